@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A PCI function that we hold, whatever carries it: registers, memory, interrupts, reset. Drivers
+ * are written against this; which transport opened the function they do not see.
+ *
+ * Calls may block for the transport's time-out and come from one thread at a time.
+ */
+#ifndef VFIO_DEVICE_H
+#define VFIO_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+enum { VFIO_REGION_BAR0 = 0, VFIO_REGION_BAR2 = 2, VFIO_REGION_BAR5 = 5, VFIO_REGION_CONFIG = 7 };
+
+struct vfio_region {
+	uint64_t size;
+	uint64_t mmap_size; /* mappable from offset 0; 0: not mappable */
+};
+
+struct vfio_device;
+
+struct vfio_device_ops {
+	const char *name;
+	int (*region)(struct vfio_device *d, uint32_t region, struct vfio_region *out);
+	int (*read)(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+		    uint32_t size);
+	int (*write)(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
+		     uint32_t size);
+	int (*write_read)(struct vfio_device *d, uint32_t region, uint64_t write_offset,
+			  const void *data, uint32_t size, uint64_t read_offset, void *out,
+			  uint32_t out_size);
+	int (*map)(struct vfio_device *d, uint32_t region, void **out, size_t *size);
+	int (*irqs)(struct vfio_device *d, const int *eventfds, uint32_t count);
+	int (*dma_map)(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
+		       uint64_t size);
+	int (*dma_unmap)(struct vfio_device *d, uint64_t iova, uint64_t size);
+	int (*reset)(struct vfio_device *d);
+	int (*fd)(struct vfio_device *d);
+	void (*close)(struct vfio_device *d);
+};
+
+struct vfio_device {
+	const struct vfio_device_ops *ops;
+};
+
+/*
+ * Opens the function that NAME stands for: "vfio-user:PATH". Returns 0 or -errno; -EBUSY if
+ * another client holds it.
+ */
+int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
+
+/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed. */
+void vfio_device_close(struct vfio_device *d);
+
+static inline int vfio_region(struct vfio_device *d, uint32_t region, struct vfio_region *out)
+{
+	return d->ops->region(d, region, out);
+}
+
+/* Reads SIZE bytes at OFFSET, in ascending order. 0 or -errno, here and below. */
+static inline int vfio_read(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+			    uint32_t size)
+{
+	return d->ops->read(d, region, offset, data, size);
+}
+
+/* Writes; it has reached the device when the next read or write_read returns. */
+static inline int vfio_write(struct vfio_device *d, uint32_t region, uint64_t offset,
+			     const void *data, uint32_t size)
+{
+	return d->ops->write(d, region, offset, data, size);
+}
+
+/* A write, and then a read of the same region, in one trip where the transport can. */
+static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
+				  const void *data, uint32_t size, uint64_t read_offset, void *out,
+				  uint32_t out_size)
+{
+	return d->ops->write_read(d, region, write_offset, data, size, read_offset, out, out_size);
+}
+
+/* Maps the mappable part of a region; it stays until the device is closed. */
+static inline int vfio_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
+{
+	return d->ops->map(d, region, out, size);
+}
+
+/* Has the device raise eventfds[i] for MSI-X vector i; they stay the caller's. */
+static inline int vfio_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+{
+	return d->ops->irqs(d, eventfds, count);
+}
+
+static inline int vfio_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
+			       uint64_t size)
+{
+	return d->ops->dma_map(d, fd, offset, iova, size);
+}
+
+static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
+{
+	return d->ops->dma_unmap(d, iova, size);
+}
+
+static inline int vfio_reset(struct vfio_device *d)
+{
+	return d->ops->reset(d);
+}
+
+/* Becomes readable when the device is gone; -1 if the transport cannot tell. */
+static inline int vfio_fd(struct vfio_device *d)
+{
+	return d->ops->fd(d);
+}
+
+/*
+ * Finds the next extended capability with ID in a function's 4 KiB of configuration space, after
+ * *AT (0: from the start). Returns true and its offset in *AT. Bounded, whatever the device says.
+ */
+bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at);
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU-IOV, the vendor capability by which an SR-IOV GPU of AMD's family is world-switched: where
+ * each register is, in both published layouts. Layout is data: device model and driver walk the
+ * same table. Sources: AMD's GIM 3.0 (the older layout, "Tonga") and libgv (the newer one, as on
+ * Navi 32), both under MIT; what softgpu adds is marked, and described in docs/softgpu.md.
+ */
+#ifndef VFIO_GPUIOV_H
+#define VFIO_GPUIOV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PCI_EXT_CAP_VENDOR 0x000bu
+#define PCI_EXT_CAP_SRIOV 0x0010u
+#define GPUIOV_VSEC_ID 0x0002u
+
+/* SR-IOV capability, offsets */
+#define SRIOV_CTRL 0x08u
+#define SRIOV_CTRL_VF_ENABLE 1u
+#define SRIOV_CTRL_MSE 8u
+#define SRIOV_INITIAL_VFS 0x0cu
+#define SRIOV_TOTAL_VFS 0x0eu
+#define SRIOV_NUM_VFS 0x10u
+
+enum gpuiov_space {
+	GPUIOV_NOWHERE = 0, /* this layout has no such register */
+	GPUIOV_CAP,	    /* configuration space, from the capability */
+	GPUIOV_BLOCK,	    /* configuration space, from the engine's scheduler block */
+	GPUIOV_MMIO,	    /* BAR 5 */
+};
+
+enum gpuiov_register {
+	GPUIOV_INTR_ENABLE = 0,
+	GPUIOV_INTR_STATUS, /* write 1 to clear */
+	GPUIOV_RESET_CONTROL,
+	GPUIOV_CONTEXT,
+	GPUIOV_FB_AVAILABLE, /* MiB, 16 bits */
+	GPUIOV_FB_CONSUMED,  /* MiB, 16 bits */
+	GPUIOV_FB_TABLE,     /* 32 bits per VF */
+	GPUIOV_CMD,
+	GPUIOV_CMD_STATUS,
+	GPUIOV_VM_BUSY,
+	GPUIOV_ACTIVE_FCN,	   /* function id [7:0], status [11:8] */
+	GPUIOV_RESET_NOTIFICATION, /* write 1 to clear */
+	GPUIOV_VM_INIT,		   /* which VFs have a context */
+	GPUIOV_VF_RESET_REQ,	   /* write 1 to reset a VF; reads 1 while that goes on */
+	GPUIOV_GATE_REGISTERS,
+	GPUIOV_GATE_DOORBELL,
+	GPUIOV_GATE_MEMORY,
+	GPUIOV_MBOX_INDEX,
+	GPUIOV_MBOX_TRN, /* four dwords */
+	GPUIOV_MBOX_RCV, /* four dwords */
+	GPUIOV_MBOX_CONTROL,
+	GPUIOV_MBOX_INT,
+	GPUIOV_HVVM_DW0,   /* the engine's own mailbox: four bits from each VF's scheduler */
+	GPUIOV_HVVM_DW1,   /* VFs 0-15: bit 2n sent by us was taken, bit 2n + 1 one waits for us */
+	GPUIOV_HVVM_DW2,   /* VFs 16-30 */
+	GPUIOV_IH_PENDING, /* softgpu: VFs whose message waits (hardware: the interrupt ring) */
+	GPUIOV_REGISTERS,
+};
+
+struct gpuiov_location {
+	enum gpuiov_space space;
+	uint32_t offset; /* bytes */
+};
+
+struct gpuiov_layout {
+	const char *name;
+	struct gpuiov_location at[GPUIOV_REGISTERS];
+	uint32_t
+		block_pointer; /* in the capability: a byte, the block's offset / 16; 0: no block */
+	uint32_t cap_length;
+	uint32_t max_vfs;
+	uint32_t fb_size_bias; /* what is taken off the size field */
+	uint32_t status_hang;  /* what a hang shows as in CMD_STATUS; 0: it just never ends */
+};
+
+extern const struct gpuiov_layout gpuiov_layout_navi;
+extern const struct gpuiov_layout gpuiov_layout_tonga;
+
+/* The layout called NAME ("navi", "tonga"), or NULL. */
+const struct gpuiov_layout *gpuiov_layout_by_name(const char *name);
+
+/* Functions, as commands name them. */
+#define GPUIOV_FCN_PF 0x00u
+#define GPUIOV_FCN_VF(n) (0x80u | (n))
+#define GPUIOV_FCN_IS_VF(id) (((id)&0x80u) != 0)
+#define GPUIOV_FCN_VF_OF(id) ((id)&0x1fu)
+
+/* The command dword: type | execute | function << 8 | next function << 16. */
+enum gpuiov_command {
+	GPUIOV_CMD_IDLE = 1,
+	GPUIOV_CMD_SAVE = 2,
+	GPUIOV_CMD_LOAD = 3,
+	GPUIOV_CMD_RUN = 4,
+	GPUIOV_CMD_INIT = 7,
+	GPUIOV_CMD_SHUTDOWN = 0xd,
+};
+#define GPUIOV_CMD_TYPE 0x0fu
+#define GPUIOV_CMD_EXECUTE 0x10u
+#define GPUIOV_CMD_EXECUTE_INTR 0x20u
+
+enum gpuiov_status {
+	GPUIOV_STATUS_DONE = 0,
+	GPUIOV_STATUS_UNSUPPORTED = 1,
+	GPUIOV_STATUS_ABORTED = 2,
+	GPUIOV_STATUS_GFX_HANG = 0x0e,
+	GPUIOV_STATUS_IDLING = 0x11,
+	GPUIOV_STATUS_SAVING = 0x12,
+	GPUIOV_STATUS_LOADING = 0x13,
+	GPUIOV_STATUS_ENABLING = 0x14,
+	GPUIOV_STATUS_INITING = 0x15,
+};
+
+/* ACTIVE_FCN, status field */
+enum gpuiov_active {
+	GPUIOV_ACTIVE_IDLE = 0, /* stopped, or nobody there */
+	GPUIOV_ACTIVE_RUNNING = 1,
+	GPUIOV_ACTIVE_IDLING = 2,
+	GPUIOV_ACTIVE_SAVING = 3,
+	GPUIOV_ACTIVE_LOADED = 4, /* and not yet running */
+	GPUIOV_ACTIVE_STALLED = 5,
+};
+
+#define GPUIOV_INTR_CMD_COMPLETE (1u << 0)
+#define GPUIOV_INTR_NEED_FLR (1u << 2)
+#define GPUIOV_INTR_BUSY (1u << 3)
+#define GPUIOV_INTR_HVVM_RCV (1u << 25)
+
+/* HVVM_DW0 */
+#define GPUIOV_HVVM_VF 0xffu
+#define GPUIOV_HVVM_RCV_DATA(v) ((v) >> 16 & 0xfu)
+#define GPUIOV_HVVM_RCV_ACK (1u << 24)
+#define GPUIOV_HVVM_CTX_EMPTY 1u
+
+/* CONTEXT: size [6:0] and offset [31:10] in units of 256 KiB */
+#define GPUIOV_CONTEXT_UNIT (256u << 10)
+#define GPUIOV_CONTEXT_SIZE(v) ((uint64_t)((v)&0x7fu) * GPUIOV_CONTEXT_UNIT)
+#define GPUIOV_CONTEXT_OFFSET(v) ((uint64_t)((v) >> 10) * GPUIOV_CONTEXT_UNIT)
+
+#define GPUIOV_FB_UNIT (16u << 20)
+#define GPUIOV_RESET_PF 1u
+
+/* Mailbox control, from the side that reads it */
+#define GPUIOV_MBOX_TRN_VALID (1u << 0)
+#define GPUIOV_MBOX_TRN_ACK (1u << 1)
+#define GPUIOV_MBOX_RCV_VALID (1u << 8)
+#define GPUIOV_MBOX_RCV_ACK (1u << 9)
+#define GPUIOV_MBOX_INT_VALID 1u
+#define GPUIOV_MBOX_INT_ACK 2u
+
+enum gpuiov_request { /* VF to PF */
+		      GPUIOV_REQ_INIT = 1,
+		      GPUIOV_REL_INIT = 2,
+		      GPUIOV_REQ_FINI = 3,
+		      GPUIOV_REL_FINI = 4,
+		      GPUIOV_REQ_RESET = 5,
+};
+
+enum gpuiov_notice { /* PF to VF */
+		     GPUIOV_CLEAR = 0,
+		     GPUIOV_READY = 1,
+		     GPUIOV_FLR = 2,
+		     GPUIOV_FLR_DONE = 3,
+		     GPUIOV_SUCCESS = 4,
+		     GPUIOV_FAIL = 5,
+};
+
+/* Interrupt vectors of softgpu */
+enum { GPUIOV_VECTOR_ENGINE = 0, GPUIOV_VECTOR_MAILBOX = 1, GPUIOV_PF_VECTORS = 2 };
+enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS = 2 };
+
+/* softgpu's own registers in the PF's BAR 5, bytes */
+#define SOFTGPU_ID 0x0400u /* reads 'SGPU' */
+#define SOFTGPU_ID_VALUE 0x55504753u
+#define SOFTGPU_FILL_OFFSET 0x0408u /* 64 bits: where to clear, in GPU memory */
+#define SOFTGPU_FILL_SIZE 0x0410u   /* 64 bits */
+#define SOFTGPU_FILL_CTRL 0x0418u   /* write 1: start; bit 0 busy, bit 1 the last one failed */
+#define SOFTGPU_FILL_START 1u
+#define SOFTGPU_FILL_BUSY 1u
+#define SOFTGPU_FILL_FAILED 2u
+#define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
+#define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another's */
+#define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */
+#define SOFTGPU_GATE_DROPS 0x042cu   /* VF accesses stopped by a gate */
+
+/* A VF's BAR 5: mailbox as in the PF's, without an index; and its ring */
+#define SOFTGPU_RING_BASE 0x1000u   /* 64 bits: offset of the ring in VF memory, 64-byte aligned */
+#define SOFTGPU_RING_SIZE 0x1008u   /* packets, a power of two, 2 to 65536 */
+#define SOFTGPU_RING_RPTR 0x1010u   /* packets begun, read-only, 64 bits */
+#define SOFTGPU_RING_WPTR 0x1018u   /* packets written, read-only: set by the doorbell, 64 bits */
+#define SOFTGPU_FENCE_ADDR 0x1020u  /* 64 bits: offset in VF memory, 8-byte aligned */
+#define SOFTGPU_STATUS 0x1028u	    /* enum softgpu_error */
+#define SOFTGPU_ERROR_AT 0x1030u    /* the packet that it stopped at, 64 bits */
+#define SOFTGPU_MEMORY_SIZE 0x1038u /* bytes of the partition, 64 bits */
+/* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
+#define SOFTGPU_DOORBELL 0x0u
+
+enum softgpu_error {
+	SOFTGPU_OK = 0,
+	SOFTGPU_BAD_OPCODE = 1,
+	SOFTGPU_BAD_ARGUMENT = 2,
+	SOFTGPU_OUT_OF_RANGE = 3,
+	SOFTGPU_DMA_FAULT = 4,
+	SOFTGPU_BAD_RING = 5,
+	SOFTGPU_FAULTED = 6,
+};
+
+/* One packet of the ring: 64 bytes */
+struct softgpu_packet {
+	uint32_t opcode, flags;
+	uint64_t arg[7];
+};
+
+enum softgpu_opcode {
+	SOFTGPU_NOP = 0,
+	SOFTGPU_FILL = 1,	       /* dst, bytes, value */
+	SOFTGPU_COPY = 2,	       /* dst, src, bytes */
+	SOFTGPU_SAXPY = 3,	       /* y, x, n, a */
+	SOFTGPU_GEMM = 4,	       /* c, a, b, m | n << 32, k */
+	SOFTGPU_SHA256 = 5,	       /* dst, src, bytes */
+	SOFTGPU_MANDELBROT = 6,	       /* dst, w | h << 32, x0, y0, step, iterations */
+	SOFTGPU_FENCE = 7,	       /* value */
+	SOFTGPU_DMA_IN = 8,	       /* dst, iova, bytes */
+	SOFTGPU_DMA_OUT = 9,	       /* src, iova, bytes */
+	SOFTGPU_SPIN = 0x80,	       /* microseconds */
+	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
+	SOFTGPU_ENDLESS = 0x82,
+	SOFTGPU_FAULT = 0x83,
+};
+#define SOFTGPU_FENCE_INTERRUPT 1u
+
+#endif

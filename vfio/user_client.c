@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vfio-user client. Writes are posted (No_reply), and go out together with the read that
+ * follows where there is one: a command and its status cost one trip. The server is not trusted
+ * either: sizes are checked before anything is read into memory of ours, a reply that does not fit
+ * its request, or does not come in time, makes the device dead (-ENODEV) from then on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "user_client.h"
+#include "vfio/user_proto.h"
+
+#define TIMEOUT_S 5
+
+struct mapping {
+	void *address;
+	size_t size;
+};
+
+struct client {
+	struct vfio_device device;
+	int fd;
+	uint16_t id;
+	bool dead;
+	uint32_t max_data;
+	struct mapping maps[VFIO_USER_NUM_REGIONS];
+};
+
+static struct client *of(struct vfio_device *d)
+{
+	return (struct client *)d; /* the first member */
+}
+
+static int die(struct client *c, int r)
+{
+	c->dead = true;
+	return r;
+}
+
+/* Sends the parts as one; descriptors, if any, go with the first byte. */
+static int send_parts(struct client *c, struct iovec *iov, size_t parts, const int *fds,
+		      uint32_t n_fds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * VFIO_USER_MAX_FDS)];
+	} control = {0};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = parts};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	if (n_fds > 0) {
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		cmsg = CMSG_FIRSTHDR(&m);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * n_fds);
+	}
+	while (m.msg_iovlen > 0) {
+		n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return die(c, -ENODEV);
+		m.msg_control = NULL;
+		m.msg_controllen = 0;
+		while (m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len) {
+			n -= (ssize_t)m.msg_iov->iov_len;
+			m.msg_iov++;
+			m.msg_iovlen--;
+		}
+		if (m.msg_iovlen > 0) {
+			m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + n;
+			m.msg_iov->iov_len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+/* Receives exactly SIZE bytes; a descriptor that comes along goes to *FD, or is closed. */
+static int receive(struct client *c, void *data, size_t size, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * VFIO_USER_MAX_FDS)];
+	} control;
+	struct cmsghdr *cmsg;
+	size_t have = 0, i;
+	ssize_t n;
+
+	while (have < size) {
+		struct iovec iov = {(char *)data + have, size - have};
+		struct msghdr m = {.msg_iov = &iov,
+				   .msg_iovlen = 1,
+				   .msg_control = control.space,
+				   .msg_controllen = sizeof(control.space)};
+
+		n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
+		if (n < 0 && errno == EAGAIN)
+			return die(c, -ETIMEDOUT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return die(c, -ENODEV);
+		for (cmsg = CMSG_FIRSTHDR(&m); cmsg; cmsg = CMSG_NXTHDR(&m, cmsg)) {
+			size_t fds = cmsg->cmsg_type == SCM_RIGHTS
+					     ? (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int)
+					     : 0;
+
+			for (i = 0; i < fds; i++) {
+				int got;
+
+				memcpy(&got, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(got));
+				if (fd && *fd < 0)
+					*fd = got;
+				else
+					close(got);
+			}
+		}
+		have += (size_t)n;
+	}
+	return 0;
+}
+
+/* Receives the reply to message ID: between LEAST and SIZE bytes of payload. */
+static int receive_reply(struct client *c, uint16_t id, uint16_t command, void *payload,
+			 size_t least, size_t size, int *fd)
+{
+	struct vfio_user_header header;
+	size_t got;
+	int r = receive(c, &header, sizeof(header), fd);
+
+	if (r < 0)
+		return r;
+	if ((header.flags & VFIO_USER_TYPE_MASK) != VFIO_USER_REPLY || header.command != command ||
+	    header.size < sizeof(header))
+		return die(c, -EPROTO);
+	got = header.size - sizeof(header);
+	if (header.flags & VFIO_USER_ERROR)
+		return got == 0 && header.error > 0 && header.error < 4096 ? -(int)header.error
+									   : die(c, -EPROTO);
+	if (header.id != id || got < least || got > size)
+		return die(c, -EPROTO);
+	if (got < size)
+		memset((char *)payload + got, 0, size - got);
+	return receive(c, payload, got, NULL);
+}
+
+static struct vfio_user_header request(struct client *c, uint16_t command, size_t size,
+				       uint32_t flags)
+{
+	return (struct vfio_user_header){
+		.id = ++c->id,
+		.command = command,
+		.size = (uint32_t)(sizeof(struct vfio_user_header) + size),
+		.flags = flags,
+	};
+}
+
+/* One message and its reply. */
+static int call(struct client *c, uint16_t command, const void *payload, size_t size,
+		const int *fds, uint32_t n_fds, void *answer, size_t least, size_t answer_size,
+		int *fd)
+{
+	struct vfio_user_header header = request(c, command, size, 0);
+	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)payload, size}};
+	int r;
+
+	if (c->dead)
+		return -ENODEV;
+	r = send_parts(c, iov, size ? 2 : 1, fds, n_fds);
+	/* A server that does not want us may have said why before it hung up. */
+	if (r < 0) {
+		c->dead = false;
+		r = receive_reply(c, header.id, command, answer, least, answer_size, fd);
+		return die(c, r < 0 ? r : -ENODEV);
+	}
+	return receive_reply(c, header.id, command, answer, least, answer_size, fd);
+}
+
+static int user_read(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+		     uint32_t size)
+{
+	return vfio_write_read(d, region, 0, NULL, 0, offset, data, size);
+}
+
+static int user_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
+		      uint32_t size)
+{
+	struct client *c = of(d);
+	struct vfio_user_access access = {offset, region, size};
+	struct vfio_user_header header =
+		request(c, VFIO_USER_REGION_WRITE, sizeof(access) + size, VFIO_USER_NO_REPLY);
+	struct iovec iov[3] = {{&header, sizeof(header)},
+			       {&access, sizeof(access)},
+			       {(void *)data, size}};
+
+	if (c->dead)
+		return -ENODEV;
+	if (size > c->max_data)
+		return -EMSGSIZE;
+	return send_parts(c, iov, 3, NULL, 0);
+}
+
+/* Whether a header is that of the reply to REQUEST, of SIZE bytes. */
+static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_header *asked,
+		      size_t size)
+{
+	return h->id == asked->id && h->command == asked->command && h->size == size &&
+	       (h->flags & (VFIO_USER_TYPE_MASK | VFIO_USER_ERROR)) == VFIO_USER_REPLY;
+}
+
+static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
+			   const void *data, uint32_t size, uint64_t read_offset, void *out,
+			   uint32_t out_size)
+{
+	struct client *c = of(d);
+	struct vfio_user_access write = {write_offset, region, size},
+				read = {read_offset, region, out_size}, answer;
+	struct vfio_user_header write_header = request(c, VFIO_USER_REGION_WRITE,
+						       sizeof(write) + size, VFIO_USER_NO_REPLY),
+				read_header = request(c, VFIO_USER_REGION_READ, sizeof(read), 0),
+				header;
+	struct iovec iov[5] = {{&write_header, sizeof(write_header)},
+			       {&write, sizeof(write)},
+			       {(void *)data, size},
+			       {&read_header, sizeof(read_header)},
+			       {&read, sizeof(read)}};
+	struct {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+		uint8_t data[64];
+	} small;
+	size_t size_of_reply = sizeof(header) + sizeof(read) + out_size;
+	ssize_t n;
+	int r;
+
+	if (c->dead)
+		return -ENODEV;
+	if (size > c->max_data || out_size > c->max_data)
+		return -EMSGSIZE;
+	r = size ? send_parts(c, iov, 5, NULL, 0) : send_parts(c, iov + 3, 2, NULL, 0);
+	if (r < 0)
+		return r;
+	/* The usual reply is a few bytes, and comes in one piece. */
+	if (out_size <= sizeof(small.data)) {
+		n = recv(c->fd, &small, size_of_reply, 0);
+		if (n == (ssize_t)size_of_reply &&
+		    is_answer(&small.header, &read_header, size_of_reply)) {
+			memcpy(out, small.data, out_size);
+			return 0;
+		}
+		if (n < (ssize_t)sizeof(header))
+			return die(c, n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ENODEV);
+		if (n == (ssize_t)sizeof(header) && small.header.flags & VFIO_USER_ERROR &&
+		    small.header.size == sizeof(header) && small.header.error > 0 &&
+		    small.header.error < 4096)
+			return -(int)small.header.error;
+		return die(c, -EPROTO);
+	}
+	r = receive(c, &header, sizeof(header), NULL);
+	if (r == 0 && !is_answer(&header, &read_header, size_of_reply))
+		r = die(c, -EPROTO);
+	r = r ? r : receive(c, &answer, sizeof(answer), NULL);
+	return r ? r : receive(c, out, out_size, NULL);
+}
+
+/* What the server says of a region, and its descriptor. */
+static int region_info(struct client *c, uint32_t index, struct vfio_region *out, int *fd)
+{
+	struct {
+		struct vfio_user_region_info info;
+		uint8_t caps[1024];
+	} answer;
+	struct vfio_user_region_info ask = {.argsz = sizeof(answer), .index = index};
+	struct vfio_user_sparse_mmap sparse;
+	int r = call(c, VFIO_USER_GET_REGION_INFO, &ask, sizeof(ask), NULL, 0, &answer,
+		     sizeof(answer.info), sizeof(answer), fd);
+	uint32_t at;
+
+	if (r < 0)
+		return r;
+	*out = (struct vfio_region){.size = answer.info.size};
+	if (!(answer.info.flags & VFIO_USER_REGION_CAN_MMAP))
+		return 0;
+	out->mmap_size = answer.info.size;
+	at = answer.info.flags & VFIO_USER_REGION_HAS_CAPS ? answer.info.cap_offset : 0;
+	if (at >= sizeof(answer.info) && at <= sizeof(answer) - sizeof(sparse)) {
+		memcpy(&sparse, (char *)&answer + at, sizeof(sparse));
+		if (sparse.id == VFIO_USER_CAP_SPARSE_MMAP && sparse.nr_areas > 0)
+			out->mmap_size = sparse.offset == 0 ? sparse.size : 0;
+	}
+	return 0;
+}
+
+static int user_region(struct vfio_device *d, uint32_t index, struct vfio_region *out)
+{
+	int fd = -1, r = region_info(of(d), index, out, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *size)
+{
+	struct client *c = of(d);
+	struct vfio_region region = {0};
+	struct stat st;
+	int fd = -1, r = region_info(c, index, &region, &fd);
+	void *p;
+
+	if (r == 0 && (fd < 0 || region.mmap_size == 0))
+		r = -ENOTSUP;
+	/* A file shorter than it is said to be would end us by SIGBUS. */
+	if (r == 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size))
+		r = -EPROTO;
+	if (r == 0) {
+		p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (p == MAP_FAILED) {
+			r = -errno;
+		} else {
+			if (c->maps[index].address)
+				munmap(c->maps[index].address, c->maps[index].size);
+			c->maps[index] = (struct mapping){p, region.mmap_size};
+			*out = p;
+			*size = region.mmap_size;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int user_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+{
+	struct vfio_user_set_irqs r = {
+		.argsz = sizeof(r),
+		.flags = VFIO_USER_IRQ_DATA_EVENTFD | VFIO_USER_IRQ_ACTION_TRIGGER,
+		.index = VFIO_USER_IRQ_MSIX,
+		.count = count,
+	};
+
+	if (count > VFIO_USER_MAX_FDS)
+		return -EINVAL;
+	return call(of(d), VFIO_USER_SET_IRQS, &r, sizeof(r), eventfds, count, &r, 0, 0, NULL);
+}
+
+static int user_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
+			uint64_t size)
+{
+	struct vfio_user_dma_map r = {
+		.argsz = sizeof(r),
+		.flags = VFIO_USER_DMA_READ | VFIO_USER_DMA_WRITE,
+		.offset = offset,
+		.iova = iova,
+		.size = size,
+	};
+
+	return call(of(d), VFIO_USER_DMA_MAP, &r, sizeof(r), &fd, 1, &r, 0, 0, NULL);
+}
+
+static int user_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
+{
+	struct vfio_user_dma_unmap r = {.argsz = sizeof(r), .iova = iova, .size = size};
+
+	return call(of(d), VFIO_USER_DMA_UNMAP, &r, sizeof(r), NULL, 0, &r, 0, sizeof(r), NULL);
+}
+
+static int user_reset(struct vfio_device *d)
+{
+	return call(of(d), VFIO_USER_DEVICE_RESET, NULL, 0, NULL, 0, NULL, 0, 0, NULL);
+}
+
+static int user_fd(struct vfio_device *d)
+{
+	return of(d)->fd;
+}
+
+static void user_close(struct vfio_device *d)
+{
+	struct client *c = of(d);
+	unsigned i;
+
+	for (i = 0; i < VFIO_USER_NUM_REGIONS; i++)
+		if (c->maps[i].address)
+			munmap(c->maps[i].address, c->maps[i].size);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+static const struct vfio_device_ops user_ops = {
+	.name = "vfio-user",
+	.region = user_region,
+	.read = user_read,
+	.write = user_write,
+	.write_read = user_write_read,
+	.map = user_map,
+	.irqs = user_irqs,
+	.dma_map = user_dma_map,
+	.dma_unmap = user_dma_unmap,
+	.reset = user_reset,
+	.fd = user_fd,
+	.close = user_close,
+};
+
+static int negotiate(struct client *c)
+{
+	static const char json[] =
+		"{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":1048576}}";
+	struct {
+		uint16_t major, minor;
+		char json[sizeof(json)];
+	} ask = {0, 0, {0}};
+	struct {
+		uint16_t major, minor;
+		char json[1020];
+	} answer;
+	struct json_object *root, *caps, *value;
+	int r;
+
+	memcpy(ask.json, json, sizeof(json));
+	r = call(c, VFIO_USER_VERSION, &ask, sizeof(ask), NULL, 0, &answer, 4, sizeof(answer),
+		 NULL);
+	if (r < 0)
+		return r;
+	if (answer.major != 0)
+		return -EPROTO;
+	answer.json[sizeof(answer.json) - 1] = '\0';
+	c->max_data = VFIO_USER_MAX_DATA;
+	root = json_tokener_parse(answer.json);
+	if (root && json_object_object_get_ex(root, "capabilities", &caps) &&
+	    json_object_object_get_ex(caps, "max_data_xfer_size", &value) &&
+	    json_object_get_int64(value) > 0 && json_object_get_int64(value) < c->max_data)
+		c->max_data = (uint32_t)json_object_get_int64(value);
+	json_object_put(root);
+	return 0;
+}
+
+int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval timeout = {TIMEOUT_S, 0};
+	struct client *c;
+	int r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
+				      sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, path);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
+	c->device.ops = &user_ops;
+	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		r = vgpu_error_set(err, -errno, "%s: %s; is the device running?", path,
+				   strerror(errno));
+	else
+		r = negotiate(c);
+	if (r == -EBUSY || r == -ENODEV)
+		vgpu_error_set(err, r, "%s: %s", path,
+			       r == -EBUSY ? "another program holds this device"
+					   : "the device closed the connection");
+	else if (r < 0 && !c->dead && c->fd >= 0 && c->max_data)
+		vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+	else if (r == -EPROTO || r == -ETIMEDOUT)
+		vgpu_error_set(err, r, "%s: does not speak vfio-user", path);
+	if (r < 0) {
+		user_close(&c->device);
+		return r;
+	}
+	*out = &c->device;
+	return 0;
+}

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Everything that comes out of a socket here is hostile. A message is handled only when it is
+ * complete and of a size that its command allows; a connection that breaks the framing is closed,
+ * one that asks for nonsense gets an error. Nothing blocks: what a client does not read is kept,
+ * at most one reply, and until it is gone no further message of that client is looked at.
+ *
+ * Client memory is reached by pread and pwrite on the descriptors that came with the mappings,
+ * never by mapping them here: a client that truncates its file gets an error, not our SIGBUS.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "user_connection.h"
+
+void connection_drop_fds(struct connection *c)
+{
+	while (c->n_fds > 0)
+		close_fd(&c->fds[--c->n_fds]);
+}
+
+void endpoint_drop_maps(struct vfio_endpoint *e)
+{
+	while (e->n_maps > 0)
+		close_fd(&e->maps[--e->n_maps].fd);
+	free(e->maps);
+	e->maps = NULL;
+}
+
+int connection_flush(struct connection *c)
+{
+	ssize_t n;
+
+	while (c->reply_sent < c->reply_size) {
+		n = send(c->fd, c->reply + c->reply_sent, c->reply_size - c->reply_sent,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 1 : -errno;
+		c->reply_sent += (size_t)n;
+	}
+	free(c->reply);
+	c->reply = NULL;
+	return 0;
+}
+
+/* Answers the message at hand; FD, if not negative, goes with it and stays the caller's. */
+static int reply(struct connection *c, const void *payload, size_t size, int fd)
+{
+	const struct vfio_user_header *request = (void *)c->message;
+	struct vfio_user_header header = {
+		.id = request->id,
+		.command = request->command,
+		.size = (uint32_t)(sizeof(header) + size),
+		.flags = VFIO_USER_REPLY,
+	};
+	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)payload, size}};
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+	size_t sent;
+
+	if (request->flags & VFIO_USER_NO_REPLY)
+		return 0;
+	if (fd >= 0) {
+		message.msg_control = control.space;
+		message.msg_controllen = sizeof(control.space);
+		cmsg = CMSG_FIRSTHDR(&message);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
+	}
+	do
+		n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
+	sent = n < 0 ? 0 : (size_t)n;
+	if (sent == header.size)
+		return 0;
+	if (fd >= 0 && n < 0)
+		return -EAGAIN; /* a client that floods us before it has asked what we are */
+	c->reply = malloc(header.size);
+	if (!c->reply)
+		return -ENOMEM;
+	memcpy(c->reply, &header, sizeof(header));
+	if (size)
+		memcpy(c->reply + sizeof(header), payload, size);
+	c->reply_size = header.size;
+	c->reply_sent = sent;
+	return 0;
+}
+
+static int reply_error(struct connection *c, int error)
+{
+	struct vfio_user_header *request = (void *)c->message;
+	struct vfio_user_header header = {
+		.id = request->id,
+		.command = request->command,
+		.size = sizeof(header),
+		.flags = VFIO_USER_REPLY | VFIO_USER_ERROR,
+		.error = (uint32_t)error,
+	};
+	ssize_t n;
+
+	if (request->flags & VFIO_USER_NO_REPLY)
+		return 0;
+	n = send(c->fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
+	/* Not even room for 16 bytes: it does not read. */
+	return n == (ssize_t)sizeof(header) ? 0 : -EPIPE;
+}
+
+/* Each handler gets a payload of at least the size in its table row, and returns 0, a positive
+ * errno for an error reply, or a negative one to end the connection. */
+
+static int on_version(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_version *request = payload;
+	static const char json[] =
+		"{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":1048576}}";
+	struct {
+		uint16_t major, minor;
+		char json[sizeof(json)];
+	} answer = {0, 0, {0}};
+
+	if (size > sizeof(*request) && request->json[size - sizeof(*request) - 1] != '\0')
+		return EINVAL;
+	if (request->major != 0)
+		return ENOTSUP;
+	memcpy(answer.json, json, sizeof(json));
+	e->c.ready = true;
+	return reply(&e->c, &answer, sizeof(answer), -1);
+}
+
+static int on_get_info(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	struct vfio_user_info info = {
+		.argsz = sizeof(info),
+		.flags = VFIO_USER_DEVICE_PCI | VFIO_USER_DEVICE_RESETTABLE,
+		.num_regions = VFIO_USER_NUM_REGIONS,
+		.num_irqs = VFIO_USER_NUM_IRQS,
+	};
+
+	(void)payload;
+	(void)size;
+	return reply(&e->c, &info, sizeof(info), -1);
+}
+
+static int on_region_info(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_region_info *request = payload;
+	struct vfio_server_region region = {.mmap_fd = -1};
+	struct {
+		struct vfio_user_region_info info;
+		struct vfio_user_sparse_mmap sparse;
+	} answer = {.info = {.index = request->index}};
+
+	(void)size;
+	if (request->index >= VFIO_USER_NUM_REGIONS || request->argsz < sizeof(answer.info))
+		return EINVAL;
+	e->ops->region(e->device, request->index, &region);
+	answer.info.argsz = sizeof(answer.info);
+	answer.info.size = region.size;
+	if (region.size)
+		answer.info.flags = VFIO_USER_REGION_CAN_READ |
+				    (region.writable ? VFIO_USER_REGION_CAN_WRITE : 0);
+	if (region.mmap_fd < 0 || region.mmap_size == 0)
+		return reply(&e->c, &answer, sizeof(answer.info), -1);
+	answer.info.flags |= VFIO_USER_REGION_CAN_MMAP | VFIO_USER_REGION_HAS_CAPS;
+	answer.info.argsz = sizeof(answer);
+	answer.info.cap_offset = sizeof(answer.info);
+	answer.sparse = (struct vfio_user_sparse_mmap){
+		.id = VFIO_USER_CAP_SPARSE_MMAP,
+		.version = 1,
+		.nr_areas = 1,
+		.size = region.mmap_size,
+	};
+	/* Too small an argsz: the client learns how much it takes, and asks again. */
+	if (request->argsz < sizeof(answer))
+		return reply(&e->c, &answer, sizeof(answer.info), -1);
+	return reply(&e->c, &answer, sizeof(answer), region.mmap_fd);
+}
+
+static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_irq_info *request = payload;
+	struct vfio_user_irq_info info = {.argsz = sizeof(info),
+					  .flags = VFIO_USER_IRQ_EVENTFD,
+					  .index = request->index};
+
+	(void)size;
+	if (request->index >= VFIO_USER_NUM_IRQS)
+		return EINVAL;
+	info.count = e->ops->irqs(e->device, request->index);
+	if (request->index == VFIO_USER_IRQ_MSIX)
+		info.flags |= VFIO_USER_IRQ_NORESIZE;
+	return reply(&e->c, &info, sizeof(info), -1);
+}
+
+/* Only an eventfd may stand for a vector: writing to anything else might block. */
+static bool is_eventfd(int fd)
+{
+	char link[64], target[32] = "";
+	int flags = fcntl(fd, F_GETFL);
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return readlink(link, target, sizeof(target) - 1) > 0 &&
+	       strcmp(target, "anon_inode:[eventfd]") == 0 && flags >= 0 &&
+	       fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* Raises a vector. Its flags are shared with the client, which may have made it blocking and full:
+ * then it is left alone. */
+static void signal_vector(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+	uint64_t one = 1;
+
+	if (fd >= 0 && poll(&ready, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
+		return; /* full: it has been raised often enough */
+}
+
+static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_set_irqs *r = payload;
+	struct connection *c = &e->c;
+	uint32_t kind = r->flags & 7, i, count;
+
+	if (r->index >= VFIO_USER_NUM_IRQS)
+		return EINVAL;
+	count = e->ops->irqs(e->device, r->index);
+	if (r->start > count || r->count > count - r->start ||
+	    !(r->flags & VFIO_USER_IRQ_ACTION_TRIGGER))
+		return EINVAL;
+	if (kind == VFIO_USER_IRQ_DATA_BOOL && size < sizeof(*r) + r->count)
+		return EINVAL;
+	if (kind == VFIO_USER_IRQ_DATA_EVENTFD && c->n_fds != 0 && c->n_fds != r->count)
+		return EINVAL;
+	if (r->index != VFIO_USER_IRQ_MSIX)
+		return reply(c, NULL, 0, -1); /* accepted, and never raised */
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < count; i++) {
+		int *vector = &e->vectors[i];
+		bool named = i >= r->start && i < r->start + r->count;
+
+		if (kind == VFIO_USER_IRQ_DATA_EVENTFD && named) {
+			close_fd(vector);
+			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start])) {
+				*vector = c->fds[i - r->start];
+				c->fds[i - r->start] = -1;
+			}
+		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
+			close_fd(vector); /* VFIO's way to turn all of them off */
+		} else if (named && *vector >= 0 &&
+			   (kind == VFIO_USER_IRQ_DATA_NONE ||
+			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
+			     ((const uint8_t *)(r + 1))[i - r->start]))) {
+			signal_vector(*vector);
+		}
+	}
+	pthread_mutex_unlock(&e->lock);
+	return reply(c, NULL, 0, -1);
+}
+
+/* Whether reading FD can be trusted not to block: memory files only. */
+static bool is_memory(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_dma_map *r = payload;
+	struct connection *c = &e->c;
+	struct dma_map map = {-1, r->flags, r->iova, r->size, r->offset};
+	struct dma_map *maps;
+	unsigned i;
+	int result = 0;
+
+	(void)size;
+	if (r->size == 0 || r->iova + r->size < r->iova || r->offset + r->size < r->offset ||
+	    r->offset + r->size > INT64_MAX || c->n_fds > 1)
+		return EINVAL;
+	if (c->n_fds == 1 && !is_memory(c->fds[0]))
+		return EINVAL;
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < e->n_maps; i++)
+		if (r->iova < e->maps[i].iova + e->maps[i].size &&
+		    e->maps[i].iova < r->iova + r->size)
+			result = EEXIST;
+	if (result == 0 && e->n_maps == VFIO_USER_MAX_DMA_MAPS)
+		result = ENOSPC;
+	maps = result ? NULL : realloc(e->maps, (e->n_maps + 1) * sizeof(*maps));
+	if (maps) {
+		e->maps = maps;
+		if (c->n_fds == 1) {
+			map.fd = c->fds[0];
+			c->fds[0] = -1;
+		}
+		e->maps[e->n_maps++] = map;
+	} else if (result == 0) {
+		result = ENOMEM;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return result ? result : reply(c, NULL, 0, -1);
+}
+
+static int on_dma_unmap(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	struct vfio_user_dma_unmap r = *(const struct vfio_user_dma_unmap *)payload;
+	bool all = r.flags & 2, found = all;
+	unsigned i;
+
+	(void)size;
+	pthread_mutex_lock(&e->lock);
+	if (all)
+		endpoint_drop_maps(e);
+	for (i = 0; i < e->n_maps; i++) {
+		if (e->maps[i].iova != r.iova || e->maps[i].size != r.size)
+			continue;
+		close_fd(&e->maps[i].fd);
+		e->maps[i] = e->maps[--e->n_maps];
+		found = true;
+		break;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return found ? reply(&e->c, &r, sizeof(r), -1) : ENOENT;
+}
+
+/* An access must lie within its region, be it of size 0 or not there at all. */
+static bool in_region(struct vfio_endpoint *e, const struct vfio_user_access *a)
+{
+	struct vfio_server_region region = {.mmap_fd = -1};
+
+	if (a->region >= VFIO_USER_NUM_REGIONS || a->count > VFIO_USER_MAX_DATA)
+		return false;
+	e->ops->region(e->device, a->region, &region);
+	return a->offset <= region.size && a->count <= region.size - a->offset;
+}
+
+static int on_region_read(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_access *r = payload;
+	uint8_t small[sizeof(*r) + 256], *answer = small;
+	size_t bytes = sizeof(*r) + r->count;
+	int result;
+
+	(void)size;
+	if (!in_region(e, r))
+		return EINVAL;
+	if (bytes > sizeof(small)) {
+		answer = malloc(bytes);
+		if (!answer)
+			return ENOMEM;
+	}
+	memcpy(answer, r, sizeof(*r));
+	e->ops->read(e->device, r->region, r->offset, answer + sizeof(*r), r->count);
+	result = reply(&e->c, answer, bytes, -1);
+	if (answer != small)
+		free(answer);
+	return result;
+}
+
+static int on_region_write(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	const struct vfio_user_access *r = payload;
+
+	if (size != sizeof(*r) + r->count || !in_region(e, r))
+		return EINVAL;
+	e->ops->write(e->device, r->region, r->offset, r + 1, r->count);
+	return reply(&e->c, r, sizeof(*r), -1);
+}
+
+static int on_reset(struct vfio_endpoint *e, const void *payload, size_t size)
+{
+	(void)payload;
+	(void)size;
+	e->ops->reset(e->device);
+	return reply(&e->c, NULL, 0, -1);
+}
+
+static const struct {
+	int (*handle)(struct vfio_endpoint *e, const void *payload, size_t size);
+	size_t least;
+} handlers[] = {
+	[VFIO_USER_VERSION] = {on_version, sizeof(struct vfio_user_version)},
+	[VFIO_USER_DMA_MAP] = {on_dma_map, sizeof(struct vfio_user_dma_map)},
+	[VFIO_USER_DMA_UNMAP] = {on_dma_unmap, sizeof(struct vfio_user_dma_unmap)},
+	[VFIO_USER_GET_INFO] = {on_get_info, sizeof(struct vfio_user_info)},
+	[VFIO_USER_GET_REGION_INFO] = {on_region_info, sizeof(struct vfio_user_region_info)},
+	[VFIO_USER_GET_IRQ_INFO] = {on_irq_info, sizeof(struct vfio_user_irq_info)},
+	[VFIO_USER_SET_IRQS] = {on_set_irqs, sizeof(struct vfio_user_set_irqs)},
+	[VFIO_USER_REGION_READ] = {on_region_read, sizeof(struct vfio_user_access)},
+	[VFIO_USER_REGION_WRITE] = {on_region_write, sizeof(struct vfio_user_access)},
+	[VFIO_USER_DEVICE_RESET] = {on_reset, 0},
+};
+
+int connection_handle(struct vfio_endpoint *e)
+{
+	struct connection *c = &e->c;
+	const struct vfio_user_header *header = (void *)c->message;
+	size_t size = header->size - sizeof(*header);
+	int result = ENOSYS;
+
+	if ((header->flags & VFIO_USER_TYPE_MASK) != 0)
+		return -EPROTO; /* we ask nothing, so there is nothing to reply to */
+	if (header->command < sizeof(handlers) / sizeof(handlers[0]) &&
+	    handlers[header->command].handle) {
+		if (size < handlers[header->command].least)
+			result = EINVAL;
+		else if (!c->ready && header->command != VFIO_USER_VERSION)
+			result = EPROTO;
+		else
+			result = handlers[header->command].handle(e, header + 1, size);
+	}
+	if (result > 0)
+		result = reply_error(c, result);
+	connection_drop_fds(c);
+	free(c->message);
+	c->message = NULL;
+	c->have = 0;
+	return result;
+}
+
+/* Takes in the descriptors of a message; more than we want are closed. */
+static void take_fds(struct connection *c, struct msghdr *message)
+{
+	struct cmsghdr *cmsg;
+	size_t n, i;
+	int fd;
+
+	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
+			if (c->n_fds < VFIO_USER_MAX_FDS)
+				c->fds[c->n_fds++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+int connection_receive(struct connection *c)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * 16)];
+	} control;
+	struct iovec iov;
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space),
+	};
+	struct vfio_user_header header;
+	ssize_t n;
+
+	if (!c->message) {
+		iov.iov_base = c->head + c->have;
+		iov.iov_len = sizeof(c->head) - c->have;
+	} else {
+		memcpy(&header, c->message, sizeof(header));
+		iov.iov_base = c->message + c->have;
+		iov.iov_len = header.size - c->have;
+	}
+	n = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	take_fds(c, &message);
+	if (n == 0)
+		return -ECONNRESET;
+	c->have += (size_t)n;
+	if (!c->message) {
+		if (c->have < sizeof(c->head))
+			return 0;
+		memcpy(&header, c->head, sizeof(header));
+		if (header.size < sizeof(header) || header.size > VFIO_USER_MAX_SIZE)
+			return -EMSGSIZE;
+		c->message = malloc(header.size);
+		if (!c->message)
+			return -ENOMEM;
+		memcpy(c->message, c->head, sizeof(header));
+		return header.size == sizeof(header) ? 1 : connection_receive(c);
+	}
+	return c->have == header.size;
+}
+
+void vfio_endpoint_irq(struct vfio_endpoint *e, uint32_t vector)
+{
+	if (vector >= VFIO_USER_MAX_VECTORS)
+		return;
+	pthread_mutex_lock(&e->lock);
+	signal_vector(e->vectors[vector]);
+	pthread_mutex_unlock(&e->lock);
+}
+
+int vfio_endpoint_dma(struct vfio_endpoint *e, uint64_t iova, void *buffer, size_t size,
+		      bool to_client)
+{
+	uint32_t right = to_client ? VFIO_USER_DMA_WRITE : VFIO_USER_DMA_READ;
+	int r = -EFAULT;
+	unsigned i;
+	ssize_t n;
+	off_t at;
+
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < e->n_maps; i++) {
+		const struct dma_map *m = &e->maps[i];
+
+		if (iova < m->iova || iova - m->iova > m->size || size > m->size - (iova - m->iova))
+			continue;
+		if (m->fd < 0 || !(m->flags & right))
+			break;
+		at = (off_t)(m->offset + (iova - m->iova));
+		n = to_client ? pwrite(m->fd, buffer, size, at) : pread(m->fd, buffer, size, at);
+		r = n == (ssize_t)size ? 0 : -EFAULT;
+		break;
+	}
+	pthread_mutex_unlock(&e->lock);
+	return r;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The server's thread: it accepts clients, one for each device at a time, and lets each have its
+ * turn. What they say is user_messages.c's business.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "user_connection.h"
+#include "vfio/thread.h"
+
+/* So many messages of one client before the next client has its turn. */
+#define BURST 16
+
+struct vfio_server {
+	pthread_t thread;
+	int epoll, wake;
+	bool stop;
+	pthread_mutex_t lock; /* the list; held by the thread except while it waits */
+	struct vfio_endpoint *endpoints;
+};
+
+/* The client is gone, or has to go. */
+static void disconnect(struct vfio_endpoint *e)
+{
+	struct connection *c = &e->c;
+	unsigned i;
+
+	if (c->fd < 0)
+		return;
+	pthread_mutex_lock(&e->lock);
+	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
+		close_fd(&e->vectors[i]);
+	endpoint_drop_maps(e);
+	pthread_mutex_unlock(&e->lock);
+	connection_drop_fds(c);
+	free(c->message);
+	free(c->reply);
+	close_fd(&c->fd);
+	*c = (struct connection){.fd = -1};
+	e->ops->disconnected(e->device);
+}
+
+static void serve(struct vfio_endpoint *e, uint32_t events)
+{
+	struct connection *c = &e->c;
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
+	int i, r = 0;
+
+	if (c->reply) {
+		r = connection_flush(c);
+	} else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+		for (i = 0; i < BURST && r >= 0 && !c->reply; i++) {
+			r = connection_receive(c);
+			if (r == 0)
+				break;
+			if (r > 0)
+				r = connection_handle(e);
+		}
+	}
+	if (r < 0) {
+		disconnect(e);
+		return;
+	}
+	if (c->reply)
+		want.events = EPOLLOUT;
+	if (c->reply || events & EPOLLOUT)
+		epoll_ctl(e->server->epoll, EPOLL_CTL_MOD, c->fd, &want);
+}
+
+/* A second client is told at once that the device is taken. */
+static void refuse(int fd)
+{
+	struct vfio_user_header header = {
+		.command = VFIO_USER_VERSION,
+		.size = sizeof(header),
+		.flags = VFIO_USER_REPLY | VFIO_USER_ERROR,
+		.error = EBUSY,
+	};
+
+	send(fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
+}
+
+static void welcome(struct vfio_endpoint *e)
+{
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
+	int fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	char probe;
+
+	if (fd < 0)
+		return;
+	/* One that has just died may still be in the way. */
+	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		disconnect(e);
+	if (e->c.fd >= 0) {
+		refuse(fd);
+		return;
+	}
+	e->c.fd = fd;
+	if (epoll_ctl(e->server->epoll, EPOLL_CTL_ADD, fd, &want) < 0)
+		disconnect(e);
+}
+
+static void *server_thread(void *arg)
+{
+	struct vfio_server *s = arg;
+	struct epoll_event events[32];
+	struct vfio_endpoint *e;
+	uint64_t count;
+	int i, n;
+
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		pthread_mutex_unlock(&s->lock);
+		n = epoll_wait(s->epoll, events, 32, -1);
+		pthread_mutex_lock(&s->lock);
+		for (i = 0; i < n; i++) {
+			if (!events[i].data.ptr) {
+				if (read(s->wake, &count, sizeof(count)) < 0)
+					continue;
+				continue;
+			}
+			/* It may have been removed since the events were collected. */
+			for (e = s->endpoints; e; e = e->next) {
+				if (events[i].data.ptr == e)
+					welcome(e);
+				else if (events[i].data.ptr == &e->c && e->c.fd >= 0)
+					serve(e, events[i].events);
+				else
+					continue;
+				break;
+			}
+		}
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+int vfio_server_create(struct vfio_server **out, const char *name, int fifo, struct vgpu_error *err)
+{
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = NULL};
+	struct vfio_server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return vgpu_error_set(err, -ENOMEM, "vfio-user server: out of memory");
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	vfio_mutex_init(&s->lock);
+	if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &want) < 0)
+		r = errno;
+	else
+		r = vfio_thread_create(&s->thread, name, fifo ? SCHED_FIFO : SCHED_OTHER, fifo,
+				       server_thread, s);
+	if (r) {
+		close_fd(&s->epoll);
+		close_fd(&s->wake);
+		free(s);
+		return vgpu_error_set(err, -r, "vfio-user server: %s", strerror(r));
+	}
+	*out = s;
+	return 0;
+}
+
+static void wake(struct vfio_server *s)
+{
+	uint64_t one = 1;
+
+	if (write(s->wake, &one, sizeof(one)) < 0)
+		return; /* it is awake already */
+}
+
+/* Binds PATH, replacing a socket that nobody listens at. */
+static int listen_at(const char *path, struct vgpu_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, r, probe;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
+				      sizeof(address.sun_path) - 1);
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
+	if (r < 0 && errno == EADDRINUSE) {
+		probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (connect(probe, (struct sockaddr *)&address, sizeof(address)) < 0 &&
+		    errno == ECONNREFUSED) {
+			unlink(path);
+			r = bind(fd, (struct sockaddr *)&address, sizeof(address));
+		} else {
+			errno = EADDRINUSE;
+		}
+		close(probe);
+	}
+	if (r == 0)
+		r = listen(fd, 4);
+	if (r < 0) {
+		r = -errno;
+		close(fd);
+		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+	}
+	return fd;
+}
+
+int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
+		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
+{
+	struct vfio_endpoint *e = calloc(1, sizeof(*e));
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
+	unsigned i;
+	int fd;
+
+	if (!e)
+		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
+	fd = listen_at(path, err);
+	if (fd < 0) {
+		free(e);
+		return fd;
+	}
+	*e = (struct vfio_endpoint){
+		.server = s, .ops = ops, .device = device, .listener = fd, .c = {.fd = -1}};
+	strcpy(e->path, path);
+	vfio_mutex_init(&e->lock);
+	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
+		e->vectors[i] = -1;
+	*out = e;
+	pthread_mutex_lock(&s->lock);
+	e->next = s->endpoints;
+	s->endpoints = e;
+	epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &want);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+void vfio_server_remove(struct vfio_endpoint *e)
+{
+	struct vfio_server *s = e->server;
+	struct vfio_endpoint **link;
+
+	pthread_mutex_lock(&s->lock);
+	for (link = &s->endpoints; *link != e; link = &(*link)->next)
+		;
+	*link = e->next;
+	disconnect(e);
+	close_fd(&e->listener);
+	unlink(e->path);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+void vfio_server_destroy(struct vfio_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_mutex_unlock(&s->lock);
+	wake(s);
+	pthread_join(s->thread, NULL);
+	while (s->endpoints)
+		vfio_server_remove(s->endpoints);
+	close_fd(&s->epoll);
+	close_fd(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
