@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the core and its policy. The policy may be wrong: what it says is clamped and counted,
+ * and one that breaks its contract is evicted in favour of the fallback in the same step. A change
+ * of policy is checked at once, and takes effect at the next switch point, with lag carried over.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "private.h"
+
+bool vf_is_runnable(const struct vf *vf)
+{
+	return vf->state == VGPU_VF_ACTIVE && vf->online && vf->busy;
+}
+
+static int64_t *row(int64_t *rows, uint32_t index)
+{
+	return rows + (size_t)index * VGPU_MAX_PARAMS;
+}
+
+/* A wake may preempt only so often. */
+static bool wake_is_limited(struct vgpu_core *core, struct vf *vf)
+{
+	vgpu_nsec horizon = core->now + WAKE_BURST * WAKE_REFILL;
+	vgpu_nsec used = nsec_max(vf->wake_tokens_at, core->now) + WAKE_REFILL;
+
+	if (used > horizon) {
+		core->ledger.wake_limited++;
+		return true;
+	}
+	vf->wake_tokens_at = used;
+	return false;
+}
+
+static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
+{
+	struct vf *vf = core_vf(core, index);
+	struct dispatch *d = &core->d;
+
+	vf->ledger.wakes++;
+	if (core->phase == VGPU_PHASE_PARKED) {
+		if (core->started && (preempt || core->phase_deadline == VGPU_NEVER))
+			switch_begin(core);
+		return;
+	}
+	if (core->phase != VGPU_PHASE_RUN || !d->open)
+		return;
+	if (preempt && d->reason == VGPU_END_SLICE && !wake_is_limited(core, vf)) {
+		vf->ledger.preempted++;
+		switch_cut(core, VGPU_END_WAKE_PREEMPT, index,
+			   nsec_max(core->now, d->start + core->config.min_run));
+	}
+	switch_others_want(core);
+}
+
+/*
+ * Tells the policy whether the VF has work, if that has changed. About the VF of the open dispatch
+ * it hears after its account.
+ */
+void govern_sync(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+	bool runnable = vf_is_runnable(vf);
+
+	if (runnable == vf->awake || (core->d.open && core->d.vf == index))
+		return;
+	vf->awake = runnable;
+	if (!runnable) {
+		core->n_awake--;
+		vf->waiting_since = VGPU_NEVER;
+		core_record(core, VGPU_REC_SLEEP, index, 0, 0, 0);
+		core->policy->sleep(core->memory, index, core->now);
+		return;
+	}
+	core->n_awake++;
+	vf->waiting_since = core->now;
+	core_record(core, VGPU_REC_WAKE, index, 0, 0, 0);
+	woken(core, index, core->policy->wake(core->memory, index, core->now));
+}
+
+/* The guest driver of a VF is up, or gone; its dispatch, if any, is closed already. */
+void govern_online(struct vgpu_core *core, uint32_t index, bool online)
+{
+	struct vf *vf = core_vf(core, index);
+
+	if (vf->online == online)
+		return;
+	assert(!core->d.open || core->d.vf != index);
+	vf->online = online;
+	if (online) {
+		core->policy->online(core->memory, index, core->now);
+		return;
+	}
+	govern_sync(core, index);
+	core->policy->offline(core->memory, index, core->now);
+}
+
+/* Rebuilds the policy's picture of all VFs: it has been attached, and knows none. */
+static void introduce(struct vgpu_core *core, const int64_t *lags)
+{
+	const struct vgpu_policy_ops *policy = core->policy;
+	uint32_t i;
+
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+
+		if (!vf->admitted)
+			continue;
+		if (lags)
+			policy->import_lag(core->memory, i, lags[i]);
+		if (vf->online)
+			policy->online(core->memory, i, core->now);
+		if (vf->awake)
+			policy->wake(core->memory, i, core->now);
+	}
+}
+
+static void defaults(const struct vgpu_param *table, int64_t *values)
+{
+	uint32_t i;
+
+	for (i = 0; table[i].name; i++)
+		values[i] = table[i].def;
+}
+
+/* The policy broke its contract: the fallback takes over, here and now. */
+static void evict(struct vgpu_core *core, enum vgpu_fault fault)
+{
+	const char *why = NULL;
+	uint32_t i;
+
+	assert(core->policy != core->fallback); /* ours does not */
+	core->ledger.evictions++;
+	core->last_fault = fault;
+	memcpy(core->faulty, core->policy->name, sizeof(core->faulty));
+	core_record(core, VGPU_REC_EVICTED, VGPU_NO_VF, fault, 0, 0);
+	core_act(core, VGPU_AC_RETIRE, VGPU_NO_VF, 0);
+	core->out->actions[core->out->n_actions - 1].memory = core->memory;
+
+	core->policy = core->fallback;
+	core->memory = core->fallback_memory;
+	memset(core->memory, 0, core->policy->memory(core->config.max_vfs));
+	defaults(core->policy->params, core->params);
+	core->policy->attach(core->memory, &core->facts, core->params);
+	for (i = 0; i < core->config.max_vfs; i++) {
+		if (!core->vfs[i].admitted)
+			continue;
+		defaults(core->policy->vf_params, row(core->vf_params, i));
+		core->vfs[i].admitted =
+			core->policy->admit(core->memory, i, row(core->vf_params, i), core->now,
+					    &why);
+		assert(core->vfs[i].admitted);
+	}
+	introduce(core, NULL);
+}
+
+/* Whether there is anything wrong with a pick. */
+static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pick *pick)
+{
+	if (pick->vf == VGPU_NO_VF) {
+		if (core->n_awake > 0 && pick->park_until == VGPU_NEVER)
+			return VGPU_FAULT_STARVED;
+		if (core->n_awake > 0 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING)
+			return VGPU_FAULT_STARVED;
+		return VGPU_FAULT_NONE;
+	}
+	if (pick->vf >= core->config.max_vfs)
+		return VGPU_FAULT_BAD_VF;
+	if (!core->vfs[pick->vf].online)
+		return VGPU_FAULT_NO_WORK;
+	if (!core->vfs[pick->vf].awake && core->n_awake > 0 &&
+	    core->policy->promises & VGPU_PROMISE_PROPORTIONAL)
+		return VGPU_FAULT_NO_WORK;
+	if (pick->slice == 0)
+		return VGPU_FAULT_ZERO_SLICE;
+	if (pick->not_before > core->now + core->config.max_slice)
+		return VGPU_FAULT_LATE_START;
+	return VGPU_FAULT_NONE;
+}
+
+static void clamp(struct vgpu_core *core, struct vgpu_pick *pick)
+{
+	vgpu_nsec least = pick->flags & VGPU_PICK_DONATED ? 1 : core->config.min_slice;
+	vgpu_nsec slice = nsec_min(nsec_max(pick->slice, least), core->config.max_slice);
+
+	if (slice != pick->slice) {
+		core->ledger.clamped++;
+		core->vfs[pick->vf].ledger.clamped++;
+	}
+	pick->slice = slice;
+}
+
+/* Asks the policy who is next. False: park until pick->park_until. */
+bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
+{
+	enum vgpu_fault fault;
+
+	for (;;) {
+		*pick = (struct vgpu_pick){.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
+		core->policy->pick(core->memory, pick, core->now);
+		fault = judge(core, pick);
+		if (fault == VGPU_FAULT_NONE)
+			break;
+		evict(core, fault);
+	}
+	if (pick->vf == VGPU_NO_VF) {
+		pick->park_until = nsec_max(pick->park_until, core->now + 1);
+		return false;
+	}
+	clamp(core, pick);
+	return true;
+}
+
+void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage)
+{
+	core->policy->account(core->memory, usage);
+}
+
+int govern_add(struct vgpu_core *core, uint32_t index, const int64_t *params)
+{
+	if (core->next_policy) {
+		core->out->why = "a change of policy is under way";
+		return -EBUSY;
+	}
+	if (!core->policy->admit(core->memory, index, params, core->now, &core->out->why))
+		return -EINVAL;
+	core->vfs[index].admitted = true;
+	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
+	return 0;
+}
+
+void govern_remove(struct vgpu_core *core, uint32_t index)
+{
+	if (!core->vfs[index].admitted)
+		return;
+	core->vfs[index].admitted = false;
+	core->policy->remove(core->memory, index, core->now);
+	if (core->next_policy)
+		core->next_policy->remove(core->next_memory, index, core->now);
+}
+
+int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
+{
+	if (core->next_policy) {
+		core->out->why = "a change of policy is under way";
+		return -EBUSY;
+	}
+	if (!core->policy->set_vf(core->memory, index, params, core->now, &core->out->why))
+		return -EINVAL;
+	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
+	return 0;
+}
+
+int govern_set_policy(struct vgpu_core *core, const int64_t *params)
+{
+	if (core->next_policy) {
+		core->out->why = "a change of policy is under way";
+		return -EBUSY;
+	}
+	memcpy(core->params, params, sizeof(core->params));
+	core->policy->set_params(core->memory, params, core->now);
+	return 0;
+}
+
+/* Checks the new policy against all VFs; it takes over at the next switch point. */
+int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	const struct vgpu_policy_ops *policy = event->policy;
+	size_t bytes = (size_t)core->config.max_vfs * VGPU_MAX_PARAMS * sizeof(int64_t);
+	uint32_t i;
+
+	if (core->next_policy) {
+		core->out->why = "another change of policy is under way";
+		return -EBUSY;
+	}
+	policy->attach(event->memory, &core->facts, event->params);
+	for (i = 0; i < core->config.max_vfs; i++)
+		if (core->vfs[i].admitted &&
+		    !policy->admit(event->memory, i, event->vf_params + (size_t)i * VGPU_MAX_PARAMS,
+				   core->now, &core->out->why))
+			return -EINVAL;
+	memcpy(core->next_vf_params, event->vf_params, bytes);
+	memcpy(core->params, event->params, sizeof(core->params));
+	core->next_policy = policy;
+	core->next_memory = event->memory;
+	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
+		govern_finish_change(core);
+	switch_others_want(core);
+	return 0;
+}
+
+void govern_finish_change(struct vgpu_core *core)
+{
+	size_t bytes = (size_t)core->config.max_vfs * VGPU_MAX_PARAMS * sizeof(int64_t);
+	const struct vgpu_policy_ops *old = core->policy;
+	void *old_memory = core->memory;
+	uint32_t i;
+
+	if (!core->next_policy)
+		return;
+	assert(!core->d.open);
+	for (i = 0; i < core->config.max_vfs; i++)
+		if (core->vfs[i].admitted)
+			core->lags[i] = old->export_lag(old_memory, i);
+	core->policy = core->next_policy;
+	core->memory = core->next_memory;
+	core->next_policy = NULL;
+	memcpy(core->vf_params, core->next_vf_params, bytes);
+	introduce(core, core->lags);
+	core_record(core, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	if (old_memory != core->fallback_memory) {
+		core_act(core, VGPU_AC_RETIRE, VGPU_NO_VF, 0);
+		core->out->actions[core->out->n_actions - 1].memory = old_memory;
+	}
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resets, and how they escalate: the VF's queues, the function, the whole GPU; each level only
+ * where the GPU has it, the last only where the operator allows it. A VF that had to be reset for
+ * its own fault is held back for 1, 2, 4 ... seconds; the third time in a minute it is
+ * quarantined. A reset of a VF that is not on the engine leaves the others running.
+ */
+#include <assert.h>
+
+#include "private.h"
+
+static void issue(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+
+	vf->reset.in_flight = true;
+	vf->reset.started = core->now;
+	vf->reset.retry_at = VGPU_NEVER;
+	vf->reset.deadline = nsec_add(core->now, core->config.reset_timeout[vf->reset.level]);
+	vf->ledger.resets++;
+	core_record(core, VGPU_REC_RESET, index, vf->reset.level, 0, 0);
+	core_act(core, VGPU_AC_RESET, index, vf->reset.level);
+	core_update_aux(core);
+}
+
+static bool can_reset(const struct vgpu_core *core, enum vgpu_reset_level level)
+{
+	return (core->config.reset_levels >> level & 1) &&
+	       (level != VGPU_RESET_GPU || core->config.gpu_reset);
+}
+
+/* The next level that this GPU and its operator allow, from LEVEL upwards. */
+static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned level)
+{
+	while (level < VGPU_RESET_COUNT && !can_reset(core, (enum vgpu_reset_level)level))
+		level++;
+	return (enum vgpu_reset_level)level;
+}
+
+void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
+{
+	struct vf *vf = core_vf(core, index);
+	bool on_engine = core->resident == index;
+
+	if (vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER)
+		return;
+	window_cancel(core, index);
+	switch_abandon(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
+	vf->context = VGPU_CTX_BROKEN;
+	vf->busy = false;
+	govern_online(core, index, false);
+	core_act(core, VGPU_AC_GATES, index, 0);
+	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
+	core_set_state(core, index, VGPU_VF_SCRUBBING);
+	vf->after_scrub = VGPU_VF_AVAIL;
+	vf->reset = (struct reset){
+		.strike = strike,
+		.level = next_level(core, VGPU_RESET_ENGINE),
+		.retry_at = VGPU_NEVER,
+	};
+	/* A GPU that cannot reset a VF was refused when it was opened. */
+	assert(vf->reset.level < VGPU_RESET_COUNT);
+	if (on_engine)
+		switch_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
+	issue(core, index);
+}
+
+void ladder_hang(struct vgpu_core *core, uint32_t index, uint64_t late)
+{
+	core_vf(core, index)->ledger.hangs++;
+	core_record(core, VGPU_REC_HANG, index, core->phase, late, 0);
+	ladder_reset(core, index, true);
+}
+
+/* Where a VF goes after a reset for its own fault. */
+static void strike(struct vgpu_core *core, struct vf *vf)
+{
+	vgpu_nsec pause = BACKOFF_FIRST;
+	uint32_t i;
+
+	if (history_exceeds(&vf->strikes, STRIKES - 1, STRIKE_SPAN, core->now)) {
+		vf->after_scrub = VGPU_VF_QUARANTINED;
+		return;
+	}
+	for (i = 1; i < vf->strikes.n && pause < BACKOFF_LAST; i++)
+		pause *= 2;
+	vf->backoff_until = core->now + pause;
+	if (vf->after_scrub == VGPU_VF_AVAIL)
+		vf->after_scrub = VGPU_VF_BACKOFF;
+}
+
+static void reset_succeeded(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+
+	vf->context = VGPU_CTX_NONE;
+	if (vf->reset.strike)
+		strike(core, vf);
+	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET_DONE);
+	ladder_scrub(core, index, vf->after_scrub);
+	if (core->resident == index)
+		switch_resume(core);
+}
+
+/* Everything is gone: each VF begins anew, but none of them for its own fault. */
+static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
+{
+	uint32_t i;
+
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+
+		if (vf->state == VGPU_VF_ABSENT || i == culprit)
+			continue;
+		window_cancel(core, i);
+		switch_abandon(core, i, VGPU_END_REMOVED);
+		vf->busy = false;
+		govern_online(core, i, false);
+		vf->context = VGPU_CTX_NONE;
+		vf->reset = (struct reset){.retry_at = VGPU_NEVER};
+		core_act(core, VGPU_AC_GATES, i, 0);
+		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);
+		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET_DONE);
+		ladder_scrub(core, i,
+			     vf->state == VGPU_VF_QUARANTINED ? VGPU_VF_QUARANTINED
+							      : VGPU_VF_AVAIL);
+	}
+}
+
+static void reset_failed(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+	enum vgpu_reset_level higher = next_level(core, vf->reset.level + 1);
+	bool on_engine = core->resident == index;
+	vgpu_nsec pause = BACKOFF_FIRST;
+	uint32_t i;
+
+	vf->reset.failures++;
+	/* The whole GPU is worth it only if this VF blocks the engine. */
+	if (higher < VGPU_RESET_COUNT && (on_engine || higher != VGPU_RESET_GPU)) {
+		vf->reset.level = higher;
+		issue(core, index);
+		return;
+	}
+	for (i = 1; i < vf->reset.failures && pause < BACKOFF_LAST; i++)
+		pause *= 2;
+	vf->reset.retry_at = core->now + pause;
+	core_update_aux(core);
+}
+
+void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, int64_t status)
+{
+	struct vf *vf = core_vf(core, index);
+
+	if (!vf->reset.in_flight || vf->reset.level != level) {
+		core->ledger.stale_answers++;
+		return;
+	}
+	vf->reset.in_flight = false;
+	core_record(core, VGPU_REC_RESET_DONE, index, level, core->now - vf->reset.started,
+		    (uint64_t)status);
+	core_update_aux(core);
+	if (status != 0) {
+		reset_failed(core, index);
+		return;
+	}
+	if (level == VGPU_RESET_GPU)
+		gpu_was_reset(core, index);
+	reset_succeeded(core, index);
+}
+
+void ladder_scrub(struct vgpu_core *core, uint32_t index, enum vgpu_vf_state after)
+{
+	struct vf *vf = core_vf(core, index);
+
+	vf->after_scrub = after;
+	vf->scrubs++;
+	core_set_state(core, index, VGPU_VF_SCRUBBING);
+	core_act(core, VGPU_AC_SCRUB, index, 0);
+}
+
+void ladder_scrubbed(struct vgpu_core *core, uint32_t index, int64_t status)
+{
+	struct vf *vf = core_vf(core, index);
+
+	if (vf->scrubs == 0) {
+		core->ledger.stale_answers++;
+		return;
+	}
+	vf->scrubs--;
+	if (vf->scrubs > 0 || vf->state != VGPU_VF_SCRUBBING || vf->reset.in_flight ||
+	    vf->reset.retry_at != VGPU_NEVER)
+		return;
+	core_set_state(core, index, status == 0 ? vf->after_scrub : VGPU_VF_FAILED);
+	core_update_aux(core);
+	window_retry(core, index);
+}
+
+/* Ends of back-offs, time-outs and retries of resets. */
+void ladder_timer(struct vgpu_core *core)
+{
+	uint32_t i;
+
+	if (core->now < core->aux_deadline)
+		return;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+
+		if (vf->state == VGPU_VF_BACKOFF && vf->backoff_until <= core->now) {
+			core_set_state(core, i, VGPU_VF_AVAIL);
+			window_retry(core, i);
+		}
+		if (vf->reset.in_flight && vf->reset.deadline <= core->now) {
+			vf->reset.in_flight = false;
+			core_record(core, VGPU_REC_RESET_DONE, i, vf->reset.level,
+				    core->now - vf->reset.started, 1);
+			reset_failed(core, i);
+		} else if (vf->reset.retry_at <= core->now) {
+			issue(core, i);
+		}
+	}
+	core_update_aux(core);
+}

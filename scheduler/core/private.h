@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the core. Each file has one idea: step.c turns events into calls, switch.c is the world
+ * switch, window.c the exclusive windows, ladder.c resets and their escalation, govern.c the
+ * policy and its limits, ledger.c where the time goes.
+ */
+#ifndef CORE_PRIVATE_H
+#define CORE_PRIVATE_H
+
+#include "vgpu/core.h"
+
+/* Guards against abuse; the numbers are AMD's (libgv amdgv_guard.h) but for hangs, which are
+ * ours: three strikes in a minute. */
+#define WINDOWS_PER_MINUTE 9u
+#define WINDOW_TIMEOUTS 2u
+#define WINDOW_TIMEOUT_SPAN (500 * VGPU_SEC)
+#define STRIKES 3u
+#define STRIKE_SPAN (60 * VGPU_SEC)
+#define BACKOFF_FIRST (1 * VGPU_SEC)
+#define BACKOFF_LAST (60 * VGPU_SEC)
+
+/* Debts of windows and resets: charged over this many dispatches, and no more than this is owed. */
+#define DEBT_TURNS 60u
+#define DEBT_MAX (2 * VGPU_SEC)
+
+/* Preemptions that a VF's wakes may cause: 100 a second, so that a frame loop at 60 Hz is never
+ * limited; 10 at once. */
+#define WAKE_BURST 10u
+#define WAKE_REFILL (10 * VGPU_MSEC)
+
+/* The last instants at which something happened, newest first. */
+struct history {
+	vgpu_nsec at[WINDOWS_PER_MINUTE];
+	uint32_t n;
+};
+
+struct reset {
+	bool in_flight;
+	bool strike; /* the VF's own fault */
+	enum vgpu_reset_level level;
+	uint32_t failures;
+	vgpu_nsec started, deadline, retry_at;
+};
+
+struct vf {
+	enum vgpu_vf_state state;
+	enum vgpu_context context;
+	enum vgpu_vf_state after_scrub;
+	bool busy;	 /* the device says that it has work */
+	bool admitted;	 /* the policy has it */
+	bool online;	 /* the policy knows that its driver is up */
+	bool awake;	 /* the policy believes that it has work */
+	bool want_init;	 /* its guest asked while it could not be served */
+	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
+	struct reset reset;
+	vgpu_nsec backoff_until;
+	vgpu_nsec
+		waiting_since; /* since it last had work without running; VGPU_NEVER: it does not */
+
+	/* its place in the queue for windows */
+	bool queued;
+	enum vgpu_window window;
+	uint32_t next_queued;
+
+	struct history windows, window_timeouts, strikes;
+
+	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
+	vgpu_nsec surcharge;	  /* switch time laid on it, for its next account */
+	vgpu_nsec instalment;	  /* of its debt, per dispatch */
+	vgpu_nsec open_run;	  /* run time of the open dispatch */
+	vgpu_nsec written_off;	  /* of debts above DEBT_MAX */
+	struct vgpu_vf_ledger ledger;
+};
+
+/* The policy's pick, from pick() to account(). */
+struct dispatch {
+	bool open;
+	bool orphan; /* no pick stands behind it: found running at start */
+	bool lone;   /* prolonged because nobody else had work */
+	uint32_t vf;
+	uint32_t flags;
+	uint32_t waker; /* on whose behalf it will be, or was, preempted */
+	enum vgpu_end reason;
+	vgpu_nsec not_before, granted;
+	vgpu_nsec start, end;  /* of the grant; set at RUN acknowledged */
+	vgpu_nsec preempt_at;  /* when to ask for IDLE */
+	vgpu_nsec natural_end; /* before it was prolonged */
+	vgpu_nsec yield_at;
+};
+
+/* Mean and mean deviation, as TCP keeps them (RFC 6298). */
+struct estimate {
+	vgpu_nsec mean, deviation;
+};
+
+struct vgpu_core {
+	struct vgpu_core_config config;
+	struct vgpu_facts facts;
+	vgpu_nsec now;
+	bool started;
+
+	enum vgpu_phase phase;
+	uint32_t resident; /* the VF whose context is on the engine */
+	uint32_t target;   /* the VF that the switch in progress leads to */
+	bool in_window;	   /* target or resident has the engine for a window */
+	vgpu_nsec window_end;
+	vgpu_nsec phase_since;
+	vgpu_nsec phase_deadline; /* time-out of what is in flight, or end of parking */
+	vgpu_nsec switch_cost;	  /* of the switch in progress, still charged to nobody */
+	vgpu_nsec load_took;	  /* of the switch in progress */
+	uint32_t switch_waker;
+	struct estimate save_time, start_time; /* SAVE; LOAD and RUN */
+
+	struct dispatch d;
+	uint32_t window_head, window_tail;
+	uint32_t n_awake;
+	vgpu_nsec aux_deadline; /* earliest end of a back-off, time-out or retry of a reset */
+
+	const struct vgpu_policy_ops *policy, *next_policy, *fallback;
+	void *memory, *next_memory, *fallback_memory;
+	int64_t params[VGPU_MAX_PARAMS];
+	enum vgpu_fault last_fault;
+	char faulty[32];
+
+	struct vgpu_engine_ledger ledger;
+	struct vgpu_output *out;
+	int64_t *vf_params, *next_vf_params; /* max_vfs rows of VGPU_MAX_PARAMS */
+	int64_t *lags;			     /* scratch for a change of policy */
+	struct vf vfs[];
+};
+
+/* output */
+void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code);
+void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
+		 uint64_t a, uint64_t b);
+void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state);
+void core_update_aux(struct vgpu_core *core);
+
+/* ledger.c */
+void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
+void ledger_charge_switch(struct vgpu_core *core, uint32_t vf, vgpu_nsec amount);
+vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun);
+bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now);
+
+/* govern.c */
+void govern_sync(struct vgpu_core *core, uint32_t vf);
+void govern_online(struct vgpu_core *core, uint32_t vf, bool online);
+bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick);
+void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage);
+int govern_add(struct vgpu_core *core, uint32_t vf, const int64_t *params);
+void govern_remove(struct vgpu_core *core, uint32_t vf);
+int govern_set_vf(struct vgpu_core *core, uint32_t vf, const int64_t *params);
+int govern_set_policy(struct vgpu_core *core, const int64_t *params);
+int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
+void govern_finish_change(struct vgpu_core *core);
+bool vf_is_runnable(const struct vf *vf);
+
+/* switch.c */
+void switch_begin(struct vgpu_core *core);
+void switch_resume(struct vgpu_core *core);
+void switch_adopt(struct vgpu_core *core);
+void switch_done(struct vgpu_core *core, uint32_t vf, enum vgpu_command command, int64_t status);
+void switch_timer(struct vgpu_core *core);
+void switch_preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec planned);
+void switch_cut(struct vgpu_core *core, enum vgpu_end reason, uint32_t waker, vgpu_nsec at);
+void switch_abandon(struct vgpu_core *core, uint32_t vf, enum vgpu_end reason);
+void switch_others_want(struct vgpu_core *core);
+void switch_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec timeout);
+
+/* window.c */
+void window_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+void window_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+void window_cancel(struct vgpu_core *core, uint32_t vf);
+uint32_t window_pop(struct vgpu_core *core);
+void window_opened(struct vgpu_core *core);
+void window_timed_out(struct vgpu_core *core);
+void window_retry(struct vgpu_core *core, uint32_t vf);
+
+/* ladder.c */
+void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
+void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
+void ladder_reset_done(struct vgpu_core *core, uint32_t vf, uint32_t level, int64_t status);
+void ladder_scrub(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state after);
+void ladder_scrubbed(struct vgpu_core *core, uint32_t vf, int64_t status);
+void ladder_timer(struct vgpu_core *core);
+
+static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
+{
+	return vf < core->config.max_vfs ? &core->vfs[vf] : NULL;
+}
+
+static inline vgpu_nsec nsec_min(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
+static inline vgpu_nsec nsec_max(vgpu_nsec a, vgpu_nsec b)
+{
+	return a > b ? a : b;
+}
+
+/* a - b, but never below 0 */
+static inline vgpu_nsec nsec_past(vgpu_nsec a, vgpu_nsec b)
+{
+	return a > b ? a - b : 0;
+}
+
+static inline vgpu_nsec nsec_add(vgpu_nsec a, vgpu_nsec b)
+{
+	return b > VGPU_NEVER - a ? VGPU_NEVER : a + b;
+}
+
+#endif

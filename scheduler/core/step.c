@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events in, actions out. Everything that changes the core passes here, through one table.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "private.h"
+
+void vgpu_core_defaults(struct vgpu_core_config *config, uint32_t max_vfs)
+{
+	*config = (struct vgpu_core_config){
+		.max_vfs = max_vfs,
+		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
+		.min_slice = 500 * VGPU_USEC,  /* AMD's least slice in hybrid mode */
+		.max_slice = 500 * VGPU_MSEC,  /* AMD's largest settable slice */
+		.grace = 50 * VGPU_MSEC,       /* between Intel's 16..128 ms, a tenth of AMD's */
+		.idle_grace = 100 * VGPU_USEC, /* AMD's busy check interval */
+		.lone_slice = 500 * VGPU_MSEC, /* AMD's self-switch of a lone VF */
+		.min_run = 500 * VGPU_USEC,
+		.window_max = VGPU_SEC, /* below the 2 s after which Windows guests give up */
+		.debt_cap = 100 * VGPU_MSEC,
+		.command_timeout =
+			{
+				[VGPU_CMD_SAVE] = 500 * VGPU_MSEC, /* AMD's, for all of these */
+				[VGPU_CMD_LOAD] = 500 * VGPU_MSEC,
+				[VGPU_CMD_INIT] = 3 * VGPU_SEC,
+				[VGPU_CMD_RUN] = 500 * VGPU_MSEC,
+				[VGPU_CMD_SHUTDOWN] = 500 * VGPU_MSEC,
+			},
+		.reset_timeout =
+			{
+				[VGPU_RESET_ENGINE] = 100 * VGPU_MSEC,
+				[VGPU_RESET_VF] = 500 * VGPU_MSEC,
+				[VGPU_RESET_GPU] = 10 * VGPU_SEC,
+			},
+		.switch_nominal = 100 * VGPU_USEC,
+	};
+}
+
+size_t vgpu_core_size(uint32_t max_vfs)
+{
+	size_t per_vf = sizeof(struct vf) + (2 * VGPU_MAX_PARAMS + 1) * sizeof(int64_t);
+
+	return sizeof(struct vgpu_core) + per_vf * max_vfs;
+}
+
+struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *config,
+				 const struct vgpu_policy_ops *fallback, void *fallback_memory,
+				 vgpu_nsec now)
+{
+	struct vgpu_core *core = memory;
+	uint32_t i;
+
+	core->config = *config;
+	core->facts = (struct vgpu_facts){
+		.max_vfs = config->max_vfs,
+		.switch_ns = config->switch_nominal,
+		.min_slice_ns = config->min_slice,
+		.max_slice_ns = config->max_slice,
+	};
+	core->now = now;
+	core->resident = VGPU_NO_VF;
+	core->target = VGPU_NO_VF;
+	core->window_head = VGPU_NO_VF;
+	core->window_tail = VGPU_NO_VF;
+	core->phase_deadline = VGPU_NEVER;
+	core->aux_deadline = VGPU_NEVER;
+	core->d.vf = VGPU_NO_VF;
+	core->vf_params = (int64_t *)&core->vfs[config->max_vfs];
+	core->next_vf_params = core->vf_params + (size_t)config->max_vfs * VGPU_MAX_PARAMS;
+	core->lags = core->next_vf_params + (size_t)config->max_vfs * VGPU_MAX_PARAMS;
+	for (i = 0; i < config->max_vfs; i++) {
+		core->vfs[i].reset.retry_at = VGPU_NEVER;
+		core->vfs[i].waiting_since = VGPU_NEVER;
+	}
+	core->fallback = fallback;
+	core->fallback_memory = fallback_memory;
+	core->policy = fallback;
+	core->memory = fallback_memory;
+	for (i = 0; fallback->params[i].name; i++)
+		core->params[i] = fallback->params[i].def;
+	fallback->attach(fallback_memory, &core->facts, core->params);
+	return core;
+}
+
+void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code)
+{
+	assert(core->out->n_actions < VGPU_MAX_ACTIONS);
+	core->out->actions[core->out->n_actions++] =
+		(struct vgpu_action){.type = type, .vf = vf, .code = code};
+}
+
+void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
+		 uint64_t a, uint64_t b)
+{
+	assert(core->out->n_records < VGPU_MAX_RECORDS);
+	core->out->records[core->out->n_records++] = (struct vgpu_record){
+		.t = core->now,
+		.type = (uint16_t)type,
+		.code = (uint16_t)code,
+		.vf = vf,
+		.a = a,
+		.b = b,
+	};
+}
+
+void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state)
+{
+	if (core->vfs[vf].state == state)
+		return;
+	core->vfs[vf].state = state;
+	core_record(core, VGPU_REC_STATE, vf, state, 0, 0);
+}
+
+void core_update_aux(struct vgpu_core *core)
+{
+	uint32_t i;
+
+	core->aux_deadline = VGPU_NEVER;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		const struct vf *vf = &core->vfs[i];
+
+		if (vf->state == VGPU_VF_BACKOFF)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->backoff_until);
+		if (vf->reset.in_flight)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.deadline);
+		core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.retry_at);
+	}
+}
+
+static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	(void)event;
+	ladder_timer(core);
+	switch_timer(core);
+	return 0;
+}
+
+static int on_done(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	if (event->code >= VGPU_CMD_COUNT)
+		return -EINVAL;
+	switch_done(core, event->vf, (enum vgpu_command)event->code, event->value);
+	return 0;
+}
+
+static int on_reset_done(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	ladder_reset_done(core, event->vf, event->code, event->value);
+	return 0;
+}
+
+static int on_scrubbed(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	ladder_scrubbed(core, event->vf, event->value);
+	return 0;
+}
+
+static int on_busy(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	core->vfs[event->vf].busy = true;
+	if (core->d.open && core->d.vf == event->vf)
+		core->d.yield_at = VGPU_NEVER;
+	govern_sync(core, event->vf);
+	return 0;
+}
+
+static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct dispatch *d = &core->d;
+
+	core->vfs[event->vf].busy = false;
+	if (d->open && d->vf == event->vf && core->phase == VGPU_PHASE_RUN &&
+	    !(d->flags & VGPU_PICK_HOLD) && d->yield_at == VGPU_NEVER)
+		d->yield_at = core->now + core->config.idle_grace;
+	govern_sync(core, event->vf);
+	return 0;
+}
+
+static int on_request(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	window_request(core, event->vf, (enum vgpu_window)event->code);
+	return 0;
+}
+
+static int on_release(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	window_release(core, event->vf, (enum vgpu_window)event->code);
+	return 0;
+}
+
+static int on_guest_reset(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+
+	vf->ledger.guest_resets++;
+	vf->want_init = false;
+	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == event->vf)
+		ladder_reset(core, event->vf, false);
+	else if (vf->state == VGPU_VF_SCRUBBING)
+		ladder_scrub(core, event->vf, vf->after_scrub);
+	else if (vf->state != VGPU_VF_FAILED)
+		/* No driver was up, but its owner may have written to its memory. */
+		ladder_scrub(core, event->vf,
+			     vf->state == VGPU_VF_EXCLUSIVE ? VGPU_VF_AVAIL : vf->state);
+	return 0;
+}
+
+static int on_hang(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	const struct vf *vf = &core->vfs[event->vf];
+
+	/* The time-outs may have noticed it first. */
+	if (vf->context != VGPU_CTX_BROKEN && vf->context != VGPU_CTX_NONE)
+		ladder_hang(core, event->vf, 0);
+	return 0;
+}
+
+static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = core_vf(core, event->vf);
+	enum vgpu_context context = (enum vgpu_context)event->code;
+	int r;
+
+	if (!vf || event->code >= VGPU_CTX_COUNT) {
+		core->out->why = "no such VF";
+		return -EINVAL;
+	}
+	if (vf->state != VGPU_VF_ABSENT) {
+		core->out->why = "the VF is configured already";
+		return -EINVAL;
+	}
+	r = govern_add(core, event->vf, event->params);
+	if (r < 0)
+		return r;
+	vf->context = context;
+	if (context == VGPU_CTX_NONE) {
+		ladder_scrub(core, event->vf, VGPU_VF_AVAIL);
+		return 0;
+	}
+	core_set_state(core, event->vf, VGPU_VF_ACTIVE);
+	if (context != VGPU_CTX_SAVED && context != VGPU_CTX_BROKEN)
+		core->resident = event->vf;
+	if (event->value == 0 || context == VGPU_CTX_BROKEN) {
+		/* It was in a window, or worse: its driver has to begin again. */
+		ladder_reset(core, event->vf, false);
+		return 0;
+	}
+	govern_online(core, event->vf, true);
+	return 0;
+}
+
+static int on_remove(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+
+	vf->want_init = false;
+	if (vf->context != VGPU_CTX_NONE || core->resident == event->vf)
+		ladder_reset(core, event->vf, false);
+	else
+		ladder_scrub(core, event->vf, VGPU_VF_ABSENT);
+	window_cancel(core, event->vf);
+	vf->after_scrub = VGPU_VF_ABSENT;
+	govern_remove(core, event->vf);
+	return 0;
+}
+
+static int on_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	return govern_set_vf(core, event->vf, event->params);
+}
+
+static int on_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	return govern_set_policy(core, event->params);
+}
+
+static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	return govern_begin_change(core, event);
+}
+
+static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+
+	vf->strikes.n = 0;
+	vf->windows.n = 0;
+	vf->window_timeouts.n = 0;
+	vf->want_init = false;
+	if (!vf->admitted) {
+		core->out->why = "the VF is being removed";
+		return -EBUSY;
+	}
+	ladder_reset(core, event->vf, false);
+	vf->after_scrub = VGPU_VF_AVAIL;
+	return 0;
+}
+
+static int on_start(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	(void)event;
+	if (core->started)
+		return 0;
+	core->started = true;
+	if (core->phase != VGPU_PHASE_PARKED)
+		return 0;
+	if (core->resident == VGPU_NO_VF)
+		switch_begin(core);
+	else if (core->vfs[core->resident].context == VGPU_CTX_IDLED)
+		switch_begin(core);
+	else
+		switch_adopt(core);
+	return 0;
+}
+
+static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	(void)event;
+	core->started = false;
+	return 0;
+}
+
+/* What a step does for an event, and whether the event must name a configured VF. */
+static const struct handler {
+	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
+	bool names_vf;
+} handlers[VGPU_EV_COUNT] = {
+	[VGPU_EV_TIMER] = {on_timer, false},
+	[VGPU_EV_DONE] = {on_done, true},
+	[VGPU_EV_RESET_DONE] = {on_reset_done, true},
+	[VGPU_EV_SCRUBBED] = {on_scrubbed, true},
+	[VGPU_EV_BUSY] = {on_busy, true},
+	[VGPU_EV_EMPTY] = {on_empty, true},
+	[VGPU_EV_REQUEST] = {on_request, true},
+	[VGPU_EV_RELEASE] = {on_release, true},
+	[VGPU_EV_GUEST_RESET] = {on_guest_reset, true},
+	[VGPU_EV_HANG] = {on_hang, true},
+	[VGPU_EV_ADD] = {on_add, false},
+	[VGPU_EV_REMOVE] = {on_remove, true},
+	[VGPU_EV_SET_VF] = {on_set_vf, true},
+	[VGPU_EV_SET_POLICY] = {on_set_policy, false},
+	[VGPU_EV_POLICY] = {on_policy, false},
+	[VGPU_EV_RESET_VF] = {on_reset_vf, true},
+	[VGPU_EV_START] = {on_start, false},
+	[VGPU_EV_STOP] = {on_stop, false},
+};
+
+int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)
+{
+	const struct vf *vf = core_vf(core, event->vf);
+	const struct handler *handler = &handlers[event->type];
+
+	assert(event->type < VGPU_EV_COUNT);
+	out->n_actions = 0;
+	out->n_records = 0;
+	out->why = NULL;
+	core->out = out;
+	ledger_advance(core, event->now);
+	if (handler->names_vf && (!vf || vf->state == VGPU_VF_ABSENT)) {
+		core->ledger.stale_answers++;
+		out->why = "no such VF";
+		return -EINVAL;
+	}
+	return handler->handle(core, event);
+}
+
+vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core)
+{
+	vgpu_nsec deadline = core->phase_deadline;
+
+	if (core->phase == VGPU_PHASE_RUN && core->in_window)
+		deadline = core->window_end;
+	else if (core->phase == VGPU_PHASE_RUN)
+		deadline = nsec_min(core->d.preempt_at, core->d.yield_at);
+	if (!core->started && !core->in_window &&
+	    (core->phase == VGPU_PHASE_RUN || core->phase == VGPU_PHASE_PARKED))
+		deadline = VGPU_NEVER;
+	return nsec_min(deadline, core->aux_deadline);
+}
+
+void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
+{
+	*out = (struct vgpu_core_view){
+		.started = core->started,
+		.current = core->resident,
+		.phase = core->phase,
+		.policy = core->policy,
+		.last_fault = core->last_fault,
+		.facts = core->facts,
+		.engine = core->ledger,
+	};
+	memcpy(out->faulty, core->faulty, sizeof(out->faulty));
+}
+
+void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+{
+	const struct vf *vf = &core->vfs[index];
+
+	*out = (struct vgpu_vf_view){
+		.state = vf->state,
+		.context = vf->context,
+		.has_work = vf->busy,
+		.on_engine = core->resident == index,
+		.backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0,
+		.ledger = vf->ledger,
+		.pending_ns = vf->open_run + vf->surcharge,
+		.written_off_ns = vf->written_off,
+	};
+	if (!vf->admitted)
+		return;
+	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
+	core->policy->bound(core->memory, index, &out->bound);
+	out->lag_ns = core->policy->export_lag(core->memory, index);
+}

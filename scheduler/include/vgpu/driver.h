@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The contract of a driver for a GPU whose worlds we switch ourselves. Everything here is called
+ * from the engine thread of its GPU, and returns at once, but for open and close: what takes time
+ * is answered later, as an event from dispatch().
+ *
+ * A GPU goes on as it is when its driver goes away: the VF that runs keeps running. open() finds
+ * out which state the GPU is in, and adopts it; it resets nothing.
+ */
+#ifndef VGPU_DRIVER_H
+#define VGPU_DRIVER_H
+
+#include "vgpu/core.h"
+#include "vgpu/partition.h"
+
+struct vgpu_driver;
+
+/* What the GPU can do, and what it can bound. */
+struct vgpu_driver_caps {
+	char model[64];
+	char layout[16];
+	char transport[16];
+	uint32_t max_vfs;
+	uint64_t memory; /* bytes */
+	uint64_t granule;
+	uint32_t reset_levels; /* bit n: enum vgpu_reset_level n */
+};
+
+struct vgpu_driver_config {
+	const char *device; /* for vfio_device_open */
+	const char *layout; /* NULL: find out */
+	uint32_t n_vfs;
+	uint64_t pf_reserve;		  /* bytes */
+	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes of each VF; 0: an equal part of the rest */
+	bool interrupts;		  /* completion by interrupt; else by polling alone */
+};
+
+/* What open() found. */
+struct vgpu_driver_found {
+	bool adopted; /* VFs were enabled already, as configured; else all is new */
+	enum vgpu_context contexts[VGPU_GPU_MAX_VFS];
+	bool driver_up[VGPU_GPU_MAX_VFS];
+	struct vgpu_partition partition;
+};
+
+/* Takes events as they come; called from within dispatch() and the calls below that say so. */
+typedef void vgpu_event_sink(void *data, const struct vgpu_event *event);
+
+struct vgpu_driver_ops {
+	const char *name;
+
+	/* Opens the GPU, enables its VFs and partitions its memory, or adopts it. Blocks. 0 or
+	 * -errno with the reason. */
+	int (*open)(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+		    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
+		    vgpu_event_sink *sink, void *data, struct vgpu_error *err);
+	/* Lets go of the GPU, which goes on as it is. */
+	void (*close)(struct vgpu_driver *driver);
+
+	/* Issues a command. If it is done at once, its VGPU_EV_DONE comes before this returns.
+	 * Negative: the GPU is gone (here and below). */
+	int (*command)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
+		       vgpu_nsec now);
+	int (*reset)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_reset_level level,
+		     vgpu_nsec now);
+	int (*gates)(struct vgpu_driver *driver, uint32_t vf, uint32_t gates);
+	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
+	int (*scrub)(struct vgpu_driver *driver, uint32_t vf, vgpu_nsec now);
+
+	/* Becomes readable when dispatch has something to do. */
+	int (*fd)(const struct vgpu_driver *driver);
+	/* When dispatch is to be called even if nothing has become readable. */
+	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
+	/* Looks at the GPU and hands out what has happened. */
+	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
+};
+
+extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
+
+#endif

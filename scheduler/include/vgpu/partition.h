@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a GPU's memory is split between its functions. Pure: numbers in, numbers out.
+ *
+ *     0                                                                     total
+ *     | PF reserve (context-save area at its end) | VF 0 | VF 1 | ... | free |
+ */
+#ifndef VGPU_PARTITION_H
+#define VGPU_PARTITION_H
+
+#include "vgpu/types.h"
+
+struct vgpu_extent {
+	uint64_t offset, size; /* bytes */
+};
+
+struct vgpu_partition_request {
+	uint64_t total;	     /* bytes of memory that the GPU has for all of its functions */
+	uint64_t granule;    /* bytes; offsets and sizes are multiples of it */
+	uint64_t pf_reserve; /* bytes for the PF itself, without the context-save area */
+	uint64_t save_area;  /* bytes of the context-save area, all VFs together */
+	uint32_t n_vfs;
+	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes; 0: an equal part of what is left */
+};
+
+struct vgpu_partition {
+	struct vgpu_extent pf, save_area; /* save_area lies within pf */
+	struct vgpu_extent vfs[VGPU_GPU_MAX_VFS];
+	uint64_t free; /* bytes that no function got */
+};
+
+/*
+ * Lays the partitions out, disjoint, aligned and within the total; all or nothing. Explicit sizes
+ * are rounded up to the granule. Returns 0, or -EINVAL / -ENOSPC with the reason in ERR and OUT
+ * untouched. Any thread.
+ */
+int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgpu_partition *out,
+			struct vgpu_error *err);
+
+#endif
