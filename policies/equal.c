@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * equal: turns of one length for all VFs whose guest driver is up; those without work are left
+ * out. Simple and without parameters per VF, it is also what takes over from a policy that broke
+ * its contract. (NVIDIA's "equal share", with overruns charged in full.)
+ */
+#include "ring.h"
+
+enum { P_SLICE };
+
+static const struct vgpu_param params[] = {
+	[P_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 2000,
+		     NULL},
+	{.name = NULL},
+};
+
+static const struct vgpu_param vf_params[] = {{.name = NULL}};
+
+static void set_params(void *state, const int64_t *values, vgpu_nsec now)
+{
+	struct ring *r = state;
+	uint32_t i;
+
+	(void)now;
+	r->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+	for (i = 0; i < r->facts->max_vfs; i++)
+		r->vfs[i].turn = (int64_t)r->slice;
+}
+
+static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
+{
+	struct ring *r = state;
+
+	r->facts = facts;
+	r->owner = VGPU_NO_VF;
+	r->idle = RING_COMPRESS;
+	set_params(state, values, 0);
+}
+
+static bool set_vf(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now, const char **why)
+{
+	(void)state;
+	(void)vf;
+	(void)values;
+	(void)now;
+	(void)why;
+	return true;
+}
+
+static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now, const char **why)
+{
+	struct ring *r = state;
+
+	r->vfs[vf].admitted = true;
+	return set_vf(state, vf, values, now, why);
+}
+
+const struct vgpu_policy_ops POLICY_ENTRY = {
+	RING_OPS,
+	.name = "equal",
+	.help = "equal turns for all VFs that have work, overruns charged in full",
+	.promises = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_PROPORTIONAL |
+		    VGPU_PROMISE_NO_STARVATION,
+	.params = params,
+	.vf_params = vf_params,
+	.attach = attach,
+	.set_params = set_params,
+	.admit = admit,
+	.set_vf = set_vf,
+};

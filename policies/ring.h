@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ring behind `strict` and `equal`: VFs take turns in the order of their numbers, each turn as
+ * long as its slots. A turn that ran long, or was ended early by an over-careful preemption, is
+ * settled in the VF's own next turn, both ways:
+ *
+ *     granted = turn - debt        debt' = charged - granted
+ *
+ * so that over any number of rounds each VF has had rounds * turn + debt, and |debt| is one
+ * error, not a sum of errors. A debt of more than a turn costs whole turns.
+ *
+ * Boundaries lie on a grid, start + sum(switch + turn) + sum(debts): nothing accumulates. A start
+ * is never earlier than planned, so where VFs stop in time, none can tell from its own starts
+ * what the others do.
+ */
+#ifndef POLICIES_RING_H
+#define POLICIES_RING_H
+
+#include "vgpu/policy.h"
+
+enum ring_idle {
+	RING_HOLD = 0,	   /* the slot of a VF without work is left empty */
+	RING_DONATE = 1,   /* ... is used by others, until its owner wakes */
+	RING_COMPRESS = 2, /* ... is left out */
+};
+
+struct ring_vf {
+	bool admitted, online, awake;
+	int64_t turn, debt, worst; /* worst: the largest |debt| so far */
+};
+
+struct ring {
+	const struct vgpu_facts *facts;
+	vgpu_nsec slice;
+	enum ring_idle idle;
+	bool all_members; /* configured VFs have turns, whether or not their driver is up */
+	bool at_rest;	  /* parked because nobody has work */
+	uint32_t owner;	  /* of the slot that lasts until slot_end */
+	vgpu_nsec plan;	  /* when the owner was to start */
+	vgpu_nsec slot_end;
+	int64_t offered; /* the slice of the last pick */
+	struct ring_vf vfs[];
+};
+
+static size_t ring_memory(uint32_t max_vfs)
+{
+	return sizeof(struct ring) + max_vfs * sizeof(struct ring_vf);
+}
+
+static bool ring_is_member(const struct ring *r, const struct ring_vf *vf)
+{
+	return r->all_members ? vf->admitted : vf->online;
+}
+
+static uint32_t ring_next(const struct ring *r, uint32_t from, bool awake)
+{
+	uint32_t n = r->facts->max_vfs, i, vf;
+
+	for (i = 1; i <= n; i++) {
+		vf = from == VGPU_NO_VF ? i - 1 : (from + i) % n;
+		if (ring_is_member(r, &r->vfs[vf]) && (!awake || r->vfs[vf].awake))
+			return vf;
+	}
+	return VGPU_NO_VF;
+}
+
+/* The grid goes on while nobody has work: finds the slot that NOW lies in. */
+static void ring_catch_up(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec round = 0, rounds;
+	uint32_t i;
+
+	for (i = 0; i < r->facts->max_vfs; i++)
+		if (ring_is_member(r, &r->vfs[i]))
+			round += (vgpu_nsec)r->vfs[i].turn + r->facts->switch_ns;
+	if (round == 0 || now < r->slot_end)
+		return;
+	rounds = (now - r->slot_end) / round;
+	r->slot_end += rounds * round;
+	for (i = 0; i < r->facts->max_vfs; i++) {
+		struct ring_vf *vf = &r->vfs[i];
+
+		vf->debt -= (int64_t)rounds * vf->turn;
+		if (vf->debt < 0)
+			vf->debt = 0;
+	}
+}
+
+/* Opens the next slot. */
+static void ring_advance(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec start = r->slot_end;
+	int64_t least = (int64_t)r->facts->min_slice_ns;
+	struct ring_vf *vf;
+
+	/* After a window, a reset or a pause the grid begins anew; lateness that debts explain is
+	 * in slot_end already. */
+	if (r->idle == RING_COMPRESS || now > start + r->slice)
+		start = now;
+	for (;;) {
+		r->owner = ring_next(r, r->owner, r->idle == RING_COMPRESS);
+		if (r->owner == VGPU_NO_VF)
+			return;
+		vf = &r->vfs[r->owner];
+		if (vf->turn - vf->debt >= least)
+			break;
+		/* It has had this turn already. */
+		vf->debt -= vf->turn;
+	}
+	r->plan = start + r->facts->switch_ns;
+	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - vf->debt);
+	vf->debt = 0; /* settled by the length of this slot */
+}
+
+/* FRESH: the slot has just been opened, so that it is not VF's doing if it starts late. */
+static void ring_grant(const struct ring *r, struct vgpu_pick *out, uint32_t vf, bool fresh,
+		       vgpu_nsec now)
+{
+	vgpu_nsec start = now + r->facts->switch_ns;
+
+	out->vf = vf;
+	if (r->idle == RING_COMPRESS) {
+		out->slice = r->slot_end - r->plan;
+		return;
+	}
+	if (vf == r->owner && (fresh || start <= r->plan)) {
+		/* On time, or not late by its own doing: the whole turn. */
+		out->not_before = r->plan;
+		out->slice = r->slot_end - r->plan;
+	} else {
+		out->slice = r->slot_end > start ? r->slot_end - start : 1;
+	}
+	if (vf != r->owner)
+		out->flags = VGPU_PICK_DONATED;
+	else if (r->idle == RING_HOLD)
+		out->flags = VGPU_PICK_HOLD;
+}
+
+static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	struct ring *r = state;
+	vgpu_nsec useful = r->facts->switch_ns + r->facts->min_slice_ns;
+	bool fresh = false;
+	uint32_t vf;
+
+	if (ring_next(r, VGPU_NO_VF, true) == VGPU_NO_VF) {
+		r->at_rest = true;
+		return;
+	}
+	if (r->at_rest && r->idle == RING_HOLD)
+		ring_catch_up(r, now);
+	r->at_rest = false;
+	/* What is left of a slot may be too short to be worth a switch. */
+	while (r->owner == VGPU_NO_VF || r->idle == RING_COMPRESS || now >= r->slot_end ||
+	       (r->idle == RING_DONATE && now + useful > r->slot_end)) {
+		ring_advance(r, now);
+		fresh = true;
+		if (r->idle == RING_COMPRESS || now < r->slot_end)
+			break;
+	}
+	vf = r->owner;
+	if (!r->vfs[vf].awake && r->idle == RING_DONATE)
+		vf = ring_next(r, vf, true);
+	if (r->vfs[vf].awake &&
+	    (r->idle == RING_COMPRESS || now + useful <= r->slot_end || fresh)) {
+		ring_grant(r, out, vf, fresh, now);
+		r->offered = (int64_t)out->slice;
+	} else {
+		out->park_until = r->slot_end;
+	}
+}
+
+static void ring_account(void *state, const struct vgpu_usage *usage)
+{
+	struct ring *r = state;
+	struct ring_vf *vf = &r->vfs[usage->vf];
+	int64_t beyond = (int64_t)usage->charge - (usage->donated ? 0 : r->offered);
+
+	/* What a turn is longer or shorter moves the grid, until the debt is settled. */
+	if (usage->donated)
+		r->slot_end += usage->overrun;
+	else if (usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE)
+		r->slot_end += usage->used - (vgpu_nsec)r->offered;
+	/* Who gives the rest of a turn up, or loses it, is owed nothing. Time that an early
+	 * preemption or a window took from it comes back, but no more than a turn. */
+	if (usage->reason != VGPU_END_SLICE && usage->reason != VGPU_END_EXCLUSIVE && beyond < 0)
+		beyond = 0;
+	vf->debt += beyond;
+	if (vf->debt < -vf->turn)
+		vf->debt = -vf->turn;
+	beyond = vf->debt < 0 ? -vf->debt : vf->debt;
+	if (beyond > vf->worst)
+		vf->worst = beyond;
+}
+
+static void ring_remove(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct ring *r = state;
+
+	(void)now;
+	r->vfs[vf].admitted = false;
+	r->vfs[vf].online = false;
+	r->vfs[vf].awake = false;
+}
+
+static void ring_online(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct ring *r = state;
+
+	(void)now;
+	r->vfs[vf].online = true;
+}
+
+static void ring_offline(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct ring *r = state;
+
+	(void)now;
+	r->vfs[vf].online = false;
+}
+
+static bool ring_wake(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct ring *r = state;
+
+	r->vfs[vf].awake = true;
+	if (r->at_rest)
+		return true;
+	/* Its own slot, and it is still worth taking. */
+	return r->idle != RING_COMPRESS && vf == r->owner &&
+	       now + r->facts->switch_ns + r->facts->min_slice_ns <= r->slot_end;
+}
+
+static void ring_sleep(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct ring *r = state;
+
+	(void)now;
+	r->vfs[vf].awake = false;
+}
+
+static int64_t ring_export_lag(void *state, uint32_t vf)
+{
+	struct ring *r = state;
+
+	return -r->vfs[vf].debt;
+}
+
+static void ring_import_lag(void *state, uint32_t vf, int64_t lag)
+{
+	struct ring *r = state;
+	int64_t most = r->vfs[vf].turn;
+
+	r->vfs[vf].debt = lag > most ? -most : -lag;
+}
+
+static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+{
+	struct ring *r = state;
+	uint32_t i;
+
+	*numerator = (uint64_t)r->vfs[vf].turn;
+	*denominator = 0;
+	for (i = 0; i < r->facts->max_vfs; i++)
+		if (ring_is_member(r, &r->vfs[i]) || i == vf)
+			*denominator += (uint64_t)r->vfs[i].turn;
+}
+
+/*
+ * All members have had k or k + 1 turns, plus their debts; so with share f
+ *   |lag| <= turn + |debt| + f * sum |debts|
+ * and a VF waits for one turn of each other, and for as many rounds as its own debt costs.
+ */
+static void ring_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+{
+	struct ring *r = state;
+	uint64_t turns = 0, debts = 0, round = 0;
+	uint64_t turn = (uint64_t)r->vfs[vf].turn, worst = (uint64_t)r->vfs[vf].worst;
+	uint32_t i;
+
+	for (i = 0; i < r->facts->max_vfs; i++) {
+		if (!ring_is_member(r, &r->vfs[i]) && i != vf)
+			continue;
+		turns += (uint64_t)r->vfs[i].turn;
+		debts += (uint64_t)r->vfs[i].worst;
+		round += (uint64_t)(r->vfs[i].turn + r->vfs[i].worst) + 2 * r->facts->switch_ns;
+	}
+	out->max_lag = turn + worst + (turns ? turn * debts / turns : 0);
+	out->max_wait = round * (2 + worst / turn);
+}
+
+/* What the policies on the ring have in common. */
+#define RING_OPS                                                                                   \
+	.size = sizeof(struct vgpu_policy_ops), .abi_major = VGPU_POLICY_ABI_MAJOR,                \
+	.abi_minor = VGPU_POLICY_ABI_MINOR, .memory = ring_memory, .remove = ring_remove,          \
+	.online = ring_online, .offline = ring_offline, .wake = ring_wake, .sleep = ring_sleep,    \
+	.pick = ring_pick, .account = ring_account, .export_lag = ring_export_lag,                 \
+	.import_lag = ring_import_lag, .share = ring_share, .bound = ring_bound
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether it uses
+ * them or not. With idle=hold nobody else may: the engine stands still, and no VF can tell what
+ * its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode with dummy slots.)
+ */
+#include "ring.h"
+
+enum { P_SLICE, P_IDLE };
+enum { V_SLOTS };
+
+static const char *const idle_modes[] = {"hold", "donate", "compress", NULL};
+
+static const struct vgpu_param params[] = {
+	[P_SLICE] = {"slice_us", "us", "length of one slot", VGPU_PARAM_INT, 500, 500000, 2000,
+		     NULL},
+	[P_IDLE] = {"idle", "", "the slot of a VF without work is held empty, donated or left out",
+		    VGPU_PARAM_CHOICE, 0, 2, RING_HOLD, idle_modes},
+	{.name = NULL},
+};
+
+static const struct vgpu_param vf_params[] = {
+	[V_SLOTS] = {"slots", "slots", "slots per round", VGPU_PARAM_INT, 1, 16, 1, NULL},
+	{.name = NULL},
+};
+
+static void set_params(void *state, const int64_t *values, vgpu_nsec now)
+{
+	struct ring *r = state;
+	vgpu_nsec old = r->slice, slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+	uint32_t i;
+
+	(void)now;
+	r->slice = slice;
+	r->idle = (enum ring_idle)values[P_IDLE];
+	for (i = 0; old && i < r->facts->max_vfs; i++)
+		r->vfs[i].turn = r->vfs[i].turn / (int64_t)old * (int64_t)slice;
+}
+
+static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
+{
+	struct ring *r = state;
+
+	r->facts = facts;
+	r->owner = VGPU_NO_VF;
+	r->all_members = true;
+	set_params(state, values, 0);
+}
+
+static bool set_vf(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now, const char **why)
+{
+	struct ring *r = state;
+
+	(void)now;
+	(void)why;
+	r->vfs[vf].turn = values[V_SLOTS] * (int64_t)r->slice;
+	return true;
+}
+
+static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now, const char **why)
+{
+	struct ring *r = state;
+
+	r->vfs[vf].admitted = true;
+	return set_vf(state, vf, values, now, why);
+}
+
+const struct vgpu_policy_ops POLICY_ENTRY = {
+	RING_OPS,
+	.name = "strict",
+	.help = "fixed share: each configured VF owns its slots, used or not",
+	.promises = VGPU_PROMISE_PROPORTIONAL | VGPU_PROMISE_NO_STARVATION,
+	.params = params,
+	.vf_params = vf_params,
+	.attach = attach,
+	.set_params = set_params,
+	.admit = admit,
+	.set_vf = set_vf,
+};
