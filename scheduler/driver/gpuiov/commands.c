@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Actions of the core, as accesses to the PF. */
+#include <errno.h>
+
+#include "gpuiov.h"
+
+static const uint8_t codes[VGPU_CMD_COUNT] = {
+	[VGPU_CMD_IDLE] = GPUIOV_CMD_IDLE, [VGPU_CMD_SAVE] = GPUIOV_CMD_SAVE,
+	[VGPU_CMD_LOAD] = GPUIOV_CMD_LOAD, [VGPU_CMD_INIT] = GPUIOV_CMD_INIT,
+	[VGPU_CMD_RUN] = GPUIOV_CMD_RUN,   [VGPU_CMD_SHUTDOWN] = GPUIOV_CMD_SHUTDOWN,
+};
+
+/*
+ * Writes the command and reads command and status back in one trip. The read ascends, so the
+ * command is read before the status: the other way round, a command that is not yet taken would
+ * look done.
+ */
+int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now)
+{
+	uint32_t dword = codes[command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(vf) << 8;
+	uint32_t region, answer[2];
+	uint64_t cmd, status;
+	int r;
+
+	if (d->config.interrupts)
+		dword |= GPUIOV_CMD_EXECUTE_INTR;
+	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
+	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
+	d->command = (struct gpuiov_pending){.active = true,
+					     .vf = vf,
+					     .command = command,
+					     .poll_at = VGPU_NEVER};
+	/* One that took its time the last time is left to its interrupt. */
+	if (d->config.interrupts && d->slow_commands >> command & 1) {
+		d->command.poll_at = now + 2 * VGPU_MSEC;
+		return vfio_write(d->device, region, cmd, &dword, sizeof(dword));
+	}
+	/* In both layouts the status follows the command. */
+	r = vfio_write_read(d->device, region, cmd, &dword, sizeof(dword), cmd, answer,
+			    sizeof(answer));
+	if (r < 0)
+		return r;
+	if (d->config.interrupts && answer[(status - cmd) / 4] % 256 >= GPUIOV_STATUS_IDLING)
+		d->slow_commands |= 1u << command;
+	return gpuiov_command_done(d, answer[0], answer[(status - cmd) / 4], now);
+}
+
+/* Waits between looks at a command: AMD's steps (libgv amdgv_device.c), or with interrupts a
+ * second look in case one is lost. */
+static vgpu_nsec next_poll(const struct vgpu_driver *d)
+{
+	static const uint8_t steps_us[] = {2, 4, 8, 16, 32, 50};
+	uint32_t n = d->command.polls;
+
+	if (d->config.interrupts)
+		return 2 * VGPU_MSEC;
+	return steps_us[n < 6 ? n : 5] * VGPU_USEC;
+}
+
+/*
+ * A command also fails when the function is reset from its own side in the middle of it, which is
+ * no fault of the VF's. Then the news is the reset; its notification may yet have to come.
+ */
+static int was_reset(struct vgpu_driver *d, uint32_t vf, bool *yes)
+{
+	uint32_t bit = 1u << vf, notified = 0, going_on = 0;
+	int r = gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, &notified);
+
+	r = r ? r : gpuiov_read(d, GPUIOV_VF_RESET_REQ, &going_on);
+	if (r == 0 && notified & bit)
+		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, bit);
+	*yes = (notified | going_on) & bit;
+	return r;
+}
+
+/* Looks at command and status as read; hands out the answer if it is there. */
+int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now)
+{
+	struct gpuiov_pending *p = &d->command;
+	bool reset = false;
+	int r = 0;
+
+	status &= 0xff;
+	if (!p->active)
+		return 0;
+	if (cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_IDLING) {
+		if (cmd == UINT32_MAX)
+			return -ENODEV; /* all ones: nobody answers */
+		p->poll_at = now + next_poll(d);
+		p->polls++;
+		return 0;
+	}
+	p->active = false;
+	p->poll_at = VGPU_NEVER;
+	if (status != 0)
+		r = was_reset(d, p->vf, &reset);
+	if (r < 0)
+		return r;
+	if (reset) {
+		d->busy &= ~(1u << p->vf);
+		gpuiov_emit(d, VGPU_EV_GUEST_RESET, p->vf, 0, 0, now);
+	} else {
+		gpuiov_emit(d, VGPU_EV_DONE, p->vf, p->command, (int64_t)status, now);
+	}
+	return 0;
+}
+
+int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now)
+{
+	if (d->command.active && (d->command.vf == vf || level == VGPU_RESET_GPU)) {
+		d->command.active = false;
+		d->command.poll_at = VGPU_NEVER;
+	}
+	if (level == VGPU_RESET_GPU) {
+		d->gpu_resetting = true;
+		d->gpu_reset_vf = vf;
+		d->slow_at = now + VGPU_MSEC;
+		return gpuiov_write(d, GPUIOV_RESET_CONTROL, GPUIOV_RESET_PF);
+	}
+	d->resetting |= 1u << vf;
+	d->busy &= ~(1u << vf);
+	d->slow_at = now + VGPU_MSEC;
+	return gpuiov_write(d, GPUIOV_VF_RESET_REQ, 1u << vf);
+}
+
+int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
+{
+	int r = 0;
+	uint32_t i;
+
+	for (i = 0; i < 3 && r == 0; i++) {
+		uint32_t open =
+			gates >> i & 1u ? d->gates[i] | 1u << vf : d->gates[i] & ~(1u << vf);
+
+		if (open == d->gates[i])
+			continue;
+		d->gates[i] = open;
+		r = gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), open);
+	}
+	return r;
+}
+
+/* The last word counts: one that the guest has not yet read makes room. The end of a reset is
+ * written without saying so, the guest looks for it (libgv amdgv_reset.c). */
+int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
+{
+	static const uint32_t words[] = {
+		[VGPU_NOTICE_READY] = GPUIOV_READY,
+		[VGPU_NOTICE_RESET] = GPUIOV_FLR,
+		[VGPU_NOTICE_RESET_DONE] = GPUIOV_FLR_DONE,
+		[VGPU_NOTICE_REFUSED] = GPUIOV_FAIL,
+	};
+	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
+
+	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, 0);
+	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_TRN, words[notice]);
+	if (notice != VGPU_NOTICE_RESET_DONE)
+		r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
+	return r;
+}
+
+int gpuiov_scrub(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
+{
+	if (d->scrubbing >> vf & 1) {
+		/* Once more, from the start: the answer to the first is due as well. */
+		gpuiov_emit(d, VGPU_EV_SCRUBBED, vf, 0, 0, now);
+	}
+	d->scrubbing |= 1u << vf;
+	return d->scrub_now == VGPU_NO_VF ? gpuiov_scrub_next(d, now) : 0;
+}
+
+/* Clears the memory of scrub_now. */
+int gpuiov_fill(struct vgpu_driver *d, vgpu_nsec now)
+{
+	const struct vgpu_extent *memory = &d->partition.vfs[d->scrub_now];
+	uint64_t where[2] = {memory->offset, memory->size};
+	uint32_t start = SOFTGPU_FILL_START;
+	int r;
+
+	d->scrub_fills++;
+	d->slow_at = now + 200 * VGPU_USEC;
+	r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_OFFSET, where, sizeof(where));
+	return r ? r
+		 : vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_CTRL, &start,
+			      sizeof(start));
+}
+
+/* One after the other, by the GPU itself. */
+int gpuiov_scrub_next(struct vgpu_driver *d, vgpu_nsec now)
+{
+	d->scrub_now = VGPU_NO_VF;
+	d->scrub_fills = 0;
+	if (d->scrubbing == 0)
+		return 0;
+	d->scrub_now = (uint32_t)__builtin_ctz(d->scrubbing);
+	return gpuiov_fill(d, now);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds out what has happened on the GPU. An interrupt says which half to look at; the same looks
+ * come round by themselves, rarely where interrupts work, often where there are none, so that a
+ * lost interrupt delays but loses nothing.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "gpuiov.h"
+
+/* Between looks at everything: with interrupts for all of it, or without. */
+#define LOOK_RARELY (50 * VGPU_MSEC)
+#define LOOK_OFTEN (500 * VGPU_USEC)
+#define LOOK_SLOWLY VGPU_MSEC /* for resets and scrubs in progress */
+
+/* A guest that has mapped its memory, and has not yet seen its reset, may write while it is being
+ * cleared. */
+#define SCRUB_FILLS 4u
+
+/* The mailbox word, and what the core calls it. */
+static const struct {
+	uint32_t word;
+	enum vgpu_event_type type;
+	enum vgpu_window window;
+} messages[] = {
+	{GPUIOV_REQ_INIT, VGPU_EV_REQUEST, VGPU_WINDOW_INIT},
+	{GPUIOV_REL_INIT, VGPU_EV_RELEASE, VGPU_WINDOW_INIT},
+	{GPUIOV_REQ_FINI, VGPU_EV_REQUEST, VGPU_WINDOW_FINI},
+	{GPUIOV_REL_FINI, VGPU_EV_RELEASE, VGPU_WINDOW_FINI},
+	{GPUIOV_REQ_RESET, VGPU_EV_REQUEST, VGPU_WINDOW_RESET},
+};
+
+int gpuiov_fd(const struct vgpu_driver *d)
+{
+	return d->epoll;
+}
+
+static vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
+vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
+{
+	vgpu_nsec t = d->look_at;
+
+	if (d->command.active)
+		t = sooner(t, d->command.poll_at);
+	if (d->resetting || d->gpu_resetting || d->scrub_now != VGPU_NO_VF)
+		t = sooner(t, d->slow_at);
+	return t;
+}
+
+/* Whether anything had. */
+static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
+{
+	uint32_t changed = (busy ^ d->busy) & ~d->resetting, vf;
+
+	d->busy ^= changed;
+	for (vf = 0; changed >> vf; vf++)
+		if (changed >> vf & 1)
+			gpuiov_emit(d, busy >> vf & 1 ? VGPU_EV_BUSY : VGPU_EV_EMPTY, vf, 0, 0,
+				    now);
+	return changed != 0;
+}
+
+/* Command, status and busy bits: one read where they lie side by side. *NEWS: something came of it,
+ * so that an interrupt is explained. */
+static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
+{
+	bool pending = d->command.active;
+	uint32_t words[4] = {0}, region, busy_region, busy = 0;
+	uint64_t cmd, status, busy_at;
+	bool together;
+	int r;
+
+	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
+	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
+	gpuiov_place(d, GPUIOV_VM_BUSY, &busy_region, &busy_at);
+	together = busy_region == region && busy_at == cmd + 8;
+	r = vfio_read(d->device, region, cmd, words, together ? 12 : 8);
+	if (r < 0)
+		return r;
+	if (words[0] == UINT32_MAX && words[1] == UINT32_MAX)
+		return -ENODEV;
+	busy = words[2];
+	if (!together)
+		r = gpuiov_read(d, GPUIOV_VM_BUSY, &busy);
+	if (r < 0)
+		return r;
+	*news = busy_changed(d, busy, now);
+	r = gpuiov_command_done(d, words[0], words[(status - cmd) / 4], now);
+	*news |= pending && !d->command.active;
+	return r;
+}
+
+/* A hang that the GPU itself reports: whose it is. */
+static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t bits, fcn;
+	int r;
+
+	if (!gpuiov_has(d, GPUIOV_INTR_STATUS))
+		return 0;
+	r = gpuiov_read(d, GPUIOV_INTR_STATUS, &bits);
+	if (r < 0 || bits == 0)
+		return r;
+	r = gpuiov_write(d, GPUIOV_INTR_STATUS, bits);
+	if (r < 0 || !(bits & GPUIOV_INTR_NEED_FLR))
+		return r;
+	r = d->softgpu ? gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn)
+		       : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &fcn);
+	if (r == 0 && GPUIOV_FCN_IS_VF(fcn) && GPUIOV_FCN_VF_OF(fcn) < d->config.n_vfs)
+		gpuiov_emit(d, VGPU_EV_HANG, GPUIOV_FCN_VF_OF(fcn), 0, 0, now);
+	return r;
+}
+
+static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
+{
+	uint32_t word = 0, control = 0, i;
+	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
+
+	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
+	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
+	/* What we have sent stays as it is. */
+	r = r ? r
+	      : gpuiov_write(d, GPUIOV_MBOX_CONTROL,
+			     (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
+	for (i = 0; r == 0 && i < sizeof(messages) / sizeof(messages[0]); i++)
+		if (messages[i].word == word)
+			gpuiov_emit(d, messages[i].type, vf, messages[i].window, 0, now);
+	return r;
+}
+
+/* Resets that have ended, ours and others', and messages of the guests. */
+static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t notified = 0, going_on = 0, pending = 0, vf, bit;
+	int r;
+
+	if (d->gpu_resetting)
+		return 0;
+	r = gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, &notified);
+	if (r == 0 && d->resetting)
+		r = gpuiov_read(d, GPUIOV_VF_RESET_REQ, &going_on);
+	if (r == 0 && notified)
+		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, notified);
+	if (r < 0)
+		return r;
+	if (notified == UINT32_MAX)
+		return -ENODEV;
+	for (vf = 0; vf < d->config.n_vfs; vf++) {
+		bit = 1u << vf;
+		if (d->resetting & bit && (notified & bit || !(going_on & bit))) {
+			d->resetting &= ~bit;
+			gpuiov_emit(d, VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF,
+				    notified & bit ? 0 : -EIO, now);
+		} else if (notified & bit) {
+			d->busy &= ~bit;
+			gpuiov_emit(d, VGPU_EV_GUEST_RESET, vf, 0, 0, now);
+		}
+	}
+	r = gpuiov_read(d, GPUIOV_IH_PENDING, &pending);
+	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++)
+		if (pending >> vf & 1)
+			r = read_message(d, vf, now);
+	return r;
+}
+
+/* Cleared memory is not believed but looked at, here and there. */
+static int verify_scrub(struct vgpu_driver *d, uint32_t vf, bool *clean)
+{
+	static const uint8_t zeros[256];
+	const struct vgpu_extent *e = &d->partition.vfs[vf];
+	uint8_t sample[sizeof(zeros)];
+	uint32_t i, samples = 17;
+	uint64_t at;
+	int r = 0;
+
+	*clean = true;
+	for (i = 0; i < samples && r == 0; i++) {
+		at = e->offset + (e->size - sizeof(sample)) / (samples - 1) * i / 64 * 64;
+		r = vfio_read(d->device, VFIO_REGION_BAR0, at, sample, sizeof(sample));
+		if (r == 0 && memcmp(sample, zeros, sizeof(zeros)) != 0)
+			*clean = false;
+	}
+	return r;
+}
+
+static int look_at_scrub(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t vf = d->scrub_now, status;
+	bool clean = false;
+	int r;
+
+	if (vf == VGPU_NO_VF)
+		return 0;
+	r = gpuiov_read_own(d, SOFTGPU_FILL_CTRL, &status);
+	if (r < 0 || status & SOFTGPU_FILL_BUSY)
+		return r;
+	if (!(status & SOFTGPU_FILL_FAILED))
+		r = verify_scrub(d, vf, &clean);
+	if (r < 0)
+		return r;
+	if (!clean && d->scrub_fills < SCRUB_FILLS)
+		return gpuiov_fill(d, now);
+	d->scrubbing &= ~(1u << vf);
+	r = gpuiov_scrub_next(d, now);
+	gpuiov_emit(d, VGPU_EV_SCRUBBED, vf, 0, clean ? 0 : -EIO, now);
+	return r;
+}
+
+static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t control, vf;
+	int r;
+
+	if (!d->gpu_resetting)
+		return 0;
+	r = gpuiov_read(d, GPUIOV_RESET_CONTROL, &control);
+	if (r < 0 || control & GPUIOV_RESET_PF)
+		return r;
+	d->gpu_resetting = false;
+	d->resetting = 0;
+	d->busy = 0;
+	r = gpuiov_bring_up(d, NULL);
+	gpuiov_emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, r, now);
+	/* Scrubs that were under way answer for memory that is new. */
+	for (vf = 0; vf < d->config.n_vfs; vf++)
+		if (d->scrubbing >> vf & 1)
+			gpuiov_scrub(d, vf, now);
+	return 0;
+}
+
+/* Empties a vector's counter; true if it had been raised. */
+static bool raised(int fd)
+{
+	uint64_t count;
+
+	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+}
+
+int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
+{
+	bool all = now >= d->look_at, engine = false, guests = false, news = false, slow;
+	int r = 0;
+
+	if (d->config.interrupts) {
+		engine = raised(d->vectors[GPUIOV_VECTOR_ENGINE]);
+		guests = raised(d->vectors[GPUIOV_VECTOR_MAILBOX]);
+	}
+	slow = now >= d->slow_at;
+	if (all)
+		d->look_at = now + (d->config.interrupts && gpuiov_has(d, GPUIOV_INTR_STATUS)
+					    ? LOOK_RARELY
+					    : LOOK_OFTEN);
+	if (slow)
+		d->slow_at = now + LOOK_SLOWLY;
+	if (d->gpu_resetting)
+		return slow ? look_at_gpu_reset(d, now) : 0;
+	if (engine || all || (d->command.active && now >= d->command.poll_at))
+		r = look_at_engine(d, &news, now);
+	if (r == 0 && ((engine && !news) || all))
+		r = look_for_hangs(d, now);
+	if (r == 0 && (guests || all || (slow && d->resetting)))
+		r = look_at_guests(d, now);
+	if (r == 0 && slow)
+		r = look_at_scrub(d, now);
+	return r;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPU-IOV driver: the PF of an AMD SR-IOV GPU, or of softgpu. registers.c knows where each
+ * register lies, open.c brings a GPU up or adopts it, commands.c carries actions out, dispatch.c
+ * finds out what has happened.
+ */
+#ifndef GPUIOV_DRIVER_H
+#define GPUIOV_DRIVER_H
+
+#include "vfio/device.h"
+#include "vfio/gpuiov.h"
+#include "vgpu/driver.h"
+
+struct gpuiov_pending {
+	bool active;
+	uint32_t vf;
+	enum vgpu_command command;
+	vgpu_nsec poll_at;
+	uint32_t polls;
+};
+
+struct vgpu_driver {
+	struct vgpu_driver_config config;
+	struct vfio_device *device;
+	const struct gpuiov_layout *layout;
+	uint16_t sriov, cap, block;
+	bool softgpu; /* has softgpu's own registers */
+	struct vgpu_partition partition;
+	vgpu_event_sink *sink;
+	void *data;
+
+	int epoll, vectors[GPUIOV_PF_VECTORS];
+	struct gpuiov_pending command;
+	uint32_t slow_commands; /* those that were not done at once, by enum vgpu_command */
+	uint32_t busy;		/* bitmaps by VF, from here on */
+	uint32_t resetting;	/* asked for by us */
+	uint32_t scrubbing;	/* waiting, or being cleared */
+	uint32_t scrub_now;	/* the one being cleared, or VGPU_NO_VF */
+	uint32_t scrub_fills;	/* how often, up to now */
+	uint32_t gates[3];
+	bool gpu_resetting;
+	uint32_t gpu_reset_vf;
+	vgpu_nsec look_at; /* the next look at everything */
+	vgpu_nsec slow_at; /* the next look at resets and scrubs */
+};
+
+/* A register of the layout: 4 bytes, or what it has. 0 or negative. */
+int gpuiov_read(struct vgpu_driver *d, enum gpuiov_register reg, uint32_t *value);
+int gpuiov_write(struct vgpu_driver *d, enum gpuiov_register reg, uint32_t value);
+bool gpuiov_has(const struct vgpu_driver *d, enum gpuiov_register reg);
+/* Where a register lies. */
+void gpuiov_place(const struct vgpu_driver *d, enum gpuiov_register reg, uint32_t *region,
+		  uint64_t *offset);
+/* softgpu's own, in BAR 5 */
+int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
+
+int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err);
+
+int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now);
+int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);
+int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
+int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates);
+int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
+int gpuiov_scrub(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
+int gpuiov_fill(struct vgpu_driver *d, vgpu_nsec now);
+int gpuiov_scrub_next(struct vgpu_driver *d, vgpu_nsec now);
+
+int gpuiov_fd(const struct vgpu_driver *d);
+vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d);
+int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now);
+
+static inline void gpuiov_emit(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf,
+			       uint32_t code, int64_t value, vgpu_nsec now)
+{
+	d->sink(d->data, &(struct vgpu_event){
+				 .now = now, .type = type, .vf = vf, .code = code, .value = value});
+}
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bringing a GPU up, or taking it over as it is. A GPU whose VFs are enabled as configured is
+ * adopted: what runs goes on running. One that is set up otherwise is set up anew, but only if no
+ * VF is in use: nobody's VF is taken away behind its back.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpuiov.h"
+
+#define CONFIG_SIZE 4096u
+#define SETTLE_MS 1000
+
+static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
+{
+	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
+							      &gpuiov_layout_tonga};
+	uint8_t config[CONFIG_SIZE];
+	uint32_t vsec, i;
+	int r = vfio_read(d->device, VFIO_REGION_CONFIG, 0, config, sizeof(config));
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "cannot read the configuration space: %s",
+				      strerror(-r));
+	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &d->sriov))
+		return vgpu_error_set(err, -ENODEV, "the function has no SR-IOV capability");
+	do {
+		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &d->cap))
+			return vgpu_error_set(err, -ENODEV,
+					      "the function has no GPU-IOV capability");
+		memcpy(&vsec, config + d->cap + 4, sizeof(vsec));
+	} while ((vsec & 0xffff) != GPUIOV_VSEC_ID);
+	for (i = 0; i < 2; i++) {
+		/* The layouts differ in length; nothing else tells them apart. */
+		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
+			   : layouts[i]->cap_length == vsec >> 20)
+			d->layout = layouts[i];
+	}
+	if (!d->layout)
+		return vgpu_error_set(err, -ENODEV,
+				      "GPU-IOV capability of %" PRIu32
+				      " bytes: not a known layout; set layout = navi or tonga",
+				      vsec >> 20);
+	d->block = d->cap;
+	if (d->layout->block_pointer)
+		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));
+	if (d->block > CONFIG_SIZE - 0x20)
+		return vgpu_error_set(err, -ENODEV,
+				      "the scheduler block lies outside of the "
+				      "configuration space");
+	return 0;
+}
+
+static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
+{
+	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
+}
+
+static int write16(struct vgpu_driver *d, uint32_t offset, uint16_t value)
+{
+	return vfio_write(d->device, VFIO_REGION_CONFIG, offset, &value, sizeof(value));
+}
+
+static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgpu_error *err)
+{
+	struct vgpu_partition_request request = {
+		.granule = GPUIOV_FB_UNIT,
+		.pf_reserve = d->config.pf_reserve,
+		.n_vfs = d->config.n_vfs,
+	};
+	uint32_t mib, context, id = 0;
+	uint16_t total;
+	int r;
+
+	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
+	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	r = r ? r : read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
+	r = r ? r : gpuiov_read_own(d, SOFTGPU_ID, &id);
+	if (r < 0)
+		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
+	d->softgpu = id == SOFTGPU_ID_VALUE;
+	*caps = (struct vgpu_driver_caps){
+		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
+		.memory = (uint64_t)mib << 20,
+		.granule = GPUIOV_FB_UNIT,
+		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
+	};
+	snprintf(caps->model, sizeof(caps->model), "%s", d->softgpu ? "softgpu" : "GPU-IOV device");
+	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
+	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
+	if (!d->softgpu)
+		return vgpu_error_set(err, -ENODEV,
+				      "not a softgpu: clearing memory of other GPUs is not "
+				      "supported yet");
+	if (d->config.n_vfs > caps->max_vfs)
+		return vgpu_error_set(err, -EINVAL,
+				      "vfs = %" PRIu32 ": the GPU has at most %" PRIu32,
+				      d->config.n_vfs, caps->max_vfs);
+	request.total = caps->memory;
+	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
+	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
+	return vgpu_partition_plan(&request, &d->partition, err);
+}
+
+/* What the memory table has to say for a VF. */
+static uint32_t table_entry(const struct vgpu_driver *d, uint32_t vf)
+{
+	const struct vgpu_extent *e = &d->partition.vfs[vf];
+
+	return (uint32_t)(e->size / GPUIOV_FB_UNIT - d->layout->fb_size_bias) |
+	       (uint32_t)(e->offset / GPUIOV_FB_UNIT) << 16;
+}
+
+static uint32_t context_offset(const struct vgpu_driver *d)
+{
+	return (uint32_t)(d->partition.save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
+}
+
+/* From nothing to enabled VFs, all gates closed. */
+int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
+{
+	uint32_t region, i, entry, back = 0;
+	uint64_t table;
+	uint16_t ctrl = 0;
+	int r;
+
+	r = write16(d, d->sriov + SRIOV_CTRL, 0);
+	r = r ? r : gpuiov_write(d, GPUIOV_CONTEXT, context_offset(d));
+	gpuiov_place(d, GPUIOV_FB_TABLE, &region, &table);
+	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
+		entry = table_entry(d, i);
+		r = vfio_write_read(d->device, region, table + 4 * i, &entry, sizeof(entry),
+				    table + 4 * i, &back, sizeof(back));
+		if (r == 0 && back != entry)
+			return vgpu_error_set(err, -EIO,
+					      "the GPU does not take the partition of VF %" PRIu32,
+					      i);
+	}
+	for (i = 0; i < 3; i++) {
+		d->gates[i] = 0;
+		r = r ? r : gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
+	}
+	r = r ? r
+	      : gpuiov_write(d, GPUIOV_FB_CONSUMED,
+			     (uint32_t)((d->partition.vfs[d->config.n_vfs - 1].offset +
+					 d->partition.vfs[d->config.n_vfs - 1].size) >>
+					20));
+	r = r ? r : write16(d, d->sriov + SRIOV_NUM_VFS, (uint16_t)d->config.n_vfs);
+	r = r ? r : write16(d, d->sriov + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
+	r = r ? r : read16(d, d->sriov + SRIOV_CTRL, &ctrl);
+	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
+		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
+	if (r == 0 && !(ctrl & SRIOV_CTRL_VF_ENABLE))
+		r = -EIO;
+	return r ? vgpu_error_set(err, r, "cannot enable the VFs: %s", strerror(-r)) : 0;
+}
+
+/* Whether VFs are enabled, and set up just as we would have it. */
+static int is_as_configured(struct vgpu_driver *d, bool *enabled, bool *same)
+{
+	uint32_t region, i, entry, context;
+	uint64_t table;
+	uint16_t ctrl, n;
+	int r = read16(d, d->sriov + SRIOV_CTRL, &ctrl);
+
+	r = r ? r : read16(d, d->sriov + SRIOV_NUM_VFS, &n);
+	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	if (r < 0)
+		return r;
+	*enabled = ctrl & SRIOV_CTRL_VF_ENABLE;
+	*same = *enabled && n == d->config.n_vfs && (context & ~0x3ffu) == context_offset(d);
+	gpuiov_place(d, GPUIOV_FB_TABLE, &region, &table);
+	for (i = 0; i < d->config.n_vfs && *same && r == 0; i++) {
+		r = vfio_read(d->device, region, table + 4 * i, &entry, sizeof(entry));
+		*same = entry == table_entry(d, i);
+	}
+	return r;
+}
+
+/* A command that our predecessor left behind ends first. */
+static int settle(struct vgpu_driver *d, bool *stuck)
+{
+	struct timespec pause = {0, 1000000};
+	uint32_t cmd, status;
+	int i, r;
+
+	for (i = 0; i < SETTLE_MS; i++) {
+		r = gpuiov_read(d, GPUIOV_CMD, &cmd);
+		r = r ? r : gpuiov_read(d, GPUIOV_CMD_STATUS, &status);
+		if (r < 0)
+			return r;
+		*stuck = cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_GFX_HANG;
+		if (!*stuck)
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
+{
+	static const enum vgpu_context contexts[16] = {
+		[GPUIOV_ACTIVE_IDLE] = VGPU_CTX_IDLED,
+		[GPUIOV_ACTIVE_RUNNING] = VGPU_CTX_RUNNING,
+		[GPUIOV_ACTIVE_IDLING] = VGPU_CTX_BROKEN,
+		[GPUIOV_ACTIVE_SAVING] = VGPU_CTX_BROKEN,
+		[GPUIOV_ACTIVE_LOADED] = VGPU_CTX_LOADED,
+		[GPUIOV_ACTIVE_STALLED] = VGPU_CTX_BROKEN,
+	};
+	uint32_t with_context, active, i;
+	bool stuck;
+	int r = settle(d, &stuck);
+
+	r = r ? r : gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
+	r = r ? r : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &active);
+	for (i = 0; i < 3 && r == 0; i++)
+		r = gpuiov_read(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), &d->gates[i]);
+	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
+		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
+	if (r < 0)
+		return r;
+	for (i = 0; i < d->config.n_vfs; i++) {
+		if (with_context >> i & 1)
+			found->contexts[i] = VGPU_CTX_SAVED;
+		/* Doorbells are open to a driver that is up, its registers only in a window. */
+		found->driver_up[i] = (d->gates[1] >> i & 1) && !(d->gates[0] >> i & 1);
+	}
+	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs)
+		found->contexts[GPUIOV_FCN_VF_OF(active)] =
+			stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
+	found->adopted = true;
+	return 0;
+}
+
+static int set_up(struct vgpu_driver *d, struct vgpu_driver_found *found, struct vgpu_error *err)
+{
+	bool enabled, same;
+	uint32_t in_use = 0;
+	int r = is_as_configured(d, &enabled, &same);
+
+	if (r == 0 && enabled)
+		r = gpuiov_read(d, GPUIOV_VM_INIT, &in_use);
+	if (r == 0 && same)
+		r = adopt(d, found);
+	if (r < 0)
+		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
+	if (!same && in_use)
+		return vgpu_error_set(
+			err, -EBUSY,
+			"the GPU is set up otherwise than configured, and VF %d is in "
+			"use; end its tenants, or configure what it has",
+			__builtin_ctz(in_use));
+	return same ? 0 : gpuiov_bring_up(d, err);
+}
+
+static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
+{
+	struct epoll_event want = {.events = EPOLLIN};
+	int r = 0;
+	unsigned i;
+
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (d->epoll < 0)
+		r = -errno;
+	for (i = 0; i < GPUIOV_PF_VECTORS && r == 0; i++) {
+		d->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (d->vectors[i] < 0 ||
+		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
+			r = -errno;
+	}
+	/* The connection has nothing to say but that it has ended. */
+	want.events = EPOLLRDHUP;
+	if (r == 0 && vfio_fd(d->device) >= 0 &&
+	    epoll_ctl(d->epoll, EPOLL_CTL_ADD, vfio_fd(d->device), &want) < 0)
+		r = -errno;
+	if (r == 0 && d->config.interrupts)
+		r = vfio_irqs(d->device, d->vectors, GPUIOV_PF_VECTORS);
+	return r ? vgpu_error_set(err, r, "interrupts: %s", strerror(-r)) : 0;
+}
+
+static void driver_close(struct vgpu_driver *d)
+{
+	unsigned i;
+
+	vfio_device_close(d->device);
+	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
+		if (d->vectors[i] >= 0)
+			close(d->vectors[i]);
+	if (d->epoll >= 0)
+		close(d->epoll);
+	free(d);
+}
+
+static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+		       struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
+		       vgpu_event_sink *sink, void *data, struct vgpu_error *err)
+{
+	struct vgpu_driver *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	*d = (struct vgpu_driver){
+		.config = *config,
+		.sink = sink,
+		.data = data,
+		.epoll = -1,
+		.vectors = {-1, -1},
+		.scrub_now = VGPU_NO_VF,
+		.command = {.poll_at = VGPU_NEVER},
+	};
+	*found = (struct vgpu_driver_found){.adopted = false};
+	r = vfio_device_open(&d->device, config->device, err);
+	r = r ? r : find_capabilities(d, config->layout, err);
+	r = r ? r : plan(d, caps, err);
+	r = r ? r : set_up(d, found, err);
+	r = r ? r : set_up_events(d, err);
+	if (r < 0) {
+		driver_close(d);
+		return r;
+	}
+	found->partition = d->partition;
+	*out = d;
+	return 0;
+}
+
+const struct vgpu_driver_ops vgpu_gpuiov_driver = {
+	.name = "gpuiov",
+	.open = driver_open,
+	.close = driver_close,
+	.command = gpuiov_command,
+	.reset = gpuiov_reset,
+	.gates = gpuiov_gates,
+	.notice = gpuiov_notice,
+	.scrub = gpuiov_scrub,
+	.fd = gpuiov_fd,
+	.deadline = gpuiov_deadline,
+	.dispatch = gpuiov_dispatch,
+};
