@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builtin.h"
+#include "vfio/gpuiov.h"
+
+enum section { DAEMON, GPU, VF };
+enum type { TEXT, INT, BOOL, CHOICE };
+
+static const char *const section_names[] = {"daemon", "gpu NAME", "vf NAME/N"};
+static const char *const completions[] = {"poll", "interrupt", NULL};
+
+/* Every key but the policies' parameters. */
+static const struct key {
+	enum section section;
+	const char *name;
+	enum type type;
+	size_t at;   /* in struct config, struct gpu_config, or its memory_mib */
+	size_t size; /* of a text */
+	int64_t min, max, def;
+	const char *def_text;
+	const char *const *choices;
+	const char *help;
+} keys[] = {
+#define AT(s, f) offsetof(struct s, f), sizeof(((struct s *)0)->f)
+	{DAEMON, "socket", TEXT, AT(config, socket), 0, 0, 0, "/run/vgpud/control.sock", NULL,
+	 "control socket"},
+	{DAEMON, "group", TEXT, AT(config, group), 0, 0, 0, "vgpu", NULL,
+	 "members of this group may look, root may change"},
+	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL, "the PF: vfio-user:PATH"},
+	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
+	 "GPU-IOV register layout: auto, navi or tonga"},
+	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
+	 "virtual functions to enable"},
+	{GPU, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
+	 "who runs when: fair, strict, equal or best-effort"},
+	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
+	 "memory kept for the PF, MiB"},
+	{GPU, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
+	 "how the end of a command is noticed: interrupt or poll"},
+	{GPU, "gpu_reset", BOOL, AT(gpu_config, gpu_reset), 0, 1, 0, NULL, NULL,
+	 "whether the whole GPU may be reset if a VF's reset fails; all tenants lose their work"},
+	{GPU, "realtime", BOOL, AT(gpu_config, realtime), 0, 1, 1, NULL, NULL,
+	 "run the engine thread as SCHED_FIFO"},
+	{GPU, "min_slice_us", INT, AT(gpu_config, min_slice_us), 100, 100000, 500, NULL, NULL,
+	 "shortest slice, microseconds"},
+	{GPU, "grace_ms", INT, AT(gpu_config, grace_ms), 1, 10000, 50, NULL, NULL,
+	 "a VF that does not stop within this time is reset, milliseconds"},
+	{GPU, "window_max_ms", INT, AT(gpu_config, window_max_ms), 10, 10000, 1000, NULL, NULL,
+	 "longest exclusive window of a guest driver, milliseconds"},
+	{GPU, "lone_slice_ms", INT, AT(gpu_config, lone_slice_ms), 1, 10000, 500, NULL, NULL,
+	 "slice of a VF that nobody contends with, milliseconds"},
+	{GPU, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
+	 "most that one turn is charged beyond its slice, milliseconds"},
+	{VF, "memory_mib", INT, 0, 0, 0, 1 << 20, 0, NULL, NULL,
+	 "partition, MiB; 0: an equal part of what is left"},
+#undef AT
+};
+#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
+
+/* A line that could not be judged before the policy was known. */
+struct deferred {
+	char file[160], name[48], value[64];
+	int line;
+	uint32_t gpu;
+	int vf; /* -1: the policy's own */
+};
+
+#define MAX_DEFERRED 512u
+
+struct reader {
+	struct config *config;
+	FILE *errors;
+	const char *file;
+	FILE *stream;
+	int line, wrong;
+	char seen[1024][96]; /* "section\1key" of this file */
+	uint32_t n_seen;
+	struct deferred deferred[MAX_DEFERRED];
+	uint32_t n_deferred;
+};
+
+__attribute__((format(printf, 4, 5))) static void complain(struct reader *r, const char *file,
+							   int line, const char *format, ...)
+{
+	va_list args;
+
+	r->wrong++;
+	fprintf(r->errors, "%s:%d: ", file, line);
+	va_start(args, format);
+	vfprintf(r->errors, format, args);
+	va_end(args);
+	fputc('\n', r->errors);
+}
+
+static int parse_int(const char *text, int64_t *out)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (end == text || *end || errno)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+static int parse_choice(const char *const *choices, const char *text, int64_t *out)
+{
+	int64_t i;
+
+	for (i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], text) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_bool(const char *text, int64_t *out)
+{
+	static const char *const words[] = {"no", "yes", NULL};
+
+	return parse_choice(words, text, out);
+}
+
+static void join_choices(const char *const *choices, char *text, size_t size)
+{
+	size_t used = 0, i;
+
+	for (i = 0; choices[i] && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 choices[i]);
+}
+
+int config_param(const struct vgpu_param *table, const char *name, const char *value,
+		 int64_t *values, struct vgpu_error *err)
+{
+	char names[200] = "none";
+	size_t used = 0;
+	int64_t v;
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		const struct vgpu_param *p = &table[i];
+
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 p->name);
+		if (strcmp(p->name, name) != 0)
+			continue;
+		if (p->type == VGPU_PARAM_CHOICE) {
+			if (parse_choice(p->choices, value, &v) == 0) {
+				values[i] = v;
+				return 0;
+			}
+			join_choices(p->choices, names, sizeof(names));
+			return vgpu_error_set(err, -EINVAL, "%s = %s: want one of: %s", name, value,
+					      names);
+		}
+		if (parse_int(value, &v) < 0 || v < p->min || v > p->max)
+			return vgpu_error_set(err, -EINVAL,
+					      "%s = %s: want %" PRId64 " to %" PRId64 " %s", name,
+					      value, p->min, p->max, p->unit);
+		values[i] = v;
+		return 0;
+	}
+	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; there are: %s", name, names);
+}
+
+void config_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size)
+{
+	if (param->type == VGPU_PARAM_CHOICE)
+		snprintf(text, size, "%s", param->choices[value]);
+	else
+		snprintf(text, size, "%" PRId64, value);
+}
+
+void config_param_defaults(const struct vgpu_param *table, int64_t *values)
+{
+	int i;
+
+	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
+	for (i = 0; table[i].name; i++)
+		values[i] = table[i].def;
+}
+
+static void set_default(const struct key *key, void *base)
+{
+	if (key->type == TEXT)
+		snprintf((char *)base + key->at, key->size, "%s", key->def_text);
+	else
+		memcpy((char *)base + key->at, &key->def, sizeof(key->def));
+}
+
+static void set_defaults(enum section section, void *base)
+{
+	size_t i;
+
+	for (i = 0; i < N_KEYS; i++)
+		if (keys[i].section == section && section != VF)
+			set_default(&keys[i], base);
+}
+
+static void set_key(struct reader *r, const struct key *key, void *at, const char *value)
+{
+	char choices[100];
+	int64_t v = 0;
+
+	switch (key->type) {
+	case TEXT:
+		if (strlen(value) >= key->size)
+			complain(r, r->file, r->line, "%s: longer than %zu characters", key->name,
+				 key->size - 1);
+		else
+			strcpy(at, value);
+		return;
+	case BOOL:
+		if (parse_bool(value, &v) < 0) {
+			complain(r, r->file, r->line, "%s = %s: want yes or no", key->name, value);
+			return;
+		}
+		break;
+	case CHOICE:
+		if (parse_choice(key->choices, value, &v) < 0) {
+			join_choices(key->choices, choices, sizeof(choices));
+			complain(r, r->file, r->line, "%s = %s: want one of: %s", key->name, value,
+				 choices);
+			return;
+		}
+		break;
+	case INT:
+		if (parse_int(value, &v) < 0 || v < key->min || v > key->max) {
+			complain(r, r->file, r->line, "%s = %s: want %" PRId64 " to %" PRId64,
+				 key->name, value, key->min, key->max);
+			return;
+		}
+		break;
+	}
+	memcpy(at, &v, sizeof(v));
+}
+
+static struct gpu_config *gpu_named(struct config *c, const char *name, bool make)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_gpus; i++)
+		if (strcmp(c->gpus[i].name, name) == 0)
+			return &c->gpus[i];
+	if (!make || c->n_gpus == CONFIG_MAX_GPUS)
+		return NULL;
+	snprintf(c->gpus[i].name, sizeof(c->gpus[i].name), "%s", name);
+	set_defaults(GPU, &c->gpus[i]);
+	c->n_gpus++;
+	return &c->gpus[i];
+}
+
+static bool is_name(const char *text)
+{
+	size_t n =
+		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:");
+
+	return n > 0 && n < 32 && text[n] == '\0';
+}
+
+static void defer(struct reader *r, uint32_t gpu, int vf, const char *name, const char *value)
+{
+	struct deferred *d;
+
+	if (r->n_deferred == MAX_DEFERRED || strlen(name) >= sizeof(d->name) ||
+	    strlen(value) >= sizeof(d->value)) {
+		complain(r, r->file, r->line, "%.40s: no such key", name);
+		return;
+	}
+	d = &r->deferred[r->n_deferred++];
+	snprintf(d->file, sizeof(d->file), "%s", r->file);
+	strcpy(d->name, name);
+	strcpy(d->value, value);
+	d->line = r->line;
+	d->gpu = gpu;
+	d->vf = vf;
+}
+
+static const struct key *find_key(enum section section, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < N_KEYS; i++)
+		if (keys[i].section == section && strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+static void gpu_line(struct reader *r, const char *gpu_name, const char *name, const char *value)
+{
+	struct gpu_config *gpu;
+	const struct key *key = find_key(GPU, name);
+
+	if (!is_name(gpu_name)) {
+		complain(r, r->file, r->line,
+			 "[gpu %s]: a name has 1 to 31 of letters, digits and -_.:", gpu_name);
+		return;
+	}
+	gpu = gpu_named(r->config, gpu_name, true);
+	if (!gpu)
+		complain(r, r->file, r->line, "[gpu %s]: more than %u GPUs", gpu_name,
+			 CONFIG_MAX_GPUS);
+	else if (key)
+		set_key(r, key, (char *)gpu + key->at, value);
+	else
+		defer(r, (uint32_t)(gpu - r->config->gpus), -1, name, value);
+}
+
+static void vf_line(struct reader *r, char *which, const char *name, const char *value)
+{
+	const struct key *key = find_key(VF, name);
+	struct gpu_config *gpu;
+	char *slash = strchr(which, '/');
+	int64_t vf;
+
+	if (!slash || parse_int(slash + 1, &vf) < 0 || vf < 0 || vf >= VGPU_GPU_MAX_VFS) {
+		complain(r, r->file, r->line, "[vf %s]: want [vf NAME/N], N from 0 to %u", which,
+			 VGPU_GPU_MAX_VFS - 1);
+		return;
+	}
+	*slash = '\0';
+	gpu = gpu_named(r->config, which, false);
+	if (!gpu)
+		complain(r, r->file, r->line, "[vf %s/...]: there is no [gpu %s] above", which,
+			 which);
+	else if (key)
+		set_key(r, key, &gpu->memory_mib[vf], value);
+	else
+		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
+}
+
+static int on_line(void *data, const char *section, const char *name, const char *value)
+{
+	struct reader *r = data;
+	const struct key *key;
+	char mark[96], which[64];
+	uint32_t i;
+
+	snprintf(mark, sizeof(mark), "%.45s\1%.45s", section, name);
+	for (i = 0; i < r->n_seen; i++)
+		if (strcmp(r->seen[i], mark) == 0)
+			complain(r, r->file, r->line, "%s: twice in [%s]", name, section);
+	if (r->n_seen < 1024)
+		strcpy(r->seen[r->n_seen++], mark);
+	if (strcmp(section, "daemon") == 0) {
+		key = find_key(DAEMON, name);
+		if (key)
+			set_key(r, key, (char *)r->config + key->at, value);
+		else
+			complain(r, r->file, r->line, "%s: no such key in [daemon]", name);
+	} else if (strncmp(section, "gpu ", 4) == 0) {
+		gpu_line(r, section + 4, name, value);
+	} else if (strncmp(section, "vf ", 3) == 0) {
+		snprintf(which, sizeof(which), "%s", section + 3);
+		vf_line(r, which, name, value);
+	} else {
+		complain(r, r->file, r->line, "[%s]: want [daemon], [gpu NAME] or [vf NAME/N]",
+			 section);
+	}
+	return 1;
+}
+
+/* inih does not say where it is; we see each line go by. */
+static char *next_line(char *text, int size, void *data)
+{
+	struct reader *r = data;
+
+	r->line++;
+	return fgets(text, size, r->stream);
+}
+
+static void read_file(struct reader *r, const char *file)
+{
+	int bad;
+
+	r->file = file;
+	r->line = 0;
+	r->n_seen = 0;
+	r->stream = fopen(file, "re");
+	if (!r->stream) {
+		r->wrong++;
+		fprintf(r->errors, "%s: %s\n", file, strerror(errno));
+		return;
+	}
+	bad = ini_parse_stream(next_line, r, on_line, r);
+	if (bad > 0)
+		complain(r, file, bad, "neither a [section] nor key = value");
+	else if (bad < 0)
+		complain(r, file, 0, "cannot be read");
+	fclose(r->stream);
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name);
+
+	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
+}
+
+static void read_drop_ins(struct reader *r, const char *file)
+{
+	char dir[256], path[600];
+	struct dirent **entries = NULL;
+	int n, i;
+
+	snprintf(dir, sizeof(dir), "%s.d", file);
+	n = scandir(dir, &entries, is_drop_in, alphasort);
+	for (i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
+		read_file(r, path);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+/* What only the whole can tell: policies, their parameters, and what does not go together. */
+static void finish(struct reader *r)
+{
+	struct config *c = r->config;
+	struct vgpu_error err;
+	char names[160] = "";
+	uint32_t i, vf;
+
+	for (i = 0; vgpu_builtin_policies[i]; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			 i ? ", " : "", vgpu_builtin_policies[i]->name);
+	if (c->n_gpus == 0)
+		complain(r, r->file, 0, "no [gpu NAME]: there is nothing to schedule");
+	for (i = 0; i < c->n_gpus; i++) {
+		struct gpu_config *g = &c->gpus[i];
+
+		if (!g->device[0])
+			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
+		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
+			complain(r, r->file, 0, "[gpu %s]: layout = %s: want auto, navi or tonga",
+				 g->name, g->layout);
+		if (g->lone_slice_ms * 1000 < g->min_slice_us)
+			complain(r, r->file, 0,
+				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
+		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
+			if (g->memory_mib[vf])
+				complain(r, r->file, 0,
+					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
+					 vf, g->vfs);
+		g->ops = vgpu_builtin_policy(g->policy);
+		if (!g->ops) {
+			complain(r, r->file, 0, "[gpu %s]: policy = %s: want one of: %s", g->name,
+				 g->policy, names);
+			continue;
+		}
+		config_param_defaults(g->ops->params, g->params);
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+			config_param_defaults(g->ops->vf_params, g->vf_params[vf]);
+	}
+	for (i = 0; i < r->n_deferred; i++) {
+		struct deferred *d = &r->deferred[i];
+		struct gpu_config *g = &c->gpus[d->gpu];
+
+		if (!g->ops)
+			continue;
+		if (d->vf >= g->vfs)
+			complain(r, d->file, d->line,
+				 "[vf %s/%d]: the GPU has only %" PRId64 " VFs", g->name, d->vf,
+				 g->vfs);
+		else if (config_param(d->vf < 0 ? g->ops->params : g->ops->vf_params, d->name,
+				      d->value, d->vf < 0 ? g->params : g->vf_params[d->vf],
+				      &err) < 0)
+			complain(r, d->file, d->line, "policy %s: %s", g->ops->name, err.text);
+	}
+}
+
+int config_read(struct config *out, const char *file, FILE *errors)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	int wrong;
+
+	if (!r)
+		return -ENOMEM;
+	memset(out, 0, sizeof(*out));
+	set_defaults(DAEMON, out);
+	r->config = out;
+	r->errors = errors;
+	read_file(r, file);
+	read_drop_ins(r, file);
+	r->file = file;
+	if (r->wrong == 0)
+		finish(r);
+	wrong = r->wrong;
+	free(r);
+	return wrong ? -EINVAL : 0;
+}
+
+static void dump_section(FILE *to, enum section section, const void *base)
+{
+	int64_t v;
+	size_t i;
+
+	for (i = 0; i < N_KEYS; i++) {
+		const struct key *k = &keys[i];
+
+		if (k->section != section)
+			continue;
+		memcpy(&v, (const char *)base + k->at, sizeof(v));
+		if (k->type == TEXT)
+			fprintf(to, "%s = %s\n", k->name, (const char *)base + k->at);
+		else if (k->type == BOOL)
+			fprintf(to, "%s = %s\n", k->name, v ? "yes" : "no");
+		else if (k->type == CHOICE)
+			fprintf(to, "%s = %s\n", k->name, k->choices[v]);
+		else
+			fprintf(to, "%s = %" PRId64 "\n", k->name, v);
+	}
+}
+
+static void dump_params(FILE *to, const struct vgpu_param *table, const int64_t *values)
+{
+	char text[64];
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		config_param_text(&table[i], values[i], text, sizeof(text));
+		fprintf(to, "%s = %s\n", table[i].name, text);
+	}
+}
+
+void config_dump(const struct config *c, FILE *to)
+{
+	uint32_t i, vf;
+
+	fputs("[daemon]\n", to);
+	dump_section(to, DAEMON, c);
+	for (i = 0; i < c->n_gpus; i++) {
+		const struct gpu_config *g = &c->gpus[i];
+
+		fprintf(to, "\n[gpu %s]\n", g->name);
+		dump_section(to, GPU, g);
+		dump_params(to, g->ops->params, g->params);
+		for (vf = 0; vf < g->vfs; vf++) {
+			fprintf(to, "\n[vf %s/%u]\nmemory_mib = %" PRId64 "\n", g->name, vf,
+				g->memory_mib[vf]);
+			dump_params(to, g->ops->vf_params, g->vf_params[vf]);
+		}
+	}
+}
+
+void config_to_engine(const struct gpu_config *g, struct engine_config *out)
+{
+	uint32_t i;
+
+	*out = (struct engine_config){
+		.policy = g->ops,
+		.realtime = g->realtime,
+		.driver =
+			{
+				.device = g->device,
+				.layout = strcmp(g->layout, "auto") ? g->layout : NULL,
+				.n_vfs = (uint32_t)g->vfs,
+				.pf_reserve = (uint64_t)g->pf_reserve_mib << 20,
+				.interrupts = g->interrupts,
+			},
+	};
+	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
+		out->driver.sizes[i] = (uint64_t)g->memory_mib[i] << 20;
+	vgpu_core_defaults(&out->core, (uint32_t)g->vfs);
+	out->core.gpu_reset = g->gpu_reset;
+	out->core.min_slice = (vgpu_nsec)g->min_slice_us * VGPU_USEC;
+	out->core.grace = (vgpu_nsec)g->grace_ms * VGPU_MSEC;
+	out->core.window_max = (vgpu_nsec)g->window_max_ms * VGPU_MSEC;
+	out->core.lone_slice = (vgpu_nsec)g->lone_slice_ms * VGPU_MSEC;
+	out->core.debt_cap = (vgpu_nsec)g->debt_cap_ms * VGPU_MSEC;
+	memcpy(out->params, g->params, sizeof(out->params));
+	memcpy(out->vf_params, g->vf_params, sizeof(out->vf_params));
+}
+
+static void help_params(FILE *to, const struct vgpu_param *table)
+{
+	char range[80], def[32];
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		const struct vgpu_param *p = &table[i];
+
+		if (p->type == VGPU_PARAM_CHOICE)
+			join_choices(p->choices, range, sizeof(range));
+		else
+			snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64 "%s%s", p->min,
+				 p->max, *p->unit ? " " : "", p->unit);
+		config_param_text(p, p->def, def, sizeof(def));
+		fprintf(to, "  %-18s %s (%s; %s)\n", p->name, p->help, range, def);
+	}
+}
+
+void config_help(FILE *to)
+{
+	enum section s;
+	size_t i;
+
+	for (s = DAEMON; s <= VF; s++) {
+		fprintf(to, "[%s]\n", section_names[s]);
+		for (i = 0; i < N_KEYS; i++) {
+			const struct key *k = &keys[i];
+
+			if (k->section != s)
+				continue;
+			if (k->type == TEXT)
+				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
+					*k->def_text ? k->def_text : "required");
+			else if (k->type == BOOL)
+				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
+					k->def ? "yes" : "no");
+			else if (k->type == CHOICE)
+				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
+					k->choices[k->def]);
+			else
+				fprintf(to,
+					"  %-18s %s (%" PRId64 " to %" PRId64 "; %" PRId64 ")\n",
+					k->name, k->help, k->min, k->max, k->def);
+		}
+	}
+	for (i = 0; vgpu_builtin_policies[i]; i++) {
+		fprintf(to, "policy = %s, in [gpu NAME]\n", vgpu_builtin_policies[i]->name);
+		help_params(to, vgpu_builtin_policies[i]->params);
+		fprintf(to, "policy = %s, in [vf NAME/N]\n", vgpu_builtin_policies[i]->name);
+		help_params(to, vgpu_builtin_policies[i]->vf_params);
+	}
+}

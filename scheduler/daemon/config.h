@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The configuration file: sections and key = value lines, read with its drop-ins (FILE.d, *.conf,
+ * by name; what comes later wins). One table says which keys there are, what they may be and what
+ * they mean; the parameters of the policies come from the policies' own tables.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdio.h>
+
+#include "engine.h"
+
+#define CONFIG_MAX_GPUS 8u
+#define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
+
+struct gpu_config {
+	char name[32];
+	char device[160];
+	char layout[16];
+	char policy[32];
+	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime;
+	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
+	int64_t memory_mib[VGPU_GPU_MAX_VFS];
+	/* by the policy's tables */
+	const struct vgpu_policy_ops *ops;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+};
+
+struct config {
+	char socket[108];
+	char group[32]; /* may read */
+	uint32_t n_gpus;
+	struct gpu_config gpus[CONFIG_MAX_GPUS];
+};
+
+/*
+ * Reads FILE and its drop-ins. All that is wrong is printed to ERRORS, a line each with file and
+ * line number; returns 0, or -EINVAL if there was any, with OUT undefined.
+ */
+int config_read(struct config *out, const char *file, FILE *errors);
+
+/* The configuration as a file that config_read reads to the same. */
+void config_dump(const struct config *config, FILE *to);
+
+/* What the engine makes of a GPU's configuration. */
+void config_to_engine(const struct gpu_config *gpu, struct engine_config *out);
+
+/* Reads the value of a policy's parameter as people write it; 0 or -EINVAL with the reason. */
+int config_param(const struct vgpu_param *table, const char *name, const char *value,
+		 int64_t *values, struct vgpu_error *err);
+void config_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size);
+void config_param_defaults(const struct vgpu_param *table, int64_t *values);
+
+/* Prints the keys, their defaults and meaning, for --help-config. */
+void config_help(FILE *to);
+
+#endif

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+#include "control.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "log.h"
+
+#define MAX_REQUEST 65536u
+#define MAX_BACKLOG (8u << 20) /* bytes that a client has not read */
+#define MAX_CLIENTS 64u
+#define LOG_PER_SECOND 20u
+
+struct client {
+	struct client *next;
+	struct control *control;
+	struct bufferevent *stream;
+	bool may_change;
+};
+
+static const char *errno_name(int r)
+{
+	const char *name = strerrorname_np(-r);
+
+	return name ? name : "EIO";
+}
+
+static void send_object(struct client *client, struct json_object *object)
+{
+	struct evbuffer *out = bufferevent_get_output(client->stream);
+	size_t length;
+	const char *text =
+		json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
+
+	evbuffer_add(out, text, length);
+	evbuffer_add(out, "\n", 1);
+}
+
+static void send_error(struct client *client, struct json_object *id, int r, const char *text)
+{
+	struct json_object *answer = json_object_new_object();
+	struct json_object *error = json_object_new_object();
+
+	json_object_object_add(answer, "id", json_object_get(id));
+	json_object_object_add(error, "code", json_object_new_string(errno_name(r)));
+	json_object_object_add(error, "message", json_object_new_string(text));
+	json_object_object_add(answer, "error", error);
+	send_object(client, answer);
+	json_object_put(answer);
+}
+
+static void call_free(struct call *call)
+{
+	struct call **link;
+
+	for (link = &call->control->calls; *link != call; link = &(*link)->next)
+		;
+	*link = call->next;
+	json_object_put(call->id);
+	json_object_put(call->args);
+	free(call);
+}
+
+void call_answer(struct call *call, struct json_object *result)
+{
+	struct json_object *answer;
+
+	if (call->client) {
+		answer = json_object_new_object();
+		json_object_object_add(answer, "id", json_object_get(call->id));
+		json_object_object_add(answer, "result",
+				       result ? result : json_object_new_object());
+		send_object(call->client, answer);
+		json_object_put(answer);
+	} else {
+		json_object_put(result);
+	}
+	call_free(call);
+}
+
+int call_send(struct call *call, struct vgpu_error *err)
+{
+	call->request.data = call;
+	if (!engine_send(call->gpu->engine, &call->request))
+		return vgpu_error_set(err, -EAGAIN, "too many requests at once; try again");
+	return 0;
+}
+
+static void handle_line(struct client *client, const char *line)
+{
+	struct json_object *root = json_tokener_parse(line), *id = NULL, *name, *args = NULL;
+	const struct method *method;
+	struct vgpu_error err = {""};
+	struct call *call;
+	int r;
+
+	if (!root || !json_object_is_type(root, json_type_object)) {
+		send_error(client, NULL, -EINVAL, "want one JSON object in a line");
+		json_object_put(root);
+		return;
+	}
+	json_object_object_get_ex(root, "id", &id);
+	if (!json_object_object_get_ex(root, "method", &name) ||
+	    !json_object_is_type(name, json_type_string)) {
+		send_error(client, id, -EINVAL, "method is missing");
+		json_object_put(root);
+		return;
+	}
+	json_object_object_get_ex(root, "args", &args);
+	method = method_find(json_object_get_string(name));
+	if (!method)
+		r = vgpu_error_set(&err, -EINVAL, "%.64s: no such method; 'methods' lists them",
+				   json_object_get_string(name));
+	else if (method->access == ACCESS_CHANGE && !client->may_change)
+		r = vgpu_error_set(&err, -EACCES, "%s: only root may do this", method->name);
+	else
+		r = method_check(method, args, &err);
+	call = r == 0 ? calloc(1, sizeof(*call)) : NULL;
+	if (r == 0 && !call)
+		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
+	if (r < 0) {
+		send_error(client, id, r, err.text);
+		json_object_put(root);
+		return;
+	}
+	*call = (struct call){
+		.next = client->control->calls,
+		.control = client->control,
+		.client = client,
+		.id = json_object_get(id),
+		.args = json_object_get(args),
+		.method = method,
+	};
+	client->control->calls = call;
+	r = method->begin(client->control, call, &err);
+	if (r < 0) {
+		send_error(client, id, r, err.text);
+		call_free(call);
+	}
+	json_object_put(root);
+}
+
+static void drop_client(struct client *client)
+{
+	struct client **link;
+	struct call *call;
+
+	for (link = &client->control->clients; *link != client; link = &(*link)->next)
+		;
+	*link = client->next;
+	client->control->n_clients--;
+	for (call = client->control->calls; call; call = call->next)
+		if (call->client == client)
+			call->client = NULL;
+	bufferevent_free(client->stream);
+	free(client);
+}
+
+static void on_readable(struct bufferevent *stream, void *data)
+{
+	struct client *client = data;
+	struct evbuffer *in = bufferevent_get_input(stream);
+	char *line;
+
+	while ((line = evbuffer_readln(in, NULL, EVBUFFER_EOL_LF))) {
+		handle_line(client, line);
+		free(line);
+		if (evbuffer_get_length(bufferevent_get_output(stream)) > MAX_BACKLOG) {
+			drop_client(client); /* it asks, and does not read */
+			return;
+		}
+	}
+	if (evbuffer_get_length(in) > MAX_REQUEST) {
+		send_error(client, NULL, -EMSGSIZE, "a request has at most 65536 bytes");
+		bufferevent_flush(stream, EV_WRITE, BEV_FINISHED);
+		drop_client(client);
+	}
+}
+
+static void on_stream_event(struct bufferevent *stream, short what, void *data)
+{
+	(void)stream;
+	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
+		drop_client(data);
+}
+
+/* Whether the peer belongs to GROUP, be it by a supplementary group. */
+static bool in_group(int fd, gid_t gid, unsigned group)
+{
+	gid_t groups[256];
+	socklen_t size = sizeof(groups), i;
+
+	if (group == (unsigned)-1 || gid == group)
+		return group != (unsigned)-1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+		return false;
+	for (i = 0; i < size / sizeof(groups[0]); i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
+		       struct sockaddr *address, int length, void *data)
+{
+	struct control *control = data;
+	struct client *client;
+	struct ucred peer = {0};
+	socklen_t size = sizeof(peer);
+
+	(void)listener;
+	(void)address;
+	(void)length;
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	client = control->n_clients < MAX_CLIENTS ? calloc(1, sizeof(*client)) : NULL;
+	if (!client) {
+		close(fd);
+		return;
+	}
+	client->control = control;
+	client->may_change = peer.uid == 0 || peer.uid == geteuid();
+	if (!client->may_change && !in_group(fd, peer.gid, control->group)) {
+		close(fd);
+		free(client);
+		return;
+	}
+	client->stream = bufferevent_socket_new(control->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	client->next = control->clients;
+	control->clients = client;
+	control->n_clients++;
+	bufferevent_setcb(client->stream, on_readable, NULL, on_stream_event, client);
+	bufferevent_setwatermark(client->stream, EV_READ, 0, MAX_REQUEST + 1);
+	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
+}
+
+static void ring_add(struct record_ring *ring, const struct vgpu_record *record)
+{
+	ring->records[ring->n++ % ring->size] = *record;
+}
+
+/* What is rare enough to be told. */
+static bool is_event(const struct vgpu_record *r)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_STATE:
+	case VGPU_REC_WINDOW:
+	case VGPU_REC_WINDOW_END:
+	case VGPU_REC_HANG:
+	case VGPU_REC_RESET:
+	case VGPU_REC_RESET_DONE:
+	case VGPU_REC_REFUSED:
+	case VGPU_REC_POLICY:
+	case VGPU_REC_EVICTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What an operator should know of without asking; 0: nothing. */
+static int describe(const struct vgpu_record *r, char *text, size_t size)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_HANG:
+		if (r->a == 0)
+			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
+		else
+			snprintf(text, size,
+				 "VF %u did not answer (%s) for %.1f ms and is being reset", r->vf,
+				 vgpu_phase_names[r->code], (double)r->a / 1e6);
+		return LOG_WARNING;
+	case VGPU_REC_RESET_DONE:
+		snprintf(text, size, "%s reset of VF %u failed; it will be tried again",
+			 vgpu_reset_names[r->code], r->vf);
+		return r->b ? LOG_ERROR : 0;
+	case VGPU_REC_STATE:
+		snprintf(text, size, "VF %u is %s; 'vgpuctl vf reset %u' ends that", r->vf,
+			 vgpu_vf_state_names[r->code], r->vf);
+		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERROR : 0;
+	case VGPU_REC_EVICTED:
+		snprintf(text, size, "the policy was replaced by %s: %s",
+			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
+		return LOG_ERROR;
+	default:
+		return 0;
+	}
+}
+
+/* Guests can cause these: so many in a second, and then a count of the rest. */
+static void log_record(struct gpu *gpu, const struct vgpu_record *r)
+{
+	char text[160];
+	int level = describe(r, text, sizeof(text));
+
+	if (level == 0)
+		return;
+	if (gpu->logged++ < LOG_PER_SECOND)
+		log_line((enum log_level)level, "%s gpu=%s vf=%d", text, gpu->config->name,
+			 r->vf == VGPU_NO_VF ? -1 : (int)r->vf);
+	else
+		gpu->log_dropped++;
+}
+
+void control_drain(struct gpu *gpu)
+{
+	struct vgpu_record record;
+
+	while (engine_record(gpu->engine, &record)) {
+		ring_add(&gpu->history, &record);
+		if (!is_event(&record))
+			continue;
+		ring_add(&gpu->events, &record);
+		log_record(gpu, &record);
+	}
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *data)
+{
+	struct control *control = data;
+	uint32_t i;
+
+	(void)fd;
+	(void)what;
+	for (i = 0; i < control->n_gpus; i++)
+		control_drain(&control->gpus[i]);
+}
+
+static void on_second(evutil_socket_t fd, short what, void *data)
+{
+	struct control *control = data;
+	uint32_t i;
+
+	(void)fd;
+	(void)what;
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+
+		if (gpu->log_dropped)
+			log_line(LOG_WARNING, "%" PRIu64 " more messages not shown gpu=%s",
+				 gpu->log_dropped, gpu->config->name);
+		gpu->logged = 0;
+		gpu->log_dropped = 0;
+	}
+}
+
+static void on_engine(evutil_socket_t fd, short what, void *data)
+{
+	struct gpu *gpu = data;
+	struct engine_request *request;
+	struct call *call;
+	uint64_t count;
+
+	(void)what;
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+	control_drain(gpu);
+	while ((request = engine_receive(gpu->engine))) {
+		call = request->data;
+		if (request->result == 0) {
+			call_answer(call, call->method->finish ? call->method->finish(call) : NULL);
+			continue;
+		}
+		if (call->client)
+			send_error(call->client, call->id, request->result,
+				   request->why[0] ? request->why : strerror(-request->result));
+		call_free(call);
+	}
+}
+
+/* /run is empty after a boot. */
+static void make_parent(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	char *slash;
+
+	strcpy(dir, path);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return;
+	*slash = '\0';
+	if (mkdir(dir, 0755) < 0)
+		return; /* it is there, or bind() will say what is wrong */
+}
+
+static int listen_at(const char *path, struct vgpu_error *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+
+	strcpy(address.sun_path, path);
+	if (fd < 0)
+		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	make_parent(path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
+		close(fd);
+		return vgpu_error_set(err, -EADDRINUSE, "%s: another vgpud listens here", path);
+	}
+	if (errno == ECONNREFUSED)
+		unlink(path);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, 0660) < 0 ||
+	    listen(fd, 16) < 0)
+		r = vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int control_start(struct control *control, struct config *config, struct vgpu_error *err)
+{
+	struct timeval often = {0, 50000}, second = {1, 0};
+	struct group *group = getgrnam(config->group);
+	int fd;
+
+	*control =
+		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
+	control->base = event_base_new();
+	if (!control->base)
+		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
+	fd = listen_at(config->socket, err);
+	if (fd < 0)
+		return fd;
+	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
+		log_line(LOG_WARNING, "%s: cannot give it to group %s: %s", config->socket,
+			 config->group, strerror(errno));
+	control->listener =
+		evconnlistener_new(control->base, on_connect, control,
+				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
+	control->tick = event_new(control->base, -1, EV_PERSIST, on_tick, control);
+	control->second = event_new(control->base, -1, EV_PERSIST, on_second, control);
+	event_add(control->tick, &often);
+	event_add(control->second, &second);
+	return 0;
+}
+
+int control_add(struct control *control, struct gpu_config *config, struct engine *engine)
+{
+	struct gpu *gpu = &control->gpus[control->n_gpus];
+
+	*gpu = (struct gpu){.config = config,
+			    .engine = engine,
+			    .control = control,
+			    .policy = config->ops};
+	memcpy(gpu->params, config->params, sizeof(gpu->params));
+	memcpy(gpu->vf_params, config->vf_params, sizeof(gpu->vf_params));
+	gpu->history.size = HISTORY;
+	gpu->history.records = calloc(HISTORY, sizeof(struct vgpu_record));
+	gpu->events.size = EVENTS;
+	gpu->events.records = calloc(EVENTS, sizeof(struct vgpu_record));
+	gpu->readable =
+		event_new(control->base, engine_fd(engine), EV_READ | EV_PERSIST, on_engine, gpu);
+	control->n_gpus++;
+	if (!gpu->history.records || !gpu->events.records || !gpu->readable)
+		return -ENOMEM;
+	return event_add(gpu->readable, NULL);
+}
+
+void control_stop(struct control *control)
+{
+	uint32_t i;
+
+	while (control->clients)
+		drop_client(control->clients);
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+
+		event_free(gpu->readable);
+		engine_stop(gpu->engine);
+		free(gpu->history.records);
+		free(gpu->events.records);
+	}
+	/* What the engines had not answered is nobody's now. */
+	while (control->calls) {
+		if (control->calls->request.event.type == VGPU_EV_POLICY)
+			free(control->calls->request.event.memory);
+		call_free(control->calls);
+	}
+	if (control->listener)
+		evconnlistener_free(control->listener);
+	if (control->tick)
+		event_free(control->tick);
+	if (control->second)
+		event_free(control->second);
+	if (control->base)
+		event_base_free(control->base);
+	unlink(control->config->socket);
+}

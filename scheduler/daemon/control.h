@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control thread: the socket, its clients, and what the engines tell. One request is one line
+ * of JSON, {"id": ANY, "method": NAME, "args": {...}}; so is its answer, {"id": ..., "result": ...}
+ * or {"id": ..., "error": {"code": NAME, "message": TEXT}}. docs/protocol.md is the long form.
+ */
+#ifndef DAEMON_CONTROL_H
+#define DAEMON_CONTROL_H
+
+#include <event2/event.h>
+#include <json-c/json.h>
+
+#include "config.h"
+
+#define HISTORY 32768u
+#define EVENTS 1024u
+
+struct record_ring {
+	struct vgpu_record *records;
+	uint32_t size;
+	uint64_t n; /* ever; the last `size` of them are here */
+};
+
+/* A GPU, as the control thread has it. */
+struct gpu {
+	struct gpu_config *config;
+	struct engine *engine;
+	struct control *control;
+	struct event *readable;
+	/* as last asked for and granted: the engine has its own */
+	const struct vgpu_policy_ops *policy;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	struct record_ring history; /* everything */
+	struct record_ring events;  /* what is rare, and what people want to know */
+	uint64_t logged;	    /* in this second; rate limit */
+	uint64_t log_dropped;
+};
+
+struct client;
+struct control {
+	struct config *config;
+	struct event_base *base;
+	struct evconnlistener *listener;
+	struct event *tick, *second;
+	uint32_t n_gpus;
+	struct gpu gpus[CONFIG_MAX_GPUS];
+	struct client *clients;
+	struct call *calls; /* under way, of all clients, also of those that have gone */
+	uint32_t n_clients;
+	unsigned group; /* (gid_t)-1: there is no such group */
+};
+
+enum access { ACCESS_READ, ACCESS_CHANGE };
+enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT };
+
+struct arg {
+	const char *name;
+	enum arg_type type;
+	int64_t min, max;
+	bool required;
+	const char *help;
+};
+
+/* One request under way. */
+struct call {
+	struct call *next;
+	struct control *control;
+	struct client *client; /* NULL: has gone */
+	struct json_object *id, *args;
+	const struct method *method;
+	struct gpu *gpu;
+	struct engine_request request;
+	struct engine_snapshot snapshot;
+	/* new values, while the engine considers them */
+	const struct vgpu_policy_ops *policy;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+};
+
+/* One row for each method: who may call it, with what, and what it is for. */
+struct method {
+	const char *name;
+	enum access access;
+	const char *help;
+	struct arg args[5]; /* ends at a NULL name */
+	/* Begins the call: answers it, or sends it to an engine. 0, or -errno with the reason. */
+	int (*begin)(struct control *control, struct call *call, struct vgpu_error *err);
+	/* The engine has answered. Returns the result; NULL stands for {}. */
+	struct json_object *(*finish)(struct call *call);
+};
+
+extern const struct method methods[];
+
+/* Answers a call, and frees it. RESULT is taken over. */
+void call_answer(struct call *call, struct json_object *result);
+/* Hands the call's request to the engine of its GPU. */
+int call_send(struct call *call, struct vgpu_error *err);
+
+/* Checks ARGS against a method's table. */
+int method_check(const struct method *method, struct json_object *args, struct vgpu_error *err);
+const struct method *method_find(const char *name);
+
+/* Makes the control socket; 0 or -errno with the reason. */
+int control_start(struct control *control, struct config *config, struct vgpu_error *err);
+/* Adds a GPU whose engine has started. */
+int control_add(struct control *control, struct gpu_config *config, struct engine *engine);
+void control_stop(struct control *control);
+/* Takes in what the engine has recorded. */
+void control_drain(struct gpu *gpu);
+
+#endif

@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: MIT */
+#include "engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "spsc.h"
+
+#define FIFO_ENGINE 50
+#define STACK_SIZE (256u << 10)
+#define LOCAL_EVENTS 512u
+#define RECORDS 16384u
+#define REQUESTS 64u
+/* Between attempts to find a lost device again. */
+#define REOPEN_AFTER (500 * VGPU_MSEC)
+/* How long a stop waits for the switch in progress. */
+#define STOP_WITHIN (2 * VGPU_SEC)
+
+struct engine {
+	struct engine_config config;
+	const struct vgpu_driver_ops *ops;
+	struct vgpu_driver *driver; /* NULL: lost */
+	struct vgpu_driver_caps caps;
+	struct vgpu_driver_found found;
+	vgpu_nsec reopen_at;
+	struct vgpu_error lost_why;
+
+	struct vgpu_core *core;
+	void *core_memory, *fallback_memory;
+	const struct vgpu_policy_ops *policy; /* as last asked for */
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	void *policy_memory[2]; /* in force, and in waiting */
+
+	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
+	uint32_t local_head, local_tail;
+	struct engine_request *held; /* to be tried again */
+	struct vgpu_output out;
+
+	pthread_t thread;
+	int epoll, timer, wake, tell, driver_fd;
+	vgpu_nsec timer_at;
+	_Atomic bool quit;
+	bool realtime, told;
+	bool device_speaks; /* the driver's descriptor is readable */
+	struct spsc requests, replies, records;
+
+	struct histogram lateness, switches, preemption;
+	vgpu_nsec idle_issued, idle_acked;
+	uint64_t records_lost, steps;
+};
+
+static vgpu_nsec clock_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+static void notify(int fd)
+{
+	uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* full: it will be read all the same */
+}
+
+/* The driver's events wait here until the step at hand is done. */
+static void sink(void *data, const struct vgpu_event *event)
+{
+	struct engine *e = data;
+
+	/* More than 31 VFs can have under way: a few events for each, taken out after each call. */
+	assert(e->local_tail - e->local_head < LOCAL_EVENTS);
+	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
+}
+
+static void lose(struct engine *e, int r)
+{
+	vgpu_error_set(&e->lost_why, r, "the device stopped answering: %s", strerror(-r));
+	e->ops->close(e->driver);
+	e->driver = NULL;
+	e->driver_fd = -1;
+	e->local_head = e->local_tail;
+	e->reopen_at = clock_now() + REOPEN_AFTER;
+}
+
+static int carry_out(struct engine *e, const struct vgpu_action *a)
+{
+	vgpu_nsec now;
+	int i;
+
+	switch (a->type) {
+	case VGPU_AC_COMMAND:
+		now = clock_now();
+		if (a->code == VGPU_CMD_IDLE) {
+			e->idle_issued = now;
+			if (a->planned && now >= a->planned)
+				histogram_add(&e->lateness, now - a->planned);
+		}
+		return e->ops->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
+	case VGPU_AC_RESET:
+		return e->ops->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code, clock_now());
+	case VGPU_AC_GATES:
+		return e->ops->gates(e->driver, a->vf, a->code);
+	case VGPU_AC_NOTICE:
+		return e->ops->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
+	case VGPU_AC_SCRUB:
+		return e->ops->scrub(e->driver, a->vf, clock_now());
+	case VGPU_AC_RETIRE:
+		for (i = 0; i < 2; i++)
+			if (e->policy_memory[i] == a->memory)
+				e->policy_memory[i] = NULL;
+		free(a->memory); /* a change of policy, not a slice */
+		return 0;
+	}
+	return 0;
+}
+
+static void measure(struct engine *e, const struct vgpu_event *event)
+{
+	if (event->type != VGPU_EV_DONE)
+		return;
+	if (event->code == VGPU_CMD_IDLE) {
+		e->idle_acked = event->now;
+		if (e->idle_issued && event->now >= e->idle_issued)
+			histogram_add(&e->preemption, event->now - e->idle_issued);
+		e->idle_issued = 0;
+	} else if (event->code == VGPU_CMD_RUN) {
+		if (e->idle_acked)
+			histogram_add(&e->switches, event->now - e->idle_acked);
+		e->idle_acked = 0;
+	} else if (event->code == VGPU_CMD_SHUTDOWN || event->code == VGPU_CMD_INIT) {
+		e->idle_acked = 0; /* not a plain switch */
+	}
+}
+
+/* One event through the core, and what follows from it. */
+static int step(struct engine *e, struct vgpu_event *event)
+{
+	uint32_t i;
+	int r, failed = 0;
+
+	event->now = clock_now();
+	measure(e, event);
+	r = vgpu_core_step(e->core, event, &e->out);
+	e->steps++;
+	for (i = 0; i < e->out.n_actions; i++)
+		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
+			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
+	for (i = 0; i < e->out.n_records; i++) {
+		if (e->out.records[i].type == VGPU_REC_PARK)
+			e->idle_acked = 0;
+		if (!spsc_push(&e->records, &e->out.records[i]))
+			e->records_lost++;
+	}
+	if (failed < 0)
+		lose(e, -ENODEV);
+	return r;
+}
+
+static void drain_local(struct engine *e)
+{
+	while (e->driver && e->local_head != e->local_tail) {
+		struct vgpu_event event = e->local[e->local_head++ % LOCAL_EVENTS];
+
+		step(e, &event);
+	}
+}
+
+/* Puts a core in place, and everything that is configured into it. */
+static int build_core(struct engine *e)
+{
+	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
+	uint32_t n = e->config.core.max_vfs, i;
+	struct vgpu_event event;
+	int r;
+
+	free(e->core_memory);
+	free(e->fallback_memory);
+	free(e->policy_memory[0]);
+	free(e->policy_memory[1]);
+	e->core_memory = calloc(1, vgpu_core_size(n));
+	e->fallback_memory = calloc(1, fallback->memory(n));
+	e->policy_memory[0] = calloc(1, e->policy->memory(n));
+	e->policy_memory[1] = NULL;
+	if (!e->core_memory || !e->fallback_memory || !e->policy_memory[0])
+		return -ENOMEM;
+	e->core = vgpu_core_init(e->core_memory, &e->config.core, fallback, e->fallback_memory,
+				 clock_now());
+	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+				    .policy = e->policy,
+				    .memory = e->policy_memory[0],
+				    .params = e->params,
+				    .vf_params = e->vf_params[0]};
+	r = step(e, &event);
+	for (i = 0; i < n && r == 0 && e->driver; i++) {
+		event = (struct vgpu_event){.type = VGPU_EV_ADD,
+					    .vf = i,
+					    .code = e->found.contexts[i],
+					    .value = e->found.driver_up[i],
+					    .params = e->vf_params[i]};
+		r = step(e, &event);
+	}
+	event = (struct vgpu_event){.type = VGPU_EV_START};
+	if (r == 0 && e->driver)
+		step(e, &event);
+	return r;
+}
+
+static int open_device(struct engine *e, struct vgpu_error *err)
+{
+	struct epoll_event want = {.events = EPOLLIN};
+	int r;
+
+	e->device_speaks = true;
+	r = e->ops->open(&e->driver, &e->config.driver, &e->caps, &e->found, sink, e, err);
+	if (r < 0) {
+		e->driver = NULL;
+		return r;
+	}
+	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
+		e->ops->close(e->driver);
+		e->driver = NULL;
+		return vgpu_error_set(
+			err, -ENOTSUP,
+			"the GPU cannot reset a single VF: one that hangs could not be "
+			"stopped");
+	}
+	e->driver_fd = e->ops->fd(e->driver);
+	want.data.fd = e->driver_fd;
+	e->config.core.reset_levels = e->caps.reset_levels;
+	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
+		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
+	r = build_core(e);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s", e->out.why ? e->out.why : strerror(-r));
+	return 0;
+}
+
+static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
+{
+	uint32_t i;
+
+	*s = (struct engine_snapshot){
+		.now = clock_now(),
+		.lost = !e->driver,
+		.caps = e->caps,
+		.found = e->found,
+		.n_vfs = e->config.core.max_vfs,
+		.records_lost = e->records_lost,
+		.steps = e->steps,
+		.realtime = e->realtime,
+	};
+	if (s->lost)
+		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
+	s->lateness = e->lateness;
+	s->switches = e->switches;
+	s->preemption = e->preemption;
+	vgpu_core_view(e->core, &s->core);
+	memcpy(s->params, e->params, sizeof(s->params));
+	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));
+	for (i = 0; i < s->n_vfs; i++)
+		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
+}
+
+/* What has been changed is remembered, for the day that the device has to be opened again. */
+static void remember(struct engine *e, const struct vgpu_event *event)
+{
+	switch (event->type) {
+	case VGPU_EV_POLICY:
+		e->policy = event->policy;
+		memcpy(e->params, event->params, sizeof(e->params));
+		memcpy(e->vf_params, event->vf_params,
+		       e->config.core.max_vfs * sizeof(e->vf_params[0]));
+		break;
+	case VGPU_EV_SET_POLICY:
+		memcpy(e->params, event->params, sizeof(e->params));
+		break;
+	case VGPU_EV_SET_VF:
+		memcpy(e->vf_params[event->vf], event->params, sizeof(e->vf_params[0]));
+		break;
+	default:
+		break;
+	}
+}
+
+/* False: it cannot be done yet. */
+static bool answer(struct engine *e, struct engine_request *request)
+{
+	struct vgpu_event *event = &request->event;
+
+	request->result = 0;
+	if (request->ask == ENGINE_SNAPSHOT) {
+		fill_snapshot(e, request->snapshot);
+	} else if (!e->driver) {
+		request->result = -ENODEV;
+		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
+	} else {
+		int slot = e->policy_memory[0] ? 1 : 0;
+
+		/* Its place before the step: that may retire it already. */
+		if (event->type == VGPU_EV_POLICY && !e->policy_memory[slot])
+			e->policy_memory[slot] = event->memory;
+		request->result = step(e, event);
+		if (request->result < 0 && event->type == VGPU_EV_POLICY &&
+		    e->policy_memory[slot] == event->memory)
+			e->policy_memory[slot] = NULL;
+		if (request->result == -EBUSY)
+			return false;
+		if (request->result == 0)
+			remember(e, event);
+		else if (e->out.why)
+			snprintf(request->why, sizeof(request->why), "%s", e->out.why);
+		if (request->result < 0 && event->type == VGPU_EV_POLICY)
+			free(event->memory);
+	}
+	/* The sender has room for all that it has sent. */
+	spsc_push(&e->replies, &request);
+	e->told = true;
+	return true;
+}
+
+static void serve(struct engine *e)
+{
+	struct engine_request *request;
+
+	while (e->held || spsc_pop(&e->requests, &request)) {
+		if (e->held)
+			request = e->held;
+		e->held = NULL;
+		if (!answer(e, request)) {
+			/* A change of policy is under way; it ends with the next switch. */
+			e->held = request;
+			break;
+		}
+		drain_local(e);
+	}
+	if (e->told)
+		notify(e->tell);
+	e->told = false;
+}
+
+static void arm(struct engine *e, vgpu_nsec at)
+{
+	struct itimerspec t = {.it_value = {(time_t)(at / VGPU_SEC), (long)(at % VGPU_SEC)}};
+
+	if (at == e->timer_at)
+		return;
+	e->timer_at = at;
+	if (at == VGPU_NEVER)
+		t.it_value = (struct timespec){0, 0};
+	timerfd_settime(e->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static vgpu_nsec next_deadline(const struct engine *e)
+{
+	vgpu_nsec core, driver;
+
+	if (!e->driver)
+		return e->reopen_at;
+	core = vgpu_core_deadline(e->core);
+	driver = e->ops->deadline(e->driver);
+	return core < driver ? core : driver;
+}
+
+static void wait_for_something(struct engine *e)
+{
+	struct epoll_event events[4];
+	uint64_t count;
+	int i, n;
+
+	arm(e, next_deadline(e));
+	n = epoll_wait(e->epoll, events, 4, -1);
+	for (i = 0; i < n; i++) {
+		e->device_speaks |= events[i].data.fd == e->driver_fd;
+		if (events[i].data.fd == e->timer || events[i].data.fd == e->wake) {
+			if (read(events[i].data.fd, &count, sizeof(count)) < 0)
+				continue;
+			if (events[i].data.fd == e->timer)
+				e->timer_at = 0;
+		}
+	}
+}
+
+static void run_once(struct engine *e)
+{
+	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
+	struct vgpu_error err;
+	int r;
+
+	if (!e->driver) {
+		if (clock_now() >= e->reopen_at && open_device(e, &err) < 0) {
+			e->lost_why = err;
+			e->reopen_at = clock_now() + REOPEN_AFTER;
+		}
+		return;
+	}
+	/* What is planned comes first. */
+	if (clock_now() >= vgpu_core_deadline(e->core))
+		step(e, &timer);
+	drain_local(e);
+	if (!e->driver)
+		return;
+	if (!e->device_speaks && clock_now() < e->ops->deadline(e->driver))
+		return;
+	e->device_speaks = false;
+	r = e->ops->dispatch(e->driver, clock_now());
+	if (r < 0) {
+		lose(e, r);
+		return;
+	}
+	drain_local(e);
+}
+
+/* Whether the GPU is in a state to be left alone in: somebody runs, or nobody wants to. */
+static bool at_rest(struct engine *e)
+{
+	struct vgpu_core_view view;
+
+	if (!e->driver)
+		return true;
+	vgpu_core_view(e->core, &view);
+	return view.phase == VGPU_PHASE_RUN || view.phase == VGPU_PHASE_PARKED;
+}
+
+static void *engine_thread(void *arg)
+{
+	struct engine *e = arg;
+	struct vgpu_event stop = {.type = VGPU_EV_STOP};
+	vgpu_nsec until;
+
+	while (!atomic_load(&e->quit)) {
+		wait_for_something(e);
+		run_once(e);
+		serve(e);
+	}
+	if (e->driver)
+		step(e, &stop);
+	until = clock_now() + STOP_WITHIN;
+	while (!at_rest(e) && clock_now() < until) {
+		wait_for_something(e);
+		run_once(e);
+	}
+	return NULL;
+}
+
+static int start_thread(struct engine *e, struct vgpu_error *err)
+{
+	struct sched_param param = {.sched_priority = FIFO_ENGINE};
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	pthread_attr_setschedpolicy(&attr, SCHED_FIFO);
+	pthread_attr_setschedparam(&attr, &param);
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	e->realtime = e->config.realtime;
+	r = e->realtime ? pthread_create(&e->thread, &attr, engine_thread, e) : EPERM;
+	if (r == EPERM) {
+		e->realtime = false;
+		pthread_attr_setinheritsched(&attr, PTHREAD_INHERIT_SCHED);
+		r = pthread_create(&e->thread, &attr, engine_thread, e);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (r)
+		return vgpu_error_set(err, -r, "engine thread: %s", strerror(r));
+	pthread_setname_np(e->thread, "vgpud-engine");
+	return 0;
+}
+
+static void engine_free(struct engine *e)
+{
+	int fds[] = {e->epoll, e->timer, e->wake, e->tell};
+	unsigned i;
+
+	if (e->driver)
+		e->ops->close(e->driver);
+	for (i = 0; i < 4; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	spsc_finish(&e->requests);
+	spsc_finish(&e->replies);
+	spsc_finish(&e->records);
+	free(e->core_memory);
+	free(e->fallback_memory);
+	free(e->policy_memory[0]);
+	free(e->policy_memory[1]);
+	free(e);
+}
+
+int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
+{
+	struct epoll_event want = {.events = EPOLLIN};
+	struct engine *e = calloc(1, sizeof(*e));
+	int r = 0;
+
+	if (!e)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	e->config = *config;
+	e->ops = &vgpu_gpuiov_driver;
+	e->policy = config->policy;
+	memcpy(e->params, config->params, sizeof(e->params));
+	memcpy(e->vf_params, config->vf_params, sizeof(e->vf_params));
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->tell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	e->driver_fd = -1;
+	want.data.fd = e->timer;
+	if (e->epoll < 0 || e->timer < 0 || e->wake < 0 || e->tell < 0 ||
+	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->timer, &want) < 0)
+		r = -errno;
+	want.data.fd = e->wake;
+	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
+		r = -errno;
+	if (r == 0 && (!spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
+		       !spsc_init(&e->replies, 2 * REQUESTS, sizeof(void *)) ||
+		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
+		r = -ENOMEM;
+	if (r < 0)
+		vgpu_error_set(err, r, "%s", strerror(-r));
+	r = r ? r : open_device(e, err);
+	r = r ? r : start_thread(e, err);
+	if (r < 0) {
+		engine_free(e);
+		return r;
+	}
+	*out = e;
+	return 0;
+}
+
+void engine_stop(struct engine *e)
+{
+	atomic_store(&e->quit, true);
+	notify(e->wake);
+	pthread_join(e->thread, NULL);
+	engine_free(e);
+}
+
+bool engine_is_realtime(const struct engine *e)
+{
+	return e->realtime;
+}
+
+bool engine_send(struct engine *e, struct engine_request *request)
+{
+	if (!spsc_push(&e->requests, &request))
+		return false;
+	notify(e->wake);
+	return true;
+}
+
+struct engine_request *engine_receive(struct engine *e)
+{
+	struct engine_request *request;
+
+	return spsc_pop(&e->replies, &request) ? request : NULL;
+}
+
+bool engine_record(struct engine *e, struct vgpu_record *out)
+{
+	return spsc_pop(&e->records, out);
+}
+
+int engine_fd(const struct engine *e)
+{
+	return e->tell;
+}

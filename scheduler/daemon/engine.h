@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine thread of a GPU: the loop around the core. It waits on an absolute timer, the driver
+ * and requests, makes events of what happens, steps the core, and carries the actions out. It never
+ * logs, formats, allocates or takes a lock in doing so; what others want of it, and what it has to
+ * tell, crosses in bounded queues.
+ */
+#ifndef DAEMON_ENGINE_H
+#define DAEMON_ENGINE_H
+
+#include "histogram.h"
+#include "vgpu/core.h"
+#include "vgpu/driver.h"
+
+struct engine_config {
+	struct vgpu_driver_config driver;
+	struct vgpu_core_config core;
+	const struct vgpu_policy_ops *policy;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	bool realtime;
+};
+
+/* Everything there is to show of a GPU, at one instant. */
+struct engine_snapshot {
+	vgpu_nsec now;
+	bool lost; /* the device does not answer; it is being looked for */
+	char lost_why[200];
+	struct vgpu_driver_caps caps;
+	struct vgpu_driver_found found;
+	struct vgpu_core_view core;
+	int64_t params[VGPU_MAX_PARAMS];
+	uint32_t n_vfs;
+	struct vgpu_vf_view vfs[VGPU_GPU_MAX_VFS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	struct histogram lateness;   /* IDLE issued, after its planned instant */
+	struct histogram switches;   /* IDLE acknowledged to the next RUN acknowledged */
+	struct histogram preemption; /* IDLE issued to acknowledged */
+	uint64_t records_lost, steps;
+	bool realtime; /* SCHED_FIFO was granted */
+};
+
+enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT };
+
+/* Sent to the engine and back. It is the sender's until it is sent, and again when it is back. */
+struct engine_request {
+	enum engine_ask ask;
+	struct vgpu_event event;
+	struct engine_snapshot *snapshot;
+	int result;
+	char why[160];
+	void *data; /* the sender's */
+};
+
+struct engine;
+
+/*
+ * Opens the GPU and starts its thread. CONFIG is copied but for the strings and tables it points
+ * to. 0 or -errno with the reason.
+ */
+int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err);
+
+/* Lets the switch in progress come to its end, and leaves the GPU as it is then: tenants keep
+ * running. Frees the engine. */
+void engine_stop(struct engine *engine);
+
+/* Whether its thread runs as SCHED_FIFO. */
+bool engine_is_realtime(const struct engine *engine);
+
+/* The other end of the queues, for one thread. engine_send: false when the queue is full. */
+bool engine_send(struct engine *engine, struct engine_request *request);
+struct engine_request *engine_receive(struct engine *engine);
+bool engine_record(struct engine *engine, struct vgpu_record *out);
+/* Readable when there is something to receive. */
+int engine_fd(const struct engine *engine);
+
+#endif

@@ -1,0 +1,717 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The methods of the control socket. The table at the end is all there is: validation, vgpuctl's
+ * help and the protocol document come from it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "builtin.h"
+#include "control.h"
+
+typedef struct json_object json;
+
+static void put_int(json *o, const char *key, uint64_t value)
+{
+	json_object_object_add(o, key, json_object_new_int64((int64_t)value));
+}
+
+static void put_text(json *o, const char *key, const char *value)
+{
+	json_object_object_add(o, key, json_object_new_string(value));
+}
+
+static void put_bool(json *o, const char *key, bool value)
+{
+	json_object_object_add(o, key, json_object_new_boolean(value));
+}
+
+/* Bounds may be "none": then null. */
+static void put_bound(json *o, const char *key, vgpu_nsec value)
+{
+	json_object_object_add(o, key,
+			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
+}
+
+static const char *text_arg(const struct call *call, const char *name)
+{
+	json *value;
+
+	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_string(value)
+								   : NULL;
+}
+
+static int64_t int_arg(const struct call *call, const char *name, int64_t otherwise)
+{
+	json *value;
+
+	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_int64(value)
+								   : otherwise;
+}
+
+/* Which GPU is meant; the only one needs no name. */
+static int find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	const char *name = text_arg(call, "gpu");
+	uint32_t i;
+
+	if (!name && control->n_gpus > 1)
+		return vgpu_error_set(err, -EINVAL, "gpu: there are %u; name one", control->n_gpus);
+	for (i = 0; i < control->n_gpus; i++)
+		if (!name || strcmp(control->gpus[i].config->name, name) == 0)
+			call->gpu = &control->gpus[i];
+	if (!call->gpu)
+		return vgpu_error_set(err, -ENOENT, "gpu %.40s: no such GPU; 'gpu list' shows them",
+				      name);
+	return 0;
+}
+
+static int find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
+{
+	int64_t n = int_arg(call, "vf", 0);
+
+	if (n >= call->gpu->config->vfs)
+		return vgpu_error_set(err, -EINVAL, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
+				      call->gpu->config->name, call->gpu->config->vfs - 1);
+	*vf = (uint32_t)n;
+	return 0;
+}
+
+static int begin_snapshot(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	int r = find_gpu(control, call, err);
+
+	if (r < 0)
+		return r;
+	call->request.ask = ENGINE_SNAPSHOT;
+	call->request.snapshot = &call->snapshot;
+	return call_send(call, err);
+}
+
+static json *params_json(const struct vgpu_param *table, const int64_t *values)
+{
+	json *o = json_object_new_object();
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		if (table[i].type == VGPU_PARAM_CHOICE)
+			put_text(o, table[i].name, table[i].choices[values[i]]);
+		else
+			put_int(o, table[i].name, (uint64_t)values[i]);
+	}
+	return o;
+}
+
+static json *quantiles(const struct histogram *h)
+{
+	json *o = json_object_new_object();
+
+	put_int(o, "n", h->n);
+	put_int(o, "p50_ns", histogram_quantile(h, 500));
+	put_int(o, "p99_ns", histogram_quantile(h, 990));
+	put_int(o, "p999_ns", histogram_quantile(h, 999));
+	put_int(o, "max_ns", h->max);
+	return o;
+}
+
+static json *vf_json(const struct call *call, uint32_t i)
+{
+	const struct engine_snapshot *s = &call->snapshot;
+	const struct vgpu_vf_view *vf = &s->vfs[i];
+	const struct vgpu_vf_ledger *l = &vf->ledger;
+	json *o = json_object_new_object(), *ends = json_object_new_object();
+	uint32_t e;
+
+	put_int(o, "vf", i);
+	put_text(o, "state", vgpu_vf_state_names[vf->state]);
+	put_text(o, "context", vgpu_context_names[vf->context]);
+	put_bool(o, "has_work", vf->has_work);
+	put_bool(o, "on_engine", vf->on_engine);
+	put_int(o, "memory_bytes", s->found.partition.vfs[i].size);
+	put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
+	put_int(o, "share_numerator", vf->share_numerator);
+	put_int(o, "share_denominator", vf->share_denominator);
+	json_object_object_add(o, "params",
+			       params_json(s->core.policy->vf_params, s->vf_params[i]));
+	put_int(o, "run_ns", l->run_ns);
+	put_int(o, "donated_ns", l->donated_ns);
+	put_int(o, "switch_ns", l->switch_ns);
+	put_int(o, "exclusive_ns", l->exclusive_ns);
+	put_int(o, "reset_ns", l->reset_ns);
+	put_int(o, "charged_ns", l->charged_ns);
+	put_int(o, "pending_ns", vf->pending_ns);
+	put_int(o, "forgiven_ns", l->forgiven_ns);
+	put_int(o, "debt_ns", l->debt_ns);
+	put_int(o, "overrun_ns", l->overrun_ns);
+	put_int(o, "max_overrun_ns", l->max_overrun_ns);
+	put_int(o, "preempt_ns", l->preempt_ns);
+	put_int(o, "wait_ns", l->wait_ns);
+	put_int(o, "wait_max_ns", l->wait_max_ns);
+	json_object_object_add(o, "lag_ns", json_object_new_int64(vf->lag_ns));
+	put_bound(o, "lag_bound_ns", vf->bound.max_lag);
+	put_bound(o, "wait_bound_ns", vf->bound.max_wait);
+	put_int(o, "dispatches", l->dispatches);
+	put_int(o, "wakes", l->wakes);
+	put_int(o, "preempted_others", l->preempted);
+	for (e = 0; e < VGPU_END_COUNT; e++)
+		put_int(ends, vgpu_end_names[e], l->ends[e]);
+	json_object_object_add(o, "ends", ends);
+	put_int(o, "hangs", l->hangs);
+	put_int(o, "resets", l->resets);
+	put_int(o, "guest_resets", l->guest_resets);
+	put_int(o, "windows", l->windows);
+	put_int(o, "window_timeouts", l->window_timeouts);
+	put_int(o, "refused", l->refused);
+	put_int(o, "clamped", l->clamped);
+	return o;
+}
+
+static json *finish_vf_list(struct call *call)
+{
+	json *o = json_object_new_object(), *list = json_object_new_array();
+	uint32_t i;
+
+	for (i = 0; i < call->snapshot.n_vfs; i++)
+		json_object_array_add(list, vf_json(call, i));
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "now_ns", call->snapshot.now);
+	put_int(o, "wall_ns", call->snapshot.core.engine.wall_ns);
+	put_text(o, "policy", call->snapshot.core.policy->name);
+	json_object_object_add(o, "vfs", list);
+	return o;
+}
+
+static int begin_vf_show(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	uint32_t vf;
+	int r = find_gpu(control, call, err);
+
+	r = r ? r : find_vf(call, &vf, err);
+	return r ? r : begin_snapshot(control, call, err);
+}
+
+static json *finish_vf_show(struct call *call)
+{
+	return vf_json(call, (uint32_t)int_arg(call, "vf", 0));
+}
+
+static json *gpu_json(struct call *call)
+{
+	const struct engine_snapshot *s = &call->snapshot;
+	const struct vgpu_engine_ledger *l = &s->core.engine;
+	json *o = json_object_new_object();
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_text(o, "device", call->gpu->config->device);
+	put_text(o, "state", s->lost ? "lost" : "running");
+	if (s->lost)
+		put_text(o, "why", s->lost_why);
+	put_text(o, "model", s->caps.model);
+	put_text(o, "driver", "gpuiov");
+	put_text(o, "layout", s->caps.layout);
+	put_text(o, "transport", s->caps.transport);
+	put_bool(o, "adopted", s->found.adopted);
+	put_bool(o, "realtime", s->realtime);
+	put_int(o, "vfs", s->n_vfs);
+	put_int(o, "max_vfs", s->caps.max_vfs);
+	put_int(o, "memory_bytes", s->caps.memory);
+	put_int(o, "pf_memory_bytes", s->found.partition.pf.size);
+	put_int(o, "free_memory_bytes", s->found.partition.free);
+	put_text(o, "policy", s->core.policy->name);
+	json_object_object_add(o, "params", params_json(s->core.policy->params, s->params));
+	if (s->core.last_fault != VGPU_FAULT_NONE) {
+		put_text(o, "evicted_policy", s->core.faulty);
+		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
+	}
+	put_text(o, "phase", vgpu_phase_names[s->core.phase]);
+	json_object_object_add(o, "current",
+			       s->core.current == VGPU_NO_VF
+				       ? NULL
+				       : json_object_new_int64(s->core.current));
+	put_int(o, "now_ns", s->now);
+	put_int(o, "wall_ns", l->wall_ns);
+	put_int(o, "switch_ns", l->switch_ns);
+	put_int(o, "idle_ns", l->idle_ns);
+	put_int(o, "switches", l->switches);
+	put_int(o, "switch_estimate_ns", s->core.facts.switch_ns);
+	return o;
+}
+
+/* All GPUs: one snapshot after the other would be as many answers; the configuration will do. */
+static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	json *o = json_object_new_object(), *list = json_object_new_array();
+	uint32_t i;
+
+	(void)err;
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+		json *g = json_object_new_object();
+
+		put_text(g, "gpu", gpu->config->name);
+		put_text(g, "device", gpu->config->device);
+		put_int(g, "vfs", (uint64_t)gpu->config->vfs);
+		put_text(g, "policy", gpu->policy->name);
+		json_object_array_add(list, g);
+	}
+	json_object_object_add(o, "gpus", list);
+	call_answer(call, o);
+	return 0;
+}
+
+static json *finish_stats(struct call *call)
+{
+	const struct engine_snapshot *s = &call->snapshot;
+	const struct vgpu_engine_ledger *l = &s->core.engine;
+	json *o = gpu_json(call);
+
+	json_object_object_add(o, "boundary_lateness", quantiles(&s->lateness));
+	json_object_object_add(o, "world_switch", quantiles(&s->switches));
+	json_object_object_add(o, "preemption", quantiles(&s->preemption));
+	put_int(o, "steps", s->steps);
+	put_int(o, "records_lost", s->records_lost);
+	put_int(o, "stale_answers", l->stale_answers);
+	put_int(o, "clamped_slices", l->clamped);
+	put_int(o, "evictions", l->evictions);
+	put_int(o, "limited_wakes", l->wake_limited);
+	return o;
+}
+
+/* Takes {"name": value, ...} into the values of a table; nothing of it, if anything is wrong. */
+static int read_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
+		       struct vgpu_error *err)
+{
+	int64_t copy[VGPU_MAX_PARAMS];
+	json *given;
+	int r;
+
+	memcpy(copy, values, sizeof(copy));
+	if (!json_object_object_get_ex(call->args, "params", &given))
+		return 0;
+	json_object_object_foreach(given, key, value)
+	{
+		r = config_param(table, key, json_object_get_string(value), copy, err);
+		if (r < 0)
+			return r;
+	}
+	memcpy(values, copy, sizeof(copy));
+	return 0;
+}
+
+static int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	uint32_t vf = 0;
+	int r = find_gpu(control, call, err);
+
+	r = r ? r : find_vf(call, &vf, err);
+	if (r < 0)
+		return r;
+	memcpy(call->params, call->gpu->vf_params[vf], sizeof(call->params));
+	r = read_params(call, call->gpu->policy->vf_params, call->params, err);
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "policy %s", call->gpu->policy->name);
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
+	return call_send(call, err);
+}
+
+static json *finish_vf_set(struct call *call)
+{
+	memcpy(call->gpu->vf_params[call->request.event.vf], call->params, sizeof(call->params));
+	return params_json(call->gpu->policy->vf_params, call->params);
+}
+
+static int begin_vf_reset(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	uint32_t vf = 0;
+	int r = find_gpu(control, call, err);
+
+	r = r ? r : find_vf(call, &vf, err);
+	if (r < 0)
+		return r;
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
+	return call_send(call, err);
+}
+
+static json *param_table(const struct vgpu_param *table)
+{
+	json *list = json_object_new_array(), *o, *choices;
+	char text[32];
+	int i, c;
+
+	for (i = 0; table[i].name; i++) {
+		o = json_object_new_object();
+		put_text(o, "name", table[i].name);
+		put_text(o, "unit", table[i].unit);
+		put_text(o, "help", table[i].help);
+		config_param_text(&table[i], table[i].def, text, sizeof(text));
+		put_text(o, "default", text);
+		if (table[i].type == VGPU_PARAM_CHOICE) {
+			choices = json_object_new_array();
+			for (c = 0; table[i].choices[c]; c++)
+				json_object_array_add(choices,
+						      json_object_new_string(table[i].choices[c]));
+			json_object_object_add(o, "choices", choices);
+		} else {
+			put_int(o, "min", (uint64_t)table[i].min);
+			put_int(o, "max", (uint64_t)table[i].max);
+		}
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static json *policy_json(const struct vgpu_policy_ops *p)
+{
+	static const char *const promises[] = {"work-conserving", "proportional", "no-starvation"};
+	json *o = json_object_new_object(), *list = json_object_new_array();
+	unsigned i;
+
+	put_text(o, "policy", p->name);
+	put_text(o, "help", p->help);
+	for (i = 0; i < 3; i++)
+		if (p->promises >> i & 1)
+			json_object_array_add(list, json_object_new_string(promises[i]));
+	json_object_object_add(o, "promises", list);
+	json_object_object_add(o, "params", param_table(p->params));
+	json_object_object_add(o, "vf_params", param_table(p->vf_params));
+	return o;
+}
+
+static int begin_policy_list(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	json *o = json_object_new_object(), *list = json_object_new_array();
+	unsigned i;
+
+	(void)control;
+	(void)err;
+	for (i = 0; vgpu_builtin_policies[i]; i++)
+		json_object_array_add(list, policy_json(vgpu_builtin_policies[i]));
+	json_object_object_add(o, "policies", list);
+	call_answer(call, o);
+	return 0;
+}
+
+static json *finish_policy_show(struct call *call)
+{
+	const struct engine_snapshot *s = &call->snapshot;
+	json *o = policy_json(s->core.policy);
+
+	put_text(o, "gpu", call->gpu->config->name);
+	json_object_object_add(o, "values", params_json(s->core.policy->params, s->params));
+	return o;
+}
+
+/* Values of VF parameters that the new policy knows by the same name carry over. */
+static void carry_over(struct call *call)
+{
+	const struct vgpu_param *from = call->gpu->policy->vf_params;
+	const struct vgpu_param *to = call->policy->vf_params;
+	int i, j;
+	uint32_t vf;
+
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+		config_param_defaults(to, call->vf_params[vf]);
+		for (i = 0; to[i].name; i++)
+			for (j = 0; from[j].name; j++)
+				if (strcmp(to[i].name, from[j].name) == 0)
+					call->vf_params[vf][i] = call->gpu->vf_params[vf][j];
+	}
+}
+
+static int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	const char *name = text_arg(call, "policy");
+	void *memory;
+	int r = find_gpu(control, call, err);
+
+	if (r < 0)
+		return r;
+	call->policy = name ? vgpu_builtin_policy(name) : call->gpu->policy;
+	if (!call->policy)
+		return vgpu_error_set(err, -EINVAL,
+				      "policy %.40s: no such policy; 'policy list' shows them",
+				      name);
+	if (call->policy == call->gpu->policy)
+		memcpy(call->params, call->gpu->params, sizeof(call->params));
+	else
+		config_param_defaults(call->policy->params, call->params);
+	r = read_params(call, call->policy->params, call->params, err);
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "policy %s", call->policy->name);
+	if (call->policy == call->gpu->policy) {
+		call->request.event =
+			(struct vgpu_event){.type = VGPU_EV_SET_POLICY, .params = call->params};
+		return call_send(call, err);
+	}
+	carry_over(call);
+	memory = calloc(1, call->policy->memory((uint32_t)call->gpu->config->vfs));
+	if (!memory)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+						  .policy = call->policy,
+						  .memory = memory,
+						  .params = call->params,
+						  .vf_params = call->vf_params[0]};
+	r = call_send(call, err);
+	if (r < 0)
+		free(memory);
+	return r;
+}
+
+static json *finish_policy_set(struct call *call)
+{
+	struct gpu *gpu = call->gpu;
+	json *o = json_object_new_object();
+
+	if (call->request.event.type == VGPU_EV_POLICY)
+		memcpy(gpu->vf_params, call->vf_params, sizeof(gpu->vf_params));
+	gpu->policy = call->policy;
+	memcpy(gpu->params, call->params, sizeof(gpu->params));
+	put_text(o, "policy", gpu->policy->name);
+	json_object_object_add(o, "params", params_json(gpu->policy->params, gpu->params));
+	return o;
+}
+
+static const char *code_name(const struct vgpu_record *r)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_STOP:
+	case VGPU_REC_PREEMPT:
+		return vgpu_end_names[r->code];
+	case VGPU_REC_COMMAND:
+		return vgpu_command_names[r->code];
+	case VGPU_REC_STATE:
+		return vgpu_vf_state_names[r->code];
+	case VGPU_REC_RESET:
+	case VGPU_REC_RESET_DONE:
+		return vgpu_reset_names[r->code];
+	case VGPU_REC_HANG:
+		return vgpu_phase_names[r->code];
+	case VGPU_REC_EVICTED:
+		return vgpu_fault_text((enum vgpu_fault)r->code);
+	case VGPU_REC_WINDOW:
+	case VGPU_REC_WINDOW_END:
+	case VGPU_REC_REFUSED:
+		return r->code == VGPU_WINDOW_INIT   ? "init"
+		       : r->code == VGPU_WINDOW_FINI ? "fini"
+						     : "reset";
+	default:
+		return "";
+	}
+}
+
+/* The records of a ring since T, the newest LIMIT of them. */
+static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint64_t limit)
+{
+	json *list = json_object_new_array(), *o;
+	uint64_t first = ring->n > ring->size ? ring->n - ring->size : 0, i;
+
+	if (ring->n - first > limit)
+		first = ring->n - limit;
+	for (i = first; i < ring->n; i++) {
+		const struct vgpu_record *r = &ring->records[i % ring->size];
+
+		if (r->t < since)
+			continue;
+		o = json_object_new_object();
+		put_int(o, "t_ns", r->t);
+		put_text(o, "type", vgpu_record_names[r->type]);
+		if (r->vf != VGPU_NO_VF)
+			put_int(o, "vf", r->vf);
+		if (*code_name(r))
+			put_text(o, "what", code_name(r));
+		put_int(o, "a", r->a);
+		put_int(o, "b", r->b);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static json *finish_timeline(struct call *call)
+{
+	json *o = json_object_new_object();
+	vgpu_nsec span = (vgpu_nsec)int_arg(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "vfs", call->snapshot.n_vfs);
+	put_int(o, "now_ns", now);
+	put_int(o, "since_ns", now > span ? now - span : 0);
+	json_object_object_add(o, "records",
+			       records_json(&call->gpu->history, now > span ? now - span : 0,
+					    HISTORY));
+	return o;
+}
+
+static json *finish_events(struct call *call)
+{
+	json *o = json_object_new_object();
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "now_ns", call->snapshot.now);
+	json_object_object_add(o, "records",
+			       records_json(&call->gpu->events, 0,
+					    (uint64_t)int_arg(call, "limit", 50)));
+	return o;
+}
+
+static int begin_methods(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	static const char *const types[] = {"string", "integer", "object"};
+	json *o = json_object_new_object(), *list = json_object_new_array(), *m, *args, *a;
+	unsigned i, j;
+
+	(void)control;
+	(void)err;
+	for (i = 0; methods[i].name; i++) {
+		m = json_object_new_object();
+		args = json_object_new_array();
+		put_text(m, "method", methods[i].name);
+		put_text(m, "help", methods[i].help);
+		put_text(m, "access", methods[i].access == ACCESS_READ ? "read" : "change");
+		for (j = 0; methods[i].args[j].name; j++) {
+			const struct arg *arg = &methods[i].args[j];
+
+			a = json_object_new_object();
+			put_text(a, "name", arg->name);
+			put_text(a, "type", types[arg->type]);
+			put_text(a, "help", arg->help);
+			put_bool(a, "required", arg->required);
+			json_object_array_add(args, a);
+		}
+		json_object_object_add(m, "args", args);
+		json_object_array_add(list, m);
+	}
+	put_text(o, "version", VGPU_VERSION);
+	json_object_object_add(o, "methods", list);
+	call_answer(call, o);
+	return 0;
+}
+
+const struct method *method_find(const char *name)
+{
+	unsigned i;
+
+	for (i = 0; methods[i].name; i++)
+		if (strcmp(methods[i].name, name) == 0)
+			return &methods[i];
+	return NULL;
+}
+
+static const struct arg *find_arg(const struct method *method, const char *name)
+{
+	unsigned i;
+
+	for (i = 0; method->args[i].name; i++)
+		if (strcmp(method->args[i].name, name) == 0)
+			return &method->args[i];
+	return NULL;
+}
+
+int method_check(const struct method *method, struct json_object *args, struct vgpu_error *err)
+{
+	static const enum json_type types[] = {json_type_string, json_type_int, json_type_object};
+	const struct arg *arg;
+	json *value;
+	int64_t n;
+	unsigned i;
+
+	if (args && !json_object_is_type(args, json_type_object))
+		return vgpu_error_set(err, -EINVAL, "args: want an object");
+	if (args) {
+		json_object_object_foreach(args, key, given)
+		{
+			arg = find_arg(method, key);
+			if (!arg)
+				return vgpu_error_set(err, -EINVAL,
+						      "%.40s: %s has no such argument", key,
+						      method->name);
+			if (!json_object_is_type(given, types[arg->type]))
+				return vgpu_error_set(err, -EINVAL, "%s: want %s", key,
+						      json_type_to_name(types[arg->type]));
+			n = json_object_get_int64(given);
+			if (arg->type == ARG_INT && (n < arg->min || n > arg->max))
+				return vgpu_error_set(err, -EINVAL,
+						      "%s = %" PRId64 ": want %" PRId64
+						      " to %" PRId64,
+						      key, n, arg->min, arg->max);
+		}
+	}
+	for (i = 0; method->args[i].name; i++)
+		if (method->args[i].required &&
+		    !json_object_object_get_ex(args, method->args[i].name, &value))
+			return vgpu_error_set(err, -EINVAL, "%s is missing", method->args[i].name);
+	return 0;
+}
+
+#define GPU_ARG                                                                                    \
+	{                                                                                          \
+		"gpu", ARG_STRING, 0, 0, false, "which GPU; the only one needs no name"            \
+	}
+#define VF_ARG                                                                                     \
+	{                                                                                          \
+		"vf", ARG_INT, 0, VGPU_GPU_MAX_VFS - 1, true, "number of the VF"                   \
+	}
+#define PARAMS_ARG(r, t)                                                                           \
+	{                                                                                          \
+		"params", ARG_OBJECT, 0, 0, r, t                                                   \
+	}
+
+const struct method methods[] = {
+	{"methods", ACCESS_READ, "this list", {{0}}, begin_methods, NULL},
+	{"gpu.list", ACCESS_READ, "the GPUs", {{0}}, begin_gpu_list, NULL},
+	{"gpu.show", ACCESS_READ, "one GPU", {GPU_ARG}, begin_snapshot, gpu_json},
+	{"vf.list", ACCESS_READ, "the VFs of a GPU", {GPU_ARG}, begin_snapshot, finish_vf_list},
+	{"vf.show", ACCESS_READ, "one VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
+	{"vf.set",
+	 ACCESS_CHANGE,
+	 "change a VF's parameters of the policy",
+	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change")},
+	 begin_vf_set,
+	 finish_vf_set},
+	{"vf.reset",
+	 ACCESS_CHANGE,
+	 "reset a VF; its guest loses its work. Ends a quarantine",
+	 {GPU_ARG, VF_ARG},
+	 begin_vf_reset,
+	 NULL},
+	{"policy.list",
+	 ACCESS_READ,
+	 "the policies and their parameters",
+	 {{0}},
+	 begin_policy_list,
+	 NULL},
+	{"policy.show",
+	 ACCESS_READ,
+	 "the policy of a GPU",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 finish_policy_show},
+	{"policy.set",
+	 ACCESS_CHANGE,
+	 "change the policy of a GPU, or its parameters",
+	 {GPU_ARG,
+	  {"policy", ARG_STRING, 0, 0, false, "its name; without one, parameters are changed"},
+	  PARAMS_ARG(false, "name and value of each parameter to change")},
+	 begin_policy_set,
+	 finish_policy_set},
+	{"timeline",
+	 ACCESS_READ,
+	 "what happened in the last milliseconds",
+	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back (100)"}},
+	 begin_snapshot,
+	 finish_timeline},
+	{"stats",
+	 ACCESS_READ,
+	 "counters and times of a GPU",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 finish_stats},
+	{"events",
+	 ACCESS_READ,
+	 "hangs, resets, windows, changes of state",
+	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "how many at most (50)"}},
+	 begin_snapshot,
+	 finish_events},
+	{0},
+};
