@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command state machine: IDLE, SAVE, LOAD, INIT, RUN, SHUTDOWN, one at a time, each legal only
+ * where hardware would take it, each as late as its latency says; and the resets. What takes time
+ * is ended by the sequencer, a thread above all others that does nothing else.
+ */
+#include <string.h>
+
+#include "gpu.h"
+
+#define CONTEXT_MAGIC UINT64_C(0x5854435550475353)
+/* What the size field of CONTEXT says: one unit for each VF. */
+#define SAVE_SLOT GPUIOV_CONTEXT_UNIT
+_Static_assert(sizeof(struct context) <= SAVE_SLOT, "a context fits its slot");
+
+/* Changes of VM_BUSY interrupt at most this often. */
+#define BUSY_MODERATION (50 * VGPU_USEC)
+
+/* The type field of a command, and what it stands for here. */
+static const struct command_type {
+	enum softgpu_timed timed;
+	uint32_t status; /* while it goes on */
+	uint32_t active; /* what ACTIVE_FCN shows meanwhile */
+	bool known;
+} types[16] = {
+	[GPUIOV_CMD_IDLE] = {SOFTGPU_T_IDLE, GPUIOV_STATUS_IDLING, GPUIOV_ACTIVE_IDLING, true},
+	[GPUIOV_CMD_SAVE] = {SOFTGPU_T_SAVE, GPUIOV_STATUS_SAVING, GPUIOV_ACTIVE_SAVING, true},
+	[GPUIOV_CMD_LOAD] = {SOFTGPU_T_LOAD, GPUIOV_STATUS_LOADING, GPUIOV_ACTIVE_LOADED, true},
+	[GPUIOV_CMD_RUN] = {SOFTGPU_T_RUN, GPUIOV_STATUS_ENABLING, GPUIOV_ACTIVE_LOADED, true},
+	[GPUIOV_CMD_INIT] = {SOFTGPU_T_INIT, GPUIOV_STATUS_INITING, GPUIOV_ACTIVE_LOADED, true},
+	[GPUIOV_CMD_SHUTDOWN] = {SOFTGPU_T_SHUTDOWN, GPUIOV_STATUS_SAVING, GPUIOV_ACTIVE_IDLE,
+				 true},
+};
+
+static uint64_t checksum(const struct context *c)
+{
+	const uint8_t *p = (const uint8_t *)c;
+	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
+	size_t i;
+
+	for (i = 0; i < offsetof(struct context, checksum); i++)
+		h = (h ^ p[i]) * UINT64_C(1099511628211);
+	return h;
+}
+
+/* Where the context of a VF is saved. */
+static uint64_t save_slot(const struct softgpu *gpu, int vf)
+{
+	return GPUIOV_CONTEXT_OFFSET(gpu->context_reg) + (uint64_t)vf * SAVE_SLOT;
+}
+
+static uint32_t save(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	vf->live.magic = CONTEXT_MAGIC;
+	vf->live.vf = (uint64_t)index;
+	vf->live.serial = ++gpu->serial;
+	vf->live.checksum = checksum(&vf->live);
+	memory_access(gpu, save_slot(gpu, index), &vf->live, sizeof(vf->live), true);
+	/* From here on the saved image is all there is. */
+	memset(&vf->live, 0, sizeof(vf->live));
+	vf->state = CONTEXT_SAVED;
+	gpu->active = -1;
+	gpu->active_status = GPUIOV_ACTIVE_IDLE;
+	return GPUIOV_STATUS_DONE;
+}
+
+static uint32_t load(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+	struct context c;
+
+	memory_access(gpu, save_slot(gpu, index), &c, sizeof(c), false);
+	if (c.magic != CONTEXT_MAGIC || c.vf != (uint64_t)index || c.checksum != checksum(&c) ||
+	    (c.job.active && kernel_check(vf, &c.job.packet) != SOFTGPU_OK))
+		return GPUIOV_STATUS_ABORTED;
+	vf->live = c;
+	vf->state = CONTEXT_LOADED;
+	gpu->active = index;
+	gpu->active_status = GPUIOV_ACTIVE_LOADED;
+	return GPUIOV_STATUS_DONE;
+}
+
+static uint32_t init(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	memset(&vf->live, 0, sizeof(vf->live));
+	atomic_store(&vf->wptr, 0);
+	vf->dead = false;
+	vf->state = CONTEXT_LOADED;
+	gpu->active = index;
+	gpu->active_status = GPUIOV_ACTIVE_LOADED;
+	return GPUIOV_STATUS_DONE;
+}
+
+/* Whether a command would be taken in the state that the GPU is in. */
+static bool is_legal(const struct softgpu *gpu, uint32_t code, int index)
+{
+	const struct vf *vf = &gpu->vfs[index];
+	bool active = gpu->active == index;
+
+	if (vf->reset_at != VGPU_NEVER || vf->reset_waits)
+		return false;
+	switch (code) {
+	case GPUIOV_CMD_IDLE:
+		return active && gpu->active_status == GPUIOV_ACTIVE_RUNNING;
+	case GPUIOV_CMD_SAVE:
+		return active && gpu->active_status == GPUIOV_ACTIVE_IDLE;
+	case GPUIOV_CMD_LOAD:
+		return gpu->active < 0 && vf->state == CONTEXT_SAVED;
+	case GPUIOV_CMD_INIT:
+		return gpu->active < 0 && vf->state == CONTEXT_NONE;
+	case GPUIOV_CMD_RUN:
+		return active && gpu->active_status == GPUIOV_ACTIVE_LOADED;
+	default: /* SHUTDOWN */
+		return !active && vf->state == CONTEXT_SAVED;
+	}
+}
+
+static void finish(struct softgpu *gpu, uint32_t status)
+{
+	gpu->command.in_flight = false;
+	gpu->status = status;
+	if (gpu->command.interrupt)
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_CMD_COMPLETE);
+}
+
+/* The command has taken its time: now it takes effect. */
+static void complete(struct softgpu *gpu)
+{
+	int vf = gpu->command.vf;
+	uint32_t status = GPUIOV_STATUS_DONE;
+
+	switch (gpu->command.code) {
+	case GPUIOV_CMD_IDLE:
+		gpu->active_status = GPUIOV_ACTIVE_IDLE;
+		break;
+	case GPUIOV_CMD_SAVE:
+		status = save(gpu, vf);
+		break;
+	case GPUIOV_CMD_LOAD:
+		status = load(gpu, vf);
+		break;
+	case GPUIOV_CMD_INIT:
+		status = init(gpu, vf);
+		break;
+	case GPUIOV_CMD_RUN:
+		gpu->active_status = GPUIOV_ACTIVE_RUNNING;
+		engine_run(gpu, vf);
+		break;
+	case GPUIOV_CMD_SHUTDOWN:
+		gpu->vfs[vf].state = CONTEXT_NONE;
+		command_busy(gpu, vf, false);
+		break;
+	}
+	finish(gpu, status);
+}
+
+static void report_hang(struct softgpu *gpu)
+{
+	gpu->command.hung = true;
+	gpu->command.done_at = VGPU_NEVER;
+	gpu->hang_info = GPUIOV_FCN_VF((uint32_t)gpu->command.vf) | gpu->command.code << 8;
+	gpu->active_status = GPUIOV_ACTIVE_STALLED;
+	if (gpu->layout->status_hang) {
+		gpu->status = gpu->layout->status_hang;
+		gpu->command.in_flight = false;
+	}
+	raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
+}
+
+void command_write(struct softgpu *gpu, uint32_t dword)
+{
+	uint32_t code = dword & GPUIOV_CMD_TYPE, fcn = dword >> 8 & 0xff;
+	int vf = (int)GPUIOV_FCN_VF_OF(fcn);
+	const struct command_type *type = &types[code];
+	const struct softgpu_fault *fault;
+	vgpu_nsec latency;
+
+	if (!(dword & GPUIOV_CMD_EXECUTE))
+		return;
+	if (gpu->command.in_flight) {
+		gpu->dropped++;
+		return;
+	}
+	gpu->command = (struct command){
+		.in_flight = true,
+		.interrupt = dword & GPUIOV_CMD_EXECUTE_INTR,
+		.code = code,
+		.vf = vf,
+	};
+	/* EXECUTE reads as 0 from now on: the command is taken. */
+	gpu->cmd_dword = dword & ~GPUIOV_CMD_EXECUTE;
+	if (!type->known) {
+		finish(gpu, GPUIOV_STATUS_UNSUPPORTED);
+		return;
+	}
+	if (!GPUIOV_FCN_IS_VF(fcn) || (uint32_t)vf >= gpu->enabled || !is_legal(gpu, code, vf)) {
+		finish(gpu, GPUIOV_STATUS_ABORTED);
+		return;
+	}
+	gpu->status = type->status;
+	if (gpu->active == vf || code == GPUIOV_CMD_LOAD || code == GPUIOV_CMD_INIT)
+		gpu->active_status = type->active;
+	if (fault_strikes(gpu, SOFTGPU_FAULT_HANG, vf, (int)type->timed)) {
+		report_hang(gpu);
+		return;
+	}
+	latency = latency_draw(gpu, type->timed);
+	if (code == GPUIOV_CMD_IDLE) {
+		fault = fault_strikes(gpu, SOFTGPU_FAULT_LATE_IDLE, vf, -1);
+		if (fault)
+			latency += fault->min + softgpu_random(gpu) % (fault->max - fault->min + 1);
+		gpu->command.done_at = softgpu_now() + latency;
+		if (!engine_stop(gpu, false))
+			return; /* at the end of its tile */
+		if (latency > 0)
+			pthread_cond_signal(&gpu->sequencer_cond);
+		else
+			complete(gpu);
+		return;
+	}
+	if (latency == 0) {
+		complete(gpu);
+		return;
+	}
+	gpu->command.done_at = softgpu_now() + latency;
+	pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+static void reset_done(struct softgpu *gpu, int index);
+
+static void begin_reset(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	vf->reset_waits = false;
+	vf->reset_at = softgpu_now() + latency_draw(gpu, SOFTGPU_T_FLR);
+	if (vf->reset_at <= softgpu_now())
+		reset_done(gpu, index);
+	else
+		pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+/* The engine has let go of its VF: what waited for that goes on. */
+void command_engine_stopped(struct softgpu *gpu)
+{
+	struct command *c = &gpu->command;
+	uint32_t i;
+
+	for (i = 0; i < gpu->enabled; i++)
+		if (gpu->vfs[i].reset_waits)
+			begin_reset(gpu, (int)i);
+	if (!c->in_flight || c->hung || c->code != GPUIOV_CMD_IDLE)
+		return;
+	if (c->done_at <= softgpu_now())
+		complete(gpu);
+	else
+		pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+/* A VF is as new, but for its memory. */
+static void forget(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	memset(&vf->live, 0, sizeof(vf->live));
+	atomic_store(&vf->wptr, 0);
+	vf->state = CONTEXT_NONE;
+	vf->dead = false;
+	vf->int_enable = 0;
+	vf->to_pf = (struct channel){.valid = false};
+	vf->reset_at = VGPU_NEVER;
+	vf->reset_waits = false;
+	pci_build_vf(gpu, vf);
+	command_busy(gpu, index, false);
+	if (vf->renew)
+		memory_renew(gpu, index);
+	if (gpu->command.vf == index && (gpu->command.in_flight || gpu->command.hung)) {
+		gpu->command.hung = false;
+		finish(gpu, GPUIOV_STATUS_ABORTED);
+	}
+	if (gpu->active == index) {
+		gpu->active = -1;
+		gpu->active_status = GPUIOV_ACTIVE_IDLE;
+	}
+}
+
+static void reset_done(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	vf->reset_at = VGPU_NEVER;
+	if (fault_strikes(gpu, SOFTGPU_FAULT_REFUSE_RESET, index, -1)) {
+		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
+		return;
+	}
+	forget(gpu, index);
+	gpu->reset_notification |= 1u << index;
+	raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
+}
+
+/* Resets a VF, from either side. */
+void command_vf_reset(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	if ((uint32_t)index >= gpu->enabled || vf->reset_at != VGPU_NEVER || vf->reset_waits)
+		return;
+	if (gpu->running == index && !engine_stop(gpu, true)) {
+		vf->reset_waits = true;
+		return;
+	}
+	begin_reset(gpu, index);
+}
+
+/* Everything: the VFs go, and what was in memory. */
+void command_gpu_reset(struct softgpu *gpu)
+{
+	gpu->gpu_reset_at = softgpu_now() + latency_draw(gpu, SOFTGPU_T_GPU_RESET);
+	pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+static void gpu_was_reset(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	gpu->gpu_reset_at = VGPU_NEVER;
+	if (fault_strikes(gpu, SOFTGPU_FAULT_BRICK, -1, -1))
+		gpu->dead = true;
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		forget(gpu, (int)i);
+		memory_set_partition(gpu, (int)i, 0, 0);
+		gpu->vfs[i].to_vf = (struct channel){.valid = false};
+	}
+	gpu->fill_offset = 0;
+	gpu->fill_size = gpu->config.vram;
+	gpu->fill_status = SOFTGPU_FILL_BUSY;
+	pthread_cond_signal(&gpu->filler_cond);
+	memset(gpu->gates, 0, sizeof(gpu->gates));
+	gpu->intr_enable = 0;
+	gpu->intr_status = 0;
+	gpu->hvvm_waits = 0;
+	gpu->mbox_int = 0;
+	gpu->context_reg = 0;
+	gpu->status = 0;
+	gpu->active = -1;
+	gpu->active_status = GPUIOV_ACTIVE_IDLE;
+	gpu->command.in_flight = false;
+	pci_build_pf(gpu);
+	if (gpu->enabled) {
+		gpu->enabled = 0;
+		gpu->vfs_changed = true;
+	}
+}
+
+void command_vfs_enabled(struct softgpu *gpu, uint32_t n)
+{
+	uint32_t i;
+
+	if (n == gpu->enabled)
+		return;
+	for (i = n; i < gpu->enabled; i++) {
+		if (gpu->running == (int)i)
+			engine_stop_now(gpu);
+		forget(gpu, (int)i);
+	}
+	gpu->enabled = n;
+	gpu->vfs_changed = true;
+}
+
+/* A VF has work, or has none; the PF hears of it, but not of every change. */
+void command_busy(struct softgpu *gpu, int index, bool busy)
+{
+	vgpu_nsec now;
+
+	if (gpu->vfs[index].busy == busy)
+		return;
+	gpu->vfs[index].busy = busy;
+	if (gpu->busy_irq_at != VGPU_NEVER)
+		return;
+	now = softgpu_now();
+	if (now - gpu->busy_irq_last >= BUSY_MODERATION) {
+		gpu->busy_irq_last = now;
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_BUSY);
+	} else {
+		gpu->busy_irq_at = gpu->busy_irq_last + BUSY_MODERATION;
+		pthread_cond_signal(&gpu->sequencer_cond);
+	}
+}
+
+static vgpu_nsec next_instant(const struct softgpu *gpu)
+{
+	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at;
+	uint32_t i;
+
+	if (gpu->command.in_flight && !gpu->command.hung &&
+	    (gpu->command.code != GPUIOV_CMD_IDLE || gpu->running < 0) && gpu->command.done_at < t)
+		t = gpu->command.done_at;
+	for (i = 0; i < gpu->enabled; i++)
+		if (gpu->vfs[i].reset_at < t)
+			t = gpu->vfs[i].reset_at;
+	return gpu->die_at < t ? gpu->die_at : t;
+}
+
+static void due(struct softgpu *gpu, vgpu_nsec now)
+{
+	uint32_t i;
+
+	if (gpu->die_at <= now) {
+		gpu->dead = true;
+		gpu->die_at = VGPU_NEVER;
+		engine_stop(gpu, true);
+	}
+	if (gpu->busy_irq_at <= now) {
+		gpu->busy_irq_at = VGPU_NEVER;
+		gpu->busy_irq_last = now;
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_BUSY);
+	}
+	if (gpu->gpu_reset_at <= now) {
+		engine_stop_now(gpu);
+		gpu_was_reset(gpu);
+	}
+	if (gpu->command.in_flight && !gpu->command.hung && gpu->command.done_at <= now &&
+	    (gpu->command.code != GPUIOV_CMD_IDLE || gpu->running < 0))
+		complete(gpu);
+	for (i = 0; i < gpu->enabled; i++)
+		if (gpu->vfs[i].reset_at <= now)
+			reset_done(gpu, (int)i);
+}
+
+void *command_sequencer(void *arg)
+{
+	struct softgpu *gpu = arg;
+	struct timespec until;
+	vgpu_nsec next;
+
+	softgpu_lock(gpu);
+	while (!gpu->quit) {
+		due(gpu, softgpu_now());
+		/* Deliver before sleeping. */
+		softgpu_unlock(gpu);
+		softgpu_lock(gpu);
+		next = next_instant(gpu);
+		if (gpu->quit || next <= softgpu_now())
+			continue;
+		if (next == VGPU_NEVER) {
+			pthread_cond_wait(&gpu->sequencer_cond, &gpu->lock);
+			continue;
+		}
+		until = (struct timespec){(time_t)(next / VGPU_SEC), (long)(next % VGPU_SEC)};
+		pthread_cond_timedwait(&gpu->sequencer_cond, &gpu->lock, &until);
+	}
+	softgpu_unlock(gpu);
+	return NULL;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+/* The device as its carrier sees it: functions, regions, accesses. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu.h"
+
+#include "vfio/device.h"
+#include "vfio/thread.h"
+
+vgpu_nsec softgpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+void softgpu_lock(struct softgpu *gpu)
+{
+	pthread_mutex_lock(&gpu->lock);
+}
+
+/*
+ * What came up under the lock is delivered after it: a carrier may take locks of its own, and call
+ * back. A change of the VFs is told by the thread that caused it, before its access is answered.
+ */
+void softgpu_unlock(struct softgpu *gpu)
+{
+	uint32_t pf = gpu->irqs_pf, vfs[SOFTGPU_MAX_VFS], any = 0, n = gpu->enabled, i, v;
+	bool changed = gpu->vfs_changed;
+
+	/* Until the carrier has followed, a reset of the GPU does not look finished. */
+	if (changed)
+		gpu->vfs_changing++;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		vfs[i] = gpu->irqs_vf[i];
+		any |= vfs[i];
+	}
+	gpu->irqs_pf = 0;
+	if (any)
+		memset(gpu->irqs_vf, 0, sizeof(gpu->irqs_vf));
+	gpu->vfs_changed = false;
+	pthread_mutex_unlock(&gpu->lock);
+	for (v = 0; pf >> v; v++)
+		if (pf >> v & 1)
+			gpu->carrier->irq(gpu->opaque, SOFTGPU_PF, v);
+	for (i = 0; any && i < gpu->config.n_vfs; i++)
+		for (v = 0; vfs[i] >> v; v++)
+			if (vfs[i] >> v & 1)
+				gpu->carrier->irq(gpu->opaque, (int)i, v);
+	if (!changed)
+		return;
+	gpu->carrier->vfs_changed(gpu->opaque, n);
+	pthread_mutex_lock(&gpu->lock);
+	gpu->vfs_changing--;
+	pthread_mutex_unlock(&gpu->lock);
+}
+
+static int start(struct softgpu *gpu, pthread_t *thread, const char *name, int policy, int priority,
+		 void *(*run)(void *))
+{
+	if (gpu->config.fifo == 0)
+		policy = SCHED_OTHER;
+	return vfio_thread_create(thread, name, policy, priority, run, gpu);
+}
+
+static void init_locks(struct softgpu *gpu)
+{
+	pthread_condattr_t cond;
+
+	vfio_mutex_init(&gpu->lock);
+	pthread_condattr_init(&cond);
+	pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
+	pthread_cond_init(&gpu->sequencer_cond, &cond);
+	pthread_cond_init(&gpu->engine_cond, &cond);
+	pthread_cond_init(&gpu->stopped_cond, &cond);
+	pthread_cond_init(&gpu->filler_cond, &cond);
+	pthread_condattr_destroy(&cond);
+}
+
+int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
+		   const struct softgpu_carrier *carrier, void *opaque, struct vgpu_error *err)
+{
+	const struct softgpu_fault *die = NULL;
+	struct softgpu *gpu;
+	uint32_t i;
+	int r;
+
+	if (config->n_vfs == 0 || config->n_vfs > config->layout->max_vfs)
+		return vgpu_error_set(err, -EINVAL, "%u VFs: layout %s has 1 to %u", config->n_vfs,
+				      config->layout->name, config->layout->max_vfs);
+	if (config->vram == 0 || config->vram % GPUIOV_FB_UNIT || config->vram > UINT64_C(1) << 40)
+		return vgpu_error_set(err, -EINVAL,
+				      "GPU memory: want a multiple of 16 MiB, up to 1 TiB");
+	gpu = calloc(1, sizeof(*gpu));
+	if (!gpu)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	gpu->config = *config;
+	gpu->layout = config->layout;
+	gpu->carrier = carrier;
+	gpu->opaque = opaque;
+	gpu->rng = config->seed * 2 + 1;
+	for (i = 0; i < 8; i++)
+		softgpu_random(gpu);
+	gpu->active = -1;
+	gpu->running = -1;
+	gpu->busy_irq_at = VGPU_NEVER;
+	gpu->gpu_reset_at = VGPU_NEVER;
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
+		gpu->vfs[i].memfd = -1;
+		gpu->vfs[i].reset_at = VGPU_NEVER;
+		pci_build_vf(gpu, &gpu->vfs[i]);
+	}
+	gpu->die_at = VGPU_NEVER;
+	for (i = 0; i < config->n_faults; i++)
+		if (config->faults[i].kind == SOFTGPU_FAULT_DIE)
+			die = &config->faults[i];
+	if (die)
+		gpu->die_at = softgpu_now() + die->min;
+	pci_build_pf(gpu);
+	r = memory_create(gpu, err);
+	if (r < 0) {
+		free(gpu);
+		return r;
+	}
+	init_locks(gpu);
+	r = start(gpu, &gpu->sequencer, "sg-sequencer", SCHED_FIFO, config->fifo + 1,
+		  command_sequencer);
+	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
+	r = r ? r : start(gpu, &gpu->engine, "sg-engine", SCHED_IDLE, 0, engine_thread);
+	if (r) {
+		/* Threads that run keep what they use; the process is about to end anyway. */
+		return vgpu_error_set(err, -r, "threads: %s", strerror(r));
+	}
+	*out = gpu;
+	return 0;
+}
+
+void softgpu_destroy(struct softgpu *gpu)
+{
+	softgpu_lock(gpu);
+	gpu->quit = true;
+	engine_stop(gpu, true);
+	pthread_cond_broadcast(&gpu->sequencer_cond);
+	pthread_cond_broadcast(&gpu->engine_cond);
+	pthread_cond_broadcast(&gpu->filler_cond);
+	softgpu_unlock(gpu);
+	pthread_join(gpu->sequencer, NULL);
+	pthread_join(gpu->engine, NULL);
+	pthread_join(gpu->filler, NULL);
+	memory_destroy(gpu);
+	pthread_cond_destroy(&gpu->sequencer_cond);
+	pthread_cond_destroy(&gpu->engine_cond);
+	pthread_cond_destroy(&gpu->stopped_cond);
+	pthread_cond_destroy(&gpu->filler_cond);
+	pthread_mutex_destroy(&gpu->lock);
+	free(gpu);
+}
+
+void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu_region *out)
+{
+	static const uint64_t sizes[] = {[2] = BAR2_SIZE,
+					 [4] = BAR4_SIZE,
+					 [5] = BAR5_SIZE,
+					 [VFIO_REGION_CONFIG] = CONFIG_SIZE};
+	uint64_t power = 4096;
+
+	*out = (struct softgpu_region){.mmap_fd = -1};
+	if (region == VFIO_REGION_BAR0) {
+		while (power < gpu->config.vram)
+			power <<= 1;
+		out->size = power;
+		softgpu_lock(gpu);
+		if (fn >= 0 && !gpu->vfs[fn].renew) {
+			out->mmap_fd = gpu->vfs[fn].memfd;
+			out->mmap_size = gpu->vfs[fn].memory_size;
+		}
+		softgpu_unlock(gpu);
+	} else if (region < sizeof(sizes) / sizeof(sizes[0])) {
+		out->size = sizes[region];
+	}
+}
+
+/* Registers are read and written by dwords; a narrower access reads its part of one, and a
+ * narrower write has no effect. */
+static void mmio_read(struct softgpu *gpu, int fn, uint64_t offset, void *data, uint32_t size)
+{
+	uint8_t *p = data;
+	uint32_t value, part, n;
+
+	while (size > 0) {
+		uint32_t at = (uint32_t)offset & ~3u;
+
+		value = fn == SOFTGPU_PF ? registers_mmio_read(gpu, at)
+					 : registers_vf_read(gpu, fn, at);
+		part = (uint32_t)offset & 3;
+		n = 4 - part < size ? 4 - part : size;
+		memcpy(p, (uint8_t *)&value + part, n);
+		offset += n;
+		size -= n;
+		p += n;
+	}
+}
+
+static void mmio_write(struct softgpu *gpu, int fn, uint64_t offset, const void *data,
+		       uint32_t size)
+{
+	const uint8_t *p = data;
+	uint32_t value;
+
+	if (offset % 4)
+		return;
+	for (; size >= 4; size -= 4, offset += 4, p += 4) {
+		memcpy(&value, p, 4);
+		if (fn == SOFTGPU_PF)
+			registers_mmio_write(gpu, (uint32_t)offset, value);
+		else
+			registers_vf_write(gpu, fn, (uint32_t)offset, value);
+	}
+}
+
+static bool gate_closed(struct softgpu *gpu, int fn, enum gate gate)
+{
+	if (fn == SOFTGPU_PF || gpu->gates[gate] >> fn & 1)
+		return false;
+	gpu->gate_drops++;
+	return true;
+}
+
+static bool in_region(struct softgpu *gpu, uint32_t region, uint64_t offset, uint32_t size)
+{
+	struct softgpu_region r;
+
+	softgpu_region(gpu, SOFTGPU_PF, region, &r);
+	return offset <= r.size && size <= r.size - offset;
+}
+
+void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset, void *data,
+		  uint32_t size)
+{
+	memset(data, 0, size);
+	if (!in_region(gpu, region, offset, size))
+		return;
+	softgpu_lock(gpu);
+	if (gpu->dead || (fn >= (int)gpu->enabled)) {
+		memset(data, 0xff, size);
+	} else if (region == VFIO_REGION_CONFIG) {
+		if (fn == SOFTGPU_PF)
+			registers_config_read(gpu, (uint32_t)offset, data, size);
+		else
+			pci_read(&gpu->vfs[fn].pci, (uint32_t)offset, data, size);
+	} else if (region == VFIO_REGION_BAR5) {
+		mmio_read(gpu, fn, offset, data, size);
+	} else if (region == VFIO_REGION_BAR0 && gate_closed(gpu, fn, GATE_MEMORY)) {
+		memset(data, 0xff, size);
+	} else if (region == VFIO_REGION_BAR0 && fn == SOFTGPU_PF) {
+		if (offset + size <= gpu->config.vram)
+			memory_access(gpu, offset, data, size, false);
+	} else if (region == VFIO_REGION_BAR0) {
+		memory_vf_access(gpu, fn, offset, data, size, false);
+	}
+	softgpu_unlock(gpu);
+}
+
+void softgpu_write(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset, const void *data,
+		   uint32_t size)
+{
+	uint64_t wptr;
+
+	if (!in_region(gpu, region, offset, size))
+		return;
+	softgpu_lock(gpu);
+	if (gpu->dead || fn >= (int)gpu->enabled) {
+		softgpu_unlock(gpu);
+		return;
+	}
+	if (region == VFIO_REGION_CONFIG) {
+		if (fn == SOFTGPU_PF)
+			registers_config_write(gpu, (uint32_t)offset, data, size);
+		else
+			pci_write(&gpu->vfs[fn].pci, (uint32_t)offset, data, size);
+	} else if (region == VFIO_REGION_BAR5) {
+		mmio_write(gpu, fn, offset, data, size);
+	} else if (region == VFIO_REGION_BAR2 && fn >= 0) {
+		if (offset == SOFTGPU_DOORBELL && size == sizeof(wptr)) {
+			memcpy(&wptr, data, sizeof(wptr));
+			registers_doorbell(gpu, fn, wptr);
+		}
+	} else if (region == VFIO_REGION_BAR0 && !gate_closed(gpu, fn, GATE_MEMORY)) {
+		if (fn >= 0)
+			memory_vf_access(gpu, fn, offset, (void *)data, size, true);
+		else if (offset + size <= gpu->config.vram)
+			memory_access(gpu, offset, (void *)data, size, true);
+	}
+	softgpu_unlock(gpu);
+}
+
+void softgpu_function_reset(struct softgpu *gpu, int fn)
+{
+	if (fn == SOFTGPU_PF)
+		return;
+	softgpu_lock(gpu);
+	command_vf_reset(gpu, fn);
+	softgpu_unlock(gpu);
+}
+
+void softgpu_function_closed(struct softgpu *gpu, int fn)
+{
+	if (fn == SOFTGPU_PF)
+		return;
+	softgpu_lock(gpu);
+	if ((uint32_t)fn < gpu->enabled) {
+		gpu->vfs[fn].renew = true;
+		command_vf_reset(gpu, fn);
+	} else { /* it has been disabled, and so reset, already */
+		memory_renew(gpu, fn);
+	}
+	softgpu_unlock(gpu);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the packets compute, in tiles short enough to be preempted between. A tile works on numbers
+ * that were checked once and copied, never again on what the guest can still change; its whole
+ * progress is in struct job, so that it can be saved anywhere and go on as if nothing had happened.
+ * Every result is the same however often that was: the order of operations never depends on it.
+ */
+#include <string.h>
+
+#include "gpu.h"
+
+#define TILE_BYTES 16384u
+#define TILE_SHA 2048u
+#define TILE_ITERATIONS 4096u
+#define TILE_NS 20000u
+#define GEMM_EDGE 16u
+#define GEMM_DEPTH 64u
+
+/* Guest memory is used as the guest laid it out: any type, and it may change under us. */
+typedef float __attribute__((may_alias)) guest_float;
+typedef uint32_t __attribute__((may_alias)) guest_word;
+
+static float as_float(uint64_t bits)
+{
+	uint32_t low = (uint32_t)bits;
+	float f;
+
+	memcpy(&f, &low, sizeof(f));
+	return f;
+}
+
+static double as_double(uint64_t bits)
+{
+	double d;
+
+	memcpy(&d, &bits, sizeof(d));
+	return d;
+}
+
+/* COUNT elements of SIZE bytes at OFFSET lie inside the partition, aligned. */
+static uint64_t range(const struct vf *vf, uint64_t offset, uint64_t count, uint64_t size)
+{
+	if (offset % size)
+		return SOFTGPU_BAD_ARGUMENT;
+	if (offset > vf->memory_size || count > (vf->memory_size - offset) / size)
+		return SOFTGPU_OUT_OF_RANGE;
+	return SOFTGPU_OK;
+}
+
+static bool overlap(uint64_t a, uint64_t b, uint64_t bytes)
+{
+	return a < b + bytes && b < a + bytes;
+}
+
+static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
+{
+	return a ? a : b ? b : c;
+}
+
+static uint64_t check_copy(const struct vf *vf, const uint64_t *a)
+{
+	uint64_t e = first_of(range(vf, a[0], a[2], 1), range(vf, a[1], a[2], 1), 0);
+
+	return e ? e : overlap(a[0], a[1], a[2]) ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+}
+
+static uint64_t check_gemm(const struct vf *vf, const uint64_t *a)
+{
+	uint64_t m = (uint32_t)a[3], n = a[3] >> 32, k = a[4];
+
+	/* Products of numbers below 2^20 cannot wrap. */
+	if (m == 0 || n == 0 || k == 0 || m >> 20 || n >> 20 || k >> 20)
+		return SOFTGPU_BAD_ARGUMENT;
+	return first_of(range(vf, a[0], m * n, 4), range(vf, a[1], m * k, 4),
+			range(vf, a[2], k * n, 4));
+}
+
+static uint64_t check_mandelbrot(const struct vf *vf, const uint64_t *a)
+{
+	uint64_t w = (uint32_t)a[1], h = a[1] >> 32;
+
+	if (w == 0 || h == 0 || w > 16384 || h > 16384 || a[5] == 0 || a[5] > 1000000)
+		return SOFTGPU_BAD_ARGUMENT;
+	return range(vf, a[0], w * h, 4);
+}
+
+/* Whether a packet may run at all: an enum softgpu_error. */
+uint64_t kernel_check(const struct vf *vf, const struct softgpu_packet *p)
+{
+	const uint64_t *a = p->arg;
+
+	switch (p->opcode) {
+	case SOFTGPU_NOP:
+	case SOFTGPU_ENDLESS:
+	case SOFTGPU_FENCE:
+		return SOFTGPU_OK;
+	case SOFTGPU_FILL:
+		return a[1] % 4 ? SOFTGPU_BAD_ARGUMENT : range(vf, a[0], a[1] / 4, 4);
+	case SOFTGPU_COPY:
+		return check_copy(vf, a);
+	case SOFTGPU_SAXPY:
+		return first_of(range(vf, a[0], a[2], 4), range(vf, a[1], a[2], 4), 0);
+	case SOFTGPU_GEMM:
+		return check_gemm(vf, a);
+	case SOFTGPU_SHA256:
+		return first_of(range(vf, a[0], 32, 1), range(vf, a[1], a[2], 1), 0);
+	case SOFTGPU_MANDELBROT:
+		return check_mandelbrot(vf, a);
+	case SOFTGPU_DMA_IN:
+	case SOFTGPU_DMA_OUT:
+		return range(vf, a[0], a[2], 1);
+	case SOFTGPU_SPIN:
+	case SOFTGPU_NONPREEMPTIBLE:
+		return a[0] > 3600000000u ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+	case SOFTGPU_FAULT:
+		return SOFTGPU_FAULTED;
+	default:
+		return SOFTGPU_BAD_OPCODE;
+	}
+}
+
+static uint64_t chunk(const struct job *job, uint64_t total)
+{
+	return total - job->at < TILE_BYTES ? total - job->at : TILE_BYTES;
+}
+
+static enum tile advance(struct job *job, uint64_t by, uint64_t total)
+{
+	job->at += by;
+	return job->at >= total ? TILE_DONE : TILE_MORE;
+}
+
+static enum tile fill(const struct vf *vf, struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t n = chunk(job, a[1]), i;
+	guest_word *p = (guest_word *)(vf->memory + a[0] + job->at);
+
+	for (i = 0; i < n / 4; i++)
+		p[i] = (uint32_t)a[2];
+	return advance(job, n, a[1]);
+}
+
+static enum tile copy(const struct vf *vf, struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t n = chunk(job, a[2]);
+
+	memcpy(vf->memory + a[0] + job->at, vf->memory + a[1] + job->at, n);
+	return advance(job, n, a[2]);
+}
+
+static enum tile saxpy(const struct vf *vf, struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	guest_float *y = (guest_float *)(vf->memory + a[0]) + job->at;
+	const guest_float *x = (const guest_float *)(vf->memory + a[1]) + job->at;
+	uint64_t n = a[2] - job->at < TILE_BYTES / 8 ? a[2] - job->at : TILE_BYTES / 8, i;
+	float alpha = as_float(a[3]);
+
+	for (i = 0; i < n; i++)
+		y[i] = alpha * x[i] + y[i];
+	return advance(job, n, a[2]);
+}
+
+/* One slice of k of one block of C: the partial sums stay in the job until the block is done. */
+static enum tile gemm(const struct vf *vf, struct job *job)
+{
+	const uint64_t *arg = job->packet.arg;
+	uint64_t m = (uint32_t)arg[3], n = arg[3] >> 32, k = arg[4];
+	uint64_t across = (n + GEMM_EDGE - 1) / GEMM_EDGE, down = (m + GEMM_EDGE - 1) / GEMM_EDGE;
+	uint64_t row = job->at / across * GEMM_EDGE, column = job->at % across * GEMM_EDGE;
+	uint64_t rows = m - row < GEMM_EDGE ? m - row : GEMM_EDGE;
+	uint64_t columns = n - column < GEMM_EDGE ? n - column : GEMM_EDGE;
+	uint64_t depth = k - job->inner < GEMM_DEPTH ? k - job->inner : GEMM_DEPTH, i, j, l;
+	guest_float *c = (guest_float *)(vf->memory + arg[0]);
+	const guest_float *a = (const guest_float *)(vf->memory + arg[1]);
+	const guest_float *b = (const guest_float *)(vf->memory + arg[2]);
+
+	if (job->inner == 0)
+		memset(job->acc, 0, sizeof(job->acc));
+	for (i = 0; i < rows; i++) {
+		for (l = job->inner; l < job->inner + depth; l++) {
+			float left = a[(row + i) * k + l];
+
+			for (j = 0; j < columns; j++)
+				job->acc[i * GEMM_EDGE + j] += left * b[l * n + column + j];
+		}
+	}
+	job->inner += depth;
+	if (job->inner < k)
+		return TILE_MORE;
+	for (i = 0; i < rows; i++)
+		for (j = 0; j < columns; j++)
+			c[(row + i) * n + column + j] = job->acc[i * GEMM_EDGE + j];
+	job->inner = 0;
+	return advance(job, 1, across * down);
+}
+
+static enum tile sha256(const struct vf *vf, struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t whole = a[2] / 64 * 64, end = job->at + TILE_SHA;
+	uint8_t block[64], digest[32];
+
+	if (job->at == 0 && !job->inner) {
+		sha256_begin(job->sha);
+		job->inner = 1;
+	}
+	for (; job->at < whole && job->at < end; job->at += 64) {
+		memcpy(block, vf->memory + a[1] + job->at, 64);
+		sha256_block(job->sha, block);
+	}
+	if (job->at < whole)
+		return TILE_MORE;
+	memcpy(block, vf->memory + a[1] + whole, a[2] - whole);
+	sha256_end(job->sha, block, a[2], digest);
+	memcpy(vf->memory + a[0], digest, sizeof(digest));
+	return TILE_DONE;
+}
+
+/* How many iterations, as a colour: a smooth ring of hues, black inside. */
+static uint32_t colour(uint64_t i, uint64_t most)
+{
+	uint32_t t = (uint32_t)(i * 7);
+
+	if (i == most)
+		return 0xff000000;
+	return 0xff000000 | (t & 0xff) << 16 | (t * 3 & 0xff) << 8 | (t * 11 & 0xff);
+}
+
+static enum tile mandelbrot(const struct vf *vf, struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t w = (uint32_t)a[1], h = a[1] >> 32, left = TILE_ITERATIONS;
+	double x0 = as_double(a[2]), y0 = as_double(a[3]), step = as_double(a[4]), cx, cy, t;
+	guest_word *pixels = (guest_word *)(vf->memory + a[0]);
+
+	while (left > 0) {
+		cx = x0 + step * (double)(job->at % w);
+		cy = y0 + step * (double)(job->at / w);
+		if (job->inner == 0)
+			job->z.x = job->z.y = 0;
+		while (left > 0 && job->inner < a[5] &&
+		       job->z.x * job->z.x + job->z.y * job->z.y <= 4) {
+			t = job->z.x * job->z.x - job->z.y * job->z.y + cx;
+			job->z.y = 2 * job->z.x * job->z.y + cy;
+			job->z.x = t;
+			job->inner++;
+			left--;
+		}
+		if (left == 0)
+			break;
+		pixels[job->at] = colour(job->inner, a[5]);
+		job->inner = 0;
+		if (advance(job, 1, w * h) == TILE_DONE)
+			return TILE_DONE;
+		left--;
+	}
+	return TILE_MORE;
+}
+
+static enum tile dma(struct softgpu *gpu, int index, struct job *job, uint64_t *error)
+{
+	const struct vf *vf = &gpu->vfs[index];
+	const uint64_t *a = job->packet.arg;
+	uint64_t n = chunk(job, a[2]);
+	bool out = job->packet.opcode == SOFTGPU_DMA_OUT;
+	uint8_t bounce[TILE_BYTES];
+
+	if (out)
+		memcpy(bounce, vf->memory + a[0] + job->at, n);
+	if (n && gpu->carrier->dma(gpu->opaque, index, a[1] + job->at, bounce, n, out) < 0) {
+		*error = SOFTGPU_DMA_FAULT;
+		return TILE_ERROR;
+	}
+	if (!out)
+		memcpy(vf->memory + a[0] + job->at, bounce, n);
+	return advance(job, n, a[2]);
+}
+
+/* Keeps the engine busy until UNTIL, or until it is told to drop everything. */
+static void burn(struct softgpu *gpu, vgpu_nsec ns)
+{
+	vgpu_nsec until = softgpu_now() + ns;
+
+	while (softgpu_now() < until && !atomic_load_explicit(&gpu->kill, memory_order_relaxed))
+		;
+}
+
+static enum tile spin(struct softgpu *gpu, struct job *job)
+{
+	uint64_t total = job->packet.arg[0] * VGPU_USEC;
+	uint64_t n = total - job->at < TILE_NS ? total - job->at : TILE_NS;
+
+	burn(gpu, n);
+	return advance(job, n, total);
+}
+
+/* Runs one tile of a packet that kernel_check has passed. On TILE_ERROR, *ERROR says why. */
+enum tile kernel_tile(struct softgpu *gpu, int index, struct job *job, uint64_t *error)
+{
+	const struct vf *vf = &gpu->vfs[index];
+
+	switch (job->packet.opcode) {
+	case SOFTGPU_FILL:
+		return fill(vf, job);
+	case SOFTGPU_COPY:
+		return copy(vf, job);
+	case SOFTGPU_SAXPY:
+		return saxpy(vf, job);
+	case SOFTGPU_GEMM:
+		return gemm(vf, job);
+	case SOFTGPU_SHA256:
+		return sha256(vf, job);
+	case SOFTGPU_MANDELBROT:
+		return mandelbrot(vf, job);
+	case SOFTGPU_DMA_IN:
+	case SOFTGPU_DMA_OUT:
+		return dma(gpu, index, job, error);
+	case SOFTGPU_SPIN:
+		return spin(gpu, job);
+	case SOFTGPU_NONPREEMPTIBLE:
+		burn(gpu, job->packet.arg[0] * VGPU_USEC);
+		return TILE_DONE;
+	case SOFTGPU_ENDLESS:
+		burn(gpu, TILE_NS);
+		return TILE_MORE;
+	default: /* NOP and FENCE are over at once */
+		return TILE_DONE;
+	}
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* The vfio-user front end: DIR/pf.sock, and DIR/vfN.sock for each VF that is enabled. */
+#include <errno.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "softgpu.h"
+
+#include "vfio/user_proto.h"
+#include "vfio/user_server.h"
+
+#define FIFO_PF 40
+#define FIFO_VF 20
+
+struct front;
+
+struct function {
+	struct front *front;
+	int number; /* SOFTGPU_PF, or the VF */
+	struct vfio_endpoint *endpoint;
+};
+
+struct front {
+	const char *dir;
+	struct softgpu *gpu;
+	struct vfio_server *pf_server, *vf_server;
+	struct function pf, vfs[SOFTGPU_MAX_VFS];
+	pthread_rwlock_t lock; /* the endpoints */
+};
+
+static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+{
+	struct function *f = device;
+	struct softgpu_region r;
+
+	softgpu_region(f->front->gpu, f->number, index, &r);
+	*out = (struct vfio_server_region){r.size, true, r.mmap_fd, r.mmap_size};
+}
+
+static uint32_t on_irqs(void *device, uint32_t index)
+{
+	struct function *f = device;
+
+	if (index == VFIO_USER_IRQ_MSIX)
+		return f->number == SOFTGPU_PF ? GPUIOV_PF_VECTORS : SOFTGPU_VF_VECTORS;
+	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
+}
+
+static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+{
+	struct function *f = device;
+
+	softgpu_read(f->front->gpu, f->number, region, offset, data, count);
+}
+
+static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
+		     uint32_t count)
+{
+	struct function *f = device;
+
+	softgpu_write(f->front->gpu, f->number, region, offset, data, count);
+}
+
+static void on_reset(void *device)
+{
+	struct function *f = device;
+
+	softgpu_function_reset(f->front->gpu, f->number);
+}
+
+/* As the kernel's VFIO does on the last close. */
+static void on_disconnected(void *device)
+{
+	struct function *f = device;
+
+	softgpu_function_closed(f->front->gpu, f->number);
+}
+
+static const struct vfio_server_ops ops = {
+	.region = on_region,
+	.irqs = on_irqs,
+	.read = on_read,
+	.write = on_write,
+	.reset = on_reset,
+	.disconnected = on_disconnected,
+};
+
+static struct function *function(struct front *front, int fn)
+{
+	return fn == SOFTGPU_PF ? &front->pf : &front->vfs[fn];
+}
+
+static void deliver_irq(void *opaque, int fn, uint32_t vector)
+{
+	struct front *front = opaque;
+
+	pthread_rwlock_rdlock(&front->lock);
+	if (function(front, fn)->endpoint)
+		vfio_endpoint_irq(function(front, fn)->endpoint, vector);
+	pthread_rwlock_unlock(&front->lock);
+}
+
+static int deliver_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t size,
+		       bool to_client)
+{
+	struct front *front = opaque;
+	int r = -EFAULT;
+
+	pthread_rwlock_rdlock(&front->lock);
+	if (front->vfs[vf].endpoint)
+		r = vfio_endpoint_dma(front->vfs[vf].endpoint, iova, buffer, size, to_client);
+	pthread_rwlock_unlock(&front->lock);
+	return r;
+}
+
+static void vfs_changed(void *opaque, uint32_t n)
+{
+	struct front *front = opaque;
+	struct vfio_endpoint *endpoint;
+	struct vgpu_error err;
+	char path[108];
+	uint32_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
+		struct function *f = &front->vfs[i];
+
+		endpoint = f->endpoint;
+		if (i < n && !endpoint) {
+			snprintf(path, sizeof(path), "%s/vf%u.sock", front->dir, i);
+			if (vfio_server_add(front->vf_server, path, &ops, f, &endpoint, &err) < 0) {
+				fprintf(stderr, "<3>softgpu: VF %u: %s\n", i, err.text);
+				continue;
+			}
+			pthread_rwlock_wrlock(&front->lock);
+			f->endpoint = endpoint;
+			pthread_rwlock_unlock(&front->lock);
+		} else if (i >= n && endpoint) {
+			pthread_rwlock_wrlock(&front->lock);
+			f->endpoint = NULL;
+			pthread_rwlock_unlock(&front->lock);
+			vfio_server_remove(endpoint);
+		}
+	}
+}
+
+static const struct softgpu_carrier carrier = {.irq = deliver_irq,
+					       .dma = deliver_dma,
+					       .vfs_changed = vfs_changed};
+
+static void usage(FILE *to)
+{
+	fputs("usage: softgpu --dir DIR [options]\n"
+	      "A software SR-IOV GPU; its functions are vfio-user devices in DIR.\n"
+	      "\n"
+	      "  --dir DIR          where pf.sock and vfN.sock go; created if missing\n"
+	      "  --vfs N            virtual functions, 1 to 31 (4)\n"
+	      "  --vram SIZE        memory of the GPU, with M or G, in units of 16M (1G)\n"
+	      "  --engine cpu       what computes; cpu is the only one\n"
+	      "  --layout NAME      GPU-IOV register layout: navi or tonga (navi)\n"
+	      "  --latency LIST     idle, save, load, run, init, shutdown, flr, gpu-reset: each\n"
+	      "                     =US, =MIN-MAX or =~MEDIAN/SIGMA, in microseconds, by commas\n"
+	      "  --fault SPEC       hang, late-idle, lose-irq, refuse-reset, die or brick, and\n"
+	      "                     ,vf=N ,cmd=NAME ,skip=N ,count=N ,ppm=N ,us=MIN-MAX; "
+	      "repeatable\n"
+	      "  --seed N           of latencies and faults (1)\n"
+	      "  --no-realtime      do not raise the priority of the threads that answer\n"
+	      "  --help, --version\n",
+	      to);
+}
+
+static bool parse_size(const char *text, uint64_t *out)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 10);
+	unsigned shift = *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+	if (end == text || text[0] == '-' || value > UINT64_C(1) << 40 || (shift && end[1]) ||
+	    (!shift && *end))
+		return false;
+	*out = value << shift;
+	return *out <= UINT64_C(1) << 40;
+}
+
+static bool parse_number(const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return end != text && *end == '\0' && text[0] != '-' && errno == 0 && *out <= max;
+}
+
+/* 0: go on; 1: done; negative: wrong, and said so. */
+static int parse(int argc, char **argv, struct front *front, struct softgpu_config *config)
+{
+	enum { DIR = 1, VFS, VRAM, ENGINE, LAYOUT, LATENCY, FAULT, SEED, NO_RT, HELP, VERSION };
+	static const struct option options[] = {
+		{"dir", required_argument, NULL, DIR},
+		{"vfs", required_argument, NULL, VFS},
+		{"vram", required_argument, NULL, VRAM},
+		{"engine", required_argument, NULL, ENGINE},
+		{"layout", required_argument, NULL, LAYOUT},
+		{"latency", required_argument, NULL, LATENCY},
+		{"fault", required_argument, NULL, FAULT},
+		{"seed", required_argument, NULL, SEED},
+		{"no-realtime", no_argument, NULL, NO_RT},
+		{"help", no_argument, NULL, HELP},
+		{"version", no_argument, NULL, VERSION},
+		{NULL, 0, NULL, 0},
+	};
+	struct vgpu_error err = {""};
+	uint64_t value;
+	int option, r = 0;
+
+	while (r == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case DIR:
+			front->dir = optarg;
+			break;
+		case VFS:
+			if (!parse_number(optarg, SOFTGPU_MAX_VFS, &value) || value == 0)
+				r = vgpu_error_set(&err, -EINVAL, "--vfs %s: want 1 to 31", optarg);
+			config->n_vfs = (uint32_t)value;
+			break;
+		case VRAM:
+			if (!parse_size(optarg, &config->vram))
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--vram %s: want a number with M or G, up to "
+						   "1024G",
+						   optarg);
+			break;
+		case ENGINE:
+			if (strcmp(optarg, "cpu") != 0)
+				r = vgpu_error_set(&err, -EINVAL, "--engine %s: want cpu", optarg);
+			break;
+		case LAYOUT:
+			config->layout = gpuiov_layout_by_name(optarg);
+			if (!config->layout)
+				r = vgpu_error_set(&err, -EINVAL, "--layout %s: want navi or tonga",
+						   optarg);
+			break;
+		case LATENCY:
+			r = softgpu_parse_latency(config, optarg, &err);
+			break;
+		case FAULT:
+			r = softgpu_parse_fault(config, optarg, &err);
+			break;
+		case SEED:
+			if (!parse_number(optarg, UINT64_MAX, &config->seed))
+				r = vgpu_error_set(&err, -EINVAL, "--seed %s: want a number",
+						   optarg);
+			break;
+		case NO_RT:
+			config->fifo = 0;
+			break;
+		case HELP:
+			usage(stdout);
+			return 1;
+		case VERSION:
+			puts("softgpu " VGPU_VERSION);
+			return 1;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (r == 0 && optind < argc)
+		r = vgpu_error_set(&err, -EINVAL, "%s: not an option", argv[optind]);
+	if (r == 0 && !front->dir)
+		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
+	if (r < 0)
+		fprintf(stderr, "softgpu: %s\n", err.text);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct front front = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+	struct softgpu_config config = {
+		.n_vfs = 4,
+		.vram = UINT64_C(1) << 30,
+		.layout = &gpuiov_layout_navi,
+		.seed = 1,
+		.fifo = FIFO_PF,
+	};
+	struct vgpu_error err = {""};
+	char path[108];
+	sigset_t signals;
+	uint32_t i;
+	int r = parse(argc, argv, &front, &config), number;
+
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	if (mkdir(front.dir, 0755) < 0 && errno != EEXIST)
+		r = vgpu_error_set(&err, -errno, "%s: %s", front.dir, strerror(errno));
+	front.pf = (struct function){&front, SOFTGPU_PF, NULL};
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
+		front.vfs[i] = (struct function){&front, (int)i, NULL};
+	if (r == 0)
+		r = softgpu_create(&front.gpu, &config, &carrier, &front, &err);
+	if (r == 0)
+		r = vfio_server_create(&front.pf_server, "sg-pf", config.fifo, &err);
+	if (r == 0)
+		r = vfio_server_create(&front.vf_server, "sg-vf", config.fifo ? FIFO_VF : 0, &err);
+	if (r == 0 && (size_t)snprintf(path, sizeof(path), "%s/pf.sock", front.dir) >= sizeof(path))
+		r = vgpu_error_set(&err, -ENAMETOOLONG, "%s: too long", front.dir);
+	if (r == 0)
+		r = vfio_server_add(front.pf_server, path, &ops, &front.pf, &front.pf.endpoint,
+				    &err);
+	if (r < 0) {
+		fprintf(stderr, "<3>softgpu: %s\n", err.text);
+		return 1;
+	}
+	fprintf(stderr, "<6>softgpu: ready at %s: %u VFs, %llu MiB, layout %s\n", path,
+		config.n_vfs, (unsigned long long)(config.vram >> 20), config.layout->name);
+	sigwait(&signals, &number);
+
+	/* The PF first, so that nobody enables VFs any more. */
+	vfio_server_destroy(front.pf_server);
+	vfs_changed(&front, 0);
+	vfio_server_destroy(front.vf_server);
+	front.pf.endpoint = NULL;
+	softgpu_destroy(front.gpu);
+	return 0;
+}

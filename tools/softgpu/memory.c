@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GPU memory. Each VF's partition is a memory file of its own, sealed against shrinking; the PF's
+ * part is another. An address belongs to exactly one file, so no client of a VF, whatever it maps,
+ * holds anything but its own partition.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+static int memory_file(uint64_t size)
+{
+	int fd = memfd_create("softgpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int memory_create(struct softgpu *gpu, struct vgpu_error *err)
+{
+	gpu->memfd = memory_file(gpu->config.vram);
+	if (gpu->memfd < 0)
+		return vgpu_error_set(err, gpu->memfd, "GPU memory: %s", strerror(-gpu->memfd));
+	return 0;
+}
+
+static void release(struct vf *vf)
+{
+	if (vf->memory)
+		munmap(vf->memory, vf->memory_size);
+	if (vf->memfd >= 0)
+		close(vf->memfd);
+	vf->memory = NULL;
+	vf->memfd = -1;
+	vf->memory_size = 0;
+}
+
+void memory_destroy(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
+		release(&gpu->vfs[i]);
+	if (gpu->memfd >= 0)
+		close(gpu->memfd);
+}
+
+/* The table gives a VF another partition: another file. The old one lives as long as a client has
+ * it mapped, and is nobody else's. Not while the VF has a context. */
+void memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
+{
+	struct vf *vf = &gpu->vfs[index];
+	void *p;
+	int fd;
+
+	if (vf->state != CONTEXT_NONE || gpu->running == index)
+		return;
+	vf->fb_offset = offset;
+	if (offset > gpu->config.vram || size > gpu->config.vram - offset)
+		size = 0;
+	if (size == vf->fb_size && vf->memfd >= 0)
+		return;
+	release(vf);
+	vf->fb_size = size;
+	if (size == 0)
+		return;
+	fd = memory_file(size);
+	if (fd < 0)
+		return; /* the VF has no memory: its reads give ones, its packets fail */
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		close(fd);
+		return;
+	}
+	vf->memfd = fd;
+	vf->memory = p;
+	vf->memory_size = size;
+}
+
+/* The same partition, in a new file. */
+void memory_renew(struct softgpu *gpu, int index)
+{
+	struct vf *vf = &gpu->vfs[index];
+	uint64_t size = vf->fb_size;
+
+	vf->renew = false;
+	vf->fb_size = 0;
+	release(vf);
+	memory_set_partition(gpu, index, vf->fb_offset, size);
+}
+
+uint32_t memory_overlaps(const struct softgpu *gpu)
+{
+	uint32_t i, j, found = 0;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		for (j = 0; j < i; j++) {
+			const struct vf *a = &gpu->vfs[i], *b = &gpu->vfs[j];
+
+			if (a->fb_size && b->fb_size && a->fb_offset < b->fb_offset + b->fb_size &&
+			    b->fb_offset < a->fb_offset + a->fb_size)
+				found |= 1u << i | 1u << j;
+		}
+	}
+	return found;
+}
+
+/* Whose file an address lies in: its descriptor, the offset there, and how far it goes. */
+static int resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at, uint64_t *length)
+{
+	uint64_t end = gpu->config.vram;
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		const struct vf *vf = &gpu->vfs[i];
+
+		if (vf->memfd < 0)
+			continue;
+		if (offset >= vf->fb_offset && offset - vf->fb_offset < vf->memory_size) {
+			*at = offset - vf->fb_offset;
+			*length = vf->memory_size - *at;
+			return vf->memfd;
+		}
+		if (vf->fb_offset > offset && vf->fb_offset < end)
+			end = vf->fb_offset;
+	}
+	*at = offset;
+	*length = end - offset;
+	return gpu->memfd;
+}
+
+static void transfer(int fd, uint64_t at, void *data, uint64_t size, bool write)
+{
+	ssize_t n = write ? pwrite(fd, data, size, (off_t)at) : pread(fd, data, size, (off_t)at);
+
+	if (!write && n < (ssize_t)size)
+		memset((char *)data + (n < 0 ? 0 : n), 0xff, size - (uint64_t)(n < 0 ? 0 : n));
+}
+
+/* The PF's view: all of the memory. */
+void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write)
+{
+	uint64_t at, length;
+	char *p = data;
+	int fd;
+
+	while (size > 0) {
+		fd = resolve(gpu, offset, &at, &length);
+		length = length < size ? length : size;
+		transfer(fd, at, p, length, write);
+		offset += length;
+		size -= length;
+		p += length;
+	}
+}
+
+void memory_vf_access(struct softgpu *gpu, int index, uint64_t offset, void *data, uint64_t size,
+		      bool write)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	if (offset > vf->memory_size || size > vf->memory_size - offset) {
+		if (!write)
+			memset(data, 0xff, size);
+		return;
+	}
+	transfer(vf->memfd, offset, data, size, write);
+}
+
+/* Clears memory for the PF, outside of the lock: punching holes gives zeros and the pages back. */
+void *memory_filler(void *arg)
+{
+	struct softgpu *gpu = arg;
+	uint64_t offset, size, at, length;
+	bool failed;
+	int fd;
+
+	softgpu_lock(gpu);
+	while (!gpu->quit) {
+		if (!(gpu->fill_status & SOFTGPU_FILL_BUSY)) {
+			pthread_cond_wait(&gpu->filler_cond, &gpu->lock);
+			continue;
+		}
+		offset = gpu->fill_offset;
+		size = gpu->fill_size;
+		failed = offset > gpu->config.vram || size > gpu->config.vram - offset;
+		while (!failed && size > 0 && !gpu->quit) {
+			fd = dup(resolve(gpu, offset, &at, &length));
+			length = length < size ? length : size;
+			softgpu_unlock(gpu);
+			failed = fd < 0 || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+						     (off_t)at, (off_t)length) < 0;
+			if (fd >= 0)
+				close(fd);
+			softgpu_lock(gpu);
+			offset += length;
+			size -= length;
+		}
+		gpu->fill_status = failed ? SOFTGPU_FILL_FAILED : 0;
+	}
+	softgpu_unlock(gpu);
+	return NULL;
+}

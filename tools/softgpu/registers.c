@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Registers: what is read is made up when it is read, what is written takes effect at once. Where
+ * each one lies is the layout's business.
+ */
+#include <string.h>
+
+#include "gpu.h"
+
+void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
+{
+	bool has_status = gpu->layout->at[GPUIOV_INTR_STATUS].space != GPUIOV_NOWHERE;
+
+	if (vector == GPUIOV_VECTOR_ENGINE && has_status) {
+		gpu->intr_status |= bits;
+		/* A completion interrupts where the command asked for it. */
+		if (!(bits & (gpu->intr_enable | GPUIOV_INTR_CMD_COMPLETE)))
+			return;
+	}
+	if (vector == GPUIOV_VECTOR_ENGINE && !has_status && !(bits & GPUIOV_INTR_CMD_COMPLETE))
+		return; /* the older layout knows no other */
+	if (fault_strikes(gpu, SOFTGPU_FAULT_LOSE_IRQ, -1, -1))
+		return;
+	gpu->irqs_pf |= 1u << vector;
+}
+
+void raise_vf(struct softgpu *gpu, int vf, uint32_t vector)
+{
+	gpu->irqs_vf[vf] |= 1u << vector;
+}
+
+static uint32_t vm_bitmap(const struct softgpu *gpu, enum gpuiov_register reg)
+{
+	uint32_t i, bits = 0;
+
+	for (i = 0; i < gpu->enabled; i++) {
+		const struct vf *vf = &gpu->vfs[i];
+		bool set = reg == GPUIOV_VM_BUSY   ? vf->busy
+			   : reg == GPUIOV_VM_INIT ? vf->state != CONTEXT_NONE
+			   : reg == GPUIOV_IH_PENDING
+				   ? vf->to_pf.valid && !vf->to_pf.acked
+				   : vf->reset_waits || vf->reset_at != VGPU_NEVER;
+
+		bits |= (uint32_t)set << i;
+	}
+	return bits;
+}
+
+static uint32_t mailbox_control(const struct channel *out, const struct channel *in)
+{
+	return (out->valid ? GPUIOV_MBOX_TRN_VALID : 0) | (out->acked ? GPUIOV_MBOX_TRN_ACK : 0) |
+	       (in->valid && !in->acked ? GPUIOV_MBOX_RCV_VALID : 0) |
+	       (in->acked ? GPUIOV_MBOX_RCV_ACK : 0);
+}
+
+/* What the writer changed: 1 a message is there, 2 one was acknowledged. */
+static uint32_t mailbox_write(struct channel *out, struct channel *in, uint32_t value)
+{
+	uint32_t changed = 0;
+
+	if (!(value & GPUIOV_MBOX_TRN_VALID)) {
+		out->valid = false;
+		out->acked = false;
+	} else if (!out->valid) {
+		out->valid = true;
+		changed |= GPUIOV_MBOX_INT_VALID;
+	}
+	if (value & GPUIOV_MBOX_RCV_ACK && in->valid && !in->acked) {
+		in->acked = true;
+		changed |= GPUIOV_MBOX_INT_ACK;
+	}
+	return changed;
+}
+
+static struct vf *mailbox_vf(struct softgpu *gpu)
+{
+	return gpu->mbox_index < gpu->enabled ? &gpu->vfs[gpu->mbox_index] : NULL;
+}
+
+static void pf_mailbox_control(struct softgpu *gpu, uint32_t value)
+{
+	struct vf *vf = mailbox_vf(gpu);
+	uint32_t changed;
+
+	if (!vf)
+		return;
+	changed = mailbox_write(&vf->to_vf, &vf->to_pf, value);
+	if (changed & vf->int_enable)
+		raise_vf(gpu, (int)gpu->mbox_index, SOFTGPU_VECTOR_MAILBOX);
+}
+
+/* DW1 and DW2: the odd bit of each VF's pair says that a message of its scheduler waits. */
+static uint32_t hvvm_pairs(const struct softgpu *gpu, uint32_t first)
+{
+	uint32_t i, bits = 0;
+
+	for (i = 0; i < 16; i++)
+		if (first + i < SOFTGPU_MAX_VFS && gpu->hvvm_waits >> (first + i) & 1)
+			bits |= 2u << 2 * i;
+	return bits;
+}
+
+/* A register of the layout. PART: which dword of those that have several. */
+static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t part)
+{
+	struct vf *vf = mailbox_vf(gpu);
+
+	switch (reg) {
+	case GPUIOV_INTR_ENABLE:
+		return gpu->intr_enable;
+	case GPUIOV_INTR_STATUS:
+		return gpu->intr_status;
+	case GPUIOV_HVVM_DW0:
+		return gpu->hvvm_vf |
+		       (gpu->hvvm_waits >> (gpu->hvvm_vf & 31) & 1 ? GPUIOV_HVVM_CTX_EMPTY << 16
+								   : 0);
+	case GPUIOV_HVVM_DW1:
+		return hvvm_pairs(gpu, 0);
+	case GPUIOV_HVVM_DW2:
+		return hvvm_pairs(gpu, 16);
+	case GPUIOV_CONTEXT:
+		return gpu->context_reg | 1; /* one unit for each VF */
+	case GPUIOV_FB_AVAILABLE:
+		return (uint32_t)(gpu->config.vram >> 20);
+	case GPUIOV_CMD:
+		return gpu->cmd_dword;
+	case GPUIOV_CMD_STATUS:
+		return gpu->status;
+	case GPUIOV_VM_BUSY:
+	case GPUIOV_VM_INIT:
+	case GPUIOV_IH_PENDING:
+	case GPUIOV_VF_RESET_REQ:
+		return vm_bitmap(gpu, reg);
+	case GPUIOV_ACTIVE_FCN:
+		return (gpu->active < 0 ? GPUIOV_FCN_PF : GPUIOV_FCN_VF((uint32_t)gpu->active)) |
+		       gpu->active_status << 8;
+	case GPUIOV_RESET_CONTROL:
+		return gpu->gpu_reset_at != VGPU_NEVER || gpu->vfs_changing ? GPUIOV_RESET_PF : 0;
+	case GPUIOV_RESET_NOTIFICATION:
+		return gpu->reset_notification;
+	case GPUIOV_GATE_REGISTERS:
+	case GPUIOV_GATE_DOORBELL:
+	case GPUIOV_GATE_MEMORY:
+		return gpu->gates[reg - GPUIOV_GATE_REGISTERS];
+	case GPUIOV_MBOX_INDEX:
+		return gpu->mbox_index;
+	case GPUIOV_MBOX_TRN:
+		return vf ? vf->to_vf.words[part] : 0;
+	case GPUIOV_MBOX_RCV:
+		return vf ? vf->to_pf.words[part] : 0;
+	case GPUIOV_MBOX_CONTROL:
+		return vf ? mailbox_control(&vf->to_vf, &vf->to_pf) : 0;
+	case GPUIOV_MBOX_INT:
+		return gpu->mbox_int;
+	case GPUIOV_FB_TABLE:
+	case GPUIOV_FB_CONSUMED: /* their bytes are in the configuration space */
+	case GPUIOV_REGISTERS:
+		break;
+	}
+	return 0;
+}
+
+static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t part, uint32_t value)
+{
+	struct vf *vf = mailbox_vf(gpu);
+	uint32_t i;
+
+	switch (reg) {
+	case GPUIOV_INTR_ENABLE:
+		gpu->intr_enable = value;
+		break;
+	case GPUIOV_INTR_STATUS:
+		gpu->intr_status &= ~value;
+		break;
+	case GPUIOV_HVVM_DW0:
+		gpu->hvvm_vf = value & GPUIOV_HVVM_VF;
+		if (value & GPUIOV_HVVM_RCV_ACK && gpu->hvvm_vf < SOFTGPU_MAX_VFS)
+			gpu->hvvm_waits &= ~(1u << gpu->hvvm_vf);
+		break;
+	case GPUIOV_CONTEXT:
+		gpu->context_reg = value & ~0x3ffu;
+		break;
+	case GPUIOV_CMD:
+		command_write(gpu, value);
+		break;
+	case GPUIOV_RESET_CONTROL:
+		if (value & GPUIOV_RESET_PF)
+			command_gpu_reset(gpu);
+		break;
+	case GPUIOV_RESET_NOTIFICATION:
+		gpu->reset_notification &= ~value;
+		break;
+	case GPUIOV_VF_RESET_REQ:
+		for (i = 0; i < gpu->enabled; i++)
+			if (value >> i & 1)
+				command_vf_reset(gpu, (int)i);
+		break;
+	case GPUIOV_GATE_REGISTERS:
+	case GPUIOV_GATE_DOORBELL:
+	case GPUIOV_GATE_MEMORY:
+		gpu->gates[reg - GPUIOV_GATE_REGISTERS] = value;
+		break;
+	case GPUIOV_MBOX_INDEX:
+		gpu->mbox_index = value & 0x1f;
+		break;
+	case GPUIOV_MBOX_TRN:
+		if (vf)
+			vf->to_vf.words[part] = value;
+		break;
+	case GPUIOV_MBOX_CONTROL:
+		pf_mailbox_control(gpu, value);
+		break;
+	case GPUIOV_MBOX_INT:
+		gpu->mbox_int = value & 3;
+		break;
+	default: /* read-only */
+		break;
+	}
+}
+
+/* How many bytes a register takes in configuration space. */
+static uint32_t width(enum gpuiov_register reg)
+{
+	return reg == GPUIOV_FB_AVAILABLE				 ? 2
+	       : reg == GPUIOV_CMD_STATUS || reg == GPUIOV_RESET_CONTROL ? 1
+									 : 4;
+}
+
+static bool is_multiple(enum gpuiov_register reg)
+{
+	return reg == GPUIOV_MBOX_TRN || reg == GPUIOV_MBOX_RCV;
+}
+
+/* Where a register lies in configuration space; 0: not there. */
+static uint32_t config_place(const struct softgpu *gpu, enum gpuiov_register reg)
+{
+	const struct gpuiov_location *at = &gpu->layout->at[reg];
+
+	if (reg == GPUIOV_FB_TABLE || reg == GPUIOV_FB_CONSUMED)
+		return 0;
+	return at->space == GPUIOV_CAP	   ? gpu->cap + at->offset
+	       : at->space == GPUIOV_BLOCK ? gpu->block + at->offset
+					   : 0;
+}
+
+void registers_config_read(struct softgpu *gpu, uint32_t offset, void *data, uint32_t size)
+{
+	uint32_t reg, at, value;
+
+	for (reg = 0; reg < GPUIOV_REGISTERS; reg++) {
+		at = config_place(gpu, (enum gpuiov_register)reg);
+		if (at == 0 || at >= offset + size || at + 4 <= offset)
+			continue;
+		value = reg_read(gpu, (enum gpuiov_register)reg, 0);
+		memcpy(gpu->pf.bytes + at, &value, width((enum gpuiov_register)reg));
+	}
+	pci_read(&gpu->pf, offset, data, size);
+}
+
+/* The entries of the memory table, and of nothing else, are taken from the bytes that were
+ * written: whole dwords only, the offset half of an entry ignores anything narrower. */
+static void fb_table_written(struct softgpu *gpu, uint32_t offset, uint32_t size)
+{
+	uint32_t table = gpu->cap + gpu->layout->at[GPUIOV_FB_TABLE].offset, i, at, entry;
+	uint64_t fb_size;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		at = table + 4 * i;
+		if (at < offset || at + 4 > offset + size)
+			continue;
+		memcpy(&entry, gpu->pf.bytes + at, 4);
+		fb_size = entry & 0xffff;
+		if (entry)
+			fb_size += gpu->layout->fb_size_bias;
+		memory_set_partition(gpu, (int)i, (uint64_t)(entry >> 16) * GPUIOV_FB_UNIT,
+				     fb_size * GPUIOV_FB_UNIT);
+	}
+}
+
+static void sriov_written(struct softgpu *gpu)
+{
+	uint16_t ctrl, n;
+
+	memcpy(&ctrl, gpu->pf.bytes + gpu->sriov + SRIOV_CTRL, 2);
+	memcpy(&n, gpu->pf.bytes + gpu->sriov + SRIOV_NUM_VFS, 2);
+	if (n > gpu->config.n_vfs)
+		n = (uint16_t)gpu->config.n_vfs;
+	command_vfs_enabled(gpu, ctrl & SRIOV_CTRL_VF_ENABLE ? n : 0);
+}
+
+void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *data, uint32_t size)
+{
+	uint32_t table = gpu->cap + gpu->layout->at[GPUIOV_FB_TABLE].offset;
+	uint32_t reg, at, bytes, value;
+
+	/* NumVFs is fixed while VFs are enabled, as the specification has it. */
+	if (gpu->enabled && offset < gpu->sriov + SRIOV_NUM_VFS + 2 &&
+	    offset + size > gpu->sriov + SRIOV_NUM_VFS)
+		return;
+	if (offset + size > table && offset < table + 4 * gpu->config.n_vfs && size < 4)
+		return;
+	pci_write(&gpu->pf, offset, data, size);
+	for (reg = 0; reg < GPUIOV_REGISTERS; reg++) {
+		at = config_place(gpu, (enum gpuiov_register)reg);
+		bytes = width((enum gpuiov_register)reg);
+		if (at == 0 || at < offset || at + bytes > offset + size)
+			continue;
+		value = 0;
+		memcpy(&value, (const uint8_t *)data + (at - offset), bytes);
+		reg_write(gpu, (enum gpuiov_register)reg, 0, value);
+	}
+	fb_table_written(gpu, offset, size);
+	if (offset < gpu->sriov + SRIOV_NUM_VFS + 2 && offset + size > gpu->sriov + SRIOV_CTRL)
+		sriov_written(gpu);
+}
+
+/* Which register of the layout a BAR 5 offset is. */
+static enum gpuiov_register mmio_register(const struct softgpu *gpu, uint32_t offset,
+					  uint32_t *part)
+{
+	uint32_t reg;
+
+	for (reg = 0; reg < GPUIOV_REGISTERS; reg++) {
+		const struct gpuiov_location *at = &gpu->layout->at[reg];
+		uint32_t dwords = is_multiple((enum gpuiov_register)reg) ? 4 : 1;
+
+		if (at->space == GPUIOV_MMIO && offset >= at->offset &&
+		    offset < at->offset + 4 * dwords) {
+			*part = (offset - at->offset) / 4;
+			return (enum gpuiov_register)reg;
+		}
+	}
+	return GPUIOV_REGISTERS;
+}
+
+static uint32_t half(uint64_t value, uint32_t offset)
+{
+	return (uint32_t)(offset & 4 ? value >> 32 : value);
+}
+
+static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
+{
+	uint64_t keep = offset & 4 ? 0xffffffffu : ~UINT64_C(0xffffffff);
+
+	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
+}
+
+uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
+{
+	uint32_t part;
+	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
+
+	if (reg != GPUIOV_REGISTERS)
+		return reg_read(gpu, reg, part);
+	switch (offset) {
+	case SOFTGPU_ID:
+		return SOFTGPU_ID_VALUE;
+	case SOFTGPU_FILL_OFFSET:
+	case SOFTGPU_FILL_OFFSET + 4:
+		return half(gpu->fill_offset, offset);
+	case SOFTGPU_FILL_SIZE:
+	case SOFTGPU_FILL_SIZE + 4:
+		return half(gpu->fill_size, offset);
+	case SOFTGPU_FILL_CTRL:
+		return gpu->fill_status;
+	case SOFTGPU_HANG_INFO:
+		return gpu->hang_info;
+	case SOFTGPU_FB_OVERLAP:
+		return memory_overlaps(gpu);
+	case SOFTGPU_DROPPED_CMDS:
+		return gpu->dropped;
+	case SOFTGPU_GATE_DROPS:
+		return gpu->gate_drops;
+	default:
+		return 0;
+	}
+}
+
+void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
+{
+	uint32_t part;
+	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
+
+	if (reg != GPUIOV_REGISTERS) {
+		reg_write(gpu, reg, part, value);
+		return;
+	}
+	if (gpu->fill_status & SOFTGPU_FILL_BUSY)
+		return;
+	if ((offset & ~4u) == SOFTGPU_FILL_OFFSET) {
+		set_half(&gpu->fill_offset, offset, value);
+	} else if ((offset & ~4u) == SOFTGPU_FILL_SIZE) {
+		set_half(&gpu->fill_size, offset, value);
+	} else if (offset == SOFTGPU_FILL_CTRL && value & SOFTGPU_FILL_START) {
+		gpu->fill_status = SOFTGPU_FILL_BUSY;
+		pthread_cond_signal(&gpu->filler_cond);
+	}
+}
+
+/* The registers of a VF. Its mailbox is where the PF's is. */
+uint32_t registers_vf_read(struct softgpu *gpu, int index, uint32_t offset)
+{
+	struct vf *vf = &gpu->vfs[index];
+	bool loaded = vf->state == CONTEXT_LOADED && !gpu->executing;
+	uint32_t part;
+
+	switch (mmio_register(gpu, offset, &part)) {
+	case GPUIOV_MBOX_TRN:
+		return vf->to_pf.words[part];
+	case GPUIOV_MBOX_RCV:
+		return vf->to_vf.words[part];
+	case GPUIOV_MBOX_CONTROL:
+		return mailbox_control(&vf->to_pf, &vf->to_vf);
+	case GPUIOV_MBOX_INT:
+		return vf->int_enable;
+	default:
+		break;
+	}
+	switch (offset & ~4u) {
+	case SOFTGPU_RING_WPTR:
+		return half(atomic_load(&vf->wptr), offset);
+	case SOFTGPU_MEMORY_SIZE:
+		return half(vf->memory_size, offset);
+	case SOFTGPU_STATUS:
+		return vf->dead ? half(vf->error, offset) : 0;
+	case SOFTGPU_ERROR_AT:
+		return vf->dead ? half(vf->error_at, offset) : 0;
+	default:
+		break;
+	}
+	/* The rest is context: it can be read while it is here, and not in use. */
+	if (!loaded)
+		return 0;
+	switch (offset & ~4u) {
+	case SOFTGPU_RING_BASE:
+		return half(vf->live.ring_base, offset);
+	case SOFTGPU_RING_SIZE:
+		return half(vf->live.ring_size, offset);
+	case SOFTGPU_RING_RPTR:
+		return half(vf->live.rptr, offset);
+	case SOFTGPU_FENCE_ADDR:
+		return half(vf->live.fence_addr, offset);
+	default:
+		return 0;
+	}
+}
+
+void registers_vf_write(struct softgpu *gpu, int index, uint32_t offset, uint32_t value)
+{
+	struct vf *vf = &gpu->vfs[index];
+	uint32_t part, changed;
+
+	switch (mmio_register(gpu, offset, &part)) {
+	case GPUIOV_MBOX_TRN:
+		if (!vf->to_pf.valid)
+			vf->to_pf.words[part] = value;
+		return;
+	case GPUIOV_MBOX_CONTROL:
+		changed = mailbox_write(&vf->to_pf, &vf->to_vf, value);
+		if (changed & gpu->mbox_int)
+			raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
+		return;
+	case GPUIOV_MBOX_INT:
+		vf->int_enable = value & 3;
+		return;
+	default:
+		break;
+	}
+	if (!(gpu->gates[GATE_REGISTERS] >> index & 1)) {
+		gpu->gate_drops++;
+		return;
+	}
+	/* The ring is set up while the VF has the engine, and nothing in its ring. */
+	if (vf->state != CONTEXT_LOADED || engine_has_work(gpu, index) || gpu->executing)
+		return;
+	switch (offset & ~4u) {
+	case SOFTGPU_RING_BASE:
+		set_half(&vf->live.ring_base, offset, value);
+		break;
+	case SOFTGPU_RING_SIZE:
+		set_half(&vf->live.ring_size, offset, value);
+		break;
+	case SOFTGPU_FENCE_ADDR:
+		set_half(&vf->live.fence_addr, offset, value);
+		break;
+	default:
+		break;
+	}
+}
+
+void registers_doorbell(struct softgpu *gpu, int index, uint64_t wptr)
+{
+	struct vf *vf = &gpu->vfs[index];
+
+	if (!(gpu->gates[GATE_DOORBELL] >> index & 1)) {
+		gpu->gate_drops++;
+		return;
+	}
+	atomic_store_explicit(&vf->wptr, wptr, memory_order_release);
+	if (vf->dead)
+		return;
+	command_busy(gpu, index, true);
+	if (gpu->running == index && !gpu->executing)
+		pthread_cond_signal(&gpu->engine_cond);
+}
