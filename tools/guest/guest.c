@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "guest.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "vfio/device.h"
+
+#define RING_PACKETS 1024u
+#define RING_AT 0u
+#define FENCE_AT (RING_PACKETS * 64u)
+#define FREE_AT (1u << 20)
+/* A lost interrupt costs no more than this. */
+#define LOOK_AGAIN_MS 100
+
+/* The mailbox lies where the newer layout has it; a VF says by its registers which it has. */
+struct mailbox {
+	uint32_t trn, rcv, control, enable;
+};
+
+struct guest {
+	struct vfio_device *device;
+	int vectors[SOFTGPU_VF_VECTORS];
+	struct mailbox mailbox;
+	uint8_t *memory;
+	size_t size;
+	uint64_t wptr, fence;
+	bool up;
+};
+
+vgpu_nsec guest_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+static int read32(struct guest *g, uint32_t offset, uint32_t *value)
+{
+	return vfio_read(g->device, VFIO_REGION_BAR5, offset, value, sizeof(*value));
+}
+
+static int write32(struct guest *g, uint32_t offset, uint32_t value)
+{
+	return vfio_write(g->device, VFIO_REGION_BAR5, offset, &value, sizeof(value));
+}
+
+static int write64(struct guest *g, uint32_t offset, uint64_t value)
+{
+	return vfio_write(g->device, VFIO_REGION_BAR5, offset, &value, sizeof(value));
+}
+
+/* Tries the mailbox of each layout: the interrupt enable register keeps what is written. */
+static int find_mailbox(struct guest *g)
+{
+	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
+							      &gpuiov_layout_tonga};
+	uint32_t i, value;
+	int r;
+
+	for (i = 0; i < 2; i++) {
+		const struct gpuiov_location *at = layouts[i]->at;
+
+		g->mailbox =
+			(struct mailbox){at[GPUIOV_MBOX_TRN].offset, at[GPUIOV_MBOX_RCV].offset,
+					 at[GPUIOV_MBOX_CONTROL].offset,
+					 at[GPUIOV_MBOX_INT].offset};
+		r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
+		r = r ? r : read32(g, g->mailbox.enable, &value);
+		if (r < 0 || value == GPUIOV_MBOX_INT_VALID)
+			return r;
+	}
+	return -ENODEV;
+}
+
+int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
+{
+	struct guest *g = calloc(1, sizeof(*g));
+	unsigned i;
+	int r;
+
+	if (!g)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
+		g->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = vfio_device_open(&g->device, name, err);
+	if (r == 0) {
+		r = find_mailbox(g);
+		r = r ? r : vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
+		if (r < 0)
+			vgpu_error_set(err, r, "%s: not a softgpu VF: %s", name, strerror(-r));
+	}
+	if (r < 0) {
+		guest_close(g);
+		return r;
+	}
+	*out = g;
+	return 0;
+}
+
+void guest_close(struct guest *g)
+{
+	unsigned i;
+
+	if (!g)
+		return;
+	vfio_device_close(g->device);
+	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
+		if (g->vectors[i] >= 0)
+			close(g->vectors[i]);
+	free(g);
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) < 0)
+		return; /* nothing in it */
+}
+
+/* Waits for the PF's word; *WORD is 0 if there is none by DEADLINE. */
+static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
+{
+	struct pollfd ready = {.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN};
+	uint32_t control;
+	vgpu_nsec now;
+	int r;
+
+	for (;;) {
+		drain(ready.fd);
+		r = read32(g, g->mailbox.control, &control);
+		r = r ? r : read32(g, g->mailbox.rcv, word);
+		if (r < 0)
+			return r;
+		if (control == UINT32_MAX)
+			return -ENODEV;
+		if (control & GPUIOV_MBOX_RCV_VALID)
+			return write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
+		/* The end of a reset is said without saying so. */
+		if (*word == GPUIOV_FLR_DONE)
+			return 0;
+		*word = 0;
+		now = guest_now();
+		if (now >= deadline)
+			return 0;
+		now = (deadline - now) / VGPU_MSEC + 1;
+		poll(&ready, 1, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
+	}
+}
+
+static int send_request(struct guest *g, uint32_t word)
+{
+	int r = write32(g, g->mailbox.control, 0);
+
+	r = r ? r : write32(g, g->mailbox.trn, word);
+	return r ? r : write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
+}
+
+/* Sends a request that wants the engine, and waits until it is ours. */
+static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	vgpu_nsec deadline = guest_now() + timeout;
+	uint32_t word, control;
+	int r;
+
+	/* What was said before is not an answer to this. */
+	r = read32(g, g->mailbox.control, &control);
+	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
+		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
+	r = r ? r : send_request(g, request);
+	while (r == 0) {
+		r = receive(g, &word, deadline);
+		if (r == 0 && word == GPUIOV_READY)
+			return 0;
+		if (r == 0 && word == GPUIOV_FAIL)
+			return vgpu_error_set(err, -EACCES,
+					      "the host refuses this VF the engine; it may be "
+					      "quarantined, or ask too often");
+		if (r == 0 && guest_now() >= deadline)
+			return vgpu_error_set(err, -ETIMEDOUT,
+					      "no answer from the host; is its vgpud running?");
+		/* A reset that ended meanwhile made room for our request, or dropped it. */
+		if (r == 0 && word == GPUIOV_FLR_DONE) {
+			struct timespec pause = {0, 2000000};
+
+			nanosleep(&pause, NULL);
+			r = read32(g, g->mailbox.control, &control);
+			if (r == 0 && !(control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_RCV_VALID)))
+				r = send_request(g, request);
+		}
+	}
+	return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
+}
+
+int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	void *memory;
+	int r;
+
+	r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
+	r = r ? vgpu_error_set(err, r, "mailbox: %s", strerror(-r))
+	      : ask(g, GPUIOV_REQ_INIT, timeout, err);
+	if (r < 0)
+		return r;
+	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
+	if (r == 0 && g->size < 2 * FREE_AT)
+		r = -ENOSPC;
+	if (r < 0)
+		return vgpu_error_set(err, r, "memory of the VF: %s", strerror(-r));
+	g->memory = memory;
+	g->wptr = 0;
+	g->fence = 0;
+	memset(g->memory + FENCE_AT, 0, 8);
+	r = write64(g, SOFTGPU_RING_BASE, RING_AT);
+	r = r ? r : write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
+	r = r ? r : write64(g, SOFTGPU_FENCE_ADDR, FENCE_AT);
+	r = r ? r : send_request(g, GPUIOV_REL_INIT);
+	if (r < 0)
+		return vgpu_error_set(err, r, "ring: %s", strerror(-r));
+	g->up = true;
+	return 0;
+}
+
+int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	uint32_t word, control = GPUIOV_MBOX_TRN_VALID;
+	vgpu_nsec deadline = guest_now() + timeout;
+	int r = ask(g, GPUIOV_REQ_FINI, timeout, err);
+
+	g->up = false;
+	r = r ? r : send_request(g, GPUIOV_REL_FINI);
+	/* Until the host has taken it in: who leaves before is reset instead. */
+	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && guest_now() < deadline) {
+		r = receive(g, &word, guest_now() + VGPU_MSEC);
+		r = r ? r : read32(g, g->mailbox.control, &control);
+	}
+	return r;
+}
+
+void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
+{
+	*offset = FREE_AT;
+	*size = g->size - FREE_AT;
+	return g->memory + FREE_AT;
+}
+
+int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size)
+{
+	return vfio_dma_map(g->device, fd, 0, iova, size);
+}
+
+void guest_put(struct guest *g, const struct softgpu_packet *packet)
+{
+	memcpy(g->memory + RING_AT + (g->wptr % RING_PACKETS) * 64, packet, 64);
+	g->wptr++;
+}
+
+uint64_t guest_put_fence(struct guest *g)
+{
+	struct softgpu_packet p = {.opcode = SOFTGPU_FENCE,
+				   .flags = SOFTGPU_FENCE_INTERRUPT,
+				   .arg = {++g->fence}};
+
+	guest_put(g, &p);
+	return g->fence;
+}
+
+int guest_ring(struct guest *g)
+{
+	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &g->wptr, sizeof(g->wptr));
+}
+
+bool guest_reached(struct guest *g, uint64_t fence)
+{
+	return __atomic_load_n((uint64_t *)(g->memory + FENCE_AT), __ATOMIC_ACQUIRE) >= fence;
+}
+
+enum softgpu_error guest_error(struct guest *g)
+{
+	uint32_t value = 0;
+
+	if (read32(g, SOFTGPU_STATUS, &value) < 0)
+		return SOFTGPU_OK;
+	return (enum softgpu_error)value;
+}
+
+/* Whether the VF was taken away, or has stopped. */
+static int look(struct guest *g)
+{
+	uint32_t word = 0, control = 0;
+	int r = read32(g, g->mailbox.control, &control);
+
+	r = r ? r : read32(g, g->mailbox.rcv, &word);
+	if (r < 0)
+		return r;
+	if (control == UINT32_MAX)
+		return -ENODEV;
+	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE) {
+		g->up = false;
+		return -ECONNRESET;
+	}
+	return guest_error(g) == SOFTGPU_OK ? 0 : -EIO;
+}
+
+int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
+{
+	struct pollfd ready[2] = {
+		{.fd = g->vectors[SOFTGPU_VECTOR_FENCE], .events = POLLIN},
+		{.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN},
+	};
+	vgpu_nsec deadline = guest_now() + timeout, now;
+	int r, n;
+
+	while (!guest_reached(g, fence)) {
+		now = guest_now();
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		now = (deadline - now) / VGPU_MSEC + 1;
+		n = poll(ready, 2, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
+		drain(ready[0].fd);
+		if (guest_reached(g, fence))
+			break;
+		if (n == 0 || ready[1].revents || ready[0].revents) {
+			drain(ready[1].fd);
+			r = look(g);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpu-guest: a tenant that computes. It keeps its VF busy, or disturbs others, checks every result
+ * against a reference that the CPU has computed, and says how fast it was served.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <json-c/json.h>
+
+#include "guest.h"
+#include "workload.h"
+
+#define MAX_DEPTH 16u
+#define MAX_SAMPLES (1u << 20)
+#define PATIENCE (30 * VGPU_SEC)
+
+struct options {
+	const char *socket, *png;
+	const struct workload *workload;
+	struct workload_options w;
+	double seconds;
+	uint64_t jobs;
+	uint32_t depth;
+	double rate;
+	bool json, leave;
+};
+
+struct result {
+	uint64_t jobs, wrong, resets, errors;
+	double seconds;
+	uint32_t *samples_us;
+	uint32_t n_samples;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static void usage(FILE *to)
+{
+	const struct workload *w;
+
+	fputs("usage: vgpu-guest WORKLOAD --socket PATH [options]\n"
+	      "Runs work on a softgpu VF and checks its results.\n\nWorkloads:\n",
+	      to);
+	for (w = workloads; w->name; w++)
+		fprintf(to, "  %-12s %s\n", w->name, w->help);
+	fputs("\nOptions:\n"
+	      "  --socket PATH     the VF's vfio-user socket\n"
+	      "  --seconds N       how long (5)\n"
+	      "  --jobs N          how many at most (no limit)\n"
+	      "  --depth N         jobs in flight, 1 to 16 (2; interactive: 1)\n"
+	      "  --rate HZ         start so many jobs a second (interactive: 60; else at once)\n"
+	      "  --us N            length of a spin, hog or interactive job, microseconds (1000)\n"
+	      "  --size N          size of the problem, 1 to 8 (1)\n"
+	      "  --png PREFIX      mandelbrot: write frames to PREFIX-N.png\n"
+	      "  --leave           end without bringing the VF down, as a killed VM would\n"
+	      "  --json            print one JSON object\n"
+	      "Ends with 0 if all results were right, 1 if not, 2 for usage, 3 if the VF was "
+	      "refused.\n",
+	      to);
+}
+
+static bool number(const char *text, double min, double max, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && *end == '\0' && *out >= min && *out <= max;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	enum { SOCKET = 1, SECONDS, JOBS, DEPTH, RATE, US, SIZE, PNG, LEAVE, JSON, HELP };
+	static const struct option options[] = {
+		{"socket", required_argument, NULL, SOCKET},
+		{"seconds", required_argument, NULL, SECONDS},
+		{"jobs", required_argument, NULL, JOBS},
+		{"depth", required_argument, NULL, DEPTH},
+		{"rate", required_argument, NULL, RATE},
+		{"us", required_argument, NULL, US},
+		{"size", required_argument, NULL, SIZE},
+		{"png", required_argument, NULL, PNG},
+		{"leave", no_argument, NULL, LEAVE},
+		{"json", no_argument, NULL, JSON},
+		{"help", no_argument, NULL, HELP},
+		{NULL, 0, NULL, 0},
+	};
+	double v = 0;
+	bool ok = true;
+	int option;
+
+	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case SOCKET:
+			o->socket = optarg;
+			break;
+		case SECONDS:
+			ok = number(optarg, 0, 1e6, &o->seconds);
+			break;
+		case JOBS:
+			ok = number(optarg, 1, 1e12, &v);
+			o->jobs = (uint64_t)v;
+			break;
+		case DEPTH:
+			ok = number(optarg, 1, MAX_DEPTH, &v);
+			o->depth = (uint32_t)v;
+			break;
+		case RATE:
+			ok = number(optarg, 0.001, 1e5, &o->rate);
+			break;
+		case US:
+			ok = number(optarg, 1, 1e7, &v);
+			o->w.us = (uint64_t)v;
+			break;
+		case SIZE:
+			ok = number(optarg, 1, 8, &v);
+			o->w.size = (uint32_t)v;
+			break;
+		case PNG:
+			o->png = optarg;
+			break;
+		case LEAVE:
+			o->leave = true;
+			break;
+		case JSON:
+			o->json = true;
+			break;
+		case HELP:
+			usage(stdout);
+			exit(0);
+		default:
+			return -EINVAL;
+		}
+	}
+	if (!ok) {
+		fprintf(stderr, "vgpu-guest: %s: out of range; see --help\n", argv[optind - 1]);
+		return -EINVAL;
+	}
+	if (optind + 1 != argc || !o->socket) {
+		fprintf(stderr, "vgpu-guest: want one WORKLOAD and --socket; see --help\n");
+		return -EINVAL;
+	}
+	o->workload = workload_find(argv[optind]);
+	if (!o->workload) {
+		fprintf(stderr, "vgpu-guest: %s: no such workload; see --help\n", argv[optind]);
+		return -EINVAL;
+	}
+	if (o->depth == 0)
+		o->depth = o->workload->depth;
+	if (o->rate == 0)
+		o->rate = o->workload->rate;
+	return 0;
+}
+
+struct flight {
+	uint64_t fence;
+	vgpu_nsec submitted;
+};
+
+static int submit(struct guest *g, struct workload_state *state, const struct options *o,
+		  uint32_t slot, struct flight *f)
+{
+	o->workload->emit(state, g, slot);
+	f->fence = guest_put_fence(g);
+	f->submitted = guest_now();
+	return guest_ring(g);
+}
+
+static void sleep_until(vgpu_nsec t)
+{
+	struct timespec until = {(time_t)(t / VGPU_SEC), (long)(t % VGPU_SEC)};
+
+	while (!interrupted &&
+	       clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
+/* Works until the end; a job is checked when its fence is reached, and its slot used again. */
+static int work(struct guest *g, struct workload_state *state, const struct options *o,
+		struct result *res, vgpu_nsec deadline)
+{
+	struct flight flights[MAX_DEPTH];
+	vgpu_nsec next = guest_now(), period = o->rate > 0 ? (vgpu_nsec)(1e9 / o->rate) : 0;
+	uint64_t head = 0, tail = 0, left = o->jobs ? o->jobs - res->jobs : UINT64_MAX;
+	int r = 0;
+
+	while (r == 0) {
+		vgpu_nsec now = guest_now();
+		bool more = now < deadline && tail < left && !interrupted;
+
+		if (more && tail - head < o->depth && now >= next) {
+			r = submit(g, state, o, tail % o->depth, &flights[tail % o->depth]);
+			tail++;
+			next = period ? next + period : now;
+			continue;
+		}
+		if (head == tail) {
+			if (!more)
+				break;
+			sleep_until(next < deadline ? next : deadline);
+			continue;
+		}
+		r = guest_wait(g, flights[head % o->depth].fence,
+			       o->workload->endless ? 100 * VGPU_MSEC : PATIENCE);
+		if (r == -ETIMEDOUT && o->workload->endless) {
+			if (!more)
+				return 0;
+			r = 0;
+			continue;
+		}
+		if (r < 0)
+			break;
+		now = guest_now();
+		if (res->n_samples < MAX_SAMPLES)
+			res->samples_us[res->n_samples++] =
+				(uint32_t)((now - flights[head % o->depth].submitted) / VGPU_USEC);
+		if (!o->workload->check(state, head % o->depth))
+			res->wrong++;
+		res->jobs++;
+		head++;
+	}
+	return r;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint32_t quantile(const struct result *r, unsigned per_mille)
+{
+	return r->n_samples ? r->samples_us[(uint64_t)(r->n_samples - 1) * per_mille / 1000] : 0;
+}
+
+static void report(const struct options *o, struct result *r)
+{
+	struct json_object *out;
+
+	qsort(r->samples_us, r->n_samples, sizeof(uint32_t), compare);
+	if (!o->json) {
+		printf("%s: %llu jobs in %.2f s (%.1f/s), %llu wrong, %llu resets; latency p50 "
+		       "%.3f "
+		       "p99 %.3f max %.3f ms\n",
+		       o->workload->name, (unsigned long long)r->jobs, r->seconds,
+		       (double)r->jobs / r->seconds, (unsigned long long)r->wrong,
+		       (unsigned long long)r->resets, quantile(r, 500) / 1e3,
+		       quantile(r, 990) / 1e3, quantile(r, 1000) / 1e3);
+		return;
+	}
+	out = json_object_new_object();
+	json_object_object_add(out, "workload", json_object_new_string(o->workload->name));
+	json_object_object_add(out, "jobs", json_object_new_int64((int64_t)r->jobs));
+	json_object_object_add(out, "wrong", json_object_new_int64((int64_t)r->wrong));
+	json_object_object_add(out, "resets", json_object_new_int64((int64_t)r->resets));
+	json_object_object_add(out, "errors", json_object_new_int64((int64_t)r->errors));
+	json_object_object_add(out, "seconds", json_object_new_double(r->seconds));
+	json_object_object_add(out, "p50_us", json_object_new_int64(quantile(r, 500)));
+	json_object_object_add(out, "p99_us", json_object_new_int64(quantile(r, 990)));
+	json_object_object_add(out, "max_us", json_object_new_int64(quantile(r, 1000)));
+	puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_PLAIN));
+	json_object_put(out);
+}
+
+/* From one bring-up to the next: a VF that was reset is brought up again, and goes on. */
+static int live(struct guest *g, const struct options *o, struct result *res,
+		struct vgpu_error *err)
+{
+	vgpu_nsec began = guest_now(), deadline = began + (vgpu_nsec)(o->seconds * 1e9);
+	struct workload_state *state = NULL;
+	int r;
+
+	do {
+		r = guest_bring_up(g, PATIENCE, err);
+		if (r < 0)
+			break;
+		if (!state)
+			r = workload_prepare(&state, o->workload, g, &o->w, o->depth, err);
+		else
+			r = workload_restart(state, g, err);
+		if (r < 0)
+			break;
+		r = work(g, state, o, res, deadline);
+		if (r == -EIO) {
+			res->errors++;
+			vgpu_error_set(err, r, "the VF stopped with error %u", guest_error(g));
+		} else if (r == -ECONNRESET) {
+			res->resets++;
+		} else if (r < 0) {
+			vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r));
+		}
+	} while (r == -ECONNRESET && guest_now() < deadline && !interrupted);
+	res->seconds = (double)(guest_now() - began) / 1e9;
+	if (state && o->png && r == 0)
+		workload_png(state, o->png);
+	if (r == 0 && !o->leave && !o->workload->endless)
+		guest_bring_down(g, PATIENCE, NULL);
+	workload_free(state);
+	return r == -ECONNRESET ? 0 : r;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.seconds = 5, .w = {.us = 1000, .size = 1}};
+	struct sigaction action = {.sa_handler = on_signal};
+	struct vgpu_error err = {""};
+	struct result result = {0};
+	struct guest *g = NULL;
+	char name[160];
+	int r;
+
+	if (parse(argc, argv, &o) < 0)
+		return 2;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	result.samples_us = calloc(MAX_SAMPLES, sizeof(uint32_t));
+	snprintf(name, sizeof(name), "vfio-user:%s", o.socket);
+	r = guest_open(&g, name, &err);
+	if (r == 0)
+		r = live(g, &o, &result, &err);
+	guest_close(g);
+	if (r < 0)
+		fprintf(stderr, "vgpu-guest: %s\n", err.text);
+	if (r == 0 || result.jobs > 0)
+		report(&o, &result);
+	free(result.samples_us);
+	return r == -EACCES ? 3 : r < 0 || result.wrong ? 1 : 0;
+}

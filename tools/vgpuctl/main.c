@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "view.h"
+
+#define DEFAULT_SOCKET "/run/vgpud/control.sock"
+
+/* Exit codes: stable, and in the manual. */
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NO_DAEMON = 3,
+	EXIT_DENIED = 4,
+	EXIT_NOT_FOUND = 5
+};
+
+struct options {
+	const char *socket, *gpu, *svg;
+	bool json;
+	int64_t ms, limit, count;
+	double interval;
+	char *words[32]; /* after noun and verb */
+	int n_words;
+};
+
+/* What vgpuctl can do: nouns, verbs, and the method behind them. */
+static const struct command {
+	const char *noun, *verb;
+	const char *method;
+	const char *words; /* what follows */
+	const char *help;
+	void (*view)(struct json_object *o);
+} commands[] = {
+	{"gpu", "list", "gpu.list", "", "the GPUs", view_gpu_list},
+	{"gpu", "show", "gpu.show", "", "one GPU", view_gpu_show},
+	{"vf", "list", "vf.list", "", "its VFs: promised and received", view_vf_list},
+	{"vf", "show", "vf.show", "N", "everything about a VF", view_vf_show},
+	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
+	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
+	{"policy", "list", "policy.list", "", "the policies and their parameters",
+	 view_policy_list},
+	{"policy", "show", "policy.show", "", "the policy in force", view_policy_show},
+	{"policy", "set", "policy.set", "[POLICY] [NAME=VALUE...]",
+	 "change the policy, or its parameters", NULL},
+	{"top", NULL, "vf.list", "", "live view; --interval S, --count N", NULL},
+	{"timeline", NULL, "timeline", "", "who ran when; --ms N, --svg FILE", NULL},
+	{"trace", NULL, "timeline", "", "the same, for Perfetto, to stdout; --ms N", NULL},
+	{"stats", NULL, "stats", "", "times and counters", view_stats},
+	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
+	{NULL, NULL, NULL, NULL, NULL, NULL},
+};
+
+static void usage(FILE *to)
+{
+	const struct command *c;
+	char text[80];
+
+	fputs("usage: vgpuctl [options] COMMAND\n\n", to);
+	for (c = commands; c->noun; c++) {
+		snprintf(text, sizeof(text), "%s%s%s %s", c->noun, c->verb ? " " : "",
+			 c->verb ? c->verb : "", c->words);
+		fprintf(to, "  %-38s %s\n", text, c->help);
+	}
+	fputs("\nOptions:\n"
+	      "  --gpu NAME       which GPU; the only one needs no name\n"
+	      "  -o json          print the answer as JSON\n"
+	      "  --socket PATH    vgpud's socket (" DEFAULT_SOCKET ", or $VGPUD_SOCKET)\n"
+	      "  --help, --version\n"
+	      "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 vgpud not reached, 4 not "
+	      "allowed,\n"
+	      "5 no such GPU.\n",
+	      to);
+}
+
+static bool number(const char *text, int64_t min, int64_t max, int64_t *out)
+{
+	char *end;
+	long long v;
+
+	errno = 0;
+	v = strtoll(text, &end, 10);
+	*out = v;
+	return end != text && *end == '\0' && errno == 0 && v >= min && v <= max;
+}
+
+/* Options may stand anywhere. */
+static int parse(int argc, char **argv, struct options *o)
+{
+	int64_t unused;
+	char *end;
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+		bool ok = true;
+
+		if (strcmp(a, "--help") == 0) {
+			usage(stdout);
+			exit(EXIT_OK);
+		} else if (strcmp(a, "--version") == 0) {
+			puts("vgpuctl " VGPU_VERSION);
+			exit(EXIT_OK);
+		} else if (a[0] != '-' || number(a, INT64_MIN, 0, &unused)) {
+			if (o->n_words == 32)
+				return fprintf(stderr, "vgpuctl: too many words\n"), -EINVAL;
+			o->words[o->n_words++] = argv[i];
+			continue;
+		} else if (!value) {
+			return fprintf(stderr,
+				       "vgpuctl: %s: not an option, or its value is missing; "
+				       "see --help\n",
+				       a),
+			       -EINVAL;
+		} else if (strcmp(a, "-o") == 0) {
+			ok = strcmp(value, "json") == 0 || strcmp(value, "text") == 0;
+			o->json = strcmp(value, "json") == 0;
+		} else if (strcmp(a, "--gpu") == 0) {
+			o->gpu = value;
+		} else if (strcmp(a, "--socket") == 0) {
+			o->socket = value;
+		} else if (strcmp(a, "--svg") == 0) {
+			o->svg = value;
+		} else if (strcmp(a, "--ms") == 0) {
+			ok = number(value, 1, 60000, &o->ms);
+		} else if (strcmp(a, "--limit") == 0) {
+			ok = number(value, 1, 1024, &o->limit);
+		} else if (strcmp(a, "--count") == 0) {
+			ok = number(value, 1, 1000000, &o->count);
+		} else if (strcmp(a, "--interval") == 0) {
+			o->interval = strtod(value, &end);
+			ok = end != value && *end == '\0' && o->interval >= 0.05 &&
+			     o->interval <= 3600;
+		} else {
+			return fprintf(stderr, "vgpuctl: %s: not an option; see --help\n", a),
+			       -EINVAL;
+		}
+		if (!ok)
+			return fprintf(stderr, "vgpuctl: %s %s: out of range; see --help\n", a,
+				       value),
+			       -EINVAL;
+		i++;
+	}
+	return 0;
+}
+
+/* The method's arguments, from the words that follow the command. */
+static struct json_object *arguments(const struct options *o, const struct command *c, int first)
+{
+	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
+	bool wants_vf = c->words[0] == 'N', wants_params = strchr(c->words, '=') != NULL;
+	int64_t vf;
+	int i = first;
+
+	if (o->gpu)
+		json_object_object_add(args, "gpu", json_object_new_string(o->gpu));
+	if (strcmp(c->method, "timeline") == 0 && o->ms)
+		json_object_object_add(args, "ms", json_object_new_int64(o->ms));
+	if (strcmp(c->method, "events") == 0 && o->limit)
+		json_object_object_add(args, "limit", json_object_new_int64(o->limit));
+	if (wants_vf) {
+		if (i >= o->n_words || !number(o->words[i], 0, 1000000, &vf)) {
+			fprintf(stderr, "vgpuctl: %s %s: want the number of a VF\n", c->noun,
+				c->verb);
+			goto wrong;
+		}
+		json_object_object_add(args, "vf", json_object_new_int64(vf));
+		i++;
+	}
+	if (strcmp(c->method, "policy.set") == 0 && i < o->n_words && !strchr(o->words[i], '='))
+		json_object_object_add(args, "policy", json_object_new_string(o->words[i++]));
+	for (; i < o->n_words; i++) {
+		char *eq = wants_params ? strchr(o->words[i], '=') : NULL;
+
+		if (!eq) {
+			fprintf(stderr, "vgpuctl: %s: %s\n", o->words[i],
+				wants_params ? "want NAME=VALUE" : "nothing more is wanted");
+			goto wrong;
+		}
+		*eq = '\0';
+		json_object_object_add(params, o->words[i], json_object_new_string(eq + 1));
+	}
+	if (wants_params && json_object_object_length(params) == 0 && wants_vf) {
+		fprintf(stderr, "vgpuctl: %s %s: want NAME=VALUE\n", c->noun, c->verb);
+		goto wrong;
+	}
+	if (json_object_object_length(params) > 0)
+		json_object_object_add(args, "params", params);
+	else
+		json_object_put(params);
+	return args;
+wrong:
+	json_object_put(args);
+	json_object_put(params);
+	return NULL;
+}
+
+static int exit_code(int r)
+{
+	return r == -EACCES	  ? EXIT_DENIED
+	       : r == -ENOENT	  ? EXIT_NOT_FOUND
+	       : r == -ECONNRESET ? EXIT_NO_DAEMON
+				  : EXIT_FAILED;
+}
+
+static int fail(int r, const struct vgpu_error *err)
+{
+	fprintf(stderr, "vgpuctl: %s\n", err->text);
+	return exit_code(r);
+}
+
+static void print_json(struct json_object *o)
+{
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int n)
+{
+	(void)n;
+	interrupted = 1;
+}
+
+static int top(int fd, const struct options *o, struct json_object *args)
+{
+	struct timespec pause = {(time_t)o->interval,
+				 (long)((o->interval - (double)(time_t)o->interval) * 1e9)};
+	struct json_object *now = NULL, *before = NULL;
+	struct sigaction action = {.sa_handler = on_signal};
+	struct vgpu_error err = {""};
+	int64_t n;
+	int r = 0;
+
+	sigaction(SIGINT, &action, NULL);
+	for (n = 0; !interrupted && r == 0 && (o->count == 0 || n <= o->count); n++) {
+		r = client_call(fd, "vf.list", json_object_get(args), &now, &err);
+		if (r < 0)
+			break;
+		/* The first look is only something to compare with. */
+		if (n > 0 && o->json) {
+			print_json(now);
+		} else if (n > 0) {
+			if (isatty(STDOUT_FILENO))
+				fputs("\033[H\033[J", stdout);
+			view_top(now, before);
+			fflush(stdout);
+		}
+		json_object_put(before);
+		before = now;
+		if (o->count == 0 || n < o->count)
+			nanosleep(&pause, NULL);
+	}
+	json_object_put(before);
+	return r < 0 ? fail(r, &err) : EXIT_OK;
+}
+
+static int save_svg(const struct options *o, struct json_object *answer)
+{
+	FILE *f = fopen(o->svg, "we");
+
+	if (!f) {
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->svg, strerror(errno));
+		return EXIT_FAILED;
+	}
+	timeline_svg(answer, f);
+	if (fclose(f) != 0) {
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->svg, strerror(errno));
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
+static int show(const struct options *o, const struct command *c, struct json_object *answer)
+{
+	const char *columns = getenv("COLUMNS");
+	int64_t width = 100;
+
+	if (strcmp(c->noun, "trace") == 0) {
+		timeline_trace(answer, stdout);
+	} else if (o->json) {
+		print_json(answer);
+	} else if (strcmp(c->noun, "timeline") == 0) {
+		if (o->svg)
+			return save_svg(o, answer);
+		if (columns && number(columns, 40, 1000, &width))
+			width -= 8;
+		view_timeline(answer, (unsigned)width);
+	} else if (c->view) {
+		c->view(answer);
+	} else if (strcmp(c->method, "policy.set") == 0) {
+		printf("policy %s\n", get_text(answer, "policy"));
+		view_params(get(answer, "params"));
+	}
+	return EXIT_OK;
+}
+
+static const struct command *find(const struct options *o, int *first)
+{
+	const struct command *c;
+
+	for (c = commands; c->noun; c++) {
+		*first = c->verb ? 2 : 1;
+		if (o->n_words >= *first && strcmp(c->noun, o->words[0]) == 0 &&
+		    (!c->verb || strcmp(c->verb, o->words[1]) == 0))
+			return c;
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.interval = 1, .socket = getenv("VGPUD_SOCKET")};
+	struct json_object *args, *answer = NULL;
+	struct vgpu_error err = {""};
+	const struct command *c;
+	int first, fd, r;
+
+	if (parse(argc, argv, &o) < 0)
+		return EXIT_USAGE;
+	c = find(&o, &first);
+	if (!c) {
+		if (o.n_words)
+			fprintf(stderr, "vgpuctl: %s%s%s: no such command\n", o.words[0],
+				o.n_words > 1 ? " " : "", o.n_words > 1 ? o.words[1] : "");
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	args = arguments(&o, c, first);
+	if (!args)
+		return EXIT_USAGE;
+	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	fd = client_connect(o.socket ? o.socket : DEFAULT_SOCKET, &err);
+	if (fd < 0) {
+		json_object_put(args);
+		fprintf(stderr, "vgpuctl: %s\n", err.text);
+		return fd == -EACCES ? EXIT_DENIED : EXIT_NO_DAEMON;
+	}
+	if (strcmp(c->noun, "top") == 0) {
+		r = top(fd, &o, args);
+		json_object_put(args);
+		close(fd);
+		return r;
+	}
+	r = client_call(fd, c->method, args, &answer, &err);
+	r = r < 0 ? fail(r, &err) : show(&o, c, answer);
+	json_object_put(answer);
+	close(fd);
+	return r;
+}
