@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core by scenarios that read like documentation, faulty policies, and the fair policy against
+ * a plain model of its rule.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "suite.h"
+#include "vhost.h"
+
+/* A core by hand: each step is written as text, one line for each action. */
+static struct vgpu_core *core;
+static struct vgpu_output out;
+static void *memory, *fallback_memory, *policy_memory;
+static char said[4096];
+static vgpu_nsec now;
+
+static void tell(void)
+{
+	static const char *const notices[] = {"ready", "reset", "reset-done", "refused"};
+	size_t used = 0;
+	uint32_t i;
+
+	said[0] = '\0';
+	for (i = 0; i < out.n_actions; i++) {
+		const struct vgpu_action *a = &out.actions[i];
+		char *to = said + used;
+		size_t left = sizeof(said) - used;
+
+		switch (a->type) {
+		case VGPU_AC_COMMAND:
+			used += (size_t)snprintf(to, left, "%s %u; ", vgpu_command_names[a->code],
+						 a->vf);
+			break;
+		case VGPU_AC_RESET:
+			used += (size_t)snprintf(to, left, "reset %s %u; ",
+						 vgpu_reset_names[a->code], a->vf);
+			break;
+		case VGPU_AC_GATES:
+			used += (size_t)snprintf(to, left, "gates %u=%u; ", a->vf, a->code);
+			break;
+		case VGPU_AC_NOTICE:
+			used += (size_t)snprintf(to, left, "tell %u %s; ", a->vf, notices[a->code]);
+			break;
+		case VGPU_AC_SCRUB:
+			used += (size_t)snprintf(to, left, "scrub %u; ", a->vf);
+			break;
+		case VGPU_AC_RETIRE:
+			free(a->memory);
+			if (a->memory == policy_memory)
+				policy_memory = NULL;
+			break;
+		}
+	}
+}
+
+static int event(enum vgpu_event_type type, uint32_t vf, uint32_t code, int64_t value,
+		 const int64_t *params)
+{
+	struct vgpu_event e = {
+		.now = now, .type = type, .vf = vf, .code = code, .value = value, .params = params};
+	int r = vgpu_core_step(core, &e, &out);
+
+	tell();
+	return r;
+}
+
+/* What a step says, to the letter. */
+#define STEP(at_us, type, vf, code, expected)                                                      \
+	do {                                                                                       \
+		now = (at_us)*VGPU_USEC;                                                           \
+		event(type, vf, code, 0, NULL);                                                    \
+		CU_ASSERT_STRING_EQUAL(said, expected);                                            \
+		if (strcmp(said, expected) != 0)                                                   \
+			printf("\n  line %d: '%s'\n", __LINE__, said);                             \
+	} while (0)
+#define DONE(at_us, command, vf, expected) STEP(at_us, VGPU_EV_DONE, vf, command, expected)
+#define TIMER(at_us, expected)                                                                     \
+	do {                                                                                       \
+		CU_ASSERT_EQUAL(vgpu_core_deadline(core), (at_us)*VGPU_USEC);                      \
+		if (vgpu_core_deadline(core) != (at_us)*VGPU_USEC)                                 \
+			printf("\n  line %d: deadline %llu\n", __LINE__,                           \
+			       (unsigned long long)vgpu_core_deadline(core));                      \
+		STEP(at_us, VGPU_EV_TIMER, 0, 0, expected);                                        \
+	} while (0)
+
+static void begin(const struct vgpu_policy_ops *policy, uint32_t n)
+{
+	static int64_t rows[8][VGPU_MAX_PARAMS];
+	struct vgpu_core_config config;
+	int64_t params[VGPU_MAX_PARAMS] = {0};
+	struct vgpu_event e = {.type = VGPU_EV_POLICY,
+			       .policy = policy,
+			       .params = params,
+			       .vf_params = rows[0]};
+	uint32_t i, j;
+
+	now = 0;
+	vgpu_core_defaults(&config, n);
+	memory = calloc(1, vgpu_core_size(n));
+	fallback_memory = calloc(1, vgpu_fallback_policy->memory(n));
+	core = vgpu_core_init(memory, &config, vgpu_fallback_policy, fallback_memory, 0);
+	for (i = 0; policy->params[i].name; i++)
+		params[i] = policy->params[i].def;
+	for (j = 0; j < 8; j++)
+		for (i = 0; policy->vf_params[i].name; i++)
+			rows[j][i] = policy->vf_params[i].def;
+	policy_memory = calloc(1, policy->memory(n));
+	e.memory = policy_memory;
+	CU_ASSERT_EQUAL(vgpu_core_step(core, &e, &out), 0);
+	for (i = 0; i < n; i++) {
+		CU_ASSERT_EQUAL(event(VGPU_EV_ADD, i, VGPU_CTX_NONE, 0, rows[i]), 0);
+		event(VGPU_EV_SCRUBBED, i, 0, 0, NULL);
+	}
+	event(VGPU_EV_START, 0, 0, 0, NULL);
+}
+
+static void end(void)
+{
+	free(policy_memory);
+	free(fallback_memory);
+	free(memory);
+}
+
+/* The drivers of VFs 0 and 1 come up, one after the other, each alone on the engine. It takes no
+ * time, so that there is no debt to be charged later. */
+static void two_drivers_up(void)
+{
+	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; ");
+	STEP(0, VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, "");
+	DONE(0, VGPU_CMD_INIT, 0, "run 0; ");
+	DONE(0, VGPU_CMD_RUN, 0, "gates 0=7; tell 0 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT, "gates 0=6; idle 0; ");
+	DONE(0, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(0, VGPU_CMD_SAVE, 0, "init 1; ");
+	DONE(0, VGPU_CMD_INIT, 1, "run 1; ");
+	DONE(0, VGPU_CMD_RUN, 1, "gates 1=7; tell 1 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT, "gates 1=6; idle 1; ");
+	DONE(0, VGPU_CMD_IDLE, 1, "save 1; ");
+	DONE(0, VGPU_CMD_SAVE, 1, "");
+}
+
+/* Two VFs with work take turns: IDLE, SAVE, LOAD, RUN, and IDLE early by what it takes. */
+static void turns(void)
+{
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	STEP(10000, VGPU_EV_BUSY, 1, 0, "");
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	TIMER(12100, "idle 0; ");
+	DONE(12120, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(12200, VGPU_CMD_SAVE, 0, "load 1; ");
+	DONE(12280, VGPU_CMD_LOAD, 1, "run 1; ");
+	DONE(12300, VGPU_CMD_RUN, 1, "");
+	TIMER(14300, "idle 1; ");
+	/* late by a millisecond: the next turn of VF 1 will be shorter */
+	DONE(15320, VGPU_CMD_IDLE, 1, "save 1; ");
+	DONE(15400, VGPU_CMD_SAVE, 1, "load 0; ");
+	DONE(15480, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(15500, VGPU_CMD_RUN, 0, "");
+	/* 2 ms from here, less 20 us that it had too much, and the 20 us that stopping takes */
+	TIMER(17460, "idle 0; ");
+	DONE(17480, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(17560, VGPU_CMD_SAVE, 0, "load 1; ");
+	DONE(17640, VGPU_CMD_LOAD, 1, "run 1; ");
+	DONE(17660, VGPU_CMD_RUN, 1, "");
+	/* 0.98 ms are left of its turn, less than stopping took: it gets the least there is */
+	TIMER(17910, "idle 1; ");
+	/* out of work: what it had is saved, and the engine parked */
+	STEP(18500, VGPU_EV_EMPTY, 0, 0, "");
+	STEP(18500, VGPU_EV_EMPTY, 1, 0, "");
+	DONE(18600, VGPU_CMD_IDLE, 1, "save 1; ");
+	DONE(18700, VGPU_CMD_SAVE, 1, "");
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), VGPU_NEVER);
+	end();
+}
+
+/* A lone VF is left alone, but for a sign of life twice a second; and until another wakes. */
+static void alone(void)
+{
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	TIMER(12100, "");
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), 510100 * VGPU_USEC);
+	STEP(30000, VGPU_EV_BUSY, 1, 0, "");
+	TIMER(30000, "idle 0; ");
+	end();
+}
+
+/* A VF that runs out of work gives the engine back after a moment, unless more comes. */
+static void yields(void)
+{
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	STEP(10200, VGPU_EV_EMPTY, 0, 0, "");
+	STEP(10250, VGPU_EV_BUSY, 0, 0, "");
+	STEP(10400, VGPU_EV_EMPTY, 0, 0, "");
+	TIMER(10500, "idle 0; ");
+	end();
+}
+
+/* It does not stop: reset after the grace, back-off of 1 and 2 s, then quarantine. */
+static void hangs(void)
+{
+	struct vgpu_vf_view view;
+	vgpu_nsec t = 10000;
+	int strike;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	for (strike = 1; strike <= 3; strike++) {
+		STEP(t, VGPU_EV_BUSY, 1, 0, "load 1; ");
+		DONE(t + 80, VGPU_CMD_LOAD, 1, "run 1; ");
+		DONE(t + 100, VGPU_CMD_RUN, 1, "");
+		STEP(t + 200, VGPU_EV_BUSY, 0, 0, "");
+		now = vgpu_core_deadline(core);
+		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "idle 1; ");
+		CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 50 * VGPU_MSEC);
+		now = vgpu_core_deadline(core);
+		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+		now += 20 * VGPU_MSEC;
+		event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "tell 1 reset-done; scrub 1; load 0; ");
+		event(VGPU_EV_DONE, 0, VGPU_CMD_LOAD, 0, NULL);
+		event(VGPU_EV_DONE, 0, VGPU_CMD_RUN, 0, NULL);
+		event(VGPU_EV_EMPTY, 0, 0, 0, NULL);
+		now = vgpu_core_deadline(core);
+		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+		event(VGPU_EV_DONE, 0, VGPU_CMD_IDLE, 0, NULL);
+		event(VGPU_EV_DONE, 0, VGPU_CMD_SAVE, 0, NULL);
+		if (strike == 3) /* it asks before it is known that it will be quarantined */
+			event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
+		event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, strike == 3 ? "tell 1 refused; " : "");
+		vgpu_core_vf_view(core, 1, &view);
+		CU_ASSERT_EQUAL(view.ledger.hangs, (uint64_t)strike);
+		if (strike == 3)
+			break;
+		CU_ASSERT_EQUAL(view.state, VGPU_VF_BACKOFF);
+		event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "");
+		CU_ASSERT_EQUAL(vgpu_core_deadline(core), view.backoff_until);
+		now = view.backoff_until;
+		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "init 1; ");
+		event(VGPU_EV_DONE, 1, VGPU_CMD_INIT, 0, NULL);
+		event(VGPU_EV_DONE, 1, VGPU_CMD_RUN, 0, NULL);
+		event(VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT, 0, NULL);
+		now += 20 * VGPU_USEC;
+		event(VGPU_EV_DONE, 1, VGPU_CMD_IDLE, 0, NULL);
+		event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
+		t = now / VGPU_USEC + 1000;
+	}
+	CU_ASSERT_EQUAL(view.state, VGPU_VF_QUARANTINED);
+	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "tell 1 refused; ");
+	/* an operator ends it */
+	event(VGPU_EV_RESET_VF, 1, 0, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
+	event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT_EQUAL(view.state, VGPU_VF_AVAIL);
+	end();
+}
+
+/* A window that is not given back ends in a reset; the second time in quarantine. Windows are
+ * limited to nine a minute. */
+static void windows(void)
+{
+	struct vgpu_vf_view view;
+	int i;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; ");
+	DONE(0, VGPU_CMD_INIT, 0, "run 0; ");
+	DONE(0, VGPU_CMD_RUN, 0, "gates 0=7; tell 0 ready; ");
+	TIMER(1000000, "gates 0=0; tell 0 reset; reset vf 0; ");
+	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, 0, NULL);
+	event(VGPU_EV_SCRUBBED, 0, 0, 0, NULL);
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT_EQUAL(view.state, VGPU_VF_BACKOFF);
+	CU_ASSERT_EQUAL(view.ledger.exclusive_ns, VGPU_SEC);
+	now = view.backoff_until;
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	event(VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, 0, NULL);
+	event(VGPU_EV_DONE, 0, VGPU_CMD_INIT, 0, NULL);
+	event(VGPU_EV_DONE, 0, VGPU_CMD_RUN, 0, NULL);
+	now += VGPU_SEC;
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, 0, NULL);
+	event(VGPU_EV_SCRUBBED, 0, 0, 0, NULL);
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT_EQUAL(view.state, VGPU_VF_QUARANTINED);
+
+	for (i = 0; i < 9; i++) {
+		event(VGPU_EV_REQUEST, 1, i % 2 ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT, 0, NULL);
+		event(VGPU_EV_DONE, 1, i % 2 ? VGPU_CMD_LOAD : VGPU_CMD_INIT, 0, NULL);
+		event(VGPU_EV_DONE, 1, VGPU_CMD_RUN, 0, NULL);
+		CU_ASSERT_STRING_EQUAL(said, "gates 1=7; tell 1 ready; ");
+		event(VGPU_EV_RELEASE, 1, i % 2 ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT, 0, NULL);
+		event(VGPU_EV_DONE, 1, VGPU_CMD_IDLE, 0, NULL);
+		event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
+		if (i % 2) {
+			CU_ASSERT_STRING_EQUAL(said, "shutdown 1; ");
+			event(VGPU_EV_DONE, 1, VGPU_CMD_SHUTDOWN, 0, NULL);
+			CU_ASSERT_STRING_EQUAL(said, "scrub 1; ");
+			event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
+		}
+	}
+	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_FINI, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "tell 1 refused; ");
+	end();
+}
+
+/* Resets climb only as far as they may. */
+static void ladder(void)
+{
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_RESET_VF, 0, 0, "gates 0=0; tell 0 reset; reset vf 0; ");
+	now += VGPU_MSEC;
+	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, -EIO, NULL);
+	CU_ASSERT_STRING_EQUAL(said, ""); /* it is not on the engine: no reason to reset the GPU */
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + VGPU_SEC);
+	now = vgpu_core_deadline(core);
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "reset vf 0; ");
+	now = vgpu_core_deadline(core); /* no answer */
+	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 2 * VGPU_SEC);
+	/* the others run meanwhile */
+	event(VGPU_EV_BUSY, 1, 0, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "load 1; ");
+	end();
+}
+
+/* A VF that ran long and then has itself reset owes as much as before. */
+static void debt_survives_reset(void)
+{
+	struct vgpu_vf_view view;
+	int64_t lag;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 1, 0, "load 1; ");
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "");
+	DONE(10000, VGPU_CMD_LOAD, 1, "run 1; ");
+	DONE(10000, VGPU_CMD_RUN, 1, "");
+	TIMER(12000, "idle 1; ");
+	DONE(27000, VGPU_CMD_IDLE, 1, "save 1; ");
+	vgpu_core_vf_view(core, 1, &view);
+	lag = view.lag_ns;
+	CU_ASSERT_EQUAL(lag, -15 * (int64_t)VGPU_MSEC);
+	event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
+	event(VGPU_EV_GUEST_RESET, 1, 0, 0, NULL);
+	CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
+	event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT_EQUAL(view.state, VGPU_VF_AVAIL);
+	CU_ASSERT_EQUAL(view.lag_ns, lag);
+	end();
+}
+
+/* What was found in the device at start is taken over: the one that runs makes room first. */
+static void adoption(void)
+{
+	int64_t params[VGPU_MAX_PARAMS] = {0};
+	struct vgpu_core_config config;
+	struct vgpu_vf_view view;
+
+	now = 0;
+	vgpu_core_defaults(&config, 3);
+	memory = calloc(1, vgpu_core_size(3));
+	fallback_memory = calloc(1, vgpu_fallback_policy->memory(3));
+	policy_memory = NULL;
+	core = vgpu_core_init(memory, &config, vgpu_fallback_policy, fallback_memory, 0);
+	event(VGPU_EV_ADD, 0, VGPU_CTX_RUNNING, 1, params);
+	CU_ASSERT_STRING_EQUAL(said, "");
+	event(VGPU_EV_ADD, 1, VGPU_CTX_SAVED, 1, params);
+	CU_ASSERT_STRING_EQUAL(said, "");
+	event(VGPU_EV_ADD, 2, VGPU_CTX_SAVED, 0, params); /* was in a window */
+	CU_ASSERT_STRING_EQUAL(said, "gates 2=0; tell 2 reset; reset vf 2; ");
+	CU_ASSERT_EQUAL(event(VGPU_EV_ADD, 1, VGPU_CTX_SAVED, 1, params), -EINVAL);
+	STEP(100, VGPU_EV_BUSY, 0, 0, "");
+	STEP(100, VGPU_EV_BUSY, 1, 0, "");
+	STEP(200, VGPU_EV_START, 0, 0, "idle 0; ");
+	DONE(300, VGPU_CMD_IDLE, 0, "save 0; ");
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT_EQUAL(view.ledger.run_ns, 100 * VGPU_USEC);
+	CU_ASSERT_EQUAL(view.ledger.forgiven_ns, 100 * VGPU_USEC);
+	end();
+}
+
+/* Policies that break their contract. */
+static uint32_t bad_vf;
+static vgpu_nsec bad_slice, bad_start, bad_park;
+static bool bad_parks, bad_yet;
+
+static void bad_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
+{
+	(void)state;
+	pick->park_until = VGPU_NEVER;
+	if (!bad_yet)
+		return; /* nobody has work */
+	pick->vf = bad_parks ? VGPU_NO_VF : bad_vf;
+	pick->slice = bad_slice;
+	pick->not_before = bad_start ? t + bad_start : 0;
+	pick->park_until = bad_park;
+}
+
+static void one_bad_policy(enum vgpu_fault fault)
+{
+	struct vgpu_policy_ops bad = *vgpu_builtin_policy("equal");
+	struct vgpu_core_view view;
+
+	strcpy(bad.name, "bad");
+	bad.pick = bad_pick;
+	bad_yet = false;
+	begin(&bad, 2);
+	two_drivers_up();
+	bad_yet = true;
+	/* The other policy picks, in the same step. */
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	vgpu_core_view(core, &view);
+	CU_ASSERT_EQUAL(view.engine.evictions, 1);
+	CU_ASSERT_EQUAL(view.last_fault, fault);
+	CU_ASSERT_STRING_EQUAL(view.faulty, "bad");
+	CU_ASSERT_STRING_EQUAL(view.policy->name, "equal");
+	CU_ASSERT(strlen(vgpu_fault_text(fault)) > 10);
+	end();
+}
+
+static void bad_policies(void)
+{
+	bad_vf = 7;
+	bad_slice = VGPU_MSEC;
+	one_bad_policy(VGPU_FAULT_BAD_VF);
+	bad_vf = 0;
+	bad_slice = 0;
+	one_bad_policy(VGPU_FAULT_ZERO_SLICE);
+	bad_vf = 1;
+	bad_slice = VGPU_MSEC;
+	one_bad_policy(VGPU_FAULT_NO_WORK);
+	bad_vf = 0;
+	bad_start = VGPU_SEC;
+	one_bad_policy(VGPU_FAULT_LATE_START);
+	bad_start = 0;
+	bad_parks = true;
+	bad_park = VGPU_NEVER;
+	one_bad_policy(VGPU_FAULT_STARVED);
+	bad_parks = false;
+}
+
+/*
+ * The fair policy without heaps: every v as a fraction, V as their mean, and a look at all for
+ * each decision.
+ */
+struct model {
+	__int128 v[64], deadline[64]; /* times 2^20 */
+	uint64_t weight[64];
+	uint32_t n;
+	uint64_t request;
+};
+
+static uint32_t model_pick(const struct model *m, vgpu_nsec *slice)
+{
+	__int128 sum = 0, weights = 0;
+	uint32_t i, best = 64;
+
+	for (i = 0; i < m->n; i++) {
+		sum += m->v[i] * (__int128)m->weight[i];
+		weights += (__int128)m->weight[i];
+	}
+	for (i = 0; i < m->n; i++)
+		if ((m->v[i] - ((__int128)500000 << 20) / (__int128)m->weight[i]) * weights <=
+			    sum &&
+		    (best == 64 || m->deadline[i] < m->deadline[best]))
+			best = i;
+	*slice = (vgpu_nsec)((m->deadline[best] - m->v[best]) * (__int128)m->weight[best] >> 20);
+	return best;
+}
+
+static void model_account(struct model *m, uint32_t vf, vgpu_nsec used, vgpu_nsec least)
+{
+	__int128 request = (((__int128)m->request << 20) / (__int128)m->weight[vf]);
+
+	m->v[vf] += ((__int128)used << 20) / (__int128)m->weight[vf];
+	while (m->deadline[vf] - m->v[vf] < ((__int128)least << 20) / (__int128)m->weight[vf])
+		m->deadline[vf] += request;
+}
+
+static void fair_against_model(void)
+{
+	static const int64_t params[VGPU_MAX_PARAMS] = {4000, 10};
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	struct vgpu_facts facts = {64, 100000, 500000, 500000000};
+	struct model m;
+	uint64_t decisions = 0, round;
+	unsigned seed;
+	uint32_t i;
+
+	for (seed = 1; seed <= 12; seed++) {
+		int64_t row[VGPU_MAX_PARAMS] = {0};
+		void *state = calloc(1, fair->memory(64));
+		const char *why = NULL;
+		vgpu_nsec t = 0;
+
+		srand(seed);
+		memset(&m, 0, sizeof(m));
+		m.n = 1 + seed * 5;
+		m.request = 4000000;
+		fair->attach(state, &facts, params);
+		for (i = 0; i < m.n; i++) {
+			/* powers of two divide 2^20: the model has no remainders to carry */
+			m.weight[i] = 1u << rand() % 10;
+			row[0] = (int64_t)m.weight[i];
+			m.deadline[i] = ((__int128)m.request << 20) / (__int128)m.weight[i];
+			CU_ASSERT(fair->admit(state, i, row, 0, &why));
+			fair->wake(state, i, 0);
+		}
+		for (round = 0; round < 40000; round++) {
+			struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+			struct vgpu_usage usage;
+			vgpu_nsec slice, used;
+			uint32_t expected = model_pick(&m, &slice);
+
+			fair->pick(state, &pick, t);
+			CU_ASSERT_EQUAL_FATAL(pick.vf, expected);
+			CU_ASSERT_EQUAL_FATAL(pick.slice, slice);
+			used = slice + (vgpu_nsec)(rand() % 8 ? rand() % 50000 : rand() % 9000000);
+			fair->run(state, pick.vf, t);
+			usage = (struct vgpu_usage){.vf = pick.vf,
+						    .start = t,
+						    .end = t + used,
+						    .granted = slice,
+						    .used = used,
+						    .charge = used};
+			t += used + 100000;
+			fair->account(state, &usage);
+			model_account(&m, pick.vf, used, facts.min_slice_ns);
+			decisions++;
+		}
+		free(state);
+	}
+	printf("[%llu decisions] ", (unsigned long long)decisions);
+}
+
+static const struct test tests[] = {
+	{"two VFs take turns", turns},
+	{"a lone VF is left alone", alone},
+	{"a VF without work yields", yields},
+	{"hang: reset, back-off, quarantine", hangs},
+	{"exclusive windows are bounded, and limited", windows},
+	{"the ladder of resets", ladder},
+	{"debt survives a reset", debt_survives_reset},
+	{"adoption of what runs", adoption},
+	{"faulty policies are evicted", bad_policies},
+	{"fair equals its plain model", fair_against_model},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("core", tests)

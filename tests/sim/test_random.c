@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Seeded random runs of the core under every policy, with faults; the invariants are checked after
+ * every step by tests/lib/vhost.c. A failing seed is printed first; `VHOST_SEED=N` repeats it.
+ */
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "suite.h"
+#include "vhost.h"
+
+static struct vhost_range range(struct vhost *h, vgpu_nsec min, vgpu_nsec max)
+{
+	vgpu_nsec a = min + vhost_random(h) % (max - min + 1);
+	vgpu_nsec b = min + vhost_random(h) % (max - min + 1);
+
+	return (struct vhost_range){a < b ? a : b, a < b ? b : a};
+}
+
+static void random_params(struct vhost *h, const struct vgpu_param *table, int64_t *values)
+{
+	unsigned i;
+
+	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
+	for (i = 0; table[i].name; i++) {
+		int64_t span = table[i].max - table[i].min;
+
+		/* Values near the default are more interesting than seconds-long slices. */
+		if (span > 20000)
+			span = 20000;
+		values[i] = table[i].min + (int64_t)(vhost_random(h) % (uint64_t)(span + 1));
+	}
+}
+
+enum { CALM = 0, FAULTS = 1 };
+
+static void set_up(struct vhost *h, int level)
+{
+	uint32_t i;
+
+	h->load = range(h, 0, 150 * VGPU_USEC);
+	h->run = range(h, 0, 50 * VGPU_USEC);
+	h->init = range(h, 0, 20 * VGPU_MSEC);
+	h->window = range(h, 0, 30 * VGPU_MSEC);
+	h->scrub = range(h, 0, 10 * VGPU_MSEC);
+	h->reset = range(h, 0, 100 * VGPU_MSEC);
+	h->timer_late = range(h, 0, 80 * VGPU_USEC);
+	for (i = 0; i < h->n_vfs; i++) {
+		struct vhost_vf *vf = &h->vfs[i];
+
+		vf->work = vhost_random(h) % 3 ? VHOST_BURSTS : VHOST_ALWAYS;
+		vf->burst = range(h, 1000, 10 * VGPU_MSEC);
+		vf->think = range(h, 0, 20 * VGPU_MSEC);
+		vf->late = range(h, 0, vhost_random(h) % 4 ? 200 * VGPU_USEC : 5 * VGPU_MSEC);
+		vf->save = range(h, 0, 300 * VGPU_USEC);
+		if (level == FAULTS) {
+			vf->hang_ppm = vhost_random(h) % 3 ? 0 : 2000;
+			vf->reset_ppm = vhost_random(h) % 3 ? 0 : 2000;
+			vf->window_ppm = vhost_random(h) % 2 ? 0 : 3000;
+		}
+	}
+	if (level == FAULTS) {
+		h->command_fails_ppm = vhost_random(h) % 2 ? 0 : 50;
+		h->reset_fails_ppm = vhost_random(h) % 2 ? 0 : 100000;
+		h->config.gpu_reset = vhost_random(h) % 2;
+		if (vhost_random(h) % 10 == 0)
+			h->refuse_windows_end = true;
+	}
+}
+
+/* What operators do while all that goes on. */
+static void meddle(struct vhost *h)
+{
+	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	int64_t values[VGPU_MAX_PARAMS];
+	uint32_t vf = (uint32_t)(vhost_random(h) % h->n_vfs), i;
+
+	switch (vhost_random(h) % 5) {
+	case 0: {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[vhost_random(h) % 4];
+
+		random_params(h, policy->params, values);
+		for (i = 0; i < h->n_vfs; i++)
+			random_params(h, policy->vf_params, rows[i]);
+		vhost_change_policy(h, policy, values, rows);
+		break;
+	}
+	case 1: {
+		struct vgpu_core_view view;
+
+		vgpu_core_view(h->core, &view);
+		random_params(h, view.policy->vf_params, values);
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+						    .vf = vf,
+						    .params = values});
+		break;
+	}
+	case 2:
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
+		break;
+	case 3: /* answers that nobody waits for */
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_DONE,
+						    .vf = (vf + 1) % (h->n_vfs + 1),
+						    .code = VGPU_CMD_SHUTDOWN});
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RELEASE, .vf = vf});
+		break;
+	case 4:
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_REMOVE, .vf = h->n_vfs + 3});
+		break;
+	}
+}
+
+static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, bool meddling,
+		vgpu_nsec length)
+{
+	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_core_view view;
+	static struct vhost h;
+	uint32_t i;
+
+	vhost_init(&h, 1 + (uint32_t)(seed % 9), seed);
+	set_up(&h, level);
+	random_params(&h, policy->params, params);
+	for (i = 0; i < h.n_vfs; i++)
+		random_params(&h, policy->vf_params, rows[i]);
+	vhost_start(&h, meddling ? policy : vhost_checked(policy, &h), params, rows);
+	while (h.now < length && h.violations == 0) {
+		vhost_run(&h, h.now + 50 * VGPU_MSEC);
+		if (meddling)
+			meddle(&h);
+	}
+	vgpu_core_view(h.core, &view);
+	if (view.engine.evictions)
+		vhost_fail(&h, "%s was evicted: %s", view.faulty, vgpu_fault_text(view.last_fault));
+	if (h.violations)
+		fprintf(stderr, "policy %s, level %d; repeat with VHOST_SEED=%llu\n", policy->name,
+			level, (unsigned long long)seed);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+static void all(int level, bool meddling, unsigned seeds, vgpu_nsec length)
+{
+	const char *only = getenv("VHOST_SEED");
+	unsigned p, s;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (only) {
+			one(strtoull(only, NULL, 0), vgpu_builtin_policies[p], level, meddling,
+			    length);
+			continue;
+		}
+		for (s = 1; s <= seeds; s++)
+			one(s, vgpu_builtin_policies[p], level, meddling, length);
+	}
+}
+
+static void calm(void)
+{
+	all(CALM, false, 60, 2 * VGPU_SEC);
+}
+
+static void with_faults(void)
+{
+	all(FAULTS, false, 150, 10 * VGPU_SEC);
+}
+
+static void with_faults_and_operators(void)
+{
+	all(FAULTS, true, 150, 10 * VGPU_SEC);
+}
+
+static const struct test tests[] = {
+	{"random tenants, no faults", calm},
+	{"random tenants, hangs, resets, windows, failing commands", with_faults},
+	{"the same, with policies and parameters changed while it runs", with_faults_and_operators},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("core and policies under random load", tests)

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What policies promise, against what they give, in virtual time: shares, lag within the stated
+ * bound, waits, isolation, and that nobody gains by playing tricks.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "suite.h"
+#include "vhost.h"
+
+static struct vhost h;
+
+/* A machine with switches that cost something, and VF `late` always 1 to 2 ms late. */
+static void machine(uint32_t n, uint64_t seed, uint32_t late)
+{
+	uint32_t i;
+
+	vhost_init(&h, n, seed);
+	h.load = (struct vhost_range){100000, 100000};
+	h.run = (struct vhost_range){50000, 50000};
+	for (i = 0; i < n; i++) {
+		h.vfs[i].late = (struct vhost_range){20000, 20000};
+		h.vfs[i].save = (struct vhost_range){100000, 100000};
+	}
+	if (late < n)
+		h.vfs[late].late = (struct vhost_range){VGPU_MSEC, 2 * VGPU_MSEC};
+}
+
+static double share_of(uint32_t vf)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < h.n_vfs; i++)
+		sum += (double)vhost_service(&h, i);
+	return (double)vhost_service(&h, vf) / sum;
+}
+
+static double promised(uint32_t vf)
+{
+	struct vgpu_vf_view v;
+
+	vgpu_core_vf_view(h.core, vf, &v);
+	return (double)v.share_numerator / (double)v.share_denominator;
+}
+
+static void done(void)
+{
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+static bool is_proportional(const struct vgpu_policy_ops *p)
+{
+	return p->promises & VGPU_PROMISE_PROPORTIONAL;
+}
+
+/* One VF is late every time; over a minute each has its share all the same. */
+static void late_vf(void)
+{
+	unsigned p, i;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!is_proportional(vgpu_builtin_policies[p]))
+			continue;
+		machine(4, 1, 3);
+		vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
+		vhost_run(&h, 60 * VGPU_SEC);
+		for (i = 0; i < 4; i++)
+			CU_ASSERT(fabs(share_of(i) - 0.25) < 0.25 * 0.001);
+		done();
+	}
+}
+
+/* Without charging, the late VF wins: that is what the charge is for. */
+static void late_vf_uncharged(void)
+{
+	machine(4, 1, VHOST_MAX_VFS);
+	h.vfs[3].late = (struct vhost_range){0, 20 * VGPU_MSEC};
+	vhost_start(&h, vgpu_builtin_policy("best-effort"), NULL, NULL);
+	vhost_run(&h, 20 * VGPU_SEC);
+	CU_ASSERT(share_of(3) > 0.30);
+	done();
+}
+
+static void weights(void)
+{
+	static const int64_t fair[4][VGPU_MAX_PARAMS] = {{800}, {400}, {100}, {100}};
+	static const int64_t slots[4][VGPU_MAX_PARAMS] = {{8}, {4}, {1}, {1}};
+	unsigned i, p;
+
+	for (p = 0; p < 2; p++) {
+		machine(4, 2, 1);
+		vhost_start(&h, vgpu_builtin_policy(p ? "strict" : "fair"), NULL, p ? slots : fair);
+		vhost_run(&h, 60 * VGPU_SEC);
+		for (i = 0; i < 4; i++)
+			CU_ASSERT(fabs(share_of(i) - promised(i)) < promised(i) * 0.002);
+		CU_ASSERT(fabs(promised(0) - 8.0 / 14) < 1e-9);
+		done();
+	}
+}
+
+/* Fluid model: what each VF should have had of all service so far. */
+static double worst_lag_over_bound(void)
+{
+	double worst = 0, total = 0, lag;
+	struct vgpu_vf_view v;
+	uint32_t i;
+
+	for (i = 0; i < h.n_vfs; i++) {
+		vgpu_core_vf_view(h.core, i, &v);
+		total += (double)(v.ledger.charged_ns + v.pending_ns);
+	}
+	for (i = 0; i < h.n_vfs; i++) {
+		vgpu_core_vf_view(h.core, i, &v);
+		lag = total * promised(i) - (double)(v.ledger.charged_ns + v.pending_ns);
+		lag = fabs(lag) / (double)v.bound.max_lag;
+		worst = lag > worst ? lag : worst;
+	}
+	return worst;
+}
+
+/* Random weights, lateness and rare huge overruns, all backlogged: lag stays within the bound. */
+static void lag_within_bound(void)
+{
+	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	double worst[3] = {0};
+	unsigned p, seed, i;
+	vgpu_nsec t;
+
+	for (p = 0; p < 3; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[p];
+
+		for (seed = 1; seed <= 20; seed++) {
+			machine(1 + seed % 12, seed, seed % 12);
+			memset(rows, 0, sizeof(rows));
+			for (i = 0; i < h.n_vfs; i++) {
+				if (seed % 3 == 0)
+					h.vfs[i].late = (struct vhost_range){0, 4 * VGPU_MSEC};
+				rows[i][0] = policy == vgpu_builtin_policy("strict")
+						     ? 1 + (int64_t)(vhost_random(&h) % 4)
+						     : 10 + (int64_t)(vhost_random(&h) % 1000);
+				rows[i][1] = vhost_random(&h) % 2
+						     ? 0
+						     : 500 + (int64_t)(vhost_random(&h) % 8000);
+			}
+			/* All are up before the first has work: the model begins with equals. */
+			h.work_from = 100 * VGPU_MSEC;
+			vhost_start(&h, vhost_checked(policy, &h), NULL, rows);
+			for (t = VGPU_SEC; t < 12 * VGPU_SEC && h.violations == 0;
+			     t += 777 * VGPU_USEC) {
+				vhost_run(&h, t);
+				worst[p] = fmax(worst[p], worst_lag_over_bound());
+			}
+			done();
+		}
+		printf("[%s: lag/bound %.3f] ", policy->name, worst[p]);
+		CU_ASSERT(worst[p] <= 1.0);
+	}
+}
+
+/* A VF with work runs within the wait that the policy states. */
+static void waits_within_bound(void)
+{
+	struct vgpu_vf_view v;
+	unsigned p, seed, i;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!(vgpu_builtin_policies[p]->promises & VGPU_PROMISE_NO_STARVATION))
+			continue;
+		for (seed = 1; seed <= 20; seed++) {
+			machine(2 + seed % 10, seed, 0);
+			for (i = 1; i < h.n_vfs; i += 2) {
+				h.vfs[i].work = VHOST_BURSTS;
+				h.vfs[i].burst = (struct vhost_range){100000, 5 * VGPU_MSEC};
+				h.vfs[i].think = (struct vhost_range){0, 30 * VGPU_MSEC};
+			}
+			vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
+			vhost_run(&h, 10 * VGPU_SEC);
+			for (i = 0; i < h.n_vfs; i++) {
+				vgpu_core_vf_view(h.core, i, &v);
+				CU_ASSERT(v.ledger.dispatches > 10);
+				CU_ASSERT(v.ledger.wait_max_ns <= v.bound.max_wait);
+			}
+			done();
+		}
+	}
+}
+
+/* Starts of VF 0 under strict with idle=hold, while VF 1 behaves as told. */
+static size_t starts_of_a(enum vhost_work other, struct vhost_dispatch *log, size_t max)
+{
+	size_t n = 0, i;
+
+	machine(3, 9, VHOST_MAX_VFS);
+	h.init = (struct vhost_range){0, 0};
+	h.window = (struct vhost_range){0, 0};
+	h.vfs[1].work = other;
+	h.vfs[1].burst = (struct vhost_range){300000, 3 * VGPU_MSEC};
+	h.vfs[1].think = (struct vhost_range){100000, 9 * VGPU_MSEC};
+	h.log = log;
+	h.log_max = max;
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, NULL);
+	vhost_run(&h, 5 * VGPU_SEC);
+	for (i = 0; i < h.log_n; i++)
+		if (log[i].vf == 0)
+			log[n++] = log[i];
+	done();
+	return n;
+}
+
+/* Non-interference: VF 0 cannot tell from its own turns what VF 1 does. */
+static void strict_hides_others(void)
+{
+	static struct vhost_dispatch log[3][20000];
+	static const enum vhost_work others[] = {VHOST_ALWAYS, VHOST_BURSTS, VHOST_NEVER};
+	size_t n[3], i, j, first;
+	unsigned k;
+
+	for (k = 0; k < 3; k++)
+		n[k] = starts_of_a(others[k], log[k], 20000);
+	/* The first rounds learn how long a switch and a preemption take; after that, exactly. */
+	for (k = 1; k < 3; k++) {
+		for (first = 0; first < n[0] && log[0][first].start < VGPU_SEC; first++)
+			;
+		for (j = 0; j < n[k] && log[k][j].start < VGPU_SEC; j++)
+			;
+		CU_ASSERT(n[0] - first > 500 && n[0] - first == n[k] - j);
+		for (i = 0; first + i < n[0] && j + i < n[k]; i++) {
+			CU_ASSERT_EQUAL(log[k][j + i].start - log[k][j].start,
+					log[0][first + i].start - log[0][first].start);
+			CU_ASSERT_EQUAL(log[k][j + i].end - log[k][j + i].start,
+					log[0][first + i].end - log[0][first + i].start);
+		}
+	}
+}
+
+/* Strict boundaries: the k-th turn is at k rounds from the first, without drift. */
+static void strict_does_not_drift(void)
+{
+	static struct vhost_dispatch log[200000];
+	const vgpu_nsec round = 4 * (2 * VGPU_MSEC + 250000);
+	size_t n = 0, i, first = 0;
+
+	machine(4, 11, VHOST_MAX_VFS);
+	h.log = log;
+	h.log_max = 200000;
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, NULL);
+	vhost_run(&h, 100 * VGPU_SEC);
+	for (i = 0; i < h.log_n; i++) {
+		if (log[i].vf != 2)
+			continue;
+		if (!first && log[i].start > VGPU_SEC)
+			first = i;
+		if (!first)
+			continue;
+		CU_ASSERT_EQUAL(log[i].start - log[first].start, n * round);
+		n++;
+	}
+	CU_ASSERT(n > 10000);
+	done();
+}
+
+static double idle_share(const char *mode, double *others)
+{
+	int64_t params[VGPU_MAX_PARAMS] = {2000, strcmp(mode, "hold") == 0     ? 0
+						 : strcmp(mode, "donate") == 0 ? 1
+									       : 2};
+	struct vgpu_core_view view;
+	struct vgpu_vf_view v;
+
+	machine(4, 12, VHOST_MAX_VFS);
+	h.vfs[3].work = VHOST_NEVER;
+	vhost_start(&h, vhost_checked(vgpu_builtin_policy("strict"), &h), params, NULL);
+	vhost_run(&h, 20 * VGPU_SEC);
+	vgpu_core_view(h.core, &view);
+	vgpu_core_vf_view(h.core, 0, &v);
+	*others = (double)v.ledger.donated_ns / (double)h.now;
+	done();
+	return (double)view.engine.idle_ns / (double)h.now;
+}
+
+/* The slot of a VF without work: held empty, given away, or left out. */
+static void strict_idle_modes(void)
+{
+	double donated;
+
+	CU_ASSERT(idle_share("hold", &donated) > 0.22);
+	CU_ASSERT_EQUAL(donated, 0);
+	CU_ASSERT(idle_share("donate", &donated) < 0.05);
+	CU_ASSERT(donated > 0.03);
+	CU_ASSERT(idle_share("compress", &donated) < 0.01);
+	CU_ASSERT_EQUAL(donated, 0);
+}
+
+/* Sleeping just before the account, waking in storms, tiny jobs: no more than the share. */
+static void tricks_gain_nothing(void)
+{
+	static const struct {
+		struct vhost_range burst, think;
+	} tricks[] = {
+		{{1900000, 1999000}, {1000, 1000}},
+		{{10000, 20000}, {1000, 5000}},
+		{{100000, 4000000}, {0, 200000}},
+		{{3990000, 3999000}, {100000, 120000}},
+	};
+	unsigned p, t, i;
+	double mine, rest;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!is_proportional(vgpu_builtin_policies[p]))
+			continue;
+		for (t = 0; t < 4; t++) {
+			machine(4, 13 + t, VHOST_MAX_VFS);
+			h.vfs[0].work = VHOST_BURSTS;
+			h.vfs[0].burst = tricks[t].burst;
+			h.vfs[0].think = tricks[t].think;
+			vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
+			vhost_run(&h, 20 * VGPU_SEC);
+			mine = (double)vhost_service(&h, 0);
+			for (rest = 0, i = 1; i < 4; i++)
+				rest += (double)vhost_service(&h, i) / 3;
+			/* at most one slice a second more than an honest neighbour */
+			CU_ASSERT(mine <= rest + 20 * 4e6);
+			done();
+		}
+	}
+}
+
+/* A VF that asks to be served sooner is; it does not get more. */
+static void latency_slice(void)
+{
+	static int64_t rows[4][VGPU_MAX_PARAMS] = {{100}, {100}, {100}, {100}};
+	vgpu_nsec wait[2];
+	struct vgpu_vf_view v;
+	unsigned k;
+
+	for (k = 0; k < 2; k++) {
+		rows[0][1] = k ? 500 : 0;
+		machine(4, 14, VHOST_MAX_VFS);
+		h.vfs[0].work = VHOST_BURSTS;
+		h.vfs[0].burst = (struct vhost_range){200000, 200000};
+		h.vfs[0].think = (struct vhost_range){15 * VGPU_MSEC, 18 * VGPU_MSEC};
+		vhost_start(&h, vgpu_builtin_policy("fair"), NULL, rows);
+		vhost_run(&h, 20 * VGPU_SEC);
+		vgpu_core_vf_view(h.core, 0, &v);
+		wait[k] = v.ledger.wait_ns / v.ledger.dispatches;
+		CU_ASSERT(share_of(0) < 0.25);
+		done();
+	}
+	printf("[mean wait %.2f ms, with a short request %.2f ms] ", (double)wait[0] / 1e6,
+	       (double)wait[1] / 1e6);
+	CU_ASSERT(wait[1] < wait[0] / 2);
+}
+
+/* Debt of a VF that comes back is not wiped by leaving the engine's sight. */
+static void debt_survives_sleep(void)
+{
+	unsigned p;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!is_proportional(vgpu_builtin_policies[p]))
+			continue;
+		machine(2, 15, VHOST_MAX_VFS);
+		h.vfs[0].work = VHOST_BURSTS;
+		h.vfs[0].burst = (struct vhost_range){100000, 3 * VGPU_MSEC};
+		h.vfs[0].think = (struct vhost_range){1000, 300000};
+		h.vfs[0].late = (struct vhost_range){0, 8 * VGPU_MSEC};
+		vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
+		vhost_run(&h, 30 * VGPU_SEC);
+		CU_ASSERT(share_of(0) < 0.51);
+		done();
+	}
+}
+
+/* A VF that hangs delays the others, each time, by no more than grace and reset. */
+static void hangs_delay_boundedly(void)
+{
+	struct vgpu_vf_view v, culprit;
+	unsigned p, i;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!(vgpu_builtin_policies[p]->promises & VGPU_PROMISE_NO_STARVATION))
+			continue;
+		machine(4, 17, VHOST_MAX_VFS);
+		h.reset = (struct vhost_range){20 * VGPU_MSEC, 20 * VGPU_MSEC};
+		h.vfs[3].hang_ppm = 100000;
+		vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
+		vhost_run(&h, 20 * VGPU_SEC);
+		vgpu_core_vf_view(h.core, 3, &culprit);
+		CU_ASSERT_EQUAL(culprit.ledger.hangs, 3);
+		CU_ASSERT_EQUAL(culprit.state, VGPU_VF_QUARANTINED);
+		for (i = 0; i < 3; i++) {
+			vgpu_core_vf_view(h.core, i, &v);
+			CU_ASSERT(v.ledger.wait_max_ns <=
+				  v.bound.max_wait + h.config.grace + 20 * VGPU_MSEC);
+		}
+		done();
+	}
+}
+
+/* The same seed gives the same decisions, and another one others. */
+static void determinism(void)
+{
+	uint64_t hash[3];
+	unsigned p, k;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		for (k = 0; k < 3; k++) {
+			machine(6, k < 2 ? 21 : 22, 2);
+			h.vfs[4].work = VHOST_BURSTS;
+			h.vfs[4].burst = (struct vhost_range){1000, 9 * VGPU_MSEC};
+			h.vfs[4].think = (struct vhost_range){0, 9 * VGPU_MSEC};
+			h.vfs[1].hang_ppm = 500;
+			vhost_start(&h, vgpu_builtin_policies[p], NULL, NULL);
+			vhost_run(&h, 10 * VGPU_SEC);
+			hash[k] = h.hash;
+			done();
+		}
+		CU_ASSERT_EQUAL(hash[0], hash[1]);
+		CU_ASSERT_NOT_EQUAL(hash[0], hash[2]);
+	}
+}
+
+/* All weights times ten, VFs in another order, one more that never has work: the same shares. */
+static void metamorphic(void)
+{
+	static const int64_t base[4][VGPU_MAX_PARAMS] = {{100}, {300}, {200}, {50}};
+	int64_t rows[5][VGPU_MAX_PARAMS];
+	double shares[3][4];
+	unsigned k, i;
+
+	for (k = 0; k < 3; k++) {
+		memset(rows, 0, sizeof(rows));
+		for (i = 0; i < 4; i++)
+			rows[k == 1 ? 3 - i : i][0] = base[i][0] * (k == 0 ? 10 : 1);
+		rows[4][0] = 100;
+		machine(k == 2 ? 5 : 4, 31, VHOST_MAX_VFS);
+		h.vfs[4].work = VHOST_NEVER;
+		vhost_start(&h, vgpu_builtin_policy("fair"), NULL, rows);
+		vhost_run(&h, 60 * VGPU_SEC);
+		for (i = 0; i < 4; i++)
+			shares[k][i] = share_of(k == 1 ? 3 - i : i);
+		done();
+	}
+	for (i = 0; i < 4; i++) {
+		CU_ASSERT(fabs(shares[0][i] - shares[1][i]) < 0.001);
+		CU_ASSERT(fabs(shares[0][i] - shares[2][i]) < 0.001);
+	}
+}
+
+/* A change of policy in mid-run loses nobody, and keeps what each has had. */
+static void change_of_policy(void)
+{
+	struct vgpu_core_view view;
+	vgpu_nsec before[4];
+	unsigned p, i;
+
+	machine(4, 41, 1);
+	vhost_start(&h, vgpu_builtin_policy("fair"), NULL, NULL);
+	for (p = 0; p < 40; p++) {
+		vhost_run(&h, h.now + 500 * VGPU_MSEC);
+		for (i = 0; i < 4; i++)
+			before[i] = vhost_service(&h, i);
+		CU_ASSERT_EQUAL(vhost_change_policy(&h, vgpu_builtin_policies[p % 3], NULL, NULL),
+				0);
+		for (i = 0; i < 4; i++)
+			CU_ASSERT(vhost_service(&h, i) >= before[i]);
+	}
+	vgpu_core_view(h.core, &view);
+	CU_ASSERT_EQUAL(view.engine.evictions, 0);
+	for (i = 0; i < 4; i++)
+		CU_ASSERT(fabs(share_of(i) - 0.25) < 0.25 * 0.02);
+	done();
+}
+
+static const struct test tests[] = {
+	{"shares beside a VF that is always late", late_vf},
+	{"without charging it would win", late_vf_uncharged},
+	{"weights and slots", weights},
+	{"lag stays within the stated bound", lag_within_bound},
+	{"waits stay within the stated bound", waits_within_bound},
+	{"strict: others cannot be told apart", strict_hides_others},
+	{"strict: boundaries do not drift", strict_does_not_drift},
+	{"strict: idle modes", strict_idle_modes},
+	{"tricks gain nothing", tricks_gain_nothing},
+	{"fair: a latency slice buys latency, not share", latency_slice},
+	{"debt survives sleep", debt_survives_sleep},
+	{"hangs delay others boundedly", hangs_delay_boundedly},
+	{"determinism", determinism},
+	{"metamorphic: scale, order, bystanders", metamorphic},
+	{"change of policy", change_of_policy},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("promises of the policies", tests)

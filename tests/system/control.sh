@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpuctl and the control socket: views, changes, refusals, exit codes, rubbish.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 3
+config <<-CONF
+	vfs = 3
+	policy = fair
+	[vf gpu0/1]
+	weight = 300
+CONF
+start_vgpud
+code() { # EXPECTED COMMAND...
+	local want=$1 got
+	shift
+	"$@" >"$run/out.txt" 2>"$run/err.txt"
+	got=$?
+	[ $got = "$want" ] || fail "exit code $got, not $want: $* ($(cat "$run/err.txt"))"
+}
+says() { grep -qF -- "$1" "$run/err.txt" || fail "'$1' is not in: $(cat "$run/err.txt")"; }
+for view in "gpu list" "gpu show" "vf list" "vf show 1" "policy list" "policy show" stats events timeline \
+	"top --count 1 --interval 0.1"; do
+	code 0 ctl $view
+	[ -s "$run/out.txt" ] || [ "$view" = events ] || fail "$view prints nothing"
+	code 0 json $view
+	jq -e . "$run/out.txt" >/dev/null || fail "$view: not JSON"
+done
+start_guest a 0 sha256 --seconds 60; a=$guest_pid
+start_guest b 1 sha256 --seconds 60; b=$guest_pid
+await 30 active 2
+shares_kept 5
+code 0 ctl vf set 1 weight=50
+[ "$(vf 1 params.weight)" = 50 ] || fail "the weight did not change"
+shares_kept 5
+code 1 ctl vf set 1 weight=50000; says "weight = 50000: want 1 to 10000"
+code 1 ctl vf set 1 latency_slice_us=1000 weight=0; says "weight = 0"
+[ "$(vf 1 params.latency_slice_us)" = 0 ] || fail "half of a refused change was applied"
+code 1 ctl vf set 1 colour=red; says "no such parameter; there are: weight, latency_slice_us"
+code 1 ctl vf set 9 weight=5; says "gpu0 has VFs 0 to 2"
+code 2 ctl vf set 1; says "want NAME=VALUE"
+code 2 ctl vf set x weight=1; says "want the number of a VF"
+code 2 ctl vf explode
+code 2 ctl gpu list --colour
+code 5 ctl --gpu nowhere gpu show; says "no such GPU"
+code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
+code 1 ctl policy set bogus; says "no such policy"
+code 1 ctl policy set strict idle=never; says "want one of: hold, donate, compress"
+for p in strict equal best-effort fair strict; do
+	code 0 ctl policy set $p
+	[ "$(json policy show | jq -r .policy)" = $p ] || fail "the policy is not $p"
+done
+code 0 ctl policy set slice_us=3000 idle=compress
+[ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "parameters"
+shares_kept 5
+code 0 ctl timeline --ms 50 --svg "$run/t.svg"
+grep -q '<svg' "$run/t.svg" && grep -q '</svg>' "$run/t.svg" || fail "the SVG is not whole"
+code 0 ctl trace --ms 50
+jq -e '.traceEvents | length > 5' "$run/out.txt" >/dev/null || fail "the trace is not whole"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 "$run"; chmod 666 "$run/control.sock"
+	code 3 setpriv --reuid=65534 --regid=65534 --clear-groups "$vgpuctl" --socket "$run/control.sock" gpu list
+fi
+# Noise, and lines that are no requests: vgpud answers or hangs up, and serves the next client.
+"$VGPU_BUILD/tests/system/rubbish" "$run/control.sock" || fail "rubbish"
+ctl gpu show >/dev/null || fail "vgpud suffered from rubbish"
+kill -INT $a $b
+wait_guest $a a; wait_guest $b b

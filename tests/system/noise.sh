@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Clients that send noise to the sockets of the PF and of free VFs, while two tenants compute.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 4
+config <<-CONF
+	vfs = 4
+	policy = equal
+CONF
+start_vgpud
+start_guest a 0 mixed --seconds 60; a=$guest_pid
+start_guest b 1 sha256 --seconds 60; b=$guest_pid
+await 30 active 2
+for s in pf vf0 vf1 vf2 vf3; do
+	"$VGPU_BUILD/tests/system/rubbish" "$run/gpu/$s.sock" || fail "rubbish on $s"
+done
+shares_kept 5
+kill -INT $a $b
+wait_guest $a a; wait_guest $b b
+[ "$(field a resets)" = 0 ] && [ "$(field b resets)" = 0 ] || fail "a tenant was reset"
+start_guest c 2 gemm --jobs 3; wait_guest $guest_pid c

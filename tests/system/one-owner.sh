@@ -1,0 +1,17 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Two vgpud on one PF, or on one socket: the second is refused, and says why.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 2
+config <<-CONF
+	vfs = 2
+CONF
+start_vgpud
+sed "s|^socket.*|socket = $run/other.sock|" "$run/vgpud.conf" >"$run/other.conf"
+"$vgpud" --config "$run/other.conf" 2>"$run/second.txt" && fail "two vgpud on one PF"
+grep -q 'another program holds this device' "$run/second.txt" || fail "no reason: $(cat "$run/second.txt")"
+[ ! -e "$run/other.sock" ] || fail "it left its socket behind"
+"$vgpud" --config "$run/vgpud.conf" 2>"$run/third.txt" && fail "two vgpud on one socket"
+grep -q 'another vgpud listens here' "$run/third.txt" || fail "no reason: $(cat "$run/third.txt")"
+ctl gpu show >/dev/null || fail "the first one suffered"
+start_guest a 0 sha256 --jobs 5; wait_guest $guest_pid a

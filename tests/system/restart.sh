@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpud is killed in mid-slice, and stopped, and started again: it adopts what runs, and no tenant
+# notices but by the time that it took.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 3
+config <<-CONF
+	vfs = 3
+	policy = strict
+CONF
+start_vgpud
+start_guest a 0 sha256 --seconds 100; a=$guest_pid
+start_guest b 1 gemm --seconds 100; b=$guest_pid
+start_guest c 2 mixed --seconds 100; c=$guest_pid
+await 30 active 3
+for how in KILL KILL TERM KILL TERM KILL; do
+	await 30 at_least 1 dispatches 20
+	kill -$how $vgpud_pid
+	wait $vgpud_pid 2>/dev/null
+	start_vgpud
+	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
+	await 30 active 3
+done
+shares_kept 5
+kill -INT $a $b $c
+wait_guest $a a; wait_guest $b b; wait_guest $c c
+for g in a b c; do [ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"; done
+# Other settings while a VF is in use: refused, and nothing is touched.
+start_guest d 0 sha256 --seconds 100; d=$guest_pid
+await 30 is 0 state active
+kill $vgpud_pid; wait $vgpud_pid
+config <<-CONF
+	vfs = 2
+CONF
+"$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "a VF in use was taken away"
+grep -q 'VF 0 is in use' "$run/refused.txt" || fail "no reason: $(cat "$run/refused.txt")"
+kill -0 $d || fail "the tenant died"

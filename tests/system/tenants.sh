@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Four tenants compute under strict slices, in both layouts, with interrupts and by polling: all
+# results are right, and each has its share beside a hog.
+. "$(dirname "$0")/lib.sh"
+for layout in navi tonga; do
+	for completion in interrupt poll; do
+		start_softgpu --vfs 4 --layout $layout
+		config <<-CONF
+			vfs = 4
+			policy = strict
+			completion = $completion
+		CONF
+		start_vgpud
+		[ "$(json gpu show | jq -r .layout)" = $layout ] || fail "layout not recognised"
+		start_guest a 0 mixed --seconds 30; a=$guest_pid
+		start_guest b 1 dma --seconds 30; b=$guest_pid
+		start_guest c 2 sha256 --seconds 30; c=$guest_pid
+		start_guest d 3 hog --us 4000 --seconds 30; d=$guest_pid
+		await 30 active 4
+		shares_kept 5
+		kill -INT $a $b $c $d
+		wait_guest $a a; wait_guest $b b; wait_guest $c c; wait_guest $d d
+		kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+		kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
+		[ ! -e "$run/gpu/vf0.sock" ] || fail "sockets are left over"
+		rm -rf "$run/gpu"
+	done
+done

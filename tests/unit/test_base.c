@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Small pure parts: partitions, error texts, histograms, queues, capability chains, layouts. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "histogram.h"
+#include "spsc.h"
+#include "suite.h"
+#include "vfio/device.h"
+#include "vfio/gpuiov.h"
+#include "vgpu/partition.h"
+
+#define MIB UINT64_C(1048576)
+
+static void partition_equal(void)
+{
+	struct vgpu_partition_request r = {.total = 512 * MIB,
+					   .granule = 16 * MIB,
+					   .pf_reserve = 16 * MIB,
+					   .save_area = MIB,
+					   .n_vfs = 4};
+	struct vgpu_partition p;
+	uint32_t i;
+
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, NULL), 0);
+	CU_ASSERT_EQUAL(p.pf.size, 32 * MIB);
+	CU_ASSERT_EQUAL(p.save_area.offset, 31 * MIB);
+	for (i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(p.vfs[i].size, 112 * MIB);
+	CU_ASSERT_EQUAL(p.free, 32 * MIB);
+}
+
+static void partition_refusals(void)
+{
+	struct vgpu_partition_request r = {.total = 64 * MIB,
+					   .granule = 16 * MIB,
+					   .pf_reserve = 16 * MIB,
+					   .n_vfs = 4};
+	struct vgpu_partition p = {.free = 7};
+	struct vgpu_error err;
+
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC); /* four into three */
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "MiB"));
+	r.n_vfs = 0;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -EINVAL);
+	r.n_vfs = 1;
+	r.sizes[0] = UINT64_MAX - 5;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
+	r.sizes[0] = 0;
+	r.pf_reserve = UINT64_MAX;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
+	CU_ASSERT_EQUAL(p.free, 7); /* a refusal leaves it alone */
+}
+
+/* Whatever is asked for: disjoint, aligned, within the total, and nothing lost. */
+static void partition_properties(void)
+{
+	struct vgpu_partition_request r;
+	struct vgpu_partition p;
+	uint64_t sum;
+	uint32_t round, i, planned = 0;
+
+	srand(1);
+	for (round = 0; round < 20000; round++) {
+		memset(&r, 0, sizeof(r));
+		r.granule = (uint64_t)1 << (rand() % 5 + 20);
+		r.total = (uint64_t)(rand() % 4096) * MIB;
+		r.pf_reserve = (uint64_t)(rand() % 64) * MIB;
+		r.save_area = (uint64_t)(rand() % 32) * (256 << 10);
+		r.n_vfs = (uint32_t)(rand() % 33);
+		for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
+			r.sizes[i] = rand() % 2 ? 0 : (uint64_t)(rand() % 300) * MIB;
+		if (vgpu_partition_plan(&r, &p, NULL) < 0)
+			continue;
+		planned++;
+		sum = p.pf.size + p.free;
+		CU_ASSERT(p.save_area.offset + p.save_area.size <= p.pf.size);
+		CU_ASSERT_EQUAL(p.vfs[0].offset, p.pf.size);
+		for (i = 0; i < r.n_vfs; i++) {
+			sum += p.vfs[i].size;
+			CU_ASSERT(p.vfs[i].size > 0 && p.vfs[i].size >= r.sizes[i]);
+			CU_ASSERT_EQUAL(p.vfs[i].offset % r.granule, 0);
+			CU_ASSERT_EQUAL(p.vfs[i].size % r.granule, 0);
+			if (i > 0)
+				CU_ASSERT_EQUAL(p.vfs[i].offset,
+						p.vfs[i - 1].offset + p.vfs[i - 1].size);
+		}
+		CU_ASSERT_EQUAL(sum, r.total / r.granule * r.granule);
+	}
+	CU_ASSERT(planned > 1000);
+}
+
+static void errors(void)
+{
+	struct vgpu_error err;
+
+	CU_ASSERT_EQUAL(vgpu_error_set(&err, -EIO, "disk %d", 3), -EIO);
+	CU_ASSERT_EQUAL(vgpu_error_prefix(&err, -EIO, "gpu %s", "a"), -EIO);
+	CU_ASSERT_STRING_EQUAL(err.text, "gpu a: disk 3");
+	CU_ASSERT_EQUAL(vgpu_error_set(NULL, -EIO, "x"), -EIO);
+}
+
+static void histogram_is_monotone(void)
+{
+	vgpu_nsec t;
+	uint32_t b, last = 0;
+
+	for (t = 0; t < 1000000; t++) {
+		b = histogram_bucket(t);
+		CU_ASSERT(b >= last && histogram_value(b) <= t);
+		/* no bucket is wider than a sixteenth */
+		CU_ASSERT(t < 32 || (t - histogram_value(b)) * 16 <= t);
+		last = b;
+	}
+	CU_ASSERT_EQUAL(histogram_bucket(UINT64_MAX), HISTOGRAM_BUCKETS - 1);
+}
+
+static void histogram_quantiles(void)
+{
+	static struct histogram h;
+	vgpu_nsec t;
+
+	CU_ASSERT_EQUAL(histogram_quantile(&h, 500), 0);
+	for (t = 1; t <= 10000; t++)
+		histogram_add(&h, t * 100);
+	CU_ASSERT(histogram_quantile(&h, 500) >= 500000 && histogram_quantile(&h, 500) < 540000);
+	CU_ASSERT(histogram_quantile(&h, 999) >= 999000 && histogram_quantile(&h, 999) <= 1000000);
+	CU_ASSERT_EQUAL(histogram_quantile(&h, 1000), 1000000);
+}
+
+#define CROSSINGS 200000u
+
+static void *produce(void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < CROSSINGS;)
+		if (spsc_push(arg, &i))
+			i++;
+	return NULL;
+}
+
+static void queue_keeps_order(void)
+{
+	struct spsc q = {0};
+	pthread_t thread;
+	uint32_t expected = 0, got, one = 1;
+
+	CU_ASSERT(spsc_init(&q, 8, sizeof(uint32_t)));
+	CU_ASSERT_FALSE(spsc_pop(&q, &got));
+	while (spsc_push(&q, &one))
+		expected++;
+	CU_ASSERT_EQUAL(expected, 8); /* and no more than it holds */
+	while (spsc_pop(&q, &got))
+		;
+	pthread_create(&thread, NULL, produce, &q);
+	for (expected = 0; expected < CROSSINGS;) {
+		if (!spsc_pop(&q, &got))
+			continue;
+		if (got != expected)
+			break;
+		expected++;
+	}
+	CU_ASSERT_EQUAL(expected, CROSSINGS);
+	pthread_join(thread, NULL);
+	spsc_finish(&q);
+}
+
+static void put32(uint8_t *config, uint32_t at, uint32_t value)
+{
+	memcpy(config + at, &value, 4);
+}
+
+static void capability_walk(void)
+{
+	static uint8_t config[4096];
+	uint16_t at = 0;
+
+	put32(config, 0x100, 0x000b | 1 << 16 | 0x330u << 20);
+	put32(config, 0x330, 0x0010 | 1 << 16 | 0x400u << 20);
+	put32(config, 0x400, 0x000b | 1 << 16);
+	CU_ASSERT(vfio_find_ext_cap(config, 0x0010, &at) && at == 0x330);
+	at = 0;
+	CU_ASSERT(vfio_find_ext_cap(config, 0x000b, &at) && at == 0x100);
+	CU_ASSERT(vfio_find_ext_cap(config, 0x000b, &at) && at == 0x400);
+	CU_ASSERT_FALSE(vfio_find_ext_cap(config, 0x000b, &at));
+}
+
+/* Loops, ends in the middle of nowhere, random bytes: it comes back, and stays inside. */
+static void capability_walk_hostile(void)
+{
+	static uint8_t config[4096];
+	uint16_t at;
+	uint32_t round, i;
+
+	put32(config, 0x100, 0x0001 | 0x100u << 20);
+	at = 0;
+	CU_ASSERT_FALSE(vfio_find_ext_cap(config, 0x000b, &at));
+	put32(config, 0x100, 0x0001 | 0xffcu << 20);
+	at = 0;
+	CU_ASSERT_FALSE(vfio_find_ext_cap(config, 0x000b, &at));
+	srand(2);
+	for (round = 0; round < 2000; round++) {
+		for (i = 0; i < sizeof(config); i++)
+			config[i] = (uint8_t)rand();
+		at = 0;
+		for (i = 0; i < 2000 && vfio_find_ext_cap(config, 0x000b, &at); i++)
+			CU_ASSERT(at >= 0x100 && at <= 4088);
+	}
+}
+
+/* The tables against the numbers that were published. */
+static void layouts(void)
+{
+	const struct gpuiov_layout *n = gpuiov_layout_by_name("navi");
+	const struct gpuiov_layout *t = gpuiov_layout_by_name("tonga");
+
+	CU_ASSERT_PTR_NULL(gpuiov_layout_by_name("nov"));
+	CU_ASSERT_EQUAL(n->at[GPUIOV_CONTEXT].offset, 0x24);
+	CU_ASSERT_EQUAL(n->at[GPUIOV_FB_TABLE].offset, 0x38);
+	CU_ASSERT_EQUAL(n->at[GPUIOV_CMD].space, GPUIOV_BLOCK);
+	CU_ASSERT_EQUAL(n->at[GPUIOV_CMD].offset, 4);
+	CU_ASSERT_EQUAL(n->at[GPUIOV_GATE_DOORBELL].offset, 4 * 0xe45);
+	CU_ASSERT_EQUAL(n->at[GPUIOV_MBOX_CONTROL].offset, 4 * 0xe5e);
+	CU_ASSERT_EQUAL(n->fb_size_bias, 0);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_CMD].offset, 0x0c);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_CMD_STATUS].offset, 0x10);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_CONTEXT].offset, 0x20);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_FB_TABLE].offset, 0x2c);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_MBOX_INDEX].offset, 4 * 0x14c6);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_VF_RESET_REQ].offset, 4 * 0xfb4c);
+	CU_ASSERT_EQUAL(t->fb_size_bias, 1);
+	CU_ASSERT_EQUAL(t->at[GPUIOV_INTR_ENABLE].space, GPUIOV_NOWHERE);
+}
+
+static const struct test tests[] = {
+	{"partition: equal parts", partition_equal},
+	{"partition: refusals", partition_refusals},
+	{"partition: 20 000 random requests", partition_properties},
+	{"error texts", errors},
+	{"histogram: buckets", histogram_is_monotone},
+	{"histogram: quantiles", histogram_quantiles},
+	{"queue: between two threads", queue_keeps_order},
+	{"capabilities: a chain with a decoy", capability_walk},
+	{"capabilities: hostile chains", capability_walk_hostile},
+	{"layouts: as published", layouts},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("base", tests)

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration file and the control methods' arguments. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "control.h"
+#include "suite.h"
+
+static char dir[64], file[96];
+static struct config config;
+static char said[8192];
+
+static void put(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	fputs(text, f);
+	fclose(f);
+}
+
+/* Reads TEXT as a configuration; what was said of it is in `said`. */
+static int read_text(const char *text)
+{
+	FILE *errors;
+	int r;
+
+	strcpy(dir, "/tmp/vgpud-test.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/vgpud.conf", dir);
+	put(file, text);
+	memset(said, 0, sizeof(said));
+	errors = fmemopen(said, sizeof(said) - 1, "w");
+	r = config_read(&config, file, errors);
+	fclose(errors);
+	unlink(file);
+	rmdir(dir);
+	return r;
+}
+
+static void complete(void)
+{
+	CU_ASSERT_EQUAL(read_text("[daemon]\nsocket = /run/x.sock\n"
+				  "[gpu a]\ndevice = vfio-user:/x\nvfs = 3\npolicy = strict\n"
+				  "slice_us = 3000\nidle = donate\ncompletion = poll\n"
+				  "[vf a/2]\nmemory_mib = 64\nslots = 4\n"),
+			0);
+	CU_ASSERT_STRING_EQUAL(config.socket, "/run/x.sock");
+	CU_ASSERT_EQUAL(config.n_gpus, 1);
+	CU_ASSERT_EQUAL(config.gpus[0].vfs, 3);
+	CU_ASSERT_EQUAL(config.gpus[0].params[0], 3000);
+	CU_ASSERT_EQUAL(config.gpus[0].params[1], 1);
+	CU_ASSERT_EQUAL(config.gpus[0].interrupts, 0);
+	CU_ASSERT_EQUAL(config.gpus[0].memory_mib[2], 64);
+	CU_ASSERT_EQUAL(config.gpus[0].vf_params[2][0], 4);
+	CU_ASSERT_EQUAL(config.gpus[0].vf_params[1][0], 1);
+}
+
+#define GPU "[gpu a]\ndevice = vfio-user:/x\n"
+
+/* Each mistake is named with its line, and with what would be right. */
+static void mistakes(void)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "no [gpu NAME]"},
+		{"[gpu a]\nvfs = 2\n", "device is missing"},
+		{GPU "vfs = 99\n", ":3: vfs = 99: want 1 to 31"},
+		{GPU "vfs = 2x\n", ":3: vfs = 2x: want 1 to 31"},
+		{GPU "policy = best\n", "want one of: fair, strict, equal, best-effort"},
+		{GPU "slice_us = 3\n", ":3: policy fair: slice_us = 3: want 500 to 500000 us"},
+		{GPU "policy = strict\nidle = yes\n", ":4: policy strict: idle = yes: want one of"},
+		{GPU "colour = red\n", ":3: policy fair: colour: no such parameter"},
+		{GPU "gpu_reset = maybe\n", ":3: gpu_reset = maybe: want yes or no"},
+		{GPU "completion = magic\n", "want one of: poll, interrupt"},
+		{GPU "layout = vega\n", "want auto, navi or tonga"},
+		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: twice in [gpu a]"},
+		{GPU "[vf a/7]\nweight = 5\n", "the GPU has only 4 VFs"},
+		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: there is no [gpu b]"},
+		{GPU "[vf a/x]\nweight = 5\n", "want [vf NAME/N]"},
+		{GPU "[vf a/0]\nweight = 0\n", ":4: policy fair: weight = 0: want 1 to 10000"},
+		{"[daemon]\nport = 1\n" GPU, ":2: port: no such key in [daemon]"},
+		{"[gpu a b]\ndevice = x\n", "a name has 1 to 31"},
+		{"[nonsense]\na = b\n", ":2: [nonsense]: want [daemon]"},
+		{GPU "this is not a line\n", ":3: neither a [section] nor key = value"},
+		{GPU "memory_mib = 3\n", "memory_mib: no such parameter"},
+		{GPU "vfs = 99999999999999999999999\n", "want 1 to 31"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL(read_text(cases[i].text), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, cases[i].says));
+		if (!strstr(said, cases[i].says))
+			printf("\n  case %zu: '%s' does not have '%s'\n", i, said, cases[i].says);
+	}
+}
+
+static void all_mistakes_at_once(void)
+{
+	CU_ASSERT_EQUAL(read_text(GPU "vfs = 0\ngrace_ms = x\ncompletion = 3\n"), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":3:"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4:"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5:"));
+}
+
+/* What is dumped reads back to the same. */
+static void dump_round_trip(void)
+{
+	static char first[16384], second[16384];
+	FILE *f;
+
+	CU_ASSERT_EQUAL(read_text(GPU "vfs = 2\npolicy = fair\nslice_us = 1500\n[vf a/1]\n"
+				      "weight = 250\nmemory_mib = 32\n[gpu b]\n"
+				      "device = vfio-user:/y\npolicy = strict\nidle = compress\n"),
+			0);
+	f = fmemopen(first, sizeof(first), "w");
+	config_dump(&config, f);
+	fclose(f);
+	CU_ASSERT_EQUAL(read_text(first), 0);
+	f = fmemopen(second, sizeof(second), "w");
+	config_dump(&config, f);
+	fclose(f);
+	CU_ASSERT_STRING_EQUAL(first, second);
+	CU_ASSERT_PTR_NOT_NULL(strstr(first, "weight = 250"));
+}
+
+static void drop_ins(void)
+{
+	char sub[128], path[200];
+	int r;
+
+	strcpy(dir, "/tmp/vgpud-test.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(file, sizeof(file), "%s/c", dir);
+	snprintf(sub, sizeof(sub), "%s/c.d", dir);
+	put(file, GPU "vfs = 2\n");
+	mkdir(sub, 0700);
+	snprintf(path, sizeof(path), "%s/20-b.conf", sub);
+	put(path, "[gpu a]\nvfs = 6\n");
+	snprintf(path, sizeof(path), "%s/10-a.conf", sub);
+	put(path, "[gpu a]\nvfs = 5\ngrace_ms = 70\n");
+	snprintf(path, sizeof(path), "%s/30-c.conf.off", sub);
+	put(path, "rubbish");
+	r = config_read(&config, file, stderr);
+	CU_ASSERT_EQUAL(r, 0);
+	CU_ASSERT_EQUAL(config.gpus[0].vfs, 6);
+	CU_ASSERT_EQUAL(config.gpus[0].grace_ms, 70);
+	snprintf(path, sizeof(path), "rm -r %s", dir);
+	CU_ASSERT_EQUAL(system(path), 0);
+	CU_ASSERT_EQUAL(config_read(&config, "/nonexistent/file", fopen("/dev/null", "w")),
+			-EINVAL);
+}
+
+/* Random bytes, and a good file with bytes changed: an answer, never a crash. */
+static void rubbish(void)
+{
+	static const char good[] =
+		GPU "vfs = 2\npolicy = strict\nslice_us = 2000\n[vf a/1]\nslots = 2\n";
+	char text[400];
+	int round, i;
+
+	srand(3);
+	for (round = 0; round < 300; round++) {
+		for (i = 0; i < 399; i++)
+			text[i] = (char)(rand() % 255 + 1);
+		text[399] = '\0';
+		read_text(text);
+		memcpy(text, good, sizeof(good));
+		for (i = 0; i < 3; i++)
+			text[rand() % (int)(sizeof(good) - 1)] = (char)(rand() % 255 + 1);
+		read_text(text);
+	}
+	CU_ASSERT_EQUAL(read_text(good), 0);
+}
+
+static int check_args(const char *method, const char *args, struct vgpu_error *err)
+{
+	const struct method *m = method_find(method);
+	struct json_object *o = json_tokener_parse(args);
+	int r = method_check(m, o, err);
+
+	json_object_put(o);
+	return r;
+}
+
+static void method_arguments(void)
+{
+	struct vgpu_error err;
+
+	CU_ASSERT_PTR_NULL(method_find("vf.explode"));
+	CU_ASSERT_EQUAL(check_args("vf.set", "{\"vf\":1,\"params\":{}}", &err), 0);
+	CU_ASSERT_EQUAL(check_args("vf.set", "{\"params\":{}}", &err), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(err.text, "vf is missing");
+	CU_ASSERT_EQUAL(check_args("vf.set", "{\"vf\":\"1\",\"params\":{}}", &err), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(err.text, "vf: want int");
+	CU_ASSERT_EQUAL(check_args("vf.set", "{\"vf\":31,\"params\":{}}", &err), -EINVAL);
+	CU_ASSERT_STRING_EQUAL(err.text, "vf = 31: want 0 to 30");
+	CU_ASSERT_EQUAL(check_args("vf.set", "{\"vf\":-1,\"params\":{}}", &err), -EINVAL);
+	CU_ASSERT_EQUAL(check_args("gpu.list", "{\"colour\":1}", &err), -EINVAL);
+	CU_ASSERT_EQUAL(check_args("gpu.list", "[1]", &err), -EINVAL);
+	CU_ASSERT_EQUAL(check_args("timeline", "{\"ms\":60001}", &err), -EINVAL);
+	CU_ASSERT_EQUAL(check_args("timeline", "{\"ms\":100}", &err), 0);
+}
+
+/* Whoever only may look has nothing in the table that changes anything, and all has help. */
+static void method_table(void)
+{
+	static const char *const changing[] = {"vf.set", "vf.reset", "policy.set"};
+	unsigned i, j, n = 0;
+
+	for (i = 0; methods[i].name; i++) {
+		CU_ASSERT(strlen(methods[i].help) > 5);
+		for (j = 0; j < 3; j++)
+			if (strcmp(methods[i].name, changing[j]) == 0)
+				CU_ASSERT_EQUAL(methods[i].access, ACCESS_CHANGE);
+		n += methods[i].access == ACCESS_CHANGE;
+	}
+	CU_ASSERT_EQUAL(n, 3);
+}
+
+static const struct test tests[] = {
+	{"a complete file", complete},
+	{"mistakes are named with their line", mistakes},
+	{"all mistakes at once", all_mistakes_at_once},
+	{"dump and read again", dump_round_trip},
+	{"drop-ins, by name", drop_ins},
+	{"rubbish", rubbish},
+	{"arguments of methods", method_arguments},
+	{"the table of methods", method_table},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("configuration", tests)

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vfio-user server with raw bytes, and the client against a server that lies. Whatever one
+ * client does, the next message of another is answered.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "suite.h"
+#include "vfio/device.h"
+#include "vfio/user_proto.h"
+#include "vfio/user_server.h"
+
+static char dir[64], path[2][100];
+static struct vfio_server *server;
+static struct vfio_endpoint *endpoint[2];
+
+struct device {
+	uint8_t memory[65536];
+	int memfd;
+	int resets, disconnects;
+	pthread_mutex_t lock;
+};
+static struct device devices[2];
+
+static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+{
+	struct device *d = device;
+
+	*out = (struct vfio_server_region){.mmap_fd = -1};
+	if (index == 0)
+		*out = (struct vfio_server_region){65536, true, d->memfd, 32768};
+	else if (index == 7)
+		*out = (struct vfio_server_region){4096, true, -1, 0};
+}
+
+static uint32_t on_irqs(void *device, uint32_t index)
+{
+	(void)device;
+	return index == VFIO_USER_IRQ_MSIX ? 3 : 0;
+}
+
+static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+{
+	struct device *d = device;
+
+	(void)region;
+	memcpy(data, d->memory + offset, count);
+}
+
+static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
+		     uint32_t count)
+{
+	struct device *d = device;
+
+	(void)region;
+	memcpy(d->memory + offset, data, count);
+}
+
+static void on_reset(void *device)
+{
+	struct device *d = device;
+
+	d->resets++;
+}
+
+static void on_disconnected(void *device)
+{
+	struct device *d = device;
+
+	pthread_mutex_lock(&d->lock);
+	d->disconnects++;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static const struct vfio_server_ops ops = {on_region, on_irqs,	on_read,
+					   on_write,  on_reset, on_disconnected};
+
+static void begin(void)
+{
+	struct vgpu_error err;
+	int i;
+
+	strcpy(dir, "/tmp/vgpud-test.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	CU_ASSERT_EQUAL_FATAL(vfio_server_create(&server, "test", 0, &err), 0);
+	for (i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/%d.sock", dir, i);
+		memset(&devices[i], 0, sizeof(devices[i]));
+		pthread_mutex_init(&devices[i].lock, NULL);
+		devices[i].memfd = memfd_create("test", 0);
+		CU_ASSERT_EQUAL(ftruncate(devices[i].memfd, 32768), 0);
+		CU_ASSERT_EQUAL_FATAL(vfio_server_add(server, path[i], &ops, &devices[i],
+						      &endpoint[i], &err),
+				      0);
+	}
+}
+
+static void end(void)
+{
+	vfio_server_destroy(server);
+	close(devices[0].memfd);
+	close(devices[1].memfd);
+	rmdir(dir);
+}
+
+static int raw(const char *at)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(address.sun_path, at);
+	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void send_raw(int fd, uint16_t command, uint32_t flags, uint32_t size, const void *payload,
+		     size_t payload_size)
+{
+	struct vfio_user_header h = {1, command, size, flags, 0};
+
+	CU_ASSERT_EQUAL(send(fd, &h, sizeof(h), MSG_NOSIGNAL), sizeof(h));
+	if (payload_size)
+		CU_ASSERT_EQUAL(send(fd, payload, payload_size, MSG_NOSIGNAL),
+				(ssize_t)payload_size);
+}
+
+static void send_message(int fd, uint16_t command, const void *payload, size_t size)
+{
+	send_raw(fd, command, 0, (uint32_t)(16 + size), payload, size);
+}
+
+/* The errno of the reply: 0 if it is none, -1 if the connection was closed. */
+static int reply(int fd)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	struct vfio_user_header h;
+	uint8_t rest[4096];
+	ssize_t n;
+
+	CU_ASSERT_EQUAL(poll(&ready, 1, 20000), 1);
+	n = recv(fd, &h, sizeof(h), MSG_WAITALL);
+	if (n < (ssize_t)sizeof(h))
+		return -1;
+	if (h.size > sizeof(h))
+		CU_ASSERT_EQUAL(recv(fd, rest, h.size - sizeof(h), MSG_WAITALL),
+				(ssize_t)(h.size - sizeof(h)));
+	return h.flags & VFIO_USER_ERROR ? (int)h.error : 0;
+}
+
+static int version(int fd)
+{
+	uint16_t v[2] = {0, 0};
+
+	send_message(fd, VFIO_USER_VERSION, v, 4);
+	return reply(fd);
+}
+
+/* The other device still answers. */
+static void neighbour_lives(void)
+{
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	uint32_t value = 0;
+
+	snprintf(name, sizeof(name), "vfio-user:%s", path[1]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	value = 0x11223344;
+	CU_ASSERT_EQUAL(vfio_write(d, 0, 64, &value, 4), 0);
+	value = 0;
+	CU_ASSERT_EQUAL(vfio_read(d, 0, 64, &value, 4), 0);
+	CU_ASSERT_EQUAL(value, 0x11223344);
+	vfio_device_close(d);
+}
+
+/* The device takes a new client after the last has gone; bounded wait for its leaving. */
+static int raw_again(const char *at)
+{
+	struct timespec pause = {0, 1000000};
+	int i, fd;
+
+	for (i = 0; i < 5000; i++) {
+		fd = raw(at);
+		if (version(fd) == 0)
+			return fd;
+		close(fd);
+		nanosleep(&pause, NULL);
+	}
+	CU_FAIL("the device does not come back");
+	return -1;
+}
+
+static void framing(void)
+{
+	static const uint32_t sizes[] = {0, 1, 15, 16 + 16 + (1 << 20) + 1, UINT32_MAX};
+	uint8_t noise[4096];
+	unsigned i, j;
+	int fd;
+
+	begin();
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fd = raw(path[0]);
+		send_raw(fd, VFIO_USER_VERSION, 0, sizes[i], NULL, 0);
+		CU_ASSERT_EQUAL(reply(fd), -1);
+		close(fd);
+		neighbour_lives();
+	}
+	srand(7);
+	for (i = 0; i < 200; i++) {
+		fd = raw(path[0]);
+		for (j = 0; j < sizeof(noise); j++)
+			noise[j] = (uint8_t)rand();
+		if (send(fd, noise, 1 + (size_t)rand() % sizeof(noise), MSG_NOSIGNAL) < 0)
+			CU_ASSERT(errno == EPIPE || errno == ECONNRESET);
+		close(fd);
+	}
+	neighbour_lives();
+	end();
+}
+
+/* Half a message, for ever; a client that dies in the middle of one. */
+static void half_messages(void)
+{
+	struct vfio_user_header h = {1, VFIO_USER_REGION_WRITE, 16 + 16 + 1000, 0, 0};
+	int fd;
+
+	begin();
+	fd = raw(path[0]);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	CU_ASSERT_EQUAL(send(fd, &h, 7, 0), 7);
+	neighbour_lives();
+	CU_ASSERT_EQUAL(send(fd, (char *)&h + 7, 9, 0), 9);
+	neighbour_lives();
+	close(fd);
+	fd = raw_again(path[0]);
+	close(fd);
+	end();
+}
+
+static void refused_messages(void)
+{
+	struct vfio_user_access a = {0, 0, 4};
+	struct vfio_user_region_info info = {.argsz = 32, .index = 9};
+	struct vfio_user_irq_info irq = {.argsz = 16, .index = 5};
+	struct vfio_user_set_irqs set = {20, VFIO_USER_IRQ_DATA_EVENTFD | 32, 2, 2, 2};
+	struct vfio_user_dma_map map = {32, 3, 0, 0x1000, 0};
+	struct vfio_user_dma_unmap unmap = {24, 0, 0x5000, 0x1000};
+	uint16_t old[2] = {1, 0};
+	uint8_t big[64] = {0};
+	int fd;
+
+	begin();
+	fd = raw(path[0]);
+	/* nothing before the version; a version that we do not have */
+	send_message(fd, VFIO_USER_GET_INFO, big, 16);
+	CU_ASSERT_EQUAL(reply(fd), EPROTO);
+	send_message(fd, VFIO_USER_VERSION, old, 4);
+	CU_ASSERT_EQUAL(reply(fd), ENOTSUP);
+	send_message(fd, VFIO_USER_VERSION, "\0\0\0\0{\"a\":1}", 11); /* no NUL */
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	send_message(fd, 99, NULL, 0);
+	CU_ASSERT_EQUAL(reply(fd), ENOSYS);
+	send_message(fd, 0, NULL, 0);
+	CU_ASSERT_EQUAL(reply(fd), ENOSYS);
+	send_message(fd, VFIO_USER_GET_INFO, big, 0);
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	send_message(fd, VFIO_USER_GET_INFO, big, 16);
+	CU_ASSERT_EQUAL(reply(fd), 0);
+	send_message(fd, VFIO_USER_GET_REGION_INFO, big, 8);
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	send_message(fd, VFIO_USER_GET_REGION_INFO, &info, sizeof(info));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	send_message(fd, VFIO_USER_GET_IRQ_INFO, &irq, sizeof(irq));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	send_message(fd, VFIO_USER_SET_IRQS, &set, sizeof(set)); /* beyond the last vector */
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	set.start = 0xffffffff;
+	send_message(fd, VFIO_USER_SET_IRQS, &set, sizeof(set));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	a.offset = 65533;
+	send_message(fd, VFIO_USER_REGION_READ, &a, sizeof(a));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	a.offset = UINT64_MAX - 1;
+	send_message(fd, VFIO_USER_REGION_READ, &a, sizeof(a));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	a.offset = 0;
+	a.count = UINT32_MAX;
+	send_message(fd, VFIO_USER_REGION_READ, &a, sizeof(a));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	a.count = 4;
+	a.region = 77;
+	send_message(fd, VFIO_USER_REGION_READ, &a, sizeof(a));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	a.region = 0;
+	send_message(fd, VFIO_USER_REGION_WRITE, &a, sizeof(a)); /* says 4 bytes, has none */
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	map.size = 0;
+	send_message(fd, VFIO_USER_DMA_MAP, &map, sizeof(map));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	map.iova = UINT64_MAX - 100;
+	map.size = 4096;
+	send_message(fd, VFIO_USER_DMA_MAP, &map, sizeof(map));
+	CU_ASSERT_EQUAL(reply(fd), EINVAL);
+	send_message(fd, VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap));
+	CU_ASSERT_EQUAL(reply(fd), ENOENT);
+	/* a reply to what was never asked ends the connection */
+	send_raw(fd, VFIO_USER_GET_INFO, VFIO_USER_REPLY, 32, big, 16);
+	CU_ASSERT_EQUAL(reply(fd), -1);
+	close(fd);
+	neighbour_lives();
+	end();
+}
+
+/* Mappings are bounded, do not overlap, and only memory files may stand behind them. */
+static void dma(void)
+{
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128], text[16] = "hello, guest";
+	int memfd = memfd_create("client", 0), pipes[2], r;
+	uint64_t i;
+
+	begin();
+	CU_ASSERT_EQUAL(ftruncate(memfd, 8192), 0);
+	CU_ASSERT_EQUAL(pwrite(memfd, text, 16, 4096), 16);
+	CU_ASSERT_EQUAL(pipe(pipes), 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	CU_ASSERT_EQUAL(vfio_dma_map(d, memfd, 0, 0x100000, 8192), 0);
+	CU_ASSERT_EQUAL(vfio_dma_map(d, memfd, 0, 0x101000, 8192), -EEXIST);
+	CU_ASSERT_EQUAL(vfio_dma_map(d, pipes[0], 0, 0x200000, 4096), -EINVAL);
+	memset(text, 0, sizeof(text));
+	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0x101000, text, 16, false), 0);
+	CU_ASSERT_STRING_EQUAL(text, "hello, guest");
+	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0x101ff8, text, 16, false), -EFAULT);
+	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0xfffff, text, 16, false), -EFAULT);
+	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[1], 0x101000, text, 16, false), -EFAULT);
+	/* a client that takes the memory away under us */
+	CU_ASSERT_EQUAL(ftruncate(memfd, 0), 0);
+	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0x101000, text, 16, false), -EFAULT);
+	CU_ASSERT_EQUAL(vfio_dma_unmap(d, 0x100000, 8192), 0);
+	CU_ASSERT_EQUAL(vfio_dma_unmap(d, 0x100000, 8192), -ENOENT);
+	for (i = 0, r = 0; r == 0 && i < 2000; i++)
+		r = vfio_dma_map(d, memfd, 0, 0x100000 + i * 4096, 4096);
+	CU_ASSERT_EQUAL(r, -ENOSPC);
+	CU_ASSERT_EQUAL(i, VFIO_USER_MAX_DMA_MAPS + 1);
+	vfio_device_close(d);
+	close(memfd);
+	close(pipes[0]);
+	close(pipes[1]);
+	end();
+}
+
+/* Interrupts reach who asked for them; a full, blocking eventfd does not block the device. */
+static void interrupts(void)
+{
+	struct pollfd ready;
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	uint64_t count = UINT64_MAX - 1;
+	int fds[3], i, pipes[2];
+
+	begin();
+	for (i = 0; i < 3; i++)
+		fds[i] = eventfd(0, 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	vfio_endpoint_irq(endpoint[0], 1); /* nobody listens */
+	CU_ASSERT_EQUAL(vfio_irqs(d, fds, 3), 0);
+	vfio_endpoint_irq(endpoint[0], 1);
+	vfio_endpoint_irq(endpoint[0], 99);
+	ready = (struct pollfd){.fd = fds[1], .events = POLLIN};
+	CU_ASSERT_EQUAL(poll(&ready, 1, 5000), 1);
+	ready.fd = fds[0];
+	CU_ASSERT_EQUAL(poll(&ready, 1, 0), 0);
+	CU_ASSERT_EQUAL(write(fds[2], &count, 8), 8);
+	vfio_endpoint_irq(endpoint[0], 2); /* returns */
+	/* a pipe is no eventfd */
+	CU_ASSERT_EQUAL(pipe(pipes), 0);
+	fds[0] = (close(fds[0]), pipes[1]);
+	CU_ASSERT_EQUAL(vfio_irqs(d, fds, 1), 0);
+	vfio_endpoint_irq(endpoint[0], 0);
+	ready.fd = pipes[0];
+	CU_ASSERT_EQUAL(poll(&ready, 1, 0), 0);
+	vfio_device_close(d);
+	close(fds[1]);
+	close(fds[2]);
+	close(pipes[0]);
+	close(pipes[1]);
+	end();
+}
+
+static void one_client_at_a_time(void)
+{
+	struct vfio_device *first, *second;
+	struct vgpu_error err;
+	char name[128];
+	int i, fd;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&first, name, &err), 0);
+	CU_ASSERT_EQUAL(vfio_device_open(&second, name, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program"));
+	vfio_device_close(first);
+	for (i = 0; i < 300; i++) {
+		fd = raw_again(path[0]);
+		close(fd);
+	}
+	neighbour_lives();
+	end();
+	CU_ASSERT(devices[0].disconnects >= 301);
+	CU_ASSERT_EQUAL(vfio_device_open(&second, name, &err), -ENOENT);
+	CU_ASSERT_EQUAL(vfio_device_open(&second, "pci:1", &err), -EINVAL);
+}
+
+/* A client that asks for a lot and reads nothing. */
+static void does_not_read(void)
+{
+	struct vfio_user_access a = {0, 0, 65536};
+	struct vfio_user_header h = {1, VFIO_USER_REGION_READ, 32, 0, 0};
+	int fd, i;
+
+	begin();
+	fd = raw(path[0]);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	for (i = 0; i < 100000; i++) {
+		if (send(fd, &h, sizeof(h), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(h) ||
+		    send(fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(a))
+			break;
+	}
+	CU_ASSERT(i < 100000);
+	neighbour_lives();
+	close(fd);
+	fd = raw_again(path[0]);
+	close(fd);
+	end();
+}
+
+/* Mapped memory, both ways, and a region that may not be mapped. */
+static void mapping(void)
+{
+	struct vfio_device *d;
+	struct vfio_region region;
+	struct vgpu_error err;
+	char name[128];
+	size_t size;
+	void *p;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	CU_ASSERT_EQUAL(vfio_region(d, 0, &region), 0);
+	CU_ASSERT_EQUAL(region.size, 65536);
+	CU_ASSERT_EQUAL(region.mmap_size, 32768);
+	CU_ASSERT_EQUAL(vfio_map(d, 0, &p, &size), 0);
+	CU_ASSERT_EQUAL(size, 32768);
+	memcpy(p, "abcd", 4);
+	CU_ASSERT_EQUAL(vfio_map(d, 7, &p, &size), -ENOTSUP);
+	CU_ASSERT_EQUAL(vfio_reset(d), 0);
+	CU_ASSERT_EQUAL(devices[0].resets, 1);
+	/* a file that is shorter than the device says */
+	CU_ASSERT_EQUAL(ftruncate(devices[0].memfd, 100), 0);
+	CU_ASSERT_EQUAL(vfio_map(d, 0, &p, &size), -EPROTO);
+	vfio_device_close(d);
+	end();
+}
+
+/* A server that lies: each answer that does not fit makes the device dead, not us. */
+static const char *lie;
+static size_t lie_size;
+
+static void *lying_server(void *arg)
+{
+	int listener = *(int *)arg, fd = accept(listener, NULL, NULL), i;
+	struct vfio_user_header h;
+	uint8_t payload[4096];
+	static const struct {
+		struct vfio_user_header h;
+		uint16_t v[2];
+	} hello = {{1, VFIO_USER_VERSION, 20, VFIO_USER_REPLY, 0}, {0, 0}};
+
+	for (i = 0; i < 2; i++) {
+		if (recv(fd, &h, sizeof(h), MSG_WAITALL) != sizeof(h) ||
+		    recv(fd, payload, h.size - 16, MSG_WAITALL) != (ssize_t)(h.size - 16))
+			break;
+		if (i == 0) {
+			CU_ASSERT_EQUAL(send(fd, &hello, 20, 0), 20);
+		} else if (lie_size) {
+			CU_ASSERT_EQUAL(send(fd, lie, lie_size, MSG_NOSIGNAL), (ssize_t)lie_size);
+		}
+	}
+	close(fd);
+	return NULL;
+}
+
+static void lying_servers(void)
+{
+	static const struct {
+		struct vfio_user_header h;
+		uint8_t rest[64];
+		size_t size;
+	} lies[] = {
+		{{2, VFIO_USER_REGION_READ, 36, VFIO_USER_REPLY, 0}, {0}, 10},
+		{{2, VFIO_USER_REGION_READ, UINT32_MAX, VFIO_USER_REPLY, 0}, {0}, 80},
+		{{2, VFIO_USER_REGION_READ, 3, VFIO_USER_REPLY, 0}, {0}, 80},
+		{{9, VFIO_USER_REGION_READ, 36, VFIO_USER_REPLY, 0}, {0}, 36},
+		{{2, VFIO_USER_GET_INFO, 36, VFIO_USER_REPLY, 0}, {0}, 36},
+		{{2, VFIO_USER_REGION_READ, 36, 0, 0}, {0}, 36},
+		{{2, VFIO_USER_REGION_READ, 16, VFIO_USER_REPLY | VFIO_USER_ERROR, 70000}, {0}, 16},
+		{{2, VFIO_USER_REGION_READ, 35, VFIO_USER_REPLY, 0}, {0}, 35},
+		{{0, 0, 0, 0, 0}, {0}, 0},
+	};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	pthread_t thread;
+	uint32_t value;
+	unsigned i;
+	int listener;
+
+	strcpy(dir, "/tmp/vgpud-test.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/l", dir);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT_EQUAL(listen(listener, 1), 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", address.sun_path);
+	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		lie = (const char *)&lies[i].h;
+		lie_size = lies[i].size;
+		pthread_create(&thread, NULL, lying_server, &listener);
+		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+		CU_ASSERT(vfio_read(d, 0, 0, &value, 4) < 0);
+		CU_ASSERT_EQUAL(vfio_read(d, 0, 0, &value, 4), -ENODEV);
+		vfio_device_close(d);
+		pthread_join(thread, NULL);
+	}
+	close(listener);
+	unlink(address.sun_path);
+	rmdir(dir);
+}
+
+static const struct test tests[] = {
+	{"framing: wrong sizes, noise", framing},
+	{"half messages, and death in the middle", half_messages},
+	{"messages that are refused", refused_messages},
+	{"DMA mappings", dma},
+	{"interrupts", interrupts},
+	{"one client at a time, as often as it likes", one_client_at_a_time},
+	{"a client that does not read", does_not_read},
+	{"mapping a region", mapping},
+	{"the client against servers that lie", lying_servers},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("vfio-user", tests)
