@@ -8,7 +8,7 @@
 /* All of them, NULL-terminated, in the order in which they are shown. */
 extern const struct vgpu_policy_ops *const vgpu_builtin_policies[];
 
-/* The one called NAME, or NULL. */
+/* The one called NAME, or known by it elsewhere (fixed-share, equal-share), or NULL. */
 const struct vgpu_policy_ops *vgpu_builtin_policy(const char *name);
 
 /* The one that takes over from a faulty policy. */

@@ -6,11 +6,14 @@
  */
 #include "ring.h"
 
-enum { P_SLICE };
+enum { P_SLICE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION };
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 2000,
-		     NULL},
+	[P_SLICE] = AUTO_SLICE_PARAM("length of one turn", 2000),
+	[P_FACTOR] = RING_FACTOR_PARAM,
+	[P_MODE] = AUTO_SLICE_MODE_PARAM,
+	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
+	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
 	{.name = NULL},
 };
 
@@ -19,12 +22,12 @@ static const struct vgpu_param vf_params[] = {{.name = NULL}};
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct ring *r = state;
-	uint32_t i;
 
 	(void)now;
-	r->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
-	for (i = 0; i < r->facts->max_vfs; i++)
-		r->vfs[i].turn = (int64_t)r->slice;
+	r->factor = values[P_FACTOR];
+	auto_slice_set(&r->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
+		       values[P_ROTATION]);
+	ring_update(r);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -52,6 +55,8 @@ static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now
 	struct ring *r = state;
 
 	r->vfs[vf].admitted = true;
+	r->vfs[vf].slots = 1;
+	ring_update(r);
 	return set_vf(state, vf, values, now, why);
 }
 

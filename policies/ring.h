@@ -4,10 +4,11 @@
  * long as its slots. A turn that ran long, or was ended early by an over-careful preemption, is
  * settled in the VF's own next turn, both ways:
  *
- *     granted = turn - debt        debt' = charged - granted
+ *     granted = turn - debt / F        debt' = debt - debt / F + charged - granted
  *
- * so that over any number of rounds each VF has had rounds * turn + debt, and |debt| is one
- * error, not a sum of errors. A debt of more than a turn costs whole turns.
+ * so that over any number of rounds each VF has had rounds * turn + debt. With F = 1 |debt| is one
+ * error, not a sum of errors; a larger F (NVIDIA's averaging factor) keeps turns even, and lets
+ * the debt of a VF that always errs grow to F errors. A debt of more than a turn costs whole turns.
  *
  * Boundaries lie on a grid, start + sum(switch + turn) + sum(debts): nothing accumulates. A start
  * is never earlier than planned, so where VFs stop in time, none can tell from its own starts
@@ -16,7 +17,7 @@
 #ifndef POLICIES_RING_H
 #define POLICIES_RING_H
 
-#include "vgpu/policy.h"
+#include "auto_slice.h"
 
 enum ring_idle {
 	RING_HOLD = 0,	   /* the slot of a VF without work is left empty */
@@ -26,12 +27,14 @@ enum ring_idle {
 
 struct ring_vf {
 	bool admitted, online, awake;
-	int64_t turn, debt, worst; /* worst: the largest |debt| so far */
+	int64_t slots, turn, debt, worst; /* worst: the largest |debt| so far */
 };
 
 struct ring {
 	const struct vgpu_facts *facts;
+	struct auto_slice length;
 	vgpu_nsec slice;
+	int64_t factor; /* F */
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because nobody has work */
@@ -50,6 +53,26 @@ static size_t ring_memory(uint32_t max_vfs)
 static bool ring_is_member(const struct ring *r, const struct ring_vf *vf)
 {
 	return r->all_members ? vf->admitted : vf->online;
+}
+
+static uint32_t ring_slots(const struct ring *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->facts->max_vfs; i++)
+		if (ring_is_member(r, &r->vfs[i]))
+			n += (uint32_t)r->vfs[i].slots;
+	return n;
+}
+
+/* Turns follow the slice, which may follow the measured world switch. */
+static void ring_update(struct ring *r)
+{
+	uint32_t i;
+
+	r->slice = auto_slice(&r->length, r->facts, r->length.fixed ? 0 : ring_slots(r));
+	for (i = 0; i < r->facts->max_vfs; i++)
+		r->vfs[i].turn = r->vfs[i].slots * (int64_t)r->slice;
 }
 
 static uint32_t ring_next(const struct ring *r, uint32_t from, bool awake)
@@ -86,12 +109,23 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 	}
 }
 
+/* What a VF's next slot is to settle of its debt, away from zero, so that all of it is some day. */
+static int64_t ring_instalment(const struct ring *r, const struct ring_vf *vf)
+{
+	int64_t up = vf->debt > 0 ? r->factor - 1 : 1 - r->factor;
+
+	return (vf->debt + up) / r->factor;
+}
+
 /* Opens the next slot. */
 static void ring_advance(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec start = r->slot_end;
-	int64_t least = (int64_t)r->facts->min_slice_ns;
+	int64_t least = (int64_t)r->facts->min_slice_ns, paid;
 	struct ring_vf *vf;
+
+	if (!r->length.fixed)
+		ring_update(r);
 
 	/* After a window, a reset or a pause the grid begins anew; lateness that debts explain is
 	 * in slot_end already. */
@@ -102,14 +136,15 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 		if (r->owner == VGPU_NO_VF)
 			return;
 		vf = &r->vfs[r->owner];
-		if (vf->turn - vf->debt >= least)
+		paid = ring_instalment(r, vf);
+		if (vf->turn - paid >= least)
 			break;
 		/* It has had this turn already. */
 		vf->debt -= vf->turn;
 	}
 	r->plan = start + r->facts->switch_ns;
-	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - vf->debt);
-	vf->debt = 0; /* settled by the length of this slot */
+	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - paid);
+	vf->debt -= paid; /* settled by the length of this slot */
 }
 
 /* FRESH: the slot has just been opened, so that it is not VF's doing if it starts late. */
@@ -289,12 +324,26 @@ static void ring_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 	out->max_wait = round * (2 + worst / turn);
 }
 
+static const char *ring_warning(void *state)
+{
+	struct ring *r = state;
+
+	return auto_slice_warning(&r->length, r->facts, ring_slots(r));
+}
+
+#define RING_FACTOR_PARAM                                                                          \
+	{                                                                                          \
+		"avg_factor", "turns", "an overrun is settled over so many turns; 1: in the next", \
+			VGPU_PARAM_INT, 1, 60, 1, NULL                                             \
+	}
+
 /* What the policies on the ring have in common. */
 #define RING_OPS                                                                                   \
 	.size = sizeof(struct vgpu_policy_ops), .abi_major = VGPU_POLICY_ABI_MAJOR,                \
 	.abi_minor = VGPU_POLICY_ABI_MINOR, .memory = ring_memory, .remove = ring_remove,          \
 	.online = ring_online, .offline = ring_offline, .wake = ring_wake, .sleep = ring_sleep,    \
 	.pick = ring_pick, .account = ring_account, .export_lag = ring_export_lag,                 \
-	.import_lag = ring_import_lag, .share = ring_share, .bound = ring_bound
+	.import_lag = ring_import_lag, .share = ring_share, .bound = ring_bound,                   \
+	.warning = ring_warning
 
 #endif

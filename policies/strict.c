@@ -6,16 +6,19 @@
  */
 #include "ring.h"
 
-enum { P_SLICE, P_IDLE };
+enum { P_SLICE, P_IDLE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION };
 enum { V_SLOTS };
 
 static const char *const idle_modes[] = {"hold", "donate", "compress", NULL};
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = {"slice_us", "us", "length of one slot", VGPU_PARAM_INT, 500, 500000, 2000,
-		     NULL},
+	[P_SLICE] = AUTO_SLICE_PARAM("length of one slot", 2000),
 	[P_IDLE] = {"idle", "", "the slot of a VF without work is held empty, donated or left out",
 		    VGPU_PARAM_CHOICE, 0, 2, RING_HOLD, idle_modes},
+	[P_FACTOR] = RING_FACTOR_PARAM,
+	[P_MODE] = AUTO_SLICE_MODE_PARAM,
+	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
+	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
 	{.name = NULL},
 };
 
@@ -27,14 +30,13 @@ static const struct vgpu_param vf_params[] = {
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct ring *r = state;
-	vgpu_nsec old = r->slice, slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
-	uint32_t i;
 
 	(void)now;
-	r->slice = slice;
 	r->idle = (enum ring_idle)values[P_IDLE];
-	for (i = 0; old && i < r->facts->max_vfs; i++)
-		r->vfs[i].turn = r->vfs[i].turn / (int64_t)old * (int64_t)slice;
+	r->factor = values[P_FACTOR];
+	auto_slice_set(&r->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
+		       values[P_ROTATION]);
+	ring_update(r);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -53,7 +55,8 @@ static bool set_vf(void *state, uint32_t vf, const int64_t *values, vgpu_nsec no
 
 	(void)now;
 	(void)why;
-	r->vfs[vf].turn = values[V_SLOTS] * (int64_t)r->slice;
+	r->vfs[vf].slots = values[V_SLOTS];
+	ring_update(r);
 	return true;
 }
 

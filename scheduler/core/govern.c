@@ -125,6 +125,18 @@ static void defaults(const struct vgpu_param *table, int64_t *values)
 		values[i] = table[i].def;
 }
 
+/* Its last call; then its memory goes back to the caller. */
+static void retire(struct vgpu_core *core, const struct vgpu_policy_ops *policy, void *memory,
+		   enum vgpu_detach why, const char *text)
+{
+	if (memory == core->fallback_memory)
+		return;
+	if (policy->detach)
+		policy->detach(memory, why, text);
+	core_act(core, VGPU_AC_RETIRE, VGPU_NO_VF, 0);
+	core->out->actions[core->out->n_actions - 1].memory = memory;
+}
+
 /* The policy broke its contract: the fallback takes over, here and now. */
 static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 {
@@ -136,9 +148,7 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 	core->last_fault = fault;
 	memcpy(core->faulty, core->policy->name, sizeof(core->faulty));
 	core_record(core, VGPU_REC_EVICTED, VGPU_NO_VF, fault, 0, 0);
-	core_act(core, VGPU_AC_RETIRE, VGPU_NO_VF, 0);
-	core->out->actions[core->out->n_actions - 1].memory = core->memory;
-
+	retire(core, core->policy, core->memory, VGPU_DETACH_EVICTED, vgpu_fault_text(fault));
 	core->policy = core->fallback;
 	core->memory = core->fallback_memory;
 	memset(core->memory, 0, core->policy->memory(core->config.max_vfs));
@@ -182,7 +192,9 @@ static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pic
 
 static void clamp(struct vgpu_core *core, struct vgpu_pick *pick)
 {
-	vgpu_nsec least = pick->flags & VGPU_PICK_DONATED ? 1 : core->config.min_slice;
+	vgpu_nsec least = pick->flags & (VGPU_PICK_DONATED | VGPU_PICK_REMAINDER)
+				  ? 1
+				  : core->config.min_slice;
 	vgpu_nsec slice = nsec_min(nsec_max(pick->slice, least), core->config.max_slice);
 
 	if (slice != pick->slice) {
@@ -259,6 +271,9 @@ int govern_set_policy(struct vgpu_core *core, const int64_t *params)
 		core->out->why = "a change of policy is under way";
 		return -EBUSY;
 	}
+	if (core->policy->check_params &&
+	    !core->policy->check_params(core->memory, params, core->now, &core->out->why))
+		return -EINVAL;
 	memcpy(core->params, params, sizeof(core->params));
 	core->policy->set_params(core->memory, params, core->now);
 	return 0;
@@ -310,8 +325,5 @@ void govern_finish_change(struct vgpu_core *core)
 	memcpy(core->vf_params, core->next_vf_params, bytes);
 	introduce(core, core->lags);
 	core_record(core, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
-	if (old_memory != core->fallback_memory) {
-		core_act(core, VGPU_AC_RETIRE, VGPU_NO_VF, 0);
-		core->out->actions[core->out->n_actions - 1].memory = old_memory;
-	}
+	retire(core, old, old_memory, VGPU_DETACH_REPLACED, "an operator chose another policy");
 }

@@ -23,10 +23,10 @@
 #define DEBT_TURNS 60u
 #define DEBT_MAX (2 * VGPU_SEC)
 
-/* Preemptions that a VF's wakes may cause: 100 a second, so that a frame loop at 60 Hz is never
- * limited; 10 at once. */
+/* Preemptions that a VF's wakes may cause: 200 a second, so that the shortest period that a
+ * guarantee may have, 5 ms, is never limited; 10 at once. */
 #define WAKE_BURST 10u
-#define WAKE_REFILL (10 * VGPU_MSEC)
+#define WAKE_REFILL (5 * VGPU_MSEC)
 
 /* The last instants at which something happened, newest first. */
 struct history {

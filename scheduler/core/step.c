@@ -59,6 +59,10 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 		.switch_ns = config->switch_nominal,
 		.min_slice_ns = config->min_slice,
 		.max_slice_ns = config->max_slice,
+		.switch_high_ns = config->switch_nominal,
+		.min_run_ns = config->min_run,
+		.grace_ns = config->grace,
+		.window_ns = config->window_max,
 	};
 	core->now = now;
 	core->resident = VGPU_NO_VF;
@@ -411,7 +415,13 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	};
 	if (!vf->admitted)
 		return;
+	out->params = core->vf_params + (size_t)index * VGPU_MAX_PARAMS;
 	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
 	core->policy->bound(core->memory, index, &out->bound);
 	out->lag_ns = core->policy->export_lag(core->memory, index);
+}
+
+const char *vgpu_core_warning(const struct vgpu_core *core)
+{
+	return core->policy->warning ? core->policy->warning(core->memory) : NULL;
 }

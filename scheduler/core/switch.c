@@ -200,10 +200,15 @@ static void estimate_add(struct estimate *e, vgpu_nsec took)
 static void measure(struct vgpu_core *core, struct estimate *half, vgpu_nsec took)
 {
 	estimate_add(half, took);
-	if (core->save_time.mean && core->start_time.mean)
-		core->facts.switch_ns =
-			core->save_time.mean + core->start_time.mean +
-			(core->save_time.deviation + core->start_time.deviation) / 2;
+	if (core->save_time.mean && core->start_time.mean) {
+		vgpu_nsec mean = core->save_time.mean + core->start_time.mean;
+		vgpu_nsec deviation = core->save_time.deviation + core->start_time.deviation;
+
+		core->facts.switch_ns = mean + deviation / 2;
+		/* RFC 6298's time-out; what was configured stays the least. */
+		core->facts.switch_high_ns =
+			nsec_max(mean + 4 * deviation, core->config.switch_nominal);
+	}
 }
 
 static void start_target(struct vgpu_core *core)
@@ -343,7 +348,7 @@ static bool prolong(struct vgpu_core *core)
 	vgpu_nsec longest = nsec_max(core->config.lone_slice, d->granted);
 
 	if (d->lone || d->reason != VGPU_END_SLICE || d->flags || core->n_awake > 1 ||
-	    core->window_head != VGPU_NO_VF || core->next_policy ||
+	    d->yield_at <= core->now || core->window_head != VGPU_NO_VF || core->next_policy ||
 	    !(core->policy->promises & VGPU_PROMISE_WORK_CONSERVING) || d->granted >= longest)
 		return false;
 	d->lone = true;

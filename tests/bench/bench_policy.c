@@ -74,7 +74,11 @@ int main(void)
 		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[p];
 
 		for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-			struct vgpu_facts facts = {sizes[s], 100000, 500000, 500000000};
+			struct vgpu_facts facts = {.max_vfs = sizes[s],
+						   .switch_ns = 100000,
+						   .switch_high_ns = 100000,
+						   .min_slice_ns = 500000,
+						   .max_slice_ns = 500000000};
 			void *state = calloc(1, policy->memory(sizes[s]));
 			vgpu_nsec t = 0;
 

@@ -58,13 +58,22 @@ void vhost_init(struct vhost *h, uint32_t n, uint64_t seed)
 	}
 }
 
-static void fill_params(const struct vgpu_param *table, int64_t *values)
+void vhost_defaults(const struct vgpu_param *table, int64_t *values)
 {
 	unsigned i;
 
 	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
 	for (i = 0; table[i].name; i++)
 		values[i] = table[i].def;
+}
+
+void vhost_param(const struct vgpu_param *table, int64_t *values, const char *name, int64_t value)
+{
+	unsigned i;
+
+	for (i = 0; table[i].name; i++)
+		if (strcmp(table[i].name, name) == 0)
+			values[i] = value;
 }
 
 vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf)
@@ -114,7 +123,9 @@ static void check(struct vhost *h)
 	if (on_engine > 1)
 		vhost_fail(h, "two VFs on the engine");
 	if (vgpu_core_deadline(h->core) < h->now - nsec_at_most(h->now, h->timer_late.max))
-		vhost_fail(h, "a deadline in the past, in phase %s", vgpu_phase_names[core.phase]);
+		vhost_fail(h, "a deadline %llu ns in the past, in phase %s",
+			   (unsigned long long)(h->now - vgpu_core_deadline(h->core)),
+			   vgpu_phase_names[core.phase]);
 }
 
 /* What the device makes of a command: the legal order is checked here, not in the core. */
@@ -310,7 +321,7 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 	h->core = vgpu_core_init(h->memory, &h->config, fallback, h->fallback_memory, h->now);
 	vhost_change_policy(h, policy, params, NULL);
 	for (i = 0; i < h->n_vfs; i++) {
-		fill_params(policy->vf_params, values);
+		vhost_defaults(policy->vf_params, values);
 		if (vf_params)
 			memcpy(values, vf_params[i], sizeof(values));
 		vhost_event(h,
@@ -330,11 +341,11 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	uint32_t i;
 	int r;
 
-	fill_params(policy->params, values);
+	vhost_defaults(policy->params, values);
 	if (params)
 		memcpy(values, params, sizeof(values));
 	for (i = 0; i < h->n_vfs; i++) {
-		fill_params(policy->vf_params, rows[i]);
+		vhost_defaults(policy->vf_params, rows[i]);
 		if (vf_params)
 			memcpy(rows[i], vf_params[i], sizeof(rows[i]));
 	}

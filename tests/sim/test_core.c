@@ -505,9 +505,12 @@ static void model_account(struct model *m, uint32_t vf, vgpu_nsec used, vgpu_nse
 
 static void fair_against_model(void)
 {
-	static const int64_t params[VGPU_MAX_PARAMS] = {4000, 10};
+	static const int64_t params[VGPU_MAX_PARAMS] = {4000, 10, 1, 0, 5, 33};
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
-	struct vgpu_facts facts = {64, 100000, 500000, 500000000};
+	struct vgpu_facts facts = {.max_vfs = 64,
+				   .switch_ns = 100000,
+				   .min_slice_ns = 500000,
+				   .max_slice_ns = 500000000};
 	struct model m;
 	uint64_t decisions = 0, round;
 	unsigned seed;

@@ -68,6 +68,15 @@ static void set_up(struct vhost *h, int level)
 	}
 }
 
+static unsigned n_policies(void)
+{
+	unsigned n = 0;
+
+	while (vgpu_builtin_policies[n])
+		n++;
+	return n;
+}
+
 /* What operators do while all that goes on. */
 static void meddle(struct vhost *h)
 {
@@ -77,7 +86,8 @@ static void meddle(struct vhost *h)
 
 	switch (vhost_random(h) % 5) {
 	case 0: {
-		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[vhost_random(h) % 4];
+		const struct vgpu_policy_ops *policy =
+			vgpu_builtin_policies[vhost_random(h) % n_policies()];
 
 		random_params(h, policy->params, values);
 		for (i = 0; i < h->n_vfs; i++)

@@ -287,6 +287,7 @@ struct vgpu_vf_view {
 	uint64_t share_numerator, share_denominator;
 	struct vgpu_bound bound;
 	int64_t lag_ns;
+	const int64_t *params; /* as the policy has them; the core's */
 };
 
 struct vgpu_core_view {
@@ -315,6 +316,9 @@ enum vgpu_phase {
 
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
+
+/* What the policy warns of, or NULL; valid until the next step. */
+const char *vgpu_core_warning(const struct vgpu_core *core);
 
 /* Names for messages: one table for every program. */
 extern const char *const vgpu_command_names[VGPU_CMD_COUNT];

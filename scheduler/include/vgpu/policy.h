@@ -17,6 +17,13 @@
  * VFs are numbered 0 .. facts->max_vfs - 1. The host never calls with a number outside of that
  * range, never wakes a VF that is not online, and calls account exactly once for every pick of a
  * VF, before the next pick.
+ *
+ * There is no tick. What is to happen at an instant is said by the pick before it: a slice ends
+ * there, or the engine is parked until then.
+ *
+ * Versions: a host of major version M and minor version m takes tables of major M and of any
+ * minor. Operations are only ever added at the end of the table; a shorter table ends with those
+ * that it knows. Fields are only ever added at the end of what the host lends.
  */
 #ifndef VGPU_POLICY_H
 #define VGPU_POLICY_H
@@ -24,7 +31,7 @@
 #include "vgpu/types.h"
 
 #define VGPU_POLICY_ABI_MAJOR 1
-#define VGPU_POLICY_ABI_MINOR 0
+#define VGPU_POLICY_ABI_MINOR 1
 
 enum vgpu_param_type {
 	VGPU_PARAM_INT = 0,
@@ -47,6 +54,11 @@ struct vgpu_facts {
 	vgpu_nsec switch_ns; /* the measured world switch, IDLE acknowledged to RUN acknowledged */
 	vgpu_nsec min_slice_ns; /* the host clamps every slice to [min, max], and counts it */
 	vgpu_nsec max_slice_ns;
+	/* since 1.1 */
+	vgpu_nsec switch_high_ns; /* the mean and four deviations: what guarantees reckon with */
+	vgpu_nsec min_run_ns;	  /* who has just begun to run is not preempted for so long */
+	vgpu_nsec grace_ns;	  /* from asking for IDLE to declaring a hang */
+	vgpu_nsec window_ns;	  /* the longest exclusive window */
 };
 
 enum vgpu_pick_flags {
@@ -54,6 +66,8 @@ enum vgpu_pick_flags {
 	VGPU_PICK_DONATED = 1u << 0,
 	/* Do not take the engine away when the VF runs out of work inside its slice. */
 	VGPU_PICK_HOLD = 1u << 1,
+	/* Since 1.1. The slice is what is left of a budget: it may be shorter than the shortest. */
+	VGPU_PICK_REMAINDER = 1u << 2,
 };
 
 /* The answer of pick(); zeroed by the host before the call. */
@@ -94,12 +108,26 @@ struct vgpu_usage {
 struct vgpu_bound {
 	vgpu_nsec max_lag;  /* |lag| against the fluid ideal, while it always has work */
 	vgpu_nsec max_wait; /* from having work to running; VGPU_NEVER: none promised */
+	/* Since 1.1. A guarantee of its own, beside the share: so much service in each period, as
+	 * long as it has work; 0: none. */
+	vgpu_nsec budget, period;
+	/* Since 1.1. A limit, in millionths of the time: no more, but for BURST; 0: none. */
+	uint32_t limit_ppm;
+	vgpu_nsec burst;
 };
 
 enum vgpu_promise {
 	VGPU_PROMISE_WORK_CONSERVING = 1u << 0, /* parks only if no VF has work */
 	VGPU_PROMISE_PROPORTIONAL = 1u << 1, /* service follows share(), lag stays within bound() */
 	VGPU_PROMISE_NO_STARVATION = 1u << 2, /* waits stay within bound() */
+	VGPU_PROMISE_GUARANTEE = 1u << 3, /* since 1.1: budgets in bound() are kept by admission */
+};
+#define VGPU_PROMISES_KNOWN UINT64_C(0xf)
+
+/* Why a policy is no longer needed. */
+enum vgpu_detach {
+	VGPU_DETACH_REPLACED = 0, /* by an operator */
+	VGPU_DETACH_EVICTED,	  /* it broke its contract */
 };
 
 struct vgpu_policy_ops {
@@ -118,8 +146,8 @@ struct vgpu_policy_ops {
 	/* New values of the policy's own parameters, all of them, already within their ranges. */
 	void (*set_params)(void *state, const int64_t *params, vgpu_nsec now);
 
-	/* A VF comes under the policy, with its parameters. Refusal: false and a constant sentence
-	 * in *why; then nothing has changed. */
+	/* A VF comes under the policy, with its parameters. Refusal: false and a sentence in *why,
+	 * constant or in the policy's memory; then nothing has changed. */
 	bool (*admit)(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 		      const char **why);
 	/* New parameters of an admitted VF; refusal as in admit. Lag is kept. */
@@ -150,6 +178,15 @@ struct vgpu_policy_ops {
 	 * DENOMINATOR, both at least 1 for an admitted VF. */
 	void (*share)(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator);
 	void (*bound)(void *state, uint32_t vf, struct vgpu_bound *out);
+
+	/* Since 1.1; all of them optional. */
+
+	/* Whether set_params may be called with these; refusal as in admit. */
+	bool (*check_params)(void *state, const int64_t *params, vgpu_nsec now, const char **why);
+	/* What an operator should know: goals that conflict, a guarantee at risk. NULL: nothing. */
+	const char *(*warning)(void *state);
+	/* The last call. TEXT: one sentence, valid during the call. */
+	void (*detach)(void *state, enum vgpu_detach why, const char *text);
 };
 
 /* The one symbol that a plug-in exports. */

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * qos: a guarantee, a limit, and a weight for what is left. Three rules, in this order:
+ *
+ *   guarantee  VFs that have one and have not had it in this period run first, by EDF on
+ *              constant-bandwidth servers; admission keeps the sum of them possible
+ *   excess     what is left goes to all VFs that have work, those with guarantees too, by weight
+ *              (EEVDF)
+ *   limit      a token bucket, filled at the rate of the limit; a VF without tokens does not run,
+ *              but for its guarantee, which its limit always covers
+ *
+ * (cgroup cpu.max with its burst, Run:ai's fair mode, qGPU's burst share; with bounds.)
+ */
+#include "eevdf.h"
+#include "servers.h"
+
+enum { P_SLICE, P_CAP, P_LATE };
+enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE };
+
+#define LAG_CAP 10 /* slices */
+#define MILLION 1000000u
+
+struct vf {
+	bool admitted, awake, throttled;
+	uint32_t max_ppm;
+	int64_t depth;	/* of its bucket, ns */
+	int64_t tokens; /* as of `filled` */
+	vgpu_nsec filled;
+	uint64_t rest; /* of tokens: ns * ppm modulo a million */
+};
+
+struct qos {
+	struct servers s;
+	struct eevdf e;
+	uint64_t cap_ppm;
+	vgpu_nsec late;
+	uint32_t current;
+	bool served;	       /* the current one by its guarantee */
+	struct heap throttled; /* have work but no tokens, by when they have */
+	struct text risk;
+	struct vf *own;
+	struct eevdf_vf vfs[];
+};
+
+static const struct vgpu_param params[] = {
+	[P_SLICE] = {"slice_us", "us", "length of a request for excess", VGPU_PARAM_INT, 500,
+		     500000, 4000, NULL},
+	[P_CAP] = {"cap_pct", "%", "the most of the engine's time that guarantees may add up to",
+		   VGPU_PARAM_INT, 1, 100, 90, NULL},
+	[P_LATE] = {"late_us", "us",
+		    "how late a VF may stop without harm to the others' guarantees", VGPU_PARAM_INT,
+		    0, 100000, 500, NULL},
+	{.name = NULL},
+};
+
+static const struct vgpu_param vf_params[] = {
+	[V_MIN] = {"min_ppm", "ppm", "guaranteed, of all time", VGPU_PARAM_INT, 0, MILLION, 0,
+		   NULL},
+	[V_MAX] = {"max_ppm", "ppm", "no more than this, of all time", VGPU_PARAM_INT, 1000,
+		   MILLION, MILLION, NULL},
+	[V_PERIOD] = {"period_ms", "ms", "in which the guarantee is kept", VGPU_PARAM_INT, 5, 10000,
+		      33, NULL},
+	[V_BURST] = {"burst_ms", "ms", "unused limit that may be saved up", VGPU_PARAM_INT, 0,
+		     10000, 0, NULL},
+	[V_WEIGHT] = {"weight", "", "share of the excess, relative to others' weights",
+		      VGPU_PARAM_INT, 1, 10000, 100, NULL},
+	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
+			     "length of this VF's requests for excess; 0: slice_us", VGPU_PARAM_INT,
+			     0, 500000, 0, NULL},
+	{.name = NULL},
+};
+
+static size_t memory(uint32_t max_vfs)
+{
+	return sizeof(struct qos) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(struct vf)) +
+	       servers_memory(max_vfs) + eevdf_memory(max_vfs) + heap_memory(max_vfs);
+}
+
+static struct admission rules(const struct qos *q, uint64_t cap_ppm, vgpu_nsec late)
+{
+	const struct vgpu_facts *f = q->s.facts;
+	vgpu_nsec stretch = f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns;
+
+	return (struct admission){
+		.switch_ns = f->switch_high_ns,
+		.stretch = stretch + late,
+		.carry = (vgpu_nsec)servers_crumb(&q->s),
+		.cap_ppm = cap_ppm,
+		.background = true,
+	};
+}
+
+static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
+{
+	struct qos *q = state;
+	struct admission a =
+		rules(q, (uint64_t)values[P_CAP] * 10000, (vgpu_nsec)values[P_LATE] * VGPU_USEC);
+
+	(void)now;
+	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
+		return true;
+	*why = "the guarantees that have been given could not be kept with these";
+	return false;
+}
+
+static void set_params(void *state, const int64_t *values, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	(void)now;
+	q->e.slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+	q->e.lag_cap = LAG_CAP * (int64_t)q->e.slice;
+	q->cap_ppm = (uint64_t)values[P_CAP] * 10000;
+	q->late = (vgpu_nsec)values[P_LATE] * VGPU_USEC;
+}
+
+static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
+{
+	struct qos *q = state;
+	void *rest = &q->vfs[facts->max_vfs];
+
+	rest = servers_init(&q->s, facts, rest);
+	rest = eevdf_init(&q->e, facts, q->vfs, rest);
+	q->own = heap_init(&q->throttled, rest, facts->max_vfs);
+	q->current = VGPU_NO_VF;
+	set_params(state, values, 0);
+}
+
+/* Tokens as of now, the fractions of one carried. */
+static void fill(struct vf *vf, vgpu_nsec now)
+{
+	vgpu_nsec since = now > vf->filled ? now - vf->filled : 0;
+	unsigned __int128 units = (unsigned __int128)since * vf->max_ppm + vf->rest;
+
+	vf->filled = now > vf->filled ? now : vf->filled;
+	vf->tokens += (int64_t)(units / MILLION);
+	vf->rest = (uint64_t)(units % MILLION);
+	if (vf->tokens > vf->depth)
+		vf->tokens = vf->depth;
+}
+
+static bool is_limited(const struct vf *vf)
+{
+	return vf->max_ppm < MILLION;
+}
+
+/* When it will have tokens for a slice worth a switch. */
+static vgpu_nsec tokens_at(const struct qos *q, const struct vf *vf)
+{
+	int64_t missing = (int64_t)q->s.facts->min_slice_ns - vf->tokens;
+
+	return vf->filled +
+	       (vgpu_nsec)((unsigned __int128)(missing > 0 ? missing : 0) * MILLION / vf->max_ppm) +
+	       1;
+}
+
+/* Lets a VF that has work compete for excess, or not, by its tokens. It is not dispatched. */
+static void place(struct qos *q, uint32_t index, vgpu_nsec now)
+{
+	struct vf *vf = &q->own[index];
+	bool may;
+
+	heap_remove(&q->throttled, index);
+	fill(vf, now);
+	may = vf->awake && (!is_limited(vf) || vf->tokens >= (int64_t)q->s.facts->min_slice_ns);
+	vf->throttled = vf->awake && !may;
+	if (may && !q->vfs[index].competes)
+		eevdf_wake(&q->e, index, now);
+	else if (!may && q->vfs[index].competes)
+		eevdf_sleep(&q->e, index, now);
+	if (vf->throttled)
+		heap_insert(&q->throttled, index, tokens_at(q, vf));
+}
+
+static void advance(struct qos *q, vgpu_nsec now)
+{
+	servers_advance(&q->s, now);
+	while (q->throttled.n && q->throttled.entries[0].key <= now)
+		place(q, q->throttled.entries[0].vf, now);
+}
+
+static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
+		   const char **why)
+{
+	struct qos *q = state;
+	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_MSEC;
+	vgpu_nsec budget = period * (vgpu_nsec)values[V_MIN] / MILLION;
+	struct admission a = rules(q, q->cap_ppm, q->late);
+	struct cbs *c = &q->s.cbs[index];
+	struct vf *vf = &q->own[index];
+
+	if (values[V_MIN] > values[V_MAX]) {
+		*why = "min_ppm is larger than max_ppm";
+		return false;
+	}
+	if (budget && !servers_admit(&q->s, &a, index, budget, period, why))
+		return false;
+	servers_dequeue(&q->s, index);
+	c->budget = budget;
+	c->period = period;
+	if (c->left > (int64_t)budget)
+		c->left = (int64_t)budget;
+	if (c->deadline > now + period)
+		c->deadline = now + period;
+	if (q->current != index)
+		servers_queue(&q->s, index);
+	eevdf_set(&q->e, index, (uint32_t)values[V_WEIGHT],
+		  (vgpu_nsec)values[V_LATENCY_SLICE] * VGPU_USEC, now);
+	fill(vf, now);
+	vf->max_ppm = (uint32_t)values[V_MAX];
+	vf->depth = (int64_t)((vgpu_nsec)vf->max_ppm * period / MILLION +
+			      (vgpu_nsec)values[V_BURST] * VGPU_MSEC);
+	if (vf->depth < 2 * (int64_t)q->s.facts->min_slice_ns)
+		vf->depth = 2 * (int64_t)q->s.facts->min_slice_ns;
+	if (vf->tokens > vf->depth)
+		vf->tokens = vf->depth;
+	if (q->current != index)
+		place(q, index, now);
+	return true;
+}
+
+static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
+		  const char **why)
+{
+	struct qos *q = state;
+
+	q->own[index].filled = now;
+	q->own[index].tokens = 0;
+	if (!set_vf(state, index, values, now, why))
+		return false;
+	q->own[index].admitted = true;
+	return true;
+}
+
+static void no_change(void *state, uint32_t index, vgpu_nsec now)
+{
+	(void)state;
+	(void)index;
+	(void)now;
+}
+
+static bool wake(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	advance(q, now);
+	q->own[index].awake = true;
+	servers_wake(&q->s, index, now);
+	place(q, index, now);
+	if (q->current == VGPU_NO_VF)
+		return true;
+	if (q->served)
+		return servers_preempts(&q->s, index, q->s.cbs[q->current].deadline);
+	return servers_preempts(&q->s, index, VGPU_NEVER) ||
+	       (q->vfs[index].competes && q->e.running && eevdf_preempts(&q->e, index));
+}
+
+static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	q->own[index].awake = false;
+	servers_sleep(&q->s, index);
+	place(q, index, now);
+}
+
+static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	if (q->own[index].awake)
+		sleep_vf(state, index, now);
+	q->s.cbs[index].budget = 0;
+	q->own[index].admitted = false;
+}
+
+/* The slice ends no later than at INSTANT, if that leaves one worth a switch. */
+static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgpu_nsec instant)
+{
+	vgpu_nsec start = now + q->s.facts->switch_ns, least = q->s.facts->min_slice_ns;
+
+	if (instant == VGPU_NEVER || instant >= start + slice)
+		return slice;
+	return instant > start + least ? instant - start : slice < least ? slice : least;
+}
+
+static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
+static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	struct qos *q = state;
+	vgpu_nsec next;
+
+	advance(q, now);
+	out->vf = heap_first(&q->s.ready);
+	q->served = out->vf != VGPU_NO_VF;
+	next = servers_next_budget(&q->s);
+	if (q->served) {
+		out->slice = servers_slice(&q->s, out->vf, now);
+		out->flags = VGPU_PICK_REMAINDER;
+		servers_dequeue(&q->s, out->vf);
+		/* While it runs by its guarantee it does not stand in line for excess. */
+		eevdf_dequeue(&q->e, out->vf);
+		heap_remove(&q->throttled, out->vf);
+		q->current = out->vf;
+		return;
+	}
+	out->vf = eevdf_first(&q->e);
+	q->current = out->vf;
+	if (out->vf == VGPU_NO_VF) {
+		out->park_until =
+			q->throttled.n ? earlier(next, q->throttled.entries[0].key) : next;
+		return;
+	}
+	servers_dequeue(&q->s, out->vf);
+	out->slice = end_by(q, eevdf_take(&q->e, out->vf), now, next);
+	if (is_limited(&q->own[out->vf]) && (vgpu_nsec)q->own[out->vf].tokens < out->slice)
+		out->slice = (vgpu_nsec)q->own[out->vf].tokens;
+}
+
+static void run(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	(void)index;
+	if (!q->served)
+		eevdf_run(&q->e, now);
+}
+
+static void account(void *state, const struct vgpu_usage *usage)
+{
+	struct qos *q = state;
+	struct vf *vf = &q->own[usage->vf];
+
+	q->current = VGPU_NO_VF;
+	fill(vf, usage->end);
+	vf->tokens -= (int64_t)usage->charge;
+	if (q->served) {
+		servers_charge(&q->s, usage->vf, usage->charge, usage->overrun);
+		if (q->vfs[usage->vf].competes)
+			eevdf_queue(&q->e, usage->vf);
+	} else {
+		q->s.worst = usage->overrun > q->s.worst ? usage->overrun : q->s.worst;
+		eevdf_account(&q->e, usage->charge, usage->granted);
+		servers_queue(&q->s, usage->vf);
+	}
+	place(q, usage->vf, usage->end);
+}
+
+static int64_t export_lag(void *state, uint32_t index)
+{
+	struct qos *q = state;
+	int64_t left = q->s.cbs[index].left;
+
+	return eevdf_lag(&q->e, index) + (left < 0 ? left : 0);
+}
+
+static void import_lag(void *state, uint32_t index, int64_t lag)
+{
+	struct qos *q = state;
+
+	eevdf_import_lag(&q->e, index, lag);
+}
+
+/* Its guarantee, and its part of what guarantees leave, in millionths. */
+static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
+{
+	struct qos *q = state;
+	uint64_t promised = 0, own = 0, weights = 0, ppm;
+	uint32_t i;
+
+	for (i = 0; i < q->s.facts->max_vfs; i++) {
+		if (!q->own[i].admitted)
+			continue;
+		ppm = q->s.cbs[i].budget * MILLION / (q->s.cbs[i].period + !q->s.cbs[i].period);
+		promised += ppm;
+		own = i == index ? ppm : own;
+		weights += q->vfs[i].weight;
+	}
+	*numerator = own + (MILLION > promised ? MILLION - promised : 0) * q->vfs[index].weight /
+				   (weights ? weights : 1);
+	if (*numerator > q->own[index].max_ppm)
+		*numerator = q->own[index].max_ppm;
+	*numerator += *numerator == 0;
+	*denominator = MILLION;
+}
+
+/*
+ * Excess: as eevdf_max_lag. A guarantee comes in lumps of a budget at any place in its period,
+ * so it may be two budgets away from the even flow; and the lumps of all of them move the excess of
+ * each, by its share f:
+ *   |lag| <= eevdf + 2 Q + f * sum (2 Q + worst)
+ */
+static void bound(void *state, uint32_t index, struct vgpu_bound *out)
+{
+	struct qos *q = state;
+	uint64_t longest = 0, lumps = 0, weights = 0, n = 0;
+	const struct cbs *c = &q->s.cbs[index];
+	uint32_t i;
+
+	for (i = 0; i < q->s.facts->max_vfs; i++) {
+		if (!q->own[i].admitted)
+			continue;
+		n++;
+		weights += q->vfs[i].weight;
+		lumps += q->s.cbs[i].budget ? 2 * q->s.cbs[i].budget + q->s.worst : 0;
+		if (q->vfs[i].request > longest)
+			longest = q->vfs[i].request;
+	}
+	weights += weights == 0;
+	out->max_lag = eevdf_max_lag(&q->e, longest) + 2 * c->budget + q->s.worst +
+		       lumps * q->vfs[index].weight / weights;
+	out->max_wait = VGPU_NEVER;
+	if (c->budget) {
+		out->budget = c->budget;
+		out->period = c->period;
+		out->max_wait = 2 * c->period * (1 + q->s.worst / c->budget);
+	}
+	if (is_limited(&q->own[index])) {
+		out->limit_ppm = q->own[index].max_ppm;
+		out->burst = (vgpu_nsec)q->own[index].depth + q->e.slice + q->s.worst;
+	}
+}
+
+static const char *warning(void *state)
+{
+	struct qos *q = state;
+	struct admission a = rules(q, q->cap_ppm, q->late);
+
+	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
+		return NULL;
+	q->risk.n = 0;
+	text_add(&q->risk, "guarantees are at risk: a world switch takes up to ");
+	text_ms(&q->risk, a.switch_ns);
+	text_add(&q->risk, ", with which these guarantees would not be admitted");
+	return q->risk.s;
+}
+
+const struct vgpu_policy_ops POLICY_ENTRY = {
+	.size = sizeof(struct vgpu_policy_ops),
+	.abi_major = VGPU_POLICY_ABI_MAJOR,
+	.abi_minor = VGPU_POLICY_ABI_MINOR,
+	.name = "qos",
+	.help = "a guarantee, a limit with burst, and a weight for the rest",
+	.promises = VGPU_PROMISE_PROPORTIONAL | VGPU_PROMISE_GUARANTEE,
+	.params = params,
+	.vf_params = vf_params,
+	.memory = memory,
+	.attach = attach,
+	.set_params = set_params,
+	.admit = admit,
+	.set_vf = set_vf,
+	.remove = remove_vf,
+	.online = no_change,
+	.offline = no_change,
+	.wake = wake,
+	.sleep = sleep_vf,
+	.pick = pick,
+	.run = run,
+	.account = account,
+	.export_lag = export_lag,
+	.import_lag = import_lag,
+	.share = share,
+	.bound = bound,
+	.check_params = check_params,
+	.warning = warning,
+};

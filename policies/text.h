@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Sentences with numbers in them, for reasons and warnings: a policy calls nothing, not even libc.
+ */
+#ifndef POLICIES_TEXT_H
+#define POLICIES_TEXT_H
+
+#include "vgpu/types.h"
+
+struct text {
+	uint32_t n;
+	char s[240];
+};
+
+static inline void text_add(struct text *t, const char *s)
+{
+	while (*s && t->n < sizeof(t->s) - 1)
+		t->s[t->n++] = *s++;
+	t->s[t->n] = '\0';
+}
+
+static inline void text_number(struct text *t, uint64_t v)
+{
+	char digits[21];
+	uint32_t at = sizeof(digits) - 1;
+
+	digits[at] = '\0';
+	do
+		digits[--at] = (char)('0' + v % 10);
+	while (v /= 10);
+	text_add(t, digits + at);
+}
+
+/* Hundredths, as "12.34". */
+static inline void text_hundredths(struct text *t, uint64_t v)
+{
+	text_number(t, v / 100);
+	text_add(t, v % 100 < 10 ? ".0" : ".");
+	text_number(t, v % 100);
+}
+
+/* Milliseconds with two digits after the point, rounded up. */
+static inline void text_ms(struct text *t, vgpu_nsec ns)
+{
+	text_hundredths(t, (ns + 9999) / 10000);
+	text_add(t, " ms");
+}
+
+#endif
