@@ -23,6 +23,10 @@
 #define EEVDF_SHIFT 20
 #define EEVDF_REBASE (INT64_C(1) << 44)
 
+/* Virtual time starts a tenth of a second before it wraps around, so that every run goes through
+ * that (Linux does so with its jiffies). */
+#define EEVDF_BEFORE_WRAP (UINT64_C(1) << 40)
+
 struct eevdf_vf {
 	bool competes; /* has work, and may run */
 	uint32_t weight;
@@ -61,6 +65,7 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 	e->facts = facts;
 	e->vfs = vfs;
 	e->current = VGPU_NO_VF;
+	e->base = -EEVDF_BEFORE_WRAP;
 	memory = heap_init(&e->ready, memory, facts->max_vfs);
 	return heap_init(&e->waiting, memory, facts->max_vfs);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Seeded random runs of the core under every policy, with faults; the invariants are checked after
- * every step by tests/lib/vhost.c. A failing seed is printed first; `VHOST_SEED=N` repeats it.
+ * every step by tools/sim. A failing seed is printed first; `VHOST_SEED=N` repeats it.
  */
 #include <stdlib.h>
 
@@ -80,7 +80,7 @@ static unsigned n_policies(void)
 /* What operators do while all that goes on. */
 static void meddle(struct vhost *h)
 {
-	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	static int64_t rows[64][VGPU_MAX_PARAMS];
 	int64_t values[VGPU_MAX_PARAMS];
 	uint32_t vf = (uint32_t)(vhost_random(h) % h->n_vfs), i;
 
@@ -123,7 +123,7 @@ static void meddle(struct vhost *h)
 static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, bool meddling,
 		vgpu_nsec length)
 {
-	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	static int64_t rows[64][VGPU_MAX_PARAMS];
 	int64_t params[VGPU_MAX_PARAMS];
 	struct vgpu_core_view view;
 	static struct vhost h;

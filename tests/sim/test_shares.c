@@ -77,7 +77,7 @@ static void late_vf(void)
 /* Without charging, the late VF wins: that is what the charge is for. */
 static void late_vf_uncharged(void)
 {
-	machine(4, 1, VHOST_MAX_VFS);
+	machine(4, 1, VGPU_NO_VF);
 	h.vfs[3].late = (struct vhost_range){0, 20 * VGPU_MSEC};
 	vhost_start(&h, vgpu_builtin_policy("best-effort"), NULL, NULL);
 	vhost_run(&h, 20 * VGPU_SEC);
@@ -125,7 +125,7 @@ static double worst_lag_over_bound(void)
 /* Random weights, lateness and rare huge overruns, all backlogged: lag stays within the bound. */
 static void lag_within_bound(void)
 {
-	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
+	static int64_t rows[64][VGPU_MAX_PARAMS];
 	double worst;
 	unsigned p, seed, i;
 	vgpu_nsec t;
@@ -198,7 +198,7 @@ static size_t starts_of_a(enum vhost_work other, struct vhost_dispatch *log, siz
 {
 	size_t n = 0, i;
 
-	machine(3, 9, VHOST_MAX_VFS);
+	machine(3, 9, VGPU_NO_VF);
 	h.init = (struct vhost_range){0, 0};
 	h.window = (struct vhost_range){0, 0};
 	h.vfs[1].work = other;
@@ -248,7 +248,7 @@ static void strict_does_not_drift(void)
 	const vgpu_nsec round = 4 * (2 * VGPU_MSEC + 250000);
 	size_t n = 0, i, first = 0;
 
-	machine(4, 11, VHOST_MAX_VFS);
+	machine(4, 11, VGPU_NO_VF);
 	h.log = log;
 	h.log_max = 200000;
 	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, NULL);
@@ -274,7 +274,7 @@ static double idle_share(const char *mode, double *others)
 	struct vgpu_core_view view;
 	struct vgpu_vf_view v;
 
-	machine(4, 12, VHOST_MAX_VFS);
+	machine(4, 12, VGPU_NO_VF);
 	vhost_defaults(strict->params, params);
 	vhost_param(strict->params, params, "idle",
 		    strcmp(mode, "hold") == 0	  ? 0
@@ -321,7 +321,7 @@ static void tricks_gain_nothing(void)
 		if (!is_proportional(vgpu_builtin_policies[p]))
 			continue;
 		for (t = 0; t < 4; t++) {
-			machine(4, 13 + t, VHOST_MAX_VFS);
+			machine(4, 13 + t, VGPU_NO_VF);
 			h.vfs[0].work = VHOST_BURSTS;
 			h.vfs[0].burst = tricks[t].burst;
 			h.vfs[0].think = tricks[t].think;
@@ -347,7 +347,7 @@ static void latency_slice(void)
 
 	for (k = 0; k < 2; k++) {
 		rows[0][1] = k ? 500 : 0;
-		machine(4, 14, VHOST_MAX_VFS);
+		machine(4, 14, VGPU_NO_VF);
 		h.vfs[0].work = VHOST_BURSTS;
 		h.vfs[0].burst = (struct vhost_range){200000, 200000};
 		h.vfs[0].think = (struct vhost_range){15 * VGPU_MSEC, 18 * VGPU_MSEC};
@@ -371,7 +371,7 @@ static void debt_survives_sleep(void)
 	for (p = 0; vgpu_builtin_policies[p]; p++) {
 		if (!is_proportional(vgpu_builtin_policies[p]))
 			continue;
-		machine(2, 15, VHOST_MAX_VFS);
+		machine(2, 15, VGPU_NO_VF);
 		h.vfs[0].work = VHOST_BURSTS;
 		h.vfs[0].burst = (struct vhost_range){100000, 3 * VGPU_MSEC};
 		h.vfs[0].think = (struct vhost_range){1000, 300000};
@@ -392,7 +392,7 @@ static void hangs_delay_boundedly(void)
 	for (p = 0; vgpu_builtin_policies[p]; p++) {
 		if (!(vgpu_builtin_policies[p]->promises & VGPU_PROMISE_NO_STARVATION))
 			continue;
-		machine(4, 17, VHOST_MAX_VFS);
+		machine(4, 17, VGPU_NO_VF);
 		h.reset = (struct vhost_range){20 * VGPU_MSEC, 20 * VGPU_MSEC};
 		h.vfs[3].hang_ppm = 100000;
 		vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
@@ -445,8 +445,9 @@ static void metamorphic(void)
 		for (i = 0; i < 4; i++)
 			rows[k == 1 ? 3 - i : i][0] = base[i][0] * (k == 0 ? 10 : 1);
 		rows[4][0] = 100;
-		machine(k == 2 ? 5 : 4, 31, VHOST_MAX_VFS);
-		h.vfs[4].work = VHOST_NEVER;
+		machine(k == 2 ? 5 : 4, 31, VGPU_NO_VF);
+		if (k == 2)
+			h.vfs[4].work = VHOST_NEVER;
 		vhost_start(&h, vgpu_builtin_policy("fair"), NULL, rows);
 		vhost_run(&h, 60 * VGPU_SEC);
 		for (i = 0; i < 4; i++)

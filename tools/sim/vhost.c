@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "builtin.h"
+#include "monitor.h"
 #include "vhost.h"
+
+#define VHOST_CHECKED_VFS 1024u
 
 uint64_t vhost_random(struct vhost *h)
 {
@@ -35,6 +39,8 @@ void vhost_fail(struct vhost *h, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(h->violation, sizeof(h->violation), format, args);
 	va_end(args);
+	if (h->quiet)
+		return;
 	fprintf(stderr, "seed %llu, t=%llu ns, step %llu: %s\n", (unsigned long long)h->seed,
 		(unsigned long long)h->now, (unsigned long long)h->steps, h->violation);
 }
@@ -50,12 +56,40 @@ void vhost_init(struct vhost *h, uint32_t n, uint64_t seed)
 	h->running = VGPU_NO_VF;
 	for (i = 0; i < 8; i++)
 		vhost_random(h);
-	for (i = 0; i < VHOST_MAX_VFS; i++) {
-		h->reset_at[i] = VGPU_NEVER;
-		h->scrub_at[i] = VGPU_NEVER;
-		h->release_at[i] = VGPU_NEVER;
+	h->vfs = calloc(n, sizeof(*h->vfs));
+	h->rows = calloc(n, VGPU_MAX_PARAMS * sizeof(*h->rows));
+	h->due_memory = calloc(1, heap_memory(n));
+	heap_init(&h->due, h->due_memory, n);
+	for (i = 0; i < n; i++) {
+		h->vfs[i].reset_at = VGPU_NEVER;
+		h->vfs[i].scrub_at = VGPU_NEVER;
+		h->vfs[i].release_at = VGPU_NEVER;
 		h->vfs[i].next_change = VGPU_NEVER;
 	}
+}
+
+static vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
+void vhost_touch(struct vhost *h, uint32_t i)
+{
+	const struct vhost_vf *vf = &h->vfs[i];
+	vgpu_nsec t =
+		sooner(sooner(vf->reset_at, vf->scrub_at), sooner(vf->release_at, vf->next_change));
+
+	if (heap_has(&h->due, i) && h->due.entries[h->due.places[i]].key == t)
+		return;
+	heap_remove(&h->due, i);
+	if (t != VGPU_NEVER)
+		heap_insert(&h->due, i, t);
+}
+
+void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max)
+{
+	h->vfs[vf].latencies = calloc(max, sizeof(vgpu_nsec));
+	h->vfs[vf].max_latencies = max;
 }
 
 void vhost_defaults(const struct vgpu_param *table, int64_t *values)
@@ -111,11 +145,11 @@ static void check(struct vhost *h)
 		    l->debt_ns + l->debt_charged_ns + vf.written_off_ns)
 			vhost_fail(h, "VF %u: debts do not add up", i);
 		on_engine += vf.on_engine;
-		if (vf.context != h->contexts[i] && h->contexts[i] != VGPU_CTX_BROKEN &&
+		if (vf.context != h->vfs[i].context && h->vfs[i].context != VGPU_CTX_BROKEN &&
 		    h->command_at == VGPU_NEVER && vf.context != VGPU_CTX_BROKEN)
 			vhost_fail(h, "VF %u: the core believes its context is %s, it is %s", i,
 				   vgpu_context_names[vf.context],
-				   vgpu_context_names[h->contexts[i]]);
+				   vgpu_context_names[h->vfs[i].context]);
 	}
 	if (sum != core.engine.wall_ns)
 		vhost_fail(h, "time is lost: %llu of %llu ns accounted for",
@@ -148,18 +182,18 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	if (h->command_at != VGPU_NEVER)
 		vhost_fail(h, "%s for VF %u while a command is in flight",
 			   vgpu_command_names[a->code], a->vf);
-	if (h->contexts[a->vf] != legal[a->code].before)
+	if (h->vfs[a->vf].context != legal[a->code].before)
 		vhost_fail(h, "%s for VF %u, whose context is %s", vgpu_command_names[a->code],
-			   a->vf, vgpu_context_names[h->contexts[a->vf]]);
-	for (i = 0; i < h->n_vfs; i++)
-		if (i != a->vf && h->contexts[i] != VGPU_CTX_NONE &&
-		    h->contexts[i] != VGPU_CTX_SAVED && h->reset_at[i] == VGPU_NEVER &&
-		    h->contexts[i] != VGPU_CTX_BROKEN)
+			   a->vf, vgpu_context_names[h->vfs[a->vf].context]);
+	for (i = 0; i < h->n_vfs && !h->unchecked; i++)
+		if (i != a->vf && h->vfs[i].context != VGPU_CTX_NONE &&
+		    h->vfs[i].context != VGPU_CTX_SAVED && h->vfs[i].reset_at == VGPU_NEVER &&
+		    h->vfs[i].context != VGPU_CTX_BROKEN)
 			vhost_fail(h, "%s for VF %u while VF %u is %s", vgpu_command_names[a->code],
-				   a->vf, i, vgpu_context_names[h->contexts[i]]);
+				   a->vf, i, vgpu_context_names[h->vfs[i].context]);
 	switch (a->code) {
 	case VGPU_CMD_IDLE:
-		took = draw(h, vf->late);
+		took = draw(h, chance(h, vf->rare_ppm) ? vf->rare : vf->late);
 		h->idle_asked = h->now;
 		break;
 	case VGPU_CMD_SAVE:
@@ -184,11 +218,12 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 		h->command_at = h->now + took;
 		return;
 	}
-	if (a->code == VGPU_CMD_IDLE && chance(h, vf->hang_ppm)) {
-		h->contexts[a->vf] = VGPU_CTX_BROKEN;
+	if (a->code == VGPU_CMD_IDLE && (vf->hangs_next || chance(h, vf->hang_ppm))) {
+		vf->hangs_next = false;
+		h->vfs[a->vf].context = VGPU_CTX_BROKEN;
 		return;
 	}
-	h->contexts[a->vf] = legal[a->code].after;
+	h->vfs[a->vf].context = legal[a->code].after;
 	h->command_at = h->now + took;
 }
 
@@ -196,12 +231,13 @@ static void forget_context(struct vhost *h, uint32_t vf)
 {
 	if (h->command_at != VGPU_NEVER && h->command.vf == vf)
 		h->command_at = VGPU_NEVER;
-	h->contexts[vf] = VGPU_CTX_NONE;
-	h->release_at[vf] = VGPU_NEVER;
+	h->vfs[vf].context = VGPU_CTX_NONE;
+	h->vfs[vf].release_at = VGPU_NEVER;
 	h->vfs[vf].up = false;
 	h->vfs[vf].busy = false;
-	h->vfs[vf].wants_init = true;
+	h->vfs[vf].wants_init = !h->vfs[vf].stays_down;
 	h->vfs[vf].next_change = h->now + VGPU_MSEC;
+	vhost_touch(h, vf);
 }
 
 static void act(struct vhost *h, const struct vgpu_action *a)
@@ -213,33 +249,35 @@ static void act(struct vhost *h, const struct vgpu_action *a)
 		command(h, a);
 		break;
 	case VGPU_AC_RESET:
-		if (h->reset_at[a->vf] != VGPU_NEVER)
+		if (h->vfs[a->vf].reset_at != VGPU_NEVER)
 			vhost_fail(h, "VF %u: two resets at once", a->vf);
-		h->reset_at[a->vf] = h->now + draw(h, h->reset);
-		h->reset_level[a->vf] = a->code;
+		h->vfs[a->vf].reset_at = h->now + draw(h, h->reset);
+		h->vfs[a->vf].reset_level = a->code;
 		if (h->command_at != VGPU_NEVER && h->command.vf == a->vf)
 			h->command_at = VGPU_NEVER;
-		h->contexts[a->vf] = VGPU_CTX_BROKEN;
+		h->vfs[a->vf].context = VGPU_CTX_BROKEN;
 		break;
 	case VGPU_AC_SCRUB:
-		h->scrubs[a->vf]++;
-		h->scrub_at[a->vf] = h->now + draw(h, h->scrub);
-		if (h->contexts[a->vf] != VGPU_CTX_NONE)
+		h->vfs[a->vf].scrubs++;
+		h->vfs[a->vf].scrub_at = h->now + draw(h, h->scrub);
+		if (h->vfs[a->vf].context != VGPU_CTX_NONE)
 			vhost_fail(h, "VF %u: scrubbed while its context is %s", a->vf,
-				   vgpu_context_names[h->contexts[a->vf]]);
+				   vgpu_context_names[h->vfs[a->vf].context]);
 		break;
 	case VGPU_AC_NOTICE:
 		if (a->code == VGPU_NOTICE_READY && !h->refuse_windows_end)
-			h->release_at[a->vf] = h->now + draw(h, h->window);
+			h->vfs[a->vf].release_at =
+				h->now + (h->vfs[a->vf].own_window ? h->vfs[a->vf].own_window
+								   : draw(h, h->window));
 		if (a->code == VGPU_NOTICE_READY)
-			h->release_kind[a->vf] =
+			h->vfs[a->vf].release_kind =
 				h->vfs[a->vf].up ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT;
 		if (a->code == VGPU_NOTICE_REFUSED) {
 			h->vfs[a->vf].wants_init = true;
 			h->vfs[a->vf].next_change = h->now + 5 * VGPU_SEC;
 		}
 		if (a->code == VGPU_NOTICE_RESET)
-			h->release_at[a->vf] = VGPU_NEVER;
+			h->vfs[a->vf].release_at = VGPU_NEVER;
 		break;
 	case VGPU_AC_RETIRE:
 		for (i = 0; i < 2; i++)
@@ -250,6 +288,8 @@ static void act(struct vhost *h, const struct vgpu_action *a)
 	case VGPU_AC_GATES:
 		break;
 	}
+	if (a->vf < h->n_vfs)
+		vhost_touch(h, a->vf);
 }
 
 static void mix(struct vhost *h, uint64_t v)
@@ -273,6 +313,10 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 		vf->dispatches++;
 		h->running = r->vf;
 		h->switches++;
+		if (vf->work == VHOST_SLEEPER && vf->busy) {
+			vf->next_change = h->now + r->a / 20 * 19;
+			vhost_touch(h, r->vf);
+		}
 		if (h->log_n < h->log_max)
 			h->log[h->log_n++] = (struct vhost_dispatch){r->vf, r->t, VGPU_NEVER, r->a};
 	} else if (r->type == VGPU_REC_STOP && r->a > 0) {
@@ -299,7 +343,10 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 		look(h, &h->out.records[i]);
 	for (i = 0; i < h->out.n_actions; i++)
 		act(h, &h->out.actions[i]);
-	check(h);
+	if (!h->unchecked)
+		check(h);
+	if (h->monitor)
+		monitor_step(h->monitor, &e);
 	return r;
 }
 
@@ -326,8 +373,9 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 			memcpy(values, vf_params[i], sizeof(values));
 		vhost_event(h,
 			    &(struct vgpu_event){.type = VGPU_EV_ADD, .vf = i, .params = values});
-		h->vfs[i].wants_init = true;
+		h->vfs[i].wants_init = !h->vfs[i].stays_down;
 		h->vfs[i].next_change = h->now;
+		vhost_touch(h, i);
 	}
 	event_vf(h, VGPU_EV_START, 0, 0, 0);
 }
@@ -335,8 +383,7 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS])
 {
-	static int64_t rows[VHOST_MAX_VFS][VGPU_MAX_PARAMS];
-	int64_t values[VGPU_MAX_PARAMS];
+	int64_t values[VGPU_MAX_PARAMS], *row;
 	void *memory = calloc(1, policy->memory(h->n_vfs));
 	uint32_t i;
 	int r;
@@ -345,15 +392,16 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	if (params)
 		memcpy(values, params, sizeof(values));
 	for (i = 0; i < h->n_vfs; i++) {
-		vhost_defaults(policy->vf_params, rows[i]);
+		row = h->rows + (size_t)i * VGPU_MAX_PARAMS;
+		vhost_defaults(policy->vf_params, row);
 		if (vf_params)
-			memcpy(rows[i], vf_params[i], sizeof(rows[i]));
+			memcpy(row, vf_params[i], sizeof(vf_params[i]));
 	}
 	r = vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_POLICY,
 						.policy = policy,
 						.memory = memory,
 						.params = values,
-						.vf_params = rows[0]});
+						.vf_params = h->rows});
 	if (r < 0) {
 		free(memory);
 		return r;
@@ -363,12 +411,109 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	return 0;
 }
 
+static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length)
+{
+	uint32_t n = vf->jobs_tail - vf->jobs_head, i;
+	struct vhost_job *jobs;
+
+	if (n == vf->jobs_size) {
+		jobs = calloc(n ? 2 * n : 4, sizeof(*jobs));
+		for (i = 0; i < n; i++)
+			jobs[i] = vf->jobs[(vf->jobs_head + i) & (vf->jobs_size - 1)];
+		free(vf->jobs);
+		vf->jobs = jobs;
+		vf->jobs_size = n ? 2 * n : 4;
+		vf->jobs_head = 0;
+		vf->jobs_tail = n;
+	}
+	vf->jobs[vf->jobs_tail++ & (vf->jobs_size - 1)] = (struct vhost_job){now, length};
+}
+
+/* The job that it works on, or NULL. */
+static struct vhost_job *job(const struct vhost_vf *vf)
+{
+	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
+					      : NULL;
+}
+
+static void set_busy(struct vhost *h, uint32_t i, bool busy)
+{
+	if (h->vfs[i].busy == busy)
+		return;
+	h->vfs[i].busy = busy;
+	event_vf(h, busy ? VGPU_EV_BUSY : VGPU_EV_EMPTY, i, 0, 0);
+}
+
+/* One item of its script; true if the next is due, too. */
+static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+
+	switch (it->kind) {
+	case VHOST_ARRIVE:
+		vf->stays_down = false;
+		vf->wants_init = !vf->up;
+		return true;
+	case VHOST_WORK:
+		add_job(vf, it->t > h->now ? it->t : h->now, it->value ? it->value : 1);
+		return true;
+	case VHOST_THINK:
+		vf->next_change = job(vf) ? VGPU_NEVER : h->now + it->value;
+		return false;
+	case VHOST_DEPART:
+		vf->stays_down = true;
+		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
+		return true;
+	case VHOST_PARAM:
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+						    .vf = i,
+						    .params = it->params});
+		return true;
+	case VHOST_EXCL:
+		vf->own_window = it->value;
+		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
+		return true;
+	case VHOST_HANG:
+		vf->hangs_next = true;
+		return true;
+	case VHOST_MEM:
+		return true;
+	}
+	return true;
+}
+
+/* Does what its script says is due; a think waits for the work before it to be done. */
+static void script(struct vhost *h, uint32_t i)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+	const struct vhost_item *it;
+
+	while (vf->item < vf->n_items) {
+		it = &vf->items[vf->item];
+		if (it->t > h->now) {
+			vf->next_change = it->t;
+			break;
+		}
+		if (it->kind != VHOST_ARRIVE && !vf->up) /* goes on when it is up */
+			break;
+		if (it->kind == VHOST_THINK && job(vf))
+			break; /* goes on when it is out of work */
+		vf->item++;
+		if (!item(h, i, it))
+			break;
+	}
+	if (vf->up && job(vf))
+		set_busy(h, i, true);
+}
+
 /* A tenant lives: it starts its driver, works, thinks, and works again. */
 static void tenant(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
 
 	vf->next_change = VGPU_NEVER;
+	if (vf->work == VHOST_SCRIPT && !vf->up)
+		script(h, i);
 	if (!vf->up) {
 		if (vf->wants_init) {
 			vf->wants_init = false;
@@ -376,67 +521,94 @@ static void tenant(struct vhost *h, uint32_t i)
 		}
 		return;
 	}
-	if (vf->work == VHOST_NEVER)
-		return;
 	if (h->now < h->work_from) {
 		vf->next_change = h->work_from;
 		return;
 	}
-	if (!vf->busy) {
-		vf->busy = true;
-		vf->left = vf->work == VHOST_ALWAYS ? VGPU_NEVER : draw(h, vf->burst) + 1;
-		event_vf(h, VGPU_EV_BUSY, i, 0, 0);
+	switch (vf->work) {
+	case VHOST_NEVER:
+		return;
+	case VHOST_ALWAYS:
+		set_busy(h, i, true);
+		return;
+	case VHOST_SLEEPER:
+		if (vf->busy)
+			vf->next_change = h->now + 50 * VGPU_USEC;
+		set_busy(h, i, !vf->busy);
+		return;
+	case VHOST_BURSTS:
+		if (!job(vf))
+			add_job(vf, h->now, draw(h, vf->burst) + 1);
+		set_busy(h, i, true);
+		return;
+	case VHOST_SCRIPT:
+		script(h, i);
 		return;
 	}
-	/* The burst that runs is over. */
-	vf->busy = false;
-	vf->next_change = h->now + draw(h, vf->think);
-	event_vf(h, VGPU_EV_EMPTY, i, 0, 0);
+}
+
+/* The job at hand is done: it may have another, or think. */
+static void job_done(struct vhost *h, uint32_t i)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+
+	if (vf->n_latencies < vf->max_latencies)
+		vf->latencies[vf->n_latencies++] = h->now - job(vf)->arrived;
+	vf->jobs_head++;
+	if (job(vf))
+		return;
+	if (vf->work == VHOST_BURSTS)
+		vf->next_change = h->now + draw(h, vf->think);
+	else if (vf->item < vf->n_items)
+		vf->next_change = h->now;
+	set_busy(h, i, false);
+	vhost_touch(h, i);
 }
 
 static void released(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
-	enum vgpu_window kind = h->release_kind[i];
+	enum vgpu_window kind = vf->release_kind;
 
-	h->release_at[i] = VGPU_NEVER;
+	vf->release_at = VGPU_NEVER;
 	vf->up = kind == VGPU_WINDOW_INIT;
 	vf->busy = false;
-	vf->wants_init = !vf->up;
+	if (!vf->up) /* what was in its queue is gone */
+		vf->jobs_head = vf->jobs_tail;
+	vf->wants_init = !vf->up && !vf->stays_down;
 	vf->next_change = h->now + (vf->up ? 0 : 10 * VGPU_MSEC);
 	event_vf(h, VGPU_EV_RELEASE, i, kind, 0);
 }
 
-/* How far the running VF's burst has come. */
-static void work_done(struct vhost *h, vgpu_nsec to)
+/* What the VF that runs has still to do before it is done with a job; NULL: no end to that. */
+static vgpu_nsec *left(const struct vhost *h)
 {
-	struct vhost_vf *vf;
+	const struct vhost_vf *vf;
 
 	if (h->running == VGPU_NO_VF)
-		return;
+		return NULL;
 	vf = &h->vfs[h->running];
-	if (vf->left == VGPU_NEVER || !vf->busy)
-		return;
-	vf->left -= to - h->now < vf->left ? to - h->now : vf->left;
+	return vf->busy && job(vf) ? &job(vf)->left : NULL;
+}
+
+/* How far the running VF's job has come. */
+static void work_done(struct vhost *h, vgpu_nsec to)
+{
+	vgpu_nsec *ns = left(h);
+
+	if (ns)
+		*ns -= sooner(*ns, to - h->now);
 }
 
 static vgpu_nsec earliest(const struct vhost *h)
 {
-	vgpu_nsec t = h->command_at, running_out;
-	uint32_t i;
+	vgpu_nsec t = sooner(h->command_at, h->timer_at), *ns = left(h);
 
-	for (i = 0; i < h->n_vfs; i++) {
-		t = h->reset_at[i] < t ? h->reset_at[i] : t;
-		t = h->scrub_at[i] < t ? h->scrub_at[i] : t;
-		t = h->release_at[i] < t ? h->release_at[i] : t;
-		t = h->vfs[i].next_change < t ? h->vfs[i].next_change : t;
-	}
-	if (h->running != VGPU_NO_VF && h->vfs[h->running].busy &&
-	    h->vfs[h->running].left != VGPU_NEVER) {
-		running_out = h->now + h->vfs[h->running].left;
-		t = running_out < t ? running_out : t;
-	}
-	return h->timer_at < t ? h->timer_at : t;
+	if (h->due.n)
+		t = sooner(t, h->due.entries[0].key);
+	if (h->monitor)
+		t = sooner(t, monitor_next(h->monitor));
+	return ns ? sooner(t, h->now + *ns) : t;
 }
 
 /* Mischief in mid-slice. */
@@ -448,56 +620,62 @@ static void faults(struct vhost *h)
 		return;
 	if (chance(h, h->vfs[i].reset_ppm)) {
 		forget_context(h, i);
-		h->contexts[i] = VGPU_CTX_BROKEN; /* until the PF has reset it, too */
+		h->vfs[i].context = VGPU_CTX_BROKEN; /* until the PF has reset it, too */
 		event_vf(h, VGPU_EV_GUEST_RESET, i, 0, 0);
 	} else if (chance(h, h->vfs[i].window_ppm)) {
 		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
 	}
 }
 
+static void reset_is_done(struct vhost *h, uint32_t i)
+{
+	int64_t status = chance(h, h->reset_fails_ppm) ? -5 : 0;
+	uint32_t j;
+
+	h->vfs[i].reset_at = VGPU_NEVER;
+	for (j = 0; j < h->n_vfs && status == 0; j++) {
+		if (j != i && h->vfs[i].reset_level != VGPU_RESET_GPU)
+			continue;
+		h->vfs[j].reset_at = VGPU_NEVER;
+		forget_context(h, j);
+	}
+	event_vf(h, VGPU_EV_RESET_DONE, i, h->vfs[i].reset_level, status);
+}
+
+/* Something that happens by itself to VF is due. */
+static void due(struct vhost *h, uint32_t i)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+
+	if (vf->reset_at <= h->now) {
+		reset_is_done(h, i);
+	} else if (vf->scrub_at <= h->now) {
+		vf->scrub_at = --vf->scrubs ? h->now : VGPU_NEVER;
+		event_vf(h, VGPU_EV_SCRUBBED, i, 0, 0);
+	} else if (vf->release_at <= h->now) {
+		released(h, i);
+	} else {
+		tenant(h, i);
+	}
+	vhost_touch(h, i);
+}
+
 static void fire(struct vhost *h)
 {
-	int64_t status;
-	uint32_t i, j;
+	vgpu_nsec *ns = left(h);
 
 	if (h->command_at <= h->now) {
 		h->command_at = VGPU_NEVER;
 		vhost_event(h, &h->command);
 		faults(h);
-		return;
+	} else if (h->due.n && h->due.entries[0].key <= h->now) {
+		due(h, heap_first(&h->due));
+	} else if (ns && *ns == 0) {
+		job_done(h, h->running);
+	} else {
+		h->timer_at = VGPU_NEVER;
+		event_vf(h, VGPU_EV_TIMER, 0, 0, 0);
 	}
-	for (i = 0; i < h->n_vfs; i++) {
-		if (h->reset_at[i] <= h->now) {
-			h->reset_at[i] = VGPU_NEVER;
-			status = chance(h, h->reset_fails_ppm) ? -5 : 0;
-			for (j = 0; j < h->n_vfs; j++)
-				if (status == 0 &&
-				    (j == i || h->reset_level[i] == VGPU_RESET_GPU)) {
-					forget_context(h, j);
-					h->reset_at[j] = VGPU_NEVER;
-				}
-			event_vf(h, VGPU_EV_RESET_DONE, i, h->reset_level[i], status);
-			return;
-		}
-		if (h->scrub_at[i] <= h->now) {
-			h->scrub_at[i] = --h->scrubs[i] ? h->now : VGPU_NEVER;
-			event_vf(h, VGPU_EV_SCRUBBED, i, 0, 0);
-			return;
-		}
-		if (h->release_at[i] <= h->now) {
-			released(h, i);
-			return;
-		}
-	}
-	for (i = 0; i < h->n_vfs; i++) {
-		if (h->vfs[i].next_change <= h->now ||
-		    (h->running == i && h->vfs[i].busy && h->vfs[i].left == 0)) {
-			tenant(h, i);
-			return;
-		}
-	}
-	h->timer_at = VGPU_NEVER;
-	event_vf(h, VGPU_EV_TIMER, 0, 0, 0);
 }
 
 void vhost_run(struct vhost *h, vgpu_nsec until)
@@ -531,6 +709,15 @@ void vhost_run(struct vhost *h, vgpu_nsec until)
 
 void vhost_finish(struct vhost *h)
 {
+	uint32_t i;
+
+	for (i = 0; i < h->n_vfs; i++) {
+		free(h->vfs[i].jobs);
+		free(h->vfs[i].latencies);
+	}
+	free(h->vfs);
+	free(h->rows);
+	free(h->due_memory);
 	free(h->policy_memory[0]);
 	free(h->policy_memory[1]);
 	free(h->fallback_memory);
@@ -545,7 +732,7 @@ static struct {
 	struct vhost *host;
 	uint32_t open; /* picked, not accounted */
 	vgpu_nsec last;
-	bool awake[VHOST_MAX_VFS];
+	bool awake[VHOST_CHECKED_VFS];
 	uint32_t n_awake;
 } checked;
 
@@ -606,6 +793,7 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
 					    struct vhost *host)
 {
+	assert(host->n_vfs <= VHOST_CHECKED_VFS);
 	memset(&checked, 0, sizeof(checked));
 	checked.ops = *policy;
 	checked.inner = policy;

@@ -4,12 +4,11 @@
  * the next instant at which anything can happen, fires one event (ties: the device's answers, then
  * tenants, then the timer), carries out the actions, and checks the invariants after every step.
  */
-#ifndef TESTS_VHOST_H
-#define TESTS_VHOST_H
+#ifndef SIM_VHOST_H
+#define SIM_VHOST_H
 
+#include "heap.h"
 #include "vgpu/core.h"
-
-#define VHOST_MAX_VFS 64u
 
 /* A value drawn anew each time: uniform in [min, max]. */
 struct vhost_range {
@@ -20,6 +19,31 @@ enum vhost_work {
 	VHOST_ALWAYS = 0, /* never out of work */
 	VHOST_BURSTS,	  /* works for `burst`, then thinks for `think` */
 	VHOST_NEVER,
+	VHOST_SLEEPER, /* has always work, but hides that just before its slice ends */
+	VHOST_SCRIPT,  /* does what `items` say */
+};
+
+/* One line of a workload. */
+enum vhost_item_kind {
+	VHOST_ARRIVE = 0, /* its driver comes up */
+	VHOST_WORK,	  /* a job of `value` ns */
+	VHOST_THINK,	  /* what follows waits until it is out of work, and `value` ns longer */
+	VHOST_DEPART,	  /* its driver goes down */
+	VHOST_PARAM,	  /* `params` */
+	VHOST_EXCL,	  /* its driver restarts; each window takes `value` ns */
+	VHOST_HANG,	  /* it does not stop the next time */
+	VHOST_MEM,	  /* wants `value` bytes: for placement only */
+};
+
+struct vhost_item {
+	vgpu_nsec t;
+	enum vhost_item_kind kind;
+	uint64_t value;
+	const int64_t *params;
+};
+
+struct vhost_job {
+	vgpu_nsec arrived, left;
 };
 
 struct vhost_vf {
@@ -31,11 +55,30 @@ struct vhost_vf {
 	unsigned reset_ppm;  /* of its dispatches: its owner dies in mid-slice */
 	unsigned window_ppm; /* of its dispatches: its driver stops, and starts again */
 
+	struct vhost_range rare; /* instead of `late`, now and then */
+	unsigned rare_ppm;
+	const struct vhost_item *items;
+	size_t n_items;
+	bool stays_down; /* until its script says otherwise */
+
 	/* state */
-	vgpu_nsec left, next_change;
+	vgpu_nsec next_change;
 	bool busy, up, wants_init;
+	bool hangs_next;
+	vgpu_nsec own_window; /* length of its next windows; 0: the host's range */
+	size_t item;
+	struct vhost_job *jobs; /* a ring of jobs_size, a power of two */
+	uint32_t jobs_head, jobs_tail, jobs_size;
 	uint64_t dispatches;
 	vgpu_nsec last_start;
+	vgpu_nsec *latencies; /* of jobs, as long as there is room */
+	size_t n_latencies, max_latencies;
+
+	/* its part of the device */
+	enum vgpu_context context;
+	vgpu_nsec reset_at, scrub_at, release_at;
+	uint32_t reset_level, scrubs;
+	enum vgpu_window release_kind;
 };
 
 struct vhost_dispatch {
@@ -49,25 +92,28 @@ struct vhost {
 	vgpu_nsec now;
 	uint64_t seed, rng;
 	uint32_t n_vfs;
-	struct vhost_vf vfs[VHOST_MAX_VFS];
+	struct vhost_vf *vfs;
 	struct vhost_range load, run, timer_late, reset, scrub, init, window;
 	unsigned reset_fails_ppm, command_fails_ppm;
 	vgpu_nsec work_from;	 /* nobody has work before */
 	bool refuse_windows_end; /* tenants never give a window back */
 
+	bool unchecked;		 /* skip the invariants: they take n steps for each step */
+	struct monitor *monitor; /* or NULL; see monitor.h */
+
 	/* the device */
-	enum vgpu_context contexts[VHOST_MAX_VFS];
-	vgpu_nsec command_at, reset_at[VHOST_MAX_VFS], scrub_at[VHOST_MAX_VFS],
-		release_at[VHOST_MAX_VFS], timer_at;
+	vgpu_nsec command_at, timer_at;
 	struct vgpu_event command;
-	uint32_t reset_level[VHOST_MAX_VFS], scrubs[VHOST_MAX_VFS];
-	enum vgpu_window release_kind[VHOST_MAX_VFS];
 	uint32_t running;
+	struct heap due; /* VFs for which something happens by itself, by when */
+	void *due_memory;
+	int64_t *rows; /* scratch, for parameters of all VFs */
 
 	/* what happened */
 	uint64_t steps, switches, hash;
 	uint64_t violations;
 	char violation[256];	    /* the first */
+	bool quiet;		    /* violations are not printed */
 	struct vhost_dispatch *log; /* of `log_max`, if the test lends any */
 	size_t log_n, log_max;
 	vgpu_nsec idle_asked;
@@ -83,7 +129,10 @@ void vhost_init(struct vhost *h, uint32_t n, uint64_t seed);
 /* PARAMS and each row of VF_PARAMS may be NULL: defaults. */
 void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		 const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
+/* Runs to instant UNTIL, or to the first violation. */
 void vhost_run(struct vhost *h, vgpu_nsec until);
+/* VF's next_change has been set from outside. */
+void vhost_touch(struct vhost *h, uint32_t vf);
 int vhost_event(struct vhost *h, const struct vgpu_event *event);
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
@@ -97,6 +146,8 @@ void vhost_param(const struct vgpu_param *table, int64_t *values, const char *na
 vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf);
 void vhost_fail(struct vhost *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t vhost_random(struct vhost *h);
+/* Latencies of up to MAX jobs of VF are kept, in memory of the host's. */
+void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max);
 
 /*
  * Wraps POLICY so that every call is checked against the contract: one account for each pick,

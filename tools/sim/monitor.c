@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "monitor.h"
+
+struct watched {
+	bool judged;			       /* always has work, and does no mischief */
+	double weight;			       /* its part in proportional sharing; 0: none */
+	double base, last;		       /* service in ns: at the origin, and now */
+	vgpu_nsec budget, period, since, next; /* a guarantee: since when, the next deadline */
+	double budget_base;
+	double bucket; /* fills with service, leaks at the limit's rate */
+	vgpu_nsec leaked;
+	double bucket_last;
+};
+
+struct monitor {
+	struct vhost *h;
+	bool calm;
+	bool running; /* the origin is set: everybody who is judged has work */
+	bool changed; /* since then something was changed by an operator */
+	const struct vgpu_policy_ops *policy;
+	double carried; /* bounds of policies before, in time over weight */
+	double spread;	/* the largest bound over weight at the last look */
+	uint64_t last_switch;
+	struct monitor_result result;
+	struct watched vfs[];
+};
+
+struct monitor *monitor_new(struct vhost *h, bool calm)
+{
+	struct monitor *m = calloc(1, sizeof(*m) + h->n_vfs * sizeof(m->vfs[0]));
+	uint32_t i;
+
+	m->h = h;
+	m->calm = calm;
+	for (i = 0; i < h->n_vfs; i++) {
+		const struct vhost_vf *vf = &h->vfs[i];
+
+		m->vfs[i].judged = vf->work == VHOST_ALWAYS && !vf->hang_ppm && !vf->reset_ppm &&
+				   !vf->window_ppm;
+		m->vfs[i].next = VGPU_NEVER;
+	}
+	return m;
+}
+
+void monitor_free(struct monitor *m)
+{
+	free(m);
+}
+
+void monitor_result(const struct monitor *m, struct monitor_result *out)
+{
+	*out = m->result;
+}
+
+vgpu_nsec monitor_next(const struct monitor *m)
+{
+	vgpu_nsec t = VGPU_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++)
+		t = m->vfs[i].next < t ? m->vfs[i].next : t;
+	return t;
+}
+
+static double service(const struct vgpu_vf_view *v)
+{
+	return (double)(v->ledger.charged_ns + v->pending_ns);
+}
+
+/* The parameter that says how much of the excess a VF gets. */
+static double weight_of(const struct vgpu_policy_ops *policy, const struct vgpu_vf_view *v)
+{
+	uint32_t i;
+
+	for (i = 0; policy->vf_params[i].name; i++)
+		if (strcmp(policy->vf_params[i].name, "weight") == 0 ||
+		    strcmp(policy->vf_params[i].name, "slots") == 0)
+			return (double)v->params[i];
+	return 1;
+}
+
+/* From here on services are compared. */
+static void set_origin(struct monitor *m)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view v;
+	uint32_t i;
+
+	vgpu_core_view(m->h->core, &core);
+	m->policy = core.policy;
+	m->running = true;
+	for (i = 0; i < m->h->n_vfs; i++) {
+		struct watched *w = &m->vfs[i];
+
+		vgpu_core_vf_view(m->h->core, i, &v);
+		w->base = service(&v);
+		w->weight = 0;
+		if (w->judged && v.state == VGPU_VF_ACTIVE && v.has_work &&
+		    core.policy->promises & VGPU_PROMISE_PROPORTIONAL && v.bound.budget == 0 &&
+		    v.bound.limit_ppm == 0)
+			w->weight = weight_of(core.policy, &v);
+	}
+}
+
+/*
+ * How far two VFs that always have work may be apart, in service over weight, is the sum of their
+ * bounds over their weights, whatever all others do (the measure of Golestani, INFOCOM '94). Bounds
+ * count from equality, so after a change that is not a beginning they count twice, and what was
+ * allowed before is still owed.
+ */
+static void judge_lag(struct monitor *m)
+{
+	double allowed, apart, high = -INFINITY, low = INFINITY, slack_high = 0, slack_low = 0;
+	struct vgpu_vf_view v;
+	uint32_t i, n = 0;
+
+	m->spread = 0;
+	for (i = 0; i < m->h->n_vfs; i++) {
+		struct watched *w = &m->vfs[i];
+		double norm, slack;
+
+		if (w->weight == 0)
+			continue;
+		vgpu_core_vf_view(m->h->core, i, &v);
+		norm = (service(&v) - w->base) / w->weight;
+		slack = (double)v.bound.max_lag / w->weight;
+		m->spread = fmax(m->spread, slack);
+		n++;
+		/* The pairs that matter are those at the ends of what the bounds leave open. */
+		if (norm - slack > high - slack_high) {
+			high = norm;
+			slack_high = slack;
+		}
+		if (norm + slack < low + slack_low) {
+			low = norm;
+			slack_low = slack;
+		}
+	}
+	if (n < 2)
+		return;
+	allowed = (slack_high + slack_low) * (m->changed ? 2 : 1) + m->carried;
+	apart = high - low;
+	if (!m->changed)
+		m->result.lag = fmax(m->result.lag, apart / allowed);
+	if (apart > allowed)
+		vhost_fail(m->h,
+			   "%s: services are %.3f ms apart, over weight; bounds allow %.3f ms",
+			   m->policy->name, apart / 1e6, allowed / 1e6);
+}
+
+/* A budget is kept to within an eighth of the shortest slice, which is carried over. */
+static void judge_budget(struct monitor *m, uint32_t i, const struct vgpu_vf_view *v)
+{
+	struct watched *w = &m->vfs[i];
+	double due, had;
+
+	if (v->bound.budget != w->budget || v->bound.period != w->period || !v->has_work ||
+	    v->state != VGPU_VF_ACTIVE || m->changed) {
+		w->budget = v->has_work && v->state == VGPU_VF_ACTIVE ? v->bound.budget : 0;
+		w->period = v->bound.period;
+		w->since = m->h->now;
+		w->next = w->budget ? w->since + w->period : VGPU_NEVER;
+		w->budget_base = service(v);
+		return;
+	}
+	if (w->budget == 0 || m->h->now < w->next)
+		return;
+	due = (double)w->budget * (double)((w->next - w->since) / w->period);
+	had = service(v) - w->budget_base + (double)m->h->config.min_slice / 8 + 1000;
+	m->result.deadlines++;
+	if (had < due) {
+		m->result.missed++;
+		if ((vgpu_nsec)(due - had) > m->result.worst_miss)
+			m->result.worst_miss = (vgpu_nsec)(due - had);
+	}
+	w->next += w->period;
+}
+
+static void judge_limit(struct monitor *m, uint32_t i, const struct vgpu_vf_view *v)
+{
+	struct watched *w = &m->vfs[i];
+	double used = service(v) - w->bucket_last;
+
+	w->bucket_last = service(v);
+	if (v->bound.limit_ppm == 0) {
+		w->bucket = 0;
+		return;
+	}
+	w->bucket -= (double)(m->h->now - w->leaked) * v->bound.limit_ppm / 1e6;
+	w->bucket = fmax(w->bucket, 0) + used;
+	w->leaked = m->h->now;
+	if (w->bucket > (double)v->bound.burst && !m->changed)
+		vhost_fail(m->h, "VF %u: %.3f ms beyond its limit, %.3f ms allowed", i,
+			   w->bucket / 1e6, (double)v->bound.burst / 1e6);
+}
+
+static void judge_wait(struct monitor *m, uint32_t i, const struct vgpu_vf_view *v)
+{
+	double ratio;
+
+	if (v->bound.max_wait == VGPU_NEVER || v->ledger.wait_max_ns == 0)
+		return;
+	ratio = (double)v->ledger.wait_max_ns / (double)v->bound.max_wait;
+	m->result.wait = fmax(m->result.wait, ratio);
+	if (ratio > 1)
+		vhost_fail(m->h, "VF %u waited for %.3f ms; the bound is %.3f ms", i,
+			   (double)v->ledger.wait_max_ns / 1e6, (double)v->bound.max_wait / 1e6);
+}
+
+static bool is_change(const struct vgpu_event *event)
+{
+	return event->type == VGPU_EV_SET_VF || event->type == VGPU_EV_SET_POLICY ||
+	       event->type == VGPU_EV_RESET_VF || event->type == VGPU_EV_POLICY;
+}
+
+void monitor_step(struct monitor *m, const struct vgpu_event *event)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view v;
+	uint32_t i;
+
+	vgpu_core_view(m->h->core, &core);
+	if (!m->running) {
+		if (m->h->now > m->h->work_from)
+			set_origin(m);
+	} else if (is_change(event) || core.policy != m->policy) {
+		m->carried += 2 * m->spread;
+		m->changed = true;
+		set_origin(m);
+	}
+	/* Only an account or a deadline changes anything. */
+	if (core.engine.switches == m->last_switch && m->h->now < monitor_next(m) &&
+	    event->type != VGPU_EV_BUSY)
+		return;
+	m->last_switch = core.engine.switches;
+	if (m->running)
+		judge_lag(m);
+	for (i = 0; i < m->h->n_vfs; i++) {
+		if (!m->vfs[i].judged)
+			continue;
+		vgpu_core_vf_view(m->h->core, i, &v);
+		judge_limit(m, i, &v);
+		if (!m->calm)
+			continue;
+		judge_budget(m, i, &v);
+		if (core.policy->promises & VGPU_PROMISE_NO_STARVATION && !m->changed)
+			judge_wait(m, i, &v);
+	}
+}
