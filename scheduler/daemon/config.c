@@ -101,97 +101,11 @@ __attribute__((format(printf, 4, 5))) static void complain(struct reader *r, con
 	fputc('\n', r->errors);
 }
 
-static int parse_int(const char *text, int64_t *out)
-{
-	char *end;
-	long long value;
-
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (end == text || *end || errno)
-		return -EINVAL;
-	*out = value;
-	return 0;
-}
-
-static int parse_choice(const char *const *choices, const char *text, int64_t *out)
-{
-	int64_t i;
-
-	for (i = 0; choices[i]; i++) {
-		if (strcmp(choices[i], text) == 0) {
-			*out = i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 static int parse_bool(const char *text, int64_t *out)
 {
 	static const char *const words[] = {"no", "yes", NULL};
 
-	return parse_choice(words, text, out);
-}
-
-static void join_choices(const char *const *choices, char *text, size_t size)
-{
-	size_t used = 0, i;
-
-	for (i = 0; choices[i] && used < size; i++)
-		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-					 choices[i]);
-}
-
-int config_param(const struct vgpu_param *table, const char *name, const char *value,
-		 int64_t *values, struct vgpu_error *err)
-{
-	char names[200] = "none";
-	size_t used = 0;
-	int64_t v;
-	int i;
-
-	for (i = 0; table[i].name; i++) {
-		const struct vgpu_param *p = &table[i];
-
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-					 p->name);
-		if (strcmp(p->name, name) != 0)
-			continue;
-		if (p->type == VGPU_PARAM_CHOICE) {
-			if (parse_choice(p->choices, value, &v) == 0) {
-				values[i] = v;
-				return 0;
-			}
-			join_choices(p->choices, names, sizeof(names));
-			return vgpu_error_set(err, -EINVAL, "%s = %s: want one of: %s", name, value,
-					      names);
-		}
-		if (parse_int(value, &v) < 0 || v < p->min || v > p->max)
-			return vgpu_error_set(err, -EINVAL,
-					      "%s = %s: want %" PRId64 " to %" PRId64 " %s", name,
-					      value, p->min, p->max, p->unit);
-		values[i] = v;
-		return 0;
-	}
-	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; there are: %s", name, names);
-}
-
-void config_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size)
-{
-	if (param->type == VGPU_PARAM_CHOICE)
-		snprintf(text, size, "%s", param->choices[value]);
-	else
-		snprintf(text, size, "%" PRId64, value);
-}
-
-void config_param_defaults(const struct vgpu_param *table, int64_t *values)
-{
-	int i;
-
-	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
-	for (i = 0; table[i].name; i++)
-		values[i] = table[i].def;
+	return vgpu_parse_choice(words, text, out);
 }
 
 static void set_default(const struct key *key, void *base)
@@ -231,15 +145,15 @@ static void set_key(struct reader *r, const struct key *key, void *at, const cha
 		}
 		break;
 	case CHOICE:
-		if (parse_choice(key->choices, value, &v) < 0) {
-			join_choices(key->choices, choices, sizeof(choices));
+		if (vgpu_parse_choice(key->choices, value, &v) < 0) {
+			vgpu_join_choices(key->choices, choices, sizeof(choices));
 			complain(r, r->file, r->line, "%s = %s: want one of: %s", key->name, value,
 				 choices);
 			return;
 		}
 		break;
 	case INT:
-		if (parse_int(value, &v) < 0 || v < key->min || v > key->max) {
+		if (vgpu_parse_int(value, &v) < 0 || v < key->min || v > key->max) {
 			complain(r, r->file, r->line, "%s = %s: want %" PRId64 " to %" PRId64,
 				 key->name, value, key->min, key->max);
 			return;
@@ -327,7 +241,7 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 	char *slash = strchr(which, '/');
 	int64_t vf;
 
-	if (!slash || parse_int(slash + 1, &vf) < 0 || vf < 0 || vf >= VGPU_GPU_MAX_VFS) {
+	if (!slash || vgpu_parse_int(slash + 1, &vf) < 0 || vf < 0 || vf >= VGPU_GPU_MAX_VFS) {
 		complain(r, r->file, r->line, "[vf %s]: want [vf NAME/N], N from 0 to %u", which,
 			 VGPU_GPU_MAX_VFS - 1);
 		return;
@@ -462,9 +376,9 @@ static void finish(struct reader *r)
 				 g->policy, names);
 			continue;
 		}
-		config_param_defaults(g->ops->params, g->params);
+		vgpu_param_defaults(g->ops->params, g->params);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
-			config_param_defaults(g->ops->vf_params, g->vf_params[vf]);
+			vgpu_param_defaults(g->ops->vf_params, g->vf_params[vf]);
 	}
 	for (i = 0; i < r->n_deferred; i++) {
 		struct deferred *d = &r->deferred[i];
@@ -476,9 +390,9 @@ static void finish(struct reader *r)
 			complain(r, d->file, d->line,
 				 "[vf %s/%d]: the GPU has only %" PRId64 " VFs", g->name, d->vf,
 				 g->vfs);
-		else if (config_param(d->vf < 0 ? g->ops->params : g->ops->vf_params, d->name,
-				      d->value, d->vf < 0 ? g->params : g->vf_params[d->vf],
-				      &err) < 0)
+		else if (vgpu_param_set(d->vf < 0 ? g->ops->params : g->ops->vf_params, d->name,
+					d->value, d->vf < 0 ? g->params : g->vf_params[d->vf],
+					&err) < 0)
 			complain(r, d->file, d->line, "policy %s: %s", g->ops->name, err.text);
 	}
 }
@@ -532,7 +446,7 @@ static void dump_params(FILE *to, const struct vgpu_param *table, const int64_t 
 	int i;
 
 	for (i = 0; table[i].name; i++) {
-		config_param_text(&table[i], values[i], text, sizeof(text));
+		vgpu_param_text(&table[i], values[i], text, sizeof(text));
 		fprintf(to, "%s = %s\n", table[i].name, text);
 	}
 }
@@ -595,11 +509,11 @@ static void help_params(FILE *to, const struct vgpu_param *table)
 		const struct vgpu_param *p = &table[i];
 
 		if (p->type == VGPU_PARAM_CHOICE)
-			join_choices(p->choices, range, sizeof(range));
+			vgpu_join_choices(p->choices, range, sizeof(range));
 		else
 			snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64 "%s%s", p->min,
 				 p->max, *p->unit ? " " : "", p->unit);
-		config_param_text(p, p->def, def, sizeof(def));
+		vgpu_param_text(p, p->def, def, sizeof(def));
 		fprintf(to, "  %-18s %s (%s; %s)\n", p->name, p->help, range, def);
 	}
 }

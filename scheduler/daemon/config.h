@@ -47,12 +47,6 @@ void config_dump(const struct config *config, FILE *to);
 /* What the engine makes of a GPU's configuration. */
 void config_to_engine(const struct gpu_config *gpu, struct engine_config *out);
 
-/* Reads the value of a policy's parameter as people write it; 0 or -EINVAL with the reason. */
-int config_param(const struct vgpu_param *table, const char *name, const char *value,
-		 int64_t *values, struct vgpu_error *err);
-void config_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size);
-void config_param_defaults(const struct vgpu_param *table, int64_t *values);
-
 /* Prints the keys, their defaults and meaning, for --help-config. */
 void config_help(FILE *to);
 

@@ -290,7 +290,7 @@ static int read_params(const struct call *call, const struct vgpu_param *table, 
 		return 0;
 	json_object_object_foreach(given, key, value)
 	{
-		r = config_param(table, key, json_object_get_string(value), copy, err);
+		r = vgpu_param_set(table, key, json_object_get_string(value), copy, err);
 		if (r < 0)
 			return r;
 	}
@@ -344,7 +344,7 @@ static json *param_table(const struct vgpu_param *table)
 		put_text(o, "name", table[i].name);
 		put_text(o, "unit", table[i].unit);
 		put_text(o, "help", table[i].help);
-		config_param_text(&table[i], table[i].def, text, sizeof(text));
+		vgpu_param_text(&table[i], table[i].def, text, sizeof(text));
 		put_text(o, "default", text);
 		if (table[i].type == VGPU_PARAM_CHOICE) {
 			choices = json_object_new_array();
@@ -411,7 +411,7 @@ static void carry_over(struct call *call)
 	uint32_t vf;
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
-		config_param_defaults(to, call->vf_params[vf]);
+		vgpu_param_defaults(to, call->vf_params[vf]);
 		for (i = 0; to[i].name; i++)
 			for (j = 0; from[j].name; j++)
 				if (strcmp(to[i].name, from[j].name) == 0)
@@ -435,7 +435,7 @@ static int begin_policy_set(struct control *control, struct call *call, struct v
 	if (call->policy == call->gpu->policy)
 		memcpy(call->params, call->gpu->params, sizeof(call->params));
 	else
-		config_param_defaults(call->policy->params, call->params);
+		vgpu_param_defaults(call->policy->params, call->params);
 	r = read_params(call, call->policy->params, call->params, err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "policy %s", call->policy->name);

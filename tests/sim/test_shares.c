@@ -141,7 +141,7 @@ static void lag_within_bound(void)
 			for (i = 0; i < h.n_vfs; i++) {
 				if (seed % 3 == 0)
 					h.vfs[i].late = (struct vhost_range){0, 4 * VGPU_MSEC};
-				vhost_defaults(policy->vf_params, rows[i]);
+				vgpu_param_defaults(policy->vf_params, rows[i]);
 				vhost_param(policy->vf_params, rows[i], "slots",
 					    1 + (int64_t)(vhost_random(&h) % 4));
 				vhost_param(policy->vf_params, rows[i], "weight",
@@ -275,7 +275,7 @@ static double idle_share(const char *mode, double *others)
 	struct vgpu_vf_view v;
 
 	machine(4, 12, VGPU_NO_VF);
-	vhost_defaults(strict->params, params);
+	vgpu_param_defaults(strict->params, params);
 	vhost_param(strict->params, params, "idle",
 		    strcmp(mode, "hold") == 0	  ? 0
 		    : strcmp(mode, "donate") == 0 ? 1

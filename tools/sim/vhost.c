@@ -92,15 +92,6 @@ void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max)
 	h->vfs[vf].max_latencies = max;
 }
 
-void vhost_defaults(const struct vgpu_param *table, int64_t *values)
-{
-	unsigned i;
-
-	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
-	for (i = 0; table[i].name; i++)
-		values[i] = table[i].def;
-}
-
 void vhost_param(const struct vgpu_param *table, int64_t *values, const char *name, int64_t value)
 {
 	unsigned i;
@@ -368,7 +359,7 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 	h->core = vgpu_core_init(h->memory, &h->config, fallback, h->fallback_memory, h->now);
 	vhost_change_policy(h, policy, params, NULL);
 	for (i = 0; i < h->n_vfs; i++) {
-		vhost_defaults(policy->vf_params, values);
+		vgpu_param_defaults(policy->vf_params, values);
 		if (vf_params)
 			memcpy(values, vf_params[i], sizeof(values));
 		vhost_event(h,
@@ -388,12 +379,12 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	uint32_t i;
 	int r;
 
-	vhost_defaults(policy->params, values);
+	vgpu_param_defaults(policy->params, values);
 	if (params)
 		memcpy(values, params, sizeof(values));
 	for (i = 0; i < h->n_vfs; i++) {
 		row = h->rows + (size_t)i * VGPU_MAX_PARAMS;
-		vhost_defaults(policy->vf_params, row);
+		vgpu_param_defaults(policy->vf_params, row);
 		if (vf_params)
 			memcpy(row, vf_params[i], sizeof(vf_params[i]));
 	}

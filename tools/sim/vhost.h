@@ -138,8 +138,7 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 void vhost_finish(struct vhost *h);
 
-/* The defaults of a parameter table, and one value by its name, if the table has it. */
-void vhost_defaults(const struct vgpu_param *table, int64_t *values);
+/* Sets a value by its parameter's name, if the table has it. */
 void vhost_param(const struct vgpu_param *table, int64_t *values, const char *name, int64_t value);
 
 /* Service charged to a VF so far, as its ledger has it. */

@@ -24,7 +24,7 @@
 #ifndef VGPU_CORE_H
 #define VGPU_CORE_H
 
-#include "vgpu/policy.h"
+#include "vgpu/param.h"
 
 /* World-switch commands, by their GPU-IOV meaning. */
 enum vgpu_command {
@@ -110,9 +110,6 @@ struct vgpu_event {
 	void *memory; /* zeroed, policy->memory(max_vfs) bytes; the core's until it is retired */
 	const int64_t *vf_params; /* max_vfs rows of VGPU_MAX_PARAMS */
 };
-
-/* Most parameters that a policy may have, of either kind. */
-#define VGPU_MAX_PARAMS 16u
 
 /* What a guest is told. */
 enum vgpu_notice {

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vgpu/param.h"
+
+int vgpu_parse_int(const char *text, int64_t *out)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (end == text || *end || errno)
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+int vgpu_parse_choice(const char *const *choices, const char *text, int64_t *out)
+{
+	int64_t i;
+
+	for (i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], text) == 0) {
+			*out = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+void vgpu_join_choices(const char *const *choices, char *text, size_t size)
+{
+	size_t used = 0, i;
+
+	for (i = 0; choices[i] && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 choices[i]);
+}
+
+int vgpu_param_set(const struct vgpu_param *table, const char *name, const char *value,
+		   int64_t *values, struct vgpu_error *err)
+{
+	char names[200] = "none";
+	size_t used = 0;
+	int64_t v;
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		const struct vgpu_param *p = &table[i];
+
+		if (used < sizeof(names))
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+						 i ? ", " : "", p->name);
+		if (strcmp(p->name, name) != 0)
+			continue;
+		if (p->type == VGPU_PARAM_CHOICE) {
+			if (vgpu_parse_choice(p->choices, value, &v) == 0) {
+				values[i] = v;
+				return 0;
+			}
+			vgpu_join_choices(p->choices, names, sizeof(names));
+			return vgpu_error_set(err, -EINVAL, "%s = %s: want one of: %s", name, value,
+					      names);
+		}
+		if (vgpu_parse_int(value, &v) < 0 || v < p->min || v > p->max)
+			return vgpu_error_set(err, -EINVAL,
+					      "%s = %s: want %" PRId64 " to %" PRId64 " %s", name,
+					      value, p->min, p->max, p->unit);
+		values[i] = v;
+		return 0;
+	}
+	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; there are: %s", name, names);
+}
+
+void vgpu_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size)
+{
+	if (param->type == VGPU_PARAM_CHOICE)
+		snprintf(text, size, "%s", param->choices[value]);
+	else
+		snprintf(text, size, "%" PRId64, value);
+}
+
+void vgpu_param_defaults(const struct vgpu_param *table, int64_t *values)
+{
+	int i;
+
+	memset(values, 0, VGPU_MAX_PARAMS * sizeof(*values));
+	for (i = 0; table[i].name; i++)
+		values[i] = table[i].def;
+}
