@@ -25,12 +25,28 @@
 
 #include "vgpu/policy.h"
 
+static const char *const admission_modes[] = {"full", "switches", "sum", NULL};
+
+#define ADMISSION_PARAM                                                                            \
+	{                                                                                          \
+		"admission", "",                                                                   \
+			"full: kept; switches, sum: weaker tests, to compare: may be missed",      \
+			VGPU_PARAM_CHOICE, 0, 2, ADMISSION_FULL, admission_modes                   \
+	}
+
 struct server {
 	uint32_t vf;
 	vgpu_nsec budget, period;
 };
 
+enum admission_mode {
+	ADMISSION_FULL = 0,
+	ADMISSION_SWITCHES, /* sum of (Q + 2 W) / T: blocking is left out */
+	ADMISSION_SUM,	    /* sum of Q / T: what schedulers publish; budgets may be missed */
+};
+
 struct admission {
+	enum admission_mode mode;
 	vgpu_nsec switch_ns; /* W, at its worst */
 	vgpu_nsec stretch, carry;
 	uint64_t cap_ppm;
@@ -102,11 +118,17 @@ static inline bool admission_test(const struct admission *a, const struct server
 	uint64_t sum = 0;
 	uint32_t j;
 
-	for (j = 0; j < n; j++)
+	for (j = 0; j < n; j++) {
 		longest = servers[j].period > longest ? servers[j].period : longest;
+		sum += admission_ppm(servers[j].budget +
+					     (a->mode == ADMISSION_SWITCHES ? 2 * a->switch_ns : 0),
+				     servers[j].period);
+	}
+	if (a->mode != ADMISSION_FULL)
+		return sum <= a->cap_ppm;
 	if (admission_sufficient(a, servers, n, longest))
 		return true;
-	for (j = 0; j < n; j++)
+	for (j = 0, sum = 0; j < n; j++)
 		sum += admission_ppm(admission_cost(a, &servers[j], longest), servers[j].period);
 	if (sum > a->cap_ppm)
 		return false;

@@ -10,7 +10,7 @@
  */
 #include "servers.h"
 
-enum { P_CAP, P_RECLAIM, P_LATE, P_COVER, P_SLICE };
+enum { P_CAP, P_RECLAIM, P_LATE, P_COVER, P_SLICE, P_ADMISSION };
 enum { V_BUDGET, V_PERIOD };
 enum { COVER_NOTHING, COVER_GRACE, COVER_WINDOWS };
 
@@ -18,8 +18,8 @@ struct deadline {
 	struct servers s;
 	uint64_t cap_ppm;
 	bool reclaim;
-	vgpu_nsec late, slice;
-	int64_t cover;
+	int64_t params[P_ADMISSION + 1];
+	vgpu_nsec slice;
 	uint32_t current, last_background, n;
 	bool served; /* the current one by its budget */
 	uint64_t active_ppm;
@@ -45,6 +45,7 @@ static const struct vgpu_param params[] = {
 		     VGPU_PARAM_CHOICE, 0, 2, COVER_NOTHING, covers},
 	[P_SLICE] = {"slice_us", "us", "turns of VFs without a budget", VGPU_PARAM_INT, 500, 500000,
 		     4000, NULL},
+	[P_ADMISSION] = ADMISSION_PARAM,
 	{.name = NULL},
 };
 
@@ -74,23 +75,13 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_WINDOWS)
 		stretch += f->window_ns;
 	return (struct admission){
+		.mode = (enum admission_mode)values[P_ADMISSION],
 		.switch_ns = f->switch_high_ns,
 		.stretch = stretch,
 		.carry = (vgpu_nsec)servers_crumb(&d->s),
 		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
 		.background = true,
 	};
-}
-
-static struct admission own_rules(const struct deadline *d)
-{
-	const int64_t values[] = {
-		[P_CAP] = (int64_t)(d->cap_ppm / 10000),
-		[P_LATE] = (int64_t)(d->late / VGPU_USEC),
-		[P_COVER] = d->cover,
-	};
-
-	return rules(d, values);
 }
 
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
@@ -108,12 +99,13 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct deadline *d = state;
+	uint32_t i;
 
 	(void)now;
 	d->cap_ppm = (uint64_t)values[P_CAP] * 10000;
 	d->reclaim = values[P_RECLAIM];
-	d->late = (vgpu_nsec)values[P_LATE] * VGPU_USEC;
-	d->cover = values[P_COVER];
+	for (i = 0; i <= P_ADMISSION; i++)
+		d->params[i] = values[i];
 	d->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
 }
 
@@ -153,7 +145,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	vgpu_nsec budget = (vgpu_nsec)values[V_BUDGET] * VGPU_USEC;
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_USEC;
 	struct cbs *c = &d->s.cbs[index];
-	struct admission a = own_rules(d);
+	struct admission a = rules(d, d->params);
 	bool active = d->vfs[index].active;
 
 	if (budget && !servers_admit(&d->s, &a, index, budget, period, why))
@@ -345,8 +337,10 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 static const char *warning(void *state)
 {
 	struct deadline *d = state;
-	struct admission a = own_rules(d);
+	struct admission a = rules(d, d->params);
 
+	if (a.mode != ADMISSION_FULL)
+		return "budgets are not guaranteed: admission is not full";
 	if (admission_test(&a, d->s.sets, servers_with(&d->s, VGPU_NO_VF, 0, 0)))
 		return NULL;
 	d->risk.n = 0;

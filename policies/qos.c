@@ -14,7 +14,7 @@
 #include "eevdf.h"
 #include "servers.h"
 
-enum { P_SLICE, P_CAP, P_LATE };
+enum { P_SLICE, P_CAP, P_LATE, P_ADMISSION };
 enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE };
 
 #define LAG_CAP 10 /* slices */
@@ -32,8 +32,7 @@ struct vf {
 struct qos {
 	struct servers s;
 	struct eevdf e;
-	uint64_t cap_ppm;
-	vgpu_nsec late;
+	int64_t params[P_ADMISSION + 1];
 	uint32_t current;
 	bool served;	       /* the current one by its guarantee */
 	struct heap throttled; /* have work but no tokens, by when they have */
@@ -50,6 +49,7 @@ static const struct vgpu_param params[] = {
 	[P_LATE] = {"late_us", "us",
 		    "how late a VF may stop without harm to the others' guarantees", VGPU_PARAM_INT,
 		    0, 100000, 500, NULL},
+	[P_ADMISSION] = ADMISSION_PARAM,
 	{.name = NULL},
 };
 
@@ -76,16 +76,18 @@ static size_t memory(uint32_t max_vfs)
 	       servers_memory(max_vfs) + eevdf_memory(max_vfs) + heap_memory(max_vfs);
 }
 
-static struct admission rules(const struct qos *q, uint64_t cap_ppm, vgpu_nsec late)
+/* What admission reckons with, under the given parameters. */
+static struct admission rules(const struct qos *q, const int64_t *values)
 {
 	const struct vgpu_facts *f = q->s.facts;
 	vgpu_nsec stretch = f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns;
 
 	return (struct admission){
+		.mode = (enum admission_mode)values[P_ADMISSION],
 		.switch_ns = f->switch_high_ns,
-		.stretch = stretch + late,
+		.stretch = stretch + (vgpu_nsec)values[P_LATE] * VGPU_USEC,
 		.carry = (vgpu_nsec)servers_crumb(&q->s),
-		.cap_ppm = cap_ppm,
+		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
 		.background = true,
 	};
 }
@@ -93,8 +95,7 @@ static struct admission rules(const struct qos *q, uint64_t cap_ppm, vgpu_nsec l
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
 {
 	struct qos *q = state;
-	struct admission a =
-		rules(q, (uint64_t)values[P_CAP] * 10000, (vgpu_nsec)values[P_LATE] * VGPU_USEC);
+	struct admission a = rules(q, values);
 
 	(void)now;
 	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
@@ -106,12 +107,13 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct qos *q = state;
+	uint32_t i;
 
 	(void)now;
 	q->e.slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
 	q->e.lag_cap = LAG_CAP * (int64_t)q->e.slice;
-	q->cap_ppm = (uint64_t)values[P_CAP] * 10000;
-	q->late = (vgpu_nsec)values[P_LATE] * VGPU_USEC;
+	for (i = 0; i <= P_ADMISSION; i++)
+		q->params[i] = values[i];
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -185,7 +187,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	struct qos *q = state;
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_MSEC;
 	vgpu_nsec budget = period * (vgpu_nsec)values[V_MIN] / MILLION;
-	struct admission a = rules(q, q->cap_ppm, q->late);
+	struct admission a = rules(q, q->params);
 	struct cbs *c = &q->s.cbs[index];
 	struct vf *vf = &q->own[index];
 
@@ -428,8 +430,10 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 static const char *warning(void *state)
 {
 	struct qos *q = state;
-	struct admission a = rules(q, q->cap_ppm, q->late);
+	struct admission a = rules(q, q->params);
 
+	if (a.mode != ADMISSION_FULL)
+		return "guarantees may be missed: admission is not full";
 	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
 		return NULL;
 	q->risk.n = 0;

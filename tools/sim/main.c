@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT */
+/* vgpu-sim: the scheduler core and its policies in virtual time. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "generate.h"
+#include "peer.h"
+#include "prove.h"
+#include "report.h"
+
+#define LOG_MAX 1000000u
+#define LATENCIES_MAX 200000u
+
+struct options {
+	const char *policy, *svg, *kind, *save, *admission;
+	bool json, log, check;
+	uint64_t decisions, seed, sets;
+	vgpu_nsec until, switch_ns, min_slice, late;
+	uint32_t vf;
+	char **args;
+	int n_args;
+};
+
+static int usage_error(const char *what)
+{
+	fprintf(stderr, "vgpu-sim: %s; see vgpu-sim --help\n", what);
+	return 2;
+}
+
+/* A bar for runs that take a while, where somebody looks. */
+static void progress(double done)
+{
+	static int last = -1;
+	int now = (int)(done * 40), i;
+
+	if (!isatty(STDERR_FILENO) || now == last)
+		return;
+	last = now;
+	fputs("\r[", stderr);
+	for (i = 0; i < 40; i++)
+		fputc(i < now ? '=' : ' ', stderr);
+	fprintf(stderr, "] %3.0f %%%s", 100 * (done < 1 ? done : 1), done >= 1 ? "\n" : "");
+}
+
+static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_policy_ops *policy,
+		   const struct options *o, struct report *report, struct vgpu_error *err)
+{
+	struct vhost_dispatch *log = NULL;
+	struct running r;
+	vgpu_nsec t;
+	uint32_t i;
+	int e = running_start(&r, s, gpu, policy, o->check, peer_or_policy, err);
+
+	if (e < 0)
+		return e;
+	r.host.unchecked = !o->check;
+	if (o->check || s->n_vfs <= 64)
+		r.host.monitor = monitor_new(&r.host, true);
+	for (i = 0; i < r.host.n_vfs; i++)
+		if (r.host.vfs[i].work != VHOST_ALWAYS && s->n_vfs <= 1000)
+			vhost_keep_latencies(&r.host, i, LATENCIES_MAX);
+	if (o->log || o->svg) {
+		log = calloc(LOG_MAX, sizeof(*log));
+		r.host.log = log;
+		r.host.log_max = LOG_MAX;
+	}
+	for (t = 0; t < s->until && r.host.violations == 0;) {
+		t = t + s->until / 40 + 1 < s->until ? t + s->until / 40 + 1 : s->until;
+		running_run(&r, t);
+		progress(((double)gpu + (double)t / (double)s->until) / s->n_gpus);
+	}
+	report_add(report, &r);
+	if (o->log)
+		report_log(&r.host, stdout);
+	if (o->svg && gpu == 0)
+		e = report_svg(&r.host, o->svg, s->work_from,
+			       s->until - s->work_from > 200 * VGPU_MSEC
+				       ? s->work_from + 200 * VGPU_MSEC
+				       : s->until,
+			       err);
+	monitor_free(r.host.monitor);
+	running_finish(&r);
+	free(log);
+	return e;
+}
+
+static int run_scenario(struct scenario *s, const struct vgpu_policy_ops *policy,
+			const struct options *o, struct report *report)
+{
+	struct vgpu_error err;
+	uint32_t gpu;
+	int e = scenario_place(s, &err);
+
+	*report = (struct report){.decisions = 0};
+	if (o->until)
+		s->until = o->until;
+	for (gpu = 0; gpu < s->n_gpus && e == 0; gpu++)
+		e = run_gpu(s, gpu, policy, o, report, &err);
+	if (e < 0)
+		fprintf(stderr, "vgpu-sim: %s\n", err.text);
+	return e;
+}
+
+static int read_one(struct scenario *s, const struct options *o)
+{
+	struct vgpu_error err;
+
+	if (o->n_args != 1)
+		return usage_error("want one scenario file, or - for standard input") ? -EINVAL
+										      : -EINVAL;
+	if (scenario_read(s, o->args[0], &err) < 0) {
+		fprintf(stderr, "vgpu-sim: %s\n", err.text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static const struct vgpu_policy_ops *policy_option(const struct options *o, bool *ok)
+{
+	const struct vgpu_policy_ops *policy = o->policy ? peer_or_policy(o->policy) : NULL;
+
+	*ok = policy || !o->policy;
+	if (!*ok)
+		fprintf(stderr, "vgpu-sim: %s: no such policy; see vgpu-sim policies\n", o->policy);
+	return policy;
+}
+
+static int cmd_run(const struct options *o)
+{
+	const struct vgpu_policy_ops *policy;
+	struct report report;
+	struct scenario s;
+	bool ok;
+	int r;
+
+	policy = policy_option(o, &ok);
+	if (!ok || read_one(&s, o) < 0)
+		return 2;
+	r = run_scenario(&s, policy, o, &report);
+	if (r == 0 && o->json)
+		report_json(&report, stdout);
+	else if (r == 0 && !o->log)
+		report_table(&report, stdout);
+	r = r < 0 ? 2 : report.violations ? 1 : 0;
+	report_free(&report);
+	scenario_free(&s);
+	return r;
+}
+
+static int cmd_compare(const struct options *o)
+{
+	const struct vgpu_policy_ops *all[64];
+	struct report report;
+	struct scenario s;
+	unsigned n = 0, i;
+	int r = 0;
+
+	for (i = 0; vgpu_builtin_policies[i]; i++)
+		all[n++] = vgpu_builtin_policies[i];
+	for (i = 0; peers[i]; i++)
+		all[n++] = peers[i];
+	if (read_one(&s, o) < 0)
+		return 2;
+	if (o->json)
+		puts("[");
+	else
+		report_compare_head(stdout);
+	for (i = 0; i < n && r == 0; i++) {
+		r = run_scenario(&s, all[i], o, &report);
+		if (r == 0 && o->json) {
+			report_json(&report, stdout);
+			puts(i + 1 < n ? "," : "]");
+		} else if (r == 0) {
+			report_compare_line(&report, stdout);
+		}
+		fflush(stdout);
+		report_free(&report);
+	}
+	scenario_free(&s);
+	return r < 0 ? 2 : 0;
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int prove_one(const struct vgpu_policy_ops *policy, const struct options *o)
+{
+	double began = now_s();
+	const char *path = o->save ? o->save : "failing.scn";
+	struct proof p;
+	FILE *f;
+
+	prove(policy, o->decisions, o->seed, progress, &p);
+	if (!p.failed) {
+		printf("%-12s %" PRIu64 " decisions in %" PRIu64
+		       " scenarios, no violation; lag/bound %.3f, wait/bound %.3f, %" PRIu64
+		       " budgets kept; %.0f decisions/s\n",
+		       policy->name, p.decisions, p.scenarios, p.result.lag, p.result.wait,
+		       p.result.deadlines, (double)p.decisions / (now_s() - began));
+		return 0;
+	}
+	f = fopen(path, "w");
+	if (f) {
+		fprintf(f, "# %s\n", p.violation);
+		scenario_write(&p.smallest, f);
+		fclose(f);
+	}
+	printf("%s: broken in scenario %" PRIu64 " of seed %" PRIu64 ": %s\n", policy->name,
+	       p.scenarios, o->seed, p.violation);
+	printf("the smallest scenario that shows it is in %s; repeat with: vgpu-sim check %s\n",
+	       path, path);
+	scenario_free(&p.smallest);
+	return 1;
+}
+
+static int cmd_prove(const struct options *o)
+{
+	const struct vgpu_policy_ops *policy;
+	bool ok;
+	int r = 0;
+	unsigned i;
+
+	policy = policy_option(o, &ok);
+	if (!ok || o->n_args)
+		return usage_error("prove [--policy P] [--decisions N] [--seed S]");
+	if (policy)
+		return prove_one(policy, o);
+	for (i = 0; vgpu_builtin_policies[i] && r == 0; i++)
+		r = prove_one(vgpu_builtin_policies[i], o);
+	return r;
+}
+
+/* One scenario under all invariants, as prove runs it. */
+static int cmd_check(const struct options *o)
+{
+	const struct vgpu_policy_ops *policy;
+	struct monitor_result result;
+	uint64_t decisions = 0, refused = 0;
+	char violation[256];
+	struct scenario s;
+	bool ok;
+
+	if (read_one(&s, o) < 0)
+		return 2;
+	policy = peer_or_policy(s.policy);
+	if (!policy) {
+		fprintf(stderr, "vgpu-sim: %s: no such policy\n", s.policy);
+		scenario_free(&s);
+		return 2;
+	}
+	ok = prove_scenario(&s, policy, &result, &decisions, &refused, violation,
+			    sizeof(violation));
+	if (ok)
+		printf("%" PRIu64 " decisions, no violation; lag/bound %.3f, wait/bound %.3f\n",
+		       decisions, result.lag, result.wait);
+	else
+		printf("broken: %s\n", violation);
+	scenario_free(&s);
+	return ok ? 0 : 1;
+}
+
+static int cmd_admission(const struct options *o)
+{
+	const struct vgpu_policy_ops *policy;
+	struct admission_study a;
+	bool ok;
+
+	policy = policy_option(o, &ok);
+	if (!policy || (strcmp(policy->name, "qos") != 0 && strcmp(policy->name, "deadline") != 0))
+		return usage_error("admission --policy deadline|qos [--sets N] [--switch US] "
+				   "[--min-slice US] [--late US] [--admission MODE]");
+	prove_admission(policy, o->sets, o->seed, o->switch_ns, o->min_slice, o->late, o->admission,
+			progress, &a);
+	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " of those with a miss (%.1f "
+	       "%%, by up to %.3f ms), %" PRIu64 " deadlines",
+	       policy->name, a.sets, a.admitted, a.missed,
+	       a.admitted ? 100.0 * (double)a.missed / (double)a.admitted : 0,
+	       (double)a.worst_miss / 1e6, a.deadlines);
+	if (!o->admission)
+		printf("; %" PRIu64 " refused would have been kept: %.1f %% accepted of those that "
+		       "can be",
+		       a.kept_but_refused,
+		       100.0 * (double)a.admitted /
+			       (double)(a.admitted + a.kept_but_refused +
+					(a.admitted + a.kept_but_refused == 0)));
+	putchar('\n');
+	return a.missed && !o->admission ? 1 : 0;
+}
+
+static int cmd_generate(const struct options *o)
+{
+	uint32_t vf = o->vf;
+	int i, k;
+
+	if (o->n_args == 0)
+		return usage_error("generate KIND...: one VF each, of the kinds that vgpu-sim "
+				   "policies lists");
+	if (vf == 0)
+		printf("vfs %d\nseed %" PRIu64 "\nuntil %" PRIu64
+		       "\ngpu load=100us run=50us\npolicy fair\nvf * save=100us\n",
+		       o->n_args, o->seed, o->until ? o->until : 10 * VGPU_SEC);
+	for (i = 0; i < o->n_args; i++, vf++) {
+		for (k = 0; generators[k].name && strcmp(generators[k].name, o->args[i]) != 0; k++)
+			;
+		if (!generators[k].name)
+			return usage_error(o->args[i]);
+		generators[k].write(stdout, vf, o->until ? o->until : 10 * VGPU_SEC, o->seed);
+	}
+	return 0;
+}
+
+static int cmd_convert(const struct options *o)
+{
+	struct vgpu_error err;
+	FILE *from;
+	int k, r;
+
+	if (o->n_args != 2)
+		return usage_error("convert FORMAT FILE");
+	for (k = 0; converters[k].name && strcmp(converters[k].name, o->args[0]) != 0; k++)
+		;
+	if (!converters[k].name)
+		return usage_error("no such format");
+	from = fopen(o->args[1], "r");
+	if (!from) {
+		fprintf(stderr, "vgpu-sim: %s: %s\n", o->args[1], strerror(errno));
+		return 2;
+	}
+	r = converters[k].convert(from, stdout, o->vf, &err);
+	fclose(from);
+	if (r < 0)
+		fprintf(stderr, "vgpu-sim: %s: %s\n", o->args[1], err.text);
+	return r < 0 ? 2 : 0;
+}
+
+static int cmd_policies(const struct options *o)
+{
+	unsigned i;
+
+	(void)o;
+	puts("policies:");
+	for (i = 0; vgpu_builtin_policies[i]; i++)
+		printf("  %-22s %s\n", vgpu_builtin_policies[i]->name,
+		       vgpu_builtin_policies[i]->help);
+	puts("models of others' rules:");
+	for (i = 0; peers[i]; i++)
+		printf("  %-22s %s\n", peers[i]->name, peers[i]->help);
+	puts("kinds of tenants to generate:");
+	for (i = 0; generators[i].name; i++)
+		printf("  %-22s %s\n", generators[i].name, generators[i].help);
+	puts("formats to convert:");
+	for (i = 0; converters[i].name; i++)
+		printf("  %-22s %s\n", converters[i].name, converters[i].help);
+	return 0;
+}
+
+static const struct command {
+	const char *name, *args, *help;
+	int (*run)(const struct options *o);
+} commands[] = {
+	{"run", "FILE", "run a scenario; --policy, --json, --log, --svg OUT, --check, --until",
+	 cmd_run},
+	{"compare", "FILE", "run it under all policies and all models of others' rules; --json",
+	 cmd_compare},
+	{"prove", "", "try to break policies: --policy P --decisions N --seed S [--save FILE]",
+	 cmd_prove},
+	{"check", "FILE", "run a scenario under all invariants", cmd_check},
+	{"admission", "",
+	 "random budgets: --policy P --sets N --switch US --min-slice US --late US", cmd_admission},
+	{"generate", "KIND...", "write a workload of one VF for each kind; --seed, --until, --vf N",
+	 cmd_generate},
+	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
+	{"policies", "", "list policies, models, kinds and formats", cmd_policies},
+	{NULL, NULL, NULL, NULL},
+};
+
+static void usage(FILE *to)
+{
+	const struct command *c;
+	char text[64];
+
+	fputs("usage: vgpu-sim COMMAND [options]\nRuns vgpud's scheduler core in virtual "
+	      "time.\n\n",
+	      to);
+	for (c = commands; c->name; c++) {
+		snprintf(text, sizeof(text), "%s %s", c->name, c->args);
+		fprintf(to, "  %-22s %s\n", text, c->help);
+	}
+	fputs("\nScenarios are text; docs/simulator.md describes them. Ends with 0 if all is "
+	      "well, 1 if a promise\nwas broken, 2 for usage.\n",
+	      to);
+}
+
+static bool number(const char *text, double scale, uint64_t *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	*out = (uint64_t)(v * scale + 0.5);
+	return end != text && *end == '\0' && v >= 0 && v * scale < 1e18;
+}
+
+int main(int argc, char **argv)
+{
+	enum {
+		POLICY = 1,
+		SVG,
+		SAVE,
+		JSON,
+		LOG,
+		CHECK,
+		DECISIONS,
+		SEED,
+		SETS,
+		UNTIL,
+		SWITCH,
+		MIN_SLICE,
+		LATE,
+		VF,
+		ADMISSION,
+		HELP
+	};
+	static const struct option options[] = {
+		{"policy", required_argument, NULL, POLICY},
+		{"svg", required_argument, NULL, SVG},
+		{"save", required_argument, NULL, SAVE},
+		{"json", no_argument, NULL, JSON},
+		{"log", no_argument, NULL, LOG},
+		{"check", no_argument, NULL, CHECK},
+		{"decisions", required_argument, NULL, DECISIONS},
+		{"seed", required_argument, NULL, SEED},
+		{"sets", required_argument, NULL, SETS},
+		{"until", required_argument, NULL, UNTIL},
+		{"switch", required_argument, NULL, SWITCH},
+		{"min-slice", required_argument, NULL, MIN_SLICE},
+		{"late", required_argument, NULL, LATE},
+		{"vf", required_argument, NULL, VF},
+		{"admission", required_argument, NULL, ADMISSION},
+		{"help", no_argument, NULL, HELP},
+		{NULL, 0, NULL, 0},
+	};
+	struct options o = {.decisions = 1000000,
+			    .seed = 1,
+			    .sets = 1000,
+			    .switch_ns = 300 * VGPU_USEC,
+			    .min_slice = 500 * VGPU_USEC,
+			    .late = 200 * VGPU_USEC};
+	const struct command *c;
+	bool ok = true;
+	uint64_t v = 0;
+	int option;
+
+	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case POLICY:
+			o.policy = optarg;
+			break;
+		case SVG:
+			o.svg = optarg;
+			break;
+		case SAVE:
+			o.save = optarg;
+			break;
+		case JSON:
+			o.json = true;
+			break;
+		case LOG:
+			o.log = true;
+			break;
+		case CHECK:
+			o.check = true;
+			break;
+		case DECISIONS:
+			ok = number(optarg, 1, &o.decisions);
+			break;
+		case SEED:
+			ok = number(optarg, 1, &o.seed);
+			break;
+		case SETS:
+			ok = number(optarg, 1, &o.sets);
+			break;
+		case UNTIL:
+			ok = number(optarg, 1e9, &o.until);
+			break;
+		case SWITCH:
+			ok = number(optarg, 1e3, &o.switch_ns);
+			break;
+		case MIN_SLICE:
+			ok = number(optarg, 1e3, &o.min_slice);
+			break;
+		case LATE:
+			ok = number(optarg, 1e3, &o.late);
+			break;
+		case VF:
+			ok = number(optarg, 1, &v) && v < 100000;
+			o.vf = (uint32_t)v;
+			break;
+		case ADMISSION:
+			o.admission = optarg;
+			break;
+		case HELP:
+			usage(stdout);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (!ok)
+		return usage_error(argv[optind - 1]);
+	if (optind == argc)
+		return usage_error("want a command");
+	for (c = commands; c->name; c++)
+		if (strcmp(c->name, argv[optind]) == 0)
+			break;
+	if (!c->name)
+		return usage_error(argv[optind]);
+	o.args = argv + optind + 1;
+	o.n_args = argc - optind - 1;
+	return c->run(&o);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rules that others have published, as models to compare with: on a preemptive engine, with our
+ * world switch, and without anything that their products do besides. They are no measurements of
+ * those products. Each model is its pick and its account; what they have in common is here.
+ */
+#ifndef SIM_PEERS_PEER_H
+#define SIM_PEERS_PEER_H
+
+#include "vgpu/policy.h"
+
+enum { PEER_SLICE, PEER_FACTOR };
+
+struct peer_vf {
+	bool admitted, online, awake;
+	int64_t weight;
+	int64_t a, b; /* the model's */
+	uint64_t order;
+};
+
+struct peer {
+	const struct vgpu_facts *facts;
+	int64_t slice, factor; /* ns; nv-arr's averaging factor */
+	uint32_t last;	       /* dispatched last */
+	vgpu_nsec next;	       /* the model's: when it does its accounting again */
+	uint64_t count, rng;   /* the model's */
+	bool idled;
+	struct peer_vf vfs[];
+};
+
+extern const struct vgpu_param peer_params[], peer_vf_params[];
+
+size_t peer_memory(uint32_t max_vfs);
+void peer_attach(void *state, const struct vgpu_facts *facts, const int64_t *params);
+void peer_set_params(void *state, const int64_t *params, vgpu_nsec now);
+bool peer_admit(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now, const char **why);
+bool peer_set_vf(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now, const char **why);
+void peer_remove(void *state, uint32_t vf, vgpu_nsec now);
+void peer_online(void *state, uint32_t vf, vgpu_nsec now);
+void peer_offline(void *state, uint32_t vf, vgpu_nsec now);
+bool peer_wake(void *state, uint32_t vf, vgpu_nsec now);
+void peer_sleep(void *state, uint32_t vf, vgpu_nsec now);
+void peer_forget(void *state, const struct vgpu_usage *usage);
+int64_t peer_export_lag(void *state, uint32_t vf);
+void peer_import_lag(void *state, uint32_t vf, int64_t lag);
+void peer_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator);
+void peer_bound(void *state, uint32_t vf, struct vgpu_bound *out);
+
+/* The next VF after FROM that has work, or VGPU_NO_VF. */
+uint32_t peer_next_awake(const struct peer *p, uint32_t from);
+int64_t peer_weights(const struct peer *p);
+/* The VF that has work and the smallest value of `a`; ties by number. */
+uint32_t peer_least(const struct peer *p);
+/* The smallest `a` of those that have work; 0 if nobody has. */
+int64_t peer_least_value(const struct peer *p);
+
+#define PEER(symbol, title, says, pick_, account_, wake_)                                          \
+	const struct vgpu_policy_ops symbol = {                                                    \
+		.size = sizeof(struct vgpu_policy_ops),                                            \
+		.abi_major = VGPU_POLICY_ABI_MAJOR,                                                \
+		.abi_minor = VGPU_POLICY_ABI_MINOR,                                                \
+		.name = title,                                                                     \
+		.help = says,                                                                      \
+		.params = peer_params,                                                             \
+		.vf_params = peer_vf_params,                                                       \
+		.memory = peer_memory,                                                             \
+		.attach = peer_attach,                                                             \
+		.set_params = peer_set_params,                                                     \
+		.admit = peer_admit,                                                               \
+		.set_vf = peer_set_vf,                                                             \
+		.remove = peer_remove,                                                             \
+		.online = peer_online,                                                             \
+		.offline = peer_offline,                                                           \
+		.wake = wake_,                                                                     \
+		.sleep = peer_sleep,                                                               \
+		.pick = pick_,                                                                     \
+		.account = account_,                                                               \
+		.export_lag = peer_export_lag,                                                     \
+		.import_lag = peer_import_lag,                                                     \
+		.share = peer_share,                                                               \
+		.bound = peer_bound,                                                               \
+	}
+
+/* All models, NULL-terminated. */
+extern const struct vgpu_policy_ops *const peers[];
+/* A policy of ours or a model, by its name, or NULL. */
+const struct vgpu_policy_ops *peer_or_policy(const char *name);
+
+#endif

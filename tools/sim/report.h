@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* What a run came to: for people, for programs, and as a picture. */
+#ifndef SIM_REPORT_H
+#define SIM_REPORT_H
+
+#include <stdio.h>
+
+#include "monitor.h"
+#include "scenario.h"
+
+struct report_vf {
+	uint32_t vf, gpu;
+	bool backlogged;
+	double share, promised, error; /* of the service of those that always have work */
+	double run_ms, overrun_ms, max_wait_ms;
+	uint64_t turns, jobs;
+	double p50_ms, p99_ms; /* of its jobs */
+};
+
+struct report {
+	char policy[32];
+	uint64_t decisions;
+	double seconds;				  /* virtual */
+	double worst_error, switch_pct, idle_pct; /* in per cent */
+	double fg_p99_ms; /* the worst of those that do not always have work; 0: there are none */
+	double max_wait_ms;
+	struct monitor_result monitor;
+	uint64_t violations, evictions, hash;
+	uint32_t n_vfs;
+	struct report_vf *vfs;
+};
+
+/* Adds one GPU that has been run to its end; REPORT begins zeroed. */
+void report_add(struct report *report, const struct running *r);
+void report_free(struct report *report);
+
+void report_table(const struct report *report, FILE *to);
+void report_json(const struct report *report, FILE *to);
+/* One line per rule, side by side. */
+void report_compare_head(FILE *to);
+void report_compare_line(const struct report *report, FILE *to);
+
+/* The dispatches in h->log, as sentences, and as a timeline. */
+void report_log(const struct vhost *h, FILE *to);
+int report_svg(const struct vhost *h, const char *path, vgpu_nsec from, vgpu_nsec to,
+	       struct vgpu_error *err);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Scenarios at work: placement on GPUs, and the virtual host of one of them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builtin.h"
+#include "scenario.h"
+
+static uint64_t memory_of(const struct scenario_vf *vf)
+{
+	uint64_t bytes = 0;
+	size_t k;
+
+	for (k = 0; k < vf->n_items; k++)
+		if (vf->items[k].kind == VHOST_MEM)
+			bytes += vf->items[k].value;
+	return bytes;
+}
+
+/* What a tenant asks for in all; one that never stops asks for everything. */
+static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
+{
+	double work = 0;
+	size_t k;
+
+	if (vf->work == VHOST_ALWAYS || vf->work == VHOST_SLEEPER)
+		return (double)s->until;
+	if (vf->work == VHOST_BURSTS)
+		return (double)s->until * (double)(vf->burst.min + vf->burst.max) /
+		       ((double)(vf->burst.min + vf->burst.max + vf->think.min + vf->think.max) +
+			1);
+	for (k = 0; k < vf->n_items; k++)
+		if (vf->items[k].kind == VHOST_WORK)
+			work += (double)vf->items[k].value;
+	return work;
+}
+
+int scenario_place(struct scenario *s, struct vgpu_error *err)
+{
+	uint64_t used[SCENARIO_MAX_GPUS] = {0};
+	double load[SCENARIO_MAX_GPUS] = {0};
+	uint32_t i, g, best;
+
+	for (i = 0; i < s->n_vfs; i++) {
+		uint64_t bytes = memory_of(&s->vfs[i]);
+
+		best = VGPU_NO_VF;
+		for (g = 0; g < s->n_gpus; g++) {
+			uint32_t at = s->placement == PLACE_ROUND_ROBIN ? (i + g) % s->n_gpus : g;
+
+			if (s->memory && used[at] + bytes > s->memory)
+				continue;
+			if (best == VGPU_NO_VF ||
+			    (s->placement == PLACE_LEAST_LOADED && load[at] < load[best]))
+				best = at;
+		}
+		if (best == VGPU_NO_VF)
+			return vgpu_error_set(err, -ENOSPC,
+					      "VF %u: no GPU has %llu bytes of memory left", i,
+					      (unsigned long long)bytes);
+		s->vfs[i].gpu = best;
+		used[best] += bytes;
+		load[best] += demand_of(s, &s->vfs[i]);
+	}
+	return 0;
+}
+
+/* The workload of a VF, with parameters resolved. */
+static int resolve_items(struct running *r, uint32_t i, const struct scenario_vf *from,
+			 const struct vgpu_policy_ops *policy, struct vgpu_error *err)
+{
+	struct vhost_vf *vf = &r->host.vfs[i];
+	struct vhost_item *items = calloc(from->n_items ? from->n_items : 1, sizeof(*items));
+	size_t k;
+	int e;
+
+	r->items[i] = items;
+	for (k = 0; k < from->n_items; k++) {
+		int64_t *values = NULL;
+
+		if (from->items[k].kind == VHOST_PARAM) {
+			values = calloc(VGPU_MAX_PARAMS, sizeof(*values));
+			vgpu_param_defaults(policy->vf_params, values);
+			e = settings_apply(&from->params, policy->vf_params, false, values, err);
+			e = e ? e
+			      : settings_apply(&from->items[k].params, policy->vf_params, false,
+					       values, err);
+			if (e < 0) {
+				free(values);
+				return e;
+			}
+		}
+		items[k] = (struct vhost_item){.t = from->items[k].t,
+					       .kind = from->items[k].kind,
+					       .value = from->items[k].value,
+					       .params = values};
+	}
+	vf->items = items;
+	vf->n_items = from->n_items;
+	vf->stays_down = from->n_items && from->items[0].kind == VHOST_ARRIVE;
+	return 0;
+}
+
+static void set_up_vf(struct vhost_vf *vf, const struct scenario_vf *from)
+{
+	vf->work = from->work;
+	vf->burst = from->burst;
+	vf->think = from->think;
+	vf->late = from->late;
+	vf->save = from->save;
+	vf->rare = from->rare;
+	vf->rare_ppm = from->rare_ppm;
+	vf->hang_ppm = from->hang_ppm;
+	vf->reset_ppm = from->reset_ppm;
+	vf->window_ppm = from->window_ppm;
+}
+
+static void set_up_host(struct vhost *h, const struct scenario *s)
+{
+	h->load = s->load;
+	h->run = s->run;
+	h->init = s->init;
+	h->window = s->window;
+	h->scrub = s->scrub;
+	h->reset = s->reset;
+	h->timer_late = s->timer_late;
+	h->command_fails_ppm = s->command_fails_ppm;
+	h->reset_fails_ppm = s->reset_fails_ppm;
+	h->config.gpu_reset = s->gpu_reset;
+	h->config.min_slice = s->min_slice;
+	h->config.min_run = s->min_slice;
+	h->refuse_windows_end = s->windows_stick;
+	h->work_from = s->work_from;
+}
+
+/* What the VFs' settings come to under a policy; those that the policy lacks do not matter. */
+static int rows_of(const struct running *r, const struct vgpu_policy_ops *policy, int64_t *rows,
+		   struct vgpu_error *err)
+{
+	uint32_t i;
+	int e = 0;
+
+	for (i = 0; i < r->host.n_vfs && e == 0; i++) {
+		int64_t *row = rows + (size_t)i * VGPU_MAX_PARAMS;
+
+		vgpu_param_defaults(policy->vf_params, row);
+		e = settings_apply(&r->scenario->vfs[r->vfs[i]].params, policy->vf_params, false,
+				   row, err);
+	}
+	return e;
+}
+
+int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
+		  const struct vgpu_policy_ops *policy, bool checked,
+		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err)
+{
+	int64_t params[VGPU_MAX_PARAMS], *rows;
+	vgpu_nsec save = 0;
+	uint32_t i, n = 0;
+	int e;
+
+	*r = (struct running){.scenario = s, .find = find};
+	policy = policy ? policy : find(s->policy);
+	if (!policy)
+		return vgpu_error_set(err, -EINVAL, "%s: no such policy", s->policy);
+	r->vfs = calloc(s->n_vfs, sizeof(*r->vfs));
+	for (i = 0; i < s->n_vfs; i++)
+		if (s->vfs[i].gpu == gpu)
+			r->vfs[n++] = i;
+	vhost_init(&r->host, n ? n : 1, s->seed + gpu);
+	set_up_host(&r->host, s);
+	r->items = calloc(n ? n : 1, sizeof(*r->items));
+	rows = calloc((size_t)(n ? n : 1) * VGPU_MAX_PARAMS, sizeof(*rows));
+	for (i = 0, e = 0; i < n && e == 0; i++) {
+		set_up_vf(&r->host.vfs[i], &s->vfs[r->vfs[i]]);
+		if (s->vfs[r->vfs[i]].save.max > save)
+			save = s->vfs[r->vfs[i]].save.max;
+		e = resolve_items(r, i, &s->vfs[r->vfs[i]], policy, err);
+	}
+	/* What the world switch takes at its worst, as an operator would have measured it. */
+	r->host.config.switch_nominal = s->load.max + s->run.max + save;
+	if (n == 0)
+		r->host.vfs[0].work = VHOST_NEVER;
+	vgpu_param_defaults(policy->params, params);
+	e = e ? e : settings_apply(&s->params, policy->params, false, params, err);
+	e = e ? e : rows_of(r, policy, rows, err);
+	if (e == 0)
+		vhost_start(&r->host, checked ? vhost_checked(policy, &r->host) : policy, params,
+			    (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+	free(rows);
+	if (e < 0)
+		running_finish(r);
+	return e;
+}
+
+static void operate(struct running *r, const struct scenario_op *op)
+{
+	const struct vgpu_policy_ops *policy;
+	int64_t values[VGPU_MAX_PARAMS], *rows;
+	struct vgpu_core_view view;
+	uint32_t vf;
+
+	vgpu_core_view(r->host.core, &view);
+	for (vf = 0; vf < r->host.n_vfs && r->vfs[vf] != op->vf; vf++)
+		;
+	switch (op->type) {
+	case OP_POLICY:
+		policy = r->find(op->policy);
+		if (!policy)
+			return;
+		rows = calloc((size_t)r->host.n_vfs * VGPU_MAX_PARAMS, sizeof(*rows));
+		vgpu_param_defaults(policy->params, values);
+		if (settings_apply(&op->params, policy->params, false, values, NULL) == 0 &&
+		    rows_of(r, policy, rows, NULL) == 0)
+			vhost_change_policy(&r->host, policy, values,
+					    (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+		free(rows);
+		return;
+	case OP_SET_POLICY:
+		vgpu_param_defaults(view.policy->params, values);
+		if (settings_apply(&op->params, view.policy->params, false, values, NULL) == 0)
+			vhost_event(&r->host, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+								   .params = values});
+		return;
+	case OP_SET:
+		vgpu_param_defaults(view.policy->vf_params, values);
+		if (vf < r->host.n_vfs &&
+		    settings_apply(&op->params, view.policy->vf_params, false, values, NULL) == 0)
+			vhost_event(&r->host, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+								   .vf = vf,
+								   .params = values});
+		return;
+	case OP_RESET:
+		if (vf < r->host.n_vfs)
+			vhost_event(&r->host,
+				    &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
+		return;
+	}
+}
+
+void running_run(struct running *r, vgpu_nsec until)
+{
+	const struct scenario *s = r->scenario;
+
+	while (r->next_op < s->n_ops && s->ops[r->next_op].t <= until) {
+		vhost_run(&r->host, s->ops[r->next_op].t);
+		if (r->host.violations)
+			return;
+		operate(r, &s->ops[r->next_op++]);
+	}
+	vhost_run(&r->host, until);
+}
+
+void running_finish(struct running *r)
+{
+	uint32_t i;
+	size_t k;
+
+	for (i = 0; r->items && i < r->host.n_vfs; i++) {
+		for (k = 0; r->items[i] && k < r->host.vfs[i].n_items; k++)
+			free((void *)(uintptr_t)r->items[i][k].params);
+		free(r->items[i]);
+	}
+	free(r->items);
+	free(r->vfs);
+	if (r->host.vfs)
+		vhost_finish(&r->host);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scenario: GPUs, tenants, a policy, what goes wrong and what operators do, as a text that people
+ * write and that a failing random run is shrunk to. docs/simulator.md describes it.
+ */
+#ifndef SIM_SCENARIO_H
+#define SIM_SCENARIO_H
+
+#include <stdio.h>
+
+#include "vhost.h"
+
+#define SCENARIO_MAX_GPUS 64u
+#define SCENARIO_MAX_SETTINGS 12u
+
+/* Parameters of whichever policy, as text, for a policy may not have them. */
+struct settings {
+	uint32_t n;
+	struct {
+		char name[24], value[24];
+	} list[SCENARIO_MAX_SETTINGS];
+};
+
+struct scenario_item {
+	vgpu_nsec t;
+	enum vhost_item_kind kind;
+	uint64_t value;
+	struct settings params; /* VHOST_PARAM */
+};
+
+struct scenario_vf {
+	enum vhost_work work;
+	struct vhost_range burst, think, late, save, rare;
+	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
+	struct settings params;
+	struct scenario_item *items;
+	size_t n_items, max_items;
+	uint32_t gpu; /* where it was placed */
+};
+
+/* What an operator does at an instant. */
+struct scenario_op {
+	vgpu_nsec t;
+	enum { OP_POLICY = 0, OP_SET, OP_SET_POLICY, OP_RESET } type;
+	uint32_t vf;
+	char policy[32];
+	struct settings params;
+};
+
+enum placement { PLACE_ROUND_ROBIN = 0, PLACE_FIRST_FIT, PLACE_LEAST_LOADED };
+
+struct scenario {
+	uint32_t n_vfs, n_gpus;
+	enum placement placement;
+	uint64_t memory; /* of each GPU, for placement by what `mem` asks for; 0: no matter */
+	char policy[32];
+	struct settings params;
+	uint64_t seed;
+	vgpu_nsec until, work_from;
+	struct vhost_range load, run, init, window, scrub, reset, timer_late;
+	uint32_t command_fails_ppm, reset_fails_ppm;
+	bool gpu_reset, windows_stick;
+	vgpu_nsec min_slice;
+	struct scenario_vf *vfs;
+	struct scenario_op *ops;
+	size_t n_ops, max_ops;
+};
+
+/* Makes a scenario with N_VFS tenants that always have work, for 10 s under `fair`. */
+void scenario_init(struct scenario *s, uint32_t n_vfs);
+void scenario_free(struct scenario *s);
+/* A copy of all of it. */
+void scenario_copy(struct scenario *to, const struct scenario *from);
+
+/* Reads a file; 0 or -errno with what is wrong, and in which line. */
+int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err);
+/* Writes it so that scenario_read reads the same. */
+void scenario_write(const struct scenario *s, FILE *to);
+
+/* Adds or replaces a setting; false if there is no room or it is too long. */
+bool settings_set(struct settings *s, const char *name, const char *value);
+/* Settings as the parameters of TABLE. STRICT: one that the table lacks is an error. */
+int settings_apply(const struct settings *s, const struct vgpu_param *table, bool strict,
+		   int64_t *values, struct vgpu_error *err);
+
+struct scenario_item *scenario_add_item(struct scenario_vf *vf);
+struct scenario_op *scenario_add_op(struct scenario *s);
+
+/* One GPU of a scenario at work. */
+struct running {
+	const struct scenario *scenario;
+	struct vhost host;
+	uint32_t *vfs; /* the scenario's VFs on this GPU */
+	size_t next_op;
+	struct vhost_item **items; /* of each VF */
+	const struct vgpu_policy_ops *(*find)(const char *name);
+};
+
+/*
+ * Sets GPU number GPU of S up with the policy POLICY (NULL: the scenario's; FIND finds policies by
+ * their names), CHECKED against the contract if it is to be. 0 or -EINVAL with the reason.
+ */
+int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
+		  const struct vgpu_policy_ops *policy, bool checked,
+		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
+/* To instant UNTIL, with what operators do. */
+void running_run(struct running *r, vgpu_nsec until);
+void running_finish(struct running *r);
+
+/* Puts each VF on a GPU, by the scenario's rule; 0 or -ENOSPC with the reason. */
+int scenario_place(struct scenario *s, struct vgpu_error *err);
+
+#endif
