@@ -47,9 +47,10 @@ struct eevdf {
 	vgpu_nsec run_since; /* up to here the current VF's v is right */
 	int64_t run_counted; /* of its dispatch */
 	uint64_t base;
-	uint64_t weights; /* of those that compete */
-	__int128 sum;	  /* of weight * (v - base) + rest, over those that compete */
-	int64_t worst;	  /* most that was charged beyond a grant */
+	uint64_t weights;  /* of those that compete */
+	__int128 sum;	   /* of weight * (v - base) + rest, over those that compete */
+	vgpu_nsec longest; /* slice so far, where it changes by itself */
+	int64_t worst;	   /* most that was charged beyond a grant */
 	struct heap ready, waiting;
 };
 
@@ -337,6 +338,7 @@ static inline void eevdf_import_lag(struct eevdf *e, uint32_t index, int64_t lag
  */
 static inline vgpu_nsec eevdf_max_lag(const struct eevdf *e, vgpu_nsec longest)
 {
+	longest = longest > e->longest ? longest : e->longest;
 	return (longest > e->slice ? longest : e->slice) + e->facts->min_slice_ns +
 	       (vgpu_nsec)e->worst;
 }

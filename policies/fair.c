@@ -58,6 +58,7 @@ static size_t memory(uint32_t max_vfs)
 static void update_slice(struct fair *f)
 {
 	f->e.slice = auto_slice(&f->length, f->e.facts, f->n);
+	f->e.longest = f->e.slice > f->e.longest ? f->e.slice : f->e.longest;
 	f->e.lag_cap = f->lag_cap * (int64_t)f->e.slice;
 }
 
@@ -70,6 +71,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 		       values[P_ROTATION]);
 	f->lag_cap = values[P_LAG_CAP];
 	f->debt_turns = values[P_DEBT_TURNS];
+	f->e.longest = 0;
 	update_slice(f);
 }
 
@@ -115,7 +117,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	struct fair *f = state;
 
 	eevdf_wake(&f->e, index, now);
-	return !f->e.running || eevdf_preempts(&f->e, index);
+	return f->e.current == VGPU_NO_VF || eevdf_preempts(&f->e, index);
 }
 
 static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)

@@ -159,8 +159,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	if (p->current == VGPU_NO_VF)
 		return true;
 	running = p->own[p->current].class;
-	return own < running || (own == running && p->classes[own].running &&
-				 eevdf_preempts(&p->classes[own], index));
+	return own < running || (own == running && eevdf_preempts(&p->classes[own], index));
 }
 
 static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)

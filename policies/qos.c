@@ -254,7 +254,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	if (q->served)
 		return servers_preempts(&q->s, index, q->s.cbs[q->current].deadline);
 	return servers_preempts(&q->s, index, VGPU_NEVER) ||
-	       (q->vfs[index].competes && q->e.running && eevdf_preempts(&q->e, index));
+	       (q->vfs[index].competes && eevdf_preempts(&q->e, index));
 }
 
 static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)

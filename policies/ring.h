@@ -27,7 +27,8 @@ enum ring_idle {
 
 struct ring_vf {
 	bool admitted, online, awake;
-	int64_t slots, turn, debt, worst; /* worst: the largest |debt| so far */
+	int64_t slots, turn, debt;
+	int64_t longest, worst; /* the longest turn and the largest |debt| so far */
 };
 
 struct ring {
@@ -71,8 +72,21 @@ static void ring_update(struct ring *r)
 	uint32_t i;
 
 	r->slice = auto_slice(&r->length, r->facts, r->length.fixed ? 0 : ring_slots(r));
+	for (i = 0; i < r->facts->max_vfs; i++) {
+		struct ring_vf *vf = &r->vfs[i];
+
+		vf->turn = vf->slots * (int64_t)r->slice;
+		vf->longest = vf->turn > vf->longest ? vf->turn : vf->longest;
+	}
+}
+
+/* New parameters: bounds begin anew. */
+static void ring_forget_longest(struct ring *r)
+{
+	uint32_t i;
+
 	for (i = 0; i < r->facts->max_vfs; i++)
-		r->vfs[i].turn = r->vfs[i].slots * (int64_t)r->slice;
+		r->vfs[i].longest = 0;
 }
 
 static uint32_t ring_next(const struct ring *r, uint32_t from, bool awake)
@@ -122,10 +136,8 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec start = r->slot_end;
 	int64_t least = (int64_t)r->facts->min_slice_ns, paid;
+	uint32_t before = r->owner;
 	struct ring_vf *vf;
-
-	if (!r->length.fixed)
-		ring_update(r);
 
 	/* After a window, a reset or a pause the grid begins anew; lateness that debts explain is
 	 * in slot_end already. */
@@ -135,6 +147,10 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 		r->owner = ring_next(r, r->owner, r->idle == RING_COMPRESS);
 		if (r->owner == VGPU_NO_VF)
 			return;
+		/* All turns of a round are of one measure. */
+		if (!r->length.fixed && (before == VGPU_NO_VF || r->owner <= before))
+			ring_update(r);
+		before = r->owner;
 		vf = &r->vfs[r->owner];
 		paid = ring_instalment(r, vf);
 		if (vf->turn - paid >= least)
@@ -287,6 +303,8 @@ static void ring_import_lag(void *state, uint32_t vf, int64_t lag)
 	int64_t most = r->vfs[vf].turn;
 
 	r->vfs[vf].debt = lag > most ? -most : -lag;
+	if (-lag > r->vfs[vf].worst)
+		r->vfs[vf].worst = -lag;
 }
 
 static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
@@ -309,19 +327,22 @@ static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *
 static void ring_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 {
 	struct ring *r = state;
-	uint64_t turns = 0, debts = 0, round = 0;
-	uint64_t turn = (uint64_t)r->vfs[vf].turn, worst = (uint64_t)r->vfs[vf].worst;
+	uint64_t turns = 0, moved = 0, round = 0;
+	const struct ring_vf *own = &r->vfs[vf];
 	uint32_t i;
 
 	for (i = 0; i < r->facts->max_vfs; i++) {
-		if (!ring_is_member(r, &r->vfs[i]) && i != vf)
+		const struct ring_vf *other = &r->vfs[i];
+
+		if (!ring_is_member(r, other) && i != vf)
 			continue;
-		turns += (uint64_t)r->vfs[i].turn;
-		debts += (uint64_t)r->vfs[i].worst;
-		round += (uint64_t)(r->vfs[i].turn + r->vfs[i].worst) + 2 * r->facts->switch_ns;
+		turns += (uint64_t)other->turn;
+		moved += (uint64_t)(other->worst + other->longest - other->turn);
+		round += (uint64_t)(other->longest + other->worst) + 2 * r->facts->switch_ns;
 	}
-	out->max_lag = turn + worst + (turns ? turn * debts / turns : 0);
-	out->max_wait = round * (2 + worst / turn);
+	out->max_lag = (uint64_t)(own->longest + own->worst) +
+		       (turns ? (uint64_t)own->turn * moved / turns : 0);
+	out->max_wait = round * (2 + (uint64_t)(own->worst / own->turn));
 }
 
 static const char *ring_warning(void *state)

@@ -185,6 +185,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 	vf->deficit -= (int64_t)usage->charge;
 	if (-vf->deficit > vf->worst)
 		vf->worst = -vf->deficit;
+	if (vf->deficit >= (int64_t)w->facts->min_slice_ns)
+		return; /* its turn was cut short, and goes on */
 	w->turn = vf->next;
 	w->fresh = true;
 }

@@ -45,12 +45,16 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 			switch_begin(core);
 		return;
 	}
-	if (core->phase != VGPU_PHASE_RUN || !d->open)
+	if (!d->open || core->in_window || core->phase == VGPU_PHASE_IDLE)
 		return;
-	if (preempt && d->reason == VGPU_END_SLICE && !wake_is_limited(core, vf)) {
+	if (preempt && d->reason == VGPU_END_SLICE && d->early == VGPU_NO_VF &&
+	    !wake_is_limited(core, vf)) {
 		vf->ledger.preempted++;
-		switch_cut(core, VGPU_END_WAKE_PREEMPT, index,
-			   nsec_max(core->now, d->start + core->config.min_run));
+		if (core->phase == VGPU_PHASE_RUN)
+			switch_cut(core, VGPU_END_WAKE_PREEMPT, index,
+				   nsec_max(core->now, d->start + core->config.min_run));
+		else
+			d->early = index;
 	}
 	switch_others_want(core);
 }

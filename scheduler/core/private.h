@@ -28,6 +28,9 @@
 #define WAKE_BURST 10u
 #define WAKE_REFILL (5 * VGPU_MSEC)
 
+/* Preemption times whose median counts: two outliers in a row do not. */
+#define STOPS 5u
+
 /* The last instants at which something happened, newest first. */
 struct history {
 	vgpu_nsec at[WINDOWS_PER_MINUTE];
@@ -64,6 +67,8 @@ struct vf {
 
 	struct history windows, window_timeouts, strikes;
 
+	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
+	uint32_t n_stops;
 	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
 	vgpu_nsec surcharge;	  /* switch time laid on it, for its next account */
 	vgpu_nsec instalment;	  /* of its debt, per dispatch */
@@ -80,6 +85,7 @@ struct dispatch {
 	uint32_t vf;
 	uint32_t flags;
 	uint32_t waker; /* on whose behalf it will be, or was, preempted */
+	uint32_t early; /* who is to preempt it, but woke before it ran; or VGPU_NO_VF */
 	enum vgpu_end reason;
 	vgpu_nsec not_before, granted;
 	vgpu_nsec start, end;  /* of the grant; set at RUN acknowledged */

@@ -72,6 +72,7 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	core->phase_deadline = VGPU_NEVER;
 	core->aux_deadline = VGPU_NEVER;
 	core->d.vf = VGPU_NO_VF;
+	core->d.early = VGPU_NO_VF;
 	core->vf_params = (int64_t *)&core->vfs[config->max_vfs];
 	core->next_vf_params = core->vf_params + (size_t)config->max_vfs * VGPU_MAX_PARAMS;
 	core->lags = core->next_vf_params + (size_t)config->max_vfs * VGPU_MAX_PARAMS;

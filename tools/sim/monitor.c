@@ -8,7 +8,9 @@
 struct watched {
 	bool judged;			       /* always has work, and does no mischief */
 	double weight;			       /* its part in proportional sharing; 0: none */
-	double base, last;		       /* service in ns: at the origin, and now */
+	double base;			       /* service in ns, at the origin */
+	double bound;			       /* of its lag, at the last look */
+	double carried;			       /* the bounds under which it was before the origin */
 	vgpu_nsec budget, period, since, next; /* a guarantee: since when, the next deadline */
 	double budget_base;
 	double bucket; /* fills with service, leaks at the limit's rate */
@@ -22,8 +24,6 @@ struct monitor {
 	bool running; /* the origin is set: everybody who is judged has work */
 	bool changed; /* since then something was changed by an operator */
 	const struct vgpu_policy_ops *policy;
-	double carried; /* bounds of policies before, in time over weight */
-	double spread;	/* the largest bound over weight at the last look */
 	uint64_t last_switch;
 	struct monitor_result result;
 	struct watched vfs[];
@@ -109,16 +109,15 @@ static void set_origin(struct monitor *m)
 /*
  * How far two VFs that always have work may be apart, in service over weight, is the sum of their
  * bounds over their weights, whatever all others do (the measure of Golestani, INFOCOM '94). Bounds
- * count from equality, so after a change that is not a beginning they count twice, and what was
- * allowed before is still owed.
+ * count from equality; after a change they count from where each VF was, and what it was allowed
+ * before is still owed.
  */
 static void judge_lag(struct monitor *m)
 {
-	double allowed, apart, high = -INFINITY, low = INFINITY, slack_high = 0, slack_low = 0;
+	double high = -INFINITY, low = INFINITY, high_by = 0, low_by = 0, bound;
 	struct vgpu_vf_view v;
 	uint32_t i, n = 0;
 
-	m->spread = 0;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];
 		double norm, slack;
@@ -127,29 +126,28 @@ static void judge_lag(struct monitor *m)
 			continue;
 		vgpu_core_vf_view(m->h->core, i, &v);
 		norm = (service(&v) - w->base) / w->weight;
-		slack = (double)v.bound.max_lag / w->weight;
-		m->spread = fmax(m->spread, slack);
+		w->bound = (double)v.bound.max_lag;
+		bound = m->changed ? 2 * w->bound + w->carried : w->bound;
+		slack = bound / w->weight;
 		n++;
 		/* The pairs that matter are those at the ends of what the bounds leave open. */
-		if (norm - slack > high - slack_high) {
+		if (norm - slack > high - high_by) {
 			high = norm;
-			slack_high = slack;
+			high_by = slack;
 		}
-		if (norm + slack < low + slack_low) {
+		if (norm + slack < low + low_by) {
 			low = norm;
-			slack_low = slack;
+			low_by = slack;
 		}
 	}
 	if (n < 2)
 		return;
-	allowed = (slack_high + slack_low) * (m->changed ? 2 : 1) + m->carried;
-	apart = high - low;
 	if (!m->changed)
-		m->result.lag = fmax(m->result.lag, apart / allowed);
-	if (apart > allowed)
+		m->result.lag = fmax(m->result.lag, (high - low) / (high_by + low_by));
+	if (high - low > high_by + low_by)
 		vhost_fail(m->h,
 			   "%s: services are %.3f ms apart, over weight; bounds allow %.3f ms",
-			   m->policy->name, apart / 1e6, allowed / 1e6);
+			   m->policy->name, (high - low) / 1e6, (high_by + low_by) / 1e6);
 }
 
 /* A budget is kept to within an eighth of the shortest slice, which is carried over. */
@@ -211,10 +209,17 @@ static void judge_wait(struct monitor *m, uint32_t i, const struct vgpu_vf_view 
 			   (double)v->ledger.wait_max_ns / 1e6, (double)v->bound.max_wait / 1e6);
 }
 
-static bool is_change(const struct vgpu_event *event)
+/* A change of policy takes effect at a switch point, which a record tells. */
+static bool is_change(const struct monitor *m, const struct vgpu_event *event)
 {
+	uint32_t i;
+
+	for (i = 0; i < m->h->out.n_records; i++)
+		if (m->h->out.records[i].type == VGPU_REC_POLICY ||
+		    m->h->out.records[i].type == VGPU_REC_EVICTED)
+			return true;
 	return event->type == VGPU_EV_SET_VF || event->type == VGPU_EV_SET_POLICY ||
-	       event->type == VGPU_EV_RESET_VF || event->type == VGPU_EV_POLICY;
+	       event->type == VGPU_EV_RESET_VF;
 }
 
 void monitor_step(struct monitor *m, const struct vgpu_event *event)
@@ -227,8 +232,9 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 	if (!m->running) {
 		if (m->h->now > m->h->work_from)
 			set_origin(m);
-	} else if (is_change(event) || core.policy != m->policy) {
-		m->carried += 2 * m->spread;
+	} else if (is_change(m, event)) {
+		for (i = 0; i < m->h->n_vfs; i++)
+			m->vfs[i].carried += m->vfs[i].bound;
 		m->changed = true;
 		set_origin(m);
 	}
@@ -236,9 +242,10 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 	if (core.engine.switches == m->last_switch && m->h->now < monitor_next(m) &&
 	    event->type != VGPU_EV_BUSY)
 		return;
-	m->last_switch = core.engine.switches;
-	if (m->running)
+	/* In the middle of a dispatch its overrun is not yet in the bounds. */
+	if (m->running && core.engine.switches != m->last_switch)
 		judge_lag(m);
+	m->last_switch = core.engine.switches;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		if (!m->vfs[i].judged)
 			continue;

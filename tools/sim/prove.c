@@ -365,14 +365,17 @@ static bool same(const struct scenario *a, const struct scenario *b)
 	return equal;
 }
 
+/* Runs that shrinking may take: each of them takes as long as the failing one at the most. */
+#define SHRINK_RUNS 600
+
 /* Greedily, until no single step helps any more (after Zeller's ddmin). */
 static void shrink(struct scenario *s, const struct vgpu_policy_ops *policy)
 {
 	struct scenario smaller;
 	bool progress = true;
-	uint32_t step;
+	uint32_t step, runs = 0;
 
-	while (progress) {
+	while (progress && runs < SHRINK_RUNS) {
 		progress = false;
 		for (step = 0;; step++) {
 			scenario_copy(&smaller, s);
@@ -380,7 +383,7 @@ static void shrink(struct scenario *s, const struct vgpu_policy_ops *policy)
 				scenario_free(&smaller);
 				break;
 			}
-			if (!same(&smaller, s) && fails(&smaller, policy)) {
+			if (!same(&smaller, s) && runs++ < SHRINK_RUNS && fails(&smaller, policy)) {
 				scenario_free(s);
 				*s = smaller;
 				progress = true;

@@ -145,16 +145,25 @@ static bool parse_time(const char *text, vgpu_nsec *out, const char **end)
 	return true;
 }
 
+/* A..B, or A alone. */
 static bool parse_range(const char *text, struct vhost_range *out)
 {
-	const char *end;
+	const char *dots = strstr(text, ".."), *end;
+	char first[32];
 
-	if (!parse_time(text, &out->min, &end))
+	if (!dots) {
+		out->min = 0;
+		if (!parse_time(text, &out->max, &end) || *end)
+			return false;
+		out->min = out->max;
+		return true;
+	}
+	if ((size_t)(dots - text) >= sizeof(first))
 		return false;
-	out->max = out->min;
-	if (strncmp(end, "..", 2) == 0 && !parse_time(end + 2, &out->max, &end))
-		return false;
-	return *end == '\0' && out->max >= out->min;
+	memcpy(first, text, (size_t)(dots - text));
+	first[dots - text] = '\0';
+	return parse_time(first, &out->min, &end) && !*end &&
+	       parse_time(dots + 2, &out->max, &end) && !*end && out->max >= out->min;
 }
 
 static void time_text(vgpu_nsec ns, char *text, size_t size)
