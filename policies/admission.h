@@ -6,17 +6,20 @@
  * What a server costs in a period (Q and what its turns cost in switches):
  *   C = Q + carry + W              its own switch in; carry: what it may have left over before
  *       + W, if some T is longer   to resume the one that it preempts: a job never preempts one
- *                                  of the same or of a shorter period
- * What can hold the engine against a deadline t away although its own deadline is later:
- *   B(t) = stretch + 2 W, if there is a T > t or other work in the background
- *          stretch: the least time a VF runs before it can be preempted, how late it may then
- *          stop, and a window if guarantees are to hold across them.
+ *                                  of the same or of a shorter period, and what runs in the
+ *                                  background is resumed in the background's time
+ * What can hold the engine although its own deadline is later, or although it has none:
+ *   B = stretch + 2 W              stretch: the least time a VF runs before it can be preempted,
+ *                                  how late it may then stop, and a hang or a window if budgets
+ *                                  are to hold across them. One for all: it also makes up for what
+ *                                  servers overran, which they pay back, but not at once.
  *
  * First a sufficient test (EDF with blocking, Baker 1991), for each k in the order of periods
- *   sum over T_j <= T_k of C_j / T_j + B(T_k) / T_k <= cap
+ *   sum over T_j <= T_k of C_j / T_j + B / T_k <= cap
  * and where that fails the exact demand (Baruah, Mok and Rosier 1990, with blocking), at each
- * deadline t up to the longest period; beyond it nothing but the sum of C / T <= cap is needed:
- *   sum of floor(t / T_j) * C_j + B(t) <= cap * t
+ * deadline t up to the longest period, and on to B / (cap - sum of C / T), from where it holds by
+ * itself:
+ *   sum of floor(t / T_j) * C_j + B <= cap * t
  *
  * No published GPU scheduler counts W; ignoring it admits sets that miss in 13 to 44 % of cases.
  */
@@ -50,20 +53,20 @@ struct admission {
 	vgpu_nsec switch_ns; /* W, at its worst */
 	vgpu_nsec stretch, carry;
 	uint64_t cap_ppm;
-	bool background; /* others run when no server has work */
 };
+
+/* Longest periods that the exact test looks ahead; a set that would need more is refused. */
+#define ADMISSION_HORIZON 16u
 
 static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s,
 				       vgpu_nsec longest)
 {
-	return s->budget + a->carry + a->switch_ns +
-	       (s->period < longest || a->background ? a->switch_ns : 0);
+	return s->budget + a->carry + a->switch_ns + (s->period < longest ? a->switch_ns : 0);
 }
 
-static inline vgpu_nsec admission_blocking(const struct admission *a, vgpu_nsec t,
-					   vgpu_nsec longest)
+static inline vgpu_nsec admission_blocking(const struct admission *a)
 {
-	return t < longest || a->background ? a->stretch + 2 * a->switch_ns : 0;
+	return a->stretch + 2 * a->switch_ns;
 }
 
 static inline bool admission_fits(const struct admission *a, uint64_t demand, vgpu_nsec t)
@@ -84,7 +87,7 @@ static inline bool admission_sufficient(const struct admission *a, const struct 
 
 	for (k = 0; k < n; k++) {
 		vgpu_nsec t = servers[k].period;
-		uint64_t sum = admission_ppm(admission_blocking(a, t, longest), t);
+		uint64_t sum = admission_ppm(admission_blocking(a), t);
 
 		for (j = 0; j < n; j++)
 			if (servers[j].period <= t)
@@ -99,7 +102,7 @@ static inline bool admission_sufficient(const struct admission *a, const struct 
 static inline bool admission_demand_fits(const struct admission *a, const struct server *servers,
 					 uint32_t n, vgpu_nsec t, vgpu_nsec longest)
 {
-	uint64_t demand = admission_blocking(a, t, longest);
+	uint64_t demand = admission_blocking(a);
 	uint32_t j;
 
 	for (j = 0; j < n; j++)
@@ -109,12 +112,12 @@ static inline bool admission_demand_fits(const struct admission *a, const struct
 
 /*
  * Whether all of them keep their deadlines. SERVERS in any order. The exact test looks at each
- * deadline within the longest period, n * longest / shortest of them at the most.
+ * deadline within the horizon.
  */
 static inline bool admission_test(const struct admission *a, const struct server *servers,
 				  uint32_t n)
 {
-	vgpu_nsec longest = 0, t;
+	vgpu_nsec longest = 0, t, end;
 	uint64_t sum = 0;
 	uint32_t j;
 
@@ -132,8 +135,13 @@ static inline bool admission_test(const struct admission *a, const struct server
 		sum += admission_ppm(admission_cost(a, &servers[j], longest), servers[j].period);
 	if (sum > a->cap_ppm)
 		return false;
+	/* Blocking is outweighed from here on. */
+	end = admission_blocking(a) * 1000000 / (a->cap_ppm - sum + 1);
+	if (end > ADMISSION_HORIZON * longest)
+		return false;
+	end = end > longest ? end : longest;
 	for (j = 0; j < n; j++)
-		for (t = servers[j].period; t <= longest; t += servers[j].period)
+		for (t = servers[j].period; t <= end; t += servers[j].period)
 			if (!admission_demand_fits(a, servers, n, t, longest))
 				return false;
 	return true;

@@ -80,7 +80,6 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 		.stretch = stretch,
 		.carry = (vgpu_nsec)servers_crumb(&d->s),
 		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
-		.background = true,
 	};
 }
 

@@ -88,7 +88,6 @@ static struct admission rules(const struct qos *q, const int64_t *values)
 		.stretch = stretch + (vgpu_nsec)values[P_LATE] * VGPU_USEC,
 		.carry = (vgpu_nsec)servers_crumb(&q->s),
 		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
-		.background = true,
 	};
 }
 

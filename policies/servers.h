@@ -48,7 +48,7 @@ static inline void *servers_init(struct servers *s, const struct vgpu_facts *fac
 /* A rest that is not worth a switch: it goes into the next budget. */
 static inline int64_t servers_crumb(const struct servers *s)
 {
-	return (int64_t)(s->facts->min_slice_ns / 8);
+	return (int64_t)(s->facts->min_slice_ns / 16);
 }
 
 static inline void servers_dequeue(struct servers *s, uint32_t index)

@@ -2,7 +2,7 @@
 /*
  * The world switch. Each phase waits for one answer of the device; a table says for which, for how
  * long, and what the context is when it has come. The end of a grant is an instant: IDLE is asked
- * for early, by the VF's own mean preemption time, so that the engine is free when the next VF is
+ * for early, by the VF's own median preemption time, so that the engine is free when the next VF is
  * due. Whatever a VF holds the engine for beyond its grant is its overrun.
  */
 #include <assert.h>
@@ -349,26 +349,29 @@ void switch_others_want(struct vgpu_core *core)
 static bool prolong(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
-	vgpu_nsec longest = nsec_max(core->config.lone_slice, d->granted);
+	vgpu_nsec longest = nsec_max(core->config.lone_slice, d->granted), at;
 
 	if (d->lone || d->reason != VGPU_END_SLICE || d->flags || core->n_awake > 1 ||
 	    d->yield_at <= core->now || core->window_head != VGPU_NO_VF || core->next_policy ||
-	    !(core->policy->promises & VGPU_PROMISE_WORK_CONSERVING) || d->granted >= longest)
+	    !(core->policy->promises & VGPU_PROMISE_WORK_CONSERVING))
+		return false;
+	at = plan_preemption(core, d->start, d->start + longest);
+	if (at <= core->now)
 		return false;
 	d->lone = true;
 	d->granted = longest;
 	d->end = d->start + longest;
-	d->preempt_at = plan_preemption(core, d->start, d->end);
+	d->preempt_at = at;
 	return true;
 }
 
 /*
- * How long the VF takes to stop: a moving mean of the median of its last five times. One late stop
- * in a hundred must not end its next slices early, a VF that is always late is known in three.
+ * How long the VF takes to stop: the median of its last five times. One late stop in a hundred must
+ * not end its next slices early, a VF that is always late is known in three.
  */
 static void learn_preemption(struct vf *vf, vgpu_nsec took)
 {
-	vgpu_nsec sorted[STOPS], median;
+	vgpu_nsec sorted[STOPS];
 	uint32_t n, i, j;
 
 	vf->stops[vf->n_stops++ % STOPS] = took;
@@ -378,10 +381,7 @@ static void learn_preemption(struct vf *vf, vgpu_nsec took)
 			sorted[j] = sorted[j - 1];
 		sorted[j] = vf->stops[i];
 	}
-	median = sorted[n / 2];
-	if (vf->ledger.preempt_ns == 0)
-		vf->ledger.preempt_ns = median;
-	vf->ledger.preempt_ns = (vf->ledger.preempt_ns * 7 + median) / 8;
+	vf->ledger.preempt_ns = sorted[(n - 1) / 2];
 }
 
 static void preempted(struct vgpu_core *core)

@@ -39,8 +39,10 @@ struct monitor *monitor_new(struct vhost *h, bool calm)
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vhost_vf *vf = &h->vfs[i];
 
+		/* A command that fails, or a reset of the whole GPU, takes a VF away for a while.
+		 */
 		m->vfs[i].judged = vf->work == VHOST_ALWAYS && !vf->hang_ppm && !vf->reset_ppm &&
-				   !vf->window_ppm;
+				   !vf->window_ppm && !h->command_fails_ppm && !h->config.gpu_reset;
 		m->vfs[i].next = VGPU_NEVER;
 	}
 	return m;
@@ -122,11 +124,13 @@ static void judge_lag(struct monitor *m)
 		struct watched *w = &m->vfs[i];
 		double norm, slack;
 
-		if (w->weight == 0)
+		if (!w->judged)
 			continue;
 		vgpu_core_vf_view(m->h->core, i, &v);
+		w->bound = v.bound.max_lag == VGPU_NEVER ? 0 : (double)v.bound.max_lag;
+		if (w->weight == 0)
+			continue;
 		norm = (service(&v) - w->base) / w->weight;
-		w->bound = (double)v.bound.max_lag;
 		bound = m->changed ? 2 * w->bound + w->carried : w->bound;
 		slack = bound / w->weight;
 		n++;
@@ -150,7 +154,7 @@ static void judge_lag(struct monitor *m)
 			   m->policy->name, (high - low) / 1e6, (high_by + low_by) / 1e6);
 }
 
-/* A budget is kept to within an eighth of the shortest slice, which is carried over. */
+/* A budget is kept to within a sixteenth of the shortest slice, which is carried over. */
 static void judge_budget(struct monitor *m, uint32_t i, const struct vgpu_vf_view *v)
 {
 	struct watched *w = &m->vfs[i];
@@ -162,13 +166,14 @@ static void judge_budget(struct monitor *m, uint32_t i, const struct vgpu_vf_vie
 		w->period = v->bound.period;
 		w->since = m->h->now;
 		w->next = w->budget ? w->since + w->period : VGPU_NEVER;
-		w->budget_base = service(v);
+		/* Switch time laid on it before is charged later, but no part of a budget. */
+		w->budget_base = (double)v->ledger.charged_ns;
 		return;
 	}
 	if (w->budget == 0 || m->h->now < w->next)
 		return;
 	due = (double)w->budget * (double)((w->next - w->since) / w->period);
-	had = service(v) - w->budget_base + (double)m->h->config.min_slice / 8 + 1000;
+	had = service(v) - w->budget_base + (double)m->h->config.min_slice / 16 + 1000;
 	m->result.deadlines++;
 	if (had < due) {
 		m->result.missed++;
