@@ -393,6 +393,8 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 		.current = core->resident,
 		.phase = core->phase,
 		.policy = core->policy,
+		.next_policy = core->next_policy,
+		.fallback = core->fallback,
 		.last_fault = core->last_fault,
 		.facts = core->facts,
 		.engine = core->ledger,
@@ -420,6 +422,14 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
 	core->policy->bound(core->memory, index, &out->bound);
 	out->lag_ns = core->policy->export_lag(core->memory, index);
+}
+
+void vgpu_core_rebind(struct vgpu_core *core, const struct vgpu_policy_ops *policy,
+		      const struct vgpu_policy_ops *next, const struct vgpu_policy_ops *fallback)
+{
+	core->policy = policy;
+	core->next_policy = next;
+	core->fallback = fallback;
 }
 
 const char *vgpu_core_warning(const struct vgpu_core *core)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine.h"
+#include "vgpu/record.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -36,11 +37,11 @@ struct engine {
 	struct vgpu_error lost_why;
 
 	struct vgpu_core *core;
-	void *core_memory, *fallback_memory;
+	struct recorder *recorder;	      /* and the memory of the core and its policies */
 	const struct vgpu_policy_ops *policy; /* as last asked for */
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
-	void *policy_memory[2]; /* in force, and in waiting */
+	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
 
 	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
 	uint32_t local_head, local_tail;
@@ -99,7 +100,7 @@ static void lose(struct engine *e, int r)
 static int carry_out(struct engine *e, const struct vgpu_action *a)
 {
 	vgpu_nsec now;
-	int i;
+	uint32_t slot;
 
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
@@ -119,10 +120,9 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_SCRUB:
 		return e->ops->scrub(e->driver, a->vf, clock_now());
 	case VGPU_AC_RETIRE:
-		for (i = 0; i < 2; i++)
-			if (e->policy_memory[i] == a->memory)
-				e->policy_memory[i] = NULL;
-		free(a->memory); /* a change of policy, not a slice */
+		slot = recorder_slot_of(e->recorder, a->memory);
+		if (slot < RECORD_SLOTS)
+			e->slot_used[slot] = false;
 		return 0;
 	}
 	return 0;
@@ -154,7 +154,7 @@ static int step(struct engine *e, struct vgpu_event *event)
 
 	event->now = clock_now();
 	measure(e, event);
-	r = vgpu_core_step(e->core, event, &e->out);
+	r = recorder_step(e->recorder, e->core, event, &e->out);
 	e->steps++;
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
@@ -179,6 +179,18 @@ static void drain_local(struct engine *e)
 	}
 }
 
+/* Zeroed memory for a policy; NULL: both slots are in use, or it wants more. */
+static void *take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
+{
+	size_t size = policy->memory(e->config.core.max_vfs);
+	uint32_t slot = e->slot_used[0] ? 1 : 0;
+
+	if (size > RECORD_SLOT_SIZE || e->slot_used[slot])
+		return NULL;
+	e->slot_used[slot] = true;
+	return memset(recorder_slot_memory(e->recorder, slot), 0, size);
+}
+
 /* Puts a core in place, and everything that is configured into it. */
 static int build_core(struct engine *e)
 {
@@ -187,21 +199,17 @@ static int build_core(struct engine *e)
 	struct vgpu_event event;
 	int r;
 
-	free(e->core_memory);
-	free(e->fallback_memory);
-	free(e->policy_memory[0]);
-	free(e->policy_memory[1]);
-	e->core_memory = calloc(1, vgpu_core_size(n));
-	e->fallback_memory = calloc(1, fallback->memory(n));
-	e->policy_memory[0] = calloc(1, e->policy->memory(n));
-	e->policy_memory[1] = NULL;
-	if (!e->core_memory || !e->fallback_memory || !e->policy_memory[0])
-		return -ENOMEM;
-	e->core = vgpu_core_init(e->core_memory, &e->config.core, fallback, e->fallback_memory,
-				 clock_now());
+	if (e->policy->memory(n) > RECORD_SLOT_SIZE)
+		return -E2BIG;
+	memset(recorder_core_memory(e->recorder), 0, vgpu_core_size(n));
+	memset(recorder_fallback_memory(e->recorder), 0, fallback->memory(n));
+	e->slot_used[0] = e->slot_used[1] = false;
+	recorder_restart(e->recorder);
+	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
+				 recorder_fallback_memory(e->recorder), clock_now());
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = e->policy,
-				    .memory = e->policy_memory[0],
+				    .memory = take_slot(e, e->policy),
 				    .params = e->params,
 				    .vf_params = e->vf_params[0]};
 	r = step(e, &event);
@@ -245,7 +253,8 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	r = build_core(e);
 	if (r < 0)
-		return vgpu_error_set(err, r, "%s", e->out.why ? e->out.why : strerror(-r));
+		return vgpu_error_set(err, r, "policy %s: %s", e->policy->name,
+				      e->out.why ? e->out.why : strerror(-r));
 	return 0;
 }
 
@@ -296,6 +305,25 @@ static void remember(struct engine *e, const struct vgpu_event *event)
 	}
 }
 
+static bool reply(struct engine *e, struct engine_request *request)
+{
+	/* The sender has room for all that it has sent. */
+	spsc_push(&e->replies, &request);
+	e->told = true;
+	return true;
+}
+
+/* There is no memory for it: until a change under way is over, or ever. */
+static bool refuse_policy(struct engine *e, struct engine_request *request)
+{
+	if (request->event.policy->memory(e->config.core.max_vfs) <= RECORD_SLOT_SIZE)
+		return false;
+	request->result = -E2BIG;
+	snprintf(request->why, sizeof(request->why), "the policy wants more than %u KiB of memory",
+		 RECORD_SLOT_SIZE >> 10);
+	return reply(e, request);
+}
+
 /* False: it cannot be done yet. */
 static bool answer(struct engine *e, struct engine_request *request)
 {
@@ -308,28 +336,21 @@ static bool answer(struct engine *e, struct engine_request *request)
 		request->result = -ENODEV;
 		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
 	} else {
-		int slot = e->policy_memory[0] ? 1 : 0;
-
-		/* Its place before the step: that may retire it already. */
-		if (event->type == VGPU_EV_POLICY && !e->policy_memory[slot])
-			e->policy_memory[slot] = event->memory;
+		if (event->type == VGPU_EV_POLICY)
+			event->memory = take_slot(e, event->policy);
+		if (event->type == VGPU_EV_POLICY && !event->memory)
+			return refuse_policy(e, request);
 		request->result = step(e, event);
-		if (request->result < 0 && event->type == VGPU_EV_POLICY &&
-		    e->policy_memory[slot] == event->memory)
-			e->policy_memory[slot] = NULL;
+		if (request->result < 0 && event->type == VGPU_EV_POLICY)
+			e->slot_used[recorder_slot_of(e->recorder, event->memory)] = false;
 		if (request->result == -EBUSY)
 			return false;
 		if (request->result == 0)
 			remember(e, event);
 		else if (e->out.why)
 			snprintf(request->why, sizeof(request->why), "%s", e->out.why);
-		if (request->result < 0 && event->type == VGPU_EV_POLICY)
-			free(event->memory);
 	}
-	/* The sender has room for all that it has sent. */
-	spsc_push(&e->replies, &request);
-	e->told = true;
-	return true;
+	return reply(e, request);
 }
 
 static void serve(struct engine *e)
@@ -498,10 +519,7 @@ static void engine_free(struct engine *e)
 	spsc_finish(&e->requests);
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
-	free(e->core_memory);
-	free(e->fallback_memory);
-	free(e->policy_memory[0]);
-	free(e->policy_memory[1]);
+	recorder_free(e->recorder);
 	free(e);
 }
 
@@ -536,6 +554,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 		r = -ENOMEM;
 	if (r < 0)
 		vgpu_error_set(err, r, "%s", strerror(-r));
+	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
+	r = r ? r : e->recorder ? 0 : -ENOMEM;
 	r = r ? r : open_device(e, err);
 	r = r ? r : start_thread(e, err);
 	if (r < 0) {
@@ -582,4 +602,9 @@ bool engine_record(struct engine *e, struct vgpu_record *out)
 int engine_fd(const struct engine *e)
 {
 	return e->tell;
+}
+
+int engine_recording(struct engine *e, struct recording *out)
+{
+	return recorder_copy(e->recorder, out);
 }

@@ -11,6 +11,7 @@
 #include "histogram.h"
 #include "vgpu/core.h"
 #include "vgpu/driver.h"
+#include "vgpu/record.h"
 
 struct engine_config {
 	struct vgpu_driver_config driver;
@@ -71,6 +72,8 @@ bool engine_is_realtime(const struct engine *engine);
 bool engine_send(struct engine *engine, struct engine_request *request);
 struct engine_request *engine_receive(struct engine *engine);
 bool engine_record(struct engine *engine, struct vgpu_record *out);
+/* The last events, as recorder_copy; any thread. */
+int engine_recording(struct engine *engine, struct recording *out);
 /* Readable when there is something to receive. */
 int engine_fd(const struct engine *engine);
 

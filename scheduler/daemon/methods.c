@@ -422,7 +422,6 @@ static void carry_over(struct call *call)
 static int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = text_arg(call, "policy");
-	void *memory;
 	int r = find_gpu(control, call, err);
 
 	if (r < 0)
@@ -445,18 +444,11 @@ static int begin_policy_set(struct control *control, struct call *call, struct v
 		return call_send(call, err);
 	}
 	carry_over(call);
-	memory = calloc(1, call->policy->memory((uint32_t)call->gpu->config->vfs));
-	if (!memory)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 						  .policy = call->policy,
-						  .memory = memory,
 						  .params = call->params,
 						  .vf_params = call->vf_params[0]};
-	r = call_send(call, err);
-	if (r < 0)
-		free(memory);
-	return r;
+	return call_send(call, err);
 }
 
 static json *finish_policy_set(struct call *call)
@@ -552,6 +544,70 @@ static json *finish_events(struct call *call)
 	json_object_object_add(o, "records",
 			       records_json(&call->gpu->events, 0,
 					    (uint64_t)int_arg(call, "limit", 50)));
+	return o;
+}
+
+static const char hex[] = "0123456789abcdef";
+
+/* The recording as vgpu-sim reads it, in hexadecimal: JSON has no bytes. */
+static json *recording_json(const struct recording *recording)
+{
+	json *o = json_object_new_object();
+	char *file = NULL, *text;
+	size_t size = 0, i;
+	FILE *f = open_memstream(&file, &size);
+
+	if (!f || recording_write(recording, f, NULL) < 0) {
+		if (f)
+			fclose(f);
+		free(file);
+		return o;
+	}
+	fclose(f);
+	text = malloc(2 * size);
+	for (i = 0; text && i < size; i++) {
+		text[2 * i] = hex[(uint8_t)file[i] >> 4];
+		text[2 * i + 1] = hex[file[i] & 15];
+	}
+	if (text)
+		json_object_object_add(o, "recording",
+				       json_object_new_string_len(text, (int)(2 * size)));
+	put_int(o, "events", recording->header.n_entries);
+	free(text);
+	free(file);
+	return o;
+}
+
+static json *finish_record(struct call *call)
+{
+	struct recording recording;
+	json *o, *about;
+	char *config = NULL;
+	size_t size = 0;
+	FILE *f;
+	int r;
+
+	do
+		r = engine_recording(call->gpu->engine, &recording);
+	while (r == -EAGAIN);
+	if (r < 0)
+		return json_object_new_object();
+	about = json_object_new_object();
+	put_text(about, "vgpud", VGPU_VERSION);
+	put_text(about, "gpu", call->gpu->config->name);
+	f = open_memstream(&config, &size);
+	if (f) {
+		config_dump(call->control->config, f);
+		fclose(f);
+		put_text(about, "configuration", config);
+		free(config);
+	}
+	json_object_object_add(about, "policy", finish_policy_show(call));
+	free(recording.text);
+	recording.text = strdup(json_object_to_json_string_ext(about, JSON_C_TO_STRING_PLAIN));
+	json_object_put(about);
+	o = recording.text ? recording_json(&recording) : json_object_new_object();
+	recording_free(&recording);
 	return o;
 }
 
@@ -713,5 +769,11 @@ const struct method methods[] = {
 	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "how many at most (50)"}},
 	 begin_snapshot,
 	 finish_events},
+	{"record",
+	 ACCESS_READ,
+	 "the last events, for vgpu-sim replay",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 finish_record},
 	{0},
 };

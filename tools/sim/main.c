@@ -12,6 +12,7 @@
 #include "generate.h"
 #include "peer.h"
 #include "prove.h"
+#include "replay.h"
 #include "report.h"
 
 #define LOG_MAX 1000000u
@@ -344,6 +345,13 @@ static int cmd_convert(const struct options *o)
 	return r < 0 ? 2 : 0;
 }
 
+static int cmd_replay(const struct options *o)
+{
+	if (o->n_args != 1)
+		return usage_error("replay FILE");
+	return replay_file(o->args[0], o->log);
+}
+
 static int cmd_policies(const struct options *o)
 {
 	unsigned i;
@@ -381,6 +389,8 @@ static const struct command {
 	{"generate", "KIND...", "write a workload of one VF for each kind; --seed, --until, --vf N",
 	 cmd_generate},
 	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
+	{"replay", "FILE",
+	 "what vgpuctl record has saved, once more; --log: under what it was made", cmd_replay},
 	{"policies", "", "list policies, models, kinds and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };

@@ -22,7 +22,7 @@ enum {
 };
 
 struct options {
-	const char *socket, *gpu, *svg;
+	const char *socket, *gpu, *svg, *output;
 	bool json;
 	int64_t ms, limit, count;
 	double interval;
@@ -54,6 +54,8 @@ static const struct command {
 	{"trace", NULL, "timeline", "", "the same, for Perfetto, to stdout; --ms N", NULL},
 	{"stats", NULL, "stats", "", "times and counters", view_stats},
 	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
+	{"record", NULL, "record", "", "save the last events for vgpu-sim replay; --output FILE",
+	 NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -127,6 +129,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->socket = value;
 		} else if (strcmp(a, "--svg") == 0) {
 			o->svg = value;
+		} else if (strcmp(a, "--output") == 0) {
+			o->output = value;
 		} else if (strcmp(a, "--ms") == 0) {
 			ok = number(value, 1, 60000, &o->ms);
 		} else if (strcmp(a, "--limit") == 0) {
@@ -277,11 +281,35 @@ static int save_svg(const struct options *o, struct json_object *answer)
 	return EXIT_OK;
 }
 
+/* The recording comes in hexadecimal. */
+static int save_recording(const struct options *o, struct json_object *answer)
+{
+	const char *text = get_text(answer, "recording");
+	FILE *f = o->output ? fopen(o->output, "we") : stdout;
+	unsigned byte;
+	bool ok = f;
+
+	if (f && !*text) {
+		fprintf(stderr, "vgpuctl: nothing has been recorded yet\n");
+		return EXIT_FAILED;
+	}
+	for (; ok && text[0] && text[1]; text += 2)
+		ok = sscanf(text, "%2x", &byte) == 1 && fputc((int)byte, f) != EOF;
+	if (!ok || fflush(f) != 0 || (o->output && fclose(f) != 0)) {
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->output ? o->output : "stdout",
+			strerror(errno));
+		return EXIT_FAILED;
+	}
+	return EXIT_OK;
+}
+
 static int show(const struct options *o, const struct command *c, struct json_object *answer)
 {
 	const char *columns = getenv("COLUMNS");
 	int64_t width = 100;
 
+	if (strcmp(c->noun, "record") == 0)
+		return save_recording(o, answer);
 	if (strcmp(c->noun, "trace") == 0) {
 		timeline_trace(answer, stdout);
 	} else if (o->json) {

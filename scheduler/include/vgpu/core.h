@@ -292,6 +292,8 @@ struct vgpu_core_view {
 	uint32_t current; /* the VF on the engine, or VGPU_NO_VF */
 	uint32_t phase;	  /* enum vgpu_phase */
 	const struct vgpu_policy_ops *policy;
+	const struct vgpu_policy_ops *next_policy; /* that takes over at the next switch, or NULL */
+	const struct vgpu_policy_ops *fallback;
 	enum vgpu_fault last_fault;
 	char faulty[32]; /* the policy that was evicted last, or "" */
 	struct vgpu_facts facts;
@@ -313,6 +315,13 @@ enum vgpu_phase {
 
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
+
+/*
+ * The memory of a core has been copied back to the address at which it was, perhaps in another
+ * process, with that of its policies: names their operations again. NEXT may be NULL.
+ */
+void vgpu_core_rebind(struct vgpu_core *core, const struct vgpu_policy_ops *policy,
+		      const struct vgpu_policy_ops *next, const struct vgpu_policy_ops *fallback);
 
 /* What the policy warns of, or NULL; valid until the next step. */
 const char *vgpu_core_warning(const struct vgpu_core *core);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+
+#define SEGMENTS 3u /* one being written, one before it, one to overtake into */
+#define ENTRIES 8192u
+#define PAYLOAD (128u << 10)
+
+struct segment {
+	_Atomic uint64_t generation; /* odd while its image is being made */
+	_Atomic uint32_t n;
+	struct record_header header;
+	uint8_t *image;
+	struct record_entry *entries;
+	uint8_t *payload;
+	_Atomic uint32_t payload_used;
+};
+
+struct recorder {
+	uint8_t *arena;
+	uint32_t max_vfs;
+	uint64_t slot_sizes[RECORD_SLOTS];
+	bool begun;
+	_Atomic uint32_t current;
+	_Atomic uint64_t begun_ever; /* segments since the last restart */
+	struct segment segments[SEGMENTS];
+};
+
+/* Free in ordinary programs, and under the sanitizers, which keep large areas to themselves. */
+static const uint64_t usual_places[] = {0x4000000000, 0x200000000000};
+
+void *arena_map(uint64_t address)
+{
+	static _Atomic uint32_t made;
+	uint64_t first = address, last = address;
+	void *at;
+	uint32_t i, n;
+
+	if (address) {
+		at = mmap((void *)(uintptr_t)address, ARENA_SIZE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		return at == MAP_FAILED ? NULL : at;
+	}
+	n = atomic_fetch_add(&made, 1); /* one for each GPU */
+	for (i = 0; i < sizeof(usual_places) / sizeof(usual_places[0]); i++) {
+		first = usual_places[i] + (uint64_t)n * 2 * ARENA_SIZE;
+		last = first + ARENA_SIZE;
+		at = mmap((void *)(uintptr_t)first, last - first, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		if (at != MAP_FAILED)
+			return at;
+	}
+	return NULL;
+}
+
+struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
+{
+	struct recorder *r = calloc(1, sizeof(*r));
+	bool ok = r != NULL;
+	uint32_t i;
+
+	assert(vgpu_core_size(max_vfs) <= ARENA_CORE_MAX);
+	if (ok)
+		r->arena = arena_map(0);
+	ok = ok && r->arena;
+	for (i = 0; i < SEGMENTS && ok; i++) {
+		struct segment *s = &r->segments[i];
+
+		s->image = malloc(ARENA_SIZE);
+		s->entries = malloc(ENTRIES * sizeof(*s->entries));
+		s->payload = malloc(PAYLOAD);
+		ok = s->image && s->entries && s->payload;
+		if (!ok)
+			break;
+		/* Touched now, not by the engine thread. */
+		memset(s->image, 0, ARENA_SIZE);
+		memset(s->entries, 0, ENTRIES * sizeof(*s->entries));
+		memset(s->payload, 0, PAYLOAD);
+	}
+	if (!ok) {
+		vgpu_error_set(err, -ENOMEM, "no memory for the core and for recording it");
+		recorder_free(r);
+		return NULL;
+	}
+	r->max_vfs = max_vfs;
+	return r;
+}
+
+void recorder_free(struct recorder *r)
+{
+	uint32_t i;
+
+	if (!r)
+		return;
+	for (i = 0; i < SEGMENTS; i++) {
+		free(r->segments[i].image);
+		free(r->segments[i].entries);
+		free(r->segments[i].payload);
+	}
+	if (r->arena)
+		munmap(r->arena, ARENA_SIZE);
+	free(r);
+}
+
+void *recorder_core_memory(struct recorder *r)
+{
+	return r->arena + ARENA_CORE;
+}
+
+void *recorder_fallback_memory(struct recorder *r)
+{
+	return r->arena + ARENA_FALLBACK;
+}
+
+void *recorder_slot_memory(struct recorder *r, uint32_t slot)
+{
+	return r->arena + ARENA_SLOTS + slot * RECORD_SLOT_SIZE;
+}
+
+uint32_t recorder_slot_of(const struct recorder *r, const void *memory)
+{
+	uint32_t i;
+
+	for (i = 0; i < RECORD_SLOTS; i++)
+		if (memory == r->arena + ARENA_SLOTS + i * RECORD_SLOT_SIZE)
+			return i;
+	return RECORD_SLOTS;
+}
+
+void recorder_restart(struct recorder *r)
+{
+	r->begun = false;
+	r->slot_sizes[0] = r->slot_sizes[1] = 0;
+}
+
+uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs)
+{
+	uint32_t row = VGPU_MAX_PARAMS * sizeof(int64_t);
+
+	switch (event->type) {
+	case VGPU_EV_ADD:
+	case VGPU_EV_SET_VF:
+	case VGPU_EV_SET_POLICY:
+		return row;
+	case VGPU_EV_POLICY:
+		return (uint32_t)sizeof(struct record_policy_payload) + row * (1 + max_vfs);
+	default:
+		return 0;
+	}
+}
+
+static uint32_t mix(uint32_t h, const void *data, size_t size)
+{
+	const uint8_t *p = data;
+
+	while (size--)
+		h = (h ^ *p++) * 16777619u; /* FNV-1a */
+	return h;
+}
+
+uint32_t record_hash(int result, const struct vgpu_output *out)
+{
+	uint32_t h = mix(2166136261u, &result, sizeof(result)), i;
+
+	for (i = 0; i < out->n_actions; i++) {
+		const struct vgpu_action *a = &out->actions[i];
+		uint64_t words[] = {(uint64_t)a->type << 32 | a->vf, a->code, a->planned};
+
+		h = mix(h, words, sizeof(words));
+	}
+	for (i = 0; i < out->n_records; i++)
+		h = mix(h, &out->records[i], sizeof(out->records[i]));
+	return h;
+}
+
+/* An image of the arena begins a segment. */
+static void begin_segment(struct recorder *r, const struct vgpu_core *core)
+{
+	uint32_t index = (atomic_load(&r->current) + 1) % SEGMENTS, i;
+	struct segment *s = &r->segments[index];
+	struct arena_part parts[ARENA_PARTS];
+	struct vgpu_core_view view;
+	uint8_t *to = s->image;
+
+	atomic_fetch_add(&s->generation, 1);
+	atomic_store(&s->n, 0);
+	atomic_store(&s->payload_used, 0);
+	vgpu_core_view(core, &view);
+	s->header = (struct record_header){
+		.magic = RECORD_MAGIC,
+		.version = RECORD_VERSION,
+		.max_vfs = r->max_vfs,
+		.address = (uint64_t)(uintptr_t)r->arena,
+		.core_size = vgpu_core_size(r->max_vfs),
+		.fallback_size = view.fallback->memory(r->max_vfs),
+		.slot_sizes = {r->slot_sizes[0], r->slot_sizes[1]},
+	};
+	memcpy(s->header.policy, view.policy->name, sizeof(s->header.policy));
+	memcpy(s->header.fallback, view.fallback->name, sizeof(s->header.fallback));
+	if (view.next_policy)
+		memcpy(s->header.next_policy, view.next_policy->name,
+		       sizeof(s->header.next_policy));
+	arena_parts(&s->header, parts);
+	for (i = 0; i < ARENA_PARTS; i++) {
+		memcpy(to, r->arena + parts[i].offset, parts[i].size);
+		to += parts[i].size;
+	}
+	atomic_fetch_add(&s->generation, 1);
+	atomic_store(&r->current, index);
+	atomic_store(&r->begun_ever, r->begun ? atomic_load(&r->begun_ever) + 1 : 1);
+	r->begun = true;
+}
+
+static uint32_t put_payload(struct recorder *r, struct segment *s, const struct vgpu_event *event)
+{
+	uint32_t size = record_payload_size(event, r->max_vfs), at = atomic_load(&s->payload_used);
+	uint32_t row = VGPU_MAX_PARAMS * sizeof(int64_t);
+	uint8_t *to = s->payload + at;
+	struct record_policy_payload p = {.name = ""};
+
+	if (size == 0)
+		return 0;
+	if (event->type == VGPU_EV_POLICY) {
+		memcpy(p.name, event->policy->name, sizeof(p.name));
+		p.slot = recorder_slot_of(r, event->memory);
+		memcpy(to, &p, sizeof(p));
+		memcpy(to + sizeof(p) + row, event->vf_params, (size_t)row * r->max_vfs);
+		to += sizeof(p);
+	}
+	memcpy(to, event->params, row);
+	atomic_store(&s->payload_used, at + size);
+	return at + 1;
+}
+
+int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_event *event,
+		  struct vgpu_output *out)
+{
+	struct segment *s = &r->segments[atomic_load(&r->current)];
+	uint32_t n = atomic_load(&s->n), i, slot;
+	struct record_entry *e;
+	int result;
+
+	if (!r->begun || n == ENTRIES ||
+	    atomic_load(&s->payload_used) + record_payload_size(event, r->max_vfs) > PAYLOAD) {
+		begin_segment(r, core);
+		s = &r->segments[atomic_load(&r->current)];
+		n = 0;
+	}
+	e = &s->entries[n];
+	*e = (struct record_entry){
+		.now = event->now,
+		.value = event->value,
+		.type = event->type,
+		.vf = event->vf,
+		.code = event->code,
+		.payload = put_payload(r, s, event),
+	};
+	slot = event->type == VGPU_EV_POLICY ? recorder_slot_of(r, event->memory) : RECORD_SLOTS;
+	if (slot < RECORD_SLOTS)
+		r->slot_sizes[slot] = event->policy->memory(r->max_vfs);
+	result = vgpu_core_step(core, event, out);
+	for (i = 0; i < out->n_actions; i++)
+		if (out->actions[i].type == VGPU_AC_RETIRE &&
+		    recorder_slot_of(r, out->actions[i].memory) < RECORD_SLOTS)
+			r->slot_sizes[recorder_slot_of(r, out->actions[i].memory)] = 0;
+	if (slot < RECORD_SLOTS && result < 0)
+		r->slot_sizes[slot] = 0;
+	e->result = result;
+	e->hash = record_hash(result, out);
+	atomic_store(&s->n, n + 1);
+	return result;
+}
+
+/* A segment as of now; false if it was overtaken meanwhile. */
+static bool copy_segment(const struct segment *s, bool image, struct recording *out)
+{
+	uint64_t generation = atomic_load(&s->generation);
+	uint32_t n = atomic_load(&s->n), payload = atomic_load(&s->payload_used), i;
+	uint64_t had = out->header.n_entries, shift = out->header.payload_size;
+
+	if (generation % 2)
+		return false;
+	if (image) {
+		out->header = s->header;
+		memcpy(out->image, s->image, arena_image_size(&s->header));
+	}
+	memcpy(out->entries + had, s->entries, n * sizeof(*s->entries));
+	memcpy(out->payload + shift, s->payload, payload);
+	for (i = 0; i < n; i++)
+		if (out->entries[had + i].payload)
+			out->entries[had + i].payload += (uint32_t)shift;
+	out->header.n_entries = had + n;
+	out->header.payload_size = shift + payload;
+	return atomic_load(&s->generation) == generation;
+}
+
+int recorder_copy(struct recorder *r, struct recording *out)
+{
+	uint32_t current = atomic_load(&r->current);
+	uint64_t ever = atomic_load(&r->begun_ever);
+	bool ok = true;
+
+	if (ever == 0)
+		return -ENODATA;
+	*out = (struct recording){
+		.image = malloc(ARENA_SIZE),
+		.entries = malloc(2 * ENTRIES * sizeof(struct record_entry)),
+		.payload = malloc(2 * PAYLOAD),
+		.text = calloc(1, 1),
+	};
+	if (!out->image || !out->entries || !out->payload || !out->text) {
+		recording_free(out);
+		return -ENOMEM;
+	}
+	if (ever > 1)
+		ok = copy_segment(&r->segments[(current + SEGMENTS - 1) % SEGMENTS], true, out);
+	ok = ok && copy_segment(&r->segments[current], ever == 1, out);
+	if (!ok || atomic_load(&r->begun_ever) < ever) {
+		recording_free(out);
+		return -EAGAIN;
+	}
+	return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "arena.h"
+
+/* More than any recorder makes; a file that claims more is rubbish. */
+#define MAX_ENTRIES (1u << 20)
+#define MAX_BYTES (16u << 20)
+
+void recording_free(struct recording *r)
+{
+	free(r->image);
+	free(r->entries);
+	free(r->payload);
+	free(r->text);
+	*r = (struct recording){.image = NULL};
+}
+
+int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err)
+{
+	struct record_header h = r->header;
+	bool ok;
+
+	h.text_size = strlen(r->text);
+	ok = fwrite(&h, sizeof(h), 1, to) == 1;
+	ok = ok && fwrite(r->text, 1, h.text_size, to) == h.text_size;
+	ok = ok && fwrite(r->image, 1, arena_image_size(&h), to) == arena_image_size(&h);
+	ok = ok && fwrite(r->entries, sizeof(*r->entries), h.n_entries, to) == h.n_entries;
+	ok = ok && fwrite(r->payload, 1, h.payload_size, to) == h.payload_size;
+	ok = ok && fflush(to) == 0;
+	return ok ? 0 : vgpu_error_set(err, -EIO, "writing the recording: %s", strerror(errno));
+}
+
+/* The fields of a header that replay relies on. */
+static const char *objection(const struct record_header *h)
+{
+	if (memcmp(h->magic, RECORD_MAGIC, sizeof(h->magic)) != 0)
+		return "not a recording of vgpud";
+	if (h->version != RECORD_VERSION)
+		return "a recording of another version";
+	if (h->max_vfs == 0 || h->max_vfs > VGPU_GPU_MAX_VFS)
+		return "damaged: no such number of VFs";
+	if (h->core_size != vgpu_core_size(h->max_vfs))
+		return "made by another build: its core has another layout";
+	if (h->fallback_size > RECORD_SLOT_SIZE || h->slot_sizes[0] > RECORD_SLOT_SIZE ||
+	    h->slot_sizes[1] > RECORD_SLOT_SIZE || h->n_entries > MAX_ENTRIES ||
+	    h->payload_size > MAX_BYTES || h->text_size > MAX_BYTES || h->address % 4096 ||
+	    memchr(h->policy, 0, sizeof(h->policy)) == NULL ||
+	    memchr(h->next_policy, 0, sizeof(h->next_policy)) == NULL ||
+	    memchr(h->fallback, 0, sizeof(h->fallback)) == NULL)
+		return "damaged: sizes beyond what a recording can have";
+	return NULL;
+}
+
+static void *read_part(FILE *from, uint64_t n, uint64_t size, bool *ok)
+{
+	uint8_t *to = malloc(n * size + 1);
+
+	*ok = *ok && to && fread(to, size, n, from) == n;
+	if (to)
+		to[n * size] = 0;
+	return to;
+}
+
+int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
+{
+	const char *why;
+	bool ok = true;
+
+	*r = (struct recording){.image = NULL};
+	if (fread(&r->header, sizeof(r->header), 1, from) != 1)
+		return vgpu_error_set(err, -EINVAL, "too short for a recording");
+	why = objection(&r->header);
+	if (why)
+		return vgpu_error_set(err, -EINVAL, "%s", why);
+	r->text = read_part(from, r->header.text_size, 1, &ok);
+	r->image = read_part(from, arena_image_size(&r->header), 1, &ok);
+	r->entries = read_part(from, r->header.n_entries, sizeof(*r->entries), &ok);
+	r->payload = read_part(from, r->header.payload_size, 1, &ok);
+	if (!ok) {
+		recording_free(r);
+		return vgpu_error_set(err, -EINVAL, "cut short");
+	}
+	return 0;
+}
+
+/* An entry as an event again; false if the file does not have what it refers to. */
+static bool event_of(const struct recording *r, const struct record_entry *e, uint8_t *arena,
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     struct vgpu_event *out)
+{
+	uint32_t row = VGPU_MAX_PARAMS * sizeof(int64_t), size;
+	struct record_policy_payload p;
+	const uint8_t *from;
+
+	if (e->type >= VGPU_EV_COUNT)
+		return false;
+	*out = (struct vgpu_event){.now = e->now,
+				   .type = (enum vgpu_event_type)e->type,
+				   .vf = e->vf,
+				   .code = e->code,
+				   .value = e->value};
+	size = record_payload_size(out, r->header.max_vfs);
+	if (size == 0)
+		return true;
+	if (e->payload == 0 || (uint64_t)e->payload - 1 + size > r->header.payload_size)
+		return false;
+	from = r->payload + e->payload - 1;
+	if (out->type == VGPU_EV_POLICY) {
+		memcpy(&p, from, sizeof(p));
+		p.name[sizeof(p.name) - 1] = '\0';
+		out->policy = find(p.name);
+		if (!out->policy || p.slot >= RECORD_SLOTS ||
+		    out->policy->memory(r->header.max_vfs) > RECORD_SLOT_SIZE)
+			return false;
+		out->memory = arena + ARENA_SLOTS + p.slot * RECORD_SLOT_SIZE;
+		memset(out->memory, 0, RECORD_SLOT_SIZE);
+		from += sizeof(p);
+		out->vf_params = (const int64_t *)(const void *)(from + row);
+	}
+	out->params = (const int64_t *)(const void *)from;
+	return true;
+}
+
+static int restore(const struct recording *r, uint8_t *arena,
+		   const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_core **core,
+		   struct vgpu_error *err)
+{
+	const struct record_header *h = &r->header;
+	const struct vgpu_policy_ops *policy = find(h->policy), *fallback = find(h->fallback);
+	const struct vgpu_policy_ops *next = h->next_policy[0] ? find(h->next_policy) : NULL;
+	struct arena_part parts[ARENA_PARTS];
+	const uint8_t *from = r->image;
+	uint32_t i;
+
+	if (!policy || !fallback || (h->next_policy[0] && !next))
+		return vgpu_error_set(err, -ENOENT, "policy %s is not at hand", h->policy);
+	arena_parts(h, parts);
+	for (i = 0; i < ARENA_PARTS; i++) {
+		memcpy(arena + parts[i].offset, from, parts[i].size);
+		from += parts[i].size;
+	}
+	*core = (struct vgpu_core *)(void *)(arena + ARENA_CORE);
+	vgpu_core_rebind(*core, policy, next, fallback);
+	return 0;
+}
+
+int recording_replay(const struct recording *r,
+		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
+		     struct vgpu_error *err)
+{
+	uint8_t *arena = arena_map(r->header.address);
+	struct vgpu_core *core = NULL;
+	struct vgpu_event event;
+	uint64_t i;
+	uint32_t k;
+	int e = 0, result;
+
+	*out = (struct replay){.events = 0};
+	if (!arena)
+		return vgpu_error_set(err, -EADDRINUSE,
+				      "the address of the recorded core is taken in this process");
+	e = restore(r, arena, find, &core, err);
+	for (i = 0; i < r->header.n_entries && e == 0 && !out->differs; i++) {
+		const struct record_entry *entry = &r->entries[i];
+
+		if (!event_of(r, entry, arena, find, &event)) {
+			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
+					   (unsigned long long)i);
+			break;
+		}
+		result = vgpu_core_step(core, &event, &out->out);
+		out->events++;
+		for (k = 0; k < out->out.n_records; k++)
+			out->decisions += out->out.records[k].type == VGPU_REC_RUN;
+		out->hash = record_hash(result, &out->out);
+		out->differs = out->hash != entry->hash || result != entry->result;
+		out->at = i;
+		out->entry = *entry;
+	}
+	munmap(arena, ARENA_SIZE);
+	return e;
+}

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What vgpud records, live, with policies changed meanwhile, vgpu-sim makes once more, bit for bit;
+# and a recording that was tampered with is found out.
+. "$(dirname "$0")/lib.sh"
+sim=$VGPU_BUILD/tools/sim/vgpu-sim
+start_softgpu --vfs 3 --latency idle=10-30,save=20-60,load=20-60
+config <<-CONF
+	vfs = 3
+	policy = strict
+CONF
+start_vgpud
+start_guest a 0 mixed --seconds 100; a=$guest_pid
+start_guest b 1 gemm --seconds 100; b=$guest_pid
+start_guest c 2 interactive --seconds 100; c=$guest_pid
+await 30 active 3
+await 60 at_least 0 dispatches 100
+ctl record --output "$run/early.rec" || fail "no recording"
+"$sim" replay "$run/early.rec" || fail "the early recording differs"
+ctl policy set fair slice_us=2000 >/dev/null || fail "policy set"
+ctl vf set 1 weight=300 >/dev/null || fail "vf set"
+ctl policy set qos >/dev/null || fail "policy set"
+ctl vf set 0 min_ppm=100000 >/dev/null || fail "vf set"
+await 60 at_least 0 dispatches 300
+ctl record --output "$run/middle.rec" || fail "no recording"
+"$sim" replay "$run/middle.rec" || fail "the recording with changes differs"
+# Past the first segments: it begins with an image of the state then.
+ctl policy set slice_us=500 >/dev/null || fail "policy set"
+steps() { [ "$(json stats | jq .steps)" -gt 17000 ]; }
+await 120 steps
+ctl record --output "$run/late.rec" || fail "no recording"
+"$sim" replay "$run/late.rec" || fail "the late recording differs"
+"$sim" replay --log "$run/late.rec" | grep "\"name\":\"qos\"" >/dev/null || fail "it does not say under what it was made"
+kill -INT $a $b $c
+wait_guest $a a; wait_guest $b b; wait_guest $c c
+# One event is told another way.
+size=$(stat -c %s "$run/early.rec")
+head -c 5000 "$run/early.rec" >"$run/short.rec"
+"$sim" replay "$run/short.rec" && fail "a recording cut short was taken"
+python=$(command -v perl) || { echo "perl is missing"; exit 77; }
+"$python" -e 'local $/; $_ = <STDIN>; substr($_, length($_) - 40000, 1) ^= "\x01"; print' <"$run/late.rec" >"$run/bad.rec"
+"$sim" replay "$run/bad.rec" >"$run/said" 2>&1
+[ $? != 0 ] || fail "a recording that was tampered with was taken: $(cat "$run/said")"

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Replay of what `vgpuctl record` has saved. */
+#ifndef SIM_REPLAY_H
+#define SIM_REPLAY_H
+
+#include <stdbool.h>
+
+/* Replays a file and says on stdout what came of it; 0: the same, 1: it differs, 2: it cannot be
+ * replayed. TELL: also what it was recorded under. */
+int replay_file(const char *path, bool tell);
+
+#endif
