@@ -149,6 +149,7 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 
 	assert(core->policy != core->fallback); /* ours does not */
 	core->ledger.evictions++;
+	core->condemned = VGPU_FAULT_NONE;
 	core->last_fault = fault;
 	memcpy(core->faulty, core->policy->name, sizeof(core->faulty));
 	core_record(core, VGPU_REC_EVICTED, VGPU_NO_VF, fault, 0, 0);
@@ -213,6 +214,8 @@ bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 {
 	enum vgpu_fault fault;
 
+	if (core->condemned)
+		evict(core, core->condemned);
 	for (;;) {
 		*pick = (struct vgpu_pick){.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
 		core->policy->pick(core->memory, pick, core->now);
@@ -283,6 +286,15 @@ int govern_set_policy(struct vgpu_core *core, const int64_t *params)
 	return 0;
 }
 
+/* The host has found the policy at fault: it goes when it is asked the next time. */
+int govern_condemn(struct vgpu_core *core, uint32_t fault)
+{
+	if (fault == VGPU_FAULT_NONE || fault >= VGPU_FAULT_COUNT || core->policy == core->fallback)
+		return -EINVAL;
+	core->condemned = (enum vgpu_fault)fault;
+	return 0;
+}
+
 /* Checks the new policy against all VFs; it takes over at the next switch point. */
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 {
@@ -325,6 +337,7 @@ void govern_finish_change(struct vgpu_core *core)
 			core->lags[i] = old->export_lag(old_memory, i);
 	core->policy = core->next_policy;
 	core->memory = core->next_memory;
+	core->condemned = VGPU_FAULT_NONE;
 	core->next_policy = NULL;
 	memcpy(core->vf_params, core->next_vf_params, bytes);
 	introduce(core, core->lags);

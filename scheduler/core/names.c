@@ -38,6 +38,7 @@ static const char *const fault_texts[] = {
 	[VGPU_FAULT_ZERO_SLICE] = "it granted a slice of length zero",
 	[VGPU_FAULT_LATE_START] = "it planned a start beyond the longest slice",
 	[VGPU_FAULT_STARVED] = "it parked the engine although a VF had work",
+	[VGPU_FAULT_SLOW] = "it takes too long to decide",
 };
 
 const char *vgpu_fault_text(enum vgpu_fault fault)

@@ -125,6 +125,7 @@ struct vgpu_core {
 	const struct vgpu_policy_ops *policy, *next_policy, *fallback;
 	void *memory, *next_memory, *fallback_memory;
 	int64_t params[VGPU_MAX_PARAMS];
+	enum vgpu_fault condemned; /* to be evicted for this at the next pick */
 	enum vgpu_fault last_fault;
 	char faulty[32];
 
@@ -159,6 +160,7 @@ int govern_set_vf(struct vgpu_core *core, uint32_t vf, const int64_t *params);
 int govern_set_policy(struct vgpu_core *core, const int64_t *params);
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
 void govern_finish_change(struct vgpu_core *core);
+int govern_condemn(struct vgpu_core *core, uint32_t fault);
 bool vf_is_runnable(const struct vf *vf);
 
 /* switch.c */

@@ -328,6 +328,11 @@ static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
+static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	return govern_condemn(core, event->code);
+}
+
 /* What a step does for an event, and whether the event must name a configured VF. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
@@ -351,6 +356,7 @@ static const struct handler {
 	[VGPU_EV_RESET_VF] = {on_reset_vf, true},
 	[VGPU_EV_START] = {on_start, false},
 	[VGPU_EV_STOP] = {on_stop, false},
+	[VGPU_EV_CONDEMN] = {on_condemn, false},
 };
 
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)

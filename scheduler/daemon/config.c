@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
+#include "plugin.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,6 +36,8 @@ static const struct key {
 	 "control socket"},
 	{DAEMON, "group", TEXT, AT(config, group), 0, 0, 0, "vgpu", NULL,
 	 "members of this group may look, root may change"},
+	{DAEMON, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
+	 "where policies that are not built in are loaded from, NAME.so; empty: nowhere"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL, "the PF: vfio-user:PATH"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi or tonga"},
@@ -370,10 +373,10 @@ static void finish(struct reader *r)
 				complain(r, r->file, 0,
 					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
 					 vf, g->vfs);
-		g->ops = vgpu_builtin_policy(g->policy);
+		g->ops = plugin_policy(c->policy_dir, g->policy, &err);
 		if (!g->ops) {
-			complain(r, r->file, 0, "[gpu %s]: policy = %s: want one of: %s", g->name,
-				 g->policy, names);
+			complain(r, r->file, 0, "[gpu %s]: policy = %s: want one of: %s; %s",
+				 g->name, g->policy, names, err.text);
 			continue;
 		}
 		vgpu_param_defaults(g->ops->params, g->params);

@@ -30,7 +30,8 @@ struct gpu_config {
 
 struct config {
 	char socket[108];
-	char group[32]; /* may read */
+	char group[32];	      /* may read */
+	char policy_dir[160]; /* of plug-ins; "": off */
 	uint32_t n_gpus;
 	struct gpu_config gpus[CONFIG_MAX_GPUS];
 };

@@ -24,6 +24,10 @@
 #define REQUESTS 64u
 /* Between attempts to find a lost device again. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
+/* Decisions that take so long, so many of them in so long, condemn a plug-in. */
+#define SLOW_DECISION (2 * VGPU_MSEC)
+#define SLOW_LIMIT 3u
+#define SLOW_SPAN (10 * VGPU_SEC)
 /* How long a stop waits for the switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
 
@@ -56,7 +60,9 @@ struct engine {
 	bool device_speaks; /* the driver's descriptor is readable */
 	struct spsc requests, replies, records;
 
-	struct histogram lateness, switches, preemption;
+	struct histogram lateness, switches, preemption, decisions;
+	vgpu_nsec slow_since; /* the first of n_slow decisions that took too long */
+	uint32_t n_slow;
 	vgpu_nsec idle_issued, idle_acked;
 	uint64_t records_lost, steps;
 };
@@ -146,6 +152,31 @@ static void measure(struct engine *e, const struct vgpu_event *event)
 	}
 }
 
+/*
+ * A step takes a microsecond. One that takes milliseconds is the policy's doing, or the machine's;
+ * three of them in ten seconds are a plug-in's, and cost it its place.
+ */
+static void time_decision(struct engine *e, vgpu_nsec took)
+{
+	struct vgpu_core_view view;
+	vgpu_nsec now;
+
+	histogram_add(&e->decisions, took);
+	if (took < SLOW_DECISION)
+		return;
+	vgpu_core_view(e->core, &view);
+	if (vgpu_builtin_policy(view.policy->name))
+		return;
+	now = clock_now();
+	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
+	if (e->n_slow == 1)
+		e->slow_since = now;
+	if (e->n_slow < SLOW_LIMIT)
+		return;
+	e->n_slow = 0;
+	sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
+}
+
 /* One event through the core, and what follows from it. */
 static int step(struct engine *e, struct vgpu_event *event)
 {
@@ -155,6 +186,7 @@ static int step(struct engine *e, struct vgpu_event *event)
 	event->now = clock_now();
 	measure(e, event);
 	r = recorder_step(e->recorder, e->core, event, &e->out);
+	time_decision(e, clock_now() - event->now);
 	e->steps++;
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
@@ -260,6 +292,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
+	const char *warning = vgpu_core_warning(e->core);
 	uint32_t i;
 
 	*s = (struct engine_snapshot){
@@ -272,11 +305,14 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		.steps = e->steps,
 		.realtime = e->realtime,
 	};
+	if (warning)
+		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	if (s->lost)
 		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
 	s->lateness = e->lateness;
 	s->switches = e->switches;
 	s->preemption = e->preemption;
+	s->decisions = e->decisions;
 	vgpu_core_view(e->core, &s->core);
 	memcpy(s->params, e->params, sizeof(s->params));
 	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));

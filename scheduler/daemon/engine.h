@@ -37,6 +37,8 @@ struct engine_snapshot {
 	struct histogram lateness;   /* IDLE issued, after its planned instant */
 	struct histogram switches;   /* IDLE acknowledged to the next RUN acknowledged */
 	struct histogram preemption; /* IDLE issued to acknowledged */
+	struct histogram decisions;  /* one event through core and policy */
+	char warning[256];	     /* the policy's, or "" */
 	uint64_t records_lost, steps;
 	bool realtime; /* SCHED_FIFO was granted */
 };

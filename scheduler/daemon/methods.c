@@ -8,6 +8,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "plugin.h"
 
 typedef struct json_object json;
 
@@ -268,6 +269,7 @@ static json *finish_stats(struct call *call)
 	json_object_object_add(o, "boundary_lateness", quantiles(&s->lateness));
 	json_object_object_add(o, "world_switch", quantiles(&s->switches));
 	json_object_object_add(o, "preemption", quantiles(&s->preemption));
+	json_object_object_add(o, "decision", quantiles(&s->decisions));
 	put_int(o, "steps", s->steps);
 	put_int(o, "records_lost", s->records_lost);
 	put_int(o, "stale_answers", l->stale_answers);
@@ -363,13 +365,14 @@ static json *param_table(const struct vgpu_param *table)
 
 static json *policy_json(const struct vgpu_policy_ops *p)
 {
-	static const char *const promises[] = {"work-conserving", "proportional", "no-starvation"};
+	static const char *const promises[] = {"work-conserving", "proportional", "no-starvation",
+					       "guarantee"};
 	json *o = json_object_new_object(), *list = json_object_new_array();
 	unsigned i;
 
 	put_text(o, "policy", p->name);
 	put_text(o, "help", p->help);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 4; i++)
 		if (p->promises >> i & 1)
 			json_object_array_add(list, json_object_new_string(promises[i]));
 	json_object_object_add(o, "promises", list);
@@ -387,6 +390,8 @@ static int begin_policy_list(struct control *control, struct call *call, struct 
 	(void)err;
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		json_object_array_add(list, policy_json(vgpu_builtin_policies[i]));
+	for (i = 0; plugin_loaded(i); i++)
+		json_object_array_add(list, policy_json(plugin_loaded(i)));
 	json_object_object_add(o, "policies", list);
 	call_answer(call, o);
 	return 0;
@@ -399,6 +404,8 @@ static json *finish_policy_show(struct call *call)
 
 	put_text(o, "gpu", call->gpu->config->name);
 	json_object_object_add(o, "values", params_json(s->core.policy->params, s->params));
+	if (s->warning[0])
+		put_text(o, "warning", s->warning);
 	return o;
 }
 
@@ -426,11 +433,10 @@ static int begin_policy_set(struct control *control, struct call *call, struct v
 
 	if (r < 0)
 		return r;
-	call->policy = name ? vgpu_builtin_policy(name) : call->gpu->policy;
+	call->policy =
+		name ? plugin_policy(control->config->policy_dir, name, err) : call->gpu->policy;
 	if (!call->policy)
-		return vgpu_error_set(err, -EINVAL,
-				      "policy %.40s: no such policy; 'policy list' shows them",
-				      name);
+		return vgpu_error_prefix(err, -EINVAL, "policy %.40s", name);
 	if (call->policy == call->gpu->policy)
 		memcpy(call->params, call->gpu->params, sizeof(call->params));
 	else

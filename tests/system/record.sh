@@ -30,7 +30,7 @@ steps() { [ "$(json stats | jq .steps)" -gt 17000 ]; }
 await 120 steps
 ctl record --output "$run/late.rec" || fail "no recording"
 "$sim" replay "$run/late.rec" || fail "the late recording differs"
-"$sim" replay --log "$run/late.rec" | grep "\"name\":\"qos\"" >/dev/null || fail "it does not say under what it was made"
+"$sim" replay --log "$run/late.rec" | grep "\"policy\":\"qos\"" >/dev/null || fail "it does not say under what it was made"
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c
 # One event is told another way.

@@ -11,6 +11,7 @@
 #include "builtin.h"
 #include "generate.h"
 #include "peer.h"
+#include "plugin.h"
 #include "prove.h"
 #include "replay.h"
 #include "report.h"
@@ -407,7 +408,8 @@ static void usage(FILE *to)
 		snprintf(text, sizeof(text), "%s %s", c->name, c->args);
 		fprintf(to, "  %-22s %s\n", text, c->help);
 	}
-	fputs("\nScenarios are text; docs/simulator.md describes them. Ends with 0 if all is "
+	fputs("\n--plugin FILE loads a policy, and takes it unless --policy names another.\n"
+	      "Scenarios are text; docs/simulator.md describes them. Ends with 0 if all is "
 	      "well, 1 if a promise\nwas broken, 2 for usage.\n",
 	      to);
 }
@@ -439,6 +441,7 @@ int main(int argc, char **argv)
 		LATE,
 		VF,
 		ADMISSION,
+		PLUGIN,
 		HELP
 	};
 	static const struct option options[] = {
@@ -457,6 +460,7 @@ int main(int argc, char **argv)
 		{"late", required_argument, NULL, LATE},
 		{"vf", required_argument, NULL, VF},
 		{"admission", required_argument, NULL, ADMISSION},
+		{"plugin", required_argument, NULL, PLUGIN},
 		{"help", no_argument, NULL, HELP},
 		{NULL, 0, NULL, 0},
 	};
@@ -466,7 +470,9 @@ int main(int argc, char **argv)
 			    .switch_ns = 300 * VGPU_USEC,
 			    .min_slice = 500 * VGPU_USEC,
 			    .late = 200 * VGPU_USEC};
+	const struct vgpu_policy_ops *plugin;
 	const struct command *c;
+	struct vgpu_error err;
 	bool ok = true;
 	uint64_t v = 0;
 	int option;
@@ -518,6 +524,12 @@ int main(int argc, char **argv)
 			break;
 		case ADMISSION:
 			o.admission = optarg;
+			break;
+		case PLUGIN:
+			plugin = plugin_load(optarg, &err);
+			if (!plugin)
+				return fprintf(stderr, "vgpu-sim: %s\n", err.text), 2;
+			o.policy = plugin->name;
 			break;
 		case HELP:
 			usage(stdout);

@@ -302,6 +302,8 @@ void view_policy_list(struct json_object *o)
 void view_policy_show(struct json_object *o)
 {
 	one_policy(o);
+	if (get(o, "warning"))
+		printf("warning: %s\n", get_text(o, "warning"));
 	puts("values now");
 	json_object_object_foreach(get(o, "values"), key, value)
 		printf("  %-18s %s\n", key, json_object_get_string(value));
@@ -310,7 +312,8 @@ void view_policy_show(struct json_object *o)
 void view_stats(struct json_object *o)
 {
 	static const char *const heads[] = {"TIME", ">N", ">P50", ">P99", ">P99.9", ">MAX", NULL};
-	static const char *const times[] = {"boundary_lateness", "world_switch", "preemption"};
+	static const char *const times[] = {"boundary_lateness", "world_switch", "preemption",
+					    "decision"};
 	static const char *const counters[] = {"switches",	"steps",	  "records_lost",
 					       "stale_answers", "clamped_slices", "evictions",
 					       "limited_wakes"};
@@ -319,7 +322,7 @@ void view_stats(struct json_object *o)
 	size_t i, j;
 
 	t = (struct table){.heads = heads};
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
 		struct json_object *h = get(o, times[i]);
 
 		cell(&t, "%s", times[i]);

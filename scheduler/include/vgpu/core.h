@@ -96,6 +96,7 @@ enum vgpu_event_type {
 	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends a quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
 	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
+	VGPU_EV_CONDEMN,     /* the host has found the policy at fault: an enum vgpu_fault in code */
 	VGPU_EV_COUNT,
 };
 
@@ -184,6 +185,8 @@ enum vgpu_fault {
 	VGPU_FAULT_ZERO_SLICE,
 	VGPU_FAULT_LATE_START, /* not_before lies more than max_slice ahead */
 	VGPU_FAULT_STARVED,    /* parked for ever while a VF had work, against its promise */
+	VGPU_FAULT_SLOW,       /* takes too long to decide; only a host with a clock can tell */
+	VGPU_FAULT_COUNT,
 };
 
 /* One step issues at most this much; more would be a bug, and stops the program. */

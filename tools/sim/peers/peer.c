@@ -3,6 +3,7 @@
 
 #include "builtin.h"
 #include "peer.h"
+#include "plugin.h"
 
 const struct vgpu_param peer_params[] = {
 	[PEER_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 2000,
@@ -187,5 +188,8 @@ const struct vgpu_policy_ops *peer_or_policy(const char *name)
 	for (i = 0; peers[i]; i++)
 		if (strcmp(peers[i]->name, name) == 0)
 			return peers[i];
+	for (i = 0; plugin_loaded(i); i++)
+		if (strcmp(plugin_loaded(i)->name, name) == 0)
+			return plugin_loaded(i);
 	return vgpu_builtin_policy(name);
 }

@@ -83,7 +83,7 @@ int64_t peer_least_value(const struct peer *p);
 
 /* All models, NULL-terminated. */
 extern const struct vgpu_policy_ops *const peers[];
-/* A policy of ours or a model, by its name, or NULL. */
+/* A policy of ours, a plug-in that was loaded, or a model, by its name, or NULL. */
 const struct vgpu_policy_ops *peer_or_policy(const char *name);
 
 #endif

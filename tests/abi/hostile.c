@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policies and tables that break the contract, one for each -DHOW: made from the example by
+ * overriding one operation, or one field of the table.
+ */
+#define vgpu_policy_entry good_entry
+#include "turns.c"
+#undef vgpu_policy_entry
+
+#define NO_SUCH_VF 1 /* picks a VF that there is not */
+#define NO_WORK 2    /* picks VFs without a driver */
+#define ZERO_SLICE 3
+#define NEVER_PICKS 4
+#define LATE_START 5
+#define HUGE_SLICE 6 /* no fault: it is clamped, and counted */
+#define SLOW 7
+#define WRONG_MAJOR 20
+#define SHORT_TABLE 21
+#define LONG_TABLE 22	    /* needs an operation of the future */
+#define LONG_EMPTY_TABLE 23 /* knows one, but does not need it */
+#define NO_PICK 24
+#define UNKNOWN_PROMISE 25
+#define BAD_DEFAULT 26
+#define BAD_NAME 27
+#define BUILT_IN_NAME 28
+
+#if HOW < WRONG_MAJOR
+static void hostile_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	struct turns *t = state;
+	volatile uint64_t spin;
+
+	switch (HOW) {
+	case NO_SUCH_VF:
+		out->vf = t->facts->max_vfs + 7;
+		out->slice = VGPU_MSEC;
+		return;
+	case NO_WORK:
+		out->vf = t->facts->max_vfs - 1;
+		out->slice = VGPU_MSEC;
+		return;
+	case NEVER_PICKS:
+		return;
+	default:
+		pick(state, out, now);
+	}
+	if (HOW == ZERO_SLICE)
+		out->slice = 0;
+	if (HOW == HUGE_SLICE)
+		out->slice = UINT64_MAX;
+	if (HOW == LATE_START)
+		out->not_before = now + 1000 * VGPU_SEC;
+	if (HOW == SLOW)
+		for (spin = 0; spin < 100000000; spin++)
+			;
+}
+#endif
+
+#if HOW == BAD_NAME
+#define NAME "../evil"
+#elif HOW == BUILT_IN_NAME
+#define NAME "fair"
+#elif defined(hostile_name)
+#define NAME hostile_name
+#else
+#define NAME "hostile"
+#endif
+
+static const struct vgpu_param bad_params[] = {
+	{"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 4, NULL},
+	{.name = NULL},
+};
+
+#if HOW == LONG_TABLE || HOW == LONG_EMPTY_TABLE
+__attribute__((visibility("default"))) const struct {
+	struct vgpu_policy_ops ops;
+	void *future;
+} vgpu_policy_entry = {.ops = {
+#else
+__attribute__((visibility("default"))) const struct vgpu_policy_ops vgpu_policy_entry = {
+#endif
+	.size = HOW == SHORT_TABLE ? 64
+		: HOW == LONG_TABLE || HOW == LONG_EMPTY_TABLE
+			? sizeof(struct vgpu_policy_ops) + sizeof(void *)
+			: sizeof(struct vgpu_policy_ops),
+	.abi_major = HOW == WRONG_MAJOR ? 9 : VGPU_POLICY_ABI_MAJOR,
+	.abi_minor = VGPU_POLICY_ABI_MINOR,
+	.name = NAME,
+	.help = "breaks the contract",
+	.promises = HOW == UNKNOWN_PROMISE ? UINT64_C(1) << 60 : VGPU_PROMISE_WORK_CONSERVING,
+	.params = HOW == BAD_DEFAULT ? bad_params : params,
+	.vf_params = vf_params,
+	.memory = memory,
+	.attach = attach,
+	.set_params = set_params,
+	.admit = admit,
+	.set_vf = set_vf,
+	.remove = remove_vf,
+	.online = no_change,
+	.offline = no_change,
+	.wake = wake,
+	.sleep = sleep_vf,
+#if HOW < WRONG_MAJOR
+	.pick = hostile_pick,
+#else
+	.pick = HOW == NO_PICK ? NULL : pick,
+#endif
+	.account = account,
+	.export_lag = export_lag,
+	.import_lag = import_lag,
+	.share = share,
+	.bound = bound,
+#if HOW == LONG_TABLE
+}, .future = (void *)1
+#elif HOW == LONG_EMPTY_TABLE
+}
+#endif
+};

@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Policies that are not built in: the example, built against the installed header; one made with the
+# header of version 1.0; hostile ones, which are evicted with a reason while tenants work on; and
+# those that are refused, each with its sentence.
+. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")/../.." && pwd)
+sim=$VGPU_BUILD/tools/sim/vgpu-sim
+[ "$(id -u)" = 0 ] || { echo "skipped: wants root, whom plug-ins have to belong to"; exit 77; }
+command -v pkg-config >/dev/null || { echo "skipped: pkg-config is missing"; exit 77; }
+cc=${CC:-gcc}
+plugins=$run/plugins
+mkdir -m 755 "$plugins"
+chmod 755 "$run"
+
+# As a packager would, and then as somebody who has the package.
+DESTDIR=$run/root meson install -C "$VGPU_BUILD" --no-rebuild --quiet >"$run/install.log" 2>&1 || fail "meson install"
+pc=$(find "$run/root" -name vgpu-policy.pc)
+[ -n "$pc" ] || fail "no vgpu-policy.pc was installed"
+cflags=$(PKG_CONFIG_PATH=$(dirname "$pc") PKG_CONFIG_SYSROOT_DIR=$run/root PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags vgpu-policy) ||
+	fail "pkg-config"
+# shellcheck disable=SC2086
+build() { "$cc" -std=gnu11 -Wall -Wextra -Werror -O1 -fPIC -shared -fvisibility=default "$@" || fail "building $*"; }
+build $cflags -o "$plugins/turns.so" "$here/docs/example/turns.c"
+"$sim" prove --plugin "$plugins/turns.so" --decisions 20000 || fail "the example breaks its promises"
+
+# Version 1.0 of the header, frozen.
+mkdir -p "$run/old/vgpu"
+cp "$here/tests/abi/policy-1.0.h" "$run/old/vgpu/policy.h"
+cp "$here/tests/abi/types-1.0.h" "$run/old/vgpu/types.h"
+sed 's/"turns"/"old"/' "$here/docs/example/turns.c" >"$run/old.c"
+build -I"$run/old" -o "$plugins/old.so" "$run/old.c"
+"$sim" prove --plugin "$plugins/old.so" --decisions 20000 || fail "a plug-in of version 1.0 does not work"
+
+hostile() { build -I"$here/docs/example" $cflags -Wno-unused -DHOW="$1" -o "$plugins/hostile.so" "$here/tests/abi/hostile.c"; }
+refused() { # HOW SENTENCE
+	hostile "$1"
+	"$sim" prove --plugin "$plugins/hostile.so" --decisions 10 >"$run/said" 2>&1
+	[ $? = 2 ] || fail "$1 was loaded: $(cat "$run/said")"
+	grep -- "$2" "$run/said" >/dev/null || fail "$1: want '$2', not $(cat "$run/said")"
+}
+refused WRONG_MAJOR "made for version 9 of the policy contract"
+refused SHORT_TABLE "its table has 64 bytes"
+refused LONG_TABLE "it needs operations that this vgpud does not have"
+refused NO_PICK "its table has no pick"
+refused UNKNOWN_PROMISE "promises that this vgpud does not know"
+refused BAD_DEFAULT "the default of slice_us is not in its range"
+refused BAD_NAME "its name is not one of small letters"
+refused BUILT_IN_NAME "there is a built-in policy of that name"
+hostile LONG_EMPTY_TABLE
+"$sim" prove --plugin "$plugins/hostile.so" --decisions 10000 || fail "a table with an empty tail was refused"
+"$sim" prove --plugin /dev/null >"$run/said" 2>&1 && fail "/dev/null is no plug-in"
+
+# Live: loaded by name, evicted for what they do, while tenants work on.
+start_softgpu --vfs 3
+config <<-CONF
+	vfs = 3
+	policy = turns
+CONF
+sed -i "s|^\[daemon\]|[daemon]\npolicy_dir = $plugins|" "$run/vgpud.conf"
+start_vgpud
+start_guest a 0 mixed --seconds 200; a=$guest_pid
+start_guest b 1 gemm --seconds 200; b=$guest_pid
+await 30 active 2
+[ "$(json policy show | jq -r .policy)" = turns ] || fail "turns is not in force"
+evictions() { [ "$(json stats | jq .evictions)" -ge "$1" ]; }
+n=0
+for how in NO_SUCH_VF NO_WORK ZERO_SLICE NEVER_PICKS LATE_START SLOW; do
+	n=$((n + 1))
+	build -I"$here/docs/example" $cflags -Wno-unused -DHOW=$how -Dhostile_name="\"bad$n\"" -o "$plugins/bad$n.so" "$here/tests/abi/hostile.c"
+	ctl policy set "bad$n" >/dev/null || fail "bad$n was not loaded: $how"
+	await 60 evictions $n
+	[ "$(json policy show | jq -r .policy)" = equal ] || fail "$how: equal is not in force"
+	json gpu show | jq -r .evicted_why
+done
+# One that asks for too much is no fault: its slices are clamped, and counted.
+build -I"$here/docs/example" $cflags -Wno-unused -DHOW=HUGE_SLICE -Dhostile_name="\"huge\"" -o "$plugins/huge.so" "$here/tests/abi/hostile.c"
+ctl policy set huge >/dev/null || fail "huge was not loaded"
+clamped() { [ "$(json stats | jq .clamped_slices)" -ge 1 ]; }
+await 60 clamped
+ctl policy set fair >/dev/null || fail "policy set"
+
+denied() { # NAME SENTENCE
+	ctl policy set "$1" >"$run/said" 2>&1 && fail "$1 was loaded"
+	grep -- "$2" "$run/said" >/dev/null || fail "$1: want '$2', not $(cat "$run/said")"
+}
+cp "$plugins/turns.so" "$plugins/loose.so"; chmod 666 "$plugins/loose.so"
+denied loose "writable by others than its owner"
+cp "$plugins/turns.so" "$plugins/foreign.so"; chown 65534 "$plugins/foreign.so"
+denied foreign "not owned by root"
+ln -s turns.so "$plugins/link.so"
+denied link "link.so"
+cp "$plugins/turns.so" "$plugins/other.so"
+denied other "it calls itself turns"
+denied nothing "nothing.so"
+denied ../x "not a policy's name"
+chmod 777 "$plugins"
+denied late "the directory is writable by others than its owner"
+kill -INT $a $b
+wait_guest $a a; wait_guest $b b
