@@ -232,6 +232,8 @@ static vgpu_nsec plan_preemption(const struct vgpu_core *core, vgpu_nsec start, 
 	const struct vf *vf = &core->vfs[core->d.vf];
 	vgpu_nsec least = nsec_min((end - start) / 2, core->config.min_slice / 2);
 
+	if (core->config.ask_at_end)
+		return end;
 	return nsec_max(nsec_past(end, vf->ledger.preempt_ns), start + least);
 }
 

@@ -200,6 +200,7 @@ static const struct key scenario_keys[] = {
 	{"reset_fails", KEY_PPM, offsetof(struct scenario, reset_fails_ppm)},
 	{"memory", KEY_NUMBER, offsetof(struct scenario, memory)},
 	{"gpu_reset", KEY_FLAG, offsetof(struct scenario, gpu_reset)},
+	{"ask_at_end", KEY_FLAG, offsetof(struct scenario, ask_at_end)},
 	{"windows_stick", KEY_FLAG, offsetof(struct scenario, windows_stick)},
 	{NULL, 0, 0},
 };

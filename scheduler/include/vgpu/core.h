@@ -96,7 +96,7 @@ enum vgpu_event_type {
 	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends a quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
 	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
-	VGPU_EV_CONDEMN,     /* the host has found the policy at fault: an enum vgpu_fault in code */
+	VGPU_EV_CONDEMN, /* the host has found the policy at fault: an enum vgpu_fault in code */
 	VGPU_EV_COUNT,
 };
 
@@ -236,6 +236,8 @@ struct vgpu_core_config {
 	uint32_t max_vfs;
 	uint32_t reset_levels; /* bit n: the GPU can do enum vgpu_reset_level n */
 	bool gpu_reset;	       /* whether the ladder may climb to VGPU_RESET_GPU */
+	bool ask_at_end; /* ask for IDLE at the end of a grant, not early: as others do, to compare
+			  */
 	vgpu_nsec min_slice, max_slice;
 	vgpu_nsec grace;      /* from asking for IDLE to declaring a hang */
 	vgpu_nsec idle_grace; /* a VF without work keeps the engine this long */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* The simulator's own parts: scenarios as text, generators, models of others' rules, and that the
+ * prover finds what is broken. */
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "peer.h"
+#include "prove.h"
+#include "suite.h"
+
+static char path[64];
+
+static const char *file(const char *text)
+{
+	int fd;
+
+	strcpy(path, "/tmp/vgpu-sim-test.XXXXXX");
+	fd = mkstemp(path);
+	CU_ASSERT(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	return path;
+}
+
+/* What is wrong is said with its line. */
+static void mistakes(void)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "no VFs"},
+		{"vfs 0\n", ":1: vfs: want a number of VFs"},
+		{"vfs 2\nvfs 2\n", ":2: vfs: twice"},
+		{"vf 0 work=always\n", ":1: 0: say how many VFs there are first"},
+		{"vfs 2\nvf 2 work=always\n", ":2: 2: no such VF"},
+		{"vfs 2\nvf 0 work=hard\n", "want always, bursts, never, sleeper or script"},
+		{"vfs 2\nvf 0 late=fast\n", ":2: late=fast: not such a value"},
+		{"vfs 2\nvf 0 late=5ms..1ms\n", ":2: late=5ms..1ms: not such a value"},
+		{"vfs 2\ngpu colour=red\n", ":2: colour: no such setting"},
+		{"vfs 2\n10 0 dance\n", ":2: dance: want arrive, work"},
+		{"vfs 2\n10 0 work\n", ":2: work: wants one number"},
+		{"vfs 2\n10 0 work 5\n5 0 work 5\n", ":3: 5: before the one above"},
+		{"vfs 2\nat 5s dance\n", ":2: dance: want policy NAME"},
+		{"vfs 2\nat 5s reset 0\nat 4s reset 0\n", ":3: 4s: before the one above"},
+		{"vfs 2\nuntil soon\n", ":2: until: want a time"},
+		{"vfs 2\nsing\n", ":2: sing: want vfs"},
+	};
+	struct vgpu_error err;
+	struct scenario s;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT(scenario_read(&s, file(cases[i].text), &err) < 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
+		if (!strstr(err.text, cases[i].says))
+			printf("\n  '%s' does not say '%s'\n", err.text, cases[i].says);
+		unlink(path);
+	}
+}
+
+static char *written(const struct scenario *s)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	scenario_write(s, f);
+	fclose(f);
+	return text;
+}
+
+/* What is written reads the same. */
+static void round_trip(void)
+{
+	static const char text[] =
+		"vfs 3\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
+		"gpu load=1us..20us timer_late=5 min_slice=500us gpu_reset=yes memory=4096\n"
+		"policy qos slice_us=900\nvf 0 work=bursts burst=1ms think=2ms..3ms late=7 "
+		"weight=20\nvf 1 work=sleeper\nvf 2 work=script\nat 1ms policy strict idle=donate\n"
+		"at 2ms vf 1 weight=9\nat 2ms reset 0\n0 2 arrive\n5 2 work 100\n6 2 think 50\n"
+		"7 2 param weight=3\n8 2 excl 4000\n9 2 hang\n10 2 mem 2048\n11 2 depart\n";
+	char *first, *second;
+	struct vgpu_error err;
+	struct scenario s;
+
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(text), &err), 0);
+	unlink(path);
+	first = written(&s);
+	scenario_free(&s);
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(first), &err), 0);
+	unlink(path);
+	second = written(&s);
+	CU_ASSERT_STRING_EQUAL(first, second);
+	CU_ASSERT_EQUAL(s.n_ops, 3);
+	CU_ASSERT_EQUAL(s.vfs[2].n_items, 8);
+	scenario_free(&s);
+	free(first);
+	free(second);
+}
+
+/* Places by the rule; says who does not fit. */
+static void placement(void)
+{
+	struct vgpu_error err;
+	struct scenario s;
+	uint32_t i, per[4] = {0};
+
+	scenario_init(&s, 40);
+	s.n_gpus = 4;
+	s.placement = PLACE_LEAST_LOADED;
+	CU_ASSERT_EQUAL(scenario_place(&s, &err), 0);
+	for (i = 0; i < 40; i++)
+		per[s.vfs[i].gpu]++;
+	for (i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(per[i], 10);
+	s.memory = 100;
+	s.placement = PLACE_FIRST_FIT;
+	for (i = 0; i < 40; i++)
+		*scenario_add_item(&s.vfs[i]) =
+			(struct scenario_item){.kind = VHOST_MEM, .value = 60};
+	CU_ASSERT_EQUAL(scenario_place(&s, &err), -28);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 4: no GPU has 60 bytes"));
+	scenario_free(&s);
+}
+
+/* One VF always late: what each rule makes of it over ten minutes, in per cent. EARLY: the core
+ * asks for the engine as much earlier as that VF is late; others' hosts do not. */
+static double error_of(const struct vgpu_policy_ops *policy, bool early)
+{
+	struct vgpu_error err;
+	struct scenario s;
+	struct running r;
+	double all = 0, worst = 0, got;
+	uint32_t i;
+
+	scenario_init(&s, 4);
+	s.until = 600 * VGPU_SEC;
+	s.work_from = VGPU_SEC;
+	s.ask_at_end = !early;
+	s.load = (struct vhost_range){100000, 100000};
+	s.run = (struct vhost_range){50000, 50000};
+	settings_set(&s.params, "slice_us", "2000");
+	for (i = 0; i < 4; i++)
+		s.vfs[i].save = (struct vhost_range){150000, 150000};
+	s.vfs[3].late = (struct vhost_range){VGPU_MSEC, 2 * VGPU_MSEC};
+	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, policy, false, peer_or_policy, &err), 0);
+	running_run(&r, s.until);
+	for (i = 0; i < 4; i++)
+		all += (double)vhost_service(&r.host, i);
+	for (i = 0; i < 4; i++) {
+		got = (double)vhost_service(&r.host, i) / all;
+		worst = fmax(worst, fabs(got - 0.25) / 0.25);
+	}
+	CU_ASSERT_EQUAL(r.host.violations, 0);
+	running_finish(&r);
+	scenario_free(&s);
+	return 100 * worst;
+}
+
+static void late_vf(void)
+{
+	static const char *const ours[] = {"strict", "fair", "qos", "equal", "wdrr"};
+	double error;
+	unsigned i;
+
+	for (i = 0; i < 10; i++) {
+		error = error_of(peer_or_policy(ours[i / 2]), i % 2);
+		printf("[%s %.4f %%] ", ours[i / 2], error);
+		CU_ASSERT(error <= 0.01);
+	}
+	/* The studies' results: who charges nothing loses half a share, averaging lets a little
+	 * pass. */
+	CU_ASSERT(error_of(peer_or_policy("best-effort"), false) > 40);
+	CU_ASSERT(error_of(peer_or_policy("gvt-tbs"), false) > 15);
+	error = error_of(peer_or_policy("nv-arr"), false);
+	CU_ASSERT(error > 0.01 && error < 1);
+	CU_ASSERT(error_of(peer_or_policy("nv-least"), false) < 0.01);
+}
+
+/* A policy that forgives overruns while it promises shares: it is found out, and shrunk. */
+static const struct vgpu_policy_ops *honest;
+
+static void forgiving_account(void *state, const struct vgpu_usage *usage)
+{
+	struct vgpu_usage lie = *usage;
+
+	if (lie.charge > lie.granted)
+		lie.charge = lie.granted;
+	honest->account(state, &lie);
+}
+
+static void the_prover_finds(void)
+{
+	struct vgpu_policy_ops broken;
+	struct proof p;
+
+	honest = vgpu_builtin_policy("fair");
+	broken = *honest;
+	broken.account = forgiving_account;
+	prove(&broken, 2000000, 1, NULL, &p);
+	CU_ASSERT_FATAL(p.failed);
+	CU_ASSERT_PTR_NOT_NULL(strstr(p.violation, "services are"));
+	CU_ASSERT(p.smallest.n_vfs <= 3);
+	printf("[shrunk to %u VFs: %s] ", p.smallest.n_vfs, p.violation);
+	scenario_free(&p.smallest);
+}
+
+static const struct test tests[] = {
+	{"scenarios: mistakes", mistakes},
+	{"scenarios: written and read", round_trip},
+	{"placement", placement},
+	{"a late VF, under our rules and others'", late_vf},
+	{"the prover finds a policy that forgives", the_prover_finds},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("simulator", tests)
