@@ -21,7 +21,7 @@
 
 struct options {
 	const char *policy, *svg, *kind, *save, *admission;
-	bool json, log, check;
+	bool json, log, check, monitor;
 	uint64_t decisions, seed, sets;
 	vgpu_nsec until, switch_ns, min_slice, late;
 	uint32_t vf;
@@ -61,8 +61,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 
 	if (e < 0)
 		return e;
-	r.host.unchecked = !o->check;
-	if (o->check || s->n_vfs <= 64)
+	if (o->check || o->monitor)
 		r.host.monitor = monitor_new(&r.host, true);
 	for (i = 0; i < r.host.n_vfs; i++)
 		if (r.host.vfs[i].work != VHOST_ALWAYS && s->n_vfs <= 1000)
@@ -114,8 +113,7 @@ static int read_one(struct scenario *s, const struct options *o)
 	struct vgpu_error err;
 
 	if (o->n_args != 1)
-		return usage_error("want one scenario file, or - for standard input") ? -EINVAL
-										      : -EINVAL;
+		return -usage_error("want one scenario file, or - for standard input");
 	if (scenario_read(s, o->args[0], &err) < 0) {
 		fprintf(stderr, "vgpu-sim: %s\n", err.text);
 		return -EINVAL;
@@ -158,6 +156,7 @@ static int cmd_run(const struct options *o)
 static int cmd_compare(const struct options *o)
 {
 	const struct vgpu_policy_ops *all[64];
+	struct options monitored = *o;
 	struct report report;
 	struct scenario s;
 	unsigned n = 0, i;
@@ -169,12 +168,13 @@ static int cmd_compare(const struct options *o)
 		all[n++] = peers[i];
 	if (read_one(&s, o) < 0)
 		return 2;
+	monitored.monitor = s.n_vfs <= 64;
 	if (o->json)
 		puts("[");
 	else
 		report_compare_head(stdout);
 	for (i = 0; i < n && r == 0; i++) {
-		r = run_scenario(&s, all[i], o, &report);
+		r = run_scenario(&s, all[i], &monitored, &report);
 		if (r == 0 && o->json) {
 			report_json(&report, stdout);
 			puts(i + 1 < n ? "," : "]");

@@ -225,6 +225,7 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 		return false;
 	}
 	r.host.quiet = true;
+	r.host.unchecked = false;
 	r.host.monitor = monitor_new(&r.host, calm);
 	running_run(&r, s->until);
 	monitor_result(r.host.monitor, result);
@@ -476,7 +477,6 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 
 	if (running_start(&r, s, 0, policy, false, peer_or_policy, &err) < 0)
 		abort(); /* the parameters are in their ranges */
-	r.host.unchecked = true;
 	for (i = 0; i < r.host.n_vfs; i++) {
 		vgpu_core_vf_view(r.host.core, i, &v);
 		admitted = admitted && v.state != VGPU_VF_ABSENT;

@@ -171,6 +171,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 			r->vfs[n++] = i;
 	vhost_init(&r->host, n ? n : 1, s->seed + gpu);
 	set_up_host(&r->host, s);
+	r->host.unchecked = !checked;
 	r->items = calloc(n ? n : 1, sizeof(*r->items));
 	rows = calloc((size_t)(n ? n : 1) * VGPU_MAX_PARAMS, sizeof(*rows));
 	for (i = 0, e = 0; i < n && e == 0; i++) {
