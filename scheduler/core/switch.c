@@ -383,7 +383,7 @@ static void learn_preemption(struct vf *vf, vgpu_nsec took)
 			sorted[j] = sorted[j - 1];
 		sorted[j] = vf->stops[i];
 	}
-	vf->ledger.preempt_ns = sorted[(n - 1) / 2];
+	vf->ledger.preempt_ns = sorted[n / 2];
 }
 
 static void preempted(struct vgpu_core *core)

@@ -75,43 +75,47 @@ static const struct vgpu_param bad_params[] = {
 __attribute__((visibility("default"))) const struct {
 	struct vgpu_policy_ops ops;
 	void *future;
-} vgpu_policy_entry = {.ops = {
+} vgpu_policy_entry = {
+	.ops =
+		{
 #else
 __attribute__((visibility("default"))) const struct vgpu_policy_ops vgpu_policy_entry = {
 #endif
-	.size = HOW == SHORT_TABLE ? 64
-		: HOW == LONG_TABLE || HOW == LONG_EMPTY_TABLE
-			? sizeof(struct vgpu_policy_ops) + sizeof(void *)
-			: sizeof(struct vgpu_policy_ops),
-	.abi_major = HOW == WRONG_MAJOR ? 9 : VGPU_POLICY_ABI_MAJOR,
-	.abi_minor = VGPU_POLICY_ABI_MINOR,
-	.name = NAME,
-	.help = "breaks the contract",
-	.promises = HOW == UNKNOWN_PROMISE ? UINT64_C(1) << 60 : VGPU_PROMISE_WORK_CONSERVING,
-	.params = HOW == BAD_DEFAULT ? bad_params : params,
-	.vf_params = vf_params,
-	.memory = memory,
-	.attach = attach,
-	.set_params = set_params,
-	.admit = admit,
-	.set_vf = set_vf,
-	.remove = remove_vf,
-	.online = no_change,
-	.offline = no_change,
-	.wake = wake,
-	.sleep = sleep_vf,
+			.size = HOW == SHORT_TABLE ? 64
+				: HOW == LONG_TABLE || HOW == LONG_EMPTY_TABLE
+					? sizeof(struct vgpu_policy_ops) + sizeof(void *)
+					: sizeof(struct vgpu_policy_ops),
+			.abi_major = HOW == WRONG_MAJOR ? 9 : VGPU_POLICY_ABI_MAJOR,
+			.abi_minor = VGPU_POLICY_ABI_MINOR,
+			.name = NAME,
+			.help = "breaks the contract",
+			.promises = HOW == UNKNOWN_PROMISE ? UINT64_C(1) << 60
+							   : VGPU_PROMISE_WORK_CONSERVING,
+			.params = HOW == BAD_DEFAULT ? bad_params : params,
+			.vf_params = vf_params,
+			.memory = memory,
+			.attach = attach,
+			.set_params = set_params,
+			.admit = admit,
+			.set_vf = set_vf,
+			.remove = remove_vf,
+			.online = no_change,
+			.offline = no_change,
+			.wake = wake,
+			.sleep = sleep_vf,
 #if HOW < WRONG_MAJOR
-	.pick = hostile_pick,
+			.pick = hostile_pick,
 #else
 	.pick = HOW == NO_PICK ? NULL : pick,
 #endif
-	.account = account,
-	.export_lag = export_lag,
-	.import_lag = import_lag,
-	.share = share,
-	.bound = bound,
+			.account = account,
+			.export_lag = export_lag,
+			.import_lag = import_lag,
+			.share = share,
+			.bound = bound,
 #if HOW == LONG_TABLE
-}, .future = (void *)1
+		},
+	.future = (void *)1
 #elif HOW == LONG_EMPTY_TABLE
 }
 #endif
