@@ -226,7 +226,8 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 	struct qos *q = state;
 
 	q->own[index].filled = now;
-	q->own[index].tokens = 0;
+	if (q->own[index].tokens > 0) /* what it owes is not forgotten */
+		q->own[index].tokens = 0;
 	if (!set_vf(state, index, values, now, why))
 		return false;
 	q->own[index].admitted = true;

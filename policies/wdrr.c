@@ -61,6 +61,11 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	set_params(state, values, 0);
 }
 
+static int64_t quantum_of(const struct wdrr *w, const struct vf *vf)
+{
+	return w->quantum * vf->weight / 100;
+}
+
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
 		   const char **why)
 {
@@ -69,6 +74,9 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	(void)now;
 	(void)why;
 	w->vfs[index].weight = (uint32_t)values[V_WEIGHT];
+	/* What a larger weight brought is not kept under a smaller one. */
+	if (w->vfs[index].deficit > quantum_of(w, &w->vfs[index]))
+		w->vfs[index].deficit = quantum_of(w, &w->vfs[index]);
 	return true;
 }
 
@@ -134,11 +142,6 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	if (w->vfs[index].awake)
 		sleep_vf(state, index, now);
 	w->vfs[index].admitted = false;
-}
-
-static int64_t quantum_of(const struct wdrr *w, const struct vf *vf)
-{
-	return w->quantum * vf->weight / 100;
 }
 
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)

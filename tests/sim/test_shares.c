@@ -485,6 +485,144 @@ static void change_of_policy(void)
 	done();
 }
 
+/* What is refused changes nothing: all decisions after it are as if it had not been asked for; and
+ * the most that the refusal offers is accepted. */
+static uint64_t with_refusal(const char *name, bool ask, int64_t *offered)
+{
+	const struct vgpu_policy_ops *policy = vgpu_builtin_policy(name);
+	bool qos = strcmp(name, "qos") == 0;
+	int64_t rows[4][VGPU_MAX_PARAMS], values[VGPU_MAX_PARAMS];
+	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 2, .params = values};
+	const char *number;
+	uint64_t hash;
+	unsigned i;
+
+	machine(4, 77, 1);
+	for (i = 0; i < 4; i++) {
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+		vhost_param(policy->vf_params, rows[i], "budget_us", i < 3 ? 6000 : 0);
+		vhost_param(policy->vf_params, rows[i], "min_ppm", i < 3 ? 180000 : 0);
+	}
+	vhost_start(&h, policy, NULL, rows);
+	vhost_run(&h, VGPU_SEC);
+	memcpy(values, rows[2], sizeof(values));
+	vhost_param(policy->vf_params, values, "budget_us", 25000);
+	vhost_param(policy->vf_params, values, "min_ppm", 800000);
+	if (ask) {
+		CU_ASSERT_EQUAL(vhost_event(&h, &event), -22);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(h.out.why);
+		number = strstr(h.out.why, "period is ");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(number);
+		*offered = strtoll(number + 10, NULL, 10);
+	}
+	vhost_run(&h, 3 * VGPU_SEC);
+	hash = h.hash;
+	if (ask) {
+		vhost_param(policy->vf_params, values, "budget_us", *offered);
+		/* of 33 ms, rounded down */
+		vhost_param(policy->vf_params, values, "min_ppm",
+			    *offered * 1000 / 33 - (qos ? 1 : 0));
+		CU_ASSERT_EQUAL(vhost_event(&h, &event), 0);
+	}
+	done();
+	return hash;
+}
+
+static void refusals(void)
+{
+	int64_t offered = 0;
+
+	CU_ASSERT_EQUAL(with_refusal("deadline", true, &offered),
+			with_refusal("deadline", false, NULL));
+	CU_ASSERT(offered > 6000 && offered < 25000);
+	CU_ASSERT_EQUAL(with_refusal("qos", true, &offered), with_refusal("qos", false, NULL));
+	CU_ASSERT(offered > 6000 && offered < 25000);
+}
+
+/* Who is removed in debt, and configured again, is in debt still. */
+static void debt_survives_removal(void)
+{
+	int64_t values[VGPU_MAX_PARAMS], before;
+	struct vgpu_vf_view v;
+	unsigned p, i;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[p];
+
+		if (!is_proportional(policy))
+			continue;
+		machine(4, 78, VGPU_NO_VF);
+		h.vfs[3].rare = (struct vhost_range){30 * VGPU_MSEC, 30 * VGPU_MSEC};
+		h.vfs[3].rare_ppm = 200000;
+		vhost_start(&h, policy, NULL, NULL);
+		for (i = 0, before = 0; i < 100000 && before > -20 * (int64_t)VGPU_MSEC; i++) {
+			vhost_run(&h, h.now + 100 * VGPU_USEC);
+			vgpu_core_vf_view(h.core, 3, &v);
+			before = v.lag_ns;
+		}
+		CU_ASSERT(before <= -20 * (int64_t)VGPU_MSEC);
+		CU_ASSERT_EQUAL(vhost_event(&h,
+					    &(struct vgpu_event){.type = VGPU_EV_REMOVE, .vf = 3}),
+				0);
+		for (i = 0; i < 1000 && v.state != VGPU_VF_ABSENT; i++) {
+			vhost_run(&h, h.now + 10 * VGPU_USEC);
+			vgpu_core_vf_view(h.core, 3, &v);
+		}
+		vgpu_param_defaults(policy->vf_params, values);
+		CU_ASSERT_EQUAL(vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_ADD,
+								     .vf = 3,
+								     .params = values}),
+				0);
+		vgpu_core_vf_view(h.core, 3, &v);
+		/* Some of it was paid meanwhile, at the rate of its share. */
+		CU_ASSERT(v.lag_ns < before / 2);
+		if (v.lag_ns >= before / 2)
+			printf("\n  %s: %lld before, %lld after\n", policy->name, (long long)before,
+			       (long long)v.lag_ns);
+		done();
+	}
+}
+
+/* Changing one's weight to and fro brings no more than the weights themselves do. */
+static void toggling(void)
+{
+	static const char *const names[] = {"fair", "qos", "wdrr"};
+	int64_t values[VGPU_MAX_PARAMS];
+	double due, had[4], last[4], all, weight;
+	unsigned p, i, k;
+
+	for (p = 0; p < 3; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(4, 79, VGPU_NO_VF);
+		h.work_from = 100 * VGPU_MSEC;
+		vhost_start(&h, policy, NULL, NULL);
+		vhost_run(&h, 200 * VGPU_MSEC);
+		for (i = 0; i < 4; i++)
+			last[i] = (double)vhost_service(&h, i);
+		had[0] = last[0];
+		for (k = 0, due = 0; k < 3000; k++) {
+			weight = k % 2 ? 100 : 900;
+			vgpu_param_defaults(policy->vf_params, values);
+			vhost_param(policy->vf_params, values, "weight", (int64_t)weight);
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+							     .vf = 0,
+							     .params = values});
+			vhost_run(&h, h.now + 7 * VGPU_MSEC);
+			for (i = 0, all = 0; i < 4; i++) {
+				double now = (double)vhost_service(&h, i);
+
+				all += now - last[i];
+				last[i] = now;
+			}
+			due += all * weight / (weight + 300);
+		}
+		printf("[%s: %+.2f ms a second] ", names[p], (last[0] - had[0] - due) / 21e6);
+		CU_ASSERT((last[0] - had[0] - due) / 21 < 4e6);
+		done();
+	}
+}
+
 static const struct test tests[] = {
 	{"shares beside a VF that is always late", late_vf},
 	{"without charging it would win", late_vf_uncharged},
@@ -500,6 +638,9 @@ static const struct test tests[] = {
 	{"hangs delay others boundedly", hangs_delay_boundedly},
 	{"determinism", determinism},
 	{"metamorphic: scale, order, bystanders", metamorphic},
+	{"what is refused changes nothing", refusals},
+	{"debt survives removal", debt_survives_removal},
+	{"toggling weights gains nothing", toggling},
 	{"change of policy", change_of_policy},
 	{NULL, NULL},
 };
