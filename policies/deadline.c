@@ -83,13 +83,15 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	};
 }
 
+/* Refuses what would put budgets at risk; if they are already, it is no worse than now. */
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
 {
 	struct deadline *d = state;
-	struct admission a = rules(d, values);
+	struct admission then = rules(d, values), at_present = rules(d, d->params);
+	uint32_t n = servers_with(&d->s, VGPU_NO_VF, 0, 0);
 
 	(void)now;
-	if (admission_test(&a, d->s.sets, servers_with(&d->s, VGPU_NO_VF, 0, 0)))
+	if (admission_test(&then, d->s.sets, n) || !admission_test(&at_present, d->s.sets, n))
 		return true;
 	*why = "the budgets that have been promised could not be kept with these";
 	return false;

@@ -91,13 +91,15 @@ static struct admission rules(const struct qos *q, const int64_t *values)
 	};
 }
 
+/* Refuses what would put guarantees at risk; if they are already, it is no worse than now. */
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
 {
 	struct qos *q = state;
-	struct admission a = rules(q, values);
+	struct admission then = rules(q, values), at_present = rules(q, q->params);
+	uint32_t n = servers_with(&q->s, VGPU_NO_VF, 0, 0);
 
 	(void)now;
-	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
+	if (admission_test(&then, q->s.sets, n) || !admission_test(&at_present, q->s.sets, n))
 		return true;
 	*why = "the guarantees that have been given could not be kept with these";
 	return false;
