@@ -155,7 +155,7 @@ int recording_replay(const struct recording *r,
 	uint8_t *arena = arena_map(r->header.address);
 	struct vgpu_core *core = NULL;
 	struct vgpu_event event;
-	uint64_t i;
+	uint64_t i, now = 0;
 	uint32_t k;
 	int e = 0, result;
 
@@ -167,11 +167,12 @@ int recording_replay(const struct recording *r,
 	for (i = 0; i < r->header.n_entries && e == 0 && !out->differs; i++) {
 		const struct record_entry *entry = &r->entries[i];
 
-		if (!event_of(r, entry, arena, find, &event)) {
+		if (entry->now < now || !event_of(r, entry, arena, find, &event)) {
 			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
 					   (unsigned long long)i);
 			break;
 		}
+		now = entry->now;
 		result = vgpu_core_step(core, &event, &out->out);
 		out->events++;
 		for (k = 0; k < out->out.n_records; k++)

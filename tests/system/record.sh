@@ -37,6 +37,6 @@ wait_guest $a a; wait_guest $b b; wait_guest $c c
 # One event is told another way.
 head -c 5000 "$run/early.rec" >"$run/short.rec"
 "$sim" replay "$run/short.rec" && fail "a recording cut short was taken"
-perl -e 'local $/; $_ = <STDIN>; substr($_, length($_) - 40000, 1) ^= "\x01"; print' <"$run/late.rec" >"$run/bad.rec"
+perl -e 'local $/; $_ = <STDIN>; substr($_, length($_) - 40000, 40) ^= "\x01" x 40; print' <"$run/late.rec" >"$run/bad.rec"
 "$sim" replay "$run/bad.rec" >"$run/said" 2>&1
 [ $? != 0 ] || fail "a recording that was tampered with was taken: $(cat "$run/said")"

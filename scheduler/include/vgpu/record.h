@@ -75,7 +75,8 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 int recorder_copy(struct recorder *r, struct recording *out);
 void recording_free(struct recording *r);
 
-/* 0 or -errno with the reason. A file may be rubbish. */
+/* 0 or -errno with the reason. A file that is no recording, or cut short, is refused; one whose
+ * image somebody forged is as good as a forged program: replay only what you trust. */
 int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err);
 int recording_read(struct recording *r, FILE *from, struct vgpu_error *err);
 
