@@ -43,6 +43,7 @@ struct engine {
 	struct vgpu_core *core;
 	struct recorder *recorder;	      /* and the memory of the core and its policies */
 	const struct vgpu_policy_ops *policy; /* as last asked for */
+	bool is_plugin;
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
@@ -152,20 +153,22 @@ static void measure(struct engine *e, const struct vgpu_event *event)
 	}
 }
 
-/*
- * A step takes a microsecond. One that takes milliseconds is the policy's doing, or the machine's;
- * three of them in ten seconds are a plug-in's, and cost it its place.
- */
-static void time_decision(struct engine *e, vgpu_nsec took)
+/* What this thread has computed: a machine that stands still is not the policy's doing. */
+static vgpu_nsec cpu_time(void)
 {
-	struct vgpu_core_view view;
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+/* A step takes a microsecond. Three in ten seconds that take milliseconds cost a plug-in its place.
+ */
+static void judge_decision(struct engine *e, vgpu_nsec took)
+{
 	vgpu_nsec now;
 
-	histogram_add(&e->decisions, took);
 	if (took < SLOW_DECISION)
-		return;
-	vgpu_core_view(e->core, &view);
-	if (vgpu_builtin_policy(view.policy->name))
 		return;
 	now = clock_now();
 	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
@@ -180,13 +183,17 @@ static void time_decision(struct engine *e, vgpu_nsec took)
 /* One event through the core, and what follows from it. */
 static int step(struct engine *e, struct vgpu_event *event)
 {
+	vgpu_nsec computed;
 	uint32_t i;
 	int r, failed = 0;
 
 	event->now = clock_now();
 	measure(e, event);
+	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	time_decision(e, clock_now() - event->now);
+	histogram_add(&e->decisions, clock_now() - event->now);
+	if (e->is_plugin)
+		judge_decision(e, cpu_time() - computed);
 	e->steps++;
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
@@ -326,6 +333,7 @@ static void remember(struct engine *e, const struct vgpu_event *event)
 	switch (event->type) {
 	case VGPU_EV_POLICY:
 		e->policy = event->policy;
+		e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 		memcpy(e->params, event->params, sizeof(e->params));
 		memcpy(e->vf_params, event->vf_params,
 		       e->config.core.max_vfs * sizeof(e->vf_params[0]));
@@ -570,6 +578,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->config = *config;
 	e->ops = &vgpu_gpuiov_driver;
 	e->policy = config->policy;
+	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 	memcpy(e->params, config->params, sizeof(e->params));
 	memcpy(e->vf_params, config->vf_params, sizeof(e->vf_params));
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
