@@ -20,11 +20,10 @@ struct deadline {
 	bool reclaim;
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice;
-	uint32_t current, last_background, n;
+	uint32_t current, last_background;
 	bool served; /* the current one by its budget */
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag */
-	struct text risk;
 	struct vf {
 		bool admitted, awake, active;
 		uint64_t ppm; /* its cost, switches included, in its period */
@@ -67,34 +66,22 @@ static size_t memory(uint32_t max_vfs)
 static struct admission rules(const struct deadline *d, const int64_t *values)
 {
 	const struct vgpu_facts *f = d->s.facts;
-	vgpu_nsec stretch = f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns;
+	vgpu_nsec more = (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 
-	stretch += (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 	if (values[P_COVER] >= COVER_GRACE)
-		stretch += f->grace_ns;
+		more += f->grace_ns;
 	if (values[P_COVER] >= COVER_WINDOWS)
-		stretch += f->window_ns;
-	return (struct admission){
-		.mode = (enum admission_mode)values[P_ADMISSION],
-		.switch_ns = f->switch_high_ns,
-		.stretch = stretch,
-		.carry = (vgpu_nsec)servers_crumb(&d->s),
-		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
-	};
+		more += f->window_ns;
+	return servers_rules(&d->s, values[P_ADMISSION], values[P_CAP], more);
 }
 
-/* Refuses what would put budgets at risk; if they are already, it is no worse than now. */
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
 {
 	struct deadline *d = state;
 	struct admission then = rules(d, values), at_present = rules(d, d->params);
-	uint32_t n = servers_with(&d->s, VGPU_NO_VF, 0, 0);
 
 	(void)now;
-	if (admission_test(&then, d->s.sets, n) || !admission_test(&at_present, d->s.sets, n))
-		return true;
-	*why = "the budgets that have been promised could not be kept with these";
-	return false;
+	return servers_may_change(&d->s, &at_present, &then, why);
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -145,26 +132,16 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	struct deadline *d = state;
 	vgpu_nsec budget = (vgpu_nsec)values[V_BUDGET] * VGPU_USEC;
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_USEC;
-	struct cbs *c = &d->s.cbs[index];
 	struct admission a = rules(d, d->params);
 	bool active = d->vfs[index].active;
 
 	if (budget && !servers_admit(&d->s, &a, index, budget, period, why))
 		return false;
-	servers_dequeue(&d->s, index);
 	set_active(d, index, false);
-	/* The period that it is in ends as it was, with the smaller of both budgets. */
-	c->budget = budget;
-	c->period = period;
-	if (c->left > (int64_t)budget)
-		c->left = (int64_t)budget;
-	if (c->deadline > now + period)
-		c->deadline = now + period;
 	d->vfs[index].ppm = budget ? admission_ppm(budget + 2 * a.switch_ns, period) : 0;
 	if (active && budget)
 		set_active(d, index, true);
-	if (d->current != index)
-		servers_queue(&d->s, index);
+	servers_set(&d->s, index, budget, period, d->current == index, now);
 	return true;
 }
 
@@ -176,7 +153,6 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 	if (!set_vf(state, index, values, now, why))
 		return false;
 	d->vfs[index].admitted = true;
-	d->n++;
 	return true;
 }
 
@@ -232,7 +208,6 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	set_active(d, index, false);
 	d->s.cbs[index].budget = 0;
 	d->vfs[index].admitted = false;
-	d->n--;
 }
 
 static uint32_t next_in_background(const struct deadline *d)
@@ -334,21 +309,12 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	out->max_wait = 2 * c->period * (1 + d->s.worst / c->budget);
 }
 
-/* The switch may have become slower than it was when budgets were promised. */
 static const char *warning(void *state)
 {
 	struct deadline *d = state;
 	struct admission a = rules(d, d->params);
 
-	if (a.mode != ADMISSION_FULL)
-		return "budgets are not guaranteed: admission is not full";
-	if (admission_test(&a, d->s.sets, servers_with(&d->s, VGPU_NO_VF, 0, 0)))
-		return NULL;
-	d->risk.n = 0;
-	text_add(&d->risk, "guarantees are at risk: a world switch takes up to ");
-	text_ms(&d->risk, a.switch_ns);
-	text_add(&d->risk, ", with which these budgets would not be admitted");
-	return d->risk.s;
+	return servers_warning(&d->s, &a);
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {

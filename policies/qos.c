@@ -21,7 +21,7 @@ enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE };
 #define MILLION 1000000u
 
 struct vf {
-	bool admitted, awake, throttled;
+	bool admitted, awake;
 	uint32_t max_ppm;
 	int64_t depth;	/* of its bucket, ns */
 	int64_t tokens; /* as of `filled` */
@@ -36,7 +36,6 @@ struct qos {
 	uint32_t current;
 	bool served;	       /* the current one by its guarantee */
 	struct heap throttled; /* have work but no tokens, by when they have */
-	struct text risk;
 	struct vf *own;
 	struct eevdf_vf vfs[];
 };
@@ -79,30 +78,17 @@ static size_t memory(uint32_t max_vfs)
 /* What admission reckons with, under the given parameters. */
 static struct admission rules(const struct qos *q, const int64_t *values)
 {
-	const struct vgpu_facts *f = q->s.facts;
-	vgpu_nsec stretch = f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns;
-
-	return (struct admission){
-		.mode = (enum admission_mode)values[P_ADMISSION],
-		.switch_ns = f->switch_high_ns,
-		.stretch = stretch + (vgpu_nsec)values[P_LATE] * VGPU_USEC,
-		.carry = (vgpu_nsec)servers_crumb(&q->s),
-		.cap_ppm = (uint64_t)values[P_CAP] * 10000,
-	};
+	return servers_rules(&q->s, values[P_ADMISSION], values[P_CAP],
+			     (vgpu_nsec)values[P_LATE] * VGPU_USEC);
 }
 
-/* Refuses what would put guarantees at risk; if they are already, it is no worse than now. */
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
 {
 	struct qos *q = state;
 	struct admission then = rules(q, values), at_present = rules(q, q->params);
-	uint32_t n = servers_with(&q->s, VGPU_NO_VF, 0, 0);
 
 	(void)now;
-	if (admission_test(&then, q->s.sets, n) || !admission_test(&at_present, q->s.sets, n))
-		return true;
-	*why = "the guarantees that have been given could not be kept with these";
-	return false;
+	return servers_may_change(&q->s, &at_present, &then, why);
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -166,12 +152,11 @@ static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 	heap_remove(&q->throttled, index);
 	fill(vf, now);
 	may = vf->awake && (!is_limited(vf) || vf->tokens >= (int64_t)q->s.facts->min_slice_ns);
-	vf->throttled = vf->awake && !may;
 	if (may && !q->vfs[index].competes)
 		eevdf_wake(&q->e, index, now);
 	else if (!may && q->vfs[index].competes)
 		eevdf_sleep(&q->e, index, now);
-	if (vf->throttled)
+	if (vf->awake && !may)
 		heap_insert(&q->throttled, index, tokens_at(q, vf));
 }
 
@@ -189,7 +174,6 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_MSEC;
 	vgpu_nsec budget = period * (vgpu_nsec)values[V_MIN] / MILLION;
 	struct admission a = rules(q, q->params);
-	struct cbs *c = &q->s.cbs[index];
 	struct vf *vf = &q->own[index];
 
 	if (values[V_MIN] > values[V_MAX]) {
@@ -198,15 +182,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	}
 	if (budget && !servers_admit(&q->s, &a, index, budget, period, why))
 		return false;
-	servers_dequeue(&q->s, index);
-	c->budget = budget;
-	c->period = period;
-	if (c->left > (int64_t)budget)
-		c->left = (int64_t)budget;
-	if (c->deadline > now + period)
-		c->deadline = now + period;
-	if (q->current != index)
-		servers_queue(&q->s, index);
+	servers_set(&q->s, index, budget, period, q->current == index, now);
 	eevdf_set(&q->e, index, (uint32_t)values[V_WEIGHT],
 		  (vgpu_nsec)values[V_LATENCY_SLICE] * VGPU_USEC, now);
 	fill(vf, now);
@@ -434,15 +410,7 @@ static const char *warning(void *state)
 	struct qos *q = state;
 	struct admission a = rules(q, q->params);
 
-	if (a.mode != ADMISSION_FULL)
-		return "guarantees may be missed: admission is not full";
-	if (admission_test(&a, q->s.sets, servers_with(&q->s, VGPU_NO_VF, 0, 0)))
-		return NULL;
-	q->risk.n = 0;
-	text_add(&q->risk, "guarantees are at risk: a world switch takes up to ");
-	text_ms(&q->risk, a.switch_ns);
-	text_add(&q->risk, ", with which these guarantees would not be admitted");
-	return q->risk.s;
+	return servers_warning(&q->s, &a);
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {

@@ -247,4 +247,67 @@ static inline bool servers_admit(struct servers *s, const struct admission *a, u
 	return false;
 }
 
+/* What admission reckons with; MORE: what may hold the engine besides a run that has just begun. */
+static inline struct admission servers_rules(const struct servers *s, int64_t mode, int64_t cap_pct,
+					     vgpu_nsec more)
+{
+	const struct vgpu_facts *f = s->facts;
+
+	return (struct admission){
+		.mode = (enum admission_mode)mode,
+		.switch_ns = f->switch_high_ns,
+		.stretch =
+			(f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns) + more,
+		.carry = (vgpu_nsec)servers_crumb(s),
+		.cap_ppm = (uint64_t)cap_pct * 10000,
+	};
+}
+
+static inline bool servers_are_kept(struct servers *s, const struct admission *a)
+{
+	return admission_test(a, s->sets, servers_with(s, VGPU_NO_VF, 0, 0));
+}
+
+/* Whether rules may change: not if budgets are kept now and would not be then. */
+static inline bool servers_may_change(struct servers *s, const struct admission *now,
+				      const struct admission *then, const char **why)
+{
+	if (servers_are_kept(s, then) || !servers_are_kept(s, now))
+		return true;
+	*why = "what has been promised could not be kept with these";
+	return false;
+}
+
+/* NULL, or why promises may be broken: the switch may be slower than it was when they were made. */
+static inline const char *servers_warning(struct servers *s, const struct admission *a)
+{
+	if (a->mode != ADMISSION_FULL)
+		return "promises may be broken: admission is not full";
+	if (servers_are_kept(s, a))
+		return NULL;
+	s->text.n = 0;
+	text_add(&s->text, "guarantees are at risk: a world switch takes up to ");
+	text_ms(&s->text, a->switch_ns);
+	text_add(&s->text, ", with which they would not be given again");
+	return s->text.s;
+}
+
+/* New budget and period. The period that it is in ends as it was, with the smaller of both budgets.
+ */
+static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budget,
+			       vgpu_nsec period, bool dispatched, vgpu_nsec now)
+{
+	struct cbs *c = &s->cbs[index];
+
+	servers_dequeue(s, index);
+	c->budget = budget;
+	c->period = period;
+	if (c->left > (int64_t)budget)
+		c->left = (int64_t)budget;
+	if (c->deadline > now + period)
+		c->deadline = now + period;
+	if (!dispatched)
+		servers_queue(s, index);
+}
+
 #endif
