@@ -35,28 +35,26 @@ struct recorder {
 /* Free in ordinary programs, and under the sanitizers, which keep large areas to themselves. */
 static const uint64_t usual_places[] = {0x4000000000, 0x200000000000};
 
+static void *map_at(uint64_t address)
+{
+	void *at = mmap((void *)(uintptr_t)address, ARENA_SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
 void *arena_map(uint64_t address)
 {
-	static _Atomic uint32_t made;
-	uint64_t first = address, last = address;
-	void *at;
+	static _Atomic uint32_t made; /* one for each GPU */
+	void *at = NULL;
 	uint32_t i, n;
 
-	if (address) {
-		at = mmap((void *)(uintptr_t)address, ARENA_SIZE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		return at == MAP_FAILED ? NULL : at;
-	}
-	n = atomic_fetch_add(&made, 1); /* one for each GPU */
-	for (i = 0; i < sizeof(usual_places) / sizeof(usual_places[0]); i++) {
-		first = usual_places[i] + (uint64_t)n * 2 * ARENA_SIZE;
-		last = first + ARENA_SIZE;
-		at = mmap((void *)(uintptr_t)first, last - first, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		if (at != MAP_FAILED)
-			return at;
-	}
-	return NULL;
+	if (address)
+		return map_at(address);
+	n = atomic_fetch_add(&made, 1);
+	for (i = 0; i < sizeof(usual_places) / sizeof(usual_places[0]) && !at; i++)
+		at = map_at(usual_places[i] + (uint64_t)n * 2 * ARENA_SIZE);
+	return at;
 }
 
 struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
