@@ -200,7 +200,7 @@ static void the_prover_finds(void)
 	broken.account = forgiving_account;
 	prove(&broken, 2000000, 1, NULL, &p);
 	CU_ASSERT_FATAL(p.failed);
-	CU_ASSERT_PTR_NOT_NULL(strstr(p.violation, "services are"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(p.violation, "a pair of VFs"));
 	CU_ASSERT(p.smallest.n_vfs <= 3);
 	printf("[shrunk to %u VFs: %s] ", p.smallest.n_vfs, p.violation);
 	scenario_free(&p.smallest);

@@ -96,7 +96,7 @@ static void hog(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 	fprintf(to, "vf %" PRIu32 " work=always late=1ms..2ms\n", vf);
 }
 
-/* It hides that it has work just before its slices end, and toggles its weight. */
+/* It hides that it has work just before its slices end. */
 static void adversary(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 {
 	(void)length;

@@ -20,7 +20,7 @@
 #define LATENCIES_MAX 200000u
 
 struct options {
-	const char *policy, *svg, *kind, *save, *admission;
+	const char *policy, *svg, *save, *admission;
 	bool json, log, check, monitor;
 	uint64_t decisions, seed, sets;
 	vgpu_nsec until, switch_ns, min_slice, late;

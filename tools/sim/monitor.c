@@ -6,11 +6,12 @@
 #include "monitor.h"
 
 struct watched {
-	bool judged;			       /* always has work, and does no mischief */
-	double weight;			       /* its part in proportional sharing; 0: none */
-	double base;			       /* service in ns, at the origin */
-	double bound;			       /* of its lag, at the last look */
-	double carried;			       /* the bounds under which it was before the origin */
+	bool judged;	    /* always has work, and does no mischief */
+	double weight;	    /* its part in proportional sharing; 0: none */
+	double base;	    /* service in ns, at the origin */
+	double bound;	    /* of its lag, at the last look */
+	double norm, slack; /* service and allowance over weight, at the last look */
+	double carried;	    /* the bounds under which it was before the origin */
 	vgpu_nsec budget, period, since, next; /* a guarantee: since when, the next deadline */
 	double budget_base;
 	double bucket; /* fills with service, leaks at the limit's rate */
@@ -113,16 +114,41 @@ static void set_origin(struct monitor *m)
  * bounds over their weights, whatever all others do (the measure of Golestani, INFOCOM '94). Bounds
  * count from equality; after a change they count from where each VF was, and what it was allowed
  * before is still owed.
+ *
+ * The pair that needs the largest part of its allowance is found without looking at all pairs: one
+ * needs more than PART if the two are further apart than that part of both (Dinkelbach, Management
+ * Science 13(7), 1967).
  */
+static bool needs_more(const struct monitor *m, double *part)
+{
+	const struct watched *high = NULL, *low = NULL, *w;
+	double needed;
+
+	for (w = m->vfs; w < m->vfs + m->h->n_vfs; w++) {
+		if (w->weight == 0)
+			continue;
+		if (!high || w->norm - *part * w->slack > high->norm - *part * high->slack)
+			high = w;
+		if (!low || w->norm + *part * w->slack < low->norm + *part * low->slack)
+			low = w;
+	}
+	if (!high || high == low)
+		return false;
+	needed = (high->norm - low->norm) / (high->slack + low->slack);
+	if (!(needed > *part))
+		return false;
+	*part = needed;
+	return true;
+}
+
 static void judge_lag(struct monitor *m)
 {
-	double high = -INFINITY, low = INFINITY, high_by = 0, low_by = 0, bound;
+	double part = m->changed ? 1 : m->result.lag;
 	struct vgpu_vf_view v;
-	uint32_t i, n = 0;
+	uint32_t i;
 
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];
-		double norm, slack;
 
 		if (!w->judged)
 			continue;
@@ -130,28 +156,15 @@ static void judge_lag(struct monitor *m)
 		w->bound = v.bound.max_lag == VGPU_NEVER ? 0 : (double)v.bound.max_lag;
 		if (w->weight == 0)
 			continue;
-		norm = (service(&v) - w->base) / w->weight;
-		bound = m->changed ? 2 * w->bound + w->carried : w->bound;
-		slack = bound / w->weight;
-		n++;
-		/* The pairs that matter are those at the ends of what the bounds leave open. */
-		if (norm - slack > high - high_by) {
-			high = norm;
-			high_by = slack;
-		}
-		if (norm + slack < low + low_by) {
-			low = norm;
-			low_by = slack;
-		}
+		w->norm = (service(&v) - w->base) / w->weight;
+		w->slack = (m->changed ? 2 * w->bound + w->carried : w->bound) / w->weight;
 	}
-	if (n < 2)
-		return;
-	if (!m->changed)
-		m->result.lag = fmax(m->result.lag, (high - low) / (high_by + low_by));
-	if (high - low > high_by + low_by)
+	while (needs_more(m, &part))
+		m->result.lag = m->changed ? m->result.lag : part;
+	if (part > 1)
 		vhost_fail(m->h,
-			   "%s: services are %.3f ms apart, over weight; bounds allow %.3f ms",
-			   m->policy->name, (high - low) / 1e6, (high_by + low_by) / 1e6);
+			   "%s: a pair of VFs is %.4f times as far apart as their bounds allow",
+			   m->policy->name, part);
 }
 
 /* A budget is kept to within a sixteenth of the shortest slice, which is carried over. */

@@ -417,15 +417,13 @@ static int read_vf(struct reader *r, struct scenario_vf *vf, int first)
 
 static int on_vfs(struct reader *r)
 {
-	struct scenario old = *r->s;
 	int64_t n;
 
 	if (r->n != 2 || vgpu_parse_int(r->words[1], &n) < 0 || n < 1 || n > 100000)
 		return bad(r, "want a number of VFs from 1 to 100000", r->words[0]);
 	if (r->s->vfs)
 		return bad(r, "twice", r->words[0]);
-	old.n_vfs = (uint32_t)n;
-	*r->s = old;
+	r->s->n_vfs = (uint32_t)n;
 	r->s->vfs = calloc((size_t)n, sizeof(*r->s->vfs));
 	return 0;
 }
