@@ -20,8 +20,12 @@ struct deadline {
 	bool reclaim;
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice;
-	uint32_t current, last_background;
+	uint32_t current;
 	bool served; /* the current one by its budget */
+	/* Whose turn it is among those without a budget, and what is left of it: budgets of others
+	 * interrupt turns, always the same ones if periods and turns are in step. */
+	uint32_t background;
+	int64_t turn_left;
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag */
 	struct vf {
@@ -210,16 +214,26 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	d->vfs[index].admitted = false;
 }
 
-static uint32_t next_in_background(const struct deadline *d)
+static bool is_background(const struct deadline *d, uint32_t index)
 {
-	uint32_t n = d->s.facts->max_vfs, i, vf;
+	return d->vfs[index].awake && d->s.cbs[index].budget == 0;
+}
 
-	for (i = 1; i <= n; i++) {
-		vf = (d->last_background + i) % n;
-		if (d->vfs[vf].awake && d->s.cbs[vf].budget == 0)
-			return vf;
+static uint32_t next_in_background(struct deadline *d)
+{
+	uint32_t n = d->s.facts->max_vfs, i, next = VGPU_NO_VF;
+
+	for (i = 1; i <= n && next == VGPU_NO_VF; i++)
+		if (is_background(d, (d->background + i) % n))
+			next = (d->background + i) % n;
+	if (next == VGPU_NO_VF)
+		return next;
+	if (next == d->background || !is_background(d, d->background) ||
+	    d->turn_left < (int64_t)d->s.facts->min_slice_ns) {
+		d->background = next;
+		d->turn_left = (int64_t)d->slice;
 	}
-	return VGPU_NO_VF;
+	return d->background;
 }
 
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
@@ -239,13 +253,11 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		/* A turn that would end with a server's next budget has to be worth a switch. */
 		if (next == VGPU_NEVER || next > now + useful)
 			out->vf = next_in_background(d);
-		out->slice = d->slice;
+		out->slice = (vgpu_nsec)d->turn_left;
 		if (next != VGPU_NEVER && next > now &&
-		    next - now < d->slice + d->s.facts->switch_ns)
+		    next - now < out->slice + d->s.facts->switch_ns)
 			out->slice = next - now - d->s.facts->switch_ns;
 		out->park_until = next;
-		if (out->vf != VGPU_NO_VF)
-			d->last_background = out->vf;
 	}
 	d->current = out->vf;
 }
@@ -258,7 +270,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 
 	d->current = VGPU_NO_VF;
 	if (d->s.cbs[usage->vf].budget == 0) {
-		/* It may have had one when it was picked. */
+		if (usage->vf == d->background)
+			d->turn_left -= (int64_t)usage->charge;
 		return;
 	}
 	advance(d, usage->end);

@@ -401,7 +401,8 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	}
 	if (is_limited(&q->own[index])) {
 		out->limit_ppm = q->own[index].max_ppm;
-		out->burst = (vgpu_nsec)q->own[index].depth + q->e.slice + q->s.worst;
+		/* Its guarantee it gets even if it has just spent all tokens on excess. */
+		out->burst = (vgpu_nsec)q->own[index].depth + c->budget + q->e.slice + q->s.worst;
 	}
 }
 

@@ -10,9 +10,9 @@
  * error, not a sum of errors; a larger F (NVIDIA's averaging factor) keeps turns even, and lets
  * the debt of a VF that always errs grow to F errors. A debt of more than a turn costs whole turns.
  *
- * Boundaries lie on a grid, start + sum(switch + turn) + sum(debts): nothing accumulates. A start
- * is never earlier than planned, so where VFs stop in time, none can tell from its own starts
- * what the others do.
+ * Boundaries lie on a grid, start + sum(switch + turn) + sum(overruns not yet settled): nothing
+ * accumulates. A start is never earlier than planned, so where VFs stop in time, none can tell from
+ * its own starts what the others do.
  */
 #ifndef POLICIES_RING_H
 #define POLICIES_RING_H
@@ -28,6 +28,7 @@ enum ring_idle {
 struct ring_vf {
 	bool admitted, online, awake;
 	int64_t slots, turn, debt;
+	int64_t moved; /* how much later its overruns have made the grid, not yet settled */
 	int64_t longest, worst; /* the longest turn and the largest |debt| so far */
 };
 
@@ -35,6 +36,7 @@ struct ring {
 	const struct vgpu_facts *facts;
 	struct auto_slice length;
 	vgpu_nsec slice;
+	vgpu_nsec room; /* between two slots, for the world switch; 0: as measured */
 	int64_t factor; /* F */
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
@@ -42,13 +44,20 @@ struct ring {
 	uint32_t owner;	  /* of the slot that lasts until slot_end */
 	vgpu_nsec plan;	  /* when the owner was to start */
 	vgpu_nsec slot_end;
+	int64_t left;	 /* of the owner's turn in this slot */
 	int64_t offered; /* the slice of the last pick */
+	bool in_parts;	 /* which is not all of a turn, for that is longer than a slice may be */
 	struct ring_vf vfs[];
 };
 
 static size_t ring_memory(uint32_t max_vfs)
 {
 	return sizeof(struct ring) + max_vfs * sizeof(struct ring_vf);
+}
+
+static vgpu_nsec ring_switch(const struct ring *r)
+{
+	return r->room ? r->room : r->facts->switch_ns;
 }
 
 static bool ring_is_member(const struct ring *r, const struct ring_vf *vf)
@@ -109,7 +118,7 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 
 	for (i = 0; i < r->facts->max_vfs; i++)
 		if (ring_is_member(r, &r->vfs[i]))
-			round += (vgpu_nsec)r->vfs[i].turn + r->facts->switch_ns;
+			round += (vgpu_nsec)r->vfs[i].turn + ring_switch(r);
 	if (round == 0 || now < r->slot_end)
 		return;
 	rounds = (now - r->slot_end) / round;
@@ -120,6 +129,7 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 		vf->debt -= (int64_t)rounds * vf->turn;
 		if (vf->debt < 0)
 			vf->debt = 0;
+		vf->moved = 0; /* the grid starts from here */
 	}
 }
 
@@ -131,6 +141,32 @@ static int64_t ring_instalment(const struct ring *r, const struct ring_vf *vf)
 	return (vf->debt + up) / r->factor;
 }
 
+static void ring_owe(struct ring_vf *vf, int64_t more)
+{
+	int64_t size;
+
+	vf->debt += more;
+	if (vf->debt < -vf->turn)
+		vf->debt = -vf->turn;
+	size = vf->debt < 0 ? -vf->debt : vf->debt;
+	vf->worst = size > vf->worst ? size : vf->worst;
+}
+
+/*
+ * VF settles PAID by a shorter or longer turn. As far as that is for an overrun the grid moves
+ * back; what it pays for a slow switch stays empty, for the slot had room for the switch.
+ */
+static int64_t ring_settle(struct ring_vf *vf, int64_t paid)
+{
+	int64_t back = paid > 0 ? (vf->moved > 0 ? vf->moved : 0) : (vf->moved < 0 ? vf->moved : 0);
+
+	if (paid > 0 ? back > paid : back < paid)
+		back = paid;
+	vf->moved -= back;
+	ring_owe(vf, -paid);
+	return back;
+}
+
 /* Opens the next slot. */
 static void ring_advance(struct ring *r, vgpu_nsec now)
 {
@@ -139,9 +175,9 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 	uint32_t before = r->owner;
 	struct ring_vf *vf;
 
-	/* After a window, a reset or a pause the grid begins anew; lateness that debts explain is
-	 * in slot_end already. */
-	if (r->idle == RING_COMPRESS || now > start + r->slice)
+	/* After a window, a reset or a pause the grid begins anew. Lateness that debts explain is
+	 * in slot_end already; that of a slow switch is made up for. */
+	if (r->idle == RING_COMPRESS || now > start + ring_switch(r))
 		start = now;
 	for (;;) {
 		r->owner = ring_next(r, r->owner, r->idle == RING_COMPRESS);
@@ -155,30 +191,46 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 		paid = ring_instalment(r, vf);
 		if (vf->turn - paid >= least)
 			break;
+		if (vf->debt < vf->turn) { /* as much as leaves the shortest slice */
+			paid = vf->turn > least ? vf->turn - least : 0;
+			break;
+		}
 		/* It has had this turn already. */
-		vf->debt -= vf->turn;
+		ring_settle(vf, vf->turn);
 	}
-	r->plan = start + r->facts->switch_ns;
-	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - paid);
-	vf->debt -= paid; /* settled by the length of this slot */
+	r->plan = start + ring_switch(r);
+	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - ring_settle(vf, paid));
+	r->left = vf->turn - paid;
+	/* A turn may be longer than a slice: then it is had in parts, with room between them. */
+	r->slot_end += (vgpu_nsec)(r->left - 1) / r->facts->max_slice_ns * ring_switch(r);
+}
+
+/* Whether VF owns the slot, and has had its turn. */
+static bool ring_is_over(const struct ring *r, uint32_t vf)
+{
+	return vf == r->owner && r->left < (int64_t)r->facts->min_slice_ns;
+}
+
+/* Whether its owner has had a part of its turn only. */
+static bool ring_goes_on(const struct ring *r)
+{
+	return r->in_parts && r->vfs[r->owner].awake && !ring_is_over(r, r->owner);
 }
 
 /* FRESH: the slot has just been opened, so that it is not VF's doing if it starts late. */
 static void ring_grant(const struct ring *r, struct vgpu_pick *out, uint32_t vf, bool fresh,
 		       vgpu_nsec now)
 {
-	vgpu_nsec start = now + r->facts->switch_ns;
+	vgpu_nsec start = now + ring_switch(r);
 
 	out->vf = vf;
-	if (r->idle == RING_COMPRESS) {
-		out->slice = r->slot_end - r->plan;
+	out->slice = (vgpu_nsec)r->left;
+	if (r->idle == RING_COMPRESS)
 		return;
-	}
 	if (vf == r->owner && (fresh || start <= r->plan)) {
 		/* On time, or not late by its own doing: the whole turn. */
 		out->not_before = r->plan;
-		out->slice = r->slot_end - r->plan;
-	} else {
+	} else if (vf != r->owner || start + out->slice > r->slot_end) {
 		out->slice = r->slot_end > start ? r->slot_end - start : 1;
 	}
 	if (vf != r->owner)
@@ -190,7 +242,7 @@ static void ring_grant(const struct ring *r, struct vgpu_pick *out, uint32_t vf,
 static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct ring *r = state;
-	vgpu_nsec useful = r->facts->switch_ns + r->facts->min_slice_ns;
+	vgpu_nsec useful = ring_switch(r) + r->facts->min_slice_ns;
 	bool fresh = false;
 	uint32_t vf;
 
@@ -202,8 +254,8 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		ring_catch_up(r, now);
 	r->at_rest = false;
 	/* What is left of a slot may be too short to be worth a switch. */
-	while (r->owner == VGPU_NO_VF || r->idle == RING_COMPRESS || now >= r->slot_end ||
-	       (r->idle == RING_DONATE && now + useful > r->slot_end)) {
+	while (r->owner == VGPU_NO_VF || (r->idle == RING_COMPRESS && !ring_goes_on(r)) ||
+	       now >= r->slot_end || (r->idle == RING_DONATE && now + useful > r->slot_end)) {
 		ring_advance(r, now);
 		fresh = true;
 		if (r->idle == RING_COMPRESS || now < r->slot_end)
@@ -212,9 +264,12 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	vf = r->owner;
 	if (!r->vfs[vf].awake && r->idle == RING_DONATE)
 		vf = ring_next(r, vf, true);
-	if (r->vfs[vf].awake &&
-	    (r->idle == RING_COMPRESS || now + useful <= r->slot_end || fresh)) {
+	if (r->vfs[vf].awake && (r->idle == RING_COMPRESS || fresh ||
+				 (now + useful <= r->slot_end && !ring_is_over(r, vf)))) {
 		ring_grant(r, out, vf, fresh, now);
+		r->in_parts = out->slice > r->facts->max_slice_ns;
+		if (r->in_parts)
+			out->slice = r->facts->max_slice_ns;
 		r->offered = (int64_t)out->slice;
 	} else {
 		out->park_until = r->slot_end;
@@ -226,22 +281,25 @@ static void ring_account(void *state, const struct vgpu_usage *usage)
 	struct ring *r = state;
 	struct ring_vf *vf = &r->vfs[usage->vf];
 	int64_t beyond = (int64_t)usage->charge - (usage->donated ? 0 : r->offered);
+	vgpu_nsec rest;
 
 	/* What a turn is longer or shorter moves the grid, until the debt is settled. */
-	if (usage->donated)
+	if (usage->donated) {
 		r->slot_end += usage->overrun;
-	else if (usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE)
+	} else if (usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE) {
 		r->slot_end += usage->used - (vgpu_nsec)r->offered;
+		vf->moved += (int64_t)usage->used - r->offered;
+	}
+	if (usage->vf == r->owner)
+		r->left -= (int64_t)usage->used;
+	rest = usage->end + ring_switch(r) + (vgpu_nsec)r->left;
+	if (r->in_parts && usage->reason == VGPU_END_SLICE && r->slot_end < rest)
+		r->slot_end = rest;
 	/* Who gives the rest of a turn up, or loses it, is owed nothing. Time that an early
 	 * preemption or a window took from it comes back, but no more than a turn. */
 	if (usage->reason != VGPU_END_SLICE && usage->reason != VGPU_END_EXCLUSIVE && beyond < 0)
 		beyond = 0;
-	vf->debt += beyond;
-	if (vf->debt < -vf->turn)
-		vf->debt = -vf->turn;
-	beyond = vf->debt < 0 ? -vf->debt : vf->debt;
-	if (beyond > vf->worst)
-		vf->worst = beyond;
+	ring_owe(vf, beyond);
 }
 
 static void ring_remove(void *state, uint32_t vf, vgpu_nsec now)
@@ -278,8 +336,8 @@ static bool ring_wake(void *state, uint32_t vf, vgpu_nsec now)
 	if (r->at_rest)
 		return true;
 	/* Its own slot, and it is still worth taking. */
-	return r->idle != RING_COMPRESS && vf == r->owner &&
-	       now + r->facts->switch_ns + r->facts->min_slice_ns <= r->slot_end;
+	return r->idle != RING_COMPRESS && vf == r->owner && !ring_is_over(r, vf) &&
+	       now + ring_switch(r) + r->facts->min_slice_ns <= r->slot_end;
 }
 
 static void ring_sleep(void *state, uint32_t vf, vgpu_nsec now)
@@ -338,7 +396,7 @@ static void ring_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 			continue;
 		turns += (uint64_t)other->turn;
 		moved += (uint64_t)(other->worst + other->longest - other->turn);
-		round += (uint64_t)(other->longest + other->worst) + 2 * r->facts->switch_ns;
+		round += (uint64_t)(other->longest + other->worst) + 2 * ring_switch(r);
 	}
 	out->max_lag = (uint64_t)(own->longest + own->worst) +
 		       (turns ? (uint64_t)own->turn * moved / turns : 0);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether it uses
- * them or not. With idle=hold nobody else may: the engine stands still, and no VF can tell what
- * its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode with dummy slots.)
+ * them or not. With idle=hold nobody else may: the engine stands still, and no VF can tell from its
+ * turns what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode with dummy
+ * slots.) What they still move is the measured world switch; with switch_us its room is a constant,
+ * and turns are the same to the nanosecond, as long as contexts are of one size: who has a larger
+ * one than the mean pays for that out of its own turns.
  */
 #include "ring.h"
 
-enum { P_SLICE, P_IDLE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION };
+enum { P_SLICE, P_IDLE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION, P_SWITCH };
 enum { V_SLOTS };
 
 static const char *const idle_modes[] = {"hold", "donate", "compress", NULL};
@@ -19,6 +22,8 @@ static const struct vgpu_param params[] = {
 	[P_MODE] = AUTO_SLICE_MODE_PARAM,
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
 	[P_ROTATION] = AUTO_SLICE_ROTATION_PARAM,
+	[P_SWITCH] = {"switch_us", "us", "room for the world switch between slots; 0: as measured",
+		      VGPU_PARAM_INT, 0, 100000, 0, NULL},
 	{.name = NULL},
 };
 
@@ -34,6 +39,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	(void)now;
 	r->idle = (enum ring_idle)values[P_IDLE];
 	r->factor = values[P_FACTOR];
+	r->room = (vgpu_nsec)values[P_SWITCH] * VGPU_USEC;
 	ring_forget_longest(r);
 	auto_slice_set(&r->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
 		       values[P_ROTATION]);
