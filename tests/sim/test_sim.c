@@ -178,6 +178,80 @@ static void late_vf(void)
 	CU_ASSERT(error_of(peer_or_policy("nv-least"), false) < 0.01);
 }
 
+/* An averaging factor F: with overshoots of o each turn, F * o is had in advance, no more. */
+static void averaging(void)
+{
+	static const int64_t factors[] = {1, 8, 33};
+	const struct vgpu_policy_ops *arr = peer_or_policy("nv-arr");
+	const int64_t overshoot = 150 * (int64_t)VGPU_USEC, slice = 2 * (int64_t)VGPU_MSEC;
+	struct vgpu_facts facts = {.max_vfs = 1,
+				   .min_slice_ns = 500 * VGPU_USEC,
+				   .max_slice_ns = 500 * VGPU_MSEC};
+	int64_t params[VGPU_MAX_PARAMS], row[VGPU_MAX_PARAMS], ahead, used;
+	const char *why;
+	unsigned i, turn;
+	vgpu_nsec t;
+	void *state;
+
+	for (i = 0; i < 3; i++) {
+		state = calloc(1, arr->memory(1));
+		vgpu_param_defaults(arr->params, params);
+		vgpu_param_defaults(arr->vf_params, row);
+		vhost_param(arr->params, params, "slice_us", slice / (int64_t)VGPU_USEC);
+		vhost_param(arr->params, params, "avg_factor", factors[i]);
+		arr->attach(state, &facts, params);
+		CU_ASSERT(arr->admit(state, 0, row, 0, &why));
+		arr->online(state, 0, 0);
+		arr->wake(state, 0, 0);
+		for (turn = 0, ahead = 0, t = 0; turn < 1000; turn++) {
+			struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+			arr->pick(state, &pick, t);
+			used = (int64_t)pick.slice + overshoot;
+			t += (vgpu_nsec)used;
+			ahead += used - slice;
+			arr->account(state, &(struct vgpu_usage){.granted = pick.slice,
+								 .used = (vgpu_nsec)used,
+								 .charge = (vgpu_nsec)used,
+								 .end = t});
+		}
+		CU_ASSERT(llabs(ahead - factors[i] * overshoot) <= factors[i]);
+		free(state);
+	}
+}
+
+/* The heap behind all decisions in O(log n), against looking at everybody. */
+static void heap_against_scan(void)
+{
+	enum { N = 97 };
+	uint64_t keys[N], rng = 1, key;
+	bool in[N] = {false};
+	struct heap heap;
+	void *memory = calloc(1, heap_memory(N));
+	uint32_t i, vf, first;
+	unsigned step;
+
+	heap_init(&heap, memory, N);
+	for (step = 0; step < 200000; step++) {
+		rng = rng * UINT64_C(6364136223846793005) + 1442695040888963407;
+		vf = (uint32_t)(rng >> 33) % N;
+		/* Around the wrap, and often equal. */
+		key = (rng >> 20) % 64 - 32;
+		CU_ASSERT_EQUAL(heap_has(&heap, vf), in[vf]);
+		if (in[vf])
+			heap_remove(&heap, vf);
+		else
+			heap_insert(&heap, vf, key);
+		keys[vf] = in[vf] ? keys[vf] : key;
+		in[vf] = !in[vf];
+		for (i = 0, first = VGPU_NO_VF; i < N; i++)
+			if (in[i] && (first == VGPU_NO_VF || (int64_t)(keys[i] - keys[first]) < 0))
+				first = i;
+		CU_ASSERT_EQUAL(heap_first(&heap), first);
+	}
+	free(memory);
+}
+
 /* A policy that forgives overruns while it promises shares: it is found out, and shrunk. */
 static const struct vgpu_policy_ops *honest;
 
@@ -211,6 +285,8 @@ static const struct test tests[] = {
 	{"scenarios: written and read", round_trip},
 	{"placement", placement},
 	{"a late VF, under our rules and others'", late_vf},
+	{"nv-arr: the averaging factor's closed form", averaging},
+	{"the heap, against a scan", heap_against_scan},
 	{"the prover finds a policy that forgives", the_prover_finds},
 	{NULL, NULL},
 };

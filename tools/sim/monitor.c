@@ -25,6 +25,7 @@ struct monitor {
 	bool running; /* the origin is set: everybody who is judged has work */
 	bool changed; /* since then something was changed by an operator */
 	const struct vgpu_policy_ops *policy;
+	vgpu_nsec origin_after;
 	uint64_t last_switch;
 	struct monitor_result result;
 	struct watched vfs[];
@@ -37,6 +38,7 @@ struct monitor *monitor_new(struct vhost *h, bool calm)
 
 	m->h = h;
 	m->calm = calm;
+	m->origin_after = h->work_from;
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vhost_vf *vf = &h->vfs[i];
 
@@ -52,6 +54,18 @@ struct monitor *monitor_new(struct vhost *h, bool calm)
 void monitor_free(struct monitor *m)
 {
 	free(m);
+}
+
+void monitor_restarted(struct monitor *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++)
+		m->vfs[i] = (struct watched){.judged = m->vfs[i].judged, .next = VGPU_NEVER};
+	m->running = false;
+	m->changed = false;
+	m->last_switch = 0;
+	m->origin_after = m->h->now;
 }
 
 void monitor_result(const struct monitor *m, struct monitor_result *out)
@@ -248,7 +262,7 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 
 	vgpu_core_view(m->h->core, &core);
 	if (!m->running) {
-		if (m->h->now > m->h->work_from)
+		if (m->h->now > m->origin_after)
 			set_origin(m);
 	} else if (is_change(m, event)) {
 		for (i = 0; i < m->h->n_vfs; i++)

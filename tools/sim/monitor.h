@@ -29,6 +29,8 @@ void monitor_free(struct monitor *m);
 
 /* Called after each step. */
 void monitor_step(struct monitor *m, const struct vgpu_event *event);
+/* Another core has taken over: what the first one owed to whom is forgotten. */
+void monitor_restarted(struct monitor *m);
 /* The next instant at which it wants to look. */
 vgpu_nsec monitor_next(const struct monitor *m);
 void monitor_result(const struct monitor *m, struct monitor_result *out);

@@ -7,6 +7,7 @@
 #include "builtin.h"
 #include "peer.h"
 #include "prove.h"
+#include "relations.h"
 
 struct rng {
 	uint64_t state;
@@ -152,7 +153,7 @@ static void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy,
 
 		op->t = s->until * (i + 1) / 21;
 		op->vf = (uint32_t)(draw(r) % n);
-		switch (draw(r) % 4) {
+		switch (draw(r) % 5) {
 		case 0:
 			op->type = OP_POLICY;
 			/* Away from it, and back. */
@@ -167,6 +168,9 @@ static void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy,
 		case 2:
 			op->type = OP_SET_POLICY;
 			random_settings(r, policy->params, &op->params);
+			break;
+		case 3:
+			op->type = OP_RESTART;
 			break;
 		default:
 			op->type = OP_RESET;
@@ -247,6 +251,9 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	snprintf(violation, size, "%s", r.host.violation);
 	monitor_free(r.host.monitor);
 	running_finish(&r);
+	/* These are eight runs more. */
+	if (ok && calm && s->seed % 4 == 0)
+		ok = relations_hold(s, policy, decisions, violation, size);
 	return ok;
 }
 

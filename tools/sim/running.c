@@ -184,16 +184,29 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	r->host.config.switch_nominal = s->load.max + s->run.max + save;
 	if (n == 0)
 		r->host.vfs[0].work = VHOST_NEVER;
+	r->policy = checked ? vhost_checked(policy, &r->host) : policy;
 	vgpu_param_defaults(policy->params, params);
 	e = e ? e : settings_apply(&s->params, policy->params, false, params, err);
 	e = e ? e : rows_of(r, policy, rows, err);
 	if (e == 0)
-		vhost_start(&r->host, checked ? vhost_checked(policy, &r->host) : policy, params,
-			    (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+		vhost_start(&r->host, r->policy, params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
 	free(rows);
 	if (e < 0)
 		running_finish(r);
 	return e;
+}
+
+/* As it was configured: what was changed since is forgotten. */
+static void restart(struct running *r)
+{
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t *rows = calloc((size_t)r->host.n_vfs * VGPU_MAX_PARAMS, sizeof(*rows));
+
+	vgpu_param_defaults(r->policy->params, params);
+	settings_apply(&r->scenario->params, r->policy->params, false, params, NULL);
+	rows_of(r, r->policy, rows, NULL);
+	vhost_restart(&r->host, r->policy, params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+	free(rows);
 }
 
 static void operate(struct running *r, const struct scenario_op *op)
@@ -237,6 +250,9 @@ static void operate(struct running *r, const struct scenario_op *op)
 		if (vf < r->host.n_vfs)
 			vhost_event(&r->host,
 				    &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
+		return;
+	case OP_RESTART:
+		restart(r);
 		return;
 	}
 }

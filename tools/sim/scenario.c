@@ -328,6 +328,8 @@ void scenario_write(const struct scenario *s, FILE *to)
 			fprintf(to, "policy %s", op->policy);
 		else if (op->type == OP_SET_POLICY)
 			fprintf(to, "params");
+		else if (op->type == OP_RESTART)
+			fprintf(to, "restart");
 		else
 			fprintf(to, "%s %u", op->type == OP_SET ? "vf" : "reset", op->vf);
 		settings_write(&op->params, to);
@@ -524,7 +526,7 @@ static int on_at(struct reader *r)
 	if (e < 0)
 		return e;
 	if (r->n < 3)
-		return bad(r, "want policy, params, vf or reset", r->words[0]);
+		return bad(r, "want policy, params, vf, reset or restart", r->words[0]);
 	if (strcmp(r->words[2], "policy") == 0) {
 		op.type = OP_POLICY;
 		e = read_policy(r, 3, op.policy, sizeof(op.policy), &op.params);
@@ -538,8 +540,10 @@ static int on_at(struct reader *r)
 	} else if (r->n == 4 && strcmp(r->words[2], "reset") == 0) {
 		op.type = OP_RESET;
 		e = read_vf_number(r, r->words[3], &op.vf);
+	} else if (r->n == 3 && strcmp(r->words[2], "restart") == 0) {
+		op.type = OP_RESTART;
 	} else {
-		return bad(r, "want policy NAME, params, vf N or reset N", r->words[2]);
+		return bad(r, "want policy NAME, params, vf N, reset N or restart", r->words[2]);
 	}
 	if (e < 0)
 		return e;

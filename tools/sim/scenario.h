@@ -41,7 +41,7 @@ struct scenario_vf {
 /* What an operator does at an instant. */
 struct scenario_op {
 	vgpu_nsec t;
-	enum { OP_POLICY = 0, OP_SET, OP_SET_POLICY, OP_RESET } type;
+	enum { OP_POLICY = 0, OP_SET, OP_SET_POLICY, OP_RESET, OP_RESTART } type;
 	uint32_t vf;
 	char policy[32];
 	struct settings params;
@@ -90,7 +90,8 @@ struct scenario_op *scenario_add_op(struct scenario *s);
 struct running {
 	const struct scenario *scenario;
 	struct vhost host;
-	uint32_t *vfs; /* the scenario's VFs on this GPU */
+	const struct vgpu_policy_ops *policy; /* as configured */
+	uint32_t *vfs;			      /* the scenario's VFs on this GPU */
 	size_t next_op;
 	struct vhost_item **items; /* of each VF */
 	const struct vgpu_policy_ops *(*find)(const char *name);

@@ -195,6 +195,8 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 		break;
 	case VGPU_CMD_INIT:
 		took = draw(h, h->init);
+		if (vf->dirty)
+			vhost_fail(h, "VF %u: initialised on memory that was not cleared", a->vf);
 		break;
 	case VGPU_CMD_RUN:
 		took = draw(h, h->run);
@@ -223,6 +225,7 @@ static void forget_context(struct vhost *h, uint32_t vf)
 	if (h->command_at != VGPU_NEVER && h->command.vf == vf)
 		h->command_at = VGPU_NEVER;
 	h->vfs[vf].context = VGPU_CTX_NONE;
+	h->vfs[vf].dirty = true;
 	h->vfs[vf].release_at = VGPU_NEVER;
 	h->vfs[vf].up = false;
 	h->vfs[vf].busy = false;
@@ -316,8 +319,18 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 		if (r->b > bound)
 			vhost_fail(h, "VF %u: overran by %llu ns", r->vf, (unsigned long long)r->b);
 		h->running = VGPU_NO_VF;
-		if (h->log_n > 0)
+		if (h->log_n > 0 && h->log[h->log_n - 1].end == VGPU_NEVER)
 			h->log[h->log_n - 1].end = r->t;
+	} else if (r->type == VGPU_REC_WINDOW_END) {
+		bound = h->config.window_max + h->timer_late.max;
+		if (r->a > bound)
+			vhost_fail(h, "VF %u: its window took %llu ns", r->vf,
+				   (unsigned long long)r->a);
+	} else if (r->type == VGPU_REC_HANG && r->code == VGPU_PHASE_IDLE) {
+		bound = h->config.grace + h->timer_late.max;
+		if (r->a > bound)
+			vhost_fail(h, "VF %u: found to hang after %llu ns", r->vf,
+				   (unsigned long long)r->a);
 	}
 }
 
@@ -347,28 +360,119 @@ static void event_vf(struct vhost *h, enum vgpu_event_type type, uint32_t vf, ui
 	vhost_event(h, &(struct vgpu_event){.type = type, .vf = vf, .code = code, .value = value});
 }
 
-void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
-		 const int64_t (*vf_params)[VGPU_MAX_PARAMS])
+/* The job that it works on, or NULL. */
+static struct vhost_job *job(const struct vhost_vf *vf)
+{
+	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
+					      : NULL;
+}
+
+/* What the VF that runs has still to do before it is done with a job; NULL: no end to that. */
+static vgpu_nsec *left(const struct vhost *h)
+{
+	const struct vhost_vf *vf;
+
+	if (h->running == VGPU_NO_VF)
+		return NULL;
+	vf = &h->vfs[h->running];
+	return vf->busy && job(vf) ? &job(vf)->left : NULL;
+}
+
+/* How far the running VF's job has come. */
+static void work_done(struct vhost *h, vgpu_nsec to)
+{
+	vgpu_nsec *ns = left(h);
+
+	if (ns)
+		*ns -= sooner(*ns, to - h->now);
+}
+
+/* A core and its policy, with VFs as the device has them. */
+static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
+		  const int64_t (*vf_params)[VGPU_MAX_PARAMS])
 {
 	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
 	int64_t values[VGPU_MAX_PARAMS];
+	bool unchecked = h->unchecked;
 	uint32_t i;
 
+	h->unchecked = true; /* it does not know all VFs yet */
 	h->memory = calloc(1, vgpu_core_size(h->n_vfs));
 	h->fallback_memory = calloc(1, fallback->memory(h->n_vfs));
 	h->core = vgpu_core_init(h->memory, &h->config, fallback, h->fallback_memory, h->now);
 	vhost_change_policy(h, policy, params, NULL);
 	for (i = 0; i < h->n_vfs; i++) {
+		const struct vhost_vf *vf = &h->vfs[i];
+
 		vgpu_param_defaults(policy->vf_params, values);
 		if (vf_params)
 			memcpy(values, vf_params[i], sizeof(values));
-		vhost_event(h,
-			    &(struct vgpu_event){.type = VGPU_EV_ADD, .vf = i, .params = values});
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_ADD,
+						    .vf = i,
+						    .code = vf->context,
+						    .value = vf->up,
+						    .params = values});
+		if (vf->busy)
+			vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = i});
+	}
+	h->unchecked = unchecked;
+	vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_START});
+}
+
+static void end(struct vhost *h)
+{
+	free(h->policy_memory[0]);
+	free(h->policy_memory[1]);
+	free(h->fallback_memory);
+	free(h->memory);
+	h->policy_memory[0] = NULL;
+	h->policy_memory[1] = NULL;
+}
+
+void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
+		 const int64_t (*vf_params)[VGPU_MAX_PARAMS])
+{
+	uint32_t i;
+
+	for (i = 0; i < h->n_vfs; i++) {
+		h->vfs[i].dirty = true;
 		h->vfs[i].wants_init = !h->vfs[i].stays_down;
 		h->vfs[i].next_change = h->now;
 		vhost_touch(h, i);
 	}
-	event_vf(h, VGPU_EV_START, 0, 0, 0);
+	begin(h, policy, params, vf_params);
+}
+
+void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
+		   const int64_t (*vf_params)[VGPU_MAX_PARAMS])
+{
+	uint32_t i;
+
+	end(h);
+	/* Drivers wait for what is in flight before they look at the GPU; nobody is told. */
+	if (h->command_at != VGPU_NEVER && h->command_at > h->now) {
+		work_done(h, h->command_at);
+		h->now = h->command_at;
+	}
+	h->command_at = VGPU_NEVER;
+	h->timer_at = VGPU_NEVER;
+	for (i = 0; i < h->n_vfs; i++) {
+		struct vhost_vf *vf = &h->vfs[i];
+
+		if (vf->reset_at != VGPU_NEVER)
+			forget_context(h, i);
+		vf->reset_at = VGPU_NEVER;
+		vf->scrub_at = VGPU_NEVER;
+		vf->scrubs = 0;
+		if (!vf->up) { /* it asks again */
+			vf->wants_init = !vf->stays_down;
+			vf->next_change = h->now + VGPU_MSEC;
+		}
+		vhost_touch(h, i);
+	}
+	if (h->monitor)
+		monitor_restarted(h->monitor);
+	begin(h, policy, params, vf_params);
 }
 
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
@@ -418,13 +522,6 @@ static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length)
 		vf->jobs_tail = n;
 	}
 	vf->jobs[vf->jobs_tail++ & (vf->jobs_size - 1)] = (struct vhost_job){now, length};
-}
-
-/* The job that it works on, or NULL. */
-static struct vhost_job *job(const struct vhost_vf *vf)
-{
-	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
-					      : NULL;
 }
 
 static void set_busy(struct vhost *h, uint32_t i, bool busy)
@@ -571,26 +668,6 @@ static void released(struct vhost *h, uint32_t i)
 	event_vf(h, VGPU_EV_RELEASE, i, kind, 0);
 }
 
-/* What the VF that runs has still to do before it is done with a job; NULL: no end to that. */
-static vgpu_nsec *left(const struct vhost *h)
-{
-	const struct vhost_vf *vf;
-
-	if (h->running == VGPU_NO_VF)
-		return NULL;
-	vf = &h->vfs[h->running];
-	return vf->busy && job(vf) ? &job(vf)->left : NULL;
-}
-
-/* How far the running VF's job has come. */
-static void work_done(struct vhost *h, vgpu_nsec to)
-{
-	vgpu_nsec *ns = left(h);
-
-	if (ns)
-		*ns -= sooner(*ns, to - h->now);
-}
-
 static vgpu_nsec earliest(const struct vhost *h)
 {
 	vgpu_nsec t = sooner(h->command_at, h->timer_at), *ns = left(h);
@@ -642,6 +719,7 @@ static void due(struct vhost *h, uint32_t i)
 		reset_is_done(h, i);
 	} else if (vf->scrub_at <= h->now) {
 		vf->scrub_at = --vf->scrubs ? h->now : VGPU_NEVER;
+		vf->dirty = vf->scrubs > 0;
 		event_vf(h, VGPU_EV_SCRUBBED, i, 0, 0);
 	} else if (vf->release_at <= h->now) {
 		released(h, i);
@@ -709,10 +787,7 @@ void vhost_finish(struct vhost *h)
 	free(h->vfs);
 	free(h->rows);
 	free(h->due_memory);
-	free(h->policy_memory[0]);
-	free(h->policy_memory[1]);
-	free(h->fallback_memory);
-	free(h->memory);
+	end(h);
 }
 
 /* The checking wrapper. */

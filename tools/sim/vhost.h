@@ -64,6 +64,7 @@ struct vhost_vf {
 	/* state */
 	vgpu_nsec next_change;
 	bool busy, up, wants_init;
+	bool dirty; /* its memory may hold what a former owner left there */
 	bool hangs_next;
 	vgpu_nsec own_window; /* length of its next windows; 0: the host's range */
 	size_t item;
@@ -133,6 +134,12 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 void vhost_run(struct vhost *h, vgpu_nsec until);
 /* VF's next_change has been set from outside. */
 void vhost_touch(struct vhost *h, uint32_t vf);
+/*
+ * vgpud dies, and another one takes over: what the GPU is doing goes on, everything that the first
+ * one knew is lost. Parameters as for vhost_start.
+ */
+void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
+		   const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 int vhost_event(struct vhost *h, const struct vgpu_event *event);
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
