@@ -202,7 +202,8 @@ static void ring_advance(struct ring *r, vgpu_nsec now)
 	r->slot_end = r->plan + (vgpu_nsec)(vf->turn - ring_settle(vf, paid));
 	r->left = vf->turn - paid;
 	/* A turn may be longer than a slice: then it is had in parts, with room between them. */
-	r->slot_end += (vgpu_nsec)(r->left - 1) / r->facts->max_slice_ns * ring_switch(r);
+	if (r->left > (int64_t)r->facts->max_slice_ns)
+		r->slot_end += (vgpu_nsec)(r->left - 1) / r->facts->max_slice_ns * ring_switch(r);
 }
 
 /* Whether VF owns the slot, and has had its turn. */
