@@ -215,6 +215,8 @@ static void judge_limit(struct monitor *m, uint32_t i, const struct vgpu_vf_view
 	struct watched *w = &m->vfs[i];
 	double used = service(v) - w->bucket_last;
 
+	if (v->on_engine) /* its overrun is not yet in the bound */
+		return;
 	w->bucket_last = service(v);
 	if (v->bound.limit_ppm == 0) {
 		w->bucket = 0;

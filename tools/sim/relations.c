@@ -156,7 +156,7 @@ static bool one_more(struct scenario *s, const struct vgpu_policy_ops *policy, u
 	return true;
 }
 
-/* A change that asks for more than there is. */
+/* A change that asks for more than there can be. */
 static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
 	struct scenario_op *op = scenario_add_op(s);
@@ -164,8 +164,8 @@ static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, ui
 	(void)to;
 	*op = (struct scenario_op){.t = (s->work_from + s->until) / 2, .type = OP_SET};
 	settings_set(&op->params, "min_ppm", "1000000");
-	settings_set(&op->params, "period_ms", "10");
-	settings_set(&op->params, "budget_us", "10000");
+	settings_set(&op->params, "max_ppm", "900000");
+	settings_set(&op->params, "budget_us", "20000");
 	settings_set(&op->params, "period_us", "10000");
 	return has(policy->vf_params, "min_ppm") || has(policy->vf_params, "budget_us");
 }
