@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "user_client.h"
-#include "vfio/device.h"
+#include "transports.h"
+#include "vfio/gpuiov.h"
+#include "vfio/kernel.h"
 
 static const struct {
 	const char *prefix;
 	int (*open)(struct vfio_device **out, const char *name, struct vgpu_error *err);
 } transports[] = {
 	{"vfio-user:", vfio_user_open},
+	{"sysfs:", sysfs_device_open},
+	{"vfio:", vfio_pci_open},
 };
 
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
@@ -21,7 +27,9 @@ int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_err
 		if (strncmp(name, transports[i].prefix, length) == 0)
 			return transports[i].open(out, name + length, err);
 	}
-	return vgpu_error_set(err, -EINVAL, "%s: not a device; want vfio-user:PATH", name);
+	return vgpu_error_set(
+		err, -EINVAL,
+		"%s: not a device; want sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH", name);
 }
 
 void vfio_device_close(struct vfio_device *d)
@@ -56,4 +64,87 @@ bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at)
 		pos = header >> 20;
 	}
 	return false;
+}
+
+int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
+			 const void *data, uint32_t size, uint64_t read_offset, void *out,
+			 uint32_t out_size)
+{
+	int r = d->ops->write(d, region, write_offset, data, size);
+
+	return r ? r : d->ops->read(d, region, read_offset, out, out_size);
+}
+
+static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control)
+{
+	uint8_t config[EXT_CAP_END];
+	int r = vfio_read(d, VFIO_REGION_CONFIG, 0, config, sizeof(config));
+
+	*at = 0;
+	if (r == 0 && !vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at))
+		r = -ENODEV;
+	if (r == 0)
+		memcpy(control, config + *at + SRIOV_CTRL, sizeof(*control));
+	return r;
+}
+
+static int write16(struct vfio_device *d, uint32_t at, uint16_t value)
+{
+	return vfio_write(d, VFIO_REGION_CONFIG, at, &value, sizeof(value));
+}
+
+int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
+{
+	uint16_t at, control;
+	int r = find_sriov(d, &at, &control);
+
+	r = r ? r : write16(d, at + SRIOV_CTRL, 0);
+	if (r == 0 && n) {
+		r = write16(d, at + SRIOV_NUM_VFS, (uint16_t)n);
+		r = r ? r : write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
+		r = r ? r : find_sriov(d, &at, &control);
+		if (r == 0 && !(control & SRIOV_CTRL_VF_ENABLE))
+			r = -EIO;
+	}
+	return r ? vgpu_error_set(err, r, "cannot enable the VFs: %s", strerror(-r)) : 0;
+}
+
+int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
+			 struct vgpu_error *err)
+{
+	uint16_t at, control;
+	int r = pci_set_vfs(address, n, err);
+
+	if (r < 0 || n == 0)
+		return r;
+	r = find_sriov(d, &at, &control);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s: cannot be read: %s", address, strerror(-r));
+	return control & SRIOV_CTRL_VF_ENABLE ? 0 : transport_enable_vfs(d, n, err);
+}
+
+int transport_is_ours(const struct pci_info *info, struct vgpu_error *err)
+{
+	uint8_t config[EXT_CAP_END] = {0};
+	char path[96];
+	uint16_t at = 0;
+	uint32_t vsec;
+	int fd;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
+	fd = vfio_kernel->open(path, O_RDONLY);
+	if (fd >= 0) {
+		vfio_kernel->read(fd, config, sizeof(config), 0);
+		close(fd);
+	}
+	while (vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &at)) {
+		memcpy(&vsec, config + at + 4, sizeof(vsec));
+		if ((vsec & 0xffff) == GPUIOV_VSEC_ID)
+			return 0;
+	}
+	return vgpu_error_set(err, -ENODEV,
+			      "%s (%04x:%04x, class %06x, driver %s) has no GPU-IOV capability: no "
+			      "GPU that can be world-switched; it is left as it is",
+			      info->address, info->vendor, info->device, info->class,
+			      info->driver[0] ? info->driver : "none");
 }

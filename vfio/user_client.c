@@ -17,7 +17,7 @@
 
 #include <json-c/json.h>
 
-#include "user_client.h"
+#include "transports.h"
 #include "vfio/user_proto.h"
 
 #define TIMEOUT_S 5
@@ -413,6 +413,7 @@ static const struct vfio_device_ops user_ops = {
 	.dma_map = user_dma_map,
 	.dma_unmap = user_dma_unmap,
 	.reset = user_reset,
+	.set_vfs = transport_enable_vfs,
 	.fd = user_fd,
 	.close = user_close,
 };

@@ -38,7 +38,7 @@ static const struct key {
 	 "members of this group may look, root may change"},
 	{DAEMON, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
 	 "where policies that are not built in are loaded from, NAME.so; empty: nowhere"},
-	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL, "the PF: vfio-user:PATH"},
+	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL, "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi or tonga"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,

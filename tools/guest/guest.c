@@ -201,6 +201,7 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 
 int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
+	uint64_t partition = 0;
 	void *memory;
 	int r;
 
@@ -210,6 +211,11 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
+	r = r ? r
+	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
+			  sizeof(partition));
+	/* The window may be larger than what is behind it. */
+	g->size = partition < g->size ? partition : g->size;
 	if (r == 0 && g->size < 2 * FREE_AT)
 		r = -ENOSPC;
 	if (r < 0)

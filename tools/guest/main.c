@@ -21,7 +21,8 @@
 #define PATIENCE (30 * VGPU_SEC)
 
 struct options {
-	const char *socket, *png;
+	const char *png;
+	char device[160];
 	const struct workload *workload;
 	struct workload_options w;
 	double seconds;
@@ -50,13 +51,15 @@ static void usage(FILE *to)
 {
 	const struct workload *w;
 
-	fputs("usage: vgpu-guest WORKLOAD --socket PATH [options]\n"
+	fputs("usage: vgpu-guest WORKLOAD --socket PATH|--device NAME [options]\n"
 	      "Runs work on a softgpu VF and checks its results.\n\nWorkloads:\n",
 	      to);
 	for (w = workloads; w->name; w++)
 		fprintf(to, "  %-12s %s\n", w->name, w->help);
 	fputs("\nOptions:\n"
 	      "  --socket PATH     the VF's vfio-user socket\n"
+	      "  --device NAME     or the VF as vfio:ADDRESS, through the kernel's VFIO; with\n"
+	      "                    ,token=UUID or ,token-file=PATH where its PF is held so, too\n"
 	      "  --seconds N       how long (5)\n"
 	      "  --jobs N          how many at most (no limit)\n"
 	      "  --depth N         jobs in flight, 1 to 16 (2; interactive: 1)\n"
@@ -81,9 +84,10 @@ static bool number(const char *text, double min, double max, double *out)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { SOCKET = 1, SECONDS, JOBS, DEPTH, RATE, US, SIZE, PNG, LEAVE, JSON, HELP };
+	enum { SOCKET = 1, DEVICE, SECONDS, JOBS, DEPTH, RATE, US, SIZE, PNG, LEAVE, JSON, HELP };
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, SOCKET},
+		{"device", required_argument, NULL, DEVICE},
 		{"seconds", required_argument, NULL, SECONDS},
 		{"jobs", required_argument, NULL, JOBS},
 		{"depth", required_argument, NULL, DEPTH},
@@ -103,7 +107,10 @@ static int parse(int argc, char **argv, struct options *o)
 	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
 		case SOCKET:
-			o->socket = optarg;
+			snprintf(o->device, sizeof(o->device), "vfio-user:%s", optarg);
+			break;
+		case DEVICE:
+			snprintf(o->device, sizeof(o->device), "%s", optarg);
 			break;
 		case SECONDS:
 			ok = number(optarg, 0, 1e6, &o->seconds);
@@ -147,8 +154,8 @@ static int parse(int argc, char **argv, struct options *o)
 		fprintf(stderr, "vgpu-guest: %s: out of range; see --help\n", argv[optind - 1]);
 		return -EINVAL;
 	}
-	if (optind + 1 != argc || !o->socket) {
-		fprintf(stderr, "vgpu-guest: want one WORKLOAD and --socket; see --help\n");
+	if (optind + 1 != argc || !o->device[0]) {
+		fprintf(stderr, "vgpu-guest: want one WORKLOAD, and --socket or --device; see --help\n");
 		return -EINVAL;
 	}
 	o->workload = workload_find(argv[optind]);
@@ -318,7 +325,6 @@ int main(int argc, char **argv)
 	struct vgpu_error err = {""};
 	struct result result = {0};
 	struct guest *g = NULL;
-	char name[160];
 	int r;
 
 	if (parse(argc, argv, &o) < 0)
@@ -326,8 +332,7 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	result.samples_us = calloc(MAX_SAMPLES, sizeof(uint32_t));
-	snprintf(name, sizeof(name), "vfio-user:%s", o.socket);
-	r = guest_open(&g, name, &err);
+	r = guest_open(&g, o.device, &err);
 	if (r == 0)
 		r = live(g, &o, &result, &err);
 	guest_close(g);

@@ -64,11 +64,6 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
 }
 
-static int write16(struct vgpu_driver *d, uint32_t offset, uint16_t value)
-{
-	return vfio_write(d->device, VFIO_REGION_CONFIG, offset, &value, sizeof(value));
-}
-
 static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgpu_error *err)
 {
 	struct vgpu_partition_request request = {
@@ -124,16 +119,14 @@ static uint32_t context_offset(const struct vgpu_driver *d)
 	return (uint32_t)(d->partition.save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
 }
 
-/* From nothing to enabled VFs, all gates closed. */
+/* From no VFs to enabled ones, all gates closed. */
 int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 {
 	uint32_t region, i, entry, back = 0;
 	uint64_t table;
-	uint16_t ctrl = 0;
 	int r;
 
-	r = write16(d, d->sriov + SRIOV_CTRL, 0);
-	r = r ? r : gpuiov_write(d, GPUIOV_CONTEXT, context_offset(d));
+	r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(d));
 	gpuiov_place(d, GPUIOV_FB_TABLE, &region, &table);
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
 		entry = table_entry(d, i);
@@ -153,15 +146,12 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 			     (uint32_t)((d->partition.vfs[d->config.n_vfs - 1].offset +
 					 d->partition.vfs[d->config.n_vfs - 1].size) >>
 					20));
-	r = r ? r : write16(d, d->sriov + SRIOV_NUM_VFS, (uint16_t)d->config.n_vfs);
-	r = r ? r : write16(d, d->sriov + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
-	r = r ? r : read16(d, d->sriov + SRIOV_CTRL, &ctrl);
+	if (r == 0 && vfio_set_vfs(d->device, d->config.n_vfs, err) < 0)
+		return -EIO;
 	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
 		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
-	if (r == 0 && !(ctrl & SRIOV_CTRL_VF_ENABLE))
-		r = -EIO;
-	return r ? vgpu_error_set(err, r, "cannot enable the VFs: %s", strerror(-r)) : 0;
+	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
 /* Whether VFs are enabled, and set up just as we would have it. */
@@ -260,7 +250,10 @@ static int set_up(struct vgpu_driver *d, struct vgpu_driver_found *found, struct
 			"the GPU is set up otherwise than configured, and VF %d is in "
 			"use; end its tenants, or configure what it has",
 			__builtin_ctz(in_use));
-	return same ? 0 : gpuiov_bring_up(d, err);
+	if (same)
+		return 0;
+	r = vfio_set_vfs(d->device, 0, err);
+	return r ? r : gpuiov_bring_up(d, err);
 }
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
@@ -285,6 +278,10 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 		r = -errno;
 	if (r == 0 && d->config.interrupts)
 		r = vfio_irqs(d->device, d->vectors, GPUIOV_PF_VECTORS);
+	if (r == -ENOTSUP) { /* a transport without interrupts: poll */
+		d->config.interrupts = false;
+		r = 0;
+	}
 	return r ? vgpu_error_set(err, r, "interrupts: %s", strerror(-r)) : 0;
 }
 

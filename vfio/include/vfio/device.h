@@ -39,6 +39,7 @@ struct vfio_device_ops {
 		       uint64_t size);
 	int (*dma_unmap)(struct vfio_device *d, uint64_t iova, uint64_t size);
 	int (*reset)(struct vfio_device *d);
+	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
 	void (*close)(struct vfio_device *d);
 };
@@ -48,8 +49,12 @@ struct vfio_device {
 };
 
 /*
- * Opens the function that NAME stands for: "vfio-user:PATH". Returns 0 or -errno; -EBUSY if
- * another client holds it.
+ * Opens the function that NAME stands for:
+ *   vfio-user:PATH     a device of another process, such as softgpu's
+ *   sysfs:ADDRESS      a PF through sysfs; it is given to the driver pci-pf-stub first
+ *   vfio:ADDRESS       a function through the kernel's VFIO; it is given to vfio-pci first.
+ *                      ",token=UUID" or ",token-file=PATH" name the token of the host's VFs
+ * Returns 0 or -errno with the reason; -EBUSY if another client holds it.
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
@@ -109,6 +114,13 @@ static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t 
 static inline int vfio_reset(struct vfio_device *d)
 {
 	return d->ops->reset(d);
+}
+
+/* Gives a PF exactly N VFs, ready for their users. 0 or -errno with the reason; -EBUSY if one that
+ * would go is in use. */
+static inline int vfio_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
+{
+	return d->ops->set_vfs(d, n, err);
 }
 
 /* Becomes readable when the device is gone; -1 if the transport cannot tell. */

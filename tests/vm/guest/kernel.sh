@@ -1,0 +1,4 @@
+# The access layer against this kernel.
+. /tests/lib.sh
+check "test-kernel" test-kernel
+finish

@@ -1,0 +1,55 @@
+# For the scripts that run inside the lab's machines (busybox sh).
+pf=0000:01:00.0
+devices=/sys/bus/pci/devices
+failed=0
+pids=
+
+say() { echo "# [$(cut -d' ' -f1 /proc/uptime)] $*"; }
+check() { # NAME COMMAND...: one line of the result
+	name=$1
+	shift
+	if "$@"; then echo "ok - $name"; else
+		echo "not ok - $name"
+		failed=1
+	fi
+}
+await() { # SECONDS COMMAND...
+	end=$(($(cut -d. -f1 /proc/uptime) + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(cut -d. -f1 /proc/uptime)" -lt $end ] || { echo "# gave up waiting for: $*"; return 1; }
+		sleep 0.05
+	done
+}
+need() { check "$@"; [ "$failed" = 0 ] || finish; } # what all else depends on
+finish() {
+	[ "$failed" = 0 ] || for f in /run/*.log; do echo "--- $f"; tail -20 "$f"; done
+	dmesg | grep -iE 'DMAR.*fault|BUG:|Oops:|WARNING' | sed 's/^/# /' | tail -5
+	exit $failed
+}
+
+ctl() { vgpuctl --socket /run/control.sock "$@"; }
+vf() { ctl -o json vf show "$1" | jq -r ".$2"; }
+is() { [ "$(vf "$1" "$2")" = "$3" ]; }
+at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
+vf_address() { basename "$(readlink $devices/$pf/virtfn$1)"; }
+driver_of() { basename "$(readlink $devices/$1/driver)"; }
+
+config() { # DEVICE, and lines for the GPU on stdin
+	{ printf '[daemon]\nsocket = /run/control.sock\n[gpu gpu0]\ndevice = %s\n' "$1"; cat; } >/run/vgpud.conf
+}
+start_vgpud() {
+	vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
+	vgpud_pid=$!
+	await 30 ctl gpu list
+}
+# start_guest NAME VF WORKLOAD options: its report goes to /run/NAME.json
+start_guest() {
+	name=$1 vf=$2
+	shift 2
+	vgpu-guest "$@" --json --device "vfio:$(vf_address $vf)" >/run/$name.json 2>/run/$name.log &
+	guest_pid=$!
+}
+right() { # NAME: it did something, and nothing was wrong
+	[ "$(jq .wrong /run/$1.json)" = 0 ] && [ "$(jq .jobs /run/$1.json)" -gt 0 ]
+}

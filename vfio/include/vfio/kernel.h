@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernel, as this library reaches it: one table of calls, which a test replaces by a machine of
+ * its own making. All return a negative errno where they fail.
+ */
+#ifndef VFIO_KERNEL_H
+#define VFIO_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct vfio_kernel {
+	int (*open)(const char *path, int flags);
+	ssize_t (*read)(int fd, void *data, size_t size, uint64_t offset);
+	ssize_t (*write)(int fd, const void *data, size_t size, uint64_t offset);
+	int (*ioctl)(int fd, unsigned long request, void *arg);
+	void *(*map)(int fd, size_t size, uint64_t offset); /* NULL: failed */
+	ssize_t (*readlink)(const char *path, char *out, size_t size);
+	/* Calls EACH for every name in a directory, until it returns non-zero; returns that. */
+	int (*list)(const char *path, int (*each)(void *data, const char *name), void *data);
+};
+
+/* The one in use. Set by tests, before anything else runs. */
+extern const struct vfio_kernel *vfio_kernel;
+extern const struct vfio_kernel vfio_real_kernel;
+
+/* The text of a small file, without the newline; its length, or -errno. The path is made by
+ * FORMAT, here and below. */
+int kernel_read_text(char *out, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A number in any of C's notations; -EINVAL if there is anything else. */
+int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Writes TEXT to a file. 0 or -errno. */
+int kernel_write_text(const char *text, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The same in a process of its own, for writes that may block for long; -ETIMEDOUT after
+ * DEADLINE_MS, when the process goes on alone. */
+int kernel_write_text_slow(int deadline_ms, const char *text, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The last part of what a link points to. 0 or -errno. */
+int kernel_read_link(char *out, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* Discovery: what sysfs says of a function, and who uses it. */
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "vfio/kernel.h"
+#include "vfio/pci.h"
+
+#define CLASS_BRIDGE 0x06u
+#define CLASS_DISPLAY 0x03u
+#define CLASS_ACCELERATOR 0x12u
+#define MAX_VFS 256
+
+bool pci_is_address(const char *text)
+{
+	static const char form[] = "xxxx:xx:xx.x";
+	size_t i;
+
+	for (i = 0; i < sizeof(form); i++)
+		if (form[i] == 'x' ? !isxdigit((unsigned char)text[i]) : text[i] != form[i])
+			return false;
+	return true;
+}
+
+static int number(const char *address, const char *file, int64_t max, int64_t *out)
+{
+	int r = kernel_read_number(out, PCI_DEVICES "/%s/%s", address, file);
+
+	return r < 0 ? r : *out < -1 || *out > max ? -EIO : 0;
+}
+
+struct group {
+	struct pci_info *info;
+};
+
+/* A member of the IOMMU group; bridges are nobody's device. */
+static int member(void *data, const char *name)
+{
+	struct group *g = data;
+	int64_t class = 0;
+
+	if (number(name, "class", 0xffffff, &class) == 0 && class >> 16 == CLASS_BRIDGE)
+		return 0;
+	g->info->group_size++;
+	if (strcmp(name, g->info->address) != 0)
+		snprintf(g->info->neighbour, sizeof(g->info->neighbour), "%s", name);
+	return 0;
+}
+
+static void describe_group(struct pci_info *info)
+{
+	struct group g = {info};
+	char link[32], path[64], *end;
+	long n;
+
+	info->group = -1;
+	if (kernel_read_link(link, sizeof(link), PCI_DEVICES "/%s/iommu_group", info->address) < 0)
+		return;
+	n = strtol(link, &end, 10);
+	if (*end || n < 0 || n > INT32_MAX)
+		return;
+	info->group = (int32_t)n;
+	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%ld/devices", n);
+	vfio_kernel->list(path, member, &g);
+}
+
+int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err)
+{
+	int64_t vendor, device, class, value;
+	int r;
+
+	*out = (struct pci_info){.numa_node = -1};
+	if (!pci_is_address(address))
+		return vgpu_error_set(err, -EINVAL,
+				      "%s: not a PCI address; want one like 0000:01:00.0", address);
+	snprintf(out->address, sizeof(out->address), "%s", address);
+	r = number(address, "vendor", 0xffff, &vendor);
+	if (r == -ENOENT)
+		return vgpu_error_set(err, -ENODEV, "%s: no such PCI function", address);
+	r = r ? r : number(address, "device", 0xffff, &device);
+	r = r ? r : number(address, "class", 0xffffff, &class);
+	if (r < 0)
+		return vgpu_error_set(err, -EIO, "%s: sysfs says nothing sensible of it: %s",
+				      address, strerror(-r));
+	out->vendor = (uint16_t)vendor;
+	out->device = (uint16_t)device;
+	out->class = (uint32_t) class;
+	if (number(address, "numa_node", 4095, &value) == 0)
+		out->numa_node = (int32_t)value;
+	if (number(address, "sriov_totalvfs", MAX_VFS, &value) == 0 && value > 0)
+		out->total_vfs = (uint32_t)value;
+	if (out->total_vfs && number(address, "sriov_numvfs", MAX_VFS, &value) == 0 && value > 0)
+		out->vfs = (uint32_t)value;
+	kernel_read_link(out->driver, sizeof(out->driver), PCI_DEVICES "/%s/driver", address);
+	kernel_read_link(out->pf, sizeof(out->pf), PCI_DEVICES "/%s/physfn", address);
+	kernel_read_text(out->resets, sizeof(out->resets), PCI_DEVICES "/%s/reset_method", address);
+	describe_group(out);
+	return 0;
+}
+
+struct gpus {
+	struct pci_info *out;
+	uint32_t max;
+	int n;
+};
+
+static int gpu(void *data, const char *name)
+{
+	struct gpus *g = data;
+	struct pci_info info;
+	uint32_t base;
+
+	if (pci_describe(name, &info, NULL) < 0 || info.pf[0])
+		return 0;
+	base = info.class >> 16;
+	if (base != CLASS_DISPLAY && base != CLASS_ACCELERATOR)
+		return 0;
+	if ((uint32_t)g->n < g->max)
+		g->out[g->n] = info;
+	g->n++;
+	return 0;
+}
+
+int pci_list_gpus(struct pci_info *out, uint32_t max)
+{
+	struct gpus g = {out, max, 0};
+	int r = vfio_kernel->list(PCI_DEVICES, gpu, &g);
+
+	return r < 0 ? r : g.n;
+}
+
+int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE])
+{
+	int r = kernel_read_link(out, PCI_ADDRESS_SIZE, PCI_DEVICES "/%s/virtfn%" PRIu32, pf, n);
+
+	return r < 0 ? r : pci_is_address(out) ? 0 : -EIO;
+}
+
+/* Looking for a descriptor of the group's node, or of the function's own. */
+struct search {
+	char group[32], node[64];
+	char path[300];
+	char pid[16];
+	bool found;
+};
+
+static int descriptor(void *data, const char *name)
+{
+	struct search *s = data;
+	char path[340], target[128];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", s->path, name);
+	n = vfio_kernel->readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return 0;
+	target[n] = '\0';
+	s->found = strcmp(target, s->group) == 0 || (s->node[0] && strcmp(target, s->node) == 0);
+	return s->found;
+}
+
+static int process(void *data, const char *name)
+{
+	struct search *s = data;
+
+	if (!isdigit((unsigned char)name[0]))
+		return 0;
+	snprintf(s->path, sizeof(s->path), "/proc/%s/fd", name);
+	vfio_kernel->list(s->path, descriptor, s);
+	if (s->found)
+		snprintf(s->pid, sizeof(s->pid), "%s", name);
+	return s->found;
+}
+
+static int node(void *data, const char *name)
+{
+	struct search *s = data;
+
+	snprintf(s->node, sizeof(s->node), "/dev/vfio/devices/%.40s", name);
+	return 1;
+}
+
+bool pci_user(const char *address, char *out, size_t size)
+{
+	struct search s = {.found = false};
+	char group[16], name[32] = "?", path[96];
+
+	if (kernel_read_link(group, sizeof(group), PCI_DEVICES "/%s/iommu_group", address) < 0)
+		return false;
+	snprintf(s.group, sizeof(s.group), "/dev/vfio/%s", group);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", address);
+	vfio_kernel->list(path, node, &s);
+	vfio_kernel->list("/proc", process, &s);
+	if (!s.found)
+		return false;
+	kernel_read_text(name, sizeof(name), "/proc/%s/comm", s.pid);
+	snprintf(out, size, "%s (pid %s)", name, s.pid);
+	return true;
+}
+
+/* Of all patterns that match the one with the fewest wildcards is the closest (as libvirt does). */
+static uint32_t wildcards(const char *pattern)
+{
+	uint32_t n = 0;
+
+	for (; *pattern; pattern++)
+		n += *pattern == '*';
+	return n;
+}
+
+void pci_vfio_driver(const char *address, char *out, size_t size)
+{
+	char alias[160], line[512], pattern[200], module[64], path[160];
+	uint32_t least = UINT32_MAX;
+	struct utsname system;
+	FILE *f;
+
+	snprintf(out, size, "vfio-pci");
+	memcpy(alias, "vfio_", 5);
+	if (kernel_read_text(alias + 5, sizeof(alias) - 5, PCI_DEVICES "/%s/modalias", address) <
+		    0 ||
+	    uname(&system) < 0)
+		return;
+	snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "alias %199s %63s", pattern, module) != 2 ||
+		    strncmp(pattern, "vfio_pci:", 9) != 0 || fnmatch(pattern, alias, 0) != 0 ||
+		    wildcards(pattern) >= least)
+			continue;
+		least = wildcards(pattern);
+		snprintf(out, size, "%s", module);
+	}
+	if (f)
+		fclose(f);
+	/* Modules are named with underscores, drivers with dashes. */
+	for (; *out; out++)
+		*out = *out == '_' ? '-' : *out;
+}

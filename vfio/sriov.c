@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Drivers and virtual functions. The order is the one that leaves no instant at which a driver of
+ * the host could take a VF: autoprobe off, then the VFs, then an override for each, then a probe,
+ * and a look at what came of it (drivers_probe succeeds even if nobody wanted the function).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "vfio/kernel.h"
+#include "vfio/pci.h"
+
+/* The kernel takes a second for 31 VFs; one that waits for a VF's user waits for ever. */
+#define VFS_DEADLINE_MS 30000
+#define BIND_DEADLINE_MS 10000
+#define PROBES 20
+#define PROBE_PAUSE_NS 50000000
+
+static bool is_bound(const char *address, const char *driver)
+{
+	char now[32];
+
+	return kernel_read_link(now, sizeof(now), PCI_DEVICES "/%s/driver", address) == 0 &&
+	       strcmp(now, driver) == 0;
+}
+
+static int any(void *data, const char *name)
+{
+	(void)data;
+	(void)name;
+	return 1;
+}
+
+/* The driver's directory is there if its module is. */
+static bool is_loaded(const char *driver)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/%s", driver);
+	return vfio_kernel->list(path, any, NULL) == 1;
+}
+
+int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
+{
+	struct timespec pause = {0, PROBE_PAUSE_NS};
+	struct pci_info info;
+	char user[64];
+	int r = pci_describe(address, &info, err), i;
+
+	if (r < 0 || strcmp(info.driver, driver) == 0)
+		return r;
+	if (!is_loaded(driver))
+		return vgpu_error_set(err, -ENOENT, "%s: driver %s is not there; modprobe %s",
+				      address, driver, driver);
+	if (info.driver[0]) {
+		if (pci_user(address, user, sizeof(user)))
+			return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
+					   PCI_DEVICES "/%s/driver/unbind", address);
+		if (r < 0)
+			return vgpu_error_set(err, r, "%s: cannot take it from %s: %s", address,
+					      info.driver, strerror(-r));
+	}
+	r = kernel_write_text(driver, PCI_DEVICES "/%s/driver_override", address);
+	for (i = 0; i < PROBES && r == 0; i++) {
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+		if (r == 0 && is_bound(address, driver))
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return vgpu_error_set(err, r ? r : -EIO, "%s: %s does not take it%s%s", address, driver,
+			      r ? ": " : "; the kernel's log may say why", r ? strerror(-r) : "");
+}
+
+int pci_release(const char *address, struct vgpu_error *err)
+{
+	struct pci_info info;
+	int r = pci_describe(address, &info, err);
+
+	if (r == 0 && info.driver[0])
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
+					   PCI_DEVICES "/%s/driver/unbind", address);
+	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
+	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
+		     : 0;
+}
+
+static int check_unused(const char *pf, uint32_t n, struct vgpu_error *err)
+{
+	char vf[PCI_ADDRESS_SIZE], user[64];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (pci_vf_address(pf, i, vf) == 0 && pci_user(vf, user, sizeof(user)))
+			return vgpu_error_set(err, -EBUSY,
+					      "%s: VF %" PRIu32
+					      " (%s) is in use by %s; end that first",
+					      pf, i, vf, user);
+	return 0;
+}
+
+static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
+{
+	char text[16];
+	int64_t now;
+	int r;
+
+	snprintf(text, sizeof(text), "%" PRIu32, n);
+	r = kernel_write_text_slow(VFS_DEADLINE_MS, text, PCI_DEVICES "/%s/sriov_numvfs", pf);
+	r = r ? r : kernel_read_number(&now, PCI_DEVICES "/%s/sriov_numvfs", pf);
+	if (r == 0 && now != n)
+		r = -EIO;
+	if (r == -ENOENT)
+		return vgpu_error_set(err, r,
+				      "%s: its driver cannot make VFs; for vfio-pci, write Y to "
+				      "/sys/module/vfio_pci/parameters/enable_sriov",
+				      pf);
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot have %" PRIu32 " VFs: %s", pf, n,
+				      strerror(-r))
+		     : 0;
+}
+
+static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
+{
+	char vf[PCI_ADDRESS_SIZE], driver[64];
+	struct pci_info info;
+	int r = pci_vf_address(pf, n, vf);
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s: VF %" PRIu32 " has not appeared: %s", pf, n,
+				      strerror(-r));
+	r = pci_describe(vf, &info, err);
+	if (r < 0)
+		return r;
+	if (info.group < 0)
+		return vgpu_error_set(
+			err, -ENODEV,
+			"%s: no IOMMU group; switch the IOMMU on in the firmware, and "
+			"boot with intel_iommu=on (AMD's is on by itself)",
+			vf);
+	if (info.group_size > 1)
+		return vgpu_error_set(err, -EPERM,
+				      "%s: shares IOMMU group %" PRId32
+				      " with %s; the slot has no access control services (ACS)",
+				      vf, info.group, info.neighbour);
+	pci_vfio_driver(vf, driver, sizeof(driver));
+	return pci_bind(vf, driver, err);
+}
+
+int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
+{
+	struct pci_info info;
+	uint32_t i;
+	int r = pci_describe(pf, &info, err);
+
+	if (r < 0)
+		return r;
+	if (info.pf[0])
+		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", pf, info.pf);
+	if (n > info.total_vfs)
+		return vgpu_error_set(err, -EINVAL, "%s: has at most %" PRIu32 " VFs, not %" PRIu32,
+				      pf, info.total_vfs, n);
+	if (info.vfs != n) {
+		r = check_unused(pf, info.vfs, err);
+		if (r == 0 && info.vfs)
+			r = write_number_of_vfs(pf, 0, err);
+		if (r < 0 || n == 0)
+			return r;
+		r = kernel_write_text("0", PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+		if (r < 0)
+			return vgpu_error_set(err, r, "%s: cannot keep drivers off its VFs: %s", pf,
+					      strerror(-r));
+		r = write_number_of_vfs(pf, n, err);
+		if (r < 0)
+			return r;
+	}
+	for (i = 0; i < n && r == 0; i++)
+		r = bind_vf(pf, i, err);
+	if (r < 0 && info.vfs != n)
+		write_number_of_vfs(pf, 0, NULL);
+	return r;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function held through sysfs, by its driver pci-pf-stub: configuration space through `config`,
+ * BARs through `resourceN`. Nothing is reset when it is opened or closed, and its VFs need no
+ * token. There are no interrupts: its driver polls. Kernel lockdown forbids it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "bar.h"
+#include "transports.h"
+#include "vfio/kernel.h"
+#include "vfio/pci.h"
+
+#define STUB "pci-pf-stub"
+#define CONFIG_SIZE 4096u
+#define BARS 6u
+#define COMMAND_AT 4u
+#define COMMAND_MEMORY 2u
+#define RESOURCE_MEMORY 0x200u /* IORESOURCE_MEM */
+
+struct sysfs_device {
+	struct vfio_device device;
+	struct pci_info info;
+	int config;
+	uint64_t sizes[BARS];
+	int files[BARS]; /* of BARs that have been used */
+	struct bar bars[BARS];
+};
+
+static struct sysfs_device *of(struct vfio_device *d)
+{
+	return (struct sysfs_device *)d; /* the first member */
+}
+
+static int sysfs_region(struct vfio_device *d, uint32_t region, struct vfio_region *out)
+{
+	*out = (struct vfio_region){.size = 0};
+	if (region == VFIO_REGION_CONFIG)
+		out->size = CONFIG_SIZE;
+	else if (region < BARS)
+		*out = (struct vfio_region){of(d)->sizes[region], of(d)->sizes[region]};
+	return 0;
+}
+
+static int use_bar(struct sysfs_device *s, uint32_t n)
+{
+	char path[96];
+
+	if (n >= BARS || s->sizes[n] == 0)
+		return -EINVAL;
+	if (s->bars[n].at)
+		return 0;
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/resource%" PRIu32, s->info.address, n);
+	s->files[n] = vfio_kernel->open(path, O_RDWR);
+	if (s->files[n] < 0)
+		return s->files[n];
+	return bar_map(&s->bars[n], s->files[n], s->sizes[n], 0);
+}
+
+static int config_access(ssize_t n, uint32_t size)
+{
+	return n < 0 ? (int)n : (uint32_t)n < size ? -EIO : 0;
+}
+
+static int sysfs_read(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
+		      uint32_t size)
+{
+	struct sysfs_device *s = of(d);
+	int r;
+
+	if (region == VFIO_REGION_CONFIG)
+		return config_access(vfio_kernel->read(s->config, data, size, offset), size);
+	r = use_bar(s, region);
+	return r ? r : bar_read(&s->bars[region], offset, data, size);
+}
+
+static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
+		       uint32_t size)
+{
+	struct sysfs_device *s = of(d);
+	int r;
+
+	if (region == VFIO_REGION_CONFIG)
+		return config_access(vfio_kernel->write(s->config, data, size, offset), size);
+	r = use_bar(s, region);
+	return r ? r : bar_write(&s->bars[region], offset, data, size);
+}
+
+static int sysfs_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
+{
+	int r = use_bar(of(d), region);
+
+	if (r < 0)
+		return r;
+	*out = (void *)(uintptr_t)of(d)->bars[region].at;
+	*size = of(d)->bars[region].size;
+	return 0;
+}
+
+static int sysfs_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+{
+	(void)d;
+	(void)eventfds;
+	(void)count;
+	return -ENOTSUP;
+}
+
+static int sysfs_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
+			 uint64_t size)
+{
+	(void)d;
+	(void)fd;
+	(void)offset;
+	(void)iova;
+	(void)size;
+	return -ENOTSUP;
+}
+
+static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
+{
+	(void)d;
+	(void)iova;
+	(void)size;
+	return -ENOTSUP;
+}
+
+static int sysfs_reset(struct vfio_device *d)
+{
+	return kernel_write_text_slow(10000, "1", PCI_DEVICES "/%s/reset", of(d)->info.address);
+}
+
+static int sysfs_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
+{
+	return transport_kernel_vfs(d, of(d)->info.address, n, err);
+}
+
+static int sysfs_fd(struct vfio_device *d)
+{
+	(void)d;
+	return -1;
+}
+
+static void sysfs_close(struct vfio_device *d)
+{
+	struct sysfs_device *s = of(d);
+	uint32_t i;
+
+	for (i = 0; i < BARS; i++) {
+		bar_unmap(&s->bars[i]);
+		if (s->files[i] >= 0)
+			close(s->files[i]);
+	}
+	if (s->config >= 0)
+		close(s->config);
+	free(s);
+}
+
+static const struct vfio_device_ops sysfs_ops = {
+	.name = "sysfs",
+	.region = sysfs_region,
+	.read = sysfs_read,
+	.write = sysfs_write,
+	.write_read = transport_write_read,
+	.map = sysfs_map,
+	.irqs = sysfs_irqs,
+	.dma_map = sysfs_dma_map,
+	.dma_unmap = sysfs_dma_unmap,
+	.reset = sysfs_reset,
+	.set_vfs = sysfs_set_vfs,
+	.fd = sysfs_fd,
+	.close = sysfs_close,
+};
+
+/* One line for each BAR: first address, last, flags. */
+static int read_sizes(struct sysfs_device *s)
+{
+	uint64_t first, last, flags;
+	char text[1024], *line = text;
+	uint32_t i;
+	int r = kernel_read_text(text, sizeof(text), PCI_DEVICES "/%s/resource", s->info.address);
+
+	for (i = 0; i < BARS && r >= 0; i++) {
+		if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64, &first, &last, &flags) != 3 ||
+		    last < first)
+			return -EIO;
+		if (flags & RESOURCE_MEMORY && last > first)
+			s->sizes[i] = last - first + 1;
+		line = strchr(line, '\n');
+		if (!line)
+			return i + 1 == BARS ? 0 : -EIO;
+		line++;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* The stub does not switch memory decoding on, and with a driver `enable` is not for us. */
+static int enable(struct sysfs_device *s)
+{
+	uint16_t command;
+	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, COMMAND_AT, &command, sizeof(command));
+
+	command |= COMMAND_MEMORY;
+	return r ? r
+		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, COMMAND_AT, &command,
+			       sizeof(command));
+}
+
+static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+{
+	char path[96];
+	int r = pci_describe(address, &s->info, err);
+
+	if (r < 0)
+		return r;
+	if (s->info.pf[0])
+		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", address,
+				      s->info.pf);
+	if (s->info.total_vfs == 0)
+		return vgpu_error_set(err, -ENODEV,
+				      "%s has no SR-IOV (or it is switched off in the firmware)",
+				      address);
+	r = transport_is_ours(&s->info, err);
+	r = r ? r : pci_bind(address, STUB, err);
+	if (r < 0)
+		return r;
+	r = read_sizes(s);
+	if (r == 0) {
+		snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
+		s->config = r = vfio_kernel->open(path, O_RDWR);
+	}
+	if (r >= 0 && flock(s->config, LOCK_EX | LOCK_NB) < 0)
+		return vgpu_error_set(err, -EBUSY, "%s: another program holds this device",
+				      address);
+	r = r < 0 ? r : enable(s);
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be opened: %s%s", address, strerror(-r),
+				      r == -EPERM || r == -EACCES
+					      ? "; this takes root, and a kernel without lockdown"
+					      : "")
+		     : 0;
+}
+
+int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
+{
+	struct sysfs_device *s = calloc(1, sizeof(*s));
+	uint32_t i;
+	int r;
+
+	if (!s)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	s->device.ops = &sysfs_ops;
+	s->config = -1;
+	for (i = 0; i < BARS; i++)
+		s->files[i] = -1;
+	r = acquire(s, name, err);
+	if (r < 0) {
+		sysfs_close(&s->device);
+		return r;
+	}
+	*out = &s->device;
+	return 0;
+}
