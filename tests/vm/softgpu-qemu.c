@@ -10,13 +10,13 @@
  * of the SR-IOV registers is told to both. DMA carries each function's own requester id, through
  * whatever IOMMU the machine has.
  *
- * The library's lock is never held together with QEMU's: every call into it gives QEMU's up, and
- * its callbacks come without its own.
+ * Calls into the library come with QEMU's lock held, its callbacks without any: what they want of
+ * QEMU is done by the main loop.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
 #include "qemu/module.h"
-#include "qemu/rcu.h"
+#include "qemu/thread.h"
 #include "qapi/error.h"
 #include "hw/pci/msix.h"
 #include "hw/pci/pci.h"
@@ -87,9 +87,7 @@ static void lib_write(Function *f, uint32_t region, uint64_t offset, uint64_t va
 	struct softgpu *gpu = pf_of(f)->gpu;
 	int fn = number(f);
 
-	qemu_mutex_unlock_iothread();
 	softgpu_write(gpu, fn, region, offset, &value, size);
-	qemu_mutex_lock_iothread();
 }
 
 static uint64_t lib_read(Function *f, uint32_t region, uint64_t offset, unsigned size)
@@ -98,9 +96,7 @@ static uint64_t lib_read(Function *f, uint32_t region, uint64_t offset, unsigned
 	int fn = number(f);
 	uint64_t value = 0;
 
-	qemu_mutex_unlock_iothread();
 	softgpu_read(gpu, fn, region, offset, &value, size);
-	qemu_mutex_lock_iothread();
 	return value;
 }
 
@@ -152,24 +148,68 @@ static void on_irq(void *opaque, int fn, uint32_t vector)
 	qemu_bh_schedule(pf->irq);
 }
 
+/*
+ * DMA is the main loop's to do: the device's threads have no right to QEMU's memory map. One of
+ * them asks, and waits; not for ever, since who holds QEMU's lock may be waiting for that thread.
+ * Whoever of both is the last frees the request.
+ */
+#define DMA_PATIENCE_MS 1000
+
+struct dma {
+	Function *pf;
+	int vf;
+	uint64_t iova, size;
+	bool to_client;
+	QemuSemaphore done;
+	int result;
+	uint32_t users;
+	uint8_t data[];
+};
+
+static void dma_put(struct dma *dma)
+{
+	if (qatomic_fetch_dec(&dma->users) == 1) {
+		qemu_sem_destroy(&dma->done);
+		g_free(dma);
+	}
+}
+
+static void dma_run(void *opaque)
+{
+	struct dma *dma = opaque;
+	PCIDevice *d = function(dma->pf, dma->vf);
+	DMADirection direction =
+		dma->to_client ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE;
+
+	if (d && pci_dma_rw(d, dma->iova, dma->data, dma->size, direction,
+			    MEMTXATTRS_UNSPECIFIED) == MEMTX_OK)
+		dma->result = 0;
+	qemu_sem_post(&dma->done);
+	dma_put(dma);
+}
+
 static int on_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t size, bool to_client)
 {
-	static __thread bool registered;
-	PCIDevice *d;
+	struct dma *dma = g_malloc0(sizeof(*dma) + size);
 	int r = -EFAULT;
 
-	if (!registered) {
-		rcu_register_thread();
-		registered = true;
+	*dma = (struct dma){.pf = opaque,
+			    .vf = vf,
+			    .iova = iova,
+			    .size = size,
+			    .to_client = to_client,
+			    .result = -EFAULT,
+			    .users = 2};
+	qemu_sem_init(&dma->done, 0);
+	if (to_client)
+		memcpy(dma->data, buffer, size);
+	aio_bh_schedule_oneshot(qemu_get_aio_context(), dma_run, dma);
+	if (qemu_sem_timedwait(&dma->done, DMA_PATIENCE_MS) == 0) {
+		r = dma->result;
+		if (r == 0 && !to_client)
+			memcpy(buffer, dma->data, size);
 	}
-	qemu_mutex_lock_iothread();
-	d = function(opaque, vf);
-	if (d && pci_dma_rw(d, iova, buffer, size,
-			    to_client ? DMA_DIRECTION_FROM_DEVICE : DMA_DIRECTION_TO_DEVICE,
-			    MEMTXATTRS_UNSPECIFIED) == MEMTX_OK) {
-		r = 0;
-	}
-	qemu_mutex_unlock_iothread();
+	dma_put(dma);
 	return r;
 }
 
@@ -224,9 +264,7 @@ static void reset(DeviceState *dev)
 	int fn = number(f);
 
 	if (gpu && fn != SOFTGPU_PF) {
-		qemu_mutex_unlock_iothread();
 		softgpu_function_reset(gpu, fn);
-		qemu_mutex_lock_iothread();
 	}
 }
 
@@ -337,9 +375,7 @@ static void unrealize(PCIDevice *d)
 	pcie_cap_exit(d);
 	if (gpu) {
 		f->gpu = NULL;
-		qemu_mutex_unlock_iothread();
 		softgpu_destroy(gpu);
-		qemu_mutex_lock_iothread();
 		qemu_bh_delete(f->irq);
 	}
 }

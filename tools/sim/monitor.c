@@ -215,8 +215,6 @@ static void judge_limit(struct monitor *m, uint32_t i, const struct vgpu_vf_view
 	struct watched *w = &m->vfs[i];
 	double used = service(v) - w->bucket_last;
 
-	if (v->on_engine) /* its overrun is not yet in the bound */
-		return;
 	w->bucket_last = service(v);
 	if (v->bound.limit_ppm == 0) {
 		w->bucket = 0;
@@ -225,7 +223,8 @@ static void judge_limit(struct monitor *m, uint32_t i, const struct vgpu_vf_view
 	w->bucket -= (double)(m->h->now - w->leaked) * v->bound.limit_ppm / 1e6;
 	w->bucket = fmax(w->bucket, 0) + used;
 	w->leaked = m->h->now;
-	if (w->bucket > (double)v->bound.burst && !m->changed)
+	/* While it runs, its overrun is not yet in the bound. */
+	if (w->bucket > (double)v->bound.burst && !m->changed && !v->on_engine)
 		vhost_fail(m->h, "VF %u: %.3f ms beyond its limit, %.3f ms allowed", i,
 			   w->bucket / 1e6, (double)v->bound.burst / 1e6);
 }

@@ -10,7 +10,7 @@ say "vgpud holds the PF by $hold"
 need "vgpud starts" start_vgpud
 check "four VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 4 ]
 for i in 0 1 2 3; do check "VF $i has vfio-pci" [ "$(driver_of "$(vf_address $i)")" = vfio-pci ]; done
-await 20 is 0 state avail
+await 20 is 0 state available
 start_guest a 0 sha256 --seconds 8
 a=$guest_pid
 start_guest b 1 gemm --seconds 8
