@@ -419,13 +419,14 @@ static void serve(struct engine *e)
 
 static void arm(struct engine *e, vgpu_nsec at)
 {
-	struct itimerspec t = {.it_value = {(time_t)(at / VGPU_SEC), (long)(at % VGPU_SEC)}};
+	struct itimerspec t = {.it_value = {0, 0}};
 
 	if (at == e->timer_at)
 		return;
 	e->timer_at = at;
-	if (at == VGPU_NEVER)
-		t.it_value = (struct timespec){0, 0};
+	if (at != VGPU_NEVER) /* an instant of 0 would switch it off */
+		t.it_value =
+			(struct timespec){(time_t)(at / VGPU_SEC), (long)(at % VGPU_SEC) + !at};
 	timerfd_settime(e->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
@@ -454,7 +455,7 @@ static void wait_for_something(struct engine *e)
 			if (read(events[i].data.fd, &count, sizeof(count)) < 0)
 				continue;
 			if (events[i].data.fd == e->timer)
-				e->timer_at = 0;
+				e->timer_at = VGPU_NEVER;
 		}
 	}
 }
@@ -576,6 +577,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	e->config = *config;
+	e->timer_at = VGPU_NEVER;
 	e->ops = &vgpu_gpuiov_driver;
 	e->policy = config->policy;
 	e->is_plugin = !vgpu_builtin_policy(e->policy->name);

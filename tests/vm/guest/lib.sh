@@ -2,7 +2,7 @@
 pf=0000:01:00.0
 devices=/sys/bus/pci/devices
 failed=0
-pids=
+suffix= # of device names
 
 say() { echo "# [$(cut -d' ' -f1 /proc/uptime)] $*"; }
 check() { # NAME COMMAND...: one line of the result
@@ -35,8 +35,9 @@ at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
 vf_address() { basename "$(readlink $devices/$pf/virtfn$1)"; }
 driver_of() { basename "$(readlink $devices/$1/driver)"; }
 
+# An emulated machine stands still for tens of milliseconds now and then: no hang before a second.
 config() { # DEVICE, and lines for the GPU on stdin
-	{ printf '[daemon]\nsocket = /run/control.sock\n[gpu gpu0]\ndevice = %s\n' "$1"; cat; } >/run/vgpud.conf
+	{ printf '[daemon]\nsocket = /run/control.sock\n[gpu gpu0]\ndevice = %s\ngrace_ms = 1000\n' "$1"; cat; } >/run/vgpud.conf
 }
 start_vgpud() {
 	vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
@@ -47,7 +48,7 @@ start_vgpud() {
 start_guest() {
 	name=$1 vf=$2
 	shift 2
-	vgpu-guest "$@" --json --device "vfio:$(vf_address $vf)" >/run/$name.json 2>/run/$name.log &
+	vgpu-guest "$@" --json --device "vfio:$(vf_address $vf)$suffix" >/run/$name.json 2>/run/$name.log &
 	guest_pid=$!
 }
 right() { # NAME: it did something, and nothing was wrong

@@ -1,0 +1,19 @@
+# A PF that is no GPU of ours: vgpud says why, and leaves it as it is.
+. /tests/lib.sh
+for x in $devices/*; do [ "$(cat $x/sriov_totalvfs 2>/dev/null || echo 0)" -gt 0 ] && pf=${x##*/}; done
+before=$(driver_of $pf)
+say "PF $pf, driver $before"
+for hold in sysfs vfio; do
+	config "$hold:$pf" <<END
+vfs = 2
+END
+	vgpud --config /run/vgpud.conf 2>/run/vgpud.log &
+	vgpud_pid=$!
+	check "refused by $hold, with the reason" await 10 grep -q "no GPU-IOV capability" /run/vgpud.log
+	kill $vgpud_pid
+	wait $vgpud_pid
+	cat /run/vgpud.log
+	check "its driver still has it" [ "$(driver_of $pf)" = "$before" ]
+	check "no VFs were made" [ "$(cat $devices/$pf/sriov_numvfs)" = 0 ]
+done
+finish

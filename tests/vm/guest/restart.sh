@@ -1,0 +1,44 @@
+# SIGKILL of vgpud in mid-slice: the VFs are not reset, the next vgpud takes them over, results stay right. SIGKILL of a
+# tenant: its VF is reset and scrubbed, the other goes on.
+. /tests/lib.sh
+config "$hold:$pf" <<END
+vfs = 2
+policy = equal
+END
+need "vgpud starts" start_vgpud
+need "VFs are ready" await 20 is 1 state available
+start_guest a 0 sha256 --seconds 20
+a=$guest_pid
+start_guest b 1 spin --us 20000 --depth 16 --seconds 90
+b=$guest_pid
+need "both run" await 40 at_least 1 dispatches 20
+for i in 1 2 3; do
+	await 20 sh -c 'vgpuctl --socket /run/control.sock -o json vf show 0 | grep -q "\"on_engine\":true"' || true
+	kill -9 $vgpud_pid
+	wait $vgpud_pid
+	need "vgpud starts again" start_vgpud
+	check "it adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
+	check "slices go on" await 20 at_least 1 dispatches 10
+	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
+done
+wait $a
+check "tenant A ends well" [ $? = 0 ]
+check "its results are right" right a
+check "it was never reset" [ "$(jq .resets /run/a.json)" = 0 ]
+
+start_guest c 0 sha256 --seconds 60
+c=$guest_pid
+need "C runs" await 40 is 0 state active
+resets=$(vf 0 guest_resets)
+before=$(vf 1 dispatches)
+kill -9 $c
+wait $c
+check "its VF is reset, scrubbed and free again" await 20 is 0 state available
+check "the other goes on" await 20 at_least 1 dispatches $((before + 20))
+check "undisturbed" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
+start_guest e 0 sha256 --seconds 3
+wait $guest_pid
+check "the VF serves another tenant" right e
+kill -INT $b
+wait $b
+finish
