@@ -1,0 +1,6 @@
+# shellcheck shell=bash
+# What the machine does when the test asks for it.
+for time in 1 2; do
+	wait_for $((deadline - SECONDS)) "^LAB-UNPLUG-$time" && monitor "device_del gpu0"
+	wait_for $((deadline - SECONDS)) "^LAB-PLUG-$time" && monitor "device_add softgpu,id=gpu0,bus=rp0,vfs=4,vram-mb=256"
+done
