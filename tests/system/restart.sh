@@ -4,19 +4,24 @@
 # notices but by the time that it took.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 3
-config <<-CONF
-	vfs = 3
-	policy = strict
-CONF
+as() { # interrupt or poll
+	config <<-CONF
+		vfs = 3
+		policy = strict
+		completion = $1
+	CONF
+}
+as interrupt
 start_vgpud
 start_guest a 0 sha256 --seconds 100; a=$guest_pid
 start_guest b 1 gemm --seconds 100; b=$guest_pid
 start_guest c 2 mixed --seconds 100; c=$guest_pid
 await 30 active 3
-for how in KILL KILL TERM KILL TERM KILL; do
+for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:interrupt; do
 	await 30 at_least 1 dispatches 20
-	kill -$how $vgpud_pid
+	kill -${how%:*} $vgpud_pid
 	wait $vgpud_pid 2>/dev/null
+	as ${how#*:}
 	start_vgpud
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	await 30 active 3
