@@ -87,7 +87,8 @@ static void write_once(volatile uint8_t *at, const uint8_t *from, uint32_t n)
 		*at = (uint8_t)value;
 }
 
-__attribute__((noinline)) static void transfer(const struct bar *b, uint64_t offset, uint8_t *data, uint32_t size, bool write)
+__attribute__((noinline)) static void transfer(const struct bar *b, uint64_t offset, uint8_t *data,
+					       uint32_t size, bool write)
 {
 	uint32_t n;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What QEMU's headers want to know of the configuration, outside of its tree: Debian's, on x86_64. */
+/* What QEMU's headers want to know of the configuration, outside of its tree: Debian's, on x86_64.
+ */
 #define CONFIG_POSIX 1
 #define CONFIG_LINUX 1
 #define CONFIG_IOVEC 1

@@ -155,7 +155,8 @@ static int parse(int argc, char **argv, struct options *o)
 		return -EINVAL;
 	}
 	if (optind + 1 != argc || !o->device[0]) {
-		fprintf(stderr, "vgpu-guest: want one WORKLOAD, and --socket or --device; see --help\n");
+		fprintf(stderr,
+			"vgpu-guest: want one WORKLOAD, and --socket or --device; see --help\n");
 		return -EINVAL;
 	}
 	o->workload = workload_find(argv[optind]);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A PF that is no GPU of ours: vgpud says why, and leaves it as it is.
 . /tests/lib.sh
 for x in $devices/*; do [ "$(cat $x/sriov_totalvfs 2>/dev/null || echo 0)" -gt 0 ] && pf=${x##*/}; done

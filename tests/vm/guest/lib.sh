@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # For the scripts that run inside the lab's machines (busybox sh).
 pf=0000:01:00.0
 devices=/sys/bus/pci/devices

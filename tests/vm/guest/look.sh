@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the kernel makes of the device.
 for d in /sys/bus/pci/devices/*; do
 	echo "${d##*/} $(cat $d/vendor) $(cat $d/device) $(cat $d/class) vfs $(cat $d/sriov_totalvfs 2>/dev/null) group $(readlink $d/iommu_group)"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # SIGKILL of vgpud in mid-slice: the VFs are not reset, the next vgpud takes them over, results stay right. SIGKILL of a
 # tenant: its VF is reset and scrubbed, the other goes on.
 . /tests/lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The PF goes away under vgpud, twice: vgpud says so, does not spin, and goes on when it is back. (By the slot: who writes
 # to the PF's own `remove` while it has VFs leaves them behind, and the kernel stumbles over them later.)
 . /tests/lib.sh

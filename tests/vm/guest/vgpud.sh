@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # vgpud whole: configuration, VFs, slices between tenants that compute on VFs through the kernel's VFIO.
 . /tests/lib.sh
 token=/run/vf-token

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # What the machine does when the test asks for it.
 for time in 1 2; do
