@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "suite.h"
-#include "vfio/device.h"
+#include "vfio/doctor.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
 
@@ -411,6 +411,45 @@ static void refusals(void)
 	remove_machine();
 }
 
+/* What the doctor says of it, by subject. */
+struct findings {
+	char text[2000];
+	unsigned bad;
+};
+
+static void finding(void *data, enum doctor_verdict verdict, const char *subject, const char *text,
+		    const char *cure)
+{
+	struct findings *f = data;
+	size_t n = strlen(f->text);
+
+	f->bad += verdict == DOCTOR_BAD;
+	snprintf(f->text + n, sizeof(f->text) - n, "%s: %s; %s\n", subject, text, cure);
+}
+
+static void doctor(void)
+{
+	struct findings f = {.bad = 0};
+
+	make_machine();
+	vfio_doctor(finding, &f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: on"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "modprobe vfio_iommu_type1"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "driver amdgpu, 0 of 8 VFs, IOMMU group 7"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "has no GPU-IOV capability"));
+	CU_ASSERT_EQUAL(f.bad, 2); /* the module, and no /dev/vfio/vfio */
+	/* Nothing was touched. */
+	CU_ASSERT_EQUAL(kernel_read_text(f.text, sizeof(f.text),
+					 PCI_DEVICES "/" PF "/driver_override"),
+			6);
+	remove_tree(inside("/sys/kernel/iommu_groups"));
+	f = (struct findings){.bad = 0};
+	vfio_doctor(finding, &f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: off: no groups; switch VT-d"));
+	CU_ASSERT_EQUAL(f.bad, 3);
+	remove_machine();
+}
+
 /* Whichever call fails: an error or success, never a VF with another driver, never a crash. */
 static void any_call_fails(void)
 {
@@ -448,6 +487,7 @@ static const struct test tests[] = {
 	{"answers that make no sense", absurd},
 	{"VFs come, change and go", life_cycle},
 	{"refusals", refusals},
+	{"the doctor", doctor},
 	{"any call fails", any_call_fails},
 	{NULL, NULL},
 };

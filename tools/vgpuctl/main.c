@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "doctor.h"
 #include "view.h"
 
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
@@ -33,8 +34,8 @@ struct options {
 /* What vgpuctl can do: nouns, verbs, and the method behind them. */
 static const struct command {
 	const char *noun, *verb;
-	const char *method;
-	const char *words; /* what follows */
+	const char *method; /* NULL: not vgpud's to answer */
+	const char *words;  /* what follows */
 	const char *help;
 	void (*view)(struct json_object *o);
 } commands[] = {
@@ -54,6 +55,7 @@ static const struct command {
 	{"trace", NULL, "timeline", "", "the same, for Perfetto, to stdout; --ms N", NULL},
 	{"stats", NULL, "stats", "", "times and counters", view_stats},
 	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
+	{"doctor", NULL, NULL, "", "whether this host is ready for GPUs; changes nothing", NULL},
 	{"record", NULL, "record", "", "save the last events for vgpu-sim replay; --output FILE",
 	 NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
@@ -360,10 +362,12 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return EXIT_USAGE;
 	}
+	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+	if (!c->method) /* answered here: vgpud may be down */
+		return doctor(o.json, view_colour) ? EXIT_OK : EXIT_FAILED;
 	args = arguments(&o, c, first);
 	if (!args)
 		return EXIT_USAGE;
-	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	fd = client_connect(o.socket ? o.socket : DEFAULT_SOCKET, &err);
 	if (fd < 0) {
 		json_object_put(args);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "doctor.h"
+
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+#include "vfio/doctor.h"
+
+struct round {
+	struct json_object *list; /* or NULL: print */
+	bool colour, well;
+};
+
+static void finding(void *data, enum doctor_verdict verdict, const char *subject, const char *text,
+		    const char *cure)
+{
+	static const char *const words[] = {"ok", "note", "bad"}, *const colours[] = {"32", "33",
+										      "31"};
+	struct round *r = data;
+	struct json_object *o;
+
+	r->well = r->well && verdict != DOCTOR_BAD;
+	if (!r->list) {
+		printf(r->colour ? "\033[%sm%-4s\033[0m  " : "%.0s%-4s  ", colours[verdict],
+		       words[verdict]);
+		printf("%-17s %s\n", subject, text);
+		if (*cure)
+			printf("%25s-> %s\n", "", cure);
+		return;
+	}
+	o = json_object_new_object();
+	json_object_object_add(o, "verdict", json_object_new_string(words[verdict]));
+	json_object_object_add(o, "subject", json_object_new_string(subject));
+	json_object_object_add(o, "finding", json_object_new_string(text));
+	json_object_object_add(o, "cure", json_object_new_string(cure));
+	json_object_array_add(r->list, o);
+}
+
+bool doctor(bool as_json, bool colour)
+{
+	struct round r = {as_json ? json_object_new_array() : NULL, colour, true};
+
+	vfio_doctor(finding, &r);
+	if (as_json)
+		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
+	json_object_put(r.list);
+	return r.well;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transports.h"
+#include "vfio/doctor.h"
+#include "vfio/kernel.h"
+
+#define MAX_GPUS 64u
+
+struct doctor {
+	doctor_report *report;
+	void *data;
+};
+
+static int stop_at_first(void *data, const char *name)
+{
+	(void)data;
+	(void)name;
+	return 1;
+}
+
+static bool has_entries(const char *path)
+{
+	return vfio_kernel->list(path, stop_at_first, NULL) == 1;
+}
+
+static void check_rights(const struct doctor *d)
+{
+	bool root = geteuid() == 0;
+
+	d->report(d->data, root ? DOCTOR_OK : DOCTOR_NOTE, "rights",
+		  root ? "root" : "not root: some things cannot be seen",
+		  root ? "" : "run this as root");
+}
+
+static void check_iommu(const struct doctor *d)
+{
+	bool on = has_entries("/sys/kernel/iommu_groups");
+
+	d->report(d->data, on ? DOCTOR_OK : DOCTOR_BAD, "IOMMU", on ? "on" : "off: no groups",
+		  on ? ""
+		     : "switch VT-d or AMD-Vi on in the firmware, and boot with intel_iommu=on "
+		       "(AMD's is on by itself)");
+}
+
+static void check_modules(const struct doctor *d)
+{
+	static const struct {
+		const char *name, *path, *what;
+	} modules[] = {
+		{"vfio-pci", "/sys/bus/pci/drivers/vfio-pci", "VFs are given to tenants by it"},
+		{"vfio_iommu_type1", "/sys/module/vfio_iommu_type1", "their DMA goes through it"},
+		{"pci-pf-stub", "/sys/bus/pci/drivers/pci-pf-stub",
+		 "it holds a PF for device = sysfs:ADDRESS"},
+	};
+	char cure[64];
+	unsigned i;
+
+	for (i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		bool there = has_entries(modules[i].path);
+
+		snprintf(cure, sizeof(cure), "modprobe %s", modules[i].name);
+		d->report(d->data, there ? DOCTOR_OK : DOCTOR_BAD, modules[i].name,
+			  there ? "loaded" : modules[i].what, there ? "" : cure);
+	}
+}
+
+/* "[none] integrity confidentiality" */
+static void check_lockdown(const struct doctor *d)
+{
+	char text[80];
+	int r = kernel_read_text(text, sizeof(text), "/sys/kernel/security/lockdown");
+	bool locked = r > 0 && !strstr(text, "[none]");
+
+	d->report(d->data, locked ? DOCTOR_NOTE : DOCTOR_OK, "lockdown",
+		  locked ? "on: a PF cannot be held through sysfs" : "off",
+		  locked ? "use device = vfio:ADDRESS" : "");
+}
+
+static void check_interface(const struct doctor *d)
+{
+	int iommu = vfio_kernel->open("/dev/iommu", O_RDWR), container;
+
+	if (iommu >= 0)
+		close(iommu);
+	container = vfio_kernel->open("/dev/vfio/vfio", O_RDWR);
+	if (container >= 0)
+		close(container);
+	if (iommu < 0 && container < 0) {
+		d->report(d->data, DOCTOR_BAD, "VFIO", strerror(-container),
+			  container == -ENOENT ? "modprobe vfio vfio_iommu_type1"
+					       : "run this as root");
+		return;
+	}
+	d->report(d->data, DOCTOR_OK, "VFIO",
+		  iommu >= 0 ? "iommufd, where functions have nodes of their own"
+			     : "containers and groups",
+		  "");
+}
+
+static void check_vfs(const struct doctor *d, const struct pci_info *pf)
+{
+	char vf[PCI_ADDRESS_SIZE], finding[160], user[64], driver[64];
+	struct pci_info info;
+	uint32_t i;
+
+	for (i = 0; i < pf->vfs; i++) {
+		if (pci_vf_address(pf->address, i, vf) < 0 || pci_describe(vf, &info, NULL) < 0) {
+			d->report(d->data, DOCTOR_BAD, pf->address, "a VF that cannot be looked at",
+				  "see the kernel's log");
+			continue;
+		}
+		pci_vfio_driver(vf, driver, sizeof(driver));
+		snprintf(finding, sizeof(finding), "VF %" PRIu32 " of %s, driver %s, %s", i,
+			 pf->address, info.driver[0] ? info.driver : "none",
+			 pci_user(vf, user, sizeof(user)) ? user : "not in use");
+		d->report(d->data, strcmp(info.driver, driver) == 0 ? DOCTOR_OK : DOCTOR_NOTE, vf,
+			  finding,
+			  strcmp(info.driver, driver) == 0 ? "" : "vgpud binds it to VFIO");
+	}
+}
+
+static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
+{
+	char finding[256];
+	bool ours;
+
+	snprintf(finding, sizeof(finding),
+		 "%04x:%04x, driver %s, %" PRIu32 " of %" PRIu32 " VFs, IOMMU group %" PRId32
+		 ", NUMA node %" PRId32 ", resets: %s",
+		 gpu->vendor, gpu->device, gpu->driver[0] ? gpu->driver : "none", gpu->vfs,
+		 gpu->total_vfs, gpu->group, gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
+	if (gpu->total_vfs == 0) {
+		d->report(d->data, DOCTOR_NOTE, gpu->address, finding,
+			  "has no SR-IOV, or it is switched off in the firmware");
+		return;
+	}
+	ours = transport_is_ours(gpu, NULL) == 0;
+	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding,
+		  ours ? "" : "has no GPU-IOV capability: vgpud has no driver for it");
+	if (ours && gpu->group_size > 1) {
+		snprintf(finding, sizeof(finding), "shares its IOMMU group with %s",
+			 gpu->neighbour);
+		d->report(d->data, DOCTOR_BAD, gpu->address, finding,
+			  "put it in a slot with access control services (ACS)");
+	}
+	check_vfs(d, gpu);
+}
+
+void vfio_doctor(doctor_report *report, void *data)
+{
+	static struct pci_info gpus[MAX_GPUS];
+	const struct doctor d = {report, data};
+	int n, i;
+
+	check_rights(&d);
+	check_iommu(&d);
+	check_modules(&d);
+	check_lockdown(&d);
+	check_interface(&d);
+	n = pci_list_gpus(gpus, MAX_GPUS);
+	if (n <= 0)
+		report(data, DOCTOR_NOTE, "GPUs", "none among the PCI functions",
+		       "a software GPU does without: softgpu");
+	for (i = 0; i < n && i < (int)MAX_GPUS; i++)
+		check_gpu(&d, &gpus[i]);
+}
