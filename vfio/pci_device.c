@@ -359,21 +359,36 @@ static int allow_vfs(struct vgpu_error *err)
 		     : 0;
 }
 
+static int take_pf(const struct pci_info *info, struct vgpu_error *err)
+{
+	char driver[64];
+	int r = transport_is_ours(info, err);
+
+	pci_vfio_driver(info->address, driver, sizeof(driver));
+	r = r ? r : allow_vfs(err);
+	return r ? r : pci_bind(info->address, driver, err);
+}
+
+/* Only a PF is taken from its driver: an address that was mistyped must not cost a disk. */
+static int check_driver(const struct pci_info *info, struct vgpu_error *err)
+{
+	return strstr(info->driver, "vfio")
+		       ? 0
+		       : vgpu_error_set(err, -ENODEV,
+					"%s: has driver %s, not VFIO's; vgpud binds the VFs of its "
+					"GPUs, others are yours to bind",
+					info->address, info->driver[0] ? info->driver : "none");
+}
+
 static int acquire(struct pci_device *p, const char *name, struct vgpu_error *err)
 {
-	char address[PCI_ADDRESS_SIZE], token[TOKEN_SIZE], driver[64];
+	char address[PCI_ADDRESS_SIZE], token[TOKEN_SIZE];
 	const char *file;
 	int r = split(name, address, token, &file, err);
 
 	r = r ? r : pci_describe(address, &p->info, err);
-	if (r == 0 && p->info.total_vfs) {
-		r = transport_is_ours(&p->info, err);
-		r = r ? r : allow_vfs(err);
-	}
-	if (r == 0) {
-		pci_vfio_driver(address, driver, sizeof(driver));
-		r = pci_bind(address, driver, err);
-	}
+	if (r == 0)
+		r = p->info.total_vfs ? take_pf(&p->info, err) : check_driver(&p->info, err);
 	r = r ? r : find_token(&p->info, file, token, err);
 	r = r ? r : pci_describe(address, &p->info, err);
 	r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);

@@ -81,6 +81,7 @@ static void mistakes(void)
 		{"sysfs:0000:77:00.0", "no such PCI function"},
 		{"sysfs:0000:00:00.0", "has no SR-IOV"},
 		{"vfio:0000:77:00.0", "no such PCI function"},
+		{"vfio:0000:00:1f.2", "not VFIO's"},
 		{"vfio:0000:01:00.0,colour=red", "want ADDRESS, and ,token=UUID"},
 		{"vfio:0000:01:00.0,token=1234", "want ADDRESS, and ,token=UUID"},
 		{"ftp:0000:01:00.0", "not a device"},

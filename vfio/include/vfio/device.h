@@ -52,7 +52,7 @@ struct vfio_device {
  * Opens the function that NAME stands for:
  *   vfio-user:PATH     a device of another process, such as softgpu's
  *   sysfs:ADDRESS      a PF through sysfs; it is given to the driver pci-pf-stub first
- *   vfio:ADDRESS       a function through the kernel's VFIO; it is given to vfio-pci first.
+ *   vfio:ADDRESS       a function through the kernel's VFIO; a PF is given to vfio-pci first.
  *                      ",token=UUID" or ",token-file=PATH" name the token of the host's VFs
  * Returns 0 or -errno with the reason; -EBUSY if another client holds it.
  */
