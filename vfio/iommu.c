@@ -147,8 +147,12 @@ static int open_node(struct iommu *m, const struct pci_info *info, const char *p
 {
 	struct iommufd_ioas_alloc ioas = {.size = sizeof(ioas)};
 	struct iommufd_attach attach = {.argsz = sizeof(attach)};
+	char user[64];
 	int r;
 
+	/* The kernel lets anybody open the node, and calls a second bind just invalid. */
+	if (pci_user(info->address, user, sizeof(user)))
+		return explain(info, path, -EBUSY, err);
 	*device = vfio_kernel->open(path, O_RDWR);
 	if (*device < 0)
 		return explain(info, path, *device, err);
