@@ -43,52 +43,6 @@ static bool is_loaded(const char *driver)
 	return vfio_kernel->list(path, any, NULL) == 1;
 }
 
-int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
-{
-	struct timespec pause = {0, PROBE_PAUSE_NS};
-	struct pci_info info;
-	char user[64];
-	int r = pci_describe(address, &info, err), i;
-
-	if (r < 0 || strcmp(info.driver, driver) == 0)
-		return r;
-	if (!is_loaded(driver))
-		return vgpu_error_set(err, -ENOENT, "%s: driver %s is not there; modprobe %s",
-				      address, driver, driver);
-	if (info.driver[0]) {
-		if (pci_user(address, user, sizeof(user)))
-			return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
-					   PCI_DEVICES "/%s/driver/unbind", address);
-		if (r < 0)
-			return vgpu_error_set(err, r, "%s: cannot take it from %s: %s", address,
-					      info.driver, strerror(-r));
-	}
-	r = kernel_write_text(driver, PCI_DEVICES "/%s/driver_override", address);
-	for (i = 0; i < PROBES && r == 0; i++) {
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
-		if (r == 0 && is_bound(address, driver))
-			return 0;
-		nanosleep(&pause, NULL);
-	}
-	return vgpu_error_set(err, r ? r : -EIO, "%s: %s does not take it%s%s", address, driver,
-			      r ? ": " : "; the kernel's log may say why", r ? strerror(-r) : "");
-}
-
-int pci_release(const char *address, struct vgpu_error *err)
-{
-	struct pci_info info;
-	int r = pci_describe(address, &info, err);
-
-	if (r == 0 && info.driver[0])
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
-					   PCI_DEVICES "/%s/driver/unbind", address);
-	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
-	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
-	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
-		     : 0;
-}
-
 static int check_unused(const char *pf, uint32_t n, struct vgpu_error *err)
 {
 	char vf[PCI_ADDRESS_SIZE], user[64];
@@ -121,6 +75,59 @@ static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *er
 				      pf);
 	return r < 0 ? vgpu_error_set(err, r, "%s: cannot have %" PRIu32 " VFs: %s", pf, n,
 				      strerror(-r))
+		     : 0;
+}
+
+int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
+{
+	struct timespec pause = {0, PROBE_PAUSE_NS};
+	struct pci_info info;
+	char user[64];
+	int r = pci_describe(address, &info, err), i;
+
+	if (r < 0 || strcmp(info.driver, driver) == 0)
+		return r;
+	if (!is_loaded(driver))
+		return vgpu_error_set(err, -ENOENT, "%s: driver %s is not there; modprobe %s",
+				      address, driver, driver);
+	/* Drivers take no PF that has VFs already, nor give one up without them. */
+	if (info.driver[0] && info.vfs) {
+		r = check_unused(address, info.vfs, err);
+		r = r ? r : write_number_of_vfs(address, 0, err);
+		if (r < 0)
+			return r;
+	}
+	if (info.driver[0]) {
+		if (pci_user(address, user, sizeof(user)))
+			return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
+					   PCI_DEVICES "/%s/driver/unbind", address);
+		if (r < 0)
+			return vgpu_error_set(err, r, "%s: cannot take it from %s: %s", address,
+					      info.driver, strerror(-r));
+	}
+	r = kernel_write_text(driver, PCI_DEVICES "/%s/driver_override", address);
+	for (i = 0; i < PROBES && r == 0; i++) {
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+		if (r == 0 && is_bound(address, driver))
+			return 0;
+		nanosleep(&pause, NULL);
+	}
+	return vgpu_error_set(err, r ? r : -EIO, "%s: %s does not take it%s%s", address, driver,
+			      r ? ": " : "; the kernel's log may say why", r ? strerror(-r) : "");
+}
+
+int pci_release(const char *address, struct vgpu_error *err)
+{
+	struct pci_info info;
+	int r = pci_describe(address, &info, err);
+
+	if (r == 0 && info.driver[0])
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
+					   PCI_DEVICES "/%s/driver/unbind", address);
+	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
+	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
 		     : 0;
 }
 

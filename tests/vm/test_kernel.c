@@ -232,8 +232,17 @@ static void refuse_tokens(void)
 
 static void pf_by_vfio(void)
 {
-	struct vfio_device *pf;
+	struct vfio_device *pf, *d;
 
+	/* From one way to the other: VFs go first, unless one is in use. */
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&pf, name_of("sysfs:", gpu.address, ""), &err), 0);
+	CU_ASSERT_EQUAL_FATAL(vfio_set_vfs(pf, 2, &err), 0);
+	vfio_device_close(pf);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name_of("vfio:", vf(1), ""), &err), 0);
+	CU_ASSERT_EQUAL(vfio_device_open(&pf, name_of("vfio:", gpu.address, ",token=" TOKEN), &err),
+			-EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 1"));
+	vfio_device_close(d);
 	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&pf, name_of("vfio:", gpu.address, ",token=" TOKEN),
 					       &err),
 			      0);
