@@ -35,27 +35,22 @@ static int number(const char *address, const char *file, int64_t max, int64_t *o
 	return r < 0 ? r : *out < -1 || *out > max ? -EIO : 0;
 }
 
-struct group {
-	struct pci_info *info;
-};
-
 /* A member of the IOMMU group; bridges are nobody's device. */
 static int member(void *data, const char *name)
 {
-	struct group *g = data;
+	struct pci_info *info = data;
 	int64_t class = 0;
 
 	if (number(name, "class", 0xffffff, &class) == 0 && class >> 16 == CLASS_BRIDGE)
 		return 0;
-	g->info->group_size++;
-	if (strcmp(name, g->info->address) != 0)
-		snprintf(g->info->neighbour, sizeof(g->info->neighbour), "%s", name);
+	info->group_size++;
+	if (strcmp(name, info->address) != 0)
+		snprintf(info->neighbour, sizeof(info->neighbour), "%s", name);
 	return 0;
 }
 
 static void describe_group(struct pci_info *info)
 {
-	struct group g = {info};
 	char link[32], path[64], *end;
 	long n;
 
@@ -67,7 +62,7 @@ static void describe_group(struct pci_info *info)
 		return;
 	info->group = (int32_t)n;
 	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%ld/devices", n);
-	vfio_kernel->list(path, member, &g);
+	vfio_kernel->list(path, member, info);
 }
 
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err)

@@ -5,10 +5,13 @@
  * and a look at what came of it (drivers_probe succeeds even if nobody wanted the function).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
@@ -117,20 +120,6 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 			      r ? ": " : "; the kernel's log may say why", r ? strerror(-r) : "");
 }
 
-int pci_release(const char *address, struct vgpu_error *err)
-{
-	struct pci_info info;
-	int r = pci_describe(address, &info, err);
-
-	if (r == 0 && info.driver[0])
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
-					   PCI_DEVICES "/%s/driver/unbind", address);
-	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
-	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
-	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
-		     : 0;
-}
-
 static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 {
 	char vf[PCI_ADDRESS_SIZE], driver[64];
@@ -190,4 +179,34 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 	if (r < 0 && info.vfs != n)
 		write_number_of_vfs(pf, 0, NULL);
 	return r;
+}
+
+int pci_release(const char *address, struct vgpu_error *err)
+{
+	struct pci_info info;
+	int r = pci_describe(address, &info, err), lock = -1;
+	char path[96];
+
+	if (r < 0)
+		return r;
+	/* Who holds a PF through sysfs has its configuration space locked. */
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
+	lock = vfio_kernel->open(path, O_RDONLY);
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
+		r = vgpu_error_set(err, -EBUSY, "%s: another program holds this device", address);
+	if (lock >= 0)
+		close(lock);
+	if (r == 0 && info.vfs)
+		r = pci_set_vfs(address, 0, err);
+	if (r < 0)
+		return r;
+	if (info.total_vfs)
+		r = kernel_write_text("1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
+	if (r == 0 && info.driver[0])
+		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
+					   PCI_DEVICES "/%s/driver/unbind", address);
+	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
+	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
+		     : 0;
 }

@@ -11,6 +11,8 @@
 #include "control.h"
 #include "log.h"
 
+#include "vfio/pci.h"
+
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud [options]\n"
@@ -22,6 +24,8 @@ static void usage(FILE *to)
 	      "  --check-config   read it, say what is wrong with it, and exit\n"
 	      "  --dump-config    print it with all defaults, and exit\n"
 	      "  --help-config    print all keys and what they mean, and exit\n"
+	      "  --release ADDRESS  take a PF's VFs away, give it back to its host's driver, and\n"
+	      "                   exit; not while vgpud holds it, nor while a VF is in use\n"
 	      "  --help, --version\n",
 	      to);
 }
@@ -103,14 +107,25 @@ static int run(struct config *config)
 	return 0;
 }
 
+static int release(const char *address)
+{
+	struct vgpu_error err;
+
+	if (pci_release(address, &err) == 0)
+		return 0;
+	fprintf(stderr, "vgpud: %s\n", err.text);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
-	enum { CONFIG = 1, CHECK, DUMP, HELP_CONFIG, HELP, VERSION };
+	enum { CONFIG = 1, CHECK, DUMP, HELP_CONFIG, RELEASE, HELP, VERSION };
 	static const struct option options[] = {
 		{"config", required_argument, NULL, CONFIG},
 		{"check-config", no_argument, NULL, CHECK},
 		{"dump-config", no_argument, NULL, DUMP},
 		{"help-config", no_argument, NULL, HELP_CONFIG},
+		{"release", required_argument, NULL, RELEASE},
 		{"help", no_argument, NULL, HELP},
 		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
@@ -134,6 +149,8 @@ int main(int argc, char **argv)
 		case HELP_CONFIG:
 			config_help(stdout);
 			return 0;
+		case RELEASE:
+			return release(optarg);
 		case HELP:
 			usage(stdout);
 			return 0;

@@ -361,7 +361,11 @@ static void life_cycle(void)
 	CU_ASSERT_EQUAL(pci_bind(PF, "vfio-pci", &err), 0);
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_EQUAL(info.vfs, 0);
+	CU_ASSERT_EQUAL(pci_set_vfs(PF, 3, &err), 0);
 	CU_ASSERT_EQUAL(pci_release(PF, &err), 0);
+	CU_ASSERT(kernel_read_text(text, sizeof(text),
+				   PCI_DEVICES "/" PF "/sriov_drivers_autoprobe") >= 0);
+	CU_ASSERT_STRING_EQUAL(text, "1");
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_STRING_EQUAL(info.driver, "amdgpu");
 	remove_machine();

@@ -47,8 +47,14 @@ wait $c $d
 ctl vf list
 ctl gpu show | grep -E "over|switches"
 ctl stats | head -5
+if [ "$hold" = sysfs ]; then
+	check "not released while it is held" sh -c "vgpud --release $pf 2>&1 | grep -q 'another program holds'"
+fi
 kill $vgpud_pid
 wait $vgpud_pid
 check "vgpud ends well" [ $? = 0 ]
 check "VFs are still there" [ "$(cat $devices/$pf/sriov_numvfs)" = 4 ]
+check "the GPU is given back" vgpud --release $pf
+check "without VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 0 ]
+check "and without our driver" [ ! -e $devices/$pf/driver ]
 finish

@@ -51,7 +51,9 @@ bool pci_user(const char *address, char *out, size_t size);
  * -errno with the reason; it is then bound to what the error says. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
-/* Takes it from its driver and from every override; the kernel may bind whatever it likes. */
+/* Gives a function back: a PF's VFs are taken away, autoprobe is on again, no driver is named any
+ * more, and the kernel binds whichever it likes. -EBUSY while somebody holds it, or a VF is in use.
+ */
 int pci_release(const char *address, struct vgpu_error *err);
 
 /* The vfio driver for a function: the variant that modules.alias has for it, or vfio-pci. */
