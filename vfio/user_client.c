@@ -256,7 +256,9 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 		return r;
 	/* The usual reply is a few bytes, and comes in one piece. */
 	if (out_size <= sizeof(small.data)) {
-		n = recv(c->fd, &small, size_of_reply, 0);
+		do
+			n = recv(c->fd, &small, size_of_reply, 0);
+		while (n < 0 && errno == EINTR);
 		if (n == (ssize_t)size_of_reply &&
 		    is_answer(&small.header, &read_header, size_of_reply)) {
 			memcpy(out, small.data, out_size);

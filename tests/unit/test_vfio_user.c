@@ -4,6 +4,7 @@
  * client does, the next message of another is answered.
  */
 #include <errno.h>
+#include <signal.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "suite.h"
@@ -449,6 +451,34 @@ static void does_not_read(void)
 }
 
 /* Mapped memory, both ways, and a region that may not be mapped. */
+static void on_alarm(int number)
+{
+	(void)number;
+}
+
+/* A signal in the middle of an access is none of the device's business. */
+static void interrupted(void)
+{
+	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_alarm};
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	uint32_t word;
+	unsigned i;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (i = 0; i < 5000; i++)
+		CU_ASSERT_EQUAL_FATAL(vfio_read(d, 0, 0, &word, sizeof(word)), 0);
+	setitimer(ITIMER_REAL, &never, NULL);
+	vfio_device_close(d);
+	end();
+}
+
 static void mapping(void)
 {
 	struct vfio_device *d;
@@ -561,6 +591,7 @@ static const struct test tests[] = {
 	{"interrupts", interrupts},
 	{"one client at a time, as often as it likes", one_client_at_a_time},
 	{"a client that does not read", does_not_read},
+	{"signals in the middle of an access", interrupted},
 	{"mapping a region", mapping},
 	{"the client against servers that lie", lying_servers},
 	{NULL, NULL},
