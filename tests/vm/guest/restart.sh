@@ -10,7 +10,7 @@ need "vgpud starts" start_vgpud
 need "VFs are ready" await 20 is 1 state available
 start_guest a 0 sha256 --seconds 20
 a=$guest_pid
-start_guest b 1 spin --us 20000 --depth 16 --seconds 90
+start_guest b 1 spin --us 20000 --depth 16 --seconds 10000
 b=$guest_pid
 need "both run" await 40 at_least 1 dispatches 20
 for i in 1 2 3; do
@@ -27,7 +27,7 @@ check "tenant A ends well" [ $? = 0 ]
 check "its results are right" right a
 check "it was never reset" [ "$(jq .resets /run/a.json)" = 0 ]
 
-start_guest c 0 sha256 --seconds 60
+start_guest c 0 sha256 --seconds 10000
 c=$guest_pid
 need "C runs" await 40 is 0 state active
 resets=$(vf 0 guest_resets)
@@ -37,7 +37,7 @@ wait $c
 check "its VF is reset, scrubbed and free again" await 20 is 0 state available
 check "the other goes on" await 20 at_least 1 dispatches $((before + 20))
 check "undisturbed" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
-start_guest e 0 sha256 --seconds 3
+start_guest e 0 sha256 --seconds 6
 wait $guest_pid
 check "the VF serves another tenant" right e
 kill -INT $b

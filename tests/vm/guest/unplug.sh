@@ -27,7 +27,7 @@ gone_and_back() { # which time
 	check "$1: back" await 40 is_back
 	check "$1: vgpud goes on" await 30 state_is running
 	check "$1: VFs are ready" await 30 is 1 state available
-	start_guest a 0 sha256 --seconds 2
+	start_guest a 0 sha256 --seconds 5
 	wait $guest_pid
 	check "$1: a tenant computes" right a
 }
