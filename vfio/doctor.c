@@ -17,18 +17,6 @@ struct doctor {
 	void *data;
 };
 
-static int stop_at_first(void *data, const char *name)
-{
-	(void)data;
-	(void)name;
-	return 1;
-}
-
-static bool has_entries(const char *path)
-{
-	return vfio_kernel->list(path, stop_at_first, NULL) == 1;
-}
-
 static void check_rights(const struct doctor *d)
 {
 	bool root = geteuid() == 0;
@@ -40,12 +28,10 @@ static void check_rights(const struct doctor *d)
 
 static void check_iommu(const struct doctor *d)
 {
-	bool on = has_entries("/sys/kernel/iommu_groups");
+	bool on = kernel_has_entries("/sys/kernel/iommu_groups");
 
 	d->report(d->data, on ? DOCTOR_OK : DOCTOR_BAD, "IOMMU", on ? "on" : "off: no groups",
-		  on ? ""
-		     : "switch VT-d or AMD-Vi on in the firmware, and boot with intel_iommu=on "
-		       "(AMD's is on by itself)");
+		  on ? "" : PCI_IOMMU_CURE);
 }
 
 static void check_modules(const struct doctor *d)
@@ -62,7 +48,7 @@ static void check_modules(const struct doctor *d)
 	unsigned i;
 
 	for (i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
-		bool there = has_entries(modules[i].path);
+		bool there = kernel_has_entries(modules[i].path);
 
 		snprintf(cure, sizeof(cure), "modprobe %s", modules[i].name);
 		d->report(d->data, there ? DOCTOR_OK : DOCTOR_BAD, modules[i].name,

@@ -21,11 +21,8 @@ static int explain(const struct pci_info *info, const char *path, int r, struct 
 		return vgpu_error_set(err, r, "%s: another program holds this device",
 				      info->address);
 	if (r == -ENOENT && info->group < 0)
-		return vgpu_error_set(
-			err, -ENODEV,
-			"%s: no IOMMU group; switch the IOMMU on in the firmware, and "
-			"boot with intel_iommu=on (AMD's is on by itself)",
-			info->address);
+		return vgpu_error_set(err, -ENODEV, "%s: no IOMMU group; " PCI_IOMMU_CURE,
+				      info->address);
 	return vgpu_error_set(err, r, "%s: %s: %s%s", info->address, path, strerror(-r),
 			      r == -EACCES || r == -EPERM ? "; run as root, or make the node yours"
 			      : r == -ENOENT		  ? "; modprobe vfio-pci vfio_iommu_type1"

@@ -195,3 +195,15 @@ int kernel_read_link(char *out, size_t size, const char *format, ...)
 	snprintf(out, size, "%s", last ? last + 1 : target);
 	return 0;
 }
+
+static int stop_at_first(void *data, const char *name)
+{
+	(void)data;
+	(void)name;
+	return 1;
+}
+
+bool kernel_has_entries(const char *path)
+{
+	return vfio_kernel->list(path, stop_at_first, NULL) == 1;
+}

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,7 +36,7 @@ struct pci_device {
 	struct vfio_device_ops ops; /* with the name of the way in */
 	struct pci_info info;
 	struct iommu iommu;
-	int fd, gone; /* an eventfd by which the kernel asks for the device back */
+	int fd;
 	struct {
 		uint64_t size, offset, mmap_size;
 		struct bar bar;
@@ -59,9 +58,11 @@ static int pci_region(struct vfio_device *d, uint32_t region, struct vfio_region
 	return 0;
 }
 
-static struct bar *mapped(struct pci_device *p, uint32_t region)
+/* The mapping of a region that reaches to END, or NULL: go by the descriptor. */
+static struct bar *mapped(struct pci_device *p, uint32_t region, uint64_t end)
 {
-	if (region >= REGIONS || p->regions[region].mmap_size == 0)
+	if (region >= REGIONS || p->regions[region].mmap_size == 0 ||
+	    end > p->regions[region].mmap_size)
 		return NULL;
 	if (bar_map(&p->regions[region].bar, p->fd, p->regions[region].mmap_size,
 		    p->regions[region].offset) < 0)
@@ -86,7 +87,7 @@ static int pci_read(struct vfio_device *d, uint32_t region, uint64_t offset, voi
 		    uint32_t size)
 {
 	struct pci_device *p = of(d);
-	struct bar *b = mapped(p, region);
+	struct bar *b = mapped(p, region, offset + size);
 	int r = check(p, region, offset, size);
 
 	if (r < 0)
@@ -101,7 +102,7 @@ static int pci_write(struct vfio_device *d, uint32_t region, uint64_t offset, co
 		     uint32_t size)
 {
 	struct pci_device *p = of(d);
-	struct bar *b = mapped(p, region);
+	struct bar *b = mapped(p, region, offset + size);
 	int r = check(p, region, offset, size);
 
 	if (r < 0)
@@ -115,7 +116,7 @@ static int pci_write(struct vfio_device *d, uint32_t region, uint64_t offset, co
 
 static int pci_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
 {
-	struct bar *b = mapped(of(d), region);
+	struct bar *b = mapped(of(d), region, 0);
 
 	if (!b)
 		return -EINVAL;
@@ -124,7 +125,7 @@ static int pci_map(struct vfio_device *d, uint32_t region, void **out, size_t *s
 	return 0;
 }
 
-static int set_irqs(struct pci_device *p, uint32_t index, const int *eventfds, uint32_t count)
+static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 {
 	union {
 		struct vfio_irq_set set;
@@ -136,16 +137,11 @@ static int set_irqs(struct pci_device *p, uint32_t index, const int *eventfds, u
 	u.set = (struct vfio_irq_set){
 		.argsz = (uint32_t)(sizeof(u.set) + count * sizeof(int)),
 		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
-		.index = index,
+		.index = VFIO_PCI_MSIX_IRQ_INDEX,
 		.count = count,
 	};
 	memcpy(u.set.data, eventfds, count * sizeof(int));
-	return vfio_kernel->ioctl(p->fd, VFIO_DEVICE_SET_IRQS, &u.set);
-}
-
-static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
-{
-	return set_irqs(of(d), VFIO_PCI_MSIX_IRQ_INDEX, eventfds, count);
+	return vfio_kernel->ioctl(of(d)->fd, VFIO_DEVICE_SET_IRQS, &u.set);
 }
 
 static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova, uint64_t size)
@@ -214,7 +210,8 @@ static int pci_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 
 static int pci_fd(struct vfio_device *d)
 {
-	return of(d)->gone;
+	(void)d;
+	return -1;
 }
 
 static void pci_close(struct vfio_device *d)
@@ -230,8 +227,6 @@ static void pci_close(struct vfio_device *d)
 	for (i = 0; i < MAX_DMA; i++)
 		if (p->dma[i].memory)
 			munmap(p->dma[i].memory, p->dma[i].size);
-	if (p->gone >= 0)
-		close(p->gone);
 	free(p);
 }
 
@@ -399,9 +394,6 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	r = r ? r : enable(p);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
-	p->gone = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->gone >= 0)
-		set_irqs(p, VFIO_PCI_REQ_IRQ_INDEX, &p->gone, 1); /* not every kernel has it */
 	return 0;
 }
 
@@ -414,7 +406,7 @@ int vfio_pci_open(struct vfio_device **out, const char *name, struct vgpu_error 
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	p->ops = pci_ops;
 	p->device.ops = &p->ops;
-	p->fd = p->gone = -1;
+	p->fd = -1;
 	p->iommu = (struct iommu){.control = -1, .group = -1};
 	r = acquire(p, name, err);
 	if (r < 0) {

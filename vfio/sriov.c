@@ -30,20 +30,13 @@ static bool is_bound(const char *address, const char *driver)
 	       strcmp(now, driver) == 0;
 }
 
-static int any(void *data, const char *name)
-{
-	(void)data;
-	(void)name;
-	return 1;
-}
-
 /* The driver's directory is there if its module is. */
 static bool is_loaded(const char *driver)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/%s", driver);
-	return vfio_kernel->list(path, any, NULL) == 1;
+	return kernel_has_entries(path);
 }
 
 static int check_unused(const char *pf, uint32_t n, struct vgpu_error *err)
@@ -133,11 +126,7 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	if (info.group < 0)
-		return vgpu_error_set(
-			err, -ENODEV,
-			"%s: no IOMMU group; switch the IOMMU on in the firmware, and "
-			"boot with intel_iommu=on (AMD's is on by itself)",
-			vf);
+		return vgpu_error_set(err, -ENODEV, "%s: no IOMMU group; " PCI_IOMMU_CURE, vf);
 	if (info.group_size > 1)
 		return vgpu_error_set(err, -EPERM,
 				      "%s: shares IOMMU group %" PRId32
@@ -184,11 +173,18 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 int pci_release(const char *address, struct vgpu_error *err)
 {
 	struct pci_info info;
-	int r = pci_describe(address, &info, err), lock = -1;
-	char path[96];
+	int r = pci_describe(address, &info, err), lock;
+	char path[96], user[64];
 
 	if (r < 0)
 		return r;
+	/* An address that was mistyped must not cost a disk. */
+	if (info.total_vfs == 0 ||
+	    (info.driver[0] && strcmp(info.driver, "pci-pf-stub") && !strstr(info.driver, "vfio")))
+		return vgpu_error_set(err, -EINVAL, "%s: driver %s: not a PF that vgpud has taken",
+				      address, info.driver[0] ? info.driver : "none");
+	if (pci_user(address, user, sizeof(user)))
+		return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
 	/* Who holds a PF through sysfs has its configuration space locked. */
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
 	lock = vfio_kernel->open(path, O_RDONLY);
@@ -200,8 +196,7 @@ int pci_release(const char *address, struct vgpu_error *err)
 		r = pci_set_vfs(address, 0, err);
 	if (r < 0)
 		return r;
-	if (info.total_vfs)
-		r = kernel_write_text("1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
+	r = kernel_write_text("1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
 	if (r == 0 && info.driver[0])
 		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
 					   PCI_DEVICES "/%s/driver/unbind", address);

@@ -387,6 +387,11 @@ static void refusals(void)
 	CU_ASSERT_EQUAL(info.vfs, 0);
 	nobody_probes = false;
 
+	/* What vgpud has not taken is not given back. */
+	CU_ASSERT_EQUAL(pci_release("0000:05:00.0", &err), -EINVAL);
+	CU_ASSERT_EQUAL(pci_release(PF, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver amdgpu"));
+
 	/* Two functions in one group. */
 	put("", "/sys/kernel/iommu_groups/%s/devices/%s", "50", "0000:05:00.0");
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EPERM);

@@ -6,6 +6,7 @@
 #ifndef VFIO_KERNEL_H
 #define VFIO_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -41,5 +42,7 @@ int kernel_write_text_slow(int deadline_ms, const char *text, const char *format
 /* The last part of what a link points to. 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Whether PATH is a directory with anything in it. */
+bool kernel_has_entries(const char *path);
 
 #endif

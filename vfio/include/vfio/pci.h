@@ -14,6 +14,10 @@
 
 #define PCI_ADDRESS_SIZE 16
 #define PCI_DEVICES "/sys/bus/pci/devices"
+/* What helps where functions have no IOMMU group. */
+#define PCI_IOMMU_CURE                                                                             \
+	"switch VT-d or AMD-Vi on in the firmware, and boot with intel_iommu=on (AMD's is on by "  \
+	"itself)"
 
 struct pci_info {
 	char address[PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
@@ -51,8 +55,9 @@ bool pci_user(const char *address, char *out, size_t size);
  * -errno with the reason; it is then bound to what the error says. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
-/* Gives a function back: a PF's VFs are taken away, autoprobe is on again, no driver is named any
- * more, and the kernel binds whichever it likes. -EBUSY while somebody holds it, or a VF is in use.
+/* Gives a PF that we have taken back: its VFs are taken away, autoprobe is on again, no driver is
+ * named any more, and the kernel binds whichever it likes. -EBUSY while somebody holds it, or a VF
+ * is in use.
  */
 int pci_release(const char *address, struct vgpu_error *err);
 
