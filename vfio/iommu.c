@@ -94,7 +94,18 @@ static void parse_token(const char *text, uint8_t out[16])
 	}
 }
 
-static int bind_iommufd(const struct iommu *m, int device, const char *token)
+/* What VFs of this PF are to be opened with from now on. */
+static int set_token(int device, const char *token)
+{
+	struct token_feature f = {.argsz = sizeof(f),
+				  .flags = VFIO_DEVICE_FEATURE_SET |
+					   VFIO_DEVICE_FEATURE_PCI_VF_TOKEN};
+
+	parse_token(token, f.token);
+	return vfio_kernel->ioctl(device, VFIO_DEVICE_FEATURE, &f);
+}
+
+static int bind_iommufd(const struct iommu *m, int device, const char *token, bool is_pf)
 {
 	uint8_t uuid[16];
 	struct iommufd_bind bind = {.argsz = IOMMUFD_BIND_SIZE_WITHOUT_TOKEN,
@@ -109,11 +120,13 @@ static int bind_iommufd(const struct iommu *m, int device, const char *token)
 		r = vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
 		if (r != -EINVAL)
 			return r;
-		/* Before 6.17 the kernel takes no token here, and asks for none. */
+		/* Before 6.17 the kernel takes no token here, and asks for none; but it does of
+		 * those who come by the group. */
 		bind = (struct iommufd_bind){.argsz = IOMMUFD_BIND_SIZE_WITHOUT_TOKEN,
 					     .iommufd = m->control};
 	}
-	return vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
+	r = vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
+	return r == 0 && token && is_pf ? set_token(device, token) : r;
 }
 
 static int first_name(void *data, const char *name)
@@ -139,11 +152,20 @@ static bool has_node(const struct pci_info *info, char *path, size_t size)
 	return true;
 }
 
-static int open_node(struct iommu *m, const struct pci_info *info, const char *path,
-		     const char *token, int *device, struct vgpu_error *err)
+/* An address space for the function's DMA, in place of one that it may have had. */
+static int attach_space(struct iommu *m, int device)
 {
 	struct iommufd_ioas_alloc ioas = {.size = sizeof(ioas)};
 	struct iommufd_attach attach = {.argsz = sizeof(attach)};
+	int r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
+
+	m->ioas = attach.pt_id = ioas.out_ioas_id;
+	return r ? r : vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
+}
+
+static int open_node(struct iommu *m, const struct pci_info *info, const char *path,
+		     const char *token, int *device, struct vgpu_error *err)
+{
 	char user[64];
 	int r;
 
@@ -156,12 +178,10 @@ static int open_node(struct iommu *m, const struct pci_info *info, const char *p
 	m->control = vfio_kernel->open("/dev/iommu", O_RDWR);
 	if (m->control < 0)
 		return explain(info, "/dev/iommu", m->control, err);
-	r = bind_iommufd(m, *device, token);
+	r = bind_iommufd(m, *device, token, info->total_vfs > 0);
 	if (r < 0)
 		return refused(info, token, r, err);
-	r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
-	m->ioas = attach.pt_id = ioas.out_ioas_id;
-	r = r ? r : vfio_kernel->ioctl(*device, IOMMUFD_ATTACH, &attach);
+	r = attach_space(m, *device);
 	return r < 0 ? explain(info, path, r, err) : 0;
 }
 
@@ -174,6 +194,16 @@ int iommu_open(struct iommu *m, const struct pci_info *info, const char *token, 
 	*device = -1;
 	return has_node(info, path, sizeof(path)) ? open_node(m, info, path, token, device, err)
 						  : open_group(m, info, token, device, err);
+}
+
+int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token, int device,
+		 struct vgpu_error *err)
+{
+	int r = token ? set_token(device, token) : 0;
+
+	if (r == 0 && m->group < 0)
+		r = attach_space(m, device);
+	return r < 0 ? explain(info, "VFIO", r, err) : 0;
 }
 
 void iommu_close(struct iommu *m)

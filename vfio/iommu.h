@@ -18,6 +18,9 @@ struct iommu {
  * *DEVICE is its descriptor. 0 or -errno with the reason. */
 int iommu_open(struct iommu *m, const struct pci_info *info, const char *token, int *device,
 	       struct vgpu_error *err);
+/* The same for a PF that has been opened by an earlier process, with its descriptors. */
+int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token, int device,
+		 struct vgpu_error *err);
 void iommu_close(struct iommu *m);
 const char *iommu_name(const struct iommu *m);
 

@@ -30,6 +30,12 @@ struct iommufd_ioas_alloc {
 	uint32_t size, flags, out_ioas_id;
 };
 
+/* VFIO_DEVICE_FEATURE with the token: 16 bytes */
+struct token_feature {
+	uint32_t argsz, flags;
+	uint8_t token[16];
+};
+
 #define IOMMUFD_MAP_FIXED_IOVA 1u
 #define IOMMUFD_MAP_WRITE 2u
 #define IOMMUFD_MAP_READ 4u

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A function held through the kernel's VFIO: regions by the descriptor and by mappings, MSI-X by
- * eventfds, DMA through the IOMMU. Opening it resets it, and so does the last close.
+ * eventfds, DMA through the IOMMU. Opening a VF resets it, and so does its last close. A PF, on
+ * whose state VFs depend, is not reset by function (its reset methods are taken from the kernel's
+ * list), and its descriptors outlive this process where there is a store.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,12 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bar.h"
 #include "iommu.h"
+#include "kept.h"
 #include "token.h"
 #include "transports.h"
 #include "vfio/kernel.h"
@@ -37,6 +42,10 @@ struct pci_device {
 	struct pci_info info;
 	struct iommu iommu;
 	int fd;
+	int wanted,
+		faulted; /* eventfds: the kernel's request to close it, and PCI Express' errors */
+	int news;	 /* epoll of both */
+	int given_up;	 /* what vfio_check has said, or 0 */
 	struct {
 		uint64_t size, offset, mmap_size;
 		struct bar bar;
@@ -125,23 +134,27 @@ static int pci_map(struct vfio_device *d, uint32_t region, void **out, size_t *s
 	return 0;
 }
 
-static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+static int set_irqs(struct pci_device *p, uint32_t index, const int *eventfds, uint32_t count)
 {
 	union {
 		struct vfio_irq_set set;
 		char space[sizeof(struct vfio_irq_set) + MAX_VECTORS * sizeof(int)];
 	} u;
 
-	if (count > MAX_VECTORS)
-		return -EINVAL;
 	u.set = (struct vfio_irq_set){
 		.argsz = (uint32_t)(sizeof(u.set) + count * sizeof(int)),
 		.flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER,
-		.index = VFIO_PCI_MSIX_IRQ_INDEX,
+		.index = index,
 		.count = count,
 	};
 	memcpy(u.set.data, eventfds, count * sizeof(int));
-	return vfio_kernel->ioctl(of(d)->fd, VFIO_DEVICE_SET_IRQS, &u.set);
+	return vfio_kernel->ioctl(p->fd, VFIO_DEVICE_SET_IRQS, &u.set);
+}
+
+static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
+{
+	return count > MAX_VECTORS ? -EINVAL
+				   : set_irqs(of(d), VFIO_PCI_MSIX_IRQ_INDEX, eventfds, count);
 }
 
 static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova, uint64_t size)
@@ -210,19 +223,41 @@ static int pci_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 
 static int pci_fd(struct vfio_device *d)
 {
-	(void)d;
-	return -1;
+	return of(d)->news;
+}
+
+static bool raised(int fd)
+{
+	uint64_t count;
+
+	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+}
+
+static int pci_check(struct vfio_device *d)
+{
+	struct pci_device *p = of(d);
+
+	if (raised(p->faulted))
+		p->given_up = -EREMOTEIO;
+	if (raised(p->wanted))
+		p->given_up = -ESTALE;
+	return p->given_up;
 }
 
 static void pci_close(struct vfio_device *d)
 {
 	struct pci_device *p = of(d);
+	const int fds[] = {p->fd, p->wanted, p->faulted, p->news};
 	uint32_t i;
 
+	/* The kernel waits until nobody has it open; after an error, only a new start helps. */
+	if (pci_check(d) < 0 && p->info.total_vfs)
+		kept_drop(p->info.address);
 	for (i = 0; i < REGIONS; i++)
 		bar_unmap(&p->regions[i].bar);
-	if (p->fd >= 0)
-		close(p->fd);
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 	iommu_close(&p->iommu);
 	for (i = 0; i < MAX_DMA; i++)
 		if (p->dma[i].memory)
@@ -242,6 +277,7 @@ static const struct vfio_device_ops pci_ops = {
 	.reset = pci_reset,
 	.set_vfs = pci_vfs,
 	.fd = pci_fd,
+	.check = pci_check,
 	.close = pci_close,
 };
 
@@ -361,7 +397,8 @@ static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 
 	pci_vfio_driver(info->address, driver, sizeof(driver));
 	r = r ? r : allow_vfs(err);
-	return r ? r : pci_bind(info->address, driver, err);
+	r = r ? r : pci_bind(info->address, driver, err);
+	return r ? r : pci_suppress_resets(info->address, err);
 }
 
 /* Only a PF is taken from its driver: an address that was mistyped must not cost a disk. */
@@ -375,6 +412,25 @@ static int check_driver(const struct pci_info *info, struct vgpu_error *err)
 					info->address, info->driver[0] ? info->driver : "none");
 }
 
+/* Neither is a device's own interrupt; functions that have no such error are not told of any. */
+static int listen(struct pci_device *p)
+{
+	struct epoll_event want = {.events = EPOLLIN};
+	int r;
+
+	p->wanted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->faulted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->news = epoll_create1(EPOLL_CLOEXEC);
+	if (p->wanted < 0 || p->faulted < 0 || p->news < 0 ||
+	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
+	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->faulted, &want) < 0)
+		return -errno;
+	r = set_irqs(p, VFIO_PCI_ERR_IRQ_INDEX, &p->faulted, 1);
+	if (r < 0 && r != -EINVAL)
+		return r;
+	return set_irqs(p, VFIO_PCI_REQ_IRQ_INDEX, &p->wanted, 1);
+}
+
 static int acquire(struct pci_device *p, const char *name, struct vgpu_error *err)
 {
 	char address[PCI_ADDRESS_SIZE], token[TOKEN_SIZE];
@@ -386,12 +442,20 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 		r = p->info.total_vfs ? take_pf(&p->info, err) : check_driver(&p->info, err);
 	r = r ? r : find_token(&p->info, file, token, err);
 	r = r ? r : pci_describe(address, &p->info, err);
-	r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
+	if (r == 0 && p->info.total_vfs && kept_take(address, &p->iommu, &p->fd))
+		r = iommu_resume(&p->iommu, &p->info, token, p->fd, err);
+	else
+		r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
 	if (r < 0)
 		return r;
 	p->ops.name = iommu_name(&p->iommu);
 	r = read_regions(p);
 	r = r ? r : enable(p);
+	r = r ? r : listen(p);
+	if (r == 0 && p->info.total_vfs) {
+		r = kept_put(address, &p->iommu, p->fd);
+		r = r == -ENOTSUP ? 0 : r;
+	}
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
 	return 0;
@@ -406,7 +470,7 @@ int vfio_pci_open(struct vfio_device **out, const char *name, struct vgpu_error 
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	p->ops = pci_ops;
 	p->device.ops = &p->ops;
-	p->fd = -1;
+	p->fd = p->wanted = p->faulted = p->news = -1;
 	p->iommu = (struct iommu){.control = -1, .group = -1};
 	r = acquire(p, name, err);
 	if (r < 0) {

@@ -170,6 +170,23 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 	return r;
 }
 
+/* Kernels before 5.15 have no such list. */
+static int set_resets(const char *address, const char *methods)
+{
+	int r = kernel_write_text(methods, PCI_DEVICES "/%s/reset_method", address);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+int pci_suppress_resets(const char *address, struct vgpu_error *err)
+{
+	int r = set_resets(address, "\n");
+
+	return r < 0 ? vgpu_error_set(err, r, "%s: its resets cannot be switched off: %s", address,
+				      strerror(-r))
+		     : 0;
+}
+
 int pci_release(const char *address, struct vgpu_error *err)
 {
 	struct pci_info info;
@@ -197,6 +214,7 @@ int pci_release(const char *address, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = kernel_write_text("1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
+	r = r ? r : set_resets(address, "default");
 	if (r == 0 && info.driver[0])
 		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
 					   PCI_DEVICES "/%s/driver/unbind", address);

@@ -391,6 +391,14 @@ static int user_fd(struct vfio_device *d)
 	return of(d)->fd;
 }
 
+/* Nothing is to be read between calls, but the end. */
+static int user_check(struct vfio_device *d)
+{
+	char byte;
+
+	return recv(of(d)->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0 ? -ENODEV : 0;
+}
+
 static void user_close(struct vfio_device *d)
 {
 	struct client *c = of(d);
@@ -417,6 +425,7 @@ static const struct vfio_device_ops user_ops = {
 	.reset = user_reset,
 	.set_vfs = transport_enable_vfs,
 	.fd = user_fd,
+	.check = user_check,
 	.close = user_close,
 };
 

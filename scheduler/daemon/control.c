@@ -323,6 +323,20 @@ void control_drain(struct gpu *gpu)
 	}
 }
 
+/* The device is lost, or is back. */
+static void log_trouble(struct gpu *gpu)
+{
+	const char *trouble = engine_trouble(gpu->engine);
+
+	if (trouble == gpu->trouble)
+		return;
+	gpu->trouble = trouble;
+	if (trouble)
+		log_line(LOG_ERROR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
+	else
+		log_line(LOG_NOTICE, "found again gpu=%s", gpu->config->name);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *data)
 {
 	struct control *control = data;
@@ -330,8 +344,10 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 
 	(void)fd;
 	(void)what;
-	for (i = 0; i < control->n_gpus; i++)
+	for (i = 0; i < control->n_gpus; i++) {
 		control_drain(&control->gpus[i]);
+		log_trouble(&control->gpus[i]);
+	}
 }
 
 static void on_second(evutil_socket_t fd, short what, void *data)

@@ -33,6 +33,7 @@ struct gpu {
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 	struct record_ring history; /* everything */
 	struct record_ring events;  /* what is rare, and what people want to know */
+	const char *trouble;	    /* as last logged: engine_trouble */
 	uint64_t logged;	    /* in this second; rate limit */
 	uint64_t log_dropped;
 };

@@ -58,7 +58,8 @@ struct engine {
 	vgpu_nsec timer_at;
 	_Atomic bool quit;
 	bool realtime, told;
-	bool device_speaks; /* the driver's descriptor is readable */
+	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
+	bool device_speaks;	       /* the driver's descriptor is readable */
 	struct spsc requests, replies, records;
 
 	struct histogram lateness, switches, preemption, decisions;
@@ -94,9 +95,29 @@ static void sink(void *data, const struct vgpu_event *event)
 	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
 }
 
+/* What vfio_check and the driver say of a device that can no longer be used. */
+static const char *trouble(int r)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} texts[] = {
+		{-ESTALE, "the kernel wants the device back, and has it"},
+		{-EREMOTEIO, "PCI Express reported an error that it could not mend"},
+		{-ECONNRESET, "the device was reset, by others than vgpud"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].error == r)
+			return texts[i].text;
+	return "the device stopped answering";
+}
+
 static void lose(struct engine *e, int r)
 {
-	vgpu_error_set(&e->lost_why, r, "the device stopped answering: %s", strerror(-r));
+	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
+	atomic_store(&e->trouble, trouble(r));
 	e->ops->close(e->driver);
 	e->driver = NULL;
 	e->driver_fd = -1;
@@ -290,6 +311,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	e->config.core.reset_levels = e->caps.reset_levels;
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
 		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
+	atomic_store(&e->trouble, NULL);
 	r = build_core(e);
 	if (r < 0)
 		return vgpu_error_set(err, r, "policy %s: %s", e->policy->name,
@@ -624,6 +646,11 @@ void engine_stop(struct engine *e)
 bool engine_is_realtime(const struct engine *e)
 {
 	return e->realtime;
+}
+
+const char *engine_trouble(const struct engine *e)
+{
+	return atomic_load(&e->trouble);
 }
 
 bool engine_send(struct engine *e, struct engine_request *request)

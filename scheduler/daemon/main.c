@@ -10,6 +10,7 @@
 #include "config.h"
 #include "control.h"
 #include "log.h"
+#include "service.h"
 
 #include "vfio/pci.h"
 
@@ -70,6 +71,12 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 				"no SCHED_FIFO for the engine thread: slices may end late when the "
 				"machine is busy gpu=%s",
 				g->name);
+		if (strncmp(g->device, "vfio:", 5) == 0 && !service_holds())
+			log_line(
+				LOG_NOTICE,
+				"nobody holds the descriptors of this PF while vgpud is restarted: "
+				"use systemd or vgpud-keeper gpu=%s",
+				g->name);
 		log_line(LOG_INFO, "scheduling %s: %lld VFs, policy %s gpu=%s", g->device,
 			 (long long)g->vfs, g->policy, g->name);
 	}
@@ -84,6 +91,7 @@ static int run(struct config *config)
 	int r;
 
 	lock_memory();
+	service_start();
 	r = control_start(&control, config, &err);
 	r = r ? r : start_gpus(&control, config, &err);
 	if (r < 0) {
@@ -98,10 +106,13 @@ static int run(struct config *config)
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	service_drop_unused();
 	log_line(LOG_INFO, "ready at %s", config->socket);
+	service_ready("scheduling");
 	event_base_dispatch(control.base);
 	event_free(term);
 	event_free(interrupt);
+	service_stopping();
 	control_stop(&control);
 	log_line(LOG_INFO, "stopped; the GPUs go on as they are");
 	return 0;

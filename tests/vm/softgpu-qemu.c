@@ -22,6 +22,7 @@
 #include "hw/pci/pci.h"
 #include "hw/pci/pci_bus.h"
 #include "hw/pci/pcie.h"
+#include "hw/pci/pcie_aer.h"
 #include "hw/pci/pcie_sriov.h"
 #include "hw/qdev-properties.h"
 
@@ -39,6 +40,7 @@ enum {
 	CAP_MSIX = 0x84,
 	CAP_DECOY = 0x100,
 	CAP_ARI = 0x150,
+	CAP_ERRORS = 0x200, /* QEMU's alone: errors are reported by the bus */
 	CAP_SRIOV = 0x330,
 	CAP_GPUIOV = 0x400,
 	CONFIG_END = 0x1000,
@@ -254,6 +256,7 @@ static void config_write(PCIDevice *d, uint32_t address, uint32_t value, int siz
 		pcie_sriov_config_write(d, address, value, size);
 	}
 	pcie_cap_flr_write_config(d, address, value, size);
+	pcie_aer_write_config(d, address, value, size);
 }
 
 /* A function-level reset; for the PF it has no effect on the GPU, nor on its VFs. */
@@ -339,6 +342,7 @@ static void realize(PCIDevice *d, Error **errp)
 	softgpu_read(pf_of(f)->gpu, SOFTGPU_PF, VFIO_REGION_CONFIG, 0, own, sizeof(own));
 	realize_bars(f);
 	pcie_endpoint_cap_init(d, CAP_EXPRESS);
+	pcie_cap_deverr_init(d);
 	pcie_cap_flr_init(d);
 	vectors = vf ? SOFTGPU_VF_VECTORS : GPUIOV_PF_VECTORS;
 	if (msix_init(d, vectors, &f->bar[MSIX_BAR].region, MSIX_BAR, 0, &f->bar[MSIX_BAR].region,
@@ -351,6 +355,7 @@ static void realize(PCIDevice *d, Error **errp)
 	pcie_add_capability(d, PCI_EXT_CAP_ID_VNDR, 1, CAP_DECOY, 0x18);
 	memcpy(d->config + CAP_DECOY + 4, own + CAP_DECOY + 4, 0x14);
 	pcie_ari_init(d, CAP_ARI, 1);
+	pcie_aer_init(d, PCI_ERR_VER, CAP_ERRORS, PCI_ERR_SIZEOF, errp);
 	if (vf) {
 		return;
 	}
@@ -372,6 +377,7 @@ static void unrealize(PCIDevice *d)
 	}
 	msix_unuse_all_vectors(d);
 	msix_uninit(d, &f->bar[MSIX_BAR].region, &f->bar[MSIX_BAR].region);
+	pcie_aer_exit(d);
 	pcie_cap_exit(d);
 	if (gpu) {
 		f->gpu = NULL;

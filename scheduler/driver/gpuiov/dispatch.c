@@ -235,32 +235,62 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	return 0;
 }
 
-/* Empties a vector's counter; true if it had been raised. */
-static bool raised(int fd)
+/* The device as such: it may be gone, asked back, or have been reset by others than us. */
+static int look_at_device(struct vgpu_driver *d)
 {
+	uint16_t control = 0;
+	int r = vfio_check(d->device);
+
+	r = r ? r
+	      : vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
+			  sizeof(control));
+	if (r < 0)
+		return r;
+	return control == UINT16_MAX ? -ENODEV : control & SRIOV_CTRL_VF_ENABLE ? 0 : -ECONNRESET;
+}
+
+/* What has become readable: bits, by vector; their counters are emptied. */
+static uint32_t news_of(struct vgpu_driver *d)
+{
+	struct epoll_event events[GPUIOV_PF_VECTORS + 1];
+	int n = epoll_wait(d->epoll, events, GPUIOV_PF_VECTORS + 1, 0), i;
+	uint32_t news = 0;
 	uint64_t count;
 
-	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
+	for (i = 0; i < n; i++) {
+		if (events[i].data.u32 == GPUIOV_DEVICE ||
+		    read(d->vectors[events[i].data.u32], &count, sizeof(count)) > 0)
+			news |= 1u << events[i].data.u32;
+	}
+	return news;
 }
 
 int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
-	bool all = now >= d->look_at, engine = false, guests = false, news = false, slow;
+	uint32_t raised = news_of(d);
+	bool all = now >= d->look_at, slow = now >= d->slow_at, news = false;
+	bool engine = raised & 1u << GPUIOV_VECTOR_ENGINE;
+	bool guests = raised & 1u << GPUIOV_VECTOR_MAILBOX;
 	int r = 0;
 
-	if (d->config.interrupts) {
-		engine = raised(d->vectors[GPUIOV_VECTOR_ENGINE]);
-		guests = raised(d->vectors[GPUIOV_VECTOR_MAILBOX]);
-	}
-	slow = now >= d->slow_at;
 	if (all)
 		d->look_at = now + (d->config.interrupts && gpuiov_has(d, GPUIOV_INTR_STATUS)
 					    ? LOOK_RARELY
 					    : LOOK_OFTEN);
 	if (slow)
 		d->slow_at = now + LOOK_SLOWLY;
+	if (raised & 1u << GPUIOV_DEVICE)
+		r = vfio_check(d->device);
+	if (r < 0)
+		return r;
 	if (d->gpu_resetting)
 		return slow ? look_at_gpu_reset(d, now) : 0;
+	if (now >= d->check_at) {
+		d->check_at = now + LOOK_RARELY;
+		r = look_at_device(d);
+	}
+	if (r < 0)
+		return r;
 	if (engine || all || (d->command.active && now >= d->command.poll_at))
 		r = look_at_engine(d, &news, now);
 	if (r == 0 && ((engine && !news) || all))

@@ -11,6 +11,9 @@
 #include "vfio/gpuiov.h"
 #include "vgpu/driver.h"
 
+/* Beside its vectors, in the set of what may become readable. */
+#define GPUIOV_DEVICE GPUIOV_PF_VECTORS
+
 struct gpuiov_pending {
 	bool active;
 	uint32_t vf;
@@ -40,8 +43,9 @@ struct vgpu_driver {
 	uint32_t gates[3];
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
-	vgpu_nsec look_at; /* the next look at everything */
-	vgpu_nsec slow_at; /* the next look at resets and scrubs */
+	vgpu_nsec look_at;  /* the next look at everything */
+	vgpu_nsec check_at; /* the next look at the device as such */
+	vgpu_nsec slow_at;  /* the next look at resets and scrubs */
 };
 
 /* A register of the layout: 4 bytes, or what it has. 0 or negative. */

@@ -260,19 +260,19 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 {
 	struct epoll_event want = {.events = EPOLLIN};
 	int r = 0;
-	unsigned i;
+	uint32_t i;
 
 	d->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epoll < 0)
 		r = -errno;
 	for (i = 0; i < GPUIOV_PF_VECTORS && r == 0; i++) {
 		d->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		want.data.u32 = i;
 		if (d->vectors[i] < 0 ||
 		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
 			r = -errno;
 	}
-	/* The connection has nothing to say but that it has ended. */
-	want.events = EPOLLRDHUP;
+	want.data.u32 = GPUIOV_DEVICE;
 	if (r == 0 && vfio_fd(d->device) >= 0 &&
 	    epoll_ctl(d->epoll, EPOLL_CTL_ADD, vfio_fd(d->device), &want) < 0)
 		r = -errno;

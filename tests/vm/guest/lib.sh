@@ -45,6 +45,13 @@ start_vgpud() {
 	vgpud_pid=$!
 	await 30 ctl gpu list
 }
+# By vgpud-keeper, which holds a PF's descriptors; vgpud_pid is vgpud's all the same.
+start_kept_vgpud() {
+	vgpud-keeper vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
+	keeper_pid=$!
+	await 30 ctl gpu list
+	vgpud_pid=$(pidof vgpud)
+}
 # start_guest NAME VF WORKLOAD options: its report goes to /run/NAME.json
 start_guest() {
 	name=$1 vf=$2

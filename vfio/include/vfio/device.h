@@ -41,6 +41,7 @@ struct vfio_device_ops {
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
+	int (*check)(struct vfio_device *d); /* NULL: it cannot tell */
 	void (*close)(struct vfio_device *d);
 };
 
@@ -58,7 +59,8 @@ struct vfio_device {
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed. */
+/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed.
+ * What the store keeps stays open, but for a device that has failed its check. */
 void vfio_device_close(struct vfio_device *d);
 
 static inline int vfio_region(struct vfio_device *d, uint32_t region, struct vfio_region *out)
@@ -123,10 +125,17 @@ static inline int vfio_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_er
 	return d->ops->set_vfs(d, n, err);
 }
 
-/* Becomes readable when the device is gone; -1 if the transport cannot tell. */
+/* Becomes readable when vfio_check is to be asked; -1 if the transport cannot tell. */
 static inline int vfio_fd(struct vfio_device *d)
 {
 	return d->ops->fd(d);
+}
+
+/* 0 while the device may be used. -ENODEV: it is gone. -ESTALE: the kernel wants it back, and waits
+ * until it is closed. -EREMOTEIO: PCI Express has reported an error that it cannot mend (AER). */
+static inline int vfio_check(struct vfio_device *d)
+{
+	return d->ops->check ? d->ops->check(d) : 0;
 }
 
 /*

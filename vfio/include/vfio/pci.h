@@ -55,6 +55,11 @@ bool pci_user(const char *address, char *out, size_t size);
  * -errno with the reason; it is then bound to what the error says. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
+/* Takes the kernel's ways to reset a function from it, until pci_release: VFIO would use them when
+ * a PF is opened and closed, and its VFs would lose what they are. (AMD's do not come back at all:
+ * github.com/amd/MxGPU-Virtualization, issue 25.) 0 or -errno with the reason. */
+int pci_suppress_resets(const char *address, struct vgpu_error *err);
+
 /* Gives a PF that we have taken back: its VFs are taken away, autoprobe is on again, no driver is
  * named any more, and the kernel binds whichever it likes. -EBUSY while somebody holds it, or a VF
  * is in use.

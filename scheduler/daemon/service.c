@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "vfio/store.h"
+
+/* Names of what was held when we started, from descriptor SD_LISTEN_FDS_START on. */
+static char **names;
+static int n_names;
+static bool *wanted;
+
+static int put(const char *name, int fd)
+{
+	char text[128];
+	int r;
+
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDNAME=%s", name);
+	r = sd_pid_notify_with_fds(0, 0, text, &fd, 1);
+	return r < 0 ? r : r == 0 ? -ENOTCONN : 0;
+}
+
+static int take(const char *name)
+{
+	int i, fd;
+
+	for (i = 0; i < n_names; i++) {
+		if (strcmp(names[i], name) != 0)
+			continue;
+		wanted[i] = true;
+		fd = fcntl(SD_LISTEN_FDS_START + i, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
+	return -ENOENT;
+}
+
+static void drop(const char *name)
+{
+	int i;
+
+	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	for (i = 0; i < n_names; i++)
+		if (strcmp(names[i], name) == 0 && fcntl(SD_LISTEN_FDS_START + i, F_GETFD) >= 0) {
+			close(SD_LISTEN_FDS_START + i);
+			names[i][0] = '\0';
+		}
+}
+
+static const struct vfio_store store = {put, take, drop};
+
+void service_start(void)
+{
+	if (!getenv("NOTIFY_SOCKET"))
+		return;
+	n_names = sd_listen_fds_with_names(0, &names);
+	wanted = n_names > 0 ? calloc((size_t)n_names, sizeof(*wanted)) : NULL;
+	if (!wanted)
+		n_names = 0;
+	vfio_store = &store;
+}
+
+bool service_holds(void)
+{
+	return vfio_store != NULL;
+}
+
+void service_drop_unused(void)
+{
+	int i;
+
+	for (i = 0; i < n_names; i++)
+		if (!wanted[i] && names[i][0])
+			drop(names[i]);
+}
+
+void service_ready(const char *status)
+{
+	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
+}
+
+void service_stopping(void)
+{
+	sd_notify(0, "STOPPING=1");
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpud-keeper: starts what it runs again, hands descriptors to its next life, and ends with it.
+. "$(dirname "$0")/lib.sh"
+keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
+start_softgpu --vfs 2
+config <<-CONF
+	vfs = 2
+CONF
+"$keeper" "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
+keeper_pid=$!
+pids+=($!)
+await 30 ctl gpu list
+child() { cat "/proc/$keeper_pid/task/$keeper_pid/children" | tr -d ' '; }
+start_guest a 0 sha256 --seconds 100; a=$guest_pid
+await 30 active 1
+other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
+for how in 'kill -9 $old' 'kill -HUP $keeper_pid'; do
+	old=$(child)
+	pids+=("$old")
+	eval "$how"
+	await 30 other_child "$old"
+	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
+	await 30 at_least 0 dispatches 20
+done
+kill -INT $a
+wait_guest $a a
+last=$(child)
+pids+=("$last")
+kill $keeper_pid
+wait $keeper_pid || fail "the keeper ended with $?"
+[ ! -e "/proc/$last" ] || fail "vgpud outlived it"
+# What never worked is not tried again.
+echo nonsense >"$run/vgpud.conf"
+"$keeper" "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt"
+[ $? = 1 ] || fail "a bad configuration is no reason to go on"
+# Descriptors: put by one life, found by the next; another process' word counts for nothing.
+cat >"$run/life.py" <<'PY'
+import os, socket, sys
+run = sys.argv[1]
+def say(text, fds=()):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    s.connect("\0" + os.environ["NOTIFY_SOCKET"][1:])
+    socket.send_fds(s, [text.encode()], list(fds))
+life = len(open(run + "/lives").read()) if os.path.exists(run + "/lives") else 0
+open(run + "/lives", "a").write("x")
+names = os.environ.get("LISTEN_FDNAMES", "").split(":")
+if life == 0:
+    say("READY=1")
+    for name in "one", "two", "three":
+        f = open(run + "/" + name, "w+"); f.write(name); f.flush()
+        say("FDSTORE=1\nFDNAME=" + name, [f.fileno()])
+    if os.fork() == 0: # not the keeper's child
+        say("FDSTOREREMOVE=1\nFDNAME=one")
+        os._exit(0)
+    os.wait()
+    say("FDSTOREREMOVE=1\nFDNAME=two")
+    os.kill(os.getpid(), 9)
+assert names == ["one", "three"], names
+assert int(os.environ["LISTEN_PID"]) == os.getpid() and os.environ["LISTEN_FDS"] == "2"
+for i, name in enumerate(names):
+    assert os.pread(3 + i, 10, 0).decode() == name
+PY
+"$keeper" /usr/bin/python3 "$run/life.py" "$run" 2>"$run/life.txt" || fail "$(cat "$run/life.txt")"

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-keeper: runs vgpud where no service manager does, and holds the descriptors that must stay
+ * open while vgpud is restarted. It speaks systemd's side of sd_notify(3), FDSTORE= and
+ * FDSTOREREMOVE=, and of sd_listen_fds(3), so that vgpud knows one way only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_FD 3 /* SD_LISTEN_FDS_START */
+#define MAX_HELD 64
+#define NAME_SIZE 256
+#define MESSAGE_SIZE 4096
+#define FDS_IN_A_MESSAGE 16
+/* Waits before it is started again after a crash: twice as long each time, until it has run well.
+ */
+#define FIRST_WAIT_MS 100
+#define LONGEST_WAIT_MS 10000
+#define RUNS_WELL_MS 10000
+
+static struct {
+	char name[NAME_SIZE];
+	int fd;
+} held[MAX_HELD];
+static int n_held;
+static bool was_ready;	  /* once, at least */
+static bool ended, asked; /* we are to end; it is to be restarted */
+
+static long long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+static void drop(const char *name)
+{
+	int i, kept = 0;
+
+	for (i = 0; i < n_held; i++) {
+		if (strcmp(held[i].name, name) == 0)
+			close(held[i].fd);
+		else
+			held[kept++] = held[i];
+	}
+	n_held = kept;
+}
+
+static bool is_name(const char *name)
+{
+	return name[0] && strlen(name) < NAME_SIZE && !strpbrk(name, ":\n");
+}
+
+/* Takes FD over. */
+static void hold(const char *name, int fd)
+{
+	drop(name);
+	if (n_held == MAX_HELD) {
+		fprintf(stderr, "<3>vgpud-keeper: %s: holds %d descriptors already\n", name,
+			MAX_HELD);
+		close(fd);
+		return;
+	}
+	strcpy(held[n_held].name, name);
+	held[n_held++].fd = fd;
+}
+
+/* One message: lines of NAME=VALUE, with descriptors. */
+static void obey(char *text, const int *fds, int n)
+{
+	bool store = false, remove = false;
+	const char *name = "stored";
+	char *line, *rest = NULL;
+	int i;
+
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		store |= strcmp(line, "FDSTORE=1") == 0;
+		remove |= strcmp(line, "FDSTOREREMOVE=1") == 0;
+		was_ready |= strcmp(line, "READY=1") == 0;
+		if (strncmp(line, "FDNAME=", 7) == 0)
+			name = line + 7;
+	}
+	if (remove && is_name(name))
+		drop(name);
+	for (i = 0; i < n; i++) {
+		if (store && is_name(name))
+			hold(name, fds[i]);
+		else
+			close(fds[i]);
+	}
+}
+
+static void receive(int socket, pid_t child)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(struct ucred)) +
+			   CMSG_SPACE(FDS_IN_A_MESSAGE * sizeof(int))];
+	} control;
+	char text[MESSAGE_SIZE];
+	struct iovec part = {text, sizeof(text) - 1};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+	int fds[FDS_IN_A_MESSAGE], n = 0, i;
+	ssize_t size = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct ucred from = {.pid = 0};
+	struct cmsghdr *c;
+
+	if (size < 0)
+		return;
+	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS)
+			memcpy(&from, CMSG_DATA(c), sizeof(from));
+		if (c->cmsg_type == SCM_RIGHTS) {
+			n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+			memcpy(fds, CMSG_DATA(c), (size_t)n * sizeof(int));
+		}
+	}
+	text[size] = '\0';
+	/* Anybody may write to the socket; only our child is listened to. */
+	if (from.pid == child && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+		obey(text, fds, n);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+static int make_socket(char name[64])
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
+
+	snprintf(name, 64, "@vgpud-keeper-%d", (int)getpid());
+	strcpy(address.sun_path + 1, name + 1); /* abstract: no file is left behind */
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0 ||
+	    bind(fd, (struct sockaddr *)&address,
+		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))) < 0)
+		return -errno;
+	return fd;
+}
+
+static void set_number(const char *name, int value)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", value);
+	setenv(name, text, 1);
+}
+
+/* In the child: what is held comes first among its descriptors, with names. */
+static void start(char **command, const char *socket, const sigset_t *mask)
+{
+	char names[MAX_HELD * NAME_SIZE] = "";
+	size_t length = 0;
+	int i;
+
+	/* Out of the way first: they may be in each other's places. */
+	for (i = 0; i < n_held; i++)
+		held[i].fd = fcntl(held[i].fd, F_DUPFD, FIRST_FD + MAX_HELD);
+	for (i = 0; i < n_held; i++) {
+		if (held[i].fd < 0 || dup2(held[i].fd, FIRST_FD + i) < 0)
+			_exit(127);
+		close(held[i].fd);
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+					   i ? ":" : "", held[i].name);
+	}
+	if (n_held) {
+		set_number("LISTEN_PID", (int)getpid());
+		set_number("LISTEN_FDS", n_held);
+		setenv("LISTEN_FDNAMES", names, 1);
+	}
+	setenv("NOTIFY_SOCKET", socket, 1);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(command[0], command);
+	fprintf(stderr, "<3>vgpud-keeper: %s: %s\n", command[0], strerror(errno));
+	_exit(127);
+}
+
+/* Runs it once; its status. Signals: SIGHUP restarts it, SIGTERM and SIGINT end it. */
+static int run_once(char **command, const char *name, int socket, int signals, const sigset_t *mask)
+{
+	struct pollfd p[] = {{.fd = socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+	struct signalfd_siginfo s;
+	pid_t child = fork();
+	int status;
+
+	if (child < 0) {
+		perror("vgpud-keeper: fork");
+		return 1;
+	}
+	if (child == 0)
+		start(command, name, mask);
+	asked = false;
+	for (;;) {
+		poll(p, 2, -1);
+		if (p[0].revents)
+			receive(socket, child);
+		if (!p[1].revents || read(signals, &s, sizeof(s)) != sizeof(s))
+			continue;
+		if (s.ssi_signo != SIGCHLD) {
+			asked = s.ssi_signo == SIGHUP;
+			ended |= !asked;
+			kill(child, SIGTERM);
+		} else if (waitpid(child, &status, WNOHANG) == child) {
+			break;
+		}
+	}
+	/* What it said last. */
+	while (poll(p, 1, 0) == 1)
+		receive(socket, child);
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "<4>vgpud-keeper: %s was ended by signal %d%s\n", command[0],
+			WTERMSIG(status), ended ? "" : "; starting it again");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Waits, unless it is to end. */
+static void pause_ms(int signals, int ms)
+{
+	struct pollfd p = {.fd = signals, .events = POLLIN};
+	struct signalfd_siginfo s;
+
+	if (poll(&p, 1, ms) == 1 && read(signals, &s, sizeof(s)) == sizeof(s))
+		ended = s.ssi_signo != SIGHUP && s.ssi_signo != SIGCHLD;
+}
+
+int main(int argc, char **argv)
+{
+	int socket, signals, status, wait_ms = FIRST_WAIT_MS;
+	sigset_t mask, old;
+	long long started;
+	char name[64];
+
+	if (argc < 2 || argv[1][0] == '-') {
+		fputs("usage: vgpud-keeper COMMAND [ARGUMENT...]\n"
+		      "Runs vgpud, starts it again when it dies, and holds the descriptors of GPUs "
+		      "meanwhile.\n"
+		      "SIGHUP: restart it. SIGTERM, SIGINT: end it.\n"
+		      "Where systemd runs vgpud this is not needed (FileDescriptorStoreMax=).\n",
+		      argc < 2 || strcmp(argv[1], "--help") ? stderr : stdout);
+		return argc < 2 || strcmp(argv[1], "--help") ? 2 : 0;
+	}
+	socket = make_socket(name);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGCHLD);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigprocmask(SIG_BLOCK, &mask, &old);
+	signals = signalfd(-1, &mask, SFD_CLOEXEC);
+	if (socket < 0 || signals < 0) {
+		fprintf(stderr, "vgpud-keeper: %s\n", strerror(errno));
+		return 1;
+	}
+	do {
+		started = now_ms();
+		status = run_once(argv + 1, name, socket, signals, &old);
+		if (!was_ready) /* it has never worked: its own words say why */
+			break;
+		if (!ended && !asked && status) {
+			wait_ms = now_ms() - started > RUNS_WELL_MS ? FIRST_WAIT_MS : wait_ms;
+			pause_ms(signals, wait_ms);
+			wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? wait_ms * 2 : LONGEST_WAIT_MS;
+		}
+	} while (!ended && (asked || status));
+	return status;
+}
