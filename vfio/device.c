@@ -75,7 +75,7 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 	return r ? r : d->ops->read(d, region, read_offset, out, out_size);
 }
 
-static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control)
+static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control, uint16_t *vfs)
 {
 	uint8_t config[EXT_CAP_END];
 	int r = vfio_read(d, VFIO_REGION_CONFIG, 0, config, sizeof(config));
@@ -83,8 +83,10 @@ static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control)
 	*at = 0;
 	if (r == 0 && !vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at))
 		r = -ENODEV;
-	if (r == 0)
+	if (r == 0) {
 		memcpy(control, config + *at + SRIOV_CTRL, sizeof(*control));
+		memcpy(vfs, config + *at + SRIOV_NUM_VFS, sizeof(*vfs));
+	}
 	return r;
 }
 
@@ -95,14 +97,16 @@ static int write16(struct vfio_device *d, uint32_t at, uint16_t value)
 
 int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
-	uint16_t at, control;
-	int r = find_sriov(d, &at, &control);
+	uint16_t at, control, now;
+	int r = find_sriov(d, &at, &control, &now);
 
+	if (r == 0 && n && now == n && control & SRIOV_CTRL_VF_ENABLE)
+		return 0;
 	r = r ? r : write16(d, at + SRIOV_CTRL, 0);
 	if (r == 0 && n) {
 		r = write16(d, at + SRIOV_NUM_VFS, (uint16_t)n);
 		r = r ? r : write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
-		r = r ? r : find_sriov(d, &at, &control);
+		r = r ? r : find_sriov(d, &at, &control, &now);
 		if (r == 0 && !(control & SRIOV_CTRL_VF_ENABLE))
 			r = -EIO;
 	}
@@ -112,15 +116,9 @@ int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *e
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err)
 {
-	uint16_t at, control;
 	int r = pci_set_vfs(address, n, err);
 
-	if (r < 0 || n == 0)
-		return r;
-	r = find_sriov(d, &at, &control);
-	if (r < 0)
-		return vgpu_error_set(err, r, "%s: cannot be read: %s", address, strerror(-r));
-	return control & SRIOV_CTRL_VF_ENABLE ? 0 : transport_enable_vfs(d, n, err);
+	return r < 0 || n == 0 ? r : transport_enable_vfs(d, n, err);
 }
 
 int transport_is_ours(const struct pci_info *info, struct vgpu_error *err)

@@ -145,16 +145,8 @@ static int write_text(const char *text, const char *path)
 	return n < 0 ? (int)n : (size_t)n < strlen(text) ? -EIO : 0;
 }
 
-int kernel_write_text(const char *text, const char *format, ...)
-{
-	char path[PATH_SIZE];
-
-	MAKE_PATH(path, format);
-	return write_text(text, path);
-}
-
 /* The child does nothing that another thread's lock could stop. */
-int kernel_write_text_slow(int deadline_ms, const char *text, const char *format, ...)
+int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 {
 	char path[PATH_SIZE];
 	struct pollfd p = {.events = POLLIN};

@@ -68,6 +68,7 @@ static void describe_group(struct pci_info *info)
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err)
 {
 	int64_t vendor, device, class, value;
+	char vf[PCI_ADDRESS_SIZE];
 	int r;
 
 	*out = (struct pci_info){.numa_node = -1};
@@ -90,8 +91,9 @@ int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *e
 		out->numa_node = (int32_t)value;
 	if (number(address, "sriov_totalvfs", MAX_VFS, &value) == 0 && value > 0)
 		out->total_vfs = (uint32_t)value;
-	if (out->total_vfs && number(address, "sriov_numvfs", MAX_VFS, &value) == 0 && value > 0)
-		out->vfs = (uint32_t)value;
+	/* Who reads sriov_numvfs waits for whoever changes it; the links tell as much. */
+	while (out->vfs < out->total_vfs && pci_vf_address(address, out->vfs, vf) == 0)
+		out->vfs++;
 	kernel_read_link(out->driver, sizeof(out->driver), PCI_DEVICES "/%s/driver", address);
 	kernel_read_link(out->pf, sizeof(out->pf), PCI_DEVICES "/%s/physfn", address);
 	kernel_read_text(out->resets, sizeof(out->resets), PCI_DEVICES "/%s/reset_method", address);
@@ -137,8 +139,10 @@ int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE])
 	return r < 0 ? r : pci_is_address(out) ? 0 : -EIO;
 }
 
-/* Looking for a descriptor of the group's node, or of the function's own. */
+/* Looking for a descriptor of the group's node, or of the function's own, or of what either has
+ * given: a device, which says since 6.18 of which function. */
 struct search {
+	const char *address;
 	char group[32], node[64];
 	char path[300];
 	char pid[16];
@@ -148,7 +152,7 @@ struct search {
 static int descriptor(void *data, const char *name)
 {
 	struct search *s = data;
-	char path[340], target[128];
+	char path[340], target[128], info[512];
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%s", s->path, name);
@@ -157,6 +161,9 @@ static int descriptor(void *data, const char *name)
 		return 0;
 	target[n] = '\0';
 	s->found = strcmp(target, s->group) == 0 || (s->node[0] && strcmp(target, s->node) == 0);
+	if (strcmp(target, "anon_inode:[vfio-device]") == 0 &&
+	    kernel_read_text(info, sizeof(info), "%sinfo/%s", s->path, name) > 0)
+		s->found = strstr(info, "vfio-device-syspath:") && strstr(info, s->address);
 	return s->found;
 }
 
@@ -183,7 +190,8 @@ static int node(void *data, const char *name)
 
 bool pci_user(const char *address, char *out, size_t size)
 {
-	struct search s = {.found = false};
+	struct search s = {.address = address};
+	int64_t enabled = 0;
 	char group[16], name[32] = "?", path[96];
 
 	if (kernel_read_link(group, sizeof(group), PCI_DEVICES "/%s/iommu_group", address) < 0)
@@ -192,8 +200,13 @@ bool pci_user(const char *address, char *out, size_t size)
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/vfio-dev", address);
 	vfio_kernel->list(path, node, &s);
 	vfio_kernel->list("/proc", process, &s);
-	if (!s.found)
-		return false;
+	if (!s.found) {
+		/* VFIO has a function enabled for as long as it is open. */
+		kernel_read_link(name, sizeof(name), PCI_DEVICES "/%s/driver", address);
+		kernel_read_number(&enabled, PCI_DEVICES "/%s/enable", address);
+		snprintf(out, size, "a process that cannot be seen from here");
+		return strstr(name, "vfio") && enabled > 0;
+	}
 	kernel_read_text(name, sizeof(name), "/proc/%s/comm", s.pid);
 	snprintf(out, size, "%s (pid %s)", name, s.pid);
 	return true;

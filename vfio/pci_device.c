@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/pci_regs.h>
 #include <linux/vfio.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +29,6 @@
 #define MAX_DMA 64u
 #define MAX_VECTORS 32u
 #define RESET_TRIES 20
-#define COMMAND_AT 4u
-#define COMMAND_MEMORY_AND_MASTER 6u
 
 struct dma {
 	void *memory;
@@ -235,13 +234,15 @@ static bool raised(int fd)
 
 static int pci_check(struct vfio_device *d)
 {
-	struct pci_device *p = of(d);
+	if (raised(of(d)->wanted))
+		return -ESTALE;
+	return raised(of(d)->faulted) ? -EREMOTEIO : 0;
+}
 
-	if (raised(p->faulted))
-		p->given_up = -EREMOTEIO;
-	if (raised(p->wanted))
-		p->given_up = -ESTALE;
-	return p->given_up;
+static void pci_forget(struct vfio_device *d)
+{
+	if (of(d)->info.total_vfs)
+		kept_drop(of(d)->info.address);
 }
 
 static void pci_close(struct vfio_device *d)
@@ -250,9 +251,6 @@ static void pci_close(struct vfio_device *d)
 	const int fds[] = {p->fd, p->wanted, p->faulted, p->news};
 	uint32_t i;
 
-	/* The kernel waits until nobody has it open; after an error, only a new start helps. */
-	if (pci_check(d) < 0 && p->info.total_vfs)
-		kept_drop(p->info.address);
 	for (i = 0; i < REGIONS; i++)
 		bar_unmap(&p->regions[i].bar);
 	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
@@ -278,6 +276,7 @@ static const struct vfio_device_ops pci_ops = {
 	.set_vfs = pci_vfs,
 	.fd = pci_fd,
 	.check = pci_check,
+	.forget = pci_forget,
 	.close = pci_close,
 };
 
@@ -333,11 +332,12 @@ static int read_regions(struct pci_device *p)
 static int enable(struct pci_device *p)
 {
 	uint16_t command;
-	int r = pci_read(&p->device, VFIO_REGION_CONFIG, COMMAND_AT, &command, sizeof(command));
+	int r = pci_read(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
-	command |= COMMAND_MEMORY_AND_MASTER;
+	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
 	return r ? r
-		 : pci_write(&p->device, VFIO_REGION_CONFIG, COMMAND_AT, &command, sizeof(command));
+		 : pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
+			     sizeof(command));
 }
 
 /* What stands behind the address: ",token=" or ",token-file=". */
@@ -381,7 +381,7 @@ static int find_token(const struct pci_info *info, const char *file, char token[
 /* A PF makes VFs only if the module has been told that it may. */
 static int allow_vfs(struct vgpu_error *err)
 {
-	int r = kernel_write_text("Y", "/sys/module/vfio_pci/parameters/enable_sriov");
+	int r = kernel_write_text(5000, "Y", "/sys/module/vfio_pci/parameters/enable_sriov");
 
 	return r < 0 ? vgpu_error_set(err, r,
 				      "vfio-pci cannot be told to make VFs (%s); modprobe vfio-pci "

@@ -19,6 +19,7 @@
 /* The kernel takes a second for 31 VFs; one that waits for a VF's user waits for ever. */
 #define VFS_DEADLINE_MS 30000
 #define BIND_DEADLINE_MS 10000
+#define QUICK_MS 5000
 #define PROBES 20
 #define PROBE_PAUSE_NS 50000000
 
@@ -56,13 +57,13 @@ static int check_unused(const char *pf, uint32_t n, struct vgpu_error *err)
 static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 {
 	char text[16];
-	int64_t now;
+	struct pci_info now;
 	int r;
 
 	snprintf(text, sizeof(text), "%" PRIu32, n);
-	r = kernel_write_text_slow(VFS_DEADLINE_MS, text, PCI_DEVICES "/%s/sriov_numvfs", pf);
-	r = r ? r : kernel_read_number(&now, PCI_DEVICES "/%s/sriov_numvfs", pf);
-	if (r == 0 && now != n)
+	r = kernel_write_text(VFS_DEADLINE_MS, text, PCI_DEVICES "/%s/sriov_numvfs", pf);
+	r = r ? r : pci_describe(pf, &now, NULL);
+	if (r == 0 && now.vfs != n)
 		r = -EIO;
 	if (r == -ENOENT)
 		return vgpu_error_set(err, r,
@@ -96,15 +97,15 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 	if (info.driver[0]) {
 		if (pci_user(address, user, sizeof(user)))
 			return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
-					   PCI_DEVICES "/%s/driver/unbind", address);
+		r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
+				      address);
 		if (r < 0)
 			return vgpu_error_set(err, r, "%s: cannot take it from %s: %s", address,
 					      info.driver, strerror(-r));
 	}
-	r = kernel_write_text(driver, PCI_DEVICES "/%s/driver_override", address);
+	r = kernel_write_text(QUICK_MS, driver, PCI_DEVICES "/%s/driver_override", address);
 	for (i = 0; i < PROBES && r == 0; i++) {
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+		r = kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
 		if (r == 0 && is_bound(address, driver))
 			return 0;
 		nanosleep(&pause, NULL);
@@ -155,7 +156,7 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 			r = write_number_of_vfs(pf, 0, err);
 		if (r < 0 || n == 0)
 			return r;
-		r = kernel_write_text("0", PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+		r = kernel_write_text(QUICK_MS, "0", PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
 		if (r < 0)
 			return vgpu_error_set(err, r, "%s: cannot keep drivers off its VFs: %s", pf,
 					      strerror(-r));
@@ -173,7 +174,7 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 /* Kernels before 5.15 have no such list. */
 static int set_resets(const char *address, const char *methods)
 {
-	int r = kernel_write_text(methods, PCI_DEVICES "/%s/reset_method", address);
+	int r = kernel_write_text(QUICK_MS, methods, PCI_DEVICES "/%s/reset_method", address);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -213,13 +214,13 @@ int pci_release(const char *address, struct vgpu_error *err)
 		r = pci_set_vfs(address, 0, err);
 	if (r < 0)
 		return r;
-	r = kernel_write_text("1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
+	r = kernel_write_text(QUICK_MS, "1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
 	r = r ? r : set_resets(address, "default");
 	if (r == 0 && info.driver[0])
-		r = kernel_write_text_slow(BIND_DEADLINE_MS, address,
-					   PCI_DEVICES "/%s/driver/unbind", address);
-	r = r ? r : kernel_write_text("\n", PCI_DEVICES "/%s/driver_override", address);
-	r = r ? r : kernel_write_text_slow(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+		r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
+				      address);
+	r = r ? r : kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
+	r = r ? r : kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
 	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
 		     : 0;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/pci_regs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,13 @@
 #define STUB "pci-pf-stub"
 #define CONFIG_SIZE 4096u
 #define BARS 6u
-#define COMMAND_AT 4u
-#define COMMAND_MEMORY 2u
 #define RESOURCE_MEMORY 0x200u /* IORESOURCE_MEM */
 
 struct sysfs_device {
 	struct vfio_device device;
 	struct pci_info info;
 	int config;
-	uint64_t sizes[BARS];
+	uint64_t sizes[BARS], addresses[BARS];
 	int files[BARS]; /* of BARs that have been used */
 	struct bar bars[BARS];
 };
@@ -133,7 +132,7 @@ static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 
 static int sysfs_reset(struct vfio_device *d)
 {
-	return kernel_write_text_slow(10000, "1", PCI_DEVICES "/%s/reset", of(d)->info.address);
+	return kernel_write_text(10000, "1", PCI_DEVICES "/%s/reset", of(d)->info.address);
 }
 
 static int sysfs_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
@@ -192,6 +191,7 @@ static int read_sizes(struct sysfs_device *s)
 			return -EIO;
 		if (flags & RESOURCE_MEMORY && last > first)
 			s->sizes[i] = last - first + 1;
+		s->addresses[i] = first;
 		line = strchr(line, '\n');
 		if (!line)
 			return i + 1 == BARS ? 0 : -EIO;
@@ -200,15 +200,34 @@ static int read_sizes(struct sysfs_device *s)
 	return r < 0 ? r : 0;
 }
 
+/* After a reset that nobody has told the driver of, a function does not know where it lies. */
+static int check_addresses(struct sysfs_device *s, struct vgpu_error *err)
+{
+	uint32_t bars[BARS], i;
+	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_BASE_ADDRESS_0, bars, sizeof(bars));
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s: cannot be read: %s", s->info.address,
+				      strerror(-r));
+	for (i = 0; i < BARS; i++)
+		if (s->sizes[i] &&
+		    (bars[i] & PCI_BASE_ADDRESS_MEM_MASK) != (uint32_t)s->addresses[i])
+			return vgpu_error_set(err, -EIO,
+					      "%s: has lost its addresses in a reset (the kernel's "
+					      "log may say why); switch its slot off and on",
+					      s->info.address);
+	return 0;
+}
+
 /* The stub does not switch memory decoding on, and with a driver `enable` is not for us. */
 static int enable(struct sysfs_device *s)
 {
 	uint16_t command;
-	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, COMMAND_AT, &command, sizeof(command));
+	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
-	command |= COMMAND_MEMORY;
+	command |= PCI_COMMAND_MEMORY;
 	return r ? r
-		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, COMMAND_AT, &command,
+		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
 			       sizeof(command));
 }
 
@@ -238,6 +257,8 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 	if (r >= 0 && flock(s->config, LOCK_EX | LOCK_NB) < 0)
 		return vgpu_error_set(err, -EBUSY, "%s: another program holds this device",
 				      address);
+	if (r >= 0 && check_addresses(s, err) < 0)
+		return -EIO;
 	r = r < 0 ? r : enable(s);
 	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be opened: %s%s", address, strerror(-r),
 				      r == -EPERM || r == -EACCES

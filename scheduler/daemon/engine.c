@@ -56,7 +56,7 @@ struct engine {
 	pthread_t thread;
 	int epoll, timer, wake, tell, driver_fd;
 	vgpu_nsec timer_at;
-	_Atomic bool quit;
+	_Atomic bool quit, look;
 	bool realtime, told;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
@@ -118,7 +118,7 @@ static void lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
 	atomic_store(&e->trouble, trouble(r));
-	e->ops->close(e->driver);
+	e->ops->close(e->driver, true);
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
@@ -299,7 +299,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		return r;
 	}
 	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
-		e->ops->close(e->driver);
+		e->ops->close(e->driver, false);
 		e->driver = NULL;
 		return vgpu_error_set(
 			err, -ENOTSUP,
@@ -489,7 +489,8 @@ static void run_once(struct engine *e)
 	int r;
 
 	if (!e->driver) {
-		if (clock_now() >= e->reopen_at && open_device(e, &err) < 0) {
+		if ((atomic_exchange(&e->look, false) || clock_now() >= e->reopen_at) &&
+		    open_device(e, &err) < 0) {
 			e->lost_why = err;
 			e->reopen_at = clock_now() + REOPEN_AFTER;
 		}
@@ -579,7 +580,7 @@ static void engine_free(struct engine *e)
 	unsigned i;
 
 	if (e->driver)
-		e->ops->close(e->driver);
+		e->ops->close(e->driver, false);
 	for (i = 0; i < 4; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -646,6 +647,12 @@ void engine_stop(struct engine *e)
 bool engine_is_realtime(const struct engine *e)
 {
 	return e->realtime;
+}
+
+void engine_look(struct engine *e)
+{
+	atomic_store(&e->look, true);
+	notify(e->wake);
 }
 
 const char *engine_trouble(const struct engine *e)

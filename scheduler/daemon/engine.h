@@ -67,6 +67,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
  * running. Frees the engine. */
 void engine_stop(struct engine *engine);
 
+/* Looks for a lost device at once: it may be back. Any thread. */
+void engine_look(struct engine *engine);
 /* Why the device is lost, in constant words; NULL: it is not. Any thread. */
 const char *engine_trouble(const struct engine *engine);
 /* Whether its thread runs as SCHED_FIFO. */

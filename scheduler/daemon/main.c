@@ -11,6 +11,7 @@
 #include "control.h"
 #include "log.h"
 #include "service.h"
+#include "uevents.h"
 
 #include "vfio/pci.h"
 
@@ -87,6 +88,7 @@ static int run(struct config *config)
 {
 	static struct control control;
 	struct event *term, *interrupt;
+	struct uevents *uevents;
 	struct vgpu_error err = {""};
 	int r;
 
@@ -106,6 +108,9 @@ static int run(struct config *config)
 	event_add(term, NULL);
 	event_add(interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	uevents = uevents_start(&control, &err);
+	if (!uevents)
+		log_line(LOG_NOTICE, "%s", err.text);
 	service_drop_unused();
 	log_line(LOG_INFO, "ready at %s", config->socket);
 	service_ready("scheduling");
@@ -113,6 +118,7 @@ static int run(struct config *config)
 	event_free(term);
 	event_free(interrupt);
 	service_stopping();
+	uevents_stop(uevents);
 	control_stop(&control);
 	log_line(LOG_INFO, "stopped; the GPUs go on as they are");
 	return 0;

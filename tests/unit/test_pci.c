@@ -113,17 +113,13 @@ static void write_numvfs(const char *text)
 	uint32_t n = (uint32_t)atoi(text), i;
 	char address[PCI_ADDRESS_SIZE], path[200], target[64];
 
-	if (n)
-		put(text, PCI_DEVICES "/%s/%s", PF, "sriov_numvfs");
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 8 && !(vfs_stick && !n); i++) {
 		snprintf(path, sizeof(path), PCI_DEVICES "/" PF "/virtfn%u", i);
 		take(path);
 		vf_address(i, address);
 		snprintf(path, sizeof(path), PCI_DEVICES "/%s", address);
 		remove_tree(inside(path));
 	}
-	if (!n && !vfs_stick)
-		put("0\n", PCI_DEVICES "/%s/%s", PF, "sriov_numvfs");
 	for (i = 0; i < n; i++) {
 		char group[16];
 
@@ -337,7 +333,7 @@ static bool all_bound(uint32_t n)
 
 static void life_cycle(void)
 {
-	char address[PCI_ADDRESS_SIZE], text[8];
+	char address[PCI_ADDRESS_SIZE], text[16];
 	struct pci_info info;
 
 	make_machine();
@@ -362,7 +358,12 @@ static void life_cycle(void)
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_EQUAL(info.vfs, 0);
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 3, &err), 0);
+	CU_ASSERT_EQUAL(pci_suppress_resets(PF, &err), 0);
+	CU_ASSERT_EQUAL(kernel_read_text(text, sizeof(text), PCI_DEVICES "/" PF "/reset_method"),
+			0);
 	CU_ASSERT_EQUAL(pci_release(PF, &err), 0);
+	CU_ASSERT(kernel_read_text(text, sizeof(text), PCI_DEVICES "/" PF "/reset_method") > 0);
+	CU_ASSERT_STRING_EQUAL(text, "default");
 	CU_ASSERT(kernel_read_text(text, sizeof(text),
 				   PCI_DEVICES "/" PF "/sriov_drivers_autoprobe") >= 0);
 	CU_ASSERT_STRING_EQUAL(text, "1");
@@ -374,7 +375,7 @@ static void life_cycle(void)
 /* Each refusal names what is wrong and what helps, and leaves nothing half done. */
 static void refusals(void)
 {
-	char address[PCI_ADDRESS_SIZE], path[200], group[200];
+	char address[PCI_ADDRESS_SIZE], path[200], group[200], user[64];
 	struct pci_info info;
 
 	make_machine();
@@ -409,6 +410,24 @@ static void refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "qemu (pid 4711)"));
 	CU_ASSERT(all_bound(2));
 	take("/proc/4711/fd/9");
+
+	/* By a device that was handed to it; by somebody in another PID namespace. */
+	CU_ASSERT_EQUAL(pci_vf_address(PF, 1, address), 0);
+	point("anon_inode:[vfio-device]", "/proc/4711/fd/8");
+	put("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:99:00.0\n",
+	    "/proc/%s/%s", "4711", "fdinfo/8");
+	CU_ASSERT(!pci_user(address, user, sizeof(user)));
+	put("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:04:10.2\n",
+	    "/proc/%s/%s", "4711", "fdinfo/8");
+	CU_ASSERT(pci_user(address, user, sizeof(user)));
+	CU_ASSERT_STRING_EQUAL(user, "qemu (pid 4711)");
+	take("/proc/4711/fd/8");
+	CU_ASSERT(!pci_user(address, user, sizeof(user)));
+	put("1\n", PCI_DEVICES "/%s/%s", address, "enable");
+	CU_ASSERT(pci_user(address, user, sizeof(user)));
+	CU_ASSERT_PTR_NOT_NULL(strstr(user, "cannot be seen"));
+	put("0\n", PCI_DEVICES "/%s/%s", address, "enable");
+	CU_ASSERT(!pci_user(address, user, sizeof(user)));
 
 	/* No IOMMU. */
 	CU_ASSERT_EQUAL(pci_vf_address(PF, 0, address), 0);

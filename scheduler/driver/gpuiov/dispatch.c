@@ -5,6 +5,7 @@
  * lost interrupt delays but loses nothing.
  */
 #include <errno.h>
+#include <linux/pci_regs.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -238,15 +239,21 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 /* The device as such: it may be gone, asked back, or have been reset by others than us. */
 static int look_at_device(struct vgpu_driver *d)
 {
-	uint16_t control = 0;
+	uint16_t control = 0, command = 0;
 	int r = vfio_check(d->device);
 
 	r = r ? r
 	      : vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
 			  sizeof(control));
+	r = r ? r
+	      : vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 	if (r < 0)
 		return r;
-	return control == UINT16_MAX ? -ENODEV : control & SRIOV_CTRL_VF_ENABLE ? 0 : -ECONNRESET;
+	if (control == UINT16_MAX)
+		return -ENODEV;
+	return control & SRIOV_CTRL_VF_ENABLE && (command & PCI_COMMAND_MEMORY) == d->decode
+		       ? 0
+		       : -ECONNRESET;
 }
 
 /* What has become readable: bits, by vector; their counters are emptied. */

@@ -27,7 +27,8 @@ struct vgpu_driver {
 	struct vfio_device *device;
 	const struct gpuiov_layout *layout;
 	uint16_t sriov, cap, block;
-	bool softgpu; /* has softgpu's own registers */
+	uint16_t decode; /* of its command register: whether it answers to memory accesses */
+	bool softgpu;	 /* has softgpu's own registers */
 	struct vgpu_partition partition;
 	vgpu_event_sink *sink;
 	void *data;

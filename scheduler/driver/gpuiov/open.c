@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/pci_regs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,9 +79,11 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgp
 	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
 	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
 	r = r ? r : read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
+	r = r ? r : read16(d, PCI_COMMAND, &d->decode);
 	r = r ? r : gpuiov_read_own(d, SOFTGPU_ID, &id);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
+	d->decode &= PCI_COMMAND_MEMORY;
 	d->softgpu = id == SOFTGPU_ID_VALUE;
 	*caps = (struct vgpu_driver_caps){
 		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
@@ -250,8 +253,8 @@ static int set_up(struct vgpu_driver *d, struct vgpu_driver_found *found, struct
 			"the GPU is set up otherwise than configured, and VF %d is in "
 			"use; end its tenants, or configure what it has",
 			__builtin_ctz(in_use));
-	if (same)
-		return 0;
+	if (same) /* as they are; but each must have its driver */
+		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	r = vfio_set_vfs(d->device, 0, err);
 	return r ? r : gpuiov_bring_up(d, err);
 }
@@ -285,10 +288,12 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 	return r ? vgpu_error_set(err, r, "interrupts: %s", strerror(-r)) : 0;
 }
 
-static void driver_close(struct vgpu_driver *d)
+static void driver_close(struct vgpu_driver *d, bool lost)
 {
 	unsigned i;
 
+	if (d->device && lost)
+		vfio_device_forget(d->device);
 	vfio_device_close(d->device);
 	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
 		if (d->vectors[i] >= 0)
@@ -323,7 +328,7 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	r = r ? r : set_up(d, found, err);
 	r = r ? r : set_up_events(d, err);
 	if (r < 0) {
-		driver_close(d);
+		driver_close(d, false);
 		return r;
 	}
 	found->partition = d->partition;

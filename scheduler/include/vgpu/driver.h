@@ -54,8 +54,9 @@ struct vgpu_driver_ops {
 	int (*open)(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		    vgpu_event_sink *sink, void *data, struct vgpu_error *err);
-	/* Lets go of the GPU, which goes on as it is. */
-	void (*close)(struct vgpu_driver *driver);
+	/* Lets go of the GPU, which goes on as it is; of one that is LOST nothing is kept for a
+	 * next life of this process. */
+	void (*close)(struct vgpu_driver *driver, bool lost);
 
 	/* Issues a command. If it is done at once, its VGPU_EV_DONE comes before this returns.
 	 * Negative: the GPU is gone (here and below). */
@@ -71,7 +72,9 @@ struct vgpu_driver_ops {
 	int (*fd)(const struct vgpu_driver *driver);
 	/* When dispatch is to be called even if nothing has become readable. */
 	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
-	/* Looks at the GPU and hands out what has happened. */
+	/* Looks at the GPU and hands out what has happened. Beside plain loss: -ESTALE, the kernel
+	 * wants it back; -EREMOTEIO, the bus has reported an error; -ECONNRESET, others have reset
+	 * it. */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 };
 

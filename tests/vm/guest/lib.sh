@@ -3,7 +3,6 @@
 pf=0000:01:00.0
 devices=/sys/bus/pci/devices
 failed=0
-suffix= # of device names
 
 say() { echo "# [$(cut -d' ' -f1 /proc/uptime)] $*"; }
 check() { # NAME COMMAND...: one line of the result
@@ -34,23 +33,39 @@ vf() { ctl -o json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
 vf_address() { basename "$(readlink $devices/$pf/virtfn$1)"; }
+spent() { awk '{print $14 + $15}' /proc/$1/stat; } # CPU time of a process, in hundredths of a second
 driver_of() { basename "$(readlink $devices/$1/driver)"; }
 
 # An emulated machine stands still for tens of milliseconds now and then: no hang before a second.
 config() { # DEVICE, and lines for the GPU on stdin
 	{ printf '[daemon]\nsocket = /run/control.sock\n[gpu gpu0]\ndevice = %s\ngrace_ms = 1000\n' "$1"; cat; } >/run/vgpud.conf
 }
+suffix= token=/run/vf-token # of device names
+[ "$hold" = vfio ] && suffix=,token-file=$token
+# A PF held by VFIO is reset by its last close: there vgpud-keeper has it open, too, and starts vgpud again.
 start_vgpud() {
-	vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
-	vgpud_pid=$!
-	await 30 ctl gpu list
+	: >>/run/vgpud.log
+	if [ "$hold" = vfio ]; then
+		vgpud-keeper vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
+		keeper_pid=$!
+	else
+		vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
+	fi
+	await 30 ctl gpu list && vgpud_pid=$(pidof vgpud)
 }
-# By vgpud-keeper, which holds a PF's descriptors; vgpud_pid is vgpud's all the same.
-start_kept_vgpud() {
-	vgpud-keeper vgpud --config /run/vgpud.conf 2>>/run/vgpud.log &
-	keeper_pid=$!
-	await 30 ctl gpu list
-	vgpud_pid=$(pidof vgpud)
+is_another() { pid=$(pidof vgpud) && [ "$pid" != "$1" ] && ctl gpu list; }
+kill_and_start_vgpud() {
+	kill -9 $vgpud_pid
+	if [ "$hold" = vfio ]; then
+		await 30 is_another $vgpud_pid && vgpud_pid=$(pidof vgpud)
+	else
+		wait $vgpud_pid
+		start_vgpud
+	fi
+}
+stop_vgpud() { # its status
+	kill ${keeper_pid:-$vgpud_pid}
+	wait ${keeper_pid:-$vgpud_pid}
 }
 # start_guest NAME VF WORKLOAD options: its report goes to /run/NAME.json
 start_guest() {

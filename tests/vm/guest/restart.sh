@@ -2,24 +2,12 @@
 # SIGKILL of vgpud in mid-slice: the VFs are not reset, the next vgpud takes them over, results stay right. SIGKILL of a
 # tenant: its VF is reset and scrubbed, the other goes on.
 . /tests/lib.sh
-token=/run/vf-token
-[ "$hold" = vfio ] && suffix=,token-file=$token
 config "$hold:$pf$suffix" <<END
 vfs = 2
 policy = equal
 END
-# A PF held by VFIO is reset by its last close: then somebody else has it open, too.
-if [ "$hold" = vfio ]; then
-	need "vgpud starts" start_kept_vgpud
-	check "the kernel resets the PF in no way" [ -z "$(cat $devices/$pf/reset_method)" ]
-else
-	need "vgpud starts" start_vgpud
-fi
-is_another() { pid=$(pidof vgpud) && [ "$pid" != "$1" ] && ctl gpu list; }
-start_again() {
-	[ "$hold" = sysfs ] && { start_vgpud; return; }
-	await 30 is_another $vgpud_pid && vgpud_pid=$(pidof vgpud)
-}
+need "vgpud starts" start_vgpud
+[ "$hold" = sysfs ] || check "the kernel resets the PF in no way" [ -z "$(cat $devices/$pf/reset_method)" ]
 need "VFs are ready" await 20 is 1 state available
 start_guest a 0 sha256 --seconds 20
 a=$guest_pid
@@ -28,9 +16,7 @@ b=$guest_pid
 need "both run" await 40 at_least 1 dispatches 20
 for i in 1 2 3; do
 	await 20 sh -c 'vgpuctl --socket /run/control.sock -o json vf show 0 | grep -q "\"on_engine\":true"' || true
-	kill -9 $vgpud_pid
-	[ "$hold" = vfio ] || wait $vgpud_pid
-	need "vgpud starts again" start_again
+	need "vgpud starts again" kill_and_start_vgpud
 	check "it adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
 	check "slices go on" await 20 at_least 1 dispatches 10
 	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
@@ -57,9 +43,7 @@ kill -INT $b
 wait $b
 if [ "$hold" = vfio ]; then
 	check "who holds it is named" sh -c "vgpud --release $pf 2>&1 | grep -q 'in use by vgpud'"
-	kill $keeper_pid
-	wait $keeper_pid
-	check "the keeper ends well" [ $? = 0 ]
+	check "the keeper ends well" stop_vgpud
 	check "the GPU is given back" vgpud --release $pf
 	check "with its ways to be reset" grep -q flr $devices/$pf/reset_method
 fi

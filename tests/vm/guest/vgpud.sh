@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 # vgpud whole: configuration, VFs, slices between tenants that compute on VFs through the kernel's VFIO.
 . /tests/lib.sh
-token=/run/vf-token
-[ "$hold" = vfio ] && suffix=,token-file=$token
 config "$hold:$pf$suffix" <<END
 vfs = 4
 policy = fair
@@ -57,9 +55,7 @@ ctl stats | head -5
 if [ "$hold" = sysfs ]; then
 	check "not released while it is held" sh -c "vgpud --release $pf 2>&1 | grep -q 'another program holds'"
 fi
-kill $vgpud_pid
-wait $vgpud_pid
-check "vgpud ends well" [ $? = 0 ]
+check "vgpud ends well" stop_vgpud
 check "VFs are still there" [ "$(cat $devices/$pf/sriov_numvfs)" = 4 ]
 check "the GPU is given back" vgpud --release $pf
 check "without VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 0 ]

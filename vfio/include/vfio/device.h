@@ -41,7 +41,8 @@ struct vfio_device_ops {
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
-	int (*check)(struct vfio_device *d); /* NULL: it cannot tell */
+	int (*check)(struct vfio_device *d);   /* NULL: it cannot tell */
+	void (*forget)(struct vfio_device *d); /* NULL: nothing is kept */
 	void (*close)(struct vfio_device *d);
 };
 
@@ -59,8 +60,15 @@ struct vfio_device {
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed.
- * What the store keeps stays open, but for a device that has failed its check. */
+/* Before the close of a function that is lost, or that the kernel wants back: the store (see
+ * vfio/store.h) is to keep nothing of it. */
+static inline void vfio_device_forget(struct vfio_device *d)
+{
+	if (d->ops->forget)
+		d->ops->forget(d);
+}
+
+/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed. */
 void vfio_device_close(struct vfio_device *d);
 
 static inline int vfio_region(struct vfio_device *d, uint32_t region, struct vfio_region *out)

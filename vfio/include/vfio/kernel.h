@@ -32,12 +32,10 @@ int kernel_read_text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A number in any of C's notations; -EINVAL if there is anything else. */
 int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes TEXT to a file. 0 or -errno. */
-int kernel_write_text(const char *text, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-/* The same in a process of its own, for writes that may block for long; -ETIMEDOUT after
- * DEADLINE_MS, when the process goes on alone. */
-int kernel_write_text_slow(int deadline_ms, const char *text, const char *format, ...)
+/* Writes TEXT to a file of sysfs, in a process of its own: most such writes wait for a lock of the
+ * device, which may be held for long. 0 or -errno; -ETIMEDOUT after DEADLINE_MS, when the process
+ * goes on alone. */
+int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The last part of what a link points to. 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)

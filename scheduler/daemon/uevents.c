@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "uevents.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libudev.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "vfio/pci.h"
+
+struct uevents {
+	struct control *control;
+	struct udev *udev;
+	struct udev_monitor *monitor;
+	struct event *readable;
+};
+
+/* The PF's address, of a device that has one: "sysfs:ADDRESS", "vfio:ADDRESS,...". */
+static bool is_pf(const struct gpu *gpu, const char *address)
+{
+	const char *colon = strchr(gpu->config->device, ':');
+
+	return strncmp(colon + 1, address, strlen(address)) == 0;
+}
+
+static void on_pf(struct gpu *gpu, const char *action, const char *address)
+{
+	if (strcmp(action, "remove") == 0)
+		log_line(LOG_NOTICE, "%s has gone gpu=%s", address, gpu->config->name);
+	if (strcmp(action, "add") != 0)
+		return;
+	log_line(LOG_NOTICE, "%s has come gpu=%s", address, gpu->config->name);
+	engine_look(gpu->engine);
+}
+
+/* VFs are bound by us, to VFIO; we do not hear of that, for the driver is VFIO's. */
+static void on_vf(struct gpu *gpu, const struct pci_info *vf)
+{
+	char name[PCI_ADDRESS_SIZE];
+	uint32_t i;
+
+	for (i = 0; i < gpu->config->vfs; i++)
+		if (pci_vf_address(vf->pf, i, name) == 0 && strcmp(name, vf->address) == 0)
+			break;
+	if (strstr(vf->driver, "vfio"))
+		log_line(LOG_NOTICE, "%s has %s again gpu=%s vf=%" PRIu32, vf->address, vf->driver,
+			 gpu->config->name, i);
+	else
+		log_line(LOG_WARNING,
+			 "%s has been taken from VFIO, and has %s%s: no tenant can have it; a "
+			 "restart of vgpud mends that gpu=%s vf=%" PRIu32,
+			 vf->address, vf->driver[0] ? "driver " : "no driver", vf->driver,
+			 gpu->config->name, i);
+}
+
+static void tell(struct control *control, const char *action, const char *address)
+{
+	bool driver = strcmp(action, "bind") == 0 || strcmp(action, "unbind") == 0;
+	struct pci_info info;
+	uint32_t i;
+
+	if (driver && (pci_describe(address, &info, NULL) < 0 || !info.pf[0]))
+		return;
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+
+		if (is_pf(gpu, address))
+			on_pf(gpu, action, address);
+		else if (driver && is_pf(gpu, info.pf) && !engine_trouble(gpu->engine))
+			on_vf(gpu, &info);
+	}
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *data)
+{
+	struct uevents *u = data;
+	struct udev_device *device;
+
+	(void)fd;
+	(void)what;
+	while ((device = udev_monitor_receive_device(u->monitor))) {
+		tell(u->control, udev_device_get_action(device), udev_device_get_sysname(device));
+		udev_device_unref(device);
+	}
+}
+
+struct uevents *uevents_start(struct control *control, struct vgpu_error *err)
+{
+	struct uevents *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->control = control;
+	u->udev = udev_new();
+	/* The kernel's own: there may be no udevd, and nothing that it adds is needed. */
+	u->monitor = u->udev ? udev_monitor_new_from_netlink(u->udev, "kernel") : NULL;
+	if (!u->monitor ||
+	    udev_monitor_filter_add_match_subsystem_devtype(u->monitor, "pci", NULL) < 0 ||
+	    udev_monitor_enable_receiving(u->monitor) < 0) {
+		vgpu_error_set(err, -errno, "no news of PCI functions: %s", strerror(errno));
+		uevents_stop(u);
+		return NULL;
+	}
+	u->readable = event_new(control->base, udev_monitor_get_fd(u->monitor),
+				EV_READ | EV_PERSIST, on_readable, u);
+	event_add(u->readable, NULL);
+	return u;
+}
+
+void uevents_stop(struct uevents *u)
+{
+	if (!u)
+		return;
+	if (u->readable)
+		event_free(u->readable);
+	udev_monitor_unref(u->monitor);
+	udev_unref(u->udev);
+	free(u);
+}

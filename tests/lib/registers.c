@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* Registers and commands in both layouts, on any bus. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "bus.h"
+
+static void identity(void)
+{
+	static const char *const names[] = {"navi", "tonga"};
+	uint8_t pf[4096], vf[4096];
+	uint16_t at;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		begin(names[i]);
+		bus->read(SOFTGPU_PF, VFIO_REGION_CONFIG, 0, pf, sizeof(pf));
+		bus->read(2, VFIO_REGION_CONFIG, 0, vf, sizeof(vf));
+		CU_ASSERT(pf[0x0a] == 0x80 && pf[0x0b] == 0x03);
+		CU_ASSERT(vf[0x0a] == 0x80 && vf[0x0b] == 0x03);
+		CU_ASSERT_EQUAL(sriov, 0x330);
+		CU_ASSERT_EQUAL(cap, 0x400);
+		at = 0;
+		CU_ASSERT_FALSE(vfio_find_ext_cap(vf, PCI_EXT_CAP_SRIOV, &at));
+		CU_ASSERT_EQUAL(get_own(SOFTGPU_ID), SOFTGPU_ID_VALUE);
+		end();
+	}
+}
+
+/* Every command in every state: taken where it is legal, aborted where it is not. */
+static void command_order(void)
+{
+	static const uint8_t codes[] = {GPUIOV_CMD_IDLE, GPUIOV_CMD_SAVE, GPUIOV_CMD_LOAD,
+					GPUIOV_CMD_RUN,	 GPUIOV_CMD_INIT, GPUIOV_CMD_SHUTDOWN};
+	/* state: 0 none, 1 loaded, 2 running, 3 idled, 4 saved; where each leads, 9: aborted */
+	static const uint8_t next[5][6] = {
+		{9, 9, 9, 9, 1, 9}, {9, 9, 9, 2, 9, 9}, {3, 9, 9, 9, 9, 9},
+		{9, 4, 9, 9, 9, 9}, {9, 9, 1, 9, 9, 0},
+	};
+	static const char *const names[] = {"navi", "tonga"};
+	uint32_t l, i, c, state;
+
+	for (l = 0; l < 2; l++) {
+		begin(names[l]);
+		srand(4);
+		for (state = 0, i = 0; i < 600; i++) {
+			c = (uint32_t)rand() % 6;
+			if (next[state][c] == 9) {
+				CU_ASSERT_EQUAL(command(codes[c], 1), GPUIOV_STATUS_ABORTED);
+			} else {
+				CU_ASSERT_EQUAL(command(codes[c], 1), 0);
+				state = next[state][c];
+			}
+		}
+		CU_ASSERT_EQUAL(command(9, 1), GPUIOV_STATUS_UNSUPPORTED);
+		CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 7), GPUIOV_STATUS_ABORTED);
+		end();
+	}
+}
+
+/* Started only by EXECUTE in a whole dword, and never by accident. */
+static void command_protocol(void)
+{
+	uint32_t region, offset;
+	uint8_t byte = GPUIOV_CMD_INIT | GPUIOV_CMD_EXECUTE;
+
+	begin("navi");
+	offset = where(GPUIOV_CMD, &region);
+	set(GPUIOV_CMD, GPUIOV_CMD_INIT | GPUIOV_FCN_VF(0) << 8);
+	bus->write(SOFTGPU_PF, region, offset, &byte, 1);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_INIT), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), 0);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_INIT), 1);
+	CU_ASSERT_EQUAL(get(GPUIOV_ACTIVE_FCN) & 0xff, 0x80);
+	end();
+}
+
+static float number(uint32_t i)
+{
+	return (float)(i * 2654435761u % 1999) / 999.0f - 1.0f;
+}
+
+/* A job of every kind, one after the other; then the VF's whole memory is hashed. */
+static void submit_everything(uint32_t vf, uint32_t fence)
+{
+	float values[4096];
+	uint32_t i, a_bits;
+	uint64_t base = MIB;
+	float alpha = 1.25f;
+	double x = -2.0, y = -1.2, step = 0.02;
+	struct softgpu_packet m = {.opcode = SOFTGPU_MANDELBROT,
+				   .arg = {base + 4 * MIB, 131 | UINT64_C(97) << 32}};
+
+	memcpy(&a_bits, &alpha, 4);
+	memcpy(&m.arg[2], &x, 8);
+	memcpy(&m.arg[3], &y, 8);
+	memcpy(&m.arg[4], &step, 8);
+	m.arg[5] = 300;
+	for (i = 0; i < 4096; i++)
+		values[i] = number(i);
+	for (i = 0; i < 64; i++)
+		bus->write((int)vf, VFIO_REGION_BAR0, base + i * sizeof(values), values,
+			   sizeof(values));
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_FILL,
+					.arg = {base + 2 * MIB, 300000, 0xdeadbeef}});
+	put(vf,
+	    (struct softgpu_packet){.opcode = SOFTGPU_COPY, .arg = {base + 3 * MIB, base, 700001}});
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_SAXPY,
+					.arg = {base + 3 * MIB, base, 100003, a_bits}});
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_GEMM,
+					.arg = {base + 6 * MIB, base, base + 100000,
+						67 | UINT64_C(131) << 32, 259}});
+	put(vf, m);
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_DMA_IN,
+					.arg = {base + 8 * MIB, CLIENT_IOVA, 50001}});
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_SHA256,
+					.arg = {base + 9 * MIB, base, 8 * MIB + 7}});
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_DMA_OUT,
+					.arg = {base + 9 * MIB, CLIENT_IOVA + 60000, 32}});
+	put(vf, (struct softgpu_packet){.opcode = SOFTGPU_FENCE, .flags = 1, .arg = {fence}});
+	ring(vf);
+}
+
+static void undisturbed(uint8_t digest[32])
+{
+	struct fence f = {0, 1};
+
+	bring_up(0);
+	submit_everything(0, 1);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	CU_ASSERT(await(fence_reached, &f));
+	bus->read(0, 0, 10 * MIB, digest, 32);
+	CU_ASSERT_EQUAL(memcmp(client_memory + 60000, digest, 32), 0);
+}
+
+/* Two VFs take turns of random, mostly tiny length; both compute the same as one alone. */
+static void preempted_results(void)
+{
+	static const char *const names[] = {"navi", "tonga"};
+	uint8_t alone[32], digest[32];
+	uint32_t l, i, vf, turns;
+	struct timespec pause;
+	struct fence f[2] = {{0, 7}, {1, 7}};
+
+	for (i = 0; i < CLIENT_SIZE; i++)
+		client_memory[i] = (uint8_t)(i * 13);
+	begin("navi");
+	undisturbed(alone);
+	end();
+	for (l = 0; l < 2; l++) {
+		begin(names[l]);
+		for (vf = 0; vf < 2; vf++) {
+			bring_up(vf);
+			submit_everything(vf, 7);
+			CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, vf), 0);
+			CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, vf), 0);
+			CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, vf), 0);
+		}
+		srand(5);
+		for (turns = 0; turns < 200000; turns++) {
+			vf = turns % 2;
+			if (fence_reached(&f[0]) && fence_reached(&f[1]))
+				break;
+			CU_ASSERT_EQUAL_FATAL(command(GPUIOV_CMD_LOAD, vf), 0);
+			CU_ASSERT_EQUAL_FATAL(command(GPUIOV_CMD_RUN, vf), 0);
+			pause = (struct timespec){0, rand() % 100000};
+			nanosleep(&pause, NULL);
+			CU_ASSERT_EQUAL_FATAL(command(GPUIOV_CMD_IDLE, vf), 0);
+			CU_ASSERT_EQUAL_FATAL(command(GPUIOV_CMD_SAVE, vf), 0);
+		}
+		CU_ASSERT(turns > 20);
+		for (vf = 0; vf < 2; vf++) {
+			bus->read((int)vf, VFIO_REGION_BAR0, 10 * MIB, digest, 32);
+			CU_ASSERT_EQUAL(memcmp(alone, digest, 32), 0);
+		}
+		end();
+	}
+}
+
+/* What a VF's context is, is only in the save area while it is saved; and it is checked. */
+static void damaged_context(void)
+{
+	uint8_t byte;
+
+	begin("navi");
+	bring_up(0);
+	command(GPUIOV_CMD_RUN, 0);
+	command(GPUIOV_CMD_IDLE, 0);
+	command(GPUIOV_CMD_SAVE, 0);
+	bus->read(SOFTGPU_PF, 0, MIB + 40, &byte, 1);
+	byte ^= 4;
+	bus->write(SOFTGPU_PF, 0, MIB + 40, &byte, 1);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), GPUIOV_STATUS_ABORTED);
+	byte ^= 4;
+	bus->write(SOFTGPU_PF, 0, MIB + 40, &byte, 1);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), 0);
+	end();
+}
+
+/* What a closed gate stops: registers, doorbell, memory; each is counted. */
+static void gates(void)
+{
+	uint32_t value = 0, drops;
+	uint64_t one = 1;
+
+	begin("navi");
+	bus->read(0, 0, 0, &value, 4);
+	CU_ASSERT_EQUAL(value, UINT32_MAX);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), 0);
+	vf_write64(0, SOFTGPU_RING_SIZE, 64);
+	CU_ASSERT_EQUAL(vf_read32(0, SOFTGPU_RING_SIZE), 0);
+	bus->write(0, 2, 0, &one, 8);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_BUSY), 0);
+	bus->read(SOFTGPU_PF, 5, SOFTGPU_GATE_DROPS, &drops, 4);
+	CU_ASSERT(drops >= 4);
+	set(GPUIOV_GATE_MEMORY, 1);
+	set(GPUIOV_GATE_REGISTERS, 1);
+	set(GPUIOV_GATE_DOORBELL, 1);
+	bus->read(0, 0, 0, &value, 4);
+	CU_ASSERT_EQUAL(value, 0);
+	vf_write64(0, SOFTGPU_RING_SIZE, 64);
+	CU_ASSERT_EQUAL(vf_read32(0, SOFTGPU_RING_SIZE), 64);
+	bus->write(0, 2, 0, &one, 8);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_BUSY), 1);
+	end();
+}
+
+/* Messages both ways; one that is not yet acknowledged is not overwritten. */
+static void mailbox(void)
+{
+	static const char *const names[] = {"navi", "tonga"};
+	uint32_t l, trn, rcv, control, region, value;
+
+	for (l = 0; l < 2; l++) {
+		begin(names[l]);
+		trn = where(GPUIOV_MBOX_TRN, &region);
+		rcv = where(GPUIOV_MBOX_RCV, &region);
+		control = where(GPUIOV_MBOX_CONTROL, &region);
+		value = 1;
+		bus->write(2, 5, trn, &value, 4);
+		bus->write(2, 5, control, &value, 4);
+		value = 9;
+		bus->write(2, 5, trn, &value, 4);
+		CU_ASSERT_EQUAL(get(GPUIOV_IH_PENDING), 4);
+		set(GPUIOV_MBOX_INDEX, 2);
+		CU_ASSERT_EQUAL(get(GPUIOV_MBOX_RCV), 1);
+		CU_ASSERT(get(GPUIOV_MBOX_CONTROL) & GPUIOV_MBOX_RCV_VALID);
+		set(GPUIOV_MBOX_TRN, 77);
+		set(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_RCV_ACK | GPUIOV_MBOX_TRN_VALID);
+		CU_ASSERT_EQUAL(get(GPUIOV_IH_PENDING), 0);
+		CU_ASSERT(vf_read32(2, control) & GPUIOV_MBOX_TRN_ACK);
+		CU_ASSERT(vf_read32(2, control) & GPUIOV_MBOX_RCV_VALID);
+		CU_ASSERT_EQUAL(vf_read32(2, rcv), 77);
+		CU_ASSERT_EQUAL(vf_read32(1, rcv), 0);
+		end();
+	}
+}
+
+/* Queues that drain are told through the engine's mailbox, and the busy bits. */
+static bool is_drained(void *arg)
+{
+	(void)arg;
+	return get(GPUIOV_HVVM_DW1) == 2u << 2 * 3;
+}
+
+static void busy_and_empty(void)
+{
+	begin("navi");
+	set(GPUIOV_INTR_ENABLE, GPUIOV_INTR_HVVM_RCV | GPUIOV_INTR_BUSY);
+	bring_up(3);
+	put(3, (struct softgpu_packet){.opcode = SOFTGPU_SPIN, .arg = {100}});
+	ring(3);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_BUSY), 8);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 3), 0);
+	CU_ASSERT(await(is_drained, NULL));
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_BUSY), 0);
+	CU_ASSERT(get(GPUIOV_INTR_STATUS) & GPUIOV_INTR_HVVM_RCV);
+	set(GPUIOV_INTR_STATUS, GPUIOV_INTR_HVVM_RCV);
+	CU_ASSERT_FALSE(get(GPUIOV_INTR_STATUS) & GPUIOV_INTR_HVVM_RCV);
+	set(GPUIOV_HVVM_DW0, 3);
+	CU_ASSERT_EQUAL(GPUIOV_HVVM_RCV_DATA(get(GPUIOV_HVVM_DW0)), GPUIOV_HVVM_CTX_EMPTY);
+	set(GPUIOV_HVVM_DW0, 3 | GPUIOV_HVVM_RCV_ACK);
+	CU_ASSERT_EQUAL(get(GPUIOV_HVVM_DW1), 0);
+	end();
+}
+
+const struct test register_tests[] = {
+	{"PF and VFs are what they say", identity},
+	{"commands: only in their legal order", command_order},
+	{"commands: by whole dwords", command_protocol},
+	{"results are bit-identical however often preempted", preempted_results},
+	{"a damaged context is refused", damaged_context},
+	{"gates", gates},
+	{"mailbox", mailbox},
+	{"busy bits, and queues that drain", busy_and_empty},
+	{NULL, NULL},
+};

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests, as tables of them have them. */
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <string.h>
+
+struct test {
+	const char *name;
+	void (*run)(void);
+};
+
+#endif
