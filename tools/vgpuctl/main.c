@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "doctor.h"
+#include "validate.h"
 #include "view.h"
 
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
@@ -56,6 +57,8 @@ static const struct command {
 	{"stats", NULL, "stats", "", "times and counters", view_stats},
 	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
 	{"doctor", NULL, NULL, "", "whether this host is ready for GPUs; changes nothing", NULL},
+	{"validate", NULL, NULL, "FILE", "what a domain's XML wishes, or what is wrong with it",
+	 NULL},
 	{"record", NULL, "record", "", "save the last events for vgpu-sim replay; --output FILE",
 	 NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
@@ -111,7 +114,7 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (strcmp(a, "--version") == 0) {
 			puts("vgpuctl " VGPU_VERSION);
 			exit(EXIT_OK);
-		} else if (a[0] != '-' || number(a, INT64_MIN, 0, &unused)) {
+		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
 				return fprintf(stderr, "vgpuctl: too many words\n"), -EINVAL;
 			o->words[o->n_words++] = argv[i];
@@ -363,8 +366,15 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
-	if (!c->method) /* answered here: vgpud may be down */
+	/* Answered here: vgpud may be down. */
+	if (strcmp(c->noun, "doctor") == 0)
 		return doctor(o.json, view_colour) ? EXIT_OK : EXIT_FAILED;
+	if (strcmp(c->noun, "validate") == 0 && o.n_words == 2)
+		return validate(o.words[1], o.json) ? EXIT_OK : EXIT_FAILED;
+	if (!c->method) {
+		fprintf(stderr, "vgpuctl: %s: want %s\n", c->noun, c->words);
+		return EXIT_USAGE;
+	}
 	args = arguments(&o, c, first);
 	if (!args)
 		return EXIT_USAGE;

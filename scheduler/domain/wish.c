@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: MIT */
+#include "wish.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vgpu/param.h"
+
+/* Reading stops at the first thing that is wrong; it says so with its line. */
+struct reader {
+	struct wish *out;
+	struct vgpu_error *err;
+	int r;
+};
+
+__attribute__((format(printf, 3, 4))) static void wrong(struct reader *rd, const xmlNode *node,
+							const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	if (rd->r < 0)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	rd->r = vgpu_error_set(rd->err, -EINVAL, "line %ld: %s", xmlGetLineNo(node), text);
+}
+
+static bool is(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
+}
+
+/* Copies a name or a number; one that does not fit is wrong. */
+static void copy(struct reader *rd, const xmlNode *node, const char *what, xmlChar *value,
+		 char *out, size_t size)
+{
+	if (value && strlen((const char *)value) >= size)
+		wrong(rd, node, "%s has more than %zu bytes", what, size - 1);
+	else
+		snprintf(out, size, "%s", value ? (const char *)value : "");
+	xmlFree(value);
+}
+
+/* An attribute, or "" if there is none. */
+static void attribute(struct reader *rd, xmlNode *node, const char *name, char *out, size_t size)
+{
+	copy(rd, node, name, xmlGetNoNsProp(node, (const xmlChar *)name), out, size);
+}
+
+static void content(struct reader *rd, xmlNode *node, char *out, size_t size)
+{
+	copy(rd, node, (const char *)node->name, xmlNodeGetContent(node), out, size);
+}
+
+/* A name as in vgpu-domain-1.rng: letters, digits, and "_.-" but not first. */
+static void identifier(struct reader *rd, const xmlNode *node, const char *what, const char *text)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+	if (text[0] && (text[strspn(text, letters)] || strchr("_.-", text[0])))
+		wrong(rd, node, "%s = '%s': want letters and digits, '_', '.' and '-'", what, text);
+}
+
+static void only_attributes(struct reader *rd, xmlNode *node, const char *const *names)
+{
+	xmlAttr *a;
+	int i;
+
+	for (a = node->properties; a; a = a->next) {
+		for (i = 0; names[i] && strcmp(names[i], (const char *)a->name) != 0; i++)
+			;
+		if (!names[i])
+			wrong(rd, node, "<%s> has no attribute '%s'", node->name, a->name);
+	}
+}
+
+/* VALUE times what UNIT stands for; the first of UNITS is the default. */
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static uint64_t quantity(struct reader *rd, xmlNode *node, const struct unit *units)
+{
+	static const char *const names[] = {"unit", NULL};
+	char text[32], unit[8];
+	int64_t value = 0;
+	int i;
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "unit", unit, sizeof(unit));
+	content(rd, node, text, sizeof(text));
+	if (rd->r < 0)
+		return 0;
+	for (i = 0; unit[0] && units[i].name && strcmp(units[i].name, unit) != 0; i++)
+		;
+	if (!units[i].name)
+		wrong(rd, node, "<%s>: no unit '%s' here", node->name, unit);
+	else if (vgpu_parse_int(text, &value) < 0 || value <= 0 ||
+		 (uint64_t)value > INT64_MAX / units[i].factor)
+		wrong(rd, node, "<%s>: '%s' is no whole number above 0", node->name, text);
+	return rd->r < 0 ? 0 : (uint64_t)value * units[i].factor;
+}
+
+__attribute__((format(printf, 5, 6))) static void param(struct reader *rd, struct wish_slice *s,
+							const xmlNode *node, const char *name,
+							const char *format, ...)
+{
+	struct wish_param *p = &s->params[s->n_params];
+	uint32_t i;
+	va_list args;
+
+	for (i = 0; i < s->n_params; i++)
+		if (strcmp(s->params[i].name, name) == 0)
+			wrong(rd, node, "%s is given twice", name);
+	if (s->n_params == WISH_MAX_PARAMS)
+		wrong(rd, node, "more than %u parameters", WISH_MAX_PARAMS);
+	if (rd->r < 0)
+		return;
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	va_start(args, format);
+	vsnprintf(p->value, sizeof(p->value), format, args);
+	va_end(args);
+	p->line = (int)xmlGetLineNo(node);
+	s->n_params++;
+}
+
+static const struct unit times[] = {{"us", 1}, {"ms", 1000}, {NULL, 0}};
+static const struct unit sizes[] = {
+	{"KiB", 1u << 10}, {"b", 1}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0}};
+
+static void read_weight(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const struct unit none[] = {{"", 1}, {NULL, 0}};
+
+	param(rd, s, node, "weight", "%" PRIu64, quantity(rd, node, none));
+}
+
+static void read_slice_length(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	param(rd, s, node, "latency_slice_us", "%" PRIu64, quantity(rd, node, times));
+}
+
+/* "12.5" as 125000 parts in a million; -1 for anything else. */
+static int64_t parse_percent(const char *text)
+{
+	int64_t ppm = 0;
+	size_t whole = strspn(text, "0123456789"), part = 0, i;
+
+	for (i = 0; i < whole; i++)
+		ppm = ppm * 10 + (text[i] - '0') * 10000;
+	if (text[whole] == '.') {
+		part = strspn(text + whole + 1, "0123456789");
+		ppm += part > 0 ? (text[whole + 1] - '0') * 1000 : 0;
+		ppm += part > 1 ? (text[whole + 2] - '0') * 100 : 0;
+		if (part == 0 || part > 2 || text[whole + 1 + part])
+			return -1;
+	} else if (text[whole]) {
+		return -1;
+	}
+	return whole == 0 || whole > 3 || ppm > 1000000 ? -1 : ppm;
+}
+
+static void percent(struct reader *rd, struct wish_slice *s, xmlNode *node, const char *name,
+		    const char *to)
+{
+	char text[16];
+	int64_t ppm;
+
+	attribute(rd, node, name, text, sizeof(text));
+	if (rd->r < 0 || !text[0])
+		return;
+	ppm = parse_percent(text);
+	if (ppm < 0)
+		wrong(rd, node, "%s = '%s': want percent, 0 to 100, like 12.5", name, text);
+	param(rd, s, node, to, "%" PRId64, ppm);
+}
+
+static void read_share(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"min", "max", NULL};
+
+	only_attributes(rd, node, names);
+	percent(rd, s, node, "min", "min_ppm");
+	percent(rd, s, node, "max", "max_ppm");
+}
+
+static void read_deadline(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"budget-us", "period-us", NULL};
+	char budget[24], period[24];
+	int64_t value;
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "budget-us", budget, sizeof(budget));
+	attribute(rd, node, "period-us", period, sizeof(period));
+	if (rd->r == 0 &&
+	    (vgpu_parse_int(budget, &value) < 0 || vgpu_parse_int(period, &value) < 0))
+		wrong(rd, node, "<deadline>: want budget-us and period-us, whole numbers");
+	param(rd, s, node, "budget_us", "%s", budget);
+	param(rd, s, node, "period_us", "%s", period);
+}
+
+/* Words for prio's classes. */
+static void read_priority(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const words[] = {"highest", "", "high", "",
+					    "normal",  "", "low",  "lowest"};
+	static const char *const none[] = {NULL};
+	char text[16];
+	int i;
+
+	only_attributes(rd, node, none);
+	content(rd, node, text, sizeof(text));
+	for (i = 0; i < 8 && (!words[i][0] || strcmp(words[i], text) != 0); i++)
+		;
+	if (i == 8)
+		wrong(rd, node, "<priority>: '%s' is none of highest, high, normal, low, lowest",
+		      text);
+	param(rd, s, node, "class", "%d", i);
+}
+
+static void read_param(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"name", "value", NULL};
+	char name[32], value[32];
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "name", name, sizeof(name));
+	attribute(rd, node, "value", value, sizeof(value));
+	if (rd->r == 0 && (!name[0] || !value[0]))
+		wrong(rd, node, "<param>: want name and value");
+	identifier(rd, node, "name", name);
+	param(rd, s, node, name, "%s", value);
+}
+
+/* What an element may have in it: a table for each. */
+struct child {
+	const char *name;
+	void (*read)(struct reader *rd, struct wish_slice *s, xmlNode *node);
+	bool many;
+};
+
+static void children(struct reader *rd, struct wish_slice *s, xmlNode *node,
+		     const struct child *table)
+{
+	uint32_t seen = 0, i;
+	xmlNode *n;
+
+	for (n = node->children; n && rd->r == 0; n = n->next) {
+		if (n->type == XML_TEXT_NODE && !xmlIsBlankNode(n))
+			wrong(rd, n, "<%s> has no text", node->name);
+		if (n->type != XML_ELEMENT_NODE)
+			continue;
+		for (i = 0; table[i].name && !is(n, table[i].name); i++)
+			;
+		if (!table[i].name)
+			wrong(rd, n, "<%s> is not known in <%s>", n->name, node->name);
+		else if (seen >> i & 1 && !table[i].many)
+			wrong(rd, n, "<%s> is given twice", n->name);
+		else
+			table[i].read(rd, s, n);
+		seen |= 1u << i;
+	}
+}
+
+static const struct child sched_children[] = {
+	{"weight", read_weight, false},
+	{"slice-length", read_slice_length, false},
+	{"share", read_share, false},
+	{"deadline", read_deadline, false},
+	{"priority", read_priority, false},
+	{"param", read_param, true},
+	{NULL, NULL, false},
+};
+
+static void read_sched(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"policy", NULL};
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "policy", s->policy, sizeof(s->policy));
+	identifier(rd, node, "policy", s->policy);
+	children(rd, s, node, sched_children);
+}
+
+static void read_device(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"gpu", "pool", "vf", NULL};
+	char vf[16];
+	int64_t n;
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "gpu", s->gpu, sizeof(s->gpu));
+	attribute(rd, node, "pool", s->pool, sizeof(s->pool));
+	attribute(rd, node, "vf", vf, sizeof(vf));
+	identifier(rd, node, "gpu", s->gpu);
+	identifier(rd, node, "pool", s->pool);
+	if (rd->r == 0 && s->gpu[0] && s->pool[0])
+		wrong(rd, node, "<device>: gpu or pool, not both");
+	if (rd->r < 0 || !vf[0])
+		return;
+	if (vgpu_parse_int(vf, &n) < 0 || n < 0 || n >= VGPU_GPU_MAX_VFS)
+		wrong(rd, node, "vf = '%s': want 0 to %u", vf, VGPU_GPU_MAX_VFS - 1);
+	else if (!s->gpu[0])
+		wrong(rd, node, "<device>: vf is a number in a GPU; name that with gpu");
+	else
+		s->vf = (int32_t)n;
+}
+
+static void read_memory(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	s->memory = quantity(rd, node, sizes);
+}
+
+static const struct child slice_children[] = {
+	{"device", read_device, false},
+	{"memory", read_memory, false},
+	{"sched", read_sched, false},
+	{NULL, NULL, false},
+};
+
+static void read_slice(struct reader *rd, struct wish_slice *unused, xmlNode *node)
+{
+	static const char *const names[] = {"name", "alias", NULL};
+	struct wish_slice *s = &rd->out->slices[rd->out->n_slices];
+	uint32_t i;
+
+	(void)unused;
+	if (rd->out->n_slices == WISH_MAX_SLICES) {
+		wrong(rd, node, "more than %u slices", WISH_MAX_SLICES);
+		return;
+	}
+	s->vf = -1;
+	s->line = (int)xmlGetLineNo(node);
+	only_attributes(rd, node, names);
+	attribute(rd, node, "name", s->name, sizeof(s->name));
+	attribute(rd, node, "alias", s->alias, sizeof(s->alias));
+	identifier(rd, node, "name", s->name);
+	if (rd->r == 0 && !s->name[0])
+		wrong(rd, node, "<slice> has no name");
+	if (rd->r == 0 && s->alias[0] && strncmp(s->alias, "ua-", 3) != 0)
+		wrong(rd, node, "alias = '%s': libvirt's aliases of users begin with 'ua-'",
+		      s->alias);
+	for (i = 0; i < rd->out->n_slices; i++) {
+		if (strcmp(rd->out->slices[i].name, s->name) == 0)
+			wrong(rd, node, "two slices are named '%s'", s->name);
+		if (s->alias[0] && strcmp(rd->out->slices[i].alias, s->alias) == 0)
+			wrong(rd, node, "two slices have the alias '%s'", s->alias);
+	}
+	children(rd, s, node, slice_children);
+	rd->out->n_slices++;
+}
+
+static const struct child root_children[] = {
+	{"slice", read_slice, true},
+	{NULL, NULL, false},
+};
+
+static void read_wish(struct reader *rd, xmlNode *node)
+{
+	static const char *const names[] = {"version", "required", NULL};
+	char version[8], required[8];
+
+	only_attributes(rd, node, names);
+	attribute(rd, node, "version", version, sizeof(version));
+	attribute(rd, node, "required", required, sizeof(required));
+	if (rd->r == 0 && strcmp(version, "1") != 0)
+		wrong(rd, node, "version = '%s': this vgpud knows version 1", version);
+	if (rd->r == 0 && required[0] && strcmp(required, "yes") && strcmp(required, "no"))
+		wrong(rd, node, "required = '%s': want yes or no", required);
+	rd->out->required = strcmp(required, "no") != 0;
+	children(rd, NULL, node, root_children);
+	if (rd->r == 0 && rd->out->n_slices == 0)
+		wrong(rd, node, "<vgpu> has no <slice>");
+}
+
+static xmlNode *child_of(xmlNode *node, const char *name)
+{
+	xmlNode *n = node ? node->children : NULL;
+
+	while (n && !is(n, name))
+		n = n->next;
+	return n;
+}
+
+/* The number of an attribute like function='0x1'. */
+static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
+{
+	unsigned value = 0;
+	char text[16];
+
+	attribute(rd, node, name, text, sizeof(text));
+	sscanf(text, "%x", &value);
+	return value;
+}
+
+/* <hostdev mode='subsystem' type='pci'>: libvirt has checked it. */
+static void read_hostdev(struct reader *rd, xmlNode *node)
+{
+	struct wish_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
+	xmlNode *address = child_of(child_of(node, "source"), "address");
+	xmlNode *alias = child_of(node, "alias");
+	char type[16];
+
+	attribute(rd, node, "type", type, sizeof(type));
+	if (strcmp(type, "pci") != 0 || !address || rd->out->n_hostdevs == WISH_MAX_HOSTDEVS)
+		return;
+	snprintf(h->address, sizeof(h->address), "%04x:%02x:%02x.%x", hex(rd, address, "domain"),
+		 hex(rd, address, "bus"), hex(rd, address, "slot"), hex(rd, address, "function"));
+	if (alias)
+		attribute(rd, alias, "name", h->alias, sizeof(h->alias));
+	rd->out->n_hostdevs++;
+}
+
+static bool is_ours(const xmlNode *node)
+{
+	return is(node, "vgpu") &&
+	       (!node->ns || strcmp((const char *)node->ns->href, WISH_URI) == 0);
+}
+
+static void read_domain(struct reader *rd, xmlNode *domain)
+{
+	xmlNode *uuid = child_of(domain, "uuid"), *name = child_of(domain, "name"), *n;
+	xmlNode *metadata = child_of(domain, "metadata"), *devices = child_of(domain, "devices");
+
+	for (n = metadata ? metadata->children : NULL; n; n = n->next)
+		if (n->ns && is_ours(n))
+			read_wish(rd, n);
+	if (rd->r < 0 || rd->out->n_slices == 0)
+		return;
+	if (uuid)
+		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
+	if (name)
+		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
+	for (n = devices ? devices->children : NULL; n; n = n->next)
+		if (is(n, "hostdev"))
+			read_hostdev(rd, n);
+}
+
+int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_error *err)
+{
+	struct reader rd = {out, err, 0};
+	const xmlError *error;
+	xmlParserCtxt *parser;
+	xmlNode *root;
+	xmlDoc *doc;
+
+	*out = (struct wish){.required = false};
+	if (size > WISH_MAX_BYTES)
+		return vgpu_error_set(err, -E2BIG, "a domain of %zu bytes; at most %u are read",
+				      size, WISH_MAX_BYTES);
+	parser = xmlNewParserCtxt();
+	if (!parser)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	/* Without XML_PARSE_HUGE, depth and entities have libxml2's limits. */
+	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, NULL,
+				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	root = doc ? xmlDocGetRootElement(doc) : NULL;
+	error = xmlCtxtGetLastError(parser);
+	if (!root)
+		rd.r = vgpu_error_set(err, -EINVAL, "line %d: not XML: %.*s",
+				      error ? error->line : 1,
+				      (int)strcspn(error ? error->message : "empty", "\n"),
+				      error ? error->message : "empty");
+	else if (doc->intSubset)
+		wrong(&rd, root, "document type definitions are not read");
+	else if (is(root, "domain"))
+		read_domain(&rd, root);
+	else if (is_ours(root))
+		read_wish(&rd, root);
+	else
+		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " WISH_URI,
+		      root->name);
+	xmlFreeDoc(doc);
+	xmlFreeParserCtxt(parser);
+	if (rd.r < 0)
+		*out = (struct wish){.required = out->required};
+	return rd.r;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VM wishes of GPUs, as its libvirt domain XML says it in <metadata>, and what of that XML
+ * vgpud has to know beside it. docs/domain.md is the long form; vgpu-domain-1.rng the schema.
+ *
+ * Any thread. libxml2 reads without network, external entities or documents type definitions.
+ */
+#ifndef DOMAIN_WISH_H
+#define DOMAIN_WISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+#define WISH_URI "urn:vgpud:xmlns:domain:1"
+#define WISH_MAX_BYTES (1u << 20)
+#define WISH_MAX_SLICES 8u
+#define WISH_MAX_PARAMS 12u
+#define WISH_MAX_HOSTDEVS 32u
+
+/* A parameter of a policy, as its tables know it. */
+struct wish_param {
+	char name[32], value[32];
+	int line;
+};
+
+/* One VF. */
+struct wish_slice {
+	char name[64], alias[64];
+	char gpu[32], pool[32]; /* "": any */
+	int32_t vf;		/* -1: any */
+	uint64_t memory;	/* bytes, at least; 0: any */
+	char policy[32];	/* that the GPU must have; "": any */
+	uint32_t n_params;
+	struct wish_param params[WISH_MAX_PARAMS];
+	int line;
+};
+
+struct wish_hostdev {
+	char address[16], alias[64];
+};
+
+struct wish {
+	char uuid[37], domain[256]; /* "" where only our own element was given */
+	bool required;		    /* the VM shall not start without */
+	uint32_t n_slices;	    /* 0: it has no wish */
+	struct wish_slice slices[WISH_MAX_SLICES];
+	uint32_t n_hostdevs;
+	struct wish_hostdev hostdevs[WISH_MAX_HOSTDEVS];
+};
+
+/*
+ * Reads TEXT: a whole domain, or our element alone, with its namespace or, as virsh metadata shows
+ * it, without. 0; -EINVAL with line and reason for what is not XML, or not as the schema has it;
+ * -E2BIG if it is longer than WISH_MAX_BYTES. A domain without our element is no error.
+ */
+int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_error *err);
+
+#endif

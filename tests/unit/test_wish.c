@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wishes in domain XML: what they are read to, what is refused with which words, and that the
+ * schema and the reader agree.
+ */
+#include <errno.h>
+#include <libxml/relaxng.h>
+#include <stdlib.h>
+
+#include "suite.h"
+#include "wish.h"
+
+#define NS "xmlns='" WISH_URI "'"
+#define DOMAIN_START                                                                               \
+	"<domain type='kvm'>\n<name>vm1</name>\n"                                                  \
+	"<uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>\n<metadata>\n"                          \
+	"<o:x xmlns:o='urn:other'><o:vgpu/></o:x>\n"
+
+static const char full[] = DOMAIN_START
+	"<vgpu:vgpu xmlns:vgpu='" WISH_URI "' version='1'>\n"
+	"<!-- two VFs -->\n"
+	"<vgpu:slice name='gpu0' alias='ua-vgpu0'>\n"
+	"  <vgpu:device gpu='gpu0' vf='3'/>\n"
+	"  <vgpu:memory unit='MiB'>4096</vgpu:memory>\n"
+	"  <vgpu:sched policy='qos'>\n"
+	"    <vgpu:weight>200</vgpu:weight><vgpu:slice-length unit='ms'>4</vgpu:slice-length>\n"
+	"    <vgpu:share min='10' max='50.5'/><vgpu:param name='burst_ms' value='20'/>\n"
+	"  </vgpu:sched>\n</vgpu:slice>\n"
+	"<vgpu:slice name='gpu1'><vgpu:sched><vgpu:priority>low</vgpu:priority>\n"
+	"<vgpu:deadline budget-us='2000' period-us='10000'/></vgpu:sched></vgpu:slice>\n"
+	"</vgpu:vgpu>\n</metadata>\n<devices>\n"
+	"<hostdev mode='subsystem' type='usb'><source><address bus='1' "
+	"device='2'/></source></hostdev>\n"
+	"<hostdev mode='subsystem' type='pci' managed='no'><source>\n"
+	"<address domain='0x0000' bus='0x41' slot='0x01' function='0x3'/></source>\n"
+	"<alias name='ua-vgpu0'/><address type='pci' bus='0x05'/></hostdev>\n"
+	"</devices></domain>";
+
+static struct wish wish;
+static struct vgpu_error err;
+
+static int parse(const char *text)
+{
+	return wish_parse(&wish, text, strlen(text), &err);
+}
+
+static const char *value_of(const struct wish_slice *s, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_params; i++)
+		if (strcmp(s->params[i].name, name) == 0)
+			return s->params[i].value;
+	return "";
+}
+
+static void whole_domain(void)
+{
+	const struct wish_slice *s = wish.slices;
+
+	CU_ASSERT_EQUAL_FATAL(parse(full), 0);
+	CU_ASSERT_STRING_EQUAL(wish.domain, "vm1");
+	CU_ASSERT_STRING_EQUAL(wish.uuid, "8a1f0b3c-0000-4000-8000-000000000001");
+	CU_ASSERT(wish.required);
+	CU_ASSERT_EQUAL(wish.n_slices, 2);
+	CU_ASSERT_STRING_EQUAL(s[0].name, "gpu0");
+	CU_ASSERT_STRING_EQUAL(s[0].alias, "ua-vgpu0");
+	CU_ASSERT_STRING_EQUAL(s[0].gpu, "gpu0");
+	CU_ASSERT_EQUAL(s[0].vf, 3);
+	CU_ASSERT_EQUAL(s[0].memory, UINT64_C(4096) << 20);
+	CU_ASSERT_STRING_EQUAL(s[0].policy, "qos");
+	CU_ASSERT_EQUAL(s[0].n_params, 5);
+	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "weight"), "200");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "latency_slice_us"), "4000");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "min_ppm"), "100000");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "max_ppm"), "505000");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "burst_ms"), "20");
+	CU_ASSERT_EQUAL(s[0].line, 8);
+	CU_ASSERT_EQUAL(s[1].vf, -1);
+	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "class"), "6");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "budget_us"), "2000");
+	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "period_us"), "10000");
+	CU_ASSERT_EQUAL(wish.n_hostdevs, 1);
+	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].address, "0000:41:01.3");
+	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].alias, "ua-vgpu0");
+}
+
+/* With a prefix, without, and as virDomainGetMetadata gives it back. */
+static void three_forms(void)
+{
+	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><slice name='a'/></vgpu>"), 0);
+	CU_ASSERT_EQUAL(wish.n_slices, 1);
+	CU_ASSERT_EQUAL(parse("<vgpu version='1' required='no'><slice name='a'/></vgpu>"), 0);
+	CU_ASSERT_EQUAL(wish.n_slices, 1);
+	CU_ASSERT(!wish.required);
+}
+
+static void no_wish(void)
+{
+	CU_ASSERT_EQUAL(parse("<domain><name>a</name></domain>"), 0);
+	CU_ASSERT_EQUAL(wish.n_slices, 0);
+	CU_ASSERT_EQUAL(parse(DOMAIN_START "</metadata></domain>"), 0);
+	CU_ASSERT_EQUAL(wish.n_slices, 0);
+	/* Another version of our namespace is another's. */
+	CU_ASSERT_EQUAL(parse("<domain><metadata><vgpu xmlns='urn:vgpud:xmlns:domain:2'/>"
+			      "</metadata></domain>"),
+			0);
+	CU_ASSERT_EQUAL(wish.n_slices, 0);
+}
+
+#define SLICE(x) "<vgpu " NS " version='1'>\n<slice name='a'>\n" x "</slice></vgpu>"
+#define SCHED(x) SLICE("<sched>" x "</sched>")
+
+/* Beside what the reader says: whether the schema can know. */
+static const struct {
+	const char *text, *says;
+	bool beyond_schema;
+} bad[] = {
+	{"", "line 1: not XML", true},
+	{"cow", "line 1: not XML", true},
+	{"<vgpu " NS " version='1'>\n<slice name='a'>", "line 2: not XML", true},
+	{"<!DOCTYPE a [<!ENTITY b 'c'>]><vgpu " NS " version='1'><slice name='a'/></vgpu>",
+	 "document type", true},
+	{"<html/>", "<html> is neither", false},
+	{"<vgpu " NS " version='2'><slice name='a'/></vgpu>", "version = '2'", false},
+	{"<vgpu " NS "><slice name='a'/></vgpu>", "version = ''", false},
+	{"<vgpu " NS " version='1' required='maybe'><slice name='a'/></vgpu>", "yes or no", false},
+	{"<vgpu " NS " version='1'/>", "has no <slice>", false},
+	{"<vgpu " NS " version='1'><slice/></vgpu>", "has no name", false},
+	{"<vgpu " NS " version='1'><slice name='-a'/></vgpu>", "want letters", false},
+	{"<vgpu " NS " version='1'><slice name='a'/>\n<slice name='a'/></vgpu>",
+	 "line 2: two slices are named 'a'", true},
+	{"<vgpu " NS " version='1'><slice name='a' alias='gpu'/></vgpu>", "begin with 'ua-'",
+	 false},
+	{"<vgpu " NS " version='1'><slice name='a' colour='red'/></vgpu>", "no attribute 'colour'",
+	 false},
+	{SLICE("<memmory>5</memmory>"), "line 3: <memmory> is not known in <slice>", false},
+	{SLICE("<memory>5</memory><memory>6</memory>"), "<memory> is given twice", false},
+	{SLICE("text"), "<slice> has no text", false},
+	{SLICE("<memory>0</memory>"), "no whole number above 0", false},
+	{SLICE("<memory>9000000000000000000</memory>"), "no whole number above 0", true},
+	{SLICE("<memory unit='MB'>5</memory>"), "no unit 'MB'", false},
+	{SLICE("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
+	{SLICE("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
+	{SLICE("<device vf='1'/>"), "name that with gpu", false},
+	{SCHED("<weight>heavy</weight>"), "<weight>: 'heavy'", false},
+	{SCHED("<weight unit='ms'>5</weight>"), "no unit 'ms'", false},
+	{SCHED("<share min='101'/>"), "want percent", false},
+	{SCHED("<share min='12.345'/>"), "want percent", false},
+	{SCHED("<share min='1e1'/>"), "want percent", false},
+	{SCHED("<priority>urgent</priority>"), "none of highest", false},
+	{SCHED("<deadline budget-us='5'/>"), "want budget-us and period-us", false},
+	{SCHED("<param name='slots'/>"), "want name and value", false},
+	{SCHED("<weight>5</weight><param name='weight' value='6'/>"), "weight is given twice",
+	 true},
+	{SCHED("<param name='a23456789012345678901234567890123' value='1'/>"), "more than 31 bytes",
+	 false},
+};
+
+static void refusals(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CU_ASSERT_EQUAL(parse(bad[i].text), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].says));
+		if (!strstr(err.text, bad[i].says))
+			printf("\n  '%s' does not say '%s'\n", err.text, bad[i].says);
+		CU_ASSERT_EQUAL(wish.n_slices, 0);
+	}
+	CU_ASSERT_EQUAL(wish_parse(&wish, full, WISH_MAX_BYTES + 1, &err), -E2BIG);
+}
+
+static xmlRelaxNG *schema;
+
+static bool is_valid(const char *text)
+{
+	xmlDoc *doc = xmlReadMemory(text, (int)strlen(text), NULL, NULL,
+				    XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	xmlRelaxNGValidCtxt *c = xmlRelaxNGNewValidCtxt(schema);
+	int r = -1;
+
+	xmlRelaxNGSetValidErrors(c, NULL, NULL, NULL);
+	if (doc)
+		r = xmlRelaxNGValidateDoc(c, doc);
+	xmlRelaxNGFreeValidCtxt(c);
+	xmlFreeDoc(doc);
+	return r == 0;
+}
+
+static void ignore(void *data, const char *format, ...)
+{
+	(void)data;
+	(void)format;
+}
+
+static void schema_agrees(void)
+{
+	static const char *const good[] = {
+		"<vgpu " NS " version='1'><slice name='a'/></vgpu>",
+		SLICE("<device gpu='a' vf='30'/><memory unit='GiB'>1</memory>"),
+		SLICE("<device pool='a'/>"),
+		SLICE("<device/>"),
+		SCHED("<share min='0' max='100'/><weight>1</weight>"
+		      "<priority>highest</priority><param name='slots' value='2'/>"),
+		SCHED("<deadline budget-us='1' period-us='2'/><slice-length>1</slice-length>"),
+	};
+	xmlRelaxNGParserCtxt *c = xmlRelaxNGNewParserCtxt(SCHEMA);
+	size_t i;
+
+	xmlSetGenericErrorFunc(NULL, ignore);
+	schema = xmlRelaxNGParse(c);
+	xmlRelaxNGFreeParserCtxt(c);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(schema);
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		CU_ASSERT_EQUAL(parse(good[i]), 0);
+		CU_ASSERT(is_valid(good[i]));
+	}
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		if (!bad[i].beyond_schema && is_valid(bad[i].text))
+			printf("\n  the schema allows %s\n", bad[i].text);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT(bad[i].beyond_schema || !is_valid(bad[i].text));
+	xmlRelaxNGFree(schema);
+}
+
+/* Damaged in any way: an error or a wish, nothing else. */
+static void damage(void)
+{
+	char text[sizeof(full)];
+	uint32_t i, n, good = 0;
+
+	srand(11);
+	for (i = 0; i < 20000; i++) {
+		memcpy(text, full, sizeof(full));
+		for (n = (uint32_t)rand() % 3 + 1; n > 0; n--)
+			text[(size_t)rand() % (sizeof(full) - 1)] = "<>/='a9.\0&-"[rand() % 11];
+		good += wish_parse(&wish, text,
+				   (size_t)rand() % 8 ? sizeof(full) - 1
+						      : (size_t)rand() % sizeof(full),
+				   &err) == 0;
+		CU_ASSERT(wish.n_slices <= WISH_MAX_SLICES);
+	}
+	CU_ASSERT(good > 0 && good < i);
+}
+
+static const struct test tests[] = {
+	{"a whole domain", whole_domain},
+	{"three forms", three_forms},
+	{"domains without a wish", no_wish},
+	{"refusals, with line and reason", refusals},
+	{"the schema and the reader agree", schema_agrees},
+	{"damage", damage},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("wishes of domains", tests)
