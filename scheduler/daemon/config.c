@@ -38,6 +38,12 @@ static const struct key {
 	 "members of this group may look, root may change"},
 	{DAEMON, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
 	 "where policies that are not built in are loaded from, NAME.so; empty: nowhere"},
+	{DAEMON, "hook_socket", TEXT, AT(config, hook_socket), 0, 0, 0, "", NULL,
+	 "where libvirt's hook is answered, for root alone; empty: hook.sock beside socket"},
+	{DAEMON, "leases", TEXT, AT(config, leases), 0, 0, 0, "", NULL,
+	 "which VM has which VF, over a restart of vgpud; empty: leases.json beside socket"},
+	{DAEMON, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
+	 "how long a VF is reserved for a VM that is being started, seconds"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
 	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
@@ -46,6 +52,8 @@ static const struct key {
 	 "virtual functions to enable"},
 	{GPU, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
 	 "who runs when: fair, strict, equal or best-effort"},
+	{GPU, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,
+	 "a name that domains may give instead of the GPU's, shared by GPUs that are as good"},
 	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
 	 "memory kept for the PF, MiB"},
 	{GPU, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
@@ -345,6 +353,15 @@ static void read_drop_ins(struct reader *r, const char *file)
 	free(entries);
 }
 
+/* NAME in the directory of PATH, for a key that was left empty. */
+static void beside(const char *path, const char *name, char *out, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (!out[0])
+		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
+}
+
 /* What only the whole can tell: policies, their parameters, and what does not go together. */
 static void finish(struct reader *r)
 {
@@ -353,6 +370,8 @@ static void finish(struct reader *r)
 	char names[160] = "";
 	uint32_t i, vf;
 
+	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
+	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 			 i ? ", " : "", vgpu_builtin_policies[i]->name);

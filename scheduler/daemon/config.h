@@ -19,6 +19,7 @@ struct gpu_config {
 	char device[160];
 	char layout[16];
 	char policy[32];
+	char pool[32]; /* domains may name it instead of the GPU; "": none */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime;
 	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
@@ -29,7 +30,9 @@ struct gpu_config {
 };
 
 struct config {
-	char socket[108];
+	char socket[108], hook_socket[108];
+	char leases[160]; /* the file that they are saved in */
+	int64_t lease_s;
 	char group[32];	      /* may read */
 	char policy_dir[160]; /* of plug-ins; "": off */
 	uint32_t n_gpus;

@@ -13,18 +13,20 @@
 #include <unistd.h>
 
 #include "builtin.h"
+#include "hook.h"
 #include "log.h"
 
 #define MAX_REQUEST 65536u
-#define MAX_BACKLOG (8u << 20) /* bytes that a client has not read */
-#define MAX_CLIENTS 64u
+#define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
+#define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
+#define MAX_CLIENTS 64u		    /* of each socket */
 #define LOG_PER_SECOND 20u
 
 struct client {
 	struct client *next;
 	struct control *control;
 	struct bufferevent *stream;
-	bool may_change;
+	bool may_change, is_hook;
 };
 
 static const char *errno_name(int r)
@@ -58,7 +60,7 @@ static void send_error(struct client *client, struct json_object *id, int r, con
 	json_object_put(answer);
 }
 
-static void call_free(struct call *call)
+void call_drop(struct call *call)
 {
 	struct call **link;
 
@@ -67,6 +69,7 @@ static void call_free(struct call *call)
 	*link = call->next;
 	json_object_put(call->id);
 	json_object_put(call->args);
+	free(call->job);
 	free(call);
 }
 
@@ -84,7 +87,14 @@ void call_answer(struct call *call, struct json_object *result)
 	} else {
 		json_object_put(result);
 	}
-	call_free(call);
+	call_drop(call);
+}
+
+void call_fail(struct call *call, int r, const char *text)
+{
+	if (call->client)
+		send_error(call->client, call->id, r, text);
+	call_drop(call);
 }
 
 int call_send(struct call *call, struct vgpu_error *err)
@@ -144,7 +154,7 @@ static void handle_line(struct client *client, const char *line)
 	r = method->begin(client->control, call, &err);
 	if (r < 0) {
 		send_error(client, id, r, err.text);
-		call_free(call);
+		call_drop(call);
 	}
 	json_object_put(root);
 }
@@ -157,12 +167,17 @@ static void drop_client(struct client *client)
 	for (link = &client->control->clients; *link != client; link = &(*link)->next)
 		;
 	*link = client->next;
-	client->control->n_clients--;
+	client->control->n_clients[client->is_hook]--;
 	for (call = client->control->calls; call; call = call->next)
 		if (call->client == client)
 			call->client = NULL;
 	bufferevent_free(client->stream);
 	free(client);
+}
+
+static size_t max_request(const struct client *client)
+{
+	return client->is_hook ? MAX_HOOK_REQUEST : MAX_REQUEST;
 }
 
 static void on_readable(struct bufferevent *stream, void *data)
@@ -179,8 +194,8 @@ static void on_readable(struct bufferevent *stream, void *data)
 			return;
 		}
 	}
-	if (evbuffer_get_length(in) > MAX_REQUEST) {
-		send_error(client, NULL, -EMSGSIZE, "a request has at most 65536 bytes");
+	if (evbuffer_get_length(in) > max_request(client)) {
+		send_error(client, NULL, -EMSGSIZE, "the request is too long");
 		bufferevent_flush(stream, EV_WRITE, BEV_FINISHED);
 		drop_client(client);
 	}
@@ -216,19 +231,20 @@ static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
 	struct client *client;
 	struct ucred peer = {0};
 	socklen_t size = sizeof(peer);
+	bool is_hook = listener == control->hook_listener;
 
-	(void)listener;
 	(void)address;
 	(void)length;
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-	client = control->n_clients < MAX_CLIENTS ? calloc(1, sizeof(*client)) : NULL;
+	client = control->n_clients[is_hook] < MAX_CLIENTS ? calloc(1, sizeof(*client)) : NULL;
 	if (!client) {
 		close(fd);
 		return;
 	}
 	client->control = control;
+	client->is_hook = is_hook;
 	client->may_change = peer.uid == 0 || peer.uid == geteuid();
-	if (!client->may_change && !in_group(fd, peer.gid, control->group)) {
+	if (!client->may_change && (is_hook || !in_group(fd, peer.gid, control->group))) {
 		close(fd);
 		free(client);
 		return;
@@ -236,9 +252,9 @@ static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
 	client->stream = bufferevent_socket_new(control->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	client->next = control->clients;
 	control->clients = client;
-	control->n_clients++;
+	control->n_clients[is_hook]++;
 	bufferevent_setcb(client->stream, on_readable, NULL, on_stream_event, client);
-	bufferevent_setwatermark(client->stream, EV_READ, 0, MAX_REQUEST + 1);
+	bufferevent_setwatermark(client->stream, EV_READ, 0, max_request(client) + 1);
 	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
 }
 
@@ -310,6 +326,18 @@ static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 		gpu->log_dropped++;
 }
 
+static void note_use(struct gpu *gpu, const struct vgpu_record *r)
+{
+	static const uint32_t idle =
+		1u << VGPU_VF_ABSENT | 1u << VGPU_VF_SCRUBBING | 1u << VGPU_VF_AVAIL;
+
+	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS)
+		return;
+	gpu->in_use &= ~(1u << r->vf);
+	if (!(idle >> r->code & 1))
+		gpu->in_use |= 1u << r->vf;
+}
+
 void control_drain(struct gpu *gpu)
 {
 	struct vgpu_record record;
@@ -320,6 +348,7 @@ void control_drain(struct gpu *gpu)
 			continue;
 		ring_add(&gpu->events, &record);
 		log_record(gpu, &record);
+		note_use(gpu, &record);
 	}
 }
 
@@ -366,6 +395,7 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 		gpu->logged = 0;
 		gpu->log_dropped = 0;
 	}
+	hook_expire(control);
 }
 
 static void on_engine(evutil_socket_t fd, short what, void *data)
@@ -381,14 +411,18 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	control_drain(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
-		if (request->result == 0) {
-			call_answer(call, call->method->finish ? call->method->finish(call) : NULL);
+		if (call->then) {
+			call->then(call);
 			continue;
 		}
-		if (call->client)
-			send_error(call->client, call->id, request->result,
-				   request->why[0] ? request->why : strerror(-request->result));
-		call_free(call);
+		if (request->result == 0) {
+			call_answer(call, call->method && call->method->finish
+						  ? call->method->finish(call)
+						  : NULL);
+			continue;
+		}
+		call_fail(call, request->result,
+			  request->why[0] ? request->why : strerror(-request->result));
 	}
 }
 
@@ -407,7 +441,7 @@ static void make_parent(const char *path)
 		return; /* it is there, or bind() will say what is wrong */
 }
 
-static int listen_at(const char *path, struct vgpu_error *err)
+static int listen_at(const char *path, mode_t mode, struct vgpu_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
@@ -422,7 +456,7 @@ static int listen_at(const char *path, struct vgpu_error *err)
 	}
 	if (errno == ECONNREFUSED)
 		unlink(path);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, 0660) < 0 ||
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, mode) < 0 ||
 	    listen(fd, 16) < 0)
 		r = vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (r < 0) {
@@ -436,22 +470,31 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
 	struct group *group = getgrnam(config->group);
-	int fd;
+	int fd, hook;
 
 	*control =
 		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
 	control->base = event_base_new();
 	if (!control->base)
 		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
-	fd = listen_at(config->socket, err);
+	fd = listen_at(config->socket, 0660, err);
 	if (fd < 0)
 		return fd;
+	hook = listen_at(config->hook_socket, 0600, err);
+	if (hook < 0) {
+		close(fd);
+		unlink(config->socket);
+		return hook;
+	}
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
 		log_line(LOG_WARNING, "%s: cannot give it to group %s: %s", config->socket,
 			 config->group, strerror(errno));
 	control->listener =
 		evconnlistener_new(control->base, on_connect, control,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
+	control->hook_listener =
+		evconnlistener_new(control->base, on_connect, control,
+				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, hook);
 	control->tick = event_new(control->base, -1, EV_PERSIST, on_tick, control);
 	control->second = event_new(control->base, -1, EV_PERSIST, on_second, control);
 	event_add(control->tick, &often);
@@ -496,13 +539,12 @@ void control_stop(struct control *control)
 		free(gpu->events.records);
 	}
 	/* What the engines had not answered is nobody's now. */
-	while (control->calls) {
-		if (control->calls->request.event.type == VGPU_EV_POLICY)
-			free(control->calls->request.event.memory);
-		call_free(control->calls);
-	}
+	while (control->calls)
+		call_drop(control->calls);
 	if (control->listener)
 		evconnlistener_free(control->listener);
+	if (control->hook_listener)
+		evconnlistener_free(control->hook_listener);
 	if (control->tick)
 		event_free(control->tick);
 	if (control->second)
@@ -510,4 +552,5 @@ void control_stop(struct control *control)
 	if (control->base)
 		event_base_free(control->base);
 	unlink(control->config->socket);
+	unlink(control->config->hook_socket);
 }

@@ -11,6 +11,7 @@
 #include <json-c/json.h>
 
 #include "config.h"
+#include "lease.h"
 
 #define HISTORY 32768u
 #define EVENTS 1024u
@@ -34,7 +35,9 @@ struct gpu {
 	struct record_ring history; /* everything */
 	struct record_ring events;  /* what is rare, and what people want to know */
 	const char *trouble;	    /* as last logged: engine_trouble */
-	uint64_t logged;	    /* in this second; rate limit */
+	struct lease leases[VGPU_GPU_MAX_VFS];
+	uint32_t in_use; /* bitmap of VFs whose guest's driver is up, or comes up */
+	uint64_t logged; /* in this second; rate limit */
 	uint64_t log_dropped;
 };
 
@@ -42,14 +45,14 @@ struct client;
 struct control {
 	struct config *config;
 	struct event_base *base;
-	struct evconnlistener *listener;
+	struct evconnlistener *listener, *hook_listener;
 	struct event *tick, *second;
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS];
 	struct client *clients;
-	struct call *calls; /* under way, of all clients, also of those that have gone */
-	uint32_t n_clients;
-	unsigned group; /* (gid_t)-1: there is no such group */
+	struct call *calls;    /* under way, of all clients, also of those that have gone */
+	uint32_t n_clients[2]; /* of the control socket, and of the hook's */
+	unsigned group;	       /* (gid_t)-1: there is no such group */
 };
 
 enum access { ACCESS_READ, ACCESS_CHANGE };
@@ -71,6 +74,9 @@ struct call {
 	struct json_object *id, *args;
 	const struct method *method;
 	struct gpu *gpu;
+	/* The engine's answer goes there; NULL: it is the call's answer. */
+	void (*then)(struct call *call);
+	struct hook_job *job; /* the call's */
 	struct engine_request request;
 	struct engine_snapshot snapshot;
 	/* new values, while the engine considers them */
@@ -95,6 +101,9 @@ extern const struct method methods[];
 
 /* Answers a call, and frees it. RESULT is taken over. */
 void call_answer(struct call *call, struct json_object *result);
+void call_fail(struct call *call, int r, const char *text);
+/* Ends a call that nobody waits for. */
+void call_drop(struct call *call);
 /* Hands the call's request to the engine of its GPU. */
 int call_send(struct call *call, struct vgpu_error *err);
 

@@ -96,6 +96,8 @@ static int run(struct config *config)
 	service_start();
 	r = control_start(&control, config, &err);
 	r = r ? r : start_gpus(&control, config, &err);
+	if (r == 0)
+		leases_load(&control);
 	if (r < 0) {
 		log_line(LOG_ERROR, "%s", err.text);
 		/* A socket that belongs to another vgpud stays. */

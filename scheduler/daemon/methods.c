@@ -8,6 +8,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "hook.h"
 #include "plugin.h"
 
 typedef struct json_object json;
@@ -124,6 +125,8 @@ static json *vf_json(const struct call *call, uint32_t i)
 	uint32_t e;
 
 	put_int(o, "vf", i);
+	if (call->gpu->leases[i].state != LEASE_NONE)
+		put_text(o, "domain", call->gpu->leases[i].domain);
 	put_text(o, "state", vgpu_vf_state_names[vf->state]);
 	put_text(o, "context", vgpu_context_names[vf->context]);
 	put_bool(o, "has_work", vf->has_work);
@@ -553,6 +556,33 @@ static json *finish_events(struct call *call)
 	return o;
 }
 
+/* The leases, GPU by GPU. */
+static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
+	const struct lease *l;
+	uint32_t g, vf;
+
+	(void)err;
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			l = &control->gpus[g].leases[vf];
+			if (l->state == LEASE_NONE)
+				continue;
+			vm = json_object_new_object();
+			put_text(vm, "domain", l->domain);
+			put_text(vm, "uuid", l->uuid);
+			put_text(vm, "slice", l->slice);
+			put_text(vm, "gpu", control->gpus[g].config->name);
+			put_int(vm, "vf", vf);
+			put_text(vm, "state", lease_state_names[l->state]);
+			json_object_array_add(list, vm);
+		}
+	json_object_object_add(o, "vms", list);
+	call_answer(call, o);
+	return 0;
+}
+
 static const char hex[] = "0123456789abcdef";
 
 /* The recording as vgpu-sim reads it, in hexadecimal: JSON has no bytes. */
@@ -736,6 +766,15 @@ const struct method methods[] = {
 	 "reset a VF; its guest loses its work. Ends a quarantine",
 	 {GPU_ARG, VF_ARG},
 	 begin_vf_reset,
+	 NULL},
+	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
+	{"hook",
+	 ACCESS_CHANGE,
+	 "what libvirt's hook was called with; an error refuses the operation",
+	 {{"operation", ARG_STRING, 0, 0, true, "prepare, start, started, stopped, release, ..."},
+	  {"reason", ARG_STRING, 0, 0, false, "why, of release"},
+	  {"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 hook_begin,
 	 NULL},
 	{"policy.list",
 	 ACCESS_READ,

@@ -46,6 +46,7 @@ static const struct command {
 	{"vf", "show", "vf.show", "N", "everything about a VF", view_vf_show},
 	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
 	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
+	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
 	{"policy", "list", "policy.list", "", "the policies and their parameters",
 	 view_policy_list},
 	{"policy", "show", "policy.show", "", "the policy in force", view_policy_show},

@@ -115,6 +115,28 @@ void view_gpu_list(struct json_object *o)
 	print_table(&t);
 }
 
+void view_vm_list(struct json_object *o)
+{
+	static const char *const heads[] = {"DOMAIN", "SLICE", "GPU", ">VF", "STATE", "UUID", NULL};
+	static struct table t;
+	struct json_object *list = get(o, "vms");
+	size_t i;
+
+	t = (struct table){.heads = heads};
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *vm = json_object_array_get_idx(list, i);
+
+		cell(&t, "%s", get_text(vm, "domain"));
+		cell(&t, "%s", get_text(vm, "slice"));
+		cell(&t, "%s", get_text(vm, "gpu"));
+		cell(&t, "%" PRId64, get_int(vm, "vf"));
+		cell(&t, "%s", get_text(vm, "state"));
+		cell(&t, "%s", get_text(vm, "uuid"));
+		row(&t);
+	}
+	print_table(&t);
+}
+
 static void line(const char *name, const char *value)
 {
 	printf("%-18s %s\n", name, value);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include "lease.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "log.h"
+
+const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
+
+struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+			 struct gpu **gpu, uint32_t *vf)
+{
+	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
+		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
+			struct lease *l = &(*gpu)->leases[*vf];
+
+			if (l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
+			    (!slice || strcmp(l->slice, slice) == 0))
+				return l;
+		}
+	return NULL;
+}
+
+static void put_text(struct json_object *o, const char *key, const char *text)
+{
+	json_object_object_add(o, key, json_object_new_string(text));
+}
+
+static struct json_object *to_json(const struct control *control)
+{
+	struct json_object *list = json_object_new_array(), *o;
+	const struct lease *l;
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			l = &control->gpus[g].leases[vf];
+			if (l->state == LEASE_NONE)
+				continue;
+			o = json_object_new_object();
+			put_text(o, "gpu", control->gpus[g].config->name);
+			json_object_object_add(o, "vf", json_object_new_int64(vf));
+			put_text(o, "state", lease_state_names[l->state]);
+			put_text(o, "uuid", l->uuid);
+			put_text(o, "domain", l->domain);
+			put_text(o, "slice", l->slice);
+			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
+			json_object_array_add(list, o);
+		}
+	return list;
+}
+
+void leases_save(const struct control *control)
+{
+	struct json_object *list = to_json(control);
+	const char *text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY);
+	const char *path = control->config->leases;
+	char temporary[sizeof(control->config->leases) + 4];
+	FILE *f;
+
+	/* Whole, under another name first: a reader, or we after a crash, see the old or the new.
+	 */
+	snprintf(temporary, sizeof(temporary), "%s.new", path);
+	f = fopen(temporary, "we");
+	if (!f || fprintf(f, "%s\n", text) < 0 || fflush(f) != 0 || fsync(fileno(f)) < 0 ||
+	    rename(temporary, path) < 0)
+		log_line(LOG_ERROR, "%s: cannot be written: %s; a restart forgets who has which VF",
+			 path, strerror(errno));
+	if (f)
+		fclose(f);
+	json_object_put(list);
+}
+
+static const char *text_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) ? json_object_get_string(value) : "";
+}
+
+static int64_t number_of(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : -1;
+}
+
+/* False: there is no such place any more. */
+static bool load_one(struct control *control, struct json_object *o)
+{
+	int64_t vf = number_of(o, "vf");
+	struct lease *l = NULL;
+	uint32_t g;
+
+	for (g = 0; g < control->n_gpus; g++)
+		if (strcmp(control->gpus[g].config->name, text_of(o, "gpu")) == 0 && vf >= 0 &&
+		    vf < control->gpus[g].config->vfs)
+			l = &control->gpus[g].leases[vf];
+	if (!l)
+		return false;
+	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
+	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
+	snprintf(l->slice, sizeof(l->slice), "%s", text_of(o, "slice"));
+	l->expires = number_of(o, "expires_ns");
+	l->state = strcmp(text_of(o, "state"), lease_state_names[LEASE_RESERVED]) == 0
+			   ? LEASE_RESERVED
+			   : LEASE_RUNNING;
+	return true;
+}
+
+void leases_load(struct control *control)
+{
+	const char *path = control->config->leases;
+	struct json_object *list;
+	size_t i;
+
+	if (access(path, F_OK) < 0)
+		return;
+	list = json_object_from_file(path);
+	if (!json_object_is_type(list, json_type_array)) {
+		log_line(LOG_ERROR, "%s: not a list of leases; who has which VF is not known",
+			 path);
+		json_object_put(list);
+		return;
+	}
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+
+		if (!load_one(control, o))
+			log_line(LOG_WARNING,
+				 "%s had VF %d of %s, which is there no more; its lease is dropped",
+				 text_of(o, "domain"), (int)number_of(o, "vf"), text_of(o, "gpu"));
+	}
+	json_object_put(list);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases: which VF belongs to which VM, by the VM's UUID. Each change is saved whole, so that a
+ * vgpud that is started again knows them; the file lies in /run, and goes with the VMs at a reboot.
+ * Control thread.
+ */
+#ifndef DAEMON_LEASE_H
+#define DAEMON_LEASE_H
+
+#include "vgpu/types.h"
+
+/* RESERVED is for a VM that is being started, and only for a time. */
+enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_STATES };
+extern const char *const lease_state_names[LEASE_STATES];
+
+struct lease {
+	enum lease_state state;
+	char uuid[37], domain[256], slice[64];
+	vgpu_nsec expires; /* CLOCK_MONOTONIC; of a reservation */
+};
+
+struct control;
+struct gpu;
+
+/* The lease of a VM's slice (NULL: of any slice), or NULL. *GPU and *VF: where. */
+struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+			 struct gpu **gpu, uint32_t *vf);
+
+/* Writes the file, and reads it. What cannot be written is logged; what cannot be read, or names
+ * GPUs that are no longer there, is dropped with a word in the log. */
+void leases_save(const struct control *control);
+void leases_load(struct control *control);
+
+#endif
