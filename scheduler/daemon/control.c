@@ -15,6 +15,7 @@
 #include "builtin.h"
 #include "hook.h"
 #include "log.h"
+#include "service.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
@@ -379,6 +380,27 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 	}
 }
 
+static void tell_service(struct control *control)
+{
+	uint32_t i, vf, vms = 0, lost = 0;
+	bool alive = true;
+	char text[80];
+
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+
+		alive &= engine_is_alive(gpu->engine);
+		lost += engine_trouble(gpu->engine) != NULL;
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+			vms += gpu->leases[vf].state != LEASE_NONE;
+	}
+	snprintf(text, sizeof(text), "%u GPUs, %u of them lost; %u VFs belong to VMs",
+		 control->n_gpus, lost, vms);
+	/* An engine that stands still is left to the watchdog. */
+	if (alive)
+		service_alive(text);
+}
+
 static void on_second(evutil_socket_t fd, short what, void *data)
 {
 	struct control *control = data;
@@ -396,6 +418,7 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 		gpu->log_dropped = 0;
 	}
 	hook_expire(control);
+	tell_service(control);
 }
 
 static void on_engine(evutil_socket_t fd, short what, void *data)
@@ -441,11 +464,15 @@ static void make_parent(const char *path)
 		return; /* it is there, or bind() will say what is wrong */
 }
 
-static int listen_at(const char *path, mode_t mode, struct vgpu_error *err)
+/* The service manager's socket of that name, or one at PATH. */
+static int listen_at(const char *name, const char *path, mode_t mode, struct vgpu_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+	int fd = service_socket(name), r = 0;
 
+	if (fd >= 0)
+		return evutil_make_socket_nonblocking(fd) < 0 ? -errno : fd;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	strcpy(address.sun_path, path);
 	if (fd < 0)
 		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -466,6 +493,17 @@ static int listen_at(const char *path, mode_t mode, struct vgpu_error *err)
 	return fd;
 }
 
+/* The service manager's sockets stay, for our next life. */
+static void unlink_own(const char *name, const char *path)
+{
+	int fd = service_socket(name);
+
+	if (fd < 0)
+		unlink(path);
+	else
+		close(fd);
+}
+
 int control_start(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
@@ -477,13 +515,13 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 	control->base = event_base_new();
 	if (!control->base)
 		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
-	fd = listen_at(config->socket, 0660, err);
+	fd = listen_at("control", config->socket, 0660, err);
 	if (fd < 0)
 		return fd;
-	hook = listen_at(config->hook_socket, 0600, err);
+	hook = listen_at("hook", config->hook_socket, 0600, err);
 	if (hook < 0) {
 		close(fd);
-		unlink(config->socket);
+		unlink_own("control", config->socket);
 		return hook;
 	}
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
@@ -551,6 +589,6 @@ void control_stop(struct control *control)
 		event_free(control->second);
 	if (control->base)
 		event_base_free(control->base);
-	unlink(control->config->socket);
-	unlink(control->config->hook_socket);
+	unlink_own("control", control->config->socket);
+	unlink_own("hook", control->config->hook_socket);
 }

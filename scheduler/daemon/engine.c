@@ -57,6 +57,8 @@ struct engine {
 	int epoll, timer, wake, tell, driver_fd;
 	vgpu_nsec timer_at;
 	_Atomic bool quit, look;
+	_Atomic uint32_t rounds;
+	uint32_t seen_rounds; /* by who asks whether it is alive */
 	bool realtime, told;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
@@ -531,6 +533,7 @@ static void *engine_thread(void *arg)
 	vgpu_nsec until;
 
 	while (!atomic_load(&e->quit)) {
+		atomic_fetch_add(&e->rounds, 1);
 		wait_for_something(e);
 		run_once(e);
 		serve(e);
@@ -647,6 +650,16 @@ void engine_stop(struct engine *e)
 bool engine_is_realtime(const struct engine *e)
 {
 	return e->realtime;
+}
+
+bool engine_is_alive(struct engine *e)
+{
+	uint32_t rounds = atomic_load(&e->rounds);
+	bool alive = rounds != e->seen_rounds || engine_trouble(e);
+
+	e->seen_rounds = rounds;
+	notify(e->wake);
+	return alive;
 }
 
 void engine_look(struct engine *e)

@@ -69,6 +69,9 @@ void engine_stop(struct engine *engine);
 
 /* Looks for a lost device at once: it may be back. Any thread. */
 void engine_look(struct engine *engine);
+/* Whether its thread has come round since the last call; asks it to. One that looks for a lost
+ * device may take its time. For one thread. */
+bool engine_is_alive(struct engine *engine);
 /* Why the device is lost, in constant words; NULL: it is not. Any thread. */
 const char *engine_trouble(const struct engine *engine);
 /* Whether its thread runs as SCHED_FIFO. */

@@ -115,7 +115,7 @@ static int run(struct config *config)
 		log_line(LOG_NOTICE, "%s", err.text);
 	service_drop_unused();
 	log_line(LOG_INFO, "ready at %s", config->socket);
-	service_ready("scheduling");
+	service_ready();
 	event_base_dispatch(control.base);
 	event_free(term);
 	event_free(interrupt);

@@ -56,13 +56,17 @@ static const struct vfio_store store = {put, take, drop};
 
 void service_start(void)
 {
-	if (!getenv("NOTIFY_SOCKET"))
-		return;
 	n_names = sd_listen_fds_with_names(0, &names);
 	wanted = n_names > 0 ? calloc((size_t)n_names, sizeof(*wanted)) : NULL;
 	if (!wanted)
 		n_names = 0;
-	vfio_store = &store;
+	if (getenv("NOTIFY_SOCKET"))
+		vfio_store = &store;
+}
+
+int service_socket(const char *name)
+{
+	return take(name);
 }
 
 bool service_holds(void)
@@ -79,9 +83,14 @@ void service_drop_unused(void)
 			drop(names[i]);
 }
 
-void service_ready(const char *status)
+void service_ready(void)
 {
-	sd_notifyf(0, "READY=1\nSTATUS=%s", status);
+	sd_notify(0, "READY=1");
+}
+
+void service_alive(const char *status)
+{
+	sd_notifyf(0, "WATCHDOG=1\nSTATUS=%s", status);
 }
 
 void service_stopping(void)

@@ -11,11 +11,16 @@
 /* Takes over what has been held for us, and has the store used from now on (vfio/store.h). Before
  * any other thread; once. */
 void service_start(void);
+/* The listening socket that the service manager has made for us, by its FileDescriptorName, or
+ * -ENOENT. It outlives us: who connects while we are restarted waits. */
+int service_socket(const char *name);
 /* Whether there is anybody to hold descriptors. */
 bool service_holds(void);
 /* Drops what was held and nobody has asked for: GPUs that are no longer configured. */
 void service_drop_unused(void);
-void service_ready(const char *status);
+void service_ready(void);
+/* Every second: we are alive (WatchdogSec=), and what "systemctl status" shows. */
+void service_alive(const char *status);
 void service_stopping(void);
 
 #endif

@@ -6,7 +6,6 @@
 [ "$(id -u)" = 0 ] || { echo "skipped: the hook asks vgpud for root alone"; exit 77; }
 hook_program=$VGPU_BUILD/tools/hook/vgpud-hook
 export VGPUD_HOOK_SOCKET=$run/hook.sock
-export ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 # the hook ends with what it has read
 start_softgpu --vfs 4
 conf() { # POLICY, more lines for the daemon and the GPU
 	cat >"$run/vgpud.conf" <<-CONF

@@ -184,12 +184,38 @@ static bool may_go_without(const char *uri)
 	return strncmp(attribute + 10, "no", 2) == 0;
 }
 
+/* Whether the VM may go on; if not, why has been said. */
+static bool allows(const struct operation *o, char **argv, const char *xml)
+{
+	const char *path = getenv("VGPUD_HOOK_SOCKET"), *uri = strstr(xml, URI), *message;
+	char *answer = NULL;
+	bool allowed;
+	int r;
+
+	if (!uri || geteuid() != 0) /* no wish; or VMs of a user's own session, which have no VFs */
+		return true;
+	r = ask(path ? path : SOCKET, argv, xml, &answer);
+	message = r == 0 ? message_of(answer) : NULL;
+	allowed = !o->refusable || (r == 0 ? !message : may_go_without(uri));
+	if (!allowed && message)
+		fprintf(stderr, "vgpud: %s\n", message);
+	else if (!allowed)
+		fprintf(stderr,
+			"vgpud: %s: a GPU is required, and vgpud %s (systemctl status vgpud)\n",
+			argv[1],
+			r == -ETIMEDOUT			     ? "does not answer"
+			: r == -ENOENT || r == -ECONNREFUSED ? "is not running"
+							     : strerror(-r));
+	if (r == 0)
+		free(answer);
+	return allowed;
+}
+
 int main(int argc, char **argv)
 {
 	const struct operation *o = operations;
-	const char *path = getenv("VGPUD_HOOK_SOCKET"), *message, *uri;
-	char *xml, *answer = NULL;
-	int r;
+	bool allowed;
+	char *xml;
 
 	if (argc != 5) {
 		fputs("usage: vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < DOMAIN-XML\n"
@@ -201,23 +227,7 @@ int main(int argc, char **argv)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
 	xml = slurp(STDIN_FILENO, MAX_XML, '\0');
-	uri = xml ? strstr(xml, URI) : NULL;
-	if (!uri || geteuid() != 0) /* no wish; or VMs of a user's own session, which have no VFs */
-		return 0;
-	r = ask(path ? path : SOCKET, argv, xml, &answer);
-	message = r == 0 ? message_of(answer) : NULL;
-	if ((r == 0 && !message) || !o->refusable)
-		return 0;
-	if (message) {
-		fprintf(stderr, "vgpud: %s\n", message);
-		return 1;
-	}
-	if (may_go_without(uri))
-		return 0;
-	fprintf(stderr, "vgpud: %s: a GPU is required, and vgpud %s (systemctl status vgpud)\n",
-		argv[1],
-		r == -ETIMEDOUT			     ? "does not answer"
-		: r == -ENOENT || r == -ECONNREFUSED ? "is not running"
-						     : strerror(-r));
-	return 1;
+	allowed = !xml || allows(o, argv, xml);
+	free(xml);
+	return allowed ? 0 : 1;
 }

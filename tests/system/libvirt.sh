@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A real libvirtd of our own, in namespaces of its own, with small VMs under TCG: what its hook does at starts, ends,
+# crashes and restarts of everything. The VMs have no VF in them (that is the lab's); who has which is what counts.
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
+for p in libvirtd virsh qemu-system-x86_64 unshare; do
+	command -v $p >/dev/null || { echo "skipped: $p is missing"; exit 77; }
+done
+if [ -z "${IN_NAMESPACE:-}" ]; then
+	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
+	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0"
+fi
+. "$(dirname "$0")/lib.sh"
+
+# Its /etc, /run and /var are directories of this test; vgpud's /run, too.
+for d in etc/hooks/qemu.d run lib cache log vgpud; do mkdir -p "$run/$d"; done
+mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /run/vgpud
+mount --bind "$run/etc" /etc/libvirt
+for d in lib cache log; do mount --bind "$run/$d" /var/$d/libvirt; done
+mount --bind "$run/run" /run/libvirt
+mount --bind "$run/vgpud" /run/vgpud
+# The user that Debian's libvirt asks for at its start, whatever its configuration says.
+for f in passwd group; do cp /etc/$f "$run/$f"; done
+grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$run/passwd"
+for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>"$run/group"; done
+for f in passwd group; do mount --bind "$run/$f" /etc/$f; done
+cat >/etc/libvirt/qemu.conf <<'CONF'
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+cgroup_controllers = [ ]
+namespaces = [ ]
+stdio_handler = "file"
+CONF
+cat >/etc/libvirt/libvirtd.conf <<CONF
+auth_unix_ro = "none"
+auth_unix_rw = "none"
+log_outputs = "3:file:$run/libvirtd.log"
+CONF
+: >/etc/libvirt/libvirt.conf
+ln -s "$VGPU_BUILD/tools/hook/vgpud-hook" /etc/libvirt/hooks/qemu.d/50-vgpud
+start_libvirtd() {
+	libvirtd --daemon --pid-file /run/libvirt/libvirtd.pid
+	await 30 virsh -q version
+}
+stop_libvirtd() { # SIGNAL
+	local pid
+	pid=$(cat /run/libvirt/libvirtd.pid)
+	kill -"$1" "$pid"
+	await 30 gone "$pid"
+	rm -f /run/libvirt/libvirtd.pid
+}
+gone() { [ ! -e "/proc/$1" ]; }
+
+ctl() { "$vgpuctl" "$@"; } # at its usual place
+conf() {
+	cat >"$run/vgpud.conf" <<-CONF
+		[daemon]
+		lease_s = ${1:-120}
+		[gpu gpu0]
+		device = vfio-user:$run/gpu/pf.sock
+		vfs = 4
+	CONF
+}
+define() { # N WISH
+	virsh -q define /dev/stdin <<-XML || fail "vm$1 cannot be defined"
+		<domain type='qemu'><name>vm$1</name><uuid>$(printf '8a1f0b3c-0000-4000-8000-%012d' "$1")</uuid>
+		<metadata>$2</metadata><memory unit='MiB'>24</memory><vcpu>1</vcpu>
+		<os><type arch='x86_64' machine='pc'>hvm</type></os><on_crash>destroy</on_crash>
+		<devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+		<controller type='usb' model='none'/><memballoon model='none'/></devices></domain>
+	XML
+}
+wish() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'>$1</v:slice></v:vgpu>"; }
+leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
+leases_are() { [ "$(leases)" = "$1" ]; }
+state_is() { [ "$(virsh -q domstate vm$1)" = "$2" ]; }
+qemu_of() { cat "/run/libvirt/qemu/vm$1.pid"; }
+
+start_softgpu --vfs 4
+conf
+start_vgpud
+start_libvirtd
+define 1 "$(wish '<v:sched><v:weight>300</v:weight></v:sched>')"
+define 2 "$(wish "<v:memory unit='GiB'>9</v:memory>")"
+define 3 ""
+virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the wish"
+
+virsh -q start vm1 || fail "vm1 does not start"
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
+virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
+grep -q "vgpud: vm2/a: 9216 MiB are wished, the largest free VF of gpu0 has" "$run/said" || fail "virsh says: $(cat "$run/said")"
+virsh -q start vm3 || fail "vm3, which wishes nothing, does not start"
+# A reset of the guest calls no hook, and changes nothing.
+virsh -q reset vm1
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
+# libvirtd restarted, and killed, with vgpud there and without: VMs run on.
+stop_libvirtd TERM
+start_libvirtd
+await 20 state_is 1 running
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
+stop_libvirtd KILL
+kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
+start_libvirtd
+await 20 state_is 1 running
+await 20 state_is 3 running
+start_vgpud
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
+
+# A QEMU that dies.
+kill -9 "$(qemu_of 1)"
+await 30 leases_are '[]'
+await 30 state_is 1 "shut off"
+# Saved and restored: the VF is given back meanwhile, and found anew.
+virsh -q start vm1 && virsh -q save vm1 "$run/saved" || fail "vm1 cannot be saved"
+leases_are '[]' || fail "leases: $(leases)"
+virsh -q restore "$run/saved" || fail "vm1 cannot be restored"
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
+virsh -q destroy vm1
+leases_are '[]' || fail "leases: $(leases)"
+
+# vgpud down: who needs a GPU is told so by virsh, others start.
+virsh -q destroy vm3
+kill $vgpud_pid; wait $vgpud_pid
+virsh -q start vm1 2>"$run/said" && fail "vm1 has started without vgpud"
+grep -q "vm1: a GPU is required, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
+virsh -q start vm3 || fail "vm3 needs vgpud"
+# libvirtd killed in the middle of a start: nobody tells that it has ended, and the reservation ends by itself.
+conf 2
+start_vgpud
+kill -STOP $vgpud_pid
+virsh -q start vm1 >/dev/null 2>&1 &
+hook_runs() { pgrep -f "50-vgpud vm1 prepare"; }
+await 20 hook_runs
+virsh -q domstate vm3 >/dev/null || fail "other VMs cannot be asked meanwhile"
+stop_libvirtd KILL
+kill -CONT $vgpud_pid
+await 30 leases_are '["vm1 reserved"]'
+await 30 leases_are '[]'
+# Autostart, at libvirtd's start.
+start_libvirtd
+virsh -q autostart vm1
+stop_libvirtd TERM
+rm -f /run/libvirt/qemu/autostarted # or libvirtd thinks that this boot has had its autostart
+start_libvirtd
+await 30 leases_are '["vm1 running"]'
+virsh -q destroy vm1
+# Eight at once for four VFs.
+for n in 11 12 13 14 15 16 17 18; do define $n "$(wish "")"; done
+starters=()
+for n in 11 12 13 14 15 16 17 18; do
+	(virsh -q start vm$n 2>"$run/said.$n"; echo $? >"$run/verdict.$n") &
+	starters+=($!)
+done
+wait "${starters[@]}"
+[ "$(cat "$run"/verdict.* | grep -c '^0$')" = 4 ] || fail "not four of eight have started: $(cat "$run"/verdict.* "$run"/said.*)"
+[ "$(json vm list | jq '[.vms[] | select(.state == "running") | .vf] | unique | length')" = 4 ] || fail "leases: $(leases)"
+for n in 3 11 12 13 14 15 16 17 18; do virsh -q destroy vm$n 2>/dev/null; done
+leases_are '[]' || fail "leases: $(leases)"
+stop_libvirtd TERM

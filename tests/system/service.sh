@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpud as a service: its unit files, as systemd reads them, and what it says to a service manager. Here that is a
+# stand-in which speaks systemd's protocol (sd_notify, sd_listen_fds), for there may be no systemd to start a unit.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 2
+cat >"$run/vgpud.conf" <<CONF
+[daemon]
+socket = $run/control.sock
+[gpu gpu0]
+device = vfio-user:$run/gpu/pf.sock
+vfs = 2
+CONF
+cat >"$run/manager.py" <<'PY'
+import os, signal, socket, struct, subprocess, sys, threading, time
+vgpud, run, vgpuctl = sys.argv[1:4]
+def listening(name):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.bind(f"{run}/{name}.sock"); s.listen(16)
+    return s
+sockets = {name: listening(name) for name in ("control", "hook")}
+notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.bind(f"{run}/notify"); notify.settimeout(60)
+def start():
+    def child(): # what is in the way goes first
+        fds = [os.dup(s.fileno()) for s in sockets.values()]
+        for i, fd in enumerate(fds):
+            os.dup2(fd, 3 + i)
+        os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES=":".join(sockets),
+                          NOTIFY_SOCKET=f"{run}/notify", WATCHDOG_USEC="10000000")
+        os.execv(vgpud, [vgpud, "--config", f"{run}/vgpud.conf"])
+    pid = os.fork()
+    if pid == 0:
+        child()
+    return pid
+def until(word): # what has been said, up to a line that begins so
+    while True:
+        for line in notify.recv(4096).decode().split("\n"):
+            if line.startswith(word):
+                return line
+def answer():
+    return subprocess.run([vgpuctl, "--socket", f"{run}/control.sock", "gpu", "list"], capture_output=True).returncode
+try:
+    pid = start()
+    until("READY=1")
+    assert answer() == 0
+    until("WATCHDOG=1")
+    assert until("STATUS=") == "STATUS=1 GPUs, 0 of them lost; 0 VFs belong to VMs"
+    # Killed: who asks meanwhile waits for the next one, and is answered.
+    os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
+    asking = []
+    threads = [threading.Thread(target=lambda: asking.append(answer())) for _ in range(5)]
+    for t in threads: t.start()
+    began = time.monotonic()
+    pid = start()
+    for t in threads: t.join(60)
+    print("restart to answer: %.0f ms" % ((time.monotonic() - began) * 1000))
+    assert asking == [0] * 5, asking
+    until("READY=1")
+    # Ended in order: it says so, and leaves the sockets.
+    os.kill(pid, signal.SIGTERM)
+    until("STOPPING=1")
+    assert os.waitpid(pid, 0)[1] == 0
+    assert all(os.path.exists(f"{run}/{name}.sock") for name in sockets)
+finally:
+    try: os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError: pass
+PY
+/usr/bin/python3 "$run/manager.py" "$vgpud" "$run" "$vgpuctl" 2>"$run/manager.log" || fail "the stand-in's test"
+
+# The unit files. Exposure below 4: the rest is what the service is for (/sys, VFIO, who uses a VF).
+command -v systemd-analyze >/dev/null || { echo "unit files are not checked: systemd-analyze is missing"; exit 0; }
+mkdir -p "$run/root/usr/sbin" "$run/root/usr/bin" "$run/units"
+cp "$VGPU_BUILD"/tools/service/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
+sed -i "s|^ExecStart=[^ ]*/vgpud|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
+mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
+said=$(SYSTEMD_UNIT_PATH="$run/units:" systemd-analyze verify --man=no "$run"/units/* 2>&1 | grep "$run/units\|vgpud" || true)
+[ -z "$said" ] || fail "systemd-analyze verify says: $said"
+for unit in vgpud.service vgpud-softgpu@soft0.service; do
+	systemd-analyze security --offline=true --threshold=40 --no-pager "$run/units/$unit" >"$run/security.txt" 2>&1 ||
+		fail "$unit: $(grep -v '✓' "$run/security.txt")"
+	grep 'Overall exposure' "$run/security.txt"
+done
