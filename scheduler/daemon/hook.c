@@ -126,10 +126,10 @@ static void take(struct gpu *gpu, uint32_t vf, const struct wish *wish,
 {
 	struct lease *l = &gpu->leases[vf];
 
-	l->state = state;
-	memcpy(l->uuid, wish->uuid, sizeof(l->uuid));
-	memcpy(l->domain, wish->domain, sizeof(l->domain));
-	memcpy(l->slice, slice->name, sizeof(l->slice));
+	*l = (struct lease){.state = state, .since = now()};
+	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
+	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
+	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
 	l->expires = now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 }
 
@@ -365,42 +365,111 @@ static void next_candidate(struct call *call)
 		refuse(call);
 }
 
-/* A VM that runs already: it keeps what it has. Nothing is refused here. */
-static void adopt(struct control *control, const struct wish *wish)
+/* A changed wish, once: the same refusal is not told every time. */
+static void complain(struct gpu *gpu, uint32_t vf, const char *why)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (strcmp(l->said, why) != 0)
+		log_line(LOG_WARNING,
+			 "%s/%s: its changed wish is refused: %s; it keeps what it has gpu=%s "
+			 "vf=%u",
+			 l->domain, l->slice, why, gpu->config->name, vf);
+	snprintf(l->said, sizeof(l->said), "%s", why);
+}
+
+static void on_applied(struct call *call)
+{
+	uint32_t vf = call->request.event.vf;
+
+	if (call->request.result == 0) {
+		memcpy(call->gpu->vf_params[vf], call->params, sizeof(call->params));
+		call->gpu->leases[vf].said[0] = '\0';
+		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
+			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
+			 call->gpu->config->name, vf);
+	} else {
+		complain(call->gpu, vf,
+			 call->request.why[0] ? call->request.why
+					      : strerror(-call->request.result));
+	}
+	call_drop(call);
+}
+
+/* The parameters of a VM that runs, as it wishes them now. */
+static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
+		  const struct wish_slice *slice)
 {
 	int64_t params[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
+	struct call *call;
+
+	usual_params(gpu, vf, params);
+	if (read_params(gpu, slice, params, &err) < 0) {
+		complain(gpu, vf, err.text);
+		return;
+	}
+	call = memcmp(params, gpu->vf_params[vf], sizeof(params)) != 0 ? background(control, gpu)
+								       : NULL;
+	if (!call)
+		return;
+	memcpy(call->params, params, sizeof(call->params));
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
+	call->then = on_applied;
+	send_background(call);
+}
+
+/* The VF that a slice names, by its device or by number; NULL: none that we have. */
+static struct gpu *named_vf(struct control *control, const struct wish *wish,
+			    const struct wish_slice *slice, uint32_t *vf)
+{
+	const char *hostdev = hostdev_of(wish, slice);
+	uint32_t g;
+	int32_t at;
+
+	for (g = 0; g < control->n_gpus; g++) {
+		struct gpu *gpu = &control->gpus[g];
+
+		at = hostdev					  ? vf_at(gpu, hostdev)
+		     : strcmp(gpu->config->name, slice->gpu) == 0 ? slice->vf
+								  : -1;
+		*vf = (uint32_t)at;
+		if (at >= 0 && at < gpu->config->vfs)
+			return gpu;
+	}
+	return NULL;
+}
+
+/* A VM that runs already: it keeps what it has. Nothing is refused here. */
+static void adopt(struct control *control, const struct wish *wish)
+{
 	struct gpu *gpu;
-	uint32_t i, g, vf;
+	struct lease *l;
+	uint32_t i, vf;
 
 	for (i = 0; i < wish->n_slices; i++) {
 		const struct wish_slice *slice = &wish->slices[i];
-		const char *hostdev = hostdev_of(wish, slice);
-		struct lease *l = lease_find(control, wish->uuid, slice->name, &gpu, &vf);
-		int32_t at = -1;
 
-		if (l) {
+		l = lease_find(control, wish->uuid, slice->name, &gpu, &vf);
+		if (l && l->state == LEASE_RESERVED) {
 			l->state = LEASE_RUNNING;
-			continue;
+			l->since = now();
 		}
-		for (g = 0; g < control->n_gpus && at < 0; g++) {
-			gpu = &control->gpus[g];
-			at = hostdev					  ? vf_at(gpu, hostdev)
-			     : strcmp(gpu->config->name, slice->gpu) == 0 ? slice->vf
-									  : -1;
+		if (!l) {
+			gpu = named_vf(control, wish, slice, &vf);
+			if (!gpu || gpu->leases[vf].state != LEASE_NONE) {
+				log_line(LOG_WARNING,
+					 "%s/%s runs, and has no VF that vgpud knows of: not "
+					 "reserved",
+					 wish->domain, slice->name);
+				continue;
+			}
+			take(gpu, vf, wish, slice, LEASE_RUNNING);
+			log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", wish->domain,
+				 slice->name, gpu->config->name, vf);
 		}
-		if (at < 0 || at >= gpu->config->vfs || gpu->leases[at].state != LEASE_NONE) {
-			log_line(LOG_WARNING,
-				 "%s/%s runs, and has no VF that vgpud knows of: not reserved",
-				 wish->domain, slice->name);
-			continue;
-		}
-		take(gpu, (uint32_t)at, wish, slice, LEASE_RUNNING);
-		usual_params(gpu, (uint32_t)at, params);
-		if (read_params(gpu, slice, params, &err) == 0)
-			set_params(control, gpu, (uint32_t)at, params);
-		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%d", wish->domain, slice->name,
-			 gpu->config->name, at);
+		apply(control, gpu, vf, slice);
 	}
 	leases_save(control);
 }
@@ -470,6 +539,56 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 				      "detach it first",
 				      job->wish.domain);
 	}
+	call_answer(call, NULL);
+	return 0;
+}
+
+/* Leases of VMs that did not run when libvirt was asked, and had not just been started. */
+static bool end_others(struct control *control, struct json_object *domains, vgpu_nsec as_of)
+{
+	bool any = false;
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			struct gpu *gpu = &control->gpus[g];
+			struct lease *l = &gpu->leases[vf];
+
+			if (l->state != LEASE_RUNNING || l->since > as_of ||
+			    json_object_object_get_ex(domains, l->uuid, NULL))
+				continue;
+			log_line(LOG_NOTICE, "%s runs no more; its VF is free again gpu=%s vf=%u",
+				 l->domain, gpu->config->name, vf);
+			end_lease(control, gpu, vf);
+			any = true;
+		}
+	return any;
+}
+
+int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	struct json_object *domains, *as_of;
+	struct vgpu_error why;
+	static struct wish wish; /* the control thread's */
+
+	(void)err;
+	json_object_object_get_ex(call->args, "domains", &domains);
+	json_object_object_get_ex(call->args, "as_of_ns", &as_of);
+	json_object_object_foreach(domains, uuid, xml)
+	{
+		const char *text = json_object_get_string(xml);
+
+		/* "": it runs, and wishes nothing, or no longer; what it has is its until its end.
+		 */
+		if (!text || !text[0])
+			continue;
+		if (wish_parse(&wish, text, strlen(text), &why) < 0)
+			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
+		else
+			adopt(control, &wish);
+	}
+	if (end_others(control, domains, json_object_get_int64(as_of)))
+		leases_save(control);
 	call_answer(call, NULL);
 	return 0;
 }

@@ -17,6 +17,8 @@ struct lease {
 	enum lease_state state;
 	char uuid[37], domain[256], slice[64];
 	vgpu_nsec expires; /* CLOCK_MONOTONIC; of a reservation */
+	vgpu_nsec since;   /* it has had this state */
+	char said[160];	   /* why its changed wish was refused, as last logged */
 };
 
 struct control;

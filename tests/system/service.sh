@@ -71,12 +71,12 @@ PY
 # The unit files. Exposure below 4: the rest is what the service is for (/sys, VFIO, who uses a VF).
 command -v systemd-analyze >/dev/null || { echo "unit files are not checked: systemd-analyze is missing"; exit 0; }
 mkdir -p "$run/root/usr/sbin" "$run/root/usr/bin" "$run/units"
-cp "$VGPU_BUILD"/tools/service/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
-sed -i "s|^ExecStart=[^ ]*/vgpud|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
+cp "$VGPU_BUILD"/tools/{service,agent}/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
+sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
 mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
 said=$(SYSTEMD_UNIT_PATH="$run/units:" systemd-analyze verify --man=no "$run"/units/* 2>&1 | grep "$run/units\|vgpud" || true)
 [ -z "$said" ] || fail "systemd-analyze verify says: $said"
-for unit in vgpud.service vgpud-softgpu@soft0.service; do
+for unit in vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service; do
 	systemd-analyze security --offline=true --threshold=40 --no-pager "$run/units/$unit" >"$run/security.txt" 2>&1 ||
 		fail "$unit: $(grep -v '✓' "$run/security.txt")"
 	grep 'Overall exposure' "$run/security.txt"

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-libvirt: tells vgpud what libvirt has running, at once when that changes and every minute:
+ * VMs that run and vgpud does not know, wishes that were changed with virsh metadata or virsh edit,
+ * VMs that are gone. It only looks. A process of its own, for libvirt's client takes more memory
+ * than vgpud, and may wait for minutes (docs/decisions/0014).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+
+#define URI "urn:vgpud:xmlns:domain:1"
+#define SOCKET "/run/vgpud/hook.sock"
+#define LOOK_EVERY_S 60
+#define KEEPALIVE_S 5
+#define KEEPALIVES 3
+#define LONGEST_BACKOFF_S 30
+
+static struct {
+	const char *socket;
+	virConnectPtr libvirt;
+	int events[2]; /* what is registered there */
+	int vgpud;     /* -1: not there */
+	int vgpud_watch;
+	bool look; /* something has changed, on either side */
+	bool lost; /* libvirt is */
+	unsigned seconds;
+	bool told; /* that vgpud is not there */
+} a = {.vgpud = -1, .vgpud_watch = -1};
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int n)
+{
+	(void)n;
+	ended = 1;
+}
+
+static void say(int level, const char *what, const char *why)
+{
+	fprintf(stderr, "<%d>vgpud-libvirt: %s%s%s\n", level, what, why ? ": " : "",
+		why ? why : "");
+}
+
+static const char *libvirts_words(void)
+{
+	const virError *e = virGetLastError();
+
+	return e ? e->message : "no reason given";
+}
+
+/* What is wrong is told by us, and not on stderr by libvirt as well. */
+static void on_error(void *data, virErrorPtr error)
+{
+	(void)data;
+	(void)error;
+}
+
+static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, void *data)
+{
+	(void)c;
+	(void)d;
+	(void)event;
+	(void)detail;
+	(void)data;
+	a.look = true;
+	return 0;
+}
+
+static void on_metadata(virConnectPtr c, virDomainPtr d, int type, const char *uri, void *data)
+{
+	(void)c;
+	(void)d;
+	(void)type;
+	(void)data;
+	a.look |= uri && strcmp(uri, URI) == 0;
+}
+
+static void on_close(virConnectPtr c, int reason, void *data)
+{
+	(void)c;
+	(void)reason;
+	(void)data;
+	a.lost = true;
+}
+
+static void drop_vgpud(void)
+{
+	if (a.vgpud_watch >= 0)
+		virEventRemoveHandle(a.vgpud_watch);
+	if (a.vgpud >= 0)
+		close(a.vgpud);
+	a.vgpud = a.vgpud_watch = -1;
+}
+
+/* Between calls vgpud has nothing to say but that it has ended. */
+static void on_vgpud(int watch, int fd, int events, void *data)
+{
+	(void)watch;
+	(void)fd;
+	(void)events;
+	(void)data;
+	drop_vgpud();
+}
+
+static void reach_vgpud(void)
+{
+	struct vgpu_error err;
+
+	if (a.vgpud >= 0)
+		return;
+	a.vgpud = client_connect(a.socket, &err);
+	if (a.vgpud < 0) {
+		if (!a.told)
+			say(4, "waiting for vgpud", err.text);
+		a.told = true;
+		return;
+	}
+	if (a.told)
+		say(5, "vgpud is there again", NULL);
+	a.told = false;
+	a.look = true;
+	a.vgpud_watch =
+		virEventAddHandle(a.vgpud, VIR_EVENT_HANDLE_READABLE | VIR_EVENT_HANDLE_HANGUP,
+				  on_vgpud, NULL, NULL);
+}
+
+static void on_second(int timer, void *data)
+{
+	(void)timer;
+	(void)data;
+	reach_vgpud();
+	if (++a.seconds % LOOK_EVERY_S == 0)
+		a.look = true;
+}
+
+/* A domain's XML if it has a wish, else "". */
+static struct json_object *wish_of(virDomainPtr d)
+{
+	char *xml = virDomainGetXMLDesc(d, 0);
+	struct json_object *text = json_object_new_string(xml && strstr(xml, URI) ? xml : "");
+
+	free(xml);
+	return text;
+}
+
+/* All that run, as libvirt has them now. NULL: it does not answer. */
+static struct json_object *running(void)
+{
+	struct json_object *args, *domains;
+	char uuid[VIR_UUID_STRING_BUFLEN];
+	virDomainPtr *list = NULL;
+	struct timespec t;
+	int n, i;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	n = virConnectListAllDomains(a.libvirt, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	if (n < 0)
+		return NULL;
+	args = json_object_new_object();
+	domains = json_object_new_object();
+	for (i = 0; i < n; i++) {
+		if (virDomainGetUUIDString(list[i], uuid) == 0)
+			json_object_object_add(domains, uuid, wish_of(list[i]));
+		virDomainFree(list[i]);
+	}
+	free(list);
+	json_object_object_add(args, "as_of_ns",
+			       json_object_new_int64(t.tv_sec * INT64_C(1000000000) + t.tv_nsec));
+	json_object_object_add(args, "domains", domains);
+	return args;
+}
+
+static void tell(void)
+{
+	struct json_object *args = running(), *result = NULL;
+	struct vgpu_error err;
+	int r;
+
+	if (!args) {
+		say(4, "libvirt does not list its domains", libvirts_words());
+		return;
+	}
+	r = client_call(a.vgpud, "vm.sync", args, &result, &err);
+	json_object_put(result);
+	if (r < 0)
+		say(4, "vgpud", err.text);
+	if (r == -ECONNRESET)
+		drop_vgpud();
+}
+
+/* Events are asked for before anything is looked at, so that no change is missed. */
+static bool connect_libvirt(const char *uri)
+{
+	a.libvirt = virConnectOpen(uri);
+	if (!a.libvirt)
+		return false;
+	virConnectSetKeepAlive(a.libvirt, KEEPALIVE_S, KEEPALIVES);
+	virConnectRegisterCloseCallback(a.libvirt, on_close, NULL, NULL);
+	a.events[0] =
+		virConnectDomainEventRegisterAny(a.libvirt, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+						 VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), NULL,
+						 NULL);
+	a.events[1] = virConnectDomainEventRegisterAny(a.libvirt, NULL,
+						       VIR_DOMAIN_EVENT_ID_METADATA_CHANGE,
+						       VIR_DOMAIN_EVENT_CALLBACK(on_metadata), NULL,
+						       NULL);
+	if (a.events[0] < 0 || a.events[1] < 0)
+		say(4, "libvirt gives no events; looking every minute", libvirts_words());
+	a.lost = false;
+	a.look = true;
+	return true;
+}
+
+/* Callbacks first: a connection that has some does not end. */
+static void disconnect_libvirt(void)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (a.events[i] >= 0)
+			virConnectDomainEventDeregisterAny(a.libvirt, a.events[i]);
+	virConnectUnregisterCloseCallback(a.libvirt, on_close);
+	virConnectClose(a.libvirt);
+}
+
+static void follow(void)
+{
+	while (!ended && !a.lost && virEventRunDefaultImpl() == 0) {
+		if (a.look && a.vgpud >= 0) {
+			a.look = false;
+			tell();
+		}
+	}
+}
+
+static void usage(FILE *to)
+{
+	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
+	      "Tells vgpud which VMs libvirt has running, and when their wishes change.\n"
+	      "  --connect URI   libvirt (qemu:///system)\n"
+	      "  --socket PATH   vgpud's socket for its hook (" SOCKET ")\n",
+	      to);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"connect", required_argument, NULL, 'c'},
+		{"socket", required_argument, NULL, 's'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
+	};
+	struct sigaction action = {.sa_handler = on_signal};
+	const char *uri = "qemu:///system";
+	unsigned backoff = 1, left;
+	bool told = false;
+	int option;
+
+	a.socket = SOCKET;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == 'c')
+			uri = optarg;
+		else if (option == 's')
+			a.socket = optarg;
+		else
+			return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
+	}
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	virSetErrorFunc(NULL, on_error);
+	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
+	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0) {
+		say(3, "libvirt's event loop does not start", libvirts_words());
+		return 1;
+	}
+	reach_vgpud();
+	sd_notify(0, "READY=1");
+	while (!ended) {
+		if (connect_libvirt(uri)) {
+			say(6, "following", uri);
+			told = false;
+			backoff = 1;
+			follow();
+			disconnect_libvirt();
+			if (!ended)
+				say(5, "libvirt has gone; its VMs keep what they have", NULL);
+			continue;
+		}
+		if (!told)
+			say(4, "waiting for libvirt", libvirts_words());
+		told = true;
+		for (left = backoff; left > 0 && !ended; left--)
+			sleep(1);
+		backoff = backoff * 2 < LONGEST_BACKOFF_S ? backoff * 2 : LONGEST_BACKOFF_S;
+	}
+	drop_vgpud();
+	return 0;
+}
