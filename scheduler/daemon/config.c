@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "builtin.h"
+#include "metrics.h"
 #include "vfio/gpuiov.h"
 
 enum section { DAEMON, GPU, VF };
@@ -44,6 +45,8 @@ static const struct key {
 	 "which VM has which VF, over a restart of vgpud; empty: leases.json beside socket"},
 	{DAEMON, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
 	 "how long a VF is reserved for a VM that is being started, seconds"},
+	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
+	 "figures for Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; empty: off"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
 	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
@@ -370,6 +373,10 @@ static void finish(struct reader *r)
 	char names[160] = "";
 	uint32_t i, vf;
 
+	if (c->metrics[0] && !metrics_is_address(c->metrics))
+		complain(r, r->file, 0,
+			 "[daemon]: metrics = %s: want 127.0.0.1:PORT, [::1]:PORT or unix:PATH",
+			 c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
 	for (i = 0; vgpu_builtin_policies[i]; i++)

@@ -33,6 +33,7 @@ struct config {
 	char socket[108], hook_socket[108];
 	char leases[160]; /* the file that they are saved in */
 	int64_t lease_s;
+	char metrics[128];    /* where they are offered; "": nowhere */
 	char group[32];	      /* may read */
 	char policy_dir[160]; /* of plug-ins; "": off */
 	uint32_t n_gpus;

@@ -91,6 +91,19 @@ void call_answer(struct call *call, struct json_object *result)
 	call_drop(call);
 }
 
+struct call *call_new(struct control *control, struct gpu *gpu)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return NULL;
+	call->control = control;
+	call->gpu = gpu;
+	call->next = control->calls;
+	control->calls = call;
+	return call;
+}
+
 void call_fail(struct call *call, int r, const char *text)
 {
 	if (call->client)

@@ -76,7 +76,8 @@ struct call {
 	struct gpu *gpu;
 	/* The engine's answer goes there; NULL: it is the call's answer. */
 	void (*then)(struct call *call);
-	struct hook_job *job; /* the call's */
+	struct hook_job *job;  /* the call's */
+	struct scrape *scrape; /* of who has asked for figures */
 	struct engine_request request;
 	struct engine_snapshot snapshot;
 	/* new values, while the engine considers them */
@@ -101,6 +102,8 @@ extern const struct method methods[];
 
 /* Answers a call, and frees it. RESULT is taken over. */
 void call_answer(struct call *call, struct json_object *result);
+/* A call that no client waits for; NULL: out of memory. */
+struct call *call_new(struct control *control, struct gpu *gpu);
 void call_fail(struct call *call, int r, const char *text);
 /* Ends a call that nobody waits for. */
 void call_drop(struct call *call);

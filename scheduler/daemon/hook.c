@@ -41,20 +41,6 @@ static const char *text_arg(const struct call *call, const char *name)
 								   : "";
 }
 
-/* Something for an engine that nobody waits for. */
-static struct call *background(struct control *control, struct gpu *gpu)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return NULL;
-	call->control = control;
-	call->gpu = gpu;
-	call->next = control->calls;
-	control->calls = call;
-	return call;
-}
-
 static void send_background(struct call *call)
 {
 	struct vgpu_error err;
@@ -68,7 +54,7 @@ static void send_background(struct call *call)
 
 static void set_params(struct control *control, struct gpu *gpu, uint32_t vf, const int64_t *params)
 {
-	struct call *call = background(control, gpu);
+	struct call *call = call_new(control, gpu);
 
 	if (!call)
 		return;
@@ -99,7 +85,7 @@ static void end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 	set_params(control, gpu, vf, params);
 	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
 	 * left. */
-	call = background(control, gpu);
+	call = call_new(control, gpu);
 	if (!call)
 		return;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
@@ -409,7 +395,7 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		complain(gpu, vf, err.text);
 		return;
 	}
-	call = memcmp(params, gpu->vf_params[vf], sizeof(params)) != 0 ? background(control, gpu)
+	call = memcmp(params, gpu->vf_params[vf], sizeof(params)) != 0 ? call_new(control, gpu)
 								       : NULL;
 	if (!call)
 		return;

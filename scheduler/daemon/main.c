@@ -10,6 +10,7 @@
 #include "config.h"
 #include "control.h"
 #include "log.h"
+#include "metrics.h"
 #include "service.h"
 #include "uevents.h"
 
@@ -89,6 +90,7 @@ static int run(struct config *config)
 	static struct control control;
 	struct event *term, *interrupt;
 	struct uevents *uevents;
+	struct metrics *metrics = NULL;
 	struct vgpu_error err = {""};
 	int r;
 
@@ -96,6 +98,7 @@ static int run(struct config *config)
 	service_start();
 	r = control_start(&control, config, &err);
 	r = r ? r : start_gpus(&control, config, &err);
+	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0)
 		leases_load(&control);
 	if (r < 0) {
@@ -121,6 +124,7 @@ static int run(struct config *config)
 	event_free(interrupt);
 	service_stopping();
 	uevents_stop(uevents);
+	metrics_stop(metrics);
 	control_stop(&control);
 	log_line(LOG_INFO, "stopped; the GPUs go on as they are");
 	return 0;

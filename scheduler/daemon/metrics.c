@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "metrics.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/http.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vgpu/param.h"
+
+#define MAX_SCRAPES 4u
+#define TIMEOUT_S 10
+#define MAX_HEADERS 8192
+
+struct metrics {
+	struct control *control;
+	struct evhttp *http;
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* of a unix socket, or "" */
+	uint32_t n_scrapes;
+};
+
+/* One request under way: a look at each GPU, one after the other. */
+struct scrape {
+	struct metrics *metrics;
+	struct evhttp_request *request; /* NULL: has gone */
+	uint32_t n;
+	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: that GPU does not answer */
+};
+
+/* Where a figure is taken from. */
+struct place {
+	const struct gpu *gpu;
+	const struct engine_snapshot *s;
+	const struct vgpu_vf_view *vf; /* NULL: the GPU's own */
+};
+
+static double up(const struct place *p)
+{
+	return !p->s->lost;
+}
+
+static double share(const struct place *p)
+{
+	return p->vf->share_denominator
+		       ? (double)p->vf->share_numerator / (double)p->vf->share_denominator
+		       : 0;
+}
+
+/* Of a bound that is not promised: 0. */
+static double lag_over_bound(const struct place *p)
+{
+	double lag = (double)(p->vf->lag_ns < 0 ? -p->vf->lag_ns : p->vf->lag_ns);
+
+	return p->vf->bound.max_lag == VGPU_NEVER || p->vf->bound.max_lag == 0
+		       ? 0
+		       : lag / (double)p->vf->bound.max_lag;
+}
+
+static double memory(const struct place *p)
+{
+	return (double)p->s->found.partition.vfs[p->vf - p->s->vfs].size;
+}
+
+static double free_memory(const struct place *p)
+{
+	return (double)p->s->found.partition.free;
+}
+
+static double lateness(const struct place *p)
+{
+	return (double)histogram_quantile(&p->s->lateness, 990) / 1e9;
+}
+
+static double world_switch(const struct place *p)
+{
+	return (double)histogram_quantile(&p->s->switches, 500) / 1e9;
+}
+
+/* All figures there are: of a GPU (offset in struct engine_snapshot) or of each VF (in struct
+ * vgpu_vf_view); SECONDS from nanoseconds. */
+enum kind { SECONDS, COUNT, GAUGE };
+static const struct family {
+	const char *name, *help;
+	bool of_vf;
+	enum kind kind;
+	size_t at;				/* of a counter */
+	double (*value)(const struct place *p); /* of a gauge */
+} families[] = {
+#define GPU_AT(f) offsetof(struct engine_snapshot, core.engine.f), NULL
+#define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL
+	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up},
+	{"vgpud_gpu_wall_seconds", "time since the scheduler took the GPU", false, SECONDS,
+	 GPU_AT(wall_ns)},
+	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine", false, SECONDS,
+	 GPU_AT(idle_ns)},
+	{"vgpud_gpu_switch_seconds", "time in world switches", false, SECONDS, GPU_AT(switch_ns)},
+	{"vgpud_gpu_switches", "world switches", false, COUNT, GPU_AT(switches)},
+	{"vgpud_gpu_evictions", "policies that were replaced for misbehaving", false, COUNT,
+	 GPU_AT(evictions)},
+	{"vgpud_gpu_free_memory_bytes", "memory that no partition has", false, GAUGE, 0,
+	 free_memory},
+	{"vgpud_gpu_boundary_lateness_p99_seconds", "how late slices are ended", false, GAUGE, 0,
+	 lateness},
+	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch", false, GAUGE, 0,
+	 world_switch},
+	{"vgpud_vf_run_seconds", "time on the engine", true, SECONDS, VF_AT(run_ns)},
+	{"vgpud_vf_overrun_seconds", "the part of it beyond what was granted", true, SECONDS,
+	 VF_AT(overrun_ns)},
+	{"vgpud_vf_charged_seconds", "what was charged to its share", true, SECONDS,
+	 VF_AT(charged_ns)},
+	{"vgpud_vf_forgiven_seconds", "what was not", true, SECONDS, VF_AT(forgiven_ns)},
+	{"vgpud_vf_switch_seconds", "switch time laid on it", true, SECONDS, VF_AT(switch_ns)},
+	{"vgpud_vf_exclusive_seconds", "its driver's exclusive windows", true, SECONDS,
+	 VF_AT(exclusive_ns)},
+	{"vgpud_vf_wait_seconds", "from having work to running", true, SECONDS, VF_AT(wait_ns)},
+	{"vgpud_vf_dispatches", "slices begun", true, COUNT, VF_AT(dispatches)},
+	{"vgpud_vf_hangs", "times it did not answer", true, COUNT, VF_AT(hangs)},
+	{"vgpud_vf_resets", "resets by vgpud", true, COUNT, VF_AT(resets)},
+	{"vgpud_vf_guest_resets", "resets from its own side", true, COUNT, VF_AT(guest_resets)},
+	{"vgpud_vf_share_ratio", "promised share of the GPU", true, GAUGE, 0, share},
+	{"vgpud_vf_lag_over_bound_ratio", "lag over the policy's own bound; 0 without one", true,
+	 GAUGE, 0, lag_over_bound},
+	{"vgpud_vf_memory_bytes", "its partition", true, GAUGE, 0, memory},
+#undef GPU_AT
+#undef VF_AT
+};
+
+/* A label's value: what stands for itself in quotes (OpenMetrics 1.0, escaped-string). */
+static void put_label(struct evbuffer *out, const char *name, const char *value)
+{
+	evbuffer_add_printf(out, "%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\n')
+			evbuffer_add(out, "\\n", 2);
+		else if (*value == '"' || *value == '\\')
+			evbuffer_add_printf(out, "\\%c", *value);
+		else
+			evbuffer_add(out, value, 1);
+	}
+	evbuffer_add(out, "\"", 1);
+}
+
+static void put_sample(struct evbuffer *out, const struct family *f, const struct place *p)
+{
+	const void *base = f->of_vf ? (const void *)p->vf : p->s;
+	uint32_t vf = f->of_vf ? (uint32_t)(p->vf - p->s->vfs) : 0;
+	char number[16];
+	uint64_t n = 0;
+
+	evbuffer_add_printf(out, "%s%s{", f->name, f->kind == GAUGE ? "" : "_total");
+	put_label(out, "gpu", p->gpu->config->name);
+	if (f->of_vf) {
+		snprintf(number, sizeof(number), "%" PRIu32, vf);
+		evbuffer_add(out, ",", 1);
+		put_label(out, "vf", number);
+		evbuffer_add(out, ",", 1);
+		put_label(out, "domain",
+			  p->gpu->leases[vf].state != LEASE_NONE ? p->gpu->leases[vf].domain : "");
+	}
+	if (f->kind != GAUGE)
+		memcpy(&n, (const char *)base + f->at, sizeof(n));
+	if (f->kind == GAUGE)
+		evbuffer_add_printf(out, "} %.9g\n", f->value(p));
+	else if (f->kind == COUNT)
+		evbuffer_add_printf(out, "} %" PRIu64 "\n", n);
+	else
+		evbuffer_add_printf(out, "} %" PRIu64 ".%09" PRIu64 "\n", n / VGPU_SEC,
+				    n % VGPU_SEC);
+}
+
+static bool ends(const char *text, const char *with)
+{
+	size_t n = strlen(text), m = strlen(with);
+
+	return n > m && strcmp(text + n - m, with) == 0;
+}
+
+static void put_family(struct evbuffer *out, const struct family *f, const struct scrape *s)
+{
+	static const char *const units[] = {"seconds", "bytes", "ratio"};
+	struct place p;
+	uint32_t g, i;
+
+	evbuffer_add_printf(out, "# TYPE %s %s\n", f->name, f->kind == GAUGE ? "gauge" : "counter");
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (ends(f->name, units[i]))
+			evbuffer_add_printf(out, "# UNIT %s %s\n", f->name, units[i]);
+	evbuffer_add_printf(out, "# HELP %s %s\n", f->name, f->help);
+	for (g = 0; g < s->n; g++) {
+		p = (struct place){.gpu = &s->metrics->control->gpus[g], .s = s->looks[g]};
+		if (p.s && !f->of_vf)
+			put_sample(out, f, &p);
+		for (i = 0; p.s && f->of_vf && i < p.s->n_vfs; i++) {
+			p.vf = &p.s->vfs[i];
+			put_sample(out, f, &p);
+		}
+	}
+}
+
+static void free_scrape(struct scrape *s)
+{
+	uint32_t i;
+
+	s->metrics->n_scrapes--;
+	for (i = 0; i < s->n; i++)
+		free(s->looks[i]);
+	free(s);
+}
+
+/* Whoever asked has hung up. */
+static void on_hang_up(struct evhttp_connection *connection, void *data)
+{
+	(void)connection;
+	((struct scrape *)data)->request = NULL;
+}
+
+static void finish(struct scrape *s)
+{
+	struct evbuffer *out;
+	size_t i;
+
+	if (s->request) {
+		evhttp_connection_set_closecb(evhttp_request_get_connection(s->request), NULL,
+					      NULL);
+		out = evhttp_request_get_output_buffer(s->request);
+		for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+			put_family(out, &families[i], s);
+		evbuffer_add_printf(out, "# EOF\n");
+		evhttp_add_header(evhttp_request_get_output_headers(s->request), "Content-Type",
+				  "application/openmetrics-text; version=1.0.0; charset=utf-8");
+		evhttp_send_reply(s->request, HTTP_OK, NULL, NULL);
+	}
+	free_scrape(s);
+}
+
+static void look_at_next(struct scrape *s);
+
+static void on_look(struct call *call)
+{
+	struct scrape *s = call->scrape;
+
+	if (call->request.result == 0)
+		s->looks[s->n] = malloc(sizeof(call->snapshot));
+	if (s->looks[s->n])
+		*s->looks[s->n] = call->snapshot;
+	s->n++;
+	call_drop(call);
+	look_at_next(s);
+}
+
+static void look_at_next(struct scrape *s)
+{
+	struct control *control = s->metrics->control;
+	struct vgpu_error err;
+	struct call *call;
+
+	for (; s->n < control->n_gpus; s->n++) {
+		call = call_new(control, &control->gpus[s->n]);
+		if (!call)
+			continue;
+		call->scrape = s;
+		call->then = on_look;
+		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
+							.snapshot = &call->snapshot};
+		if (call_send(call, &err) == 0)
+			return;
+		call_drop(call);
+	}
+	finish(s);
+}
+
+static void on_request(struct evhttp_request *request, void *data)
+{
+	struct metrics *m = data;
+	struct scrape *s = m->n_scrapes < MAX_SCRAPES ? calloc(1, sizeof(*s)) : NULL;
+
+	if (!s) {
+		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many at once");
+		return;
+	}
+	m->n_scrapes++;
+	*s = (struct scrape){.metrics = m, .request = request};
+	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_hang_up, s);
+	look_at_next(s);
+}
+
+/* "HOST:PORT" of this machine; HOST without brackets goes to OUT. */
+static int32_t split(const char *where, char out[16])
+{
+	static const char *const hosts[][2] = {{"127.0.0.1:", "127.0.0.1"},
+					       {"localhost:", "127.0.0.1"},
+					       {"[::1]:", "::1"}};
+	int64_t port = 0;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		if (strncmp(where, hosts[i][0], strlen(hosts[i][0])) == 0) {
+			snprintf(out, 16, "%s", hosts[i][1]);
+			if (vgpu_parse_int(where + strlen(hosts[i][0]), &port) == 0 && port > 0 &&
+			    port < 65536)
+				return (int32_t)port;
+		}
+	return -1;
+}
+
+bool metrics_is_address(const char *where)
+{
+	size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path);
+	char host[16];
+
+	return strncmp(where, "unix:/", 6) == 0 ? strlen(where) - 5 < room : split(where, host) > 0;
+}
+
+static int listen_unix(struct metrics *m)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct stat st;
+
+	strcpy(address.sun_path, m->path);
+	if (stat(m->path, &st) == 0 && S_ISSOCK(st.st_mode))
+		unlink(m->path); /* a former vgpud's */
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    chmod(m->path, 0660) < 0 || listen(fd, 16) < 0 ||
+	    evhttp_accept_socket(m->http, fd) < 0) {
+		if (fd >= 0)
+			close(fd);
+		m->path[0] = '\0'; /* not ours to remove */
+		return -1;
+	}
+	return 0;
+}
+
+int metrics_start(struct metrics **out, struct control *control, const char *where,
+		  struct vgpu_error *err)
+{
+	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
+	char host[16] = "";
+	int r;
+
+	*out = NULL;
+	if (!where[0])
+		return 0;
+	m->control = control;
+	m->http = evhttp_new(control->base);
+	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
+	evhttp_set_timeout(m->http, TIMEOUT_S);
+	evhttp_set_max_headers_size(m->http, MAX_HEADERS);
+	evhttp_set_max_body_size(m->http, 0);
+	evhttp_set_cb(m->http, "/metrics", on_request, m);
+	if (strncmp(where, "unix:", 5) == 0) {
+		snprintf(m->path, sizeof(m->path), "%s", where + 5);
+		r = listen_unix(m);
+	} else {
+		r = split(where, host);
+		r = evhttp_bind_socket(m->http, host, (uint16_t)r);
+	}
+	if (r < 0) {
+		r = errno ? -errno : -EADDRINUSE;
+		vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r));
+		metrics_stop(m);
+		return r;
+	}
+	*out = m;
+	return 0;
+}
+
+void metrics_stop(struct metrics *m)
+{
+	struct call *call;
+
+	if (!m)
+		return;
+	evhttp_free(m->http);
+	/* The engines' answers will not be looked at any more. */
+	for (call = m->control->calls; call; call = call->next)
+		if (call->scrape) {
+			free_scrape(call->scrape);
+			call->scrape = NULL;
+		}
+	if (m->path[0])
+		unlink(m->path);
+	free(m);
+}
