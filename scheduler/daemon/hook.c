@@ -506,7 +506,7 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	case KEEP: /* since prepare, vgpud may have been started again and have lost them */
 		if (has_all(control, &job->wish))
 			break;
-		/* fall through */
+		__attribute__((fallthrough));
 	case PREPARE: /* for the last start's, whose end nobody has told */
 		end_leases(control, job->wish.uuid);
 		job->until = now() + SCRUB_PATIENCE;
