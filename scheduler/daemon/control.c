@@ -119,6 +119,30 @@ int call_send(struct call *call, struct vgpu_error *err)
 	return 0;
 }
 
+void call_send_off(struct call *call)
+{
+	struct vgpu_error err;
+
+	if (call_send(call, &err) == 0)
+		return;
+	log_line(LOG_WARNING, "%s gpu=%s vf=%u", err.text, call->gpu->config->name,
+		 call->request.event.vf);
+	call_drop(call);
+}
+
+void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call)
+		return;
+	memcpy(call->params, params, sizeof(call->params));
+	memcpy(gpu->vf_params[vf], params, sizeof(gpu->vf_params[vf]));
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
+	call_send_off(call);
+}
+
 static void handle_line(struct client *client, const char *line)
 {
 	struct json_object *root = json_tokener_parse(line), *id = NULL, *name, *args = NULL;

@@ -107,6 +107,10 @@ struct call *call_new(struct control *control, struct gpu *gpu);
 void call_fail(struct call *call, int r, const char *text);
 /* Ends a call that nobody waits for. */
 void call_drop(struct call *call);
+/* Sends a call whose answer nobody waits for; that it could not be sent is logged. */
+void call_send_off(struct call *call);
+/* Gives a VF parameters, which its policy has had already: they are not refused. */
+void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params);
 /* Hands the call's request to the engine of its GPU. */
 int call_send(struct call *call, struct vgpu_error *err);
 

@@ -41,30 +41,6 @@ static const char *text_arg(const struct call *call, const char *name)
 								   : "";
 }
 
-static void send_background(struct call *call)
-{
-	struct vgpu_error err;
-
-	if (call_send(call, &err) == 0)
-		return;
-	log_line(LOG_WARNING, "%s gpu=%s vf=%u", err.text, call->gpu->config->name,
-		 call->request.event.vf);
-	call_drop(call);
-}
-
-static void set_params(struct control *control, struct gpu *gpu, uint32_t vf, const int64_t *params)
-{
-	struct call *call = call_new(control, gpu);
-
-	if (!call)
-		return;
-	memcpy(call->params, params, sizeof(call->params));
-	memcpy(gpu->vf_params[vf], params, sizeof(gpu->vf_params[vf]));
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
-	send_background(call);
-}
-
 /* The VF's parameters as they are without a VM: the configuration's, or the policy's defaults. */
 static void usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out)
 {
@@ -82,14 +58,14 @@ static void end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 
 	gpu->leases[vf].state = LEASE_NONE;
 	usual_params(gpu, vf, params);
-	set_params(control, gpu, vf, params);
+	gpu_set_vf(gpu, vf, params);
 	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
 	 * left. */
 	call = call_new(control, gpu);
 	if (!call)
 		return;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
-	send_background(call);
+	call_send_off(call);
 }
 
 static bool end_leases(struct control *control, const char *uuid)
@@ -243,7 +219,7 @@ static void refuse(struct call *call)
 	while (lease_find(call->control, job->wish.uuid, NULL, &gpu, &vf)) {
 		gpu->leases[vf].state = LEASE_NONE;
 		usual_params(gpu, vf, params);
-		set_params(call->control, gpu, vf, params);
+		gpu_set_vf(gpu, vf, params);
 	}
 	if (!job->why.text[0])
 		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
@@ -374,6 +350,7 @@ static void on_applied(struct call *call)
 		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
 			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
 			 call->gpu->config->name, vf);
+		leases_save(call->control);
 	} else {
 		complain(call->gpu, vf,
 			 call->request.why[0] ? call->request.why
@@ -403,7 +380,7 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 	call->request.event =
 		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
 	call->then = on_applied;
-	send_background(call);
+	call_send_off(call);
 }
 
 /* The VF that a slice names, by its device or by number; NULL: none that we have. */
@@ -502,6 +479,8 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		call_answer(call, NULL);
 		return 0;
 	}
+	if (!job->wish.uuid[0])
+		return vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	switch (operations[i].doing) {
 	case KEEP: /* since prepare, vgpud may have been started again and have lost them */
 		if (has_all(control, &job->wish))

@@ -9,6 +9,7 @@
 
 #include "control.h"
 #include "log.h"
+#include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
 
@@ -31,6 +32,20 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	json_object_object_add(o, key, json_object_new_string(text));
 }
 
+static struct json_object *params_of(const struct gpu *gpu, uint32_t vf)
+{
+	const struct vgpu_param *table = gpu->policy->vf_params;
+	struct json_object *o = json_object_new_object();
+	char text[32];
+	int i;
+
+	for (i = 0; table[i].name; i++) {
+		vgpu_param_text(&table[i], gpu->vf_params[vf][i], text, sizeof(text));
+		put_text(o, table[i].name, text);
+	}
+	return o;
+}
+
 static struct json_object *to_json(const struct control *control)
 {
 	struct json_object *list = json_object_new_array(), *o;
@@ -50,6 +65,7 @@ static struct json_object *to_json(const struct control *control)
 			put_text(o, "domain", l->domain);
 			put_text(o, "slice", l->slice);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
+			json_object_object_add(o, "params", params_of(&control->gpus[g], vf));
 			json_object_array_add(list, o);
 		}
 	return list;
@@ -90,19 +106,38 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : -1;
 }
 
+/* What the VM has had. A policy that knows some of it no more has the rest as configured. */
+static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
+{
+	int64_t values[VGPU_MAX_PARAMS];
+	struct json_object *params;
+
+	memcpy(values, gpu->vf_params[vf], sizeof(values));
+	if (!json_object_object_get_ex(lease, "params", &params) ||
+	    !json_object_is_type(params, json_type_object))
+		return;
+	json_object_object_foreach(params, name, value)
+		vgpu_param_set(gpu->policy->vf_params, name, json_object_get_string(value), values,
+			       NULL);
+	gpu_set_vf(gpu, vf, values);
+}
+
 /* False: there is no such place any more. */
 static bool load_one(struct control *control, struct json_object *o)
 {
 	int64_t vf = number_of(o, "vf");
-	struct lease *l = NULL;
+	struct gpu *gpu = NULL;
+	struct lease *l;
 	uint32_t g;
 
 	for (g = 0; g < control->n_gpus; g++)
 		if (strcmp(control->gpus[g].config->name, text_of(o, "gpu")) == 0 && vf >= 0 &&
 		    vf < control->gpus[g].config->vfs)
-			l = &control->gpus[g].leases[vf];
-	if (!l)
+			gpu = &control->gpus[g];
+	if (!gpu)
 		return false;
+	l = &gpu->leases[vf];
+	load_params(gpu, (uint32_t)vf, o);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->slice, sizeof(l->slice), "%s", text_of(o, "slice"));

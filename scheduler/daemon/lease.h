@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Leases: which VF belongs to which VM, by the VM's UUID. Each change is saved whole, so that a
- * vgpud that is started again knows them; the file lies in /run, and goes with the VMs at a reboot.
- * Control thread.
+ * vgpud that is started again knows them, with the parameters of their VFs; the file lies in /run,
+ * and goes with the VMs at a reboot. Control thread.
  */
 #ifndef DAEMON_LEASE_H
 #define DAEMON_LEASE_H

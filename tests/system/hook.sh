@@ -126,6 +126,12 @@ start_vgpud
 wait $waiting || fail "not let through: $(cat "$run/said")"
 leases_are '["vm1 running","vm2 reserved"]'
 hook 2 "$any" release
+# With the parameters that it wished.
+hook 4 "$heavy" prepare || fail "$(cat "$run/said")"
+kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
+start_vgpud
+[ "$(json vf show "$(vf_of 4)" | jq .params.weight)" = 300 ] || fail "a restart has forgotten the weight"
+hook 4 "$heavy" release
 # vgpud gone: who needs it does not start, who does not, does, and nothing that runs is touched.
 kill $vgpud_pid; wait $vgpud_pid
 refused "a GPU is required, and vgpud is not running" hook 2 "$any" prepare

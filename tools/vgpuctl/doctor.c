@@ -2,10 +2,14 @@
 #include "doctor.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "vfio/doctor.h"
+
+#define LIBVIRT "/etc/libvirt"
+#define HOOK LIBVIRT "/hooks/qemu.d/50-vgpud"
 
 struct round {
 	struct json_object *list; /* or NULL: print */
@@ -37,11 +41,25 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	json_object_array_add(r->list, o);
 }
 
+/* libvirt takes what is executable there; the symlink is to /usr/sbin/vgpud-hook. */
+static void check_hook(struct round *r)
+{
+	if (access(LIBVIRT, F_OK) < 0)
+		finding(r, DOCTOR_NOTE, "libvirt", "not there: programs are tenants", "");
+	else if (access(HOOK, X_OK) == 0)
+		finding(r, DOCTOR_OK, "libvirt's hook", HOOK, "");
+	else
+		finding(r, DOCTOR_NOTE, "libvirt's hook",
+			"missing: VMs start without being asked for",
+			"ln -s /usr/sbin/vgpud-hook " HOOK ", and reload libvirtd");
+}
+
 bool doctor(bool as_json, bool colour)
 {
 	struct round r = {as_json ? json_object_new_array() : NULL, colour, true};
 
 	vfio_doctor(finding, &r);
+	check_hook(&r);
 	if (as_json)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
 	json_object_put(r.list);
