@@ -167,6 +167,17 @@ if [ -x "$agent" ]; then
 	set_wish --live '<sched><weight>99999</weight></sched>'
 	await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
 	weight_is 500 || fail "a refused change has changed something"
+	# vgpuctl writes it, too: in the definition, and live.
+	PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
+	await 20 weight_is 600
+	virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
+	PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 2>"$run/said" && virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live | grep -q wait &&
+		await 20 grep -q "vm1/a: its changed wish is refused: wait: no such parameter" "$run/vgpud.log"
+	weight_is 600 || fail "a refused change has changed something"
+	for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
+		PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
+		[ -s "$run/said" ] || fail "vm set $wrong: no reason"
+	done
 	# libvirtd restarted: followed again.
 	stop_libvirtd TERM
 	await 20 grep -q "libvirt has gone" "$run/agent.log"

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "set.h"
 
 #define URI "urn:vgpud:xmlns:domain:1"
 #define SOCKET "/run/vgpud/hook.sock"
@@ -248,7 +249,10 @@ static void follow(void)
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
-	      "Tells vgpud which VMs libvirt has running, and when their wishes change.\n"
+	      "       vgpud-libvirt [--connect URI] set DOMAIN [SLICE:]NAME=VALUE...\n"
+	      "Tells vgpud which VMs libvirt has running, and when their wishes change; or "
+	      "changes\n"
+	      "parameters in a domain's wish, as \"vgpuctl vm set\" does.\n"
 	      "  --connect URI   libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's socket for its hook (" SOCKET ")\n",
 	      to);
@@ -277,9 +281,13 @@ int main(int argc, char **argv)
 		else
 			return usage(option == 'h' ? stdout : stderr), option == 'h' ? 0 : 2;
 	}
+	virSetErrorFunc(NULL, on_error);
+	if (optind < argc && strcmp(argv[optind], "set") == 0)
+		return set(uri, argc - optind - 1, argv + optind + 1);
+	if (optind < argc)
+		return usage(stderr), 2;
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	virSetErrorFunc(NULL, on_error);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
 	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0) {
 		say(3, "libvirt's event loop does not start", libvirts_words());

@@ -28,7 +28,7 @@ struct options {
 	bool json;
 	int64_t ms, limit, count;
 	double interval;
-	char *words[32]; /* after noun and verb */
+	char *words[33]; /* noun and verb, what follows, and NULL */
 	int n_words;
 };
 
@@ -47,6 +47,8 @@ static const struct command {
 	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
 	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
 	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
+	{"vm", "set", NULL, "DOMAIN NAME=VALUE...", "change the wish in a VM's XML, and live",
+	 NULL},
 	{"policy", "list", "policy.list", "", "the policies and their parameters",
 	 view_policy_list},
 	{"policy", "show", "policy.show", "", "the policy in force", view_policy_show},
@@ -348,6 +350,18 @@ static const struct command *find(const struct options *o, int *first)
 	return NULL;
 }
 
+/* That program alone has libvirt's client. */
+static int set_wish(struct options *o)
+{
+	static char program[] = "vgpud-libvirt";
+
+	o->words[0] = program; /* then "set", and what followed */
+	execvp(program, o->words);
+	fprintf(stderr, "vgpuctl: %s: %s; it comes with vgpud where libvirt is\n", program,
+		strerror(errno));
+	return EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {.interval = 1, .socket = getenv("VGPUD_SOCKET")};
@@ -372,6 +386,8 @@ int main(int argc, char **argv)
 		return doctor(o.json, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && o.n_words == 2)
 		return validate(o.words[1], o.json) ? EXIT_OK : EXIT_FAILED;
+	if (strcmp(c->noun, "vm") == 0 && !c->method && o.n_words > 3)
+		return set_wish(&o);
 	if (!c->method) {
 		fprintf(stderr, "vgpuctl: %s: want %s\n", c->noun, c->words);
 		return EXIT_USAGE;
