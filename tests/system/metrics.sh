@@ -84,7 +84,7 @@ conf unix:$run/metrics.sock
 start_vgpud
 await 30 at_least 0 dispatches 10
 look unix:$run/metrics.sock
-kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
-[ ! -e "$run/metrics.sock" ] || fail "the socket has stayed"
 kill -INT $a
 wait_guest $a a
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+[ ! -e "$run/metrics.sock" ] || fail "the socket has stayed"

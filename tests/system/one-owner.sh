@@ -7,10 +7,10 @@ config <<-CONF
 	vfs = 2
 CONF
 start_vgpud
-sed "s|^socket.*|socket = $run/other.sock|" "$run/vgpud.conf" >"$run/other.conf"
+sed "s|^socket.*|socket = $run/other/control.sock|" "$run/vgpud.conf" >"$run/other.conf"
 "$vgpud" --config "$run/other.conf" 2>"$run/second.txt" && fail "two vgpud on one PF"
 grep -q 'another program holds this device' "$run/second.txt" || fail "no reason: $(cat "$run/second.txt")"
-[ ! -e "$run/other.sock" ] || fail "it left its socket behind"
+[ ! -e "$run/other/control.sock" ] || fail "it left its socket behind"
 "$vgpud" --config "$run/vgpud.conf" 2>"$run/third.txt" && fail "two vgpud on one socket"
 grep -q 'another vgpud listens here' "$run/third.txt" || fail "no reason: $(cat "$run/third.txt")"
 ctl gpu show >/dev/null || fail "the first one suffered"

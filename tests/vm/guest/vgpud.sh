@@ -14,6 +14,26 @@ check "four VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 4 ]
 for i in 0 1 2 3; do check "VF $i has vfio-pci" [ "$(driver_of "$(vf_address $i)")" = vfio-pci ]; done
 check "VFs are ready" await 20 is 3 state available
 
+# libvirt's hook: the VF is the one whose address the domain's device with the slice's alias has.
+hook() { # ADDRESS OPERATION
+	a=${1#*:}
+	VGPUD_HOOK_SOCKET=/run/hook.sock vgpud-hook vm1 $2 begin - <<END 2>/run/said
+<domain type='kvm'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>
+<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu></metadata>
+<devices><hostdev mode='subsystem' type='pci' managed='no'><source>
+<address domain='0x${1%%:*}' bus='0x${a%%:*}' slot='0x$(echo ${a#*:} | cut -d. -f1)' function='0x${a#*.}'/></source>
+<alias name='ua-a'/></hostdev></devices></domain>
+END
+}
+check "the hook lets vm1 through" hook "$(vf_address 2)" prepare
+check "with the VF of its device" [ "$(ctl -o json vm list | jq -c '[.vms[] | .domain, .vf]')" = '["vm1",2]' ]
+hook "$(vf_address 2)" release
+check "and gives it back" [ "$(ctl -o json vm list | jq -c .vms)" = '[]' ]
+hook 0000:00:1f.2 prepare
+check "a device that is no VF of ours is refused" [ $? = 1 ]
+check "and named" grep -q "there is no GPU with a VF at 0000:00:1f.2" /run/said
+await 20 is 2 state available
+
 start_guest a 0 sha256 --seconds 12
 a=$guest_pid
 start_guest b 2 sha256 --seconds 12
