@@ -130,6 +130,12 @@ void call_send_off(struct call *call)
 	call_drop(call);
 }
 
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
+{
+	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
+	return pci_is_address(out);
+}
+
 void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params)
 {
 	struct call *call = call_new(gpu->control, gpu);

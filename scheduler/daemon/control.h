@@ -12,6 +12,7 @@
 
 #include "config.h"
 #include "lease.h"
+#include "vfio/pci.h"
 
 #define HISTORY 32768u
 #define EVENTS 1024u
@@ -109,6 +110,8 @@ void call_fail(struct call *call, int r, const char *text);
 void call_drop(struct call *call);
 /* Sends a call whose answer nobody waits for; that it could not be sent is logged. */
 void call_send_off(struct call *call);
+/* The PF's PCI address, of a GPU that has one ("sysfs:ADDRESS", "vfio:ADDRESS,..."). */
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
 /* Gives a VF parameters, which its policy has had already: they are not refused. */
 void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params);
 /* Hands the call's request to the engine of its GPU. */

@@ -98,15 +98,23 @@ static void take(struct gpu *gpu, uint32_t vf, const struct wish *wish,
 /* The number of the VF at a PCI address, or -1. */
 static int32_t vf_at(const struct gpu *gpu, const char *address)
 {
-	const char *pf = strchr(gpu->config->device, ':') + 1;
-	char at[PCI_ADDRESS_SIZE], vf[PCI_ADDRESS_SIZE];
+	char pf[PCI_ADDRESS_SIZE], vf[PCI_ADDRESS_SIZE];
 	int32_t i;
 
-	snprintf(at, sizeof(at), "%.12s", pf);
-	for (i = 0; pci_is_address(at) && i < gpu->config->vfs; i++)
-		if (pci_vf_address(at, (uint32_t)i, vf) == 0 && strcmp(vf, address) == 0)
+	for (i = 0; gpu_pf_address(gpu, pf) && i < gpu->config->vfs; i++)
+		if (pci_vf_address(pf, (uint32_t)i, vf) == 0 && strcmp(vf, address) == 0)
 			return i;
 	return -1;
+}
+
+/* Whether a process has the VF: its guest's driver is up, or VFIO has it open. */
+static bool is_in_use(const struct gpu *gpu, uint32_t vf)
+{
+	char pf[PCI_ADDRESS_SIZE], address[PCI_ADDRESS_SIZE], user[64];
+
+	return gpu->in_use >> vf & 1 ||
+	       (gpu_pf_address(gpu, pf) && pci_vf_address(pf, vf, address) == 0 &&
+		pci_user(address, user, sizeof(user)));
 }
 
 /* The device that the domain has for a slice: the one with its alias. */
@@ -572,8 +580,9 @@ void hook_expire(struct control *control)
 			if (l->state != LEASE_RESERVED || t < l->expires)
 				continue;
 			any = true;
-			if (gpu->in_use >> vf & 1) { /* it has started, and nobody has told */
+			if (is_in_use(gpu, vf)) { /* it has started, and nobody has told */
 				l->state = LEASE_RUNNING;
+				l->since = t;
 				continue;
 			}
 			log_line(LOG_WARNING,

@@ -17,12 +17,11 @@ struct uevents {
 	struct event *readable;
 };
 
-/* The PF's address, of a device that has one: "sysfs:ADDRESS", "vfio:ADDRESS,...". */
 static bool is_pf(const struct gpu *gpu, const char *address)
 {
-	const char *colon = strchr(gpu->config->device, ':');
+	char pf[PCI_ADDRESS_SIZE];
 
-	return strncmp(colon + 1, address, strlen(address)) == 0;
+	return gpu_pf_address(gpu, pf) && strcmp(pf, address) == 0;
 }
 
 static void on_pf(struct gpu *gpu, const char *action, const char *address)

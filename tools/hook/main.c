@@ -175,13 +175,14 @@ static const char *message_of(char *answer)
 }
 
 /* Whether the VM may start without: the element that names our namespace says required='no'. */
-static bool may_go_without(const char *uri)
+static bool may_go_without(const char *xml, const char *uri)
 {
-	const char *tag = strchr(uri, '>'), *attribute = strstr(uri, "required=");
+	const char *end = strchr(uri, '>'), *attribute;
 
-	if (!tag || !attribute || attribute > tag)
-		return false;
-	return strncmp(attribute + 10, "no", 2) == 0;
+	while (uri > xml && *uri != '<')
+		uri--;
+	attribute = strstr(uri, "required=");
+	return end && attribute && attribute < end && strncmp(attribute + 10, "no", 2) == 0;
 }
 
 /* Whether the VM may go on; if not, why has been said. */
@@ -196,7 +197,7 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 		return true;
 	r = ask(path ? path : SOCKET, argv, xml, &answer);
 	message = r == 0 ? message_of(answer) : NULL;
-	allowed = !o->refusable || (r == 0 ? !message : may_go_without(uri));
+	allowed = !o->refusable || (r == 0 ? !message : may_go_without(xml, uri));
 	if (!allowed && message)
 		fprintf(stderr, "vgpud: %s\n", message);
 	else if (!allowed)
