@@ -34,18 +34,17 @@ void kept_drop(const char *address)
 		vfio_store->drop(name_of(name, address, i));
 }
 
-int kept_put(const char *address, const struct iommu *m, int device)
+void kept_put(const char *address, const struct iommu *m, int device)
 {
 	const int fds[PARTS] = {device, m->control, m->group};
 	char name[64];
-	int i, r = vfio_store ? 0 : -ENOTSUP;
+	int i, r = 0;
 
-	for (i = 0; i < PARTS && r == 0; i++)
+	for (i = 0; vfio_store && i < PARTS && r == 0; i++)
 		if (fds[i] >= 0)
 			r = vfio_store->put(name_of(name, address, i), fds[i]);
 	if (r < 0)
 		kept_drop(address);
-	return r;
 }
 
 bool kept_take(const char *address, struct iommu *m, int *device)

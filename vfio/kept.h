@@ -7,8 +7,8 @@
 
 #include "iommu.h"
 
-/* Has all of them kept, or none. 0 or -errno; -ENOTSUP: there is no store. */
-int kept_put(const char *address, const struct iommu *m, int device);
+/* Has all of them kept, or none: then a restart of vgpud opens the PF anew. */
+void kept_put(const char *address, const struct iommu *m, int device);
 /* Those of an earlier process, if all are there and the device is: true. */
 bool kept_take(const char *address, struct iommu *m, int *device);
 void kept_drop(const char *address);

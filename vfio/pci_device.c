@@ -452,12 +452,10 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	r = read_regions(p);
 	r = r ? r : enable(p);
 	r = r ? r : listen(p);
-	if (r == 0 && p->info.total_vfs) {
-		r = kept_put(address, &p->iommu, p->fd);
-		r = r == -ENOTSUP ? 0 : r;
-	}
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
+	if (p->info.total_vfs)
+		kept_put(address, &p->iommu, p->fd);
 	return 0;
 }
 

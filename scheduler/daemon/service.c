@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,9 @@
 
 #include "vfio/store.h"
 
-/* Names of what was held when we started, from descriptor SD_LISTEN_FDS_START on. */
+/* Names of what was held when we started, from descriptor SD_LISTEN_FDS_START on; under the lock,
+ * for engines take and drop theirs on their own threads. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char **names;
 static int n_names;
 static bool *wanted;
@@ -28,16 +31,26 @@ static int put(const char *name, int fd)
 
 static int take(const char *name)
 {
-	int i, fd;
+	int i, fd = -ENOENT;
 
-	for (i = 0; i < n_names; i++) {
+	pthread_mutex_lock(&lock);
+	for (i = 0; i < n_names && fd == -ENOENT; i++) {
 		if (strcmp(names[i], name) != 0)
 			continue;
 		wanted[i] = true;
 		fd = fcntl(SD_LISTEN_FDS_START + i, F_DUPFD_CLOEXEC, 0);
-		return fd < 0 ? -errno : fd;
+		fd = fd < 0 ? -errno : fd;
 	}
-	return -ENOENT;
+	pthread_mutex_unlock(&lock);
+	return fd;
+}
+
+/* Ours is closed, too: then it is open no more. */
+static void drop_one(int i)
+{
+	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);
+	close(SD_LISTEN_FDS_START + i);
+	names[i][0] = '\0';
 }
 
 static void drop(const char *name)
@@ -45,11 +58,11 @@ static void drop(const char *name)
 	int i;
 
 	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	pthread_mutex_lock(&lock);
 	for (i = 0; i < n_names; i++)
-		if (strcmp(names[i], name) == 0 && fcntl(SD_LISTEN_FDS_START + i, F_GETFD) >= 0) {
-			close(SD_LISTEN_FDS_START + i);
-			names[i][0] = '\0';
-		}
+		if (strcmp(names[i], name) == 0)
+			drop_one(i);
+	pthread_mutex_unlock(&lock);
 }
 
 static const struct vfio_store store = {put, take, drop};
@@ -78,9 +91,11 @@ void service_drop_unused(void)
 {
 	int i;
 
+	pthread_mutex_lock(&lock);
 	for (i = 0; i < n_names; i++)
 		if (!wanted[i] && names[i][0])
-			drop(names[i]);
+			drop_one(i);
+	pthread_mutex_unlock(&lock);
 }
 
 void service_ready(void)
