@@ -19,6 +19,7 @@ struct hook_job {
 	struct vgpu_error why; /* the last one's refusal */
 	vgpu_nsec until;       /* so long a VF is waited for that is being scrubbed */
 	bool scrubbing;	       /* one that would fit is */
+	bool over;	       /* meanwhile the VM has been told to have ended */
 };
 
 static vgpu_nsec now(void)
@@ -315,6 +316,13 @@ static void next_candidate(struct call *call)
 	const struct wish_slice *slice = &job->wish.slices[job->slice];
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
 
+	/* Who has given up waiting does not start the VM. */
+	if (job->over || !call->client) {
+		vgpu_error_set(&job->why, -ECANCELED, "its start was given up");
+		job->slice -= job->slice == job->wish.n_slices;
+		refuse(call);
+		return;
+	}
 	if (job->slice == job->wish.n_slices) {
 		leases_save(control);
 		call_answer(call, NULL);
@@ -471,7 +479,9 @@ static const struct {
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *operation = text_arg(call, "operation"), *xml = text_arg(call, "xml");
+	const char *reason = text_arg(call, "reason");
 	struct hook_job *job = calloc(1, sizeof(*job));
+	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
 	int r;
 
@@ -503,6 +513,11 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		adopt(control, &job->wish);
 		break;
 	case END:
+		for (other = control->calls; other; other = other->next)
+			if (other->job && strcmp(other->job->wish.uuid, job->wish.uuid) == 0)
+				other->job->over = true;
+		if (strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
+			log_line(LOG_INFO, "%s has ended: %s", job->wish.domain, reason);
 		if (end_leases(control, job->wish.uuid))
 			leases_save(control);
 		break;
@@ -516,8 +531,10 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	return 0;
 }
 
-/* Leases of VMs that did not run when libvirt was asked, and had not just been started. */
-static bool end_others(struct control *control, struct json_object *domains, vgpu_nsec as_of)
+/* Ends the leases that are OVER, by a rule that may change them, and tells WHY. */
+static void end_those(struct control *control,
+		      bool (*over)(struct gpu *gpu, uint32_t vf, void *data), void *data,
+		      const char *why)
 {
 	bool any = false;
 	uint32_t g, vf;
@@ -525,17 +542,32 @@ static bool end_others(struct control *control, struct json_object *domains, vgp
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			struct gpu *gpu = &control->gpus[g];
-			struct lease *l = &gpu->leases[vf];
 
-			if (l->state != LEASE_RUNNING || l->since > as_of ||
-			    json_object_object_get_ex(domains, l->uuid, NULL))
+			if (gpu->leases[vf].state == LEASE_NONE || !over(gpu, vf, data))
 				continue;
-			log_line(LOG_NOTICE, "%s runs no more; its VF is free again gpu=%s vf=%u",
-				 l->domain, gpu->config->name, vf);
+			log_line(LOG_NOTICE, "%s %s; its VF is free again gpu=%s vf=%u",
+				 gpu->leases[vf].domain, why, gpu->config->name, vf);
 			end_lease(control, gpu, vf);
 			any = true;
 		}
-	return any;
+	if (any)
+		leases_save(control);
+}
+
+/* What libvirt had running, and when it was asked. */
+struct picture {
+	struct json_object *domains;
+	vgpu_nsec as_of;
+};
+
+/* It did not run, and had not just been started. */
+static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const struct lease *l = &gpu->leases[vf];
+	const struct picture *p = data;
+
+	return l->state == LEASE_RUNNING && l->since <= p->as_of &&
+	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
 }
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
@@ -560,37 +592,31 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		else
 			adopt(control, &wish);
 	}
-	if (end_others(control, domains, json_object_get_int64(as_of)))
-		leases_save(control);
+	end_those(control, has_gone, &(struct picture){domains, json_object_get_int64(as_of)},
+		  "runs no more");
 	call_answer(call, NULL);
 	return 0;
+}
+
+static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const vgpu_nsec *t = data;
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->state != LEASE_RESERVED || *t < l->expires)
+		return false;
+	if (!is_in_use(gpu, vf))
+		return true;
+	/* It has started, and nobody has told. */
+	l->state = LEASE_RUNNING;
+	l->since = *t;
+	leases_save(gpu->control);
+	return false;
 }
 
 void hook_expire(struct control *control)
 {
 	vgpu_nsec t = now();
-	bool any = false;
-	uint32_t g, vf;
 
-	for (g = 0; g < control->n_gpus; g++)
-		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
-			struct gpu *gpu = &control->gpus[g];
-			struct lease *l = &gpu->leases[vf];
-
-			if (l->state != LEASE_RESERVED || t < l->expires)
-				continue;
-			any = true;
-			if (is_in_use(gpu, vf)) { /* it has started, and nobody has told */
-				l->state = LEASE_RUNNING;
-				l->since = t;
-				continue;
-			}
-			log_line(LOG_WARNING,
-				 "%s was reserved a VF and has not started; it is free again "
-				 "gpu=%s vf=%u",
-				 l->domain, gpu->config->name, vf);
-			end_lease(control, gpu, vf);
-		}
-	if (any)
-		leases_save(control);
+	end_those(control, has_expired, &t, "was reserved a VF and has not started");
 }

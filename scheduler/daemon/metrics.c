@@ -347,8 +347,14 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 	*out = NULL;
 	if (!where[0])
 		return 0;
+	if (!m)
+		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
 	m->control = control;
 	m->http = evhttp_new(control->base);
+	if (!m->http) {
+		free(m);
+		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
+	}
 	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
 	evhttp_set_timeout(m->http, TIMEOUT_S);
 	evhttp_set_max_headers_size(m->http, MAX_HEADERS);

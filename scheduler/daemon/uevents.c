@@ -34,8 +34,8 @@ static void on_pf(struct gpu *gpu, const char *action, const char *address)
 	engine_look(gpu->engine);
 }
 
-/* VFs are bound by us, to VFIO; we do not hear of that, for the driver is VFIO's. */
-static void on_vf(struct gpu *gpu, const struct pci_info *vf)
+/* Of a GPU that is not lost: while one is brought up anew, its VFs are bound by us. */
+static void on_vf_driver(struct gpu *gpu, const struct pci_info *vf)
 {
 	char name[PCI_ADDRESS_SIZE];
 	uint32_t i;
@@ -68,7 +68,7 @@ static void tell(struct control *control, const char *action, const char *addres
 		if (is_pf(gpu, address))
 			on_pf(gpu, action, address);
 		else if (driver && is_pf(gpu, info.pf) && !engine_trouble(gpu->engine))
-			on_vf(gpu, &info);
+			on_vf_driver(gpu, &info);
 	}
 }
 
@@ -89,8 +89,10 @@ struct uevents *uevents_start(struct control *control, struct vgpu_error *err)
 {
 	struct uevents *u = calloc(1, sizeof(*u));
 
-	if (!u)
+	if (!u) {
+		vgpu_error_set(err, -ENOMEM, "no news of PCI functions: out of memory");
 		return NULL;
+	}
 	u->control = control;
 	u->udev = udev_new();
 	/* The kernel's own: there may be no udevd, and nothing that it adds is needed. */

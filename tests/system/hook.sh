@@ -61,6 +61,7 @@ hook 1 "$heavy" started || fail "$(cat "$run/said")"; leases_are '["vm1 running"
 [ "$(vf 0 domain)" = vm1 ] || fail "the VF does not know its domain"
 sequence 1 "$heavy" stopped release || fail "$(cat "$run/said")"; leases_are '[]'
 [ "$(weight 0)" = 100 ] || fail "the weight has stayed"
+grep -q "vm1 has ended: destroyed" "$run/vgpud.log" || fail "libvirt's reason is not told"
 await 10 is 0 state available
 # A start that somebody else's hook refuses; a crash; a restart of libvirtd; operations that mean nothing to us.
 sequence 1 "$any" prepare stopped release || fail "$(cat "$run/said")"; leases_are '[]'

@@ -6,6 +6,8 @@
 for p in libvirtd virsh qemu-system-x86_64 unshare; do
 	command -v $p >/dev/null || { echo "skipped: $p is missing"; exit 77; }
 done
+agent=$VGPU_BUILD/tools/agent/vgpud-libvirt
+[ -x "$agent" ] || { echo "skipped: vgpud-libvirt is not built: libvirt's headers are missing"; exit 77; }
 if [ -z "${IN_NAMESPACE:-}" ]; then
 	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
 	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0"
@@ -151,58 +153,53 @@ start_libvirtd
 await 30 leases_are '["vm1 running"]'
 virsh -q destroy vm1
 # vgpud-libvirt follows what runs: a wish that is changed live counts at once, one for the next start does not.
-agent=$VGPU_BUILD/tools/agent/vgpud-libvirt
-if [ -x "$agent" ]; then
-	set_wish() { virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><slice name='a'>$2</slice></vgpu>" "$1"; }
-	weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
-	vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
-	"$agent" 2>>"$run/agent.log" &
-	agent_pid=$!
-	pids+=($!)
-	await 20 grep -q following "$run/agent.log"
-	virsh -q start vm1
-	at=$(vf_of 1)
-	weight_is 300 || fail "the weight is not the wish's"
-	set_wish --config '<sched><weight>700</weight></sched>'
-	set_wish --live '<sched><weight>500</weight></sched>'
-	await 20 weight_is 500
-	# One that makes no sense is refused in the log, and what was stays.
-	set_wish --live '<sched><weight>99999</weight></sched>'
-	await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
-	weight_is 500 || fail "a refused change has changed something"
-	# vgpuctl writes it, too: in the definition, and live.
-	PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
-	await 20 weight_is 600
-	virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
-	PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 2>"$run/said" && virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live | grep -q wait &&
-		await 20 grep -q "vm1/a: its changed wish is refused: wait: no such parameter" "$run/vgpud.log"
-	weight_is 600 || fail "a refused change has changed something"
-	for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
-		PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
-		[ -s "$run/said" ] || fail "vm set $wrong: no reason"
-	done
-	# libvirtd restarted: followed again.
-	stop_libvirtd TERM
-	await 20 grep -q "libvirt has gone" "$run/agent.log"
-	start_libvirtd
-	set_wish --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
-	await 40 weight_is 400
-	# vgpud forgot all it knew: a VM that names its VF is known again, without anybody's doing.
-	kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
-	rm /run/vgpud/leases.json
-	start_vgpud
-	await 20 leases_are '["vm1 running"]'
-	await 20 weight_is 400
-	# A VM that ends while vgpud is away has its VF no more.
-	kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
-	virsh -q destroy vm1
-	start_vgpud
-	await 20 leases_are '[]'
-	kill $agent_pid
-	wait $agent_pid || fail "the agent ended with $?"
-else
-	echo "vgpud-libvirt is not built: libvirt's headers are missing"
-fi
+set_wish() { virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><slice name='a'>$2</slice></vgpu>" "$1"; }
+weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
+vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
+"$agent" 2>>"$run/agent.log" &
+agent_pid=$!
+pids+=($!)
+await 20 grep -q following "$run/agent.log"
+virsh -q start vm1
+at=$(vf_of 1)
+weight_is 300 || fail "the weight is not the wish's"
+set_wish --config '<sched><weight>700</weight></sched>'
+set_wish --live '<sched><weight>500</weight></sched>'
+await 20 weight_is 500
+# One that makes no sense is refused in the log, and what was stays.
+set_wish --live '<sched><weight>99999</weight></sched>'
+await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
+weight_is 500 || fail "a refused change has changed something"
+# vgpuctl writes it, too: in the definition, and live.
+PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
+await 20 weight_is 600
+virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
+PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set of a parameter that only the policy can judge"
+await 20 grep -q "vm1/a: its changed wish is refused: wait: no such parameter" "$run/vgpud.log"
+weight_is 600 || fail "a refused change has changed something"
+for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
+	PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
+	[ -s "$run/said" ] || fail "vm set $wrong: no reason"
+done
+# libvirtd restarted: followed again.
+stop_libvirtd TERM
+await 20 grep -q "libvirt has gone" "$run/agent.log"
+start_libvirtd
+set_wish --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
+await 40 weight_is 400
+# vgpud forgot all it knew: a VM that names its VF is known again, without anybody's doing.
+kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
+rm /run/vgpud/leases.json
+start_vgpud
+await 20 leases_are '["vm1 running"]'
+await 20 weight_is 400
+# A VM that ends while vgpud is away has its VF no more.
+kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
+virsh -q destroy vm1
+start_vgpud
+await 20 leases_are '[]'
+kill $agent_pid
+wait $agent_pid || fail "the agent ended with $?"
 # Eight at once for four VFs.
 for n in 11 12 13 14 15 16 17 18; do define $n "$(wish "")"; done
 starters=()

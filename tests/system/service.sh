@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud as a service: its unit files, as systemd reads them, and what it says to a service manager. Here that is a
-# stand-in which speaks systemd's protocol (sd_notify, sd_listen_fds), for there may be no systemd to start a unit.
+# vgpud as a service: what it says to a service manager. Here that is a stand-in which speaks systemd's protocol (sd_notify, sd_listen_fds), for there may be no systemd to start a unit.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
 cat >"$run/vgpud.conf" <<CONF
@@ -67,17 +66,3 @@ finally:
     except ProcessLookupError: pass
 PY
 /usr/bin/python3 "$run/manager.py" "$vgpud" "$run" "$vgpuctl" 2>"$run/manager.log" || fail "the stand-in's test"
-
-# The unit files. Exposure below 4: the rest is what the service is for (/sys, VFIO, who uses a VF).
-command -v systemd-analyze >/dev/null || { echo "unit files are not checked: systemd-analyze is missing"; exit 0; }
-mkdir -p "$run/root/usr/sbin" "$run/root/usr/bin" "$run/units"
-cp "$VGPU_BUILD"/tools/{service,agent}/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
-sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
-mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
-said=$(SYSTEMD_UNIT_PATH="$run/units:" systemd-analyze verify --man=no "$run"/units/* 2>&1 | grep "$run/units\|vgpud" || true)
-[ -z "$said" ] || fail "systemd-analyze verify says: $said"
-for unit in vgpud.service vgpud-libvirt.service vgpud-softgpu@soft0.service; do
-	systemd-analyze security --offline=true --threshold=40 --no-pager "$run/units/$unit" >"$run/security.txt" 2>&1 ||
-		fail "$unit: $(grep -v '✓' "$run/security.txt")"
-	grep 'Overall exposure' "$run/security.txt"
-done

@@ -2,11 +2,9 @@
 # Errors of PCI Express that nothing can mend, reported for the PF (AER): vgpud says so, does not spin, brings the GPU up
 # anew if it can, and tenants compute again.
 . /tests/lib.sh
-config "$hold:$pf$suffix" <<END
+begin <<END
 vfs = 2
 END
-need "vgpud starts" start_vgpud
-need "VFs are ready" await 20 is 1 state available
 
 poke() { printf "$3" | dd of=$devices/$1/config bs=1 seek=$2 conv=notrunc 2>/dev/null; }
 # What a host's firmware does, or a later kernel, and this machine does not: the GPU reports errors (its device control),

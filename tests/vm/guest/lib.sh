@@ -67,6 +67,12 @@ stop_vgpud() { # its status
 	kill ${keeper_pid:-$vgpud_pid}
 	wait ${keeper_pid:-$vgpud_pid}
 }
+# vgpud on the PF, held as the test says; further lines for the GPU on stdin.
+begin() {
+	config "$hold:$pf$suffix"
+	need "vgpud starts" start_vgpud
+	need "VFs are ready" await 20 is 1 state available
+}
 # start_guest NAME VF WORKLOAD options: its report goes to /run/NAME.json
 start_guest() {
 	name=$1 vf=$2

@@ -2,13 +2,11 @@
 # SIGKILL of vgpud in mid-slice: the VFs are not reset, the next vgpud takes them over, results stay right. SIGKILL of a
 # tenant: its VF is reset and scrubbed, the other goes on.
 . /tests/lib.sh
-config "$hold:$pf$suffix" <<END
+begin <<END
 vfs = 2
 policy = equal
 END
-need "vgpud starts" start_vgpud
 [ "$hold" = sysfs ] || check "the kernel resets the PF in no way" [ -z "$(cat $devices/$pf/reset_method)" ]
-need "VFs are ready" await 20 is 1 state available
 start_guest a 0 sha256 --seconds 20
 a=$guest_pid
 start_guest b 1 spin --us 20000 --depth 16 --seconds 10000

@@ -2,11 +2,9 @@
 # The PF goes away under vgpud, twice: vgpud says so, does not spin, and goes on when it is back. (By the slot: who writes
 # to the PF's own `remove` while it has VFs leaves them behind, and the kernel stumbles over them later.)
 . /tests/lib.sh
-config "$hold:$pf$suffix" <<END
+begin <<END
 vfs = 2
 END
-need "vgpud starts" start_vgpud
-need "VFs are ready" await 20 is 1 state available
 
 is_gone() { [ ! -e $devices/$pf ]; }
 is_back() { [ -e $devices/$pf ]; }

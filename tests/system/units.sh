@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The unit files, as systemd reads them. Exposure below 4: the rest is what the service is for (/sys, VFIO, who uses a VF).
+. "$(dirname "$0")/lib.sh"
+command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is missing"; exit 77; }
+mkdir "$run/units"
+cp "$VGPU_BUILD"/tools/{service,agent}/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
+sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
+mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
+said=$(SYSTEMD_UNIT_PATH="$run/units:" systemd-analyze verify --man=no "$run"/units/* 2>&1 | grep "$run/units\|vgpud" || true)
+[ -z "$said" ] || fail "systemd-analyze verify says: $said"
+for unit in "$run"/units/*.service; do
+	systemd-analyze security --offline=true --threshold=40 --no-pager "$unit" >"$run/security.txt" 2>&1 ||
+		fail "${unit##*/}: $(grep -v '✓' "$run/security.txt")"
+	grep 'Overall exposure' "$run/security.txt"
+done
