@@ -117,7 +117,7 @@ start_guest p $free sha256 --seconds 100; p=$guest_pid
 await 30 is $free state active
 refused "VF $free of gpu0 is active" hook 2 "$(slice "<v:device gpu='gpu0' vf='$free'/>")" prepare
 kill -INT $p
-wait_guest $p p
+wait $p || fail "the guest ended with $?"
 
 # vgpud killed and started again knows who has what; a hook in between waits for it.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null

@@ -51,7 +51,7 @@ stop_libvirtd() { # SIGNAL
 	local pid
 	pid=$(cat /run/libvirt/libvirtd.pid)
 	kill -"$1" "$pid"
-	await 30 gone "$pid"
+	await 90 gone "$pid" # its own limit for a shutdown that does not end is 30 s (virNetDaemon's finish timer)
 	rm -f /run/libvirt/libvirtd.pid
 }
 gone() { [ ! -e "/proc/$1" ]; }
