@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+# A host whole: systemd, vgpud as its service, libvirtd with vgpud's hook, and VMs, each with a VF of the GPU, that
+# compute on it. What runs in the VMs is tests/vm/bare/tenant.c, for a Linux in a machine in a machine takes a minute.
+. /tests/lib.sh
+ctl() { vgpuctl "$@"; }
+mkdir -p /etc/vgpud
+cat >/etc/vgpud/vgpud.conf <<END
+[gpu gpu0]
+device = sysfs:$pf
+grace_ms = 1000
+vfs = 4
+policy = fair
+slice_us = 4000
+END
+# The user that Debian's libvirt asks for at its start, whatever its configuration says.
+grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>/etc/passwd
+for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>/etc/group; done
+cat >/etc/libvirt/qemu.conf <<END
+user = "root"
+group = "root"
+dynamic_ownership = 0
+remember_owner = 0
+security_driver = "none"
+cgroup_controllers = [ ]
+namespaces = [ ]
+stdio_handler = "file"
+END
+printf 'auth_unix_ro = "none"\nauth_unix_rw = "none"\nlog_outputs = "3:file:/run/libvirtd.log"\n' >/etc/libvirt/libvirtd.conf
+cat >/etc/systemd/system/libvirtd.service <<END
+[Service]
+Type=notify
+ExecStart=/usr/sbin/libvirtd
+KillMode=process
+END
+systemctl daemon-reload
+need "vgpud.service starts" systemctl start vgpud
+need "four VFs are ready" await 20 is 3 state available
+say "$(systemctl show -P StatusText vgpud)"
+need "libvirtd starts" systemctl start libvirtd
+need "and answers" await 60 virsh -q version
+systemctl start vgpud-libvirt
+
+address() { # VF, as libvirt writes it
+	vf_address "$1" | sed -E 's/(....):(..):(..)\.(.)/domain="0x\1" bus="0x\2" slot="0x\3" function="0x\4"/'
+}
+hostdev() { # VF ALIAS
+	echo "<hostdev mode='subsystem' type='pci' managed='no'><source><address $(address $1)/></source><alias name='$2'/></hostdev>"
+}
+define() { # NAME WISH DEVICES
+	virsh -q define /dev/stdin <<END
+<domain type='qemu'><name>$1</name><metadata>$2</metadata><memory unit='MiB'>32</memory><vcpu>1</vcpu>
+<os><type arch='x86_64' machine='q35'>hvm</type><kernel>/usr/libexec/vgpud/tenant</kernel></os>
+<features><acpi/></features><cpu mode='custom' match='exact'><model>qemu64</model></cpu><on_reboot>destroy</on_reboot>
+<devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+<controller type='usb' model='none'/><memballoon model='none'/>
+<controller type='pci' index='0' model='pcie-root'/>
+<controller type='pci' model='pcie-root-port'/><controller type='pci' model='pcie-root-port'/>
+<serial type='file'><source path='/run/$1.console'/></serial>$3</devices></domain>
+END
+}
+wish() { # WEIGHT
+	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'><v:sched><v:weight>$1</v:weight></v:sched></v:slice></v:vgpu>"
+}
+jobs_of() { tr -d '\r' </run/$1.console | sed -n 's/^jobs \([0-9]*\) wrong 0$/\1/p' | tail -1; }
+has_done() { [ "$(jobs_of $1)" -ge "$2" ]; }
+never_wrong() { has_done $1 8 && ! grep -qE 'wrong [1-9]|reset' /run/$1.console; }
+leases() { ctl -o json vm list | jq -c '[.vms[] | "\(.domain) \(.vf) \(.state)"] | sort'; }
+leases_are() { [ "$(leases)" = "$1" ]; }
+
+define a "$(wish 200)" "$(hostdev 0 ua-a)"
+define b "$(wish 100)" "$(hostdev 2 ua-a)"
+need "VM a starts" virsh -q start a
+need "VM b starts" virsh -q start b
+check "each has the VF of its device" leases_are '["a 0 running","b 2 running"]'
+need "a computes" await 120 has_done a 8
+need "b computes" await 120 has_done b 8
+both() { ctl -o json vf list | jq -r '"\(.vfs[0].run_ns) \(.vfs[2].run_ns)"'; }
+shares_follow() {
+	for window in 1 2 3 4 5; do
+		set -- $(both)
+		sleep 8
+		set -- "$@" $(both)
+		ratio=$((($3 - $1) * 100 / ($4 - $2)))
+		say "a had $ratio hundredths of what b had"
+		[ $ratio -gt 190 ] && [ $ratio -lt 210 ] && return 0
+	done
+	return 1
+}
+check "shares follow the wishes' weights" shares_follow
+
+# vgpud killed: systemd starts it again, and nothing that runs notices.
+old=$(systemctl show -P MainPID vgpud)
+kill -9 $old
+is_new() { [ "$(systemctl show -P MainPID vgpud)" != $old ] && [ "$(systemctl is-active vgpud)" = active ]; }
+need "systemd starts vgpud again" await 30 is_new
+check "who has what is known" leases_are '["a 0 running","b 2 running"]'
+check "a goes on" await 60 has_done a $(($(jobs_of a) + 16))
+check "b goes on" await 60 has_done b $(($(jobs_of b) + 8))
+
+# One VM destroyed in mid-slice: the other does not notice.
+was=$(jobs_of a)
+check "b is destroyed" virsh -q destroy b
+check "its lease ends" leases_are '["a 0 running"]'
+check "its VF is reset, scrubbed and free" await 30 is 2 state available
+check "a goes on" await 60 has_done a $((was + 16))
+check "every result of a was right" never_wrong a
+check "every result of b was right" never_wrong b
+rm -f /run/b.console
+check "b starts again" virsh -q start b
+check "and computes" await 120 has_done b 8
+check "every result of it was right" never_wrong b
+
+# VM c brings no device: vgpud-libvirt attaches a VF to it, and what the guest does with it is the same.
+dynamic() { # WEIGHT
+	echo "<vgpu version='1'><slice name='x'><sched><weight>$1</weight></sched></slice></vgpu>"
+}
+uri=urn:vgpud:xmlns:domain:1
+define c "" ""
+virsh -q metadata c --config --uri $uri --key v --set "$(dynamic 100)"
+check "what it would get is told" sh -c "vgpuctl vm explain c | grep -q 'c/x: free: VF 1 of gpu0'"
+check "its wish is read from libvirt" sh -c "vgpuctl validate c | grep -q 'slice x: any GPU, weight 100'"
+check "VM c starts" virsh -q start c
+check "it has a VF" await 20 leases_are '["a 0 running","b 2 running","c 1 running"]'
+check "which is attached" await 60 sh -c "virsh -q dumpxml c | grep -q \"alias name='ua-vgpud-x'\""
+check "and used" await 120 has_done c 8
+check "that is told, too" sh -c "vgpuctl vm explain c | grep -q 'c/x: running: VF 1 of gpu0, at $(vf_address 1)$'"
+# Its wish is removed: the guest is asked to let go, and does.
+virsh -q metadata c --live --uri $uri --remove
+check "its VF is taken from it" await 60 leases_are '["a 0 running","b 2 running"]'
+check "and is free again" await 30 is 1 state available
+check "every result of c was right" never_wrong c
+# A wish that comes while it runs: from there to the first slice.
+before=$(jobs_of c)
+slices=$(vf 1 dispatches)
+virsh -q metadata c --live --uri $uri --key v --set "$(dynamic 300)"
+began=$(cut -d' ' -f1 /proc/uptime)
+check "a VF is attached while it runs" await 60 at_least 1 dispatches $((slices + 1))
+say "from the wish to the first slice: $(echo "$(cut -d' ' -f1 /proc/uptime) $began" | awk '{print $1 - $2}') s"
+check "with its weight" [ "$(ctl -o json vf show 1 | jq .params.weight)" = 300 ]
+again() { [ "$(jobs_of c)" -lt "$before" ] && has_done c 8; } # it counts anew
+check "and used" await 120 again
+
+virsh -q destroy a
+virsh -q destroy b
+virsh -q destroy c
+check "all is given back" leases_are '[]'
+failed_units=$(systemctl --failed --no-legend --plain | grep vgpud)
+check "no unit of ours has failed $failed_units" [ -z "$failed_units" ]
+systemctl stop libvirtd
+[ "$failed" = 0 ] || journalctl -b --no-pager | tail -60
+finish
