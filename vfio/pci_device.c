@@ -378,6 +378,18 @@ static int find_token(const struct pci_info *info, const char *file, char token[
 	return 0;
 }
 
+void vfio_vf_token(const char *name, char out[VFIO_TOKEN_SIZE])
+{
+	char address[PCI_ADDRESS_SIZE];
+	const char *file;
+
+	out[0] = '\0';
+	if (strncmp(name, "vfio:", 5) != 0 || split(name + 5, address, out, &file, NULL) < 0)
+		return;
+	if (!out[0] && token_load(file, false, out, NULL) < 0)
+		out[0] = '\0';
+}
+
 /* A PF makes VFs only if the module has been told that it may. */
 static int allow_vfs(struct vgpu_error *err)
 {

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-#include "vgpu/types.h"
+#include "vfio/device.h"
 
-#define TOKEN_SIZE 37
+#define TOKEN_SIZE VFIO_TOKEN_SIZE
 #define TOKEN_FILE "/var/lib/vgpud/vf-token"
 
 bool token_is_valid(const char *text);

@@ -48,13 +48,13 @@ static const struct key {
 	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "figures for Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; empty: off"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH"},
+	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; required"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi or tonga"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
 	 "virtual functions to enable"},
 	{GPU, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
-	 "who runs when: fair, strict, equal or best-effort"},
+	 "who runs when: a policy that is built in, or NAME of policy_dir"},
 	{GPU, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,
 	 "a name that domains may give instead of the GPU's, shared by GPUs that are as good"},
 	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
@@ -382,8 +382,6 @@ static void finish(struct reader *r)
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 			 i ? ", " : "", vgpu_builtin_policies[i]->name);
-	if (c->n_gpus == 0)
-		complain(r, r->file, 0, "no [gpu NAME]: there is nothing to schedule");
 	for (i = 0; i < c->n_gpus; i++) {
 		struct gpu_config *g = &c->gpus[i];
 
@@ -560,9 +558,10 @@ void config_help(FILE *to)
 
 			if (k->section != s)
 				continue;
-			if (k->type == TEXT)
-				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
-					*k->def_text ? k->def_text : "required");
+			if (k->type == TEXT && !*k->def_text)
+				fprintf(to, "  %-18s %s\n", k->name, k->help);
+			else if (k->type == TEXT)
+				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help, k->def_text);
 			else if (k->type == BOOL)
 				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
 					k->def ? "yes" : "no");

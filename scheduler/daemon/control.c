@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "hook.h"
 #include "log.h"
 #include "service.h"
+#include "vm.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
@@ -70,7 +70,7 @@ void call_drop(struct call *call)
 	*link = call->next;
 	json_object_put(call->id);
 	json_object_put(call->args);
-	free(call->job);
+	free(call->reservation);
 	free(call);
 }
 
@@ -341,15 +341,15 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 	case VGPU_REC_RESET_DONE:
 		snprintf(text, size, "%s reset of VF %u failed; it will be tried again",
 			 vgpu_reset_names[r->code], r->vf);
-		return r->b ? LOG_ERROR : 0;
+		return r->b ? LOG_ERR : 0;
 	case VGPU_REC_STATE:
 		snprintf(text, size, "VF %u is %s; 'vgpuctl vf reset %u' ends that", r->vf,
 			 vgpu_vf_state_names[r->code], r->vf);
-		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERROR : 0;
+		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERR : 0;
 	case VGPU_REC_EVICTED:
 		snprintf(text, size, "the policy was replaced by %s: %s",
 			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
-		return LOG_ERROR;
+		return LOG_ERR;
 	default:
 		return 0;
 	}
@@ -364,7 +364,7 @@ static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 	if (level == 0)
 		return;
 	if (gpu->logged++ < LOG_PER_SECOND)
-		log_line((enum log_level)level, "%s gpu=%s vf=%d", text, gpu->config->name,
+		log_line(level, "%s gpu=%s vf=%d", text, gpu->config->name,
 			 r->vf == VGPU_NO_VF ? -1 : (int)r->vf);
 	else
 		gpu->log_dropped++;
@@ -405,7 +405,7 @@ static void log_trouble(struct gpu *gpu)
 		return;
 	gpu->trouble = trouble;
 	if (trouble)
-		log_line(LOG_ERROR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
+		log_line(LOG_ERR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
 	else
 		log_line(LOG_NOTICE, "found again gpu=%s", gpu->config->name);
 }
@@ -460,7 +460,7 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 		gpu->logged = 0;
 		gpu->log_dropped = 0;
 	}
-	hook_expire(control);
+	vm_expire(control);
 	tell_service(control);
 }
 

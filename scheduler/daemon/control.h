@@ -54,6 +54,7 @@ struct control {
 	struct call *calls;    /* under way, of all clients, also of those that have gone */
 	uint32_t n_clients[2]; /* of the control socket, and of the hook's */
 	unsigned group;	       /* (gid_t)-1: there is no such group */
+	char refused[320];     /* a VF for a VM that runs, and why, as last logged */
 };
 
 enum access { ACCESS_READ, ACCESS_CHANGE };
@@ -77,8 +78,8 @@ struct call {
 	struct gpu *gpu;
 	/* The engine's answer goes there; NULL: it is the call's answer. */
 	void (*then)(struct call *call);
-	struct hook_job *job;  /* the call's */
-	struct scrape *scrape; /* of who has asked for figures */
+	struct reservation *reservation; /* the call's */
+	struct scrape *scrape;		 /* of who has asked for figures */
 	struct engine_request request;
 	struct engine_snapshot snapshot;
 	/* new values, while the engine considers them */

@@ -11,11 +11,5 @@
 
 /* The method "hook". An error refuses the operation, where it can be refused. */
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* The method "vm.sync": what libvirt has running, as vgpud-libvirt saw it. Leases follow it: VMs
- * that run and are not known are adopted, changed wishes applied, leases of VMs that are gone
- * ended. */
-int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* Every second: reservations that nobody has used are given up. */
-void hook_expire(struct control *control);
 
 #endif

@@ -85,7 +85,7 @@ void leases_save(const struct control *control)
 	f = fopen(temporary, "we");
 	if (!f || fprintf(f, "%s\n", text) < 0 || fflush(f) != 0 || fsync(fileno(f)) < 0 ||
 	    rename(temporary, path) < 0)
-		log_line(LOG_ERROR, "%s: cannot be written: %s; a restart forgets who has which VF",
+		log_line(LOG_ERR, "%s: cannot be written: %s; a restart forgets who has which VF",
 			 path, strerror(errno));
 	if (f)
 		fclose(f);
@@ -158,8 +158,7 @@ void leases_load(struct control *control)
 		return;
 	list = json_object_from_file(path);
 	if (!json_object_is_type(list, json_type_array)) {
-		log_line(LOG_ERROR, "%s: not a list of leases; who has which VF is not known",
-			 path);
+		log_line(LOG_ERR, "%s: not a list of leases; who has which VF is not known", path);
 		json_object_put(list);
 		return;
 	}

@@ -1,11 +1,75 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <systemd/sd-journal.h>
+#include <unistd.h>
 
 #include "log.h"
 
-void log_line(enum log_level level, const char *format, ...)
+#define MAX_FIELDS 8
+
+/* Whether stderr goes to the journal, as systemd says it does (systemd.exec(5), JOURNAL_STREAM). */
+static bool to_journal(void)
+{
+	static int known = -1;
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat s;
+
+	if (known < 0)
+		known = stream && sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
+			fstat(STDERR_FILENO, &s) == 0 && s.st_dev == dev && s.st_ino == ino;
+	return known;
+}
+
+/* The words "name=value" that TEXT ends with, as journal fields VGPU_NAME=value; how many. */
+static int take_fields(const char *text, char fields[MAX_FIELDS][64])
+{
+	size_t end = strlen(text), start, name, i;
+	int n;
+
+	for (n = 0; n < MAX_FIELDS; n++) {
+		for (start = end; start > 0 && text[start - 1] != ' '; start--)
+			;
+		for (name = start; islower((unsigned char)text[name]); name++)
+			;
+		if (start == 0 || name == start || text[name] != '=')
+			break;
+		snprintf(fields[n], sizeof(fields[n]), "VGPU_%.*s", (int)(end - start),
+			 text + start);
+		for (i = 5; fields[n][i] && fields[n][i] != '='; i++)
+			fields[n][i] = (char)toupper((unsigned char)fields[n][i]);
+		end = start - 1;
+	}
+	return n;
+}
+
+static void send(int level, const char *text)
+{
+	char message[600], priority[16], fields[MAX_FIELDS][64],
+		identifier[] = "SYSLOG_IDENTIFIER=vgpud";
+	struct iovec parts[3 + MAX_FIELDS];
+	char *all[3 + MAX_FIELDS] = {message, priority, identifier};
+	int n = take_fields(text, fields), i;
+
+	snprintf(message, sizeof(message), "MESSAGE=%s", text);
+	snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
+	for (i = 0; i < n; i++)
+		all[3 + i] = fields[i];
+	for (i = 0; i < 3 + n; i++)
+		parts[i] = (struct iovec){all[i], strlen(all[i])};
+	sd_journal_sendv(parts, 3 + n);
+}
+
+void log_line(int level, const char *format, ...)
 {
 	int keep = errno;
 	char text[512];
@@ -14,6 +78,9 @@ void log_line(enum log_level level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "<%d>vgpud: %s\n", level, text);
+	if (to_journal())
+		send(level, text);
+	else
+		fprintf(stderr, "<%d>vgpud: %s\n", level, text);
 	errno = keep;
 }

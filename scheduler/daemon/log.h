@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* To stderr, with the priorities that journald reads. Not from an engine thread. */
+/* With one of syslog's levels: to the journal, where stderr is that, else to stderr, with the
+ * priorities of sd-daemon(3). Words like gpu=gpu0 and vf=3 at a line's end are fields of the
+ * journal's, too: VGPU_GPU, VGPU_VF. Not from an engine thread. */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
-enum log_level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_INFO = 6 };
+#include <syslog.h>
 
-__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void log_line(int level, const char *format, ...);
 
 #endif

@@ -102,7 +102,7 @@ static int run(struct config *config)
 	if (r == 0)
 		leases_load(&control);
 	if (r < 0) {
-		log_line(LOG_ERROR, "%s", err.text);
+		log_line(LOG_ERR, "%s", err.text);
 		/* A socket that belongs to another vgpud stays. */
 		if (control.listener)
 			control_stop(&control);
@@ -117,6 +117,9 @@ static int run(struct config *config)
 	if (!uevents)
 		log_line(LOG_NOTICE, "%s", err.text);
 	service_drop_unused();
+	if (config->n_gpus == 0)
+		log_line(LOG_NOTICE,
+			 "the configuration has no [gpu NAME]: nothing to schedule yet");
 	log_line(LOG_INFO, "ready at %s", config->socket);
 	service_ready();
 	event_base_dispatch(control.base);

@@ -8,6 +8,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "follow.h"
 #include "hook.h"
 #include "plugin.h"
 
@@ -770,10 +771,22 @@ const struct method methods[] = {
 	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
 	{"vm.sync",
 	 ACCESS_CHANGE,
-	 "what libvirt has running; leases follow",
+	 "what libvirt has running; leases follow, and the answer says what to attach",
 	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true, "when libvirt was asked, CLOCK_MONOTONIC"},
-	  {"domains", ARG_OBJECT, 0, 0, true, "by UUID its XML; \"\" for one without a wish"}},
+	  {"domains", ARG_OBJECT, 0, 0, true, "by UUID its XML; \"\" without wish and PCI device"}},
 	 vm_sync_begin,
+	 NULL},
+	{"vm.extend",
+	 ACCESS_CHANGE,
+	 "VFs for the slices of a VM that runs that have none",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 vm_extend_begin,
+	 NULL},
+	{"vm.explain",
+	 ACCESS_READ,
+	 "what a VM wishes, and what it has, would get, or is refused",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 vm_explain_begin,
 	 NULL},
 	{"hook",
 	 ACCESS_CHANGE,

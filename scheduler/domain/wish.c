@@ -11,6 +11,8 @@
 
 #include "vgpu/param.h"
 
+#define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"
+
 /* Reading stops at the first thing that is wrong; it says so with its line. */
 struct reader {
 	struct wish *out;
@@ -392,6 +394,15 @@ static xmlNode *child_of(xmlNode *node, const char *name)
 	return n;
 }
 
+static bool has(xmlNode *node, const char *name, const char *value)
+{
+	xmlChar *text = xmlGetNoNsProp(node, (const xmlChar *)name);
+	bool same = text && strcmp((const char *)text, value) == 0;
+
+	xmlFree(text);
+	return same;
+}
+
 /* The number of an attribute like function='0x1'. */
 static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 {
@@ -421,6 +432,31 @@ static void read_hostdev(struct reader *rd, xmlNode *node)
 	rd->out->n_hostdevs++;
 }
 
+/* <qemu:override>'s <qemu:device alias='A'><qemu:frontend><qemu:property name='vf-token' .../>:
+ * the token goes to the device of that alias. */
+static void read_override(struct reader *rd, xmlNode *override)
+{
+	char alias[80], token[37];
+	xmlNode *device, *property;
+	uint32_t i;
+
+	for (device = override->children; device; device = device->next) {
+		xmlNode *frontend = is(device, "device") ? child_of(device, "frontend") : NULL;
+
+		for (property = frontend ? frontend->children : NULL; property;
+		     property = property->next) {
+			if (!is(property, "property") || !has(property, "name", "vf-token"))
+				continue;
+			attribute(rd, device, "alias", alias, sizeof(alias));
+			attribute(rd, property, "value", token, sizeof(token));
+			for (i = 0; i < rd->out->n_hostdevs; i++)
+				if (strcmp(rd->out->hostdevs[i].alias, alias) == 0)
+					snprintf(rd->out->hostdevs[i].token,
+						 sizeof(rd->out->hostdevs[i].token), "%s", token);
+		}
+	}
+}
+
 static bool is_ours(const xmlNode *node)
 {
 	return is(node, "vgpu") &&
@@ -435,7 +471,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	for (n = metadata ? metadata->children : NULL; n; n = n->next)
 		if (n->ns && is_ours(n))
 			read_wish(rd, n);
-	if (rd->r < 0 || rd->out->n_slices == 0)
+	if (rd->r < 0)
 		return;
 	if (uuid)
 		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
@@ -444,6 +480,9 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	for (n = devices ? devices->children : NULL; n; n = n->next)
 		if (is(n, "hostdev"))
 			read_hostdev(rd, n);
+	for (n = domain->children; n; n = n->next)
+		if (is(n, "override") && n->ns && strcmp((const char *)n->ns->href, QEMU_URI) == 0)
+			read_override(rd, n);
 }
 
 int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_error *err)

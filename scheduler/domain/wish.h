@@ -38,7 +38,8 @@ struct wish_slice {
 };
 
 struct wish_hostdev {
-	char address[16], alias[64];
+	char address[16], alias[80];
+	char token[37]; /* that a qemu:override gives the device; "": none */
 };
 
 struct wish {

@@ -93,8 +93,18 @@ define 2 "$(wish "<v:memory unit='GiB'>9</v:memory>")"
 define 3 ""
 virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the wish"
 
+explains() { # DOMAIN WORDS
+	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
+}
+PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
+explains vm1 "^vm1/a: free: VF 0 of gpu0 is free for it, if policy fair admits it$"
+explains vm2 "^vm2/a: refused: 9216 MiB are wished"
+explains vm3 "^vm3 has no wish, and no VF$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
+explains vm1 "^vm1/a: running: VF 0 of gpu0$"
+PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm99 was explained"
+grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
 virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
 grep -q "vgpud: vm2/a: 9216 MiB are wished, the largest free VF of gpu0 has" "$run/said" || fail "virsh says: $(cat "$run/said")"
 virsh -q start vm3 || fail "vm3, which wishes nothing, does not start"
@@ -170,6 +180,12 @@ await 20 weight_is 500
 set_wish --live '<sched><weight>99999</weight></sched>'
 await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a refused change has changed something"
+explains vm1 "VF $at of gpu0; its changed wish is refused: weight = 99999"
+# A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
+virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
+	"<vgpu version='1'><slice name='a'><sched><weight>500</weight></sched></slice><slice name='b'/></vgpu>"
+await 20 grep -q "vm1/b: gpu0 is on no bus; nothing of it can be attached to a VM that runs; it runs without" "$run/vgpud.log"
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # vgpuctl writes it, too: in the definition, and live.
 PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
 await 20 weight_is 600

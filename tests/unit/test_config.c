@@ -66,7 +66,6 @@ static void mistakes(void)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"", "no [gpu NAME]"},
 		{"[gpu a]\nvfs = 2\n", "device is missing"},
 		{GPU "vfs = 99\n", ":3: vfs = 99: want 1 to 31"},
 		{GPU "vfs = 2x\n", ":3: vfs = 2x: want 1 to 31"},
@@ -210,8 +209,8 @@ static void method_arguments(void)
 /* Whoever only may look has nothing in the table that changes anything, and all has help. */
 static void method_table(void)
 {
-	static const char *const changing[] = {"vf.set", "vf.reset", "policy.set", "hook",
-					       "vm.sync"};
+	static const char *const changing[] = {"vf.set", "vf.reset", "policy.set",
+					       "hook",	 "vm.sync",  "vm.extend"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 

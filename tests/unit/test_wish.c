@@ -34,7 +34,12 @@ static const char full[] = DOMAIN_START
 	"<hostdev mode='subsystem' type='pci' managed='no'><source>\n"
 	"<address domain='0x0000' bus='0x41' slot='0x01' function='0x3'/></source>\n"
 	"<alias name='ua-vgpu0'/><address type='pci' bus='0x05'/></hostdev>\n"
-	"</devices></domain>";
+	"</devices>\n<q:override xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'>"
+	"<q:device alias='ua-other'><q:frontend><q:property name='vf-token' value='1'/>"
+	"</q:frontend></q:device><q:device alias='ua-vgpu0'><q:frontend>"
+	"<q:property name='x-no-mmap' type='bool' value='true'/>"
+	"<q:property name='vf-token' type='string' value='0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e'/>"
+	"</q:frontend></q:device></q:override></domain>";
 
 static struct wish wish;
 static struct vgpu_error err;
@@ -83,6 +88,7 @@ static void whole_domain(void)
 	CU_ASSERT_EQUAL(wish.n_hostdevs, 1);
 	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].address, "0000:41:01.3");
 	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].alias, "ua-vgpu0");
+	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].token, "0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e");
 }
 
 /* With a prefix, without, and as virDomainGetMetadata gives it back. */

@@ -2,8 +2,8 @@
 /*
  * vgpud-libvirt: tells vgpud what libvirt has running, at once when that changes and every minute:
  * VMs that run and vgpud does not know, wishes that were changed with virsh metadata or virsh edit,
- * VMs that are gone. It only looks. A process of its own, for libvirt's client takes more memory
- * than vgpud, and may wait for minutes (docs/decisions/0014).
+ * VMs that are gone. What vgpud answers is attached to VMs, or detached. A process of its own, for
+ * libvirt's client takes more memory than vgpud, and may wait for minutes (docs/decisions/0014).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "client.h"
+#include "say.h"
 #include "set.h"
 
 #define URI "urn:vgpud:xmlns:domain:1"
@@ -31,7 +33,7 @@
 static struct {
 	const char *socket;
 	virConnectPtr libvirt;
-	int events[2]; /* what is registered there */
+	int events[4]; /* what is registered there */
 	int vgpud;     /* -1: not there */
 	int vgpud_watch;
 	bool look; /* something has changed, on either side */
@@ -48,7 +50,7 @@ static void on_signal(int n)
 	ended = 1;
 }
 
-static void say(int level, const char *what, const char *why)
+void say(int level, const char *what, const char *why)
 {
 	fprintf(stderr, "<%d>vgpud-libvirt: %s%s%s\n", level, what, why ? ": " : "",
 		why ? why : "");
@@ -146,11 +148,12 @@ static void on_second(int timer, void *data)
 		a.look = true;
 }
 
-/* A domain's XML if it has a wish, else "". */
+/* A domain's XML if it has a wish, or a device that might be a VF; else "". */
 static struct json_object *wish_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
-	struct json_object *text = json_object_new_string(xml && strstr(xml, URI) ? xml : "");
+	bool matters = xml && (strstr(xml, URI) || strstr(xml, "<hostdev "));
+	struct json_object *text = json_object_new_string(matters ? xml : "");
 
 	free(xml);
 	return text;
@@ -183,42 +186,82 @@ static struct json_object *running(void)
 	return args;
 }
 
+/* Calls vgpud; the result is the caller's. NULL: refused, or gone. */
+static struct json_object *call(const char *method, struct json_object *args, int level)
+{
+	struct json_object *result = NULL;
+	struct vgpu_error err;
+	int r = client_call(a.vgpud, method, args, &result, &err);
+
+	if (r < 0 && level)
+		say(level, "vgpud", err.text);
+	if (r == -ECONNRESET)
+		drop_vgpud();
+	return result;
+}
+
+/* VFs for slices that have none: of VMs whose wish has grown, or that were started without. vgpud
+ * logs what it refuses. */
+static void extend(struct json_object *domains, struct json_object *missing)
+{
+	size_t i, n = missing ? json_object_array_length(missing) : 0;
+
+	for (i = 0; i < n && a.vgpud >= 0; i++) {
+		const char *uuid = json_object_get_string(json_object_array_get_idx(missing, i));
+		struct json_object *args = json_object_new_object(), *result;
+
+		json_object_object_add(args, "xml",
+				       json_object_get(json_object_object_get(domains, uuid)));
+		result = call("vm.extend", args, 0);
+		a.look |= result != NULL; /* then it is to be attached */
+		json_object_put(result);
+	}
+}
+
 static void tell(void)
 {
-	struct json_object *args = running(), *result = NULL;
-	struct vgpu_error err;
-	int r;
+	struct json_object *args = running(), *domains, *answer;
 
 	if (!args) {
 		say(4, "libvirt does not list its domains", libvirts_words());
 		return;
 	}
-	r = client_call(a.vgpud, "vm.sync", args, &result, &err);
-	json_object_put(result);
-	if (r < 0)
-		say(4, "vgpud", err.text);
-	if (r == -ECONNRESET)
-		drop_vgpud();
+	domains = json_object_get(json_object_object_get(args, "domains"));
+	answer = call("vm.sync", args, 4);
+	attach_and_detach(a.libvirt, answer);
+	extend(domains, json_object_object_get(answer, "missing"));
+	json_object_put(answer);
+	json_object_put(domains);
 }
 
 /* Events are asked for before anything is looked at, so that no change is missed. */
 static bool connect_libvirt(const char *uri)
 {
+	static const struct {
+		int id;
+		virConnectDomainEventGenericCallback callback;
+	} events[] = {
+		{VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)},
+		{VIR_DOMAIN_EVENT_ID_METADATA_CHANGE, VIR_DOMAIN_EVENT_CALLBACK(on_metadata)},
+		{VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device_removed)},
+		{VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED,
+		 VIR_DOMAIN_EVENT_CALLBACK(on_device_kept)},
+	};
+	size_t i;
+	bool all = true;
+
 	a.libvirt = virConnectOpen(uri);
 	if (!a.libvirt)
 		return false;
 	virConnectSetKeepAlive(a.libvirt, KEEPALIVE_S, KEEPALIVES);
 	virConnectRegisterCloseCallback(a.libvirt, on_close, NULL, NULL);
-	a.events[0] =
-		virConnectDomainEventRegisterAny(a.libvirt, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
-						 VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), NULL,
-						 NULL);
-	a.events[1] = virConnectDomainEventRegisterAny(a.libvirt, NULL,
-						       VIR_DOMAIN_EVENT_ID_METADATA_CHANGE,
-						       VIR_DOMAIN_EVENT_CALLBACK(on_metadata), NULL,
-						       NULL);
-	if (a.events[0] < 0 || a.events[1] < 0)
-		say(4, "libvirt gives no events; looking every minute", libvirts_words());
+	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+		a.events[i] = virConnectDomainEventRegisterAny(a.libvirt, NULL, events[i].id,
+							       events[i].callback, &a.look, NULL);
+		all &= a.events[i] >= 0;
+	}
+	if (!all)
+		say(4, "libvirt does not give all events; looking every minute", libvirts_words());
 	a.lost = false;
 	a.look = true;
 	return true;
@@ -227,9 +270,9 @@ static bool connect_libvirt(const char *uri)
 /* Callbacks first: a connection that has some does not end. */
 static void disconnect_libvirt(void)
 {
-	int i;
+	size_t i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < sizeof(a.events) / sizeof(a.events[0]); i++)
 		if (a.events[i] >= 0)
 			virConnectDomainEventDeregisterAny(a.libvirt, a.events[i]);
 	virConnectUnregisterCloseCallback(a.libvirt, on_close);
@@ -246,13 +289,34 @@ static void follow(void)
 	}
 }
 
+/* As it runs; of one that does not, its definition. An exit code. */
+static int print_xml(const char *uri, const char *domain)
+{
+	virConnectPtr c = virConnectOpenReadOnly(uri);
+	virDomainPtr d = c ? virDomainLookupByName(c, domain) : NULL;
+	char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
+
+	if (xml)
+		fputs(xml, stdout);
+	else
+		fprintf(stderr, "vgpud-libvirt: %s: %s\n", domain, libvirts_words());
+	if (d)
+		virDomainFree(d);
+	if (c)
+		virConnectClose(c);
+	return xml ? free(xml), 0 : 1;
+}
+
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] set DOMAIN [SLICE:]NAME=VALUE...\n"
-	      "Tells vgpud which VMs libvirt has running, and when their wishes change; or "
-	      "changes\n"
-	      "parameters in a domain's wish, as \"vgpuctl vm set\" does.\n"
+	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
+	      "Tells vgpud which VMs libvirt has running and when their wishes change, and "
+	      "attaches VFs\n"
+	      "to them; or changes parameters in a domain's wish, as \"vgpuctl vm set\" does; or "
+	      "prints\n"
+	      "a domain's XML.\n"
 	      "  --connect URI   libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's socket for its hook (" SOCKET ")\n",
 	      to);
@@ -284,6 +348,8 @@ int main(int argc, char **argv)
 	virSetErrorFunc(NULL, on_error);
 	if (optind < argc && strcmp(argv[optind], "set") == 0)
 		return set(uri, argc - optind - 1, argv + optind + 1);
+	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
+		return print_xml(uri, argv[optind + 1]);
 	if (optind < argc)
 		return usage(stderr), 2;
 	sigaction(SIGTERM, &action, NULL);

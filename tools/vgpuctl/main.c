@@ -8,6 +8,7 @@
 
 #include "client.h"
 #include "doctor.h"
+#include "domain.h"
 #include "validate.h"
 #include "view.h"
 
@@ -47,6 +48,8 @@ static const struct command {
 	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
 	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
 	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
+	{"vm", "explain", "vm.explain", "DOMAIN", "what a VM wishes, has, would get, is refused",
+	 view_vm_explain},
 	{"vm", "set", NULL, "DOMAIN NAME=VALUE...", "change the wish in a VM's XML, and live",
 	 NULL},
 	{"policy", "list", "policy.list", "", "the policies and their parameters",
@@ -60,8 +63,8 @@ static const struct command {
 	{"stats", NULL, "stats", "", "times and counters", view_stats},
 	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
 	{"doctor", NULL, NULL, "", "whether this host is ready for GPUs; changes nothing", NULL},
-	{"validate", NULL, NULL, "FILE", "what a domain's XML wishes, or what is wrong with it",
-	 NULL},
+	{"validate", NULL, NULL, "FILE|DOMAIN",
+	 "what a domain's XML wishes, or what is wrong with it", NULL},
 	{"record", NULL, "record", "", "save the last events for vgpu-sim replay; --output FILE",
 	 NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
@@ -168,6 +171,7 @@ static struct json_object *arguments(const struct options *o, const struct comma
 	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
 	bool wants_vf = c->words[0] == 'N', wants_params = strchr(c->words, '=') != NULL;
 	int64_t vf;
+	size_t size;
 	int i = first;
 
 	if (o->gpu)
@@ -184,6 +188,17 @@ static struct json_object *arguments(const struct options *o, const struct comma
 		}
 		json_object_object_add(args, "vf", json_object_new_int64(vf));
 		i++;
+	}
+	if (strcmp(c->method, "vm.explain") == 0) {
+		char *xml = i < o->n_words ? domain_xml(o->words[i++], &size) : NULL;
+
+		if (!xml) {
+			if (i == first)
+				fputs("vgpuctl: vm explain: want the name of a domain\n", stderr);
+			goto wrong;
+		}
+		json_object_object_add(args, "xml", json_object_new_string(xml));
+		free(xml);
 	}
 	if (strcmp(c->method, "policy.set") == 0 && i < o->n_words && !strchr(o->words[i], '='))
 		json_object_object_add(args, "policy", json_object_new_string(o->words[i++]));
@@ -350,18 +365,6 @@ static const struct command *find(const struct options *o, int *first)
 	return NULL;
 }
 
-/* That program alone has libvirt's client. */
-static int set_wish(struct options *o)
-{
-	static char program[] = "vgpud-libvirt";
-
-	o->words[0] = program; /* then "set", and what followed */
-	execvp(program, o->words);
-	fprintf(stderr, "vgpuctl: %s: %s; it comes with vgpud where libvirt is\n", program,
-		strerror(errno));
-	return EXIT_FAILED;
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = {.interval = 1, .socket = getenv("VGPUD_SOCKET")};
@@ -386,8 +389,10 @@ int main(int argc, char **argv)
 		return doctor(o.json, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && o.n_words == 2)
 		return validate(o.words[1], o.json) ? EXIT_OK : EXIT_FAILED;
-	if (strcmp(c->noun, "vm") == 0 && !c->method && o.n_words > 3)
-		return set_wish(&o);
+	if (strcmp(c->noun, "vm") == 0 && !c->method && o.n_words > 3) {
+		domain_run(o.words); /* and then "set", and what followed */
+		return EXIT_FAILED;
+	}
 	if (!c->method) {
 		fprintf(stderr, "vgpuctl: %s: want %s\n", c->noun, c->words);
 		return EXIT_USAGE;

@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "domain.h"
 #include "wish.h"
 
+/* A file; where there is none of that name, the domain. */
 static char *slurp(const char *file, size_t *size)
 {
+	if (strcmp(file, "-") != 0 && access(file, F_OK) < 0)
+		return domain_xml(file, size);
 	FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "re");
 	char *text = f ? malloc(WISH_MAX_BYTES + 2) : NULL;
 

@@ -115,6 +115,21 @@ void view_gpu_list(struct json_object *o)
 	print_table(&t);
 }
 
+void view_vm_explain(struct json_object *o)
+{
+	struct json_object *list = get(o, "slices");
+	size_t i, n = json_object_array_length(list);
+
+	if (n == 0)
+		printf("%s has no wish, and no VF\n", get_text(o, "domain"));
+	for (i = 0; i < n; i++) {
+		struct json_object *slice = json_object_array_get_idx(list, i);
+
+		printf("%s/%s: %s: %s\n", get_text(o, "domain"), get_text(slice, "slice"),
+		       get_text(slice, "state"), get_text(slice, "text"));
+	}
+}
+
 void view_vm_list(struct json_object *o)
 {
 	static const char *const heads[] = {"DOMAIN", "SLICE", "GPU", ">VF", "STATE", "UUID", NULL};

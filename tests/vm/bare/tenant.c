@@ -20,7 +20,7 @@
 #define DEPTH 64u	   /* jobs on their way */
 /* Where QEMU's Q35 has nothing: for BARs of what is plugged in, which no firmware has placed. */
 #define HOLE 0xc0000000u
-#define HOLE_SIZE 0x10000000u
+#define HOLE_SIZE 0x20000000u
 /* QEMU's docs/specs/acpi_pci_hotplug: buses of slots, and what is to be ejected. */
 #define HOTPLUG 0x0cc0
 #define HOTPLUG_BUSES 8

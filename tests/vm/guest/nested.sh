@@ -131,10 +131,9 @@ check "and is free again" await 30 is 1 state available
 check "every result of c was right" never_wrong c
 # A wish that comes while it runs: from there to the first slice.
 before=$(jobs_of c)
-slices=$(vf 1 dispatches)
 virsh -q metadata c --live --uri $uri --key v --set "$(dynamic 300)"
 began=$(cut -d' ' -f1 /proc/uptime)
-check "a VF is attached while it runs" await 60 at_least 1 dispatches $((slices + 1))
+check "a VF is attached while it runs" await 60 is 1 state active
 say "from the wish to the first slice: $(echo "$(cut -d' ' -f1 /proc/uptime) $began" | awk '{print $1 - $2}') s"
 check "with its weight" [ "$(ctl -o json vf show 1 | jq .params.weight)" = 300 ]
 again() { [ "$(jobs_of c)" -lt "$before" ] && has_done c 8; } # it counts anew

@@ -15,17 +15,28 @@ for i in 0 1 2 3; do check "VF $i has vfio-pci" [ "$(driver_of "$(vf_address $i)
 check "VFs are ready" await 20 is 3 state available
 
 # libvirt's hook: the VF is the one whose address the domain's device with the slice's alias has.
-hook() { # ADDRESS OPERATION
+hook() { # ADDRESS OPERATION [TOKEN]
 	a=${1#*:}
 	VGPUD_HOOK_SOCKET=/run/hook.sock vgpud-hook vm1 $2 begin - <<END 2>/run/said
-<domain type='kvm'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>
+<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>
 <metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu></metadata>
 <devices><hostdev mode='subsystem' type='pci' managed='no'><source>
 <address domain='0x${1%%:*}' bus='0x${a%%:*}' slot='0x$(echo ${a#*:} | cut -d. -f1)' function='0x${a#*.}'/></source>
-<alias name='ua-a'/></hostdev></devices></domain>
+<alias name='ua-a'/></hostdev></devices>
+<q:override><q:device alias='ua-a'><q:frontend><q:property name='vf-token' type='string' value='${3:-}'/></q:frontend></q:device>
+</q:override></domain>
 END
 }
-check "the hook lets vm1 through" hook "$(vf_address 2)" prepare
+secret=
+if [ "$hold" = vfio ]; then
+	secret=$(cat $token)
+	hook "$(vf_address 2)" prepare
+	check "a device without the token is refused" [ $? = 1 ]
+	check "with what is missing" grep -q "the vf-token that the domain's override gives ua-a is none" /run/said
+	hook "$(vf_address 2)" prepare 00000000-0000-4000-8000-000000000000
+	check "and one with another, too" grep -q "gives ua-a is another" /run/said
+fi
+check "the hook lets vm1 through" hook "$(vf_address 2)" prepare "$secret"
 check "with the VF of its device" [ "$(ctl -o json vm list | jq -c '[.vms[] | .domain, .vf]')" = '["vm1",2]' ]
 hook "$(vf_address 2)" release
 check "and gives it back" [ "$(ctl -o json vm list | jq -c .vms)" = '[]' ]

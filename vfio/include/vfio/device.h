@@ -60,6 +60,10 @@ struct vfio_device {
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
+/* The token that VFs of the PF at NAME are opened with: a UUID; "": they need none. Any thread. */
+#define VFIO_TOKEN_SIZE 37
+void vfio_vf_token(const char *name, char out[VFIO_TOKEN_SIZE]);
+
 /* Before the close of a function that is lost, or that the kernel wants back: the store (see
  * vfio/store.h) is to keep nothing of it. */
 static inline void vfio_device_forget(struct vfio_device *d)

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include "follow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "reserve.h"
+#include "vfio/pci.h"
+#include "vm.h"
+
+/* A changed wish, once: the same refusal is not told every time. */
+static void complain(struct gpu *gpu, uint32_t vf, const char *why)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (strcmp(l->said, why) != 0)
+		log_line(LOG_WARNING,
+			 "%s/%s: its changed wish is refused: %s; it keeps what it has gpu=%s "
+			 "vf=%u",
+			 l->domain, l->slice, why, gpu->config->name, vf);
+	snprintf(l->said, sizeof(l->said), "%s", why);
+}
+
+static void on_applied(struct call *call)
+{
+	uint32_t vf = call->request.event.vf;
+
+	if (call->request.result == 0) {
+		memcpy(call->gpu->vf_params[vf], call->params, sizeof(call->params));
+		call->gpu->leases[vf].said[0] = '\0';
+		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
+			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
+			 call->gpu->config->name, vf);
+		leases_save(call->control);
+	} else {
+		complain(call->gpu, vf,
+			 call->request.why[0] ? call->request.why
+					      : strerror(-call->request.result));
+	}
+	call_drop(call);
+}
+
+/* The parameters of a VM that runs, as it wishes them now. */
+static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
+		  const struct wish_slice *slice)
+{
+	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_error err;
+	struct call *call;
+
+	vm_usual_params(gpu, vf, params);
+	if (vm_read_params(gpu, slice, params, &err) < 0) {
+		complain(gpu, vf, err.text);
+		return;
+	}
+	call = memcmp(params, gpu->vf_params[vf], sizeof(params)) != 0 ? call_new(control, gpu)
+								       : NULL;
+	if (!call)
+		return;
+	memcpy(call->params, params, sizeof(call->params));
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
+	call->then = on_applied;
+	call_send_off(call);
+}
+
+/* The VF that a slice names, by its device or by number; NULL: none that we have. */
+static struct gpu *named_vf(struct control *control, const struct wish *wish,
+			    const struct wish_slice *slice, uint32_t *vf)
+{
+	const struct wish_hostdev *hostdev = vm_hostdev_of(wish, slice);
+	uint32_t g;
+	int32_t at;
+
+	for (g = 0; g < control->n_gpus; g++) {
+		struct gpu *gpu = &control->gpus[g];
+
+		at = hostdev					  ? vm_vf_at(gpu, hostdev->address)
+		     : strcmp(gpu->config->name, slice->gpu) == 0 ? slice->vf
+								  : -1;
+		*vf = (uint32_t)at;
+		if (at >= 0 && at < gpu->config->vfs)
+			return gpu;
+	}
+	return NULL;
+}
+
+/* Whether the slice has a VF now; what is new of it has been taken in. */
+static bool adopt_slice(struct control *control, const struct wish *wish,
+			const struct wish_slice *slice)
+{
+	struct gpu *gpu;
+	uint32_t vf;
+	struct lease *l = lease_find(control, wish->uuid, slice->name, &gpu, &vf);
+
+	if (l && l->state == LEASE_RESERVED) {
+		l->state = LEASE_RUNNING;
+		l->since = vm_now();
+	}
+	if (!l) {
+		gpu = named_vf(control, wish, slice, &vf);
+		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
+			return false;
+		vm_take(gpu, vf, wish, slice, LEASE_RUNNING);
+		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", wish->domain, slice->name,
+			 gpu->config->name, vf);
+	}
+	apply(control, gpu, vf, slice);
+	return true;
+}
+
+/* The number of slices that have none. */
+static uint32_t adopt(struct control *control, const struct wish *wish)
+{
+	uint32_t i, without = 0;
+
+	for (i = 0; i < wish->n_slices; i++)
+		without += !adopt_slice(control, wish, &wish->slices[i]);
+	leases_save(control);
+	return without;
+}
+
+void follow_adopt(struct control *control, const struct wish *wish)
+{
+	if (adopt(control, wish) > 0)
+		log_line(LOG_WARNING, "%s runs, and has a slice without a VF that vgpud knows of",
+			 wish->domain);
+}
+
+/* What libvirt had running, when it was asked, and what is to be done about it. */
+struct picture {
+	struct json_object *domains;
+	vgpu_nsec as_of;
+	const struct wish *wish; /* of the VM at hand */
+	const char *uuid;	 /* its */
+	struct json_object *attach, *detach, *missing;
+};
+
+static const struct wish_slice *slice_of(const struct wish *wish, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < wish->n_slices; i++)
+		if (strcmp(wish->slices[i].name, name) == 0)
+			return &wish->slices[i];
+	return NULL;
+}
+
+static const struct wish_hostdev *hostdev_at(const struct wish *wish, const char *address)
+{
+	uint32_t i;
+
+	for (i = 0; i < wish->n_hostdevs; i++)
+		if (strcmp(wish->hostdevs[i].address, address) == 0)
+			return &wish->hostdevs[i];
+	return NULL;
+}
+
+static void ask_for(struct json_object *list, const char *uuid, const struct lease *l,
+		    const char *address)
+{
+	struct json_object *o = json_object_new_object();
+	char alias[sizeof(l->slice) + sizeof(VM_ALIAS)];
+
+	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->slice);
+	json_object_object_add(o, "uuid", json_object_new_string(uuid));
+	json_object_object_add(o, "alias", json_object_new_string(alias));
+	json_object_object_add(o, "address", json_object_new_string(address));
+	json_object_array_add(list, o);
+}
+
+/* A VF that the VM has, beside the device that should be there: what is missing is asked for, and
+ * true is returned if the VF is the VM's no more. */
+static bool compare(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const struct picture *p = data;
+	const struct lease *l = &gpu->leases[vf];
+	const struct wish_hostdev *device;
+	const struct wish_slice *slice;
+	char address[PCI_ADDRESS_SIZE];
+
+	if (l->state != LEASE_RUNNING || l->since > p->as_of || strcmp(l->uuid, p->uuid) != 0 ||
+	    !vm_vf_address(gpu, vf, address))
+		return false;
+	device = hostdev_at(p->wish, address);
+	slice = slice_of(p->wish, l->slice);
+	if (device && !slice && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
+		ask_for(p->detach, p->uuid, l, address);
+	else if (!device && slice && !slice->alias[0])
+		ask_for(p->attach, p->uuid, l, address);
+	/* A domain with more devices than we look at may have it. */
+	return !device && (!slice || slice->alias[0]) && p->wish->n_hostdevs < WISH_MAX_HOSTDEVS;
+}
+
+/* It did not run, and had not just been started. */
+static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const struct lease *l = &gpu->leases[vf];
+	const struct picture *p = data;
+
+	return l->state == LEASE_RUNNING && l->since <= p->as_of &&
+	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
+}
+
+int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	static struct wish wish; /* the control thread's */
+	struct json_object *as_of, *answer;
+	struct picture p = {.wish = &wish};
+	struct vgpu_error why;
+
+	(void)err;
+	json_object_object_get_ex(call->args, "domains", &p.domains);
+	json_object_object_get_ex(call->args, "as_of_ns", &as_of);
+	p.as_of = (vgpu_nsec)json_object_get_int64(as_of);
+	p.attach = json_object_new_array();
+	p.detach = json_object_new_array();
+	p.missing = json_object_new_array();
+	json_object_object_foreach(p.domains, uuid, xml)
+	{
+		const char *text = json_object_get_string(xml);
+
+		p.uuid = uuid;
+		wish = (struct wish){.required = false}; /* "": no wish, and no device */
+		if (text && text[0] && wish_parse(&wish, text, strlen(text), &why) < 0) {
+			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
+			continue;
+		}
+		if (adopt(control, &wish) > 0)
+			json_object_array_add(p.missing, json_object_new_string(uuid));
+		vm_end_those(control, compare, &p, "has a VF's device no more");
+	}
+	vm_end_those(control, has_gone, &p, "runs no more");
+	answer = json_object_new_object();
+	json_object_object_add(answer, "attach", p.attach);
+	json_object_object_add(answer, "detach", p.detach);
+	json_object_object_add(answer, "missing", p.missing);
+	call_answer(call, answer);
+	return 0;
+}
+
+/* A reservation with the wish that the call brings. */
+static int begin_with_wish(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
+{
+	struct reservation *job = calloc(1, sizeof(*job));
+	const char *xml = json_object_get_string(json_object_object_get(call->args, "xml"));
+	int r;
+
+	if (!job)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	call->reservation = job;
+	job->mode = mode;
+	r = wish_parse(&job->wish, xml, strlen(xml), err);
+	if (r == 0 && !job->wish.uuid[0])
+		r = vgpu_error_set(err, -EINVAL, "the domain has no UUID");
+	return r;
+}
+
+int vm_extend_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	int r = begin_with_wish(call, RESERVE_RUNNING, err);
+
+	(void)control;
+	if (r == 0)
+		reserve_begin(call);
+	return r;
+}
+
+/* A VF that the VM has. */
+static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const struct wish *wish)
+{
+	const struct lease *l = &gpu->leases[vf];
+	struct json_object *o = json_object_new_object();
+	char address[PCI_ADDRESS_SIZE] = "", text[400], which[96];
+
+	snprintf(which, sizeof(which), "VF %u of %s", vf, gpu->config->name);
+	if (vm_vf_address(gpu, vf, address))
+		snprintf(which, sizeof(which), "VF %u of %s, at %s", vf, gpu->config->name,
+			 address);
+	if (engine_trouble(gpu->engine))
+		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
+			 engine_trouble(gpu->engine));
+	else if (l->said[0])
+		snprintf(text, sizeof(text), "%s; its changed wish is refused: %s", which, l->said);
+	else if (!slice_of(wish, l->slice))
+		snprintf(text, sizeof(text), "%s; the wish has it no more, it goes at the VM's end",
+			 which);
+	else if (l->state == LEASE_RUNNING && address[0] && !hostdev_at(wish, address))
+		snprintf(text, sizeof(text),
+			 "%s; not attached: vgpud-libvirt does that, and logs why it cannot",
+			 which);
+	else
+		snprintf(text, sizeof(text), "%s", which);
+	json_object_object_add(o, "slice", json_object_new_string(l->slice));
+	json_object_object_add(o, "state", json_object_new_string(lease_state_names[l->state]));
+	json_object_object_add(o, "text", json_object_new_string(text));
+	return o;
+}
+
+int vm_explain_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	int r = begin_with_wish(call, RESERVE_ASK, err);
+	struct reservation *job = call->reservation;
+	struct json_object *slices;
+	uint32_t g, vf;
+
+	if (r < 0)
+		return r;
+	job->answer = json_object_new_object();
+	slices = json_object_new_array();
+	json_object_object_add(job->answer, "domain", json_object_new_string(job->wish.domain));
+	json_object_object_add(job->answer, "slices", slices);
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			const struct gpu *gpu = &control->gpus[g];
+
+			if (gpu->leases[vf].state != LEASE_NONE &&
+			    strcmp(gpu->leases[vf].uuid, job->wish.uuid) == 0)
+				json_object_array_add(slices, explain(gpu, vf, &job->wish));
+		}
+	reserve_begin(call);
+	return 0;
+}

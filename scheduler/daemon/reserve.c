@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "reserve.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "vfio/device.h"
+#include "vm.h"
+
+/* The hook gives up after ten seconds. */
+#define SCRUB_PATIENCE (8 * VGPU_SEC)
+#define SCRUB_LOOKS_MS 20
+
+/* Whether libvirt can give the VM a VF of this GPU, as its XML is; 0, or why not. */
+static int check_device(const struct gpu *gpu, const struct reservation *job,
+			const struct wish_slice *slice, struct vgpu_error *why)
+{
+	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const char *name = gpu->config->name;
+	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
+
+	if (!vm_vf_address(gpu, 0, address))
+		return job->mode != RESERVE_RUNNING
+			       ? 0
+			       : vgpu_error_set(why, -ENOTSUP,
+						"%s is on no bus; nothing of it can be attached to "
+						"a VM that runs",
+						name);
+	if (slice->alias[0] && !hostdev)
+		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
+				      slice->alias);
+	vfio_vf_token(gpu->config->device, token);
+	if (!token[0])
+		return 0;
+	if (!hostdev)
+		return vgpu_error_set(why, -ENOTSUP,
+				      "VFs of %s are opened with a token, which a <hostdev> of the "
+				      "domain's own has to bring (docs/domain.md)",
+				      name);
+	if (strcasecmp(hostdev->token, token) != 0)
+		return vgpu_error_set(
+			why, -EACCES,
+			"VFs of %s are opened with a token, and the vf-token that the "
+			"domain's override gives %s is %s (docs/domain.md)",
+			name, hostdev->alias, hostdev->token[0] ? "another" : "none");
+	return 0;
+}
+
+/* Whether a GPU may serve a slice, before its VFs are looked at; WHY not is left as it is for one
+ * that was not meant. */
+static bool may_serve(const struct gpu *gpu, const struct reservation *job,
+		      const struct wish_slice *slice, struct vgpu_error *why)
+{
+	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const char *name = gpu->config->name;
+	int64_t values[VGPU_MAX_PARAMS];
+	struct vgpu_error err;
+
+	if ((slice->gpu[0] && strcmp(slice->gpu, name) != 0) ||
+	    (slice->pool[0] && strcmp(slice->pool, gpu->config->pool) != 0) ||
+	    (hostdev && vm_vf_at(gpu, hostdev->address) < 0))
+		return false;
+	vm_usual_params(gpu, 0, values);
+	if (engine_trouble(gpu->engine))
+		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
+	else if (slice->policy[0] && strcmp(slice->policy, gpu->policy->name) != 0)
+		vgpu_error_set(why, -EINVAL, "%s has policy %s, not %s (vgpuctl policy set)", name,
+			       gpu->policy->name, slice->policy);
+	else if (vm_read_params(gpu, slice, values, &err) < 0)
+		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, gpu->policy->name,
+			       err.text);
+	else
+		return check_device(gpu, job, slice, why) == 0;
+	return false;
+}
+
+/* A VF that is free and large enough; -1 and why. */
+static int32_t choose(struct call *call, struct vgpu_error *why)
+{
+	struct reservation *job = call->reservation;
+	const struct wish_slice *slice = &job->wish.slices[job->slice];
+	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const char *name = call->gpu->config->name;
+	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf;
+	uint64_t largest = 0, size;
+	uint32_t i;
+
+	if (want >= (int32_t)call->snapshot.n_vfs) {
+		vgpu_error_set(why, -ENOENT, "%s has VFs 0 to %u, no VF %d", name,
+			       call->snapshot.n_vfs - 1, want);
+		return -1;
+	}
+	for (i = 0; i < call->snapshot.n_vfs; i++) {
+		const struct lease *l = &call->gpu->leases[i];
+
+		if ((want >= 0 && i != (uint32_t)want) || job->picked[job->gpu] >> i & 1)
+			continue;
+		size = call->snapshot.found.partition.vfs[i].size;
+		if (l->state == LEASE_NONE && size >= slice->memory)
+			job->scrubbing |= call->snapshot.vfs[i].state == VGPU_VF_SCRUBBING;
+		if (l->state != LEASE_NONE)
+			vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", i, name,
+				       l->domain);
+		else if (call->snapshot.vfs[i].state != VGPU_VF_AVAIL)
+			vgpu_error_set(why, -EBUSY, "VF %u of %s is %s", i, name,
+				       vgpu_vf_state_names[call->snapshot.vfs[i].state]);
+		else if (size >= slice->memory)
+			return (int32_t)i;
+		else
+			largest = size > largest ? size : largest;
+	}
+	if (largest)
+		vgpu_error_set(why, -ENOSPC,
+			       "%" PRIu64 " MiB are wished, the largest free VF of %s has %" PRIu64
+			       " MiB (vgpuctl vf list)",
+			       slice->memory >> 20, name, largest >> 20);
+	else if (want < 0)
+		vgpu_error_set(why, -EBUSY, "all %u VFs of %s are in use (vgpuctl vm list)",
+			       call->snapshot.n_vfs, name);
+	return -1;
+}
+
+static void next_candidate(struct call *call);
+
+/* The next slice, from the first GPU on. */
+static void begin_slice(struct call *call)
+{
+	call->reservation->gpu = 0;
+	call->reservation->why.text[0] = '\0';
+	next_candidate(call);
+}
+
+/* What RESERVE_ASK answers for a slice. */
+static void say(struct reservation *job, const char *state, const char *text)
+{
+	struct json_object *o = json_object_new_object();
+	const char *slice = job->wish.slices[job->slice].name;
+
+	json_object_object_add(o, "slice", json_object_new_string(slice));
+	json_object_object_add(o, "state", json_object_new_string(state));
+	json_object_object_add(o, "text", json_object_new_string(text));
+	json_object_array_add(json_object_object_get(job->answer, "slices"), o);
+}
+
+/* What has been reserved so far is given back. */
+static void undo(struct control *control, const struct reservation *job)
+{
+	int64_t params[VGPU_MAX_PARAMS];
+	struct gpu *gpu;
+	uint32_t i, vf;
+
+	for (i = 0; i < job->wish.n_slices; i++) {
+		if (!(job->reserved >> i & 1) ||
+		    !lease_find(control, job->wish.uuid, job->wish.slices[i].name, &gpu, &vf))
+			continue;
+		gpu->leases[vf].state = LEASE_NONE;
+		vm_usual_params(gpu, vf, params);
+		gpu_set_vf(gpu, vf, params);
+	}
+	leases_save(control);
+}
+
+/* None fits. */
+static void refuse(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	const struct wish_slice *slice = &job->wish.slices[job->slice];
+	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	struct control *control = call->control;
+	struct vgpu_error err;
+
+	if (!job->why.text[0])
+		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
+			       hostdev ? "with a VF at " : "",
+			       hostdev		? hostdev->address
+			       : slice->pool[0] ? "in pool "
+						: slice->gpu,
+			       slice->pool);
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->wish.domain, slice->name, job->why.text);
+	if (job->mode == RESERVE_ASK) {
+		say(job, "refused", job->why.text);
+		job->slice++;
+		begin_slice(call);
+		return;
+	}
+	/* A VM that runs is looked at every minute: the same refusal is told once. */
+	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
+		log_line(LOG_NOTICE, "%s%s", err.text,
+			 job->wish.required && job->mode == RESERVE_START ? ""
+									  : "; it runs without");
+	if (job->mode == RESERVE_RUNNING)
+		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
+	undo(control, job);
+	if (job->wish.required || job->mode == RESERVE_RUNNING)
+		call_fail(call, -EBUSY, err.text);
+	else
+		call_answer(call, NULL);
+}
+
+static void on_params(struct call *call)
+{
+	struct reservation *job = call->reservation;
+
+	if (call->request.result == 0 && !job->over) {
+		memcpy(call->gpu->vf_params[job->vf], call->params, sizeof(call->params));
+		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->wish.domain,
+			 job->wish.slices[job->slice].name, call->gpu->config->name, job->vf);
+		job->reserved |= 1u << job->slice;
+		job->slice++;
+		begin_slice(call);
+		return;
+	}
+	if (job->over) { /* and what it had got has been given back */
+		next_candidate(call);
+		return;
+	}
+	call->gpu->leases[job->vf].state = LEASE_NONE;
+	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
+		       call->gpu->policy->name,
+		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
+	job->gpu++;
+	next_candidate(call);
+}
+
+/* It would get that one. */
+static void pick(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	char text[96];
+
+	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it", job->vf,
+		 call->gpu->config->name, call->gpu->policy->name);
+	job->picked[job->gpu] |= 1u << job->vf;
+	say(job, "free", text);
+	job->slice++;
+	begin_slice(call);
+}
+
+static void on_look(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	const struct wish_slice *slice = &job->wish.slices[job->slice];
+	struct vgpu_error err;
+	int32_t vf = -1;
+
+	if (call->request.result == 0)
+		vf = choose(call, &job->why);
+	if (vf < 0) {
+		job->gpu++;
+		next_candidate(call);
+		return;
+	}
+	job->vf = (uint32_t)vf;
+	if (job->mode == RESERVE_ASK) {
+		pick(call);
+		return;
+	}
+	/* From here on nobody else gets it. */
+	vm_take(call->gpu, job->vf, &job->wish, slice,
+		job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
+	vm_usual_params(call->gpu, job->vf, call->params);
+	vm_read_params(call->gpu, slice, call->params, &err);
+	call->request.ask = ENGINE_EVENT;
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = job->vf, .params = call->params};
+	call->then = on_params;
+	if (call_send(call, &err) < 0) {
+		call->request.result = -EAGAIN;
+		on_params(call);
+	}
+}
+
+/* Once more, from the first GPU on. */
+static void look_again(evutil_socket_t fd, short what, void *data)
+{
+	struct call *call = data;
+
+	(void)fd;
+	(void)what;
+	call->reservation->scrubbing = false;
+	call->reservation->gpu = 0;
+	next_candidate(call);
+}
+
+static bool has_a_vf(struct control *control, const struct reservation *job)
+{
+	struct gpu *gpu;
+	uint32_t vf;
+
+	return lease_find(control, job->wish.uuid, job->wish.slices[job->slice].name, &gpu, &vf);
+}
+
+static void next_candidate(struct call *call)
+{
+	struct control *control = call->control;
+	struct reservation *job = call->reservation;
+	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
+	const struct wish_slice *slice;
+
+	/* Who has given up waiting does not start the VM. */
+	if (job->over || !call->client) {
+		undo(control, job);
+		json_object_put(job->answer);
+		call_fail(call, -ECANCELED, "the start was given up");
+		return;
+	}
+	while (job->slice < job->wish.n_slices && has_a_vf(control, job))
+		job->slice++;
+	if (job->slice == job->wish.n_slices) {
+		leases_save(control);
+		call_answer(call, job->answer);
+		return;
+	}
+	slice = &job->wish.slices[job->slice];
+	for (; job->gpu < control->n_gpus; job->gpu++) {
+		call->gpu = &control->gpus[job->gpu];
+		if (!may_serve(call->gpu, job, slice, &job->why))
+			continue;
+		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
+							.snapshot = &call->snapshot};
+		call->then = on_look;
+		if (call_send(call, &job->why) == 0)
+			return;
+	}
+	if (job->mode == RESERVE_ASK || !job->scrubbing || vm_now() > job->until ||
+	    event_base_once(control->base, -1, EV_TIMEOUT, look_again, call, &later) < 0)
+		refuse(call);
+}
+
+void reserve_begin(struct call *call)
+{
+	call->reservation->until = vm_now() + SCRUB_PATIENCE;
+	next_candidate(call);
+}

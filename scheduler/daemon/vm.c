@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "vm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "log.h"
+#include "vfio/pci.h"
+#include "vgpu/param.h"
+
+vgpu_nsec vm_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+void vm_usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out)
+{
+	if (gpu->policy == gpu->config->ops)
+		memcpy(out, gpu->config->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
+	else
+		vgpu_param_defaults(gpu->policy->vf_params, out);
+}
+
+void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
+{
+	int64_t params[VGPU_MAX_PARAMS];
+	struct call *call;
+
+	gpu->leases[vf].state = LEASE_NONE;
+	vm_usual_params(gpu, vf, params);
+	gpu_set_vf(gpu, vf, params);
+	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
+	 * left. */
+	call = call_new(control, gpu);
+	if (!call)
+		return;
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
+	call_send_off(call);
+}
+
+bool vm_end_leases(struct control *control, const char *uuid)
+{
+	struct gpu *gpu;
+	bool any = false;
+	uint32_t vf;
+
+	while (lease_find(control, uuid, NULL, &gpu, &vf)) {
+		log_line(LOG_INFO, "%s has given its VF back gpu=%s vf=%u", gpu->leases[vf].domain,
+			 gpu->config->name, vf);
+		vm_end_lease(control, gpu, vf);
+		any = true;
+	}
+	return any;
+}
+
+void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct wish_slice *slice,
+	     enum lease_state state)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	*l = (struct lease){.state = state, .since = vm_now()};
+	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
+	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
+	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
+	l->expires = vm_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+}
+
+bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE])
+{
+	char pf[PCI_ADDRESS_SIZE];
+
+	return gpu_pf_address(gpu, pf) && pci_vf_address(pf, vf, out) == 0;
+}
+
+int32_t vm_vf_at(const struct gpu *gpu, const char *address)
+{
+	char vf[PCI_ADDRESS_SIZE];
+	int32_t i;
+
+	for (i = 0; i < gpu->config->vfs; i++)
+		if (vm_vf_address(gpu, (uint32_t)i, vf) && strcmp(vf, address) == 0)
+			return i;
+	return -1;
+}
+
+/* Whether a process has the VF: its guest's driver is up, or VFIO has it open. */
+static bool is_in_use(const struct gpu *gpu, uint32_t vf)
+{
+	char address[PCI_ADDRESS_SIZE], user[64];
+
+	return gpu->in_use >> vf & 1 ||
+	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
+}
+
+const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct wish_slice *slice)
+{
+	char ours[sizeof(slice->name) + sizeof(VM_ALIAS)];
+	const char *alias = slice->alias[0] ? slice->alias : ours;
+	uint32_t i;
+
+	snprintf(ours, sizeof(ours), VM_ALIAS "%s", slice->name);
+	for (i = 0; i < wish->n_hostdevs; i++)
+		if (strcmp(wish->hostdevs[i].alias, alias) == 0)
+			return &wish->hostdevs[i];
+	return NULL;
+}
+
+int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
+		   struct vgpu_error *err)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < slice->n_params && r == 0; i++)
+		r = vgpu_param_set(gpu->policy->vf_params, slice->params[i].name,
+				   slice->params[i].value, values, err);
+	return r;
+}
+
+void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
+		  void *data, const char *why)
+{
+	bool any = false;
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			struct gpu *gpu = &control->gpus[g];
+
+			if (gpu->leases[vf].state == LEASE_NONE || !over(gpu, vf, data))
+				continue;
+			log_line(LOG_NOTICE, "%s %s; its VF is free again gpu=%s vf=%u",
+				 gpu->leases[vf].domain, why, gpu->config->name, vf);
+			vm_end_lease(control, gpu, vf);
+			any = true;
+		}
+	if (any)
+		leases_save(control);
+}
+
+static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const vgpu_nsec *t = data;
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->state != LEASE_RESERVED || *t < l->expires)
+		return false;
+	if (!is_in_use(gpu, vf))
+		return true;
+	/* It has started, and nobody has told. */
+	l->state = LEASE_RUNNING;
+	l->since = *t;
+	leases_save(gpu->control);
+	return false;
+}
+
+void vm_expire(struct control *control)
+{
+	vgpu_nsec t = vm_now();
+
+	vm_end_those(control, has_expired, &t, "was reserved a VF and has not started");
+}

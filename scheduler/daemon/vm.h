@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VM has of GPUs: what the hook, reservations and following libvirt share. Control thread.
+ */
+#ifndef DAEMON_VM_H
+#define DAEMON_VM_H
+
+#include "control.h"
+#include "wish.h"
+
+/* A slice without an alias is attached by vgpud-libvirt, with this before its name. */
+#define VM_ALIAS "ua-vgpud-"
+
+/* CLOCK_MONOTONIC. */
+vgpu_nsec vm_now(void);
+
+/* The VF's parameters as they are without a VM: the configuration's, or the policy's defaults. */
+void vm_usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out);
+/* The slice's parameters over VALUES. 0; -EINVAL and which one the policy does not know. */
+int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
+		   struct vgpu_error *err);
+
+/* The PCI address of a VF; false: the GPU is on no bus. */
+bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
+/* The number of the VF at a PCI address, or -1. */
+int32_t vm_vf_at(const struct gpu *gpu, const char *address);
+/* The device that the domain has for a slice, by its alias; NULL: none. */
+const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct wish_slice *slice);
+
+/* The VF is the slice's. */
+void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct wish_slice *slice,
+	     enum lease_state state);
+/* The VM has no more to do with it: usual parameters, reset, scrubbed. */
+void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
+/* All of a VM's; whether there were any. */
+bool vm_end_leases(struct control *control, const char *uuid);
+/* Those that are OVER, by a rule that may change them; tells WHY, and saves. */
+void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
+		  void *data, const char *why);
+/* Every second: reservations that nobody has used are given up. */
+void vm_expire(struct control *control);
+
+#endif

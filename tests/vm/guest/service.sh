@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# vgpud as a service of a real systemd: notification, watchdog, descriptors that outlive it with a PF held by VFIO,
+# sockets that wait meanwhile, what it says in the journal and in its status.
+. /tests/lib.sh
+ctl() { vgpuctl "$@"; }
+suffix= # the token is where it usually is
+mkdir -p /etc/vgpud
+cat >/etc/vgpud/vgpud.conf <<END
+[gpu gpu0]
+device = vfio:$pf
+grace_ms = 1000
+vfs = 2
+policy = equal
+END
+property() { systemctl show -P $1 vgpud; }
+systemctl daemon-reload
+need "vgpud.service starts" systemctl start vgpud
+need "two VFs are ready" await 30 is 1 state available
+check "its status says what there is" [ "$(property StatusText)" = "1 GPUs, 0 of them lost; 0 VFs belong to VMs" ]
+check "descriptors are in systemd's store" [ "$(property NFileDescriptorStore)" -ge 1 ]
+check "sockets are systemd's" [ "$(systemctl is-active vgpud-control.socket vgpud-hook.socket | sort -u)" = active ]
+check "their owner is group vgpu" [ "$(stat -c '%G %a' /run/vgpud/control.sock)" = "vgpu 660" ]
+check "the hook's is root's alone" [ "$(stat -c '%U %a' /run/vgpud/hook.sock)" = "root 600" ]
+
+start_guest a 0 sha256 --seconds 10000
+a=$guest_pid
+start_guest b 1 spin --us 20000 --depth 16 --seconds 10000
+b=$guest_pid
+need "both run" await 60 at_least 1 dispatches 20
+is_another() { [ "$(property MainPID)" != $old ] && [ "$(property ActiveState)" = active ]; }
+goes_on() { # HOW
+	need "$1: there is another vgpud" await 60 is_another
+	check "$1: the GPU is adopted" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
+	check "$1: slices go on" await 30 at_least 1 dispatches 10
+	check "$1: no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
+}
+old=$(property MainPID)
+check "restarted" systemctl restart vgpud
+goes_on restart
+old=$(property MainPID)
+kill -9 $old
+check "who asks meanwhile waits, and is answered" ctl gpu list
+goes_on killed
+old=$(property MainPID)
+kill -STOP $old
+goes_on watchdog
+check "the journal tells of the watchdog" sh -c "journalctl -b -u vgpud --no-pager | grep -qi watchdog"
+check "lines are by GPU" sh -c "journalctl -b -t vgpud VGPU_GPU=gpu0 -o cat --no-pager | grep -q 'gpu=gpu0'"
+kill -INT $a $b
+wait $a $b
+check "A's results are right" right a
+check "B's results are right" right b
+
+# Stopped, it is started by who asks.
+check "stopped" systemctl stop vgpud
+check "and cleanly" [ "$(property Result)" = success ]
+check "who asks starts it" ctl gpu list
+check "it is active" [ "$(property ActiveState)" = active ]
+# A configuration that is wrong: the unit fails, and says why.
+systemctl stop vgpud vgpud-control.socket vgpud-hook.socket
+echo 'policy = nonsense' >>/etc/vgpud/vgpud.conf
+systemctl start vgpud
+check "a wrong configuration is a failed start" [ $? != 0 ]
+check "with its reason in the journal" sh -c "journalctl -b -t vgpud -o cat --no-pager | grep -q 'nonsense'"
+[ "$failed" = 0 ] || journalctl -b --no-pager | tail -80
+finish

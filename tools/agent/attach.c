@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "attach.h"
+
+#include <libvirt/virterror.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "say.h"
+
+static const char *text_of(struct json_object *o, const char *key)
+{
+	const char *text = json_object_get_string(json_object_object_get(o, key));
+
+	return text ? text : "";
+}
+
+static void tell(int level, virDomainPtr d, const char *alias, const char *what, const char *why)
+{
+	char text[400];
+
+	snprintf(text, sizeof(text), "%s: %s %s", virDomainGetName(d), alias, what);
+	say(level, text, why);
+}
+
+/* managed='no': the VF has its driver already, and keeps it. */
+static int attach(virDomainPtr d, const char *alias, const char *address)
+{
+	unsigned domain, bus, slot, function;
+	char xml[400];
+
+	if (sscanf(address, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+		return -1;
+	snprintf(xml, sizeof(xml),
+		 "<hostdev mode='subsystem' type='pci' managed='no'><source>"
+		 "<address domain='0x%04x' bus='0x%02x' slot='0x%02x' function='0x%x'/></source>"
+		 "<alias name='%s'/></hostdev>",
+		 domain, bus, slot, function, alias);
+	return virDomainAttachDeviceFlags(d, xml, VIR_DOMAIN_AFFECT_LIVE);
+}
+
+static void each(virConnectPtr libvirt, struct json_object *list, bool add)
+{
+	size_t i, n = list ? json_object_array_length(list) : 0;
+
+	for (i = 0; i < n; i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+		const char *alias = text_of(o, "alias"), *address = text_of(o, "address");
+		virDomainPtr d = virDomainLookupByUUIDString(libvirt, text_of(o, "uuid"));
+		int r;
+
+		if (!d)
+			continue; /* it has just ended */
+		r = add ? attach(d, alias, address)
+			: virDomainDetachDeviceAlias(d, alias, VIR_DOMAIN_AFFECT_LIVE);
+		if (r < 0)
+			tell(4, d, alias, add ? "cannot be attached" : "cannot be detached",
+			     virGetLastErrorMessage());
+		else
+			tell(6, d, alias, add ? "is attached" : "is asked back from the guest",
+			     add ? address : NULL);
+		virDomainFree(d);
+	}
+}
+
+void attach_and_detach(virConnectPtr libvirt, struct json_object *answer)
+{
+	each(libvirt, json_object_object_get(answer, "detach"), false);
+	each(libvirt, json_object_object_get(answer, "attach"), true);
+}
+
+int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look)
+{
+	(void)c;
+	tell(6, d, alias, "is detached", NULL);
+	*(bool *)look = true;
+	return 0;
+}
+
+int on_device_kept(virConnectPtr c, virDomainPtr d, const char *alias, void *unused)
+{
+	(void)c;
+	(void)unused;
+	tell(4, d, alias, "is not let go by the guest; it keeps the VF until its end", NULL);
+	return 0;
+}
