@@ -273,12 +273,11 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 {
 	const struct lease *l = &gpu->leases[vf];
 	struct json_object *o = json_object_new_object();
-	char address[PCI_ADDRESS_SIZE] = "", text[400], which[96];
+	char address[PCI_ADDRESS_SIZE] = "", name[128], text[400], which[200];
+	bool pci = vm_vf_address(gpu, vf, address);
 
-	snprintf(which, sizeof(which), "VF %u of %s", vf, gpu->config->name);
-	if (vm_vf_address(gpu, vf, address))
-		snprintf(which, sizeof(which), "VF %u of %s, at %s", vf, gpu->config->name,
-			 address);
+	vm_vf_name(gpu, vf, name, sizeof(name));
+	snprintf(which, sizeof(which), "VF %u of %s, at %s", vf, gpu->config->name, name);
 	if (engine_trouble(gpu->engine))
 		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
 			 engine_trouble(gpu->engine));
@@ -287,7 +286,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 	else if (!slice_of(wish, l->slice))
 		snprintf(text, sizeof(text), "%s; the wish has it no more, it goes at the VM's end",
 			 which);
-	else if (l->state == LEASE_RUNNING && address[0] && !hostdev_at(wish, address))
+	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(wish, address))
 		snprintf(text, sizeof(text),
 			 "%s; not attached: vgpud-libvirt does that, and logs why it cannot",
 			 which);

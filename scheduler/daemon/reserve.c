@@ -22,6 +22,9 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
 
+	if (slice->alias[0] && !hostdev)
+		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
+				      slice->alias);
 	if (!vm_vf_address(gpu, 0, address))
 		return job->mode != RESERVE_RUNNING
 			       ? 0
@@ -29,9 +32,6 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 						"%s is on no bus; nothing of it can be attached to "
 						"a VM that runs",
 						name);
-	if (slice->alias[0] && !hostdev)
-		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
-				      slice->alias);
 	vfio_vf_token(gpu->config->device, token);
 	if (!token[0])
 		return 0;

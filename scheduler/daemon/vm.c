@@ -76,14 +76,27 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 	return gpu_pf_address(gpu, pf) && pci_vf_address(pf, vf, out) == 0;
 }
 
-int32_t vm_vf_at(const struct gpu *gpu, const char *address)
+void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size)
 {
-	char vf[PCI_ADDRESS_SIZE];
+	const char *pf = strchr(gpu->config->device, ':') + 1, *end = strrchr(pf, '/');
+	char address[PCI_ADDRESS_SIZE];
+
+	if (vm_vf_address(gpu, vf, address))
+		snprintf(out, size, "%s", address);
+	else /* docs/softgpu.md */
+		snprintf(out, size, "%.*svf%u.sock", end ? (int)(end + 1 - pf) : 0, pf, vf);
+}
+
+int32_t vm_vf_at(const struct gpu *gpu, const char *name)
+{
+	char vf[sizeof(((struct wish_hostdev *)0)->address)];
 	int32_t i;
 
-	for (i = 0; i < gpu->config->vfs; i++)
-		if (vm_vf_address(gpu, (uint32_t)i, vf) && strcmp(vf, address) == 0)
+	for (i = 0; i < gpu->config->vfs; i++) {
+		vm_vf_name(gpu, (uint32_t)i, vf, sizeof(vf));
+		if (strcmp(vf, name) == 0)
 			return i;
+	}
 	return -1;
 }
 

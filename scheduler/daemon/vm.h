@@ -22,8 +22,10 @@ int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_
 
 /* The PCI address of a VF; false: the GPU is on no bus. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
-/* The number of the VF at a PCI address, or -1. */
-int32_t vm_vf_at(const struct gpu *gpu, const char *address);
+/* What a domain calls a VF: its PCI address, or the path of its vfio-user socket. */
+void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
+/* The number of the VF that is called so, or -1. */
+int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* The device that the domain has for a slice, by its alias; NULL: none. */
 const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct wish_slice *slice);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <json-c/json.h>
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <stdarg.h>
@@ -457,6 +458,39 @@ static void read_override(struct reader *rd, xmlNode *override)
 	}
 }
 
+static const char *member(struct json_object *o, const char *name)
+{
+	const char *text = json_object_get_string(json_object_object_get(o, name));
+
+	return text ? text : "";
+}
+
+/* <qemu:commandline>'s <qemu:arg value='{"driver": "vfio-user-pci", "id": ALIAS, "socket": {"path":
+ * PATH}, ...}'/>, which is how a domain has such a device before libvirt knows them. */
+static void read_commandline(struct reader *rd, xmlNode *commandline)
+{
+	struct json_object *o, *path;
+	xmlNode *arg;
+
+	for (arg = commandline->children; arg; arg = arg->next) {
+		struct wish_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
+		xmlChar *value =
+			is(arg, "arg") ? xmlGetNoNsProp(arg, (const xmlChar *)"value") : NULL;
+
+		o = value && value[0] == '{' ? json_tokener_parse((const char *)value) : NULL;
+		xmlFree(value);
+		path = json_object_object_get(json_object_object_get(o, "socket"), "path");
+		if (path && strcmp(member(o, "driver"), "vfio-user-pci") == 0 &&
+		    rd->out->n_hostdevs < WISH_MAX_HOSTDEVS) {
+			snprintf(h->address, sizeof(h->address), "%s",
+				 json_object_get_string(path));
+			snprintf(h->alias, sizeof(h->alias), "%s", member(o, "id"));
+			rd->out->n_hostdevs++;
+		}
+		json_object_put(o);
+	}
+}
+
 static bool is_ours(const xmlNode *node)
 {
 	return is(node, "vgpu") &&
@@ -480,9 +514,14 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	for (n = devices ? devices->children : NULL; n; n = n->next)
 		if (is(n, "hostdev"))
 			read_hostdev(rd, n);
-	for (n = domain->children; n; n = n->next)
-		if (is(n, "override") && n->ns && strcmp((const char *)n->ns->href, QEMU_URI) == 0)
+	for (n = domain->children; n; n = n->next) {
+		if (!n->ns || strcmp((const char *)n->ns->href, QEMU_URI) != 0)
+			continue;
+		if (is(n, "override"))
 			read_override(rd, n);
+		else if (is(n, "commandline"))
+			read_commandline(rd, n);
+	}
 }
 
 int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_error *err)

@@ -37,9 +37,11 @@ struct wish_slice {
 	int line;
 };
 
+/* A device of the domain's that may be a VF: a <hostdev>, or a vfio-user device of QEMU's. */
 struct wish_hostdev {
-	char address[16], alias[80];
-	char token[37]; /* that a qemu:override gives the device; "": none */
+	char address[128]; /* PCI address, or path of the socket */
+	char alias[80];
+	char token[37]; /* that a qemu:override gives it; "": none */
 };
 
 struct wish {

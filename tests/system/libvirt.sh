@@ -2,61 +2,9 @@
 # SPDX-License-Identifier: MIT
 # A real libvirtd of our own, in namespaces of its own, with small VMs under TCG: what its hook does at starts, ends,
 # crashes and restarts of everything. The VMs have no VF in them (that is the lab's); who has which is what counts.
-[ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
-for p in libvirtd virsh qemu-system-x86_64 unshare; do
-	command -v $p >/dev/null || { echo "skipped: $p is missing"; exit 77; }
-done
 agent=$VGPU_BUILD/tools/agent/vgpud-libvirt
 [ -x "$agent" ] || { echo "skipped: vgpud-libvirt is not built: libvirt's headers are missing"; exit 77; }
-if [ -z "${IN_NAMESPACE:-}" ]; then
-	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
-	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0"
-fi
-. "$(dirname "$0")/lib.sh"
-
-# Its /etc, /run and /var are directories of this test; vgpud's /run, too.
-for d in etc/hooks/qemu.d run lib cache log vgpud; do mkdir -p "$run/$d"; done
-mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /run/vgpud
-mount --bind "$run/etc" /etc/libvirt
-for d in lib cache log; do mount --bind "$run/$d" /var/$d/libvirt; done
-mount --bind "$run/run" /run/libvirt
-mount --bind "$run/vgpud" /run/vgpud
-# The user that Debian's libvirt asks for at its start, whatever its configuration says.
-for f in passwd group; do cp /etc/$f "$run/$f"; done
-grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$run/passwd"
-for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>"$run/group"; done
-for f in passwd group; do mount --bind "$run/$f" /etc/$f; done
-cat >/etc/libvirt/qemu.conf <<'CONF'
-user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-cgroup_controllers = [ ]
-namespaces = [ ]
-stdio_handler = "file"
-CONF
-cat >/etc/libvirt/libvirtd.conf <<CONF
-auth_unix_ro = "none"
-auth_unix_rw = "none"
-log_outputs = "3:file:$run/libvirtd.log"
-CONF
-: >/etc/libvirt/libvirt.conf
-ln -s "$VGPU_BUILD/tools/hook/vgpud-hook" /etc/libvirt/hooks/qemu.d/50-vgpud
-start_libvirtd() {
-	libvirtd --daemon --pid-file /run/libvirt/libvirtd.pid
-	await 30 virsh -q version
-}
-stop_libvirtd() { # SIGNAL
-	local pid
-	pid=$(cat /run/libvirt/libvirtd.pid)
-	kill -"$1" "$pid"
-	await 90 gone "$pid" # its own limit for a shutdown that does not end is 30 s (virNetDaemon's finish timer)
-	rm -f /run/libvirt/libvirtd.pid
-}
-gone() { [ ! -e "/proc/$1" ]; }
-
-ctl() { "$vgpuctl" "$@"; } # at its usual place
+. "$(dirname "$0")/libvirtd.sh"
 conf() {
 	cat >"$run/vgpud.conf" <<-CONF
 		[daemon]
@@ -76,15 +24,10 @@ define() { # N WISH
 	XML
 }
 wish() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'>$1</v:slice></v:vgpu>"; }
-leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
-leases_are() { [ "$(leases)" = "$1" ]; }
 state_is() { [ "$(virsh -q domstate vm$1)" = "$2" ]; }
 qemu_of() { cat "/run/libvirt/qemu/vm$1.pid"; }
 
-# Whether libvirtd runs here at all has nothing to do with us.
-libvirtd --daemon --pid-file /run/libvirt/libvirtd.pid
-for i in $(seq 300); do virsh -q version >/dev/null 2>&1 && break; sleep 0.1; done
-virsh -q version >/dev/null 2>&1 || { echo "skipped: libvirtd does not run here: $(tail -3 "$run/libvirtd.log")"; exit 77; }
+first_libvirtd
 start_softgpu --vfs 4
 conf
 start_vgpud
@@ -102,7 +45,7 @@ explains vm2 "^vm2/a: refused: 9216 MiB are wished"
 explains vm3 "^vm3 has no wish, and no VF$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
-explains vm1 "^vm1/a: running: VF 0 of gpu0$"
+explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
 PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm99 was explained"
 grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
 virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
@@ -180,7 +123,7 @@ await 20 weight_is 500
 set_wish --live '<sched><weight>99999</weight></sched>'
 await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a refused change has changed something"
-explains vm1 "VF $at of gpu0; its changed wish is refused: weight = 99999"
+explains vm1 "VF $at of gpu0, at .*; its changed wish is refused: weight = 99999"
 # A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 	"<vgpu version='1'><slice name='a'><sched><weight>500</weight></sched></slice><slice name='b'/></vgpu>"

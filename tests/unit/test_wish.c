@@ -39,7 +39,13 @@ static const char full[] = DOMAIN_START
 	"</q:frontend></q:device><q:device alias='ua-vgpu0'><q:frontend>"
 	"<q:property name='x-no-mmap' type='bool' value='true'/>"
 	"<q:property name='vf-token' type='string' value='0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e'/>"
-	"</q:frontend></q:device></q:override></domain>";
+	"</q:frontend></q:device></q:override>"
+	"<q:commandline xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'>"
+	"<q:arg value='-device'/><q:arg value='{\"driver\":\"e1000\",\"id\":\"n\"}'/>"
+	"<q:arg value='{\"driver\":\"vfio-user-pci\",\"socket\":[1]}'/><q:arg value='{'/><q:arg/>"
+	"<q:arg value='{\"driver\":\"vfio-user-pci\",\"id\":\"ua-vgpu1\",\"bus\":\"pci.1\","
+	"\"socket\":{\"type\":\"unix\",\"path\":\"/run/softgpu/soft0/vf1.sock\"}}'/>"
+	"</q:commandline></domain>";
 
 static struct wish wish;
 static struct vgpu_error err;
@@ -85,10 +91,12 @@ static void whole_domain(void)
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "class"), "6");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "budget_us"), "2000");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "period_us"), "10000");
-	CU_ASSERT_EQUAL(wish.n_hostdevs, 1);
 	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].address, "0000:41:01.3");
 	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].alias, "ua-vgpu0");
 	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].token, "0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e");
+	CU_ASSERT_EQUAL(wish.n_hostdevs, 2);
+	CU_ASSERT_STRING_EQUAL(wish.hostdevs[1].address, "/run/softgpu/soft0/vf1.sock");
+	CU_ASSERT_STRING_EQUAL(wish.hostdevs[1].alias, "ua-vgpu1");
 }
 
 /* With a prefix, without, and as virDomainGetMetadata gives it back. */
