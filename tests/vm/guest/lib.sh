@@ -24,6 +24,7 @@ await() { # SECONDS COMMAND...
 need() { check "$@"; [ "$failed" = 0 ] || finish; } # what all else depends on
 finish() {
 	[ "$failed" = 0 ] || for f in /run/*.log /run/*.console; do [ -e "$f" ] || continue; echo "--- $f"; tail -20 "$f"; done
+	[ "$failed" = 0 ] || [ ! -x /bin/journalctl ] || journalctl -b --no-pager | tail -60
 	dmesg | grep -iE 'DMAR.*fault|BUG:|Oops:|WARNING' | sed 's/^/# /' | tail -5
 	exit $failed
 }
