@@ -8,7 +8,7 @@ if [ -z "${IN_NAMESPACE:-}" ]; then
 	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
 	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0"
 fi
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # Its /etc, /run and /var are directories of this test; vgpud's /run, too.
 for d in etc/hooks/qemu.d run lib cache log vgpud; do mkdir -p "$run/$d"; done
