@@ -14,6 +14,7 @@
 
 #include "builtin.h"
 #include "log.h"
+#include "reserve.h"
 #include "service.h"
 #include "vm.h"
 
@@ -70,7 +71,7 @@ void call_drop(struct call *call)
 	*link = call->next;
 	json_object_put(call->id);
 	json_object_put(call->args);
-	free(call->reservation);
+	reserve_free(call->reservation);
 	free(call);
 }
 

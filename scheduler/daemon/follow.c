@@ -118,7 +118,6 @@ static uint32_t adopt(struct control *control, const struct wish *wish)
 
 	for (i = 0; i < wish->n_slices; i++)
 		without += !adopt_slice(control, wish, &wish->slices[i]);
-	leases_save(control);
 	return without;
 }
 
@@ -127,6 +126,7 @@ void follow_adopt(struct control *control, const struct wish *wish)
 	if (adopt(control, wish) > 0)
 		log_line(LOG_WARNING, "%s runs, and has a slice without a VF that vgpud knows of",
 			 wish->domain);
+	leases_save(control);
 }
 
 /* What libvirt had running, when it was asked, and what is to be done about it. */
@@ -233,6 +233,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		vm_end_those(control, compare, &p, "has a VF's device no more");
 	}
 	vm_end_those(control, has_gone, &p, "runs no more");
+	leases_save(control);
 	answer = json_object_new_object();
 	json_object_object_add(answer, "attach", p.attach);
 	json_object_object_add(answer, "detach", p.detach);

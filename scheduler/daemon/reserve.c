@@ -229,7 +229,7 @@ static void on_params(struct call *call)
 static void pick(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	char text[96];
+	char text[128];
 
 	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it", job->vf,
 		 call->gpu->config->name, call->gpu->policy->name);
@@ -303,7 +303,6 @@ static void next_candidate(struct call *call)
 	/* Who has given up waiting does not start the VM. */
 	if (job->over || !call->client) {
 		undo(control, job);
-		json_object_put(job->answer);
 		call_fail(call, -ECANCELED, "the start was given up");
 		return;
 	}
@@ -311,7 +310,7 @@ static void next_candidate(struct call *call)
 		job->slice++;
 	if (job->slice == job->wish.n_slices) {
 		leases_save(control);
-		call_answer(call, job->answer);
+		call_answer(call, json_object_get(job->answer));
 		return;
 	}
 	slice = &job->wish.slices[job->slice];
@@ -334,4 +333,11 @@ void reserve_begin(struct call *call)
 {
 	call->reservation->until = vm_now() + SCRUB_PATIENCE;
 	next_candidate(call);
+}
+
+void reserve_free(struct reservation *job)
+{
+	if (job)
+		json_object_put(job->answer);
+	free(job);
 }

@@ -33,5 +33,7 @@ struct reservation {
 /* Begins it for call->reservation, whose wish and mode are set; the call is answered in the end,
  * with one sentence if it is refused. */
 void reserve_begin(struct call *call);
+/* NULL is allowed. */
+void reserve_free(struct reservation *job);
 
 #endif
