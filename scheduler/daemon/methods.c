@@ -10,6 +10,7 @@
 #include "control.h"
 #include "follow.h"
 #include "hook.h"
+#include "memory.h"
 #include "plugin.h"
 
 typedef struct json_object json;
@@ -768,6 +769,12 @@ const struct method methods[] = {
 	 {GPU_ARG, VF_ARG},
 	 begin_vf_reset,
 	 NULL},
+	{"memory.show",
+	 ACCESS_READ,
+	 "who has which part of a GPU's memory",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 memory_json},
 	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
 	{"vm.sync",
 	 ACCESS_CHANGE,

@@ -18,13 +18,24 @@ code() { # EXPECTED COMMAND...
 	[ $got = "$want" ] || fail "exit code $got, not $want: $* ($(cat "$run/err.txt"))"
 }
 says() { grep -qF -- "$1" "$run/err.txt" || fail "'$1' is not in: $(cat "$run/err.txt")"; }
-for view in "gpu list" "gpu show" "vf list" "vf show 1" "policy list" "policy show" stats events timeline \
+for view in "gpu list" "gpu show" "memory show" "vf list" "vf show 1" "policy list" "policy show" stats events timeline \
 	"top --count 1 --interval 0.1"; do
 	code 0 ctl $view
 	[ -s "$run/out.txt" ] || [ "$view" = events ] || fail "$view prints nothing"
 	code 0 json $view
 	jq -e . "$run/out.txt" >/dev/null || fail "$view: not JSON"
 done
+# The memory is told whole: extents that touch, each VF's where vf show has it.
+json memory show | jq -e '[.extents[].bytes] == [32, 64, 64, 64, 32 | . * 1048576] and
+	([foreach .extents[] as $e (0; . + $e.bytes; $e.offset + $e.bytes == .)] | all) and
+	.total_bytes == 268435456 and .free_bytes == 33554432 and .extents[0].owner == "pf" and .extents[4].state == "free"' >"$run/said" ||
+	fail "memory show: $(json memory show | jq -c .)"
+for i in 0 1 2; do
+	[ "$(json memory show | jq ".extents[] | select(.vf == $i) | .offset")" = "$(vf $i memory_offset)" ] || fail "VF $i lies elsewhere"
+done
+code 0 ctl memory show --svg "$run/memory.svg"
+[ "$(grep -c '<title>' "$run/memory.svg")" = 5 ] && /usr/bin/python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$run/memory.svg" ||
+	fail "memory.svg is no picture of it"
 start_guest a 0 sha256 --seconds 60; a=$guest_pid
 start_guest b 1 sha256 --seconds 60; b=$guest_pid
 await 30 active 2

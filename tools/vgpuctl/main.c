@@ -47,6 +47,7 @@ static const struct command {
 	{"vf", "show", "vf.show", "N", "everything about a VF", view_vf_show},
 	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
 	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
+	{"memory", "show", "memory.show", "", "who has which part of the memory; --svg FILE", NULL},
 	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
 	{"vm", "explain", "vm.explain", "DOMAIN", "what a VM wishes, has, would get, is refused",
 	 view_vm_explain},
@@ -288,7 +289,8 @@ static int top(int fd, const struct options *o, struct json_object *args)
 	return r < 0 ? fail(r, &err) : EXIT_OK;
 }
 
-static int save_svg(const struct options *o, struct json_object *answer)
+static int save_svg(const struct options *o, struct json_object *answer,
+		    void (*draw)(struct json_object *o, FILE *to))
 {
 	FILE *f = fopen(o->svg, "we");
 
@@ -296,7 +298,7 @@ static int save_svg(const struct options *o, struct json_object *answer)
 		fprintf(stderr, "vgpuctl: %s: %s\n", o->svg, strerror(errno));
 		return EXIT_FAILED;
 	}
-	timeline_svg(answer, f);
+	draw(answer, f);
 	if (fclose(f) != 0) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", o->svg, strerror(errno));
 		return EXIT_FAILED;
@@ -333,16 +335,20 @@ static int show(const struct options *o, const struct command *c, struct json_ob
 
 	if (strcmp(c->noun, "record") == 0)
 		return save_recording(o, answer);
+	if (columns && number(columns, 40, 1000, &width))
+		width -= 8;
 	if (strcmp(c->noun, "trace") == 0) {
 		timeline_trace(answer, stdout);
 	} else if (o->json) {
 		print_json(answer);
 	} else if (strcmp(c->noun, "timeline") == 0) {
 		if (o->svg)
-			return save_svg(o, answer);
-		if (columns && number(columns, 40, 1000, &width))
-			width -= 8;
+			return save_svg(o, answer, timeline_svg);
 		view_timeline(answer, (unsigned)width);
+	} else if (strcmp(c->noun, "memory") == 0) {
+		if (o->svg)
+			return save_svg(o, answer, memory_svg);
+		view_memory(answer, (unsigned)width);
 	} else if (c->view) {
 		c->view(answer);
 	} else if (strcmp(c->method, "policy.set") == 0) {

@@ -30,6 +30,10 @@ void timeline_svg(struct json_object *o, FILE *to);
 /* The Chrome trace format, which Perfetto reads. */
 void timeline_trace(struct json_object *o, FILE *to);
 
+/* memory.c: who has which part of a GPU's memory */
+void view_memory(struct json_object *o, unsigned width);
+void memory_svg(struct json_object *o, FILE *to);
+
 /* A number of an object; 0 if it is not there. */
 int64_t get_int(struct json_object *o, const char *key);
 const char *get_text(struct json_object *o, const char *key);

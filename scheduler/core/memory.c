@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "vgpu/memory.h"
+
+const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES] = {"free", "scrubbing", "owned",
+								 "moving"};
+
+static bool is_aligned(const struct vgpu_memory *m, uint64_t value)
+{
+	return value % m->granule == 0;
+}
+
+static uint64_t end_of(const struct vgpu_memory_extent *e)
+{
+	return e->offset + e->size;
+}
+
+void vgpu_memory_init(struct vgpu_memory *m, struct vgpu_memory_extent *extents, uint32_t capacity,
+		      uint64_t total, uint64_t granule)
+{
+	*m = (struct vgpu_memory){
+		.extents = extents,
+		.capacity = capacity,
+		.n = 1,
+		.total = total / granule * granule,
+		.granule = granule,
+	};
+	extents[0] = (struct vgpu_memory_extent){.size = m->total};
+}
+
+/* The last extent that begins at OFFSET or before it. */
+static uint32_t find(const struct vgpu_memory *m, uint64_t offset)
+{
+	uint32_t low = 0, high = m->n, middle;
+
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (m->extents[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct vgpu_memory_extent *at(const struct vgpu_memory *m, uint64_t offset,
+				     enum vgpu_extent_state state)
+{
+	struct vgpu_memory_extent *e = &m->extents[find(m, offset)];
+
+	return e->offset == offset && e->state == state ? e : NULL;
+}
+
+const struct vgpu_memory_extent *vgpu_memory_at(const struct vgpu_memory *m, uint64_t offset)
+{
+	const struct vgpu_memory_extent *e = &m->extents[find(m, offset)];
+
+	return e->offset == offset ? e : NULL;
+}
+
+static bool nobodys(const struct vgpu_memory_extent *e)
+{
+	return e->state == VGPU_EXTENT_FREE || e->state == VGPU_EXTENT_SCRUBBING;
+}
+
+/* Extent I and the next become one, if both are nobody's and in the same state. */
+static void join(struct vgpu_memory *m, uint32_t i)
+{
+	struct vgpu_memory_extent *e = &m->extents[i];
+
+	if (i + 1 >= m->n || !nobodys(e) || e[1].state != e->state)
+		return;
+	e->size += e[1].size;
+	m->n--;
+	memmove(e + 1, e + 2, (m->n - i - 1) * sizeof(*e));
+}
+
+/* How many extents more a cut of [OFFSET, OFFSET + SIZE) out of extent I makes. */
+static uint32_t pieces(const struct vgpu_memory *m, uint32_t i, uint64_t offset, uint64_t size)
+{
+	const struct vgpu_memory_extent *e = &m->extents[i];
+
+	return (uint32_t)(offset > e->offset) + (uint32_t)(offset + size < end_of(e));
+}
+
+/* Cuts that range out of extent I, which has it, and returns it; there is room. */
+static struct vgpu_memory_extent *cut(struct vgpu_memory *m, uint32_t i, uint64_t offset,
+				      uint64_t size)
+{
+	struct vgpu_memory_extent *e = &m->extents[i], old = *e;
+	uint32_t more = pieces(m, i, offset, size);
+
+	memmove(e + 1 + more, e + 1, (m->n - i - 1) * sizeof(*e));
+	m->n += more;
+	if (offset > old.offset) {
+		e->size = offset - old.offset;
+		*++e = old;
+	}
+	if (offset + size < end_of(&old)) {
+		e[1] = old;
+		e[1].offset = offset + size;
+		e[1].size = end_of(&old) - e[1].offset;
+	}
+	e->offset = offset;
+	e->size = size;
+	return e;
+}
+
+/* Makes the extent of that range STATE, which is nobody's, and joins it with its neighbours. */
+static void give_up(struct vgpu_memory *m, uint32_t i, enum vgpu_extent_state state)
+{
+	m->extents[i].state = state;
+	m->extents[i].owner = 0;
+	m->extents[i].generation = 0;
+	join(m, i);
+	if (i > 0)
+		join(m, i - 1);
+}
+
+int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, uint64_t size)
+{
+	uint32_t i = find(m, offset);
+	struct vgpu_memory_extent *e = &m->extents[i];
+
+	if (size == 0 || !is_aligned(m, offset) || !is_aligned(m, size))
+		return -EINVAL;
+	if (e->state != VGPU_EXTENT_FREE || offset >= end_of(e) || size > end_of(e) - offset)
+		return -EBUSY;
+	if (m->n + pieces(m, i, offset, size) > m->capacity)
+		return -ENOMEM;
+	e = cut(m, i, offset, size);
+	e->state = VGPU_EXTENT_OWNED;
+	e->owner = owner;
+	e->generation = ++m->generation;
+	return 0;
+}
+
+/* The smallest profile that is large enough; 0: none is. */
+static uint64_t profile_of(const struct vgpu_memory *m, const struct vgpu_memory_request *r)
+{
+	uint64_t size = r->span / m->granule * m->granule;
+
+	if (r->size > size)
+		return 0;
+	while (size / 2 >= r->size && is_aligned(m, size / 2))
+		size /= 2;
+	return size;
+}
+
+/* Where in a free extent a piece of SIZE goes; UINT64_MAX: nowhere. */
+static uint64_t place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
+			 uint64_t size)
+{
+	uint64_t offset = e->offset, over;
+
+	if (r->placement == VGPU_PLACE_PROFILE) {
+		if (offset < r->base)
+			offset = r->base;
+		over = (offset - r->base) % size;
+		offset += over ? size - over : 0;
+		if (offset + size > r->base + r->span)
+			return UINT64_MAX;
+	}
+	return offset < end_of(e) && size <= end_of(e) - offset ? offset : UINT64_MAX;
+}
+
+int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
+		      uint64_t *offset)
+{
+	uint64_t size, place, best = UINT64_MAX, best_size = UINT64_MAX;
+	uint32_t i;
+	int r;
+
+	if (request->size == 0)
+		return -EINVAL;
+	if (request->size > m->total)
+		return -ENOSPC;
+	size = request->placement == VGPU_PLACE_PROFILE
+		       ? profile_of(m, request)
+		       : (request->size + m->granule - 1) / m->granule * m->granule;
+	for (i = 0; i < m->n && size; i++) {
+		const struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (e->state != VGPU_EXTENT_FREE || e->size >= best_size)
+			continue;
+		place = place_in(e, request, size);
+		if (place != UINT64_MAX) {
+			best = place;
+			best_size = e->size;
+		}
+	}
+	if (best == UINT64_MAX)
+		return -ENOSPC;
+	r = vgpu_memory_reserve(m, request->owner, best, size);
+	if (r == 0)
+		*offset = best;
+	return r;
+}
+
+int vgpu_memory_release(struct vgpu_memory *m, uint64_t offset)
+{
+	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED);
+
+	if (!e)
+		return -ENOENT;
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
+	return 0;
+}
+
+int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size)
+{
+	uint32_t i = find(m, offset);
+	struct vgpu_memory_extent *e = &m->extents[i];
+
+	if (e->state != VGPU_EXTENT_SCRUBBING || offset >= end_of(e))
+		return -ENOENT;
+	if (size == 0 || size > end_of(e) - offset || !is_aligned(m, size) ||
+	    !is_aligned(m, offset))
+		return -EINVAL;
+	if (m->n + pieces(m, i, offset, size) > m->capacity)
+		return -ENOMEM;
+	e = cut(m, i, offset, size);
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_FREE);
+	return 0;
+}
+
+int vgpu_memory_resize(struct vgpu_memory *m, uint64_t offset, uint64_t size)
+{
+	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED), *next;
+	uint64_t more;
+	uint32_t i;
+
+	if (!e)
+		return -ENOENT;
+	if (size == 0 || !is_aligned(m, size))
+		return -EINVAL;
+	i = (uint32_t)(e - m->extents);
+	if (size < e->size) {
+		if (m->n + 1 > m->capacity)
+			return -ENOMEM;
+		e = cut(m, i, offset + size, e->size - size);
+		give_up(m, i + 1, VGPU_EXTENT_SCRUBBING);
+		return 0;
+	}
+	more = size - e->size;
+	if (more == 0)
+		return 0;
+	next = e + 1;
+	if (i + 1 == m->n || next->state != VGPU_EXTENT_FREE || next->size < more)
+		return -ENOSPC;
+	e->size += more;
+	next->offset += more;
+	next->size -= more;
+	if (next->size == 0) {
+		m->n--;
+		memmove(next, next + 1, (m->n - i - 1) * sizeof(*next));
+	}
+	return 0;
+}
+
+int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to)
+{
+	const struct vgpu_memory_extent *e = at(m, from, VGPU_EXTENT_OWNED);
+	int r;
+
+	if (!e)
+		return -ENOENT;
+	r = vgpu_memory_reserve(m, e->owner, to, e->size);
+	if (r == 0)
+		at(m, to, VGPU_EXTENT_OWNED)->state = VGPU_EXTENT_MOVING;
+	return r;
+}
+
+int vgpu_memory_move_end(struct vgpu_memory *m, uint64_t from, uint64_t to)
+{
+	struct vgpu_memory_extent *copy = at(m, to, VGPU_EXTENT_MOVING);
+	const struct vgpu_memory_extent *e = at(m, from, VGPU_EXTENT_OWNED);
+
+	if (!copy || !e || e->owner != copy->owner || e->size != copy->size)
+		return -ENOENT;
+	copy->state = VGPU_EXTENT_OWNED;
+	return vgpu_memory_release(m, from);
+}
+
+int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to)
+{
+	const struct vgpu_memory_extent *e = at(m, to, VGPU_EXTENT_MOVING);
+
+	if (!e)
+		return -ENOENT;
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
+	return 0;
+}
+
+/* The largest run of what is nobody's, if extent GONE were nobody's and the first SIZE bytes of
+ * extent TAKEN somebody's. m->n: none is. */
+static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t taken,
+			    uint64_t size)
+{
+	uint64_t run = 0, largest = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++) {
+		const struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (!nobodys(e) && i != gone)
+			run = 0;
+		else if (i == taken)
+			run = e->size - size;
+		else
+			run += e->size;
+		largest = run > largest ? run : largest;
+	}
+	return largest;
+}
+
+bool vgpu_memory_plan_move(const struct vgpu_memory *m, uint64_t wanted,
+			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
+			   uint64_t *to)
+{
+	uint64_t now = largest_run(m, m->n, m->n, 0), then, least = UINT64_MAX;
+	uint32_t i, h;
+
+	for (i = 0; i < m->n && now < wanted; i++) {
+		const struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (e->state != VGPU_EXTENT_OWNED || e->size >= least || !movable(e->owner, data))
+			continue;
+		for (h = 0; h < m->n; h++) {
+			if (m->extents[h].state != VGPU_EXTENT_FREE || m->extents[h].size < e->size)
+				continue;
+			then = largest_run(m, i, h, e->size);
+			if (then <= now || e->size >= least)
+				continue;
+			least = e->size;
+			*from = e->offset;
+			*to = m->extents[h].offset;
+		}
+	}
+	return least != UINT64_MAX;
+}
+
+uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++)
+		sum += m->extents[i].state == state ? m->extents[i].size : 0;
+	return sum;
+}
+
+uint64_t vgpu_memory_largest_free(const struct vgpu_memory *m)
+{
+	uint64_t largest = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (m->extents[i].state == VGPU_EXTENT_FREE && m->extents[i].size > largest)
+			largest = m->extents[i].size;
+	return largest;
+}
+
+const char *vgpu_memory_check(const struct vgpu_memory *m)
+{
+	uint64_t end = 0;
+	uint32_t i;
+
+	if (m->n == 0 || m->n > m->capacity)
+		return "the number of extents is not what was lent";
+	for (i = 0; i < m->n; i++) {
+		const struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (e->offset != end)
+			return "extents overlap, or leave a gap";
+		if (e->size == 0 && m->total > 0)
+			return "an extent is empty";
+		if (!is_aligned(m, e->offset) || !is_aligned(m, e->size))
+			return "an extent is not aligned";
+		if (i > 0 && nobodys(e) && e->state == e[-1].state)
+			return "two extents that are nobody's are not one";
+		end += e->size;
+	}
+	return end == m->total ? NULL : "extents do not cover the whole";
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of a GPU's memory against a naive model: a cell for each granule. After every one of a
+ * million random operations, right and wrong ones, both say the same; what is refused changes
+ * nothing; and nothing is given out that was not cleared.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "suite.h"
+#include "vgpu/memory.h"
+
+#define GRANULE 16u
+#define CELLS 96u
+#define OWNERS 12u
+#define CAPACITY 64u
+
+static struct vgpu_memory_extent storage[CAPACITY];
+static struct vgpu_memory m;
+/* State and owner of each granule, whether its bytes are the owner's, and whose they are. */
+static struct cell {
+	enum vgpu_extent_state state;
+	uint32_t owner;
+	uint32_t dirt; /* 0: clear */
+} cells[CELLS];
+
+static uint64_t seed = 1;
+
+static uint32_t any(uint32_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+/* An offset where something begins, as a rule. */
+static uint64_t some_offset(void)
+{
+	return any(20) == 0 ? any(CELLS * GRANULE + 40) : m.extents[any(m.n)].offset;
+}
+
+static void set(uint64_t offset, uint64_t size, enum vgpu_extent_state state, uint32_t owner)
+{
+	uint64_t i;
+
+	for (i = offset / GRANULE; i < (offset + size) / GRANULE; i++) {
+		cells[i].state = state;
+		cells[i].owner = owner;
+		if (state == VGPU_EXTENT_OWNED)
+			cells[i].dirt = owner + 1;
+		if (state == VGPU_EXTENT_FREE)
+			cells[i].dirt = 0;
+	}
+}
+
+static bool is_clear(uint64_t offset, uint64_t size)
+{
+	uint64_t i;
+
+	for (i = offset / GRANULE; i < (offset + size) / GRANULE; i++)
+		if (cells[i].dirt)
+			return false;
+	return true;
+}
+
+static bool agrees(void)
+{
+	uint64_t sums[VGPU_EXTENT_STATES] = {0}, run = 0, largest = 0;
+	uint32_t i, c;
+
+	if (vgpu_memory_check(&m))
+		return false;
+	for (i = 0; i < m.n; i++)
+		for (c = 0; c < m.extents[i].size / GRANULE; c++) {
+			const struct cell *cell = &cells[m.extents[i].offset / GRANULE + c];
+
+			if (cell->state != m.extents[i].state ||
+			    (cell->state >= VGPU_EXTENT_OWNED && cell->owner != m.extents[i].owner))
+				return false;
+		}
+	for (c = 0; c < CELLS; c++) {
+		sums[cells[c].state] += GRANULE;
+		run = cells[c].state == VGPU_EXTENT_FREE ? run + GRANULE : 0;
+		largest = run > largest ? run : largest;
+	}
+	for (i = 0; i < VGPU_EXTENT_STATES; i++)
+		if (vgpu_memory_in(&m, (enum vgpu_extent_state)i) != sums[i])
+			return false;
+	return vgpu_memory_largest_free(&m) == largest;
+}
+
+/* The length of the hole around OFFSET. */
+static uint64_t hole_around(uint64_t offset)
+{
+	uint64_t from = offset / GRANULE, to = from;
+
+	while (from > 0 && cells[from - 1].state == VGPU_EXTENT_FREE)
+		from--;
+	while (to < CELLS && cells[to].state == VGPU_EXTENT_FREE)
+		to++;
+	return (to - from) * GRANULE;
+}
+
+/* It is the smallest hole that is large enough, and where a profile may lie. */
+static bool well_placed(const struct vgpu_memory_request *r, uint64_t offset, uint64_t size)
+{
+	uint64_t at, hole = hole_around(offset);
+
+	if (r->placement == VGPU_PLACE_PROFILE)
+		return (offset - r->base) % size == 0 && offset + size <= r->base + r->span;
+	for (at = 0; at < CELLS * GRANULE; at += GRANULE)
+		if (cells[at / GRANULE].state == VGPU_EXTENT_FREE && hole_around(at) >= size &&
+		    hole_around(at) < hole)
+			return false;
+	return true;
+}
+
+/* Whether there is a hole for a piece of SIZE, by looking everywhere. */
+static bool fits(const struct vgpu_memory_request *r, uint64_t size)
+{
+	uint64_t at, i;
+
+	for (at = 0; at + size <= CELLS * GRANULE; at += GRANULE) {
+		if (r->placement == VGPU_PLACE_PROFILE &&
+		    (at < r->base || (at - r->base) % size || at + size > r->base + r->span))
+			continue;
+		for (i = 0; i < size && cells[(at + i) / GRANULE].state == VGPU_EXTENT_FREE;
+		     i += GRANULE)
+			;
+		if (i >= size)
+			return true;
+	}
+	return false;
+}
+
+static void try_alloc(void)
+{
+	struct vgpu_memory_request r = {
+		.owner = any(OWNERS),
+		.size = any(10) ? any(CELLS * GRANULE / 4) + 1 : any(CELLS * GRANULE * 2),
+		.placement = any(2) ? VGPU_PLACE_PROFILE : VGPU_PLACE_BEST_FIT,
+		.base = 2 * GRANULE,
+		.span = 64 * GRANULE,
+	};
+	uint64_t size = (r.size + GRANULE - 1) / GRANULE * GRANULE, offset = 77;
+	int result = vgpu_memory_alloc(&m, &r, &offset);
+
+	if (r.placement == VGPU_PLACE_PROFILE)
+		for (size = r.span; size / 2 >= r.size && size / 2 >= GRANULE; size /= 2)
+			;
+	if (result < 0) {
+		CU_ASSERT(offset == 77);
+		CU_ASSERT(result == -EINVAL ? r.size == 0
+			  : result == -ENOMEM
+				  ? m.n + 2 > m.capacity
+				  : r.size > r.span || size > CELLS * GRANULE || !fits(&r, size));
+		return;
+	}
+	CU_ASSERT(is_clear(offset, size));
+	CU_ASSERT(well_placed(&r, offset, size));
+	set(offset, size, VGPU_EXTENT_OWNED, r.owner);
+}
+
+static const struct vgpu_memory_extent *in_state(uint64_t offset, enum vgpu_extent_state state)
+{
+	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, offset);
+
+	return e && e->state == state ? e : NULL;
+}
+
+static void try_reserve(void)
+{
+	uint64_t offset = some_offset(), size = (any(8) + 1) * GRANULE - (any(10) == 0);
+	uint32_t owner = any(OWNERS);
+
+	if (vgpu_memory_reserve(&m, owner, offset, size) < 0)
+		return;
+	CU_ASSERT(is_clear(offset, size));
+	set(offset, size, VGPU_EXTENT_OWNED, owner);
+}
+
+static void try_release(void)
+{
+	uint64_t offset = some_offset();
+	const struct vgpu_memory_extent *e = in_state(offset, VGPU_EXTENT_OWNED);
+	uint64_t size = e ? e->size : 0;
+
+	CU_ASSERT_EQUAL(vgpu_memory_release(&m, offset), e ? 0 : -ENOENT);
+	set(offset, size, VGPU_EXTENT_SCRUBBING, 0);
+}
+
+static void try_scrub(void)
+{
+	uint64_t offset = some_offset(), size = any(4) ? (any(6) + 1) * GRANULE : any(99);
+	const struct vgpu_memory_extent *e = in_state(offset, VGPU_EXTENT_SCRUBBING);
+	bool right = e && size && size <= e->size && size % GRANULE == 0;
+	int r = vgpu_memory_scrubbed(&m, offset, size);
+
+	CU_ASSERT(!right || r == 0 || r == -ENOMEM);
+	if (r == 0)
+		set(offset, size, VGPU_EXTENT_FREE, 0);
+}
+
+static void try_resize(void)
+{
+	uint64_t offset = some_offset(), size = any(12) * GRANULE, old;
+	const struct vgpu_memory_extent *e = in_state(offset, VGPU_EXTENT_OWNED);
+	uint32_t owner = e ? e->owner : 0;
+
+	old = e ? e->size : 0;
+	if (vgpu_memory_resize(&m, offset, size) < 0)
+		return;
+	CU_ASSERT_FATAL(e != NULL);
+	if (size > old) {
+		CU_ASSERT(is_clear(offset + old, size - old));
+		set(offset + old, size - old, VGPU_EXTENT_OWNED, owner);
+	} else {
+		set(offset + size, old - size, VGPU_EXTENT_SCRUBBING, 0);
+	}
+}
+
+/* At most one at a time, as the caller does it. */
+static uint64_t moving_from, moving_to = UINT64_MAX;
+
+static void try_move(void)
+{
+	uint64_t from = some_offset(), to = some_offset();
+	const struct vgpu_memory_extent *e = in_state(from, VGPU_EXTENT_OWNED);
+	uint64_t size = e ? e->size : 0;
+	uint32_t owner = e ? e->owner : 0;
+
+	if (moving_to != UINT64_MAX || vgpu_memory_move_begin(&m, from, to) < 0)
+		return;
+	CU_ASSERT(is_clear(to, size));
+	set(to, size, VGPU_EXTENT_OWNED, owner);
+	set(to, size, VGPU_EXTENT_MOVING, owner);
+	moving_from = from;
+	moving_to = to;
+}
+
+static void try_end_move(void)
+{
+	const struct vgpu_memory_extent *copy = vgpu_memory_at(&m, moving_to);
+	const struct vgpu_memory_extent *old = in_state(moving_from, VGPU_EXTENT_OWNED);
+	uint64_t size;
+	uint32_t owner;
+	bool right;
+
+	if (moving_to == UINT64_MAX)
+		return;
+	CU_ASSERT_FATAL(copy && copy->state == VGPU_EXTENT_MOVING);
+	size = copy->size;
+	owner = copy->owner;
+	/* The owner may have gone meanwhile, or have another size. */
+	right = old && old->owner == owner && old->size == size;
+	if (any(2)) {
+		CU_ASSERT_EQUAL(vgpu_memory_move_end(&m, moving_from, moving_to),
+				right ? 0 : -ENOENT);
+		if (!right)
+			return;
+		set(moving_from, size, VGPU_EXTENT_SCRUBBING, 0);
+		set(moving_to, size, VGPU_EXTENT_OWNED, owner);
+	} else {
+		CU_ASSERT_EQUAL(vgpu_memory_move_abort(&m, moving_to), 0);
+		set(moving_to, size, VGPU_EXTENT_SCRUBBING, 0);
+	}
+	moving_to = UINT64_MAX;
+}
+
+static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
+{
+	static void (*const operations[])(void) = {try_alloc,	try_alloc, try_reserve,
+						   try_release, try_scrub, try_scrub,
+						   try_resize,	try_move,  try_end_move};
+	static const struct vgpu_memory_extent untouched = {.offset = 4711};
+	uint32_t i, wrong = 0;
+
+	for (i = capacity; i < CAPACITY; i++)
+		storage[i] = untouched;
+	memset(cells, 0, sizeof(cells));
+	moving_to = UINT64_MAX;
+	vgpu_memory_init(&m, storage, capacity, CELLS * GRANULE + 5, GRANULE);
+	for (i = 0; i < operations_to_do; i++) {
+		operations[any(sizeof(operations) / sizeof(operations[0]))]();
+		wrong += !agrees();
+		wrong += capacity < CAPACITY &&
+			 memcmp(&storage[capacity], &untouched, sizeof(untouched)) != 0;
+	}
+	return wrong;
+}
+
+static void million(void)
+{
+	CU_ASSERT_EQUAL(run(CAPACITY, 800000), 0);
+	/* Tables that are always full. */
+	CU_ASSERT_EQUAL(run(12, 200000), 0);
+	CU_ASSERT_EQUAL(run(5, 100000), 0);
+}
+
+/* A table that is too small refuses, and stays what it was. */
+static void full(void)
+{
+	struct vgpu_memory_extent few[3], before[3];
+	struct vgpu_memory t;
+	uint64_t offset;
+	struct vgpu_memory_request r = {.size = 1};
+
+	vgpu_memory_init(&t, few, 3, 10 * GRANULE, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_alloc(&t, &r, &offset), 0);
+	CU_ASSERT_EQUAL(vgpu_memory_alloc(&t, &r, &offset), 0);
+	memcpy(before, few, sizeof(few));
+	CU_ASSERT_EQUAL(vgpu_memory_alloc(&t, &r, &offset), -ENOMEM);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&t, 1, 5 * GRANULE, GRANULE), -ENOMEM);
+	CU_ASSERT(memcmp(before, few, sizeof(few)) == 0);
+	CU_ASSERT_PTR_NULL(vgpu_memory_check(&t));
+}
+
+static bool all_but(uint32_t owner, void *data)
+{
+	return owner != *(uint32_t *)data;
+}
+
+/* Moves make the hole that is wanted, if one can be made: planned, done, scrubbed, planned again.
+ */
+static void compaction(void)
+{
+	uint32_t round, i, fixed, made = 0, steps;
+	uint64_t from, to, size, wanted, nobodys;
+
+	for (round = 0; round < 20000; round++) {
+		vgpu_memory_init(&m, storage, CAPACITY, CELLS * GRANULE, GRANULE);
+		fixed = any(OWNERS);
+		for (i = 0; i < OWNERS; i++)
+			vgpu_memory_reserve(&m, i, any(CELLS) * (uint64_t)GRANULE,
+					    (any(8) + 1) * (uint64_t)GRANULE);
+		nobodys = vgpu_memory_in(&m, VGPU_EXTENT_FREE);
+		wanted = vgpu_memory_largest_free(&m) + GRANULE;
+		for (steps = 0; vgpu_memory_plan_move(&m, wanted, all_but, &fixed, &from, &to);
+		     steps++) {
+			const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
+
+			CU_ASSERT_FATAL(steps < 1000 && e && e->owner != fixed);
+			size = e->size;
+			CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_begin(&m, from, to), 0);
+			CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_end(&m, from, to), 0);
+			while (vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING) > 0)
+				CU_ASSERT_EQUAL_FATAL(vgpu_memory_scrubbed(&m, from, size), 0);
+			CU_ASSERT_PTR_NULL_FATAL(vgpu_memory_check(&m));
+		}
+		CU_ASSERT_EQUAL(vgpu_memory_in(&m, VGPU_EXTENT_FREE), nobodys);
+		made += vgpu_memory_largest_free(&m) >= wanted;
+	}
+	CU_ASSERT(made > round / 2);
+}
+
+/* Equal profiles fill the whole, in any order of coming and going. */
+static void equal_profiles(void)
+{
+	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE,
+					.base = GRANULE,
+					.span = 64 * GRANULE,
+					.size = 8 * GRANULE};
+	uint64_t at[8], offset;
+	uint32_t i, round;
+
+	vgpu_memory_init(&m, storage, CAPACITY, 65 * GRANULE, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&m, 99, 0, GRANULE), 0);
+	for (i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &at[i]), 0);
+	CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &offset), -ENOSPC);
+	for (round = 0; round < 1000; round++) {
+		i = any(8);
+		CU_ASSERT_EQUAL(vgpu_memory_release(&m, at[i]), 0);
+		CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &offset), -ENOSPC);
+		CU_ASSERT_EQUAL(vgpu_memory_scrubbed(&m, at[i], 8 * GRANULE), 0);
+		CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &at[i]), 0);
+	}
+}
+
+static const struct test tests[] = {
+	{"a million operations, against a model", million},
+	{"a table that is full", full},
+	{"compaction", compaction},
+	{"equal profiles", equal_profiles},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("memory", tests)
