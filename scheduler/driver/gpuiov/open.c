@@ -199,6 +199,18 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 	return 0;
 }
 
+/* Whether the VF's guest has been told that it is being reset, and not that this is over: our
+ * predecessor ended in between, and the guest waits. */
+static int reset_was_cut(struct vgpu_driver *d, uint32_t vf, bool *cut)
+{
+	uint32_t word = 0;
+	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
+
+	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_TRN, &word);
+	*cut = word == GPUIOV_FLR;
+	return r;
+}
+
 static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 {
 	static const enum vgpu_context contexts[16] = {
@@ -210,7 +222,7 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		[GPUIOV_ACTIVE_STALLED] = VGPU_CTX_BROKEN,
 	};
 	uint32_t with_context, active, i;
-	bool stuck;
+	bool stuck, cut;
 	int r = settle(d, &stuck);
 
 	r = r ? r : gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
@@ -231,8 +243,13 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs)
 		found->contexts[GPUIOV_FCN_VF_OF(active)] =
 			stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
-	found->adopted = true;
-	return 0;
+	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
+		r = reset_was_cut(d, i, &cut);
+		if (cut) /* then all of it once more */
+			found->contexts[i] = VGPU_CTX_BROKEN;
+	}
+	found->adopted = r == 0;
+	return r;
 }
 
 static int set_up(struct vgpu_driver *d, struct vgpu_driver_found *found, struct vgpu_error *err)

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpud is killed while it resets a VF: the next one does it once more, and the guest, which was told that it is being
+# reset, is told that this is over. Killed early in the reset, late, and started again when the device is done with it.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 2 --latency flr=400000
+echo "vfs = 2" | config
+start_vgpud
+start_guest a 0 sha256 --seconds 1000; a=$guest_pid
+start_guest b 1 sha256 --seconds 1000; b=$guest_pid
+await 30 active 2
+for pauses in "0 0" "0.3 0" "0.1 1"; do
+	set -- $pauses
+	ctl vf reset 0 &
+	reset=$!
+	await 10 is 0 state scrubbing
+	sleep "$1" # where in the reset it is killed
+	kill -9 $vgpud_pid
+	wait $vgpud_pid $reset 2>/dev/null
+	sleep "$2"
+	start_vgpud
+	await 60 active 2
+	await 30 at_least 0 dispatches 3
+	[ "$(vf 1 resets)" = 0 ] || fail "the neighbour was reset"
+done
+kill -INT $a $b
+wait_guest $a a; wait_guest $b b
+[ "$(field a resets)" -ge 3 ] || fail "A was not reset three times: $(field a resets)"
+[ "$(field b resets)" = 0 ] || fail "the neighbour lost work"

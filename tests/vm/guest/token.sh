@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# A PF held by VFIO: its VFs open with the host's token alone, which a QEMU of 8.1 or later brings when the domain's
+# override says so; the one that tests/vm/setup-vfio-user fetched is this host's.
+. /tests/hosts.sh
+[ -x "$qemu" ] || { say "no such QEMU: $qemu"; exit 77; }
+mount --bind "${qemu%/*}/root/usr/lib/x86_64-linux-gnu/qemu" /usr/lib/x86_64-linux-gnu/qemu
+for q in /usr/bin/qemu-system-*; do mount --bind "$qemu" "$q"; done
+cat >/etc/vgpud/vgpud.conf <<END
+[gpu gpu0]
+device = vfio:$pf
+grace_ms = 1000
+vfs = 2
+END
+start_host
+wish="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu>"
+override() { # TOKEN
+	echo "<qemu:override><qemu:device alias='ua-a'><qemu:frontend><qemu:property name='vf-token' type='string' value='$1'/></qemu:frontend></qemu:device></qemu:override>"
+}
+define a "$wish" "$(hostdev 0 ua-a)"
+virsh -q start a 2>/run/said
+check "without the token the start is refused" [ $? != 0 ]
+check "in a sentence" grep -q "the vf-token that the domain's override gives ua-a is none" /run/said
+virsh -q undefine a
+define a "$wish" "$(hostdev 0 ua-a)" "$(override "$(cat /var/lib/vgpud/vf-token)")"
+need "with the token VM a starts" virsh -q start a
+need "and computes" await 120 has_done a 8
+old=$(systemctl show -P MainPID vgpud)
+kill -9 $old
+is_new() { [ "$(systemctl show -P MainPID vgpud)" != $old ] && [ "$(systemctl is-active vgpud)" = active ]; }
+need "systemd starts vgpud again" await 30 is_new
+check "a goes on" await 60 has_done a $(($(jobs_of a) + 16))
+check "every result of it was right" never_wrong a
+virsh -q destroy a
+check "its lease ends" leases_are '[]'
+check "its VF is reset, scrubbed and free" await 30 is 0 state available
+systemctl stop libvirtd
+finish
