@@ -32,7 +32,7 @@ start_host() {
 	need "its VFs are ready" await 20 is 1 state available
 	say "$(systemctl show -P StatusText vgpud)"
 	need "libvirtd starts" systemctl start libvirtd
-	need "and answers" await 60 virsh -q version
+	need "and answers" await 180 virsh -q version
 	systemctl start vgpud-libvirt
 }
 address() { # VF, as libvirt writes it
