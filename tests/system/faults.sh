@@ -10,7 +10,7 @@ start_softgpu --vfs 3 --seed 5 --latency idle=10-30,save=20-60,load=20-60,run=~1
 config <<-CONF
 	vfs = 3
 	policy = equal
-	grace_ms = 30
+	grace_ms = 200
 CONF
 start_vgpud
 start_guest a 0 mixed --seconds 100; a=$guest_pid

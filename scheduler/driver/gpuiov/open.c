@@ -240,12 +240,23 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		/* Doorbells are open to a driver that is up, its registers only in a window. */
 		found->driver_up[i] = (d->gates[1] >> i & 1) && !(d->gates[0] >> i & 1);
 	}
-	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs)
-		found->contexts[GPUIOV_FCN_VF_OF(active)] =
-			stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
+	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs) {
+		enum vgpu_context *context = &found->contexts[GPUIOV_FCN_VF_OF(active)];
+
+		*context = stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
+		/* It has the engine, and nobody else gets it before it is reset. */
+		if (*context == VGPU_CTX_BROKEN) {
+			*context = VGPU_CTX_RUNNING;
+			found->driver_up[GPUIOV_FCN_VF_OF(active)] = false;
+		}
+	}
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
 		r = reset_was_cut(d, i, &cut);
-		if (cut) /* then all of it once more */
+		if (!cut)
+			continue;
+		/* All of it once more, also if the device is done with it. */
+		found->driver_up[i] = false;
+		if (found->contexts[i] == VGPU_CTX_NONE)
 			found->contexts[i] = VGPU_CTX_BROKEN;
 	}
 	found->adopted = r == 0;
