@@ -246,6 +246,10 @@ static void on_look(struct call *call)
 	struct vgpu_error err;
 	int32_t vf = -1;
 
+	if (job->over) { /* nothing may be taken after the VM's end */
+		next_candidate(call);
+		return;
+	}
 	if (call->request.result == 0)
 		vf = choose(call, &job->why);
 	if (vf < 0) {

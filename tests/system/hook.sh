@@ -149,6 +149,22 @@ hook 2 "$any" release
 hook 1 "$any" release
 leases_are '[]'
 
+# A start and its end that vgpud reads at once: nothing is reserved after the end.
+has_a_socket() { ls -l "/proc/$1/fd" | grep -q socket; }
+for i in 1 2 3; do
+	kill -STOP $vgpud_pid
+	domain 2 "$any" >"$run/domain.xml"
+	"$hook_program" vm2 prepare begin - <"$run/domain.xml" 2>"$run/said" &
+	starting=$!
+	await 10 has_a_socket $starting
+	"$hook_program" vm2 release end - <"$run/domain.xml" 2>>"$run/said" &
+	ending=$!
+	await 10 has_a_socket $ending
+	kill -CONT $vgpud_pid
+	wait $starting $ending
+	leases_are '[]'
+done
+
 # What its policy does not admit is refused in its words.
 kill $vgpud_pid; wait $vgpud_pid
 conf qos
