@@ -278,7 +278,8 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 	bool pci = vm_vf_address(gpu, vf, address);
 
 	vm_vf_name(gpu, vf, name, sizeof(name));
-	snprintf(which, sizeof(which), "VF %u of %s, at %s", vf, gpu->config->name, name);
+	snprintf(which, sizeof(which), "VF %u of %s%s%s", vf, gpu->config->name,
+		 name[0] ? ", at " : "", name);
 	if (engine_trouble(gpu->engine))
 		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
 			 engine_trouble(gpu->engine));

@@ -79,11 +79,11 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size)
 {
 	const char *pf = strchr(gpu->config->device, ':') + 1, *end = strrchr(pf, '/');
-	char address[PCI_ADDRESS_SIZE];
+	char address[PCI_ADDRESS_SIZE] = "";
 
-	if (vm_vf_address(gpu, vf, address))
-		snprintf(out, size, "%s", address);
-	else /* docs/softgpu.md */
+	vm_vf_address(gpu, vf, address);
+	snprintf(out, size, "%s", address);
+	if (strncmp(gpu->config->device, "vfio-user:", 10) == 0) /* docs/softgpu.md */
 		snprintf(out, size, "%.*svf%u.sock", end ? (int)(end + 1 - pf) : 0, pf, vf);
 }
 

@@ -22,7 +22,8 @@ int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_
 
 /* The PCI address of a VF; false: the GPU is on no bus. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
-/* What a domain calls a VF: its PCI address, or the path of its vfio-user socket. */
+/* What a domain calls a VF: its PCI address, "" while the GPU is lost; or the path of its vfio-user
+ * socket. */
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* The number of the VF that is called so, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
