@@ -22,16 +22,7 @@ for f in passwd group; do cp /etc/$f "$run/$f"; done
 grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$run/passwd"
 for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>"$run/group"; done
 for f in passwd group; do mount --bind "$run/$f" /etc/$f; done
-cat >/etc/libvirt/qemu.conf <<'CONF'
-user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-cgroup_controllers = [ ]
-namespaces = [ ]
-stdio_handler = "file"
-CONF
+cp "$(dirname "${BASH_SOURCE[0]}")/../lib/qemu.conf" /etc/libvirt/
 cat >/etc/libvirt/libvirtd.conf <<CONF
 auth_unix_ro = "none"
 auth_unix_rw = "none"

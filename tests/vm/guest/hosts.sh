@@ -8,16 +8,7 @@ mkdir -p /etc/vgpud
 # The user that Debian's libvirt asks for at its start, whatever its configuration says.
 grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>/etc/passwd
 for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>/etc/group; done
-cat >/etc/libvirt/qemu.conf <<END
-user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-cgroup_controllers = [ ]
-namespaces = [ ]
-stdio_handler = "file"
-END
+cp /tests/qemu.conf /etc/libvirt/
 printf 'auth_unix_ro = "none"\nauth_unix_rw = "none"\nlog_outputs = "3:file:/run/libvirtd.log"\n' >/etc/libvirt/libvirtd.conf
 cat >/etc/systemd/system/libvirtd.service <<END
 [Service]
