@@ -48,6 +48,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	switch_abandon(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
+	vf->held = false;
 	govern_online(core, index, false);
 	core_act(core, VGPU_AC_GATES, index, 0);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
@@ -115,6 +116,7 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		window_cancel(core, i);
 		switch_abandon(core, i, VGPU_END_REMOVED);
 		vf->busy = false;
+		vf->held = false;
 		govern_online(core, i, false);
 		vf->context = VGPU_CTX_NONE;
 		vf->reset = (struct reset){.retry_at = VGPU_NEVER};

@@ -166,36 +166,62 @@ static uint64_t place_in(const struct vgpu_memory_extent *e, const struct vgpu_m
 	return offset < end_of(e) && size <= end_of(e) - offset ? offset : UINT64_MAX;
 }
 
-int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
-		      uint64_t *offset)
+/* What a request takes; 0, -EINVAL or -ENOSPC. */
+static int size_of(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
+		   uint64_t *size)
 {
-	uint64_t size, place, best = UINT64_MAX, best_size = UINT64_MAX;
-	uint32_t i;
-	int r;
-
 	if (request->size == 0)
 		return -EINVAL;
 	if (request->size > m->total)
 		return -ENOSPC;
-	size = request->placement == VGPU_PLACE_PROFILE
-		       ? profile_of(m, request)
-		       : (request->size + m->granule - 1) / m->granule * m->granule;
-	for (i = 0; i < m->n && size; i++) {
-		const struct vgpu_memory_extent *e = &m->extents[i];
+	*size = request->placement == VGPU_PLACE_PROFILE
+			? profile_of(m, request)
+			: (request->size + m->granule - 1) / m->granule * m->granule;
+	return *size ? 0 : -ENOSPC;
+}
 
-		if (e->state != VGPU_EXTENT_FREE || e->size >= best_size)
+/* Where it goes: at KEEP, if that is possible, else in the smallest hole; UINT64_MAX: nowhere. */
+static uint64_t best_place(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
+			   uint64_t size, uint64_t keep)
+{
+	uint64_t place, best = UINT64_MAX, best_size = UINT64_MAX;
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++) {
+		struct vgpu_memory_extent e = m->extents[i];
+
+		if (e.state != VGPU_EXTENT_FREE)
 			continue;
-		place = place_in(e, request, size);
+		if (keep >= e.offset && keep < end_of(&e)) {
+			e.size = end_of(&e) - keep;
+			e.offset = keep;
+			if (place_in(&e, request, size) == keep)
+				return keep;
+			e = m->extents[i];
+		}
+		place = e.size < best_size ? place_in(&e, request, size) : UINT64_MAX;
 		if (place != UINT64_MAX) {
 			best = place;
-			best_size = e->size;
+			best_size = e.size;
 		}
 	}
-	if (best == UINT64_MAX)
+	return best;
+}
+
+int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
+		      uint64_t *offset)
+{
+	uint64_t size, place;
+	int r = size_of(m, request, &size);
+
+	if (r < 0)
+		return r;
+	place = best_place(m, request, size, UINT64_MAX);
+	if (place == UINT64_MAX)
 		return -ENOSPC;
-	r = vgpu_memory_reserve(m, request->owner, best, size);
+	r = vgpu_memory_reserve(m, request->owner, place, size);
 	if (r == 0)
-		*offset = best;
+		*offset = place;
 	return r;
 }
 
@@ -226,37 +252,43 @@ int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size)
 	return 0;
 }
 
-int vgpu_memory_resize(struct vgpu_memory *m, uint64_t offset, uint64_t size)
+/* A free range is to be scrubbed. */
+static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 {
-	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED), *next;
-	uint64_t more;
-	uint32_t i;
+	struct vgpu_memory_extent *e;
 
-	if (!e)
+	if (offset >= end)
+		return;
+	e = cut(m, find(m, offset), offset, end - offset);
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
+}
+
+int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
+			const struct vgpu_memory_request *request, uint64_t *to)
+{
+	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED), old;
+	uint64_t size, place, end;
+	int r = size_of(m, request, &size);
+
+	if (!e || e->owner != request->owner)
 		return -ENOENT;
-	if (size == 0 || !is_aligned(m, size))
-		return -EINVAL;
-	i = (uint32_t)(e - m->extents);
-	if (size < e->size) {
-		if (m->n + 1 > m->capacity)
-			return -ENOMEM;
-		e = cut(m, i, offset + size, e->size - size);
-		give_up(m, i + 1, VGPU_EXTENT_SCRUBBING);
-		return 0;
-	}
-	more = size - e->size;
-	if (more == 0)
-		return 0;
-	next = e + 1;
-	if (i + 1 == m->n || next->state != VGPU_EXTENT_FREE || next->size < more)
+	if (r < 0)
+		return r;
+	if (m->n + 3 > m->capacity)
+		return -ENOMEM;
+	old = *e;
+	end = end_of(&old);
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_FREE);
+	place = best_place(m, request, size, offset);
+	if (place == UINT64_MAX) { /* as it was */
+		e = cut(m, find(m, offset), offset, old.size);
+		*e = old;
 		return -ENOSPC;
-	e->size += more;
-	next->offset += more;
-	next->size -= more;
-	if (next->size == 0) {
-		m->n--;
-		memmove(next, next + 1, (m->n - i - 1) * sizeof(*next));
 	}
+	vgpu_memory_reserve(m, old.owner, place, size);
+	soil(m, offset, place < end ? place : end);
+	soil(m, place + size > offset ? place + size : offset, end);
+	*to = place;
 	return 0;
 }
 
@@ -316,17 +348,27 @@ static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t
 	return largest;
 }
 
-bool vgpu_memory_plan_move(const struct vgpu_memory *m, uint64_t wanted,
-			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
-			   uint64_t *to)
+/* Whose extents may be moved. */
+struct movers {
+	bool (*movable)(uint32_t owner, void *data);
+	void *data;
+};
+
+struct step {
+	uint64_t from, to;
+};
+
+/* The move of the fewest bytes after which the largest hole is larger. */
+static bool greedy(const struct vgpu_memory *m, const struct movers *who, struct step *out)
 {
 	uint64_t now = largest_run(m, m->n, m->n, 0), then, least = UINT64_MAX;
 	uint32_t i, h;
 
-	for (i = 0; i < m->n && now < wanted; i++) {
+	for (i = 0; i < m->n; i++) {
 		const struct vgpu_memory_extent *e = &m->extents[i];
 
-		if (e->state != VGPU_EXTENT_OWNED || e->size >= least || !movable(e->owner, data))
+		if (e->state != VGPU_EXTENT_OWNED || e->size >= least ||
+		    !who->movable(e->owner, who->data))
 			continue;
 		for (h = 0; h < m->n; h++) {
 			if (m->extents[h].state != VGPU_EXTENT_FREE || m->extents[h].size < e->size)
@@ -335,11 +377,108 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, uint64_t wanted,
 			if (then <= now || e->size >= least)
 				continue;
 			least = e->size;
-			*from = e->offset;
-			*to = m->extents[h].offset;
+			*out = (struct step){e->offset, m->extents[h].offset};
 		}
 	}
 	return least != UINT64_MAX;
+}
+
+/* The first extent that can go down, to the lowest hole that it fits in. */
+static bool slide(const struct vgpu_memory *m, const struct movers *who, struct step *out)
+{
+	uint32_t i, h;
+
+	for (i = 0; i < m->n; i++) {
+		const struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (e->state != VGPU_EXTENT_OWNED || !who->movable(e->owner, who->data))
+			continue;
+		for (h = 0; h < i; h++)
+			if (m->extents[h].state == VGPU_EXTENT_FREE &&
+			    m->extents[h].size >= e->size) {
+				*out = (struct step){e->offset, m->extents[h].offset};
+				return true;
+			}
+	}
+	return false;
+}
+
+/* What will be free is; only on a copy. */
+static void forget(struct vgpu_memory *m, uint32_t owner)
+{
+	uint32_t i = 0;
+
+	while (i < m->n) {
+		struct vgpu_memory_extent *e = &m->extents[i];
+
+		if (e->state == VGPU_EXTENT_SCRUBBING ||
+		    (e->state == VGPU_EXTENT_OWNED && e->owner == owner)) {
+			give_up(m, i, VGPU_EXTENT_FREE);
+			i = 0;
+		} else {
+			i++;
+		}
+	}
+}
+
+/* Whether one way of moving leads to a place for what is wanted, and its first step. */
+static bool leads_there(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
+			const struct vgpu_memory_request *want, uint64_t size,
+			const struct movers *who,
+			bool (*next)(const struct vgpu_memory *, const struct movers *,
+				     struct step *),
+			struct step *first)
+{
+	struct vgpu_memory t = *m;
+	struct step step;
+	bool any = false;
+
+	t.extents = scratch;
+	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
+	forget(&t, want->owner);
+	while (best_place(&t, want, size, UINT64_MAX) == UINT64_MAX) {
+		if (!next(&t, who, &step) || vgpu_memory_move_begin(&t, step.from, step.to) < 0)
+			return false;
+		vgpu_memory_move_end(&t, step.from, step.to);
+		forget(&t, want->owner);
+		*first = any ? *first : step;
+		any = true;
+	}
+	return any;
+}
+
+bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
+			   const struct vgpu_memory_request *want,
+			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
+			   uint64_t *to)
+{
+	const struct movers who = {movable, data};
+	struct step first = {0, 0};
+	uint64_t size;
+
+	/* Each step of the first way makes a larger hole, each of the second lowers somebody: once
+	 * one leads there, it does after its first step, too. */
+	if (size_of(m, want, &size) < 0 ||
+	    (!leads_there(m, scratch, want, size, &who, greedy, &first) &&
+	     !leads_there(m, scratch, want, size, &who, slide, &first)))
+		return false;
+	*from = first.from;
+	*to = first.to;
+	return true;
+}
+
+bool vgpu_memory_plan_slide(const struct vgpu_memory *m,
+			    bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
+			    uint64_t *to)
+{
+	const struct movers who = {movable, data};
+	struct step step;
+
+	if (!slide(m, &who, &step))
+		return false;
+	*from = step.from;
+	*to = step.to;
+	return true;
 }
 
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state)

@@ -52,6 +52,7 @@ struct vf {
 	bool busy;	 /* the device says that it has work */
 	bool admitted;	 /* the policy has it */
 	bool online;	 /* the policy knows that its driver is up */
+	bool held;	 /* it has to stay away from the engine: VGPU_EV_HOLD */
 	bool awake;	 /* the policy believes that it has work */
 	bool want_init;	 /* its guest asked while it could not be served */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */

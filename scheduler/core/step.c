@@ -166,7 +166,7 @@ static int on_scrubbed(struct vgpu_core *core, const struct vgpu_event *event)
 static int on_busy(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	core->vfs[event->vf].busy = true;
-	if (core->d.open && core->d.vf == event->vf)
+	if (core->d.open && core->d.vf == event->vf && !core->vfs[event->vf].held)
 		core->d.yield_at = VGPU_NEVER;
 	govern_sync(core, event->vf);
 	return 0;
@@ -328,6 +328,31 @@ static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
+static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+	struct dispatch *d = &core->d;
+
+	if (event->code == 0) {
+		if (vf->held) {
+			vf->held = false;
+			govern_online(core, event->vf, true);
+			govern_sync(core, event->vf);
+		}
+		return 0;
+	}
+	if (vf->state != VGPU_VF_ACTIVE || !vf->online) {
+		core->out->why = "the VF's driver is not up";
+		return -EBUSY;
+	}
+	vf->held = true;
+	if (!d->open || d->vf != event->vf)
+		govern_online(core, event->vf, false);
+	else if (core->phase == VGPU_PHASE_RUN)
+		d->yield_at = core->now; /* one that is on its way there is sent back */
+	return 0;
+}
+
 static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	return govern_condemn(core, event->code);
@@ -357,6 +382,7 @@ static const struct handler {
 	[VGPU_EV_START] = {on_start, false},
 	[VGPU_EV_STOP] = {on_stop, false},
 	[VGPU_EV_CONDEMN] = {on_condemn, false},
+	[VGPU_EV_HOLD] = {on_hold, true},
 };
 
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)
@@ -417,6 +443,7 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 		.context = vf->context,
 		.has_work = vf->busy,
 		.on_engine = core->resident == index,
+		.held = vf->held,
 		.backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0,
 		.ledger = vf->ledger,
 		.pending_ns = vf->open_run + vf->surcharge,

@@ -93,6 +93,8 @@ static void close_dispatch(struct vgpu_core *core, enum vgpu_end reason)
 	}
 	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
 	govern_sync(core, usage.vf);
+	if (vf->held)
+		govern_online(core, usage.vf, false);
 }
 
 /* VF leaves the engine's plans: whatever was open for it is closed. */
@@ -288,7 +290,9 @@ static void began_to_run(struct vgpu_core *core)
 	d->end = core->now + d->granted;
 	d->natural_end = d->end;
 	d->preempt_at = plan_preemption(core, d->start, d->end);
-	if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
+	if (vf->held)
+		d->yield_at = core->now;
+	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
 		d->yield_at = core->now + core->config.idle_grace;
 	if (vf->waiting_since != VGPU_NEVER) {
 		vgpu_nsec waited = core->now - vf->waiting_since;

@@ -23,6 +23,7 @@ static void enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 		return;
 	}
 	vf->queued = true;
+	vf->held = false;
 	vf->window = window;
 	vf->next_queued = VGPU_NO_VF;
 	if (core->window_tail == VGPU_NO_VF)

@@ -14,11 +14,13 @@
 #include "metrics.h"
 #include "vfio/gpuiov.h"
 
-enum section { DAEMON, GPU, VF };
+enum section { DAEMON, GPU, VF, PROFILE };
 enum type { TEXT, INT, BOOL, CHOICE };
 
-static const char *const section_names[] = {"daemon", "gpu NAME", "vf NAME/N"};
+static const char *const section_names[] = {"daemon", "gpu NAME", "vf NAME/N", "profile NAME"};
 static const char *const completions[] = {"poll", "interrupt", NULL};
+static const char *const partitions[] = {"equal", "demand", NULL};
+static const char *const placements[] = {"best-fit", "profile", NULL};
 
 /* Every key but the policies' parameters. */
 static const struct key {
@@ -59,6 +61,12 @@ static const struct key {
 	 "a name that domains may give instead of the GPU's, shared by GPUs that are as good"},
 	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
 	 "memory kept for the PF, MiB"},
+	{GPU, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,
+	 "memory of VFs without memory_mib: an equal part of the rest, or what a VM wishes, on "
+	 "demand"},
+	{GPU, "placement", CHOICE, AT(gpu_config, placement), 0, 1, 0, NULL, placements,
+	 "where partitions lie: best-fit, or as profile, 1/1, 1/2, 1/4 ... of all, on multiples of "
+	 "their size"},
 	{GPU, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
 	 "how the end of a command is noticed: interrupt or poll"},
 	{GPU, "gpu_reset", BOOL, AT(gpu_config, gpu_reset), 0, 1, 0, NULL, NULL,
@@ -76,7 +84,9 @@ static const struct key {
 	{GPU, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
 	 "most that one turn is charged beyond its slice, milliseconds"},
 	{VF, "memory_mib", INT, 0, 0, 0, 1 << 20, 0, NULL, NULL,
-	 "partition, MiB; 0: an equal part of what is left"},
+	 "partition, MiB; 0: as partition in [gpu NAME] says"},
+	{PROFILE, "memory_mib", INT, AT(profile, memory_mib), 0, 1 << 20, 0, NULL, NULL,
+	 "partition, MiB, at least; 0: any; all other keys are parameters of the GPU's policy"},
 #undef AT
 };
 #define N_KEYS (sizeof(keys) / sizeof(keys[0]))
@@ -272,6 +282,63 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
 }
 
+const struct profile *config_profile(const struct config *config, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < config->n_profiles; i++)
+		if (strcmp(config->profiles[i].name, name) == 0)
+			return &config->profiles[i];
+	return NULL;
+}
+
+static void set_profile_param(struct reader *r, struct profile *p, const char *name,
+			      const char *value)
+{
+	struct wish_param *param;
+	uint32_t i;
+
+	for (i = 0; i < p->n_params && strcmp(p->params[i].name, name) != 0; i++)
+		;
+	param = &p->params[i];
+	if (i == WISH_MAX_PARAMS || strlen(name) >= sizeof(param->name) ||
+	    strlen(value) >= sizeof(param->value)) {
+		complain(r, r->file, r->line, "%.40s: no such key, or too many", name);
+		return;
+	}
+	snprintf(param->name, sizeof(param->name), "%s", name);
+	snprintf(param->value, sizeof(param->value), "%s", value);
+	param->line = r->line;
+	p->n_params += i == p->n_params;
+}
+
+static void profile_line(struct reader *r, const char *profile_name, const char *name,
+			 const char *value)
+{
+	struct profile *p = (struct profile *)config_profile(r->config, profile_name);
+	const struct key *key = find_key(PROFILE, name);
+
+	if (!is_name(profile_name)) {
+		complain(r, r->file, r->line,
+			 "[profile %s]: a name has 1 to 31 of letters, digits and -_.:",
+			 profile_name);
+		return;
+	}
+	if (!p && r->config->n_profiles == CONFIG_MAX_PROFILES) {
+		complain(r, r->file, r->line, "[profile %s]: more than %u profiles", profile_name,
+			 CONFIG_MAX_PROFILES);
+		return;
+	}
+	if (!p) {
+		p = &r->config->profiles[r->config->n_profiles++];
+		snprintf(p->name, sizeof(p->name), "%s", profile_name);
+	}
+	if (key)
+		set_key(r, key, (char *)p + key->at, value);
+	else
+		set_profile_param(r, p, name, value);
+}
+
 static int on_line(void *data, const char *section, const char *name, const char *value)
 {
 	struct reader *r = data;
@@ -293,12 +360,14 @@ static int on_line(void *data, const char *section, const char *name, const char
 			complain(r, r->file, r->line, "%s: no such key in [daemon]", name);
 	} else if (strncmp(section, "gpu ", 4) == 0) {
 		gpu_line(r, section + 4, name, value);
+	} else if (strncmp(section, "profile ", 8) == 0) {
+		profile_line(r, section + 8, name, value);
 	} else if (strncmp(section, "vf ", 3) == 0) {
 		snprintf(which, sizeof(which), "%s", section + 3);
 		vf_line(r, which, name, value);
 	} else {
-		complain(r, r->file, r->line, "[%s]: want [daemon], [gpu NAME] or [vf NAME/N]",
-			 section);
+		complain(r, r->file, r->line,
+			 "[%s]: want [daemon], [gpu NAME], [vf NAME/N] or [profile NAME]", section);
 	}
 	return 1;
 }
@@ -365,6 +434,38 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
+/* Whether a parameter of a profile is one of a policy that a GPU has, or, without GPUs, that is
+ * built in; else ERR says why not. */
+static bool is_known(const struct config *c, const struct wish_param *p, struct vgpu_error *err)
+{
+	int64_t values[VGPU_MAX_PARAMS] = {0};
+	uint32_t i;
+
+	for (i = 0; i < c->n_gpus; i++)
+		if (c->gpus[i].ops &&
+		    vgpu_param_set(c->gpus[i].ops->vf_params, p->name, p->value, values, err) == 0)
+			return true;
+	for (i = 0; c->n_gpus == 0 && vgpu_builtin_policies[i]; i++)
+		if (vgpu_param_set(vgpu_builtin_policies[i]->vf_params, p->name, p->value, values,
+				   err) == 0)
+			return true;
+	return false;
+}
+
+static void check_profiles(struct reader *r)
+{
+	const struct config *c = r->config;
+	struct vgpu_error err = {""};
+	uint32_t i, k;
+
+	for (i = 0; i < c->n_profiles; i++)
+		for (k = 0; k < c->profiles[i].n_params; k++)
+			if (!is_known(c, &c->profiles[i].params[k], &err))
+				complain(r, r->file, c->profiles[i].params[k].line,
+					 "[profile %s]: no GPU's policy has that: %s",
+					 c->profiles[i].name, err.text);
+}
+
 /* What only the whole can tell: policies, their parameters, and what does not go together. */
 static void finish(struct reader *r)
 {
@@ -423,6 +524,7 @@ static void finish(struct reader *r)
 					&err) < 0)
 			complain(r, d->file, d->line, "policy %s: %s", g->ops->name, err.text);
 	}
+	check_profiles(r);
 }
 
 int config_read(struct config *out, const char *file, FILE *errors)
@@ -497,6 +599,15 @@ void config_dump(const struct config *c, FILE *to)
 			dump_params(to, g->ops->vf_params, g->vf_params[vf]);
 		}
 	}
+	for (i = 0; i < c->n_profiles; i++) {
+		const struct profile *p = &c->profiles[i];
+		uint32_t k;
+
+		fprintf(to, "\n[profile %s]\n", p->name);
+		dump_section(to, PROFILE, p);
+		for (k = 0; k < p->n_params; k++)
+			fprintf(to, "%s = %s\n", p->params[k].name, p->params[k].value);
+	}
 }
 
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)
@@ -515,8 +626,11 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 				.interrupts = g->interrupts,
 			},
 	};
+	out->driver.placement = (enum vgpu_placement)g->placement;
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
-		out->driver.sizes[i] = (uint64_t)g->memory_mib[i] << 20;
+		out->driver.sizes[i] = g->on_demand && !g->memory_mib[i]
+					       ? VGPU_SIZE_NONE
+					       : (uint64_t)g->memory_mib[i] << 20;
 	vgpu_core_defaults(&out->core, (uint32_t)g->vfs);
 	out->core.gpu_reset = g->gpu_reset;
 	out->core.min_slice = (vgpu_nsec)g->min_slice_us * VGPU_USEC;
@@ -551,7 +665,7 @@ void config_help(FILE *to)
 	enum section s;
 	size_t i;
 
-	for (s = DAEMON; s <= VF; s++) {
+	for (s = DAEMON; s <= PROFILE; s++) {
 		fprintf(to, "[%s]\n", section_names[s]);
 		for (i = 0; i < N_KEYS; i++) {
 			const struct key *k = &keys[i];

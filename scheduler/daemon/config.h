@@ -10,9 +10,19 @@
 #include <stdio.h>
 
 #include "engine.h"
+#include "wish.h"
 
 #define CONFIG_MAX_GPUS 8u
+#define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
+
+/* What a wish can name instead of saying it all. */
+struct profile {
+	char name[32];
+	int64_t memory_mib; /* 0: any */
+	uint32_t n_params;
+	struct wish_param params[WISH_MAX_PARAMS];
+};
 
 struct gpu_config {
 	char name[32];
@@ -23,6 +33,8 @@ struct gpu_config {
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime;
 	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
+	int64_t on_demand; /* VFs of memory_mib 0 have none until a VM needs some */
+	int64_t placement; /* enum vgpu_placement */
 	/* by the policy's tables */
 	const struct vgpu_policy_ops *ops;
 	int64_t params[VGPU_MAX_PARAMS];
@@ -38,7 +50,12 @@ struct config {
 	char policy_dir[160]; /* of plug-ins; "": off */
 	uint32_t n_gpus;
 	struct gpu_config gpus[CONFIG_MAX_GPUS];
+	uint32_t n_profiles;
+	struct profile profiles[CONFIG_MAX_PROFILES];
 };
+
+/* The profile of that name, or NULL. */
+const struct profile *config_profile(const struct config *config, const char *name);
 
 /*
  * Reads FILE and its drop-ins. All that is wrong is printed to ERRORS, a line each with file and

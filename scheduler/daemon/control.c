@@ -14,6 +14,7 @@
 
 #include "builtin.h"
 #include "log.h"
+#include "memory.h"
 #include "reserve.h"
 #include "service.h"
 #include "vm.h"
@@ -394,6 +395,8 @@ void control_drain(struct gpu *gpu)
 		ring_add(&gpu->events, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
+		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
+			memory_is_free(gpu, record.vf);
 	}
 }
 
@@ -460,6 +463,7 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 				 gpu->log_dropped, gpu->config->name);
 		gpu->logged = 0;
 		gpu->log_dropped = 0;
+		memory_retry(gpu);
 	}
 	vm_expire(control);
 	tell_service(control);

@@ -37,8 +37,9 @@ struct gpu {
 	struct record_ring events;  /* what is rare, and what people want to know */
 	const char *trouble;	    /* as last logged: engine_trouble */
 	struct lease leases[VGPU_GPU_MAX_VFS];
-	uint32_t in_use; /* bitmap of VFs whose guest's driver is up, or comes up */
-	uint64_t logged; /* in this second; rate limit */
+	uint32_t in_use;  /* bitmap of VFs whose guest's driver is up, or comes up */
+	uint32_t unsized; /* bitmap of VFs that shall get their usual memory */
+	uint64_t logged;  /* in this second; rate limit */
 	uint64_t log_dropped;
 };
 
@@ -58,7 +59,7 @@ struct control {
 };
 
 enum access { ACCESS_READ, ACCESS_CHANGE };
-enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT };
+enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT, ARG_BOOL };
 
 struct arg {
 	const char *name;
@@ -113,6 +114,11 @@ void call_drop(struct call *call);
 void call_send_off(struct call *call);
 /* The PF's PCI address, of a GPU that has one ("sysfs:ADDRESS", "vfio:ADDRESS,..."). */
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
+/* Which GPU, and which VF of it, a call is about: call->gpu and *VF. 0, or -errno and why. */
+int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err);
+int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err);
+/* An argument, or what there is OTHERWISE. */
+int64_t call_int(const struct call *call, const char *name, int64_t otherwise);
 /* Gives a VF parameters, which its policy has had already: they are not refused. */
 void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params);
 /* Hands the call's request to the engine of its GPU. */

@@ -51,6 +51,7 @@ struct engine {
 	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
 	uint32_t local_head, local_tail;
 	struct engine_request *held; /* to be tried again */
+	struct vram vram;
 	struct vgpu_output out;
 
 	pthread_t thread;
@@ -120,6 +121,7 @@ static void lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
 	atomic_store(&e->trouble, trouble(r));
+	vram_close(&e->vram);
 	e->ops->close(e->driver, true);
 	e->driver = NULL;
 	e->driver_fd = -1;
@@ -148,7 +150,8 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_NOTICE:
 		return e->ops->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:
-		return e->ops->scrub(e->driver, a->vf, clock_now());
+		vram_scrub(&e->vram, a->vf, clock_now());
+		return 0;
 	case VGPU_AC_RETIRE:
 		slot = recorder_slot_of(e->recorder, a->memory);
 		if (slot < RECORD_SLOTS)
@@ -269,6 +272,7 @@ static int build_core(struct engine *e)
 	recorder_restart(e->recorder);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
 				 recorder_fallback_memory(e->recorder), clock_now());
+	e->vram.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = e->policy,
 				    .memory = take_slot(e, e->policy),
@@ -311,6 +315,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	e->driver_fd = e->ops->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
+	vram_open(&e->vram, e->ops, e->driver, &e->caps, &e->found, &e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
 		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	atomic_store(&e->trouble, NULL);
@@ -331,6 +336,8 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		.lost = !e->driver,
 		.caps = e->caps,
 		.found = e->found,
+		.n_extents = e->vram.table.n,
+		.memory = e->vram.counters,
 		.n_vfs = e->config.core.max_vfs,
 		.records_lost = e->records_lost,
 		.steps = e->steps,
@@ -340,6 +347,9 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	if (s->lost)
 		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
+	memcpy(s->extents, e->vram.extents, sizeof(s->extents));
+	s->found.partition = e->vram.partition;
+	s->found.partition.free = vgpu_memory_in(&e->vram.table, VGPU_EXTENT_FREE);
 	s->lateness = e->lateness;
 	s->switches = e->switches;
 	s->preemption = e->preemption;
@@ -381,6 +391,18 @@ static bool reply(struct engine *e, struct engine_request *request)
 	return true;
 }
 
+/* A change of partitions has come to its end. */
+static void on_changed(void *data, struct engine_request *request)
+{
+	const struct vram_request *want = &request->memory;
+	struct engine *e = data;
+
+	/* For the day that the device has to be set up anew. */
+	if (request->result == 0 && want->what == VRAM_SET)
+		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
+	reply(e, request);
+}
+
 /* There is no memory for it: until a change under way is over, or ever. */
 static bool refuse_policy(struct engine *e, struct engine_request *request)
 {
@@ -403,6 +425,9 @@ static bool answer(struct engine *e, struct engine_request *request)
 	} else if (!e->driver) {
 		request->result = -ENODEV;
 		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
+	} else if (request->ask == ENGINE_MEMORY) {
+		vram_begin(&e->vram, request, clock_now());
+		return true;
 	} else {
 		if (event->type == VGPU_EV_POLICY)
 			event->memory = take_slot(e, event->policy);
@@ -456,13 +481,15 @@ static void arm(struct engine *e, vgpu_nsec at)
 
 static vgpu_nsec next_deadline(const struct engine *e)
 {
-	vgpu_nsec core, driver;
+	vgpu_nsec t, other;
 
 	if (!e->driver)
 		return e->reopen_at;
-	core = vgpu_core_deadline(e->core);
-	driver = e->ops->deadline(e->driver);
-	return core < driver ? core : driver;
+	t = vgpu_core_deadline(e->core);
+	other = e->ops->deadline(e->driver);
+	t = other < t ? other : t;
+	other = vram_deadline(&e->vram);
+	return other < t ? other : t;
 }
 
 static void wait_for_something(struct engine *e)
@@ -488,7 +515,7 @@ static void run_once(struct engine *e)
 {
 	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
 	struct vgpu_error err;
-	int r;
+	int r = 0;
 
 	if (!e->driver) {
 		if ((atomic_exchange(&e->look, false) || clock_now() >= e->reopen_at) &&
@@ -504,14 +531,16 @@ static void run_once(struct engine *e)
 	drain_local(e);
 	if (!e->driver)
 		return;
-	if (!e->device_speaks && clock_now() < e->ops->deadline(e->driver))
-		return;
-	e->device_speaks = false;
-	r = e->ops->dispatch(e->driver, clock_now());
-	if (r < 0) {
-		lose(e, r);
-		return;
+	if (e->device_speaks || clock_now() >= e->ops->deadline(e->driver)) {
+		e->device_speaks = false;
+		r = e->ops->dispatch(e->driver, clock_now());
+		if (r == 0)
+			drain_local(e);
 	}
+	if (r == 0 && e->driver)
+		r = vram_run(&e->vram, clock_now());
+	if (r < 0)
+		lose(e, r);
 	drain_local(e);
 }
 
@@ -605,6 +634,9 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
 	e->ops = &vgpu_gpuiov_driver;
+	e->vram.sink = sink;
+	e->vram.reply = on_changed;
+	e->vram.data = e;
 	e->policy = config->policy;
 	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 	memcpy(e->params, config->params, sizeof(e->params));

@@ -12,6 +12,7 @@
 #include "vgpu/core.h"
 #include "vgpu/driver.h"
 #include "vgpu/record.h"
+#include "vram.h"
 
 struct engine_config {
 	struct vgpu_driver_config driver;
@@ -28,7 +29,10 @@ struct engine_snapshot {
 	bool lost; /* the device does not answer; it is being looked for */
 	char lost_why[200];
 	struct vgpu_driver_caps caps;
-	struct vgpu_driver_found found;
+	struct vgpu_driver_found found; /* its partition as it is now */
+	uint32_t n_extents;
+	struct vgpu_memory_extent extents[VRAM_EXTENTS];
+	struct vram_counters memory;
 	struct vgpu_core_view core;
 	int64_t params[VGPU_MAX_PARAMS];
 	uint32_t n_vfs;
@@ -43,13 +47,14 @@ struct engine_snapshot {
 	bool realtime; /* SCHED_FIFO was granted */
 };
 
-enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT };
+enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
 
 /* Sent to the engine and back. It is the sender's until it is sent, and again when it is back. */
 struct engine_request {
 	enum engine_ask ask;
 	struct vgpu_event event;
 	struct engine_snapshot *snapshot;
+	struct vram_request memory;
 	int result;
 	char why[160];
 	void *data; /* the sender's */

@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "memory.h"
 
-#include "vgpu/memory.h"
+#include <errno.h>
+#include <string.h>
 
-/* The PF and, at its end, the context-save area; any number that is no VF's. */
-#define OWNER_PF 1000u
-
-/* Extents: PF, VFs, and what may lie between two of them and behind the last. */
-#define MAX_EXTENTS (2 * VGPU_GPU_MAX_VFS + 4)
-
-/* The GPU's memory as a table, from where its functions' partitions are. */
-static void tabulate(const struct engine_snapshot *s, struct vgpu_memory *m,
-		     struct vgpu_memory_extent *storage)
-{
-	const struct vgpu_partition *p = &s->found.partition;
-	uint32_t i;
-
-	vgpu_memory_init(m, storage, MAX_EXTENTS, s->caps.memory, s->caps.granule);
-	vgpu_memory_reserve(m, OWNER_PF, p->pf.offset, p->pf.size);
-	for (i = 0; i < s->n_vfs; i++) {
-		vgpu_memory_reserve(m, i, p->vfs[i].offset, p->vfs[i].size);
-		if (s->vfs[i].state == VGPU_VF_SCRUBBING)
-			vgpu_memory_release(m, p->vfs[i].offset);
-	}
-}
+#include "log.h"
 
 static void put_int(struct json_object *o, const char *key, uint64_t value)
 {
@@ -35,30 +16,80 @@ static void put_text(struct json_object *o, const char *key, const char *text)
 	json_object_object_add(o, key, json_object_new_string(text));
 }
 
-struct json_object *memory_json(struct call *call)
+/* A VF's memory is cleared while it stays the VF's. */
+static bool is_being_cleared(const struct engine_snapshot *s, const struct vgpu_memory_extent *x)
 {
-	struct vgpu_memory_extent storage[MAX_EXTENTS];
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
-	struct vgpu_memory m;
+	return x->state == VGPU_EXTENT_OWNED && x->owner != VRAM_PF &&
+	       s->vfs[x->owner].state == VGPU_VF_SCRUBBING;
+}
+
+static bool is_movable(uint32_t vf, void *data)
+{
+	const struct engine_snapshot *s = data;
+
+	return vf != VRAM_PF &&
+	       (s->vfs[vf].state == VGPU_VF_AVAIL || s->vfs[vf].state == VGPU_VF_ACTIVE);
+}
+
+/* The largest free piece that there would be if all that may be moved slid down. */
+static uint64_t after_compaction(struct engine_snapshot *s, struct vgpu_memory m)
+{
+	struct vgpu_memory_extent storage[VRAM_EXTENTS];
+	uint64_t from, to;
 	uint32_t i;
 
-	tabulate(&call->snapshot, &m, storage);
+	memcpy(storage, m.extents, sizeof(storage));
+	m.extents = storage;
+	m.capacity = VRAM_EXTENTS;
+	do {
+		for (i = 0; i < m.n; i++)
+			if (storage[i].state == VGPU_EXTENT_SCRUBBING) {
+				vgpu_memory_scrubbed(&m, storage[i].offset, storage[i].size);
+				i = UINT32_MAX; /* it may have been joined with its neighbours */
+			}
+	} while (vgpu_memory_plan_slide(&m, is_movable, s, &from, &to) &&
+		 vgpu_memory_move_begin(&m, from, to) == 0 &&
+		 vgpu_memory_move_end(&m, from, to) == 0);
+	return vgpu_memory_largest_free(&m);
+}
+
+struct json_object *memory_json(struct call *call)
+{
+	struct engine_snapshot *s = &call->snapshot;
+	struct vgpu_memory m = {
+		.extents = s->extents,
+		.n = s->n_extents,
+		.total = s->caps.memory / s->caps.granule * s->caps.granule,
+		.granule = s->caps.granule,
+	};
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
+	uint32_t i;
+
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "total_bytes", m.total);
 	put_int(o, "granule_bytes", m.granule);
 	put_int(o, "free_bytes", vgpu_memory_in(&m, VGPU_EXTENT_FREE));
 	put_int(o, "scrubbing_bytes", vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING));
 	put_int(o, "largest_free_bytes", vgpu_memory_largest_free(&m));
+	put_int(o, "after_compaction_bytes", after_compaction(s, m));
+	put_int(o, "cleared_bytes", s->memory.cleared);
+	put_int(o, "moved_bytes", s->memory.moved);
+	put_int(o, "moves", s->memory.moves);
+	put_int(o, "aborted_moves", s->memory.aborted_moves);
+	put_int(o, "failed_pieces", s->memory.failed_pieces);
+	put_int(o, "waited_ns", s->memory.waited);
 	for (i = 0; i < m.n; i++) {
 		const struct vgpu_memory_extent *x = &m.extents[i];
 
 		e = json_object_new_object();
 		put_int(e, "offset", x->offset);
 		put_int(e, "bytes", x->size);
-		put_text(e, "state", vgpu_extent_state_names[x->state]);
-		if (x->state == VGPU_EXTENT_OWNED)
-			put_text(e, "owner", x->owner == OWNER_PF ? "pf" : "vf");
-		if (x->state == VGPU_EXTENT_OWNED && x->owner != OWNER_PF) {
+		put_text(e, "state",
+			 vgpu_extent_state_names[is_being_cleared(s, x) ? VGPU_EXTENT_SCRUBBING
+									: x->state]);
+		if (x->state >= VGPU_EXTENT_OWNED)
+			put_text(e, "owner", x->owner == VRAM_PF ? "pf" : "vf");
+		if (x->state >= VGPU_EXTENT_OWNED && x->owner != VRAM_PF) {
 			const struct lease *l = &call->gpu->leases[x->owner];
 
 			put_int(e, "vf", x->owner);
@@ -68,4 +99,101 @@ struct json_object *memory_json(struct call *call)
 	}
 	json_object_object_add(o, "extents", list);
 	return o;
+}
+
+static int begin_change(struct control *control, struct call *call, enum vram_what what,
+			struct vgpu_error *err)
+{
+	struct vram_request *want = &call->request.memory;
+	int r = call_find_gpu(control, call, err);
+
+	if (r == 0 && what != VRAM_COMPACT)
+		r = call_find_vf(call, &want->vf, err);
+	if (r < 0)
+		return r;
+	want->what = what;
+	want->size = (uint64_t)call_int(call, "mib", 0) << 20;
+	want->usual = what == VRAM_SET;
+	call->request.ask = ENGINE_MEMORY;
+	return call_send(call, err);
+}
+
+int memory_plan_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	return begin_change(control, call, VRAM_PLAN, err);
+}
+
+int memory_set_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	struct json_object *force;
+
+	call->request.memory.force = json_object_object_get_ex(call->args, "force", &force) &&
+				     json_object_get_boolean(force);
+	return begin_change(control, call, VRAM_SET, err);
+}
+
+int memory_compact_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	return begin_change(control, call, VRAM_COMPACT, err);
+}
+
+struct json_object *memory_plan_json(struct call *call)
+{
+	const struct vram_request *want = &call->request.memory;
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	uint32_t vf;
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "vf", want->vf);
+	put_int(o, "bytes", want->size);
+	put_int(o, "offset", want->plan.offset);
+	put_int(o, "clear_bytes", want->plan.clear);
+	put_int(o, "move_bytes", want->plan.move);
+	for (vf = 0; want->plan.movers >> vf; vf++)
+		if (want->plan.movers >> vf & 1)
+			json_object_array_add(list, json_object_new_int64(vf));
+	json_object_object_add(o, "move_vfs", list);
+	return o;
+}
+
+static void on_usual(struct call *call)
+{
+	const struct vram_request *want = &call->request.memory;
+	int r = call->request.result;
+
+	/* In use, or another change is under way, or the GPU is lost: later. */
+	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
+		call->gpu->unsized |= 1u << want->vf;
+	else if (r < 0)
+		log_line(LOG_WARNING, "%s; it keeps what it has gpu=%s vf=%u", call->request.why,
+			 call->gpu->config->name, want->vf);
+	call_drop(call);
+}
+
+void memory_is_free(struct gpu *gpu, uint32_t vf)
+{
+	struct call *call;
+	struct vgpu_error err;
+
+	gpu->unsized &= ~(1u << vf);
+	call = gpu->leases[vf].state == LEASE_NONE ? call_new(gpu->control, gpu) : NULL;
+	if (!call)
+		return;
+	call->request.ask = ENGINE_MEMORY;
+	call->request.memory =
+		(struct vram_request){.what = VRAM_SET, .vf = vf, .size = VRAM_USUAL};
+	call->then = on_usual;
+	if (call_send(call, &err) < 0) {
+		gpu->unsized |= 1u << vf;
+		call_drop(call);
+	}
+}
+
+void memory_retry(struct gpu *gpu)
+{
+	uint32_t vf, again = gpu->unsized;
+
+	for (vf = 0; again >> vf; vf++)
+		if (again >> vf & 1 && !(gpu->in_use >> vf & 1))
+			memory_is_free(gpu, vf);
 }

@@ -45,7 +45,7 @@ static const char *text_arg(const struct call *call, const char *name)
 								   : NULL;
 }
 
-static int64_t int_arg(const struct call *call, const char *name, int64_t otherwise)
+int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
 {
 	json *value;
 
@@ -54,7 +54,7 @@ static int64_t int_arg(const struct call *call, const char *name, int64_t otherw
 }
 
 /* Which GPU is meant; the only one needs no name. */
-static int find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
+int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = text_arg(call, "gpu");
 	uint32_t i;
@@ -70,9 +70,9 @@ static int find_gpu(struct control *control, struct call *call, struct vgpu_erro
 	return 0;
 }
 
-static int find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
+int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
 {
-	int64_t n = int_arg(call, "vf", 0);
+	int64_t n = call_int(call, "vf", 0);
 
 	if (n >= call->gpu->config->vfs)
 		return vgpu_error_set(err, -EINVAL, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
@@ -83,7 +83,7 @@ static int find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
 
 static int begin_snapshot(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	int r = find_gpu(control, call, err);
+	int r = call_find_gpu(control, call, err);
 
 	if (r < 0)
 		return r;
@@ -190,15 +190,15 @@ static json *finish_vf_list(struct call *call)
 static int begin_vf_show(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	uint32_t vf;
-	int r = find_gpu(control, call, err);
+	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : find_vf(call, &vf, err);
+	r = r ? r : call_find_vf(call, &vf, err);
 	return r ? r : begin_snapshot(control, call, err);
 }
 
 static json *finish_vf_show(struct call *call)
 {
-	return vf_json(call, (uint32_t)int_arg(call, "vf", 0));
+	return vf_json(call, (uint32_t)call_int(call, "vf", 0));
 }
 
 static json *gpu_json(struct call *call)
@@ -308,9 +308,9 @@ static int read_params(const struct call *call, const struct vgpu_param *table, 
 static int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	uint32_t vf = 0;
-	int r = find_gpu(control, call, err);
+	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : find_vf(call, &vf, err);
+	r = r ? r : call_find_vf(call, &vf, err);
 	if (r < 0)
 		return r;
 	memcpy(call->params, call->gpu->vf_params[vf], sizeof(call->params));
@@ -331,9 +331,9 @@ static json *finish_vf_set(struct call *call)
 static int begin_vf_reset(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	uint32_t vf = 0;
-	int r = find_gpu(control, call, err);
+	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : find_vf(call, &vf, err);
+	r = r ? r : call_find_vf(call, &vf, err);
 	if (r < 0)
 		return r;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
@@ -434,7 +434,7 @@ static void carry_over(struct call *call)
 static int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = text_arg(call, "policy");
-	int r = find_gpu(control, call, err);
+	int r = call_find_gpu(control, call, err);
 
 	if (r < 0)
 		return r;
@@ -534,7 +534,7 @@ static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint6
 static json *finish_timeline(struct call *call)
 {
 	json *o = json_object_new_object();
-	vgpu_nsec span = (vgpu_nsec)int_arg(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
+	vgpu_nsec span = (vgpu_nsec)call_int(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
 
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "vfs", call->snapshot.n_vfs);
@@ -554,7 +554,7 @@ static json *finish_events(struct call *call)
 	put_int(o, "now_ns", call->snapshot.now);
 	json_object_object_add(o, "records",
 			       records_json(&call->gpu->events, 0,
-					    (uint64_t)int_arg(call, "limit", 50)));
+					    (uint64_t)call_int(call, "limit", 50)));
 	return o;
 }
 
@@ -651,7 +651,7 @@ static json *finish_record(struct call *call)
 
 static int begin_methods(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static const char *const types[] = {"string", "integer", "object"};
+	static const char *const types[] = {"string", "integer", "object", "boolean"};
 	json *o = json_object_new_object(), *list = json_object_new_array(), *m, *args, *a;
 	unsigned i, j;
 
@@ -704,7 +704,8 @@ static const struct arg *find_arg(const struct method *method, const char *name)
 
 int method_check(const struct method *method, struct json_object *args, struct vgpu_error *err)
 {
-	static const enum json_type types[] = {json_type_string, json_type_int, json_type_object};
+	static const enum json_type types[] = {json_type_string, json_type_int, json_type_object,
+					       json_type_boolean};
 	const struct arg *arg;
 	json *value;
 	int64_t n;
@@ -751,6 +752,11 @@ int method_check(const struct method *method, struct json_object *args, struct v
 		"params", ARG_OBJECT, 0, 0, r, t                                                   \
 	}
 
+#define MIB_ARG                                                                                    \
+	{                                                                                          \
+		"mib", ARG_INT, 0, 1 << 24, true, "size in MiB; 0: none"                           \
+	}
+
 const struct method methods[] = {
 	{"methods", ACCESS_READ, "this list", {{0}}, begin_methods, NULL},
 	{"gpu.list", ACCESS_READ, "the GPUs", {{0}}, begin_gpu_list, NULL},
@@ -775,6 +781,28 @@ const struct method methods[] = {
 	 {GPU_ARG},
 	 begin_snapshot,
 	 memory_json},
+	{"memory.plan",
+	 ACCESS_READ,
+	 "what another size of a VF's partition would take",
+	 {GPU_ARG, VF_ARG, MIB_ARG},
+	 memory_plan_begin,
+	 memory_plan_json},
+	{"memory.set",
+	 ACCESS_CHANGE,
+	 "give a VF's partition another size, from now on",
+	 {GPU_ARG,
+	  VF_ARG,
+	  MIB_ARG,
+	  {"force", ARG_BOOL, 0, 0, false,
+	   "reset the VF if it is in use; its guest loses its work"}},
+	 memory_set_begin,
+	 memory_plan_json},
+	{"memory.compact",
+	 ACCESS_CHANGE,
+	 "move partitions until what is free is one piece",
+	 {GPU_ARG},
+	 memory_compact_begin,
+	 NULL},
 	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
 	{"vm.sync",
 	 ACCESS_CHANGE,

@@ -93,6 +93,7 @@ static const struct family {
 	double (*value)(const struct place *p); /* of a gauge */
 } families[] = {
 #define GPU_AT(f) offsetof(struct engine_snapshot, core.engine.f), NULL
+#define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL
 	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up},
 	{"vgpud_gpu_wall_seconds", "time since the scheduler took the GPU", false, SECONDS,
@@ -105,6 +106,14 @@ static const struct family {
 	 GPU_AT(evictions)},
 	{"vgpud_gpu_free_memory_bytes", "memory that no partition has", false, GAUGE, 0,
 	 free_memory},
+	{"vgpud_gpu_memory_cleared_bytes", "memory cleared, and looked at", false, COUNT,
+	 MEMORY_AT(cleared)},
+	{"vgpud_gpu_memory_moved_bytes", "partitions moved to make room", false, COUNT,
+	 MEMORY_AT(moved)},
+	{"vgpud_gpu_memory_failed_pieces", "pieces that were not clear, or not as their original",
+	 false, COUNT, MEMORY_AT(failed_pieces)},
+	{"vgpud_gpu_memory_wait_seconds", "waited for that by changes of partitions", false,
+	 SECONDS, MEMORY_AT(waited)},
 	{"vgpud_gpu_boundary_lateness_p99_seconds", "how late slices are ended", false, GAUGE, 0,
 	 lateness},
 	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch", false, GAUGE, 0,
@@ -128,6 +137,7 @@ static const struct family {
 	 GAUGE, 0, lag_over_bound},
 	{"vgpud_vf_memory_bytes", "its partition", true, GAUGE, 0, memory},
 #undef GPU_AT
+#undef MEMORY_AT
 #undef VF_AT
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "memory.h"
 #include "vfio/device.h"
 #include "vm.h"
 
@@ -77,15 +78,34 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	return false;
 }
 
-/* A VF that is free and large enough; -1 and why. */
+/* Whether a VF is nobody's; else WHY. */
+static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
+{
+	const struct lease *l = &call->gpu->leases[vf];
+	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
+	const char *name = call->gpu->config->name;
+
+	if (l->state == LEASE_NONE && state == VGPU_VF_AVAIL)
+		return true;
+	if (l->state == LEASE_NONE)
+		vgpu_error_set(why, -EBUSY, "VF %u of %s is %s", vf, name,
+			       vgpu_vf_state_names[state]);
+	else
+		vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", vf, name, l->domain);
+	call->reservation->scrubbing |= l->state == LEASE_NONE && state == VGPU_VF_SCRUBBING;
+	return false;
+}
+
+/* A VF that is free: the smallest that is large enough, else the largest; -1 and why. */
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
 	const struct wish_slice *slice = &job->wish.slices[job->slice];
 	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct vgpu_extent *vfs = call->snapshot.found.partition.vfs;
 	const char *name = call->gpu->config->name;
-	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf;
-	uint64_t largest = 0, size;
+	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf, best = -1;
+	uint64_t wished = vm_memory(call->gpu, slice);
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
@@ -94,33 +114,25 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 		return -1;
 	}
 	for (i = 0; i < call->snapshot.n_vfs; i++) {
-		const struct lease *l = &call->gpu->leases[i];
-
-		if ((want >= 0 && i != (uint32_t)want) || job->picked[job->gpu] >> i & 1)
+		if ((want >= 0 && i != (uint32_t)want) || job->picked[job->gpu] >> i & 1 ||
+		    !is_free(call, i, why))
 			continue;
-		size = call->snapshot.found.partition.vfs[i].size;
-		if (l->state == LEASE_NONE && size >= slice->memory)
-			job->scrubbing |= call->snapshot.vfs[i].state == VGPU_VF_SCRUBBING;
-		if (l->state != LEASE_NONE)
-			vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", i, name,
-				       l->domain);
-		else if (call->snapshot.vfs[i].state != VGPU_VF_AVAIL)
-			vgpu_error_set(why, -EBUSY, "VF %u of %s is %s", i, name,
-				       vgpu_vf_state_names[call->snapshot.vfs[i].state]);
-		else if (size >= slice->memory)
-			return (int32_t)i;
-		else
-			largest = size > largest ? size : largest;
+		if (best < 0 || (vfs[best].size < wished
+					 ? vfs[i].size > vfs[best].size
+					 : vfs[i].size >= wished && vfs[i].size < vfs[best].size))
+			best = (int32_t)i;
 	}
-	if (largest)
-		vgpu_error_set(why, -ENOSPC,
-			       "%" PRIu64 " MiB are wished, the largest free VF of %s has %" PRIu64
-			       " MiB (vgpuctl vf list)",
-			       slice->memory >> 20, name, largest >> 20);
-	else if (want < 0)
+	if (best >= 0 && wished == 0 && vfs[best].size == 0) {
+		vgpu_error_set(why, -EINVAL,
+			       "VFs of %s have no memory until they are asked for some; wish "
+			       "<memory>, or a <profile> that has",
+			       name);
+		return -1;
+	}
+	if (best < 0 && want < 0)
 		vgpu_error_set(why, -EBUSY, "all %u VFs of %s are in use (vgpuctl vm list)",
 			       call->snapshot.n_vfs, name);
-	return -1;
+	return best;
 }
 
 static void next_candidate(struct call *call);
@@ -159,6 +171,7 @@ static void undo(struct control *control, const struct reservation *job)
 		gpu->leases[vf].state = LEASE_NONE;
 		vm_usual_params(gpu, vf, params);
 		gpu_set_vf(gpu, vf, params);
+		memory_is_free(gpu, vf);
 	}
 	leases_save(control);
 }
@@ -218,6 +231,7 @@ static void on_params(struct call *call)
 		return;
 	}
 	call->gpu->leases[job->vf].state = LEASE_NONE;
+	memory_is_free(call->gpu, job->vf);
 	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
 		       call->gpu->policy->name,
 		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
@@ -239,11 +253,79 @@ static void pick(struct call *call)
 	begin_slice(call);
 }
 
-static void on_look(struct call *call)
+/* It has a VF with memory; now its policy is asked. */
+static void ask_policy(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	const struct wish_slice *slice = &job->wish.slices[job->slice];
 	struct vgpu_error err;
+
+	if (job->mode == RESERVE_ASK) {
+		pick(call);
+		return;
+	}
+	vm_usual_params(call->gpu, job->vf, call->params);
+	vm_read_params(call->gpu, slice, call->params, &err);
+	call->request.ask = ENGINE_EVENT;
+	call->request.event =
+		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = job->vf, .params = call->params};
+	call->then = on_params;
+	if (call_send(call, &err) < 0) {
+		call->request.result = -EAGAIN;
+		on_params(call);
+	}
+}
+
+static void on_memory(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	struct gpu *gpu = call->gpu;
+
+	if (call->request.result == 0 && !job->over) {
+		ask_policy(call);
+		return;
+	}
+	if (!job->over && job->mode != RESERVE_ASK)
+		gpu->leases[job->vf].state = LEASE_NONE;
+	memory_is_free(gpu, job->vf);
+	/* Another change is under way, or memory is yet to be cleared: once more. */
+	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
+	if (call->request.result == -ENOSPC)
+		vgpu_error_set(&job->why, -ENOSPC,
+			       "%" PRIu64 " MiB are wished, %s has at most %" PRIu64
+			       " MiB in one piece (vgpuctl memory show)",
+			       call->request.memory.size >> 20, gpu->config->name,
+			       call->request.memory.plan.largest >> 20);
+	else
+		vgpu_error_set(&job->why, -ENOSPC, "%s: %s", gpu->config->name, call->request.why);
+	job->gpu++;
+	next_candidate(call);
+}
+
+/* The VF's partition is made large enough, or, where only asked, whether it could be. */
+static void ask_memory(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	struct vgpu_error err;
+
+	call->request.ask = ENGINE_MEMORY;
+	call->request.memory = (struct vram_request){
+		.what = job->mode == RESERVE_ASK ? VRAM_PLAN : VRAM_SET,
+		.vf = job->vf,
+		.size = vm_memory(call->gpu, &job->wish.slices[job->slice]),
+	};
+	call->then = on_memory;
+	if (call_send(call, &err) < 0) {
+		call->request.result = -EAGAIN;
+		snprintf(call->request.why, sizeof(call->request.why), "%.150s", err.text);
+		on_memory(call);
+	}
+}
+
+static void on_look(struct call *call)
+{
+	struct reservation *job = call->reservation;
+	const struct wish_slice *slice = &job->wish.slices[job->slice];
 	int32_t vf = -1;
 
 	if (job->over) { /* nothing may be taken after the VM's end */
@@ -258,23 +340,14 @@ static void on_look(struct call *call)
 		return;
 	}
 	job->vf = (uint32_t)vf;
-	if (job->mode == RESERVE_ASK) {
-		pick(call);
-		return;
-	}
 	/* From here on nobody else gets it. */
-	vm_take(call->gpu, job->vf, &job->wish, slice,
-		job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
-	vm_usual_params(call->gpu, job->vf, call->params);
-	vm_read_params(call->gpu, slice, call->params, &err);
-	call->request.ask = ENGINE_EVENT;
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = job->vf, .params = call->params};
-	call->then = on_params;
-	if (call_send(call, &err) < 0) {
-		call->request.result = -EAGAIN;
-		on_params(call);
-	}
+	if (job->mode != RESERVE_ASK)
+		vm_take(call->gpu, job->vf, &job->wish, slice,
+			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
+	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, slice))
+		ask_memory(call);
+	else
+		ask_policy(call);
 }
 
 /* Once more, from the first GPU on. */

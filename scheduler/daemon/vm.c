@@ -122,16 +122,37 @@ const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct w
 	return NULL;
 }
 
-int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
-		   struct vgpu_error *err)
+static int apply_params(const struct gpu *gpu, const struct wish_param *params, uint32_t n,
+			int64_t *values, struct vgpu_error *err)
 {
 	uint32_t i;
 	int r = 0;
 
-	for (i = 0; i < slice->n_params && r == 0; i++)
-		r = vgpu_param_set(gpu->policy->vf_params, slice->params[i].name,
-				   slice->params[i].value, values, err);
+	for (i = 0; i < n && r == 0; i++)
+		r = vgpu_param_set(gpu->policy->vf_params, params[i].name, params[i].value, values,
+				   err);
 	return r;
+}
+
+int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
+		   struct vgpu_error *err)
+{
+	const struct profile *p = config_profile(gpu->control->config, slice->profile);
+	int r = 0;
+
+	if (slice->profile[0] && !p)
+		return vgpu_error_set(err, -EINVAL, "no [profile %s] is configured",
+				      slice->profile);
+	if (p)
+		r = apply_params(gpu, p->params, p->n_params, values, err);
+	return r ? r : apply_params(gpu, slice->params, slice->n_params, values, err);
+}
+
+uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice)
+{
+	const struct profile *p = config_profile(gpu->control->config, slice->profile);
+
+	return slice->memory ? slice->memory : p ? (uint64_t)p->memory_mib << 20 : 0;
 }
 
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),

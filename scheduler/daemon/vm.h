@@ -16,9 +16,13 @@ vgpu_nsec vm_now(void);
 
 /* The VF's parameters as they are without a VM: the configuration's, or the policy's defaults. */
 void vm_usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out);
-/* The slice's parameters over VALUES. 0; -EINVAL and which one the policy does not know. */
+/* The slice's parameters, and before them its profile's, over VALUES. 0; -EINVAL and which one the
+ * policy does not know, or that there is no such profile. */
 int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
 		   struct vgpu_error *err);
+
+/* The bytes that a slice wishes at least, by itself or by its profile; 0: any. */
+uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice);
 
 /* The PCI address of a VF; false: the GPU is on no bus. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);

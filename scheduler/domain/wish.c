@@ -324,8 +324,20 @@ static void read_memory(struct reader *rd, struct wish_slice *s, xmlNode *node)
 	s->memory = quantity(rd, node, sizes);
 }
 
+static void read_profile(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const none[] = {NULL};
+
+	only_attributes(rd, node, none);
+	content(rd, node, s->profile, sizeof(s->profile));
+	identifier(rd, node, "profile", s->profile);
+	if (rd->r == 0 && !s->profile[0])
+		wrong(rd, node, "<profile>: want a name");
+}
+
 static const struct child slice_children[] = {
 	{"device", read_device, false},
+	{"profile", read_profile, false},
 	{"memory", read_memory, false},
 	{"sched", read_sched, false},
 	{NULL, NULL, false},

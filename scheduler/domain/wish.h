@@ -30,7 +30,8 @@ struct wish_slice {
 	char name[64], alias[64];
 	char gpu[32], pool[32]; /* "": any */
 	int32_t vf;		/* -1: any */
-	uint64_t memory;	/* bytes, at least; 0: any */
+	char profile[32];	/* of vgpud's configuration; "": none */
+	uint64_t memory;	/* bytes, at least; 0: the profile's, or any */
 	char policy[32];	/* that the GPU must have; "": any */
 	uint32_t n_params;
 	struct wish_param params[WISH_MAX_PARAMS];

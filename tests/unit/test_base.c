@@ -53,13 +53,47 @@ static void partition_refusals(void)
 	CU_ASSERT_EQUAL(p.free, 7); /* a refusal leaves it alone */
 }
 
-/* Whatever is asked for: disjoint, aligned, within the total, and nothing lost. */
+/* Disjoint, aligned, within the total, nothing lost, and each as large as was asked. */
+static bool is_partition(const struct vgpu_partition_request *r, const struct vgpu_partition *p)
+{
+	uint64_t total = r->total / r->granule * r->granule, sum = p->pf.size + p->free;
+	uint64_t span = total - p->pf.size;
+	uint32_t i, j;
+
+	for (i = 0; i < r->n_vfs; i++) {
+		const struct vgpu_extent *e = &p->vfs[i];
+
+		sum += e->size;
+		if (r->sizes[i] == VGPU_SIZE_NONE ? e->size > 0
+						  : e->size == 0 || e->size < r->sizes[i])
+			return false;
+		if (e->size == 0)
+			continue;
+		if (e->offset % r->granule || e->size % r->granule || e->offset < p->pf.size ||
+		    e->offset + e->size > total)
+			return false;
+		if (r->placement == VGPU_PLACE_PROFILE &&
+		    ((e->offset - p->pf.size) % e->size ||
+		     (span / r->granule * r->granule) % e->size))
+			return false;
+		for (j = 0; j < i; j++)
+			if (e->offset < p->vfs[j].offset + p->vfs[j].size &&
+			    p->vfs[j].offset < e->offset + e->size)
+				return false;
+		/* Where nothing else is asked, one behind the other. */
+		if (i > 0 && r->placement == VGPU_PLACE_BEST_FIT && p->vfs[i - 1].size &&
+		    e->offset != p->vfs[i - 1].offset + p->vfs[i - 1].size)
+			return false;
+	}
+	return sum == total;
+}
+
+/* Whatever is asked for. */
 static void partition_properties(void)
 {
 	struct vgpu_partition_request r;
 	struct vgpu_partition p;
-	uint64_t sum;
-	uint32_t round, i, planned = 0;
+	uint32_t round, i, planned[2] = {0};
 
 	srand(1);
 	for (round = 0; round < 20000; round++) {
@@ -69,26 +103,18 @@ static void partition_properties(void)
 		r.pf_reserve = (uint64_t)(rand() % 64) * MIB;
 		r.save_area = (uint64_t)(rand() % 32) * (256 << 10);
 		r.n_vfs = (uint32_t)(rand() % 33);
+		r.placement = rand() % 3 ? VGPU_PLACE_BEST_FIT : VGPU_PLACE_PROFILE;
 		for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
-			r.sizes[i] = rand() % 2 ? 0 : (uint64_t)(rand() % 300) * MIB;
+			r.sizes[i] = rand() % 2	  ? 0
+				     : rand() % 8 ? (uint64_t)(rand() % 300) * MIB
+						  : VGPU_SIZE_NONE;
 		if (vgpu_partition_plan(&r, &p, NULL) < 0)
 			continue;
-		planned++;
-		sum = p.pf.size + p.free;
+		planned[r.placement]++;
 		CU_ASSERT(p.save_area.offset + p.save_area.size <= p.pf.size);
-		CU_ASSERT_EQUAL(p.vfs[0].offset, p.pf.size);
-		for (i = 0; i < r.n_vfs; i++) {
-			sum += p.vfs[i].size;
-			CU_ASSERT(p.vfs[i].size > 0 && p.vfs[i].size >= r.sizes[i]);
-			CU_ASSERT_EQUAL(p.vfs[i].offset % r.granule, 0);
-			CU_ASSERT_EQUAL(p.vfs[i].size % r.granule, 0);
-			if (i > 0)
-				CU_ASSERT_EQUAL(p.vfs[i].offset,
-						p.vfs[i - 1].offset + p.vfs[i - 1].size);
-		}
-		CU_ASSERT_EQUAL(sum, r.total / r.granule * r.granule);
+		CU_ASSERT(is_partition(&r, &p));
 	}
-	CU_ASSERT(planned > 1000);
+	CU_ASSERT(planned[VGPU_PLACE_BEST_FIT] > 1000 && planned[VGPU_PLACE_PROFILE] > 500);
 }
 
 static void errors(void)

@@ -45,7 +45,9 @@ static void complete(void)
 	CU_ASSERT_EQUAL(read_text("[daemon]\nsocket = /run/x.sock\n"
 				  "[gpu a]\ndevice = vfio-user:/x\nvfs = 3\npolicy = strict\n"
 				  "slice_us = 3000\nidle = donate\ncompletion = poll\n"
-				  "[vf a/2]\nmemory_mib = 64\nslots = 4\n"),
+				  "partition = demand\nplacement = profile\n"
+				  "[vf a/2]\nmemory_mib = 64\nslots = 4\n"
+				  "[profile big]\nmemory_mib = 128\nslots = 2\n"),
 			0);
 	CU_ASSERT_STRING_EQUAL(config.socket, "/run/x.sock");
 	CU_ASSERT_EQUAL(config.n_gpus, 1);
@@ -55,6 +57,11 @@ static void complete(void)
 	CU_ASSERT_EQUAL(config.gpus[0].interrupts, 0);
 	CU_ASSERT_EQUAL(config.gpus[0].memory_mib[2], 64);
 	CU_ASSERT_EQUAL(config.gpus[0].vf_params[2][0], 4);
+	CU_ASSERT(config.gpus[0].on_demand && config.gpus[0].placement == VGPU_PLACE_PROFILE);
+	CU_ASSERT_PTR_NULL(config_profile(&config, "small"));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(config_profile(&config, "big"));
+	CU_ASSERT_EQUAL(config_profile(&config, "big")->memory_mib, 128);
+	CU_ASSERT_STRING_EQUAL(config_profile(&config, "big")->params[0].name, "slots");
 	CU_ASSERT_EQUAL(config.gpus[0].vf_params[1][0], 1);
 }
 
@@ -75,6 +82,12 @@ static void mistakes(void)
 		{GPU "policy = strict\nidle = yes\n", ":4: policy strict: idle = yes: want one of"},
 		{GPU "colour = red\n", ":3: policy fair: colour: no such parameter"},
 		{GPU "gpu_reset = maybe\n", ":3: gpu_reset = maybe: want yes or no"},
+		{GPU "partition = half\n", ":3: partition = half: want one of: equal, demand"},
+		{GPU "[profile a]\nslots = 2\n",
+		 ":4: [profile a]: no GPU's policy has that: slots: no such parameter"},
+		{GPU "[profile a]\nweight = 0\n",
+		 ":4: [profile a]: no GPU's policy has that: weight"},
+		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: a name has"},
 		{GPU "completion = magic\n", "want one of: poll, interrupt"},
 		{GPU "layout = vega\n", "want auto, navi or tonga"},
 		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: twice in [gpu a]"},
@@ -209,8 +222,9 @@ static void method_arguments(void)
 /* Whoever only may look has nothing in the table that changes anything, and all has help. */
 static void method_table(void)
 {
-	static const char *const changing[] = {"vf.set", "vf.reset", "policy.set",
-					       "hook",	 "vm.sync",  "vm.extend"};
+	static const char *const changing[] = {"vf.set",     "vf.reset",       "policy.set",
+					       "memory.set", "memory.compact", "hook",
+					       "vm.sync",    "vm.extend"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 

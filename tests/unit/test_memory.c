@@ -200,22 +200,50 @@ static void try_scrub(void)
 		set(offset, size, VGPU_EXTENT_FREE, 0);
 }
 
-static void try_resize(void)
+static void try_replace(void)
 {
-	uint64_t offset = some_offset(), size = any(12) * GRANULE, old;
+	uint64_t offset = some_offset(), to = 77, size, old, behind = 0;
 	const struct vgpu_memory_extent *e = in_state(offset, VGPU_EXTENT_OWNED);
-	uint32_t owner = e ? e->owner : 0;
+	struct vgpu_memory_request r = {
+		.owner = e ? e->owner : 0,
+		.size = any(12) * GRANULE + any(2),
+		.placement = any(3) ? VGPU_PLACE_BEST_FIT : VGPU_PLACE_PROFILE,
+		.base = 2 * GRANULE,
+		.span = 64 * GRANULE,
+	};
+	static struct cell before[CELLS];
+	bool stays;
+	int result;
 
 	old = e ? e->size : 0;
-	if (vgpu_memory_resize(&m, offset, size) < 0)
+	memcpy(before, cells, sizeof(cells));
+	set(offset, old, VGPU_EXTENT_FREE, 0); /* as it counts */
+	size = (r.size + GRANULE - 1) / GRANULE * GRANULE;
+	if (r.placement == VGPU_PLACE_PROFILE)
+		for (size = r.span; size / 2 >= r.size && size / 2 >= GRANULE; size /= 2)
+			;
+	while (e && offset + behind < CELLS * GRANULE &&
+	       cells[(offset + behind) / GRANULE].state == VGPU_EXTENT_FREE)
+		behind += GRANULE;
+	result = vgpu_memory_replace(&m, offset, &r, &to);
+	if (result < 0) {
+		CU_ASSERT(to == 77);
+		CU_ASSERT(result == -ENOENT   ? !e
+			  : result == -EINVAL ? r.size == 0
+			  : result == -ENOMEM ? m.n + 3 > m.capacity
+					      : !fits(&r, size));
+		memcpy(cells, before, sizeof(cells));
 		return;
-	CU_ASSERT_FATAL(e != NULL);
-	if (size > old) {
-		CU_ASSERT(is_clear(offset + old, size - old));
-		set(offset + old, size - old, VGPU_EXTENT_OWNED, owner);
-	} else {
-		set(offset + size, old - size, VGPU_EXTENT_SCRUBBING, 0);
 	}
+	CU_ASSERT_FATAL(e != NULL);
+	CU_ASSERT(is_clear(to, size));
+	stays = behind >= size && (r.placement == VGPU_PLACE_BEST_FIT ||
+				   (offset >= r.base && (offset - r.base) % size == 0 &&
+				    offset + size <= r.base + r.span));
+	CU_ASSERT(stays ? to == offset : well_placed(&r, to, size));
+	memcpy(cells, before, sizeof(cells));
+	set(offset, old, VGPU_EXTENT_SCRUBBING, 0);
+	set(to, size, VGPU_EXTENT_OWNED, r.owner);
 }
 
 /* At most one at a time, as the caller does it. */
@@ -270,7 +298,7 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 {
 	static void (*const operations[])(void) = {try_alloc,	try_alloc, try_reserve,
 						   try_release, try_scrub, try_scrub,
-						   try_resize,	try_move,  try_end_move};
+						   try_replace, try_move,  try_end_move};
 	static const struct vgpu_memory_extent untouched = {.offset = 4711};
 	uint32_t i, wrong = 0;
 
@@ -319,12 +347,28 @@ static bool all_but(uint32_t owner, void *data)
 	return owner != *(uint32_t *)data;
 }
 
-/* Moves make the hole that is wanted, if one can be made: planned, done, scrubbed, planned again.
- */
+/* One move, done and scrubbed; each lies where it may. */
+static void move(uint64_t from, uint64_t to, uint32_t fixed)
+{
+	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
+	uint64_t size;
+
+	CU_ASSERT_FATAL(e && e->owner != fixed);
+	size = e->size;
+	CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_begin(&m, from, to), 0);
+	CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_end(&m, from, to), 0);
+	while (vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING) > 0)
+		CU_ASSERT_EQUAL_FATAL(vgpu_memory_scrubbed(&m, from, size), 0);
+	CU_ASSERT_PTR_NULL_FATAL(vgpu_memory_check(&m));
+}
+
+/* Planned moves lead to the place that is wanted, all the way, or none is made at all. */
 static void compaction(void)
 {
-	uint32_t round, i, fixed, made = 0, steps;
-	uint64_t from, to, size, wanted, nobodys;
+	static struct vgpu_memory_extent scratch[CAPACITY];
+	uint32_t round, i, fixed, made = 0, steps, largest = 0;
+	struct vgpu_memory_request want = {.owner = OWNERS};
+	uint64_t from, to, nobodys;
 
 	for (round = 0; round < 20000; round++) {
 		vgpu_memory_init(&m, storage, CAPACITY, CELLS * GRANULE, GRANULE);
@@ -333,23 +377,39 @@ static void compaction(void)
 			vgpu_memory_reserve(&m, i, any(CELLS) * (uint64_t)GRANULE,
 					    (any(8) + 1) * (uint64_t)GRANULE);
 		nobodys = vgpu_memory_in(&m, VGPU_EXTENT_FREE);
-		wanted = vgpu_memory_largest_free(&m) + GRANULE;
-		for (steps = 0; vgpu_memory_plan_move(&m, wanted, all_but, &fixed, &from, &to);
+		want.size = vgpu_memory_largest_free(&m) + (any(20) + 1) * GRANULE;
+		for (steps = 0;
+		     vgpu_memory_plan_move(&m, scratch, &want, all_but, &fixed, &from, &to);
 		     steps++) {
-			const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
-
-			CU_ASSERT_FATAL(steps < 1000 && e && e->owner != fixed);
-			size = e->size;
-			CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_begin(&m, from, to), 0);
-			CU_ASSERT_EQUAL_FATAL(vgpu_memory_move_end(&m, from, to), 0);
-			while (vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING) > 0)
-				CU_ASSERT_EQUAL_FATAL(vgpu_memory_scrubbed(&m, from, size), 0);
-			CU_ASSERT_PTR_NULL_FATAL(vgpu_memory_check(&m));
+			CU_ASSERT_FATAL(steps < 1000);
+			move(from, to, fixed);
 		}
 		CU_ASSERT_EQUAL(vgpu_memory_in(&m, VGPU_EXTENT_FREE), nobodys);
-		made += vgpu_memory_largest_free(&m) >= wanted;
+		CU_ASSERT((steps > 0) == (vgpu_memory_largest_free(&m) >= want.size));
+		made += steps > 0;
+		largest = steps > largest ? steps : largest;
 	}
-	CU_ASSERT(made > round / 2);
+	CU_ASSERT(made > round / 3 && largest > 4);
+}
+
+/* Sliding makes one hole of all, where nobody is fixed; and it ends. */
+static void sliding(void)
+{
+	uint32_t round, i, steps, fixed = OWNERS, one = 0;
+	uint64_t from, to;
+
+	for (round = 0; round < 5000; round++) {
+		vgpu_memory_init(&m, storage, CAPACITY, CELLS * GRANULE, GRANULE);
+		for (i = 0; i < OWNERS; i++)
+			vgpu_memory_reserve(&m, i, any(CELLS) * (uint64_t)GRANULE,
+					    (any(4) + 1) * (uint64_t)GRANULE);
+		for (steps = 0; vgpu_memory_plan_slide(&m, all_but, &fixed, &from, &to); steps++) {
+			CU_ASSERT_FATAL(steps < 1000 && to < from);
+			move(from, to, fixed);
+		}
+		one += vgpu_memory_largest_free(&m) == vgpu_memory_in(&m, VGPU_EXTENT_FREE);
+	}
+	CU_ASSERT(one > round / 2);
 }
 
 /* Equal profiles fill the whole, in any order of coming and going. */
@@ -380,6 +440,7 @@ static const struct test tests[] = {
 	{"a million operations, against a model", million},
 	{"a table that is full", full},
 	{"compaction", compaction},
+	{"sliding", sliding},
 	{"equal profiles", equal_profiles},
 	{NULL, NULL},
 };

@@ -333,11 +333,13 @@ static void gpu_was_reset(struct softgpu *gpu)
 	for (i = 0; i < gpu->config.n_vfs; i++) {
 		forget(gpu, (int)i);
 		memory_set_partition(gpu, (int)i, 0, 0);
+		gpu->fb_entries[i] = 0;
 		gpu->vfs[i].to_vf = (struct channel){.valid = false};
 	}
 	gpu->fill_offset = 0;
 	gpu->fill_size = gpu->config.vram;
 	gpu->fill_status = SOFTGPU_FILL_BUSY;
+	gpu->fill_copies = false;
 	pthread_cond_signal(&gpu->filler_cond);
 	memset(gpu->gates, 0, sizeof(gpu->gates));
 	gpu->intr_enable = 0;

@@ -107,9 +107,12 @@ struct softgpu {
 	int active; /* VF, or -1 */
 	uint32_t intr_enable, intr_status, reset_notification, gates[GATES], mbox_index, mbox_int;
 	uint32_t context_reg, hang_info, dropped, gate_drops;
-	uint32_t hvvm_vf, hvvm_waits; /* which VF DW0 is about; VFs whose queues drained */
-	uint64_t fill_offset, fill_size;
+	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
+	uint32_t hvvm_vf, hvvm_waits;	      /* which VF DW0 is about; VFs whose queues drained */
+	uint64_t fill_offset, fill_size, copy_from;
 	uint32_t fill_status;
+	bool fill_copies;
+	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	uint64_t serial;
 	struct vf vfs[SOFTGPU_MAX_VFS];
@@ -159,7 +162,7 @@ void raise_vf(struct softgpu *gpu, int vf, uint32_t vector);
 /* memory.c */
 int memory_create(struct softgpu *gpu, struct vgpu_error *err);
 void memory_destroy(struct softgpu *gpu);
-void memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t size);
+bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t size);
 void memory_renew(struct softgpu *gpu, int vf);
 uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);

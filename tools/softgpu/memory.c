@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -58,36 +59,47 @@ void memory_destroy(struct softgpu *gpu)
 		close(gpu->memfd);
 }
 
-/* The table gives a VF another partition: another file. The old one lives as long as a client has
- * it mapped, and is nobody else's. Not while the VF has a context. */
-void memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
+/*
+ * The table gives a VF another partition: another file. The old one lives as long as a client has
+ * it mapped, and is nobody else's. A VF that has a context keeps what it has; but a saved one may
+ * be moved, with its file: what its owner has mapped is its partition, before and after. False: not
+ * taken.
+ */
+bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
 {
 	struct vf *vf = &gpu->vfs[index];
+	bool moves = vf->state == CONTEXT_SAVED && size == vf->fb_size;
 	void *p;
 	int fd;
 
-	if (vf->state != CONTEXT_NONE || gpu->running == index)
-		return;
-	vf->fb_offset = offset;
+	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
+		return false;
 	if (offset > gpu->config.vram || size > gpu->config.vram - offset)
-		size = 0;
+		return false;
+	if (moves) {
+		gpu->drop_offset = offset;
+		gpu->drop_size = size;
+		pthread_cond_signal(&gpu->filler_cond);
+	}
+	vf->fb_offset = offset;
 	if (size == vf->fb_size && vf->memfd >= 0)
-		return;
+		return true;
 	release(vf);
 	vf->fb_size = size;
 	if (size == 0)
-		return;
+		return true;
 	fd = memory_file(size);
 	if (fd < 0)
-		return; /* the VF has no memory: its reads give ones, its packets fail */
+		return true; /* the VF has no memory: its reads give ones, its packets fail */
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED) {
 		close(fd);
-		return;
+		return true;
 	}
 	vf->memfd = fd;
 	vf->memory = p;
 	vf->memory_size = size;
+	return true;
 }
 
 /* The same partition, in a new file. */
@@ -180,37 +192,89 @@ void memory_vf_access(struct softgpu *gpu, int index, uint64_t offset, void *dat
 	transfer(vf->memfd, offset, data, size, write);
 }
 
-/* Clears memory for the PF, outside of the lock: punching holes gives zeros and the pages back. */
+/* A part of a range that lies in one file. */
+struct piece {
+	int fd; /* of our own */
+	uint64_t at, length;
+};
+
+static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_t length)
+{
+	struct piece p;
+
+	p.fd = dup(resolve(gpu, offset, &p.at, &p.length));
+	if (p.length > length)
+		p.length = length;
+	return p;
+}
+
+/* Punching holes gives zeros, and the pages back. */
+static bool clear(const struct piece *p)
+{
+	return fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->at,
+			 (off_t)p->length) == 0;
+}
+
+static bool copy(const struct piece *from, const struct piece *to, void *buffer)
+{
+	ssize_t n = pread(from->fd, buffer, from->length, (off_t)from->at);
+
+	return n == (ssize_t)from->length &&
+	       pwrite(to->fd, buffer, from->length, (off_t)to->at) == n;
+}
+
+/* Clears and copies memory for the PF, outside of the lock. */
 void *memory_filler(void *arg)
 {
+	static const uint64_t step = 1 << 20;
 	struct softgpu *gpu = arg;
-	uint64_t offset, size, at, length;
-	bool failed;
-	int fd;
+	uint64_t offset, size, from;
+	struct piece to, source = {.fd = -1};
+	void *buffer = malloc(step);
+	bool failed, copies;
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
+		if (gpu->drop_size > 0) { /* nobody sees it, but it takes room */
+			to = (struct piece){dup(gpu->memfd), gpu->drop_offset, gpu->drop_size};
+			gpu->drop_size = 0;
+			softgpu_unlock(gpu);
+			clear(&to);
+			close(to.fd);
+			softgpu_lock(gpu);
+			continue;
+		}
 		if (!(gpu->fill_status & SOFTGPU_FILL_BUSY)) {
 			pthread_cond_wait(&gpu->filler_cond, &gpu->lock);
 			continue;
 		}
 		offset = gpu->fill_offset;
 		size = gpu->fill_size;
+		from = gpu->copy_from;
+		copies = gpu->fill_copies;
 		failed = offset > gpu->config.vram || size > gpu->config.vram - offset;
+		if (copies)
+			failed |= !buffer || from > gpu->config.vram ||
+				  size > gpu->config.vram - from;
 		while (!failed && size > 0 && !gpu->quit) {
-			fd = dup(resolve(gpu, offset, &at, &length));
-			length = length < size ? length : size;
+			to = piece_of(gpu, offset, copies && size > step ? step : size);
+			if (copies)
+				source = piece_of(gpu, from, to.length);
+			if (copies)
+				to.length = source.length;
 			softgpu_unlock(gpu);
-			failed = fd < 0 || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-						     (off_t)at, (off_t)length) < 0;
-			if (fd >= 0)
-				close(fd);
+			failed = !(copies ? copy(&source, &to, buffer) : clear(&to));
+			close(to.fd);
+			if (copies)
+				close(source.fd);
 			softgpu_lock(gpu);
-			offset += length;
-			size -= length;
+			offset += to.length;
+			from += to.length;
+			size -= to.length;
 		}
 		gpu->fill_status = failed ? SOFTGPU_FILL_FAILED : 0;
 	}
 	softgpu_unlock(gpu);
+	free(buffer);
 	return NULL;
 }

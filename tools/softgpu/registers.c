@@ -272,8 +272,12 @@ static void fb_table_written(struct softgpu *gpu, uint32_t offset, uint32_t size
 		fb_size = entry & 0xffff;
 		if (entry)
 			fb_size += gpu->layout->fb_size_bias;
-		memory_set_partition(gpu, (int)i, (uint64_t)(entry >> 16) * GPUIOV_FB_UNIT,
-				     fb_size * GPUIOV_FB_UNIT);
+		/* An entry that is not taken stays what it was. */
+		if (memory_set_partition(gpu, (int)i, (uint64_t)(entry >> 16) * GPUIOV_FB_UNIT,
+					 fb_size * GPUIOV_FB_UNIT))
+			gpu->fb_entries[i] = entry;
+		else
+			memcpy(gpu->pf.bytes + at, &gpu->fb_entries[i], 4);
 	}
 }
 
@@ -363,6 +367,9 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 		return half(gpu->fill_size, offset);
 	case SOFTGPU_FILL_CTRL:
 		return gpu->fill_status;
+	case SOFTGPU_COPY_FROM:
+	case SOFTGPU_COPY_FROM + 4:
+		return half(gpu->copy_from, offset);
 	case SOFTGPU_HANG_INFO:
 		return gpu->hang_info;
 	case SOFTGPU_FB_OVERLAP:
@@ -391,8 +398,12 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 		set_half(&gpu->fill_offset, offset, value);
 	} else if ((offset & ~4u) == SOFTGPU_FILL_SIZE) {
 		set_half(&gpu->fill_size, offset, value);
-	} else if (offset == SOFTGPU_FILL_CTRL && value & SOFTGPU_FILL_START) {
+	} else if ((offset & ~4u) == SOFTGPU_COPY_FROM) {
+		set_half(&gpu->copy_from, offset, value);
+	} else if (offset == SOFTGPU_FILL_CTRL &&
+		   value & (SOFTGPU_FILL_START | SOFTGPU_COPY_START)) {
 		gpu->fill_status = SOFTGPU_FILL_BUSY;
+		gpu->fill_copies = value & SOFTGPU_COPY_START;
 		pthread_cond_signal(&gpu->filler_cond);
 	}
 }

@@ -26,7 +26,7 @@ enum {
 
 struct options {
 	const char *socket, *gpu, *svg, *output;
-	bool json;
+	bool json, force;
 	int64_t ms, limit, count;
 	double interval;
 	char *words[33]; /* noun and verb, what follows, and NULL */
@@ -48,6 +48,11 @@ static const struct command {
 	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
 	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
 	{"memory", "show", "memory.show", "", "who has which part of the memory; --svg FILE", NULL},
+	{"memory", "plan", "memory.plan", "N SIZE", "what another size of a VF would take",
+	 view_memory_plan},
+	{"memory", "set", "memory.set", "N SIZE", "resize a VF: 512M, 2G, none; --force",
+	 view_memory_plan},
+	{"memory", "compact", "memory.compact", "", "make what is free one piece", NULL},
 	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
 	{"vm", "explain", "vm.explain", "DOMAIN", "what a VM wishes, has, would get, is refused",
 	 view_vm_explain},
@@ -121,6 +126,9 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (strcmp(a, "--version") == 0) {
 			puts("vgpuctl " VGPU_VERSION);
 			exit(EXIT_OK);
+		} else if (strcmp(a, "--force") == 0) {
+			o->force = true;
+			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
 				return fprintf(stderr, "vgpuctl: too many words\n"), -EINVAL;
@@ -166,12 +174,32 @@ static int parse(int argc, char **argv, struct options *o)
 	return 0;
 }
 
+/* "512M", "2G" or "none", in MiB. */
+static bool size_in_mib(const char *text, int64_t *mib)
+{
+	size_t n = strspn(text, "0123456789");
+	bool giga = strcmp(text + n, "G") == 0;
+	char digits[16];
+
+	*mib = 0;
+	if (strcmp(text, "none") == 0)
+		return true;
+	if (n == 0 || n >= sizeof(digits) || (!giga && strcmp(text + n, "M") != 0))
+		return false;
+	snprintf(digits, sizeof(digits), "%.*s", (int)n, text);
+	if (!number(digits, 1, giga ? 1 << 14 : 1 << 24, mib))
+		return false;
+	*mib *= giga ? 1024 : 1;
+	return true;
+}
+
 /* The method's arguments, from the words that follow the command. */
 static struct json_object *arguments(const struct options *o, const struct command *c, int first)
 {
 	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
 	bool wants_vf = c->words[0] == 'N', wants_params = strchr(c->words, '=') != NULL;
-	int64_t vf;
+	bool wants_size = strcmp(c->words, "N SIZE") == 0;
+	int64_t vf, mib;
 	size_t size;
 	int i = first;
 
@@ -190,6 +218,17 @@ static struct json_object *arguments(const struct options *o, const struct comma
 		json_object_object_add(args, "vf", json_object_new_int64(vf));
 		i++;
 	}
+	if (wants_size) {
+		if (i >= o->n_words || !size_in_mib(o->words[i], &mib)) {
+			fprintf(stderr, "vgpuctl: %s %s: want a size like 512M or 2G, or none\n",
+				c->noun, c->verb);
+			goto wrong;
+		}
+		json_object_object_add(args, "mib", json_object_new_int64(mib));
+		i++;
+	}
+	if (strcmp(c->method, "memory.set") == 0 && o->force)
+		json_object_object_add(args, "force", json_object_new_boolean(true));
 	if (strcmp(c->method, "vm.explain") == 0) {
 		char *xml = i < o->n_words ? domain_xml(o->words[i++], &size) : NULL;
 
@@ -345,7 +384,7 @@ static int show(const struct options *o, const struct command *c, struct json_ob
 		if (o->svg)
 			return save_svg(o, answer, timeline_svg);
 		view_timeline(answer, (unsigned)width);
-	} else if (strcmp(c->noun, "memory") == 0) {
+	} else if (strcmp(c->method, "memory.show") == 0) {
 		if (o->svg)
 			return save_svg(o, answer, memory_svg);
 		view_memory(answer, (unsigned)width);

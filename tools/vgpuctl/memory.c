@@ -18,7 +18,10 @@ static struct label label_of(struct json_object *extent)
 	int64_t vf = get_int(extent, "vf");
 	struct label l = {"", '.'};
 
-	if (strcmp(state, "owned") != 0) {
+	if (strcmp(state, "moving") == 0) {
+		snprintf(l.word, sizeof(l.word), "VF %" PRId64 " moves", vf);
+		l.mark = '>';
+	} else if (strcmp(state, "owned") != 0) {
 		snprintf(l.word, sizeof(l.word), "%s", state);
 		l.mark = strcmp(state, "free") == 0 ? '.' : '~';
 	} else if (strcmp(owner, "pf") == 0) {
@@ -39,9 +42,10 @@ void view_memory(struct json_object *o, unsigned width)
 	unsigned column;
 
 	printf("%s: %" PRId64 " MiB in units of %" PRId64 " MiB; free %" PRId64
-	       " MiB, at most %" PRId64 " MiB in one piece\n",
+	       " MiB, at most %" PRId64 " MiB in one piece, %" PRId64 " MiB after compaction\n",
 	       get_text(o, "gpu"), MIB(total), MIB(get_int(o, "granule_bytes")),
-	       MIB(get_int(o, "free_bytes")), MIB(get_int(o, "largest_free_bytes")));
+	       MIB(get_int(o, "free_bytes")), MIB(get_int(o, "largest_free_bytes")),
+	       MIB(get_int(o, "after_compaction_bytes")));
 	for (column = 0; column < width && n > 0; column++) {
 		middle = (int64_t)((double)total * (column + 0.5) / width);
 		e = json_object_array_get_idx(list, i);
@@ -49,13 +53,38 @@ void view_memory(struct json_object *o, unsigned width)
 			e = json_object_array_get_idx(list, ++i);
 		putchar(label_of(e).mark);
 	}
-	puts("\nP the PF  0-9 a-u a VF  . free  ~ being scrubbed\n");
+	puts("\nP the PF  0-9 a-u a VF  . free  ~ being scrubbed  > a VF on its way\n");
 	for (i = 0; i < n; i++) {
 		e = json_object_array_get_idx(list, i);
 		printf("%8" PRId64 " MiB  %7" PRId64 " MiB  %-10s %s\n", MIB(get_int(e, "offset")),
 		       MIB(get_int(e, "bytes")), label_of(e).word,
 		       get(e, "domain") ? get_text(e, "domain") : "");
 	}
+	printf("\ncleared %" PRId64 " MiB, moved %" PRId64 " MiB in %" PRId64 " moves (%" PRId64
+	       " more given up)\n",
+	       MIB(get_int(o, "cleared_bytes")), MIB(get_int(o, "moved_bytes")),
+	       get_int(o, "moves"), get_int(o, "aborted_moves"));
+}
+
+void view_memory_plan(struct json_object *o)
+{
+	struct json_object *list = get(o, "move_vfs");
+	size_t i;
+
+	printf("VF %" PRId64 " of %s: ", get_int(o, "vf"), get_text(o, "gpu"));
+	if (get_int(o, "bytes"))
+		printf("%" PRId64 " MiB at %" PRId64 " MiB", MIB(get_int(o, "bytes")),
+		       MIB(get_int(o, "offset")));
+	else
+		printf("no memory");
+	if (get_int(o, "clear_bytes"))
+		printf(", when %" PRId64 " MiB have been cleared", MIB(get_int(o, "clear_bytes")));
+	for (i = 0; i < json_object_array_length(list); i++)
+		printf("%s%" PRId64, i ? ", " : "; to be moved: VF ",
+		       json_object_get_int64(json_object_array_get_idx(list, i)));
+	if (i)
+		printf(" (%" PRId64 " MiB)", MIB(get_int(o, "move_bytes")));
+	putchar('\n');
 }
 
 static const char *colour_of(struct json_object *extent)
@@ -66,6 +95,7 @@ static const char *colour_of(struct json_object *extent)
 
 	return l.mark == '.'   ? "#f0f0f0"
 	       : l.mark == '~' ? "#bbbbbb"
+	       : l.mark == '>' ? "#d4a6c8"
 	       : l.mark == 'P' ? "#666666"
 			       : colours[get_int(extent, "vf") % 8];
 }

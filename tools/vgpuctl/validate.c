@@ -46,6 +46,8 @@ static struct json_object *slice_json(const struct wish_slice *s)
 		json_object_object_add(o, "pool", json_object_new_string(s->pool));
 	if (s->vf >= 0)
 		json_object_object_add(o, "vf", json_object_new_int(s->vf));
+	if (s->profile[0])
+		json_object_object_add(o, "profile", json_object_new_string(s->profile));
 	if (s->memory)
 		json_object_object_add(o, "memory_bytes",
 				       json_object_new_int64((int64_t)s->memory));
@@ -71,6 +73,8 @@ static void print(const struct wish *wish)
 		if (s->vf >= 0)
 			printf("VF %" PRId32 " of ", s->vf);
 		printf("%s%s", s->gpu[0] ? s->gpu : s->pool[0] ? "pool " : "any GPU", s->pool);
+		if (s->profile[0])
+			printf(", profile %s", s->profile);
 		if (s->memory)
 			printf(", at least %" PRIu64 " bytes", s->memory);
 		if (s->policy[0])

@@ -32,6 +32,8 @@ void timeline_trace(struct json_object *o, FILE *to);
 
 /* memory.c: who has which part of a GPU's memory */
 void view_memory(struct json_object *o, unsigned width);
+/* What a change takes, or took. */
+void view_memory_plan(struct json_object *o);
 void memory_svg(struct json_object *o, FILE *to);
 
 /* A number of an object; 0 if it is not there. */

@@ -15,11 +15,7 @@
 /* Between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
 #define LOOK_OFTEN (500 * VGPU_USEC)
-#define LOOK_SLOWLY VGPU_MSEC /* for resets and scrubs in progress */
-
-/* A guest that has mapped its memory, and has not yet seen its reset, may write while it is being
- * cleared. */
-#define SCRUB_FILLS 4u
+#define LOOK_SLOWLY VGPU_MSEC /* for resets in progress */
 
 /* The mailbox word, and what the core calls it. */
 static const struct {
@@ -50,7 +46,7 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 
 	if (d->command.active)
 		t = sooner(t, d->command.poll_at);
-	if (d->resetting || d->gpu_resetting || d->scrub_now != VGPU_NO_VF)
+	if (d->resetting || d->gpu_resetting)
 		t = sooner(t, d->slow_at);
 	return t;
 }
@@ -171,57 +167,10 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	return r;
 }
 
-/* Cleared memory is not believed but looked at, here and there. */
-static int verify_scrub(struct vgpu_driver *d, uint32_t vf, bool *clean)
-{
-	static const uint8_t zeros[256];
-	const struct vgpu_extent *e = &d->partition.vfs[vf];
-	uint8_t sample[sizeof(zeros)];
-	uint32_t i, samples = 17;
-	uint64_t at;
-	int r = 0;
-
-	*clean = true;
-	for (i = 0; i < samples && r == 0; i++) {
-		at = e->offset + (e->size - sizeof(sample)) / (samples - 1) * i / 64 * 64;
-		r = vfio_read(d->device, VFIO_REGION_BAR0, at, sample, sizeof(sample));
-		if (r == 0 && memcmp(sample, zeros, sizeof(zeros)) != 0)
-			*clean = false;
-	}
-	return r;
-}
-
-static int look_at_scrub(struct vgpu_driver *d, vgpu_nsec now)
-{
-	uint32_t vf = d->scrub_now, status;
-	bool clean = false;
-	int r;
-
-	if (vf == VGPU_NO_VF)
-		return 0;
-	r = gpuiov_read_own(d, SOFTGPU_FILL_CTRL, &status);
-	if (r < 0 || status & SOFTGPU_FILL_BUSY)
-		return r;
-	if (!(status & SOFTGPU_FILL_FAILED))
-		r = verify_scrub(d, vf, &clean);
-	if (r < 0)
-		return r;
-	if (!clean && d->scrub_fills < SCRUB_FILLS)
-		return gpuiov_fill(d, now);
-	d->scrubbing &= ~(1u << vf);
-	r = gpuiov_scrub_next(d, now);
-	gpuiov_emit(d, VGPU_EV_SCRUBBED, vf, 0, clean ? 0 : -EIO, now);
-	return r;
-}
-
 static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 {
-	uint32_t control, vf;
-	int r;
-
-	if (!d->gpu_resetting)
-		return 0;
-	r = gpuiov_read(d, GPUIOV_RESET_CONTROL, &control);
+	uint32_t control;
+	int r = gpuiov_read(d, GPUIOV_RESET_CONTROL, &control);
 	if (r < 0 || control & GPUIOV_RESET_PF)
 		return r;
 	d->gpu_resetting = false;
@@ -229,10 +178,6 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	d->busy = 0;
 	r = gpuiov_bring_up(d, NULL);
 	gpuiov_emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, r, now);
-	/* Scrubs that were under way answer for memory that is new. */
-	for (vf = 0; vf < d->config.n_vfs; vf++)
-		if (d->scrubbing >> vf & 1)
-			gpuiov_scrub(d, vf, now);
 	return 0;
 }
 
@@ -304,7 +249,5 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 		r = look_for_hangs(d, now);
 	if (r == 0 && (guests || all || (slow && d->resetting)))
 		r = look_at_guests(d, now);
-	if (r == 0 && slow)
-		r = look_at_scrub(d, now);
 	return r;
 }

@@ -2,7 +2,7 @@
 /*
  * The GPU-IOV driver: the PF of an AMD SR-IOV GPU, or of softgpu. registers.c knows where each
  * register lies, open.c brings a GPU up or adopts it, commands.c carries actions out, dispatch.c
- * finds out what has happened.
+ * finds out what has happened, memory.c partitions, clears and copies.
  */
 #ifndef GPUIOV_DRIVER_H
 #define GPUIOV_DRIVER_H
@@ -29,7 +29,7 @@ struct vgpu_driver {
 	uint16_t sriov, cap, block;
 	uint16_t decode; /* of its command register: whether it answers to memory accesses */
 	bool softgpu;	 /* has softgpu's own registers */
-	struct vgpu_partition partition;
+	struct vgpu_partition partition; /* as the GPU's table has it */
 	vgpu_event_sink *sink;
 	void *data;
 
@@ -38,15 +38,12 @@ struct vgpu_driver {
 	uint32_t slow_commands; /* those that were not done at once, by enum vgpu_command */
 	uint32_t busy;		/* bitmaps by VF, from here on */
 	uint32_t resetting;	/* asked for by us */
-	uint32_t scrubbing;	/* waiting, or being cleared */
-	uint32_t scrub_now;	/* the one being cleared, or VGPU_NO_VF */
-	uint32_t scrub_fills;	/* how often, up to now */
 	uint32_t gates[3];
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at;  /* the next look at everything */
 	vgpu_nsec check_at; /* the next look at the device as such */
-	vgpu_nsec slow_at;  /* the next look at resets and scrubs */
+	vgpu_nsec slow_at;  /* the next look at resets */
 };
 
 /* A register of the layout: 4 bytes, or what it has. 0 or negative. */
@@ -66,9 +63,14 @@ int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vg
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
-int gpuiov_scrub(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
-int gpuiov_fill(struct vgpu_driver *d, vgpu_nsec now);
-int gpuiov_scrub_next(struct vgpu_driver *d, vgpu_nsec now);
+
+/* memory.c */
+int gpuiov_read_table(struct vgpu_driver *d, struct vgpu_partition *out);
+int gpuiov_place_vf(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where);
+int gpuiov_clear(struct vgpu_driver *d, struct vgpu_extent where);
+int gpuiov_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to);
+int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed);
+int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size);
 
 int gpuiov_fd(const struct vgpu_driver *d);
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d);

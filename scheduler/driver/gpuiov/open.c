@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bringing a GPU up, or taking it over as it is. A GPU whose VFs are enabled as configured is
- * adopted: what runs goes on running. One that is set up otherwise is set up anew, but only if no
- * VF is in use: nobody's VF is taken away behind its back.
+ * Bringing a GPU up, or taking it over as it is. A GPU that has as many VFs as are configured is
+ * adopted, with the partitions that it has: what runs goes on running. One that is set up otherwise
+ * is set up anew, but only if no VF is in use: nobody's VF is taken away behind its back.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -65,12 +65,14 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
 }
 
-static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgpu_error *err)
+static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
+		struct vgpu_partition *planned, struct vgpu_error *err)
 {
 	struct vgpu_partition_request request = {
 		.granule = GPUIOV_FB_UNIT,
 		.pf_reserve = d->config.pf_reserve,
 		.n_vfs = d->config.n_vfs,
+		.placement = d->config.placement,
 	};
 	uint32_t mib, context, id = 0;
 	uint16_t total;
@@ -105,38 +107,26 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps, struct vgp
 	request.total = caps->memory;
 	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
 	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
-	return vgpu_partition_plan(&request, &d->partition, err);
+	return vgpu_partition_plan(&request, planned, err);
 }
 
-/* What the memory table has to say for a VF. */
-static uint32_t table_entry(const struct vgpu_driver *d, uint32_t vf)
+static uint32_t context_offset(const struct vgpu_partition *p)
 {
-	const struct vgpu_extent *e = &d->partition.vfs[vf];
-
-	return (uint32_t)(e->size / GPUIOV_FB_UNIT - d->layout->fb_size_bias) |
-	       (uint32_t)(e->offset / GPUIOV_FB_UNIT) << 16;
-}
-
-static uint32_t context_offset(const struct vgpu_driver *d)
-{
-	return (uint32_t)(d->partition.save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
+	return (uint32_t)(p->save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
 }
 
 /* From no VFs to enabled ones, all gates closed. */
 int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 {
-	uint32_t region, i, entry, back = 0;
-	uint64_t table;
+	const struct vgpu_partition *p = &d->partition;
+	uint32_t i;
 	int r;
 
-	r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(d));
-	gpuiov_place(d, GPUIOV_FB_TABLE, &region, &table);
+	r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
-		entry = table_entry(d, i);
-		r = vfio_write_read(d->device, region, table + 4 * i, &entry, sizeof(entry),
-				    table + 4 * i, &back, sizeof(back));
-		if (r == 0 && back != entry)
-			return vgpu_error_set(err, -EIO,
+		r = gpuiov_place_vf(d, i, p->vfs[i]);
+		if (r == -EIO)
+			return vgpu_error_set(err, r,
 					      "the GPU does not take the partition of VF %" PRIu32,
 					      i);
 	}
@@ -144,11 +134,8 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 		d->gates[i] = 0;
 		r = r ? r : gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
 	}
-	r = r ? r
-	      : gpuiov_write(d, GPUIOV_FB_CONSUMED,
-			     (uint32_t)((d->partition.vfs[d->config.n_vfs - 1].offset +
-					 d->partition.vfs[d->config.n_vfs - 1].size) >>
-					20));
+	/* All but the PF's may be handed out. */
+	r = r ? r : gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
 	if (r == 0 && vfio_set_vfs(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
 	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
@@ -157,26 +144,42 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
-/* Whether VFs are enabled, and set up just as we would have it. */
-static int is_as_configured(struct vgpu_driver *d, bool *enabled, bool *same)
+/* Whether partitions keep apart from each other and from what is the PF's. */
+static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p, uint64_t total)
 {
-	uint32_t region, i, entry, context;
-	uint64_t table;
+	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 2];
+	struct vgpu_memory table;
+	uint32_t i;
+
+	vgpu_memory_init(&table, storage, 2 * VGPU_GPU_MAX_VFS + 2, total, GPUIOV_FB_UNIT);
+	if (p->pf.size && vgpu_memory_reserve(&table, VGPU_GPU_MAX_VFS, 0, p->pf.size) < 0)
+		return false;
+	for (i = 0; i < d->config.n_vfs; i++)
+		if (p->vfs[i].size &&
+		    vgpu_memory_reserve(&table, i, p->vfs[i].offset, p->vfs[i].size) < 0)
+			return false;
+	return true;
+}
+
+/* Whether VFs are enabled, and as many as are configured, with contexts saved where we would have
+ * them. Then their partitions are what they are: they may have been changed since. */
+static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, uint64_t total,
+		   bool *enabled, bool *ours)
+{
+	uint32_t context;
 	uint16_t ctrl, n;
 	int r = read16(d, d->sriov + SRIOV_CTRL, &ctrl);
 
 	r = r ? r : read16(d, d->sriov + SRIOV_NUM_VFS, &n);
 	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	d->partition = *planned;
+	r = r ? r : gpuiov_read_table(d, &d->partition);
 	if (r < 0)
 		return r;
 	*enabled = ctrl & SRIOV_CTRL_VF_ENABLE;
-	*same = *enabled && n == d->config.n_vfs && (context & ~0x3ffu) == context_offset(d);
-	gpuiov_place(d, GPUIOV_FB_TABLE, &region, &table);
-	for (i = 0; i < d->config.n_vfs && *same && r == 0; i++) {
-		r = vfio_read(d->device, region, table + 4 * i, &entry, sizeof(entry));
-		*same = entry == table_entry(d, i);
-	}
-	return r;
+	*ours = *enabled && n == d->config.n_vfs &&
+		(context & ~0x3ffu) == context_offset(planned) && is_sound(d, &d->partition, total);
+	return 0;
 }
 
 /* A command that our predecessor left behind ends first. */
@@ -263,26 +266,28 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	return r;
 }
 
-static int set_up(struct vgpu_driver *d, struct vgpu_driver_found *found, struct vgpu_error *err)
+static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_found *found,
+		  struct vgpu_error *err)
 {
-	bool enabled, same;
+	bool enabled, ours;
 	uint32_t in_use = 0;
-	int r = is_as_configured(d, &enabled, &same);
+	int r = is_ours(d, &found->planned, total, &enabled, &ours);
 
 	if (r == 0 && enabled)
 		r = gpuiov_read(d, GPUIOV_VM_INIT, &in_use);
-	if (r == 0 && same)
+	if (r == 0 && ours)
 		r = adopt(d, found);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
-	if (!same && in_use)
+	if (!ours && in_use)
 		return vgpu_error_set(
 			err, -EBUSY,
 			"the GPU is set up otherwise than configured, and VF %d is in "
 			"use; end its tenants, or configure what it has",
 			__builtin_ctz(in_use));
-	if (same) /* as they are; but each must have its driver */
+	if (ours) /* as they are; but each must have its driver */
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
+	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
 	return r ? r : gpuiov_bring_up(d, err);
 }
@@ -346,14 +351,13 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 		.data = data,
 		.epoll = -1,
 		.vectors = {-1, -1},
-		.scrub_now = VGPU_NO_VF,
 		.command = {.poll_at = VGPU_NEVER},
 	};
 	*found = (struct vgpu_driver_found){.adopted = false};
 	r = vfio_device_open(&d->device, config->device, err);
 	r = r ? r : find_capabilities(d, config->layout, err);
-	r = r ? r : plan(d, caps, err);
-	r = r ? r : set_up(d, found, err);
+	r = r ? r : plan(d, caps, &found->planned, err);
+	r = r ? r : set_up(d, caps->memory, found, err);
 	r = r ? r : set_up_events(d, err);
 	if (r < 0) {
 		driver_close(d, false);
@@ -372,7 +376,11 @@ const struct vgpu_driver_ops vgpu_gpuiov_driver = {
 	.reset = gpuiov_reset,
 	.gates = gpuiov_gates,
 	.notice = gpuiov_notice,
-	.scrub = gpuiov_scrub,
+	.place = gpuiov_place_vf,
+	.clear = gpuiov_clear,
+	.copy = gpuiov_copy,
+	.busy = gpuiov_memory_busy,
+	.read = gpuiov_memory_read,
 	.fd = gpuiov_fd,
 	.deadline = gpuiov_deadline,
 	.dispatch = gpuiov_dispatch,

@@ -97,6 +97,9 @@ enum vgpu_event_type {
 	VGPU_EV_START,	     /* begin to schedule */
 	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
 	VGPU_EV_CONDEMN, /* the host has found the policy at fault: an enum vgpu_fault in code */
+	VGPU_EV_HOLD,	 /* code 1: `vf` is to leave the engine and stay away, as if its driver were
+			  * not up, so that its memory can be moved; 0: it may come back. A reset or
+			  * a window of its own ends it, too */
 	VGPU_EV_COUNT,
 };
 
@@ -281,7 +284,7 @@ vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core);
 struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	bool has_work, on_engine;
+	bool has_work, on_engine, held;
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
 	vgpu_nsec pending_ns;	  /* run and switch time that its next account will charge */

@@ -31,16 +31,18 @@ struct vgpu_driver_config {
 	const char *layout; /* NULL: find out */
 	uint32_t n_vfs;
 	uint64_t pf_reserve;		  /* bytes */
-	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes of each VF; 0: an equal part of the rest */
-	bool interrupts;		  /* completion by interrupt; else by polling alone */
+	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes of each VF, as in vgpu/partition.h */
+	enum vgpu_placement placement;
+	bool interrupts; /* completion by interrupt; else by polling alone */
 };
 
 /* What open() found. */
 struct vgpu_driver_found {
-	bool adopted; /* VFs were enabled already, as configured; else all is new */
+	bool adopted; /* VFs were enabled already; else all is new */
 	enum vgpu_context contexts[VGPU_GPU_MAX_VFS];
 	bool driver_up[VGPU_GPU_MAX_VFS];
-	struct vgpu_partition partition;
+	struct vgpu_partition partition; /* as it is */
+	struct vgpu_partition planned;	 /* as it is configured */
 };
 
 /* Takes events as they come; called from within dispatch() and the calls below that say so. */
@@ -66,7 +68,17 @@ struct vgpu_driver_ops {
 		     vgpu_nsec now);
 	int (*gates)(struct vgpu_driver *driver, uint32_t vf, uint32_t gates);
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
-	int (*scrub)(struct vgpu_driver *driver, uint32_t vf, vgpu_nsec now);
+
+	/* Memory. Gives a VF another partition, of size 0 for none: of a VF that has no context, or
+	 * of one that is saved and only moves. -EIO: the GPU has not taken it, and keeps the old.
+	 */
+	int (*place)(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where);
+	/* Begins to clear a range, or to copy one: one at a time, until busy() says that it is
+	 * over: 1 still at work, 0 done, *FAILED: not. */
+	int (*clear)(struct vgpu_driver *driver, struct vgpu_extent where);
+	int (*copy)(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to);
+	int (*busy)(struct vgpu_driver *driver, bool *failed);
+	int (*read)(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size);
 
 	/* Becomes readable when dispatch has something to do. */
 	int (*fd)(const struct vgpu_driver *driver);

@@ -70,9 +70,11 @@ int vgpu_memory_release(struct vgpu_memory *m, uint64_t offset);
 /* The first SIZE bytes of what is to be scrubbed at OFFSET are clear, and free. -EINVAL: more than
  * there are, or not aligned. */
 int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size);
-/* Gives an owner more or less in its place; the rest is to be scrubbed. -ENOSPC: what is behind it
- * is not free. */
-int vgpu_memory_resize(struct vgpu_memory *m, uint64_t offset, uint64_t size);
+/* Gives an owner, whose data need not be kept, more or less: where it is if that is possible, else
+ * where it fits, what it has counted as free. What it has no more is to be scrubbed. 0 and *TO;
+ * -EINVAL, -ENOSPC as above; -ENOMEM: the table has not room for three extents more. */
+int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
+			const struct vgpu_memory_request *request, uint64_t *to);
 
 /* A move: the copy gets its place at TO, which has to be free. Then either the copy counts and what
  * was is to be scrubbed, or the copy is dropped; until then both are the owner's. */
@@ -80,12 +82,18 @@ int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_end(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to);
 
-/* The next move that helps to make a hole of WANTED bytes: the one of the fewest bytes among those
- * after which the largest hole, with what is being scrubbed, is larger than before. MOVABLE says
- * whose extents may be moved. False: none helps. */
-bool vgpu_memory_plan_move(const struct vgpu_memory *m, uint64_t wanted,
+/* The next move on the way to a place for what is WANTED, if all that is being scrubbed were free,
+ * and the owner's own, too: of few bytes, if that leads there, else so that all slide down. MOVABLE
+ * says whose extents may be moved; SCRATCH is lent, as many extents as the table has. False: no way
+ * leads there, or none is needed. */
+bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
+			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to);
+/* The next move by which all slide down, as far as they can; it ends. */
+bool vgpu_memory_plan_slide(const struct vgpu_memory *m,
+			    bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
+			    uint64_t *to);
 
 /* Bytes in a state. */
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a GPU's memory is split between its functions. Pure: numbers in, numbers out.
+ * How a GPU's memory is split between its functions to begin with. Pure: numbers in, numbers out.
  *
  *     0                                                                     total
  *     | PF reserve (context-save area at its end) | VF 0 | VF 1 | ... | free |
@@ -8,11 +8,14 @@
 #ifndef VGPU_PARTITION_H
 #define VGPU_PARTITION_H
 
-#include "vgpu/types.h"
+#include "vgpu/memory.h"
 
 struct vgpu_extent {
 	uint64_t offset, size; /* bytes */
 };
+
+/* A VF that has no memory, until it is given some. */
+#define VGPU_SIZE_NONE UINT64_MAX
 
 struct vgpu_partition_request {
 	uint64_t total;	     /* bytes of memory that the GPU has for all of its functions */
@@ -21,6 +24,7 @@ struct vgpu_partition_request {
 	uint64_t save_area;  /* bytes of the context-save area, all VFs together */
 	uint32_t n_vfs;
 	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes; 0: an equal part of what is left */
+	enum vgpu_placement placement;
 };
 
 struct vgpu_partition {
@@ -31,8 +35,8 @@ struct vgpu_partition {
 
 /*
  * Lays the partitions out, disjoint, aligned and within the total; all or nothing. Explicit sizes
- * are rounded up to the granule. Returns 0, or -EINVAL / -ENOSPC with the reason in ERR and OUT
- * untouched. Any thread.
+ * are rounded up to the granule, or to a profile. Returns 0, or -EINVAL / -ENOSPC with the reason
+ * in ERR and OUT untouched. Any thread.
  */
 int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgpu_partition *out,
 			struct vgpu_error *err);

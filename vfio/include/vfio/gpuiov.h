@@ -174,10 +174,13 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 /* softgpu's own registers in the PF's BAR 5, bytes */
 #define SOFTGPU_ID 0x0400u /* reads 'SGPU' */
 #define SOFTGPU_ID_VALUE 0x55504753u
-#define SOFTGPU_FILL_OFFSET 0x0408u /* 64 bits: where to clear, in GPU memory */
+#define SOFTGPU_FILL_OFFSET 0x0408u /* 64 bits: where to clear, or copy to, in GPU memory */
 #define SOFTGPU_FILL_SIZE 0x0410u   /* 64 bits */
-#define SOFTGPU_FILL_CTRL 0x0418u   /* write 1: start; bit 0 busy, bit 1 the last one failed */
+#define SOFTGPU_FILL_CTRL                                                                          \
+	0x0418u /* write 1: clear, 2: copy; bit 0 busy, bit 1 the last one failed */
 #define SOFTGPU_FILL_START 1u
+#define SOFTGPU_COPY_START 2u	  /* to FILL_OFFSET, from COPY_FROM, FILL_SIZE bytes */
+#define SOFTGPU_COPY_FROM 0x0430u /* 64 bits */
 #define SOFTGPU_FILL_BUSY 1u
 #define SOFTGPU_FILL_FAILED 2u
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */

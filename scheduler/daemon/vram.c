@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "vram.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* What a piece should take: half of a short slice, so that what goes on beside it is not delayed by
+ * more. */
+#define PIECE_TIME VGPU_MSEC
+#define LARGEST_PIECE (UINT64_C(1) << 30)
+#define FIRST_LOOK (200 * VGPU_USEC)
+#define NEXT_LOOK (500 * VGPU_USEC)
+/* A guest that has mapped its memory, and has not yet seen its reset, may write while it is being
+ * cleared. */
+#define TRIES 4u
+#define SAMPLE 256u
+#define MAX_SAMPLES 6u
+/* Between pieces of what nobody waits for, while the engine has work. */
+#define BACKGROUND_PAUSE (20 * VGPU_MSEC)
+#define RETRY_AFTER VGPU_SEC
+
+void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
+	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
+	       const struct vgpu_driver_config *config)
+{
+	const struct vgpu_partition *p = &found->partition;
+	uint64_t begin = 0;
+	uint32_t i;
+
+	for (i = 0; v->n_vfs == 0 && i < config->n_vfs; i++)
+		v->usual[i] = found->planned.vfs[i].size;
+	v->ops = ops;
+	v->driver = driver;
+	v->n_vfs = config->n_vfs;
+	v->placement = config->placement;
+	v->partition = *p;
+	v->scrubbing = 0;
+	v->scrubbed = 0;
+	v->step = caps->granule;
+	v->background_at = 0;
+	v->retry_at = 0;
+	v->move.active = false;
+	v->piece = (struct vram_piece){.kind = VRAM_SETTLE};
+	vgpu_memory_init(&v->table, v->extents, VRAM_EXTENTS, caps->memory, caps->granule);
+	if (p->pf.size)
+		vgpu_memory_reserve(&v->table, VRAM_PF, p->pf.offset, p->pf.size);
+	for (i = 0; i < v->n_vfs; i++)
+		if (p->vfs[i].size)
+			vgpu_memory_reserve(&v->table, i, p->vfs[i].offset, p->vfs[i].size);
+	/* What is nobody's may have been somebody's. */
+	for (i = 0; i < v->table.n; i++) {
+		begin = v->extents[i].offset;
+		if (v->extents[i].state != VGPU_EXTENT_FREE)
+			continue;
+		vgpu_memory_reserve(&v->table, VRAM_PF, begin, v->extents[i].size);
+		vgpu_memory_release(&v->table, begin);
+	}
+}
+
+void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
+{
+	uint32_t bit = 1u << vf;
+
+	if (v->scrubbing & bit) {
+		/* Once more, from the start: the answer to the first is due as well. */
+		v->sink(v->data,
+			&(struct vgpu_event){.now = now, .type = VGPU_EV_SCRUBBED, .vf = vf});
+		if ((v->scrubbing & -v->scrubbing) == bit) {
+			v->piece.stale =
+				v->piece.kind == VRAM_CLEAR_VF || v->piece.kind == VRAM_CLEAR_SAVE;
+			v->scrubbed = 0;
+		}
+	}
+	v->scrubbing |= bit;
+}
+
+static void vf_is_done(struct vram *v, int status, vgpu_nsec now)
+{
+	uint32_t vf = (uint32_t)__builtin_ctz(v->scrubbing);
+
+	v->scrubbing &= ~(1u << vf);
+	v->scrubbed = 0;
+	v->sink(v->data, &(struct vgpu_event){
+				 .now = now, .type = VGPU_EV_SCRUBBED, .vf = vf, .value = status});
+}
+
+/* Whether a sample is as it should be: clear, or as its original. 1, 0, or negative. */
+static int look(struct vram *v, uint64_t offset)
+{
+	static const uint8_t zeros[SAMPLE];
+	const struct vram_piece *p = &v->piece;
+	uint8_t here[SAMPLE], there[SAMPLE];
+	int r = v->ops->read(v->driver, p->where.offset + offset, here, SAMPLE);
+
+	if (r < 0)
+		return r;
+	if (p->kind != VRAM_COPY)
+		return memcmp(here, zeros, SAMPLE) == 0;
+	r = v->ops->read(v->driver, p->from + offset, there, SAMPLE);
+	return r < 0 ? r : memcmp(here, there, SAMPLE) == 0;
+}
+
+/* The beginning, the end, and places in between that are others each time. */
+static int verify(struct vram *v)
+{
+	uint64_t span = v->piece.where.size - SAMPLE, granules, i, n;
+	uint64_t h = v->piece.where.offset ^ v->piece.began;
+	int r = look(v, 0);
+
+	granules = v->piece.where.size / v->table.granule + 1;
+	n = granules < MAX_SAMPLES ? granules : MAX_SAMPLES;
+	if (r == 1)
+		r = look(v, span);
+	for (i = 0; i < n && r == 1; i++) {
+		h = h * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		r = look(v, (span / n * i + (h >> 16) % (span / n)) / 64 * 64);
+	}
+	return r;
+}
+
+static int issue(struct vram *v, vgpu_nsec now)
+{
+	struct vram_piece *p = &v->piece;
+
+	p->began = now;
+	p->look_at = now + FIRST_LOOK;
+	p->stale = false;
+	return p->kind == VRAM_COPY
+		       ? v->ops->copy(v->driver, (struct vgpu_extent){p->from, p->where.size},
+				      p->where.offset)
+		       : v->ops->clear(v->driver, p->where);
+}
+
+/* Pieces grow and shrink with what they take. */
+static void adapt(struct vram *v, vgpu_nsec took)
+{
+	uint64_t granule = v->table.granule;
+
+	if (took > 2 * PIECE_TIME && v->step > granule)
+		v->step = v->step / 2 / granule * granule;
+	else if (took < PIECE_TIME && v->step < LARGEST_PIECE)
+		v->step *= 2;
+}
+
+/* A piece has come to its end, well or not. */
+static void settle_piece(struct vram *v, bool good, vgpu_nsec now)
+{
+	struct vram_piece p = v->piece;
+
+	v->piece.kind = VRAM_NOTHING;
+	if (p.kind == VRAM_SETTLE)
+		return;
+	v->counters.failed_pieces += !good;
+	if (good && p.kind != VRAM_COPY)
+		v->counters.cleared += p.where.size;
+	if (p.kind == VRAM_COPY) {
+		vram_copied(v, good, now);
+	} else if (p.kind == VRAM_CLEAR_FREE) {
+		if (good)
+			vgpu_memory_scrubbed(&v->table, p.where.offset, p.where.size);
+		else
+			v->retry_at = now + RETRY_AFTER;
+		v->background_at = now + BACKGROUND_PAUSE;
+	} else if (p.stale) {
+		return;
+	} else if (!good || p.kind == VRAM_CLEAR_SAVE) {
+		vf_is_done(v, good ? 0 : -EIO, now);
+	} else {
+		v->scrubbed += p.where.size;
+	}
+}
+
+static int finish_piece(struct vram *v, vgpu_nsec now)
+{
+	struct vram_piece *p = &v->piece;
+	bool failed = false;
+	int r = v->ops->busy(v->driver, &failed);
+
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		p->look_at = now + NEXT_LOOK;
+		return 0;
+	}
+	if (p->kind != VRAM_SETTLE) {
+		adapt(v, now - p->began);
+		r = failed ? 0 : verify(v);
+		if (r < 0)
+			return r;
+		if (r == 0 && ++p->tries < TRIES)
+			return issue(v, now);
+	}
+	settle_piece(v, r == 1, now);
+	return 0;
+}
+
+static struct vgpu_extent part_of(const struct vram *v, uint64_t offset, uint64_t size)
+{
+	return (struct vgpu_extent){offset, size < v->step ? size : v->step};
+}
+
+/* The next of the VF that the core waits for. */
+static struct vram_piece next_of_vf(const struct vram *v)
+{
+	uint32_t vf = (uint32_t)__builtin_ctz(v->scrubbing);
+	const struct vgpu_extent *e = &v->partition.vfs[vf], *save = &v->partition.save_area;
+	uint64_t slot = save->size / v->n_vfs;
+
+	if (v->scrubbed < e->size)
+		return (struct vram_piece){.kind = VRAM_CLEAR_VF,
+					   .where = part_of(v, e->offset + v->scrubbed,
+							    e->size - v->scrubbed)};
+	return (struct vram_piece){.kind = VRAM_CLEAR_SAVE,
+				   .where = {save->offset + vf * slot, slot}};
+}
+
+static const struct vgpu_memory_extent *first_dirty(const struct vram *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->table.n; i++)
+		if (v->extents[i].state == VGPU_EXTENT_SCRUBBING)
+			return &v->extents[i];
+	return NULL;
+}
+
+static bool engine_is_idle(const struct vram *v)
+{
+	struct vgpu_core_view view;
+
+	vgpu_core_view(v->core, &view);
+	return view.phase == VGPU_PHASE_PARKED;
+}
+
+static int start_piece(struct vram *v, vgpu_nsec now)
+{
+	const struct vgpu_memory_extent *dirty = first_dirty(v);
+
+	if (v->scrubbing) {
+		v->piece = next_of_vf(v);
+		if (v->piece.where.size == 0) {
+			v->piece.kind = VRAM_NOTHING;
+			vf_is_done(v, 0, now);
+		}
+	} else if (vram_may_copy(v)) {
+		v->piece = (struct vram_piece){.kind = VRAM_COPY,
+					       .from = v->move.from + v->move.done,
+					       .where = part_of(v, v->move.to + v->move.done,
+								v->move.size - v->move.done)};
+	} else if (dirty && now >= v->retry_at &&
+		   (v->request || now >= v->background_at || engine_is_idle(v))) {
+		v->piece = (struct vram_piece){.kind = VRAM_CLEAR_FREE,
+					       .where = part_of(v, dirty->offset, dirty->size)};
+	}
+	return v->piece.kind ? issue(v, now) : 0;
+}
+
+int vram_run(struct vram *v, vgpu_nsec now)
+{
+	int r = 0;
+
+	if (v->piece.kind) {
+		if (now < v->piece.look_at)
+			return 0;
+		r = finish_piece(v, now);
+	}
+	if (r == 0 && !v->piece.kind && v->request)
+		vram_advance(v, now);
+	if (r == 0 && !v->piece.kind)
+		r = start_piece(v, now);
+	return r;
+}
+
+vgpu_nsec vram_deadline(const struct vram *v)
+{
+	vgpu_nsec t = v->request ? v->until : VGPU_NEVER;
+
+	if (v->piece.kind)
+		return v->piece.look_at;
+	if (v->scrubbing)
+		return 0;
+	if (first_dirty(v)) {
+		vgpu_nsec next = v->background_at > v->retry_at ? v->background_at : v->retry_at;
+
+		t = next < t ? next : t;
+	}
+	if (v->move.active && v->move.until < t)
+		t = v->move.until;
+	return t;
+}

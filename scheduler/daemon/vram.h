@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of an engine's GPU: who has what, what is cleared, and changes of it while the GPU
+ * works. Clearing and copying is the GPU's work, in pieces of about a millisecond, and looked at
+ * here and there before it is believed. vram.c does the pieces, vram_change.c what they are for.
+ *
+ * The GPU's own table says who has what; ours is made from it at each start, and what is nobody's
+ * is then cleared again. So whenever we are killed, every partition is the old one or the new one,
+ * and nothing that was not cleared is given out. Engine thread.
+ */
+#ifndef DAEMON_VRAM_H
+#define DAEMON_VRAM_H
+
+#include "vgpu/core.h"
+#include "vgpu/driver.h"
+
+#define VRAM_EXTENTS (4 * VGPU_GPU_MAX_VFS)
+/* The owner of what is the PF's. */
+#define VRAM_PF VGPU_GPU_MAX_VFS
+
+/* What is asked for. */
+enum vram_what {
+	VRAM_SET = 0, /* the VF's partition gets another size; 0: the VF has none */
+	VRAM_PLAN,    /* what that would take */
+	VRAM_COMPACT, /* what is free becomes one piece, as far as that is possible */
+};
+
+/* What a change takes. */
+struct vram_plan {
+	uint64_t offset;  /* where the partition will be */
+	uint64_t clear;	  /* bytes that have to be cleared first */
+	uint64_t move;	  /* bytes that have to be moved */
+	uint32_t movers;  /* bitmap of VFs */
+	uint64_t largest; /* of a change that is impossible: the most that there could be */
+};
+
+/* A size: what the VF has without a VM, by the configuration or by what was last set. */
+#define VRAM_USUAL UINT64_MAX
+
+/* Sent to the engine, and back with PLAN, and RESULT 0 or -errno and WHY. */
+struct vram_request {
+	enum vram_what what;
+	uint32_t vf;
+	uint64_t size;
+	bool force; /* a VF that is in use is reset */
+	bool usual; /* from now on this is its usual size */
+	struct vram_plan plan;
+};
+
+/* Bytes, but for moves. */
+struct vram_counters {
+	uint64_t cleared, moved, moves, aborted_moves, failed_pieces;
+	vgpu_nsec waited; /* by changes, for clearing and moving */
+};
+
+enum vram_piece_kind {
+	VRAM_NOTHING = 0,
+	VRAM_SETTLE,	 /* what a predecessor has begun comes to its end */
+	VRAM_CLEAR_VF,	 /* the partition of a VF that has been reset */
+	VRAM_CLEAR_SAVE, /* where its context was saved */
+	VRAM_CLEAR_FREE, /* what is nobody's */
+	VRAM_COPY,
+};
+
+struct vram_piece {
+	enum vram_piece_kind kind;
+	struct vgpu_extent where;
+	uint64_t from; /* of a copy */
+	uint32_t tries;
+	bool stale; /* it is to be done again whatever comes of it */
+	vgpu_nsec began, look_at;
+};
+
+/* A partition on its way. */
+struct vram_move {
+	bool active, asked;
+	uint32_t vf;
+	uint64_t from, to, size, done;
+	vgpu_nsec until; /* by then the VF must have left the engine */
+};
+
+struct engine_request;
+
+struct vram {
+	const struct vgpu_driver_ops *ops;
+	struct vgpu_driver *driver;
+	const struct vgpu_core *core;
+	vgpu_event_sink *sink; /* to the core */
+	void (*reply)(void *data, struct engine_request *request);
+	void *data;
+
+	uint32_t n_vfs;
+	enum vgpu_placement placement;
+	struct vgpu_partition partition;
+	uint64_t usual[VGPU_GPU_MAX_VFS];
+	struct vgpu_memory table;
+	struct vgpu_memory_extent extents[VRAM_EXTENTS];
+
+	struct vram_piece piece;
+	uint64_t step;	    /* bytes of the next piece */
+	uint32_t scrubbing; /* VFs that the core wants cleared; the lowest is being done */
+	uint64_t scrubbed;  /* of that one, bytes */
+	vgpu_nsec background_at, retry_at; /* for what is nobody's */
+
+	struct engine_request *request; /* the change under way */
+	struct vram_move move;
+	bool reset_asked;
+	uint32_t attempts;
+	vgpu_nsec since, until;
+	struct vram_counters counters;
+};
+
+/* The table of a GPU that has just been opened, and whose VFs the core does not know yet. SINK,
+ * REPLY and DATA are set. */
+void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
+	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
+	       const struct vgpu_driver_config *config);
+/* The GPU is no longer there; a change under way is answered. */
+void vram_close(struct vram *v);
+
+/* The core wants a VF's memory cleared: exactly one VGPU_EV_SCRUBBED follows. */
+void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now);
+/* Begins a change: it is answered now or later. One at a time; -EBUSY for a second. */
+void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now);
+/* Goes on with what is to be done. Negative: the GPU is gone. */
+int vram_run(struct vram *v, vgpu_nsec now);
+/* When vram_run is due. */
+vgpu_nsec vram_deadline(const struct vram *v);
+
+/* vram_change.c */
+void vram_advance(struct vram *v, vgpu_nsec now);
+/* Whether a piece of the move is to be copied. */
+bool vram_may_copy(const struct vram *v);
+void vram_copied(struct vram *v, bool good, vgpu_nsec now);
+
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of the memory's table. A change is planned to its end on a copy of the table before
+ * anything is touched: it is possible as a whole, or refused. Then it waits for what has to be
+ * cleared, and moves what is in its way, one partition at a time: the VF leaves the engine, its
+ * memory is copied and compared, its entry in the GPU's table is written over, and where it was is
+ * cleared. Given up at any step, the VF is where it was, or where it was meant to be.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine.h"
+
+#define MIB(bytes) ((bytes) >> 20)
+#define PATIENCE (8 * VGPU_SEC) /* below that of libvirt's hook, which may wait for it */
+#define COMPACT_PATIENCE (60 * VGPU_SEC)
+/* A VF leaves the engine within a slice, or a hang is found; its window can last a second. */
+#define LEAVE_WITHIN (3 * VGPU_SEC)
+#define ATTEMPTS 3u
+
+__attribute__((format(printf, 3, 4))) static void answer(struct vram *v, int result,
+							 const char *format, ...)
+{
+	struct engine_request *request = v->request;
+	va_list args;
+
+	if (result == 0 && request->memory.what == VRAM_SET && request->memory.usual)
+		v->usual[request->memory.vf] = request->memory.size;
+	v->request = NULL;
+	request->result = result;
+	va_start(args, format);
+	vsnprintf(request->why, sizeof(request->why), format, args);
+	va_end(args);
+	v->reply(v->data, request);
+}
+
+static void tell(struct vram *v, enum vgpu_event_type type, uint32_t vf, uint32_t code,
+		 vgpu_nsec now)
+{
+	v->sink(v->data, &(struct vgpu_event){.now = now, .type = type, .vf = vf, .code = code});
+}
+
+static struct vgpu_vf_view view_of(const struct vram *v, uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(v->core, vf, &view);
+	return view;
+}
+
+/* Whose memory can be moved: that of a VF without a guest, or of one that can be kept waiting. The
+ * one that a change is for finds its place itself. */
+static bool is_movable(uint32_t vf, void *data)
+{
+	const struct vram *v = data;
+	const struct vram_request *want = &v->request->memory;
+	enum vgpu_vf_state state;
+
+	if (vf == VRAM_PF || (want->what != VRAM_COMPACT && vf == want->vf))
+		return false;
+	state = view_of(v, vf).state;
+	return state == VGPU_VF_AVAIL || state == VGPU_VF_ACTIVE;
+}
+
+static struct vgpu_memory_request request_of(const struct vram *v, const struct vram_request *want)
+{
+	return (struct vgpu_memory_request){
+		.owner = want->vf,
+		.size = want->size,
+		.placement = v->placement,
+		.base = v->partition.pf.size,
+		.span = v->table.total - v->partition.pf.size,
+	};
+}
+
+/* The table after the change, if there is room now; else as it was, and -ENOSPC. */
+static int apply(const struct vram *v, struct vgpu_memory *table, const struct vram_request *want,
+		 uint64_t *offset)
+{
+	const struct vgpu_extent *old = &v->partition.vfs[want->vf];
+	struct vgpu_memory_request request = request_of(v, want);
+
+	*offset = 0;
+	if (want->size == 0)
+		return old->size ? vgpu_memory_release(table, old->offset) : 0;
+	return old->size ? vgpu_memory_replace(table, old->offset, &request, offset)
+			 : vgpu_memory_alloc(table, &request, offset);
+}
+
+/* As if all that is to be cleared were; how many bytes that is. */
+static uint64_t clear_all(struct vgpu_memory *table)
+{
+	uint64_t bytes = vgpu_memory_in(table, VGPU_EXTENT_SCRUBBING);
+	uint32_t i;
+
+	while (vgpu_memory_in(table, VGPU_EXTENT_SCRUBBING) > 0)
+		for (i = 0; i < table->n; i++)
+			if (table->extents[i].state == VGPU_EXTENT_SCRUBBING)
+				vgpu_memory_scrubbed(table, table->extents[i].offset,
+						     table->extents[i].size);
+	return bytes;
+}
+
+static bool next_move(struct vram *v, const struct vgpu_memory *table,
+		      const struct vram_request *want, uint64_t *from, uint64_t *to)
+{
+	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
+	struct vgpu_memory_request request = request_of(v, want);
+
+	return want->what == VRAM_COMPACT
+		       ? vgpu_memory_plan_slide(table, is_movable, v, from, to)
+		       : vgpu_memory_plan_move(table, scratch, &request, is_movable, v, from, to);
+}
+
+/* Plans to the end. 0, or -ENOSPC with plan.largest. */
+static int plan(struct vram *v, struct vram_request *want)
+{
+	struct vgpu_memory_extent storage[VRAM_EXTENTS];
+	struct vgpu_memory table = v->table;
+	const struct vgpu_memory_extent *e;
+	uint64_t from, to;
+	int r;
+
+	memcpy(storage, v->extents, sizeof(storage));
+	table.extents = storage;
+	want->plan = (struct vram_plan){0};
+	while ((r = apply(v, &table, want, &want->plan.offset)) == -ENOSPC) {
+		uint64_t cleared = clear_all(&table);
+
+		want->plan.clear += cleared;
+		if (cleared)
+			continue;
+		if (!next_move(v, &table, want, &from, &to))
+			break;
+		e = vgpu_memory_at(&table, from);
+		want->plan.move += e->size;
+		want->plan.movers |= 1u << e->owner;
+		vgpu_memory_move_begin(&table, from, to);
+		vgpu_memory_move_end(&table, from, to);
+	}
+	if (r == -ENOSPC && v->partition.vfs[want->vf].size)
+		vgpu_memory_release(&table, v->partition.vfs[want->vf].offset);
+	clear_all(&table);
+	want->plan.largest = vgpu_memory_largest_free(&table);
+	return r;
+}
+
+static void refuse_for_room(struct vram *v, const struct vram_request *want)
+{
+	answer(v, -ENOSPC,
+	       "%" PRIu64 " MiB for VF %" PRIu32 ": at most %" PRIu64
+	       " MiB can be had in one piece (vgpuctl memory show)",
+	       MIB(want->size), want->vf, MIB(want->plan.largest));
+}
+
+/* Whether a VF's partition may be changed now. False: not yet, or refused and answered. */
+static bool is_ready(struct vram *v, const struct vram_request *want, vgpu_nsec now)
+{
+	enum vgpu_vf_state state = view_of(v, want->vf).state;
+
+	if (state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED)
+		return true;
+	if (state == VGPU_VF_SCRUBBING)
+		return false;
+	if (!want->force) {
+		answer(v, -EBUSY,
+		       "VF %" PRIu32
+		       " is %s; its partition is changed when its guest has ended, or "
+		       "by force, which resets it",
+		       want->vf, vgpu_vf_state_names[state]);
+	} else if (!v->reset_asked) {
+		v->reset_asked = true;
+		tell(v, VGPU_EV_RESET_VF, want->vf, 0, now);
+	}
+	return false;
+}
+
+/* The entry in the GPU's table, and ours. -ENOSPC: there is no room as yet. */
+static int carry_out(struct vram *v, const struct vram_request *want)
+{
+	struct vgpu_memory_extent storage[VRAM_EXTENTS];
+	struct vgpu_memory table = v->table;
+	const struct vgpu_memory_extent *e;
+	struct vgpu_extent where = {0, 0};
+	int r;
+
+	memcpy(storage, v->extents, sizeof(storage));
+	table.extents = storage;
+	r = apply(v, &table, want, &where.offset);
+	if (r < 0)
+		return r;
+	e = want->size ? vgpu_memory_at(&table, where.offset) : NULL;
+	where.size = e ? e->size : 0;
+	r = v->ops->place(v->driver, want->vf, where);
+	if (r < 0)
+		return r;
+	memcpy(v->extents, storage, sizeof(storage));
+	table.extents = v->extents;
+	v->table = table;
+	v->partition.vfs[want->vf] = where;
+	return 0;
+}
+
+static void end_move(struct vram *v, bool moved, vgpu_nsec now)
+{
+	struct vram_move *m = &v->move;
+
+	m->active = false;
+	if (moved) {
+		vgpu_memory_move_end(&v->table, m->from, m->to);
+		v->partition.vfs[m->vf].offset = m->to;
+		v->counters.moves++;
+		v->counters.moved += m->size;
+	} else {
+		vgpu_memory_move_abort(&v->table, m->to);
+		v->counters.aborted_moves++;
+		v->attempts++;
+	}
+	tell(v, VGPU_EV_HOLD, m->vf, 0, now);
+}
+
+static bool flip(struct vram *v)
+{
+	const struct vram_move *m = &v->move;
+
+	return v->ops->place(v->driver, m->vf, (struct vgpu_extent){m->to, m->size}) == 0;
+}
+
+/* One that no guest has up has nothing to be copied. */
+static void begin_move(struct vram *v, uint64_t from, uint64_t to, vgpu_nsec now)
+{
+	const struct vgpu_memory_extent *e = vgpu_memory_at(&v->table, from);
+
+	v->move = (struct vram_move){
+		.active = true,
+		.vf = e->owner,
+		.from = from,
+		.to = to,
+		.size = e->size,
+		.until = now + LEAVE_WITHIN,
+	};
+	vgpu_memory_move_begin(&v->table, from, to);
+	if (view_of(v, v->move.vf).context == VGPU_CTX_NONE)
+		end_move(v, flip(v), now);
+	else
+		tell(v, VGPU_EV_HOLD, v->move.vf, 1, now);
+}
+
+/* Away from the engine, and kept there. */
+static bool is_parked(const struct vram *v)
+{
+	struct vgpu_vf_view view = view_of(v, v->move.vf);
+
+	return view.held && view.context == VGPU_CTX_SAVED && !view.on_engine;
+}
+
+bool vram_may_copy(const struct vram *v)
+{
+	return v->move.active && v->move.done < v->move.size && is_parked(v);
+}
+
+void vram_copied(struct vram *v, bool good, vgpu_nsec now)
+{
+	if (!v->move.active)
+		return;
+	v->move.done += v->piece.where.size;
+	if (!good)
+		end_move(v, false, now);
+}
+
+static void advance_move(struct vram *v, vgpu_nsec now)
+{
+	struct vram_move *m = &v->move;
+
+	/* The core hears of it before we come here again; after that it is held, or refused. */
+	if (m->asked && !view_of(v, m->vf).held)
+		end_move(v, false, now);
+	else if (m->done == m->size && is_parked(v))
+		end_move(v, flip(v), now);
+	else if (m->done == 0 && now >= m->until)
+		end_move(v, false, now);
+	m->asked = true;
+}
+
+void vram_advance(struct vram *v, vgpu_nsec now)
+{
+	struct vram_request *want = &v->request->memory;
+	uint64_t from, to;
+	int r;
+
+	if (v->move.active) {
+		advance_move(v, now);
+		return;
+	}
+	v->counters.waited += now - v->since;
+	v->since = now;
+	if (want->what == VRAM_SET && !is_ready(v, want, now) && v->request && now < v->until)
+		return;
+	if (!v->request)
+		return;
+	if (now >= v->until || v->attempts == ATTEMPTS) {
+		answer(v, -ETIMEDOUT, "%s; the partition of VF %" PRIu32 " is what it was",
+		       v->attempts == ATTEMPTS ? "a VF in the way could not be moved"
+					       : "it did not become free in time",
+		       want->vf);
+		return;
+	}
+	r = want->what == VRAM_SET ? carry_out(v, want) : -ENOSPC;
+	if (r == -EIO)
+		answer(v, r, "the GPU does not take the partition of VF %" PRIu32, want->vf);
+	else if (r != -ENOSPC)
+		answer(v, r, "%s", r < 0 ? strerror(-r) : "");
+	if (r != -ENOSPC || vgpu_memory_in(&v->table, VGPU_EXTENT_SCRUBBING) > 0)
+		return;
+	if (next_move(v, &v->table, want, &from, &to))
+		begin_move(v, from, to, now);
+	else if (want->what == VRAM_COMPACT)
+		answer(v, 0, "%s", "");
+	else
+		refuse_for_room(v, want);
+}
+
+void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now)
+{
+	struct vram_request *want = &request->memory;
+	struct engine_request *other = v->request;
+	int r = 0;
+
+	v->request = request;
+	if (want->size == VRAM_USUAL)
+		want->size = v->usual[want->vf];
+	if (other && want->what != VRAM_PLAN) {
+		answer(v, -EBUSY, "another change of this GPU's memory is under way; try again");
+		v->request = other;
+		return;
+	}
+	if (want->what != VRAM_COMPACT && want->size == v->partition.vfs[want->vf].size) {
+		want->plan = (struct vram_plan){.offset = v->partition.vfs[want->vf].offset};
+		answer(v, 0, "%s", "");
+	} else if (want->what != VRAM_COMPACT) {
+		r = plan(v, want);
+	}
+	if (r < 0)
+		refuse_for_room(v, want);
+	else if (want->what == VRAM_PLAN && v->request == request)
+		answer(v, 0, "%s", "");
+	if (other || !v->request) {
+		v->request = other;
+		return;
+	}
+	v->reset_asked = false;
+	v->attempts = 0;
+	v->since = now;
+	v->until = now + (want->what == VRAM_COMPACT ? COMPACT_PATIENCE : PATIENCE);
+	vram_advance(v, now);
+}
+
+void vram_close(struct vram *v)
+{
+	v->driver = NULL;
+	v->move.active = false;
+	v->piece.kind = VRAM_NOTHING;
+	if (v->request)
+		answer(v, -ENODEV, "the GPU was lost meanwhile");
+}
