@@ -263,6 +263,22 @@ static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
 }
 
+/* Where a request goes if the extent at OLD, NULL for none, were free. The table is as it was. */
+static uint64_t place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
+			      const struct vgpu_memory_request *request, uint64_t size)
+{
+	struct vgpu_memory_extent kept;
+	uint64_t place;
+
+	if (!old)
+		return best_place(m, request, size, UINT64_MAX);
+	kept = *old;
+	give_up(m, (uint32_t)(old - m->extents), VGPU_EXTENT_FREE);
+	place = best_place(m, request, size, kept.offset);
+	*cut(m, find(m, kept.offset), kept.offset, kept.size) = kept;
+	return place;
+}
+
 int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 			const struct vgpu_memory_request *request, uint64_t *to)
 {
@@ -276,15 +292,12 @@ int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 		return r;
 	if (m->n + 3 > m->capacity)
 		return -ENOMEM;
+	place = place_without(m, e, request, size);
+	if (place == UINT64_MAX)
+		return -ENOSPC;
 	old = *e;
 	end = end_of(&old);
 	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_FREE);
-	place = best_place(m, request, size, offset);
-	if (place == UINT64_MAX) { /* as it was */
-		e = cut(m, find(m, offset), offset, old.size);
-		*e = old;
-		return -ENOSPC;
-	}
 	vgpu_memory_reserve(m, old.owner, place, size);
 	soil(m, offset, place < end ? place : end);
 	soil(m, place + size > offset ? place + size : offset, end);
@@ -403,22 +416,30 @@ static bool slide(const struct vgpu_memory *m, const struct movers *who, struct 
 	return false;
 }
 
-/* What will be free is; only on a copy. */
-static void forget(struct vgpu_memory *m, uint32_t owner)
+/* As if all that is to be cleared were; only on a copy. */
+static void forget_dirt(struct vgpu_memory *m)
 {
 	uint32_t i = 0;
 
 	while (i < m->n) {
-		struct vgpu_memory_extent *e = &m->extents[i];
-
-		if (e->state == VGPU_EXTENT_SCRUBBING ||
-		    (e->state == VGPU_EXTENT_OWNED && e->owner == owner)) {
-			give_up(m, i, VGPU_EXTENT_FREE);
-			i = 0;
-		} else {
+		if (m->extents[i].state != VGPU_EXTENT_SCRUBBING) {
 			i++;
+			continue;
 		}
+		give_up(m, i, VGPU_EXTENT_FREE);
+		i = 0; /* it may have been joined with its neighbours */
 	}
+}
+
+/* What an owner has, or NULL. */
+static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, uint32_t owner)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->n; i++)
+		if (m->extents[i].state == VGPU_EXTENT_OWNED && m->extents[i].owner == owner)
+			return &m->extents[i];
+	return NULL;
 }
 
 /* Whether one way of moving leads to a place for what is wanted, and its first step. */
@@ -435,12 +456,12 @@ static bool leads_there(const struct vgpu_memory *m, struct vgpu_memory_extent *
 
 	t.extents = scratch;
 	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
-	forget(&t, want->owner);
-	while (best_place(&t, want, size, UINT64_MAX) == UINT64_MAX) {
+	forget_dirt(&t);
+	while (place_without(&t, extent_of(&t, want->owner), want, size) == UINT64_MAX) {
 		if (!next(&t, who, &step) || vgpu_memory_move_begin(&t, step.from, step.to) < 0)
 			return false;
 		vgpu_memory_move_end(&t, step.from, step.to);
-		forget(&t, want->owner);
+		forget_dirt(&t);
 		*first = any ? *first : step;
 		any = true;
 	}

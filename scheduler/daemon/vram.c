@@ -35,7 +35,7 @@ void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_dr
 	v->placement = config->placement;
 	v->partition = *p;
 	v->scrubbing = 0;
-	v->scrubbed = 0;
+	v->scrub_now = VGPU_NO_VF;
 	v->step = caps->granule;
 	v->background_at = 0;
 	v->retry_at = 0;
@@ -65,9 +65,8 @@ void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
 		/* Once more, from the start: the answer to the first is due as well. */
 		v->sink(v->data,
 			&(struct vgpu_event){.now = now, .type = VGPU_EV_SCRUBBED, .vf = vf});
-		if ((v->scrubbing & -v->scrubbing) == bit) {
-			v->piece.stale =
-				v->piece.kind == VRAM_CLEAR_VF || v->piece.kind == VRAM_CLEAR_SAVE;
+		if (v->scrub_now == vf) {
+			v->piece.stale = true;
 			v->scrubbed = 0;
 		}
 	}
@@ -76,10 +75,10 @@ void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
 
 static void vf_is_done(struct vram *v, int status, vgpu_nsec now)
 {
-	uint32_t vf = (uint32_t)__builtin_ctz(v->scrubbing);
+	uint32_t vf = v->scrub_now;
 
 	v->scrubbing &= ~(1u << vf);
-	v->scrubbed = 0;
+	v->scrub_now = VGPU_NO_VF;
 	v->sink(v->data, &(struct vgpu_event){
 				 .now = now, .type = VGPU_EV_SCRUBBED, .vf = vf, .value = status});
 }
@@ -202,7 +201,7 @@ static struct vgpu_extent part_of(const struct vram *v, uint64_t offset, uint64_
 /* The next of the VF that the core waits for. */
 static struct vram_piece next_of_vf(const struct vram *v)
 {
-	uint32_t vf = (uint32_t)__builtin_ctz(v->scrubbing);
+	uint32_t vf = v->scrub_now;
 	const struct vgpu_extent *e = &v->partition.vfs[vf], *save = &v->partition.save_area;
 	uint64_t slot = save->size / v->n_vfs;
 
@@ -236,6 +235,10 @@ static int start_piece(struct vram *v, vgpu_nsec now)
 {
 	const struct vgpu_memory_extent *dirty = first_dirty(v);
 
+	if (v->scrubbing && v->scrub_now == VGPU_NO_VF) {
+		v->scrub_now = (uint32_t)__builtin_ctz(v->scrubbing);
+		v->scrubbed = 0;
+	}
 	if (v->scrubbing) {
 		v->piece = next_of_vf(v);
 		if (v->piece.where.size == 0) {

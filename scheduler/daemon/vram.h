@@ -98,7 +98,8 @@ struct vram {
 
 	struct vram_piece piece;
 	uint64_t step;	    /* bytes of the next piece */
-	uint32_t scrubbing; /* VFs that the core wants cleared; the lowest is being done */
+	uint32_t scrubbing; /* VFs that the core wants cleared */
+	uint32_t scrub_now; /* the one of them that is being cleared, or VGPU_NO_VF */
 	uint64_t scrubbed;  /* of that one, bytes */
 	vgpu_nsec background_at, retry_at; /* for what is nobody's */
 

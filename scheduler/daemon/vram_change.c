@@ -133,12 +133,12 @@ static int plan(struct vram *v, struct vram_request *want)
 		want->plan.clear += cleared;
 		if (cleared)
 			continue;
-		if (!next_move(v, &table, want, &from, &to))
+		if (!next_move(v, &table, want, &from, &to) ||
+		    vgpu_memory_move_begin(&table, from, to) < 0)
 			break;
 		e = vgpu_memory_at(&table, from);
 		want->plan.move += e->size;
 		want->plan.movers |= 1u << e->owner;
-		vgpu_memory_move_begin(&table, from, to);
 		vgpu_memory_move_end(&table, from, to);
 	}
 	if (r == -ENOSPC && v->partition.vfs[want->vf].size)

@@ -83,9 +83,9 @@ int vgpu_memory_move_end(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to);
 
 /* The next move on the way to a place for what is WANTED, if all that is being scrubbed were free,
- * and the owner's own, too: of few bytes, if that leads there, else so that all slide down. MOVABLE
- * says whose extents may be moved; SCRATCH is lent, as many extents as the table has. False: no way
- * leads there, or none is needed. */
+ * and in the end the owner's own, too: of few bytes, if that leads there, else so that all slide
+ * down. MOVABLE says whose extents may be moved; SCRATCH is lent, as many extents as the table has.
+ * False: no way leads there, or none is needed. */
 bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
 			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Partitions that change, in virtual time: the real core and the real memory part of the engine,
+ * against a GPU whose memory is a model with a cell for each granule. Addresses are physical here:
+ * what was not copied is lost, what was not cleared is found. Guests come and go, write, compute,
+ * are killed; partitions are resized, moved and compacted; pieces fail, loudly and silently; and
+ * the whole is killed and started again at random instants.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "engine.h"
+#include "suite.h"
+
+#define N_VFS 6u
+#define CELLS 40u
+#define PF_CELLS 2u
+#define GRANULE (UINT64_C(16) << 20)
+#define SLOT (UINT64_C(256) << 10)
+#define REQUESTS 3u
+
+static struct model {
+	uint32_t cells[CELLS]; /* who wrote there last: 0 nobody; each guest has its own number */
+	uint32_t saved[N_VFS]; /* the same, of the save area */
+	struct vgpu_extent table[N_VFS];
+	enum vgpu_context contexts[N_VFS];
+	uint32_t guests[N_VFS]; /* the number of the guest, 0: none */
+	bool up[N_VFS];		/* its driver is */
+	bool busy[N_VFS];
+	/* the engine that clears and copies */
+	struct vgpu_extent where;
+	uint64_t from;
+	bool copies, at_work, fails, lies;
+	vgpu_nsec ends;
+} gpu;
+
+static struct vram vram;
+static struct vgpu_core *core;
+static struct vgpu_core_config config;
+static void *core_memory, *fallback_memory;
+static struct vgpu_output out;
+static struct vgpu_event queue[512];
+static uint32_t head, tail;
+static vgpu_nsec now;
+static uint64_t seed = 7;
+static uint32_t last_guest;
+static uint32_t wrong;
+static const char *first_wrong;
+static bool faults;
+/* what has been seen, so that it is known that all of it was */
+static uint32_t answered, refused, moves_done, moves_given_up, kills, handed_over;
+
+static struct engine_request requests[REQUESTS];
+static bool under_way[REQUESTS];
+static vgpu_nsec asked_at[REQUESTS];
+static struct vgpu_extent asked_of[REQUESTS];
+
+static uint32_t any(uint32_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static void check(bool good, const char *what)
+{
+	if (good)
+		return;
+	wrong++;
+	first_wrong = first_wrong ? first_wrong : what;
+}
+
+static void sink(void *data, const struct vgpu_event *event)
+{
+	(void)data;
+	if (tail - head < 512)
+		queue[tail++ % 512] = *event;
+	else
+		check(false, "too many events at once");
+}
+
+/* The driver: the model's registers. */
+static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where)
+{
+	const struct vgpu_extent *old = &gpu.table[vf];
+	enum vgpu_context context = gpu.contexts[vf];
+	uint32_t i;
+
+	(void)driver;
+	check(context == VGPU_CTX_NONE || (context == VGPU_CTX_SAVED && where.size == old->size),
+	      "the memory of a VF is changed while it has a context");
+	for (i = 0; i < N_VFS; i++)
+		check(i == vf || where.size == 0 || gpu.table[i].size == 0 ||
+			      where.offset >= gpu.table[i].offset + gpu.table[i].size ||
+			      gpu.table[i].offset >= where.offset + where.size,
+		      "partitions overlap");
+	check(where.size == 0 || (where.offset >= PF_CELLS * GRANULE &&
+				  where.offset + where.size <= CELLS * GRANULE),
+	      "a partition lies outside");
+	if (faults && any(50) == 0)
+		return -EIO;
+	gpu.table[vf] = where;
+	return 0;
+}
+
+static int begin(struct vgpu_extent where, bool copies, uint64_t from)
+{
+	check(!gpu.at_work, "two things at once for the engine that clears");
+	gpu.where = where;
+	gpu.copies = copies;
+	gpu.from = from;
+	gpu.at_work = true;
+	gpu.fails = faults && any(100) == 0;
+	gpu.lies = faults && any(100) == 0;
+	gpu.ends = now + any(3 * VGPU_MSEC);
+	return 0;
+}
+
+static int clear(struct vgpu_driver *driver, struct vgpu_extent where)
+{
+	(void)driver;
+	return begin(where, false, 0);
+}
+
+static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to)
+{
+	(void)driver;
+	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
+}
+
+static void work(void)
+{
+	uint64_t i, cell = gpu.where.offset / GRANULE;
+
+	if (!gpu.at_work || now < gpu.ends)
+		return;
+	gpu.at_work = false;
+	if (gpu.lies)
+		return;
+	if (gpu.where.size == SLOT) {
+		cell = (gpu.where.offset - (PF_CELLS * GRANULE - N_VFS * SLOT)) / SLOT;
+		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
+		return;
+	}
+	/* One that fails has done half of it. */
+	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
+		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
+}
+
+static int is_busy(struct vgpu_driver *driver, bool *failed)
+{
+	(void)driver;
+	work();
+	*failed = gpu.fails;
+	return gpu.at_work;
+}
+
+static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size)
+{
+	uint64_t save = PF_CELLS * GRANULE - N_VFS * SLOT;
+	uint32_t value = offset >= save && offset < PF_CELLS * GRANULE
+				 ? gpu.saved[(offset - save) / SLOT]
+				 : gpu.cells[offset / GRANULE];
+
+	(void)driver;
+	memset(data, (int)(value % 255 + (value != 0)), size);
+	return 0;
+}
+
+static const struct vgpu_driver_ops ops = {
+	.place = place, .clear = clear, .copy = copy, .busy = is_busy, .read = peek};
+
+/* Whether each cell of a VF's partition is GUEST's. */
+static bool holds(uint32_t vf, uint32_t guest)
+{
+	uint64_t i;
+
+	for (i = 0; i < gpu.table[vf].size / GRANULE; i++)
+		if (gpu.cells[gpu.table[vf].offset / GRANULE + i] != guest)
+			return false;
+	return true;
+}
+
+static void fill(uint32_t vf, uint32_t guest)
+{
+	uint64_t i;
+
+	for (i = 0; i < gpu.table[vf].size / GRANULE; i++)
+		gpu.cells[gpu.table[vf].offset / GRANULE + i] = guest;
+}
+
+/* A command of the core: done at once; its answer waits in the queue. */
+static void command(uint32_t vf, enum vgpu_command what)
+{
+	static const enum vgpu_context after[VGPU_CMD_COUNT] = {
+		[VGPU_CMD_IDLE] = VGPU_CTX_IDLED,  [VGPU_CMD_SAVE] = VGPU_CTX_SAVED,
+		[VGPU_CMD_LOAD] = VGPU_CTX_LOADED, [VGPU_CMD_INIT] = VGPU_CTX_LOADED,
+		[VGPU_CMD_RUN] = VGPU_CTX_RUNNING, [VGPU_CMD_SHUTDOWN] = VGPU_CTX_NONE,
+	};
+
+	if (what == VGPU_CMD_INIT) {
+		handed_over += gpu.table[vf].size > 0;
+		check(holds(vf, 0), "a guest finds what another has left");
+		check(gpu.saved[vf] == 0, "a guest finds another's context");
+	}
+	if (what == VGPU_CMD_RUN && gpu.up[vf])
+		check(holds(vf, gpu.guests[vf]), "a guest has lost what it wrote");
+	if (what == VGPU_CMD_SAVE)
+		gpu.saved[vf] = gpu.guests[vf];
+	gpu.contexts[vf] = after[what];
+	sink(NULL, &(struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = what});
+}
+
+static void reset(uint32_t vf, uint32_t level)
+{
+	gpu.contexts[vf] = VGPU_CTX_NONE;
+	gpu.up[vf] = false;
+	gpu.busy[vf] = false;
+	sink(NULL, &(struct vgpu_event){.type = VGPU_EV_RESET_DONE, .vf = vf, .code = level});
+}
+
+/* The guest has the engine alone: its driver comes up, or goes. */
+static void window(uint32_t vf)
+{
+	bool comes = !gpu.up[vf];
+
+	gpu.up[vf] = comes;
+	if (comes) {
+		fill(vf, gpu.guests[vf]);
+		gpu.busy[vf] = true;
+	}
+	sink(NULL, &(struct vgpu_event){.type = VGPU_EV_RELEASE,
+					.vf = vf,
+					.code = comes ? VGPU_WINDOW_INIT : VGPU_WINDOW_FINI});
+	if (comes)
+		sink(NULL, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = vf});
+}
+
+static int step(struct vgpu_event event)
+{
+	uint32_t i;
+	int r;
+
+	event.now = now;
+	r = vgpu_core_step(core, &event, &out);
+	for (i = 0; i < out.n_actions; i++) {
+		const struct vgpu_action *a = &out.actions[i];
+
+		if (a->type == VGPU_AC_COMMAND)
+			command(a->vf, (enum vgpu_command)a->code);
+		else if (a->type == VGPU_AC_RESET)
+			reset(a->vf, a->code);
+		else if (a->type == VGPU_AC_SCRUB)
+			vram_scrub(&vram, a->vf, now);
+		else if (a->type == VGPU_AC_NOTICE && a->code == VGPU_NOTICE_READY)
+			window(a->vf);
+	}
+	return r;
+}
+
+static void drain(void)
+{
+	while (head != tail)
+		step(queue[head++ % 512]);
+}
+
+static void on_reply(void *data, struct engine_request *request)
+{
+	size_t i = (size_t)(request - requests);
+	const struct vram_request *want = &request->memory;
+	const struct vgpu_extent *is = &gpu.table[want->vf];
+
+	(void)data;
+	check(i < REQUESTS && under_way[i], "an answer that nobody waits for");
+	under_way[i] = false;
+	check(now - asked_at[i] <= 61 * VGPU_SEC, "an answer that comes too late");
+	answered += request->result == 0;
+	refused += request->result < 0;
+	if (want->what == VRAM_SET && request->result == 0)
+		check(is->size >= want->size && is->size < want->size + GRANULE,
+		      "the partition has not the size that was set");
+	if (want->what == VRAM_SET && request->result < 0 && want->what != VRAM_COMPACT)
+		check(is->size == asked_of[i].size, "a refusal has changed the size");
+}
+
+/* Everything begins, or begins again: what the GPU has is all that is known. */
+static void start(void)
+{
+	static const struct vgpu_driver_config driver_config = {.n_vfs = N_VFS};
+	static const struct vgpu_driver_caps caps = {.memory = CELLS * GRANULE, .granule = GRANULE};
+	struct vgpu_driver_found found = {
+		.adopted = true,
+		.partition = {.pf = {0, PF_CELLS * GRANULE},
+			      .save_area = {PF_CELLS * GRANULE - N_VFS * SLOT, N_VFS * SLOT}}};
+	const struct vgpu_policy_ops *policy = vgpu_builtin_policy("fair");
+	static int64_t params[VGPU_MAX_PARAMS], vf_params[N_VFS][VGPU_MAX_PARAMS];
+	static void *policy_memory;
+	struct vgpu_event event;
+	uint32_t i;
+
+	memcpy(found.partition.vfs, gpu.table, sizeof(gpu.table));
+	found.planned = found.partition;
+	head = tail = 0;
+	memset(under_way, 0, sizeof(under_way));
+	vram.request = NULL; /* whoever waited has gone, too */
+	vram_open(&vram, &ops, NULL, &caps, &found, &driver_config);
+	vram.sink = sink;
+	vram.reply = on_reply;
+	free(policy_memory);
+	policy_memory = calloc(1, policy->memory(N_VFS));
+	memset(core_memory, 0, vgpu_core_size(N_VFS));
+	memset(fallback_memory, 0, vgpu_fallback_policy->memory(N_VFS));
+	core = vgpu_core_init(core_memory, &config, vgpu_fallback_policy, fallback_memory, now);
+	vram.core = core;
+	for (i = 0; policy->params[i].name; i++)
+		params[i] = policy->params[i].def;
+	for (i = 0; policy->vf_params[i].name; i++)
+		vf_params[0][i] = policy->vf_params[i].def;
+	for (i = 1; i < N_VFS; i++)
+		memcpy(vf_params[i], vf_params[0], sizeof(vf_params[0]));
+	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+				    .policy = policy,
+				    .memory = policy_memory,
+				    .params = params,
+				    .vf_params = vf_params[0]};
+	step(event);
+	for (i = 0; i < N_VFS; i++)
+		step((struct vgpu_event){.type = VGPU_EV_ADD,
+					 .vf = i,
+					 .code = gpu.contexts[i],
+					 .value = gpu.up[i],
+					 .params = vf_params[i]});
+	step((struct vgpu_event){.type = VGPU_EV_START});
+	for (i = 0; i < N_VFS; i++)
+		if (gpu.busy[i])
+			step((struct vgpu_event){.type = VGPU_EV_BUSY, .vf = i});
+	drain();
+}
+
+static void ask(void)
+{
+	uint32_t i = any(REQUESTS), vf = any(N_VFS);
+
+	if (under_way[i])
+		return;
+	requests[i] = (struct engine_request){
+		.memory = {
+			.what = any(8) == 0   ? VRAM_COMPACT
+				: any(5) == 0 ? VRAM_PLAN
+					      : VRAM_SET,
+			.vf = vf,
+			.size = any(5) == 0 ? 0 : (any(12) + 1) * GRANULE - any(2) * SLOT,
+			.force = any(6) == 0,
+		}};
+	under_way[i] = true;
+	asked_at[i] = now;
+	asked_of[i] = gpu.table[vf];
+	vram_begin(&vram, &requests[i], now);
+}
+
+/* Somebody does something. */
+static void act(void)
+{
+	uint32_t vf = any(N_VFS);
+
+	switch (any(10)) {
+	case 0:
+	case 1:
+		if (gpu.up[vf] || gpu.contexts[vf] != VGPU_CTX_NONE)
+			break;
+		gpu.guests[vf] = ++last_guest;
+		step((struct vgpu_event){.type = VGPU_EV_REQUEST,
+					 .vf = vf,
+					 .code = VGPU_WINDOW_INIT});
+		break;
+	case 2:
+		if (gpu.up[vf])
+			step((struct vgpu_event){.type = VGPU_EV_REQUEST,
+						 .vf = vf,
+						 .code = VGPU_WINDOW_FINI});
+		break;
+	case 3:
+		if (any(4) || !gpu.up[vf])
+			break;
+		/* killed: its function is reset from its own side */
+		gpu.up[vf] = gpu.busy[vf] = false;
+		if (gpu.contexts[vf] == VGPU_CTX_SAVED)
+			gpu.contexts[vf] = VGPU_CTX_NONE;
+		step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
+		break;
+	case 4:
+		if (!gpu.up[vf])
+			break;
+		gpu.busy[vf] = !gpu.busy[vf];
+		step((struct vgpu_event){.type = gpu.busy[vf] ? VGPU_EV_BUSY : VGPU_EV_EMPTY,
+					 .vf = vf});
+		break;
+	default:
+		ask();
+	}
+}
+
+/* What must hold after every step. */
+static void look(void)
+{
+	struct vgpu_vf_view view;
+	uint32_t i;
+	uint64_t c;
+
+	check(vgpu_memory_check(&vram.table) == NULL, "the table is damaged");
+	for (i = 0; i < vram.table.n; i++) {
+		const struct vgpu_memory_extent *e = &vram.extents[i];
+
+		for (c = 0; c < e->size / GRANULE && e->state == VGPU_EXTENT_FREE; c++)
+			check(gpu.cells[e->offset / GRANULE + c] == 0, "free memory is not clear");
+		if (e->state == VGPU_EXTENT_OWNED && e->owner != VRAM_PF)
+			check(gpu.table[e->owner].offset == e->offset &&
+				      gpu.table[e->owner].size == e->size,
+			      "the GPU's table is not ours");
+	}
+	for (i = 0; i < N_VFS; i++) {
+		vgpu_core_vf_view(core, i, &view);
+		check(!view.held || (vram.move.active && vram.move.vf == i) || head != tail,
+		      "a VF is held back for nothing");
+	}
+}
+
+static void kill_and_restart(void)
+{
+	moves_done += (uint32_t)vram.counters.moves;
+	moves_given_up += (uint32_t)vram.counters.aborted_moves;
+	memset(&vram.counters, 0, sizeof(vram.counters));
+	kills++;
+	start();
+}
+
+static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
+{
+	uint32_t i;
+	vgpu_nsec t;
+
+	memset(&gpu, 0, sizeof(gpu));
+	memset(&vram, 0, sizeof(vram));
+	for (i = 0; i < CELLS; i++)
+		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
+	for (i = 0; i < N_VFS; i++)
+		gpu.table[i] = (struct vgpu_extent){(PF_CELLS + 4 * i) * GRANULE, 4 * GRANULE};
+	faults = with_faults;
+	vgpu_core_defaults(&config, N_VFS);
+	core_memory = calloc(1, vgpu_core_size(N_VFS));
+	fallback_memory = calloc(1, vgpu_fallback_policy->memory(N_VFS));
+	start();
+	for (i = 0; i < steps && wrong == 0; i++) {
+		t = vgpu_core_deadline(core);
+		if (vram_deadline(&vram) < t)
+			t = vram_deadline(&vram);
+		if (t == VGPU_NEVER || t < now)
+			t = now;
+		now = t + any(2) * any(200 * VGPU_USEC);
+		if (any(6) == 0)
+			act();
+		drain();
+		if (now >= vgpu_core_deadline(core))
+			step((struct vgpu_event){.type = VGPU_EV_TIMER});
+		drain();
+		vram_run(&vram, now);
+		drain();
+		look();
+		if (kill_every && any(kill_every) == 0)
+			kill_and_restart();
+	}
+	kill_and_restart();
+	CU_ASSERT_EQUAL(wrong, 0);
+	if (wrong)
+		printf("step %u: %s\n", i, first_wrong);
+	free(core_memory);
+	free(fallback_memory);
+}
+
+/* Without faults moves succeed, and every request that is possible is done. */
+static void calm(void)
+{
+	answered = refused = moves_done = moves_given_up = handed_over = 0;
+	run(500000, false, 0);
+	CU_ASSERT(answered > 1000 && refused > 1000 && moves_done > 100 && handed_over > 100);
+	printf("answered %u, refused %u, moves %u (%u given up), handed over %u\n", answered,
+	       refused, moves_done, moves_given_up, handed_over);
+}
+
+static void faulty(void)
+{
+	answered = refused = moves_done = moves_given_up = handed_over = 0;
+	run(400000, true, 0);
+	CU_ASSERT(answered > 1000 && moves_done > 100 && moves_given_up > 10 && handed_over > 100);
+	printf("answered %u, refused %u, moves %u (%u given up), handed over %u\n", answered,
+	       refused, moves_done, moves_given_up, handed_over);
+}
+
+static void killed(void)
+{
+	answered = refused = moves_done = moves_given_up = kills = handed_over = 0;
+	run(400000, true, 60);
+	CU_ASSERT(kills > 3000 && moves_done > 30 && handed_over > 30);
+	printf("killed %u times; answered %u, moves %u, handed over %u\n", kills, answered,
+	       moves_done, handed_over);
+}
+
+static const struct test tests[] = {
+	{"partitions change, calmly", calm},
+	{"pieces fail, loudly and silently", faulty},
+	{"killed at any step", killed},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("vram", tests)
