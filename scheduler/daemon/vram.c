@@ -123,7 +123,6 @@ static int issue(struct vram *v, vgpu_nsec now)
 
 	p->began = now;
 	p->look_at = now + FIRST_LOOK;
-	p->stale = false;
 	return p->kind == VRAM_COPY
 		       ? v->ops->copy(v->driver, (struct vgpu_extent){p->from, p->where.size},
 				      p->where.offset)
@@ -186,7 +185,7 @@ static int finish_piece(struct vram *v, vgpu_nsec now)
 		r = failed ? 0 : verify(v);
 		if (r < 0)
 			return r;
-		if (r == 0 && ++p->tries < TRIES)
+		if (r == 0 && !p->stale && ++p->tries < TRIES)
 			return issue(v, now);
 	}
 	settle_piece(v, r == 1, now);

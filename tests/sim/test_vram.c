@@ -33,6 +33,9 @@ static struct model {
 	uint64_t from;
 	bool copies, at_work, fails, lies;
 	vgpu_nsec ends;
+	/* the one that computes */
+	struct vgpu_event command;
+	vgpu_nsec command_ends;
 } gpu;
 
 static struct vram vram;
@@ -189,9 +192,11 @@ static void fill(uint32_t vf, uint32_t guest)
 		gpu.cells[gpu.table[vf].offset / GRANULE + i] = guest;
 }
 
-/* A command of the core: done at once; its answer waits in the queue. */
-static void command(uint32_t vf, enum vgpu_command what)
+/* A command has taken effect. */
+static void finish_command(void)
 {
+	uint32_t vf = gpu.command.vf;
+	enum vgpu_command what = (enum vgpu_command)gpu.command.code;
 	static const enum vgpu_context after[VGPU_CMD_COUNT] = {
 		[VGPU_CMD_IDLE] = VGPU_CTX_IDLED,  [VGPU_CMD_SAVE] = VGPU_CTX_SAVED,
 		[VGPU_CMD_LOAD] = VGPU_CTX_LOADED, [VGPU_CMD_INIT] = VGPU_CTX_LOADED,
@@ -205,14 +210,35 @@ static void command(uint32_t vf, enum vgpu_command what)
 	}
 	if (what == VGPU_CMD_RUN && gpu.up[vf])
 		check(holds(vf, gpu.guests[vf]), "a guest has lost what it wrote");
+	/* It has computed: all that it has is other than before. */
+	if (what == VGPU_CMD_IDLE && gpu.up[vf]) {
+		gpu.guests[vf] = ++last_guest;
+		fill(vf, gpu.guests[vf]);
+	}
 	if (what == VGPU_CMD_SAVE)
 		gpu.saved[vf] = gpu.guests[vf];
 	gpu.contexts[vf] = after[what];
-	sink(NULL, &(struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = what});
+	gpu.command_ends = VGPU_NEVER;
+	sink(NULL, &gpu.command);
+}
+
+static void command(uint32_t vf, enum vgpu_command what)
+{
+	check(gpu.command_ends == VGPU_NEVER, "two commands at once");
+	gpu.command = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = what};
+	gpu.command_ends = now + any(2) * any(2 * VGPU_MSEC);
 }
 
 static void reset(uint32_t vf, uint32_t level)
 {
+	uint32_t i;
+	bool forced = false;
+
+	for (i = 0; i < REQUESTS; i++)
+		forced |= under_way[i] && requests[i].memory.vf == vf && requests[i].memory.force;
+	check(!gpu.up[vf] || forced, "a guest is reset without need");
+	if (gpu.command_ends != VGPU_NEVER && gpu.command.vf == vf)
+		gpu.command_ends = VGPU_NEVER;
 	gpu.contexts[vf] = VGPU_CTX_NONE;
 	gpu.up[vf] = false;
 	gpu.busy[vf] = false;
@@ -298,6 +324,8 @@ static void start(void)
 	struct vgpu_event event;
 	uint32_t i;
 
+	if (gpu.command_ends != VGPU_NEVER)
+		finish_command(); /* the driver waits for it */
 	memcpy(found.partition.vfs, gpu.table, sizeof(gpu.table));
 	found.planned = found.partition;
 	head = tail = 0;
@@ -361,6 +389,7 @@ static void ask(void)
 /* Somebody does something. */
 static void act(void)
 {
+	struct vgpu_vf_view view;
 	uint32_t vf = any(N_VFS);
 
 	switch (any(10)) {
@@ -394,6 +423,14 @@ static void act(void)
 		gpu.busy[vf] = !gpu.busy[vf];
 		step((struct vgpu_event){.type = gpu.busy[vf] ? VGPU_EV_BUSY : VGPU_EV_EMPTY,
 					 .vf = vf});
+		break;
+	case 5:
+		/* who has it mapped writes while it is being cleared, and goes */
+		vgpu_core_vf_view(core, vf, &view);
+		if (view.state != VGPU_VF_SCRUBBING || view.context != VGPU_CTX_NONE)
+			break;
+		fill(vf, ++last_guest);
+		step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
 		break;
 	default:
 		ask();
@@ -440,6 +477,7 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	vgpu_nsec t;
 
 	memset(&gpu, 0, sizeof(gpu));
+	gpu.command_ends = VGPU_NEVER;
 	memset(&vram, 0, sizeof(vram));
 	for (i = 0; i < CELLS; i++)
 		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
@@ -454,11 +492,16 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 		t = vgpu_core_deadline(core);
 		if (vram_deadline(&vram) < t)
 			t = vram_deadline(&vram);
+		if (gpu.command_ends < t)
+			t = gpu.command_ends;
 		if (t == VGPU_NEVER || t < now)
 			t = now;
 		now = t + any(2) * any(200 * VGPU_USEC);
 		if (any(6) == 0)
 			act();
+		drain();
+		if (now >= gpu.command_ends)
+			finish_command();
 		drain();
 		if (now >= vgpu_core_deadline(core))
 			step((struct vgpu_event){.type = VGPU_EV_TIMER});
