@@ -488,18 +488,45 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 	return true;
 }
 
-bool vgpu_memory_plan_slide(const struct vgpu_memory *m,
-			    bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
-			    uint64_t *to)
+/* The largest hole when one way of moving has come to its end, and its first step. */
+static uint64_t ends_with(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
+			  const struct movers *who,
+			  bool (*next)(const struct vgpu_memory *, const struct movers *,
+				       struct step *),
+			  struct step *first)
+{
+	struct vgpu_memory t = *m;
+	struct step step;
+	bool any = false;
+
+	t.extents = scratch;
+	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
+	forget_dirt(&t);
+	while (next(&t, who, &step) && vgpu_memory_move_begin(&t, step.from, step.to) == 0) {
+		vgpu_memory_move_end(&t, step.from, step.to);
+		forget_dirt(&t);
+		*first = any ? *first : step;
+		any = true;
+	}
+	return vgpu_memory_largest_free(&t);
+}
+
+uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
+				     struct vgpu_memory_extent *scratch,
+				     bool (*movable)(uint32_t owner, void *data), void *data,
+				     uint64_t *from, uint64_t *to)
 {
 	const struct movers who = {movable, data};
-	struct step step;
+	struct step first[2] = {{0, 0}, {0, 0}};
+	/* Following either way, what it ends with stays the same; leaving it for the other takes a
+	 * larger hole. So it ends. */
+	uint64_t by_greed = ends_with(m, scratch, &who, greedy, &first[0]);
+	uint64_t by_slide = ends_with(m, scratch, &who, slide, &first[1]);
+	bool slides = by_slide > by_greed;
 
-	if (!slide(m, &who, &step))
-		return false;
-	*from = step.from;
-	*to = step.to;
-	return true;
+	*from = first[slides].from;
+	*to = first[slides].to;
+	return slides ? by_slide : by_greed;
 }
 
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state)

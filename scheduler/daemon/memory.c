@@ -31,38 +31,19 @@ static bool is_movable(uint32_t vf, void *data)
 	       (s->vfs[vf].state == VGPU_VF_AVAIL || s->vfs[vf].state == VGPU_VF_ACTIVE);
 }
 
-/* The largest free piece that there would be if all that may be moved slid down. */
-static uint64_t after_compaction(struct engine_snapshot *s, struct vgpu_memory m)
-{
-	struct vgpu_memory_extent storage[VRAM_EXTENTS];
-	uint64_t from, to;
-	uint32_t i;
-
-	memcpy(storage, m.extents, sizeof(storage));
-	m.extents = storage;
-	m.capacity = VRAM_EXTENTS;
-	do {
-		for (i = 0; i < m.n; i++)
-			if (storage[i].state == VGPU_EXTENT_SCRUBBING) {
-				vgpu_memory_scrubbed(&m, storage[i].offset, storage[i].size);
-				i = UINT32_MAX; /* it may have been joined with its neighbours */
-			}
-	} while (vgpu_memory_plan_slide(&m, is_movable, s, &from, &to) &&
-		 vgpu_memory_move_begin(&m, from, to) == 0 &&
-		 vgpu_memory_move_end(&m, from, to) == 0);
-	return vgpu_memory_largest_free(&m);
-}
-
 struct json_object *memory_json(struct call *call)
 {
 	struct engine_snapshot *s = &call->snapshot;
 	struct vgpu_memory m = {
 		.extents = s->extents,
 		.n = s->n_extents,
+		.capacity = VRAM_EXTENTS,
 		.total = s->caps.memory / s->caps.granule * s->caps.granule,
 		.granule = s->caps.granule,
 	};
+	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
+	uint64_t from, to;
 	uint32_t i;
 
 	put_text(o, "gpu", call->gpu->config->name);
@@ -71,7 +52,8 @@ struct json_object *memory_json(struct call *call)
 	put_int(o, "free_bytes", vgpu_memory_in(&m, VGPU_EXTENT_FREE));
 	put_int(o, "scrubbing_bytes", vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING));
 	put_int(o, "largest_free_bytes", vgpu_memory_largest_free(&m));
-	put_int(o, "after_compaction_bytes", after_compaction(s, m));
+	put_int(o, "after_compaction_bytes",
+		vgpu_memory_plan_compaction(&m, scratch, is_movable, s, &from, &to));
 	put_int(o, "cleared_bytes", s->memory.cleared);
 	put_int(o, "moved_bytes", s->memory.moved);
 	put_int(o, "moves", s->memory.moves);

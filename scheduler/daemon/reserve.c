@@ -96,7 +96,15 @@ static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 	return false;
 }
 
-/* A VF that is free: the smallest that is large enough, else the largest; -1 and why. */
+/* Whether a VF of size A is to be taken rather than one of size B: the smaller, but first those
+ * that are large enough. */
+static bool better(uint64_t a, uint64_t b, uint64_t wished)
+{
+	return (a >= wished) != (b >= wished) ? a >= wished : a < b;
+}
+
+/* A VF that is free: the smallest that is large enough, else, one after the other, those that would
+ * have to grow; -1 and why. */
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
@@ -114,12 +122,11 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 		return -1;
 	}
 	for (i = 0; i < call->snapshot.n_vfs; i++) {
-		if ((want >= 0 && i != (uint32_t)want) || job->picked[job->gpu] >> i & 1 ||
-		    !is_free(call, i, why))
+		if ((want >= 0 && i != (uint32_t)want) ||
+		    (job->picked[job->gpu] | job->tried) >> i & 1 ||
+		    !is_free(call, i, want >= 0 ? why : NULL))
 			continue;
-		if (best < 0 || (vfs[best].size < wished
-					 ? vfs[i].size > vfs[best].size
-					 : vfs[i].size >= wished && vfs[i].size < vfs[best].size))
+		if (best < 0 || better(vfs[i].size, vfs[best].size, wished ? wished : 1))
 			best = (int32_t)i;
 	}
 	if (best >= 0 && wished == 0 && vfs[best].size == 0) {
@@ -129,7 +136,7 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 			       name);
 		return -1;
 	}
-	if (best < 0 && want < 0)
+	if (best < 0 && want < 0 && !job->tried)
 		vgpu_error_set(why, -EBUSY, "all %u VFs of %s are in use (vgpuctl vm list)",
 			       call->snapshot.n_vfs, name);
 	return best;
@@ -137,10 +144,17 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 
 static void next_candidate(struct call *call);
 
+static void next_gpu(struct reservation *job)
+{
+	job->gpu++;
+	job->tried = 0;
+}
+
 /* The next slice, from the first GPU on. */
 static void begin_slice(struct call *call)
 {
 	call->reservation->gpu = 0;
+	call->reservation->tried = 0;
 	call->reservation->why.text[0] = '\0';
 	next_candidate(call);
 }
@@ -235,7 +249,7 @@ static void on_params(struct call *call)
 	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
 		       call->gpu->policy->name,
 		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
-	job->gpu++;
+	next_gpu(job);
 	next_candidate(call);
 }
 
@@ -290,15 +304,17 @@ static void on_memory(struct call *call)
 	memory_is_free(gpu, job->vf);
 	/* Another change is under way, or memory is yet to be cleared: once more. */
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
-	if (call->request.result == -ENOSPC)
+	if (call->request.result == -ENOSPC) {
 		vgpu_error_set(&job->why, -ENOSPC,
 			       "%" PRIu64 " MiB are wished, %s has at most %" PRIu64
 			       " MiB in one piece (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
 			       call->request.memory.plan.largest >> 20);
-	else
+		job->tried |= 1u << job->vf;
+	} else {
 		vgpu_error_set(&job->why, -ENOSPC, "%s: %s", gpu->config->name, call->request.why);
-	job->gpu++;
+		next_gpu(job);
+	}
 	next_candidate(call);
 }
 
@@ -335,7 +351,7 @@ static void on_look(struct call *call)
 	if (call->request.result == 0)
 		vf = choose(call, &job->why);
 	if (vf < 0) {
-		job->gpu++;
+		next_gpu(job);
 		next_candidate(call);
 		return;
 	}
@@ -359,6 +375,7 @@ static void look_again(evutil_socket_t fd, short what, void *data)
 	(void)what;
 	call->reservation->scrubbing = false;
 	call->reservation->gpu = 0;
+	call->reservation->tried = 0;
 	next_candidate(call);
 }
 
@@ -391,7 +408,7 @@ static void next_candidate(struct call *call)
 		return;
 	}
 	slice = &job->wish.slices[job->slice];
-	for (; job->gpu < control->n_gpus; job->gpu++) {
+	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
 		if (!may_serve(call->gpu, job, slice, &job->why))
 			continue;

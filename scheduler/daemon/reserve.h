@@ -27,6 +27,7 @@ struct reservation {
 	uint32_t reserved;		  /* bitmap of slices that have got one */
 	bool over;			  /* meanwhile the VM has been told to have ended */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
+	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
 	struct json_object *answer;	  /* NULL; of RESERVE_ASK: "slices", to add to */
 };
 

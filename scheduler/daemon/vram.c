@@ -7,14 +7,13 @@
 /* What a piece should take: half of a short slice, so that what goes on beside it is not delayed by
  * more. */
 #define PIECE_TIME VGPU_MSEC
-#define LARGEST_PIECE (UINT64_C(1) << 30)
+#define LARGEST_PIECE 16u /* granules */
 #define FIRST_LOOK (200 * VGPU_USEC)
 #define NEXT_LOOK (500 * VGPU_USEC)
 /* A guest that has mapped its memory, and has not yet seen its reset, may write while it is being
  * cleared. */
 #define TRIES 4u
 #define SAMPLE 256u
-#define MAX_SAMPLES 6u
 /* Between pieces of what nobody waits for, while the engine has work. */
 #define BACKGROUND_PAUSE (20 * VGPU_MSEC)
 #define RETRY_AFTER VGPU_SEC
@@ -99,20 +98,18 @@ static int look(struct vram *v, uint64_t offset)
 	return r < 0 ? r : memcmp(here, there, SAMPLE) == 0;
 }
 
-/* The beginning, the end, and places in between that are others each time. */
+/* The beginning, the end, and in each granule a place that is another each time. */
 static int verify(struct vram *v)
 {
-	uint64_t span = v->piece.where.size - SAMPLE, granules, i, n;
+	uint64_t size = v->piece.where.size, granule = v->table.granule, at;
 	uint64_t h = v->piece.where.offset ^ v->piece.began;
 	int r = look(v, 0);
 
-	granules = v->piece.where.size / v->table.granule + 1;
-	n = granules < MAX_SAMPLES ? granules : MAX_SAMPLES;
 	if (r == 1)
-		r = look(v, span);
-	for (i = 0; i < n && r == 1; i++) {
+		r = look(v, size - SAMPLE);
+	for (at = 0; at + granule <= size && r == 1; at += granule) {
 		h = h * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		r = look(v, (span / n * i + (h >> 16) % (span / n)) / 64 * 64);
+		r = look(v, at + (h >> 16) % (granule - SAMPLE) / 64 * 64);
 	}
 	return r;
 }
@@ -136,7 +133,7 @@ static void adapt(struct vram *v, vgpu_nsec took)
 
 	if (took > 2 * PIECE_TIME && v->step > granule)
 		v->step = v->step / 2 / granule * granule;
-	else if (took < PIECE_TIME && v->step < LARGEST_PIECE)
+	else if (took < PIECE_TIME && v->step < LARGEST_PIECE * granule)
 		v->step *= 2;
 }
 

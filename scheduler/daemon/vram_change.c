@@ -110,9 +110,10 @@ static bool next_move(struct vram *v, const struct vgpu_memory *table,
 	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
 	struct vgpu_memory_request request = request_of(v, want);
 
-	return want->what == VRAM_COMPACT
-		       ? vgpu_memory_plan_slide(table, is_movable, v, from, to)
-		       : vgpu_memory_plan_move(table, scratch, &request, is_movable, v, from, to);
+	if (want->what != VRAM_COMPACT)
+		return vgpu_memory_plan_move(table, scratch, &request, is_movable, v, from, to);
+	return vgpu_memory_plan_compaction(table, scratch, is_movable, v, from, to) >
+	       vgpu_memory_largest_free(table);
 }
 
 /* Plans to the end. 0, or -ENOSPC with plan.largest. */

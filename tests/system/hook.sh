@@ -3,9 +3,7 @@
 # libvirt's hook: the sequences of operations that libvirt makes, as recorded from it (docs/domain.md), and what vgpud
 # makes of them; with vgpud there, gone, stopped, and restarted in the middle.
 . "$(dirname "$0")/lib.sh"
-[ "$(id -u)" = 0 ] || { echo "skipped: the hook asks vgpud for root alone"; exit 77; }
-hook_program=$VGPU_BUILD/tools/hook/vgpud-hook
-export VGPUD_HOOK_SOCKET=$run/hook.sock
+. "$(dirname "$0")/hooks.sh"
 start_softgpu --vfs 4
 conf() { # POLICY, more lines for the daemon and the GPU
 	cat >"$run/vgpud.conf" <<-CONF
@@ -19,33 +17,6 @@ conf() { # POLICY, more lines for the daemon and the GPU
 		vfs = 4
 	CONF
 }
-uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }
-domain() { # N WISH
-	echo "<domain type='kvm'><name>vm$1</name><uuid>$(uuid "$1")</uuid><metadata>$2</metadata></domain>"
-}
-slice() { # INSIDE [ATTRIBUTES]
-	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:slice name='a'>$1</v:slice></v:vgpu>"
-}
-# hook N WISH OPERATION: as libvirt calls it; what it says goes to $run/said
-hook() {
-	local sub=begin extra=-
-	case $3 in stopped) sub=end ;; release) sub=end extra=destroyed ;; esac
-	domain "$1" "$2" | "$hook_program" "vm$1" "$3" $sub $extra 2>"$run/said"
-}
-sequence() { # N WISH OPERATIONS...
-	local n=$1 wish=$2
-	shift 2
-	for operation; do hook "$n" "$wish" "$operation" || return; done
-}
-refused() { # WORDS COMMAND...
-	local words=$1
-	shift
-	"$@" && fail "not refused: $*"
-	[ "$(wc -l <"$run/said")" = 1 ] && grep -q "$words" "$run/said" || fail "'$(cat "$run/said")' does not say '$words'"
-}
-leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
-vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
-leases_are() { [ "$(leases)" = "$1" ] || fail "leases are $(leases), not $1"; }
 weight() { json vf show "$1" | jq .params.weight; }
 
 conf fair

@@ -362,6 +362,16 @@ static void move(uint64_t from, uint64_t to, uint32_t fixed)
 	CU_ASSERT_PTR_NULL_FATAL(vgpu_memory_check(&m));
 }
 
+static const struct vgpu_memory_extent *owned(uint32_t owner)
+{
+	uint32_t i;
+
+	for (i = 0; i < m.n; i++)
+		if (m.extents[i].state == VGPU_EXTENT_OWNED && m.extents[i].owner == owner)
+			return &m.extents[i];
+	return NULL;
+}
+
 /* Planned moves lead to the place that is wanted, all the way, or none is made at all. */
 static void compaction(void)
 {
@@ -369,6 +379,8 @@ static void compaction(void)
 	uint32_t round, i, fixed, made = 0, steps, largest = 0;
 	struct vgpu_memory_request want = {.owner = OWNERS};
 	uint64_t from, to, nobodys;
+	bool own;
+	int r;
 
 	for (round = 0; round < 20000; round++) {
 		vgpu_memory_init(&m, storage, CAPACITY, CELLS * GRANULE, GRANULE);
@@ -377,6 +389,8 @@ static void compaction(void)
 			vgpu_memory_reserve(&m, i, any(CELLS) * (uint64_t)GRANULE,
 					    (any(8) + 1) * (uint64_t)GRANULE);
 		nobodys = vgpu_memory_in(&m, VGPU_EXTENT_FREE);
+		want.owner = any(2) ? OWNERS : any(OWNERS);
+		own = owned(want.owner);
 		want.size = vgpu_memory_largest_free(&m) + (any(20) + 1) * GRANULE;
 		for (steps = 0;
 		     vgpu_memory_plan_move(&m, scratch, &want, all_but, &fixed, &from, &to);
@@ -385,31 +399,43 @@ static void compaction(void)
 			move(from, to, fixed);
 		}
 		CU_ASSERT_EQUAL(vgpu_memory_in(&m, VGPU_EXTENT_FREE), nobodys);
-		CU_ASSERT((steps > 0) == (vgpu_memory_largest_free(&m) >= want.size));
+		r = own ? vgpu_memory_replace(&m, owned(want.owner)->offset, &want, &to)
+			: vgpu_memory_alloc(&m, &want, &to);
+		CU_ASSERT(r == 0 || steps == 0);
+		CU_ASSERT(r == 0 || r == -ENOSPC);
 		made += steps > 0;
 		largest = steps > largest ? steps : largest;
 	}
 	CU_ASSERT(made > round / 3 && largest > 4);
 }
 
-/* Sliding makes one hole of all, where nobody is fixed; and it ends. */
-static void sliding(void)
+/* Compaction ends, with at least what it has promised; and what it promises is much. */
+static void one_hole(void)
 {
-	uint32_t round, i, steps, fixed = OWNERS, one = 0;
-	uint64_t from, to;
+	static struct vgpu_memory_extent scratch[CAPACITY];
+	uint32_t round, i, steps, fixed, one = 0;
+	uint64_t from, to, promised, best;
 
 	for (round = 0; round < 5000; round++) {
+		fixed = any(2) ? OWNERS : any(OWNERS);
 		vgpu_memory_init(&m, storage, CAPACITY, CELLS * GRANULE, GRANULE);
 		for (i = 0; i < OWNERS; i++)
 			vgpu_memory_reserve(&m, i, any(CELLS) * (uint64_t)GRANULE,
-					    (any(4) + 1) * (uint64_t)GRANULE);
-		for (steps = 0; vgpu_memory_plan_slide(&m, all_but, &fixed, &from, &to); steps++) {
-			CU_ASSERT_FATAL(steps < 1000 && to < from);
+					    (any(6) + 1) * (uint64_t)GRANULE);
+		promised = 0;
+		for (steps = 0;; steps++) {
+			best = vgpu_memory_plan_compaction(&m, scratch, all_but, &fixed, &from,
+							   &to);
+			CU_ASSERT_FATAL(steps < 1000 && best >= promised);
+			promised = best;
+			if (best <= vgpu_memory_largest_free(&m))
+				break;
 			move(from, to, fixed);
 		}
-		one += vgpu_memory_largest_free(&m) == vgpu_memory_in(&m, VGPU_EXTENT_FREE);
+		CU_ASSERT_EQUAL(vgpu_memory_largest_free(&m), promised);
+		one += promised == vgpu_memory_in(&m, VGPU_EXTENT_FREE);
 	}
-	CU_ASSERT(one > round / 2);
+	CU_ASSERT(one > round / 3);
 }
 
 /* Equal profiles fill the whole, in any order of coming and going. */
@@ -440,7 +466,7 @@ static const struct test tests[] = {
 	{"a million operations, against a model", million},
 	{"a table that is full", full},
 	{"compaction", compaction},
-	{"sliding", sliding},
+	{"one hole", one_hole},
 	{"equal profiles", equal_profiles},
 	{NULL, NULL},
 };

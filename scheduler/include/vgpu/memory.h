@@ -90,10 +90,12 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to);
-/* The next move by which all slide down, as far as they can; it ends. */
-bool vgpu_memory_plan_slide(const struct vgpu_memory *m,
-			    bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
-			    uint64_t *to);
+/* The largest hole that moves can make, if all that is being scrubbed were free, and the first of
+ * them; there is none if the largest hole, scrubbed ones included, is that already. */
+uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
+				     struct vgpu_memory_extent *scratch,
+				     bool (*movable)(uint32_t owner, void *data), void *data,
+				     uint64_t *from, uint64_t *to);
 
 /* Bytes in a state. */
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state);
