@@ -395,6 +395,8 @@ void control_drain(struct gpu *gpu)
 		ring_add(&gpu->events, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
+		if (record.type == VGPU_REC_HANG)
+			vm_hung(gpu, record.vf);
 		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
 			memory_is_free(gpu, record.vf);
 	}

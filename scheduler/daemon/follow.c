@@ -50,6 +50,7 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 	struct vgpu_error err;
 	struct call *call;
 
+	gpu->leases[vf].on_hang = slice->on_hang;
 	vm_usual_params(gpu, vf, params);
 	if (vm_read_params(gpu, slice, params, &err) < 0) {
 		complain(gpu, vf, err.text);

@@ -12,6 +12,7 @@
 #include "hook.h"
 #include "memory.h"
 #include "plugin.h"
+#include "vm.h"
 
 typedef struct json_object json;
 
@@ -578,6 +579,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
+			put_text(vm, "on_hang", wish_on_hang_names[l->on_hang]);
 			json_object_array_add(list, vm);
 		}
 	json_object_object_add(o, "vms", list);
@@ -816,6 +818,12 @@ const struct method methods[] = {
 	 "VFs for the slices of a VM that runs that have none",
 	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
 	 vm_extend_begin,
+	 NULL},
+	{"vm.hung",
+	 ACCESS_CHANGE,
+	 "VMs to be paused or stopped because their VF has hung; each is told once",
+	 {{0}},
+	 vm_hung_begin,
 	 NULL},
 	{"vm.explain",
 	 ACCESS_READ,

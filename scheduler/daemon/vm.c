@@ -62,7 +62,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct
 {
 	struct lease *l = &gpu->leases[vf];
 
-	*l = (struct lease){.state = state, .since = vm_now()};
+	*l = (struct lease){.state = state, .since = vm_now(), .on_hang = slice->on_hang};
 	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
@@ -174,6 +174,44 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 		}
 	if (any)
 		leases_save(control);
+}
+
+void vm_hung(struct gpu *gpu, uint32_t vf)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (l->state == LEASE_NONE || l->on_hang == WISH_GO_ON || l->hung)
+		return;
+	l->hung = true;
+	leases_save(gpu->control);
+}
+
+/* The UUIDs of VMs, by what is to be done with them. It is told once. */
+int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	struct json_object *answer = json_object_new_object(), *lists[WISH_ON_HANG] = {NULL};
+	bool any = false;
+	uint32_t g, vf;
+
+	(void)err;
+	for (g = WISH_PAUSE; g < WISH_ON_HANG; g++) {
+		lists[g] = json_object_new_array();
+		json_object_object_add(answer, wish_on_hang_names[g], lists[g]);
+	}
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			struct lease *l = &control->gpus[g].leases[vf];
+
+			if (l->state == LEASE_NONE || !l->hung)
+				continue;
+			json_object_array_add(lists[l->on_hang], json_object_new_string(l->uuid));
+			l->hung = false;
+			any = true;
+		}
+	if (any)
+		leases_save(control);
+	call_answer(call, answer);
+	return 0;
 }
 
 static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)

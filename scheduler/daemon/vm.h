@@ -44,6 +44,10 @@ bool vm_end_leases(struct control *control, const char *uuid);
 /* Those that are OVER, by a rule that may change them; tells WHY, and saves. */
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
 		  void *data, const char *why);
+/* The VF has hung: its VM is paused or stopped, if it wishes that. */
+void vm_hung(struct gpu *gpu, uint32_t vf);
+/* The method "vm.hung". */
+int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err);
 /* Every second: reservations that nobody has used are given up. */
 void vm_expire(struct control *control);
 

@@ -12,6 +12,8 @@
 
 #include "vgpu/param.h"
 
+const char *const wish_on_hang_names[WISH_ON_HANG] = {"reset", "pause", "stop"};
+
 #define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"
 
 /* Reading stops at the first thing that is wrong; it says so with its line. */
@@ -335,12 +337,44 @@ static void read_profile(struct reader *rd, struct wish_slice *s, xmlNode *node)
 		wrong(rd, node, "<profile>: want a name");
 }
 
+/* The word of an attribute, of those that there are; the first if it is left out. */
+static int choice(struct reader *rd, xmlNode *node, const char *name, const char *const *words,
+		  int n)
+{
+	char text[16], all[64] = "";
+	int i;
+
+	attribute(rd, node, name, text, sizeof(text));
+	for (i = 0; i < n && text[0]; i++) {
+		if (strcmp(words[i], text) == 0)
+			return i;
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i ? ", " : "",
+			 words[i]);
+	}
+	if (text[0])
+		wrong(rd, node, "%s = '%s': want one of: %s", name, text, all);
+	return 0;
+}
+
+static void read_lifecycle(struct reader *rd, struct wish_slice *s, xmlNode *node)
+{
+	static const char *const names[] = {"on-hang", "on-release", "binding", NULL};
+	static const char *const releases[] = {"scrub"};
+	static const char *const bindings[] = {"auto", "static"};
+
+	only_attributes(rd, node, names);
+	s->on_hang =
+		(enum wish_on_hang)choice(rd, node, "on-hang", wish_on_hang_names, WISH_ON_HANG);
+	choice(rd, node, "on-release", releases, 1);
+	if (choice(rd, node, "binding", bindings, 2) == 1 && !s->alias[0])
+		wrong(rd, node,
+		      "binding = 'static': the slice needs the alias of a device of the domain");
+}
+
 static const struct child slice_children[] = {
-	{"device", read_device, false},
-	{"profile", read_profile, false},
-	{"memory", read_memory, false},
-	{"sched", read_sched, false},
-	{NULL, NULL, false},
+	{"device", read_device, false},	      {"profile", read_profile, false},
+	{"memory", read_memory, false},	      {"sched", read_sched, false},
+	{"lifecycle", read_lifecycle, false}, {NULL, NULL, false},
 };
 
 static void read_slice(struct reader *rd, struct wish_slice *unused, xmlNode *node)

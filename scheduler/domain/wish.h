@@ -25,6 +25,11 @@ struct wish_param {
 	int line;
 };
 
+/* What becomes of the VM when its VF has hung, and has been reset. */
+enum wish_on_hang { WISH_GO_ON = 0, WISH_PAUSE, WISH_STOP, WISH_ON_HANG };
+/* As the wish says it. */
+extern const char *const wish_on_hang_names[WISH_ON_HANG];
+
 /* One VF. */
 struct wish_slice {
 	char name[64], alias[64];
@@ -33,6 +38,7 @@ struct wish_slice {
 	char profile[32];	/* of vgpud's configuration; "": none */
 	uint64_t memory;	/* bytes, at least; 0: the profile's, or any */
 	char policy[32];	/* that the GPU must have; "": any */
+	enum wish_on_hang on_hang;
 	uint32_t n_params;
 	struct wish_param params[WISH_MAX_PARAMS];
 	int line;

@@ -38,6 +38,9 @@ await 10 is 0 state available
 sequence 1 "$any" prepare stopped release || fail "$(cat "$run/said")"; leases_are '[]'
 sequence 1 "$any" prepare start started stopped release prepare start started || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
 sequence 1 "$any" reconnect attach restore || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
+# Under its other name it is the same: hooks/qemu, for a libvirt before 6.5.
+ln -s "$hook_program" "$run/qemu"
+domain 1 "$any" | "$run/qemu" vm1 reconnect begin - || fail "as hooks/qemu it does nothing"
 # No end was told (libvirtd was killed): the next start puts that right.
 sequence 1 "$any" prepare start || fail "$(cat "$run/said")"; leases_are '["vm1 reserved"]'
 sequence 1 "$any" started

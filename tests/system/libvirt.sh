@@ -124,6 +124,25 @@ set_wish --live '<sched><weight>99999</weight></sched>'
 await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a refused change has changed something"
 explains vm1 "VF $at of gpu0, at .*; its changed wish is refused: weight = 99999"
+# Its VF hangs: as it wishes, it is paused, or stopped; else it goes on.
+on_hang_is() { [ "$(json vm list | jq -r '.vms[0].on_hang')" = "$1" ]; }
+hang() {
+	local hangs
+	hangs=$(vf "$at" hangs)
+	start_guest hang "$at" hog --us 3000000 --seconds 60
+	await 20 at_least "$at" hangs $((hangs + 1))
+	kill -9 $guest_pid 2>/dev/null
+	await 30 is "$at" state available
+}
+set_wish --live '<sched><weight>500</weight></sched><lifecycle on-hang="pause"/>'
+await 20 on_hang_is pause
+hang
+await 20 state_is 1 paused
+virsh -q resume vm1
+set_wish --live '<sched><weight>500</weight></sched>'
+await 20 on_hang_is reset
+hang
+state_is 1 running || fail "vm1 is not running after a hang"
 # A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 	"<vgpu version='1'><slice name='a'><sched><weight>500</weight></sched></slice><slice name='b'/></vgpu>"

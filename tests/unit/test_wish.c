@@ -21,7 +21,8 @@ static const char full[] = DOMAIN_START
 	"<!-- two VFs -->\n"
 	"<vgpu:slice name='gpu0' alias='ua-vgpu0'>\n"
 	"  <vgpu:device gpu='gpu0' vf='3'/>\n"
-	"  <vgpu:memory unit='MiB'>4096</vgpu:memory>\n"
+	"  <vgpu:profile>office</vgpu:profile><vgpu:memory unit='MiB'>4096</vgpu:memory>\n"
+	"  <vgpu:lifecycle on-hang='stop' on-release='scrub' binding='static'/>\n"
 	"  <vgpu:sched policy='qos'>\n"
 	"    <vgpu:weight>200</vgpu:weight><vgpu:slice-length unit='ms'>4</vgpu:slice-length>\n"
 	"    <vgpu:share min='10' max='50.5'/><vgpu:param name='burst_ms' value='20'/>\n"
@@ -87,6 +88,9 @@ static void whole_domain(void)
 	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "max_ppm"), "505000");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "burst_ms"), "20");
 	CU_ASSERT_EQUAL(s[0].line, 8);
+	CU_ASSERT_STRING_EQUAL(s[0].profile, "office");
+	CU_ASSERT_EQUAL(s[0].on_hang, WISH_STOP);
+	CU_ASSERT_EQUAL(s[1].on_hang, WISH_GO_ON);
 	CU_ASSERT_EQUAL(s[1].vf, -1);
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "class"), "6");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "budget_us"), "2000");
@@ -157,6 +161,11 @@ static const struct {
 	{SLICE("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
 	{SLICE("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
 	{SLICE("<device vf='1'/>"), "name that with gpu", false},
+	{SLICE("<profile/>"), "<profile>: want a name", false},
+	{SLICE("<profile>a b</profile>"), "profile = 'a b': want letters", false},
+	{SLICE("<lifecycle on-hang='reboot'/>"), "want one of: reset, pause, stop", false},
+	{SLICE("<lifecycle on-release='keep'/>"), "on-release = 'keep': want one of: scrub", false},
+	{SLICE("<lifecycle binding='static'/>"), "needs the alias of a device", true},
 	{SCHED("<weight>heavy</weight>"), "<weight>: 'heavy'", false},
 	{SCHED("<weight unit='ms'>5</weight>"), "no unit 'ms'", false},
 	{SCHED("<share min='101'/>"), "want percent", false},
@@ -214,6 +223,8 @@ static void schema_agrees(void)
 		"<vgpu " NS " version='1'><slice name='a'/></vgpu>",
 		SLICE("<device gpu='a' vf='30'/><memory unit='GiB'>1</memory>"),
 		SLICE("<device pool='a'/>"),
+		SLICE("<profile>a</profile><lifecycle on-hang='pause' binding='auto'/>"),
+		SLICE("<lifecycle on-release='scrub'/>"),
 		SLICE("<device/>"),
 		SCHED("<share min='0' max='100'/><weight>1</weight>"
 		      "<priority>highest</priority><param name='slots' value='2'/>"),

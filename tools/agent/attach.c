@@ -23,6 +23,34 @@ static void tell(int level, virDomainPtr d, const char *alias, const char *what,
 	say(level, text, why);
 }
 
+#define MAX_TROUBLES 32u
+
+/* What could not be done, as last told: it is tried every minute, and told once. */
+static struct trouble {
+	char uuid[VIR_UUID_STRING_BUFLEN], alias[80], why[200];
+} troubles[MAX_TROUBLES];
+static unsigned next_trouble;
+
+/* Whether WHY is news; "" if there is no trouble any more. */
+static bool is_news(const char *uuid, const char *alias, const char *why)
+{
+	struct trouble *t = troubles;
+	bool news;
+
+	while (t < troubles + MAX_TROUBLES &&
+	       (strcmp(t->uuid, uuid) != 0 || strcmp(t->alias, alias) != 0))
+		t++;
+	if (t == troubles + MAX_TROUBLES && !why[0])
+		return true;
+	if (t == troubles + MAX_TROUBLES)
+		t = &troubles[next_trouble++ % MAX_TROUBLES];
+	news = strncmp(t->why, why, sizeof(t->why) - 1) != 0;
+	snprintf(t->uuid, sizeof(t->uuid), "%s", why[0] ? uuid : "");
+	snprintf(t->alias, sizeof(t->alias), "%s", alias);
+	snprintf(t->why, sizeof(t->why), "%s", why);
+	return news;
+}
+
 /* managed='no': the VF has its driver already, and keeps it. */
 static int attach(virDomainPtr d, const char *alias, const char *address)
 {
@@ -47,18 +75,21 @@ static void each(virConnectPtr libvirt, struct json_object *list, bool add)
 		struct json_object *o = json_object_array_get_idx(list, i);
 		const char *alias = text_of(o, "alias"), *address = text_of(o, "address");
 		virDomainPtr d = virDomainLookupByUUIDString(libvirt, text_of(o, "uuid"));
+		const char *why;
+		bool news;
 		int r;
 
 		if (!d)
 			continue; /* it has just ended */
 		r = add ? attach(d, alias, address)
 			: virDomainDetachDeviceAlias(d, alias, VIR_DOMAIN_AFFECT_LIVE);
-		if (r < 0)
-			tell(4, d, alias, add ? "cannot be attached" : "cannot be detached",
-			     virGetLastErrorMessage());
-		else
+		why = r < 0 ? virGetLastErrorMessage() : "";
+		news = is_news(text_of(o, "uuid"), alias, why);
+		if (r == 0)
 			tell(6, d, alias, add ? "is attached" : "is asked back from the guest",
 			     add ? address : NULL);
+		else if (news)
+			tell(4, d, alias, add ? "cannot be attached" : "cannot be detached", why);
 		virDomainFree(d);
 	}
 }

@@ -6,7 +6,7 @@
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
 
-/* ANSWER's lists "attach" and "detach". What libvirt refuses is logged, and asked for again the
+/* ANSWER's lists "attach" and "detach". What libvirt refuses is logged once, and asked for again the
  * next time. Main thread; libvirt may take seconds. */
 void attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
 

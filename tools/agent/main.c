@@ -20,6 +20,7 @@
 
 #include "attach.h"
 #include "client.h"
+#include "hung.h"
 #include "say.h"
 #include "set.h"
 
@@ -139,15 +140,6 @@ static void reach_vgpud(void)
 				  on_vgpud, NULL, NULL);
 }
 
-static void on_second(int timer, void *data)
-{
-	(void)timer;
-	(void)data;
-	reach_vgpud();
-	if (++a.seconds % LOOK_EVERY_S == 0)
-		a.look = true;
-}
-
 /* A domain's XML if it has a wish, or a device that might be a VF; else "". */
 static struct json_object *wish_of(virDomainPtr d)
 {
@@ -198,6 +190,20 @@ static struct json_object *call(const char *method, struct json_object *args, in
 	if (r == -ECONNRESET)
 		drop_vgpud();
 	return result;
+}
+
+static void on_second(int timer, void *data)
+{
+	struct json_object *hung;
+
+	(void)timer;
+	(void)data;
+	reach_vgpud();
+	hung = a.vgpud >= 0 ? call("vm.hung", json_object_new_object(), 4) : NULL;
+	pause_and_stop(a.libvirt, hung);
+	json_object_put(hung);
+	if (++a.seconds % LOOK_EVERY_S == 0)
+		a.look = true;
 }
 
 /* VFs for slices that have none: of VMs whose wish has grown, or that were started without. vgpud

@@ -53,6 +53,8 @@ static struct json_object *slice_json(const struct wish_slice *s)
 				       json_object_new_int64((int64_t)s->memory));
 	if (s->policy[0])
 		json_object_object_add(o, "policy", json_object_new_string(s->policy));
+	json_object_object_add(o, "on_hang",
+			       json_object_new_string(wish_on_hang_names[s->on_hang]));
 	for (i = 0; i < s->n_params; i++)
 		json_object_object_add(params, s->params[i].name,
 				       json_object_new_string(s->params[i].value));
@@ -81,6 +83,8 @@ static void print(const struct wish *wish)
 			printf(", policy %s", s->policy);
 		for (p = 0; p < s->n_params; p++)
 			printf(", %s %s", s->params[p].name, s->params[p].value);
+		if (s->on_hang != WISH_GO_ON)
+			printf(", %s on a hang", wish_on_hang_names[s->on_hang]);
 		puts(wish->required ? "" : " (the VM may start without)");
 	}
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "hung.h"
+
+#include <libvirt/virterror.h>
+#include <stdio.h>
+
+#include "say.h"
+
+static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(virDomainPtr d),
+		 const char *done, const char *failed)
+{
+	size_t i, n = uuids ? json_object_array_length(uuids) : 0;
+	char text[400];
+
+	for (i = 0; i < n; i++) {
+		virDomainPtr d = virDomainLookupByUUIDString(
+			libvirt, json_object_get_string(json_object_array_get_idx(uuids, i)));
+
+		if (!d)
+			continue; /* it has just ended */
+		if (act(d) == 0) {
+			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
+				 done);
+			say(4, text, NULL);
+		} else {
+			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
+				 failed);
+			say(3, text, virGetLastErrorMessage());
+		}
+		virDomainFree(d);
+	}
+}
+
+void pause_and_stop(virConnectPtr libvirt, struct json_object *answer)
+{
+	each(libvirt, json_object_object_get(answer, "pause"), virDomainSuspend,
+	     "it is paused, as it wishes (virsh resume)", "it cannot be paused");
+	each(libvirt, json_object_object_get(answer, "stop"), virDomainDestroy,
+	     "it is stopped, as it wishes", "it cannot be stopped");
+}
