@@ -6,8 +6,8 @@
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
 
-/* ANSWER's lists "attach" and "detach". What libvirt refuses is logged once, and asked for again the
- * next time. Main thread; libvirt may take seconds. */
+/* ANSWER's lists "attach" and "detach". What libvirt refuses is logged once, and asked for again
+ * the next time. Main thread; libvirt may take seconds. */
 void attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
 
 /* Logs that a guest has let a device go, or will not. */
