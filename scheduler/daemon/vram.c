@@ -145,7 +145,6 @@ static void settle_piece(struct vram *v, bool good, vgpu_nsec now)
 	v->piece.kind = VRAM_NOTHING;
 	if (p.kind == VRAM_SETTLE)
 		return;
-	v->counters.failed_pieces += !good;
 	if (good && p.kind != VRAM_COPY)
 		v->counters.cleared += p.where.size;
 	if (p.kind == VRAM_COPY) {
@@ -182,6 +181,7 @@ static int finish_piece(struct vram *v, vgpu_nsec now)
 		r = failed ? 0 : verify(v);
 		if (r < 0)
 			return r;
+		v->counters.failed_pieces += r == 0;
 		if (r == 0 && !p->stale && ++p->tries < TRIES)
 			return issue(v, now);
 	}

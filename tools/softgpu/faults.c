@@ -13,9 +13,13 @@ static const char *const timed_names[SOFTGPU_TIMED] = {
 };
 
 static const char *const fault_names[] = {
-	[SOFTGPU_FAULT_HANG] = "hang",	       [SOFTGPU_FAULT_LATE_IDLE] = "late-idle",
-	[SOFTGPU_FAULT_LOSE_IRQ] = "lose-irq", [SOFTGPU_FAULT_REFUSE_RESET] = "refuse-reset",
-	[SOFTGPU_FAULT_DIE] = "die",	       [SOFTGPU_FAULT_BRICK] = "brick",
+	[SOFTGPU_FAULT_HANG] = "hang",
+	[SOFTGPU_FAULT_LATE_IDLE] = "late-idle",
+	[SOFTGPU_FAULT_LOSE_IRQ] = "lose-irq",
+	[SOFTGPU_FAULT_REFUSE_RESET] = "refuse-reset",
+	[SOFTGPU_FAULT_DIE] = "die",
+	[SOFTGPU_FAULT_BRICK] = "brick",
+	[SOFTGPU_FAULT_SKIP_CLEAR] = "skip-clear",
 };
 
 uint64_t softgpu_random(struct softgpu *gpu)
@@ -197,7 +201,7 @@ int softgpu_parse_fault(struct softgpu_config *config, const char *text, struct 
 	if (kind < 0)
 		return vgpu_error_set(err, -EINVAL,
 				      "--fault %s: want hang, late-idle, lose-irq, refuse-reset, "
-				      "die or brick, then ,KEY=VALUE ...",
+				      "die, brick or skip-clear, then ,KEY=VALUE ...",
 				      text);
 	f.kind = (enum softgpu_fault_kind)kind;
 	while (*p == ',') {

@@ -253,6 +253,8 @@ void *memory_filler(void *arg)
 		from = gpu->copy_from;
 		copies = gpu->fill_copies;
 		failed = offset > gpu->config.vram || size > gpu->config.vram - offset;
+		if (!copies && fault_strikes(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
+			size = 0;
 		if (copies)
 			failed |= !buffer || from > gpu->config.vram ||
 				  size > gpu->config.vram - from;

@@ -45,6 +45,7 @@ enum softgpu_fault_kind {
 	SOFTGPU_FAULT_REFUSE_RESET, /* a VF reset has no effect */
 	SOFTGPU_FAULT_DIE,	    /* the device stops answering: all ones */
 	SOFTGPU_FAULT_BRICK,	    /* it does so after a reset of the whole GPU */
+	SOFTGPU_FAULT_SKIP_CLEAR,   /* it says that it has cleared memory, and has not */
 };
 
 struct softgpu_fault {
