@@ -4,14 +4,14 @@
 # out of the way with their guests, who notice nothing; refused as a whole where there is no room;
 # and vgpud is killed in the middle, again and again.
 . "$(dirname "$0")/lib.sh"
-start_softgpu --vfs 4 --vram 512M
+start_softgpu --vfs 4 --vram 1G
 config <<-CONF
 	vfs = 4
 	policy = strict
 	[vf gpu0/0]
-	memory_mib = 64
+	memory_mib = 192
 	[vf gpu0/1]
-	memory_mib = 64
+	memory_mib = 128
 	[vf gpu0/2]
 	memory_mib = 64
 	[vf gpu0/3]
@@ -38,7 +38,7 @@ ctl memory set 2 64M >/dev/null || fail "VF 2 has got none"
 
 # What is impossible changes nothing.
 before=$(json memory show | jq -c .extents)
-! ctl memory set 2 400M 2>"$run/refused.log" || fail "400 MiB were found"
+! ctl memory set 2 1000M 2>"$run/refused.log" || fail "1000 MiB were found"
 grep -q 'at most .* MiB can be had' "$run/refused.log" || fail "$(cat "$run/refused.log")"
 [ "$(json memory show | jq -c .extents)" = "$before" ] || fail "a refusal has changed something"
 
@@ -74,25 +74,35 @@ await 30 at_least 1 dispatches $((runs + 5))
 ctl memory set 2 none >/dev/null
 await 30 clean
 
-# Compaction, with vgpud killed in the middle: whoever computes goes on, every partition is where it
-# was or where it was meant to be, and what is nobody's is cleared before it is given out.
-for i in 1 2 3 4 5 6; do
-	ctl memory set 0 48M >/dev/null && ctl memory set 2 32M >/dev/null && ctl memory set 0 none >/dev/null || fail "$(ctl memory show)"
-	ctl memory compact >/dev/null 2>&1 &
-	compact=$!
-	sleep 0.0$((i * 7 % 10))
-	kill -9 $vgpud_pid
-	wait $compact $vgpud_pid 2>/dev/null
-	start_vgpud
-	await 30 clean
-	json memory show | jq -e '[.extents[] | select(.state == "owned") | .bytes] | add > 0' >/dev/null
-	[ "$(mib 1)" = 64 ] || fail "$(ctl memory show)"
-	runs=$(vf 1 dispatches)
-	await 30 at_least 1 dispatches $((runs + 3))
-done
-for n in 0 2 3; do ctl memory set $n none >/dev/null || fail "$(ctl memory show)"; done
-ctl memory compact || fail "not compacted"
-await 30 clean
-[ "$(json memory show | jq '.largest_free_bytes == .free_bytes')" = true ] || fail "$(ctl memory show)"
 kill -INT $b; wait_guest $b b
 [ "$(field b resets)" = 0 ] || fail "the guest that was moved was reset"
+
+# vgpud is killed in the middle of a move, again and again: who computes goes on, its partition is where it was or where
+# it was meant to be, and what is nobody's is cleared before it is given out.
+moving() { json memory show | jq -e '[.extents[] | select(.state == "moving")] | length > 0'; }
+for i in 1 2 3 4 5; do
+	for n in 0 1 2 3; do
+		await 30 is $n state available
+		ctl memory set $n none >/dev/null || fail "$(ctl memory show)"
+	done
+	await 30 clean
+	ctl memory set 0 192M >/dev/null && ctl memory set 1 128M >/dev/null && ctl memory set 0 none >/dev/null || fail "$(ctl memory show)"
+	start_guest c$i 1 gemm --seconds 100; c=$guest_pid
+	await 30 is 1 state active
+	await 30 clean
+	size=$(($(json memory show | jq .after_compaction_bytes) >> 20))
+	[ $size -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "nothing to move: $(ctl memory show)"
+	ctl memory set 2 ${size}M >/dev/null 2>&1 &
+	change=$!
+	await 30 moving
+	kill -9 $vgpud_pid
+	wait $change $vgpud_pid 2>/dev/null
+	start_vgpud
+	await 30 clean
+	[ "$(mib 1)" = 128 ] && { [ "$(at 1)" = 224 ] || [ "$(at 1)" = 32 ]; } || fail "$(ctl memory show)"
+	[ "$(mib 2)" = 0 ] || [ "$(mib 2)" = 64 ] || fail "$(ctl memory show)"
+	runs=$(vf 1 dispatches)
+	await 30 at_least 1 dispatches $((runs + 3))
+	kill -INT $c; wait_guest $c c$i
+	[ "$(field c$i resets)" = 0 ] || fail "the guest that was being moved was reset"
+done
