@@ -223,7 +223,8 @@ static bool copy(const struct piece *from, const struct piece *to, void *buffer)
 	       pwrite(to->fd, buffer, from->length, (off_t)to->at) == n;
 }
 
-/* Clears and copies memory for the PF, outside of the lock. */
+/* Clears and copies memory for the PF, outside of the lock; little by little, for a file is locked
+ * meanwhile, and contexts are saved in one. */
 void *memory_filler(void *arg)
 {
 	static const uint64_t step = 1 << 20;
@@ -259,7 +260,7 @@ void *memory_filler(void *arg)
 			failed |= !buffer || from > gpu->config.vram ||
 				  size > gpu->config.vram - from;
 		while (!failed && size > 0 && !gpu->quit) {
-			to = piece_of(gpu, offset, copies && size > step ? step : size);
+			to = piece_of(gpu, offset, size > step ? step : size);
 			if (copies)
 				source = piece_of(gpu, from, to.length);
 			if (copies)
