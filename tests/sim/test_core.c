@@ -179,6 +179,52 @@ static void turns(void)
 	end();
 }
 
+/* A VF that is held leaves the engine and stays away, whatever it has to do; the other one does not
+ * notice. It comes back when it may, and a window of its own lets it go at once. */
+static void held(void)
+{
+	struct vgpu_vf_view view;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	STEP(10090, VGPU_EV_BUSY, 1, 0, "");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	/* on the engine: it goes at once, though it has work, and more of it */
+	STEP(10200, VGPU_EV_HOLD, 0, 1, "");
+	STEP(10200, VGPU_EV_BUSY, 0, 0, "");
+	TIMER(10200, "idle 0; ");
+	DONE(10220, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(10300, VGPU_CMD_SAVE, 0, "load 1; ");
+	DONE(10380, VGPU_CMD_LOAD, 1, "run 1; ");
+	DONE(10400, VGPU_CMD_RUN, 1, "");
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT(view.held && view.context == VGPU_CTX_SAVED && view.has_work);
+	/* the other has the engine for itself */
+	TIMER(12400, "");
+	/* back again: the other's turn is over, and ends */
+	STEP(30000, VGPU_EV_HOLD, 0, 0, "");
+	TIMER(30000, "idle 1; ");
+	DONE(30020, VGPU_CMD_IDLE, 1, "save 1; ");
+	/* on its way there: it is sent back */
+	DONE(30100, VGPU_CMD_SAVE, 1, "load 0; ");
+	STEP(30110, VGPU_EV_HOLD, 0, 1, "");
+	DONE(30180, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(30200, VGPU_CMD_RUN, 0, "");
+	TIMER(30200, "idle 0; ");
+	DONE(30220, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(30300, VGPU_CMD_SAVE, 0, "load 1; ");
+	/* its driver wants to end: that goes before */
+	STEP(30310, VGPU_EV_REQUEST, 0, VGPU_WINDOW_FINI, "");
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT(!view.held);
+	/* one without a driver is not to be held */
+	now = 30320 * VGPU_USEC;
+	CU_ASSERT_EQUAL(event(VGPU_EV_HOLD, 0, 1, 0, NULL), -EBUSY);
+	end();
+}
+
 /* A lone VF is left alone, but for a sign of life twice a second; and until another wakes. */
 static void alone(void)
 {
@@ -566,6 +612,7 @@ static const struct test tests[] = {
 	{"two VFs take turns", turns},
 	{"a lone VF is left alone", alone},
 	{"a VF without work yields", yields},
+	{"a VF that is held stays away", held},
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},
 	{"the ladder of resets", ladder},
