@@ -358,6 +358,14 @@ static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
 	return govern_condemn(core, event->code);
 }
 
+/* The GPU has seen to it; who it was is kept. */
+static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	core->vfs[event->vf].ledger.violations++;
+	core_record(core, VGPU_REC_VIOLATION, event->vf, event->code, 0, 0);
+	return 0;
+}
+
 /* What a step does for an event, and whether the event must name a configured VF. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
@@ -383,6 +391,7 @@ static const struct handler {
 	[VGPU_EV_STOP] = {on_stop, false},
 	[VGPU_EV_CONDEMN] = {on_condemn, false},
 	[VGPU_EV_HOLD] = {on_hold, true},
+	[VGPU_EV_VIOLATION] = {on_violation, true},
 };
 
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)

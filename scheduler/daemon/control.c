@@ -322,6 +322,7 @@ static bool is_event(const struct vgpu_record *r)
 	case VGPU_REC_REFUSED:
 	case VGPU_REC_POLICY:
 	case VGPU_REC_EVICTED:
+	case VGPU_REC_VIOLATION:
 		return true;
 	default:
 		return false;
@@ -352,6 +353,12 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 		snprintf(text, size, "the policy was replaced by %s: %s",
 			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
 		return LOG_ERR;
+	case VGPU_REC_VIOLATION:
+		snprintf(text, size,
+			 r->code ? "the partition of VF %u overlaps another's, as the GPU has it"
+				 : "VF %u has reached out of its memory, and was stopped",
+			 r->vf);
+		return r->code ? LOG_ERR : LOG_WARNING;
 	default:
 		return 0;
 	}

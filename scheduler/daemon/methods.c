@@ -170,6 +170,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "window_timeouts", l->window_timeouts);
 	put_int(o, "refused", l->refused);
 	put_int(o, "clamped", l->clamped);
+	put_int(o, "violations", l->violations);
 	return o;
 }
 
@@ -494,6 +495,8 @@ static const char *code_name(const struct vgpu_record *r)
 		return vgpu_phase_names[r->code];
 	case VGPU_REC_EVICTED:
 		return vgpu_fault_text((enum vgpu_fault)r->code);
+	case VGPU_REC_VIOLATION:
+		return r->code ? "overlap" : "access";
 	case VGPU_REC_WINDOW:
 	case VGPU_REC_WINDOW_END:
 	case VGPU_REC_REFUSED:

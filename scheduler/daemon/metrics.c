@@ -132,6 +132,8 @@ static const struct family {
 	{"vgpud_vf_hangs", "times it did not answer", true, COUNT, VF_AT(hangs)},
 	{"vgpud_vf_resets", "resets by vgpud", true, COUNT, VF_AT(resets)},
 	{"vgpud_vf_guest_resets", "resets from its own side", true, COUNT, VF_AT(guest_resets)},
+	{"vgpud_vf_violations", "times it reached out of its memory, and was stopped", true, COUNT,
+	 VF_AT(violations)},
 	{"vgpud_vf_share_ratio", "promised share of the GPU", true, GAUGE, 0, share},
 	{"vgpud_vf_lag_over_bound_ratio", "lag over the policy's own bound; 0 without one", true,
 	 GAUGE, 0, lag_over_bound},

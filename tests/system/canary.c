@@ -2,14 +2,16 @@
 /*
  * Leaves a mark wherever a guest can write, and looks for marks of others.
  *
- *     canary write VF MARK     comes up, marks all of its memory, its ring and its context; stays
- * until it is killed canary again VF MARK     the same, then its driver starts again; nothing may
- * be left canary find VF MARK...   comes up, and looks for the marks of those before canary pf PF
- * MIB MARK... looks for them in all of the GPU's memory
+ *     write VF MARK      comes up, marks all that it can, and stays until it is killed
+ *     again VF MARK      the same, then its driver starts again; nothing may be left
+ *     find VF MARK...    comes up, and looks for the marks of those before
+ *     reach VF MIB       writes to what lies behind its memory of so many MiB; is to be stopped
+ *     pf PF MIB MARK...  looks for marks in all of the GPU's memory
  *
  * VF and PF are sockets. MARK is a number; it is written 8 bytes wide, at each 8 bytes. Prints how
  * often each was found; 0: done, 1: not.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +109,24 @@ static int find(const char *vf, char **marks)
 	return 0;
 }
 
+static int reach(const char *vf, const char *mib)
+{
+	struct guest *g = come_up(vf);
+	struct softgpu_packet fill = {.opcode = SOFTGPU_FILL,
+				      .arg = {strtoull(mib, NULL, 0) << 20, 4096, 0xdead}};
+	uint64_t fence;
+	int r;
+
+	guest_put(g, &fill);
+	fence = guest_put_fence(g);
+	guest_ring(g);
+	r = guest_wait(g, fence, 20 * VGPU_SEC);
+	printf("%d\n", r == -EIO ? (int)guest_error(g) : r);
+	fflush(stdout);
+	pause(); /* its end resets it */
+	return 0;
+}
+
 static int search_all(const char *pf, char **marks)
 {
 	static char piece[PIECE];
@@ -141,5 +161,7 @@ int main(int argc, char **argv)
 		return write_marks(argv[2], mark_of(argv[3]), argv[1][0] == 'a');
 	if (strcmp(argv[1], "find") == 0)
 		return find(argv[2], argv + 3);
+	if (strcmp(argv[1], "reach") == 0)
+		return reach(argv[2], argv[3]);
 	return strcmp(argv[1], "pf") == 0 ? search_all(argv[2], argv + 3) : 2;
 }

@@ -54,6 +54,18 @@ marks+=(77)
 await 30 is 0 state available
 await 30 [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]
 [ "$(json memory show | jq .failed_pieces)" = 0 ] || fail "$(json memory show | jq .failed_pieces) pieces were not clear"
+# Who reaches out of its memory is stopped, and it is told who it was.
+"$canary" reach "$run/gpu/vf0.sock" $(($(vf 0 memory_bytes) >> 20)) >"$run/reach" &
+writer=$!
+pids+=($writer)
+await 30 test -s "$run/reach"
+[ "$(cat "$run/reach")" = 3 ] || fail "not stopped as out of range: $(cat "$run/reach")"
+await 30 at_least 0 violations 1
+ctl events | grep -q 'VF 0 .*violation' || fail "$(ctl events)"
+grep -q "VF 0 has reached out of its memory, and was stopped" "$run/vgpud.log" || fail "not told"
+[ "$(vf 3 violations)" = 0 ] || fail "somebody else is blamed"
+kill $writer
+wait $writer 2>/dev/null
 # All of the memory, through the PF: vgpud lets go of it.
 kill $vgpud_pid
 wait $vgpud_pid

@@ -76,6 +76,8 @@ static void fail(struct softgpu *gpu, int index, uint64_t error)
 	vf->live.job.active = false;
 	vf->dead = true;
 	raise_vf(gpu, index, SOFTGPU_VECTOR_FENCE);
+	if (error == SOFTGPU_OUT_OF_RANGE)
+		memory_violated(gpu, index);
 	if (error == SOFTGPU_FAULTED) {
 		gpu->hang_info = GPUIOV_FCN_VF((uint32_t)index);
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);

@@ -107,6 +107,7 @@ struct softgpu {
 	int active; /* VF, or -1 */
 	uint32_t intr_enable, intr_status, reset_notification, gates[GATES], mbox_index, mbox_int;
 	uint32_t context_reg, hang_info, dropped, gate_drops;
+	uint32_t violators, violations;
 	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
 	uint32_t hvvm_vf, hvvm_waits;	      /* which VF DW0 is about; VFs whose queues drained */
 	uint64_t fill_offset, fill_size, copy_from;
@@ -168,6 +169,8 @@ uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);
 void memory_vf_access(struct softgpu *gpu, int vf, uint64_t offset, void *data, uint64_t size,
 		      bool write);
+/* A VF has reached out of its memory, by a packet or through its window. */
+void memory_violated(struct softgpu *gpu, int vf);
 void *memory_filler(void *gpu);
 
 /* commands.c */

@@ -179,12 +179,19 @@ void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t si
 	}
 }
 
+void memory_violated(struct softgpu *gpu, int index)
+{
+	gpu->violators |= 1u << index;
+	gpu->violations++;
+}
+
 void memory_vf_access(struct softgpu *gpu, int index, uint64_t offset, void *data, uint64_t size,
 		      bool write)
 {
 	struct vf *vf = &gpu->vfs[index];
 
 	if (offset > vf->memory_size || size > vf->memory_size - offset) {
+		memory_violated(gpu, index);
 		if (!write)
 			memset(data, 0xff, size);
 		return;

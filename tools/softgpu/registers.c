@@ -378,6 +378,10 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 		return gpu->dropped;
 	case SOFTGPU_GATE_DROPS:
 		return gpu->gate_drops;
+	case SOFTGPU_VIOLATORS:
+		return gpu->violators;
+	case SOFTGPU_VIOLATIONS:
+		return gpu->violations;
 	default:
 		return 0;
 	}
@@ -392,6 +396,8 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 		reg_write(gpu, reg, part, value);
 		return;
 	}
+	if (offset == SOFTGPU_VIOLATORS)
+		gpu->violators &= ~value;
 	if (gpu->fill_status & SOFTGPU_FILL_BUSY)
 		return;
 	if ((offset & ~4u) == SOFTGPU_FILL_OFFSET) {

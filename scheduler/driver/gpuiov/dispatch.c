@@ -240,6 +240,7 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	if (now >= d->check_at) {
 		d->check_at = now + LOOK_RARELY;
 		r = look_at_device(d);
+		r = r ? r : gpuiov_look_for_violations(d, now);
 	}
 	if (r < 0)
 		return r;

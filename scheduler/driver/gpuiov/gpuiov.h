@@ -39,6 +39,7 @@ struct vgpu_driver {
 	uint32_t busy;		/* bitmaps by VF, from here on */
 	uint32_t resetting;	/* asked for by us */
 	uint32_t gates[3];
+	uint32_t overlaps; /* VFs whose partitions do, as last told */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at;  /* the next look at everything */
@@ -70,6 +71,7 @@ int gpuiov_place_vf(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where
 int gpuiov_clear(struct vgpu_driver *d, struct vgpu_extent where);
 int gpuiov_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to);
 int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed);
+int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now);
 int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size);
 
 int gpuiov_fd(const struct vgpu_driver *d);

@@ -90,3 +90,30 @@ int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint3
 {
 	return vfio_read(d->device, VFIO_REGION_BAR0, offset, data, size);
 }
+
+static void tell(struct vgpu_driver *d, uint32_t vfs, uint32_t code, vgpu_nsec now)
+{
+	uint32_t vf;
+
+	for (vf = 0; vf < d->config.n_vfs; vf++)
+		if (vfs >> vf & 1)
+			gpuiov_emit(d, VGPU_EV_VIOLATION, vf, code, 0, now);
+}
+
+/* Who has reached for what is not his; and whether partitions overlap, which would be our fault. */
+int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t violators = 0, overlaps = 0;
+	int r = gpuiov_read_own(d, SOFTGPU_VIOLATORS, &violators);
+
+	r = r ? r : gpuiov_read_own(d, SOFTGPU_FB_OVERLAP, &overlaps);
+	if (r == 0 && violators)
+		r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_VIOLATORS, &violators,
+			       sizeof(violators));
+	if (r < 0)
+		return r;
+	tell(d, violators, 0, now);
+	tell(d, overlaps & ~d->overlaps, 1, now);
+	d->overlaps = overlaps;
+	return 0;
+}

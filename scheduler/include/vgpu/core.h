@@ -100,6 +100,8 @@ enum vgpu_event_type {
 	VGPU_EV_HOLD,	 /* code 1: `vf` is to leave the engine and stay away, as if its driver were
 			  * not up, so that its memory can be moved; 0: it may come back. A reset or
 			  * a window of its own ends it, too */
+	VGPU_EV_VIOLATION, /* the GPU has stopped `vf` from reaching out of its memory; or, code 1,
+			    * found its partition overlapping another's */
 	VGPU_EV_COUNT,
 };
 
@@ -169,6 +171,7 @@ enum vgpu_record_type {
 	VGPU_REC_FORGIVEN,   /* a: ns of debt written off */
 	VGPU_REC_POLICY,     /* the policy changed */
 	VGPU_REC_EVICTED,    /* the policy broke its contract; code: enum vgpu_fault */
+	VGPU_REC_VIOLATION,  /* code: 0 an access, 1 overlapping partitions */
 	VGPU_REC_COUNT,
 };
 
@@ -225,7 +228,8 @@ struct vgpu_vf_ledger {
 	vgpu_nsec wait_max_ns;
 	vgpu_nsec wait_ns; /* from having work to running, summed over `dispatches` */
 	uint64_t dispatches, wakes, preempted, ends[VGPU_END_COUNT];
-	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped;
+	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped,
+		violations;
 };
 
 struct vgpu_engine_ledger {

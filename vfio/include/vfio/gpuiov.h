@@ -179,8 +179,10 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_FILL_CTRL                                                                          \
 	0x0418u /* write 1: clear, 2: copy; bit 0 busy, bit 1 the last one failed */
 #define SOFTGPU_FILL_START 1u
-#define SOFTGPU_COPY_START 2u	  /* to FILL_OFFSET, from COPY_FROM, FILL_SIZE bytes */
-#define SOFTGPU_COPY_FROM 0x0430u /* 64 bits */
+#define SOFTGPU_COPY_START 2u	   /* to FILL_OFFSET, from COPY_FROM, FILL_SIZE bytes */
+#define SOFTGPU_VIOLATORS 0x0438u  /* VFs that reached out of their memory; write 1 to clear */
+#define SOFTGPU_VIOLATIONS 0x043cu /* how often */
+#define SOFTGPU_COPY_FROM 0x0430u  /* 64 bits */
 #define SOFTGPU_FILL_BUSY 1u
 #define SOFTGPU_FILL_FAILED 2u
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
