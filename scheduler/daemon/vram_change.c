@@ -328,34 +328,30 @@ void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now)
 {
 	struct vram_request *want = &request->memory;
 	struct engine_request *other = v->request;
-	int r = 0;
+	bool compacts = want->what == VRAM_COMPACT;
 
-	v->request = request;
 	if (want->size == VRAM_USUAL)
 		want->size = v->usual[want->vf];
+	/* Once it is answered, it is the sender's. */
+	v->request = request;
 	if (other && want->what != VRAM_PLAN) {
 		answer(v, -EBUSY, "another change of this GPU's memory is under way; try again");
-		v->request = other;
-		return;
-	}
-	if (want->what != VRAM_COMPACT && want->size == v->partition.vfs[want->vf].size) {
+	} else if (!compacts && want->size == v->partition.vfs[want->vf].size) {
 		want->plan = (struct vram_plan){.offset = v->partition.vfs[want->vf].offset};
 		answer(v, 0, "%s", "");
-	} else if (want->what != VRAM_COMPACT) {
-		r = plan(v, want);
-	}
-	if (r < 0)
+	} else if (!compacts && plan(v, want) < 0) {
 		refuse_for_room(v, want);
-	else if (want->what == VRAM_PLAN && v->request == request)
+	} else if (want->what == VRAM_PLAN) {
 		answer(v, 0, "%s", "");
-	if (other || !v->request) {
+	}
+	if (!v->request) {
 		v->request = other;
 		return;
 	}
 	v->reset_asked = false;
 	v->attempts = 0;
 	v->since = now;
-	v->until = now + (want->what == VRAM_COMPACT ? COMPACT_PATIENCE : PATIENCE);
+	v->until = now + (compacts ? COMPACT_PATIENCE : PATIENCE);
 	vram_advance(v, now);
 }
 

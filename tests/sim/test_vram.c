@@ -307,6 +307,8 @@ static void on_reply(void *data, struct engine_request *request)
 		      "the partition has not the size that was set");
 	if (want->what == VRAM_SET && request->result < 0 && want->what != VRAM_COMPACT)
 		check(is->size == asked_of[i].size, "a refusal has changed the size");
+	/* It is ours again: nobody else may look at it. */
+	memset(&request->memory, 0xa5, sizeof(request->memory));
 }
 
 /* Everything begins, or begins again: what the GPU has is all that is known. */
