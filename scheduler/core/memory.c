@@ -442,73 +442,55 @@ static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, u
 	return NULL;
 }
 
-/* Whether one way of moving leads to a place for what is wanted, and its first step. */
-static bool leads_there(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
-			const struct vgpu_memory_request *want, uint64_t size,
-			const struct movers *who,
-			bool (*next)(const struct vgpu_memory *, const struct movers *,
-				     struct step *),
-			struct step *first)
+typedef bool way(const struct vgpu_memory *m, const struct movers *who, struct step *out);
+
+/*
+ * Follows one way of moving, on a copy: until there is a place for what is WANTED, SIZE bytes, or
+ * for NULL to its end. Its first step, and the largest hole in the end; false: it does not lead
+ * there, or takes no step.
+ */
+static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
+		   const struct movers *who, way *next, const struct vgpu_memory_request *wanted,
+		   uint64_t size, struct step *first, uint64_t *largest)
 {
 	struct vgpu_memory t = *m;
 	struct step step;
-	bool any = false;
+	bool any = false, there;
 
 	t.extents = scratch;
 	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
-	forget_dirt(&t);
-	while (place_without(&t, extent_of(&t, want->owner), want, size) == UINT64_MAX) {
-		if (!next(&t, who, &step) || vgpu_memory_move_begin(&t, step.from, step.to) < 0)
-			return false;
-		vgpu_memory_move_end(&t, step.from, step.to);
+	for (;; any = true) {
 		forget_dirt(&t);
+		there = wanted &&
+			place_without(&t, extent_of(&t, wanted->owner), wanted, size) != UINT64_MAX;
+		if (there || !next(&t, who, &step) ||
+		    vgpu_memory_move_begin(&t, step.from, step.to) < 0)
+			break;
+		vgpu_memory_move_end(&t, step.from, step.to);
 		*first = any ? *first : step;
-		any = true;
 	}
-	return any;
+	*largest = vgpu_memory_largest_free(&t);
+	return any && (there || !wanted);
 }
 
 bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
-			   const struct vgpu_memory_request *want,
+			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to)
 {
 	const struct movers who = {movable, data};
 	struct step first = {0, 0};
-	uint64_t size;
+	uint64_t size, largest;
 
 	/* Each step of the first way makes a larger hole, each of the second lowers somebody: once
 	 * one leads there, it does after its first step, too. */
-	if (size_of(m, want, &size) < 0 ||
-	    (!leads_there(m, scratch, want, size, &who, greedy, &first) &&
-	     !leads_there(m, scratch, want, size, &who, slide, &first)))
+	if (size_of(m, wanted, &size) < 0 ||
+	    (!follow(m, scratch, &who, greedy, wanted, size, &first, &largest) &&
+	     !follow(m, scratch, &who, slide, wanted, size, &first, &largest)))
 		return false;
 	*from = first.from;
 	*to = first.to;
 	return true;
-}
-
-/* The largest hole when one way of moving has come to its end, and its first step. */
-static uint64_t ends_with(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
-			  const struct movers *who,
-			  bool (*next)(const struct vgpu_memory *, const struct movers *,
-				       struct step *),
-			  struct step *first)
-{
-	struct vgpu_memory t = *m;
-	struct step step;
-	bool any = false;
-
-	t.extents = scratch;
-	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
-	forget_dirt(&t);
-	while (next(&t, who, &step) && vgpu_memory_move_begin(&t, step.from, step.to) == 0) {
-		vgpu_memory_move_end(&t, step.from, step.to);
-		forget_dirt(&t);
-		*first = any ? *first : step;
-		any = true;
-	}
-	return vgpu_memory_largest_free(&t);
 }
 
 uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
@@ -518,15 +500,17 @@ uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 {
 	const struct movers who = {movable, data};
 	struct step first[2] = {{0, 0}, {0, 0}};
+	uint64_t largest[2];
+	bool slides;
+
 	/* Following either way, what it ends with stays the same; leaving it for the other takes a
 	 * larger hole. So it ends. */
-	uint64_t by_greed = ends_with(m, scratch, &who, greedy, &first[0]);
-	uint64_t by_slide = ends_with(m, scratch, &who, slide, &first[1]);
-	bool slides = by_slide > by_greed;
-
+	follow(m, scratch, &who, greedy, NULL, 0, &first[0], &largest[0]);
+	follow(m, scratch, &who, slide, NULL, 0, &first[1], &largest[1]);
+	slides = largest[1] > largest[0];
 	*from = first[slides].from;
 	*to = first[slides].to;
-	return slides ? by_slide : by_greed;
+	return largest[slides];
 }
 
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state)

@@ -177,7 +177,8 @@ static int finish_piece(struct vram *v, vgpu_nsec now)
 		return 0;
 	}
 	if (p->kind != VRAM_SETTLE) {
-		adapt(v, now - p->began);
+		if (p->where.size == v->step)
+			adapt(v, now - p->began);
 		r = failed ? 0 : verify(v);
 		if (r < 0)
 			return r;

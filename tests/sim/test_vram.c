@@ -522,32 +522,30 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	free(fallback_memory);
 }
 
-/* Without faults moves succeed, and every request that is possible is done. */
+static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
+{
+	answered = refused = moves_done = moves_given_up = kills = handed_over = 0;
+	run(steps, with_faults, kill_every);
+	printf("answered %u, refused %u, moves %u (%u given up), handed over %u, killed %u\n",
+	       answered, refused, moves_done, moves_given_up, handed_over, kills);
+}
+
 static void calm(void)
 {
-	answered = refused = moves_done = moves_given_up = handed_over = 0;
-	run(500000, false, 0);
+	count_and_run(500000, false, 0);
 	CU_ASSERT(answered > 1000 && refused > 1000 && moves_done > 100 && handed_over > 100);
-	printf("answered %u, refused %u, moves %u (%u given up), handed over %u\n", answered,
-	       refused, moves_done, moves_given_up, handed_over);
 }
 
 static void faulty(void)
 {
-	answered = refused = moves_done = moves_given_up = handed_over = 0;
-	run(400000, true, 0);
+	count_and_run(400000, true, 0);
 	CU_ASSERT(answered > 1000 && moves_done > 100 && moves_given_up > 10 && handed_over > 100);
-	printf("answered %u, refused %u, moves %u (%u given up), handed over %u\n", answered,
-	       refused, moves_done, moves_given_up, handed_over);
 }
 
 static void killed(void)
 {
-	answered = refused = moves_done = moves_given_up = kills = handed_over = 0;
-	run(400000, true, 60);
+	count_and_run(400000, true, 60);
 	CU_ASSERT(kills > 3000 && moves_done > 30 && handed_over > 30);
-	printf("killed %u times; answered %u, moves %u, handed over %u\n", kills, answered,
-	       moves_done, handed_over);
 }
 
 static const struct test tests[] = {
