@@ -15,8 +15,9 @@
 #include "engine.h"
 
 #define MIB(bytes) ((bytes) >> 20)
-#define PATIENCE (8 * VGPU_SEC) /* below that of libvirt's hook, which may wait for it */
-#define COMPACT_PATIENCE (60 * VGPU_SEC)
+/* Where libvirt's hook may wait for it, less than the hook does; else an operator does. */
+#define HOOK_PATIENCE (8 * VGPU_SEC)
+#define PATIENCE (60 * VGPU_SEC)
 /* A VF leaves the engine within a slice, or a hang is found; its window can last a second. */
 #define LEAVE_WITHIN (3 * VGPU_SEC)
 #define ATTEMPTS 3u
@@ -303,10 +304,9 @@ void vram_advance(struct vram *v, vgpu_nsec now)
 	if (!v->request)
 		return;
 	if (now >= v->until || v->attempts == ATTEMPTS) {
-		answer(v, -ETIMEDOUT, "%s; the partition of VF %" PRIu32 " is what it was",
+		answer(v, -ETIMEDOUT, "%s; no partition has another size",
 		       v->attempts == ATTEMPTS ? "a VF in the way could not be moved"
-					       : "it did not become free in time",
-		       want->vf);
+					       : "what is needed did not become free in time");
 		return;
 	}
 	r = want->what == VRAM_SET ? carry_out(v, want) : -ENOSPC;
@@ -351,7 +351,7 @@ void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now)
 	v->reset_asked = false;
 	v->attempts = 0;
 	v->since = now;
-	v->until = now + (compacts ? COMPACT_PATIENCE : PATIENCE);
+	v->until = now + (compacts || want->usual ? PATIENCE : HOOK_PATIENCE);
 	vram_advance(v, now);
 }
 

@@ -87,6 +87,13 @@ struct command {
 	vgpu_nsec done_at; /* VGPU_NEVER: when the engine has stopped */
 };
 
+/* A file that no VF has any more. */
+struct discarded {
+	uint8_t *memory;
+	uint64_t size;
+	int fd;
+};
+
 struct softgpu {
 	struct softgpu_config config;
 	const struct gpuiov_layout *layout;
@@ -113,6 +120,8 @@ struct softgpu {
 	uint64_t fill_offset, fill_size, copy_from;
 	uint32_t fill_status;
 	bool fill_copies;
+	struct discarded discarded[SOFTGPU_MAX_VFS]; /* to be given back by the filler */
+	uint32_t n_discarded;
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	uint64_t serial;

@@ -38,15 +38,31 @@ int memory_create(struct softgpu *gpu, struct vgpu_error *err)
 	return 0;
 }
 
-static void release(struct vf *vf)
+static void give_back(const struct discarded *d)
 {
-	if (vf->memory)
-		munmap(vf->memory, vf->memory_size);
-	if (vf->memfd >= 0)
-		close(vf->memfd);
+	if (d->memory)
+		munmap(d->memory, d->size);
+	if (d->fd >= 0)
+		close(d->fd);
+}
+
+/* The VF has its file no more. Giving many pages back takes long; the filler does it, and nobody
+ * waits for the lock meanwhile. */
+static void release(struct softgpu *gpu, struct vf *vf)
+{
+	struct discarded d = {vf->memory, vf->memory_size, vf->memfd};
+
 	vf->memory = NULL;
 	vf->memfd = -1;
 	vf->memory_size = 0;
+	if (d.fd < 0)
+		return;
+	if (gpu->n_discarded == SOFTGPU_MAX_VFS) {
+		give_back(&d);
+		return;
+	}
+	gpu->discarded[gpu->n_discarded++] = d;
+	pthread_cond_signal(&gpu->filler_cond);
 }
 
 void memory_destroy(struct softgpu *gpu)
@@ -54,7 +70,9 @@ void memory_destroy(struct softgpu *gpu)
 	uint32_t i;
 
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		release(&gpu->vfs[i]);
+		release(gpu, &gpu->vfs[i]);
+	while (gpu->n_discarded > 0)
+		give_back(&gpu->discarded[--gpu->n_discarded]);
 	if (gpu->memfd >= 0)
 		close(gpu->memfd);
 }
@@ -84,7 +102,7 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 	vf->fb_offset = offset;
 	if (size == vf->fb_size && vf->memfd >= 0)
 		return true;
-	release(vf);
+	release(gpu, vf);
 	vf->fb_size = size;
 	if (size == 0)
 		return true;
@@ -110,7 +128,7 @@ void memory_renew(struct softgpu *gpu, int index)
 
 	vf->renew = false;
 	vf->fb_size = 0;
-	release(vf);
+	release(gpu, vf);
 	memory_set_partition(gpu, index, vf->fb_offset, size);
 }
 
@@ -243,6 +261,14 @@ void *memory_filler(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
+		if (gpu->n_discarded > 0) {
+			struct discarded d = gpu->discarded[--gpu->n_discarded];
+
+			softgpu_unlock(gpu);
+			give_back(&d);
+			softgpu_lock(gpu);
+			continue;
+		}
 		if (gpu->drop_size > 0) { /* nobody sees it, but it takes room */
 			to = (struct piece){dup(gpu->memfd), gpu->drop_offset, gpu->drop_size};
 			gpu->drop_size = 0;
