@@ -252,6 +252,22 @@ int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size)
 	return 0;
 }
 
+uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m)
+{
+	uint64_t bytes = vgpu_memory_in(m, VGPU_EXTENT_SCRUBBING);
+	uint32_t i = 0;
+
+	while (i < m->n) {
+		if (m->extents[i].state != VGPU_EXTENT_SCRUBBING) {
+			i++;
+			continue;
+		}
+		give_up(m, i, VGPU_EXTENT_FREE);
+		i = 0; /* it may have been joined with its neighbours */
+	}
+	return bytes;
+}
+
 /* A free range is to be scrubbed. */
 static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 {
@@ -416,21 +432,6 @@ static bool slide(const struct vgpu_memory *m, const struct movers *who, struct 
 	return false;
 }
 
-/* As if all that is to be cleared were; only on a copy. */
-static void forget_dirt(struct vgpu_memory *m)
-{
-	uint32_t i = 0;
-
-	while (i < m->n) {
-		if (m->extents[i].state != VGPU_EXTENT_SCRUBBING) {
-			i++;
-			continue;
-		}
-		give_up(m, i, VGPU_EXTENT_FREE);
-		i = 0; /* it may have been joined with its neighbours */
-	}
-}
-
 /* What an owner has, or NULL. */
 static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, uint32_t owner)
 {
@@ -460,7 +461,7 @@ static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scrat
 	t.extents = scratch;
 	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
 	for (;; any = true) {
-		forget_dirt(&t);
+		vgpu_memory_all_scrubbed(&t);
 		there = wanted &&
 			place_without(&t, extent_of(&t, wanted->owner), wanted, size) != UINT64_MAX;
 		if (there || !next(&t, who, &step) ||

@@ -27,8 +27,7 @@ static bool is_movable(uint32_t vf, void *data)
 {
 	const struct engine_snapshot *s = data;
 
-	return vf != VRAM_PF &&
-	       (s->vfs[vf].state == VGPU_VF_AVAIL || s->vfs[vf].state == VGPU_VF_ACTIVE);
+	return vf != VRAM_PF && vram_can_move(s->vfs[vf].state);
 }
 
 struct json_object *memory_json(struct call *call)

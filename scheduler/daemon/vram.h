@@ -128,6 +128,13 @@ int vram_run(struct vram *v, vgpu_nsec now);
 /* When vram_run is due. */
 vgpu_nsec vram_deadline(const struct vram *v);
 
+/* Whether the memory of a VF in that state can be moved: it has no guest, or one that can be kept
+ * waiting. */
+static inline bool vram_can_move(enum vgpu_vf_state state)
+{
+	return state == VGPU_VF_AVAIL || state == VGPU_VF_ACTIVE;
+}
+
 /* vram_change.c */
 void vram_advance(struct vram *v, vgpu_nsec now);
 /* Whether a piece of the move is to be copied. */

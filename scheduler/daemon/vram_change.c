@@ -52,18 +52,15 @@ static struct vgpu_vf_view view_of(const struct vram *v, uint32_t vf)
 	return view;
 }
 
-/* Whose memory can be moved: that of a VF without a guest, or of one that can be kept waiting. The
- * one that a change is for finds its place itself. */
+/* The one that a change is for finds its place itself. */
 static bool is_movable(uint32_t vf, void *data)
 {
 	const struct vram *v = data;
 	const struct vram_request *want = &v->request->memory;
-	enum vgpu_vf_state state;
 
 	if (vf == VRAM_PF || (want->what != VRAM_COMPACT && vf == want->vf))
 		return false;
-	state = view_of(v, vf).state;
-	return state == VGPU_VF_AVAIL || state == VGPU_VF_ACTIVE;
+	return vram_can_move(view_of(v, vf).state);
 }
 
 static struct vgpu_memory_request request_of(const struct vram *v, const struct vram_request *want)
@@ -91,20 +88,6 @@ static int apply(const struct vram *v, struct vgpu_memory *table, const struct v
 			 : vgpu_memory_alloc(table, &request, offset);
 }
 
-/* As if all that is to be cleared were; how many bytes that is. */
-static uint64_t clear_all(struct vgpu_memory *table)
-{
-	uint64_t bytes = vgpu_memory_in(table, VGPU_EXTENT_SCRUBBING);
-	uint32_t i;
-
-	while (vgpu_memory_in(table, VGPU_EXTENT_SCRUBBING) > 0)
-		for (i = 0; i < table->n; i++)
-			if (table->extents[i].state == VGPU_EXTENT_SCRUBBING)
-				vgpu_memory_scrubbed(table, table->extents[i].offset,
-						     table->extents[i].size);
-	return bytes;
-}
-
 static bool next_move(struct vram *v, const struct vgpu_memory *table,
 		      const struct vram_request *want, uint64_t *from, uint64_t *to)
 {
@@ -130,7 +113,7 @@ static int plan(struct vram *v, struct vram_request *want)
 	table.extents = storage;
 	want->plan = (struct vram_plan){0};
 	while ((r = apply(v, &table, want, &want->plan.offset)) == -ENOSPC) {
-		uint64_t cleared = clear_all(&table);
+		uint64_t cleared = vgpu_memory_all_scrubbed(&table);
 
 		want->plan.clear += cleared;
 		if (cleared)
@@ -145,7 +128,7 @@ static int plan(struct vram *v, struct vram_request *want)
 	}
 	if (r == -ENOSPC && v->partition.vfs[want->vf].size)
 		vgpu_memory_release(&table, v->partition.vfs[want->vf].offset);
-	clear_all(&table);
+	vgpu_memory_all_scrubbed(&table);
 	want->plan.largest = vgpu_memory_largest_free(&table);
 	return r;
 }

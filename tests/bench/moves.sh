@@ -17,7 +17,6 @@ config <<-CONF
 	memory_mib = 64
 CONF
 start_vgpud
-clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
 for n in 0 1 2 3 4; do await 30 is $n state available; done
 start_guest a 0 spin --seconds 1000; start_guest b 1 spin --seconds 1000
 await 30 is 0 state active

@@ -225,6 +225,100 @@ static void held(void)
 	end();
 }
 
+/* One step, and what the device makes of it: a command takes 20 us, a window nothing. */
+struct device {
+	bool at_work;
+	vgpu_nsec done_at;
+	struct vgpu_event answer;
+	uint32_t turns[3]; /* of each VF, while they are counted */
+	bool counting;
+};
+
+static void step_device(struct device *d, struct vgpu_event e)
+{
+	uint32_t i, windows = 0;
+
+	e.now = now;
+	vgpu_core_step(core, &e, &out);
+	for (i = 0; i < out.n_actions; i++) {
+		const struct vgpu_action *a = &out.actions[i];
+
+		if (a->type == VGPU_AC_COMMAND) {
+			d->at_work = true;
+			d->done_at = now + 20 * VGPU_USEC;
+			d->answer = (struct vgpu_event){.type = VGPU_EV_DONE,
+							.vf = a->vf,
+							.code = a->code};
+			d->turns[a->vf] += d->counting && a->code == VGPU_CMD_RUN;
+		} else if (a->type == VGPU_AC_NOTICE && a->code == VGPU_NOTICE_READY) {
+			windows = a->vf + 1;
+		}
+	}
+	if (windows)
+		step_device(d, (struct vgpu_event){.type = VGPU_EV_RELEASE,
+						   .vf = windows - 1,
+						   .code = VGPU_WINDOW_INIT});
+}
+
+static void run_device(struct device *d, vgpu_nsec until)
+{
+	vgpu_nsec t;
+
+	while ((t = d->at_work && d->done_at < vgpu_core_deadline(core)
+			    ? d->done_at
+			    : vgpu_core_deadline(core)) < until) {
+		now = t > now ? t : now;
+		if (d->at_work && now >= d->done_at) {
+			d->at_work = false;
+			step_device(d, d->answer);
+		} else {
+			step_device(d, (struct vgpu_event){.type = VGPU_EV_TIMER});
+		}
+	}
+	now = until;
+}
+
+/* The turns of three VFs with work in half a second, in which VF 2 is held or not. */
+static void count_turns(const struct vgpu_policy_ops *policy, bool hold, uint32_t turns_of[3])
+{
+	struct device d = {.at_work = false};
+	uint32_t vf;
+
+	begin(policy, 3);
+	for (vf = 0; vf < 3; vf++)
+		step_device(&d, (struct vgpu_event){.type = VGPU_EV_REQUEST,
+						    .vf = vf,
+						    .code = VGPU_WINDOW_INIT});
+	run_device(&d, 50 * VGPU_MSEC);
+	for (vf = 0; vf < 3; vf++)
+		step_device(&d, (struct vgpu_event){.type = VGPU_EV_BUSY, .vf = vf});
+	run_device(&d, VGPU_SEC);
+	if (hold)
+		step_device(&d, (struct vgpu_event){.type = VGPU_EV_HOLD, .vf = 2, .code = 1});
+	d.counting = true;
+	run_device(&d, 3 * VGPU_SEC / 2);
+	memcpy(turns_of, d.turns, sizeof(d.turns));
+	end();
+}
+
+/* Whoever is kept from the engine takes no turn from the others, under any policy. */
+static void others_lose_nothing(void)
+{
+	uint32_t i, plain[3], held_back[3];
+
+	for (i = 0; vgpu_builtin_policies[i]; i++) {
+		count_turns(vgpu_builtin_policies[i], false, plain);
+		count_turns(vgpu_builtin_policies[i], true, held_back);
+		CU_ASSERT(plain[0] > 10 && plain[1] > 10 && plain[2] > 10);
+		CU_ASSERT(held_back[0] >= plain[0] && held_back[1] >= plain[1]);
+		CU_ASSERT(held_back[2] <= 1);
+		if (held_back[0] < plain[0] || held_back[1] < plain[1] || held_back[2] > 1)
+			printf("\n  %s: %u %u %u, held %u %u %u\n", vgpu_builtin_policies[i]->name,
+			       plain[0], plain[1], plain[2], held_back[0], held_back[1],
+			       held_back[2]);
+	}
+}
+
 /* A lone VF is left alone, but for a sign of life twice a second; and until another wakes. */
 static void alone(void)
 {
@@ -613,6 +707,7 @@ static const struct test tests[] = {
 	{"a lone VF is left alone", alone},
 	{"a VF without work yields", yields},
 	{"a VF that is held stays away", held},
+	{"others lose no turn to that", others_lose_nothing},
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},
 	{"the ladder of resets", ladder},

@@ -52,7 +52,7 @@ done
 [ "$("$canary" again "$run/gpu/vf0.sock" 77 | tail -1)" = 0 ] || fail "what was there before a reset is there after it"
 marks+=(77)
 await 30 is 0 state available
-await 30 [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]
+await 30 clean
 [ "$(json memory show | jq .failed_pieces)" = 0 ] || fail "$(json memory show | jq .failed_pieces) pieces were not clear"
 # Who reaches out of its memory is stopped, and it is told who it was.
 "$canary" reach "$run/gpu/vf0.sock" $(($(vf 0 memory_bytes) >> 20)) >"$run/reach" &

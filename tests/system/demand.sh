@@ -21,8 +21,6 @@ cat >"$run/vgpud.conf" <<-CONF
 	[profile light]
 	weight = 20
 CONF
-mib() { echo $(($(vf "$1" memory_bytes) >> 20)); }
-clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
 mib_is() { [ "$(mib "$1")" = "$2" ]; }
 weight() { json vf show "$1" | jq .params.weight; }
 office=$(slice "<v:profile>office</v:profile>")

@@ -43,6 +43,10 @@ json() { ctl -o json "$@"; }
 vf() { json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
+# A VF's partition in MiB, how large and where; and whether no memory waits to be cleared.
+mib() { echo $(($(vf "$1" memory_bytes) >> 20)); }
+at() { echo $(($(vf "$1" memory_offset) >> 20)); }
+clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
 
 start_softgpu() { # options
 	"$softgpu" --dir "$run/gpu" --vram 256M "$@" 2>>"$run/softgpu.log" &

@@ -139,8 +139,16 @@ await 20 on_hang_is pause
 hang
 await 20 state_is 1 paused
 virsh -q resume vm1
+set_wish --live '<sched><weight>500</weight></sched><lifecycle on-hang="stop"/>'
+await 20 on_hang_is stop
+hang
+await 20 state_is 1 "shut off"
+await 20 leases_are '[]'
+virsh -q start vm1
+at=$(vf_of 1)
 set_wish --live '<sched><weight>500</weight></sched>'
-await 20 on_hang_is reset
+await 20 weight_is 500
+on_hang_is reset || fail "a wish without lifecycle is another"
 hang
 state_is 1 running || fail "vm1 is not running after a hang"
 # A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.

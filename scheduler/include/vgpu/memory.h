@@ -70,6 +70,8 @@ int vgpu_memory_release(struct vgpu_memory *m, uint64_t offset);
 /* The first SIZE bytes of what is to be scrubbed at OFFSET are clear, and free. -EINVAL: more than
  * there are, or not aligned. */
 int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size);
+/* All that is to be scrubbed is clear, and free: for plans, on a copy. How many bytes that are. */
+uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m);
 /* Gives an owner, whose data need not be kept, more or less: where it is if that is possible, else
  * where it fits, what it has counted as free. What it has no more is to be scrubbed. 0 and *TO;
  * -EINVAL, -ENOSPC as above; -ENOMEM: the table has not room for three extents more. */
