@@ -179,6 +179,15 @@ rm /run/vgpud/leases.json
 start_vgpud
 await 20 leases_are '["vm1 running"]'
 await 20 weight_is 400
+# Defined anew while it runs: that is for the next start. What is set live afterwards counts.
+define 1 "$(wish '<v:sched><v:weight>111</v:weight></v:sched>')"
+set_wish --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sched>"
+await 20 weight_is 410
+# Its wish is removed: it keeps what it has until its end. Undefined: it runs on, with its VF.
+virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live --remove
+explains vm1 "the wish has it no more, it goes at the VM's end"
+virsh -q undefine vm1
+leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # A VM that ends while vgpud is away has its VF no more.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 virsh -q destroy vm1
