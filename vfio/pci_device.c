@@ -156,6 +156,18 @@ static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 				   : set_irqs(of(d), VFIO_PCI_MSIX_IRQ_INDEX, eventfds, count);
 }
 
+/* Whether anything of that range is mapped by us. */
+static bool has_mapped(const struct pci_device *p, uint64_t iova, uint64_t size)
+{
+	uint32_t i;
+
+	for (i = 0; i < MAX_DMA; i++)
+		if (p->dma[i].memory && iova < p->dma[i].iova + p->dma[i].size &&
+		    p->dma[i].iova < iova + size)
+			return true;
+	return false;
+}
+
 static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova, uint64_t size)
 {
 	struct pci_device *p = of(d);
@@ -166,12 +178,16 @@ static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t 
 		dma++;
 	if (dma == p->dma + MAX_DMA)
 		return -ENOSPC;
+	dma->size = 0;
 	dma->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	if (dma->memory == MAP_FAILED) {
 		dma->memory = NULL;
 		return -errno;
 	}
 	r = iommu_map(&p->iommu, dma->memory, iova, size);
+	/* If not by us, then by an earlier process, whose address space this still is. */
+	if (r == -EEXIST && !has_mapped(p, iova, size) && iommu_unmap(&p->iommu, iova, size) == 0)
+		r = iommu_map(&p->iommu, dma->memory, iova, size);
 	if (r < 0) {
 		munmap(dma->memory, size);
 		dma->memory = NULL;

@@ -14,6 +14,7 @@ struct dma_map {
 	int fd; /* -1: mapped without memory that we could reach */
 	uint32_t flags;
 	uint64_t iova, size, offset;
+	void *memory; /* of huge pages, which cannot be written to but by a mapping; else NULL */
 };
 
 struct connection {

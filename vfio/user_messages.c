@@ -5,8 +5,9 @@
  * one that asks for nonsense gets an error. Nothing blocks: what a client does not read is kept,
  * at most one reply, and until it is gone no further message of that client is looked at.
  *
- * Client memory is reached by pread and pwrite on the descriptors that came with the mappings,
- * never by mapping them here: a client that truncates its file gets an error, not our SIGBUS.
+ * Client memory is reached by pread and pwrite on the descriptors that came with the mappings, not
+ * by mapping them here: a client that truncates its file gets an error, not our SIGBUS. Files of
+ * huge pages have no pwrite; they are mapped, if they are sealed against being truncated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -27,10 +29,17 @@ void connection_drop_fds(struct connection *c)
 		close_fd(&c->fds[--c->n_fds]);
 }
 
+static void drop_map(struct dma_map *map)
+{
+	close_fd(&map->fd);
+	if (map->memory)
+		munmap(map->memory, map->size);
+}
+
 void endpoint_drop_maps(struct vfio_endpoint *e)
 {
 	while (e->n_maps > 0)
-		close_fd(&e->maps[--e->n_maps].fd);
+		drop_map(&e->maps[--e->n_maps]);
 	free(e->maps);
 	e->maps = NULL;
 }
@@ -286,11 +295,37 @@ static bool is_memory(int fd)
 	       (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
+static bool has_huge_pages(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
+}
+
+/* Maps a file of huge pages, which are all there then. */
+static int map_huge(struct dma_map *map)
+{
+	int seals = fcntl(map->fd, F_GET_SEALS);
+	struct stat st;
+	void *p;
+
+	if (!has_huge_pages(map->fd))
+		return 0;
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(map->fd, &st) < 0 ||
+	    (uint64_t)st.st_size < map->offset + map->size)
+		return EINVAL;
+	p = mmap(NULL, map->size, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, (off_t)map->offset);
+	if (p == MAP_FAILED)
+		return errno;
+	map->memory = p;
+	return 0;
+}
+
 static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
 {
 	const struct vfio_user_dma_map *r = payload;
 	struct connection *c = &e->c;
-	struct dma_map map = {-1, r->flags, r->iova, r->size, r->offset};
+	struct dma_map map = {-1, r->flags, r->iova, r->size, r->offset, NULL};
 	struct dma_map *maps;
 	unsigned i;
 	int result = 0;
@@ -314,8 +349,12 @@ static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
 		if (c->n_fds == 1) {
 			map.fd = c->fds[0];
 			c->fds[0] = -1;
+			result = map_huge(&map);
 		}
-		e->maps[e->n_maps++] = map;
+		if (result)
+			close_fd(&map.fd);
+		else
+			e->maps[e->n_maps++] = map;
 	} else if (result == 0) {
 		result = ENOMEM;
 	}
@@ -336,7 +375,7 @@ static int on_dma_unmap(struct vfio_endpoint *e, const void *payload, size_t siz
 	for (i = 0; i < e->n_maps; i++) {
 		if (e->maps[i].iova != r.iova || e->maps[i].size != r.size)
 			continue;
-		close_fd(&e->maps[i].fd);
+		drop_map(&e->maps[i]);
 		e->maps[i] = e->maps[--e->n_maps];
 		found = true;
 		break;
@@ -533,6 +572,13 @@ int vfio_endpoint_dma(struct vfio_endpoint *e, uint64_t iova, void *buffer, size
 			continue;
 		if (m->fd < 0 || !(m->flags & right))
 			break;
+		if (m->memory) {
+			char *p = (char *)m->memory + (iova - m->iova);
+
+			memcpy(to_client ? p : buffer, to_client ? buffer : p, size);
+			r = 0;
+			break;
+		}
 		at = (off_t)(m->offset + (iova - m->iova));
 		n = to_client ? pwrite(m->fd, buffer, size, at) : pread(m->fd, buffer, size, at);
 		r = n == (ssize_t)size ? 0 : -EFAULT;

@@ -25,9 +25,22 @@ void vgpu_memory_init(struct vgpu_memory *m, struct vgpu_memory_extent *extents,
 		.capacity = capacity,
 		.n = 1,
 		.total = total / granule * granule,
+		.local = total / granule * granule,
 		.granule = granule,
 	};
 	extents[0] = (struct vgpu_memory_extent){.size = m->total};
+}
+
+int vgpu_memory_extend(struct vgpu_memory *m, uint64_t size)
+{
+	size = size / m->granule * m->granule;
+	if (size == 0)
+		return 0;
+	if (m->n == m->capacity)
+		return -ENOMEM;
+	m->extents[m->n++] = (struct vgpu_memory_extent){.offset = m->total, .size = size};
+	m->total += size;
+	return 0;
 }
 
 /* The last extent that begins at OFFSET or before it. */
@@ -60,6 +73,17 @@ const struct vgpu_memory_extent *vgpu_memory_at(const struct vgpu_memory *m, uin
 	return e->offset == offset ? e : NULL;
 }
 
+struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m)
+{
+	struct vgpu_memory local = *m;
+	uint32_t last = find(m, m->local);
+
+	if (m->total > m->local)
+		local.n = last;
+	local.total = m->local;
+	return local;
+}
+
 static bool nobodys(const struct vgpu_memory_extent *e)
 {
 	return e->state == VGPU_EXTENT_FREE || e->state == VGPU_EXTENT_SCRUBBING;
@@ -70,7 +94,7 @@ static void join(struct vgpu_memory *m, uint32_t i)
 {
 	struct vgpu_memory_extent *e = &m->extents[i];
 
-	if (i + 1 >= m->n || !nobodys(e) || e[1].state != e->state)
+	if (i + 1 >= m->n || !nobodys(e) || e[1].state != e->state || e[1].offset == m->local)
 		return;
 	e->size += e[1].size;
 	m->n--;
@@ -166,13 +190,12 @@ static uint64_t place_in(const struct vgpu_memory_extent *e, const struct vgpu_m
 	return offset < end_of(e) && size <= end_of(e) - offset ? offset : UINT64_MAX;
 }
 
-/* What a request takes; 0, -EINVAL or -ENOSPC. */
-static int size_of(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
-		   uint64_t *size)
+int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
+		     uint64_t *size)
 {
 	if (request->size == 0)
 		return -EINVAL;
-	if (request->size > m->total)
+	if (request->size > m->local)
 		return -ENOSPC;
 	*size = request->placement == VGPU_PLACE_PROFILE
 			? profile_of(m, request)
@@ -187,7 +210,7 @@ static uint64_t best_place(const struct vgpu_memory *m, const struct vgpu_memory
 	uint64_t place, best = UINT64_MAX, best_size = UINT64_MAX;
 	uint32_t i;
 
-	for (i = 0; i < m->n; i++) {
+	for (i = 0; i < m->n && m->extents[i].offset < m->local; i++) {
 		struct vgpu_memory_extent e = m->extents[i];
 
 		if (e.state != VGPU_EXTENT_FREE)
@@ -212,7 +235,7 @@ int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *r
 		      uint64_t *offset)
 {
 	uint64_t size, place;
-	int r = size_of(m, request, &size);
+	int r = vgpu_memory_size(m, request, &size);
 
 	if (r < 0)
 		return r;
@@ -295,12 +318,35 @@ static uint64_t place_without(struct vgpu_memory *m, const struct vgpu_memory_ex
 	return place;
 }
 
+int vgpu_memory_replace_at(struct vgpu_memory *m, uint64_t offset, uint64_t to, uint64_t size)
+{
+	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED), old;
+	uint64_t end;
+	int r;
+
+	if (!e)
+		return -ENOENT;
+	if (m->n + 3 > m->capacity)
+		return -ENOMEM;
+	old = *e;
+	end = end_of(&old);
+	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_FREE);
+	r = vgpu_memory_reserve(m, old.owner, to, size);
+	if (r < 0) {
+		*cut(m, find(m, offset), offset, old.size) = old;
+		return r;
+	}
+	soil(m, offset, to < end ? to : end);
+	soil(m, to + size > offset ? to + size : offset, end);
+	return 0;
+}
+
 int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 			const struct vgpu_memory_request *request, uint64_t *to)
 {
-	struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED), old;
-	uint64_t size, place, end;
-	int r = size_of(m, request, &size);
+	const struct vgpu_memory_extent *e = at(m, offset, VGPU_EXTENT_OWNED);
+	uint64_t size, place;
+	int r = vgpu_memory_size(m, request, &size);
 
 	if (!e || e->owner != request->owner)
 		return -ENOENT;
@@ -311,14 +357,10 @@ int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 	place = place_without(m, e, request, size);
 	if (place == UINT64_MAX)
 		return -ENOSPC;
-	old = *e;
-	end = end_of(&old);
-	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_FREE);
-	vgpu_memory_reserve(m, old.owner, place, size);
-	soil(m, offset, place < end ? place : end);
-	soil(m, place + size > offset ? place + size : offset, end);
-	*to = place;
-	return 0;
+	r = vgpu_memory_replace_at(m, offset, place, size);
+	if (r == 0)
+		*to = place;
+	return r;
 }
 
 int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to)
@@ -377,8 +419,9 @@ static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t
 	return largest;
 }
 
-/* Whose extents may be moved. */
+/* Whose extents may be moved, and where they may lie. */
 struct movers {
+	const struct vgpu_memory_request *rule;
 	bool (*movable)(uint32_t owner, void *data);
 	void *data;
 };
@@ -387,12 +430,15 @@ struct step {
 	uint64_t from, to;
 };
 
-/* The move of the fewest bytes after which the largest hole is larger. */
+/* The move of the fewest bytes after which the largest hole is larger. Profiles want holes that lie
+ * well, not large ones. */
 static bool greedy(const struct vgpu_memory *m, const struct movers *who, struct step *out)
 {
 	uint64_t now = largest_run(m, m->n, m->n, 0), then, least = UINT64_MAX;
 	uint32_t i, h;
 
+	if (who->rule->placement == VGPU_PLACE_PROFILE)
+		return false;
 	for (i = 0; i < m->n; i++) {
 		const struct vgpu_memory_extent *e = &m->extents[i];
 
@@ -422,12 +468,14 @@ static bool slide(const struct vgpu_memory *m, const struct movers *who, struct 
 
 		if (e->state != VGPU_EXTENT_OWNED || !who->movable(e->owner, who->data))
 			continue;
-		for (h = 0; h < i; h++)
-			if (m->extents[h].state == VGPU_EXTENT_FREE &&
-			    m->extents[h].size >= e->size) {
-				*out = (struct step){e->offset, m->extents[h].offset};
+		for (h = 0; h < i; h++) {
+			uint64_t to = place_in(&m->extents[h], who->rule, e->size);
+
+			if (m->extents[h].state == VGPU_EXTENT_FREE && to != UINT64_MAX) {
+				*out = (struct step){e->offset, to};
 				return true;
 			}
+		}
 	}
 	return false;
 }
@@ -454,12 +502,12 @@ static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scrat
 		   const struct movers *who, way *next, const struct vgpu_memory_request *wanted,
 		   uint64_t size, struct step *first, uint64_t *largest)
 {
-	struct vgpu_memory t = *m;
+	struct vgpu_memory t = vgpu_memory_local(m);
 	struct step step;
 	bool any = false, there;
 
 	t.extents = scratch;
-	memcpy(scratch, m->extents, m->n * sizeof(*scratch));
+	memcpy(scratch, m->extents, t.n * sizeof(*scratch));
 	for (;; any = true) {
 		vgpu_memory_all_scrubbed(&t);
 		there = wanted &&
@@ -479,13 +527,13 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to)
 {
-	const struct movers who = {movable, data};
+	const struct movers who = {wanted, movable, data};
 	struct step first = {0, 0};
 	uint64_t size, largest;
 
 	/* Each step of the first way makes a larger hole, each of the second lowers somebody: once
 	 * one leads there, it does after its first step, too. */
-	if (size_of(m, wanted, &size) < 0 ||
+	if (vgpu_memory_size(m, wanted, &size) < 0 ||
 	    (!follow(m, scratch, &who, greedy, wanted, size, &first, &largest) &&
 	     !follow(m, scratch, &who, slide, wanted, size, &first, &largest)))
 		return false;
@@ -496,10 +544,11 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 
 uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 				     struct vgpu_memory_extent *scratch,
+				     const struct vgpu_memory_request *rule,
 				     bool (*movable)(uint32_t owner, void *data), void *data,
 				     uint64_t *from, uint64_t *to)
 {
-	const struct movers who = {movable, data};
+	const struct movers who = {rule, movable, data};
 	struct step first[2] = {{0, 0}, {0, 0}};
 	uint64_t largest[2];
 	bool slides;
@@ -529,7 +578,7 @@ uint64_t vgpu_memory_largest_free(const struct vgpu_memory *m)
 	uint64_t largest = 0;
 	uint32_t i;
 
-	for (i = 0; i < m->n; i++)
+	for (i = 0; i < m->n && m->extents[i].offset < m->local; i++)
 		if (m->extents[i].state == VGPU_EXTENT_FREE && m->extents[i].size > largest)
 			largest = m->extents[i].size;
 	return largest;
@@ -551,7 +600,9 @@ const char *vgpu_memory_check(const struct vgpu_memory *m)
 			return "an extent is empty";
 		if (!is_aligned(m, e->offset) || !is_aligned(m, e->size))
 			return "an extent is not aligned";
-		if (i > 0 && nobodys(e) && e->state == e[-1].state)
+		if (e->offset < m->local && end_of(e) > m->local)
+			return "an extent lies in the GPU's memory and in the host's";
+		if (i > 0 && nobodys(e) && e->state == e[-1].state && e->offset != m->local)
 			return "two extents that are nobody's are not one";
 		end += e->size;
 	}

@@ -53,6 +53,7 @@ struct vf {
 	bool admitted;	 /* the policy has it */
 	bool online;	 /* the policy knows that its driver is up */
 	bool held;	 /* it has to stay away from the engine: VGPU_EV_HOLD */
+	bool away;	 /* its memory is not on the GPU: VGPU_EV_AWAY */
 	bool awake;	 /* the policy believes that it has work */
 	bool want_init;	 /* its guest asked while it could not be served */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
@@ -180,6 +181,7 @@ void switch_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec timeo
 void window_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 void window_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 void window_cancel(struct vgpu_core *core, uint32_t vf);
+bool window_waits(const struct vgpu_core *core);
 uint32_t window_pop(struct vgpu_core *core);
 void window_opened(struct vgpu_core *core);
 void window_timed_out(struct vgpu_core *core);

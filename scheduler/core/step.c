@@ -328,17 +328,55 @@ static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
+/* A VF that was kept from the engine may go there again. */
+static void come_back(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = &core->vfs[index];
+
+	vf->held = false;
+	vf->away = false;
+	if (vf->state == VGPU_VF_ACTIVE) {
+		govern_online(core, index, true);
+		govern_sync(core, index);
+	} else if (vf->queued) {
+		switch_others_want(core);
+	}
+}
+
+/* Whether the engine is on its way to a VF. */
+static bool comes(const struct vgpu_core *core, uint32_t index)
+{
+	return core->resident != index &&
+	       (core->target == index || (core->d.open && core->d.vf == index));
+}
+
+static int on_away(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+
+	if (event->code == 0) {
+		if (vf->away)
+			come_back(core, event->vf);
+		return 0;
+	}
+	if (core->resident == event->vf || comes(core, event->vf)) {
+		core->out->why = "the VF is on the engine, or on its way there";
+		return -EBUSY;
+	}
+	vf->held = false;
+	vf->away = true;
+	govern_online(core, event->vf, false);
+	return 0;
+}
+
 static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	struct vf *vf = &core->vfs[event->vf];
 	struct dispatch *d = &core->d;
 
 	if (event->code == 0) {
-		if (vf->held) {
-			vf->held = false;
-			govern_online(core, event->vf, true);
-			govern_sync(core, event->vf);
-		}
+		if (vf->held)
+			come_back(core, event->vf);
 		return 0;
 	}
 	if (vf->state != VGPU_VF_ACTIVE || !vf->online) {
@@ -391,6 +429,7 @@ static const struct handler {
 	[VGPU_EV_STOP] = {on_stop, false},
 	[VGPU_EV_CONDEMN] = {on_condemn, false},
 	[VGPU_EV_HOLD] = {on_hold, true},
+	[VGPU_EV_AWAY] = {on_away, true},
 	[VGPU_EV_VIOLATION] = {on_violation, true},
 };
 
@@ -452,7 +491,9 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 		.context = vf->context,
 		.has_work = vf->busy,
 		.on_engine = core->resident == index,
+		.comes = comes(core, index),
 		.held = vf->held,
+		.away = vf->away,
 		.backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0,
 		.ledger = vf->ledger,
 		.pending_ns = vf->open_run + vf->surcharge,

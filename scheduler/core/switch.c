@@ -306,7 +306,7 @@ static void began_to_run(struct vgpu_core *core)
 		core->policy->run(core->memory, d->vf, core->now);
 	if (d->early != VGPU_NO_VF)
 		switch_cut(core, VGPU_END_WAKE_PREEMPT, d->early, d->start + core->config.min_run);
-	if (core->window_head != VGPU_NO_VF || core->next_policy)
+	if (window_waits(core) || core->next_policy)
 		switch_others_want(core);
 }
 
@@ -344,7 +344,7 @@ void switch_others_want(struct vgpu_core *core)
 	}
 	if (core->phase != VGPU_PHASE_RUN || !d->open)
 		return;
-	if (core->window_head != VGPU_NO_VF || core->next_policy)
+	if (window_waits(core) || core->next_policy)
 		switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
 			   nsec_max(core->now, d->start + core->config.min_slice));
 	else if (d->lone)
@@ -358,7 +358,7 @@ static bool prolong(struct vgpu_core *core)
 	vgpu_nsec longest = nsec_max(core->config.lone_slice, d->granted), at;
 
 	if (d->lone || d->reason != VGPU_END_SLICE || d->flags || core->n_awake > 1 ||
-	    d->yield_at <= core->now || core->window_head != VGPU_NO_VF || core->next_policy ||
+	    d->yield_at <= core->now || window_waits(core) || core->next_policy ||
 	    !(core->policy->promises & VGPU_PROMISE_WORK_CONSERVING))
 		return false;
 	at = plan_preemption(core, d->start, d->start + longest);

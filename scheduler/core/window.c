@@ -110,9 +110,24 @@ void window_cancel(struct vgpu_core *core, uint32_t index)
 	vf->queued = false;
 }
 
-uint32_t window_pop(struct vgpu_core *core)
+/* The first in the queue whose memory is there. */
+static uint32_t first(const struct vgpu_core *core)
 {
 	uint32_t index = core->window_head;
+
+	while (index != VGPU_NO_VF && core->vfs[index].away)
+		index = core->vfs[index].next_queued;
+	return index;
+}
+
+bool window_waits(const struct vgpu_core *core)
+{
+	return first(core) != VGPU_NO_VF;
+}
+
+uint32_t window_pop(struct vgpu_core *core)
+{
+	uint32_t index = first(core);
 
 	if (index != VGPU_NO_VF)
 		window_cancel(core, index);

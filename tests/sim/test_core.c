@@ -225,6 +225,42 @@ static void held(void)
 	end();
 }
 
+/* A VF whose memory is not on the GPU stays away, whatever it has to do, also from a window of its
+ * own; others do not wait for it. On the way to the engine it is too late. */
+static void away(void)
+{
+	struct vgpu_vf_view view;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	STEP(10010, VGPU_EV_BUSY, 1, 0, "");
+	now = 10020 * VGPU_USEC;
+	CU_ASSERT_EQUAL(event(VGPU_EV_AWAY, 0, 1, 0, NULL), -EBUSY);
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	/* held, and then away: a window of its own no longer frees it */
+	STEP(10110, VGPU_EV_HOLD, 1, 1, "");
+	STEP(10120, VGPU_EV_AWAY, 1, 1, "");
+	STEP(10130, VGPU_EV_HOLD, 1, 0, "");
+	STEP(10140, VGPU_EV_REQUEST, 1, VGPU_WINDOW_FINI, "");
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT(view.away && !view.held && view.state == VGPU_VF_EXCLUSIVE);
+	TIMER(12100, "");
+	/* on its way to the engine: the view says so */
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT(view.on_engine && !view.comes);
+	/* back: the window is opened */
+	STEP(20000, VGPU_EV_AWAY, 1, 0, "");
+	TIMER(20000, "idle 0; ");
+	DONE(20020, VGPU_CMD_IDLE, 0, "save 0; ");
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT(view.comes && !view.on_engine);
+	DONE(20100, VGPU_CMD_SAVE, 0, "load 1; ");
+	DONE(20180, VGPU_CMD_LOAD, 1, "run 1; ");
+	end();
+}
+
 /* One step, and what the device makes of it: a command takes 20 us, a window nothing. */
 struct device {
 	bool at_work;
@@ -707,6 +743,7 @@ static const struct test tests[] = {
 	{"a lone VF is left alone", alone},
 	{"a VF without work yields", yields},
 	{"a VF that is held stays away", held},
+	{"a VF whose memory is not there stays away", away},
 	{"others lose no turn to that", others_lose_nothing},
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},

@@ -4,7 +4,8 @@
  * against a GPU whose memory is a model with a cell for each granule. Addresses are physical here:
  * what was not copied is lost, what was not cleared is found. Guests come and go, write, compute,
  * are killed; partitions are resized, moved and compacted; pieces fail, loudly and silently; and
- * the whole is killed and started again at random instants.
+ * the whole is killed and started again at random instants. With host memory, VFs have more
+ * together than the GPU, and are swapped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +15,17 @@
 #include "suite.h"
 
 #define N_VFS 6u
-#define CELLS 40u
+#define CELLS 40u /* of the GPU; the host's follow */
+#define HOST_CELLS 80u
 #define PF_CELLS 2u
 #define GRANULE (UINT64_C(16) << 20)
 #define SLOT (UINT64_C(256) << 10)
 #define REQUESTS 3u
 
 static struct model {
-	uint32_t cells[CELLS]; /* who wrote there last: 0 nobody; each guest has its own number */
-	uint32_t saved[N_VFS]; /* the same, of the save area */
+	uint32_t cells[CELLS + HOST_CELLS]; /* who wrote there last: 0 nobody; each guest has its
+					       own number */
+	uint32_t saved[N_VFS];		    /* the same, of the save area */
 	struct vgpu_extent table[N_VFS];
 	enum vgpu_context contexts[N_VFS];
 	uint32_t guests[N_VFS]; /* the number of the guest, 0: none */
@@ -51,7 +54,11 @@ static uint32_t last_guest;
 static uint32_t wrong;
 static const char *first_wrong;
 static bool faults;
+static uint64_t host;		/* bytes of host memory */
+static vgpu_nsec ran_at[N_VFS]; /* or ceased to wait */
+static vgpu_nsec longest_wait;
 /* what has been seen, so that it is known that all of it was */
+static uint32_t swaps[2], swaps_given_up;
 static uint32_t answered, refused, moves_done, moves_given_up, kills, handed_over;
 
 static struct engine_request requests[REQUESTS];
@@ -98,8 +105,10 @@ static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent whe
 			      gpu.table[i].offset >= where.offset + where.size,
 		      "partitions overlap");
 	check(where.size == 0 || (where.offset >= PF_CELLS * GRANULE &&
-				  where.offset + where.size <= CELLS * GRANULE),
+				  where.offset + where.size <= CELLS * GRANULE + host),
 	      "a partition lies outside");
+	check(where.offset >= CELLS * GRANULE || where.offset + where.size <= CELLS * GRANULE,
+	      "a partition lies in the GPU's memory and in the host's");
 	if (faults && any(50) == 0)
 		return -EIO;
 	gpu.table[vf] = where;
@@ -208,6 +217,11 @@ static void finish_command(void)
 		check(holds(vf, 0), "a guest finds what another has left");
 		check(gpu.saved[vf] == 0, "a guest finds another's context");
 	}
+	if (what == VGPU_CMD_RUN) {
+		if (gpu.up[vf] && gpu.busy[vf] && now - ran_at[vf] > longest_wait)
+			longest_wait = now - ran_at[vf];
+		ran_at[vf] = now;
+	}
 	if (what == VGPU_CMD_RUN && gpu.up[vf])
 		check(holds(vf, gpu.guests[vf]), "a guest has lost what it wrote");
 	/* It has computed: all that it has is other than before. */
@@ -222,8 +236,15 @@ static void finish_command(void)
 	sink(NULL, &gpu.command);
 }
 
+static bool is_out(uint32_t vf)
+{
+	return gpu.table[vf].offset >= CELLS * GRANULE;
+}
+
 static void command(uint32_t vf, enum vgpu_command what)
 {
+	check(!is_out(vf) || what == VGPU_CMD_SHUTDOWN,
+	      "a VF that is swapped out comes to the engine");
 	check(gpu.command_ends == VGPU_NEVER, "two commands at once");
 	gpu.command = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = what};
 	gpu.command_ends = now + any(2) * any(2 * VGPU_MSEC);
@@ -251,6 +272,7 @@ static void window(uint32_t vf)
 	bool comes = !gpu.up[vf];
 
 	gpu.up[vf] = comes;
+	ran_at[vf] = now;
 	if (comes) {
 		fill(vf, gpu.guests[vf]);
 		gpu.busy[vf] = true;
@@ -314,8 +336,10 @@ static void on_reply(void *data, struct engine_request *request)
 /* Everything begins, or begins again: what the GPU has is all that is known. */
 static void start(void)
 {
-	static const struct vgpu_driver_config driver_config = {.n_vfs = N_VFS};
-	static const struct vgpu_driver_caps caps = {.memory = CELLS * GRANULE, .granule = GRANULE};
+	static const struct vgpu_driver_config driver_config = {.n_vfs = N_VFS, .pinned = 1};
+	const struct vgpu_driver_caps caps = {.memory = CELLS * GRANULE,
+					      .host = host,
+					      .granule = GRANULE};
 	struct vgpu_driver_found found = {
 		.adopted = true,
 		.partition = {.pf = {0, PF_CELLS * GRANULE},
@@ -333,6 +357,7 @@ static void start(void)
 	head = tail = 0;
 	memset(under_way, 0, sizeof(under_way));
 	vram.request = NULL; /* whoever waited has gone, too */
+	vram.residency.epoch = 20 * VGPU_MSEC;
 	vram_open(&vram, &ops, NULL, &caps, &found, &driver_config);
 	vram.sink = sink;
 	vram.reply = on_reply;
@@ -360,6 +385,9 @@ static void start(void)
 					 .code = gpu.contexts[i],
 					 .value = gpu.up[i],
 					 .params = vf_params[i]});
+	for (i = 0; i < N_VFS; i++)
+		if (is_out(i))
+			step((struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1});
 	step((struct vgpu_event){.type = VGPU_EV_START});
 	for (i = 0; i < N_VFS; i++)
 		if (gpu.busy[i])
@@ -379,7 +407,9 @@ static void ask(void)
 				: any(5) == 0 ? VRAM_PLAN
 					      : VRAM_SET,
 			.vf = vf,
-			.size = any(5) == 0 ? 0 : (any(12) + 1) * GRANULE - any(2) * SLOT,
+			.size = any(5) == 0 ? 0
+				: host	    ? (any(6) + 7) * GRANULE - any(2) * SLOT
+					    : (any(12) + 1) * GRANULE - any(2) * SLOT,
 			.force = any(6) == 0,
 		}};
 	under_way[i] = true;
@@ -423,6 +453,7 @@ static void act(void)
 		if (!gpu.up[vf])
 			break;
 		gpu.busy[vf] = !gpu.busy[vf];
+		ran_at[vf] = now;
 		step((struct vgpu_event){.type = gpu.busy[vf] ? VGPU_EV_BUSY : VGPU_EV_EMPTY,
 					 .vf = vf});
 		break;
@@ -435,7 +466,8 @@ static void act(void)
 		step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
 		break;
 	default:
-		ask();
+		if (!host || any(8) == 0)
+			ask();
 	}
 }
 
@@ -459,8 +491,14 @@ static void look(void)
 	}
 	for (i = 0; i < N_VFS; i++) {
 		vgpu_core_vf_view(core, i, &view);
-		check(!view.held || (vram.move.active && vram.move.vf == i) || head != tail,
-		      "a VF is held back for nothing");
+		if (vram.move.active && vram.move.vf == i)
+			continue;
+		check(!view.held, "a VF is held back for nothing");
+		check(view.away || !is_out(i), "a VF that is swapped out is not away");
+		check(!view.away || is_out(i) || vram.piece.kind ||
+			      vram.look_at_all <= now + VGPU_MSEC ||
+			      (vram.request && vram.request->memory.vf == i),
+		      "a VF is kept away for nothing");
 	}
 }
 
@@ -468,6 +506,9 @@ static void kill_and_restart(void)
 {
 	moves_done += (uint32_t)vram.counters.moves;
 	moves_given_up += (uint32_t)vram.counters.aborted_moves;
+	swaps[0] += (uint32_t)vram.counters.swaps[0];
+	swaps[1] += (uint32_t)vram.counters.swaps[1];
+	swaps_given_up += (uint32_t)vram.counters.aborted_swaps;
 	memset(&vram.counters, 0, sizeof(vram.counters));
 	kills++;
 	start();
@@ -481,10 +522,19 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	memset(&gpu, 0, sizeof(gpu));
 	gpu.command_ends = VGPU_NEVER;
 	memset(&vram, 0, sizeof(vram));
-	for (i = 0; i < CELLS; i++)
+	for (i = 0; i < CELLS + HOST_CELLS; i++)
 		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
-	for (i = 0; i < N_VFS; i++)
-		gpu.table[i] = (struct vgpu_extent){(PF_CELLS + 4 * i) * GRANULE, 4 * GRANULE};
+	/* With host memory, three have room and three have not. */
+	for (i = 0; i < N_VFS; i++) {
+		uint64_t size = host ? 12 : 4, at = PF_CELLS + size * i;
+
+		at = at + size > CELLS ? CELLS + size * i : at;
+		gpu.table[i] = (struct vgpu_extent){at * GRANULE, size * GRANULE};
+		ran_at[i] = now;
+	}
+	longest_wait = 0;
+	wrong = 0;
+	first_wrong = NULL;
 	faults = with_faults;
 	vgpu_core_defaults(&config, N_VFS);
 	core_memory = calloc(1, vgpu_core_size(N_VFS));
@@ -524,10 +574,14 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 
 static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
 {
+	swaps[0] = swaps[1] = swaps_given_up = 0;
 	answered = refused = moves_done = moves_given_up = kills = handed_over = 0;
 	run(steps, with_faults, kill_every);
 	printf("answered %u, refused %u, moves %u (%u given up), handed over %u, killed %u\n",
 	       answered, refused, moves_done, moves_given_up, handed_over, kills);
+	if (host)
+		printf("swapped out %u, in %u (%u given up), longest wait %llu ms\n", swaps[0],
+		       swaps[1], swaps_given_up, (unsigned long long)(longest_wait / VGPU_MSEC));
 }
 
 static void calm(void)
@@ -548,10 +602,25 @@ static void killed(void)
 	CU_ASSERT(kills > 3000 && moves_done > 30 && handed_over > 30);
 }
 
+static void oversubscribed(void)
+{
+	host = HOST_CELLS * GRANULE;
+	count_and_run(500000, false, 0);
+	CU_ASSERT(answered > 500 && handed_over > 100 && swaps[0] > 500 && swaps[1] > 500);
+	/* Everybody has his turn: epochs are of 20 ms, or four swaps. */
+	CU_ASSERT(longest_wait < 5 * VGPU_SEC);
+	count_and_run(400000, true, 0);
+	CU_ASSERT(answered > 500 && handed_over > 100 && swaps[1] > 300 && swaps_given_up > 10);
+	count_and_run(400000, true, 300);
+	CU_ASSERT(kills > 500 && handed_over > 30 && swaps[1] > 100);
+	host = 0;
+}
+
 static const struct test tests[] = {
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},
+	{"oversubscribed: calm, with pieces that fail, killed at any step", oversubscribed},
 	{NULL, NULL},
 };
 

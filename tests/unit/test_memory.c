@@ -24,6 +24,7 @@ static struct cell {
 	uint32_t dirt; /* 0: clear */
 } cells[CELLS];
 
+static uint32_t local = CELLS; /* cells of the GPU; the host's follow */
 static uint64_t seed = 1;
 
 static uint32_t any(uint32_t below)
@@ -79,7 +80,7 @@ static bool agrees(void)
 		}
 	for (c = 0; c < CELLS; c++) {
 		sums[cells[c].state] += GRANULE;
-		run = cells[c].state == VGPU_EXTENT_FREE ? run + GRANULE : 0;
+		run = cells[c].state == VGPU_EXTENT_FREE && c < local ? run + GRANULE : 0;
 		largest = run > largest ? run : largest;
 	}
 	for (i = 0; i < VGPU_EXTENT_STATES; i++)
@@ -95,7 +96,7 @@ static uint64_t hole_around(uint64_t offset)
 
 	while (from > 0 && cells[from - 1].state == VGPU_EXTENT_FREE)
 		from--;
-	while (to < CELLS && cells[to].state == VGPU_EXTENT_FREE)
+	while (to < local && cells[to].state == VGPU_EXTENT_FREE)
 		to++;
 	return (to - from) * GRANULE;
 }
@@ -107,7 +108,9 @@ static bool well_placed(const struct vgpu_memory_request *r, uint64_t offset, ui
 
 	if (r->placement == VGPU_PLACE_PROFILE)
 		return (offset - r->base) % size == 0 && offset + size <= r->base + r->span;
-	for (at = 0; at < CELLS * GRANULE; at += GRANULE)
+	if (offset + size > local * GRANULE)
+		return false;
+	for (at = 0; at < local * GRANULE; at += GRANULE)
 		if (cells[at / GRANULE].state == VGPU_EXTENT_FREE && hole_around(at) >= size &&
 		    hole_around(at) < hole)
 			return false;
@@ -119,7 +122,7 @@ static bool fits(const struct vgpu_memory_request *r, uint64_t size)
 {
 	uint64_t at, i;
 
-	for (at = 0; at + size <= CELLS * GRANULE; at += GRANULE) {
+	for (at = 0; at + size <= local * GRANULE; at += GRANULE) {
 		if (r->placement == VGPU_PLACE_PROFILE &&
 		    (at < r->base || (at - r->base) % size || at + size > r->base + r->span))
 			continue;
@@ -152,7 +155,7 @@ static void try_alloc(void)
 		CU_ASSERT(result == -EINVAL ? r.size == 0
 			  : result == -ENOMEM
 				  ? m.n + 2 > m.capacity
-				  : r.size > r.span || size > CELLS * GRANULE || !fits(&r, size));
+				  : r.size > r.span || size > local * GRANULE || !fits(&r, size));
 		return;
 	}
 	CU_ASSERT(is_clear(offset, size));
@@ -222,7 +225,7 @@ static void try_replace(void)
 	if (r.placement == VGPU_PLACE_PROFILE)
 		for (size = r.span; size / 2 >= r.size && size / 2 >= GRANULE; size /= 2)
 			;
-	while (e && offset + behind < CELLS * GRANULE &&
+	while (e && offset + behind < local * GRANULE &&
 	       cells[(offset + behind) / GRANULE].state == VGPU_EXTENT_FREE)
 		behind += GRANULE;
 	result = vgpu_memory_replace(&m, offset, &r, &to);
@@ -244,6 +247,31 @@ static void try_replace(void)
 	memcpy(cells, before, sizeof(cells));
 	set(offset, old, VGPU_EXTENT_SCRUBBING, 0);
 	set(to, size, VGPU_EXTENT_OWNED, r.owner);
+}
+
+/* Exactly there, or not at all. */
+static void try_replace_at(void)
+{
+	uint64_t offset = some_offset(), to = some_offset() / GRANULE * GRANULE, i;
+	const struct vgpu_memory_extent *e = in_state(offset, VGPU_EXTENT_OWNED);
+	uint64_t size = (any(8) + 1) * GRANULE, old = e ? e->size : 0;
+	static struct cell before[CELLS];
+	uint32_t owner = e ? e->owner : 0;
+	bool right = e && to + size <= CELLS * GRANULE;
+	int r;
+
+	memcpy(before, cells, sizeof(cells));
+	set(offset, old, VGPU_EXTENT_FREE, 0); /* as it counts */
+	for (i = to; right && i < to + size; i += GRANULE)
+		right = cells[i / GRANULE].state == VGPU_EXTENT_FREE &&
+			(i < local * GRANULE) == (to < local * GRANULE);
+	memcpy(cells, before, sizeof(cells));
+	r = vgpu_memory_replace_at(&m, offset, to, size);
+	CU_ASSERT(r == 0 ? right : !right || r == -ENOMEM);
+	if (r < 0)
+		return;
+	set(offset, old, VGPU_EXTENT_SCRUBBING, 0);
+	set(to, size, VGPU_EXTENT_OWNED, owner);
 }
 
 /* At most one at a time, as the caller does it. */
@@ -296,9 +324,9 @@ static void try_end_move(void)
 
 static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 {
-	static void (*const operations[])(void) = {try_alloc,	try_alloc, try_reserve,
-						   try_release, try_scrub, try_scrub,
-						   try_replace, try_move,  try_end_move};
+	static void (*const operations[])(
+		void) = {try_alloc, try_alloc,	 try_reserve,	 try_release, try_scrub,
+			 try_scrub, try_replace, try_replace_at, try_move,    try_end_move};
 	static const struct vgpu_memory_extent untouched = {.offset = 4711};
 	uint32_t i, wrong = 0;
 
@@ -306,7 +334,9 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 		storage[i] = untouched;
 	memset(cells, 0, sizeof(cells));
 	moving_to = UINT64_MAX;
-	vgpu_memory_init(&m, storage, capacity, CELLS * GRANULE + 5, GRANULE);
+	vgpu_memory_init(&m, storage, capacity, local * GRANULE + 5, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_extend(&m, (CELLS - local) * GRANULE + 3), 0);
+	CU_ASSERT_EQUAL(m.total, CELLS * GRANULE);
 	for (i = 0; i < operations_to_do; i++) {
 		operations[any(sizeof(operations) / sizeof(operations[0]))]();
 		wrong += !agrees();
@@ -322,6 +352,11 @@ static void million(void)
 	/* Tables that are always full. */
 	CU_ASSERT_EQUAL(run(12, 200000), 0);
 	CU_ASSERT_EQUAL(run(5, 100000), 0);
+	/* With host memory. */
+	local = 70;
+	CU_ASSERT_EQUAL(run(CAPACITY, 400000), 0);
+	CU_ASSERT_EQUAL(run(12, 100000), 0);
+	local = CELLS;
 }
 
 /* A table that is too small refuses, and stays what it was. */
@@ -413,6 +448,7 @@ static void compaction(void)
 static void one_hole(void)
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
+	static const struct vgpu_memory_request anywhere = {.placement = VGPU_PLACE_BEST_FIT};
 	uint32_t round, i, steps, fixed, one = 0;
 	uint64_t from, to, promised, best;
 
@@ -424,8 +460,8 @@ static void one_hole(void)
 					    (any(6) + 1) * (uint64_t)GRANULE);
 		promised = 0;
 		for (steps = 0;; steps++) {
-			best = vgpu_memory_plan_compaction(&m, scratch, all_but, &fixed, &from,
-							   &to);
+			best = vgpu_memory_plan_compaction(&m, scratch, &anywhere, all_but, &fixed,
+							   &from, &to);
 			CU_ASSERT_FATAL(steps < 1000 && best >= promised);
 			promised = best;
 			if (best <= vgpu_memory_largest_free(&m))
@@ -462,12 +498,56 @@ static void equal_profiles(void)
 	}
 }
 
+/* Profiles that are moved lie on multiples of their size again, and make room for a larger one. */
+static void moved_profiles(void)
+{
+	static struct vgpu_memory_extent scratch[CAPACITY];
+	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE,
+					.base = GRANULE,
+					.span = 64 * GRANULE};
+	uint32_t round, i, steps, made = 0, could = 0, none = OWNERS;
+	uint64_t from, to, size;
+
+	for (round = 0; round < 5000; round++) {
+		vgpu_memory_init(&m, storage, CAPACITY, 65 * GRANULE, GRANULE);
+		vgpu_memory_reserve(&m, 99, 0, GRANULE);
+		for (i = 0; i < OWNERS; i++) {
+			r.owner = i;
+			r.size = GRANULE << any(5);
+			vgpu_memory_alloc(&m, &r, &to);
+		}
+		for (i = 0; i < OWNERS / 2; i++) {
+			const struct vgpu_memory_extent *e = owned(any(OWNERS));
+
+			if (e)
+				vgpu_memory_release(&m, e->offset);
+		}
+		vgpu_memory_all_scrubbed(&m);
+		r.owner = OWNERS;
+		r.size = GRANULE << (1 + any(5));
+		could += vgpu_memory_in(&m, VGPU_EXTENT_FREE) >= r.size &&
+			 vgpu_memory_alloc(&m, &r, &to) == -ENOSPC;
+		if (owned(OWNERS))
+			continue;
+		for (steps = 0; vgpu_memory_plan_move(&m, scratch, &r, all_but, &none, &from, &to);
+		     steps++) {
+			size = vgpu_memory_at(&m, from)->size;
+			CU_ASSERT_FATAL(steps < 1000 && (to - GRANULE) % size == 0);
+			move(from, to, none);
+		}
+		CU_ASSERT(steps == 0 || vgpu_memory_alloc(&m, &r, &to) == 0);
+		made += steps > 0;
+	}
+	CU_ASSERT(made > could / 2 && made > 100);
+}
+
 static const struct test tests[] = {
 	{"a million operations, against a model", million},
 	{"a table that is full", full},
 	{"compaction", compaction},
 	{"one hole", one_hole},
 	{"equal profiles", equal_profiles},
+	{"profiles that are moved", moved_profiles},
 	{NULL, NULL},
 };
 

@@ -9,6 +9,7 @@
 
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
+#include "vfio/host_memory.h"
 #include "vgpu/driver.h"
 
 /* Beside its vectors, in the set of what may become readable. */
@@ -30,6 +31,8 @@ struct vgpu_driver {
 	uint16_t decode; /* of its command register: whether it answers to memory accesses */
 	bool softgpu;	 /* has softgpu's own registers */
 	struct vgpu_partition partition; /* as the GPU's table has it */
+	uint64_t memory;		 /* the GPU's own; addresses from there on are the host's */
+	struct vfio_host_memory host;
 	vgpu_event_sink *sink;
 	void *data;
 
@@ -66,6 +69,8 @@ int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
 
 /* memory.c */
+/* Opens the way to host memory. */
+int gpuiov_set_aperture(struct vgpu_driver *d);
 int gpuiov_read_table(struct vgpu_driver *d, struct vgpu_partition *out);
 int gpuiov_place_vf(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where);
 int gpuiov_clear(struct vgpu_driver *d, struct vgpu_extent where);

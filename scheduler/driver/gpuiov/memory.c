@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The GPU's table of partitions, and its engine that clears and copies memory. */
 #include <errno.h>
+#include <string.h>
 
 #include "gpuiov.h"
 
@@ -30,6 +31,20 @@ int gpuiov_read_table(struct vgpu_driver *d, struct vgpu_partition *out)
 			(uint64_t)((entry & 0xffff) + d->layout->fb_size_bias) * GPUIOV_FB_UNIT;
 	}
 	return r;
+}
+
+int gpuiov_set_aperture(struct vgpu_driver *d)
+{
+	uint64_t aperture[2] = {VFIO_HOST_MEMORY_IOVA, d->host.size}, back[2] = {0, 0};
+	int r;
+
+	if (!d->host.memory)
+		return 0;
+	r = vfio_write_read(d->device, VFIO_REGION_BAR5, SOFTGPU_HOST_BASE, aperture,
+			    sizeof(aperture), SOFTGPU_HOST_BASE, back, sizeof(back));
+	if (r < 0)
+		return r;
+	return back[1] == aperture[1] ? 0 : -EOPNOTSUPP;
 }
 
 /* An entry is one dword: it is the old one or the new one, whenever we are killed. */
@@ -88,6 +103,10 @@ int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed)
 
 int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
 {
+	if (offset >= d->memory) {
+		memcpy(data, (const char *)d->host.memory + (offset - d->memory), size);
+		return 0;
+	}
 	return vfio_read(d->device, VFIO_REGION_BAR0, offset, data, size);
 }
 

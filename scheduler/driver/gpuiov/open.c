@@ -65,6 +65,28 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
 }
 
+/* What the GPU says of how it stops work; a GPU that says nothing does so by itself, in pieces. */
+static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
+{
+	static const char *const levels[] = {
+		[SOFTGPU_PREEMPT_TILE] = "tile",
+		[SOFTGPU_PREEMPT_BLOCK] = "block",
+		[SOFTGPU_PREEMPT_HARD] = "hard",
+		[SOFTGPU_PREEMPT_KILL] = "kill",
+	};
+	uint32_t level, typical, longest;
+	int r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LEVEL, &level);
+
+	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
+	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
+	if (r < 0)
+		return r;
+	caps->preemption = level < sizeof(levels) / sizeof(levels[0]) ? levels[level] : levels[0];
+	caps->preempt_typical = typical;
+	caps->preempt_longest = longest;
+	return 0;
+}
+
 static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		struct vgpu_partition *planned, struct vgpu_error *err)
 {
@@ -73,11 +95,14 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.pf_reserve = d->config.pf_reserve,
 		.n_vfs = d->config.n_vfs,
 		.placement = d->config.placement,
+		.pinned = d->config.pinned,
 	};
 	uint32_t mib, context, id = 0;
 	uint16_t total;
 	int r;
 
+	d->config.host = d->config.host / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
+	request.host = d->config.host;
 	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
 	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
 	r = r ? r : read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
@@ -90,6 +115,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	*caps = (struct vgpu_driver_caps){
 		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
 		.memory = (uint64_t)mib << 20,
+		.host = d->config.host,
 		.granule = GPUIOV_FB_UNIT,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
@@ -100,10 +126,18 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		return vgpu_error_set(err, -ENODEV,
 				      "not a softgpu: clearing memory of other GPUs is not "
 				      "supported yet");
+	r = read_preemption(d, caps);
+	if (r < 0)
+		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	if (d->config.n_vfs > caps->max_vfs)
 		return vgpu_error_set(err, -EINVAL,
 				      "vfs = %" PRIu32 ": the GPU has at most %" PRIu32,
 				      d->config.n_vfs, caps->max_vfs);
+	d->memory = caps->memory;
+	if ((caps->memory + caps->host) / GPUIOV_FB_UNIT > 0x10000)
+		return vgpu_error_set(err, -E2BIG,
+				      "the GPU and its host memory together have more than the 1 "
+				      "TiB that GPU-IOV can address");
 	request.total = caps->memory;
 	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
 	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
@@ -122,7 +156,8 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 	uint32_t i;
 	int r;
 
-	r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
+	r = gpuiov_set_aperture(d);
+	r = r ? r : gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
 		r = gpuiov_place_vf(d, i, p->vfs[i]);
 		if (r == -EIO)
@@ -147,11 +182,12 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 /* Whether partitions keep apart from each other and from what is the PF's. */
 static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p, uint64_t total)
 {
-	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 2];
+	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 3];
 	struct vgpu_memory table;
 	uint32_t i;
 
-	vgpu_memory_init(&table, storage, 2 * VGPU_GPU_MAX_VFS + 2, total, GPUIOV_FB_UNIT);
+	vgpu_memory_init(&table, storage, 2 * VGPU_GPU_MAX_VFS + 3, total, GPUIOV_FB_UNIT);
+	vgpu_memory_extend(&table, d->host.size);
 	if (p->pf.size && vgpu_memory_reserve(&table, VGPU_GPU_MAX_VFS, 0, p->pf.size) < 0)
 		return false;
 	for (i = 0; i < d->config.n_vfs; i++)
@@ -262,8 +298,54 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		if (found->contexts[i] == VGPU_CTX_NONE)
 			found->contexts[i] = VGPU_CTX_BROKEN;
 	}
+	for (i = 0; i < d->config.n_vfs && !d->host.kept; i++) {
+		/* What was swapped out is lost: its guest has to begin again. */
+		if (d->partition.vfs[i].offset < d->memory || found->contexts[i] == VGPU_CTX_NONE)
+			continue;
+		found->contexts[i] = VGPU_CTX_BROKEN;
+		found->driver_up[i] = false;
+	}
 	found->adopted = r == 0;
 	return r;
+}
+
+static bool somebody_is_out(struct vgpu_driver *d)
+{
+	struct vgpu_partition is;
+	uint32_t i;
+
+	if (gpuiov_read_table(d, &is) < 0)
+		return true;
+	for (i = 0; i < d->config.n_vfs; i++)
+		if (is.vfs[i].size && is.vfs[i].offset >= d->memory)
+			return true;
+	return false;
+}
+
+static int open_host_memory(struct vgpu_driver *d, struct vgpu_driver_found *found,
+			    struct vgpu_error *err)
+{
+	struct vfio_host_memory_config config = {.size = d->config.host,
+						 .huge_pages = d->config.huge_pages,
+						 .node = d->config.host_node};
+	int r;
+
+	if (config.size == 0)
+		return 0;
+	r = vfio_host_memory_open(&d->host, d->device, d->config.device, &config, err);
+	if (r == -EBUSY && !somebody_is_out(d)) {
+		vfio_host_memory_forget(d->config.device);
+		r = vfio_host_memory_open(&d->host, d->device, d->config.device, &config, err);
+	}
+	if (r < 0)
+		return r;
+	found->host_is_new = !d->host.kept;
+	r = gpuiov_set_aperture(d);
+	if (r == -EOPNOTSUPP)
+		return vgpu_error_set(err, r,
+				      "host_memory_mib: this GPU does not reach host memory: leave "
+				      "it out (softgpu: --engine cpu does)");
+	return r < 0 ? vgpu_error_set(err, -ENODEV, "cannot write registers") : 0;
 }
 
 static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_found *found,
@@ -325,9 +407,12 @@ static void driver_close(struct vgpu_driver *d, bool lost)
 {
 	unsigned i;
 
-	if (d->device && lost)
+	if (d->device && lost) {
 		vfio_device_forget(d->device);
+		vfio_host_memory_forget(d->config.device);
+	}
 	vfio_device_close(d->device);
+	vfio_host_memory_close(&d->host);
 	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
 		if (d->vectors[i] >= 0)
 			close(d->vectors[i]);
@@ -357,6 +442,7 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	r = vfio_device_open(&d->device, config->device, err);
 	r = r ? r : find_capabilities(d, config->layout, err);
 	r = r ? r : plan(d, caps, &found->planned, err);
+	r = r ? r : open_host_memory(d, found, err);
 	r = r ? r : set_up(d, caps->memory, found, err);
 	r = r ? r : set_up_events(d, err);
 	if (r < 0) {

@@ -100,6 +100,9 @@ enum vgpu_event_type {
 	VGPU_EV_HOLD,	 /* code 1: `vf` is to leave the engine and stay away, as if its driver were
 			  * not up, so that its memory can be moved; 0: it may come back. A reset or
 			  * a window of its own ends it, too */
+	VGPU_EV_AWAY,	 /* code 1: the memory of `vf` leaves the GPU: nothing of it comes to the
+			  * engine,    no window either, and nothing but code 0 ends that. Refused
+			  * while    it is    there, or on its way */
 	VGPU_EV_VIOLATION, /* the GPU has stopped `vf` from reaching out of its memory; or, code 1,
 			    * found its partition overlapping another's */
 	VGPU_EV_COUNT,
@@ -288,7 +291,8 @@ vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core);
 struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	bool has_work, on_engine, held;
+	bool has_work, held, away;
+	bool on_engine, comes; /* it is there; it is on its way */
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
 	vgpu_nsec pending_ns;	  /* run and switch time that its next account will charge */

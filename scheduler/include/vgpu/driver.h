@@ -22,8 +22,13 @@ struct vgpu_driver_caps {
 	char transport[16];
 	uint32_t max_vfs;
 	uint64_t memory; /* bytes */
+	uint64_t host; /* bytes of host memory that it reaches, at addresses that follow its own */
 	uint64_t granule;
 	uint32_t reset_levels; /* bit n: enum vgpu_reset_level n */
+	/* How the GPU makes work stop that does not end by itself, as it says: in a word, and how
+	 * long that took when it was tried (0: it was not). */
+	const char *preemption; /* "tile", "block", "hard" or "kill", static */
+	vgpu_nsec preempt_typical, preempt_longest;
 };
 
 struct vgpu_driver_config {
@@ -33,6 +38,10 @@ struct vgpu_driver_config {
 	uint64_t pf_reserve;		  /* bytes */
 	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes of each VF, as in vgpu/partition.h */
 	enum vgpu_placement placement;
+	uint64_t host;	 /* bytes of host memory, a multiple of the granule; 0: none */
+	bool huge_pages; /* of them */
+	int host_node;	 /* where they are; -1: on the GPU's NUMA node */
+	uint32_t pinned; /* VFs that are never swapped out */
 	bool interrupts; /* completion by interrupt; else by polling alone */
 };
 
@@ -43,6 +52,7 @@ struct vgpu_driver_found {
 	bool driver_up[VGPU_GPU_MAX_VFS];
 	struct vgpu_partition partition; /* as it is */
 	struct vgpu_partition planned;	 /* as it is configured */
+	bool host_is_new;		 /* nothing was ever in host memory */
 };
 
 /* Takes events as they come; called from within dispatch() and the calls below that say so. */
@@ -70,8 +80,8 @@ struct vgpu_driver_ops {
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
 
 	/* Memory. Gives a VF another partition, of size 0 for none: of a VF that has no context, or
-	 * of one that is saved and only moves. -EIO: the GPU has not taken it, and keeps the old.
-	 */
+	 * of one that is saved and only moves. One that lies in host memory cannot be loaded. -EIO:
+	 * the GPU has not taken it, and keeps the old. */
 	int (*place)(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where);
 	/* Begins to clear a range, or to copy one: one at a time, until busy() says that it is
 	 * over: 1 still at work, 0 done, *FAILED: not. */

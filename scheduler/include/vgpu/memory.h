@@ -33,6 +33,7 @@ struct vgpu_memory {
 	struct vgpu_memory_extent *extents;
 	uint32_t n, capacity;
 	uint64_t total, granule;
+	uint64_t local;	     /* of TOTAL; what lies beyond is the host's */
 	uint32_t generation; /* counts hand-overs */
 };
 
@@ -58,9 +59,20 @@ struct vgpu_memory_request {
 void vgpu_memory_init(struct vgpu_memory *m, struct vgpu_memory_extent *extents, uint32_t capacity,
 		      uint64_t total, uint64_t granule);
 
+/* Host memory that the GPU can copy to and from follows its own: SIZE bytes, rounded down to the
+ * granule, with addresses from its end on. What lies there is swapped out. Nothing is placed there
+ * but by reserve and moves; alloc, replace, plans and largest_free know the GPU's own memory alone.
+ * Once, after init; -ENOMEM: the table is full. */
+int vgpu_memory_extend(struct vgpu_memory *m, uint64_t size);
+/* The table of the GPU's own memory alone, to be looked at. */
+struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m);
+
 /* Gives OWNER exactly that range, which has to be free: what firmware and the PF need. 0; -EINVAL:
  * not aligned; -EBUSY: it is not free; -ENOMEM: the table is full. */
 int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, uint64_t size);
+/* What a request takes, rounded up. 0; -EINVAL: no size; -ENOSPC: more than there is. */
+int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
+		     uint64_t *size);
 /* Finds a place. 0 and *OFFSET; -EINVAL: no size; -ENOSPC: no hole is large enough; -ENOMEM. */
 int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
 		      uint64_t *offset);
@@ -78,6 +90,9 @@ uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m);
 int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 			const struct vgpu_memory_request *request, uint64_t *to);
 
+/* The same, but exactly there, in the GPU's memory or in the host's. -EBUSY: that is not free. */
+int vgpu_memory_replace_at(struct vgpu_memory *m, uint64_t offset, uint64_t to, uint64_t size);
+
 /* A move: the copy gets its place at TO, which has to be free. Then either the copy counts and what
  * was is to be scrubbed, or the copy is dropped; until then both are the owner's. */
 int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to);
@@ -92,10 +107,12 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to);
-/* The largest hole that moves can make, if all that is being scrubbed were free, and the first of
- * them; there is none if the largest hole, scrubbed ones included, is that already. */
+/* The largest hole that moves can make, placed as RULE has it (its placement, base and span), if
+ * all that is being scrubbed were free, and the first of them; there is none if the largest hole,
+ * scrubbed ones included, is that already. */
 uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 				     struct vgpu_memory_extent *scratch,
+				     const struct vgpu_memory_request *rule,
 				     bool (*movable)(uint32_t owner, void *data), void *data,
 				     uint64_t *from, uint64_t *to);
 

@@ -183,8 +183,22 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_VIOLATORS 0x0438u  /* VFs that reached out of their memory; write 1 to clear */
 #define SOFTGPU_VIOLATIONS 0x043cu /* how often */
 #define SOFTGPU_COPY_FROM 0x0430u  /* 64 bits */
+/* The aperture: addresses from the end of GPU memory on are the host's, from this bus address. */
+#define SOFTGPU_HOST_BASE 0x0460u /* 64 bits */
+#define SOFTGPU_HOST_SIZE 0x0468u /* 64 bits; 0: there is none */
 #define SOFTGPU_FILL_BUSY 1u
 #define SOFTGPU_FILL_FAILED 2u
+/* How a VF is made to stop: level [3:0], how surely it was proved at start; then its time in
+ * nanoseconds, median and longest seen. */
+#define SOFTGPU_PREEMPT_LEVEL 0x0470u /* enum softgpu_preempt */
+#define SOFTGPU_PREEMPT_TYPICAL 0x0474u
+#define SOFTGPU_PREEMPT_LONGEST 0x0478u
+enum softgpu_preempt {
+	SOFTGPU_PREEMPT_TILE = 0,  /* work in flight is short: it is waited for */
+	SOFTGPU_PREEMPT_BLOCK = 1, /* blocks that have not begun do not begin */
+	SOFTGPU_PREEMPT_HARD = 2,  /* anything stops at any instruction, and goes on later */
+	SOFTGPU_PREEMPT_KILL = 3,  /* what does not stop is killed, and its VF reset */
+};
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
 #define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another's */
 #define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */
@@ -198,7 +212,11 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_FENCE_ADDR 0x1020u  /* 64 bits: offset in VF memory, 8-byte aligned */
 #define SOFTGPU_STATUS 0x1028u	    /* enum softgpu_error */
 #define SOFTGPU_ERROR_AT 0x1030u    /* the packet that it stopped at, 64 bits */
-#define SOFTGPU_MEMORY_SIZE 0x1038u /* bytes of the partition, 64 bits */
+#define SOFTGPU_MEMORY_SIZE 0x1038u /* bytes of the partition that BAR 0 shows, 64 bits */
+/* 64 bits: bytes of the whole partition. With a real GPU behind it only a window is shown; what
+ * comes after it is device memory, which packets alone reach. */
+#define SOFTGPU_PARTITION_SIZE 0x1040u
+#define SOFTGPU_FEATURES 0x1048u /* what packets are there beyond FAULT, enum softgpu_feature */
 /* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
 #define SOFTGPU_DOORBELL 0x0u
 
@@ -210,6 +228,12 @@ enum softgpu_error {
 	SOFTGPU_DMA_FAULT = 4,
 	SOFTGPU_BAD_RING = 5,
 	SOFTGPU_FAULTED = 6,
+	SOFTGPU_BAD_MODULE = 7, /* it does not compile; its log says why */
+	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or not with such a grid or such arguments */
+};
+
+enum softgpu_feature {
+	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
 };
 
 /* One packet of the ring: 64 bytes */
@@ -220,20 +244,51 @@ struct softgpu_packet {
 
 enum softgpu_opcode {
 	SOFTGPU_NOP = 0,
-	SOFTGPU_FILL = 1,	       /* dst, bytes, value */
-	SOFTGPU_COPY = 2,	       /* dst, src, bytes */
-	SOFTGPU_SAXPY = 3,	       /* y, x, n, a */
-	SOFTGPU_GEMM = 4,	       /* c, a, b, m | n << 32, k */
-	SOFTGPU_SHA256 = 5,	       /* dst, src, bytes */
-	SOFTGPU_MANDELBROT = 6,	       /* dst, w | h << 32, x0, y0, step, iterations */
-	SOFTGPU_FENCE = 7,	       /* value */
-	SOFTGPU_DMA_IN = 8,	       /* dst, iova, bytes */
-	SOFTGPU_DMA_OUT = 9,	       /* src, iova, bytes */
-	SOFTGPU_SPIN = 0x80,	       /* microseconds */
+	SOFTGPU_FILL = 1,	    /* dst, bytes, value */
+	SOFTGPU_COPY = 2,	    /* dst, src, bytes */
+	SOFTGPU_SAXPY = 3,	    /* y, x, n, a */
+	SOFTGPU_GEMM = 4,	    /* c, a, b, m | n << 32, k */
+	SOFTGPU_SHA256 = 5,	    /* dst, src, bytes */
+	SOFTGPU_MANDELBROT = 6,	    /* dst, w | h << 32, x0, y0, step, iterations */
+	SOFTGPU_FENCE = 7,	    /* value */
+	SOFTGPU_DMA_IN = 8,	    /* dst, iova, bytes */
+	SOFTGPU_DMA_OUT = 9,	    /* src, iova, bytes */
+	SOFTGPU_UPLOAD = 10,	    /* dst, src in the window, bytes */
+	SOFTGPU_DOWNLOAD = 11,	    /* dst in the window, src, bytes */
+	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flag: GATED */
+	SOFTGPU_MODULE_UNLOAD = 13, /* module */
+	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes */
+	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
+	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
 	SOFTGPU_FAULT = 0x83,
+	SOFTGPU_COUNT = 0x84, /* dst, n: counts 8 bytes up to n, once each 2 us */
 };
 #define SOFTGPU_FENCE_INTERRUPT 1u
+/* Of MODULE_LOAD: the image is PTX whose blocks do not wait for each other, so that a grid may be
+ * stopped between blocks, and the rest be run later. */
+#define SOFTGPU_MODULE_GATED 1u
+#define SOFTGPU_MAX_MODULES 16u
+
+/* What LAUNCH points to, in the window. */
+#define SOFTGPU_MAX_LAUNCH_ARGS 32u
+#define SOFTGPU_MAX_LAUNCH_BYTES 4096u /* of all arguments; CUDA's own limit before 12.1 */
+enum softgpu_launch_kind {
+	SOFTGPU_ARG_VALUE = 0,	/* BYTES (1, 2, 4 or 8) of VALUE */
+	SOFTGPU_ARG_BUFFER = 1, /* the address of BYTES bytes at VALUE in the partition */
+	SOFTGPU_ARG_BYTES = 2,	/* BYTES bytes, copied from VALUE in the window */
+};
+struct softgpu_launch_arg {
+	uint32_t kind, pad;
+	uint64_t value, bytes;
+};
+struct softgpu_launch {
+	uint32_t grid[3], block[3];
+	uint32_t shared; /* bytes of dynamic shared memory for each block */
+	uint32_t n_args;
+	char function[256];
+	struct softgpu_launch_arg args[SOFTGPU_MAX_LAUNCH_ARGS];
+};
 
 #endif

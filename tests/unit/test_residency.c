@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is on the GPU, over epochs, in virtual time: VFs of random sizes, shares and habits, a GPU
+ * that has room for some of them, and swaps that take their time. Those that are there and have
+ * work share the engine by their shares, as a policy would have it.
+ */
+#include <stdlib.h>
+
+#include "suite.h"
+#include "vgpu/residency.h"
+
+#define TICK (2 * VGPU_MSEC)
+#define EPOCH (100 * VGPU_MSEC)
+#define MAX 8u
+
+static struct vgpu_residency r;
+static struct vgpu_residency_vf vfs[MAX];
+static uint64_t sizes[MAX], room;
+static uint32_t n_vfs, swaps;
+static vgpu_nsec now, swap_time;
+static uint32_t leaving, coming; /* the swap under way, or VGPU_NO_VF */
+static vgpu_nsec swap_ends;
+static uint64_t seed = 3;
+
+static uint32_t any(uint32_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static void begin(uint32_t n)
+{
+	n_vfs = n;
+	memset(vfs, 0, sizeof(vfs));
+	vgpu_residency_init(&r, n, EPOCH);
+	r.cost = 2 * swap_time;
+	leaving = coming = VGPU_NO_VF;
+	swaps = 0;
+}
+
+static uint64_t in_use(void)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n_vfs; i++)
+		sum += vfs[i].here || i == coming || i == leaving ? sizes[i] : 0;
+	return sum;
+}
+
+/* The engine's time of a tick goes to those that are there and have work. */
+static void compute(void)
+{
+	uint64_t all = 0;
+	uint32_t i;
+
+	for (i = 0; i < n_vfs; i++)
+		all += vfs[i].here && vfs[i].wants ? vfs[i].share[0] : 0;
+	for (i = 0; i < n_vfs; i++)
+		if (vfs[i].here && vfs[i].wants)
+			vfs[i].run_ns += TICK * vfs[i].share[0] / all;
+}
+
+/* What the daemon does: one swap at a time. */
+static void swap(void)
+{
+	uint32_t out[VGPU_GPU_MAX_VFS], n, i, in;
+
+	if (now < swap_ends)
+		return;
+	if (coming != VGPU_NO_VF)
+		vfs[coming].here = true;
+	coming = leaving = VGPU_NO_VF;
+	for (i = 0; i < n_vfs; i++)
+		vgpu_residency_observe(&r, i, &vfs[i], now);
+	in = vgpu_residency_next(&r);
+	if (in == VGPU_NO_VF)
+		return;
+	CU_ASSERT(!vfs[in].here && (vfs[in].wants || vfs[in].pinned));
+	swap_ends = now + swap_time;
+	if (in_use() + sizes[in] <= room) {
+		coming = in;
+		swaps++;
+		return;
+	}
+	n = vgpu_residency_leavers(&r, in, now, out);
+	for (i = 0; i < n; i++) {
+		CU_ASSERT(vfs[out[i]].here && !vfs[out[i]].fixed && !vfs[out[i]].pinned);
+		/* whoever has work has had his epoch, and more than the one that comes */
+		CU_ASSERT(!vfs[out[i]].wants || vfs[in].pinned ||
+			  (now - r.vfs[out[i]].came >= EPOCH &&
+			   r.vfs[out[i]].served > r.vfs[in].served));
+		CU_ASSERT(i == 0 || !vfs[out[i - 1]].wants || vfs[out[i]].wants);
+	}
+	if (n == 0) {
+		swap_ends = 0;
+		return;
+	}
+	leaving = out[0];
+	vfs[leaving].here = false;
+}
+
+static void run(vgpu_nsec until)
+{
+	for (; now < until; now += TICK) {
+		compute();
+		swap();
+		CU_ASSERT_FATAL(in_use() <= room);
+	}
+}
+
+/* All have work all of the time: each gets his share of what is computed, and his turn. */
+static void shares(void)
+{
+	uint32_t round, i;
+	uint64_t all, weights;
+	double worst = 0;
+
+	for (round = 0; round < 40; round++) {
+		swap_time = any(3) * 4 * VGPU_MSEC;
+		begin(2 + any(MAX - 1));
+		/* Equal sizes: else the room decides who can be there with whom. */
+		room = 10 * (1 + any(n_vfs - 1));
+		weights = all = 0;
+		for (i = 0; i < n_vfs; i++) {
+			sizes[i] = 10;
+			vfs[i].wants = true;
+			vfs[i].share[0] = 1 + any(3);
+			weights += vfs[i].share[0];
+		}
+		for (i = 0; i < n_vfs; i++)
+			vfs[i].share[1] = weights;
+		run(now + 200 * VGPU_SEC);
+		for (i = 0; i < n_vfs; i++)
+			all += vfs[i].run_ns;
+		for (i = 0; i < n_vfs; i++) {
+			double got = (double)vfs[i].run_ns / (double)all;
+			double due = (double)vfs[i].share[0] / (double)weights;
+
+			worst = got / due - 1 > worst ? got / due - 1 : worst;
+			worst = 1 - got / due > worst ? 1 - got / due : worst;
+		}
+		CU_ASSERT(r.wait_max < 40 * (vgpu_residency_epoch(&r) + 2 * swap_time));
+		CU_ASSERT(swaps > 10);
+	}
+	printf("worst share %.1f %% off ", 100 * worst);
+	CU_ASSERT(worst < 0.05);
+}
+
+/* Random habits and sizes: nobody is out for ever, nobody with work is sent away before his time,
+ * the pinned ones stay. */
+static void habits(void)
+{
+	uint32_t round, step, i, all = 0;
+
+	for (round = 0; round < 60; round++) {
+		swap_time = any(10) * VGPU_MSEC;
+		begin(3 + any(MAX - 2));
+		room = 0;
+		for (i = 0; i < n_vfs; i++) {
+			sizes[i] = 1 + any(10);
+			vfs[i].share[0] = vfs[i].share[1] = 1 + any(5);
+			room = sizes[i] > room ? sizes[i] : room;
+		}
+		vfs[0].pinned = any(2);
+		vfs[0].fixed = vfs[0].pinned;
+		room += vfs[0].pinned ? sizes[0] : any(10);
+		for (step = 0; step < 3000; step++) {
+			i = any(n_vfs);
+			vfs[i].wants = any(3) != 0;
+			if (!vfs[i].pinned)
+				vfs[i].fixed = any(20) == 0;
+			run(now + any(20) * VGPU_MSEC);
+			if (vfs[0].pinned && step > 100)
+				CU_ASSERT(vfs[0].here);
+		}
+		CU_ASSERT(r.wait_max < 20 * VGPU_SEC);
+		all += swaps;
+	}
+	CU_ASSERT(all > 5000);
+}
+
+/* Who pauses for less than his swap would take keeps his place; who pauses longer makes room. */
+static void pauses(void)
+{
+	vgpu_nsec had;
+	uint32_t i;
+
+	swap_time = 10 * VGPU_MSEC;
+	begin(2);
+	room = 1;
+	sizes[0] = sizes[1] = 1;
+	for (i = 0; i < 2; i++)
+		vfs[i].share[0] = vfs[i].share[1] = 1;
+	vfs[0].wants = true;
+	run(now + 50 * VGPU_MSEC);
+	CU_ASSERT(vfs[0].here);
+	vfs[1].wants = true;
+	vfs[0].wants = false;
+	run(now + 16 * VGPU_MSEC);
+	CU_ASSERT(vfs[0].here);
+	CU_ASSERT(vgpu_residency_deadline(&r, now) <= now + 10 * VGPU_MSEC);
+	run(now + 40 * VGPU_MSEC);
+	CU_ASSERT(!vfs[0].here && vfs[1].here);
+	/* one that has nothing goes at once */
+	vfs[1].wants = false;
+	vfs[1].empty = true;
+	vfs[0].wants = true;
+	run(now + 4 * VGPU_MSEC);
+	CU_ASSERT(!vfs[1].here);
+	/* an epoch is four swaps, at least */
+	r.cost = EPOCH;
+	CU_ASSERT_EQUAL(vgpu_residency_epoch(&r), 4 * EPOCH);
+	/* who slept has saved up no more than an epoch */
+	run(now + 20 * VGPU_SEC);
+	vfs[1].wants = true;
+	vfs[1].empty = false;
+	run(now + 2 * TICK);
+	CU_ASSERT(r.vfs[1].served + 4 * EPOCH + 2 * TICK >= r.vfs[0].served);
+	/* and owes no more, for what nobody else wanted: but for that it would be out for 20 s */
+	vfs[1].wants = false;
+	run(now + 20 * VGPU_SEC);
+	vfs[0].wants = false;
+	vfs[1].wants = true;
+	run(now + 3 * EPOCH);
+	CU_ASSERT(!vfs[0].here && vfs[1].here);
+	vfs[0].wants = true;
+	had = vfs[0].run_ns;
+	run(now + 12 * EPOCH);
+	CU_ASSERT(vfs[0].run_ns > had);
+}
+
+static const struct test tests[] = {
+	{"shares are kept over epochs", shares},
+	{"random habits", habits},
+	{"pauses", pauses},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("residency", tests)

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "vfio/host_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "vfio/store.h"
+
+#define MAX_NODE 1023
+
+/* Under which name it is kept: devices have names that stores do not take. FNV-1a. */
+static const char *name_of(char out[32], const char *device)
+{
+	uint64_t h = UINT64_C(14695981039346656037);
+
+	for (; *device; device++)
+		h = (h ^ (uint8_t)*device) * UINT64_C(1099511628211);
+	snprintf(out, 32, "host-%016" PRIx64, h);
+	return out;
+}
+
+void vfio_host_memory_forget(const char *name)
+{
+	char kept[32];
+
+	if (vfio_store)
+		vfio_store->drop(name_of(kept, name));
+}
+
+/* The node of a device that lies on the host's bus; -1: it does not, or the host has none. */
+static int node_of(const char *name)
+{
+	const char *address = strchr(name, ':');
+	char path[128];
+	int node = -1;
+	FILE *f;
+
+	if (strncmp(name, "vfio-user:", 10) == 0 || !address)
+		return -1;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.12s/numa_node", address + 1);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &node) != 1)
+		node = -1;
+	if (f)
+		fclose(f);
+	return node;
+}
+
+/* Its pages are to come from that node, or not at all. */
+static int bind_to(void *memory, uint64_t size, int node)
+{
+	unsigned long mask[(MAX_NODE + 1) / (8 * sizeof(unsigned long))] = {0};
+	unsigned bits = 8 * sizeof(mask[0]);
+
+	if (node < 0)
+		return 0;
+	if (node > MAX_NODE)
+		return -EINVAL;
+	mask[(unsigned)node / bits] = 1ul << (unsigned)node % bits;
+	return syscall(SYS_mbind, memory, size, MPOL_BIND, mask, MAX_NODE + 1, 0) < 0 ? -errno : 0;
+}
+
+static int new_file(const struct vfio_host_memory_config *config, struct vgpu_error *err)
+{
+	int fd = memfd_create("vgpud", MFD_CLOEXEC | MFD_ALLOW_SEALING |
+					       (config->huge_pages ? MFD_HUGETLB : 0));
+
+	if (fd >= 0 && ftruncate(fd, (off_t)config->size) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	vgpu_error_set(err, -errno, "host memory of %" PRIu64 " MiB: %s", config->size >> 20,
+		       strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -EIO;
+}
+
+static int map(struct vfio_host_memory *m, int fd, const char *name,
+	       const struct vfio_host_memory_config *config, struct vgpu_error *err)
+{
+	int node = config->node < 0 ? node_of(name) : config->node, r;
+	void *p = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return vgpu_error_set(err, -errno, "host memory of %" PRIu64 " MiB%s: %s",
+				      m->size >> 20,
+				      config->huge_pages
+					      ? " of huge pages (see /proc/sys/vm/nr_hugepages)"
+					      : "",
+				      strerror(errno));
+	m->memory = p;
+	r = bind_to(p, m->size, node);
+	if (r < 0)
+		return vgpu_error_set(err, r, "host memory on NUMA node %d: %s", node,
+				      strerror(-r));
+	/* Gets all of its pages, too. Not mlock, which AddressSanitizer makes nothing of. */
+	if (mlock2(p, m->size, 0) < 0)
+		return vgpu_error_set(err, -errno,
+				      "%" PRIu64 " MiB of host memory cannot be locked: %s; raise "
+				      "LimitMEMLOCK, or make host_memory_mib smaller",
+				      m->size >> 20, strerror(errno));
+	return 0;
+}
+
+static int let_reach(const struct vfio_host_memory *m, int fd, struct vfio_device *device,
+		     struct vgpu_error *err)
+{
+	int r = vfio_dma_map(device, fd, 0, VFIO_HOST_MEMORY_IOVA, m->size);
+
+	if (r == -ENOTSUP)
+		return vgpu_error_set(err, r,
+				      "host memory: a PF that is held by %s has no DMA; hold it by "
+				      "VFIO (device = vfio:ADDRESS)",
+				      device->ops->name);
+	return r ? vgpu_error_set(err, r, "host memory cannot be mapped for the GPU: %s",
+				  strerror(-r))
+		 : 0;
+}
+
+int vfio_host_memory_open(struct vfio_host_memory *m, struct vfio_device *device, const char *name,
+			  const struct vfio_host_memory_config *config, struct vgpu_error *err)
+{
+	char kept[32];
+	struct stat st;
+	int fd = vfio_store ? vfio_store->take(name_of(kept, name)) : -ENOENT, r;
+
+	*m = (struct vfio_host_memory){.size = config->size, .kept = fd >= 0};
+	if (fd >= 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size != config->size)) {
+		close(fd);
+		return vgpu_error_set(err, -EBUSY,
+				      "%" PRIu64
+				      " MiB of host memory are kept for this GPU, with what guests "
+				      "have there: configure as much until they have ended",
+				      (uint64_t)st.st_size >> 20);
+	}
+	if (fd < 0)
+		fd = new_file(config, err);
+	if (fd < 0)
+		return fd;
+	r = map(m, fd, name, config, err);
+	r = r ? r : let_reach(m, fd, device, err);
+	if (r == 0 && !m->kept && vfio_store)
+		vfio_store->put(kept, fd);
+	close(fd);
+	if (r < 0)
+		vfio_host_memory_close(m);
+	return r;
+}
+
+void vfio_host_memory_close(struct vfio_host_memory *m)
+{
+	if (m->memory)
+		munmap(m->memory, m->size);
+	m->memory = NULL;
+}
