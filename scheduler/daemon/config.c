@@ -20,6 +20,7 @@ enum type { TEXT, INT, BOOL, CHOICE };
 static const char *const section_names[] = {"daemon", "gpu NAME", "vf NAME/N", "profile NAME"};
 static const char *const completions[] = {"poll", "interrupt", NULL};
 static const char *const partitions[] = {"equal", "demand", NULL};
+static const char *const pins[] = {"auto", "yes", "no", NULL};
 static const char *const placements[] = {"best-fit", "profile", NULL};
 
 /* Every key but the policies' parameters. */
@@ -27,7 +28,7 @@ static const struct key {
 	enum section section;
 	const char *name;
 	enum type type;
-	size_t at;   /* in struct config, struct gpu_config, or its memory_mib */
+	size_t at;   /* in struct config or struct gpu_config; of a VF, an array there */
 	size_t size; /* of a text */
 	int64_t min, max, def;
 	const char *def_text;
@@ -67,6 +68,16 @@ static const struct key {
 	{GPU, "placement", CHOICE, AT(gpu_config, placement), 0, 1, 0, NULL, placements,
 	 "where partitions lie: best-fit, or as profile, 1/1, 1/2, 1/4 ... of all, on multiples of "
 	 "their size"},
+	{GPU, "host_memory_mib", INT, AT(gpu_config, host_memory_mib), 0, 1 << 20, 0, NULL, NULL,
+	 "VFs have so much together, MiB, instead of what the GPU has; those that have no room "
+	 "there are swapped to host memory, which is locked; 0: none are"},
+	{GPU, "host_huge_pages", BOOL, AT(gpu_config, huge_pages), 0, 1, 0, NULL, NULL,
+	 "whether host memory is of huge pages"},
+	{GPU, "host_node", INT, AT(gpu_config, host_node), -1, 1023, -1, NULL, NULL,
+	 "NUMA node of host memory; -1: the GPU's"},
+	{GPU, "epoch_ms", INT, AT(gpu_config, epoch_ms), 10, 600000, 2000, NULL, NULL,
+	 "how long a VF with work keeps its place on the GPU, at least, while others wait for one, "
+	 "milliseconds"},
 	{GPU, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
 	 "how the end of a command is noticed: interrupt or poll"},
 	{GPU, "gpu_reset", BOOL, AT(gpu_config, gpu_reset), 0, 1, 0, NULL, NULL,
@@ -83,8 +94,10 @@ static const struct key {
 	 "slice of a VF that nobody contends with, milliseconds"},
 	{GPU, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
 	 "most that one turn is charged beyond its slice, milliseconds"},
-	{VF, "memory_mib", INT, 0, 0, 0, 1 << 20, 0, NULL, NULL,
+	{VF, "memory_mib", INT, AT(gpu_config, memory_mib), 0, 1 << 20, 0, NULL, NULL,
 	 "partition, MiB; 0: as partition in [gpu NAME] says"},
+	{VF, "pinned", CHOICE, AT(gpu_config, pinned), 0, 2, 0, NULL, pins,
+	 "whether it is never swapped to host memory; auto: if its policy guarantees it time"},
 	{PROFILE, "memory_mib", INT, AT(profile, memory_mib), 0, 1 << 20, 0, NULL, NULL,
 	 "partition, MiB, at least; 0: any; all other keys are parameters of the GPU's policy"},
 #undef AT
@@ -277,7 +290,7 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 		complain(r, r->file, r->line, "[vf %s/...]: there is no [gpu %s] above", which,
 			 which);
 	else if (key)
-		set_key(r, key, &gpu->memory_mib[vf], value);
+		set_key(r, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t), value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
 }
@@ -594,8 +607,8 @@ void config_dump(const struct config *c, FILE *to)
 		dump_section(to, GPU, g);
 		dump_params(to, g->ops->params, g->params);
 		for (vf = 0; vf < g->vfs; vf++) {
-			fprintf(to, "\n[vf %s/%u]\nmemory_mib = %" PRId64 "\n", g->name, vf,
-				g->memory_mib[vf]);
+			fprintf(to, "\n[vf %s/%u]\n", g->name, vf);
+			dump_section(to, VF, (const char *)g + vf * sizeof(int64_t));
 			dump_params(to, g->ops->vf_params, g->vf_params[vf]);
 		}
 	}
@@ -623,14 +636,21 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 				.layout = strcmp(g->layout, "auto") ? g->layout : NULL,
 				.n_vfs = (uint32_t)g->vfs,
 				.pf_reserve = (uint64_t)g->pf_reserve_mib << 20,
+				.host = (uint64_t)g->host_memory_mib << 20,
+				.huge_pages = g->huge_pages,
+				.host_node = (int)g->host_node,
 				.interrupts = g->interrupts,
 			},
+		.epoch = (vgpu_nsec)g->epoch_ms * VGPU_MSEC,
 	};
 	out->driver.placement = (enum vgpu_placement)g->placement;
-	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
+	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
+		out->driver.pinned |= (uint32_t)(g->pinned[i] == PINNED_YES) << i;
+		out->swappable |= (uint32_t)(g->pinned[i] == PINNED_NO) << i;
 		out->driver.sizes[i] = g->on_demand && !g->memory_mib[i]
 					       ? VGPU_SIZE_NONE
 					       : (uint64_t)g->memory_mib[i] << 20;
+	}
 	vgpu_core_defaults(&out->core, (uint32_t)g->vfs);
 	out->core.gpu_reset = g->gpu_reset;
 	out->core.min_slice = (vgpu_nsec)g->min_slice_us * VGPU_USEC;

@@ -12,6 +12,9 @@
 #include "engine.h"
 #include "wish.h"
 
+/* As the choices of a VF's key go. */
+enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
+
 #define CONFIG_MAX_GPUS 8u
 #define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
@@ -35,6 +38,8 @@ struct gpu_config {
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
 	int64_t on_demand; /* VFs of memory_mib 0 have none until a VM needs some */
 	int64_t placement; /* enum vgpu_placement */
+	int64_t host_memory_mib, huge_pages, host_node, epoch_ms;
+	int64_t pinned[VGPU_GPU_MAX_VFS]; /* PINNED_ */
 	/* by the policy's tables */
 	const struct vgpu_policy_ops *ops;
 	int64_t params[VGPU_MAX_PARAMS];

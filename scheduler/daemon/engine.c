@@ -286,6 +286,9 @@ static int build_core(struct engine *e)
 					    .value = e->found.driver_up[i],
 					    .params = e->vf_params[i]};
 		r = step(e, &event);
+		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
+		if (r == 0 && e->driver && !vram_is_here(&e->vram, i))
+			r = step(e, &event);
 	}
 	event = (struct vgpu_event){.type = VGPU_EV_START};
 	if (r == 0 && e->driver)
@@ -329,6 +332,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
 	const char *warning = vgpu_core_warning(e->core);
+	struct vgpu_memory local = vgpu_memory_local(&e->vram.table);
 	uint32_t i;
 
 	*s = (struct engine_snapshot){
@@ -338,6 +342,8 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		.found = e->found,
 		.n_extents = e->vram.table.n,
 		.memory = e->vram.counters,
+		.epoch = vgpu_residency_epoch(&e->vram.residency),
+		.waited = e->vram.residency.wait_max,
 		.n_vfs = e->config.core.max_vfs,
 		.records_lost = e->records_lost,
 		.steps = e->steps,
@@ -349,7 +355,7 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
 	memcpy(s->extents, e->vram.extents, sizeof(s->extents));
 	s->found.partition = e->vram.partition;
-	s->found.partition.free = vgpu_memory_in(&e->vram.table, VGPU_EXTENT_FREE);
+	s->found.partition.free = vgpu_memory_in(&local, VGPU_EXTENT_FREE);
 	s->lateness = e->lateness;
 	s->switches = e->switches;
 	s->preemption = e->preemption;
@@ -357,8 +363,10 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 	vgpu_core_view(e->core, &s->core);
 	memcpy(s->params, e->params, sizeof(s->params));
 	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));
-	for (i = 0; i < s->n_vfs; i++)
+	for (i = 0; i < s->n_vfs; i++) {
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
+		s->pinned |= (uint32_t)vram_is_pinned(&e->vram, i) << i;
+	}
 }
 
 /* What has been changed is remembered, for the day that the device has to be opened again. */
@@ -400,6 +408,8 @@ static void on_changed(void *data, struct engine_request *request)
 	/* For the day that the device has to be set up anew. */
 	if (request->result == 0 && want->what == VRAM_SET)
 		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
+	if (request->snapshot)
+		fill_snapshot(e, request->snapshot);
 	reply(e, request);
 }
 
@@ -412,6 +422,24 @@ static bool refuse_policy(struct engine *e, struct engine_request *request)
 	snprintf(request->why, sizeof(request->why), "the policy wants more than %u KiB of memory",
 		 RECORD_SLOT_SIZE >> 10);
 	return reply(e, request);
+}
+
+/* A guarantee pins its VF to the GPU, where it must have room beside all that are pinned: else the
+ * VF is as it was. */
+static void check_pins(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *asked = &request->event;
+	uint32_t vf = asked->vf;
+	struct vgpu_event back = {.type = VGPU_EV_SET_VF, .vf = vf, .params = e->vf_params[vf]};
+
+	if (asked->type != VGPU_EV_SET_VF || !vram_is_pinned(&e->vram, vf) ||
+	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf) || step(e, &back) < 0)
+		return;
+	request->result = -ENOSPC;
+	snprintf(request->why, sizeof(request->why),
+		 "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
+		 "pinned and the largest of the others",
+		 vf);
 }
 
 /* False: it cannot be done yet. */
@@ -438,6 +466,8 @@ static bool answer(struct engine *e, struct engine_request *request)
 			e->slot_used[recorder_slot_of(e->recorder, event->memory)] = false;
 		if (request->result == -EBUSY)
 			return false;
+		if (request->result == 0)
+			check_pins(e, request);
 		if (request->result == 0)
 			remember(e, event);
 		else if (e->out.why)
@@ -637,6 +667,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->vram.sink = sink;
 	e->vram.reply = on_changed;
 	e->vram.data = e;
+	e->vram.residency.epoch = config->epoch;
+	e->vram.swappable = config->swappable;
 	e->policy = config->policy;
 	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 	memcpy(e->params, config->params, sizeof(e->params));

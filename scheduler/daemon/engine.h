@@ -21,6 +21,8 @@ struct engine_config {
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 	bool realtime;
+	vgpu_nsec epoch;    /* of swapping, at least */
+	uint32_t swappable; /* VFs that are, whatever their policy guarantees them */
 };
 
 /* Everything there is to show of a GPU, at one instant. */
@@ -33,6 +35,8 @@ struct engine_snapshot {
 	uint32_t n_extents;
 	struct vgpu_memory_extent extents[VRAM_EXTENTS];
 	struct vram_counters memory;
+	uint32_t pinned;	 /* VFs that are not swapped */
+	vgpu_nsec epoch, waited; /* of swapping, as it is; and the longest that a VF has waited */
 	struct vgpu_core_view core;
 	int64_t params[VGPU_MAX_PARAMS];
 	uint32_t n_vfs;
@@ -53,7 +57,7 @@ enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
 struct engine_request {
 	enum engine_ask ask;
 	struct vgpu_event event;
-	struct engine_snapshot *snapshot;
+	struct engine_snapshot *snapshot; /* with ENGINE_MEMORY, it may be NULL */
 	struct vram_request memory;
 	int result;
 	char why[160];

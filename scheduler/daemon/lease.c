@@ -2,13 +2,13 @@
 #include "lease.h"
 
 #include <errno.h>
-#include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "control.h"
 #include "log.h"
+#include "put.h"
 #include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
@@ -25,11 +25,6 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 				return l;
 		}
 	return NULL;
-}
-
-static void put_text(struct json_object *o, const char *key, const char *text)
-{
-	json_object_object_add(o, key, json_object_new_string(text));
 }
 
 static struct json_object *params_of(const struct gpu *gpu, uint32_t vf)

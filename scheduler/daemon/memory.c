@@ -5,16 +5,7 @@
 #include <string.h>
 
 #include "log.h"
-
-static void put_int(struct json_object *o, const char *key, uint64_t value)
-{
-	json_object_object_add(o, key, json_object_new_int64((int64_t)value));
-}
-
-static void put_text(struct json_object *o, const char *key, const char *text)
-{
-	json_object_object_add(o, key, json_object_new_string(text));
-}
+#include "put.h"
 
 /* A VF's memory is cleared while it stays the VF's. */
 static bool is_being_cleared(const struct engine_snapshot *s, const struct vgpu_memory_extent *x)
@@ -30,18 +21,62 @@ static bool is_movable(uint32_t vf, void *data)
 	return vf != VRAM_PF && vram_can_move(s->vfs[vf].state);
 }
 
+static struct json_object *extent_json(struct call *call, const struct vgpu_memory_extent *x)
+{
+	struct json_object *e = json_object_new_object();
+	bool clears = is_being_cleared(&call->snapshot, x);
+
+	put_int(e, "offset", x->offset);
+	put_int(e, "bytes", x->size);
+	put_text(e, "state", vgpu_extent_state_names[clears ? VGPU_EXTENT_SCRUBBING : x->state]);
+	if (x->state >= VGPU_EXTENT_OWNED)
+		put_text(e, "owner", x->owner == VRAM_PF ? "pf" : "vf");
+	if (x->state >= VGPU_EXTENT_OWNED && x->owner != VRAM_PF) {
+		const struct lease *l = &call->gpu->leases[x->owner];
+
+		put_int(e, "vf", x->owner);
+		put_text(e, "domain", l->state == LEASE_NONE ? "" : l->domain);
+	}
+	return e;
+}
+
+/* Host memory, and what has gone there and come back. */
+static void put_host(struct json_object *o, const struct engine_snapshot *s)
+{
+	put_int(o, "host_bytes", s->caps.host);
+	put_int(o, "swapped_out_bytes", s->memory.swapped[0]);
+	put_int(o, "swapped_in_bytes", s->memory.swapped[1]);
+	put_int(o, "swaps_out", s->memory.swaps[0]);
+	put_int(o, "swaps_in", s->memory.swaps[1]);
+	put_int(o, "aborted_swaps", s->memory.aborted_swaps);
+	put_int(o, "swap_out_ns", s->memory.swap_time[0]);
+	put_int(o, "swap_in_ns", s->memory.swap_time[1]);
+	put_int(o, "host_write_rate", s->memory.swap_rate[0]);
+	put_int(o, "host_read_rate", s->memory.swap_rate[1]);
+	put_int(o, "epoch_ns", s->epoch);
+	put_int(o, "swap_wait_max_ns", s->waited);
+}
+
 struct json_object *memory_json(struct call *call)
 {
 	struct engine_snapshot *s = &call->snapshot;
-	struct vgpu_memory m = {
+	struct vgpu_memory all = {
 		.extents = s->extents,
 		.n = s->n_extents,
 		.capacity = VRAM_EXTENTS,
-		.total = s->caps.memory / s->caps.granule * s->caps.granule,
+		.total = s->caps.memory + s->caps.host,
+		.local = s->caps.memory / s->caps.granule * s->caps.granule,
 		.granule = s->caps.granule,
 	};
+	struct vgpu_memory m = vgpu_memory_local(&all);
 	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array(), *e;
+	struct json_object *o = json_object_new_object(), *here = json_object_new_array();
+	struct json_object *host = json_object_new_array();
+	struct vgpu_memory_request rule = {
+		.placement = (enum vgpu_placement)call->gpu->config->placement,
+		.base = s->found.partition.pf.size,
+		.span = m.local - s->found.partition.pf.size,
+	};
 	uint64_t from, to;
 	uint32_t i;
 
@@ -52,34 +87,67 @@ struct json_object *memory_json(struct call *call)
 	put_int(o, "scrubbing_bytes", vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING));
 	put_int(o, "largest_free_bytes", vgpu_memory_largest_free(&m));
 	put_int(o, "after_compaction_bytes",
-		vgpu_memory_plan_compaction(&m, scratch, is_movable, s, &from, &to));
+		vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to));
 	put_int(o, "cleared_bytes", s->memory.cleared);
 	put_int(o, "moved_bytes", s->memory.moved);
 	put_int(o, "moves", s->memory.moves);
 	put_int(o, "aborted_moves", s->memory.aborted_moves);
 	put_int(o, "failed_pieces", s->memory.failed_pieces);
 	put_int(o, "waited_ns", s->memory.waited);
-	for (i = 0; i < m.n; i++) {
-		const struct vgpu_memory_extent *x = &m.extents[i];
-
-		e = json_object_new_object();
-		put_int(e, "offset", x->offset);
-		put_int(e, "bytes", x->size);
-		put_text(e, "state",
-			 vgpu_extent_state_names[is_being_cleared(s, x) ? VGPU_EXTENT_SCRUBBING
-									: x->state]);
-		if (x->state >= VGPU_EXTENT_OWNED)
-			put_text(e, "owner", x->owner == VRAM_PF ? "pf" : "vf");
-		if (x->state >= VGPU_EXTENT_OWNED && x->owner != VRAM_PF) {
-			const struct lease *l = &call->gpu->leases[x->owner];
-
-			put_int(e, "vf", x->owner);
-			put_text(e, "domain", l->state == LEASE_NONE ? "" : l->domain);
-		}
-		json_object_array_add(list, e);
-	}
-	json_object_object_add(o, "extents", list);
+	put_host(o, s);
+	for (i = 0; i < all.n; i++)
+		json_object_array_add(i < m.n ? here : host, extent_json(call, &all.extents[i]));
+	json_object_object_add(o, "extents", here);
+	json_object_object_add(o, "host_extents", host);
 	return o;
+}
+
+/* Windows' drivers take a GPU for hung after that time (TdrDelay). */
+#define WATCHDOG (2 * VGPU_SEC)
+
+bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, char *text,
+		 size_t length)
+{
+	struct vgpu_residency residency = {.epoch = s->epoch};
+	const uint64_t *rate = s->memory.swap_rate;
+	uint64_t room = s->caps.memory - s->found.partition.pf.size, swapped = 0, rounds;
+	double cost, epoch, away;
+	uint32_t i;
+	int n;
+
+	for (i = 0; i < s->n_vfs; i++) {
+		uint64_t has = i == vf ? size : s->found.partition.vfs[i].size;
+
+		if (s->pinned >> i & 1)
+			room -= has < room ? has : room;
+		else
+			swapped += has;
+	}
+	if (s->caps.host == 0 || s->pinned >> vf & 1 || swapped <= room || size == 0 || room == 0)
+		return false;
+	if (!rate[0] || !rate[1]) {
+		snprintf(
+			text, length,
+			"its memory is swapped to the host's; what that costs is not measured yet");
+		return true;
+	}
+	cost = (double)size / (double)rate[0] + (double)size / (double)rate[1];
+	residency.cost = (vgpu_nsec)(cost * 1e9);
+	epoch = (double)vgpu_residency_epoch(&residency) / 1e9;
+	rounds = (swapped + room - 1) / room;
+	away = (double)(rounds - 1) * (epoch + cost);
+	n = snprintf(text, length,
+		     "its memory is swapped to the host's, out and in within %.2f s (%.1f and %.1f "
+		     "GB/s): at most %.0f %% of the time, in epochs of %.1f s, and it is out for "
+		     "%.1f s at a time if all have work",
+		     cost, (double)rate[0] / 1e9, (double)rate[1] / 1e9,
+		     100 * cost / (epoch + cost), epoch, away);
+	if (away * 1e9 >= (double)WATCHDOG && n > 0 && (size_t)n < length)
+		snprintf(
+			text + n, length - (size_t)n,
+			"; guests' drivers may take that for a hang (Windows' after 2 s): pinned = "
+			"yes keeps it in");
+	return true;
 }
 
 static int begin_change(struct control *control, struct call *call, enum vram_what what,
@@ -96,6 +164,7 @@ static int begin_change(struct control *control, struct call *call, enum vram_wh
 	want->size = (uint64_t)call_int(call, "mib", 0) << 20;
 	want->usual = what == VRAM_SET;
 	call->request.ask = ENGINE_MEMORY;
+	call->request.snapshot = &call->snapshot;
 	return call_send(call, err);
 }
 
@@ -122,6 +191,7 @@ struct json_object *memory_plan_json(struct call *call)
 {
 	const struct vram_request *want = &call->request.memory;
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	char cost[400];
 	uint32_t vf;
 
 	put_text(o, "gpu", call->gpu->config->name);
@@ -134,6 +204,9 @@ struct json_object *memory_plan_json(struct call *call)
 		if (want->plan.movers >> vf & 1)
 			json_object_array_add(list, json_object_new_int64(vf));
 	json_object_object_add(o, "move_vfs", list);
+	put_bool(o, "host", want->plan.offset >= call->snapshot.caps.memory);
+	if (memory_cost(&call->snapshot, want->vf, want->size, cost, sizeof(cost)))
+		put_text(o, "cost", cost);
 	return o;
 }
 

@@ -16,6 +16,10 @@ int memory_set_begin(struct control *control, struct call *call, struct vgpu_err
 int memory_compact_begin(struct control *control, struct call *call, struct vgpu_error *err);
 struct json_object *memory_plan_json(struct call *call);
 
+/* What it costs that a VF of SIZE bytes is swapped, in words; false: it is not. */
+bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, char *text,
+		 size_t length);
+
 /* A VF that is free, and belongs to no VM, gets its usual memory, now or as soon as that is
  * possible. */
 void memory_is_free(struct gpu *gpu, uint32_t vf);

@@ -1,35 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The methods of the control socket. The table at the end is all there is: validation, vgpuctl's
- * help and the protocol document come from it.
+ * help and the protocol document come from it. What is about policies, history and memory is in
+ * files of its own.
  */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "builtin.h"
 #include "control.h"
 #include "follow.h"
 #include "hook.h"
 #include "memory.h"
-#include "plugin.h"
+#include "methods.h"
 #include "vm.h"
-
-typedef struct json_object json;
-
-static void put_int(json *o, const char *key, uint64_t value)
-{
-	json_object_object_add(o, key, json_object_new_int64((int64_t)value));
-}
-
-static void put_text(json *o, const char *key, const char *value)
-{
-	json_object_object_add(o, key, json_object_new_string(value));
-}
-
-static void put_bool(json *o, const char *key, bool value)
-{
-	json_object_object_add(o, key, json_object_new_boolean(value));
-}
 
 /* Bounds may be "none": then null. */
 static void put_bound(json *o, const char *key, vgpu_nsec value)
@@ -38,7 +21,7 @@ static void put_bound(json *o, const char *key, vgpu_nsec value)
 			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
 }
 
-static const char *text_arg(const struct call *call, const char *name)
+const char *call_text(const struct call *call, const char *name)
 {
 	json *value;
 
@@ -57,7 +40,7 @@ int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
 /* Which GPU is meant; the only one needs no name. */
 int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	const char *name = text_arg(call, "gpu");
+	const char *name = call_text(call, "gpu");
 	uint32_t i;
 
 	if (!name && control->n_gpus > 1)
@@ -93,7 +76,7 @@ static int begin_snapshot(struct control *control, struct call *call, struct vgp
 	return call_send(call, err);
 }
 
-static json *params_json(const struct vgpu_param *table, const int64_t *values)
+json *params_json(const struct vgpu_param *table, const int64_t *values)
 {
 	json *o = json_object_new_object();
 	int i;
@@ -135,7 +118,10 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_bool(o, "has_work", vf->has_work);
 	put_bool(o, "on_engine", vf->on_engine);
 	put_int(o, "memory_bytes", s->found.partition.vfs[i].size);
-	put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
+	if (s->found.partition.vfs[i].offset < s->caps.memory)
+		put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
+	put_bool(o, "swapped", s->found.partition.vfs[i].offset >= s->caps.memory);
+	put_bool(o, "pinned", s->pinned >> i & 1);
 	put_int(o, "share_numerator", vf->share_numerator);
 	put_int(o, "share_denominator", vf->share_denominator);
 	json_object_object_add(o, "params",
@@ -218,6 +204,9 @@ static json *gpu_json(struct call *call)
 	put_text(o, "driver", "gpuiov");
 	put_text(o, "layout", s->caps.layout);
 	put_text(o, "transport", s->caps.transport);
+	put_text(o, "preemption", s->caps.preemption);
+	put_int(o, "preempt_typical_ns", s->caps.preempt_typical);
+	put_int(o, "preempt_longest_ns", s->caps.preempt_longest);
 	put_bool(o, "adopted", s->found.adopted);
 	put_bool(o, "realtime", s->realtime);
 	put_int(o, "vfs", s->n_vfs);
@@ -286,9 +275,8 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
-/* Takes {"name": value, ...} into the values of a table; nothing of it, if anything is wrong. */
-static int read_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
-		       struct vgpu_error *err)
+int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
+		struct vgpu_error *err)
 {
 	int64_t copy[VGPU_MAX_PARAMS];
 	json *given;
@@ -316,7 +304,7 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 	if (r < 0)
 		return r;
 	memcpy(call->params, call->gpu->vf_params[vf], sizeof(call->params));
-	r = read_params(call, call->gpu->policy->vf_params, call->params, err);
+	r = call_params(call, call->gpu->policy->vf_params, call->params, err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "policy %s", call->gpu->policy->name);
 	call->request.event =
@@ -340,226 +328,6 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 		return r;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
 	return call_send(call, err);
-}
-
-static json *param_table(const struct vgpu_param *table)
-{
-	json *list = json_object_new_array(), *o, *choices;
-	char text[32];
-	int i, c;
-
-	for (i = 0; table[i].name; i++) {
-		o = json_object_new_object();
-		put_text(o, "name", table[i].name);
-		put_text(o, "unit", table[i].unit);
-		put_text(o, "help", table[i].help);
-		vgpu_param_text(&table[i], table[i].def, text, sizeof(text));
-		put_text(o, "default", text);
-		if (table[i].type == VGPU_PARAM_CHOICE) {
-			choices = json_object_new_array();
-			for (c = 0; table[i].choices[c]; c++)
-				json_object_array_add(choices,
-						      json_object_new_string(table[i].choices[c]));
-			json_object_object_add(o, "choices", choices);
-		} else {
-			put_int(o, "min", (uint64_t)table[i].min);
-			put_int(o, "max", (uint64_t)table[i].max);
-		}
-		json_object_array_add(list, o);
-	}
-	return list;
-}
-
-static json *policy_json(const struct vgpu_policy_ops *p)
-{
-	static const char *const promises[] = {"work-conserving", "proportional", "no-starvation",
-					       "guarantee"};
-	json *o = json_object_new_object(), *list = json_object_new_array();
-	unsigned i;
-
-	put_text(o, "policy", p->name);
-	put_text(o, "help", p->help);
-	for (i = 0; i < 4; i++)
-		if (p->promises >> i & 1)
-			json_object_array_add(list, json_object_new_string(promises[i]));
-	json_object_object_add(o, "promises", list);
-	json_object_object_add(o, "params", param_table(p->params));
-	json_object_object_add(o, "vf_params", param_table(p->vf_params));
-	return o;
-}
-
-static int begin_policy_list(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	json *o = json_object_new_object(), *list = json_object_new_array();
-	unsigned i;
-
-	(void)control;
-	(void)err;
-	for (i = 0; vgpu_builtin_policies[i]; i++)
-		json_object_array_add(list, policy_json(vgpu_builtin_policies[i]));
-	for (i = 0; plugin_loaded(i); i++)
-		json_object_array_add(list, policy_json(plugin_loaded(i)));
-	json_object_object_add(o, "policies", list);
-	call_answer(call, o);
-	return 0;
-}
-
-static json *finish_policy_show(struct call *call)
-{
-	const struct engine_snapshot *s = &call->snapshot;
-	json *o = policy_json(s->core.policy);
-
-	put_text(o, "gpu", call->gpu->config->name);
-	json_object_object_add(o, "values", params_json(s->core.policy->params, s->params));
-	if (s->warning[0])
-		put_text(o, "warning", s->warning);
-	return o;
-}
-
-/* Values of VF parameters that the new policy knows by the same name carry over. */
-static void carry_over(struct call *call)
-{
-	const struct vgpu_param *from = call->gpu->policy->vf_params;
-	const struct vgpu_param *to = call->policy->vf_params;
-	int i, j;
-	uint32_t vf;
-
-	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
-		vgpu_param_defaults(to, call->vf_params[vf]);
-		for (i = 0; to[i].name; i++)
-			for (j = 0; from[j].name; j++)
-				if (strcmp(to[i].name, from[j].name) == 0)
-					call->vf_params[vf][i] = call->gpu->vf_params[vf][j];
-	}
-}
-
-static int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	const char *name = text_arg(call, "policy");
-	int r = call_find_gpu(control, call, err);
-
-	if (r < 0)
-		return r;
-	call->policy =
-		name ? plugin_policy(control->config->policy_dir, name, err) : call->gpu->policy;
-	if (!call->policy)
-		return vgpu_error_prefix(err, -EINVAL, "policy %.40s", name);
-	if (call->policy == call->gpu->policy)
-		memcpy(call->params, call->gpu->params, sizeof(call->params));
-	else
-		vgpu_param_defaults(call->policy->params, call->params);
-	r = read_params(call, call->policy->params, call->params, err);
-	if (r < 0)
-		return vgpu_error_prefix(err, r, "policy %s", call->policy->name);
-	if (call->policy == call->gpu->policy) {
-		call->request.event =
-			(struct vgpu_event){.type = VGPU_EV_SET_POLICY, .params = call->params};
-		return call_send(call, err);
-	}
-	carry_over(call);
-	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
-						  .policy = call->policy,
-						  .params = call->params,
-						  .vf_params = call->vf_params[0]};
-	return call_send(call, err);
-}
-
-static json *finish_policy_set(struct call *call)
-{
-	struct gpu *gpu = call->gpu;
-	json *o = json_object_new_object();
-
-	if (call->request.event.type == VGPU_EV_POLICY)
-		memcpy(gpu->vf_params, call->vf_params, sizeof(gpu->vf_params));
-	gpu->policy = call->policy;
-	memcpy(gpu->params, call->params, sizeof(gpu->params));
-	put_text(o, "policy", gpu->policy->name);
-	json_object_object_add(o, "params", params_json(gpu->policy->params, gpu->params));
-	return o;
-}
-
-static const char *code_name(const struct vgpu_record *r)
-{
-	switch ((enum vgpu_record_type)r->type) {
-	case VGPU_REC_STOP:
-	case VGPU_REC_PREEMPT:
-		return vgpu_end_names[r->code];
-	case VGPU_REC_COMMAND:
-		return vgpu_command_names[r->code];
-	case VGPU_REC_STATE:
-		return vgpu_vf_state_names[r->code];
-	case VGPU_REC_RESET:
-	case VGPU_REC_RESET_DONE:
-		return vgpu_reset_names[r->code];
-	case VGPU_REC_HANG:
-		return vgpu_phase_names[r->code];
-	case VGPU_REC_EVICTED:
-		return vgpu_fault_text((enum vgpu_fault)r->code);
-	case VGPU_REC_VIOLATION:
-		return r->code ? "overlap" : "access";
-	case VGPU_REC_WINDOW:
-	case VGPU_REC_WINDOW_END:
-	case VGPU_REC_REFUSED:
-		return r->code == VGPU_WINDOW_INIT   ? "init"
-		       : r->code == VGPU_WINDOW_FINI ? "fini"
-						     : "reset";
-	default:
-		return "";
-	}
-}
-
-/* The records of a ring since T, the newest LIMIT of them. */
-static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint64_t limit)
-{
-	json *list = json_object_new_array(), *o;
-	uint64_t first = ring->n > ring->size ? ring->n - ring->size : 0, i;
-
-	if (ring->n - first > limit)
-		first = ring->n - limit;
-	for (i = first; i < ring->n; i++) {
-		const struct vgpu_record *r = &ring->records[i % ring->size];
-
-		if (r->t < since)
-			continue;
-		o = json_object_new_object();
-		put_int(o, "t_ns", r->t);
-		put_text(o, "type", vgpu_record_names[r->type]);
-		if (r->vf != VGPU_NO_VF)
-			put_int(o, "vf", r->vf);
-		if (*code_name(r))
-			put_text(o, "what", code_name(r));
-		put_int(o, "a", r->a);
-		put_int(o, "b", r->b);
-		json_object_array_add(list, o);
-	}
-	return list;
-}
-
-static json *finish_timeline(struct call *call)
-{
-	json *o = json_object_new_object();
-	vgpu_nsec span = (vgpu_nsec)call_int(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
-
-	put_text(o, "gpu", call->gpu->config->name);
-	put_int(o, "vfs", call->snapshot.n_vfs);
-	put_int(o, "now_ns", now);
-	put_int(o, "since_ns", now > span ? now - span : 0);
-	json_object_object_add(o, "records",
-			       records_json(&call->gpu->history, now > span ? now - span : 0,
-					    HISTORY));
-	return o;
-}
-
-static json *finish_events(struct call *call)
-{
-	json *o = json_object_new_object();
-
-	put_text(o, "gpu", call->gpu->config->name);
-	put_int(o, "now_ns", call->snapshot.now);
-	json_object_object_add(o, "records",
-			       records_json(&call->gpu->events, 0,
-					    (uint64_t)call_int(call, "limit", 50)));
-	return o;
 }
 
 /* The leases, GPU by GPU. */
@@ -588,70 +356,6 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 	json_object_object_add(o, "vms", list);
 	call_answer(call, o);
 	return 0;
-}
-
-static const char hex[] = "0123456789abcdef";
-
-/* The recording as vgpu-sim reads it, in hexadecimal: JSON has no bytes. */
-static json *recording_json(const struct recording *recording)
-{
-	json *o = json_object_new_object();
-	char *file = NULL, *text;
-	size_t size = 0, i;
-	FILE *f = open_memstream(&file, &size);
-
-	if (!f || recording_write(recording, f, NULL) < 0) {
-		if (f)
-			fclose(f);
-		free(file);
-		return o;
-	}
-	fclose(f);
-	text = malloc(2 * size);
-	for (i = 0; text && i < size; i++) {
-		text[2 * i] = hex[(uint8_t)file[i] >> 4];
-		text[2 * i + 1] = hex[file[i] & 15];
-	}
-	if (text)
-		json_object_object_add(o, "recording",
-				       json_object_new_string_len(text, (int)(2 * size)));
-	put_int(o, "events", recording->header.n_entries);
-	free(text);
-	free(file);
-	return o;
-}
-
-static json *finish_record(struct call *call)
-{
-	struct recording recording;
-	json *o, *about;
-	char *config = NULL;
-	size_t size = 0;
-	FILE *f;
-	int r;
-
-	do
-		r = engine_recording(call->gpu->engine, &recording);
-	while (r == -EAGAIN);
-	if (r < 0)
-		return json_object_new_object();
-	about = json_object_new_object();
-	put_text(about, "vgpud", VGPU_VERSION);
-	put_text(about, "gpu", call->gpu->config->name);
-	f = open_memstream(&config, &size);
-	if (f) {
-		config_dump(call->control->config, f);
-		fclose(f);
-		put_text(about, "configuration", config);
-		free(config);
-	}
-	json_object_object_add(about, "policy", finish_policy_show(call));
-	free(recording.text);
-	recording.text = strdup(json_object_to_json_string_ext(about, JSON_C_TO_STRING_PLAIN));
-	json_object_put(about);
-	o = recording.text ? recording_json(&recording) : json_object_new_object();
-	recording_free(&recording);
-	return o;
 }
 
 static int begin_methods(struct control *control, struct call *call, struct vgpu_error *err)

@@ -67,6 +67,16 @@ static double memory(const struct place *p)
 	return (double)p->s->found.partition.vfs[p->vf - p->s->vfs].size;
 }
 
+static double swap_wait(const struct place *p)
+{
+	return (double)p->s->waited / 1e9;
+}
+
+static double swapped(const struct place *p)
+{
+	return p->s->found.partition.vfs[p->vf - p->s->vfs].offset >= p->s->caps.memory;
+}
+
 static double free_memory(const struct place *p)
 {
 	return (double)p->s->found.partition.free;
@@ -110,6 +120,12 @@ static const struct family {
 	 MEMORY_AT(cleared)},
 	{"vgpud_gpu_memory_moved_bytes", "partitions moved to make room", false, COUNT,
 	 MEMORY_AT(moved)},
+	{"vgpud_gpu_memory_swapped_out_bytes", "memory of VFs copied to the host's", false, COUNT,
+	 MEMORY_AT(swapped[0])},
+	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs copied back", false, COUNT,
+	 MEMORY_AT(swapped[1])},
+	{"vgpud_gpu_memory_swap_wait_max_seconds", "the longest that a VF with work was out", false,
+	 GAUGE, 0, swap_wait},
 	{"vgpud_gpu_memory_failed_pieces", "pieces that were not clear, or not as their original",
 	 false, COUNT, MEMORY_AT(failed_pieces)},
 	{"vgpud_gpu_memory_wait_seconds", "waited for that by changes of partitions", false,
@@ -138,6 +154,7 @@ static const struct family {
 	{"vgpud_vf_lag_over_bound_ratio", "lag over the policy's own bound; 0 without one", true,
 	 GAUGE, 0, lag_over_bound},
 	{"vgpud_vf_memory_bytes", "its partition", true, GAUGE, 0, memory},
+	{"vgpud_vf_swapped", "1 if its memory is in the host's", true, GAUGE, 0, swapped},
 #undef GPU_AT
 #undef MEMORY_AT
 #undef VF_AT

@@ -227,14 +227,29 @@ static void refuse(struct call *call)
 		call_answer(call, NULL);
 }
 
+/* What it costs that the VF at hand is swapped; false: it is not. */
+static bool cost_of(const struct call *call, char *text, size_t length)
+{
+	const struct reservation *job = call->reservation;
+	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
+	uint64_t wished = vm_memory(call->gpu, &job->wish.slices[job->slice]);
+
+	return memory_cost(&call->snapshot, job->vf, wished > has ? wished : has, text, length);
+}
+
 static void on_params(struct call *call)
 {
 	struct reservation *job = call->reservation;
+	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
 		memcpy(call->gpu->vf_params[job->vf], call->params, sizeof(call->params));
 		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->wish.domain,
 			 job->wish.slices[job->slice].name, call->gpu->config->name, job->vf);
+		if (cost_of(call, cost, sizeof(cost)))
+			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->wish.domain,
+				 job->wish.slices[job->slice].name, cost, call->gpu->config->name,
+				 job->vf);
 		job->reserved |= 1u << job->slice;
 		job->slice++;
 		begin_slice(call);
@@ -257,10 +272,12 @@ static void on_params(struct call *call)
 static void pick(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	char text[128];
+	char text[600], cost[400] = "";
+	bool swapped = cost_of(call, cost, sizeof(cost));
 
-	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it", job->vf,
-		 call->gpu->config->name, call->gpu->policy->name);
+	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it%s%s",
+		 job->vf, call->gpu->config->name, call->gpu->policy->name, swapped ? "; " : "",
+		 cost);
 	job->picked[job->gpu] |= 1u << job->vf;
 	say(job, "free", text);
 	job->slice++;

@@ -17,6 +17,8 @@
 /* Between pieces of what nobody waits for, while the engine has work. */
 #define BACKGROUND_PAUSE (20 * VGPU_MSEC)
 #define RETRY_AFTER VGPU_SEC
+/* While a change or a move waits for a VF. */
+#define LOOK_AGAIN (5 * VGPU_MSEC)
 
 void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
 	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
@@ -40,20 +42,35 @@ void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_dr
 	v->retry_at = 0;
 	v->move.active = false;
 	v->piece = (struct vram_piece){.kind = VRAM_SETTLE};
+	v->host = caps->host;
+	v->pinned = config->pinned;
+	v->swap_at = 0;
+	v->observe_at = 0;
+	v->look_at_all = 0;
+	vgpu_residency_init(&v->residency, v->n_vfs, v->residency.epoch);
 	vgpu_memory_init(&v->table, v->extents, VRAM_EXTENTS, caps->memory, caps->granule);
+	vgpu_memory_extend(&v->table, caps->host);
 	if (p->pf.size)
 		vgpu_memory_reserve(&v->table, VRAM_PF, p->pf.offset, p->pf.size);
 	for (i = 0; i < v->n_vfs; i++)
 		if (p->vfs[i].size)
 			vgpu_memory_reserve(&v->table, i, p->vfs[i].offset, p->vfs[i].size);
+	vram_find_homes(v);
 	/* What is nobody's may have been somebody's. */
 	for (i = 0; i < v->table.n; i++) {
 		begin = v->extents[i].offset;
-		if (v->extents[i].state != VGPU_EXTENT_FREE)
+		if (v->extents[i].state != VGPU_EXTENT_FREE ||
+		    (begin >= v->table.local && found->host_is_new))
 			continue;
 		vgpu_memory_reserve(&v->table, VRAM_PF, begin, v->extents[i].size);
 		vgpu_memory_release(&v->table, begin);
 	}
+}
+
+void vram_tell(struct vram *v, enum vgpu_event_type type, uint32_t vf, uint32_t code, vgpu_nsec now)
+{
+	v->sink(v->data, &(struct vgpu_event){.now = now, .type = type, .vf = vf, .code = code});
+	v->look_at_all = now;
 }
 
 void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
@@ -62,8 +79,7 @@ void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
 
 	if (v->scrubbing & bit) {
 		/* Once more, from the start: the answer to the first is due as well. */
-		v->sink(v->data,
-			&(struct vgpu_event){.now = now, .type = VGPU_EV_SCRUBBED, .vf = vf});
+		vram_tell(v, VGPU_EV_SCRUBBED, vf, 0, now);
 		if (v->scrub_now == vf) {
 			v->piece.stale = true;
 			v->scrubbed = 0;
@@ -80,6 +96,7 @@ static void vf_is_done(struct vram *v, int status, vgpu_nsec now)
 	v->scrub_now = VGPU_NO_VF;
 	v->sink(v->data, &(struct vgpu_event){
 				 .now = now, .type = VGPU_EV_SCRUBBED, .vf = vf, .value = status});
+	v->look_at_all = now;
 }
 
 /* Whether a sample is as it should be: clear, or as its original. 1, 0, or negative. */
@@ -92,7 +109,7 @@ static int look(struct vram *v, uint64_t offset)
 
 	if (r < 0)
 		return r;
-	if (p->kind != VRAM_COPY)
+	if (p->kind != VRAM_COPY && p->kind != VRAM_PROBE)
 		return memcmp(here, zeros, SAMPLE) == 0;
 	r = v->ops->read(v->driver, p->from + offset, there, SAMPLE);
 	return r < 0 ? r : memcmp(here, there, SAMPLE) == 0;
@@ -120,7 +137,7 @@ static int issue(struct vram *v, vgpu_nsec now)
 
 	p->began = now;
 	p->look_at = now + FIRST_LOOK;
-	return p->kind == VRAM_COPY
+	return p->kind == VRAM_COPY || p->kind == VRAM_PROBE
 		       ? v->ops->copy(v->driver, (struct vgpu_extent){p->from, p->where.size},
 				      p->where.offset)
 		       : v->ops->clear(v->driver, p->where);
@@ -137,13 +154,24 @@ static void adapt(struct vram *v, vgpu_nsec took)
 		v->step *= 2;
 }
 
+/* How fast host memory is. */
+static void measure_rate(struct vram *v, vgpu_nsec took)
+{
+	const struct vram_piece *p = &v->piece;
+	bool from_host = p->from >= v->table.local, to_host = p->where.offset >= v->table.local;
+
+	if ((p->kind == VRAM_COPY || p->kind == VRAM_PROBE) && from_host != to_host && took > 0)
+		v->counters.swap_rate[from_host] =
+			(uint64_t)((unsigned __int128)p->where.size * VGPU_SEC / took);
+}
+
 /* A piece has come to its end, well or not. */
 static void settle_piece(struct vram *v, bool good, vgpu_nsec now)
 {
 	struct vram_piece p = v->piece;
 
 	v->piece.kind = VRAM_NOTHING;
-	if (p.kind == VRAM_SETTLE)
+	if (p.kind == VRAM_SETTLE || p.kind == VRAM_PROBE)
 		return;
 	if (good && p.kind != VRAM_COPY)
 		v->counters.cleared += p.where.size;
@@ -179,6 +207,7 @@ static int finish_piece(struct vram *v, vgpu_nsec now)
 	if (p->kind != VRAM_SETTLE) {
 		if (p->where.size == v->step)
 			adapt(v, now - p->began);
+		measure_rate(v, now - p->began);
 		r = failed ? 0 : verify(v);
 		if (r < 0)
 			return r;
@@ -220,6 +249,27 @@ static const struct vgpu_memory_extent *first_dirty(const struct vram *v)
 	return NULL;
 }
 
+/* Once each way, if there is room. */
+static struct vram_piece probe(const struct vram *v)
+{
+	struct vram_piece p = {.kind = VRAM_NOTHING, .where = {0, v->table.granule}};
+	uint64_t free[2] = {UINT64_MAX, UINT64_MAX};
+	bool back = v->counters.swap_rate[0] > 0;
+	uint32_t i;
+
+	if (!v->host || v->counters.swap_rate[1])
+		return p;
+	for (i = 0; i < v->table.n; i++)
+		if (v->extents[i].state == VGPU_EXTENT_FREE)
+			free[v->extents[i].offset >= v->table.local] = v->extents[i].offset;
+	if (free[0] == UINT64_MAX || free[1] == UINT64_MAX)
+		return p;
+	p.kind = VRAM_PROBE;
+	p.from = free[back];
+	p.where.offset = free[!back];
+	return p;
+}
+
 static bool engine_is_idle(const struct vram *v)
 {
 	struct vgpu_core_view view;
@@ -248,9 +298,11 @@ static int start_piece(struct vram *v, vgpu_nsec now)
 					       .where = part_of(v, v->move.to + v->move.done,
 								v->move.size - v->move.done)};
 	} else if (dirty && now >= v->retry_at &&
-		   (v->request || now >= v->background_at || engine_is_idle(v))) {
+		   (v->request || v->swap_waits || now >= v->background_at || engine_is_idle(v))) {
 		v->piece = (struct vram_piece){.kind = VRAM_CLEAR_FREE,
 					       .where = part_of(v, dirty->offset, dirty->size)};
+	} else if (!v->request && !v->move.active) {
+		v->piece = probe(v);
 	}
 	return v->piece.kind ? issue(v, now) : 0;
 }
@@ -259,12 +311,14 @@ int vram_run(struct vram *v, vgpu_nsec now)
 {
 	int r = 0;
 
+	if (v->piece.kind && now < v->piece.look_at)
+		return 0;
+	/* What is waited for may come about without our being told. */
+	v->look_at_all = v->request || v->move.active ? now + LOOK_AGAIN : VGPU_NEVER;
 	if (v->piece.kind) {
-		if (now < v->piece.look_at)
-			return 0;
 		r = finish_piece(v, now);
 	}
-	if (r == 0 && !v->piece.kind && v->request)
+	if (r == 0 && !v->piece.kind)
 		vram_advance(v, now);
 	if (r == 0 && !v->piece.kind)
 		r = start_piece(v, now);
@@ -286,5 +340,5 @@ vgpu_nsec vram_deadline(const struct vram *v)
 	}
 	if (v->move.active && v->move.until < t)
 		t = v->move.until;
-	return t;
+	return v->look_at_all < t ? v->look_at_all : t;
 }

@@ -2,7 +2,8 @@
 /*
  * The memory of an engine's GPU: who has what, what is cleared, and changes of it while the GPU
  * works. Clearing and copying is the GPU's work, in pieces of about a millisecond, and looked at
- * here and there before it is believed. vram.c does the pieces, vram_change.c what they are for.
+ * here and there before it is believed. vram.c does the pieces, vram_change.c what they are for,
+ * and vram_swap.c decides whose memory goes to the host's where it is not enough for all.
  *
  * The GPU's own table says who has what; ours is made from it at each start, and what is nobody's
  * is then cleared again. So whenever we are killed, every partition is the old one or the new one,
@@ -13,8 +14,9 @@
 
 #include "vgpu/core.h"
 #include "vgpu/driver.h"
+#include "vgpu/residency.h"
 
-#define VRAM_EXTENTS (4 * VGPU_GPU_MAX_VFS)
+#define VRAM_EXTENTS (6 * VGPU_GPU_MAX_VFS)
 /* The owner of what is the PF's. */
 #define VRAM_PF VGPU_GPU_MAX_VFS
 
@@ -51,6 +53,10 @@ struct vram_request {
 struct vram_counters {
 	uint64_t cleared, moved, moves, aborted_moves, failed_pieces;
 	vgpu_nsec waited; /* by changes, for clearing and moving */
+	/* out, and in again: swaps of VFs that have guests */
+	uint64_t swaps[2], swapped[2], aborted_swaps;
+	vgpu_nsec swap_time[2]; /* that one takes, a moving mean */
+	uint64_t swap_rate[2];	/* bytes a second, as last measured; 0: not yet */
 };
 
 enum vram_piece_kind {
@@ -60,6 +66,7 @@ enum vram_piece_kind {
 	VRAM_CLEAR_SAVE, /* where its context was saved */
 	VRAM_CLEAR_FREE, /* what is nobody's */
 	VRAM_COPY,
+	VRAM_PROBE, /* clear memory is copied to clear host memory, and back, to see how fast */
 };
 
 struct vram_piece {
@@ -73,9 +80,11 @@ struct vram_piece {
 
 /* A partition on its way. */
 struct vram_move {
-	bool active, asked;
+	bool active, asked, away_asked;
 	uint32_t vf;
 	uint64_t from, to, size, done;
+	enum vgpu_context expects; /* SAVED; or NONE, and nothing is copied */
+	vgpu_nsec began;
 	vgpu_nsec until; /* by then the VF must have left the engine */
 };
 
@@ -103,6 +112,16 @@ struct vram {
 	uint64_t scrubbed;  /* of that one, bytes */
 	vgpu_nsec background_at, retry_at; /* for what is nobody's */
 
+	uint64_t host;		    /* bytes of host memory; 0: nobody is swapped */
+	uint32_t pinned, swappable; /* by the configuration; else by their guarantees */
+	struct vgpu_residency residency;
+	vgpu_nsec swap_at;    /* no swap before that */
+	vgpu_nsec observe_at; /* no look at who wants in before that */
+	bool swap_waits;      /* for what is being cleared */
+
+	/* When to look at everything again: at once, if the core has been told something, for what
+	 * it makes of that is not told here. */
+	vgpu_nsec look_at_all;
 	struct engine_request *request; /* the change under way */
 	struct vram_move move;
 	bool reset_asked;
@@ -112,7 +131,8 @@ struct vram {
 };
 
 /* The table of a GPU that has just been opened, and whose VFs the core does not know yet. SINK,
- * REPLY and DATA are set. */
+ * REPLY and DATA are set, and what is configured of swapping: SWAPPABLE, and residency.epoch. The
+ * core, when it knows the VFs, is to be told by VGPU_EV_AWAY which of them are not here. */
 void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
 	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
 	       const struct vgpu_driver_config *config);
@@ -135,10 +155,48 @@ static inline bool vram_can_move(enum vgpu_vf_state state)
 	return state == VGPU_VF_AVAIL || state == VGPU_VF_ACTIVE;
 }
 
+/* Tells the core. */
+void vram_tell(struct vram *v, enum vgpu_event_type type, uint32_t vf, uint32_t code,
+	       vgpu_nsec now);
+
+static inline struct vgpu_vf_view vram_vf(const struct vram *v, uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(v->core, vf, &view);
+	return view;
+}
+
+/* Whether a VF's memory is on the GPU, and not swapped out. */
+static inline bool vram_is_here(const struct vram *v, uint32_t vf)
+{
+	return v->partition.vfs[vf].offset < v->table.local;
+}
+
 /* vram_change.c */
 void vram_advance(struct vram *v, vgpu_nsec now);
+
+/* vram_move.c */
+/* Begins to move what lies at FROM. False: TO is not clear yet. */
+bool vram_begin_move(struct vram *v, uint64_t from, uint64_t to, vgpu_nsec now);
+void vram_advance_move(struct vram *v, vgpu_nsec now);
 /* Whether a piece of the move is to be copied. */
 bool vram_may_copy(const struct vram *v);
 void vram_copied(struct vram *v, bool good, vgpu_nsec now);
+
+/* vram_swap.c */
+void vram_swap(struct vram *v, vgpu_nsec now);
+/* Whether a VF is never swapped out: nobody is, or it is configured so, or its policy guarantees it
+ * time. */
+bool vram_is_pinned(const struct vram *v, uint32_t vf);
+/* Whether a VF may be swapped out as it is now. */
+bool vram_can_leave(const struct vram *v, uint32_t vf);
+/* The most that a VF may have so that all that are pinned, and the largest of the others, have room
+ * on the GPU together. */
+uint64_t vram_most(const struct vram *v, uint32_t vf);
+/* A place in host memory for a VF of SIZE; false: there is none, but at most LARGEST. */
+bool vram_find_home(const struct vram *v, uint32_t vf, uint64_t size, struct vgpu_extent *home,
+		    uint64_t *largest);
+void vram_find_homes(struct vram *v);
 
 #endif

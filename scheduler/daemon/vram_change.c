@@ -2,9 +2,7 @@
 /*
  * Changes of the memory's table. A change is planned to its end on a copy of the table before
  * anything is touched: it is possible as a whole, or refused. Then it waits for what has to be
- * cleared, and moves what is in its way, one partition at a time: the VF leaves the engine, its
- * memory is copied and compared, its entry in the GPU's table is written over, and where it was is
- * cleared. Given up at any step, the VF is where it was, or where it was meant to be.
+ * cleared, and has what is in its way moved, one partition at a time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +16,6 @@
 /* Where libvirt's hook may wait for it, less than the hook does; else an operator does. */
 #define HOOK_PATIENCE (8 * VGPU_SEC)
 #define PATIENCE (60 * VGPU_SEC)
-/* A VF leaves the engine within a slice, or a hang is found; its window can last a second. */
-#define LEAVE_WITHIN (3 * VGPU_SEC)
 #define ATTEMPTS 3u
 
 __attribute__((format(printf, 3, 4))) static void answer(struct vram *v, int result,
@@ -38,20 +34,6 @@ __attribute__((format(printf, 3, 4))) static void answer(struct vram *v, int res
 	v->reply(v->data, request);
 }
 
-static void tell(struct vram *v, enum vgpu_event_type type, uint32_t vf, uint32_t code,
-		 vgpu_nsec now)
-{
-	v->sink(v->data, &(struct vgpu_event){.now = now, .type = type, .vf = vf, .code = code});
-}
-
-static struct vgpu_vf_view view_of(const struct vram *v, uint32_t vf)
-{
-	struct vgpu_vf_view view;
-
-	vgpu_core_vf_view(v->core, vf, &view);
-	return view;
-}
-
 /* The one that a change is for finds its place itself. */
 static bool is_movable(uint32_t vf, void *data)
 {
@@ -60,7 +42,7 @@ static bool is_movable(uint32_t vf, void *data)
 
 	if (vf == VRAM_PF || (want->what != VRAM_COMPACT && vf == want->vf))
 		return false;
-	return vram_can_move(view_of(v, vf).state);
+	return vram_can_move(vram_vf(v, vf).state);
 }
 
 static struct vgpu_memory_request request_of(const struct vram *v, const struct vram_request *want)
@@ -70,8 +52,27 @@ static struct vgpu_memory_request request_of(const struct vram *v, const struct 
 		.size = want->size,
 		.placement = v->placement,
 		.base = v->partition.pf.size,
-		.span = v->table.total - v->partition.pf.size,
+		.span = v->table.local - v->partition.pf.size,
 	};
+}
+
+/* A VF that is swapped gets its new size at home; from there it comes in when it has work. */
+static int apply_at_home(const struct vram *v, struct vgpu_memory *table,
+			 const struct vram_request *want, uint64_t *offset)
+{
+	const struct vgpu_extent *old = &v->partition.vfs[want->vf];
+	struct vgpu_memory_request request = request_of(v, want);
+	struct vgpu_extent home;
+	uint64_t size, largest;
+	int r;
+
+	if (vgpu_memory_size(table, &request, &size) < 0 || size > vram_most(v, want->vf) ||
+	    !vram_find_home(v, want->vf, size, &home, &largest))
+		return -ENOSPC;
+	*offset = home.offset;
+	r = old->size ? vgpu_memory_replace_at(table, old->offset, home.offset, size)
+		      : vgpu_memory_reserve(table, want->vf, home.offset, size);
+	return r == -EBUSY ? -ENOSPC : r;
 }
 
 /* The table after the change, if there is room now; else as it was, and -ENOSPC. */
@@ -84,8 +85,36 @@ static int apply(const struct vram *v, struct vgpu_memory *table, const struct v
 	*offset = 0;
 	if (want->size == 0)
 		return old->size ? vgpu_memory_release(table, old->offset) : 0;
+	if (!vram_is_pinned(v, want->vf))
+		return apply_at_home(v, table, want, offset);
+	if (want->size > vram_most(v, want->vf))
+		return -ENOSPC;
 	return old->size ? vgpu_memory_replace(table, old->offset, &request, offset)
 			 : vgpu_memory_alloc(table, &request, offset);
+}
+
+/* One that could be swapped out, one without work if there is any. */
+static bool next_eviction(const struct vram *v, const struct vgpu_memory *table, uint32_t but,
+			  uint64_t *from, uint64_t *to)
+{
+	struct vgpu_memory local = vgpu_memory_local(table);
+	bool found = false;
+	uint32_t i, vf;
+
+	for (i = 0; i < local.n; i++) {
+		const struct vgpu_memory_extent *e = &local.extents[i];
+
+		vf = e->owner;
+		if (e->state != VGPU_EXTENT_OWNED || vf == VRAM_PF || vf == but ||
+		    !vram_can_leave(v, vf) || (found && vram_vf(v, vf).has_work))
+			continue;
+		found = true;
+		*from = e->offset;
+		*to = v->partition.homes[vf].offset;
+		if (!vram_vf(v, vf).has_work)
+			break;
+	}
+	return found;
 }
 
 static bool next_move(struct vram *v, const struct vgpu_memory *table,
@@ -94,9 +123,13 @@ static bool next_move(struct vram *v, const struct vgpu_memory *table,
 	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
 	struct vgpu_memory_request request = request_of(v, want);
 
+	if (want->what != VRAM_COMPACT && !vram_is_pinned(v, want->vf))
+		return false; /* at home there is room, or there is none */
 	if (want->what != VRAM_COMPACT)
-		return vgpu_memory_plan_move(table, scratch, &request, is_movable, v, from, to);
-	return vgpu_memory_plan_compaction(table, scratch, is_movable, v, from, to) >
+		return vgpu_memory_plan_move(table, scratch, &request, is_movable, v, from, to) ||
+		       (want->size <= vram_most(v, want->vf) &&
+			next_eviction(v, table, want->vf, from, to));
+	return vgpu_memory_plan_compaction(table, scratch, &request, is_movable, v, from, to) >
 	       vgpu_memory_largest_free(table);
 }
 
@@ -106,6 +139,7 @@ static int plan(struct vram *v, struct vram_request *want)
 	struct vgpu_memory_extent storage[VRAM_EXTENTS];
 	struct vgpu_memory table = v->table;
 	const struct vgpu_memory_extent *e;
+	struct vgpu_extent home;
 	uint64_t from, to;
 	int r;
 
@@ -130,6 +164,10 @@ static int plan(struct vram *v, struct vram_request *want)
 		vgpu_memory_release(&table, v->partition.vfs[want->vf].offset);
 	vgpu_memory_all_scrubbed(&table);
 	want->plan.largest = vgpu_memory_largest_free(&table);
+	if (!vram_is_pinned(v, want->vf))
+		vram_find_home(v, want->vf, 0, &home, &want->plan.largest);
+	if (want->plan.largest > vram_most(v, want->vf))
+		want->plan.largest = vram_most(v, want->vf);
 	return r;
 }
 
@@ -144,7 +182,7 @@ static void refuse_for_room(struct vram *v, const struct vram_request *want)
 /* Whether a VF's partition may be changed now. False: not yet, or refused and answered. */
 static bool is_ready(struct vram *v, const struct vram_request *want, vgpu_nsec now)
 {
-	enum vgpu_vf_state state = view_of(v, want->vf).state;
+	enum vgpu_vf_state state = vram_vf(v, want->vf).state;
 
 	if (state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED)
 		return true;
@@ -158,9 +196,23 @@ static bool is_ready(struct vram *v, const struct vram_request *want, vgpu_nsec 
 		       want->vf, vgpu_vf_state_names[state]);
 	} else if (!v->reset_asked) {
 		v->reset_asked = true;
-		tell(v, VGPU_EV_RESET_VF, want->vf, 0, now);
+		vram_tell(v, VGPU_EV_RESET_VF, want->vf, 0, now);
 	}
 	return false;
+}
+
+/* The home of a VF that has another partition. */
+static void give_home(struct vram *v, uint32_t vf, struct vgpu_extent where)
+{
+	struct vgpu_extent *home = &v->partition.homes[vf];
+	uint64_t largest;
+
+	*home = where;
+	if (where.size == 0 || where.offset >= v->table.local)
+		return;
+	/* It is pinned; but by a guarantee only, which may end. */
+	if (v->pinned >> vf & 1 || !vram_find_home(v, vf, where.size, home, &largest))
+		*home = (struct vgpu_extent){0, 0};
 }
 
 /* The entry in the GPU's table, and ours. -ENOSPC: there is no room as yet. */
@@ -186,103 +238,31 @@ static int carry_out(struct vram *v, const struct vram_request *want)
 	table.extents = v->extents;
 	v->table = table;
 	v->partition.vfs[want->vf] = where;
+	give_home(v, want->vf, where);
 	return 0;
 }
 
-static void end_move(struct vram *v, bool moved, vgpu_nsec now)
+/* Whether the VF is away, which one that is swapped has to be before it gets its memory at home. */
+static bool is_away(struct vram *v, const struct vram_request *want, vgpu_nsec now)
 {
-	struct vram_move *m = &v->move;
-
-	m->active = false;
-	if (moved) {
-		vgpu_memory_move_end(&v->table, m->from, m->to);
-		v->partition.vfs[m->vf].offset = m->to;
-		v->counters.moves++;
-		v->counters.moved += m->size;
-	} else {
-		vgpu_memory_move_abort(&v->table, m->to);
-		v->counters.aborted_moves++;
-		v->attempts++;
-	}
-	tell(v, VGPU_EV_HOLD, m->vf, 0, now);
+	if (want->size == 0 || vram_is_pinned(v, want->vf) || vram_vf(v, want->vf).away)
+		return true;
+	vram_tell(v, VGPU_EV_AWAY, want->vf, 1, now);
+	return false;
 }
 
-static bool flip(struct vram *v)
-{
-	const struct vram_move *m = &v->move;
-
-	return v->ops->place(v->driver, m->vf, (struct vgpu_extent){m->to, m->size}) == 0;
-}
-
-/* One that no guest has up has nothing to be copied. */
-static void begin_move(struct vram *v, uint64_t from, uint64_t to, vgpu_nsec now)
-{
-	const struct vgpu_memory_extent *e = vgpu_memory_at(&v->table, from);
-
-	v->move = (struct vram_move){
-		.active = true,
-		.vf = e->owner,
-		.from = from,
-		.to = to,
-		.size = e->size,
-		.until = now + LEAVE_WITHIN,
-	};
-	vgpu_memory_move_begin(&v->table, from, to);
-	if (view_of(v, v->move.vf).context == VGPU_CTX_NONE)
-		end_move(v, flip(v), now);
-	else
-		tell(v, VGPU_EV_HOLD, v->move.vf, 1, now);
-}
-
-/* Away from the engine, and kept there. */
-static bool is_parked(const struct vram *v)
-{
-	struct vgpu_vf_view view = view_of(v, v->move.vf);
-
-	return view.held && view.context == VGPU_CTX_SAVED && !view.on_engine;
-}
-
-bool vram_may_copy(const struct vram *v)
-{
-	return v->move.active && v->move.done < v->move.size && is_parked(v);
-}
-
-void vram_copied(struct vram *v, bool good, vgpu_nsec now)
-{
-	if (!v->move.active)
-		return;
-	v->move.done += v->piece.where.size;
-	if (!good)
-		end_move(v, false, now);
-}
-
-static void advance_move(struct vram *v, vgpu_nsec now)
-{
-	struct vram_move *m = &v->move;
-
-	/* The core hears of it before we come here again; after that it is held, or refused. */
-	if (m->asked && !view_of(v, m->vf).held)
-		end_move(v, false, now);
-	else if (m->done == m->size && is_parked(v))
-		end_move(v, flip(v), now);
-	else if (m->done == 0 && now >= m->until)
-		end_move(v, false, now);
-	m->asked = true;
-}
-
-void vram_advance(struct vram *v, vgpu_nsec now)
+/* Goes on with the change that is asked for. */
+static void advance_change(struct vram *v, vgpu_nsec now)
 {
 	struct vram_request *want = &v->request->memory;
 	uint64_t from, to;
 	int r;
 
-	if (v->move.active) {
-		advance_move(v, now);
-		return;
-	}
 	v->counters.waited += now - v->since;
 	v->since = now;
-	if (want->what == VRAM_SET && !is_ready(v, want, now) && v->request && now < v->until)
+	if (want->what == VRAM_SET &&
+	    (!is_ready(v, want, now) || (v->request && !is_away(v, want, now))) && v->request &&
+	    now < v->until)
 		return;
 	if (!v->request)
 		return;
@@ -300,11 +280,21 @@ void vram_advance(struct vram *v, vgpu_nsec now)
 	if (r != -ENOSPC || vgpu_memory_in(&v->table, VGPU_EXTENT_SCRUBBING) > 0)
 		return;
 	if (next_move(v, &v->table, want, &from, &to))
-		begin_move(v, from, to, now);
+		vram_begin_move(v, from, to, now);
 	else if (want->what == VRAM_COMPACT)
 		answer(v, 0, "%s", "");
 	else
 		refuse_for_room(v, want);
+}
+
+void vram_advance(struct vram *v, vgpu_nsec now)
+{
+	if (v->move.active)
+		vram_advance_move(v, now);
+	else if (v->request)
+		advance_change(v, now);
+	if (!v->request && !v->move.active)
+		vram_swap(v, now);
 }
 
 void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now)
@@ -335,7 +325,8 @@ void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now)
 	v->attempts = 0;
 	v->since = now;
 	v->until = now + (compacts || want->usual ? PATIENCE : HOOK_PATIENCE);
-	vram_advance(v, now);
+	if (v->piece.kind != VRAM_PROBE)
+		vram_advance(v, now);
 }
 
 void vram_close(struct vram *v)

@@ -13,8 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,6 +36,8 @@
 static struct {
 	char name[NAME_SIZE];
 	int fd;
+	void *memory; /* of host memory of a GPU; else NULL */
+	size_t size;
 } held[MAX_HELD];
 static int n_held;
 static bool was_ready;	  /* once, at least */
@@ -52,12 +56,33 @@ static void drop(const char *name)
 	int i, kept = 0;
 
 	for (i = 0; i < n_held; i++) {
-		if (strcmp(held[i].name, name) == 0)
+		if (strcmp(held[i].name, name) == 0) {
 			close(held[i].fd);
-		else
+			if (held[i].memory)
+				munmap(held[i].memory, held[i].size);
+		} else
 			held[kept++] = held[i];
 	}
 	n_held = kept;
+}
+
+/* Host memory of a GPU holds what guests have written. Mapped and locked here it stays in memory
+ * also while nobody else has it. */
+static void *lock_memory(const char *name, int fd, size_t *size)
+{
+	struct stat st;
+	void *p;
+
+	if (strncmp(name, "host-", 5) != 0 || fstat(fd, &st) < 0 || st.st_size == 0)
+		return NULL;
+	*size = (size_t)st.st_size;
+	p = mmap(NULL, *size, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	if (mlock2(p, *size, 0) < 0)
+		fprintf(stderr, "<4>vgpud-keeper: memory that is kept cannot be locked: %s\n",
+			strerror(errno));
+	return p;
 }
 
 static bool is_name(const char *name)
@@ -76,6 +101,7 @@ static void hold(const char *name, int fd)
 		return;
 	}
 	strcpy(held[n_held].name, name);
+	held[n_held].memory = lock_memory(name, fd, &held[n_held].size);
 	held[n_held++].fd = fd;
 }
 

@@ -34,36 +34,79 @@ static struct label label_of(struct json_object *extent)
 	return l;
 }
 
+/* A line of the map, from BEGIN on. */
+static void draw(struct json_object *list, int64_t begin, int64_t total, unsigned width)
+{
+	size_t i = 0, n = json_object_array_length(list);
+	struct json_object *e;
+	unsigned column;
+	int64_t middle;
+
+	for (column = 0; column < width && n > 0; column++) {
+		middle = begin + (int64_t)((double)total * (column + 0.5) / width);
+		e = json_object_array_get_idx(list, i);
+		while (i + 1 < n && middle >= get_int(e, "offset") + get_int(e, "bytes"))
+			e = json_object_array_get_idx(list, ++i);
+		putchar(label_of(e).mark);
+	}
+	putchar('\n');
+}
+
+static void list_extents(struct json_object *list, int64_t begin)
+{
+	struct json_object *e;
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++) {
+		e = json_object_array_get_idx(list, i);
+		printf("%8" PRId64 " MiB  %7" PRId64 " MiB  %-10s %s\n",
+		       MIB(get_int(e, "offset") - begin), MIB(get_int(e, "bytes")),
+		       label_of(e).word, get(e, "domain") ? get_text(e, "domain") : "");
+	}
+}
+
+#define SECONDS(name) ((double)get_int(o, name) / 1e9)
+
+/* Who is swapped out, and what that has cost. */
+static void view_host(struct json_object *o, unsigned width)
+{
+	struct json_object *list = get(o, "host_extents");
+	int64_t begin = get_int(o, "total_bytes");
+
+	if (get_int(o, "host_bytes") == 0)
+		return;
+	printf("\nhost memory, %" PRId64 " MiB: who is swapped out\n",
+	       MIB(get_int(o, "host_bytes")));
+	draw(list, begin, get_int(o, "host_bytes"), width);
+	putchar('\n');
+	list_extents(list, begin);
+	printf("\nswapped out %" PRId64 " MiB in %" PRId64 " swaps of %.2f s, in %" PRId64
+	       " MiB in %" PRId64 " of %.2f s (%" PRId64 " given up)\n",
+	       MIB(get_int(o, "swapped_out_bytes")), get_int(o, "swaps_out"),
+	       SECONDS("swap_out_ns"), MIB(get_int(o, "swapped_in_bytes")), get_int(o, "swaps_in"),
+	       SECONDS("swap_in_ns"), get_int(o, "aborted_swaps"));
+	printf("epochs of %.2f s; the longest that a VF with work was out: %.2f s\n",
+	       SECONDS("epoch_ns"), SECONDS("swap_wait_max_ns"));
+}
+
 void view_memory(struct json_object *o, unsigned width)
 {
-	struct json_object *list = get(o, "extents"), *e;
-	int64_t total = get_int(o, "total_bytes"), middle;
-	size_t i = 0, n = json_object_array_length(list);
-	unsigned column;
+	struct json_object *list = get(o, "extents");
+	int64_t total = get_int(o, "total_bytes");
 
 	printf("%s: %" PRId64 " MiB in units of %" PRId64 " MiB; free %" PRId64
 	       " MiB, at most %" PRId64 " MiB in one piece, %" PRId64 " MiB after compaction\n",
 	       get_text(o, "gpu"), MIB(total), MIB(get_int(o, "granule_bytes")),
 	       MIB(get_int(o, "free_bytes")), MIB(get_int(o, "largest_free_bytes")),
 	       MIB(get_int(o, "after_compaction_bytes")));
-	for (column = 0; column < width && n > 0; column++) {
-		middle = (int64_t)((double)total * (column + 0.5) / width);
-		e = json_object_array_get_idx(list, i);
-		while (i + 1 < n && middle >= get_int(e, "offset") + get_int(e, "bytes"))
-			e = json_object_array_get_idx(list, ++i);
-		putchar(label_of(e).mark);
-	}
+	draw(list, 0, total, width);
 	puts("\nP the PF  0-9 a-u a VF  . free  ~ being scrubbed  > a VF on its way\n");
-	for (i = 0; i < n; i++) {
-		e = json_object_array_get_idx(list, i);
-		printf("%8" PRId64 " MiB  %7" PRId64 " MiB  %-10s %s\n", MIB(get_int(e, "offset")),
-		       MIB(get_int(e, "bytes")), label_of(e).word,
-		       get(e, "domain") ? get_text(e, "domain") : "");
-	}
+	list_extents(list, 0);
 	printf("\ncleared %" PRId64 " MiB, moved %" PRId64 " MiB in %" PRId64 " moves (%" PRId64
 	       " more given up)\n",
 	       MIB(get_int(o, "cleared_bytes")), MIB(get_int(o, "moved_bytes")),
 	       get_int(o, "moves"), get_int(o, "aborted_moves"));
+	view_host(o, width);
 }
 
 void view_memory_plan(struct json_object *o)
@@ -72,7 +115,10 @@ void view_memory_plan(struct json_object *o)
 	size_t i;
 
 	printf("VF %" PRId64 " of %s: ", get_int(o, "vf"), get_text(o, "gpu"));
-	if (get_int(o, "bytes"))
+	if (get_int(o, "bytes") && json_object_get_boolean(get(o, "host")))
+		printf("%" PRId64 " MiB, in host memory until it has work",
+		       MIB(get_int(o, "bytes")));
+	else if (get_int(o, "bytes"))
 		printf("%" PRId64 " MiB at %" PRId64 " MiB", MIB(get_int(o, "bytes")),
 		       MIB(get_int(o, "offset")));
 	else
@@ -84,6 +130,8 @@ void view_memory_plan(struct json_object *o)
 		       json_object_get_int64(json_object_array_get_idx(list, i)));
 	if (i)
 		printf(" (%" PRId64 " MiB)", MIB(get_int(o, "move_bytes")));
+	if (get(o, "cost"))
+		printf("; %s", get_text(o, "cost"));
 	putchar('\n');
 }
 
@@ -100,32 +148,46 @@ static const char *colour_of(struct json_object *extent)
 			       : colours[get_int(extent, "vf") % 8];
 }
 
+/* A row of the map at height Y, TOTAL bytes from BEGIN on. */
+static void row_svg(struct json_object *list, int64_t begin, int64_t total, int y, FILE *to)
+{
+	double scale = total > 0 ? 1100.0 / (double)total : 0, x, w;
+	struct json_object *e;
+	size_t i;
+
+	for (i = 0; i < json_object_array_length(list); i++) {
+		e = json_object_array_get_idx(list, i);
+		x = 50 + (double)(get_int(e, "offset") - begin) * scale;
+		w = (double)get_int(e, "bytes") * scale;
+		fprintf(to,
+			"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"40\" fill=\"%s\" "
+			"stroke=\"white\"><title>%s: %" PRId64 " MiB at %" PRId64
+			" MiB</title></rect>\n",
+			x, y, w, colour_of(e), label_of(e).word, MIB(get_int(e, "bytes")),
+			MIB(get_int(e, "offset") - begin));
+		if (w > 40)
+			fprintf(to, "<text x=\"%.2f\" y=\"%d\">%s</text>\n", x + 2, y + 56,
+				label_of(e).word);
+	}
+}
+
 void memory_svg(struct json_object *o, FILE *to)
 {
-	struct json_object *list = get(o, "extents"), *e;
-	int64_t total = get_int(o, "total_bytes");
-	double scale = total > 0 ? 1100.0 / (double)total : 0, x, w;
-	size_t i, n = json_object_array_length(list);
+	int64_t total = get_int(o, "total_bytes"), host = get_int(o, "host_bytes");
 
 	fprintf(to,
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1200\" height=\"100\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1200\" height=\"%d\" "
 		"font-family=\"sans-serif\" font-size=\"12\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 		"<text x=\"50\" y=\"20\">%s: %" PRId64 " MiB, free %" PRId64 " MiB</text>\n",
-		get_text(o, "gpu"), MIB(total), MIB(get_int(o, "free_bytes")));
-	for (i = 0; i < n; i++) {
-		e = json_object_array_get_idx(list, i);
-		x = 50 + (double)get_int(e, "offset") * scale;
-		w = (double)get_int(e, "bytes") * scale;
+		host ? 190 : 100, get_text(o, "gpu"), MIB(total), MIB(get_int(o, "free_bytes")));
+	row_svg(get(o, "extents"), 0, total, 32, to);
+	if (host) {
 		fprintf(to,
-			"<rect x=\"%.2f\" y=\"32\" width=\"%.2f\" height=\"40\" fill=\"%s\" "
-			"stroke=\"white\"><title>%s: %" PRId64 " MiB at %" PRId64
-			" MiB</title></rect>\n",
-			x, w, colour_of(e), label_of(e).word, MIB(get_int(e, "bytes")),
-			MIB(get_int(e, "offset")));
-		if (w > 40)
-			fprintf(to, "<text x=\"%.2f\" y=\"88\">%s</text>\n", x + 2,
-				label_of(e).word);
+			"<text x=\"50\" y=\"110\">host memory, %" PRId64
+			" MiB: who is swapped out</text>\n",
+			MIB(host));
+		row_svg(get(o, "host_extents"), total, host, 122, to);
 	}
 	fputs("</svg>\n", to);
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* What has happened: the timeline, events, and the recording. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "methods.h"
+
+static const char *code_name(const struct vgpu_record *r)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_STOP:
+	case VGPU_REC_PREEMPT:
+		return vgpu_end_names[r->code];
+	case VGPU_REC_COMMAND:
+		return vgpu_command_names[r->code];
+	case VGPU_REC_STATE:
+		return vgpu_vf_state_names[r->code];
+	case VGPU_REC_RESET:
+	case VGPU_REC_RESET_DONE:
+		return vgpu_reset_names[r->code];
+	case VGPU_REC_HANG:
+		return vgpu_phase_names[r->code];
+	case VGPU_REC_EVICTED:
+		return vgpu_fault_text((enum vgpu_fault)r->code);
+	case VGPU_REC_VIOLATION:
+		return r->code ? "overlap" : "access";
+	case VGPU_REC_WINDOW:
+	case VGPU_REC_WINDOW_END:
+	case VGPU_REC_REFUSED:
+		return r->code == VGPU_WINDOW_INIT   ? "init"
+		       : r->code == VGPU_WINDOW_FINI ? "fini"
+						     : "reset";
+	default:
+		return "";
+	}
+}
+
+/* The records of a ring since T, the newest LIMIT of them. */
+static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint64_t limit)
+{
+	json *list = json_object_new_array(), *o;
+	uint64_t first = ring->n > ring->size ? ring->n - ring->size : 0, i;
+
+	if (ring->n - first > limit)
+		first = ring->n - limit;
+	for (i = first; i < ring->n; i++) {
+		const struct vgpu_record *r = &ring->records[i % ring->size];
+
+		if (r->t < since)
+			continue;
+		o = json_object_new_object();
+		put_int(o, "t_ns", r->t);
+		put_text(o, "type", vgpu_record_names[r->type]);
+		if (r->vf != VGPU_NO_VF)
+			put_int(o, "vf", r->vf);
+		if (*code_name(r))
+			put_text(o, "what", code_name(r));
+		put_int(o, "a", r->a);
+		put_int(o, "b", r->b);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+json *finish_timeline(struct call *call)
+{
+	json *o = json_object_new_object();
+	vgpu_nsec span = (vgpu_nsec)call_int(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "vfs", call->snapshot.n_vfs);
+	put_int(o, "now_ns", now);
+	put_int(o, "since_ns", now > span ? now - span : 0);
+	json_object_object_add(o, "records",
+			       records_json(&call->gpu->history, now > span ? now - span : 0,
+					    HISTORY));
+	return o;
+}
+
+json *finish_events(struct call *call)
+{
+	json *o = json_object_new_object();
+
+	put_text(o, "gpu", call->gpu->config->name);
+	put_int(o, "now_ns", call->snapshot.now);
+	json_object_object_add(o, "records",
+			       records_json(&call->gpu->events, 0,
+					    (uint64_t)call_int(call, "limit", 50)));
+	return o;
+}
+
+static const char hex[] = "0123456789abcdef";
+
+/* The recording as vgpu-sim reads it, in hexadecimal: JSON has no bytes. */
+static json *recording_json(const struct recording *recording)
+{
+	json *o = json_object_new_object();
+	char *file = NULL, *text;
+	size_t size = 0, i;
+	FILE *f = open_memstream(&file, &size);
+
+	if (!f || recording_write(recording, f, NULL) < 0) {
+		if (f)
+			fclose(f);
+		free(file);
+		return o;
+	}
+	fclose(f);
+	text = malloc(2 * size);
+	for (i = 0; text && i < size; i++) {
+		text[2 * i] = hex[(uint8_t)file[i] >> 4];
+		text[2 * i + 1] = hex[file[i] & 15];
+	}
+	if (text)
+		json_object_object_add(o, "recording",
+				       json_object_new_string_len(text, (int)(2 * size)));
+	put_int(o, "events", recording->header.n_entries);
+	free(text);
+	free(file);
+	return o;
+}
+
+json *finish_record(struct call *call)
+{
+	struct recording recording;
+	json *o, *about;
+	char *config = NULL;
+	size_t size = 0;
+	FILE *f;
+	int r;
+
+	do
+		r = engine_recording(call->gpu->engine, &recording);
+	while (r == -EAGAIN);
+	if (r < 0)
+		return json_object_new_object();
+	about = json_object_new_object();
+	put_text(about, "vgpud", VGPU_VERSION);
+	put_text(about, "gpu", call->gpu->config->name);
+	f = open_memstream(&config, &size);
+	if (f) {
+		config_dump(call->control->config, f);
+		fclose(f);
+		put_text(about, "configuration", config);
+		free(config);
+	}
+	json_object_object_add(about, "policy", finish_policy_show(call));
+	free(recording.text);
+	recording.text = strdup(json_object_to_json_string_ext(about, JSON_C_TO_STRING_PLAIN));
+	json_object_put(about);
+	o = recording.text ? recording_json(&recording) : json_object_new_object();
+	recording_free(&recording);
+	return o;
+}
