@@ -13,6 +13,7 @@ cat >"$run/vgpud.conf" <<-CONF
 	device = vfio-user:$run/gpu/pf.sock
 	vfs = 4
 	partition = demand
+	grace_ms = 1000
 	[vf gpu0/3]
 	memory_mib = 32
 	[profile office]

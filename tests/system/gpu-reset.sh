@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A VF that blocks the engine and whose own reset fails: without leave it is tried again and again;
-# with gpu_reset = yes the whole GPU is reset, set up anew, and serves new tenants.
+# with gpu_reset = yes the whole GPU is reset, set up anew, and serves new tenants; so
+# does one with a VF that is swapped out.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2 --fault hang,cmd=idle,vf=1,count=1 --fault refuse-reset,vf=1,count=1
 config <<-CONF
@@ -20,20 +21,26 @@ wait_guest $a a; wait_guest $b b
 kill $vgpud_pid; wait $vgpud_pid; kill $softgpu_pid; wait $softgpu_pid
 rm -rf "$run/gpu"
 
-start_softgpu --vfs 2 --latency gpu-reset=20000 --fault hang,cmd=idle,vf=1,count=1 --fault refuse-reset,vf=1,count=1
-config <<-CONF
-	vfs = 2
-	policy = equal
-	grace_ms = 20
-	gpu_reset = yes
-CONF
-start_vgpud
-start_guest a 0 sha256 --seconds 100
-start_guest b 1 spin --seconds 100
-gpu_reset_seen() { json events | jq -e '[.records[] | select(.type == "reset-done" and .what == "gpu" and .b == 0)] | length == 1'; }
-await 60 gpu_reset_seen
-await 30 is 0 state available
-await 30 test -S "$run/gpu/vf0.sock"
-start_guest c 0 gemm --jobs 5; c=$guest_pid
-wait_guest $c c
-[ "$(vf 0 hangs)" = 0 ] && [ "$(vf 1 hangs)" = 1 ] || fail "the wrong VF is blamed"
+for host in '' 'host_memory_mib = 320'; do
+	start_softgpu --vfs 2 --latency gpu-reset=20000 --fault hang,cmd=idle,vf=1,count=1 --fault refuse-reset,vf=1,count=1
+	config <<-CONF
+		vfs = 2
+		policy = equal
+		grace_ms = 20
+		gpu_reset = yes
+		$host
+	CONF
+	start_vgpud
+	start_guest a 0 sha256 --seconds 100
+	start_guest b 1 spin --seconds 100
+	gpu_reset_seen() { json events | jq -e '[.records[] | select(.type == "reset-done" and .what == "gpu" and .b == 0)] | length == 1'; }
+	await 60 gpu_reset_seen
+	await 30 is 0 state available
+	await 30 test -S "$run/gpu/vf0.sock"
+	start_guest c 0 gemm --jobs 5; c=$guest_pid
+	start_guest d 1 sha256 --jobs 5; d=$guest_pid
+	wait_guest $c c; wait_guest $d d
+	[ "$(vf 0 hangs)" = 0 ] && [ "$(vf 1 hangs)" = 1 ] || fail "the wrong VF is blamed"
+	kill $vgpud_pid; wait $vgpud_pid; kill $softgpu_pid; wait $softgpu_pid
+	rm -rf "$run/gpu"
+done

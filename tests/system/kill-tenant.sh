@@ -6,6 +6,7 @@
 start_softgpu --vfs 3
 config <<-CONF
 	vfs = 3
+	grace_ms = 1000
 	policy = strict
 CONF
 start_vgpud

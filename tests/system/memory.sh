@@ -7,6 +7,7 @@
 start_softgpu --vfs 4 --vram 1G
 config <<-CONF
 	vfs = 4
+	grace_ms = 1000
 	policy = strict
 	[vf gpu0/0]
 	memory_mib = 192

@@ -5,6 +5,7 @@
 start_softgpu --vfs 4
 config <<-CONF
 	vfs = 4
+	grace_ms = 1000
 	policy = equal
 CONF
 start_vgpud

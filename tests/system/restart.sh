@@ -42,3 +42,24 @@ CONF
 "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "a VF in use was taken away"
 grep -q 'VF 0 is in use' "$run/refused.txt" || fail "no reason: $(cat "$run/refused.txt")"
 kill -0 $d || fail "the tenant died"
+kill -9 $d; wait $d 2>/dev/null
+
+# A request to be let in, which vgpud has taken and not yet answered when it is killed: the guest asks again.
+kill $softgpu_pid; wait $softgpu_pid
+rm -rf "$run/gpu"
+start_softgpu --vfs 2
+config <<-CONF
+	vfs = 2
+	grace_ms = 4000
+CONF
+start_vgpud
+start_guest e 0 hog --us 700000 --seconds 100; e=$guest_pid
+await 30 at_least 0 dispatches 1
+start_guest f 1 sha256 --seconds 100; f=$guest_pid
+await 30 is 1 state exclusive
+kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
+start_vgpud
+await 20 is 1 state active
+await 30 at_least 1 dispatches 2
+kill -INT $f; wait_guest $f f
+kill -INT $e; wait_guest $e e
