@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+
+extern char **environ;
+
+/* Beside the program that runs, or where the build puts it. */
+static int find_program(char *path, size_t size)
+{
+	static const char *const places[] = {"../libexec/vgpud/softgpu-worker",
+					     "../worker/softgpu-worker",
+					     "../../tools/worker/softgpu-worker"};
+	char dir[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	size_t i;
+
+	if (n < 0)
+		return -errno;
+	dir[n] = 0;
+	*strrchr(dir, '/') = 0;
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if ((size_t)snprintf(path, size, "%s/%s", dir, places[i]) < size &&
+		    access(path, X_OK) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
+		 struct vgpu_error *err)
+{
+	char path[PATH_MAX], gpu[16], size[24], vf[16], limit[24], fifo[16];
+	char *argv[] = {path,
+			(char *)"--device",
+			(char *)o->device,
+			(char *)"--gpu",
+			gpu,
+			(char *)"--size",
+			size,
+			(char *)"--vf",
+			vf,
+			(char *)"--limit",
+			limit,
+			(char *)"--realtime",
+			fifo,
+			NULL};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int i, r;
+
+	if (find_program(path, sizeof(path)) < 0)
+		return vgpu_error_set(err, -ENOENT,
+				      "softgpu-worker is not in libexec/vgpud beside softgpu's "
+				      "folder: install it there");
+	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
+	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
+	snprintf(vf, sizeof(vf), "%u", o->vf);
+	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o->limit);
+	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	for (i = 0; i < 4; i++)
+		posix_spawn_file_actions_adddup2(&actions, fds[i], WORKER_SOCKET_FD + i);
+	r = posix_spawn(&w->pid, path, &actions, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r != 0)
+		return vgpu_error_set(err, -r, "%s: %s", path, strerror(r));
+	w->pidfd = pidfd_open(w->pid, 0);
+	if (w->pidfd < 0) {
+		r = errno;
+		kill(w->pid, SIGKILL);
+		waitpid(w->pid, NULL, 0);
+		return vgpu_error_set(err, -r, "pidfd_open: %s", strerror(r));
+	}
+	return 0;
+}
+
+static void release(struct worker_client *w)
+{
+	if (w->shared)
+		munmap(w->shared, sizeof(*w->shared));
+	if (w->socket >= 0)
+		close(w->socket);
+	if (w->wake_fd >= 0)
+		close(w->wake_fd);
+	free(w);
+}
+
+/* Descriptors that are handed down lie above those that the worker expects. */
+static int above(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 16);
+
+	close(fd);
+	return high;
+}
+
+int worker_start(struct worker_client **out, const struct worker_options *options,
+		 struct vgpu_error *err)
+{
+	struct worker_client *w = calloc(1, sizeof(*w));
+	int pair[2] = {-1, -1}, fds[4] = {-1, -1, -1, -1}, r = 0, i;
+
+	if (!w)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	w->socket = w->wake_fd = w->pidfd = -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
+		w->socket = pair[0];
+		fds[0] = above(pair[1]);
+	}
+	fds[1] = above(memfd_create("softgpu-worker", MFD_CLOEXEC));
+	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 16);
+	w->wake_fd = above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 16);
+	for (i = 0; i < 4; i++)
+		if (fds[i] < 0)
+			r = -EMFILE;
+	if (r == 0 && ftruncate(fds[1], sizeof(*w->shared)) == 0)
+		w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+				 fds[1], 0);
+	if (r < 0 || !w->shared || w->shared == MAP_FAILED) {
+		w->shared = NULL;
+		r = vgpu_error_set(err, r ? r : -ENOMEM, "a worker's descriptors: %s",
+				   strerror(errno));
+	} else {
+		r = spawn(w, options, fds, err);
+	}
+	for (i = 0; i < 4; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (r < 0) {
+		release(w);
+		return r;
+	}
+	*out = w;
+	return 0;
+}
+
+int worker_quit(struct worker_client *w)
+{
+	struct worker_message m = {.type = WORKER_QUIT};
+	int pidfd;
+
+	if (!w)
+		return -1;
+	worker_send(w, &m);
+	pidfd = w->pidfd;
+	release(w);
+	return pidfd;
+}
+
+bool worker_gone(int pidfd, int ms)
+{
+	struct pollfd p = {pidfd, POLLIN, 0};
+	siginfo_t info;
+
+	if (pidfd < 0)
+		return true;
+	while (poll(&p, 1, ms) < 0 && errno == EINTR)
+		;
+	if (!(p.revents & POLLIN))
+		return false;
+	waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED);
+	close(pidfd);
+	return true;
+}
+
+void worker_kill(struct worker_client *w)
+{
+	if (!w)
+		return;
+	pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
+	worker_gone(w->pidfd, -1);
+	release(w);
+}
+
+int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)
+{
+	struct pollfd p[] = {{w->wake_fd, POLLIN, 0}, {w->pidfd, POLLIN, 0}};
+
+	while (poll(p, 2, ms) < 0 && errno == EINTR)
+		;
+	switch (atomic_load(&w->shared->state)) {
+	case WORKER_READY:
+		return 0;
+	case WORKER_REFUSED:
+		return vgpu_error_set(err, w->shared->code < 0 ? w->shared->code : -EIO, "%.*s",
+				      (int)sizeof(w->shared->text) - 1, w->shared->text);
+	default:
+		return p[1].revents
+			       ? vgpu_error_set(err, -ECHILD, "a worker died while it started")
+			       : vgpu_error_set(err, -ETIMEDOUT,
+						"a worker did not start within %d s", ms / 1000);
+	}
+}
+
+void worker_send(struct worker_client *w, const struct worker_message *m)
+{
+	/* If it is gone, that is seen when it is listened to. */
+	while (send(w->socket, m, sizeof(*m), MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+void worker_run(struct worker_client *w, struct worker_message *m)
+{
+	m->type = WORKER_RUN;
+	m->serial = ++w->serial;
+	w->has_run = true;
+	worker_send(w, m);
+}
+
+void worker_stop(struct worker_client *w)
+{
+	struct worker_message m = {.type = WORKER_STOP, .serial = w->serial};
+
+	worker_send(w, &m);
+}
+
+int worker_receive(struct worker_client *w, struct worker_message *m)
+{
+	ssize_t n;
+
+	do {
+		n = recv(w->socket, m, sizeof(*m), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (n != sizeof(*m))
+			return -EPIPE;
+	} while (m->type == WORKER_ENDED && m->serial != w->serial);
+	return 1;
+}

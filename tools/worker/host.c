@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CPU as a device: one thread executes pieces in order, block by block, with the code that
+ * kernels.ptx is made of. It is stopped hard by a signal, at any instruction, and stays in the
+ * handler until it is to go on. There is no compiler for modules.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "protocol.h"
+
+#define STOP_SIGNAL SIGUSR1
+#define STOP_TIMEOUT_MS 1000
+
+_Thread_local uint32_t kernel_block, kernel_thread;
+
+#define DECLARE(number, name) void kernel_##name(struct kernel_args p);
+#define POINTER(number, name) kernel_##name,
+KERNEL_LIST(DECLARE)
+static void (*const kernels[KERNELS])(struct kernel_args p) = {KERNEL_LIST(POINTER)};
+
+struct slot {
+	struct piece piece;
+	_Atomic uint32_t state; /* enum device_state */
+	uint64_t marks[4096];	/* more blocks have no gate */
+};
+
+struct device {
+	uint8_t *window, *memory;
+	uint64_t window_size, size;
+	uint64_t scratch[8];
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	uint32_t queue[DEVICE_SLOTS], head, n;
+	bool quit;
+	_Atomic bool shut;
+	struct slot slots[DEVICE_SLOTS];
+};
+
+/* Above all that shares the CPUs with it, so that a busy machine does not delay the signal. What
+ * fails for want of privileges only takes longer. */
+static void boost(struct device *d, bool up)
+{
+	struct sched_param param = {.sched_priority = up ? 1 : 0};
+
+	pthread_setschedparam(d->thread, up ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/* The handler's: there is one device in a process. */
+static _Atomic uint32_t frozen, parked;
+
+static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+static void park(int number)
+{
+	int saved = errno;
+
+	(void)number;
+	atomic_store(&parked, 1);
+	futex(&parked, FUTEX_WAKE, 1, NULL);
+	while (atomic_load(&frozen))
+		futex(&frozen, FUTEX_WAIT, 1, NULL);
+	atomic_store(&parked, 0);
+	futex(&parked, FUTEX_WAKE, 1, NULL);
+	errno = saved;
+}
+
+/* Whether a block is to run: what gate.c puts before each block of a kernel. */
+static bool begins(struct device *d, struct slot *s, uint32_t block, bool *skipped)
+{
+	const struct piece *p = &s->piece;
+
+	if (!p->gated || p->grid[0] > sizeof(s->marks) / sizeof(s->marks[0]))
+		return true;
+	if (s->marks[block] == p->serial)
+		return false;
+	if (atomic_load(&d->shut)) {
+		*skipped = true;
+		return false;
+	}
+	s->marks[block] = p->serial;
+	return true;
+}
+
+static void execute(struct device *d, struct slot *s)
+{
+	const struct piece *p = &s->piece;
+	struct kernel_args args;
+	bool skipped = false;
+
+	if (p->kind == PIECE_TRANSFER) {
+		memcpy((void *)(uintptr_t)p->dst, (void *)(uintptr_t)p->src, p->bytes);
+	} else {
+		memcpy(&args, p->params, sizeof(args));
+		for (kernel_block = 0; kernel_block < p->grid[0]; kernel_block++) {
+			if (!begins(d, s, kernel_block, &skipped))
+				continue;
+			for (kernel_thread = 0; kernel_thread < p->block[0]; kernel_thread++)
+				kernels[p->kernel](args);
+		}
+	}
+	atomic_store(&s->state, skipped ? DEVICE_SKIPPED : DEVICE_DONE);
+}
+
+static void *work(void *arg)
+{
+	struct device *d = arg;
+	uint32_t slot;
+
+	pthread_mutex_lock(&d->lock);
+	while (!d->quit) {
+		if (d->n == 0) {
+			pthread_cond_wait(&d->cond, &d->lock);
+			continue;
+		}
+		slot = d->queue[d->head % DEVICE_SLOTS];
+		d->head++;
+		d->n--;
+		pthread_mutex_unlock(&d->lock);
+		execute(d, &d->slots[slot]);
+		pthread_mutex_lock(&d->lock);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return NULL;
+}
+
+static int host_open(struct device **out, const struct device_setup *setup, struct vgpu_error *err)
+{
+	struct sigaction action = {.sa_handler = park, .sa_flags = SA_RESTART};
+	struct device *d = calloc(1, sizeof(*d));
+	uint64_t behind = setup->size - setup->window_size;
+
+	if (!d)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	d->window = setup->window;
+	d->window_size = setup->window_size;
+	d->size = setup->size;
+	if (behind > 0) {
+		d->memory = mmap(NULL, behind, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (d->memory == MAP_FAILED) {
+			free(d);
+			return vgpu_error_set(err, -ENOMEM, "%llu MiB of memory: %s",
+					      (unsigned long long)(behind >> 20), strerror(errno));
+		}
+	}
+	sigaction(STOP_SIGNAL, &action, NULL);
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->cond, NULL);
+	if (pthread_create(&d->thread, NULL, work, d) != 0) {
+		free(d);
+		return vgpu_error_set(err, -EAGAIN, "no thread: %s", strerror(errno));
+	}
+	*out = d;
+	return 0;
+}
+
+static void host_close(struct device *d)
+{
+	pthread_mutex_lock(&d->lock);
+	d->quit = true;
+	pthread_cond_signal(&d->cond);
+	pthread_mutex_unlock(&d->lock);
+	pthread_join(d->thread, NULL);
+	if (d->memory) {
+		explicit_bzero(d->memory, d->size - d->window_size);
+		munmap(d->memory, d->size - d->window_size);
+	}
+	pthread_mutex_destroy(&d->lock);
+	pthread_cond_destroy(&d->cond);
+	free(d);
+}
+
+static void host_about(struct device *d, struct device_about *about)
+{
+	(void)d;
+	*about = (struct device_about){
+		.name = "the CPU",
+		.wall = "it is a CPU",
+		.stops = WORKER_STOP_BLOCK | WORKER_STOP_CHANNELS,
+	};
+}
+
+static uint64_t host_address(struct device *d, uint64_t offset)
+{
+	return (uint64_t)(uintptr_t)(offset < d->window_size
+					     ? d->window + offset
+					     : d->memory + (offset - d->window_size));
+}
+
+static uint64_t host_scratch(struct device *d)
+{
+	return (uint64_t)(uintptr_t)d->scratch;
+}
+
+static int host_launch(struct device *d, uint32_t slot, const struct piece *p)
+{
+	struct slot *s = &d->slots[slot];
+
+	pthread_mutex_lock(&d->lock);
+	s->piece = *p;
+	atomic_store(&s->state, DEVICE_RUNNING);
+	d->queue[(d->head + d->n++) % DEVICE_SLOTS] = slot;
+	pthread_cond_signal(&d->cond);
+	pthread_mutex_unlock(&d->lock);
+	return 0;
+}
+
+static enum device_state host_poll(struct device *d, uint32_t slot)
+{
+	return atomic_load(&d->slots[slot].state);
+}
+
+static void host_gate(struct device *d, bool shut)
+{
+	atomic_store(&d->shut, shut);
+}
+
+static int host_stop(struct device *d, uint32_t method)
+{
+	struct timespec most = {.tv_nsec = 1000000};
+	int i;
+
+	if (method != WORKER_STOP_CHANNELS)
+		return -EOPNOTSUPP;
+	atomic_store(&frozen, 1);
+	boost(d, true);
+	if (pthread_kill(d->thread, STOP_SIGNAL) != 0)
+		return -ESRCH;
+	for (i = 0; i < STOP_TIMEOUT_MS && !atomic_load(&parked); i++)
+		futex(&parked, FUTEX_WAIT, 0, &most);
+	boost(d, false);
+	return atomic_load(&parked) ? 0 : -ETIMEDOUT;
+}
+
+static int host_resume(struct device *d)
+{
+	(void)d;
+	atomic_store(&frozen, 0);
+	futex(&frozen, FUTEX_WAKE, 1, NULL);
+	/* Or a stop that follows at once would find it parked, and not yet stopped again. */
+	while (atomic_load(&parked))
+		futex(&parked, FUTEX_WAIT, 1, NULL);
+	return 0;
+}
+
+static int host_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
+			void **compiled, char *log, uint32_t log_size)
+{
+	(void)d;
+	(void)bytes;
+	(void)gated;
+	(void)compiled;
+	free(image);
+	snprintf(log, log_size, "this engine takes no modules");
+	return -EOPNOTSUPP;
+}
+
+static int host_load(struct device *d, uint32_t module, void *compiled)
+{
+	(void)d;
+	(void)module;
+	(void)compiled;
+	return -EOPNOTSUPP;
+}
+
+static void host_unload(struct device *d, uint32_t module)
+{
+	(void)d;
+	(void)module;
+}
+
+static int host_function(struct device *d, uint32_t module, const char *name, struct piece *p,
+			 struct device_params *params)
+{
+	(void)d;
+	(void)params;
+	(void)module;
+	(void)name;
+	(void)p;
+	return -EOPNOTSUPP;
+}
+
+const struct device_ops device_host = {
+	.open = host_open,
+	.close = host_close,
+	.about = host_about,
+	.address = host_address,
+	.scratch = host_scratch,
+	.launch = host_launch,
+	.poll = host_poll,
+	.gate = host_gate,
+	.stop = host_stop,
+	.resume = host_resume,
+	.compile = host_compile,
+	.load = host_load,
+	.unload = host_unload,
+	.function = host_function,
+};

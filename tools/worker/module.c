@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "module.h"
+
+#define LOG_SIZE 8192u
+#define KNOWN_COSTS 64u
+
+enum compiling { COMPILING_NONE = 0, COMPILING_BUSY, COMPILING_DONE };
+
+struct module_table {
+	const struct device_ops *ops;
+	struct device *device;
+	struct worker_shared *shared;
+	void (*wake)(void);
+	bool loaded[SOFTGPU_MAX_MODULES];
+
+	/* what is being compiled, by a thread while BUSY */
+	_Atomic uint32_t compiling; /* enum compiling */
+	pthread_t thread;
+	uint8_t *image;
+	uint64_t bytes;
+	bool gated;
+	void *compiled;
+	int result;
+	char log[LOG_SIZE];
+
+	/* how long functions took lately; the oldest goes first */
+	struct {
+		const void *function;
+		vgpu_nsec cost;
+	} costs[KNOWN_COSTS];
+	uint32_t next_cost;
+};
+
+struct module_table *module_table_create(const struct device_ops *ops, struct device *device,
+					 struct worker_shared *shared, void (*wake)(void))
+{
+	struct module_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->ops = ops;
+	t->device = device;
+	t->shared = shared;
+	t->wake = wake;
+	return t;
+}
+
+void module_table_destroy(struct module_table *t)
+{
+	if (t && atomic_load(&t->compiling) != COMPILING_NONE)
+		pthread_join(t->thread, NULL);
+	free(t);
+}
+
+static void *compile(void *arg)
+{
+	struct module_table *t = arg;
+
+	t->result = t->ops->compile(t->device, t->image, t->bytes, t->gated, &t->compiled, t->log,
+				    sizeof(t->log));
+	atomic_store(&t->compiling, COMPILING_DONE);
+	atomic_store(&t->shared->waits, 0);
+	t->wake();
+	return NULL;
+}
+
+static int unload(struct module_table *t, uint32_t module)
+{
+	if (t->loaded[module])
+		t->ops->unload(t->device, module);
+	t->loaded[module] = false;
+	memset(t->costs, 0, sizeof(t->costs));
+	return MODULE_DONE;
+}
+
+static int begin_to_compile(struct module_table *t, const struct softgpu_packet *p,
+			    const uint8_t *window)
+{
+	const uint64_t *a = p->arg;
+
+	t->image = malloc(a[2] + 1);
+	if (!t->image)
+		return -SOFTGPU_BAD_MODULE;
+	memcpy(t->image, window + a[1], a[2]);
+	t->image[a[2]] = 0;
+	t->bytes = a[2];
+	t->gated = p->flags & SOFTGPU_MODULE_GATED;
+	memset(t->log, 0, sizeof(t->log));
+	atomic_store(&t->shared->waits, 1);
+	atomic_store(&t->compiling, COMPILING_BUSY);
+	if (pthread_create(&t->thread, NULL, compile, t) != 0) {
+		atomic_store(&t->compiling, COMPILING_NONE);
+		atomic_store(&t->shared->waits, 0);
+		free(t->image);
+		return -SOFTGPU_BAD_MODULE;
+	}
+	return MODULE_COMPILES;
+}
+
+static int load(struct module_table *t, const struct softgpu_packet *p, uint8_t *window)
+{
+	const uint64_t *a = p->arg;
+	size_t n;
+
+	switch (atomic_load(&t->compiling)) {
+	case COMPILING_NONE:
+		return begin_to_compile(t, p, window);
+	case COMPILING_BUSY:
+		return MODULE_COMPILES;
+	default:
+		break;
+	}
+	pthread_join(t->thread, NULL);
+	atomic_store(&t->compiling, COMPILING_NONE);
+	n = strnlen(t->log, sizeof(t->log) - 1) + 1;
+	if (a[4] > 0) {
+		n = n < a[4] ? n : a[4];
+		memcpy(window + a[3], t->log, n);
+		window[a[3] + n - 1] = 0;
+	}
+	if (t->result < 0)
+		return -SOFTGPU_BAD_MODULE;
+	unload(t, (uint32_t)a[0]);
+	if (t->ops->load(t->device, (uint32_t)a[0], t->compiled) < 0)
+		return -SOFTGPU_BAD_MODULE;
+	t->loaded[a[0]] = true;
+	return MODULE_DONE;
+}
+
+/* One argument, where the function expects it. */
+static int put(const struct softgpu_launch_arg *arg, uint8_t *to, uint32_t size,
+	       const struct packet_limits *limits, const struct piece_space *space,
+	       const uint8_t *window)
+{
+	const struct packet_limits shown = {limits->window, limits->window, false};
+	enum softgpu_error e;
+	uint64_t address;
+
+	switch (arg->kind) {
+	case SOFTGPU_ARG_VALUE:
+		if (arg->bytes != size || size > sizeof(arg->value))
+			return -SOFTGPU_BAD_LAUNCH;
+		memcpy(to, &arg->value, size);
+		return 0;
+	case SOFTGPU_ARG_BUFFER:
+		if (size != sizeof(address))
+			return -SOFTGPU_BAD_LAUNCH;
+		e = packet_range(limits, arg->value, arg->bytes, 1);
+		address = piece_address(space, arg->value);
+		memcpy(to, &address, size);
+		return -(int)e;
+	case SOFTGPU_ARG_BYTES:
+		if (arg->bytes != size)
+			return -SOFTGPU_BAD_LAUNCH;
+		e = packet_range(&shown, arg->value, size, 1);
+		if (e == SOFTGPU_OK)
+			memcpy(to, window + arg->value, size);
+		return -(int)e;
+	default:
+		return -SOFTGPU_BAD_LAUNCH;
+	}
+}
+
+static vgpu_nsec *cost_of(struct module_table *t, const void *function)
+{
+	uint32_t i;
+
+	for (i = 0; i < KNOWN_COSTS; i++)
+		if (t->costs[i].function == function)
+			return &t->costs[i].cost;
+	return NULL;
+}
+
+void module_learn(struct module_table *t, const void *function, vgpu_nsec took)
+{
+	vgpu_nsec *cost = cost_of(t, function);
+
+	if (cost) {
+		*cost = (*cost * 3 + took) / 4;
+		return;
+	}
+	t->costs[t->next_cost].function = function;
+	t->costs[t->next_cost].cost = took;
+	t->next_cost = (t->next_cost + 1) % KNOWN_COSTS;
+}
+
+static int launch(struct module_table *t, const struct softgpu_packet *p,
+		  const struct packet_limits *limits, const struct piece_space *space,
+		  const uint8_t *window, struct piece *out)
+{
+	struct device_params params = {0};
+	struct softgpu_launch l;
+	vgpu_nsec *cost;
+	uint32_t i;
+	int r = 0;
+
+	memcpy(&l, window + p->arg[1], sizeof(l));
+	if (!t->loaded[p->arg[0]] || l.n_args > SOFTGPU_MAX_LAUNCH_ARGS ||
+	    !memchr(l.function, 0, sizeof(l.function)))
+		return -SOFTGPU_BAD_LAUNCH;
+	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared};
+	for (i = 0; i < 3; i++) {
+		out->grid[i] = l.grid[i];
+		out->block[i] = l.block[i];
+		if (l.grid[i] == 0 || l.block[i] == 0)
+			return -SOFTGPU_BAD_LAUNCH;
+	}
+	if (t->ops->function(t->device, (uint32_t)p->arg[0], l.function, out, &params) < 0 ||
+	    params.n != l.n_args || params.bytes > sizeof(out->params))
+		return -SOFTGPU_BAD_LAUNCH;
+	for (i = 0; i < params.n && r == 0; i++)
+		r = put(&l.args[i], out->params + params.offset[i], params.size[i], limits, space,
+			window);
+	out->params_size = params.bytes;
+	cost = cost_of(t, out->function);
+	out->cost = cost ? *cost : 0;
+	return r < 0 ? r : MODULE_PIECE;
+}
+
+int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,
+		  const struct piece_space *space, uint8_t *window, struct piece *out)
+{
+	const struct softgpu_packet *p = &job->packet;
+
+	switch (p->opcode) {
+	case SOFTGPU_MODULE_LOAD:
+		return load(t, p, window);
+	case SOFTGPU_MODULE_UNLOAD:
+		return unload(t, (uint32_t)p->arg[0]);
+	default:
+		return job->at++ > 0 ? MODULE_DONE : launch(t, p, limits, space, window, out);
+	}
+}
