@@ -17,6 +17,9 @@
 #define FREE_AT (1u << 20)
 /* A lost interrupt costs no more than this. */
 #define LOOK_AGAIN_MS 100
+/* A request that was taken, and whose answer has not come: a vgpud that is restarted has forgotten
+ * it. Drivers of hardware VFs ask again, too. */
+#define ASK_AGAIN (2 * VGPU_SEC)
 
 /* The mailbox lies where the newer layout has it; a VF says by its registers which it has. */
 struct mailbox {
@@ -29,6 +32,8 @@ struct guest {
 	struct mailbox mailbox;
 	uint8_t *memory;
 	size_t size;
+	uint64_t partition; /* of which SIZE bytes are mapped */
+	uint32_t features;
 	uint64_t wptr, fence;
 	bool up;
 };
@@ -163,10 +168,22 @@ static int send_request(struct guest *g, uint32_t word)
 	return r ? r : write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
 }
 
+/* The request once more, unless it has not been read yet, or an answer is there. */
+static int send_again(struct guest *g, uint32_t request)
+{
+	uint32_t control;
+	int r = read32(g, g->mailbox.control, &control);
+
+	if (r < 0 || control & GPUIOV_MBOX_RCV_VALID ||
+	    (control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_TRN_ACK)) == GPUIOV_MBOX_TRN_VALID)
+		return r;
+	return send_request(g, request);
+}
+
 /* Sends a request that wants the engine, and waits until it is ours. */
 static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu_error *err)
 {
-	vgpu_nsec deadline = guest_now() + timeout;
+	vgpu_nsec deadline = guest_now() + timeout, again = guest_now() + ASK_AGAIN;
 	uint32_t word, control;
 	int r;
 
@@ -176,7 +193,7 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
 	r = r ? r : send_request(g, request);
 	while (r == 0) {
-		r = receive(g, &word, deadline);
+		r = receive(g, &word, again < deadline ? again : deadline);
 		if (r == 0 && word == GPUIOV_READY)
 			return 0;
 		if (r == 0 && word == GPUIOV_FAIL)
@@ -191,9 +208,10 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 			struct timespec pause = {0, 2000000};
 
 			nanosleep(&pause, NULL);
-			r = read32(g, g->mailbox.control, &control);
-			if (r == 0 && !(control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_RCV_VALID)))
-				r = send_request(g, request);
+			r = send_again(g, request);
+		} else if (r == 0 && guest_now() >= again) {
+			again += ASK_AGAIN;
+			r = send_again(g, request);
 		}
 	}
 	return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
@@ -214,6 +232,10 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	r = r ? r
 	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
 			  sizeof(partition));
+	r = r ? r
+	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_PARTITION_SIZE, &g->partition,
+			  sizeof(g->partition));
+	r = r ? r : read32(g, SOFTGPU_FEATURES, &g->features);
 	/* The window may be larger than what is behind it. */
 	g->size = partition < g->size ? partition : g->size;
 	if (r == 0 && g->size < 2 * FREE_AT)
@@ -255,6 +277,17 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 	*offset = FREE_AT;
 	*size = g->size - FREE_AT;
 	return g->memory + FREE_AT;
+}
+
+void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size)
+{
+	*offset = g->size;
+	*size = g->partition > g->size ? g->partition - g->size : 0;
+}
+
+bool guest_has_modules(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_MODULES;
 }
 
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size)
@@ -302,6 +335,7 @@ static int look(struct guest *g)
 {
 	uint32_t word = 0, control = 0;
 	int r = read32(g, g->mailbox.control, &control);
+	enum softgpu_error error;
 
 	r = r ? r : read32(g, g->mailbox.rcv, &word);
 	if (r < 0)
@@ -312,7 +346,9 @@ static int look(struct guest *g)
 		g->up = false;
 		return -ECONNRESET;
 	}
-	return guest_error(g) == SOFTGPU_OK ? 0 : -EIO;
+	error = guest_error(g);
+	/* Of a fault the PF has been told: it resets the VF, and says so. */
+	return error == SOFTGPU_OK || error == SOFTGPU_FAULTED ? 0 : -EIO;
 }
 
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)

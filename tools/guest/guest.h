@@ -28,6 +28,11 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 /* The VF's memory that is free to use: OFFSET is what packets call its first byte. */
 void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 
+/* The memory behind it, which packets alone reach; *SIZE is 0 where there is none. */
+void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
+/* Whether the VF takes kernels of the guest's own. */
+bool guest_has_modules(struct guest *g);
+
 /* Memory of our own that DMA packets may reach at IOVA. */
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);
 
@@ -39,7 +44,7 @@ uint64_t guest_put_fence(struct guest *g);
 int guest_ring(struct guest *g);
 
 /* Waits until the fence has been reached. 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has stopped with
- * an error, see guest_error(). */
+ * an error, see guest_error(); of one that faulted the reset is waited for. */
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout);
 /* Whether it has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);

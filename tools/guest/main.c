@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 
 #include "guest.h"
+#include "launch.h"
 #include "workload.h"
 
 #define MAX_DEPTH 16u
@@ -52,6 +53,7 @@ static void usage(FILE *to)
 	const struct workload *w;
 
 	fputs("usage: vgpu-guest WORKLOAD --socket PATH|--device NAME [options]\n"
+	      "       vgpu-guest launch FILE --function NAME ..., see vgpu-guest launch --help\n"
 	      "Runs work on a softgpu VF and checks its results.\n\nWorkloads:\n",
 	      to);
 	for (w = workloads; w->name; w++)
@@ -66,6 +68,7 @@ static void usage(FILE *to)
 	      "  --rate HZ         start so many jobs a second (interactive: 60; else at once)\n"
 	      "  --us N            length of a spin, hog or interactive job, microseconds (1000)\n"
 	      "  --size N          size of the problem, 1 to 8 (1)\n"
+	      "  --device-memory   compute in memory behind the window, where there is some\n"
 	      "  --png PREFIX      mandelbrot: write frames to PREFIX-N.png\n"
 	      "  --leave           end without bringing the VF down, as a killed VM would\n"
 	      "  --json            print one JSON object\n"
@@ -84,7 +87,21 @@ static bool number(const char *text, double min, double max, double *out)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { SOCKET = 1, DEVICE, SECONDS, JOBS, DEPTH, RATE, US, SIZE, PNG, LEAVE, JSON, HELP };
+	enum {
+		SOCKET = 1,
+		DEVICE,
+		SECONDS,
+		JOBS,
+		DEPTH,
+		RATE,
+		US,
+		SIZE,
+		DEVICE_MEMORY,
+		PNG,
+		LEAVE,
+		JSON,
+		HELP
+	};
 	static const struct option options[] = {
 		{"socket", required_argument, NULL, SOCKET},
 		{"device", required_argument, NULL, DEVICE},
@@ -94,6 +111,7 @@ static int parse(int argc, char **argv, struct options *o)
 		{"rate", required_argument, NULL, RATE},
 		{"us", required_argument, NULL, US},
 		{"size", required_argument, NULL, SIZE},
+		{"device-memory", no_argument, NULL, DEVICE_MEMORY},
 		{"png", required_argument, NULL, PNG},
 		{"leave", no_argument, NULL, LEAVE},
 		{"json", no_argument, NULL, JSON},
@@ -133,6 +151,9 @@ static int parse(int argc, char **argv, struct options *o)
 		case SIZE:
 			ok = number(optarg, 1, 8, &v);
 			o->w.size = (uint32_t)v;
+			break;
+		case DEVICE_MEMORY:
+			o->w.device_memory = true;
 			break;
 		case PNG:
 			o->png = optarg;
@@ -176,10 +197,9 @@ struct flight {
 	vgpu_nsec submitted;
 };
 
-static int submit(struct guest *g, struct workload_state *state, const struct options *o,
-		  uint32_t slot, struct flight *f)
+static int submit(struct guest *g, struct workload_state *state, uint32_t slot, struct flight *f)
 {
-	o->workload->emit(state, g, slot);
+	workload_emit(state, g, slot);
 	f->fence = guest_put_fence(g);
 	f->submitted = guest_now();
 	return guest_ring(g);
@@ -208,7 +228,7 @@ static int work(struct guest *g, struct workload_state *state, const struct opti
 		bool more = now < deadline && tail < left && !interrupted;
 
 		if (more && tail - head < o->depth && now >= next) {
-			r = submit(g, state, o, tail % o->depth, &flights[tail % o->depth]);
+			r = submit(g, state, tail % o->depth, &flights[tail % o->depth]);
 			tail++;
 			next = period ? next + period : now;
 			continue;
@@ -328,6 +348,8 @@ int main(int argc, char **argv)
 	struct guest *g = NULL;
 	int r;
 
+	if (argc > 1 && strcmp(argv[1], "launch") == 0)
+		return launch_main(argc, argv);
 	if (parse(argc, argv, &o) < 0)
 		return 2;
 	sigaction(SIGINT, &action, NULL);

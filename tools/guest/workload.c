@@ -19,7 +19,8 @@ struct workload_state {
 	struct workload_options o;
 	uint32_t slots;
 	uint8_t *memory;
-	uint64_t offset, slot_size;
+	uint64_t offset, slot_size; /* what packets call the memory that they work on */
+	uint64_t window;
 	uint8_t *expected; /* as many bytes as a slot, for each slot */
 	uint8_t *own;	   /* the guest's own memory, at DMA_IOVA for the device */
 	uint64_t own_size; /* of a slot */
@@ -489,12 +490,43 @@ const struct workload *workload_find(const char *name)
 	return NULL;
 }
 
+/* What is worked on in device memory is brought there, and what comes out is fetched. */
+void workload_emit(struct workload_state *s, struct guest *g, uint32_t slot)
+{
+	uint64_t shown = s->window + slot * s->slot_size;
+	struct softgpu_packet bring = {SOFTGPU_UPLOAD,
+				       0,
+				       {slot_offset(s, slot), shown, s->slot_size}};
+	struct softgpu_packet fetch = {SOFTGPU_DOWNLOAD,
+				       0,
+				       {shown, slot_offset(s, slot), s->slot_size}};
+
+	if (!s->o.device_memory) {
+		s->w->emit(s, g, slot);
+		return;
+	}
+	guest_put(g, &bring);
+	s->w->emit(s, g, slot);
+	guest_put(g, &fetch);
+}
+
 int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_error *err)
 {
 	uint64_t size;
 	uint32_t i;
 
-	s->memory = guest_memory(g, &s->offset, &size);
+	s->memory = guest_memory(g, &s->window, &size);
+	s->offset = s->window;
+	if (s->o.device_memory) {
+		uint64_t behind;
+
+		guest_device_memory(g, &s->offset, &behind);
+		if (behind == 0 || s->w->dma_bytes)
+			return vgpu_error_set(err, -EINVAL, "--device-memory: %s",
+					      behind ? "DMA reaches the window only"
+						     : "this VF has none behind its window");
+		size = behind < size ? behind : size;
+	}
 	if (s->slot_size * s->slots > size)
 		return vgpu_error_set(err, -ENOSPC,
 				      "%u jobs of %s take %llu bytes, the VF has %llu; take a "

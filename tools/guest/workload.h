@@ -8,6 +8,7 @@
 struct workload_options {
 	uint64_t us;
 	uint32_t size;
+	bool device_memory; /* compute there, and not in the window */
 };
 
 struct workload_state;
@@ -32,6 +33,8 @@ struct workload {
 extern const struct workload workloads[];
 const struct workload *workload_find(const char *name);
 
+/* Puts a job's packets into the ring. */
+void workload_emit(struct workload_state *s, struct guest *g, uint32_t slot);
 int workload_prepare(struct workload_state **out, const struct workload *w, struct guest *g,
 		     const struct workload_options *o, uint32_t slots, struct vgpu_error *err);
 /* After a reset: the memory is new. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "workers.h"
 
 #define CONTEXT_MAGIC UINT64_C(0x5854435550475353)
 /* What the size field of CONTEXT says: one unit for each VF. */
@@ -69,11 +70,12 @@ static uint32_t save(struct softgpu *gpu, int index)
 static uint32_t load(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
+	struct packet_limits limits = engine_limits(gpu, vf);
 	struct context c;
 
 	memory_access(gpu, save_slot(gpu, index), &c, sizeof(c), false);
 	if (c.magic != CONTEXT_MAGIC || c.vf != (uint64_t)index || c.checksum != checksum(&c) ||
-	    (c.job.active && kernel_check(vf, &c.job.packet) != SOFTGPU_OK))
+	    (c.job.active && packet_check(&limits, &c.job.packet) != SOFTGPU_OK))
 		return GPUIOV_STATUS_ABORTED;
 	vf->live = c;
 	vf->state = CONTEXT_LOADED;
@@ -86,6 +88,8 @@ static uint32_t init(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
 
+	if (gpu->workers)
+		workers_restart(gpu, index);
 	memset(&vf->live, 0, sizeof(vf->live));
 	atomic_store(&vf->wptr, 0);
 	vf->dead = false;
@@ -109,9 +113,9 @@ static bool is_legal(const struct softgpu *gpu, uint32_t code, int index)
 	case GPUIOV_CMD_SAVE:
 		return active && gpu->active_status == GPUIOV_ACTIVE_IDLE;
 	case GPUIOV_CMD_LOAD:
-		return gpu->active < 0 && vf->state == CONTEXT_SAVED;
+		return gpu->active < 0 && vf->state == CONTEXT_SAVED && memory_is_here(gpu, vf);
 	case GPUIOV_CMD_INIT:
-		return gpu->active < 0 && vf->state == CONTEXT_NONE;
+		return gpu->active < 0 && vf->state == CONTEXT_NONE && memory_is_here(gpu, vf);
 	case GPUIOV_CMD_RUN:
 		return active && gpu->active_status == GPUIOV_ACTIVE_LOADED;
 	default: /* SHUTDOWN */
@@ -278,6 +282,8 @@ static void forget(struct softgpu *gpu, int index)
 	command_busy(gpu, index, false);
 	if (vf->renew)
 		memory_renew(gpu, index);
+	else if (gpu->workers)
+		workers_restart(gpu, index);
 	if (gpu->command.vf == index && (gpu->command.in_flight || gpu->command.hung)) {
 		gpu->command.hung = false;
 		finish(gpu, GPUIOV_STATUS_ABORTED);
@@ -336,6 +342,8 @@ static void gpu_was_reset(struct softgpu *gpu)
 		gpu->fb_entries[i] = 0;
 		gpu->vfs[i].to_vf = (struct channel){.valid = false};
 	}
+	gpu->host_base = 0;
+	gpu->host_size = 0;
 	gpu->fill_offset = 0;
 	gpu->fill_size = gpu->config.vram;
 	gpu->fill_status = SOFTGPU_FILL_BUSY;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "gpu.h"
+#include "workers.h"
 
 #include "vfio/device.h"
 #include "vfio/thread.h"
@@ -83,6 +84,31 @@ static void init_locks(struct softgpu *gpu)
 	pthread_condattr_destroy(&cond);
 }
 
+/* As much as was asked for; else what the device has beside its workers, with a sixteenth left for
+ * what its driver takes later. */
+static int size_memory(struct softgpu *gpu, struct vgpu_error *err)
+{
+	const struct workers_proof *p = gpu->workers ? workers_proof(gpu) : NULL;
+	uint64_t workers = p ? gpu->config.n_vfs * p->overhead : 0;
+
+	if (gpu->config.vram > 0)
+		return 0;
+	if (!p || p->free == 0) {
+		gpu->config.vram = UINT64_C(1) << 30;
+		return 0;
+	}
+	if (p->free > workers)
+		gpu->config.vram = (p->free - workers) / 16 * 15 / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
+	if (gpu->config.vram == 0)
+		return vgpu_error_set(err, -ENOMEM,
+				      "%s: %u workers take %llu MiB each, and it has %llu MiB "
+				      "free: take fewer VFs",
+				      p->device, gpu->config.n_vfs,
+				      (unsigned long long)(p->overhead >> 20),
+				      (unsigned long long)(p->free >> 20));
+	return 0;
+}
+
 int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		   const struct softgpu_carrier *carrier, void *opaque, struct vgpu_error *err)
 {
@@ -94,7 +120,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	if (config->n_vfs == 0 || config->n_vfs > config->layout->max_vfs)
 		return vgpu_error_set(err, -EINVAL, "%u VFs: layout %s has 1 to %u", config->n_vfs,
 				      config->layout->name, config->layout->max_vfs);
-	if (config->vram == 0 || config->vram % GPUIOV_FB_UNIT || config->vram > UINT64_C(1) << 40)
+	if (config->vram % GPUIOV_FB_UNIT || config->vram > UINT64_C(1) << 40)
 		return vgpu_error_set(err, -EINVAL,
 				      "GPU memory: want a multiple of 16 MiB, up to 1 TiB");
 	gpu = calloc(1, sizeof(*gpu));
@@ -107,6 +133,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->rng = config->seed * 2 + 1;
 	for (i = 0; i < 8; i++)
 		softgpu_random(gpu);
+	gpu->began = softgpu_now();
 	gpu->active = -1;
 	gpu->running = -1;
 	gpu->busy_irq_at = VGPU_NEVER;
@@ -123,12 +150,15 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	if (die)
 		gpu->die_at = softgpu_now() + die->min;
 	pci_build_pf(gpu);
-	r = memory_create(gpu, err);
+	init_locks(gpu);
+	r = config->device ? workers_create(gpu, err) : 0;
+	r = r ? r : size_memory(gpu, err);
+	r = r ? r : memory_create(gpu, err);
 	if (r < 0) {
+		workers_destroy(gpu->workers);
 		free(gpu);
 		return r;
 	}
-	init_locks(gpu);
 	r = start(gpu, &gpu->sequencer, "sg-sequencer", SCHED_FIFO, config->fifo + 1,
 		  command_sequencer);
 	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
@@ -153,6 +183,8 @@ void softgpu_destroy(struct softgpu *gpu)
 	pthread_join(gpu->sequencer, NULL);
 	pthread_join(gpu->engine, NULL);
 	pthread_join(gpu->filler, NULL);
+	workers_destroy(gpu->workers);
+	gpu->workers = NULL;
 	memory_destroy(gpu);
 	pthread_cond_destroy(&gpu->sequencer_cond);
 	pthread_cond_destroy(&gpu->engine_cond);
@@ -160,6 +192,16 @@ void softgpu_destroy(struct softgpu *gpu)
 	pthread_cond_destroy(&gpu->filler_cond);
 	pthread_mutex_destroy(&gpu->lock);
 	free(gpu);
+}
+
+uint64_t softgpu_vram(const struct softgpu *gpu)
+{
+	return gpu->config.vram;
+}
+
+const char *softgpu_computes_on(const struct softgpu *gpu)
+{
+	return gpu->workers ? workers_proof(gpu)->device : "a thread";
 }
 
 void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu_region *out)

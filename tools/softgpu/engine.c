@@ -3,18 +3,22 @@
  * The engine: one thread that executes the ring of the VF that runs, tile by tile, and looks for a
  * request to stop after each. It works below everything else on the machine (SCHED_IDLE); from a
  * request to stop until it has, it is lifted above, so that a busy machine does not delay the
- * acknowledgement by more than a tile.
+ * acknowledgement by more than a tile. Where workers compute, it tells them to.
  */
 #include <sched.h>
 
 #include "gpu.h"
+#include "workers.h"
 
-static bool ring_is_valid(const struct vf *vf)
+struct packet_limits engine_limits(const struct softgpu *gpu, const struct vf *vf)
 {
-	uint64_t n = vf->live.ring_size, base = vf->live.ring_base;
+	struct packet_limits l = {vf->memory_size, vf->memory_size, false};
 
-	return n >= 2 && n <= 65536 && (n & (n - 1)) == 0 && base % 64 == 0 &&
-	       base <= vf->memory_size && n <= (vf->memory_size - base) / 64;
+	if (gpu->workers && vf->memory_size > 0) {
+		l.size = vf->fb_size;
+		l.modules = workers_proof(gpu)->modules;
+	}
+	return l;
 }
 
 /* Whether the VF has packets to execute. Its ring's size is its context's: what counts for a VF
@@ -25,7 +29,8 @@ bool engine_has_work(struct softgpu *gpu, int index)
 
 	return !vf->dead &&
 	       (vf->live.job.active ||
-		vf->live.rptr != atomic_load_explicit(&vf->wptr, memory_order_acquire));
+		vf->live.rptr != atomic_load_explicit(&vf->wptr, memory_order_acquire)) &&
+	       (!gpu->workers || workers_ready(gpu, index));
 }
 
 static void boost(struct softgpu *gpu, bool up)
@@ -51,6 +56,8 @@ bool engine_stop(struct softgpu *gpu, bool kill)
 		atomic_store(&gpu->stop, true);
 		if (kill)
 			atomic_store(&gpu->kill, true);
+		if (gpu->workers)
+			workers_stop(gpu);
 		boost(gpu, true);
 		return false;
 	}
@@ -88,10 +95,12 @@ static void fail(struct softgpu *gpu, int index, uint64_t error)
 static uint64_t fetch(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
+	struct packet_limits limits = engine_limits(gpu, vf);
 	struct job *job = &vf->live.job;
 	uint64_t slot;
 
-	if (!ring_is_valid(vf) || atomic_load(&vf->wptr) - vf->live.rptr > vf->live.ring_size)
+	if (!packet_ring_is_valid(&limits, vf->live.ring_base, vf->live.ring_size) ||
+	    atomic_load(&vf->wptr) - vf->live.rptr > vf->live.ring_size)
 		return SOFTGPU_BAD_RING;
 	slot = vf->live.rptr & (vf->live.ring_size - 1);
 	__builtin_memcpy(&job->packet, vf->memory + vf->live.ring_base + slot * 64, 64);
@@ -99,7 +108,7 @@ static uint64_t fetch(struct softgpu *gpu, int index)
 	job->at = 0;
 	job->inner = 0;
 	job->active = true;
-	return kernel_check(vf, &job->packet);
+	return packet_check(&limits, &job->packet);
 }
 
 /* The packet is done; a fence tells the guest. */
@@ -107,12 +116,13 @@ static uint64_t retire(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
 	const struct softgpu_packet *p = &vf->live.job.packet;
+	struct packet_limits limits = engine_limits(gpu, vf);
 	uint64_t at = vf->live.fence_addr;
 
 	vf->live.job.active = false;
 	if (p->opcode != SOFTGPU_FENCE)
 		return SOFTGPU_OK;
-	if (at % 8 || at > vf->memory_size || vf->memory_size - at < 8)
+	if (!packet_fence_is_valid(&limits, at))
 		return SOFTGPU_OUT_OF_RANGE;
 	__atomic_store_n((uint64_t *)(vf->memory + at), p->arg[0], __ATOMIC_RELEASE);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
@@ -164,7 +174,7 @@ void *engine_thread(void *arg)
 		}
 		gpu->executing = true;
 		softgpu_unlock(gpu);
-		error = execute(gpu, index);
+		error = gpu->workers ? workers_execute(gpu, index) : execute(gpu, index);
 		softgpu_lock(gpu);
 		gpu->executing = false;
 		if (error != SOFTGPU_OK)

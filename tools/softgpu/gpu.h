@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "packet.h"
 #include "sha256.h"
 #include "softgpu.h"
 
@@ -63,6 +64,8 @@ struct vf {
 	int memfd;
 	uint8_t *memory; /* memory_size bytes; only the engine goes through this mapping */
 	uint64_t memory_size;
+	uint64_t *page_hashes; /* of what was last copied to host memory; 0: nothing yet */
+	uint8_t *pages_back;   /* whether it has come back as it went */
 
 	bool renew; /* the memory, as soon as the VF has been reset */
 
@@ -105,6 +108,7 @@ struct softgpu {
 	uint16_t sriov, cap, block;
 	uint32_t enabled; /* VFs */
 	bool dead;
+	vgpu_nsec began; /* what events count from */
 	vgpu_nsec die_at;
 	int memfd; /* the PF's part; sparse, of VRAM size */
 	uint64_t rng;
@@ -118,6 +122,7 @@ struct softgpu {
 	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
 	uint32_t hvvm_vf, hvvm_waits;	      /* which VF DW0 is about; VFs whose queues drained */
 	uint64_t fill_offset, fill_size, copy_from;
+	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
 	struct discarded discarded[SOFTGPU_MAX_VFS]; /* to be given back by the filler */
@@ -134,6 +139,7 @@ struct softgpu {
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
 
+	struct workers *workers; /* NULL: the engine thread computes by itself */
 	pthread_t sequencer, engine, filler;
 	pthread_cond_t sequencer_cond, engine_cond, stopped_cond, filler_cond;
 	bool quit;
@@ -181,6 +187,21 @@ void memory_vf_access(struct softgpu *gpu, int vf, uint64_t offset, void *data, 
 /* A VF has reached out of its memory, by a packet or through its window. */
 void memory_violated(struct softgpu *gpu, int vf);
 void *memory_filler(void *gpu);
+/* Whether the VF's memory lies in the GPU's: else it is swapped out, and cannot be loaded. */
+bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
+
+/* swap.c: under the lock, but for the hash */
+#define SWAP_PAGE 4096u
+uint64_t swap_hash(const void *page);
+/* The VF's memory has another size. False: there is no room for its hashes. */
+bool swap_resize(struct vf *vf, uint64_t size);
+/* N pages from AT in the VF's memory, with these hashes, have been copied to host memory, or come
+ * from there. */
+void swap_copied_out(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
+void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
+/* The VF's memory is out; it is in again, where the PF has copied it to. */
+void swap_left(struct vf *vf);
+void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset);
 
 /* commands.c */
 void command_write(struct softgpu *gpu, uint32_t dword);
@@ -199,11 +220,12 @@ bool engine_stop(struct softgpu *gpu, bool kill);
 /* Makes the engine let go of everything, and waits until it has; gives the lock up meanwhile. */
 void engine_stop_now(struct softgpu *gpu);
 bool engine_has_work(struct softgpu *gpu, int vf);
+/* What packets of the VF may reach. */
+struct packet_limits engine_limits(const struct softgpu *gpu, const struct vf *vf);
 
 /* kernels.c */
 enum tile { TILE_MORE = 0, TILE_DONE = 1, TILE_ERROR = 2 };
 enum tile kernel_tile(struct softgpu *gpu, int vf, struct job *job, uint64_t *error);
-uint64_t kernel_check(const struct vf *vf, const struct softgpu_packet *p);
 
 /* faults.c */
 vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what);

@@ -107,15 +107,15 @@ static void deliver_irq(void *opaque, int fn, uint32_t vector)
 	pthread_rwlock_unlock(&front->lock);
 }
 
-static int deliver_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t size,
+static int deliver_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size,
 		       bool to_client)
 {
 	struct front *front = opaque;
 	int r = -EFAULT;
 
 	pthread_rwlock_rdlock(&front->lock);
-	if (front->vfs[vf].endpoint)
-		r = vfio_endpoint_dma(front->vfs[vf].endpoint, iova, buffer, size, to_client);
+	if (function(front, fn)->endpoint)
+		r = vfio_endpoint_dma(function(front, fn)->endpoint, iova, buffer, size, to_client);
 	pthread_rwlock_unlock(&front->lock);
 	return r;
 }
@@ -161,8 +161,16 @@ static void usage(FILE *to)
 	      "\n"
 	      "  --dir DIR          where pf.sock and vfN.sock go; created if missing\n"
 	      "  --vfs N            virtual functions, 1 to 31 (4)\n"
-	      "  --vram SIZE        memory of the GPU, with M or G, in units of 16M (1G)\n"
-	      "  --engine cpu       what computes; cpu is the only one\n"
+	      "  --vram SIZE        memory of the GPU, with M or G, in units of 16M (1G; cuda: "
+	      "what\n"
+	      "                     the GPU has free)\n"
+	      "  --engine NAME      what computes: cpu, a thread of softgpu; cuda, an NVIDIA GPU; "
+	      "host, "
+	      "what\n"
+	      "                     cuda does, on this CPU (cpu)\n"
+	      "  --gpu N            cuda: which GPU, in the order of their addresses (0)\n"
+	      "  --window SIZE      cuda, host: how much of its partition a VF's BAR shows (256M)\n"
+	      "  --kill-after MS    cuda, host: kill what does not stop within so long (25)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi or tonga (navi)\n"
 	      "  --latency LIST     idle, save, load, run, init, shutdown, flr, gpu-reset: each\n"
 	      "                     =US, =MIN-MAX or =~MEDIAN/SIGMA, in microseconds, by commas\n"
@@ -201,12 +209,30 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 /* 0: go on; 1: done; negative: wrong, and said so. */
 static int parse(int argc, char **argv, struct front *front, struct softgpu_config *config)
 {
-	enum { DIR = 1, VFS, VRAM, ENGINE, LAYOUT, LATENCY, FAULT, SEED, NO_RT, HELP, VERSION };
+	enum {
+		DIR = 1,
+		VFS,
+		VRAM,
+		ENGINE,
+		GPU,
+		WINDOW,
+		KILL_AFTER,
+		LAYOUT,
+		LATENCY,
+		FAULT,
+		SEED,
+		NO_RT,
+		HELP,
+		VERSION
+	};
 	static const struct option options[] = {
 		{"dir", required_argument, NULL, DIR},
 		{"vfs", required_argument, NULL, VFS},
 		{"vram", required_argument, NULL, VRAM},
 		{"engine", required_argument, NULL, ENGINE},
+		{"gpu", required_argument, NULL, GPU},
+		{"window", required_argument, NULL, WINDOW},
+		{"kill-after", required_argument, NULL, KILL_AFTER},
 		{"layout", required_argument, NULL, LAYOUT},
 		{"latency", required_argument, NULL, LATENCY},
 		{"fault", required_argument, NULL, FAULT},
@@ -238,8 +264,29 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 						   optarg);
 			break;
 		case ENGINE:
-			if (strcmp(optarg, "cpu") != 0)
-				r = vgpu_error_set(&err, -EINVAL, "--engine %s: want cpu", optarg);
+			config->device = strcmp(optarg, "cpu") == 0 ? NULL : optarg;
+			if (config->device && strcmp(optarg, "cuda") != 0 &&
+			    strcmp(optarg, "host") != 0)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--engine %s: want cpu, cuda or host", optarg);
+			break;
+		case GPU:
+			if (!parse_number(optarg, 255, &value))
+				r = vgpu_error_set(&err, -EINVAL, "--gpu %s: want a number",
+						   optarg);
+			config->device_index = (uint32_t)value;
+			break;
+		case WINDOW:
+			if (!parse_size(optarg, &config->window) || config->window % GPUIOV_FB_UNIT)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--window %s: want a multiple of 16M", optarg);
+			break;
+		case KILL_AFTER:
+			if (!parse_number(optarg, 60000, &value) || value == 0)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--kill-after %s: want milliseconds, 1 to 60000",
+						   optarg);
+			config->kill_after = value * VGPU_MSEC;
 			break;
 		case LAYOUT:
 			config->layout = gpuiov_layout_by_name(optarg);
@@ -285,9 +332,10 @@ int main(int argc, char **argv)
 	struct front front = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 	struct softgpu_config config = {
 		.n_vfs = 4,
-		.vram = UINT64_C(1) << 30,
 		.layout = &gpuiov_layout_navi,
 		.seed = 1,
+		.window = UINT64_C(256) << 20,
+		.kill_after = 25 * VGPU_MSEC, /* vgpud waits 50 ms, if not told otherwise */
 		.fifo = FIFO_PF,
 	};
 	struct vgpu_error err = {""};
@@ -322,15 +370,19 @@ int main(int argc, char **argv)
 		fprintf(stderr, "<3>softgpu: %s\n", err.text);
 		return 1;
 	}
-	fprintf(stderr, "<6>softgpu: ready at %s: %u VFs, %llu MiB, layout %s\n", path,
-		config.n_vfs, (unsigned long long)(config.vram >> 20), config.layout->name);
+	fprintf(stderr, "<6>softgpu: ready at %s: %u VFs, %llu MiB, layout %s, on %s\n", path,
+		config.n_vfs, (unsigned long long)(softgpu_vram(front.gpu) >> 20),
+		config.layout->name, softgpu_computes_on(front.gpu));
 	sigwait(&signals, &number);
 
-	/* The PF first, so that nobody enables VFs any more. */
+	/* The PF first, so that nobody enables VFs any more; who tells it something does so no
+	 * more. */
+	pthread_rwlock_wrlock(&front.lock);
+	front.pf.endpoint = NULL;
+	pthread_rwlock_unlock(&front.lock);
 	vfio_server_destroy(front.pf_server);
 	vfs_changed(&front, 0);
 	vfio_server_destroy(front.vf_server);
-	front.pf.endpoint = NULL;
 	softgpu_destroy(front.gpu);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gpu.h"
+#include "workers.h"
 
 static int memory_file(uint64_t size)
 {
@@ -52,9 +53,12 @@ static void release(struct softgpu *gpu, struct vf *vf)
 {
 	struct discarded d = {vf->memory, vf->memory_size, vf->memfd};
 
+	if (gpu->workers)
+		workers_end(gpu, (int)(vf - gpu->vfs));
 	vf->memory = NULL;
 	vf->memfd = -1;
 	vf->memory_size = 0;
+	swap_resize(vf, 0);
 	if (d.fd < 0)
 		return;
 	if (gpu->n_discarded == SOFTGPU_MAX_VFS) {
@@ -77,28 +81,56 @@ void memory_destroy(struct softgpu *gpu)
 		close(gpu->memfd);
 }
 
+bool memory_is_here(const struct softgpu *gpu, const struct vf *vf)
+{
+	return vf->fb_offset < gpu->config.vram;
+}
+
+/* Whether a range is the GPU's, or in the aperture. */
+static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
+{
+	uint64_t begin = offset < gpu->config.vram ? 0 : gpu->config.vram;
+	uint64_t length = begin ? gpu->host_size : gpu->config.vram;
+
+	return offset - begin <= length && size <= length - (offset - begin);
+}
+
+/* A saved VF changes its place. */
+static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
+{
+	bool was_here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
+
+	if (!comes) {
+		swap_left(vf);
+		return;
+	}
+	if (!was_here)
+		swap_came(gpu, vf, offset);
+	gpu->drop_offset = offset;
+	gpu->drop_size = vf->fb_size;
+	pthread_cond_signal(&gpu->filler_cond);
+}
+
 /*
  * The table gives a VF another partition: another file. The old one lives as long as a client has
  * it mapped, and is nobody else's. A VF that has a context keeps what it has; but a saved one may
- * be moved, with its file: what its owner has mapped is its partition, before and after. False: not
- * taken.
+ * be moved, with its file: what its owner has mapped is its partition, before and after. Where
+ * workers compute, the file is the window, and its worker has the rest. False: not taken.
  */
 bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
 {
 	struct vf *vf = &gpu->vfs[index];
 	bool moves = vf->state == CONTEXT_SAVED && size == vf->fb_size;
+	uint64_t shown = gpu->workers && gpu->config.window < size ? gpu->config.window : size;
 	void *p;
 	int fd;
 
 	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
 		return false;
-	if (offset > gpu->config.vram || size > gpu->config.vram - offset)
+	if (!is_memory(gpu, offset, size))
 		return false;
-	if (moves) {
-		gpu->drop_offset = offset;
-		gpu->drop_size = size;
-		pthread_cond_signal(&gpu->filler_cond);
-	}
+	if (moves && vf->memory)
+		move(gpu, vf, offset);
 	vf->fb_offset = offset;
 	if (size == vf->fb_size && vf->memfd >= 0)
 		return true;
@@ -106,17 +138,22 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 	vf->fb_size = size;
 	if (size == 0)
 		return true;
-	fd = memory_file(size);
+	fd = memory_file(shown);
 	if (fd < 0)
 		return true; /* the VF has no memory: its reads give ones, its packets fail */
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED) {
+	p = mmap(NULL, shown, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED || !swap_resize(vf, shown)) {
+		swap_resize(vf, 0);
+		if (p != MAP_FAILED)
+			munmap(p, shown);
 		close(fd);
 		return true;
 	}
 	vf->memfd = fd;
 	vf->memory = p;
-	vf->memory_size = size;
+	vf->memory_size = shown;
+	if (gpu->workers)
+		workers_begin(gpu, index);
 	return true;
 }
 
@@ -217,47 +254,126 @@ void memory_vf_access(struct softgpu *gpu, int index, uint64_t offset, void *dat
 	transfer(vf->memfd, offset, data, size, write);
 }
 
-/* A part of a range that lies in one file. */
+#define STEP (1u << 20)
+
+/* A part of a range that lies in one file, or in host memory. */
 struct piece {
-	int fd; /* of our own */
+	bool host;
+	int fd; /* of our own; -1: none */
 	uint64_t at, length;
+	int vf; /* whose memory it is, at in_vf; -1: no VF's */
+	uint64_t in_vf;
 };
 
 static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_t length)
 {
-	struct piece p;
+	struct piece p = {.host = offset >= gpu->config.vram,
+			  .fd = -1,
+			  .at = gpu->host_base + (offset - gpu->config.vram),
+			  .length = length,
+			  .vf = -1};
+	uint32_t i;
 
-	p.fd = dup(resolve(gpu, offset, &p.at, &p.length));
+	if (!p.host)
+		p.fd = dup(resolve(gpu, offset, &p.at, &p.length));
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		const struct vf *vf = &gpu->vfs[i];
+		uint64_t to_end = vf->memory_size - (offset - vf->fb_offset);
+
+		if (offset < vf->fb_offset || offset - vf->fb_offset >= vf->memory_size)
+			continue;
+		p.vf = (int)i;
+		p.in_vf = offset - vf->fb_offset;
+		p.length = p.length < to_end ? p.length : to_end;
+	}
 	if (p.length > length)
 		p.length = length;
 	return p;
 }
 
 /* Punching holes gives zeros, and the pages back. */
-static bool clear(const struct piece *p)
+static bool punch(int fd, uint64_t at, uint64_t length)
 {
-	return fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->at,
-			 (off_t)p->length) == 0;
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+			 (off_t)length) == 0;
 }
 
-static bool copy(const struct piece *from, const struct piece *to, void *buffer)
+static bool get(struct softgpu *gpu, const struct piece *from, void *buffer)
 {
-	ssize_t n = pread(from->fd, buffer, from->length, (off_t)from->at);
+	if (from->host)
+		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, from->at, buffer, from->length,
+					 false) == 0;
+	return pread(from->fd, buffer, from->length, (off_t)from->at) == (ssize_t)from->length;
+}
 
-	return n == (ssize_t)from->length &&
-	       pwrite(to->fd, buffer, from->length, (off_t)to->at) == n;
+static bool put(struct softgpu *gpu, const struct piece *to, void *buffer)
+{
+	if (to->host)
+		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length,
+					 true) == 0;
+	return pwrite(to->fd, buffer, to->length, (off_t)to->at) == (ssize_t)to->length;
+}
+
+static bool clear(struct softgpu *gpu, const struct piece *to)
+{
+	static uint8_t zeros[STEP];
+
+	return to->host ? put(gpu, to, zeros) : punch(to->fd, to->at, to->length);
+}
+
+/* A piece has been copied between a VF's memory and the host's. */
+static void note_copy(struct softgpu *gpu, const struct piece *from, const struct piece *to,
+		      const uint64_t *hashes)
+{
+	struct vf *vf = from->vf < 0 ? NULL : &gpu->vfs[from->vf];
+
+	/* It may have another partition meanwhile. */
+	if (!vf || from->host == to->host || from->in_vf + from->length > vf->memory_size)
+		return;
+	if (to->host)
+		swap_copied_out(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
+	else
+		swap_copied_in(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
+}
+
+/* One piece of what the PF has asked for, with the lock given up meanwhile. How much it was; 0: it
+ * failed. */
+static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, uint64_t size,
+			   uint8_t *buffer)
+{
+	uint64_t hashes[STEP / SWAP_PAGE], i;
+	struct piece to = piece_of(gpu, offset, size), source = {.fd = -1, .vf = -1};
+	bool copies = gpu->fill_copies, done;
+
+	if (copies) {
+		source = piece_of(gpu, from, to.length);
+		to.length = source.length;
+	} else if (to.host && to.vf >= 0) {
+		/* What is out, is out; but its owner sees its window. */
+		punch(gpu->vfs[to.vf].memfd, to.in_vf, to.length);
+	}
+	softgpu_unlock(gpu);
+	done = copies ? get(gpu, &source, buffer) && put(gpu, &to, buffer) : clear(gpu, &to);
+	for (i = 0; copies && i < source.length / SWAP_PAGE; i++)
+		hashes[i] = swap_hash(buffer + i * SWAP_PAGE);
+	if (to.fd >= 0)
+		close(to.fd);
+	if (source.fd >= 0)
+		close(source.fd);
+	softgpu_lock(gpu);
+	if (copies && done)
+		note_copy(gpu, &source, &to, hashes);
+	return done ? to.length : 0;
 }
 
 /* Clears and copies memory for the PF, outside of the lock; little by little, for a file is locked
  * meanwhile, and contexts are saved in one. */
 void *memory_filler(void *arg)
 {
-	static const uint64_t step = 1 << 20;
 	struct softgpu *gpu = arg;
-	uint64_t offset, size, from;
-	struct piece to, source = {.fd = -1};
-	void *buffer = malloc(step);
-	bool failed, copies;
+	uint64_t offset, size, from, done;
+	uint8_t *buffer = malloc(STEP);
+	bool failed;
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
@@ -270,11 +386,11 @@ void *memory_filler(void *arg)
 			continue;
 		}
 		if (gpu->drop_size > 0) { /* nobody sees it, but it takes room */
-			to = (struct piece){dup(gpu->memfd), gpu->drop_offset, gpu->drop_size};
+			uint64_t at = gpu->drop_offset, length = gpu->drop_size;
+
 			gpu->drop_size = 0;
 			softgpu_unlock(gpu);
-			clear(&to);
-			close(to.fd);
+			punch(gpu->memfd, at, length);
 			softgpu_lock(gpu);
 			continue;
 		}
@@ -285,28 +401,16 @@ void *memory_filler(void *arg)
 		offset = gpu->fill_offset;
 		size = gpu->fill_size;
 		from = gpu->copy_from;
-		copies = gpu->fill_copies;
-		failed = offset > gpu->config.vram || size > gpu->config.vram - offset;
-		if (!copies && fault_strikes(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
+		failed = !is_memory(gpu, offset, size) ||
+			 (gpu->fill_copies && (!buffer || !is_memory(gpu, from, size)));
+		if (!gpu->fill_copies && fault_strikes(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
 			size = 0;
-		if (copies)
-			failed |= !buffer || from > gpu->config.vram ||
-				  size > gpu->config.vram - from;
 		while (!failed && size > 0 && !gpu->quit) {
-			to = piece_of(gpu, offset, size > step ? step : size);
-			if (copies)
-				source = piece_of(gpu, from, to.length);
-			if (copies)
-				to.length = source.length;
-			softgpu_unlock(gpu);
-			failed = !(copies ? copy(&source, &to, buffer) : clear(&to));
-			close(to.fd);
-			if (copies)
-				close(source.fd);
-			softgpu_lock(gpu);
-			offset += to.length;
-			from += to.length;
-			size -= to.length;
+			done = fill_piece(gpu, offset, from, size > STEP ? STEP : size, buffer);
+			failed = done == 0;
+			offset += done;
+			from += done;
+			size -= done;
 		}
 		gpu->fill_status = failed ? SOFTGPU_FILL_FAILED : 0;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "workers.h"
 
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
 {
@@ -349,27 +350,40 @@ static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
 	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
 }
 
+/* softgpu's own registers of 64 bits. */
+static uint64_t *wide_register(struct softgpu *gpu, uint32_t offset)
+{
+	switch (offset & ~4u) {
+	case SOFTGPU_FILL_OFFSET:
+		return &gpu->fill_offset;
+	case SOFTGPU_FILL_SIZE:
+		return &gpu->fill_size;
+	case SOFTGPU_COPY_FROM:
+		return &gpu->copy_from;
+	case SOFTGPU_HOST_BASE:
+		return &gpu->host_base;
+	case SOFTGPU_HOST_SIZE:
+		return &gpu->host_size;
+	default:
+		return NULL;
+	}
+}
+
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 {
 	uint32_t part;
 	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
+	const uint64_t *wide = wide_register(gpu, offset);
 
 	if (reg != GPUIOV_REGISTERS)
 		return reg_read(gpu, reg, part);
+	if (wide)
+		return half(*wide, offset);
 	switch (offset) {
 	case SOFTGPU_ID:
 		return SOFTGPU_ID_VALUE;
-	case SOFTGPU_FILL_OFFSET:
-	case SOFTGPU_FILL_OFFSET + 4:
-		return half(gpu->fill_offset, offset);
-	case SOFTGPU_FILL_SIZE:
-	case SOFTGPU_FILL_SIZE + 4:
-		return half(gpu->fill_size, offset);
 	case SOFTGPU_FILL_CTRL:
 		return gpu->fill_status;
-	case SOFTGPU_COPY_FROM:
-	case SOFTGPU_COPY_FROM + 4:
-		return half(gpu->copy_from, offset);
 	case SOFTGPU_HANG_INFO:
 		return gpu->hang_info;
 	case SOFTGPU_FB_OVERLAP:
@@ -382,6 +396,12 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 		return gpu->violators;
 	case SOFTGPU_VIOLATIONS:
 		return gpu->violations;
+	case SOFTGPU_PREEMPT_LEVEL:
+		return gpu->workers ? workers_proof(gpu)->level : SOFTGPU_PREEMPT_TILE;
+	case SOFTGPU_PREEMPT_TYPICAL:
+		return gpu->workers ? (uint32_t)workers_proof(gpu)->typical : 0;
+	case SOFTGPU_PREEMPT_LONGEST:
+		return gpu->workers ? (uint32_t)workers_proof(gpu)->longest : 0;
 	default:
 		return 0;
 	}
@@ -391,6 +411,7 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 {
 	uint32_t part;
 	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
+	uint64_t *wide = wide_register(gpu, offset);
 
 	if (reg != GPUIOV_REGISTERS) {
 		reg_write(gpu, reg, part, value);
@@ -398,14 +419,16 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	}
 	if (offset == SOFTGPU_VIOLATORS)
 		gpu->violators &= ~value;
-	if (gpu->fill_status & SOFTGPU_FILL_BUSY)
+	/* What clears and copies at the moment is not to be changed; where host memory lies may be.
+	 */
+	if (gpu->fill_status & SOFTGPU_FILL_BUSY && wide != &gpu->host_base &&
+	    wide != &gpu->host_size)
 		return;
-	if ((offset & ~4u) == SOFTGPU_FILL_OFFSET) {
-		set_half(&gpu->fill_offset, offset, value);
-	} else if ((offset & ~4u) == SOFTGPU_FILL_SIZE) {
-		set_half(&gpu->fill_size, offset, value);
-	} else if ((offset & ~4u) == SOFTGPU_COPY_FROM) {
-		set_half(&gpu->copy_from, offset, value);
+	/* Device memory is a worker's own: it does not go to the host's. */
+	if (wide == &gpu->host_size && gpu->workers)
+		return;
+	if (wide) {
+		set_half(wide, offset, value);
 	} else if (offset == SOFTGPU_FILL_CTRL &&
 		   value & (SOFTGPU_FILL_START | SOFTGPU_COPY_START)) {
 		gpu->fill_status = SOFTGPU_FILL_BUSY;
@@ -438,6 +461,12 @@ uint32_t registers_vf_read(struct softgpu *gpu, int index, uint32_t offset)
 		return half(atomic_load(&vf->wptr), offset);
 	case SOFTGPU_MEMORY_SIZE:
 		return half(vf->memory_size, offset);
+	case SOFTGPU_PARTITION_SIZE:
+		return half(gpu->workers ? vf->fb_size : vf->memory_size, offset);
+	case SOFTGPU_FEATURES:
+		return gpu->workers && offset == SOFTGPU_FEATURES && workers_proof(gpu)->modules
+			       ? SOFTGPU_HAS_MODULES
+			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;
 	case SOFTGPU_ERROR_AT:
@@ -514,6 +543,8 @@ void registers_doorbell(struct softgpu *gpu, int index, uint64_t wptr)
 		return;
 	}
 	atomic_store_explicit(&vf->wptr, wptr, memory_order_release);
+	if (gpu->workers)
+		workers_doorbell(gpu, index, wptr);
 	if (vf->dead)
 		return;
 	command_busy(gpu, index, true);

@@ -60,21 +60,28 @@ struct softgpu_fault {
 
 struct softgpu_config {
 	uint32_t n_vfs; /* TotalVFs, 1 to 31 */
-	uint64_t vram;	/* bytes, a multiple of 16 MiB */
+	uint64_t vram;	/* bytes, a multiple of 16 MiB; 0: what there is, or 1 GiB */
 	const struct gpuiov_layout *layout;
 	struct softgpu_latency latency[SOFTGPU_TIMED];
 	struct softgpu_fault faults[SOFTGPU_MAX_FAULTS];
 	uint32_t n_faults;
 	uint64_t seed;
 	int fifo; /* SCHED_FIFO priority of the threads that answer, 0: none */
+	/* What computes: NULL, a thread here; else worker processes, on "cuda", a GPU (which one:
+	 * device_index, by PCI address) or "host", this CPU. WINDOW: how much of a VF's partition
+	 * its owner sees then, bytes. */
+	const char *device;
+	uint32_t device_index;
+	uint64_t window;
+	vgpu_nsec kill_after; /* of a worker that does not stop */
 };
 
 /* What the carrier provides. */
 struct softgpu_carrier {
 	/* MSI-X vector of a function. */
 	void (*irq)(void *opaque, int fn, uint32_t vector);
-	/* Between the client's memory and ours. 0 or negative. */
-	int (*dma)(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t size,
+	/* Between the memory of a function's client and ours. 0 or negative. */
+	int (*dma)(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size,
 		   bool to_client);
 	/* VFs 0 .. n-1 exist from now on, and no others. */
 	void (*vfs_changed)(void *opaque, uint32_t n);
@@ -91,6 +98,11 @@ struct softgpu;
 int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		   const struct softgpu_carrier *carrier, void *opaque, struct vgpu_error *err);
 void softgpu_destroy(struct softgpu *gpu);
+
+/* Bytes of GPU memory. */
+uint64_t softgpu_vram(const struct softgpu *gpu);
+/* What computes: a device's name. */
+const char *softgpu_computes_on(const struct softgpu *gpu);
 
 /* Accesses, by VFIO region index. Reads of what is not there give zeros, or all ones where a gate
  * is closed; writes there have no effect. */

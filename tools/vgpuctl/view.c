@@ -163,6 +163,33 @@ void view_params(struct json_object *o)
 		printf("%-18s %s\n", key, json_object_get_string(value));
 }
 
+/* How work is stopped, and how long that took when the GPU tried. */
+static void preemption(struct json_object *o)
+{
+	static const struct {
+		const char *level, *text;
+	} texts[] = {
+		{"tile", "work comes in short pieces, which end"},
+		{"block", "between blocks of a kernel"},
+		{"hard", "at any instruction, and goes on there"},
+		{"kill", "what does not end is killed, and its VF reset"},
+	};
+	const char *level = get_text(o, "preemption"), *says = level;
+	char text[160];
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(level, texts[i].level) == 0)
+			says = texts[i].text;
+	if (get_int(o, "preempt_longest_ns") == 0)
+		snprintf(text, sizeof(text), "%s", says);
+	else
+		snprintf(text, sizeof(text), "%s; %.0f us, %.0f us at most when tried", says,
+			 (double)get_int(o, "preempt_typical_ns") / 1e3,
+			 (double)get_int(o, "preempt_longest_ns") / 1e3);
+	line("preemption", text);
+}
+
 void view_gpu_show(struct json_object *o)
 {
 	char a[32], b[32], c[32], text[160];
@@ -199,6 +226,7 @@ void view_gpu_show(struct json_object *o)
 		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,
 		 wall > 0 ? 100 * (double)get_int(o, "switch_ns") / wall : 0);
 	line("world switches", text);
+	preemption(o);
 	line("engine thread",
 	     json_object_get_boolean(get(o, "realtime")) ? "SCHED_FIFO" : "normal priority");
 }
@@ -244,7 +272,8 @@ void view_vf_list(struct json_object *o)
 		cell(&t, "%" PRId64 "%s", get_int(vf, "vf"),
 		     json_object_get_boolean(get(vf, "on_engine")) ? "*" : "");
 		cell(&t, "%s", get_text(vf, "state"));
-		cell(&t, "%s", mib(get_int(vf, "memory_bytes"), text));
+		cell(&t, "%s%s", mib(get_int(vf, "memory_bytes"), text),
+		     json_object_get_boolean(get(vf, "swapped")) ? " out" : "");
 		cell(&t, "%.2f %%", 100 * promised(vf));
 		cell(&t, "%.2f %%", all > 0 ? 100 * served(vf) / all : 0);
 		cell(&t, "%.1f ms", served(vf) / 1e6);

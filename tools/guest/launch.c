@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guest.h"
+
+#define PATIENCE (60 * VGPU_SEC)
+#define LOG_BYTES 8192u
+#define MODULE 0u
+
+/* An argument; a buffer is BYTES of the file IN, or of zeros, and goes to the file OUT. */
+struct arg {
+	struct softgpu_launch_arg wire;
+	const char *in, *out;
+	uint64_t at; /* of a buffer, in the window */
+};
+
+struct request {
+	char device[160];
+	const char *image;
+	struct softgpu_launch launch;
+	struct arg args[SOFTGPU_MAX_LAUNCH_ARGS];
+	uint64_t repeat;
+	bool gated;
+};
+
+/* The window, from its free part on, handed out in pieces. */
+struct space {
+	uint8_t *memory;
+	uint64_t offset, size, used;
+	uint64_t device_at, device_size, device_used;
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: vgpu-guest launch FILE --function NAME --socket PATH|--device NAME "
+	      "[options]\n"
+	      "Loads FILE (PTX or a cubin) on a softgpu VF whose engine takes kernels, and "
+	      "launches one.\n\n"
+	      "Options:\n"
+	      "  --grid X[,Y,Z]    blocks (1)\n"
+	      "  --block X[,Y,Z]   threads of a block (1)\n"
+	      "  --shared N        bytes of dynamic shared memory for each block (0)\n"
+	      "  --arg KIND:VALUE  the next argument: u32, u64 or f32, f64 with a number; in:FILE, "
+	      "the\n"
+	      "                    address of the file's bytes; out:BYTES[:FILE], of so many "
+	      "zeros,\n"
+	      "                    which go to FILE, or are printed, afterwards; inout:FILE:FILE\n"
+	      "  --gated           the blocks do not wait for each other: stop between them\n"
+	      "  --repeat N        launch so often (1)\n",
+	      to);
+}
+
+/* A whole number, and nothing behind it. */
+static bool parse_whole(const char *text, uint64_t most, uint64_t *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	return end != text && !*end && text[0] != '-' && errno == 0 && *out <= most;
+}
+
+/* X, X,Y or X,Y,Z. TEXT is the option's, and is cut up. */
+static bool parse_three(char *text, uint32_t out[3])
+{
+	uint64_t value;
+	uint32_t i;
+	char *part;
+
+	for (i = 0; (part = strsep(&text, ",")); i++) {
+		if (i == 3 || !parse_whole(part, UINT32_MAX, &value) || value == 0)
+			return false;
+		out[i] = (uint32_t)value;
+	}
+	return true;
+}
+
+static bool file_size(const char *path, uint64_t *size)
+{
+	FILE *f = fopen(path, "rb");
+	long n = -1;
+
+	if (f && fseek(f, 0, SEEK_END) == 0)
+		n = ftell(f);
+	if (f)
+		fclose(f);
+	*size = n > 0 ? (uint64_t)n : 0;
+	return n > 0;
+}
+
+static void set_value(struct arg *a, const void *value, uint64_t bytes)
+{
+	a->wire = (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_VALUE, .bytes = bytes};
+	memcpy(&a->wire.value, value, bytes);
+}
+
+static bool parse_float(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && !*end;
+}
+
+/* KIND with a number: whether it is one. */
+static bool parse_number(struct arg *a, const char *kind, const char *text)
+{
+	uint64_t whole;
+	double real;
+
+	if (strcmp(kind, "u32") == 0 && parse_whole(text, UINT32_MAX, &whole)) {
+		set_value(a, &(uint32_t){(uint32_t)whole}, sizeof(uint32_t));
+	} else if (strcmp(kind, "u64") == 0 && parse_whole(text, UINT64_MAX, &whole)) {
+		set_value(a, &whole, sizeof(whole));
+	} else if (strcmp(kind, "f32") == 0 && parse_float(text, &real)) {
+		set_value(a, &(float){(float)real}, sizeof(float));
+	} else if (strcmp(kind, "f64") == 0 && parse_float(text, &real)) {
+		set_value(a, &real, sizeof(real));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* TEXT is the option's, and is cut up. */
+static bool parse_arg(struct arg *a, char *text)
+{
+	char *value = strchr(text, ':'), *second;
+
+	if (!value)
+		return false;
+	*value++ = 0;
+	if (text[0] == 'u' || text[0] == 'f')
+		return parse_number(a, text, value);
+	second = strchr(value, ':');
+	if (second)
+		*second++ = 0;
+	a->wire = (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_BUFFER};
+	if (strcmp(text, "out") == 0) {
+		a->out = second ? second : "";
+		return parse_whole(value, UINT32_MAX, &a->wire.bytes) && a->wire.bytes > 0;
+	}
+	a->in = value;
+	a->out = strcmp(text, "inout") == 0 ? second : NULL;
+	return (strcmp(text, "in") == 0 || a->out) && file_size(value, &a->wire.bytes);
+}
+
+static int parse(int argc, char **argv, struct request *q)
+{
+	enum { SOCKET = 1, DEVICE, FUNCTION, GRID, BLOCK, SHARED, ARG, GATED, REPEAT, HELP };
+	static const struct option options[] = {
+		{"socket", required_argument, NULL, SOCKET},
+		{"device", required_argument, NULL, DEVICE},
+		{"function", required_argument, NULL, FUNCTION},
+		{"grid", required_argument, NULL, GRID},
+		{"block", required_argument, NULL, BLOCK},
+		{"shared", required_argument, NULL, SHARED},
+		{"arg", required_argument, NULL, ARG},
+		{"gated", no_argument, NULL, GATED},
+		{"repeat", required_argument, NULL, REPEAT},
+		{"help", no_argument, NULL, HELP},
+		{NULL, 0, NULL, 0},
+	};
+	struct softgpu_launch *l = &q->launch;
+	char said[256] = ""; /* options are cut up */
+	uint64_t value;
+	bool ok = true;
+	int option;
+
+	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		snprintf(said, sizeof(said), "%s", optarg ? optarg : "");
+		switch (option) {
+		case SOCKET:
+			snprintf(q->device, sizeof(q->device), "vfio-user:%s", optarg);
+			break;
+		case DEVICE:
+			snprintf(q->device, sizeof(q->device), "%s", optarg);
+			break;
+		case FUNCTION:
+			ok = strlen(optarg) < sizeof(l->function);
+			snprintf(l->function, sizeof(l->function), "%s", optarg);
+			break;
+		case GRID:
+			ok = parse_three(optarg, l->grid);
+			break;
+		case BLOCK:
+			ok = parse_three(optarg, l->block);
+			break;
+		case SHARED:
+			ok = parse_whole(optarg, UINT32_MAX, &value);
+			l->shared = (uint32_t)value;
+			break;
+		case ARG:
+			ok = l->n_args < SOFTGPU_MAX_LAUNCH_ARGS &&
+			     parse_arg(&q->args[l->n_args++], optarg);
+			break;
+		case GATED:
+			q->gated = true;
+			break;
+		case REPEAT:
+			ok = parse_whole(optarg, UINT64_MAX, &q->repeat) && q->repeat > 0;
+			break;
+		case HELP:
+			usage(stdout);
+			exit(0);
+		default:
+			return -EINVAL;
+		}
+	}
+	if (!ok) {
+		fprintf(stderr,
+			"vgpu-guest: launch: %s: not understood, or no such file; see --help\n",
+			said);
+		return -EINVAL;
+	}
+	if (optind + 2 != argc || !q->device[0] || !l->function[0]) {
+		fprintf(stderr, "vgpu-guest: launch: want one FILE, --function, and --socket or "
+				"--device; see --help\n");
+		return -EINVAL;
+	}
+	q->image = argv[optind + 1];
+	return 0;
+}
+
+/* BYTES of the window: their offset. 0: there is no room. */
+static uint64_t take(struct space *s, uint64_t bytes)
+{
+	uint64_t at = (s->used + 255) / 256 * 256;
+
+	if (at > s->size || bytes > s->size - at)
+		return 0;
+	s->used = at + bytes;
+	return s->offset + at;
+}
+
+static uint8_t *shown(const struct space *s, uint64_t at)
+{
+	return s->memory + (at - s->offset);
+}
+
+static int read_file(const char *path, uint8_t *to, uint64_t bytes, struct vgpu_error *err)
+{
+	FILE *f = fopen(path, "rb");
+	bool whole = f && fread(to, 1, bytes, f) == bytes;
+
+	if (f)
+		fclose(f);
+	return whole ? 0 : vgpu_error_set(err, -EIO, "%s: cannot be read", path);
+}
+
+/* Buffers lie in device memory, where there is enough, and are copied by way of the window. */
+static int place(struct space *s, struct arg *a, struct guest *g, struct vgpu_error *err)
+{
+	struct softgpu_packet p = {.opcode = SOFTGPU_UPLOAD};
+	uint64_t there = (s->device_used + 255) / 256 * 256;
+
+	a->at = take(s, a->wire.bytes);
+	if (!a->at)
+		return vgpu_error_set(err, -ENOSPC, "the arguments do not fit into the window");
+	memset(shown(s, a->at), 0, a->wire.bytes);
+	if (a->in && read_file(a->in, shown(s, a->at), a->wire.bytes, err) < 0)
+		return -EIO;
+	a->wire.value = a->at;
+	if (there > s->device_size || a->wire.bytes > s->device_size - there)
+		return 0;
+	s->device_used = there + a->wire.bytes;
+	a->wire.value = s->device_at + there;
+	p.arg[0] = a->wire.value;
+	p.arg[1] = a->at;
+	p.arg[2] = a->wire.bytes;
+	guest_put(g, &p);
+	return 0;
+}
+
+static int give(const struct space *s, const struct arg *a, struct vgpu_error *err)
+{
+	const uint8_t *bytes = shown(s, a->at);
+	uint64_t i;
+	FILE *f;
+
+	if (a->out[0] == 0) {
+		for (i = 0; i < a->wire.bytes; i++)
+			printf("%02x%s", bytes[i],
+			       i % 32 == 31 || i + 1 == a->wire.bytes ? "\n"
+			       : i % 4 == 3			      ? " "
+								      : "");
+		return 0;
+	}
+	f = fopen(a->out, "wb");
+	if (!f || fwrite(bytes, 1, a->wire.bytes, f) != a->wire.bytes || fclose(f) != 0)
+		return vgpu_error_set(err, -EIO, "%s: %s", a->out, strerror(errno));
+	return 0;
+}
+
+static int wait_for(struct guest *g, const char *log, struct vgpu_error *err)
+{
+	uint64_t fence = guest_put_fence(g);
+	int r = guest_ring(g);
+
+	r = r ? r : guest_wait(g, fence, PATIENCE);
+	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_MODULE)
+		return vgpu_error_set(err, r, "it does not compile: %s", log);
+	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_LAUNCH)
+		return vgpu_error_set(err, r, "no such function, or not with these arguments");
+	if (r == -EIO)
+		return vgpu_error_set(err, r, "the VF stopped with error %u", guest_error(g));
+	if (r == -ECONNRESET)
+		return vgpu_error_set(err, r,
+				      "the VF was reset: the kernel faulted, or did not end");
+	return r < 0 ? vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r)) : 0;
+}
+
+static int load(struct request *q, struct space *s, struct guest *g, struct vgpu_error *err)
+{
+	uint64_t size, at, log = take(s, LOG_BYTES);
+	struct softgpu_packet p = {.opcode = SOFTGPU_MODULE_LOAD};
+	int r;
+
+	if (!file_size(q->image, &size))
+		return vgpu_error_set(err, -ENOENT, "%s: cannot be read", q->image);
+	at = take(s, size);
+	if (!log || !at)
+		return vgpu_error_set(err, -ENOSPC, "%s does not fit into the window", q->image);
+	r = read_file(q->image, shown(s, at), size, err);
+	if (r < 0)
+		return r;
+	shown(s, log)[0] = 0;
+	p.flags = q->gated ? SOFTGPU_MODULE_GATED : 0;
+	p.arg[0] = MODULE;
+	p.arg[1] = at;
+	p.arg[2] = size;
+	p.arg[3] = log;
+	p.arg[4] = LOG_BYTES;
+	guest_put(g, &p);
+	return wait_for(g, (const char *)shown(s, log), err);
+}
+
+static int execute(struct request *q, struct space *s, struct guest *g, struct vgpu_error *err)
+{
+	struct softgpu_packet p = {.opcode = SOFTGPU_LAUNCH};
+	struct softgpu_launch *l = &q->launch;
+	uint64_t at = take(s, sizeof(*l)), times = take(s, 16), n;
+	struct softgpu_packet event = {.opcode = SOFTGPU_EVENT, .arg = {times}};
+	const uint64_t *when;
+	uint32_t i;
+	int r = at && times ? 0 : vgpu_error_set(err, -ENOSPC, "the window is too small");
+
+	for (i = 0; i < l->n_args && r == 0; i++) {
+		if (q->args[i].wire.kind == SOFTGPU_ARG_BUFFER)
+			r = place(s, &q->args[i], g, err);
+		l->args[i] = q->args[i].wire;
+	}
+	if (r < 0)
+		return r;
+	when = (const uint64_t *)shown(s, times);
+	memcpy(shown(s, at), l, sizeof(*l));
+	p.arg[0] = MODULE;
+	p.arg[1] = at;
+	p.arg[2] = sizeof(*l);
+	guest_put(g, &event);
+	event.arg[0] += 8;
+	for (n = 0; n < q->repeat && r == 0; n++) {
+		guest_put(g, &p);
+		if (n % 256 == 255)
+			r = wait_for(g, "", err);
+	}
+	guest_put(g, &event);
+	for (i = 0; i < l->n_args; i++) {
+		const struct arg *a = &q->args[i];
+		struct softgpu_packet fetch = {SOFTGPU_DOWNLOAD,
+					       0,
+					       {a->at, a->wire.value, a->wire.bytes}};
+
+		if (a->out && a->wire.value != a->at)
+			guest_put(g, &fetch);
+	}
+	r = r ? r : wait_for(g, "", err);
+	for (i = 0; i < l->n_args && r == 0; i++)
+		if (q->args[i].out)
+			r = give(s, &q->args[i], err);
+	if (r == 0)
+		fprintf(stderr, "%s: %llu in %.3f ms, others' slices included\n", l->function,
+			(unsigned long long)q->repeat, (double)(when[1] - when[0]) / 1e6);
+	return r;
+}
+
+int launch_main(int argc, char **argv)
+{
+	struct request q = {.launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}}, .repeat = 1};
+	struct vgpu_error err = {""};
+	struct guest *g = NULL;
+	struct space s = {0};
+	int r;
+
+	if (parse(argc, argv, &q) < 0)
+		return 2;
+	r = guest_open(&g, q.device, &err);
+	r = r ? r : guest_bring_up(g, PATIENCE, &err);
+	if (r == 0 && !guest_has_modules(g))
+		r = vgpu_error_set(
+			&err, -EOPNOTSUPP,
+			"this VF takes no kernels: softgpu wants --engine cuda for that");
+	if (r == 0) {
+		s.memory = guest_memory(g, &s.offset, &s.size);
+		guest_device_memory(g, &s.device_at, &s.device_size);
+		r = load(&q, &s, g, &err);
+	}
+	r = r ? r : execute(&q, &s, g, &err);
+	if (r == 0)
+		r = guest_bring_down(g, PATIENCE, &err);
+	guest_close(g);
+	if (r < 0)
+		fprintf(stderr, "vgpu-guest: launch: %s\n", err.text);
+	return r == -EACCES ? 3 : r < 0 ? 1 : 0;
+}

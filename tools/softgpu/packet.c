@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+#include "packet.h"
+
+enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t offset, uint64_t count,
+				uint64_t size)
+{
+	uint64_t end = offset < limits->window ? limits->window : limits->size;
+
+	if (offset % size)
+		return SOFTGPU_BAD_ARGUMENT;
+	if (offset > end || count > (end - offset) / size)
+		return SOFTGPU_OUT_OF_RANGE;
+	return SOFTGPU_OK;
+}
+
+static enum softgpu_error in_window(const struct packet_limits *limits, uint64_t offset,
+				    uint64_t bytes)
+{
+	const struct packet_limits window = {limits->window, limits->window, false};
+
+	return packet_range(&window, offset, bytes, 1);
+}
+
+static bool overlap(uint64_t a, uint64_t b, uint64_t bytes)
+{
+	return a < b + bytes && b < a + bytes;
+}
+
+static enum softgpu_error first_of(enum softgpu_error a, enum softgpu_error b, enum softgpu_error c)
+{
+	return a ? a : b ? b : c;
+}
+
+static enum softgpu_error check_copy(const struct packet_limits *l, const uint64_t *a)
+{
+	enum softgpu_error e = first_of(packet_range(l, a[0], a[2], 1),
+					packet_range(l, a[1], a[2], 1), SOFTGPU_OK);
+
+	return e ? e : overlap(a[0], a[1], a[2]) ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+}
+
+static enum softgpu_error check_gemm(const struct packet_limits *l, const uint64_t *a)
+{
+	uint64_t m = (uint32_t)a[3], n = a[3] >> 32, k = a[4];
+
+	/* Products of numbers below 2^20 cannot wrap. */
+	if (m == 0 || n == 0 || k == 0 || m >> 20 || n >> 20 || k >> 20)
+		return SOFTGPU_BAD_ARGUMENT;
+	return first_of(packet_range(l, a[0], m * n, 4), packet_range(l, a[1], m * k, 4),
+			packet_range(l, a[2], k * n, 4));
+}
+
+static enum softgpu_error check_mandelbrot(const struct packet_limits *l, const uint64_t *a)
+{
+	uint64_t w = (uint32_t)a[1], h = a[1] >> 32;
+
+	if (w == 0 || h == 0 || w > 16384 || h > 16384 || a[5] == 0 || a[5] > 1000000)
+		return SOFTGPU_BAD_ARGUMENT;
+	return packet_range(l, a[0], w * h, 4);
+}
+
+static enum softgpu_error check_module(const struct packet_limits *l,
+				       const struct softgpu_packet *p)
+{
+	const uint64_t *a = p->arg;
+
+	if (!l->modules)
+		return SOFTGPU_BAD_OPCODE;
+	if (a[0] >= SOFTGPU_MAX_MODULES)
+		return SOFTGPU_BAD_ARGUMENT;
+	switch (p->opcode) {
+	case SOFTGPU_MODULE_LOAD:
+		if (a[2] == 0 || a[2] >> 30)
+			return SOFTGPU_BAD_ARGUMENT;
+		return first_of(in_window(l, a[1], a[2]), in_window(l, a[3], a[4]), SOFTGPU_OK);
+	case SOFTGPU_LAUNCH:
+		if (a[2] != sizeof(struct softgpu_launch))
+			return SOFTGPU_BAD_ARGUMENT;
+		return in_window(l, a[1], a[2]);
+	default:
+		return SOFTGPU_OK;
+	}
+}
+
+enum softgpu_error packet_check(const struct packet_limits *l, const struct softgpu_packet *p)
+{
+	const uint64_t *a = p->arg;
+
+	switch (p->opcode) {
+	case SOFTGPU_NOP:
+	case SOFTGPU_ENDLESS:
+	case SOFTGPU_FENCE:
+		return SOFTGPU_OK;
+	case SOFTGPU_FILL:
+		return a[1] % 4 ? SOFTGPU_BAD_ARGUMENT : packet_range(l, a[0], a[1] / 4, 4);
+	case SOFTGPU_COPY:
+		return check_copy(l, a);
+	case SOFTGPU_UPLOAD:
+		return first_of(in_window(l, a[1], a[2]), check_copy(l, a), SOFTGPU_OK);
+	case SOFTGPU_DOWNLOAD:
+		return first_of(in_window(l, a[0], a[2]), check_copy(l, a), SOFTGPU_OK);
+	case SOFTGPU_SAXPY:
+		return first_of(packet_range(l, a[0], a[2], 4), packet_range(l, a[1], a[2], 4),
+				SOFTGPU_OK);
+	case SOFTGPU_GEMM:
+		return check_gemm(l, a);
+	case SOFTGPU_SHA256:
+		return first_of(packet_range(l, a[0], 32, 1), packet_range(l, a[1], a[2], 1),
+				SOFTGPU_OK);
+	case SOFTGPU_MANDELBROT:
+		return check_mandelbrot(l, a);
+	case SOFTGPU_DMA_IN:
+	case SOFTGPU_DMA_OUT:
+		return in_window(l, a[0], a[2]);
+	case SOFTGPU_SPIN:
+	case SOFTGPU_NONPREEMPTIBLE:
+		return a[0] > 3600000000u ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+	case SOFTGPU_EVENT:
+		return a[0] % 8 ? SOFTGPU_BAD_ARGUMENT : in_window(l, a[0], 8);
+	case SOFTGPU_COUNT:
+		return packet_range(l, a[0], 1, 8);
+	case SOFTGPU_MODULE_LOAD:
+	case SOFTGPU_MODULE_UNLOAD:
+	case SOFTGPU_LAUNCH:
+		return check_module(l, p);
+	case SOFTGPU_FAULT:
+		return SOFTGPU_FAULTED;
+	default:
+		return SOFTGPU_BAD_OPCODE;
+	}
+}
+
+bool packet_ring_is_valid(const struct packet_limits *limits, uint64_t base, uint64_t n)
+{
+	return n >= 2 && n <= 65536 && (n & (n - 1)) == 0 && base % 64 == 0 &&
+	       in_window(limits, base, n * 64) == SOFTGPU_OK;
+}
+
+bool packet_fence_is_valid(const struct packet_limits *limits, uint64_t at)
+{
+	return at % 8 == 0 && in_window(limits, at, 8) == SOFTGPU_OK;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine as processes: one worker for each VF that has memory, which executes its packets on a
+ * device. Who has none is not run. A worker that dies, or does not stop, costs its VF alone: it is
+ * reported as one that needs a reset, and gets a fresh worker by that.
+ *
+ * Under the lock, but workers_execute(), which is the engine thread's.
+ */
+#ifndef SOFTGPU_WORKERS_H
+#define SOFTGPU_WORKERS_H
+
+#include "gpu.h"
+
+/* Proves how the device's work can be stopped, and gets ready to start workers. 0 or -errno with
+ * one sentence. */
+int workers_create(struct softgpu *gpu, struct vgpu_error *err);
+/* Ends all of them. Called without the lock. NULL is allowed. */
+void workers_destroy(struct workers *w);
+
+/* The VF has memory, and a worker for it; or no longer. */
+void workers_begin(struct softgpu *gpu, int vf);
+void workers_end(struct softgpu *gpu, int vf);
+/* The VF begins anew: so does its worker, if it has done anything. */
+void workers_restart(struct softgpu *gpu, int vf);
+
+/* Whether the VF can be executed, or it can be said why not: its worker is not just starting, and
+ * does not wait for a compiler. */
+bool workers_ready(const struct softgpu *gpu, int vf);
+void workers_doorbell(struct softgpu *gpu, int vf, uint64_t wptr);
+/* The engine's stop and kill are to be looked at. */
+void workers_stop(struct softgpu *gpu);
+
+/* Executes VF until there is nothing to do, or it is to stop. An enum softgpu_error. */
+uint64_t workers_execute(struct softgpu *gpu, int vf);
+
+/* How work is stopped, as proved. */
+struct workers_proof {
+	uint32_t stops; /* enum worker_stop */
+	uint32_t level; /* enum softgpu_preempt */
+	vgpu_nsec typical, longest;
+	bool modules;	   /* it takes MODULE_LOAD and LAUNCH */
+	uint64_t free;	   /* bytes of the device, when no worker runs; 0: no such limit */
+	uint64_t overhead; /* what a worker takes beside its VF's memory */
+	char device[64];
+	char wall[128]; /* why the driver does not limit VFs' memory as well; "": it does */
+};
+const struct workers_proof *workers_proof(const struct softgpu *gpu);
+
+/* selftest.c: finds out, with two workers of its own. 0 or -errno with one sentence. */
+int workers_prove(const char *device, uint32_t index, int fifo, struct workers_proof *out,
+		  struct vgpu_error *err);
+
+#endif
