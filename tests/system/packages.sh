@@ -10,7 +10,7 @@ fi
 . "$(dirname "$0")/lib.sh"
 # Mounted in this namespace alone, and not below what is removed at the end.
 root=$(mktemp -d /tmp/vgpud-root.XXXXXX)
-trap 'umount -l "$root/tmp" "$root/run" "$root" "$root" 2>/dev/null; rmdir "$root"; finish' EXIT
+trap 'r=$?; umount -l "$root/tmp" "$root/run" "$root" "$root" 2>/dev/null; rmdir "$root"; (exit $r); finish' EXIT
 mount -t tmpfs tmpfs "$root"
 mkdir "$run/debs" "$root"/{over,work}
 mount -t overlay overlay -o "lowerdir=/,upperdir=$root/over,workdir=$root/work" "$root" || { echo "skipped: no overlay here"; exit 77; }
@@ -42,6 +42,7 @@ within sh -c 'man -w vgpud.conf >/dev/null 2>&1 || test -e /usr/share/man/man5/v
 for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt; do
 	within $program --help >/dev/null || fail "$program does not start"
 done
+within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu has no worker"
 
 # An upgrade keeps what was changed.
 echo "# mine" >>"$root/etc/vgpud/vgpud.conf"
@@ -56,7 +57,7 @@ grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "the upgrade has lost a c
 
 # Removed: no program and no hook, which would hold up VMs; what was configured stays until it is purged.
 within dpkg -r $packages >"$run/dpkg.log" 2>&1 || fail "not removed"
-left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /lib/systemd/system/vgpud* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
+left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "removed, and still there: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "the removal has lost the configuration"
 [ -e "$root/var/lib/vgpud/vf-token" ] || fail "the removal has lost the token"

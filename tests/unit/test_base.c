@@ -53,6 +53,57 @@ static void partition_refusals(void)
 	CU_ASSERT_EQUAL(p.free, 7); /* a refusal leaves it alone */
 }
 
+/* With host memory VFs have more together than the GPU; each that is not pinned has a home. */
+static void partition_swapped(void)
+{
+	struct vgpu_partition_request r = {.total = 512 * MIB,
+					   .granule = 16 * MIB,
+					   .pf_reserve = 16 * MIB,
+					   .save_area = MIB,
+					   .n_vfs = 5,
+					   .sizes = {[3] = 96 * MIB},
+					   .host = 960 * MIB,
+					   .pinned = 1u << 3};
+	struct vgpu_partition p;
+	struct vgpu_error err;
+	uint64_t home = 512 * MIB;
+	uint32_t i;
+
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), 0);
+	CU_ASSERT(p.vfs[3].offset == 32 * MIB && p.vfs[3].size == 96 * MIB); /* first */
+	CU_ASSERT_EQUAL(p.homes[3].size, 0);
+	for (i = 0; i < 5; i++) {
+		if (i == 3)
+			continue;
+		CU_ASSERT(p.vfs[i].size == 240 * MIB && p.homes[i].size == 240 * MIB);
+		CU_ASSERT_EQUAL(p.homes[i].offset, home);
+		home += 240 * MIB;
+		CU_ASSERT_EQUAL(p.vfs[i].offset, i == 0 ? 128 * MIB : p.homes[i].offset);
+	}
+	CU_ASSERT_EQUAL(p.free, 144 * MIB);
+	/* profiles: at home they have as much as they take on the GPU */
+	r.placement = VGPU_PLACE_PROFILE;
+	r.sizes[0] = r.sizes[1] = 100 * MIB;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), 0);
+	CU_ASSERT(p.vfs[0].size == 240 * MIB && p.vfs[3].size == 240 * MIB);
+	CU_ASSERT(p.vfs[1].size == 240 * MIB && p.vfs[1].offset >= r.total);
+	for (i = 0; i < 5; i++)
+		CU_ASSERT(p.homes[i].offset + p.homes[i].size <= r.total + r.host &&
+			  (i == 3 || p.homes[i].size == p.vfs[i].size));
+	r.placement = VGPU_PLACE_BEST_FIT;
+	/* one that could never come in beside the pinned one */
+	r.sizes[0] = 400 * MIB;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never come in"));
+	/* more than host memory */
+	r.sizes[0] = r.sizes[1] = r.sizes[2] = r.sizes[4] = 256 * MIB;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "host memory"));
+	/* pinned, and of no size */
+	r.sizes[3] = 0;
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -EINVAL);
+}
+
 /* Disjoint, aligned, within the total, nothing lost, and each as large as was asked. */
 static bool is_partition(const struct vgpu_partition_request *r, const struct vgpu_partition *p)
 {
@@ -263,6 +314,7 @@ static void layouts(void)
 static const struct test tests[] = {
 	{"partition: equal parts", partition_equal},
 	{"partition: refusals", partition_refusals},
+	{"VFs that are swapped", partition_swapped},
 	{"partition: 20 000 random requests", partition_properties},
 	{"error texts", errors},
 	{"histogram: buckets", histogram_is_monotone},

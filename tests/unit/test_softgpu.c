@@ -20,6 +20,11 @@ static struct softgpu *gpu;
 static struct softgpu_config config_of_next; /* latencies and faults */
 static _Atomic uint32_t n_vfs;
 static uint8_t memory_of_client[CLIENT_SIZE];
+/* The PF's client's. */
+#define PAGE 4096u
+#define HOST_MIB 128u
+#define HOST_IOVA UINT64_C(0x100000000)
+static uint8_t *host_memory;
 uint8_t *client_memory = memory_of_client;
 
 static void on_irq(void *opaque, int fn, uint32_t vector)
@@ -29,10 +34,16 @@ static void on_irq(void *opaque, int fn, uint32_t vector)
 	(void)vector;
 }
 
-static int on_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t size, bool to_client)
+static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
 {
 	(void)opaque;
-	(void)vf;
+	if (fn == SOFTGPU_PF) {
+		if (iova < HOST_IOVA || iova - HOST_IOVA + size > HOST_MIB * MIB)
+			return -EFAULT;
+		memcpy(to_client ? host_memory + (iova - HOST_IOVA) : buffer,
+		       to_client ? buffer : host_memory + (iova - HOST_IOVA), size);
+		return 0;
+	}
 	if (iova < CLIENT_IOVA || iova - CLIENT_IOVA > CLIENT_SIZE ||
 	    size > CLIENT_SIZE - (iova - CLIENT_IOVA))
 		return -EFAULT;
@@ -185,6 +196,12 @@ static void hostile_packets(void)
 		{{.opcode = SOFTGPU_DMA_OUT, .arg = {0, wild, 64}}, SOFTGPU_DMA_FAULT},
 		{{.opcode = SOFTGPU_DMA_OUT, .arg = {size, CLIENT_IOVA, 64}}, SOFTGPU_OUT_OF_RANGE},
 		{{.opcode = SOFTGPU_SPIN, .arg = {UINT64_MAX}}, SOFTGPU_BAD_ARGUMENT},
+		{{.opcode = SOFTGPU_EVENT, .arg = {size - 4}}, SOFTGPU_BAD_ARGUMENT},
+		{{.opcode = SOFTGPU_EVENT, .arg = {size}}, SOFTGPU_OUT_OF_RANGE},
+		{{.opcode = SOFTGPU_COUNT, .arg = {size, 1}}, SOFTGPU_OUT_OF_RANGE},
+		{{.opcode = SOFTGPU_UPLOAD, .arg = {0, size - 10, 11}}, SOFTGPU_OUT_OF_RANGE},
+		{{.opcode = SOFTGPU_LAUNCH, .arg = {0, 0, sizeof(struct softgpu_launch)}},
+		 SOFTGPU_BAD_OPCODE},
 		{{.opcode = SOFTGPU_FAULT}, SOFTGPU_FAULTED},
 	};
 	uint8_t canary[4096], seen[4096];
@@ -317,6 +334,85 @@ static void memory(void)
 	softgpu_read(gpu, SOFTGPU_PF, 5, SOFTGPU_FB_OVERLAP, &value, 4);
 	CU_ASSERT_EQUAL(value, 6);
 	end();
+}
+
+static void fill(uint64_t to, uint64_t from, uint64_t size, uint32_t what)
+{
+	uint64_t range[2] = {to, size};
+	uint32_t status = SOFTGPU_FILL_BUSY;
+
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_OFFSET, range, 16);
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_COPY_FROM, &from, 8);
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_CTRL, &what, 4);
+	while (status & SOFTGPU_FILL_BUSY)
+		softgpu_read(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_CTRL, &status, 4);
+	CU_ASSERT_EQUAL(status, 0);
+}
+
+static uint32_t word(int vf, uint64_t at)
+{
+	uint32_t value;
+
+	softgpu_read(gpu, vf, 0, at, &value, 4);
+	return value;
+}
+
+static void set_word(int vf, uint64_t at, uint32_t value)
+{
+	softgpu_write(gpu, vf, 0, at, &value, 4);
+}
+
+/* A VF's memory goes to host memory, and comes back: what was copied counts, right or wrong, but
+ * for what its owner has written meanwhile. Out, the VF cannot be loaded. */
+static void aperture(void)
+{
+	uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB}, home = 512 * MIB, old = 64 * MIB;
+	uint64_t size = VF_MIB * MIB;
+
+	host_memory = calloc(HOST_MIB, MIB);
+	begin("navi");
+	set(GPUIOV_GATE_MEMORY, 0xf);
+	partition(0, VF_MIB, 512); /* there is no aperture yet */
+	CU_ASSERT_NOT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 512 / 16);
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_HOST_BASE, base, 16);
+	set_word(0, 0, 0x1111);
+	set_word(0, 5 * PAGE, 0x2222);
+	set_word(0, 9 * PAGE, 0x3333);
+	set_word(0, size - 4, 0x4444);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), GPUIOV_STATUS_DONE);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), GPUIOV_STATUS_DONE);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), GPUIOV_STATUS_DONE);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), GPUIOV_STATUS_DONE);
+	fill(home, old, size, SOFTGPU_COPY_START);
+	CU_ASSERT_EQUAL(memcmp(host_memory + 5 * PAGE, "\x22\x22", 3), 0);
+	partition(0, VF_MIB, 512 + 96); /* beyond its end */
+	CU_ASSERT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 64 / 16);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 512 / 16);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), GPUIOV_STATUS_ABORTED);
+	/* its owner sees it, and writes */
+	CU_ASSERT_EQUAL(word(0, 0), 0x1111);
+	set_word(0, 0, 0x5555);
+	/* a wrong byte in host memory, a page that does not come back, and all the rest */
+	host_memory[5 * PAGE] ^= 1;
+	fill(old, home, 9 * PAGE, SOFTGPU_COPY_START);
+	fill(old + 10 * PAGE, home + 10 * PAGE, size - 10 * PAGE, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 64);
+	CU_ASSERT_EQUAL(word(0, 0), 0x5555);
+	CU_ASSERT_EQUAL(word(0, 5 * PAGE), 0x2223);
+	CU_ASSERT_EQUAL(word(0, 9 * PAGE), 0);
+	CU_ASSERT_EQUAL(word(0, size - 4), 0x4444);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), GPUIOV_STATUS_DONE);
+	/* cleared while it is out: in host memory, and in its window */
+	reset_vf(0);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), GPUIOV_STATUS_ABORTED);
+	fill(home, 0, size, SOFTGPU_FILL_START);
+	CU_ASSERT_EQUAL(word(0, size - 4), 0);
+	CU_ASSERT_EQUAL(host_memory[5 * PAGE], 0);
+	end();
+	free(host_memory);
+	host_memory = NULL;
 }
 
 /* Clearing by the GPU; and what a user that has gone still has mapped is not the next one's. */
@@ -496,6 +592,7 @@ static const struct test tests[] = {
 	{"hostile rings stop their VF only", hostile_rings},
 	{"random rings", random_rings},
 	{"memory: a file for each partition", memory},
+	{"memory: swapped out and in", aperture},
 	{"memory: cleared, and not kept by who has gone", forgetting},
 	{"faults", faults},
 	{"options: latencies and faults", option_texts},

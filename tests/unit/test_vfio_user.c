@@ -18,6 +18,8 @@
 
 #include "suite.h"
 #include "vfio/device.h"
+#include "vfio/host_memory.h"
+#include "vfio/store.h"
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
 
@@ -363,6 +365,113 @@ static void dma(void)
 	end();
 }
 
+/* A store of one descriptor. */
+static int stored = -1;
+
+static int store_put(const char *name, int fd)
+{
+	(void)name;
+	stored = dup(fd);
+	return 0;
+}
+
+static int store_take(const char *name)
+{
+	(void)name;
+	return stored < 0 ? -ENOENT : dup(stored);
+}
+
+static void store_drop(const char *name)
+{
+	(void)name;
+	close(stored);
+	stored = -1;
+}
+
+static long locked_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "VmLck: %ld", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static long free_huge_pages(void)
+{
+	FILE *f = fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+	long n = 0;
+
+	if (f && fscanf(f, "%ld", &n) != 1)
+		n = 0;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Host memory: locked, reached by the device, and there again for who comes after. */
+static void host_memory(void)
+{
+	static const struct vfio_store store = {store_put, store_take, store_drop};
+	struct vfio_host_memory_config config = {.size = 4u << 20, .node = -1};
+	struct vfio_host_memory m;
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128], text[16] = "hello, host";
+	uint32_t round;
+
+	begin();
+	vfio_store = &store;
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	for (round = 0; round < 2; round++) {
+		config.huge_pages = round;
+		if (round == 1 && free_huge_pages() < 2) {
+			puts("(skipped: there are no huge pages)");
+			continue;
+		}
+		CU_ASSERT_EQUAL_FATAL(vfio_host_memory_open(&m, d, name, &config, &err), 0);
+		CU_ASSERT(!m.kept && locked_kib() >= 4096);
+		CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], VFIO_HOST_MEMORY_IOVA + 8192, text,
+						  16, true),
+				0);
+		CU_ASSERT_STRING_EQUAL((char *)m.memory + 8192, "hello, host");
+		/* the next life */
+		vfio_host_memory_close(&m);
+		vfio_device_close(d);
+		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(vfio_host_memory_open(&m, d, name, &config, &err), 0);
+		CU_ASSERT(m.kept);
+		CU_ASSERT_STRING_EQUAL((char *)m.memory + 8192, "hello, host");
+		vfio_host_memory_close(&m);
+		/* of another size it is not what we want */
+		config.size *= 2;
+		CU_ASSERT_EQUAL(vfio_host_memory_open(&m, d, name, &config, &err), -EBUSY);
+		config.size /= 2;
+		vfio_host_memory_forget(name);
+		vfio_device_close(d);
+		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	}
+	/* a node that there is, and one that there is not */
+	config.huge_pages = false;
+	config.node = 0;
+	CU_ASSERT_EQUAL(vfio_host_memory_open(&m, d, name, &config, &err), 0);
+	vfio_host_memory_close(&m);
+	vfio_host_memory_forget(name);
+	vfio_device_close(d);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	config.node = 1000;
+	CU_ASSERT(vfio_host_memory_open(&m, d, name, &config, &err) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "NUMA node 1000"));
+	vfio_device_close(d);
+	vfio_store = NULL;
+	end();
+}
+
 /* Interrupts reach who asked for them; a full, blocking eventfd does not block the device. */
 static void interrupts(void)
 {
@@ -588,6 +697,7 @@ static const struct test tests[] = {
 	{"half messages, and death in the middle", half_messages},
 	{"messages that are refused", refused_messages},
 	{"DMA mappings", dma},
+	{"host memory", host_memory},
 	{"interrupts", interrupts},
 	{"one client at a time, as often as it likes", one_client_at_a_time},
 	{"a client that does not read", does_not_read},

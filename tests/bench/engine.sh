@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What strict slices cost and give on a device whose work is stopped hard: an NVIDIA GPU, or this CPU in its place. Beside it,
+# in the same run, the same tenants as separate processes with nobody in between, and with MPS where that starts.
+# One JSON object on stdout; nothing is asserted.
+# Usage: VGPU_BUILD=DIR engine.sh [cuda|host] [SECONDS for each measurement]
+. "$(dirname "$0")/../system/lib.sh"
+engine=${1:-cuda} seconds=${2:-10}
+long=50000 # microseconds of a kernel that does not end by itself within a slice
+note() { echo "engine: $*" >&2; }
+options=(--engine "$engine" --window 64M --kill-after 1000)
+[ "$engine" = host ] && options+=(--vram 512M)
+# gpu DIR VFS
+gpu() {
+	"$softgpu" --dir "$run/$1" --vfs "$2" "${options[@]}" 2>>"$run/softgpu.log" &
+	local p=$!
+	pids+=($p)
+	started() { [ -S "$run/$1/pf.sock" ] || ! kill -0 "$2" 2>/dev/null; }
+	await 120 started "$1" $p
+	[ -S "$run/$1/pf.sock" ] || { echo "skipped: $(cat "$run/softgpu.log")"; exit 77; }
+	gpus+=($p)
+}
+stop() { kill "$vgpud_pid" "${gpus[@]}"; wait "$vgpud_pid" "${gpus[@]}" 2>/dev/null; rm -rf "$run/a" "$run/b"; gpus=(); }
+gpus=()
+# tenant NAME SOCKET WORKLOAD options
+tenant() {
+	local name=$1 socket=$2
+	shift 2
+	"$guest" "$@" --json --socket "$run/$socket" >"$run/$name.json" 2>>"$run/$name.log" &
+	guest_pid=$!
+	pids+=($!)
+}
+end() { kill -INT "$@" 2>/dev/null; wait "$@" 2>/dev/null; }
+measure() { tenant "$@" --seconds "$seconds"; wait_guest $guest_pid "$1"; }
+rate() { jq '.jobs / .seconds' "$run/$1.json"; }
+interactive=(interactive --us 2000 --rate 100) # 20 % of the device
+work=(gemm --device-memory --size 4 --depth 4)
+
+# What a tenant with short kernels feels of one that never stops: LABEL SOCKET SOCKET.
+latency() {
+	local hog
+	note "$1: interactive alone, and beside a hog"
+	measure alone "$2" "${interactive[@]}"
+	tenant hog "$3" hog --us $long --seconds 1000; hog=$guest_pid
+	sleep 1
+	measure beside "$2" "${interactive[@]}"
+	end "$hog"
+	jq -n --slurpfile alone "$run/alone.json" --slurpfile beside "$run/beside.json" '
+		{alone_p99_us: $alone[0].p99_us, beside_p99_us: $beside[0].p99_us, ratio: ($beside[0].p99_us / $alone[0].p99_us)}'
+}
+# What two get done together, against one: LABEL SOCKET SOCKET.
+throughput() {
+	local both
+	note "$1: one alone, and two hogs"
+	measure one "$2" "${work[@]}"
+	tenant second "$3" "${work[@]}" --seconds "$seconds"; both=$guest_pid
+	measure first "$2" "${work[@]}"
+	wait_guest "$both" second
+	jq -n --argjson one "$(rate one)" --argjson first "$(rate first)" --argjson second "$(rate second)" '
+		{one_jobs_per_s: $one, two_jobs_per_s: ($first + $second), lost_percent: (100 * (1 - ($first + $second) / $one))}'
+}
+both() { # LABEL SOCKET SOCKET
+	jq -n --argjson interactive "$(latency "$@")" --argjson throughput "$(throughput "$@")" '{$interactive, $throughput}'
+}
+# One GPU for vgpud each: to the device they are separate processes.
+separate() {
+	gpu a 1
+	gpu b 1
+	cat >"$run/vgpud.conf" <<-CONF
+		[daemon]
+		socket = $run/control.sock
+		[gpu a]
+		device = vfio-user:$run/a/pf.sock
+		vfs = 1
+		lone_slice_ms = 10000
+		[gpu b]
+		device = vfio-user:$run/b/pf.sock
+		vfs = 1
+		lone_slice_ms = 10000
+	CONF
+	start_vgpud
+}
+sliced() { # lines of configuration
+	gpu a 2
+	cat >"$run/vgpud.conf" <<-CONF
+		[daemon]
+		socket = $run/control.sock
+		[gpu a]
+		device = vfio-user:$run/a/pf.sock
+		vfs = 2
+		slice_us = 10000
+		grace_ms = 2000
+		$(cat)
+	CONF
+	start_vgpud
+}
+
+sliced <<<"policy = equal"
+device=$(json gpu show)
+note "hard preemption of kernels of $long us, and world switches"
+tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
+tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
+await 60 active 2
+sleep "$seconds"
+stats=$(json stats)
+end $h0 $h1
+stop
+
+sliced <<<"policy = fair
+[vf a/0]
+weight = 300"
+note "weights 3:1"
+tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
+tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
+await 60 active 2
+sleep 1
+json vf list >"$run/before.json"
+sleep "$seconds"
+shares=$(json vf list | jq --slurpfile b "$run/before.json" '
+	[range(0; 2) as $i | .vfs[$i].run_ns - $b[0].vfs[$i].run_ns] as $r | ($r[0] / ($r[0] + $r[1])) as $s
+	| {promised: 0.75, received: $s, error_percent: (100 * (($s - 0.75) / 0.75 | fabs))}')
+end $h0 $h1
+stop
+
+sliced <<<"policy = prio
+[vf a/0]
+class = 0"
+interactive_sliced=$(latency slices a/vf0.sock a/vf1.sock)
+stop
+
+sliced <<<"policy = equal"
+throughput_sliced=$(throughput slices a/vf0.sock a/vf1.sock)
+stop
+
+separate
+default=$(both default a/vf0.sock b/vf0.sock)
+stop
+
+mps=null
+if [ "$engine" = cuda ] && command -v nvidia-cuda-mps-control >/dev/null; then
+	export CUDA_MPS_PIPE_DIRECTORY=$run/mps CUDA_MPS_LOG_DIRECTORY=$run/mps
+	mkdir "$run/mps"
+	if nvidia-cuda-mps-control -d; then
+		separate
+		mps=$(both mps a/vf0.sock b/vf0.sock)
+		stop
+		echo quit | nvidia-cuda-mps-control
+	fi
+fi
+
+jq -n --argjson device "$device" --argjson stats "$stats" --argjson shares "$shares" --argjson interactive "$interactive_sliced" \
+	--argjson throughput "$throughput_sliced" --argjson default "$default" \
+	--argjson mps "$mps" --arg engine "$engine" --arg log "$(grep -m1 ready "$run/softgpu.log")" \
+	--arg driver "$(head -1 /proc/driver/nvidia/version 2>/dev/null)" \
+	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" '
+	{bench: "engine", engine: $engine, device: $log, driver: $driver, machine: $machine,
+	 proved: {level: $device.preemption, typical_ns: $device.preempt_typical_ns, longest_ns: $device.preempt_longest_ns},
+	 preemption: $stats.preemption, world_switch: $stats.world_switch, shares: $shares,
+	 sliced: {$interactive, $throughput}, separate_processes: $default, mps: $mps}'

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# On an NVIDIA GPU: tenants under strict slices and weights, results right to the bit, in the window and in device memory; a
+# kernel of a tenant's own; one that faults, and one that never ends, beside others who do not notice.
+. "$(dirname "$0")/lib.sh"
+"$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 2>"$run/try.log" &
+try=$!
+pids+=($try)
+started() { [ -S "$run/gpu/pf.sock" ] || ! kill -0 $try 2>/dev/null; }
+await 90 started
+if [ ! -S "$run/gpu/pf.sock" ]; then
+	grep -qE 'no NVIDIA driver|sees no GPU|is too old' "$run/try.log" || fail "softgpu does not start on this GPU"
+	echo "skipped: $(cat "$run/try.log")"
+	exit 77
+fi
+kill $try; wait $try
+rm -rf "$run/gpu"
+
+"$softgpu" --dir "$run/gpu" --engine cuda --vfs 4 --vram 4G --window 64M 2>>"$run/softgpu.log" &
+softgpu_pid=$!
+pids+=($!)
+await 90 test -S "$run/gpu/pf.sock"
+config <<-CONF
+	vfs = 4
+	policy = fair
+	slice_us = 10000
+	[vf gpu0/0]
+	weight = 300
+CONF
+start_vgpud
+ctl gpu show
+[ "$(json gpu show | jq -r .preemption)" != tile ] || fail "$(ctl gpu show)"
+
+start_guest a 0 gemm --device-memory --size 4 --seconds 300; a=$guest_pid
+start_guest b 1 mixed --seconds 300; b=$guest_pid
+start_guest c 2 sha256 --device-memory --seconds 300; c=$guest_pid
+await 60 active 3
+has_turns() { [ "$(vf 0 dispatches)" -ge "$1" ]; }
+await 60 has_turns 100
+
+# A tenant's own kernel: y[i] = a x[i] + y[i], with a gate and without.
+saxpy=$(dirname "$0")/saxpy.ptx
+python3 - "$run/x" "$run/y" <<'PY'
+import struct, sys
+n = 1 << 16
+open(sys.argv[1], 'wb').write(struct.pack('<%df' % n, *range(n)))
+open(sys.argv[2], 'wb').write(struct.pack('<%df' % n, *([1.0] * n)))
+PY
+for gated in "" --gated; do
+	"$guest" launch "$saxpy" $gated --function saxpy --grid 256 --block 256 --arg inout:"$run/y:$run/z" --arg in:"$run/x" --arg f32:2 \
+		--arg u32:65536 --socket "$run/gpu/vf3.sock" >"$run/launch.txt" 2>&1 || fail "$(cat "$run/launch.txt")"
+	python3 - "$run/z" <<'PY' || fail "the kernel's results are wrong"
+import struct, sys
+n = 1 << 16
+sys.exit(struct.unpack('<%df' % n, open(sys.argv[1], 'rb').read()) != tuple(2.0 * i + 1 for i in range(n)))
+PY
+	await 30 is 3 state available
+done
+
+# What never ends has its share, and no more; what faults loses its VF.
+start_guest e 3 endless --seconds 300; e=$guest_pid
+await 60 active 4
+shares_kept 5
+kill -9 $e; wait $e 2>/dev/null
+await 60 is 3 state available
+# A kernel that writes where its VF has nothing loses its VF, and its launcher says so.
+"$guest" launch "$saxpy" --function saxpy --block 32 --arg u64:0x700000000000 --arg u64:0x700000000000 --arg f32:2 --arg u32:32 \
+	--socket "$run/gpu/vf3.sock" >"$run/poke.txt" 2>&1 && fail "a kernel wrote where it has nothing"
+grep -q 'was reset' "$run/poke.txt" || fail "$(cat "$run/poke.txt")"
+for g in a b c; do
+	eval "kill -INT \$$g; wait_guest \$$g $g"
+	[ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"
+done
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# softgpu with a worker process for each VF, on the CPU: tenants compute under strict slices, stopped hard where they do not
+# stop by themselves; workers are killed at random, and each costs its own VF a reset and nobody else anything; a worker
+# that does not stop is killed by softgpu; nothing stays behind.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 4 --engine host --window 32M --kill-after 2000
+config <<-CONF
+	vfs = 4
+	policy = strict
+	grace_ms = 4000
+CONF
+start_vgpud
+[ "$(json gpu show | jq -r .preemption)" = hard ] || fail "$(ctl gpu show)"
+ctl gpu show | grep -q 'preemption .*at any instruction' || fail "$(ctl gpu show)"
+children() { local t; for t in /proc/"$softgpu_pid"/task/*/children; do cat "$t"; done | tr ' ' '\n' | grep .; }
+[ "$(children | wc -l)" = 4 ] || fail "4 VFs have $(children | wc -l) workers"
+
+start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid
+start_guest b 1 mixed --seconds 300; b=$guest_pid
+start_guest c 2 hog --us 20000 --seconds 300; c=$guest_pid
+start_guest d 3 dma --seconds 300; d=$guest_pid
+await 60 active 4
+shares_kept 5
+[ "$(json vf list | jq '[.vfs[].resets] | add')" = 0 ] || fail "somebody was reset: $(ctl vf list)"
+
+# Each of them is killed: its tenant goes on with a new worker, the others do not notice.
+await 60 is 0 state active
+resets() { [ "$(json vf list | jq '[.vfs[].resets] | add')" -ge "$1" ]; }
+i=0
+for victim in $(children | shuf); do
+	kill -9 "$victim"
+	await 60 resets $((++i))
+	await 60 active 4
+done
+kill -INT $a $b $c $d
+total=0
+for g in a b c d; do
+	eval "wait_guest \$$g $g"
+	total=$((total + $(field $g resets)))
+done
+[ "$total" = 4 ] || fail "4 workers were killed, and tenants were reset $total times"
+[ "$(grep -c 'worker has died' "$run/softgpu.log")" -ge 3 ] || fail "who was killed is not said"
+! grep -q 'does not stop' "$run/softgpu.log" || fail "a worker did not stop"
+[ "$(children | wc -l)" -le 8 ] || fail "workers are left over"
+
+# No modules here, and said so.
+"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" 2>"$run/launch.err" && fail "a kernel was launched on the CPU"
+for wrong in "--arg u32:x" "--arg u32:4294967296" "--arg f32:1,5" "--arg out:0" "--arg in:/nonexistent" "--arg nothing" "--grid 1,2,3,4" \
+	"--grid 0" "--block 1x" "--shared -1" "--repeat 0"; do
+	# shellcheck disable=SC2086
+	"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" $wrong 2>"$run/usage.err"
+	[ $? = 2 ] && grep -q 'not understood' "$run/usage.err" || fail "launch takes $wrong: $(cat "$run/usage.err")"
+done
+grep -q 'takes no kernels' "$run/launch.err" || fail "$(cat "$run/launch.err")"
+# Without a GPU the other engine says in one sentence what is missing.
+if ! "$softgpu" --dir "$run/none" --engine cuda --gpu 200 2>"$run/cuda.err"; then
+	[ "$(wc -l <"$run/cuda.err")" = 1 ] && grep -qE 'NVIDIA|--gpu 200' "$run/cuda.err" || fail "$(cat "$run/cuda.err")"
+fi
+# Partitions move beside who computes: their device memory is not copied, and is theirs.
+for n in 0 1 2 3; do await 30 is $n state available; done
+for n in 1 2; do start_guest m$n $n gemm --device-memory --seconds 300; m[n]=$guest_pid; done
+await 60 active 2
+ctl memory set 0 none >/dev/null && ctl memory set 3 none >/dev/null && ctl memory set 3 96M >/dev/null && ctl memory set 0 16M >/dev/null || fail "$(ctl memory show)"
+[ "$(json memory show | jq .moves)" -ge 1 ] || fail "nobody was moved: $(ctl memory show)"
+for n in 1 2; do
+	jobs=$(vf $n dispatches)
+	await 60 at_least $n dispatches $((jobs + 3))
+	kill -INT ${m[n]}; wait_guest ${m[n]} m$n
+	[ "$(field m$n resets)" = 0 ] || fail "who was moved was reset"
+done
+# They are not swapped, and that is said.
+sed -i "s/^grace_ms/host_memory_mib = 384\ngrace_ms/" "$run/vgpud.conf"
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+timeout 60 "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "host memory was taken by a GPU that does not reach it"
+grep -q 'does not reach host memory' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
+left=$(children)
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
+for p in $left; do ! kill -0 "$p" 2>/dev/null || fail "worker $p is still there"; done

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Something in the place of libcuda that only says a version, or less: for the loader's refusals.
+ * It computes nothing.
+ */
+#include <stdint.h>
+#include <string.h>
+
+int cuDriverGetVersion(int *version);
+int cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags, int *status);
+
+#ifdef STUB_VERSION
+int cuDriverGetVersion(int *version)
+{
+	*version = STUB_VERSION;
+	return 0;
+}
+#endif
+
+static int refuses(void)
+{
+	return 3; /* not initialised */
+}
+
+/* Not found is a success with nothing in it. */
+int cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags, int *status)
+{
+	(void)version;
+	(void)flags;
+	*entry = strcmp(name, "cuMemCreate") == 0 ? NULL : (void *)(uintptr_t)refuses;
+	*status = *entry ? 0 : 1;
+	return 0;
+}

@@ -1,0 +1,647 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Workers on a device, as softgpu starts them: "test-device host", or "test-device cuda" on a GPU,
+ * which is skipped where there is none. Every packet against plain C, with the work stopped at
+ * random instants; what a tenant leaves; what a broken or hostile one costs others.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "jobs.h"
+#include "suite.h"
+#include "vfio/gpuiov.h"
+
+#define WINDOW (UINT64_C(16) << 20)
+#define PARTITION (UINT64_C(64) << 20)
+#define RING_PACKETS 256u
+#define FENCE_AT (RING_PACKETS * 64u)
+#define FREE_AT (UINT64_C(1) << 20)
+#define EVERY_STOP (WORKER_STOP_BLOCK | WORKER_STOP_CHANNELS | WORKER_STOP_GROUPS)
+#define PATIENCE_MS 60000
+
+static const char *device = "host";
+
+struct tenant {
+	struct worker_client *worker;
+	uint8_t *window;
+	int fd;
+	uint64_t wptr;
+	struct worker_ended ended;
+	uint32_t stops, hard, block;
+	vgpu_nsec longest;
+};
+
+static uint64_t seed = 1;
+static uint64_t draw(uint64_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 20) % below;
+}
+
+static vgpu_nsec now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+static int start(struct tenant *t, struct vgpu_error *err)
+{
+	struct worker_options options = {.device = device,
+					 .size = PARTITION,
+					 .limit = UINT64_C(8) << 30};
+	int r;
+
+	t->fd = memfd_create("test-device", MFD_CLOEXEC);
+	if (ftruncate(t->fd, (off_t)WINDOW) < 0)
+		return -errno;
+	t->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	options.window_fd = t->fd;
+	r = worker_start(&t->worker, &options, err);
+	return r < 0 ? r : worker_wait_ready(t->worker, PATIENCE_MS, err);
+}
+
+static void tenant_start(struct tenant *t)
+{
+	struct vgpu_error err = {""};
+
+	*t = (struct tenant){.fd = -1};
+	if (start(t, &err) < 0) {
+		puts(err.text);
+		CU_FAIL_FATAL("a worker did not start");
+	}
+}
+
+static void forget(struct tenant *t)
+{
+	munmap(t->window, WINDOW);
+	close(t->fd);
+}
+
+static void tenant_end(struct tenant *t)
+{
+	CU_ASSERT(worker_gone(worker_quit(t->worker), PATIENCE_MS));
+	forget(t);
+}
+
+static void put(struct tenant *t, struct softgpu_packet p)
+{
+	memcpy(t->window + t->wptr++ % RING_PACKETS * sizeof(p), &p, sizeof(p));
+	atomic_store(&t->worker->shared->wptr, t->wptr);
+}
+
+static void run(struct tenant *t)
+{
+	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, EVERY_STOP}};
+
+	worker_run(t->worker, &m);
+}
+
+/* Listens until the run ends, or for MS milliseconds. True: it has ended. */
+static bool listen_for(struct tenant *t, int ms)
+{
+	struct pollfd p[] = {{t->worker->socket, POLLIN, 0}};
+	vgpu_nsec until = now() + (vgpu_nsec)ms * VGPU_MSEC;
+	struct worker_message m;
+	int r;
+
+	for (;;) {
+		while ((r = worker_receive(t->worker, &m)) > 0) {
+			if (m.type != WORKER_ENDED)
+				continue;
+			t->ended = m.ended;
+			return true;
+		}
+		if (r < 0 || now() >= until) {
+			if (r < 0)
+				t->ended = (struct worker_ended){.end = WORKER_LOST};
+			return r < 0;
+		}
+		poll(p, 1, (int)((until - now()) / VGPU_MSEC) + 1);
+	}
+}
+
+static bool stop(struct tenant *t)
+{
+	vgpu_nsec begin = now();
+
+	worker_stop(t->worker);
+	if (!listen_for(t, PATIENCE_MS))
+		return false;
+	if (t->ended.end == WORKER_STOPPED) {
+		t->stops++;
+		t->hard += t->ended.level == SOFTGPU_PREEMPT_HARD;
+		t->block += t->ended.level == SOFTGPU_PREEMPT_BLOCK;
+		t->longest = now() - begin > t->longest ? now() - begin : t->longest;
+	}
+	return true;
+}
+
+/* Runs what is in the ring to its end, in turns of at most US microseconds; 0: undisturbed. */
+static bool finish(struct tenant *t, uint64_t us)
+{
+	for (;;) {
+		run(t);
+		if (us == 0) {
+			if (!listen_for(t, PATIENCE_MS))
+				return false;
+		} else {
+			struct timespec turn = {.tv_nsec = (long)(draw(us) * 1000)};
+
+			nanosleep(&turn, NULL);
+			if (!stop(t))
+				return false;
+		}
+		if (t->ended.end != WORKER_STOPPED)
+			return t->ended.end == WORKER_IDLE &&
+			       !atomic_load(&t->worker->shared->waits);
+	}
+}
+
+/* Puts a job at offset AT of the partition; in device memory it is brought there and fetched. */
+static void put_job(struct tenant *t, const struct job *j, uint64_t at, uint64_t shown)
+{
+	struct softgpu_packet p = j->packet;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++)
+		if (j->places >> i & 1)
+			p.arg[i] += at;
+	memset(t->window + shown, 0, j->bytes);
+	if (j->fill)
+		j->fill(t->window + shown);
+	if (at != shown)
+		put(t, (struct softgpu_packet){SOFTGPU_UPLOAD, 0, {at, shown, j->bytes}});
+	put(t, p);
+	if (at != shown)
+		put(t, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {shown, at, j->bytes}});
+}
+
+static bool is_right(const struct tenant *t, const struct job *j, uint64_t shown)
+{
+	uint8_t *wanted = calloc(1, j->bytes);
+	bool right;
+
+	if (j->fill)
+		j->fill(wanted);
+	j->expect(wanted);
+	right = memcmp(wanted, t->window + shown, j->bytes) == 0;
+	free(wanted);
+	if (!right)
+		printf(" %s is wrong;", j->name);
+	return right;
+}
+
+static void packets(void)
+{
+	struct tenant t;
+	uint32_t i, place;
+
+	jobs_begin();
+	tenant_start(&t);
+	for (i = 0; i < JOBS; i++) {
+		for (place = 0; place < 2; place++) {
+			uint64_t at = place ? WINDOW + 4096 : FREE_AT;
+
+			put_job(&t, &jobs[i], at, FREE_AT);
+			put(&t, (struct softgpu_packet){SOFTGPU_FENCE, 0, {i * 2 + place + 1}});
+			CU_ASSERT(finish(&t, 0));
+			CU_ASSERT_EQUAL(*(uint64_t *)(t.window + FENCE_AT), i * 2 + place + 1);
+			CU_ASSERT(is_right(&t, &jobs[i], FREE_AT));
+		}
+	}
+	tenant_end(&t);
+}
+
+/* Two tenants in turns of random length, a thousand world switches: all results to the bit. */
+static void switches(void)
+{
+	struct tenant t[2];
+	uint32_t i, k, total = 0;
+
+	jobs_begin();
+	tenant_start(&t[0]);
+	tenant_start(&t[1]);
+	for (i = 0; total < 1000; i++) {
+		struct tenant *x = &t[i % 2];
+		uint64_t shown[JOBS], next = FREE_AT;
+
+		for (k = 0; k < JOBS; k++) {
+			shown[k] = next;
+			put_job(x, &jobs[k], draw(2) ? WINDOW + next : next, next);
+			next += (jobs[k].bytes + 255) / 256 * 256;
+		}
+		CU_ASSERT_FATAL(finish(x, 300));
+		for (k = 0; k < JOBS; k++)
+			CU_ASSERT(is_right(x, &jobs[k], shown[k]));
+		total = t[0].stops + t[1].stops;
+	}
+	printf(" %u stops, %u hard, %u between blocks, longest %.0f us;", total,
+	       t[0].hard + t[1].hard, t[0].block + t[1].block,
+	       (double)(t[0].longest > t[1].longest ? t[0].longest : t[1].longest) / 1e3);
+	CU_ASSERT(t[0].hard + t[1].hard > 0);
+	tenant_end(&t[0]);
+	tenant_end(&t[1]);
+}
+
+/* What does not end is stopped, stays stopped, and goes on; others compute meanwhile. */
+static void endless(void)
+{
+	static const struct softgpu_packet works[] = {
+		{SOFTGPU_ENDLESS, 0, {0}},
+		{SOFTGPU_NONPREEMPTIBLE, 0, {3600000000u}},
+	};
+	struct tenant a, b;
+	uint32_t i, k, begun;
+
+	jobs_begin();
+	for (k = 0; k < 2; k++) {
+		begun = 0;
+		tenant_start(&a);
+		tenant_start(&b);
+		put(&a, works[k]);
+		for (i = 0; i < 20; i++) {
+			run(&a);
+			CU_ASSERT(!listen_for(&a, 2));
+			CU_ASSERT(stop(&a) && a.ended.end == WORKER_STOPPED);
+			begun += a.ended.active; /* on a busy machine it may not have begun */
+			put_job(&b, &jobs[0], FREE_AT, FREE_AT);
+			CU_ASSERT(finish(&b, 0) && is_right(&b, &jobs[0], FREE_AT));
+		}
+		CU_ASSERT(begun > 0 && (k == 0 || a.hard == begun));
+		/* it ends with its process, and the other does not notice */
+		worker_kill(a.worker);
+		forget(&a);
+		put_job(&b, &jobs[0], FREE_AT, FREE_AT);
+		CU_ASSERT(finish(&b, 0) && is_right(&b, &jobs[0], FREE_AT));
+		tenant_end(&b);
+	}
+}
+
+/* Killed at random instants: the next has all of its memory, and finds nothing in it. */
+static void killed(void)
+{
+	const uint64_t all = PARTITION - WINDOW, part = UINT64_C(8) << 20;
+	uint64_t at, i, left = 0;
+	struct tenant t;
+	uint32_t round;
+
+	for (round = 0; round < 8; round++) {
+		tenant_start(&t);
+		for (at = 0; at < all; at += part) {
+			put(&t, (struct softgpu_packet){SOFTGPU_DOWNLOAD,
+							0,
+							{FREE_AT, WINDOW + at, part}});
+			CU_ASSERT_FATAL(finish(&t, 0));
+			for (i = 0; i < part; i += 8)
+				left += *(uint64_t *)(t.window + FREE_AT + i) != 0;
+		}
+		put(&t, (struct softgpu_packet){SOFTGPU_FILL, 0, {WINDOW, all, 0xffffffff}});
+		put(&t, (struct softgpu_packet){SOFTGPU_ENDLESS, 0, {0}});
+		run(&t);
+		listen_for(&t, (int)draw(20));
+		if (round % 2) {
+			stop(&t);
+			tenant_end(&t);
+		} else {
+			worker_kill(t.worker);
+			forget(&t);
+		}
+	}
+	CU_ASSERT_EQUAL(left, 0);
+}
+
+static void errors(void)
+{
+	static const struct {
+		struct softgpu_packet packet;
+		uint32_t error;
+	} cases[] = {
+		{{0x77, 0, {0}}, SOFTGPU_BAD_OPCODE},
+		{{SOFTGPU_FILL, 0, {PARTITION - 4, 8, 0}}, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_FILL, 0, {WINDOW - 4, 8, 0}}, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_UPLOAD, 0, {WINDOW, PARTITION - 8, 8}}, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_COPY, 0, {0, UINT64_MAX, 2}}, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_EVENT, 0, {WINDOW}}, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_EVENT, 0, {4}}, SOFTGPU_BAD_ARGUMENT},
+		{{SOFTGPU_FAULT, 0, {0}}, SOFTGPU_FAULTED},
+	};
+	struct tenant t;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tenant_start(&t);
+		put(&t, cases[i].packet);
+		run(&t);
+		CU_ASSERT(listen_for(&t, PATIENCE_MS));
+		CU_ASSERT_EQUAL(t.ended.end, WORKER_FAILED);
+		CU_ASSERT_EQUAL(t.ended.error, cases[i].error);
+		tenant_end(&t);
+	}
+	/* a ring that is none, and more packets than it has */
+	tenant_start(&t);
+	atomic_store(&t.worker->shared->wptr, RING_PACKETS + 1);
+	run(&t);
+	CU_ASSERT(listen_for(&t, PATIENCE_MS));
+	CU_ASSERT_EQUAL(t.ended.error, SOFTGPU_BAD_RING);
+	tenant_end(&t);
+}
+
+/* When things were done, by the device's account. */
+static void events(void)
+{
+	struct tenant t;
+	uint64_t *at;
+
+	tenant_start(&t);
+	put(&t, (struct softgpu_packet){SOFTGPU_EVENT, 0, {FREE_AT}});
+	put(&t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT + 64, 1000}});
+	put(&t, (struct softgpu_packet){SOFTGPU_EVENT, 0, {FREE_AT + 8}});
+	put(&t, (struct softgpu_packet){SOFTGPU_EVENT, 0, {FREE_AT + 16}});
+	CU_ASSERT(finish(&t, 300));
+	at = (uint64_t *)(t.window + FREE_AT);
+	CU_ASSERT(at[0] > 0 && at[1] >= at[0] + 2 * VGPU_MSEC && at[2] >= at[1]);
+	tenant_end(&t);
+}
+
+/* Bytes between the window and a client's memory are moved by whoever started the worker. */
+static void dma(void)
+{
+	struct tenant t;
+	struct worker_message m, done = {.type = WORKER_DMA_DONE};
+	uint64_t moved = 0;
+	int r;
+
+	tenant_start(&t);
+	put(&t, (struct softgpu_packet){SOFTGPU_DMA_IN, 0, {FREE_AT, 0x1000, 200000}});
+	put(&t, (struct softgpu_packet){SOFTGPU_COPY, 0, {WINDOW, FREE_AT, 200000}});
+	run(&t);
+	do {
+		struct pollfd p = {t.worker->socket, POLLIN, 0};
+
+		poll(&p, 1, PATIENCE_MS);
+		r = worker_receive(t.worker, &m);
+		if (r > 0 && m.type == WORKER_DMA) {
+			CU_ASSERT(m.dma.at == FREE_AT + moved && m.dma.iova == 0x1000 + moved);
+			CU_ASSERT(!m.dma.out);
+			moved += m.dma.bytes;
+			worker_send(t.worker, &done);
+		}
+	} while (r > 0 && m.type != WORKER_ENDED);
+	CU_ASSERT(r > 0 && m.ended.end == WORKER_IDLE);
+	CU_ASSERT_EQUAL(moved, 200000);
+	tenant_end(&t);
+}
+
+/* What is no message, or comes at the wrong time, changes nothing. */
+static void nonsense(void)
+{
+	struct worker_message m;
+	struct tenant t;
+	uint32_t i;
+	size_t k;
+
+	jobs_begin();
+	tenant_start(&t);
+	for (i = 0; i < 2000; i++) {
+		for (k = 0; k < sizeof(m); k++)
+			((uint8_t *)&m)[k] = (uint8_t)draw(256);
+		m.type = draw(2) ? WORKER_STOP : WORKER_DMA_DONE;
+		if (draw(4) == 0)
+			m.type = (uint32_t)(100 + draw(1000));
+		send(t.worker->socket, &m, draw(3) ? sizeof(m) : 1 + draw(sizeof(m)), MSG_NOSIGNAL);
+	}
+	put_job(&t, &jobs[1], FREE_AT, FREE_AT);
+	CU_ASSERT(finish(&t, 0) && is_right(&t, &jobs[1], FREE_AT));
+	tenant_end(&t);
+}
+
+/* kernels of the guest's own: on a GPU */
+
+static const char own_ptx[] =
+	".version 6.0\n.target sm_70\n.address_size 64\n"
+	/* x[i] += by, one element for each thread */
+	".visible .entry add(.param .u64 x, .param .u32 by)\n{\n"
+	"\t.reg .b32 %r<6>; .reg .b64 %d<4>;\n"
+	"\tmov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"
+	"\tmad.lo.u32 %r1, %r1, %r2, %r3;\n"
+	"\tld.param.u64 %d1, [x]; cvta.to.global.u64 %d1, %d1;\n"
+	"\tmul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;\n"
+	"\tld.param.u32 %r4, [by]; ld.global.u32 %r5, [%d1];\n"
+	"\tadd.u32 %r5, %r5, %r4; st.global.u32 [%d1], %r5; ret;\n}\n"
+	/* counts for ever, and never looks at a gate */
+	".visible .entry forever(.param .u64 x)\n{\n"
+	"\t.reg .b64 %d<3>;\n"
+	"\tld.param.u64 %d1, [x]; cvta.to.global.u64 %d1, %d1; mov.u64 %d2, 0;\n"
+	"again:\n\tadd.u64 %d2, %d2, 1; st.volatile.global.u64 [%d1], %d2; bra again;\n}\n"
+	/* writes where it is told to */
+	".visible .entry poke(.param .u64 at)\n{\n"
+	"\t.reg .b64 %d<2>;\n"
+	"\tld.param.u64 %d1, [at]; st.global.u64 [%d1], %d1; ret;\n}\n";
+
+#define IMAGE_AT FREE_AT
+#define LOG_AT (FREE_AT + 65536)
+#define LAUNCH_AT (FREE_AT + 131072)
+#define DATA_AT (FREE_AT + 262144)
+
+/* Loads a module, and waits for the compiler as long as it takes. */
+static bool load(struct tenant *t, const char *image, bool gated)
+{
+	struct softgpu_packet p = {SOFTGPU_MODULE_LOAD,
+				   gated ? SOFTGPU_MODULE_GATED : 0,
+				   {0, IMAGE_AT, strlen(image), LOG_AT, 4096}};
+
+	strcpy((char *)t->window + IMAGE_AT, image);
+	put(t, p);
+	for (;;) {
+		struct pollfd w = {t->worker->wake_fd, POLLIN, 0};
+		uint64_t n;
+
+		run(t);
+		if (!listen_for(t, PATIENCE_MS) || t->ended.end != WORKER_IDLE)
+			return false;
+		if (!t->ended.active)
+			return true;
+		while (atomic_load(&t->worker->shared->waits))
+			if (poll(&w, 1, PATIENCE_MS) <= 0 || read(w.fd, &n, sizeof(n)) < 0)
+				return false;
+	}
+}
+
+static void put_launch(struct tenant *t, const char *function, uint32_t grid, uint32_t block,
+		       struct softgpu_launch_arg a, struct softgpu_launch_arg b, uint32_t n)
+{
+	struct softgpu_launch l = {.grid = {grid, 1, 1},
+				   .block = {block, 1, 1},
+				   .n_args = n,
+				   .args = {a, b}};
+
+	snprintf(l.function, sizeof(l.function), "%s", function);
+	memcpy(t->window + LAUNCH_AT, &l, sizeof(l));
+	put(t, (struct softgpu_packet){SOFTGPU_LAUNCH, 0, {0, LAUNCH_AT, sizeof(l)}});
+}
+
+static struct softgpu_launch_arg buffer(uint64_t at, uint64_t bytes)
+{
+	return (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_BUFFER, .value = at, .bytes = bytes};
+}
+
+static struct softgpu_launch_arg value(uint64_t v, uint64_t bytes)
+{
+	return (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_VALUE, .value = v, .bytes = bytes};
+}
+
+/* Many small launches of a guest's kernel, gated and not, in turns of random length. */
+static void modules(void)
+{
+	const uint32_t n = 256 * 1024, rounds = 20;
+	struct tenant t;
+	uint32_t i, k, gated;
+	uint32_t *x;
+
+	for (gated = 0; gated < 2; gated++) {
+		tenant_start(&t);
+		x = (uint32_t *)(t.window + DATA_AT);
+		CU_ASSERT_FATAL(load(&t, own_ptx, gated));
+		for (i = 0; i < n; i++)
+			x[i] = i;
+		put(&t, (struct softgpu_packet){SOFTGPU_UPLOAD, 0, {WINDOW, DATA_AT, n * 4}});
+		for (k = 0; k < rounds; k++)
+			put_launch(&t, "add", n / 256, 256, buffer(WINDOW, n * 4), value(3, 4), 2);
+		put(&t, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {DATA_AT, WINDOW, n * 4}});
+		CU_ASSERT(finish(&t, 100));
+		for (i = 0, k = 0; i < n; i++)
+			k += x[i] != i + 3 * rounds;
+		CU_ASSERT_EQUAL(k, 0);
+		tenant_end(&t);
+	}
+}
+
+/* What is wrong with a launch stops the VF that asks for it, with a reason, and nothing else. */
+static void hostile_launches(void)
+{
+	static const struct {
+		const char *function;
+		uint32_t grid, block, n;
+		struct softgpu_launch_arg a, b;
+		uint32_t error;
+	} cases[] = {
+		{"nothing", 1, 1, 0, {0}, {0}, SOFTGPU_BAD_LAUNCH},
+		{"add", 0, 1, 2, {1, 0, WINDOW, 4}, {0, 0, 1, 4}, SOFTGPU_BAD_LAUNCH},
+		{"add", 1, 4096, 2, {1, 0, WINDOW, 4}, {0, 0, 1, 4}, SOFTGPU_BAD_LAUNCH},
+		{"add", 1, 1, 1, {1, 0, WINDOW, 4}, {0}, SOFTGPU_BAD_LAUNCH},
+		{"add", 1, 1, 2, {1, 0, WINDOW, 4}, {0, 0, 1, 8}, SOFTGPU_BAD_LAUNCH},
+		{"add", 1, 1, 33, {1, 0, WINDOW, 4}, {0, 0, 1, 4}, SOFTGPU_BAD_LAUNCH},
+		{"add", 1, 1, 2, {1, 0, PARTITION - 2, 4}, {0, 0, 1, 4}, SOFTGPU_OUT_OF_RANGE},
+		{"add", 1, 1, 2, {1, 0, UINT64_MAX, 4}, {0, 0, 1, 4}, SOFTGPU_OUT_OF_RANGE},
+		{"add", 1, 1, 2, {9, 0, WINDOW, 4}, {0, 0, 1, 4}, SOFTGPU_BAD_LAUNCH},
+	};
+	struct tenant t;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tenant_start(&t);
+		CU_ASSERT_FATAL(load(&t, own_ptx, false));
+		put_launch(&t, cases[i].function, cases[i].grid, cases[i].block, cases[i].a,
+			   cases[i].b, cases[i].n);
+		run(&t);
+		CU_ASSERT(listen_for(&t, PATIENCE_MS) && t.ended.end == WORKER_FAILED);
+		CU_ASSERT_EQUAL(t.ended.error, cases[i].error);
+		tenant_end(&t);
+	}
+	tenant_start(&t);
+	CU_ASSERT(!load(&t, ".version 6.0\n.target sm_70\n.address_size 64\nnonsense", false));
+	CU_ASSERT_EQUAL(t.ended.error, SOFTGPU_BAD_MODULE);
+	CU_ASSERT(t.window[LOG_AT] != 0);
+	tenant_end(&t);
+}
+
+/* A kernel that reaches out of its memory ends its own worker; one that never ends is stopped. */
+static void hostile_kernels(void)
+{
+	struct tenant bad, good;
+	uint64_t before;
+	uint32_t i;
+
+	jobs_begin();
+	tenant_start(&good);
+	tenant_start(&bad);
+	CU_ASSERT_FATAL(load(&bad, own_ptx, false));
+	put_launch(&bad, "forever", 1, 1, buffer(DATA_AT, 8), value(0, 0), 1);
+	for (i = 0; i < 50; i++) {
+		run(&bad);
+		CU_ASSERT(!listen_for(&bad, 1));
+		CU_ASSERT(stop(&bad) && bad.ended.level == SOFTGPU_PREEMPT_HARD);
+		before = *(volatile uint64_t *)(bad.window + DATA_AT);
+		put_job(&good, &jobs[4], WINDOW, FREE_AT);
+		CU_ASSERT(finish(&good, 0) && is_right(&good, &jobs[4], FREE_AT));
+		CU_ASSERT_EQUAL(before, *(volatile uint64_t *)(bad.window + DATA_AT));
+	}
+	printf(" longest stop %.0f us;", (double)bad.longest / 1e3);
+	worker_kill(bad.worker);
+	forget(&bad);
+
+	tenant_start(&bad);
+	CU_ASSERT_FATAL(load(&bad, own_ptx, false));
+	put_launch(&bad, "poke", 1, 1, value(UINT64_C(0x700000000000), 8), value(0, 0), 1);
+	run(&bad);
+	CU_ASSERT(listen_for(&bad, PATIENCE_MS) && bad.ended.end == WORKER_LOST);
+	worker_kill(bad.worker);
+	forget(&bad);
+	put_job(&good, &jobs[4], WINDOW, FREE_AT);
+	CU_ASSERT(finish(&good, 0) && is_right(&good, &jobs[4], FREE_AT));
+	tenant_end(&good);
+}
+
+static const struct test any[] = {
+	{"packets, to the bit", packets},
+	{"a thousand switches", switches},
+	{"endless work", endless},
+	{"killed, and nothing left", killed},
+	{"errors", errors},
+	{"events", events},
+	{"DMA", dma},
+	{"nonsense", nonsense},
+	{NULL, NULL},
+};
+static const struct test gpu[] = {
+	{"modules", modules},
+	{"hostile launches", hostile_launches},
+	{"hostile kernels", hostile_kernels},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {any, gpu, NULL}, *const without[] = {any, NULL};
+	struct vgpu_error err = {""};
+	struct tenant t = {.fd = -1};
+	int r;
+
+	device = argc > 1 ? argv[1] : device;
+	r = start(&t, &err);
+	if (r == -ENODEV || r == -EOPNOTSUPP) {
+		printf("skipped: %s\n", err.text);
+		worker_kill(t.worker);
+		forget(&t);
+		return 77;
+	}
+	if (r < 0) {
+		puts(err.text);
+		return 1;
+	}
+	printf("on %s\n", t.worker->shared->about.name);
+	worker_kill(t.worker);
+	forget(&t);
+	return suite_main("device", strcmp(device, "cuda") == 0 ? tables : without, argc - 1,
+			  argv + 1);
+}

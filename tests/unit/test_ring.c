@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* A worker's ring on the CPU, in this process: launches of a guest's own kernels, all the way, and
+ * what stops and goes on. */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ring.h"
+#include "suite.h"
+
+static uint64_t seed = 1;
+static uint64_t draw(uint64_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 20) % below;
+}
+
+/*
+ * A device that computes on the CPU, and a compiler that takes its time and knows one kernel:
+ * LAUNCH of it goes all the way, with arguments that are checked and put where it expects them.
+ */
+static _Atomic uint32_t compiler_may_end, woken;
+static const char *complaint;
+
+static int slow_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
+			void **compiled, char *log, uint32_t log_size)
+{
+	(void)d;
+	(void)bytes;
+	(void)gated;
+	while (!atomic_load(&compiler_may_end))
+		sched_yield();
+	snprintf(log, log_size, "%s", complaint ? complaint : (char *)image);
+	free(image);
+	*compiled = NULL;
+	return complaint ? -EINVAL : 0;
+}
+
+static int load_nothing(struct device *d, uint32_t module, void *compiled)
+{
+	(void)d;
+	(void)module;
+	(void)compiled;
+	return 0;
+}
+
+/* fill(dst, words, value), as three words of 8, 8 and 8 bytes. */
+static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
+		     struct device_params *params)
+{
+	uint32_t i;
+
+	(void)d;
+	(void)module;
+	if (strcmp(name, "fill") != 0 || p->block[0] != 256)
+		return -EINVAL;
+	p->kind = PIECE_KERNEL;
+	p->kernel = KERNEL_FILL;
+	params->n = 3;
+	params->bytes = 24;
+	for (i = 0; i < 3; i++) {
+		params->offset[i] = i * 8;
+		params->size[i] = 8;
+	}
+	return 0;
+}
+
+static void count_wake(void)
+{
+	woken++;
+}
+
+static void hear_nothing(const struct worker_message *m)
+{
+	(void)m;
+}
+
+#define MIB (UINT64_C(1) << 20)
+struct bench {
+	struct device_ops ops;
+	struct device *device;
+	struct worker_shared shared;
+	struct ring *ring;
+	uint8_t *window;
+	int event_fd;
+	struct worker_message ended;
+};
+
+static void bench_open(struct bench *b)
+{
+	struct device_setup setup = {.window_size = MIB, .size = 2 * MIB};
+	struct ring_setup ring = {.window_size = MIB, .size = 2 * MIB, .modules = true};
+	struct vgpu_error err;
+
+	memset(b, 0, sizeof(*b));
+	b->window = setup.window = ring.window = aligned_alloc(4096, MIB);
+	memset(b->window, 0, MIB);
+	b->ops = device_host;
+	b->ops.compile = slow_compile;
+	b->ops.load = load_nothing;
+	b->ops.function = find_fill;
+	b->event_fd = eventfd(0, EFD_CLOEXEC);
+	CU_ASSERT_FATAL(b->ops.open(&b->device, &setup, &err) == 0);
+	ring.device = b->device;
+	ring.ops = &b->ops;
+	ring.shared = &b->shared;
+	ring.event_fd = b->event_fd;
+	ring.send = hear_nothing;
+	ring.wake = count_wake;
+	b->ring = ring_create(&ring);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(b->ring);
+}
+
+static void bench_close(struct bench *b)
+{
+	ring_destroy(b->ring);
+	b->ops.close(b->device);
+	close(b->event_fd);
+	free(b->window);
+}
+
+static void bench_put(struct bench *b, struct softgpu_packet p)
+{
+	uint64_t at = atomic_load(&b->shared.wptr);
+
+	memcpy(b->window + at % 16 * sizeof(p), &p, sizeof(p));
+	atomic_store(&b->shared.wptr, at + 1);
+}
+
+/* Until the run ends: how. */
+static uint32_t bench_run(struct bench *b)
+{
+	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0}};
+	uint64_t n;
+
+	ring_run(b->ring, &m);
+	do {
+		CU_ASSERT_FATAL(read(b->event_fd, &n, sizeof(n)) == sizeof(n));
+	} while (!ring_end(b->ring, &b->ended));
+	return b->ended.ended.end;
+}
+
+static const struct softgpu_packet load_packet = {SOFTGPU_MODULE_LOAD, 0, {3, 8192, 5, 12288, 16}};
+
+static void bench_load(struct bench *b)
+{
+	atomic_store(&compiler_may_end, 1);
+	bench_put(b, load_packet);
+	while (bench_run(b) == WORKER_IDLE && b->ended.ended.active)
+		while (atomic_load(&b->shared.waits))
+			sched_yield();
+}
+
+static void put_launch(struct bench *b, const char *name, uint32_t threads,
+		       struct softgpu_launch_arg first, uint32_t n)
+{
+	struct softgpu_launch l = {
+		.grid = {1, 1, 1},
+		.block = {threads, 1, 1},
+		.n_args = n,
+		.args = {first, {SOFTGPU_ARG_VALUE, 0, 1000, 8}, {SOFTGPU_ARG_BYTES, 0, 20480, 8}},
+	};
+
+	snprintf(l.function, sizeof(l.function), "%s", name);
+	memcpy(b->window + 16384, &l, sizeof(l));
+	bench_put(b, (struct softgpu_packet){SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(l)}});
+}
+
+static void modules(void)
+{
+	const struct softgpu_launch_arg dst = {SOFTGPU_ARG_BUFFER, 0, MIB, 4000};
+	struct bench b;
+	uint32_t i, wrong = 0;
+
+	bench_open(&b);
+	atomic_store(&compiler_may_end, 0);
+	woken = 0;
+	memcpy(b.window + 8192, "image", 5);
+	bench_put(&b, load_packet);
+	/* the compiler works: there is nothing to do, and the packet has not ended */
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(b.ended.ended.active && atomic_load(&b.shared.waits) == 1 && woken == 0);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(b.ended.ended.active);
+	atomic_store(&compiler_may_end, 1);
+	while (!woken)
+		sched_yield();
+	CU_ASSERT_EQUAL(atomic_load(&b.shared.waits), 0);
+	/* a kernel: where it writes to is an address of ours, what it writes came from the window
+	 */
+	*(uint64_t *)(b.window + 20480) = 0xabcd1234;
+	put_launch(&b, "fill", 256, dst, 3);
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {32768, MIB, 4004}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(!b.ended.ended.active && b.ended.ended.rptr == 3);
+	CU_ASSERT_STRING_EQUAL((char *)b.window + 12288, "image");
+	for (i = 0; i < 1000; i++)
+		wrong += ((uint32_t *)(b.window + 32768))[i] != 0xabcd1234;
+	CU_ASSERT(wrong == 0 && ((uint32_t *)(b.window + 32768))[1000] == 0);
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_MODULE_UNLOAD, 0, {3}});
+	put_launch(&b, "fill", 256, dst, 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_LAUNCH);
+	bench_close(&b);
+}
+
+static void hostile_launches(void)
+{
+	static const struct {
+		const char *name;
+		uint32_t threads, n;
+		struct softgpu_launch_arg first;
+		uint32_t error;
+	} cases[] = {
+		{"nothing", 256, 3, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 0, 3, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 257, 3, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, 2, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, 33, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, UINT32_MAX, {SOFTGPU_ARG_BUFFER, 0, MIB, 4000}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, 3, {SOFTGPU_ARG_BUFFER, 0, 2 * MIB - 8, 16}, SOFTGPU_OUT_OF_RANGE},
+		{"fill", 256, 3, {SOFTGPU_ARG_BUFFER, 0, MIB - 8, 16}, SOFTGPU_OUT_OF_RANGE},
+		{"fill", 256, 3, {SOFTGPU_ARG_BUFFER, 0, UINT64_MAX, 2}, SOFTGPU_OUT_OF_RANGE},
+		{"fill", 256, 3, {SOFTGPU_ARG_VALUE, 0, 1, 4}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, 3, {SOFTGPU_ARG_VALUE, 0, 1, UINT64_MAX}, SOFTGPU_BAD_LAUNCH},
+		{"fill", 256, 3, {SOFTGPU_ARG_BYTES, 0, MIB - 4, 8}, SOFTGPU_OUT_OF_RANGE},
+		{"fill", 256, 3, {SOFTGPU_ARG_BYTES, 0, MIB, 8}, SOFTGPU_OUT_OF_RANGE},
+		{"fill", 256, 3, {3, 0, MIB, 8}, SOFTGPU_BAD_LAUNCH},
+	};
+	struct bench b;
+	size_t i;
+
+	complaint = NULL;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bench_open(&b);
+		bench_load(&b);
+		put_launch(&b, cases[i].name, cases[i].threads, cases[i].first, cases[i].n);
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+		CU_ASSERT_EQUAL(b.ended.ended.error, cases[i].error);
+		bench_close(&b);
+	}
+	/* a name without an end */
+	bench_open(&b);
+	bench_load(&b);
+	put_launch(&b, "fill", 256, cases[0].first, 3);
+	memset(b.window + 16384 + offsetof(struct softgpu_launch, function), 'f', 256);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	bench_close(&b);
+	/* what does not compile says why, in as much room as there is */
+	complaint = "line 17: what is this supposed to be?";
+	bench_open(&b);
+	memset(b.window + 12288, 'x', 64);
+	bench_load(&b);
+	CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_MODULE);
+	CU_ASSERT_STRING_EQUAL((char *)b.window + 12288, "line 17: what i");
+	CU_ASSERT_EQUAL(b.window[12288 + 16], 'x');
+	bench_close(&b);
+	complaint = NULL;
+}
+
+/* How often a piece was launched, by its serial. */
+#define SERIALS 65536u
+static _Atomic uint8_t launches[SERIALS];
+
+static int count_launch(struct device *d, uint32_t slot, const struct piece *p)
+{
+	if (!p->gated)
+		launches[p->serial % SERIALS]++;
+	return device_host.launch(d, slot, p);
+}
+
+/* Says that a piece is done when it is asked for the second time: what ends between two looks. */
+static enum device_state late_poll(struct device *d, uint32_t slot)
+{
+	static bool seen[DEVICE_SLOTS];
+	enum device_state state = device_host.poll(d, slot);
+
+	seen[slot] = state == DEVICE_DONE && !seen[slot];
+	return seen[slot] ? DEVICE_RUNNING : state;
+}
+
+/* What has no gate is executed once, whenever it is stopped; what has one is gone on with. */
+static void launched_once(void)
+{
+	struct timespec turn = {0};
+	uint32_t i, again = 0, stops = 0;
+	struct worker_message m;
+	struct bench b;
+	uint64_t n;
+
+	bench_open(&b);
+	b.ops.launch = count_launch;
+	b.ops.poll = late_poll;
+	memset(launches, 0, sizeof(launches));
+	for (i = 0; i < 400; i++) {
+		bench_put(&b, (struct softgpu_packet){SOFTGPU_NONPREEMPTIBLE, 0, {20 + draw(60)}});
+		bench_put(&b, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {65536, MIB, 65536}});
+		bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {131072, 65536, i}});
+		bench_put(&b, (struct softgpu_packet){SOFTGPU_FENCE, 0, {i + 1}});
+		do {
+			m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+			ring_run(b.ring, &m);
+			turn.tv_nsec = (long)draw(150000);
+			nanosleep(&turn, NULL);
+			ring_stop(b.ring);
+			do {
+				CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
+			} while (!ring_end(b.ring, &b.ended));
+			stops++;
+			CU_ASSERT_FATAL(b.ended.ended.end <= WORKER_STOPPED);
+		} while (b.ended.ended.active || b.ended.ended.rptr != 4 * (i + 1));
+		CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 4096), i + 1);
+		CU_ASSERT_EQUAL(*(uint32_t *)(b.window + 131072 + 65532), i);
+	}
+	for (i = 0; i < SERIALS; i++)
+		again += launches[i] > 1;
+	CU_ASSERT_EQUAL(again, 0);
+	CU_ASSERT(stops > 500);
+	bench_close(&b);
+}
+
+static const struct test tests[] = {
+	{"modules in a ring", modules},
+	{"hostile launches", hostile_launches},
+	{"launched once", launched_once},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("ring", tests)

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+/* What a worker is made of, without a device: checks of packets, PTX with a gate, the driver's
+ * loader, and what is learned from libcuda's ioctls. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cuda.h"
+#include "gate.h"
+#include "limit.h"
+#include "packet.h"
+#include "protocol.h"
+#include "rm.h"
+#include "suite.h"
+
+extern const char kernels_ptx[];
+
+static uint64_t seed = 1;
+static uint64_t draw(uint64_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (seed >> 20) % below;
+}
+
+/* packets */
+
+/* As one would write it down: in 128 bits, byte by byte. */
+static bool lies_inside(const struct packet_limits *l, uint64_t at, uint64_t bytes)
+{
+	unsigned __int128 end = (unsigned __int128)at + bytes;
+
+	return at < l->window ? end <= l->window : end <= l->size;
+}
+
+static uint64_t edge(const struct packet_limits *l)
+{
+	const uint64_t bases[] = {0,	      l->window,	 l->size,
+				  UINT64_MAX, UINT64_C(1) << 32, UINT64_C(1) << 63};
+
+	return bases[draw(6)] + draw(129) - 64;
+}
+
+static void ranges(void)
+{
+	static const uint32_t copies[] = {SOFTGPU_COPY, SOFTGPU_UPLOAD, SOFTGPU_DOWNLOAD};
+	const struct packet_limits l = {1 << 20, 5 << 20, true};
+	uint32_t i, taken = 0;
+
+	for (i = 0; i < 2000000; i++) {
+		struct softgpu_packet p = {.opcode = copies[draw(3)],
+					   .arg = {edge(&l), edge(&l),
+						   draw(2) ? edge(&l) : draw(4096)}};
+		bool ok = packet_check(&l, &p) == SOFTGPU_OK;
+
+		taken += ok;
+		if (!ok)
+			continue;
+		if (!lies_inside(&l, p.arg[0], p.arg[2]) || !lies_inside(&l, p.arg[1], p.arg[2]))
+			CU_FAIL_FATAL("a range outside of the partition was taken");
+		if (p.opcode == SOFTGPU_UPLOAD && p.arg[1] + p.arg[2] > l.window)
+			CU_FAIL_FATAL("an upload from outside of the window was taken");
+		if (p.opcode == SOFTGPU_DOWNLOAD && p.arg[0] + p.arg[2] > l.window)
+			CU_FAIL_FATAL("a download to outside of the window was taken");
+	}
+	CU_ASSERT(taken > 1000);
+}
+
+/* Every opcode with arguments from the edges: what is taken has been looked at. */
+static void opcodes(void)
+{
+	const struct packet_limits with = {1 << 20, 5 << 20, true},
+				   without = {1 << 20, 5 << 20, false};
+	uint32_t i, k;
+
+	for (i = 0; i < 2000000; i++) {
+		struct softgpu_packet p = {.opcode = (uint32_t)draw(0x90),
+					   .flags = (uint32_t)draw(4)};
+
+		for (k = 0; k < 7; k++)
+			p.arg[k] = edge(&with);
+		if (packet_check(&with, &p) == SOFTGPU_OK &&
+		    (p.opcode == SOFTGPU_LAUNCH || p.opcode == SOFTGPU_MODULE_LOAD) &&
+		    (p.arg[0] >= SOFTGPU_MAX_MODULES || p.arg[1] > with.window ||
+		     p.arg[2] > with.window - p.arg[1]))
+			CU_FAIL_FATAL("a module from outside of the window was taken");
+		if (p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH &&
+		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
+			CU_FAIL_FATAL("a module where there is no compiler");
+	}
+}
+
+static void rings(void)
+{
+	const struct packet_limits l = {1 << 20, 5 << 20, true};
+
+	CU_ASSERT(packet_ring_is_valid(&l, 0, 1024));
+	CU_ASSERT(packet_ring_is_valid(&l, (1 << 20) - 128, 2));
+	CU_ASSERT(!packet_ring_is_valid(&l, (1 << 20) - 64, 2));
+	CU_ASSERT(!packet_ring_is_valid(&l, 2 << 20, 2));
+	CU_ASSERT(!packet_ring_is_valid(&l, 32, 2));
+	CU_ASSERT(!packet_ring_is_valid(&l, 0, 3));
+	CU_ASSERT(!packet_ring_is_valid(&l, UINT64_MAX - 63, 2));
+	CU_ASSERT(packet_fence_is_valid(&l, (1 << 20) - 8));
+	CU_ASSERT(!packet_fence_is_valid(&l, 1 << 20));
+	CU_ASSERT(!packet_fence_is_valid(&l, 4));
+}
+
+/* gates */
+
+static uint32_t count(const char *text, const char *what)
+{
+	uint32_t n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+static char *gated(const char *text, int wanted)
+{
+	struct vgpu_error err = {""};
+	char *out;
+	int r = gate_ptx(text, strlen(text), &out, &err);
+
+	CU_ASSERT_EQUAL(r, wanted);
+	CU_ASSERT((r == 0) == (out != NULL));
+	if (r < 0)
+		CU_ASSERT(strncmp(err.text, "PTX", 3) == 0);
+	return out;
+}
+
+static void own_kernels(void)
+{
+	char *out = gated(kernels_ptx, 0);
+	uint32_t entries = count(kernels_ptx, ".entry");
+
+	CU_ASSERT(entries == 10);
+	CU_ASSERT_EQUAL(count(out, ".b8 __vgpu_gate[128]"), entries);
+	CU_ASSERT_EQUAL(count(out, "bar.sync 0;"), entries);
+	CU_ASSERT_EQUAL(count(out, ".shared .align 4 .b32 __vgpu_go;"), 1);
+	/* nothing else has changed */
+	CU_ASSERT(strlen(out) > strlen(kernels_ptx));
+	CU_ASSERT_EQUAL(count(out, "mul.rn.f32"), count(kernels_ptx, "mul.rn.f32"));
+	CU_ASSERT(gate_is_ptx((const uint8_t *)kernels_ptx, strlen(kernels_ptx)));
+	free(out);
+}
+
+#define HEAD "//\n.version 7.0\n.target sm_70\n.address_size 64\n"
+static void gates(void)
+{
+	static const struct {
+		const char *text;
+		uint32_t params, bodies;
+	} good[] = {
+		{HEAD ".entry a(.param .u64 x) { ret; }", 1, 1},
+		{HEAD ".entry a() { ret; }", 1, 1},
+		{HEAD ".entry a { ret; }", 1, 1},
+		{HEAD ".visible .entry a(\n.param .u64 x, .param .align 4 .b8 y[12]\n)\n.maxntid "
+		      "128, 1, 1\n{ ret; }",
+		 1, 1},
+		/* a prototype has the parameter, and no body */
+		{HEAD ".entry a(.param .u64 x);\n.entry a(.param .u64 x) { ret; }", 2, 1},
+		{HEAD "/* .entry no( */ // .entry no(\n.func f() { ret; }\n.entry a() { ret; }", 1,
+		 1},
+		{HEAD ".file 1 \".entry no(\\\"\"\n.entry a() { ret; }", 1, 1},
+		{HEAD ".entry a() { { .reg .u32 %x; } ret; } .entry b() { ret; }", 2, 2},
+	};
+	static const char *const bad[] = {
+		"",
+		".version 7.0",
+		".version 7.0 .address_size 32 .entry a() {}",
+		".version 7.0 .entry a() {} .address_size 64",
+		HEAD ".entry",
+		HEAD ".entry a(",
+		HEAD ".entry a() ",
+		HEAD ".entry (",
+		HEAD ".entry a(.param .u64 x",
+		HEAD ".reg .u32 __vgpu_x;",
+	};
+	uint32_t i;
+	char *out;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		out = gated(good[i].text, 0);
+		if (!out)
+			continue;
+		CU_ASSERT_EQUAL(count(out, "__vgpu_gate[128]"), good[i].params);
+		CU_ASSERT_EQUAL(count(out, "bar.sync 0;"), good[i].bodies);
+		free(out);
+	}
+	/* the gate is the first parameter, and what follows it is set off by a comma */
+	out = gated(HEAD ".entry a(.param .u64 x) { ret; }", 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out, "__vgpu_gate[128],\n\t.param .u64 x"));
+	free(out);
+	out = gated(HEAD ".entry a() { ret; }", 0);
+	CU_ASSERT_PTR_NULL(strstr(out, "[128],"));
+	free(out);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_PTR_NULL(gated(bad[i], -EINVAL));
+	CU_ASSERT(!gate_is_ptx((const uint8_t *)"\177ELF", 4));
+	CU_ASSERT(!gate_is_ptx((const uint8_t *)"", 0));
+}
+
+/* Whatever a guest sends: it is refused, or rewritten, and nothing else. */
+static void rubbish(void)
+{
+	size_t n = strlen(kernels_ptx), at, i;
+	struct vgpu_error err;
+	char *text = malloc(n), *out;
+
+	for (i = 0; i < 3000; i++) {
+		size_t length = draw(n), changes = draw(20);
+
+		memcpy(text, kernels_ptx, n);
+		for (at = 0; at < changes; at++)
+			text[draw(n)] = "{}()\"/*\n\\.,;_a0"[draw(15)];
+		if (gate_ptx(text, length, &out, &err) == 0)
+			free(out);
+		else
+			CU_ASSERT_PTR_NULL(out);
+	}
+	free(text);
+}
+
+/* the loader */
+
+static void refusals(void)
+{
+	static const struct {
+		const char *library, *says;
+		int r;
+	} cases[] = {
+		{"libcuda-that-is-not-there.so.1", "no NVIDIA driver", -ENODEV},
+		{STUBS "/libstub_silent.so", "does not say its version", -ENODEV},
+		{STUBS "/libstub_old.so", "CUDA 11.8, and 12.4 is needed", -EOPNOTSUPP},
+		{STUBS "/libstub_partial.so", "(CUDA 12.4) has no cuMemCreate", -EOPNOTSUPP},
+	};
+	struct vgpu_error err;
+	struct cuda_api api;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		err.text[0] = 0;
+		CU_ASSERT_EQUAL(cuda_load(cases[i].library, &api, &err), cases[i].r);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
+		CU_ASSERT_PTR_NULL(strchr(err.text, '\n'));
+	}
+}
+
+/* limits of the driver */
+
+/* What is no mount of control groups, and a tool that is not there, or refuses: each is said, and
+ * nothing is taken for limited. */
+static void limits(void)
+{
+	char dir[] = "/tmp/vgpud-limits.XXXXXX", command[256], group[512] = "", expected[768];
+	char *path = strdup(getenv("PATH") ? getenv("PATH") : "");
+	struct vgpu_error err = {""};
+	FILE *f;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	CU_ASSERT(limit_memory("/nonexistent", 0, 5, 1, 1 << 20, &err) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no control group"));
+	/* a directory that looks like one, with the group of the VF in it */
+	f = fopen("/proc/self/cgroup", "r");
+	while (f && fgets(group, sizeof(group), f) && strncmp(group, "0::/", 4) != 0)
+		;
+	if (f)
+		fclose(f);
+	if (strncmp(group, "0::/", 4) != 0) {
+		printf(" no control groups of version 2 here: skipped;");
+		rmdir(dir);
+		free(path);
+		return;
+	}
+	group[strcspn(group, "\n")] = 0;
+	snprintf(command, sizeof(command),
+		 "mkdir -p %s%.100s/softgpu-5-vf1 && : >%s%.100s/softgpu-5-vf1/cgroup.procs", dir,
+		 group + 3, dir, group + 3);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+	setenv("PATH", dir, 1);
+	CU_ASSERT(limit_memory(dir, 0, 5, 1, 1 << 20, &err) == -ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "nvidia-smi: No such file"));
+	setenv("PATH", path, 1);
+	snprintf(command, sizeof(command),
+		 "printf '#!/bin/sh\\nexit 2\\n' >%s/nvidia-smi && chmod +x %s/nvidia-smi", dir,
+		 dir);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+	setenv("PATH", dir, 1);
+	CU_ASSERT(limit_memory(dir, 0, 5, 1, 1 << 20, &err) == -EOPNOTSUPP);
+	/* what it is asked, in its own words */
+	setenv("PATH", path, 1);
+	snprintf(command, sizeof(command),
+		 "printf '#!/bin/sh\\necho \"$@\" >%s/asked\\n' >%s/nvidia-smi", dir, dir);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+	setenv("PATH", dir, 1);
+	CU_ASSERT_EQUAL(limit_memory(dir, 3, 5, 1, (1 << 20) + 1, &err), 0);
+	setenv("PATH", path, 1);
+	snprintf(command, sizeof(command), "%s/asked", dir);
+	f = fopen(command, "r");
+	CU_ASSERT(f && fgets(group + 256, 256, f));
+	if (f)
+		fclose(f);
+	group[256 + strcspn(group + 256, "\n")] = 0;
+	snprintf(expected, sizeof(expected),
+		 "memory-limits --set -n %.100s/softgpu-5-vf1 --hard-limit 2 -i 3",
+		 strcmp(group + 3, "/") == 0 ? "" : group + 3);
+	CU_ASSERT_STRING_EQUAL(group + 256, expected);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	free(path);
+}
+
+/* the resource manager */
+
+struct alloc {
+	uint32_t client, parent, object, class;
+	uint64_t params;
+	uint32_t params_size, status;
+};
+struct gone {
+	uint32_t client, parent, object, status;
+};
+struct transfer {
+	uint32_t command, size;
+	uint64_t argument;
+};
+#define ALLOC _IOWR('F', 0x2b, struct alloc)
+#define FREE _IOWR('F', 0x29, struct gone)
+#define TRANSFER _IOWR('F', 211, struct transfer)
+
+static void make(int fd, uint32_t parent, uint32_t object, uint32_t class, uint32_t status)
+{
+	struct alloc a = {7, parent, object, class, 0, 0, status};
+
+	rm_note(fd, ALLOC, &a, 0);
+}
+
+static bool offers(bool channels, bool groups)
+{
+	return rm_offers(WORKER_STOP_CHANNELS) == channels &&
+	       rm_offers(WORKER_STOP_GROUPS) == groups;
+}
+
+/* What is seen of libcuda's calls: handles of groups and channels, until they are freed. */
+static void handles(void)
+{
+	struct alloc channel = {7, 0x100, 0x101, 0xc86f, 0, 0, 0};
+	struct transfer t = {0x2b, sizeof(channel), (uint64_t)(uintptr_t)&channel};
+	struct gone g = {7, 0x10, 0x100, 0};
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	CU_ASSERT(offers(false, false));
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), 0); /* there is nothing that could run */
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	make(fd, 0x10, 0x20, 0x2080, 0);
+	make(fd, 0x10, 0x100, 0xa06c, 0x1b); /* refused */
+	CU_ASSERT(offers(false, false));
+	make(fd, 0x10, 0x100, 0xa06c, 0);
+	CU_ASSERT(offers(false, true));
+	rm_note(fd, TRANSFER, &t, 0);
+	CU_ASSERT(offers(true, true));
+	/* /dev/null is no resource manager: it is said so, and nothing is taken for stopped */
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), -ENOTTY);
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_GROUPS), -ENOTTY);
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	rm_note(fd, FREE, &g, -1); /* failed */
+	CU_ASSERT(offers(true, true));
+	rm_note(fd, FREE, &g, 0); /* the group, and its channel with it */
+	CU_ASSERT(offers(false, false));
+	make(fd, 0x10, 0x100, 0xa06c, 0);
+	make(fd, 0x100, 0x101, 0xc86f, 0);
+	CU_ASSERT(offers(true, true));
+	g.object = 0x10; /* the device, which is no more than the parent of the group */
+	rm_note(fd, FREE, &g, 0);
+	CU_ASSERT(offers(false, false));
+	rm_note(fd, _IOWR('F', 0x2b, uint32_t), &t, 0); /* of a size that nobody knows */
+	rm_note(fd, ALLOC, NULL, 0);
+	CU_ASSERT(offers(false, false));
+	/* this program's ioctl() passes on what it is asked */
+	CU_ASSERT(ioctl(fd, FIONREAD, NULL) < 0 && errno == ENOTTY);
+	close(fd);
+}
+
+static const struct test tests[] = {
+	{"ranges of packets", ranges},
+	{"opcodes", opcodes},
+	{"rings and fences", rings},
+	{"gates in our own kernels", own_kernels},
+	{"gates in PTX", gates},
+	{"rubbish for PTX", rubbish},
+	{"the loader's refusals", refusals},
+	{"limits of the driver", limits},
+	{"handles of channels", handles},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("worker", tests)
