@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "draw.h"
 #include "jobs.h"
 #include "suite.h"
 #include "vfio/gpuiov.h"
@@ -38,13 +39,6 @@ struct tenant {
 	uint32_t stops, hard, block;
 	vgpu_nsec longest;
 };
-
-static uint64_t seed = 1;
-static uint64_t draw(uint64_t below)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (seed >> 20) % below;
-}
 
 static vgpu_nsec now(void)
 {
@@ -427,26 +421,7 @@ static void nonsense(void)
 
 /* kernels of the guest's own: on a GPU */
 
-static const char own_ptx[] =
-	".version 6.0\n.target sm_70\n.address_size 64\n"
-	/* x[i] += by, one element for each thread */
-	".visible .entry add(.param .u64 x, .param .u32 by)\n{\n"
-	"\t.reg .b32 %r<6>; .reg .b64 %d<4>;\n"
-	"\tmov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"
-	"\tmad.lo.u32 %r1, %r1, %r2, %r3;\n"
-	"\tld.param.u64 %d1, [x]; cvta.to.global.u64 %d1, %d1;\n"
-	"\tmul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2;\n"
-	"\tld.param.u32 %r4, [by]; ld.global.u32 %r5, [%d1];\n"
-	"\tadd.u32 %r5, %r5, %r4; st.global.u32 [%d1], %r5; ret;\n}\n"
-	/* counts for ever, and never looks at a gate */
-	".visible .entry forever(.param .u64 x)\n{\n"
-	"\t.reg .b64 %d<3>;\n"
-	"\tld.param.u64 %d1, [x]; cvta.to.global.u64 %d1, %d1; mov.u64 %d2, 0;\n"
-	"again:\n\tadd.u64 %d2, %d2, 1; st.volatile.global.u64 [%d1], %d2; bra again;\n}\n"
-	/* writes where it is told to */
-	".visible .entry poke(.param .u64 at)\n{\n"
-	"\t.reg .b64 %d<2>;\n"
-	"\tld.param.u64 %d1, [at]; st.global.u64 [%d1], %d1; ret;\n}\n";
+extern const char own_ptx[]; /* own.ptx */
 
 #define IMAGE_AT FREE_AT
 #define LOG_AT (FREE_AT + 65536)

@@ -8,15 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "draw.h"
 #include "ring.h"
 #include "suite.h"
-
-static uint64_t seed = 1;
-static uint64_t draw(uint64_t below)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (seed >> 20) % below;
-}
 
 /*
  * A device that computes on the CPU, and a compiler that takes its time and knows one kernel:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cuda.h"
+#include "draw.h"
 #include "gate.h"
 #include "limit.h"
 #include "packet.h"
@@ -16,13 +17,6 @@
 #include "suite.h"
 
 extern const char kernels_ptx[];
-
-static uint64_t seed = 1;
-static uint64_t draw(uint64_t below)
-{
-	seed = seed * 6364136223846793005u + 1442695040888963407u;
-	return (seed >> 20) % below;
-}
 
 /* packets */
 

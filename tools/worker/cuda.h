@@ -2,7 +2,8 @@
 /*
  * What we use of the CUDA Driver API, declared by ourselves: no toolkit is needed to build, and no
  * driver to run what does not compute on a GPU. Values and signatures are those of the public
- * interface, CUDA 12.4; the number of each entry is the version whose signature it has here.
+ * interface, CUDA 12.4, and compared with CUDA 13.0's cuda.h and cudaTypedefs.h; the number of each
+ * entry is the version whose signature it has here.
  */
 #ifndef WORKER_CUDA_H
 #define WORKER_CUDA_H
@@ -46,7 +47,6 @@ enum {
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_HOST_PORTABLE = 1,
 	CU_HOST_DEVICEMAP = 2,
-	CU_LIMIT_PRINTF_FIFO_SIZE = 1,
 	CU_LIMIT_MALLOC_HEAP_SIZE = 2,
 	CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
 	CU_FUNC_SHARED_SIZE_BYTES = 1,

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Our kernels as they are kept for a GPU, and the gate, run instruction by instruction (ptx.h):
+ * packets, in pieces, give what they must, and what is stopped between blocks and launched again
+ * runs each block once.
+ */
+#include <stdlib.h>
+
+#include "draw.h"
+#include "gate.h"
+#include "jobs.h"
+#include "piece.h"
+#include "ptx.h"
+#include "suite.h"
+
+extern const char kernels_ptx[], shapes_ptx[];
+
+/* What the gate looks at. */
+static uint64_t marks[DEVICE_MARKS];
+static uint32_t shut;
+static uint64_t skipped, serial;
+
+static struct ptx *read_gated(const char *text, const char *name)
+{
+	struct vgpu_error err = {""};
+	struct ptx *p;
+	char *out;
+
+	CU_ASSERT_EQUAL_FATAL(gate_ptx(text, strlen(text), &out, &err), 0);
+	p = ptx_read(out, name);
+	free(out);
+	return p;
+}
+
+struct closing {
+	uint64_t after, begun;
+};
+
+static void close_gate(void *data, uint64_t n)
+{
+	struct closing *c = data;
+
+	c->begun = n + 1;
+	if (n == c->after)
+		shut = 1;
+}
+
+/* Launches PARAMS, with a gate that is shut before one of the blocks begins, until all have run.
+ * How many launches it took. */
+static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, size_t size)
+{
+	uint64_t blocks = (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
+	uint8_t *buffer = calloc(1, GATE_PARAM_SIZE + size);
+	struct gate_param gate = {(uintptr_t)marks, (uintptr_t)&shut, (uintptr_t)&skipped,
+				  ++serial};
+	uint32_t launches = 0;
+
+	memcpy(buffer, &gate, sizeof(gate));
+	memcpy(buffer + GATE_PARAM_SIZE, params, size);
+	do {
+		struct closing c = {.after = draw(blocks * 2)};
+
+		l.params = buffer;
+		l.begins = close_gate;
+		l.data = &c;
+		shut = 0;
+		skipped = 0;
+		ptx_run(p, &l);
+		CU_ASSERT_EQUAL(c.begun, blocks);
+		CU_ASSERT(skipped == 0 || (skipped == serial && shut));
+		launches++;
+	} while (skipped);
+	free(buffer);
+	return launches;
+}
+
+/* Each packet that computes, through its pieces, to the bit. */
+static void packets(void)
+{
+#define NAME(number, name) #name,
+	static const char *const names[KERNELS] = {KERNEL_LIST(NAME)};
+#undef NAME
+	struct ptx *kernels[KERNELS];
+	uint32_t i, launches = 0, pieces = 0;
+	uint64_t scratch[8];
+
+	jobs_begin();
+	for (i = 0; i < KERNELS; i++)
+		kernels[i] = read_gated(kernels_ptx, names[i]);
+	for (i = 0; i < JOBS; i++) {
+		uint8_t *slot = calloc(1, jobs[i].bytes), *wanted = calloc(1, jobs[i].bytes);
+		struct piece_space space = {.window_at = (uintptr_t)slot,
+					    .window_size = jobs[i].bytes,
+					    .scratch = (uintptr_t)scratch};
+		struct piece_job job = {.packet = jobs[i].packet, .active = true};
+		struct piece piece;
+
+		if (jobs[i].fill) {
+			jobs[i].fill(slot);
+			jobs[i].fill(wanted);
+		}
+		jobs[i].expect(wanted);
+		for (; piece_next(&job, &space, &piece); pieces++) {
+			struct ptx_launch l = {.grid = {piece.grid[0], piece.grid[1],
+							piece.grid[2]},
+					       .block = {piece.block[0], 1, 1}};
+
+			CU_ASSERT_EQUAL_FATAL(piece.kind, PIECE_KERNEL);
+			launches +=
+				launch(kernels[piece.kernel], l, piece.params, piece.params_size);
+		}
+		CU_ASSERT(memcmp(slot, wanted, jobs[i].bytes) == 0);
+		free(slot);
+		free(wanted);
+	}
+	printf(" %u pieces in %u launches;", pieces, launches);
+	CU_ASSERT(launches > pieces);
+	for (i = 0; i < KERNELS; i++)
+		ptx_free(kernels[i]);
+}
+
+/* Each block of any grid runs once, with all its threads, however often it is stopped; and again
+ * when its grid is another piece. */
+static void each_once(void)
+{
+	struct ptx *p = read_gated(shapes_ptx, "visit");
+	static uint32_t visits[4096];
+	uint32_t i, k, x, y, z, launches = 0;
+
+	for (i = 0; i < 300; i++) {
+		struct ptx_launch l = {
+			.grid = {1 + (uint32_t)draw(16), 1 + (uint32_t)draw(16),
+				 1 + (uint32_t)draw(3)},
+			.block = {1 + (uint32_t)draw(4), 1 + (uint32_t)draw(3),
+				  1 + (uint32_t)draw(2)},
+		};
+		uint32_t threads = l.block[0] * l.block[1] * l.block[2], *at = visits, wrong = 0;
+
+		memset(visits, 0, sizeof(visits));
+		launches += launch(p, l, &at, sizeof(at));
+		for (k = 0; k < 4096; k++) {
+			x = k % 16;
+			y = k / 16 % 16;
+			z = k / 256;
+			wrong += visits[k] !=
+				 (x < l.grid[0] && y < l.grid[1] && z < l.grid[2] ? threads : 0);
+		}
+		CU_ASSERT_EQUAL(wrong, 0);
+	}
+	CU_ASSERT(launches > 300);
+	ptx_free(p);
+}
+
+/* Without marks there is no gate: nothing is looked at, all run each time. */
+static void no_gate(void)
+{
+	struct ptx *p = read_gated(shapes_ptx, "visit");
+	uint32_t visits[8] = {0}, i;
+	struct {
+		uint8_t gate[GATE_PARAM_SIZE];
+		uint32_t *at;
+	} params = {{0}, visits};
+	struct ptx_launch l = {.grid = {8, 1, 1}, .block = {2, 1, 1}, .params = &params};
+
+	shut = 1;
+	ptx_run(p, &l);
+	ptx_run(p, &l);
+	for (i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(visits[i], 4);
+	ptx_free(p);
+}
+
+/* The gate's parameter goes before the others, and changes nothing between them. */
+static void parameters(void)
+{
+	static const struct {
+		const char *entry, *last;
+		uint32_t at, end;
+	} shapes[] = {
+		{"none", NULL, 0, 0},	    {"bare", NULL, 0, 0},     {"most", "out", 4088, 4096},
+		{"bounded", "out", 64, 72}, {"exchange", "n", 8, 12},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		struct ptx *plain = ptx_read(shapes_ptx, shapes[i].entry);
+		struct ptx *gated = read_gated(shapes_ptx, shapes[i].entry);
+
+		CU_ASSERT_EQUAL(ptx_params_end(plain), shapes[i].end);
+		CU_ASSERT_EQUAL(ptx_params_end(gated), GATE_PARAM_SIZE + shapes[i].end);
+		if (shapes[i].last) {
+			CU_ASSERT_EQUAL(ptx_param(plain, shapes[i].last), shapes[i].at);
+			CU_ASSERT_EQUAL(ptx_param(gated, shapes[i].last),
+					GATE_PARAM_SIZE + shapes[i].at);
+		}
+		ptx_free(plain);
+		ptx_free(gated);
+	}
+}
+
+/* A kernel with barriers, shared memory and threads that leave early is what it was. */
+static void barriers(void)
+{
+	struct ptx *plain = ptx_read(shapes_ptx, "exchange");
+	struct ptx *gated = read_gated(shapes_ptx, "exchange");
+	uint32_t out[2][128] = {{0}}, i;
+	struct {
+		uint32_t *x, n;
+	} params = {out[0], 100};
+	struct ptx_launch l = {.grid = {1, 1, 1},
+			       .block = {128, 1, 1},
+			       .shared = 4,
+			       .params = &params};
+
+	ptx_run(plain, &l);
+	params.x = out[1];
+	launch(gated, l, &params, 12);
+	for (i = 0; i < 128; i++) {
+		CU_ASSERT_EQUAL(out[0][i], i < 100 ? (i ^ 1) * 10 + 7 : 0);
+		CU_ASSERT_EQUAL(out[1][i], out[0][i]);
+	}
+	ptx_free(plain);
+	ptx_free(gated);
+}
+
+static const struct test tests[] = {
+	{"packets, to the bit", packets}, {"each block once", each_once}, {"no gate", no_gate},
+	{"parameters", parameters},	  {"barriers", barriers},	  {NULL, NULL},
+};
+
+SUITE_MAIN("ptx", tests)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a PTX compiler, NVIDIA's ptxas, says to the texts that reach one: our kernels, those of the
+ * tests, and all of them with a gate. It takes no GPU. Without a ptxas the test is skipped.
+ */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate.h"
+#include "suite.h"
+
+extern const char kernels_ptx[], own_ptx[], saxpy_ptx[], shapes_ptx[];
+extern char **environ;
+
+static char *ptxas;
+static char text_path[] = "/tmp/vgpud-test.ptx.XXXXXX";
+
+/* Whether ptxas takes TEXT for ARCH; what it says goes to our own output. */
+static bool takes(const char *text, const char *arch)
+{
+	char option[32], to[] = "--output-file=/dev/null";
+	char *const argv[] = {ptxas, option, to, text_path, NULL};
+	int fd = open(text_path, O_WRONLY | O_TRUNC), status = -1;
+	pid_t pid;
+
+	snprintf(option, sizeof(option), "-arch=%s", arch);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		status = -1;
+	else if (posix_spawn(&pid, ptxas, NULL, NULL, argv, environ) != 0 ||
+		 waitpid(pid, &status, 0) != pid)
+		status = -1;
+	if (fd >= 0)
+		close(fd);
+	return status == 0;
+}
+
+/* From the oldest that compilers of today still know, with and without a gate. */
+static void texts(void)
+{
+	static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
+	static const char *const all[] = {kernels_ptx, own_ptx, saxpy_ptx, shapes_ptx};
+	struct vgpu_error err = {""};
+	size_t i, k;
+	char *out;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		CU_ASSERT_EQUAL_FATAL(gate_ptx(all[i], strlen(all[i]), &out, &err), 0);
+		for (k = 0; k < sizeof(archs) / sizeof(archs[0]); k++) {
+			CU_ASSERT(takes(all[i], archs[k]));
+			CU_ASSERT(takes(out, archs[k]));
+		}
+		free(out);
+	}
+}
+
+/* It does look. */
+static void refuses(void)
+{
+	CU_ASSERT(!takes(".version 6.0\n.target sm_70\n.address_size 64\nnonsense", "sm_80"));
+}
+
+static const struct test tests[] = {
+	{"texts, with a gate and without", texts},
+	{"nonsense", refuses},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	static char places[][32] = {"/usr/bin/ptxas", "/usr/local/cuda/bin/ptxas"};
+	const struct test *const tables[] = {tests, NULL};
+	size_t i;
+	int fd, r;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (access(places[i], X_OK) == 0)
+			ptxas = places[i];
+	if (!ptxas) {
+		puts("skipped: no ptxas, of NVIDIA's CUDA toolkit, is installed");
+		return 77;
+	}
+	fd = mkstemp(text_path);
+	if (fd < 0) {
+		perror(text_path);
+		return 1;
+	}
+	close(fd);
+	r = suite_main("ptxas", tables, argc, argv);
+	unlink(text_path);
+	return r;
+}
