@@ -33,6 +33,10 @@ for victim in $(children | shuf); do
 	await 60 resets $((++i))
 	await 60 active 4
 done
+for n in 0 1 2 3; do
+	turns=$(vf $n dispatches)
+	await 60 at_least $n dispatches $((turns + 3))
+done
 kill -INT $a $b $c $d
 total=0
 for g in a b c d; do
@@ -64,8 +68,8 @@ await 60 active 2
 ctl memory set 0 none >/dev/null && ctl memory set 3 none >/dev/null && ctl memory set 3 96M >/dev/null && ctl memory set 0 16M >/dev/null || fail "$(ctl memory show)"
 [ "$(json memory show | jq .moves)" -ge 1 ] || fail "nobody was moved: $(ctl memory show)"
 for n in 1 2; do
-	jobs=$(vf $n dispatches)
-	await 60 at_least $n dispatches $((jobs + 3))
+	turns=$(vf $n dispatches)
+	await 60 at_least $n dispatches $((turns + 3))
 	kill -INT ${m[n]}; wait_guest ${m[n]} m$n
 	[ "$(field m$n resets)" = 0 ] || fail "who was moved was reset"
 done

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
 #define MAX_GLOBALS 65536u
+#define MAX_PARAMS 34u /* of a launch, the gate, and one too many */
 
 enum op {
 	OP_ADD,
@@ -64,7 +66,7 @@ struct instruction {
 	struct type to, type;
 	enum compare compare;
 	enum space space;
-	bool wide, guarded, negated;
+	bool wide, guarded, negated, seen_by_others; /* volatile */
 	uint64_t guard;
 	struct operand operands[4];
 	uint32_t n;
@@ -79,6 +81,10 @@ struct symbol {
 	bool gone;	/* with its scope */
 };
 
+struct place {
+	uint32_t at, size;
+};
+
 struct ptx {
 	const char *at;
 	char token[64];
@@ -86,7 +92,11 @@ struct ptx {
 	struct symbol symbols[MAX_SYMBOLS];
 	uint8_t globals[MAX_GLOBALS];
 	uint32_t n_code, n_symbols, n_registers;
-	uint32_t params, shared, local, n_globals, scope;
+	uint32_t shared, local, n_globals, scope;
+	struct place params[MAX_PARAMS];
+	uint32_t n_params, params_end;
+	bool reads;
+	jmp_buf given_up;
 };
 
 struct thread {
@@ -103,9 +113,12 @@ struct block {
 	uint32_t id[3];
 };
 
-__attribute__((noreturn)) static void stop(const struct ptx *p, const char *what)
+/* While it is read, there is somebody to go back to. */
+__attribute__((noreturn)) static void stop(struct ptx *p, const char *what)
 {
 	fprintf(stderr, "PTX: %s at %s: %.60s\n", what, p->token, p->at);
+	if (p->reads)
+		longjmp(p->given_up, 1);
 	abort();
 }
 
@@ -116,20 +129,25 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || strchr("_$%.", c);
 }
 
-static const char *next(struct ptx *p)
+/* Past white space and comments: whether anything follows. */
+static bool more(struct ptx *p)
 {
-	size_t n = 0;
-
 	for (;;) {
 		p->at += strspn(p->at, " \t\r\n");
 		if (strncmp(p->at, "//", 2) == 0)
 			p->at += strcspn(p->at, "\n");
-		else if (strncmp(p->at, "/*", 2) == 0)
+		else if (strncmp(p->at, "/*", 2) == 0 && strstr(p->at, "*/"))
 			p->at = strstr(p->at, "*/") + 2;
 		else
-			break;
+			return *p->at;
 	}
-	if (!*p->at)
+}
+
+static const char *next(struct ptx *p)
+{
+	size_t n = 0;
+
+	if (!more(p))
 		stop(p, "it ends");
 	do {
 		p->token[n++] = *p->at++;
@@ -390,6 +408,7 @@ static void opcode(struct ptx *p, struct instruction *i)
 			if (strncmp(word, compare_names[k], n) == 0 && !compare_names[k][n])
 				i->compare = (enum compare)k;
 		i->wide |= n == 4 && memcmp(word, "wide", 4) == 0;
+		i->seen_by_others |= n == 8 && memcmp(word, "volatile", 8) == 0;
 		if (read_type(word, n, &type)) {
 			i->to = i->type.bits ? i->to : type;
 			i->type = type;
@@ -484,24 +503,36 @@ static void resolve(struct ptx *p)
 	}
 }
 
+static void parameters(struct ptx *p)
+{
+	struct variable v;
+	uint32_t at;
+
+	while (more(p) && *p->at != ')') {
+		want(p, ".param");
+		v = declaration(p);
+		if (p->n_params == MAX_PARAMS)
+			stop(p, "too many parameters");
+		at = place(&p->params_end, &v);
+		p->params[p->n_params++] = (struct place){at, v.size};
+		add(p, v.name, VALUE, at);
+		if (more(p) && *p->at == ',')
+			next(p);
+	}
+	next(p);
+}
+
 /* Whether it was the entry wanted. */
 static bool entry(struct ptx *p, const char *name)
 {
-	struct variable v;
-
-	if (strcmp(next(p), name) != 0) {
+	next(p);
+	if (!name || !is(p, name)) {
 		skip(p);
 		return false;
 	}
-	next(p);
-	if (is(p, "(")) {
-		p->at += strspn(p->at, " \t\r\n");
-		while (!is(p, ")") && *p->at != ')') {
-			next(p); /* .param */
-			v = declaration(p);
-			add(p, v.name, VALUE, place(&p->params, &v));
-			next(p);
-		}
+	if (more(p) && *p->at == '(') {
+		next(p);
+		parameters(p);
 	}
 	while (!is(p, "{"))
 		next(p);
@@ -510,37 +541,74 @@ static bool entry(struct ptx *p, const char *name)
 	return true;
 }
 
+static void value(struct ptx *p)
+{
+	next(p);
+}
+
+static void ready(struct ptx *p)
+{
+	(void)p;
+}
+
+/* What is outside of entries, and the entry. */
+static bool module(struct ptx *p, const char *name)
+{
+	static const struct {
+		const char *word;
+		void (*read)(struct ptx *p);
+	} words[] = {
+		{".const", global},  {".global", global},      {".shared", shared},
+		{".func", skip},     {".version", value},      {".target", value},
+		{".visible", ready}, {".address_size", value}, {".extern", ready},
+	};
+	size_t i;
+
+	while (more(p)) {
+		next(p);
+		for (i = 0; i < sizeof(words) / sizeof(words[0]) && !is(p, words[i].word); i++)
+			;
+		if (i < sizeof(words) / sizeof(words[0]))
+			words[i].read(p);
+		else if (!is(p, ".entry"))
+			stop(p, "an unknown directive");
+		else if (entry(p, name))
+			return true;
+	}
+	return !name;
+}
+
+static bool read_all(struct ptx *p, const char *name)
+{
+	return setjmp(p->given_up) == 0 && module(p, name);
+}
+
 struct ptx *ptx_read(const char *text, const char *name)
 {
 	struct ptx *p = calloc(1, sizeof(*p));
 
 	p->at = text;
-	for (;;) {
-		next(p);
-		if (is(p, ".const") || is(p, ".global"))
-			global(p);
-		else if (is(p, ".shared"))
-			shared(p);
-		else if (is(p, ".func"))
-			skip(p);
-		else if (is(p, ".entry") && entry(p, name))
-			return p;
+	p->reads = true;
+	if (!read_all(p, name)) {
+		free(p);
+		return NULL;
 	}
+	p->reads = false;
+	return p;
 }
 
-uint32_t ptx_param(const struct ptx *p, const char *name)
+bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size)
 {
-	uint32_t i;
-
-	for (i = 0; i < p->n_symbols; i++)
-		if (strcmp(p->symbols[i].name, name) == 0)
-			return (uint32_t)p->symbols[i].value;
-	stop(p, name);
+	if (i >= p->n_params)
+		return false;
+	*at = p->params[i].at;
+	*size = p->params[i].size;
+	return true;
 }
 
-uint32_t ptx_params_end(const struct ptx *p)
+uint32_t ptx_shared(const struct ptx *p)
 {
-	return p->params;
+	return p->shared;
 }
 
 void ptx_free(struct ptx *p)
@@ -588,7 +656,7 @@ static uint64_t from_float(struct type type, double d)
 
 /* Of floats of 32 bits the sum, difference and product as doubles, rounded once more, are what they
  * are as floats: a double has more than twice their bits and two (Figueroa, 1995). */
-static uint64_t float_result(const struct ptx *p, enum op op, struct type type, double a, double b)
+static uint64_t float_result(struct ptx *p, enum op op, struct type type, double a, double b)
 {
 	switch (op) {
 	case OP_ADD:
@@ -611,7 +679,7 @@ static uint64_t shifted(struct type type, enum op op, uint64_t a, uint64_t by)
 	return by < type.bits ? a >> by : 0;
 }
 
-static uint64_t result(const struct ptx *p, const struct instruction *i, const uint64_t *v)
+static uint64_t result(struct ptx *p, const struct instruction *i, const uint64_t *v)
 {
 	uint64_t a = widen(i->type, v[0]), b = widen(i->type, v[1]);
 
@@ -680,7 +748,7 @@ static bool compare(const struct instruction *i, uint64_t x, uint64_t y)
 	}
 }
 
-static uint64_t convert(const struct ptx *p, const struct instruction *i, uint64_t v)
+static uint64_t convert(struct ptx *p, const struct instruction *i, uint64_t v)
 {
 	if (i->type.kind == 'f')
 		stop(p, "a conversion of a float");
@@ -726,7 +794,25 @@ static uint8_t *address(const struct block *b, enum space space, uint64_t at)
 	return (uint8_t *)(uintptr_t)at;
 }
 
-static void step(const struct ptx *p, const struct block *b, struct thread *t)
+static uint64_t load(const struct instruction *i, const uint8_t *from)
+{
+	uint64_t v = 0;
+
+	if (i->seen_by_others && i->type.bits == 32)
+		return __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED);
+	memcpy(&v, from, i->type.bits / 8);
+	return v;
+}
+
+static void store(const struct instruction *i, uint8_t *to, uint64_t v)
+{
+	if (i->seen_by_others && i->type.bits == 64)
+		__atomic_store_n((uint64_t *)to, v, __ATOMIC_RELAXED);
+	else
+		memcpy(to, &v, i->type.bits / 8);
+}
+
+static void step(struct ptx *p, const struct block *b, struct thread *t)
 {
 	const struct instruction *i = &p->code[t->pc++];
 	const struct operand *o = i->operands;
@@ -748,11 +834,10 @@ static void step(const struct ptx *p, const struct block *b, struct thread *t)
 		t->over = true;
 		return;
 	case OP_ST:
-		memcpy(address(b, i->space, v[0]), &v[1], i->type.bits / 8);
+		store(i, address(b, i->space, v[0]), v[1]);
 		return;
 	case OP_LD:
-		r = 0;
-		memcpy(&r, address(b, i->space, v[0]), i->type.bits / 8);
+		r = load(i, address(b, i->space, v[0]));
 		break;
 	case OP_SETP:
 		r = compare(i, v[0], v[1]);
@@ -769,8 +854,7 @@ static void step(const struct ptx *p, const struct block *b, struct thread *t)
 }
 
 /* Each thread up to the next barrier, or its end; then again. Any may be the first. */
-static void run_block(const struct ptx *p, const struct block *b, struct thread *threads,
-		      uint32_t n)
+static void run_block(struct ptx *p, const struct block *b, struct thread *threads, uint32_t n)
 {
 	uint32_t k, left = n;
 

@@ -7,7 +7,7 @@
 #ifndef TESTS_PTX_H
 #define TESTS_PTX_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct ptx;
@@ -22,12 +22,16 @@ struct ptx_launch {
 	void *data;
 };
 
-/* Entry NAME of TEXT, which the caller frees by ptx_free(). A global address is a pointer. */
+/* Entry NAME of TEXT, which the caller frees by ptx_free(); without a NAME all that is outside of
+ * entries. NULL: it is not there, or not understood, which is said on stderr. A global address is a
+ * pointer. */
 struct ptx *ptx_read(const char *text, const char *name);
 
-/* Where a parameter lies, in bytes, and where all end. */
-uint32_t ptx_param(const struct ptx *p, const char *name);
-uint32_t ptx_params_end(const struct ptx *p);
+/* Where parameter I lies, and its size, in bytes. False: there are not so many. */
+bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size);
+
+/* Bytes of shared memory that are not dynamic. */
+uint32_t ptx_shared(const struct ptx *p);
 
 void ptx_run(struct ptx *p, const struct ptx_launch *l);
 void ptx_free(struct ptx *p);

@@ -174,25 +174,29 @@ static void no_gate(void)
 static void parameters(void)
 {
 	static const struct {
-		const char *entry, *last;
-		uint32_t at, end;
+		const char *entry;
+		uint32_t n, at, size; /* of the last */
 	} shapes[] = {
-		{"none", NULL, 0, 0},	    {"bare", NULL, 0, 0},     {"most", "out", 4088, 4096},
-		{"bounded", "out", 64, 72}, {"exchange", "n", 8, 12},
+		{"none", 0, 0, 0},     {"bare", 0, 0, 0},     {"most", 2, 4088, 8},
+		{"bounded", 2, 64, 8}, {"exchange", 2, 8, 4},
 	};
-	size_t i;
+	uint32_t at, size, i, k;
 
 	for (i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 		struct ptx *plain = ptx_read(shapes_ptx, shapes[i].entry);
 		struct ptx *gated = read_gated(shapes_ptx, shapes[i].entry);
 
-		CU_ASSERT_EQUAL(ptx_params_end(plain), shapes[i].end);
-		CU_ASSERT_EQUAL(ptx_params_end(gated), GATE_PARAM_SIZE + shapes[i].end);
-		if (shapes[i].last) {
-			CU_ASSERT_EQUAL(ptx_param(plain, shapes[i].last), shapes[i].at);
-			CU_ASSERT_EQUAL(ptx_param(gated, shapes[i].last),
-					GATE_PARAM_SIZE + shapes[i].at);
+		for (k = 0; ptx_param(plain, k, &at, &size); k++) {
+			uint32_t gated_at, gated_size;
+
+			CU_ASSERT(ptx_param(gated, k + 1, &gated_at, &gated_size));
+			CU_ASSERT_EQUAL(gated_at, GATE_PARAM_SIZE + at);
+			CU_ASSERT_EQUAL(gated_size, size);
 		}
+		CU_ASSERT_EQUAL(k, shapes[i].n);
+		CU_ASSERT(k == 0 || (at == shapes[i].at && size == shapes[i].size));
+		CU_ASSERT(ptx_param(gated, 0, &at, &size) && at == 0 && size == GATE_PARAM_SIZE);
+		CU_ASSERT(!ptx_param(gated, k + 1, &at, &size));
 		ptx_free(plain);
 		ptx_free(gated);
 	}

@@ -293,18 +293,25 @@ static int set(uint32_t method, bool disable)
 	return method == WORKER_STOP_CHANNELS ? set_channels(disable) : set_groups(disable);
 }
 
-bool rm_offers(uint32_t method)
+/* Under the lock. */
+static bool knows(uint32_t method)
 {
 	uint32_t i, groups = 0, channels = 0, subdevices = 0;
-	bool offers;
 
-	pthread_mutex_lock(&lock);
 	for (i = 0; i < n_objects; i++) {
 		groups += objects[i].class == CLASS_GROUP;
 		channels += is_channel(objects[i].class);
 		subdevices += objects[i].class == CLASS_SUBDEVICE;
 	}
-	offers = !overflown && (method == WORKER_STOP_CHANNELS ? channels && subdevices : groups);
+	return !overflown && (method == WORKER_STOP_CHANNELS ? channels && subdevices : groups);
+}
+
+bool rm_offers(uint32_t method)
+{
+	bool offers;
+
+	pthread_mutex_lock(&lock);
+	offers = knows(method);
 	pthread_mutex_unlock(&lock);
 	return offers;
 }
@@ -314,7 +321,7 @@ int rm_stop(uint32_t method)
 	int r;
 
 	pthread_mutex_lock(&lock);
-	r = overflown ? -EOPNOTSUPP : set(method, true);
+	r = knows(method) ? set(method, true) : -EOPNOTSUPP;
 	if (r == 0)
 		stopped_by = method;
 	else

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# softgpu's CUDA engine whole, with the driver's interface in software (tests/unit/soft_cuda.c): a tenant's kernels from their
+# file to their results, with a gate and without; the compiler's refusal; and, where nothing stops a kernel, that it is killed,
+# with its VF alone. cuda.sh is for a GPU.
+. "$(dirname "$0")/lib.sh"
+[ -e "$VGPU_BUILD/tests/unit/libcuda.so.1" ] || fail "there is no $VGPU_BUILD/tests/unit/libcuda.so.1"
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
+softgpu_pid=$!
+pids+=($!)
+await 90 test -S "$run/gpu/pf.sock"
+grep -q 'cannot be stopped by its channels: the device does not offer it' "$run/softgpu.log" || fail "what it cannot do is not said"
+config <<-CONF
+	vfs = 2
+	policy = fair
+	slice_us = 10000
+	grace_ms = 8000
+CONF
+start_vgpud
+[ "$(json gpu show | jq -r .preemption)" = kill ] || fail "$(ctl gpu show)"
+
+start_guest a 0 saxpy --device-memory --seconds 300; a=$guest_pid
+await 60 at_least 0 dispatches 3
+saxpy=$(dirname "$0")/saxpy.ptx own=$(dirname "$0")/../unit/own.ptx
+python3 - "$run/x" "$run/y" <<'PY'
+import struct, sys
+n = 1 << 13
+open(sys.argv[1], 'wb').write(struct.pack('<%df' % n, *range(n)))
+open(sys.argv[2], 'wb').write(struct.pack('<%df' % n, *([1.0] * n)))
+PY
+launch() { "$guest" launch "$@" --socket "$run/gpu/vf1.sock" >"$run/launch.txt" 2>&1; }
+for gated in "" --gated; do
+	# shellcheck disable=SC2086
+	launch "$saxpy" $gated --function saxpy --grid 32 --block 256 --arg inout:"$run/y:$run/z" --arg in:"$run/x" --arg f32:2 --arg u32:8192 ||
+		fail "$(cat "$run/launch.txt")"
+	python3 - "$run/z" <<'PY' || fail "the kernel's results are wrong"
+import struct, sys
+n = 1 << 13
+sys.exit(struct.unpack('<%df' % n, open(sys.argv[1], 'rb').read()) != tuple(2.0 * i + 1 for i in range(n)))
+PY
+	await 30 is 1 state available
+done
+# Neither a binary nor text that compiles; of the latter the compiler's words are handed on.
+launch "$0" --function saxpy && fail "a script was taken for a kernel"
+grep -q 'compile' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
+await 60 is 1 state available
+printf '.version 6.0\nnonsense\n' >"$run/bad.ptx"
+launch "$run/bad.ptx" --function saxpy && fail "nonsense was taken for a kernel"
+grep -q 'this is no PTX' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
+await 60 is 1 state available
+
+# What never ends is killed when its slice is over, and its launcher says so; the other goes on.
+launch "$own" --function forever --arg out:8:"$run/counted" && fail "what never ends has ended"
+grep -q 'was reset' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
+grep -q 'VF 1: its work does not stop: its worker is killed' "$run/softgpu.log" || fail "it was not killed"
+turns=$(vf 0 dispatches)
+await 60 at_least 0 dispatches $((turns + 3))
+kill -INT $a; wait_guest $a a
+[ "$(field a resets)" = 0 ] || fail "who had done nothing was reset"
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
