@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "config.h"
-#include "plugin.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,98 +10,10 @@
 #include <string.h>
 
 #include "builtin.h"
+#include "config_keys.h"
 #include "metrics.h"
+#include "plugin.h"
 #include "vfio/gpuiov.h"
-
-enum section { DAEMON, GPU, VF, PROFILE };
-enum type { TEXT, INT, BOOL, CHOICE };
-
-static const char *const section_names[] = {"daemon", "gpu NAME", "vf NAME/N", "profile NAME"};
-static const char *const completions[] = {"poll", "interrupt", NULL};
-static const char *const partitions[] = {"equal", "demand", NULL};
-static const char *const pins[] = {"auto", "yes", "no", NULL};
-static const char *const placements[] = {"best-fit", "profile", NULL};
-
-/* Every key but the policies' parameters. */
-static const struct key {
-	enum section section;
-	const char *name;
-	enum type type;
-	size_t at;   /* in struct config or struct gpu_config; of a VF, an array there */
-	size_t size; /* of a text */
-	int64_t min, max, def;
-	const char *def_text;
-	const char *const *choices;
-	const char *help;
-} keys[] = {
-#define AT(s, f) offsetof(struct s, f), sizeof(((struct s *)0)->f)
-	{DAEMON, "socket", TEXT, AT(config, socket), 0, 0, 0, "/run/vgpud/control.sock", NULL,
-	 "control socket"},
-	{DAEMON, "group", TEXT, AT(config, group), 0, 0, 0, "vgpu", NULL,
-	 "members of this group may look, root may change"},
-	{DAEMON, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
-	 "where policies that are not built in are loaded from, NAME.so; empty: nowhere"},
-	{DAEMON, "hook_socket", TEXT, AT(config, hook_socket), 0, 0, 0, "", NULL,
-	 "where libvirt's hook is answered, for root alone; empty: hook.sock beside socket"},
-	{DAEMON, "leases", TEXT, AT(config, leases), 0, 0, 0, "", NULL,
-	 "which VM has which VF, over a restart of vgpud; empty: leases.json beside socket"},
-	{DAEMON, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
-	 "how long a VF is reserved for a VM that is being started, seconds"},
-	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
-	 "figures for Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; empty: off"},
-	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; required"},
-	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
-	 "GPU-IOV register layout: auto, navi or tonga"},
-	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
-	 "virtual functions to enable"},
-	{GPU, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
-	 "who runs when: a policy that is built in, or NAME of policy_dir"},
-	{GPU, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,
-	 "a name that domains may give instead of the GPU's, shared by GPUs that are as good"},
-	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
-	 "memory kept for the PF, MiB"},
-	{GPU, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,
-	 "memory of VFs without memory_mib: an equal part of the rest, or what a VM wishes, on "
-	 "demand"},
-	{GPU, "placement", CHOICE, AT(gpu_config, placement), 0, 1, 0, NULL, placements,
-	 "where partitions lie: best-fit, or as profile, 1/1, 1/2, 1/4 ... of all, on multiples of "
-	 "their size"},
-	{GPU, "host_memory_mib", INT, AT(gpu_config, host_memory_mib), 0, 1 << 20, 0, NULL, NULL,
-	 "VFs have so much together, MiB, instead of what the GPU has; those that have no room "
-	 "there are swapped to host memory, which is locked; 0: none are"},
-	{GPU, "host_huge_pages", BOOL, AT(gpu_config, huge_pages), 0, 1, 0, NULL, NULL,
-	 "whether host memory is of huge pages"},
-	{GPU, "host_node", INT, AT(gpu_config, host_node), -1, 1023, -1, NULL, NULL,
-	 "NUMA node of host memory; -1: the GPU's"},
-	{GPU, "epoch_ms", INT, AT(gpu_config, epoch_ms), 10, 600000, 2000, NULL, NULL,
-	 "how long a VF with work keeps its place on the GPU, at least, while others wait for one, "
-	 "milliseconds"},
-	{GPU, "completion", CHOICE, AT(gpu_config, interrupts), 0, 1, 1, NULL, completions,
-	 "how the end of a command is noticed: interrupt or poll"},
-	{GPU, "gpu_reset", BOOL, AT(gpu_config, gpu_reset), 0, 1, 0, NULL, NULL,
-	 "whether the whole GPU may be reset if a VF's reset fails; all tenants lose their work"},
-	{GPU, "realtime", BOOL, AT(gpu_config, realtime), 0, 1, 1, NULL, NULL,
-	 "run the engine thread as SCHED_FIFO"},
-	{GPU, "min_slice_us", INT, AT(gpu_config, min_slice_us), 100, 100000, 500, NULL, NULL,
-	 "shortest slice, microseconds"},
-	{GPU, "grace_ms", INT, AT(gpu_config, grace_ms), 1, 10000, 50, NULL, NULL,
-	 "a VF that does not stop within this time is reset, milliseconds"},
-	{GPU, "window_max_ms", INT, AT(gpu_config, window_max_ms), 10, 10000, 1000, NULL, NULL,
-	 "longest exclusive window of a guest driver, milliseconds"},
-	{GPU, "lone_slice_ms", INT, AT(gpu_config, lone_slice_ms), 1, 10000, 500, NULL, NULL,
-	 "slice of a VF that nobody contends with, milliseconds"},
-	{GPU, "debt_cap_ms", INT, AT(gpu_config, debt_cap_ms), 1, 10000, 100, NULL, NULL,
-	 "most that one turn is charged beyond its slice, milliseconds"},
-	{VF, "memory_mib", INT, AT(gpu_config, memory_mib), 0, 1 << 20, 0, NULL, NULL,
-	 "partition, MiB; 0: as partition in [gpu NAME] says"},
-	{VF, "pinned", CHOICE, AT(gpu_config, pinned), 0, 2, 0, NULL, pins,
-	 "whether it is never swapped to host memory; auto: if its policy guarantees it time"},
-	{PROFILE, "memory_mib", INT, AT(profile, memory_mib), 0, 1 << 20, 0, NULL, NULL,
-	 "partition, MiB, at least; 0: any; all other keys are parameters of the GPU's policy"},
-#undef AT
-};
-#define N_KEYS (sizeof(keys) / sizeof(keys[0]))
 
 /* A line that could not be judged before the policy was known. */
 struct deferred {
@@ -146,7 +57,7 @@ static int parse_bool(const char *text, int64_t *out)
 	return vgpu_parse_choice(words, text, out);
 }
 
-static void set_default(const struct key *key, void *base)
+static void set_default(const struct config_key *key, void *base)
 {
 	if (key->type == TEXT)
 		snprintf((char *)base + key->at, key->size, "%s", key->def_text);
@@ -158,12 +69,12 @@ static void set_defaults(enum section section, void *base)
 {
 	size_t i;
 
-	for (i = 0; i < N_KEYS; i++)
-		if (keys[i].section == section && section != VF)
-			set_default(&keys[i], base);
+	for (i = 0; config_keys[i].name; i++)
+		if (config_keys[i].section == section && section != VF)
+			set_default(&config_keys[i], base);
 }
 
-static void set_key(struct reader *r, const struct key *key, void *at, const char *value)
+static void set_key(struct reader *r, const struct config_key *key, void *at, const char *value)
 {
 	char choices[100];
 	int64_t v = 0;
@@ -242,20 +153,20 @@ static void defer(struct reader *r, uint32_t gpu, int vf, const char *name, cons
 	d->vf = vf;
 }
 
-static const struct key *find_key(enum section section, const char *name)
+static const struct config_key *find_key(enum section section, const char *name)
 {
 	size_t i;
 
-	for (i = 0; i < N_KEYS; i++)
-		if (keys[i].section == section && strcmp(keys[i].name, name) == 0)
-			return &keys[i];
+	for (i = 0; config_keys[i].name; i++)
+		if (config_keys[i].section == section && strcmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
 	return NULL;
 }
 
 static void gpu_line(struct reader *r, const char *gpu_name, const char *name, const char *value)
 {
 	struct gpu_config *gpu;
-	const struct key *key = find_key(GPU, name);
+	const struct config_key *key = find_key(GPU, name);
 
 	if (!is_name(gpu_name)) {
 		complain(r, r->file, r->line,
@@ -274,7 +185,7 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 
 static void vf_line(struct reader *r, char *which, const char *name, const char *value)
 {
-	const struct key *key = find_key(VF, name);
+	const struct config_key *key = find_key(VF, name);
 	struct gpu_config *gpu;
 	char *slash = strchr(which, '/');
 	int64_t vf;
@@ -329,7 +240,7 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 			 const char *value)
 {
 	struct profile *p = (struct profile *)config_profile(r->config, profile_name);
-	const struct key *key = find_key(PROFILE, name);
+	const struct config_key *key = find_key(PROFILE, name);
 
 	if (!is_name(profile_name)) {
 		complain(r, r->file, r->line,
@@ -355,7 +266,7 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 static int on_line(void *data, const char *section, const char *name, const char *value)
 {
 	struct reader *r = data;
-	const struct key *key;
+	const struct config_key *key;
 	char mark[96], which[64];
 	uint32_t i;
 
@@ -561,68 +472,6 @@ int config_read(struct config *out, const char *file, FILE *errors)
 	return wrong ? -EINVAL : 0;
 }
 
-static void dump_section(FILE *to, enum section section, const void *base)
-{
-	int64_t v;
-	size_t i;
-
-	for (i = 0; i < N_KEYS; i++) {
-		const struct key *k = &keys[i];
-
-		if (k->section != section)
-			continue;
-		memcpy(&v, (const char *)base + k->at, sizeof(v));
-		if (k->type == TEXT)
-			fprintf(to, "%s = %s\n", k->name, (const char *)base + k->at);
-		else if (k->type == BOOL)
-			fprintf(to, "%s = %s\n", k->name, v ? "yes" : "no");
-		else if (k->type == CHOICE)
-			fprintf(to, "%s = %s\n", k->name, k->choices[v]);
-		else
-			fprintf(to, "%s = %" PRId64 "\n", k->name, v);
-	}
-}
-
-static void dump_params(FILE *to, const struct vgpu_param *table, const int64_t *values)
-{
-	char text[64];
-	int i;
-
-	for (i = 0; table[i].name; i++) {
-		vgpu_param_text(&table[i], values[i], text, sizeof(text));
-		fprintf(to, "%s = %s\n", table[i].name, text);
-	}
-}
-
-void config_dump(const struct config *c, FILE *to)
-{
-	uint32_t i, vf;
-
-	fputs("[daemon]\n", to);
-	dump_section(to, DAEMON, c);
-	for (i = 0; i < c->n_gpus; i++) {
-		const struct gpu_config *g = &c->gpus[i];
-
-		fprintf(to, "\n[gpu %s]\n", g->name);
-		dump_section(to, GPU, g);
-		dump_params(to, g->ops->params, g->params);
-		for (vf = 0; vf < g->vfs; vf++) {
-			fprintf(to, "\n[vf %s/%u]\n", g->name, vf);
-			dump_section(to, VF, (const char *)g + vf * sizeof(int64_t));
-			dump_params(to, g->ops->vf_params, g->vf_params[vf]);
-		}
-	}
-	for (i = 0; i < c->n_profiles; i++) {
-		const struct profile *p = &c->profiles[i];
-		uint32_t k;
-
-		fprintf(to, "\n[profile %s]\n", p->name);
-		dump_section(to, PROFILE, p);
-		for (k = 0; k < p->n_params; k++)
-			fprintf(to, "%s = %s\n", p->params[k].name, p->params[k].value);
-	}
-}
-
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 {
 	uint32_t i;
@@ -660,58 +509,4 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	out->core.debt_cap = (vgpu_nsec)g->debt_cap_ms * VGPU_MSEC;
 	memcpy(out->params, g->params, sizeof(out->params));
 	memcpy(out->vf_params, g->vf_params, sizeof(out->vf_params));
-}
-
-static void help_params(FILE *to, const struct vgpu_param *table)
-{
-	char range[80], def[32];
-	int i;
-
-	for (i = 0; table[i].name; i++) {
-		const struct vgpu_param *p = &table[i];
-
-		if (p->type == VGPU_PARAM_CHOICE)
-			vgpu_join_choices(p->choices, range, sizeof(range));
-		else
-			snprintf(range, sizeof(range), "%" PRId64 " to %" PRId64 "%s%s", p->min,
-				 p->max, *p->unit ? " " : "", p->unit);
-		vgpu_param_text(p, p->def, def, sizeof(def));
-		fprintf(to, "  %-18s %s (%s; %s)\n", p->name, p->help, range, def);
-	}
-}
-
-void config_help(FILE *to)
-{
-	enum section s;
-	size_t i;
-
-	for (s = DAEMON; s <= PROFILE; s++) {
-		fprintf(to, "[%s]\n", section_names[s]);
-		for (i = 0; i < N_KEYS; i++) {
-			const struct key *k = &keys[i];
-
-			if (k->section != s)
-				continue;
-			if (k->type == TEXT && !*k->def_text)
-				fprintf(to, "  %-18s %s\n", k->name, k->help);
-			else if (k->type == TEXT)
-				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help, k->def_text);
-			else if (k->type == BOOL)
-				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
-					k->def ? "yes" : "no");
-			else if (k->type == CHOICE)
-				fprintf(to, "  %-18s %s (%s)\n", k->name, k->help,
-					k->choices[k->def]);
-			else
-				fprintf(to,
-					"  %-18s %s (%" PRId64 " to %" PRId64 "; %" PRId64 ")\n",
-					k->name, k->help, k->min, k->max, k->def);
-		}
-	}
-	for (i = 0; vgpu_builtin_policies[i]; i++) {
-		fprintf(to, "policy = %s, in [gpu NAME]\n", vgpu_builtin_policies[i]->name);
-		help_params(to, vgpu_builtin_policies[i]->params);
-		fprintf(to, "policy = %s, in [vf NAME/N]\n", vgpu_builtin_policies[i]->name);
-		help_params(to, vgpu_builtin_policies[i]->vf_params);
-	}
 }

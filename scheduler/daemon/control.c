@@ -6,13 +6,11 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <grp.h>
-#include <inttypes.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "builtin.h"
+#include "events.h"
+#include "listen.h"
 #include "log.h"
 #include "memory.h"
 #include "reserve.h"
@@ -23,7 +21,6 @@
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
 #define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
 #define MAX_CLIENTS 64u		    /* of each socket */
-#define LOG_PER_SECOND 20u
 
 struct client {
 	struct client *next;
@@ -304,125 +301,6 @@ static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
 	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
 }
 
-static void ring_add(struct record_ring *ring, const struct vgpu_record *record)
-{
-	ring->records[ring->n++ % ring->size] = *record;
-}
-
-/* What is rare enough to be told. */
-static bool is_event(const struct vgpu_record *r)
-{
-	switch ((enum vgpu_record_type)r->type) {
-	case VGPU_REC_STATE:
-	case VGPU_REC_WINDOW:
-	case VGPU_REC_WINDOW_END:
-	case VGPU_REC_HANG:
-	case VGPU_REC_RESET:
-	case VGPU_REC_RESET_DONE:
-	case VGPU_REC_REFUSED:
-	case VGPU_REC_POLICY:
-	case VGPU_REC_EVICTED:
-	case VGPU_REC_VIOLATION:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What an operator should know of without asking; 0: nothing. */
-static int describe(const struct vgpu_record *r, char *text, size_t size)
-{
-	switch ((enum vgpu_record_type)r->type) {
-	case VGPU_REC_HANG:
-		if (r->a == 0)
-			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
-		else
-			snprintf(text, size,
-				 "VF %u did not answer (%s) for %.1f ms and is being reset", r->vf,
-				 vgpu_phase_names[r->code], (double)r->a / 1e6);
-		return LOG_WARNING;
-	case VGPU_REC_RESET_DONE:
-		snprintf(text, size, "%s reset of VF %u failed; it will be tried again",
-			 vgpu_reset_names[r->code], r->vf);
-		return r->b ? LOG_ERR : 0;
-	case VGPU_REC_STATE:
-		snprintf(text, size, "VF %u is %s; 'vgpuctl vf reset %u' ends that", r->vf,
-			 vgpu_vf_state_names[r->code], r->vf);
-		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERR : 0;
-	case VGPU_REC_EVICTED:
-		snprintf(text, size, "the policy was replaced by %s: %s",
-			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
-		return LOG_ERR;
-	case VGPU_REC_VIOLATION:
-		snprintf(text, size,
-			 r->code ? "the partition of VF %u overlaps another's, as the GPU has it"
-				 : "VF %u has reached out of its memory, and was stopped",
-			 r->vf);
-		return r->code ? LOG_ERR : LOG_WARNING;
-	default:
-		return 0;
-	}
-}
-
-/* Guests can cause these: so many in a second, and then a count of the rest. */
-static void log_record(struct gpu *gpu, const struct vgpu_record *r)
-{
-	char text[160];
-	int level = describe(r, text, sizeof(text));
-
-	if (level == 0)
-		return;
-	if (gpu->logged++ < LOG_PER_SECOND)
-		log_line(level, "%s gpu=%s vf=%d", text, gpu->config->name,
-			 r->vf == VGPU_NO_VF ? -1 : (int)r->vf);
-	else
-		gpu->log_dropped++;
-}
-
-static void note_use(struct gpu *gpu, const struct vgpu_record *r)
-{
-	static const uint32_t idle =
-		1u << VGPU_VF_ABSENT | 1u << VGPU_VF_SCRUBBING | 1u << VGPU_VF_AVAIL;
-
-	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS)
-		return;
-	gpu->in_use &= ~(1u << r->vf);
-	if (!(idle >> r->code & 1))
-		gpu->in_use |= 1u << r->vf;
-}
-
-void control_drain(struct gpu *gpu)
-{
-	struct vgpu_record record;
-
-	while (engine_record(gpu->engine, &record)) {
-		ring_add(&gpu->history, &record);
-		if (!is_event(&record))
-			continue;
-		ring_add(&gpu->events, &record);
-		log_record(gpu, &record);
-		note_use(gpu, &record);
-		if (record.type == VGPU_REC_HANG)
-			vm_hung(gpu, record.vf);
-		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
-			memory_is_free(gpu, record.vf);
-	}
-}
-
-/* The device is lost, or is back. */
-static void log_trouble(struct gpu *gpu)
-{
-	const char *trouble = engine_trouble(gpu->engine);
-
-	if (trouble == gpu->trouble)
-		return;
-	gpu->trouble = trouble;
-	if (trouble)
-		log_line(LOG_ERR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
-	else
-		log_line(LOG_NOTICE, "found again gpu=%s", gpu->config->name);
-}
-
 static void on_tick(evutil_socket_t fd, short what, void *data)
 {
 	struct control *control = data;
@@ -431,8 +309,8 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 	(void)fd;
 	(void)what;
 	for (i = 0; i < control->n_gpus; i++) {
-		control_drain(&control->gpus[i]);
-		log_trouble(&control->gpus[i]);
+		events_take(&control->gpus[i]);
+		events_trouble(&control->gpus[i]);
 	}
 }
 
@@ -467,11 +345,7 @@ static void on_second(evutil_socket_t fd, short what, void *data)
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 
-		if (gpu->log_dropped)
-			log_line(LOG_WARNING, "%" PRIu64 " more messages not shown gpu=%s",
-				 gpu->log_dropped, gpu->config->name);
-		gpu->logged = 0;
-		gpu->log_dropped = 0;
+		events_second(gpu);
 		memory_retry(gpu);
 	}
 	vm_expire(control);
@@ -488,7 +362,7 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	(void)what;
 	if (read(fd, &count, sizeof(count)) < 0)
 		return;
-	control_drain(gpu);
+	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
 		if (call->then) {
@@ -506,61 +380,6 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	}
 }
 
-/* /run is empty after a boot. */
-static void make_parent(const char *path)
-{
-	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	char *slash;
-
-	strcpy(dir, path);
-	slash = strrchr(dir, '/');
-	if (!slash || slash == dir)
-		return;
-	*slash = '\0';
-	if (mkdir(dir, 0755) < 0)
-		return; /* it is there, or bind() will say what is wrong */
-}
-
-/* The service manager's socket of that name, or one at PATH. */
-static int listen_at(const char *name, const char *path, mode_t mode, struct vgpu_error *err)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = service_socket(name), r = 0;
-
-	if (fd >= 0)
-		return evutil_make_socket_nonblocking(fd) < 0 ? -errno : fd;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	strcpy(address.sun_path, path);
-	if (fd < 0)
-		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	make_parent(path);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0) {
-		close(fd);
-		return vgpu_error_set(err, -EADDRINUSE, "%s: another vgpud listens here", path);
-	}
-	if (errno == ECONNREFUSED)
-		unlink(path);
-	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || chmod(path, mode) < 0 ||
-	    listen(fd, 16) < 0)
-		r = vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	return fd;
-}
-
-/* The service manager's sockets stay, for our next life. */
-static void unlink_own(const char *name, const char *path)
-{
-	int fd = service_socket(name);
-
-	if (fd < 0)
-		unlink(path);
-	else
-		close(fd);
-}
-
 int control_start(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
@@ -572,13 +391,13 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 	control->base = event_base_new();
 	if (!control->base)
 		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
-	fd = listen_at("control", config->socket, 0660, err);
+	fd = listen_open("control", config->socket, 0660, err);
 	if (fd < 0)
 		return fd;
-	hook = listen_at("hook", config->hook_socket, 0600, err);
+	hook = listen_open("hook", config->hook_socket, 0600, err);
 	if (hook < 0) {
 		close(fd);
-		unlink_own("control", config->socket);
+		listen_close("control", config->socket);
 		return hook;
 	}
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
@@ -646,6 +465,6 @@ void control_stop(struct control *control)
 		event_free(control->second);
 	if (control->base)
 		event_base_free(control->base);
-	unlink_own("control", control->config->socket);
-	unlink_own("hook", control->config->hook_socket);
+	listen_close("control", control->config->socket);
+	listen_close("hook", control->config->hook_socket);
 }

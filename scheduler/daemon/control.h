@@ -133,7 +133,5 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 /* Adds a GPU whose engine has started. */
 int control_add(struct control *control, struct gpu_config *config, struct engine *engine);
 void control_stop(struct control *control);
-/* Takes in what the engine has recorded. */
-void control_drain(struct gpu *gpu);
 
 #endif

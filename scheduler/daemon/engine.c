@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "engine.h"
-#include "vgpu/record.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,11 +14,10 @@
 #include <unistd.h>
 
 #include "builtin.h"
-#include "spsc.h"
+#include "engine_private.h"
 
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
-#define LOCAL_EVENTS 512u
 #define RECORDS 16384u
 #define REQUESTS 64u
 /* Between attempts to find a lost device again. */
@@ -31,48 +29,7 @@
 /* How long a stop waits for the switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
 
-struct engine {
-	struct engine_config config;
-	const struct vgpu_driver_ops *ops;
-	struct vgpu_driver *driver; /* NULL: lost */
-	struct vgpu_driver_caps caps;
-	struct vgpu_driver_found found;
-	vgpu_nsec reopen_at;
-	struct vgpu_error lost_why;
-
-	struct vgpu_core *core;
-	struct recorder *recorder;	      /* and the memory of the core and its policies */
-	const struct vgpu_policy_ops *policy; /* as last asked for */
-	bool is_plugin;
-	int64_t params[VGPU_MAX_PARAMS];
-	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
-	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
-
-	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
-	uint32_t local_head, local_tail;
-	struct engine_request *held; /* to be tried again */
-	struct vram vram;
-	struct vgpu_output out;
-
-	pthread_t thread;
-	int epoll, timer, wake, tell, driver_fd;
-	vgpu_nsec timer_at;
-	_Atomic bool quit, look;
-	_Atomic uint32_t rounds;
-	uint32_t seen_rounds; /* by who asks whether it is alive */
-	bool realtime, told;
-	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
-	bool device_speaks;	       /* the driver's descriptor is readable */
-	struct spsc requests, replies, records;
-
-	struct histogram lateness, switches, preemption, decisions;
-	vgpu_nsec slow_since; /* the first of n_slow decisions that took too long */
-	uint32_t n_slow;
-	vgpu_nsec idle_issued, idle_acked;
-	uint64_t records_lost, steps;
-};
-
-static vgpu_nsec clock_now(void)
+vgpu_nsec engine_now(void)
 {
 	struct timespec t;
 
@@ -80,7 +37,7 @@ static vgpu_nsec clock_now(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-static void notify(int fd)
+void engine_notify(int fd)
 {
 	uint64_t one = 1;
 
@@ -126,7 +83,7 @@ static void lose(struct engine *e, int r)
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
-	e->reopen_at = clock_now() + REOPEN_AFTER;
+	e->reopen_at = engine_now() + REOPEN_AFTER;
 }
 
 static int carry_out(struct engine *e, const struct vgpu_action *a)
@@ -136,7 +93,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
-		now = clock_now();
+		now = engine_now();
 		if (a->code == VGPU_CMD_IDLE) {
 			e->idle_issued = now;
 			if (a->planned && now >= a->planned)
@@ -144,13 +101,14 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 		}
 		return e->ops->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
 	case VGPU_AC_RESET:
-		return e->ops->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code, clock_now());
+		return e->ops->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
+				     engine_now());
 	case VGPU_AC_GATES:
 		return e->ops->gates(e->driver, a->vf, a->code);
 	case VGPU_AC_NOTICE:
 		return e->ops->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:
-		vram_scrub(&e->vram, a->vf, clock_now());
+		vram_scrub(&e->vram, a->vf, engine_now());
 		return 0;
 	case VGPU_AC_RETIRE:
 		slot = recorder_slot_of(e->recorder, a->memory);
@@ -196,7 +154,7 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 
 	if (took < SLOW_DECISION)
 		return;
-	now = clock_now();
+	now = engine_now();
 	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
 	if (e->n_slow == 1)
 		e->slow_since = now;
@@ -206,18 +164,17 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 	sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
 }
 
-/* One event through the core, and what follows from it. */
-static int step(struct engine *e, struct vgpu_event *event)
+int engine_step(struct engine *e, struct vgpu_event *event)
 {
 	vgpu_nsec computed;
 	uint32_t i;
 	int r, failed = 0;
 
-	event->now = clock_now();
+	event->now = engine_now();
 	measure(e, event);
 	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, clock_now() - event->now);
+	histogram_add(&e->decisions, engine_now() - event->now);
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
@@ -235,17 +192,16 @@ static int step(struct engine *e, struct vgpu_event *event)
 	return r;
 }
 
-static void drain_local(struct engine *e)
+void engine_drain(struct engine *e)
 {
 	while (e->driver && e->local_head != e->local_tail) {
 		struct vgpu_event event = e->local[e->local_head++ % LOCAL_EVENTS];
 
-		step(e, &event);
+		engine_step(e, &event);
 	}
 }
 
-/* Zeroed memory for a policy; NULL: both slots are in use, or it wants more. */
-static void *take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
+void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
 {
 	size_t size = policy->memory(e->config.core.max_vfs);
 	uint32_t slot = e->slot_used[0] ? 1 : 0;
@@ -271,28 +227,28 @@ static int build_core(struct engine *e)
 	e->slot_used[0] = e->slot_used[1] = false;
 	recorder_restart(e->recorder);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
-				 recorder_fallback_memory(e->recorder), clock_now());
+				 recorder_fallback_memory(e->recorder), engine_now());
 	e->vram.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = e->policy,
-				    .memory = take_slot(e, e->policy),
+				    .memory = engine_take_slot(e, e->policy),
 				    .params = e->params,
 				    .vf_params = e->vf_params[0]};
-	r = step(e, &event);
+	r = engine_step(e, &event);
 	for (i = 0; i < n && r == 0 && e->driver; i++) {
 		event = (struct vgpu_event){.type = VGPU_EV_ADD,
 					    .vf = i,
 					    .code = e->found.contexts[i],
 					    .value = e->found.driver_up[i],
 					    .params = e->vf_params[i]};
-		r = step(e, &event);
+		r = engine_step(e, &event);
 		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
 		if (r == 0 && e->driver && !vram_is_here(&e->vram, i))
-			r = step(e, &event);
+			r = engine_step(e, &event);
 	}
 	event = (struct vgpu_event){.type = VGPU_EV_START};
 	if (r == 0 && e->driver)
-		step(e, &event);
+		engine_step(e, &event);
 	return r;
 }
 
@@ -327,173 +283,6 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 		return vgpu_error_set(err, r, "policy %s: %s", e->policy->name,
 				      e->out.why ? e->out.why : strerror(-r));
 	return 0;
-}
-
-static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
-{
-	const char *warning = vgpu_core_warning(e->core);
-	struct vgpu_memory local = vgpu_memory_local(&e->vram.table);
-	uint32_t i;
-
-	*s = (struct engine_snapshot){
-		.now = clock_now(),
-		.lost = !e->driver,
-		.caps = e->caps,
-		.found = e->found,
-		.n_extents = e->vram.table.n,
-		.memory = e->vram.counters,
-		.epoch = vgpu_residency_epoch(&e->vram.residency),
-		.waited = e->vram.residency.wait_max,
-		.n_vfs = e->config.core.max_vfs,
-		.records_lost = e->records_lost,
-		.steps = e->steps,
-		.realtime = e->realtime,
-	};
-	if (warning)
-		strncpy(s->warning, warning, sizeof(s->warning) - 1);
-	if (s->lost)
-		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
-	memcpy(s->extents, e->vram.extents, sizeof(s->extents));
-	s->found.partition = e->vram.partition;
-	s->found.partition.free = vgpu_memory_in(&local, VGPU_EXTENT_FREE);
-	s->lateness = e->lateness;
-	s->switches = e->switches;
-	s->preemption = e->preemption;
-	s->decisions = e->decisions;
-	vgpu_core_view(e->core, &s->core);
-	memcpy(s->params, e->params, sizeof(s->params));
-	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));
-	for (i = 0; i < s->n_vfs; i++) {
-		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
-		s->pinned |= (uint32_t)vram_is_pinned(&e->vram, i) << i;
-	}
-}
-
-/* What has been changed is remembered, for the day that the device has to be opened again. */
-static void remember(struct engine *e, const struct vgpu_event *event)
-{
-	switch (event->type) {
-	case VGPU_EV_POLICY:
-		e->policy = event->policy;
-		e->is_plugin = !vgpu_builtin_policy(e->policy->name);
-		memcpy(e->params, event->params, sizeof(e->params));
-		memcpy(e->vf_params, event->vf_params,
-		       e->config.core.max_vfs * sizeof(e->vf_params[0]));
-		break;
-	case VGPU_EV_SET_POLICY:
-		memcpy(e->params, event->params, sizeof(e->params));
-		break;
-	case VGPU_EV_SET_VF:
-		memcpy(e->vf_params[event->vf], event->params, sizeof(e->vf_params[0]));
-		break;
-	default:
-		break;
-	}
-}
-
-static bool reply(struct engine *e, struct engine_request *request)
-{
-	/* The sender has room for all that it has sent. */
-	spsc_push(&e->replies, &request);
-	e->told = true;
-	return true;
-}
-
-/* A change of partitions has come to its end. */
-static void on_changed(void *data, struct engine_request *request)
-{
-	const struct vram_request *want = &request->memory;
-	struct engine *e = data;
-
-	/* For the day that the device has to be set up anew. */
-	if (request->result == 0 && want->what == VRAM_SET)
-		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
-	if (request->snapshot)
-		fill_snapshot(e, request->snapshot);
-	reply(e, request);
-}
-
-/* There is no memory for it: until a change under way is over, or ever. */
-static bool refuse_policy(struct engine *e, struct engine_request *request)
-{
-	if (request->event.policy->memory(e->config.core.max_vfs) <= RECORD_SLOT_SIZE)
-		return false;
-	request->result = -E2BIG;
-	snprintf(request->why, sizeof(request->why), "the policy wants more than %u KiB of memory",
-		 RECORD_SLOT_SIZE >> 10);
-	return reply(e, request);
-}
-
-/* A guarantee pins its VF to the GPU, where it must have room beside all that are pinned: else the
- * VF is as it was. */
-static void check_pins(struct engine *e, struct engine_request *request)
-{
-	const struct vgpu_event *asked = &request->event;
-	uint32_t vf = asked->vf;
-	struct vgpu_event back = {.type = VGPU_EV_SET_VF, .vf = vf, .params = e->vf_params[vf]};
-
-	if (asked->type != VGPU_EV_SET_VF || !vram_is_pinned(&e->vram, vf) ||
-	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf) || step(e, &back) < 0)
-		return;
-	request->result = -ENOSPC;
-	snprintf(request->why, sizeof(request->why),
-		 "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
-		 "pinned and the largest of the others",
-		 vf);
-}
-
-/* False: it cannot be done yet. */
-static bool answer(struct engine *e, struct engine_request *request)
-{
-	struct vgpu_event *event = &request->event;
-
-	request->result = 0;
-	if (request->ask == ENGINE_SNAPSHOT) {
-		fill_snapshot(e, request->snapshot);
-	} else if (!e->driver) {
-		request->result = -ENODEV;
-		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
-	} else if (request->ask == ENGINE_MEMORY) {
-		vram_begin(&e->vram, request, clock_now());
-		return true;
-	} else {
-		if (event->type == VGPU_EV_POLICY)
-			event->memory = take_slot(e, event->policy);
-		if (event->type == VGPU_EV_POLICY && !event->memory)
-			return refuse_policy(e, request);
-		request->result = step(e, event);
-		if (request->result < 0 && event->type == VGPU_EV_POLICY)
-			e->slot_used[recorder_slot_of(e->recorder, event->memory)] = false;
-		if (request->result == -EBUSY)
-			return false;
-		if (request->result == 0)
-			check_pins(e, request);
-		if (request->result == 0)
-			remember(e, event);
-		else if (e->out.why)
-			snprintf(request->why, sizeof(request->why), "%s", e->out.why);
-	}
-	return reply(e, request);
-}
-
-static void serve(struct engine *e)
-{
-	struct engine_request *request;
-
-	while (e->held || spsc_pop(&e->requests, &request)) {
-		if (e->held)
-			request = e->held;
-		e->held = NULL;
-		if (!answer(e, request)) {
-			/* A change of policy is under way; it ends with the next switch. */
-			e->held = request;
-			break;
-		}
-		drain_local(e);
-	}
-	if (e->told)
-		notify(e->tell);
-	e->told = false;
 }
 
 static void arm(struct engine *e, vgpu_nsec at)
@@ -548,30 +337,30 @@ static void run_once(struct engine *e)
 	int r = 0;
 
 	if (!e->driver) {
-		if ((atomic_exchange(&e->look, false) || clock_now() >= e->reopen_at) &&
+		if ((atomic_exchange(&e->look, false) || engine_now() >= e->reopen_at) &&
 		    open_device(e, &err) < 0) {
 			e->lost_why = err;
-			e->reopen_at = clock_now() + REOPEN_AFTER;
+			e->reopen_at = engine_now() + REOPEN_AFTER;
 		}
 		return;
 	}
 	/* What is planned comes first. */
-	if (clock_now() >= vgpu_core_deadline(e->core))
-		step(e, &timer);
-	drain_local(e);
+	if (engine_now() >= vgpu_core_deadline(e->core))
+		engine_step(e, &timer);
+	engine_drain(e);
 	if (!e->driver)
 		return;
-	if (e->device_speaks || clock_now() >= e->ops->deadline(e->driver)) {
+	if (e->device_speaks || engine_now() >= e->ops->deadline(e->driver)) {
 		e->device_speaks = false;
-		r = e->ops->dispatch(e->driver, clock_now());
+		r = e->ops->dispatch(e->driver, engine_now());
 		if (r == 0)
-			drain_local(e);
+			engine_drain(e);
 	}
 	if (r == 0 && e->driver)
-		r = vram_run(&e->vram, clock_now());
+		r = vram_run(&e->vram, engine_now());
 	if (r < 0)
 		lose(e, r);
-	drain_local(e);
+	engine_drain(e);
 }
 
 /* Whether the GPU is in a state to be left alone in: somebody runs, or nobody wants to. */
@@ -595,12 +384,12 @@ static void *engine_thread(void *arg)
 		atomic_fetch_add(&e->rounds, 1);
 		wait_for_something(e);
 		run_once(e);
-		serve(e);
+		engine_serve(e);
 	}
 	if (e->driver)
-		step(e, &stop);
-	until = clock_now() + STOP_WITHIN;
-	while (!at_rest(e) && clock_now() < until) {
+		engine_step(e, &stop);
+	until = engine_now() + STOP_WITHIN;
+	while (!at_rest(e) && engine_now() < until) {
 		wait_for_something(e);
 		run_once(e);
 	}
@@ -665,7 +454,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->timer_at = VGPU_NEVER;
 	e->ops = &vgpu_gpuiov_driver;
 	e->vram.sink = sink;
-	e->vram.reply = on_changed;
+	e->vram.reply = engine_changed;
 	e->vram.data = e;
 	e->vram.residency.epoch = config->epoch;
 	e->vram.swappable = config->swappable;
@@ -706,7 +495,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 void engine_stop(struct engine *e)
 {
 	atomic_store(&e->quit, true);
-	notify(e->wake);
+	engine_notify(e->wake);
 	pthread_join(e->thread, NULL);
 	engine_free(e);
 }
@@ -722,14 +511,14 @@ bool engine_is_alive(struct engine *e)
 	bool alive = rounds != e->seen_rounds || engine_trouble(e);
 
 	e->seen_rounds = rounds;
-	notify(e->wake);
+	engine_notify(e->wake);
 	return alive;
 }
 
 void engine_look(struct engine *e)
 {
 	atomic_store(&e->look, true);
-	notify(e->wake);
+	engine_notify(e->wake);
 }
 
 const char *engine_trouble(const struct engine *e)
@@ -741,7 +530,7 @@ bool engine_send(struct engine *e, struct engine_request *request)
 {
 	if (!spsc_push(&e->requests, &request))
 		return false;
-	notify(e->wake);
+	engine_notify(e->wake);
 	return true;
 }
 

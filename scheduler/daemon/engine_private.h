@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* An engine, for its own files. All but what is said to be another's is the engine thread's. */
+#ifndef DAEMON_ENGINE_PRIVATE_H
+#define DAEMON_ENGINE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine.h"
+#include "spsc.h"
+#include "vgpu/record.h"
+
+#define LOCAL_EVENTS 512u
+
+struct engine {
+	struct engine_config config;
+	const struct vgpu_driver_ops *ops;
+	struct vgpu_driver *driver; /* NULL: lost */
+	struct vgpu_driver_caps caps;
+	struct vgpu_driver_found found;
+	vgpu_nsec reopen_at;
+	struct vgpu_error lost_why;
+
+	struct vgpu_core *core;
+	struct recorder *recorder;	      /* and the memory of the core and its policies */
+	const struct vgpu_policy_ops *policy; /* as last asked for */
+	bool is_plugin;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
+
+	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
+	uint32_t local_head, local_tail;
+	struct engine_request *held; /* to be tried again */
+	struct vram vram;
+	struct vgpu_output out;
+
+	pthread_t thread;
+	int epoll, timer, wake, tell, driver_fd;
+	vgpu_nsec timer_at;
+	_Atomic bool quit, look;
+	_Atomic uint32_t rounds;
+	uint32_t seen_rounds; /* by who asks whether it is alive */
+	bool realtime, told;
+	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
+	bool device_speaks;	       /* the driver's descriptor is readable */
+	struct spsc requests, replies, records;
+
+	struct histogram lateness, switches, preemption, decisions;
+	vgpu_nsec slow_since; /* the first of n_slow decisions that took too long */
+	uint32_t n_slow;
+	vgpu_nsec idle_issued, idle_acked;
+	uint64_t records_lost, steps;
+};
+
+vgpu_nsec engine_now(void);
+/* Adds one to an eventfd. */
+void engine_notify(int fd);
+/* One event through the core, and what follows from it. What the core says of it. */
+int engine_step(struct engine *e, struct vgpu_event *event);
+/* The events that the driver has handed out meanwhile, through the core. */
+void engine_drain(struct engine *e);
+/* Zeroed memory for a policy; NULL: both slots are in use, or it wants more. */
+void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
+
+/* Answers what has been asked, as far as it can be done now. */
+void engine_serve(struct engine *e);
+/* A change of partitions has come to its end: DATA is the engine. */
+void engine_changed(void *data, struct engine_request *request);
+
+#endif

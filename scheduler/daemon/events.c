@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "builtin.h"
+#include "log.h"
+#include "memory.h"
+#include "vm.h"
+
+#define LOG_PER_SECOND 20u
+
+static void ring_add(struct record_ring *ring, const struct vgpu_record *record)
+{
+	ring->records[ring->n++ % ring->size] = *record;
+}
+
+/* What is rare enough to be told. */
+static bool is_event(const struct vgpu_record *r)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_STATE:
+	case VGPU_REC_WINDOW:
+	case VGPU_REC_WINDOW_END:
+	case VGPU_REC_HANG:
+	case VGPU_REC_RESET:
+	case VGPU_REC_RESET_DONE:
+	case VGPU_REC_REFUSED:
+	case VGPU_REC_POLICY:
+	case VGPU_REC_EVICTED:
+	case VGPU_REC_VIOLATION:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What an operator should know of without asking; 0: nothing. */
+static int describe(const struct vgpu_record *r, char *text, size_t size)
+{
+	switch ((enum vgpu_record_type)r->type) {
+	case VGPU_REC_HANG:
+		if (r->a == 0)
+			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
+		else
+			snprintf(text, size,
+				 "VF %u did not answer (%s) for %.1f ms and is being reset", r->vf,
+				 vgpu_phase_names[r->code], (double)r->a / 1e6);
+		return LOG_WARNING;
+	case VGPU_REC_RESET_DONE:
+		snprintf(text, size, "%s reset of VF %u failed; it will be tried again",
+			 vgpu_reset_names[r->code], r->vf);
+		return r->b ? LOG_ERR : 0;
+	case VGPU_REC_STATE:
+		snprintf(text, size, "VF %u is %s; 'vgpuctl vf reset %u' ends that", r->vf,
+			 vgpu_vf_state_names[r->code], r->vf);
+		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERR : 0;
+	case VGPU_REC_EVICTED:
+		snprintf(text, size, "the policy was replaced by %s: %s",
+			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
+		return LOG_ERR;
+	case VGPU_REC_VIOLATION:
+		snprintf(text, size,
+			 r->code ? "the partition of VF %u overlaps another's, as the GPU has it"
+				 : "VF %u has reached out of its memory, and was stopped",
+			 r->vf);
+		return r->code ? LOG_ERR : LOG_WARNING;
+	default:
+		return 0;
+	}
+}
+
+/* Guests can cause these: so many in a second, and then a count of the rest. */
+static void log_record(struct gpu *gpu, const struct vgpu_record *r)
+{
+	char text[160];
+	int level = describe(r, text, sizeof(text));
+
+	if (level == 0)
+		return;
+	if (gpu->logged++ < LOG_PER_SECOND)
+		log_line(level, "%s gpu=%s vf=%d", text, gpu->config->name,
+			 r->vf == VGPU_NO_VF ? -1 : (int)r->vf);
+	else
+		gpu->log_dropped++;
+}
+
+static void note_use(struct gpu *gpu, const struct vgpu_record *r)
+{
+	static const uint32_t idle =
+		1u << VGPU_VF_ABSENT | 1u << VGPU_VF_SCRUBBING | 1u << VGPU_VF_AVAIL;
+
+	if (r->type != VGPU_REC_STATE || r->vf >= VGPU_GPU_MAX_VFS)
+		return;
+	gpu->in_use &= ~(1u << r->vf);
+	if (!(idle >> r->code & 1))
+		gpu->in_use |= 1u << r->vf;
+}
+
+void events_take(struct gpu *gpu)
+{
+	struct vgpu_record record;
+
+	while (engine_record(gpu->engine, &record)) {
+		ring_add(&gpu->history, &record);
+		if (!is_event(&record))
+			continue;
+		ring_add(&gpu->events, &record);
+		log_record(gpu, &record);
+		note_use(gpu, &record);
+		if (record.type == VGPU_REC_HANG)
+			vm_hung(gpu, record.vf);
+		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
+			memory_is_free(gpu, record.vf);
+	}
+}
+
+void events_trouble(struct gpu *gpu)
+{
+	const char *trouble = engine_trouble(gpu->engine);
+
+	if (trouble == gpu->trouble)
+		return;
+	gpu->trouble = trouble;
+	if (trouble)
+		log_line(LOG_ERR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
+	else
+		log_line(LOG_NOTICE, "found again gpu=%s", gpu->config->name);
+}
+
+void events_second(struct gpu *gpu)
+{
+	if (gpu->log_dropped)
+		log_line(LOG_WARNING, "%" PRIu64 " more messages not shown gpu=%s",
+			 gpu->log_dropped, gpu->config->name);
+	gpu->logged = 0;
+	gpu->log_dropped = 0;
+}
