@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* A policy that looks whether the core asks it as the contract says, and whether the one in it
+ * keeps its promises. */
+#include <assert.h>
+#include <string.h>
+
+#include "vhost.h"
+
+#define MAX_VFS 1024u
+
+static struct {
+	struct vgpu_policy_ops ops;
+	const struct vgpu_policy_ops *inner;
+	struct vhost *host;
+	uint32_t open; /* picked, not accounted */
+	vgpu_nsec last;
+	bool awake[MAX_VFS];
+	uint32_t n_awake;
+} checked;
+
+static void in_order(vgpu_nsec now)
+{
+	if (now < checked.last)
+		vhost_fail(checked.host, "time went back for the policy");
+	checked.last = now;
+}
+
+static bool checked_wake(void *state, uint32_t vf, vgpu_nsec now)
+{
+	in_order(now);
+	if (checked.awake[vf])
+		vhost_fail(checked.host, "VF %u woken twice", vf);
+	if (vf == checked.open)
+		vhost_fail(checked.host, "VF %u woken while dispatched", vf);
+	checked.awake[vf] = true;
+	checked.n_awake++;
+	return checked.inner->wake(state, vf, now);
+}
+
+static void checked_sleep(void *state, uint32_t vf, vgpu_nsec now)
+{
+	in_order(now);
+	if (!checked.awake[vf] || vf == checked.open)
+		vhost_fail(checked.host, "VF %u put to sleep at the wrong time", vf);
+	checked.awake[vf] = false;
+	checked.n_awake--;
+	checked.inner->sleep(state, vf, now);
+}
+
+static void checked_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	in_order(now);
+	if (checked.open != VGPU_NO_VF)
+		vhost_fail(checked.host, "picked before VF %u was accounted", checked.open);
+	checked.inner->pick(state, out, now);
+	checked.open = out->vf;
+	if (out->vf == VGPU_NO_VF && checked.n_awake &&
+	    checked.inner->promises & VGPU_PROMISE_WORK_CONSERVING)
+		vhost_fail(checked.host, "parked although %u VFs have work", checked.n_awake);
+	if (out->vf != VGPU_NO_VF && !checked.awake[out->vf] &&
+	    checked.inner->promises & VGPU_PROMISE_PROPORTIONAL)
+		vhost_fail(checked.host, "picked VF %u, which has no work", out->vf);
+}
+
+static void checked_account(void *state, const struct vgpu_usage *usage)
+{
+	in_order(usage->end);
+	if (checked.open != usage->vf)
+		vhost_fail(checked.host, "VF %u accounted, VF %u was picked", usage->vf,
+			   checked.open);
+	checked.open = VGPU_NO_VF;
+	checked.inner->account(state, usage);
+}
+
+const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
+					    struct vhost *host)
+{
+	assert(host->n_vfs <= MAX_VFS);
+	memset(&checked, 0, sizeof(checked));
+	checked.ops = *policy;
+	checked.inner = policy;
+	checked.host = host;
+	checked.open = VGPU_NO_VF;
+	checked.ops.wake = checked_wake;
+	checked.ops.sleep = checked_sleep;
+	checked.ops.pick = checked_pick;
+	checked.ops.account = checked_account;
+	return &checked.ops;
+}
