@@ -4,8 +4,9 @@
 # file to their results, with a gate and without; the compiler's refusal; and, where nothing stops a kernel, that it is killed,
 # with its VF alone. cuda.sh is for a GPU.
 . "$(dirname "$0")/lib.sh"
-[ -e "$VGPU_BUILD/tests/unit/libcuda.so.1" ] || fail "there is no $VGPU_BUILD/tests/unit/libcuda.so.1"
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
+driver=$VGPU_BUILD/tests/unit/driver
+[ -e "$driver/libcuda.so.1" ] || fail "there is no $driver/libcuda.so.1"
+LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"

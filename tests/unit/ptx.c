@@ -6,6 +6,7 @@
 
 #include "ptx_private.h"
 
+/* As enum op and enum compare have them. */
 static const char *const op_names[] = {"add", "sub", "mul", "mad", "div", "and",  "or",
 				       "xor", "not", "shl", "shr", "shf", "setp", "cvt",
 				       "mov", "ld",  "st",  "bra", "bar", "ret"};
