@@ -33,17 +33,17 @@ tenant() {
 end() { kill -INT "$@" 2>/dev/null; wait "$@" 2>/dev/null; }
 measure() { tenant "$@" --seconds "$seconds"; wait_guest $guest_pid "$1"; }
 rate() { jq '.jobs / .seconds' "$run/$1.json"; }
-interactive=(interactive --us 2000 --rate 100) # 20 % of the device
+light=(interactive --us 2000 --rate 100) # 20 % of the device
 work=(gemm --device-memory --size 4 --depth 4)
 
 # What a tenant with short kernels feels of one that never stops: LABEL SOCKET SOCKET.
 latency() {
 	local hog
 	note "$1: interactive alone, and beside a hog"
-	measure alone "$2" "${interactive[@]}"
+	measure alone "$2" "${light[@]}"
 	tenant hog "$3" hog --us $long --seconds 1000; hog=$guest_pid
 	sleep 1
-	measure beside "$2" "${interactive[@]}"
+	measure beside "$2" "${light[@]}"
 	end "$hog"
 	jq -n --slurpfile alone "$run/alone.json" --slurpfile beside "$run/beside.json" '
 		{alone_p99_us: $alone[0].p99_us, beside_p99_us: $beside[0].p99_us, ratio: ($beside[0].p99_us / $alone[0].p99_us)}'
@@ -60,7 +60,10 @@ throughput() {
 		{one_jobs_per_s: $one, two_jobs_per_s: ($first + $second), lost_percent: (100 * (1 - ($first + $second) / $one))}'
 }
 both() { # LABEL SOCKET SOCKET
-	jq -n --argjson interactive "$(latency "$@")" --argjson throughput "$(throughput "$@")" '{$interactive, $throughput}'
+	local interactive throughput
+	interactive=$(latency "$@") || fail "$interactive"
+	throughput=$(throughput "$@") || fail "$throughput"
+	jq -n --argjson interactive "$interactive" --argjson throughput "$throughput" '{$interactive, $throughput}'
 }
 # One GPU for vgpud each: to the device they are separate processes.
 separate() {
@@ -97,6 +100,7 @@ sliced() { # lines of configuration
 
 sliced <<<"policy = equal"
 device=$(json gpu show)
+[ "$(jq -r .preemption <<<"$device")" = hard ] || { echo "skipped: nothing stops a kernel here: $(ctl gpu show | grep preemption)"; exit 77; }
 note "hard preemption of kernels of $long us, and world switches"
 tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
 tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
@@ -125,15 +129,15 @@ stop
 sliced <<<"policy = prio
 [vf a/0]
 class = 0"
-interactive_sliced=$(latency slices a/vf0.sock a/vf1.sock)
+interactive_sliced=$(latency slices a/vf0.sock a/vf1.sock) || fail "$interactive_sliced"
 stop
 
 sliced <<<"policy = equal"
-throughput_sliced=$(throughput slices a/vf0.sock a/vf1.sock)
+throughput_sliced=$(throughput slices a/vf0.sock a/vf1.sock) || fail "$throughput_sliced"
 stop
 
 separate
-default=$(both default a/vf0.sock b/vf0.sock)
+default=$(both default a/vf0.sock b/vf0.sock) || fail "$default"
 stop
 
 mps=null
@@ -142,7 +146,7 @@ if [ "$engine" = cuda ] && command -v nvidia-cuda-mps-control >/dev/null; then
 	mkdir "$run/mps"
 	if nvidia-cuda-mps-control -d; then
 		separate
-		mps=$(both mps a/vf0.sock b/vf0.sock)
+		mps=$(both mps a/vf0.sock b/vf0.sock) || fail "$mps"
 		stop
 		echo quit | nvidia-cuda-mps-control
 	fi
@@ -150,7 +154,7 @@ fi
 
 jq -n --argjson device "$device" --argjson stats "$stats" --argjson shares "$shares" --argjson interactive "$interactive_sliced" \
 	--argjson throughput "$throughput_sliced" --argjson default "$default" \
-	--argjson mps "$mps" --arg engine "$engine" --arg log "$(grep -m1 ready "$run/softgpu.log")" \
+	--argjson mps "$mps" --arg engine "$engine" --arg log "$(sed -n "/ready/{s/.*, on //;p;q}" "$run/softgpu.log")" \
 	--arg driver "$(head -1 /proc/driver/nvidia/version 2>/dev/null)" \
 	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" '
 	{bench: "engine", engine: $engine, device: $log, driver: $driver, machine: $machine,
