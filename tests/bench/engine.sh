@@ -36,6 +36,12 @@ rate() { jq '.jobs / .seconds' "$run/$1.json"; }
 light=(interactive --us 2000 --rate 100) # 20 % of the device
 work=(gemm --device-memory --size 4 --depth 4)
 
+two_hogs() {
+	tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
+	tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
+	await 60 active 2
+}
+
 # What a tenant with short kernels feels of one that never stops: LABEL SOCKET SOCKET.
 latency() {
 	local hog
@@ -102,9 +108,7 @@ sliced <<<"policy = equal"
 device=$(json gpu show)
 [ "$(jq -r .preemption <<<"$device")" = hard ] || { echo "skipped: nothing stops a kernel here: $(ctl gpu show | grep preemption)"; exit 77; }
 note "hard preemption of kernels of $long us, and world switches"
-tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
-tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
-await 60 active 2
+two_hogs
 sleep "$seconds"
 stats=$(json stats)
 end $h0 $h1
@@ -114,9 +118,7 @@ sliced <<<"policy = fair
 [vf a/0]
 weight = 300"
 note "weights 3:1"
-tenant h0 a/vf0.sock hog --us $long --seconds 1000; h0=$guest_pid
-tenant h1 a/vf1.sock hog --us $long --seconds 1000; h1=$guest_pid
-await 60 active 2
+two_hogs
 sleep 1
 json vf list >"$run/before.json"
 sleep "$seconds"
@@ -156,7 +158,7 @@ jq -n --argjson device "$device" --argjson stats "$stats" --argjson shares "$sha
 	--argjson throughput "$throughput_sliced" --argjson default "$default" \
 	--argjson mps "$mps" --arg engine "$engine" --arg log "$(sed -n "/ready/{s/.*, on //;p;q}" "$run/softgpu.log")" \
 	--arg driver "$(head -1 /proc/driver/nvidia/version 2>/dev/null)" \
-	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" '
+	--arg machine "$(this_machine)" '
 	{bench: "engine", engine: $engine, device: $log, driver: $driver, machine: $machine,
 	 proved: {level: $device.preemption, typical_ns: $device.preempt_typical_ns, longest_ns: $device.preempt_longest_ns},
 	 preemption: $stats.preemption, world_switch: $stats.world_switch, shares: $shares,

@@ -140,7 +140,7 @@ kill $softgpu_pid; wait $softgpu_pid
 
 jq -n --argjson shares "{${shares%,}}" --argjson late "$late" --argjson cyclic "$cyclic" --argjson switch "$switch" \
 	--argjson preempt "$preempt" --argjson lost "[${lost%,}]" --argjson inter "{${inter%,}}" --argjson cost "$cost" \
-	--argjson allocs "$allocs" --arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \
+	--argjson allocs "$allocs" --arg machine "$(this_machine)" \
 	'{bench: "live", machine: $machine, share_error_percent: $shares, boundary_lateness: $late, cyclictest: $cyclic,
 	  world_switch: $switch, preemption: $preempt, lost_time: $lost, interactive: $inter,
 	  vgpud: ($cost + {engine_thread_allocations: $allocs})}'

@@ -47,5 +47,5 @@ measure "four of six are there" 1.5 6 128 544
 measure "three of six are there" 2 6 128 416
 measure "one of two is there" 2 2 384 416
 # Beside what the same number on the GPU gets without swaps.
-jq -n --argjson r "[${results%,}]" --arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \
+jq -n --argjson r "[${results%,}]" --arg machine "$(this_machine)" \
 	'{bench: "swap", machine: $machine, cases: [$r[] | .engine_over_unswapped = .engine / (if .alone then $r[0] else $r[1] end).engine]}'

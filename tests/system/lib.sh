@@ -10,6 +10,8 @@ run=$(mktemp -d /tmp/vgpud-test.XXXXXX)
 pids=()
 command -v jq >/dev/null || { echo "skipped: jq is missing"; exit 77; }
 
+# For figures.
+this_machine() { echo "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)"; }
 fail() {
 	echo "FAILED: $*"
 	for f in "$run"/*.log; do [ -s "$f" ] && { echo "--- $f"; tail -30 "$f"; }; done

@@ -16,33 +16,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cuda.h"
-#include "ptx.h"
+#include "soft_cuda.h"
 
-#define CUDA_ERROR_NOT_INITIALIZED 3
-#define CUDA_ERROR_INVALID_IMAGE 200
-#define CUDA_ERROR_INVALID_CONTEXT 201
-#define CUDA_ERROR_INVALID_PTX 218
 #define GRAIN (UINT64_C(2) << 20)
 #define MEMORY (UINT64_C(1) << 30)
 
-#define DECLARE(name, since, signature) CUresult name signature;
-CUDA_ENTRIES(DECLARE)
 CUresult cuDriverGetVersion(int *version);
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status);
-
-struct function {
-	char name[256];
-	struct ptx *code;
-	struct function *next;
-};
-
-struct module {
-	char *text;
-	struct function *functions;
-	struct module *next;
-};
 
 /* What goes with the context, as the driver has it: when the process ends. */
 struct kept {
@@ -50,30 +31,15 @@ struct kept {
 	_Alignas(64) uint8_t bytes[];
 };
 
-enum work_kind { WORK_COPY, WORK_SET, WORK_LAUNCH };
-
-struct work {
-	enum work_kind kind;
-	void *dst;
-	const void *src;
-	size_t n;
-	int value;
-	struct function *function;
-	struct ptx_launch launch;
-	void *params;
-	struct work *next;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
 static uint64_t put, done; /* works */
 static uint64_t taken;	   /* bytes of memory */
-static struct module *modules;
 static struct kept *all_kept;
 static bool is_up;
 static int context;
-static __thread CUcontext current;
+__thread CUcontext soft_cuda_context;
 
 static void *keep(size_t size)
 {
@@ -125,11 +91,11 @@ static void *stream(void *arg)
 	return arg;
 }
 
-static CUresult enqueue(struct work work)
+CUresult soft_cuda_enqueue(struct work work)
 {
 	struct work *w;
 
-	if (!current)
+	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	w = malloc(sizeof(*w));
 	*w = work;
@@ -147,7 +113,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 	pthread_t thread;
 
 	(void)flags;
-	if (!current)
+	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (pthread_create(&thread, NULL, stream, NULL) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -159,7 +125,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 CUresult cuStreamSynchronize(CUstream s)
 {
 	(void)s;
-	if (!current)
+	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
 	while (done < put)
@@ -171,15 +137,15 @@ CUresult cuStreamSynchronize(CUstream s)
 CUresult cuEventCreate(CUevent *out, unsigned flags)
 {
 	(void)flags;
-	if (current)
+	if (soft_cuda_context)
 		*out = keep(sizeof(uint64_t));
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream s)
 {
 	(void)s;
-	if (!current)
+	if (!soft_cuda_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	pthread_mutex_lock(&lock);
 	*(uint64_t *)event = put;
@@ -200,17 +166,17 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream s)
 {
 	(void)s;
-	return enqueue((struct work){
+	return soft_cuda_enqueue((struct work){
 		.kind = WORK_SET, .dst = (void *)(uintptr_t)dst, .value = value, .n = n});
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 {
 	(void)s;
-	return enqueue((struct work){.kind = WORK_COPY,
-				     .dst = (void *)(uintptr_t)dst,
-				     .src = (const void *)(uintptr_t)src,
-				     .n = n});
+	return soft_cuda_enqueue((struct work){.kind = WORK_COPY,
+					       .dst = (void *)(uintptr_t)dst,
+					       .src = (const void *)(uintptr_t)src,
+					       .n = n});
 }
 
 /* device and context */
@@ -288,7 +254,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags)
 
 CUresult cuCtxSetCurrent(CUcontext c)
 {
-	current = c;
+	soft_cuda_context = c;
 	return c == &context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -296,7 +262,7 @@ CUresult cuCtxSetLimit(int limit, size_t value)
 {
 	(void)limit;
 	(void)value;
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuGetErrorName(CUresult e, const char **name)
@@ -312,7 +278,7 @@ CUresult cuMemGetInfo(size_t *left, size_t *all)
 {
 	*left = MEMORY - taken;
 	*all = MEMORY;
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation *what, int option)
@@ -391,9 +357,9 @@ CUresult cuMemHostRegister(void *p, size_t size, unsigned flags)
 CUresult cuMemHostAlloc(void **out, size_t size, unsigned flags)
 {
 	(void)flags;
-	if (current)
+	if (soft_cuda_context)
 		*out = keep(size);
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *out, void *p, unsigned flags)
@@ -404,198 +370,9 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr *out, void *p, unsigned flags)
 
 CUresult cuMemAlloc(CUdeviceptr *out, size_t size)
 {
-	if (current)
+	if (soft_cuda_context)
 		*out = (uintptr_t)keep(size);
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-/* modules */
-
-struct link {
-	char *log, *text;
-	size_t log_size;
-};
-
-CUresult cuLinkCreate(unsigned n, int *options, void **values, CUlink *out)
-{
-	struct link *l = calloc(1, sizeof(*l));
-	unsigned i;
-
-	for (i = 0; i < n; i++) {
-		if (options[i] == CU_JIT_ERROR_LOG)
-			l->log = values[i];
-		else if (options[i] == CU_JIT_ERROR_LOG_SIZE)
-			l->log_size = (uintptr_t)values[i];
-	}
-	*out = l;
-	return current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-static bool is_ptx(const char *text)
-{
-	struct ptx *all = ptx_read(text, NULL);
-	bool is = all;
-
-	if (all)
-		ptx_free(all);
-	return is;
-}
-
-CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *name,
-		       unsigned options, int *option, void **values)
-{
-	struct link *l = link;
-
-	(void)name;
-	(void)option;
-	(void)values;
-	if (type != CU_JIT_INPUT_PTX || options || ((char *)data)[n - 1])
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_ptx(data)) {
-		snprintf(l->log, l->log_size, "this is no PTX");
-		return CUDA_ERROR_INVALID_PTX;
-	}
-	l->text = strdup(data);
-	return CUDA_SUCCESS;
-}
-
-/* A binary, of this kind, is text. */
-CUresult cuLinkComplete(CUlink link, void **out, size_t *n)
-{
-	struct link *l = link;
-
-	if (!l->text)
-		return CUDA_ERROR_INVALID_IMAGE;
-	*out = l->text;
-	*n = strlen(l->text) + 1;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuLinkDestroy(CUlink link)
-{
-	struct link *l = link;
-
-	if (l->text)
-		memset(l->text, '?', strlen(l->text));
-	free(l->text);
-	free(l);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
-			    void **values)
-{
-	struct module *m;
-
-	(void)options;
-	(void)values;
-	if (!current)
-		return CUDA_ERROR_INVALID_CONTEXT;
-	if (n)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_ptx(image))
-		return CUDA_ERROR_INVALID_IMAGE;
-	m = calloc(1, sizeof(*m));
-	m->text = strdup(image);
-	m->next = modules;
-	modules = m;
-	*out = m;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
-{
-	struct module *m = module;
-	struct function *f;
-	struct ptx *code;
-
-	for (f = m->functions; f && strcmp(f->name, name) != 0;)
-		f = f->next;
-	if (!f) {
-		code = ptx_read(m->text, name);
-		if (!code)
-			return CUDA_ERROR_NOT_FOUND;
-		f = calloc(1, sizeof(*f));
-		*f = (struct function){.code = code, .next = m->functions};
-		snprintf(f->name, sizeof(f->name), "%s", name);
-		m->functions = f;
-	}
-	*out = f;
-	return CUDA_SUCCESS;
-}
-
-CUresult cuModuleUnload(CUmodule module)
-{
-	struct module *m = module, **at = &modules;
-	struct function *f;
-
-	while (*at != m)
-		at = &(*at)->next;
-	*at = m->next;
-	while ((f = m->functions)) {
-		m->functions = f->next;
-		ptx_free(f->code);
-		free(f);
-	}
-	free(m->text);
-	free(m);
-	return CUDA_SUCCESS;
-}
-
-CUresult cuFuncGetAttribute(int *out, int which, CUfunction function)
-{
-	struct function *f = function;
-
-	*out = which == CU_FUNC_SHARED_SIZE_BYTES ? (int)ptx_shared(f->code) : 1024;
-	return which == CU_FUNC_SHARED_SIZE_BYTES || which == CU_FUNC_MAX_THREADS_PER_BLOCK
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuFuncSetAttribute(CUfunction f, int which, int value)
-{
-	(void)f;
-	return which == CU_FUNC_MAX_DYNAMIC_SHARED && value >= 0 ? CUDA_SUCCESS
-								 : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuFuncGetParamInfo(CUfunction function, size_t i, size_t *at, size_t *size)
-{
-	struct function *f = function;
-	uint32_t offset, n;
-
-	if (!ptx_param(f->code, (uint32_t)i, &offset, &n))
-		return CUDA_ERROR_INVALID_VALUE;
-	*at = offset;
-	*size = n;
-	return CUDA_SUCCESS;
-}
-
-/* EXTRA: a buffer, and its size. */
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
-			void **extra)
-{
-	struct work w = {.kind = WORK_LAUNCH,
-			 .function = function,
-			 .launch = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared}};
-	uint32_t at, size, wanted = 0, i;
-	size_t n = 0;
-
-	(void)s;
-	for (i = 0; ptx_param(w.function->code, i, &at, &size); i++)
-		wanted = at + size;
-	if (params || !gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (extra) {
-		if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
-			return CUDA_ERROR_INVALID_VALUE;
-		n = *(size_t *)extra[3];
-		w.params = malloc(n);
-		memcpy(w.params, extra[1], n);
-	}
-	w.launch.params = w.params;
-	return n < wanted ? CUDA_ERROR_INVALID_VALUE : enqueue(w);
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 /* Not found is a success with nothing in it. */

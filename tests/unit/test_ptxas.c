@@ -29,10 +29,9 @@ static bool takes(const char *text, const char *arch)
 	pid_t pid;
 
 	snprintf(option, sizeof(option), "-arch=%s", arch);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		status = -1;
-	else if (posix_spawn(&pid, ptxas, NULL, NULL, argv, environ) != 0 ||
-		 waitpid(pid, &status, 0) != pid)
+	if (fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+	    posix_spawn(&pid, ptxas, NULL, NULL, argv, environ) == 0 &&
+	    waitpid(pid, &status, 0) != pid)
 		status = -1;
 	if (fd >= 0)
 		close(fd);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The driver's interface in software, for its own files. */
+#ifndef TESTS_SOFT_CUDA_H
+#define TESTS_SOFT_CUDA_H
+
+#include <stdbool.h>
+
+#include "cuda.h"
+#include "ptx.h"
+
+#define CUDA_ERROR_NOT_INITIALIZED 3
+#define CUDA_ERROR_INVALID_IMAGE 200
+#define CUDA_ERROR_INVALID_CONTEXT 201
+#define CUDA_ERROR_INVALID_PTX 218
+
+#define DECLARE(name, since, signature) CUresult name signature;
+CUDA_ENTRIES(DECLARE)
+
+struct function {
+	char name[256];
+	struct ptx *code;
+	struct function *next;
+};
+
+/* What a stream has to do. */
+enum work_kind { WORK_COPY, WORK_SET, WORK_LAUNCH };
+
+struct work {
+	enum work_kind kind;
+	void *dst;
+	const void *src;
+	size_t n;
+	int value;
+	struct function *function;
+	struct ptx_launch launch;
+	void *params;
+	struct work *next;
+};
+
+/* The calling thread's; NULL: none. */
+extern __thread CUcontext soft_cuda_context;
+
+/* Puts WORK at the end of the stream. Its PARAMS are the stream's from now on. */
+CUresult soft_cuda_enqueue(struct work work);
+
+#endif
