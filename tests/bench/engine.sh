@@ -22,13 +22,11 @@ gpu() {
 }
 stop() { kill "$vgpud_pid" "${gpus[@]}"; wait "$vgpud_pid" "${gpus[@]}" 2>/dev/null; rm -rf "$run/a" "$run/b"; gpus=(); }
 gpus=()
-# tenant NAME SOCKET WORKLOAD options
+# tenant NAME SOCKET WORKLOAD options: SOCKET is below $run
 tenant() {
 	local name=$1 socket=$2
 	shift 2
-	"$guest" "$@" --json --socket "$run/$socket" >"$run/$name.json" 2>>"$run/$name.log" &
-	guest_pid=$!
-	pids+=($!)
+	start_guest_at "$name" "$run/$socket" "$@"
 }
 end() { kill -INT "$@" 2>/dev/null; wait "$@" 2>/dev/null; }
 measure() { tenant "$@" --seconds "$seconds"; wait_guest $guest_pid "$1"; }

@@ -71,13 +71,19 @@ start_vgpud() {
 	pids+=($!)
 	await 30 ctl gpu list
 }
-# start_guest NAME VF WORKLOAD options: its report goes to NAME.json; the pid to $guest_pid
+# start_guest_at NAME SOCKET WORKLOAD options: its report goes to NAME.json; the pid to $guest_pid
+start_guest_at() {
+	local name=$1 socket=$2
+	shift 2
+	"$guest" "$@" --json --socket "$socket" >"$run/$name.json" 2>>"$run/$name.log" &
+	guest_pid=$!
+	pids+=($!)
+}
+# start_guest NAME VF WORKLOAD options
 start_guest() {
 	local name=$1 vf=$2
 	shift 2
-	"$guest" "$@" --json --socket "$run/gpu/vf$vf.sock" >"$run/$name.json" 2>>"$run/$name.log" &
-	guest_pid=$!
-	pids+=($!)
+	start_guest_at "$name" "$run/gpu/vf$vf.sock" "$@"
 }
 # wait_guest PID NAME: it ends well, and nothing was wrong.
 wait_guest() {
