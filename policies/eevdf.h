@@ -113,14 +113,16 @@ static inline uint64_t eevdf_mean(const struct eevdf *e)
 	return e->weights ? e->base + (uint64_t)(e->sum / (__int128)e->weights) : e->base;
 }
 
+/* When V has come far from the base, the base follows. */
 static inline void eevdf_rebase(struct eevdf *e)
 {
-	uint64_t to = eevdf_mean(e);
-	int64_t by = (int64_t)(to - e->base);
+	__int128 far = (__int128)e->weights * EEVDF_REBASE;
+	uint64_t to;
 
-	if (by < EEVDF_REBASE && by > -EEVDF_REBASE)
+	if (e->sum < far && e->sum > -far)
 		return;
-	e->sum -= (__int128)e->weights * by;
+	to = eevdf_mean(e);
+	e->sum -= (__int128)e->weights * (int64_t)(to - e->base);
 	e->base = to;
 }
 
@@ -195,16 +197,20 @@ static inline void eevdf_leave(struct eevdf *e, struct eevdf_vf *vf)
 	vf->v = eevdf_mean(e) - eevdf_distance(vf, vf->lag);
 }
 
+/* Rounded down, the rest carried on. Divided in two steps, which need no more than 64 bits. */
 static inline void eevdf_charge(struct eevdf *e, struct eevdf_vf *vf, int64_t ns)
 {
-	__int128 service = (__int128)ns * (1 << EEVDF_SHIFT), total = service + (__int128)vf->rest;
-	__int128 whole = total / vf->weight;
+	int64_t weight = vf->weight, whole = ns / weight, rest = ns % weight;
+	uint64_t low;
 
-	if (whole * vf->weight > total)
+	if (rest < 0) {
 		whole--;
-	vf->v += (uint64_t)(int64_t)whole;
-	vf->rest = (uint64_t)(total - whole * vf->weight);
-	e->sum += service;
+		rest += weight;
+	}
+	low = ((uint64_t)rest << EEVDF_SHIFT) + vf->rest;
+	vf->v += ((uint64_t)whole << EEVDF_SHIFT) + low / vf->weight;
+	vf->rest = low % vf->weight;
+	e->sum += (__int128)ns * (1 << EEVDF_SHIFT);
 }
 
 /* Brings the v of the VF that runs up to date, so that V is right in the middle of a slice. */
