@@ -145,6 +145,7 @@ if [ "$engine" = cuda ] && command -v nvidia-cuda-mps-control >/dev/null; then
 	export CUDA_MPS_PIPE_DIRECTORY=$run/mps CUDA_MPS_LOG_DIRECTORY=$run/mps
 	mkdir "$run/mps"
 	if nvidia-cuda-mps-control -d; then
+		options+=(--worker-user root) # whose daemon it is
 		separate
 		mps=$(both mps a/vf0.sock b/vf0.sock) || fail "$mps"
 		stop

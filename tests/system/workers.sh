@@ -15,6 +15,13 @@ start_vgpud
 ctl gpu show | grep -q 'preemption .*at any instruction' || fail "$(ctl gpu show)"
 children() { local t; for t in /proc/"$softgpu_pid"/task/*/children; do cat "$t"; done | tr ' ' '\n' | grep .; }
 [ "$(children | wc -l)" = 4 ] || fail "4 VFs have $(children | wc -l) workers"
+# None of them is root, or could become it, or do what a computation does not need.
+for p in $(children); do
+	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
+		grep -qx "$line" "/proc/$p/status" || fail "worker $p: $(cat "/proc/$p/status")"
+	done
+	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "worker $p is root's"
+done
 
 start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid
 start_guest b 1 mixed --seconds 300; b=$guest_pid
@@ -57,6 +64,8 @@ for wrong in "--arg u32:x" "--arg u32:4294967296" "--arg f32:1,5" "--arg out:0" 
 	[ $? = 2 ] && grep -q 'not understood' "$run/usage.err" || fail "launch takes $wrong: $(cat "$run/usage.err")"
 done
 grep -q 'takes no kernels' "$run/launch.err" || fail "$(cat "$run/launch.err")"
+"$softgpu" --dir "$run/none" --engine host --worker-user nobody-of-that-name 2>"$run/user.err" && fail "a worker became nobody that there is"
+grep -q 'there is no such user' "$run/user.err" || fail "$(cat "$run/user.err")"
 # Without a GPU the other engine says in one sentence what is missing.
 if ! "$softgpu" --dir "$run/none" --engine cuda --gpu 200 2>"$run/cuda.err"; then
 	[ "$(wc -l <"$run/cuda.err")" = 1 ] && grep -qE 'NVIDIA|--gpu 200' "$run/cuda.err" || fail "$(cat "$run/cuda.err")"

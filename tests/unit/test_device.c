@@ -54,7 +54,9 @@ static int start(struct tenant *t, struct vgpu_error *err)
 {
 	struct worker_options options = {.device = device,
 					 .size = PARTITION,
-					 .limit = UINT64_C(8) << 30};
+					 .limit = UINT64_C(8) << 30,
+					 .uid = 65534,
+					 .gid = 65534};
 	int r;
 
 	t->fd = memfd_create("test-device", MFD_CLOEXEC);

@@ -97,7 +97,8 @@ static void bench_open(struct bench *b)
 	b->ops.load = load_nothing;
 	b->ops.function = find_fill;
 	b->event_fd = eventfd(0, EFD_CLOEXEC);
-	CU_ASSERT_FATAL(b->ops.open(&b->device, &setup, &err) == 0);
+	CU_ASSERT_FATAL(b->ops.prepare(&b->device, &setup, &err) == 0);
+	CU_ASSERT_FATAL(b->ops.open(b->device, &setup, &err) == 0);
 	ring.device = b->device;
 	ring.ops = &b->ops;
 	ring.shared = &b->shared;

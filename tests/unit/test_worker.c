@@ -3,10 +3,19 @@
  * loader, and what is learned from libcuda's ioctls. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "cuda.h"
 #include "draw.h"
 #include "gate.h"
@@ -307,6 +316,80 @@ static void limits(void)
 	free(path);
 }
 
+/* what a worker gives up */
+
+static int denied_in_thread;
+
+static void *call_in_thread(void *begin)
+{
+	pthread_barrier_wait(begin);
+	denied_in_thread = socket(AF_UNIX, SOCK_STREAM, 0) < 0 && errno == EPERM;
+	return NULL;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* How many of the calls that it must not make, or must be able to, go otherwise. */
+static int in_confinement(const char *device)
+{
+	bool root = geteuid() == 0;
+	pthread_barrier_t begin;
+	struct vgpu_error err;
+	pthread_t thread;
+	int wrong = 0, fd;
+	gid_t group = 0;
+
+	wrong += confine_user(65534, 65534, device, &err) < 0;
+	wrong += getuid() == 0 || (root && (getgroups(1, &group) != 1 || group != 7));
+	wrong += open(device, O_RDWR | O_CLOEXEC) < 0;
+	wrong += root && open("/etc/shadow", O_RDONLY | O_CLOEXEC) >= 0;
+	pthread_barrier_init(&begin, NULL, 2);
+	pthread_create(&thread, NULL, call_in_thread, &begin);
+	wrong += confine_calls(&err) < 0;
+	pthread_barrier_wait(&begin);
+	pthread_join(thread, NULL);
+	wrong += !denied_in_thread;
+	wrong += execl("/bin/true", "true", NULL) >= 0 || errno != EPERM;
+	wrong += kill(getppid(), 0) >= 0 || errno != EPERM;
+	wrong += kill(-1, 0) >= 0 || errno != EPERM;
+	wrong += pidfd_open(getppid(), 0) >= 0 || errno != EPERM;
+	wrong += setuid(0) >= 0 || errno != EPERM;
+	wrong += unshare(CLONE_NEWUSER) >= 0 || errno != EPERM;
+	wrong += syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) >= 0;
+	wrong += syscall(SYS_keyctl, 0, 0, 0, 0, 0) >= 0 || errno != EPERM;
+	/* what it does all the time */
+	signal(SIGUSR1, on_signal);
+	wrong += raise(SIGUSR1) != 0;
+	wrong += kill(getpid(), 0) != 0;
+	fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	wrong += fd < 0 || (ioctl(fd, FIONREAD, NULL) < 0 && errno != ENOTTY);
+	return wrong;
+}
+
+static void confinement(void)
+{
+	char device[] = "/tmp/vgpud-device.XXXXXX";
+	int status = -1, fd = mkostemp(device, O_CLOEXEC);
+	pid_t pid;
+
+	/* as some make the GPU's files: of a group, and nobody else's */
+	CU_ASSERT_FATAL(fd >= 0 && fchmod(fd, 0660) == 0);
+	if (geteuid() == 0)
+		CU_ASSERT_EQUAL(fchown(fd, 0, 7), 0);
+	close(fd);
+	pid = fork();
+	if (pid == 0)
+		_exit(in_confinement(device));
+	CU_ASSERT_FATAL(pid > 0);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status));
+	CU_ASSERT_EQUAL(WEXITSTATUS(status), 0);
+	unlink(device);
+}
+
 /* the resource manager */
 
 struct alloc {
@@ -387,6 +470,7 @@ static const struct test tests[] = {
 	{"rubbish for PTX", rubbish},
 	{"the loader's refusals", refusals},
 	{"limits of the driver", limits},
+	{"what a worker gives up", confinement},
 	{"handles of channels", handles},
 	{NULL, NULL},
 };

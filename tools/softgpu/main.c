@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,6 +171,7 @@ static void usage(FILE *to)
 	      "                     cuda does, on this CPU (cpu)\n"
 	      "  --gpu N            cuda: which GPU, in the order of their addresses (0)\n"
 	      "  --window SIZE      cuda, host: how much of its partition a VF's BAR shows (256M)\n"
+	      "  --worker-user NAME cuda, host: who workers are, where softgpu is root (nobody)\n"
 	      "  --kill-after MS    cuda, host: kill what does not stop within so long (25)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi or tonga (navi)\n"
 	      "  --latency LIST     idle, save, load, run, init, shutdown, flr, gpu-reset: each\n"
@@ -206,6 +208,18 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 	return end != text && *end == '\0' && text[0] != '-' && errno == 0 && *out <= max;
 }
 
+static int find_user(const char *name, struct softgpu_config *config, struct vgpu_error *err)
+{
+	const struct passwd *user = getpwnam(name);
+
+	if (!user)
+		return vgpu_error_set(err, -EINVAL, "--worker-user %s: there is no such user",
+				      name);
+	config->worker_uid = user->pw_uid;
+	config->worker_gid = user->pw_gid;
+	return 0;
+}
+
 /* 0: go on; 1: done; negative: wrong, and said so. */
 static int parse(int argc, char **argv, struct front *front, struct softgpu_config *config)
 {
@@ -217,6 +231,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		GPU,
 		WINDOW,
 		KILL_AFTER,
+		WORKER_USER,
 		LAYOUT,
 		LATENCY,
 		FAULT,
@@ -233,6 +248,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"gpu", required_argument, NULL, GPU},
 		{"window", required_argument, NULL, WINDOW},
 		{"kill-after", required_argument, NULL, KILL_AFTER},
+		{"worker-user", required_argument, NULL, WORKER_USER},
 		{"layout", required_argument, NULL, LAYOUT},
 		{"latency", required_argument, NULL, LATENCY},
 		{"fault", required_argument, NULL, FAULT},
@@ -242,6 +258,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"version", no_argument, NULL, VERSION},
 		{NULL, 0, NULL, 0},
 	};
+	const char *worker_user = "nobody";
 	struct vgpu_error err = {""};
 	uint64_t value;
 	int option, r = 0;
@@ -288,6 +305,9 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 						   optarg);
 			config->kill_after = value * VGPU_MSEC;
 			break;
+		case WORKER_USER:
+			worker_user = optarg;
+			break;
 		case LAYOUT:
 			config->layout = gpuiov_layout_by_name(optarg);
 			if (!config->layout)
@@ -322,6 +342,8 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		r = vgpu_error_set(&err, -EINVAL, "%s: not an option", argv[optind]);
 	if (r == 0 && !front->dir)
 		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
+	if (r == 0 && config->device)
+		r = find_user(worker_user, config, &err);
 	if (r < 0)
 		fprintf(stderr, "softgpu: %s\n", err.text);
 	return r;

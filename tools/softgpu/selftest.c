@@ -42,16 +42,18 @@ struct tenant {
 	struct worker_ended ended;
 };
 
-static int tenant_start(struct tenant *t, uint32_t number, const char *device, uint32_t index,
-			int fifo, struct vgpu_error *err)
+static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_config *config,
+			struct vgpu_error *err)
 {
 	struct worker_options options = {
-		.device = device,
-		.gpu = index,
+		.device = config->device,
+		.gpu = config->device_index,
 		.vf = number,
 		.size = PARTITION,
 		.limit = LIMIT,
-		.fifo = fifo,
+		.fifo = config->fifo,
+		.uid = config->worker_uid,
+		.gid = config->worker_gid,
 	};
 
 	t->fd = memfd_create("softgpu-proof", MFD_CLOEXEC);
@@ -221,14 +223,14 @@ static void note_device(const struct tenant *a, const struct tenant *b, struct w
 }
 
 /* Two tenants from scratch, for each method. -ENODEV and the like: the device does not start. */
-static int try(const char *device, uint32_t index, int fifo, uint32_t method,
-	       struct workers_proof *out, const char **why, struct vgpu_error *err)
+static int try(const struct softgpu_config *config, uint32_t method, struct workers_proof *out,
+	       const char **why, struct vgpu_error *err)
 {
 	struct tenant a = {.fd = -1}, b = {.fd = -1};
-	int r = tenant_start(&a, 0, device, index, fifo, err);
+	int r = tenant_start(&a, 0, config, err);
 
 	r = r ? r : worker_wait_ready(a.worker, START_MS, err);
-	r = r ? r : tenant_start(&b, 1, device, index, fifo, err);
+	r = r ? r : tenant_start(&b, 1, config, err);
 	r = r ? r : worker_wait_ready(b.worker, START_MS, err);
 	if (r == 0) {
 		note_device(&a, &b, out);
@@ -244,7 +246,7 @@ static int try(const char *device, uint32_t index, int fifo, uint32_t method,
 	return r;
 }
 
-int workers_prove(const char *device, uint32_t index, int fifo, struct workers_proof *out,
+int workers_prove(const struct softgpu_config *config, struct workers_proof *out,
 		  struct vgpu_error *err)
 {
 	static const struct {
@@ -257,11 +259,11 @@ int workers_prove(const char *device, uint32_t index, int fifo, struct workers_p
 
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
 		why = NULL;
-		r = try(device, index, fifo, methods[i].method, out, &why, err);
+		r = try(config, methods[i].method, out, &why, err);
 		if (r < 0 || !why)
 			return r;
 		fprintf(stderr, "<5>softgpu: %s: work cannot be stopped by its %s: %s\n",
 			out->device, methods[i].name, why);
 	}
-	return try(device, index, fifo, 0, out, &why, err);
+	return try(config, 0, out, &why, err);
 }

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "vfio/gpuiov.h"
 #include "vgpu/types.h"
@@ -74,6 +75,9 @@ struct softgpu_config {
 	uint32_t device_index;
 	uint64_t window;
 	vgpu_nsec kill_after; /* of a worker that does not stop */
+	/* Who workers are, where this process is root's; 0: root, too. */
+	uid_t worker_uid;
+	gid_t worker_gid;
 };
 
 /* What the carrier provides. */

@@ -59,6 +59,8 @@ void workers_begin(struct softgpu *gpu, int index)
 		.vf = (uint32_t)index,
 		.limit = limit,
 		.fifo = gpu->config.fifo,
+		.uid = gpu->config.worker_uid,
+		.gid = gpu->config.worker_gid,
 	};
 	struct vgpu_error err = {""};
 
@@ -322,8 +324,7 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = workers_prove(gpu->config.device, gpu->config.device_index, gpu->config.fifo, &w->proof,
-			  err);
+	r = workers_prove(&gpu->config, &w->proof, err);
 	if (r < 0) {
 		free(w);
 		return r;

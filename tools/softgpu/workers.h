@@ -47,7 +47,7 @@ struct workers_proof {
 const struct workers_proof *workers_proof(const struct softgpu *gpu);
 
 /* selftest.c: finds out, with two workers of its own. 0 or -errno with one sentence. */
-int workers_prove(const char *device, uint32_t index, int fifo, struct workers_proof *out,
+int workers_prove(const struct softgpu_config *config, struct workers_proof *out,
 		  struct vgpu_error *err);
 
 #endif

@@ -44,7 +44,7 @@ static int find_program(char *path, size_t size)
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
 {
-	char path[PATH_MAX], gpu[16], size[24], vf[16], limit[24], fifo[16];
+	char path[PATH_MAX], gpu[16], size[24], vf[16], limit[24], fifo[16], uid[16], gid[16];
 	char *argv[] = {path,
 			(char *)"--device",
 			(char *)o->device,
@@ -58,6 +58,10 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 			limit,
 			(char *)"--realtime",
 			fifo,
+			(char *)"--user",
+			uid,
+			(char *)"--group",
+			gid,
 			NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -73,6 +77,8 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 	snprintf(vf, sizeof(vf), "%u", o->vf);
 	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o->limit);
 	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&actions);
@@ -192,8 +198,7 @@ void worker_kill(struct worker_client *w)
 	if (!w)
 		return;
 	pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
-	worker_gone(w->pidfd, -1);
-	release(w);
+	worker_gone(worker_quit(w), -1);
 }
 
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)
@@ -204,6 +209,11 @@ int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)
 		;
 	switch (atomic_load(&w->shared->state)) {
 	case WORKER_READY:
+		if (pidfd_send_signal(w->pidfd, 0, NULL, 0) < 0)
+			return vgpu_error_set(err, -errno,
+					      "a worker could not be killed: %s (CAP_KILL is "
+					      "missing, or use --worker-user root)",
+					      strerror(errno));
 		return 0;
 	case WORKER_REFUSED:
 		return vgpu_error_set(err, w->shared->code < 0 ? w->shared->code : -EIO, "%.*s",

@@ -28,6 +28,8 @@ struct worker_options {
 	uint64_t limit; /* bytes: the most that its process may have of the device; 0: no limit */
 	uint64_t size;	/* of the whole partition, bytes */
 	int fifo;	/* SCHED_FIFO priority, 0: none */
+	uid_t uid;	/* who it becomes, if this process is root's; 0: nobody else */
+	gid_t gid;
 };
 
 /* Starts one; it says by SHARED and wake_fd when it is READY, or why not. 0 or -errno. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -294,14 +295,32 @@ static int warm_up(struct device *d, struct vgpu_error *err)
 	return e ? failed(d, e, "it does not copy", err) : 0;
 }
 
-static int cuda_open(struct device **out, const struct device_setup *setup, struct vgpu_error *err)
+static int cuda_prepare(struct device **out, const struct device_setup *setup,
+			struct vgpu_error *err)
 {
+	const struct rlimit pinned = {RLIM_INFINITY, RLIM_INFINITY};
 	struct device *d = calloc(1, sizeof(*d));
-	CUdevice device;
 	int r;
 
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	r = cuda_load(CUDA_LIBRARY, &d->api, err);
+	if (r < 0) {
+		free(d);
+		return r;
+	}
+	if (setup->limit > 0)
+		limit_memory(LIMIT_ROOT, setup->gpu, getppid(), setup->vf, setup->limit, &d->wall);
+	setrlimit(RLIMIT_MEMLOCK, &pinned);
+	*out = d;
+	return 0;
+}
+
+static int cuda_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
+{
+	CUdevice device;
+	int r;
+
 	/* Modules are loaded when they are asked for, not within a slice; no worker sees by the
 	 * time it takes what another has compiled. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
@@ -313,21 +332,15 @@ static int cuda_open(struct device **out, const struct device_setup *setup, stru
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 0);
 	d->window_size = setup->window_size;
 	d->behind = setup->size - setup->window_size;
-	r = cuda_load(CUDA_LIBRARY, &d->api, err);
-	if (r == 0 && setup->limit > 0)
-		limit_memory(LIMIT_ROOT, setup->gpu, getppid(), setup->vf, setup->limit, &d->wall);
-	r = r ? r : open_gpu(d, setup->gpu, &device, err);
+	r = open_gpu(d, setup->gpu, &device, err);
 	r = r ? r : make_context(d, device, err);
 	r = r ? r : take_memory(d, device, err);
 	r = r ? r : map_host(d, setup, err);
 	r = r ? r : load_kernels(d, err);
 	r = r ? r : warm_up(d, err);
-	if (r < 0) {
+	if (r < 0)
 		free(d); /* the process ends, and all it has with it */
-		return r;
-	}
-	*out = d;
-	return 0;
+	return r;
 }
 
 static void cuda_close(struct device *d)
@@ -566,6 +579,8 @@ static int cuda_function(struct device *d, uint32_t module, const char *name, st
 }
 
 const struct device_ops device_cuda = {
+	.file = "/dev/nvidiactl",
+	.prepare = cuda_prepare,
 	.open = cuda_open,
 	.close = cuda_close,
 	.about = cuda_about,

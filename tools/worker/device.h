@@ -90,8 +90,14 @@ struct device_setup {
 };
 
 struct device_ops {
-	/* Takes the VF's memory, and clears it. 0 or -errno with one sentence. */
-	int (*open)(struct device **out, const struct device_setup *setup, struct vgpu_error *err);
+	/* Whoever is in the group of this file may use the device. NULL: anybody may. */
+	const char *file;
+	/* What needs the rights that softgpu has, which the process gives up after that: a driver
+	 * is found, limits are set. 0 or -errno with one sentence. */
+	int (*prepare)(struct device **out, const struct device_setup *setup,
+		       struct vgpu_error *err);
+	/* Takes the VF's memory, and clears it. 0, or -errno with one sentence; then D is gone. */
+	int (*open)(struct device *d, const struct device_setup *setup, struct vgpu_error *err);
 	/* Clears the memory, and gives it back. */
 	void (*close)(struct device *d);
 	/* What it is. */

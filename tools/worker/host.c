@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,14 +141,24 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int host_open(struct device **out, const struct device_setup *setup, struct vgpu_error *err)
+static int host_prepare(struct device **out, const struct device_setup *setup,
+			struct vgpu_error *err)
+{
+	struct rlimit boosted = {1, 1};
+
+	(void)setup;
+	*out = calloc(1, sizeof(**out));
+	if (!*out)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	setrlimit(RLIMIT_RTPRIO, &boosted);
+	return 0;
+}
+
+static int host_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	struct sigaction action = {.sa_handler = park, .sa_flags = SA_RESTART};
-	struct device *d = calloc(1, sizeof(*d));
 	uint64_t behind = setup->size - setup->window_size;
 
-	if (!d)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	d->window = setup->window;
 	d->window_size = setup->window_size;
 	d->size = setup->size;
@@ -167,7 +178,6 @@ static int host_open(struct device **out, const struct device_setup *setup, stru
 		free(d);
 		return vgpu_error_set(err, -EAGAIN, "no thread: %s", strerror(errno));
 	}
-	*out = d;
 	return 0;
 }
 
@@ -298,6 +308,7 @@ static int host_function(struct device *d, uint32_t module, const char *name, st
 }
 
 const struct device_ops device_host = {
+	.prepare = host_prepare,
 	.open = host_open,
 	.close = host_close,
 	.about = host_about,

@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "confine.h"
 #include "protocol.h"
 #include "ring.h"
 
@@ -160,7 +161,7 @@ static int refuse(struct worker *w, int code, const char *text)
 	return 1;
 }
 
-static int run(struct worker *w, struct device_setup *setup)
+static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid)
 {
 	struct ring_setup ring = {
 		.ops = w->ops,
@@ -175,7 +176,10 @@ static int run(struct worker *w, struct device_setup *setup)
 	struct vgpu_error err = {""};
 	int r;
 
-	r = w->ops->open(&w->device, setup, &err);
+	r = w->ops->prepare(&w->device, setup, &err);
+	r = r ? r : confine_user(uid, gid, w->ops->file, &err);
+	r = r ? r : w->ops->open(w->device, setup, &err);
+	r = r ? r : confine_calls(&err);
 	if (r < 0)
 		return refuse(w, r, err.text);
 	w->ops->about(w->device, &w->shared->about);
@@ -208,6 +212,8 @@ int main(int argc, char **argv)
 		{"vf", required_argument, NULL, 'v'},
 		{"limit", required_argument, NULL, 'l'},
 		{"realtime", required_argument, NULL, 'r'},
+		{"user", required_argument, NULL, 'u'},
+		{"group", required_argument, NULL, 'G'},
 		{NULL, 0, NULL, 0},
 	};
 	struct sched_param param = {0};
@@ -215,6 +221,8 @@ int main(int argc, char **argv)
 	struct worker w = {.hard_at = VGPU_NEVER};
 	struct device_setup setup = {0};
 	struct stat st;
+	uid_t uid = 0;
+	gid_t gid = 0;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -237,6 +245,12 @@ int main(int argc, char **argv)
 		case 'r':
 			param.sched_priority = atoi(optarg);
 			break;
+		case 'u':
+			uid = (uid_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'G':
+			gid = (gid_t)strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return 2;
 		}
@@ -258,5 +272,5 @@ int main(int argc, char **argv)
 	/* Threads that the device makes before this keep ordinary priority. */
 	if (param.sched_priority > 0)
 		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param);
-	return run(&w, &setup);
+	return run(&w, &setup, uid, gid);
 }

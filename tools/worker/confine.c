@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <grp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "confine.h"
+
+int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
+{
+	struct stat st;
+	gid_t group = 0;
+	size_t n = 0;
+
+	if (geteuid() != 0 || uid == 0)
+		return 0;
+	if (file && stat(file, &st) == 0 && (st.st_mode & S_IRWXO) != (st.st_mode >> 3 & S_IRWXO)) {
+		group = st.st_gid;
+		n = 1;
+	}
+	if (setgroups(n, &group) < 0 || setresgid(gid, gid, gid) < 0 ||
+	    setresuid(uid, uid, uid) < 0)
+		return vgpu_error_set(
+			err, -errno,
+			"a worker cannot become user %u: %s (softgpu needs CAP_SETUID, "
+			"CAP_SETGID and CAP_KILL for that; or --worker-user root)",
+			(unsigned)uid, strerror(errno));
+#ifdef __SANITIZE_ADDRESS__
+	prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process that it looks at */
+#endif
+	return 0;
+}
+
+/* The filter lets pass what it does not know: what libcuda calls is known to nobody else. These no
+ * computation needs. */
+static const int denied[] = {
+	/* programs */
+	SCMP_SYS(execve),
+	SCMP_SYS(execveat),
+/* other processes; kill and tgkill below */
+#ifndef __SANITIZE_ADDRESS__
+	SCMP_SYS(ptrace),
+#endif
+	SCMP_SYS(process_vm_readv),
+	SCMP_SYS(process_vm_writev),
+	SCMP_SYS(process_madvise),
+	SCMP_SYS(pidfd_open),
+	SCMP_SYS(pidfd_getfd),
+	SCMP_SYS(pidfd_send_signal),
+	SCMP_SYS(tkill),
+	SCMP_SYS(rt_sigqueueinfo),
+	SCMP_SYS(rt_tgsigqueueinfo),
+	SCMP_SYS(kcmp),
+	/* networks, and other daemons */
+	SCMP_SYS(socket),
+	SCMP_SYS(connect),
+	SCMP_SYS(bind),
+	SCMP_SYS(listen),
+	/* another identity */
+	SCMP_SYS(setuid),
+	SCMP_SYS(setgid),
+	SCMP_SYS(setreuid),
+	SCMP_SYS(setregid),
+	SCMP_SYS(setresuid),
+	SCMP_SYS(setresgid),
+	SCMP_SYS(setgroups),
+	SCMP_SYS(capset),
+	/* another view of the system; clone below */
+	SCMP_SYS(unshare),
+	SCMP_SYS(setns),
+	SCMP_SYS(chroot),
+	SCMP_SYS(pivot_root),
+	SCMP_SYS(mount),
+	SCMP_SYS(umount2),
+	SCMP_SYS(move_mount),
+	SCMP_SYS(open_tree),
+	SCMP_SYS(fsopen),
+	SCMP_SYS(fsconfig),
+	SCMP_SYS(fsmount),
+	SCMP_SYS(fspick),
+	SCMP_SYS(mount_setattr),
+	SCMP_SYS(open_by_handle_at),
+	/* doors into the kernel that many have gone through */
+	SCMP_SYS(bpf),
+	SCMP_SYS(perf_event_open),
+	SCMP_SYS(userfaultfd),
+	SCMP_SYS(io_uring_setup),
+	SCMP_SYS(add_key),
+	SCMP_SYS(request_key),
+	SCMP_SYS(keyctl),
+	SCMP_SYS(init_module),
+	SCMP_SYS(finit_module),
+	SCMP_SYS(delete_module),
+	SCMP_SYS(kexec_load),
+	SCMP_SYS(kexec_file_load),
+};
+
+static int add_rules(scmp_filter_ctx filter)
+{
+	/* of the first argument: it may signal itself, and clone itself into the same system */
+	const struct scmp_arg_cmp others = {.op = SCMP_CMP_NE, .datum_a = (scmp_datum_t)getpid()};
+	const struct scmp_arg_cmp apart = {.op = SCMP_CMP_MASKED_EQ,
+					   .datum_a = CLONE_NEWUSER,
+					   .datum_b = CLONE_NEWUSER};
+	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < sizeof(denied) / sizeof(denied[0]) && r == 0; i++)
+		r = seccomp_rule_add(filter, no, denied[i], 0);
+	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(kill), 1, &others);
+	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(tgkill), 1, &others);
+	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(clone), 1, &apart);
+	/* its flags are not seen; where it is missing, clone is called */
+	return r ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+int confine_calls(struct vgpu_error *err)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int r = filter ? 0 : -ENOMEM;
+
+	/* all threads, also those that a driver has made */
+	r = r ? r : seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	r = r ? r : add_rules(filter);
+	r = r ? r : seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	return r ? vgpu_error_set(err, r, "a worker's system calls cannot be filtered: %s",
+				  strerror(-r))
+		 : 0;
+}
