@@ -6,6 +6,19 @@
 . "$(dirname "$0")/lib.sh"
 driver=$VGPU_BUILD/tests/unit/driver
 [ -e "$driver/libcuda.so.1" ] || fail "there is no $driver/libcuda.so.1"
+# GPUs that are refused, each in one sentence.
+while read -r attribute says; do
+	SOFT_CUDA_ATTRIBUTE=$attribute LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda 2>"$run/refused.txt" &&
+		fail "a GPU with $attribute was taken"
+	[ "$(wc -l <"$run/refused.txt")" = 1 ] && grep -q "$says" "$run/refused.txt" || fail "$attribute: $(cat "$run/refused.txt")"
+done <<-CASES
+	17=1 drives a display
+	20=3 takes one process only
+	75=6 (compute capability 6.0) is too old
+	102=0 is too old
+CASES
+LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --gpu 7 2>"$run/refused.txt" && fail "there is no eighth GPU"
+grep -q -- '--gpu 7: there are 1 GPUs' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)

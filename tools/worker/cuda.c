@@ -110,6 +110,12 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 				      "%s takes one process only: set its compute mode to DEFAULT "
 				      "(nvidia-smi -c 0)",
 				      name);
+	if (attribute(d, *out, CU_ATTRIBUTE_KERNEL_TIMEOUT))
+		return vgpu_error_set(err, -EBUSY,
+				      "%s drives a display, and so its driver ends kernels that "
+				      "take long, those that wait for their turn, too: end the "
+				      "display server, or take another GPU",
+				      name);
 	if (attribute(d, *out, CU_ATTRIBUTE_MAJOR) < 7 ||
 	    !attribute(d, *out, CU_ATTRIBUTE_VIRTUAL_MEMORY))
 		return vgpu_error_set(
