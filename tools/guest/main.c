@@ -50,14 +50,14 @@ static void on_signal(int number)
 
 static void usage(FILE *to)
 {
-	const struct workload *w;
+	size_t i;
 
 	fputs("usage: vgpu-guest WORKLOAD --socket PATH|--device NAME [options]\n"
 	      "       vgpu-guest launch FILE --function NAME ..., see vgpu-guest launch --help\n"
 	      "Runs work on a softgpu VF and checks its results.\n\nWorkloads:\n",
 	      to);
-	for (w = workloads; w->name; w++)
-		fprintf(to, "  %-12s %s\n", w->name, w->help);
+	for (i = 0; workloads[i]; i++)
+		fprintf(to, "  %-12s %s\n", workloads[i]->name, workloads[i]->help);
 	fputs("\nOptions:\n"
 	      "  --socket PATH     the VF's vfio-user socket\n"
 	      "  --device NAME     or the VF as vfio:ADDRESS, through the kernel's VFIO; with\n"

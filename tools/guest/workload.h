@@ -30,7 +30,8 @@ struct workload {
 	uint64_t (*dma_bytes)(const struct workload_options *o);
 };
 
-extern const struct workload workloads[];
+/* All there are; NULL ends them. */
+extern const struct workload *const workloads[];
 const struct workload *workload_find(const char *name);
 
 /* Puts a job's packets into the ring. */
