@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vgpu/memory.h"
+#include "memory_private.h"
 
 const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES] = {"free", "scrubbing", "owned",
 								 "moving"};
@@ -82,11 +82,6 @@ struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m)
 		local.n = last;
 	local.total = m->local;
 	return local;
-}
-
-static bool nobodys(const struct vgpu_memory_extent *e)
-{
-	return e->state == VGPU_EXTENT_FREE || e->state == VGPU_EXTENT_SCRUBBING;
 }
 
 /* Extent I and the next become one, if both are nobody's and in the same state. */
@@ -173,9 +168,8 @@ static uint64_t profile_of(const struct vgpu_memory *m, const struct vgpu_memory
 	return size;
 }
 
-/* Where in a free extent a piece of SIZE goes; UINT64_MAX: nowhere. */
-static uint64_t place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
-			 uint64_t size)
+uint64_t core_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
+		       uint64_t size)
 {
 	uint64_t offset = e->offset, over;
 
@@ -218,11 +212,11 @@ static uint64_t best_place(const struct vgpu_memory *m, const struct vgpu_memory
 		if (keep >= e.offset && keep < end_of(&e)) {
 			e.size = end_of(&e) - keep;
 			e.offset = keep;
-			if (place_in(&e, request, size) == keep)
+			if (core_place_in(&e, request, size) == keep)
 				return keep;
 			e = m->extents[i];
 		}
-		place = e.size < best_size ? place_in(&e, request, size) : UINT64_MAX;
+		place = e.size < best_size ? core_place_in(&e, request, size) : UINT64_MAX;
 		if (place != UINT64_MAX) {
 			best = place;
 			best_size = e.size;
@@ -302,9 +296,8 @@ static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
 }
 
-/* Where a request goes if the extent at OLD, NULL for none, were free. The table is as it was. */
-static uint64_t place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
-			      const struct vgpu_memory_request *request, uint64_t size)
+uint64_t core_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
+			    const struct vgpu_memory_request *request, uint64_t size)
 {
 	struct vgpu_memory_extent kept;
 	uint64_t place;
@@ -354,7 +347,7 @@ int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 		return r;
 	if (m->n + 3 > m->capacity)
 		return -ENOMEM;
-	place = place_without(m, e, request, size);
+	place = core_place_without(m, e, request, size);
 	if (place == UINT64_MAX)
 		return -ENOSPC;
 	r = vgpu_memory_replace_at(m, offset, place, size);
@@ -395,172 +388,6 @@ int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to)
 		return -ENOENT;
 	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
 	return 0;
-}
-
-/* The largest run of what is nobody's, if extent GONE were nobody's and the first SIZE bytes of
- * extent TAKEN somebody's. m->n: none is. */
-static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t taken,
-			    uint64_t size)
-{
-	uint64_t run = 0, largest = 0;
-	uint32_t i;
-
-	for (i = 0; i < m->n; i++) {
-		const struct vgpu_memory_extent *e = &m->extents[i];
-
-		if (!nobodys(e) && i != gone)
-			run = 0;
-		else if (i == taken)
-			run = e->size - size;
-		else
-			run += e->size;
-		largest = run > largest ? run : largest;
-	}
-	return largest;
-}
-
-/* Whose extents may be moved, and where they may lie. */
-struct movers {
-	const struct vgpu_memory_request *rule;
-	bool (*movable)(uint32_t owner, void *data);
-	void *data;
-};
-
-struct step {
-	uint64_t from, to;
-};
-
-/* The move of the fewest bytes after which the largest hole is larger. Profiles want holes that lie
- * well, not large ones. */
-static bool greedy(const struct vgpu_memory *m, const struct movers *who, struct step *out)
-{
-	uint64_t now = largest_run(m, m->n, m->n, 0), then, least = UINT64_MAX;
-	uint32_t i, h;
-
-	if (who->rule->placement == VGPU_PLACE_PROFILE)
-		return false;
-	for (i = 0; i < m->n; i++) {
-		const struct vgpu_memory_extent *e = &m->extents[i];
-
-		if (e->state != VGPU_EXTENT_OWNED || e->size >= least ||
-		    !who->movable(e->owner, who->data))
-			continue;
-		for (h = 0; h < m->n; h++) {
-			if (m->extents[h].state != VGPU_EXTENT_FREE || m->extents[h].size < e->size)
-				continue;
-			then = largest_run(m, i, h, e->size);
-			if (then <= now || e->size >= least)
-				continue;
-			least = e->size;
-			*out = (struct step){e->offset, m->extents[h].offset};
-		}
-	}
-	return least != UINT64_MAX;
-}
-
-/* The first extent that can go down, to the lowest hole that it fits in. */
-static bool slide(const struct vgpu_memory *m, const struct movers *who, struct step *out)
-{
-	uint32_t i, h;
-
-	for (i = 0; i < m->n; i++) {
-		const struct vgpu_memory_extent *e = &m->extents[i];
-
-		if (e->state != VGPU_EXTENT_OWNED || !who->movable(e->owner, who->data))
-			continue;
-		for (h = 0; h < i; h++) {
-			uint64_t to = place_in(&m->extents[h], who->rule, e->size);
-
-			if (m->extents[h].state == VGPU_EXTENT_FREE && to != UINT64_MAX) {
-				*out = (struct step){e->offset, to};
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-/* What an owner has, or NULL. */
-static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, uint32_t owner)
-{
-	uint32_t i;
-
-	for (i = 0; i < m->n; i++)
-		if (m->extents[i].state == VGPU_EXTENT_OWNED && m->extents[i].owner == owner)
-			return &m->extents[i];
-	return NULL;
-}
-
-typedef bool way(const struct vgpu_memory *m, const struct movers *who, struct step *out);
-
-/*
- * Follows one way of moving, on a copy: until there is a place for what is WANTED, SIZE bytes, or
- * for NULL to its end. Its first step, and the largest hole in the end; false: it does not lead
- * there, or takes no step.
- */
-static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
-		   const struct movers *who, way *next, const struct vgpu_memory_request *wanted,
-		   uint64_t size, struct step *first, uint64_t *largest)
-{
-	struct vgpu_memory t = vgpu_memory_local(m);
-	struct step step;
-	bool any = false, there;
-
-	t.extents = scratch;
-	memcpy(scratch, m->extents, t.n * sizeof(*scratch));
-	for (;; any = true) {
-		vgpu_memory_all_scrubbed(&t);
-		there = wanted &&
-			place_without(&t, extent_of(&t, wanted->owner), wanted, size) != UINT64_MAX;
-		if (there || !next(&t, who, &step) ||
-		    vgpu_memory_move_begin(&t, step.from, step.to) < 0)
-			break;
-		vgpu_memory_move_end(&t, step.from, step.to);
-		*first = any ? *first : step;
-	}
-	*largest = vgpu_memory_largest_free(&t);
-	return any && (there || !wanted);
-}
-
-bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
-			   const struct vgpu_memory_request *wanted,
-			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
-			   uint64_t *to)
-{
-	const struct movers who = {wanted, movable, data};
-	struct step first = {0, 0};
-	uint64_t size, largest;
-
-	/* Each step of the first way makes a larger hole, each of the second lowers somebody: once
-	 * one leads there, it does after its first step, too. */
-	if (vgpu_memory_size(m, wanted, &size) < 0 ||
-	    (!follow(m, scratch, &who, greedy, wanted, size, &first, &largest) &&
-	     !follow(m, scratch, &who, slide, wanted, size, &first, &largest)))
-		return false;
-	*from = first.from;
-	*to = first.to;
-	return true;
-}
-
-uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
-				     struct vgpu_memory_extent *scratch,
-				     const struct vgpu_memory_request *rule,
-				     bool (*movable)(uint32_t owner, void *data), void *data,
-				     uint64_t *from, uint64_t *to)
-{
-	const struct movers who = {rule, movable, data};
-	struct step first[2] = {{0, 0}, {0, 0}};
-	uint64_t largest[2];
-	bool slides;
-
-	/* Following either way, what it ends with stays the same; leaving it for the other takes a
-	 * larger hole. So it ends. */
-	follow(m, scratch, &who, greedy, NULL, 0, &first[0], &largest[0]);
-	follow(m, scratch, &who, slide, NULL, 0, &first[1], &largest[1]);
-	slides = largest[1] > largest[0];
-	*from = first[slides].from;
-	*to = first[slides].to;
-	return largest[slides];
 }
 
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state)
