@@ -5,8 +5,6 @@
  * its own memory file, pinned. Nothing else can be allocated on a guest's behalf.
  */
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda.h"
-#include "device.h"
+#include "cuda_private.h"
 #include "gate.h"
 #include "limit.h"
 #include "protocol.h"
@@ -25,44 +22,11 @@
 #define MEMORY_TRIES 100
 #define MEMORY_TRY_NS 50000000
 #define CLEAR_BYTES (UINT64_C(256) << 20)
-#define NAME_SIZE 48
 
 /* kernels.ptx, as text */
 extern const char kernels_ptx[];
 
-/* Where host and device both look. */
-struct gate_page {
-	_Atomic uint32_t flag;
-	uint32_t pad[15];
-	_Atomic uint64_t skipped[DEVICE_SLOTS];
-};
-
-/* What a compilation gives: an image that needs no further one. */
-struct compiled {
-	void *image;
-	bool gated;
-};
-
-struct device {
-	struct cuda_api api;
-	CUcontext context;
-	CUstream stream;
-	CUevent events[DEVICE_SLOTS];
-	uint64_t serials[DEVICE_SLOTS]; /* of the gated piece in a slot, 0: none */
-	CUhandle memory;
-	CUdeviceptr window_at, memory_at, gate_at, marks_at, scratch_at;
-	uint64_t window_size, behind, reserved;
-	struct gate_page *gate;
-	CUmodule own;
-	CUfunction kernels[KERNELS];
-	CUmodule modules[SOFTGPU_MAX_MODULES];
-	bool gated[SOFTGPU_MAX_MODULES];
-	int max_grid[3], max_shared;
-	struct vgpu_error wall; /* why there is no second one */
-	char name[NAME_SIZE];
-};
-
-static const char *error_name(struct device *d, CUresult e)
+const char *cuda_error_name(struct device *d, CUresult e)
 {
 	const char *name = NULL;
 
@@ -73,7 +37,7 @@ static const char *error_name(struct device *d, CUresult e)
 
 static int failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err)
 {
-	return vgpu_error_set(err, -EIO, "CUDA: %s: %s", what, error_name(d, e));
+	return vgpu_error_set(err, -EIO, "CUDA: %s: %s", what, cuda_error_name(d, e));
 }
 
 static int attribute(struct device *d, CUdevice device, int which)
@@ -224,32 +188,6 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 	return e ? failed(d, e, "memory of its own", err) : 0;
 }
 
-/* Text to a binary for this GPU. LOG gets what the compiler says. */
-static CUresult assemble(struct device *d, char *text, void **image, char *log, uint32_t log_size)
-{
-	int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_SIZE};
-	void *values[] = {log, (void *)(uintptr_t)log_size}, *made;
-	CUresult e, ended;
-	CUlink link;
-	size_t size;
-
-	e = d->api.cuLinkCreate(2, options, values, &link);
-	if (e != CUDA_SUCCESS)
-		return e;
-	e = d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text, strlen(text) + 1, "module", 0, NULL,
-				 NULL);
-	e = e ? e : d->api.cuLinkComplete(link, &made, &size);
-	if (e == CUDA_SUCCESS) {
-		*image = malloc(size);
-		if (*image)
-			memcpy(*image, made, size);
-		else
-			e = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	ended = d->api.cuLinkDestroy(link);
-	return e ? e : ended;
-}
-
 static int load_kernels(struct device *d, struct vgpu_error *err)
 {
 #define NAME(number, name) #name,
@@ -263,7 +201,7 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 
 	if (r < 0)
 		return r;
-	e = assemble(d, text, &image, log, sizeof(log));
+	e = cuda_assemble(d, text, &image, log, sizeof(log));
 	free(text);
 	e = e ? e : d->api.cuModuleLoadDataEx(&d->own, image, 0, NULL, NULL);
 	free(image);
@@ -271,7 +209,7 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 		e = d->api.cuModuleGetFunction(&d->kernels[i], d->own, names[i]);
 	if (e != CUDA_SUCCESS)
 		return vgpu_error_set(err, -EIO, "CUDA: our kernels do not load: %s: %.100s",
-				      error_name(d, e), log);
+				      cuda_error_name(d, e), log);
 	return 0;
 }
 
@@ -405,9 +343,6 @@ static int refusal(CUresult e)
 	}
 }
 
-/* PIECE_FUNCTION: the module was given a gate. */
-#define HAS_GATE 1u
-
 static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piece *p)
 {
 	bool own = p->kind == PIECE_KERNEL, has_gate = own || p->flags & HAS_GATE;
@@ -477,111 +412,6 @@ static int cuda_resume(struct device *d)
 {
 	(void)d;
 	return rm_resume();
-}
-
-static int cuda_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
-			void **compiled, char *log, uint32_t log_size)
-{
-	bool is_ptx = gate_is_ptx(image, bytes);
-	struct compiled *c = calloc(1, sizeof(*c));
-	struct vgpu_error err = {""};
-	char *text = NULL;
-	CUresult e;
-	int r = 0;
-
-	if (!c)
-		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
-	else if (gated && !is_ptx)
-		r = vgpu_error_set(&err, -EINVAL, "only PTX can be given a gate, and this is not");
-	else if (gated)
-		r = gate_ptx((const char *)image, bytes, &text, &err);
-	if (r == 0 && is_ptx) {
-		e = d->api.cuCtxSetCurrent(d->context);
-		e = e ? e : assemble(d, text ? text : (char *)image, &c->image, log, log_size);
-		if (e != CUDA_SUCCESS)
-			r = vgpu_error_set(&err, -EINVAL, "%s", log[0] ? "" : error_name(d, e));
-	} else if (r == 0) {
-		c->image = image; /* a binary: the driver looks at it when it is loaded */
-		image = NULL;
-	}
-	free(text);
-	free(image);
-	if (r < 0) {
-		if (err.text[0])
-			snprintf(log, log_size, "%s", err.text);
-		free(c);
-		return r;
-	}
-	c->gated = gated;
-	*compiled = c;
-	return 0;
-}
-
-static int cuda_load_module(struct device *d, uint32_t module, void *compiled)
-{
-	struct compiled *c = compiled;
-	CUresult e = d->api.cuCtxSetCurrent(d->context);
-
-	e = e ? e : d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
-	d->gated[module] = c->gated;
-	free(c->image);
-	free(c);
-	return e ? -EINVAL : 0;
-}
-
-static void cuda_unload(struct device *d, uint32_t module)
-{
-	d->api.cuModuleUnload(d->modules[module]);
-}
-
-/* Where the function's parameters lie; the gate's is not one of them. */
-static int read_params(struct device *d, CUfunction f, bool gated, struct device_params *params)
-{
-	size_t before = gated ? GATE_PARAM_SIZE : 0, at, size;
-	uint32_t i, skip = gated ? 1 : 0;
-
-	for (i = 0; d->api.cuFuncGetParamInfo(f, i + skip, &at, &size) == CUDA_SUCCESS; i++) {
-		if (i == SOFTGPU_MAX_LAUNCH_ARGS || at < before ||
-		    at - before + size > SOFTGPU_MAX_LAUNCH_BYTES)
-			return -EINVAL;
-		params->offset[i] = (uint32_t)(at - before);
-		params->size[i] = (uint32_t)size;
-		params->bytes = (uint32_t)(at - before + size);
-	}
-	params->n = i;
-	return 0;
-}
-
-static int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
-			 struct device_params *params)
-{
-	uint64_t threads = (uint64_t)p->block[0] * p->block[1] * p->block[2], blocks = 1;
-	int most = 0, fixed = 0, i;
-	CUfunction f;
-	CUresult e;
-
-	if (d->api.cuModuleGetFunction(&f, d->modules[module], name) != CUDA_SUCCESS)
-		return -EINVAL;
-	for (i = 0; i < 3; i++) {
-		if (p->grid[i] > (uint32_t)d->max_grid[i] || p->block[i] > 1024)
-			return -EINVAL;
-		/* Of three numbers below 2^32 the product of two cannot wrap, and more are
-		 * more than there are marks. */
-		if (blocks <= DEVICE_MARKS)
-			blocks *= p->grid[i];
-	}
-	e = d->api.cuFuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f);
-	e = e ? e : d->api.cuFuncGetAttribute(&fixed, CU_FUNC_SHARED_SIZE_BYTES, f);
-	if (e != CUDA_SUCCESS || threads > (uint64_t)most ||
-	    p->shared > (uint32_t)(d->max_shared > fixed ? d->max_shared - fixed : 0))
-		return -EINVAL;
-	if (p->shared > 0 && d->api.cuFuncSetAttribute(f, CU_FUNC_MAX_DYNAMIC_SHARED,
-						       (int)p->shared) != CUDA_SUCCESS)
-		return -EINVAL;
-	p->function = f;
-	p->flags = d->gated[module] ? HAS_GATE : 0;
-	p->gated = d->gated[module] && blocks <= DEVICE_MARKS;
-	return read_params(d, f, d->gated[module], params);
 }
 
 const struct device_ops device_cuda = {
