@@ -28,6 +28,8 @@
 #define SLOW_SPAN (10 * VGPU_SEC)
 /* How long a stop waits for the switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
+/* What the timer is set to when it has fired: no instant that anybody waits for. */
+#define FIRED 0
 
 vgpu_nsec engine_now(void)
 {
@@ -285,6 +287,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	return 0;
 }
 
+/* Setting it also takes back that it has fired. */
 static void arm(struct engine *e, vgpu_nsec at)
 {
 	struct itimerspec t = {.it_value = {0, 0}};
@@ -321,12 +324,10 @@ static void wait_for_something(struct engine *e)
 	n = epoll_wait(e->epoll, events, 4, -1);
 	for (i = 0; i < n; i++) {
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
-		if (events[i].data.fd == e->timer || events[i].data.fd == e->wake) {
-			if (read(events[i].data.fd, &count, sizeof(count)) < 0)
-				continue;
-			if (events[i].data.fd == e->timer)
-				e->timer_at = VGPU_NEVER;
-		}
+		if (events[i].data.fd == e->timer)
+			e->timer_at = FIRED;
+		else if (events[i].data.fd == e->wake && read(e->wake, &count, sizeof(count)) < 0)
+			continue;
 	}
 }
 

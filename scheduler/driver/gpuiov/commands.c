@@ -10,41 +10,6 @@ static const uint8_t codes[VGPU_CMD_COUNT] = {
 	[VGPU_CMD_RUN] = GPUIOV_CMD_RUN,   [VGPU_CMD_SHUTDOWN] = GPUIOV_CMD_SHUTDOWN,
 };
 
-/*
- * Writes the command and reads command and status back in one trip. The read ascends, so the
- * command is read before the status: the other way round, a command that is not yet taken would
- * look done.
- */
-int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now)
-{
-	uint32_t dword = codes[command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(vf) << 8;
-	uint32_t region, answer[2];
-	uint64_t cmd, status;
-	int r;
-
-	if (d->config.interrupts)
-		dword |= GPUIOV_CMD_EXECUTE_INTR;
-	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
-	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
-	d->command = (struct gpuiov_pending){.active = true,
-					     .vf = vf,
-					     .command = command,
-					     .poll_at = VGPU_NEVER};
-	/* One that took its time the last time is left to its interrupt. */
-	if (d->config.interrupts && d->slow_commands >> command & 1) {
-		d->command.poll_at = now + 2 * VGPU_MSEC;
-		return vfio_write(d->device, region, cmd, &dword, sizeof(dword));
-	}
-	/* In both layouts the status follows the command. */
-	r = vfio_write_read(d->device, region, cmd, &dword, sizeof(dword), cmd, answer,
-			    sizeof(answer));
-	if (r < 0)
-		return r;
-	if (d->config.interrupts && answer[(status - cmd) / 4] % 256 >= GPUIOV_STATUS_IDLING)
-		d->slow_commands |= 1u << command;
-	return gpuiov_command_done(d, answer[0], answer[(status - cmd) / 4], now);
-}
-
 /* Waits between looks at a command: AMD's steps (libgv amdgv_device.c), or with interrupts a
  * second look in case one is lost. */
 static vgpu_nsec next_poll(const struct vgpu_driver *d)
@@ -52,9 +17,52 @@ static vgpu_nsec next_poll(const struct vgpu_driver *d)
 	static const uint8_t steps_us[] = {2, 4, 8, 16, 32, 50};
 	uint32_t n = d->command.polls;
 
-	if (d->config.interrupts)
+	if (d->command.interrupts)
 		return 2 * VGPU_MSEC;
 	return steps_us[n < 6 ? n : 5] * VGPU_USEC;
+}
+
+/* So many commands of a kind are left to their interrupts after one that took its time. */
+#define SLOW_FOR 255
+
+/*
+ * A command is expected to be done at once: then it needs no interrupt, which would wake us for
+ * what we know. One that is not is looked for, and those of its kind that follow interrupt, for a
+ * while.
+ *
+ * Writes the command and reads command and status back in one trip. The read ascends, so the
+ * command is read before the status: the other way round, a command that is not yet taken would
+ * look done.
+ */
+int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now)
+{
+	uint32_t dword = codes[command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(vf) << 8;
+	bool interrupts = d->config.interrupts && d->slow[command] > 0;
+	uint32_t region, answer[2];
+	uint64_t cmd, status;
+	int r;
+
+	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
+	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
+	d->command = (struct gpuiov_pending){.active = true,
+					     .vf = vf,
+					     .command = command,
+					     .poll_at = VGPU_NEVER,
+					     .interrupts = interrupts};
+	if (interrupts) {
+		d->slow[command]--;
+		dword |= GPUIOV_CMD_EXECUTE_INTR;
+		d->command.poll_at = now + next_poll(d);
+		return vfio_write(d->device, region, cmd, &dword, sizeof(dword));
+	}
+	/* In both layouts the status follows the command. */
+	r = vfio_write_read(d->device, region, cmd, &dword, sizeof(dword), cmd, answer,
+			    sizeof(answer));
+	if (r < 0)
+		return r;
+	if (answer[(status - cmd) / 4] % 256 >= GPUIOV_STATUS_IDLING)
+		d->slow[command] = SLOW_FOR;
+	return gpuiov_command_done(d, answer[0], answer[(status - cmd) / 4], now);
 }
 
 /*

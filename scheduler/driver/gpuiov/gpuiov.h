@@ -21,6 +21,7 @@ struct gpuiov_pending {
 	enum vgpu_command command;
 	vgpu_nsec poll_at;
 	uint32_t polls;
+	bool interrupts; /* when it is done */
 };
 
 struct vgpu_driver {
@@ -38,9 +39,9 @@ struct vgpu_driver {
 
 	int epoll, vectors[GPUIOV_PF_VECTORS];
 	struct gpuiov_pending command;
-	uint32_t slow_commands; /* those that were not done at once, by enum vgpu_command */
-	uint32_t busy;		/* bitmaps by VF, from here on */
-	uint32_t resetting;	/* asked for by us */
+	uint8_t slow[VGPU_CMD_COUNT]; /* how many more of a kind are left to their interrupts */
+	uint32_t busy;		      /* bitmaps by VF, from here on */
+	uint32_t resetting;	      /* asked for by us */
 	uint32_t gates[3];
 	uint32_t overlaps; /* VFs whose partitions do, as last told */
 	bool gpu_resetting;
