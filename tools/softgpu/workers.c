@@ -22,6 +22,7 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
+	struct worker_client *runs; /* whose run goes on, and has not been told to stop */
 	int leaving[MAX_LEAVING]; /* pidfds of those that have been asked to go */
 	uint32_t n_leaving;
 	int stop_fd;  /* wakes the engine thread */
@@ -111,7 +112,12 @@ void workers_doorbell(struct softgpu *gpu, int index, uint64_t wptr)
 
 void workers_stop(struct softgpu *gpu)
 {
-	ring(gpu->workers->stop_fd);
+	struct workers *w = gpu->workers;
+
+	if (w->runs)
+		worker_stop(w->runs);
+	w->runs = NULL;
+	ring(w->stop_fd);
 }
 
 const struct workers_proof *workers_proof(const struct softgpu *gpu)
@@ -128,6 +134,7 @@ static void drop(struct softgpu *gpu, int index)
 	softgpu_lock(gpu);
 	w = gpu->workers->of[index];
 	gpu->workers->of[index] = NULL;
+	gpu->workers->runs = NULL;
 	ring(gpu->workers->watch_fd);
 	softgpu_unlock(gpu);
 	worker_kill(w);
@@ -220,17 +227,20 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 	fds[0].fd = w->socket;
 	hush(all->stop_fd);
 	atomic_store(&w->shared->wptr, atomic_load(&vf->wptr));
+	softgpu_lock(gpu);
 	worker_run(w, &m);
+	all->runs = w;
+	if (atomic_load(&gpu->stop))
+		workers_stop(gpu);
+	softgpu_unlock(gpu);
 	while (!hear(gpu, index, w, &error)) {
 		if (atomic_load(&gpu->kill)) {
 			drop(gpu, index);
 			return SOFTGPU_OK;
 		}
 		at = softgpu_now();
-		if (deadline == VGPU_NEVER && atomic_load(&gpu->stop)) {
-			worker_stop(w);
+		if (deadline == VGPU_NEVER && atomic_load(&gpu->stop))
 			deadline = at + gpu->config.kill_after;
-		}
 		if (deadline <= at)
 			return lost(gpu, index, "its work does not stop");
 		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
@@ -238,6 +248,9 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 		if (fds[1].revents)
 			hush(all->stop_fd);
 	}
+	softgpu_lock(gpu);
+	all->runs = NULL;
+	softgpu_unlock(gpu);
 	return error;
 }
 

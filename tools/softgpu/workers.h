@@ -27,7 +27,7 @@ void workers_restart(struct softgpu *gpu, int vf);
  * does not wait for a compiler. */
 bool workers_ready(const struct softgpu *gpu, int vf);
 void workers_doorbell(struct softgpu *gpu, int vf, uint64_t wptr);
-/* The engine's stop and kill are to be looked at. */
+/* Who executes is to stop, and the engine's stop and kill are to be looked at. */
 void workers_stop(struct softgpu *gpu);
 
 /* Executes VF until there is nothing to do, or it is to stop. An enum softgpu_error. */
