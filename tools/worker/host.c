@@ -7,14 +7,12 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +21,7 @@
 #include "protocol.h"
 
 #define STOP_SIGNAL SIGUSR1
-#define STOP_TIMEOUT_MS 1000
+#define STOP_TIMEOUT_S 1
 
 _Thread_local uint32_t kernel_block, kernel_thread;
 
@@ -51,34 +49,37 @@ struct device {
 	struct slot slots[DEVICE_SLOTS];
 };
 
-/* Above all that shares the CPUs with it, so that a busy machine does not delay the signal. What
- * fails for want of privileges only takes longer. */
-static void boost(struct device *d, bool up)
-{
-	struct sched_param param = {.sched_priority = up ? 1 : 0};
+/* There is one device in a process. Who computes holds the engine; who stops it takes the engine
+ * away, and lends its own priority to the one who has yet to give it up, so that no busy machine
+ * delays that (priority inheritance; futex(2), FUTEX_LOCK_PI). */
+static _Atomic uint32_t engine, frozen;
 
-	pthread_setschedparam(d->thread, up ? SCHED_FIFO : SCHED_OTHER, &param);
+static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *until)
+{
+	return syscall(SYS_futex, word, op, value, until, NULL, 0) < 0 ? -errno : 0;
 }
 
-/* The handler's: there is one device in a process. */
-static _Atomic uint32_t frozen, parked;
-
-static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+/* UNTIL: of CLOCK_REALTIME; NULL: for ever. */
+static int take_engine(const struct timespec *until)
 {
-	syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+	return futex(&engine, FUTEX_LOCK_PI_PRIVATE, 0, until);
 }
 
+static void give_engine(void)
+{
+	futex(&engine, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL);
+}
+
+/* The handler of the signal that stops, on the thread that computes. */
 static void park(int number)
 {
 	int saved = errno;
 
 	(void)number;
-	atomic_store(&parked, 1);
-	futex(&parked, FUTEX_WAKE, 1, NULL);
+	give_engine();
 	while (atomic_load(&frozen))
-		futex(&frozen, FUTEX_WAIT, 1, NULL);
-	atomic_store(&parked, 0);
-	futex(&parked, FUTEX_WAKE, 1, NULL);
+		futex(&frozen, FUTEX_WAIT_PRIVATE, 1, NULL);
+	take_engine(NULL);
 	errno = saved;
 }
 
@@ -124,6 +125,7 @@ static void *work(void *arg)
 	struct device *d = arg;
 	uint32_t slot;
 
+	take_engine(NULL);
 	pthread_mutex_lock(&d->lock);
 	while (!d->quit) {
 		if (d->n == 0) {
@@ -138,19 +140,17 @@ static void *work(void *arg)
 		pthread_mutex_lock(&d->lock);
 	}
 	pthread_mutex_unlock(&d->lock);
+	give_engine();
 	return NULL;
 }
 
 static int host_prepare(struct device **out, const struct device_setup *setup,
 			struct vgpu_error *err)
 {
-	struct rlimit boosted = {1, 1};
-
 	(void)setup;
 	*out = calloc(1, sizeof(**out));
 	if (!*out)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	setrlimit(RLIMIT_RTPRIO, &boosted);
 	return 0;
 }
 
@@ -244,29 +244,24 @@ static void host_gate(struct device *d, bool shut)
 
 static int host_stop(struct device *d, uint32_t method)
 {
-	struct timespec most = {.tv_nsec = 1000000};
-	int i;
+	struct timespec until;
 
 	if (method != WORKER_STOP_CHANNELS)
 		return -EOPNOTSUPP;
 	atomic_store(&frozen, 1);
-	boost(d, true);
 	if (pthread_kill(d->thread, STOP_SIGNAL) != 0)
 		return -ESRCH;
-	for (i = 0; i < STOP_TIMEOUT_MS && !atomic_load(&parked); i++)
-		futex(&parked, FUTEX_WAIT, 0, &most);
-	boost(d, false);
-	return atomic_load(&parked) ? 0 : -ETIMEDOUT;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += STOP_TIMEOUT_S;
+	return take_engine(&until);
 }
 
 static int host_resume(struct device *d)
 {
 	(void)d;
 	atomic_store(&frozen, 0);
-	futex(&frozen, FUTEX_WAKE, 1, NULL);
-	/* Or a stop that follows at once would find it parked, and not yet stopped again. */
-	while (atomic_load(&parked))
-		futex(&parked, FUTEX_WAIT, 1, NULL);
+	give_engine();
+	futex(&frozen, FUTEX_WAKE_PRIVATE, 1, NULL);
 	return 0;
 }
 
