@@ -23,7 +23,7 @@ struct workers {
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
 	struct worker_client *runs; /* whose run goes on, and has not been told to stop */
-	int leaving[MAX_LEAVING]; /* pidfds of those that have been asked to go */
+	int leaving[MAX_LEAVING];   /* pidfds of those that have been asked to go */
 	uint32_t n_leaving;
 	int stop_fd;  /* wakes the engine thread */
 	int watch_fd; /* wakes the monitor: there are others to watch */
