@@ -5,19 +5,17 @@
  * handler until it is to go on. There is no compiler for modules.
  */
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "device.h"
+#include "futex.h"
 #include "protocol.h"
 
 #define STOP_SIGNAL SIGUSR1
@@ -54,15 +52,10 @@ struct device {
  * delays that (priority inheritance; futex(2), FUTEX_LOCK_PI). */
 static _Atomic uint32_t engine, frozen;
 
-static int futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *until)
-{
-	return syscall(SYS_futex, word, op, value, until, NULL, 0) < 0 ? -errno : 0;
-}
-
 /* UNTIL: of CLOCK_REALTIME; NULL: for ever. */
 static int take_engine(const struct timespec *until)
 {
-	return futex(&engine, FUTEX_LOCK_PI_PRIVATE, 0, until);
+	return futex(&engine, FUTEX_LOCK_PI, 0, until);
 }
 
 static void give_engine(void)
@@ -78,7 +71,7 @@ static void park(int number)
 	(void)number;
 	give_engine();
 	while (atomic_load(&frozen))
-		futex(&frozen, FUTEX_WAIT_PRIVATE, 1, NULL);
+		futex(&frozen, FUTEX_WAIT, 1, NULL);
 	take_engine(NULL);
 	errno = saved;
 }
@@ -261,7 +254,7 @@ static int host_resume(struct device *d)
 	(void)d;
 	atomic_store(&frozen, 0);
 	give_engine();
-	futex(&frozen, FUTEX_WAKE_PRIVATE, 1, NULL);
+	futex(&frozen, FUTEX_WAKE, 1, NULL);
 	return 0;
 }
 

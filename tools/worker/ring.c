@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "futex.h"
 #include "module.h"
 #include "packet.h"
 #include "piece.h"
@@ -15,8 +16,12 @@
 /* What may be in flight, by what it is expected to take; and what a stop waits for it, at most. */
 #define IN_FLIGHT_NS (300 * VGPU_USEC)
 #define STOP_WAIT_NS (300 * VGPU_USEC)
-/* How long a piece is looked for without sleeping. */
+/* How long a piece is looked for without sleeping; how long sleeps are, as a part of how long it
+ * has run. */
 #define SPIN_NS (20 * VGPU_USEC)
+#define SLEEP_PART 16
+#define SLEEP_LEAST (10 * VGPU_USEC)
+#define SLEEP_MOST (250 * VGPU_USEC)
 
 /* A piece on its way. Those that no device executes have no slot in its queue. */
 struct entry {
@@ -39,8 +44,10 @@ struct ring {
 	bool frozen; /* the run was stopped hard: its thread is in the middle of it */
 	struct worker_message ended;
 
-	_Atomic bool stop, shut; /* the run is to stop; the gate is shut: set under the lock */
-	_Atomic int dma;	 /* 1: on its way; 0 or negative: its result */
+	/* The run is to stop (the thread sleeps on it); the gate is shut: set under the lock. */
+	_Atomic uint32_t stop;
+	_Atomic bool shut;
+	_Atomic int dma; /* 1: on its way; 0 or negative: its result */
 
 	/* the thread's, while it runs */
 	uint64_t base, n, rptr, fence_at;
@@ -335,12 +342,24 @@ static enum step feed(struct ring *r)
 	return STEP_MORE;
 }
 
-static void wait_a_little(vgpu_nsec since)
+/* The longer what is at the head has run, the longer it may be until its end is seen; a stop or the
+ * end of a transfer ends the sleep. SINCE: when something was last done. */
+static void wait_a_little(struct ring *r, vgpu_nsec since)
 {
-	struct timespec t = {.tv_nsec = 10000};
+	vgpu_nsec at = now(), sleep = (at - entry_at(r, 0)->at) / SLEEP_PART;
+	struct timespec t = {0, 0};
 
-	if (now() - since > SPIN_NS)
-		nanosleep(&t, NULL);
+	if (at - since <= SPIN_NS)
+		return;
+	if (sleep < SLEEP_LEAST || r->shut)
+		sleep = SLEEP_LEAST;
+	t.tv_nsec = (long)(sleep < SLEEP_MOST ? sleep : SLEEP_MOST);
+	futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
+}
+
+static void wake_thread(struct ring *r)
+{
+	futex(&r->stop, FUTEX_WAKE, 1, NULL);
 }
 
 /* Whether a stop need not wait for what is on its way to end by itself. */
@@ -373,7 +392,7 @@ static enum worker_end pump(struct ring *r)
 			since = now();
 		if (r->shut) {
 			if (!is_quiet(r)) {
-				wait_a_little(since);
+				wait_a_little(r, since);
 				continue;
 			}
 			collect(r); /* what has ended since is over */
@@ -390,7 +409,7 @@ static enum worker_end pump(struct ring *r)
 		if (step == STEP_END && r->in_flight == 0)
 			return r->error ? WORKER_FAILED : WORKER_IDLE;
 		if (step != STEP_MORE)
-			wait_a_little(since);
+			wait_a_little(r, since);
 	}
 }
 
@@ -471,6 +490,7 @@ void ring_destroy(struct ring *r)
 	atomic_store(&r->dma, 0);
 	pthread_cond_signal(&r->cond);
 	pthread_mutex_unlock(&r->lock);
+	wake_thread(r);
 	pthread_join(r->thread, NULL);
 	module_table_destroy(r->modules);
 	pthread_mutex_destroy(&r->lock);
@@ -511,6 +531,7 @@ vgpu_nsec ring_stop(struct ring *r)
 	r->setup.ops->gate(r->setup.device, true);
 	r->shut = true;
 	pthread_mutex_unlock(&r->lock);
+	wake_thread(r);
 	return atomic_load(&r->waited_for) ? 0 : STOP_WAIT_NS;
 }
 
@@ -547,4 +568,5 @@ bool ring_freeze(struct ring *r, struct worker_message *m)
 void ring_dma_done(struct ring *r, int result)
 {
 	atomic_store(&r->dma, result);
+	wake_thread(r);
 }
