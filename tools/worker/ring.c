@@ -19,9 +19,9 @@
 /* How long a piece is looked for without sleeping; how long sleeps are, as a part of how long it
  * has run. */
 #define SPIN_NS (20 * VGPU_USEC)
-#define SLEEP_PART 16
+#define SLEEP_PART 32
 #define SLEEP_LEAST (10 * VGPU_USEC)
-#define SLEEP_MOST (250 * VGPU_USEC)
+#define SLEEP_MOST (100 * VGPU_USEC)
 
 /* A piece on its way. Those that no device executes have no slot in its queue. */
 struct entry {
@@ -342,19 +342,30 @@ static enum step feed(struct ring *r)
 	return STEP_MORE;
 }
 
-/* The longer what is at the head has run, the longer it may be until its end is seen; a stop or the
- * end of a transfer ends the sleep. SINCE: when something was last done. */
+/* How long what is at the head may be left alone: until it is nearly as old as those like it have
+ * become; if nobody knows, or it is much older, the longer the longer it has run. */
+static vgpu_nsec patience(const struct ring *r, const struct piece *p, vgpu_nsec ran)
+{
+	vgpu_nsec sleep = 0;
+
+	if (p->cost == 0 || ran > 2 * p->cost)
+		sleep = ran / SLEEP_PART;
+	else if (ran < p->cost)
+		sleep = (p->cost - ran) / 2;
+	if (sleep < SLEEP_LEAST || r->shut)
+		return SLEEP_LEAST;
+	return sleep < SLEEP_MOST ? sleep : SLEEP_MOST;
+}
+
+/* A stop, or the end of a transfer, ends the sleep. SINCE: when something was last done. */
 static void wait_a_little(struct ring *r, vgpu_nsec since)
 {
-	vgpu_nsec at = now(), sleep = (at - entry_at(r, 0)->at) / SLEEP_PART;
-	struct timespec t = {0, 0};
+	const struct entry *e = entry_at(r, 0);
+	vgpu_nsec at = now();
+	struct timespec t = {.tv_nsec = (long)patience(r, &e->piece, at - e->at)};
 
-	if (at - since <= SPIN_NS)
-		return;
-	if (sleep < SLEEP_LEAST || r->shut)
-		sleep = SLEEP_LEAST;
-	t.tv_nsec = (long)(sleep < SLEEP_MOST ? sleep : SLEEP_MOST);
-	futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
+	if (at - since > SPIN_NS)
+		futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
 }
 
 static void wake_thread(struct ring *r)
