@@ -60,7 +60,7 @@ static int take_engine(const struct timespec *until)
 
 static void give_engine(void)
 {
-	futex(&engine, FUTEX_UNLOCK_PI_PRIVATE, 0, NULL);
+	futex(&engine, FUTEX_UNLOCK_PI, 0, NULL);
 }
 
 /* The handler of the signal that stops, on the thread that computes. */
