@@ -28,7 +28,7 @@
 #define SLOW_SPAN (10 * VGPU_SEC)
 /* How long a stop waits for the switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
-/* What the timer is set to when it has fired: no instant that anybody waits for. */
+/* The timer's instant when it has fired: long past, and readable until it is set to another. */
 #define FIRED 0
 
 vgpu_nsec engine_now(void)
@@ -326,8 +326,8 @@ static void wait_for_something(struct engine *e)
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
 		if (events[i].data.fd == e->timer)
 			e->timer_at = FIRED;
-		else if (events[i].data.fd == e->wake && read(e->wake, &count, sizeof(count)) < 0)
-			continue;
+		if (events[i].data.fd == e->wake && read(e->wake, &count, sizeof(count)) < 0)
+			continue; /* it was empty */
 	}
 }
 

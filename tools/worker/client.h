@@ -43,7 +43,8 @@ void worker_kill(struct worker_client *w);
 /* Whether the process of a pidfd has ended, within MS milliseconds; then PIDFD is closed. */
 bool worker_gone(int pidfd, int ms);
 /* Waits until it is READY. -errno if it refuses, with its reason (-ENODEV: there
- * is no such device; -EOPNOTSUPP: too old a one), dies, or takes longer than MS. */
+ * is no such device; -EOPNOTSUPP: too old a one), dies, may not be killed by us, or takes longer
+ * than MS. */
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err);
 
 /* M's ring, rptr and stops; type and serial are filled in. */

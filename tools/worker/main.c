@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 			    WORKER_WINDOW_FD, 0);
 	if (w.event_fd < 0 || w.shared == MAP_FAILED || setup.window == MAP_FAILED)
 		return 1;
-	/* Threads that the device makes before this keep ordinary priority. */
+	/* This thread's alone: those that it makes, the driver's too, have ordinary priority. */
 	if (param.sched_priority > 0)
 		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param);
 	return run(&w, &setup, uid, gid);

@@ -16,8 +16,8 @@
 /* What may be in flight, by what it is expected to take; and what a stop waits for it, at most. */
 #define IN_FLIGHT_NS (300 * VGPU_USEC)
 #define STOP_WAIT_NS (300 * VGPU_USEC)
-/* How long a piece is looked for without sleeping; how long sleeps are, as a part of how long it
- * has run. */
+/* How long a piece is looked for without sleeping; bounds of a sleep, and what part it is of the
+ * time that a piece has run which nobody knows. */
 #define SPIN_NS (20 * VGPU_USEC)
 #define SLEEP_PART 32
 #define SLEEP_LEAST (10 * VGPU_USEC)
