@@ -3,23 +3,27 @@
  * Whether a set of servers (budget Q in each period T, deadlines at the ends of periods) is
  * schedulable by EDF on an engine that takes time to switch and cannot be taken away at once.
  *
- * What a server costs in a period (Q and what its turns cost in switches):
- *   C = Q + carry + W              its own switch in; carry: what it may have left over before
- *       + W, if some T is longer   to resume the one that it preempts: a job never preempts one
- *                                  of the same or of a shorter period, and what runs in the
- *                                  background is resumed in the background's time
- * What can hold the engine although its own deadline is later, or although it has none:
- *   B = stretch + 2 W              stretch: the least time a VF runs before it can be preempted,
- *                                  how late it may then stop, and a hang or a window if budgets
- *                                  are to hold across them. One for all: it also makes up for what
- *                                  servers overran, which they pay back, but not at once.
+ *   C = Q + W       what a server costs in a period: its budget and its own switch in
+ *   R = W           to resume the server that it preempts: a job never preempts one of the same or
+ *                   of a shorter period, so this counts where some period up to t is longer; what
+ *                   runs in the background is resumed in the background's time
+ *   A = late + carry   what a server may have had beyond its budgets, once: an overrun that it has
+ *                   not paid back yet, and a rest of the period before. The one whose deadline is
+ *                   looked at has not overrun yet
+ *   B = stretch + W what can hold the engine although its own deadline is later, or although it
+ *                   has none: the switch to it, the least time a VF runs before it can be
+ *                   preempted, how late it may then stop, and a hang or a window if budgets are to
+ *                   hold across them
  *
- * First a sufficient test (EDF with blocking, Baker 1991), for each k in the order of periods
- *   sum over T_j <= T_k of C_j / T_j + B / T_k <= cap
- * and where that fails the exact demand (Baruah, Mok and Rosier 1990, with blocking), at each
- * deadline t up to the longest period, and on to B / (cap - sum of C / T), from where it holds by
- * itself:
- *   sum of floor(t / T_j) * C_j + B <= cap * t
+ * Two tests; a set is taken if it passes one of them. At each period t:
+ *   sum over T_j <= t of (C_j + R_j) / T_j + (sum over T_j <= t of A - late + B) / t <= cap
+ * and at each deadline t up to the longest period, and on to where it holds by itself:
+ *   sum over T_j <= t of (floor(t / T_j) * C_j + A) + W * N - late + B <= cap * t
+ * where N, how many jobs are resumed, is held down by the length of time that a server runs before
+ * others interrupt it: all that is spare at the t before its own period is over.
+ * The first (Baker 1991) also holds for servers that sleep in the middle of a period, and are given
+ * back meanwhile what their bandwidth comes to; the second (Baruah, Mok and Rosier 1990) takes
+ * more sets, and needs that they are not. docs/policies.md has the proof.
  *
  * No published GPU scheduler counts W; ignoring it admits sets that miss in 13 to 44 % of cases.
  */
@@ -28,45 +32,55 @@
 
 #include "vgpu/policy.h"
 
-static const char *const admission_modes[] = {"full", "switches", "sum", NULL};
+static const char *const admission_modes[] = {"full", "switches", "sum", "pieces", NULL};
 
 #define ADMISSION_PARAM                                                                            \
 	{                                                                                          \
 		"admission", "",                                                                   \
-			"full: kept; switches, sum: weaker tests, to compare: may be missed",      \
-			VGPU_PARAM_CHOICE, 0, 2, ADMISSION_FULL, admission_modes                   \
+			"full: kept; pieces: takes more sets, less proved; switches, sum: "        \
+			"weaker tests, to compare: may be missed",                                 \
+			VGPU_PARAM_CHOICE, 0, 3, ADMISSION_FULL, admission_modes                   \
 	}
 
 struct server {
 	uint32_t vf;
 	vgpu_nsec budget, period;
+	/* Of the second test: how long it runs before others interrupt it, how often they can, and
+	 * its jobs so far. */
+	vgpu_nsec piece;
+	uint64_t resumes, count;
 };
 
 enum admission_mode {
 	ADMISSION_FULL = 0,
 	ADMISSION_SWITCHES, /* sum of (Q + 2 W) / T: blocking is left out */
 	ADMISSION_SUM,	    /* sum of Q / T: what schedulers publish; budgets may be missed */
+	ADMISSION_PIECES,   /* as full, with servers that are interrupted in pieces only */
 };
 
 struct admission {
 	enum admission_mode mode;
 	vgpu_nsec switch_ns; /* W, at its worst */
-	vgpu_nsec stretch, carry;
+	bool pieces;	     /* servers run for as long as others can spare, see cbs.piece */
+	vgpu_nsec run;	     /* that a VF runs at least before it is preempted; */
+	vgpu_nsec stretch;   /* with all that may come on top of it */
+	vgpu_nsec late, carry;
 	uint64_t cap_ppm;
 };
+
+/* Whether everything is counted that a server may have to wait for. */
+static inline bool admission_is_complete(const struct admission *a)
+{
+	return a->mode == ADMISSION_FULL || a->mode == ADMISSION_PIECES;
+}
 
 /* Longest periods that the exact test looks ahead; a set that would need more is refused. */
 #define ADMISSION_HORIZON 16u
 
-static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s,
-				       vgpu_nsec longest)
+/* Budget and switches in. */
+static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s)
 {
-	return s->budget + a->carry + a->switch_ns + (s->period < longest ? a->switch_ns : 0);
-}
-
-static inline vgpu_nsec admission_blocking(const struct admission *a)
-{
-	return a->stretch + 2 * a->switch_ns;
+	return s->budget + a->switch_ns;
 }
 
 static inline bool admission_fits(const struct admission *a, uint64_t demand, vgpu_nsec t)
@@ -80,71 +94,216 @@ static inline uint64_t admission_ppm(vgpu_nsec part, vgpu_nsec whole)
 	return (part * 1000000 + whole - 1) / whole;
 }
 
-static inline bool admission_sufficient(const struct admission *a, const struct server *servers,
-					uint32_t n, vgpu_nsec longest)
+/* The longest period that is no longer than T. */
+static inline vgpu_nsec admission_longest(const struct server *servers, uint32_t n, vgpu_nsec t)
 {
+	vgpu_nsec longest = 0;
+	uint32_t j;
+
+	for (j = 0; j < n; j++)
+		if (servers[j].period <= t && servers[j].period > longest)
+			longest = servers[j].period;
+	return longest;
+}
+
+/* What comes once, however long the time is that one looks at: B, and A of each server whose period
+ * is no longer than T, but for the overrun of the one whose deadline is looked at. */
+static inline vgpu_nsec admission_once(const struct admission *a, const struct server *servers,
+				       uint32_t n, vgpu_nsec t)
+{
+	vgpu_nsec once = a->stretch + a->switch_ns + a->carry;
+	uint32_t j, others = 0;
+
+	for (j = 0; j < n; j++)
+		others += servers[j].period <= t;
+	return once + (others ? others - 1 : 0) * (a->late + a->carry);
+}
+
+/* The first test. Bandwidths count in full from one period on. */
+static inline bool admission_by_rates(const struct admission *a, const struct server *servers,
+				      uint32_t n)
+{
+	vgpu_nsec longest, t, cost;
+	uint64_t sum;
 	uint32_t j, k;
 
 	for (k = 0; k < n; k++) {
-		vgpu_nsec t = servers[k].period;
-		uint64_t sum = admission_ppm(admission_blocking(a), t);
-
-		for (j = 0; j < n; j++)
+		t = servers[k].period;
+		longest = admission_longest(servers, n, t);
+		sum = admission_ppm(admission_once(a, servers, n, t), t);
+		for (j = 0; j < n; j++) {
+			cost = admission_cost(a, &servers[j]) +
+			       (servers[j].period < longest ? a->switch_ns : 0);
 			if (servers[j].period <= t)
-				sum += admission_ppm(admission_cost(a, &servers[j], longest),
-						     servers[j].period);
+				sum += admission_ppm(cost, servers[j].period);
+		}
 		if (sum > a->cap_ppm)
 			return false;
 	}
 	return true;
 }
 
-static inline bool admission_demand_fits(const struct admission *a, const struct server *servers,
-					 uint32_t n, vgpu_nsec t, vgpu_nsec longest)
+/* By period; few are out of their places. */
+static inline void admission_sort(struct server *servers, uint32_t n)
 {
-	uint64_t demand = admission_blocking(a);
-	uint32_t j;
+	struct server s;
+	uint32_t i, k;
 
-	for (j = 0; j < n; j++)
-		demand += t / servers[j].period * admission_cost(a, &servers[j], longest);
-	return admission_fits(a, demand, t);
+	for (i = 1; i < n; i++) {
+		s = servers[i];
+		for (k = i; k > 0 && servers[k - 1].period > s.period; k--)
+			servers[k] = servers[k - 1];
+		servers[k] = s;
+	}
 }
 
 /*
- * Whether all of them keep their deadlines. SERVERS in any order. The exact test looks at each
- * deadline within the horizon.
+ * Into how large pieces the job of server K may be cut if others can spare ROOM for one, and how
+ * often it can be interrupted at most: no more often than it has pieces, nor than jobs of shorter
+ * periods fit into its own, with room on both sides. SERVERS by period.
  */
-static inline bool admission_test(const struct admission *a, const struct server *servers,
-				  uint32_t n)
+static inline void admission_cut(const struct admission *a, struct server *servers, uint32_t k,
+				 vgpu_nsec room)
 {
-	vgpu_nsec longest = 0, t, end;
+	vgpu_nsec whole = servers[k].budget + a->carry;
+	uint64_t nested = 0, pieces;
+	uint32_t j;
+
+	for (j = 0; j < k && servers[j].period < servers[k].period; j++)
+		nested += (servers[k].period - 1) / servers[j].period;
+	servers[k].piece = a->pieces ? whole < room ? whole : room : 0;
+	pieces = a->pieces ? (whole - 1) / servers[k].piece : UINT64_MAX;
+	servers[k].resumes = nested < pieces ? nested : pieces;
+}
+
+/*
+ * How many jobs are resumed at most: each job interrupts one of a longer period at most, and each
+ * is interrupted no more often than it can be. Those of short periods take theirs first, for the
+ * fewest can interrupt them. SERVERS by period, with their jobs in COUNT.
+ */
+static inline uint64_t admission_resumed(const struct server *servers, uint32_t n)
+{
+	uint64_t resumed = 0, able = 0, equal = 0, most;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0 && servers[i].period > servers[i - 1].period) {
+			able += equal;
+			equal = 0;
+		}
+		most = servers[i].count * servers[i].resumes;
+		most = most < able ? most : able;
+		able -= most;
+		resumed += most;
+		equal += servers[i].count;
+	}
+	return resumed;
+}
+
+/* The demand up to T of the first N of SERVERS, whose periods are no longer. */
+static inline uint64_t admission_demand(const struct admission *a, struct server *servers,
+					uint32_t n, vgpu_nsec t)
+{
+	uint64_t demand = admission_once(a, servers, n, t);
+	uint32_t j;
+
+	for (j = 0; j < n; j++) {
+		servers[j].count = t / servers[j].period;
+		demand += servers[j].count * admission_cost(a, &servers[j]);
+	}
+	return demand + admission_resumed(servers, n) * a->switch_ns;
+}
+
+/* Up to where demand has to be looked at: what comes once is outweighed from there on. 0: too far,
+ * or it never is. */
+static inline vgpu_nsec admission_horizon(const struct admission *a, struct server *servers,
+					  uint32_t n)
+{
+	vgpu_nsec longest = servers[n - 1].period, end;
 	uint64_t sum = 0;
 	uint32_t j;
 
 	for (j = 0; j < n; j++) {
-		longest = servers[j].period > longest ? servers[j].period : longest;
+		sum += admission_ppm(admission_cost(a, &servers[j]), servers[j].period);
+		servers[j].count = admission_ppm(a->switch_ns, servers[j].period);
+	}
+	sum += admission_resumed(servers, n);
+	if (sum > a->cap_ppm)
+		return 0;
+	end = admission_once(a, servers, n, longest) * 1000000 / (a->cap_ppm - sum + 1);
+	if (end > ADMISSION_HORIZON * longest)
+		return 0;
+	return end > longest ? end : longest;
+}
+
+/* The first deadline after T. */
+static inline vgpu_nsec admission_next(const struct server *servers, uint32_t n, vgpu_nsec t)
+{
+	vgpu_nsec next = VGPU_NEVER, at;
+	uint32_t j;
+
+	for (j = 0; j < n; j++) {
+		at = (t / servers[j].period + 1) * servers[j].period;
+		next = at < next ? at : next;
+	}
+	return next;
+}
+
+/*
+ * The second test: budgets count when their deadlines are reached. What is spare before a server's
+ * own period is over, at the least, is how long it may run without interruption: see docs. Sorts
+ * SERVERS, and says how large their pieces are.
+ */
+static inline bool admission_by_demand(const struct admission *a, struct server *servers,
+				       uint32_t n)
+{
+	vgpu_nsec t = 0, end = VGPU_NEVER, room = VGPU_NEVER, has;
+	uint64_t demand;
+	uint32_t k = 0;
+
+	admission_sort(servers, n);
+	while (n && (t = admission_next(servers, n, t)) <= end) {
+		for (; k < n && servers[k].period <= t; k++)
+			admission_cut(a, servers, k, room);
+		demand = admission_demand(a, servers, k, t);
+		if (!admission_fits(a, demand, t))
+			return false;
+		has = (vgpu_nsec)((unsigned __int128)t * a->cap_ppm / 1000000) - demand + a->run;
+		room = has < room ? has : room;
+		if (k == n && end == VGPU_NEVER && (end = admission_horizon(a, servers, n)) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Whether all of them keep their deadlines. SERVERS in any order. */
+static inline bool admission_test(const struct admission *a, struct server *servers, uint32_t n)
+{
+	uint64_t sum = 0;
+	uint32_t j;
+
+	if (admission_is_complete(a))
+		return admission_by_rates(a, servers, n) || admission_by_demand(a, servers, n);
+	for (j = 0; j < n; j++)
 		sum += admission_ppm(servers[j].budget +
 					     (a->mode == ADMISSION_SWITCHES ? 2 * a->switch_ns : 0),
 				     servers[j].period);
+	return sum <= a->cap_ppm;
+}
+
+/* The largest part of any period that goes into what comes once, in millionths. */
+static inline uint64_t admission_reserve(const struct admission *a, const struct server *servers,
+					 uint32_t n)
+{
+	uint64_t most = 0, part;
+	uint32_t k;
+
+	for (k = 0; k < n; k++) {
+		part = admission_ppm(admission_once(a, servers, n, servers[k].period),
+				     servers[k].period);
+		most = part > most ? part : most;
 	}
-	if (a->mode != ADMISSION_FULL)
-		return sum <= a->cap_ppm;
-	if (admission_sufficient(a, servers, n, longest))
-		return true;
-	for (j = 0, sum = 0; j < n; j++)
-		sum += admission_ppm(admission_cost(a, &servers[j], longest), servers[j].period);
-	if (sum > a->cap_ppm)
-		return false;
-	/* Blocking is outweighed from here on. */
-	end = admission_blocking(a) * 1000000 / (a->cap_ppm - sum + 1);
-	if (end > ADMISSION_HORIZON * longest)
-		return false;
-	end = end > longest ? end : longest;
-	for (j = 0; j < n; j++)
-		for (t = servers[j].period; t <= end; t += servers[j].period)
-			if (!admission_demand_fits(a, servers, n, t, longest))
-				return false;
-	return true;
+	return most;
 }
 
 #endif

@@ -5,6 +5,7 @@
  * all the same, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips,
  * 500 us).
  */
+#include "set.h"
 #include "vgpu/policy.h"
 
 enum { P_SLICE, P_REVISIT };
@@ -16,9 +17,10 @@ struct best_effort {
 	vgpu_nsec slice;
 	uint32_t revisit, rounds;
 	uint32_t last, last_visited;
-	struct vf {
-		bool admitted, online, awake;
-	} vfs[];
+	bool visiting;		/* the last pick was a visit */
+	bool ran;		/* somebody has */
+	int64_t first_lag;	/* of the VF that is to run first */
+	struct set awake, idle; /* online VFs, with work and without */
 };
 
 static const struct vgpu_param params[] = {
@@ -33,7 +35,7 @@ static const struct vgpu_param vf_params[] = {{.name = NULL}};
 
 static size_t memory(uint32_t max_vfs)
 {
-	return sizeof(struct best_effort) + max_vfs * sizeof(struct vf);
+	return sizeof(struct best_effort) + 2 * set_memory(max_vfs);
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -50,6 +52,8 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	struct best_effort *b = state;
 
 	b->facts = facts;
+	b->first_lag = INT64_MIN;
+	set_init(&b->idle, set_init(&b->awake, b + 1, facts->max_vfs), facts->max_vfs);
 	set_params(state, values, 0);
 }
 
@@ -63,45 +67,13 @@ static bool set_vf(void *state, uint32_t vf, const int64_t *values, vgpu_nsec no
 	return true;
 }
 
-static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now, const char **why)
-{
-	struct best_effort *b = state;
-
-	b->vfs[vf].admitted = true;
-	return set_vf(state, vf, values, now, why);
-}
-
-static void remove_vf(void *state, uint32_t vf, vgpu_nsec now)
-{
-	struct best_effort *b = state;
-
-	(void)now;
-	b->vfs[vf] = (struct vf){.admitted = false};
-}
-
-static void online(void *state, uint32_t vf, vgpu_nsec now)
-{
-	struct best_effort *b = state;
-
-	(void)now;
-	b->vfs[vf].online = true;
-}
-
 static void offline(void *state, uint32_t vf, vgpu_nsec now)
 {
 	struct best_effort *b = state;
 
 	(void)now;
-	b->vfs[vf].online = false;
-}
-
-static bool wake(void *state, uint32_t vf, vgpu_nsec now)
-{
-	struct best_effort *b = state;
-
-	(void)now;
-	b->vfs[vf].awake = true;
-	return false;
+	set_remove(&b->awake, vf);
+	set_remove(&b->idle, vf);
 }
 
 static void sleep_vf(void *state, uint32_t vf, vgpu_nsec now)
@@ -109,45 +81,66 @@ static void sleep_vf(void *state, uint32_t vf, vgpu_nsec now)
 	struct best_effort *b = state;
 
 	(void)now;
-	b->vfs[vf].awake = false;
+	set_remove(&b->awake, vf);
+	set_add(&b->idle, vf);
 }
 
-/* The next VF after FROM that is online and has work, or has none. */
-static uint32_t next(const struct best_effort *b, uint32_t from, bool awake)
+static bool wake(void *state, uint32_t vf, vgpu_nsec now)
 {
-	uint32_t n = b->facts->max_vfs, i, vf;
+	struct best_effort *b = state;
 
-	for (i = 1; i <= n; i++) {
-		vf = (from + i) % n;
-		if (b->vfs[vf].online && b->vfs[vf].awake == awake)
-			return vf;
-	}
-	return VGPU_NO_VF;
+	(void)now;
+	set_remove(&b->idle, vf);
+	set_add(&b->awake, vf);
+	return false;
+}
+
+/* Counts ROUNDS more; whether a VF that seems to have no work is to be visited now. */
+static bool visit_is_due(struct best_effort *b, uint32_t rounds)
+{
+	b->rounds += rounds;
+	if (b->revisit == 0 || b->rounds < b->revisit)
+		return false;
+	b->rounds = 0;
+	return b->idle.n > 0;
 }
 
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct best_effort *b = state;
-	uint32_t vf = next(b, b->last, true), idle;
+	uint32_t vf = set_next(&b->awake, b->last);
 
 	(void)now;
 	if (vf == VGPU_NO_VF)
 		return;
-	if (vf <= b->last)
-		b->rounds++;
-	if (b->revisit && b->rounds >= b->revisit) {
-		b->rounds = 0;
-		idle = next(b, b->last_visited, false);
-		if (idle != VGPU_NO_VF) {
-			b->last_visited = idle;
-			out->vf = idle;
-			out->slice = VISIT_NS;
-			return;
-		}
+	b->ran = true;
+	/* A round is over once its last VF has run, not while the visit after it lasts. */
+	if (!b->visiting && visit_is_due(b, vf <= b->last)) {
+		b->visiting = true;
+		b->last_visited = set_next(&b->idle, b->last_visited);
+		out->vf = b->last_visited;
+		out->slice = VISIT_NS;
+		return;
 	}
+	b->visiting = false;
 	b->last = vf;
 	out->vf = vf;
 	out->slice = b->slice;
+}
+
+/* A VF that is alone goes on, round after round, until one without work is to be visited. */
+static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
+{
+	struct best_effort *b = state;
+
+	(void)end;
+	if (b->awake.n != 1 || !set_has(&b->awake, vf))
+		return 0;
+	if (visit_is_due(b, 1)) {
+		b->rounds = b->revisit; /* the next pick makes the visit */
+		return 0;
+	}
+	return b->slice;
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
@@ -156,29 +149,32 @@ static void account(void *state, const struct vgpu_usage *usage)
 	(void)usage;
 }
 
+/* Nothing is charged; but a VF that would be next before another is owed more than that one. */
 static int64_t export_lag(void *state, uint32_t vf)
 {
-	(void)state;
-	(void)vf;
-	return 0;
+	struct best_effort *b = state;
+	int64_t n = b->facts->max_vfs, before = (vf + n - 1 - b->last) % n;
+
+	return set_has(&b->awake, vf) ? (int64_t)b->slice / (2 * n) * (n - 1 - 2 * before) : 0;
 }
 
 static void import_lag(void *state, uint32_t vf, int64_t lag)
 {
-	(void)state;
-	(void)vf;
-	(void)lag;
+	struct best_effort *b = state;
+
+	if (b->ran || lag <= b->first_lag)
+		return;
+	b->first_lag = lag;
+	b->last = vf > 0 ? vf - 1 : b->facts->max_vfs - 1;
 }
 
 static void share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
 {
 	struct best_effort *b = state;
-	uint32_t i;
+	bool online = set_has(&b->awake, vf) || set_has(&b->idle, vf);
 
 	*numerator = 1;
-	*denominator = 0;
-	for (i = 0; i < b->facts->max_vfs; i++)
-		*denominator += b->vfs[i].online || i == vf;
+	*denominator = b->awake.n + b->idle.n + !online;
 }
 
 static void bound(void *state, uint32_t vf, struct vgpu_bound *out)
@@ -201,10 +197,10 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.memory = memory,
 	.attach = attach,
 	.set_params = set_params,
-	.admit = admit,
+	.admit = set_vf,
 	.set_vf = set_vf,
-	.remove = remove_vf,
-	.online = online,
+	.remove = offline,
+	.online = sleep_vf,
 	.offline = offline,
 	.wake = wake,
 	.sleep = sleep_vf,
@@ -214,4 +210,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.import_lag = import_lag,
 	.share = share,
 	.bound = bound,
+	.extend = extend,
 };

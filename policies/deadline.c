@@ -6,9 +6,11 @@
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
  * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of those that sleep goes to those that
- * work, in EDF order, and no deadline is at risk.
+ * work, in EDF order, and no deadline is at risk: what admission has set aside for blocking and
+ * overruns is not given away.
  */
-#include "servers.h"
+#include "promises.h"
+#include "set.h"
 
 enum { P_CAP, P_RECLAIM, P_LATE, P_COVER, P_SLICE, P_ADMISSION };
 enum { V_BUDGET, V_PERIOD };
@@ -16,20 +18,22 @@ enum { COVER_NOTHING, COVER_GRACE, COVER_WINDOWS };
 
 struct deadline {
 	struct servers s;
-	uint64_t cap_ppm;
-	bool reclaim;
+	struct promises promises;
+	uint64_t limit_ppm; /* what may be reclaimed up to; 0: nothing is */
 	int64_t params[P_ADMISSION + 1];
-	vgpu_nsec slice;
+	vgpu_nsec slice, now;
 	uint32_t current;
 	bool served; /* the current one by its budget */
-	/* Whose turn it is among those without a budget, and what is left of it: budgets of others
-	 * interrupt turns, always the same ones if periods and turns are in step. */
+	/* Those that have work and no budget; whose turn it is among them, and what is left of it:
+	 * budgets of others interrupt turns, always the same ones if periods and turns are in step.
+	 */
+	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
 	uint64_t active_ppm;
 	struct heap leaving; /* asleep, but active until their time of zero lag */
 	struct vf {
-		bool admitted, awake, active;
+		bool awake, active;
 		uint64_t ppm; /* its cost, switches included, in its period */
 	} vfs[];
 };
@@ -63,20 +67,29 @@ static const struct vgpu_param vf_params[] = {
 static size_t memory(uint32_t max_vfs)
 {
 	return sizeof(struct deadline) + max_vfs * sizeof(struct vf) + servers_memory(max_vfs) +
-	       heap_memory(max_vfs);
+	       promises_memory(max_vfs) + heap_memory(max_vfs) + set_memory(max_vfs);
+}
+
+static vgpu_nsec late(const int64_t *values)
+{
+	return (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 }
 
 /* What admission reckons with, under the given parameters. */
 static struct admission rules(const struct deadline *d, const int64_t *values)
 {
 	const struct vgpu_facts *f = d->s.facts;
-	vgpu_nsec more = (vgpu_nsec)values[P_LATE] * VGPU_USEC;
+	vgpu_nsec cover = 0;
+	struct admission a;
 
 	if (values[P_COVER] >= COVER_GRACE)
-		more += f->grace_ns;
+		cover += f->grace_ns;
 	if (values[P_COVER] >= COVER_WINDOWS)
-		more += f->window_ns;
-	return servers_rules(&d->s, values[P_ADMISSION], values[P_CAP], more);
+		cover += f->window_ns;
+	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
+	/* What is reclaimed makes jobs longer, and gives them more pieces. */
+	a.pieces = a.pieces && values[P_RECLAIM] == 0;
+	return a;
 }
 
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
@@ -85,7 +98,18 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 	struct admission then = rules(d, values), at_present = rules(d, d->params);
 
 	(void)now;
-	return servers_may_change(&d->s, &at_present, &then, why);
+	return promises_may_change(&d->promises, &d->s, &at_present, &then, why);
+}
+
+/* Budgets or rules have changed. */
+static void changed(struct deadline *d)
+{
+	struct admission a = rules(d, d->params);
+	uint64_t reserve;
+
+	promises_changed(&d->promises, &d->s, &a);
+	reserve = admission_reserve(&a, d->promises.sets, promises_all(&d->promises, &d->s));
+	d->limit_ppm = d->params[P_RECLAIM] && a.cap_ppm > reserve ? a.cap_ppm - reserve : 0;
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -94,11 +118,10 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	uint32_t i;
 
 	(void)now;
-	d->cap_ppm = (uint64_t)values[P_CAP] * 10000;
-	d->reclaim = values[P_RECLAIM];
 	for (i = 0; i <= P_ADMISSION; i++)
 		d->params[i] = values[i];
 	d->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
+	changed(d);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -106,7 +129,9 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	struct deadline *d = state;
 	void *rest = servers_init(&d->s, facts, &d->vfs[facts->max_vfs]);
 
-	heap_init(&d->leaving, rest, facts->max_vfs);
+	rest = promises_init(&d->promises, rest, facts->max_vfs);
+	rest = heap_init(&d->leaving, rest, facts->max_vfs);
+	set_init(&d->waiting, rest, facts->max_vfs);
 	d->current = VGPU_NO_VF;
 	set_params(state, values, 0);
 }
@@ -125,9 +150,37 @@ static void set_active(struct deadline *d, uint32_t index, bool active)
 
 static void advance(struct deadline *d, vgpu_nsec now)
 {
+	d->now = now;
 	servers_advance(&d->s, now);
 	while (d->leaving.n && d->leaving.entries[0].key <= now)
 		set_active(d, d->leaving.entries[0].vf, false);
+}
+
+/* In the background are those that have work and no budget. */
+static void place(struct deadline *d, uint32_t index)
+{
+	if (d->vfs[index].awake && d->s.cbs[index].budget == 0)
+		set_add(&d->waiting, index);
+	else
+		set_remove(&d->waiting, index);
+}
+
+/* BUDGET and PERIOD are admitted. */
+static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
+		       vgpu_nsec now)
+{
+	vgpu_nsec switches = 2 * d->s.facts->switch_high_ns;
+	bool active = d->vfs[index].active || d->vfs[index].awake;
+	bool is_new = d->s.cbs[index].budget || budget;
+
+	d->now = now;
+	set_active(d, index, false);
+	d->vfs[index].ppm = budget ? admission_ppm(budget + switches, period) : 0;
+	servers_set(&d->s, index, budget, period, d->current == index, now);
+	set_active(d, index, active && budget);
+	place(d, index);
+	if (is_new)
+		changed(d);
 }
 
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
@@ -137,26 +190,10 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	vgpu_nsec budget = (vgpu_nsec)values[V_BUDGET] * VGPU_USEC;
 	vgpu_nsec period = (vgpu_nsec)values[V_PERIOD] * VGPU_USEC;
 	struct admission a = rules(d, d->params);
-	bool active = d->vfs[index].active;
 
-	if (budget && !servers_admit(&d->s, &a, index, budget, period, why))
+	if (budget && !promises_admit(&d->promises, &d->s, &a, index, budget, period, why))
 		return false;
-	set_active(d, index, false);
-	d->vfs[index].ppm = budget ? admission_ppm(budget + 2 * a.switch_ns, period) : 0;
-	if (active && budget)
-		set_active(d, index, true);
-	servers_set(&d->s, index, budget, period, d->current == index, now);
-	return true;
-}
-
-static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
-		  const char **why)
-{
-	struct deadline *d = state;
-
-	if (!set_vf(state, index, values, now, why))
-		return false;
-	d->vfs[index].admitted = true;
+	set_server(d, index, budget, period, now);
 	return true;
 }
 
@@ -173,6 +210,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 
 	advance(d, now);
 	d->vfs[index].awake = true;
+	place(d, index);
 	servers_wake(&d->s, index, now);
 	if (d->s.cbs[index].budget)
 		set_active(d, index, true);
@@ -182,23 +220,30 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 				d->served ? d->s.cbs[d->current].deadline : VGPU_NEVER);
 }
 
+/* When a server that sleeps has had no more than its bandwidth comes to. */
+static vgpu_nsec zero_lag(const struct cbs *c)
+{
+	vgpu_nsec off = c->left > 0 ? (vgpu_nsec)c->left : (vgpu_nsec)-c->left;
+
+	off = (vgpu_nsec)((unsigned __int128)off * c->period / c->budget);
+	if (c->left < 0)
+		return c->deadline + off;
+	return c->deadline > off ? c->deadline - off : 0;
+}
+
 static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct deadline *d = state;
-	struct cbs *c = &d->s.cbs[index];
-	vgpu_nsec zero_lag = now;
+	vgpu_nsec until;
 
 	d->vfs[index].awake = false;
+	place(d, index);
 	servers_sleep(&d->s, index);
 	if (!d->vfs[index].active)
 		return;
-	if (c->left > 0 && c->deadline > now)
-		zero_lag = c->deadline -
-			   (vgpu_nsec)((unsigned __int128)c->left * c->period / c->budget);
-	else if (c->left <= 0)
-		zero_lag = c->deadline;
-	if (zero_lag > now)
-		heap_insert(&d->leaving, index, zero_lag);
+	until = zero_lag(&d->s.cbs[index]);
+	if (until > now)
+		heap_insert(&d->leaving, index, until);
 	else
 		set_active(d, index, false);
 }
@@ -210,90 +255,130 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	if (d->vfs[index].awake)
 		sleep_vf(state, index, now);
 	set_active(d, index, false);
-	d->s.cbs[index].budget = 0;
-	d->vfs[index].admitted = false;
-}
-
-static bool is_background(const struct deadline *d, uint32_t index)
-{
-	return d->vfs[index].awake && d->s.cbs[index].budget == 0;
+	set_server(d, index, 0, d->s.cbs[index].period, now);
 }
 
 static uint32_t next_in_background(struct deadline *d)
 {
-	uint32_t n = d->s.facts->max_vfs, i, next = VGPU_NO_VF;
+	bool over = d->waiting.n < 2 || d->turn_left < (int64_t)d->s.facts->min_slice_ns;
 
-	for (i = 1; i <= n && next == VGPU_NO_VF; i++)
-		if (is_background(d, (d->background + i) % n))
-			next = (d->background + i) % n;
-	if (next == VGPU_NO_VF)
-		return next;
-	if (next == d->background || !is_background(d, d->background) ||
-	    d->turn_left < (int64_t)d->s.facts->min_slice_ns) {
-		d->background = next;
+	if (d->waiting.n && (over || !set_has(&d->waiting, d->background))) {
+		d->background = set_next(&d->waiting, d->background);
 		d->turn_left = (int64_t)d->slice;
 	}
-	return d->background;
+	return d->waiting.n ? d->background : VGPU_NO_VF;
+}
+
+/* A turn in the time that servers leave. One that ends with a server's next budget has to be worth
+ * a switch. */
+static void pick_background(struct deadline *d, struct vgpu_pick *out, vgpu_nsec now)
+{
+	vgpu_nsec switch_ns = d->s.facts->switch_ns, next = servers_next_budget(&d->s);
+
+	out->park_until = next;
+	if (next != VGPU_NEVER && next <= now + switch_ns + d->s.facts->min_slice_ns)
+		return;
+	out->vf = next_in_background(d);
+	if (out->vf == VGPU_NO_VF)
+		return;
+	out->slice = (vgpu_nsec)d->turn_left;
+	if (next != VGPU_NEVER && next - now < out->slice + switch_ns)
+		out->slice = next - now - switch_ns;
+	servers_turn_begins(&d->s, out->slice, now);
 }
 
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct deadline *d = state;
-	vgpu_nsec next, useful = d->s.facts->switch_ns + d->s.facts->min_slice_ns;
+	uint32_t first;
 
+	if (servers_outgrown(&d->s))
+		changed(d);
 	advance(d, now);
-	out->vf = heap_first(&d->s.ready);
-	d->served = out->vf != VGPU_NO_VF;
-	next = servers_next_budget(&d->s);
-	if (d->served) {
-		out->slice = servers_slice(&d->s, out->vf, now);
-		out->flags = VGPU_PICK_REMAINDER;
-		servers_dequeue(&d->s, out->vf);
-	} else {
-		/* A turn that would end with a server's next budget has to be worth a switch. */
-		if (next == VGPU_NEVER || next > now + useful)
-			out->vf = next_in_background(d);
-		out->slice = (vgpu_nsec)d->turn_left;
-		if (next != VGPU_NEVER && next > now &&
-		    next - now < out->slice + d->s.facts->switch_ns)
-			out->slice = next - now - d->s.facts->switch_ns;
-		out->park_until = next;
-	}
+	first = heap_first(&d->s.ready);
+	d->served = first != VGPU_NO_VF;
+	if (d->served)
+		servers_take(&d->s, first, late(d->params), now, out);
+	else
+		pick_background(d, out, now);
 	d->current = out->vf;
+}
+
+static void run(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct deadline *d = state;
+
+	(void)index;
+	servers_turn_runs(&d->s, now);
+}
+
+/* What a server is charged for SERVICE. */
+static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
+{
+	uint64_t rate = d->vfs[index].ppm;
+
+	rate = rate > d->active_ppm ? rate : d->active_ppm;
+	if (rate >= d->limit_ppm)
+		return service;
+	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
+}
+
+static vgpu_nsec extend_background(struct deadline *d, vgpu_nsec end)
+{
+	int64_t rest = d->turn_left - (int64_t)(end - d->s.turn.start);
+	vgpu_nsec next = servers_next_budget(&d->s), more;
+
+	if (d->waiting.n < 2)
+		rest = (int64_t)d->slice;
+	if (d->s.ready.n || next <= end || rest < (int64_t)d->s.facts->min_slice_ns)
+		return 0;
+	more = (vgpu_nsec)rest < next - end ? (vgpu_nsec)rest : next - end;
+	d->s.turn.length += more;
+	d->s.turn.end = end + more;
+	return more;
+}
+
+static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
+{
+	struct deadline *d = state;
+
+	d->s.turn.end = end;
+	d->s.turn.length = end - d->s.turn.start;
+	if (!d->served)
+		return extend_background(d, end);
+	return servers_extend(&d->s, index, reclaimed(d, index, end - d->s.turn.start), end);
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct deadline *d = state;
-	uint64_t rate = d->vfs[usage->vf].ppm;
-	vgpu_nsec charge = usage->charge;
 
 	d->current = VGPU_NO_VF;
-	if (d->s.cbs[usage->vf].budget == 0) {
+	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
 		if (usage->vf == d->background)
 			d->turn_left -= (int64_t)usage->charge;
+		if (usage->overrun > d->s.worst)
+			d->s.worst = usage->overrun;
+		servers_turn_ends(&d->s);
+		servers_queue(&d->s, usage->vf);
 		return;
 	}
+	servers_charge(&d->s, usage, reclaimed(d, usage->vf, servers_service(usage)));
 	advance(d, usage->end);
-	rate = rate > d->active_ppm ? rate : d->active_ppm;
-	if (d->reclaim && rate < d->cap_ppm)
-		charge = (vgpu_nsec)((unsigned __int128)charge * rate / d->cap_ppm);
-	servers_charge(&d->s, usage->vf, charge, usage->overrun);
 }
 
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct deadline *d = state;
 
-	return d->s.cbs[index].left < 0 ? d->s.cbs[index].left : 0;
+	return servers_export_lag(&d->s, index, d->now);
 }
 
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct deadline *d = state;
 
-	if (lag < 0 && d->s.cbs[index].budget)
-		d->s.cbs[index].left = lag;
+	servers_import_lag(&d->s, index, lag);
 }
 
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
@@ -306,20 +391,18 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* A server has its budget by the end of each period; so it waits for two of them at the most, less
- * what it gets in them. The background is promised nothing. */
+/* Servers are promised their budgets, the background nothing. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;
-	const struct cbs *c = &d->s.cbs[index];
+	vgpu_nsec longest = d->slice;
+	uint32_t i;
 
 	out->max_lag = VGPU_NEVER;
 	out->max_wait = VGPU_NEVER;
-	if (c->budget == 0)
-		return;
-	out->budget = c->budget;
-	out->period = c->period;
-	out->max_wait = 2 * c->period * (1 + d->s.worst / c->budget);
+	for (i = 0; i < d->s.facts->max_vfs; i++)
+		longest = d->s.cbs[i].budget > longest ? d->s.cbs[i].budget : longest;
+	servers_bound(&d->s, index, longest, out);
 }
 
 static const char *warning(void *state)
@@ -327,7 +410,7 @@ static const char *warning(void *state)
 	struct deadline *d = state;
 	struct admission a = rules(d, d->params);
 
-	return servers_warning(&d->s, &a);
+	return promises_warning(&d->promises, &d->s, &a);
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {
@@ -342,7 +425,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.memory = memory,
 	.attach = attach,
 	.set_params = set_params,
-	.admit = admit,
+	.admit = set_vf,
 	.set_vf = set_vf,
 	.remove = remove_vf,
 	.online = no_change,
@@ -350,6 +433,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.wake = wake,
 	.sleep = sleep_vf,
 	.pick = pick,
+	.run = run,
 	.account = account,
 	.export_lag = export_lag,
 	.import_lag = import_lag,
@@ -357,4 +441,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.bound = bound,
 	.check_params = check_params,
 	.warning = warning,
+	.extend = extend,
 };

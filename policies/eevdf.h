@@ -1,62 +1,57 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Earliest eligible virtual deadline first (EEVDF; Stoica and Abdel-Wahab, TR-95-22), the engine
- * behind `fair`, behind the excess of `qos`, and inside each class of `prio`. Each VF has a virtual
- * time v, its service over its weight; V is the weighted mean of all v. A VF is owed service while
- * v <= V: then it is eligible. Among the eligible the one whose current request would be due first
- * runs, until the request is served. A VF that asks for short requests (latency slice) is served
- * sooner, not more.
+ * behind `fair`, behind the excess of `qos`, and inside each class of `prio`. A VF is eligible
+ * while it has not been served more than its share, v <= V; among the eligible the one whose
+ * request is due first runs. Deadlines lie on a grid of requests: what was used beyond one request
+ * is taken out of the next, so a late preemption costs the late VF, at once and in full.
  *
- * Deadlines lie on a grid of requests: what was used beyond a request is taken out of the next
- * one, so a late preemption costs the late VF, at once and in full.
+ * A world switch costs more than a CPU's, so all requests are of one slice, long enough to be worth
+ * it, and a VF has its slice in one piece; an operator who wants a VF to be served sooner makes its
+ * requests due sooner (latency slice), not shorter.
  *
- * Sums are kept exactly: v in units of 2^-20 ns per weight with its remainder carried, V as a sum
- * of 128 bits. Two heaps, one of those that wait for V (by v) and one of the eligible (by
- * deadline), make a decision O(log n).
+ * Three heaps, of those that wait for V, of the eligible, and of sleepers that still owe, make a
+ * decision O(log n).
  */
 #ifndef POLICIES_EEVDF_H
 #define POLICIES_EEVDF_H
 
 #include "heap.h"
 #include "vgpu/policy.h"
+#include "vtime.h"
 
-#define EEVDF_SHIFT 20
-#define EEVDF_REBASE (INT64_C(1) << 44)
-
-/* Virtual time starts a tenth of a second before it wraps around, so that every run goes through
- * that (Linux does so with its jiffies). */
-#define EEVDF_BEFORE_WRAP (UINT64_C(1) << 40)
+/* What another policy says that a VF is owed, or owes, is believed up to this. */
+#define EEVDF_CARRIED ((int64_t)VGPU_SEC)
 
 struct eevdf_vf {
-	bool competes; /* has work, and may run */
-	uint32_t weight;
-	vgpu_nsec request; /* 0: the slice of all */
-	uint64_t v, deadline;
-	uint64_t rest; /* of v: service << EEVDF_SHIFT modulo weight */
-	int64_t lag;   /* while it does not compete: what it is owed */
+	struct vtime_vf t;
+	bool admitted;
+	bool competes;	   /* has work, and may run */
+	vgpu_nsec latency; /* service within which each request is due, where configured; or 0 */
+	uint64_t deadline; /* the end of its request, in virtual time */
+	int64_t owed;	   /* what it owed when it began to wait, for its bound */
+	int64_t worst;	   /* the most it was served beyond a grant */
 };
 
 struct eevdf {
 	const struct vgpu_facts *facts;
 	struct eevdf_vf *vfs; /* by VF; may be shared with other engines, as long as each VF
-			       * competes in one only */
+			       * is a member of one only */
+	struct vtime t;
 	vgpu_nsec slice;
-	int64_t lag_cap;     /* ns */
 	uint32_t current;    /* taken, and not yet put back */
 	bool running;	     /* it runs */
+	bool importing;	     /* lags of another policy's, since the last decision */
 	vgpu_nsec run_since; /* up to here the current VF's v is right */
 	int64_t run_counted; /* of its dispatch */
-	uint64_t base;
-	uint64_t weights;  /* of those that compete */
-	__int128 sum;	   /* of weight * (v - base) + rest, over those that compete */
-	vgpu_nsec longest; /* slice so far, where it changes by itself */
-	int64_t worst;	   /* most that was charged beyond a grant */
-	struct heap ready, waiting;
+	vgpu_nsec longest;   /* slice so far, where it changes by itself */
+	uint64_t unpaid;     /* the most that used / charge was, in 1024ths */
+	struct heap ready, waiting, leaving;
 };
 
 static inline size_t eevdf_memory(uint32_t max_vfs)
 {
-	return 2 * heap_memory(max_vfs);
+	return 3 * heap_memory(max_vfs);
 }
 
 /* MEMORY: eevdf_memory bytes; returns what follows. */
@@ -66,30 +61,34 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 	e->facts = facts;
 	e->vfs = vfs;
 	e->current = VGPU_NO_VF;
-	e->base = -EEVDF_BEFORE_WRAP;
+	e->unpaid = 1024;
+	vtime_init(&e->t);
 	memory = heap_init(&e->ready, memory, facts->max_vfs);
-	return heap_init(&e->waiting, memory, facts->max_vfs);
+	memory = heap_init(&e->waiting, memory, facts->max_vfs);
+	return heap_init(&e->leaving, memory, facts->max_vfs);
 }
 
-static inline uint64_t eevdf_scaled(uint64_t ns, uint32_t weight)
+/* When its request is due, in virtual time. */
+static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	return (ns << EEVDF_SHIFT) / weight;
+	vgpu_nsec early = vf->latency && vf->latency < e->slice ? e->slice - vf->latency : 0;
+
+	return vf->deadline - vtime_distance((int64_t)early, vf->t.weight);
 }
 
 /*
- * The v at which a VF becomes eligible again: it may be ahead by the shortest slice. Without that
- * slack an early preemption of one VF, by microseconds, makes all others ineligible, and the order
- * of turns would follow the noise.
+ * The V at which a VF becomes eligible: it may be ahead by the shortest slice. Without that slack
+ * an early preemption of one VF, by microseconds, makes all others ineligible, and the order of
+ * turns would follow the noise.
  */
 static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	return vf->v - eevdf_scaled(e->facts->min_slice_ns, vf->weight);
+	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 }
 
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	return (__int128)(int64_t)(eevdf_eligible_at(e, vf) - e->base) * (__int128)e->weights <=
-	       e->sum;
+	return vtime_reached(&e->t, eevdf_eligible_at(e, vf));
 }
 
 static inline void eevdf_queue(struct eevdf *e, uint32_t index)
@@ -97,7 +96,7 @@ static inline void eevdf_queue(struct eevdf *e, uint32_t index)
 	const struct eevdf_vf *vf = &e->vfs[index];
 
 	if (eevdf_is_eligible(e, vf))
-		heap_insert(&e->ready, index, vf->deadline);
+		heap_insert(&e->ready, index, eevdf_due(e, vf));
 	else
 		heap_insert(&e->waiting, index, eevdf_eligible_at(e, vf));
 }
@@ -108,109 +107,46 @@ static inline void eevdf_dequeue(struct eevdf *e, uint32_t index)
 	heap_remove(&e->waiting, index);
 }
 
-static inline uint64_t eevdf_mean(const struct eevdf *e)
+/* Sleepers whose debts V has passed are members no more. */
+static inline void eevdf_settle(struct eevdf *e)
 {
-	return e->weights ? e->base + (uint64_t)(e->sum / (__int128)e->weights) : e->base;
+	uint32_t index;
+
+	while ((index = heap_first(&e->leaving)) != VGPU_NO_VF &&
+	       vtime_reached(&e->t, e->vfs[index].t.v)) {
+		heap_remove(&e->leaving, index);
+		vtime_leave(&e->t, &e->vfs[index].t);
+	}
 }
 
-/* When V has come far from the base, the base follows. */
-static inline void eevdf_rebase(struct eevdf *e)
-{
-	__int128 far = (__int128)e->weights * EEVDF_REBASE;
-	uint64_t to;
-
-	if (e->sum < far && e->sum > -far)
-		return;
-	to = eevdf_mean(e);
-	e->sum -= (__int128)e->weights * (int64_t)(to - e->base);
-	e->base = to;
-}
-
-/* What a distance in virtual time is in service, for a VF, and back. */
-static inline int64_t eevdf_service(const struct eevdf_vf *vf, uint64_t distance)
-{
-	return (int64_t)((__int128)(int64_t)distance * vf->weight >> EEVDF_SHIFT);
-}
-
-static inline uint64_t eevdf_distance(const struct eevdf_vf *vf, int64_t service)
-{
-	return (uint64_t)(int64_t)((__int128)service * (1 << EEVDF_SHIFT) / vf->weight);
-}
-
-/*
- * A VF that sleeps keeps what it is owed. What it owes it pays off as V moves on, as if it still
- * competed and did not run (Linux: deferred dequeue); it cannot sleep a debt away any faster.
- */
+/* What a VF is owed, in ns; negative: it owes. */
 static inline int64_t eevdf_lag(const struct eevdf *e, uint32_t index)
 {
-	const struct eevdf_vf *vf = &e->vfs[index];
-	int64_t lag = eevdf_service(vf, eevdf_mean(e) - vf->v);
-
-	if (vf->competes || vf->lag < 0)
-		return vf->competes || lag < 0 ? lag : 0;
-	return vf->lag;
+	return e->vfs[index].t.member ? vtime_lag(&e->t, &e->vfs[index].t) : 0;
 }
 
-static inline vgpu_nsec eevdf_request(const struct eevdf *e, const struct eevdf_vf *vf)
+static inline void eevdf_begins_to_wait(const struct eevdf *e, uint32_t index)
 {
-	return vf->request ? vf->request : e->slice;
+	int64_t lag = eevdf_lag(e, index);
+
+	e->vfs[index].owed = lag < 0 ? -lag : 0;
+}
+
+/* A request begins at its v. */
+static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
+{
+	vf->deadline = vf->t.v + vtime_distance((int64_t)e->slice, vf->t.weight);
 }
 
 /* Moves the deadline on, by whole requests, until it leaves room for a slice worth a switch. */
-static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
+static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
-	uint64_t least = eevdf_scaled(e->facts->min_slice_ns, vf->weight);
-	uint64_t request = eevdf_scaled(eevdf_request(e, vf), vf->weight);
-	int64_t missing = (int64_t)(vf->v + least - vf->deadline);
+	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
+	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
+	int64_t missing = (int64_t)(vf->t.v + least - vf->deadline);
 
 	if (missing > 0)
 		vf->deadline += ((uint64_t)missing + request - 1) / request * request;
-}
-
-static inline void eevdf_join(struct eevdf *e, struct eevdf_vf *vf, int64_t lag)
-{
-	int64_t behind = (int64_t)eevdf_distance(vf, lag);
-
-	/* Its coming moves V towards it; placed this far away, its lag is what it was. */
-	if (e->weights)
-		behind = (int64_t)((__int128)behind * (__int128)(e->weights + vf->weight) /
-				   (__int128)e->weights);
-	vf->v = eevdf_mean(e) - (uint64_t)behind;
-	vf->rest = 0;
-	vf->deadline = vf->v + eevdf_scaled(eevdf_request(e, vf), vf->weight);
-	vf->competes = true;
-	e->weights += vf->weight;
-	e->sum += (__int128)(int64_t)(vf->v - e->base) * vf->weight;
-}
-
-static inline void eevdf_leave(struct eevdf *e, struct eevdf_vf *vf)
-{
-	int64_t ceiling = (int64_t)eevdf_request(e, vf);
-	int64_t lag = eevdf_service(vf, eevdf_mean(e) - vf->v);
-
-	vf->lag = lag < -e->lag_cap ? -e->lag_cap : lag > ceiling ? ceiling : lag;
-	e->sum -= (__int128)(int64_t)(vf->v - e->base) * vf->weight + (__int128)vf->rest;
-	e->weights -= vf->weight;
-	if (e->weights == 0)
-		e->sum = 0;
-	vf->competes = false;
-	vf->v = eevdf_mean(e) - eevdf_distance(vf, vf->lag);
-}
-
-/* Rounded down, the rest carried on. Divided in two steps, which need no more than 64 bits. */
-static inline void eevdf_charge(struct eevdf *e, struct eevdf_vf *vf, int64_t ns)
-{
-	int64_t weight = vf->weight, whole = ns / weight, rest = ns % weight;
-	uint64_t low;
-
-	if (rest < 0) {
-		whole--;
-		rest += weight;
-	}
-	low = ((uint64_t)rest << EEVDF_SHIFT) + vf->rest;
-	vf->v += ((uint64_t)whole << EEVDF_SHIFT) + low / vf->weight;
-	vf->rest = low % vf->weight;
-	e->sum += (__int128)ns * (1 << EEVDF_SHIFT);
 }
 
 /* Brings the v of the VF that runs up to date, so that V is right in the middle of a slice. */
@@ -221,58 +157,83 @@ static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 	if (!e->running || now <= e->run_since)
 		return;
 	more = (int64_t)(now - e->run_since);
-	eevdf_charge(e, &e->vfs[e->current], more);
+	vtime_charge(&e->t, &e->vfs[e->current].t, more);
 	e->run_counted += more;
 	e->run_since = now;
 }
 
-/* New weight and request length; lag is kept. */
-static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, vgpu_nsec request,
+/* The VF has work, and may run. */
+static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
+{
+	struct eevdf_vf *vf = &e->vfs[index];
+
+	eevdf_update(e, now);
+	if (!e->importing) /* who has not slept keeps what it is owed */
+		eevdf_settle(e);
+	vf->competes = true;
+	heap_remove(&e->leaving, index);
+	if (!vf->t.member)
+		vtime_join(&e->t, &vf->t, vtime_now(&e->t));
+	eevdf_renew(e, vf);
+	eevdf_begins_to_wait(e, index);
+	eevdf_queue(e, index);
+}
+
+/* It has none, or may not; what it owes it goes on owing. */
+static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
+{
+	struct eevdf_vf *vf = &e->vfs[index];
+
+	eevdf_update(e, now);
+	eevdf_dequeue(e, index);
+	vf->competes = false;
+	if (vtime_reached(&e->t, vf->t.v)) {
+		vtime_leave(&e->t, &vf->t);
+		return;
+	}
+	heap_insert(&e->leaving, index, vf->t.v);
+}
+
+/* The VF leaves this engine for good: what it is owed, or owes, is forgotten. */
+static inline void eevdf_forget(struct eevdf *e, uint32_t index)
+{
+	eevdf_dequeue(e, index);
+	heap_remove(&e->leaving, index);
+	e->vfs[index].competes = false;
+	if (e->vfs[index].t.member)
+		vtime_leave(&e->t, &e->vfs[index].t);
+}
+
+/* New weight and latency slice; what it is owed is kept. */
+static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, vgpu_nsec latency,
 			     vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 	bool queued = heap_has(&e->ready, index) || heap_has(&e->waiting, index);
-	bool competes = vf->competes;
 
 	eevdf_update(e, now);
 	eevdf_dequeue(e, index);
-	if (competes)
-		eevdf_leave(e, vf);
-	else if (vf->weight)
-		vf->lag = eevdf_lag(e, index);
-	vf->weight = weight;
-	vf->request =
-		request && request < e->facts->min_slice_ns ? e->facts->min_slice_ns : request;
-	vf->v = eevdf_mean(e) - eevdf_distance(vf, vf->lag);
-	if (!competes)
-		return;
-	eevdf_join(e, vf, vf->lag);
+	vf->latency = latency;
+	if (vf->t.member)
+		vtime_place(&e->t, &vf->t, weight, vtime_lag(&e->t, &vf->t));
+	vf->t.weight = weight;
+	if (heap_has(&e->leaving, index)) {
+		heap_remove(&e->leaving, index);
+		heap_insert(&e->leaving, index, vf->t.v);
+	}
+	eevdf_renew(e, vf);
 	if (queued)
 		eevdf_queue(e, index);
-}
-
-static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
-{
-	eevdf_update(e, now);
-	eevdf_join(e, &e->vfs[index], eevdf_lag(e, index));
-	eevdf_queue(e, index);
-}
-
-static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
-{
-	eevdf_update(e, now);
-	eevdf_dequeue(e, index);
-	eevdf_leave(e, &e->vfs[index]);
 }
 
 /* Whether a VF that has just woken is due sooner than the one that runs, by more than a switch. */
 static inline bool eevdf_preempts(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
-	uint64_t margin = eevdf_scaled(e->facts->switch_ns, vf->weight);
+	uint64_t margin = vtime_distance((int64_t)e->facts->switch_ns, vf->t.weight);
 
 	return eevdf_is_eligible(e, vf) &&
-	       (int64_t)(vf->deadline + margin - e->vfs[e->current].deadline) < 0;
+	       (int64_t)(eevdf_due(e, vf) + margin - eevdf_due(e, &e->vfs[e->current])) < 0;
 }
 
 /* Who is next, or VGPU_NO_VF if nobody competes. */
@@ -280,31 +241,38 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 {
 	uint32_t index;
 
-	eevdf_rebase(e);
+	e->importing = false;
+	eevdf_settle(e);
+	vtime_rebase(&e->t);
 	while ((index = heap_first(&e->waiting)) != VGPU_NO_VF &&
 	       eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->waiting, index);
-		heap_insert(&e->ready, index, e->vfs[index].deadline);
+		heap_insert(&e->ready, index, eevdf_due(e, &e->vfs[index]));
 	}
-	/* V may have gone back since, when a VF that was owed service left. */
+	/* V may have gone back since, by what was forgiven. */
 	while ((index = heap_first(&e->ready)) != VGPU_NO_VF &&
 	       !eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->ready, index);
 		heap_insert(&e->waiting, index, eevdf_eligible_at(e, &e->vfs[index]));
 	}
-	/* Nobody ready, but somebody waiting: only by rounding, the mean is never below the least.
-	 */
+	/* Nobody ready, but somebody waiting: for sleepers that still owe, or by rounding. */
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
 }
 
-/* Takes INDEX out to be run; returns how long its request still is. eevdf_account puts it back. */
-static inline vgpu_nsec eevdf_take(struct eevdf *e, uint32_t index)
+/* How long the rest of its request is. */
+static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
 
+	return (vgpu_nsec)vtime_service(vf->deadline - vf->t.v, vf->t.weight);
+}
+
+/* Takes INDEX out to be run; returns for how long. eevdf_account puts it back. */
+static inline vgpu_nsec eevdf_take(struct eevdf *e, uint32_t index)
+{
 	eevdf_dequeue(e, index);
 	e->current = index;
-	return (vgpu_nsec)((__int128)(vf->deadline - vf->v) * vf->weight >> EEVDF_SHIFT);
+	return eevdf_length(e, index);
 }
 
 static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
@@ -314,39 +282,69 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 	e->run_counted = 0;
 }
 
-/* CHARGE: what the dispatch of the current VF costs it, of which GRANTED was foreseen. */
-static inline void eevdf_account(struct eevdf *e, vgpu_nsec charge, vgpu_nsec granted)
+/* For how much longer than until END of its grant the VF that runs may, if it would be first again
+ * then; 0: it would not. One that competes with nobody may for as long as slices may be. */
+static inline vgpu_nsec eevdf_extend(struct eevdf *e, vgpu_nsec end)
+{
+	uint32_t index = e->current;
+	struct eevdf_vf *vf = &e->vfs[index];
+	vgpu_nsec more;
+
+	eevdf_update(e, end);
+	eevdf_advance(e, vf);
+	eevdf_queue(e, index);
+	more = eevdf_first(e) == index ? eevdf_length(e, index) : 0;
+	eevdf_dequeue(e, index);
+	return e->ready.n + e->waiting.n > 0 ? more : e->facts->max_slice_ns;
+}
+
+/* Notes what bounds have to reckon with: overruns, and what the host has written off. */
+static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
+{
+	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted;
+	uint64_t unpaid;
+
+	if ((int64_t)usage->overrun > beyond)
+		beyond = (int64_t)usage->overrun;
+	if (beyond > vf->worst)
+		vf->worst = beyond;
+	unpaid = usage->charge ? (usage->used * 1024 + usage->charge - 1) / usage->charge : 0;
+	if (unpaid > e->unpaid)
+		e->unpaid = unpaid;
+}
+
+/*
+ * CHARGE: what the dispatch of the current VF costs it. One that gives the engine up at once has
+ * cost a switch all the same: it pays for the shortest slice, or storms of tiny jobs would stop the
+ * clock by which all others wait.
+ */
+static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage, int64_t charge)
 {
 	struct eevdf_vf *vf = &e->vfs[e->current];
-	int64_t beyond = (int64_t)charge - (int64_t)granted;
+	int64_t least = (int64_t)e->facts->min_slice_ns;
 
-	eevdf_charge(e, vf, (int64_t)charge - (e->running ? e->run_counted : 0));
-	if (beyond > e->worst)
-		e->worst = beyond;
-	eevdf_renew(e, vf);
+	eevdf_learn(e, vf, usage);
+	vtime_charge(&e->t, &vf->t, charge - (e->running ? e->run_counted : 0));
+	if (usage->reason == VGPU_END_YIELD && charge < least)
+		vtime_charge(&e->t, &vf->t, least - charge);
+	eevdf_advance(e, vf);
+	eevdf_begins_to_wait(e, e->current);
 	eevdf_queue(e, e->current);
 	e->running = false;
 	e->current = VGPU_NO_VF;
 }
 
+/* After a change of policy, before anybody wakes: all lags count from one V, so that what VFs owe
+ * to each other is what it was. Who does not wake is settled at the first decision. */
 static inline void eevdf_import_lag(struct eevdf *e, uint32_t index, int64_t lag)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
-	vf->lag = lag > e->lag_cap ? e->lag_cap : lag < -e->lag_cap ? -e->lag_cap : lag;
-	vf->v = eevdf_mean(e) - eevdf_distance(vf, vf->lag);
-}
-
-/*
- * |lag| stays below the longest uninterrupted service: a request (LONGEST is the longest of all
- * VFs), what eevdf_renew may add to it, and the worst overrun so far (Stoica and Abdel-Wahab,
- * theorem 1, with service in place of requests).
- */
-static inline vgpu_nsec eevdf_max_lag(const struct eevdf *e, vgpu_nsec longest)
-{
-	longest = longest > e->longest ? longest : e->longest;
-	return (longest > e->slice ? longest : e->slice) + e->facts->min_slice_ns +
-	       (vgpu_nsec)e->worst;
+	eevdf_forget(e, index);
+	lag = lag > EEVDF_CARRIED ? EEVDF_CARRIED : lag < -EEVDF_CARRIED ? -EEVDF_CARRIED : lag;
+	vtime_join(&e->t, &vf->t, e->t.base - vtime_distance(lag, vf->t.weight));
+	heap_insert(&e->leaving, index, vf->t.v);
+	e->importing = true;
 }
 
 #endif

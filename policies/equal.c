@@ -4,7 +4,7 @@
  * out. Simple and without parameters per VF, it is also what takes over from a policy that broke
  * its contract. (NVIDIA's "equal share", with overruns charged in full.)
  */
-#include "ring.h"
+#include "ring_promise.h"
 
 enum { P_SLICE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION };
 
@@ -35,8 +35,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 {
 	struct ring *r = state;
 
-	r->facts = facts;
-	r->owner = VGPU_NO_VF;
+	ring_attach(r, facts);
 	r->idle = RING_COMPRESS;
 	set_params(state, values, 0);
 }
@@ -56,8 +55,7 @@ static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now
 	struct ring *r = state;
 
 	r->vfs[vf].admitted = true;
-	r->vfs[vf].slots = 1;
-	ring_update(r);
+	ring_set_slots(r, vf, 1);
 	return set_vf(state, vf, values, now, why);
 }
 

@@ -1,35 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fair: shares by weight, latency by the length of requests; the default. EEVDF over all VFs.
+ * fair: shares by weight, slices long enough to be worth their switch; the default. EEVDF over all
+ * VFs.
  *
  * An overrun is charged at once and in full, which keeps lag tight but silences a VF that overran
  * by much; or it is spread over some dispatches (`debt_turns`), as NVIDIA's averaging factor does,
  * at the price of a lag that is larger by what is still to be charged.
  */
 #include "auto_slice.h"
-#include "eevdf.h"
+#include "eevdf_bound.h"
 
-enum { P_SLICE, P_LAG_CAP, P_DEBT_TURNS, P_MODE, P_OVERHEAD, P_ROTATION };
+enum { P_SLICE, P_DEBT_TURNS, P_MODE, P_OVERHEAD, P_ROTATION };
 enum { V_WEIGHT, V_LATENCY_SLICE };
-
-struct vf {
-	bool admitted;
-	int64_t deferred; /* overruns that are still to be charged */
-};
 
 struct fair {
 	struct eevdf e;
 	struct auto_slice length;
-	int64_t lag_cap, debt_turns, worst_deferred;
+	int64_t debt_turns, worst_deferred;
 	uint32_t n;
-	struct vf *own;
+	int64_t *deferred; /* by VF: overruns that are still to be charged */
 	struct eevdf_vf vfs[];
 };
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = AUTO_SLICE_PARAM("length of a request", 4000),
-	[P_LAG_CAP] = {"lag_cap", "slices", "the most that a sleeping VF goes on owing",
-		       VGPU_PARAM_INT, 1, 1000, 10, NULL},
+	[P_SLICE] = AUTO_SLICE_PARAM("what a VF runs at a time", 10000),
 	[P_DEBT_TURNS] = {"debt_turns", "turns",
 			  "an overrun is charged over so many turns; 1: at once, in full",
 			  VGPU_PARAM_INT, 1, 60, 1, NULL},
@@ -44,14 +38,15 @@ static const struct vgpu_param vf_params[] = {
 		      10000, 100, NULL},
 	[V_LATENCY_SLICE] =
 		{"latency_slice_us", "us",
-		 "length of this VF's requests: shorter is sooner, not more; 0: slice_us",
+		 "service after which each of its slices is due: shorter is sooner, not more; 0: "
+		 "slice_us",
 		 VGPU_PARAM_INT, 0, 500000, 0, NULL},
 	{.name = NULL},
 };
 
 static size_t memory(uint32_t max_vfs)
 {
-	return sizeof(struct fair) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(struct vf)) +
+	return sizeof(struct fair) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(int64_t)) +
 	       eevdf_memory(max_vfs);
 }
 
@@ -59,17 +54,15 @@ static void update_slice(struct fair *f)
 {
 	f->e.slice = auto_slice(&f->length, f->e.facts, f->n);
 	f->e.longest = f->e.slice > f->e.longest ? f->e.slice : f->e.longest;
-	f->e.lag_cap = f->lag_cap * (int64_t)f->e.slice;
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct fair *f = state;
 
-	(void)now;
+	eevdf_update(&f->e, now);
 	auto_slice_set(&f->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
 		       values[P_ROTATION]);
-	f->lag_cap = values[P_LAG_CAP];
 	f->debt_turns = values[P_DEBT_TURNS];
 	f->e.longest = 0;
 	update_slice(f);
@@ -79,7 +72,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 {
 	struct fair *f = state;
 
-	f->own = eevdf_init(&f->e, facts, f->vfs, &f->vfs[facts->max_vfs]);
+	f->deferred = eevdf_init(&f->e, facts, f->vfs, &f->vfs[facts->max_vfs]);
 	set_params(state, values, 0);
 }
 
@@ -99,7 +92,7 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 {
 	struct fair *f = state;
 
-	f->own[index].admitted = true;
+	f->vfs[index].admitted = true;
 	f->n++;
 	update_slice(f);
 	return set_vf(state, index, values, now, why);
@@ -133,7 +126,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 
 	if (f->vfs[index].competes)
 		eevdf_sleep(&f->e, index, now);
-	f->own[index].admitted = false;
+	f->vfs[index].admitted = false;
 	f->n--;
 }
 
@@ -156,32 +149,39 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_run(&f->e, now);
 }
 
+static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
+{
+	struct fair *f = state;
+
+	(void)index;
+	return eevdf_extend(&f->e, end);
+}
+
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct fair *f = state;
-	struct vf *vf = &f->own[usage->vf];
-	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted, paid;
-	int64_t charge = (int64_t)usage->charge;
+	int64_t *deferred = &f->deferred[usage->vf], charge = (int64_t)usage->charge;
+	int64_t beyond = charge - (int64_t)usage->granted, paid;
 
-	if (f->debt_turns > 1 || vf->deferred > 0) {
+	if (f->debt_turns > 1 || *deferred > 0) {
 		if (beyond > 0) {
-			vf->deferred += beyond;
+			*deferred += beyond;
 			charge -= beyond;
 		}
-		paid = (vf->deferred + f->debt_turns - 1) / f->debt_turns;
-		vf->deferred -= paid;
+		paid = (*deferred + f->debt_turns - 1) / f->debt_turns;
+		*deferred -= paid;
 		charge += paid;
-		if (vf->deferred > f->worst_deferred)
-			f->worst_deferred = vf->deferred;
+		if (*deferred > f->worst_deferred)
+			f->worst_deferred = *deferred;
 	}
-	eevdf_account(&f->e, (vgpu_nsec)charge, usage->granted);
+	eevdf_account(&f->e, usage, charge);
 }
 
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct fair *f = state;
 
-	return eevdf_lag(&f->e, index) - f->own[index].deferred;
+	return eevdf_lag(&f->e, index) - f->deferred[index];
 }
 
 static void import_lag(void *state, uint32_t index, int64_t lag)
@@ -196,31 +196,18 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	struct fair *f = state;
 	uint32_t i;
 
-	*numerator = f->vfs[index].weight;
+	*numerator = f->vfs[index].t.weight;
 	*denominator = 0;
 	for (i = 0; i < f->e.facts->max_vfs; i++)
-		if (f->own[i].admitted)
-			*denominator += f->vfs[i].weight;
+		if (f->vfs[i].admitted)
+			*denominator += f->vfs[i].t.weight;
 }
 
-/* As eevdf_max_lag, and what is deferred. A VF waits until V has passed its v and all earlier
- * deadlines are served. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct fair *f = state;
-	uint64_t longest = 0, weights = 0;
-	uint32_t i;
 
-	for (i = 0; i < f->e.facts->max_vfs; i++) {
-		if (!f->own[i].admitted)
-			continue;
-		weights += f->vfs[i].weight;
-		if (f->vfs[i].request > longest)
-			longest = f->vfs[i].request;
-	}
-	out->max_lag = eevdf_max_lag(&f->e, longest) + (vgpu_nsec)f->worst_deferred;
-	out->max_wait = (3 * out->max_lag) * weights / f->vfs[index].weight +
-			f->n * (2 * f->e.facts->switch_ns + (uint64_t)f->e.worst);
+	eevdf_bound(&f->e, index, (vgpu_nsec)f->worst_deferred, out);
 }
 
 static const char *warning(void *state)
@@ -235,7 +222,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "fair",
-	.help = "shares by weight, latency by request length (EEVDF)",
+	.help = "shares by weight, latency by when a request is due (EEVDF)",
 	.promises = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_PROPORTIONAL |
 		    VGPU_PROMISE_NO_STARVATION,
 	.params = params,
@@ -258,4 +245,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.share = share,
 	.bound = bound,
 	.warning = warning,
+	.extend = extend,
 };

@@ -12,10 +12,8 @@ enum { P_SLICE, P_STARVE };
 enum { V_CLASS, V_WEIGHT };
 
 #define CLASSES 8u
-#define LAG_CAP 10 /* slices */
 
 struct vf {
-	bool admitted;
 	uint32_t class, next_class;
 	vgpu_nsec since; /* waiting; as long as it is in the heap */
 };
@@ -34,8 +32,8 @@ struct prio {
 static const struct vgpu_param params[] = {
 	[P_SLICE] = {"slice_us", "us", "length of a request", VGPU_PARAM_INT, 500, 500000, 4000,
 		     NULL},
-	[P_STARVE] = {"starve_ms", "ms", "who has waited so long gets one slice; 0: never",
-		      VGPU_PARAM_INT, 0, 100000, 500, NULL},
+	[P_STARVE] = {"starve_ms", "ms", "a VF that has waited so long gets one slice",
+		      VGPU_PARAM_INT, 1, 1000000, 500, NULL},
 	{.name = NULL},
 };
 
@@ -64,11 +62,9 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	uint32_t i;
 
 	(void)now;
-	p->starve = values[P_STARVE] ? (vgpu_nsec)values[P_STARVE] * VGPU_MSEC : VGPU_NEVER;
-	for (i = 0; i < CLASSES; i++) {
+	p->starve = (vgpu_nsec)values[P_STARVE] * VGPU_MSEC;
+	for (i = 0; i < CLASSES; i++)
 		p->classes[i].slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
-		p->classes[i].lag_cap = LAG_CAP * (int64_t)p->classes[i].slice;
-	}
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -108,9 +104,9 @@ static void change_class(struct prio *p, uint32_t index, vgpu_nsec now)
 		return;
 	if (competes)
 		leave(p, index, now);
+	/* What it owes to one class it does not owe to another. */
+	eevdf_forget(class_of(p, index), index);
 	vf->class = vf->next_class;
-	eevdf_import_lag(class_of(p, index), index,
-			 0); /* what another class owed is not owed here */
 	if (competes)
 		join(p, index, now);
 }
@@ -132,7 +128,7 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 {
 	struct prio *p = state;
 
-	p->own[index].admitted = true;
+	p->vfs[index].admitted = true;
 	return set_vf(state, index, values, now, why);
 }
 
@@ -176,7 +172,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 
 	if (p->vfs[index].competes)
 		sleep_vf(state, index, now);
-	p->own[index].admitted = false;
+	p->vfs[index].admitted = false;
 }
 
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
@@ -204,11 +200,32 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_run(class_of(p, index), now);
 }
 
+/* As long as nobody starves, and nobody of a class before its own has come. */
+static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
+{
+	struct prio *p = state;
+	uint32_t longest = heap_first(&p->waiting), class;
+	vgpu_nsec more, left;
+
+	if (p->own[index].class != p->own[index].next_class)
+		return 0;
+	if (longest != VGPU_NO_VF && end - p->own[longest].since >= p->starve)
+		return 0;
+	for (class = 0; class < p->own[index].class; class ++)
+		if (p->n_awake[class])
+			return 0;
+	more = eevdf_extend(class_of(p, index), end);
+	if (longest == VGPU_NO_VF)
+		return more;
+	left = p->own[longest].since + p->starve - end;
+	return more < left ? more : left;
+}
+
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct prio *p = state;
 
-	eevdf_account(class_of(p, usage->vf), usage->charge, usage->granted);
+	eevdf_account(class_of(p, usage->vf), usage, (int64_t)usage->charge);
 	p->current = VGPU_NO_VF;
 	wait_from(p, usage->vf, usage->end);
 	change_class(p, usage->vf, usage->end);
@@ -234,33 +251,31 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	struct prio *p = state;
 	uint32_t i;
 
-	*numerator = p->vfs[index].weight;
+	*numerator = p->vfs[index].t.weight;
 	*denominator = 0;
 	for (i = 0; i < p->facts->max_vfs; i++)
-		if (p->own[i].admitted && p->own[i].class == p->own[index].class)
-			*denominator += p->vfs[i].weight;
+		if (p->vfs[i].admitted && p->own[i].class == p->own[index].class)
+			*denominator += p->vfs[i].t.weight;
 }
 
-/* No share is promised across classes. A VF waits until it starves, and then for those that
- * starve already, each of them one request and what it overruns. */
+/* No share is promised across classes. A VF waits until it starves; for the one that runs then; and
+ * for those that have starved longer, each of them one slice and what it overruns. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct prio *p = state;
-	uint64_t turns = 1, worst = 0, turn;
+	vgpu_nsec slice = p->classes[0].slice + 2 * p->facts->min_slice_ns, turn, most = 0;
 	uint32_t i;
 
 	out->max_lag = VGPU_NEVER;
-	out->max_wait = VGPU_NEVER;
-	if (p->starve == VGPU_NEVER)
-		return;
-	for (i = 0; i < CLASSES; i++)
-		worst = (uint64_t)p->classes[i].worst > worst ? (uint64_t)p->classes[i].worst
-							      : worst;
-	for (i = 0; i < p->facts->max_vfs; i++)
-		turns += p->own[i].admitted && i != index;
-	/* A request, and what eevdf_renew may add to it. */
-	turn = p->classes[0].slice + p->facts->min_slice_ns + worst + 2 * p->facts->switch_high_ns;
-	out->max_wait = p->starve + turns * turn;
+	out->max_wait = p->starve;
+	for (i = 0; i < p->facts->max_vfs; i++) {
+		if (!p->vfs[i].admitted || i == index)
+			continue;
+		turn = slice + (vgpu_nsec)p->vfs[i].worst + 2 * p->facts->switch_high_ns;
+		most = turn > most ? turn : most;
+		out->max_wait += turn;
+	}
+	out->max_wait += most + p->facts->switch_high_ns;
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {
@@ -289,4 +304,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.import_lag = import_lag,
 	.share = share,
 	.bound = bound,
+	.extend = extend,
 };

@@ -7,34 +7,38 @@
  *   excess     what is left goes to all VFs that have work, those with guarantees too, by weight
  *              (EEVDF)
  *   limit      a token bucket, filled at the rate of the limit; a VF without tokens does not run,
- *              but for its guarantee, which its limit always covers
+ *              but for its guarantee, which its limit always covers; and not even for that as long
+ *              as it owes more than one budget, which only an overrun can bring about
  *
  * (cgroup cpu.max with its burst, Run:ai's fair mode, qGPU's burst share; with bounds.)
  */
-#include "eevdf.h"
-#include "servers.h"
+#include "eevdf_bound.h"
+#include "promises.h"
 
 enum { P_SLICE, P_CAP, P_LATE, P_ADMISSION };
-enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE };
+enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE, V_FPS, V_FRAME };
 
-#define LAG_CAP 10 /* slices */
 #define MILLION 1000000u
 
 struct vf {
-	bool admitted, awake;
+	bool awake;
 	uint32_t max_ppm;
 	int64_t depth;	/* of its bucket, ns */
 	int64_t tokens; /* as of `filled` */
+	vgpu_nsec free; /* what it ran in this dispatch before it had a limit */
 	vgpu_nsec filled;
 	uint64_t rest; /* of tokens: ns * ppm modulo a million */
 };
 
 struct qos {
 	struct servers s;
+	struct promises promises;
 	struct eevdf e;
 	int64_t params[P_ADMISSION + 1];
 	uint32_t current;
 	bool served;	       /* the current one by its guarantee */
+	vgpu_nsec started;     /* the current one; 0: not yet */
+	vgpu_nsec settled;     /* of its service, what its guarantee has been charged already */
 	struct heap throttled; /* have work but no tokens, by when they have */
 	struct vf *own;
 	struct eevdf_vf vfs[];
@@ -66,20 +70,33 @@ static const struct vgpu_param vf_params[] = {
 	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
 			     "length of this VF's requests for excess; 0: slice_us", VGPU_PARAM_INT,
 			     0, 500000, 0, NULL},
+	[V_FPS] = {"fps", "", "guarantee by frames: so many of frame_us a second; 0: by min_ppm",
+		   VGPU_PARAM_INT, 0, 200, 0, NULL},
+	[V_FRAME] = {"frame_us", "us", "what a frame takes, where fps is given", VGPU_PARAM_INT,
+		     500, 200000, 8000, NULL},
 	{.name = NULL},
 };
 
 static size_t memory(uint32_t max_vfs)
 {
 	return sizeof(struct qos) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(struct vf)) +
-	       servers_memory(max_vfs) + eevdf_memory(max_vfs) + heap_memory(max_vfs);
+	       servers_memory(max_vfs) + promises_memory(max_vfs) + eevdf_memory(max_vfs) +
+	       heap_memory(max_vfs);
 }
 
 /* What admission reckons with, under the given parameters. */
 static struct admission rules(const struct qos *q, const int64_t *values)
 {
-	return servers_rules(&q->s, values[P_ADMISSION], values[P_CAP],
-			     (vgpu_nsec)values[P_LATE] * VGPU_USEC);
+	return promises_rules(&q->s, values[P_ADMISSION], values[P_CAP],
+			      (vgpu_nsec)values[P_LATE] * VGPU_USEC, 0);
+}
+
+/* Guarantees or rules have changed. */
+static void changed(struct qos *q)
+{
+	struct admission a = rules(q, q->params);
+
+	promises_changed(&q->promises, &q->s, &a);
 }
 
 static bool check_params(void *state, const int64_t *values, vgpu_nsec now, const char **why)
@@ -88,7 +105,7 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 	struct admission then = rules(q, values), at_present = rules(q, q->params);
 
 	(void)now;
-	return servers_may_change(&q->s, &at_present, &then, why);
+	return promises_may_change(&q->promises, &q->s, &at_present, &then, why);
 }
 
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
@@ -98,9 +115,9 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 
 	(void)now;
 	q->e.slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
-	q->e.lag_cap = LAG_CAP * (int64_t)q->e.slice;
 	for (i = 0; i <= P_ADMISSION; i++)
 		q->params[i] = values[i];
+	changed(q);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -109,6 +126,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	void *rest = &q->vfs[facts->max_vfs];
 
 	rest = servers_init(&q->s, facts, rest);
+	rest = promises_init(&q->promises, rest, facts->max_vfs);
 	rest = eevdf_init(&q->e, facts, q->vfs, rest);
 	q->own = heap_init(&q->throttled, rest, facts->max_vfs);
 	q->current = VGPU_NO_VF;
@@ -133,31 +151,39 @@ static bool is_limited(const struct vf *vf)
 	return vf->max_ppm < MILLION;
 }
 
-/* When it will have tokens for a slice worth a switch. */
-static vgpu_nsec tokens_at(const struct qos *q, const struct vf *vf)
+/* When it will have so many tokens. */
+static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 {
-	int64_t missing = (int64_t)q->s.facts->min_slice_ns - vf->tokens;
+	int64_t missing = tokens - vf->tokens;
 
 	return vf->filled +
 	       (vgpu_nsec)((unsigned __int128)(missing > 0 ? missing : 0) * MILLION / vf->max_ppm) +
 	       1;
 }
 
-/* Lets a VF that has work compete for excess, or not, by its tokens. It is not dispatched. */
+/* Lets a VF that has work compete for its guarantee and for excess, or not, by its tokens. It is
+ * not dispatched. */
 static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 {
 	struct vf *vf = &q->own[index];
-	bool may;
+	int64_t least = (int64_t)q->s.facts->min_slice_ns;
+	int64_t owing = -(int64_t)q->s.cbs[index].budget;
+	bool limited = is_limited(vf), may, serve;
 
 	heap_remove(&q->throttled, index);
 	fill(vf, now);
-	may = vf->awake && (!is_limited(vf) || vf->tokens >= (int64_t)q->s.facts->min_slice_ns);
+	may = vf->awake && (!limited || vf->tokens >= least);
+	serve = vf->awake && (!limited || vf->tokens >= owing);
+	if (serve && !q->s.cbs[index].awake)
+		servers_wake(&q->s, index, now);
+	else if (!serve && q->s.cbs[index].awake)
+		servers_sleep(&q->s, index);
 	if (may && !q->vfs[index].competes)
 		eevdf_wake(&q->e, index, now);
 	else if (!may && q->vfs[index].competes)
 		eevdf_sleep(&q->e, index, now);
 	if (vf->awake && !may)
-		heap_insert(&q->throttled, index, tokens_at(q, vf));
+		heap_insert(&q->throttled, index, tokens_at(vf, serve ? least : owing));
 }
 
 static void advance(struct qos *q, vgpu_nsec now)
@@ -165,6 +191,17 @@ static void advance(struct qos *q, vgpu_nsec now)
 	servers_advance(&q->s, now);
 	while (q->throttled.n && q->throttled.entries[0].key <= now)
 		place(q, q->throttled.entries[0].vf, now);
+}
+
+/* BUDGET and PERIOD are admitted. */
+static void set_server(struct qos *q, uint32_t index, vgpu_nsec budget, vgpu_nsec period,
+		       vgpu_nsec now)
+{
+	bool is_new = q->s.cbs[index].budget || budget;
+
+	servers_set(&q->s, index, budget, period, q->current == index, now);
+	if (is_new)
+		changed(q);
 }
 
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
@@ -176,16 +213,24 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	struct admission a = rules(q, q->params);
 	struct vf *vf = &q->own[index];
 
-	if (values[V_MIN] > values[V_MAX]) {
-		*why = "min_ppm is larger than max_ppm";
+	if (values[V_FPS]) {
+		period = VGPU_SEC / (vgpu_nsec)values[V_FPS];
+		budget = (vgpu_nsec)values[V_FRAME] * VGPU_USEC;
+	}
+	if (budget * MILLION > period * (vgpu_nsec)values[V_MAX]) {
+		*why = "the guarantee is larger than max_ppm";
 		return false;
 	}
-	if (budget && !servers_admit(&q->s, &a, index, budget, period, why))
+	if (budget && !promises_admit(&q->promises, &q->s, &a, index, budget, period, why))
 		return false;
-	servers_set(&q->s, index, budget, period, q->current == index, now);
+	set_server(q, index, budget, period, now);
 	eevdf_set(&q->e, index, (uint32_t)values[V_WEIGHT],
 		  (vgpu_nsec)values[V_LATENCY_SLICE] * VGPU_USEC, now);
 	fill(vf, now);
+	if (!is_limited(vf)) { /* its bucket begins now */
+		vf->tokens = 0;
+		vf->free = q->current == index && q->started ? now - q->started : 0;
+	}
 	vf->max_ppm = (uint32_t)values[V_MAX];
 	vf->depth = (int64_t)((vgpu_nsec)vf->max_ppm * period / MILLION +
 			      (vgpu_nsec)values[V_BURST] * VGPU_MSEC);
@@ -208,7 +253,7 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 		q->own[index].tokens = 0;
 	if (!set_vf(state, index, values, now, why))
 		return false;
-	q->own[index].admitted = true;
+	q->vfs[index].admitted = true;
 	return true;
 }
 
@@ -225,7 +270,6 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 
 	advance(q, now);
 	q->own[index].awake = true;
-	servers_wake(&q->s, index, now);
 	place(q, index, now);
 	if (q->current == VGPU_NO_VF)
 		return true;
@@ -240,7 +284,6 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	struct qos *q = state;
 
 	q->own[index].awake = false;
-	servers_sleep(&q->s, index);
 	place(q, index, now);
 }
 
@@ -250,8 +293,8 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 
 	if (q->own[index].awake)
 		sleep_vf(state, index, now);
-	q->s.cbs[index].budget = 0;
-	q->own[index].admitted = false;
+	set_server(q, index, 0, q->s.cbs[index].period, now);
+	q->vfs[index].admitted = false;
 }
 
 /* The slice ends no later than at INSTANT, if that leaves one worth a switch. */
@@ -264,6 +307,17 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 	return instant > start + least ? instant - start : slice < least ? slice : least;
 }
 
+/* No longer than it has tokens for, USED of which are spent but not yet taken off. */
+static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
+{
+	const struct vf *vf = &q->own[index];
+	int64_t left = vf->tokens - (int64_t)used + (int64_t)vf->free;
+
+	if (!is_limited(vf) || left >= (int64_t)slice)
+		return slice;
+	return left > 0 ? (vgpu_nsec)left : 0;
+}
+
 static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 {
 	return a < b ? a : b;
@@ -274,14 +328,15 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	struct qos *q = state;
 	vgpu_nsec next;
 
+	if (servers_outgrown(&q->s))
+		changed(q);
 	advance(q, now);
+	q->started = 0;
 	out->vf = heap_first(&q->s.ready);
 	q->served = out->vf != VGPU_NO_VF;
 	next = servers_next_budget(&q->s);
 	if (q->served) {
-		out->slice = servers_slice(&q->s, out->vf, now);
-		out->flags = VGPU_PICK_REMAINDER;
-		servers_dequeue(&q->s, out->vf);
+		servers_take(&q->s, out->vf, (vgpu_nsec)q->params[P_LATE] * VGPU_USEC, now, out);
 		/* While it runs by its guarantee it does not stand in line for excess. */
 		eevdf_dequeue(&q->e, out->vf);
 		heap_remove(&q->throttled, out->vf);
@@ -297,8 +352,8 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	}
 	servers_dequeue(&q->s, out->vf);
 	out->slice = end_by(q, eevdf_take(&q->e, out->vf), now, next);
-	if (is_limited(&q->own[out->vf]) && (vgpu_nsec)q->own[out->vf].tokens < out->slice)
-		out->slice = (vgpu_nsec)q->own[out->vf].tokens;
+	out->slice = within_limit(q, out->vf, 0, out->slice);
+	servers_turn_begins(&q->s, out->slice, now);
 }
 
 static void run(void *state, uint32_t index, vgpu_nsec now)
@@ -306,25 +361,85 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	struct qos *q = state;
 
 	(void)index;
+	q->started = now;
+	q->settled = 0;
+	servers_turn_runs(&q->s, now);
 	if (!q->served)
 		eevdf_run(&q->e, now);
+}
+
+/* The VF that runs by its guarantee runs by its part of the excess from END on. */
+static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
+{
+	struct vgpu_usage part = {.vf = index, .reason = VGPU_END_SLICE, .end = end};
+
+	q->settled = end - q->started;
+	part.used = part.granted = part.charge = q->settled;
+	servers_charge(&q->s, &part, q->settled);
+	servers_dequeue(&q->s, index);
+	q->served = false;
+	eevdf_take(&q->e, index);
+	eevdf_run(&q->e, end);
+}
+
+/* A VF whose guarantee is used up may go on by its part of the excess, if it would be first. */
+static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
+{
+	struct qos *q = state;
+	vgpu_nsec next, more;
+
+	if (q->served && q->s.turn.piece) {
+		more = servers_go_on(&q->s, index, end - q->started, end);
+		if (more)
+			return more;
+	}
+	/* Whoever will have a budget or tokens is to be decided upon then. */
+	next = earlier(servers_next_budget(&q->s),
+		       q->throttled.n ? q->throttled.entries[0].key : VGPU_NEVER);
+	if (heap_first(&q->s.ready) != VGPU_NO_VF || next <= end + q->s.facts->switch_ns)
+		return 0;
+	if (q->served) {
+		if (!q->vfs[index].competes)
+			return 0;
+		eevdf_queue(&q->e, index);
+		if (eevdf_first(&q->e) != index) {
+			eevdf_dequeue(&q->e, index);
+			return 0;
+		}
+		settle_guarantee(q, index, end);
+		more = eevdf_length(&q->e, index);
+	} else {
+		more = eevdf_extend(&q->e, end);
+	}
+	fill(&q->own[index], end);
+	more = within_limit(q, index, end - q->started, more ? end_by(q, more, end, next) : 0);
+	servers_turn_begins(&q->s, more, end);
+	servers_turn_runs(&q->s, end);
+	return more;
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct qos *q = state;
 	struct vf *vf = &q->own[usage->vf];
+	int64_t charge = (int64_t)usage->charge - (int64_t)q->settled;
 
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
-	vf->tokens -= (int64_t)usage->charge;
+	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->free;
+	vf->free = 0;
 	if (q->served) {
-		servers_charge(&q->s, usage->vf, usage->charge, usage->overrun);
+		eevdf_learn(&q->e, &q->vfs[usage->vf], usage);
+		servers_charge(&q->s, usage, servers_service(usage));
 		if (q->vfs[usage->vf].competes)
 			eevdf_queue(&q->e, usage->vf);
 	} else {
 		q->s.worst = usage->overrun > q->s.worst ? usage->overrun : q->s.worst;
-		eevdf_account(&q->e, usage->charge, usage->granted);
+		/* One that has no more work begins its next period when it wakes. */
+		if (usage->reason != VGPU_END_YIELD)
+			charge -= (int64_t)servers_had(&q->s, usage->vf, usage->start, usage->end);
+		eevdf_account(&q->e, usage, charge);
+		servers_turn_ends(&q->s);
 		servers_queue(&q->s, usage->vf);
 	}
 	place(q, usage->vf, usage->end);
@@ -333,16 +448,22 @@ static void account(void *state, const struct vgpu_usage *usage)
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct qos *q = state;
+	const struct vf *vf = &q->own[index];
 	int64_t left = q->s.cbs[index].left;
+	int64_t lag = eevdf_lag(&q->e, index) + (left < 0 ? left : 0);
 
-	return eevdf_lag(&q->e, index) + (left < 0 ? left : 0);
+	return is_limited(vf) && vf->tokens < 0 && vf->tokens < lag ? vf->tokens : lag;
 }
 
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct qos *q = state;
+	struct vf *vf = &q->own[index];
 
 	eevdf_import_lag(&q->e, index, lag);
+	/* A bucket in debt is not filled by a change of policy. */
+	if (is_limited(vf) && lag < 0)
+		vf->tokens = lag > -EEVDF_CARRIED ? lag : -EEVDF_CARRIED;
 }
 
 /* Its guarantee, and its part of what guarantees leave, in millionths. */
@@ -353,14 +474,14 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	uint32_t i;
 
 	for (i = 0; i < q->s.facts->max_vfs; i++) {
-		if (!q->own[i].admitted)
+		if (!q->vfs[i].admitted)
 			continue;
 		ppm = q->s.cbs[i].budget * MILLION / (q->s.cbs[i].period + !q->s.cbs[i].period);
 		promised += ppm;
 		own = i == index ? ppm : own;
-		weights += q->vfs[i].weight;
+		weights += q->vfs[i].t.weight;
 	}
-	*numerator = own + (MILLION > promised ? MILLION - promised : 0) * q->vfs[index].weight /
+	*numerator = own + (MILLION > promised ? MILLION - promised : 0) * q->vfs[index].t.weight /
 				   (weights ? weights : 1);
 	if (*numerator > q->own[index].max_ppm)
 		*numerator = q->own[index].max_ppm;
@@ -369,40 +490,42 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 }
 
 /*
- * Excess: as eevdf_max_lag. A guarantee comes in lumps of a budget at any place in its period,
- * so it may be two budgets away from the even flow; and the lumps of all of them move the excess of
- * each, by its share f:
- *   |lag| <= eevdf + 2 Q + f * sum (2 Q + worst)
+ * Lag, of VFs without guarantee and limit: as eevdf_bound, with what guarantees put in between.
+ * Each comes in lumps of a budget Q at any place in its period, and moves the excess of this VF by
+ * its share f:  |lag| <= eevdf + worst + f * sum (2 Q + worst)
+ *
+ * Limit: a bucket that is one budget in debt still lets the guarantee run, for a budget and what
+ * the VF overruns.
  */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct qos *q = state;
-	uint64_t longest = 0, lumps = 0, weights = 0, n = 0;
 	const struct cbs *c = &q->s.cbs[index];
+	const struct eevdf_vf *excess = &q->vfs[index];
+	const struct vf *vf = &q->own[index];
+	uint64_t lumps = 0, weights = 0, most = q->e.slice;
 	uint32_t i;
 
 	for (i = 0; i < q->s.facts->max_vfs; i++) {
-		if (!q->own[i].admitted)
+		if (!q->vfs[i].admitted)
 			continue;
-		n++;
-		weights += q->vfs[i].weight;
+		weights += q->vfs[i].t.weight;
 		lumps += q->s.cbs[i].budget ? 2 * q->s.cbs[i].budget + q->s.worst : 0;
-		if (q->vfs[i].request > longest)
-			longest = q->vfs[i].request;
+		most = q->s.cbs[i].budget > most ? q->s.cbs[i].budget : most;
 	}
-	weights += weights == 0;
-	out->max_lag = eevdf_max_lag(&q->e, longest) + 2 * c->budget + q->s.worst +
-		       lumps * q->vfs[index].weight / weights;
+	eevdf_bound(&q->e, index, 0, out);
+	out->max_lag +=
+		2 * c->budget + q->s.worst + lumps * excess->t.weight / (weights ? weights : 1);
+	/* A guarantee or a limit bends a share by how much others use. */
+	if (c->budget || is_limited(vf))
+		out->max_lag = VGPU_NEVER;
+	servers_bound(&q->s, index, most, out);
+	/* Its budget says what it is promised; how long one that owes many budgets waits is not
+	 * stated. */
 	out->max_wait = VGPU_NEVER;
-	if (c->budget) {
-		out->budget = c->budget;
-		out->period = c->period;
-		out->max_wait = 2 * c->period * (1 + q->s.worst / c->budget);
-	}
-	if (is_limited(&q->own[index])) {
-		out->limit_ppm = q->own[index].max_ppm;
-		/* Its guarantee it gets even if it has just spent all tokens on excess. */
-		out->burst = (vgpu_nsec)q->own[index].depth + c->budget + q->e.slice + q->s.worst;
+	if (is_limited(vf)) {
+		out->limit_ppm = vf->max_ppm;
+		out->burst = (vgpu_nsec)vf->depth + 2 * c->budget + (vgpu_nsec)excess->worst;
 	}
 }
 
@@ -411,7 +534,7 @@ static const char *warning(void *state)
 	struct qos *q = state;
 	struct admission a = rules(q, q->params);
 
-	return servers_warning(&q->s, &a);
+	return promises_warning(&q->promises, &q->s, &a);
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {
@@ -442,4 +565,5 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.bound = bound,
 	.check_params = check_params,
 	.warning = warning,
+	.extend = extend,
 };

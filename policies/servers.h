@@ -5,20 +5,44 @@
  * of its periods. While it has budget and work it competes by its deadline; without budget it
  * waits for the end of its period, so that one that wants more than it has cannot hurt others.
  * What it overruns is taken out of its next budget.
+ *
+ * Who pays for a world switch: admission counts one for each period of each server, and one for
+ * each preemption of a server by another. All others a server causes itself, because it slept and
+ * woke again or stopped before its turn was over; it pays for them out of its budget, and for the
+ * one that it may displace.
+ *
+ * One that wakes with budget left in the middle of its period begins a new period with what is
+ * left. Its deadline is never less than a period away from a wake: so no window of time holds more
+ * of its budgets than admission has counted.
  */
 #ifndef POLICIES_SERVERS_H
 #define POLICIES_SERVERS_H
 
-#include "admission.h"
 #include "heap.h"
-#include "text.h"
+#include "vgpu/policy.h"
 
 struct cbs {
 	bool awake;
+	bool unseen;		  /* its next budget is due in a turn that was planned without it */
+	bool ran;		  /* in this period */
+	bool displaced;		  /* by another server, which pays for the switch back */
 	vgpu_nsec budget, period; /* budget 0: no server */
+	vgpu_nsec piece; /* that it runs before another server interrupts it; 0: the least run */
 	int64_t left;
-	vgpu_nsec deadline;
+	int64_t cost; /* of its next switch, out of its budget */
+	vgpu_nsec released, deadline;
 	vgpu_nsec preempted_for; /* the deadline for which it has preempted already */
+	vgpu_nsec early;   /* of this period's budget: lost by stops before the ends of turns */
+	vgpu_nsec lost;	   /* the most that it has lost of a budget by its own stops */
+	vgpu_nsec deepest; /* its largest debt so far */
+};
+
+/* The turn of whoever is dispatched. */
+struct servers_turn {
+	vgpu_nsec start, length;
+	vgpu_nsec end; /* as planned; 0: nobody is dispatched */
+	bool cut;      /* it ends because another server will be due, or may be */
+	bool piece;    /* no other server interrupts it yet */
 };
 
 struct servers {
@@ -26,22 +50,24 @@ struct servers {
 	struct cbs *cbs;       /* by VF */
 	struct heap ready;     /* have budget and work, by deadline */
 	struct heap exhausted; /* have work, by the end of the period */
-	struct server *sets;   /* scratch, for admission */
-	vgpu_nsec worst;       /* largest overrun so far */
-	struct text text;
+	struct servers_turn turn;
+	bool accrue; /* bandwidth accrues to those that sleep: see admission.h */
+	bool cut;    /* jobs run in pieces, which were found with a switch of */
+	vgpu_nsec reckoned;
+	vgpu_nsec worst; /* largest overrun so far */
 };
 
 static inline size_t servers_memory(uint32_t max_vfs)
 {
-	return max_vfs * (sizeof(struct cbs) + sizeof(struct server)) + 2 * heap_memory(max_vfs);
+	return max_vfs * sizeof(struct cbs) + 2 * heap_memory(max_vfs);
 }
 
+/* MEMORY has servers_memory() bytes and stays the host's, as FACTS do; returns what follows. */
 static inline void *servers_init(struct servers *s, const struct vgpu_facts *facts, void *memory)
 {
 	s->facts = facts;
 	s->cbs = memory;
-	s->sets = (struct server *)(s->cbs + facts->max_vfs);
-	memory = heap_init(&s->ready, s->sets + facts->max_vfs, facts->max_vfs);
+	memory = heap_init(&s->ready, s->cbs + facts->max_vfs, facts->max_vfs);
 	return heap_init(&s->exhausted, memory, facts->max_vfs);
 }
 
@@ -51,39 +77,72 @@ static inline int64_t servers_crumb(const struct servers *s)
 	return (int64_t)(s->facts->min_slice_ns / 16);
 }
 
+static inline vgpu_nsec servers_least(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
 static inline void servers_dequeue(struct servers *s, uint32_t index)
 {
 	heap_remove(&s->ready, index);
 	heap_remove(&s->exhausted, index);
 }
 
+/* What has to be left of a budget for its server to go on. One that another has displaced goes on
+ * with the least rest: the other has paid for the switch, and the work of a job may lack that much.
+ */
+static inline int64_t servers_enough(const struct servers *s, const struct cbs *c)
+{
+	return c->displaced ? 0 : servers_crumb(s) + c->cost;
+}
+
+/* A budget that would be due while somebody's turn lasts, which was not planned with it, is due
+ * when that turn ends, be it early. */
 static inline void servers_queue(struct servers *s, uint32_t index)
 {
-	const struct cbs *c = &s->cbs[index];
+	struct cbs *c = &s->cbs[index];
 
 	if (!c->awake || c->budget == 0)
 		return;
-	if (c->left > servers_crumb(s))
+	c->cost = c->ran && !c->displaced ? 2 * (int64_t)s->facts->switch_high_ns : 0;
+	if (c->left > servers_enough(s, c)) {
 		heap_insert(&s->ready, index, c->deadline);
-	else
-		heap_insert(&s->exhausted, index, c->deadline);
-}
-
-/* At the end of its period a server gets its next budget, less what it overran. */
-static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now)
-{
-	vgpu_nsec periods = (now - c->deadline) / c->period + 1;
-
-	c->deadline += periods * c->period;
-	/* One that still owes after years of sleep does not exist: budgets add up to no more than
-	 * what is owed. */
-	if ((int64_t)c->budget > 0 && -c->left / (int64_t)c->budget > (int64_t)periods) {
-		c->left += (int64_t)(periods * c->budget);
 		return;
 	}
-	c->left += (int64_t)(periods * c->budget);
-	if (c->left > (int64_t)c->budget + crumb)
-		c->left = (int64_t)c->budget + crumb;
+	c->unseen = c->deadline < s->turn.end;
+	heap_insert(&s->exhausted, index, c->deadline);
+}
+
+static inline void servers_begin_period(struct cbs *c, vgpu_nsec released)
+{
+	c->released = released;
+	c->deadline = released + c->period;
+	c->ran = false;
+	c->displaced = false;
+	c->early = 0;
+}
+
+/* What is left after N more budgets, at most LIMIT. One that owes more than it could ever pay goes
+ * on owing; nothing overflows. */
+static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t limit)
+{
+	uint64_t needed = c->left < 0 ? (uint64_t)-c->left / c->budget + 1 : 0;
+
+	if (n > needed)
+		return limit;
+	return c->left + (int64_t)(n * c->budget) < limit ? c->left + (int64_t)(n * c->budget)
+							  : limit;
+}
+
+/* At the end of its period a server that has work gets its next budget, less what it overran. */
+static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now)
+{
+	uint64_t n = (now - c->deadline) / c->period + 1;
+	int64_t limit = (int64_t)c->budget + crumb;
+
+	c->lost = c->early > c->lost ? c->early : c->lost;
+	c->left = servers_refill(c, n, limit);
+	servers_begin_period(c, c->deadline + (n - 1) * c->period);
 }
 
 /* Budgets that are due by now. */
@@ -94,38 +153,66 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 	while ((index = heap_first(&s->exhausted)) != VGPU_NO_VF && s->cbs[index].deadline <= now) {
 		heap_remove(&s->exhausted, index);
 		servers_replenish(&s->cbs[index], servers_crumb(s), now);
+		if (s->cbs[index].unseen)
+			servers_begin_period(&s->cbs[index], now);
+		s->cbs[index].unseen = false;
 		servers_queue(s, index);
 	}
 }
 
-/* The wake-up rule: what is left of an old period may be used up to its deadline only as long as
- * that is no faster than budget / period. */
+/* How much more INDEX has had of its budget than its bandwidth comes to by NOW. */
+static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
+{
+	vgpu_nsec since = now > c->released ? now - c->released : 0;
+	int64_t ahead = (int64_t)c->budget - c->left;
+
+	if (ahead <= 0)
+		return 0;
+	/* Whole periods first: it may have slept for years. */
+	if (c->budget && since / c->period > (uint64_t)ahead / c->budget)
+		return 0;
+	if (c->budget)
+		ahead -= (int64_t)((unsigned __int128)since * c->budget / c->period);
+	return ahead > 0 ? ahead : 0;
+}
+
+/* After its period: a new one, in which it has a whole budget, less what it still owes. */
+static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
+{
+	uint64_t n = (now - c->deadline) / c->period + 1;
+	int64_t budget = (int64_t)c->budget;
+
+	c->left = c->left > 0 ? budget : servers_refill(c, n, budget);
+	servers_begin_period(c, now);
+}
+
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
+	vgpu_nsec lost;
 
 	c->awake = true;
 	if (c->budget == 0)
 		return;
-	if (c->left > servers_crumb(s)) {
-		if (c->deadline <= now ||
-		    (unsigned __int128)c->left * c->period >
-			    (unsigned __int128)(c->deadline - now) * c->budget) {
-			c->deadline = now + c->period;
-			c->left = (int64_t)c->budget;
-		}
-	} else if (c->deadline <= now) {
-		/* Its debt is paid by the periods that it slept through; then a new one begins. */
-		servers_replenish(c, servers_crumb(s), now);
-		if (c->left >= (int64_t)c->budget)
-			c->deadline = now + c->period;
+	if (c->deadline <= now) {
+		servers_wake_anew(c, now);
+	} else if (c->left > servers_crumb(s) + c->cost) {
+		if (s->accrue)
+			c->left = (int64_t)c->budget - servers_ahead(c, now);
+		c->released = now;
+		c->deadline = now + c->period;
+	}
+	/* What it overran before it slept is missing from the budget that it begins with. */
+	if (!c->ran && c->left < (int64_t)c->budget) {
+		lost = (vgpu_nsec)((int64_t)c->budget - c->left);
+		c->lost = lost > c->lost ? lost : c->lost;
 	}
 	servers_queue(s, index);
 }
 
 /*
  * Whether INDEX, which has just woken, is to take the engine from a server with the deadline
- * AGAINST (VGPU_NEVER: from one in the background). Once in each period: that is what admission
+ * AGAINST (VGPU_NEVER: from one in the background). Once for each deadline: that is what admission
  * reckons with.
  */
 static inline bool servers_preempts(struct servers *s, uint32_t index, vgpu_nsec against)
@@ -133,7 +220,7 @@ static inline bool servers_preempts(struct servers *s, uint32_t index, vgpu_nsec
 	struct cbs *c = &s->cbs[index];
 
 	if (!heap_has(&s->ready, index) || c->deadline >= against ||
-	    c->preempted_for == c->deadline)
+	    c->preempted_for == c->deadline || (against != VGPU_NEVER && s->turn.piece))
 		return false;
 	c->preempted_for = c->deadline;
 	return true;
@@ -141,41 +228,203 @@ static inline bool servers_preempts(struct servers *s, uint32_t index, vgpu_nsec
 
 static inline void servers_sleep(struct servers *s, uint32_t index)
 {
-	s->cbs[index].awake = false;
+	struct cbs *c = &s->cbs[index];
+
+	c->awake = false;
+	c->displaced = false;
+	c->cost = c->ran ? 2 * (int64_t)s->facts->switch_high_ns : 0;
 	servers_dequeue(s, index);
 }
 
-static inline void servers_charge(struct servers *s, uint32_t index, vgpu_nsec charge,
-				  vgpu_nsec overrun)
+/*
+ * The first instant before UNTIL at which one that waits for its budget, at or below entry AT of
+ * the heap, will have an earlier deadline than DEADLINE; else UNTIL. It looks at those only whose
+ * budgets are due by then.
+ */
+static inline vgpu_nsec servers_due(const struct servers *s, uint32_t at, vgpu_nsec deadline,
+				    vgpu_nsec until)
 {
-	s->cbs[index].left -= (int64_t)charge;
-	s->worst = overrun > s->worst ? overrun : s->worst;
-	servers_queue(s, index);
+	const struct heap_entry *e;
+	uint32_t i;
+
+	if (at >= s->exhausted.n)
+		return until;
+	e = &s->exhausted.entries[at];
+	if (e->key >= until)
+		return until;
+	if (e->key + s->cbs[e->vf].period < deadline)
+		return e->key;
+	for (i = 1; i <= 4; i++)
+		until = servers_due(s, 4 * at + i, deadline, until);
+	return until;
+}
+
+/* Whoever was picked at NOW has a turn of LENGTH: servers need to know of turns in the background,
+ * too. servers_turn_runs says when it begins to run. */
+static inline void servers_turn_begins(struct servers *s, vgpu_nsec length, vgpu_nsec now)
+{
+	const struct vgpu_facts *f = s->facts;
+
+	length = length < f->max_slice_ns ? length : f->max_slice_ns;
+	s->turn = (struct servers_turn){.start = now,
+					.length = length,
+					.end = now + f->switch_ns + length};
+}
+
+static inline void servers_turn_runs(struct servers *s, vgpu_nsec now)
+{
+	s->turn.start = now;
+	s->turn.end = now + s->turn.length;
 }
 
 /*
- * How long the server at hand may run: its budget, but no longer than to the instant at which
- * one that waits for its budget will have an earlier deadline.
+ * Gives the turn to INDEX, the first of those that are ready: its budget, but no longer than to
+ * the instant at which one that waits for its budget will have an earlier deadline. It may stop
+ * LATE after that.
  */
-static inline vgpu_nsec servers_slice(const struct servers *s, uint32_t index, vgpu_nsec now)
+static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec late, vgpu_nsec now,
+				struct vgpu_pick *out)
 {
-	const struct cbs *c = &s->cbs[index], *other;
-	vgpu_nsec slice = (vgpu_nsec)c->left, until = VGPU_NEVER;
-	uint32_t i;
+	const struct cbs *c = &s->cbs[index];
+	vgpu_nsec slice = (vgpu_nsec)(c->left - c->cost), least = s->facts->min_slice_ns;
+	vgpu_nsec start = now + s->facts->switch_ns, until, whole = slice;
 
-	for (i = 0; i < s->exhausted.n; i++) {
-		other = &s->cbs[s->exhausted.entries[i].vf];
-		if (other->deadline + other->period < c->deadline && other->deadline < until)
-			until = other->deadline;
-	}
-	/* It starts after a switch. */
-	now += s->facts->switch_ns;
-	if (until != VGPU_NEVER && until > now + s->facts->min_slice_ns && until - now < slice)
-		slice = until - now;
-	else if (until != VGPU_NEVER && until <= now + s->facts->min_slice_ns &&
-		 slice > s->facts->min_slice_ns)
-		slice = s->facts->min_slice_ns;
-	return slice;
+	least = c->piece > least ? c->piece : least;
+	until = servers_due(s, 0, c->deadline, start + slice);
+	if (until < start + slice)
+		slice = until > start + least ? until - start : slice < least ? slice : least;
+	/* One that wakes meanwhile is seen at the end of the piece. */
+	if (c->piece)
+		slice = servers_least(slice, c->piece);
+	out->vf = index;
+	out->slice = slice;
+	out->late = late;
+	out->flags = VGPU_PICK_REMAINDER;
+	servers_dequeue(s, index);
+	servers_turn_begins(s, slice, now);
+	s->turn.cut = slice < whole;
+	s->turn.piece = c->piece != 0;
+}
+
+/*
+ * The first piece of the turn of INDEX is over, which will have been charged CHARGE by END, when it
+ * ends: for how much longer it may run by the same budget; 0: another server is to come.
+ */
+static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_nsec charge,
+				      vgpu_nsec end)
+{
+	const struct cbs *c = &s->cbs[index];
+	int64_t left = c->left - c->cost - (int64_t)charge;
+	vgpu_nsec until;
+
+	s->turn.piece = false;
+	if (left <= 0 || (s->ready.n && s->ready.entries[0].key < c->deadline))
+		return 0;
+	until = servers_due(s, 0, c->deadline, end + (vgpu_nsec)left);
+	if (until <= end)
+		return 0;
+	s->turn.cut = until < end + (vgpu_nsec)left;
+	s->turn.length += until - s->turn.end;
+	s->turn.end = until;
+	return until - end;
+}
+
+/*
+ * For how much longer server INDEX may run, if it has the engine and will have been charged CHARGE
+ * by END, when its turn ends; 0: somebody else is due then, or it will have no budget.
+ */
+static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_nsec charge,
+				       vgpu_nsec end)
+{
+	struct cbs then = s->cbs[index];
+	vgpu_nsec until;
+
+	if (then.budget == 0)
+		return 0;
+	then.left -= (int64_t)charge + then.cost;
+	if (s->turn.piece && then.left > 0)
+		return servers_go_on(s, index, charge, end);
+	s->turn.piece = false;
+	if (then.left <= servers_crumb(s) && then.deadline <= end)
+		servers_replenish(&then, servers_crumb(s), end);
+	if (then.left <= 0 || (s->ready.n && s->ready.entries[0].key <= then.deadline))
+		return 0;
+	until = servers_due(s, 0, then.deadline, end + (vgpu_nsec)then.left);
+	/* What it has reclaimed does not go on beyond its own period. */
+	until = servers_least(until, then.deadline);
+	if (until <= end)
+		return 0;
+	s->turn.cut = until < end + (vgpu_nsec)then.left;
+	s->turn.length += until - s->turn.end;
+	s->turn.end = until;
+	return until - end;
+}
+
+/* The end of any turn that was not by a budget. */
+static inline void servers_turn_ends(struct servers *s)
+{
+	s->turn = (struct servers_turn){.end = 0};
+}
+
+/* What a turn takes of a budget: the time it had. Instalments for windows and resets are of time
+ * that came on top of all budgets, and would break those of their own VF. */
+static inline vgpu_nsec servers_service(const struct vgpu_usage *usage)
+{
+	return servers_least(usage->used, usage->charge - usage->switched);
+}
+
+/* The end of a turn by INDEX's budget: SERVICE is to be paid, and the switch, if it is its own. */
+static inline void servers_charge(struct servers *s, const struct vgpu_usage *usage,
+				  vgpu_nsec service)
+{
+	struct cbs *c = &s->cbs[usage->vf];
+	int64_t switched = (int64_t)usage->switched;
+	bool early = usage->reason == VGPU_END_SLICE && usage->used < usage->granted;
+
+	/* Admission has counted one switch, at its worst; more than that is the VF's own state. */
+	switched -= c->cost ? c->cost : (int64_t)s->facts->switch_high_ns;
+	c->left -= (int64_t)service + c->cost + (switched > 0 ? switched : 0);
+	c->ran = true;
+	c->displaced = (s->turn.cut && usage->reason == VGPU_END_SLICE) ||
+		       usage->reason == VGPU_END_WAKE_PREEMPT ||
+		       usage->reason == VGPU_END_EXCLUSIVE;
+	if (early && !c->displaced && c->left > 0)
+		c->early += servers_least((vgpu_nsec)c->left, 2 * s->facts->switch_high_ns +
+								      (vgpu_nsec)servers_crumb(s));
+	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
+		c->deepest = (vgpu_nsec)-c->left;
+	s->worst = usage->overrun > s->worst ? usage->overrun : s->worst;
+	servers_turn_ends(s);
+	servers_queue(s, usage->vf);
+}
+
+/*
+ * INDEX has run in the background from START to END, perhaps into a new period of its own. What it
+ * ran since that one began comes out of its budget, which would be had late otherwise, all at once,
+ * when others no longer expect it. Returns how much that was.
+ */
+static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec start,
+				    vgpu_nsec end)
+{
+	struct cbs *c = &s->cbs[index];
+	vgpu_nsec since;
+
+	if (c->budget == 0 || c->deadline >= end)
+		return 0;
+	if (c->left <= servers_enough(s, c))
+		servers_replenish(c, servers_crumb(s), end);
+	since = c->released > start ? c->released : start;
+	if (c->left <= 0 || since >= end)
+		return 0;
+	since = servers_least(end - since, (vgpu_nsec)c->left);
+	c->left -= (int64_t)since;
+	return since;
+}
+
+/* Whether the switch takes longer than pieces allow for: they are to be found again. */
+static inline bool servers_outgrown(const struct servers *s)
+{
+	return s->cut && s->facts->switch_high_ns > s->reckoned;
 }
 
 static inline vgpu_nsec servers_next_budget(const struct servers *s)
@@ -184,130 +433,70 @@ static inline vgpu_nsec servers_next_budget(const struct servers *s)
 }
 
 /*
- * The servers there would be with INDEX as a server of BUDGET in PERIOD (0: without it), in sets[];
- * returns how many.
- */
-static inline uint32_t servers_with(struct servers *s, uint32_t index, vgpu_nsec budget,
-				    vgpu_nsec period)
-{
-	uint32_t i, n = 0;
-
-	for (i = 0; i < s->facts->max_vfs; i++)
-		if (i != index && s->cbs[i].budget)
-			s->sets[n++] = (struct server){i, s->cbs[i].budget, s->cbs[i].period};
-	if (budget)
-		s->sets[n++] = (struct server){index, budget, period};
-	return n;
-}
-
-/*
- * Whether INDEX can have BUDGET in PERIOD beside the others; if not, a sentence in *WHY, with what
- * it could have. Changes nothing.
- */
-static inline bool servers_admit(struct servers *s, const struct admission *a, uint32_t index,
-				 vgpu_nsec budget, vgpu_nsec period, const char **why)
-{
-	vgpu_nsec low = 0, high = budget, middle;
-	uint32_t n;
-
-	s->text.n = 0;
-	s->text.s[0] = '\0';
-	if (budget < s->facts->min_slice_ns) {
-		text_add(&s->text, "a budget of ");
-		text_ms(&s->text, budget);
-		text_add(&s->text,
-			 " is less than the shortest slice; with this share the period has "
-			 "to be at least ");
-		text_ms(&s->text, budget ? (vgpu_nsec)((unsigned __int128)period *
-						       s->facts->min_slice_ns / budget)
-					 : period);
-		*why = s->text.s;
-		return false;
-	}
-	n = servers_with(s, index, budget, period);
-	if (admission_test(a, s->sets, n))
-		return true;
-	s->sets[n - 1].budget = s->facts->min_slice_ns;
-	if (admission_test(a, s->sets, n))
-		low = s->facts->min_slice_ns;
-	while (low && high - low > VGPU_USEC) {
-		middle = low + (high - low) / 2;
-		s->sets[n - 1].budget = middle;
-		if (admission_test(a, s->sets, n))
-			low = middle;
-		else
-			high = middle;
-	}
-	text_add(&s->text, "not enough time beside what is promised to others, with switches of ");
-	text_ms(&s->text, a->switch_ns);
-	text_add(&s->text, "; the most that fits into this period is ");
-	text_number(&s->text, low / VGPU_USEC);
-	text_add(&s->text, " us");
-	*why = s->text.s;
-	return false;
-}
-
-/* What admission reckons with; MORE: what may hold the engine besides a run that has just begun. */
-static inline struct admission servers_rules(const struct servers *s, int64_t mode, int64_t cap_pct,
-					     vgpu_nsec more)
-{
-	const struct vgpu_facts *f = s->facts;
-
-	return (struct admission){
-		.mode = (enum admission_mode)mode,
-		.switch_ns = f->switch_high_ns,
-		.stretch =
-			(f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns) + more,
-		.carry = (vgpu_nsec)servers_crumb(s),
-		.cap_ppm = (uint64_t)cap_pct * 10000,
-	};
-}
-
-static inline bool servers_are_kept(struct servers *s, const struct admission *a)
-{
-	return admission_test(a, s->sets, servers_with(s, VGPU_NO_VF, 0, 0));
-}
-
-/* Whether rules may change: not if budgets are kept now and would not be then. */
-static inline bool servers_may_change(struct servers *s, const struct admission *now,
-				      const struct admission *then, const char **why)
-{
-	if (servers_are_kept(s, then) || !servers_are_kept(s, now))
-		return true;
-	*why = "what has been promised could not be kept with these";
-	return false;
-}
-
-/* NULL, or why promises may be broken: the switch may be slower than it was when they were made. */
-static inline const char *servers_warning(struct servers *s, const struct admission *a)
-{
-	if (a->mode != ADMISSION_FULL)
-		return "promises may be broken: admission is not full";
-	if (servers_are_kept(s, a))
-		return NULL;
-	s->text.n = 0;
-	text_add(&s->text, "guarantees are at risk: a world switch takes up to ");
-	text_ms(&s->text, a->switch_ns);
-	text_add(&s->text, ", with which they would not be given again");
-	return s->text.s;
-}
-
-/* New budget and period. The period that it is in ends as it was, with the smaller of both budgets.
+ * New budget and period, either way without credit: what it is ahead of its bandwidth stays, and a
+ * new period begins.
  */
 static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budget,
 			       vgpu_nsec period, bool dispatched, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
+	int64_t ahead = servers_ahead(c, now);
 
+	if (c->budget == budget && c->period == period)
+		return;
 	servers_dequeue(s, index);
 	c->budget = budget;
 	c->period = period;
-	if (c->left > (int64_t)budget)
-		c->left = (int64_t)budget;
-	if (c->deadline > now + period)
-		c->deadline = now + period;
+	c->left = (int64_t)budget - ahead;
+	c->released = now;
+	c->deadline = now + period;
+	c->lost = 0;
+	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
+		c->deepest = (vgpu_nsec)-c->left;
 	if (!dispatched)
 		servers_queue(s, index);
+}
+
+/* What INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
+static inline int64_t servers_export_lag(const struct servers *s, uint32_t index, vgpu_nsec now)
+{
+	return -servers_ahead(&s->cbs[index], now);
+}
+
+static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t lag)
+{
+	struct cbs *c = &s->cbs[index];
+
+	if (lag >= 0 || c->budget == 0)
+		return;
+	c->left = (int64_t)c->budget + lag;
+	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
+		c->deepest = (vgpu_nsec)-c->left;
+}
+
+/*
+ * What a server is promised. A job has its budget, less what the VF itself has been seen to use of
+ * budgets by stopping late or early. It waits until its period is over, or the turn that it found,
+ * of LONGEST at the most; for the worst overrun of that and of a turn of each server; for as many
+ * periods more as it owes budgets; and runs within the next.
+ */
+static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_nsec longest,
+				 struct vgpu_bound *out)
+{
+	const struct cbs *c = &s->cbs[index];
+	vgpu_nsec n = 1, owing;
+	uint32_t i;
+
+	if (c->budget == 0)
+		return;
+	for (i = 0; i < s->facts->max_vfs; i++)
+		n += s->cbs[i].budget > 0;
+	out->period = c->period;
+	out->budget = c->budget > c->lost ? c->budget - c->lost : 0;
+	/* A period may begin late by a turn that was planned without it. */
+	owing = c->deepest + (vgpu_nsec)servers_crumb(s) + 2 * s->facts->switch_high_ns;
+	out->max_wait = longest + n * s->worst + s->facts->switch_high_ns +
+			(2 + owing / c->budget) * (c->period + longest + s->worst);
 }
 
 #endif

@@ -7,7 +7,7 @@
  * and turns are the same to the nanosecond, as long as contexts are of one size: who has a larger
  * one than the mean pays for that out of its own turns.
  */
-#include "ring.h"
+#include "ring_promise.h"
 
 enum { P_SLICE, P_IDLE, P_FACTOR, P_MODE, P_OVERHEAD, P_ROTATION, P_SWITCH };
 enum { V_SLOTS };
@@ -50,8 +50,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 {
 	struct ring *r = state;
 
-	r->facts = facts;
-	r->owner = VGPU_NO_VF;
+	ring_attach(r, facts);
 	r->all_members = true;
 	set_params(state, values, 0);
 }
@@ -62,8 +61,7 @@ static bool set_vf(void *state, uint32_t vf, const int64_t *values, vgpu_nsec no
 
 	(void)now;
 	(void)why;
-	r->vfs[vf].slots = values[V_SLOTS];
-	ring_update(r);
+	ring_set_slots(r, vf, values[V_SLOTS]);
 	return true;
 }
 
@@ -72,6 +70,7 @@ static bool admit(void *state, uint32_t vf, const int64_t *values, vgpu_nsec now
 	struct ring *r = state;
 
 	r->vfs[vf].admitted = true;
+	ring_join(r, vf);
 	return set_vf(state, vf, values, now, why);
 }
 

@@ -14,9 +14,12 @@ enum { V_WEIGHT };
 
 struct vf {
 	bool admitted, awake;
+	bool served;		 /* it has had a turn since it came or woke */
 	uint32_t weight;	 /* hundredths of the quantum */
 	uint32_t next, previous; /* in the circle */
 	int64_t deficit, worst;	 /* worst: the largest debt so far */
+	int64_t over, late;	 /* how late it has stopped and started, at the worst */
+	int64_t since;		 /* what all had had at the end of its last turn, or when it woke */
 };
 
 struct wdrr {
@@ -24,6 +27,11 @@ struct wdrr {
 	int64_t quantum;
 	uint32_t turn; /* whose it is, or VGPU_NO_VF if nobody has work */
 	bool fresh;    /* it has not yet had its quantum for this turn */
+	bool extended; /* who runs went on beyond what was offered */
+	int64_t offered;
+	vgpu_nsec expected;	      /* when the last pick was to run */
+	int64_t done;		      /* what all have had */
+	uint64_t weights, contenders; /* sums of the weights of all, and of those with work */
 	struct vf vfs[];
 };
 
@@ -70,13 +78,17 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 		   const char **why)
 {
 	struct wdrr *w = state;
+	struct vf *vf = &w->vfs[index];
 
 	(void)now;
 	(void)why;
-	w->vfs[index].weight = (uint32_t)values[V_WEIGHT];
+	w->weights += (uint64_t)values[V_WEIGHT] - vf->weight;
+	if (vf->awake)
+		w->contenders += (uint64_t)values[V_WEIGHT] - vf->weight;
+	vf->weight = (uint32_t)values[V_WEIGHT];
 	/* What a larger weight brought is not kept under a smaller one. */
-	if (w->vfs[index].deficit > quantum_of(w, &w->vfs[index]))
-		w->vfs[index].deficit = quantum_of(w, &w->vfs[index]);
+	if (vf->deficit > quantum_of(w, vf))
+		vf->deficit = quantum_of(w, vf);
 	return true;
 }
 
@@ -96,7 +108,8 @@ static void no_change(void *state, uint32_t index, vgpu_nsec now)
 	(void)now;
 }
 
-/* Joins the circle where it has to wait longest: just before the one whose turn it is. */
+/* Joins the circle where it has to wait longest: just before the one whose turn it is. Before
+ * anybody has run, the turn is of the VF that is owed most. */
 static bool wake(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct wdrr *w = state;
@@ -104,6 +117,9 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 
 	(void)now;
 	vf->awake = true;
+	vf->served = w->done > 0;
+	vf->since = w->done;
+	w->contenders += vf->weight;
 	if (w->turn == VGPU_NO_VF) {
 		vf->next = index;
 		vf->previous = index;
@@ -115,6 +131,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	vf->previous = w->vfs[w->turn].previous;
 	w->vfs[vf->previous].next = index;
 	w->vfs[vf->next].previous = index;
+	if (w->done == 0 && w->fresh && vf->deficit > w->vfs[w->turn].deficit)
+		w->turn = index;
 	return false;
 }
 
@@ -125,6 +143,7 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 
 	(void)now;
 	vf->awake = false;
+	w->contenders -= vf->weight;
 	if (vf->deficit > 0) /* who has no work is owed nothing; what it owes it goes on owing */
 		vf->deficit = 0;
 	if (w->turn == index) {
@@ -141,6 +160,8 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 
 	if (w->vfs[index].awake)
 		sleep_vf(state, index, now);
+	w->weights -= w->vfs[index].weight;
+	w->vfs[index].weight = 0;
 	w->vfs[index].admitted = false;
 }
 
@@ -150,9 +171,10 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	int64_t least = (int64_t)w->facts->min_slice_ns, rounds, few = INT64_MAX;
 	uint32_t i;
 
-	(void)now;
 	if (w->turn == VGPU_NO_VF)
 		return;
+	w->extended = false;
+	w->expected = now + w->facts->switch_ns;
 	for (i = w->turn;;) {
 		struct vf *vf = &w->vfs[i];
 
@@ -163,6 +185,9 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 			w->turn = i;
 			out->vf = i;
 			out->slice = (vgpu_nsec)vf->deficit;
+			if (out->slice > w->facts->max_slice_ns) /* in several parts */
+				out->slice = w->facts->max_slice_ns;
+			w->offered = (int64_t)out->slice;
 			return;
 		}
 		rounds = (least - vf->deficit + quantum_of(w, vf) - 1) / quantum_of(w, vf);
@@ -180,75 +205,155 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	}
 }
 
+static void run(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct wdrr *w = state;
+
+	if (now > w->expected && (int64_t)(now - w->expected) > w->vfs[index].late)
+		w->vfs[index].late = (int64_t)(now - w->expected);
+}
+
+/* A VF that is alone in the circle goes on: its next turn follows at once. */
+static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
+{
+	struct wdrr *w = state;
+
+	(void)end;
+	if (w->turn != index || w->vfs[index].next != index)
+		return 0;
+	w->extended = true;
+	return w->facts->max_slice_ns;
+}
+
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[usage->vf];
+	int64_t more;
 
+	more = (int64_t)(usage->used < usage->granted ? usage->used : usage->granted) - w->offered;
+	if (w->extended && more > 0) /* nobody else wanted that time: it is not taken off */
+		vf->deficit += more;
+	w->done += (int64_t)usage->charge;
 	vf->deficit -= (int64_t)usage->charge;
+	if ((int64_t)usage->overrun > vf->over)
+		vf->over = (int64_t)usage->overrun;
 	if (-vf->deficit > vf->worst)
 		vf->worst = -vf->deficit;
+	/* It had no work: but for what is too short to run, the rest of its turn is given up. */
+	if (usage->reason == VGPU_END_YIELD && vf->deficit >= (int64_t)w->facts->min_slice_ns)
+		vf->deficit = (int64_t)w->facts->min_slice_ns - 1;
 	if (vf->deficit >= (int64_t)w->facts->min_slice_ns)
 		return; /* its turn was cut short, and goes on */
+	vf->served = true;
+	vf->since = w->done;
 	w->turn = vf->next;
 	w->fresh = true;
+}
+
+/*
+ * What the VF is owed beside its deficit, for it has waited: a part of its next quantum that grows
+ * from nothing to all while the others have theirs. A VF that has had a turn began that wait half
+ * a quantum ahead, and ends it half a quantum behind.
+ */
+static int64_t waited(const struct wdrr *w, const struct vf *vf)
+{
+	int64_t round = w->quantum * (int64_t)w->contenders / 100, passed = w->done - vf->since;
+
+	if (!vf->awake || round == 0)
+		return 0;
+	passed = (passed < round ? passed : round) * 1024 / round - (vf->served ? 512 : 0);
+	return quantum_of(w, vf) * passed / 1024;
 }
 
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct wdrr *w = state;
 
-	return w->vfs[index].deficit;
+	const struct vf *vf = &w->vfs[index];
+	/* The quantum of a turn that is not yet over is not what it is owed. */
+	int64_t had = w->turn == index && !w->fresh ? quantum_of(w, vf) : 0;
+
+	return vf->deficit - had + waited(w, vf);
 }
 
+/* Half a quantum either way is what a place in the circle comes to. */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct wdrr *w = state;
-	int64_t most = quantum_of(w, &w->vfs[index]);
+	struct vf *vf = &w->vfs[index];
+	int64_t most = 2 * quantum_of(w, vf), half = quantum_of(w, vf) / 2, size;
 
-	w->vfs[index].deficit = lag > most ? most : lag;
-	if (-lag > w->vfs[index].worst)
-		w->vfs[index].worst = -lag;
+	lag = lag > half ? lag - half : lag < -half ? lag + half : 0;
+	vf->deficit = lag > most ? most : lag;
+	size = vf->deficit < 0 ? -vf->deficit : vf->deficit;
+	vf->worst = size > vf->worst ? size : vf->worst;
 }
 
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct wdrr *w = state;
-	uint32_t i;
 
 	*numerator = w->vfs[index].weight;
-	*denominator = 0;
-	for (i = 0; i < w->facts->max_vfs; i++)
-		if (w->vfs[i].admitted)
-			*denominator += w->vfs[i].weight;
+	*denominator = w->weights;
+}
+
+/* How long a turn may take: what it may have kept, its quantum, and what comes late. */
+static uint64_t turn_bound(const struct wdrr *w, const struct vf *vf)
+{
+	int64_t quantum = quantum_of(w, vf), kept = vf->worst < quantum ? vf->worst : quantum;
+	uint64_t turn = (uint64_t)(quantum + kept) + w->facts->min_slice_ns;
+	uint64_t parts = 1 + turn / w->facts->max_slice_ns;
+
+	return turn + 2 * parts * w->facts->switch_ns + parts * (uint64_t)(vf->over + vf->late);
 }
 
 /*
- * Between two of its turns each VF is passed once by every other. A deficit lies between the worst
- * debt and a quantum and a slice (what was too short to run is kept); so with share f
- *   |lag| <= quantum + slice + worst + f * sum (quantum + slice + worst)
+ * A deficit lies between the worst debt and a quantum and a slice (what was too short to run is
+ * kept): reach = quantum + slice + worst. For a turn of VF i the fluid gives up to weight / (weight
+ * + weight i) of it to this one, if those two alone have work there; and where many have had turns
+ * that the fluid has not yet paid for, half of each at the most. So |lag| <= 2 reach + sum over
+ * others of reach i * max(weight / (weight + weight i), 1/2)
+ *            + half of the largest reach i
+ * the own reach twice, for it may be owed a turn, have that, and be ahead by another.
  */
-static void bound(void *state, uint32_t index, struct vgpu_bound *out)
+static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 {
-	struct wdrr *w = state;
-	uint64_t all = 0, round = 0, weights = 0, own = 0;
+	const struct vf *own = &w->vfs[index];
+	uint64_t lag = 0, most = 0, reach;
 	uint32_t i;
 
 	for (i = 0; i < w->facts->max_vfs; i++) {
 		const struct vf *vf = &w->vfs[i];
-		uint64_t reach;
 
 		if (!vf->admitted)
 			continue;
 		reach = (uint64_t)(quantum_of(w, vf) + vf->worst) + w->facts->min_slice_ns;
-		all += reach;
-		round += reach + 2 * w->facts->switch_ns;
-		weights += vf->weight;
-		if (i == index)
-			own = reach;
+		if (i == index) {
+			lag += 2 * reach;
+			continue;
+		}
+		most = reach > most ? reach : most;
+		lag += vf->weight > own->weight ? reach / 2
+						: reach * own->weight / (own->weight + vf->weight);
 	}
-	out->max_lag = own + all * w->vfs[index].weight / (weights ? weights : 1);
-	out->max_wait = round * (2 + own / (uint64_t)quantum_of(w, &w->vfs[index]));
+	return lag + most / 2;
+}
+
+/* Between two of its quanta a VF is passed once by every other, and it has to wait for as many
+ * quanta as make up for its debt, and for the shortest slice. */
+static void bound(void *state, uint32_t index, struct vgpu_bound *out)
+{
+	struct wdrr *w = state;
+	const struct vf *own = &w->vfs[index];
+	uint64_t round = 0, least = w->facts->min_slice_ns;
+	uint32_t i;
+
+	for (i = 0; i < w->facts->max_vfs; i++)
+		if (w->vfs[i].admitted)
+			round += turn_bound(w, &w->vfs[i]);
+	out->max_lag = lag_bound(w, index);
+	out->max_wait = round * (1 + ((uint64_t)own->worst + least) / (uint64_t)quantum_of(w, own));
 }
 
 const struct vgpu_policy_ops POLICY_ENTRY = {
@@ -272,9 +377,11 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.wake = wake,
 	.sleep = sleep_vf,
 	.pick = pick,
+	.run = run,
 	.account = account,
 	.export_lag = export_lag,
 	.import_lag = import_lag,
 	.share = share,
 	.bound = bound,
+	.extend = extend,
 };

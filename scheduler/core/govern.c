@@ -2,7 +2,9 @@
 /*
  * Between the core and its policy. The policy may be wrong: what it says is clamped and counted,
  * and one that breaks its contract is evicted in favour of the fallback in the same step. A change
- * of policy is checked at once, and takes effect at the next switch point, with lag carried over.
+ * of policy is checked at once, and takes effect at the next switch point, with lag carried over;
+ * but not before all who waited at the last change have had a turn, for each policy begins its
+ * order anew: changes in quick succession would let those at its end wait for ever.
  */
 #include <assert.h>
 #include <errno.h>
@@ -76,6 +78,11 @@ void govern_sync(struct vgpu_core *core, uint32_t index)
 		vf->waiting_since = VGPU_NEVER;
 		core_record(core, VGPU_REC_SLEEP, index, 0, 0, 0);
 		core->policy->sleep(core->memory, index, core->now);
+		if (vf->owed_turn) {
+			govern_had_turn(core, index);
+			if (govern_change_is_due(core))
+				switch_others_want(core);
+		}
 		return;
 	}
 	core->n_awake++;
@@ -260,6 +267,13 @@ void govern_remove(struct vgpu_core *core, uint32_t index)
 		core->next_policy->remove(core->next_memory, index, core->now);
 }
 
+/* A change is to be felt at once: whose turn it is was decided without it. */
+static void decide_anew(struct vgpu_core *core)
+{
+	switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
+		   nsec_max(core->now, core->d.start + core->config.min_slice));
+}
+
 int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
 {
 	if (core->next_policy) {
@@ -269,6 +283,7 @@ int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
 	if (!core->policy->set_vf(core->memory, index, params, core->now, &core->out->why))
 		return -EINVAL;
 	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
+	decide_anew(core);
 	return 0;
 }
 
@@ -283,6 +298,7 @@ int govern_set_policy(struct vgpu_core *core, const int64_t *params)
 		return -EINVAL;
 	memcpy(core->params, params, sizeof(core->params));
 	core->policy->set_params(core->memory, params, core->now);
+	decide_anew(core);
 	return 0;
 }
 
@@ -322,6 +338,22 @@ int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
+/* VF has run, or has no work any more. */
+void govern_had_turn(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+
+	core->n_owed_turns -= vf->owed_turn;
+	vf->owed_turn = false;
+}
+
+/* Whether there is a policy that may take over. */
+bool govern_change_is_due(const struct vgpu_core *core)
+{
+	return core->next_policy &&
+	       (core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS);
+}
+
 void govern_finish_change(struct vgpu_core *core)
 {
 	size_t bytes = (size_t)core->config.max_vfs * VGPU_MAX_PARAMS * sizeof(int64_t);
@@ -329,12 +361,19 @@ void govern_finish_change(struct vgpu_core *core)
 	void *old_memory = core->memory;
 	uint32_t i;
 
-	if (!core->next_policy)
+	if (!govern_change_is_due(core))
 		return;
 	assert(!core->d.open);
-	for (i = 0; i < core->config.max_vfs; i++)
-		if (core->vfs[i].admitted)
+	core->n_owed_turns = 0;
+	core->policy_since = core->now;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = core_vf(core, i);
+
+		if (vf->admitted)
 			core->lags[i] = old->export_lag(old_memory, i);
+		vf->owed_turn = vf->awake;
+		core->n_owed_turns += vf->owed_turn;
+	}
 	core->policy = core->next_policy;
 	core->memory = core->next_memory;
 	core->condemned = VGPU_FAULT_NONE;

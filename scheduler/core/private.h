@@ -28,6 +28,10 @@
 #define WAKE_BURST 10u
 #define WAKE_REFILL (5 * VGPU_MSEC)
 
+/* A policy that has just taken over stays until every VF that was waiting has run once, or had no
+ * more work; but no longer than this: what a policy makes wait for ever must be replaceable. */
+#define POLICY_STAYS VGPU_SEC
+
 /* Preemption times whose median counts: two outliers in a row do not. */
 #define STOPS 5u
 
@@ -55,6 +59,7 @@ struct vf {
 	bool held;	 /* it has to stay away from the engine: VGPU_EV_HOLD */
 	bool away;	 /* its memory is not on the GPU: VGPU_EV_AWAY */
 	bool awake;	 /* the policy believes that it has work */
+	bool owed_turn;	 /* it was waiting when the policy changed, and waits still */
 	bool want_init;	 /* its guest asked while it could not be served */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
@@ -83,16 +88,16 @@ struct vf {
 struct dispatch {
 	bool open;
 	bool orphan; /* no pick stands behind it: found running at start */
-	bool lone;   /* prolonged because nobody else had work */
+	bool lone;   /* prolonged while nobody else had work */
 	uint32_t vf;
 	uint32_t flags;
 	uint32_t waker; /* on whose behalf it will be, or was, preempted */
 	uint32_t early; /* who is to preempt it, but woke before it ran; or VGPU_NO_VF */
 	enum vgpu_end reason;
-	vgpu_nsec not_before, granted;
-	vgpu_nsec start, end;  /* of the grant; set at RUN acknowledged */
-	vgpu_nsec preempt_at;  /* when to ask for IDLE */
-	vgpu_nsec natural_end; /* before it was prolonged */
+	vgpu_nsec not_before, granted, late; /* as the policy has said; granted: so far */
+	vgpu_nsec start, end;		     /* of the grant; set at RUN acknowledged */
+	vgpu_nsec preempt_at;		     /* when to ask for IDLE */
+	vgpu_nsec natural_end;		     /* before it was prolonged */
 	vgpu_nsec yield_at;
 };
 
@@ -124,6 +129,8 @@ struct vgpu_core {
 	uint32_t n_awake;
 	vgpu_nsec aux_deadline; /* earliest end of a back-off, time-out or retry of a reset */
 
+	uint32_t n_owed_turns;	/* VFs that the policy in force has not yet let run once */
+	vgpu_nsec policy_since; /* when it took over */
 	const struct vgpu_policy_ops *policy, *next_policy, *fallback;
 	void *memory, *next_memory, *fallback_memory;
 	int64_t params[VGPU_MAX_PARAMS];
@@ -161,7 +168,9 @@ void govern_remove(struct vgpu_core *core, uint32_t vf);
 int govern_set_vf(struct vgpu_core *core, uint32_t vf, const int64_t *params);
 int govern_set_policy(struct vgpu_core *core, const int64_t *params);
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
+bool govern_change_is_due(const struct vgpu_core *core);
 void govern_finish_change(struct vgpu_core *core);
+void govern_had_turn(struct vgpu_core *core, uint32_t vf);
 int govern_condemn(struct vgpu_core *core, uint32_t fault);
 bool vf_is_runnable(const struct vf *vf);
 

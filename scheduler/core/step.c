@@ -466,6 +466,21 @@ vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core)
 	return nsec_min(deadline, core->aux_deadline);
 }
 
+bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now)
+{
+	if (now >= core->aux_deadline)
+		return true;
+	switch (core->phase) {
+	case VGPU_PHASE_PARKED: /* its deadline, and the next one's, are the policy's plan */
+	case VGPU_PHASE_READY:
+		return false;
+	case VGPU_PHASE_RUN:
+		return core->in_window && now >= core->window_end;
+	default:
+		return now >= core->phase_deadline;
+	}
+}
+
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 {
 	*out = (struct vgpu_core_view){

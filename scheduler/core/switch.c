@@ -82,13 +82,16 @@ static void close_dispatch(struct vgpu_core *core, enum vgpu_end reason)
 		usage.overrun = nsec_past(core->now, d->end);
 	}
 	d->open = false;
+	govern_had_turn(core, d->vf);
 	vf->ledger.ends[reason]++;
 	core_record(core, VGPU_REC_STOP, d->vf, reason, usage.used, usage.overrun);
 	if (d->orphan) {
 		vf->ledger.forgiven_ns += vf->open_run;
 		vf->open_run = 0;
 	} else {
+		usage.switched = vf->surcharge;
 		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun);
+		usage.switched = nsec_min(usage.switched, usage.charge);
 		govern_account(core, &usage);
 	}
 	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
@@ -155,6 +158,7 @@ static void switch_choose(struct vgpu_core *core)
 		.early = VGPU_NO_VF,
 		.not_before = pick.not_before,
 		.granted = pick.slice,
+		.late = pick.late,
 		.yield_at = VGPU_NEVER,
 	};
 	core_vf(core, pick.vf)->ledger.dispatches++;
@@ -236,7 +240,8 @@ static vgpu_nsec plan_preemption(const struct vgpu_core *core, vgpu_nsec start, 
 
 	if (core->config.ask_at_end)
 		return end;
-	return nsec_max(nsec_past(end, vf->ledger.preempt_ns), start + least);
+	return nsec_max(nsec_past(end, nsec_past(vf->ledger.preempt_ns, core->d.late)),
+			start + least);
 }
 
 /*
@@ -306,7 +311,7 @@ static void began_to_run(struct vgpu_core *core)
 		core->policy->run(core->memory, d->vf, core->now);
 	if (d->early != VGPU_NO_VF)
 		switch_cut(core, VGPU_END_WAKE_PREEMPT, d->early, d->start + core->config.min_run);
-	if (window_waits(core) || core->next_policy)
+	if (window_waits(core) || govern_change_is_due(core))
 		switch_others_want(core);
 }
 
@@ -344,29 +349,49 @@ void switch_others_want(struct vgpu_core *core)
 	}
 	if (core->phase != VGPU_PHASE_RUN || !d->open)
 		return;
-	if (window_waits(core) || core->next_policy)
+	if (window_waits(core) || govern_change_is_due(core))
 		switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
 			   nsec_max(core->now, d->start + core->config.min_slice));
-	else if (d->lone)
+	else if (d->lone && !(d->flags & VGPU_PICK_REMAINDER)) /* a budget ends as it was planned */
 		switch_cut(core, VGPU_END_SLICE, VGPU_NO_VF, nsec_max(core->now, d->natural_end));
 }
 
-/* Nobody else wants the engine: no use in taking it away at the end of the slice. */
+/* For how much longer the policy would let the VF run. One that cannot say so (it is older than
+ * version 1.2), but parks only if nobody has work, would pick a lone VF again. */
+static vgpu_nsec extension(struct vgpu_core *core, vgpu_nsec most)
+{
+	const struct dispatch *d = &core->d;
+
+	if (core->policy->extend)
+		return nsec_min(core->policy->extend(core->memory, d->vf,
+						     nsec_max(d->end, core->now)),
+				most);
+	return core->n_awake <= 1 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING ? most
+											   : 0;
+}
+
+/*
+ * The policy would pick the same VF again: no use in taking the engine away at the end of the
+ * slice. A VF whose grant is extended like that is asked for a sign of life after `lone_slice`.
+ */
 static bool prolong(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
-	vgpu_nsec longest = nsec_max(core->config.lone_slice, d->granted), at;
+	vgpu_nsec left = nsec_past(core->config.lone_slice, d->granted), more, end, at;
 
-	if (d->lone || d->reason != VGPU_END_SLICE || d->flags || core->n_awake > 1 ||
-	    d->yield_at <= core->now || window_waits(core) || core->next_policy ||
-	    !(core->policy->promises & VGPU_PROMISE_WORK_CONSERVING))
+	if (d->reason != VGPU_END_SLICE || d->flags & VGPU_PICK_DONATED ||
+	    d->yield_at <= core->now || window_waits(core) || govern_change_is_due(core) ||
+	    left == 0)
 		return false;
-	at = plan_preemption(core, d->start, d->start + longest);
-	if (at <= core->now)
+	more = extension(core, left);
+	end = nsec_add(nsec_max(d->end, core->now), more);
+	at = plan_preemption(core, core->now, end);
+	if (more == 0 || at <= core->now)
 		return false;
-	d->lone = true;
-	d->granted = longest;
-	d->end = d->start + longest;
+	d->lone = core->n_awake <= 1;
+	d->natural_end = d->end;
+	d->end = end;
+	d->granted = end - d->start;
 	d->preempt_at = at;
 	return true;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a decision costs: pick + run + account, against the number of VFs. */
+/*
+ * What a decision costs: pick + run + account, against the number of VFs and how many of them have
+ * work; and with VFs that wake and sleep before each decision, which are part of it then.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -7,6 +10,7 @@
 #include "builtin.h"
 
 #define ROUNDS 9
+#define MOST 16384u
 
 static double now_ns(void)
 {
@@ -26,31 +30,117 @@ static uint64_t next_random(void)
 	return rng;
 }
 
-static double decide(const struct vgpu_policy_ops *p, void *state, uint32_t count, vgpu_nsec *t)
+static const struct load {
+	const char *name;
+	uint32_t awake;	  /* VFs that have work; 0: all */
+	uint32_t changes; /* VFs that wake, and as many that sleep, before each decision */
+} loads[] = {
+	{"all awake", 0, 0},
+	{"two awake", 2, 0},
+	{"two awake, one wakes and one sleeps", 2, 1},
+	{"half awake, four wake and four sleep", MOST, 4},
+};
+
+/* One policy at work. */
+struct bench {
+	const struct vgpu_policy_ops *policy;
+	const struct load *load;
+	struct vgpu_facts facts;
+	void *state;
+	vgpu_nsec t;
+	uint32_t order[MOST]; /* VFs; the first `awake` have work */
+	uint32_t awake;
+};
+
+static void swap(struct bench *b, uint32_t i, uint32_t k)
 {
-	double begin = now_ns();
-	uint32_t i;
+	uint32_t vf = b->order[i];
+
+	b->order[i] = b->order[k];
+	b->order[k] = vf;
+}
+
+static void wake(struct bench *b)
+{
+	uint32_t idle = b->facts.max_vfs - b->awake;
+
+	if (idle == 0)
+		return;
+	swap(b, b->awake, b->awake + (uint32_t)(next_random() % idle));
+	b->policy->wake(b->state, b->order[b->awake++], b->t);
+}
+
+static void sleep_vf(struct bench *b)
+{
+	if (b->awake == 0)
+		return;
+	swap(b, b->awake - 1, (uint32_t)(next_random() % b->awake));
+	b->policy->sleep(b->state, b->order[--b->awake], b->t);
+}
+
+static void begin(struct bench *b)
+{
+	int64_t params[16], row[16];
+	uint32_t n = b->facts.max_vfs, i;
+	const char *why;
+
+	b->state = calloc(1, b->policy->memory(n));
+	b->t = 0;
+	b->awake = 0;
+	for (i = 0; b->policy->params[i].name; i++)
+		params[i] = b->policy->params[i].def;
+	b->policy->attach(b->state, &b->facts, params);
+	for (i = 0; b->policy->vf_params[i].name; i++)
+		row[i] = b->policy->vf_params[i].def;
+	for (i = 0; i < n; i++) {
+		if (b->policy == vgpu_builtin_policy("fair"))
+			row[0] = 1 + (int64_t)(next_random() % 1000);
+		b->policy->admit(b->state, i, row, 0, &why);
+		b->policy->online(b->state, i, 0);
+		b->order[i] = i;
+	}
+	n = b->load->awake == 0 ? n : b->load->awake == MOST ? n / 2 : b->load->awake;
+	while (b->awake < n)
+		wake(b);
+}
+
+static double decide(struct bench *b, uint32_t count)
+{
+	const struct vgpu_policy_ops *p = b->policy;
+	double begun = now_ns();
+	uint32_t i, k;
 
 	for (i = 0; i < count; i++) {
 		struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
 		struct vgpu_usage usage;
 		vgpu_nsec used;
 
-		p->pick(state, &pick, *t);
+		for (k = 0; k < b->load->changes; k++) {
+			wake(b);
+			sleep_vf(b);
+		}
+		p->pick(b->state, &pick, b->t);
+		if (pick.vf == VGPU_NO_VF) { /* a slot that is held empty */
+			b->t = pick.park_until;
+			continue;
+		}
+		if (pick.not_before > b->t)
+			b->t = pick.not_before;
 		if (p->run)
-			p->run(state, pick.vf, *t);
+			p->run(b->state, pick.vf, b->t);
 		used = pick.slice + (next_random() & 0x3ffff);
 		usage = (struct vgpu_usage){.vf = pick.vf,
-					    .start = *t,
-					    .end = *t + used,
+					    .donated = pick.flags & VGPU_PICK_DONATED,
+					    .start = b->t,
+					    .end = b->t + used,
 					    .granted = pick.slice,
 					    .used = used,
-					    .overrun = used - pick.slice,
-					    .charge = used};
-		*t += used + 100000;
-		p->account(state, &usage);
+					    .overrun = used - pick.slice};
+		usage.charge = usage.donated ? usage.overrun : used;
+		b->t += used + 100000;
+		p->account(b->state, &usage);
 	}
-	return (now_ns() - begin) / count;
+	return (now_ns() - begun) / count;
 }
 
 static int compare(const void *a, const void *b)
@@ -60,50 +150,51 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int main(void)
+static void measure(struct bench *b, bool first)
 {
-	static const uint32_t sizes[] = {8, 64, 256, 1024, 4096, 16384};
-	int64_t params[16], row[16];
 	double samples[ROUNDS];
-	const char *why;
-	unsigned p, s, i;
+	unsigned i;
+
+	begin(b);
+	decide(b, 4 * b->facts.max_vfs);
+	for (i = 0; i < ROUNDS; i++)
+		samples[i] = decide(b, 100000);
+	qsort(samples, ROUNDS, sizeof(double), compare);
+	printf("%s\n {\"policy\":\"%s\",\"vfs\":%u,\"load\":\"%s\",\"min\":%.1f,\"median\":%.1f,"
+	       "\"max\":%.1f}",
+	       first ? "" : ",", b->policy->name, b->facts.max_vfs, b->load->name, samples[0],
+	       samples[ROUNDS / 2], samples[ROUNDS - 1]);
+	fflush(stdout);
+	free(b->state);
+}
+
+/* All policies, or the one that argv[1] names. */
+int main(int argc, char **argv)
+{
+	static const uint32_t sizes[] = {8, 64, 256, 1024, 4096, MOST};
+	static struct bench b;
+	unsigned p, s, l;
 	bool first = true;
 
 	printf("{\"bench\":\"policy\",\"unit\":\"ns per pick+account\",\"results\":[");
 	for (p = 0; vgpu_builtin_policies[p]; p++) {
-		const struct vgpu_policy_ops *policy = vgpu_builtin_policies[p];
-
-		for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-			struct vgpu_facts facts = {.max_vfs = sizes[s],
-						   .switch_ns = 100000,
-						   .switch_high_ns = 100000,
-						   .min_slice_ns = 500000,
-						   .max_slice_ns = 500000000};
-			void *state = calloc(1, policy->memory(sizes[s]));
-			vgpu_nsec t = 0;
-
-			for (i = 0; policy->params[i].name; i++)
-				params[i] = policy->params[i].def;
-			policy->attach(state, &facts, params);
-			for (i = 0; policy->vf_params[i].name; i++)
-				row[i] = policy->vf_params[i].def;
-			for (i = 0; i < sizes[s]; i++) {
-				if (policy == vgpu_builtin_policy("fair"))
-					row[0] = 1 + (int64_t)(next_random() % 1000);
-				policy->admit(state, i, row, 0, &why);
-				policy->online(state, i, 0);
-				policy->wake(state, i, 0);
+		b.policy = vgpu_builtin_policies[p];
+		for (l = 0; l < sizeof(loads) / sizeof(loads[0]); l++) {
+			b.load = &loads[l];
+			for (s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+				if (argc > 1 && b.policy != vgpu_builtin_policy(argv[1]))
+					continue;
+				b.facts = (struct vgpu_facts){.max_vfs = sizes[s],
+							      .switch_ns = 100000,
+							      .switch_high_ns = 100000,
+							      .min_slice_ns = 500000,
+							      .max_slice_ns = 500000000,
+							      .min_run_ns = 500000,
+							      .grace_ns = 50000000,
+							      .window_ns = 1000000000};
+				measure(&b, first);
+				first = false;
 			}
-			decide(policy, state, 4 * sizes[s], &t);
-			for (i = 0; i < ROUNDS; i++)
-				samples[i] = decide(policy, state, 100000, &t);
-			qsort(samples, ROUNDS, sizeof(double), compare);
-			printf("%s\n {\"policy\":\"%s\",\"vfs\":%u,\"min\":%.1f,\"median\":%.1f,"
-			       "\"max\":%.1f}",
-			       first ? "" : ",", policy->name, sizes[s], samples[0],
-			       samples[ROUNDS / 2], samples[ROUNDS - 1]);
-			first = false;
-			free(state);
 		}
 	}
 	printf("]}\n");

@@ -341,17 +341,20 @@ static void tricks_gain_nothing(void)
 static void latency_slice(void)
 {
 	static int64_t rows[4][VGPU_MAX_PARAMS] = {{100}, {100}, {100}, {100}};
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	int64_t params[VGPU_MAX_PARAMS];
 	vgpu_nsec wait[2];
 	struct vgpu_vf_view v;
 	unsigned k;
 
+	vgpu_param_defaults(fair->params, params);
 	for (k = 0; k < 2; k++) {
 		rows[0][1] = k ? 500 : 0;
 		machine(4, 14, VGPU_NO_VF);
 		h.vfs[0].work = VHOST_BURSTS;
 		h.vfs[0].burst = (struct vhost_range){200000, 200000};
 		h.vfs[0].think = (struct vhost_range){15 * VGPU_MSEC, 18 * VGPU_MSEC};
-		vhost_start(&h, vgpu_builtin_policy("fair"), NULL, rows);
+		vhost_start(&h, fair, params, rows);
 		vhost_run(&h, 20 * VGPU_SEC);
 		vgpu_core_vf_view(h.core, 0, &v);
 		wait[k] = v.ledger.wait_ns / v.ledger.dispatches;
@@ -609,6 +612,8 @@ static void toggling(void)
 							     .vf = 0,
 							     .params = values});
 			vhost_run(&h, h.now + 7 * VGPU_MSEC);
+			/* An event brings the ledgers up to date. */
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = 0});
 			for (i = 0, all = 0; i < 4; i++) {
 				double now = (double)vhost_service(&h, i);
 
@@ -623,6 +628,263 @@ static void toggling(void)
 	}
 }
 
+/* A part of a turn that ended early is either had in the same slot or owed, not both: beside a VF
+ * that stops early or late, never as predicted, shares stay those of the slots. */
+static void strict_settles_once(void)
+{
+	static const int64_t rows[3][VGPU_MAX_PARAMS] = {{6}, {1}, {1}};
+	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
+	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_vf_view v[2];
+	unsigned mode, i;
+
+	for (mode = 0; mode < 3; mode++) {
+		machine(3, 51, VGPU_NO_VF);
+		vgpu_param_defaults(strict->params, params);
+		vhost_param(strict->params, params, "idle", mode);
+		h.vfs[0].late = (struct vhost_range){1204680, 3767236};
+		h.vfs[2].work = VHOST_NEVER;
+		h.work_from = 100 * VGPU_MSEC;
+		vhost_start(&h, vhost_checked(strict, &h), params, rows);
+		vhost_run(&h, 200 * VGPU_SEC);
+		for (i = 0; i < 2; i++)
+			vgpu_core_vf_view(h.core, i, &v[i]);
+		CU_ASSERT(fabs((double)v[0].ledger.charged_ns -
+			       6.0 * (double)v[1].ledger.charged_ns) <
+			  (double)v[0].bound.max_lag + 6.0 * (double)v[1].bound.max_lag);
+		/* Errors do not add up: the bounds stay those of single turns. */
+		CU_ASSERT(v[0].bound.max_lag < 50 * VGPU_MSEC);
+		done();
+	}
+}
+
+static uint64_t switches_in(vgpu_nsec time)
+{
+	uint64_t before = h.switches;
+
+	vhost_run(&h, h.now + time);
+	return h.switches - before;
+}
+
+/* A VF that is alone is not switched with itself; when another wakes, it soon makes room, has had
+ * what it has had, and the two are equals from then on. */
+static void alone(void)
+{
+	static const char *const names[] = {"equal", "wdrr", "best-effort", "strict"};
+	struct vgpu_core_view view;
+	struct vgpu_vf_view v;
+	vgpu_nsec had[2];
+	unsigned p, i;
+
+	for (p = 0; p < 4; p++) {
+		bool held = p == 3; /* only its own slots follow each other */
+
+		machine(held ? 1 : 2, 52, VGPU_NO_VF);
+		if (!held) {
+			h.vfs[1].work = VHOST_BURSTS;
+			h.vfs[1].burst = (struct vhost_range){2 * VGPU_SEC, 2 * VGPU_SEC};
+			h.vfs[1].think = (struct vhost_range){9 * VGPU_SEC, 9 * VGPU_SEC};
+		}
+		vhost_start(&h, vhost_checked(vgpu_builtin_policy(names[p]), &h), NULL, NULL);
+		vhost_run(&h, 5 * VGPU_SEC);
+		/* `best-effort` visits the other one each eighth round. */
+		CU_ASSERT(switches_in(3 * VGPU_SEC) <= (p == 2 ? 2 * 3000 / 42 + 2 : 8));
+		if (!held) {
+			/* Until the other one wakes; it has 2 s of work then. */
+			do {
+				vhost_run(&h, h.now + VGPU_MSEC);
+				vgpu_core_vf_view(h.core, 1, &v);
+			} while (!v.has_work && h.violations == 0);
+			for (i = 0; i < 2; i++)
+				had[i] = vhost_service(&h, i);
+			vhost_run(&h, h.now + VGPU_SEC);
+			for (i = 0; i < 2; i++)
+				had[i] = vhost_service(&h, i) - had[i];
+			CU_ASSERT(fabs((double)had[0] - (double)had[1]) < 20e6);
+			vgpu_core_vf_view(h.core, 1, &v);
+			CU_ASSERT(v.ledger.wait_max_ns < 8 * VGPU_MSEC);
+		}
+		vgpu_core_view(h.core, &view);
+		CU_ASSERT_EQUAL(view.engine.evictions, 0);
+		done();
+	}
+}
+
+/* However often the policy changes, it is not always the same VFs that run first. `best-effort`
+ * charges nothing, and so does not make up for a turn that a change has cut short. */
+static void changes_favour_nobody(void)
+{
+	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
+	unsigned mix, k, i;
+	double share, off;
+
+	for (mix = 0; mix < 5; mix++) { /* each with itself, and three in turn */
+		/* A change cuts a slice short, of one policy or of another. */
+		off = mix == 3 ? 0.3 : mix == 4 ? 0.1 : 0.05;
+		machine(12, 53, VGPU_NO_VF);
+		vhost_start(&h, vgpu_builtin_policy(names[mix % 4]), NULL, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 1500; k++) {
+			vhost_change_policy(&h, vgpu_builtin_policy(names[mix < 4 ? mix : k % 3]),
+					    NULL, NULL);
+			vhost_run(&h, h.now + 10 * VGPU_MSEC);
+		}
+		for (i = 0; i < 12; i++) {
+			share = share_of(i) * 12;
+			if (fabs(share - 1) > off)
+				printf("\n  mix %u: VF %u has %.3f of its share\n", mix, i, share);
+			CU_ASSERT(fabs(share - 1) <= off);
+		}
+		done();
+	}
+}
+
+/* Timers that fire late: shares and waits are kept, for those that sleep and wake too. */
+static void late_timers(void)
+{
+	static const char *const names[] = {"strict", "equal", "wdrr"};
+	struct vgpu_vf_view v;
+	unsigned p, seed, i;
+	double ratio, worst;
+
+	for (p = 0; p < 3; p++) {
+		for (worst = 0, seed = 1; seed <= 12; seed++) {
+			machine(2 + seed % 6, seed, VGPU_NO_VF);
+			h.timer_late =
+				(struct vhost_range){0, seed % 3 ? 2 * VGPU_MSEC : 40 * VGPU_MSEC};
+			h.unchecked = true; /* deadlines may pass */
+			for (i = 1; i < h.n_vfs; i += 2) {
+				h.vfs[i].work = VHOST_BURSTS;
+				h.vfs[i].burst = (struct vhost_range){100000, 5 * VGPU_MSEC};
+				h.vfs[i].think = (struct vhost_range){0, 30 * VGPU_MSEC};
+			}
+			h.work_from = 100 * VGPU_MSEC;
+			vhost_start(&h, vhost_checked(vgpu_builtin_policy(names[p]), &h), NULL,
+				    NULL);
+			vhost_run(&h, 20 * VGPU_SEC);
+			for (i = 0; i < h.n_vfs; i++) {
+				vgpu_core_vf_view(h.core, i, &v);
+				ratio = (double)v.ledger.wait_max_ns / (double)v.bound.max_wait;
+				worst = fmax(worst, ratio);
+				CU_ASSERT(v.ledger.dispatches > 10);
+			}
+			if (h.n_vfs > 2) { /* two of them always have work */
+				double apart = fabs((double)vhost_service(&h, 0) -
+						    (double)vhost_service(&h, 2));
+
+				vgpu_core_vf_view(h.core, 0, &v);
+				CU_ASSERT(apart < 2 * (double)v.bound.max_lag);
+			}
+			CU_ASSERT_EQUAL(h.violations, 0);
+			vhost_finish(&h);
+		}
+		printf("[%s: wait/bound %.3f] ", names[p], worst);
+		CU_ASSERT(worst <= 1.0);
+	}
+}
+
+/* A machine whose switches always take their longest, and VFs that stop up to 0.2 ms late. */
+static void steady_machine(uint32_t n, uint64_t seed, int64_t (*rows)[VGPU_MAX_PARAMS])
+{
+	const struct vgpu_policy_ops *policy = vgpu_builtin_policy("deadline");
+	uint32_t i;
+
+	vhost_init(&h, n, seed);
+	h.config.switch_nominal = 300 * VGPU_USEC;
+	h.load = (struct vhost_range){150000, 150000};
+	h.work_from = 100 * VGPU_MSEC;
+	for (i = 0; i < n; i++) {
+		h.vfs[i].late = (struct vhost_range){0, 200000};
+		h.vfs[i].save = (struct vhost_range){150000, 150000};
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+	}
+}
+
+static void give(int64_t *row, int64_t budget_us, int64_t period_us)
+{
+	const struct vgpu_policy_ops *policy = vgpu_builtin_policy("deadline");
+
+	vhost_param(policy->vf_params, row, "budget_us", budget_us);
+	vhost_param(policy->vf_params, row, "period_us", period_us);
+}
+
+/* Jobs of a budget less its own tail, one in a period, beside one that wakes all the time, one that
+ * always has work, and the background: each in time, and k budgets after k periods. */
+static void budgets_are_kept(void)
+{
+	static struct vhost_item items[400];
+	int64_t rows[4][VGPU_MAX_PARAMS];
+	struct vgpu_vf_view v;
+	uint32_t i;
+
+	steady_machine(4, 91, rows);
+	give(rows[0], 2400, 16000);
+	give(rows[1], 7000, 33000);
+	give(rows[2], 5000, 50000);
+	for (i = 0; i < 400; i++)
+		items[i] = (struct vhost_item){.t = 107 * VGPU_MSEC + i * 16 * VGPU_MSEC,
+					       .kind = VHOST_WORK,
+					       .value = 2100 * VGPU_USEC};
+	h.vfs[0].work = VHOST_SCRIPT;
+	h.vfs[0].items = items;
+	h.vfs[0].n_items = 400;
+	vhost_keep_latencies(&h, 0, 400);
+	h.vfs[2].work = VHOST_BURSTS;
+	h.vfs[2].burst = h.vfs[2].think = (struct vhost_range){1000, 2 * VGPU_MSEC};
+	vhost_start(&h, vhost_checked(vgpu_builtin_policy("deadline"), &h), NULL, rows);
+	for (i = 1; i <= 150; i++) {
+		vhost_run(&h, 100 * VGPU_MSEC + i * 33 * VGPU_MSEC);
+		CU_ASSERT(vhost_service(&h, 1) + 32 * VGPU_USEC >= i * 7 * VGPU_MSEC);
+	}
+	vhost_run(&h, 7 * VGPU_SEC);
+	CU_ASSERT_EQUAL(h.vfs[0].n_latencies, 400);
+	for (i = 0; i < h.vfs[0].n_latencies; i++)
+		CU_ASSERT(h.vfs[0].latencies[i] <= 16 * VGPU_MSEC);
+	vgpu_core_vf_view(h.core, 0, &v);
+	CU_ASSERT(v.bound.budget >= 2100 * VGPU_USEC);
+	CU_ASSERT(v.ledger.wait_max_ns <= v.bound.max_wait);
+	CU_ASSERT(vhost_service(&h, 3) > VGPU_SEC);
+	done();
+}
+
+/* A lone VF in the background is not switched with itself. */
+static void lone_goes_on(void)
+{
+	int64_t rows[2][VGPU_MAX_PARAMS];
+
+	steady_machine(2, 92, rows);
+	h.vfs[1].work = VHOST_NEVER;
+	vhost_start(&h, vhost_checked(vgpu_builtin_policy("deadline"), &h), NULL, rows);
+	vhost_run(&h, 10100 * VGPU_MSEC);
+	CU_ASSERT(vhost_service(&h, 0) > 9990 * VGPU_MSEC);
+	done();
+}
+
+/* New budgets each few ms bring no more than the larger of the two does. */
+static void toggling_budgets(void)
+{
+	int64_t rows[3][VGPU_MAX_PARAMS];
+	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[0]};
+	uint32_t k;
+
+	steady_machine(3, 93, rows);
+	give(rows[0], 50000, 200000);
+	give(rows[1], 2000, 33000);
+	vhost_start(&h, vhost_checked(vgpu_builtin_policy("deadline"), &h), NULL, rows);
+	vhost_run(&h, 100 * VGPU_MSEC);
+	for (k = 0; k < 1000; k++) {
+		if (k % 2)
+			give(rows[0], 50000, 200000);
+		else
+			give(rows[0], 2000, 8000);
+		CU_ASSERT_EQUAL(vhost_event(&h, &event), 0);
+		vhost_run(&h, h.now + 7 * VGPU_MSEC);
+	}
+	CU_ASSERT(vhost_service(&h, 0) < 7 * VGPU_SEC / 4 + 51 * VGPU_MSEC);
+	CU_ASSERT(vhost_service(&h, 0) > 7 * VGPU_SEC / 8);
+	done();
+}
+
 static const struct test tests[] = {
 	{"shares beside a VF that is always late", late_vf},
 	{"without charging it would win", late_vf_uncharged},
@@ -632,6 +894,10 @@ static const struct test tests[] = {
 	{"strict: others cannot be told apart", strict_hides_others},
 	{"strict: boundaries do not drift", strict_does_not_drift},
 	{"strict: idle modes", strict_idle_modes},
+	{"strict: a turn is settled once", strict_settles_once},
+	{"who is alone is not switched with itself", alone},
+	{"changes of policy favour nobody", changes_favour_nobody},
+	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},
 	{"debt survives sleep", debt_survives_sleep},
@@ -641,6 +907,9 @@ static const struct test tests[] = {
 	{"what is refused changes nothing", refusals},
 	{"debt survives removal", debt_survives_removal},
 	{"toggling weights gains nothing", toggling},
+	{"deadline: budgets are kept", budgets_are_kept},
+	{"deadline: a lone VF goes on", lone_goes_on},
+	{"deadline: toggling budgets gains nothing", toggling_budgets},
 	{"change of policy", change_of_policy},
 	{NULL, NULL},
 };

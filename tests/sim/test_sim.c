@@ -34,10 +34,14 @@ static void mistakes(void)
 		{"vfs 2\nvfs 2\n", ":2: vfs: twice"},
 		{"vf 0 work=always\n", ":1: 0: say how many VFs there are first"},
 		{"vfs 2\nvf 2 work=always\n", ":2: 2: no such VF"},
-		{"vfs 2\nvf 0 work=hard\n", "want always, bursts, never, sleeper or script"},
+		{"vfs 2\nvf 0 work=hard\n",
+		 "want always, bursts, never, sleeper, script or periodic"},
 		{"vfs 2\nvf 0 late=fast\n", ":2: late=fast: not such a value"},
 		{"vfs 2\nvf 0 late=5ms..1ms\n", ":2: late=5ms..1ms: not such a value"},
 		{"vfs 2\ngpu colour=red\n", ":2: colour: no such setting"},
+		{"vfs 2\nvf 1 wieght=3\n", ":2: wieght: no such setting"},
+		{"vfs 2\nat 1s vf 1 wieght=3\n", ":2: wieght: no such setting"},
+		{"vfs 2\npolicy fair slcie_us=3\n", ":2: slcie_us: no such setting"},
 		{"vfs 2\n10 0 dance\n", ":2: dance: want arrive, work"},
 		{"vfs 2\n10 0 work\n", ":2: work: wants one number"},
 		{"vfs 2\n10 0 work 5\n5 0 work 5\n", ":3: 5: before the one above"},
@@ -45,6 +49,7 @@ static void mistakes(void)
 		{"vfs 2\nat 5s reset 0\nat 4s reset 0\n", ":3: 4s: before the one above"},
 		{"vfs 2\nuntil soon\n", ":2: until: want a time"},
 		{"vfs 2\nsing\n", ":2: sing: want vfs"},
+		{"vfs 2\nvf 1 work=periodic burst=1ms\n", "VF 1: work=periodic needs a period"},
 	};
 	struct vgpu_error err;
 	struct scenario s;
@@ -74,10 +79,11 @@ static char *written(const struct scenario *s)
 static void round_trip(void)
 {
 	static const char text[] =
-		"vfs 3\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
+		"vfs 4\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
 		"gpu load=1us..20us timer_late=5 min_slice=500us gpu_reset=yes memory=4096\n"
 		"policy qos slice_us=900\nvf 0 work=bursts burst=1ms think=2ms..3ms late=7 "
-		"weight=20\nvf 1 work=sleeper\nvf 2 work=script\nat 1ms policy strict idle=donate\n"
+		"weight=20\nvf 1 work=sleeper\nvf 2 work=script\n"
+		"vf 3 work=periodic period=16ms..17ms burst=4ms\nat 1ms policy strict idle=donate\n"
 		"at 2ms vf 1 weight=9\nat 2ms reset 0\n0 2 arrive\n5 2 work 100\n6 2 think 50\n"
 		"7 2 param weight=3\n8 2 excl 4000\n9 2 hang\n10 2 mem 2048\n11 2 depart\n";
 	char *first, *second;
@@ -94,6 +100,8 @@ static void round_trip(void)
 	CU_ASSERT_STRING_EQUAL(first, second);
 	CU_ASSERT_EQUAL(s.n_ops, 3);
 	CU_ASSERT_EQUAL(s.vfs[2].n_items, 8);
+	CU_ASSERT_EQUAL(s.vfs[3].work, VHOST_PERIODIC);
+	CU_ASSERT_EQUAL(s.vfs[3].period.max, 17 * VGPU_MSEC);
 	scenario_free(&s);
 	free(first);
 	free(second);
@@ -274,16 +282,59 @@ static void the_prover_finds(void)
 	broken.account = forgiving_account;
 	prove(&broken, 2000000, 1, NULL, &p);
 	CU_ASSERT_FATAL(p.failed);
-	CU_ASSERT_PTR_NOT_NULL(strstr(p.violation, "a pair of VFs"));
+	CU_ASSERT(strstr(p.violation, "a pair of VFs") || strstr(p.violation, "ideal fluid"));
 	CU_ASSERT(p.smallest.n_vfs <= 3);
 	printf("[shrunk to %u VFs: %s] ", p.smallest.n_vfs, p.violation);
 	scenario_free(&p.smallest);
 }
 
+/* A VF that the policy does not admit is not forgotten: its reason is kept. */
+static void refusals(void)
+{
+	static const char text[] = "vfs 2\npolicy deadline\n"
+				   "vf * budget_us=9000 period_us=10000\nvf 1 budget_us=1000\n";
+	struct vgpu_error err;
+	struct scenario s;
+	struct running r;
+
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(text), &err), 0);
+	unlink(path);
+	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, NULL, false, peer_or_policy, &err), 0);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r.host.vfs[0].refused);
+	CU_ASSERT_PTR_NOT_NULL(strstr(r.host.vfs[0].refused, "not enough time"));
+	CU_ASSERT_PTR_NULL(r.host.vfs[1].refused);
+	running_finish(&r);
+	scenario_free(&s);
+}
+
+/* A timer that is late by 100 us makes each slice of those who stop at once longer by that. */
+static void late_timers(void)
+{
+	struct vgpu_vf_view v;
+	struct vhost h;
+	uint32_t i;
+
+	vhost_init(&h, 2, 1);
+	h.timer_late = (struct vhost_range){100 * VGPU_USEC, 100 * VGPU_USEC};
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, NULL);
+	vhost_run(&h, VGPU_SEC);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	for (i = 0; i < 2; i++) {
+		vgpu_core_vf_view(h.core, i, &v);
+		CU_ASSERT(v.ledger.ends[VGPU_END_SLICE] > 50);
+		CU_ASSERT(v.ledger.overrun_ns >=
+			  (v.ledger.ends[VGPU_END_SLICE] - 1) * 100 * VGPU_USEC);
+		CU_ASSERT_EQUAL(v.ledger.max_overrun_ns, 100 * VGPU_USEC);
+	}
+	vhost_finish(&h);
+}
+
 static const struct test tests[] = {
 	{"scenarios: mistakes", mistakes},
 	{"scenarios: written and read", round_trip},
+	{"scenarios: refusals", refusals},
 	{"placement", placement},
+	{"late timers", late_timers},
 	{"a late VF, under our rules and others'", late_vf},
 	{"nv-arr: the averaging factor's closed form", averaging},
 	{"the heap, against a scan", heap_against_scan},

@@ -369,6 +369,7 @@ static void start(void)
 	vram.core = core;
 	for (i = 0; policy->params[i].name; i++)
 		params[i] = policy->params[i].def;
+	params[0] = 4000; /* slice_us: swaps come with turns */
 	for (i = 0; policy->vf_params[i].name; i++)
 		vf_params[0][i] = policy->vf_params[i].def;
 	for (i = 1; i < N_VFS; i++)

@@ -72,6 +72,16 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 	checked.inner->account(state, usage);
 }
 
+/* END may lie ahead of now. */
+static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
+{
+	if (end < checked.last)
+		vhost_fail(checked.host, "time went back for the policy");
+	if (checked.open != vf)
+		vhost_fail(checked.host, "VF %u was to be extended, it does not run", vf);
+	return checked.inner->extend(state, vf, end);
+}
+
 const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy,
 					    struct vhost *host)
 {
@@ -85,5 +95,7 @@ const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy
 	checked.ops.sleep = checked_sleep;
 	checked.ops.pick = checked_pick;
 	checked.ops.account = checked_account;
+	if (policy->extend)
+		checked.ops.extend = checked_extend;
 	return &checked.ops;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "generate.h"
 
@@ -89,6 +90,122 @@ static void desktop(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 		line(to, t, vf, "work", between(&r, 0.5, 12));
 }
 
+/* Exponential, with this mean. */
+static double waiting(struct rng *r, double mean)
+{
+	return -mean * log(1 - draw(r));
+}
+
+static void settings(FILE *to, uint32_t vf, const char *role, const char *work)
+{
+	fprintf(to, "vf %" PRIu32 " role=%s work=%s", vf, role, work);
+}
+
+static void range(FILE *to, const char *key, double min_ms, double max_ms)
+{
+	fprintf(to, " %s=%" PRIu64 "..%" PRIu64, key, (uint64_t)(min_ms * 1e6),
+		(uint64_t)(max_ms * 1e6));
+}
+
+/* Frames around a mean, which is the VF's own: games differ more than their frames do. */
+static void paced(FILE *to, uint32_t vf, double hz, double mean)
+{
+	settings(to, vf, "frames", "periodic");
+	range(to, "burst", 0.8 * mean, 1.3 * mean);
+	fprintf(to, " period=%" PRIu64 "\n", (uint64_t)(1e9 / hz));
+}
+
+static void frames60(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	(void)length;
+	paced(to, vf, 60, size * between(r, 5, 8));
+}
+
+static void frames90(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	(void)length;
+	paced(to, vf, 90, size * between(r, 4.5, 5.5));
+}
+
+/*
+ * One request: a prefill by the length of the prompt, then 20 to 150 tokens, each a job of its own.
+ * Between two tokens the guest samples, and launches the next one.
+ */
+static double request(FILE *to, uint32_t vf, double t, double token, struct rng *r)
+{
+	double work = 12 * token * between(r, 0.3, 1.7);
+	int tokens;
+
+	line(to, t, vf, "prep", work);
+	for (tokens = (int)exp(between(r, 3, 5)); tokens > 0; tokens--) {
+		double ms = token * between(r, 0.8, 1.2);
+
+		line(to, t, vf, "think", between(r, 0.2, 0.6));
+		line(to, t, vf, "work", ms);
+		work += ms;
+	}
+	return work;
+}
+
+/* People who read an answer before they ask again. */
+static void chat(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	double token = size * between(r, 2, 4), work = 0;
+
+	settings(to, vf, "inference", "script");
+	fputc('\n', to);
+	arrive(to, vf);
+	while (work * 1e6 < (double)length) {
+		double pause = waiting(r, 500);
+
+		line(to, 0, vf, "think", pause);
+		work += pause + request(to, vf, 0, token, r);
+	}
+}
+
+/* Requests come at random, whether or not the last one is done. */
+static void serve(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	double token = size * between(r, 2, 4), t = 0;
+
+	settings(to, vf, "inference", "script");
+	fputc('\n', to);
+	arrive(to, vf);
+	while ((t += waiting(r, 900)) * 1e6 < (double)length)
+		request(to, vf, t, token, r);
+}
+
+/* Steps of 50 to 300 ms, around a mean of the VF's own, with short pauses to load data. */
+static void steps(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	double mean = size * between(r, 55, 270);
+
+	(void)length;
+	settings(to, vf, "training", "bursts");
+	range(to, "burst", 0.9 * mean, 1.1 * mean);
+	range(to, "think", 1, 5);
+	fputc('\n', to);
+}
+
+/* Somebody scrolls or types, and the desktop draws up to a second of frames, each some time after
+ * the last one is done; then nothing. */
+static void session(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
+{
+	double t = 0;
+	int n;
+
+	settings(to, vf, "desktop", "script");
+	fputc('\n', to);
+	arrive(to, vf);
+	while ((t += waiting(r, 1500)) * 1e6 < (double)length) {
+		for (n = (int)between(r, 5, 60); n > 0; n--) {
+			line(to, t, vf, "work", size * between(r, 0.5, 4));
+			line(to, t, vf, "think", 13);
+			t += 16;
+		}
+	}
+}
+
 static void hog(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 {
 	(void)length;
@@ -113,3 +230,85 @@ const struct generator generators[] = {
 	{"adversary", "sleeps whenever it is about to be charged", adversary},
 	{NULL, NULL, NULL},
 };
+
+static const struct kind {
+	const char *name;
+	/* SIZE scales its work. */
+	void (*write)(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r);
+} kinds[] = {
+	{"frames60", frames60}, {"frames90", frames90}, {"chat", chat},
+	{"serve", serve},	{"steps", steps},	{"session", session},
+};
+
+/* What operators put together. Sizes: see the table in docs/simulator.md. */
+const struct mix mixes[] = {
+	{"mix4",
+	 "a game of weight 200, inference, training and a desktop",
+	 {{"frames60", 1, 1, 200},
+	  {"chat", 1, 1, 100},
+	  {"steps", 1, 1, 100},
+	  {"session", 1, 1, 100}}},
+	{"mix8",
+	 "two games of weight 400, and two each of inference, training and desktops",
+	 {{"frames60", 1, 0.7, 400},
+	  {"frames90", 1, 0.7, 400},
+	  {"chat", 1, 0.4, 100},
+	  {"serve", 1, 0.4, 100},
+	  {"steps", 2, 1, 100},
+	  {"session", 2, 0.6, 100}}},
+	{"mix16",
+	 "overload: four games of weight 400, and four each of inference, training and desktops",
+	 {{"frames60", 3, 0.75, 400},
+	  {"frames90", 1, 0.75, 400},
+	  {"chat", 2, 0.4, 100},
+	  {"serve", 2, 0.4, 100},
+	  {"steps", 4, 1, 100},
+	  {"session", 4, 0.6, 100}}},
+	{NULL, NULL, {{NULL, 0, 0, 0}}},
+};
+
+const struct mix *mix_find(const char *name)
+{
+	const struct mix *m;
+
+	for (m = mixes; m->name; m++)
+		if (strcmp(m->name, name) == 0)
+			return m;
+	return NULL;
+}
+
+static const struct kind *kind_of(const char *name)
+{
+	const struct kind *k = kinds;
+
+	while (strcmp(k->name, name) != 0)
+		k++;
+	return k;
+}
+
+void generate_head(FILE *to, uint32_t n_vfs, vgpu_nsec length, uint64_t seed)
+{
+	fprintf(to,
+		"vfs %" PRIu32 "\nseed %" PRIu64 "\nuntil %" PRIu64
+		"\ngpu load=100us run=50us\npolicy fair\nvf * save=100us\n",
+		n_vfs, seed, length);
+}
+
+void mix_write(const struct mix *mix, FILE *to, vgpu_nsec length, uint64_t seed)
+{
+	const struct mix_part *part;
+	uint32_t n = 0, vf = 0, i;
+
+	for (part = mix->parts; part->kind; part++)
+		n += part->n;
+	generate_head(to, n, length, seed);
+	fprintf(to, "vf * save=150us\n");
+	for (part = mix->parts; part->kind; part++) {
+		for (i = 0; i < part->n; i++, vf++) {
+			struct rng r = seeded(seed, vf);
+
+			kind_of(part->kind)->write(to, vf, length, part->size, &r);
+			fprintf(to, "vf %" PRIu32 " weight=%" PRIu32 "\n", vf, part->weight);
+		}
+	}
+}

@@ -16,6 +16,27 @@ struct generator {
 /* Ends at a NULL name. */
 extern const struct generator generators[];
 
+/* N VFs of a kind, their work scaled by SIZE. */
+struct mix_part {
+	const char *kind;
+	uint32_t n;
+	double size;
+	uint32_t weight;
+};
+
+struct mix {
+	const char *name, *help;
+	struct mix_part parts[8]; /* ends at a NULL kind */
+};
+
+/* Ends at a NULL name. */
+extern const struct mix mixes[];
+const struct mix *mix_find(const char *name);
+/* Writes the whole scenario: GPU, policy, VFs with roles and weights, and their work for LENGTH. */
+void mix_write(const struct mix *mix, FILE *to, vgpu_nsec length, uint64_t seed);
+/* Writes what comes before the VFs' lines. */
+void generate_head(FILE *to, uint32_t n_vfs, vgpu_nsec length, uint64_t seed);
+
 struct converter {
 	const char *name, *help;
 	/* Reads a trace, writes the lines of VFs from FIRST on; 0 or -EINVAL with the line. */

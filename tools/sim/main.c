@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admission.h"
 #include "builtin.h"
+#include "compare.h"
 #include "generate.h"
 #include "peer.h"
 #include "plugin.h"
@@ -18,13 +20,16 @@
 
 #define LOG_MAX 1000000u
 #define LATENCIES_MAX 200000u
+#define LINES_MAX 64u
 
 struct options {
-	const char *policy, *svg, *save, *admission;
-	bool json, log, check, monitor;
-	uint64_t decisions, seed, sets;
+	const char *policy, *svg, *save, *admission, *plugin, *mix;
+	const char *with[LINES_MAX];
+	unsigned n_with;
+	bool json, log, check, monitor, vary;
+	uint64_t decisions, seed, sets, seeds;
 	vgpu_nsec until, switch_ns, min_slice, late;
-	uint32_t vf;
+	uint32_t vf, background;
 	char **args;
 	int n_args;
 };
@@ -50,8 +55,26 @@ static void progress(double done)
 	fprintf(stderr, "] %3.0f %%%s", 100 * (done < 1 ? done : 1), done >= 1 ? "\n" : "");
 }
 
+/* Says which VFs had no part in the run, and why; how many those were. */
+static uint32_t print_refused(const struct running *r)
+{
+	struct vgpu_core_view core;
+	uint32_t i, n = 0;
+
+	vgpu_core_view(r->host.core, &core);
+	for (i = 0; i < r->host.n_vfs; i++) {
+		if (!r->host.vfs[i].refused)
+			continue;
+		n++;
+		fprintf(stderr, "vgpu-sim: VF %u: %s refuses it: %s\n", r->vfs[i],
+			core.policy->name, r->host.vfs[i].refused);
+	}
+	return n;
+}
+
 static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_policy_ops *policy,
-		   const struct options *o, struct report *report, struct vgpu_error *err)
+		   const struct options *o, struct report *report, uint32_t *refused,
+		   struct vgpu_error *err)
 {
 	struct vhost_dispatch *log = NULL;
 	struct running r;
@@ -63,6 +86,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 		return e;
 	if (o->check || o->monitor)
 		r.host.monitor = monitor_new(&r.host, true);
+	r.host.quiet = r.host.goes_on = o->monitor;
 	for (i = 0; i < r.host.n_vfs; i++)
 		if (r.host.vfs[i].work != VHOST_ALWAYS && s->n_vfs <= 1000)
 			vhost_keep_latencies(&r.host, i, LATENCIES_MAX);
@@ -77,6 +101,8 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 		progress(((double)gpu + (double)t / (double)s->until) / s->n_gpus);
 	}
 	report_add(report, &r);
+	if (!o->monitor)
+		*refused += print_refused(&r);
 	if (o->log)
 		report_log(&r.host, stdout);
 	if (o->svg && gpu == 0)
@@ -91,18 +117,20 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	return e;
 }
 
+/* REFUSED: how many VFs the policy did not admit. */
 static int run_scenario(struct scenario *s, const struct vgpu_policy_ops *policy,
-			const struct options *o, struct report *report)
+			const struct options *o, struct report *report, uint32_t *refused)
 {
 	struct vgpu_error err;
 	uint32_t gpu;
 	int e = scenario_place(s, &err);
 
 	*report = (struct report){.decisions = 0};
+	*refused = 0;
 	if (o->until)
 		s->until = o->until;
 	for (gpu = 0; gpu < s->n_gpus && e == 0; gpu++)
-		e = run_gpu(s, gpu, policy, o, report, &err);
+		e = run_gpu(s, gpu, policy, o, report, refused, &err);
 	if (e < 0)
 		fprintf(stderr, "vgpu-sim: %s\n", err.text);
 	return e;
@@ -136,21 +164,105 @@ static int cmd_run(const struct options *o)
 	const struct vgpu_policy_ops *policy;
 	struct report report;
 	struct scenario s;
+	uint32_t refused;
 	bool ok;
 	int r;
 
 	policy = policy_option(o, &ok);
 	if (!ok || read_one(&s, o) < 0)
 		return 2;
-	r = run_scenario(&s, policy, o, &report);
+	r = run_scenario(&s, policy, o, &report, &refused);
 	if (r == 0 && o->json)
 		report_json(&report, stdout);
 	else if (r == 0 && !o->log)
 		report_table(&report, stdout);
-	r = r < 0 ? 2 : report.violations ? 1 : 0;
+	r = r < 0 || refused ? 2 : report.violations ? 1 : 0;
 	report_free(&report);
 	scenario_free(&s);
 	return r;
+}
+
+/* The scenario of a mix from SEED. */
+static int read_mix(struct scenario *s, const struct mix *mix, vgpu_nsec until, uint64_t seed)
+{
+	struct vgpu_error err;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+	int e;
+
+	mix_write(mix, f, until ? until : 10 * VGPU_SEC, seed);
+	fclose(f);
+	f = fmemopen(text, size, "r");
+	e = scenario_read_from(s, f, mix->name, &err);
+	fclose(f);
+	free(text);
+	if (e < 0)
+		fprintf(stderr, "vgpu-sim: %s\n", err.text);
+	return e;
+}
+
+/* The lines that were asked for, or all. Returns how many; 0: one of them is wrong. */
+static unsigned lines_of(const struct options *o, struct compare_line *lines)
+{
+	struct vgpu_error err;
+	unsigned i;
+
+	if (o->n_with == 0)
+		return compare_all(lines, LINES_MAX);
+	for (i = 0; i < o->n_with; i++) {
+		if (compare_parse(&lines[i], o->with[i], &err) < 0) {
+			fprintf(stderr, "vgpu-sim: --with '%s': %s\n", o->with[i], err.text);
+			return 0;
+		}
+	}
+	return o->n_with;
+}
+
+/* Each of N LINES on S. */
+static int compare_lines(struct compare_line *lines, unsigned n, struct scenario *s)
+{
+	struct vgpu_error err;
+	unsigned i;
+	int e = 0;
+
+	for (i = 0; i < n && e == 0; i++)
+		e = compare_run(&lines[i], s, &err);
+	if (e < 0)
+		fprintf(stderr, "vgpu-sim: %s: %s\n", lines[i - 1].label, err.text);
+	return e;
+}
+
+/* What mixes and other workloads with roles come to, over some seeds. FROM: the workload; NULL: the
+ * mix that was asked for. */
+static int compare_roles(const struct options *o, struct scenario *from)
+{
+	struct compare_line *lines = calloc(LINES_MAX, sizeof(*lines));
+	const struct mix *mix = from ? NULL : mix_find(o->mix);
+	unsigned n = lines_of(o, lines);
+	struct scenario s;
+	uint64_t i;
+	int e = n ? 0 : -EINVAL;
+
+	for (i = 0; i < o->seeds && e == 0; i++) {
+		if (from) {
+			from->seed = from->seed + (i > 0);
+			e = compare_lines(lines, n, from);
+		} else {
+			e = read_mix(&s, mix, o->until, o->seed + i);
+			if (e < 0)
+				break;
+			e = compare_lines(lines, n, &s);
+			scenario_free(&s);
+		}
+		progress((double)(i + 1) / (double)o->seeds);
+	}
+	if (e == 0 && o->json)
+		compare_json(lines, n, stdout);
+	else if (e == 0)
+		compare_table(lines, n, stdout);
+	free(lines);
+	return e < 0 ? 2 : 0;
 }
 
 static int cmd_compare(const struct options *o)
@@ -160,21 +272,33 @@ static int cmd_compare(const struct options *o)
 	struct report report;
 	struct scenario s;
 	unsigned n = 0, i;
+	uint32_t refused;
 	int r = 0;
 
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		all[n++] = vgpu_builtin_policies[i];
 	for (i = 0; peers[i]; i++)
 		all[n++] = peers[i];
+	if (o->mix && o->n_args)
+		return usage_error("compare: a mix, or a file");
+	if (o->mix)
+		return mix_find(o->mix) ? compare_roles(o, NULL)
+					: usage_error("no such mix; see vgpu-sim policies");
 	if (read_one(&s, o) < 0)
 		return 2;
+	s.until = o->until ? o->until : s.until;
+	if (s.n_gpus == 1 && (o->n_with || compare_has_roles(&s))) {
+		r = compare_roles(o, &s);
+		scenario_free(&s);
+		return r;
+	}
 	monitored.monitor = s.n_vfs <= 64;
 	if (o->json)
 		puts("[");
 	else
 		report_compare_head(stdout);
 	for (i = 0; i < n && r == 0; i++) {
-		r = run_scenario(&s, all[i], &monitored, &report);
+		r = run_scenario(&s, all[i], &monitored, &report, &refused);
 		if (r == 0 && o->json) {
 			report_json(&report, stdout);
 			puts(i + 1 < n ? "," : "]");
@@ -196,6 +320,15 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static void print_ratios(const struct monitor_result *m)
+{
+	printf("lag/bound %.3f, pairs %.3f, wait %.3f, limit %.3f; %" PRIu64 " of %" PRIu64
+	       " budgets missed",
+	       m->lag, m->pairs, m->wait, m->limit, m->missed, m->deadlines);
+	if (m->missed)
+		printf(", by up to %.6f ms", (double)m->worst_miss / 1e6);
+}
+
 static int prove_one(const struct vgpu_policy_ops *policy, const struct options *o)
 {
 	double began = now_s();
@@ -205,11 +338,10 @@ static int prove_one(const struct vgpu_policy_ops *policy, const struct options 
 
 	prove(policy, o->decisions, o->seed, progress, &p);
 	if (!p.failed) {
-		printf("%-12s %" PRIu64 " decisions in %" PRIu64
-		       " scenarios, no violation; lag/bound %.3f, wait/bound %.3f, %" PRIu64
-		       " budgets kept; %.0f decisions/s\n",
-		       policy->name, p.decisions, p.scenarios, p.result.lag, p.result.wait,
-		       p.result.deadlines, (double)p.decisions / (now_s() - began));
+		printf("%-12s %" PRIu64 " decisions in %" PRIu64 " scenarios, no violation; ",
+		       policy->name, p.decisions, p.scenarios);
+		print_ratios(&p.result);
+		printf("; %.0f decisions/s\n", (double)p.decisions / (now_s() - began));
 		return 0;
 	}
 	f = fopen(path, "w");
@@ -220,8 +352,10 @@ static int prove_one(const struct vgpu_policy_ops *policy, const struct options 
 	}
 	printf("%s: broken in scenario %" PRIu64 " of seed %" PRIu64 ": %s\n", policy->name,
 	       p.scenarios, o->seed, p.violation);
-	printf("the smallest scenario that shows it is in %s; repeat with: vgpu-sim check %s\n",
-	       path, path);
+	printf("the smallest scenario that shows it is in %s; repeat with: vgpu-sim check "
+	       "%s%s%s%s\n",
+	       path, o->plugin ? "--plugin " : "", o->plugin ? o->plugin : "", o->plugin ? " " : "",
+	       path);
 	scenario_free(&p.smallest);
 	return 1;
 }
@@ -247,9 +381,7 @@ static int cmd_prove(const struct options *o)
 static int cmd_check(const struct options *o)
 {
 	const struct vgpu_policy_ops *policy;
-	struct monitor_result result;
-	uint64_t decisions = 0, refused = 0;
-	char violation[256];
+	struct proof p = {.decisions = 0};
 	struct scenario s;
 	bool ok;
 
@@ -261,63 +393,84 @@ static int cmd_check(const struct options *o)
 		scenario_free(&s);
 		return 2;
 	}
-	ok = prove_scenario(&s, policy, &result, &decisions, &refused, violation,
-			    sizeof(violation));
+	ok = prove_scenario(&s, policy, 0, &p);
+	printf("%" PRIu64 " decisions, ", p.decisions);
 	if (ok)
-		printf("%" PRIu64 " decisions, no violation; lag/bound %.3f, wait/bound %.3f\n",
-		       decisions, result.lag, result.wait);
+		printf("no violation; ");
 	else
-		printf("broken: %s\n", violation);
+		printf("broken: %s; ", p.violation);
+	print_ratios(&p.result);
+	putchar('\n');
 	scenario_free(&s);
 	return ok ? 0 : 1;
 }
 
+static void print_study(const struct admission_options *o, const struct admission_study *a)
+{
+	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " of those with a miss (%.1f "
+	       "%%, by up to %.3f ms), %" PRIu64 " deadlines",
+	       o->policy->name, a->sets, a->admitted, a->missed,
+	       a->admitted ? 100.0 * (double)a->missed / (double)a->admitted : 0,
+	       (double)a->worst_miss / 1e6, a->deadlines);
+	if (!o->mode)
+		printf("; %" PRIu64 " refused would have been kept: %.1f %% accepted of those that "
+		       "can be",
+		       a->kept_but_refused,
+		       100.0 * (double)a->admitted /
+			       (double)(a->admitted + a->kept_but_refused +
+					(a->admitted + a->kept_but_refused == 0)));
+	putchar('\n');
+}
+
 static int cmd_admission(const struct options *o)
 {
-	const struct vgpu_policy_ops *policy;
+	struct admission_options options = {.sets = o->sets,
+					    .seed = o->seed,
+					    .switch_ns = o->switch_ns,
+					    .min_slice = o->min_slice,
+					    .late = o->late,
+					    .background = o->background,
+					    .vary = o->vary,
+					    .mode = o->admission,
+					    .save = o->save};
 	struct admission_study a;
 	bool ok;
 
-	policy = policy_option(o, &ok);
-	if (!policy || (strcmp(policy->name, "qos") != 0 && strcmp(policy->name, "deadline") != 0))
+	options.policy = policy_option(o, &ok);
+	if (!options.policy || (strcmp(options.policy->name, "qos") != 0 &&
+				strcmp(options.policy->name, "deadline") != 0))
 		return usage_error("admission --policy deadline|qos [--sets N] [--switch US] "
-				   "[--min-slice US] [--late US] [--admission MODE]");
-	prove_admission(policy, o->sets, o->seed, o->switch_ns, o->min_slice, o->late, o->admission,
-			progress, &a);
-	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " of those with a miss (%.1f "
-	       "%%, by up to %.3f ms), %" PRIu64 " deadlines",
-	       policy->name, a.sets, a.admitted, a.missed,
-	       a.admitted ? 100.0 * (double)a.missed / (double)a.admitted : 0,
-	       (double)a.worst_miss / 1e6, a.deadlines);
-	if (!o->admission)
-		printf("; %" PRIu64 " refused would have been kept: %.1f %% accepted of those that "
-		       "can be",
-		       a.kept_but_refused,
-		       100.0 * (double)a.admitted /
-			       (double)(a.admitted + a.kept_but_refused +
-					(a.admitted + a.kept_but_refused == 0)));
-	putchar('\n');
+				   "[--vary] [--min-slice US] [--late US] [--background N] "
+				   "[--admission MODE] [--save FILE]");
+	if (admission_study(&options, progress, &a) < 0) {
+		fprintf(stderr, "vgpu-sim: %s: cannot be written\n", o->save);
+		return 2;
+	}
+	print_study(&options, &a);
 	return a.missed && !o->admission ? 1 : 0;
 }
 
 static int cmd_generate(const struct options *o)
 {
 	uint32_t vf = o->vf;
+	vgpu_nsec length = o->until ? o->until : 10 * VGPU_SEC;
 	int i, k;
 
+	if (o->mix && (o->n_args || !mix_find(o->mix)))
+		return usage_error("generate --mix MIX: of those that vgpu-sim policies lists");
+	if (o->mix)
+		return mix_write(mix_find(o->mix), stdout, length, o->seed), 0;
 	if (o->n_args == 0)
 		return usage_error("generate KIND...: one VF each, of the kinds that vgpu-sim "
 				   "policies lists");
 	if (vf == 0)
-		printf("vfs %d\nseed %" PRIu64 "\nuntil %" PRIu64
-		       "\ngpu load=100us run=50us\npolicy fair\nvf * save=100us\n",
-		       o->n_args, o->seed, o->until ? o->until : 10 * VGPU_SEC);
+		generate_head(stdout, (uint32_t)o->n_args, length, o->seed);
 	for (i = 0; i < o->n_args; i++, vf++) {
 		for (k = 0; generators[k].name && strcmp(generators[k].name, o->args[i]) != 0; k++)
 			;
 		if (!generators[k].name)
 			return usage_error(o->args[i]);
-		generators[k].write(stdout, vf, o->until ? o->until : 10 * VGPU_SEC, o->seed);
+		generators[k].write(stdout, vf, length, o->seed);
 	}
 	return 0;
 }
@@ -368,6 +521,9 @@ static int cmd_policies(const struct options *o)
 	puts("kinds of tenants to generate:");
 	for (i = 0; generators[i].name; i++)
 		printf("  %-22s %s\n", generators[i].name, generators[i].help);
+	puts("mixes of tenants:");
+	for (i = 0; mixes[i].name; i++)
+		printf("  %-22s %s\n", mixes[i].name, mixes[i].help);
 	puts("formats to convert:");
 	for (i = 0; converters[i].name; i++)
 		printf("  %-22s %s\n", converters[i].name, converters[i].help);
@@ -382,17 +538,21 @@ static const struct command {
 	 cmd_run},
 	{"compare", "FILE", "run it under all policies and all models of others' rules; --json",
 	 cmd_compare},
+	{"compare", "--mix MIX",
+	 "a named mix; --seeds N, --until, --with 'POLICY [ROLE.]NAME=VALUE...'", cmd_compare},
 	{"prove", "", "try to break policies: --policy P --decisions N --seed S [--save FILE]",
 	 cmd_prove},
 	{"check", "FILE", "run a scenario under all invariants", cmd_check},
 	{"admission", "",
-	 "random budgets: --policy P --sets N --switch US --min-slice US --late US", cmd_admission},
-	{"generate", "KIND...", "write a workload of one VF for each kind; --seed, --until, --vf N",
+	 "random budgets: --policy P --sets N --switch US --vary --late US --background N",
+	 cmd_admission},
+	{"generate", "KIND...",
+	 "write a workload of one VF for each kind, or --mix MIX; --seed, --until, --vf N",
 	 cmd_generate},
 	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
 	{"replay", "FILE",
 	 "what vgpuctl record has saved, once more; --log: under what it was made", cmd_replay},
-	{"policies", "", "list policies, models, kinds and formats", cmd_policies},
+	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };
 
@@ -442,6 +602,11 @@ int main(int argc, char **argv)
 		VF,
 		ADMISSION,
 		PLUGIN,
+		MIX,
+		SEEDS,
+		WITH,
+		VARY,
+		BACKGROUND,
 		HELP
 	};
 	static const struct option options[] = {
@@ -461,12 +626,18 @@ int main(int argc, char **argv)
 		{"vf", required_argument, NULL, VF},
 		{"admission", required_argument, NULL, ADMISSION},
 		{"plugin", required_argument, NULL, PLUGIN},
+		{"mix", required_argument, NULL, MIX},
+		{"seeds", required_argument, NULL, SEEDS},
+		{"with", required_argument, NULL, WITH},
+		{"vary", no_argument, NULL, VARY},
+		{"background", required_argument, NULL, BACKGROUND},
 		{"help", no_argument, NULL, HELP},
 		{NULL, 0, NULL, 0},
 	};
 	struct options o = {.decisions = 1000000,
 			    .seed = 1,
 			    .sets = 1000,
+			    .seeds = 1,
 			    .switch_ns = 300 * VGPU_USEC,
 			    .min_slice = 500 * VGPU_USEC,
 			    .late = 200 * VGPU_USEC};
@@ -530,6 +701,25 @@ int main(int argc, char **argv)
 			if (!plugin)
 				return fprintf(stderr, "vgpu-sim: %s\n", err.text), 2;
 			o.policy = plugin->name;
+			o.plugin = optarg;
+			break;
+		case VARY:
+			o.vary = true;
+			break;
+		case BACKGROUND:
+			ok = number(optarg, 1, &v) && v <= 64;
+			o.background = (uint32_t)v;
+			break;
+		case MIX:
+			o.mix = optarg;
+			break;
+		case SEEDS:
+			ok = number(optarg, 1, &o.seeds) && o.seeds > 0;
+			break;
+		case WITH:
+			ok = o.n_with < LINES_MAX;
+			if (ok)
+				o.with[o.n_with++] = optarg;
 			break;
 		case HELP:
 			usage(stdout);

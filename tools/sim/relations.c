@@ -135,9 +135,13 @@ static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy,
 	(void)to;
 	stretch(&s->load);
 	stretch(&s->run);
+	stretch(&s->init);
+	stretch(&s->window);
+	stretch(&s->scrub);
 	stretch(&s->timer_late);
 	s->min_slice *= 2;
-	s->until += s->until - s->work_from;
+	s->work_from *= 2;
+	s->until *= 2;
 	for (i = 0; i < s->n_vfs; i++) {
 		stretch(&s->vfs[i].late);
 		stretch(&s->vfs[i].save);

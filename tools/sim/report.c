@@ -51,6 +51,7 @@ void report_add(struct report *report, const struct running *r)
 			.overrun_ms = (double)v.ledger.overrun_ns / 1e6,
 			.max_wait_ms = (double)v.ledger.wait_max_ns / 1e6,
 			.turns = v.ledger.dispatches,
+			.missed = h->vfs[i].missed,
 		};
 		latencies(&h->vfs[i], out);
 		report->max_wait_ms = fmax(report->max_wait_ms, out->max_wait_ms);
@@ -89,13 +90,8 @@ void report_add(struct report *report, const struct running *r)
 	if (h->monitor) {
 		struct monitor_result m;
 
-		monitor_result(h->monitor, &m);
-		report->monitor.lag = fmax(report->monitor.lag, m.lag);
-		report->monitor.wait = fmax(report->monitor.wait, m.wait);
-		report->monitor.deadlines += m.deadlines;
-		report->monitor.missed += m.missed;
-		if (m.worst_miss > report->monitor.worst_miss)
-			report->monitor.worst_miss = m.worst_miss;
+		monitor_finish(h->monitor, &m);
+		monitor_result_add(&report->monitor, &m);
 	}
 }
 
@@ -182,6 +178,7 @@ void report_json(const struct report *report, FILE *to)
 		put(v, "max_wait_ms", r->max_wait_ms);
 		put_int(v, "turns", r->turns);
 		put_int(v, "jobs", r->jobs);
+		put_int(v, "missed", r->missed);
 		put(v, "p50_ms", r->p50_ms);
 		put(v, "p99_ms", r->p99_ms);
 		json_object_array_add(list, v);

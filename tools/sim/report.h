@@ -13,8 +13,8 @@ struct report_vf {
 	bool backlogged;
 	double share, promised, error; /* of the service of those that always have work */
 	double run_ms, overrun_ms, max_wait_ms;
-	uint64_t turns, jobs;
-	double p50_ms, p99_ms; /* of its jobs */
+	uint64_t turns, jobs, missed; /* ticks that found the job before them undone */
+	double p50_ms, p99_ms;	      /* of its jobs */
 };
 
 struct report {

@@ -30,8 +30,11 @@ static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
 		return (double)s->until * (double)(vf->burst.min + vf->burst.max) /
 		       ((double)(vf->burst.min + vf->burst.max + vf->think.min + vf->think.max) +
 			1);
+	if (vf->work == VHOST_PERIODIC)
+		return (double)s->until * (double)(vf->burst.min + vf->burst.max) /
+		       (double)(vf->period.min + vf->period.max);
 	for (k = 0; k < vf->n_items; k++)
-		if (vf->items[k].kind == VHOST_WORK)
+		if (vf->items[k].kind == VHOST_WORK || vf->items[k].kind == VHOST_PREP)
 			work += (double)vf->items[k].value;
 	return work;
 }
@@ -107,6 +110,7 @@ static void set_up_vf(struct vhost_vf *vf, const struct scenario_vf *from)
 	vf->work = from->work;
 	vf->burst = from->burst;
 	vf->think = from->think;
+	vf->period = from->period;
 	vf->late = from->late;
 	vf->save = from->save;
 	vf->rare = from->rare;
@@ -263,7 +267,7 @@ void running_run(struct running *r, vgpu_nsec until)
 
 	while (r->next_op < s->n_ops && s->ops[r->next_op].t <= until) {
 		vhost_run(&r->host, s->ops[r->next_op].t);
-		if (r->host.violations)
+		if (!vhost_goes_on(&r->host))
 			return;
 		operate(r, &s->ops[r->next_op++]);
 	}

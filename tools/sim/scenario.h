@@ -28,9 +28,13 @@ struct scenario_item {
 	struct settings params; /* VHOST_PARAM */
 };
 
+/* What a VF is for: figures of workloads are given for each. */
+enum role { ROLE_NONE = 0, ROLE_FRAMES, ROLE_INFERENCE, ROLE_TRAINING, ROLE_DESKTOP, ROLE_COUNT };
+
 struct scenario_vf {
+	enum role role;
 	enum vhost_work work;
-	struct vhost_range burst, think, late, save, rare;
+	struct vhost_range burst, think, period, late, save, rare;
 	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
 	struct settings params;
 	struct scenario_item *items;
@@ -66,6 +70,9 @@ struct scenario {
 	size_t n_ops, max_ops;
 };
 
+/* As `role` is written; ends with NULL. */
+extern const char *const scenario_roles[];
+
 /* Makes a scenario with N_VFS tenants that always have work, for 10 s under `fair`. */
 void scenario_init(struct scenario *s, uint32_t n_vfs);
 void scenario_free(struct scenario *s);
@@ -74,6 +81,8 @@ void scenario_copy(struct scenario *to, const struct scenario *from);
 
 /* Reads a file; 0 or -errno with what is wrong, and in which line. */
 int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err);
+/* The same from F, which stays open; NAME is for what is said of it. */
+int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgpu_error *err);
 /* Writes it so that scenario_read reads the same. */
 void scenario_write(const struct scenario *s, FILE *to);
 

@@ -7,9 +7,11 @@
 
 #include "scenario_private.h"
 
-const char *const scenario_works[] = {"always", "bursts", "never", "sleeper", "script", NULL};
+const char *const scenario_works[] = {"always", "bursts",   "never", "sleeper",
+				      "script", "periodic", NULL};
 const char *const scenario_kinds[] = {"arrive", "work", "think", "depart", "param",
-				      "excl",	"hang", "mem",	 NULL};
+				      "excl",	"hang", "mem",	 "prep",   NULL};
+const char *const scenario_roles[] = {"none", "frames", "inference", "training", "desktop", NULL};
 const char *const scenario_placements[] = {"round-robin", "first-fit", "least-loaded", NULL};
 
 bool scenario_parse_time(const char *text, vgpu_nsec *out, const char **end)
@@ -73,34 +75,36 @@ void scenario_time_text(vgpu_nsec ns, char *text, size_t size)
 }
 
 const struct key scenario_keys[] = {
-	{"load", KEY_RANGE, offsetof(struct scenario, load)},
-	{"run", KEY_RANGE, offsetof(struct scenario, run)},
-	{"init", KEY_RANGE, offsetof(struct scenario, init)},
-	{"window", KEY_RANGE, offsetof(struct scenario, window)},
-	{"scrub", KEY_RANGE, offsetof(struct scenario, scrub)},
-	{"reset", KEY_RANGE, offsetof(struct scenario, reset)},
-	{"timer_late", KEY_RANGE, offsetof(struct scenario, timer_late)},
-	{"min_slice", KEY_TIME, offsetof(struct scenario, min_slice)},
-	{"command_fails", KEY_PPM, offsetof(struct scenario, command_fails_ppm)},
-	{"reset_fails", KEY_PPM, offsetof(struct scenario, reset_fails_ppm)},
-	{"memory", KEY_NUMBER, offsetof(struct scenario, memory)},
-	{"gpu_reset", KEY_FLAG, offsetof(struct scenario, gpu_reset)},
-	{"ask_at_end", KEY_FLAG, offsetof(struct scenario, ask_at_end)},
-	{"windows_stick", KEY_FLAG, offsetof(struct scenario, windows_stick)},
-	{NULL, 0, 0},
+	{"load", KEY_RANGE, offsetof(struct scenario, load), NULL},
+	{"run", KEY_RANGE, offsetof(struct scenario, run), NULL},
+	{"init", KEY_RANGE, offsetof(struct scenario, init), NULL},
+	{"window", KEY_RANGE, offsetof(struct scenario, window), NULL},
+	{"scrub", KEY_RANGE, offsetof(struct scenario, scrub), NULL},
+	{"reset", KEY_RANGE, offsetof(struct scenario, reset), NULL},
+	{"timer_late", KEY_RANGE, offsetof(struct scenario, timer_late), NULL},
+	{"min_slice", KEY_TIME, offsetof(struct scenario, min_slice), NULL},
+	{"command_fails", KEY_PPM, offsetof(struct scenario, command_fails_ppm), NULL},
+	{"reset_fails", KEY_PPM, offsetof(struct scenario, reset_fails_ppm), NULL},
+	{"memory", KEY_NUMBER, offsetof(struct scenario, memory), NULL},
+	{"gpu_reset", KEY_FLAG, offsetof(struct scenario, gpu_reset), NULL},
+	{"ask_at_end", KEY_FLAG, offsetof(struct scenario, ask_at_end), NULL},
+	{"windows_stick", KEY_FLAG, offsetof(struct scenario, windows_stick), NULL},
+	{NULL, 0, 0, NULL},
 };
 
 const struct key scenario_vf_keys[] = {
-	{"burst", KEY_RANGE, offsetof(struct scenario_vf, burst)},
-	{"think", KEY_RANGE, offsetof(struct scenario_vf, think)},
-	{"late", KEY_RANGE, offsetof(struct scenario_vf, late)},
-	{"save", KEY_RANGE, offsetof(struct scenario_vf, save)},
-	{"rare", KEY_RANGE, offsetof(struct scenario_vf, rare)},
-	{"rare_ppm", KEY_PPM, offsetof(struct scenario_vf, rare_ppm)},
-	{"hang_ppm", KEY_PPM, offsetof(struct scenario_vf, hang_ppm)},
-	{"reset_ppm", KEY_PPM, offsetof(struct scenario_vf, reset_ppm)},
-	{"window_ppm", KEY_PPM, offsetof(struct scenario_vf, window_ppm)},
-	{NULL, 0, 0},
+	{"role", KEY_CHOICE, offsetof(struct scenario_vf, role), scenario_roles},
+	{"burst", KEY_RANGE, offsetof(struct scenario_vf, burst), NULL},
+	{"think", KEY_RANGE, offsetof(struct scenario_vf, think), NULL},
+	{"period", KEY_RANGE, offsetof(struct scenario_vf, period), NULL},
+	{"late", KEY_RANGE, offsetof(struct scenario_vf, late), NULL},
+	{"save", KEY_RANGE, offsetof(struct scenario_vf, save), NULL},
+	{"rare", KEY_RANGE, offsetof(struct scenario_vf, rare), NULL},
+	{"rare_ppm", KEY_PPM, offsetof(struct scenario_vf, rare_ppm), NULL},
+	{"hang_ppm", KEY_PPM, offsetof(struct scenario_vf, hang_ppm), NULL},
+	{"reset_ppm", KEY_PPM, offsetof(struct scenario_vf, reset_ppm), NULL},
+	{"window_ppm", KEY_PPM, offsetof(struct scenario_vf, window_ppm), NULL},
+	{NULL, 0, 0, NULL},
 };
 
 int scenario_key_set(const struct key *keys, void *base, const char *name, const char *value)
@@ -135,6 +139,11 @@ int scenario_key_set(const struct key *keys, void *base, const char *name, const
 			return -EINVAL;
 		*(bool *)at = value[0] == 'y';
 		return 0;
+	case KEY_CHOICE:
+		if (vgpu_parse_choice(k->choices, value, &v) < 0)
+			return -EINVAL;
+		*(uint32_t *)at = (uint32_t)v;
+		return 0;
 	}
 	return -ENOENT;
 }
@@ -164,6 +173,8 @@ void scenario_keys_write(const struct key *keys, const void *base, FILE *to, con
 				(unsigned long long)*(const uint64_t *)at);
 		} else if (k->type == KEY_FLAG && *(const bool *)at) {
 			fprintf(to, "%s%s=yes", before, k->name);
+		} else if (k->type == KEY_CHOICE && *(const uint32_t *)at) {
+			fprintf(to, "%s%s=%s", before, k->name, k->choices[*(const uint32_t *)at]);
 		}
 	}
 }

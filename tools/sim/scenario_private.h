@@ -6,12 +6,13 @@
 #include "scenario.h"
 
 /* Keys that scenarios and VFs have: a table for reading and for writing. */
-enum key_type { KEY_RANGE, KEY_TIME, KEY_PPM, KEY_NUMBER, KEY_FLAG };
+enum key_type { KEY_RANGE, KEY_TIME, KEY_PPM, KEY_NUMBER, KEY_FLAG, KEY_CHOICE };
 
 struct key {
 	const char *name;
 	enum key_type type;
 	size_t offset;
+	const char *const *choices; /* KEY_CHOICE */
 };
 
 extern const struct key scenario_keys[], scenario_vf_keys[];

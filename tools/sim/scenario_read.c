@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "builtin.h"
+#include "peer.h"
+#include "plugin.h"
 #include "scenario_private.h"
 
 struct reader {
@@ -18,9 +21,39 @@ static int bad(struct reader *r, const char *what, const char *value)
 	return vgpu_error_set(&r->err, -EINVAL, "%s: %s", value, what);
 }
 
-/* name=value words from FIRST on: keys of BASE, or settings. */
+/* Whose parameters settings are. */
+enum of { OF_POLICY, OF_VF };
+
+static bool has(const struct vgpu_policy_ops *policy, enum of of, const char *name)
+{
+	const struct vgpu_param *p = of == OF_VF ? policy->vf_params : policy->params;
+
+	while (p->name && strcmp(p->name, name) != 0)
+		p++;
+	return p->name;
+}
+
+/* Whether any policy, any model or any plug-in that was loaded has such a parameter. One scenario
+ * may go through many policies, which need not have it; one that none has is a slip of the pen. */
+static bool is_known(enum of of, const char *name)
+{
+	unsigned i;
+
+	for (i = 0; vgpu_builtin_policies[i]; i++)
+		if (has(vgpu_builtin_policies[i], of, name))
+			return true;
+	for (i = 0; peers[i]; i++)
+		if (has(peers[i], of, name))
+			return true;
+	for (i = 0; plugin_loaded(i); i++)
+		if (has(plugin_loaded(i), of, name))
+			return true;
+	return false;
+}
+
+/* name=value words from FIRST on: keys of BASE, or settings of a policy or a VF. */
 static int read_settings(struct reader *r, int first, const struct key *keys, void *base,
-			 struct settings *settings)
+			 enum of of, struct settings *settings)
 {
 	char *value;
 	int i, e;
@@ -34,8 +67,11 @@ static int read_settings(struct reader *r, int first, const struct key *keys, vo
 		if (e == -EINVAL)
 			return vgpu_error_set(&r->err, e, "%s=%s: not such a value", r->words[i],
 					      value);
-		if (e == -ENOENT && (!settings || !settings_set(settings, r->words[i], value)))
-			return bad(r, "no such setting, or too many", r->words[i]);
+		if (e == -ENOENT && (!settings || !is_known(of, r->words[i])))
+			return bad(r, "no such setting, and no policy has such a parameter",
+				   r->words[i]);
+		if (e == -ENOENT && !settings_set(settings, r->words[i], value))
+			return bad(r, "too many settings, or too long", r->words[i]);
 	}
 	return 0;
 }
@@ -61,14 +97,15 @@ static int read_vf(struct reader *r, struct scenario_vf *vf, int first)
 		if (strncmp(r->words[i], "work=", 5) != 0)
 			continue;
 		if (vgpu_parse_choice(scenario_works, r->words[i] + 5, &work) < 0)
-			return bad(r, "want always, bursts, never, sleeper or script", r->words[i]);
+			return bad(r, "want always, bursts, never, sleeper, script or periodic",
+				   r->words[i]);
 		vf->work = (enum vhost_work)work;
 		memmove(&r->words[i], &r->words[i + 1],
 			(size_t)(r->n - i - 1) * sizeof(r->words[0]));
 		r->n--;
 		i--;
 	}
-	return read_settings(r, first, scenario_vf_keys, vf, &vf->params);
+	return read_settings(r, first, scenario_vf_keys, vf, OF_VF, &vf->params);
 }
 
 static int on_vfs(struct reader *r)
@@ -128,7 +165,7 @@ static int on_work_from(struct reader *r)
 
 static int on_gpu(struct reader *r)
 {
-	return read_settings(r, 1, scenario_keys, r->s, NULL);
+	return read_settings(r, 1, scenario_keys, r->s, OF_POLICY, NULL);
 }
 
 static int read_policy(struct reader *r, int at, char *name, size_t size, struct settings *params)
@@ -136,7 +173,7 @@ static int read_policy(struct reader *r, int at, char *name, size_t size, struct
 	if (r->n <= at || strlen(r->words[at]) >= size)
 		return bad(r, "want the name of a policy", r->words[0]);
 	strcpy(name, r->words[at]);
-	return read_settings(r, at + 1, NULL, NULL, params);
+	return read_settings(r, at + 1, NULL, NULL, OF_POLICY, params);
 }
 
 static int on_policy(struct reader *r)
@@ -186,11 +223,11 @@ static int on_at(struct reader *r)
 		e = read_policy(r, 3, op.policy, sizeof(op.policy), &op.params);
 	} else if (strcmp(r->words[2], "params") == 0) {
 		op.type = OP_SET_POLICY;
-		e = read_settings(r, 3, NULL, NULL, &op.params);
+		e = read_settings(r, 3, NULL, NULL, OF_POLICY, &op.params);
 	} else if (r->n > 3 && strcmp(r->words[2], "vf") == 0) {
 		op.type = OP_SET;
 		e = read_vf_number(r, r->words[3], &op.vf);
-		e = e ? e : read_settings(r, 4, NULL, NULL, &op.params);
+		e = e ? e : read_settings(r, 4, NULL, NULL, OF_VF, &op.params);
 	} else if (r->n == 4 && strcmp(r->words[2], "reset") == 0) {
 		op.type = OP_RESET;
 		e = read_vf_number(r, r->words[3], &op.vf);
@@ -223,11 +260,11 @@ static int read_item(struct reader *r)
 	if (e < 0)
 		return e;
 	if (vgpu_parse_choice(scenario_kinds, r->words[2], &kind) < 0)
-		return bad(r, "want arrive, work, think, depart, param, excl, hang or mem",
+		return bad(r, "want arrive, work, think, depart, param, excl, hang, mem or prep",
 			   r->words[2]);
 	it.kind = (enum vhost_item_kind)kind;
 	if (it.kind == VHOST_PARAM) {
-		e = read_settings(r, 3, NULL, NULL, &it.params);
+		e = read_settings(r, 3, NULL, NULL, OF_VF, &it.params);
 	} else if (it.kind == VHOST_ARRIVE || it.kind == VHOST_DEPART || it.kind == VHOST_HANG) {
 		e = r->n == 3 ? 0 : bad(r, "takes nothing", r->words[2]);
 	} else if (r->n != 4 || !scenario_parse_time(r->words[3], &it.value, &end) || *end) {
@@ -282,17 +319,28 @@ static int read_line(struct reader *r, char *line)
 		   r->words[0]);
 }
 
-int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err)
+/* What only the whole text can tell. */
+static int read_whole(struct reader *r)
+{
+	uint32_t i;
+
+	if (!r->s->vfs)
+		return vgpu_error_set(&r->err, -EINVAL, "no VFs: say vfs N");
+	for (i = 0; i < r->s->n_vfs; i++)
+		if (r->s->vfs[i].work == VHOST_PERIODIC && r->s->vfs[i].period.min == 0)
+			return vgpu_error_set(&r->err, -EINVAL,
+					      "VF %u: work=periodic needs a period above 0", i);
+	return 0;
+}
+
+int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgpu_error *err)
 {
 	struct reader r = {.s = s};
-	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
 	unsigned long number = 0;
 	char *line = NULL;
 	size_t size = 0;
 	int e = 0;
 
-	if (!f)
-		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	scenario_init(s, 0);
 	free(s->vfs);
 	s->vfs = NULL;
@@ -301,13 +349,23 @@ int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err)
 		e = read_line(&r, line);
 	}
 	free(line);
-	if (f != stdin)
-		fclose(f);
-	if (e == 0 && !s->vfs)
-		e = vgpu_error_set(&r.err, -EINVAL, "no VFs: say vfs N");
+	e = e ? e : read_whole(&r);
 	if (e < 0) {
 		scenario_free(s);
-		return vgpu_error_set(err, e, "%s:%lu: %s", path, number, r.err.text);
+		return vgpu_error_set(err, e, "%s:%lu: %s", name, number, r.err.text);
 	}
 	return 0;
+}
+
+int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err)
+{
+	FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+	int e;
+
+	if (!f)
+		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	e = scenario_read_from(s, f, path, err);
+	if (f != stdin)
+		fclose(f);
+	return e;
 }

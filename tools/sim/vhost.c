@@ -91,9 +91,9 @@ vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf)
 	return view.ledger.run_ns;
 }
 
-static vgpu_nsec nsec_at_most(vgpu_nsec value, vgpu_nsec most)
+static vgpu_nsec later(vgpu_nsec a, vgpu_nsec b)
 {
-	return value < most ? value : most;
+	return a > b ? a : b;
 }
 
 /* Invariants 3 and 1 of the list in docs/architecture.md, at every step. */
@@ -129,9 +129,10 @@ static void check(struct vhost *h)
 			   (unsigned long long)sum, (unsigned long long)core.engine.wall_ns);
 	if (on_engine > 1)
 		vhost_fail(h, "two VFs on the engine");
-	if (vgpu_core_deadline(h->core) < h->now - nsec_at_most(h->now, h->timer_late.max))
+	if (h->timer_at != VGPU_NEVER && vgpu_core_deadline(h->core) == h->timer_for &&
+	    h->now > later(h->timer_for, h->armed) + h->timer_late.max)
 		vhost_fail(h, "a deadline %llu ns in the past, in phase %s",
-			   (unsigned long long)(h->now - vgpu_core_deadline(h->core)),
+			   (unsigned long long)(h->now - h->timer_for),
 			   vgpu_phase_names[core.phase]);
 }
 
@@ -203,6 +204,20 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 	return r;
 }
 
+/* Configures a VF; if the policy refuses it, its reason is kept. */
+static void add(struct vhost *h, uint32_t i, const int64_t *params)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+	int r = vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_ADD,
+						    .vf = i,
+						    .code = vf->context,
+						    .value = vf->up,
+						    .params = params});
+
+	free(vf->refused);
+	vf->refused = r < 0 ? strdup(h->out.why ? h->out.why : "no reason given") : NULL;
+}
+
 /* A core and its policy, with VFs as the device has them. */
 static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		  const int64_t (*vf_params)[VGPU_MAX_PARAMS])
@@ -223,11 +238,7 @@ static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const i
 		vgpu_param_defaults(policy->vf_params, values);
 		if (vf_params)
 			memcpy(values, vf_params[i], sizeof(values));
-		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_ADD,
-						    .vf = i,
-						    .code = vf->context,
-						    .value = vf->up,
-						    .params = values});
+		add(h, i, values);
 		if (vf->busy)
 			vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = i});
 	}
@@ -328,8 +339,6 @@ static vgpu_nsec earliest(const struct vhost *h)
 
 	if (h->due.n)
 		t = sooner(t, h->due.entries[0].key);
-	if (h->monitor)
-		t = sooner(t, monitor_next(h->monitor));
 	return ns ? sooner(t, h->now + *ns) : t;
 }
 
@@ -370,20 +379,42 @@ static void fire(struct vhost *h)
 	}
 }
 
+/*
+ * A timer fires late, by an amount that is drawn once for each deadline for which it is armed. If
+ * the deadline moves to a sooner instant, the timer that is armed may still be the one that comes
+ * first; if it moves to a later one, the timer is armed anew.
+ */
+static void arm(struct vhost *h)
+{
+	vgpu_nsec deadline = vgpu_core_deadline(h->core), at;
+
+	if (deadline == VGPU_NEVER) {
+		h->timer_at = VGPU_NEVER;
+		return;
+	}
+	if (h->timer_at != VGPU_NEVER && deadline == h->timer_for)
+		return;
+	/* One that has passed already is seen by the thread that has just handled an event. */
+	at = deadline < h->now ? h->now : deadline + draw(h, h->timer_late);
+	h->armed = h->now;
+	if (h->timer_at != VGPU_NEVER && deadline < h->timer_for)
+		at = sooner(at, h->timer_at);
+	h->timer_at = at;
+	h->timer_for = deadline;
+}
+
+bool vhost_goes_on(const struct vhost *h)
+{
+	return (h->violations == 0 || h->goes_on) &&
+	       (h->most_steps == 0 || h->steps < h->most_steps);
+}
+
 void vhost_run(struct vhost *h, vgpu_nsec until)
 {
-	vgpu_nsec deadline, next;
+	vgpu_nsec next;
 
-	while (h->violations == 0) {
-		deadline = vgpu_core_deadline(h->core);
-		/* A timer fires late, but only once for each deadline. */
-		if (deadline == VGPU_NEVER)
-			h->timer_at = VGPU_NEVER;
-		else if (h->timer_at == VGPU_NEVER || h->timer_at < deadline)
-			h->timer_at =
-				(deadline > h->now ? deadline : h->now) + draw(h, h->timer_late);
-		else if (h->timer_at > deadline + h->timer_late.max)
-			h->timer_at = (deadline > h->now ? deadline : h->now);
+	while (vhost_goes_on(h)) {
+		arm(h);
 		next = earliest(h);
 		if (next > until)
 			break;
@@ -393,7 +424,7 @@ void vhost_run(struct vhost *h, vgpu_nsec until)
 		h->now = next;
 		fire(h);
 	}
-	if (h->now < until && h->violations == 0) {
+	if (h->now < until && vhost_goes_on(h)) {
 		tenant_works(h, until);
 		h->now = until;
 	}
@@ -406,6 +437,7 @@ void vhost_finish(struct vhost *h)
 	for (i = 0; i < h->n_vfs; i++) {
 		free(h->vfs[i].jobs);
 		free(h->vfs[i].latencies);
+		free(h->vfs[i].refused);
 	}
 	free(h->vfs);
 	free(h->rows);

@@ -21,6 +21,9 @@ enum vhost_work {
 	VHOST_NEVER,
 	VHOST_SLEEPER, /* has always work, but hides that just before its slice ends */
 	VHOST_SCRIPT,  /* does what `items` say */
+	/* A job of `burst` at each tick; ticks are `period` apart, the first one at a phase drawn
+	 * from the seed. A tick that finds the job before it undone is missed: it brings none. */
+	VHOST_PERIODIC,
 };
 
 /* One line of a workload. */
@@ -33,6 +36,7 @@ enum vhost_item_kind {
 	VHOST_EXCL,	  /* its driver restarts; each window takes `value` ns */
 	VHOST_HANG,	  /* it does not stop the next time */
 	VHOST_MEM,	  /* wants `value` bytes: for placement only */
+	VHOST_PREP,	  /* a job of `value` ns whose latency is not kept: before what matters */
 };
 
 struct vhost_item {
@@ -44,12 +48,14 @@ struct vhost_item {
 
 struct vhost_job {
 	vgpu_nsec arrived, left;
+	bool prep; /* its latency is not kept */
 };
 
 struct vhost_vf {
 	enum vhost_work work;
 	struct vhost_range burst, think;
-	struct vhost_range late; /* IDLE asked for to acknowledged */
+	struct vhost_range period; /* VHOST_PERIODIC: above 0 */
+	struct vhost_range late;   /* IDLE asked for to acknowledged */
 	struct vhost_range save;
 	unsigned hang_ppm;   /* of its preemptions */
 	unsigned reset_ppm;  /* of its dispatches: its owner dies in mid-slice */
@@ -63,6 +69,8 @@ struct vhost_vf {
 
 	/* state */
 	vgpu_nsec next_change;
+	vgpu_nsec tick;	 /* the next one; 0: its phase is still to be drawn */
+	uint64_t missed; /* ticks */
 	bool busy, up, wants_init;
 	bool dirty; /* its memory may hold what a former owner left there */
 	bool hangs_next;
@@ -70,10 +78,13 @@ struct vhost_vf {
 	size_t item;
 	struct vhost_job *jobs; /* a ring of jobs_size, a power of two */
 	uint32_t jobs_head, jobs_tail, jobs_size;
+	vgpu_nsec queued; /* what is left of all jobs */
 	uint64_t dispatches;
 	vgpu_nsec last_start;
-	vgpu_nsec *latencies; /* of jobs, as long as there is room */
+	vgpu_nsec *latencies; /* of jobs, from arrival (a periodic one's: its tick) to done, as long
+				 as there is room */
 	size_t n_latencies, max_latencies;
+	char *refused; /* why the policy did not admit it, or NULL */
 
 	/* its part of the device */
 	enum vgpu_context context;
@@ -98,12 +109,15 @@ struct vhost {
 	unsigned reset_fails_ppm, command_fails_ppm;
 	vgpu_nsec work_from;	 /* nobody has work before */
 	bool refuse_windows_end; /* tenants never give a window back */
+	uint64_t most_steps;	 /* of the core, then time stops; 0: no matter how many */
 
 	bool unchecked;		 /* skip the invariants: they take n steps for each step */
 	struct monitor *monitor; /* or NULL; see monitor.h */
 
 	/* the device */
 	vgpu_nsec command_at, timer_at;
+	vgpu_nsec timer_for; /* the deadline for which the timer is armed, */
+	vgpu_nsec armed;     /* and when that was */
 	struct vgpu_event command;
 	uint32_t running;
 	struct heap due; /* VFs for which something happens by itself, by when */
@@ -115,6 +129,7 @@ struct vhost {
 	uint64_t violations;
 	char violation[256];	    /* the first */
 	bool quiet;		    /* violations are not printed */
+	bool goes_on;		    /* they do not stop the run, either */
 	struct vhost_dispatch *log; /* of `log_max`, if the test lends any */
 	size_t log_n, log_max;
 	vgpu_nsec idle_asked;
@@ -130,8 +145,10 @@ void vhost_init(struct vhost *h, uint32_t n, uint64_t seed);
 /* PARAMS and each row of VF_PARAMS may be NULL: defaults. */
 void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		 const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
-/* Runs to instant UNTIL, or to the first violation. */
+/* Runs to instant UNTIL, or to the first violation, or for as many steps as it may make. */
 void vhost_run(struct vhost *h, vgpu_nsec until);
+/* No violation yet, and not as many steps as it may make. */
+bool vhost_goes_on(const struct vhost *h);
 /* VF's next_change has been set from outside. */
 void vhost_touch(struct vhost *h, uint32_t vf);
 /*
@@ -152,6 +169,9 @@ void vhost_param(const struct vgpu_param *table, int64_t *values, const char *na
 vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf);
 void vhost_fail(struct vhost *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint64_t vhost_random(struct vhost *h);
+/* For how long the job that VF works on has been there; 0: it has none, or its latency would not be
+ * kept. */
+vgpu_nsec vhost_pending(const struct vhost *h, uint32_t vf);
 /* Latencies of up to MAX jobs of VF are kept, in memory of the host's. */
 void vhost_keep_latencies(struct vhost *h, uint32_t vf, size_t max);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "monitor.h"
 #include "vhost_private.h"
 
 /* The job that it works on, or NULL. */
@@ -20,15 +21,25 @@ vgpu_nsec *tenant_left(const struct vhost *h)
 	return vf->busy && job(vf) ? &job(vf)->left : NULL;
 }
 
-void tenant_works(struct vhost *h, vgpu_nsec to)
+vgpu_nsec vhost_pending(const struct vhost *h, uint32_t vf)
 {
-	vgpu_nsec *ns = tenant_left(h);
+	const struct vhost_job *at = job(&h->vfs[vf]);
 
-	if (ns)
-		*ns -= sooner(*ns, to - h->now);
+	return at && !at->prep ? h->now - at->arrived : 0;
 }
 
-static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length)
+void tenant_works(struct vhost *h, vgpu_nsec to)
+{
+	vgpu_nsec *ns = tenant_left(h), done;
+
+	if (!ns)
+		return;
+	done = sooner(*ns, to - h->now);
+	*ns -= done;
+	h->vfs[h->running].queued -= done;
+}
+
+static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length, bool prep)
 {
 	uint32_t n = vf->jobs_tail - vf->jobs_head, i;
 	struct vhost_job *jobs;
@@ -43,7 +54,8 @@ static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length)
 		vf->jobs_head = 0;
 		vf->jobs_tail = n;
 	}
-	vf->jobs[vf->jobs_tail++ & (vf->jobs_size - 1)] = (struct vhost_job){now, length};
+	vf->jobs[vf->jobs_tail++ & (vf->jobs_size - 1)] = (struct vhost_job){now, length, prep};
+	vf->queued += length;
 }
 
 static void set_busy(struct vhost *h, uint32_t i, bool busy)
@@ -65,7 +77,11 @@ static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 		vf->wants_init = !vf->up;
 		return true;
 	case VHOST_WORK:
-		add_job(vf, it->t > h->now ? it->t : h->now, it->value ? it->value : 1);
+	case VHOST_PREP:
+		if (h->monitor && vf->busy)
+			monitor_arrival(h->monitor, i, it->value ? it->value : 1);
+		add_job(vf, it->t > h->now ? it->t : h->now, it->value ? it->value : 1,
+			it->kind == VHOST_PREP);
 		return true;
 	case VHOST_THINK:
 		vf->next_change = job(vf) ? VGPU_NEVER : h->now + it->value;
@@ -116,6 +132,24 @@ static void script(struct vhost *h, uint32_t i)
 		set_busy(h, i, true);
 }
 
+/* All ticks that are due, and when the next one is. */
+static void ticks(struct vhost *h, uint32_t i)
+{
+	struct vhost_vf *vf = &h->vfs[i];
+
+	if (vf->tick == 0)
+		vf->tick = h->now + draw(h, (struct vhost_range){1, vf->period.max});
+	for (; vf->tick <= h->now; vf->tick += draw(h, vf->period)) {
+		if (job(vf))
+			vf->missed++;
+		else
+			add_job(vf, vf->tick, draw(h, vf->burst) + 1, false);
+	}
+	vf->next_change = vf->tick;
+	if (job(vf))
+		set_busy(h, i, true);
+}
+
 void tenant_lives(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -147,11 +181,14 @@ void tenant_lives(struct vhost *h, uint32_t i)
 		return;
 	case VHOST_BURSTS:
 		if (!job(vf))
-			add_job(vf, h->now, draw(h, vf->burst) + 1);
+			add_job(vf, h->now, draw(h, vf->burst) + 1, false);
 		set_busy(h, i, true);
 		return;
 	case VHOST_SCRIPT:
 		script(h, i);
+		return;
+	case VHOST_PERIODIC:
+		ticks(h, i);
 		return;
 	}
 }
@@ -160,7 +197,7 @@ void tenant_job_done(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
 
-	if (vf->n_latencies < vf->max_latencies)
+	if (!job(vf)->prep && vf->n_latencies < vf->max_latencies)
 		vf->latencies[vf->n_latencies++] = h->now - job(vf)->arrived;
 	vf->jobs_head++;
 	if (job(vf))
@@ -182,7 +219,8 @@ void tenant_released(struct vhost *h, uint32_t i)
 	vf->up = kind == VGPU_WINDOW_INIT;
 	vf->busy = false;
 	if (!vf->up) /* what was in its queue is gone */
-		vf->jobs_head = vf->jobs_tail;
+		vf->queued = vf->jobs_head = vf->jobs_tail = 0;
+	vf->tick = 0;
 	vf->wants_init = !vf->up && !vf->stays_down;
 	vf->next_change = h->now + (vf->up ? 0 : 10 * VGPU_MSEC);
 	event_vf(h, VGPU_EV_RELEASE, i, kind, 0);

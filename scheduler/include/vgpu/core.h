@@ -287,6 +287,13 @@ int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struc
 /* When VGPU_EV_TIMER is due at the latest; VGPU_NEVER if nothing is pending. */
 vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core);
 
+/*
+ * Whether VGPU_EV_TIMER at NOW would find somebody late: the device with the answer to a command or
+ * a reset, a guest with the end of its window. The answer may have come while the caller did not
+ * run, so it looks at the device, and steps what it finds there, before it sends that event.
+ */
+bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now);
+
 /* A VF as of the last step. */
 struct vgpu_vf_view {
 	enum vgpu_vf_state state;

@@ -31,7 +31,7 @@
 #include "vgpu/types.h"
 
 #define VGPU_POLICY_ABI_MAJOR 1
-#define VGPU_POLICY_ABI_MINOR 1
+#define VGPU_POLICY_ABI_MINOR 2
 
 enum vgpu_param_type {
 	VGPU_PARAM_INT = 0,
@@ -77,6 +77,10 @@ struct vgpu_pick {
 	vgpu_nsec not_before; /* the instant at which the VF may start running; 0: at once */
 	vgpu_nsec slice;      /* for a VF: how long it may run, counted from its start */
 	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again; VGPU_NEVER: at the next wake */
+	/* Since 1.2. The VF may stop this much after the end of its slice without harm: the host
+	 * asks for the engine that much later than the VF's own preemption time would have it, so
+	 * that a budget is not left with a rest that costs another switch. */
+	vgpu_nsec late;
 };
 
 enum vgpu_end {
@@ -102,16 +106,29 @@ struct vgpu_usage {
 	/* What to charge: used, plus switch time and debts laid on this VF, less what exceeded the
 	 * host's cap and was written off. */
 	vgpu_nsec charge;
+	vgpu_nsec switched; /* since 1.2: the part of charge that is world-switch time */
 };
 
-/* The policy's own promise for one VF, as of now. */
+/*
+ * The policy's own promise for one VF, as of now. Instants and durations are of the wall clock;
+ * service is what the VF is charged. A bound may grow with what has been seen so far (the worst
+ * overrun of a VF, the world switch), never with what a policy wishes to be forgiven.
+ */
 struct vgpu_bound {
-	vgpu_nsec max_lag;  /* |lag| against the fluid ideal, while it always has work */
-	vgpu_nsec max_wait; /* from having work to running; VGPU_NEVER: none promised */
-	/* Since 1.1. A guarantee of its own, beside the share: so much service in each period, as
-	 * long as it has work; 0: none. */
+	/* At any instant, how far the VF's service is from what an ideal fluid server that shares
+	 * the same time by share() between all VFs with work would have given it, either way, if
+	 * both have begun with nothing owed. VGPU_NEVER: none promised. */
+	vgpu_nsec max_lag;
+	/* From having work, be it that it wakes or that it has just been stopped, to running;
+	 * exclusive windows, resets and changes of policy meanwhile come on top. VGPU_NEVER: none
+	 * promised. */
+	vgpu_nsec max_wait;
+	/* Since 1.1. A guarantee of its own, beside the share; 0: none. A job of no more than
+	 * BUDGET that comes when its predecessor is done, and no sooner than PERIOD after that one
+	 * came, is done within PERIOD; who always has work has had k budgets after k periods. */
 	vgpu_nsec budget, period;
-	/* Since 1.1. A limit, in millionths of the time: no more, but for BURST; 0: none. */
+	/* Since 1.1. A limit, in millionths of the time: in any window of length t no more service
+	 * than limit_ppm * t / 10^6 + BURST; 0: none. */
 	uint32_t limit_ppm;
 	vgpu_nsec burst;
 };
@@ -119,7 +136,7 @@ struct vgpu_bound {
 enum vgpu_promise {
 	VGPU_PROMISE_WORK_CONSERVING = 1u << 0, /* parks only if no VF has work */
 	VGPU_PROMISE_PROPORTIONAL = 1u << 1, /* service follows share(), lag stays within bound() */
-	VGPU_PROMISE_NO_STARVATION = 1u << 2, /* waits stay within bound() */
+	VGPU_PROMISE_NO_STARVATION = 1u << 2, /* bound() states a wait for each VF, and keeps it */
 	VGPU_PROMISE_GUARANTEE = 1u << 3, /* since 1.1: budgets in bound() are kept by admission */
 };
 #define VGPU_PROMISES_KNOWN UINT64_C(0xf)
@@ -187,6 +204,12 @@ struct vgpu_policy_ops {
 	const char *(*warning)(void *state);
 	/* The last call. TEXT: one sentence, valid during the call. */
 	void (*detach)(void *state, enum vgpu_detach why, const char *text);
+
+	/* Since 1.2; optional. The grant of VF, which runs, will end at END, now or a little later.
+	 * If the next pick would name it again: for how much longer than until END it may run, so
+	 * that it is not switched with itself. 0: its grant ends. The host counts what is added as
+	 * granted; account() comes once, at the end of it all. */
+	vgpu_nsec (*extend)(void *state, uint32_t vf, vgpu_nsec end);
 };
 
 /* The one symbol that a plug-in exports. */

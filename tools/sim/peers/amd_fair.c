@@ -47,4 +47,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 PEER(peer_amd_fair, "amd-fair", "AMD: ring with dummy slots, overruns taken back", pick, account,
-     peer_wake);
+     peer_wake)

@@ -29,4 +29,4 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 }
 
 PEER(peer_amd_liquid, "amd-liquid", "AMD: busy VFs in turn, idle ones now and then", pick,
-     peer_forget, peer_wake);
+     peer_forget, peer_wake)

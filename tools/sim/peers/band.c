@@ -64,4 +64,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 	p->vfs[usage->vf].b += (int64_t)usage->used;
 }
 
-PEER(peer_band, "band", "Gdev: credit and measured use", pick, account, peer_wake);
+PEER(peer_band, "band", "Gdev: credit and measured use", pick, account, peer_wake)

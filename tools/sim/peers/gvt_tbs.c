@@ -48,4 +48,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 PEER(peer_gvt_tbs, "gvt-tbs", "Intel GVT-g: budgets per 100 ms, debts forgotten each second", pick,
-     account, peer_wake);
+     account, peer_wake)

@@ -25,4 +25,4 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	out->slice = (vgpu_nsec)p->slice;
 }
 
-PEER(peer_lottery, "lottery", "a ticket is drawn for each turn", pick, peer_forget, peer_wake);
+PEER(peer_lottery, "lottery", "a ticket is drawn for each turn", pick, peer_forget, peer_wake)

@@ -33,4 +33,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 PEER(peer_nv_arr, "nv-arr", "NVIDIA: strict round robin with averaging factor", pick, account,
-     peer_wake);
+     peer_wake)

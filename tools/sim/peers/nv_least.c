@@ -31,4 +31,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 	p->vfs[usage->vf].a += (int64_t)usage->used;
 }
 
-PEER(peer_nv_least, "nv-least", "NVIDIA: least time scheduled first", pick, account, wake);
+PEER(peer_nv_least, "nv-least", "NVIDIA: least time scheduled first", pick, account, wake)

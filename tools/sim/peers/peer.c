@@ -13,13 +13,26 @@ const struct vgpu_param peer_params[] = {
 };
 
 const struct vgpu_param peer_vf_params[] = {
-	{"weight", "", "where the model knows weights", VGPU_PARAM_INT, 1, 10000, 100, NULL},
+	[PEER_VF_WEIGHT] = {"weight", "", "where the model knows weights", VGPU_PARAM_INT, 1, 10000,
+			    100, NULL},
+	[PEER_VF_WARP] = {"warp_us", "us", "bvt only: virtual time that it borrows", VGPU_PARAM_INT,
+			  0, 1000000, 0, NULL},
+	[PEER_VF_WARP_LIMIT] = {"warp_limit_us", "us",
+				"bvt only: time for which it may warp; 0: for ever", VGPU_PARAM_INT,
+				0, 1000000, 0, NULL},
+	[PEER_VF_UNWARP] = {"unwarp_us", "us", "bvt only: time for which it may not, after that",
+			    VGPU_PARAM_INT, 0, 10000000, 0, NULL},
 	{.name = NULL},
 };
 
-size_t peer_memory(uint32_t max_vfs)
+static size_t size_of(uint32_t max_vfs)
 {
 	return sizeof(struct peer) + max_vfs * sizeof(struct peer_vf);
+}
+
+size_t peer_memory(uint32_t max_vfs)
+{
+	return 2 * size_of(max_vfs); /* itself, and a copy for peer_extend */
 }
 
 void peer_set_params(void *state, const int64_t *params, vgpu_nsec now)
@@ -37,6 +50,7 @@ void peer_attach(void *state, const struct vgpu_facts *facts, const int64_t *par
 
 	p->facts = facts;
 	p->rng = 88172645463325252u;
+	p->running = VGPU_NO_VF;
 	peer_set_params(state, params, 0);
 }
 
@@ -46,7 +60,10 @@ bool peer_set_vf(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 
 	(void)now;
 	(void)why;
-	p->vfs[vf].weight = params[0];
+	p->vfs[vf].weight = params[PEER_VF_WEIGHT];
+	p->vfs[vf].warp = params[PEER_VF_WARP] * (int64_t)VGPU_USEC;
+	p->vfs[vf].warp_limit = params[PEER_VF_WARP_LIMIT] * (int64_t)VGPU_USEC;
+	p->vfs[vf].unwarp = params[PEER_VF_UNWARP] * (int64_t)VGPU_USEC;
 	return true;
 }
 
@@ -97,6 +114,61 @@ void peer_sleep(void *state, uint32_t vf, vgpu_nsec now)
 
 	(void)now;
 	p->vfs[vf].awake = false;
+}
+
+void peer_run(void *state, uint32_t vf, vgpu_nsec now)
+{
+	struct peer *p = state;
+
+	p->running = vf;
+	p->since = now;
+	p->counted = 0;
+}
+
+void peer_account(void *state, const struct vgpu_usage *usage,
+		  void (*account)(void *state, const struct vgpu_usage *usage))
+{
+	struct peer *p = state;
+	vgpu_nsec counted = p->running == usage->vf ? (vgpu_nsec)p->counted : 0;
+	struct vgpu_usage rest = *usage;
+
+	rest.start += counted;
+	rest.used -= counted;
+	rest.charge -= counted;
+	rest.granted -= counted;
+	account(p, &rest);
+	p->running = VGPU_NO_VF;
+	p->counted = 0;
+}
+
+vgpu_nsec peer_extend(void *state, uint32_t vf, vgpu_nsec now,
+		      void (*pick)(void *state, struct vgpu_pick *out, vgpu_nsec now),
+		      void (*account)(void *state, const struct vgpu_usage *usage))
+{
+	struct peer *p = state;
+	size_t size = size_of(p->facts->max_vfs);
+	struct peer *after = (struct peer *)((char *)state + size);
+	vgpu_nsec ran = now - p->since;
+	struct vgpu_usage so_far = {.vf = vf,
+				    .reason = VGPU_END_SLICE,
+				    .start = p->since,
+				    .end = now,
+				    .granted = ran,
+				    .used = ran,
+				    .charge = ran};
+	struct vgpu_pick next = {.vf = VGPU_NO_VF};
+
+	memcpy(after, p, size);
+	account(after, &so_far);
+	after->running = VGPU_NO_VF;
+	pick(after, &next, now);
+	if (next.vf != vf)
+		return 0;
+	memcpy(p, after, size);
+	p->running = vf;
+	p->since = now;
+	p->counted += (int64_t)ran;
+	return next.slice;
 }
 
 void peer_forget(void *state, const struct vgpu_usage *usage)
@@ -173,12 +245,12 @@ int64_t peer_least_value(const struct peer *p)
 }
 
 extern const struct vgpu_policy_ops peer_nv_arr, peer_nv_least, peer_amd_fair, peer_amd_liquid,
-	peer_gvt_tbs, peer_credit2, peer_lottery, peer_stride, peer_band, peer_pup;
+	peer_gvt_tbs, peer_credit2, peer_lottery, peer_stride, peer_band, peer_pup, peer_bvt;
 
 const struct vgpu_policy_ops *const peers[] = {
 	&peer_nv_arr,  &peer_nv_least, &peer_amd_fair, &peer_amd_liquid,
 	&peer_gvt_tbs, &peer_credit2,  &peer_lottery,  &peer_stride,
-	&peer_band,    &peer_pup,      NULL,
+	&peer_band,    &peer_pup,      &peer_bvt,      NULL,
 };
 
 const struct vgpu_policy_ops *peer_or_policy(const char *name)

@@ -10,18 +10,24 @@
 #include "vgpu/policy.h"
 
 enum { PEER_SLICE, PEER_FACTOR };
+enum { PEER_VF_WEIGHT, PEER_VF_WARP, PEER_VF_WARP_LIMIT, PEER_VF_UNWARP };
 
 struct peer_vf {
 	bool admitted, online, awake;
 	int64_t weight;
 	int64_t a, b; /* the model's */
 	uint64_t order;
+	int64_t warp, warp_limit, unwarp, warped; /* bvt's */
+	vgpu_nsec unwarped_until;
 };
 
 struct peer {
 	const struct vgpu_facts *facts;
 	int64_t slice, factor; /* ns; nv-arr's averaging factor */
 	uint32_t last;	       /* dispatched last */
+	uint32_t running;      /* on the engine, or VGPU_NO_VF */
+	vgpu_nsec since;       /* up to here it has been charged */
+	int64_t counted;       /* of its dispatch */
 	vgpu_nsec next;	       /* the model's: when it does its accounting again */
 	uint64_t count, rng;   /* the model's */
 	bool idled;
@@ -40,6 +46,16 @@ void peer_online(void *state, uint32_t vf, vgpu_nsec now);
 void peer_offline(void *state, uint32_t vf, vgpu_nsec now);
 bool peer_wake(void *state, uint32_t vf, vgpu_nsec now);
 void peer_sleep(void *state, uint32_t vf, vgpu_nsec now);
+/* Notes who runs, and since when. */
+void peer_run(void *state, uint32_t vf, vgpu_nsec now);
+/* Has ACCOUNT count what of USAGE it has not counted yet. */
+void peer_account(void *state, const struct vgpu_usage *usage,
+		  void (*account)(void *state, const struct vgpu_usage *usage));
+/* If PICK would name VF once more after it is charged for what it has run: charges it, and returns
+ * for how long it goes on. Else nothing has changed. */
+vgpu_nsec peer_extend(void *state, uint32_t vf, vgpu_nsec now,
+		      void (*pick)(void *state, struct vgpu_pick *out, vgpu_nsec now),
+		      void (*account)(void *state, const struct vgpu_usage *usage));
 void peer_forget(void *state, const struct vgpu_usage *usage);
 int64_t peer_export_lag(void *state, uint32_t vf);
 void peer_import_lag(void *state, uint32_t vf, int64_t lag);
@@ -54,7 +70,19 @@ uint32_t peer_least(const struct peer *p);
 /* The smallest `a` of those that have work; 0 if nobody has. */
 int64_t peer_least_value(const struct peer *p);
 
+/*
+ * A model is its pick, its account and its wake. One that would pick the same VF again goes on with
+ * it, as the originals do, without a world switch with itself.
+ */
 #define PEER(symbol, title, says, pick_, account_, wake_)                                          \
+	static void symbol##_account(void *state, const struct vgpu_usage *usage)                  \
+	{                                                                                          \
+		peer_account(state, usage, account_);                                              \
+	}                                                                                          \
+	static vgpu_nsec symbol##_extend(void *state, uint32_t vf, vgpu_nsec now)                  \
+	{                                                                                          \
+		return peer_extend(state, vf, now, pick_, account_);                               \
+	}                                                                                          \
 	const struct vgpu_policy_ops symbol = {                                                    \
 		.size = sizeof(struct vgpu_policy_ops),                                            \
 		.abi_major = VGPU_POLICY_ABI_MAJOR,                                                \
@@ -74,12 +102,14 @@ int64_t peer_least_value(const struct peer *p);
 		.wake = wake_,                                                                     \
 		.sleep = peer_sleep,                                                               \
 		.pick = pick_,                                                                     \
-		.account = account_,                                                               \
+		.run = peer_run,                                                                   \
+		.account = symbol##_account,                                                       \
 		.export_lag = peer_export_lag,                                                     \
 		.import_lag = peer_import_lag,                                                     \
 		.share = peer_share,                                                               \
 		.bound = peer_bound,                                                               \
-	}
+		.extend = symbol##_extend,                                                         \
+	};
 
 /* All models, NULL-terminated. */
 extern const struct vgpu_policy_ops *const peers[];

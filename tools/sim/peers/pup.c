@@ -40,4 +40,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 		(int64_t)(usage->used < usage->granted ? usage->used : usage->granted);
 }
 
-PEER(peer_pup, "pup", "XSched: parts of a round, savings decay", pick, account, peer_wake);
+PEER(peer_pup, "pup", "XSched: parts of a round, savings decay", pick, account, peer_wake)

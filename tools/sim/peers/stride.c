@@ -31,4 +31,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 	p->vfs[usage->vf].a += (int64_t)usage->used * STRIDE / p->vfs[usage->vf].weight;
 }
 
-PEER(peer_stride, "stride", "the smallest pass is next", pick, account, wake);
+PEER(peer_stride, "stride", "the smallest pass is next", pick, account, wake)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What EEVDF promises. While VF i waits, another VF j runs only if it is eligible and due no later
+ * than i, at d = v + slice / weight at the latest, or if i is not yet eligible. So at the end of
+ * the wait no v_j is beyond d by more than what j may be ahead,
+ *
+ *   ahead_j = longest slice + 2 shortest slices + its worst overrun
+ *
+ * and because the v of all members add up to their weights times V, at the beginning as at the end,
+ * others are served no more than
+ *
+ *   S = debt_i * weights / weight_i + slice * others' weights / weight_i + sum of ahead_j
+ *
+ * meanwhile, whoever joins or leaves (V never falls by that). A dispatch counts as a shortest slice
+ * at least, so it costs no more than S / shortest slice + n switches.
+ *
+ * The same sum says that V is never further from v_i than ahead_i one way and
+ *
+ *   behind_i = slice + sum of ahead_j * max(weight_i / (weight_i + weight_j), 1/2)
+ *
+ * the other: the first, if j alone has work beside i; the second, if many have taken turns and the
+ * fluid server still owes each of them a part of what it was ahead. The fluid
+ * server knows how short a VF's jobs are, and owes it nothing for the time between them; a VF that
+ * was owed service by our V may have that first, and then be ahead of it:
+ *
+ *   |lag| <= ahead_i + behind_i
+ */
+#ifndef POLICIES_EEVDF_BOUND_H
+#define POLICIES_EEVDF_BOUND_H
+
+#include "eevdf.h"
+
+/* Fills in max_lag and max_wait of VF INDEX; MORE: what each VF may be ahead besides. */
+static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec more,
+			       struct vgpu_bound *out)
+{
+	const struct eevdf_vf *own = &e->vfs[index];
+	vgpu_nsec slice = e->longest > e->slice ? e->longest : e->slice, least, own_ahead = 0;
+	uint64_t weights = 0, sum = 0, behind = slice, n = 0, most = 0, w = own->t.weight, service;
+	uint32_t i;
+
+	for (i = 0; i < e->facts->max_vfs; i++) {
+		const struct eevdf_vf *vf = &e->vfs[i];
+		vgpu_nsec ahead;
+
+		if (!vf->admitted)
+			continue;
+		ahead = slice + 2 * e->facts->min_slice_ns + (vgpu_nsec)vf->worst + more;
+		n++;
+		weights += vf->t.weight;
+		sum += ahead;
+		most = ahead > most ? ahead : most;
+		if (i == index)
+			own_ahead = ahead;
+		else
+			behind += vf->t.weight > w ? ahead / 2
+						   : (uint64_t)((unsigned __int128)ahead * w /
+								(w + vf->t.weight));
+	}
+	service = (uint64_t)(((unsigned __int128)(uint64_t)own->owed * weights +
+			      (unsigned __int128)slice * (weights - w)) /
+			     w) +
+		  sum - own_ahead + most;
+	out->max_lag = own_ahead + behind;
+	least = e->facts->min_slice_ns < e->facts->min_run_ns || !e->facts->min_run_ns
+			? e->facts->min_slice_ns
+			: e->facts->min_run_ns;
+	service = (uint64_t)((unsigned __int128)service * e->unpaid / 1024);
+	out->max_wait = service + (service / least + n + 1) * e->facts->switch_high_ns;
+}
+
+#endif

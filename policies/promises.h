@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Servers that are kept: which budgets are given, which are refused, with what could be given
+ * instead, and whether what has been given can still be kept.
+ */
+#ifndef POLICIES_PROMISES_H
+#define POLICIES_PROMISES_H
+
+#include "admission.h"
+#include "servers.h"
+#include "text.h"
+
+struct promises {
+	struct server *sets; /* scratch, for admission */
+	struct text text;
+};
+
+static inline size_t promises_memory(uint32_t max_vfs)
+{
+	return max_vfs * sizeof(struct server);
+}
+
+static inline void *promises_init(struct promises *p, void *memory, uint32_t max_vfs)
+{
+	p->sets = memory;
+	return p->sets + max_vfs;
+}
+
+/*
+ * The servers there would be with INDEX as a server of BUDGET in PERIOD (0: without it), in sets[];
+ * returns how many.
+ */
+static inline uint32_t promises_with(struct promises *p, const struct servers *s, uint32_t index,
+				     vgpu_nsec budget, vgpu_nsec period)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->facts->max_vfs; i++)
+		if (i != index && s->cbs[i].budget)
+			p->sets[n++] = (struct server){.vf = i,
+						       .budget = s->cbs[i].budget,
+						       .period = s->cbs[i].period};
+	if (budget)
+		p->sets[n++] = (struct server){.vf = index, .budget = budget, .period = period};
+	return n;
+}
+
+/* All servers as they are, in sets[]; returns how many. */
+static inline uint32_t promises_all(struct promises *p, const struct servers *s)
+{
+	return promises_with(p, s, VGPU_NO_VF, 0, 0);
+}
+
+/* The most of INDEX's budget that is kept beside the others of N; 0: none. */
+static inline vgpu_nsec promises_most(struct promises *p, const struct admission *a, uint32_t n,
+				      uint32_t index, vgpu_nsec least, vgpu_nsec high)
+{
+	vgpu_nsec low = least, middle;
+	uint32_t i;
+
+	for (middle = low;; middle = low + (high - low) / 2) {
+		for (i = 0; p->sets[i].vf != index; i++) /* the test has put them in order */
+			;
+		p->sets[i].budget = middle;
+		if (admission_test(a, p->sets, n))
+			low = middle;
+		else if (middle == least)
+			return 0;
+		else
+			high = middle;
+		if (high - low <= VGPU_USEC)
+			return low;
+	}
+}
+
+/*
+ * Whether INDEX can have BUDGET in PERIOD beside the others; if not, a sentence in *WHY, with what
+ * it could have, in P's memory. Changes nothing else.
+ */
+static inline bool promises_admit(struct promises *p, const struct servers *s,
+				  const struct admission *a, uint32_t index, vgpu_nsec budget,
+				  vgpu_nsec period, const char **why)
+{
+	vgpu_nsec least = s->facts->min_slice_ns;
+	uint32_t n;
+
+	p->text.n = 0;
+	p->text.s[0] = '\0';
+	*why = p->text.s;
+	if (budget < least) {
+		text_add(&p->text, "a budget of ");
+		text_ms(&p->text, budget);
+		text_add(&p->text, " is less than the shortest slice; with this share the period "
+				   "has to be at least ");
+		text_ms(&p->text,
+			budget ? (vgpu_nsec)((unsigned __int128)period * least / budget) : period);
+		return false;
+	}
+	n = promises_with(p, s, index, budget, period);
+	if (admission_test(a, p->sets, n))
+		return true;
+	text_add(&p->text, "not enough time beside what is promised to others, with switches of ");
+	text_ms(&p->text, a->switch_ns);
+	text_add(&p->text, "; the most that fits into this period is ");
+	text_number(&p->text, promises_most(p, a, n, index, least, budget) / VGPU_USEC);
+	text_add(&p->text, " us");
+	return false;
+}
+
+/* What admission reckons with. LATE: how late a VF may stop; COVER: what else may hold the engine
+ * once. */
+static inline struct admission promises_rules(const struct servers *s, int64_t mode,
+					      int64_t cap_pct, vgpu_nsec late, vgpu_nsec cover)
+{
+	const struct vgpu_facts *f = s->facts;
+	vgpu_nsec run = f->min_slice_ns > f->min_run_ns ? f->min_slice_ns : f->min_run_ns;
+
+	return (struct admission){
+		.mode = (enum admission_mode)mode,
+		.switch_ns = f->switch_high_ns,
+		.pieces = mode == ADMISSION_PIECES,
+		.run = run,
+		.stretch = run + late + cover,
+		.late = late,
+		.carry = (vgpu_nsec)servers_crumb(s),
+		.cap_ppm = (uint64_t)cap_pct * 10000,
+	};
+}
+
+static inline bool promises_are_kept(struct promises *p, const struct servers *s,
+				     const struct admission *a)
+{
+	return admission_test(a, p->sets, promises_all(p, s));
+}
+
+/* Servers have come, gone or changed: which of the two tests holds them says whether bandwidth may
+ * accrue in sleep, or how long a server runs before another may interrupt it. */
+static inline void promises_changed(struct promises *p, struct servers *s,
+				    const struct admission *a)
+{
+	uint32_t n = promises_all(p, s), i;
+	struct admission room = *a;
+
+	s->accrue = !admission_is_complete(a) || admission_by_rates(a, p->sets, n);
+	/* With room for the switch to grow, so that this is not done for each ns of it. */
+	room.switch_ns += room.switch_ns / 16;
+	if (!admission_by_demand(&room, p->sets, n))
+		room.switch_ns = a->switch_ns;
+	s->cut = a->pieces && !s->accrue && admission_by_demand(&room, p->sets, n);
+	s->reckoned = room.switch_ns;
+	for (i = 0; i < n; i++)
+		s->cbs[p->sets[i].vf].piece = s->cut ? p->sets[i].piece : 0;
+}
+
+/* Whether rules may change: not if budgets are kept now and would not be then. */
+static inline bool promises_may_change(struct promises *p, const struct servers *s,
+				       const struct admission *now, const struct admission *then,
+				       const char **why)
+{
+	if (promises_are_kept(p, s, then) || !promises_are_kept(p, s, now))
+		return true;
+	*why = "what has been promised could not be kept with these";
+	return false;
+}
+
+/* NULL, or why promises may be broken: the switch may be slower than it was when they were made. */
+static inline const char *promises_warning(struct promises *p, const struct servers *s,
+					   const struct admission *a)
+{
+	if (!admission_is_complete(a))
+		return "promises may be broken: admission is not full";
+	if (a->pieces)
+		return "promises may be broken: of some thousand sets that admission = pieces took "
+		       "one has missed";
+	if (promises_are_kept(p, s, a))
+		return NULL;
+	p->text.n = 0;
+	text_add(&p->text, "guarantees are at risk: a world switch takes up to ");
+	text_ms(&p->text, a->switch_ns);
+	text_add(&p->text, ", with which they would not be given again");
+	return p->text.s;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* What the policies on the ring promise: shares, bounds, and lag carried over a change of policy.
+ */
+#ifndef POLICIES_RING_PROMISE_H
+#define POLICIES_RING_PROMISE_H
+
+#include "ring.h"
+
+/*
+ * The part of its next turn that VF has waited for already, in 1024ths: all, when all others have
+ * had theirs. A VF that has had a turn began the wait half a turn ahead, and ends it half a turn
+ * behind; before that, what it is owed was carried over.
+ */
+static int64_t ring_waited(const struct ring *r, const struct ring_vf *vf)
+{
+	int64_t round = r->awake_slots * (int64_t)r->slice, passed = r->done - vf->since;
+
+	if (!vf->awake || round == 0)
+		return 0;
+	return (passed < round ? passed : round) * 1024 / round - (vf->served ? 512 : 0);
+}
+
+static int64_t ring_export_lag(void *state, uint32_t index)
+{
+	struct ring *r = state;
+	const struct ring_vf *vf = &r->vfs[index];
+	int64_t lag = -vf->debt;
+
+	if (r->open && index == r->owner)
+		lag -= ring_result(r);
+	return lag + ring_turn(r, vf) * ring_waited(r, vf) / 1024;
+}
+
+/* The VF that is owed most begins; the others follow it in the order of their numbers. Half a turn
+ * either way is what a place in the order comes to: paid in turns as well, it would be paid twice.
+ */
+static void ring_import_lag(void *state, uint32_t index, int64_t lag)
+{
+	struct ring *r = state;
+	struct ring_vf *vf = &r->vfs[index];
+	int64_t half = ring_turn(r, vf) / 2;
+
+	ring_owe(r, vf, (lag > half ? half - lag : lag < -half ? -half - lag : 0) - vf->debt);
+	if (r->owner == VGPU_NO_VF && (r->first == VGPU_NO_VF || lag > r->first_lag)) {
+		r->first = index;
+		r->first_lag = lag;
+	}
+}
+
+static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+{
+	struct ring *r = state;
+	int64_t slots = r->vfs[vf].slots;
+
+	*numerator = (uint64_t)slots;
+	*denominator = (uint64_t)(r->member_slots + (set_has(&r->members, vf) ? 0 : slots));
+}
+
+/* How long the slot of VF may take; with idle=donate its time may be another's who is late. */
+static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, int64_t late)
+{
+	int64_t longest = ring_longest(r, vf);
+	int64_t turn = longest + (vf->worst < longest ? vf->worst : longest);
+	uint64_t parts = 1 + (uint64_t)turn / r->facts->max_slice_ns;
+
+	if (r->idle != RING_DONATE)
+		late = vf->over + vf->late;
+	return (uint64_t)(turn + late) + 2 * parts * ring_switch(r);
+}
+
+/*
+ * While two VFs have work, one has no more than a turn more than the other, give or take what their
+ * turns were longer or shorter: reach = turn + |debt|. For a turn of VF i the fluid gives up to
+ * share / (share + share i) of it to this one, if those two alone have work there; and where many
+ * have had turns that the fluid has not yet paid for, half of each at the most. So |lag| <= 2 reach
+ * + sum over others of reach i * max(share / (share + share i), 1/2)
+ *            + half of the largest reach i
+ * the own reach twice, for it may be owed a turn, have that, and be ahead by another.
+ */
+static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
+{
+	const struct ring_vf *own = &r->vfs[index];
+	int64_t lag = 2 * (ring_longest(r, own) + own->worst), most = 0, reach;
+	uint32_t i;
+
+	for (i = 0; i < r->facts->max_vfs; i++) {
+		const struct ring_vf *vf = &r->vfs[i];
+
+		if (!vf->admitted || i == index)
+			continue;
+		reach = ring_longest(r, vf) + vf->worst;
+		most = ring_max(most, reach);
+		lag += vf->slots > own->slots ? reach / 2
+					      : reach * own->slots / (own->slots + vf->slots);
+	}
+	return (uint64_t)(lag + most / 2);
+}
+
+/* A VF waits for one slot of each other, and for what is left of its own if it wakes too late to
+ * use it; and for as many rounds as its own debt costs. Any configured VF may come meanwhile. */
+static void ring_bound(void *state, uint32_t index, struct vgpu_bound *out)
+{
+	struct ring *r = state;
+	const struct ring_vf *own = &r->vfs[index];
+	int64_t late = 0, least = own->slots * (int64_t)r->shortest_slice;
+	uint64_t round = 0;
+	uint32_t i;
+
+	for (i = 0; i < r->facts->max_vfs; i++)
+		if (r->vfs[i].admitted)
+			late = ring_max(late, r->vfs[i].over + r->vfs[i].late);
+	for (i = 0; i < r->facts->max_vfs; i++)
+		if (r->vfs[i].admitted)
+			round += ring_slot_bound(r, &r->vfs[i], late);
+	out->max_lag = ring_lag_bound(r, index);
+	out->max_wait = round * (1 + (uint64_t)(own->deepest / (least ? least : 1))) +
+			ring_slot_bound(r, own, late);
+}
+
+static const char *ring_warning(void *state)
+{
+	struct ring *r = state;
+
+	return auto_slice_warning(&r->length, r->facts, (uint32_t)r->member_slots);
+}
+
+#define RING_FACTOR_PARAM                                                                          \
+	{                                                                                          \
+		"avg_factor", "turns", "an overrun is settled over so many turns; 1: in the next", \
+			VGPU_PARAM_INT, 1, 60, 1, NULL                                             \
+	}
+
+/* What the policies on the ring have in common. */
+#define RING_OPS                                                                                   \
+	.size = sizeof(struct vgpu_policy_ops), .abi_major = VGPU_POLICY_ABI_MAJOR,                \
+	.abi_minor = VGPU_POLICY_ABI_MINOR, .memory = ring_memory, .remove = ring_remove,          \
+	.online = ring_online, .offline = ring_offline, .wake = ring_wake, .sleep = ring_sleep,    \
+	.pick = ring_pick, .run = ring_run, .account = ring_account,                               \
+	.export_lag = ring_export_lag, .import_lag = ring_import_lag, .share = ring_share,         \
+	.bound = ring_bound, .warning = ring_warning, .extend = ring_extend
+
+#endif

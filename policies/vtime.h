@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual time, as in generalized processor sharing (Parekh and Gallager, 1993) and EEVDF (Stoica
+ * and Abdel-Wahab, TR-95-22). Each member has a virtual time v, its service over its weight; V is
+ * the weighted mean of all v, so that the sum of what members are owed, weight * (V - v), is zero.
+ *
+ * Members are the VFs that have work, and those that went to sleep while they owed service: they
+ * stay until V has passed them, exactly as long as the fluid server would still have been busy with
+ * what they were served (Linux: deferred dequeue). So V never falls because somebody leaves, a
+ * debt cannot be slept away, and who is no member has no virtual time that could grow stale or wrap
+ * around. When the last member goes, everything is settled.
+ *
+ * Sums are exact: v in units of 2^-20 ns per weight with its remainder carried, V as a sum of 128
+ * bits over all members.
+ */
+#ifndef POLICIES_VTIME_H
+#define POLICIES_VTIME_H
+
+#include "vgpu/types.h"
+
+#define VTIME_SHIFT 20
+#define VTIME_REBASE (INT64_C(1) << 44)
+
+/* Virtual time starts a tenth of a second before it wraps around, so that every run goes through
+ * that (Linux does so with its jiffies). */
+#define VTIME_BEFORE_WRAP (UINT64_C(1) << 40)
+
+struct vtime_vf {
+	bool member;
+	uint32_t weight;
+	uint64_t v;    /* of a member */
+	uint64_t rest; /* of v: service << VTIME_SHIFT modulo weight */
+};
+
+struct vtime {
+	uint64_t base;
+	uint64_t weights; /* of the members */
+	__int128 sum;	  /* of weight * (v - base) + rest, over the members */
+};
+
+static inline void vtime_init(struct vtime *t)
+{
+	*t = (struct vtime){.base = -VTIME_BEFORE_WRAP};
+}
+
+/* V. */
+static inline uint64_t vtime_now(const struct vtime *t)
+{
+	return t->weights ? t->base + (uint64_t)(t->sum / (__int128)t->weights) : t->base;
+}
+
+/* A service as a distance in virtual time, and back. */
+static inline uint64_t vtime_distance(int64_t service, uint32_t weight)
+{
+	return (uint64_t)(int64_t)((__int128)service * (1 << VTIME_SHIFT) / weight);
+}
+
+static inline int64_t vtime_service(uint64_t distance, uint32_t weight)
+{
+	return (int64_t)((__int128)(int64_t)distance * weight >> VTIME_SHIFT);
+}
+
+/* Whether V has come to AT. */
+static inline bool vtime_reached(const struct vtime *t, uint64_t at)
+{
+	return (__int128)(int64_t)(at - t->base) * (__int128)t->weights <= t->sum;
+}
+
+/* When V has come far from the base, the base follows. */
+static inline void vtime_rebase(struct vtime *t)
+{
+	__int128 far = (__int128)t->weights * VTIME_REBASE;
+	uint64_t to;
+
+	if (t->sum < far && t->sum > -far)
+		return;
+	to = vtime_now(t);
+	t->sum -= (__int128)t->weights * (int64_t)(to - t->base);
+	t->base = to;
+}
+
+/* A VF becomes a member, at V: it owes nothing, and nothing is owed to it. */
+static inline void vtime_join(struct vtime *t, struct vtime_vf *vf, uint64_t v)
+{
+	vf->member = true;
+	vf->v = v;
+	vf->rest = 0;
+	t->weights += vf->weight;
+	t->sum += (__int128)(int64_t)(v - t->base) * vf->weight;
+}
+
+/* A member goes. What was owed to it is forfeited: V moves on to where it would be had the fluid
+ * server found it out of work in time. */
+static inline void vtime_leave(struct vtime *t, struct vtime_vf *vf)
+{
+	uint64_t last = vtime_now(t);
+
+	vf->member = false;
+	t->weights -= vf->weight;
+	t->sum -= (__int128)(int64_t)(vf->v - t->base) * vf->weight + (__int128)vf->rest;
+	if (t->weights)
+		return;
+	t->base = last;
+	t->sum = 0;
+}
+
+/* What a member is owed, in ns; negative: it owes. */
+static inline int64_t vtime_lag(const struct vtime *t, const struct vtime_vf *vf)
+{
+	return vtime_service(vtime_now(t) - vf->v, vf->weight);
+}
+
+/* Puts a member where it is owed LAG, with a new weight. V stays if LAG is what it was owed. */
+static inline void vtime_place(struct vtime *t, struct vtime_vf *vf, uint32_t weight, int64_t lag)
+{
+	uint64_t now = vtime_now(t);
+
+	if (vf->member)
+		vtime_leave(t, vf);
+	vf->weight = weight;
+	vtime_join(t, vf, now - vtime_distance(lag, weight));
+}
+
+/* A member was served for NS. Rounded down, the rest carried on; in two divisions of 64 bits. */
+static inline void vtime_charge(struct vtime *t, struct vtime_vf *vf, int64_t ns)
+{
+	int64_t weight = vf->weight, whole = ns / weight, rest = ns % weight;
+	uint64_t low;
+
+	if (rest < 0) {
+		whole--;
+		rest += weight;
+	}
+	low = ((uint64_t)rest << VTIME_SHIFT) + vf->rest;
+	vf->v += ((uint64_t)whole << VTIME_SHIFT) + low / vf->weight;
+	vf->rest = low % vf->weight;
+	t->sum += (__int128)ns * (1 << VTIME_SHIFT);
+}
+
+#endif

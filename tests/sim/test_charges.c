@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core's promises about time: when a grant ends and who may end it, who is charged for what,
+ * and what a policy is told. Each by its own numbers, under a policy that does what the test says.
+ */
+#include "puppet.h"
+
+#define SAVE (80 * VGPU_USEC)
+#define LOAD (60 * VGPU_USEC)
+#define RUN (10 * VGPU_USEC)
+#define SWITCH (SAVE + LOAD + RUN)
+
+/* VF gets work and the engine, which was free. */
+static void runs(uint32_t vf)
+{
+	tell(VGPU_EV_BUSY, vf, 0);
+	answer(LOAD);
+	answer(RUN);
+	CU_ASSERT_EQUAL(view().current, vf);
+}
+
+/* What runs is asked to stop, at once takes STOP to do so, and who is next comes. */
+static void turn(vgpu_nsec stop)
+{
+	timer();
+	answer(stop);
+	answer(SAVE);
+	answer(LOAD);
+	answer(RUN);
+}
+
+/* Waits are measured from having work to running, in each turn. */
+static void waits(void)
+{
+	begin_with(2);
+	runs(0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.wait_ns, LOAD + RUN);
+	tell(VGPU_EV_BUSY, 1, 0);
+	turn(0);
+	CU_ASSERT_EQUAL(view_of(1).ledger.wait_ns, 2 * VGPU_MSEC + SWITCH);
+	turn(0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.wait_ns, LOAD + RUN + SWITCH + 2 * VGPU_MSEC + SWITCH);
+	CU_ASSERT_EQUAL(view_of(0).ledger.wait_max_ns, SWITCH + 2 * VGPU_MSEC + SWITCH);
+	end();
+}
+
+/* VF 0 runs, VF 1 wakes and is to preempt; returns when IDLE is asked for. */
+static void wake_preempts(void)
+{
+	runs(0);
+	pass(VGPU_MSEC);
+	puppet.preempts = true;
+	tell(VGPU_EV_BUSY, 1, 0);
+	timer();
+}
+
+/* Who forces a switch by its wake pays for it, and its policy is told which part that is. */
+static void waker_pays(void)
+{
+	begin_with(2);
+	wake_preempts();
+	answer(0);
+	CU_ASSERT_EQUAL(puppet.usage.vf, 0);
+	CU_ASSERT_EQUAL(puppet.usage.switched, 0);
+	CU_ASSERT_EQUAL(puppet.usage.charge, VGPU_MSEC);
+	answer(SAVE);
+	answer(LOAD);
+	answer(RUN);
+	turn(0);
+	CU_ASSERT_EQUAL(puppet.usage.vf, 1);
+	CU_ASSERT_EQUAL(puppet.usage.used, 2 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.usage.switched, SWITCH);
+	CU_ASSERT_EQUAL(puppet.usage.charge, 2 * VGPU_MSEC + SWITCH);
+	end();
+}
+
+/* Who comes instead of the waker does not pay for it, and nobody for a switch that came anyway. */
+static void others_do_not_pay(void)
+{
+	begin_with(3);
+	wake_preempts();
+	puppet.only = 2;
+	tell(VGPU_EV_BUSY, 2, 0);
+	answer(0);
+	answer(SAVE);
+	answer(LOAD);
+	answer(RUN);
+	CU_ASSERT_EQUAL(view().current, 2);
+	CU_ASSERT_EQUAL(view_of(2).pending_ns, 0);
+	end();
+
+	/* VF 0 would have been preempted, but ran out of work before. */
+	begin_with(2);
+	runs(0);
+	puppet.preempts = true;
+	tell(VGPU_EV_EMPTY, 0, 0);
+	pass(10 * VGPU_USEC);
+	tell(VGPU_EV_BUSY, 1, 0);
+	timer();
+	answer(0);
+	CU_ASSERT_EQUAL(puppet.usage.reason, VGPU_END_YIELD);
+	answer(SAVE);
+	answer(LOAD);
+	answer(RUN);
+	CU_ASSERT_EQUAL(view().current, 1);
+	CU_ASSERT_EQUAL(view_of(1).pending_ns, 0);
+	end();
+}
+
+/* A save beyond twice the usual is charged to the VF whose state is so large; nothing is charged
+ * twice. */
+static void long_saves(void)
+{
+	uint32_t i;
+
+	begin_with(2);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	for (i = 0; i < 40; i++)
+		turn(0);
+	puppet.preempts = true;
+	tell(VGPU_EV_EMPTY, 1, 0); /* VF 0 runs */
+	CU_ASSERT_EQUAL(view().current, 0);
+	pass(VGPU_MSEC);
+	tell(VGPU_EV_BUSY, 1, 0);
+	timer();
+	answer(0);
+	answer(10 * SAVE);
+	answer(LOAD);
+	answer(RUN);
+	CU_ASSERT(view_of(0).ledger.switch_ns >= 7 * SAVE);
+	CU_ASSERT(view_of(0).ledger.switch_ns <= 9 * SAVE);
+	CU_ASSERT_EQUAL(view_of(0).ledger.switch_ns + view_of(1).ledger.switch_ns,
+			10 * SAVE + LOAD + RUN);
+	end();
+}
+
+/* What is used beyond a grant is overrun; no more than debt_cap of it is charged at once. */
+static void overruns(void)
+{
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	config.debt_cap = 10 * VGPU_MSEC;
+	begin();
+	driver_up(0, 0);
+	driver_up(1, 0);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	turn(3 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.usage.overrun, 3 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.usage.charge, 5 * VGPU_MSEC);
+	turn(30 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.usage.vf, 1);
+	CU_ASSERT_EQUAL(puppet.usage.overrun, 30 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.usage.charge, 12 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view_of(1).ledger.forgiven_ns, 20 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view_of(1).ledger.max_overrun_ns, 30 * VGPU_MSEC);
+	end();
+}
+
+/* In another VF's slot only what lies within the grant is a gift. */
+static void gifts(void)
+{
+	begin_with(2);
+	puppet.next.flags = VGPU_PICK_DONATED;
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	turn(3 * VGPU_MSEC);
+	CU_ASSERT(puppet.usage.donated);
+	CU_ASSERT_EQUAL(puppet.usage.charge, 3 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.donated_ns, 2 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.run_ns, 3 * VGPU_MSEC);
+	end();
+}
+
+/* A window is paid for in sixty turns, to the last nanosecond, however short it was. */
+static void debts(void)
+{
+	uint32_t i;
+
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	begin();
+	driver_up(0, 60 * VGPU_MSEC);
+	driver_up(1, 30);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 60 * VGPU_MSEC);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	turn(0);
+	CU_ASSERT_EQUAL(puppet.usage.used, 2 * VGPU_MSEC);
+	CU_ASSERT(puppet.usage.charge >= 3 * VGPU_MSEC);
+	CU_ASSERT(puppet.usage.charge <= 3 * VGPU_MSEC + 1);
+	for (i = 0; i < 120; i++)
+		turn(0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 0);
+	CU_ASSERT_EQUAL(view_of(1).ledger.debt_ns, 0);
+	CU_ASSERT_EQUAL(view_of(1).ledger.debt_charged_ns, 30);
+	end();
+}
+
+/* Nobody owes more than two seconds for windows and resets; what is above is counted. */
+static void debts_are_bounded(void)
+{
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	config.window_max = 10 * VGPU_SEC;
+	begin();
+	driver_up(0, 7 * VGPU_SEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 2 * VGPU_SEC);
+	CU_ASSERT_EQUAL(view_of(0).written_off_ns, 5 * VGPU_SEC);
+	end();
+}
+
+/* The wait for a planned start is the engine's idle time, and nobody runs before. */
+static void planned_starts(void)
+{
+	vgpu_nsec idle, switching;
+
+	begin_with(1);
+	puppet.next.not_before = now + 3 * VGPU_MSEC;
+	tell(VGPU_EV_BUSY, 0, 0);
+	idle = view().engine.idle_ns;
+	switching = view().engine.switch_ns;
+	answer(VGPU_MSEC);
+	CU_ASSERT(!at_work);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), puppet.next.not_before);
+	timer();
+	answer(0);
+	CU_ASSERT_EQUAL(now, puppet.next.not_before);
+	CU_ASSERT_EQUAL(view().engine.idle_ns - idle, 2 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view().engine.switch_ns - switching, VGPU_MSEC);
+	end();
+}
+
+/* Guarantees reckon with a switch of the mean and four deviations, and no less than is configured.
+ */
+static void measured_switch(void)
+{
+	uint32_t i;
+
+	begin_with(2);
+	CU_ASSERT_EQUAL(view().facts.switch_high_ns, config.switch_nominal);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(VGPU_USEC);
+	tell(VGPU_EV_BUSY, 1, 0);
+	for (i = 0; i < 100; i++)
+		run(2 * VGPU_MSEC, VGPU_USEC);
+	CU_ASSERT(view().facts.switch_ns <= 4 * VGPU_USEC);
+	CU_ASSERT_EQUAL(view().facts.switch_high_ns, config.switch_nominal);
+	/* Saves of 50 and of 450 us in turn: 250 us, and 200 us beside it. */
+	for (i = 0; i < 200; i++) {
+		timer();
+		answer(0);
+		answer(i % 2 ? 50 * VGPU_USEC : 450 * VGPU_USEC);
+		settle(0);
+	}
+	CU_ASSERT(view().facts.switch_ns > 300 * VGPU_USEC);
+	CU_ASSERT(view().facts.switch_ns < 400 * VGPU_USEC);
+	CU_ASSERT(view().facts.switch_high_ns > 950 * VGPU_USEC);
+	CU_ASSERT(view().facts.switch_high_ns < 1150 * VGPU_USEC);
+	end();
+}
+
+/* IDLE is asked for early by the median of what the last five stops took: two that were late do not
+ * count, three do. */
+static void learnt_stops(void)
+{
+	static const vgpu_nsec took[] = {20, 20, 20, 20, 20, 900, 900, 20, 900};
+	vgpu_nsec start;
+	uint32_t i;
+
+	begin_with(2);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	for (i = 0; i < sizeof(took) / sizeof(took[0]); i++) {
+		turn(took[i] * VGPU_USEC);
+		CU_ASSERT_EQUAL(puppet.usage.vf, 0);
+		CU_ASSERT(i < 4 || view_of(0).ledger.preempt_ns ==
+					   (i < 8 ? 20 * VGPU_USEC : 900 * VGPU_USEC));
+		turn(0);
+	}
+	start = now;
+	CU_ASSERT_EQUAL(view().current, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), start + 1100 * VGPU_USEC);
+	/* As late as its policy allows. */
+	timer();
+	answer(900 * VGPU_USEC);
+	puppet.next.late = 700 * VGPU_USEC;
+	settle(0);
+	turn(0);
+	CU_ASSERT_EQUAL(view().current, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 1800 * VGPU_USEC);
+	end();
+}
+
+/* Who has just begun to run is left alone for min_run, whether the waker came before or after; what
+ * was granted is said as it was in the end. */
+static void protected_start(void)
+{
+	vgpu_nsec start;
+
+	begin_with(2);
+	runs(0);
+	start = now;
+	puppet.preempts = true;
+	tell(VGPU_EV_BUSY, 1, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), start + config.min_run);
+	timer();
+	answer(0);
+	CU_ASSERT_EQUAL(puppet.usage.reason, VGPU_END_WAKE_PREEMPT);
+	CU_ASSERT_EQUAL(puppet.usage.granted, config.min_run);
+	settle(0);
+	end();
+
+	begin_with(2);
+	tell(VGPU_EV_BUSY, 0, 0);
+	puppet.preempts = true;
+	tell(VGPU_EV_BUSY, 1, 0);
+	settle(LOAD);
+	CU_ASSERT_EQUAL(view().current, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.min_run);
+	end();
+}
+
+/* A window that is asked for leaves who runs the shortest slice, and comes then. */
+static void windows_cut(void)
+{
+	vgpu_nsec start;
+
+	begin_with(1);
+	runs(0);
+	start = now;
+	pass(10 * VGPU_USEC);
+	tell(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), start + config.min_slice);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE));
+	settle(0);
+	CU_ASSERT(did(VGPU_AC_NOTICE, 1, VGPU_NOTICE_READY));
+	end();
+}
+
+/* A grant ends at its end for a window or a policy that came just then, and where it is another
+ * VF's slot. */
+static void not_prolonged(void)
+{
+	puppet_ops.promises = 0;
+	begin_with(1);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	runs(0);
+	now = vgpu_core_deadline(core);
+	tell(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE));
+	end();
+
+	begin_with(1);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	runs(0);
+	now = vgpu_core_deadline(core);
+	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE));
+	end();
+
+	begin_with(1);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	puppet.next.flags = VGPU_PICK_DONATED;
+	runs(0);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE));
+	end();
+
+	/* One that is alone goes on, and is asked for a sign of life in time. */
+	begin_with(1);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	runs(0);
+	timer();
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now - 2 * VGPU_MSEC + config.lone_slice);
+	end();
+}
+
+/* A VF without work gives the engine back after idle_grace, be it that it lost its work on the way
+ * there or says so again and again; but not out of a slot that is to be held. */
+static void yields(void)
+{
+	vgpu_nsec since;
+	uint32_t i;
+
+	begin_with(1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	tell(VGPU_EV_EMPTY, 0, 0);
+	settle(0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.idle_grace);
+	end();
+
+	begin_with(1);
+	runs(0);
+	since = now;
+	for (i = 0; i < 20 && vgpu_core_deadline(core) > now; i++) {
+		tell(VGPU_EV_EMPTY, 0, 0);
+		pass(config.idle_grace / 2);
+	}
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), since + config.idle_grace);
+	end();
+
+	begin_with(1);
+	puppet.next.flags = VGPU_PICK_HOLD;
+	runs(0);
+	tell(VGPU_EV_EMPTY, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 2 * VGPU_MSEC);
+	end();
+}
+
+static const struct test tests[] = {
+	{"waits are measured", waits},
+	{"a waker pays for the switch that it forces", waker_pays},
+	{"others do not pay for it", others_do_not_pay},
+	{"long saves are charged to whose they are", long_saves},
+	{"overruns are charged, up to a cap", overruns},
+	{"what is given", gifts},
+	{"debts are paid in full", debts},
+	{"debts are bounded", debts_are_bounded},
+	{"planned starts are kept", planned_starts},
+	{"the world switch is measured", measured_switch},
+	{"preemption times are learnt", learnt_stops},
+	{"who has begun to run is protected", protected_start},
+	{"windows leave the shortest slice", windows_cut},
+	{"grants that end, and one that goes on", not_prolonged},
+	{"who has no work yields", yields},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("who is charged, and when grants end", tests)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* What a VF owes is paid: spread over turns, out of a limit, and to its own class alone. */
+#include "builtin.h"
+#include "suite.h"
+#include "vhost.h"
+
+static struct vhost h;
+static int64_t params[VGPU_MAX_PARAMS], rows[3][VGPU_MAX_PARAMS];
+static const struct vgpu_policy_ops *policy;
+
+/* N VFs that always have work and stop at once; switches take no time. */
+static void machine(const char *name, uint32_t n)
+{
+	uint32_t i;
+
+	policy = vgpu_builtin_policy(name);
+	vhost_init(&h, n, 5);
+	vgpu_param_defaults(policy->params, params);
+	for (i = 0; i < n; i++)
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+}
+
+static void start(void)
+{
+	vhost_start(&h, vhost_checked(policy, &h), params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+}
+
+static void set_vf(uint32_t vf, const char *name, int64_t value)
+{
+	vhost_param(policy->vf_params, rows[vf], name, value);
+}
+
+static struct vgpu_vf_view view_of(uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(h.core, vf, &view);
+	return view;
+}
+
+static void done(void)
+{
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+/* An overrun that is charged over several turns is charged in the end: beside a VF that is late
+ * each time the other has as much. */
+static void spread_over_turns(void)
+{
+	vgpu_nsec had[2];
+
+	machine("fair", 2);
+	vhost_param(policy->params, params, "debt_turns", 8);
+	h.vfs[0].late = (struct vhost_range){3 * VGPU_MSEC, 6 * VGPU_MSEC};
+	start();
+	vhost_run(&h, 60 * VGPU_SEC);
+	had[0] = vhost_service(&h, 0);
+	had[1] = vhost_service(&h, 1);
+	CU_ASSERT((had[0] > had[1] ? had[0] - had[1] : had[1] - had[0]) <=
+		  view_of(0).bound.max_lag + view_of(1).bound.max_lag);
+	CU_ASSERT(view_of(0).bound.max_lag < 200 * VGPU_MSEC);
+	done();
+}
+
+/* What a VF has by its guarantee counts towards its limit. */
+static void out_of_a_limit(void)
+{
+	struct vgpu_bound bound;
+
+	machine("qos", 2);
+	set_vf(0, "min_ppm", 200000);
+	set_vf(0, "max_ppm", 250000);
+	start();
+	vhost_run(&h, 20 * VGPU_SEC);
+	bound = view_of(0).bound;
+	CU_ASSERT(vhost_service(&h, 0) <= 20 * VGPU_SEC / 4 + bound.burst);
+	CU_ASSERT(vhost_service(&h, 0) >= 4 * VGPU_SEC);
+	CU_ASSERT(bound.burst < 100 * VGPU_MSEC);
+	done();
+}
+
+/* A VF that comes to another class begins there as an equal, whatever it has had elsewhere. */
+static void to_its_class(void)
+{
+	vgpu_nsec had[2];
+
+	machine("prio", 3);
+	vhost_param(policy->params, params, "starve_ms", 1000000);
+	set_vf(0, "class", 3);
+	set_vf(1, "class", 3);
+	set_vf(2, "class", 5);
+	h.vfs[0].late = (struct vhost_range){40 * VGPU_MSEC, 40 * VGPU_MSEC};
+	h.vfs[1].work = VHOST_BURSTS; /* it keeps the class busy for a second */
+	h.vfs[1].burst = (struct vhost_range){VGPU_SEC, VGPU_SEC};
+	h.vfs[1].think = (struct vhost_range){1000 * VGPU_SEC, 1000 * VGPU_SEC};
+	start();
+	vhost_run(&h, 400 * VGPU_MSEC);
+	CU_ASSERT(view_of(0).lag_ns < 0 || view_of(0).ledger.overrun_ns > 0);
+	h.vfs[0].late = (struct vhost_range){0, 0};
+	set_vf(0, "class", 5);
+	CU_ASSERT_EQUAL(vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+							     .vf = 0,
+							     .params = rows[0]}),
+			0);
+	vhost_run(&h, 600 * VGPU_MSEC); /* what it had begun is over */
+	had[0] = vhost_service(&h, 0);
+	had[1] = vhost_service(&h, 2);
+	CU_ASSERT_EQUAL(had[1], 0);
+	vhost_run(&h, 5 * VGPU_SEC);
+	had[0] = vhost_service(&h, 0) - had[0];
+	had[1] = vhost_service(&h, 2) - had[1];
+	CU_ASSERT(had[1] > VGPU_SEC);
+	CU_ASSERT((had[0] > had[1] ? had[0] - had[1] : had[1] - had[0]) <
+		  100 * VGPU_MSEC); /* two turns, each 40 ms late at first */
+	done();
+}
+
+static const struct test tests[] = {
+	{"spread over turns", spread_over_turns},
+	{"out of a limit", out_of_a_limit},
+	{"to its class alone", to_its_class},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("debts are paid", tests)

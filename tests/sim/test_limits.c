@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The core's promises about limits: what is bounded stays bounded, what was used is scrubbed, who
+ * is in quarantine stays there, and what a policy does wrong stays its own fault. Under a policy
+ * that does what the test says.
+ */
+#include <errno.h>
+
+#include "puppet.h"
+
+/* VF, whose driver is up, has the engine and does not stop; its reset succeeds. */
+static void hang(uint32_t vf)
+{
+	tell(VGPU_EV_BUSY, vf, 0);
+	settle(0);
+	CU_ASSERT_EQUAL(view().current, vf);
+	timer();
+	CU_ASSERT(did(VGPU_AC_COMMAND, vf, VGPU_CMD_IDLE));
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, vf, VGPU_RESET_VF));
+	at_work = false; /* it will not be answered */
+	tell(VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF);
+	tell(VGPU_EV_SCRUBBED, vf, 0);
+}
+
+/* From a back-off, which ends by itself, the driver comes up again. */
+static void recover(uint32_t vf)
+{
+	CU_ASSERT_EQUAL_FATAL(view_of(vf).state, VGPU_VF_BACKOFF);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), view_of(vf).backoff_until);
+	timer();
+	CU_ASSERT_EQUAL(view_of(vf).state, VGPU_VF_AVAIL);
+	driver_up(vf, 0);
+}
+
+static void quarantine(uint32_t vf)
+{
+	hang(vf);
+	recover(vf);
+	hang(vf);
+	recover(vf);
+	hang(vf);
+	CU_ASSERT_EQUAL(view_of(vf).state, VGPU_VF_QUARANTINED);
+}
+
+/* Back-offs double; the third strike in a minute is the last, but those of long ago do not count.
+ */
+static void strikes(void)
+{
+	uint32_t i;
+
+	begin_with(1);
+	hang(0);
+	CU_ASSERT_EQUAL(view_of(0).backoff_until - now, VGPU_SEC);
+	recover(0);
+	hang(0);
+	CU_ASSERT_EQUAL(view_of(0).backoff_until - now, 2 * VGPU_SEC);
+	recover(0);
+	for (i = 0; i < 5; i++) {
+		pass(61 * VGPU_SEC);
+		hang(0);
+		recover(0);
+	}
+	hang(0);
+	recover(0);
+	hang(0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
+	CU_ASSERT_EQUAL(view_of(0).ledger.hangs, 9);
+	end();
+}
+
+/* Only an operator ends a quarantine: not the guest, not a reset of the GPU; and then all is
+ * forgiven. */
+static void quarantines(void)
+{
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	config.gpu_reset = true;
+	begin();
+	driver_up(0, 0);
+	driver_up(1, 0);
+	quarantine(0);
+	tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_RESET);
+	CU_ASSERT(did(VGPU_AC_NOTICE, 0, VGPU_NOTICE_REFUSED));
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
+
+	/* VF 1 blocks the engine, and its reset does not help. */
+	tell(VGPU_EV_BUSY, 1, 0);
+	settle(0);
+	timer();
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, 1, VGPU_RESET_VF));
+	at_work = false;
+	step((struct vgpu_event){
+		.type = VGPU_EV_RESET_DONE, .vf = 1, .code = VGPU_RESET_VF, .value = -EIO});
+	CU_ASSERT(did(VGPU_AC_RESET, 1, VGPU_RESET_GPU));
+	tell(VGPU_EV_RESET_DONE, 1, VGPU_RESET_GPU);
+	CU_ASSERT(did(VGPU_AC_GATES, 0, 0) && did(VGPU_AC_GATES, 2, 0));
+	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0) && did(VGPU_AC_SCRUB, 1, 0) && did(VGPU_AC_SCRUB, 2, 0));
+	tell(VGPU_EV_SCRUBBED, 0, 0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
+
+	tell(VGPU_EV_RESET_VF, 0, 0);
+	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
+	tell(VGPU_EV_SCRUBBED, 0, 0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_AVAIL);
+	driver_up(0, 0);
+	hang(0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_BACKOFF);
+	end();
+}
+
+/* A hang that was noticed is not counted again when the hardware reports it, too. */
+static void one_hang(void)
+{
+	begin_with(1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	timer();
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	tell(VGPU_EV_HANG, 0, 0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.hangs, 1);
+	CU_ASSERT_EQUAL(view_of(0).ledger.resets, 1);
+	end();
+}
+
+/* VF 0 hangs on the engine, and its reset fails; returns the pause until the next try. */
+static vgpu_nsec failed_reset(bool gpu_reset, bool on_engine)
+{
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	config.gpu_reset = gpu_reset;
+	begin();
+	driver_up(0, 0);
+	if (on_engine) {
+		tell(VGPU_EV_BUSY, 0, 0);
+		settle(0);
+	}
+	tell(VGPU_EV_HANG, 0, 0);
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	step((struct vgpu_event){
+		.type = VGPU_EV_RESET_DONE, .vf = 0, .code = VGPU_RESET_VF, .value = -EIO});
+	return vgpu_core_deadline(core) - now;
+}
+
+/* The whole GPU is reset only if an operator allows it, for one that blocks the engine; what fails
+ * is tried again, after pauses that double. */
+static void whole_gpu(void)
+{
+	CU_ASSERT_EQUAL(failed_reset(false, true), VGPU_SEC);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	step((struct vgpu_event){
+		.type = VGPU_EV_RESET_DONE, .vf = 0, .code = VGPU_RESET_VF, .value = -EIO});
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 2 * VGPU_SEC);
+	end();
+	CU_ASSERT_EQUAL(failed_reset(true, false), VGPU_SEC);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	end();
+	CU_ASSERT_EQUAL(failed_reset(true, true), config.reset_timeout[VGPU_RESET_GPU]);
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_GPU));
+	end();
+}
+
+/* A reset that is not answered gives way to the next level; its answer, when it comes, is too late.
+ */
+static void late_resets(void)
+{
+	vgpu_core_defaults(&config, PUPPET_VFS);
+	config.reset_levels |= 1u << VGPU_RESET_ENGINE;
+	begin();
+	driver_up(0, 0);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	tell(VGPU_EV_HANG, 0, 0);
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_ENGINE));
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.reset_timeout[VGPU_RESET_ENGINE]);
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_ENGINE);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	CU_ASSERT_EQUAL(view_of(0).context, VGPU_CTX_BROKEN);
+	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0));
+	end();
+}
+
+/* Whatever was used, or may have been, is scrubbed before anybody has it; only the last scrub
+ * counts, and one that fails leaves a VF that nobody gets. */
+static void scrubs(void)
+{
+	uint32_t i;
+
+	begin_with(1);
+	tell(VGPU_EV_GUEST_RESET, 1, 0);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
+	tell(VGPU_EV_GUEST_RESET, 1, 0);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
+	tell(VGPU_EV_SCRUBBED, 1, 0);
+	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_SCRUBBING);
+	tell(VGPU_EV_SCRUBBED, 1, 0);
+	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_AVAIL);
+
+	tell(VGPU_EV_RESET_VF, 0, 0);
+	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0));
+
+	tell(VGPU_EV_REMOVE, 1, 0);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
+	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_SCRUBBING);
+	/* It is on its way out: no reset brings it back. */
+	CU_ASSERT_EQUAL(tell(VGPU_EV_RESET_VF, 1, 0), -EBUSY);
+	tell(VGPU_EV_SCRUBBED, 1, 0);
+	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_ABSENT);
+	CU_ASSERT_EQUAL(tell(VGPU_EV_BUSY, 1, 0), -EINVAL);
+	CU_ASSERT_EQUAL(tell(VGPU_EV_ADD, 1, VGPU_CTX_NONE), 0);
+	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
+
+	for (i = 0; i < 2; i++) {
+		tell(VGPU_EV_GUEST_RESET, 2 + i, 0);
+		step((struct vgpu_event){.type = VGPU_EV_SCRUBBED,
+					 .vf = 2 + i,
+					 .value = i ? EIO : -EIO});
+		CU_ASSERT_EQUAL(view_of(2 + i).state, VGPU_VF_FAILED);
+		tell(VGPU_EV_REQUEST, 2 + i, VGPU_WINDOW_INIT);
+		CU_ASSERT(did(VGPU_AC_NOTICE, 2 + i, VGPU_NOTICE_REFUSED));
+	}
+	end();
+}
+
+/* What a guest asked for, and the work it had, do not outlive it. */
+static void successors(void)
+{
+	begin_with(1);
+	tell(VGPU_EV_GUEST_RESET, 1, 0);
+	tell(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT);
+	tell(VGPU_EV_GUEST_RESET, 1, 0);
+	tell(VGPU_EV_SCRUBBED, 1, 0);
+	tell(VGPU_EV_SCRUBBED, 1, 0);
+	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_AVAIL);
+	CU_ASSERT(!at_work);
+
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_FINI);
+	timer();
+	settle(0);
+	tell(VGPU_EV_RELEASE, 0, VGPU_WINDOW_FINI);
+	settle(0);
+	tell(VGPU_EV_SCRUBBED, 0, 0);
+	driver_up(0, 0);
+	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_ACTIVE);
+	CU_ASSERT(!view_of(0).has_work && !puppet.awake[0]);
+	CU_ASSERT_EQUAL(view().phase, VGPU_PHASE_PARKED);
+	end();
+}
+
+/* Every window that was asked for comes, in order, whoever leaves the queue; it ends by its own
+ * release, and in time. */
+static void windows(void)
+{
+	begin_with(0);
+	tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT);
+	tell(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT);
+	tell(VGPU_EV_REQUEST, 2, VGPU_WINDOW_INIT);
+	tell(VGPU_EV_GUEST_RESET, 2, 0);
+	tell(VGPU_EV_REQUEST, 3, VGPU_WINDOW_INIT);
+	settle(0);
+	CU_ASSERT(did(VGPU_AC_NOTICE, 0, VGPU_NOTICE_READY));
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core) - now,
+			config.window_max < config.reset_timeout[VGPU_RESET_VF]
+				? config.window_max
+				: config.reset_timeout[VGPU_RESET_VF]);
+	tell(VGPU_EV_RELEASE, 0, VGPU_WINDOW_FINI);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	tell(VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT);
+	CU_ASSERT(did(VGPU_AC_GATES, 0, VGPU_GATE_DOORBELL | VGPU_GATE_MEMORY));
+	settle(0);
+	CU_ASSERT(did(VGPU_AC_NOTICE, 1, VGPU_NOTICE_READY));
+	tell(VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT);
+	settle(0);
+	CU_ASSERT(did(VGPU_AC_NOTICE, 3, VGPU_NOTICE_READY));
+	end();
+}
+
+/* Whatever is wrong with a command's answer, its VF is reset; one for another VF is dropped. */
+static void answers(void)
+{
+	uint64_t stale;
+
+	begin_with(2);
+	tell(VGPU_EV_BUSY, 0, 0);
+	stale = view().engine.stale_answers;
+	tell(VGPU_EV_DONE, 1, VGPU_CMD_LOAD);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	CU_ASSERT_EQUAL(view().engine.stale_answers, stale + 1);
+	CU_ASSERT_EQUAL(view_of(1).context, VGPU_CTX_SAVED);
+	answer_with(0, 5);
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	end();
+	begin_with(1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	answer_with(0, -EIO);
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	end();
+	/* One that does not come. */
+	begin_with(1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.command_timeout[VGPU_CMD_LOAD]);
+	timer();
+	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
+	end();
+}
+
+/* After a stop no command is issued, whatever timers fire, and none is asked for. */
+static void stops(void)
+{
+	begin_with(1);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	tell(VGPU_EV_STOP, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), VGPU_NEVER);
+	pass(VGPU_SEC);
+	tell(VGPU_EV_TIMER, 0, 0);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	CU_ASSERT_EQUAL(view().current, 0);
+	end();
+
+	begin_with(1);
+	puppet.parks = true;
+	puppet.park_until = now + VGPU_MSEC;
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), puppet.park_until);
+	tell(VGPU_EV_STOP, 0, 0);
+	puppet.parks = false;
+	pass(VGPU_SEC);
+	tell(VGPU_EV_TIMER, 0, 0);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	end();
+}
+
+/* A VF's wakes preempt 200 times a second and ten times at once, however long it slept before. */
+static void wakes(void)
+{
+	uint32_t i;
+
+	begin_with(2);
+	puppet.preempts = true;
+	pass(60 * VGPU_SEC);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	puppet.next.slice = 100 * VGPU_MSEC;
+	for (i = 0; i < 50; i++) {
+		run(700 * VGPU_USEC, VGPU_USEC);
+		tell(VGPU_EV_BUSY, 1, 0);
+		run(700 * VGPU_USEC, VGPU_USEC);
+		tell(VGPU_EV_EMPTY, 1, 0);
+	}
+	CU_ASSERT(view_of(1).ledger.preempted >= 10);
+	CU_ASSERT(view_of(1).ledger.preempted <= 10 + 70 / 5);
+	CU_ASSERT(view().engine.wake_limited > 0);
+	end();
+}
+
+/* Slices are held between the shortest and the longest; what is left of a budget may be shorter. */
+static void slices(void)
+{
+	static const struct {
+		vgpu_nsec asked, granted;
+		uint32_t flags;
+	} cases[] = {
+		{VGPU_SEC, 500 * VGPU_MSEC, 0},
+		{1000, 500 * VGPU_USEC, 0},
+		{700000, 700000, 0},
+		{1000, 1000, VGPU_PICK_REMAINDER},
+		{1000, 1000, VGPU_PICK_DONATED},
+		{VGPU_SEC, 500 * VGPU_MSEC, VGPU_PICK_REMAINDER},
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_with(2);
+		puppet.next.slice = cases[i].asked;
+		puppet.next.flags = cases[i].flags;
+		tell(VGPU_EV_BUSY, 0, 0);
+		settle(0);
+		CU_ASSERT_EQUAL(view().engine.clamped, cases[i].asked != cases[i].granted);
+		tell(VGPU_EV_BUSY, 1, 0);
+		timer();
+		answer(0);
+		CU_ASSERT_EQUAL(puppet.usage.granted, cases[i].granted);
+		end();
+	}
+}
+
+/* A policy that parks beside work against its promise, or picks who has no driver, goes; one that
+ * parks until an instant that has passed is asked again, later. */
+static void faults(void)
+{
+	begin_with(2);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	puppet.parks = true;
+	puppet.park_until = now + VGPU_MSEC;
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(view().engine.evictions, 1);
+	CU_ASSERT_EQUAL(view().last_fault, VGPU_FAULT_STARVED);
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+	end();
+
+	begin_with(1);
+	puppet.only = 2;
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(view().last_fault, VGPU_FAULT_NO_WORK);
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+	end();
+
+	begin_with(1);
+	puppet.parks = true;
+	puppet.park_until = now - VGPU_MSEC;
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(view().engine.evictions, 0);
+	CU_ASSERT(vgpu_core_deadline(core) > now);
+	end();
+}
+
+/* A change of policy comes at the next switch point, which it does not wait for long, and carries
+ * over who is owed what; nothing that was accepted meanwhile is lost, and who was removed is gone.
+ */
+static void changes(void)
+{
+	begin_with(2);
+	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	timer(); /* nobody else has work: it goes on */
+	CU_ASSERT(vgpu_core_deadline(core) > now + 100 * VGPU_MSEC);
+	puppet.lags[0] = 5 * VGPU_MSEC;
+	puppet.lags[1] = -7 * VGPU_MSEC;
+	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
+	CU_ASSERT(vgpu_core_deadline(core) <= now + config.min_slice);
+	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_VF, 0, 0), -EBUSY);
+	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_POLICY, 0, 0), -EBUSY);
+	tell(VGPU_EV_REMOVE, 2, 0);
+	CU_ASSERT_EQUAL(puppet.removed, 2);
+	/* What the old one is found to have done is not the new one's fault. */
+	CU_ASSERT_EQUAL(tell(VGPU_EV_CONDEMN, 0, VGPU_FAULT_SLOW), 0);
+	timer();
+	CU_ASSERT_PTR_NOT_NULL(view().next_policy);
+	answer(0);
+	CU_ASSERT_PTR_NULL(view().next_policy);
+	CU_ASSERT_EQUAL(puppet.imported[0], 5 * (int64_t)VGPU_MSEC);
+	CU_ASSERT_EQUAL(puppet.imported[1], -7 * (int64_t)VGPU_MSEC);
+	settle(0);
+	CU_ASSERT_EQUAL(view().engine.evictions, 0);
+	CU_ASSERT_PTR_EQUAL(view().policy, &puppet_ops);
+	/* Refused parameters change nothing. */
+	puppet.refuses = true;
+	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_POLICY, 0, 0), -EINVAL);
+	CU_ASSERT_EQUAL(puppet.set, 0);
+	end();
+}
+
+static const struct test tests[] = {
+	{"strikes expire, back-offs double", strikes},
+	{"only an operator ends a quarantine", quarantines},
+	{"a hang is counted once", one_hang},
+	{"the whole GPU is the last resort", whole_gpu},
+	{"resets that are not answered", late_resets},
+	{"what was used is scrubbed", scrubs},
+	{"nothing outlives a guest", successors},
+	{"every window comes", windows},
+	{"answers that are wrong, or of others", answers},
+	{"a stop is a stop", stops},
+	{"wakes preempt so often", wakes},
+	{"slices within their limits", slices},
+	{"policies that break their promises", faults},
+	{"changes of policy", changes},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("limits of the core", tests)

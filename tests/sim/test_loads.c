@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* What tenants ask for, periodic ones and mixes of roles, and what compare makes of it. */
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "compare.h"
+#include "generate.h"
+#include "peer.h"
+#include "suite.h"
+
+#define LENGTH (10 * VGPU_SEC)
+#define PERIOD (10 * VGPU_MSEC)
+
+/* N VFs under `fair`, VF 0 periodic with jobs of BURST, for ten seconds. */
+static void run(struct vhost *h, uint32_t n, uint64_t seed, vgpu_nsec burst)
+{
+	vhost_init(h, n, seed);
+	h->vfs[0].work = VHOST_PERIODIC;
+	h->vfs[0].period = (struct vhost_range){PERIOD, PERIOD};
+	h->vfs[0].burst = (struct vhost_range){burst, burst};
+	vhost_keep_latencies(h, 0, 2000);
+	vhost_start(h, vgpu_builtin_policy("fair"), NULL, NULL);
+	vhost_run(h, LENGTH);
+	CU_ASSERT_EQUAL(h->violations, 0);
+}
+
+/* Alone, each tick has its job, and the job takes its own length. */
+static void alone(void)
+{
+	struct vhost h;
+	size_t i;
+
+	run(&h, 1, 1, 2 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(h.vfs[0].missed, 0);
+	CU_ASSERT(h.vfs[0].n_latencies >= 999 && h.vfs[0].n_latencies <= 1000);
+	for (i = 0; i < h.vfs[0].n_latencies; i++)
+		CU_ASSERT_EQUAL(h.vfs[0].latencies[i], 2 * VGPU_MSEC + 1);
+	vhost_finish(&h);
+}
+
+/* Jobs of one and a half periods: each second tick is missed, and the one after it is in time. */
+static void too_long(void)
+{
+	struct vhost h;
+	size_t i;
+
+	run(&h, 1, 1, 15 * VGPU_MSEC);
+	CU_ASSERT(h.vfs[0].missed >= 499 && h.vfs[0].missed <= 500);
+	CU_ASSERT(h.vfs[0].n_latencies >= 499 && h.vfs[0].n_latencies <= 500);
+	for (i = 0; i < h.vfs[0].n_latencies; i++)
+		CU_ASSERT_EQUAL(h.vfs[0].latencies[i], 15 * VGPU_MSEC + 1);
+	vhost_finish(&h);
+}
+
+/* Beside one that always works latencies hold the wait, and no tick is lost from the count. */
+static void beside_another(void)
+{
+	vgpu_nsec most = 0;
+	struct vhost h;
+	size_t i;
+
+	run(&h, 2, 1, 4 * VGPU_MSEC);
+	for (i = 0; i < h.vfs[0].n_latencies; i++)
+		most = h.vfs[0].latencies[i] > most ? h.vfs[0].latencies[i] : most;
+	CU_ASSERT(most > 5 * VGPU_MSEC);
+	CU_ASSERT(h.vfs[0].n_latencies + h.vfs[0].missed >= 998);
+	CU_ASSERT(h.vfs[0].n_latencies + h.vfs[0].missed <= 1000);
+	vhost_finish(&h);
+}
+
+/* Another seed, another phase; within a period of the start. */
+static void phases(void)
+{
+	vgpu_nsec first[20];
+	struct vhost h;
+	uint64_t seed;
+	unsigned same = 0;
+
+	for (seed = 0; seed < 20; seed++) {
+		run(&h, 1, seed + 1, VGPU_MSEC);
+		first[seed] = h.vfs[0].tick % PERIOD;
+		same += seed > 0 && first[seed] == first[seed - 1];
+		vhost_finish(&h);
+	}
+	CU_ASSERT_EQUAL(same, 0);
+}
+
+static void read_text(struct scenario *s, const char *text)
+{
+	struct vgpu_error err;
+	FILE *f = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+
+	CU_ASSERT_EQUAL_FATAL(scenario_read_from(s, f, "test", &err), 0);
+	fclose(f);
+}
+
+static char *mix_text(const struct mix *mix, uint64_t seed)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	mix_write(mix, f, VGPU_SEC, seed);
+	fclose(f);
+	return text;
+}
+
+/* They are read as they are meant, follow from their seed alone, and differ between seeds. */
+static void mixes_are_scenarios(void)
+{
+	static const uint32_t sizes[] = {4, 8, 16};
+	uint32_t i, k, trains;
+	struct scenario s;
+	char *a, *b, *c;
+
+	for (k = 0; mixes[k].name; k++) {
+		a = mix_text(&mixes[k], 5);
+		b = mix_text(&mixes[k], 5);
+		c = mix_text(&mixes[k], 6);
+		CU_ASSERT_STRING_EQUAL(a, b);
+		CU_ASSERT(strcmp(a, c) != 0);
+		read_text(&s, a);
+		CU_ASSERT_EQUAL(s.n_vfs, sizes[k]);
+		CU_ASSERT_EQUAL(s.load.max + s.run.max + s.vfs[0].save.max, 300 * VGPU_USEC);
+		for (i = 0, trains = 0; i < s.n_vfs; i++) {
+			CU_ASSERT(s.vfs[i].role != ROLE_NONE);
+			trains += s.vfs[i].role == ROLE_TRAINING;
+			if (s.vfs[i].role == ROLE_FRAMES)
+				CU_ASSERT_EQUAL(s.vfs[i].work, VHOST_PERIODIC);
+		}
+		CU_ASSERT_EQUAL(trains, sizes[k] / 4);
+		scenario_free(&s);
+		free(a);
+		free(b);
+		free(c);
+	}
+	CU_ASSERT_EQUAL(k, 3);
+}
+
+/* LINE, on the scenario of TEXT. */
+static struct compare_line compared(const char *line, const char *text)
+{
+	struct compare_line out;
+	struct vgpu_error err;
+	struct scenario s;
+
+	read_text(&s, text);
+	CU_ASSERT_EQUAL_FATAL(compare_parse(&out, line, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(compare_run(&out, &s, &err), 0);
+	scenario_free(&s);
+	return out;
+}
+
+static void line_mistakes(void)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "no such policy"},
+		{"unfair", "unfair: no such policy"},
+		{"fair slice_us", "want name=value"},
+		{"fair slice_us=soon", "slice_us = soon: want 500 to"},
+		{"fair tea=1", "tea"},
+		{"fair games.weight=5", "games: no such role"},
+		{"fair frames.slice_us=5", "slice_us"},
+	};
+	struct compare_line line;
+	struct vgpu_error err;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT(compare_parse(&line, cases[i].text, &err) < 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].says));
+	}
+}
+
+/* Figures that can be told beforehand. */
+static void figures(void)
+{
+	struct compare_line line = compared(
+		"fair", "vfs 1\nuntil 10s\nvf 0 role=frames work=periodic period=10ms burst=2ms\n");
+
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_FRAME_P50), 2, 1e-3);
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_FRAME_P99), 2, 1e-3);
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_MISSED), 0, 1e-9);
+	CU_ASSERT_EQUAL(line.runs[COMPARE_TRAINING], 0);
+	/* The engine waits for 0.1 ms after each step, in case there is more. */
+	line = compared("fair",
+			"vfs 1\nuntil 10s\nvf 0 role=training work=bursts burst=90ms think=10ms\n");
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TRAINING), 90.1, 0.01);
+	CU_ASSERT_EQUAL(line.runs[COMPARE_FRAME_P99], 0);
+	/* What leads up to the tokens is none of them. */
+	line = compared("fair", "vfs 1\nuntil 10s\nvf 0 role=inference work=script\n0 0 arrive\n"
+				"0 0 prep 500ms\n0 0 think 1ms\n0 0 work 3ms\n");
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TOKEN_P99), 3, 1e-3);
+}
+
+/* A job that is never done is as late as it is by the end: starving a VF is not good for it. */
+static void never_done(void)
+{
+	struct compare_line line =
+		compared("fair",
+			 "vfs 1\nuntil 10s\nvf 0 role=frames work=periodic period=1s burst=100s\n");
+
+	CU_ASSERT(compare_mean(&line, COMPARE_FRAME_P99) >= 9000);
+	CU_ASSERT(compare_mean(&line, COMPARE_MISSED) > 80);
+}
+
+/* Who had less by weight than another, though it asked for more. */
+static void share_gap(void)
+{
+	static const char text[] = "vfs 2\nuntil 10s\nvf 0 role=training weight=300\n"
+				   "vf 1 role=training weight=100\n";
+	struct compare_line fair = compared("fair", text), equal = compared("equal", text);
+	struct compare_line set = compared("fair training.weight=100", text);
+
+	CU_ASSERT(compare_mean(&fair, COMPARE_GAP) < 0.5);
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&equal, COMPARE_GAP), 66.7, 0.5);
+	CU_ASSERT(compare_mean(&set, COMPARE_GAP) < 0.5);
+}
+
+/* No model pays for a switch of a VF with itself. */
+static void models_go_on(void)
+{
+	unsigned i;
+
+	for (i = 0; peers[i]; i++) {
+		struct compare_line line =
+			compared(peers[i]->name, "vfs 1\nuntil 10s\ngpu load=100us run=50us\n"
+						 "vf 0 role=training save=100us\n");
+
+		CU_ASSERT(compare_mean(&line, COMPARE_SWITCHES) < 5);
+		if (compare_mean(&line, COMPARE_SWITCHES) >= 5)
+			printf("[%s: %.0f/s] ", peers[i]->name,
+			       compare_mean(&line, COMPARE_SWITCHES));
+	}
+}
+
+/* Beside one that always works: credit2 and bvt with a warp let a waker in within their shortest
+ * runs; without its warp bvt does so only while the waker is behind. */
+static void wakers_preempt(void)
+{
+	static const char text[] = "vfs 2\nuntil 10s\nvf 0 role=frames work=periodic period=50ms "
+				   "burst=2ms\nvf 1 role=training\n";
+	struct compare_line credit2 = compared("credit2", text);
+	struct compare_line warped = compared("bvt frames.warp_us=20000", text);
+
+	CU_ASSERT(compare_mean(&credit2, COMPARE_FRAME_P50) < 4.1);
+	CU_ASSERT(compare_mean(&warped, COMPARE_FRAME_P99) < 2.6);
+	CU_ASSERT(compare_mean(&warped, COMPARE_TRAINING) > 95);
+}
+
+/* Frames that ask for more than their half warp for a while, and get their half in the long run. */
+static void warps_are_loans(void)
+{
+	static const char text[] = "vfs 2\nuntil 20s\nvf 0 role=frames work=periodic period=10ms "
+				   "burst=8ms\nvf 1 role=training\n";
+	struct compare_line warped = compared("bvt frames.warp_us=50000", text);
+
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&warped, COMPARE_TRAINING), 50, 1);
+}
+
+/* Frames within their half run at once while they warp; without a warp each turn of the other
+ * is between theirs, and so it is if they may not warp for a second after each 2 ms of it. */
+static void warps_have_limits(void)
+{
+	static const char text[] = "vfs 2\nuntil 20s\nvf 0 role=frames work=periodic period=20ms "
+				   "burst=8ms\nvf 1 role=training\n";
+	struct compare_line plain = compared("bvt", text);
+	struct compare_line warped = compared("bvt frames.warp_us=50000", text);
+	struct compare_line limited = compared(
+		"bvt frames.warp_us=50000 frames.warp_limit_us=2000 frames.unwarp_us=1000000",
+		text);
+
+	CU_ASSERT(compare_mean(&warped, COMPARE_FRAME_P50) < 8.6);
+	CU_ASSERT(compare_mean(&plain, COMPARE_FRAME_P50) > 15);
+	CU_ASSERT(compare_mean(&limited, COMPARE_FRAME_P50) > 15);
+}
+
+static const struct test tests[] = {
+	{"periodic: alone", alone},
+	{"periodic: jobs longer than the period", too_long},
+	{"periodic: beside one that always works", beside_another},
+	{"periodic: phases by seed", phases},
+	{"mixes are scenarios", mixes_are_scenarios},
+	{"compare: mistakes in a line", line_mistakes},
+	{"compare: figures told beforehand", figures},
+	{"compare: a job that is never done", never_done},
+	{"compare: the gap in shares", share_gap},
+	{"models go on with the same VF", models_go_on},
+	{"models: wakers preempt", wakers_preempt},
+	{"bvt: warps are loans", warps_are_loans},
+	{"bvt: warps have limits", warps_have_limits},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("loads", tests)

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/* The checker, checked: a policy that keeps what it promises passes, and each way of breaking one
+ * promise, be it once, is found by the judge of that promise. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "builtin.h"
+#include "fluid.h"
+#include "monitor.h"
+#include "peer.h"
+#include "suite.h"
+
+#define N 3u
+#define TURN (2 * VGPU_MSEC)
+
+/* Turns of 2 ms for whoever has work, and what may be wrong with that. */
+static struct {
+	bool awake[N];
+	uint32_t last;
+	/* Faults: */
+	uint32_t skipped; /* this VF gets nothing in [from, to) */
+	vgpu_nsec from, to;
+	uint32_t favoured; /* this one's turns are longer by so much */
+	vgpu_nsec extra;
+	uint32_t repeated; /* it has had so many turns in a row, once, after FROM */
+	uint32_t repeats;
+	bool restless; /* a change of policy begins with VF 0 */
+	struct vgpu_bound bounds[N];
+} turns;
+
+static size_t turns_memory(uint32_t n)
+{
+	(void)n;
+	return 8;
+}
+
+static void turns_attach(void *state, const struct vgpu_facts *facts, const int64_t *params)
+{
+	(void)state;
+	(void)facts;
+	(void)params;
+	if (turns.restless) {
+		turns.last = N - 1;
+		memset(turns.awake, 0, sizeof(turns.awake));
+	}
+}
+
+static void turns_set_params(void *state, const int64_t *params, vgpu_nsec now)
+{
+	(void)state;
+	(void)params;
+	(void)now;
+}
+
+static bool turns_admit(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
+			const char **why)
+{
+	(void)state;
+	(void)params;
+	(void)now;
+	(void)why;
+	return vf < N;
+}
+
+static void turns_nothing(void *state, uint32_t vf, vgpu_nsec now)
+{
+	(void)state;
+	(void)vf;
+	(void)now;
+}
+
+static bool turns_wake(void *state, uint32_t vf, vgpu_nsec now)
+{
+	(void)state;
+	(void)now;
+	turns.awake[vf] = true;
+	return false;
+}
+
+static void turns_sleep(void *state, uint32_t vf, vgpu_nsec now)
+{
+	(void)state;
+	(void)now;
+	turns.awake[vf] = false;
+}
+
+static bool may_run(uint32_t vf, vgpu_nsec now)
+{
+	return turns.awake[vf] && !(vf == turns.skipped && now >= turns.from && now < turns.to);
+}
+
+static void turns_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
+{
+	uint32_t k, vf;
+
+	(void)state;
+	if (turns.repeats && now >= turns.from && turns.awake[turns.repeated]) {
+		turns.repeats--;
+		out->vf = turns.repeated;
+		out->slice = TURN;
+		return;
+	}
+	for (k = 1; k <= N; k++) {
+		vf = (turns.last + k) % N;
+		if (!may_run(vf, now))
+			continue;
+		turns.last = vf;
+		out->vf = vf;
+		out->slice = TURN + (vf == turns.favoured ? turns.extra : 0);
+		return;
+	}
+	out->park_until = now + VGPU_MSEC;
+}
+
+static void turns_account(void *state, const struct vgpu_usage *usage)
+{
+	(void)state;
+	(void)usage;
+}
+
+static int64_t turns_export(void *state, uint32_t vf)
+{
+	(void)state;
+	(void)vf;
+	return 0;
+}
+
+static void turns_import(void *state, uint32_t vf, int64_t lag)
+{
+	(void)state;
+	(void)vf;
+	(void)lag;
+}
+
+static void turns_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
+{
+	(void)state;
+	(void)vf;
+	*numerator = 1;
+	*denominator = N;
+}
+
+static void turns_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+{
+	(void)state;
+	*out = turns.bounds[vf];
+}
+
+static const struct vgpu_param none[] = {{.name = NULL}};
+
+static const struct vgpu_policy_ops turns_policy = {
+	.size = sizeof(struct vgpu_policy_ops),
+	.abi_major = VGPU_POLICY_ABI_MAJOR,
+	.abi_minor = VGPU_POLICY_ABI_MINOR,
+	.name = "turns",
+	.promises = VGPU_PROMISE_PROPORTIONAL | VGPU_PROMISE_NO_STARVATION,
+	.params = none,
+	.vf_params = none,
+	.memory = turns_memory,
+	.attach = turns_attach,
+	.set_params = turns_set_params,
+	.admit = turns_admit,
+	.set_vf = turns_admit,
+	.remove = turns_nothing,
+	.online = turns_nothing,
+	.offline = turns_nothing,
+	.wake = turns_wake,
+	.sleep = turns_sleep,
+	.pick = turns_pick,
+	.account = turns_account,
+	.export_lag = turns_export,
+	.import_lag = turns_import,
+	.share = turns_share,
+	.bound = turns_bound,
+};
+
+/* No promise but the one that is looked at. */
+static void promise_little(vgpu_nsec max_lag, vgpu_nsec max_wait)
+{
+	uint32_t i;
+
+	for (i = 0; i < N; i++) {
+		turns.bounds[i].max_lag = max_lag;
+		turns.bounds[i].max_wait = max_wait;
+	}
+}
+
+/* Two that always work, and one with jobs of 1 ms, 10 to 20 ms apart. */
+static void set_up(struct vhost *h)
+{
+	uint32_t i;
+
+	memset(&turns, 0, sizeof(turns));
+	turns.skipped = turns.favoured = turns.repeated = VGPU_NO_VF;
+	turns.last = N - 1;
+	for (i = 0; i < N; i++)
+		turns.bounds[i] =
+			(struct vgpu_bound){.max_lag = 2 * VGPU_MSEC, .max_wait = 4 * VGPU_MSEC};
+	vhost_init(h, N, 5);
+	h->quiet = true;
+	h->work_from = 100 * VGPU_MSEC;
+	h->vfs[2].work = VHOST_BURSTS;
+	h->vfs[2].burst = (struct vhost_range){VGPU_MSEC - 1, VGPU_MSEC - 1};
+	h->vfs[2].think = (struct vhost_range){10 * VGPU_MSEC, 20 * VGPU_MSEC};
+}
+
+/* Runs it for so long; changes to the same policy each 10 ms, if it is to be restless. */
+static void run(struct vhost *h, const struct vgpu_policy_ops *policy, vgpu_nsec until,
+		struct monitor_result *result)
+{
+	vgpu_nsec t;
+
+	vhost_start(h, policy, NULL, NULL);
+	h->monitor = monitor_new(h, true);
+	for (t = 10 * VGPU_MSEC; t < until; t += 10 * VGPU_MSEC) {
+		vhost_run(h, t);
+		if (turns.restless && t > VGPU_SEC && h->violations == 0)
+			vhost_change_policy(h, policy, NULL, NULL);
+	}
+	monitor_finish(h->monitor, result);
+	if (h->violations)
+		printf("[%s] ", h->violation);
+	monitor_free(h->monitor);
+}
+
+static void finish(struct vhost *h)
+{
+	vhost_finish(h);
+}
+
+/* The violation is of this kind, and came soon after SINCE. */
+static void found(const struct vhost *h, const char *kind, vgpu_nsec since, vgpu_nsec within)
+{
+	CU_ASSERT(h->violations > 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h->violation, kind));
+	CU_ASSERT(h->now >= since && h->now <= since + within);
+}
+
+static void a_good_policy(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.bounds[1].budget = VGPU_MSEC;
+	turns.bounds[1].period = 8 * VGPU_MSEC;
+	run(&h, &turns_policy, 20 * VGPU_SEC, &r);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	/* The bounds are close: had nobody been judged, the ratios would be small. */
+	CU_ASSERT(r.lag > 0.3 && r.lag <= 1);
+	CU_ASSERT(r.wait > 0.7 && r.wait <= 1);
+	CU_ASSERT(r.deadlines > 2000);
+	CU_ASSERT_EQUAL(r.missed, 0);
+	finish(&h);
+}
+
+/* Nothing is changed for the better, but nothing is lost either. */
+static void a_good_policy_in_jobs(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.bounds[2].budget = VGPU_MSEC;
+	turns.bounds[2].period = 8 * VGPU_MSEC;
+	run(&h, &turns_policy, 20 * VGPU_SEC, &r);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	CU_ASSERT(r.pairs > 0.3 && r.pairs <= r.lag);
+	CU_ASSERT(r.deadlines > 900);
+	CU_ASSERT_EQUAL(r.missed, 0);
+	finish(&h);
+}
+
+static void a_waker_starves_once(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.skipped = 2;
+	turns.from = 5 * VGPU_SEC;
+	turns.to = turns.from + 30 * VGPU_MSEC;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	found(&h, "waited for", turns.from, 60 * VGPU_MSEC);
+	finish(&h);
+}
+
+/* It never runs again: there is no end of the wait to look at. */
+static void a_waker_starves_for_good(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.skipped = 2;
+	turns.from = 5 * VGPU_SEC;
+	turns.to = VGPU_NEVER;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	found(&h, "VF 2 waited for", turns.from, 5 * VGPU_SEC);
+	finish(&h);
+}
+
+/* A hundredth of a share more, in turns that are 20 us longer. */
+static void shares_drift(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	promise_little(2 * VGPU_MSEC, VGPU_SEC);
+	turns.favoured = 0;
+	turns.extra = TURN / 100;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	found(&h, "VF 0: ", 0, 3 * VGPU_SEC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.violation, "ahead of an ideal fluid server"));
+	finish(&h);
+}
+
+/* The same among VFs that come and go, where no pair can be compared. */
+static void shares_of_wakers_drift(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+	uint32_t i;
+
+	set_up(&h);
+	for (i = 0; i < N; i++) {
+		h.vfs[i].work = VHOST_BURSTS;
+		h.vfs[i].burst = (struct vhost_range){500 * VGPU_MSEC, 900 * VGPU_MSEC};
+		h.vfs[i].think = (struct vhost_range){VGPU_USEC, VGPU_MSEC};
+	}
+	promise_little(2 * VGPU_MSEC, VGPU_SEC);
+	turns.favoured = 0;
+	turns.extra = TURN / 10;
+	run(&h, &turns_policy, 20 * VGPU_SEC, &r);
+	found(&h, "ideal fluid server", 0, 20 * VGPU_SEC);
+	finish(&h);
+}
+
+static void a_limit_is_exceeded_once(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.bounds[1].limit_ppm = 500000;
+	turns.bounds[1].burst = TURN;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	CU_ASSERT(r.limit > 0.4 && r.limit <= 1);
+	finish(&h);
+
+	set_up(&h);
+	turns.bounds[1].limit_ppm = 500000;
+	turns.bounds[1].burst = TURN;
+	promise_little(VGPU_SEC, VGPU_SEC);
+	turns.repeated = 1;
+	turns.repeats = 3;
+	turns.from = 5 * VGPU_SEC;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	found(&h, "VF 1: ", turns.from, 20 * VGPU_MSEC);
+	CU_ASSERT_PTR_NOT_NULL(strstr(h.violation, "beyond its limit"));
+	finish(&h);
+}
+
+static void budget_is_missed_once(uint32_t vf, bool always)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.bounds[vf].budget = VGPU_MSEC;
+	turns.bounds[vf].period = 8 * VGPU_MSEC;
+	promise_little(VGPU_SEC, VGPU_SEC);
+	turns.skipped = vf;
+	/* Who always works has more than its budgets, and would make up for it later on. */
+	turns.from = always ? h.work_from : 5 * VGPU_SEC;
+	turns.to = turns.from + 40 * VGPU_MSEC;
+	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
+	printf("[%u missed, by up to %.3f ms] ", (unsigned)r.missed, (double)r.worst_miss / 1e6);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	CU_ASSERT(r.missed >= 1 && r.missed <= 8);
+	CU_ASSERT(r.worst_miss > 5 * VGPU_MSEC && r.worst_miss < 80 * VGPU_MSEC);
+	CU_ASSERT(r.deadlines > (always ? 1000u : 400u));
+	finish(&h);
+}
+
+static void budgets_are_missed_once(void)
+{
+	budget_is_missed_once(1, true);
+	budget_is_missed_once(2, false);
+}
+
+/* A promise that nobody starves, without a number. */
+static void no_wait_is_stated(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.bounds[2].max_wait = VGPU_NEVER;
+	run(&h, &turns_policy, VGPU_SEC, &r);
+	found(&h, "states no wait", 0, VGPU_SEC);
+	finish(&h);
+}
+
+/* Each change is followed by the turns of VF 0 and VF 1; VF 2 is never reached. */
+static void changes_starve(void)
+{
+	struct monitor_result r;
+	struct vhost h;
+
+	set_up(&h);
+	turns.restless = true;
+	turns.favoured = 0;
+	turns.extra = 8 * VGPU_MSEC;
+	promise_little(20 * VGPU_MSEC, 20 * VGPU_MSEC);
+	run(&h, &turns_policy, 5 * VGPU_SEC, &r);
+	CU_ASSERT(h.violations > 0);
+	CU_ASSERT(h.now < 2 * VGPU_SEC);
+	finish(&h);
+}
+
+static void lottery_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+{
+	(void)state;
+	(void)vf;
+	*out = (struct vgpu_bound){.max_lag = 30 * VGPU_MSEC, .max_wait = VGPU_NEVER};
+}
+
+/* Fair in the mean is not fair. */
+static void a_lottery_is_no_bound(void)
+{
+	struct vgpu_policy_ops lottery = *peer_or_policy("lottery");
+	struct monitor_result r;
+	struct vhost h;
+
+	lottery.promises |= VGPU_PROMISE_PROPORTIONAL;
+	lottery.promises &= ~(uint64_t)VGPU_PROMISE_NO_STARVATION;
+	lottery.bound = lottery_bound;
+	set_up(&h);
+	run(&h, &lottery, 60 * VGPU_SEC, &r);
+	CU_ASSERT(h.violations > 0);
+	CU_ASSERT(strstr(h.violation, "fluid") || strstr(h.violation, "apart"));
+	finish(&h);
+}
+
+static bool near(double a, double b)
+{
+	return fabs(a - b) < 1e-9;
+}
+
+/* Shares by hand. */
+static void the_fluid(void)
+{
+	struct fluid_vf f[3] = {
+		{.in = true, .endless = true, .weight = 1},
+		{.in = true, .known = 6, .weight = 3},
+		{.in = false, .endless = true, .weight = 100},
+	};
+
+	CU_ASSERT(near(fluid_serve(f, 3, 4), 0));
+	CU_ASSERT(near(f[0].had, 1) && near(f[1].had, 3) && near(f[2].had, 0));
+	/* The second needs 3 more of the 6 that would be its part of 8: 5 are left. */
+	CU_ASSERT(near(fluid_serve(f, 3, 8), 0));
+	CU_ASSERT(near(f[0].had, 6) && near(f[1].had, 6));
+	/* It had 4 jobs' worth only: 2 go to the other. */
+	fluid_truncate(f, 3, 1, 4);
+	CU_ASSERT(near(f[0].had, 8) && near(f[1].had, 4));
+	/* It really had 5, and goes: what the fluid still owed it is taken back. */
+	fluid_leave(f, 3, 1, 5);
+	CU_ASSERT(near(f[0].had, 7) && !f[1].in);
+	/* Nobody has work. */
+	f[0].endless = false;
+	f[0].known = 10;
+	CU_ASSERT(near(fluid_serve(f, 3, 5), 2));
+	CU_ASSERT(near(f[0].had, 10));
+}
+
+static const struct test tests[] = {
+	{"the fluid, by hand", the_fluid},
+	{"a good policy passes", a_good_policy},
+	{"a good policy passes, with jobs", a_good_policy_in_jobs},
+	{"a waker starves once", a_waker_starves_once},
+	{"a waker starves for good", a_waker_starves_for_good},
+	{"shares drift by a hundredth", shares_drift},
+	{"shares of wakers drift", shares_of_wakers_drift},
+	{"a limit is exceeded once", a_limit_is_exceeded_once},
+	{"budgets are missed once", budgets_are_missed_once},
+	{"no wait is stated", no_wait_is_stated},
+	{"changes starve", changes_starve},
+	{"a lottery under a bound", a_lottery_is_no_bound},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("monitor", tests)

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What each policy promises beside shares and waits: budgets of those that sleep and wake, how
+ * often a wake may preempt, how long a turn is, what a change of class forgets. Under the core, in
+ * virtual time, from outside: whatever keeps the promise passes.
+ */
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "heap.h"
+#include "suite.h"
+#include "vhost.h"
+
+#define MAX_JOBS 6000u
+#define BEGIN (50 * VGPU_MSEC)
+
+static struct vhost h;
+static struct vhost_item items[8][MAX_JOBS];
+static int64_t params[VGPU_MAX_PARAMS], rows[8][VGPU_MAX_PARAMS];
+static const struct vgpu_policy_ops *policy;
+
+/* N VFs that stop at once and do what jobs() says; a switch takes 100 us. */
+static void machine(const char *name, uint32_t n)
+{
+	uint32_t i;
+
+	policy = vgpu_builtin_policy(name);
+	vhost_init(&h, n, 1);
+	h.load = (struct vhost_range){40 * VGPU_USEC, 40 * VGPU_USEC};
+	h.run = (struct vhost_range){10 * VGPU_USEC, 10 * VGPU_USEC};
+	vgpu_param_defaults(policy->params, params);
+	for (i = 0; i < n; i++) {
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+		h.vfs[i].save = (struct vhost_range){50 * VGPU_USEC, 50 * VGPU_USEC};
+		h.vfs[i].work = VHOST_SCRIPT;
+		h.vfs[i].items = items[i];
+		vhost_keep_latencies(&h, i, MAX_JOBS);
+	}
+}
+
+static void set(const char *name, int64_t value)
+{
+	vhost_param(policy->params, params, name, value);
+}
+
+static void set_vf(uint32_t vf, const char *name, int64_t value)
+{
+	vhost_param(policy->vf_params, rows[vf], name, value);
+}
+
+static void job(uint32_t vf, vgpu_nsec t, vgpu_nsec ns)
+{
+	struct vhost_vf *v = &h.vfs[vf];
+
+	CU_ASSERT_FATAL(v->n_items < MAX_JOBS);
+	items[vf][v->n_items++] =
+		(struct vhost_item){.t = BEGIN + t, .kind = VHOST_WORK, .value = ns};
+}
+
+static void serve(uint32_t vf, vgpu_nsec budget, vgpu_nsec period)
+{
+	set_vf(vf, "budget_us", (int64_t)(budget / VGPU_USEC));
+	set_vf(vf, "period_us", (int64_t)(period / VGPU_USEC));
+}
+
+static struct vgpu_vf_view view_of(uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(h.core, vf, &view);
+	return view;
+}
+
+/* Runs for so long; false if a VF was not admitted. */
+static bool run(vgpu_nsec length)
+{
+	uint32_t i;
+
+	vhost_start(&h, vhost_checked(policy, &h), params, rows);
+	for (i = 0; i < h.n_vfs; i++)
+		if (view_of(i).state == VGPU_VF_ABSENT)
+			return false;
+	vhost_run(&h, BEGIN + length);
+	return true;
+}
+
+static vgpu_nsec worst_latency(uint32_t vf)
+{
+	vgpu_nsec worst = 0;
+	size_t i;
+
+	for (i = 0; i < h.vfs[vf].n_latencies; i++)
+		if (h.vfs[vf].latencies[i] > worst)
+			worst = h.vfs[vf].latencies[i];
+	return worst;
+}
+
+static void done(void)
+{
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+/* One that lets its period pass and comes just before its end gets no two budgets in a row before
+ * who has a shorter period and came with it. */
+static void hoarder(const char *name, const char *budget, int64_t slow_one, int64_t quick_one)
+{
+	const vgpu_nsec quick = 10 * VGPU_MSEC, slow = 30 * VGPU_MSEC;
+	vgpu_nsec t;
+
+	machine(name, 2);
+	set_vf(0, budget, slow_one);
+	set_vf(0, "period_us", (int64_t)(slow / VGPU_USEC));
+	set_vf(1, budget, quick_one);
+	set_vf(1, "period_us", (int64_t)(quick / VGPU_USEC));
+	for (t = 0; t < 4 * VGPU_SEC; t += 4 * slow) {
+		job(0, t, 1000);
+		job(0, t + slow - 100 * VGPU_USEC, 11 * VGPU_MSEC);
+		job(1, t + slow - 50 * VGPU_USEC, 5 * VGPU_MSEC);
+	}
+	CU_ASSERT_FATAL(run(4 * VGPU_SEC));
+	CU_ASSERT(h.vfs[1].n_latencies > 30);
+	CU_ASSERT(worst_latency(1) <= quick);
+	done();
+}
+
+static void hoarded_budgets(void)
+{
+	hoarder("deadline", "budget_us", 6000, 6000);
+}
+
+/* Who comes with another, and is due with it, waits until it is done: each job costs one switch. */
+static void equal_deadlines(void)
+{
+	vgpu_nsec t;
+	uint32_t i;
+
+	machine("deadline", 3);
+	for (i = 0; i < 3; i++) {
+		serve(i, 5 * VGPU_MSEC, 30 * VGPU_MSEC);
+		for (t = 0; t < 3 * VGPU_SEC; t += 30 * VGPU_MSEC)
+			job(i, t, 4 * VGPU_MSEC);
+	}
+	CU_ASSERT_FATAL(run(3 * VGPU_SEC));
+	for (i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(h.vfs[i].n_latencies, 100);
+		CU_ASSERT_EQUAL(view_of(i).ledger.preempted, 0);
+		CU_ASSERT_EQUAL(view_of(i).ledger.dispatches, 100);
+	}
+	done();
+}
+
+/* A server that sleeps and wakes again and again pays for what it forces out of its own budget. */
+static void many_wakes(void)
+{
+	vgpu_nsec t, k;
+
+	machine("deadline", 2);
+	serve(0, 4 * VGPU_MSEC, 20 * VGPU_MSEC);
+	for (t = 0; t < 2 * VGPU_SEC; t += 20 * VGPU_MSEC)
+		for (k = 0; k < 6; k++)
+			job(0, t + k * 2500 * VGPU_USEC, 600 * VGPU_USEC);
+	h.vfs[1].work = VHOST_ALWAYS;
+	CU_ASSERT_FATAL(run(2 * VGPU_SEC));
+	CU_ASSERT(h.vfs[0].n_latencies > 500);
+	CU_ASSERT(view_of(0).ledger.preempted > 80);
+	CU_ASSERT(view_of(0).ledger.run_ns + view_of(0).ledger.switch_ns <=
+		  (2 * VGPU_SEC / (20 * VGPU_MSEC) + 1) * 4 * VGPU_MSEC);
+	done();
+}
+
+/* Random sets of servers, some greedy, some with jobs near their budget: what sleepers leave is
+ * given on, and no job is late for it. */
+static uint32_t reclaimed_set(uint64_t seed, bool *admitted)
+{
+	vgpu_nsec budgets[5], periods[5], t;
+	uint32_t n = 2 + (uint32_t)(seed % 4), i, late = 0;
+
+	machine("deadline", n);
+	h.rng = seed * 2 + 1;
+	for (i = 0; i < 8; i++)
+		vhost_random(&h);
+	set("reclaim", 1);
+	for (i = 0; i < n; i++) {
+		periods[i] = (8 + vhost_random(&h) % 50) * VGPU_MSEC;
+		budgets[i] = periods[i] * (60 + vhost_random(&h) % 40) / (100 * n + 50);
+		serve(i, budgets[i], periods[i]);
+		if (i % 2 == 0) {
+			h.vfs[i].work = VHOST_ALWAYS;
+			continue;
+		}
+		for (t = 0; t < 2 * VGPU_SEC; t += periods[i])
+			job(i, t, budgets[i] * 85 / 100);
+	}
+	*admitted = run(2 * VGPU_SEC);
+	for (i = 1; *admitted && i < n; i += 2)
+		late += worst_latency(i) > periods[i];
+	done();
+	return late;
+}
+
+static void reclaiming(void)
+{
+	uint32_t sets = 0, late = 0;
+	uint64_t seed;
+	bool admitted;
+
+	for (seed = 1; seed <= 200; seed++) {
+		late += reclaimed_set(seed, &admitted);
+		sets += admitted;
+	}
+	CU_ASSERT(sets > 50);
+	CU_ASSERT_EQUAL(late, 0);
+}
+
+/* No turn is longer than a quantum and the shortest slice, however small the quantum. */
+static void small_quanta(void)
+{
+	static struct vhost_dispatch log[20000];
+	static const int64_t weights[] = {1, 1, 3};
+	size_t i;
+
+	machine("wdrr", 3);
+	for (i = 0; i < 3; i++) {
+		set_vf((uint32_t)i, "weight", weights[i]);
+		h.vfs[i].work = VHOST_ALWAYS;
+	}
+	h.log = log;
+	h.log_max = 20000;
+	CU_ASSERT_FATAL(run(4 * VGPU_SEC));
+	CU_ASSERT(h.log_n > 1000);
+	for (i = 0; i < h.log_n; i++)
+		CU_ASSERT(log[i].granted <=
+			  h.config.min_slice + (vgpu_nsec)weights[log[i].vf] * 40 * VGPU_USEC);
+	done();
+}
+
+/* A VF that seems to have no work is visited once in so many rounds; never, if that is asked for.
+ */
+static void visits(int64_t revisit)
+{
+	uint64_t rounds, seen;
+	uint32_t i;
+
+	machine("best-effort", 3);
+	set("revisit", revisit);
+	set("slice_us", 1000);
+	for (i = 0; i < 2; i++)
+		h.vfs[i].work = VHOST_ALWAYS;
+	CU_ASSERT_FATAL(run(4 * VGPU_SEC));
+	rounds = view_of(0).ledger.dispatches;
+	seen = view_of(2).ledger.dispatches;
+	CU_ASSERT(rounds > 1000);
+	if (!revisit)
+		rounds = 0;
+	CU_ASSERT(seen * (uint64_t)revisit >= rounds - rounds / 10);
+	CU_ASSERT(seen * (uint64_t)(revisit ? revisit : 1) <= 2 * rounds);
+	done();
+}
+
+static void lost_doorbells(void)
+{
+	visits(8);
+	visits(3);
+	visits(0);
+}
+
+static bool has(const struct vgpu_param *table, const char *name)
+{
+	for (; table->name; table++)
+		if (strcmp(table->name, name) == 0)
+			return true;
+	return false;
+}
+
+/* slice=auto: turns of all VFs take no longer than rotation_ms, where that is feasible. */
+static void rotations(void)
+{
+	static struct vhost_dispatch log[20000];
+	const vgpu_nsec rotation = 16 * VGPU_MSEC, step = VGPU_MSEC / 8;
+	uint32_t p, found = 0;
+	size_t i;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++) {
+		if (!has(vgpu_builtin_policies[p]->params, "rotation_ms") ||
+		    !has(vgpu_builtin_policies[p]->params, "slice"))
+			continue;
+		found++;
+		machine(vgpu_builtin_policies[p]->name, 8);
+		set("slice", 1);
+		set("overhead_pct", 1);
+		set("rotation_ms", 16);
+		for (i = 0; i < 8; i++)
+			h.vfs[i].work = VHOST_ALWAYS;
+		h.log = log;
+		h.log_max = 20000;
+		CU_ASSERT_FATAL(run(4 * VGPU_SEC));
+		CU_ASSERT(h.log_n > 1000);
+		for (i = 100; i < h.log_n; i++)
+			CU_ASSERT(log[i].granted <= rotation / 8 + step);
+		done();
+	}
+	CU_ASSERT(found >= 3);
+}
+
+/* What a VF owes to its class is not owed to another that it comes to. */
+static void classes(void)
+{
+	static const int64_t first[] = {4, 4, 5, 5}, then[] = {5, 6, 5, 5};
+	uint64_t before[4];
+	uint32_t i;
+
+	machine("prio", 4);
+	for (i = 0; i < 4; i++) {
+		h.vfs[i].work = VHOST_ALWAYS;
+		set_vf(i, "class", first[i]);
+	}
+	set("starve_ms", 100000);
+	h.vfs[0].late = (struct vhost_range){40 * VGPU_MSEC, 40 * VGPU_MSEC};
+	CU_ASSERT_FATAL(run(500 * VGPU_MSEC));
+	while (view_of(0).lag_ns > -10 * (int64_t)VGPU_MSEC && h.now < 2 * VGPU_SEC)
+		vhost_run(&h, h.now + VGPU_MSEC);
+	h.vfs[0].late = (struct vhost_range){0, 0};
+	CU_ASSERT(view_of(0).lag_ns <= -10 * (int64_t)VGPU_MSEC);
+	for (i = 0; i < 2; i++) {
+		set_vf(i, "class", then[i]);
+		vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+						     .vf = i,
+						     .params = rows[i]});
+	}
+	vhost_run(&h, h.now + 600 * VGPU_MSEC); /* what ran then is over */
+	for (i = 0; i < 4; i++)
+		before[i] = view_of(i).ledger.charged_ns;
+	vhost_run(&h, h.now + 150 * VGPU_MSEC);
+	for (i = 0; i < 4; i++)
+		CU_ASSERT(i == 1 || view_of(i).ledger.charged_ns - before[i] >= 30 * VGPU_MSEC);
+	done();
+}
+
+/* Who comes with another, and is due with it, does not take the engine from it. */
+static void equal_wakes(void)
+{
+	static const char *const names[] = {"fair", "prio", "qos"};
+	uint32_t p, i;
+	vgpu_nsec t;
+
+	for (p = 0; p < 3; p++) {
+		machine(names[p], 2);
+		for (i = 0; i < 2; i++)
+			for (t = 0; t < 2 * VGPU_SEC; t += 20 * VGPU_MSEC)
+				job(i, t, 2 * VGPU_MSEC);
+		CU_ASSERT_FATAL(run(2 * VGPU_SEC));
+		for (i = 0; i < 2; i++) {
+			CU_ASSERT_EQUAL(h.vfs[i].n_latencies, 100);
+			CU_ASSERT_EQUAL(view_of(i).ledger.preempted, 0);
+		}
+		done();
+	}
+}
+
+/* Storms of tiny jobs, each of which costs a switch, hold nobody off for longer than is promised.
+ */
+static void storms(void)
+{
+	static const char *const names[] = {"fair", "prio"};
+	uint32_t p, i;
+
+	for (p = 0; p < 2; p++) {
+		machine(names[p], 7);
+		h.vfs[0].work = VHOST_ALWAYS;
+		for (i = 1; i < 7; i++) {
+			h.vfs[i].work = VHOST_BURSTS;
+			h.vfs[i].burst = (struct vhost_range){1000, 2000};
+			h.vfs[i].think = (struct vhost_range){1000, 2000};
+		}
+		CU_ASSERT_FATAL(run(4 * VGPU_SEC));
+		CU_ASSERT(view_of(0).ledger.dispatches > 10);
+		CU_ASSERT(view_of(0).ledger.wait_max_ns <= view_of(0).bound.max_wait);
+		done();
+	}
+}
+
+/* A server has a budget in each period and no more, be it that it slept for long or that it always
+ * stops late. */
+static void one_budget(void)
+{
+	const vgpu_nsec budget = 4 * VGPU_MSEC, period = 20 * VGPU_MSEC;
+	vgpu_nsec k;
+	size_t i;
+
+	machine("deadline", 2);
+	serve(0, budget, period);
+	h.vfs[1].work = VHOST_ALWAYS;
+	for (k = 0; k < 20; k++) {
+		/* It sleeps with next to nothing left, or with a little. */
+		job(0, k * 400 * VGPU_MSEC, budget - k * 20 * VGPU_USEC);
+		job(0, k * 400 * VGPU_MSEC + 200 * VGPU_MSEC, 5 * budget);
+	}
+	CU_ASSERT_FATAL(run(8 * VGPU_SEC));
+	CU_ASSERT_EQUAL(h.vfs[0].n_latencies, 40);
+	for (i = 1; i < h.vfs[0].n_latencies; i += 2)
+		CU_ASSERT(h.vfs[0].latencies[i] >= 3 * period);
+	done();
+
+	machine("deadline", 2);
+	serve(0, budget, period);
+	h.vfs[0].work = VHOST_ALWAYS;
+	h.vfs[1].work = VHOST_ALWAYS;
+	h.vfs[0].late = (struct vhost_range){0, 6 * VGPU_MSEC};
+	CU_ASSERT_FATAL(run(8 * VGPU_SEC));
+	CU_ASSERT(view_of(0).ledger.run_ns <= 8 * VGPU_SEC / 5 + 2 * period);
+	done();
+}
+
+/* Random insertions and removals: the first is the first. */
+static void heaps(void)
+{
+	uint64_t keys[64] = {0}, rng = 1;
+	uint32_t i, vf, best;
+	struct heap heap;
+	void *memory = calloc(1, heap_memory(64));
+
+	heap_init(&heap, memory, 64);
+	for (i = 0; i < 200000; i++) {
+		rng = rng * 6364136223846793005u + 1442695040888963407u;
+		vf = (uint32_t)(rng >> 40) % 64;
+		if (heap_has(&heap, vf)) {
+			heap_remove(&heap, vf);
+			keys[vf] = 0;
+		} else {
+			keys[vf] = 1 + (rng >> 50);
+			heap_insert(&heap, vf, keys[vf]);
+		}
+		for (best = VGPU_NO_VF, vf = 0; vf < 64; vf++)
+			if (keys[vf] && (best == VGPU_NO_VF || keys[vf] < keys[best]))
+				best = vf;
+		CU_ASSERT_EQUAL_FATAL(heap_first(&heap), best);
+	}
+	free(memory);
+}
+
+/* A policy in hand, without a core: what it is told, and what it says. */
+static struct vgpu_facts facts;
+static void *state;
+
+static void take(const char *name, uint32_t n)
+{
+	const char *why = NULL;
+	uint32_t i;
+
+	policy = vgpu_builtin_policy(name);
+	facts = (struct vgpu_facts){
+		.max_vfs = 8,
+		.switch_ns = 100 * VGPU_USEC,
+		.min_slice_ns = 500 * VGPU_USEC,
+		.max_slice_ns = 500 * VGPU_MSEC,
+		.switch_high_ns = 100 * VGPU_USEC,
+		.min_run_ns = 500 * VGPU_USEC,
+		.grace_ns = 50 * VGPU_MSEC,
+		.window_ns = VGPU_SEC,
+	};
+	state = calloc(1, policy->memory(8));
+	vgpu_param_defaults(policy->params, params);
+	policy->attach(state, &facts, params);
+	for (i = 0; i < n; i++) {
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+		CU_ASSERT(policy->admit(state, i, rows[i], 0, &why));
+		policy->online(state, i, 0);
+	}
+}
+
+static bool change(uint32_t vf, vgpu_nsec now)
+{
+	const char *why = NULL;
+
+	return policy->set_vf(state, vf, rows[vf], now, &why);
+}
+
+/* The policy picks VF, which begins to run. */
+static void begins(uint32_t vf, vgpu_nsec now)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+	policy->pick(state, &pick, now);
+	CU_ASSERT_EQUAL(pick.vf, vf);
+	if (policy->run)
+		policy->run(state, vf, now);
+}
+
+/* prio: who runs is not prolonged once one of a class before its own has come, or another starves.
+ */
+static void not_prolonged(void)
+{
+	take("prio", 2);
+	set_vf(0, "class", 5);
+	set_vf(1, "class", 5);
+	CU_ASSERT(change(0, 0) && change(1, 0));
+	policy->wake(state, 0, 0);
+	begins(0, 0);
+	CU_ASSERT(policy->extend(state, 0, 4 * VGPU_MSEC) > 0);
+	set_vf(1, "class", 4);
+	CU_ASSERT(change(1, 5 * VGPU_MSEC));
+	CU_ASSERT(policy->wake(state, 1, 6 * VGPU_MSEC));
+	CU_ASSERT_EQUAL(policy->extend(state, 0, 8 * VGPU_MSEC), 0);
+	free(state);
+
+	take("prio", 2);
+	set_vf(1, "class", 7);
+	CU_ASSERT(change(1, 0));
+	policy->wake(state, 0, 0);
+	begins(0, 0);
+	/* Who comes after the one that runs does not take the engine, but not for ever. */
+	CU_ASSERT(!policy->wake(state, 1, VGPU_MSEC));
+	CU_ASSERT(policy->extend(state, 0, 4 * VGPU_MSEC) > 0);
+	CU_ASSERT_EQUAL(policy->extend(state, 0, 502 * VGPU_MSEC), 0);
+	free(state);
+}
+
+/* Lags are carried over a change of policy, and of weight: who was owed more is owed more, by so
+ * much; but what is carried has a bound. */
+static void lags(void)
+{
+	static const char *const names[] = {"fair", "prio", "qos"};
+	static const int64_t owed[] = {5 * (int64_t)VGPU_MSEC, -3 * (int64_t)VGPU_MSEC,
+				       -3600 * (int64_t)VGPU_SEC};
+	int64_t between;
+	uint32_t p, i;
+
+	for (p = 0; p < 3; p++) {
+		take(names[p], 3);
+		for (i = 0; i < 3; i++) {
+			policy->import_lag(state, i, owed[i]);
+			if (i < 2)
+				policy->wake(state, i, VGPU_MSEC);
+		}
+		between = policy->export_lag(state, 0) - policy->export_lag(state, 1);
+		CU_ASSERT(between > 79 * (int64_t)VGPU_MSEC / 10);
+		CU_ASSERT(between < 81 * (int64_t)VGPU_MSEC / 10);
+		CU_ASSERT(policy->export_lag(state, 2) > -(int64_t)VGPU_SEC);
+		between = policy->export_lag(state, 0);
+		set_vf(0, "weight", 700);
+		CU_ASSERT(change(0, VGPU_MSEC));
+		between -= policy->export_lag(state, 0);
+		CU_ASSERT(between > -1000 && between < 1000);
+		free(state);
+	}
+}
+
+/* qos: a guarantee by frames is a frame's time in each frame; one above the limit is refused. */
+static void frames(void)
+{
+	struct vgpu_bound bound;
+
+	take("qos", 1);
+	set_vf(0, "fps", 60);
+	set_vf(0, "frame_us", 8000);
+	CU_ASSERT(change(0, 0));
+	policy->bound(state, 0, &bound);
+	CU_ASSERT_EQUAL(bound.budget, 8 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(bound.period, VGPU_SEC / 60);
+	set_vf(0, "max_ppm", 400000);
+	CU_ASSERT(!change(0, 0));
+	set_vf(0, "max_ppm", 600000);
+	CU_ASSERT(change(0, 0));
+	free(state);
+}
+
+/* deadline: what can not be kept is refused. Switches of 0.1 ms, 0.5 ms for who has just begun and
+ * 0.5 ms for who stops late come on top of budgets: 4.6 in 5 ms, and 5 and 5 in 11 ms, are too
+ * much; half of that is not. */
+static void refusals(void)
+{
+	take("deadline", 2);
+	set("cap_pct", 100);
+	policy->set_params(state, params, 0);
+	serve(0, 4600 * VGPU_USEC, 5 * VGPU_MSEC);
+	CU_ASSERT(!change(0, 0));
+	serve(0, 2300 * VGPU_USEC, 5 * VGPU_MSEC);
+	CU_ASSERT(change(0, 0));
+	serve(0, 5 * VGPU_MSEC, 10 * VGPU_MSEC);
+	CU_ASSERT(change(0, 0));
+	serve(1, 5 * VGPU_MSEC, 11 * VGPU_MSEC);
+	CU_ASSERT(!change(1, 0));
+	serve(1, 2500 * VGPU_USEC, 11 * VGPU_MSEC);
+	CU_ASSERT(change(1, 0));
+	free(state);
+
+	/* With switches of 2 ms: one away from who runs and one in; in 100 ms, ten times 3 and two
+	 * switches, and 30. */
+	take("deadline", 2);
+	facts.switch_ns = facts.switch_high_ns = 2 * VGPU_MSEC;
+	set("cap_pct", 100);
+	policy->set_params(state, params, 0);
+	serve(0, 6500 * VGPU_USEC, 11 * VGPU_MSEC);
+	CU_ASSERT(!change(0, 0));
+	serve(0, 3 * VGPU_MSEC, 10 * VGPU_MSEC);
+	CU_ASSERT(change(0, 0));
+	serve(1, 30 * VGPU_MSEC, 100 * VGPU_MSEC);
+	CU_ASSERT(!change(1, 0));
+	serve(1, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
+	CU_ASSERT(change(1, 0));
+	free(state);
+}
+
+/* Shares are of those that are there. */
+static void members(void)
+{
+	uint64_t numerator, denominator;
+
+	take("equal", 4);
+	policy->offline(state, 3, 0);
+	policy->offline(state, 2, 0);
+	policy->share(state, 0, &numerator, &denominator);
+	CU_ASSERT_EQUAL(2 * numerator, denominator);
+	free(state);
+}
+
+static const struct test tests[] = {
+	{"nobody hoards a budget", hoarded_budgets},
+	{"equal deadlines do not preempt", equal_deadlines},
+	{"a server pays for its wakes", many_wakes},
+	{"equals do not preempt", equal_wakes},
+	{"grants that are not prolonged", not_prolonged},
+	{"lags are carried over", lags},
+	{"guarantees by frames", frames},
+	{"storms hold off nobody", storms},
+	{"one budget in a period", one_budget},
+	{"what can not be kept is refused", refusals},
+	{"shares of those that are there", members},
+	{"heaps", heaps},
+	{"what is reclaimed makes nobody late", reclaiming},
+	{"small quanta", small_quanta},
+	{"lost doorbells", lost_doorbells},
+	{"slices follow the rotation", rotations},
+	{"classes owe each other nothing", classes},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("promises of policies", tests)

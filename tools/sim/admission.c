@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admission.h"
+#include "peer.h"
+#include "random.h"
+
+#define MOST_SERVERS 8u
+#define MOST_BACKGROUND 64u
+
+/* A job of all of a server's budget, but for what it is charged after its work; 0: it is too short
+ * for that, or no server. */
+struct whole {
+	vgpu_nsec job, period;
+};
+
+static void draw_gpu(struct rng *r, const struct admission_options *o, struct scenario *s)
+{
+	vgpu_nsec half = o->switch_ns / 2;
+
+	s->seed = random_draw(r) >> 1;
+	snprintf(s->policy, sizeof(s->policy), "%s", o->policy->name);
+	settings_set(&s->params, "cap_pct", "100");
+	random_set_number(&s->params, "late_us", (int64_t)(o->late / VGPU_USEC));
+	if (o->mode)
+		settings_set(&s->params, "admission", o->mode);
+	s->load = (struct vhost_range){o->vary ? half / 2 : half, half};
+	s->min_slice = o->min_slice;
+	s->work_from = 500 * VGPU_MSEC;
+	s->until = s->work_from + 1500 * VGPU_MSEC;
+}
+
+/* What a VF takes of its next budget when it is out of work: until it is seen to have none, and
+ * until it has stopped. */
+#define AFTER_WORK (150 * VGPU_USEC)
+
+/* What it does: always works, or jobs of up to its budget, at ticks or with pauses between. Half of
+ * them leave room for what it is charged after its work. */
+static void draw_work(struct rng *r, vgpu_nsec budget, vgpu_nsec period, struct scenario_vf *vf)
+{
+	vgpu_nsec most = budget - 1, after = AFTER_WORK + vf->late.max;
+
+	if (random_one_in(r, 3))
+		return;
+	if (random_one_in(r, 2) && most > 2 * after)
+		most -= after;
+	/* Tenants add a nanosecond to what they draw. */
+	vf->burst = (struct vhost_range){random_one_in(r, 2) ? most - most / 10 : most / 4, most};
+	if (random_one_in(r, 2)) {
+		vf->work = VHOST_PERIODIC;
+		vf->period = (struct vhost_range){period, period};
+	} else {
+		vf->work = VHOST_BURSTS;
+		/* Each comes a period after the one before it, or later. */
+		vf->think = (struct vhost_range){period, period + period / 4};
+	}
+}
+
+static void draw_server(struct rng *r, const struct admission_options *o, double share,
+			struct scenario_vf *vf, struct whole *whole)
+{
+	static const int64_t periods_ms[] = {8, 16, 33, 50, 100};
+	int64_t period = periods_ms[random_draw(r) % 5];
+	int64_t budget = (int64_t)(share * (double)period * 1000);
+
+	if (strcmp(o->policy->name, "qos") == 0) {
+		random_set_number(&vf->params, "min_ppm", (int64_t)(share * 1e6));
+		random_set_number(&vf->params, "period_ms", period);
+		budget = (int64_t)(share * 1e6) * period / 1000;
+	} else {
+		random_set_number(&vf->params, "budget_us", budget);
+		random_set_number(&vf->params, "period_us", period * 1000);
+	}
+	whole->period = (vgpu_nsec)period * VGPU_MSEC;
+	if ((vgpu_nsec)budget * VGPU_USEC > 2 * (AFTER_WORK + o->late))
+		whole->job = (vgpu_nsec)budget * VGPU_USEC - AFTER_WORK - o->late;
+	if (budget > 1)
+		draw_work(r, (vgpu_nsec)budget * VGPU_USEC, (vgpu_nsec)period * VGPU_MSEC, vf);
+}
+
+/* 2 to 8 servers, after the reference study. In a third of the sets all stop late by as much as
+ * the policy was told, each time: together. */
+static void draw_set(struct rng *r, const struct admission_options *o, struct scenario *s,
+		     struct whole *whole)
+{
+	uint32_t n = (uint32_t)random_between(r, 2, MOST_SERVERS), i;
+	double parts[MOST_SERVERS], all = 0, load = (double)random_between(r, 300, 1000) / 1000;
+	bool together = random_one_in(r, 3);
+	vgpu_nsec half = o->switch_ns / 2;
+
+	scenario_init(s, n + o->background);
+	draw_gpu(r, o, s);
+	for (i = 0; i < n; i++)
+		all += parts[i] = (double)random_between(r, 1, 1000);
+	for (i = 0; i < s->n_vfs; i++) {
+		struct scenario_vf *vf = &s->vfs[i];
+
+		vf->late = (struct vhost_range){together ? o->late : 0, o->late};
+		vf->save = (struct vhost_range){o->vary ? half / 2 : o->switch_ns - half,
+						o->switch_ns - half};
+		if (i < n)
+			draw_server(r, o, load * parts[i] / all, vf, &whole[i]);
+	}
+}
+
+/* False if the policy refuses a part of it. */
+static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *policy,
+		    struct monitor_result *result)
+{
+	struct vgpu_vf_view v;
+	struct vgpu_error err;
+	struct running r;
+	bool admitted = true;
+	uint32_t i;
+
+	if (running_start(&r, s, 0, policy, false, peer_or_policy, &err) < 0)
+		abort(); /* the parameters are in their ranges */
+	for (i = 0; i < r.host.n_vfs; i++) {
+		vgpu_core_vf_view(r.host.core, i, &v);
+		admitted = admitted && v.state != VGPU_VF_ABSENT;
+	}
+	r.host.quiet = r.host.goes_on = true; /* it is about budgets only */
+	r.host.monitor = monitor_new(&r.host, true);
+	if (admitted)
+		running_run(&r, s->until);
+	monitor_finish(r.host.monitor, result);
+	monitor_free(r.host.monitor);
+	running_finish(&r);
+	return admitted;
+}
+
+#define HARDER 6u
+
+/* The same budgets, used as hard as they may be: by VFs that always work, or by jobs of all of a
+ * budget in each period, at other instants each time; and all stop as late as they may. */
+static void make_harder(struct scenario *s, const struct whole *w,
+			const struct admission_options *o, uint32_t k)
+{
+	struct rng r = {.state = s->seed + k};
+	uint32_t i;
+
+	s->seed += k;
+	for (i = 0; i < s->n_vfs; i++) {
+		struct scenario_vf *vf = &s->vfs[i];
+		bool always = k == 0 || w[i].job == 0 || random_one_in(&r, 2);
+
+		vf->late = (struct vhost_range){o->late, o->late};
+		vf->work = always ? VHOST_ALWAYS : VHOST_PERIODIC;
+		vf->burst = (struct vhost_range){w[i].job, w[i].job};
+		vf->period = (struct vhost_range){w[i].period, w[i].period};
+		vf->think = (struct vhost_range){0, 0};
+	}
+}
+
+/* Whether a set that was refused could have been kept whatever its tenants do within their budgets:
+ * as it was drawn, and under the hardest that is tried. */
+static bool could_be_kept(const struct scenario *drawn, const struct whole *w,
+			  const struct admission_options *o)
+{
+	struct monitor_result result;
+	struct scenario s;
+	bool kept = true;
+	uint32_t k;
+
+	for (k = 0; k <= HARDER && kept; k++) {
+		scenario_copy(&s, drawn);
+		settings_set(&s.params, "admission", "sum");
+		if (k > 0)
+			make_harder(&s, w, o, k - 1);
+		kept = run_set(&s, o->policy, &result) && result.missed == 0;
+		scenario_free(&s);
+	}
+	return kept;
+}
+
+static int save(const struct scenario *s, const char *path)
+{
+	FILE *f = fopen(path, "w");
+	int r;
+
+	if (!f)
+		return -EIO;
+	scenario_write(s, f);
+	r = ferror(f);
+	return fclose(f) || r ? -EIO : 0;
+}
+
+int admission_study(const struct admission_options *o, prove_progress *progress,
+		    struct admission_study *out)
+{
+	struct rng rng = {.state = o->seed};
+	struct whole whole[MOST_SERVERS + MOST_BACKGROUND];
+	struct monitor_result result;
+	struct scenario s;
+	bool admitted;
+	uint64_t k;
+	int r = 0;
+
+	*out = (struct admission_study){.sets = o->sets};
+	for (k = 0; k < o->sets && r == 0; k++) {
+		memset(whole, 0, sizeof(whole));
+		draw_set(&rng, o, &s, whole);
+		admitted = run_set(&s, o->policy, &result);
+		out->admitted += admitted;
+		if (admitted && result.missed > 0 && out->missed++ == 0 && o->save)
+			r = save(&s, o->save);
+		if (admitted) {
+			out->deadlines += result.deadlines;
+			if (result.worst_miss > out->worst_miss)
+				out->worst_miss = result.worst_miss;
+		} else if (!o->mode) {
+			out->kept_but_refused += could_be_kept(&s, whole, o);
+		}
+		scenario_free(&s);
+		if (progress && k % 64 == 0)
+			progress((double)k / (double)o->sets);
+	}
+	return r;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policies and models side by side on workloads whose VFs have roles: what those who wait get, what
+ * those who compute get, and what it costs.
+ */
+#ifndef SIM_COMPARE_H
+#define SIM_COMPARE_H
+
+#include <stdio.h>
+
+#include "scenario.h"
+#include "vgpu/policy.h"
+
+enum compare_figure {
+	COMPARE_FRAME_P50 = 0, /* ms from a frame's tick to its end */
+	COMPARE_FRAME_P99,
+	COMPARE_MISSED, /* % of the ticks */
+	COMPARE_TOKEN_P50,
+	COMPARE_TOKEN_P99,
+	COMPARE_DESKTOP_P99,
+	COMPARE_TRAINING, /* % of the GPU that trainings had */
+	COMPARE_GAP,	  /* see docs/simulator.md */
+	COMPARE_SWITCHES, /* a second */
+	COMPARE_LOST,	  /* % of the time, to switching */
+	COMPARE_FIGURES,
+};
+
+/* One line: a policy with parameters, for all and for the VFs of each role. */
+struct compare_line {
+	char label[96];
+	const struct vgpu_policy_ops *policy;
+	struct settings params, roles[ROLE_COUNT];
+	/* Over the runs that had such VFs. */
+	double sum[COMPARE_FIGURES], worst[COMPARE_FIGURES];
+	unsigned runs[COMPARE_FIGURES];
+	uint64_t evictions;
+};
+
+/*
+ * A line from a text such as "fair slice_us=1000 frames.latency_slice_us=1000"; 0 or -EINVAL with
+ * what is wrong: every parameter must be one that the policy has.
+ */
+int compare_parse(struct compare_line *line, const char *text, struct vgpu_error *err);
+/* All policies and models, and some of them with parameters; returns how many, up to MAX. */
+unsigned compare_all(struct compare_line *lines, unsigned max);
+/* Whether any VF of S has a role. */
+bool compare_has_roles(const struct scenario *s);
+/* Runs S, whose VFs are on one GPU, under LINE, and adds what came of it. 0 or -errno. */
+int compare_run(struct compare_line *line, struct scenario *s, struct vgpu_error *err);
+
+/* The mean over the runs; NAN where there was nothing to measure. */
+double compare_mean(const struct compare_line *line, enum compare_figure figure);
+void compare_table(const struct compare_line *lines, unsigned n, FILE *to);
+void compare_json(const struct compare_line *lines, unsigned n, FILE *to);
+
+#endif

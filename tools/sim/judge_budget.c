@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Budgets, as struct vgpu_bound states them. A job of no more than the budget has to be done within
+ * a period of its coming. Who has work without a break has had k budgets after k periods.
+ *
+ * A job is judged if the one before it was such a job, was done in time, and came a period before;
+ * or if its VF is rested. Counting begins where a VF that is rested wakes, or where a policy states
+ * a new budget, of which the VF may have had one already: a change must not bring one. Rested is
+ * who has been without work for a period, and has had no more than budgets in periods until then:
+ * what was used beyond them is taken out of the next.
+ */
+#include "monitor_private.h"
+
+/* A rest of a budget that is not worth a world switch is carried over to the next period. */
+static double crumb(const struct monitor *m)
+{
+	return (double)m->h->config.min_slice / 16 + 1000;
+}
+
+static void missed(struct monitor *m, vgpu_nsec by)
+{
+	m->result.missed++;
+	if (by > m->result.worst_miss)
+		m->result.worst_miss = by;
+}
+
+/* What was late is had by now, or will never be. */
+static void make_up(struct monitor *m, struct watched *w)
+{
+	vgpu_nsec by = m->h->now - w->budget.late_from;
+
+	if (by > m->result.worst_miss)
+		m->result.worst_miss = by;
+	w->budget.late_due = 0;
+}
+
+/* The deadlines since the last sample: it had work at all of them. */
+static void count(struct monitor *m, uint32_t vf)
+{
+	struct budget_watch *b = &m->vfs[vf].budget;
+
+	for (; b->next <= m->h->now; b->next += b->period) {
+		double due = (double)b->budget * (double)((b->next - b->since) / b->period);
+		double had = monitor_service_at(m, vf, b->next) - b->base + crumb(m);
+
+		m->result.deadlines++;
+		if (had >= due)
+			continue;
+		missed(m, 0);
+		if (b->late_due == 0) {
+			b->late_from = b->next;
+			b->late_due = due;
+		}
+	}
+	if (b->late_due > 0 &&
+	    (m->vfs[vf].service - b->base + crumb(m) >= b->late_due || !m->vfs[vf].ready))
+		make_up(m, &m->vfs[vf]);
+}
+
+static void job_is_done(struct monitor *m, struct budget_watch *b)
+{
+	b->job = false;
+	if (b->length > b->budget) { /* it is seen by now that so much was not promised */
+		b->in_order = false;
+		return;
+	}
+	m->result.deadlines++;
+	if (m->h->now <= b->deadline)
+		return;
+	missed(m, m->h->now - b->deadline);
+	b->in_order = false;
+}
+
+/* BEFORE: what it may have had of the period that it is in. */
+static void start_counting(struct monitor *m, uint32_t vf, vgpu_nsec before)
+{
+	struct budget_watch *b = &m->vfs[vf].budget;
+
+	b->counting = true;
+	b->since = m->h->now;
+	b->next = m->h->now + b->period;
+	b->base = m->vfs[vf].service - (double)before;
+	b->late_due = 0;
+}
+
+static void woke(struct monitor *m, uint32_t vf)
+{
+	const struct vhost_vf *tenant = &m->h->vfs[vf];
+	struct budget_watch *b = &m->vfs[vf].budget;
+	bool rested = b->level <= 0 && m->h->now - b->idle_since >= b->period;
+	bool single = tenant->work != VHOST_ALWAYS && tenant->work != VHOST_SLEEPER &&
+		      tenant->jobs_tail - tenant->jobs_head == 1;
+
+	b->in_order = rested || (b->in_order && m->h->now - b->came >= b->period);
+	b->budget = m->vfs[vf].v.bound.budget;
+	b->length = tenant->queued;
+	b->job = single && b->in_order && b->length <= b->budget;
+	b->in_order = b->job;
+	b->came = m->h->now;
+	b->deadline = m->h->now + b->period;
+	if (rested && !b->job)
+		start_counting(m, vf, 0);
+}
+
+static void slept(struct monitor *m, uint32_t vf)
+{
+	struct budget_watch *b = &m->vfs[vf].budget;
+
+	if (b->job && m->vfs[vf].v.state == VGPU_VF_ACTIVE && !m->h->vfs[vf].busy)
+		job_is_done(m, b);
+	b->in_order = b->in_order && m->vfs[vf].v.state == VGPU_VF_ACTIVE;
+	b->job = false;
+	b->counting = false;
+	b->idle_since = m->h->now;
+}
+
+/* Another promise than before, or a time that no promise is about. */
+static void begin_anew(struct monitor *m, uint32_t vf, bool promise)
+{
+	const struct watched *w = &m->vfs[vf];
+	struct budget_watch *b = &m->vfs[vf].budget;
+
+	b->budget = w->v.bound.budget;
+	b->period = w->v.bound.period;
+	b->counting = b->job = b->in_order = false;
+	b->late_due = 0;
+	if (promise && b->budget && w->ready && !m->restarted)
+		start_counting(m, vf, b->budget);
+}
+
+/* An operator or another policy makes another promise. */
+static bool is_another(const struct monitor *m, const struct watched *w)
+{
+	const struct vgpu_bound *now = &w->v.bound;
+	const struct budget_watch *b = &w->budget;
+
+	if (m->replaced || (now->budget == 0) != (b->budget == 0))
+		return true;
+	return now->budget &&
+	       (now->period != b->period || (m->changed && now->budget != w->before.budget));
+}
+
+void judge_budget(struct monitor *m, uint32_t vf)
+{
+	struct watched *w = &m->vfs[vf];
+	struct budget_watch *b = &w->budget;
+
+	if (!m->budgets)
+		return;
+	if (b->budget) {
+		b->level -=
+			(double)(m->h->now - b->level_at) * (double)b->budget / (double)b->period;
+		b->level = (b->level > 0 ? b->level : 0) + w->service - w->last;
+	}
+	b->level_at = m->h->now;
+	if (m->interrupted)
+		begin_anew(m, vf, false);
+	if (b->counting)
+		count(m, vf);
+	/* What is seen of a VF may make a promise smaller. */
+	if (is_another(m, w))
+		begin_anew(m, vf, true);
+	else if (w->v.bound.budget < b->budget)
+		b->budget = w->v.bound.budget;
+	if (b->budget && w->ready && !b->had_work)
+		woke(m, vf);
+	else if (b->had_work && !w->ready)
+		slept(m, vf);
+	b->had_work = w->ready;
+}
+
+/* A second job: the first is no longer alone. */
+void budget_arrival(struct monitor *m, uint32_t vf)
+{
+	m->vfs[vf].budget.job = false;
+	m->vfs[vf].budget.in_order = false;
+}
+
+void budget_finish(struct monitor *m, uint32_t vf)
+{
+	struct budget_watch *b = &m->vfs[vf].budget;
+
+	if (!m->budgets || b->budget == 0)
+		return;
+	if (b->job && m->h->now > b->deadline)
+		job_is_done(m, b);
+	if (b->late_due > 0)
+		make_up(m, &m->vfs[vf]);
+}

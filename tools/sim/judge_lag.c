@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Lag, against an ideal fluid server, of every VF to which proportional sharing is promised. Its
+ * capacity is what those VFs were really charged; what the others had, they had.
+ *
+ * A VF has work in the fluid until the fluid has served what its tenant has asked for until now:
+ * the jobs in its queue, and what it was charged beyond its jobs (it stopped late, it was switched
+ * for) as that happens. Who always has work has it without end. Where all work is done, real and
+ * ideal are equal, and the comparison begins anew.
+ */
+#include <math.h>
+
+#include "monitor_private.h"
+
+/*
+ * A guarantee or a limit bends the shares by how much others use, which share() does not say: it
+ * speaks of all VFs having work. Such a VF has its budget and its limit judged.
+ */
+static bool is_proportional(const struct monitor *m, const struct watched *w)
+{
+	return m->core.policy->promises & VGPU_PROMISE_PROPORTIONAL && w->v.share_denominator > 0 &&
+	       w->v.bound.max_lag != VGPU_NEVER && w->v.bound.budget == 0 &&
+	       w->v.bound.limit_ppm == 0;
+}
+
+static void join(struct monitor *m, uint32_t vf)
+{
+	m->fluid[vf] = (struct fluid_vf){.in = true};
+	m->vfs[vf].lag.base = m->vfs[vf].service;
+}
+
+static double had(const struct watched *w)
+{
+	return w->service - w->lag.base;
+}
+
+/* What the time since the last sample has brought. */
+static void advance(struct monitor *m)
+{
+	double capacity = -m->early;
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++) {
+		const struct watched *w = &m->vfs[i];
+
+		if (!m->fluid[i].in)
+			continue;
+		capacity += w->service - w->last;
+		m->fluid[i].known = fmax(m->fluid[i].known, had(w));
+	}
+	m->early = 0;
+	fluid_serve(m->fluid, m->h->n_vfs, capacity);
+}
+
+/* The work that each has now. */
+static void look_at_work(struct monitor *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++) {
+		const struct vhost_vf *vf = &m->h->vfs[i];
+		const struct watched *w = &m->vfs[i];
+		double known = had(w) + (w->ready ? (double)vf->queued : 0);
+
+		if (!m->fluid[i].in)
+			continue;
+		m->fluid[i].weight = (double)w->v.share_numerator / (double)w->v.share_denominator;
+		if (w->ready && (vf->work == VHOST_ALWAYS || vf->work == VHOST_SLEEPER))
+			m->fluid[i].endless = true;
+		else
+			fluid_truncate(m->fluid, m->h->n_vfs, i, known);
+	}
+}
+
+/* Nobody who takes part has anything to do, or is on the engine. */
+static bool all_is_done(const struct monitor *m)
+{
+	bool anybody = false;
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++) {
+		if (m->fluid[i].in && (m->vfs[i].ready || m->h->running == i))
+			return false;
+		anybody = anybody || m->fluid[i].in;
+	}
+	return anybody;
+}
+
+static void membership(struct monitor *m)
+{
+	bool anew = all_is_done(m);
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++) {
+		struct watched *w = &m->vfs[i];
+		bool in = is_proportional(m, w);
+
+		if (anew)
+			w->lag.carried = 0;
+		if (m->changed)
+			w->lag.carried = monitor_carried(m, i, w->lag.carried);
+		if (m->fluid[i].in && !in)
+			fluid_leave(m->fluid, m->h->n_vfs, i, had(w));
+		if (in && (anew || !m->fluid[i].in))
+			join(m, i);
+	}
+}
+
+static void judge(struct monitor *m, uint32_t vf)
+{
+	struct watched *w = &m->vfs[vf];
+	double lag = had(w) - m->fluid[vf].had;
+	double allowed = (double)w->v.bound.max_lag + w->lag.carried;
+	double ratio = fabs(lag) / fmax(allowed, 1);
+
+	m->result.lag = fmax(m->result.lag, ratio);
+	if (ratio > 1)
+		vhost_fail(m->h,
+			   "VF %u: %.6f ms %s an ideal fluid server; %.6f ms allowed, lag/bound "
+			   "%.4f",
+			   vf, fabs(lag) / 1e6, lag > 0 ? "ahead of" : "behind", allowed / 1e6,
+			   ratio);
+}
+
+void judge_lag(struct monitor *m)
+{
+	uint32_t i;
+
+	advance(m);
+	/* What a VF that does not stop takes is nobody's to give. */
+	for (i = 0; m->hung && i < m->h->n_vfs; i++)
+		m->vfs[i].lag.carried = fmax(m->vfs[i].lag.carried, m->overrun);
+	/* In the middle of a dispatch its overrun is not yet in the bounds; and where the policy
+	 * has changed, not in those of the new one. */
+	for (i = 0; m->accounted && !m->changed && i < m->h->n_vfs; i++)
+		if (m->fluid[i].in)
+			judge(m, i);
+	membership(m);
+	look_at_work(m);
+}
+
+void lag_arrival(struct monitor *m, uint32_t vf, vgpu_nsec length)
+{
+	double since = (double)(m->h->now - m->last) - m->early;
+
+	if (m->runner != VGPU_NO_VF && m->fluid[m->runner].in && since > 0) {
+		struct fluid_vf *runner = &m->fluid[m->runner];
+
+		/* It has been charged for as long as it ran. */
+		runner->known = fmax(runner->known, had(&m->vfs[m->runner]) + m->early + since);
+		fluid_serve(m->fluid, m->h->n_vfs, since);
+		m->early += since;
+	}
+	if (m->fluid[vf].in)
+		m->fluid[vf].known += (double)length;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits: from the instant at which a VF has work and could run, be it that it wakes or that it was
+ * stopped, to the one at which it runs. Allowed is what the policy stated at the beginning or at
+ * the end, whichever is more; if an operator has changed something meanwhile, the largest that was
+ * stated before the change comes on top, once. So does the time of hangs, exclusive windows and
+ * resets, and for each of the latter one world switch to it and one away from it.
+ */
+#include <math.h>
+
+#include "monitor_private.h"
+
+static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
+{
+	return a > b ? a : b;
+}
+
+/* Time until now that was not the policy's to give. */
+static vgpu_nsec apart(const struct monitor *m)
+{
+	return m->windows_and_resets + m->hangs +
+	       2 * m->n_windows_and_resets * m->core.facts.switch_high_ns;
+}
+
+/*
+ * Who came to a policy with more than it was due waits until its share of the time has paid that
+ * off, however long ago the change was, unless there was an instant at which nobody had work. So
+ * does who is charged for a window or a reset of its own.
+ */
+static vgpu_nsec paying_off(const struct watched *w)
+{
+	return (vgpu_nsec)((w->lag.carried + w->wait.instalment) * (double)w->v.share_denominator /
+			   fmax((double)w->v.share_numerator, 1));
+}
+
+static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until)
+{
+	const struct wait_watch *w = &m->vfs[vf].wait;
+	vgpu_nsec bound = more(w->bound, m->vfs[vf].v.bound.max_wait);
+	vgpu_nsec gone = apart(m) - w->apart, waited = until - w->since;
+	double ratio;
+
+	if (bound == VGPU_NEVER)
+		return;
+	if (w->carried != VGPU_NEVER)
+		bound += w->carried;
+	bound += paying_off(&m->vfs[vf]);
+	waited = waited > gone ? waited - gone : 0;
+	ratio = (double)waited / fmax((double)bound, 1);
+	m->result.wait = fmax(m->result.wait, ratio);
+	if (ratio > 1)
+		vhost_fail(m->h, "VF %u waited for %.6f ms; %.6f ms allowed, wait/bound %.4f", vf,
+			   (double)waited / 1e6, (double)bound / 1e6, ratio);
+}
+
+static void begin(struct monitor *m, uint32_t vf)
+{
+	struct wait_watch *w = &m->vfs[vf].wait;
+
+	w->on = true;
+	w->since = m->h->now;
+	w->apart = apart(m);
+	w->bound = m->vfs[vf].v.bound.max_wait;
+	w->carried = m->h->now < w->old_until ? w->old : VGPU_NEVER;
+}
+
+/* What was stated before it is owed still; a policy that stated nothing owes nothing. */
+static void carry(struct monitor *m, uint32_t vf)
+{
+	struct wait_watch *w = &m->vfs[vf].wait;
+	vgpu_nsec before = m->vfs[vf].before.max_wait;
+
+	before = more(w->bound == VGPU_NEVER ? 0 : w->bound, before == VGPU_NEVER ? 0 : before);
+	w->carried = more(w->carried == VGPU_NEVER ? 0 : w->carried, before);
+	if (w->bound == VGPU_NEVER) { /* the promise begins here */
+		w->since = m->h->now;
+		w->apart = apart(m);
+	}
+	w->bound = m->vfs[vf].v.bound.max_wait;
+}
+
+/* What was decided before a change, a turn or a pause, is carried out after it. */
+static void decided_before(struct monitor *m, uint32_t vf)
+{
+	const struct watched *w = &m->vfs[vf];
+
+	if (w->before.max_wait == VGPU_NEVER || m->h->now < w->wait.old_until)
+		return;
+	m->vfs[vf].wait.old = w->before.max_wait;
+	m->vfs[vf].wait.old_until = m->h->now + w->before.max_wait;
+}
+
+void judge_wait(struct monitor *m, uint32_t vf)
+{
+	struct watched *w = &m->vfs[vf];
+
+	if (m->core.policy->promises & VGPU_PROMISE_NO_STARVATION &&
+	    w->v.bound.max_wait == VGPU_NEVER && w->v.share_denominator > 0)
+		vhost_fail(m->h, "VF %u: %s promises that nobody starves, and states no wait", vf,
+			   m->core.policy->name);
+	if (w->v.ledger.debt_charged_ns != w->wait.debt_charged)
+		w->wait.instalment = (double)(w->v.ledger.debt_charged_ns - w->wait.debt_charged);
+	else if (w->v.ledger.debt_ns == 0 && w->ready && m->h->running == vf)
+		w->wait.instalment = 0;
+	w->wait.debt_charged = w->v.ledger.debt_charged_ns;
+	if (m->changed)
+		decided_before(m, vf);
+	if (w->wait.on && m->changed)
+		carry(m, vf);
+	if (m->h->running == vf) {
+		if (w->wait.on)
+			judge(m, vf, m->h->now);
+		w->wait.on = false;
+	} else if (!w->ready) {
+		w->wait.on = false;
+	} else if (!w->wait.on) {
+		begin(m, vf);
+	}
+}
+
+/*
+ * Who is on the engine may be beyond its grant: by how much will be in the bounds when it stops. A
+ * reset or a window that is under way has not yet been counted.
+ */
+void wait_finish(struct monitor *m, uint32_t vf)
+{
+	bool apart_now = m->core.phase == VGPU_PHASE_RESET ||
+			 (m->core.phase == VGPU_PHASE_RUN && m->runner == VGPU_NO_VF);
+	vgpu_nsec now = apart_now ? m->last : m->h->now;
+
+	if (m->runner != VGPU_NO_VF && m->granted_until < now)
+		now = m->granted_until;
+	if (m->vfs[vf].wait.on && now > m->vfs[vf].wait.since)
+		judge(m, vf, now);
+}

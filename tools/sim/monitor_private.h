@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the monitor and its judges. */
+#ifndef SIM_MONITOR_PRIVATE_H
+#define SIM_MONITOR_PRIVATE_H
+
+#include <math.h>
+
+#include "fluid.h"
+#include "monitor.h"
+
+struct lag_watch {
+	double base;	/* its service when it joined */
+	double carried; /* see monitor_carried */
+};
+
+struct pair_watch {
+	bool judged;	    /* always has work, and does no mischief */
+	double weight;	    /* 0: not compared */
+	double base;	    /* its service at the origin */
+	double norm, slack; /* service and allowance over weight, at the last look */
+	double carried;	    /* see monitor_carried */
+};
+
+struct wait_watch {
+	bool on;
+	vgpu_nsec since, apart;	  /* apart: what of the time before was not the policy's */
+	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
+	vgpu_nsec carried;	  /* the largest that was stated before a change; NEVER: none */
+	vgpu_nsec old, old_until; /* stated before the last change; when that is over */
+	vgpu_nsec debt_charged;	  /* of windows and resets, so far; */
+	double instalment;	  /* of that, at its last account */
+};
+
+struct budget_watch {
+	vgpu_nsec budget, period;
+	bool had_work;
+	double level; /* service beyond the budget's rate: what it may still have to pay back */
+	vgpu_nsec level_at;   /* when the level was computed */
+	vgpu_nsec idle_since; /* without work since */
+	/* It has had work without a break since, and owed nothing then. */
+	bool counting;
+	vgpu_nsec since, next; /* next: the next deadline */
+	double base;
+	vgpu_nsec late_from; /* the first deadline that was missed and not yet made up for, */
+	double late_due;     /* and the service that was due by then; 0: none */
+	/* A job of no more than a budget, and its deadline. */
+	bool job, in_order;
+	vgpu_nsec length;
+	vgpu_nsec came, deadline;
+};
+
+struct limit_watch {
+	double level; /* fills with service, leaks at the limit's rate */
+	uint32_t ppm;
+	double carried; /* a burst that was allowed before a change, until the bucket is empty */
+};
+
+struct watched {
+	struct vgpu_vf_view v;
+	struct vgpu_bound before; /* the bound at the last sample */
+	double service, last;	  /* charged so far: now, and at the last sample */
+	bool ready;		  /* it has work and could run */
+	struct lag_watch lag;
+	struct pair_watch pair;
+	struct wait_watch wait;
+	struct budget_watch budget;
+	struct limit_watch limit;
+};
+
+struct monitor {
+	struct vhost *h;
+	bool budgets;
+	struct vgpu_core_view core;
+	/* Since LAST nothing has changed, but that RUNNER, if any, had the engine. */
+	vgpu_nsec last;
+	uint32_t runner;
+	bool accounted;		      /* in this step a dispatch came to its end, */
+	double overrun;		      /* this much beyond its grant */
+	bool hung;		      /* because its VF did not stop, and was reset */
+	bool changed;		      /* in this step: an operator changed something */
+	bool replaced;		      /* it has changed the policy, or the core has */
+	bool interrupted;	      /* since the last sample a window or a reset has taken time */
+	bool restarted;		      /* the next sample is the first one of a core */
+	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
+	uint64_t n_windows_and_resets;
+	vgpu_nsec granted_until; /* the end of the grant that runs */
+	vgpu_nsec hangs;	 /* time until they were found */
+	double early;		 /* what the fluid was given ahead of the sample */
+	bool pairs_compared, pairs_changed;
+	struct monitor_result result;
+	struct fluid_vf *fluid;
+	struct watched vfs[];
+};
+
+/* What VF was charged between the last sample and instant T, which lies before this one. */
+static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vgpu_nsec t)
+{
+	const struct watched *w = &m->vfs[vf];
+	double span = t > m->last ? (double)(t - m->last) : 0;
+	double had = w->service - w->last;
+
+	if (t >= m->h->now)
+		return w->service;
+	return w->last + (m->runner == vf ? (had < span ? had : span) : 0);
+}
+
+/*
+ * An operator has changed something, in this step. What VF was allowed to be off by before is still
+ * owed to it, and stands beside the present bound: the bound that was in force, and of what was
+ * carried to there as much again at the most. The largest of these stays, so that a hundred changes
+ * allow no more than two. A policy that promised nothing hands over what it says is owed.
+ */
+static inline double monitor_carried(const struct monitor *m, uint32_t vf, double carried)
+{
+	const struct watched *w = &m->vfs[vf];
+	double owed = fabs((double)w->v.lag_ns);
+	/* A grant that was given is not taken away, whatever is changed. */
+	double granted = m->granted_until > m->h->now ? (double)(m->granted_until - m->h->now) : 0;
+	double before = (double)w->before.max_lag + m->overrun;
+
+	if (w->before.max_lag == VGPU_NEVER)
+		before = owed;
+	before += granted;
+	before += carried < before ? carried : before;
+	return before > carried ? before : carried;
+}
+
+/* Each judges the time since the last sample, and what is now. */
+void judge_lag(struct monitor *m);
+void lag_arrival(struct monitor *m, uint32_t vf, vgpu_nsec length);
+void judge_pairs(struct monitor *m);
+void judge_wait(struct monitor *m, uint32_t vf);
+void judge_budget(struct monitor *m, uint32_t vf);
+void budget_arrival(struct monitor *m, uint32_t vf);
+void judge_limit(struct monitor *m, uint32_t vf);
+/* The run is over. */
+void wait_finish(struct monitor *m, uint32_t vf);
+void budget_finish(struct monitor *m, uint32_t vf);
+
+#endif
