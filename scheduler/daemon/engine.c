@@ -331,11 +331,42 @@ static void wait_for_something(struct engine *e)
 	}
 }
 
-static void run_once(struct engine *e)
+/* What the device has to say, through the core. Negative: it is gone. */
+static int look_at_device(struct engine *e)
+{
+	int r = e->ops->dispatch(e->driver, engine_now());
+
+	e->device_speaks = false;
+	if (r == 0)
+		engine_drain(e);
+	return r;
+}
+
+/*
+ * What is planned comes first. But this thread may have been kept from running for longer than the
+ * device or a guest has time to answer (vgpud was stopped, or the machine stood still), so that the
+ * answer waits beside the time-out: the device is looked at before anybody is found to be late.
+ */
+static int keep_time(struct engine *e)
 {
 	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
-	struct vgpu_error err;
+	vgpu_nsec now = engine_now();
 	int r = 0;
+
+	if (now < vgpu_core_deadline(e->core))
+		return 0;
+	if (vgpu_core_is_overdue(e->core, now))
+		r = look_at_device(e);
+	if (r == 0 && e->driver && engine_now() >= vgpu_core_deadline(e->core))
+		engine_step(e, &timer);
+	engine_drain(e);
+	return r;
+}
+
+static void run_once(struct engine *e)
+{
+	struct vgpu_error err;
+	int r;
 
 	if (!e->driver) {
 		if ((atomic_exchange(&e->look, false) || engine_now() >= e->reopen_at) &&
@@ -345,18 +376,11 @@ static void run_once(struct engine *e)
 		}
 		return;
 	}
-	/* What is planned comes first. */
-	if (engine_now() >= vgpu_core_deadline(e->core))
-		engine_step(e, &timer);
-	engine_drain(e);
+	r = keep_time(e);
 	if (!e->driver)
 		return;
-	if (e->device_speaks || engine_now() >= e->ops->deadline(e->driver)) {
-		e->device_speaks = false;
-		r = e->ops->dispatch(e->driver, engine_now());
-		if (r == 0)
-			engine_drain(e);
-	}
+	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->deadline(e->driver)))
+		r = look_at_device(e);
 	if (r == 0 && e->driver)
 		r = vram_run(&e->vram, engine_now());
 	if (r < 0)

@@ -316,9 +316,13 @@ int guest_ring(struct guest *g)
 	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &g->wptr, sizeof(g->wptr));
 }
 
+/* Memory behind a closed gate, or of a device that is gone, reads as all ones, which is beyond
+ * every fence. So a fence that was never put counts as none. */
 bool guest_reached(struct guest *g, uint64_t fence)
 {
-	return __atomic_load_n((uint64_t *)(g->memory + FENCE_AT), __ATOMIC_ACQUIRE) >= fence;
+	uint64_t at = __atomic_load_n((uint64_t *)(g->memory + FENCE_AT), __ATOMIC_ACQUIRE);
+
+	return at >= fence && at <= g->fence;
 }
 
 enum softgpu_error guest_error(struct guest *g)

@@ -244,7 +244,7 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	}
 	if (r < 0)
 		return r;
-	if (engine || all || (d->command.active && now >= d->command.poll_at))
+	if (engine || all || d->command.active)
 		r = look_at_engine(d, &news, now);
 	if (r == 0 && ((engine && !news) || all))
 		r = look_for_hangs(d, now);

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpud is kept from running for longer than it gives a VF to stop, or a reset to end. Nobody whose answer was there in
+# time is found to be late: neither when vgpud goes on, nor when it is ended at that instant and another vgpud takes the
+# GPU over. systemd's watchdog does the latter: SIGABRT, then SIGCONT, and threads run until the former is delivered.
+# VGPU_CYCLES: how often each, 6 times unless set.
+. "$(dirname "$0")/lib.sh"
+cycles=${VGPU_CYCLES:-6}
+start_softgpu --vfs 3 --latency flr=400000
+config <<-CONF
+	vfs = 3
+	policy = equal
+	grace_ms = 100
+CONF
+start_vgpud
+start_guest a 0 sha256 --seconds 10000; a=$guest_pid
+start_guest b 1 spin --us 20000 --depth 16 --seconds 10000; b=$guest_pid
+start_guest c 2 hog --us 30000 --seconds 10000; c=$guest_pid
+
+# Every VF has had three more turns than in the look "before".
+go_on() {
+	look now && jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" \
+		'[range(0; 3) | $b[0].vfs[.].dispatches - $a[0].vfs[.].dispatches] | min >= 3'
+}
+all_go_on() { # WHEN
+	await 20 go_on
+	[ "$(jq -c '[.vfs[] | .hangs, .resets] | unique' "$run/now.json")" = "[0]" ] ||
+		fail "$1: a VF was reset: $(ctl vf list; ctl events)"
+}
+some_instant() { sleep "0.$(printf %03d $((RANDOM % 200)))"; }
+stop_for_long() { # from some instant on
+	some_instant
+	kill -STOP $vgpud_pid
+	sleep 0.25
+}
+
+await 30 active 3
+look before
+all_go_on "at first"
+for i in $(seq "$cycles"); do
+	stop_for_long
+	kill -CONT $vgpud_pid
+	look before
+	all_go_on "stopped $i times"
+done
+
+for i in $(seq "$cycles"); do
+	stop_for_long
+	kill -ABRT $vgpud_pid
+	kill -CONT $vgpud_pid
+	wait $vgpud_pid 2>/dev/null
+	start_vgpud
+	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
+	look before
+	all_go_on "the vgpud after $i"
+done
+
+# A reset that ends while vgpud is stopped, and long before it goes on: one, and it has worked.
+ctl vf reset 2 &
+reset=$!
+await 10 is 2 state scrubbing
+kill -STOP $vgpud_pid
+sleep 0.8
+kill -CONT $vgpud_pid
+wait $reset || fail "vf reset"
+await 20 is 2 state active
+[ "$(vf 2 resets)" = 1 ] || fail "a reset that had ended was found to be late: $(ctl events)"
+
+kill -INT $a $b $c
+wait_guest $a a; wait_guest $b b; wait_guest $c c
+[ "$(field a resets) $(field b resets) $(field c resets)" = "0 0 1" ] || fail "a tenant lost work: $(cat "$run"/?.json)"
