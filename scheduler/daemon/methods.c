@@ -143,6 +143,10 @@ static json *vf_json(const struct call *call, uint32_t i)
 	json_object_object_add(o, "lag_ns", json_object_new_int64(vf->lag_ns));
 	put_bound(o, "lag_bound_ns", vf->bound.max_lag);
 	put_bound(o, "wait_bound_ns", vf->bound.max_wait);
+	put_int(o, "budget_ns", vf->bound.budget);
+	put_int(o, "period_ns", vf->bound.period);
+	put_int(o, "limit_ppm", vf->bound.limit_ppm);
+	put_int(o, "limit_burst_ns", vf->bound.burst);
 	put_int(o, "dispatches", l->dispatches);
 	put_int(o, "wakes", l->wakes);
 	put_int(o, "preempted_others", l->preempted);

@@ -61,6 +61,8 @@ static const struct command {
 	{"policy", "list", "policy.list", "", "the policies and their parameters",
 	 view_policy_list},
 	{"policy", "show", "policy.show", "", "the policy in force", view_policy_show},
+	{"policy", "explain", "vf.list", "", "what the policy promises to each VF, in numbers",
+	 view_policy_explain},
 	{"policy", "set", "policy.set", "[POLICY] [NAME=VALUE...]",
 	 "change the policy, or its parameters", NULL},
 	{"top", NULL, "vf.list", "", "live view; --interval S, --count N", NULL},

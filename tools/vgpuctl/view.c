@@ -288,6 +288,54 @@ void view_vf_list(struct json_object *o)
 	print_table(&t);
 }
 
+/* A promise in ms, or "-" if there is none. */
+static void bound_cell(struct table *t, struct json_object *vf, const char *key)
+{
+	if (get(vf, key))
+		cell(t, "%.1f ms", get_ms(vf, key));
+	else
+		cell(t, "-");
+}
+
+void view_policy_explain(struct json_object *o)
+{
+	static const char *const heads[] = {
+		"VF", ">SHARE", ">LAG AT MOST", ">WAIT AT MOST", ">GUARANTEE", ">LIMIT", NULL};
+	static struct table t;
+	struct json_object *list = get(o, "vfs");
+	size_t i;
+
+	t = (struct table){.heads = heads};
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *vf = json_object_array_get_idx(list, i);
+
+		cell(&t, "%" PRId64, get_int(vf, "vf"));
+		cell(&t, "%.2f %%", 100 * promised(vf));
+		bound_cell(&t, vf, "lag_bound_ns");
+		bound_cell(&t, vf, "wait_bound_ns");
+		if (get_int(vf, "budget_ns"))
+			cell(&t, "%.2f ms in each %.1f ms", get_ms(vf, "budget_ns"),
+			     get_ms(vf, "period_ns"));
+		else
+			cell(&t, "-");
+		if (get_int(vf, "limit_ppm"))
+			cell(&t, "%.1f %% + %.1f ms", (double)get_int(vf, "limit_ppm") / 1e4,
+			     get_ms(vf, "limit_burst_ns"));
+		else
+			cell(&t, "-");
+		row(&t);
+	}
+	printf("%s, policy %s\n", get_text(o, "gpu"), get_text(o, "policy"));
+	print_table(&t);
+	puts("SHARE: of the time of all VFs with work.  LAG: how far a VF's service is from that "
+	     "of an "
+	     "ideal\nfluid server, either way.  WAIT: from having work to running, as of now; "
+	     "windows "
+	     "and resets of\nothers come on top.  GUARANTEE: a job of this length, one in each "
+	     "period, is "
+	     "done within the period.\nLIMIT: of any time, plus a burst.  \"-\": not promised.");
+}
+
 void view_vf_show(struct json_object *o)
 {
 	json_object_object_foreach(o, key, value)

@@ -17,6 +17,7 @@ void view_vm_explain(struct json_object *o);
 void view_vf_list(struct json_object *o);
 void view_vf_show(struct json_object *o);
 void view_policy_list(struct json_object *o);
+void view_policy_explain(struct json_object *o);
 void view_policy_show(struct json_object *o);
 void view_stats(struct json_object *o);
 void view_events(struct json_object *o);
