@@ -122,9 +122,12 @@ static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 	int i;
 	bool ok = doc != NULL;
 
-	if (!old)
+	if (!old) {
+		/* Each call of libvirt's forgets the error of the last one. */
+		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
 		fprintf(stderr, "vgpud-libvirt: %s: it has no wish that could be changed: %s\n",
-			virDomainGetName(d), virGetLastErrorMessage());
+			virDomainGetName(d), err.text);
+	}
 	for (i = 0; i < n && ok; i++)
 		ok = change(xmlDocGetRootElement(doc), changes[i]);
 	if (ok) {
@@ -141,8 +144,8 @@ static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 	}
 	if (ok && virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, (const char *)text, KEY,
 				       WISH_URI, flags) < 0) {
-		fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d),
-			virGetLastErrorMessage());
+		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
+		fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d), err.text);
 		ok = false;
 	}
 	xmlFree(text);
