@@ -52,8 +52,12 @@ static struct guest *come_up(const char *path)
 	struct guest *g = NULL;
 
 	snprintf(name, sizeof(name), "vfio-user:%s", path);
-	if (guest_open(&g, name, &err) < 0 || guest_bring_up(g, 30 * VGPU_SEC, &err) < 0)
+	if (guest_open(&g, name, &err) < 0)
 		exit(fail(&err));
+	if (guest_bring_up(g, 30 * VGPU_SEC, &err) < 0) {
+		guest_close(g);
+		exit(fail(&err));
+	}
 	return g;
 }
 
@@ -83,14 +87,18 @@ static int write_marks(const char *vf, uint64_t mark, bool again)
 	n = count(memory, size, mark);
 	printf("%" PRIu64 "\n", n);
 	fflush(stdout);
-	if (n == 0)
+	if (n == 0) {
+		guest_close(g);
 		return 1;
+	}
 	if (!again) {
 		pause();
 		return 1;
 	}
-	if (guest_bring_up(g, 30 * VGPU_SEC, &err) < 0)
+	if (guest_bring_up(g, 30 * VGPU_SEC, &err) < 0) {
+		guest_close(g);
 		return fail(&err);
+	}
 	memory = guest_memory(g, &offset, &size);
 	printf("%" PRIu64 "\n", count(memory, size, mark));
 	guest_close(g);

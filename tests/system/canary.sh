@@ -85,7 +85,7 @@ for count in 2 1000000; do
 		[ "$("$canary" again "$run/liar$count/vf0.sock" 5 | tail -1)" = 0 ] || fail "what a GPU did not clear was handed on"
 		[ "$(json memory show | jq .failed_pieces)" = 2 ] || fail "not noticed: $(json memory show)"
 	else
-		"$canary" again "$run/liar$count/vf0.sock" 5 >/dev/null 2>&1 && fail "a VF that could not be cleared was handed on"
+		"$canary" again "$run/liar$count/vf0.sock" 5 >"$run/said" 2>&1 && fail "a VF that could not be cleared was handed on"
 		await 30 is 0 state failed
 	fi
 	kill $vgpud_pid

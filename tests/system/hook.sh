@@ -124,7 +124,7 @@ hook 1 "$any" release
 leases_are '[]'
 
 # A start and its end that vgpud reads at once: nothing is reserved after the end.
-has_a_socket() { ls -l "/proc/$1/fd" | grep -q socket; }
+has_a_socket() { find "/proc/$1/fd" -lname "socket:*" | grep -q .; }
 for i in 1 2 3; do
 	kill -STOP $vgpud_pid
 	domain 2 "$any" >"$run/domain.xml"

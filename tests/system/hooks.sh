@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # For tests that call libvirt's hook as libvirt does.
-[ "$(id -u)" = 0 ] || { echo "skipped: the hook asks vgpud for root alone"; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root, for whom alone the hook asks vgpud"; exit 77; }
 hook_program=$VGPU_BUILD/tools/hook/vgpud-hook
 export VGPUD_HOOK_SOCKET=$run/hook.sock
 uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }

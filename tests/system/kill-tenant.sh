@@ -10,10 +10,10 @@ config <<-CONF
 	policy = strict
 CONF
 start_vgpud
-start_guest a 0 sha256 --seconds 60; a=$guest_pid
-start_guest b 1 gemm --seconds 60; b=$guest_pid
+start_guest a 0 sha256 --depth 8 --seconds 300; a=$guest_pid
+start_guest b 1 gemm --depth 8 --seconds 300; b=$guest_pid
 for i in 1 2 3 4 5; do
-	start_guest victim 2 endless --seconds 60
+	start_guest victim 2 endless --seconds 300
 	await 30 is 2 state active
 	await 30 at_least 2 dispatches $((i * 3))
 	kill -9 $guest_pid
@@ -23,7 +23,7 @@ done
 [ "$(vf 2 hangs)" = 0 ] || fail "a kill is no hang"
 start_guest c 2 mandelbrot --jobs 3; c=$guest_pid
 wait_guest $c c
-shares_kept 5
+shares_kept 3
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b
 [ "$(field a resets)" = 0 ] && [ "$(field b resets)" = 0 ] || fail "a neighbour was reset"

@@ -9,13 +9,13 @@ config <<-CONF
 	policy = equal
 CONF
 start_vgpud
-start_guest a 0 mixed --seconds 60; a=$guest_pid
-start_guest b 1 sha256 --seconds 60; b=$guest_pid
+start_guest a 0 mixed --seconds 300; a=$guest_pid
+start_guest b 1 sha256 --seconds 300; b=$guest_pid
 await 30 active 2
 for s in pf vf0 vf1 vf2 vf3; do
 	"$VGPU_BUILD/tests/system/rubbish" "$run/gpu/$s.sock" || fail "rubbish on $s"
 done
-shares_kept 5
+shares_kept 3
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b
 [ "$(field a resets)" = 0 ] && [ "$(field b resets)" = 0 ] || fail "a tenant was reset"

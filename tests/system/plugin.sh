@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 here=$(cd "$(dirname "$0")/../.." && pwd)
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
-[ "$(id -u)" = 0 ] || { echo "skipped: wants root, whom plug-ins have to belong to"; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root, whom plug-ins have to belong to"; exit 77; }
 command -v pkg-config >/dev/null || { echo "skipped: pkg-config is missing"; exit 77; }
 cc=${CC:-gcc}
 plugins=$run/plugins

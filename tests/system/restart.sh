@@ -15,9 +15,9 @@ as() { # interrupt or poll
 }
 as interrupt
 start_vgpud
-start_guest a 0 sha256 --seconds 100; a=$guest_pid
-start_guest b 1 gemm --seconds 100; b=$guest_pid
-start_guest c 2 mixed --seconds 100; c=$guest_pid
+start_guest a 0 sha256 --seconds 300; a=$guest_pid
+start_guest b 1 gemm --seconds 300; b=$guest_pid
+start_guest c 2 mixed --seconds 300; c=$guest_pid
 await 30 active 3
 for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:interrupt; do
 	await 30 at_least 1 dispatches 20
@@ -28,12 +28,12 @@ for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:inte
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	await 30 active 3
 done
-shares_kept 5
+shares_kept 3
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c
 for g in a b c; do [ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"; done
 # Other settings while a VF is in use: refused, and nothing is touched.
-start_guest d 0 sha256 --seconds 100; d=$guest_pid
+start_guest d 0 sha256 --seconds 300; d=$guest_pid
 await 30 is 0 state active
 kill $vgpud_pid; wait $vgpud_pid
 config <<-CONF
@@ -53,12 +53,12 @@ config <<-CONF
 	grace_ms = 4000
 CONF
 start_vgpud
-start_guest e 0 hog --us 700000 --seconds 100; e=$guest_pid
+start_guest e 0 hog --us 700000 --seconds 300; e=$guest_pid
 await 30 at_least 0 dispatches 1
 # It waits for what is left of the hog's job: where that was over before it was seen, it comes once more.
 waits_or_runs() { state=$(vf 1 state); [ "$state" = exclusive ] || [ "$state" = active ]; }
 for _ in $(seq 20); do
-	start_guest f 1 sha256 --seconds 100; f=$guest_pid
+	start_guest f 1 sha256 --seconds 300; f=$guest_pid
 	await 30 waits_or_runs
 	[ "$state" = active ] || break
 	kill -9 $f; wait $f 2>/dev/null

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # More memory together than the GPU has: four VFs that compute, room for two. They are swapped, and notice nothing:
-# results are right, nobody is reset, shares are kept over epochs; who is pinned stays. vgpud is killed in the middle of
+# results are right, nobody is reset; who is pinned stays; swap-shares.sh has what each of them gets. vgpud is killed in the middle of
 # swaps, again and again; host memory and what lies there is found again.
 . "$(dirname "$0")/lib.sh"
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper

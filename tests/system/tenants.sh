@@ -13,12 +13,12 @@ for layout in navi tonga; do
 		CONF
 		start_vgpud
 		[ "$(json gpu show | jq -r .layout)" = $layout ] || fail "layout not recognised"
-		start_guest a 0 mixed --seconds 30; a=$guest_pid
-		start_guest b 1 dma --seconds 30; b=$guest_pid
-		start_guest c 2 sha256 --seconds 30; c=$guest_pid
-		start_guest d 3 hog --us 4000 --seconds 30; d=$guest_pid
+		start_guest a 0 mixed --depth 8 --seconds 300; a=$guest_pid
+		start_guest b 1 dma --seconds 300; b=$guest_pid
+		start_guest c 2 sha256 --depth 8 --seconds 300; c=$guest_pid
+		start_guest d 3 hog --us 4000 --depth 8 --seconds 300; d=$guest_pid
 		await 30 active 4
-		shares_kept 5
+		shares_kept 3
 		kill -INT $a $b $c $d
 		wait_guest $a a; wait_guest $b b; wait_guest $c c; wait_guest $d d
 		kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"

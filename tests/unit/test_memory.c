@@ -337,9 +337,10 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 	vgpu_memory_init(&m, storage, capacity, local * GRANULE + 5, GRANULE);
 	CU_ASSERT_EQUAL(vgpu_memory_extend(&m, (CELLS - local) * GRANULE + 3), 0);
 	CU_ASSERT_EQUAL(m.total, CELLS * GRANULE);
-	for (i = 0; i < operations_to_do; i++) {
+	/* Up to the first that goes wrong: a million failures would take hours to note. */
+	for (i = 0; i < operations_to_do && wrong == 0; i++) {
 		operations[any(sizeof(operations) / sizeof(operations[0]))]();
-		wrong += !agrees();
+		wrong += !agrees() + CU_get_number_of_failure_records();
 		wrong += capacity < CAPACITY &&
 			 memcmp(&storage[capacity], &untouched, sizeof(untouched)) != 0;
 	}
@@ -375,6 +376,23 @@ static void full(void)
 	CU_ASSERT_EQUAL(vgpu_memory_reserve(&t, 1, 5 * GRANULE, GRANULE), -ENOMEM);
 	CU_ASSERT(memcmp(before, few, sizeof(few)) == 0);
 	CU_ASSERT_PTR_NULL(vgpu_memory_check(&t));
+}
+
+/* Who had a place before and who has it now can be told apart. */
+static void generations(void)
+{
+	struct vgpu_memory_extent few[4];
+	struct vgpu_memory t;
+	uint32_t first;
+
+	vgpu_memory_init(&t, few, 4, 10 * GRANULE, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&t, 1, 0, GRANULE), 0);
+	first = vgpu_memory_at(&t, 0)->generation;
+	CU_ASSERT_EQUAL(vgpu_memory_release(&t, 0), 0);
+	CU_ASSERT_EQUAL(vgpu_memory_at(&t, 0)->generation, 0);
+	CU_ASSERT_EQUAL(vgpu_memory_scrubbed(&t, 0, GRANULE), 0);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&t, 1, 0, GRANULE), 0);
+	CU_ASSERT(vgpu_memory_at(&t, 0)->generation > first);
 }
 
 static bool all_but(uint32_t owner, void *data)
@@ -442,6 +460,32 @@ static void compaction(void)
 		largest = steps > largest ? steps : largest;
 	}
 	CU_ASSERT(made > round / 3 && largest > 4);
+}
+
+static bool all(uint32_t owner, void *data)
+{
+	(void)owner, (void)data;
+	return true;
+}
+
+/* Who is to have more has what it has counted as free: 2 free, 2 of owner 0, 4 of owner 1, 2 free.
+ */
+static void own_place(void)
+{
+	static struct vgpu_memory_extent scratch[CAPACITY];
+	struct vgpu_memory_request want = {.owner = 1, .size = 8 * GRANULE};
+	uint64_t from = 77, to = 77;
+
+	vgpu_memory_init(&m, storage, CAPACITY, 10 * GRANULE, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&m, 0, 2 * GRANULE, 2 * GRANULE), 0);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&m, 1, 4 * GRANULE, 4 * GRANULE), 0);
+	CU_ASSERT_FATAL(vgpu_memory_plan_move(&m, scratch, &want, all, NULL, &from, &to));
+	CU_ASSERT_EQUAL(from, 2 * GRANULE);
+	move(from, to, 1);
+	CU_ASSERT(!vgpu_memory_plan_move(&m, scratch, &want, all, NULL, &from, &to));
+	CU_ASSERT_EQUAL(vgpu_memory_replace(&m, 4 * GRANULE, &want, &to), 0);
+	want.owner = 2; /* one that has nothing */
+	CU_ASSERT(!vgpu_memory_plan_move(&m, scratch, &want, all, NULL, &from, &to));
 }
 
 /* Compaction ends, with at least what it has promised; and what it promises is much. */
@@ -544,7 +588,9 @@ static void moved_profiles(void)
 static const struct test tests[] = {
 	{"a million operations, against a model", million},
 	{"a table that is full", full},
+	{"generations", generations},
 	{"compaction", compaction},
+	{"one's own place", own_place},
 	{"one hole", one_hole},
 	{"equal profiles", equal_profiles},
 	{"profiles that are moved", moved_profiles},

@@ -105,7 +105,7 @@ static void run(vgpu_nsec until)
 	for (; now < until; now += TICK) {
 		compute();
 		swap();
-		CU_ASSERT_FATAL(in_use() <= room);
+		CU_ASSERT_FATAL(in_use() <= room && CU_get_number_of_failure_records() == 0);
 	}
 }
 
@@ -230,10 +230,37 @@ static void pauses(void)
 	CU_ASSERT(vfs[0].run_ns > had);
 }
 
+/* Of equals, who is there stays, and who has waited longest comes in. */
+static void equals(void)
+{
+	struct vgpu_residency_vf is = {.here = true, .wants = true, .share = {1, 1}};
+	uint32_t out[VGPU_GPU_MAX_VFS];
+
+	vgpu_residency_init(&r, 3, EPOCH);
+	vgpu_residency_observe(&r, 0, &is, 0);
+	is.here = false;
+	vgpu_residency_observe(&r, 2, &is, VGPU_MSEC);
+	vgpu_residency_observe(&r, 1, &is, 2 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(vgpu_residency_next(&r), 2);
+	CU_ASSERT_EQUAL(vgpu_residency_leavers(&r, 2, 2 * EPOCH, out), 0);
+	is.here = true;
+	is.run_ns = VGPU_MSEC;
+	vgpu_residency_observe(&r, 0, &is, 2 * EPOCH);
+	CU_ASSERT_EQUAL(vgpu_residency_leavers(&r, 2, 2 * EPOCH, out), 1);
+	CU_ASSERT_EQUAL(out[0], 0);
+	/* But for one that is pinned, whatever it has had. */
+	is.here = false;
+	is.pinned = true;
+	is.run_ns = VGPU_SEC;
+	vgpu_residency_observe(&r, 1, &is, 2 * EPOCH);
+	CU_ASSERT_EQUAL(vgpu_residency_next(&r), 1);
+}
+
 static const struct test tests[] = {
 	{"shares are kept over epochs", shares},
 	{"random habits", habits},
 	{"pauses", pauses},
+	{"equals", equals},
 	{NULL, NULL},
 };
 

@@ -431,7 +431,7 @@ static void host_memory(void)
 	for (round = 0; round < 2; round++) {
 		config.huge_pages = round;
 		if (round == 1 && free_huge_pages() < 2) {
-			puts("(skipped: there are no huge pages)");
+			puts("\nskipped: no huge pages here");
 			continue;
 		}
 		CU_ASSERT_EQUAL_FATAL(vfio_host_memory_open(&m, d, name, &config, &err), 0);

@@ -273,7 +273,7 @@ static void limits(void)
 	if (f)
 		fclose(f);
 	if (strncmp(group, "0::/", 4) != 0) {
-		printf(" no control groups of version 2 here: skipped;");
+		puts("\nskipped: no control groups of version 2 here");
 		rmdir(dir);
 		free(path);
 		return;

@@ -34,6 +34,16 @@ vf() { ctl -o json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
 vf_address() { basename "$(readlink $devices/$pf/virtfn$1)"; }
+# rests PID SECONDS: vgpud without its GPU looks for it twice a second, and its control thread for records twenty times: it
+# takes no more than 5 % of a CPU, and has no more than fifty pieces of work a second.
+rests() {
+	spent=$(spent $1) woken=$(woken $1)
+	sleep $2
+	spent=$(($(spent $1) - spent)) woken=$(($(woken $1) - woken))
+	say "in $2 s: $spent hundredths of a second, woken $woken times"
+	[ $spent -lt $(($2 * 5)) ] && [ $woken -lt $(($2 * 50)) ]
+}
+woken() { cat /proc/$1/task/*/status | awk '/^voluntary_ctxt/ {n += $2} END {print n}'; }
 spent() { awk '{print $14 + $15}' /proc/$1/stat; } # CPU time of a process, in hundredths of a second
 driver_of() { basename "$(readlink $devices/$1/driver)"; }
 
@@ -41,7 +51,7 @@ driver_of() { basename "$(readlink $devices/$1/driver)"; }
 config() { # DEVICE, and lines for the GPU on stdin
 	{ printf '[daemon]\nsocket = /run/control.sock\n[gpu gpu0]\ndevice = %s\ngrace_ms = 1000\n' "$1"; cat; } >/run/vgpud.conf
 }
-suffix= token=/run/vf-token # of device names
+suffix='' token=/run/vf-token # of device names
 [ "$hold" = vfio ] && suffix=,token-file=$token
 # A PF held by VFIO is reset by its last close: there vgpud-keeper has it open, too, and starts vgpud again.
 start_vgpud() {
@@ -80,6 +90,22 @@ start_guest() {
 	shift 2
 	vgpu-guest "$@" --json --device "vfio:$(vf_address $vf)$suffix" >/run/$name.json 2>/run/$name.log &
 	guest_pid=$!
+}
+# shares_kept VFS: between two looks, VFs (a list of numbers: [0,1]) that have work all the time have what their policy
+# promises them, by vgpud's own records: tests/lib/shares.jq. The time between them is as long as makes the policy's bound
+# 3 % of what a VF runs, or a minute and a half where a slow machine has made that large. Whether all had work all the time is found out before their shares are looked at.
+look() { ctl -o json vf list >/run/$1.json; }
+ran_long() { # SINCE
+	look now && { [ $(($(date +%s) - $1)) -ge 90 ] || jq -en --slurpfile a /run/before.json --slurpfile b /run/now.json \
+		'[$b[0].vfs[] | select(.state == "active") | .run_ns - $a[0].vfs[.vf].run_ns - 200 / 3 * .lag_bound_ns] | min > 0'; }
+}
+shares_kept() {
+	look before
+	await 150 ran_long "$(date +%s)" || return 1
+	jq -n --argjson a "$(cat /run/before.json)" --argjson b "$(cat /run/now.json)" -f /tests/shares.jq >/run/shares.json
+	jq -r '.[] | "# VF \(.vf) had \(.had), \(.off) off what is due, at most \(.bound)"' /run/shares.json
+	# those that had work all the time
+	[ "$(jq -c '[.[].vf]' /run/shares.json)" = "$1" ] && [ "$(jq 'all(.kept)' /run/shares.json)" = true ]
 }
 right() { # NAME: it did something, and nothing was wrong
 	[ "$(jq .wrong /run/$1.json)" = 0 ] && [ "$(jq .jobs /run/$1.json)" -gt 0 ]

@@ -57,6 +57,9 @@ kill -INT $a $b
 wait $a $b
 check "A's results are right" right a
 check "B's results are right" right b
+# A vgpud that is ended takes its counts with it; the tenants know of every reset.
+check "A was never reset" [ "$(jq .resets /run/a.json)" = 0 ]
+check "B was never reset" [ "$(jq .resets /run/b.json)" = 0 ]
 
 # Stopped, it is started by who asks.
 check "stopped" systemctl stop vgpud
