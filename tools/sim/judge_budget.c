@@ -5,10 +5,13 @@
  *
  * A job is judged if the one before it was such a job, was done in time, and came a period before;
  * or if its VF is rested. Counting begins where a VF that is rested wakes, or where a policy states
- * a new budget, of which the VF may have had one already: a change must not bring one. Rested is
+ * a new budget. Of that, or of the one before it if that was larger, the VF may have had all
+ * already, and what it owes by the policy's own account: a change must not bring another. Rested is
  * who has been without work for a period, and has had no more than budgets in periods until then:
  * what was used beyond them is taken out of the next.
  */
+#include <math.h>
+
 #include "monitor_private.h"
 
 /* A rest of a budget that is not worth a world switch is carried over to the next period. */
@@ -72,14 +75,14 @@ static void job_is_done(struct monitor *m, struct budget_watch *b)
 }
 
 /* BEFORE: what it may have had of the period that it is in. */
-static void start_counting(struct monitor *m, uint32_t vf, vgpu_nsec before)
+static void start_counting(struct monitor *m, uint32_t vf, double before)
 {
 	struct budget_watch *b = &m->vfs[vf].budget;
 
 	b->counting = true;
 	b->since = m->h->now;
 	b->next = m->h->now + b->period;
-	b->base = m->vfs[vf].service - (double)before;
+	b->base = m->vfs[vf].service - before;
 	b->late_due = 0;
 }
 
@@ -119,13 +122,14 @@ static void begin_anew(struct monitor *m, uint32_t vf, bool promise)
 {
 	const struct watched *w = &m->vfs[vf];
 	struct budget_watch *b = &m->vfs[vf].budget;
+	double before = fmax((double)w->before.budget, -(double)w->v.lag_ns);
 
 	b->budget = w->v.bound.budget;
 	b->period = w->v.bound.period;
 	b->counting = b->job = b->in_order = false;
 	b->late_due = 0;
 	if (promise && b->budget && w->ready && !m->restarted)
-		start_counting(m, vf, b->budget);
+		start_counting(m, vf, fmax(before, (double)b->budget));
 }
 
 /* An operator or another policy makes another promise. */

@@ -86,6 +86,16 @@ static bool all_is_done(const struct monitor *m)
 	return anybody;
 }
 
+/* Beside which of the others it will have work nobody knows; who waits, waits beside all. */
+static void carry(struct monitor *m, uint32_t vf)
+{
+	struct watched *w = &m->vfs[vf];
+	double own = fabs((double)w->v.lag_ns);
+
+	w->lag.carried = monitor_carried(m, vf, fmax(own, monitor_owed(m)), w->lag.carried);
+	w->wait.owes = monitor_carried(m, vf, own, w->wait.owes);
+}
+
 static void membership(struct monitor *m)
 {
 	bool anew = all_is_done(m);
@@ -96,9 +106,9 @@ static void membership(struct monitor *m)
 		bool in = is_proportional(m, w);
 
 		if (anew)
-			w->lag.carried = 0;
+			w->lag.carried = w->wait.owes = 0;
 		if (m->changed)
-			w->lag.carried = monitor_carried(m, i, w->lag.carried);
+			carry(m, i);
 		if (m->fluid[i].in && !in)
 			fluid_leave(m->fluid, m->h->n_vfs, i, had(w));
 		if (in && (anew || !m->fluid[i].in))

@@ -94,7 +94,9 @@ void judge_pairs(struct monitor *m)
 	}
 	if (m->changed) {
 		for (i = 0; i < m->h->n_vfs; i++)
-			m->vfs[i].pair.carried = monitor_carried(m, i, m->vfs[i].pair.carried);
+			m->vfs[i].pair.carried =
+				monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),
+						m->vfs[i].pair.carried);
 		set_origin(m);
 		return;
 	}

@@ -29,7 +29,7 @@ static vgpu_nsec apart(const struct monitor *m)
  */
 static vgpu_nsec paying_off(const struct watched *w)
 {
-	return (vgpu_nsec)((w->lag.carried + w->wait.instalment) * (double)w->v.share_denominator /
+	return (vgpu_nsec)((w->wait.owes + w->wait.instalment) * (double)w->v.share_denominator /
 			   fmax((double)w->v.share_numerator, 1));
 }
 

@@ -26,6 +26,7 @@ struct wait_watch {
 	vgpu_nsec since, apart;	  /* apart: what of the time before was not the policy's */
 	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
 	vgpu_nsec carried;	  /* the largest that was stated before a change; NEVER: none */
+	double owes;		  /* see monitor_carried */
 	vgpu_nsec old, old_until; /* stated before the last change; when that is over */
 	vgpu_nsec debt_charged;	  /* of windows and resets, so far; */
 	double instalment;	  /* of that, at its last account */
@@ -104,16 +105,28 @@ static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vg
 	return w->last + (m->runner == vf ? (had < span ? had : span) : 0);
 }
 
+/* All that is owed to anybody, by what the policy says: what is owed and what owes add up to
+ * nothing. Beside some of the others, a VF is never owed more than that, nor owes more. */
+static inline double monitor_owed(const struct monitor *m)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++)
+		sum += fabs((double)m->vfs[i].v.lag_ns);
+	return sum / 2;
+}
+
 /*
  * An operator has changed something, in this step. What VF was allowed to be off by before is still
  * owed to it, and stands beside the present bound: the bound that was in force, and of what was
  * carried to there as much again at the most. The largest of these stays, so that a hundred changes
- * allow no more than two. A policy that promised nothing hands over what it says is owed.
+ * allow no more than two. A policy that promised nothing hands over OWED.
  */
-static inline double monitor_carried(const struct monitor *m, uint32_t vf, double carried)
+static inline double monitor_carried(const struct monitor *m, uint32_t vf, double owed,
+				     double carried)
 {
 	const struct watched *w = &m->vfs[vf];
-	double owed = fabs((double)w->v.lag_ns);
 	/* A grant that was given is not taken away, whatever is changed. */
 	double granted = m->granted_until > m->h->now ? (double)(m->granted_until - m->h->now) : 0;
 	double before = (double)w->before.max_lag + m->overrun;

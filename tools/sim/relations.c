@@ -85,6 +85,20 @@ static bool twice(struct settings *s, const struct vgpu_param *table,
 	return true;
 }
 
+/* Whether a guarantee is given by a rate, of which the pace would have to be halved. */
+static bool has_rate(const struct settings *s, const struct vgpu_param *table)
+{
+	int64_t values[VGPU_MAX_PARAMS];
+	uint32_t i;
+
+	vgpu_param_defaults(table, values);
+	settings_apply(s, table, false, values, NULL);
+	for (i = 0; table[i].name; i++)
+		if (strcmp(table[i].name, "fps") == 0 && values[i] > 0)
+			return true;
+	return false;
+}
+
 static void stretch(struct vhost_range *r)
 {
 	r->min *= 2;
@@ -145,7 +159,8 @@ static bool other_pace(struct scenario *s, const struct vgpu_policy_ops *policy,
 	for (i = 0; i < s->n_vfs; i++) {
 		stretch(&s->vfs[i].late);
 		stretch(&s->vfs[i].save);
-		if (!twice(&s->vfs[i].params, policy->vf_params, is_time))
+		if (has_rate(&s->vfs[i].params, policy->vf_params) ||
+		    !twice(&s->vfs[i].params, policy->vf_params, is_time))
 			return false;
 	}
 	return twice(&s->params, policy->params, is_time);
@@ -305,11 +320,15 @@ static const struct relation {
 };
 
 /* The scenario to start from: as S, but everybody always has work, and the same each time. */
-static void plain(struct scenario *to, const struct scenario *s)
+static void plain(struct scenario *to, const struct scenario *s,
+		  const struct vgpu_policy_ops *policy)
 {
 	uint32_t i;
 
 	scenario_copy(to, s);
+	/* Nobody is promised what others leave, and the first of equals may have all of it. */
+	if (has(policy->params, "reclaim"))
+		settings_set(&to->params, "reclaim", "off");
 	to->until = to->work_from + 10 * VGPU_SEC;
 	to->load.min = to->load.max;
 	to->run.min = to->run.max;
@@ -337,7 +356,7 @@ static bool holds(const struct relation *relation, const struct scenario *s,
 
 	for (i = 0; i <= MAX_VFS; i++)
 		to[i] = i;
-	plain(&base, s);
+	plain(&base, s, policy);
 	same = relation->prepare && !relation->prepare(&base, policy);
 	scenario_copy(&changed, &base);
 	same = same || !relation->change(&changed, policy, to);
