@@ -32,14 +32,13 @@
 
 #include "vgpu/policy.h"
 
-static const char *const admission_modes[] = {"full", "switches", "sum", "pieces", NULL};
+static const char *const admission_modes[] = {"full", "switches", "sum", NULL};
 
 #define ADMISSION_PARAM                                                                            \
 	{                                                                                          \
 		"admission", "",                                                                   \
-			"full: kept; pieces: takes more sets, less proved; switches, sum: "        \
-			"weaker tests, to compare: may be missed",                                 \
-			VGPU_PARAM_CHOICE, 0, 3, ADMISSION_FULL, admission_modes                   \
+			"full: kept; switches, sum: weaker tests, to compare: may be missed",      \
+			VGPU_PARAM_CHOICE, 0, 2, ADMISSION_FULL, admission_modes                   \
 	}
 
 struct server {
@@ -55,7 +54,6 @@ enum admission_mode {
 	ADMISSION_FULL = 0,
 	ADMISSION_SWITCHES, /* sum of (Q + 2 W) / T: blocking is left out */
 	ADMISSION_SUM,	    /* sum of Q / T: what schedulers publish; budgets may be missed */
-	ADMISSION_PIECES,   /* as full, with servers that are interrupted in pieces only */
 };
 
 struct admission {
@@ -67,12 +65,6 @@ struct admission {
 	vgpu_nsec late, carry;
 	uint64_t cap_ppm;
 };
-
-/* Whether everything is counted that a server may have to wait for. */
-static inline bool admission_is_complete(const struct admission *a)
-{
-	return a->mode == ADMISSION_FULL || a->mode == ADMISSION_PIECES;
-}
 
 /* Longest periods that the exact test looks ahead; a set that would need more is refused. */
 #define ADMISSION_HORIZON 16u
@@ -282,7 +274,7 @@ static inline bool admission_test(const struct admission *a, struct server *serv
 	uint64_t sum = 0;
 	uint32_t j;
 
-	if (admission_is_complete(a))
+	if (a->mode == ADMISSION_FULL)
 		return admission_by_rates(a, servers, n) || admission_by_demand(a, servers, n);
 	for (j = 0; j < n; j++)
 		sum += admission_ppm(servers[j].budget +

@@ -86,8 +86,8 @@ static inline bool promises_admit(struct promises *p, const struct servers *s,
 
 	p->text.n = 0;
 	p->text.s[0] = '\0';
-	*why = p->text.s;
 	if (budget < least) {
+		*why = p->text.s;
 		text_add(&p->text, "a budget of ");
 		text_ms(&p->text, budget);
 		text_add(&p->text, " is less than the shortest slice; with this share the period "
@@ -99,6 +99,7 @@ static inline bool promises_admit(struct promises *p, const struct servers *s,
 	n = promises_with(p, s, index, budget, period);
 	if (admission_test(a, p->sets, n))
 		return true;
+	*why = p->text.s;
 	text_add(&p->text, "not enough time beside what is promised to others, with switches of ");
 	text_ms(&p->text, a->switch_ns);
 	text_add(&p->text, "; the most that fits into this period is ");
@@ -118,7 +119,7 @@ static inline struct admission promises_rules(const struct servers *s, int64_t m
 	return (struct admission){
 		.mode = (enum admission_mode)mode,
 		.switch_ns = f->switch_high_ns,
-		.pieces = mode == ADMISSION_PIECES,
+		.pieces = mode == ADMISSION_FULL,
 		.run = run,
 		.stretch = run + late + cover,
 		.late = late,
@@ -141,7 +142,7 @@ static inline void promises_changed(struct promises *p, struct servers *s,
 	uint32_t n = promises_all(p, s), i;
 	struct admission room = *a;
 
-	s->accrue = !admission_is_complete(a) || admission_by_rates(a, p->sets, n);
+	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(a, p->sets, n);
 	/* With room for the switch to grow, so that this is not done for each ns of it. */
 	room.switch_ns += room.switch_ns / 16;
 	if (!admission_by_demand(&room, p->sets, n))
@@ -167,11 +168,8 @@ static inline bool promises_may_change(struct promises *p, const struct servers 
 static inline const char *promises_warning(struct promises *p, const struct servers *s,
 					   const struct admission *a)
 {
-	if (!admission_is_complete(a))
+	if (a->mode != ADMISSION_FULL)
 		return "promises may be broken: admission is not full";
-	if (a->pieces)
-		return "promises may be broken: of some thousand sets that admission = pieces took "
-		       "one has missed";
 	if (promises_are_kept(p, s, a))
 		return NULL;
 	p->text.n = 0;
