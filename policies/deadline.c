@@ -298,7 +298,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	first = heap_first(&d->s.ready);
 	d->served = first != VGPU_NO_VF;
 	if (d->served)
-		servers_take(&d->s, first, late(d->params), now, out);
+		servers_take(&d->s, first, late(d->params), VGPU_NEVER, now, out);
 	else
 		pick_background(d, out, now);
 	d->current = out->vf;

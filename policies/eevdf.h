@@ -282,9 +282,13 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 	e->run_counted = 0;
 }
 
-/* For how much longer than until END of its grant the VF that runs may, if it would be first again
- * then; 0: it would not. One that competes with nobody may for as long as slices may be. */
-static inline vgpu_nsec eevdf_extend(struct eevdf *e, vgpu_nsec end)
+/*
+ * For how much longer than until END of its grant the VF that runs may, if it would be first again
+ * then; 0: it would not. One that competes with nobody may for as long as slices may be, but only
+ * if nobody else has work outside of this engine either (ALONE): the host cuts such a grant for who
+ * wakes.
+ */
+static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
 	uint32_t index = e->current;
 	struct eevdf_vf *vf = &e->vfs[index];
@@ -295,7 +299,7 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, vgpu_nsec end)
 	eevdf_queue(e, index);
 	more = eevdf_first(e) == index ? eevdf_length(e, index) : 0;
 	eevdf_dequeue(e, index);
-	return e->ready.n + e->waiting.n > 0 ? more : e->facts->max_slice_ns;
+	return alone && e->ready.n + e->waiting.n == 0 ? e->facts->max_slice_ns : more;
 }
 
 /* Notes what bounds have to reckon with: overruns, and what the host has written off. */

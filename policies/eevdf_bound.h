@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What EEVDF promises. While VF i waits, another VF j runs only if it is eligible and due no later
- * than i, at d = v + slice / weight at the latest, or if i is not yet eligible. So at the end of
- * the wait no v_j is beyond d by more than what j may be ahead,
+ * than i, at d = v + request / weight at the latest, or if i is not yet eligible. A rest of less
+ * than the shortest slice goes into the next request: that is a slice and a shortest slice at most.
+ * So at the end of the wait no v_j is beyond d by more than what j may be ahead,
  *
  *   ahead_j = longest slice + 2 shortest slices + its worst overrun
  *
  * and because the v of all members add up to their weights times V, at the beginning as at the end,
  * others are served no more than
  *
- *   S = debt_i * weights / weight_i + slice * others' weights / weight_i + sum of ahead_j
+ *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *
- * meanwhile, whoever joins or leaves (V never falls by that). A dispatch counts as a shortest slice
+ * meanwhile, whoever joins or leaves (V never falls by that). One that came with more debt than
+ * ahead_j from another policy is not served less than nothing: its debt beyond that comes on top. A
+ * dispatch counts as a shortest slice
  * at least, so it costs no more than S / shortest slice + n switches.
  *
  * The same sum says that V is never further from v_i than ahead_i one way and
  *
- *   behind_i = slice + sum of ahead_j * max(weight_i / (weight_i + weight_j), 1/2)
+ *   behind_i = request + sum of ahead_j * max(weight_i / (weight_i + weight_j), 1/2)
  *
  * the other: the first, if j alone has work beside i; the second, if many have taken turns and the
  * fluid server still owes each of them a part of what it was ahead. The fluid
@@ -36,12 +39,15 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 {
 	const struct eevdf_vf *own = &e->vfs[index];
 	vgpu_nsec slice = e->longest > e->slice ? e->longest : e->slice, least, own_ahead = 0;
-	uint64_t weights = 0, sum = 0, behind = slice, n = 0, most = 0, w = own->t.weight, service;
+	vgpu_nsec request = slice + e->facts->min_slice_ns;
+	uint64_t weights = 0, sum = 0, behind = request, n = 0, most = 0, w = own->t.weight,
+		 service, debts = 0;
 	uint32_t i;
 
 	for (i = 0; i < e->facts->max_vfs; i++) {
 		const struct eevdf_vf *vf = &e->vfs[i];
 		vgpu_nsec ahead;
+		int64_t beyond;
 
 		if (!vf->admitted)
 			continue;
@@ -50,6 +56,9 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 		weights += vf->t.weight;
 		sum += ahead;
 		most = ahead > most ? ahead : most;
+		beyond = -eevdf_lag(e, i) - (int64_t)ahead;
+		if (i != index && beyond > 0)
+			debts += (uint64_t)beyond;
 		if (i == index)
 			own_ahead = ahead;
 		else
@@ -58,9 +67,9 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 								(w + vf->t.weight));
 	}
 	service = (uint64_t)(((unsigned __int128)(uint64_t)own->owed * weights +
-			      (unsigned __int128)slice * (weights - w)) /
+			      (unsigned __int128)request * (weights - w)) /
 			     w) +
-		  sum - own_ahead + most;
+		  sum - own_ahead + most + debts;
 	out->max_lag = own_ahead + behind;
 	least = e->facts->min_slice_ns < e->facts->min_run_ns || !e->facts->min_run_ns
 			? e->facts->min_slice_ns

@@ -154,7 +154,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	struct fair *f = state;
 
 	(void)index;
-	return eevdf_extend(&f->e, end);
+	return eevdf_extend(&f->e, true, end);
 }
 
 static void account(void *state, const struct vgpu_usage *usage)

@@ -214,7 +214,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	for (class = 0; class < p->own[index].class; class ++)
 		if (p->n_awake[class])
 			return 0;
-	more = eevdf_extend(class_of(p, index), end);
+	more = eevdf_extend(class_of(p, index), longest == VGPU_NO_VF, end);
 	if (longest == VGPU_NO_VF)
 		return more;
 	left = p->own[longest].since + p->starve - end;

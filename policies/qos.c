@@ -139,7 +139,7 @@ static void fill(struct vf *vf, vgpu_nsec now)
 	vgpu_nsec since = now > vf->filled ? now - vf->filled : 0;
 	unsigned __int128 units = (unsigned __int128)since * vf->max_ppm + vf->rest;
 
-	vf->filled = now > vf->filled ? now : vf->filled;
+	vf->filled = now > vf->filled || vf->filled == VGPU_NEVER ? now : vf->filled;
 	vf->tokens += (int64_t)(units / MILLION);
 	vf->rest = (uint64_t)(units % MILLION);
 	if (vf->tokens > vf->depth)
@@ -257,7 +257,14 @@ static bool admit(void *state, uint32_t index, const int64_t *values, vgpu_nsec 
 	return true;
 }
 
-static void no_change(void *state, uint32_t index, vgpu_nsec now)
+static void online(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct qos *q = state;
+
+	fill(&q->own[index], now);
+}
+
+static void offline(void *state, uint32_t index, vgpu_nsec now)
 {
 	(void)state;
 	(void)index;
@@ -323,6 +330,26 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
+/*
+ * The first instant before UNTIL at which one whose bucket holds back its guarantee, at or below
+ * entry AT of the heap, will have it again, with an earlier deadline than DEADLINE; else UNTIL.
+ */
+static vgpu_nsec let_go(const struct qos *q, uint32_t at, vgpu_nsec deadline, vgpu_nsec until)
+{
+	const struct heap_entry *e = &q->throttled.entries[at];
+	const struct cbs *c;
+	uint32_t i;
+
+	if (at >= q->throttled.n || e->key >= until)
+		return until;
+	c = &q->s.cbs[e->vf];
+	if (c->budget && !c->awake && e->key + c->period < deadline)
+		return e->key;
+	for (i = 1; i <= 4; i++)
+		until = let_go(q, 4 * at + i, deadline, until);
+	return until;
+}
+
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct qos *q = state;
@@ -336,7 +363,9 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	q->served = out->vf != VGPU_NO_VF;
 	next = servers_next_budget(&q->s);
 	if (q->served) {
-		servers_take(&q->s, out->vf, (vgpu_nsec)q->params[P_LATE] * VGPU_USEC, now, out);
+		next = let_go(q, 0, q->s.cbs[out->vf].deadline, VGPU_NEVER);
+		servers_take(&q->s, out->vf, (vgpu_nsec)q->params[P_LATE] * VGPU_USEC, next, now,
+			     out);
 		/* While it runs by its guarantee it does not stand in line for excess. */
 		eevdf_dequeue(&q->e, out->vf);
 		heap_remove(&q->throttled, out->vf);
@@ -351,6 +380,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		return;
 	}
 	servers_dequeue(&q->s, out->vf);
+	next = let_go(q, 0, VGPU_NEVER, next);
 	out->slice = end_by(q, eevdf_take(&q->e, out->vf), now, next);
 	out->slice = within_limit(q, out->vf, 0, out->slice);
 	servers_turn_begins(&q->s, out->slice, now);
@@ -389,7 +419,8 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	vgpu_nsec next, more;
 
 	if (q->served && q->s.turn.piece) {
-		more = servers_go_on(&q->s, index, end - q->started, end);
+		next = let_go(q, 0, q->s.cbs[index].deadline, VGPU_NEVER);
+		more = servers_go_on(&q->s, index, end - q->started, end, next);
 		if (more)
 			return more;
 	}
@@ -409,7 +440,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 		settle_guarantee(q, index, end);
 		more = eevdf_length(&q->e, index);
 	} else {
-		more = eevdf_extend(&q->e, end);
+		more = eevdf_extend(&q->e, q->throttled.n == 0, end);
 	}
 	fill(&q->own[index], end);
 	more = within_limit(q, index, end - q->started, more ? end_by(q, more, end, next) : 0);
@@ -459,11 +490,16 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct qos *q = state;
 	struct vf *vf = &q->own[index];
+	int64_t budget = (int64_t)q->s.cbs[index].budget;
+	int64_t owing = budget ? -budget : -EEVDF_CARRIED;
 
 	eevdf_import_lag(&q->e, index, lag);
-	/* A bucket in debt is not filled by a change of policy. */
-	if (is_limited(vf) && lag < 0)
-		vf->tokens = lag > -EEVDF_CARRIED ? lag : -EEVDF_CARRIED;
+	if (!is_limited(vf))
+		return;
+	/* A bucket is not filled by a change of policy, nor while the change waits. But the lag may
+	 * be what the VF owes in excess alone, and that does not hold back a guarantee. */
+	vf->tokens = lag > 0 ? 0 : lag > owing ? lag : owing;
+	vf->filled = VGPU_NEVER;
 }
 
 /* Its guarantee, and its part of what guarantees leave, in millionths. */
@@ -552,8 +588,8 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.admit = admit,
 	.set_vf = set_vf,
 	.remove = remove_vf,
-	.online = no_change,
-	.offline = no_change,
+	.online = online,
+	.offline = offline,
 	.wake = wake,
 	.sleep = sleep_vf,
 	.pick = pick,

@@ -26,6 +26,7 @@ struct cbs {
 	bool unseen;		  /* its next budget is due in a turn that was planned without it */
 	bool ran;		  /* in this period */
 	bool displaced;		  /* by another server, which pays for the switch back */
+	bool lent;		  /* it owes in this period what it had under another policy */
 	vgpu_nsec budget, period; /* budget 0: no server */
 	vgpu_nsec piece; /* that it runs before another server interrupts it; 0: the least run */
 	int64_t left;
@@ -119,6 +120,7 @@ static inline void servers_begin_period(struct cbs *c, vgpu_nsec released)
 	c->deadline = released + c->period;
 	c->ran = false;
 	c->displaced = false;
+	c->lent = false;
 	c->early = 0;
 }
 
@@ -189,6 +191,7 @@ static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
+	bool lent = c->lent;
 	vgpu_nsec lost;
 
 	c->awake = true;
@@ -203,7 +206,7 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 		c->deadline = now + c->period;
 	}
 	/* What it overran before it slept is missing from the budget that it begins with. */
-	if (!c->ran && c->left < (int64_t)c->budget) {
+	if (!lent && !c->ran && c->left < (int64_t)c->budget) {
 		lost = (vgpu_nsec)((int64_t)c->budget - c->left);
 		c->lost = lost > c->lost ? lost : c->lost;
 	}
@@ -279,18 +282,18 @@ static inline void servers_turn_runs(struct servers *s, vgpu_nsec now)
 
 /*
  * Gives the turn to INDEX, the first of those that are ready: its budget, but no longer than to
- * the instant at which one that waits for its budget will have an earlier deadline. It may stop
- * LATE after that.
+ * the instant at which one that waits for its budget will have an earlier deadline, nor, as the
+ * caller knows of another, to MOST. It may stop LATE after that.
  */
-static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec late, vgpu_nsec now,
-				struct vgpu_pick *out)
+static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec late, vgpu_nsec most,
+				vgpu_nsec now, struct vgpu_pick *out)
 {
 	const struct cbs *c = &s->cbs[index];
 	vgpu_nsec slice = (vgpu_nsec)(c->left - c->cost), least = s->facts->min_slice_ns;
 	vgpu_nsec start = now + s->facts->switch_ns, until, whole = slice;
 
 	least = c->piece > least ? c->piece : least;
-	until = servers_due(s, 0, c->deadline, start + slice);
+	until = servers_least(servers_due(s, 0, c->deadline, start + slice), most);
 	if (until < start + slice)
 		slice = until > start + least ? until - start : slice < least ? slice : least;
 	/* One that wakes meanwhile is seen at the end of the piece. */
@@ -308,10 +311,11 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 
 /*
  * The first piece of the turn of INDEX is over, which will have been charged CHARGE by END, when it
- * ends: for how much longer it may run by the same budget; 0: another server is to come.
+ * ends: for how much longer it may run by the same budget, but not beyond MOST; 0: another server
+ * is to come.
  */
 static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_nsec charge,
-				      vgpu_nsec end)
+				      vgpu_nsec end, vgpu_nsec most)
 {
 	const struct cbs *c = &s->cbs[index];
 	int64_t left = c->left - c->cost - (int64_t)charge;
@@ -321,6 +325,7 @@ static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_ns
 	if (left <= 0 || (s->ready.n && s->ready.entries[0].key < c->deadline))
 		return 0;
 	until = servers_due(s, 0, c->deadline, end + (vgpu_nsec)left);
+	until = servers_least(until, most);
 	if (until <= end)
 		return 0;
 	s->turn.cut = until < end + (vgpu_nsec)left;
@@ -343,7 +348,7 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 		return 0;
 	then.left -= (int64_t)charge + then.cost;
 	if (s->turn.piece && then.left > 0)
-		return servers_go_on(s, index, charge, end);
+		return servers_go_on(s, index, charge, end, VGPU_NEVER);
 	s->turn.piece = false;
 	if (then.left <= servers_crumb(s) && then.deadline <= end)
 		servers_replenish(&then, servers_crumb(s), end);
@@ -393,6 +398,9 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 								      (vgpu_nsec)servers_crumb(s));
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
+	/* A job that came in this turn begins with what the one before it has left. */
+	if (c->left < 0 && c->deadline <= usage->end && (vgpu_nsec)-c->left > c->lost)
+		c->lost = (vgpu_nsec)-c->left;
 	s->worst = usage->overrun > s->worst ? usage->overrun : s->worst;
 	servers_turn_ends(s);
 	servers_queue(s, usage->vf);
@@ -470,6 +478,7 @@ static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t
 	if (lag >= 0 || c->budget == 0)
 		return;
 	c->left = (int64_t)c->budget + lag;
+	c->lent = true;
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
 }

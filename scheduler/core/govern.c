@@ -108,19 +108,21 @@ void govern_online(struct vgpu_core *core, uint32_t index, bool online)
 	core->policy->offline(core->memory, index, core->now);
 }
 
-/* Rebuilds the policy's picture of all VFs: it has been attached, and knows none. */
+/* Rebuilds the policy's picture of all VFs: it has been attached, and knows none. It hears of all
+ * lags before anybody has work: they are relative to each other. */
 static void introduce(struct vgpu_core *core, const int64_t *lags)
 {
 	const struct vgpu_policy_ops *policy = core->policy;
 	uint32_t i;
 
+	for (i = 0; i < core->config.max_vfs && lags; i++)
+		if (core->vfs[i].admitted)
+			policy->import_lag(core->memory, i, lags[i]);
 	for (i = 0; i < core->config.max_vfs; i++) {
 		struct vf *vf = &core->vfs[i];
 
 		if (!vf->admitted)
 			continue;
-		if (lags)
-			policy->import_lag(core->memory, i, lags[i]);
 		if (vf->online)
 			policy->online(core->memory, i, core->now);
 		if (vf->awake)
@@ -267,9 +269,12 @@ void govern_remove(struct vgpu_core *core, uint32_t index)
 		core->next_policy->remove(core->next_memory, index, core->now);
 }
 
-/* A change is to be felt at once: whose turn it is was decided without it. */
+/* A change is to be felt at once: whose turn it is, or until when it is nobody's, was decided
+ * without it. */
 static void decide_anew(struct vgpu_core *core)
 {
+	if (core->phase == VGPU_PHASE_PARKED && core->started)
+		switch_begin(core);
 	switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
 		   nsec_max(core->now, core->d.start + core->config.min_slice));
 }

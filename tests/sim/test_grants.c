@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* What ends a grant, or a pause, that was planned without knowing of what came meanwhile. */
+#include "builtin.h"
+#include "suite.h"
+#include "vhost.h"
+
+static struct vhost h;
+static int64_t params[VGPU_MAX_PARAMS], rows[3][VGPU_MAX_PARAMS];
+static const struct vgpu_policy_ops *policy;
+
+/* N VFs that always have work and stop at once; switches take no time. */
+static void machine(const char *name, uint32_t n)
+{
+	uint32_t i;
+
+	policy = vgpu_builtin_policy(name);
+	vhost_init(&h, n, 5);
+	vgpu_param_defaults(policy->params, params);
+	for (i = 0; i < n; i++)
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+}
+
+static void start(void)
+{
+	vhost_start(&h, vhost_checked(policy, &h), params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+}
+
+static void set_vf(uint32_t vf, const char *name, int64_t value)
+{
+	vhost_param(policy->vf_params, rows[vf], name, value);
+}
+
+static void done(void)
+{
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+/*
+ * A VF that has its class to itself goes on and on, but by a slice at a time: the requests of one
+ * with a hundredth of the weight are long, so another of its class does not preempt it, and waits
+ * for the end of its slice, not for that of the longest grant.
+ */
+static void alone_in_its_class(void)
+{
+	struct vgpu_vf_view v;
+
+	machine("prio", 3);
+	vhost_param(policy->params, params, "starve_ms", 1000000);
+	set_vf(0, "class", 2);
+	set_vf(0, "weight", 1);
+	set_vf(1, "class", 2);
+	h.vfs[1].work = VHOST_BURSTS;
+	h.vfs[1].burst = (struct vhost_range){4 * VGPU_MSEC, 4 * VGPU_MSEC};
+	h.vfs[1].think = (struct vhost_range){7300 * VGPU_USEC, 7300 * VGPU_USEC};
+	start();
+	vhost_run(&h, 10 * VGPU_SEC);
+	vgpu_core_vf_view(h.core, 1, &v);
+	CU_ASSERT(v.ledger.dispatches > 500);
+	CU_ASSERT(v.ledger.wait_max_ns < 50 * VGPU_MSEC);
+	done();
+}
+
+/* Nobody has a budget, and the engine rests until one is due. A new one is due sooner. */
+static void changed_while_parked(void)
+{
+	struct vgpu_vf_view v;
+	uint64_t before;
+
+	machine("deadline", 1);
+	set_vf(0, "budget_us", 2000);
+	set_vf(0, "period_us", 10000000);
+	start();
+	vhost_run(&h, VGPU_SEC);
+	vgpu_core_vf_view(h.core, 0, &v);
+	CU_ASSERT(v.ledger.dispatches <= 2);
+	before = v.ledger.dispatches;
+	set_vf(0, "period_us", 20000);
+	CU_ASSERT_EQUAL(vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+							     .vf = 0,
+							     .params = rows[0]}),
+			0);
+	vhost_run(&h, 2 * VGPU_SEC);
+	vgpu_core_vf_view(h.core, 0, &v);
+	CU_ASSERT(v.ledger.dispatches - before >= 48);
+	done();
+}
+
+static const struct test tests[] = {
+	{"alone in its class", alone_in_its_class},
+	{"changed while parked", changed_while_parked},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("grants end", tests)
