@@ -51,13 +51,14 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 	return t;
 }
 
-/* Whether anything had. */
+/* Hands out which VFs have got work, or have run out of it. Returns whether any has. A device that
+ * goes away answers with all ones: bits beyond the VFs say nothing. */
 static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 {
-	uint32_t changed = (busy ^ d->busy) & ~d->resetting, vf;
+	uint32_t changed = (busy ^ d->busy) & ~d->resetting & ((1u << d->config.n_vfs) - 1), vf;
 
 	d->busy ^= changed;
-	for (vf = 0; changed >> vf; vf++)
+	for (vf = 0; vf < d->config.n_vfs; vf++)
 		if (changed >> vf & 1)
 			gpuiov_emit(d, busy >> vf & 1 ? VGPU_EV_BUSY : VGPU_EV_EMPTY, vf, 0, 0,
 				    now);
@@ -140,9 +141,7 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 
 	if (d->gpu_resetting)
 		return 0;
-	r = gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, &notified);
-	if (r == 0 && d->resetting)
-		r = gpuiov_read(d, GPUIOV_VF_RESET_REQ, &going_on);
+	r = gpuiov_read_resets(d, &going_on, &notified);
 	if (r == 0 && notified)
 		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, notified);
 	if (r < 0)

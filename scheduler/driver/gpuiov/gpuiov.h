@@ -58,6 +58,10 @@ bool gpuiov_has(const struct vgpu_driver *d, enum gpuiov_register reg);
 /* Where a register lies. */
 void gpuiov_place(const struct vgpu_driver *d, enum gpuiov_register reg, uint32_t *region,
 		  uint64_t *offset);
+/* Bitmaps of the VFs that are being reset, and of those whose reset has ended since that was last
+ * acknowledged. Read in this order: a reset that ends between the two reads is in both bitmaps, and
+ * not in neither, which would mean that it has failed. 0 or negative. */
+int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ended);
 /* softgpu's own, in BAR 5 */
 int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
 
