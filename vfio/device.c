@@ -121,28 +121,25 @@ int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 	return r < 0 || n == 0 ? r : transport_enable_vfs(d, n, err);
 }
 
-int transport_is_ours(const struct pci_info *info, struct vgpu_error *err)
+int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
+			struct vgpu_error *err)
 {
-	uint8_t config[EXT_CAP_END] = {0};
+	uint8_t config[GPUIOV_CONFIG_SIZE] = {0};
+	struct vgpu_error why = {""};
 	char path[96];
-	uint16_t at = 0;
-	uint32_t vsec;
-	int fd;
+	ssize_t size = 0;
+	int fd, r;
 
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {
-		vfio_kernel->read(fd, config, sizeof(config), 0);
+		size = vfio_kernel->read(fd, config, sizeof(config), 0);
 		close(fd);
 	}
-	while (vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &at)) {
-		memcpy(&vsec, config + at + 4, sizeof(vsec));
-		if ((vsec & 0xffff) == GPUIOV_VSEC_ID)
-			return 0;
-	}
-	return vgpu_error_set(err, -ENODEV,
-			      "%s (%04x:%04x, class %06x, driver %s) has no GPU-IOV capability: no "
-			      "GPU that can be world-switched; it is left as it is",
-			      info->address, info->vendor, info->device, info->class,
-			      info->driver[0] ? info->driver : "none");
+	r = gpuiov_recognise(config, size < 0 ? 0 : (size_t)size, out, &why);
+	return r ? vgpu_error_set(err, r,
+				  "%s (%04x:%04x, class %06x, driver %s): %s; it is left as it is",
+				  info->address, info->vendor, info->device, info->class,
+				  info->driver[0] ? info->driver : "none", why.text)
+		 : 0;
 }

@@ -233,6 +233,7 @@ static int enable(struct sysfs_device *s)
 
 static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
 {
+	struct gpuiov_identity identity;
 	char path[96];
 	int r = pci_describe(address, &s->info, err);
 
@@ -245,7 +246,7 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 		return vgpu_error_set(err, -ENODEV,
 				      "%s has no SR-IOV (or it is switched off in the firmware)",
 				      address);
-	r = transport_is_ours(&s->info, err);
+	r = transport_recognise(&s->info, &identity, err);
 	r = r ? r : pci_bind(address, STUB, err);
 	if (r < 0)
 		return r;

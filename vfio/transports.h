@@ -5,6 +5,7 @@
 
 #include "vfio/device.h"
 #include "vfio/pci.h"
+#include "vfio/recognise.h"
 
 /* vfio-user:PATH */
 int vfio_user_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
@@ -26,8 +27,9 @@ int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *e
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);
 
-/* Before a PF is taken from its driver: whether it has a GPU-IOV capability at all. -ENODEV with
- * the reason if it has none; the function is left as it was. */
-int transport_is_ours(const struct pci_info *info, struct vgpu_error *err);
+/* Before a PF is taken from its driver: whether one of ours knows it. 0; -ENODEV (-EACCES: it
+ * cannot be told without root) with the reason. Looks, and touches nothing. */
+int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
+			struct vgpu_error *err);
 
 #endif

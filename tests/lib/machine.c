@@ -50,6 +50,17 @@ void put_file(const char *text, const char *format, ...)
 	fclose(f);
 }
 
+void put_bytes(const void *data, size_t size, const char *path)
+{
+	FILE *f;
+
+	put_file("", "%s", path);
+	f = fopen(inside(path), "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT_EQUAL(fwrite(data, 1, size, f), size);
+	fclose(f);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st;

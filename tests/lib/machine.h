@@ -27,6 +27,7 @@ void remove_machine(void);
 const char *inside(const char *path);
 /* A file with this text, in folders that are made as needed. */
 void put_file(const char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void put_bytes(const void *data, size_t size, const char *path);
 /* A link to TARGET, in place of what was there. */
 void point(const char *target, const char *path);
 void take(const char *path);

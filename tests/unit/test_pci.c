@@ -4,7 +4,9 @@
 
 #include "machine.h"
 #include "suite.h"
+#include "vfio/device.h"
 #include "vfio/doctor.h"
+#include "vfio/gpuiov.h"
 
 static struct vgpu_error err;
 
@@ -216,7 +218,7 @@ static void doctor(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: on"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "modprobe vfio_iommu_type1"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "driver amdgpu, 0 of 8 VFs, IOMMU group 7"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "has no GPU-IOV capability"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "its configuration space cannot be read"));
 	CU_ASSERT_EQUAL(f.bad, 2); /* the module, and no /dev/vfio/vfio */
 	/* Nothing was touched. */
 	CU_ASSERT_EQUAL(kernel_read_text(f.text, sizeof(f.text),
@@ -227,6 +229,84 @@ static void doctor(void)
 	vfio_doctor(finding, &f);
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: off: no groups; switch VT-d"));
 	CU_ASSERT_EQUAL(f.bad, 3);
+	remove_machine();
+}
+
+/* A configuration space: who made it, and with which capabilities. */
+struct identity {
+	uint16_t vendor, device;
+	bool sriov, gpuiov;
+	size_t size; /* of what can be read; 0: all of it */
+};
+
+static void put_identity(const struct identity *id)
+{
+	uint32_t config[1024] = {0};
+	char text[16];
+
+	config[0] = id->vendor | (uint32_t)id->device << 16;
+	/* A vendor's capability of another kind; SR-IOV; GPU-IOV, as long as navi's. */
+	config[0x100 / 4] = PCI_EXT_CAP_VENDOR | 1u << 16 | 0x140u << 20;
+	config[0x104 / 4] = 0x7u | 0x10u << 20;
+	config[0x140 / 4] = (id->sriov ? PCI_EXT_CAP_SRIOV : 0x1u) | 1u << 16 | 0x400u << 20;
+	config[0x400 / 4] = (id->gpuiov ? PCI_EXT_CAP_VENDOR : 0x1u) | 1u << 16;
+	config[0x404 / 4] = GPUIOV_VSEC_ID | 0x220u << 20;
+	put_bytes(config, id->size ? id->size : sizeof(config), PCI_DEVICES "/" PF "/config");
+	snprintf(text, sizeof(text), "0x%04x\n", id->vendor);
+	put_file(text, PCI_DEVICES "/%s/%s", PF, "vendor");
+	snprintf(text, sizeof(text), "0x%04x\n", id->device);
+	put_file(text, PCI_DEVICES "/%s/%s", PF, "device");
+}
+
+/* A GPU that no driver of vgpud knows keeps its host's driver, and the doctor says what it is. */
+static void strangers(void)
+{
+	static const struct {
+		struct identity id;
+		const char *why;
+	} cases[] = {
+		{{0x1002, 0x73a1, true, true, 0}, "not a GPU that vgpud has a driver for"},
+		{{0x1234, 0x1111, true, true, 0}, "not a GPU that vgpud has a driver for"},
+		{{0x1234, 0x5347, true, false, 0}, "no GPU-IOV capability"},
+		{{0x1234, 0x5347, false, true, 0}, "no SR-IOV capability"},
+		{{0x1234, 0x5347, true, true, 64}, "only root can read"},
+		{{0x1234, 0x5347, true, true, 2}, "cannot be read"},
+	};
+	static const char *const names[] = {"sysfs:" PF, "vfio:" PF};
+	struct vfio_device *device;
+	struct findings f;
+	char text[32];
+	unsigned i, k;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make_machine();
+		put_identity(&cases[i].id);
+		for (k = 0; k < 2; k++) {
+			CU_ASSERT(vfio_device_open(&device, names[k], &err) < 0);
+			CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
+			CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text),
+							 PCI_DEVICES "/" PF "/driver"),
+					0);
+			CU_ASSERT_STRING_EQUAL(text, "amdgpu");
+			CU_ASSERT(kernel_read_text(text, sizeof(text),
+						   PCI_DEVICES "/" PF "/driver_override") > 0);
+			CU_ASSERT_STRING_EQUAL(text, "(null)");
+		}
+		f = (struct findings){.bad = 0};
+		vfio_doctor(finding, &f);
+		CU_ASSERT_PTR_NOT_NULL(strstr(f.text, cases[i].why));
+		remove_machine();
+	}
+	/* One that is known is fine, and is taken. */
+	make_machine();
+	put_identity(&(struct identity){0x1234, 0x5347, true, true, 0});
+	f = (struct findings){.bad = 0};
+	vfio_doctor(finding, &f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, PF ": softgpu (1234:5347), driver amdgpu"));
+	CU_ASSERT_PTR_NULL(strstr(f.text, "has a driver for"));
+	vfio_device_open(&device, "sysfs:" PF, &err); /* it has no BARs */
+	CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/driver"), 0);
+	CU_ASSERT_STRING_EQUAL(text, "pci-pf-stub");
 	remove_machine();
 }
 
@@ -268,6 +348,7 @@ static const struct test tests[] = {
 	{"VFs come, change and go", life_cycle},
 	{"refusals", refusals},
 	{"the doctor", doctor},
+	{"GPUs that no driver knows", strangers},
 	{"any call fails", any_call_fails},
 	{NULL, NULL},
 };

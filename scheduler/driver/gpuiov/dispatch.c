@@ -109,8 +109,7 @@ static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
 	r = gpuiov_write(d, GPUIOV_INTR_STATUS, bits);
 	if (r < 0 || !(bits & GPUIOV_INTR_NEED_FLR))
 		return r;
-	r = d->softgpu ? gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn)
-		       : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &fcn);
+	r = gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn);
 	if (r == 0 && GPUIOV_FCN_IS_VF(fcn) && GPUIOV_FCN_VF_OF(fcn) < d->config.n_vfs)
 		gpuiov_emit(d, VGPU_EV_HANG, GPUIOV_FCN_VF_OF(fcn), 0, 0, now);
 	return r;

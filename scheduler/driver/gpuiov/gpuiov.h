@@ -28,9 +28,9 @@ struct vgpu_driver {
 	struct vgpu_driver_config config;
 	struct vfio_device *device;
 	const struct gpuiov_layout *layout;
+	const char *model; /* static */
 	uint16_t sriov, cap, block;
 	uint16_t decode; /* of its command register: whether it answers to memory accesses */
-	bool softgpu;	 /* has softgpu's own registers */
 	struct vgpu_partition partition; /* as the GPU's table has it */
 	uint64_t memory;		 /* the GPU's own; addresses from there on are the host's */
 	struct vfio_host_memory host;

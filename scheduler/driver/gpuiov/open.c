@@ -16,44 +16,43 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vfio/recognise.h"
 
-#define CONFIG_SIZE 4096u
 #define SETTLE_MS 1000
 
 static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
 {
 	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
 							      &gpuiov_layout_tonga};
-	uint8_t config[CONFIG_SIZE];
-	uint32_t vsec, i;
+	uint8_t config[GPUIOV_CONFIG_SIZE];
+	struct gpuiov_identity identity;
+	uint32_t i;
 	int r = vfio_read(d->device, VFIO_REGION_CONFIG, 0, config, sizeof(config));
 
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read the configuration space: %s",
 				      strerror(-r));
-	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &d->sriov))
-		return vgpu_error_set(err, -ENODEV, "the function has no SR-IOV capability");
-	do {
-		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &d->cap))
-			return vgpu_error_set(err, -ENODEV,
-					      "the function has no GPU-IOV capability");
-		memcpy(&vsec, config + d->cap + 4, sizeof(vsec));
-	} while ((vsec & 0xffff) != GPUIOV_VSEC_ID);
+	r = gpuiov_recognise(config, sizeof(config), &identity, err);
+	if (r < 0)
+		return r;
+	d->model = identity.model;
+	d->sriov = identity.sriov;
+	d->cap = identity.cap;
 	for (i = 0; i < 2; i++) {
 		/* The layouts differ in length; nothing else tells them apart. */
 		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
-			   : layouts[i]->cap_length == vsec >> 20)
+			   : layouts[i]->cap_length == identity.cap_length)
 			d->layout = layouts[i];
 	}
 	if (!d->layout)
 		return vgpu_error_set(err, -ENODEV,
 				      "GPU-IOV capability of %" PRIu32
 				      " bytes: not a known layout; set layout = navi or tonga",
-				      vsec >> 20);
+				      identity.cap_length);
 	d->block = d->cap;
 	if (d->layout->block_pointer)
 		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));
-	if (d->block > CONFIG_SIZE - 0x20)
+	if (d->block > GPUIOV_CONFIG_SIZE - 0x20)
 		return vgpu_error_set(err, -ENODEV,
 				      "the scheduler block lies outside of the "
 				      "configuration space");
@@ -111,7 +110,6 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
-	d->softgpu = id == SOFTGPU_ID_VALUE;
 	*caps = (struct vgpu_driver_caps){
 		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
 		.memory = (uint64_t)mib << 20,
@@ -119,13 +117,13 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.granule = GPUIOV_FB_UNIT,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
-	snprintf(caps->model, sizeof(caps->model), "%s", d->softgpu ? "softgpu" : "GPU-IOV device");
+	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
-	if (!d->softgpu)
+	if (id != SOFTGPU_ID_VALUE)
 		return vgpu_error_set(err, -ENODEV,
-				      "not a softgpu: clearing memory of other GPUs is not "
-				      "supported yet");
+				      "the device says that it is a softgpu, and its "
+				      "registers are none's");
 	r = read_preemption(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
