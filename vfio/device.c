@@ -95,7 +95,7 @@ static int write16(struct vfio_device *d, uint32_t at, uint16_t value)
 	return vfio_write(d, VFIO_REGION_CONFIG, at, &value, sizeof(value));
 }
 
-int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
+int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
 	uint16_t at, control, now;
 	int r = find_sriov(d, &at, &control, &now);
@@ -118,7 +118,7 @@ int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 {
 	int r = pci_set_vfs(address, n, err);
 
-	return r < 0 || n == 0 ? r : transport_enable_vfs(d, n, err);
+	return r < 0 || n == 0 ? r : vfio_enable_vfs(d, n, err);
 }
 
 int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,

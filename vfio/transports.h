@@ -19,10 +19,6 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 			 const void *data, uint32_t size, uint64_t read_offset, void *out,
 			 uint32_t out_size);
 
-/* Enables N VFs in the PF's own registers: for a bus without a kernel on it, and after a reset of
- * the GPU, of which the kernel does not know. 0 or -errno with the reason. */
-int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
-
 /* The kernel's VFs of the PF at ADDRESS, and then the registers, if they have been reset. */
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);

@@ -13,6 +13,8 @@
 
 #define PF "0000:03:00.0"
 
+/* Files opened, links and folders read so far. */
+extern unsigned questions;
 /* Calls of the kernel so far, and the one that fails, 0: none, with which error. */
 extern unsigned calls, fail_at;
 extern int fail_with;

@@ -165,6 +165,7 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	return r;
 }
 
+/* The registers are put back; the kernel, which is not asked, has its VFs as they were. */
 static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t control;
@@ -174,7 +175,7 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	d->gpu_resetting = false;
 	d->resetting = 0;
 	d->busy = 0;
-	r = gpuiov_bring_up(d, NULL);
+	r = gpuiov_bring_up(d, vfio_enable_vfs, NULL);
 	gpuiov_emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, r, now);
 	return 0;
 }

@@ -65,7 +65,11 @@ int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ende
 /* softgpu's own, in BAR 5 */
 int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
 
-int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err);
+/* From no VFs to as many as are configured, all gates closed. ENABLE makes them: vfio_set_vfs,
+ * which may block, or vfio_enable_vfs, where the kernel has them still. 0 or -errno with the
+ * reason. */
+typedef int gpuiov_enable(struct vfio_device *device, uint32_t n, struct vgpu_error *err);
+int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err);
 
 int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now);
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);

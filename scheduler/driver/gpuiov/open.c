@@ -147,8 +147,7 @@ static uint32_t context_offset(const struct vgpu_partition *p)
 	return (uint32_t)(p->save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
 }
 
-/* From no VFs to enabled ones, all gates closed. */
-int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
+int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err)
 {
 	const struct vgpu_partition *p = &d->partition;
 	uint32_t i;
@@ -169,7 +168,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 	}
 	/* All but the PF's may be handed out. */
 	r = r ? r : gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
-	if (r == 0 && vfio_set_vfs(d->device, d->config.n_vfs, err) < 0)
+	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
 	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
@@ -369,7 +368,7 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
-	return r ? r : gpuiov_bring_up(d, err);
+	return r ? r : gpuiov_bring_up(d, vfio_set_vfs, err);
 }
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)

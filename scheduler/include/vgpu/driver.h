@@ -94,10 +94,10 @@ struct vgpu_driver_ops {
 	int (*fd)(const struct vgpu_driver *driver);
 	/* When dispatch is to be called even if nothing has become readable. */
 	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
-	/* Looks at the GPU and hands out what has happened; always also whether a command that was
-	 * issued is done. Beside plain loss: -ESTALE, the kernel
-	 * wants it back; -EREMOTEIO, the bus has reported an error; -ECONNRESET, others have reset
-	 * it. */
+	/* Looks at the GPU and hands out what has happened, by accesses to the GPU alone: it waits
+	 * for nothing, and asks nothing of the kernel. Always also whether a command that was
+	 * issued is done. Beside plain loss: -ESTALE, the kernel wants it back; -EREMOTEIO, the bus
+	 * has reported an error; -ECONNRESET, others have reset it. */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 };
 
