@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Discovery and the life cycle of VFs, against a machine of the test's own making. */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "machine.h"
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/doctor.h"
 #include "vfio/gpuiov.h"
+#include "vfio/kernel.h"
 
 static struct vgpu_error err;
 
@@ -232,6 +244,85 @@ static void doctor(void)
 	remove_machine();
 }
 
+/* Writes to sysfs may wait in the kernel; here they wait for somebody who reads a FIFO. */
+static char fifo[100];
+static _Atomic unsigned alarms;
+static _Atomic int reader;
+
+static void on_alarm(int number)
+{
+	(void)number;
+	atomic_fetch_add(&alarms, 1);
+}
+
+static void *read_after_alarms(void *arg)
+{
+	struct timespec pause = {0, 1000000};
+	unsigned tries;
+
+	for (tries = 0; atomic_load(&alarms) < 5 && tries < 10000; tries++)
+		nanosleep(&pause, NULL);
+	atomic_store(&reader, open(fifo, O_RDONLY));
+	return arg;
+}
+
+static void writes_that_wait(void)
+{
+	struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_alarm};
+	char folder[64] = "/tmp/vgpud-fifo.XXXXXX", byte;
+	pthread_t thread;
+	siginfo_t info;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(fifo, sizeof(fifo), "%s/wait", folder);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(fifo, 0600), 0);
+	/* One that is late: nobody is left behind when it has come to its end. */
+	CU_ASSERT_EQUAL(kernel_write_text(20, "1", "%s", fifo), -ETIMEDOUT);
+	reader = open(fifo, O_RDONLY);
+	CU_ASSERT_EQUAL(read(reader, &byte, 1), 0); /* a FIFO has no place to write to */
+	CU_ASSERT(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0 && errno == ECHILD);
+	close(reader);
+	/* A signal is no time-out. */
+	sigaction(SIGALRM, &action, NULL);
+	pthread_create(&thread, NULL, read_after_alarms, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	CU_ASSERT_EQUAL(kernel_write_text(20000, "1", "%s", fifo), -ESPIPE);
+	setitimer(ITIMER_REAL, &never, NULL);
+	pthread_join(thread, NULL);
+	CU_ASSERT(atomic_load(&alarms) >= 5);
+	close(reader);
+	unlink(fifo);
+	rmdir(folder);
+}
+
+/* The driver that modules.alias names for a function, of the machine at hand. */
+static void variants(void)
+{
+	struct utsname system;
+	char path[200], driver[64], *lines = calloc(2000, 100), *end = lines;
+	unsigned i;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
+	uname(&system);
+	snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
+	make_machine();
+	put_file("pci:v00001234d00005347sv0000\n", PCI_DEVICES "/%s/%s", PF, "modalias");
+	/* So much that it takes many reads; the last line has no end. */
+	for (i = 0; i < 2000; i++)
+		end += sprintf(end, "alias vfio_pci:v00008086d0000%04xsv* other_vfio_pci\n", i);
+	sprintf(end, "alias vfio_pci:v*d*sv* vfio_pci\n"
+		     "alias vfio_pci:v00001234d00005347sv* soft_vfio_pci");
+	put_file(lines, "%s", path);
+	pci_vfio_driver(PF, driver, sizeof(driver));
+	CU_ASSERT_STRING_EQUAL(driver, "soft-vfio-pci");
+	take(path);
+	pci_vfio_driver(PF, driver, sizeof(driver));
+	CU_ASSERT_STRING_EQUAL(driver, "vfio-pci");
+	remove_machine();
+	free(lines);
+}
+
 /* A configuration space: who made it, and with which capabilities. */
 struct identity {
 	uint16_t vendor, device;
@@ -347,6 +438,8 @@ static const struct test tests[] = {
 	{"answers that make no sense", absurd},
 	{"VFs come, change and go", life_cycle},
 	{"refusals", refusals},
+	{"writes that wait", writes_that_wait},
+	{"VFIO's drivers for a function", variants},
 	{"the doctor", doctor},
 	{"GPUs that no driver knows", strangers},
 	{"any call fails", any_call_fails},
