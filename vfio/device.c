@@ -130,6 +130,13 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 	ssize_t size = 0;
 	int fd, r;
 
+	if (info->pf[0])
+		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", info->address,
+				      info->pf);
+	if (info->total_vfs == 0)
+		return vgpu_error_set(err, -ENODEV,
+				      "%s has no SR-IOV (or it is switched off in the firmware)",
+				      info->address);
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {
@@ -142,4 +149,15 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 				  info->address, info->vendor, info->device, info->class,
 				  info->driver[0] ? info->driver : "none", why.text)
 		 : 0;
+}
+
+int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err)
+{
+	char address[PCI_ADDRESS_SIZE];
+	struct pci_info info;
+	int r;
+
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(name, ","), name);
+	r = pci_describe(address, &info, err);
+	return r ? r : transport_recognise(&info, out, err);
 }

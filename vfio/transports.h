@@ -23,8 +23,8 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);
 
-/* Before a PF is taken from its driver: whether one of ours knows it. 0; -ENODEV (-EACCES: it
- * cannot be told without root) with the reason. Looks, and touches nothing. */
+/* Before a PF is taken from its driver: whether one of ours knows it. 0; -ENODEV (-EINVAL: it is a
+ * VF, -EACCES: it cannot be told without root) with the reason. Looks, and touches nothing. */
 int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
 			struct vgpu_error *err);
 

@@ -162,7 +162,7 @@ static void begin(const char *fault)
 			      0);
 	want.device = device_name;
 	n_events = 0;
-	if (ops->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
+	if (ops->device->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		CU_FAIL_FATAL("the driver does not open");
 	}
@@ -172,7 +172,7 @@ static void begin(const char *fault)
 
 static void end(void)
 {
-	ops->close(driver, false);
+	ops->device->close(driver, false);
 	vfio_server_destroy(server);
 	endpoint = NULL;
 	softgpu_destroy(gpu);
@@ -186,7 +186,7 @@ static const struct vgpu_event *next_event(void)
 	uint32_t had = n_events, tries;
 
 	for (tries = 0; tries < 50000 && n_events == had; tries++) {
-		CU_ASSERT_EQUAL_FATAL(ops->dispatch(driver, now += 100 * VGPU_MSEC), 0);
+		CU_ASSERT_EQUAL_FATAL(ops->device->dispatch(driver, now += 100 * VGPU_MSEC), 0);
 		if (n_events == had)
 			short_pause();
 	}
@@ -200,7 +200,7 @@ static void reset_ends_meanwhile(void)
 	const struct vgpu_event *e;
 
 	begin(NULL);
-	CU_ASSERT_EQUAL(ops->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
 	atomic_store(&reset_ends_at_look, 1u << 3);
 	e = next_event();
 	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
@@ -216,7 +216,7 @@ static void reset_fails(void)
 	const struct vgpu_event *e;
 
 	begin("refuse-reset");
-	CU_ASSERT_EQUAL(ops->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
 	e = next_event();
 	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
 	CU_ASSERT_EQUAL(e->value, -EIO);
@@ -231,7 +231,7 @@ static void guest_resets_meanwhile(void)
 	softgpu_function_reset(gpu, 2);
 	CU_ASSERT(reg(GPUIOV_VF_RESET_REQ) & 1u << 2);
 	atomic_store(&reset_ends_at_look, 1u << 2);
-	CU_ASSERT_EQUAL(ops->command(driver, 2, VGPU_CMD_INIT, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->switched->command(driver, 2, VGPU_CMD_INIT, VGPU_SEC), 0);
 	CU_ASSERT_EQUAL_FATAL(n_events, 1);
 	CU_ASSERT_EQUAL(events[0].type, VGPU_EV_GUEST_RESET);
 	CU_ASSERT_EQUAL(events[0].vf, 2);
@@ -246,7 +246,7 @@ static void busy_bits_without_vfs(void)
 
 	begin(NULL);
 	atomic_store(&busy_is_nonsense, true);
-	CU_ASSERT_EQUAL(ops->dispatch(driver, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC), 0);
 	atomic_store(&busy_is_nonsense, false);
 	CU_ASSERT_EQUAL(n_events, VFS);
 	for (i = 0; i < n_events; i++)

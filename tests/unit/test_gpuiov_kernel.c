@@ -120,7 +120,7 @@ static void gpu_reset(void)
 
 	make_machine();
 	put_registers();
-	if (ops->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
+	if (ops->device->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		CU_FAIL_FATAL("the driver does not open");
 	}
@@ -129,24 +129,24 @@ static void gpu_reset(void)
 	find(PCI_EXT_CAP_VENDOR, &cap);
 	find(PCI_EXT_CAP_VENDOR, &cap); /* the first is a decoy */
 	CU_ASSERT(value_of(sriov + SRIOV_CTRL) & SRIOV_CTRL_VF_ENABLE);
-	CU_ASSERT_EQUAL(ops->dispatch(driver, VGPU_SEC), 0);
-	CU_ASSERT_EQUAL(ops->reset(driver, 1, VGPU_RESET_GPU, VGPU_SEC), 0);
-	CU_ASSERT_EQUAL(ops->dispatch(driver, VGPU_SEC + 2 * VGPU_MSEC), 0);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_GPU, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC + 2 * VGPU_MSEC), 0);
 	CU_ASSERT_EQUAL(n_events, 0);
 
 	change(sriov + SRIOV_CTRL, 0);
 	change(sriov + SRIOV_NUM_VFS, 0);
 	change(cap + gpuiov_layout_navi.at[GPUIOV_RESET_CONTROL].offset, 0);
 	before = questions;
-	CU_ASSERT_EQUAL(ops->dispatch(driver, VGPU_SEC + 4 * VGPU_MSEC), 0);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC + 4 * VGPU_MSEC), 0);
 	CU_ASSERT_EQUAL(questions, before);
 	CU_ASSERT_EQUAL(n_events, 1);
 	CU_ASSERT(last.type == VGPU_EV_RESET_DONE && last.vf == 1 && last.value == 0);
 	CU_ASSERT_EQUAL(last.code, VGPU_RESET_GPU);
 	CU_ASSERT(value_of(sriov + SRIOV_CTRL) & SRIOV_CTRL_VF_ENABLE);
 	CU_ASSERT_EQUAL(value_of(sriov + SRIOV_NUM_VFS), VFS);
-	CU_ASSERT_EQUAL(ops->dispatch(driver, VGPU_SEC + 6 * VGPU_MSEC), 0);
-	ops->close(driver, false);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC + 6 * VGPU_MSEC), 0);
+	ops->device->close(driver, false);
 	remove_machine();
 }
 

@@ -111,6 +111,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
 	*caps = (struct vgpu_driver_caps){
+		.driver = vgpu_gpuiov_driver.name,
 		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
 		.memory = (uint64_t)mib << 20,
 		.host = d->config.host,
@@ -451,20 +452,49 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	return 0;
 }
 
-const struct vgpu_driver_ops vgpu_gpuiov_driver = {
-	.name = "gpuiov",
+/* Whoever serves a vfio-user socket is asked when it is opened: nobody loses a driver by that. */
+static int driver_probe(const char *device, struct vgpu_error *err)
+{
+	struct gpuiov_identity identity;
+	int r;
+
+	if (strncmp(device, "vfio-user:", 10) == 0)
+		return 1;
+	if (strncmp(device, "sysfs:", 6) != 0 && strncmp(device, "vfio:", 5) != 0)
+		return 0;
+	r = vfio_recognise_pf(strchr(device, ':') + 1, &identity, err);
+	return r < 0 ? r : 1;
+}
+
+static const struct vgpu_device_face device_face = {
+	.probe = driver_probe,
 	.open = driver_open,
 	.close = driver_close,
-	.command = gpuiov_command,
+	.fd = gpuiov_fd,
+	.deadline = gpuiov_deadline,
+	.dispatch = gpuiov_dispatch,
 	.reset = gpuiov_reset,
+};
+
+static const struct vgpu_switched_face switched_face = {
+	.command = gpuiov_command,
 	.gates = gpuiov_gates,
 	.notice = gpuiov_notice,
+};
+
+static const struct vgpu_memory_face memory_face = {
 	.place = gpuiov_place_vf,
 	.clear = gpuiov_clear,
 	.copy = gpuiov_copy,
 	.busy = gpuiov_memory_busy,
 	.read = gpuiov_memory_read,
-	.fd = gpuiov_fd,
-	.deadline = gpuiov_deadline,
-	.dispatch = gpuiov_dispatch,
+};
+
+const struct vgpu_driver_ops vgpu_gpuiov_driver = {
+	.size = sizeof(struct vgpu_driver_ops),
+	.name = "gpuiov",
+	.kind = VGPU_DRIVER_SWITCHED,
+	.device = &device_face,
+	.switched = &switched_face,
+	.memory = &memory_face,
 };

@@ -25,4 +25,8 @@ struct gpuiov_identity {
 int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 		     struct gpuiov_identity *out, struct vgpu_error *err);
 
+/* The same of a PF in sysfs, by what stands behind "sysfs:" or "vfio:" in a device's name. 0 or
+ * -errno with the reason. */
+int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err);
+
 #endif
