@@ -17,7 +17,7 @@
 #include "vfio/user_server.h"
 #include "vgpu/driver.h"
 
-#define VFS 31u
+#define VFS 2u
 #define MAX_EVENTS 64u
 
 static const struct vgpu_driver_ops *const ops = &vgpu_gpuiov_driver;
@@ -140,11 +140,11 @@ static const struct softgpu_carrier carrier = {on_irq, on_dma, on_vfs};
 /* A GPU whose VFs take 20 ms for a reset, and its driver. */
 static void begin(const char *fault)
 {
-	struct softgpu_config config = {.n_vfs = VFS,
-					.vram = UINT64_C(1) << 30,
+	struct softgpu_config config = {.n_vfs = 31,
+					.vram = 64u << 20,
 					.layout = &gpuiov_layout_navi,
 					.seed = 1};
-	struct vgpu_driver_config want = {.n_vfs = VFS, .pf_reserve = 32u << 20, .host_node = -1};
+	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1};
 	struct vgpu_driver_found found;
 	struct vgpu_driver_caps caps;
 
@@ -166,7 +166,7 @@ static void begin(const char *fault)
 		fprintf(stderr, "%s\n", err.text);
 		CU_FAIL_FATAL("the driver does not open");
 	}
-	CU_ASSERT_EQUAL(caps.max_vfs, VFS);
+	CU_ASSERT_EQUAL(caps.max_vfs, 31);
 	CU_ASSERT_EQUAL(n_events, 0);
 }
 
@@ -200,11 +200,11 @@ static void reset_ends_meanwhile(void)
 	const struct vgpu_event *e;
 
 	begin(NULL);
-	CU_ASSERT_EQUAL(ops->device->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
-	atomic_store(&reset_ends_at_look, 1u << 3);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_VF, VGPU_SEC), 0);
+	atomic_store(&reset_ends_at_look, 1u << 1);
 	e = next_event();
 	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
-	CU_ASSERT_EQUAL(e->vf, 3);
+	CU_ASSERT_EQUAL(e->vf, 1);
 	CU_ASSERT_EQUAL(e->value, 0);
 	CU_ASSERT_EQUAL(n_events, 1);
 	end();
@@ -216,7 +216,7 @@ static void reset_fails(void)
 	const struct vgpu_event *e;
 
 	begin("refuse-reset");
-	CU_ASSERT_EQUAL(ops->device->reset(driver, 3, VGPU_RESET_VF, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_VF, VGPU_SEC), 0);
 	e = next_event();
 	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
 	CU_ASSERT_EQUAL(e->value, -EIO);
@@ -228,13 +228,13 @@ static void reset_fails(void)
 static void guest_resets_meanwhile(void)
 {
 	begin(NULL);
-	softgpu_function_reset(gpu, 2);
-	CU_ASSERT(reg(GPUIOV_VF_RESET_REQ) & 1u << 2);
-	atomic_store(&reset_ends_at_look, 1u << 2);
-	CU_ASSERT_EQUAL(ops->switched->command(driver, 2, VGPU_CMD_INIT, VGPU_SEC), 0);
+	softgpu_function_reset(gpu, 1);
+	CU_ASSERT(reg(GPUIOV_VF_RESET_REQ) & 1u << 1);
+	atomic_store(&reset_ends_at_look, 1u << 1);
+	CU_ASSERT_EQUAL(ops->switched->command(driver, 1, VGPU_CMD_INIT, VGPU_SEC), 0);
 	CU_ASSERT_EQUAL_FATAL(n_events, 1);
 	CU_ASSERT_EQUAL(events[0].type, VGPU_EV_GUEST_RESET);
-	CU_ASSERT_EQUAL(events[0].vf, 2);
+	CU_ASSERT_EQUAL(events[0].vf, 1);
 	end();
 }
 

@@ -11,7 +11,7 @@
 #include "vfio/gpuiov.h"
 #include "vgpu/driver.h"
 
-#define VFS 4u
+#define VFS 2u
 #define CONFIG_SIZE 4096u
 #define BAR5_SIZE 0x40000u
 
@@ -47,7 +47,7 @@ static void put_registers(void)
 	static const struct softgpu_carrier carrier = {.irq = on_irq, .vfs_changed = on_vfs};
 	static uint8_t config[CONFIG_SIZE], bar[BAR5_SIZE];
 	struct softgpu_config want = {.n_vfs = 8,
-				      .vram = UINT64_C(1) << 30,
+				      .vram = 64u << 20,
 				      .layout = &gpuiov_layout_navi,
 				      .seed = 1};
 	struct softgpu *gpu;
@@ -109,7 +109,6 @@ static void gpu_reset(void)
 {
 	struct vgpu_driver_config want = {.device = "sysfs:" PF,
 					  .n_vfs = VFS,
-					  .pf_reserve = 32u << 20,
 					  .host_node = -1,
 					  .interrupts = true};
 	struct vgpu_driver_found found;
