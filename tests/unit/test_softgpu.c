@@ -707,7 +707,7 @@ static void no_threads(void)
 			CU_ASSERT(await(has_threads, &threads));
 			CU_ASSERT_EQUAL(entries("/proc/self/fd"), fds);
 		}
-		CU_ASSERT_EQUAL(softgpu_create(&gpu, &config, &carrier, NULL, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(softgpu_create(&gpu, &config, &carrier, NULL, &err), 0);
 		softgpu_destroy(gpu);
 		CU_ASSERT(await(has_threads, &threads));
 		CU_ASSERT_EQUAL(entries("/proc/self/fd"), fds);
