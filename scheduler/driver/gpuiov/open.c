@@ -123,8 +123,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
 	if (id != SOFTGPU_ID_VALUE)
 		return vgpu_error_set(err, -ENODEV,
-				      "the device says that it is a softgpu, and its "
-				      "registers are none's");
+				      "maker and device are softgpu's, its registers are not");
 	r = read_preemption(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));

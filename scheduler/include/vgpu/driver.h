@@ -132,7 +132,8 @@ struct vgpu_driver_ops {
 /* The registry: all drivers, and NULL. */
 extern const struct vgpu_driver_ops *const vgpu_drivers[];
 
-/* The driver of DEVICE, as it is configured, found by probe(): NULL with the reason. Any thread. */
+/* The driver of DEVICE, a name as it is configured, by probe(); NULL with the reason. Blocks for
+ * some milliseconds. Any thread. */
 const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err);
 
 /* GPU-IOV: softgpu */
