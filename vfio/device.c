@@ -95,7 +95,7 @@ static int write16(struct vfio_device *d, uint32_t at, uint16_t value)
 	return vfio_write(d, VFIO_REGION_CONFIG, at, &value, sizeof(value));
 }
 
-int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
+int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
 	uint16_t at, control, now;
 	int r = find_sriov(d, &at, &control, &now);
@@ -118,31 +118,46 @@ int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 {
 	int r = pci_set_vfs(address, n, err);
 
-	return r < 0 || n == 0 ? r : transport_enable_vfs(d, n, err);
+	return r < 0 || n == 0 ? r : vfio_enable_vfs(d, n, err);
 }
 
-int transport_is_ours(const struct pci_info *info, struct vgpu_error *err)
+int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
+			struct vgpu_error *err)
 {
-	uint8_t config[EXT_CAP_END] = {0};
+	uint8_t config[GPUIOV_CONFIG_SIZE] = {0};
+	struct vgpu_error why = {""};
 	char path[96];
-	uint16_t at = 0;
-	uint32_t vsec;
-	int fd;
+	ssize_t size = 0;
+	int fd, r;
 
+	if (info->pf[0])
+		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", info->address,
+				      info->pf);
+	if (info->total_vfs == 0)
+		return vgpu_error_set(err, -ENODEV,
+				      "%s has no SR-IOV (or it is switched off in the firmware)",
+				      info->address);
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {
-		vfio_kernel->read(fd, config, sizeof(config), 0);
+		size = vfio_kernel->read(fd, config, sizeof(config), 0);
 		close(fd);
 	}
-	while (vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &at)) {
-		memcpy(&vsec, config + at + 4, sizeof(vsec));
-		if ((vsec & 0xffff) == GPUIOV_VSEC_ID)
-			return 0;
-	}
-	return vgpu_error_set(err, -ENODEV,
-			      "%s (%04x:%04x, class %06x, driver %s) has no GPU-IOV capability: no "
-			      "GPU that can be world-switched; it is left as it is",
-			      info->address, info->vendor, info->device, info->class,
-			      info->driver[0] ? info->driver : "none");
+	r = gpuiov_recognise(config, size < 0 ? 0 : (size_t)size, out, &why);
+	return r ? vgpu_error_set(err, r,
+				  "%s (%04x:%04x, class %06x, driver %s): %s; it is left as it is",
+				  info->address, info->vendor, info->device, info->class,
+				  info->driver[0] ? info->driver : "none", why.text)
+		 : 0;
+}
+
+int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err)
+{
+	char address[PCI_ADDRESS_SIZE];
+	struct pci_info info;
+	int r;
+
+	snprintf(address, sizeof(address), "%.*s", (int)strcspn(name, ","), name);
+	r = pci_describe(address, &info, err);
+	return r ? r : transport_recognise(&info, out, err);
 }

@@ -113,22 +113,23 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf)
 
 static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 {
+	struct gpuiov_identity identity = {.model = NULL};
+	struct vgpu_error why = {""};
 	char finding[256];
-	bool ours;
+	bool ours = gpu->total_vfs && transport_recognise(gpu, &identity, &why) == 0;
 
 	snprintf(finding, sizeof(finding),
-		 "%04x:%04x, driver %s, %" PRIu32 " of %" PRIu32 " VFs, IOMMU group %" PRId32
+		 "%s (%04x:%04x), driver %s, %" PRIu32 " of %" PRIu32 " VFs, IOMMU group %" PRId32
 		 ", NUMA node %" PRId32 ", resets: %s",
-		 gpu->vendor, gpu->device, gpu->driver[0] ? gpu->driver : "none", gpu->vfs,
-		 gpu->total_vfs, gpu->group, gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
+		 ours ? identity.model : "PCI function", gpu->vendor, gpu->device,
+		 gpu->driver[0] ? gpu->driver : "none", gpu->vfs, gpu->total_vfs, gpu->group,
+		 gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
 	if (gpu->total_vfs == 0) {
 		d->report(d->data, DOCTOR_NOTE, gpu->address, finding,
 			  "has no SR-IOV, or it is switched off in the firmware");
 		return;
 	}
-	ours = transport_is_ours(gpu, NULL) == 0;
-	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding,
-		  ours ? "" : "has no GPU-IOV capability: vgpud has no driver for it");
+	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding, why.text);
 	if (ours && gpu->group_size > 1) {
 		snprintf(finding, sizeof(finding), "shares its IOMMU group with %s",
 			 gpu->neighbour);

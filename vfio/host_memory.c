@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "vfio/kernel.h"
+#include "vfio/pci.h"
 #include "vfio/store.h"
 
 #define MAX_NODE 1023
@@ -40,19 +42,12 @@ void vfio_host_memory_forget(const char *name)
 static int node_of(const char *name)
 {
 	const char *address = strchr(name, ':');
-	char path[128];
-	int node = -1;
-	FILE *f;
+	int64_t node = -1;
 
-	if (strncmp(name, "vfio-user:", 10) == 0 || !address)
+	if (strncmp(name, "vfio-user:", 10) == 0 || !address ||
+	    kernel_read_number(&node, PCI_DEVICES "/%.12s/numa_node", address + 1) < 0)
 		return -1;
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.12s/numa_node", address + 1);
-	f = fopen(path, "re");
-	if (f && fscanf(f, "%d", &node) != 1)
-		node = -1;
-	if (f)
-		fclose(f);
-	return node;
+	return node >= 0 && node <= INT32_MAX ? (int)node : -1;
 }
 
 /* Its pages are to come from that node, or not at all. */
@@ -88,9 +83,9 @@ static int map(struct vfio_host_memory *m, int fd, const char *name,
 	       const struct vfio_host_memory_config *config, struct vgpu_error *err)
 {
 	int node = config->node < 0 ? node_of(name) : config->node, r;
-	void *p = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *p = vfio_kernel->map(fd, m->size, 0);
 
-	if (p == MAP_FAILED)
+	if (!p)
 		return vgpu_error_set(err, -errno, "host memory of %" PRIu64 " MiB%s: %s",
 				      m->size >> 20,
 				      config->huge_pages

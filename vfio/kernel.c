@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "vfio/kernel.h"
@@ -145,31 +145,90 @@ static int write_text(const char *text, const char *path)
 	return n < 0 ? (int)n : (size_t)n < strlen(text) ? -EIO : 0;
 }
 
-/* The child does nothing that another thread's lock could stop. */
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The number that comes through a pipe. 0; -ETIMEDOUT, or -ECHILD: it has ended without. */
+static int receive_result(int fd, int deadline_ms, int *result)
+{
+	int64_t until = now_ms() + deadline_ms, left;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int n;
+
+	do {
+		left = until - now_ms();
+		n = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return -ETIMEDOUT;
+	return read(fd, result, sizeof(*result)) == (ssize_t)sizeof(*result) ? 0 : -ECHILD;
+}
+
+/*
+ * It is a child's child that writes: whoever is late is init's to wait for, and never stays behind
+ * as a zombie of ours. Neither does anything that another thread's lock could stop.
+ */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 {
 	char path[PATH_SIZE];
-	struct pollfd p = {.events = POLLIN};
-	int status, r = -ETIMEDOUT;
+	int ends[2], result = 0, r;
 	pid_t pid;
 
 	MAKE_PATH(path, format);
 	if (vfio_kernel != &vfio_real_kernel)
 		return write_text(text, path);
-	pid = fork();
-	if (pid < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
-	if (pid == 0)
-		_exit(-write_text(text, path) & 0xff);
-	p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (p.fd < 0 || poll(&p, 1, deadline_ms) == 1) {
-		r = -ECHILD;
-		if (waitpid(pid, &status, 0) == pid && WIFEXITED(status))
-			r = -WEXITSTATUS(status);
+	pid = fork();
+	if (pid == 0) {
+		pid = _Fork();
+		if (pid <= 0) {
+			r = pid < 0 ? -errno : write_text(text, path);
+			_exit(write(ends[1], &r, sizeof(r)) < 0);
+		}
+		_exit(0);
 	}
-	if (p.fd >= 0)
-		close(p.fd);
-	return r;
+	r = pid < 0 ? -errno : 0;
+	close(ends[1]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	r = r ? r : receive_result(ends[0], deadline_ms, &result);
+	close(ends[0]);
+	return r ? r : result;
+}
+
+int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data)
+{
+	int fd = vfio_kernel->open(path, O_RDONLY);
+	char text[4096], *line, *end;
+	size_t have = 0;
+	uint64_t at = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	while ((n = vfio_kernel->read(fd, text + have, sizeof(text) - 1 - have, at)) > 0) {
+		at += (uint64_t)n;
+		have += (size_t)n;
+		for (line = text; (end = memchr(line, '\n', have)); line = end + 1) {
+			*end = '\0';
+			each(data, line);
+			have -= (size_t)(end + 1 - line);
+		}
+		if (have == sizeof(text) - 1)
+			have = 0; /* longer than any line that we look for */
+		memmove(text, line, have);
+	}
+	close(fd);
+	text[have] = '\0';
+	if (n == 0 && have > 0)
+		each(data, text);
+	return n < 0 ? (int)n : 0;
 }
 
 int kernel_read_link(char *out, size_t size, const char *format, ...)

@@ -222,31 +222,39 @@ static uint32_t wildcards(const char *pattern)
 	return n;
 }
 
+/* Looking for the closest pattern. */
+struct aliases {
+	char own[160]; /* the function's, with VFIO's prefix */
+	char module[64];
+	uint32_t least; /* wildcards so far */
+};
+
+static void alias(void *data, const char *line)
+{
+	struct aliases *a = data;
+	char pattern[200], module[64];
+
+	if (sscanf(line, "alias %199s %63s", pattern, module) != 2 ||
+	    strncmp(pattern, "vfio_pci:", 9) != 0 || fnmatch(pattern, a->own, 0) != 0 ||
+	    wildcards(pattern) >= a->least)
+		return;
+	a->least = wildcards(pattern);
+	snprintf(a->module, sizeof(a->module), "%s", module);
+}
+
 void pci_vfio_driver(const char *address, char *out, size_t size)
 {
-	char alias[160], line[512], pattern[200], module[64], path[160];
-	uint32_t least = UINT32_MAX;
+	struct aliases a = {.own = "vfio_", .module = "vfio-pci", .least = UINT32_MAX};
 	struct utsname system;
-	FILE *f;
+	char path[160];
 
-	snprintf(out, size, "vfio-pci");
-	memcpy(alias, "vfio_", 5);
-	if (kernel_read_text(alias + 5, sizeof(alias) - 5, PCI_DEVICES "/%s/modalias", address) <
-		    0 ||
-	    uname(&system) < 0)
-		return;
-	snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "alias %199s %63s", pattern, module) != 2 ||
-		    strncmp(pattern, "vfio_pci:", 9) != 0 || fnmatch(pattern, alias, 0) != 0 ||
-		    wildcards(pattern) >= least)
-			continue;
-		least = wildcards(pattern);
-		snprintf(out, size, "%s", module);
+	if (kernel_read_text(a.own + 5, sizeof(a.own) - 5, PCI_DEVICES "/%s/modalias", address) >=
+		    0 &&
+	    uname(&system) == 0) {
+		snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
+		kernel_each_line(path, alias, &a); /* without it there are no variants */
 	}
-	if (f)
-		fclose(f);
+	snprintf(out, size, "%s", a.module);
 	/* Modules are named with underscores, drivers with dashes. */
 	for (; *out; out++)
 		*out = *out == '_' ? '-' : *out;

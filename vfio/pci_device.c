@@ -420,8 +420,9 @@ static int allow_vfs(struct vgpu_error *err)
 
 static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 {
+	struct gpuiov_identity identity;
 	char driver[64];
-	int r = transport_is_ours(info, err);
+	int r = transport_recognise(info, &identity, err);
 
 	pci_vfio_driver(info->address, driver, sizeof(driver));
 	r = r ? r : allow_vfs(err);

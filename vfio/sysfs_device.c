@@ -233,19 +233,11 @@ static int enable(struct sysfs_device *s)
 
 static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
 {
+	struct gpuiov_identity identity;
 	char path[96];
 	int r = pci_describe(address, &s->info, err);
 
-	if (r < 0)
-		return r;
-	if (s->info.pf[0])
-		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", address,
-				      s->info.pf);
-	if (s->info.total_vfs == 0)
-		return vgpu_error_set(err, -ENODEV,
-				      "%s has no SR-IOV (or it is switched off in the firmware)",
-				      address);
-	r = transport_is_ours(&s->info, err);
+	r = r ? r : transport_recognise(&s->info, &identity, err);
 	r = r ? r : pci_bind(address, STUB, err);
 	if (r < 0)
 		return r;

@@ -5,6 +5,7 @@
 
 #include "vfio/device.h"
 #include "vfio/pci.h"
+#include "vfio/recognise.h"
 
 /* vfio-user:PATH */
 int vfio_user_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
@@ -18,16 +19,13 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 			 const void *data, uint32_t size, uint64_t read_offset, void *out,
 			 uint32_t out_size);
 
-/* Enables N VFs in the PF's own registers: for a bus without a kernel on it, and after a reset of
- * the GPU, of which the kernel does not know. 0 or -errno with the reason. */
-int transport_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
-
 /* The kernel's VFs of the PF at ADDRESS, and then the registers, if they have been reset. */
 int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);
 
-/* Before a PF is taken from its driver: whether it has a GPU-IOV capability at all. -ENODEV with
- * the reason if it has none; the function is left as it was. */
-int transport_is_ours(const struct pci_info *info, struct vgpu_error *err);
+/* Before a PF is taken from its driver: whether one of ours knows it. 0; -ENODEV (-EINVAL: it is a
+ * VF, -EACCES: it cannot be told without root) with the reason. Looks, and touches nothing. */
+int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
+			struct vgpu_error *err);
 
 #endif

@@ -222,6 +222,33 @@ static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_h
 	       (h->flags & (VFIO_USER_TYPE_MASK | VFIO_USER_ERROR)) == VFIO_USER_REPLY;
 }
 
+/* The usual reply is a few bytes. */
+struct small_reply {
+	struct vfio_user_header header;
+	struct vfio_user_access access;
+	uint8_t data[64];
+};
+
+/* Receives a reply of SIZE bytes, in as many pieces as it comes in, or one that says to be shorter:
+ * an error. */
+static int receive_small(struct client *c, struct small_reply *reply, size_t size)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < size) {
+		n = recv(c->fd, (char *)reply + have, size - have, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return die(c, n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ENODEV);
+		have += (size_t)n;
+		if (have >= sizeof(reply->header) && reply->header.size < size)
+			size = reply->header.size;
+	}
+	return 0;
+}
+
 static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
 			   const void *data, uint32_t size, uint64_t read_offset, void *out,
 			   uint32_t out_size)
@@ -238,13 +265,8 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 			       {(void *)data, size},
 			       {&read_header, sizeof(read_header)},
 			       {&read, sizeof(read)}};
-	struct {
-		struct vfio_user_header header;
-		struct vfio_user_access access;
-		uint8_t data[64];
-	} small;
+	struct small_reply small;
 	size_t size_of_reply = sizeof(header) + sizeof(read) + out_size;
-	ssize_t n;
 	int r;
 
 	if (c->dead)
@@ -254,23 +276,19 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 	r = size ? send_parts(c, iov, 5, NULL, 0) : send_parts(c, iov + 3, 2, NULL, 0);
 	if (r < 0)
 		return r;
-	/* The usual reply is a few bytes, and comes in one piece. */
 	if (out_size <= sizeof(small.data)) {
-		do
-			n = recv(c->fd, &small, size_of_reply, 0);
-		while (n < 0 && errno == EINTR);
-		if (n == (ssize_t)size_of_reply &&
-		    is_answer(&small.header, &read_header, size_of_reply)) {
+		r = receive_small(c, &small, size_of_reply);
+		if (r < 0)
+			return r;
+		if (is_answer(&small.header, &read_header, size_of_reply)) {
 			memcpy(out, small.data, out_size);
 			return 0;
 		}
-		if (n < (ssize_t)sizeof(header))
-			return die(c, n < 0 && errno == EAGAIN ? -ETIMEDOUT : -ENODEV);
-		if (n == (ssize_t)sizeof(header) && small.header.flags & VFIO_USER_ERROR &&
-		    small.header.size == sizeof(header) && small.header.error > 0 &&
-		    small.header.error < 4096)
-			return -(int)small.header.error;
-		return die(c, -EPROTO);
+		return small.header.flags & VFIO_USER_ERROR &&
+				       small.header.size == sizeof(header) &&
+				       small.header.error > 0 && small.header.error < 4096
+			       ? -(int)small.header.error
+			       : die(c, -EPROTO);
 	}
 	r = receive(c, &header, sizeof(header), NULL);
 	if (r == 0 && !is_answer(&header, &read_header, size_of_reply))
@@ -423,7 +441,7 @@ static const struct vfio_device_ops user_ops = {
 	.dma_map = user_dma_map,
 	.dma_unmap = user_dma_unmap,
 	.reset = user_reset,
-	.set_vfs = transport_enable_vfs,
+	.set_vfs = vfio_enable_vfs,
 	.fd = user_fd,
 	.check = user_check,
 	.close = user_close,

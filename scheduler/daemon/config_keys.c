@@ -26,7 +26,8 @@ const struct config_key config_keys[] = {
 	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "figures for Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; empty: off"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; required"},
+	 "the PF: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; null:OPTIONS: no GPU at all, to "
+	 "measure vgpud alone; required"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi or tonga"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,

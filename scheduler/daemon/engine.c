@@ -81,7 +81,7 @@ static void lose(struct engine *e, int r)
 	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
 	atomic_store(&e->trouble, trouble(r));
 	vram_close(&e->vram);
-	e->ops->close(e->driver, true);
+	e->ops->device->close(e->driver, true);
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
@@ -101,14 +101,14 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 			if (a->planned && now >= a->planned)
 				histogram_add(&e->lateness, now - a->planned);
 		}
-		return e->ops->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
+		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
 	case VGPU_AC_RESET:
-		return e->ops->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
-				     engine_now());
+		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
+					     engine_now());
 	case VGPU_AC_GATES:
-		return e->ops->gates(e->driver, a->vf, a->code);
+		return e->ops->switched->gates(e->driver, a->vf, a->code);
 	case VGPU_AC_NOTICE:
-		return e->ops->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
+		return e->ops->switched->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:
 		vram_scrub(&e->vram, a->vf, engine_now());
 		return 0;
@@ -260,23 +260,23 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	int r;
 
 	e->device_speaks = true;
-	r = e->ops->open(&e->driver, &e->config.driver, &e->caps, &e->found, sink, e, err);
+	r = e->ops->device->open(&e->driver, &e->config.driver, &e->caps, &e->found, sink, e, err);
 	if (r < 0) {
 		e->driver = NULL;
 		return r;
 	}
 	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
-		e->ops->close(e->driver, false);
+		e->ops->device->close(e->driver, false);
 		e->driver = NULL;
 		return vgpu_error_set(
 			err, -ENOTSUP,
 			"the GPU cannot reset a single VF: one that hangs could not be "
 			"stopped");
 	}
-	e->driver_fd = e->ops->fd(e->driver);
+	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
-	vram_open(&e->vram, e->ops, e->driver, &e->caps, &e->found, &e->config.driver);
+	vram_open(&e->vram, e->ops->memory, e->driver, &e->caps, &e->found, &e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
 		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	atomic_store(&e->trouble, NULL);
@@ -308,7 +308,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 	if (!e->driver)
 		return e->reopen_at;
 	t = vgpu_core_deadline(e->core);
-	other = e->ops->deadline(e->driver);
+	other = e->ops->device->deadline(e->driver);
 	t = other < t ? other : t;
 	other = vram_deadline(&e->vram);
 	return other < t ? other : t;
@@ -334,7 +334,7 @@ static void wait_for_something(struct engine *e)
 /* What the device has to say, through the core. Negative: it is gone. */
 static int look_at_device(struct engine *e)
 {
-	int r = e->ops->dispatch(e->driver, engine_now());
+	int r = e->ops->device->dispatch(e->driver, engine_now());
 
 	e->device_speaks = false;
 	if (r == 0)
@@ -379,7 +379,7 @@ static void run_once(struct engine *e)
 	r = keep_time(e);
 	if (!e->driver)
 		return;
-	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->deadline(e->driver)))
+	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->device->deadline(e->driver)))
 		r = look_at_device(e);
 	if (r == 0 && e->driver)
 		r = vram_run(&e->vram, engine_now());
@@ -456,7 +456,7 @@ static void engine_free(struct engine *e)
 	unsigned i;
 
 	if (e->driver)
-		e->ops->close(e->driver, false);
+		e->ops->device->close(e->driver, false);
 	for (i = 0; i < 4; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -469,15 +469,19 @@ static void engine_free(struct engine *e)
 
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
 {
+	const struct vgpu_driver_ops *ops = vgpu_driver_for(config->driver.device, err);
 	struct epoll_event want = {.events = EPOLLIN};
-	struct engine *e = calloc(1, sizeof(*e));
+	struct engine *e;
 	int r = 0;
 
+	if (!ops)
+		return -ENODEV;
+	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
-	e->ops = &vgpu_gpuiov_driver;
+	e->ops = ops;
 	e->vram.sink = sink;
 	e->vram.reply = engine_changed;
 	e->vram.data = e;

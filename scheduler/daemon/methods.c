@@ -205,7 +205,7 @@ static json *gpu_json(struct call *call)
 	if (s->lost)
 		put_text(o, "why", s->lost_why);
 	put_text(o, "model", s->caps.model);
-	put_text(o, "driver", "gpuiov");
+	put_text(o, "driver", s->caps.driver);
 	put_text(o, "layout", s->caps.layout);
 	put_text(o, "transport", s->caps.transport);
 	put_text(o, "preemption", s->caps.preemption);

@@ -20,7 +20,7 @@
 /* While a change or a move waits for a VF. */
 #define LOOK_AGAIN (5 * VGPU_MSEC)
 
-void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
+void vram_open(struct vram *v, const struct vgpu_memory_face *ops, struct vgpu_driver *driver,
 	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
 	       const struct vgpu_driver_config *config)
 {

@@ -91,7 +91,7 @@ struct vram_move {
 struct engine_request;
 
 struct vram {
-	const struct vgpu_driver_ops *ops;
+	const struct vgpu_memory_face *ops;
 	struct vgpu_driver *driver;
 	const struct vgpu_core *core;
 	vgpu_event_sink *sink; /* to the core */
@@ -133,7 +133,7 @@ struct vram {
 /* The table of a GPU that has just been opened, and whose VFs the core does not know yet. SINK,
  * REPLY and DATA are set, and what is configured of swapping: SWAPPABLE, and residency.epoch. The
  * core, when it knows the VFs, is to be told by VGPU_EV_AWAY which of them are not here. */
-void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_driver *driver,
+void vram_open(struct vram *v, const struct vgpu_memory_face *ops, struct vgpu_driver *driver,
 	       const struct vgpu_driver_caps *caps, const struct vgpu_driver_found *found,
 	       const struct vgpu_driver_config *config);
 /* The GPU is no longer there; a change under way is answered. */

@@ -13,7 +13,7 @@
 #define PAYLOAD (128u << 10)
 
 struct segment {
-	_Atomic uint64_t generation; /* odd while its image is being made */
+	_Atomic uint64_t generation; /* a seqlock: odd while its image is being made */
 	_Atomic uint32_t n;
 	struct record_header header;
 	uint8_t *image;
@@ -185,8 +185,12 @@ static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 	struct arena_part parts[ARENA_PARTS];
 	struct vgpu_core_view view;
 	uint8_t *to = s->image;
+	uint64_t generation = atomic_load_explicit(&s->generation, memory_order_relaxed);
 
-	atomic_fetch_add(&s->generation, 1);
+	/* Odd before anything of the old segment is overwritten, on every CPU: a store may overtake
+	 * a plain atomic one, whatever its order. */
+	atomic_store_explicit(&s->generation, generation + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
 	atomic_store(&s->n, 0);
 	atomic_store(&s->payload_used, 0);
 	vgpu_core_view(core, &view);
@@ -209,7 +213,7 @@ static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 		memcpy(to, r->arena + parts[i].offset, parts[i].size);
 		to += parts[i].size;
 	}
-	atomic_fetch_add(&s->generation, 1);
+	atomic_store_explicit(&s->generation, generation + 2, memory_order_release);
 	atomic_store(&r->current, index);
 	atomic_store(&r->begun_ever, r->begun ? atomic_load(&r->begun_ever) + 1 : 1);
 	r->begun = true;
@@ -278,7 +282,7 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 /* A segment as of now; false if it was overtaken meanwhile. */
 static bool copy_segment(const struct segment *s, bool image, struct recording *out)
 {
-	uint64_t generation = atomic_load(&s->generation);
+	uint64_t generation = atomic_load_explicit(&s->generation, memory_order_acquire);
 	uint32_t n = atomic_load(&s->n), payload = atomic_load(&s->payload_used), i;
 	uint64_t had = out->header.n_entries, shift = out->header.payload_size;
 
@@ -295,7 +299,9 @@ static bool copy_segment(const struct segment *s, bool image, struct recording *
 			out->entries[had + i].payload += (uint32_t)shift;
 	out->header.n_entries = had + n;
 	out->header.payload_size = shift + payload;
-	return atomic_load(&s->generation) == generation;
+	/* All of it has been read before the generation is read again. */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&s->generation, memory_order_relaxed) == generation;
 }
 
 int recorder_copy(struct recorder *r, struct recording *out)

@@ -179,7 +179,7 @@ static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_
 	return 0;
 }
 
-static const struct vgpu_driver_ops ops = {
+static const struct vgpu_memory_face ops = {
 	.place = place, .clear = clear, .copy = copy, .busy = is_busy, .read = peek};
 
 /* Whether each cell of a VF's partition is GUEST's. */

@@ -53,6 +53,11 @@ code 2 ctl vf set x weight=1; says "want the number of a VF"
 code 2 ctl vf explode
 code 2 ctl gpu list --colour
 code 5 ctl --gpu nowhere gpu show; says "no such GPU"
+code 0 ctl --gpu=gpu0 gpu show
+code 5 ctl --gpu=nowhere gpu show; says "no such GPU"
+code 2 ctl --force=yes gpu list; says "--force: not an option"
+code 2 ctl timeline --ms=0; says "--ms 0: out of range"
+code 3 "$vgpuctl" --socket="$run/nothing.sock" gpu list; says "$run/nothing.sock"
 code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
 code 1 ctl policy set bogus; says "no such policy"
 code 1 ctl policy set strict idle=never; says "want one of: hold, donate, compress"

@@ -1,263 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Discovery and the life cycle of VFs, against a machine of the test's own making: files in a
- * directory, with a little behind them that does as the kernel would when sriov_numvfs, unbind or
- * drivers_probe are written. Any call can be made to fail.
- */
+/* Discovery and the life cycle of VFs, against a machine of the test's own making. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <stdarg.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "suite.h"
+#include "vfio/device.h"
 #include "vfio/doctor.h"
+#include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
-#include "vfio/pci.h"
 
-#define PF "0000:03:00.0"
-
-static char root[64], paths[64][200];
 static struct vgpu_error err;
-static unsigned calls, fail_at; /* the call that fails; 0: none */
-static int fail_with;
-static bool vfs_stick, nobody_probes;
-
-static bool fails(void)
-{
-	return ++calls == fail_at;
-}
-
-static const char *inside(const char *path)
-{
-	static char full[2][400];
-	static unsigned n;
-
-	n++;
-	snprintf(full[n % 2], sizeof(full[0]), "%s%s", root, path);
-	return full[n % 2];
-}
-
-__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
-{
-	char path[200], *slash, full[400];
-	va_list args;
-	FILE *f;
-
-	va_start(args, format);
-	vsnprintf(path, sizeof(path), format, args);
-	va_end(args);
-	snprintf(full, sizeof(full), "%s", inside(path));
-	for (slash = strchr(full + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(full, 0755);
-		*slash = '/';
-	}
-	f = fopen(full, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	(void)st;
-	(void)type;
-	(void)at;
-	return remove(path);
-}
-
-static void remove_tree(const char *path)
-{
-	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void take(const char *path)
-{
-	unlink(inside(path));
-}
-
-static void point(const char *target, const char *path)
-{
-	take(path);
-	CU_ASSERT_EQUAL_FATAL(symlink(target, inside(path)), 0);
-}
-
-static void function(const char *address, const char *class, const char *group)
-{
-	char path[200], target[100];
-
-	put("0x1234\n", PCI_DEVICES "/%s/%s", address, "vendor");
-	put("0x5347\n", PCI_DEVICES "/%s/%s", address, "device");
-	put(class, PCI_DEVICES "/%s/%s", address, "class");
-	put("-1\n", PCI_DEVICES "/%s/%s", address, "numa_node");
-	put("flr bus\n", PCI_DEVICES "/%s/%s", address, "reset_method");
-	put("(null)\n", PCI_DEVICES "/%s/%s", address, "driver_override");
-	put("", "/sys/kernel/iommu_groups/%s/devices/%s", group, address);
-	snprintf(target, sizeof(target), "../../../kernel/iommu_groups/%s", group);
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
-	point(target, path);
-}
-
-static void vf_address(uint32_t n, char out[PCI_ADDRESS_SIZE])
-{
-	/* Not simply the PF's plus n: offset 128, stride 2, as some have it. */
-	snprintf(out, PCI_ADDRESS_SIZE, "0000:04:%02x.%u", 16 + 2 * n / 8, 2 * n % 8);
-}
-
-static void write_numvfs(const char *text)
-{
-	uint32_t n = (uint32_t)atoi(text), i;
-	char address[PCI_ADDRESS_SIZE], path[200], target[64];
-
-	for (i = 0; i < 8 && !(vfs_stick && !n); i++) {
-		snprintf(path, sizeof(path), PCI_DEVICES "/" PF "/virtfn%u", i);
-		take(path);
-		vf_address(i, address);
-		snprintf(path, sizeof(path), PCI_DEVICES "/%s", address);
-		remove_tree(inside(path));
-	}
-	for (i = 0; i < n; i++) {
-		char group[16];
-
-		vf_address(i, address);
-		snprintf(group, sizeof(group), "%u", 50 + i);
-		function(address, "0x038000\n", group);
-		snprintf(path, sizeof(path), PCI_DEVICES "/" PF "/virtfn%u", i);
-		snprintf(target, sizeof(target), "../%s", address);
-		point(target, path);
-		snprintf(path, sizeof(path), PCI_DEVICES "/%s/physfn", address);
-		point("../" PF, path);
-	}
-}
-
-static void probe(const char *address)
-{
-	char driver[32] = "", path[200], target[64];
-
-	if (nobody_probes)
-		return;
-	kernel_read_text(driver, sizeof(driver), PCI_DEVICES "/%s/driver_override", address);
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
-	snprintf(target, sizeof(target), "../../drivers/%s",
-		 driver[0] && driver[0] != '(' ? driver : "amdgpu");
-	point(target, path);
-}
-
-static int fake_open(const char *path, int flags)
-{
-	int fd;
-
-	if (fails())
-		return fail_with;
-	fd = open(inside(path), flags | O_CLOEXEC);
-	if (fd >= 0 && fd < 64)
-		snprintf(paths[fd], sizeof(paths[0]), "%s", path);
-	return fd < 0 ? -errno : fd;
-}
-
-static ssize_t fake_read(int fd, void *data, size_t size, uint64_t offset)
-{
-	return fails() ? fail_with : vfio_real_kernel.read(fd, data, size, offset);
-}
-
-static bool ends(const char *path, const char *with)
-{
-	size_t n = strlen(path), m = strlen(with);
-
-	return n >= m && strcmp(path + n - m, with) == 0;
-}
-
-static ssize_t fake_write(int fd, const void *data, size_t size, uint64_t offset)
-{
-	char text[64], path[200];
-
-	(void)offset;
-	if (fails())
-		return fail_with;
-	snprintf(text, sizeof(text), "%.*s", (int)size, (const char *)data);
-	if (ends(paths[fd], "/sriov_numvfs")) {
-		write_numvfs(text);
-	} else if (ends(paths[fd], "/driver/unbind")) {
-		snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", text);
-		take(path);
-	} else if (ends(paths[fd], "/drivers_probe")) {
-		probe(text);
-	} else if (ftruncate(fd, 0) < 0 || pwrite(fd, data, size, 0) < 0) {
-		return -errno;
-	}
-	return (ssize_t)size;
-}
-
-static ssize_t fake_readlink(const char *path, char *out, size_t size)
-{
-	return fails() ? fail_with : vfio_real_kernel.readlink(inside(path), out, size);
-}
-
-static int fake_list(const char *path, int (*each)(void *data, const char *name), void *data)
-{
-	return fails() ? fail_with : vfio_real_kernel.list(inside(path), each, data);
-}
-
-static int fake_ioctl(int fd, unsigned long request, void *arg)
-{
-	(void)fd;
-	(void)request;
-	(void)arg;
-	return -ENOTTY;
-}
-
-static void *fake_map(int fd, size_t size, uint64_t offset)
-{
-	(void)fd;
-	(void)size;
-	(void)offset;
-	return NULL;
-}
-
-static const struct vfio_kernel fake = {
-	.open = fake_open,
-	.read = fake_read,
-	.write = fake_write,
-	.ioctl = fake_ioctl,
-	.map = fake_map,
-	.readlink = fake_readlink,
-	.list = fake_list,
-};
-
-/* A GPU with 8 VFs and its host's driver, a network card, and the drivers that are loaded. */
-static void make_machine(void)
-{
-	static const char *const drivers[] = {"amdgpu", "vfio-pci", "pci-pf-stub"};
-	unsigned i;
-
-	strcpy(root, "/tmp/vgpud-pci.XXXXXX");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
-	function(PF, "0x038000\n", "7");
-	put("8\n", PCI_DEVICES "/%s/%s", PF, "sriov_totalvfs");
-	put("0\n", PCI_DEVICES "/%s/%s", PF, "sriov_numvfs");
-	put("1\n", PCI_DEVICES "/%s/%s", PF, "sriov_drivers_autoprobe");
-	function("0000:05:00.0", "0x020000\n", "8");
-	for (i = 0; i < 3; i++) {
-		put("", "/sys/bus/pci/drivers/%s/%s", drivers[i], "bind");
-		put("", "/sys/bus/pci/drivers/%s/%s", drivers[i], "unbind");
-	}
-	put("", "/sys/bus/pci/drivers_probe");
-	put("", "/proc/%s/%s", "1", "comm");
-	probe(PF);
-	calls = fail_at = 0;
-	vfs_stick = nobody_probes = false;
-	vfio_kernel = &fake;
-}
-
-static void remove_machine(void)
-{
-	vfio_kernel = &vfio_real_kernel;
-	remove_tree(root);
-}
 
 static void discovery(void)
 {
@@ -305,13 +68,13 @@ static void absurd(void)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		make_machine();
-		put(cases[i].text, PCI_DEVICES "/%s/%s", PF, cases[i].file);
+		put_file(cases[i].text, PCI_DEVICES "/%s/%s", PF, cases[i].file);
 		CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), -EIO);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, PF));
 		remove_machine();
 	}
 	make_machine();
-	put("many\n", PCI_DEVICES "/%s/%s", PF, "sriov_totalvfs");
+	put_file("many\n", PCI_DEVICES "/%s/%s", PF, "sriov_totalvfs");
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_EQUAL(info.total_vfs, 0);
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EINVAL);
@@ -394,7 +157,7 @@ static void refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver amdgpu"));
 
 	/* Two functions in one group. */
-	put("", "/sys/kernel/iommu_groups/%s/devices/%s", "50", "0000:05:00.0");
+	put_file("", "/sys/kernel/iommu_groups/%s/devices/%s", "50", "0000:05:00.0");
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EPERM);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "shares IOMMU group 50 with 0000:05:00.0"));
 	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/50/devices/0000:05:00.0");
@@ -402,8 +165,8 @@ static void refusals(void)
 
 	/* Somebody has one open. */
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 2, &err), 0);
-	put("qemu\n", "/proc/%s/%s", "4711", "comm");
-	put("", "/proc/%s/%s", "4711", "fd/0");
+	put_file("qemu\n", "/proc/%s/%s", "4711", "comm");
+	put_file("", "/proc/%s/%s", "4711", "fd/0");
 	point("/dev/vfio/51", "/proc/4711/fd/9");
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EBUSY);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 1"));
@@ -414,19 +177,19 @@ static void refusals(void)
 	/* By a device that was handed to it; by somebody in another PID namespace. */
 	CU_ASSERT_EQUAL(pci_vf_address(PF, 1, address), 0);
 	point("anon_inode:[vfio-device]", "/proc/4711/fd/8");
-	put("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:99:00.0\n",
-	    "/proc/%s/%s", "4711", "fdinfo/8");
+	put_file("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:99:00.0\n",
+		 "/proc/%s/%s", "4711", "fdinfo/8");
 	CU_ASSERT(!pci_user(address, user, sizeof(user)));
-	put("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:04:10.2\n",
-	    "/proc/%s/%s", "4711", "fdinfo/8");
+	put_file("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:04:10.2\n",
+		 "/proc/%s/%s", "4711", "fdinfo/8");
 	CU_ASSERT(pci_user(address, user, sizeof(user)));
 	CU_ASSERT_STRING_EQUAL(user, "qemu (pid 4711)");
 	take("/proc/4711/fd/8");
 	CU_ASSERT(!pci_user(address, user, sizeof(user)));
-	put("1\n", PCI_DEVICES "/%s/%s", address, "enable");
+	put_file("1\n", PCI_DEVICES "/%s/%s", address, "enable");
 	CU_ASSERT(pci_user(address, user, sizeof(user)));
 	CU_ASSERT_PTR_NOT_NULL(strstr(user, "cannot be seen"));
-	put("0\n", PCI_DEVICES "/%s/%s", address, "enable");
+	put_file("0\n", PCI_DEVICES "/%s/%s", address, "enable");
 	CU_ASSERT(!pci_user(address, user, sizeof(user)));
 
 	/* No IOMMU. */
@@ -467,7 +230,7 @@ static void doctor(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: on"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "modprobe vfio_iommu_type1"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "driver amdgpu, 0 of 8 VFs, IOMMU group 7"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "has no GPU-IOV capability"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "its configuration space cannot be read"));
 	CU_ASSERT_EQUAL(f.bad, 2); /* the module, and no /dev/vfio/vfio */
 	/* Nothing was touched. */
 	CU_ASSERT_EQUAL(kernel_read_text(f.text, sizeof(f.text),
@@ -478,6 +241,163 @@ static void doctor(void)
 	vfio_doctor(finding, &f);
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "IOMMU: off: no groups; switch VT-d"));
 	CU_ASSERT_EQUAL(f.bad, 3);
+	remove_machine();
+}
+
+/* Writes to sysfs may wait in the kernel; here they wait for somebody who reads a FIFO. */
+static char fifo[100];
+static _Atomic unsigned alarms;
+static _Atomic int reader;
+
+static void on_alarm(int number)
+{
+	(void)number;
+	atomic_fetch_add(&alarms, 1);
+}
+
+static void *read_after_alarms(void *arg)
+{
+	struct timespec pause = {0, 1000000};
+	unsigned tries;
+
+	for (tries = 0; atomic_load(&alarms) < 5 && tries < 10000; tries++)
+		nanosleep(&pause, NULL);
+	atomic_store(&reader, open(fifo, O_RDONLY));
+	return arg;
+}
+
+static void writes_that_wait(void)
+{
+	struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_alarm};
+	char folder[64] = "/tmp/vgpud-fifo.XXXXXX", byte;
+	pthread_t thread;
+	siginfo_t info;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(fifo, sizeof(fifo), "%s/wait", folder);
+	CU_ASSERT_EQUAL_FATAL(mkfifo(fifo, 0600), 0);
+	/* One that is late: nobody is left behind when it has come to its end. */
+	CU_ASSERT_EQUAL(kernel_write_text(20, "1", "%s", fifo), -ETIMEDOUT);
+	reader = open(fifo, O_RDONLY);
+	CU_ASSERT_EQUAL(read(reader, &byte, 1), 0); /* a FIFO has no place to write to */
+	CU_ASSERT(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0 && errno == ECHILD);
+	close(reader);
+	/* A signal is no time-out. */
+	sigaction(SIGALRM, &action, NULL);
+	pthread_create(&thread, NULL, read_after_alarms, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	CU_ASSERT_EQUAL(kernel_write_text(20000, "1", "%s", fifo), -ESPIPE);
+	setitimer(ITIMER_REAL, &never, NULL);
+	pthread_join(thread, NULL);
+	CU_ASSERT(atomic_load(&alarms) >= 5);
+	close(reader);
+	unlink(fifo);
+	rmdir(folder);
+}
+
+/* The driver that modules.alias names for a function, of the machine at hand. */
+static void variants(void)
+{
+	struct utsname system;
+	char path[200], driver[64], *lines = calloc(2000, 100), *end = lines;
+	unsigned i;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
+	uname(&system);
+	snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
+	make_machine();
+	put_file("pci:v00001234d00005347sv0000\n", PCI_DEVICES "/%s/%s", PF, "modalias");
+	/* So much that it takes many reads; the last line has no end. */
+	for (i = 0; i < 2000; i++)
+		end += sprintf(end, "alias vfio_pci:v00008086d0000%04xsv* other_vfio_pci\n", i);
+	sprintf(end, "alias vfio_pci:v*d*sv* vfio_pci\n"
+		     "alias vfio_pci:v00001234d00005347sv* soft_vfio_pci");
+	put_file(lines, "%s", path);
+	pci_vfio_driver(PF, driver, sizeof(driver));
+	CU_ASSERT_STRING_EQUAL(driver, "soft-vfio-pci");
+	take(path);
+	pci_vfio_driver(PF, driver, sizeof(driver));
+	CU_ASSERT_STRING_EQUAL(driver, "vfio-pci");
+	remove_machine();
+	free(lines);
+}
+
+/* A configuration space: who made it, and with which capabilities. */
+struct identity {
+	uint16_t vendor, device;
+	bool sriov, gpuiov;
+	size_t size; /* of what can be read; 0: all of it */
+};
+
+static void put_identity(const struct identity *id)
+{
+	uint32_t config[1024] = {0};
+	char text[16];
+
+	config[0] = id->vendor | (uint32_t)id->device << 16;
+	/* A vendor's capability of another kind; SR-IOV; GPU-IOV, as long as navi's. */
+	config[0x100 / 4] = PCI_EXT_CAP_VENDOR | 1u << 16 | 0x140u << 20;
+	config[0x104 / 4] = 0x7u | 0x10u << 20;
+	config[0x140 / 4] = (id->sriov ? PCI_EXT_CAP_SRIOV : 0x1u) | 1u << 16 | 0x400u << 20;
+	config[0x400 / 4] = (id->gpuiov ? PCI_EXT_CAP_VENDOR : 0x1u) | 1u << 16;
+	config[0x404 / 4] = GPUIOV_VSEC_ID | 0x220u << 20;
+	put_bytes(config, id->size ? id->size : sizeof(config), PCI_DEVICES "/" PF "/config");
+	snprintf(text, sizeof(text), "0x%04x\n", id->vendor);
+	put_file(text, PCI_DEVICES "/%s/%s", PF, "vendor");
+	snprintf(text, sizeof(text), "0x%04x\n", id->device);
+	put_file(text, PCI_DEVICES "/%s/%s", PF, "device");
+}
+
+/* A GPU that no driver of vgpud knows keeps its host's driver, and the doctor says what it is. */
+static void strangers(void)
+{
+	static const struct {
+		struct identity id;
+		const char *why;
+	} cases[] = {
+		{{0x1002, 0x73a1, true, true, 0}, "not a GPU that vgpud has a driver for"},
+		{{0x1234, 0x1111, true, true, 0}, "not a GPU that vgpud has a driver for"},
+		{{0x1234, 0x5347, true, false, 0}, "no GPU-IOV capability"},
+		{{0x1234, 0x5347, false, true, 0}, "no SR-IOV capability"},
+		{{0x1234, 0x5347, true, true, 64}, "only root can read"},
+		{{0x1234, 0x5347, true, true, 2}, "cannot be read"},
+	};
+	static const char *const names[] = {"sysfs:" PF, "vfio:" PF};
+	struct vfio_device *device;
+	struct findings f;
+	char text[32];
+	unsigned i, k;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make_machine();
+		put_identity(&cases[i].id);
+		for (k = 0; k < 2; k++) {
+			CU_ASSERT(vfio_device_open(&device, names[k], &err) < 0);
+			CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
+			CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text),
+							 PCI_DEVICES "/" PF "/driver"),
+					0);
+			CU_ASSERT_STRING_EQUAL(text, "amdgpu");
+			CU_ASSERT(kernel_read_text(text, sizeof(text),
+						   PCI_DEVICES "/" PF "/driver_override") > 0);
+			CU_ASSERT_STRING_EQUAL(text, "(null)");
+		}
+		f = (struct findings){.bad = 0};
+		vfio_doctor(finding, &f);
+		CU_ASSERT_PTR_NOT_NULL(strstr(f.text, cases[i].why));
+		remove_machine();
+	}
+	/* One that is known is fine, and is taken. */
+	make_machine();
+	put_identity(&(struct identity){0x1234, 0x5347, true, true, 0});
+	f = (struct findings){.bad = 0};
+	vfio_doctor(finding, &f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, PF ": softgpu (1234:5347), driver amdgpu"));
+	CU_ASSERT_PTR_NULL(strstr(f.text, "has a driver for"));
+	vfio_device_open(&device, "sysfs:" PF, &err); /* it has no BARs */
+	CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/driver"), 0);
+	CU_ASSERT_STRING_EQUAL(text, "pci-pf-stub");
 	remove_machine();
 }
 
@@ -518,7 +438,10 @@ static const struct test tests[] = {
 	{"answers that make no sense", absurd},
 	{"VFs come, change and go", life_cycle},
 	{"refusals", refusals},
+	{"writes that wait", writes_that_wait},
+	{"VFIO's drivers for a function", variants},
 	{"the doctor", doctor},
+	{"GPUs that no driver knows", strangers},
 	{"any call fails", any_call_fails},
 	{NULL, NULL},
 };

@@ -3,6 +3,7 @@
  * The device library without a socket or a bus: the register tests that every bus has, isolation,
  * hostile rings, faults.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -643,6 +644,76 @@ static void gpu_reset(void)
 	end();
 }
 
+/* How many more threads can be made; negative: any number. */
+static int threads_left = -1;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *arg)
+{
+	if (threads_left == 0)
+		return EAGAIN;
+	threads_left -= threads_left > 0;
+	return __real_pthread_create(thread, attr, run, arg);
+}
+
+static unsigned entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	unsigned n = 0;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/* A thread that has been joined is in /proc for an instant yet. */
+static bool has_threads(void *n)
+{
+	return entries("/proc/self/task") == *(unsigned *)n;
+}
+
+/* Whichever thread cannot be made: the reason is told, and nothing stays behind in a process that
+ * goes on, such as QEMU's. */
+static void no_threads(void)
+{
+	static const char *const devices[] = {NULL, "host"};
+	struct softgpu_config config = {.n_vfs = VFS,
+					.vram = 512 * MIB,
+					.layout = &gpuiov_layout_navi,
+					.seed = 1,
+					.kill_after = 25 * VGPU_MSEC};
+	unsigned fds, threads, i;
+	struct vgpu_error err;
+	int n;
+
+	for (i = 0; i < 2; i++) {
+		config.device = devices[i];
+		fds = entries("/proc/self/fd");
+		threads = entries("/proc/self/task");
+		for (n = 0; n < 3 + (int)i; n++) {
+			threads_left = n;
+			err.text[0] = '\0';
+			CU_ASSERT_EQUAL(softgpu_create(&gpu, &config, &carrier, NULL, &err),
+					-EAGAIN);
+			threads_left = -1;
+			CU_ASSERT_PTR_NOT_NULL(strstr(err.text, strerror(EAGAIN)));
+			CU_ASSERT(await(has_threads, &threads));
+			CU_ASSERT_EQUAL(entries("/proc/self/fd"), fds);
+		}
+		CU_ASSERT_EQUAL_FATAL(softgpu_create(&gpu, &config, &carrier, NULL, &err), 0);
+		softgpu_destroy(gpu);
+		CU_ASSERT(await(has_threads, &threads));
+		CU_ASSERT_EQUAL(entries("/proc/self/fd"), fds);
+	}
+}
+
 static const struct test tests[] = {
 	{"configuration spaces of PF and VFs", pci_identity},
 	{"commands: one at a time", one_command},
@@ -652,6 +723,7 @@ static const struct test tests[] = {
 	{"memory: a file for each partition", memory},
 	{"memory: swapped out and in", aperture},
 	{"memory: cleared, and not kept by who has gone", forgetting},
+	{"no threads to be had", no_threads},
 	{"faults", faults},
 	{"options: latencies and faults", option_texts},
 	{"SHA-256 test vectors", sha256_vectors},

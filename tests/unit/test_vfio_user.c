@@ -8,7 +8,9 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <linux/sockios.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -16,6 +18,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "machine.h"
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/host_memory.h"
@@ -692,18 +695,123 @@ static void lying_servers(void)
 	rmdir(dir);
 }
 
+/* An answer comes in pieces, each when the one before has been taken; the client puts them
+ * together. */
+static void *hesitant_server(void *arg)
+{
+	int listener = *(int *)arg, fd = accept(listener, NULL, NULL), none;
+	struct vfio_user_header h;
+	struct timespec pause = {0, 200000};
+	struct {
+		struct vfio_user_header h;
+		struct vfio_user_access access;
+		uint32_t value;
+	} answer = {.access = {0, 0, 4}, .value = 4711};
+	static const struct {
+		struct vfio_user_header h;
+		uint16_t v[2];
+	} hello = {{1, VFIO_USER_VERSION, 20, VFIO_USER_REPLY, 0}, {0, 0}};
+	uint8_t payload[4096];
+	size_t piece, i;
+
+	for (piece = 0; piece < 40; piece++) {
+		if (recv(fd, &h, sizeof(h), MSG_WAITALL) != sizeof(h) ||
+		    recv(fd, payload, h.size - 16, MSG_WAITALL) != (ssize_t)(h.size - 16))
+			break;
+		if (piece == 0) {
+			CU_ASSERT_EQUAL(send(fd, &hello, 20, 0), 20);
+			continue;
+		}
+		answer.h = (struct vfio_user_header){h.id, h.command, 36, VFIO_USER_REPLY, 0};
+		if (piece == 39) { /* an error, which is shorter */
+			answer.h =
+				(struct vfio_user_header){h.id, h.command, 16,
+							  VFIO_USER_REPLY | VFIO_USER_ERROR, EIO};
+			piece = 10;
+		}
+		for (i = 0; i < answer.h.size; i += piece) {
+			size_t n = answer.h.size - i < piece ? answer.h.size - i : piece;
+
+			CU_ASSERT_EQUAL(send(fd, (char *)&answer + i, n, MSG_NOSIGNAL), (ssize_t)n);
+			while (ioctl(fd, SIOCOUTQ, &none) == 0 && none > 0)
+				nanosleep(&pause, NULL);
+		}
+		if (answer.h.size == 16)
+			break;
+	}
+	recv(fd, payload, 1, 0); /* until the client goes */
+	close(fd);
+	return NULL;
+}
+
+static void pieces(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	pthread_t thread;
+	uint32_t value;
+	unsigned i;
+	int listener;
+
+	strcpy(dir, "/tmp/vgpud-test.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/l", dir);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT_EQUAL(listen(listener, 1), 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", address.sun_path);
+	pthread_create(&thread, NULL, hesitant_server, &listener);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	for (i = 1; i < 39; i++) {
+		value = 0;
+		CU_ASSERT_EQUAL(vfio_read(d, 0, 0, &value, 4), 0);
+		CU_ASSERT_EQUAL(value, 4711);
+	}
+	CU_ASSERT_EQUAL(vfio_read(d, 0, 0, &value, 4), -EIO);
+	vfio_device_close(d);
+	pthread_join(thread, NULL);
+	close(listener);
+	unlink(address.sun_path);
+	rmdir(dir);
+}
+
+/* Memory for a device of the host's bus comes from the node that the kernel names. */
+static void node_of_the_device(void)
+{
+	struct vfio_host_memory_config config = {.size = 4u << 20, .node = -1};
+	struct vfio_host_memory m;
+	struct vfio_device *d;
+	struct vgpu_error err = {""};
+	char name[128];
+
+	begin();
+	make_machine();
+	put_file("1000\n", PCI_DEVICES "/%s/%s", PF, "numa_node");
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	CU_ASSERT(vfio_host_memory_open(&m, d, "vfio:" PF ",token-file=/x", &config, &err) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "NUMA node 1000"));
+	vfio_device_close(d);
+	remove_machine();
+	end();
+}
+
 static const struct test tests[] = {
 	{"framing: wrong sizes, noise", framing},
 	{"half messages, and death in the middle", half_messages},
 	{"messages that are refused", refused_messages},
 	{"DMA mappings", dma},
 	{"host memory", host_memory},
+	{"host memory: on the device's node", node_of_the_device},
 	{"interrupts", interrupts},
 	{"one client at a time, as often as it likes", one_client_at_a_time},
 	{"a client that does not read", does_not_read},
 	{"signals in the middle of an access", interrupted},
 	{"mapping a region", mapping},
 	{"the client against servers that lie", lying_servers},
+	{"an answer in pieces", pieces},
 	{NULL, NULL},
 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud-hook: libvirt's hook for QEMU. It hands what it was called with to vgpud, and says on
- * stderr, in one sentence that virsh shows, why a VM must not start. A domain without a wish is let
- * through without asking anybody; and nothing but a start, or a VM that comes from another host, is
- * ever refused: a failing "reconnect" would kill a VM that runs.
+ * stderr, in one sentence that virsh shows, why a VM must not start. A domain without a claim is
+ * let through without asking anybody; and nothing but a start, or a VM that comes from another
+ * host, is ever refused: a failing "reconnect" would kill a VM that runs.
  *
  *     vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < XML      (libvirt.org/hooks.html)
  *
- * It links nothing but the C library, calls nothing of libvirt, and has a deadline: libvirt has
- * none, and keeps the whole host waiting.
+ * It reads the claim as vgpud does, calls nothing of libvirt, and has a deadline: libvirt has none,
+ * and keeps the whole host waiting.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,9 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <json-c/json.h>
+
+#include "wish.h"
+
 #define SOCKET "/run/vgpud/hook.sock"
-#define URI "urn:vgpud:xmlns:domain:1"
-#define MAX_XML (1u << 20)
 #define MAX_ANSWER 65536u
 /* A vgpud that is being restarted is back by then. */
 #define RESTART_MS 2000
@@ -80,40 +82,30 @@ static char *slurp(int fd, size_t max, char end)
 	return text;
 }
 
-/* A JSON string (RFC 8259). */
-static void put_string(FILE *to, const char *text)
+static struct json_object *question(char **argv, const char *xml)
 {
-	fputc('"', to);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fputc('\\', to);
-		if ((unsigned char)*text < ' ')
-			fprintf(to, "\\u%04x", (unsigned char)*text);
-		else
-			fputc(*text, to);
-	}
-	fputc('"', to);
+	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+
+	json_object_object_add(args, "operation", json_object_new_string(argv[2]));
+	json_object_object_add(args, "reason", json_object_new_string(argv[4]));
+	json_object_object_add(args, "xml", json_object_new_string(xml));
+	json_object_object_add(o, "id", json_object_new_int(1));
+	json_object_object_add(o, "method", json_object_new_string("hook"));
+	json_object_object_add(o, "args", args);
+	return o;
 }
 
-static int ask_once(const char *path, char **argv, const char *xml, char **answer)
+/* Sends TEXT to vgpud, and reads a line that answers it. 0 or -errno; -EAGAIN: too many wait in
+ * front of us. */
+static int ask_once(const char *path, const char *text, char **answer)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	char *text = NULL;
-	size_t size = 0, sent = 0;
-	FILE *f = open_memstream(&text, &size);
+	size_t size = strlen(text), sent = 0;
 	ssize_t n = 0;
 
-	if (fd < 0 || !f)
+	if (fd < 0)
 		return -errno;
-	fputs("{\"id\":1,\"method\":\"hook\",\"args\":{\"operation\":", f);
-	put_string(f, argv[2]);
-	fputs(",\"reason\":", f);
-	put_string(f, argv[4]);
-	fputs(",\"xml\":", f);
-	put_string(f, xml);
-	fputs("}}\n", f);
-	fclose(f);
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		n = -errno;
@@ -134,82 +126,111 @@ static int ask_once(const char *path, char **argv, const char *xml, char **answe
 		free(*answer);
 		n = -ECONNRESET;
 	}
-	free(text);
 	close(fd);
 	return (int)n;
 }
 
+/* Whether it is worth another try, at this instant: vgpud may be about to start, or be busy. */
+static bool may_try_again(int r, long long restarted_by)
+{
+	switch (r) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -EPIPE:
+		return now_ms() <= restarted_by;
+	case -EAGAIN:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* An answer, and be it the next vgpud's. */
-static int ask(const char *path, char **argv, const char *xml, char **answer)
+static int ask(const char *path, const char *text, char **answer)
 {
 	struct timespec pause = {0, RETRY_MS * 1000000};
-	long long until = now_ms() + RESTART_MS;
+	long long restarted_by = now_ms() + RESTART_MS;
 	int r;
 
-	until = until < deadline ? until : deadline;
-	for (;;) {
-		r = ask_once(path, argv, xml, answer);
-		if ((r != -ENOENT && r != -ECONNREFUSED && r != -ECONNRESET && r != -EPIPE) ||
-		    now_ms() > until)
+	while (now_ms() < deadline) {
+		r = ask_once(path, text, answer);
+		if (!may_try_again(r, restarted_by))
 			return r;
 		nanosleep(&pause, NULL);
 	}
+	return -ETIMEDOUT;
 }
 
-/* "message":"..." of an error, unescaped in place; NULL: the answer is no error. */
-static const char *message_of(char *answer)
+/* What vgpud says: 0; 1: it refuses, and WHY, in one line; -errno: nobody knows. */
+static int consult(char **argv, const char *xml, char *why, size_t size)
 {
-	static const char key[] = "\"message\":\"";
-	char *from, *to, *text = strstr(answer, key);
+	const char *path = getenv("VGPUD_HOOK_SOCKET");
+	struct json_object *o = question(argv, xml), *error, *message;
+	const char *body = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	char *text = NULL, *answer = NULL, *p;
+	int r = asprintf(&text, "%s\n", body) < 0 ? -ENOMEM : 0;
 
-	if (!strstr(answer, "\"error\"") || !text)
-		return NULL;
-	text += sizeof(key) - 1;
-	for (from = to = text; *from && *from != '"'; from++) {
-		if (*from == '\\' && from[1])
-			from++;
-		*to++ = *from == '\n' ? ' ' : *from;
+	json_object_put(o);
+	r = r ? r : ask(path ? path : SOCKET, text, &answer);
+	free(text);
+	if (r < 0)
+		return r;
+	o = json_tokener_parse(answer);
+	free(answer);
+	if (!json_object_is_type(o, json_type_object))
+		r = -EPROTO;
+	else if (json_object_object_get_ex(o, "error", &error)) {
+		r = 1;
+		snprintf(why, size, "%s",
+			 json_object_object_get_ex(error, "message", &message)
+				 ? json_object_get_string(message)
+				 : "refused, without a reason");
+		for (p = why; *p; p++)
+			*p = *p == '\n' ? ' ' : *p;
 	}
-	*to = '\0';
-	return text;
+	json_object_put(o);
+	return r;
 }
 
-/* Whether the VM may start without: the element that names our namespace says required='no'. */
-static bool may_go_without(const char *xml, const char *uri)
+/* The claim in a domain's XML. One that is not as the schema has it is for vgpud to judge. */
+enum claim { CLAIM_NONE, CLAIM_OPTIONAL, CLAIM_REQUIRED };
+static enum claim claim_of(const char *xml)
 {
-	const char *end = strchr(uri, '>'), *attribute;
+	static struct wish wish;
+	int r = wish_parse(&wish, xml, strlen(xml), NULL);
 
-	while (uri > xml && *uri != '<')
-		uri--;
-	attribute = strstr(uri, "required=");
-	return end && attribute && attribute < end && strncmp(attribute + 10, "no", 2) == 0;
+	if (r == 0 && wish.n_slices == 0)
+		return CLAIM_NONE;
+	return (r == 0 || r == -EINVAL) && !wish.required ? CLAIM_OPTIONAL : CLAIM_REQUIRED;
 }
 
 /* Whether the VM may go on; if not, why has been said. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
-	const char *path = getenv("VGPUD_HOOK_SOCKET"), *uri = strstr(xml, URI), *message;
-	char *answer = NULL;
-	bool allowed;
+	enum claim claim = CLAIM_NONE;
+	char why[1024];
 	int r;
 
-	if (!uri || geteuid() != 0) /* no wish; or VMs of a user's own session, which have no VFs */
+	/* VMs of a user's own session have no VFs. Most domains do not name our namespace. */
+	if (geteuid() == 0 && strstr(xml, WISH_URI))
+		claim = claim_of(xml);
+	if (claim == CLAIM_NONE)
 		return true;
-	r = ask(path ? path : SOCKET, argv, xml, &answer);
-	message = r == 0 ? message_of(answer) : NULL;
-	allowed = !o->refusable || (r == 0 ? !message : may_go_without(xml, uri));
-	if (!allowed && message)
-		fprintf(stderr, "vgpud: %s\n", message);
-	else if (!allowed)
+	r = consult(argv, xml, why, sizeof(why));
+	if (r == 0 || !o->refusable || (r < 0 && claim == CLAIM_OPTIONAL))
+		return true;
+	if (r > 0)
+		fprintf(stderr, "vgpud: %s\n", why);
+	else
 		fprintf(stderr,
 			"vgpud: %s: a GPU is required, and vgpud %s (systemctl status vgpud)\n",
 			argv[1],
 			r == -ETIMEDOUT			     ? "does not answer"
 			: r == -ENOENT || r == -ECONNREFUSED ? "is not running"
+			: r == -EPROTO			     ? "gives no sensible answer"
 							     : strerror(-r));
-	if (r == 0)
-		free(answer);
-	return allowed;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -227,7 +248,7 @@ int main(int argc, char **argv)
 	while (o->name[0] && strcmp(o->name, argv[2]) != 0)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
-	xml = slurp(STDIN_FILENO, MAX_XML, '\0');
+	xml = slurp(STDIN_FILENO, WISH_MAX_BYTES, '\0');
 	allowed = !xml || allows(o, argv, xml);
 	free(xml);
 	return allowed ? 0 : 1;

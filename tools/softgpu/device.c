@@ -65,9 +65,38 @@ void softgpu_unlock(struct softgpu *gpu)
 static int start(struct softgpu *gpu, pthread_t *thread, const char *name, int policy, int priority,
 		 void *(*run)(void *))
 {
+	int r;
+
 	if (gpu->config.fifo == 0)
 		policy = SCHED_OTHER;
-	return vfio_thread_create(thread, name, policy, priority, run, gpu);
+	r = vfio_thread_create(thread, name, policy, priority, run, gpu);
+	gpu->n_threads += r == 0;
+	return r;
+}
+
+static int start_threads(struct softgpu *gpu, struct vgpu_error *err)
+{
+	int r = start(gpu, &gpu->sequencer, "sg-sequencer", SCHED_FIFO, gpu->config.fifo + 1,
+		      command_sequencer);
+
+	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
+	r = r ? r : start(gpu, &gpu->engine, "sg-engine", SCHED_IDLE, 0, engine_thread);
+	return r ? vgpu_error_set(err, -r, "threads: %s", strerror(r)) : 0;
+}
+
+static void end_threads(struct softgpu *gpu)
+{
+	const pthread_t threads[] = {gpu->sequencer, gpu->filler, gpu->engine};
+
+	softgpu_lock(gpu);
+	gpu->quit = true;
+	engine_stop(gpu, true);
+	pthread_cond_broadcast(&gpu->sequencer_cond);
+	pthread_cond_broadcast(&gpu->engine_cond);
+	pthread_cond_broadcast(&gpu->filler_cond);
+	softgpu_unlock(gpu);
+	while (gpu->n_threads > 0)
+		pthread_join(threads[--gpu->n_threads], NULL);
 }
 
 static void init_locks(struct softgpu *gpu)
@@ -134,6 +163,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	for (i = 0; i < 8; i++)
 		softgpu_random(gpu);
 	gpu->began = softgpu_now();
+	gpu->memfd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
 	gpu->busy_irq_at = VGPU_NEVER;
@@ -154,18 +184,10 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	r = config->device ? workers_create(gpu, err) : 0;
 	r = r ? r : size_memory(gpu, err);
 	r = r ? r : memory_create(gpu, err);
+	r = r ? r : start_threads(gpu, err);
 	if (r < 0) {
-		workers_destroy(gpu->workers);
-		free(gpu);
+		softgpu_destroy(gpu);
 		return r;
-	}
-	r = start(gpu, &gpu->sequencer, "sg-sequencer", SCHED_FIFO, config->fifo + 1,
-		  command_sequencer);
-	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
-	r = r ? r : start(gpu, &gpu->engine, "sg-engine", SCHED_IDLE, 0, engine_thread);
-	if (r) {
-		/* Threads that run keep what they use; the process is about to end anyway. */
-		return vgpu_error_set(err, -r, "threads: %s", strerror(r));
 	}
 	*out = gpu;
 	return 0;
@@ -173,16 +195,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 
 void softgpu_destroy(struct softgpu *gpu)
 {
-	softgpu_lock(gpu);
-	gpu->quit = true;
-	engine_stop(gpu, true);
-	pthread_cond_broadcast(&gpu->sequencer_cond);
-	pthread_cond_broadcast(&gpu->engine_cond);
-	pthread_cond_broadcast(&gpu->filler_cond);
-	softgpu_unlock(gpu);
-	pthread_join(gpu->sequencer, NULL);
-	pthread_join(gpu->engine, NULL);
-	pthread_join(gpu->filler, NULL);
+	end_threads(gpu);
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;
 	memory_destroy(gpu);

@@ -140,7 +140,8 @@ struct softgpu {
 	vgpu_nsec gpu_reset_at;
 
 	struct workers *workers; /* NULL: the engine thread computes by itself */
-	pthread_t sequencer, engine, filler;
+	pthread_t sequencer, filler, engine;
+	uint32_t n_threads; /* of these, in this order, that run */
 	pthread_cond_t sequencer_cond, engine_cond, stopped_cond, filler_cond;
 	bool quit;
 

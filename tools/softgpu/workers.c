@@ -348,13 +348,19 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 	w->gpu = gpu;
 	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (w->stop_fd < 0 || w->watch_fd < 0 ||
-	    vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w) != 0) {
-		free(w);
-		return vgpu_error_set(err, -EMFILE, "no thread for workers: %s", strerror(errno));
+	r = w->stop_fd < 0 || w->watch_fd < 0
+		    ? errno
+		    : vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
+	if (r == 0) {
+		gpu->workers = w;
+		return 0;
 	}
-	gpu->workers = w;
-	return 0;
+	if (w->stop_fd >= 0)
+		close(w->stop_fd);
+	if (w->watch_fd >= 0)
+		close(w->watch_fd);
+	free(w);
+	return vgpu_error_set(err, -r, "cannot watch workers: %s", strerror(r));
 }
 
 void workers_destroy(struct workers *w)

@@ -111,7 +111,7 @@ static bool number(const char *text, int64_t min, int64_t max, int64_t *out)
 	return end != text && *end == '\0' && errno == 0 && v >= min && v <= max;
 }
 
-/* Options may stand anywhere. */
+/* Options may stand anywhere: --name VALUE, or --name=VALUE. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	int64_t unused;
@@ -120,15 +120,20 @@ static int parse(int argc, char **argv, struct options *o)
 
 	for (i = 1; i < argc; i++) {
 		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+		char *joined = strncmp(a, "--", 2) == 0 ? strchr(argv[i], '=') : NULL;
 		bool ok = true;
 
-		if (strcmp(a, "--help") == 0) {
+		if (joined) {
+			*joined = '\0';
+			value = joined + 1;
+		}
+		if (!joined && strcmp(a, "--help") == 0) {
 			usage(stdout);
 			exit(EXIT_OK);
-		} else if (strcmp(a, "--version") == 0) {
+		} else if (!joined && strcmp(a, "--version") == 0) {
 			puts("vgpuctl " VGPU_VERSION);
 			exit(EXIT_OK);
-		} else if (strcmp(a, "--force") == 0) {
+		} else if (!joined && strcmp(a, "--force") == 0) {
 			o->force = true;
 			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
@@ -171,7 +176,7 @@ static int parse(int argc, char **argv, struct options *o)
 			return fprintf(stderr, "vgpuctl: %s %s: out of range; see --help\n", a,
 				       value),
 			       -EINVAL;
-		i++;
+		i += !joined;
 	}
 	return 0;
 }

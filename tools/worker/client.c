@@ -19,7 +19,8 @@
 
 extern char **environ;
 
-/* Beside the program that runs, or where the build puts it. */
+/* Beside the program that runs, or where the build puts it; else where it has been installed, for
+ * programs from elsewhere that load softgpu, such as QEMU. */
 static int find_program(char *path, size_t size)
 {
 	static const char *const places[] = {"../libexec/vgpud/softgpu-worker",
@@ -38,7 +39,8 @@ static int find_program(char *path, size_t size)
 		    access(path, X_OK) == 0)
 			return 0;
 	}
-	return -ENOENT;
+	snprintf(path, size, "%s", WORKER_INSTALLED);
+	return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
 
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
@@ -70,8 +72,8 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 
 	if (find_program(path, sizeof(path)) < 0)
 		return vgpu_error_set(err, -ENOENT,
-				      "softgpu-worker is not in libexec/vgpud beside softgpu's "
-				      "folder: install it there");
+				      "softgpu-worker is neither in ../libexec/vgpud, from this "
+				      "program's folder, nor " WORKER_INSTALLED ": install it");
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
 	snprintf(vf, sizeof(vf), "%u", o->vf);

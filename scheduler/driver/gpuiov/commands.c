@@ -72,9 +72,8 @@ int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command
 static int was_reset(struct vgpu_driver *d, uint32_t vf, bool *yes)
 {
 	uint32_t bit = 1u << vf, notified = 0, going_on = 0;
-	int r = gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, &notified);
+	int r = gpuiov_read_resets(d, &going_on, &notified);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_VF_RESET_REQ, &going_on);
 	if (r == 0 && notified & bit)
 		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, bit);
 	*yes = (notified | going_on) & bit;

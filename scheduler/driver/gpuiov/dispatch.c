@@ -51,13 +51,14 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 	return t;
 }
 
-/* Whether anything had. */
+/* Hands out which VFs have got work, or have run out of it. Returns whether any has. A device that
+ * goes away answers with all ones: bits beyond the VFs say nothing. */
 static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 {
-	uint32_t changed = (busy ^ d->busy) & ~d->resetting, vf;
+	uint32_t changed = (busy ^ d->busy) & ~d->resetting & ((1u << d->config.n_vfs) - 1), vf;
 
 	d->busy ^= changed;
-	for (vf = 0; changed >> vf; vf++)
+	for (vf = 0; vf < d->config.n_vfs; vf++)
 		if (changed >> vf & 1)
 			gpuiov_emit(d, busy >> vf & 1 ? VGPU_EV_BUSY : VGPU_EV_EMPTY, vf, 0, 0,
 				    now);
@@ -108,8 +109,7 @@ static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
 	r = gpuiov_write(d, GPUIOV_INTR_STATUS, bits);
 	if (r < 0 || !(bits & GPUIOV_INTR_NEED_FLR))
 		return r;
-	r = d->softgpu ? gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn)
-		       : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &fcn);
+	r = gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn);
 	if (r == 0 && GPUIOV_FCN_IS_VF(fcn) && GPUIOV_FCN_VF_OF(fcn) < d->config.n_vfs)
 		gpuiov_emit(d, VGPU_EV_HANG, GPUIOV_FCN_VF_OF(fcn), 0, 0, now);
 	return r;
@@ -140,9 +140,7 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 
 	if (d->gpu_resetting)
 		return 0;
-	r = gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, &notified);
-	if (r == 0 && d->resetting)
-		r = gpuiov_read(d, GPUIOV_VF_RESET_REQ, &going_on);
+	r = gpuiov_read_resets(d, &going_on, &notified);
 	if (r == 0 && notified)
 		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, notified);
 	if (r < 0)
@@ -167,6 +165,7 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	return r;
 }
 
+/* The registers are put back; the kernel, which is not asked, has its VFs as they were. */
 static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t control;
@@ -176,7 +175,7 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	d->gpu_resetting = false;
 	d->resetting = 0;
 	d->busy = 0;
-	r = gpuiov_bring_up(d, NULL);
+	r = gpuiov_bring_up(d, vfio_enable_vfs, NULL);
 	gpuiov_emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, r, now);
 	return 0;
 }

@@ -28,9 +28,9 @@ struct vgpu_driver {
 	struct vgpu_driver_config config;
 	struct vfio_device *device;
 	const struct gpuiov_layout *layout;
+	const char *model; /* static */
 	uint16_t sriov, cap, block;
 	uint16_t decode; /* of its command register: whether it answers to memory accesses */
-	bool softgpu;	 /* has softgpu's own registers */
 	struct vgpu_partition partition; /* as the GPU's table has it */
 	uint64_t memory;		 /* the GPU's own; addresses from there on are the host's */
 	struct vfio_host_memory host;
@@ -58,10 +58,18 @@ bool gpuiov_has(const struct vgpu_driver *d, enum gpuiov_register reg);
 /* Where a register lies. */
 void gpuiov_place(const struct vgpu_driver *d, enum gpuiov_register reg, uint32_t *region,
 		  uint64_t *offset);
+/* Bitmaps of the VFs that are being reset, and of those whose reset has ended since that was last
+ * acknowledged. Read in this order: a reset that ends between the two reads is in both bitmaps, and
+ * not in neither, which would mean that it has failed. 0 or negative. */
+int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ended);
 /* softgpu's own, in BAR 5 */
 int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
 
-int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err);
+/* From no VFs to as many as are configured, all gates closed. ENABLE makes them: vfio_set_vfs,
+ * which may block, or vfio_enable_vfs, where the kernel has them still. 0 or -errno with the
+ * reason. */
+typedef int gpuiov_enable(struct vfio_device *device, uint32_t n, struct vgpu_error *err);
+int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err);
 
 int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now);
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);

@@ -16,44 +16,43 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vfio/recognise.h"
 
-#define CONFIG_SIZE 4096u
 #define SETTLE_MS 1000
 
 static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
 {
 	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
 							      &gpuiov_layout_tonga};
-	uint8_t config[CONFIG_SIZE];
-	uint32_t vsec, i;
+	uint8_t config[GPUIOV_CONFIG_SIZE];
+	struct gpuiov_identity identity;
+	uint32_t i;
 	int r = vfio_read(d->device, VFIO_REGION_CONFIG, 0, config, sizeof(config));
 
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read the configuration space: %s",
 				      strerror(-r));
-	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &d->sriov))
-		return vgpu_error_set(err, -ENODEV, "the function has no SR-IOV capability");
-	do {
-		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &d->cap))
-			return vgpu_error_set(err, -ENODEV,
-					      "the function has no GPU-IOV capability");
-		memcpy(&vsec, config + d->cap + 4, sizeof(vsec));
-	} while ((vsec & 0xffff) != GPUIOV_VSEC_ID);
+	r = gpuiov_recognise(config, sizeof(config), &identity, err);
+	if (r < 0)
+		return r;
+	d->model = identity.model;
+	d->sriov = identity.sriov;
+	d->cap = identity.cap;
 	for (i = 0; i < 2; i++) {
 		/* The layouts differ in length; nothing else tells them apart. */
 		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
-			   : layouts[i]->cap_length == vsec >> 20)
+			   : layouts[i]->cap_length == identity.cap_length)
 			d->layout = layouts[i];
 	}
 	if (!d->layout)
 		return vgpu_error_set(err, -ENODEV,
 				      "GPU-IOV capability of %" PRIu32
 				      " bytes: not a known layout; set layout = navi or tonga",
-				      vsec >> 20);
+				      identity.cap_length);
 	d->block = d->cap;
 	if (d->layout->block_pointer)
 		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));
-	if (d->block > CONFIG_SIZE - 0x20)
+	if (d->block > GPUIOV_CONFIG_SIZE - 0x20)
 		return vgpu_error_set(err, -ENODEV,
 				      "the scheduler block lies outside of the "
 				      "configuration space");
@@ -111,21 +110,20 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
-	d->softgpu = id == SOFTGPU_ID_VALUE;
 	*caps = (struct vgpu_driver_caps){
+		.driver = vgpu_gpuiov_driver.name,
 		.max_vfs = total < d->layout->max_vfs ? total : d->layout->max_vfs,
 		.memory = (uint64_t)mib << 20,
 		.host = d->config.host,
 		.granule = GPUIOV_FB_UNIT,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
-	snprintf(caps->model, sizeof(caps->model), "%s", d->softgpu ? "softgpu" : "GPU-IOV device");
+	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
-	if (!d->softgpu)
+	if (id != SOFTGPU_ID_VALUE)
 		return vgpu_error_set(err, -ENODEV,
-				      "not a softgpu: clearing memory of other GPUs is not "
-				      "supported yet");
+				      "maker and device are softgpu's, its registers are not");
 	r = read_preemption(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
@@ -149,8 +147,7 @@ static uint32_t context_offset(const struct vgpu_partition *p)
 	return (uint32_t)(p->save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
 }
 
-/* From no VFs to enabled ones, all gates closed. */
-int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
+int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err)
 {
 	const struct vgpu_partition *p = &d->partition;
 	uint32_t i;
@@ -171,7 +168,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, struct vgpu_error *err)
 	}
 	/* All but the PF's may be handed out. */
 	r = r ? r : gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
-	if (r == 0 && vfio_set_vfs(d->device, d->config.n_vfs, err) < 0)
+	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
 	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
@@ -371,7 +368,7 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
-	return r ? r : gpuiov_bring_up(d, err);
+	return r ? r : gpuiov_bring_up(d, vfio_set_vfs, err);
 }
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
@@ -454,20 +451,49 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	return 0;
 }
 
-const struct vgpu_driver_ops vgpu_gpuiov_driver = {
-	.name = "gpuiov",
+/* Whoever serves a vfio-user socket is asked when it is opened: nobody loses a driver by that. */
+static int driver_probe(const char *device, struct vgpu_error *err)
+{
+	struct gpuiov_identity identity;
+	int r;
+
+	if (strncmp(device, "vfio-user:", 10) == 0)
+		return 1;
+	if (strncmp(device, "sysfs:", 6) != 0 && strncmp(device, "vfio:", 5) != 0)
+		return 0;
+	r = vfio_recognise_pf(strchr(device, ':') + 1, &identity, err);
+	return r < 0 ? r : 1;
+}
+
+static const struct vgpu_device_face device_face = {
+	.probe = driver_probe,
 	.open = driver_open,
 	.close = driver_close,
-	.command = gpuiov_command,
+	.fd = gpuiov_fd,
+	.deadline = gpuiov_deadline,
+	.dispatch = gpuiov_dispatch,
 	.reset = gpuiov_reset,
+};
+
+static const struct vgpu_switched_face switched_face = {
+	.command = gpuiov_command,
 	.gates = gpuiov_gates,
 	.notice = gpuiov_notice,
+};
+
+static const struct vgpu_memory_face memory_face = {
 	.place = gpuiov_place_vf,
 	.clear = gpuiov_clear,
 	.copy = gpuiov_copy,
 	.busy = gpuiov_memory_busy,
 	.read = gpuiov_memory_read,
-	.fd = gpuiov_fd,
-	.deadline = gpuiov_deadline,
-	.dispatch = gpuiov_dispatch,
+};
+
+const struct vgpu_driver_ops vgpu_gpuiov_driver = {
+	.size = sizeof(struct vgpu_driver_ops),
+	.name = "gpuiov",
+	.kind = VGPU_DRIVER_SWITCHED,
+	.device = &device_face,
+	.switched = &switched_face,
+	.memory = &memory_face,
 };

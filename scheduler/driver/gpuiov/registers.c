@@ -50,3 +50,11 @@ int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value)
 	*value = 0;
 	return vfio_read(d->device, VFIO_REGION_BAR5, offset, value, sizeof(*value));
 }
+
+int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ended)
+{
+	int r = gpuiov_read(d, GPUIOV_VF_RESET_REQ, going_on);
+
+	*ended = 0;
+	return r ? r : gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, ended);
+}

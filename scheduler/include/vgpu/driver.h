@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of a driver for a GPU whose worlds we switch ourselves. Everything here is called
- * from the engine thread of its GPU, and returns at once, but for open and close: what takes time
- * is answered later, as an event from dispatch().
+ * The contract of a driver: a table with faces, each a group of calls that a kind of GPU has. But
+ * for probe() everything is called from the engine thread of its GPU, and returns at once, but for
+ * open and close: what takes time is answered later, as an event from dispatch().
  *
  * A GPU goes on as it is when its driver goes away: the VF that runs keeps running. open() finds
  * out which state the GPU is in, and adopts it; it resets nothing.
@@ -17,6 +17,7 @@ struct vgpu_driver;
 
 /* What the GPU can do, and what it can bound. */
 struct vgpu_driver_caps {
+	const char *driver; /* its name, static */
 	char model[64];
 	char layout[16];
 	char transport[16];
@@ -58,8 +59,17 @@ struct vgpu_driver_found {
 /* Takes events as they come; called from within dispatch() and the calls below that say so. */
 typedef void vgpu_event_sink(void *data, const struct vgpu_event *event);
 
-struct vgpu_driver_ops {
-	const char *name;
+/* Who decides which VF is on the engine. */
+enum vgpu_driver_kind {
+	VGPU_DRIVER_SWITCHED = 0, /* vgpud, by commands: the GPU does as it is told */
+};
+
+/* What every driver has. */
+struct vgpu_device_face {
+	/* Whether it drives DEVICE: 1; 0: the name is of another driver; -errno with the reason: it
+	 * knows such names, and that GPU is none of its own. Looks, and touches nothing: a GPU that
+	 * is refused keeps what driver it has. Any thread. */
+	int (*probe)(const char *device, struct vgpu_error *err);
 
 	/* Opens the GPU, enables its VFs and partitions its memory, or adopts it. Blocks. 0 or
 	 * -errno with the reason. */
@@ -70,18 +80,36 @@ struct vgpu_driver_ops {
 	 * next life of this process. */
 	void (*close)(struct vgpu_driver *driver, bool lost);
 
-	/* Issues a command. If it is done at once, its VGPU_EV_DONE comes before this returns.
-	 * Negative: the GPU is gone (here and below). */
-	int (*command)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
-		       vgpu_nsec now);
+	/* Becomes readable when dispatch has something to do. */
+	int (*fd)(const struct vgpu_driver *driver);
+	/* When dispatch is to be called even if nothing has become readable. */
+	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
+	/* Looks at the GPU and hands out what has happened, by accesses to the GPU alone: it waits
+	 * for nothing, and asks nothing of the kernel. Always also whether a command that was
+	 * issued is done. Beside plain loss: -ESTALE, the kernel wants it back; -EREMOTEIO, the bus
+	 * has reported an error; -ECONNRESET, others have reset it. */
+	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
+
+	/* Begins a reset, of which VGPU_EV_RESET_DONE tells the end. Negative: the GPU is gone
+	 * (here and below). */
 	int (*reset)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_reset_level level,
 		     vgpu_nsec now);
+};
+
+/* What a GPU has whose worlds vgpud switches. */
+struct vgpu_switched_face {
+	/* Issues a command. If it is done at once, its VGPU_EV_DONE comes before this returns. */
+	int (*command)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
+		       vgpu_nsec now);
 	int (*gates)(struct vgpu_driver *driver, uint32_t vf, uint32_t gates);
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
+};
 
-	/* Memory. Gives a VF another partition, of size 0 for none: of a VF that has no context, or
-	 * of one that is saved and only moves. One that lies in host memory cannot be loaded. -EIO:
-	 * the GPU has not taken it, and keeps the old. */
+/* What a GPU has whose memory vgpud partitions. */
+struct vgpu_memory_face {
+	/* Gives a VF another partition, of size 0 for none: of a VF that has no context, or of one
+	 * that is saved and only moves. One that lies in host memory cannot be loaded. -EIO: the
+	 * GPU has not taken it, and keeps the old. */
 	int (*place)(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where);
 	/* Begins to clear a range, or to copy one: one at a time, until busy() says that it is
 	 * over: 1 still at work, 0 done, *FAILED: not. */
@@ -89,18 +117,28 @@ struct vgpu_driver_ops {
 	int (*copy)(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to);
 	int (*busy)(struct vgpu_driver *driver, bool *failed);
 	int (*read)(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size);
-
-	/* Becomes readable when dispatch has something to do. */
-	int (*fd)(const struct vgpu_driver *driver);
-	/* When dispatch is to be called even if nothing has become readable. */
-	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
-	/* Looks at the GPU and hands out what has happened; always also whether a command that was
-	 * issued is done. Beside plain loss: -ESTALE, the kernel
-	 * wants it back; -EREMOTEIO, the bus has reported an error; -ECONNRESET, others have reset
-	 * it. */
-	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 };
 
+/* A driver, and its faces: the first it must have, of the others those that its kind of GPU has. */
+struct vgpu_driver_ops {
+	size_t size; /* of this table: what the driver was built against */
+	const char *name;
+	enum vgpu_driver_kind kind;
+	const struct vgpu_device_face *device;
+	const struct vgpu_switched_face *switched;
+	const struct vgpu_memory_face *memory;
+};
+
+/* The registry: all drivers, and NULL. */
+extern const struct vgpu_driver_ops *const vgpu_drivers[];
+
+/* The driver of DEVICE, a name as it is configured, by probe(); NULL with the reason. Blocks for
+ * some milliseconds. Any thread. */
+const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err);
+
+/* GPU-IOV: softgpu */
 extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
+/* No GPU at all */
+extern const struct vgpu_driver_ops vgpu_null_driver;
 
 #endif

@@ -130,12 +130,17 @@ static inline int vfio_reset(struct vfio_device *d)
 	return d->ops->reset(d);
 }
 
-/* Gives a PF exactly N VFs, ready for their users. 0 or -errno with the reason; -EBUSY if one that
- * would go is in use. */
+/* Gives a PF exactly N VFs, ready for their users; the kernel may take seconds. 0 or -errno with
+ * the reason; -EBUSY if one that would go is in use. */
 static inline int vfio_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
 	return d->ops->set_vfs(d, n, err);
 }
+
+/* Enables N VFs in the PF's own registers, and nothing else: for a bus without a kernel on it, and
+ * after a reset of the GPU, of which the kernel does not know: its VFs are as they were. Takes a
+ * few accesses. 0 or -errno with the reason. */
+int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 
 /* Becomes readable when vfio_check is to be asked; -1 if the transport cannot tell. */
 static inline int vfio_fd(struct vfio_device *d)

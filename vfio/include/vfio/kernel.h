@@ -34,9 +34,12 @@ int kernel_read_text(char *out, size_t size, const char *format, ...)
 int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes TEXT to a file of sysfs, in a process of its own: most such writes wait for a lock of the
  * device, which may be held for long. 0 or -errno; -ETIMEDOUT after DEADLINE_MS, when the process
- * goes on alone. */
+ * goes on alone, and is nobody's to wait for. */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Calls EACH for every line of a file, without its newline. Lines are shorter than 4 KiB.
+ * 0 or -errno. */
+int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data);
 /* The last part of what a link points to. 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A GPU that is not there: the switched kind, with guests whose drivers come up by themselves and
+ * always have work, or never. It does nothing, and in no time unless it is told to take some, so
+ * that what is left to be measured is vgpud; and tests of the daemon need no device.
+ *
+ * It has no clock and no thread: all it knows of time is the argument of its calls, and what takes
+ * time is due at an instant that deadline() names. So it works in virtual time as in real.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "null.h"
+
+#define GRANULE (UINT64_C(16) << 20)
+#define SAVE_SLOT (UINT64_C(64) << 10)
+
+/* What the next dispatch() tells of VFs, bitmaps each, in this order. */
+enum told { TOLD_RESET, TOLD_REQUEST, TOLD_RELEASE, TOLD_BUSY, TOLD };
+
+struct vgpu_driver {
+	struct null_options options;
+	uint32_t n_vfs;
+	vgpu_event_sink *sink;
+	void *data;
+	int fd; /* never readable */
+
+	bool active; /* a command, which is done at DONE_AT */
+	struct vgpu_event command;
+	vgpu_nsec done_at;
+	uint32_t news[TOLD];
+	bool gpu_reset; /* the reset that is to be told is the whole GPU's */
+	uint32_t gpu_reset_vf;
+};
+
+static void tell(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf, uint32_t code,
+		 vgpu_nsec now)
+{
+	d->sink(d->data, &(struct vgpu_event){.now = now, .type = type, .vf = vf, .code = code});
+}
+
+static int null_probe(const char *device, struct vgpu_error *err)
+{
+	struct null_options options;
+	int r;
+
+	if (strncmp(device, NULL_PREFIX, strlen(NULL_PREFIX)) != 0)
+		return 0;
+	r = null_read_options(device, &options, err);
+	return r < 0 ? r : 1;
+}
+
+static int plan(const struct vgpu_driver *d, const struct vgpu_driver_config *config,
+		struct vgpu_partition *out, struct vgpu_error *err)
+{
+	struct vgpu_partition_request request = {
+		.total = d->options.memory,
+		.granule = GRANULE,
+		.pf_reserve = config->pf_reserve,
+		.save_area = SAVE_SLOT * d->n_vfs,
+		.n_vfs = d->n_vfs,
+		.placement = config->placement,
+	};
+
+	if (d->n_vfs > d->options.max_vfs)
+		return vgpu_error_set(err, -EINVAL, "vfs = %u: this GPU has at most %u", d->n_vfs,
+				      d->options.max_vfs);
+	if (config->host > 0)
+		return vgpu_error_set(err, -EOPNOTSUPP,
+				      "host_memory_mib: this GPU does not reach host memory: leave "
+				      "it out");
+	memcpy(request.sizes, config->sizes, sizeof(request.sizes));
+	return vgpu_partition_plan(&request, out, err);
+}
+
+static void null_close(struct vgpu_driver *d, bool lost)
+{
+	(void)lost; /* there is nothing to be kept */
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d);
+}
+
+/* Adopted, each time: with every VF's driver up, and its context saved. */
+static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+		     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
+		     vgpu_event_sink *sink, void *data, struct vgpu_error *err)
+{
+	struct vgpu_driver *d = calloc(1, sizeof(*d));
+	uint32_t i;
+	int r;
+
+	if (!d)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	*d = (struct vgpu_driver){.n_vfs = config->n_vfs, .sink = sink, .data = data};
+	*found = (struct vgpu_driver_found){.adopted = true};
+	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = d->fd < 0 ? vgpu_error_set(err, -errno, "eventfd: %s", strerror(errno)) : 0;
+	r = r ? r : null_read_options(config->device, &d->options, err);
+	r = r ? r : plan(d, config, &found->planned, err);
+	if (r < 0) {
+		null_close(d, false);
+		return r;
+	}
+	found->partition = found->planned;
+	for (i = 0; i < d->n_vfs; i++) {
+		found->contexts[i] = VGPU_CTX_SAVED;
+		found->driver_up[i] = true;
+	}
+	d->options.busy &= (1u << d->n_vfs) - 1;
+	d->news[TOLD_BUSY] = d->options.busy;
+	*caps = (struct vgpu_driver_caps){
+		.driver = vgpu_null_driver.name,
+		.max_vfs = d->options.max_vfs,
+		.memory = d->options.memory,
+		.granule = GRANULE,
+		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
+		.preemption = "hard",
+	};
+	snprintf(caps->model, sizeof(caps->model), "none");
+	snprintf(caps->layout, sizeof(caps->layout), "none");
+	snprintf(caps->transport, sizeof(caps->transport), "null");
+	*out = d;
+	return 0;
+}
+
+static int null_fd(const struct vgpu_driver *d)
+{
+	return d->fd;
+}
+
+static vgpu_nsec null_deadline(const struct vgpu_driver *d)
+{
+	uint32_t i;
+
+	if (d->gpu_reset)
+		return 0;
+	for (i = 0; i < TOLD; i++)
+		if (d->news[i])
+			return 0;
+	return d->active ? d->done_at : VGPU_NEVER;
+}
+
+static void end_command(struct vgpu_driver *d, vgpu_nsec now)
+{
+	d->active = false;
+	d->command.now = now;
+	d->sink(d->data, &d->command);
+}
+
+static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
+{
+	static const struct {
+		enum vgpu_event_type type;
+		uint32_t code;
+	} events[] = {
+		[TOLD_RESET] = {VGPU_EV_RESET_DONE, VGPU_RESET_VF},
+		[TOLD_REQUEST] = {VGPU_EV_REQUEST, VGPU_WINDOW_INIT},
+		[TOLD_RELEASE] = {VGPU_EV_RELEASE, VGPU_WINDOW_INIT},
+		[TOLD_BUSY] = {VGPU_EV_BUSY, 0},
+	};
+	uint32_t i, vf, news;
+
+	if (d->active && now >= d->done_at)
+		end_command(d, now);
+	if (d->gpu_reset)
+		tell(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, now);
+	d->gpu_reset = false;
+	for (i = 0; i < TOLD; i++) {
+		news = d->news[i];
+		d->news[i] = 0;
+		for (vf = 0; vf < d->n_vfs; vf++)
+			if (news >> vf & 1)
+				tell(d, events[i].type, vf, events[i].code, now);
+	}
+	return 0;
+}
+
+/* Whoever is reset has no driver any more, and says nothing that it was about to say. */
+static void forget(struct vgpu_driver *d, uint32_t vfs)
+{
+	uint32_t i;
+
+	for (i = 0; i < TOLD; i++)
+		d->news[i] &= ~vfs;
+	if (d->active && vfs >> d->command.vf & 1)
+		d->active = false;
+}
+
+static int null_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level,
+		      vgpu_nsec now)
+{
+	(void)now;
+	if (level == VGPU_RESET_GPU) {
+		forget(d, UINT32_MAX);
+		d->gpu_reset = true;
+		d->gpu_reset_vf = vf;
+	} else {
+		forget(d, 1u << vf);
+		d->news[TOLD_RESET] |= 1u << vf;
+	}
+	return 0;
+}
+
+static int null_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command,
+			vgpu_nsec now)
+{
+	bool hangs = command == VGPU_CMD_IDLE && d->options.hangs >> vf & 1;
+
+	d->active = true;
+	d->command = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = command};
+	d->done_at = hangs ? VGPU_NEVER : now + d->options.command;
+	if (d->done_at <= now)
+		end_command(d, now);
+	return 0;
+}
+
+static int null_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
+{
+	(void)d;
+	(void)vf;
+	(void)gates;
+	return 0;
+}
+
+/* What a guest's driver does: it comes up again after a reset, if it has anything to do. */
+static int null_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
+{
+	uint32_t bit = d->options.busy & 1u << vf;
+
+	if (notice == VGPU_NOTICE_RESET_DONE)
+		d->news[TOLD_REQUEST] |= bit;
+	if (notice == VGPU_NOTICE_READY) {
+		d->news[TOLD_RELEASE] |= bit;
+		d->news[TOLD_BUSY] |= bit;
+	}
+	return 0;
+}
+
+static int null_place(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where)
+{
+	(void)d;
+	(void)vf;
+	(void)where;
+	return 0;
+}
+
+static int null_clear(struct vgpu_driver *d, struct vgpu_extent where)
+{
+	(void)d;
+	(void)where;
+	return 0;
+}
+
+static int null_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to)
+{
+	(void)d;
+	(void)from;
+	(void)to;
+	return 0;
+}
+
+static int null_busy(struct vgpu_driver *d, bool *failed)
+{
+	(void)d;
+	*failed = false;
+	return 0;
+}
+
+/* Nobody has ever written there. */
+static int null_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
+{
+	(void)d;
+	(void)offset;
+	memset(data, 0, size);
+	return 0;
+}
+
+static const struct vgpu_device_face device_face = {
+	.probe = null_probe,
+	.open = null_open,
+	.close = null_close,
+	.fd = null_fd,
+	.deadline = null_deadline,
+	.dispatch = null_dispatch,
+	.reset = null_reset,
+};
+
+static const struct vgpu_switched_face switched_face = {
+	.command = null_command,
+	.gates = null_gates,
+	.notice = null_notice,
+};
+
+static const struct vgpu_memory_face memory_face = {
+	.place = null_place,
+	.clear = null_clear,
+	.copy = null_copy,
+	.busy = null_busy,
+	.read = null_read,
+};
+
+const struct vgpu_driver_ops vgpu_null_driver = {
+	.size = sizeof(struct vgpu_driver_ops),
+	.name = "null",
+	.kind = VGPU_DRIVER_SWITCHED,
+	.device = &device_face,
+	.switched = &switched_face,
+	.memory = &memory_face,
+};

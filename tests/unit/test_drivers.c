@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry of drivers, and the null driver: in virtual time, under the real core. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "machine.h"
+#include "suite.h"
+#include "vgpu/driver.h"
+
+#define VFS 4u
+#define MAX_QUEUED 256u
+
+static struct vgpu_error err;
+
+/* Each driver has what its kind has to have. */
+static void tables(void)
+{
+	const struct vgpu_driver_ops *const *d;
+	unsigned n = 0;
+
+	for (d = vgpu_drivers; *d; d++, n++) {
+		const struct vgpu_device_face *f = (*d)->device;
+
+		CU_ASSERT_EQUAL((*d)->size, sizeof(struct vgpu_driver_ops));
+		CU_ASSERT_PTR_NOT_NULL((*d)->name);
+		CU_ASSERT(f && f->probe && f->open && f->close && f->fd && f->deadline &&
+			  f->dispatch && f->reset);
+		CU_ASSERT_EQUAL((*d)->kind, VGPU_DRIVER_SWITCHED);
+		CU_ASSERT((*d)->switched && (*d)->switched->command && (*d)->switched->gates &&
+			  (*d)->switched->notice);
+		CU_ASSERT((*d)->memory && (*d)->memory->place && (*d)->memory->clear &&
+			  (*d)->memory->copy && (*d)->memory->busy && (*d)->memory->read);
+	}
+	CU_ASSERT_EQUAL(n, 2);
+}
+
+static void names(void)
+{
+	static const struct {
+		const char *device;
+		const struct vgpu_driver_ops *driver;
+		const char *why;
+	} cases[] = {
+		{"vfio-user:/run/softgpu/pf.sock", &vgpu_gpuiov_driver, ""},
+		{"null:", &vgpu_null_driver, ""},
+		{"null:max_vfs=8,command_us=20,busy=3,hang=1", &vgpu_null_driver, ""},
+		{"null:max_vfs=99", NULL, "max_vfs = 99: want 1 to 31"},
+		{"null:colour=red", NULL, "no such parameter"},
+		{"null:busy", NULL, "busy: want NAME=VALUE"},
+		{"null", NULL, "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or null:OPTIONS"},
+		{"sysfs:03:00.0", NULL, "not a PCI address"},
+		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
+		/* A GPU of the machine that nobody knows: it keeps its driver. */
+		{"sysfs:" PF, NULL, "it is left as it is"},
+		{"vfio:" PF ",token-file=/x", NULL, "it is left as it is"},
+	};
+	const struct vgpu_driver_ops *d;
+	char text[32];
+	unsigned i;
+
+	make_machine();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		err.text[0] = '\0';
+		d = vgpu_driver_for(cases[i].device, &err);
+		CU_ASSERT_PTR_EQUAL(d, cases[i].driver);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
+	}
+	CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/driver"), 0);
+	CU_ASSERT_STRING_EQUAL(text, "amdgpu");
+	remove_machine();
+}
+
+/* The loop around core and driver, in virtual time. */
+static const struct vgpu_driver_ops *const ops = &vgpu_null_driver;
+static struct vgpu_driver *driver;
+static struct vgpu_core *core;
+static vgpu_nsec now;
+static struct vgpu_event queue[MAX_QUEUED];
+static uint32_t n_queued, n_taken;
+
+static void on_event(void *data, const struct vgpu_event *event)
+{
+	(void)data;
+	CU_ASSERT_FATAL(n_queued < MAX_QUEUED);
+	queue[n_queued++] = *event;
+}
+
+static void step(struct vgpu_event event)
+{
+	static struct vgpu_output out;
+	uint32_t i;
+
+	event.now = now;
+	CU_ASSERT_EQUAL(vgpu_core_step(core, &event, &out), 0);
+	for (i = 0; i < out.n_actions; i++) {
+		const struct vgpu_action *a = &out.actions[i];
+		struct vgpu_event scrubbed = {.type = VGPU_EV_SCRUBBED, .vf = a->vf};
+
+		if (a->type == VGPU_AC_COMMAND)
+			ops->switched->command(driver, a->vf, (enum vgpu_command)a->code, now);
+		else if (a->type == VGPU_AC_RESET)
+			ops->device->reset(driver, a->vf, (enum vgpu_reset_level)a->code, now);
+		else if (a->type == VGPU_AC_GATES)
+			ops->switched->gates(driver, a->vf, a->code);
+		else if (a->type == VGPU_AC_NOTICE)
+			ops->switched->notice(driver, a->vf, (enum vgpu_notice)a->code);
+		else if (a->type == VGPU_AC_SCRUB)
+			on_event(NULL, &scrubbed);
+	}
+}
+
+static void drain(void)
+{
+	while (n_taken < n_queued)
+		step(queue[n_taken++]);
+	n_taken = n_queued = 0;
+}
+
+static void run_until(vgpu_nsec end)
+{
+	vgpu_nsec due, other;
+
+	for (;;) {
+		due = vgpu_core_deadline(core);
+		other = ops->device->deadline(driver);
+		due = other < due ? other : due;
+		if (due > end)
+			break;
+		now = due > now ? due : now;
+		CU_ASSERT_EQUAL(ops->device->dispatch(driver, now), 0);
+		drain();
+		if (now >= vgpu_core_deadline(core))
+			step((struct vgpu_event){.type = VGPU_EV_TIMER});
+		drain();
+	}
+	now = end;
+}
+
+static void *zeroed(size_t size)
+{
+	void *p = calloc(1, size);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+	return p;
+}
+
+/* Runs POLICY for ten seconds on a null device. */
+static void run(const char *device, const char *policy, struct vgpu_vf_view *views)
+{
+	const struct vgpu_policy_ops *p = vgpu_builtin_policy(policy);
+	struct vgpu_driver_config want = {.device = device, .n_vfs = VFS, .host_node = -1};
+	static int64_t params[VGPU_MAX_PARAMS], vf_params[VFS][VGPU_MAX_PARAMS];
+	void *memory[] = {zeroed(vgpu_core_size(VFS)), zeroed(vgpu_fallback_policy->memory(VFS)),
+			  zeroed(p->memory(VFS))};
+	struct vgpu_core_config config;
+	struct vgpu_driver_found found;
+	struct vgpu_driver_caps caps;
+	uint32_t i;
+
+	now = VGPU_SEC;
+	n_queued = n_taken = 0;
+	CU_ASSERT_EQUAL_FATAL(ops->device->open(&driver, &want, &caps, &found, on_event, NULL,
+						&err),
+			      0);
+	vgpu_core_defaults(&config, VFS);
+	config.reset_levels = caps.reset_levels;
+	core = vgpu_core_init(memory[0], &config, vgpu_fallback_policy, memory[1], now);
+	vgpu_param_defaults(p->params, params);
+	for (i = 0; i < VFS; i++)
+		vgpu_param_defaults(p->vf_params, vf_params[i]);
+	step((struct vgpu_event){.type = VGPU_EV_POLICY,
+				 .policy = p,
+				 .memory = memory[2],
+				 .params = params,
+				 .vf_params = vf_params[0]});
+	for (i = 0; i < VFS; i++)
+		step((struct vgpu_event){.type = VGPU_EV_ADD,
+					 .vf = i,
+					 .code = found.contexts[i],
+					 .value = found.driver_up[i],
+					 .params = vf_params[i]});
+	step((struct vgpu_event){.type = VGPU_EV_START});
+	run_until(11 * VGPU_SEC);
+	for (i = 0; i < VFS; i++)
+		vgpu_core_vf_view(core, i, &views[i]);
+	ops->device->close(driver, false);
+	for (i = 0; i < 3; i++)
+		free(memory[i]);
+}
+
+static void virtual_time(void)
+{
+	struct vgpu_vf_view views[VFS], again[VFS];
+	uint32_t i;
+
+	run("null:command_us=25", "equal", views);
+	for (i = 0; i < VFS; i++) {
+		/* A quarter each of ten seconds, less the switches, to a slice. */
+		CU_ASSERT(views[i].ledger.run_ns > 2400 * VGPU_MSEC &&
+			  views[i].ledger.run_ns < 2500 * VGPU_MSEC);
+		CU_ASSERT_EQUAL(views[i].ledger.hangs, 0);
+	}
+	/* The same once more, to the nanosecond. */
+	run("null:command_us=25", "equal", again);
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT_EQUAL(views[i].ledger.run_ns, again[i].ledger.run_ns);
+}
+
+static void some_are_idle(void)
+{
+	struct vgpu_vf_view views[VFS];
+
+	run("null:busy=1", "fair", views);
+	CU_ASSERT(views[0].ledger.run_ns > 9900 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(views[1].ledger.run_ns, 0);
+}
+
+/* A VF that never stops is reset, comes back, and is quarantined; the others have the rest. */
+static void one_hangs(void)
+{
+	struct vgpu_vf_view views[VFS];
+
+	run("null:hang=2", "fair", views);
+	CU_ASSERT_EQUAL(views[2].ledger.hangs, 3);
+	CU_ASSERT_EQUAL(views[2].state, VGPU_VF_QUARANTINED);
+	CU_ASSERT_EQUAL(views[2].ledger.windows, 2);
+	CU_ASSERT(views[0].ledger.run_ns > 3000 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(views[0].state, VGPU_VF_ACTIVE);
+}
+
+static const struct test tests[] = {
+	{"tables", tables},
+	{"the driver of a device's name", names},
+	{"null: virtual time", virtual_time},
+	{"null: some have no work", some_are_idle},
+	{"null: one hangs", one_hangs},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("drivers", tests)

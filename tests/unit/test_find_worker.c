@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that lies where no worker is near, as a QEMU of somebody's own does, finds the worker
+ * that is installed. The test runs itself again from a folder of its own; for this program, where
+ * the worker is installed is where the build has put it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "suite.h"
+
+#define WINDOW (4u << 20)
+#define ELSEWHERE "--from-elsewhere"
+
+/* Starts a worker, and waits until it is ready. */
+static int start_worker(void)
+{
+	struct worker_options options = {.device = "host", .size = WINDOW};
+	struct vgpu_error err = {""};
+	struct worker_client *w = NULL;
+	int fd = memfd_create("test", MFD_CLOEXEC), r;
+
+	options.window_fd = fd;
+	r = ftruncate(fd, WINDOW) < 0 ? -errno : worker_start(&w, &options, &err);
+	r = r ? r : worker_wait_ready(w, 30000, &err);
+	if (r < 0)
+		fprintf(stderr, "%s\n", err.text);
+	worker_kill(w);
+	close(fd);
+	return r < 0;
+}
+
+static void copy(const char *from, const char *to)
+{
+	int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT, 0700);
+	ssize_t n;
+
+	CU_ASSERT_FATAL(in >= 0 && out >= 0);
+	while ((n = sendfile(out, in, NULL, 1 << 30)) > 0)
+		;
+	CU_ASSERT_EQUAL(n, 0);
+	close(in);
+	close(out);
+}
+
+static void from_elsewhere(void)
+{
+	char folder[64] = "/tmp/vgpud-worker.XXXXXX", program[80];
+	int status = -1;
+	pid_t pid;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(program, sizeof(program), "%s/program", folder);
+	copy("/proc/self/exe", program);
+	pid = fork();
+	if (pid == 0) {
+		execl(program, program, ELSEWHERE, NULL);
+		_exit(127);
+	}
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	unlink(program);
+	rmdir(folder);
+}
+
+static void from_here(void)
+{
+	CU_ASSERT_EQUAL(start_worker(), 0);
+}
+
+static const struct test tests[] = {
+	{"from the build's folder", from_here},
+	{"from a folder with no worker near", from_elsewhere},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {tests, NULL};
+
+	return argc == 2 && strcmp(argv[1], ELSEWHERE) == 0
+		       ? start_worker()
+		       : suite_main("where a worker is found", tables, argc, argv);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The GPU-IOV driver on a softgpu of this process, behind a real vfio-user socket. Between the two
+ * the test sees each access to the PF, and can make the device reach the end of a reset, or answer
+ * nonsense, at exactly the access that it picks.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softgpu.h"
+#include "suite.h"
+#include "vfio/device.h"
+#include "vfio/user_proto.h"
+#include "vfio/user_server.h"
+#include "vgpu/driver.h"
+
+#define VFS 2u
+#define MAX_EVENTS 64u
+
+static const struct vgpu_driver_ops *const ops = &vgpu_gpuiov_driver;
+
+static char dir[64], socket_path[100], device_name[120];
+static struct softgpu *gpu;
+static struct vfio_server *server;
+static struct vfio_endpoint *endpoint;
+static struct vgpu_driver *driver;
+static struct vgpu_error err;
+
+/* What the driver has handed out. */
+static struct vgpu_event events[MAX_EVENTS];
+static uint32_t n_events;
+
+/* What happens between driver and device. */
+static _Atomic uint32_t reset_ends_at_look; /* VFs: the next look at resets takes until it ends */
+static _Atomic bool busy_is_nonsense;
+
+static void on_event(void *data, const struct vgpu_event *event)
+{
+	(void)data;
+	CU_ASSERT_FATAL(n_events < MAX_EVENTS);
+	events[n_events++] = *event;
+}
+
+static uint32_t reg(enum gpuiov_register r)
+{
+	uint32_t value;
+
+	softgpu_read(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, gpuiov_layout_navi.at[r].offset, &value, 4);
+	return value;
+}
+
+static void short_pause(void)
+{
+	struct timespec pause = {0, 200000};
+
+	nanosleep(&pause, NULL);
+}
+
+static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+{
+	struct softgpu_region r;
+
+	(void)device;
+	softgpu_region(gpu, SOFTGPU_PF, index, &r);
+	*out = (struct vfio_server_region){r.size, true, r.mmap_fd, r.mmap_size};
+}
+
+static uint32_t on_irqs(void *device, uint32_t index)
+{
+	(void)device;
+	return index == VFIO_USER_IRQ_MSIX ? GPUIOV_PF_VECTORS : 0;
+}
+
+static bool is_at(uint32_t region, uint64_t offset, enum gpuiov_register r)
+{
+	return region == VFIO_REGION_BAR5 && offset == gpuiov_layout_navi.at[r].offset;
+}
+
+static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+{
+	uint32_t resets;
+
+	(void)device;
+	softgpu_read(gpu, SOFTGPU_PF, region, offset, data, count);
+	if (is_at(region, offset, GPUIOV_RESET_NOTIFICATION) ||
+	    is_at(region, offset, GPUIOV_VF_RESET_REQ)) {
+		resets = atomic_exchange(&reset_ends_at_look, 0);
+		while (reg(GPUIOV_VF_RESET_REQ) & resets)
+			short_pause();
+	}
+	/* Command, status and VM_BUSY are read in one go. */
+	if (region == VFIO_REGION_CONFIG && count == 12 && atomic_load(&busy_is_nonsense))
+		memset((char *)data + 8, 0xff, 4);
+}
+
+static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
+		     uint32_t count)
+{
+	(void)device;
+	softgpu_write(gpu, SOFTGPU_PF, region, offset, data, count);
+}
+
+static void on_reset(void *device)
+{
+	(void)device;
+}
+
+static const struct vfio_server_ops server_ops = {on_region, on_irqs,  on_read,
+						  on_write,  on_reset, on_reset};
+
+static void on_irq(void *opaque, int fn, uint32_t vector)
+{
+	(void)opaque;
+	if (fn == SOFTGPU_PF && endpoint)
+		vfio_endpoint_irq(endpoint, vector);
+}
+
+static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
+{
+	(void)opaque;
+	(void)fn;
+	(void)iova;
+	(void)buffer;
+	(void)size;
+	(void)to_client;
+	return -EFAULT;
+}
+
+static void on_vfs(void *opaque, uint32_t n)
+{
+	(void)opaque;
+	(void)n;
+}
+
+static const struct softgpu_carrier carrier = {on_irq, on_dma, on_vfs};
+
+/* A GPU whose VFs take 20 ms for a reset, and its driver. */
+static void begin(const char *fault)
+{
+	struct softgpu_config config = {.n_vfs = 31,
+					.vram = 64u << 20,
+					.layout = &gpuiov_layout_navi,
+					.seed = 1};
+	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1};
+	struct vgpu_driver_found found;
+	struct vgpu_driver_caps caps;
+
+	CU_ASSERT_EQUAL_FATAL(softgpu_parse_latency(&config, "flr=20000", &err), 0);
+	if (fault)
+		CU_ASSERT_EQUAL_FATAL(softgpu_parse_fault(&config, fault, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(softgpu_create(&gpu, &config, &carrier, NULL, &err), 0);
+	strcpy(dir, "/tmp/vgpud-gpuiov.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(socket_path, sizeof(socket_path), "%s/pf.sock", dir);
+	snprintf(device_name, sizeof(device_name), "vfio-user:%s", socket_path);
+	CU_ASSERT_EQUAL_FATAL(vfio_server_create(&server, "test", 0, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(vfio_server_add(server, socket_path, &server_ops, NULL, &endpoint,
+					      &err),
+			      0);
+	want.device = device_name;
+	n_events = 0;
+	if (ops->device->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		CU_FAIL_FATAL("the driver does not open");
+	}
+	CU_ASSERT_EQUAL(caps.max_vfs, 31);
+	CU_ASSERT_EQUAL(n_events, 0);
+}
+
+static void end(void)
+{
+	ops->device->close(driver, false);
+	vfio_server_destroy(server);
+	endpoint = NULL;
+	softgpu_destroy(gpu);
+	rmdir(dir);
+}
+
+/* Looks at the GPU until the driver has said something. */
+static const struct vgpu_event *next_event(void)
+{
+	vgpu_nsec now = VGPU_SEC;
+	uint32_t had = n_events, tries;
+
+	for (tries = 0; tries < 50000 && n_events == had; tries++) {
+		CU_ASSERT_EQUAL_FATAL(ops->device->dispatch(driver, now += 100 * VGPU_MSEC), 0);
+		if (n_events == had)
+			short_pause();
+	}
+	CU_ASSERT_FATAL(n_events > had);
+	return &events[had];
+}
+
+/* A reset that ends while it is looked at has ended well. */
+static void reset_ends_meanwhile(void)
+{
+	const struct vgpu_event *e;
+
+	begin(NULL);
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_VF, VGPU_SEC), 0);
+	atomic_store(&reset_ends_at_look, 1u << 1);
+	e = next_event();
+	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
+	CU_ASSERT_EQUAL(e->vf, 1);
+	CU_ASSERT_EQUAL(e->value, 0);
+	CU_ASSERT_EQUAL(n_events, 1);
+	end();
+}
+
+/* One that the device does not carry out is told as failed. */
+static void reset_fails(void)
+{
+	const struct vgpu_event *e;
+
+	begin("refuse-reset");
+	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_VF, VGPU_SEC), 0);
+	e = next_event();
+	CU_ASSERT_EQUAL(e->type, VGPU_EV_RESET_DONE);
+	CU_ASSERT_EQUAL(e->value, -EIO);
+	end();
+}
+
+/* A command to a VF that is being reset from its own side fails, and that is not the VF's fault;
+ * also if the reset ends just then. */
+static void guest_resets_meanwhile(void)
+{
+	begin(NULL);
+	softgpu_function_reset(gpu, 1);
+	CU_ASSERT(reg(GPUIOV_VF_RESET_REQ) & 1u << 1);
+	atomic_store(&reset_ends_at_look, 1u << 1);
+	CU_ASSERT_EQUAL(ops->switched->command(driver, 1, VGPU_CMD_INIT, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL_FATAL(n_events, 1);
+	CU_ASSERT_EQUAL(events[0].type, VGPU_EV_GUEST_RESET);
+	CU_ASSERT_EQUAL(events[0].vf, 1);
+	end();
+}
+
+/* A device that has just gone answers with all ones, also in the middle of a read. Nothing is told
+ * of VFs that do not exist. */
+static void busy_bits_without_vfs(void)
+{
+	uint32_t i;
+
+	begin(NULL);
+	atomic_store(&busy_is_nonsense, true);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC), 0);
+	atomic_store(&busy_is_nonsense, false);
+	CU_ASSERT_EQUAL(n_events, VFS);
+	for (i = 0; i < n_events; i++)
+		CU_ASSERT(events[i].type == VGPU_EV_BUSY && events[i].vf < VFS);
+	end();
+}
+
+static const struct test tests[] = {
+	{"a reset that ends while it is looked at", reset_ends_meanwhile},
+	{"a reset that fails", reset_fails},
+	{"a guest's own reset ends while it is looked at", guest_resets_meanwhile},
+	{"busy bits of VFs that do not exist", busy_bits_without_vfs},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("the GPU-IOV driver", tests)

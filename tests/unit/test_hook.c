@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vgpud-hook as libvirt calls it, with a vgpud of the test's own: what in a domain's XML is a
+ * claim, what in an answer is a refusal, and a vgpud that is not there, or has its hands full.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+#define OPEN "<domain type='kvm'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>"
+#define OURS "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'"
+#define REQUIRED OPEN "<metadata>" OURS "><v:slice name='a'/></v:vgpu></metadata></domain>"
+#define OPTIONAL                                                                                   \
+	OPEN "<metadata>" OURS " required='no'><v:slice name='a'/></v:vgpu></metadata></domain>"
+
+static char dir[64], path[100], said[4096];
+static int listener = -1;
+
+static void begin(void)
+{
+	strcpy(dir, "/tmp/vgpud-hook.XXXXXX");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/hook.sock", dir);
+	setenv("VGPUD_HOOK_SOCKET", path, 1);
+}
+
+static void end(void)
+{
+	unlink(path);
+	rmdir(dir);
+}
+
+static void begin_listening(int backlog)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct timeval patience = {20, 0};
+
+	strcpy(address.sun_path, path);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT_EQUAL_FATAL(listen(listener, backlog), 0);
+	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+}
+
+/* Runs the hook to its end: its exit status, and what it says in SAID. */
+static int hook(const char *operation, const char *xml)
+{
+	int in[2], out[2], status = -1;
+	size_t have = 0;
+	ssize_t n;
+	pid_t pid;
+
+	CU_ASSERT_FATAL(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDERR_FILENO);
+		execl(HOOK, HOOK, "vm1", operation, "begin", "-", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	CU_ASSERT_EQUAL(write(in[1], xml, strlen(xml)), (ssize_t)strlen(xml));
+	close(in[1]);
+	while ((n = read(out[0], said + have, sizeof(said) - 1 - have)) > 0)
+		have += (size_t)n;
+	said[have] = '\0';
+	close(out[0]);
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Answers one question. */
+static _Atomic unsigned asked;
+
+static void *answer(void *text)
+{
+	int fd = accept(listener, NULL, NULL);
+	size_t have = 0;
+	char line[65536];
+	ssize_t n;
+
+	while ((n = read(fd, line + have, sizeof(line) - 1 - have)) > 0) {
+		have += (size_t)n;
+		if (memchr(line, '\n', have))
+			break;
+	}
+	atomic_fetch_add(&asked, 1);
+	CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	return NULL;
+}
+
+/* Without vgpud: who claims nothing starts, and so does who can do without. */
+static void claims(void)
+{
+	static const struct {
+		const char *xml;
+		int status;
+	} cases[] = {
+		{OPEN "</domain>", 0},
+		{REQUIRED, 1},
+		{OPTIONAL, 0},
+		/* A comment claims nothing, and neither does a text. */
+		{OPEN "<!-- " OURS "> --></domain>", 0},
+		{OPEN "<title>urn:vgpud:xmlns:domain:1</title></domain>", 0},
+		/* The element says whether it is required, not what stands near it. */
+		{OPEN "<!-- <v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' required='no'> -->"
+		      "<metadata>" OURS "><v:slice name='a'/></v:vgpu></metadata></domain>",
+		 1},
+		{OPEN "<metadata>" OURS
+		      " required = \"no\"><v:slice name='a'/></v:vgpu></metadata></domain>",
+		 0},
+		{OPEN "<metadata>" OURS
+		      "><v:slice name='required=no'/></v:vgpu></metadata></domain>",
+		 1},
+		/* What is not as the schema has it is for vgpud to judge. */
+		{OPEN "<metadata>" OURS "><v:slcie/></v:vgpu></metadata></domain>", 1},
+	};
+	unsigned i;
+
+	begin();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int status = hook("prepare", cases[i].xml);
+
+		if (status != cases[i].status)
+			fprintf(stderr, "case %u: %d: %s\n", i, status, said);
+		CU_ASSERT_EQUAL(status, cases[i].status);
+		CU_ASSERT((said[0] == '\0') == (status == 0));
+	}
+	end();
+}
+
+static void answers(void)
+{
+	static const struct {
+		const char *text;
+		int status;
+		const char *says;
+	} cases[] = {
+		{"{\"id\":1,\"result\":{}}\n", 0, ""},
+		{"{\"id\":1,\"result\":{\"gpu\":\"error\",\"message\":\"of the day\"}}\n", 0, ""},
+		{"{\"id\":1,\"error\":{\"code\":\"EBUSY\",\"message\":\"all \\\"VFs\\\" are\\nin "
+		 "\\u00fcse\"}}\n",
+		 1, "vgpud: all \"VFs\" are in \xc3\xbcse\n"},
+		{"{ \"error\" : { \"message\" : \"no\" }, \"id\" : 1 }\n", 1, "vgpud: no\n"},
+		{"rubbish\n", 1, "vgpud: vm1: a GPU is required, and vgpud "},
+	};
+	pthread_t thread;
+	unsigned i;
+
+	begin();
+	begin_listening(16);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pthread_create(&thread, NULL, answer, (void *)cases[i].text);
+		CU_ASSERT_EQUAL(hook("prepare", REQUIRED), cases[i].status);
+		CU_ASSERT_EQUAL(strncmp(said, cases[i].says, strlen(cases[i].says)), 0);
+		pthread_join(thread, NULL);
+	}
+	CU_ASSERT_EQUAL(atomic_load(&asked), i);
+	close(listener);
+	end();
+}
+
+/* Others wait in front: the hook waits its turn, and is not refused. */
+static void *make_room(void *fd)
+{
+	struct timespec pause = {0, 100000000}; /* the hook is turned away meanwhile */
+	int other;
+
+	nanosleep(&pause, NULL);
+	other = accept(listener, NULL, NULL);
+	close(other);
+	close(*(int *)fd);
+	return answer((void *)"{\"id\":1,\"result\":{}}\n");
+}
+
+static void full_backlog(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), more;
+	pthread_t thread;
+
+	begin();
+	begin_listening(0);
+	strcpy(address.sun_path, path);
+	CU_ASSERT_EQUAL(connect(waiting, (struct sockaddr *)&address, sizeof(address)), 0);
+	more = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	CU_ASSERT(connect(more, (struct sockaddr *)&address, sizeof(address)) < 0 &&
+		  errno == EAGAIN);
+	close(more);
+	pthread_create(&thread, NULL, make_room, &waiting);
+	CU_ASSERT_EQUAL(hook("prepare", REQUIRED), 0);
+	CU_ASSERT_STRING_EQUAL(said, "");
+	pthread_join(thread, NULL);
+	close(listener);
+	end();
+}
+
+static const struct test tests[] = {
+	{"claims, and what looks like one", claims},
+	{"answers, and what looks like a refusal", answers},
+	{"others wait in front", full_backlog},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {tests, NULL};
+
+	if (geteuid() != 0) {
+		puts("skipped: needs root, for whom alone the hook asks vgpud");
+		return 77;
+	}
+	return suite_main("libvirt's hook", tables, argc, argv);
+}
