@@ -237,7 +237,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		core->out->why = "the VF is configured already";
 		return -EINVAL;
 	}
-	r = govern_add(core, event->vf, event->params);
+	r = govern_add(core, event);
 	if (r < 0)
 		return r;
 	vf->context = context;
@@ -274,12 +274,12 @@ static int on_remove(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_vf(core, event->vf, event->params);
+	return govern_set_vf(core, event);
 }
 
 static int on_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_policy(core, event->params);
+	return govern_set_policy(core, event);
 }
 
 static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
@@ -495,6 +495,9 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 		.engine = core->ledger,
 	};
 	memcpy(out->faulty, core->faulty, sizeof(out->faulty));
+	memcpy(out->params, core->params, sizeof(out->params));
+	if (core->next_policy)
+		memcpy(out->next_params, core->next_params, sizeof(out->next_params));
 }
 
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
@@ -516,7 +519,10 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	};
 	if (!vf->admitted)
 		return;
-	out->params = core->vf_params + (size_t)index * VGPU_MAX_PARAMS;
+	memcpy(out->params, core->vf_params + (size_t)index * VGPU_MAX_PARAMS, sizeof(out->params));
+	if (core->next_policy)
+		memcpy(out->next_params, core->next_vf_params + (size_t)index * VGPU_MAX_PARAMS,
+		       sizeof(out->next_params));
 	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
 	core->policy->bound(core->memory, index, &out->bound);
 	out->lag_ns = core->policy->export_lag(core->memory, index);
