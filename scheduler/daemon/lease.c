@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "change.h"
 #include "log.h"
 #include "put.h"
 #include "vgpu/param.h"
@@ -29,13 +29,14 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 
 static struct json_object *params_of(const struct gpu *gpu, uint32_t vf)
 {
-	const struct vgpu_param *table = gpu->policy->vf_params;
+	const struct policy_values *now = change_policy_of(gpu);
+	const struct vgpu_param *table = now->policy->vf_params;
 	struct json_object *o = json_object_new_object();
 	char text[32];
 	int i;
 
 	for (i = 0; table[i].name; i++) {
-		vgpu_param_text(&table[i], gpu->vf_params[vf][i], text, sizeof(text));
+		vgpu_param_text(&table[i], now->vf_params[vf][i], text, sizeof(text));
 		put_text(o, table[i].name, text);
 	}
 	return o;
@@ -104,19 +105,31 @@ static int64_t number_of(struct json_object *o, const char *key)
 }
 
 /* What the VM has had. A policy that knows some of it no more has the rest as configured. */
+static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	(void)err;
+	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
+	json_object_object_foreach(call->args, name, value)
+		vgpu_param_set(now->policy->vf_params, name, json_object_get_string(value),
+			       call->params, NULL);
+	change_set_vf(call, call->vf, now);
+	return 0;
+}
+
 static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 {
-	int64_t values[VGPU_MAX_PARAMS];
 	struct json_object *params;
+	struct call *call;
 
-	memcpy(values, gpu->vf_params[vf], sizeof(values));
 	if (!json_object_object_get_ex(lease, "params", &params) ||
 	    !json_object_is_type(params, json_type_object))
 		return;
-	json_object_object_foreach(params, name, value)
-		vgpu_param_set(gpu->policy->vf_params, name, json_object_get_string(value), values,
-			       NULL);
-	gpu_set_vf(gpu, vf, values);
+	call = call_new(gpu->control, gpu);
+	if (!call)
+		return;
+	call->vf = vf;
+	call->args = json_object_get(params);
+	change_begin(call, make_saved);
 }
 
 /* False: there is no such place any more. */
