@@ -19,7 +19,6 @@
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
 #define RECORDS 16384u
-#define REQUESTS 64u /* under way at a time, and a power of two */
 /* Between attempts to find a lost device again. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
 /* Decisions that take so long, so many of them in so long, condemn a plug-in. */
@@ -576,8 +575,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	want.data.fd = e->wake;
 	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
 		r = -errno;
-	if (r == 0 && (!spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
-		       !spsc_init(&e->replies, REQUESTS, sizeof(void *)) ||
+	if (r == 0 && (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
+		       !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
 		       !latest_init(&e->policy, sizeof(struct engine_policy)) ||
 		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
 		r = -ENOMEM;
@@ -633,7 +632,7 @@ const char *engine_trouble(const struct engine *e)
 
 bool engine_send(struct engine *e, struct engine_request *request)
 {
-	if (e->under_way == REQUESTS || !spsc_push(&e->requests, &request))
+	if (e->under_way == ENGINE_REQUESTS || !spsc_push(&e->requests, &request))
 		return false;
 	e->under_way++;
 	engine_notify(e->wake);

@@ -12,6 +12,7 @@
 #include "vgpu/record.h"
 
 #define LOCAL_EVENTS 512u
+#define ENGINE_REQUESTS 64u /* under way at a time; a power of two */
 
 struct engine {
 	struct engine_config config;
