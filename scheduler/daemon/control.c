@@ -23,7 +23,7 @@
 #define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
 #define MAX_CLIENTS 64u		    /* of each socket */
 #define MAX_CALLS 16u		    /* under way, of each client */
-#define MAX_UNDER_WAY 48u	    /* requests to an engine; who only looks is refused beyond that */
+#define MAX_UNDER_WAY 48u /* requests to an engine; who only looks is refused beyond that */
 
 struct client {
 	struct client *next;

@@ -29,12 +29,12 @@ struct gpu {
 	struct engine *engine;
 	struct control *control;
 	struct event *readable;
-	uint32_t under_way;	/* requests, with those in the outbox */
-	struct call *outbox;	/* that the engine has no room for */
-	struct call *changes;	/* of policy and parameters; the first is being made */
-	bool change_sent;	/* the first */
-	bool changing;		/* change_run is at work */
-	vgpu_nsec policy_since; /* when its policy took over */
+	uint32_t under_way;	    /* requests, with those in the outbox */
+	struct call *outbox;	    /* that the engine has no room for */
+	struct call *changes;	    /* of policy and parameters; the first is being made */
+	bool change_sent;	    /* the first */
+	bool changing;		    /* change_run is at work */
+	vgpu_nsec policy_since;	    /* when its policy took over */
 	struct record_ring history; /* everything */
 	struct record_ring events;  /* what is rare, and what people want to know */
 	const char *trouble;	    /* as last logged: engine_trouble */
@@ -92,7 +92,7 @@ struct call {
 	uint32_t tries;
 	vgpu_nsec until;
 	uint32_t vf;
-	struct wish_slice *wished; /* by a VM that runs; the call's */
+	struct wish_slice *wished;	 /* by a VM that runs; the call's */
 	struct reservation *reservation; /* the call's */
 	struct scrape *scrape;		 /* of who has asked for figures */
 	struct engine_request request;

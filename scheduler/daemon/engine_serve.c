@@ -76,8 +76,8 @@ void engine_changed(void *data, struct engine_request *request)
 	reply(e, request);
 }
 
-static __attribute__((format(printf, 3, 4))) void
-refuse(struct engine_request *request, int r, const char *format, ...)
+static __attribute__((format(printf, 3, 4))) void refuse(struct engine_request *request, int r,
+							 const char *format, ...)
 {
 	va_list args;
 
@@ -125,7 +125,8 @@ static void set_vf(struct engine *e, struct engine_request *request)
 	vgpu_core_vf_view(e->core, vf, &before);
 	step(e, request);
 	/* Who is pinned is the policy's in force to say. */
-	if (request->result < 0 || core.next_policy || !e->driver || !vram_is_pinned(&e->vram, vf) ||
+	if (request->result < 0 || core.next_policy || !e->driver ||
+	    !vram_is_pinned(&e->vram, vf) ||
 	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf))
 		return;
 	refuse(request, -ENOSPC,

@@ -44,9 +44,9 @@ static inline void *latest_next(const struct latest *l)
 
 static inline void latest_publish(struct latest *l)
 {
-	l->back = atomic_exchange_explicit(&l->middle, l->back | LATEST_FRESH,
-					   memory_order_acq_rel) &
-		  ~LATEST_FRESH;
+	l->back =
+		atomic_exchange_explicit(&l->middle, l->back | LATEST_FRESH, memory_order_acq_rel) &
+		~LATEST_FRESH;
 }
 
 /* The reader's; valid until it asks again. */

@@ -124,8 +124,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_bool(o, "pinned", s->pinned >> i & 1);
 	put_int(o, "share_numerator", vf->share_numerator);
 	put_int(o, "share_denominator", vf->share_denominator);
-	json_object_object_add(o, "params",
-			       params_json(s->core.policy->vf_params, vf->params));
+	json_object_object_add(o, "params", params_json(s->core.policy->vf_params, vf->params));
 	put_int(o, "run_ns", l->run_ns);
 	put_int(o, "donated_ns", l->donated_ns);
 	put_int(o, "switch_ns", l->switch_ns);

@@ -273,8 +273,8 @@ static void pick(struct call *call)
 	bool swapped = cost_of(call, cost, sizeof(cost));
 
 	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it%s%s",
-		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name, swapped ? "; " : "",
-		 cost);
+		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
+		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
 	say(job, "free", text);
 	job->slice++;

@@ -15,8 +15,8 @@
 vgpu_nsec vm_now(void);
 
 /* A VF's parameters for a policy: those that it has without a VM (the configuration's, or the
- * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy does
- * not know, or that there is no such profile. */
+ * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy
+ * does not know, or that there is no such profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		   const struct wish_slice *slice, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */

@@ -461,11 +461,11 @@ static void changes(void)
 /* Parameters for POLICY, of VF or (VGPU_NO_VF) its own. */
 static int set_params(const struct vgpu_policy_ops *policy, uint32_t vf, const int64_t *params)
 {
-	return step((struct vgpu_event){
-		.type = vf == VGPU_NO_VF ? VGPU_EV_SET_POLICY : VGPU_EV_SET_VF,
-		.vf = vf,
-		.policy = policy,
-		.params = params});
+	return step(
+		(struct vgpu_event){.type = vf == VGPU_NO_VF ? VGPU_EV_SET_POLICY : VGPU_EV_SET_VF,
+				    .vf = vf,
+				    .policy = policy,
+				    .params = params});
 }
 
 /* While a change waits, what is in force stays as it is, and what is set is the next policy's: what

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A GPU in memory, for tests of what stands between the core and a driver: it answers every command
- * at once, or when a test lets it. Its VFs have saved contexts and drivers that are up, so that they
- * are scheduled as soon as they have work. One at a time.
+ * at once, or when a test lets it. Its VFs have saved contexts and drivers that are up, so that
+ * they are scheduled as soon as they have work. One at a time.
  */
 #ifndef TESTS_QUICK_GPU_H
 #define TESTS_QUICK_GPU_H

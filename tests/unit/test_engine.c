@@ -90,10 +90,8 @@ static int set_policy(const struct vgpu_policy_ops *policy)
 	vgpu_param_defaults(policy->params, params);
 	for (i = 0; i < QUICK_VFS; i++)
 		vgpu_param_defaults(policy->vf_params, rows[i]);
-	return event((struct vgpu_event){.type = VGPU_EV_POLICY,
-					 .policy = policy,
-					 .params = params,
-					 .vf_params = rows[0]});
+	return event((struct vgpu_event){
+		.type = VGPU_EV_POLICY, .policy = policy, .params = params, .vf_params = rows[0]});
 }
 
 /* Looks until it IS so. */
@@ -213,7 +211,8 @@ static void floods(void)
 	quick_block();
 	quick_watch(at_the_end);
 	for (i = 0; i < 2 * ENGINE_REQUESTS; i++) {
-		requests[i] = (struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[i]};
+		requests[i] =
+			(struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[i]};
 		n += engine_send(e, &requests[i]);
 	}
 	CU_ASSERT_EQUAL(n, ENGINE_REQUESTS);
@@ -221,7 +220,10 @@ static void floods(void)
 	while (engine_now() < until)
 		poll(NULL, 0, 1);
 	quick_unblock();
-	for (back = 0, until = engine_now() + PATIENCE; back < n && answer(until);)
+	until = engine_now() + PATIENCE;
+	while (!ended && engine_now() < until)
+		poll(NULL, 0, 1);
+	for (back = 0; back < n && answer(until);)
 		back++;
 	CU_ASSERT_EQUAL(back, n);
 	look(); /* there is room again */
@@ -231,7 +233,8 @@ static void floods(void)
 	engine_stop(e);
 }
 
-/* A policy that does not always admit, and whose VFs have a guarantee if their parameter says so. */
+/* A policy that does not always admit, and whose VFs have a guarantee if their parameter says so.
+ */
 static _Atomic bool refuses, no_way_back;
 static _Atomic bool guaranteed[QUICK_VFS];
 static struct vgpu_policy_ops picky;
@@ -268,9 +271,9 @@ static void picky_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 
 static const struct vgpu_policy_ops *the_picky(void)
 {
-	static const struct vgpu_param params[] = {
-		{"guarantee", "", "whether there is one", VGPU_PARAM_INT, 0, 1, 0, NULL},
-		{.name = NULL}};
+	static const struct vgpu_param params[] = {{"guarantee", "", "whether there is one",
+						    VGPU_PARAM_INT, 0, 1, 0, NULL},
+						   {.name = NULL}};
 
 	picky = *vgpu_fallback_policy;
 	snprintf(picky.name, sizeof(picky.name), "picky");
