@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "log.h"
 #include "vm.h"
 
 /* How often a change is made before its sender is told that policies come and go too fast. */
@@ -18,10 +19,10 @@ const struct policy_values *change_policy_of(const struct gpu *gpu)
 	return &engine_policy(gpu->engine)->to_come;
 }
 
-void change_set_vf(struct call *call, uint32_t vf, const struct policy_values *now)
+void change_set_vf(struct call *call, const struct policy_values *now)
 {
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_SET_VF,
-						  .vf = vf,
+						  .vf = call->vf,
 						  .policy = now->policy,
 						  .params = call->params};
 }
@@ -93,6 +94,28 @@ void change_begin(struct call *call, change_make *how)
 	call->tries = 0;
 	call->until = 0;
 	change_run(call->gpu);
+}
+
+static void on_changed(struct call *call)
+{
+	if (call->request.result < 0)
+		log_line(LOG_WARNING, "the VF keeps the parameters that it has: %s gpu=%s vf=%u",
+			 call->request.why, call->gpu->config->name, call->vf);
+	call_drop(call);
+}
+
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *how, struct json_object *args)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call) {
+		json_object_put(args);
+		return;
+	}
+	call->vf = vf;
+	call->args = args;
+	call->then = on_changed;
+	change_begin(call, how);
 }
 
 void change_answered(struct call *call)

@@ -17,6 +17,9 @@
  * before this returns: call_over, with result and reason in call->request.
  */
 void change_begin(struct call *call, change_make *make);
+/* The same for a VF's parameters, where nobody waits for it: that it was refused is logged. ARGS
+ * becomes the call's; NULL is allowed. */
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *make, struct json_object *args);
 /* The engine has answered a change. */
 void change_answered(struct call *call);
 /* Goes on with what has waited: often, for a change of policy may have to wait for the last one. */
@@ -25,7 +28,7 @@ void change_run(struct gpu *gpu);
 /* What the GPU has, or is about to have: new parameters are for that policy. */
 const struct policy_values *change_policy_of(const struct gpu *gpu);
 
-/* For a MAKE: the event that gives VF call->params, which are for the policy of NOW. */
-void change_set_vf(struct call *call, uint32_t vf, const struct policy_values *now);
+/* For a MAKE: the event that gives call->vf call->params, which are for the policy of NOW. */
+void change_set_vf(struct call *call, const struct policy_values *now);
 
 #endif

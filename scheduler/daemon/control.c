@@ -6,6 +6,7 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,8 @@
 #define MAX_CLIENTS 64u		    /* of each socket */
 #define MAX_CALLS 16u		    /* under way, of each client */
 #define MAX_UNDER_WAY 48u /* requests to an engine; who only looks is refused beyond that */
+
+#define SETTLE_PATIENCE (5 * VGPU_SEC)
 
 struct client {
 	struct client *next;
@@ -456,6 +459,21 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 	if (!gpu->history.records || !gpu->events.records || !gpu->readable)
 		return -ENOMEM;
 	return event_add(gpu->readable, NULL);
+}
+
+void control_settle(struct control *control)
+{
+	vgpu_nsec until = vm_now() + SETTLE_PATIENCE;
+	uint32_t i;
+
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+		struct pollfd fd = {.fd = engine_fd(gpu->engine), .events = POLLIN};
+
+		while (gpu->changes && vm_now() < until)
+			if (poll(&fd, 1, 100) > 0)
+				on_engine(fd.fd, EV_READ, gpu);
+	}
 }
 
 void control_stop(struct control *control)

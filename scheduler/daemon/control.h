@@ -147,6 +147,8 @@ const struct method *method_find(const char *name);
 int control_start(struct control *control, struct config *config, struct vgpu_error *err);
 /* Adds a GPU whose engine has started. */
 int control_add(struct control *control, struct gpu_config *config, struct engine *engine);
+/* Until the changes that were begun before the loop runs are over, or take too long. */
+void control_settle(struct control *control);
 void control_stop(struct control *control);
 
 #endif

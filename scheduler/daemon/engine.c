@@ -402,8 +402,12 @@ static void wait_for_something(struct engine *e)
 	uint64_t count;
 	int i, n;
 
+	/* Who has asked is answered in this round or, after a deadline that is near, in the next.
+	 */
+	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
+
 	arm(e, next_deadline(e));
-	n = epoll_wait(e->epoll, events, 4, spsc_is_empty(&e->requests) || e->put_off ? -1 : 0);
+	n = epoll_wait(e->epoll, events, 4, asked ? 0 : -1);
 	for (i = 0; i < n; i++) {
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
 		if (events[i].data.fd == e->timer)

@@ -28,8 +28,9 @@ static void on_applied(struct call *call)
 {
 	uint32_t vf = call->vf;
 
-	if (call->request.result == 0) {
+	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
+	if (call->request.result == 0) {
 		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
 			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
 			 call->gpu->config->name, vf);
@@ -46,7 +47,7 @@ static int make_wished(struct call *call, const struct policy_values *now, struc
 {
 	int r = vm_read_params(call->gpu, call->vf, now->policy, call->wished, call->params, err);
 
-	change_set_vf(call, call->vf, now);
+	change_set_vf(call, now);
 	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 

@@ -112,24 +112,18 @@ static int make_saved(struct call *call, const struct policy_values *now, struct
 	json_object_object_foreach(call->args, name, value)
 		vgpu_param_set(now->policy->vf_params, name, json_object_get_string(value),
 			       call->params, NULL);
-	change_set_vf(call, call->vf, now);
+	change_set_vf(call, now);
 	return 0;
 }
 
 static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 {
 	struct json_object *params;
-	struct call *call;
 
 	if (!json_object_object_get_ex(lease, "params", &params) ||
 	    !json_object_is_type(params, json_type_object))
 		return;
-	call = call_new(gpu->control, gpu);
-	if (!call)
-		return;
-	call->vf = vf;
-	call->args = json_object_get(params);
-	change_begin(call, make_saved);
+	change_vf(gpu, vf, make_saved, json_object_get(params));
 }
 
 /* False: there is no such place any more. */

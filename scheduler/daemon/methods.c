@@ -307,7 +307,7 @@ static int make_vf_set(struct call *call, const struct policy_values *now, struc
 
 	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
 	r = call_params(call, now->policy->vf_params, call->params, err);
-	change_set_vf(call, call->vf, now);
+	change_set_vf(call, now);
 	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
 }
 

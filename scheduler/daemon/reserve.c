@@ -287,7 +287,7 @@ static int make_params(struct call *call, const struct policy_values *now, struc
 	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->wish.slices[job->slice],
 			       call->params, err);
 
-	change_set_vf(call, job->vf, now);
+	change_set_vf(call, now);
 	return r;
 }
 
@@ -298,6 +298,7 @@ static void ask_policy(struct call *call)
 		pick(call);
 		return;
 	}
+	call->vf = call->reservation->vf;
 	call->then = on_params;
 	change_begin(call, make_params);
 }

@@ -31,18 +31,13 @@ static int make_usual(struct call *call, const struct policy_values *now, struct
 {
 	(void)err;
 	usual_params(call->gpu, call->vf, now->policy, call->params);
-	change_set_vf(call, call->vf, now);
+	change_set_vf(call, now);
 	return 0;
 }
 
 void vm_set_usual(struct gpu *gpu, uint32_t vf)
 {
-	struct call *call = call_new(gpu->control, gpu);
-
-	if (!call)
-		return;
-	call->vf = vf;
-	change_begin(call, make_usual);
+	change_vf(gpu, vf, make_usual, NULL);
 }
 
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)

@@ -342,7 +342,7 @@ static void put_back(void)
 	end();
 }
 
-static uint32_t makes, results[2];
+static uint32_t makes, wrong, results[2];
 
 /* What is parsed for the policy that there was. */
 static int make_late(struct call *call, const struct policy_values *now, struct vgpu_error *err)
@@ -351,9 +351,9 @@ static int make_late(struct call *call, const struct policy_values *now, struct 
 	struct policy_values then = *now;
 
 	(void)err;
-	then.policy = ++makes <= call->vf ? gone : now->policy;
-	memcpy(call->params, now->vf_params[1], sizeof(call->params));
-	change_set_vf(call, 1, &then);
+	then.policy = ++makes <= wrong ? gone : now->policy;
+	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
+	change_set_vf(call, &then);
 	return 0;
 }
 
@@ -376,7 +376,8 @@ static void made_again(void)
 	for (i = 2; i <= 4; i += 2) {
 		makes = 0;
 		call = call_new(&control, &control.gpus[0]);
-		call->vf = i; /* times */
+		call->vf = 1;
+		wrong = i;
 		call->then = on_late;
 		change_begin(call, make_late);
 		while (control.calls && vm_now() < until)
