@@ -512,6 +512,7 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 		.comes = comes(core, index),
 		.held = vf->held,
 		.away = vf->away,
+		.admitted = vf->admitted,
 		.backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0,
 		.ledger = vf->ledger,
 		.pending_ns = vf->open_run + vf->surcharge,

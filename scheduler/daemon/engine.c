@@ -111,8 +111,11 @@ void engine_read_values(const struct engine *e, bool to_come, struct policy_valu
 	memcpy(out->params, next ? core.next_params : core.params, sizeof(out->params));
 	for (i = 0; i < e->config.core.max_vfs; i++) {
 		vgpu_core_vf_view(e->core, i, &vf);
-		memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
-		       sizeof(out->vf_params[i]));
+		if (vf.admitted)
+			memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
+			       sizeof(out->vf_params[i]));
+		else
+			vgpu_param_defaults(out->policy->vf_params, out->vf_params[i]);
 	}
 }
 
@@ -400,11 +403,9 @@ static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
 	uint64_t count;
-	int i, n;
-
-	/* Who has asked is answered in this round or, after a deadline that is near, in the next.
-	 */
+	/* What was put off for a deadline that is near waits for it. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
+	int i, n;
 
 	arm(e, next_deadline(e));
 	n = epoll_wait(e->epoll, events, 4, asked ? 0 : -1);

@@ -302,6 +302,7 @@ struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
 	bool has_work, held, away;
+	bool admitted;	       /* the policy has it */
 	bool on_engine, comes; /* it is there; it is on its way */
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
