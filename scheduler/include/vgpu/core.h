@@ -311,7 +311,8 @@ struct vgpu_vf_view {
 	uint64_t share_numerator, share_denominator;
 	struct vgpu_bound bound;
 	int64_t lag_ns;
-	/* as the policy in force has them, and as the next one will; 0 where there is none */
+	/* as the policy in force has them; as the next one will, if there is a next one. Of a VF
+	 * that the policy does not have: 0 */
 	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 };
 
@@ -324,7 +325,8 @@ struct vgpu_core_view {
 	uint32_t phase;	  /* enum vgpu_phase */
 	const struct vgpu_policy_ops *policy;
 	const struct vgpu_policy_ops *next_policy; /* that takes over at the next switch, or NULL */
-	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS]; /* of either */
+	int64_t params[VGPU_MAX_PARAMS],
+		next_params[VGPU_MAX_PARAMS]; /* of either, if it is there */
 	const struct vgpu_policy_ops *fallback;
 	enum vgpu_fault last_fault;
 	char faulty[32]; /* the policy that was evicted last, or "" */
