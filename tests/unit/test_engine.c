@@ -125,6 +125,22 @@ static bool in_tables(const struct vgpu_param *table, const int64_t *values)
 	return true;
 }
 
+/* What has happened is decided again, in the place where it was: with the policies that parameters
+ * were for. */
+static void stop_and_replay(void)
+{
+	struct recording recording;
+	struct vgpu_error err = {""};
+	struct replay replay;
+
+	CU_ASSERT_EQUAL_FATAL(engine_recording(e, &recording), 0);
+	engine_stop(e);
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT_EQUAL(replay.events, recording.header.n_entries);
+	CU_ASSERT_FALSE(replay.differs);
+	recording_free(&recording);
+}
+
 /* A change of policy waits for a VF that does not stop. Who looks is answered meanwhile, and sees
  * each policy with its own parameters; a second change is refused, not kept; parameters for the
  * policy that goes are refused, and those for the one that comes are its. */
@@ -168,7 +184,8 @@ static void while_a_change_waits(void)
 	CU_ASSERT(!p->change_waits);
 	CU_ASSERT_PTR_EQUAL(p->in_force.policy, strict);
 	CU_ASSERT_EQUAL(set_policy(fair), 0);
-	engine_stop(e);
+	await(change_is_over);
+	stop_and_replay();
 }
 
 /* What is refused as busy for as long as it may be keeps nobody waiting. */
