@@ -534,7 +534,7 @@ static void after_an_eviction(void)
 	CU_ASSERT_EQUAL(set_params(&puppet_ops, 0, no_params), -ESTALE);
 	timer(); /* the fallback picks, and divides by what it was given */
 	settle(0);
-	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[0]), 0);
+	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
 	end();
 }
 
