@@ -478,7 +478,7 @@ void control_settle(struct control *control)
 
 void control_stop(struct control *control)
 {
-	uint32_t i;
+	uint32_t i, vf;
 
 	while (control->clients)
 		drop_client(control->clients);
@@ -487,6 +487,8 @@ void control_stop(struct control *control)
 
 		event_free(gpu->readable);
 		engine_stop(gpu->engine);
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+			lease_clear(&gpu->leases[vf]);
 		free(gpu->history.records);
 		free(gpu->events.records);
 	}

@@ -84,6 +84,17 @@ json *finish_policy_show(struct call *call)
 	return o;
 }
 
+/* What a VM's VF has had under other policies than the last one, which was put in the place of one
+ * that was evicted perhaps. */
+static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
+{
+	if (call->gpu->leases[vf].state == LEASE_NONE)
+		return;
+	json_object_object_foreach(lease_params(call->gpu, vf), name, value)
+		vgpu_param_set(policy->vf_params, name, json_object_get_string(value),
+			       call->vf_params[vf], NULL);
+}
+
 /* Values of VF parameters that the new policy knows by the same name carry over. */
 static void carry_over(struct call *call, const struct policy_values *now,
 		       const struct vgpu_policy_ops *policy)
@@ -94,6 +105,7 @@ static void carry_over(struct call *call, const struct policy_values *now,
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 		vgpu_param_defaults(to, call->vf_params[vf]);
+		carry_over_lease(call, vf, policy);
 		for (i = 0; to[i].name; i++)
 			for (j = 0; from[j].name; j++)
 				if (strcmp(to[i].name, from[j].name) == 0)

@@ -75,7 +75,10 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct
 {
 	struct lease *l = &gpu->leases[vf];
 
-	*l = (struct lease){.state = state, .since = vm_now(), .on_hang = slice->on_hang};
+	lease_clear(l);
+	l->state = state;
+	l->since = vm_now();
+	l->on_hang = slice->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);

@@ -342,6 +342,38 @@ static void put_back(void)
 	end();
 }
 
+/* What a VM's VF was given outlives policies that know nothing of it: the next one has it again,
+ * and so has a vgpud that is started meanwhile. */
+static void leases_remember(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
+		"\"domain\":\"d\",\"slice\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
+	struct json_object *o;
+	FILE *f;
+
+	begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->in_force.vf_params[1][0], 300);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(says(&one, "policy", "equal"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "equal"));
+	leases_save(&control);
+	o = json_object_from_file(config.leases);
+	CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, 0), "params", "weight"), "300");
+	json_object_put(o);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][0], 300);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][0], 100);
+	end();
+}
+
 static uint32_t makes, wrong, results[2];
 
 /* What is parsed for the policy that there was. */
@@ -417,6 +449,7 @@ static const struct test tests[] = {
 	{"a change waits for so long", waits_for_so_long},
 	{"a policy that was evicted is put back", put_back},
 	{"a change is made again", made_again},
+	{"leases remember", leases_remember},
 	{"strangers", strangers},
 	{NULL, NULL},
 };
