@@ -5,6 +5,9 @@
  * of policy is checked at once, and takes effect at the next switch point, with lag carried over;
  * but not before all who waited at the last change have had a turn, for each policy begins its
  * order anew: changes in quick succession would let those at its end wait for ever.
+ *
+ * The parameters in force are here, and nowhere else. A change of them says which policy it was
+ * made for: numbers that were parsed with another's tables would pass for its own.
  */
 #include <assert.h>
 #include <errno.h>
@@ -246,16 +249,36 @@ void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage)
 	core->policy->account(core->memory, usage);
 }
 
-int govern_add(struct vgpu_core *core, uint32_t index, const int64_t *params)
+/*
+ * Parameters are for the policy to come: the one in force while no change waits. What that one was
+ * given while another is about to replace it would be lost, although its sender was told that it
+ * holds.
+ */
+static int check_policy(struct vgpu_core *core, const struct vgpu_policy_ops *policy)
 {
+	if (policy == (core->next_policy ? core->next_policy : core->policy))
+		return 0;
+	core->out->why = "the parameters are another policy's";
+	return -ESTALE;
+}
+
+int govern_add(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	int r;
+
+	/* It needs parameters of either policy. */
 	if (core->next_policy) {
 		core->out->why = "a change of policy is under way";
 		return -EBUSY;
 	}
-	if (!core->policy->admit(core->memory, index, params, core->now, &core->out->why))
+	r = check_policy(core, event->policy);
+	if (r < 0)
+		return r;
+	if (!core->policy->admit(core->memory, event->vf, event->params, core->now,
+				 &core->out->why))
 		return -EINVAL;
-	core->vfs[index].admitted = true;
-	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
+	core->vfs[event->vf].admitted = true;
+	memcpy(row(core->vf_params, event->vf), event->params, sizeof(int64_t) * VGPU_MAX_PARAMS);
 	return 0;
 }
 
@@ -279,31 +302,44 @@ static void decide_anew(struct vgpu_core *core)
 		   nsec_max(core->now, core->d.start + core->config.min_slice));
 }
 
-int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
+int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	if (core->next_policy) {
-		core->out->why = "a change of policy is under way";
+	const struct vgpu_policy_ops *policy = event->policy;
+	bool waits = core->next_policy != NULL;
+	int r = check_policy(core, policy);
+
+	if (r < 0)
+		return r;
+	if (!core->vfs[event->vf].admitted) {
+		core->out->why = "the VF is being removed";
 		return -EBUSY;
 	}
-	if (!core->policy->set_vf(core->memory, index, params, core->now, &core->out->why))
+	if (!policy->set_vf(waits ? core->next_memory : core->memory, event->vf, event->params,
+			    core->now, &core->out->why))
 		return -EINVAL;
-	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
-	decide_anew(core);
+	memcpy(row(waits ? core->next_vf_params : core->vf_params, event->vf), event->params,
+	       sizeof(int64_t) * VGPU_MAX_PARAMS);
+	if (!waits)
+		decide_anew(core);
 	return 0;
 }
 
-int govern_set_policy(struct vgpu_core *core, const int64_t *params)
+int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	if (core->next_policy) {
-		core->out->why = "a change of policy is under way";
-		return -EBUSY;
-	}
-	if (core->policy->check_params &&
-	    !core->policy->check_params(core->memory, params, core->now, &core->out->why))
+	const struct vgpu_policy_ops *policy = event->policy;
+	bool waits = core->next_policy != NULL;
+	void *memory = waits ? core->next_memory : core->memory;
+	int r = check_policy(core, policy);
+
+	if (r < 0)
+		return r;
+	if (policy->check_params &&
+	    !policy->check_params(memory, event->params, core->now, &core->out->why))
 		return -EINVAL;
-	memcpy(core->params, params, sizeof(core->params));
-	core->policy->set_params(core->memory, params, core->now);
-	decide_anew(core);
+	memcpy(waits ? core->next_params : core->params, event->params, sizeof(core->params));
+	policy->set_params(memory, event->params, core->now);
+	if (!waits)
+		decide_anew(core);
 	return 0;
 }
 
@@ -334,7 +370,7 @@ int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 				   core->now, &core->out->why))
 			return -EINVAL;
 	memcpy(core->next_vf_params, event->vf_params, bytes);
-	memcpy(core->params, event->params, sizeof(core->params));
+	memcpy(core->next_params, event->params, sizeof(core->next_params));
 	core->next_policy = policy;
 	core->next_memory = event->memory;
 	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
@@ -383,6 +419,7 @@ void govern_finish_change(struct vgpu_core *core)
 	core->memory = core->next_memory;
 	core->condemned = VGPU_FAULT_NONE;
 	core->next_policy = NULL;
+	memcpy(core->params, core->next_params, sizeof(core->params));
 	memcpy(core->vf_params, core->next_vf_params, bytes);
 	introduce(core, core->lags);
 	core_record(core, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);

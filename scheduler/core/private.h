@@ -133,7 +133,7 @@ struct vgpu_core {
 	vgpu_nsec policy_since; /* when it took over */
 	const struct vgpu_policy_ops *policy, *next_policy, *fallback;
 	void *memory, *next_memory, *fallback_memory;
-	int64_t params[VGPU_MAX_PARAMS];
+	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 	enum vgpu_fault condemned; /* to be evicted for this at the next pick */
 	enum vgpu_fault last_fault;
 	char faulty[32];
@@ -163,10 +163,10 @@ void govern_sync(struct vgpu_core *core, uint32_t vf);
 void govern_online(struct vgpu_core *core, uint32_t vf, bool online);
 bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick);
 void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage);
-int govern_add(struct vgpu_core *core, uint32_t vf, const int64_t *params);
+int govern_add(struct vgpu_core *core, const struct vgpu_event *event);
 void govern_remove(struct vgpu_core *core, uint32_t vf);
-int govern_set_vf(struct vgpu_core *core, uint32_t vf, const int64_t *params);
-int govern_set_policy(struct vgpu_core *core, const int64_t *params);
+int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
+int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
 bool govern_change_is_due(const struct vgpu_core *core);
 void govern_finish_change(struct vgpu_core *core);

@@ -237,7 +237,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		core->out->why = "the VF is configured already";
 		return -EINVAL;
 	}
-	r = govern_add(core, event->vf, event->params);
+	r = govern_add(core, event);
 	if (r < 0)
 		return r;
 	vf->context = context;
@@ -274,12 +274,12 @@ static int on_remove(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_vf(core, event->vf, event->params);
+	return govern_set_vf(core, event);
 }
 
 static int on_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_policy(core, event->params);
+	return govern_set_policy(core, event);
 }
 
 static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
@@ -481,42 +481,53 @@ bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now)
 	}
 }
 
+/* Views are taken after every step of a simulation: a field that means nothing is not cleared. */
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 {
-	*out = (struct vgpu_core_view){
-		.started = core->started,
-		.current = core->resident,
-		.phase = core->phase,
-		.policy = core->policy,
-		.next_policy = core->next_policy,
-		.fallback = core->fallback,
-		.last_fault = core->last_fault,
-		.facts = core->facts,
-		.engine = core->ledger,
-	};
+	out->started = core->started;
+	out->current = core->resident;
+	out->phase = core->phase;
+	out->policy = core->policy;
+	out->next_policy = core->next_policy;
+	out->fallback = core->fallback;
+	out->last_fault = core->last_fault;
+	out->facts = core->facts;
+	out->engine = core->ledger;
 	memcpy(out->faulty, core->faulty, sizeof(out->faulty));
+	memcpy(out->params, core->params, sizeof(out->params));
+	if (core->next_policy)
+		memcpy(out->next_params, core->next_params, sizeof(out->next_params));
 }
 
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
 {
 	const struct vf *vf = &core->vfs[index];
+	size_t row = (size_t)index * VGPU_MAX_PARAMS;
 
-	*out = (struct vgpu_vf_view){
-		.state = vf->state,
-		.context = vf->context,
-		.has_work = vf->busy,
-		.on_engine = core->resident == index,
-		.comes = comes(core, index),
-		.held = vf->held,
-		.away = vf->away,
-		.backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0,
-		.ledger = vf->ledger,
-		.pending_ns = vf->open_run + vf->surcharge,
-		.written_off_ns = vf->written_off,
-	};
-	if (!vf->admitted)
+	out->state = vf->state;
+	out->context = vf->context;
+	out->has_work = vf->busy;
+	out->admitted = vf->admitted;
+	out->on_engine = core->resident == index;
+	out->comes = comes(core, index);
+	out->held = vf->held;
+	out->away = vf->away;
+	out->backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0;
+	out->ledger = vf->ledger;
+	out->pending_ns = vf->open_run + vf->surcharge;
+	out->written_off_ns = vf->written_off;
+	out->share_numerator = 0;
+	out->share_denominator = 0;
+	out->bound = (struct vgpu_bound){0};
+	out->lag_ns = 0;
+	if (!vf->admitted) {
+		memset(out->params, 0, sizeof(out->params));
+		memset(out->next_params, 0, sizeof(out->next_params));
 		return;
-	out->params = core->vf_params + (size_t)index * VGPU_MAX_PARAMS;
+	}
+	memcpy(out->params, core->vf_params + row, sizeof(out->params));
+	if (core->next_policy)
+		memcpy(out->next_params, core->next_vf_params + row, sizeof(out->next_params));
 	core->policy->share(core->memory, index, &out->share_numerator, &out->share_denominator);
 	core->policy->bound(core->memory, index, &out->bound);
 	out->lag_ns = core->policy->export_lag(core->memory, index);

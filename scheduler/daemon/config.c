@@ -477,7 +477,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	uint32_t i;
 
 	*out = (struct engine_config){
-		.policy = g->ops,
+		.begin.policy = g->ops,
 		.realtime = g->realtime,
 		.driver =
 			{
@@ -507,6 +507,6 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	out->core.window_max = (vgpu_nsec)g->window_max_ms * VGPU_MSEC;
 	out->core.lone_slice = (vgpu_nsec)g->lone_slice_ms * VGPU_MSEC;
 	out->core.debt_cap = (vgpu_nsec)g->debt_cap_ms * VGPU_MSEC;
-	memcpy(out->params, g->params, sizeof(out->params));
-	memcpy(out->vf_params, g->vf_params, sizeof(out->vf_params));
+	memcpy(out->begin.params, g->params, sizeof(out->begin.params));
+	memcpy(out->begin.vf_params, g->vf_params, sizeof(out->begin.vf_params));
 }

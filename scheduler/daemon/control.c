@@ -6,9 +6,11 @@
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "change.h"
 #include "events.h"
 #include "listen.h"
 #include "log.h"
@@ -21,11 +23,16 @@
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
 #define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
 #define MAX_CLIENTS 64u		    /* of each socket */
+#define MAX_CALLS 16u		    /* under way, of each client */
+#define MAX_UNDER_WAY 48u /* requests to an engine; who only looks is refused beyond that */
+
+#define SETTLE_PATIENCE (5 * VGPU_SEC)
 
 struct client {
 	struct client *next;
 	struct control *control;
 	struct bufferevent *stream;
+	uint32_t n_calls;
 	bool may_change, is_hook;
 };
 
@@ -67,9 +74,12 @@ void call_drop(struct call *call)
 	for (link = &call->control->calls; *link != call; link = &(*link)->next)
 		;
 	*link = call->next;
+	if (call->client)
+		call->client->n_calls--;
 	json_object_put(call->id);
 	json_object_put(call->args);
 	reserve_free(call->reservation);
+	free(call->wished);
 	free(call);
 }
 
@@ -110,42 +120,59 @@ void call_fail(struct call *call, int r, const char *text)
 	call_drop(call);
 }
 
+/* What waits for room goes to the engine, as far as there is some. */
+static void send_out(struct gpu *gpu)
+{
+	struct call *call;
+
+	while ((call = gpu->outbox) && engine_send(gpu->engine, &call->request))
+		gpu->outbox = call->next_out;
+}
+
+void call_queue(struct call *call)
+{
+	struct call **last = &call->gpu->outbox;
+
+	while (*last)
+		last = &(*last)->next_out;
+	*last = call;
+	call->next_out = NULL;
+	call->request.data = call;
+	call->gpu->under_way++;
+	send_out(call->gpu);
+}
+
 int call_send(struct call *call, struct vgpu_error *err)
 {
-	call->request.data = call;
-	if (!engine_send(call->gpu->engine, &call->request))
-		return vgpu_error_set(err, -EAGAIN, "too many requests at once; try again");
+	const struct gpu *gpu = call->gpu;
+
+	if (call->method->access == ACCESS_READ && gpu->under_way >= MAX_UNDER_WAY)
+		return vgpu_error_set(err, -EAGAIN,
+				      "%u requests to %s are under way, and no more are taken from "
+				      "those who only look; try again",
+				      gpu->under_way, gpu->config->name);
+	call_queue(call);
 	return 0;
 }
 
-void call_send_off(struct call *call)
+void call_over(struct call *call)
 {
-	struct vgpu_error err;
+	const struct engine_request *request = &call->request;
 
-	if (call_send(call, &err) == 0)
-		return;
-	log_line(LOG_WARNING, "%s gpu=%s vf=%u", err.text, call->gpu->config->name,
-		 call->request.event.vf);
-	call_drop(call);
+	if (call->then)
+		call->then(call);
+	else if (request->result >= 0)
+		call_answer(call, call->method && call->method->finish ? call->method->finish(call)
+								       : NULL);
+	else
+		call_fail(call, request->result,
+			  request->why[0] ? request->why : strerror(-request->result));
 }
 
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
 {
 	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
 	return pci_is_address(out);
-}
-
-void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params)
-{
-	struct call *call = call_new(gpu->control, gpu);
-
-	if (!call)
-		return;
-	memcpy(call->params, params, sizeof(call->params));
-	memcpy(gpu->vf_params[vf], params, sizeof(gpu->vf_params[vf]));
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
-	call_send_off(call);
 }
 
 static void handle_line(struct client *client, const char *line)
@@ -175,6 +202,11 @@ static void handle_line(struct client *client, const char *line)
 				   json_object_get_string(name));
 	else if (method->access == ACCESS_CHANGE && !client->may_change)
 		r = vgpu_error_set(&err, -EACCES, "%s: only root may do this", method->name);
+	else if (client->n_calls >= MAX_CALLS)
+		r = vgpu_error_set(&err, -EAGAIN,
+				   "%u requests of this connection are under way; wait for an "
+				   "answer",
+				   client->n_calls);
 	else
 		r = method_check(method, args, &err);
 	call = r == 0 ? calloc(1, sizeof(*call)) : NULL;
@@ -194,6 +226,7 @@ static void handle_line(struct client *client, const char *line)
 		.method = method,
 	};
 	client->control->calls = call;
+	client->n_calls++;
 	r = method->begin(client->control, call, &err);
 	if (r < 0) {
 		send_error(client, id, r, err.text);
@@ -272,15 +305,14 @@ static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
 {
 	struct control *control = data;
 	struct client *client;
-	struct ucred peer = {0};
-	socklen_t size = sizeof(peer);
+	struct ucred peer;
 	bool is_hook = listener == control->hook_listener;
 
 	(void)address;
 	(void)length;
-	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
 	client = control->n_clients[is_hook] < MAX_CLIENTS ? calloc(1, sizeof(*client)) : NULL;
-	if (!client) {
+	if (!client || listen_peer(fd, &peer) < 0) {
+		free(client);
 		close(fd);
 		return;
 	}
@@ -311,6 +343,7 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 	for (i = 0; i < control->n_gpus; i++) {
 		events_take(&control->gpus[i]);
 		events_trouble(&control->gpus[i]);
+		change_run(&control->gpus[i]);
 	}
 }
 
@@ -365,19 +398,14 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
-		if (call->then) {
-			call->then(call);
-			continue;
-		}
-		if (request->result == 0) {
-			call_answer(call, call->method && call->method->finish
-						  ? call->method->finish(call)
-						  : NULL);
-			continue;
-		}
-		call_fail(call, request->result,
-			  request->why[0] ? request->why : strerror(-request->result));
+		gpu->under_way--;
+		send_out(gpu);
+		if (call->make)
+			change_answered(call);
+		else
+			call_over(call);
 	}
+	change_run(gpu);
 }
 
 int control_start(struct control *control, struct config *config, struct vgpu_error *err)
@@ -420,12 +448,7 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 {
 	struct gpu *gpu = &control->gpus[control->n_gpus];
 
-	*gpu = (struct gpu){.config = config,
-			    .engine = engine,
-			    .control = control,
-			    .policy = config->ops};
-	memcpy(gpu->params, config->params, sizeof(gpu->params));
-	memcpy(gpu->vf_params, config->vf_params, sizeof(gpu->vf_params));
+	*gpu = (struct gpu){.config = config, .engine = engine, .control = control};
 	gpu->history.size = HISTORY;
 	gpu->history.records = calloc(HISTORY, sizeof(struct vgpu_record));
 	gpu->events.size = EVENTS;
@@ -438,9 +461,24 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 	return event_add(gpu->readable, NULL);
 }
 
+void control_settle(struct control *control)
+{
+	vgpu_nsec until = vm_now() + SETTLE_PATIENCE;
+	uint32_t i;
+
+	for (i = 0; i < control->n_gpus; i++) {
+		struct gpu *gpu = &control->gpus[i];
+		struct pollfd fd = {.fd = engine_fd(gpu->engine), .events = POLLIN};
+
+		while (gpu->changes && vm_now() < until)
+			if (poll(&fd, 1, 100) > 0)
+				on_engine(fd.fd, EV_READ, gpu);
+	}
+}
+
 void control_stop(struct control *control)
 {
-	uint32_t i;
+	uint32_t i, vf;
 
 	while (control->clients)
 		drop_client(control->clients);
@@ -449,6 +487,8 @@ void control_stop(struct control *control)
 
 		event_free(gpu->readable);
 		engine_stop(gpu->engine);
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+			lease_clear(&gpu->leases[vf]);
 		free(gpu->history.records);
 		free(gpu->events.records);
 	}

@@ -29,10 +29,12 @@ struct gpu {
 	struct engine *engine;
 	struct control *control;
 	struct event *readable;
-	/* as last asked for and granted: the engine has its own */
-	const struct vgpu_policy_ops *policy;
-	int64_t params[VGPU_MAX_PARAMS];
-	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	uint32_t under_way;	    /* requests, with those in the outbox */
+	struct call *outbox;	    /* that the engine has no room for */
+	struct call *changes;	    /* of policy and parameters; the first is being made */
+	bool change_sent;	    /* the first */
+	bool changing;		    /* change_run is at work */
+	vgpu_nsec policy_since;	    /* when its policy took over */
 	struct record_ring history; /* everything */
 	struct record_ring events;  /* what is rare, and what people want to know */
 	const char *trouble;	    /* as last logged: engine_trouble */
@@ -58,6 +60,10 @@ struct control {
 	char refused[320];     /* a VF for a VM that runs, and why, as last logged */
 };
 
+struct call;
+/* Makes a change: see change.h. */
+typedef int change_make(struct call *call, const struct policy_values *now, struct vgpu_error *err);
+
 enum access { ACCESS_READ, ACCESS_CHANGE };
 enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT, ARG_BOOL };
 
@@ -79,12 +85,20 @@ struct call {
 	struct gpu *gpu;
 	/* The engine's answer goes there; NULL: it is the call's answer. */
 	void (*then)(struct call *call);
+	struct call *next_out; /* in the GPU's outbox */
+	/* Of a change (change.h): how it is made, how often it was, and how long it may wait. */
+	change_make *make;
+	struct call *next_change;
+	uint32_t tries;
+	vgpu_nsec until;
+	uint32_t vf;
+	struct wish_slice *wished;	 /* by a VM that runs; the call's */
 	struct reservation *reservation; /* the call's */
 	struct scrape *scrape;		 /* of who has asked for figures */
 	struct engine_request request;
 	struct engine_snapshot snapshot;
 	/* new values, while the engine considers them */
-	const struct vgpu_policy_ops *policy;
+	const struct vgpu_policy_ops *policy; /* the one that was named, or NULL */
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 };
@@ -110,8 +124,8 @@ struct call *call_new(struct control *control, struct gpu *gpu);
 void call_fail(struct call *call, int r, const char *text);
 /* Ends a call that nobody waits for. */
 void call_drop(struct call *call);
-/* Sends a call whose answer nobody waits for; that it could not be sent is logged. */
-void call_send_off(struct call *call);
+/* Its request has been answered, or refused: goes on with call->then, or answers the call. */
+void call_over(struct call *call);
 /* The PF's PCI address, of a GPU that has one ("sysfs:ADDRESS", "vfio:ADDRESS,..."). */
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
 /* Which GPU, and which VF of it, a call is about: call->gpu and *VF. 0, or -errno and why. */
@@ -119,9 +133,10 @@ int call_find_gpu(struct control *control, struct call *call, struct vgpu_error 
 int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err);
 /* An argument, or what there is OTHERWISE. */
 int64_t call_int(const struct call *call, const char *name, int64_t otherwise);
-/* Gives a VF parameters, which its policy has had already: they are not refused. */
-void gpu_set_vf(struct gpu *gpu, uint32_t vf, const int64_t *params);
-/* Hands the call's request to the engine of its GPU. */
+/* Hands the call's request to the engine of its GPU, now or as soon as that has room for it. */
+void call_queue(struct call *call);
+/* The same for what a client has asked for; who only looks is refused, with -EAGAIN, while the
+ * engine has much to do. */
 int call_send(struct call *call, struct vgpu_error *err);
 
 /* Checks ARGS against a method's table. */
@@ -132,6 +147,8 @@ const struct method *method_find(const char *name);
 int control_start(struct control *control, struct config *config, struct vgpu_error *err);
 /* Adds a GPU whose engine has started. */
 int control_add(struct control *control, struct gpu_config *config, struct engine *engine);
+/* Until the changes that were begun before the loop runs are over, or take too long. */
+void control_settle(struct control *control);
 void control_stop(struct control *control);
 
 #endif

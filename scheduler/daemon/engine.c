@@ -19,7 +19,6 @@
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
 #define RECORDS 16384u
-#define REQUESTS 64u
 /* Between attempts to find a lost device again. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
 /* Decisions that take so long, so many of them in so long, condemn a plug-in. */
@@ -30,6 +29,9 @@
 #define STOP_WITHIN (2 * VGPU_SEC)
 /* The timer's instant when it has fired: long past, and readable until it is set to another. */
 #define FIRED 0
+
+static const char NOT_SET_UP[] =
+	"it is there again, and cannot be set up as it was ('vgpuctl gpu show' says why)";
 
 vgpu_nsec engine_now(void)
 {
@@ -76,16 +78,61 @@ static const char *trouble(int r)
 	return "the device stopped answering";
 }
 
-static void lose(struct engine *e, int r)
+static void let_go(struct engine *e, bool lost)
 {
-	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
-	atomic_store(&e->trouble, trouble(r));
 	vram_close(&e->vram);
-	e->ops->device->close(e->driver, true);
+	e->ops->device->close(e->driver, lost);
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
 	e->reopen_at = engine_now() + REOPEN_AFTER;
+}
+
+static void lose(struct engine *e, int r)
+{
+	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
+	atomic_store(&e->trouble, trouble(r));
+	/* What the core has now, the next one is set up with. */
+	if (e->is_set_up)
+		engine_read_values(e, true, &e->config.begin);
+	let_go(e, true);
+}
+
+void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view vf;
+	bool next;
+	uint32_t i;
+
+	vgpu_core_view(e->core, &core);
+	next = to_come && core.next_policy;
+	out->policy = next ? core.next_policy : core.policy;
+	memcpy(out->params, next ? core.next_params : core.params, sizeof(out->params));
+	for (i = 0; i < e->config.core.max_vfs; i++) {
+		vgpu_core_vf_view(e->core, i, &vf);
+		if (vf.admitted)
+			memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
+			       sizeof(out->vf_params[i]));
+		else
+			vgpu_param_defaults(out->policy->vf_params, out->vf_params[i]);
+	}
+}
+
+void engine_publish(struct engine *e)
+{
+	struct engine_policy *p = latest_next(&e->policy);
+	struct vgpu_core_view view;
+
+	if (!e->policy_changed || !e->is_set_up)
+		return;
+	vgpu_core_view(e->core, &view);
+	p->change_waits = view.next_policy != NULL;
+	engine_read_values(e, false, &p->in_force);
+	engine_read_values(e, true, &p->to_come);
+	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
+	e->policy_changed = false;
+	latest_publish(&e->policy);
 }
 
 static int carry_out(struct engine *e, const struct vgpu_action *a)
@@ -166,6 +213,19 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 	sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
 }
 
+/* Whether a step may have changed what is published of policies. */
+static bool concerns_policy(const struct engine *e, const struct vgpu_event *event)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->out.n_records; i++)
+		if (e->out.records[i].type == VGPU_REC_POLICY ||
+		    e->out.records[i].type == VGPU_REC_EVICTED)
+			return true;
+	return event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY ||
+	       event->type == VGPU_EV_SET_VF;
+}
+
 int engine_step(struct engine *e, struct vgpu_event *event)
 {
 	vgpu_nsec computed;
@@ -180,6 +240,7 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
+	e->policy_changed |= concerns_policy(e, event);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
 			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
@@ -218,11 +279,13 @@ void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
 static int build_core(struct engine *e)
 {
 	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
+	const struct policy_values *begin = &e->config.begin;
 	uint32_t n = e->config.core.max_vfs, i;
 	struct vgpu_event event;
 	int r;
 
-	if (e->policy->memory(n) > RECORD_SLOT_SIZE)
+	e->is_set_up = false;
+	if (begin->policy->memory(n) > RECORD_SLOT_SIZE)
 		return -E2BIG;
 	memset(recorder_core_memory(e->recorder), 0, vgpu_core_size(n));
 	memset(recorder_fallback_memory(e->recorder), 0, fallback->memory(n));
@@ -232,17 +295,18 @@ static int build_core(struct engine *e)
 				 recorder_fallback_memory(e->recorder), engine_now());
 	e->vram.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
-				    .policy = e->policy,
-				    .memory = engine_take_slot(e, e->policy),
-				    .params = e->params,
-				    .vf_params = e->vf_params[0]};
+				    .policy = begin->policy,
+				    .memory = engine_take_slot(e, begin->policy),
+				    .params = begin->params,
+				    .vf_params = begin->vf_params[0]};
 	r = engine_step(e, &event);
 	for (i = 0; i < n && r == 0 && e->driver; i++) {
 		event = (struct vgpu_event){.type = VGPU_EV_ADD,
 					    .vf = i,
 					    .code = e->found.contexts[i],
 					    .value = e->found.driver_up[i],
-					    .params = e->vf_params[i]};
+					    .policy = begin->policy,
+					    .params = begin->vf_params[i]};
 		r = engine_step(e, &event);
 		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
 		if (r == 0 && e->driver && !vram_is_here(&e->vram, i))
@@ -251,6 +315,7 @@ static int build_core(struct engine *e)
 	event = (struct vgpu_event){.type = VGPU_EV_START};
 	if (r == 0 && e->driver)
 		engine_step(e, &event);
+	e->is_set_up = r == 0 && e->driver;
 	return r;
 }
 
@@ -263,6 +328,8 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	r = e->ops->device->open(&e->driver, &e->config.driver, &e->caps, &e->found, sink, e, err);
 	if (r < 0) {
 		e->driver = NULL;
+		if (atomic_load(&e->trouble) == NOT_SET_UP)
+			atomic_store(&e->trouble, trouble(r));
 		return r;
 	}
 	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
@@ -277,14 +344,32 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
 	vram_open(&e->vram, e->ops->memory, e->driver, &e->caps, &e->found, &e->config.driver);
-	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
-		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
-	atomic_store(&e->trouble, NULL);
-	r = build_core(e);
-	if (r < 0)
-		return vgpu_error_set(err, r, "policy %s: %s", e->policy->name,
-				      e->out.why ? e->out.why : strerror(-r));
-	return 0;
+	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {
+		r = vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
+	} else {
+		r = build_core(e);
+		if (r < 0)
+			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
+				       e->out.why ? e->out.why : strerror(-r));
+	}
+	if (r == 0 && e->driver) /* and it was not lost at once */
+		atomic_store(&e->trouble, NULL);
+	if (r < 0 && e->driver) {
+		atomic_store(&e->trouble, NOT_SET_UP);
+		let_go(e, false);
+	}
+	return r;
+}
+
+/* Looks for a GPU that was lost. One that is there again and cannot be set up is no better. */
+static void open_again(struct engine *e)
+{
+	struct vgpu_error err;
+
+	if (open_device(e, &err) == 0)
+		return;
+	e->lost_why = err;
+	e->reopen_at = engine_now() + REOPEN_AFTER;
 }
 
 /* Setting it also takes back that it has fired. */
@@ -318,10 +403,12 @@ static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
 	uint64_t count;
+	/* What was put off for a deadline that is near waits for it. */
+	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
 	int i, n;
 
 	arm(e, next_deadline(e));
-	n = epoll_wait(e->epoll, events, 4, -1);
+	n = epoll_wait(e->epoll, events, 4, asked ? 0 : -1);
 	for (i = 0; i < n; i++) {
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
 		if (events[i].data.fd == e->timer)
@@ -365,15 +452,11 @@ static int keep_time(struct engine *e)
 
 static void run_once(struct engine *e)
 {
-	struct vgpu_error err;
 	int r;
 
 	if (!e->driver) {
-		if ((atomic_exchange(&e->look, false) || engine_now() >= e->reopen_at) &&
-		    open_device(e, &err) < 0) {
-			e->lost_why = err;
-			e->reopen_at = engine_now() + REOPEN_AFTER;
-		}
+		if (atomic_exchange(&e->look, false) || engine_now() >= e->reopen_at)
+			open_again(e);
 		return;
 	}
 	r = keep_time(e);
@@ -410,6 +493,7 @@ static void *engine_thread(void *arg)
 		wait_for_something(e);
 		run_once(e);
 		engine_serve(e);
+		engine_publish(e);
 	}
 	if (e->driver)
 		engine_step(e, &stop);
@@ -463,13 +547,15 @@ static void engine_free(struct engine *e)
 	spsc_finish(&e->requests);
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
+	latest_finish(&e->policy);
 	recorder_free(e->recorder);
 	free(e);
 }
 
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
 {
-	const struct vgpu_driver_ops *ops = vgpu_driver_for(config->driver.device, err);
+	const struct vgpu_driver_ops *ops =
+		config->ops ? config->ops : vgpu_driver_for(config->driver.device, err);
 	struct epoll_event want = {.events = EPOLLIN};
 	struct engine *e;
 	int r = 0;
@@ -487,10 +573,6 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->vram.data = e;
 	e->vram.residency.epoch = config->epoch;
 	e->vram.swappable = config->swappable;
-	e->policy = config->policy;
-	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
-	memcpy(e->params, config->params, sizeof(e->params));
-	memcpy(e->vf_params, config->vf_params, sizeof(e->vf_params));
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -503,8 +585,9 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	want.data.fd = e->wake;
 	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
 		r = -errno;
-	if (r == 0 && (!spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
-		       !spsc_init(&e->replies, 2 * REQUESTS, sizeof(void *)) ||
+	if (r == 0 && (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
+		       !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
+		       !latest_init(&e->policy, sizeof(struct engine_policy)) ||
 		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
 		r = -ENOMEM;
 	if (r < 0)
@@ -512,6 +595,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
 	r = r ? r : e->recorder ? 0 : -ENOMEM;
 	r = r ? r : open_device(e, err);
+	if (r == 0)
+		engine_publish(e);
 	r = r ? r : start_thread(e, err);
 	if (r < 0) {
 		engine_free(e);
@@ -557,8 +642,9 @@ const char *engine_trouble(const struct engine *e)
 
 bool engine_send(struct engine *e, struct engine_request *request)
 {
-	if (!spsc_push(&e->requests, &request))
+	if (e->under_way == ENGINE_REQUESTS || !spsc_push(&e->requests, &request))
 		return false;
+	e->under_way++;
 	engine_notify(e->wake);
 	return true;
 }
@@ -567,7 +653,15 @@ struct engine_request *engine_receive(struct engine *e)
 {
 	struct engine_request *request;
 
-	return spsc_pop(&e->replies, &request) ? request : NULL;
+	if (!spsc_pop(&e->replies, &request))
+		return NULL;
+	e->under_way--;
+	return request;
+}
+
+const struct engine_policy *engine_policy(struct engine *e)
+{
+	return latest_get(&e->policy);
 }
 
 bool engine_record(struct engine *e, struct vgpu_record *out)

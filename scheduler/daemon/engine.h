@@ -14,12 +14,25 @@
 #include "vgpu/record.h"
 #include "vram.h"
 
-struct engine_config {
-	struct vgpu_driver_config driver;
-	struct vgpu_core_config core;
+/* A policy, and the parameters that it has: its own, and those of each VF. */
+struct policy_values {
 	const struct vgpu_policy_ops *policy;
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+};
+
+/* What the core has, as it last said. New parameters are for the policy to come: the one in force,
+ * unless a change of policy waits for its switch. */
+struct engine_policy {
+	struct policy_values in_force, to_come;
+	bool change_waits;
+};
+
+struct engine_config {
+	const struct vgpu_driver_ops *ops; /* NULL: the registry knows whose device it is */
+	struct vgpu_driver_config driver;
+	struct vgpu_core_config core;
+	struct policy_values begin; /* what the core is set up with */
 	bool realtime;
 	vgpu_nsec epoch;    /* of swapping, at least */
 	uint32_t swappable; /* VFs that are, whatever their policy guarantees them */
@@ -38,10 +51,8 @@ struct engine_snapshot {
 	uint32_t pinned;	 /* VFs that are not swapped */
 	vgpu_nsec epoch, waited; /* of swapping, as it is; and the longest that a VF has waited */
 	struct vgpu_core_view core;
-	int64_t params[VGPU_MAX_PARAMS];
 	uint32_t n_vfs;
 	struct vgpu_vf_view vfs[VGPU_GPU_MAX_VFS];
-	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 	struct histogram lateness;   /* IDLE issued, after its planned instant */
 	struct histogram switches;   /* IDLE acknowledged to the next RUN acknowledged */
 	struct histogram preemption; /* IDLE issued to acknowledged */
@@ -53,14 +64,19 @@ struct engine_snapshot {
 
 enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
 
-/* Sent to the engine and back. It is the sender's until it is sent, and again when it is back. */
+/*
+ * Sent to the engine and back. It is the sender's until it is sent, and again when it is back. All
+ * but changes of memory are answered by the next rounds of the engine's loop; what cannot be done
+ * now is refused, never kept. RESULT beside what vgpu_core_step says: -ENODEV, the GPU is lost;
+ * -E2BIG, the policy wants more memory than there is.
+ */
 struct engine_request {
 	enum engine_ask ask;
 	struct vgpu_event event;
 	struct engine_snapshot *snapshot; /* with ENGINE_MEMORY, it may be NULL */
 	struct vram_request memory;
 	int result;
-	char why[160];
+	char why[sizeof(((struct vgpu_error *)NULL)->text)];
 	void *data; /* the sender's */
 };
 
@@ -86,10 +102,14 @@ const char *engine_trouble(const struct engine *engine);
 /* Whether its thread runs as SCHED_FIFO. */
 bool engine_is_realtime(const struct engine *engine);
 
-/* The other end of the queues, for one thread. engine_send: false when the queue is full. */
+/* The other end of the queues, for one thread. engine_send: false when as many requests are under
+ * way as there may be: each of them has room for its answer, so that none is ever dropped. */
 bool engine_send(struct engine *engine, struct engine_request *request);
 struct engine_request *engine_receive(struct engine *engine);
 bool engine_record(struct engine *engine, struct vgpu_record *out);
+/* Which policy it has, and its parameters; for the same thread, and valid until it asks again. What
+ * a request has changed is in it when that is back. */
+const struct engine_policy *engine_policy(struct engine *engine);
 /* The last events, as recorder_copy; any thread. */
 int engine_recording(struct engine *engine, struct recording *out);
 /* Readable when there is something to receive. */

@@ -7,10 +7,12 @@
 #include <stdatomic.h>
 
 #include "engine.h"
+#include "latest.h"
 #include "spsc.h"
 #include "vgpu/record.h"
 
 #define LOCAL_EVENTS 512u
+#define ENGINE_REQUESTS 64u /* under way at a time; a power of two */
 
 struct engine {
 	struct engine_config config;
@@ -22,16 +24,15 @@ struct engine {
 	struct vgpu_error lost_why;
 
 	struct vgpu_core *core;
-	struct recorder *recorder;	      /* and the memory of the core and its policies */
-	const struct vgpu_policy_ops *policy; /* as last asked for */
-	bool is_plugin;
-	int64_t params[VGPU_MAX_PARAMS];
-	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+	struct recorder *recorder;    /* and the memory of the core and its policies */
+	bool is_set_up;		      /* the core is, with all its VFs */
 	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
+	struct latest policy;	      /* struct engine_policy, of the core */
+	bool policy_changed;	      /* since it was published */
+	bool is_plugin;		      /* the policy in force is */
 
 	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
 	uint32_t local_head, local_tail;
-	struct engine_request *held; /* to be tried again */
 	struct vram vram;
 	struct vgpu_output out;
 
@@ -41,6 +42,8 @@ struct engine {
 	_Atomic bool quit, look;
 	_Atomic uint32_t rounds;
 	uint32_t seen_rounds; /* by who asks whether it is alive */
+	uint32_t under_way;   /* requests, by who sends them */
+	bool put_off;	      /* a request, for a deadline that is near */
 	bool realtime, told;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
@@ -63,7 +66,12 @@ void engine_drain(struct engine *e);
 /* Zeroed memory for a policy; NULL: both slots are in use, or it wants more. */
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
 
-/* Answers what has been asked, as far as it can be done now. */
+/* What the core has of policies, as it is to come, or as it is in force. */
+void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out);
+/* Lets the other thread see which policy there is, if that has changed. */
+void engine_publish(struct engine *e);
+
+/* Answers one request, if there is one and it need not wait for a deadline of the core. */
 void engine_serve(struct engine *e);
 /* A change of partitions has come to its end: DATA is the engine. */
 void engine_changed(void *data, struct engine_request *request);

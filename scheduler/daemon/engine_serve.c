@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* What the control thread asks of an engine: answered between two steps. */
+/*
+ * What the control thread asks of an engine: one request is answered in each round of the loop, so
+ * that however many there are, no deadline waits for more than one of them. All are answered at
+ * once, but for changes of memory; nobody's waits behind another's.
+ */
+#include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "builtin.h"
 #include "engine_private.h"
+
+/* More than an answer takes the engine thread. */
+#define ANSWER_TAKES (100 * VGPU_USEC)
 
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
@@ -39,42 +47,20 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 	s->preemption = e->preemption;
 	s->decisions = e->decisions;
 	vgpu_core_view(e->core, &s->core);
-	memcpy(s->params, e->params, sizeof(s->params));
-	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));
 	for (i = 0; i < s->n_vfs; i++) {
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
 		s->pinned |= (uint32_t)vram_is_pinned(&e->vram, i) << i;
 	}
 }
 
-/* What has been changed is remembered, for the day that the device has to be opened again. */
-static void remember(struct engine *e, const struct vgpu_event *event)
+static void reply(struct engine *e, struct engine_request *request)
 {
-	switch (event->type) {
-	case VGPU_EV_POLICY:
-		e->policy = event->policy;
-		e->is_plugin = !vgpu_builtin_policy(e->policy->name);
-		memcpy(e->params, event->params, sizeof(e->params));
-		memcpy(e->vf_params, event->vf_params,
-		       e->config.core.max_vfs * sizeof(e->vf_params[0]));
-		break;
-	case VGPU_EV_SET_POLICY:
-		memcpy(e->params, event->params, sizeof(e->params));
-		break;
-	case VGPU_EV_SET_VF:
-		memcpy(e->vf_params[event->vf], event->params, sizeof(e->vf_params[0]));
-		break;
-	default:
-		break;
-	}
-}
+	bool has_room;
 
-static bool reply(struct engine *e, struct engine_request *request)
-{
-	/* The sender has room for all that it has sent. */
-	spsc_push(&e->replies, &request);
+	engine_publish(e);
+	has_room = spsc_push(&e->replies, &request);
+	assert(has_room); /* for all that are under way: engine_send */
 	e->told = true;
-	return true;
 }
 
 void engine_changed(void *data, struct engine_request *request)
@@ -90,82 +76,107 @@ void engine_changed(void *data, struct engine_request *request)
 	reply(e, request);
 }
 
-/* There is no memory for it: until a change under way is over, or ever. */
-static bool refuse_policy(struct engine *e, struct engine_request *request)
+static __attribute__((format(printf, 3, 4))) void refuse(struct engine_request *request, int r,
+							 const char *format, ...)
 {
-	if (request->event.policy->memory(e->config.core.max_vfs) <= RECORD_SLOT_SIZE)
-		return false;
-	request->result = -E2BIG;
-	snprintf(request->why, sizeof(request->why), "the policy wants more than %u KiB of memory",
-		 RECORD_SLOT_SIZE >> 10);
-	return reply(e, request);
+	va_list args;
+
+	request->result = r;
+	va_start(args, format);
+	vsnprintf(request->why, sizeof(request->why), format, args);
+	va_end(args);
 }
 
-/* A guarantee pins its VF to the GPU, where it must have room beside all that are pinned: else the
- * VF is as it was. */
-static void check_pins(struct engine *e, struct engine_request *request)
+/* One event through the core, and what it says of it. */
+static void step(struct engine *e, struct engine_request *request)
 {
-	const struct vgpu_event *asked = &request->event;
-	uint32_t vf = asked->vf;
-	struct vgpu_event back = {.type = VGPU_EV_SET_VF, .vf = vf, .params = e->vf_params[vf]};
-
-	if (asked->type != VGPU_EV_SET_VF || !vram_is_pinned(&e->vram, vf) ||
-	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf) || engine_step(e, &back) < 0)
-		return;
-	request->result = -ENOSPC;
-	snprintf(request->why, sizeof(request->why),
-		 "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
-		 "pinned and the largest of the others",
-		 vf);
+	request->result = engine_step(e, &request->event);
+	if (request->result < 0 && e->out.why)
+		refuse(request, request->result, "%s", e->out.why);
 }
 
-/* False: it cannot be done yet. */
-static bool answer(struct engine *e, struct engine_request *request)
+static void change_policy(struct engine *e, struct engine_request *request)
 {
 	struct vgpu_event *event = &request->event;
 
+	event->memory = engine_take_slot(e, event->policy);
+	if (event->policy->memory(e->config.core.max_vfs) > RECORD_SLOT_SIZE) {
+		refuse(request, -E2BIG, "the policy wants more than %u KiB of memory",
+		       RECORD_SLOT_SIZE >> 10);
+	} else if (!event->memory) {
+		refuse(request, -EBUSY, "another change of policy is under way");
+	} else {
+		step(e, request);
+		if (request->result < 0)
+			e->slot_used[recorder_slot_of(e->recorder, event->memory)] = false;
+	}
+}
+
+/* A guarantee pins its VF to the GPU, where it must have room beside all that are pinned: else the
+ * VF is to be as it was. */
+static void set_vf(struct engine *e, struct engine_request *request)
+{
+	struct vgpu_event *event = &request->event, back = *event;
+	struct vgpu_core_view core;
+	struct vgpu_vf_view before;
+	uint32_t vf = event->vf;
+
+	vgpu_core_view(e->core, &core);
+	vgpu_core_vf_view(e->core, vf, &before);
+	step(e, request);
+	/* Who is pinned is the policy's in force to say. */
+	if (request->result < 0 || core.next_policy || !e->driver ||
+	    !vram_is_pinned(&e->vram, vf) ||
+	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf))
+		return;
+	refuse(request, -ENOSPC,
+	       "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
+	       "pinned and the largest of the others",
+	       vf);
+	back.params = before.params;
+	if (engine_step(e, &back) < 0)
+		refuse(request, -ENOSPC,
+		       "VF %u has that guarantee, which pins it to memory that others need: what "
+		       "it had is refused now (%.60s)",
+		       vf, e->out.why ? e->out.why : "");
+}
+
+static void answer(struct engine *e, struct engine_request *request)
+{
 	request->result = 0;
+	request->why[0] = '\0';
 	if (request->ask == ENGINE_SNAPSHOT) {
 		fill_snapshot(e, request->snapshot);
 	} else if (!e->driver) {
-		request->result = -ENODEV;
-		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
+		refuse(request, -ENODEV, "%s", e->lost_why.text);
 	} else if (request->ask == ENGINE_MEMORY) {
 		vram_begin(&e->vram, request, engine_now());
-		return true;
+		return;
+	} else if (request->event.type == VGPU_EV_POLICY) {
+		change_policy(e, request);
+	} else if (request->event.type == VGPU_EV_SET_VF) {
+		set_vf(e, request);
 	} else {
-		if (event->type == VGPU_EV_POLICY)
-			event->memory = engine_take_slot(e, event->policy);
-		if (event->type == VGPU_EV_POLICY && !event->memory)
-			return refuse_policy(e, request);
-		request->result = engine_step(e, event);
-		if (request->result < 0 && event->type == VGPU_EV_POLICY)
-			e->slot_used[recorder_slot_of(e->recorder, event->memory)] = false;
-		if (request->result == -EBUSY)
-			return false;
-		if (request->result == 0)
-			check_pins(e, request);
-		if (request->result == 0)
-			remember(e, event);
-		else if (e->out.why)
-			snprintf(request->why, sizeof(request->why), "%s", e->out.why);
+		step(e, request);
 	}
-	return reply(e, request);
+	reply(e, request);
+}
+
+/* What is due in the next moment is not kept waiting for an answer; but a request waits for no more
+ * than one such moment. */
+static bool must_wait(struct engine *e)
+{
+	e->put_off = !e->put_off && e->driver && !spsc_is_empty(&e->requests) &&
+		     vgpu_core_deadline(e->core) <= engine_now() + ANSWER_TAKES;
+	return e->put_off;
 }
 
 void engine_serve(struct engine *e)
 {
 	struct engine_request *request;
 
-	while (e->held || spsc_pop(&e->requests, &request)) {
-		if (e->held)
-			request = e->held;
-		e->held = NULL;
-		if (!answer(e, request)) {
-			/* A change of policy is under way; it ends with the next switch. */
-			e->held = request;
-			break;
-		}
+	if (!must_wait(e) && spsc_pop(&e->requests, &request)) {
+		answer(e, request);
 		engine_drain(e);
 	}
 	if (e->told)

@@ -98,6 +98,19 @@ static void note_use(struct gpu *gpu, const struct vgpu_record *r)
 		gpu->in_use |= 1u << r->vf;
 }
 
+/* Another policy is in force: what VMs' VFs have of it is saved with their leases. */
+static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
+{
+	uint32_t vf;
+
+	gpu->policy_since = r->t;
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+		if (gpu->leases[vf].state != LEASE_NONE) {
+			leases_save(gpu->control);
+			return;
+		}
+}
+
 void events_take(struct gpu *gpu)
 {
 	struct vgpu_record record;
@@ -111,6 +124,8 @@ void events_take(struct gpu *gpu)
 		note_use(gpu, &record);
 		if (record.type == VGPU_REC_HANG)
 			vm_hung(gpu, record.vf);
+		if (record.type == VGPU_REC_POLICY || record.type == VGPU_REC_EVICTED)
+			note_policy(gpu, &record);
 		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
 			memory_is_free(gpu, record.vf);
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "change.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -25,16 +26,16 @@ static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 
 static void on_applied(struct call *call)
 {
-	uint32_t vf = call->request.event.vf;
+	uint32_t vf = call->vf;
 
-	if (call->request.result == 0) {
-		memcpy(call->gpu->vf_params[vf], call->params, sizeof(call->params));
+	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
+	if (call->request.result == 0) {
 		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
 			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
 			 call->gpu->config->name, vf);
 		leases_save(call->control);
-	} else {
+	} else if (call->request.result < 0) {
 		complain(call->gpu, vf,
 			 call->request.why[0] ? call->request.why
 					      : strerror(-call->request.result));
@@ -42,29 +43,32 @@ static void on_applied(struct call *call)
 	call_drop(call);
 }
 
+static int make_wished(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	int r = vm_read_params(call->gpu, call->vf, now->policy, call->wished, call->params, err);
+
+	change_set_vf(call, now);
+	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
+}
+
 /* The parameters of a VM that runs, as it wishes them now. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		  const struct wish_slice *slice)
 {
-	int64_t params[VGPU_MAX_PARAMS];
-	struct vgpu_error err;
-	struct call *call;
+	struct call *call = call_new(control, gpu);
 
 	gpu->leases[vf].on_hang = slice->on_hang;
-	vm_usual_params(gpu, vf, params);
-	if (vm_read_params(gpu, slice, params, &err) < 0) {
-		complain(gpu, vf, err.text);
-		return;
-	}
-	call = memcmp(params, gpu->vf_params[vf], sizeof(params)) != 0 ? call_new(control, gpu)
-								       : NULL;
 	if (!call)
 		return;
-	memcpy(call->params, params, sizeof(call->params));
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
+	call->vf = vf;
 	call->then = on_applied;
-	call_send_off(call);
+	call->wished = malloc(sizeof(*call->wished));
+	if (!call->wished) {
+		call_drop(call);
+		return;
+	}
+	*call->wished = *slice;
+	change_begin(call, make_wished);
 }
 
 /* The VF that a slice names, by its device or by number; NULL: none that we have. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "change.h"
 #include "log.h"
 #include "put.h"
 #include "vgpu/param.h"
@@ -27,21 +27,30 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 	return NULL;
 }
 
-static struct json_object *params_of(const struct gpu *gpu, uint32_t vf)
+struct json_object *lease_params(struct gpu *gpu, uint32_t vf)
 {
-	const struct vgpu_param *table = gpu->policy->vf_params;
-	struct json_object *o = json_object_new_object();
+	const struct policy_values *now = change_policy_of(gpu);
+	const struct vgpu_param *table = now->policy->vf_params;
+	struct lease *l = &gpu->leases[vf];
 	char text[32];
 	int i;
 
+	if (!l->params)
+		l->params = json_object_new_object();
 	for (i = 0; table[i].name; i++) {
-		vgpu_param_text(&table[i], gpu->vf_params[vf][i], text, sizeof(text));
-		put_text(o, table[i].name, text);
+		vgpu_param_text(&table[i], now->vf_params[vf][i], text, sizeof(text));
+		put_text(l->params, table[i].name, text);
 	}
-	return o;
+	return l->params;
 }
 
-static struct json_object *to_json(const struct control *control)
+void lease_clear(struct lease *l)
+{
+	json_object_put(l->params);
+	*l = (struct lease){.state = LEASE_NONE};
+}
+
+static struct json_object *to_json(struct control *control)
 {
 	struct json_object *list = json_object_new_array(), *o;
 	const struct lease *l;
@@ -62,13 +71,15 @@ static struct json_object *to_json(const struct control *control)
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
 			put_text(o, "on_hang", wish_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
-			json_object_object_add(o, "params", params_of(&control->gpus[g], vf));
+			json_object_object_add(o, "params",
+					       json_object_get(
+						       lease_params(&control->gpus[g], vf)));
 			json_object_array_add(list, o);
 		}
 	return list;
 }
 
-void leases_save(const struct control *control)
+void leases_save(struct control *control)
 {
 	struct json_object *list = to_json(control);
 	const char *text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY);
@@ -104,19 +115,26 @@ static int64_t number_of(struct json_object *o, const char *key)
 }
 
 /* What the VM has had. A policy that knows some of it no more has the rest as configured. */
+static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	(void)err;
+	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
+	json_object_object_foreach(call->args, name, value)
+		vgpu_param_set(now->policy->vf_params, name, json_object_get_string(value),
+			       call->params, NULL);
+	change_set_vf(call, now);
+	return 0;
+}
+
 static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 {
-	int64_t values[VGPU_MAX_PARAMS];
 	struct json_object *params;
 
-	memcpy(values, gpu->vf_params[vf], sizeof(values));
 	if (!json_object_object_get_ex(lease, "params", &params) ||
 	    !json_object_is_type(params, json_type_object))
 		return;
-	json_object_object_foreach(params, name, value)
-		vgpu_param_set(gpu->policy->vf_params, name, json_object_get_string(value), values,
-			       NULL);
-	gpu_set_vf(gpu, vf, values);
+	gpu->leases[vf].params = json_object_get(params);
+	change_vf(gpu, vf, make_saved, json_object_get(params));
 }
 
 /* False: there is no such place any more. */

@@ -21,10 +21,18 @@ struct lease {
 	uint32_t on_hang;  /* enum wish_on_hang */
 	bool hung;	   /* that is due, and libvirt has not been told yet */
 	char said[160];	   /* why its changed wish was refused, as last logged */
+	/* What the VM's VF has, by name, also of policies that are in force no more, or do not know
+	 * it: the next one may. NULL: not known yet. */
+	struct json_object *params;
 };
 
 struct control;
 struct gpu;
+
+/* The parameters of a VF's lease, up to date; the lease's. */
+struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
+/* Somebody else's from now on. */
+void lease_clear(struct lease *l);
 
 /* The lease of a VM's slice (NULL: of any slice), or NULL. *GPU and *VF: where. */
 struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
@@ -32,7 +40,7 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 
 /* Writes the file, and reads it. What cannot be written is logged; what cannot be read, or names
  * GPUs that are no longer there, is dropped with a word in the log. */
-void leases_save(const struct control *control);
+void leases_save(struct control *control);
 void leases_load(struct control *control);
 
 #endif

@@ -54,6 +54,19 @@ int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_err
 	return fd;
 }
 
+int listen_peer(int fd, struct ucred *out)
+{
+	struct ucred peer = {.uid = (uid_t)-1, .gid = (gid_t)-1};
+	socklen_t size = sizeof(peer);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	if (size != sizeof(peer) || peer.uid == (uid_t)-1)
+		return -ENODATA;
+	*out = peer;
+	return 0;
+}
+
 void listen_close(const char *name, const char *path)
 {
 	int fd = service_socket(name);

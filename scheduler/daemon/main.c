@@ -99,8 +99,11 @@ static int run(struct config *config)
 	r = control_start(&control, config, &err);
 	r = r ? r : start_gpus(&control, config, &err);
 	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
-	if (r == 0)
+	if (r == 0) {
 		leases_load(&control);
+		/* Nobody finds them with other parameters than they had. */
+		control_settle(&control);
+	}
 	if (r < 0) {
 		log_line(LOG_ERR, "%s", err.text);
 		/* A socket that belongs to another vgpud stays. */

@@ -227,7 +227,6 @@ static void on_usual(struct call *call)
 void memory_is_free(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
-	struct vgpu_error err;
 
 	gpu->unsized &= ~(1u << vf);
 	call = gpu->leases[vf].state == LEASE_NONE ? call_new(gpu->control, gpu) : NULL;
@@ -237,10 +236,7 @@ void memory_is_free(struct gpu *gpu, uint32_t vf)
 	call->request.memory =
 		(struct vram_request){.what = VRAM_SET, .vf = vf, .size = VRAM_USUAL};
 	call->then = on_usual;
-	if (call_send(call, &err) < 0) {
-		gpu->unsized |= 1u << vf;
-		call_drop(call);
-	}
+	call_queue(call);
 }
 
 void memory_retry(struct gpu *gpu)

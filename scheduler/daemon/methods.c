@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "control.h"
+#include "change.h"
 #include "follow.h"
 #include "hook.h"
 #include "memory.h"
@@ -124,8 +124,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_bool(o, "pinned", s->pinned >> i & 1);
 	put_int(o, "share_numerator", vf->share_numerator);
 	put_int(o, "share_denominator", vf->share_denominator);
-	json_object_object_add(o, "params",
-			       params_json(s->core.policy->vf_params, s->vf_params[i]));
+	json_object_object_add(o, "params", params_json(s->core.policy->vf_params, vf->params));
 	put_int(o, "run_ns", l->run_ns);
 	put_int(o, "donated_ns", l->donated_ns);
 	put_int(o, "switch_ns", l->switch_ns);
@@ -219,7 +218,10 @@ static json *gpu_json(struct call *call)
 	put_int(o, "pf_memory_bytes", s->found.partition.pf.size);
 	put_int(o, "free_memory_bytes", s->found.partition.free);
 	put_text(o, "policy", s->core.policy->name);
-	json_object_object_add(o, "params", params_json(s->core.policy->params, s->params));
+	json_object_object_add(o, "params", params_json(s->core.policy->params, s->core.params));
+	put_int(o, "policy_since_ns", call->gpu->policy_since);
+	if (s->core.next_policy)
+		put_text(o, "next_policy", s->core.next_policy->name);
 	if (s->core.last_fault != VGPU_FAULT_NONE) {
 		put_text(o, "evicted_policy", s->core.faulty);
 		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
@@ -252,7 +254,7 @@ static int begin_gpu_list(struct control *control, struct call *call, struct vgp
 		put_text(g, "gpu", gpu->config->name);
 		put_text(g, "device", gpu->config->device);
 		put_int(g, "vfs", (uint64_t)gpu->config->vfs);
-		put_text(g, "policy", gpu->policy->name);
+		put_text(g, "policy", engine_policy(gpu->engine)->in_force.policy->name);
 		json_object_array_add(list, g);
 	}
 	json_object_object_add(o, "gpus", list);
@@ -299,27 +301,30 @@ int call_params(const struct call *call, const struct vgpu_param *table, int64_t
 	return 0;
 }
 
+static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	int r;
+
+	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
+	r = call_params(call, now->policy->vf_params, call->params, err);
+	change_set_vf(call, now);
+	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
+}
+
 static int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	uint32_t vf = 0;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
+	r = r ? r : call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
-	memcpy(call->params, call->gpu->vf_params[vf], sizeof(call->params));
-	r = call_params(call, call->gpu->policy->vf_params, call->params, err);
-	if (r < 0)
-		return vgpu_error_prefix(err, r, "policy %s", call->gpu->policy->name);
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = vf, .params = call->params};
-	return call_send(call, err);
+	change_begin(call, make_vf_set);
+	return 0;
 }
 
 static json *finish_vf_set(struct call *call)
 {
-	memcpy(call->gpu->vf_params[call->request.event.vf], call->params, sizeof(call->params));
-	return params_json(call->gpu->policy->vf_params, call->params);
+	return params_json(call->request.event.policy->vf_params, call->params);
 }
 
 static int begin_vf_reset(struct control *control, struct call *call, struct vgpu_error *err)

@@ -286,7 +286,6 @@ static void on_look(struct call *call)
 static void look_at_next(struct scrape *s)
 {
 	struct control *control = s->metrics->control;
-	struct vgpu_error err;
 	struct call *call;
 
 	for (; s->n < control->n_gpus; s->n++) {
@@ -297,9 +296,8 @@ static void look_at_next(struct scrape *s)
 		call->then = on_look;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
-		if (call_send(call, &err) == 0)
-			return;
-		call_drop(call);
+		call_queue(call);
+		return;
 	}
 	finish(s);
 }

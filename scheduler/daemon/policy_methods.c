@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "builtin.h"
+#include "change.h"
 #include "methods.h"
 #include "plugin.h"
 
@@ -75,27 +76,65 @@ json *finish_policy_show(struct call *call)
 	json *o = policy_json(s->core.policy);
 
 	put_text(o, "gpu", call->gpu->config->name);
-	json_object_object_add(o, "values", params_json(s->core.policy->params, s->params));
+	json_object_object_add(o, "values", params_json(s->core.policy->params, s->core.params));
+	if (s->core.next_policy)
+		put_text(o, "next_policy", s->core.next_policy->name);
 	if (s->warning[0])
 		put_text(o, "warning", s->warning);
 	return o;
 }
 
-/* Values of VF parameters that the new policy knows by the same name carry over. */
-static void carry_over(struct call *call)
+/* What a VM's VF has had under other policies than the last one, which was put in the place of one
+ * that was evicted perhaps. */
+static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
 {
-	const struct vgpu_param *from = call->gpu->policy->vf_params;
-	const struct vgpu_param *to = call->policy->vf_params;
+	if (call->gpu->leases[vf].state == LEASE_NONE)
+		return;
+	json_object_object_foreach(lease_params(call->gpu, vf), name, value)
+		vgpu_param_set(policy->vf_params, name, json_object_get_string(value),
+			       call->vf_params[vf], NULL);
+}
+
+/* Values of VF parameters that the new policy knows by the same name carry over. */
+static void carry_over(struct call *call, const struct policy_values *now,
+		       const struct vgpu_policy_ops *policy)
+{
+	const struct vgpu_param *from = now->policy->vf_params, *to = policy->vf_params;
 	int i, j;
 	uint32_t vf;
 
 	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 		vgpu_param_defaults(to, call->vf_params[vf]);
+		carry_over_lease(call, vf, policy);
 		for (i = 0; to[i].name; i++)
 			for (j = 0; from[j].name; j++)
 				if (strcmp(to[i].name, from[j].name) == 0)
-					call->vf_params[vf][i] = call->gpu->vf_params[vf][j];
+					call->vf_params[vf][i] = now->vf_params[vf][j];
 	}
+}
+
+static int make_policy_set(struct call *call, const struct policy_values *now,
+			   struct vgpu_error *err)
+{
+	const struct vgpu_policy_ops *policy = call->policy ? call->policy : now->policy;
+	bool same = policy == now->policy;
+	int r;
+
+	if (same) {
+		memcpy(call->params, now->params, sizeof(call->params));
+	} else {
+		vgpu_param_defaults(policy->params, call->params);
+		carry_over(call, now, policy);
+	}
+	r = call_params(call, policy->params, call->params, err);
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "policy %s", policy->name);
+	call->request.event =
+		(struct vgpu_event){.type = same ? VGPU_EV_SET_POLICY : VGPU_EV_POLICY,
+				    .policy = policy,
+				    .params = call->params,
+				    .vf_params = call->vf_params[0]};
+	return 0;
 }
 
 int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
@@ -105,40 +144,19 @@ int begin_policy_set(struct control *control, struct call *call, struct vgpu_err
 
 	if (r < 0)
 		return r;
-	call->policy =
-		name ? plugin_policy(control->config->policy_dir, name, err) : call->gpu->policy;
-	if (!call->policy)
+	call->policy = name ? plugin_policy(control->config->policy_dir, name, err) : NULL;
+	if (name && !call->policy)
 		return vgpu_error_prefix(err, -EINVAL, "policy %.40s", name);
-	if (call->policy == call->gpu->policy)
-		memcpy(call->params, call->gpu->params, sizeof(call->params));
-	else
-		vgpu_param_defaults(call->policy->params, call->params);
-	r = call_params(call, call->policy->params, call->params, err);
-	if (r < 0)
-		return vgpu_error_prefix(err, r, "policy %s", call->policy->name);
-	if (call->policy == call->gpu->policy) {
-		call->request.event =
-			(struct vgpu_event){.type = VGPU_EV_SET_POLICY, .params = call->params};
-		return call_send(call, err);
-	}
-	carry_over(call);
-	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
-						  .policy = call->policy,
-						  .params = call->params,
-						  .vf_params = call->vf_params[0]};
-	return call_send(call, err);
+	change_begin(call, make_policy_set);
+	return 0;
 }
 
 json *finish_policy_set(struct call *call)
 {
-	struct gpu *gpu = call->gpu;
+	const struct vgpu_policy_ops *policy = call->request.event.policy;
 	json *o = json_object_new_object();
 
-	if (call->request.event.type == VGPU_EV_POLICY)
-		memcpy(gpu->vf_params, call->vf_params, sizeof(gpu->vf_params));
-	gpu->policy = call->policy;
-	memcpy(gpu->params, call->params, sizeof(gpu->params));
-	put_text(o, "policy", gpu->policy->name);
-	json_object_object_add(o, "params", params_json(gpu->policy->params, gpu->params));
+	put_text(o, "policy", policy->name);
+	json_object_object_add(o, "params", params_json(policy->params, call->params));
 	return o;
 }

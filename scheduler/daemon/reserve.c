@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "change.h"
 #include "log.h"
 #include "memory.h"
 #include "vfio/device.h"
@@ -56,6 +57,7 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		      const struct wish_slice *slice, struct vgpu_error *why)
 {
 	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
@@ -64,15 +66,13 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	    (slice->pool[0] && strcmp(slice->pool, gpu->config->pool) != 0) ||
 	    (hostdev && vm_vf_at(gpu, hostdev->address) < 0))
 		return false;
-	vm_usual_params(gpu, 0, values);
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
-	else if (slice->policy[0] && strcmp(slice->policy, gpu->policy->name) != 0)
+	else if (slice->policy[0] && strcmp(slice->policy, policy->name) != 0)
 		vgpu_error_set(why, -EINVAL, "%s has policy %s, not %s (vgpuctl policy set)", name,
-			       gpu->policy->name, slice->policy);
-	else if (vm_read_params(gpu, slice, values, &err) < 0)
-		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, gpu->policy->name,
-			       err.text);
+			       policy->name, slice->policy);
+	else if (vm_read_params(gpu, 0, policy, slice, values, &err) < 0)
+		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, policy->name, err.text);
 	else
 		return check_device(gpu, job, slice, why) == 0;
 	return false;
@@ -174,7 +174,6 @@ static void say(struct reservation *job, const char *state, const char *text)
 /* What has been reserved so far is given back. */
 static void undo(struct control *control, const struct reservation *job)
 {
-	int64_t params[VGPU_MAX_PARAMS];
 	struct gpu *gpu;
 	uint32_t i, vf;
 
@@ -183,8 +182,7 @@ static void undo(struct control *control, const struct reservation *job)
 		    !lease_find(control, job->wish.uuid, job->wish.slices[i].name, &gpu, &vf))
 			continue;
 		gpu->leases[vf].state = LEASE_NONE;
-		vm_usual_params(gpu, vf, params);
-		gpu_set_vf(gpu, vf, params);
+		vm_set_usual(gpu, vf);
 		memory_is_free(gpu, vf);
 	}
 	leases_save(control);
@@ -243,7 +241,6 @@ static void on_params(struct call *call)
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		memcpy(call->gpu->vf_params[job->vf], call->params, sizeof(call->params));
 		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->wish.domain,
 			 job->wish.slices[job->slice].name, call->gpu->config->name, job->vf);
 		if (cost_of(call, cost, sizeof(cost)))
@@ -262,7 +259,7 @@ static void on_params(struct call *call)
 	call->gpu->leases[job->vf].state = LEASE_NONE;
 	memory_is_free(call->gpu, job->vf);
 	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
-		       call->gpu->policy->name,
+		       change_policy_of(call->gpu)->policy->name,
 		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
 	next_gpu(job);
 	next_candidate(call);
@@ -276,35 +273,34 @@ static void pick(struct call *call)
 	bool swapped = cost_of(call, cost, sizeof(cost));
 
 	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it%s%s",
-		 job->vf, call->gpu->config->name, call->gpu->policy->name, swapped ? "; " : "",
-		 cost);
+		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
+		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
 	say(job, "free", text);
 	job->slice++;
 	begin_slice(call);
 }
 
+static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	const struct reservation *job = call->reservation;
+	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->wish.slices[job->slice],
+			       call->params, err);
+
+	change_set_vf(call, now);
+	return r;
+}
+
 /* It has a VF with memory; now its policy is asked. */
 static void ask_policy(struct call *call)
 {
-	struct reservation *job = call->reservation;
-	const struct wish_slice *slice = &job->wish.slices[job->slice];
-	struct vgpu_error err;
-
-	if (job->mode == RESERVE_ASK) {
+	if (call->reservation->mode == RESERVE_ASK) {
 		pick(call);
 		return;
 	}
-	vm_usual_params(call->gpu, job->vf, call->params);
-	vm_read_params(call->gpu, slice, call->params, &err);
-	call->request.ask = ENGINE_EVENT;
-	call->request.event =
-		(struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = job->vf, .params = call->params};
+	call->vf = call->reservation->vf;
 	call->then = on_params;
-	if (call_send(call, &err) < 0) {
-		call->request.result = -EAGAIN;
-		on_params(call);
-	}
+	change_begin(call, make_params);
 }
 
 static void on_memory(struct call *call)
@@ -339,7 +335,6 @@ static void on_memory(struct call *call)
 static void ask_memory(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	struct vgpu_error err;
 
 	call->request.ask = ENGINE_MEMORY;
 	call->request.memory = (struct vram_request){
@@ -348,11 +343,7 @@ static void ask_memory(struct call *call)
 		.size = vm_memory(call->gpu, &job->wish.slices[job->slice]),
 	};
 	call->then = on_memory;
-	if (call_send(call, &err) < 0) {
-		call->request.result = -EAGAIN;
-		snprintf(call->request.why, sizeof(call->request.why), "%.150s", err.text);
-		on_memory(call);
-	}
+	call_queue(call);
 }
 
 static void on_look(struct call *call)
@@ -432,8 +423,8 @@ static void next_candidate(struct call *call)
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
 		call->then = on_look;
-		if (call_send(call, &job->why) == 0)
-			return;
+		call_queue(call);
+		return;
 	}
 	if (job->mode == RESERVE_ASK || !job->scrubbing || vm_now() > job->until ||
 	    event_base_once(control->base, -1, EV_TIMEOUT, look_again, call, &later) < 0)

@@ -55,4 +55,11 @@ static inline bool spsc_pop(struct spsc *q, void *element)
 	return true;
 }
 
+/* For who pops. */
+static inline bool spsc_is_empty(const struct spsc *q)
+{
+	return atomic_load_explicit(&q->head, memory_order_relaxed) ==
+	       atomic_load_explicit(&q->tail, memory_order_acquire);
+}
+
 #endif

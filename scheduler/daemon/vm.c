@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "change.h"
 #include "log.h"
 #include "vfio/pci.h"
 #include "vgpu/param.h"
@@ -17,29 +18,41 @@ vgpu_nsec vm_now(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-void vm_usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out)
+static void usual_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+			 int64_t *out)
 {
-	if (gpu->policy == gpu->config->ops)
+	if (policy == gpu->config->ops)
 		memcpy(out, gpu->config->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
 	else
-		vgpu_param_defaults(gpu->policy->vf_params, out);
+		vgpu_param_defaults(policy->vf_params, out);
+}
+
+static int make_usual(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	(void)err;
+	usual_params(call->gpu, call->vf, now->policy, call->params);
+	change_set_vf(call, now);
+	return 0;
+}
+
+void vm_set_usual(struct gpu *gpu, uint32_t vf)
+{
+	change_vf(gpu, vf, make_usual, NULL);
 }
 
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 {
-	int64_t params[VGPU_MAX_PARAMS];
 	struct call *call;
 
 	gpu->leases[vf].state = LEASE_NONE;
-	vm_usual_params(gpu, vf, params);
-	gpu_set_vf(gpu, vf, params);
+	vm_set_usual(gpu, vf);
 	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
 	 * left. */
 	call = call_new(control, gpu);
 	if (!call)
 		return;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
-	call_send_off(call);
+	call_queue(call);
 }
 
 bool vm_end_leases(struct control *control, const char *uuid)
@@ -62,7 +75,10 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct
 {
 	struct lease *l = &gpu->leases[vf];
 
-	*l = (struct lease){.state = state, .since = vm_now(), .on_hang = slice->on_hang};
+	lease_clear(l);
+	l->state = state;
+	l->since = vm_now();
+	l->on_hang = slice->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
@@ -122,20 +138,19 @@ const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct w
 	return NULL;
 }
 
-static int apply_params(const struct gpu *gpu, const struct wish_param *params, uint32_t n,
-			int64_t *values, struct vgpu_error *err)
+static int apply_params(const struct vgpu_policy_ops *policy, const struct wish_param *params,
+			uint32_t n, int64_t *values, struct vgpu_error *err)
 {
 	uint32_t i;
 	int r = 0;
 
 	for (i = 0; i < n && r == 0; i++)
-		r = vgpu_param_set(gpu->policy->vf_params, params[i].name, params[i].value, values,
-				   err);
+		r = vgpu_param_set(policy->vf_params, params[i].name, params[i].value, values, err);
 	return r;
 }
 
-int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
-		   struct vgpu_error *err)
+int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		   const struct wish_slice *slice, int64_t *values, struct vgpu_error *err)
 {
 	const struct profile *p = config_profile(gpu->control->config, slice->profile);
 	int r = 0;
@@ -143,9 +158,10 @@ int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_
 	if (slice->profile[0] && !p)
 		return vgpu_error_set(err, -EINVAL, "no [profile %s] is configured",
 				      slice->profile);
+	usual_params(gpu, vf, policy, values);
 	if (p)
-		r = apply_params(gpu, p->params, p->n_params, values, err);
-	return r ? r : apply_params(gpu, slice->params, slice->n_params, values, err);
+		r = apply_params(policy, p->params, p->n_params, values, err);
+	return r ? r : apply_params(policy, slice->params, slice->n_params, values, err);
 }
 
 uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice)

@@ -14,12 +14,13 @@
 /* CLOCK_MONOTONIC. */
 vgpu_nsec vm_now(void);
 
-/* The VF's parameters as they are without a VM: the configuration's, or the policy's defaults. */
-void vm_usual_params(const struct gpu *gpu, uint32_t vf, int64_t *out);
-/* The slice's parameters, and before them its profile's, over VALUES. 0; -EINVAL and which one the
- * policy does not know, or that there is no such profile. */
-int vm_read_params(const struct gpu *gpu, const struct wish_slice *slice, int64_t *values,
-		   struct vgpu_error *err);
+/* A VF's parameters for a policy: those that it has without a VM (the configuration's, or the
+ * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy
+ * does not know, or that there is no such profile. */
+int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		   const struct wish_slice *slice, int64_t *values, struct vgpu_error *err);
+/* Gives the VF the parameters that it has without a VM. */
+void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
 /* The bytes that a slice wishes at least, by itself or by its profile; 0: any. */
 uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice);

@@ -49,13 +49,14 @@ uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs);
 /* Of everything that a step said and did. */
 uint32_t record_hash(int result, const struct vgpu_output *out);
 
-/* The parameters of an event as they are recorded. */
+/* What goes before the parameters of an event as they are recorded: the policy that they are for
+ * ("": none), and of a new one its slot. */
 struct record_policy_payload {
 	char name[32];
 	uint32_t slot, pad;
 };
 
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 1u
+#define RECORD_VERSION 2u
 
 #endif

@@ -145,7 +145,7 @@ uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs)
 	case VGPU_EV_ADD:
 	case VGPU_EV_SET_VF:
 	case VGPU_EV_SET_POLICY:
-		return row;
+		return (uint32_t)sizeof(struct record_policy_payload) + row;
 	case VGPU_EV_POLICY:
 		return (uint32_t)sizeof(struct record_policy_payload) + row * (1 + max_vfs);
 	default:
@@ -224,18 +224,18 @@ static uint32_t put_payload(struct recorder *r, struct segment *s, const struct 
 	uint32_t size = record_payload_size(event, r->max_vfs), at = atomic_load(&s->payload_used);
 	uint32_t row = VGPU_MAX_PARAMS * sizeof(int64_t);
 	uint8_t *to = s->payload + at;
-	struct record_policy_payload p = {.name = ""};
+	struct record_policy_payload p = {.slot = RECORD_SLOTS};
 
 	if (size == 0)
 		return 0;
-	if (event->type == VGPU_EV_POLICY) {
+	if (event->policy)
 		memcpy(p.name, event->policy->name, sizeof(p.name));
+	if (event->type == VGPU_EV_POLICY) {
 		p.slot = recorder_slot_of(r, event->memory);
-		memcpy(to, &p, sizeof(p));
 		memcpy(to + sizeof(p) + row, event->vf_params, (size_t)row * r->max_vfs);
-		to += sizeof(p);
 	}
-	memcpy(to, event->params, row);
+	memcpy(to, &p, sizeof(p));
+	memcpy(to + sizeof(p), event->params, row);
 	atomic_store(&s->payload_used, at + size);
 	return at + 1;
 }

@@ -109,16 +109,16 @@ static bool event_of(const struct recording *r, const struct record_entry *e, ui
 	if (e->payload == 0 || (uint64_t)e->payload - 1 + size > r->header.payload_size)
 		return false;
 	from = r->payload + e->payload - 1;
+	memcpy(&p, from, sizeof(p));
+	p.name[sizeof(p.name) - 1] = '\0';
+	from += sizeof(p);
+	out->policy = find(p.name);
 	if (out->type == VGPU_EV_POLICY) {
-		memcpy(&p, from, sizeof(p));
-		p.name[sizeof(p.name) - 1] = '\0';
-		out->policy = find(p.name);
 		if (!out->policy || p.slot >= RECORD_SLOTS ||
 		    out->policy->memory(r->header.max_vfs) > RECORD_SLOT_SIZE)
 			return false;
 		out->memory = arena + ARENA_SLOTS + p.slot * RECORD_SLOT_SIZE;
 		memset(out->memory, 0, RECORD_SLOT_SIZE);
-		from += sizeof(p);
 		out->vf_params = (const int64_t *)(const void *)(from + row);
 	}
 	out->params = (const int64_t *)(const void *)from;

@@ -178,10 +178,24 @@ static int step(struct vgpu_event e)
 	return r;
 }
 
+static struct vgpu_core_view view(void)
+{
+	struct vgpu_core_view all;
+
+	vgpu_core_view(core, &all);
+	return all;
+}
+
+/* An event; its parameters, if it has any, are for the policy to come. */
 static int tell(enum vgpu_event_type type, uint32_t vf, uint32_t code)
 {
-	return step((struct vgpu_event){
-		.type = type, .vf = vf, .code = code, .params = no_params, .memory = NULL});
+	struct vgpu_core_view v = view();
+
+	return step((struct vgpu_event){.type = type,
+					.vf = vf,
+					.code = code,
+					.params = no_params,
+					.policy = v.next_policy ? v.next_policy : v.policy});
 }
 
 /* Whether the last step had that action. */
@@ -255,14 +269,6 @@ static struct vgpu_vf_view view_of(uint32_t vf)
 
 	vgpu_core_vf_view(core, vf, &view);
 	return view;
-}
-
-static struct vgpu_core_view view(void)
-{
-	struct vgpu_core_view all;
-
-	vgpu_core_view(core, &all);
-	return all;
 }
 
 static int change_policy(const struct vgpu_policy_ops *policy, void **state)

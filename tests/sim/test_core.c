@@ -61,8 +61,12 @@ static int event(enum vgpu_event_type type, uint32_t vf, uint32_t code, int64_t 
 {
 	struct vgpu_event e = {
 		.now = now, .type = type, .vf = vf, .code = code, .value = value, .params = params};
-	int r = vgpu_core_step(core, &e, &out);
+	struct vgpu_core_view view;
+	int r;
 
+	vgpu_core_view(core, &view);
+	e.policy = view.policy;
+	r = vgpu_core_step(core, &e, &out);
 	tell();
 	return r;
 }

@@ -438,8 +438,6 @@ static void changes(void)
 	puppet.lags[1] = -7 * VGPU_MSEC;
 	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
 	CU_ASSERT(vgpu_core_deadline(core) <= now + config.min_slice);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_VF, 0, 0), -EBUSY);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_POLICY, 0, 0), -EBUSY);
 	tell(VGPU_EV_REMOVE, 2, 0);
 	CU_ASSERT_EQUAL(puppet.removed, 2);
 	/* What the old one is found to have done is not the new one's fault. */
@@ -460,6 +458,86 @@ static void changes(void)
 	end();
 }
 
+/* Parameters for POLICY, of VF or (VGPU_NO_VF) its own. */
+static int set_params(const struct vgpu_policy_ops *policy, uint32_t vf, const int64_t *params)
+{
+	return step(
+		(struct vgpu_event){.type = vf == VGPU_NO_VF ? VGPU_EV_SET_POLICY : VGPU_EV_SET_VF,
+				    .vf = vf,
+				    .policy = policy,
+				    .params = params});
+}
+
+/* While a change waits, what is in force stays as it is, and what is set is the next policy's: what
+ * was parsed for the one that goes is refused, not taken for the other's. */
+static void while_a_change_waits(void)
+{
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	int64_t rows[PUPPET_VFS][VGPU_MAX_PARAMS] = {{0}}, params[VGPU_MAX_PARAMS];
+	uint32_t i;
+
+	begin_with(2);
+	CU_ASSERT_EQUAL(set_params(&puppet_ops, VGPU_NO_VF, no_params), 0);
+	tell(VGPU_EV_BUSY, 0, 0);
+	settle(0);
+	vgpu_param_defaults(fair->params, params);
+	for (i = 0; i < PUPPET_VFS; i++)
+		vgpu_param_defaults(fair->vf_params, rows[i]);
+	policy_memory[1] = calloc(1, fair->memory(PUPPET_VFS));
+	CU_ASSERT_EQUAL(step((struct vgpu_event){.type = VGPU_EV_POLICY,
+						 .policy = fair,
+						 .memory = policy_memory[1],
+						 .params = params,
+						 .vf_params = rows[0]}),
+			0);
+	CU_ASSERT_PTR_EQUAL(view().policy, &puppet_ops);
+	CU_ASSERT_PTR_EQUAL(view().next_policy, fair);
+	CU_ASSERT_EQUAL(memcmp(view().params, no_params, sizeof(params)), 0);
+	CU_ASSERT_EQUAL(memcmp(view().next_params, params, sizeof(params)), 0);
+	/* Whose they are has to be said. */
+	CU_ASSERT_EQUAL(set_params(&puppet_ops, 0, no_params), -ESTALE);
+	CU_ASSERT_EQUAL(set_params(&puppet_ops, VGPU_NO_VF, no_params), -ESTALE);
+	CU_ASSERT_EQUAL(set_params(NULL, 0, no_params), -ESTALE);
+	CU_ASSERT_EQUAL(puppet.set, 1);
+	CU_ASSERT_EQUAL(memcmp(view_of(0).next_params, rows[0], sizeof(rows[0])), 0);
+	rows[0][0] = 300; /* its weight */
+	params[0] = 7000; /* slice_us */
+	CU_ASSERT_EQUAL(set_params(fair, 0, rows[0]), 0);
+	CU_ASSERT_EQUAL(set_params(fair, VGPU_NO_VF, params), 0);
+	CU_ASSERT_EQUAL(view_of(0).params[0], 0);
+	CU_ASSERT_EQUAL(view_of(0).next_params[0], 300);
+	CU_ASSERT_EQUAL(view().params[0], 0);
+	timer();
+	settle(0);
+	CU_ASSERT_PTR_EQUAL_FATAL(view().policy, fair);
+	CU_ASSERT_PTR_NULL(view().next_policy);
+	CU_ASSERT_EQUAL(view().params[0], 7000);
+	CU_ASSERT_EQUAL(view_of(0).params[0], 300);
+	CU_ASSERT_EQUAL(view_of(0).share_numerator * 6, view_of(0).share_denominator * 3);
+	end();
+}
+
+/* The policy that somebody sets parameters of has been evicted meanwhile: the fallback is not given
+ * another's numbers. */
+static void after_an_eviction(void)
+{
+	begin_with(2);
+	tell(VGPU_EV_BUSY, 0, 0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	settle(0);
+	CU_ASSERT_EQUAL(tell(VGPU_EV_CONDEMN, 0, VGPU_FAULT_SLOW), 0);
+	timer();
+	settle(0);
+	CU_ASSERT_PTR_EQUAL_FATAL(view().policy, vgpu_fallback_policy);
+	CU_ASSERT(view().params[0] > 0);
+	CU_ASSERT_EQUAL(set_params(&puppet_ops, VGPU_NO_VF, no_params), -ESTALE);
+	CU_ASSERT_EQUAL(set_params(&puppet_ops, 0, no_params), -ESTALE);
+	timer(); /* the fallback picks, and divides by what it was given */
+	settle(0);
+	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
+	end();
+}
+
 static const struct test tests[] = {
 	{"strikes expire, back-offs double", strikes},
 	{"only an operator ends a quarantine", quarantines},
@@ -475,6 +553,8 @@ static const struct test tests[] = {
 	{"slices within their limits", slices},
 	{"policies that break their promises", faults},
 	{"changes of policy", changes},
+	{"parameters while a change waits", while_a_change_waits},
+	{"parameters after an eviction", after_an_eviction},
 	{NULL, NULL},
 };
 

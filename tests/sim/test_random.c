@@ -95,16 +95,16 @@ static void meddle(struct vhost *h)
 		vhost_change_policy(h, policy, values, rows);
 		break;
 	}
-	case 1: {
-		struct vgpu_core_view view;
-
-		vgpu_core_view(h->core, &view);
-		random_params(h, view.policy->vf_params, values);
+	case 1: /* also while a change waits, and sometimes for a policy that is another by now */
+		random_params(h, vhost_policy(h)->vf_params, values);
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
 						    .vf = vf,
 						    .params = values});
+		random_params(h, vgpu_fallback_policy->params, values);
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+						    .policy = vgpu_fallback_policy,
+						    .params = values});
 		break;
-	}
 	case 2:
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
 		break;

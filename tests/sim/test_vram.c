@@ -385,6 +385,7 @@ static void start(void)
 					 .vf = i,
 					 .code = gpu.contexts[i],
 					 .value = gpu.up[i],
+					 .policy = policy,
 					 .params = vf_params[i]});
 	for (i = 0; i < N_VFS; i++)
 		if (is_out(i))

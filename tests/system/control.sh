@@ -68,6 +68,35 @@ done
 code 0 ctl policy set slice_us=3000 idle=compress
 [ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "parameters"
 shares_kept 3
+# As many requests as one read of the socket brings: each has an answer, a result or the reason why there is none.
+/usr/bin/python3 - "$run/control.sock" <<'END' || fail "requests were lost"
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(60)
+s.connect(sys.argv[1])
+n = 740
+s.sendall(b''.join(b'{"method":"gpu.show","id":%d}\n' % i for i in range(n)))
+answers, results = s.makefile('r'), 0
+missing = set(range(n))
+for line in answers:
+    a = json.loads(line)
+    missing.remove(a['id'])
+    results += 'result' in a
+    assert 'result' in a or a['error']['code'] == 'EAGAIN' and 'under way' in a['error']['message'], a
+    if not missing:
+        break
+assert not missing and results >= 16, (missing, results)
+# A change of policy, and what is set in the same breath: for the policy that there will be.
+s.sendall(b'{"method":"policy.set","args":{"policy":"prio"}}\n{"method":"policy.set","args":{"policy":"fair"}}\n'
+          b'{"method":"vf.set","args":{"vf":0,"params":{"weight":"200"}}}\n{"method":"vf.set","args":{"vf":0,"params":{"latency_slice_us":"2000"}}}\n'
+          b'{"method":"policy.set","args":{"policy":"strict"}}\n{"method":"vf.set","args":{"vf":0,"params":{"slots":"2"}}}\n')
+got = [json.loads(answers.readline()) for _ in range(6)]
+assert all('result' in a for a in got), got
+assert got[3]['result'] == {'weight': 200, 'latency_slice_us': 2000}, got
+END
+now_has() { [ "$(json policy show | jq -r .policy)" = strict ] && [ "$(vf 0 params.slots)" = 2 ]; }
+await 30 now_has
+ctl vf set 0 slots=1 >/dev/null || fail "vf set"
 code 0 ctl timeline --ms 50 --svg "$run/t.svg"
 grep -q '<svg' "$run/t.svg" && grep -q '</svg>' "$run/t.svg" || fail "the SVG is not whole"
 code 0 ctl trace --ms 50

@@ -73,6 +73,15 @@ for how in NO_SUCH_VF NO_WORK ZERO_SLICE NEVER_PICKS LATE_START SLOW; do
 	[ "$(json policy show | jq -r .policy)" = equal ] || fail "$how: equal is not in force"
 	json gpu show | jq -r .evicted_why
 done
+# Those that were evicted are put back as any other, and go again; what replaces them keeps its own parameters.
+for i in 1 3 1; do
+	n=$((n + 1))
+	ctl policy set "bad$i" >/dev/null || fail "bad$i was not put back"
+	await 60 evictions $n
+	[ "$(json policy show | jq -r .policy)" = equal ] || fail "bad$i: equal is not in force"
+done
+ctl policy set slice_us=3000 >/dev/null || fail "parameters of what replaced it"
+[ "$(json policy show | jq .values.slice_us)" = 3000 ] || fail "equal has other parameters than it was given"
 # One that asks for too much is no fault: its slices are clamped, and counted.
 build -I"$here/docs/example" $cflags -Wno-unused -DHOW=HUGE_SLICE -Dhostile_name="\"huge\"" -o "$plugins/huge.so" "$here/tests/abi/hostile.c"
 ctl policy set huge >/dev/null || fail "huge was not loaded"

@@ -179,6 +179,7 @@ static void run(const char *device, const char *policy, struct vgpu_vf_view *vie
 					 .vf = i,
 					 .code = found.contexts[i],
 					 .value = found.driver_up[i],
+					 .policy = p,
 					 .params = vf_params[i]});
 	step((struct vgpu_event){.type = VGPU_EV_START});
 	run_until(11 * VGPU_SEC);

@@ -1,201 +1,417 @@
 /* SPDX-License-Identifier: MIT */
-/* The engine thread, in real time, on the null driver. */
+/*
+ * The engine thread and what is asked of it: real threads, core, policies and recorder, with a GPU
+ * in memory. Requests are answered by rounds, nothing waits behind a change, no answer is lost, and
+ * the core alone has the policy.
+ */
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <time.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "builtin.h"
-#include "config.h"
-#include "engine.h"
+#include "engine_private.h"
+#include "quick_gpu.h"
 #include "suite.h"
 
-#define DEADLINE_MS 20000
+/* Far beyond what anything here takes. */
+#define PATIENCE (20 * VGPU_SEC)
 
-static struct config config;
-static struct engine *engine;
-static struct vgpu_error err;
-static struct engine_snapshot shown;
+static struct engine *e;
+static struct engine_snapshot shot;
 
-static int start(const char *device, const char *policy)
+static void begin(const struct engine_config *config)
 {
-	char folder[64] = "/tmp/vgpud-engine.XXXXXX", file[96];
-	struct engine_config want;
-	FILE *f;
+	struct vgpu_error err = {""};
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-	snprintf(file, sizeof(file), "%s/vgpud.conf", folder);
-	f = fopen(file, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fprintf(f,
-		"[daemon]\nsocket = %s/s\n[gpu gpu0]\ndevice = %s\npolicy = %s\nvfs = 4\n"
-		"realtime = no\ngrace_ms = 10\n",
-		folder, device, policy);
-	fclose(f);
-	CU_ASSERT_EQUAL_FATAL(config_read(&config, file, stderr), 0);
-	unlink(file);
-	rmdir(folder);
-	config_to_engine(&config.gpus[0], &want);
-	return engine_start(&engine, &want, &err);
+	CU_ASSERT_EQUAL_FATAL(engine_start(&e, config, &err), 0);
 }
 
-/* Sends a request, and waits for it to come back: its result. */
-static int ask(struct engine_request *request)
+static void begin_with(const char *policy)
 {
-	struct pollfd p = {.fd = engine_fd(engine), .events = POLLIN};
-	struct engine_request *back = NULL;
+	struct engine_config config;
+
+	quick_reset();
+	quick_config(&config, vgpu_builtin_policy(policy));
+	begin(&config);
+}
+
+/* An answer that comes before UNTIL; NULL: none does. */
+static struct engine_request *answer(vgpu_nsec until)
+{
+	struct pollfd fd = {.fd = engine_fd(e), .events = POLLIN};
+	struct engine_request *request;
 	uint64_t count;
 
-	CU_ASSERT_FATAL(engine_send(engine, request));
-	while (!back) {
-		CU_ASSERT_EQUAL_FATAL(poll(&p, 1, DEADLINE_MS), 1);
-		CU_ASSERT(read(p.fd, &count, sizeof(count)) > 0 || errno == EAGAIN);
-		back = engine_receive(engine);
+	for (;;) {
+		request = engine_receive(e);
+		if (request || engine_now() >= until)
+			return request;
+		if (poll(&fd, 1, 100) > 0 && read(fd.fd, &count, sizeof(count)) < 0)
+			continue;
 	}
-	CU_ASSERT_PTR_EQUAL_FATAL(back, request);
-	return back->result;
 }
 
-static int tell(struct vgpu_event event)
+/* Asks, and has the answer. */
+static int ask(struct engine_request *request)
 {
-	struct engine_request request = {.ask = ENGINE_EVENT, .event = event};
-
-	return ask(&request);
+	CU_ASSERT_FATAL(engine_send(e, request));
+	CU_ASSERT_PTR_EQUAL_FATAL(answer(engine_now() + PATIENCE), request);
+	return request->result;
 }
 
 static void look(void)
 {
-	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &shown};
+	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &shot};
 
-	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT_EQUAL_FATAL(ask(&request), 0);
 }
 
-/* Looks until a condition holds. */
-static bool await(bool (*condition)(void))
+static int event(struct vgpu_event event)
 {
-	struct timespec pause = {0, 1000000};
-	int tries;
+	struct engine_request request = {.event = event};
 
-	for (tries = 0; tries < DEADLINE_MS; tries++) {
-		look();
-		if (condition())
-			return true;
-		nanosleep(&pause, NULL);
-	}
-	return false;
+	return ask(&request);
 }
 
-static bool all_have_run(void)
+static int set_vf(const struct vgpu_policy_ops *policy, uint32_t vf, const int64_t *params)
+{
+	return event((struct vgpu_event){
+		.type = VGPU_EV_SET_VF, .vf = vf, .policy = policy, .params = params});
+}
+
+static int64_t rows[QUICK_VFS][VGPU_MAX_PARAMS];
+
+static int set_policy(const struct vgpu_policy_ops *policy)
+{
+	static int64_t params[VGPU_MAX_PARAMS];
+	uint32_t i;
+
+	vgpu_param_defaults(policy->params, params);
+	for (i = 0; i < QUICK_VFS; i++)
+		vgpu_param_defaults(policy->vf_params, rows[i]);
+	return event((struct vgpu_event){
+		.type = VGPU_EV_POLICY, .policy = policy, .params = params, .vf_params = rows[0]});
+}
+
+/* Looks until it IS so. */
+static void await(bool (*is)(void))
+{
+	vgpu_nsec until = engine_now() + PATIENCE;
+
+	for (look(); !is() && engine_now() < until; look())
+		poll(NULL, 0, 1);
+	CU_ASSERT_FATAL(is());
+}
+
+static bool one_runs(void)
+{
+	return shot.core.phase == VGPU_PHASE_RUN;
+}
+
+static bool change_is_over(void)
+{
+	return !shot.core.next_policy;
+}
+
+/* Values of choices are within their tables: who shows them reads no further. */
+static bool in_tables(const struct vgpu_param *table, const int64_t *values)
 {
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		if (shown.vfs[i].ledger.dispatches < 3)
+	for (i = 0; table[i].name; i++)
+		if (values[i] < table[i].min || values[i] > table[i].max)
 			return false;
 	return true;
 }
 
-static bool vf2_is_quarantined(void)
+/* What has happened is decided again, in the place where it was: with the policies that parameters
+ * were for. */
+static void stop_and_replay(void)
 {
-	return shown.vfs[2].state == VGPU_VF_QUARANTINED;
+	struct recording recording;
+	struct vgpu_error err = {""};
+	struct replay replay;
+
+	CU_ASSERT_EQUAL_FATAL(engine_recording(e, &recording), 0);
+	engine_stop(e);
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT_EQUAL(replay.events, recording.header.n_entries);
+	CU_ASSERT_FALSE(replay.differs);
+	recording_free(&recording);
 }
 
-static bool equal_is_in_force(void)
+/* A change of policy waits for a VF that does not stop. Who looks is answered meanwhile, and sees
+ * each policy with its own parameters; a second change is refused, not kept; parameters for the
+ * policy that goes are refused, and those for the one that comes are its. */
+static void while_a_change_waits(void)
 {
-	return strcmp(shown.core.policy->name, "equal") == 0;
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
+	int64_t params[VGPU_MAX_PARAMS];
+	const struct engine_policy *p;
+
+	begin_with("fair");
+	p = engine_policy(e);
+	CU_ASSERT_PTR_EQUAL(p->in_force.policy, fair);
+	CU_ASSERT_EQUAL(p->in_force.vf_params[1][0], 100);
+	memcpy(params, p->in_force.vf_params[1], sizeof(params));
+	quick_stops(false);
+	quick_busy(0, true);
+	await(one_runs);
+	CU_ASSERT_EQUAL(set_policy(strict), 0);
+	look();
+	CU_ASSERT_PTR_EQUAL(shot.core.policy, fair);
+	CU_ASSERT_PTR_EQUAL(shot.core.next_policy, strict);
+	CU_ASSERT(in_tables(fair->params, shot.core.params));
+	CU_ASSERT(in_tables(fair->vf_params, shot.vfs[1].params));
+	CU_ASSERT(in_tables(strict->params, shot.core.next_params));
+	p = engine_policy(e);
+	CU_ASSERT(p->change_waits);
+	CU_ASSERT_PTR_EQUAL(p->in_force.policy, fair);
+	CU_ASSERT_PTR_EQUAL(p->to_come.policy, strict);
+	CU_ASSERT_EQUAL(set_policy(fair), -EBUSY);
+	CU_ASSERT_EQUAL(set_vf(fair, 1, params), -ESTALE);
+	rows[1][0] = 2; /* slots */
+	CU_ASSERT_EQUAL(set_vf(strict, 1, rows[1]), 0);
+	CU_ASSERT_EQUAL(engine_policy(e)->to_come.vf_params[1][0], 2);
+	CU_ASSERT_EQUAL(engine_policy(e)->in_force.vf_params[1][0], 100);
+	quick_stops(true);
+	await(change_is_over);
+	CU_ASSERT_PTR_EQUAL(shot.core.policy, strict);
+	CU_ASSERT_EQUAL(shot.vfs[1].params[0], 2);
+	p = engine_policy(e);
+	CU_ASSERT(!p->change_waits);
+	CU_ASSERT_PTR_EQUAL(p->in_force.policy, strict);
+	CU_ASSERT_EQUAL(set_policy(fair), 0);
+	await(change_is_over);
+	stop_and_replay();
 }
 
-static bool vf1_is_back(void)
+/* What is refused as busy for as long as it may be keeps nobody waiting. */
+static void what_stays_busy(void)
 {
-	return shown.vfs[1].ledger.resets == 1 && shown.vfs[1].state == VGPU_VF_ACTIVE &&
-	       shown.vfs[1].ledger.windows == 1;
+	begin_with("fair");
+	quick_clears(false);
+	CU_ASSERT_EQUAL(event((struct vgpu_event){.type = VGPU_EV_REMOVE, .vf = 1}), 0);
+	CU_ASSERT_EQUAL(event((struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = 1}), -EBUSY);
+	look();
+	CU_ASSERT_EQUAL(set_vf(vgpu_builtin_policy("fair"), 1, rows[0]), -EBUSY);
+	engine_stop(e);
 }
 
-/* Each nanosecond of the engine is in one place. */
-static void check_sums(void)
+/* How many answers were given when the first slice after the flood was ended. */
+static _Atomic uint32_t answered;
+static _Atomic bool ended;
+
+static void at_the_end(void)
 {
-	vgpu_nsec sum = shown.core.engine.switch_ns + shown.core.engine.idle_ns;
+	if (!ended)
+		answered = e->replies.tail - e->replies.head;
+	ended = true;
+}
+
+/* As many requests as may be, while the engine stands still for longer than the slice that runs: as
+ * many are taken as can be answered, all are, and the slice's end waits for one of them at most. */
+static void floods(void)
+{
+	static struct engine_request requests[2 * ENGINE_REQUESTS];
+	static struct engine_snapshot looks[2 * ENGINE_REQUESTS];
+	vgpu_nsec until;
+	uint32_t i, n = 0, back;
+
+	begin_with("fair");
+	quick_busy(0, true);
+	quick_busy(1, true);
+	await(one_runs);
+	ended = false;
+	quick_block();
+	quick_watch(at_the_end);
+	for (i = 0; i < 2 * ENGINE_REQUESTS; i++) {
+		requests[i] =
+			(struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[i]};
+		n += engine_send(e, &requests[i]);
+	}
+	CU_ASSERT_EQUAL(n, ENGINE_REQUESTS);
+	until = engine_now() + 50 * VGPU_MSEC; /* longer than a slice */
+	while (engine_now() < until)
+		poll(NULL, 0, 1);
+	quick_unblock();
+	until = engine_now() + PATIENCE;
+	while (!ended && engine_now() < until)
+		poll(NULL, 0, 1);
+	/* All are answered, nobody has looked, and so there is room for none more. */
+	while (!spsc_is_empty(&e->requests) && engine_now() < until)
+		poll(NULL, 0, 1);
+	requests[n] = (struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[n]};
+	CU_ASSERT_FALSE(engine_send(e, &requests[n]));
+	for (back = 0; back < n && answer(until);)
+		back++;
+	CU_ASSERT_EQUAL(back, n);
+	look(); /* there is room again */
+	CU_ASSERT(ended);
+	CU_ASSERT(answered <= 2);
+	quick_watch(NULL);
+	engine_stop(e);
+}
+
+/* A policy that does not always admit, and whose VFs have a guarantee if their parameter says so.
+ */
+static _Atomic bool refuses, no_way_back;
+static _Atomic bool guaranteed[QUICK_VFS];
+static struct vgpu_policy_ops picky;
+
+static bool picky_admit(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
+			const char **why)
+{
+	if (refuses) {
+		*why = "it is out of sorts";
+		return false;
+	}
+	guaranteed[vf] = params[0];
+	return vgpu_fallback_policy->admit(state, vf, params, now, why);
+}
+
+static bool picky_set_vf(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
+			 const char **why)
+{
+	(void)state, (void)now;
+	if (no_way_back && !params[0]) {
+		*why = "there is no way back";
+		return false;
+	}
+	guaranteed[vf] = params[0];
+	return true;
+}
+
+static void picky_bound(void *state, uint32_t vf, struct vgpu_bound *out)
+{
+	vgpu_fallback_policy->bound(state, vf, out);
+	out->budget = guaranteed[vf] ? VGPU_MSEC : 0;
+	out->period = guaranteed[vf] ? VGPU_SEC : 0;
+}
+
+static const struct vgpu_policy_ops *the_picky(void)
+{
+	static const struct vgpu_param params[] = {{"guarantee", "", "whether there is one",
+						    VGPU_PARAM_INT, 0, 1, 0, NULL},
+						   {.name = NULL}};
+
+	picky = *vgpu_fallback_policy;
+	snprintf(picky.name, sizeof(picky.name), "picky");
+	picky.vf_params = params;
+	picky.admit = picky_admit;
+	picky.set_vf = picky_set_vf;
+	picky.bound = picky_bound;
+	refuses = no_way_back = false;
+	return &picky;
+}
+
+static bool is_lost(void)
+{
+	return shot.lost;
+}
+
+static bool is_found(void)
+{
+	return !shot.lost;
+}
+
+static bool policy_refuses(void)
+{
+	return strstr(shot.lost_why, "out of sorts") != NULL;
+}
+
+/* A GPU that is there again, but whose policy refuses what it had, is a GPU that is lost, with that
+ * reason; and as soon as the policy takes it, it goes on as it was, with what had been changed. */
+static void cannot_be_set_up(void)
+{
+	struct engine_config config;
+	int64_t params[VGPU_MAX_PARAMS] = {1};
+
+	quick_reset();
+	quick_config(&config, the_picky());
+	begin(&config);
+	CU_ASSERT_EQUAL(set_vf(&picky, 2, params), 0);
+	CU_ASSERT_PTR_NULL(engine_trouble(e));
+	quick_present(false);
+	await(is_lost);
+	CU_ASSERT_PTR_NOT_NULL(engine_trouble(e));
+	CU_ASSERT_EQUAL(set_vf(&picky, 1, params), -ENODEV);
+	refuses = true;
+	quick_present(true);
+	engine_look(e);
+	await(policy_refuses);
+	CU_ASSERT(shot.lost);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(engine_trouble(e));
+	CU_ASSERT_PTR_NOT_NULL(strstr(engine_trouble(e), "cannot be set up"));
+	CU_ASSERT_EQUAL(set_vf(&picky, 1, params), -ENODEV);
+	refuses = false;
+	engine_look(e);
+	await(is_found);
+	CU_ASSERT_PTR_NULL(engine_trouble(e));
+	CU_ASSERT_PTR_EQUAL(shot.core.policy, &picky);
+	CU_ASSERT_EQUAL(shot.vfs[2].params[0], 1);
+	CU_ASSERT_EQUAL(shot.vfs[1].params[0], 0);
+	engine_stop(e);
+}
+
+/* What was about to come when the GPU was lost is what it is set up with. */
+static void lost_in_a_change(void)
+{
+	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
+
+	begin_with("fair");
+	quick_stops(false);
+	quick_busy(0, true);
+	await(one_runs);
+	CU_ASSERT_EQUAL(set_policy(strict), 0);
+	rows[1][0] = 3;
+	CU_ASSERT_EQUAL(set_vf(strict, 1, rows[1]), 0);
+	quick_present(false);
+	await(is_lost);
+	quick_stops(true);
+	quick_present(true);
+	engine_look(e);
+	await(is_found);
+	CU_ASSERT_PTR_EQUAL(shot.core.policy, strict);
+	CU_ASSERT_PTR_NULL(shot.core.next_policy);
+	CU_ASSERT_EQUAL(shot.vfs[1].params[0], 3);
+	CU_ASSERT_PTR_EQUAL(engine_policy(e)->in_force.policy, strict);
+	engine_stop(e);
+}
+
+/* A guarantee for which the GPU has no room is taken back, and refused; one that cannot be taken
+ * back is not called granted either, and is shown. */
+static void pins(void)
+{
+	struct engine_config config;
+	int64_t params[VGPU_MAX_PARAMS] = {1};
 	uint32_t i;
 
-	for (i = 0; i < 4; i++) {
-		const struct vgpu_vf_ledger *l = &shown.vfs[i].ledger;
-
-		sum += l->run_ns + l->donated_ns + l->switch_ns + l->exclusive_ns + l->reset_ns;
+	for (i = 0; i < 2; i++) {
+		quick_reset();
+		quick_host(256 * QUICK_MIB, 2); /* 96 MiB, and 48 MiB for each of three */
+		quick_config(&config, the_picky());
+		begin(&config);
+		CU_ASSERT_EQUAL(set_vf(&picky, 0, params), 0);
+		no_way_back = i == 1;
+		CU_ASSERT_EQUAL(set_vf(&picky, 1, params), -ENOSPC);
+		look();
+		CU_ASSERT_EQUAL(shot.vfs[1].params[0], i);
+		CU_ASSERT_EQUAL(engine_policy(e)->in_force.vf_params[1][0], i);
+		engine_stop(e);
 	}
-	CU_ASSERT_EQUAL(sum, shown.core.engine.wall_ns);
-}
-
-static void runs(void)
-{
-	CU_ASSERT_EQUAL_FATAL(start("null:command_us=20", "fair"), 0);
-	CU_ASSERT(await(all_have_run));
-	CU_ASSERT_FALSE(shown.lost);
-	CU_ASSERT_EQUAL(shown.n_vfs, 4);
-	CU_ASSERT_STRING_EQUAL(shown.caps.driver, "null");
-	CU_ASSERT_STRING_EQUAL(shown.caps.transport, "null");
-	CU_ASSERT(shown.switches.n > 0 && shown.preemption.n > 0 && shown.steps > 0);
-	CU_ASSERT_PTR_NULL(engine_trouble(engine));
-	check_sums();
-	engine_stop(engine);
-}
-
-/* Each request comes back, and does what it says, or says why not. */
-static void changes(void)
-{
-	static int64_t params[VGPU_MAX_PARAMS], vf_params[4][VGPU_MAX_PARAMS];
-
-	CU_ASSERT_EQUAL_FATAL(start("null:", "fair"), 0);
-	CU_ASSERT(await(all_have_run));
-	memcpy(params, shown.vf_params[1], sizeof(params));
-	params[0] = 300;
-	CU_ASSERT_EQUAL(
-		tell((struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = 1, .params = params}), 0);
-	look();
-	CU_ASSERT_EQUAL(shown.vf_params[1][0], 300);
-	CU_ASSERT_EQUAL(
-		tell((struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = 4, .params = params}),
-		-EINVAL);
-	/* An operator's reset: the guest's driver comes up again. */
-	CU_ASSERT_EQUAL(tell((struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = 1}), 0);
-	CU_ASSERT(await(vf1_is_back));
-	vgpu_param_defaults(vgpu_builtin_policy("equal")->params, params);
-	CU_ASSERT_EQUAL(tell((struct vgpu_event){.type = VGPU_EV_POLICY,
-						 .policy = vgpu_builtin_policy("equal"),
-						 .params = params,
-						 .vf_params = vf_params[0]}),
-			0);
-	CU_ASSERT(await(equal_is_in_force));
-	check_sums();
-	engine_stop(engine);
-}
-
-static void one_hangs(void)
-{
-	CU_ASSERT_EQUAL_FATAL(start("null:hang=2", "fair"), 0);
-	CU_ASSERT(await(vf2_is_quarantined));
-	CU_ASSERT_EQUAL(shown.vfs[2].ledger.hangs, 3);
-	CU_ASSERT(shown.vfs[0].ledger.dispatches > 0);
-	check_sums();
-	engine_stop(engine);
-}
-
-static void refusals(void)
-{
-	CU_ASSERT(start("null:colour=red", "fair") < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "colour"));
-	CU_ASSERT(start("floppy:a", "fair") < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a device"));
-	CU_ASSERT(start("null:max_vfs=2", "fair") < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "at most 2"));
 }
 
 static const struct test tests[] = {
-	{"all have their turns", runs},
-	{"changes while it runs", changes},
-	{"one hangs", one_hangs},
-	{"refusals", refusals},
+	{"while a change of policy waits", while_a_change_waits},
+	{"what stays busy", what_stays_busy},
+	{"floods", floods},
+	{"a core that cannot be set up", cannot_be_set_up},
+	{"lost in a change of policy", lost_in_a_change},
+	{"guarantees without room", pins},
 	{NULL, NULL},
 };
 
-SUITE_MAIN("the engine thread", tests)
+SUITE_MAIN("engine", tests)

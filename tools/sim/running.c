@@ -97,7 +97,8 @@ static int resolve_items(struct running *r, uint32_t i, const struct scenario_vf
 		items[k] = (struct vhost_item){.t = from->items[k].t,
 					       .kind = from->items[k].kind,
 					       .value = from->items[k].value,
-					       .params = values};
+					       .params = values,
+					       .table = policy->vf_params};
 	}
 	vf->items = items;
 	vf->n_items = from->n_items;
@@ -215,12 +216,10 @@ static void restart(struct running *r)
 
 static void operate(struct running *r, const struct scenario_op *op)
 {
-	const struct vgpu_policy_ops *policy;
+	const struct vgpu_policy_ops *policy = vhost_policy(&r->host);
 	int64_t values[VGPU_MAX_PARAMS], *rows;
-	struct vgpu_core_view view;
 	uint32_t vf;
 
-	vgpu_core_view(r->host.core, &view);
 	for (vf = 0; vf < r->host.n_vfs && r->vfs[vf] != op->vf; vf++)
 		;
 	switch (op->type) {
@@ -237,15 +236,15 @@ static void operate(struct running *r, const struct scenario_op *op)
 		free(rows);
 		return;
 	case OP_SET_POLICY:
-		vgpu_param_defaults(view.policy->params, values);
-		if (settings_apply(&op->params, view.policy->params, false, values, NULL) == 0)
+		vgpu_param_defaults(policy->params, values);
+		if (settings_apply(&op->params, policy->params, false, values, NULL) == 0)
 			vhost_event(&r->host, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
 								   .params = values});
 		return;
 	case OP_SET:
-		vgpu_param_defaults(view.policy->vf_params, values);
+		vgpu_param_defaults(policy->vf_params, values);
 		if (vf < r->host.n_vfs &&
-		    settings_apply(&op->params, view.policy->vf_params, false, values, NULL) == 0)
+		    settings_apply(&op->params, policy->vf_params, false, values, NULL) == 0)
 			vhost_event(&r->host, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
 								   .vf = vf,
 								   .params = values});

@@ -184,6 +184,14 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 	}
 }
 
+const struct vgpu_policy_ops *vhost_policy(const struct vhost *h)
+{
+	struct vgpu_core_view view;
+
+	vgpu_core_view(h->core, &view);
+	return view.next_policy ? view.next_policy : view.policy;
+}
+
 int vhost_event(struct vhost *h, const struct vgpu_event *event)
 {
 	struct vgpu_event e = *event;
@@ -191,6 +199,8 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 	int r;
 
 	e.now = h->now;
+	if (e.params && !e.policy)
+		e.policy = vhost_policy(h);
 	r = vgpu_core_step(h->core, &e, &h->out);
 	h->steps++;
 	for (i = 0; i < h->out.n_records; i++)

@@ -44,6 +44,7 @@ struct vhost_item {
 	enum vhost_item_kind kind;
 	uint64_t value;
 	const int64_t *params;
+	const struct vgpu_param *table; /* that they were parsed with */
 };
 
 struct vhost_job {
@@ -157,7 +158,10 @@ void vhost_touch(struct vhost *h, uint32_t vf);
  */
 void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		   const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
+/* One event through the core. Parameters without a policy are for the one to come. */
 int vhost_event(struct vhost *h, const struct vgpu_event *event);
+/* The policy to come, which new parameters are for: see struct vgpu_core_view. */
+const struct vgpu_policy_ops *vhost_policy(const struct vhost *h);
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 void vhost_finish(struct vhost *h);

@@ -91,9 +91,10 @@ static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
 		return true;
 	case VHOST_PARAM:
-		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
-						    .vf = i,
-						    .params = it->params});
+		if (vhost_policy(h)->vf_params == it->table)
+			vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
+							    .vf = i,
+							    .params = it->params});
 		return true;
 	case VHOST_EXCL:
 		vf->own_window = it->value;

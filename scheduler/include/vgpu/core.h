@@ -86,12 +86,12 @@ enum vgpu_event_type {
 	VGPU_EV_RELEASE,     /* its guest gives window `code` back */
 	VGPU_EV_GUEST_RESET, /* the function was reset from its own side, or its owner died */
 	VGPU_EV_HANG,	     /* the hardware reports that `vf` needs a reset */
-	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters; code: an enum
-			      * vgpu_context for one that was found in the device (adopted), with value
+	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for policy; code: an
+			      * enum vgpu_context for one that was found in the device (adopted), with value
 			      * 1 if its driver is up; else VGPU_CTX_NONE and 0: scrub first */
 	VGPU_EV_REMOVE,	     /* `vf` goes */
-	VGPU_EV_SET_VF,	     /* params: new parameters of `vf` */
-	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy */
+	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for policy */
+	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy, for policy */
 	VGPU_EV_POLICY,	     /* policy, memory, params; value: VF parameters per VF in vf_params */
 	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends a quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
@@ -115,6 +115,8 @@ struct vgpu_event {
 	uint32_t code;
 	int64_t value;
 	const int64_t *params;
+	/* POLICY: the new one. ADD, SET_VF, SET_POLICY: whose tables the parameters were parsed
+	 * with. Unless that is the policy to come (struct vgpu_core_view), it is -ESTALE. */
 	const struct vgpu_policy_ops *policy;
 	void *memory; /* zeroed, policy->memory(max_vfs) bytes; the core's until it is retired */
 	const int64_t *vf_params; /* max_vfs rows of VGPU_MAX_PARAMS */
@@ -206,7 +208,7 @@ struct vgpu_output {
 	uint32_t n_actions, n_records;
 	struct vgpu_action actions[VGPU_MAX_ACTIONS];
 	struct vgpu_record records[VGPU_MAX_RECORDS];
-	const char *why; /* the reason, when the step returned -EINVAL or -EBUSY; constant text */
+	const char *why; /* the reason, when the step has refused the event; constant text */
 };
 
 /* Where a VF's time went. Every nanosecond of the engine is in exactly one of these or of
@@ -279,8 +281,9 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 				 vgpu_nsec now);
 
 /*
- * Applies one event. Returns 0; -EINVAL or -EBUSY if the event was refused, with out->why set and
- * nothing changed. Late or stale answers of the device are counted and dropped. Never blocks.
+ * Applies one event. Returns 0; -EINVAL, -EBUSY, or -ESTALE for parameters of another policy, if
+ * the event was refused, with out->why set and nothing changed. Late or stale answers of the device
+ * are counted and dropped. Never blocks.
  */
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out);
 
@@ -299,6 +302,7 @@ struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
 	bool has_work, held, away;
+	bool admitted;	       /* the policy has it */
 	bool on_engine, comes; /* it is there; it is on its way */
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
@@ -307,15 +311,22 @@ struct vgpu_vf_view {
 	uint64_t share_numerator, share_denominator;
 	struct vgpu_bound bound;
 	int64_t lag_ns;
-	const int64_t *params; /* as the policy has them; the core's */
+	/* as the policy in force has them; as the next one will, if there is a next one. Of a VF
+	 * that the policy does not have: 0 */
+	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 };
 
+/* The core is the owner of which policy is in force and with which parameters; others have it from
+ * here. The policy to come, which new parameters are for, is next_policy, or policy if there is no
+ * next. */
 struct vgpu_core_view {
 	bool started;
 	uint32_t current; /* the VF on the engine, or VGPU_NO_VF */
 	uint32_t phase;	  /* enum vgpu_phase */
 	const struct vgpu_policy_ops *policy;
 	const struct vgpu_policy_ops *next_policy; /* that takes over at the next switch, or NULL */
+	int64_t params[VGPU_MAX_PARAMS],
+		next_params[VGPU_MAX_PARAMS]; /* of either, if it is there */
 	const struct vgpu_policy_ops *fallback;
 	enum vgpu_fault last_fault;
 	char faulty[32]; /* the policy that was evicted last, or "" */

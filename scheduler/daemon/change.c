@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "change.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+#include "vm.h"
+
+/* How often a change is made before its sender is told that policies come and go too fast. */
+#define TRIES 4u
+/* A change of policy waits so long for the last one to take effect, which the core sees to within a
+ * second as long as the GPU answers. */
+#define PATIENCE (2 * VGPU_SEC)
+
+const struct policy_values *change_policy_of(const struct gpu *gpu)
+{
+	return &engine_policy(gpu->engine)->to_come;
+}
+
+void change_set_vf(struct call *call, const struct policy_values *now)
+{
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_SET_VF,
+						  .vf = call->vf,
+						  .policy = now->policy,
+						  .params = call->params};
+}
+
+/* The first one is over, well or not. */
+static void finish(struct gpu *gpu, int r, const char *why)
+{
+	struct call *call = gpu->changes;
+
+	gpu->changes = call->next_change;
+	call->make = NULL;
+	call->request.result = r;
+	if (why != call->request.why)
+		snprintf(call->request.why, sizeof(call->request.why), "%s", why);
+	call_over(call);
+}
+
+/* Whether a change of policy has to wait until the last one has taken effect. */
+static bool must_wait(struct call *call)
+{
+	if (call->request.event.type != VGPU_EV_POLICY ||
+	    !engine_policy(call->gpu->engine)->change_waits || engine_trouble(call->gpu->engine))
+		return false;
+	if (call->until == 0)
+		call->until = vm_now() + PATIENCE;
+	return vm_now() < call->until;
+}
+
+/* Makes the first one and sends it, if that can be done now. True: it is over already. */
+static bool make(struct gpu *gpu)
+{
+	struct call *call = gpu->changes;
+	struct vgpu_error err = {""};
+	int r;
+
+	call->request = (struct engine_request){.ask = ENGINE_EVENT};
+	r = call->make(call, change_policy_of(gpu), &err);
+	if (r != 0) {
+		finish(gpu, r, err.text);
+		return true;
+	}
+	if (!must_wait(call)) {
+		gpu->change_sent = true;
+		call_queue(call);
+	}
+	return false;
+}
+
+void change_run(struct gpu *gpu)
+{
+	/* Who hears that a change is over may begin another: it is served by the loop below. */
+	if (gpu->changing)
+		return;
+	gpu->changing = true;
+	while (gpu->changes && !gpu->change_sent && make(gpu))
+		;
+	gpu->changing = false;
+}
+
+void change_begin(struct call *call, change_make *how)
+{
+	struct call **last = &call->gpu->changes;
+
+	while (*last)
+		last = &(*last)->next_change;
+	*last = call;
+	call->make = how;
+	call->next_change = NULL;
+	call->tries = 0;
+	call->until = 0;
+	change_run(call->gpu);
+}
+
+static void on_changed(struct call *call)
+{
+	if (call->request.result < 0)
+		log_line(LOG_WARNING, "the VF keeps the parameters that it has: %s gpu=%s vf=%u",
+			 call->request.why, call->gpu->config->name, call->vf);
+	call_drop(call);
+}
+
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *how, struct json_object *args)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call) {
+		json_object_put(args);
+		return;
+	}
+	call->vf = vf;
+	call->args = args;
+	call->then = on_changed;
+	change_begin(call, how);
+}
+
+void change_answered(struct call *call)
+{
+	struct gpu *gpu = call->gpu;
+	char text[160];
+	int r = call->request.result;
+
+	gpu->change_sent = false;
+	if (r == -ESTALE && ++call->tries < TRIES) {
+		change_run(gpu);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "the policy of %s was replaced %u times while this was on its way; try again",
+		 gpu->config->name, TRIES);
+	finish(gpu, r, r == -ESTALE ? text : call->request.why);
+	change_run(gpu);
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control thread, over its real sockets, with an engine whose GPU is in memory: every request
+ * has an answer, however many there are; changes are made for the policy that there is when their
+ * turn comes. The test is the clients, and turns the control thread's loop between what they do.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "builtin.h"
+#include "change.h"
+#include "events.h"
+#include "listen.h"
+#include "plugin.h"
+#include "quick_gpu.h"
+#include "suite.h"
+#include "vm.h"
+
+/* Far beyond what anything here takes. */
+#define PATIENCE (20 * VGPU_SEC)
+#define REQUESTS 740u /* of the shortest, which one read of the socket brings */
+#define LONGEST (1u << 20)
+
+static struct control control;
+static struct config config;
+static char dir[] = "/tmp/test-control.XXXXXX";
+
+/* A client's connection, and what it has read of the next answer. */
+struct peer {
+	int fd;
+	size_t n;
+	char text[LONGEST];
+};
+
+static struct peer one, other;
+
+static void turn(void)
+{
+	event_base_loop(control.base, EVLOOP_NONBLOCK);
+}
+
+static void join(struct peer *p, const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	p->n = 0;
+	p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	CU_ASSERT_EQUAL_FATAL(connect(p->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+}
+
+static void say(struct peer *p, const char *text)
+{
+	CU_ASSERT_EQUAL_FATAL(write(p->fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* The next answer, the caller's; NULL: there is none in all that time. */
+static struct json_object *hear(struct peer *p)
+{
+	vgpu_nsec until = vm_now() + PATIENCE;
+	struct pollfd fd = {.fd = p->fd, .events = POLLIN};
+	struct json_object *answer;
+	char *end;
+	ssize_t n;
+
+	while (!(end = memchr(p->text, '\n', p->n))) {
+		if (vm_now() > until || p->n == LONGEST)
+			return NULL;
+		turn();
+		if (poll(&fd, 1, 1) <= 0)
+			continue;
+		n = read(p->fd, p->text + p->n, LONGEST - p->n);
+		if (n <= 0)
+			return NULL;
+		p->n += (size_t)n;
+	}
+	*end = '\0';
+	answer = json_tokener_parse(p->text);
+	p->n -= (size_t)(end + 1 - p->text);
+	memmove(p->text, end + 1, p->n);
+	return answer;
+}
+
+static struct json_object *get(struct json_object *o, const char *key)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, key, &value) ? value : NULL;
+}
+
+static const char *text_at(struct json_object *o, const char *key, const char *then)
+{
+	const char *text = json_object_get_string(get(get(o, key), then));
+
+	return text ? text : "";
+}
+
+/* Whether the next answer is a refusal with that code and those words. */
+static bool refused(struct peer *p, const char *code, const char *words)
+{
+	struct json_object *o = hear(p);
+	bool is = strcmp(text_at(o, "error", "code"), code) == 0 &&
+		  strstr(text_at(o, "error", "message"), words);
+
+	if (!is)
+		printf("\n  not %s '%s': %s\n", code, words, json_object_to_json_string(o));
+	json_object_put(o);
+	return is;
+}
+
+/* Whether the next answer is a result in which KEY is VALUE. */
+static bool says(struct peer *p, const char *key, const char *value)
+{
+	struct json_object *o = hear(p);
+	bool is = strcmp(text_at(o, "result", key), value) == 0;
+
+	if (!is)
+		printf("\n  %s is not %s: %s\n", key, value, json_object_to_json_string(o));
+	json_object_put(o);
+	return is;
+}
+
+/* Asks until KEY is VALUE. */
+static bool comes_to_say(struct peer *p, const char *request, const char *key, const char *value)
+{
+	vgpu_nsec until = vm_now() + PATIENCE;
+	struct json_object *o;
+	bool is = false;
+
+	while (!is && vm_now() < until) {
+		say(p, request);
+		o = hear(p);
+		is = strcmp(text_at(o, "result", key), value) == 0;
+		json_object_put(o);
+	}
+	return is;
+}
+
+static void begin(const char *policy)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
+	struct engine_config engine_config;
+	struct engine *engine;
+	struct vgpu_error err = {""};
+
+	quick_reset();
+	snprintf(config.socket, sizeof(config.socket), "%s/control", dir);
+	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", dir);
+	snprintf(config.leases, sizeof(config.leases), "%s/leases", dir);
+	config.lease_s = 60;
+	gpu.ops = vgpu_builtin_policy(policy);
+	quick_config(&engine_config, gpu.ops);
+	memcpy(gpu.params, engine_config.begin.params, sizeof(gpu.params));
+	memcpy(gpu.vf_params, engine_config.begin.vf_params, sizeof(gpu.vf_params));
+	CU_ASSERT_EQUAL_FATAL(control_start(&control, &config, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(engine_start(&engine, &engine_config, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(control_add(&control, &gpu, engine), 0);
+	join(&one, config.socket);
+	join(&other, config.socket);
+}
+
+static void end(void)
+{
+	vgpu_nsec until = vm_now() + PATIENCE;
+
+	/* vgpud's own may be under way; none is forgotten. */
+	while (control.calls && vm_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(control.calls);
+	CU_ASSERT_EQUAL(control.gpus[0].under_way, 0);
+	close(one.fd);
+	close(other.fd);
+	control_stop(&control);
+	unlink(config.leases);
+}
+
+/* As many requests as one read brings: each is answered, with a result or with an error that says
+ * why there is none, and by its id. */
+static void every_request_is_answered(void)
+{
+	static char text[REQUESTS * 64];
+	static bool had[REQUESTS];
+	uint32_t i, k, n = 0, results = 0;
+	struct json_object *o;
+
+	begin("fair");
+	memset(had, 0, sizeof(had));
+	for (i = 0; i < REQUESTS; i++)
+		n += (uint32_t)sprintf(text + n, "{\"method\":\"stats\",\"id\":%u}\n", i);
+	say(&one, text);
+	for (k = 0; k < REQUESTS; k++) {
+		o = hear(&one);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+		i = (uint32_t)json_object_get_int(get(o, "id"));
+		CU_ASSERT_FATAL(i < REQUESTS && !had[i]);
+		had[i] = true;
+		results += get(o, "result") != NULL;
+		if (!get(o, "result")) {
+			CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
+			CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
+						      "of this connection are under way"));
+		}
+		json_object_put(o);
+	}
+	CU_ASSERT(results >= 16);
+	CU_ASSERT_EQUAL(one.n, 0);
+	say(&one, "{\"method\":\"gpu.show\"}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	end();
+}
+
+/* Those who only look fill up an engine that does not answer: they are refused in the end, and told
+ * so; what changes something waits, and is done. */
+static void who_looks_does_not_keep_out(void)
+{
+	static struct peer *crowd[8];
+	struct json_object *o;
+	uint32_t i, k, refusals = 0;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < 8; i++) {
+		crowd[i] = calloc(1, sizeof(*crowd[i]));
+		join(crowd[i], config.socket);
+		for (k = 0; k < 10; k++)
+			say(crowd[i], "{\"method\":\"stats\"}\n");
+	}
+	for (i = 0; i < 100; i++)
+		turn();
+	CU_ASSERT(control.gpus[0].under_way >= 40 && control.gpus[0].under_way < 64);
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"300\"}}}\n");
+	for (i = 0; i < 20; i++)
+		say(&other, "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n");
+	turn();
+	quick_unblock();
+	CU_ASSERT(says(&one, "weight", "300"));
+	for (i = 0; i < 8; i++) {
+		for (k = 0; k < 10; k++) {
+			o = hear(crowd[i]);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+			if (!get(o, "result")) {
+				refusals++;
+				CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
+				CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
+							      "requests to gpu0 are under way"));
+			}
+			json_object_put(o);
+		}
+		close(crowd[i]->fd);
+		free(crowd[i]);
+	}
+	CU_ASSERT_EQUAL(refusals, 80 - 48);
+	for (i = 0; i < 20; i++) {
+		o = hear(&other);
+		CU_ASSERT_PTR_NOT_NULL(get(o, i < 4 ? "error" : "result"));
+		json_object_put(o);
+	}
+	end();
+}
+
+/* VF 0 runs, and does not stop when it is asked to. */
+static void keep_running(void)
+{
+	quick_stops(false);
+	quick_busy(0, true);
+	CU_ASSERT_FATAL(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "phase", "running"));
+}
+
+/* Changes that come in one piece, and the first of them has to wait for its switch: each is made
+ * for the policy that it will meet, none undoes another, and who looks meanwhile is answered. */
+static void changes_in_their_order(void)
+{
+	begin("fair");
+	keep_running();
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n"
+		  "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"300\"}}}\n"
+		  "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"slots\":\"3\"}}}\n"
+		  "{\"method\":\"policy.set\",\"args\":{\"params\":{\"idle\":\"donate\"}}}\n"
+		  "{\"method\":\"policy.set\",\"args\":{\"params\":{\"slice_us\":\"3000\"}}}\n"
+		  "{\"method\":\"policy.set\",\"args\":{\"policy\":\"prio\"}}\n"
+		  "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"class\":\"2\"}}}\n");
+	CU_ASSERT(says(&one, "policy", "strict"));
+	CU_ASSERT(refused(&one, "EINVAL", "policy strict: weight: no such parameter"));
+	CU_ASSERT(says(&one, "slots", "3"));
+	CU_ASSERT(says(&one, "policy", "strict"));
+	CU_ASSERT(says(&one, "policy", "strict"));
+	/* strict waits for its switch, and prio for strict. */
+	say(&other, "{\"method\":\"policy.show\"}\n{\"method\":\"gpu.show\"}\n{\"method\":\"vf."
+		    "show\",\"args\":{\"vf\":1}}\n");
+	CU_ASSERT(says(&other, "policy", "fair"));
+	CU_ASSERT(says(&other, "next_policy", "strict"));
+	json_object_put(hear(&other));
+	quick_stops(true);
+	CU_ASSERT(says(&one, "policy", "prio"));
+	CU_ASSERT(says(&one, "class", "2"));
+	CU_ASSERT(comes_to_say(&other, "{\"method\":\"policy.show\"}\n", "policy", "prio"));
+	end();
+}
+
+/* A change that waits for one that never takes effect is refused in the end; what waited behind it
+ * goes on. */
+static void waits_for_so_long(void)
+{
+	begin("fair");
+	keep_running();
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n"
+		  "{\"method\":\"policy.set\",\"args\":{\"policy\":\"prio\"}}\n"
+		  "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"slots\":\"3\"}}}\n");
+	CU_ASSERT(says(&one, "policy", "strict"));
+	CU_ASSERT(refused(&one, "EBUSY", "another change of policy is under way"));
+	CU_ASSERT(says(&one, "slots", "3"));
+	quick_stops(true);
+	end();
+}
+
+/* A policy that was evicted is put back as any other. */
+static void put_back(void)
+{
+	static const char *const ask =
+		"{\"method\":\"policy.set\",\"args\":{\"policy\":\"hostile\"}}\n";
+	struct vgpu_error err = {""};
+	uint32_t i;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(plugin_load(HOSTILE, &err));
+	begin("fair");
+	quick_busy(0, true);
+	quick_busy(1, true);
+	for (i = 1; i <= 3; i++) {
+		char n[] = {(char)('0' + i), '\0'};
+
+		say(&one, ask);
+		CU_ASSERT(says(&one, "policy", "hostile"));
+		CU_ASSERT(comes_to_say(&one, "{\"method\":\"stats\"}\n", "evictions", n));
+		CU_ASSERT(comes_to_say(&one, "{\"method\":\"policy.show\"}\n", "policy", "equal"));
+		say(&one, "{\"method\":\"gpu.show\"}\n");
+		CU_ASSERT(says(&one, "evicted_policy", "hostile"));
+	}
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	end();
+}
+
+/* What a VM's VF was given outlives policies that know nothing of it: the next one has it again,
+ * and so has a vgpud that is started meanwhile. */
+static void leases_remember(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
+		"\"domain\":\"d\",\"slice\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
+	struct json_object *o;
+	FILE *f;
+
+	begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->in_force.vf_params[1][0], 300);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(says(&one, "policy", "equal"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "equal"));
+	leases_save(&control);
+	o = json_object_from_file(config.leases);
+	CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, 0), "params", "weight"), "300");
+	json_object_put(o);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][0], 300);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][0], 100);
+	end();
+}
+
+static uint32_t makes, wrong, results[2];
+
+/* What is parsed for the policy that there was. */
+static int make_late(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	const struct vgpu_policy_ops *gone = vgpu_builtin_policy("best-effort");
+	struct policy_values then = *now;
+
+	(void)err;
+	then.policy = ++makes <= wrong ? gone : now->policy;
+	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
+	change_set_vf(call, &then);
+	return 0;
+}
+
+static void on_late(struct call *call)
+{
+	results[makes > 3] = (uint32_t)-call->request.result;
+	if (call->request.result < 0)
+		CU_ASSERT_PTR_NOT_NULL(strstr(call->request.why, "was replaced 4 times"));
+	call_drop(call);
+}
+
+/* A change whose policy has gone on the way is made again; so often, and then it is refused. */
+static void made_again(void)
+{
+	vgpu_nsec until = vm_now() + PATIENCE;
+	struct call *call;
+	uint32_t i;
+
+	begin("fair");
+	for (i = 2; i <= 4; i += 2) {
+		makes = 0;
+		call = call_new(&control, &control.gpus[0]);
+		call->vf = 1;
+		wrong = i;
+		call->then = on_late;
+		change_begin(call, make_late);
+		while (control.calls && vm_now() < until)
+			turn();
+		CU_ASSERT_EQUAL(makes, i == 2 ? 3 : 4);
+	}
+	CU_ASSERT_EQUAL(results[0], 0);
+	CU_ASSERT_EQUAL(results[1], ESTALE);
+	end();
+}
+
+/* Whose credentials cannot be had is not root. */
+static void strangers(void)
+{
+	struct ucred peer = {.uid = 7};
+	int fds[2], pair[2];
+
+	CU_ASSERT_EQUAL_FATAL(pipe(fds), 0);
+	CU_ASSERT_EQUAL(listen_peer(fds[0], &peer), -ENOTSOCK);
+	CU_ASSERT_EQUAL(peer.uid, 7);
+	CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	CU_ASSERT_EQUAL(listen_peer(pair[0], &peer), 0);
+	CU_ASSERT_EQUAL(peer.uid, getuid());
+	close(pair[0]);
+	close(pair[1]);
+	pair[0] = socket(AF_INET, SOCK_STREAM, 0); /* has no such thing */
+	CU_ASSERT(listen_peer(pair[0], &peer) < 0);
+	close(pair[0]);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static const struct test tests[] = {
+	{"every request is answered", every_request_is_answered},
+	{"who looks does not keep others out", who_looks_does_not_keep_out},
+	{"changes in their order", changes_in_their_order},
+	{"a change waits for so long", waits_for_so_long},
+	{"a policy that was evicted is put back", put_back},
+	{"a change is made again", made_again},
+	{"leases remember", leases_remember},
+	{"strangers", strangers},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {tests, NULL};
+	int r;
+
+	if (!mkdtemp(dir))
+		return 1;
+	r = suite_main("control", tables, argc, argv);
+	rmdir(dir);
+	return r;
+}
