@@ -43,8 +43,7 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 
 	vf->ledger.wakes++;
 	if (core->phase == VGPU_PHASE_PARKED) {
-		if (core->started && (preempt || core->phase_deadline == VGPU_NEVER))
-			switch_begin(core);
+		core->notes.wanted |= preempt || core->phase_deadline == VGPU_NEVER;
 		return;
 	}
 	if (!d->open || core->in_window || core->phase == VGPU_PHASE_IDLE)
@@ -53,12 +52,11 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 	    !wake_is_limited(core, vf)) {
 		vf->ledger.preempted++;
 		if (core->phase == VGPU_PHASE_RUN)
-			switch_cut(core, VGPU_END_WAKE_PREEMPT, index,
-				   nsec_max(core->now, d->start + core->config.min_run));
+			core->notes.waker = index;
 		else
 			d->early = index;
 	}
-	switch_others_want(core);
+	core->notes.wanted = true;
 }
 
 /*
@@ -80,8 +78,7 @@ void govern_sync(struct vgpu_core *core, uint32_t index)
 		core->policy->sleep(core->memory, index, core->now);
 		if (vf->owed_turn) {
 			govern_had_turn(core, index);
-			if (govern_change_is_due(core))
-				switch_others_want(core);
+			core->notes.wanted |= govern_change_is_due(core);
 		}
 		return;
 	}
@@ -267,13 +264,6 @@ void govern_remove(struct vgpu_core *core, uint32_t index)
 		core->next_policy->remove(core->next_memory, index, core->now);
 }
 
-/* A change is to be felt at once: whose turn it is was decided without it. */
-static void decide_anew(struct vgpu_core *core)
-{
-	switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
-		   nsec_max(core->now, core->d.start + core->config.min_slice));
-}
-
 int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
 {
 	if (core->next_policy) {
@@ -283,7 +273,7 @@ int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
 	if (!core->policy->set_vf(core->memory, index, params, core->now, &core->out->why))
 		return -EINVAL;
 	memcpy(row(core->vf_params, index), params, sizeof(int64_t) * VGPU_MAX_PARAMS);
-	decide_anew(core);
+	core->notes.anew = true;
 	return 0;
 }
 
@@ -298,7 +288,7 @@ int govern_set_policy(struct vgpu_core *core, const int64_t *params)
 		return -EINVAL;
 	memcpy(core->params, params, sizeof(core->params));
 	core->policy->set_params(core->memory, params, core->now);
-	decide_anew(core);
+	core->notes.anew = true;
 	return 0;
 }
 
@@ -334,7 +324,7 @@ int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 	core->next_memory = event->memory;
 	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
 		govern_finish_change(core);
-	switch_others_want(core);
+	core->notes.wanted = true;
 	return 0;
 }
 

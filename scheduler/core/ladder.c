@@ -9,6 +9,23 @@
 
 #include "private.h"
 
+/* When ladder_timer() has something to do. */
+static void update_deadline(struct vgpu_core *core)
+{
+	uint32_t i;
+
+	core->aux_deadline = VGPU_NEVER;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		const struct vf *vf = &core->vfs[i];
+
+		if (vf->state == VGPU_VF_BACKOFF)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->backoff_until);
+		if (vf->reset.in_flight)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.deadline);
+		core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.retry_at);
+	}
+}
+
 static void issue(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
@@ -20,7 +37,7 @@ static void issue(struct vgpu_core *core, uint32_t index)
 	vf->ledger.resets++;
 	core_record(core, VGPU_REC_RESET, index, vf->reset.level, 0, 0);
 	core_act(core, VGPU_AC_RESET, index, vf->reset.level);
-	core_update_aux(core);
+	update_deadline(core);
 }
 
 static bool can_reset(const struct vgpu_core *core, enum vgpu_reset_level level)
@@ -37,6 +54,18 @@ static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned l
 	return (enum vgpu_reset_level)level;
 }
 
+/* VF leaves the engine's plans: whatever was open for it is closed. */
+static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end reason)
+{
+	window_cancel(core, index);
+	if (core->d.open && core->d.vf == index)
+		dispatch_close(core, reason);
+	if (core->resident == index || core->target == index)
+		core->in_window = false;
+	if (core->target == index && core->resident != index)
+		core->target = VGPU_NO_VF;
+}
+
 void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 {
 	struct vf *vf = core_vf(core, index);
@@ -44,8 +73,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 
 	if (vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER)
 		return;
-	window_cancel(core, index);
-	switch_abandon(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
+	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
 	vf->held = false;
@@ -62,7 +90,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	/* A GPU that cannot reset a VF was refused when it was opened. */
 	assert(vf->reset.level < VGPU_RESET_COUNT);
 	if (on_engine)
-		switch_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
+		core_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
 	issue(core, index);
 }
 
@@ -71,6 +99,19 @@ void ladder_hang(struct vgpu_core *core, uint32_t index, uint64_t late)
 	core_vf(core, index)->ledger.hangs++;
 	core_record(core, VGPU_REC_HANG, index, core->phase, late, 0);
 	ladder_reset(core, index, true);
+}
+
+void ladder_overstay(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+	bool again = history_exceeds(&vf->window_timeouts, WINDOW_TIMEOUTS - 1, WINDOW_TIMEOUT_SPAN,
+				     core->now);
+
+	vf->ledger.window_timeouts++;
+	window_closed(core, true);
+	ladder_reset(core, index, true);
+	if (again)
+		vf->after_scrub = VGPU_VF_QUARANTINED;
 }
 
 /* Where a VF goes after a reset for its own fault. */
@@ -99,8 +140,13 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 		strike(core, vf);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET_DONE);
 	ladder_scrub(core, index, vf->after_scrub);
-	if (core->resident == index)
-		switch_resume(core);
+	if (core->resident != index)
+		return;
+	/* On to whom it was being saved for, or to a new choice. */
+	core->resident = VGPU_NO_VF;
+	core->target = core->target == index ? VGPU_NO_VF : core->target;
+	core->in_window = false;
+	core->notes.go_on = true;
 }
 
 /* Everything is gone: each VF begins anew, but none of them for its own fault. */
@@ -113,8 +159,7 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 
 		if (vf->state == VGPU_VF_ABSENT || i == culprit)
 			continue;
-		window_cancel(core, i);
-		switch_abandon(core, i, VGPU_END_REMOVED);
+		leave_engine(core, i, VGPU_END_REMOVED);
 		vf->busy = false;
 		vf->held = false;
 		govern_online(core, i, false);
@@ -147,7 +192,7 @@ static void reset_failed(struct vgpu_core *core, uint32_t index)
 	for (i = 1; i < vf->reset.failures && pause < BACKOFF_LAST; i++)
 		pause *= 2;
 	vf->reset.retry_at = core->now + pause;
-	core_update_aux(core);
+	update_deadline(core);
 }
 
 void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, int64_t status)
@@ -161,7 +206,7 @@ void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, i
 	vf->reset.in_flight = false;
 	core_record(core, VGPU_REC_RESET_DONE, index, level, core->now - vf->reset.started,
 		    (uint64_t)status);
-	core_update_aux(core);
+	update_deadline(core);
 	if (status != 0) {
 		reset_failed(core, index);
 		return;
@@ -194,7 +239,7 @@ void ladder_scrubbed(struct vgpu_core *core, uint32_t index, int64_t status)
 	    vf->reset.retry_at != VGPU_NEVER)
 		return;
 	core_set_state(core, index, status == 0 ? vf->after_scrub : VGPU_VF_FAILED);
-	core_update_aux(core);
+	update_deadline(core);
 	window_retry(core, index);
 }
 
@@ -221,5 +266,5 @@ void ladder_timer(struct vgpu_core *core)
 			issue(core, i);
 		}
 	}
-	core_update_aux(core);
+	update_deadline(core);
 }

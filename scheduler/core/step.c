@@ -90,51 +90,6 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	return core;
 }
 
-void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code)
-{
-	assert(core->out->n_actions < VGPU_MAX_ACTIONS);
-	core->out->actions[core->out->n_actions++] =
-		(struct vgpu_action){.type = type, .vf = vf, .code = code};
-}
-
-void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		 uint64_t a, uint64_t b)
-{
-	assert(core->out->n_records < VGPU_MAX_RECORDS);
-	core->out->records[core->out->n_records++] = (struct vgpu_record){
-		.t = core->now,
-		.type = (uint16_t)type,
-		.code = (uint16_t)code,
-		.vf = vf,
-		.a = a,
-		.b = b,
-	};
-}
-
-void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state)
-{
-	if (core->vfs[vf].state == state)
-		return;
-	core->vfs[vf].state = state;
-	core_record(core, VGPU_REC_STATE, vf, state, 0, 0);
-}
-
-void core_update_aux(struct vgpu_core *core)
-{
-	uint32_t i;
-
-	core->aux_deadline = VGPU_NEVER;
-	for (i = 0; i < core->config.max_vfs; i++) {
-		const struct vf *vf = &core->vfs[i];
-
-		if (vf->state == VGPU_VF_BACKOFF)
-			core->aux_deadline = nsec_min(core->aux_deadline, vf->backoff_until);
-		if (vf->reset.in_flight)
-			core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.deadline);
-		core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.retry_at);
-	}
-}
-
 static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	(void)event;
@@ -186,30 +141,19 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_request(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	window_request(core, event->vf, (enum vgpu_window)event->code);
+	guest_request(core, event->vf, (enum vgpu_window)event->code);
 	return 0;
 }
 
 static int on_release(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	window_release(core, event->vf, (enum vgpu_window)event->code);
+	guest_release(core, event->vf, (enum vgpu_window)event->code);
 	return 0;
 }
 
 static int on_guest_reset(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->ledger.guest_resets++;
-	vf->want_init = false;
-	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == event->vf)
-		ladder_reset(core, event->vf, false);
-	else if (vf->state == VGPU_VF_SCRUBBING)
-		ladder_scrub(core, event->vf, vf->after_scrub);
-	else if (vf->state != VGPU_VF_FAILED)
-		/* No driver was up, but its owner may have written to its memory. */
-		ladder_scrub(core, event->vf,
-			     vf->state == VGPU_VF_EXCLUSIVE ? VGPU_VF_AVAIL : vf->state);
+	guest_reset(core, event->vf);
 	return 0;
 }
 
@@ -310,14 +254,7 @@ static int on_start(struct vgpu_core *core, const struct vgpu_event *event)
 	if (core->started)
 		return 0;
 	core->started = true;
-	if (core->phase != VGPU_PHASE_PARKED)
-		return 0;
-	if (core->resident == VGPU_NO_VF)
-		switch_begin(core);
-	else if (core->vfs[core->resident].context == VGPU_CTX_IDLED)
-		switch_begin(core);
-	else
-		switch_adopt(core);
+	core->notes.go_on = core->phase == VGPU_PHASE_PARKED;
 	return 0;
 }
 
@@ -339,7 +276,7 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 		govern_online(core, index, true);
 		govern_sync(core, index);
 	} else if (vf->queued) {
-		switch_others_want(core);
+		core->notes.wanted = true;
 	}
 }
 
@@ -437,19 +374,23 @@ int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struc
 {
 	const struct vf *vf = core_vf(core, event->vf);
 	const struct handler *handler = &handlers[event->type];
+	int r;
 
 	assert(event->type < VGPU_EV_COUNT);
 	out->n_actions = 0;
 	out->n_records = 0;
 	out->why = NULL;
 	core->out = out;
+	core->notes = (struct notes){.waker = VGPU_NO_VF};
 	ledger_advance(core, event->now);
 	if (handler->names_vf && (!vf || vf->state == VGPU_VF_ABSENT)) {
 		core->ledger.stale_answers++;
 		out->why = "no such VF";
 		return -EINVAL;
 	}
-	return handler->handle(core, event);
+	r = handler->handle(core, event);
+	switch_settle(core);
+	return r;
 }
 
 vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core)

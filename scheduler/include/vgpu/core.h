@@ -73,6 +73,7 @@ enum vgpu_window {
 	VGPU_WINDOW_INIT = 0,
 	VGPU_WINDOW_FINI,
 	VGPU_WINDOW_RESET,
+	VGPU_WINDOW_COUNT,
 };
 
 enum vgpu_event_type {
