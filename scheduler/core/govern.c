@@ -254,16 +254,6 @@ int govern_add(struct vgpu_core *core, uint32_t index, const int64_t *params)
 	return 0;
 }
 
-void govern_remove(struct vgpu_core *core, uint32_t index)
-{
-	if (!core->vfs[index].admitted)
-		return;
-	core->vfs[index].admitted = false;
-	core->policy->remove(core->memory, index, core->now);
-	if (core->next_policy)
-		core->next_policy->remove(core->next_memory, index, core->now);
-}
-
 int govern_set_vf(struct vgpu_core *core, uint32_t index, const int64_t *params)
 {
 	if (core->next_policy) {

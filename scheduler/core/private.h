@@ -188,7 +188,6 @@ void govern_online(struct vgpu_core *core, uint32_t vf, bool online);
 bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick);
 void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage);
 int govern_add(struct vgpu_core *core, uint32_t vf, const int64_t *params);
-void govern_remove(struct vgpu_core *core, uint32_t vf);
 int govern_set_vf(struct vgpu_core *core, uint32_t vf, const int64_t *params);
 int govern_set_policy(struct vgpu_core *core, const int64_t *params);
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);

@@ -201,21 +201,6 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-static int on_remove(struct vgpu_core *core, const struct vgpu_event *event)
-{
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->want_init = false;
-	if (vf->context != VGPU_CTX_NONE || core->resident == event->vf)
-		ladder_reset(core, event->vf, false);
-	else
-		ladder_scrub(core, event->vf, VGPU_VF_ABSENT);
-	window_cancel(core, event->vf);
-	vf->after_scrub = VGPU_VF_ABSENT;
-	govern_remove(core, event->vf);
-	return 0;
-}
-
 static int on_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	return govern_set_vf(core, event->vf, event->params);
@@ -239,10 +224,6 @@ static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
 	vf->windows.n = 0;
 	vf->window_timeouts.n = 0;
 	vf->want_init = false;
-	if (!vf->admitted) {
-		core->out->why = "the VF is being removed";
-		return -EBUSY;
-	}
 	ladder_reset(core, event->vf, false);
 	vf->after_scrub = VGPU_VF_AVAIL;
 	return 0;
@@ -357,7 +338,6 @@ static const struct handler {
 	[VGPU_EV_GUEST_RESET] = {on_guest_reset, true},
 	[VGPU_EV_HANG] = {on_hang, true},
 	[VGPU_EV_ADD] = {on_add, false},
-	[VGPU_EV_REMOVE] = {on_remove, true},
 	[VGPU_EV_SET_VF] = {on_set_vf, true},
 	[VGPU_EV_SET_POLICY] = {on_set_policy, false},
 	[VGPU_EV_POLICY] = {on_policy, false},

@@ -56,6 +56,6 @@ struct record_policy_payload {
 };
 
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 1u
+#define RECORD_VERSION 2u
 
 #endif

@@ -205,17 +205,6 @@ static void scrubs(void)
 	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
 	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0));
 
-	tell(VGPU_EV_REMOVE, 1, 0);
-	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
-	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_SCRUBBING);
-	/* It is on its way out: no reset brings it back. */
-	CU_ASSERT_EQUAL(tell(VGPU_EV_RESET_VF, 1, 0), -EBUSY);
-	tell(VGPU_EV_SCRUBBED, 1, 0);
-	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_ABSENT);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_BUSY, 1, 0), -EINVAL);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_ADD, 1, VGPU_CTX_NONE), 0);
-	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
-
 	for (i = 0; i < 2; i++) {
 		tell(VGPU_EV_GUEST_RESET, 2 + i, 0);
 		step((struct vgpu_event){.type = VGPU_EV_SCRUBBED,
@@ -424,8 +413,7 @@ static void faults(void)
 }
 
 /* A change of policy comes at the next switch point, which it does not wait for long, and carries
- * over who is owed what; nothing that was accepted meanwhile is lost, and who was removed is gone.
- */
+ * over who is owed what; nothing that was accepted meanwhile is lost. */
 static void changes(void)
 {
 	begin_with(2);
@@ -440,8 +428,6 @@ static void changes(void)
 	CU_ASSERT(vgpu_core_deadline(core) <= now + config.min_slice);
 	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_VF, 0, 0), -EBUSY);
 	CU_ASSERT_EQUAL(tell(VGPU_EV_SET_POLICY, 0, 0), -EBUSY);
-	tell(VGPU_EV_REMOVE, 2, 0);
-	CU_ASSERT_EQUAL(puppet.removed, 2);
 	/* What the old one is found to have done is not the new one's fault. */
 	CU_ASSERT_EQUAL(tell(VGPU_EV_CONDEMN, 0, VGPU_FAULT_SLOW), 0);
 	timer();

@@ -46,7 +46,7 @@ enum vgpu_reset_level {
 
 /* What a VF is to the scheduler. */
 enum vgpu_vf_state {
-	VGPU_VF_ABSENT = 0,  /* not configured */
+	VGPU_VF_ABSENT = 0,  /* not configured; one that is stays so for the life of the core */
 	VGPU_VF_SCRUBBING,   /* its memory is being cleared */
 	VGPU_VF_AVAIL,	     /* no guest driver */
 	VGPU_VF_EXCLUSIVE,   /* waits for, or is in, an exclusive window */
@@ -90,7 +90,6 @@ enum vgpu_event_type {
 	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters; code: an enum
 			      * vgpu_context for one that was found in the device (adopted), with value
 			      * 1 if its driver is up; else VGPU_CTX_NONE and 0: scrub first */
-	VGPU_EV_REMOVE,	     /* `vf` goes */
 	VGPU_EV_SET_VF,	     /* params: new parameters of `vf` */
 	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy */
 	VGPU_EV_POLICY,	     /* policy, memory, params; value: VF parameters per VF in vf_params */

@@ -170,6 +170,8 @@ struct vgpu_policy_ops {
 	/* New parameters of an admitted VF; refusal as in admit. Lag is kept. */
 	bool (*set_vf)(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 		       const char **why);
+	/* It leaves, for good or to be admitted anew. VFs of a GPU that vgpud switches come with
+	 * the GPU and stay: there this is never called. */
 	void (*remove)(void *state, uint32_t vf, vgpu_nsec now);
 	/* Its guest driver is up, or gone. */
 	void (*online)(void *state, uint32_t vf, vgpu_nsec now);
