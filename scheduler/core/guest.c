@@ -46,7 +46,12 @@ void guest_request(struct vgpu_core *core, uint32_t index, enum vgpu_window wind
 		ladder_reset(core, index, false);
 		return;
 	case RESET:
-		ladder_reset(core, index, false);
+		if (ladder_is_resetting(vf))
+			return; /* that one will do */
+		if (history_exceeds(&vf->resets, RESETS_PER_MINUTE, 60 * VGPU_SEC, core->now))
+			window_refuse(core, index, window);
+		else
+			ladder_reset(core, index, false);
 		return;
 	}
 }
@@ -66,12 +71,10 @@ void guest_reset(struct vgpu_core *core, uint32_t index)
 
 	vf->ledger.guest_resets++;
 	vf->want_init = false;
-	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index)
+	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index ||
+	    core->target == index)
 		ladder_reset(core, index, false);
-	else if (vf->state == VGPU_VF_SCRUBBING)
-		ladder_scrub(core, index, vf->after_scrub);
 	else if (vf->state != VGPU_VF_FAILED)
 		/* No driver was up, but its owner may have written to its memory. */
-		ladder_scrub(core, index,
-			     vf->state == VGPU_VF_EXCLUSIVE ? VGPU_VF_AVAIL : vf->state);
+		ladder_scrub(core, index);
 }

@@ -54,6 +54,11 @@ static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned l
 	return (enum vgpu_reset_level)level;
 }
 
+bool ladder_is_resetting(const struct vf *vf)
+{
+	return vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER;
+}
+
 /* VF leaves the engine's plans: whatever was open for it is closed. */
 static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end reason)
 {
@@ -71,7 +76,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	struct vf *vf = core_vf(core, index);
 	bool on_engine = core->resident == index;
 
-	if (vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER)
+	if (ladder_is_resetting(vf))
 		return;
 	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
@@ -81,7 +86,6 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	core_act(core, VGPU_AC_GATES, index, 0);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
-	vf->after_scrub = VGPU_VF_AVAIL;
 	vf->reset = (struct reset){
 		.strike = strike,
 		.level = next_level(core, VGPU_RESET_ENGINE),
@@ -110,25 +114,40 @@ void ladder_overstay(struct vgpu_core *core, uint32_t index)
 	vf->ledger.window_timeouts++;
 	window_closed(core, true);
 	ladder_reset(core, index, true);
-	if (again)
-		vf->after_scrub = VGPU_VF_QUARANTINED;
+	vf->quarantined |= again;
 }
 
-/* Where a VF goes after a reset for its own fault. */
+/* Where a VF goes for its own fault; what it is sentenced to stays until it ends by itself or by an
+ * operator. */
 static void strike(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec pause = BACKOFF_FIRST;
 	uint32_t i;
 
 	if (history_exceeds(&vf->strikes, STRIKES - 1, STRIKE_SPAN, core->now)) {
-		vf->after_scrub = VGPU_VF_QUARANTINED;
+		vf->quarantined = true;
 		return;
 	}
 	for (i = 1; i < vf->strikes.n && pause < BACKOFF_LAST; i++)
 		pause *= 2;
 	vf->backoff_until = core->now + pause;
-	if (vf->after_scrub == VGPU_VF_AVAIL)
-		vf->after_scrub = VGPU_VF_BACKOFF;
+}
+
+void ladder_forgive(struct vf *vf)
+{
+	vf->strikes.n = 0;
+	vf->resets.n = 0;
+	vf->windows.n = 0;
+	vf->window_timeouts.n = 0;
+	vf->quarantined = false;
+	vf->backoff_until = 0;
+}
+
+static enum vgpu_vf_state sentence(const struct vgpu_core *core, const struct vf *vf)
+{
+	if (vf->quarantined)
+		return VGPU_VF_QUARANTINED;
+	return vf->backoff_until > core->now ? VGPU_VF_BACKOFF : VGPU_VF_AVAIL;
 }
 
 static void reset_succeeded(struct vgpu_core *core, uint32_t index)
@@ -139,7 +158,7 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	if (vf->reset.strike)
 		strike(core, vf);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET_DONE);
-	ladder_scrub(core, index, vf->after_scrub);
+	ladder_scrub(core, index);
 	if (core->resident != index)
 		return;
 	/* On to whom it was being saved for, or to a new choice. */
@@ -149,7 +168,8 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	core->notes.go_on = true;
 }
 
-/* Everything is gone: each VF begins anew, but none of them for its own fault. */
+/* Everything is gone: each VF begins anew, but none of them for its own fault. One that was about
+ * to be reset for that is not forgiven. */
 static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 {
 	uint32_t i;
@@ -164,13 +184,13 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		vf->held = false;
 		govern_online(core, i, false);
 		vf->context = VGPU_CTX_NONE;
+		if (ladder_is_resetting(vf) && vf->reset.strike)
+			strike(core, vf);
 		vf->reset = (struct reset){.retry_at = VGPU_NEVER};
 		core_act(core, VGPU_AC_GATES, i, 0);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET_DONE);
-		ladder_scrub(core, i,
-			     vf->state == VGPU_VF_QUARANTINED ? VGPU_VF_QUARANTINED
-							      : VGPU_VF_AVAIL);
+		ladder_scrub(core, i);
 	}
 }
 
@@ -216,11 +236,10 @@ void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, i
 	reset_succeeded(core, index);
 }
 
-void ladder_scrub(struct vgpu_core *core, uint32_t index, enum vgpu_vf_state after)
+void ladder_scrub(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 
-	vf->after_scrub = after;
 	vf->scrubs++;
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
 	core_act(core, VGPU_AC_SCRUB, index, 0);
@@ -235,10 +254,9 @@ void ladder_scrubbed(struct vgpu_core *core, uint32_t index, int64_t status)
 		return;
 	}
 	vf->scrubs--;
-	if (vf->scrubs > 0 || vf->state != VGPU_VF_SCRUBBING || vf->reset.in_flight ||
-	    vf->reset.retry_at != VGPU_NEVER)
+	if (vf->scrubs > 0 || vf->state != VGPU_VF_SCRUBBING || ladder_is_resetting(vf))
 		return;
-	core_set_state(core, index, status == 0 ? vf->after_scrub : VGPU_VF_FAILED);
+	core_set_state(core, index, status == 0 ? sentence(core, vf) : VGPU_VF_FAILED);
 	update_deadline(core);
 	window_retry(core, index);
 }

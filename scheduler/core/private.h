@@ -23,6 +23,7 @@
 /* Guards against abuse; the numbers are AMD's (libgv amdgv_guard.h) but for hangs, which are
  * ours: three strikes in a minute. */
 #define WINDOWS_PER_MINUTE 9u
+#define RESETS_PER_MINUTE 3u
 #define WINDOW_TIMEOUTS 2u
 #define WINDOW_TIMEOUT_SPAN (500 * VGPU_SEC)
 #define STRIKES 3u
@@ -63,7 +64,6 @@ struct reset {
 struct vf {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	enum vgpu_vf_state after_scrub;
 	bool busy;	 /* the device says that it has work */
 	bool admitted;	 /* the policy has it */
 	bool online;	 /* the policy knows that its driver is up */
@@ -74,7 +74,8 @@ struct vf {
 	bool want_init;	 /* its guest asked while it could not be served */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
-	vgpu_nsec backoff_until;
+	bool quarantined;	 /* until an operator resets it */
+	vgpu_nsec backoff_until; /* 0: it has not been held back */
 	vgpu_nsec
 		waiting_since; /* since it last had work without running; VGPU_NEVER: it does not */
 
@@ -83,7 +84,7 @@ struct vf {
 	enum vgpu_window window;
 	uint32_t next_queued;
 
-	struct history windows, window_timeouts, strikes;
+	struct history windows, window_timeouts, resets, strikes;
 
 	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
 	uint32_t n_stops;
@@ -232,9 +233,15 @@ void dispatch_learn(struct vgpu_core *core, uint32_t vf, vgpu_nsec took);
 void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
 /* The VF, in its window, has not given it back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
+/* For its own fault if STRIKE. Where the VF goes when it has been scrubbed is for its earlier
+ * faults, too. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
+/* Whether a reset is under way, or will be tried again: another one has no effect. */
+bool ladder_is_resetting(const struct vf *vf);
+/* Its guest's misdeeds are forgotten. */
+void ladder_forgive(struct vf *vf);
 void ladder_reset_done(struct vgpu_core *core, uint32_t vf, uint32_t level, int64_t status);
-void ladder_scrub(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state after);
+void ladder_scrub(struct vgpu_core *core, uint32_t vf);
 void ladder_scrubbed(struct vgpu_core *core, uint32_t vf, int64_t status);
 void ladder_timer(struct vgpu_core *core);
 

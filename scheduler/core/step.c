@@ -100,8 +100,10 @@ static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_done(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	if (event->code >= VGPU_CMD_COUNT)
+	if (event->code >= VGPU_CMD_COUNT) {
+		core->out->why = "no such command";
 		return -EINVAL;
+	}
 	switch_done(core, event->vf, (enum vgpu_command)event->code, event->value);
 	return 0;
 }
@@ -141,6 +143,10 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_request(struct vgpu_core *core, const struct vgpu_event *event)
 {
+	if (event->code >= VGPU_WINDOW_COUNT) {
+		core->out->why = "no such window";
+		return -EINVAL;
+	}
 	guest_request(core, event->vf, (enum vgpu_window)event->code);
 	return 0;
 }
@@ -186,7 +192,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		return r;
 	vf->context = context;
 	if (context == VGPU_CTX_NONE) {
-		ladder_scrub(core, event->vf, VGPU_VF_AVAIL);
+		ladder_scrub(core, event->vf);
 		return 0;
 	}
 	core_set_state(core, event->vf, VGPU_VF_ACTIVE);
@@ -218,14 +224,9 @@ static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->strikes.n = 0;
-	vf->windows.n = 0;
-	vf->window_timeouts.n = 0;
-	vf->want_init = false;
+	core->vfs[event->vf].want_init = false;
+	ladder_forgive(&core->vfs[event->vf]);
 	ladder_reset(core, event->vf, false);
-	vf->after_scrub = VGPU_VF_AVAIL;
 	return 0;
 }
 
@@ -322,15 +323,16 @@ static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* What a step does for an event, and whether the event must name a configured VF. */
+/* What a step does for an event, whether the event must name a configured VF, and whether it is the
+ * device's answer. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
-	bool names_vf;
+	bool names_vf, is_answer;
 } handlers[VGPU_EV_COUNT] = {
 	[VGPU_EV_TIMER] = {on_timer, false},
-	[VGPU_EV_DONE] = {on_done, true},
-	[VGPU_EV_RESET_DONE] = {on_reset_done, true},
-	[VGPU_EV_SCRUBBED] = {on_scrubbed, true},
+	[VGPU_EV_DONE] = {on_done, true, true},
+	[VGPU_EV_RESET_DONE] = {on_reset_done, true, true},
+	[VGPU_EV_SCRUBBED] = {on_scrubbed, true, true},
 	[VGPU_EV_BUSY] = {on_busy, true},
 	[VGPU_EV_EMPTY] = {on_empty, true},
 	[VGPU_EV_REQUEST] = {on_request, true},
@@ -364,7 +366,7 @@ int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struc
 	core->notes = (struct notes){.waker = VGPU_NO_VF};
 	ledger_advance(core, event->now);
 	if (handler->names_vf && (!vf || vf->state == VGPU_VF_ABSENT)) {
-		core->ledger.stale_answers++;
+		core->ledger.stale_answers += handler->is_answer;
 		out->why = "no such VF";
 		return -EINVAL;
 	}

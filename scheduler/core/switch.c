@@ -177,7 +177,7 @@ static void dropped(struct vgpu_core *core, uint32_t index)
 	core->resident = VGPU_NO_VF;
 	core_vf(core, index)->busy = false;
 	govern_online(core, index, false);
-	ladder_scrub(core, index, VGPU_VF_AVAIL);
+	ladder_scrub(core, index);
 	core->notes.go_on = true;
 }
 
