@@ -179,6 +179,8 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pick *pick)
 {
 	if (pick->vf == VGPU_NO_VF) {
+		if (pick->park_until <= core->now)
+			return VGPU_FAULT_PAST_PARK;
 		if (core->n_awake > 0 && pick->park_until == VGPU_NEVER)
 			return VGPU_FAULT_STARVED;
 		if (core->n_awake > 0 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING)
@@ -228,10 +230,8 @@ bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 			break;
 		evict(core, fault);
 	}
-	if (pick->vf == VGPU_NO_VF) {
-		pick->park_until = nsec_max(pick->park_until, core->now + 1);
+	if (pick->vf == VGPU_NO_VF)
 		return false;
-	}
 	clamp(core, pick);
 	return true;
 }

@@ -382,10 +382,12 @@ static void slices(void)
 	}
 }
 
-/* A policy that parks beside work against its promise, or picks who has no driver, goes; one that
- * parks until an instant that has passed is asked again, later. */
+/* A policy that parks beside work against its promise, or until an instant that has passed, or
+ * picks who has no driver, goes. */
 static void faults(void)
 {
+	uint32_t i;
+
 	begin_with(2);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
 	puppet.parks = true;
@@ -403,12 +405,24 @@ static void faults(void)
 	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
 	end();
 
+	for (i = 0; i < 2; i++) {
+		begin_with(1);
+		puppet.parks = true;
+		puppet.park_until = now - i * VGPU_MSEC;
+		tell(VGPU_EV_BUSY, 0, 0);
+		CU_ASSERT_EQUAL(view().engine.evictions, 1);
+		CU_ASSERT_EQUAL(view().last_fault, VGPU_FAULT_PAST_PARK);
+		CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+		end();
+	}
+
+	/* A nanosecond will do. */
 	begin_with(1);
 	puppet.parks = true;
-	puppet.park_until = now - VGPU_MSEC;
+	puppet.park_until = now + 1;
 	tell(VGPU_EV_BUSY, 0, 0);
 	CU_ASSERT_EQUAL(view().engine.evictions, 0);
-	CU_ASSERT(vgpu_core_deadline(core) > now);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 1);
 	end();
 }
 

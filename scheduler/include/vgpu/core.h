@@ -195,6 +195,7 @@ enum vgpu_fault {
 	VGPU_FAULT_LATE_START, /* not_before lies more than max_slice ahead */
 	VGPU_FAULT_STARVED,    /* parked for ever while a VF had work, against its promise */
 	VGPU_FAULT_SLOW,       /* takes too long to decide; only a host with a clock can tell */
+	VGPU_FAULT_PAST_PARK,  /* parked until an instant that had come already */
 	VGPU_FAULT_COUNT,
 };
 
