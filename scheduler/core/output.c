@@ -35,10 +35,3 @@ void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state stat
 	core->vfs[vf].state = state;
 	core_record(core, VGPU_REC_STATE, vf, state, 0, 0);
 }
-
-void core_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline)
-{
-	core->phase = phase;
-	core->phase_since = core->now;
-	core->phase_deadline = deadline;
-}

@@ -173,9 +173,6 @@ void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, u
 void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
 		 uint64_t a, uint64_t b);
 void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state);
-/* From now on the engine is in PHASE, with DEADLINE for what is in flight, or the end of parking.
- */
-void core_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline);
 
 /* ledger.c */
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
@@ -263,6 +260,15 @@ void guest_reset(struct vgpu_core *core, uint32_t vf);
 static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
 {
 	return vf < core->config.max_vfs ? &core->vfs[vf] : NULL;
+}
+
+/* From now on the engine is in PHASE, with DEADLINE for what is in flight, or the end of parking.
+ */
+static inline void core_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline)
+{
+	core->phase = phase;
+	core->phase_since = core->now;
+	core->phase_deadline = deadline;
 }
 
 static inline vgpu_nsec nsec_min(vgpu_nsec a, vgpu_nsec b)

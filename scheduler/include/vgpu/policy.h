@@ -76,8 +76,8 @@ struct vgpu_pick {
 	uint32_t flags;	      /* enum vgpu_pick_flags */
 	vgpu_nsec not_before; /* the instant at which the VF may start running; 0: at once */
 	vgpu_nsec slice;      /* for a VF: how long it may run, counted from its start */
-	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again, after now; VGPU_NEVER: at the
-				 next wake */
+	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again; VGPU_NEVER: at the next wake;
+			       * an instant that has come already is a fault */
 	/* Since 1.2. The VF may stop this much after the end of its slice without harm: the host
 	 * asks for the engine that much later than the VF's own preemption time would have it, so
 	 * that a budget is not left with a rest that costs another switch. */
