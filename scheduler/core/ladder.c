@@ -83,7 +83,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	vf->busy = false;
 	vf->held = false;
 	govern_online(core, index, false);
-	core_act(core, VGPU_AC_GATES, index, 0);
+	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_NONE);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
 	vf->reset = (struct reset){
@@ -187,7 +187,7 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		if (ladder_is_resetting(vf) && vf->reset.strike)
 			strike(core, vf);
 		vf->reset = (struct reset){.retry_at = VGPU_NEVER};
-		core_act(core, VGPU_AC_GATES, i, 0);
+		core_act(core, VGPU_AC_ACCESS, i, VGPU_ACCESS_NONE);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET_DONE);
 		ladder_scrub(core, i);

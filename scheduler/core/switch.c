@@ -237,10 +237,9 @@ void switch_timer(struct vgpu_core *core)
 void switch_release(struct vgpu_core *core)
 {
 	window_closed(core, false);
-	core_act(core, VGPU_AC_GATES, core->resident,
-		 core->vfs[core->resident].window == VGPU_WINDOW_INIT
-			 ? VGPU_GATE_DOORBELL | VGPU_GATE_MEMORY
-			 : 0);
+	core_act(core, VGPU_AC_ACCESS, core->resident,
+		 core->vfs[core->resident].window == VGPU_WINDOW_INIT ? VGPU_ACCESS_WORK
+								      : VGPU_ACCESS_NONE);
 	preempt(core, VGPU_END_EXCLUSIVE, core->now);
 }
 

@@ -98,7 +98,7 @@ void window_opened(struct vgpu_core *core)
 	vf->ledger.windows++;
 	core->window_end = nsec_add(core->now, core->config.window_max);
 	core_record(core, VGPU_REC_WINDOW, index, vf->window, 0, 0);
-	core_act(core, VGPU_AC_GATES, index, VGPU_GATES_ALL);
+	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_ALL);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_READY);
 }
 

@@ -26,14 +26,14 @@
 
 #include "vgpu/param.h"
 
-/* World-switch commands, by their GPU-IOV meaning. */
+/* What the host of a switched GPU can have it do with a VF. */
 enum vgpu_command {
-	VGPU_CMD_IDLE = 0,
-	VGPU_CMD_SAVE,
-	VGPU_CMD_LOAD,
-	VGPU_CMD_INIT,
-	VGPU_CMD_RUN,
-	VGPU_CMD_SHUTDOWN,
+	VGPU_CMD_IDLE = 0, /* its work stops; its context stays on the engine */
+	VGPU_CMD_SAVE,	   /* the context on the engine goes to memory */
+	VGPU_CMD_LOAD,	   /* its context comes from memory */
+	VGPU_CMD_INIT,	   /* it gets a new context, on the engine */
+	VGPU_CMD_RUN,	   /* the context on the engine works */
+	VGPU_CMD_SHUTDOWN, /* its context in memory is given up */
 	VGPU_CMD_COUNT,
 };
 
@@ -128,18 +128,17 @@ enum vgpu_notice {
 	VGPU_NOTICE_REFUSED,
 };
 
-/* Gates for a VF's accesses; a set bit lets it through. */
-enum vgpu_gate {
-	VGPU_GATE_REGISTERS = 1u << 0,
-	VGPU_GATE_DOORBELL = 1u << 1,
-	VGPU_GATE_MEMORY = 1u << 2,
-	VGPU_GATES_ALL = 7u,
+/* What a VF's guest may reach of the GPU; the driver knows by what. */
+enum vgpu_access {
+	VGPU_ACCESS_NONE = 0,
+	VGPU_ACCESS_WORK, /* what it takes to hand in work: not what sets the GPU up */
+	VGPU_ACCESS_ALL,  /* in its exclusive window */
 };
 
 enum vgpu_action_type {
 	VGPU_AC_COMMAND = 0, /* issue `code` for `vf`; exactly one VGPU_EV_DONE follows */
 	VGPU_AC_RESET,	     /* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
-	VGPU_AC_GATES,	     /* code: the gates that are open from now on */
+	VGPU_AC_ACCESS,	     /* code: from now on, an enum vgpu_access */
 	VGPU_AC_NOTICE,	     /* code: an enum vgpu_notice for the guest of `vf` */
 	VGPU_AC_SCRUB,	     /* clear the memory of `vf`; exactly one VGPU_EV_SCRUBBED follows */
 	VGPU_AC_RETIRE,	     /* `memory` belongs to the caller again */

@@ -76,7 +76,7 @@ struct vgpu_driver_ops {
 		       vgpu_nsec now);
 	int (*reset)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_reset_level level,
 		     vgpu_nsec now);
-	int (*gates)(struct vgpu_driver *driver, uint32_t vf, uint32_t gates);
+	int (*gates)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_access access);
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
 
 	/* Memory. Gives a VF another partition, of size 0 for none: of a VF that has no context, or
