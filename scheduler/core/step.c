@@ -323,33 +323,39 @@ static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* What a step does for an event, whether the event must name a configured VF, and whether it is the
- * device's answer. */
+/* What an event must name. */
+enum subject {
+	NOBODY = 0,
+	A_VF,	/* that is configured */
+	ANSWER, /* the same, of the device: one that comes too late is counted */
+};
+
+/* What a step does for an event. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
-	bool names_vf, is_answer;
+	enum subject subject;
 } handlers[VGPU_EV_COUNT] = {
-	[VGPU_EV_TIMER] = {on_timer, false},
-	[VGPU_EV_DONE] = {on_done, true, true},
-	[VGPU_EV_RESET_DONE] = {on_reset_done, true, true},
-	[VGPU_EV_SCRUBBED] = {on_scrubbed, true, true},
-	[VGPU_EV_BUSY] = {on_busy, true},
-	[VGPU_EV_EMPTY] = {on_empty, true},
-	[VGPU_EV_REQUEST] = {on_request, true},
-	[VGPU_EV_RELEASE] = {on_release, true},
-	[VGPU_EV_GUEST_RESET] = {on_guest_reset, true},
-	[VGPU_EV_HANG] = {on_hang, true},
-	[VGPU_EV_ADD] = {on_add, false},
-	[VGPU_EV_SET_VF] = {on_set_vf, true},
-	[VGPU_EV_SET_POLICY] = {on_set_policy, false},
-	[VGPU_EV_POLICY] = {on_policy, false},
-	[VGPU_EV_RESET_VF] = {on_reset_vf, true},
-	[VGPU_EV_START] = {on_start, false},
-	[VGPU_EV_STOP] = {on_stop, false},
-	[VGPU_EV_CONDEMN] = {on_condemn, false},
-	[VGPU_EV_HOLD] = {on_hold, true},
-	[VGPU_EV_AWAY] = {on_away, true},
-	[VGPU_EV_VIOLATION] = {on_violation, true},
+	[VGPU_EV_TIMER] = {on_timer, NOBODY},
+	[VGPU_EV_DONE] = {on_done, ANSWER},
+	[VGPU_EV_RESET_DONE] = {on_reset_done, ANSWER},
+	[VGPU_EV_SCRUBBED] = {on_scrubbed, ANSWER},
+	[VGPU_EV_BUSY] = {on_busy, A_VF},
+	[VGPU_EV_EMPTY] = {on_empty, A_VF},
+	[VGPU_EV_REQUEST] = {on_request, A_VF},
+	[VGPU_EV_RELEASE] = {on_release, A_VF},
+	[VGPU_EV_GUEST_RESET] = {on_guest_reset, A_VF},
+	[VGPU_EV_HANG] = {on_hang, A_VF},
+	[VGPU_EV_ADD] = {on_add, NOBODY},
+	[VGPU_EV_SET_VF] = {on_set_vf, A_VF},
+	[VGPU_EV_SET_POLICY] = {on_set_policy, NOBODY},
+	[VGPU_EV_POLICY] = {on_policy, NOBODY},
+	[VGPU_EV_RESET_VF] = {on_reset_vf, A_VF},
+	[VGPU_EV_START] = {on_start, NOBODY},
+	[VGPU_EV_STOP] = {on_stop, NOBODY},
+	[VGPU_EV_CONDEMN] = {on_condemn, NOBODY},
+	[VGPU_EV_HOLD] = {on_hold, A_VF},
+	[VGPU_EV_AWAY] = {on_away, A_VF},
+	[VGPU_EV_VIOLATION] = {on_violation, A_VF},
 };
 
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)
@@ -365,8 +371,8 @@ int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struc
 	core->out = out;
 	core->notes = (struct notes){.waker = VGPU_NO_VF};
 	ledger_advance(core, event->now);
-	if (handler->names_vf && (!vf || vf->state == VGPU_VF_ABSENT)) {
-		core->ledger.stale_answers += handler->is_answer;
+	if (handler->subject != NOBODY && (!vf || vf->state == VGPU_VF_ABSENT)) {
+		core->ledger.stale_answers += handler->subject == ANSWER;
 		out->why = "no such VF";
 		return -EINVAL;
 	}
