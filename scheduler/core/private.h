@@ -121,8 +121,7 @@ struct estimate {
 /* What a step has found out, for its end to act on: switch_settle(). */
 struct notes {
 	bool go_on;  /* the engine stands still: on to the target, or to whom is chosen now */
-	bool wanted; /* somebody else has work, a window or a change waits: the engine is not to be
-			parked, a grant that was prolonged ends */
+	bool wanted; /* somebody else waits for the engine: parking ends, and what was prolonged */
 	bool anew;   /* parameters have changed: whose turn it is was decided without them */
 	bool timer;  /* the grant that runs may have come to its end */
 	uint32_t waker; /* is to preempt the VF that runs; or VGPU_NO_VF */

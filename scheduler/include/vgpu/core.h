@@ -46,7 +46,7 @@ enum vgpu_reset_level {
 
 /* What a VF is to the scheduler. */
 enum vgpu_vf_state {
-	VGPU_VF_ABSENT = 0,  /* not configured; one that is stays so for the life of the core */
+	VGPU_VF_ABSENT = 0,  /* not configured yet */
 	VGPU_VF_SCRUBBING,   /* its memory is being cleared */
 	VGPU_VF_AVAIL,	     /* no guest driver */
 	VGPU_VF_EXCLUSIVE,   /* waits for, or is in, an exclusive window */
@@ -72,7 +72,7 @@ enum vgpu_context {
 enum vgpu_window {
 	VGPU_WINDOW_INIT = 0,
 	VGPU_WINDOW_FINI,
-	VGPU_WINDOW_RESET,
+	VGPU_WINDOW_RESET, /* it wants its VF reset: three times a minute */
 	VGPU_WINDOW_COUNT,
 };
 
@@ -93,7 +93,7 @@ enum vgpu_event_type {
 	VGPU_EV_SET_VF,	     /* params: new parameters of `vf` */
 	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy */
 	VGPU_EV_POLICY,	     /* policy, memory, params; value: VF parameters per VF in vf_params */
-	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends a quarantine */
+	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends back-off and quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
 	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
 	VGPU_EV_CONDEMN, /* the host has found the policy at fault: an enum vgpu_fault in code */
