@@ -304,6 +304,7 @@ static void begin(void)
 	policy_memory[1] = NULL;
 	for (i = 0; i < PUPPET_VFS; i++) {
 		CU_ASSERT_EQUAL(tell(VGPU_EV_ADD, i, VGPU_CTX_NONE), 0);
+		CU_ASSERT(did(VGPU_AC_SCRUB, i, 0));
 		tell(VGPU_EV_SCRUBBED, i, 0);
 	}
 	tell(VGPU_EV_START, 0, 0);

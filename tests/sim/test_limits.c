@@ -327,6 +327,15 @@ static void stops(void)
 	tell(VGPU_EV_TIMER, 0, 0);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
 	end();
+
+	/* Not for one that wakes either. */
+	begin_with(1);
+	tell(VGPU_EV_STOP, 0, 0);
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	tell(VGPU_EV_START, 0, 0);
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+	end();
 }
 
 /* A VF's wakes preempt 200 times a second and ten times at once, however long it slept before. */

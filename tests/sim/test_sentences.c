@@ -236,18 +236,28 @@ static void nobody(void)
 							VGPU_EV_VIOLATION};
 	static const enum vgpu_event_type answers[] = {VGPU_EV_DONE, VGPU_EV_RESET_DONE,
 						       VGPU_EV_SCRUBBED};
-	uint32_t i;
+	static const uint32_t absent[] = {0, PUPPET_VFS}; /* not configured; beyond the last */
+	uint64_t stale = 0;
+	uint32_t i, k;
 
 	begin_with(0);
-	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-		CU_ASSERT_EQUAL(tell(requests[i], PUPPET_VFS, 0), -EINVAL);
-		CU_ASSERT_STRING_EQUAL(out.why, "no such VF");
-		CU_ASSERT_EQUAL(view().engine.stale_answers, 0);
+	memset(core_memory, 0, vgpu_core_size(PUPPET_VFS));
+	memset(fallback_memory, 0, vgpu_fallback_policy->memory(PUPPET_VFS));
+	core = vgpu_core_init(core_memory, &config, vgpu_fallback_policy, fallback_memory, now);
+	for (k = 0; k < sizeof(absent) / sizeof(absent[0]); k++) {
+		for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+			CU_ASSERT_EQUAL(tell(requests[i], absent[k], 0), -EINVAL);
+			CU_ASSERT_STRING_EQUAL(out.why, "no such VF");
+			CU_ASSERT_EQUAL(view().engine.stale_answers, stale);
+		}
+		for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+			CU_ASSERT_EQUAL(tell(answers[i], absent[k], 0), -EINVAL);
+			CU_ASSERT_EQUAL(view().engine.stale_answers, ++stale);
+		}
 	}
-	for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-		CU_ASSERT_EQUAL(tell(answers[i], PUPPET_VFS, 0), -EINVAL);
-		CU_ASSERT_EQUAL(view().engine.stale_answers, i + 1);
-	}
+	end();
+
+	begin_with(0);
 	/* A window that nobody knows is refused before anything is done. */
 	CU_ASSERT_EQUAL(tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_COUNT), -EINVAL);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
