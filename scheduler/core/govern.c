@@ -46,8 +46,7 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 
 	vf->ledger.wakes++;
 	if (core->phase == VGPU_PHASE_PARKED) {
-		if (core->started && (preempt || core->phase_deadline == VGPU_NEVER))
-			switch_begin(core);
+		core->notes.wanted |= preempt || core->phase_deadline == VGPU_NEVER;
 		return;
 	}
 	if (!d->open || core->in_window || core->phase == VGPU_PHASE_IDLE)
@@ -56,12 +55,11 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 	    !wake_is_limited(core, vf)) {
 		vf->ledger.preempted++;
 		if (core->phase == VGPU_PHASE_RUN)
-			switch_cut(core, VGPU_END_WAKE_PREEMPT, index,
-				   nsec_max(core->now, d->start + core->config.min_run));
+			core->notes.waker = index;
 		else
 			d->early = index;
 	}
-	switch_others_want(core);
+	core->notes.wanted = true;
 }
 
 /*
@@ -83,8 +81,7 @@ void govern_sync(struct vgpu_core *core, uint32_t index)
 		core->policy->sleep(core->memory, index, core->now);
 		if (vf->owed_turn) {
 			govern_had_turn(core, index);
-			if (govern_change_is_due(core))
-				switch_others_want(core);
+			core->notes.wanted |= govern_change_is_due(core);
 		}
 		return;
 	}
@@ -187,6 +184,8 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pick *pick)
 {
 	if (pick->vf == VGPU_NO_VF) {
+		if (pick->park_until <= core->now)
+			return VGPU_FAULT_PAST_PARK;
 		if (core->n_awake > 0 && pick->park_until == VGPU_NEVER)
 			return VGPU_FAULT_STARVED;
 		if (core->n_awake > 0 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING)
@@ -236,10 +235,8 @@ bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 			break;
 		evict(core, fault);
 	}
-	if (pick->vf == VGPU_NO_VF) {
-		pick->park_until = nsec_max(pick->park_until, core->now + 1);
+	if (pick->vf == VGPU_NO_VF)
 		return false;
-	}
 	clamp(core, pick);
 	return true;
 }
@@ -282,26 +279,6 @@ int govern_add(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-void govern_remove(struct vgpu_core *core, uint32_t index)
-{
-	if (!core->vfs[index].admitted)
-		return;
-	core->vfs[index].admitted = false;
-	core->policy->remove(core->memory, index, core->now);
-	if (core->next_policy)
-		core->next_policy->remove(core->next_memory, index, core->now);
-}
-
-/* A change is to be felt at once: whose turn it is, or until when it is nobody's, was decided
- * without it. */
-static void decide_anew(struct vgpu_core *core)
-{
-	if (core->phase == VGPU_PHASE_PARKED && core->started)
-		switch_begin(core);
-	switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
-		   nsec_max(core->now, core->d.start + core->config.min_slice));
-}
-
 int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
@@ -310,17 +287,12 @@ int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 
 	if (r < 0)
 		return r;
-	if (!core->vfs[event->vf].admitted) {
-		core->out->why = "the VF is being removed";
-		return -EBUSY;
-	}
 	if (!policy->set_vf(waits ? core->next_memory : core->memory, event->vf, event->params,
 			    core->now, &core->out->why))
 		return -EINVAL;
 	memcpy(row(waits ? core->next_vf_params : core->vf_params, event->vf), event->params,
 	       sizeof(int64_t) * VGPU_MAX_PARAMS);
-	if (!waits)
-		decide_anew(core);
+	core->notes.anew |= !waits;
 	return 0;
 }
 
@@ -338,8 +310,7 @@ int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 		return -EINVAL;
 	memcpy(waits ? core->next_params : core->params, event->params, sizeof(core->params));
 	policy->set_params(memory, event->params, core->now);
-	if (!waits)
-		decide_anew(core);
+	core->notes.anew |= !waits;
 	return 0;
 }
 
@@ -375,7 +346,7 @@ int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 	core->next_memory = event->memory;
 	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
 		govern_finish_change(core);
-	switch_others_want(core);
+	core->notes.wanted = true;
 	return 0;
 }
 

@@ -9,6 +9,23 @@
 
 #include "private.h"
 
+/* When ladder_timer() has something to do. */
+static void update_deadline(struct vgpu_core *core)
+{
+	uint32_t i;
+
+	core->aux_deadline = VGPU_NEVER;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		const struct vf *vf = &core->vfs[i];
+
+		if (vf->state == VGPU_VF_BACKOFF)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->backoff_until);
+		if (vf->reset.in_flight)
+			core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.deadline);
+		core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.retry_at);
+	}
+}
+
 static void issue(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
@@ -20,7 +37,7 @@ static void issue(struct vgpu_core *core, uint32_t index)
 	vf->ledger.resets++;
 	core_record(core, VGPU_REC_RESET, index, vf->reset.level, 0, 0);
 	core_act(core, VGPU_AC_RESET, index, vf->reset.level);
-	core_update_aux(core);
+	update_deadline(core);
 }
 
 static bool can_reset(const struct vgpu_core *core, enum vgpu_reset_level level)
@@ -37,23 +54,38 @@ static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned l
 	return (enum vgpu_reset_level)level;
 }
 
+bool ladder_is_resetting(const struct vf *vf)
+{
+	return vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER;
+}
+
+/* VF leaves the engine's plans: whatever was open for it is closed. */
+static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end reason)
+{
+	window_cancel(core, index);
+	if (core->d.open && core->d.vf == index)
+		dispatch_close(core, reason);
+	if (core->resident == index || core->target == index)
+		core->in_window = false;
+	if (core->target == index && core->resident != index)
+		core->target = VGPU_NO_VF;
+}
+
 void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 {
 	struct vf *vf = core_vf(core, index);
 	bool on_engine = core->resident == index;
 
-	if (vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER)
+	if (ladder_is_resetting(vf))
 		return;
-	window_cancel(core, index);
-	switch_abandon(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
+	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
 	vf->held = false;
 	govern_online(core, index, false);
-	core_act(core, VGPU_AC_GATES, index, 0);
+	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_NONE);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
-	vf->after_scrub = VGPU_VF_AVAIL;
 	vf->reset = (struct reset){
 		.strike = strike,
 		.level = next_level(core, VGPU_RESET_ENGINE),
@@ -62,7 +94,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	/* A GPU that cannot reset a VF was refused when it was opened. */
 	assert(vf->reset.level < VGPU_RESET_COUNT);
 	if (on_engine)
-		switch_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
+		core_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
 	issue(core, index);
 }
 
@@ -73,21 +105,49 @@ void ladder_hang(struct vgpu_core *core, uint32_t index, uint64_t late)
 	ladder_reset(core, index, true);
 }
 
-/* Where a VF goes after a reset for its own fault. */
+void ladder_overstay(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+	bool again = history_exceeds(&vf->window_timeouts, WINDOW_TIMEOUTS - 1, WINDOW_TIMEOUT_SPAN,
+				     core->now);
+
+	vf->ledger.window_timeouts++;
+	window_closed(core, true);
+	ladder_reset(core, index, true);
+	vf->quarantined |= again;
+}
+
+/* Where a VF goes for its own fault; what it is sentenced to stays until it ends by itself or by an
+ * operator. */
 static void strike(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec pause = BACKOFF_FIRST;
 	uint32_t i;
 
 	if (history_exceeds(&vf->strikes, STRIKES - 1, STRIKE_SPAN, core->now)) {
-		vf->after_scrub = VGPU_VF_QUARANTINED;
+		vf->quarantined = true;
 		return;
 	}
 	for (i = 1; i < vf->strikes.n && pause < BACKOFF_LAST; i++)
 		pause *= 2;
 	vf->backoff_until = core->now + pause;
-	if (vf->after_scrub == VGPU_VF_AVAIL)
-		vf->after_scrub = VGPU_VF_BACKOFF;
+}
+
+void ladder_forgive(struct vf *vf)
+{
+	vf->strikes.n = 0;
+	vf->resets.n = 0;
+	vf->windows.n = 0;
+	vf->window_timeouts.n = 0;
+	vf->quarantined = false;
+	vf->backoff_until = 0;
+}
+
+static enum vgpu_vf_state sentence(const struct vgpu_core *core, const struct vf *vf)
+{
+	if (vf->quarantined)
+		return VGPU_VF_QUARANTINED;
+	return vf->backoff_until > core->now ? VGPU_VF_BACKOFF : VGPU_VF_AVAIL;
 }
 
 static void reset_succeeded(struct vgpu_core *core, uint32_t index)
@@ -98,12 +158,18 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	if (vf->reset.strike)
 		strike(core, vf);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET_DONE);
-	ladder_scrub(core, index, vf->after_scrub);
-	if (core->resident == index)
-		switch_resume(core);
+	ladder_scrub(core, index);
+	if (core->resident != index)
+		return;
+	/* On to whom it was being saved for, or to a new choice. */
+	core->resident = VGPU_NO_VF;
+	core->target = core->target == index ? VGPU_NO_VF : core->target;
+	core->in_window = false;
+	core->notes.go_on = true;
 }
 
-/* Everything is gone: each VF begins anew, but none of them for its own fault. */
+/* Everything is gone: each VF begins anew, but none of them for its own fault. One that was about
+ * to be reset for that is not forgiven. */
 static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 {
 	uint32_t i;
@@ -113,19 +179,18 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 
 		if (vf->state == VGPU_VF_ABSENT || i == culprit)
 			continue;
-		window_cancel(core, i);
-		switch_abandon(core, i, VGPU_END_REMOVED);
+		leave_engine(core, i, VGPU_END_REMOVED);
 		vf->busy = false;
 		vf->held = false;
 		govern_online(core, i, false);
 		vf->context = VGPU_CTX_NONE;
+		if (ladder_is_resetting(vf) && vf->reset.strike)
+			strike(core, vf);
 		vf->reset = (struct reset){.retry_at = VGPU_NEVER};
-		core_act(core, VGPU_AC_GATES, i, 0);
+		core_act(core, VGPU_AC_ACCESS, i, VGPU_ACCESS_NONE);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET);
 		core_act(core, VGPU_AC_NOTICE, i, VGPU_NOTICE_RESET_DONE);
-		ladder_scrub(core, i,
-			     vf->state == VGPU_VF_QUARANTINED ? VGPU_VF_QUARANTINED
-							      : VGPU_VF_AVAIL);
+		ladder_scrub(core, i);
 	}
 }
 
@@ -147,7 +212,7 @@ static void reset_failed(struct vgpu_core *core, uint32_t index)
 	for (i = 1; i < vf->reset.failures && pause < BACKOFF_LAST; i++)
 		pause *= 2;
 	vf->reset.retry_at = core->now + pause;
-	core_update_aux(core);
+	update_deadline(core);
 }
 
 void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, int64_t status)
@@ -161,7 +226,7 @@ void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, i
 	vf->reset.in_flight = false;
 	core_record(core, VGPU_REC_RESET_DONE, index, level, core->now - vf->reset.started,
 		    (uint64_t)status);
-	core_update_aux(core);
+	update_deadline(core);
 	if (status != 0) {
 		reset_failed(core, index);
 		return;
@@ -171,11 +236,10 @@ void ladder_reset_done(struct vgpu_core *core, uint32_t index, uint32_t level, i
 	reset_succeeded(core, index);
 }
 
-void ladder_scrub(struct vgpu_core *core, uint32_t index, enum vgpu_vf_state after)
+void ladder_scrub(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 
-	vf->after_scrub = after;
 	vf->scrubs++;
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
 	core_act(core, VGPU_AC_SCRUB, index, 0);
@@ -190,11 +254,10 @@ void ladder_scrubbed(struct vgpu_core *core, uint32_t index, int64_t status)
 		return;
 	}
 	vf->scrubs--;
-	if (vf->scrubs > 0 || vf->state != VGPU_VF_SCRUBBING || vf->reset.in_flight ||
-	    vf->reset.retry_at != VGPU_NEVER)
+	if (vf->scrubs > 0 || vf->state != VGPU_VF_SCRUBBING || ladder_is_resetting(vf))
 		return;
-	core_set_state(core, index, status == 0 ? vf->after_scrub : VGPU_VF_FAILED);
-	core_update_aux(core);
+	core_set_state(core, index, status == 0 ? sentence(core, vf) : VGPU_VF_FAILED);
+	update_deadline(core);
 	window_retry(core, index);
 }
 
@@ -221,5 +284,5 @@ void ladder_timer(struct vgpu_core *core)
 			issue(core, i);
 		}
 	}
-	core_update_aux(core);
+	update_deadline(core);
 }

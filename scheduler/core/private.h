@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the core. Each file has one idea: step.c turns events into calls, switch.c is the world
- * switch, window.c the exclusive windows, ladder.c resets and their escalation, govern.c the
- * policy and its limits, ledger.c where the time goes.
+ * Inside the core. Each file has one idea, and calls only what stands below it here (tests/lint
+ * sees to that):
+ *
+ *   step.c       turns events into calls; each step ends in one decision
+ *   guest.c      what guests ask for
+ *   switch.c     the world switch, and that decision: where the engine goes
+ *   ladder.c     resets, and how they escalate
+ *   dispatch.c   the grant that is open
+ *   window.c     the queue for exclusive windows
+ *   govern.c     the policy and its limits
+ *   ledger.c     where the time goes
+ *   output.c     what a step says
+ *
+ * Who would have to call upwards leaves a note (struct notes) instead, for the end of the step.
  */
 #ifndef CORE_PRIVATE_H
 #define CORE_PRIVATE_H
@@ -12,6 +23,7 @@
 /* Guards against abuse; the numbers are AMD's (libgv amdgv_guard.h) but for hangs, which are
  * ours: three strikes in a minute. */
 #define WINDOWS_PER_MINUTE 9u
+#define RESETS_PER_MINUTE 3u
 #define WINDOW_TIMEOUTS 2u
 #define WINDOW_TIMEOUT_SPAN (500 * VGPU_SEC)
 #define STRIKES 3u
@@ -52,7 +64,6 @@ struct reset {
 struct vf {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	enum vgpu_vf_state after_scrub;
 	bool busy;	 /* the device says that it has work */
 	bool admitted;	 /* the policy has it */
 	bool online;	 /* the policy knows that its driver is up */
@@ -63,7 +74,8 @@ struct vf {
 	bool want_init;	 /* its guest asked while it could not be served */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
-	vgpu_nsec backoff_until;
+	bool quarantined;	 /* until an operator resets it */
+	vgpu_nsec backoff_until; /* 0: it has not been held back */
 	vgpu_nsec
 		waiting_since; /* since it last had work without running; VGPU_NEVER: it does not */
 
@@ -72,7 +84,7 @@ struct vf {
 	enum vgpu_window window;
 	uint32_t next_queued;
 
-	struct history windows, window_timeouts, strikes;
+	struct history windows, window_timeouts, resets, strikes;
 
 	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
 	uint32_t n_stops;
@@ -106,9 +118,20 @@ struct estimate {
 	vgpu_nsec mean, deviation;
 };
 
+/* What a step has found out, for its end to act on: switch_settle(). */
+struct notes {
+	bool go_on;  /* the engine stands still: on to the target, or to whom is chosen now */
+	bool wanted; /* somebody else waits for the engine: parking ends, and what was prolonged */
+	bool anew;   /* parameters have changed: whose turn it is, or until when it is nobody's,
+		      * was decided without them */
+	bool timer;  /* the grant that runs may have come to its end */
+	uint32_t waker; /* is to preempt the VF that runs; or VGPU_NO_VF */
+};
+
 struct vgpu_core {
 	struct vgpu_core_config config;
 	struct vgpu_facts facts;
+	struct notes notes; /* of the step in progress */
 	vgpu_nsec now;
 	bool started;
 
@@ -145,12 +168,11 @@ struct vgpu_core {
 	struct vf vfs[];
 };
 
-/* output */
+/* output.c */
 void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code);
 void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
 		 uint64_t a, uint64_t b);
 void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state);
-void core_update_aux(struct vgpu_core *core);
 
 /* ledger.c */
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
@@ -164,7 +186,6 @@ void govern_online(struct vgpu_core *core, uint32_t vf, bool online);
 bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick);
 void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage);
 int govern_add(struct vgpu_core *core, const struct vgpu_event *event);
-void govern_remove(struct vgpu_core *core, uint32_t vf);
 int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
 int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
 int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
@@ -174,39 +195,80 @@ void govern_had_turn(struct vgpu_core *core, uint32_t vf);
 int govern_condemn(struct vgpu_core *core, uint32_t fault);
 bool vf_is_runnable(const struct vf *vf);
 
-/* switch.c */
-void switch_begin(struct vgpu_core *core);
-void switch_resume(struct vgpu_core *core);
-void switch_adopt(struct vgpu_core *core);
-void switch_done(struct vgpu_core *core, uint32_t vf, enum vgpu_command command, int64_t status);
-void switch_timer(struct vgpu_core *core);
-void switch_preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec planned);
-void switch_cut(struct vgpu_core *core, enum vgpu_end reason, uint32_t waker, vgpu_nsec at);
-void switch_abandon(struct vgpu_core *core, uint32_t vf, enum vgpu_end reason);
-void switch_others_want(struct vgpu_core *core);
-void switch_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec timeout);
-
 /* window.c */
-void window_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
-void window_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+void window_enqueue(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+void window_refuse(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+/* Answers a request that came while the VF was being scrubbed, or held back. */
+void window_retry(struct vgpu_core *core, uint32_t vf);
 void window_cancel(struct vgpu_core *core, uint32_t vf);
 bool window_waits(const struct vgpu_core *core);
+/* The first that can come leaves the queue; VGPU_NO_VF if there is none. */
 uint32_t window_pop(struct vgpu_core *core);
+/* The VF on the engine runs, alone: lets it in, and tells it. */
 void window_opened(struct vgpu_core *core);
-void window_timed_out(struct vgpu_core *core);
-void window_retry(struct vgpu_core *core, uint32_t vf);
+void window_closed(struct vgpu_core *core, bool timed_out);
+
+/* dispatch.c */
+/* The policy's pick has been made; then it runs; then it is closed: one account for each pick,
+ * whether it came to run or not. To close one that is not open does nothing. */
+void dispatch_open(struct vgpu_core *core, const struct vgpu_pick *pick);
+void dispatch_begin(struct vgpu_core *core);
+void dispatch_close(struct vgpu_core *core, enum vgpu_end reason);
+/* One without a pick, for a VF that was found on the engine. */
+void dispatch_adopt(struct vgpu_core *core, uint32_t vf);
+/* Ends the grant that runs sooner, if that is what has been noted. */
+void dispatch_cut(struct vgpu_core *core);
+/* Whether the policy would pick the same VF again, so that it is of no use to take the engine away
+ * from it: then its grant is longer now. One that is extended like that is asked for a sign of life
+ * after `lone_slice`. */
+bool dispatch_prolong(struct vgpu_core *core);
+/* The VF took so long to stop. What counts is the median of the last five times: one late stop in a
+ * hundred does not end its next slices early, a VF that is always late is known in three. */
+void dispatch_learn(struct vgpu_core *core, uint32_t vf, vgpu_nsec took);
 
 /* ladder.c */
 void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
+/* The VF, in its window, has not given it back in time. */
+void ladder_overstay(struct vgpu_core *core, uint32_t vf);
+/* For its own fault if STRIKE. Where the VF goes when it has been scrubbed is for its earlier
+ * faults, too. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
+/* Whether a reset is under way, or will be tried again: another one has no effect. */
+bool ladder_is_resetting(const struct vf *vf);
+/* Its guest's misdeeds are forgotten. */
+void ladder_forgive(struct vf *vf);
 void ladder_reset_done(struct vgpu_core *core, uint32_t vf, uint32_t level, int64_t status);
-void ladder_scrub(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state after);
+void ladder_scrub(struct vgpu_core *core, uint32_t vf);
 void ladder_scrubbed(struct vgpu_core *core, uint32_t vf, int64_t status);
 void ladder_timer(struct vgpu_core *core);
+
+/* switch.c */
+void switch_done(struct vgpu_core *core, uint32_t vf, enum vgpu_command command, int64_t status);
+void switch_timer(struct vgpu_core *core);
+/* The VF on the engine gives its window back. */
+void switch_release(struct vgpu_core *core);
+/* The end of each step, and the one place where it is decided who is next, that a grant ends sooner
+ * than planned, and that a switch begins. */
+void switch_settle(struct vgpu_core *core);
+
+/* guest.c */
+void guest_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
+/* The function was reset from its own side, or its owner died. */
+void guest_reset(struct vgpu_core *core, uint32_t vf);
 
 static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
 {
 	return vf < core->config.max_vfs ? &core->vfs[vf] : NULL;
+}
+
+/* From now on the engine is in PHASE, with DEADLINE for what is in flight, or the end of parking.
+ */
+static inline void core_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline)
+{
+	core->phase = phase;
+	core->phase_since = core->now;
+	core->phase_deadline = deadline;
 }
 
 static inline vgpu_nsec nsec_min(vgpu_nsec a, vgpu_nsec b)

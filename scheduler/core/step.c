@@ -90,51 +90,6 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	return core;
 }
 
-void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code)
-{
-	assert(core->out->n_actions < VGPU_MAX_ACTIONS);
-	core->out->actions[core->out->n_actions++] =
-		(struct vgpu_action){.type = type, .vf = vf, .code = code};
-}
-
-void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		 uint64_t a, uint64_t b)
-{
-	assert(core->out->n_records < VGPU_MAX_RECORDS);
-	core->out->records[core->out->n_records++] = (struct vgpu_record){
-		.t = core->now,
-		.type = (uint16_t)type,
-		.code = (uint16_t)code,
-		.vf = vf,
-		.a = a,
-		.b = b,
-	};
-}
-
-void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state)
-{
-	if (core->vfs[vf].state == state)
-		return;
-	core->vfs[vf].state = state;
-	core_record(core, VGPU_REC_STATE, vf, state, 0, 0);
-}
-
-void core_update_aux(struct vgpu_core *core)
-{
-	uint32_t i;
-
-	core->aux_deadline = VGPU_NEVER;
-	for (i = 0; i < core->config.max_vfs; i++) {
-		const struct vf *vf = &core->vfs[i];
-
-		if (vf->state == VGPU_VF_BACKOFF)
-			core->aux_deadline = nsec_min(core->aux_deadline, vf->backoff_until);
-		if (vf->reset.in_flight)
-			core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.deadline);
-		core->aux_deadline = nsec_min(core->aux_deadline, vf->reset.retry_at);
-	}
-}
-
 static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	(void)event;
@@ -145,8 +100,10 @@ static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_done(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	if (event->code >= VGPU_CMD_COUNT)
+	if (event->code >= VGPU_CMD_COUNT) {
+		core->out->why = "no such command";
 		return -EINVAL;
+	}
 	switch_done(core, event->vf, (enum vgpu_command)event->code, event->value);
 	return 0;
 }
@@ -186,30 +143,23 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_request(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	window_request(core, event->vf, (enum vgpu_window)event->code);
+	if (event->code >= VGPU_WINDOW_COUNT) {
+		core->out->why = "no such window";
+		return -EINVAL;
+	}
+	guest_request(core, event->vf, (enum vgpu_window)event->code);
 	return 0;
 }
 
 static int on_release(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	window_release(core, event->vf, (enum vgpu_window)event->code);
+	guest_release(core, event->vf, (enum vgpu_window)event->code);
 	return 0;
 }
 
 static int on_guest_reset(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->ledger.guest_resets++;
-	vf->want_init = false;
-	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == event->vf)
-		ladder_reset(core, event->vf, false);
-	else if (vf->state == VGPU_VF_SCRUBBING)
-		ladder_scrub(core, event->vf, vf->after_scrub);
-	else if (vf->state != VGPU_VF_FAILED)
-		/* No driver was up, but its owner may have written to its memory. */
-		ladder_scrub(core, event->vf,
-			     vf->state == VGPU_VF_EXCLUSIVE ? VGPU_VF_AVAIL : vf->state);
+	guest_reset(core, event->vf);
 	return 0;
 }
 
@@ -242,7 +192,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		return r;
 	vf->context = context;
 	if (context == VGPU_CTX_NONE) {
-		ladder_scrub(core, event->vf, VGPU_VF_AVAIL);
+		ladder_scrub(core, event->vf);
 		return 0;
 	}
 	core_set_state(core, event->vf, VGPU_VF_ACTIVE);
@@ -254,21 +204,6 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		return 0;
 	}
 	govern_online(core, event->vf, true);
-	return 0;
-}
-
-static int on_remove(struct vgpu_core *core, const struct vgpu_event *event)
-{
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->want_init = false;
-	if (vf->context != VGPU_CTX_NONE || core->resident == event->vf)
-		ladder_reset(core, event->vf, false);
-	else
-		ladder_scrub(core, event->vf, VGPU_VF_ABSENT);
-	window_cancel(core, event->vf);
-	vf->after_scrub = VGPU_VF_ABSENT;
-	govern_remove(core, event->vf);
 	return 0;
 }
 
@@ -289,18 +224,9 @@ static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	struct vf *vf = &core->vfs[event->vf];
-
-	vf->strikes.n = 0;
-	vf->windows.n = 0;
-	vf->window_timeouts.n = 0;
-	vf->want_init = false;
-	if (!vf->admitted) {
-		core->out->why = "the VF is being removed";
-		return -EBUSY;
-	}
+	core->vfs[event->vf].want_init = false;
+	ladder_forgive(&core->vfs[event->vf]);
 	ladder_reset(core, event->vf, false);
-	vf->after_scrub = VGPU_VF_AVAIL;
 	return 0;
 }
 
@@ -310,14 +236,7 @@ static int on_start(struct vgpu_core *core, const struct vgpu_event *event)
 	if (core->started)
 		return 0;
 	core->started = true;
-	if (core->phase != VGPU_PHASE_PARKED)
-		return 0;
-	if (core->resident == VGPU_NO_VF)
-		switch_begin(core);
-	else if (core->vfs[core->resident].context == VGPU_CTX_IDLED)
-		switch_begin(core);
-	else
-		switch_adopt(core);
+	core->notes.go_on = core->phase == VGPU_PHASE_PARKED;
 	return 0;
 }
 
@@ -339,7 +258,7 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 		govern_online(core, index, true);
 		govern_sync(core, index);
 	} else if (vf->queued) {
-		switch_others_want(core);
+		core->notes.wanted = true;
 	}
 }
 
@@ -404,52 +323,62 @@ static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* What a step does for an event, and whether the event must name a configured VF. */
+/* What an event must name. */
+enum subject {
+	NOBODY = 0,
+	A_VF,	/* that is configured */
+	ANSWER, /* the same, of the device: one that comes too late is counted */
+};
+
+/* What a step does for an event. */
 static const struct handler {
 	int (*handle)(struct vgpu_core *core, const struct vgpu_event *event);
-	bool names_vf;
+	enum subject subject;
 } handlers[VGPU_EV_COUNT] = {
-	[VGPU_EV_TIMER] = {on_timer, false},
-	[VGPU_EV_DONE] = {on_done, true},
-	[VGPU_EV_RESET_DONE] = {on_reset_done, true},
-	[VGPU_EV_SCRUBBED] = {on_scrubbed, true},
-	[VGPU_EV_BUSY] = {on_busy, true},
-	[VGPU_EV_EMPTY] = {on_empty, true},
-	[VGPU_EV_REQUEST] = {on_request, true},
-	[VGPU_EV_RELEASE] = {on_release, true},
-	[VGPU_EV_GUEST_RESET] = {on_guest_reset, true},
-	[VGPU_EV_HANG] = {on_hang, true},
-	[VGPU_EV_ADD] = {on_add, false},
-	[VGPU_EV_REMOVE] = {on_remove, true},
-	[VGPU_EV_SET_VF] = {on_set_vf, true},
-	[VGPU_EV_SET_POLICY] = {on_set_policy, false},
-	[VGPU_EV_POLICY] = {on_policy, false},
-	[VGPU_EV_RESET_VF] = {on_reset_vf, true},
-	[VGPU_EV_START] = {on_start, false},
-	[VGPU_EV_STOP] = {on_stop, false},
-	[VGPU_EV_CONDEMN] = {on_condemn, false},
-	[VGPU_EV_HOLD] = {on_hold, true},
-	[VGPU_EV_AWAY] = {on_away, true},
-	[VGPU_EV_VIOLATION] = {on_violation, true},
+	[VGPU_EV_TIMER] = {on_timer, NOBODY},
+	[VGPU_EV_DONE] = {on_done, ANSWER},
+	[VGPU_EV_RESET_DONE] = {on_reset_done, ANSWER},
+	[VGPU_EV_SCRUBBED] = {on_scrubbed, ANSWER},
+	[VGPU_EV_BUSY] = {on_busy, A_VF},
+	[VGPU_EV_EMPTY] = {on_empty, A_VF},
+	[VGPU_EV_REQUEST] = {on_request, A_VF},
+	[VGPU_EV_RELEASE] = {on_release, A_VF},
+	[VGPU_EV_GUEST_RESET] = {on_guest_reset, A_VF},
+	[VGPU_EV_HANG] = {on_hang, A_VF},
+	[VGPU_EV_ADD] = {on_add, NOBODY},
+	[VGPU_EV_SET_VF] = {on_set_vf, A_VF},
+	[VGPU_EV_SET_POLICY] = {on_set_policy, NOBODY},
+	[VGPU_EV_POLICY] = {on_policy, NOBODY},
+	[VGPU_EV_RESET_VF] = {on_reset_vf, A_VF},
+	[VGPU_EV_START] = {on_start, NOBODY},
+	[VGPU_EV_STOP] = {on_stop, NOBODY},
+	[VGPU_EV_CONDEMN] = {on_condemn, NOBODY},
+	[VGPU_EV_HOLD] = {on_hold, A_VF},
+	[VGPU_EV_AWAY] = {on_away, A_VF},
+	[VGPU_EV_VIOLATION] = {on_violation, A_VF},
 };
 
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)
 {
 	const struct vf *vf = core_vf(core, event->vf);
 	const struct handler *handler = &handlers[event->type];
+	int r;
 
 	assert(event->type < VGPU_EV_COUNT);
 	out->n_actions = 0;
 	out->n_records = 0;
 	out->why = NULL;
 	core->out = out;
+	core->notes = (struct notes){.waker = VGPU_NO_VF};
 	ledger_advance(core, event->now);
-	if (handler->names_vf && (!vf || vf->state == VGPU_VF_ABSENT)) {
-		core->ledger.stale_answers++;
+	if (handler->subject != NOBODY && (!vf || vf->state == VGPU_VF_ABSENT)) {
+		core->ledger.stale_answers += handler->subject == ANSWER;
 		out->why = "no such VF";
 		return -EINVAL;
 	}
-	return handler->handle(core, event);
+	r = handler->handle(core, event);
+	switch_settle(core);
+	return r;
 }
 
 vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core)

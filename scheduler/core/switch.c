@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The world switch. Each phase waits for one answer of the device; a table says for which, for how
- * long, and what the context is when it has come. The end of a grant is an instant: IDLE is asked
- * for early, by the VF's own median preemption time, so that the engine is free when the next VF is
- * due. Whatever a VF holds the engine for beyond its grant is its overrun.
+ * long, and what the context is when it has come. An answer is noted, or leads to the next command
+ * of the same switch; where the engine goes is decided at the end of the step, in switch_settle().
  */
 #include <assert.h>
 
@@ -27,13 +26,6 @@ static bool waits_for_device(enum vgpu_phase phase)
 	       phase != VGPU_PHASE_RESET;
 }
 
-void switch_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline)
-{
-	core->phase = phase;
-	core->phase_since = core->now;
-	core->phase_deadline = deadline;
-}
-
 /* Issues the command of PHASE for VF and waits for its answer. */
 static void issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
 {
@@ -47,146 +39,9 @@ static void issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index,
 		assert(vf->context == steps[phase].before);
 	timeout = command == VGPU_CMD_IDLE ? core->config.grace
 					   : core->config.command_timeout[command];
-	switch_enter(core, phase, nsec_add(core->now, timeout));
+	core_enter(core, phase, nsec_add(core->now, timeout));
 	core_act(core, VGPU_AC_COMMAND, index, command);
 	core->out->actions[core->out->n_actions - 1].planned = planned;
-}
-
-static void park(struct vgpu_core *core, vgpu_nsec until)
-{
-	assert(core->resident == VGPU_NO_VF);
-	core->target = VGPU_NO_VF;
-	if (core->phase != VGPU_PHASE_PARKED)
-		core_record(core, VGPU_REC_PARK, VGPU_NO_VF, 0, until, 0);
-	switch_enter(core, VGPU_PHASE_PARKED, until);
-}
-
-/* Ends the open dispatch: one account for each pick, whether it came to run or not. */
-static void close_dispatch(struct vgpu_core *core, enum vgpu_end reason)
-{
-	struct dispatch *d = &core->d;
-	struct vf *vf = core_vf(core, d->vf);
-	struct vgpu_usage usage = {
-		.vf = d->vf,
-		.reason = reason,
-		.donated = d->flags & VGPU_PICK_DONATED,
-		.start = d->start ? d->start : core->now,
-		.end = core->now,
-		.granted = d->granted,
-	};
-
-	if (!d->open)
-		return;
-	if (d->start) {
-		usage.used = core->now - d->start;
-		usage.overrun = nsec_past(core->now, d->end);
-	}
-	d->open = false;
-	govern_had_turn(core, d->vf);
-	vf->ledger.ends[reason]++;
-	core_record(core, VGPU_REC_STOP, d->vf, reason, usage.used, usage.overrun);
-	if (d->orphan) {
-		vf->ledger.forgiven_ns += vf->open_run;
-		vf->open_run = 0;
-	} else {
-		usage.switched = vf->surcharge;
-		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun);
-		usage.switched = nsec_min(usage.switched, usage.charge);
-		govern_account(core, &usage);
-	}
-	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
-	govern_sync(core, usage.vf);
-	if (vf->held)
-		govern_online(core, usage.vf, false);
-}
-
-/* VF leaves the engine's plans: whatever was open for it is closed. */
-void switch_abandon(struct vgpu_core *core, uint32_t index, enum vgpu_end reason)
-{
-	if (core->d.open && core->d.vf == index)
-		close_dispatch(core, reason);
-	if (core->resident == index || core->target == index)
-		core->in_window = false;
-	if (core->target == index && core->resident != index)
-		core->target = VGPU_NO_VF;
-}
-
-static void load_target(struct vgpu_core *core)
-{
-	issue(core, VGPU_PHASE_LOAD, core->target, 0);
-	core->resident = core->target;
-}
-
-/* The engine goes to TARGET, by way of saving whoever is on it. */
-static void go_to(struct vgpu_core *core, uint32_t target)
-{
-	core->target = target;
-	if (core->resident != VGPU_NO_VF)
-		issue(core, VGPU_PHASE_SAVE, core->resident, 0);
-	else
-		load_target(core);
-}
-
-/* Decides who is next, when nobody runs: a window that waits, else the policy's pick. */
-static void switch_choose(struct vgpu_core *core)
-{
-	struct vgpu_pick pick;
-	uint32_t index;
-
-	assert(!core->d.open);
-	govern_finish_change(core);
-	index = window_pop(core);
-	if (index != VGPU_NO_VF) {
-		/* The time until its LOAD is nobody's window yet. */
-		go_to(core, index);
-		core->in_window = core->resident == index && core->phase == VGPU_PHASE_LOAD;
-		return;
-	}
-	core->in_window = false;
-	if (!govern_pick(core, &pick)) {
-		if (core->resident != VGPU_NO_VF)
-			go_to(core, VGPU_NO_VF);
-		else
-			park(core, pick.park_until);
-		return;
-	}
-	core->d = (struct dispatch){
-		.open = true,
-		.vf = pick.vf,
-		.flags = pick.flags,
-		.waker = VGPU_NO_VF,
-		.early = VGPU_NO_VF,
-		.not_before = pick.not_before,
-		.granted = pick.slice,
-		.late = pick.late,
-		.yield_at = VGPU_NEVER,
-	};
-	core_vf(core, pick.vf)->ledger.dispatches++;
-	go_to(core, pick.vf);
-}
-
-/* The engine is free, from now: the cost of the switch begins to count. */
-void switch_begin(struct vgpu_core *core)
-{
-	core->switch_cost = 0;
-	core->switch_waker = VGPU_NO_VF;
-	switch_choose(core);
-}
-
-/* The VF on the engine was reset: on to whom it was being saved for, or to a new choice. */
-void switch_resume(struct vgpu_core *core)
-{
-	bool has_target = core->target != VGPU_NO_VF && core->target != core->resident;
-
-	core->resident = VGPU_NO_VF;
-	core->in_window = false;
-	if (!has_target) {
-		core->target = VGPU_NO_VF;
-		switch_begin(core);
-		return;
-	}
-	load_target(core);
-	core->in_window = !core->d.open;
 }
 
 static void estimate_add(struct estimate *e, vgpu_nsec took)
@@ -227,95 +82,12 @@ static void loaded(struct vgpu_core *core)
 {
 	core->load_took = core->now - core->phase_since;
 	if (core->d.open && core->d.not_before > core->now)
-		switch_enter(core, VGPU_PHASE_READY, core->d.not_before);
+		core_enter(core, VGPU_PHASE_READY, core->d.not_before);
 	else
 		start_target(core);
 }
 
-/* When to ask for IDLE so that the engine is free at END, leaving the VF some time to run. */
-static vgpu_nsec plan_preemption(const struct vgpu_core *core, vgpu_nsec start, vgpu_nsec end)
-{
-	const struct vf *vf = &core->vfs[core->d.vf];
-	vgpu_nsec least = nsec_min((end - start) / 2, core->config.min_slice / 2);
-
-	if (core->config.ask_at_end)
-		return end;
-	return nsec_max(nsec_past(end, nsec_past(vf->ledger.preempt_ns, core->d.late)),
-			start + least);
-}
-
-/*
- * Takes over the VF that was found on the engine when scheduling began: no pick stands behind it,
- * so its time is forgiven, and it is asked to make room at once.
- */
-void switch_adopt(struct vgpu_core *core)
-{
-	uint32_t index = core->resident;
-	enum vgpu_context context = core_vf(core, index)->context;
-
-	core->d = (struct dispatch){.open = true,
-				    .orphan = true,
-				    .vf = index,
-				    .waker = VGPU_NO_VF,
-				    .early = VGPU_NO_VF,
-				    .yield_at = VGPU_NEVER};
-	if (context == VGPU_CTX_LOADED) {
-		core->target = index;
-		start_target(core);
-	} else {
-		core->d.start = core->now;
-		core->d.end = core->now;
-		switch_enter(core, VGPU_PHASE_RUN, VGPU_NEVER);
-		switch_preempt(core, VGPU_END_SLICE, 0);
-	}
-}
-
-static void began_to_run(struct vgpu_core *core)
-{
-	struct dispatch *d = &core->d;
-	struct vf *vf = core_vf(core, core->resident);
-	vgpu_nsec took = core->now - core->phase_since;
-
-	core->target = VGPU_NO_VF;
-	switch_enter(core, VGPU_PHASE_RUN, VGPU_NEVER);
-	if (core->in_window) {
-		window_opened(core);
-		return;
-	}
-	if (d->orphan) {
-		switch_adopt(core);
-		return;
-	}
-	core->ledger.switches++;
-	measure(core, &core->start_time, core->load_took + took);
-	if (core->switch_waker == d->vf)
-		ledger_charge_switch(core, d->vf, core->switch_cost);
-	core->switch_waker = VGPU_NO_VF;
-	d->start = core->now;
-	d->end = core->now + d->granted;
-	d->natural_end = d->end;
-	d->preempt_at = plan_preemption(core, d->start, d->end);
-	if (vf->held)
-		d->yield_at = core->now;
-	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
-		d->yield_at = core->now + core->config.idle_grace;
-	if (vf->waiting_since != VGPU_NEVER) {
-		vgpu_nsec waited = core->now - vf->waiting_since;
-
-		vf->ledger.wait_ns += waited;
-		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
-		vf->waiting_since = VGPU_NEVER;
-	}
-	core_record(core, VGPU_REC_RUN, d->vf, 0, d->granted, d->not_before);
-	if (core->policy->run)
-		core->policy->run(core->memory, d->vf, core->now);
-	if (d->early != VGPU_NO_VF)
-		switch_cut(core, VGPU_END_WAKE_PREEMPT, d->early, d->start + core->config.min_run);
-	if (window_waits(core) || govern_change_is_due(core))
-		switch_others_want(core);
-}
-
-void switch_preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec planned)
+static void preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec planned)
 {
 	assert(core->phase == VGPU_PHASE_RUN);
 	core->d.reason = reason;
@@ -323,96 +95,41 @@ void switch_preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec plan
 	issue(core, VGPU_PHASE_IDLE, core->resident, planned);
 }
 
-/* Ends the grant that runs at instant AT, if that is earlier than planned. */
-void switch_cut(struct vgpu_core *core, enum vgpu_end reason, uint32_t waker, vgpu_nsec at)
+/* The VF that was found on the engine runs: it makes room at once. */
+static void make_room(struct vgpu_core *core)
 {
-	struct dispatch *d = &core->d;
-
-	if (core->phase != VGPU_PHASE_RUN || !d->open || at >= d->preempt_at)
-		return;
-	at = nsec_max(at, core->now);
-	d->preempt_at = at;
-	d->reason = reason;
-	d->waker = waker;
-	d->end = nsec_min(d->end, nsec_add(at, core_vf(core, d->vf)->ledger.preempt_ns));
-	d->granted = nsec_past(d->end, d->start);
+	core->d.start = core->now;
+	core->d.end = core->now;
+	core_enter(core, VGPU_PHASE_RUN, VGPU_NEVER);
+	preempt(core, VGPU_END_SLICE, 0);
 }
 
-/* Somebody else has work: a grant that was prolonged for want of others ends. */
-void switch_others_want(struct vgpu_core *core)
+static void began_to_run(struct vgpu_core *core)
 {
-	struct dispatch *d = &core->d;
+	vgpu_nsec took = core->now - core->phase_since;
 
-	if (core->phase == VGPU_PHASE_PARKED && core->started) {
-		switch_begin(core);
+	core->target = VGPU_NO_VF;
+	if (core->d.open && core->d.orphan) {
+		make_room(core);
 		return;
 	}
-	if (core->phase != VGPU_PHASE_RUN || !d->open)
+	core_enter(core, VGPU_PHASE_RUN, VGPU_NEVER);
+	if (core->in_window) {
+		window_opened(core);
 		return;
-	if (window_waits(core) || govern_change_is_due(core))
-		switch_cut(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF,
-			   nsec_max(core->now, d->start + core->config.min_slice));
-	else if (d->lone && !(d->flags & VGPU_PICK_REMAINDER)) /* a budget ends as it was planned */
-		switch_cut(core, VGPU_END_SLICE, VGPU_NO_VF, nsec_max(core->now, d->natural_end));
-}
-
-/* For how much longer the policy would let the VF run. One that cannot say so (it is older than
- * version 1.2), but parks only if nobody has work, would pick a lone VF again. */
-static vgpu_nsec extension(struct vgpu_core *core, vgpu_nsec most)
-{
-	const struct dispatch *d = &core->d;
-
-	if (core->policy->extend)
-		return nsec_min(core->policy->extend(core->memory, d->vf,
-						     nsec_max(d->end, core->now)),
-				most);
-	return core->n_awake <= 1 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING ? most
-											   : 0;
-}
-
-/*
- * The policy would pick the same VF again: no use in taking the engine away at the end of the
- * slice. A VF whose grant is extended like that is asked for a sign of life after `lone_slice`.
- */
-static bool prolong(struct vgpu_core *core)
-{
-	struct dispatch *d = &core->d;
-	vgpu_nsec left = nsec_past(core->config.lone_slice, d->granted), more, end, at;
-
-	if (d->reason != VGPU_END_SLICE || d->flags & VGPU_PICK_DONATED ||
-	    d->yield_at <= core->now || window_waits(core) || govern_change_is_due(core) ||
-	    left == 0)
-		return false;
-	more = extension(core, left);
-	end = nsec_add(nsec_max(d->end, core->now), more);
-	at = plan_preemption(core, core->now, end);
-	if (more == 0 || at <= core->now)
-		return false;
-	d->lone = core->n_awake <= 1;
-	d->natural_end = d->end;
-	d->end = end;
-	d->granted = end - d->start;
-	d->preempt_at = at;
-	return true;
-}
-
-/*
- * How long the VF takes to stop: the median of its last five times. One late stop in a hundred must
- * not end its next slices early, a VF that is always late is known in three.
- */
-static void learn_preemption(struct vf *vf, vgpu_nsec took)
-{
-	vgpu_nsec sorted[STOPS];
-	uint32_t n, i, j;
-
-	vf->stops[vf->n_stops++ % STOPS] = took;
-	n = vf->n_stops < STOPS ? vf->n_stops : STOPS;
-	for (i = 0; i < n; i++) {
-		for (j = i; j > 0 && sorted[j - 1] > vf->stops[i]; j--)
-			sorted[j] = sorted[j - 1];
-		sorted[j] = vf->stops[i];
 	}
-	vf->ledger.preempt_ns = sorted[n / 2];
+	core->ledger.switches++;
+	measure(core, &core->start_time, core->load_took + took);
+	if (core->switch_waker == core->d.vf)
+		ledger_charge_switch(core, core->d.vf, core->switch_cost);
+	core->switch_waker = VGPU_NO_VF;
+	dispatch_begin(core);
+}
+
+/* Its last window is over: its context is saved, then dropped. */
+static bool is_leaving(const struct vf *vf)
+{
+	return vf->state == VGPU_VF_EXCLUSIVE && !vf->queued;
 }
 
 static void preempted(struct vgpu_core *core)
@@ -422,9 +139,8 @@ static void preempted(struct vgpu_core *core)
 	vgpu_nsec took = core->now - core->phase_since;
 	enum vgpu_end reason = core->d.reason;
 
-	learn_preemption(vf, took);
-	if (core->d.open)
-		close_dispatch(core, reason);
+	dispatch_learn(core, index, took);
+	dispatch_close(core, reason);
 	if (core->in_window) {
 		core->in_window = false;
 		if (vf->window == VGPU_WINDOW_INIT) {
@@ -435,10 +151,7 @@ static void preempted(struct vgpu_core *core)
 	}
 	core->switch_cost = 0;
 	core->switch_waker = reason == VGPU_END_WAKE_PREEMPT ? waker : VGPU_NO_VF;
-	if (vf->state == VGPU_VF_EXCLUSIVE && !vf->queued)
-		go_to(core, VGPU_NO_VF); /* its last window: save, then drop */
-	else
-		switch_choose(core);
+	core->notes.go_on = true;
 }
 
 static void saved(struct vgpu_core *core, uint32_t index)
@@ -450,18 +163,13 @@ static void saved(struct vgpu_core *core, uint32_t index)
 	if (core->save_time.mean && took > 2 * core->save_time.mean)
 		ledger_charge_switch(core, index, took - 2 * core->save_time.mean);
 	measure(core, &core->save_time, took);
-	if (vf->state == VGPU_VF_EXCLUSIVE && !vf->queued && core->target == VGPU_NO_VF) {
+	if (is_leaving(vf) && core->target == VGPU_NO_VF) {
 		issue(core, VGPU_PHASE_DROP, index, 0);
 		return;
 	}
+	/* If it was to be parked, somebody may have come meanwhile. */
 	core->resident = VGPU_NO_VF;
-	if (core->target == VGPU_NO_VF) {
-		/* It was to be parked; but somebody may have come meanwhile. */
-		switch_choose(core);
-		return;
-	}
-	load_target(core);
-	core->in_window = !core->d.open && core->phase == VGPU_PHASE_LOAD;
+	core->notes.go_on = true;
 }
 
 static void dropped(struct vgpu_core *core, uint32_t index)
@@ -469,8 +177,8 @@ static void dropped(struct vgpu_core *core, uint32_t index)
 	core->resident = VGPU_NO_VF;
 	core_vf(core, index)->busy = false;
 	govern_online(core, index, false);
-	ladder_scrub(core, index, VGPU_VF_AVAIL);
-	switch_choose(core);
+	ladder_scrub(core, index);
+	core->notes.go_on = true;
 }
 
 void switch_done(struct vgpu_core *core, uint32_t index, enum vgpu_command command, int64_t status)
@@ -510,38 +218,134 @@ void switch_done(struct vgpu_core *core, uint32_t index, enum vgpu_command comma
 	}
 }
 
-static void run_timer(struct vgpu_core *core)
+void switch_timer(struct vgpu_core *core)
 {
-	struct dispatch *d = &core->d;
+	bool due = core->now >= core->phase_deadline;
 
-	if (core->in_window) {
-		if (core->now >= core->window_end)
-			window_timed_out(core);
+	if (core->phase == VGPU_PHASE_RUN && !core->in_window)
+		core->notes.timer = true;
+	else if (core->phase == VGPU_PHASE_RUN && core->now >= core->window_end)
+		ladder_overstay(core, core->resident);
+	else if (core->phase == VGPU_PHASE_PARKED)
+		core->notes.go_on |= due && core->started;
+	else if (core->phase == VGPU_PHASE_READY && due)
+		start_target(core);
+	else if (waits_for_device(core->phase) && due)
+		ladder_hang(core, core->resident, core->now - core->phase_since);
+}
+
+void switch_release(struct vgpu_core *core)
+{
+	window_closed(core, false);
+	core_act(core, VGPU_AC_ACCESS, core->resident,
+		 core->vfs[core->resident].window == VGPU_WINDOW_INIT ? VGPU_ACCESS_WORK
+								      : VGPU_ACCESS_NONE);
+	preempt(core, VGPU_END_EXCLUSIVE, core->now);
+}
+
+static void park(struct vgpu_core *core, vgpu_nsec until)
+{
+	assert(core->resident == VGPU_NO_VF);
+	if (core->phase != VGPU_PHASE_PARKED)
+		core_record(core, VGPU_REC_PARK, VGPU_NO_VF, 0, until, 0);
+	core_enter(core, VGPU_PHASE_PARKED, until);
+}
+
+/* The engine goes to the target, by way of saving whoever is on it. A window begins with its LOAD;
+ * the time until then is nobody's. */
+static void go_to_target(struct vgpu_core *core)
+{
+	if (core->resident != VGPU_NO_VF) {
+		issue(core, VGPU_PHASE_SAVE, core->resident, 0);
 		return;
 	}
-	if (!d->open || !core->started)
-		return;
-	if (core->now >= d->preempt_at) {
-		if (!prolong(core))
-			switch_preempt(core, d->reason, d->preempt_at);
-	} else if (core->now >= d->yield_at) {
-		d->end = nsec_min(d->end, core->now + core_vf(core, d->vf)->ledger.preempt_ns);
-		switch_preempt(core, VGPU_END_YIELD, d->yield_at);
+	issue(core, VGPU_PHASE_LOAD, core->target, 0);
+	core->resident = core->target;
+	core->in_window = !core->d.open;
+}
+
+/* Who is next: a window that waits, else the policy's pick. False: nobody, until pick->park_until.
+ */
+static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
+{
+	govern_finish_change(core);
+	core->target = window_pop(core);
+	if (core->target != VGPU_NO_VF)
+		return true;
+	if (!govern_pick(core, pick))
+		return false;
+	dispatch_open(core, pick);
+	core->target = pick->vf;
+	return true;
+}
+
+/*
+ * Takes over the VF that was found on the engine when scheduling began: no pick stands behind it,
+ * so its time is forgiven, and it is asked to make room at once.
+ */
+static void adopt(struct vgpu_core *core)
+{
+	dispatch_adopt(core, core->resident);
+	if (core->vfs[core->resident].context == VGPU_CTX_LOADED) {
+		core->target = core->resident;
+		start_target(core);
+	} else {
+		make_room(core);
 	}
 }
 
-void switch_timer(struct vgpu_core *core)
+/* The engine stands still: on to where it was bound for, or to whom is chosen now. */
+static void go_on(struct vgpu_core *core)
 {
-	if (core->phase == VGPU_PHASE_RUN) {
-		run_timer(core);
+	const struct vf *on = core_vf(core, core->resident);
+	struct vgpu_pick pick;
+
+	core->in_window = false;
+	if (on && on->context != VGPU_CTX_IDLED) {
+		adopt(core);
 		return;
 	}
-	if (core->now < core->phase_deadline)
+	if (core->target == VGPU_NO_VF && !(on && is_leaving(on))) {
+		/* The engine is free from now: the cost of the switch begins to count. */
+		if (core->phase == VGPU_PHASE_PARKED || core->phase == VGPU_PHASE_RESET) {
+			core->switch_cost = 0;
+			core->switch_waker = VGPU_NO_VF;
+		}
+		if (!choose(core, &pick) && !on) {
+			park(core, pick.park_until);
+			return;
+		}
+	}
+	go_to_target(core);
+}
+
+/* The policy would pick the same VF again, or it is asked for the engine. */
+static void end_grant(struct vgpu_core *core)
+{
+	struct dispatch *d = &core->d;
+
+	if (core->now >= d->preempt_at) {
+		if (!dispatch_prolong(core))
+			preempt(core, d->reason, d->preempt_at);
+	} else if (core->now >= d->yield_at) {
+		d->end = nsec_min(d->end, core->now + core->vfs[d->vf].ledger.preempt_ns);
+		preempt(core, VGPU_END_YIELD, d->yield_at);
+	}
+}
+
+void switch_settle(struct vgpu_core *core)
+{
+	const struct notes *n = &core->notes;
+
+	bool waits = core->phase == VGPU_PHASE_PARKED && core->started;
+
+	if (n->go_on || (waits && (n->wanted || n->anew))) {
+		go_on(core);
 		return;
-	if (core->phase == VGPU_PHASE_PARKED && core->started)
-		switch_begin(core);
-	else if (core->phase == VGPU_PHASE_READY)
-		start_target(core);
-	else if (waits_for_device(core->phase))
-		ladder_hang(core, core->resident, core->now - core->phase_since);
+	}
+	if (core->phase != VGPU_PHASE_RUN || !core->d.open)
+		return;
+	dispatch_cut(core);
+	if (n->timer && core->started)
+		end_grant(core);
 }

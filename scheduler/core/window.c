@@ -7,19 +7,19 @@
  */
 #include "private.h"
 
-static void refuse(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
+void window_refuse(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
 {
 	core_vf(core, index)->ledger.refused++;
 	core_record(core, VGPU_REC_REFUSED, index, window, 0, 0);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_REFUSED);
 }
 
-static void enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
+void window_enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
 {
 	struct vf *vf = core_vf(core, index);
 
 	if (history_exceeds(&vf->windows, WINDOWS_PER_MINUTE, 60 * VGPU_SEC, core->now)) {
-		refuse(core, index, window);
+		window_refuse(core, index, window);
 		return;
 	}
 	vf->queued = true;
@@ -33,56 +33,9 @@ static void enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 	core->window_tail = index;
 	core_set_state(core, index, VGPU_VF_EXCLUSIVE);
 	govern_sync(core, index);
-	switch_others_want(core);
+	core->notes.wanted = true;
 }
 
-void window_request(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
-{
-	struct vf *vf = core_vf(core, index);
-
-	if (window == VGPU_WINDOW_RESET) {
-		if (vf->state == VGPU_VF_QUARANTINED || vf->state == VGPU_VF_FAILED)
-			refuse(core, index, window);
-		else
-			ladder_reset(core, index, false);
-		return;
-	}
-	switch (vf->state) {
-	case VGPU_VF_AVAIL:
-		if (window == VGPU_WINDOW_INIT)
-			enqueue(core, index, window);
-		else
-			refuse(core, index, window);
-		return;
-	case VGPU_VF_ACTIVE:
-		if (window == VGPU_WINDOW_FINI) {
-			enqueue(core, index, window);
-		} else {
-			/* Its driver starts again without having said goodbye. */
-			vf->want_init = true;
-			ladder_reset(core, index, false);
-		}
-		return;
-	case VGPU_VF_SCRUBBING:
-	case VGPU_VF_BACKOFF:
-		if (window == VGPU_WINDOW_INIT)
-			vf->want_init = true;
-		else
-			refuse(core, index, window);
-		return;
-	case VGPU_VF_EXCLUSIVE: /* it asks twice */
-		return;
-	case VGPU_VF_QUARANTINED:
-	case VGPU_VF_FAILED:
-		refuse(core, index, window);
-		return;
-	case VGPU_VF_ABSENT:
-	case VGPU_VF_STATE_COUNT:
-		return;
-	}
-}
-
-/* Answers a request that came while the VF was being scrubbed, or held back. */
 void window_retry(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
@@ -90,7 +43,10 @@ void window_retry(struct vgpu_core *core, uint32_t index)
 	if (!vf->want_init || vf->state == VGPU_VF_SCRUBBING || vf->state == VGPU_VF_BACKOFF)
 		return;
 	vf->want_init = false;
-	window_request(core, index, VGPU_WINDOW_INIT);
+	if (vf->state == VGPU_VF_AVAIL)
+		window_enqueue(core, index, VGPU_WINDOW_INIT);
+	else
+		window_refuse(core, index, VGPU_WINDOW_INIT);
 }
 
 void window_cancel(struct vgpu_core *core, uint32_t index)
@@ -134,7 +90,6 @@ uint32_t window_pop(struct vgpu_core *core)
 	return index;
 }
 
-/* The VF runs, alone: let it in, and tell it. */
 void window_opened(struct vgpu_core *core)
 {
 	uint32_t index = core->resident;
@@ -143,36 +98,12 @@ void window_opened(struct vgpu_core *core)
 	vf->ledger.windows++;
 	core->window_end = nsec_add(core->now, core->config.window_max);
 	core_record(core, VGPU_REC_WINDOW, index, vf->window, 0, 0);
-	core_act(core, VGPU_AC_GATES, index, VGPU_GATES_ALL);
+	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_ALL);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_READY);
 }
 
-void window_release(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
+void window_closed(struct vgpu_core *core, bool timed_out)
 {
-	struct vf *vf = core_vf(core, index);
-
-	if (!core->in_window || core->resident != index || core->phase != VGPU_PHASE_RUN ||
-	    vf->window != window) {
-		core->ledger.stale_answers++;
-		return;
-	}
-	core_record(core, VGPU_REC_WINDOW_END, index, window, core->now - core->phase_since, 0);
-	core_act(core, VGPU_AC_GATES, index,
-		 window == VGPU_WINDOW_INIT ? VGPU_GATE_DOORBELL | VGPU_GATE_MEMORY : 0);
-	switch_preempt(core, VGPU_END_EXCLUSIVE, core->now);
-}
-
-void window_timed_out(struct vgpu_core *core)
-{
-	uint32_t index = core->resident;
-	struct vf *vf = core_vf(core, index);
-	bool again;
-
-	vf->ledger.window_timeouts++;
-	again = history_exceeds(&vf->window_timeouts, WINDOW_TIMEOUTS - 1, WINDOW_TIMEOUT_SPAN,
-				core->now);
-	core_record(core, VGPU_REC_WINDOW_END, index, vf->window, core->now - core->phase_since, 1);
-	ladder_reset(core, index, true);
-	if (again)
-		vf->after_scrub = VGPU_VF_QUARANTINED;
+	core_record(core, VGPU_REC_WINDOW_END, core->resident, core->vfs[core->resident].window,
+		    core->now - core->phase_since, timed_out);
 }

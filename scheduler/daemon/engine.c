@@ -152,8 +152,8 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_RESET:
 		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
 					     engine_now());
-	case VGPU_AC_GATES:
-		return e->ops->switched->gates(e->driver, a->vf, a->code);
+	case VGPU_AC_ACCESS:
+		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
 	case VGPU_AC_NOTICE:
 		return e->ops->switched->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:

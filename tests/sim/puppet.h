@@ -21,7 +21,7 @@ static struct {
 	bool parks, preempts, refuses;
 	vgpu_nsec park_until;
 	bool awake[PUPPET_VFS];
-	uint32_t last, removed, set;
+	uint32_t last, set;
 	struct vgpu_usage usage; /* the last */
 	int64_t lags[PUPPET_VFS], imported[PUPPET_VFS];
 } puppet;
@@ -61,7 +61,6 @@ static bool puppet_admit(void *state, uint32_t vf, const int64_t *params, vgpu_n
 static void puppet_remove(void *state, uint32_t vf, vgpu_nsec t)
 {
 	(void)state, (void)vf, (void)t;
-	puppet.removed++;
 }
 
 static void puppet_online(void *state, uint32_t vf, vgpu_nsec t)
@@ -311,6 +310,7 @@ static void begin(void)
 	policy_memory[1] = NULL;
 	for (i = 0; i < PUPPET_VFS; i++) {
 		CU_ASSERT_EQUAL(tell(VGPU_EV_ADD, i, VGPU_CTX_NONE), 0);
+		CU_ASSERT(did(VGPU_AC_SCRUB, i, 0));
 		tell(VGPU_EV_SCRUBBED, i, 0);
 	}
 	tell(VGPU_EV_START, 0, 0);

@@ -19,6 +19,7 @@ static vgpu_nsec now;
 
 static void tell(void)
 {
+	static const char *const accesses[] = {"none", "work", "all"};
 	static const char *const notices[] = {"ready", "reset", "reset-done", "refused"};
 	size_t used = 0;
 	uint32_t i;
@@ -38,8 +39,9 @@ static void tell(void)
 			used += (size_t)snprintf(to, left, "reset %s %u; ",
 						 vgpu_reset_names[a->code], a->vf);
 			break;
-		case VGPU_AC_GATES:
-			used += (size_t)snprintf(to, left, "gates %u=%u; ", a->vf, a->code);
+		case VGPU_AC_ACCESS:
+			used += (size_t)snprintf(to, left, "gates %u=%s; ", a->vf,
+						 accesses[a->code]);
 			break;
 		case VGPU_AC_NOTICE:
 			used += (size_t)snprintf(to, left, "tell %u %s; ", a->vf, notices[a->code]);
@@ -135,13 +137,13 @@ static void two_drivers_up(void)
 	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; ");
 	STEP(0, VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, "");
 	DONE(0, VGPU_CMD_INIT, 0, "run 0; ");
-	DONE(0, VGPU_CMD_RUN, 0, "gates 0=7; tell 0 ready; ");
-	STEP(0, VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT, "gates 0=6; idle 0; ");
+	DONE(0, VGPU_CMD_RUN, 0, "gates 0=all; tell 0 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT, "gates 0=work; idle 0; ");
 	DONE(0, VGPU_CMD_IDLE, 0, "save 0; ");
 	DONE(0, VGPU_CMD_SAVE, 0, "init 1; ");
 	DONE(0, VGPU_CMD_INIT, 1, "run 1; ");
-	DONE(0, VGPU_CMD_RUN, 1, "gates 1=7; tell 1 ready; ");
-	STEP(0, VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT, "gates 1=6; idle 1; ");
+	DONE(0, VGPU_CMD_RUN, 1, "gates 1=all; tell 1 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT, "gates 1=work; idle 1; ");
 	DONE(0, VGPU_CMD_IDLE, 1, "save 1; ");
 	DONE(0, VGPU_CMD_SAVE, 1, "");
 }
@@ -409,7 +411,7 @@ static void hangs(void)
 		CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 50 * VGPU_MSEC);
 		now = vgpu_core_deadline(core);
 		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
-		CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+		CU_ASSERT_STRING_EQUAL(said, "gates 1=none; tell 1 reset; reset vf 1; ");
 		now += 20 * VGPU_MSEC;
 		event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
 		CU_ASSERT_STRING_EQUAL(said, "tell 1 reset-done; scrub 1; load 0; ");
@@ -448,7 +450,7 @@ static void hangs(void)
 	CU_ASSERT_STRING_EQUAL(said, "tell 1 refused; ");
 	/* an operator ends it */
 	event(VGPU_EV_RESET_VF, 1, 0, 0, NULL);
-	CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+	CU_ASSERT_STRING_EQUAL(said, "gates 1=none; tell 1 reset; reset vf 1; ");
 	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
 	event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
 	vgpu_core_vf_view(core, 1, &view);
@@ -466,8 +468,8 @@ static void windows(void)
 	begin(vgpu_builtin_policy("equal"), 2);
 	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; ");
 	DONE(0, VGPU_CMD_INIT, 0, "run 0; ");
-	DONE(0, VGPU_CMD_RUN, 0, "gates 0=7; tell 0 ready; ");
-	TIMER(1000000, "gates 0=0; tell 0 reset; reset vf 0; ");
+	DONE(0, VGPU_CMD_RUN, 0, "gates 0=all; tell 0 ready; ");
+	TIMER(1000000, "gates 0=none; tell 0 reset; reset vf 0; ");
 	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, 0, NULL);
 	event(VGPU_EV_SCRUBBED, 0, 0, 0, NULL);
 	vgpu_core_vf_view(core, 0, &view);
@@ -489,7 +491,7 @@ static void windows(void)
 		event(VGPU_EV_REQUEST, 1, i % 2 ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT, 0, NULL);
 		event(VGPU_EV_DONE, 1, i % 2 ? VGPU_CMD_LOAD : VGPU_CMD_INIT, 0, NULL);
 		event(VGPU_EV_DONE, 1, VGPU_CMD_RUN, 0, NULL);
-		CU_ASSERT_STRING_EQUAL(said, "gates 1=7; tell 1 ready; ");
+		CU_ASSERT_STRING_EQUAL(said, "gates 1=all; tell 1 ready; ");
 		event(VGPU_EV_RELEASE, 1, i % 2 ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT, 0, NULL);
 		event(VGPU_EV_DONE, 1, VGPU_CMD_IDLE, 0, NULL);
 		event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
@@ -510,7 +512,7 @@ static void ladder(void)
 {
 	begin(vgpu_builtin_policy("equal"), 2);
 	two_drivers_up();
-	STEP(10000, VGPU_EV_RESET_VF, 0, 0, "gates 0=0; tell 0 reset; reset vf 0; ");
+	STEP(10000, VGPU_EV_RESET_VF, 0, 0, "gates 0=none; tell 0 reset; reset vf 0; ");
 	now += VGPU_MSEC;
 	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, -EIO, NULL);
 	CU_ASSERT_STRING_EQUAL(said, ""); /* it is not on the engine: no reason to reset the GPU */
@@ -582,7 +584,7 @@ static void debt_survives_reset(void)
 	CU_ASSERT_EQUAL(view.lag_ns, -15 * (int64_t)VGPU_MSEC - (int64_t)VGPU_MSEC);
 	event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
 	event(VGPU_EV_GUEST_RESET, 1, 0, 0, NULL);
-	CU_ASSERT_STRING_EQUAL(said, "gates 1=0; tell 1 reset; reset vf 1; ");
+	CU_ASSERT_STRING_EQUAL(said, "gates 1=none; tell 1 reset; reset vf 1; ");
 	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
 	event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
 	vgpu_core_vf_view(core, 1, &view);
@@ -609,7 +611,7 @@ static void adoption(void)
 	event(VGPU_EV_ADD, 1, VGPU_CTX_SAVED, 1, params);
 	CU_ASSERT_STRING_EQUAL(said, "");
 	event(VGPU_EV_ADD, 2, VGPU_CTX_SAVED, 0, params); /* was in a window */
-	CU_ASSERT_STRING_EQUAL(said, "gates 2=0; tell 2 reset; reset vf 2; ");
+	CU_ASSERT_STRING_EQUAL(said, "gates 2=none; tell 2 reset; reset vf 2; ");
 	CU_ASSERT_EQUAL(event(VGPU_EV_ADD, 1, VGPU_CTX_SAVED, 1, params), -EINVAL);
 	STEP(100, VGPU_EV_BUSY, 0, 0, "");
 	STEP(100, VGPU_EV_BUSY, 1, 0, "");

@@ -94,7 +94,8 @@ static void quarantines(void)
 		.type = VGPU_EV_RESET_DONE, .vf = 1, .code = VGPU_RESET_VF, .value = -EIO});
 	CU_ASSERT(did(VGPU_AC_RESET, 1, VGPU_RESET_GPU));
 	tell(VGPU_EV_RESET_DONE, 1, VGPU_RESET_GPU);
-	CU_ASSERT(did(VGPU_AC_GATES, 0, 0) && did(VGPU_AC_GATES, 2, 0));
+	CU_ASSERT(did(VGPU_AC_ACCESS, 0, VGPU_ACCESS_NONE) &&
+		  did(VGPU_AC_ACCESS, 2, VGPU_ACCESS_NONE));
 	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0) && did(VGPU_AC_SCRUB, 1, 0) && did(VGPU_AC_SCRUB, 2, 0));
 	tell(VGPU_EV_SCRUBBED, 0, 0);
 	CU_ASSERT_EQUAL(view_of(0).state, VGPU_VF_QUARANTINED);
@@ -205,17 +206,6 @@ static void scrubs(void)
 	tell(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF);
 	CU_ASSERT(did(VGPU_AC_SCRUB, 0, 0));
 
-	tell(VGPU_EV_REMOVE, 1, 0);
-	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
-	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_SCRUBBING);
-	/* It is on its way out: no reset brings it back. */
-	CU_ASSERT_EQUAL(tell(VGPU_EV_RESET_VF, 1, 0), -EBUSY);
-	tell(VGPU_EV_SCRUBBED, 1, 0);
-	CU_ASSERT_EQUAL(view_of(1).state, VGPU_VF_ABSENT);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_BUSY, 1, 0), -EINVAL);
-	CU_ASSERT_EQUAL(tell(VGPU_EV_ADD, 1, VGPU_CTX_NONE), 0);
-	CU_ASSERT(did(VGPU_AC_SCRUB, 1, 0));
-
 	for (i = 0; i < 2; i++) {
 		tell(VGPU_EV_GUEST_RESET, 2 + i, 0);
 		step((struct vgpu_event){.type = VGPU_EV_SCRUBBED,
@@ -274,7 +264,7 @@ static void windows(void)
 	tell(VGPU_EV_RELEASE, 0, VGPU_WINDOW_FINI);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
 	tell(VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT);
-	CU_ASSERT(did(VGPU_AC_GATES, 0, VGPU_GATE_DOORBELL | VGPU_GATE_MEMORY));
+	CU_ASSERT(did(VGPU_AC_ACCESS, 0, VGPU_ACCESS_WORK));
 	settle(0);
 	CU_ASSERT(did(VGPU_AC_NOTICE, 1, VGPU_NOTICE_READY));
 	tell(VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT);
@@ -337,6 +327,15 @@ static void stops(void)
 	tell(VGPU_EV_TIMER, 0, 0);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
 	end();
+
+	/* Not for one that wakes either. */
+	begin_with(1);
+	tell(VGPU_EV_STOP, 0, 0);
+	tell(VGPU_EV_BUSY, 0, 0);
+	CU_ASSERT_EQUAL(out.n_actions, 0);
+	tell(VGPU_EV_START, 0, 0);
+	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+	end();
 }
 
 /* A VF's wakes preempt 200 times a second and ten times at once, however long it slept before. */
@@ -393,10 +392,12 @@ static void slices(void)
 	}
 }
 
-/* A policy that parks beside work against its promise, or picks who has no driver, goes; one that
- * parks until an instant that has passed is asked again, later. */
+/* A policy that parks beside work against its promise, or until an instant that has passed, or
+ * picks who has no driver, goes. */
 static void faults(void)
 {
+	uint32_t i;
+
 	begin_with(2);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
 	puppet.parks = true;
@@ -414,18 +415,29 @@ static void faults(void)
 	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
 	end();
 
+	for (i = 0; i < 2; i++) {
+		begin_with(1);
+		puppet.parks = true;
+		puppet.park_until = now - i * VGPU_MSEC;
+		tell(VGPU_EV_BUSY, 0, 0);
+		CU_ASSERT_EQUAL(view().engine.evictions, 1);
+		CU_ASSERT_EQUAL(view().last_fault, VGPU_FAULT_PAST_PARK);
+		CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_LOAD));
+		end();
+	}
+
+	/* A nanosecond will do. */
 	begin_with(1);
 	puppet.parks = true;
-	puppet.park_until = now - VGPU_MSEC;
+	puppet.park_until = now + 1;
 	tell(VGPU_EV_BUSY, 0, 0);
 	CU_ASSERT_EQUAL(view().engine.evictions, 0);
-	CU_ASSERT(vgpu_core_deadline(core) > now);
+	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 1);
 	end();
 }
 
 /* A change of policy comes at the next switch point, which it does not wait for long, and carries
- * over who is owed what; nothing that was accepted meanwhile is lost, and who was removed is gone.
- */
+ * over who is owed what; nothing that was accepted meanwhile is lost. */
 static void changes(void)
 {
 	begin_with(2);
@@ -438,8 +450,6 @@ static void changes(void)
 	puppet.lags[1] = -7 * VGPU_MSEC;
 	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
 	CU_ASSERT(vgpu_core_deadline(core) <= now + config.min_slice);
-	tell(VGPU_EV_REMOVE, 2, 0);
-	CU_ASSERT_EQUAL(puppet.removed, 2);
 	/* What the old one is found to have done is not the new one's fault. */
 	CU_ASSERT_EQUAL(tell(VGPU_EV_CONDEMN, 0, VGPU_FAULT_SLOW), 0);
 	timer();

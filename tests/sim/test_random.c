@@ -115,7 +115,7 @@ static void meddle(struct vhost *h)
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RELEASE, .vf = vf});
 		break;
 	case 4:
-		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_REMOVE, .vf = h->n_vfs + 3});
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = h->n_vfs + 3});
 		break;
 	}
 }

@@ -127,7 +127,8 @@ static int quick_open(struct vgpu_driver **out, const struct vgpu_driver_config 
 
 	if (!present)
 		return vgpu_error_set(err, -ENODEV, "the quick GPU is not there");
-	*caps = (struct vgpu_driver_caps){.model = "quick",
+	*caps = (struct vgpu_driver_caps){.driver = "quick",
+					  .model = "quick",
 					  .layout = "none",
 					  .transport = "memory",
 					  .max_vfs = QUICK_VFS,

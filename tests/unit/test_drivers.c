@@ -101,7 +101,7 @@ static void step(struct vgpu_event event)
 			ops->switched->command(driver, a->vf, (enum vgpu_command)a->code, now);
 		else if (a->type == VGPU_AC_RESET)
 			ops->device->reset(driver, a->vf, (enum vgpu_reset_level)a->code, now);
-		else if (a->type == VGPU_AC_GATES)
+		else if (a->type == VGPU_AC_ACCESS)
 			ops->switched->gates(driver, a->vf, a->code);
 		else if (a->type == VGPU_AC_NOTICE)
 			ops->switched->notice(driver, a->vf, (enum vgpu_notice)a->code);

@@ -191,12 +191,16 @@ static void while_a_change_waits(void)
 /* What is refused as busy for as long as it may be keeps nobody waiting. */
 static void what_stays_busy(void)
 {
+	struct vgpu_event away = {.type = VGPU_EV_AWAY, .code = 1};
+
 	begin_with("fair");
-	quick_clears(false);
-	CU_ASSERT_EQUAL(event((struct vgpu_event){.type = VGPU_EV_REMOVE, .vf = 1}), 0);
-	CU_ASSERT_EQUAL(event((struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = 1}), -EBUSY);
+	quick_stops(false);
+	quick_busy(0, true);
+	await(one_runs);
+	CU_ASSERT_EQUAL(event(away), -EBUSY);
 	look();
-	CU_ASSERT_EQUAL(set_vf(vgpu_builtin_policy("fair"), 1, rows[0]), -EBUSY);
+	CU_ASSERT_EQUAL(event(away), -EBUSY);
+	quick_stops(true);
 	engine_stop(e);
 }
 

@@ -129,7 +129,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 				h->policy_memory[i] = NULL;
 		free(a->memory);
 		break;
-	case VGPU_AC_GATES:
+	case VGPU_AC_ACCESS:
 		break;
 	}
 	if (a->vf < h->n_vfs)

@@ -130,14 +130,17 @@ int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level
 	return gpuiov_write(d, GPUIOV_VF_RESET_REQ, 1u << vf);
 }
 
-int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
+int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access)
 {
+	/* From which access on a gate is open: for registers, doorbell and memory. */
+	static const enum vgpu_access least[] = {VGPU_ACCESS_ALL, VGPU_ACCESS_WORK,
+						 VGPU_ACCESS_WORK};
 	int r = 0;
 	uint32_t i;
 
 	for (i = 0; i < 3 && r == 0; i++) {
 		uint32_t open =
-			gates >> i & 1u ? d->gates[i] | 1u << vf : d->gates[i] & ~(1u << vf);
+			access >= least[i] ? d->gates[i] | 1u << vf : d->gates[i] & ~(1u << vf);
 
 		if (open == d->gates[i])
 			continue;

@@ -74,7 +74,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now);
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
-int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates);
+int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
 
 /* memory.c */

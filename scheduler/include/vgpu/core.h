@@ -26,14 +26,14 @@
 
 #include "vgpu/param.h"
 
-/* World-switch commands, by their GPU-IOV meaning. */
+/* What the host of a switched GPU can have it do with a VF. */
 enum vgpu_command {
-	VGPU_CMD_IDLE = 0,
-	VGPU_CMD_SAVE,
-	VGPU_CMD_LOAD,
-	VGPU_CMD_INIT,
-	VGPU_CMD_RUN,
-	VGPU_CMD_SHUTDOWN,
+	VGPU_CMD_IDLE = 0, /* its work stops; its context stays on the engine */
+	VGPU_CMD_SAVE,	   /* the context on the engine goes to memory */
+	VGPU_CMD_LOAD,	   /* its context comes from memory */
+	VGPU_CMD_INIT,	   /* it gets a new context, on the engine */
+	VGPU_CMD_RUN,	   /* the context on the engine works */
+	VGPU_CMD_SHUTDOWN, /* its context in memory is given up */
 	VGPU_CMD_COUNT,
 };
 
@@ -46,7 +46,7 @@ enum vgpu_reset_level {
 
 /* What a VF is to the scheduler. */
 enum vgpu_vf_state {
-	VGPU_VF_ABSENT = 0,  /* not configured */
+	VGPU_VF_ABSENT = 0,  /* not configured yet */
 	VGPU_VF_SCRUBBING,   /* its memory is being cleared */
 	VGPU_VF_AVAIL,	     /* no guest driver */
 	VGPU_VF_EXCLUSIVE,   /* waits for, or is in, an exclusive window */
@@ -72,7 +72,8 @@ enum vgpu_context {
 enum vgpu_window {
 	VGPU_WINDOW_INIT = 0,
 	VGPU_WINDOW_FINI,
-	VGPU_WINDOW_RESET,
+	VGPU_WINDOW_RESET, /* it wants its VF reset: three times a minute */
+	VGPU_WINDOW_COUNT,
 };
 
 enum vgpu_event_type {
@@ -89,11 +90,10 @@ enum vgpu_event_type {
 	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for policy; code: an
 			      * enum vgpu_context for one that was found in the device (adopted), with value
 			      * 1 if its driver is up; else VGPU_CTX_NONE and 0: scrub first */
-	VGPU_EV_REMOVE,	     /* `vf` goes */
 	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for policy */
 	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy, for policy */
 	VGPU_EV_POLICY,	     /* policy, memory, params; value: VF parameters per VF in vf_params */
-	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends a quarantine */
+	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends back-off and quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
 	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
 	VGPU_EV_CONDEMN, /* the host has found the policy at fault: an enum vgpu_fault in code */
@@ -130,18 +130,17 @@ enum vgpu_notice {
 	VGPU_NOTICE_REFUSED,
 };
 
-/* Gates for a VF's accesses; a set bit lets it through. */
-enum vgpu_gate {
-	VGPU_GATE_REGISTERS = 1u << 0,
-	VGPU_GATE_DOORBELL = 1u << 1,
-	VGPU_GATE_MEMORY = 1u << 2,
-	VGPU_GATES_ALL = 7u,
+/* What a VF's guest may reach of the GPU; the driver knows by what. */
+enum vgpu_access {
+	VGPU_ACCESS_NONE = 0,
+	VGPU_ACCESS_WORK, /* what it takes to hand in work: not what sets the GPU up */
+	VGPU_ACCESS_ALL,  /* in its exclusive window */
 };
 
 enum vgpu_action_type {
 	VGPU_AC_COMMAND = 0, /* issue `code` for `vf`; exactly one VGPU_EV_DONE follows */
 	VGPU_AC_RESET,	     /* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
-	VGPU_AC_GATES,	     /* code: the gates that are open from now on */
+	VGPU_AC_ACCESS,	     /* code: from now on, an enum vgpu_access */
 	VGPU_AC_NOTICE,	     /* code: an enum vgpu_notice for the guest of `vf` */
 	VGPU_AC_SCRUB,	     /* clear the memory of `vf`; exactly one VGPU_EV_SCRUBBED follows */
 	VGPU_AC_RETIRE,	     /* `memory` belongs to the caller again */
@@ -197,6 +196,7 @@ enum vgpu_fault {
 	VGPU_FAULT_LATE_START, /* not_before lies more than max_slice ahead */
 	VGPU_FAULT_STARVED,    /* parked for ever while a VF had work, against its promise */
 	VGPU_FAULT_SLOW,       /* takes too long to decide; only a host with a clock can tell */
+	VGPU_FAULT_PAST_PARK,  /* parked until an instant that had come already */
 	VGPU_FAULT_COUNT,
 };
 

@@ -101,7 +101,7 @@ struct vgpu_switched_face {
 	/* Issues a command. If it is done at once, its VGPU_EV_DONE comes before this returns. */
 	int (*command)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
 		       vgpu_nsec now);
-	int (*gates)(struct vgpu_driver *driver, uint32_t vf, uint32_t gates);
+	int (*gates)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_access access);
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
 };
 

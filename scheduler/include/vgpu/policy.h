@@ -70,13 +70,14 @@ enum vgpu_pick_flags {
 	VGPU_PICK_REMAINDER = 1u << 2,
 };
 
-/* The answer of pick(); zeroed by the host before the call. */
+/* The answer of pick(). Before the call the host fills in: park until the next wake. */
 struct vgpu_pick {
 	uint32_t vf;	      /* or VGPU_NO_VF: park the engine */
 	uint32_t flags;	      /* enum vgpu_pick_flags */
 	vgpu_nsec not_before; /* the instant at which the VF may start running; 0: at once */
 	vgpu_nsec slice;      /* for a VF: how long it may run, counted from its start */
-	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again; VGPU_NEVER: at the next wake */
+	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again; VGPU_NEVER: at the next wake;
+			       * an instant that has come already is a fault */
 	/* Since 1.2. The VF may stop this much after the end of its slice without harm: the host
 	 * asks for the engine that much later than the VF's own preemption time would have it, so
 	 * that a budget is not left with a rest that costs another switch. */
@@ -170,6 +171,8 @@ struct vgpu_policy_ops {
 	/* New parameters of an admitted VF; refusal as in admit. Lag is kept. */
 	bool (*set_vf)(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 		       const char **why);
+	/* It leaves, for good or to be admitted anew. VFs of a GPU that vgpud switches come with
+	 * the GPU and stay: there this is never called. */
 	void (*remove)(void *state, uint32_t vf, vgpu_nsec now);
 	/* Its guest driver is up, or gone. */
 	void (*online)(void *state, uint32_t vf, vgpu_nsec now);

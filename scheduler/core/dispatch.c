@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The grant that is open, from the policy's pick to its account. Its end is an instant: IDLE is
+ * asked for early, by the VF's own median preemption time, so that the engine is free when the next
+ * VF is due. Whatever a VF holds the engine for beyond its grant is its overrun.
+ */
+#include <assert.h>
+
+#include "private.h"
+
+void dispatch_open(struct vgpu_core *core, const struct vgpu_pick *pick)
+{
+	assert(!core->d.open);
+	core->d = (struct dispatch){
+		.open = true,
+		.vf = pick->vf,
+		.flags = pick->flags,
+		.waker = VGPU_NO_VF,
+		.early = VGPU_NO_VF,
+		.not_before = pick->not_before,
+		.granted = pick->slice,
+		.late = pick->late,
+		.yield_at = VGPU_NEVER,
+	};
+	core->vfs[pick->vf].ledger.dispatches++;
+}
+
+void dispatch_adopt(struct vgpu_core *core, uint32_t index)
+{
+	core->d = (struct dispatch){.open = true,
+				    .orphan = true,
+				    .vf = index,
+				    .waker = VGPU_NO_VF,
+				    .early = VGPU_NO_VF,
+				    .yield_at = VGPU_NEVER};
+}
+
+/* When to ask for IDLE so that the engine is free at END, leaving the VF some time to run. */
+static vgpu_nsec plan_preemption(const struct vgpu_core *core, vgpu_nsec start, vgpu_nsec end)
+{
+	const struct vf *vf = &core->vfs[core->d.vf];
+	vgpu_nsec least = nsec_min((end - start) / 2, core->config.min_slice / 2);
+
+	if (core->config.ask_at_end)
+		return end;
+	return nsec_max(nsec_past(end, nsec_past(vf->ledger.preempt_ns, core->d.late)),
+			start + least);
+}
+
+void dispatch_begin(struct vgpu_core *core)
+{
+	struct dispatch *d = &core->d;
+	struct vf *vf = &core->vfs[d->vf];
+
+	d->start = core->now;
+	d->end = core->now + d->granted;
+	d->natural_end = d->end;
+	d->preempt_at = plan_preemption(core, d->start, d->end);
+	if (vf->held)
+		d->yield_at = core->now;
+	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
+		d->yield_at = core->now + core->config.idle_grace;
+	if (vf->waiting_since != VGPU_NEVER) {
+		vgpu_nsec waited = core->now - vf->waiting_since;
+
+		vf->ledger.wait_ns += waited;
+		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
+		vf->waiting_since = VGPU_NEVER;
+	}
+	core_record(core, VGPU_REC_RUN, d->vf, 0, d->granted, d->not_before);
+	if (core->policy->run)
+		core->policy->run(core->memory, d->vf, core->now);
+	/* What has happened since the pick counts from now on. */
+	core->notes.waker = d->early;
+	core->notes.wanted = true;
+}
+
+/* Ends the grant that runs at instant AT, if that is earlier than planned. */
+static void shorten(struct vgpu_core *core, enum vgpu_end reason, uint32_t waker, vgpu_nsec at)
+{
+	struct dispatch *d = &core->d;
+
+	at = nsec_max(at, core->now);
+	if (at >= d->preempt_at)
+		return;
+	d->preempt_at = at;
+	d->reason = reason;
+	d->waker = waker;
+	d->end = nsec_min(d->end, nsec_add(at, core->vfs[d->vf].ledger.preempt_ns));
+	d->granted = nsec_past(d->end, d->start);
+}
+
+void dispatch_cut(struct vgpu_core *core)
+{
+	const struct dispatch *d = &core->d;
+	const struct notes *n = &core->notes;
+
+	if (n->waker != VGPU_NO_VF)
+		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
+	if (n->anew || (n->wanted && (window_waits(core) || govern_change_is_due(core))))
+		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
+	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
+		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,
+			d->natural_end); /* budgets end as planned */
+}
+
+/* For how much longer the policy would let the VF run. One that cannot say so (it is older than
+ * version 1.2), but parks only if nobody has work, would pick a lone VF again. */
+static vgpu_nsec extension(struct vgpu_core *core, vgpu_nsec most)
+{
+	const struct dispatch *d = &core->d;
+
+	if (core->policy->extend)
+		return nsec_min(core->policy->extend(core->memory, d->vf,
+						     nsec_max(d->end, core->now)),
+				most);
+	return core->n_awake <= 1 && core->policy->promises & VGPU_PROMISE_WORK_CONSERVING ? most
+											   : 0;
+}
+
+bool dispatch_prolong(struct vgpu_core *core)
+{
+	struct dispatch *d = &core->d;
+	vgpu_nsec left = nsec_past(core->config.lone_slice, d->granted), more, end, at;
+
+	if (d->reason != VGPU_END_SLICE || d->flags & VGPU_PICK_DONATED ||
+	    d->yield_at <= core->now || window_waits(core) || govern_change_is_due(core) ||
+	    left == 0)
+		return false;
+	more = extension(core, left);
+	end = nsec_add(nsec_max(d->end, core->now), more);
+	at = plan_preemption(core, core->now, end);
+	if (more == 0 || at <= core->now)
+		return false;
+	d->lone = core->n_awake <= 1;
+	d->natural_end = d->end;
+	d->end = end;
+	d->granted = end - d->start;
+	d->preempt_at = at;
+	return true;
+}
+
+void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
+{
+	struct dispatch *d = &core->d;
+	struct vf *vf = core_vf(core, d->vf);
+	struct vgpu_usage usage = {
+		.vf = d->vf,
+		.reason = reason,
+		.donated = d->flags & VGPU_PICK_DONATED,
+		.start = d->start ? d->start : core->now,
+		.end = core->now,
+		.granted = d->granted,
+	};
+
+	if (!d->open)
+		return;
+	if (d->start) {
+		usage.used = core->now - d->start;
+		usage.overrun = nsec_past(core->now, d->end);
+	}
+	d->open = false;
+	govern_had_turn(core, d->vf);
+	vf->ledger.ends[reason]++;
+	core_record(core, VGPU_REC_STOP, d->vf, reason, usage.used, usage.overrun);
+	if (d->orphan) {
+		vf->ledger.forgiven_ns += vf->open_run;
+		vf->open_run = 0;
+	} else {
+		usage.switched = vf->surcharge;
+		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun);
+		usage.switched = nsec_min(usage.switched, usage.charge);
+		govern_account(core, &usage);
+	}
+	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
+	govern_sync(core, usage.vf);
+	if (vf->held)
+		govern_online(core, usage.vf, false);
+}
+
+void dispatch_learn(struct vgpu_core *core, uint32_t index, vgpu_nsec took)
+{
+	struct vf *vf = &core->vfs[index];
+	vgpu_nsec sorted[STOPS];
+	uint32_t n, i, j;
+
+	vf->stops[vf->n_stops++ % STOPS] = took;
+	n = vf->n_stops < STOPS ? vf->n_stops : STOPS;
+	for (i = 0; i < n; i++) {
+		for (j = i; j > 0 && sorted[j - 1] > vf->stops[i]; j--)
+			sorted[j] = sorted[j - 1];
+		sorted[j] = vf->stops[i];
+	}
+	vf->ledger.preempt_ns = sorted[n / 2];
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a guest may ask for, in each state of its VF, and what becomes of a VF whose guest has reset
+ * it.
+ */
+#include "private.h"
+
+enum answer {
+	NOTHING = 0, /* it asks twice */
+	REFUSE,
+	QUEUE,	 /* for the window that it asks for */
+	LATER,	 /* once the VF is available */
+	RESTART, /* its driver starts again without having said goodbye: a reset, then its window */
+	RESET,
+};
+
+/* For VGPU_WINDOW_INIT, _FINI and _RESET. */
+static const enum answer answers[VGPU_VF_STATE_COUNT][VGPU_WINDOW_COUNT] = {
+	[VGPU_VF_SCRUBBING] = {LATER, REFUSE, RESET},
+	[VGPU_VF_AVAIL] = {QUEUE, REFUSE, RESET},
+	[VGPU_VF_EXCLUSIVE] = {NOTHING, NOTHING, RESET},
+	[VGPU_VF_ACTIVE] = {RESTART, QUEUE, RESET},
+	[VGPU_VF_BACKOFF] = {LATER, REFUSE, RESET},
+	[VGPU_VF_QUARANTINED] = {REFUSE, REFUSE, REFUSE},
+	[VGPU_VF_FAILED] = {REFUSE, REFUSE, REFUSE},
+};
+
+void guest_request(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
+{
+	struct vf *vf = core_vf(core, index);
+
+	switch (answers[vf->state][window]) {
+	case NOTHING:
+		return;
+	case REFUSE:
+		window_refuse(core, index, window);
+		return;
+	case QUEUE:
+		window_enqueue(core, index, window);
+		return;
+	case LATER:
+		vf->want_init = true;
+		return;
+	case RESTART:
+		vf->want_init = true;
+		ladder_reset(core, index, false);
+		return;
+	case RESET:
+		if (ladder_is_resetting(vf))
+			return; /* that one will do */
+		if (history_exceeds(&vf->resets, RESETS_PER_MINUTE, 60 * VGPU_SEC, core->now))
+			window_refuse(core, index, window);
+		else
+			ladder_reset(core, index, false);
+		return;
+	}
+}
+
+void guest_release(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
+{
+	if (!core->in_window || core->resident != index || core->phase != VGPU_PHASE_RUN ||
+	    core->vfs[index].window != window)
+		core->ledger.stale_answers++;
+	else
+		switch_release(core);
+}
+
+void guest_reset(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+
+	vf->ledger.guest_resets++;
+	vf->want_init = false;
+	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index ||
+	    core->target == index)
+		ladder_reset(core, index, false);
+	else if (vf->state != VGPU_VF_FAILED)
+		/* No driver was up, but its owner may have written to its memory. */
+		ladder_scrub(core, index);
+}
