@@ -10,10 +10,10 @@
 #define LARGEST_PIECE 16u /* granules */
 #define FIRST_LOOK (200 * VGPU_USEC)
 #define NEXT_LOOK (500 * VGPU_USEC)
-/* A guest that has mapped its memory, and has not yet seen its reset, may write while it is being
- * cleared. */
-#define TRIES 4u
 #define SAMPLE 256u
+/* Resets that a VF may have at once, and how long it takes until it may have one more. */
+#define RESETS 9u
+#define RESET_REFILL (7 * VGPU_SEC)
 /* Between pieces of what nobody waits for, while the engine has work. */
 #define BACKGROUND_PAUSE (20 * VGPU_MSEC)
 #define RETRY_AFTER VGPU_SEC
@@ -35,13 +35,14 @@ void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_dr
 	v->n_vfs = config->n_vfs;
 	v->placement = config->placement;
 	v->partition = *p;
-	v->scrubbing = 0;
-	v->scrub_now = VGPU_NO_VF;
+	memset(v->scrubs, 0, sizeof(v->scrubs));
+	v->turn = 0;
+	v->free_tries = 0;
 	v->step = caps->granule;
 	v->background_at = 0;
 	v->retry_at = 0;
 	v->move.active = false;
-	v->piece = (struct vram_piece){.kind = VRAM_SETTLE};
+	v->piece = (struct vram_piece){.kind = VRAM_SETTLE, .vf = VGPU_NO_VF};
 	v->host = caps->host;
 	v->pinned = config->pinned;
 	v->swap_at = 0;
@@ -73,27 +74,43 @@ void vram_tell(struct vram *v, enum vgpu_event_type type, uint32_t vf, uint32_t 
 	v->look_at_all = now;
 }
 
-void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
+/* Whether a VF is reset more often than is its due. */
+static bool overdraws(struct vram_scrub *s, vgpu_nsec now)
 {
-	uint32_t bit = 1u << vf;
+	vgpu_nsec full = s->resets_at > now ? s->resets_at : now;
 
-	if (v->scrubbing & bit) {
-		/* Once more, from the start: the answer to the first is due as well. */
-		vram_tell(v, VGPU_EV_SCRUBBED, vf, 0, now);
-		if (v->scrub_now == vf) {
-			v->piece.stale = true;
-			v->scrubbed = 0;
-		}
-	}
-	v->scrubbing |= bit;
+	if (full - now > (RESETS - 1) * RESET_REFILL)
+		return true;
+	s->resets_at = full + RESET_REFILL;
+	return false;
 }
 
-static void vf_is_done(struct vram *v, int status, vgpu_nsec now)
+/* Bytes of a VF's partition and of the slot of its context. */
+static uint64_t to_clear(const struct vram *v, uint32_t vf)
 {
-	uint32_t vf = v->scrub_now;
+	return v->partition.vfs[vf].size + v->partition.save_area.size / v->n_vfs;
+}
 
-	v->scrubbing &= ~(1u << vf);
-	v->scrub_now = VGPU_NO_VF;
+void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now)
+{
+	struct vram_scrub *s = &v->scrubs[vf];
+
+	/* All of it is to be cleared since now: the answer to the first is due as well. */
+	if (s->wanted)
+		vram_tell(v, VGPU_EV_SCRUBBED, vf, 0, now);
+	if (v->piece.vf == vf)
+		v->piece.stale = true;
+	s->again = s->wanted;
+	s->spare = overdraws(s, now);
+	s->at = s->wanted ? s->at : 0;
+	s->left = to_clear(v, vf);
+	s->tries = 0;
+	s->wanted = true;
+}
+
+static void vf_is_done(struct vram *v, uint32_t vf, int status, vgpu_nsec now)
+{
+	v->scrubs[vf].wanted = false;
 	v->sink(v->data, &(struct vgpu_event){
 				 .now = now, .type = VGPU_EV_SCRUBBED, .vf = vf, .value = status});
 	v->look_at_all = now;
@@ -165,31 +182,52 @@ static void measure_rate(struct vram *v, vgpu_nsec took)
 			(uint64_t)((unsigned __int128)p->where.size * VGPU_SEC / took);
 }
 
+/* A piece of a VF that is being cleared. */
+static void settle_scrub(struct vram *v, const struct vram_piece *p, bool good, vgpu_nsec now)
+{
+	struct vram_scrub *s = &v->scrubs[p->vf];
+
+	if (p->stale)
+		return;
+	if (!good) {
+		if (++s->tries == VRAM_TRIES)
+			vf_is_done(v, p->vf, -EIO, now);
+		return;
+	}
+	s->tries = 0;
+	s->left -= p->where.size;
+	s->at = (s->at + p->where.size) % to_clear(v, p->vf);
+	if (s->left == 0)
+		vf_is_done(v, p->vf, 0, now);
+}
+
+/* A piece of what is nobody's. */
+static void settle_free(struct vram *v, const struct vram_piece *p, bool good, vgpu_nsec now)
+{
+	if (!good && ++v->free_tries < VRAM_TRIES)
+		return;
+	v->free_tries = 0;
+	if (good)
+		vgpu_memory_scrubbed(&v->table, p->where.offset, p->where.size);
+	else
+		v->retry_at = now + RETRY_AFTER;
+	v->background_at = now + BACKGROUND_PAUSE;
+}
+
 /* A piece has come to its end, well or not. */
 static void settle_piece(struct vram *v, bool good, vgpu_nsec now)
 {
 	struct vram_piece p = v->piece;
 
-	v->piece.kind = VRAM_NOTHING;
-	if (p.kind == VRAM_SETTLE || p.kind == VRAM_PROBE)
-		return;
-	if (good && p.kind != VRAM_COPY)
+	v->piece = (struct vram_piece){.kind = VRAM_NOTHING, .vf = VGPU_NO_VF};
+	if (good && (p.kind == VRAM_CLEAR_VF || p.kind == VRAM_CLEAR_FREE))
 		v->counters.cleared += p.where.size;
-	if (p.kind == VRAM_COPY) {
-		vram_copied(v, good, now);
-	} else if (p.kind == VRAM_CLEAR_FREE) {
-		if (good)
-			vgpu_memory_scrubbed(&v->table, p.where.offset, p.where.size);
-		else
-			v->retry_at = now + RETRY_AFTER;
-		v->background_at = now + BACKGROUND_PAUSE;
-	} else if (p.stale) {
-		return;
-	} else if (!good || p.kind == VRAM_CLEAR_SAVE) {
-		vf_is_done(v, good ? 0 : -EIO, now);
-	} else {
-		v->scrubbed += p.where.size;
-	}
+	if (p.kind == VRAM_COPY)
+		vram_copied(v, &p, good, now);
+	else if (p.kind == VRAM_CLEAR_FREE)
+		settle_free(v, &p, good, now);
+	else if (p.kind == VRAM_CLEAR_VF)
+		settle_scrub(v, &p, good, now);
 }
 
 static int finish_piece(struct vram *v, vgpu_nsec now)
@@ -212,8 +250,6 @@ static int finish_piece(struct vram *v, vgpu_nsec now)
 		if (r < 0)
 			return r;
 		v->counters.failed_pieces += r == 0;
-		if (r == 0 && !p->stale && ++p->tries < TRIES)
-			return issue(v, now);
 	}
 	settle_piece(v, r == 1, now);
 	return 0;
@@ -224,19 +260,25 @@ static struct vgpu_extent part_of(const struct vram *v, uint64_t offset, uint64_
 	return (struct vgpu_extent){offset, size < v->step ? size : v->step};
 }
 
-/* The next of the VF that the core waits for. */
-static struct vram_piece next_of_vf(const struct vram *v)
+/* The next piece of a VF that is being cleared. One that is reset again and again has small ones,
+ * so that others wait for no more than a granule of it. */
+static struct vram_piece next_of_vf(const struct vram *v, uint32_t vf)
 {
-	uint32_t vf = v->scrub_now;
+	const struct vram_scrub *s = &v->scrubs[vf];
 	const struct vgpu_extent *e = &v->partition.vfs[vf], *save = &v->partition.save_area;
 	uint64_t slot = save->size / v->n_vfs;
+	struct vram_piece p = {.kind = VRAM_CLEAR_VF, .vf = vf};
 
-	if (v->scrubbed < e->size)
-		return (struct vram_piece){.kind = VRAM_CLEAR_VF,
-					   .where = part_of(v, e->offset + v->scrubbed,
-							    e->size - v->scrubbed)};
-	return (struct vram_piece){.kind = VRAM_CLEAR_SAVE,
-				   .where = {save->offset + vf * slot, slot}};
+	if (s->at >= e->size) {
+		p.where = (struct vgpu_extent){save->offset + vf * slot, slot};
+		return p;
+	}
+	p.where = part_of(v, e->offset + s->at, e->size - s->at);
+	if (p.where.size > s->left)
+		p.where.size = s->left;
+	if ((s->again || s->spare) && p.where.size > v->table.granule)
+		p.where.size = v->table.granule;
+	return p;
 }
 
 static const struct vgpu_memory_extent *first_dirty(const struct vram *v)
@@ -252,7 +294,9 @@ static const struct vgpu_memory_extent *first_dirty(const struct vram *v)
 /* Once each way, if there is room. */
 static struct vram_piece probe(const struct vram *v)
 {
-	struct vram_piece p = {.kind = VRAM_NOTHING, .where = {0, v->table.granule}};
+	struct vram_piece p = {.kind = VRAM_NOTHING,
+			       .vf = VGPU_NO_VF,
+			       .where = {0, v->table.granule}};
 	uint64_t free[2] = {UINT64_MAX, UINT64_MAX};
 	bool back = v->counters.swap_rate[0] > 0;
 	uint32_t i;
@@ -278,32 +322,61 @@ static bool engine_is_idle(const struct vram *v)
 	return view.phase == VGPU_PHASE_PARKED;
 }
 
-static int start_piece(struct vram *v, vgpu_nsec now)
+/* Whether a turn is wanted by somebody who waits for it; or, SPARE, by one who does not. */
+static bool wants_turn(const struct vram *v, uint32_t turn, bool spare, vgpu_nsec now)
+{
+	bool waits = v->request || v->swap_waits;
+
+	if (turn == VRAM_TURN_MOVE)
+		return !spare && vram_may_copy(v);
+	if (turn != VRAM_TURN_FREE)
+		return v->scrubs[turn].wanted && v->scrubs[turn].spare == spare;
+	return first_dirty(v) && now >= v->retry_at && waits != spare &&
+	       (waits || now >= v->background_at || engine_is_idle(v));
+}
+
+static struct vram_piece next_of(const struct vram *v, uint32_t turn)
 {
 	const struct vgpu_memory_extent *dirty = first_dirty(v);
+	const struct vram_move *m = &v->move;
 
-	if (v->scrubbing && v->scrub_now == VGPU_NO_VF) {
-		v->scrub_now = (uint32_t)__builtin_ctz(v->scrubbing);
-		v->scrubbed = 0;
+	if (turn == VRAM_TURN_MOVE)
+		return (struct vram_piece){.kind = VRAM_COPY,
+					   .vf = VGPU_NO_VF,
+					   .from = m->from + m->done,
+					   .where = part_of(v, m->to + m->done, m->size - m->done)};
+	if (turn == VRAM_TURN_FREE)
+		return (struct vram_piece){.kind = VRAM_CLEAR_FREE,
+					   .vf = VGPU_NO_VF,
+					   .where = part_of(v, dirty->offset, dirty->size)};
+	return next_of_vf(v, turn);
+}
+
+/* The piece of the next whose turn it is, if there is one. */
+static bool take_turn(struct vram *v, bool spare, vgpu_nsec now)
+{
+	uint32_t i, turn;
+
+	for (i = 1; i <= VRAM_TURNS; i++) {
+		turn = (v->turn + i) % VRAM_TURNS;
+		if (!wants_turn(v, turn, spare, now))
+			continue;
+		v->turn = turn;
+		v->piece = next_of(v, turn);
+		return true;
 	}
-	if (v->scrubbing) {
-		v->piece = next_of_vf(v);
-		if (v->piece.where.size == 0) {
-			v->piece.kind = VRAM_NOTHING;
-			vf_is_done(v, 0, now);
-		}
-	} else if (vram_may_copy(v)) {
-		v->piece = (struct vram_piece){.kind = VRAM_COPY,
-					       .from = v->move.from + v->move.done,
-					       .where = part_of(v, v->move.to + v->move.done,
-								v->move.size - v->move.done)};
-	} else if (dirty && now >= v->retry_at &&
-		   (v->request || v->swap_waits || now >= v->background_at || engine_is_idle(v))) {
-		v->piece = (struct vram_piece){.kind = VRAM_CLEAR_FREE,
-					       .where = part_of(v, dirty->offset, dirty->size)};
-	} else if (!v->request && !v->move.active) {
+	return false;
+}
+
+static int start_piece(struct vram *v, vgpu_nsec now)
+{
+	uint32_t i;
+
+	for (i = 0; i < v->n_vfs; i++)
+		if (v->scrubs[i].wanted && v->scrubs[i].left == 0)
+			vf_is_done(v, i, 0, now); /* it has nothing */
+	if (!take_turn(v, false, now) && !take_turn(v, true, now) && !v->request && !v->move.active)
 		v->piece = probe(v);
-	}
 	return v->piece.kind ? issue(v, now) : 0;
 }
 
@@ -328,11 +401,13 @@ int vram_run(struct vram *v, vgpu_nsec now)
 vgpu_nsec vram_deadline(const struct vram *v)
 {
 	vgpu_nsec t = v->request ? v->until : VGPU_NEVER;
+	uint32_t i;
 
 	if (v->piece.kind)
 		return v->piece.look_at;
-	if (v->scrubbing)
-		return 0;
+	for (i = 0; i < v->n_vfs; i++)
+		if (v->scrubs[i].wanted)
+			return 0;
 	if (first_dirty(v)) {
 		vgpu_nsec next = v->background_at > v->retry_at ? v->background_at : v->retry_at;
 

@@ -17,6 +17,9 @@
 #include "vgpu/residency.h"
 
 #define VRAM_EXTENTS (6 * VGPU_GPU_MAX_VFS)
+/* How often a piece is done until it is as it should be: a guest that has mapped its memory, and
+ * has not yet seen its reset, may write while it is being cleared. */
+#define VRAM_TRIES 4u
 /* The owner of what is the PF's. */
 #define VRAM_PF VGPU_GPU_MAX_VFS
 
@@ -62,8 +65,7 @@ struct vram_counters {
 enum vram_piece_kind {
 	VRAM_NOTHING = 0,
 	VRAM_SETTLE,	 /* what a predecessor has begun comes to its end */
-	VRAM_CLEAR_VF,	 /* the partition of a VF that has been reset */
-	VRAM_CLEAR_SAVE, /* where its context was saved */
+	VRAM_CLEAR_VF,	 /* of a VF that has been reset */
 	VRAM_CLEAR_FREE, /* what is nobody's */
 	VRAM_COPY,
 	VRAM_PROBE, /* clear memory is copied to clear host memory, and back, to see how fast */
@@ -73,9 +75,20 @@ struct vram_piece {
 	enum vram_piece_kind kind;
 	struct vgpu_extent where;
 	uint64_t from; /* of a copy */
-	uint32_t tries;
-	bool stale; /* it is to be done again whatever comes of it */
+	uint32_t vf;   /* whose memory it clears */
+	bool stale;    /* it is to be done again whatever comes of it */
 	vgpu_nsec began, look_at;
+};
+
+/* The clearing of a VF's memory: its partition, and behind that the slot of its context. */
+struct vram_scrub {
+	uint64_t at;   /* the next piece begins there */
+	uint64_t left; /* bytes until all of it is clear: from AT on, and round to it again */
+	uint32_t tries;
+	bool wanted;	     /* the core waits for it */
+	bool again;	     /* it was reset once more before it was clear */
+	bool spare;	     /* it has used up its resets: it is cleared when nobody else waits */
+	vgpu_nsec resets_at; /* token bucket of its resets, as the instant at which it is full */
 };
 
 /* A partition on its way. */
@@ -83,9 +96,18 @@ struct vram_move {
 	bool active, asked, away_asked;
 	uint32_t vf;
 	uint64_t from, to, size, done;
+	uint32_t tries;		   /* of the piece at hand */
 	enum vgpu_context expects; /* SAVED; or NONE, and nothing is copied */
 	vgpu_nsec began;
 	vgpu_nsec until; /* by then the VF must have left the engine */
+};
+
+/* Who takes turns at the engine that clears and copies: each VF that is being cleared, and these.
+ */
+enum vram_turn {
+	VRAM_TURN_MOVE = VGPU_GPU_MAX_VFS,
+	VRAM_TURN_FREE,
+	VRAM_TURNS,
 };
 
 struct engine_request;
@@ -106,10 +128,10 @@ struct vram {
 	struct vgpu_memory_extent extents[VRAM_EXTENTS];
 
 	struct vram_piece piece;
-	uint64_t step;	    /* bytes of the next piece */
-	uint32_t scrubbing; /* VFs that the core wants cleared */
-	uint32_t scrub_now; /* the one of them that is being cleared, or VGPU_NO_VF */
-	uint64_t scrubbed;  /* of that one, bytes */
+	uint64_t step; /* bytes of the next piece */
+	struct vram_scrub scrubs[VGPU_GPU_MAX_VFS];
+	uint32_t turn;	     /* who had the last piece: a VF, or one of enum vram_turn */
+	uint32_t free_tries; /* of the piece at hand of what is nobody's */
 	vgpu_nsec background_at, retry_at; /* for what is nobody's */
 
 	uint64_t host;		    /* bytes of host memory; 0: nobody is swapped */
@@ -139,7 +161,8 @@ void vram_open(struct vram *v, const struct vgpu_driver_ops *ops, struct vgpu_dr
 /* The GPU is no longer there; a change under way is answered. */
 void vram_close(struct vram *v);
 
-/* The core wants a VF's memory cleared: exactly one VGPU_EV_SCRUBBED follows. */
+/* The core wants a VF's memory cleared: exactly one VGPU_EV_SCRUBBED follows. Who is asked for
+ * again goes on from where he is, once round. */
 void vram_scrub(struct vram *v, uint32_t vf, vgpu_nsec now);
 /* Begins a change: it is answered now or later. One at a time; -EBUSY for a second. */
 void vram_begin(struct vram *v, struct engine_request *request, vgpu_nsec now);
@@ -182,7 +205,7 @@ bool vram_begin_move(struct vram *v, uint64_t from, uint64_t to, vgpu_nsec now);
 void vram_advance_move(struct vram *v, vgpu_nsec now);
 /* Whether a piece of the move is to be copied. */
 bool vram_may_copy(const struct vram *v);
-void vram_copied(struct vram *v, bool good, vgpu_nsec now);
+void vram_copied(struct vram *v, const struct vram_piece *piece, bool good, vgpu_nsec now);
 
 /* vram_swap.c */
 void vram_swap(struct vram *v, vgpu_nsec now);

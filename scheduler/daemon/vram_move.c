@@ -126,13 +126,18 @@ bool vram_may_copy(const struct vram *v)
 	return v->move.active && v->move.done < v->move.size && is_parked(v);
 }
 
-void vram_copied(struct vram *v, bool good, vgpu_nsec now)
+void vram_copied(struct vram *v, const struct vram_piece *piece, bool good, vgpu_nsec now)
 {
-	if (!v->move.active)
+	struct vram_move *m = &v->move;
+
+	if (!m->active)
 		return;
-	v->move.done += v->piece.where.size;
-	if (!good)
+	if (good) {
+		m->done += piece->where.size;
+		m->tries = 0;
+	} else if (++m->tries == VRAM_TRIES) {
 		end_move(v, false, now);
+	}
 }
 
 void vram_advance_move(struct vram *v, vgpu_nsec now)

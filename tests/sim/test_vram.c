@@ -57,6 +57,10 @@ static bool faults;
 static uint64_t host;		/* bytes of host memory */
 static vgpu_nsec ran_at[N_VFS]; /* or ceased to wait */
 static vgpu_nsec longest_wait;
+static vgpu_nsec pace; /* what a granule takes; 0: that differs */
+/* Of a reset loop: bytes that were worked on for others than the one that waits. */
+static uint32_t waits;
+static uint64_t for_others;
 /* what has been seen, so that it is known that all of it was */
 static uint32_t swaps[2], swaps_given_up;
 static uint32_t answered, refused, moves_done, moves_given_up, kills, handed_over;
@@ -124,7 +128,7 @@ static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 	gpu.at_work = true;
 	gpu.fails = faults && any(100) == 0;
 	gpu.lies = faults && any(100) == 0;
-	gpu.ends = now + any(3 * VGPU_MSEC);
+	gpu.ends = now + (pace ? where.size * pace / GRANULE : any(3 * VGPU_MSEC));
 	return 0;
 }
 
@@ -140,6 +144,13 @@ static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to
 	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
 }
 
+/* Whether that is in a VF's partition, or the slot of its context. */
+static bool is_of(uint64_t offset, uint32_t vf)
+{
+	return offset - gpu.table[vf].offset < gpu.table[vf].size ||
+	       offset - (PF_CELLS * GRANULE - (N_VFS - vf) * SLOT) < SLOT;
+}
+
 static void work(void)
 {
 	uint64_t i, cell = gpu.where.offset / GRANULE;
@@ -147,6 +158,7 @@ static void work(void)
 	if (!gpu.at_work || now < gpu.ends)
 		return;
 	gpu.at_work = false;
+	for_others += is_of(gpu.where.offset, waits) ? 0 : gpu.where.size;
 	if (gpu.lies)
 		return;
 	if (gpu.where.size == SLOT) {
@@ -515,10 +527,36 @@ static void kill_and_restart(void)
 	start();
 }
 
-static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
+/* The next instant at which anything is due. */
+static vgpu_nsec next_instant(void)
+{
+	vgpu_nsec t = vgpu_core_deadline(core);
+
+	if (vram_deadline(&vram) < t)
+		t = vram_deadline(&vram);
+	if (gpu.command_ends < t)
+		t = gpu.command_ends;
+	return t < now ? now : t;
+}
+
+/* What is due by now, in the order of the engine thread. */
+static void do_what_is_due(void)
+{
+	drain();
+	if (now >= gpu.command_ends)
+		finish_command();
+	drain();
+	if (now >= vgpu_core_deadline(core))
+		step((struct vgpu_event){.type = VGPU_EV_TIMER});
+	drain();
+	vram_run(&vram, now);
+	drain();
+	look();
+}
+
+static void set_up(bool with_faults)
 {
 	uint32_t i;
-	vgpu_nsec t;
 
 	memset(&gpu, 0, sizeof(gpu));
 	gpu.command_ends = VGPU_NEVER;
@@ -541,27 +579,26 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	core_memory = calloc(1, vgpu_core_size(N_VFS));
 	fallback_memory = calloc(1, vgpu_fallback_policy->memory(N_VFS));
 	start();
+}
+
+static void tear_down(void)
+{
+	free(core_memory);
+	free(fallback_memory);
+}
+
+static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
+{
+	uint32_t i;
+	vgpu_nsec t;
+
+	set_up(with_faults);
 	for (i = 0; i < steps && wrong == 0; i++) {
-		t = vgpu_core_deadline(core);
-		if (vram_deadline(&vram) < t)
-			t = vram_deadline(&vram);
-		if (gpu.command_ends < t)
-			t = gpu.command_ends;
-		if (t == VGPU_NEVER || t < now)
-			t = now;
-		now = t + any(2) * any(200 * VGPU_USEC);
+		t = next_instant();
+		now = (t == VGPU_NEVER ? now : t) + any(2) * any(200 * VGPU_USEC);
 		if (any(6) == 0)
 			act();
-		drain();
-		if (now >= gpu.command_ends)
-			finish_command();
-		drain();
-		if (now >= vgpu_core_deadline(core))
-			step((struct vgpu_event){.type = VGPU_EV_TIMER});
-		drain();
-		vram_run(&vram, now);
-		drain();
-		look();
+		do_what_is_due();
 		if (kill_every && any(kill_every) == 0)
 			kill_and_restart();
 	}
@@ -569,8 +606,7 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	CU_ASSERT_EQUAL(wrong, 0);
 	if (wrong)
 		printf("step %u: %s\n", i, first_wrong);
-	free(core_memory);
-	free(fallback_memory);
+	tear_down();
 }
 
 static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
@@ -617,7 +653,118 @@ static void oversubscribed(void)
 	host = 0;
 }
 
+static enum vgpu_vf_state state_of(uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(core, vf, &view);
+	return view.state;
+}
+
+static void reset_function(uint32_t vf, bool writes)
+{
+	if (writes)
+		fill(vf, ++last_guest);
+	step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
+}
+
+/* Nothing is done for that long but that the guest of LOOPER, if there is one, resets its VF at
+ * each EVERY, and writes to its memory before. */
+static void pass(vgpu_nsec length, uint32_t looper, vgpu_nsec every, bool (*until)(void))
+{
+	static vgpu_nsec next_reset;
+	vgpu_nsec end = now + length, t;
+
+	while (wrong == 0 && now < end && !(until && until())) {
+		next_reset = next_reset < now ? now : next_reset;
+		t = next_instant();
+		t = t < end ? t : end;
+		if (looper < N_VFS && next_reset <= t) {
+			now = next_reset;
+			next_reset += every;
+			reset_function(looper, true);
+		} else {
+			now = t;
+		}
+		do_what_is_due();
+	}
+}
+
+static bool is_settled(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < N_VFS; i++)
+		if (state_of(i) != VGPU_VF_AVAIL)
+			return false;
+	return vgpu_memory_in(&vram.table, VGPU_EXTENT_SCRUBBING) == 0 && !gpu.at_work;
+}
+
+static bool neighbour_is_clear(void)
+{
+	return state_of(waits) == VGPU_VF_AVAIL;
+}
+
+static bool change_is_answered(void)
+{
+	return !under_way[0];
+}
+
+/* A guest that resets its VF faster than its partition is cleared: every EVERY. */
+static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_nsec phase)
+{
+	uint64_t bytes;
+
+	waits = neighbour;
+	pass(VGPU_SEC * 60, N_VFS, 0, NULL); /* what was is forgotten */
+	pass(2 * every + phase, looper, every, NULL);
+	for_others = 0;
+	reset_function(neighbour, false);
+	bytes = gpu.table[neighbour].size + SLOT;
+	pass(5 * VGPU_SEC, looper, every, neighbour_is_clear);
+	CU_ASSERT(neighbour_is_clear());
+	CU_ASSERT(for_others <= bytes + GRANULE);
+}
+
+static void reset_loop(void)
+{
+	static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {4, 2}};
+	uint32_t i, k;
+
+	pace = VGPU_MSEC;
+	set_up(false);
+	pass(60 * VGPU_SEC, N_VFS, 0, is_settled);
+	CU_ASSERT_FATAL(is_settled());
+	for (i = 0; i < 3; i++)
+		for (k = 1; k < 40; k++)
+			one_loop(pairs[i][0], pairs[i][1], 300 * VGPU_USEC * (1 + k % 13),
+				 k * 1100 * VGPU_USEC);
+	/* A change that first needs memory cleared that was another's. */
+	for (i = 0; i < 2 && !under_way[0]; i++) {
+		requests[0] = (struct engine_request){
+			.memory = {.what = VRAM_SET,
+				   .vf = 2 + i,
+				   .size = i ? gpu.table[3].size + 14 * GRANULE : 0,
+				   .usual = true}};
+		under_way[0] = true;
+		asked_at[0] = now;
+		asked_of[0] = gpu.table[2 + i];
+		vram_begin(&vram, &requests[0], now);
+		pass(2 * VGPU_SEC, 0, VGPU_MSEC, change_is_answered);
+		CU_ASSERT(change_is_answered() && requests[0].result == 0);
+	}
+	/* And when its guest has had enough of it, it is clear. */
+	pass(VGPU_SEC, N_VFS, 0, is_settled);
+	CU_ASSERT(is_settled());
+	CU_ASSERT_EQUAL(wrong, 0);
+	if (wrong)
+		printf("%s\n", first_wrong);
+	tear_down();
+	pace = 0;
+}
+
 static const struct test tests[] = {
+	{"a guest in a reset loop delays nobody", reset_loop},
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},
