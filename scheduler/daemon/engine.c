@@ -80,7 +80,7 @@ static void lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
 	atomic_store(&e->trouble, trouble(r));
-	vram_close(&e->vram);
+	gpu_memory_close(&e->memory);
 	e->ops->close(e->driver, true);
 	e->driver = NULL;
 	e->driver_fd = -1;
@@ -110,7 +110,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_NOTICE:
 		return e->ops->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:
-		vram_scrub(&e->vram, a->vf, engine_now());
+		gpu_memory_scrub(&e->memory, a->vf);
 		return 0;
 	case VGPU_AC_RETIRE:
 		slot = recorder_slot_of(e->recorder, a->memory);
@@ -180,6 +180,7 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
+	gpu_memory_stepped(&e->memory);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
 			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
@@ -230,7 +231,7 @@ static int build_core(struct engine *e)
 	recorder_restart(e->recorder);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
 				 recorder_fallback_memory(e->recorder), engine_now());
-	e->vram.core = e->core;
+	e->memory.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = e->policy,
 				    .memory = engine_take_slot(e, e->policy),
@@ -245,7 +246,7 @@ static int build_core(struct engine *e)
 					    .params = e->vf_params[i]};
 		r = engine_step(e, &event);
 		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
-		if (r == 0 && e->driver && !vram_is_here(&e->vram, i))
+		if (r == 0 && e->driver && !vgpu_memory_is_here(e->memory.state, i))
 			r = engine_step(e, &event);
 	}
 	event = (struct vgpu_event){.type = VGPU_EV_START};
@@ -276,7 +277,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	e->driver_fd = e->ops->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
-	vram_open(&e->vram, e->ops, e->driver, &e->caps, &e->found, &e->config.driver);
+	gpu_memory_open(&e->memory, e->ops, e->driver, &e->caps, &e->found, &e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0)
 		return vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	atomic_store(&e->trouble, NULL);
@@ -310,7 +311,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 	t = vgpu_core_deadline(e->core);
 	other = e->ops->deadline(e->driver);
 	t = other < t ? other : t;
-	other = vram_deadline(&e->vram);
+	other = gpu_memory_deadline(&e->memory);
 	return other < t ? other : t;
 }
 
@@ -382,7 +383,7 @@ static void run_once(struct engine *e)
 	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->deadline(e->driver)))
 		r = look_at_device(e);
 	if (r == 0 && e->driver)
-		r = vram_run(&e->vram, engine_now());
+		r = gpu_memory_run(&e->memory, engine_now());
 	if (r < 0)
 		lose(e, r);
 	engine_drain(e);
@@ -464,6 +465,7 @@ static void engine_free(struct engine *e)
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
 	recorder_free(e->recorder);
+	free(e->memory.memory);
 	free(e);
 }
 
@@ -478,11 +480,12 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
 	e->ops = &vgpu_gpuiov_driver;
-	e->vram.sink = sink;
-	e->vram.reply = engine_changed;
-	e->vram.data = e;
-	e->vram.residency.epoch = config->epoch;
-	e->vram.swappable = config->swappable;
+	e->memory.sink = sink;
+	e->memory.reply = engine_changed;
+	e->memory.data = e;
+	e->memory.epoch = config->epoch;
+	e->memory.swappable = config->swappable;
+	e->memory.memory = calloc(1, vgpu_memory_state_size());
 	e->policy = config->policy;
 	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 	memcpy(e->params, config->params, sizeof(e->params));
@@ -499,7 +502,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	want.data.fd = e->wake;
 	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
 		r = -errno;
-	if (r == 0 && (!spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
+	if (r == 0 && (!e->memory.memory || !spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
 		       !spsc_init(&e->replies, 2 * REQUESTS, sizeof(void *)) ||
 		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
 		r = -ENOMEM;

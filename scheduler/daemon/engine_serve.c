@@ -10,18 +10,20 @@
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
 	const char *warning = vgpu_core_warning(e->core);
-	struct vgpu_memory local = vgpu_memory_local(&e->vram.table);
+	struct vgpu_memory_view memory;
 	uint32_t i;
 
+	vgpu_memory_view(e->memory.state, &memory);
 	*s = (struct engine_snapshot){
 		.now = engine_now(),
 		.lost = !e->driver,
 		.caps = e->caps,
 		.found = e->found,
-		.n_extents = e->vram.table.n,
-		.memory = e->vram.counters,
-		.epoch = vgpu_residency_epoch(&e->vram.residency),
-		.waited = e->vram.residency.wait_max,
+		.n_extents = memory.n_extents,
+		.memory = memory.counters,
+		.pinned = memory.pinned,
+		.epoch = memory.epoch,
+		.waited = memory.waited,
 		.n_vfs = e->config.core.max_vfs,
 		.records_lost = e->records_lost,
 		.steps = e->steps,
@@ -31,9 +33,8 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	if (s->lost)
 		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
-	memcpy(s->extents, e->vram.extents, sizeof(s->extents));
-	s->found.partition = e->vram.partition;
-	s->found.partition.free = vgpu_memory_in(&local, VGPU_EXTENT_FREE);
+	memcpy(s->extents, memory.extents, sizeof(s->extents));
+	s->found.partition = memory.partition;
 	s->lateness = e->lateness;
 	s->switches = e->switches;
 	s->preemption = e->preemption;
@@ -41,10 +42,8 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 	vgpu_core_view(e->core, &s->core);
 	memcpy(s->params, e->params, sizeof(s->params));
 	memcpy(s->vf_params, e->vf_params, sizeof(s->vf_params));
-	for (i = 0; i < s->n_vfs; i++) {
+	for (i = 0; i < s->n_vfs; i++)
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
-		s->pinned |= (uint32_t)vram_is_pinned(&e->vram, i) << i;
-	}
 }
 
 /* What has been changed is remembered, for the day that the device has to be opened again. */
@@ -79,11 +78,11 @@ static bool reply(struct engine *e, struct engine_request *request)
 
 void engine_changed(void *data, struct engine_request *request)
 {
-	const struct vram_request *want = &request->memory;
+	const struct vgpu_memory_change *want = &request->memory;
 	struct engine *e = data;
 
 	/* For the day that the device has to be set up anew. */
-	if (request->result == 0 && want->what == VRAM_SET)
+	if (request->result == 0 && want->what == VGPU_MEMORY_SET)
 		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
 	if (request->snapshot)
 		fill_snapshot(e, request->snapshot);
@@ -109,8 +108,10 @@ static void check_pins(struct engine *e, struct engine_request *request)
 	uint32_t vf = asked->vf;
 	struct vgpu_event back = {.type = VGPU_EV_SET_VF, .vf = vf, .params = e->vf_params[vf]};
 
-	if (asked->type != VGPU_EV_SET_VF || !vram_is_pinned(&e->vram, vf) ||
-	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf) || engine_step(e, &back) < 0)
+	if (asked->type != VGPU_EV_SET_VF || !e->driver)
+		return;
+	gpu_memory_look(&e->memory, engine_now());
+	if (!vgpu_memory_overflows(e->memory.state, vf) || engine_step(e, &back) < 0)
 		return;
 	request->result = -ENOSPC;
 	snprintf(request->why, sizeof(request->why),
@@ -131,7 +132,7 @@ static bool answer(struct engine *e, struct engine_request *request)
 		request->result = -ENODEV;
 		snprintf(request->why, sizeof(request->why), "%.150s", e->lost_why.text);
 	} else if (request->ask == ENGINE_MEMORY) {
-		vram_begin(&e->vram, request, engine_now());
+		gpu_memory_begin(&e->memory, request, engine_now());
 		return true;
 	} else {
 		if (event->type == VGPU_EV_POLICY)
