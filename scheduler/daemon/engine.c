@@ -465,7 +465,6 @@ static void engine_free(struct engine *e)
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
 	recorder_free(e->recorder);
-	free(e->memory.memory);
 	free(e);
 }
 
@@ -485,7 +484,6 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->memory.data = e;
 	e->memory.epoch = config->epoch;
 	e->memory.swappable = config->swappable;
-	e->memory.memory = calloc(1, vgpu_memory_state_size());
 	e->policy = config->policy;
 	e->is_plugin = !vgpu_builtin_policy(e->policy->name);
 	memcpy(e->params, config->params, sizeof(e->params));
@@ -502,7 +500,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	want.data.fd = e->wake;
 	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
 		r = -errno;
-	if (r == 0 && (!e->memory.memory || !spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
+	if (r == 0 && (!spsc_init(&e->requests, REQUESTS, sizeof(void *)) ||
 		       !spsc_init(&e->replies, 2 * REQUESTS, sizeof(void *)) ||
 		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
 		r = -ENOMEM;
@@ -510,6 +508,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 		vgpu_error_set(err, r, "%s", strerror(-r));
 	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
 	r = r ? r : e->recorder ? 0 : -ENOMEM;
+	e->memory.recorder = e->recorder;
+	e->memory.memory = e->recorder ? recorder_state_memory(e->recorder) : NULL;
 	r = r ? r : open_device(e, err);
 	r = r ? r : start_thread(e, err);
 	if (r < 0) {

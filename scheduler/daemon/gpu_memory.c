@@ -184,7 +184,10 @@ static void step(struct gpu_memory *h, struct vgpu_memory_event event)
 
 	do {
 		h->placed = false;
-		vgpu_memory_step(h->state, &event, &h->out);
+		if (h->recorder)
+			recorder_memory_step(h->recorder, h->core, &event, &h->out);
+		else
+			vgpu_memory_step(h->state, &event, &h->out);
 		for (i = 0; i < h->out.n && h->lost == 0; i++)
 			carry_out(h, &h->out.actions[i], event.now);
 		event = (struct vgpu_memory_event){.now = event.now,

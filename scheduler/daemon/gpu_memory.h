@@ -28,7 +28,8 @@ struct gpu_memory {
 	void (*reply)(void *data, struct engine_request *request);
 	void *data;
 	const struct vgpu_core *core;
-	void *memory; /* vgpu_memory_state_size() bytes, zeroed at first */
+	void *memory;		   /* vgpu_memory_state_size() bytes, zeroed at first */
+	struct recorder *recorder; /* whose MEMORY is; NULL: nothing is recorded */
 	vgpu_nsec epoch;
 	uint32_t swappable;
 

@@ -45,7 +45,7 @@ static struct gpu_memory memory;
 static struct vgpu_memory_view seen; /* of it, after the last step */
 static struct vgpu_core *core;
 static struct vgpu_core_config config;
-static void *core_memory, *fallback_memory;
+static struct recorder *recorder;
 static struct vgpu_output out;
 static struct vgpu_event queue[512];
 static uint32_t head, tail;
@@ -303,7 +303,7 @@ static int step(struct vgpu_event event)
 	int r;
 
 	event.now = now;
-	r = vgpu_core_step(core, &event, &out);
+	r = recorder_step(recorder, core, &event, &out);
 	gpu_memory_stepped(&memory);
 	for (i = 0; i < out.n_actions; i++) {
 		const struct vgpu_action *a = &out.actions[i];
@@ -361,7 +361,6 @@ static void start(void)
 			      .save_area = {PF_CELLS * GRANULE - N_VFS * SLOT, N_VFS * SLOT}}};
 	const struct vgpu_policy_ops *policy = vgpu_builtin_policy("fair");
 	static int64_t params[VGPU_MAX_PARAMS], vf_params[N_VFS][VGPU_MAX_PARAMS];
-	static void *policy_memory;
 	struct vgpu_event event;
 	uint32_t i;
 
@@ -376,11 +375,12 @@ static void start(void)
 	memory.sink = sink;
 	memory.reply = on_reply;
 	gpu_memory_open(&memory, &ops, NULL, &caps, &found, &driver_config);
-	free(policy_memory);
-	policy_memory = calloc(1, policy->memory(N_VFS));
-	memset(core_memory, 0, vgpu_core_size(N_VFS));
-	memset(fallback_memory, 0, vgpu_fallback_policy->memory(N_VFS));
-	core = vgpu_core_init(core_memory, &config, vgpu_fallback_policy, fallback_memory, now);
+	memset(recorder_core_memory(recorder), 0, vgpu_core_size(N_VFS));
+	memset(recorder_fallback_memory(recorder), 0, vgpu_fallback_policy->memory(N_VFS));
+	memset(recorder_slot_memory(recorder, 0), 0, policy->memory(N_VFS));
+	recorder_restart(recorder);
+	core = vgpu_core_init(recorder_core_memory(recorder), &config, vgpu_fallback_policy,
+			      recorder_fallback_memory(recorder), now);
 	memory.core = core;
 	for (i = 0; policy->params[i].name; i++)
 		params[i] = policy->params[i].def;
@@ -391,7 +391,7 @@ static void start(void)
 		memcpy(vf_params[i], vf_params[0], sizeof(vf_params[0]));
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = policy,
-				    .memory = policy_memory,
+				    .memory = recorder_slot_memory(recorder, 0),
 				    .params = params,
 				    .vf_params = vf_params[0]};
 	step(event);
@@ -576,12 +576,16 @@ static void do_what_is_due(void)
 
 static void set_up(bool with_faults)
 {
+	struct vgpu_error err;
 	uint32_t i;
 
 	memset(&gpu, 0, sizeof(gpu));
 	gpu.command_ends = VGPU_NEVER;
 	memset(&memory, 0, sizeof(memory));
-	memory.memory = calloc(1, vgpu_memory_state_size());
+	recorder = recorder_new(N_VFS, &err);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(recorder);
+	memory.recorder = recorder;
+	memory.memory = recorder_state_memory(recorder);
 	for (i = 0; i < CELLS + HOST_CELLS; i++)
 		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
 	/* With host memory, three have room and three have not. */
@@ -597,16 +601,23 @@ static void set_up(bool with_faults)
 	first_wrong = NULL;
 	faults = with_faults;
 	vgpu_core_defaults(&config, N_VFS);
-	core_memory = calloc(1, vgpu_core_size(N_VFS));
-	fallback_memory = calloc(1, vgpu_fallback_policy->memory(N_VFS));
 	start();
 }
 
+/* What was recorded last is decided again. */
 static void tear_down(void)
 {
-	free(core_memory);
-	free(fallback_memory);
-	free(memory.memory);
+	struct recording recording;
+	static struct replay replay;
+	struct vgpu_error err = {.text = ""};
+
+	CU_ASSERT_EQUAL_FATAL(recorder_copy(recorder, &recording), 0);
+	recorder_free(recorder); /* the replay wants its place */
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT(!replay.differs && replay.events > 0);
+	if (replay.differs || err.text[0])
+		printf("event %llu: %s\n", (unsigned long long)replay.at, err.text);
+	recording_free(&recording);
 }
 
 static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
