@@ -210,22 +210,21 @@ void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
 	struct vgpu_vf_view of;
 	struct vgpu_memory_vf is;
 	uint32_t i, told = h->telling; /* what follows from this, it has not heard yet */
-	bool works;
+	bool works, new;
 
 	h->telling = 0;
 	h->late = false;
 	h->tell_at = now + TELL_EVERY;
 	vgpu_core_view(h->core, &view);
 	works = view.phase != VGPU_PHASE_PARKED;
-	if (works != h->engine_works)
-		step(h,
-		     (struct vgpu_memory_event){.now = now, .type = VGPU_ME_ENGINE, .code = works});
+	new = works != h->engine_works;
 	h->engine_works = works;
-	for (i = 0; i < h->n_vfs && h->lost == 0; i++) {
+	for (i = 0; i < h->n_vfs; i++) {
 		vgpu_core_vf_view(h->core, i, &of);
 		is = vgpu_memory_vf_of(&of);
 		if (is_same(&is, &h->known[i]) && !(told >> i & 1))
 			continue;
+		new = true;
 		h->known[i] = is;
 		step(h, (struct vgpu_memory_event){.now = now,
 						   .type = VGPU_ME_VF,
@@ -233,6 +232,9 @@ void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
 						   .code = told >> i & 1,
 						   .is = is});
 	}
+	if (new)
+		step(h,
+		     (struct vgpu_memory_event){.now = now, .type = VGPU_ME_ENGINE, .code = works});
 }
 
 void gpu_memory_scrub(struct gpu_memory *h, uint32_t vf)
@@ -335,8 +337,8 @@ int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now)
 	uint32_t i;
 	int r = 0;
 
-	if (h->late && (attention == VGPU_MEMORY_WAITS ||
-			(attention == VGPU_MEMORY_LOOKS && (piece_is_due || now >= h->tell_at))))
+	if (h->late && attention != VGPU_MEMORY_ASLEEP &&
+	    (attention == VGPU_MEMORY_WAITS || now >= gpu_memory_deadline(h)))
 		gpu_memory_look(h, now);
 	for (i = 0; i < h->n_vfs && h->lost == 0; i++)
 		for (; h->scrubs[i]; h->scrubs[i]--)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events in, actions out. Handlers note what they are told; what is to be done is decided in one
- * place, at the end of each step: a move, else a change, else a swap goes on, then the next piece
- * is begun. Nothing is decided while a piece or an entry of the GPU's table is under way.
+ * place, at the end of each step but those that tell of one VF of many: a move, else a change, else
+ * a swap goes on, then the next piece is begun. Nothing is decided while a piece or an entry of the
+ * GPU's table is under way.
  */
 #include <assert.h>
 #include <string.h>
@@ -149,7 +150,8 @@ void vgpu_memory_step(struct vgpu_memory_state *m, const struct vgpu_memory_even
 	m->table.extents = m->extents; /* wherever it lies */
 	if (!handlers[event->type].names_vf || event->vf < m->n_vfs)
 		handlers[event->type].handle(m, event);
-	advance(m);
+	if (event->type != VGPU_ME_VF)
+		advance(m);
 	m->out = NULL;
 }
 

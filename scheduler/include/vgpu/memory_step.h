@@ -87,7 +87,8 @@ enum vgpu_memory_event_type {
 	VGPU_ME_TIMER = 0, /* the deadline has come */
 	VGPU_ME_VF,	   /* `vf` is as `is` says; with code 1: as it is now that the core has
 			    * heard of each HOLD, RELEASE and RESET of it before */
-	VGPU_ME_ENGINE,	   /* code: whether somebody is on the engine, or on the way there */
+	VGPU_ME_ENGINE,	   /* this was told of all VFs that are other than before, which is acted
+			    * upon now; code: whether somebody is on the engine, or on the way */
 	VGPU_ME_SCRUB,	   /* the core wants the memory of `vf` cleared: one SCRUBBED follows */
 	VGPU_ME_DONE,	   /* the CLEAR or COPY under way is over. value: 0, and it was looked at;
 			    * else it failed, or is not as it should be */
@@ -187,8 +188,8 @@ void vgpu_memory_step(struct vgpu_memory_state *m, const struct vgpu_memory_even
 /* When VGPU_ME_TIMER is due at the latest; VGPU_NEVER if nothing is pending. */
 vgpu_nsec vgpu_memory_deadline(const struct vgpu_memory_state *m);
 
-/* How soon VGPU_ME_VF and VGPU_ME_ENGINE have to tell of what is new. Before a CHANGE and before
- * DONE all must be known in any case. */
+/* How soon VGPU_ME_VF and VGPU_ME_ENGINE have to tell of what is new. Before a CHANGE all must be
+ * known in any case; unless it is asleep, before each other event, too. */
 enum vgpu_memory_attention {
 	VGPU_MEMORY_ASLEEP = 0, /* not at all */
 	VGPU_MEMORY_LOOKS,	/* within a millisecond or so */
