@@ -788,16 +788,21 @@ static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_
 static void reset_loop(void)
 {
 	static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {4, 2}};
+	/* A GPU that clears a granule in one piece, and one that would clear more. */
+	static const vgpu_nsec paces[] = {60 * VGPU_USEC, VGPU_MSEC};
 	uint32_t i, k;
 
 	pace = VGPU_MSEC;
 	set_up(false);
 	pass(60 * VGPU_SEC, N_VFS, 0, is_settled);
 	CU_ASSERT_FATAL(is_settled());
-	for (i = 0; i < 3; i++)
-		for (k = 1; k < 40; k++)
-			one_loop(pairs[i][0], pairs[i][1], 300 * VGPU_USEC * (1 + k % 13),
-				 k * 1100 * VGPU_USEC);
+	for (i = 0; i < 6; i++)
+		for (k = 3; k < 40; k++) {
+			pace = paces[i % 2];
+			one_loop(pairs[i / 2][0], pairs[i / 2][1], pace / 3 * (1 + k % 13),
+				 pace * (k + 10));
+		}
+	pace = VGPU_MSEC;
 	/* A change that first needs memory cleared that was another's. */
 	for (i = 0; i < 2 && !under_way[0]; i++) {
 		requests[0] = (struct engine_request){

@@ -42,7 +42,7 @@ struct vhost_memory {
 	struct vgpu_extent table[VGPU_GPU_MAX_VFS];  /* the GPU's own */
 
 	struct {
-		bool at_work, copies, fails;
+		bool at_work, copies, fails, early;
 		struct vgpu_extent where;
 		uint64_t from;
 		vgpu_nsec ends;
@@ -114,6 +114,8 @@ void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command)
 			   vgpu_command_names[command], vf);
 	if (command == VGPU_CMD_INIT && (!holds(m, vf, 0) || m->saved[vf]))
 		vhost_fail(h, "VF %u begins on memory that was not cleared", vf);
+	if (command == VGPU_CMD_INIT)
+		m->marks[vf] = 0;
 	if (command == VGPU_CMD_RUN && h->vfs[vf].up && !holds(m, vf, m->marks[vf]))
 		vhost_fail(h, "VF %u has lost what it wrote", vf);
 	if (command == VGPU_CMD_IDLE && h->vfs[vf].up)
@@ -201,6 +203,21 @@ static int place(struct vhost *h, const struct vgpu_memory_action *a)
 	return 0;
 }
 
+/* What is written meanwhile stays, if it was early. */
+static void take_effect(struct vhost *h)
+{
+	struct vhost_memory *m = h->gpu_memory;
+	uint64_t to = m->piece.where.offset / GRANULE, from = m->piece.from / GRANULE;
+	/* One that fails has done half of it. */
+	uint64_t i, n = m->piece.where.size / GRANULE >> m->piece.fails;
+
+	if (m->piece.where.size == m->slot && !m->piece.fails)
+		m->saved[(m->piece.where.offset - (PF_CELLS * GRANULE - h->n_vfs * m->slot)) /
+			 m->slot] = 0;
+	for (i = 0; i < n; i++)
+		m->cells[to + i] = m->piece.copies ? m->cells[from + i] : 0;
+}
+
 static void start_piece(struct vhost *h, const struct vgpu_memory_action *a)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -213,6 +230,9 @@ static void start_piece(struct vhost *h, const struct vgpu_memory_action *a)
 	m->piece.where = a->where;
 	m->piece.from = a->from;
 	m->piece.ends = h->now + any(m, h->scrub.max / 4 + 1);
+	m->piece.early = any(m, 2);
+	if (m->piece.early)
+		take_effect(h);
 }
 
 static void on_answer(struct vhost *h, const struct vgpu_memory_action *a)
@@ -336,15 +356,9 @@ static void deliver(struct vhost *h)
 static void finish_piece(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
-	uint64_t to = m->piece.where.offset / GRANULE, from = m->piece.from / GRANULE;
-	/* One that fails has done half of it. */
-	uint64_t i, n = m->piece.where.size / GRANULE >> m->piece.fails;
 
-	if (m->piece.where.size == m->slot && !m->piece.fails)
-		m->saved[(m->piece.where.offset - (PF_CELLS * GRANULE - h->n_vfs * m->slot)) /
-			 m->slot] = 0;
-	for (i = 0; i < n; i++)
-		m->cells[to + i] = m->piece.copies ? m->cells[from + i] : 0;
+	if (!m->piece.early)
+		take_effect(h);
 	m->piece.at_work = false;
 	look(h);
 	step(h,
@@ -483,6 +497,7 @@ void memory_begin(struct vhost *h)
 	if (!m->piece.at_work) {
 		m->piece.at_work = true;
 		m->piece.where = (struct vgpu_extent){0, 0};
+		m->piece.early = true;
 		m->piece.ends = h->now;
 	}
 }
