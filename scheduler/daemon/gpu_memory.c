@@ -139,7 +139,7 @@ static void start_piece(struct gpu_memory *h, const struct vgpu_memory_action *a
 	r = p->copies ? h->ops->copy(h->driver, (struct vgpu_extent){p->from, p->where.size},
 				     p->where.offset)
 		      : h->ops->clear(h->driver, p->where);
-	h->lost = r < 0 ? r : h->lost;
+	h->lost = r < 0 ? r : 0;
 }
 
 static void carry_out(struct gpu_memory *h, const struct vgpu_memory_action *a, vgpu_nsec now)
@@ -152,9 +152,12 @@ static void carry_out(struct gpu_memory *h, const struct vgpu_memory_action *a, 
 	switch (a->type) {
 	case VGPU_MA_CLEAR:
 	case VGPU_MA_COPY:
-		start_piece(h, a, now);
+		if (h->lost == 0)
+			start_piece(h, a, now);
 		break;
 	case VGPU_MA_PLACE:
+		if (h->lost)
+			break;
 		h->status = h->ops->place(h->driver, a->vf, a->where);
 		h->placed = true;
 		break;
@@ -188,12 +191,12 @@ static void step(struct gpu_memory *h, struct vgpu_memory_event event)
 			recorder_memory_step(h->recorder, h->core, &event, &h->out);
 		else
 			vgpu_memory_step(h->state, &event, &h->out);
-		for (i = 0; i < h->out.n && h->lost == 0; i++)
+		for (i = 0; i < h->out.n; i++)
 			carry_out(h, &h->out.actions[i], event.now);
 		event = (struct vgpu_memory_event){.now = event.now,
 						   .type = VGPU_ME_PLACED,
 						   .value = h->status};
-	} while (h->placed && h->lost == 0);
+	} while (h->placed);
 }
 
 static bool is_same(const struct vgpu_memory_vf *a, const struct vgpu_memory_vf *b)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Places in host memory: who has one, and who needs none. */
+/* Who is on the GPU, and who has a place in host memory, or needs none. */
 #include "private.h"
+
+bool vgpu_memory_is_here(const struct vgpu_memory_state *m, uint32_t vf)
+{
+	return m->partition.vfs[vf].offset < m->table.local;
+}
 
 bool homes_is_pinned(const struct vgpu_memory_state *m, uint32_t vf)
 {
@@ -101,4 +106,9 @@ void homes_give(struct vgpu_memory_state *m, uint32_t vf, struct vgpu_extent whe
 	/* It is pinned; but by a guarantee only, which may end. */
 	if (m->pinned >> vf & 1 || !homes_find(m, vf, where.size, home, &largest))
 		*home = (struct vgpu_extent){0, 0};
+}
+
+bool vgpu_memory_overflows(const struct vgpu_memory_state *m, uint32_t vf)
+{
+	return homes_is_pinned(m, vf) && m->partition.vfs[vf].size > homes_most(m, vf);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the memory. Each file has one idea: step.c turns events into calls, pieces.c does the
- * clearing and copying by turns, change.c what is asked for, move.c a partition on its way, swap.c
- * decides whose memory goes to the host's where there is not enough for all. Calls go down in that
- * order: step, change and swap, move, pieces. output.c is below all.
+ * Inside the memory. Each file has one idea: step.c turns events into calls; change.c does what is
+ * asked for, and swap.c decides whose memory goes to the host's where there is not enough for all;
+ * pieces.c clears and copies by turns; move.c is a partition on its way; homes.c knows places in
+ * host memory. Each calls those that are named after it, and output.c.
  */
 #ifndef MEMORY_PRIVATE_H
 #define MEMORY_PRIVATE_H

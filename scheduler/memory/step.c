@@ -193,13 +193,3 @@ void vgpu_memory_view(const struct vgpu_memory_state *m, struct vgpu_memory_view
 	for (i = 0; i < m->n_vfs; i++)
 		out->pinned |= (uint32_t)homes_is_pinned(m, i) << i;
 }
-
-bool vgpu_memory_is_here(const struct vgpu_memory_state *m, uint32_t vf)
-{
-	return m->partition.vfs[vf].offset < m->table.local;
-}
-
-bool vgpu_memory_overflows(const struct vgpu_memory_state *m, uint32_t vf)
-{
-	return homes_is_pinned(m, vf) && m->partition.vfs[vf].size > homes_most(m, vf);
-}
