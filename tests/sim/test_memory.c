@@ -21,6 +21,8 @@
 #define GRANULE (UINT64_C(16) << 20)
 #define SLOT (UINT64_C(256) << 10)
 #define REQUESTS 3u
+/* What was written where nobody looks. */
+#define HIDDEN 0x80000000u
 
 static struct model {
 	uint32_t cells[CELLS + HOST_CELLS]; /* who wrote there last: 0 nobody; each guest has its
@@ -34,7 +36,7 @@ static struct model {
 	/* the engine that clears and copies */
 	struct vgpu_extent where;
 	uint64_t from;
-	bool copies, at_work, fails, lies;
+	bool copies, at_work, fails, lies, early;
 	vgpu_nsec ends;
 	/* the one that computes */
 	struct vgpu_event command;
@@ -120,6 +122,23 @@ static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent whe
 	return 0;
 }
 
+/* What is written meanwhile stays, if it was early. */
+static void take_effect(void)
+{
+	uint64_t i, cell = gpu.where.offset / GRANULE;
+
+	if (gpu.lies)
+		return;
+	if (gpu.where.size == SLOT) {
+		cell = (gpu.where.offset - (PF_CELLS * GRANULE - N_VFS * SLOT)) / SLOT;
+		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
+		return;
+	}
+	/* One that fails has done half of it. */
+	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
+		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
+}
+
 static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 {
 	check(!gpu.at_work, "two things at once for the engine that clears");
@@ -129,6 +148,9 @@ static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 	gpu.at_work = true;
 	gpu.fails = faults && any(100) == 0;
 	gpu.lies = faults && any(100) == 0;
+	gpu.early = any(2);
+	if (gpu.early)
+		take_effect();
 	gpu.ends = now + (pace ? where.size * pace / GRANULE : any(3 * VGPU_MSEC));
 	return 0;
 }
@@ -154,22 +176,12 @@ static bool is_of(uint64_t offset, uint32_t vf)
 
 static void work(void)
 {
-	uint64_t i, cell = gpu.where.offset / GRANULE;
-
 	if (!gpu.at_work || now < gpu.ends)
 		return;
 	gpu.at_work = false;
 	for_others += is_of(gpu.where.offset, waits) ? 0 : gpu.where.size;
-	if (gpu.lies)
-		return;
-	if (gpu.where.size == SLOT) {
-		cell = (gpu.where.offset - (PF_CELLS * GRANULE - N_VFS * SLOT)) / SLOT;
-		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
-		return;
-	}
-	/* One that fails has done half of it. */
-	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
-		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
+	if (!gpu.early)
+		take_effect();
 }
 
 static int is_busy(struct vgpu_driver *driver, bool *failed)
@@ -188,6 +200,8 @@ static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_
 				 : gpu.cells[offset / GRANULE];
 
 	(void)driver;
+	if (value & HIDDEN)
+		value = 0;
 	memset(data, (int)(value % 255 + (value != 0)), size);
 	return 0;
 }
@@ -479,7 +493,7 @@ static void act(void)
 		vgpu_core_vf_view(core, vf, &view);
 		if (view.state != VGPU_VF_SCRUBBING || view.context != VGPU_CTX_NONE)
 			break;
-		fill(vf, ++last_guest);
+		fill(vf, ++last_guest | (!faults && any(2) ? HIDDEN : 0));
 		step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
 		break;
 	default:
@@ -788,20 +802,23 @@ static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_
 static void reset_loop(void)
 {
 	static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {4, 2}};
-	/* A GPU that clears a granule in one piece, and one that would clear more. */
-	static const vgpu_nsec paces[] = {60 * VGPU_USEC, VGPU_MSEC};
 	uint32_t i, k;
 
 	pace = VGPU_MSEC;
 	set_up(false);
 	pass(60 * VGPU_SEC, N_VFS, 0, is_settled);
 	CU_ASSERT_FATAL(is_settled());
-	for (i = 0; i < 6; i++)
-		for (k = 3; k < 40; k++) {
-			pace = paces[i % 2];
-			one_loop(pairs[i / 2][0], pairs[i / 2][1], pace / 3 * (1 + k % 13),
-				 pace * (k + 10));
-		}
+	for (i = 0; i < 3; i++)
+		for (k = 1; k < 40; k++)
+			one_loop(pairs[i][0], pairs[i][1], 300 * VGPU_USEC * (1 + k % 13),
+				 k * 1100 * VGPU_USEC);
+	/* A fast GPU, that would clear more than a granule in one piece. */
+	pace = 60 * VGPU_USEC;
+	for (i = 0; i < 3; i++)
+		for (k = 0; k < 42; k++)
+			one_loop(pairs[i][0], pairs[i][1],
+				 300 * VGPU_USEC + k % 7 * 100 * VGPU_USEC,
+				 (300 + k % 7 * 100) * (k % 6) * VGPU_USEC + 200 * VGPU_USEC);
 	pace = VGPU_MSEC;
 	/* A change that first needs memory cleared that was another's. */
 	for (i = 0; i < 2 && !under_way[0]; i++) {
