@@ -39,6 +39,7 @@ void gpu_memory_open(struct gpu_memory *h, const struct vgpu_driver_ops *ops,
 	h->driver = driver;
 	h->n_vfs = config->n_vfs;
 	h->granule = caps->granule;
+	h->swaps = caps->host > 0;
 	h->state = vgpu_memory_open(h->memory, &c);
 	memset(h->known, 0, sizeof(h->known));
 	memset(h->scrubs, 0, sizeof(h->scrubs));
@@ -225,6 +226,8 @@ void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
 	for (i = 0; i < h->n_vfs; i++) {
 		vgpu_core_vf_view(h->core, i, &of);
 		is = vgpu_memory_vf_of(&of);
+		if (!h->swaps)
+			is.run_ns = 0; /* it decides nothing else than who is swapped */
 		if (is_same(&is, &h->known[i]) && !(told >> i & 1))
 			continue;
 		new = true;

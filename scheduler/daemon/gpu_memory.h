@@ -39,6 +39,7 @@ struct gpu_memory {
 	struct vgpu_memory_output out;
 	uint32_t n_vfs;
 	uint64_t granule;
+	bool swaps;
 	struct vgpu_memory_vf known[VGPU_GPU_MAX_VFS]; /* as STATE has been told */
 	uint32_t telling;		   /* VFs of which the core is being told something */
 	bool engine_works, late;	   /* LATE: there may be something new to tell */
