@@ -80,7 +80,7 @@ static const char *trouble(int r)
 
 static void let_go(struct engine *e, bool lost)
 {
-	vram_close(&e->vram);
+	gpu_memory_close(&e->memory);
 	e->ops->device->close(e->driver, lost);
 	e->driver = NULL;
 	e->driver_fd = -1;
@@ -157,7 +157,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_NOTICE:
 		return e->ops->switched->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
 	case VGPU_AC_SCRUB:
-		vram_scrub(&e->vram, a->vf, engine_now());
+		gpu_memory_scrub(&e->memory, a->vf);
 		return 0;
 	case VGPU_AC_RETIRE:
 		slot = recorder_slot_of(e->recorder, a->memory);
@@ -241,6 +241,7 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
 	e->policy_changed |= concerns_policy(e, event);
+	gpu_memory_stepped(&e->memory);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
 			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
@@ -293,7 +294,7 @@ static int build_core(struct engine *e)
 	recorder_restart(e->recorder);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
 				 recorder_fallback_memory(e->recorder), engine_now());
-	e->vram.core = e->core;
+	e->memory.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = begin->policy,
 				    .memory = engine_take_slot(e, begin->policy),
@@ -309,7 +310,7 @@ static int build_core(struct engine *e)
 					    .params = begin->vf_params[i]};
 		r = engine_step(e, &event);
 		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
-		if (r == 0 && e->driver && !vram_is_here(&e->vram, i))
+		if (r == 0 && e->driver && !vgpu_memory_is_here(e->memory.state, i))
 			r = engine_step(e, &event);
 	}
 	event = (struct vgpu_event){.type = VGPU_EV_START};
@@ -343,7 +344,8 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
-	vram_open(&e->vram, e->ops->memory, e->driver, &e->caps, &e->found, &e->config.driver);
+	gpu_memory_open(&e->memory, e->ops->memory, e->driver, &e->caps, &e->found,
+			&e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {
 		r = vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	} else {
@@ -395,7 +397,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 	t = vgpu_core_deadline(e->core);
 	other = e->ops->device->deadline(e->driver);
 	t = other < t ? other : t;
-	other = vram_deadline(&e->vram);
+	other = gpu_memory_deadline(&e->memory);
 	return other < t ? other : t;
 }
 
@@ -465,7 +467,7 @@ static void run_once(struct engine *e)
 	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->device->deadline(e->driver)))
 		r = look_at_device(e);
 	if (r == 0 && e->driver)
-		r = vram_run(&e->vram, engine_now());
+		r = gpu_memory_run(&e->memory, engine_now());
 	if (r < 0)
 		lose(e, r);
 	engine_drain(e);
@@ -568,11 +570,11 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
 	e->ops = ops;
-	e->vram.sink = sink;
-	e->vram.reply = engine_changed;
-	e->vram.data = e;
-	e->vram.residency.epoch = config->epoch;
-	e->vram.swappable = config->swappable;
+	e->memory.sink = sink;
+	e->memory.reply = engine_changed;
+	e->memory.data = e;
+	e->memory.epoch = config->epoch;
+	e->memory.swappable = config->swappable;
 	e->epoll = epoll_create1(EPOLL_CLOEXEC);
 	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -594,6 +596,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 		vgpu_error_set(err, r, "%s", strerror(-r));
 	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
 	r = r ? r : e->recorder ? 0 : -ENOMEM;
+	e->memory.recorder = e->recorder;
+	e->memory.memory = e->recorder ? recorder_state_memory(e->recorder) : NULL;
 	r = r ? r : open_device(e, err);
 	if (r == 0)
 		engine_publish(e);

@@ -8,11 +8,11 @@
 #ifndef DAEMON_ENGINE_H
 #define DAEMON_ENGINE_H
 
+#include "gpu_memory.h"
 #include "histogram.h"
 #include "vgpu/core.h"
 #include "vgpu/driver.h"
 #include "vgpu/record.h"
-#include "vram.h"
 
 /* A policy, and the parameters that it has: its own, and those of each VF. */
 struct policy_values {
@@ -46,8 +46,8 @@ struct engine_snapshot {
 	struct vgpu_driver_caps caps;
 	struct vgpu_driver_found found; /* its partition as it is now */
 	uint32_t n_extents;
-	struct vgpu_memory_extent extents[VRAM_EXTENTS];
-	struct vram_counters memory;
+	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory_counters memory;
 	uint32_t pinned;	 /* VFs that are not swapped */
 	vgpu_nsec epoch, waited; /* of swapping, as it is; and the longest that a VF has waited */
 	struct vgpu_core_view core;
@@ -74,7 +74,8 @@ struct engine_request {
 	enum engine_ask ask;
 	struct vgpu_event event;
 	struct engine_snapshot *snapshot; /* with ENGINE_MEMORY, it may be NULL */
-	struct vram_request memory;
+	struct vgpu_memory_change memory;
+	struct vgpu_memory_plan plan; /* of that */
 	int result;
 	char why[sizeof(((struct vgpu_error *)NULL)->text)];
 	void *data; /* the sender's */

@@ -33,7 +33,7 @@ struct engine {
 
 	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
 	uint32_t local_head, local_tail;
-	struct vram vram;
+	struct gpu_memory memory;
 	struct vgpu_output out;
 
 	pthread_t thread;

@@ -18,18 +18,20 @@
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
 	const char *warning = vgpu_core_warning(e->core);
-	struct vgpu_memory local = vgpu_memory_local(&e->vram.table);
+	struct vgpu_memory_view memory;
 	uint32_t i;
 
+	vgpu_memory_view(e->memory.state, &memory);
 	*s = (struct engine_snapshot){
 		.now = engine_now(),
 		.lost = !e->driver,
 		.caps = e->caps,
 		.found = e->found,
-		.n_extents = e->vram.table.n,
-		.memory = e->vram.counters,
-		.epoch = vgpu_residency_epoch(&e->vram.residency),
-		.waited = e->vram.residency.wait_max,
+		.n_extents = memory.n_extents,
+		.memory = memory.counters,
+		.pinned = memory.pinned,
+		.epoch = memory.epoch,
+		.waited = memory.waited,
 		.n_vfs = e->config.core.max_vfs,
 		.records_lost = e->records_lost,
 		.steps = e->steps,
@@ -39,18 +41,15 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	if (s->lost)
 		memcpy(s->lost_why, e->lost_why.text, sizeof(s->lost_why) - 1);
-	memcpy(s->extents, e->vram.extents, sizeof(s->extents));
-	s->found.partition = e->vram.partition;
-	s->found.partition.free = vgpu_memory_in(&local, VGPU_EXTENT_FREE);
+	memcpy(s->extents, memory.extents, sizeof(s->extents));
+	s->found.partition = memory.partition;
 	s->lateness = e->lateness;
 	s->switches = e->switches;
 	s->preemption = e->preemption;
 	s->decisions = e->decisions;
 	vgpu_core_view(e->core, &s->core);
-	for (i = 0; i < s->n_vfs; i++) {
+	for (i = 0; i < s->n_vfs; i++)
 		vgpu_core_vf_view(e->core, i, &s->vfs[i]);
-		s->pinned |= (uint32_t)vram_is_pinned(&e->vram, i) << i;
-	}
 }
 
 static void reply(struct engine *e, struct engine_request *request)
@@ -65,11 +64,11 @@ static void reply(struct engine *e, struct engine_request *request)
 
 void engine_changed(void *data, struct engine_request *request)
 {
-	const struct vram_request *want = &request->memory;
+	const struct vgpu_memory_change *want = &request->memory;
 	struct engine *e = data;
 
 	/* For the day that the device has to be set up anew. */
-	if (request->result == 0 && want->what == VRAM_SET)
+	if (request->result == 0 && want->what == VGPU_MEMORY_SET)
 		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
 	if (request->snapshot)
 		fill_snapshot(e, request->snapshot);
@@ -125,9 +124,10 @@ static void set_vf(struct engine *e, struct engine_request *request)
 	vgpu_core_vf_view(e->core, vf, &before);
 	step(e, request);
 	/* Who is pinned is the policy's in force to say. */
-	if (request->result < 0 || core.next_policy || !e->driver ||
-	    !vram_is_pinned(&e->vram, vf) ||
-	    e->vram.partition.vfs[vf].size <= vram_most(&e->vram, vf))
+	if (request->result < 0 || core.next_policy || !e->driver)
+		return;
+	gpu_memory_look(&e->memory, engine_now());
+	if (!vgpu_memory_overflows(e->memory.state, vf))
 		return;
 	refuse(request, -ENOSPC,
 	       "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
@@ -150,7 +150,7 @@ static void answer(struct engine *e, struct engine_request *request)
 	} else if (!e->driver) {
 		refuse(request, -ENODEV, "%s", e->lost_why.text);
 	} else if (request->ask == ENGINE_MEMORY) {
-		vram_begin(&e->vram, request, engine_now());
+		gpu_memory_begin(&e->memory, request, engine_now());
 		return;
 	} else if (request->event.type == VGPU_EV_POLICY) {
 		change_policy(e, request);

@@ -6,11 +6,12 @@
 
 #include "log.h"
 #include "put.h"
+#include "vgpu/residency.h"
 
 /* A VF's memory is cleared while it stays the VF's. */
 static bool is_being_cleared(const struct engine_snapshot *s, const struct vgpu_memory_extent *x)
 {
-	return x->state == VGPU_EXTENT_OWNED && x->owner != VRAM_PF &&
+	return x->state == VGPU_EXTENT_OWNED && x->owner != VGPU_MEMORY_PF &&
 	       s->vfs[x->owner].state == VGPU_VF_SCRUBBING;
 }
 
@@ -18,7 +19,7 @@ static bool is_movable(uint32_t vf, void *data)
 {
 	const struct engine_snapshot *s = data;
 
-	return vf != VRAM_PF && vram_can_move(s->vfs[vf].state);
+	return vf != VGPU_MEMORY_PF && vgpu_memory_can_move(s->vfs[vf].state);
 }
 
 static struct json_object *extent_json(struct call *call, const struct vgpu_memory_extent *x)
@@ -30,8 +31,8 @@ static struct json_object *extent_json(struct call *call, const struct vgpu_memo
 	put_int(e, "bytes", x->size);
 	put_text(e, "state", vgpu_extent_state_names[clears ? VGPU_EXTENT_SCRUBBING : x->state]);
 	if (x->state >= VGPU_EXTENT_OWNED)
-		put_text(e, "owner", x->owner == VRAM_PF ? "pf" : "vf");
-	if (x->state >= VGPU_EXTENT_OWNED && x->owner != VRAM_PF) {
+		put_text(e, "owner", x->owner == VGPU_MEMORY_PF ? "pf" : "vf");
+	if (x->state >= VGPU_EXTENT_OWNED && x->owner != VGPU_MEMORY_PF) {
 		const struct lease *l = &call->gpu->leases[x->owner];
 
 		put_int(e, "vf", x->owner);
@@ -63,13 +64,13 @@ struct json_object *memory_json(struct call *call)
 	struct vgpu_memory all = {
 		.extents = s->extents,
 		.n = s->n_extents,
-		.capacity = VRAM_EXTENTS,
+		.capacity = VGPU_MEMORY_EXTENTS,
 		.total = s->caps.memory + s->caps.host,
 		.local = s->caps.memory / s->caps.granule * s->caps.granule,
 		.granule = s->caps.granule,
 	};
 	struct vgpu_memory m = vgpu_memory_local(&all);
-	struct vgpu_memory_extent scratch[VRAM_EXTENTS];
+	struct vgpu_memory_extent scratch[VGPU_MEMORY_EXTENTS];
 	struct json_object *o = json_object_new_object(), *here = json_object_new_array();
 	struct json_object *host = json_object_new_array();
 	struct vgpu_memory_request rule = {
@@ -150,19 +151,19 @@ bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, ch
 	return true;
 }
 
-static int begin_change(struct control *control, struct call *call, enum vram_what what,
+static int begin_change(struct control *control, struct call *call, enum vgpu_memory_what what,
 			struct vgpu_error *err)
 {
-	struct vram_request *want = &call->request.memory;
+	struct vgpu_memory_change *want = &call->request.memory;
 	int r = call_find_gpu(control, call, err);
 
-	if (r == 0 && what != VRAM_COMPACT)
+	if (r == 0 && what != VGPU_MEMORY_COMPACT)
 		r = call_find_vf(call, &want->vf, err);
 	if (r < 0)
 		return r;
 	want->what = what;
 	want->size = (uint64_t)call_int(call, "mib", 0) << 20;
-	want->usual = what == VRAM_SET;
+	want->usual = what == VGPU_MEMORY_SET;
 	call->request.ask = ENGINE_MEMORY;
 	call->request.snapshot = &call->snapshot;
 	return call_send(call, err);
@@ -170,7 +171,7 @@ static int begin_change(struct control *control, struct call *call, enum vram_wh
 
 int memory_plan_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	return begin_change(control, call, VRAM_PLAN, err);
+	return begin_change(control, call, VGPU_MEMORY_PLAN, err);
 }
 
 int memory_set_begin(struct control *control, struct call *call, struct vgpu_error *err)
@@ -179,17 +180,18 @@ int memory_set_begin(struct control *control, struct call *call, struct vgpu_err
 
 	call->request.memory.force = json_object_object_get_ex(call->args, "force", &force) &&
 				     json_object_get_boolean(force);
-	return begin_change(control, call, VRAM_SET, err);
+	return begin_change(control, call, VGPU_MEMORY_SET, err);
 }
 
 int memory_compact_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	return begin_change(control, call, VRAM_COMPACT, err);
+	return begin_change(control, call, VGPU_MEMORY_COMPACT, err);
 }
 
 struct json_object *memory_plan_json(struct call *call)
 {
-	const struct vram_request *want = &call->request.memory;
+	const struct vgpu_memory_change *want = &call->request.memory;
+	const struct vgpu_memory_plan *plan = &call->request.plan;
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 	char cost[400];
 	uint32_t vf;
@@ -197,14 +199,14 @@ struct json_object *memory_plan_json(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "vf", want->vf);
 	put_int(o, "bytes", want->size);
-	put_int(o, "offset", want->plan.offset);
-	put_int(o, "clear_bytes", want->plan.clear);
-	put_int(o, "move_bytes", want->plan.move);
-	for (vf = 0; want->plan.movers >> vf; vf++)
-		if (want->plan.movers >> vf & 1)
+	put_int(o, "offset", plan->offset);
+	put_int(o, "clear_bytes", plan->clear);
+	put_int(o, "move_bytes", plan->move);
+	for (vf = 0; plan->movers >> vf; vf++)
+		if (plan->movers >> vf & 1)
 			json_object_array_add(list, json_object_new_int64(vf));
 	json_object_object_add(o, "move_vfs", list);
-	put_bool(o, "host", want->plan.offset >= call->snapshot.caps.memory);
+	put_bool(o, "host", plan->offset >= call->snapshot.caps.memory);
 	if (memory_cost(&call->snapshot, want->vf, want->size, cost, sizeof(cost)))
 		put_text(o, "cost", cost);
 	return o;
@@ -212,7 +214,7 @@ struct json_object *memory_plan_json(struct call *call)
 
 static void on_usual(struct call *call)
 {
-	const struct vram_request *want = &call->request.memory;
+	const struct vgpu_memory_change *want = &call->request.memory;
 	int r = call->request.result;
 
 	/* In use, or another change is under way, or the GPU is lost: later. */
@@ -233,8 +235,9 @@ void memory_is_free(struct gpu *gpu, uint32_t vf)
 	if (!call)
 		return;
 	call->request.ask = ENGINE_MEMORY;
-	call->request.memory =
-		(struct vram_request){.what = VRAM_SET, .vf = vf, .size = VRAM_USUAL};
+	call->request.memory = (struct vgpu_memory_change){.what = VGPU_MEMORY_SET,
+							   .vf = vf,
+							   .size = VGPU_MEMORY_USUAL};
 	call->then = on_usual;
 	call_queue(call);
 }

@@ -322,7 +322,7 @@ static void on_memory(struct call *call)
 			       "%" PRIu64 " MiB are wished, %s has at most %" PRIu64
 			       " MiB in one piece (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
-			       call->request.memory.plan.largest >> 20);
+			       call->request.plan.largest >> 20);
 		job->tried |= 1u << job->vf;
 	} else {
 		vgpu_error_set(&job->why, -ENOSPC, "%s: %s", gpu->config->name, call->request.why);
@@ -337,8 +337,8 @@ static void ask_memory(struct call *call)
 	struct reservation *job = call->reservation;
 
 	call->request.ask = ENGINE_MEMORY;
-	call->request.memory = (struct vram_request){
-		.what = job->mode == RESERVE_ASK ? VRAM_PLAN : VRAM_SET,
+	call->request.memory = (struct vgpu_memory_change){
+		.what = job->mode == RESERVE_ASK ? VGPU_MEMORY_PLAN : VGPU_MEMORY_SET,
 		.vf = job->vf,
 		.size = vm_memory(call->gpu, &job->wish.slices[job->slice]),
 	};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one piece of memory in which a core and its policies live, and its parts. */
+/* The one piece of memory in which a core, its policies and the state of a GPU's memory live, and
+ * its parts. */
 #ifndef RECORD_ARENA_H
 #define RECORD_ARENA_H
 
@@ -9,14 +10,16 @@
 #define ARENA_CORE_MAX (256u << 10)
 #define ARENA_FALLBACK ARENA_CORE_MAX
 #define ARENA_SLOTS (ARENA_FALLBACK + RECORD_SLOT_SIZE)
-#define ARENA_SIZE (ARENA_SLOTS + RECORD_SLOTS * RECORD_SLOT_SIZE)
+#define ARENA_MEMORY (ARENA_SLOTS + RECORD_SLOTS * RECORD_SLOT_SIZE)
+#define ARENA_MEMORY_MAX (64u << 10)
+#define ARENA_SIZE (ARENA_MEMORY + ARENA_MEMORY_MAX)
 
 /* What of an arena is in use, in the order in which it lies in an image. */
 struct arena_part {
 	uint64_t offset, size;
 };
 
-#define ARENA_PARTS (2u + RECORD_SLOTS)
+#define ARENA_PARTS (3u + RECORD_SLOTS)
 
 static inline void arena_parts(const struct record_header *h, struct arena_part *parts)
 {
@@ -27,6 +30,7 @@ static inline void arena_parts(const struct record_header *h, struct arena_part 
 	for (i = 0; i < RECORD_SLOTS; i++)
 		parts[2 + i] =
 			(struct arena_part){ARENA_SLOTS + i * RECORD_SLOT_SIZE, h->slot_sizes[i]};
+	parts[2 + RECORD_SLOTS] = (struct arena_part){ARENA_MEMORY, h->memory_size};
 }
 
 static inline uint64_t arena_image_size(const struct record_header *h)
@@ -48,6 +52,7 @@ void *arena_map(uint64_t address);
 uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs);
 /* Of everything that a step said and did. */
 uint32_t record_hash(int result, const struct vgpu_output *out);
+uint32_t record_memory_hash(const struct vgpu_memory_output *out);
 
 /* What goes before the parameters of an event as they are recorded: the policy that they are for
  * ("": none), and of a new one its slot. */

@@ -64,6 +64,7 @@ struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
 	uint32_t i;
 
 	assert(vgpu_core_size(max_vfs) <= ARENA_CORE_MAX);
+	assert(vgpu_memory_state_size() <= ARENA_MEMORY_MAX);
 	if (ok)
 		r->arena = arena_map(0);
 	ok = ok && r->arena;
@@ -119,6 +120,11 @@ void *recorder_fallback_memory(struct recorder *r)
 void *recorder_slot_memory(struct recorder *r, uint32_t slot)
 {
 	return r->arena + ARENA_SLOTS + slot * RECORD_SLOT_SIZE;
+}
+
+void *recorder_state_memory(struct recorder *r)
+{
+	return r->arena + ARENA_MEMORY;
 }
 
 uint32_t recorder_slot_of(const struct recorder *r, const void *memory)
@@ -177,6 +183,24 @@ uint32_t record_hash(int result, const struct vgpu_output *out)
 	return h;
 }
 
+uint32_t record_memory_hash(const struct vgpu_memory_output *out)
+{
+	uint32_t h = 2166136261u, i;
+
+	for (i = 0; i < out->n; i++) {
+		const struct vgpu_memory_action *a = &out->actions[i];
+		bool answers = a->type == VGPU_MA_ANSWER;
+		uint64_t head[] = {(uint64_t)a->type << 32 | a->vf, a->code, (uint64_t)a->value};
+		uint64_t place[] = {a->where.offset, a->where.size, a->from};
+		uint64_t plan[] = {a->id,	 a->plan.size,	 a->plan.offset, a->plan.clear,
+				   a->plan.move, a->plan.movers, a->plan.largest};
+
+		h = mix(h, head, sizeof(head));
+		h = mix(h, answers ? plan : place, answers ? sizeof(plan) : sizeof(place));
+	}
+	return h;
+}
+
 /* An image of the arena begins a segment. */
 static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 {
@@ -200,6 +224,7 @@ static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 		.max_vfs = r->max_vfs,
 		.address = (uint64_t)(uintptr_t)r->arena,
 		.core_size = vgpu_core_size(r->max_vfs),
+		.memory_size = vgpu_memory_state_size(),
 		.fallback_size = view.fallback->memory(r->max_vfs),
 		.slot_sizes = {r->slot_sizes[0], r->slot_sizes[1]},
 	};
@@ -240,21 +265,25 @@ static uint32_t put_payload(struct recorder *r, struct segment *s, const struct 
 	return at + 1;
 }
 
+/* The segment that has room for one more entry with SIZE bytes beside it. */
+static struct segment *segment_for(struct recorder *r, const struct vgpu_core *core, uint32_t size)
+{
+	const struct segment *s = &r->segments[atomic_load(&r->current)];
+
+	if (!r->begun || atomic_load(&s->n) == ENTRIES ||
+	    atomic_load(&s->payload_used) + size > PAYLOAD)
+		begin_segment(r, core);
+	return &r->segments[atomic_load(&r->current)];
+}
+
 int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_event *event,
 		  struct vgpu_output *out)
 {
-	struct segment *s = &r->segments[atomic_load(&r->current)];
+	struct segment *s = segment_for(r, core, record_payload_size(event, r->max_vfs));
 	uint32_t n = atomic_load(&s->n), i, slot;
-	struct record_entry *e;
+	struct record_entry *e = &s->entries[n];
 	int result;
 
-	if (!r->begun || n == ENTRIES ||
-	    atomic_load(&s->payload_used) + record_payload_size(event, r->max_vfs) > PAYLOAD) {
-		begin_segment(r, core);
-		s = &r->segments[atomic_load(&r->current)];
-		n = 0;
-	}
-	e = &s->entries[n];
 	*e = (struct record_entry){
 		.now = event->now,
 		.value = event->value,
@@ -277,6 +306,36 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 	e->hash = record_hash(result, out);
 	atomic_store(&s->n, n + 1);
 	return result;
+}
+
+/* What of an event of memory is beside its entry. */
+static uint32_t memory_payload_size(const struct vgpu_memory_event *event)
+{
+	return event->type == VGPU_ME_VF || event->type == VGPU_ME_CHANGE ? (uint32_t)sizeof(*event)
+									  : 0;
+}
+
+void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
+			  const struct vgpu_memory_event *event, struct vgpu_memory_output *out)
+{
+	uint32_t size = memory_payload_size(event);
+	struct segment *s = segment_for(r, core, size);
+	uint32_t n = atomic_load(&s->n), used = atomic_load(&s->payload_used);
+	struct record_entry *e = &s->entries[n];
+
+	*e = (struct record_entry){
+		.now = event->now,
+		.value = event->value,
+		.type = RECORD_OF_MEMORY + event->type,
+		.vf = event->vf,
+		.code = event->code,
+		.payload = size ? used + 1 : 0,
+	};
+	memcpy(s->payload + used, event, size);
+	atomic_store(&s->payload_used, used + size);
+	vgpu_memory_step((struct vgpu_memory_state *)recorder_state_memory(r), event, out);
+	e->hash = record_memory_hash(out);
+	atomic_store(&s->n, n + 1);
 }
 
 /* A segment as of now; false if it was overtaken meanwhile. */

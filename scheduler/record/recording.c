@@ -43,7 +43,8 @@ static const char *objection(const struct record_header *h)
 		return "a recording of another version";
 	if (h->max_vfs == 0 || h->max_vfs > VGPU_GPU_MAX_VFS)
 		return "damaged: no such number of VFs";
-	if (h->core_size != vgpu_core_size(h->max_vfs))
+	if (h->core_size != vgpu_core_size(h->max_vfs) ||
+	    h->memory_size != vgpu_memory_state_size())
 		return "made by another build: its core has another layout";
 	if (h->fallback_size > RECORD_SLOT_SIZE || h->slot_sizes[0] > RECORD_SLOT_SIZE ||
 	    h->slot_sizes[1] > RECORD_SLOT_SIZE || h->n_entries > MAX_ENTRIES ||
@@ -125,9 +126,57 @@ static bool event_of(const struct recording *r, const struct record_entry *e, ui
 	return true;
 }
 
+/* The same of memory. */
+static bool memory_event_of(const struct recording *r, const struct record_entry *e,
+			    struct vgpu_memory_event *out)
+{
+	if (e->type < RECORD_OF_MEMORY || e->type - RECORD_OF_MEMORY >= VGPU_ME_COUNT)
+		return false;
+	*out = (struct vgpu_memory_event){.type = e->type - RECORD_OF_MEMORY};
+	if (e->payload && e->payload - 1 + sizeof(*out) > r->header.payload_size)
+		return false;
+	if (e->payload)
+		memcpy(out, r->payload + e->payload - 1, sizeof(*out));
+	out->now = e->now;
+	out->type = e->type - RECORD_OF_MEMORY;
+	out->vf = e->vf;
+	out->code = e->code;
+	out->value = e->value;
+	return true;
+}
+
+/* Steps the core or memory, as the entry says. False: it is damaged. */
+static bool replay_entry(const struct recording *r, const struct record_entry *entry,
+			 uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
+			 struct replay *out)
+{
+	struct vgpu_core *core = (struct vgpu_core *)(void *)(arena + ARENA_CORE);
+	struct vgpu_memory_state *memory = (void *)(arena + ARENA_MEMORY);
+	struct vgpu_memory_event of_memory;
+	struct vgpu_event event;
+	int result = 0;
+	uint32_t i;
+
+	out->out.n_records = 0;
+	if (memory_event_of(r, entry, &of_memory)) {
+		vgpu_memory_step(memory, &of_memory, &out->memory);
+		out->hash = record_memory_hash(&out->memory);
+	} else if (event_of(r, entry, arena, find, &event)) {
+		result = vgpu_core_step(core, &event, &out->out);
+		for (i = 0; i < out->out.n_records; i++)
+			out->decisions += out->out.records[i].type == VGPU_REC_RUN;
+		out->hash = record_hash(result, &out->out);
+	} else {
+		return false;
+	}
+	out->events++;
+	out->entry = *entry;
+	out->differs = out->hash != entry->hash || result != entry->result;
+	return true;
+}
+
 static int restore(const struct recording *r, uint8_t *arena,
-		   const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_core **core,
-		   struct vgpu_error *err)
+		   const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err)
 {
 	const struct record_header *h = &r->header;
 	const struct vgpu_policy_ops *policy = find(h->policy), *fallback = find(h->fallback);
@@ -143,8 +192,7 @@ static int restore(const struct recording *r, uint8_t *arena,
 		memcpy(arena + parts[i].offset, from, parts[i].size);
 		from += parts[i].size;
 	}
-	*core = (struct vgpu_core *)(void *)(arena + ARENA_CORE);
-	vgpu_core_rebind(*core, policy, next, fallback);
+	vgpu_core_rebind((struct vgpu_core *)(void *)(arena + ARENA_CORE), policy, next, fallback);
 	return 0;
 }
 
@@ -153,34 +201,22 @@ int recording_replay(const struct recording *r,
 		     struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
-	struct vgpu_core *core = NULL;
-	struct vgpu_event event;
 	uint64_t i, now = 0;
-	uint32_t k;
-	int e = 0, result;
+	int e;
 
 	*out = (struct replay){.events = 0};
 	if (!arena)
 		return vgpu_error_set(err, -EADDRINUSE,
 				      "the address of the recorded core is taken in this process");
-	e = restore(r, arena, find, &core, err);
+	e = restore(r, arena, find, err);
 	for (i = 0; i < r->header.n_entries && e == 0 && !out->differs; i++) {
 		const struct record_entry *entry = &r->entries[i];
 
-		if (entry->now < now || !event_of(r, entry, arena, find, &event)) {
+		out->at = i;
+		if (entry->now < now || !replay_entry(r, entry, arena, find, out))
 			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
 					   (unsigned long long)i);
-			break;
-		}
 		now = entry->now;
-		result = vgpu_core_step(core, &event, &out->out);
-		out->events++;
-		for (k = 0; k < out->out.n_records; k++)
-			out->decisions += out->out.records[k].type == VGPU_REC_RUN;
-		out->hash = record_hash(result, &out->out);
-		out->differs = out->hash != entry->hash || result != entry->result;
-		out->at = i;
-		out->entry = *entry;
 	}
 	munmap(arena, ARENA_SIZE);
 	return e;

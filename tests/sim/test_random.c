@@ -45,6 +45,7 @@ static void set_up(struct vhost *h, int level)
 	h->scrub = range(h, 0, 10 * VGPU_MSEC);
 	h->reset = range(h, 0, 100 * VGPU_MSEC);
 	h->timer_late = range(h, 0, 80 * VGPU_USEC);
+	h->memory_fails_ppm = level == FAULTS ? 20000 : 0;
 	for (i = 0; i < h->n_vfs; i++) {
 		struct vhost_vf *vf = &h->vfs[i];
 
@@ -120,6 +121,8 @@ static void meddle(struct vhost *h)
 	}
 }
 
+static uint64_t changes, moves; /* of memory */
+
 static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, bool meddling,
 		vgpu_nsec length)
 {
@@ -127,6 +130,7 @@ static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, 
 	int64_t params[VGPU_MAX_PARAMS];
 	struct vgpu_core_view view;
 	static struct vhost h;
+	uint64_t c, m;
 	uint32_t i;
 
 	vhost_init(&h, 1 + (uint32_t)(seed % 9), seed);
@@ -134,6 +138,7 @@ static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, 
 	random_params(&h, policy->params, params);
 	for (i = 0; i < h.n_vfs; i++)
 		random_params(&h, policy->vf_params, rows[i]);
+	h.memory = meddling ? VHOST_MEMORY_FORCED : VHOST_MEMORY_CHANGES;
 	vhost_start(&h, meddling ? policy : vhost_checked(policy, &h), params, rows);
 	while (h.now < length && h.violations == 0) {
 		vhost_run(&h, h.now + 50 * VGPU_MSEC);
@@ -147,6 +152,9 @@ static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, 
 		fprintf(stderr, "policy %s, level %d; repeat with VHOST_SEED=%llu\n", policy->name,
 			level, (unsigned long long)seed);
 	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_memory_did(&h, &c, &m);
+	changes += c;
+	moves += m;
 	vhost_finish(&h);
 }
 
@@ -178,7 +186,11 @@ static void with_faults(void)
 
 static void with_faults_and_operators(void)
 {
+	changes = moves = 0;
 	all(FAULTS, true, 150, 10 * VGPU_SEC);
+	printf("changes of memory %llu, partitions moved %llu ... ", (unsigned long long)changes,
+	       (unsigned long long)moves);
+	CU_ASSERT(getenv("VHOST_SEED") || (changes > 10000 && moves > 1000));
 }
 
 static const struct test tests[] = {

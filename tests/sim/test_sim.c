@@ -152,7 +152,9 @@ static double error_of(const struct vgpu_policy_ops *policy, bool early)
 	for (i = 0; i < 4; i++)
 		s.vfs[i].save = (struct vhost_range){150000, 150000};
 	s.vfs[3].late = (struct vhost_range){VGPU_MSEC, 2 * VGPU_MSEC};
-	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, policy, false, peer_or_policy, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, policy, false, VHOST_MEMORY_NONE,
+					    peer_or_policy, &err),
+			      0);
 	running_run(&r, s.until);
 	for (i = 0; i < 4; i++)
 		all += (double)vhost_service(&r.host, i);
@@ -299,7 +301,9 @@ static void refusals(void)
 
 	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, file(text), &err), 0);
 	unlink(path);
-	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, NULL, false, peer_or_policy, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(running_start(&r, &s, 0, NULL, false, VHOST_MEMORY_NONE,
+					    peer_or_policy, &err),
+			      0);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r.host.vfs[0].refused);
 	CU_ASSERT_PTR_NOT_NULL(strstr(r.host.vfs[0].refused, "not enough time"));
 	CU_ASSERT_PTR_NULL(r.host.vfs[1].refused);

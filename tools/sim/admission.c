@@ -115,7 +115,7 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 	bool admitted = true;
 	uint32_t i;
 
-	if (running_start(&r, s, 0, policy, false, peer_or_policy, &err) < 0)
+	if (running_start(&r, s, 0, policy, false, VHOST_MEMORY_NONE, peer_or_policy, &err) < 0)
 		abort(); /* the parameters are in their ranges */
 	for (i = 0; i < r.host.n_vfs; i++) {
 		vgpu_core_vf_view(r.host.core, i, &v);

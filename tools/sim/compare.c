@@ -260,7 +260,7 @@ int compare_run(struct compare_line *line, struct scenario *s, struct vgpu_error
 	for (i = 0; i < s->n_vfs; i++)
 		kept[i] = s->vfs[i].params;
 	set_up(s, line);
-	e = running_start(&r, s, 0, line->policy, false, peer_or_policy, err);
+	e = running_start(&r, s, 0, line->policy, false, VHOST_MEMORY_NONE, peer_or_policy, err);
 	if (e == 0) {
 		for (i = 0; i < r.host.n_vfs; i++)
 			vhost_keep_latencies(&r.host, i, LATENCIES_MAX);

@@ -80,7 +80,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	struct running r;
 	vgpu_nsec t;
 	uint32_t i;
-	int e = running_start(&r, s, gpu, policy, o->check, peer_or_policy, err);
+	int e = running_start(&r, s, gpu, policy, o->check, VHOST_MEMORY_NONE, peer_or_policy, err);
 
 	if (e < 0)
 		return e;

@@ -116,7 +116,8 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	bool ok;
 
 	/* The wrapper sees one policy only; with operators' changes it is left out. */
-	if (running_start(&r, s, 0, policy, s->n_ops == 0, peer_or_policy, &err) < 0) {
+	if (running_start(&r, s, 0, policy, s->n_ops == 0, VHOST_MEMORY_CLEARS, peer_or_policy,
+			  &err) < 0) {
 		snprintf(out->violation, sizeof(out->violation), "%s", err.text);
 		return false;
 	}

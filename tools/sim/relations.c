@@ -28,7 +28,7 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 	uint32_t i;
 
 	*o = (struct outcome){.n = s->n_vfs, .turns = calloc(MAX_TURNS, sizeof(*o->turns))};
-	if (running_start(&r, s, 0, policy, false, peer_or_policy, &err) < 0)
+	if (running_start(&r, s, 0, policy, false, VHOST_MEMORY_NONE, peer_or_policy, &err) < 0)
 		abort(); /* it has run before */
 	running_run(&r, s->work_from);
 	r.host.log = o->turns;

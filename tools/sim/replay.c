@@ -9,11 +9,14 @@
 
 static void tell_difference(const struct replay *r)
 {
+	bool of_memory = r->entry.type >= RECORD_OF_MEMORY;
 	uint32_t i;
 
-	printf("event %llu differs: type %u, VF %d, code %u, at %.6f s; recorded %08x, now %08x\n",
-	       (unsigned long long)r->at, r->entry.type, (int)r->entry.vf, r->entry.code,
-	       (double)r->entry.now / 1e9, r->entry.hash, r->hash);
+	printf("event %llu%s differs: type %u, VF %d, code %u, at %.6f s; recorded %08x, now "
+	       "%08x\n",
+	       (unsigned long long)r->at, of_memory ? ", of memory," : "",
+	       of_memory ? r->entry.type - RECORD_OF_MEMORY : r->entry.type, (int)r->entry.vf,
+	       r->entry.code, (double)r->entry.now / 1e9, r->entry.hash, r->hash);
 	for (i = 0; i < r->out.n_records; i++)
 		printf("  now: %s, VF %d, %llu, %llu\n", vgpu_record_names[r->out.records[i].type],
 		       (int)r->out.records[i].vf, (unsigned long long)r->out.records[i].a,

@@ -158,7 +158,7 @@ static int rows_of(const struct running *r, const struct vgpu_policy_ops *policy
 }
 
 int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
-		  const struct vgpu_policy_ops *policy, bool checked,
+		  const struct vgpu_policy_ops *policy, bool checked, enum vhost_memory_kind memory,
 		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err)
 {
 	int64_t params[VGPU_MAX_PARAMS], *rows;
@@ -177,6 +177,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	vhost_init(&r->host, n ? n : 1, s->seed + gpu);
 	set_up_host(&r->host, s);
 	r->host.unchecked = !checked;
+	r->host.memory = memory;
 	r->items = calloc(n ? n : 1, sizeof(*r->items));
 	rows = calloc((size_t)(n ? n : 1) * VGPU_MAX_PARAMS, sizeof(*rows));
 	for (i = 0, e = 0; i < n && e == 0; i++) {

@@ -108,10 +108,11 @@ struct running {
 
 /*
  * Sets GPU number GPU of S up with the policy POLICY (NULL: the scenario's; FIND finds policies by
- * their names), CHECKED against the contract if it is to be. 0 or -EINVAL with the reason.
+ * their names), CHECKED against the contract if it is to be, with MEMORY beside its core. 0 or
+ * -EINVAL with the reason.
  */
 int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
-		  const struct vgpu_policy_ops *policy, bool checked,
+		  const struct vgpu_policy_ops *policy, bool checked, enum vhost_memory_kind memory,
 		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
 /* To instant UNTIL, with what operators do. */
 void running_run(struct running *r, vgpu_nsec until);

@@ -203,6 +203,7 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 		e.policy = vhost_policy(h);
 	r = vgpu_core_step(h->core, &e, &h->out);
 	h->steps++;
+	memory_core_stepped(h);
 	for (i = 0; i < h->out.n_records; i++)
 		look(h, &h->out.records[i]);
 	for (i = 0; i < h->out.n_actions; i++)
@@ -238,10 +239,11 @@ static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const i
 	uint32_t i;
 
 	h->unchecked = true; /* it does not know all VFs yet */
-	h->memory = calloc(1, vgpu_core_size(h->n_vfs));
+	h->core_memory = calloc(1, vgpu_core_size(h->n_vfs));
 	h->fallback_memory = calloc(1, fallback->memory(h->n_vfs));
-	h->core = vgpu_core_init(h->memory, &h->config, fallback, h->fallback_memory, h->now);
+	h->core = vgpu_core_init(h->core_memory, &h->config, fallback, h->fallback_memory, h->now);
 	vhost_change_policy(h, policy, params, NULL);
+	memory_begin(h);
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vhost_vf *vf = &h->vfs[i];
 
@@ -249,6 +251,7 @@ static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const i
 		if (vf_params)
 			memcpy(values, vf_params[i], sizeof(values));
 		add(h, i, values);
+		memory_added(h, i);
 		if (vf->busy)
 			vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = i});
 	}
@@ -261,7 +264,7 @@ static void end(struct vhost *h)
 	free(h->policy_memory[0]);
 	free(h->policy_memory[1]);
 	free(h->fallback_memory);
-	free(h->memory);
+	free(h->core_memory);
 	h->policy_memory[0] = NULL;
 	h->policy_memory[1] = NULL;
 }
@@ -347,6 +350,7 @@ static vgpu_nsec earliest(const struct vhost *h)
 {
 	vgpu_nsec t = sooner(h->command_at, h->timer_at), *ns = tenant_left(h);
 
+	t = sooner(t, memory_next(h));
 	if (h->due.n)
 		t = sooner(t, h->due.entries[0].key);
 	return ns ? sooner(t, h->now + *ns) : t;
@@ -379,6 +383,8 @@ static void fire(struct vhost *h)
 		h->command_at = VGPU_NEVER;
 		vhost_event(h, &h->command);
 		device_faults(h);
+	} else if (memory_next(h) <= h->now) {
+		memory_due(h);
 	} else if (h->due.n && h->due.entries[0].key <= h->now) {
 		due(h, heap_first(&h->due));
 	} else if (ns && *ns == 0) {
@@ -433,6 +439,7 @@ void vhost_run(struct vhost *h, vgpu_nsec until)
 		tenant_works(h, next);
 		h->now = next;
 		fire(h);
+		memory_follow(h);
 	}
 	if (h->now < until && vhost_goes_on(h)) {
 		tenant_works(h, until);
@@ -452,5 +459,6 @@ void vhost_finish(struct vhost *h)
 	free(h->vfs);
 	free(h->rows);
 	free(h->due_memory);
+	memory_end(h);
 	end(h);
 }

@@ -94,6 +94,16 @@ struct vhost_vf {
 	enum vgpu_window release_kind;
 };
 
+/* What is run beside the core of a GPU's memory. */
+enum vhost_memory_kind {
+	VHOST_MEMORY_NONE = 0, /* clearing takes a time, and that is all */
+	VHOST_MEMORY_CLEARS,   /* the reducer of memory clears; nothing changes */
+	VHOST_MEMORY_CHANGES,  /* partitions change and move, too */
+	VHOST_MEMORY_FORCED,   /* by force as well; for every third seed VFs are swapped */
+};
+
+struct vhost_memory;
+
 struct vhost_dispatch {
 	uint32_t vf;
 	vgpu_nsec start, end, granted;
@@ -108,9 +118,11 @@ struct vhost {
 	struct vhost_vf *vfs;
 	struct vhost_range load, run, timer_late, reset, scrub, init, window;
 	unsigned reset_fails_ppm, command_fails_ppm;
-	vgpu_nsec work_from;	 /* nobody has work before */
-	bool refuse_windows_end; /* tenants never give a window back */
-	uint64_t most_steps;	 /* of the core, then time stops; 0: no matter how many */
+	vgpu_nsec work_from;	       /* nobody has work before */
+	bool refuse_windows_end;       /* tenants never give a window back */
+	enum vhost_memory_kind memory; /* for no more than VGPU_GPU_MAX_VFS VFs; before start */
+	unsigned memory_fails_ppm;     /* of clears, copies and entries of its table */
+	uint64_t most_steps;	       /* of the core, then time stops; 0: no matter how many */
 
 	bool unchecked;		 /* skip the invariants: they take n steps for each step */
 	struct monitor *monitor; /* or NULL; see monitor.h */
@@ -135,7 +147,8 @@ struct vhost {
 	size_t log_n, log_max;
 	vgpu_nsec idle_asked;
 	struct vgpu_output out;
-	void *memory, *policy_memory[2], *fallback_memory;
+	void *core_memory, *policy_memory[2], *fallback_memory;
+	struct vhost_memory *gpu_memory;
 };
 
 /*
@@ -165,6 +178,8 @@ const struct vgpu_policy_ops *vhost_policy(const struct vhost *h);
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 			const int64_t *params, const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 void vhost_finish(struct vhost *h);
+/* Changes of memory that were asked for, and partitions that were moved or set, so far. */
+void vhost_memory_did(const struct vhost *h, uint64_t *changes, uint64_t *moves);
 
 /* Sets a value by its parameter's name, if the table has it. */
 void vhost_param(const struct vgpu_param *table, int64_t *values, const char *name, int64_t value);

@@ -54,6 +54,7 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	default:
 		break;
 	}
+	memory_command(h, a->vf, (enum vgpu_command)a->code);
 	h->command =
 		(struct vgpu_event){.type = VGPU_EV_DONE, .vf = a->vf, .code = a->code, .value = 0};
 	if (chance(h, h->command_fails_ppm)) {
@@ -76,6 +77,7 @@ void device_forget(struct vhost *h, uint32_t vf)
 		h->command_at = VGPU_NEVER;
 	h->vfs[vf].context = VGPU_CTX_NONE;
 	h->vfs[vf].dirty = true;
+	memory_writes(h, vf);
 	h->vfs[vf].release_at = VGPU_NEVER;
 	h->vfs[vf].up = false;
 	h->vfs[vf].busy = false;
@@ -103,7 +105,10 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		break;
 	case VGPU_AC_SCRUB:
 		h->vfs[a->vf].scrubs++;
-		h->vfs[a->vf].scrub_at = h->now + draw(h, h->scrub);
+		if (h->gpu_memory)
+			memory_scrub(h, a->vf);
+		else
+			h->vfs[a->vf].scrub_at = h->now + draw(h, h->scrub);
 		if (h->vfs[a->vf].context != VGPU_CTX_NONE)
 			vhost_fail(h, "VF %u: scrubbed while its context is %s", a->vf,
 				   vgpu_context_names[h->vfs[a->vf].context]);

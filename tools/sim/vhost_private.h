@@ -47,4 +47,21 @@ void tenant_released(struct vhost *h, uint32_t vf);
 /* What VF's tenant does next is due: it starts its driver, works, thinks, and works again. */
 void tenant_lives(struct vhost *h, uint32_t vf);
 
+/* The device's memory (vhost_memory.c); where there is none, these do nothing. Begins, or begins
+ * again with what the GPU has; VF is configured. */
+void memory_begin(struct vhost *h);
+void memory_added(struct vhost *h, uint32_t vf);
+void memory_end(struct vhost *h);
+/* What it does next, and when that is. */
+vgpu_nsec memory_next(const struct vhost *h);
+void memory_due(struct vhost *h);
+/* The core has been stepped; and all that followed from that. */
+void memory_core_stepped(struct vhost *h);
+void memory_follow(struct vhost *h);
+/* The core wants the memory of VF cleared; there is a model of it. */
+void memory_scrub(struct vhost *h, uint32_t vf);
+/* Whoever has VF writes to all of its memory; VF is sent a command. */
+void memory_writes(struct vhost *h, uint32_t vf);
+void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command);
+
 #endif

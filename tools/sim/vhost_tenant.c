@@ -219,6 +219,8 @@ void tenant_released(struct vhost *h, uint32_t i)
 	vf->release_at = VGPU_NEVER;
 	vf->up = kind == VGPU_WINDOW_INIT;
 	vf->busy = false;
+	if (vf->context == VGPU_CTX_RUNNING)
+		memory_writes(h, i);
 	if (!vf->up) /* what was in its queue is gone */
 		vf->queued = vf->jobs_head = vf->jobs_tail = 0;
 	vf->tick = 0;

@@ -21,6 +21,8 @@
 #define GRANULE (UINT64_C(16) << 20)
 #define SLOT (UINT64_C(256) << 10)
 #define REQUESTS 3u
+/* What was written where nobody looks. */
+#define HIDDEN 0x80000000u
 
 static struct model {
 	uint32_t cells[CELLS + HOST_CELLS]; /* who wrote there last: 0 nobody; each guest has its
@@ -34,22 +36,23 @@ static struct model {
 	/* the engine that clears and copies */
 	struct vgpu_extent where;
 	uint64_t from;
-	bool copies, at_work, fails, lies;
+	bool copies, at_work, fails, lies, early;
 	vgpu_nsec ends;
 	/* the one that computes */
 	struct vgpu_event command;
 	vgpu_nsec command_ends;
 } gpu;
 
-static struct vram vram;
+static struct gpu_memory memory;
+static struct vgpu_memory_view seen; /* of it, after the last step */
 static struct vgpu_core *core;
 static struct vgpu_core_config config;
-static void *core_memory, *fallback_memory;
+static struct recorder *recorder;
 static struct vgpu_output out;
 static struct vgpu_event queue[512];
 static uint32_t head, tail;
 static vgpu_nsec now;
-static uint64_t seed = 7;
+static uint64_t seed;
 static uint32_t last_guest;
 static uint32_t wrong;
 static const char *first_wrong;
@@ -57,6 +60,10 @@ static bool faults;
 static uint64_t host;		/* bytes of host memory */
 static vgpu_nsec ran_at[N_VFS]; /* or ceased to wait */
 static vgpu_nsec longest_wait;
+static vgpu_nsec pace; /* what a granule takes; 0: that differs */
+/* Of a reset loop: bytes that were worked on for others than the one that waits. */
+static uint32_t waits;
+static uint64_t for_others;
 /* what has been seen, so that it is known that all of it was */
 static uint32_t swaps[2], swaps_given_up;
 static uint32_t answered, refused, moves_done, moves_given_up, kills, handed_over;
@@ -115,6 +122,23 @@ static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent whe
 	return 0;
 }
 
+/* What is written meanwhile stays, if it was early. */
+static void take_effect(void)
+{
+	uint64_t i, cell = gpu.where.offset / GRANULE;
+
+	if (gpu.lies)
+		return;
+	if (gpu.where.size == SLOT) {
+		cell = (gpu.where.offset - (PF_CELLS * GRANULE - N_VFS * SLOT)) / SLOT;
+		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
+		return;
+	}
+	/* One that fails has done half of it. */
+	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
+		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
+}
+
 static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 {
 	check(!gpu.at_work, "two things at once for the engine that clears");
@@ -124,7 +148,10 @@ static int begin(struct vgpu_extent where, bool copies, uint64_t from)
 	gpu.at_work = true;
 	gpu.fails = faults && any(100) == 0;
 	gpu.lies = faults && any(100) == 0;
-	gpu.ends = now + any(3 * VGPU_MSEC);
+	gpu.early = any(2);
+	if (gpu.early)
+		take_effect();
+	gpu.ends = now + (pace ? where.size * pace / GRANULE : any(3 * VGPU_MSEC));
 	return 0;
 }
 
@@ -140,23 +167,21 @@ static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to
 	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
 }
 
+/* Whether that is in a VF's partition, or the slot of its context. */
+static bool is_of(uint64_t offset, uint32_t vf)
+{
+	return offset - gpu.table[vf].offset < gpu.table[vf].size ||
+	       offset - (PF_CELLS * GRANULE - (N_VFS - vf) * SLOT) < SLOT;
+}
+
 static void work(void)
 {
-	uint64_t i, cell = gpu.where.offset / GRANULE;
-
 	if (!gpu.at_work || now < gpu.ends)
 		return;
 	gpu.at_work = false;
-	if (gpu.lies)
-		return;
-	if (gpu.where.size == SLOT) {
-		cell = (gpu.where.offset - (PF_CELLS * GRANULE - N_VFS * SLOT)) / SLOT;
-		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
-		return;
-	}
-	/* One that fails has done half of it. */
-	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
-		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
+	for_others += is_of(gpu.where.offset, waits) ? 0 : gpu.where.size;
+	if (!gpu.early)
+		take_effect();
 }
 
 static int is_busy(struct vgpu_driver *driver, bool *failed)
@@ -175,6 +200,8 @@ static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_
 				 : gpu.cells[offset / GRANULE];
 
 	(void)driver;
+	if (value & HIDDEN)
+		value = 0;
 	memset(data, (int)(value % 255 + (value != 0)), size);
 	return 0;
 }
@@ -290,7 +317,8 @@ static int step(struct vgpu_event event)
 	int r;
 
 	event.now = now;
-	r = vgpu_core_step(core, &event, &out);
+	r = recorder_step(recorder, core, &event, &out);
+	gpu_memory_stepped(&memory);
 	for (i = 0; i < out.n_actions; i++) {
 		const struct vgpu_action *a = &out.actions[i];
 
@@ -299,7 +327,7 @@ static int step(struct vgpu_event event)
 		else if (a->type == VGPU_AC_RESET)
 			reset(a->vf, a->code);
 		else if (a->type == VGPU_AC_SCRUB)
-			vram_scrub(&vram, a->vf, now);
+			gpu_memory_scrub(&memory, a->vf);
 		else if (a->type == VGPU_AC_NOTICE && a->code == VGPU_NOTICE_READY)
 			window(a->vf);
 	}
@@ -315,7 +343,7 @@ static void drain(void)
 static void on_reply(void *data, struct engine_request *request)
 {
 	size_t i = (size_t)(request - requests);
-	const struct vram_request *want = &request->memory;
+	const struct vgpu_memory_change *want = &request->memory;
 	const struct vgpu_extent *is = &gpu.table[want->vf];
 
 	(void)data;
@@ -324,10 +352,11 @@ static void on_reply(void *data, struct engine_request *request)
 	check(now - asked_at[i] <= 61 * VGPU_SEC, "an answer that comes too late");
 	answered += request->result == 0;
 	refused += request->result < 0;
-	if (want->what == VRAM_SET && request->result == 0)
+	if (want->what == VGPU_MEMORY_SET && request->result == 0)
 		check(is->size >= want->size && is->size < want->size + GRANULE,
 		      "the partition has not the size that was set");
-	if (want->what == VRAM_SET && request->result < 0 && want->what != VRAM_COMPACT)
+	if (want->what == VGPU_MEMORY_SET && request->result < 0 &&
+	    want->what != VGPU_MEMORY_COMPACT)
 		check(is->size == asked_of[i].size, "a refusal has changed the size");
 	/* It is ours again: nobody else may look at it. */
 	memset(&request->memory, 0xa5, sizeof(request->memory));
@@ -346,7 +375,6 @@ static void start(void)
 			      .save_area = {PF_CELLS * GRANULE - N_VFS * SLOT, N_VFS * SLOT}}};
 	const struct vgpu_policy_ops *policy = vgpu_builtin_policy("fair");
 	static int64_t params[VGPU_MAX_PARAMS], vf_params[N_VFS][VGPU_MAX_PARAMS];
-	static void *policy_memory;
 	struct vgpu_event event;
 	uint32_t i;
 
@@ -356,17 +384,18 @@ static void start(void)
 	found.planned = found.partition;
 	head = tail = 0;
 	memset(under_way, 0, sizeof(under_way));
-	vram.request = NULL; /* whoever waited has gone, too */
-	vram.residency.epoch = 20 * VGPU_MSEC;
-	vram_open(&vram, &ops, NULL, &caps, &found, &driver_config);
-	vram.sink = sink;
-	vram.reply = on_reply;
-	free(policy_memory);
-	policy_memory = calloc(1, policy->memory(N_VFS));
-	memset(core_memory, 0, vgpu_core_size(N_VFS));
-	memset(fallback_memory, 0, vgpu_fallback_policy->memory(N_VFS));
-	core = vgpu_core_init(core_memory, &config, vgpu_fallback_policy, fallback_memory, now);
-	vram.core = core;
+	memory.change = NULL; /* whoever waited has gone, too */
+	memory.epoch = 20 * VGPU_MSEC;
+	memory.sink = sink;
+	memory.reply = on_reply;
+	gpu_memory_open(&memory, &ops, NULL, &caps, &found, &driver_config);
+	memset(recorder_core_memory(recorder), 0, vgpu_core_size(N_VFS));
+	memset(recorder_fallback_memory(recorder), 0, vgpu_fallback_policy->memory(N_VFS));
+	memset(recorder_slot_memory(recorder, 0), 0, policy->memory(N_VFS));
+	recorder_restart(recorder);
+	core = vgpu_core_init(recorder_core_memory(recorder), &config, vgpu_fallback_policy,
+			      recorder_fallback_memory(recorder), now);
+	memory.core = core;
 	for (i = 0; policy->params[i].name; i++)
 		params[i] = policy->params[i].def;
 	params[0] = 4000; /* slice_us: swaps come with turns */
@@ -376,7 +405,7 @@ static void start(void)
 		memcpy(vf_params[i], vf_params[0], sizeof(vf_params[0]));
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = policy,
-				    .memory = policy_memory,
+				    .memory = recorder_slot_memory(recorder, 0),
 				    .params = params,
 				    .vf_params = vf_params[0]};
 	step(event);
@@ -405,9 +434,9 @@ static void ask(void)
 		return;
 	requests[i] = (struct engine_request){
 		.memory = {
-			.what = any(8) == 0   ? VRAM_COMPACT
-				: any(5) == 0 ? VRAM_PLAN
-					      : VRAM_SET,
+			.what = any(8) == 0   ? VGPU_MEMORY_COMPACT
+				: any(5) == 0 ? VGPU_MEMORY_PLAN
+					      : VGPU_MEMORY_SET,
 			.vf = vf,
 			.size = any(5) == 0 ? 0
 				: host	    ? (any(6) + 7) * GRANULE - any(2) * SLOT
@@ -416,8 +445,9 @@ static void ask(void)
 		}};
 	under_way[i] = true;
 	asked_at[i] = now;
+	gpu_memory_look(&memory, now); /* one that is under way may end with that */
 	asked_of[i] = gpu.table[vf];
-	vram_begin(&vram, &requests[i], now);
+	gpu_memory_begin(&memory, &requests[i], now);
 }
 
 /* Somebody does something. */
@@ -464,7 +494,7 @@ static void act(void)
 		vgpu_core_vf_view(core, vf, &view);
 		if (view.state != VGPU_VF_SCRUBBING || view.context != VGPU_CTX_NONE)
 			break;
-		fill(vf, ++last_guest);
+		fill(vf, ++last_guest | (!faults && any(2) ? HIDDEN : 0));
 		step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
 		break;
 	default:
@@ -473,57 +503,104 @@ static void act(void)
 	}
 }
 
+/* The table, as it was seen last. */
+static struct vgpu_memory table_of(void)
+{
+	return (struct vgpu_memory){
+		.extents = seen.extents,
+		.n = seen.n_extents,
+		.capacity = VGPU_MEMORY_EXTENTS,
+		.total = CELLS * GRANULE + host,
+		.local = CELLS * GRANULE,
+		.granule = GRANULE,
+	};
+}
+
 /* What must hold after every step. */
 static void look(void)
 {
+	struct vgpu_memory table;
 	struct vgpu_vf_view view;
 	uint32_t i;
 	uint64_t c;
 
-	check(vgpu_memory_check(&vram.table) == NULL, "the table is damaged");
-	for (i = 0; i < vram.table.n; i++) {
-		const struct vgpu_memory_extent *e = &vram.extents[i];
+	vgpu_memory_view(memory.state, &seen);
+	table = table_of();
+	check(vgpu_memory_check(&table) == NULL, "the table is damaged");
+	for (i = 0; i < seen.n_extents; i++) {
+		const struct vgpu_memory_extent *e = &seen.extents[i];
 
 		for (c = 0; c < e->size / GRANULE && e->state == VGPU_EXTENT_FREE; c++)
 			check(gpu.cells[e->offset / GRANULE + c] == 0, "free memory is not clear");
-		if (e->state == VGPU_EXTENT_OWNED && e->owner != VRAM_PF)
+		if (e->state == VGPU_EXTENT_OWNED && e->owner != VGPU_MEMORY_PF)
 			check(gpu.table[e->owner].offset == e->offset &&
 				      gpu.table[e->owner].size == e->size,
 			      "the GPU's table is not ours");
 	}
 	for (i = 0; i < N_VFS; i++) {
 		vgpu_core_vf_view(core, i, &view);
-		if (vram.move.active && vram.move.vf == i)
+		if (seen.moving == i)
 			continue;
 		check(!view.held, "a VF is held back for nothing");
 		check(view.away || !is_out(i), "a VF that is swapped out is not away");
-		check(!view.away || is_out(i) || vram.piece.kind ||
-			      vram.look_at_all <= now + VGPU_MSEC ||
-			      (vram.request && vram.request->memory.vf == i),
+		check(!view.away || is_out(i) || memory.piece.at_work || memory.telling ||
+			      gpu_memory_deadline(&memory) <= now + VGPU_MSEC ||
+			      (memory.change && memory.change->memory.vf == i),
 		      "a VF is kept away for nothing");
 	}
 }
 
 static void kill_and_restart(void)
 {
-	moves_done += (uint32_t)vram.counters.moves;
-	moves_given_up += (uint32_t)vram.counters.aborted_moves;
-	swaps[0] += (uint32_t)vram.counters.swaps[0];
-	swaps[1] += (uint32_t)vram.counters.swaps[1];
-	swaps_given_up += (uint32_t)vram.counters.aborted_swaps;
-	memset(&vram.counters, 0, sizeof(vram.counters));
+	moves_done += (uint32_t)seen.counters.moves;
+	moves_given_up += (uint32_t)seen.counters.aborted_moves;
+	swaps[0] += (uint32_t)seen.counters.swaps[0];
+	swaps[1] += (uint32_t)seen.counters.swaps[1];
+	swaps_given_up += (uint32_t)seen.counters.aborted_swaps;
+	memset(memory.memory, 0, vgpu_memory_state_size());
 	kills++;
 	start();
 }
 
-static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
+/* The next instant at which anything is due. */
+static vgpu_nsec next_instant(void)
 {
+	vgpu_nsec t = vgpu_core_deadline(core);
+
+	if (gpu_memory_deadline(&memory) < t)
+		t = gpu_memory_deadline(&memory);
+	if (gpu.command_ends < t)
+		t = gpu.command_ends;
+	return t < now ? now : t;
+}
+
+/* What is due by now, in the order of the engine thread. */
+static void do_what_is_due(void)
+{
+	drain();
+	if (now >= gpu.command_ends)
+		finish_command();
+	drain();
+	if (now >= vgpu_core_deadline(core))
+		step((struct vgpu_event){.type = VGPU_EV_TIMER});
+	drain();
+	gpu_memory_run(&memory, now);
+	drain();
+	look();
+}
+
+static void set_up(bool with_faults)
+{
+	struct vgpu_error err;
 	uint32_t i;
-	vgpu_nsec t;
 
 	memset(&gpu, 0, sizeof(gpu));
 	gpu.command_ends = VGPU_NEVER;
-	memset(&vram, 0, sizeof(vram));
+	memset(&memory, 0, sizeof(memory));
+	recorder = recorder_new(N_VFS, &err);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(recorder);
+	memory.recorder = recorder;
+	memory.memory = recorder_state_memory(recorder);
 	for (i = 0; i < CELLS + HOST_CELLS; i++)
 		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
 	/* With host memory, three have room and three have not. */
@@ -539,30 +616,37 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	first_wrong = NULL;
 	faults = with_faults;
 	vgpu_core_defaults(&config, N_VFS);
-	core_memory = calloc(1, vgpu_core_size(N_VFS));
-	fallback_memory = calloc(1, vgpu_fallback_policy->memory(N_VFS));
 	start();
+}
+
+/* What was recorded last is decided again. */
+static void tear_down(void)
+{
+	struct recording recording;
+	static struct replay replay;
+	struct vgpu_error err = {.text = ""};
+
+	CU_ASSERT_EQUAL_FATAL(recorder_copy(recorder, &recording), 0);
+	recorder_free(recorder); /* the replay wants its place */
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT(!replay.differs && replay.events > 0);
+	if (replay.differs || err.text[0])
+		printf("event %llu: %s\n", (unsigned long long)replay.at, err.text);
+	recording_free(&recording);
+}
+
+static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
+{
+	uint32_t i;
+	vgpu_nsec t;
+
+	set_up(with_faults);
 	for (i = 0; i < steps && wrong == 0; i++) {
-		t = vgpu_core_deadline(core);
-		if (vram_deadline(&vram) < t)
-			t = vram_deadline(&vram);
-		if (gpu.command_ends < t)
-			t = gpu.command_ends;
-		if (t == VGPU_NEVER || t < now)
-			t = now;
-		now = t + any(2) * any(200 * VGPU_USEC);
+		t = next_instant();
+		now = (t == VGPU_NEVER ? now : t) + any(2) * any(200 * VGPU_USEC);
 		if (any(6) == 0)
 			act();
-		drain();
-		if (now >= gpu.command_ends)
-			finish_command();
-		drain();
-		if (now >= vgpu_core_deadline(core))
-			step((struct vgpu_event){.type = VGPU_EV_TIMER});
-		drain();
-		vram_run(&vram, now);
-		drain();
-		look();
+		do_what_is_due();
 		if (kill_every && any(kill_every) == 0)
 			kill_and_restart();
 	}
@@ -570,8 +654,7 @@ static void run(uint32_t steps, bool with_faults, uint32_t kill_every)
 	CU_ASSERT_EQUAL(wrong, 0);
 	if (wrong)
 		printf("step %u: %s\n", i, first_wrong);
-	free(core_memory);
-	free(fallback_memory);
+	tear_down();
 }
 
 static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
@@ -588,24 +671,28 @@ static void count_and_run(uint32_t steps, bool with_faults, uint32_t kill_every)
 
 static void calm(void)
 {
+	seed = 7;
 	count_and_run(500000, false, 0);
 	CU_ASSERT(answered > 1000 && refused > 1000 && moves_done > 100 && handed_over > 100);
 }
 
 static void faulty(void)
 {
+	seed = 7;
 	count_and_run(400000, true, 0);
 	CU_ASSERT(answered > 1000 && moves_done > 100 && moves_given_up > 10 && handed_over > 100);
 }
 
 static void killed(void)
 {
+	seed = 7;
 	count_and_run(400000, true, 60);
 	CU_ASSERT(kills > 3000 && moves_done > 30 && handed_over > 30);
 }
 
 static void oversubscribed(void)
 {
+	seed = 7;
 	host = HOST_CELLS * GRANULE;
 	count_and_run(500000, false, 0);
 	CU_ASSERT(answered > 500 && handed_over > 100 && swaps[0] > 500 && swaps[1] > 500);
@@ -618,12 +705,154 @@ static void oversubscribed(void)
 	host = 0;
 }
 
+/* Many short ones; the first seed that goes wrong is said. */
+static void many(void)
+{
+	uint64_t i;
+
+	for (i = 1; i <= 40; i++) {
+		seed = i * 7919;
+		host = i % 2 ? HOST_CELLS * GRANULE : 0;
+		run(40000, i % 3 > 0, i % 5 ? 0 : 200);
+		if (wrong)
+			printf("seed %llu\n", (unsigned long long)(i * 7919));
+		if (wrong)
+			break;
+	}
+	host = 0;
+}
+
+static enum vgpu_vf_state state_of(uint32_t vf)
+{
+	struct vgpu_vf_view view;
+
+	vgpu_core_vf_view(core, vf, &view);
+	return view.state;
+}
+
+static void reset_function(uint32_t vf, bool writes)
+{
+	if (writes)
+		fill(vf, ++last_guest);
+	step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
+}
+
+/* Nothing is done for that long but that the guest of LOOPER, if there is one, resets its VF at
+ * each EVERY, and writes to its memory before. */
+static void pass(vgpu_nsec length, uint32_t looper, vgpu_nsec every, bool (*until)(void))
+{
+	static vgpu_nsec next_reset;
+	vgpu_nsec end = now + length, t;
+
+	while (wrong == 0 && now < end && !(until && until())) {
+		next_reset = next_reset < now ? now : next_reset;
+		t = next_instant();
+		t = t < end ? t : end;
+		if (looper < N_VFS && next_reset <= t) {
+			now = next_reset;
+			next_reset += every;
+			reset_function(looper, true);
+		} else {
+			now = t;
+		}
+		do_what_is_due();
+	}
+}
+
+static bool is_settled(void)
+{
+	struct vgpu_memory table;
+	uint32_t i;
+
+	for (i = 0; i < N_VFS; i++)
+		if (state_of(i) != VGPU_VF_AVAIL)
+			return false;
+	table = table_of();
+	return vgpu_memory_in(&table, VGPU_EXTENT_SCRUBBING) == 0 && !gpu.at_work;
+}
+
+static bool neighbour_is_clear(void)
+{
+	return state_of(waits) == VGPU_VF_AVAIL;
+}
+
+static bool change_is_answered(void)
+{
+	return !under_way[0];
+}
+
+/* A guest that resets its VF faster than its partition is cleared: every EVERY. */
+static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_nsec phase)
+{
+	uint64_t bytes;
+
+	waits = neighbour;
+	pass(VGPU_SEC * 60, N_VFS, 0, NULL); /* what was is forgotten */
+	pass(2 * every + phase, looper, every, NULL);
+	for_others = 0;
+	reset_function(neighbour, false);
+	bytes = gpu.table[neighbour].size + SLOT;
+	pass(5 * VGPU_SEC, looper, every, neighbour_is_clear);
+	CU_ASSERT(neighbour_is_clear());
+	CU_ASSERT(for_others <= bytes + GRANULE);
+	/* One that has used up its resets is cleared when nobody else waits. */
+	if (phase / every > 9)
+		CU_ASSERT(for_others <= GRANULE);
+}
+
+static void reset_loop(void)
+{
+	static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {4, 2}};
+	uint32_t i, k;
+
+	pace = VGPU_MSEC;
+	set_up(false);
+	pass(60 * VGPU_SEC, N_VFS, 0, is_settled);
+	CU_ASSERT_FATAL(is_settled());
+	for (i = 0; i < 3; i++)
+		for (k = 1; k < 40; k++)
+			one_loop(pairs[i][0], pairs[i][1], 300 * VGPU_USEC * (1 + k % 13),
+				 k * 1100 * VGPU_USEC);
+	/* A fast GPU, that would clear more than a granule in one piece. */
+	pace = 60 * VGPU_USEC;
+	for (i = 0; i < 3; i++)
+		for (k = 0; k < 42; k++)
+			one_loop(pairs[i][0], pairs[i][1],
+				 300 * VGPU_USEC + k % 7 * 100 * VGPU_USEC,
+				 (300 + k % 7 * 100) * (k % 6) * VGPU_USEC + 200 * VGPU_USEC);
+	pace = VGPU_MSEC;
+	/* A change that first needs memory cleared that was another's. */
+	for (i = 0; i < 2 && !under_way[0]; i++) {
+		requests[0] = (struct engine_request){
+			.memory = {.what = VGPU_MEMORY_SET,
+				   .vf = 2 + i,
+				   .size = i ? gpu.table[3].size + 14 * GRANULE : 0,
+				   .usual = true}};
+		under_way[0] = true;
+		asked_at[0] = now;
+		asked_of[0] = gpu.table[2 + i];
+		gpu_memory_begin(&memory, &requests[0], now);
+		pass(2 * VGPU_SEC, 0, VGPU_MSEC, change_is_answered);
+		CU_ASSERT(change_is_answered() && requests[0].result == 0);
+	}
+	/* And when its guest has had enough of it, it is clear. */
+	pass(VGPU_SEC, N_VFS, 0, is_settled);
+	CU_ASSERT(is_settled());
+	CU_ASSERT_EQUAL(wrong, 0);
+	if (wrong)
+		printf("%s\n", first_wrong);
+	tear_down();
+	pace = 0;
+}
+
 static const struct test tests[] = {
+	{"a guest in a reset loop delays nobody", reset_loop},
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},
+	{"many seeds", many},
 	{"oversubscribed: calm, with pieces that fail, killed at any step", oversubscribed},
 	{NULL, NULL},
 };
 
-SUITE_MAIN("vram", tests)
+SUITE_MAIN("memory", tests)

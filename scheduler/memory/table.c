@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "memory_private.h"
+#include "table.h"
 
 const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES] = {"free", "scrubbing", "owned",
 								 "moving"};
@@ -168,8 +168,8 @@ static uint64_t profile_of(const struct vgpu_memory *m, const struct vgpu_memory
 	return size;
 }
 
-uint64_t core_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
-		       uint64_t size)
+uint64_t table_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
+			uint64_t size)
 {
 	uint64_t offset = e->offset, over;
 
@@ -212,11 +212,11 @@ static uint64_t best_place(const struct vgpu_memory *m, const struct vgpu_memory
 		if (keep >= e.offset && keep < end_of(&e)) {
 			e.size = end_of(&e) - keep;
 			e.offset = keep;
-			if (core_place_in(&e, request, size) == keep)
+			if (table_place_in(&e, request, size) == keep)
 				return keep;
 			e = m->extents[i];
 		}
-		place = e.size < best_size ? core_place_in(&e, request, size) : UINT64_MAX;
+		place = e.size < best_size ? table_place_in(&e, request, size) : UINT64_MAX;
 		if (place != UINT64_MAX) {
 			best = place;
 			best_size = e.size;
@@ -296,8 +296,8 @@ static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 	give_up(m, (uint32_t)(e - m->extents), VGPU_EXTENT_SCRUBBING);
 }
 
-uint64_t core_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
-			    const struct vgpu_memory_request *request, uint64_t size)
+uint64_t table_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
+			     const struct vgpu_memory_request *request, uint64_t size)
 {
 	struct vgpu_memory_extent kept;
 	uint64_t place;
@@ -347,7 +347,7 @@ int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 		return r;
 	if (m->n + 3 > m->capacity)
 		return -ENOMEM;
-	place = core_place_without(m, e, request, size);
+	place = table_place_without(m, e, request, size);
 	if (place == UINT64_MAX)
 		return -ENOSPC;
 	r = vgpu_memory_replace_at(m, offset, place, size);

@@ -3,7 +3,7 @@
  * copy of the table. */
 #include <string.h>
 
-#include "memory_private.h"
+#include "table.h"
 
 /* The largest run of what is nobody's, if extent GONE were nobody's and the first SIZE bytes of
  * extent TAKEN somebody's. m->n: none is. */
@@ -77,7 +77,7 @@ static bool slide(const struct vgpu_memory *m, const struct movers *who, struct 
 		if (e->state != VGPU_EXTENT_OWNED || !who->movable(e->owner, who->data))
 			continue;
 		for (h = 0; h < i; h++) {
-			uint64_t to = core_place_in(&m->extents[h], who->rule, e->size);
+			uint64_t to = table_place_in(&m->extents[h], who->rule, e->size);
 
 			if (m->extents[h].state == VGPU_EXTENT_FREE && to != UINT64_MAX) {
 				*out = (struct step){e->offset, to};
@@ -118,8 +118,8 @@ static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scrat
 	memcpy(scratch, m->extents, t.n * sizeof(*scratch));
 	for (;; any = true) {
 		vgpu_memory_all_scrubbed(&t);
-		there = wanted && core_place_without(&t, extent_of(&t, wanted->owner), wanted,
-						     size) != UINT64_MAX;
+		there = wanted && table_place_without(&t, extent_of(&t, wanted->owner), wanted,
+						      size) != UINT64_MAX;
 		if (there || !next(&t, who, &step) ||
 		    vgpu_memory_move_begin(&t, step.from, step.to) < 0)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Between the table of memory and the plans for it. */
-#ifndef CORE_MEMORY_PRIVATE_H
-#define CORE_MEMORY_PRIVATE_H
+#ifndef MEMORY_TABLE_H
+#define MEMORY_TABLE_H
 
 #include "vgpu/memory.h"
 
@@ -11,10 +11,10 @@ static inline bool nobodys(const struct vgpu_memory_extent *e)
 }
 
 /* Where in a free extent a piece of SIZE goes; UINT64_MAX: nowhere. */
-uint64_t core_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
-		       uint64_t size);
+uint64_t table_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
+			uint64_t size);
 /* Where a request goes if the extent at OLD, NULL for none, were free. The table is as it was. */
-uint64_t core_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
-			    const struct vgpu_memory_request *request, uint64_t size);
+uint64_t table_place_without(struct vgpu_memory *m, const struct vgpu_memory_extent *old,
+			     const struct vgpu_memory_request *request, uint64_t size);
 
 #endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changes of the memory's table. A change is planned to its end on a copy of the table before
+ * anything is touched: it is possible as a whole, or refused. Then it waits for what has to be
+ * cleared, and has what is in its way moved, one partition at a time.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "private.h"
+
+/* Where libvirt's hook may wait for it, less than the hook does; else an operator does. */
+#define HOOK_PATIENCE (8 * VGPU_SEC)
+#define PATIENCE (60 * VGPU_SEC)
+#define ATTEMPTS 3u
+/* Of a VF that is in use, and to be changed by force. */
+#define RESETS 3u
+/* After the core has refused to keep a VF away. */
+#define ASK_AGAIN (5 * VGPU_MSEC)
+
+/* What a change is planned with. */
+struct planner {
+	const struct vgpu_memory_state *m;
+	const struct vgpu_memory_change *want;
+};
+
+static const int64_t results[] = {
+	[VGPU_MEMORY_DONE] = 0,
+	[VGPU_MEMORY_ANOTHER] = -EBUSY,
+	[VGPU_MEMORY_IN_USE] = -EBUSY,
+	[VGPU_MEMORY_NO_ROOM] = -ENOSPC,
+	[VGPU_MEMORY_UNMOVED] = -ETIMEDOUT,
+	[VGPU_MEMORY_LATE] = -ETIMEDOUT,
+	[VGPU_MEMORY_NOT_TAKEN] = -EIO,
+	[VGPU_MEMORY_INVALID] = -EINVAL,
+};
+
+static void answer(struct vgpu_memory_state *m, uint32_t id, enum vgpu_memory_reason reason,
+		   const struct vgpu_memory_plan *plan)
+{
+	struct vgpu_memory_action *a = memory_act(m, VGPU_MA_ANSWER, VGPU_NO_VF, reason);
+
+	a->value = results[reason];
+	a->id = id;
+	a->plan = *plan;
+}
+
+/* The change under way is over. */
+static void end_change(struct vgpu_memory_state *m, enum vgpu_memory_reason reason)
+{
+	struct change *c = &m->change;
+
+	c->active = false;
+	m->counters.waited += m->now - c->began;
+	if (reason == VGPU_MEMORY_DONE && c->want.what == VGPU_MEMORY_SET && c->want.usual)
+		m->usual[c->want.vf] = c->want.size;
+	answer(m, c->id, reason, &c->plan);
+}
+
+/* The one that a change is for finds its place itself. */
+static bool is_movable(uint32_t vf, void *data)
+{
+	const struct planner *p = data;
+
+	if (vf == VGPU_MEMORY_PF || (p->want->what != VGPU_MEMORY_COMPACT && vf == p->want->vf))
+		return false;
+	return vgpu_memory_can_move(p->m->vfs[vf].state);
+}
+
+static struct vgpu_memory_request request_of(const struct planner *p)
+{
+	return (struct vgpu_memory_request){
+		.owner = p->want->vf,
+		.size = p->want->size,
+		.placement = p->m->placement,
+		.base = p->m->partition.pf.size,
+		.span = p->m->table.local - p->m->partition.pf.size,
+	};
+}
+
+/* A VF that is swapped gets its new size at home; from there it comes in when it has work. */
+static int apply_at_home(const struct planner *p, struct vgpu_memory *table, uint64_t *offset)
+{
+	const struct vgpu_extent *old = &p->m->partition.vfs[p->want->vf];
+	struct vgpu_memory_request request = request_of(p);
+	struct vgpu_extent home;
+	uint64_t size, largest;
+	int r;
+
+	if (vgpu_memory_size(table, &request, &size) < 0 || size > homes_most(p->m, p->want->vf) ||
+	    !homes_find(p->m, p->want->vf, size, &home, &largest))
+		return -ENOSPC;
+	*offset = home.offset;
+	r = old->size ? vgpu_memory_replace_at(table, old->offset, home.offset, size)
+		      : vgpu_memory_reserve(table, p->want->vf, home.offset, size);
+	return r == -EBUSY ? -ENOSPC : r;
+}
+
+/* The table after the change, if there is room now; else as it was, and -ENOSPC. */
+static int apply(const struct planner *p, struct vgpu_memory *table, uint64_t *offset)
+{
+	const struct vgpu_extent *old = &p->m->partition.vfs[p->want->vf];
+	struct vgpu_memory_request request = request_of(p);
+
+	*offset = 0;
+	if (p->want->size == 0)
+		return old->size ? vgpu_memory_release(table, old->offset) : 0;
+	if (!homes_is_pinned(p->m, p->want->vf))
+		return apply_at_home(p, table, offset);
+	if (p->want->size > homes_most(p->m, p->want->vf))
+		return -ENOSPC;
+	return old->size ? vgpu_memory_replace(table, old->offset, &request, offset)
+			 : vgpu_memory_alloc(table, &request, offset);
+}
+
+/* One that could be swapped out, one without work if there is any. */
+static bool next_eviction(const struct planner *p, const struct vgpu_memory *table, uint64_t *from,
+			  uint64_t *to)
+{
+	struct vgpu_memory local = vgpu_memory_local(table);
+	bool found = false;
+	uint32_t i, vf;
+
+	for (i = 0; i < local.n; i++) {
+		const struct vgpu_memory_extent *e = &local.extents[i];
+
+		vf = e->owner;
+		if (e->state != VGPU_EXTENT_OWNED || vf == VGPU_MEMORY_PF || vf == p->want->vf ||
+		    !homes_can_leave(p->m, vf) || (found && p->m->vfs[vf].has_work))
+			continue;
+		found = true;
+		*from = e->offset;
+		*to = p->m->partition.homes[vf].offset;
+		if (!p->m->vfs[vf].has_work)
+			break;
+	}
+	return found;
+}
+
+static bool next_move(const struct planner *p, const struct vgpu_memory *table, uint64_t *from,
+		      uint64_t *to)
+{
+	struct vgpu_memory_extent scratch[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory_request request = request_of(p);
+	struct planner data = *p;
+
+	if (p->want->what == VGPU_MEMORY_COMPACT)
+		return vgpu_memory_plan_compaction(table, scratch, &request, is_movable, &data,
+						   from, to) > vgpu_memory_largest_free(table);
+	if (!homes_is_pinned(p->m, p->want->vf))
+		return false; /* at home there is room, or there is none */
+	return vgpu_memory_plan_move(table, scratch, &request, is_movable, &data, from, to) ||
+	       (p->want->size <= homes_most(p->m, p->want->vf) &&
+		next_eviction(p, table, from, to));
+}
+
+/* Plans to the end. 0, or -ENOSPC with PLAN's largest. */
+static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
+{
+	const struct vgpu_memory_change *want = p->want;
+	const struct vgpu_extent *old = &p->m->partition.vfs[want->vf];
+	struct vgpu_memory_extent storage[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory table = p->m->table;
+	const struct vgpu_memory_extent *e;
+	struct vgpu_extent home;
+	uint64_t from, to, cleared;
+	int r;
+
+	memcpy(storage, p->m->extents, sizeof(storage));
+	table.extents = storage;
+	while ((r = apply(p, &table, &plan->offset)) == -ENOSPC) {
+		cleared = vgpu_memory_all_scrubbed(&table);
+		plan->clear += cleared;
+		if (cleared)
+			continue;
+		if (!next_move(p, &table, &from, &to) ||
+		    vgpu_memory_move_begin(&table, from, to) < 0)
+			break;
+		e = vgpu_memory_at(&table, from);
+		plan->move += e->size;
+		plan->movers |= 1u << e->owner;
+		vgpu_memory_move_end(&table, from, to);
+	}
+	if (r == -ENOSPC && old->size)
+		vgpu_memory_release(&table, old->offset);
+	vgpu_memory_all_scrubbed(&table);
+	plan->largest = vgpu_memory_largest_free(&table);
+	if (!homes_is_pinned(p->m, want->vf))
+		homes_find(p->m, want->vf, 0, &home, &plan->largest);
+	if (plan->largest > homes_most(p->m, want->vf))
+		plan->largest = homes_most(p->m, want->vf);
+	return r;
+}
+
+/* Whether the VF's partition may be changed now. False: not yet, or refused and answered. */
+static bool is_ready(struct vgpu_memory_state *m)
+{
+	const struct vgpu_memory_change *want = &m->change.want;
+	enum vgpu_vf_state state = m->vfs[want->vf].state;
+
+	if (state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED)
+		return true;
+	if (state == VGPU_VF_SCRUBBING)
+		return false;
+	/* Its guest may be quick, and have its driver up again before we come to it. */
+	if (!want->force || m->change.resets == RESETS)
+		end_change(m, VGPU_MEMORY_IN_USE);
+	else
+		memory_tell(m, VGPU_MA_RESET, want->vf, 0);
+	m->change.resets++;
+	return false;
+}
+
+/* Whether the VF is away, which one that is swapped has to be before it gets its memory at home. */
+static bool is_away(struct vgpu_memory_state *m)
+{
+	const struct vgpu_memory_change *want = &m->change.want;
+
+	if (want->size == 0 || homes_is_pinned(m, want->vf) || m->vfs[want->vf].away)
+		return true;
+	if (m->now >= m->change.ask_at) {
+		memory_tell(m, VGPU_MA_HOLD, want->vf, VGPU_KEEP_AWAY);
+		m->change.ask_at = m->now + ASK_AGAIN;
+	}
+	memory_look(m, m->change.ask_at);
+	return false;
+}
+
+/* Begins to write the entry in the GPU's table. -ENOSPC: there is no room as yet. */
+static int place(struct vgpu_memory_state *m, const struct planner *p)
+{
+	struct vgpu_memory_extent storage[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory table = m->table;
+	struct vgpu_extent where = {0, 0};
+	int r;
+
+	memcpy(storage, m->extents, sizeof(storage));
+	table.extents = storage;
+	r = apply(p, &table, &where.offset);
+	if (r < 0)
+		return r;
+	where.size = p->want->size ? vgpu_memory_at(&table, where.offset)->size : 0;
+	m->placing = (struct placing){.active = true, .where = where};
+	memory_act(m, VGPU_MA_PLACE, p->want->vf, 0)->where = where;
+	return 0;
+}
+
+/* The GPU has it: our table follows. It was tried on a copy, and nobody takes meanwhile. */
+void resize_placed(struct vgpu_memory_state *m, bool good)
+{
+	const struct vgpu_extent where = m->placing.where;
+	uint32_t vf = m->change.want.vf;
+	const struct vgpu_extent *old = &m->partition.vfs[vf];
+	int r = 0;
+
+	if (!good) {
+		end_change(m, VGPU_MEMORY_NOT_TAKEN);
+		return;
+	}
+	if (where.size == 0)
+		r = old->size ? vgpu_memory_release(&m->table, old->offset) : 0;
+	else if (old->size)
+		r = vgpu_memory_replace_at(&m->table, old->offset, where.offset, where.size);
+	else
+		r = vgpu_memory_reserve(&m->table, vf, where.offset, where.size);
+	assert(r == 0);
+	m->partition.vfs[vf] = where;
+	homes_give(m, vf, where);
+	end_change(m, VGPU_MEMORY_DONE);
+}
+
+void resize_advance(struct vgpu_memory_state *m)
+{
+	struct change *c = &m->change;
+	const struct vgpu_memory_change *want = &c->want;
+	const struct planner p = {m, want};
+	bool sets = want->what == VGPU_MEMORY_SET, ready = !sets;
+	uint64_t from, to;
+	int r = -ENOSPC;
+
+	if (sets && !(m->telling >> want->vf & 1))
+		ready = is_ready(m) && is_away(m);
+	if (!c->active)
+		return;
+	if (m->now >= c->until || c->attempts >= ATTEMPTS) {
+		end_change(m, c->attempts >= ATTEMPTS ? VGPU_MEMORY_UNMOVED : VGPU_MEMORY_LATE);
+		return;
+	}
+	if (!ready)
+		return;
+	if (sets)
+		r = place(m, &p);
+	if (r < 0 && r != -ENOSPC)
+		end_change(m, VGPU_MEMORY_INVALID);
+	if (r != -ENOSPC || vgpu_memory_in(&m->table, VGPU_EXTENT_SCRUBBING) > 0)
+		return;
+	if (next_move(&p, &m->table, &from, &to))
+		move_begin(m, from, to);
+	else
+		end_change(m, sets ? VGPU_MEMORY_NO_ROOM : VGPU_MEMORY_DONE);
+}
+
+void resize_begin(struct vgpu_memory_state *m, uint32_t id, const struct vgpu_memory_change *asked)
+{
+	bool compacts = asked->what == VGPU_MEMORY_COMPACT;
+	struct vgpu_memory_change want = *asked;
+	const struct planner p = {m, &want};
+	struct vgpu_memory_plan plan = {0};
+
+	if (want.vf >= m->n_vfs || want.what > VGPU_MEMORY_COMPACT) {
+		answer(m, id, VGPU_MEMORY_INVALID, &plan);
+		return;
+	}
+	if (want.size == VGPU_MEMORY_USUAL)
+		want.size = m->usual[want.vf];
+	plan.size = want.size;
+	if (m->change.active && want.what != VGPU_MEMORY_PLAN) {
+		answer(m, id, VGPU_MEMORY_ANOTHER, &plan);
+	} else if (!compacts && want.size == m->partition.vfs[want.vf].size) {
+		plan.offset = m->partition.vfs[want.vf].offset;
+		if (want.what == VGPU_MEMORY_SET && want.usual)
+			m->usual[want.vf] = want.size;
+		answer(m, id, VGPU_MEMORY_DONE, &plan);
+	} else if (!compacts && plan_all(&p, &plan) < 0) {
+		answer(m, id, VGPU_MEMORY_NO_ROOM, &plan);
+	} else if (want.what == VGPU_MEMORY_PLAN) {
+		answer(m, id, VGPU_MEMORY_DONE, &plan);
+	} else {
+		m->change = (struct change){
+			.active = true,
+			.id = id,
+			.want = want,
+			.plan = plan,
+			.began = m->now,
+			.until = m->now + (compacts || want.usual ? PATIENCE : HOOK_PATIENCE),
+		};
+	}
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where VFs have more memory together than the GPU: who is on it (vgpu/residency.h), and the swaps
+ * that follow. A swap is a move between a VF's place on the GPU and its home in host memory, with
+ * the same steps, the same looks, and the same way out at each of them. A VF whose memory is out
+ * keeps away from the engine; all others go on.
+ */
+#include <string.h>
+
+#include "private.h"
+
+/* To look at all VFs takes some microseconds, which not every slice need pay. */
+#define OBSERVE_EVERY VGPU_MSEC
+
+static void observe(struct vgpu_memory_state *m)
+{
+	struct vgpu_residency_vf is;
+	uint32_t i;
+	bool pinned;
+
+	for (i = 0; i < m->n_vfs; i++) {
+		const struct vgpu_memory_vf *vf = &m->vfs[i];
+
+		pinned = homes_is_pinned(m, i);
+		is = (struct vgpu_residency_vf){
+			.here = vgpu_memory_is_here(m, i),
+			.wants = vf->state == VGPU_VF_EXCLUSIVE ||
+				 (vf->state == VGPU_VF_ACTIVE && vf->has_work),
+			.pinned = pinned && m->partition.vfs[i].size > 0,
+			.fixed = m->partition.vfs[i].size == 0 || !homes_can_leave(m, i),
+			.empty = vf->empty,
+			.run_ns = vf->run_ns,
+			.share = {vf->share[0], vf->share[1]},
+		};
+		vgpu_residency_observe(&m->residency, i, &is, m->now);
+		/* A change is over, or has given its VF another place. */
+		if (vf->away == is.here && !(m->telling >> i & 1))
+			memory_tell(m, is.here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, i, VGPU_KEEP_AWAY);
+	}
+}
+
+static struct vgpu_memory_request place_for(const struct vgpu_memory_state *m, uint32_t vf)
+{
+	return (struct vgpu_memory_request){
+		.owner = vf,
+		.size = m->partition.vfs[vf].size,
+		.placement = m->placement,
+		.base = m->partition.pf.size,
+		.span = m->table.local - m->partition.pf.size,
+	};
+}
+
+/* Bytes that would be nobody's if those of OUT had left. */
+static uint64_t free_without(const struct vgpu_memory_state *m, uint32_t out)
+{
+	struct vgpu_memory local = vgpu_memory_local(&m->table);
+	uint64_t sum = vgpu_memory_in(&local, VGPU_EXTENT_FREE) +
+		       vgpu_memory_in(&local, VGPU_EXTENT_SCRUBBING);
+	uint32_t i;
+
+	for (i = 0; i < m->n_vfs; i++)
+		sum += out >> i & 1 ? m->partition.vfs[i].size : 0;
+	return sum;
+}
+
+/* Whether there would be room for VF if what is being cleared were clear and those of OUT had left.
+ */
+static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, uint32_t out)
+{
+	struct vgpu_memory_request request = place_for(m, vf);
+	struct vgpu_memory_extent storage[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory table = m->table;
+	uint64_t offset;
+	uint32_t i;
+
+	memcpy(storage, m->extents, sizeof(storage));
+	table.extents = storage;
+	for (i = 0; i < m->n_vfs; i++)
+		if (out >> i & 1)
+			vgpu_memory_release(&table, m->partition.vfs[i].offset);
+	vgpu_memory_all_scrubbed(&table);
+	return vgpu_memory_alloc(&table, &request, &offset) == 0;
+}
+
+/* Who has to leave next for VF to come in; VGPU_NO_VF: nobody can, or needs to. */
+static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
+{
+	uint32_t order[VGPU_GPU_MAX_VFS], n, i, out = 0;
+
+	n = vgpu_residency_leavers(&m->residency, vf, m->now, order);
+	for (i = 0; i < n && !fits_without(m, vf, out); i++)
+		out |= 1u << order[i];
+	/* One after the other, until moves make one hole of what is free. */
+	if (!fits_without(m, vf, out))
+		return n && free_without(m, out) >= m->partition.vfs[vf].size ? order[0]
+									      : VGPU_NO_VF;
+	/* Those in the wrong place need not go. */
+	for (i = 0; i < n; i++)
+		if (out >> order[i] & 1 && fits_without(m, vf, out & ~(1u << order[i])))
+			out &= ~(1u << order[i]);
+	for (i = 0; i < n; i++)
+		if (out >> order[i] & 1)
+			return order[i];
+	return VGPU_NO_VF;
+}
+
+static bool may_move(uint32_t vf, void *data)
+{
+	const struct vgpu_memory_state *m = data;
+
+	return vf != VGPU_MEMORY_PF && vgpu_memory_can_move(m->vfs[vf].state);
+}
+
+/* Begins the next swap, if there is one to be begun. */
+static void begin_next(struct vgpu_memory_state *m)
+{
+	struct vgpu_memory_extent scratch[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory_request request;
+	struct vgpu_memory table = m->table;
+	uint32_t in = vgpu_residency_next(&m->residency), out;
+	uint64_t from, to;
+
+	if (in == VGPU_NO_VF)
+		return;
+	memory_look(m, m->now < m->swap_at ? m->swap_at
+					   : vgpu_residency_deadline(&m->residency, m->now));
+	if (m->now < m->swap_at)
+		return;
+	request = place_for(m, in);
+	memcpy(scratch, m->extents, sizeof(scratch));
+	table.extents = scratch;
+	if (vgpu_memory_alloc(&table, &request, &to) == 0) {
+		move_begin(m, m->partition.vfs[in].offset, to);
+		return;
+	}
+	if (fits_without(m, in, 0)) {
+		m->swap_waits = true;
+		return;
+	}
+	/* Those that stay may lie so that only moving them makes room. */
+	if (free_without(m, 0) >= request.size &&
+	    vgpu_memory_plan_move(&m->table, scratch, &request, may_move, m, &from, &to)) {
+		m->swap_waits = !move_begin(m, from, to);
+		return;
+	}
+	out = next_leaver(m, in);
+	if (out != VGPU_NO_VF)
+		m->swap_waits = !move_begin(m, m->partition.vfs[out].offset,
+					    m->partition.homes[out].offset);
+}
+
+void swap_advance(struct vgpu_memory_state *m)
+{
+	if (!m->host)
+		return;
+	if (m->now < m->observe_at) {
+		memory_look(m, m->observe_at);
+		return;
+	}
+	m->swap_waits = false;
+	m->observe_at = m->now + OBSERVE_EVERY;
+	observe(m);
+	begin_next(m);
+}
