@@ -122,8 +122,9 @@ static void begin_anew(struct monitor *m, uint32_t vf, bool promise)
 {
 	const struct watched *w = &m->vfs[vf];
 	struct budget_watch *b = &m->vfs[vf].budget;
-	double before = fmax((double)w->before.budget, -(double)w->v.lag_ns);
+	double owes = -(double)w->v.lag_ns, before = fmax((double)w->before.budget, owes);
 
+	b->level = fmax(b->level, owes);
 	b->budget = w->v.bound.budget;
 	b->period = w->v.bound.period;
 	b->counting = b->job = b->in_order = false;
