@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../system/lib.sh"
 rounds=${1:-300}
 export VGPUD_HOOK_SOCKET=$run/hook.sock
-hook_program=$VGPU_BUILD/tools/hook/vgpud-hook
+hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 start_softgpu --vfs 4
 config <<-CONF
 	vfs = 4

@@ -5,7 +5,7 @@
 # on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR libvirt.sh [ROUNDS]
 rounds=${1:-20}
 . "$(dirname "$0")/../system/libvirtd.sh"
-agent=$VGPU_BUILD/tools/agent/vgpud-libvirt
+agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 define() { # NAME WISH
 	virsh -q define /dev/stdin <<-XML
 		<domain type='qemu'><name>$1</name><metadata>$2</metadata><memory unit='MiB'>24</memory><vcpu>1</vcpu>

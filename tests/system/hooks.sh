@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # For tests that call libvirt's hook as libvirt does.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root, for whom alone the hook asks vgpud"; exit 77; }
-hook_program=$VGPU_BUILD/tools/hook/vgpud-hook
+hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 export VGPUD_HOOK_SOCKET=$run/hook.sock
 uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }
 domain() { # N WISH

@@ -2,10 +2,10 @@
 # For the system tests: the real programs, on sockets of their own, ended when the test ends.
 # Waiting is for something to become true, with a deadline; a deadline that passes is a failure.
 set -uo pipefail
-softgpu=$VGPU_BUILD/tools/softgpu/softgpu
+softgpu=$VGPU_BUILD/tools/softgpu/device/softgpu
 vgpud=$VGPU_BUILD/scheduler/daemon/vgpud
 vgpuctl=$VGPU_BUILD/tools/vgpuctl/vgpuctl
-guest=$VGPU_BUILD/tools/guest/vgpu-guest
+guest=$VGPU_BUILD/tools/softgpu/guest/vgpu-guest
 run=$(mktemp -d /tmp/vgpud-test.XXXXXX)
 pids=()
 # Sanitizers write here, whatever a test does with the outputs of the program that they find fault with: where a refusal is

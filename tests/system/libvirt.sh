@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A real libvirtd of our own, in namespaces of its own, with small VMs under TCG: what its hook does at starts, ends,
 # crashes and restarts of everything. The VMs have no VF in them (that is the lab's); who has which is what counts.
-agent=$VGPU_BUILD/tools/agent/vgpud-libvirt
+agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 [ -x "$agent" ] || { echo "skipped: vgpud-libvirt is not built: libvirt's headers are missing"; exit 77; }
 . "$(dirname "$0")/libvirtd.sh"
 conf() {

@@ -29,7 +29,7 @@ auth_unix_rw = "none"
 log_outputs = "3:file:$run/libvirtd.log"
 CONF
 : >/etc/libvirt/libvirt.conf
-ln -s "$VGPU_BUILD/tools/hook/vgpud-hook" /etc/libvirt/hooks/qemu.d/50-vgpud
+ln -s "$VGPU_BUILD/tools/libvirt/hook/vgpud-hook" /etc/libvirt/hooks/qemu.d/50-vgpud
 start_libvirtd() {
 	libvirtd --daemon --pid-file /run/libvirt/libvirtd.pid
 	await 30 virsh -q version

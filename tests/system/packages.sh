@@ -16,7 +16,7 @@ mkdir "$run/debs" "$root"/{over,work}
 mount -t overlay overlay -o "lowerdir=/,upperdir=$root/over,workdir=$root/work" "$root" || { echo "skipped: no overlay here"; exit 77; }
 mount -t tmpfs tmpfs "$root/tmp"
 mount -t tmpfs tmpfs "$root/run"
-"$(dirname "$0")/../../tools/debian/build" "$run/debs" || fail "the packages are not built"
+"$(dirname "$0")/../../tools/packaging/debian/build" "$run/debs" || fail "the packages are not built"
 rm -f "$run"/debs/*dbgsym*
 cp "$run"/debs/*.deb "$root/tmp/"
 within() { chroot "$root" /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive "$@"; }

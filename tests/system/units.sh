@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is missing"; exit 77; }
 mkdir "$run/units"
-cp "$VGPU_BUILD"/tools/{service,agent}/*.service "$(dirname "$0")"/../../tools/service/*.socket "$run/units/"
+cp "$VGPU_BUILD"/tools/{packaging/systemd,libvirt/daemon}/*.service "$(dirname "$0")"/../../tools/packaging/systemd/*.socket "$run/units/"
 sed -i "s|^ExecStart=.*/vgpud-libvirt$|ExecStart=/bin/true|; s|^ExecStart=[^ ]*/vgpud$|ExecStart=$vgpud|; s|^ExecStart=[^ ]*/softgpu|ExecStart=$softgpu|" "$run"/units/*.service
 mv "$run/units/vgpud-softgpu@.service" "$run/units/vgpud-softgpu@soft0.service"
 # What it says of our units, and nobody else's.

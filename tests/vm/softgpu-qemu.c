@@ -34,7 +34,7 @@
 #define TYPE_FUNCTION "softgpu-function"
 OBJECT_DECLARE_SIMPLE_TYPE(Function, FUNCTION)
 
-/* Where the library has its capabilities: tools/softgpu/pci.c */
+/* Where the library has its capabilities: tools/softgpu/device/pci.c */
 enum {
 	CAP_EXPRESS = 0x48,
 	CAP_MSIX = 0x84,
@@ -403,7 +403,7 @@ static void function_class(ObjectClass *class, void *data)
 	k->exit = unrealize;
 	k->config_read = config_read;
 	k->config_write = config_write;
-	k->vendor_id = 0x1234; /* as in tools/softgpu/pci.c, here and below */
+	k->vendor_id = 0x1234; /* as in tools/softgpu/device/pci.c, here and below */
 	k->device_id = 0x5347;
 	k->subsystem_vendor_id = 0x1234;
 	k->subsystem_id = 1;

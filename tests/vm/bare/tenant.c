@@ -224,7 +224,7 @@ static void send(uint32_t word)
 	set_mailbox(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
 }
 
-/* The driver's start, as in tools/guest. False: refused, or the VF has gone. */
+/* The driver's start, as in tools/softgpu/guest. False: refused, or the VF has gone. */
 static bool bring_up(void)
 {
 	uint32_t word;

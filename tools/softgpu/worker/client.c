@@ -25,7 +25,7 @@ static int find_program(char *path, size_t size)
 {
 	static const char *const places[] = {"../libexec/vgpud/softgpu-worker",
 					     "../worker/softgpu-worker",
-					     "../../tools/worker/softgpu-worker"};
+					     "../../tools/softgpu/worker/softgpu-worker"};
 	char dir[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	size_t i;
