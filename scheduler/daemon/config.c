@@ -219,13 +219,13 @@ const struct profile *config_profile(const struct config *config, const char *na
 static void set_profile_param(struct reader *r, struct profile *p, const char *name,
 			      const char *value)
 {
-	struct wish_param *param;
+	struct claim_param *param;
 	uint32_t i;
 
 	for (i = 0; i < p->n_params && strcmp(p->params[i].name, name) != 0; i++)
 		;
 	param = &p->params[i];
-	if (i == WISH_MAX_PARAMS || strlen(name) >= sizeof(param->name) ||
+	if (i == CLAIM_MAX_PARAMS || strlen(name) >= sizeof(param->name) ||
 	    strlen(value) >= sizeof(param->value)) {
 		complain(r, r->file, r->line, "%.40s: no such key, or too many", name);
 		return;
@@ -360,7 +360,7 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 
 /* Whether a parameter of a profile is one of a policy that a GPU has, or, without GPUs, that is
  * built in; else ERR says why not. */
-static bool is_known(const struct config *c, const struct wish_param *p, struct vgpu_error *err)
+static bool is_known(const struct config *c, const struct claim_param *p, struct vgpu_error *err)
 {
 	int64_t values[VGPU_MAX_PARAMS] = {0};
 	uint32_t i;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "engine.h"
-#include "wish.h"
+#include "claim.h"
 
 /* As the choices of a VF's key go. */
 enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
@@ -19,12 +19,12 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 #define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
-/* What a wish can name instead of saying it all. */
+/* What a claim can name instead of saying it all. */
 struct profile {
 	char name[32];
 	int64_t memory_mib; /* 0: any */
 	uint32_t n_params;
-	struct wish_param params[WISH_MAX_PARAMS];
+	struct claim_param params[CLAIM_MAX_PARAMS];
 };
 
 struct gpu_config {

@@ -39,7 +39,7 @@ const struct config_key config_keys[] = {
 	{GPU, "pf_reserve_mib", INT, AT(gpu_config, pf_reserve_mib), 0, 1 << 20, 16, NULL, NULL,
 	 "memory kept for the PF, MiB"},
 	{GPU, "partition", CHOICE, AT(gpu_config, on_demand), 0, 1, 0, NULL, partitions,
-	 "memory of VFs without memory_mib: an equal part of the rest, or what a VM wishes, on "
+	 "memory of VFs without memory_mib: an equal part of the rest, or what a VM claims, on "
 	 "demand"},
 	{GPU, "placement", CHOICE, AT(gpu_config, placement), 0, 1, 0, NULL, placements,
 	 "where partitions lie: best-fit, or as profile, 1/1, 1/2, 1/4 ... of all, on multiples of "

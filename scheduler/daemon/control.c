@@ -79,7 +79,7 @@ void call_drop(struct call *call)
 	json_object_put(call->id);
 	json_object_put(call->args);
 	reserve_free(call->reservation);
-	free(call->wished);
+	free(call->claimed);
 	free(call);
 }
 

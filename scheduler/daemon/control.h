@@ -92,7 +92,7 @@ struct call {
 	uint32_t tries;
 	vgpu_nsec until;
 	uint32_t vf;
-	struct wish_slice *wished;	 /* by a VM that runs; the call's */
+	struct claim_vf *claimed;	 /* by a VM that runs; the call's */
 	struct reservation *reservation; /* the call's */
 	struct scrape *scrape;		 /* of who has asked for figures */
 	struct engine_request request;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "follow.h"
+#include "reconcile.h"
 #include "log.h"
 #include "reserve.h"
 #include "vm.h"
@@ -18,13 +18,13 @@ static const char *text_arg(const struct call *call, const char *name)
 								   : "";
 }
 
-static bool has_all(struct control *control, const struct wish *wish)
+static bool has_all(struct control *control, const struct claim *claim)
 {
 	struct gpu *gpu;
 	uint32_t i, vf;
 
-	for (i = 0; i < wish->n_slices; i++)
-		if (!lease_find(control, wish->uuid, wish->slices[i].name, &gpu, &vf))
+	for (i = 0; i < claim->n_vfs; i++)
+		if (!lease_find(control, claim->uuid, claim->vfs[i].name, &gpu, &vf))
 			return false;
 	return true;
 }
@@ -53,44 +53,44 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	call->reservation = job;
-	r = wish_parse(&job->wish, xml, strlen(xml), err);
+	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");
 	for (i = 0; i < n && strcmp(operations[i].name, operation) != 0; i++)
 		;
-	if (i == n || job->wish.n_slices == 0) {
+	if (i == n || job->claim.n_vfs == 0) {
 		call_answer(call, NULL);
 		return 0;
 	}
-	if (!job->wish.uuid[0])
+	if (!job->claim.uuid[0])
 		return vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	switch (operations[i].doing) {
 	case KEEP: /* since prepare, vgpud may have been started again and have lost them */
-		if (has_all(control, &job->wish))
+		if (has_all(control, &job->claim))
 			break;
 		__attribute__((fallthrough));
 	case PREPARE: /* for the last start's, whose end nobody has told */
-		vm_end_leases(control, job->wish.uuid);
+		vm_end_leases(control, job->claim.uuid);
 		reserve_begin(call);
 		return 0;
 	case ADOPT:
-		follow_adopt(control, &job->wish);
+		follow_adopt(control, &job->claim);
 		break;
 	case END:
 		for (other = control->calls; other; other = other->next)
 			if (other->reservation &&
-			    strcmp(other->reservation->wish.uuid, job->wish.uuid) == 0)
+			    strcmp(other->reservation->claim.uuid, job->claim.uuid) == 0)
 				other->reservation->over = true;
 		if (strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
-			log_line(LOG_INFO, "%s has ended: %s", job->wish.domain, reason);
-		if (vm_end_leases(control, job->wish.uuid))
+			log_line(LOG_INFO, "%s has ended: %s", job->claim.domain, reason);
+		if (vm_end_leases(control, job->claim.uuid))
 			leases_save(control);
 		break;
 	case REFUSE:
 		return vgpu_error_set(err, -ENOTSUP,
 				      "%s: the state of a VF cannot be moved to another host; "
 				      "detach it first",
-				      job->wish.domain);
+				      job->claim.domain);
 	}
 	call_answer(call, NULL);
 	return 0;

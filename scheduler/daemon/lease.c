@@ -69,7 +69,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "domain", l->domain);
 			put_text(o, "slice", l->slice);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
-			put_text(o, "on_hang", wish_on_hang_names[l->on_hang]);
+			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "params",
 					       json_object_get(
@@ -157,8 +157,8 @@ static bool load_one(struct control *control, struct json_object *o)
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->slice, sizeof(l->slice), "%s", text_of(o, "slice"));
 	l->expires = number_of(o, "expires_ns");
-	for (g = 0; g < WISH_ON_HANG; g++)
-		if (strcmp(wish_on_hang_names[g], text_of(o, "on_hang")) == 0)
+	for (g = 0; g < CLAIM_ON_HANG; g++)
+		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)
 			l->on_hang = g;
 	l->hung = json_object_get_boolean(json_object_object_get(o, "hung"));
 	l->state = strcmp(text_of(o, "state"), lease_state_names[LEASE_RESERVED]) == 0

@@ -18,9 +18,9 @@ struct lease {
 	char uuid[37], domain[256], slice[64];
 	vgpu_nsec expires; /* CLOCK_MONOTONIC; of a reservation */
 	vgpu_nsec since;   /* it has had this state */
-	uint32_t on_hang;  /* enum wish_on_hang */
+	uint32_t on_hang;  /* enum claim_on_hang */
 	bool hung;	   /* that is due, and libvirt has not been told yet */
-	char said[160];	   /* why its changed wish was refused, as last logged */
+	char said[160];	   /* why its changed claim was refused, as last logged */
 	/* What the VM's VF has, by name, also of policies that are in force no more, or do not know
 	 * it: the next one may. NULL: not known yet. */
 	struct json_object *params;

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 #include "change.h"
-#include "follow.h"
+#include "reconcile.h"
 #include "hook.h"
 #include "memory.h"
 #include "methods.h"
@@ -359,7 +359,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
-			put_text(vm, "on_hang", wish_on_hang_names[l->on_hang]);
+			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_array_add(list, vm);
 		}
 	json_object_object_add(o, "vms", list);
@@ -526,7 +526,8 @@ const struct method methods[] = {
 	 ACCESS_CHANGE,
 	 "what libvirt has running; leases follow, and the answer says what to attach",
 	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true, "when libvirt was asked, CLOCK_MONOTONIC"},
-	  {"domains", ARG_OBJECT, 0, 0, true, "by UUID its XML; \"\" without wish and PCI device"}},
+	  {"domains", ARG_OBJECT, 0, 0, true,
+	   "by UUID its XML; \"\" without claim and PCI device"}},
 	 vm_sync_begin,
 	 NULL},
 	{"vm.extend",
@@ -543,7 +544,7 @@ const struct method methods[] = {
 	 NULL},
 	{"vm.explain",
 	 ACCESS_READ,
-	 "what a VM wishes, and what it has, would get, or is refused",
+	 "what a VM claims, and what it has, would get, or is refused",
 	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
 	 vm_explain_begin,
 	 NULL},

@@ -18,9 +18,9 @@
 
 /* Whether libvirt can give the VM a VF of this GPU, as its XML is; 0, or why not. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
-			const struct wish_slice *slice, struct vgpu_error *why)
+			const struct claim_vf *slice, struct vgpu_error *why)
 {
-	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
 
@@ -54,9 +54,9 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 /* Whether a GPU may serve a slice, before its VFs are looked at; WHY not is left as it is for one
  * that was not meant. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
-		      const struct wish_slice *slice, struct vgpu_error *why)
+		      const struct claim_vf *slice, struct vgpu_error *why)
 {
-	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
 	int64_t values[VGPU_MAX_PARAMS];
@@ -98,9 +98,9 @@ static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 
 /* Whether a VF of size A is to be taken rather than one of size B: the smaller, but first those
  * that are large enough. */
-static bool better(uint64_t a, uint64_t b, uint64_t wished)
+static bool better(uint64_t a, uint64_t b, uint64_t claimed)
 {
-	return (a >= wished) != (b >= wished) ? a >= wished : a < b;
+	return (a >= claimed) != (b >= claimed) ? a >= claimed : a < b;
 }
 
 /* A VF that is free: the smallest that is large enough, else, one after the other, those that would
@@ -108,12 +108,12 @@ static bool better(uint64_t a, uint64_t b, uint64_t wished)
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
-	const struct wish_slice *slice = &job->wish.slices[job->slice];
-	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct claim_vf *slice = &job->claim.vfs[job->slice];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
 	const struct vgpu_extent *vfs = call->snapshot.found.partition.vfs;
 	const char *name = call->gpu->config->name;
 	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf, best = -1;
-	uint64_t wished = vm_memory(call->gpu, slice);
+	uint64_t claimed = vm_memory(call->gpu, slice);
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
@@ -126,12 +126,12 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 		    (job->picked[job->gpu] | job->tried) >> i & 1 ||
 		    !is_free(call, i, want >= 0 ? why : NULL))
 			continue;
-		if (best < 0 || better(vfs[i].size, vfs[best].size, wished ? wished : 1))
+		if (best < 0 || better(vfs[i].size, vfs[best].size, claimed ? claimed : 1))
 			best = (int32_t)i;
 	}
-	if (best >= 0 && wished == 0 && vfs[best].size == 0) {
+	if (best >= 0 && claimed == 0 && vfs[best].size == 0) {
 		vgpu_error_set(why, -EINVAL,
-			       "VFs of %s have no memory until they are asked for some; wish "
+			       "VFs of %s have no memory until they are asked for some; claim "
 			       "<memory>, or a <profile> that has",
 			       name);
 		return -1;
@@ -163,7 +163,7 @@ static void begin_slice(struct call *call)
 static void say(struct reservation *job, const char *state, const char *text)
 {
 	struct json_object *o = json_object_new_object();
-	const char *slice = job->wish.slices[job->slice].name;
+	const char *slice = job->claim.vfs[job->slice].name;
 
 	json_object_object_add(o, "slice", json_object_new_string(slice));
 	json_object_object_add(o, "state", json_object_new_string(state));
@@ -177,9 +177,9 @@ static void undo(struct control *control, const struct reservation *job)
 	struct gpu *gpu;
 	uint32_t i, vf;
 
-	for (i = 0; i < job->wish.n_slices; i++) {
+	for (i = 0; i < job->claim.n_vfs; i++) {
 		if (!(job->reserved >> i & 1) ||
-		    !lease_find(control, job->wish.uuid, job->wish.slices[i].name, &gpu, &vf))
+		    !lease_find(control, job->claim.uuid, job->claim.vfs[i].name, &gpu, &vf))
 			continue;
 		gpu->leases[vf].state = LEASE_NONE;
 		vm_set_usual(gpu, vf);
@@ -192,8 +192,8 @@ static void undo(struct control *control, const struct reservation *job)
 static void refuse(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct wish_slice *slice = &job->wish.slices[job->slice];
-	const struct wish_hostdev *hostdev = vm_hostdev_of(&job->wish, slice);
+	const struct claim_vf *slice = &job->claim.vfs[job->slice];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
 	struct control *control = call->control;
 	struct vgpu_error err;
 
@@ -204,7 +204,7 @@ static void refuse(struct call *call)
 			       : slice->pool[0] ? "in pool "
 						: slice->gpu,
 			       slice->pool);
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->wish.domain, slice->name, job->why.text);
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, slice->name, job->why.text);
 	if (job->mode == RESERVE_ASK) {
 		say(job, "refused", job->why.text);
 		job->slice++;
@@ -214,12 +214,12 @@ static void refuse(struct call *call)
 	/* A VM that runs is looked at every minute: the same refusal is told once. */
 	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
 		log_line(LOG_NOTICE, "%s%s", err.text,
-			 job->wish.required && job->mode == RESERVE_START ? ""
-									  : "; it runs without");
+			 job->claim.required && job->mode == RESERVE_START ? ""
+									   : "; it runs without");
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
-	if (job->wish.required || job->mode == RESERVE_RUNNING)
+	if (job->claim.required || job->mode == RESERVE_RUNNING)
 		call_fail(call, -EBUSY, err.text);
 	else
 		call_answer(call, NULL);
@@ -230,9 +230,9 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 {
 	const struct reservation *job = call->reservation;
 	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
-	uint64_t wished = vm_memory(call->gpu, &job->wish.slices[job->slice]);
+	uint64_t claimed = vm_memory(call->gpu, &job->claim.vfs[job->slice]);
 
-	return memory_cost(&call->snapshot, job->vf, wished > has ? wished : has, text, length);
+	return memory_cost(&call->snapshot, job->vf, claimed > has ? claimed : has, text, length);
 }
 
 static void on_params(struct call *call)
@@ -241,11 +241,11 @@ static void on_params(struct call *call)
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->wish.domain,
-			 job->wish.slices[job->slice].name, call->gpu->config->name, job->vf);
+		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
+			 job->claim.vfs[job->slice].name, call->gpu->config->name, job->vf);
 		if (cost_of(call, cost, sizeof(cost)))
-			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->wish.domain,
-				 job->wish.slices[job->slice].name, cost, call->gpu->config->name,
+			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->claim.domain,
+				 job->claim.vfs[job->slice].name, cost, call->gpu->config->name,
 				 job->vf);
 		job->reserved |= 1u << job->slice;
 		job->slice++;
@@ -284,7 +284,7 @@ static void pick(struct call *call)
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	const struct reservation *job = call->reservation;
-	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->wish.slices[job->slice],
+	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->slice],
 			       call->params, err);
 
 	change_set_vf(call, now);
@@ -319,7 +319,7 @@ static void on_memory(struct call *call)
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	if (call->request.result == -ENOSPC) {
 		vgpu_error_set(&job->why, -ENOSPC,
-			       "%" PRIu64 " MiB are wished, %s has at most %" PRIu64
+			       "%" PRIu64 " MiB are claimed, %s has at most %" PRIu64
 			       " MiB in one piece (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
 			       call->request.plan.largest >> 20);
@@ -340,7 +340,7 @@ static void ask_memory(struct call *call)
 	call->request.memory = (struct vgpu_memory_change){
 		.what = job->mode == RESERVE_ASK ? VGPU_MEMORY_PLAN : VGPU_MEMORY_SET,
 		.vf = job->vf,
-		.size = vm_memory(call->gpu, &job->wish.slices[job->slice]),
+		.size = vm_memory(call->gpu, &job->claim.vfs[job->slice]),
 	};
 	call->then = on_memory;
 	call_queue(call);
@@ -349,7 +349,7 @@ static void ask_memory(struct call *call)
 static void on_look(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct wish_slice *slice = &job->wish.slices[job->slice];
+	const struct claim_vf *slice = &job->claim.vfs[job->slice];
 	int32_t vf = -1;
 
 	if (job->over) { /* nothing may be taken after the VM's end */
@@ -366,7 +366,7 @@ static void on_look(struct call *call)
 	job->vf = (uint32_t)vf;
 	/* From here on nobody else gets it. */
 	if (job->mode != RESERVE_ASK)
-		vm_take(call->gpu, job->vf, &job->wish, slice,
+		vm_take(call->gpu, job->vf, &job->claim, slice,
 			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
 	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, slice))
 		ask_memory(call);
@@ -392,7 +392,7 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	return lease_find(control, job->wish.uuid, job->wish.slices[job->slice].name, &gpu, &vf);
+	return lease_find(control, job->claim.uuid, job->claim.vfs[job->slice].name, &gpu, &vf);
 }
 
 static void next_candidate(struct call *call)
@@ -400,7 +400,7 @@ static void next_candidate(struct call *call)
 	struct control *control = call->control;
 	struct reservation *job = call->reservation;
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
-	const struct wish_slice *slice;
+	const struct claim_vf *slice;
 
 	/* Who has given up waiting does not start the VM. */
 	if (job->over || !call->client) {
@@ -408,14 +408,14 @@ static void next_candidate(struct call *call)
 		call_fail(call, -ECANCELED, "the start was given up");
 		return;
 	}
-	while (job->slice < job->wish.n_slices && has_a_vf(control, job))
+	while (job->slice < job->claim.n_vfs && has_a_vf(control, job))
 		job->slice++;
-	if (job->slice == job->wish.n_slices) {
+	if (job->slice == job->claim.n_vfs) {
 		leases_save(control);
 		call_answer(call, json_object_get(job->answer));
 		return;
 	}
-	slice = &job->wish.slices[job->slice];
+	slice = &job->claim.vfs[job->slice];
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
 		if (!may_serve(call->gpu, job, slice, &job->why))

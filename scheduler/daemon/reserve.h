@@ -7,7 +7,7 @@
 #define DAEMON_RESERVE_H
 
 #include "control.h"
-#include "wish.h"
+#include "claim.h"
 
 /* How it is asked. */
 enum reserve_mode {
@@ -18,7 +18,7 @@ enum reserve_mode {
 
 /* One under way: slice by slice, and for each GPU by GPU until one fits. */
 struct reservation {
-	struct wish wish;
+	struct claim claim;
 	enum reserve_mode mode;
 	uint32_t slice, gpu, vf;
 	struct vgpu_error why;		  /* the last one's refusal */
@@ -31,7 +31,7 @@ struct reservation {
 	struct json_object *answer;	  /* NULL; of RESERVE_ASK: "slices", to add to */
 };
 
-/* Begins it for call->reservation, whose wish and mode are set; the call is answered in the end,
+/* Begins it for call->reservation, whose claim and mode are set; the call is answered in the end,
  * with one sentence if it is refused. */
 void reserve_begin(struct call *call);
 /* NULL is allowed. */

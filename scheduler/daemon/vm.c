@@ -70,7 +70,7 @@ bool vm_end_leases(struct control *control, const char *uuid)
 	return any;
 }
 
-void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct wish_slice *slice,
+void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const struct claim_vf *slice,
 	     enum lease_state state)
 {
 	struct lease *l = &gpu->leases[vf];
@@ -79,8 +79,8 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct
 	l->state = state;
 	l->since = vm_now();
 	l->on_hang = slice->on_hang;
-	snprintf(l->uuid, sizeof(l->uuid), "%s", wish->uuid);
-	snprintf(l->domain, sizeof(l->domain), "%s", wish->domain);
+	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
+	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
 	l->expires = vm_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 }
@@ -105,7 +105,7 @@ void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size)
 
 int32_t vm_vf_at(const struct gpu *gpu, const char *name)
 {
-	char vf[sizeof(((struct wish_hostdev *)0)->address)];
+	char vf[sizeof(((struct claim_hostdev *)0)->address)];
 	int32_t i;
 
 	for (i = 0; i < gpu->config->vfs; i++) {
@@ -125,20 +125,20 @@ static bool is_in_use(const struct gpu *gpu, uint32_t vf)
 	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
 }
 
-const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct wish_slice *slice)
+const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *slice)
 {
 	char ours[sizeof(slice->name) + sizeof(VM_ALIAS)];
 	const char *alias = slice->alias[0] ? slice->alias : ours;
 	uint32_t i;
 
 	snprintf(ours, sizeof(ours), VM_ALIAS "%s", slice->name);
-	for (i = 0; i < wish->n_hostdevs; i++)
-		if (strcmp(wish->hostdevs[i].alias, alias) == 0)
-			return &wish->hostdevs[i];
+	for (i = 0; i < claim->n_hostdevs; i++)
+		if (strcmp(claim->hostdevs[i].alias, alias) == 0)
+			return &claim->hostdevs[i];
 	return NULL;
 }
 
-static int apply_params(const struct vgpu_policy_ops *policy, const struct wish_param *params,
+static int apply_params(const struct vgpu_policy_ops *policy, const struct claim_param *params,
 			uint32_t n, int64_t *values, struct vgpu_error *err)
 {
 	uint32_t i;
@@ -150,7 +150,7 @@ static int apply_params(const struct vgpu_policy_ops *policy, const struct wish_
 }
 
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct wish_slice *slice, int64_t *values, struct vgpu_error *err)
+		   const struct claim_vf *slice, int64_t *values, struct vgpu_error *err)
 {
 	const struct profile *p = config_profile(gpu->control->config, slice->profile);
 	int r = 0;
@@ -164,7 +164,7 @@ int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_
 	return r ? r : apply_params(policy, slice->params, slice->n_params, values, err);
 }
 
-uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice)
+uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice)
 {
 	const struct profile *p = config_profile(gpu->control->config, slice->profile);
 
@@ -196,7 +196,7 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 {
 	struct lease *l = &gpu->leases[vf];
 
-	if (l->state == LEASE_NONE || l->on_hang == WISH_GO_ON || l->hung)
+	if (l->state == LEASE_NONE || l->on_hang == CLAIM_GO_ON || l->hung)
 		return;
 	l->hung = true;
 	leases_save(gpu->control);
@@ -205,14 +205,14 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 /* The UUIDs of VMs, by what is to be done with them. It is told once. */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	struct json_object *answer = json_object_new_object(), *lists[WISH_ON_HANG] = {NULL};
+	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
 	bool any = false;
 	uint32_t g, vf;
 
 	(void)err;
-	for (g = WISH_PAUSE; g < WISH_ON_HANG; g++) {
+	for (g = CLAIM_PAUSE; g < CLAIM_ON_HANG; g++) {
 		lists[g] = json_object_new_array();
-		json_object_object_add(answer, wish_on_hang_names[g], lists[g]);
+		json_object_object_add(answer, claim_on_hang_names[g], lists[g]);
 	}
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {

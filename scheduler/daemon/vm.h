@@ -6,7 +6,7 @@
 #define DAEMON_VM_H
 
 #include "control.h"
-#include "wish.h"
+#include "claim.h"
 
 /* A slice without an alias is attached by vgpud-libvirt, with this before its name. */
 #define VM_ALIAS "ua-vgpud-"
@@ -18,12 +18,12 @@ vgpu_nsec vm_now(void);
  * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy
  * does not know, or that there is no such profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct wish_slice *slice, int64_t *values, struct vgpu_error *err);
+		   const struct claim_vf *slice, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
-/* The bytes that a slice wishes at least, by itself or by its profile; 0: any. */
-uint64_t vm_memory(const struct gpu *gpu, const struct wish_slice *slice);
+/* The bytes that a slice claims at least, by itself or by its profile; 0: any. */
+uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice);
 
 /* The PCI address of a VF; false: the GPU is on no bus. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
@@ -33,10 +33,10 @@ void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* The number of the VF that is called so, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* The device that the domain has for a slice, by its alias; NULL: none. */
-const struct wish_hostdev *vm_hostdev_of(const struct wish *wish, const struct wish_slice *slice);
+const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *slice);
 
 /* The VF is the slice's. */
-void vm_take(struct gpu *gpu, uint32_t vf, const struct wish *wish, const struct wish_slice *slice,
+void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const struct claim_vf *slice,
 	     enum lease_state state);
 /* The VM has no more to do with it: usual parameters, reset, scrubbed. */
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
@@ -45,7 +45,7 @@ bool vm_end_leases(struct control *control, const char *uuid);
 /* Those that are OVER, by a rule that may change them; tells WHY, and saves. */
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
 		  void *data, const char *why);
-/* The VF has hung: its VM is paused or stopped, if it wishes that. */
+/* The VF has hung: its VM is paused or stopped, if it claims that. */
 void vm_hung(struct gpu *gpu, uint32_t vf);
 /* The method "vm.hung". */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err);

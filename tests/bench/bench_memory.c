@@ -74,7 +74,7 @@ static const char *const names[WAYS] = {"best_fit", "profiles", "first_fit", "eq
 /* What VMs had asked for, of all, when the first was refused. */
 static double fullness(enum way way)
 {
-	uint64_t at[64], wished[64], size, offset, sum = 0;
+	uint64_t at[64], claimed[64], size, offset, sum = 0;
 	uint32_t n = 0, i;
 	int r;
 
@@ -85,15 +85,15 @@ static double fullness(enum way way)
 			size = vgpu_memory_at(&m, at[i])->size;
 			vgpu_memory_release(&m, at[i]);
 			vgpu_memory_scrubbed(&m, at[i], size);
-			sum -= wished[i];
+			sum -= claimed[i];
 			n--;
 			at[i] = at[n];
-			wished[i] = wished[n];
+			claimed[i] = claimed[n];
 			continue;
 		}
 		/* 1 to 16 GiB, small ones more often. */
 		size = (UINT64_C(1) << (any(5) + 30)) * (100 - any(40)) / 100;
-		wished[n] = size;
+		claimed[n] = size;
 		size = (size + GRANULE - 1) / GRANULE * GRANULE;
 		if (way == FIRST_FIT) {
 			r = first_fit(n, size, &offset);
@@ -113,7 +113,7 @@ static double fullness(enum way way)
 		if (r < 0)
 			return (double)sum / (double)TOTAL;
 		at[n] = offset;
-		sum += wished[n++];
+		sum += claimed[n++];
 	}
 }
 

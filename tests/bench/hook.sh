@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What libvirt waits for: a round trip of its hook, with vgpud busy, and for a domain without a wish; and vgpud's own
+# What libvirt waits for: a round trip of its hook, with vgpud busy, and for a domain without a claim; and vgpud's own
 # restart, from its death to a VF's next slice. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR hook.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
@@ -17,8 +17,8 @@ start_guest a 0 sha256 --seconds 1000
 start_guest b 1 gemm --seconds 1000
 start_guest c 2 spin --seconds 1000
 await 30 active 3
-wish="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'/></v:vgpu>"
-echo "<domain><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid><metadata>$wish</metadata></domain>" >"$run/with.xml"
+claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'/></v:vgpu>"
+echo "<domain><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid><metadata>$claim</metadata></domain>" >"$run/with.xml"
 echo "<domain><name>vm1</name></domain>" >"$run/without.xml"
 # measure FILE OPERATIONS...: microseconds of each call, a line each
 measure() {
@@ -49,4 +49,4 @@ for i in $(seq 10); do
 done
 restarts=$(quantiles <"$run/restarts")
 jq -n --argjson a "$asked" --argjson p "$passed" --argjson r "$restarts" \
-	'{hook_asks_vgpud: $a, hook_without_a_wish: $p, restart_to_next_slice: $r}'
+	'{hook_asks_vgpud: $a, hook_without_a_claim: $p, restart_to_next_slice: $r}'

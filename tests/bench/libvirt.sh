@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What vgpud costs who uses libvirt: the time that a VM's start takes without any hook, with the hook and without a wish,
+# What vgpud costs who uses libvirt: the time that a VM's start takes without any hook, with the hook and without a claim,
 # and with both; and from the return of virsh metadata until a changed weight counts, as vgpuctl sees it. One JSON object
 # on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR libvirt.sh [ROUNDS]
 rounds=${1:-20}
 . "$(dirname "$0")/../system/libvirtd.sh"
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
-define() { # NAME WISH
+define() { # NAME CLAIM
 	virsh -q define /dev/stdin <<-XML
 		<domain type='qemu'><name>$1</name><metadata>$2</metadata><memory unit='MiB'>24</memory><vcpu>1</vcpu>
 		<os><type arch='x86_64' machine='pc'>hvm</type></os>
@@ -14,7 +14,7 @@ define() { # NAME WISH
 		<controller type='usb' model='none'/><memballoon model='none'/></devices></domain>
 	XML
 }
-wish() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'><v:sched><v:weight>$1</v:weight></v:sched></v:slice></v:vgpu>"; }
+claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'><v:sched><v:weight>$1</v:weight></v:sched></v:slice></v:vgpu>"; }
 starts() { # VM
 	local i from
 	for i in $(seq "$rounds"); do
@@ -29,9 +29,9 @@ first_libvirtd
 start_softgpu --vfs 4
 printf '[gpu gpu0]\ndevice = vfio-user:%s\nvfs = 4\n' "$run/gpu/pf.sock" >"$run/vgpud.conf"
 start_vgpud
-define with "$(wish 100)"
+define with "$(claim 100)"
 define without ""
-wished=$(starts with | quantiles)
+claimed=$(starts with | quantiles)
 hooked=$(starts without | quantiles)
 "$agent" 2>"$run/agent.log" &
 pids+=($!)
@@ -40,7 +40,7 @@ virsh -q start with
 vf=$(json vm list | jq '.vms[0].vf')
 counts() { [ "$(json vf show "$vf" | jq .params.weight)" = "$1" ]; }
 changed=$(for i in $(seq "$rounds"); do
-	virsh -q metadata with --live --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><slice name='a'><sched><weight>$((100 + i))</weight></sched></slice></vgpu>"
+	virsh -q metadata with --live --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><vf name='a'><sched><weight>$((100 + i))</weight></sched></vf></vgpu>"
 	from=${EPOCHREALTIME/./}
 	until counts $((100 + i)); do :; done
 	echo $((${EPOCHREALTIME/./} - from))
@@ -56,5 +56,5 @@ rm /etc/libvirt/hooks/qemu.d/50-vgpud
 start_libvirtd
 bare=$(starts without | quantiles)
 stop_libvirtd TERM
-jq -cn --argjson bare "$bare" --argjson hooked "$hooked" --argjson wished "$wished" --argjson changed "$changed" --argjson looked "$looked" \
-	'{start_without_hook: $bare, start_with_hook: $hooked, start_with_wish: $wished, metadata_to_effect: $changed, one_look_at_it: $looked}'
+jq -cn --argjson bare "$bare" --argjson hooked "$hooked" --argjson claimed "$claimed" --argjson changed "$changed" --argjson looked "$looked" \
+	'{start_without_hook: $bare, start_with_hook: $hooked, start_with_claim: $claimed, metadata_to_effect: $changed, one_look_at_it: $looked}'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Memory on demand: VFs have none until a VM wishes some, in its own words or by a profile; it is the VM's until its end,
+# Memory on demand: VFs have none until a VM claims some, in its own words or by a profile; it is the VM's until its end,
 # also over a restart of vgpud, and then everybody's again. What does not fit is refused, what only lies in the way is
 # moved, with its guest.
 . "$(dirname "$0")/lib.sh"
@@ -29,7 +29,7 @@ start_vgpud
 for n in 0 1 2 3; do await 30 is $n state available; done
 [ "$(mib 0)" = 0 ] && [ "$(mib 3)" = 32 ] || fail "$(ctl vf list)"
 
-# By profile: its memory, its weight; what the wish says itself goes before that.
+# By profile: its memory, its weight; what the claim says itself goes before that.
 sequence 1 "$office" prepare start started || fail "$(cat "$run/said")"
 one=$(vf_of 1)
 [ "$(mib "$one")" = 96 ] && [ "$(weight "$one")" = 50 ] || fail "$(ctl vf list)"
@@ -41,9 +41,9 @@ two=$(vf_of 2)
 # What cannot be had: in one sentence, and nothing is left of it.
 refused "no \[profile huge\] is configured" hook 5 "$(slice "<v:profile>huge</v:profile>")" prepare
 refused "VFs of gpu0 have no memory until they are asked" hook 5 "$(slice "<v:device gpu='gpu0' vf='2'/>")" prepare
-refused "480 MiB are wished, gpu0 has at most" hook 5 "$(slice "<v:memory unit='MiB'>480</v:memory>")" prepare
+refused "480 MiB are claimed, gpu0 has at most" hook 5 "$(slice "<v:memory unit='MiB'>480</v:memory>")" prepare
 leases_are '["vm1 running","vm2 running"]'
-# A wish without memory gets a VF that has some.
+# A claim without memory gets a VF that has some.
 sequence 6 "$(slice "<v:profile>light</v:profile>")" prepare start started || fail "$(cat "$run/said")"
 [ "$(vf_of 6)" = 3 ] && [ "$(mib 3)" = 32 ] && [ "$(weight 3)" = 20 ] || fail "$(ctl vf list)"
 

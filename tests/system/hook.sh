@@ -54,7 +54,7 @@ refused "there is no GPU in pool fast" hook 2 "$(slice "<v:device pool='fast'/>"
 theirs=$(vf_of 1)
 refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
-refused "9000 MiB are wished, gpu0 has at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
+refused "9000 MiB are claimed, gpu0 has at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
 refused "gpu0 has policy fair, not strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
@@ -70,7 +70,7 @@ sequence 3 "$own" prepare start started stopped release prepare start started st
 two="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'><v:sched><v:weight>50</v:weight></v:sched></v:slice><v:slice name='b'><v:device gpu='gpu7'/></v:slice></v:vgpu>"
 refused "vm2/b: there is no GPU gpu7" hook 2 "$two" prepare
 leases_are '["vm1 running"]'
-for i in 1 2 3; do [ "$(weight $i)" = 100 ] && continue; [ $i = "$theirs" ] || fail "half of a refused wish has stayed"; done
+for i in 1 2 3; do [ "$(weight $i)" = 100 ] && continue; [ $i = "$theirs" ] || fail "half of a refused claim has stayed"; done
 
 # Twenty at once for the three VFs that are left: three get one, no VF is given twice.
 for n in $(seq 30 49); do
@@ -101,7 +101,7 @@ start_vgpud
 wait $waiting || fail "not let through: $(cat "$run/said")"
 leases_are '["vm1 running","vm2 reserved"]'
 hook 2 "$any" release
-# With the parameters that it wished.
+# With the parameters that it claimed.
 hook 4 "$heavy" prepare || fail "$(cat "$run/said")"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
@@ -111,7 +111,7 @@ hook 4 "$heavy" release
 kill $vgpud_pid; wait $vgpud_pid
 refused "a GPU is required, and vgpud is not running" hook 2 "$any" prepare
 hook 2 "$(slice "" "required='no'")" prepare || fail "it is not required"
-hook 2 "" prepare || fail "a VM without a wish was held up"
+hook 2 "" prepare || fail "a VM without a claim was held up"
 for operation in started stopped release reconnect; do hook 1 "$any" $operation || fail "$operation was refused"; done
 # vgpud stopped, and it does not answer: the hook does not wait for ever.
 start_vgpud

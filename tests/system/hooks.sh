@@ -4,22 +4,22 @@
 hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 export VGPUD_HOOK_SOCKET=$run/hook.sock
 uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }
-domain() { # N WISH
+domain() { # N CLAIM
 	echo "<domain type='kvm'><name>vm$1</name><uuid>$(uuid "$1")</uuid><metadata>$2</metadata></domain>"
 }
 slice() { # INSIDE [ATTRIBUTES]
 	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:slice name='a'>$1</v:slice></v:vgpu>"
 }
-# hook N WISH OPERATION: as libvirt calls it; what it says goes to $run/said
+# hook N CLAIM OPERATION: as libvirt calls it; what it says goes to $run/said
 hook() {
 	local sub=begin extra=-
 	case $3 in stopped) sub=end ;; release) sub=end extra=destroyed ;; esac
 	domain "$1" "$2" | "$hook_program" "vm$1" "$3" $sub $extra 2>"$run/said"
 }
-sequence() { # N WISH OPERATIONS...
-	local n=$1 wish=$2
+sequence() { # N CLAIM OPERATIONS...
+	local n=$1 claim=$2
 	shift 2
-	for operation; do hook "$n" "$wish" "$operation" || return; done
+	for operation; do hook "$n" "$claim" "$operation" || return; done
 }
 refused() { # WORDS COMMAND...
 	local words=$1

@@ -14,7 +14,7 @@ conf() {
 		vfs = 4
 	CONF
 }
-define() { # N WISH
+define() { # N CLAIM
 	virsh -q define /dev/stdin <<-XML || fail "vm$1 cannot be defined"
 		<domain type='qemu'><name>vm$1</name><uuid>$(printf '8a1f0b3c-0000-4000-8000-%012d' "$1")</uuid>
 		<metadata>$2</metadata><memory unit='MiB'>24</memory><vcpu>1</vcpu>
@@ -23,7 +23,7 @@ define() { # N WISH
 		<controller type='usb' model='none'/><memballoon model='none'/></devices></domain>
 	XML
 }
-wish() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'>$1</v:slice></v:vgpu>"; }
+claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'>$1</v:slice></v:vgpu>"; }
 state_is() { [ "$(virsh -q domstate vm$1)" = "$2" ]; }
 qemu_of() { cat "/run/libvirt/qemu/vm$1.pid"; }
 
@@ -31,26 +31,26 @@ first_libvirtd
 start_softgpu --vfs 4
 conf
 start_vgpud
-define 1 "$(wish '<v:sched><v:weight>300</v:weight></v:sched>')"
-define 2 "$(wish "<v:memory unit='GiB'>9</v:memory>")"
+define 1 "$(claim '<v:sched><v:weight>300</v:weight></v:sched>')"
+define 2 "$(claim "<v:memory unit='GiB'>9</v:memory>")"
 define 3 ""
-virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the wish"
+virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the claim"
 
 explains() { # DOMAIN WORDS
 	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
 }
 PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
 explains vm1 "^vm1/a: free: VF 0 of gpu0 is free for it, if policy fair admits it$"
-explains vm2 "^vm2/a: refused: 9216 MiB are wished"
-explains vm3 "^vm3 has no wish, and no VF$"
+explains vm2 "^vm2/a: refused: 9216 MiB are claimed"
+explains vm3 "^vm3 has no claim, and no VF$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
 PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm99 was explained"
 grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
 virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
-grep -q "vgpud: vm2/a: 9216 MiB are wished, gpu0 has at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
-virsh -q start vm3 || fail "vm3, which wishes nothing, does not start"
+grep -q "vgpud: vm2/a: 9216 MiB are claimed, gpu0 has at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
+virsh -q start vm3 || fail "vm3, which claims nothing, does not start"
 # A reset of the guest calls no hook, and changes nothing.
 virsh -q reset vm1
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
@@ -105,8 +105,8 @@ rm -f /run/libvirt/qemu/autostarted # or libvirtd thinks that this boot has had 
 start_libvirtd
 await 30 leases_are '["vm1 running"]'
 virsh -q destroy vm1
-# vgpud-libvirt follows what runs: a wish that is changed live counts at once, one for the next start does not.
-set_wish() { virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><slice name='a'>$2</slice></vgpu>" "$1"; }
+# vgpud-libvirt follows what runs: a claim that is changed live counts at once, one for the next start does not.
+set_claim() { virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><vf name='a'>$2</vf></vgpu>" "$1"; }
 weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
@@ -115,16 +115,16 @@ pids+=($!)
 await 20 grep -q following "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)
-weight_is 300 || fail "the weight is not the wish's"
-set_wish --config '<sched><weight>700</weight></sched>'
-set_wish --live '<sched><weight>500</weight></sched>'
+weight_is 300 || fail "the weight is not the claim's"
+set_claim --config '<sched><weight>700</weight></sched>'
+set_claim --live '<sched><weight>500</weight></sched>'
 await 20 weight_is 500
 # One that makes no sense is refused in the log, and what was stays.
-set_wish --live '<sched><weight>99999</weight></sched>'
-await 20 grep -q "vm1/a: its changed wish is refused: weight = 99999" "$run/vgpud.log"
+set_claim --live '<sched><weight>99999</weight></sched>'
+await 20 grep -q "vm1/a: its changed claim is refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a refused change has changed something"
-explains vm1 "VF $at of gpu0, at .*; its changed wish is refused: weight = 99999"
-# Its VF hangs: as it wishes, it is paused, or stopped; else it goes on.
+explains vm1 "VF $at of gpu0, at .*; its changed claim is refused: weight = 99999"
+# Its VF hangs: as it claims, it is paused, or stopped; else it goes on.
 on_hang_is() { [ "$(json vm list | jq -r '.vms[0].on_hang')" = "$1" ]; }
 hang() {
 	local hangs
@@ -134,26 +134,26 @@ hang() {
 	kill -9 $guest_pid 2>/dev/null
 	await 30 is "$at" state available
 }
-set_wish --live '<sched><weight>500</weight></sched><lifecycle on-hang="pause"/>'
+set_claim --live '<sched><weight>500</weight></sched><lifecycle on-hang="pause"/>'
 await 20 on_hang_is pause
 hang
 await 20 state_is 1 paused
 virsh -q resume vm1
-set_wish --live '<sched><weight>500</weight></sched><lifecycle on-hang="stop"/>'
+set_claim --live '<sched><weight>500</weight></sched><lifecycle on-hang="stop"/>'
 await 20 on_hang_is stop
 hang
 await 20 state_is 1 "shut off"
 await 20 leases_are '[]'
 virsh -q start vm1
 at=$(vf_of 1)
-set_wish --live '<sched><weight>500</weight></sched>'
+set_claim --live '<sched><weight>500</weight></sched>'
 await 20 weight_is 500
-on_hang_is reset || fail "a wish without lifecycle is another"
+on_hang_is reset || fail "a claim without lifecycle is another"
 hang
 state_is 1 running || fail "vm1 is not running after a hang"
 # A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
-	"<vgpu version='1'><slice name='a'><sched><weight>500</weight></sched></slice><slice name='b'/></vgpu>"
+	"<vgpu version='1'><vf name='a'><sched><weight>500</weight></sched></vf><vf name='b'/></vgpu>"
 await 20 grep -q "vm1/b: gpu0 is on no bus; nothing of it can be attached to a VM that runs; it runs without" "$run/vgpud.log"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # vgpuctl writes it, too: in the definition, and live.
@@ -161,7 +161,7 @@ PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "
 await 20 weight_is 600
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
 PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set of a parameter that only the policy can judge"
-await 20 grep -q "vm1/a: its changed wish is refused: wait: no such parameter" "$run/vgpud.log"
+await 20 grep -q "vm1/a: its changed claim is refused: wait: no such parameter" "$run/vgpud.log"
 weight_is 600 || fail "a refused change has changed something"
 for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 	PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
@@ -171,7 +171,7 @@ done
 stop_libvirtd TERM
 await 20 grep -q "libvirt has gone" "$run/agent.log"
 start_libvirtd
-set_wish --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
+set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
 await 40 weight_is 400
 # vgpud forgot all it knew: a VM that names its VF is known again, without anybody's doing.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
@@ -180,12 +180,12 @@ start_vgpud
 await 20 leases_are '["vm1 running"]'
 await 20 weight_is 400
 # Defined anew while it runs: that is for the next start. What is set live afterwards counts.
-define 1 "$(wish '<v:sched><v:weight>111</v:weight></v:sched>')"
-set_wish --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sched>"
+define 1 "$(claim '<v:sched><v:weight>111</v:weight></v:sched>')"
+set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sched>"
 await 20 weight_is 410
-# Its wish is removed: it keeps what it has until its end. Undefined: it runs on, with its VF.
+# Its claim is removed: it keeps what it has until its end. Undefined: it runs on, with its VF.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live --remove
-explains vm1 "the wish has it no more, it goes at the VM's end"
+explains vm1 "the claim has it no more, it goes at the VM's end"
 virsh -q undefine vm1
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # A VM that ends while vgpud is away has its VF no more.
@@ -196,7 +196,7 @@ await 20 leases_are '[]'
 kill $agent_pid
 wait $agent_pid || fail "the agent ended with $?"
 # Eight at once for four VFs.
-for n in 11 12 13 14 15 16 17 18; do define $n "$(wish "")"; done
+for n in 11 12 13 14 15 16 17 18; do define $n "$(claim "")"; done
 starters=()
 for n in 11 12 13 14 15 16 17 18; do
 	(virsh -q start vm$n 2>"$run/said.$n"; echo $? >"$run/verdict.$n") &

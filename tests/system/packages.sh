@@ -37,7 +37,7 @@ for unit in vgpud.service vgpud-control.socket vgpud-hook.socket vgpud-libvirt.s
 done
 within systemctl is-enabled --quiet vgpud-softgpu@.service && fail "a software GPU is started without being asked for"
 [ "$(within readlink /etc/libvirt/hooks/qemu.d/50-vgpud)" = /usr/sbin/vgpud-hook ] || fail "libvirt finds no hook"
-echo "<domain type='kvm'><name>x</name></domain>" | within /etc/libvirt/hooks/qemu.d/50-vgpud x prepare begin - || fail "the hook holds up a VM without a wish"
+echo "<domain type='kvm'><name>x</name></domain>" | within /etc/libvirt/hooks/qemu.d/50-vgpud x prepare begin - || fail "the hook holds up a VM without a claim"
 within sh -c 'man -w vgpud.conf >/dev/null 2>&1 || test -e /usr/share/man/man5/vgpud.conf.5.gz' || fail "no manual page"
 for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt; do
 	within $program --help >/dev/null || fail "$program does not start"

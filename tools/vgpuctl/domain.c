@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "wish.h"
+#include "claim.h"
 
 void domain_run(char **argv)
 {
@@ -22,7 +22,7 @@ void domain_run(char **argv)
 
 char *domain_xml(const char *name, size_t *size)
 {
-	char *text = malloc(WISH_MAX_BYTES + 1), unused[] = "", verb[] = "xml";
+	char *text = malloc(CLAIM_MAX_BYTES + 1), unused[] = "", verb[] = "xml";
 	char *argv[] = {unused, verb, strdup(name), NULL};
 	int ends[2], status = -1;
 	pid_t child = -1;
@@ -40,7 +40,7 @@ char *domain_xml(const char *name, size_t *size)
 	} else {
 		close(ends[1]);
 		while (n > 0) {
-			n = read(ends[0], text + *size, WISH_MAX_BYTES - *size);
+			n = read(ends[0], text + *size, CLAIM_MAX_BYTES - *size);
 			*size += n > 0 ? (size_t)n : 0;
 		}
 		close(ends[0]);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "domain.h"
-#include "wish.h"
+#include "claim.h"
 
 /* A file; where there is none of that name, the domain. */
 static char *slurp(const char *file, size_t *size)
@@ -18,10 +18,10 @@ static char *slurp(const char *file, size_t *size)
 	if (strcmp(file, "-") != 0 && access(file, F_OK) < 0)
 		return domain_xml(file, size);
 	FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "re");
-	char *text = f ? malloc(WISH_MAX_BYTES + 2) : NULL;
+	char *text = f ? malloc(CLAIM_MAX_BYTES + 2) : NULL;
 
 	if (text)
-		*size = fread(text, 1, WISH_MAX_BYTES + 1, f);
+		*size = fread(text, 1, CLAIM_MAX_BYTES + 1, f);
 	if (!text || ferror(f)) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(errno));
 		free(text);
@@ -32,7 +32,7 @@ static char *slurp(const char *file, size_t *size)
 	return text;
 }
 
-static struct json_object *slice_json(const struct wish_slice *s)
+static struct json_object *slice_json(const struct claim_vf *s)
 {
 	struct json_object *o = json_object_new_object(), *params = json_object_new_object();
 	uint32_t i;
@@ -54,7 +54,7 @@ static struct json_object *slice_json(const struct wish_slice *s)
 	if (s->policy[0])
 		json_object_object_add(o, "policy", json_object_new_string(s->policy));
 	json_object_object_add(o, "on_hang",
-			       json_object_new_string(wish_on_hang_names[s->on_hang]));
+			       json_object_new_string(claim_on_hang_names[s->on_hang]));
 	for (i = 0; i < s->n_params; i++)
 		json_object_object_add(params, s->params[i].name,
 				       json_object_new_string(s->params[i].value));
@@ -62,15 +62,15 @@ static struct json_object *slice_json(const struct wish_slice *s)
 	return o;
 }
 
-static void print(const struct wish *wish)
+static void print(const struct claim *claim)
 {
-	const struct wish_slice *s;
+	const struct claim_vf *s;
 	uint32_t i, p;
 
-	if (wish->n_slices == 0)
-		puts("no wish: vgpud has nothing to do with it");
-	for (i = 0; i < wish->n_slices; i++) {
-		s = &wish->slices[i];
+	if (claim->n_vfs == 0)
+		puts("no claim: vgpud has nothing to do with it");
+	for (i = 0; i < claim->n_vfs; i++) {
+		s = &claim->vfs[i];
 		printf("slice %s: ", s->name);
 		if (s->vf >= 0)
 			printf("VF %" PRId32 " of ", s->vf);
@@ -83,9 +83,9 @@ static void print(const struct wish *wish)
 			printf(", policy %s", s->policy);
 		for (p = 0; p < s->n_params; p++)
 			printf(", %s %s", s->params[p].name, s->params[p].value);
-		if (s->on_hang != WISH_GO_ON)
-			printf(", %s on a hang", wish_on_hang_names[s->on_hang]);
-		puts(wish->required ? "" : " (the VM may start without)");
+		if (s->on_hang != CLAIM_GO_ON)
+			printf(", %s on a hang", claim_on_hang_names[s->on_hang]);
+		puts(claim->required ? "" : " (the VM may start without)");
 	}
 }
 
@@ -93,7 +93,7 @@ bool validate(const char *file, bool as_json)
 {
 	struct json_object *o, *list;
 	struct vgpu_error err;
-	struct wish wish;
+	struct claim claim;
 	size_t size = 0;
 	char *text = slurp(file, &size);
 	uint32_t i;
@@ -101,21 +101,21 @@ bool validate(const char *file, bool as_json)
 
 	if (!text)
 		return false;
-	r = wish_parse(&wish, text, size, &err);
+	r = claim_parse(&claim, text, size, &err);
 	free(text);
 	if (r < 0) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", file, err.text);
 		return false;
 	}
 	if (!as_json) {
-		print(&wish);
+		print(&claim);
 		return true;
 	}
 	o = json_object_new_object();
 	list = json_object_new_array();
-	json_object_object_add(o, "required", json_object_new_boolean(wish.required));
-	for (i = 0; i < wish.n_slices; i++)
-		json_object_array_add(list, slice_json(&wish.slices[i]));
+	json_object_object_add(o, "required", json_object_new_boolean(claim.required));
+	for (i = 0; i < claim.n_vfs; i++)
+		json_object_array_add(list, slice_json(&claim.vfs[i]));
 	json_object_object_add(o, "slices", list);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Reads the wish in a file with a domain's XML, or "-", and prints it, or what is wrong with it.
+/* Reads the claim in a file with a domain's XML, or "-", and prints it, or what is wrong with it.
  * Whether it is well. */
 bool validate(const char *file, bool as_json);
 

@@ -121,7 +121,7 @@ void view_vm_explain(struct json_object *o)
 	size_t i, n = json_object_array_length(list);
 
 	if (n == 0)
-		printf("%s has no wish, and no VF\n", get_text(o, "domain"));
+		printf("%s has no claim, and no VF\n", get_text(o, "domain"));
 	for (i = 0; i < n; i++) {
 		struct json_object *slice = json_object_array_get_idx(list, i);
 

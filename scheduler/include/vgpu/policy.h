@@ -113,7 +113,7 @@ struct vgpu_usage {
 /*
  * The policy's own promise for one VF, as of now. Instants and durations are of the wall clock;
  * service is what the VF is charged. A bound may grow with what has been seen so far (the worst
- * overrun of a VF, the world switch), never with what a policy wishes to be forgiven.
+ * overrun of a VF, the world switch), never with what a policy claims to be forgiven.
  */
 struct vgpu_bound {
 	/* At any instant, how far the VF's service is from what an ideal fluid server that shares

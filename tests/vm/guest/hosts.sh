@@ -32,7 +32,7 @@ address() { # VF, as libvirt writes it
 hostdev() { # VF ALIAS
 	echo "<hostdev mode='subsystem' type='pci' managed='no'><source><address $(address $1)/></source><alias name='$2'/></hostdev>"
 }
-define() { # NAME WISH DEVICES [MORE]
+define() { # NAME CLAIM DEVICES [MORE]
 	virsh -q define /dev/stdin <<END
 <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>$1</name><metadata>$2</metadata><memory unit='MiB'>32</memory><vcpu>1</vcpu>
 <os><type arch='x86_64' machine='q35'>hvm</type><kernel>/usr/libexec/vgpud/tenant</kernel></os>

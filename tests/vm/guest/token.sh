@@ -12,16 +12,16 @@ grace_ms = 1000
 vfs = 2
 END
 start_host
-wish="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu>"
+claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu>"
 override() { # TOKEN
 	echo "<qemu:override><qemu:device alias='ua-a'><qemu:frontend><qemu:property name='vf-token' type='string' value='$1'/></qemu:frontend></qemu:device></qemu:override>"
 }
-define a "$wish" "$(hostdev 0 ua-a)"
+define a "$claim" "$(hostdev 0 ua-a)"
 virsh -q start a 2>/run/said
 check "without the token the start is refused" [ $? != 0 ]
 check "in a sentence" grep -q "the vf-token that the domain's override gives ua-a is none" /run/said
 virsh -q undefine a
-define a "$wish" "$(hostdev 0 ua-a)" "$(override "$(cat /var/lib/vgpud/vf-token)")"
+define a "$claim" "$(hostdev 0 ua-a)" "$(override "$(cat /var/lib/vgpud/vf-token)")"
 need "with the token VM a starts" virsh -q start a
 need "and computes" await 120 has_done a 8
 old=$(systemctl show -P MainPID vgpud)

@@ -34,7 +34,7 @@ static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(vi
 void pause_and_stop(virConnectPtr libvirt, struct json_object *answer)
 {
 	each(libvirt, json_object_object_get(answer, "pause"), virDomainSuspend,
-	     "it is paused, as it wishes (virsh resume)", "it cannot be paused");
+	     "it is paused, as it claims (virsh resume)", "it cannot be paused");
 	each(libvirt, json_object_object_get(answer, "stop"), virDomainDestroy,
-	     "it is stopped, as it wishes", "it cannot be stopped");
+	     "it is stopped, as it claims", "it cannot be stopped");
 }

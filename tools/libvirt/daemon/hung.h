@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* VMs whose VF has hung are paused or stopped, as their wish says. */
+/* VMs whose VF has hung are paused or stopped, as their claim says. */
 #ifndef AGENT_HUNG_H
 #define AGENT_HUNG_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vgpud-libvirt: tells vgpud what libvirt has running, at once when that changes and every minute:
- * VMs that run and vgpud does not know, wishes that were changed with virsh metadata or virsh edit,
+ * VMs that run and vgpud does not know, claims that were changed with virsh metadata or virsh edit,
  * VMs that are gone. What vgpud answers is attached to VMs, or detached. A process of its own, for
  * libvirt's client takes more memory than vgpud, and may wait for minutes (docs/decisions/0014).
  */
@@ -140,8 +140,8 @@ static void reach_vgpud(void)
 				  on_vgpud, NULL, NULL);
 }
 
-/* A domain's XML if it has a wish, or a device that might be a VF; else "". */
-static struct json_object *wish_of(virDomainPtr d)
+/* A domain's XML if it has a claim, or a device that might be a VF; else "". */
+static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
 	bool matters = xml && (strstr(xml, URI) || strstr(xml, "<hostdev "));
@@ -168,7 +168,7 @@ static struct json_object *running(void)
 	domains = json_object_new_object();
 	for (i = 0; i < n; i++) {
 		if (virDomainGetUUIDString(list[i], uuid) == 0)
-			json_object_object_add(domains, uuid, wish_of(list[i]));
+			json_object_object_add(domains, uuid, claim_of(list[i]));
 		virDomainFree(list[i]);
 	}
 	free(list);
@@ -206,7 +206,7 @@ static void on_second(int timer, void *data)
 		a.look = true;
 }
 
-/* VFs for slices that have none: of VMs whose wish has grown, or that were started without. vgpud
+/* VFs for slices that have none: of VMs whose claim has grown, or that were started without. vgpud
  * logs what it refuses. */
 static void extend(struct json_object *domains, struct json_object *missing)
 {
@@ -318,9 +318,9 @@ static void usage(FILE *to)
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] set DOMAIN [SLICE:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
-	      "Tells vgpud which VMs libvirt has running and when their wishes change, and "
+	      "Tells vgpud which VMs libvirt has running and when their claims change, and "
 	      "attaches VFs\n"
-	      "to them; or changes parameters in a domain's wish, as \"vgpuctl vm set\" does; or "
+	      "to them; or changes parameters in a domain's claim, as \"vgpuctl vm set\" does; or "
 	      "prints\n"
 	      "a domain's XML.\n"
 	      "  --connect URI   libvirt (qemu:///system)\n"

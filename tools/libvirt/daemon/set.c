@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wish.h"
+#include "claim.h"
 
 #define KEY "vgpu"
 
@@ -47,7 +47,7 @@ static void remove_named(xmlNode *sched, const char *name)
 		const char *param, *element, *attribute;
 	} names[] = {
 		{"weight", "weight", NULL},
-		{"latency_slice_us", "slice-length", NULL},
+		{"latency_slice_us", "latency-slice", NULL},
 		{"class", "priority", NULL},
 		{"min_ppm", "share", "min"},
 		{"max_ppm", "share", "max"},
@@ -113,11 +113,11 @@ static bool change(xmlNode *root, const char *text)
 /* One of the domain's definitions: read, changed, checked, written. */
 static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 {
-	char *old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, WISH_URI, flags);
+	char *old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, CLAIM_URI, flags);
 	xmlDoc *doc =
 		old ? xmlReadMemory(old, (int)strlen(old), NULL, NULL, XML_PARSE_NONET) : NULL;
 	struct vgpu_error err = {"no memory"};
-	struct wish wish;
+	struct claim claim;
 	xmlChar *text = NULL;
 	int i;
 	bool ok = doc != NULL;
@@ -125,7 +125,7 @@ static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 	if (!old) {
 		/* Each call of libvirt's forgets the error of the last one. */
 		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
-		fprintf(stderr, "vgpud-libvirt: %s: it has no wish that could be changed: %s\n",
+		fprintf(stderr, "vgpud-libvirt: %s: it has no claim that could be changed: %s\n",
 			virDomainGetName(d), err.text);
 	}
 	for (i = 0; i < n && ok; i++)
@@ -138,12 +138,12 @@ static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 		xmlNodeDump(buffer, doc, root, 0, 0);
 		text = xmlBufferDetach(buffer);
 		xmlBufferFree(buffer);
-		ok = wish_parse(&wish, (const char *)text, strlen((const char *)text), &err) == 0;
+		ok = claim_parse(&claim, (const char *)text, strlen((const char *)text), &err) == 0;
 		if (!ok)
 			fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d), err.text);
 	}
 	if (ok && virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, (const char *)text, KEY,
-				       WISH_URI, flags) < 0) {
+				       CLAIM_URI, flags) < 0) {
 		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
 		fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d), err.text);
 		ok = false;

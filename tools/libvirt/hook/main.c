@@ -23,7 +23,7 @@
 
 #include <json-c/json.h>
 
-#include "wish.h"
+#include "claim.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
@@ -193,32 +193,33 @@ static int consult(char **argv, const char *xml, char *why, size_t size)
 	return r;
 }
 
-/* The claim in a domain's XML. One that is not as the schema has it is for vgpud to judge. */
-enum claim { CLAIM_NONE, CLAIM_OPTIONAL, CLAIM_REQUIRED };
-static enum claim claim_of(const char *xml)
+/* What a domain needs by the claim in its XML. One that is not as the schema has it is for vgpud to
+ * judge. */
+enum need { NEED_NOTHING, NEED_OPTIONAL, NEED_REQUIRED };
+static enum need need_of(const char *xml)
 {
-	static struct wish wish;
-	int r = wish_parse(&wish, xml, strlen(xml), NULL);
+	static struct claim claim;
+	int r = claim_parse(&claim, xml, strlen(xml), NULL);
 
-	if (r == 0 && wish.n_slices == 0)
-		return CLAIM_NONE;
-	return (r == 0 || r == -EINVAL) && !wish.required ? CLAIM_OPTIONAL : CLAIM_REQUIRED;
+	if (r == 0 && claim.n_vfs == 0)
+		return NEED_NOTHING;
+	return (r == 0 || r == -EINVAL) && !claim.required ? NEED_OPTIONAL : NEED_REQUIRED;
 }
 
 /* Whether the VM may go on; if not, why has been said. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
-	enum claim claim = CLAIM_NONE;
+	enum need need = NEED_NOTHING;
 	char why[1024];
 	int r;
 
 	/* VMs of a user's own session have no VFs. Most domains do not name our namespace. */
-	if (geteuid() == 0 && strstr(xml, WISH_URI))
-		claim = claim_of(xml);
-	if (claim == CLAIM_NONE)
+	if (geteuid() == 0 && strstr(xml, CLAIM_URI))
+		need = need_of(xml);
+	if (need == NEED_NOTHING)
 		return true;
 	r = consult(argv, xml, why, sizeof(why));
-	if (r == 0 || !o->refusable || (r < 0 && claim == CLAIM_OPTIONAL))
+	if (r == 0 || !o->refusable || (r < 0 && need == NEED_OPTIONAL))
 		return true;
 	if (r > 0)
 		fprintf(stderr, "vgpud: %s\n", why);
@@ -248,7 +249,7 @@ int main(int argc, char **argv)
 	while (o->name[0] && strcmp(o->name, argv[2]) != 0)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
-	xml = slurp(STDIN_FILENO, WISH_MAX_BYTES, '\0');
+	xml = slurp(STDIN_FILENO, CLAIM_MAX_BYTES, '\0');
 	allowed = !xml || allows(o, argv, xml);
 	free(xml);
 	return allowed ? 0 : 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wish.h"
+#include "claim.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,13 +12,13 @@
 
 #include "vgpu/param.h"
 
-const char *const wish_on_hang_names[WISH_ON_HANG] = {"reset", "pause", "stop"};
+const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
 
 #define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"
 
 /* Reading stops at the first thing that is wrong; it says so with its line. */
 struct reader {
-	struct wish *out;
+	struct claim *out;
 	struct vgpu_error *err;
 	int r;
 };
@@ -115,19 +115,19 @@ static uint64_t quantity(struct reader *rd, xmlNode *node, const struct unit *un
 	return rd->r < 0 ? 0 : (uint64_t)value * units[i].factor;
 }
 
-__attribute__((format(printf, 5, 6))) static void param(struct reader *rd, struct wish_slice *s,
+__attribute__((format(printf, 5, 6))) static void param(struct reader *rd, struct claim_vf *s,
 							const xmlNode *node, const char *name,
 							const char *format, ...)
 {
-	struct wish_param *p = &s->params[s->n_params];
+	struct claim_param *p = &s->params[s->n_params];
 	uint32_t i;
 	va_list args;
 
 	for (i = 0; i < s->n_params; i++)
 		if (strcmp(s->params[i].name, name) == 0)
 			wrong(rd, node, "%s is given twice", name);
-	if (s->n_params == WISH_MAX_PARAMS)
-		wrong(rd, node, "more than %u parameters", WISH_MAX_PARAMS);
+	if (s->n_params == CLAIM_MAX_PARAMS)
+		wrong(rd, node, "more than %u parameters", CLAIM_MAX_PARAMS);
 	if (rd->r < 0)
 		return;
 	snprintf(p->name, sizeof(p->name), "%s", name);
@@ -142,14 +142,14 @@ static const struct unit times[] = {{"us", 1}, {"ms", 1000}, {NULL, 0}};
 static const struct unit sizes[] = {
 	{"KiB", 1u << 10}, {"b", 1}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0}};
 
-static void read_weight(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_weight(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const struct unit none[] = {{"", 1}, {NULL, 0}};
 
 	param(rd, s, node, "weight", "%" PRIu64, quantity(rd, node, none));
 }
 
-static void read_slice_length(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_latency_slice(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	param(rd, s, node, "latency_slice_us", "%" PRIu64, quantity(rd, node, times));
 }
@@ -174,7 +174,7 @@ static int64_t parse_percent(const char *text)
 	return whole == 0 || whole > 3 || ppm > 1000000 ? -1 : ppm;
 }
 
-static void percent(struct reader *rd, struct wish_slice *s, xmlNode *node, const char *name,
+static void percent(struct reader *rd, struct claim_vf *s, xmlNode *node, const char *name,
 		    const char *to)
 {
 	char text[16];
@@ -189,7 +189,7 @@ static void percent(struct reader *rd, struct wish_slice *s, xmlNode *node, cons
 	param(rd, s, node, to, "%" PRId64, ppm);
 }
 
-static void read_share(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_share(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"min", "max", NULL};
 
@@ -198,7 +198,7 @@ static void read_share(struct reader *rd, struct wish_slice *s, xmlNode *node)
 	percent(rd, s, node, "max", "max_ppm");
 }
 
-static void read_deadline(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_deadline(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"budget-us", "period-us", NULL};
 	char budget[24], period[24];
@@ -215,7 +215,7 @@ static void read_deadline(struct reader *rd, struct wish_slice *s, xmlNode *node
 }
 
 /* Words for prio's classes. */
-static void read_priority(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_priority(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const words[] = {"highest", "", "high", "",
 					    "normal",  "", "low",  "lowest"};
@@ -233,7 +233,7 @@ static void read_priority(struct reader *rd, struct wish_slice *s, xmlNode *node
 	param(rd, s, node, "class", "%d", i);
 }
 
-static void read_param(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_param(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"name", "value", NULL};
 	char name[32], value[32];
@@ -250,11 +250,24 @@ static void read_param(struct reader *rd, struct wish_slice *s, xmlNode *node)
 /* What an element may have in it: a table for each. */
 struct child {
 	const char *name;
-	void (*read)(struct reader *rd, struct wish_slice *s, xmlNode *node);
+	void (*read)(struct reader *rd, struct claim_vf *s, xmlNode *node);
 	bool many;
 };
 
-static void children(struct reader *rd, struct wish_slice *s, xmlNode *node,
+/* Words that this vocabulary had before. */
+static void unknown(struct reader *rd, const xmlNode *node, const xmlNode *in)
+{
+	static const char *const renamed[][2] = {{"slice", "vf"},
+						 {"slice-length", "latency-slice"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
+		if (is(node, renamed[i][0]))
+			wrong(rd, node, "<%s> is now <%s>", renamed[i][0], renamed[i][1]);
+	wrong(rd, node, "<%s> is not known in <%s>", node->name, in->name);
+}
+
+static void children(struct reader *rd, struct claim_vf *s, xmlNode *node,
 		     const struct child *table)
 {
 	uint32_t seen = 0, i;
@@ -268,7 +281,7 @@ static void children(struct reader *rd, struct wish_slice *s, xmlNode *node,
 		for (i = 0; table[i].name && !is(n, table[i].name); i++)
 			;
 		if (!table[i].name)
-			wrong(rd, n, "<%s> is not known in <%s>", n->name, node->name);
+			unknown(rd, n, node);
 		else if (seen >> i & 1 && !table[i].many)
 			wrong(rd, n, "<%s> is given twice", n->name);
 		else
@@ -279,7 +292,7 @@ static void children(struct reader *rd, struct wish_slice *s, xmlNode *node,
 
 static const struct child sched_children[] = {
 	{"weight", read_weight, false},
-	{"slice-length", read_slice_length, false},
+	{"latency-slice", read_latency_slice, false},
 	{"share", read_share, false},
 	{"deadline", read_deadline, false},
 	{"priority", read_priority, false},
@@ -287,7 +300,7 @@ static const struct child sched_children[] = {
 	{NULL, NULL, false},
 };
 
-static void read_sched(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_sched(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"policy", NULL};
 
@@ -297,7 +310,7 @@ static void read_sched(struct reader *rd, struct wish_slice *s, xmlNode *node)
 	children(rd, s, node, sched_children);
 }
 
-static void read_device(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_device(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"gpu", "pool", "vf", NULL};
 	char vf[16];
@@ -321,12 +334,12 @@ static void read_device(struct reader *rd, struct wish_slice *s, xmlNode *node)
 		s->vf = (int32_t)n;
 }
 
-static void read_memory(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_memory(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	s->memory = quantity(rd, node, sizes);
 }
 
-static void read_profile(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_profile(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const none[] = {NULL};
 
@@ -356,7 +369,7 @@ static int choice(struct reader *rd, xmlNode *node, const char *name, const char
 	return 0;
 }
 
-static void read_lifecycle(struct reader *rd, struct wish_slice *s, xmlNode *node)
+static void read_lifecycle(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const names[] = {"on-hang", "on-release", "binding", NULL};
 	static const char *const releases[] = {"scrub"};
@@ -364,28 +377,28 @@ static void read_lifecycle(struct reader *rd, struct wish_slice *s, xmlNode *nod
 
 	only_attributes(rd, node, names);
 	s->on_hang =
-		(enum wish_on_hang)choice(rd, node, "on-hang", wish_on_hang_names, WISH_ON_HANG);
+		(enum claim_on_hang)choice(rd, node, "on-hang", claim_on_hang_names, CLAIM_ON_HANG);
 	choice(rd, node, "on-release", releases, 1);
 	if (choice(rd, node, "binding", bindings, 2) == 1 && !s->alias[0])
 		wrong(rd, node,
-		      "binding = 'static': the slice needs the alias of a device of the domain");
+		      "binding = 'static': the VF needs the alias of a device of the domain");
 }
 
-static const struct child slice_children[] = {
+static const struct child vf_children[] = {
 	{"device", read_device, false},	      {"profile", read_profile, false},
 	{"memory", read_memory, false},	      {"sched", read_sched, false},
 	{"lifecycle", read_lifecycle, false}, {NULL, NULL, false},
 };
 
-static void read_slice(struct reader *rd, struct wish_slice *unused, xmlNode *node)
+static void read_vf(struct reader *rd, struct claim_vf *unused, xmlNode *node)
 {
 	static const char *const names[] = {"name", "alias", NULL};
-	struct wish_slice *s = &rd->out->slices[rd->out->n_slices];
+	struct claim_vf *s = &rd->out->vfs[rd->out->n_vfs];
 	uint32_t i;
 
 	(void)unused;
-	if (rd->out->n_slices == WISH_MAX_SLICES) {
-		wrong(rd, node, "more than %u slices", WISH_MAX_SLICES);
+	if (rd->out->n_vfs == CLAIM_MAX_VFS) {
+		wrong(rd, node, "more than %u VFs", CLAIM_MAX_VFS);
 		return;
 	}
 	s->vf = -1;
@@ -395,26 +408,26 @@ static void read_slice(struct reader *rd, struct wish_slice *unused, xmlNode *no
 	attribute(rd, node, "alias", s->alias, sizeof(s->alias));
 	identifier(rd, node, "name", s->name);
 	if (rd->r == 0 && !s->name[0])
-		wrong(rd, node, "<slice> has no name");
+		wrong(rd, node, "<vf> has no name");
 	if (rd->r == 0 && s->alias[0] && strncmp(s->alias, "ua-", 3) != 0)
 		wrong(rd, node, "alias = '%s': libvirt's aliases of users begin with 'ua-'",
 		      s->alias);
-	for (i = 0; i < rd->out->n_slices; i++) {
-		if (strcmp(rd->out->slices[i].name, s->name) == 0)
-			wrong(rd, node, "two slices are named '%s'", s->name);
-		if (s->alias[0] && strcmp(rd->out->slices[i].alias, s->alias) == 0)
-			wrong(rd, node, "two slices have the alias '%s'", s->alias);
+	for (i = 0; i < rd->out->n_vfs; i++) {
+		if (strcmp(rd->out->vfs[i].name, s->name) == 0)
+			wrong(rd, node, "two VFs are named '%s'", s->name);
+		if (s->alias[0] && strcmp(rd->out->vfs[i].alias, s->alias) == 0)
+			wrong(rd, node, "two VFs have the alias '%s'", s->alias);
 	}
-	children(rd, s, node, slice_children);
-	rd->out->n_slices++;
+	children(rd, s, node, vf_children);
+	rd->out->n_vfs++;
 }
 
 static const struct child root_children[] = {
-	{"slice", read_slice, true},
+	{"vf", read_vf, true},
 	{NULL, NULL, false},
 };
 
-static void read_wish(struct reader *rd, xmlNode *node)
+static void read_claim(struct reader *rd, xmlNode *node)
 {
 	static const char *const names[] = {"version", "required", NULL};
 	char version[8], required[8];
@@ -428,8 +441,8 @@ static void read_wish(struct reader *rd, xmlNode *node)
 		wrong(rd, node, "required = '%s': want yes or no", required);
 	rd->out->required = strcmp(required, "no") != 0;
 	children(rd, NULL, node, root_children);
-	if (rd->r == 0 && rd->out->n_slices == 0)
-		wrong(rd, node, "<vgpu> has no <slice>");
+	if (rd->r == 0 && rd->out->n_vfs == 0)
+		wrong(rd, node, "<vgpu> has no <vf>");
 }
 
 static xmlNode *child_of(xmlNode *node, const char *name)
@@ -464,13 +477,13 @@ static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 /* <hostdev mode='subsystem' type='pci'>: libvirt has checked it. */
 static void read_hostdev(struct reader *rd, xmlNode *node)
 {
-	struct wish_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
+	struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
 	xmlNode *address = child_of(child_of(node, "source"), "address");
 	xmlNode *alias = child_of(node, "alias");
 	char type[16];
 
 	attribute(rd, node, "type", type, sizeof(type));
-	if (strcmp(type, "pci") != 0 || !address || rd->out->n_hostdevs == WISH_MAX_HOSTDEVS)
+	if (strcmp(type, "pci") != 0 || !address || rd->out->n_hostdevs == CLAIM_MAX_HOSTDEVS)
 		return;
 	snprintf(h->address, sizeof(h->address), "%04x:%02x:%02x.%x", hex(rd, address, "domain"),
 		 hex(rd, address, "bus"), hex(rd, address, "slot"), hex(rd, address, "function"));
@@ -519,7 +532,7 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 	xmlNode *arg;
 
 	for (arg = commandline->children; arg; arg = arg->next) {
-		struct wish_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
+		struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
 		xmlChar *value =
 			is(arg, "arg") ? xmlGetNoNsProp(arg, (const xmlChar *)"value") : NULL;
 
@@ -527,7 +540,7 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 		xmlFree(value);
 		path = json_object_object_get(json_object_object_get(o, "socket"), "path");
 		if (path && strcmp(member(o, "driver"), "vfio-user-pci") == 0 &&
-		    rd->out->n_hostdevs < WISH_MAX_HOSTDEVS) {
+		    rd->out->n_hostdevs < CLAIM_MAX_HOSTDEVS) {
 			snprintf(h->address, sizeof(h->address), "%s",
 				 json_object_get_string(path));
 			snprintf(h->alias, sizeof(h->alias), "%s", member(o, "id"));
@@ -540,7 +553,7 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 static bool is_ours(const xmlNode *node)
 {
 	return is(node, "vgpu") &&
-	       (!node->ns || strcmp((const char *)node->ns->href, WISH_URI) == 0);
+	       (!node->ns || strcmp((const char *)node->ns->href, CLAIM_URI) == 0);
 }
 
 static void read_domain(struct reader *rd, xmlNode *domain)
@@ -550,7 +563,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 
 	for (n = metadata ? metadata->children : NULL; n; n = n->next)
 		if (n->ns && is_ours(n))
-			read_wish(rd, n);
+			read_claim(rd, n);
 	if (rd->r < 0)
 		return;
 	if (uuid)
@@ -570,7 +583,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	}
 }
 
-int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_error *err)
+int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct reader rd = {out, err, 0};
 	const xmlError *error;
@@ -578,10 +591,10 @@ int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_erro
 	xmlNode *root;
 	xmlDoc *doc;
 
-	*out = (struct wish){.required = false};
-	if (size > WISH_MAX_BYTES)
+	*out = (struct claim){.required = false};
+	if (size > CLAIM_MAX_BYTES)
 		return vgpu_error_set(err, -E2BIG, "a domain of %zu bytes; at most %u are read",
-				      size, WISH_MAX_BYTES);
+				      size, CLAIM_MAX_BYTES);
 	parser = xmlNewParserCtxt();
 	if (!parser)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
@@ -600,13 +613,13 @@ int wish_parse(struct wish *out, const char *text, size_t size, struct vgpu_erro
 	else if (is(root, "domain"))
 		read_domain(&rd, root);
 	else if (is_ours(root))
-		read_wish(&rd, root);
+		read_claim(&rd, root);
 	else
-		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " WISH_URI,
+		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
 		      root->name);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
 	if (rd.r < 0)
-		*out = (struct wish){.required = out->required};
+		*out = (struct claim){.required = out->required};
 	return rd.r;
 }

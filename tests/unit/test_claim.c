@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wishes in domain XML: what they are read to, what is refused with which words, and that the
+ * Claims in domain XML: what they are read to, what is refused with which words, and that the
  * schema and the reader agree.
  */
 #include <errno.h>
@@ -8,27 +8,27 @@
 #include <stdlib.h>
 
 #include "suite.h"
-#include "wish.h"
+#include "claim.h"
 
-#define NS "xmlns='" WISH_URI "'"
+#define NS "xmlns='" CLAIM_URI "'"
 #define DOMAIN_START                                                                               \
 	"<domain type='kvm'>\n<name>vm1</name>\n"                                                  \
 	"<uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>\n<metadata>\n"                          \
 	"<o:x xmlns:o='urn:other'><o:vgpu/></o:x>\n"
 
 static const char full[] = DOMAIN_START
-	"<vgpu:vgpu xmlns:vgpu='" WISH_URI "' version='1'>\n"
+	"<vgpu:vgpu xmlns:vgpu='" CLAIM_URI "' version='1'>\n"
 	"<!-- two VFs -->\n"
-	"<vgpu:slice name='gpu0' alias='ua-vgpu0'>\n"
+	"<vgpu:vf name='gpu0' alias='ua-vgpu0'>\n"
 	"  <vgpu:device gpu='gpu0' vf='3'/>\n"
 	"  <vgpu:profile>office</vgpu:profile><vgpu:memory unit='MiB'>4096</vgpu:memory>\n"
 	"  <vgpu:lifecycle on-hang='stop' on-release='scrub' binding='static'/>\n"
 	"  <vgpu:sched policy='qos'>\n"
-	"    <vgpu:weight>200</vgpu:weight><vgpu:slice-length unit='ms'>4</vgpu:slice-length>\n"
+	"    <vgpu:weight>200</vgpu:weight><vgpu:latency-slice unit='ms'>4</vgpu:latency-slice>\n"
 	"    <vgpu:share min='10' max='50.5'/><vgpu:param name='burst_ms' value='20'/>\n"
-	"  </vgpu:sched>\n</vgpu:slice>\n"
-	"<vgpu:slice name='gpu1'><vgpu:sched><vgpu:priority>low</vgpu:priority>\n"
-	"<vgpu:deadline budget-us='2000' period-us='10000'/></vgpu:sched></vgpu:slice>\n"
+	"  </vgpu:sched>\n</vgpu:vf>\n"
+	"<vgpu:vf name='gpu1'><vgpu:sched><vgpu:priority>low</vgpu:priority>\n"
+	"<vgpu:deadline budget-us='2000' period-us='10000'/></vgpu:sched></vgpu:vf>\n"
 	"</vgpu:vgpu>\n</metadata>\n<devices>\n"
 	"<hostdev mode='subsystem' type='usb'><source><address bus='1' "
 	"device='2'/></source></hostdev>\n"
@@ -48,15 +48,15 @@ static const char full[] = DOMAIN_START
 	"\"socket\":{\"type\":\"unix\",\"path\":\"/run/softgpu/soft0/vf1.sock\"}}'/>"
 	"</q:commandline></domain>";
 
-static struct wish wish;
+static struct claim claim;
 static struct vgpu_error err;
 
 static int parse(const char *text)
 {
-	return wish_parse(&wish, text, strlen(text), &err);
+	return claim_parse(&claim, text, strlen(text), &err);
 }
 
-static const char *value_of(const struct wish_slice *s, const char *name)
+static const char *value_of(const struct claim_vf *s, const char *name)
 {
 	uint32_t i;
 
@@ -68,13 +68,13 @@ static const char *value_of(const struct wish_slice *s, const char *name)
 
 static void whole_domain(void)
 {
-	const struct wish_slice *s = wish.slices;
+	const struct claim_vf *s = claim.vfs;
 
 	CU_ASSERT_EQUAL_FATAL(parse(full), 0);
-	CU_ASSERT_STRING_EQUAL(wish.domain, "vm1");
-	CU_ASSERT_STRING_EQUAL(wish.uuid, "8a1f0b3c-0000-4000-8000-000000000001");
-	CU_ASSERT(wish.required);
-	CU_ASSERT_EQUAL(wish.n_slices, 2);
+	CU_ASSERT_STRING_EQUAL(claim.domain, "vm1");
+	CU_ASSERT_STRING_EQUAL(claim.uuid, "8a1f0b3c-0000-4000-8000-000000000001");
+	CU_ASSERT(claim.required);
+	CU_ASSERT_EQUAL(claim.n_vfs, 2);
 	CU_ASSERT_STRING_EQUAL(s[0].name, "gpu0");
 	CU_ASSERT_STRING_EQUAL(s[0].alias, "ua-vgpu0");
 	CU_ASSERT_STRING_EQUAL(s[0].gpu, "gpu0");
@@ -89,45 +89,45 @@ static void whole_domain(void)
 	CU_ASSERT_STRING_EQUAL(value_of(&s[0], "burst_ms"), "20");
 	CU_ASSERT_EQUAL(s[0].line, 8);
 	CU_ASSERT_STRING_EQUAL(s[0].profile, "office");
-	CU_ASSERT_EQUAL(s[0].on_hang, WISH_STOP);
-	CU_ASSERT_EQUAL(s[1].on_hang, WISH_GO_ON);
+	CU_ASSERT_EQUAL(s[0].on_hang, CLAIM_STOP);
+	CU_ASSERT_EQUAL(s[1].on_hang, CLAIM_GO_ON);
 	CU_ASSERT_EQUAL(s[1].vf, -1);
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "class"), "6");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "budget_us"), "2000");
 	CU_ASSERT_STRING_EQUAL(value_of(&s[1], "period_us"), "10000");
-	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].address, "0000:41:01.3");
-	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].alias, "ua-vgpu0");
-	CU_ASSERT_STRING_EQUAL(wish.hostdevs[0].token, "0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e");
-	CU_ASSERT_EQUAL(wish.n_hostdevs, 2);
-	CU_ASSERT_STRING_EQUAL(wish.hostdevs[1].address, "/run/softgpu/soft0/vf1.sock");
-	CU_ASSERT_STRING_EQUAL(wish.hostdevs[1].alias, "ua-vgpu1");
+	CU_ASSERT_STRING_EQUAL(claim.hostdevs[0].address, "0000:41:01.3");
+	CU_ASSERT_STRING_EQUAL(claim.hostdevs[0].alias, "ua-vgpu0");
+	CU_ASSERT_STRING_EQUAL(claim.hostdevs[0].token, "0b9ad3ae-6dc5-4e49-b0cb-d46a5a4b4b7e");
+	CU_ASSERT_EQUAL(claim.n_hostdevs, 2);
+	CU_ASSERT_STRING_EQUAL(claim.hostdevs[1].address, "/run/softgpu/soft0/vf1.sock");
+	CU_ASSERT_STRING_EQUAL(claim.hostdevs[1].alias, "ua-vgpu1");
 }
 
 /* With a prefix, without, and as virDomainGetMetadata gives it back. */
 static void three_forms(void)
 {
-	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><slice name='a'/></vgpu>"), 0);
-	CU_ASSERT_EQUAL(wish.n_slices, 1);
-	CU_ASSERT_EQUAL(parse("<vgpu version='1' required='no'><slice name='a'/></vgpu>"), 0);
-	CU_ASSERT_EQUAL(wish.n_slices, 1);
-	CU_ASSERT(!wish.required);
+	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><vf name='a'/></vgpu>"), 0);
+	CU_ASSERT_EQUAL(claim.n_vfs, 1);
+	CU_ASSERT_EQUAL(parse("<vgpu version='1' required='no'><vf name='a'/></vgpu>"), 0);
+	CU_ASSERT_EQUAL(claim.n_vfs, 1);
+	CU_ASSERT(!claim.required);
 }
 
-static void no_wish(void)
+static void no_claim(void)
 {
 	CU_ASSERT_EQUAL(parse("<domain><name>a</name></domain>"), 0);
-	CU_ASSERT_EQUAL(wish.n_slices, 0);
+	CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	CU_ASSERT_EQUAL(parse(DOMAIN_START "</metadata></domain>"), 0);
-	CU_ASSERT_EQUAL(wish.n_slices, 0);
+	CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	/* Another version of our namespace is another's. */
 	CU_ASSERT_EQUAL(parse("<domain><metadata><vgpu xmlns='urn:vgpud:xmlns:domain:2'/>"
 			      "</metadata></domain>"),
 			0);
-	CU_ASSERT_EQUAL(wish.n_slices, 0);
+	CU_ASSERT_EQUAL(claim.n_vfs, 0);
 }
 
-#define SLICE(x) "<vgpu " NS " version='1'>\n<slice name='a'>\n" x "</slice></vgpu>"
-#define SCHED(x) SLICE("<sched>" x "</sched>")
+#define VF(x) "<vgpu " NS " version='1'>\n<vf name='a'>\n" x "</vf></vgpu>"
+#define SCHED(x) VF("<sched>" x "</sched>")
 
 /* Beside what the reader says: whether the schema can know. */
 static const struct {
@@ -136,36 +136,38 @@ static const struct {
 } bad[] = {
 	{"", "line 1: not XML", true},
 	{"cow", "line 1: not XML", true},
-	{"<vgpu " NS " version='1'>\n<slice name='a'>", "line 2: not XML", true},
-	{"<!DOCTYPE a [<!ENTITY b 'c'>]><vgpu " NS " version='1'><slice name='a'/></vgpu>",
+	{"<vgpu " NS " version='1'>\n<vf name='a'>", "line 2: not XML", true},
+	{"<!DOCTYPE a [<!ENTITY b 'c'>]><vgpu " NS " version='1'><vf name='a'/></vgpu>",
 	 "document type", true},
 	{"<html/>", "<html> is neither", false},
-	{"<vgpu " NS " version='2'><slice name='a'/></vgpu>", "version = '2'", false},
-	{"<vgpu " NS "><slice name='a'/></vgpu>", "version = ''", false},
-	{"<vgpu " NS " version='1' required='maybe'><slice name='a'/></vgpu>", "yes or no", false},
-	{"<vgpu " NS " version='1'/>", "has no <slice>", false},
-	{"<vgpu " NS " version='1'><slice/></vgpu>", "has no name", false},
-	{"<vgpu " NS " version='1'><slice name='-a'/></vgpu>", "want letters", false},
-	{"<vgpu " NS " version='1'><slice name='a'/>\n<slice name='a'/></vgpu>",
-	 "line 2: two slices are named 'a'", true},
-	{"<vgpu " NS " version='1'><slice name='a' alias='gpu'/></vgpu>", "begin with 'ua-'",
+	{"<vgpu " NS " version='2'><vf name='a'/></vgpu>", "version = '2'", false},
+	{"<vgpu " NS "><vf name='a'/></vgpu>", "version = ''", false},
+	{"<vgpu " NS " version='1' required='maybe'><vf name='a'/></vgpu>", "yes or no", false},
+	{"<vgpu " NS " version='1'/>", "has no <vf>", false},
+	{"<vgpu " NS " version='1'><vf/></vgpu>", "has no name", false},
+	{"<vgpu " NS " version='1'><vf name='-a'/></vgpu>", "want letters", false},
+	{"<vgpu " NS " version='1'><vf name='a'/>\n<vf name='a'/></vgpu>",
+	 "line 2: two VFs are named 'a'", true},
+	{"<vgpu " NS " version='1'><vf name='a' alias='gpu'/></vgpu>", "begin with 'ua-'", false},
+	{"<vgpu " NS " version='1'><vf name='a' colour='red'/></vgpu>", "no attribute 'colour'",
 	 false},
-	{"<vgpu " NS " version='1'><slice name='a' colour='red'/></vgpu>", "no attribute 'colour'",
-	 false},
-	{SLICE("<memmory>5</memmory>"), "line 3: <memmory> is not known in <slice>", false},
-	{SLICE("<memory>5</memory><memory>6</memory>"), "<memory> is given twice", false},
-	{SLICE("text"), "<slice> has no text", false},
-	{SLICE("<memory>0</memory>"), "no whole number above 0", false},
-	{SLICE("<memory>9000000000000000000</memory>"), "no whole number above 0", true},
-	{SLICE("<memory unit='MB'>5</memory>"), "no unit 'MB'", false},
-	{SLICE("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
-	{SLICE("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
-	{SLICE("<device vf='1'/>"), "name that with gpu", false},
-	{SLICE("<profile/>"), "<profile>: want a name", false},
-	{SLICE("<profile>a b</profile>"), "profile = 'a b': want letters", false},
-	{SLICE("<lifecycle on-hang='reboot'/>"), "want one of: reset, pause, stop", false},
-	{SLICE("<lifecycle on-release='keep'/>"), "on-release = 'keep': want one of: scrub", false},
-	{SLICE("<lifecycle binding='static'/>"), "needs the alias of a device", true},
+	{"<vgpu " NS " version='1'><slice name='a'/></vgpu>", "<slice> is now <vf>", false},
+	{VF("<sched><slice-length>1</slice-length></sched>"),
+	 "<slice-length> is now <latency-slice>", false},
+	{VF("<memmory>5</memmory>"), "line 3: <memmory> is not known in <vf>", false},
+	{VF("<memory>5</memory><memory>6</memory>"), "<memory> is given twice", false},
+	{VF("text"), "<vf> has no text", false},
+	{VF("<memory>0</memory>"), "no whole number above 0", false},
+	{VF("<memory>9000000000000000000</memory>"), "no whole number above 0", true},
+	{VF("<memory unit='MB'>5</memory>"), "no unit 'MB'", false},
+	{VF("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
+	{VF("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
+	{VF("<device vf='1'/>"), "name that with gpu", false},
+	{VF("<profile/>"), "<profile>: want a name", false},
+	{VF("<profile>a b</profile>"), "profile = 'a b': want letters", false},
+	{VF("<lifecycle on-hang='reboot'/>"), "want one of: reset, pause, stop", false},
+	{VF("<lifecycle on-release='keep'/>"), "on-release = 'keep': want one of: scrub", false},
+	{VF("<lifecycle binding='static'/>"), "needs the alias of a device", true},
 	{SCHED("<weight>heavy</weight>"), "<weight>: 'heavy'", false},
 	{SCHED("<weight unit='ms'>5</weight>"), "no unit 'ms'", false},
 	{SCHED("<share min='101'/>"), "want percent", false},
@@ -189,9 +191,9 @@ static void refusals(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].says));
 		if (!strstr(err.text, bad[i].says))
 			printf("\n  '%s' does not say '%s'\n", err.text, bad[i].says);
-		CU_ASSERT_EQUAL(wish.n_slices, 0);
+		CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	}
-	CU_ASSERT_EQUAL(wish_parse(&wish, full, WISH_MAX_BYTES + 1, &err), -E2BIG);
+	CU_ASSERT_EQUAL(claim_parse(&claim, full, CLAIM_MAX_BYTES + 1, &err), -E2BIG);
 }
 
 static xmlRelaxNG *schema;
@@ -220,15 +222,15 @@ static void ignore(void *data, const char *format, ...)
 static void schema_agrees(void)
 {
 	static const char *const good[] = {
-		"<vgpu " NS " version='1'><slice name='a'/></vgpu>",
-		SLICE("<device gpu='a' vf='30'/><memory unit='GiB'>1</memory>"),
-		SLICE("<device pool='a'/>"),
-		SLICE("<profile>a</profile><lifecycle on-hang='pause' binding='auto'/>"),
-		SLICE("<lifecycle on-release='scrub'/>"),
-		SLICE("<device/>"),
+		"<vgpu " NS " version='1'><vf name='a'/></vgpu>",
+		VF("<device gpu='a' vf='30'/><memory unit='GiB'>1</memory>"),
+		VF("<device pool='a'/>"),
+		VF("<profile>a</profile><lifecycle on-hang='pause' binding='auto'/>"),
+		VF("<lifecycle on-release='scrub'/>"),
+		VF("<device/>"),
 		SCHED("<share min='0' max='100'/><weight>1</weight>"
 		      "<priority>highest</priority><param name='slots' value='2'/>"),
-		SCHED("<deadline budget-us='1' period-us='2'/><slice-length>1</slice-length>"),
+		SCHED("<deadline budget-us='1' period-us='2'/><latency-slice>1</latency-slice>"),
 	};
 	xmlRelaxNGParserCtxt *c = xmlRelaxNGNewParserCtxt(SCHEMA);
 	size_t i;
@@ -249,7 +251,7 @@ static void schema_agrees(void)
 	xmlRelaxNGFree(schema);
 }
 
-/* Damaged in any way: an error or a wish, nothing else. */
+/* Damaged in any way: an error or a claim, nothing else. */
 static void damage(void)
 {
 	char text[sizeof(full)];
@@ -260,11 +262,11 @@ static void damage(void)
 		memcpy(text, full, sizeof(full));
 		for (n = (uint32_t)rand() % 3 + 1; n > 0; n--)
 			text[(size_t)rand() % (sizeof(full) - 1)] = "<>/='a9.\0&-"[rand() % 11];
-		good += wish_parse(&wish, text,
-				   (size_t)rand() % 8 ? sizeof(full) - 1
-						      : (size_t)rand() % sizeof(full),
-				   &err) == 0;
-		CU_ASSERT(wish.n_slices <= WISH_MAX_SLICES);
+		good += claim_parse(&claim, text,
+				    (size_t)rand() % 8 ? sizeof(full) - 1
+						       : (size_t)rand() % sizeof(full),
+				    &err) == 0;
+		CU_ASSERT(claim.n_vfs <= CLAIM_MAX_VFS);
 	}
 	CU_ASSERT(good > 0 && good < i);
 }
@@ -272,11 +274,11 @@ static void damage(void)
 static const struct test tests[] = {
 	{"a whole domain", whole_domain},
 	{"three forms", three_forms},
-	{"domains without a wish", no_wish},
+	{"domains without a claim", no_claim},
 	{"refusals, with line and reason", refusals},
 	{"the schema and the reader agree", schema_agrees},
 	{"damage", damage},
 	{NULL, NULL},
 };
 
-SUITE_MAIN("wishes of domains", tests)
+SUITE_MAIN("claims of domains", tests)

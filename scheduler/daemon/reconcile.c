@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "follow.h"
+#include "reconcile.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 #include "vfio/pci.h"
 #include "vm.h"
 
-/* A changed wish, once: the same refusal is not told every time. */
+/* A changed claim, once: the same refusal is not told every time. */
 static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 {
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
 		log_line(LOG_WARNING,
-			 "%s/%s: its changed wish is refused: %s; it keeps what it has gpu=%s "
+			 "%s/%s: its changed claim is refused: %s; it keeps what it has gpu=%s "
 			 "vf=%u",
 			 l->domain, l->slice, why, gpu->config->name, vf);
 	snprintf(l->said, sizeof(l->said), "%s", why);
@@ -31,7 +31,7 @@ static void on_applied(struct call *call)
 	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
 	if (call->request.result == 0) {
-		log_line(LOG_INFO, "%s/%s: its wish has changed gpu=%s vf=%u",
+		log_line(LOG_INFO, "%s/%s: its claim has changed gpu=%s vf=%u",
 			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
 			 call->gpu->config->name, vf);
 		leases_save(call->control);
@@ -43,17 +43,17 @@ static void on_applied(struct call *call)
 	call_drop(call);
 }
 
-static int make_wished(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+static int make_claimed(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	int r = vm_read_params(call->gpu, call->vf, now->policy, call->wished, call->params, err);
+	int r = vm_read_params(call->gpu, call->vf, now->policy, call->claimed, call->params, err);
 
 	change_set_vf(call, now);
 	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 
-/* The parameters of a VM that runs, as it wishes them now. */
+/* The parameters of a VM that runs, as it claims them now. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
-		  const struct wish_slice *slice)
+		  const struct claim_vf *slice)
 {
 	struct call *call = call_new(control, gpu);
 
@@ -62,20 +62,20 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		return;
 	call->vf = vf;
 	call->then = on_applied;
-	call->wished = malloc(sizeof(*call->wished));
-	if (!call->wished) {
+	call->claimed = malloc(sizeof(*call->claimed));
+	if (!call->claimed) {
 		call_drop(call);
 		return;
 	}
-	*call->wished = *slice;
-	change_begin(call, make_wished);
+	*call->claimed = *slice;
+	change_begin(call, make_claimed);
 }
 
 /* The VF that a slice names, by its device or by number; NULL: none that we have. */
-static struct gpu *named_vf(struct control *control, const struct wish *wish,
-			    const struct wish_slice *slice, uint32_t *vf)
+static struct gpu *named_vf(struct control *control, const struct claim *claim,
+			    const struct claim_vf *slice, uint32_t *vf)
 {
-	const struct wish_hostdev *hostdev = vm_hostdev_of(wish, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, slice);
 	uint32_t g;
 	int32_t at;
 
@@ -93,23 +93,23 @@ static struct gpu *named_vf(struct control *control, const struct wish *wish,
 }
 
 /* Whether the slice has a VF now; what is new of it has been taken in. */
-static bool adopt_slice(struct control *control, const struct wish *wish,
-			const struct wish_slice *slice)
+static bool adopt_slice(struct control *control, const struct claim *claim,
+			const struct claim_vf *slice)
 {
 	struct gpu *gpu;
 	uint32_t vf;
-	struct lease *l = lease_find(control, wish->uuid, slice->name, &gpu, &vf);
+	struct lease *l = lease_find(control, claim->uuid, slice->name, &gpu, &vf);
 
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
 		l->since = vm_now();
 	}
 	if (!l) {
-		gpu = named_vf(control, wish, slice, &vf);
+		gpu = named_vf(control, claim, slice, &vf);
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
-		vm_take(gpu, vf, wish, slice, LEASE_RUNNING);
-		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", wish->domain, slice->name,
+		vm_take(gpu, vf, claim, slice, LEASE_RUNNING);
+		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", claim->domain, slice->name,
 			 gpu->config->name, vf);
 	}
 	apply(control, gpu, vf, slice);
@@ -117,20 +117,20 @@ static bool adopt_slice(struct control *control, const struct wish *wish,
 }
 
 /* The number of slices that have none. */
-static uint32_t adopt(struct control *control, const struct wish *wish)
+static uint32_t adopt(struct control *control, const struct claim *claim)
 {
 	uint32_t i, without = 0;
 
-	for (i = 0; i < wish->n_slices; i++)
-		without += !adopt_slice(control, wish, &wish->slices[i]);
+	for (i = 0; i < claim->n_vfs; i++)
+		without += !adopt_slice(control, claim, &claim->vfs[i]);
 	return without;
 }
 
-void follow_adopt(struct control *control, const struct wish *wish)
+void follow_adopt(struct control *control, const struct claim *claim)
 {
-	if (adopt(control, wish) > 0)
+	if (adopt(control, claim) > 0)
 		log_line(LOG_WARNING, "%s runs, and has a slice without a VF that vgpud knows of",
-			 wish->domain);
+			 claim->domain);
 	leases_save(control);
 }
 
@@ -138,28 +138,28 @@ void follow_adopt(struct control *control, const struct wish *wish)
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
-	const struct wish *wish; /* of the VM at hand */
-	const char *uuid;	 /* its */
+	const struct claim *claim; /* of the VM at hand */
+	const char *uuid;	   /* its */
 	struct json_object *attach, *detach, *missing;
 };
 
-static const struct wish_slice *slice_of(const struct wish *wish, const char *name)
+static const struct claim_vf *slice_of(const struct claim *claim, const char *name)
 {
 	uint32_t i;
 
-	for (i = 0; i < wish->n_slices; i++)
-		if (strcmp(wish->slices[i].name, name) == 0)
-			return &wish->slices[i];
+	for (i = 0; i < claim->n_vfs; i++)
+		if (strcmp(claim->vfs[i].name, name) == 0)
+			return &claim->vfs[i];
 	return NULL;
 }
 
-static const struct wish_hostdev *hostdev_at(const struct wish *wish, const char *address)
+static const struct claim_hostdev *hostdev_at(const struct claim *claim, const char *address)
 {
 	uint32_t i;
 
-	for (i = 0; i < wish->n_hostdevs; i++)
-		if (strcmp(wish->hostdevs[i].address, address) == 0)
-			return &wish->hostdevs[i];
+	for (i = 0; i < claim->n_hostdevs; i++)
+		if (strcmp(claim->hostdevs[i].address, address) == 0)
+			return &claim->hostdevs[i];
 	return NULL;
 }
 
@@ -182,21 +182,21 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
 	const struct lease *l = &gpu->leases[vf];
-	const struct wish_hostdev *device;
-	const struct wish_slice *slice;
+	const struct claim_hostdev *device;
+	const struct claim_vf *slice;
 	char address[PCI_ADDRESS_SIZE];
 
 	if (l->state != LEASE_RUNNING || l->since > p->as_of || strcmp(l->uuid, p->uuid) != 0 ||
 	    !vm_vf_address(gpu, vf, address))
 		return false;
-	device = hostdev_at(p->wish, address);
-	slice = slice_of(p->wish, l->slice);
+	device = hostdev_at(p->claim, address);
+	slice = slice_of(p->claim, l->slice);
 	if (device && !slice && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
 		ask_for(p->detach, p->uuid, l, address);
 	else if (!device && slice && !slice->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
 	/* A domain with more devices than we look at may have it. */
-	return !device && (!slice || slice->alias[0]) && p->wish->n_hostdevs < WISH_MAX_HOSTDEVS;
+	return !device && (!slice || slice->alias[0]) && p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 }
 
 /* It did not run, and had not just been started. */
@@ -211,9 +211,9 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static struct wish wish; /* the control thread's */
+	static struct claim claim; /* the control thread's */
 	struct json_object *as_of, *answer;
-	struct picture p = {.wish = &wish};
+	struct picture p = {.claim = &claim};
 	struct vgpu_error why;
 
 	(void)err;
@@ -228,12 +228,12 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		const char *text = json_object_get_string(xml);
 
 		p.uuid = uuid;
-		wish = (struct wish){.required = false}; /* "": no wish, and no device */
-		if (text && text[0] && wish_parse(&wish, text, strlen(text), &why) < 0) {
+		claim = (struct claim){.required = false}; /* "": no claim, and no device */
+		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
 			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
 			continue;
 		}
-		if (adopt(control, &wish) > 0)
+		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
 		vm_end_those(control, compare, &p, "has a VF's device no more");
 	}
@@ -247,8 +247,8 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
-/* A reservation with the wish that the call brings. */
-static int begin_with_wish(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
+/* A reservation with the claim that the call brings. */
+static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
 {
 	struct reservation *job = calloc(1, sizeof(*job));
 	const char *xml = json_object_get_string(json_object_object_get(call->args, "xml"));
@@ -258,15 +258,15 @@ static int begin_with_wish(struct call *call, enum reserve_mode mode, struct vgp
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	call->reservation = job;
 	job->mode = mode;
-	r = wish_parse(&job->wish, xml, strlen(xml), err);
-	if (r == 0 && !job->wish.uuid[0])
+	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	if (r == 0 && !job->claim.uuid[0])
 		r = vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	return r;
 }
 
 int vm_extend_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	int r = begin_with_wish(call, RESERVE_RUNNING, err);
+	int r = begin_with_claim(call, RESERVE_RUNNING, err);
 
 	(void)control;
 	if (r == 0)
@@ -275,7 +275,7 @@ int vm_extend_begin(struct control *control, struct call *call, struct vgpu_erro
 }
 
 /* A VF that the VM has. */
-static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const struct wish *wish)
+static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const struct claim *claim)
 {
 	const struct lease *l = &gpu->leases[vf];
 	struct json_object *o = json_object_new_object();
@@ -289,11 +289,12 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
 			 engine_trouble(gpu->engine));
 	else if (l->said[0])
-		snprintf(text, sizeof(text), "%s; its changed wish is refused: %s", which, l->said);
-	else if (!slice_of(wish, l->slice))
-		snprintf(text, sizeof(text), "%s; the wish has it no more, it goes at the VM's end",
-			 which);
-	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(wish, address))
+		snprintf(text, sizeof(text), "%s; its changed claim is refused: %s", which,
+			 l->said);
+	else if (!slice_of(claim, l->slice))
+		snprintf(text, sizeof(text),
+			 "%s; the claim has it no more, it goes at the VM's end", which);
+	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(claim, address))
 		snprintf(text, sizeof(text),
 			 "%s; not attached: vgpud-libvirt does that, and logs why it cannot",
 			 which);
@@ -307,7 +308,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 
 int vm_explain_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	int r = begin_with_wish(call, RESERVE_ASK, err);
+	int r = begin_with_claim(call, RESERVE_ASK, err);
 	struct reservation *job = call->reservation;
 	struct json_object *slices;
 	uint32_t g, vf;
@@ -316,15 +317,15 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 		return r;
 	job->answer = json_object_new_object();
 	slices = json_object_new_array();
-	json_object_object_add(job->answer, "domain", json_object_new_string(job->wish.domain));
+	json_object_object_add(job->answer, "domain", json_object_new_string(job->claim.domain));
 	json_object_object_add(job->answer, "slices", slices);
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];
 
 			if (gpu->leases[vf].state != LEASE_NONE &&
-			    strcmp(gpu->leases[vf].uuid, job->wish.uuid) == 0)
-				json_object_array_add(slices, explain(gpu, vf, &job->wish));
+			    strcmp(gpu->leases[vf].uuid, job->claim.uuid) == 0)
+				json_object_array_add(slices, explain(gpu, vf, &job->claim));
 		}
 	reserve_begin(call);
 	return 0;
