@@ -448,16 +448,21 @@ static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budg
 			       vgpu_nsec period, bool dispatched, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
-	int64_t ahead = servers_ahead(c, now);
+	int64_t ahead;
 
 	if (c->budget == budget && c->period == period)
 		return;
 	servers_dequeue(s, index);
+	if (c->budget == 0) { /* it has had no bandwidth: what it will have pays off what it owes */
+		c->budget = budget;
+		c->period = period;
+		c->left += (int64_t)budget;
+	}
+	ahead = servers_ahead(c, now);
 	c->budget = budget;
 	c->period = period;
 	c->left = (int64_t)budget - ahead;
-	c->released = now;
-	c->deadline = now + period;
+	servers_begin_period(c, now);
 	c->lost = 0;
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
