@@ -528,7 +528,8 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 /*
  * Lag, of VFs without guarantee and limit: as eevdf_bound, with what guarantees put in between.
  * Each comes in lumps of a budget Q at any place in its period, and moves the excess of this VF by
- * its share f:  |lag| <= eevdf + worst + f * sum (2 Q + worst)
+ * its share f:  |lag| <= eevdf + worst + f * sum (2 Q + worst), f beside the lightest of the
+ * others, for the heavier ones may have no work.
  *
  * Limit: a bucket that is one budget in debt still lets the guarantee run, for a budget and what
  * the VF overruns.
@@ -539,19 +540,20 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	const struct cbs *c = &q->s.cbs[index];
 	const struct eevdf_vf *excess = &q->vfs[index];
 	const struct vf *vf = &q->own[index];
-	uint64_t lumps = 0, weights = 0, most = q->e.slice;
+	uint64_t lumps = 0, lightest = 0, most = q->e.slice;
 	uint32_t i;
 
 	for (i = 0; i < q->s.facts->max_vfs; i++) {
 		if (!q->vfs[i].admitted)
 			continue;
-		weights += q->vfs[i].t.weight;
+		if (i != index && (!lightest || q->vfs[i].t.weight < lightest))
+			lightest = q->vfs[i].t.weight;
 		lumps += q->s.cbs[i].budget ? 2 * q->s.cbs[i].budget + q->s.worst : 0;
 		most = q->s.cbs[i].budget > most ? q->s.cbs[i].budget : most;
 	}
 	eevdf_bound(&q->e, index, 0, out);
-	out->max_lag +=
-		2 * c->budget + q->s.worst + lumps * excess->t.weight / (weights ? weights : 1);
+	out->max_lag += 2 * c->budget + q->s.worst +
+			lumps * excess->t.weight / (excess->t.weight + lightest);
 	/* A guarantee or a limit bends a share by how much others use. */
 	if (c->budget || is_limited(vf))
 		out->max_lag = VGPU_NEVER;
