@@ -39,6 +39,7 @@ for g in a b; do
 	eval kill -INT \$$g
 	eval wait \$$g
 	check "tenant $g ends well" [ $? = 0 ]
+	[ "$failed" = 0 ] || { ctl vf list; ctl -o json vf show 0; ctl -o json memory show; }
 	check "its results are right" right $g
 	check "it was never reset" [ "$(jq .resets /run/$g.json)" = 0 ]
 done
