@@ -17,7 +17,7 @@ start_guest a 0 sha256 --seconds 1000
 start_guest b 1 gemm --seconds 1000
 start_guest c 2 spin --seconds 1000
 await 30 active 3
-claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'/></v:vgpu>"
+claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'/></v:vgpu>"
 echo "<domain><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid><metadata>$claim</metadata></domain>" >"$run/with.xml"
 echo "<domain><name>vm1</name></domain>" >"$run/without.xml"
 # measure FILE OPERATIONS...: microseconds of each call, a line each

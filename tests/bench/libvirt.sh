@@ -14,7 +14,7 @@ define() { # NAME CLAIM
 		<controller type='usb' model='none'/><memballoon model='none'/></devices></domain>
 	XML
 }
-claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'><v:sched><v:weight>$1</v:weight></v:sched></v:slice></v:vgpu>"; }
+claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'><v:sched><v:weight>$1</v:weight></v:sched></v:vf></v:vgpu>"; }
 starts() { # VM
 	local i from
 	for i in $(seq "$rounds"); do

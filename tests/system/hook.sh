@@ -67,7 +67,7 @@ leases_are '["vm1 running"]'
 own=$(slice "<v:device gpu='gpu0' vf='3'/>")
 sequence 3 "$own" prepare start started stopped release prepare start started stopped release || fail "$(cat "$run/said")"
 # Two slices: both or none.
-two="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'><v:sched><v:weight>50</v:weight></v:sched></v:slice><v:slice name='b'><v:device gpu='gpu7'/></v:slice></v:vgpu>"
+two="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'><v:sched><v:weight>50</v:weight></v:sched></v:vf><v:vf name='b'><v:device gpu='gpu7'/></v:vf></v:vgpu>"
 refused "vm2/b: there is no GPU gpu7" hook 2 "$two" prepare
 leases_are '["vm1 running"]'
 for i in 1 2 3; do [ "$(weight $i)" = 100 ] && continue; [ $i = "$theirs" ] || fail "half of a refused claim has stayed"; done

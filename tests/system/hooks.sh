@@ -8,7 +8,7 @@ domain() { # N CLAIM
 	echo "<domain type='kvm'><name>vm$1</name><uuid>$(uuid "$1")</uuid><metadata>$2</metadata></domain>"
 }
 slice() { # INSIDE [ATTRIBUTES]
-	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:slice name='a'>$1</v:slice></v:vgpu>"
+	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:vf name='a'>$1</v:vf></v:vgpu>"
 }
 # hook N CLAIM OPERATION: as libvirt calls it; what it says goes to $run/said
 hook() {

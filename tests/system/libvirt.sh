@@ -23,7 +23,7 @@ define() { # N CLAIM
 		<controller type='usb' model='none'/><memballoon model='none'/></devices></domain>
 	XML
 }
-claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a'>$1</v:slice></v:vgpu>"; }
+claim() { echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'>$1</v:vf></v:vgpu>"; }
 state_is() { [ "$(virsh -q domstate vm$1)" = "$2" ]; }
 qemu_of() { cat "/run/libvirt/qemu/vm$1.pid"; }
 

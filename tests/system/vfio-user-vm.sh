@@ -13,8 +13,8 @@ for q in /usr/bin/qemu-system-*; do mount --bind "$qemu" "$q"; done
 define() { # NAME VF WEIGHT
 	virsh -q define /dev/stdin <<-XML || fail "$1 cannot be defined"
 		<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>$1</name>
-		<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='x' alias='ua-x'>
-		<v:sched><v:weight>$3</v:weight></v:sched></v:slice></v:vgpu></metadata>
+		<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='x' alias='ua-x'>
+		<v:sched><v:weight>$3</v:weight></v:sched></v:vf></v:vgpu></metadata>
 		<memory unit='MiB'>32</memory><memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking><vcpu>1</vcpu>
 		<os><type arch='x86_64' machine='q35'>hvm</type><kernel>$tenant</kernel></os>
 		<features><acpi/></features><cpu mode='custom' match='exact'><model>qemu64</model></cpu>

@@ -20,9 +20,9 @@
 
 #define OPEN "<domain type='kvm'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>"
 #define OURS "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'"
-#define REQUIRED OPEN "<metadata>" OURS "><v:slice name='a'/></v:vgpu></metadata></domain>"
+#define REQUIRED OPEN "<metadata>" OURS "><v:vf name='a'/></v:vgpu></metadata></domain>"
 #define OPTIONAL                                                                                   \
-	OPEN "<metadata>" OURS " required='no'><v:slice name='a'/></v:vgpu></metadata></domain>"
+	OPEN "<metadata>" OURS " required='no'><v:vf name='a'/></v:vgpu></metadata></domain>"
 
 static char dir[64], path[100], said[4096];
 static int listener = -1;
@@ -117,13 +117,13 @@ static void claims(void)
 		{OPEN "<title>urn:vgpud:xmlns:domain:1</title></domain>", 0},
 		/* The element says whether it is required, not what stands near it. */
 		{OPEN "<!-- <v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' required='no'> -->"
-		      "<metadata>" OURS "><v:slice name='a'/></v:vgpu></metadata></domain>",
+		      "<metadata>" OURS "><v:vf name='a'/></v:vgpu></metadata></domain>",
 		 1},
 		{OPEN "<metadata>" OURS
-		      " required = \"no\"><v:slice name='a'/></v:vgpu></metadata></domain>",
+		      " required = \"no\"><v:vf name='a'/></v:vgpu></metadata></domain>",
 		 0},
 		{OPEN "<metadata>" OURS
-		      "><v:slice name='required=no'/></v:vgpu></metadata></domain>",
+		      "><v:vf name='required=no'/></v:vgpu></metadata></domain>",
 		 1},
 		/* What is not as the schema has it is for vgpud to judge. */
 		{OPEN "<metadata>" OURS "><v:slcie/></v:vgpu></metadata></domain>", 1},

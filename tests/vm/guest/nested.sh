@@ -12,7 +12,7 @@ slice_us = 4000
 END
 start_host
 claim() { # WEIGHT
-	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'><v:sched><v:weight>$1</v:weight></v:sched></v:slice></v:vgpu>"
+	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a' alias='ua-a'><v:sched><v:weight>$1</v:weight></v:sched></v:vf></v:vgpu>"
 }
 
 define a "$(claim 200)" "$(hostdev 0 ua-a)"

@@ -12,7 +12,7 @@ grace_ms = 1000
 vfs = 2
 END
 start_host
-claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu>"
+claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a' alias='ua-a'/></v:vgpu>"
 override() { # TOKEN
 	echo "<qemu:override><qemu:device alias='ua-a'><qemu:frontend><qemu:property name='vf-token' type='string' value='$1'/></qemu:frontend></qemu:device></qemu:override>"
 }

@@ -19,7 +19,7 @@ hook() { # ADDRESS OPERATION [TOKEN]
 	a=${1#*:}
 	VGPUD_HOOK_SOCKET=/run/hook.sock vgpud-hook vm1 $2 begin - <<END 2>/run/said
 <domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>
-<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:slice name='a' alias='ua-a'/></v:vgpu></metadata>
+<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a' alias='ua-a'/></v:vgpu></metadata>
 <devices><hostdev mode='subsystem' type='pci' managed='no'><source>
 <address domain='0x${1%%:*}' bus='0x${a%%:*}' slot='0x$(echo ${a#*:} | cut -d. -f1)' function='0x${a#*.}'/></source>
 <alias name='ua-a'/></hostdev></devices>
