@@ -442,7 +442,7 @@ static int check_driver(const struct pci_info *info, struct vgpu_error *err)
 }
 
 /* Neither is a device's own interrupt; functions that have no such error are not told of any. */
-static int hear_news(struct pci_device *p)
+static int subscribe(struct pci_device *p)
 {
 	struct epoll_event want = {.events = EPOLLIN};
 	int r;
@@ -480,7 +480,7 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	p->ops.name = iommu_name(&p->iommu);
 	r = read_regions(p);
 	r = r ? r : enable(p);
-	r = r ? r : hear_news(p);
+	r = r ? r : subscribe(p);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
 	if (p->info.total_vfs)

@@ -88,7 +88,7 @@ static void refuse(int fd)
 	close(fd);
 }
 
-static void welcome(struct vfio_endpoint *e)
+static void accept_client(struct vfio_endpoint *e)
 {
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
 	int fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -130,7 +130,7 @@ static void *server_thread(void *arg)
 			/* It may have been removed since the events were collected. */
 			for (e = s->endpoints; e; e = e->next) {
 				if (events[i].data.ptr == e)
-					welcome(e);
+					accept_client(e);
 				else if (events[i].data.ptr == &e->c && e->c.fd >= 0)
 					serve(e, events[i].events);
 				else

@@ -159,8 +159,8 @@ static void begin_slice(struct call *call)
 	next_candidate(call);
 }
 
-/* What RESERVE_ASK answers for a slice. */
-static void say(struct reservation *job, const char *state, const char *text)
+/* What RESERVE_ASK answers for a VF of the claim. */
+static void add_answer(struct reservation *job, const char *state, const char *text)
 {
 	struct json_object *o = json_object_new_object();
 	const char *slice = job->claim.vfs[job->slice].name;
@@ -206,7 +206,7 @@ static void refuse(struct call *call)
 			       slice->pool);
 	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, slice->name, job->why.text);
 	if (job->mode == RESERVE_ASK) {
-		say(job, "refused", job->why.text);
+		add_answer(job, "refused", job->why.text);
 		job->slice++;
 		begin_slice(call);
 		return;
@@ -276,7 +276,7 @@ static void pick(struct call *call)
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
-	say(job, "free", text);
+	add_answer(job, "free", text);
 	job->slice++;
 	begin_slice(call);
 }

@@ -87,7 +87,7 @@ static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
 {
 	uint32_t order[VGPU_GPU_MAX_VFS], n, i, out = 0;
 
-	n = vgpu_residency_leavers(&m->residency, vf, m->now, order);
+	n = vgpu_residency_candidates(&m->residency, vf, m->now, order);
 	for (i = 0; i < n && !fits_without(m, vf, out); i++)
 		out |= 1u << order[i];
 	/* One after the other, until moves make one hole of what is free. */

@@ -286,7 +286,7 @@ uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m)
 }
 
 /* A free range is to be scrubbed. */
-static void soil(struct vgpu_memory *m, uint64_t offset, uint64_t end)
+static void mark_dirty(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 {
 	struct vgpu_memory_extent *e;
 
@@ -329,8 +329,8 @@ int vgpu_memory_replace_at(struct vgpu_memory *m, uint64_t offset, uint64_t to, 
 		*cut(m, find(m, offset), offset, old.size) = old;
 		return r;
 	}
-	soil(m, offset, to < end ? to : end);
-	soil(m, to + size > offset ? to + size : offset, end);
+	mark_dirty(m, offset, to < end ? to : end);
+	mark_dirty(m, to + size > offset ? to + size : offset, end);
 	return 0;
 }
 

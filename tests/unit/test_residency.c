@@ -83,7 +83,7 @@ static void swap(void)
 		swaps++;
 		return;
 	}
-	n = vgpu_residency_leavers(&r, in, now, out);
+	n = vgpu_residency_candidates(&r, in, now, out);
 	for (i = 0; i < n; i++) {
 		CU_ASSERT(vfs[out[i]].here && !vfs[out[i]].fixed && !vfs[out[i]].pinned);
 		/* whoever has work has had his epoch, and more than the one that comes */
@@ -242,11 +242,11 @@ static void equals(void)
 	vgpu_residency_observe(&r, 2, &is, VGPU_MSEC);
 	vgpu_residency_observe(&r, 1, &is, 2 * VGPU_MSEC);
 	CU_ASSERT_EQUAL(vgpu_residency_next(&r), 2);
-	CU_ASSERT_EQUAL(vgpu_residency_leavers(&r, 2, 2 * EPOCH, out), 0);
+	CU_ASSERT_EQUAL(vgpu_residency_candidates(&r, 2, 2 * EPOCH, out), 0);
 	is.here = true;
 	is.run_ns = VGPU_MSEC;
 	vgpu_residency_observe(&r, 0, &is, 2 * EPOCH);
-	CU_ASSERT_EQUAL(vgpu_residency_leavers(&r, 2, 2 * EPOCH, out), 1);
+	CU_ASSERT_EQUAL(vgpu_residency_candidates(&r, 2, 2 * EPOCH, out), 1);
 	CU_ASSERT_EQUAL(out[0], 0);
 	/* But for one that is pinned, whatever it has had. */
 	is.here = false;

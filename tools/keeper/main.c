@@ -106,7 +106,7 @@ static void hold(const char *name, int fd)
 }
 
 /* One message: lines of NAME=VALUE, with descriptors. */
-static void obey(char *text, const int *fds, int n)
+static void on_notification(char *text, const int *fds, int n)
 {
 	bool store = false, remove = false;
 	const char *name = "stored";
@@ -163,7 +163,7 @@ static void receive(int socket, pid_t child)
 	text[size] = '\0';
 	/* Anybody may write to the socket; only our child is listened to. */
 	if (from.pid == child && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		obey(text, fds, n);
+		on_notification(text, fds, n);
 		return;
 	}
 	for (i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "say.h"
+#include "log.h"
 
 static const char *text_of(struct json_object *o, const char *key)
 {
@@ -20,7 +20,7 @@ static void tell(int level, virDomainPtr d, const char *alias, const char *what,
 	char text[400];
 
 	snprintf(text, sizeof(text), "%s: %s %s", virDomainGetName(d), alias, what);
-	say(level, text, why);
+	log_line(level, text, why);
 }
 
 #define MAX_TROUBLES 32u

@@ -4,7 +4,7 @@
 #include <libvirt/virterror.h>
 #include <stdio.h>
 
-#include "say.h"
+#include "log.h"
 
 static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(virDomainPtr d),
 		 const char *done, const char *failed)
@@ -21,11 +21,11 @@ static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(vi
 		if (act(d) == 0) {
 			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
 				 done);
-			say(4, text, NULL);
+			log_line(4, text, NULL);
 		} else {
 			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
 				 failed);
-			say(3, text, virGetLastErrorMessage());
+			log_line(3, text, virGetLastErrorMessage());
 		}
 		virDomainFree(d);
 	}

@@ -21,7 +21,7 @@
 #include "attach.h"
 #include "client.h"
 #include "hung.h"
-#include "say.h"
+#include "log.h"
 #include "set.h"
 
 #define URI "urn:vgpud:xmlns:domain:1"
@@ -51,7 +51,7 @@ static void on_signal(int n)
 	ended = 1;
 }
 
-void say(int level, const char *what, const char *why)
+void log_line(int level, const char *what, const char *why)
 {
 	fprintf(stderr, "<%d>vgpud-libvirt: %s%s%s\n", level, what, why ? ": " : "",
 		why ? why : "");
@@ -127,12 +127,12 @@ static void reach_vgpud(void)
 	a.vgpud = client_connect(a.socket, &err);
 	if (a.vgpud < 0) {
 		if (!a.told)
-			say(4, "waiting for vgpud", err.text);
+			log_line(4, "waiting for vgpud", err.text);
 		a.told = true;
 		return;
 	}
 	if (a.told)
-		say(5, "vgpud is there again", NULL);
+		log_line(5, "vgpud is there again", NULL);
 	a.told = false;
 	a.look = true;
 	a.vgpud_watch =
@@ -186,7 +186,7 @@ static struct json_object *call(const char *method, struct json_object *args, in
 	int r = client_call(a.vgpud, method, args, &result, &err);
 
 	if (r < 0 && level)
-		say(level, "vgpud", err.text);
+		log_line(level, "vgpud", err.text);
 	if (r == -ECONNRESET)
 		drop_vgpud();
 	return result;
@@ -229,7 +229,7 @@ static void tell(void)
 	struct json_object *args = running(), *domains, *answer;
 
 	if (!args) {
-		say(4, "libvirt does not list its domains", libvirts_words());
+		log_line(4, "libvirt does not list its domains", libvirts_words());
 		return;
 	}
 	domains = json_object_get(json_object_object_get(args, "domains"));
@@ -267,7 +267,7 @@ static bool connect_libvirt(const char *uri)
 		all &= a.events[i] >= 0;
 	}
 	if (!all)
-		say(4, "libvirt does not give all events; looking every minute", libvirts_words());
+		log_line(4, "libvirt does not give all events; looking every minute", libvirts_words());
 	a.lost = false;
 	a.look = true;
 	return true;
@@ -362,24 +362,24 @@ int main(int argc, char **argv)
 	sigaction(SIGINT, &action, NULL);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
 	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0) {
-		say(3, "libvirt's event loop does not start", libvirts_words());
+		log_line(3, "libvirt's event loop does not start", libvirts_words());
 		return 1;
 	}
 	reach_vgpud();
 	sd_notify(0, "READY=1");
 	while (!ended) {
 		if (connect_libvirt(uri)) {
-			say(6, "following", uri);
+			log_line(6, "following", uri);
 			told = false;
 			backoff = 1;
 			follow();
 			disconnect_libvirt();
 			if (!ended)
-				say(5, "libvirt has gone; its VMs keep what they have", NULL);
+				log_line(5, "libvirt has gone; its VMs keep what they have", NULL);
 			continue;
 		}
 		if (!told)
-			say(4, "waiting for libvirt", libvirts_words());
+			log_line(4, "waiting for libvirt", libvirts_words());
 		told = true;
 		for (left = backoff; left > 0 && !ended; left--)
 			sleep(1);

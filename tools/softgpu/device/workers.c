@@ -31,7 +31,7 @@ struct workers {
 	bool quit;
 };
 
-static void ring(int fd)
+static void notify(int fd)
 {
 	const uint64_t one = 1;
 
@@ -39,7 +39,7 @@ static void ring(int fd)
 		return; /* it holds a count already */
 }
 
-static void hush(int fd)
+static void drain(int fd)
 {
 	uint64_t count;
 
@@ -67,7 +67,7 @@ void workers_begin(struct softgpu *gpu, int index)
 
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
-	ring(gpu->workers->watch_fd);
+	notify(gpu->workers->watch_fd);
 }
 
 void workers_end(struct softgpu *gpu, int index)
@@ -81,7 +81,7 @@ void workers_end(struct softgpu *gpu, int index)
 	if (w->n_leaving == MAX_LEAVING)
 		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
 	w->leaving[w->n_leaving++] = pidfd;
-	ring(w->watch_fd);
+	notify(w->watch_fd);
 }
 
 void workers_restart(struct softgpu *gpu, int index)
@@ -117,7 +117,7 @@ void workers_stop(struct softgpu *gpu)
 	if (w->runs)
 		worker_stop(w->runs);
 	w->runs = NULL;
-	ring(w->stop_fd);
+	notify(w->stop_fd);
 }
 
 const struct workers_proof *workers_proof(const struct softgpu *gpu)
@@ -135,7 +135,7 @@ static void drop(struct softgpu *gpu, int index)
 	w = gpu->workers->of[index];
 	gpu->workers->of[index] = NULL;
 	gpu->workers->runs = NULL;
-	ring(gpu->workers->watch_fd);
+	notify(gpu->workers->watch_fd);
 	softgpu_unlock(gpu);
 	worker_kill(w);
 }
@@ -183,7 +183,7 @@ static uint64_t note_end(struct softgpu *gpu, int index, const struct worker_end
 }
 
 /* What has come in from the worker. True: the run is over, with *ERROR. */
-static bool hear(struct softgpu *gpu, int index, struct worker_client *w, uint64_t *error)
+static bool receive(struct softgpu *gpu, int index, struct worker_client *w, uint64_t *error)
 {
 	struct worker_message m;
 	int r;
@@ -225,7 +225,7 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 	if (!w || atomic_load(&w->shared->state) != WORKER_READY)
 		return lost(gpu, index, "its worker did not start");
 	fds[0].fd = w->socket;
-	hush(all->stop_fd);
+	drain(all->stop_fd);
 	atomic_store(&w->shared->wptr, atomic_load(&vf->wptr));
 	softgpu_lock(gpu);
 	worker_run(w, &m);
@@ -233,7 +233,7 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 	if (atomic_load(&gpu->stop))
 		workers_stop(gpu);
 	softgpu_unlock(gpu);
-	while (!hear(gpu, index, w, &error)) {
+	while (!receive(gpu, index, w, &error)) {
 		if (atomic_load(&gpu->kill)) {
 			drop(gpu, index);
 			return SOFTGPU_OK;
@@ -246,7 +246,7 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
 		poll(fds, 2, left);
 		if (fds[1].revents)
-			hush(all->stop_fd);
+			drain(all->stop_fd);
 	}
 	softgpu_lock(gpu);
 	all->runs = NULL;
@@ -287,7 +287,7 @@ static void woken(struct softgpu *gpu, int index, int fd)
 
 	if (!w || w->wake_fd != fd)
 		return;
-	hush(fd);
+	drain(fd);
 	if (atomic_load(&w->shared->state) == WORKER_REFUSED)
 		fprintf(stderr, "<3>softgpu: VF %d: %.255s\n", index, w->shared->text);
 	if (!engine_has_work(gpu, index))
@@ -310,7 +310,7 @@ static void *monitor(void *arg)
 		poll(l.fds, l.n, -1);
 		softgpu_lock(w->gpu);
 		if (l.fds[0].revents)
-			hush(w->watch_fd);
+			drain(w->watch_fd);
 		for (i = 1; i < l.n; i++) {
 			if (!l.fds[i].revents)
 				continue;
@@ -373,7 +373,7 @@ void workers_destroy(struct workers *w)
 	w->quit = true;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 		workers_end(w->gpu, (int)i);
-	ring(w->watch_fd);
+	notify(w->watch_fd);
 	softgpu_unlock(w->gpu);
 	pthread_join(w->monitor, NULL);
 	while (w->n_leaving > 0)

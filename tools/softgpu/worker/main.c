@@ -62,7 +62,7 @@ static void wake_softgpu(void)
 		_exit(1); /* nobody is there any more */
 }
 
-static void say_ended(struct worker *w, const struct worker_message *m)
+static void send_ended(struct worker *w, const struct worker_message *m)
 {
 	w->open = false;
 	w->hard_at = VGPU_NEVER;
@@ -72,12 +72,12 @@ static void say_ended(struct worker *w, const struct worker_message *m)
 }
 
 /* The run is over, if it is. */
-static void look(struct worker *w)
+static void end_if_over(struct worker *w)
 {
 	struct worker_message m;
 
 	if (w->open && ring_end(w->ring, &m))
-		say_ended(w, &m);
+		send_ended(w, &m);
 }
 
 /* What is in flight has had its time. */
@@ -93,10 +93,10 @@ static void stop_hard(struct worker *w)
 	if (!w->held)
 		return; /* softgpu kills us, if it does not end by itself */
 	ring_freeze(w->ring, &m);
-	say_ended(w, &m);
+	send_ended(w, &m);
 }
 
-static void hear(struct worker *w, const struct worker_message *m)
+static void on_message(struct worker *w, const struct worker_message *m)
 {
 	switch (m->type) {
 	case WORKER_RUN:
@@ -139,13 +139,13 @@ static void serve(struct worker *w)
 		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, NULL) < 0 && errno != EINTR)
 			return;
 		if (fds[1].revents && read(w->event_fd, &count, sizeof(count)) > 0)
-			look(w);
+			end_if_over(w);
 		if (fds[0].revents) {
 			n = recv(WORKER_SOCKET_FD, &m, sizeof(m), MSG_DONTWAIT);
 			if (n == 0 || (n == sizeof(m) && m.type == WORKER_QUIT))
 				return;
 			if (n == sizeof(m))
-				hear(w, &m);
+				on_message(w, &m);
 		}
 		if (w->hard_at <= now())
 			stop_hard(w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef AGENT_SAY_H
-#define AGENT_SAY_H
+#ifndef LIBVIRT_LOG_H
+#define LIBVIRT_LOG_H
 
 /* A line for the journal, with syslog's level: WHAT, and WHY if there is a reason. */
-void say(int level, const char *what, const char *why);
+void log_line(int level, const char *what, const char *why);
 
 #endif
