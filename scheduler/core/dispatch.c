@@ -97,7 +97,7 @@ void dispatch_cut(struct vgpu_core *core)
 
 	if (n->waker != VGPU_NO_VF)
 		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
-	if (n->anew || (n->wanted && (window_waits(core) || govern_change_is_due(core))))
+	if (n->anew || (n->wanted && (window_waits(core) || policy_host_change_is_due(core))))
 		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
 	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
 		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,
@@ -124,7 +124,7 @@ bool dispatch_prolong(struct vgpu_core *core)
 	vgpu_nsec left = nsec_past(core->config.lone_slice, d->granted), more, end, at;
 
 	if (d->reason != VGPU_END_SLICE || d->flags & VGPU_PICK_DONATED ||
-	    d->yield_at <= core->now || window_waits(core) || govern_change_is_due(core) ||
+	    d->yield_at <= core->now || window_waits(core) || policy_host_change_is_due(core) ||
 	    left == 0)
 		return false;
 	more = extension(core, left);
@@ -160,7 +160,7 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		usage.overrun = nsec_past(core->now, d->end);
 	}
 	d->open = false;
-	govern_had_turn(core, d->vf);
+	policy_host_had_turn(core, d->vf);
 	vf->ledger.ends[reason]++;
 	core_record(core, VGPU_REC_STOP, d->vf, reason, usage.used, usage.overrun);
 	if (d->orphan) {
@@ -170,12 +170,12 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		usage.switched = vf->surcharge;
 		usage.charge = ledger_close(core, vf, usage.donated, usage.overrun);
 		usage.switched = nsec_min(usage.switched, usage.charge);
-		govern_account(core, &usage);
+		policy_host_account(core, &usage);
 	}
 	vf->waiting_since = vf_is_runnable(vf) ? core->now : VGPU_NEVER;
-	govern_sync(core, usage.vf);
+	policy_host_sync(core, usage.vf);
 	if (vf->held)
-		govern_online(core, usage.vf, false);
+		policy_host_online(core, usage.vf, false);
 }
 
 void dispatch_learn(struct vgpu_core *core, uint32_t index, vgpu_nsec took)

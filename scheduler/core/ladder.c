@@ -82,7 +82,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
 	vf->held = false;
-	govern_online(core, index, false);
+	policy_host_online(core, index, false);
 	core_act(core, VGPU_AC_ACCESS, index, VGPU_ACCESS_NONE);
 	core_act(core, VGPU_AC_NOTICE, index, VGPU_NOTICE_RESET);
 	core_set_state(core, index, VGPU_VF_SCRUBBING);
@@ -182,7 +182,7 @@ static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 		leave_engine(core, i, VGPU_END_REMOVED);
 		vf->busy = false;
 		vf->held = false;
-		govern_online(core, i, false);
+		policy_host_online(core, i, false);
 		vf->context = VGPU_CTX_NONE;
 		if (ladder_is_resetting(vf) && vf->reset.strike)
 			strike(core, vf);

@@ -9,7 +9,7 @@
  *   ladder.c     resets, and how they escalate
  *   dispatch.c   the grant that is open
  *   window.c     the queue for exclusive windows
- *   govern.c     the policy and its limits
+ *   policy_host.c     the policy and its limits
  *   ledger.c     where the time goes
  *   output.c     what a step says
  *
@@ -180,19 +180,19 @@ void ledger_charge_switch(struct vgpu_core *core, uint32_t vf, vgpu_nsec amount)
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun);
 bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now);
 
-/* govern.c */
-void govern_sync(struct vgpu_core *core, uint32_t vf);
-void govern_online(struct vgpu_core *core, uint32_t vf, bool online);
-bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick);
-void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage);
-int govern_add(struct vgpu_core *core, const struct vgpu_event *event);
-int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
-int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
-int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
-bool govern_change_is_due(const struct vgpu_core *core);
-void govern_finish_change(struct vgpu_core *core);
-void govern_had_turn(struct vgpu_core *core, uint32_t vf);
-int govern_condemn(struct vgpu_core *core, uint32_t fault);
+/* policy_host.c */
+void policy_host_sync(struct vgpu_core *core, uint32_t vf);
+void policy_host_online(struct vgpu_core *core, uint32_t vf, bool online);
+bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick);
+void policy_host_account(struct vgpu_core *core, const struct vgpu_usage *usage);
+int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event);
+int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
+int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
+int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
+bool policy_host_change_is_due(const struct vgpu_core *core);
+void policy_host_finish_change(struct vgpu_core *core);
+void policy_host_had_turn(struct vgpu_core *core, uint32_t vf);
+int policy_host_condemn(struct vgpu_core *core, uint32_t fault);
 bool vf_is_runnable(const struct vf *vf);
 
 /* window.c */

@@ -125,7 +125,7 @@ static int on_busy(struct vgpu_core *core, const struct vgpu_event *event)
 	core->vfs[event->vf].busy = true;
 	if (core->d.open && core->d.vf == event->vf && !core->vfs[event->vf].held)
 		core->d.yield_at = VGPU_NEVER;
-	govern_sync(core, event->vf);
+	policy_host_sync(core, event->vf);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int on_empty(struct vgpu_core *core, const struct vgpu_event *event)
 	if (d->open && d->vf == event->vf && core->phase == VGPU_PHASE_RUN &&
 	    !(d->flags & VGPU_PICK_HOLD) && d->yield_at == VGPU_NEVER)
 		d->yield_at = core->now + core->config.idle_grace;
-	govern_sync(core, event->vf);
+	policy_host_sync(core, event->vf);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		core->out->why = "the VF is configured already";
 		return -EINVAL;
 	}
-	r = govern_add(core, event);
+	r = policy_host_add(core, event);
 	if (r < 0)
 		return r;
 	vf->context = context;
@@ -203,23 +203,23 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 		ladder_reset(core, event->vf, false);
 		return 0;
 	}
-	govern_online(core, event->vf, true);
+	policy_host_online(core, event->vf, true);
 	return 0;
 }
 
 static int on_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_vf(core, event);
+	return policy_host_set_vf(core, event);
 }
 
 static int on_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_set_policy(core, event);
+	return policy_host_set_policy(core, event);
 }
 
 static int on_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_begin_change(core, event);
+	return policy_host_begin_change(core, event);
 }
 
 static int on_reset_vf(struct vgpu_core *core, const struct vgpu_event *event)
@@ -255,8 +255,8 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 	vf->held = false;
 	vf->away = false;
 	if (vf->state == VGPU_VF_ACTIVE) {
-		govern_online(core, index, true);
-		govern_sync(core, index);
+		policy_host_online(core, index, true);
+		policy_host_sync(core, index);
 	} else if (vf->queued) {
 		core->notes.wanted = true;
 	}
@@ -284,7 +284,7 @@ static int on_away(struct vgpu_core *core, const struct vgpu_event *event)
 	}
 	vf->held = false;
 	vf->away = true;
-	govern_online(core, event->vf, false);
+	policy_host_online(core, event->vf, false);
 	return 0;
 }
 
@@ -304,7 +304,7 @@ static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
 	}
 	vf->held = true;
 	if (!d->open || d->vf != event->vf)
-		govern_online(core, event->vf, false);
+		policy_host_online(core, event->vf, false);
 	else if (core->phase == VGPU_PHASE_RUN)
 		d->yield_at = core->now; /* one that is on its way there is sent back */
 	return 0;
@@ -312,7 +312,7 @@ static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
 
 static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	return govern_condemn(core, event->code);
+	return policy_host_condemn(core, event->code);
 }
 
 /* The GPU has seen to it; who it was is kept. */

@@ -145,8 +145,8 @@ static void preempted(struct vgpu_core *core)
 		core->in_window = false;
 		if (vf->window == VGPU_WINDOW_INIT) {
 			core_set_state(core, index, VGPU_VF_ACTIVE);
-			govern_online(core, index, true);
-			govern_sync(core, index);
+			policy_host_online(core, index, true);
+			policy_host_sync(core, index);
 		}
 	}
 	core->switch_cost = 0;
@@ -176,7 +176,7 @@ static void dropped(struct vgpu_core *core, uint32_t index)
 {
 	core->resident = VGPU_NO_VF;
 	core_vf(core, index)->busy = false;
-	govern_online(core, index, false);
+	policy_host_online(core, index, false);
 	ladder_scrub(core, index);
 	core->notes.go_on = true;
 }
@@ -268,11 +268,11 @@ static void go_to_target(struct vgpu_core *core)
  */
 static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 {
-	govern_finish_change(core);
+	policy_host_finish_change(core);
 	core->target = window_pop(core);
 	if (core->target != VGPU_NO_VF)
 		return true;
-	if (!govern_pick(core, pick))
+	if (!policy_host_pick(core, pick))
 		return false;
 	dispatch_open(core, pick);
 	core->target = pick->vf;

@@ -32,7 +32,7 @@ void window_enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 		core_vf(core, core->window_tail)->next_queued = index;
 	core->window_tail = index;
 	core_set_state(core, index, VGPU_VF_EXCLUSIVE);
-	govern_sync(core, index);
+	policy_host_sync(core, index);
 	core->notes.wanted = true;
 }
 

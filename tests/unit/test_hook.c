@@ -122,8 +122,7 @@ static void claims(void)
 		{OPEN "<metadata>" OURS
 		      " required = \"no\"><v:vf name='a'/></v:vgpu></metadata></domain>",
 		 0},
-		{OPEN "<metadata>" OURS
-		      "><v:vf name='required=no'/></v:vgpu></metadata></domain>",
+		{OPEN "<metadata>" OURS "><v:vf name='required=no'/></v:vgpu></metadata></domain>",
 		 1},
 		/* What is not as the schema has it is for vgpud to judge. */
 		{OPEN "<metadata>" OURS "><v:slcie/></v:vgpu></metadata></domain>", 1},

@@ -56,7 +56,7 @@ uint32_t vgpu_residency_next(const struct vgpu_residency *r);
 /* Who may leave for VF at NOW, the first to go first: in OUT, as many as are returned. Those that
  * have no work, the longest idle first; then those whose epoch is over and that have had more. */
 uint32_t vgpu_residency_candidates(const struct vgpu_residency *r, uint32_t vf, vgpu_nsec now,
-				uint32_t out[VGPU_GPU_MAX_VFS]);
+				   uint32_t out[VGPU_GPU_MAX_VFS]);
 
 /* When eviction candidates may change by time alone; VGPU_NEVER: not. The epoch as it is now. */
 vgpu_nsec vgpu_residency_deadline(const struct vgpu_residency *r, vgpu_nsec now);

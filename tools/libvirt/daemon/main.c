@@ -267,7 +267,8 @@ static bool connect_libvirt(const char *uri)
 		all &= a.events[i] >= 0;
 	}
 	if (!all)
-		log_line(4, "libvirt does not give all events; looking every minute", libvirts_words());
+		log_line(4, "libvirt does not give all events; looking every minute",
+			 libvirts_words());
 	a.lost = false;
 	a.look = true;
 	return true;

@@ -66,7 +66,7 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
  * Tells the policy whether the VF has work, if that has changed. About the VF of the open dispatch
  * it hears after its account.
  */
-void govern_sync(struct vgpu_core *core, uint32_t index)
+void policy_host_sync(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 	bool runnable = vf_is_runnable(vf);
@@ -80,8 +80,8 @@ void govern_sync(struct vgpu_core *core, uint32_t index)
 		core_record(core, VGPU_REC_SLEEP, index, 0, 0, 0);
 		core->policy->sleep(core->memory, index, core->now);
 		if (vf->owed_turn) {
-			govern_had_turn(core, index);
-			core->notes.wanted |= govern_change_is_due(core);
+			policy_host_had_turn(core, index);
+			core->notes.wanted |= policy_host_change_is_due(core);
 		}
 		return;
 	}
@@ -92,7 +92,7 @@ void govern_sync(struct vgpu_core *core, uint32_t index)
 }
 
 /* The guest driver of a VF is up, or gone; its dispatch, if any, is closed already. */
-void govern_online(struct vgpu_core *core, uint32_t index, bool online)
+void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 {
 	struct vf *vf = core_vf(core, index);
 
@@ -104,7 +104,7 @@ void govern_online(struct vgpu_core *core, uint32_t index, bool online)
 		core->policy->online(core->memory, index, core->now);
 		return;
 	}
-	govern_sync(core, index);
+	policy_host_sync(core, index);
 	core->policy->offline(core->memory, index, core->now);
 }
 
@@ -221,7 +221,7 @@ static void clamp(struct vgpu_core *core, struct vgpu_pick *pick)
 }
 
 /* Asks the policy who is next. False: park until pick->park_until. */
-bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
+bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 {
 	enum vgpu_fault fault;
 
@@ -241,7 +241,7 @@ bool govern_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 	return true;
 }
 
-void govern_account(struct vgpu_core *core, const struct vgpu_usage *usage)
+void policy_host_account(struct vgpu_core *core, const struct vgpu_usage *usage)
 {
 	core->policy->account(core->memory, usage);
 }
@@ -259,7 +259,7 @@ static int check_policy(struct vgpu_core *core, const struct vgpu_policy_ops *po
 	return -ESTALE;
 }
 
-int govern_add(struct vgpu_core *core, const struct vgpu_event *event)
+int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	int r;
 
@@ -279,7 +279,7 @@ int govern_add(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
+int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
 	bool waits = core->next_policy != NULL;
@@ -296,7 +296,7 @@ int govern_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
+int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
 	bool waits = core->next_policy != NULL;
@@ -315,7 +315,7 @@ int govern_set_policy(struct vgpu_core *core, const struct vgpu_event *event)
 }
 
 /* The host has found the policy at fault: it goes when it is asked the next time. */
-int govern_condemn(struct vgpu_core *core, uint32_t fault)
+int policy_host_condemn(struct vgpu_core *core, uint32_t fault)
 {
 	if (fault == VGPU_FAULT_NONE || fault >= VGPU_FAULT_COUNT || core->policy == core->fallback)
 		return -EINVAL;
@@ -324,7 +324,7 @@ int govern_condemn(struct vgpu_core *core, uint32_t fault)
 }
 
 /* Checks the new policy against all VFs; it takes over at the next switch point. */
-int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
+int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
 	size_t bytes = (size_t)core->config.max_vfs * VGPU_MAX_PARAMS * sizeof(int64_t);
@@ -345,13 +345,13 @@ int govern_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 	core->next_policy = policy;
 	core->next_memory = event->memory;
 	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
-		govern_finish_change(core);
+		policy_host_finish_change(core);
 	core->notes.wanted = true;
 	return 0;
 }
 
 /* VF has run, or has no work any more. */
-void govern_had_turn(struct vgpu_core *core, uint32_t index)
+void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
 
@@ -360,20 +360,20 @@ void govern_had_turn(struct vgpu_core *core, uint32_t index)
 }
 
 /* Whether there is a policy that may take over. */
-bool govern_change_is_due(const struct vgpu_core *core)
+bool policy_host_change_is_due(const struct vgpu_core *core)
 {
 	return core->next_policy &&
 	       (core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS);
 }
 
-void govern_finish_change(struct vgpu_core *core)
+void policy_host_finish_change(struct vgpu_core *core)
 {
 	size_t bytes = (size_t)core->config.max_vfs * VGPU_MAX_PARAMS * sizeof(int64_t);
 	const struct vgpu_policy_ops *old = core->policy;
 	void *old_memory = core->memory;
 	uint32_t i;
 
-	if (!govern_change_is_due(core))
+	if (!policy_host_change_is_due(core))
 		return;
 	assert(!core->d.open);
 	core->n_owed_turns = 0;
