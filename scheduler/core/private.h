@@ -3,15 +3,15 @@
  * Inside the core. Each file has one idea, and calls only what stands below it here (tests/lint
  * sees to that):
  *
- *   step.c       turns events into calls; each step ends in one decision
- *   guest.c      what guests ask for
- *   switch.c     the world switch, and that decision: where the engine goes
- *   ladder.c     resets, and how they escalate
- *   dispatch.c   the grant that is open
- *   window.c     the queue for exclusive windows
- *   policy_host.c     the policy and its limits
- *   ledger.c     where the time goes
- *   output.c     what a step says
+ *   step.c         turns events into calls; each step ends in one decision
+ *   guest.c        what guests ask for
+ *   switch.c       the world switch, and that decision: where the engine goes
+ *   ladder.c       resets, and how they escalate
+ *   dispatch.c     the grant that is open
+ *   window.c       the queue for exclusive windows
+ *   policy_host.c  the policy and its limits
+ *   ledger.c       where the time goes
+ *   output.c       what a step says
  *
  * Who would have to call upwards leaves a note (struct notes) instead, for the end of the step.
  */

@@ -119,7 +119,7 @@ static bool keeps_place(const struct vgpu_residency *r, uint32_t i, uint32_t vf,
 }
 
 uint32_t vgpu_residency_candidates(const struct vgpu_residency *r, uint32_t vf, vgpu_nsec now,
-				uint32_t out[VGPU_GPU_MAX_VFS])
+				   uint32_t out[VGPU_GPU_MAX_VFS])
 {
 	uint32_t i, at, n = 0;
 
