@@ -10,10 +10,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vfio/kernel.h"
+#include "vgpu/clock.h"
 
 static int real_open(const char *path, int flags)
 {
@@ -147,10 +147,7 @@ static int write_text(const char *text, const char *path)
 
 static int64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)(vgpu_now() / VGPU_MSEC);
 }
 
 /* The number that comes through a pipe. 0; -ETIMEDOUT, or -ECHILD: it has ended without. */

@@ -7,6 +7,7 @@
 
 #include "log.h"
 #include "vm.h"
+#include "vgpu/clock.h"
 
 /* How often a change is made before its sender is told that policies come and go too fast. */
 #define TRIES 4u
@@ -47,8 +48,8 @@ static bool must_wait(struct call *call)
 	    !engine_policy(call->gpu->engine)->change_waits || engine_trouble(call->gpu->engine))
 		return false;
 	if (call->until == 0)
-		call->until = vm_now() + PATIENCE;
-	return vm_now() < call->until;
+		call->until = vgpu_now() + PATIENCE;
+	return vgpu_now() < call->until;
 }
 
 /* Makes the first one and sends it, if that can be done now. True: it is over already. */

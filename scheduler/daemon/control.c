@@ -18,6 +18,7 @@
 #include "reserve.h"
 #include "service.h"
 #include "vm.h"
+#include "vgpu/clock.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
@@ -463,14 +464,14 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 
 void control_settle(struct control *control)
 {
-	vgpu_nsec until = vm_now() + SETTLE_PATIENCE;
+	vgpu_nsec until = vgpu_now() + SETTLE_PATIENCE;
 	uint32_t i;
 
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 		struct pollfd fd = {.fd = engine_fd(gpu->engine), .events = POLLIN};
 
-		while (gpu->changes && vm_now() < until)
+		while (gpu->changes && vgpu_now() < until)
 			if (poll(&fd, 1, 100) > 0)
 				on_engine(fd.fd, EV_READ, gpu);
 	}

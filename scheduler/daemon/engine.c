@@ -15,6 +15,7 @@
 
 #include "builtin.h"
 #include "engine_private.h"
+#include "vgpu/clock.h"
 
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
@@ -32,14 +33,6 @@
 
 static const char NOT_SET_UP[] =
 	"it is there again, and cannot be set up as it was ('vgpuctl gpu show' says why)";
-
-vgpu_nsec engine_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
 
 void engine_notify(int fd)
 {
@@ -85,7 +78,7 @@ static void let_go(struct engine *e, bool lost)
 	e->driver = NULL;
 	e->driver_fd = -1;
 	e->local_head = e->local_tail;
-	e->reopen_at = engine_now() + REOPEN_AFTER;
+	e->reopen_at = vgpu_now() + REOPEN_AFTER;
 }
 
 static void lose(struct engine *e, int r)
@@ -142,7 +135,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
-		now = engine_now();
+		now = vgpu_now();
 		if (a->code == VGPU_CMD_IDLE) {
 			e->idle_issued = now;
 			if (a->planned && now >= a->planned)
@@ -151,7 +144,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
 	case VGPU_AC_RESET:
 		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
-					     engine_now());
+					     vgpu_now());
 	case VGPU_AC_ACCESS:
 		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
 	case VGPU_AC_NOTICE:
@@ -203,7 +196,7 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 
 	if (took < SLOW_DECISION)
 		return;
-	now = engine_now();
+	now = vgpu_now();
 	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
 	if (e->n_slow == 1)
 		e->slow_since = now;
@@ -232,11 +225,11 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	uint32_t i;
 	int r, failed = 0;
 
-	event->now = engine_now();
+	event->now = vgpu_now();
 	measure(e, event);
 	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, engine_now() - event->now);
+	histogram_add(&e->decisions, vgpu_now() - event->now);
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
@@ -293,7 +286,7 @@ static int build_core(struct engine *e)
 	e->slot_used[0] = e->slot_used[1] = false;
 	recorder_restart(e->recorder);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
-				 recorder_fallback_memory(e->recorder), engine_now());
+				 recorder_fallback_memory(e->recorder), vgpu_now());
 	e->memory.core = e->core;
 	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
 				    .policy = begin->policy,
@@ -371,7 +364,7 @@ static void open_again(struct engine *e)
 	if (open_device(e, &err) == 0)
 		return;
 	e->lost_why = err;
-	e->reopen_at = engine_now() + REOPEN_AFTER;
+	e->reopen_at = vgpu_now() + REOPEN_AFTER;
 }
 
 /* Setting it also takes back that it has fired. */
@@ -423,7 +416,7 @@ static void wait_for_something(struct engine *e)
 /* What the device has to say, through the core. Negative: it is gone. */
 static int look_at_device(struct engine *e)
 {
-	int r = e->ops->device->dispatch(e->driver, engine_now());
+	int r = e->ops->device->dispatch(e->driver, vgpu_now());
 
 	e->device_speaks = false;
 	if (r == 0)
@@ -439,14 +432,14 @@ static int look_at_device(struct engine *e)
 static int keep_time(struct engine *e)
 {
 	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
-	vgpu_nsec now = engine_now();
+	vgpu_nsec now = vgpu_now();
 	int r = 0;
 
 	if (now < vgpu_core_deadline(e->core))
 		return 0;
 	if (vgpu_core_is_overdue(e->core, now))
 		r = look_at_device(e);
-	if (r == 0 && e->driver && engine_now() >= vgpu_core_deadline(e->core))
+	if (r == 0 && e->driver && vgpu_now() >= vgpu_core_deadline(e->core))
 		engine_step(e, &timer);
 	engine_drain(e);
 	return r;
@@ -457,17 +450,17 @@ static void run_once(struct engine *e)
 	int r;
 
 	if (!e->driver) {
-		if (atomic_exchange(&e->look, false) || engine_now() >= e->reopen_at)
+		if (atomic_exchange(&e->look, false) || vgpu_now() >= e->reopen_at)
 			open_again(e);
 		return;
 	}
 	r = keep_time(e);
 	if (!e->driver)
 		return;
-	if (r == 0 && (e->device_speaks || engine_now() >= e->ops->device->deadline(e->driver)))
+	if (r == 0 && (e->device_speaks || vgpu_now() >= e->ops->device->deadline(e->driver)))
 		r = look_at_device(e);
 	if (r == 0 && e->driver)
-		r = gpu_memory_run(&e->memory, engine_now());
+		r = gpu_memory_run(&e->memory, vgpu_now());
 	if (r < 0)
 		lose(e, r);
 	engine_drain(e);
@@ -499,8 +492,8 @@ static void *engine_thread(void *arg)
 	}
 	if (e->driver)
 		engine_step(e, &stop);
-	until = engine_now() + STOP_WITHIN;
-	while (!at_rest(e) && engine_now() < until) {
+	until = vgpu_now() + STOP_WITHIN;
+	while (!at_rest(e) && vgpu_now() < until) {
 		wait_for_something(e);
 		run_once(e);
 	}

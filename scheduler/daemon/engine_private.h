@@ -56,7 +56,6 @@ struct engine {
 	uint64_t records_lost, steps;
 };
 
-vgpu_nsec engine_now(void);
 /* Adds one to an eventfd. */
 void engine_notify(int fd);
 /* One event through the core, and what follows from it. What the core says of it. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine_private.h"
+#include "vgpu/clock.h"
 
 /* More than an answer takes the engine thread. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
@@ -23,7 +24,7 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 
 	vgpu_memory_view(e->memory.state, &memory);
 	*s = (struct engine_snapshot){
-		.now = engine_now(),
+		.now = vgpu_now(),
 		.lost = !e->driver,
 		.caps = e->caps,
 		.found = e->found,
@@ -126,7 +127,7 @@ static void set_vf(struct engine *e, struct engine_request *request)
 	/* Who is pinned is the policy's in force to say. */
 	if (request->result < 0 || core.next_policy || !e->driver)
 		return;
-	gpu_memory_look(&e->memory, engine_now());
+	gpu_memory_look(&e->memory, vgpu_now());
 	if (!vgpu_memory_overflows(e->memory.state, vf))
 		return;
 	refuse(request, -ENOSPC,
@@ -150,7 +151,7 @@ static void answer(struct engine *e, struct engine_request *request)
 	} else if (!e->driver) {
 		refuse(request, -ENODEV, "%s", e->lost_why.text);
 	} else if (request->ask == ENGINE_MEMORY) {
-		gpu_memory_begin(&e->memory, request, engine_now());
+		gpu_memory_begin(&e->memory, request, vgpu_now());
 		return;
 	} else if (request->event.type == VGPU_EV_POLICY) {
 		change_policy(e, request);
@@ -167,7 +168,7 @@ static void answer(struct engine *e, struct engine_request *request)
 static bool must_wait(struct engine *e)
 {
 	e->put_off = !e->put_off && e->driver && !spsc_is_empty(&e->requests) &&
-		     vgpu_core_deadline(e->core) <= engine_now() + ANSWER_TAKES;
+		     vgpu_core_deadline(e->core) <= vgpu_now() + ANSWER_TAKES;
 	return e->put_off;
 }
 

@@ -10,6 +10,7 @@
 #include "reserve.h"
 #include "vfio/pci.h"
 #include "vm.h"
+#include "vgpu/clock.h"
 
 /* A changed claim, once: the same refusal is not told every time. */
 static void complain(struct gpu *gpu, uint32_t vf, const char *why)
@@ -102,7 +103,7 @@ static bool adopt_slice(struct control *control, const struct claim *claim,
 
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
-		l->since = vm_now();
+		l->since = vgpu_now();
 	}
 	if (!l) {
 		gpu = named_vf(control, claim, slice, &vf);

@@ -11,6 +11,7 @@
 #include "memory.h"
 #include "vfio/device.h"
 #include "vm.h"
+#include "vgpu/clock.h"
 
 /* The hook gives up after ten seconds. */
 #define SCRUB_PATIENCE (8 * VGPU_SEC)
@@ -426,14 +427,14 @@ static void next_candidate(struct call *call)
 		call_queue(call);
 		return;
 	}
-	if (job->mode == RESERVE_ASK || !job->scrubbing || vm_now() > job->until ||
+	if (job->mode == RESERVE_ASK || !job->scrubbing || vgpu_now() > job->until ||
 	    event_base_once(control->base, -1, EV_TIMEOUT, look_again, call, &later) < 0)
 		refuse(call);
 }
 
 void reserve_begin(struct call *call)
 {
-	call->reservation->until = vm_now() + SCRUB_PATIENCE;
+	call->reservation->until = vgpu_now() + SCRUB_PATIENCE;
 	next_candidate(call);
 }
 

@@ -3,20 +3,12 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "change.h"
 #include "log.h"
 #include "vfio/pci.h"
+#include "vgpu/clock.h"
 #include "vgpu/param.h"
-
-vgpu_nsec vm_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
 
 static void usual_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 			 int64_t *out)
@@ -77,12 +69,12 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const stru
 
 	lease_clear(l);
 	l->state = state;
-	l->since = vm_now();
+	l->since = vgpu_now();
 	l->on_hang = slice->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
-	l->expires = vm_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+	l->expires = vgpu_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
 }
 
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE])
@@ -248,7 +240,7 @@ static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
 
 void vm_expire(struct control *control)
 {
-	vgpu_nsec t = vm_now();
+	vgpu_nsec t = vgpu_now();
 
 	vm_end_those(control, has_expired, &t, "was reserved a VF and has not started");
 }

@@ -11,9 +11,6 @@
 /* A slice without an alias is attached by vgpud-libvirt, with this before its name. */
 #define VM_ALIAS "ua-vgpud-"
 
-/* CLOCK_MONOTONIC. */
-vgpu_nsec vm_now(void);
-
 /* A VF's parameters for a policy: those that it has without a VM (the configuration's, or the
  * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy
  * does not know, or that there is no such profile. */

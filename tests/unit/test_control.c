@@ -21,6 +21,7 @@
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vm.h"
+#include "vgpu/clock.h"
 
 /* Far beyond what anything here takes. */
 #define PATIENCE (20 * VGPU_SEC)
@@ -63,14 +64,14 @@ static void say(struct peer *p, const char *text)
 /* The next answer, the caller's; NULL: there is none in all that time. */
 static struct json_object *hear(struct peer *p)
 {
-	vgpu_nsec until = vm_now() + PATIENCE;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 	struct pollfd fd = {.fd = p->fd, .events = POLLIN};
 	struct json_object *answer;
 	char *end;
 	ssize_t n;
 
 	while (!(end = memchr(p->text, '\n', p->n))) {
-		if (vm_now() > until || p->n == LONGEST)
+		if (vgpu_now() > until || p->n == LONGEST)
 			return NULL;
 		turn();
 		if (poll(&fd, 1, 1) <= 0)
@@ -129,11 +130,11 @@ static bool says(struct peer *p, const char *key, const char *value)
 /* Asks until KEY is VALUE. */
 static bool comes_to_say(struct peer *p, const char *request, const char *key, const char *value)
 {
-	vgpu_nsec until = vm_now() + PATIENCE;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 	struct json_object *o;
 	bool is = false;
 
-	while (!is && vm_now() < until) {
+	while (!is && vgpu_now() < until) {
 		say(p, request);
 		o = hear(p);
 		is = strcmp(text_at(o, "result", key), value) == 0;
@@ -167,10 +168,10 @@ static void begin(const char *policy)
 
 static void end(void)
 {
-	vgpu_nsec until = vm_now() + PATIENCE;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 
 	/* vgpud's own may be under way; none is forgotten. */
-	while (control.calls && vm_now() < until)
+	while (control.calls && vgpu_now() < until)
 		turn();
 	CU_ASSERT_PTR_NULL(control.calls);
 	CU_ASSERT_EQUAL(control.gpus[0].under_way, 0);
@@ -405,7 +406,7 @@ static void on_late(struct call *call)
 /* A change whose policy has gone on the way is made again; so often, and then it is refused. */
 static void made_again(void)
 {
-	vgpu_nsec until = vm_now() + PATIENCE;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 	struct call *call;
 	uint32_t i;
 
@@ -417,7 +418,7 @@ static void made_again(void)
 		wrong = i;
 		call->then = on_late;
 		change_begin(call, make_late);
-		while (control.calls && vm_now() < until)
+		while (control.calls && vgpu_now() < until)
 			turn();
 		CU_ASSERT_EQUAL(makes, i == 2 ? 3 : 4);
 	}

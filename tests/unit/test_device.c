@@ -19,6 +19,7 @@
 #include "jobs.h"
 #include "suite.h"
 #include "vfio/gpuiov.h"
+#include "vgpu/clock.h"
 
 #define WINDOW (UINT64_C(16) << 20)
 #define PARTITION (UINT64_C(64) << 20)
@@ -41,14 +42,6 @@ struct tenant {
 	uint32_t stops, hard, block;
 	vgpu_nsec longest;
 };
-
-static vgpu_nsec now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
 
 static int start(struct tenant *t, struct vgpu_error *err)
 {
@@ -108,7 +101,7 @@ static void run(struct tenant *t)
 static bool listen_for(struct tenant *t, int ms)
 {
 	struct pollfd p[] = {{t->worker->socket, POLLIN, 0}};
-	vgpu_nsec until = now() + (vgpu_nsec)ms * VGPU_MSEC;
+	vgpu_nsec until = vgpu_now() + (vgpu_nsec)ms * VGPU_MSEC;
 	struct worker_message m;
 	int r;
 
@@ -119,18 +112,18 @@ static bool listen_for(struct tenant *t, int ms)
 			t->ended = m.ended;
 			return true;
 		}
-		if (r < 0 || now() >= until) {
+		if (r < 0 || vgpu_now() >= until) {
 			if (r < 0)
 				t->ended = (struct worker_ended){.end = WORKER_LOST};
 			return r < 0;
 		}
-		poll(p, 1, (int)((until - now()) / VGPU_MSEC) + 1);
+		poll(p, 1, (int)((until - vgpu_now()) / VGPU_MSEC) + 1);
 	}
 }
 
 static bool stop(struct tenant *t)
 {
-	vgpu_nsec begin = now();
+	vgpu_nsec begin = vgpu_now();
 
 	worker_stop(t->worker);
 	if (!listen_for(t, PATIENCE_MS))
@@ -139,7 +132,7 @@ static bool stop(struct tenant *t)
 		t->stops++;
 		t->hard += t->ended.level == SOFTGPU_PREEMPT_HARD;
 		t->block += t->ended.level == SOFTGPU_PREEMPT_BLOCK;
-		t->longest = now() - begin > t->longest ? now() - begin : t->longest;
+		t->longest = vgpu_now() - begin > t->longest ? vgpu_now() - begin : t->longest;
 	}
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "engine_private.h"
 #include "quick_gpu.h"
 #include "suite.h"
+#include "vgpu/clock.h"
 
 /* Far beyond what anything here takes. */
 #define PATIENCE (20 * VGPU_SEC)
@@ -45,7 +46,7 @@ static struct engine_request *answer(vgpu_nsec until)
 
 	for (;;) {
 		request = engine_receive(e);
-		if (request || engine_now() >= until)
+		if (request || vgpu_now() >= until)
 			return request;
 		if (poll(&fd, 1, 100) > 0 && read(fd.fd, &count, sizeof(count)) < 0)
 			continue;
@@ -56,7 +57,7 @@ static struct engine_request *answer(vgpu_nsec until)
 static int ask(struct engine_request *request)
 {
 	CU_ASSERT_FATAL(engine_send(e, request));
-	CU_ASSERT_PTR_EQUAL_FATAL(answer(engine_now() + PATIENCE), request);
+	CU_ASSERT_PTR_EQUAL_FATAL(answer(vgpu_now() + PATIENCE), request);
 	return request->result;
 }
 
@@ -97,9 +98,9 @@ static int set_policy(const struct vgpu_policy_ops *policy)
 /* Looks until it IS so. */
 static void await(bool (*is)(void))
 {
-	vgpu_nsec until = engine_now() + PATIENCE;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 
-	for (look(); !is() && engine_now() < until; look())
+	for (look(); !is() && vgpu_now() < until; look())
 		poll(NULL, 0, 1);
 	CU_ASSERT_FATAL(is());
 }
@@ -237,15 +238,15 @@ static void floods(void)
 		n += engine_send(e, &requests[i]);
 	}
 	CU_ASSERT_EQUAL(n, ENGINE_REQUESTS);
-	until = engine_now() + 50 * VGPU_MSEC; /* longer than a slice */
-	while (engine_now() < until)
+	until = vgpu_now() + 50 * VGPU_MSEC; /* longer than a slice */
+	while (vgpu_now() < until)
 		poll(NULL, 0, 1);
 	quick_unblock();
-	until = engine_now() + PATIENCE;
-	while (!ended && engine_now() < until)
+	until = vgpu_now() + PATIENCE;
+	while (!ended && vgpu_now() < until)
 		poll(NULL, 0, 1);
 	/* All are answered, nobody has looked, and so there is room for none more. */
-	while (!spsc_is_empty(&e->requests) && engine_now() < until)
+	while (!spsc_is_empty(&e->requests) && vgpu_now() < until)
 		poll(NULL, 0, 1);
 	requests[n] = (struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[n]};
 	CU_ASSERT_FALSE(engine_send(e, &requests[n]));

@@ -19,8 +19,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "vgpu/clock.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
 #define MAX_HELD 64
@@ -45,10 +46,7 @@ static bool ended, asked; /* we are to end; it is to be restarted */
 
 static long long now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+	return (long long)(vgpu_now() / VGPU_MSEC);
 }
 
 static void drop(const char *name)

@@ -24,6 +24,7 @@
 #include <json-c/json.h>
 
 #include "claim.h"
+#include "vgpu/clock.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
@@ -47,10 +48,7 @@ static long long deadline; /* milliseconds of CLOCK_MONOTONIC */
 
 static long long now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+	return (long long)(vgpu_now() / VGPU_MSEC);
 }
 
 /* Until FD can be read or written; false: the time is over. */

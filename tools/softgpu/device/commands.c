@@ -8,6 +8,7 @@
 
 #include "gpu.h"
 #include "workers.h"
+#include "vgpu/clock.h"
 
 #define CONTEXT_MAGIC UINT64_C(0x5854435550475353)
 /* What the size field of CONTEXT says: one unit for each VF. */
@@ -217,7 +218,7 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 		fault = fault_strikes(gpu, SOFTGPU_FAULT_LATE_IDLE, vf, -1);
 		if (fault)
 			latency += fault->min + softgpu_random(gpu) % (fault->max - fault->min + 1);
-		gpu->command.done_at = softgpu_now() + latency;
+		gpu->command.done_at = vgpu_now() + latency;
 		if (!engine_stop(gpu, false))
 			return; /* at the end of its tile */
 		if (latency > 0)
@@ -230,7 +231,7 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 		complete(gpu);
 		return;
 	}
-	gpu->command.done_at = softgpu_now() + latency;
+	gpu->command.done_at = vgpu_now() + latency;
 	pthread_cond_signal(&gpu->sequencer_cond);
 }
 
@@ -241,8 +242,8 @@ static void begin_reset(struct softgpu *gpu, int index)
 	struct vf *vf = &gpu->vfs[index];
 
 	vf->reset_waits = false;
-	vf->reset_at = softgpu_now() + latency_draw(gpu, SOFTGPU_T_FLR);
-	if (vf->reset_at <= softgpu_now())
+	vf->reset_at = vgpu_now() + latency_draw(gpu, SOFTGPU_T_FLR);
+	if (vf->reset_at <= vgpu_now())
 		reset_done(gpu, index);
 	else
 		pthread_cond_signal(&gpu->sequencer_cond);
@@ -259,7 +260,7 @@ void command_engine_stopped(struct softgpu *gpu)
 			begin_reset(gpu, (int)i);
 	if (!c->in_flight || c->hung || c->code != GPUIOV_CMD_IDLE)
 		return;
-	if (c->done_at <= softgpu_now())
+	if (c->done_at <= vgpu_now())
 		complete(gpu);
 	else
 		pthread_cond_signal(&gpu->sequencer_cond);
@@ -325,7 +326,7 @@ void command_vf_reset(struct softgpu *gpu, int index)
 /* Everything: the VFs go, and what was in memory. */
 void command_gpu_reset(struct softgpu *gpu)
 {
-	gpu->gpu_reset_at = softgpu_now() + latency_draw(gpu, SOFTGPU_T_GPU_RESET);
+	gpu->gpu_reset_at = vgpu_now() + latency_draw(gpu, SOFTGPU_T_GPU_RESET);
 	pthread_cond_signal(&gpu->sequencer_cond);
 }
 
@@ -391,7 +392,7 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 	gpu->vfs[index].busy = busy;
 	if (gpu->busy_irq_at != VGPU_NEVER)
 		return;
-	now = softgpu_now();
+	now = vgpu_now();
 	if (now - gpu->busy_irq_last >= BUSY_MODERATION) {
 		gpu->busy_irq_last = now;
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_BUSY);
@@ -449,12 +450,12 @@ void *command_sequencer(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
-		due(gpu, softgpu_now());
+		due(gpu, vgpu_now());
 		/* Deliver before sleeping. */
 		softgpu_unlock(gpu);
 		softgpu_lock(gpu);
 		next = next_instant(gpu);
-		if (gpu->quit || next <= softgpu_now())
+		if (gpu->quit || next <= vgpu_now())
 			continue;
 		if (next == VGPU_NEVER) {
 			pthread_cond_wait(&gpu->sequencer_cond, &gpu->lock);

@@ -4,21 +4,13 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu.h"
 #include "workers.h"
 
 #include "vfio/device.h"
 #include "vfio/thread.h"
-
-vgpu_nsec softgpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
+#include "vgpu/clock.h"
 
 void softgpu_lock(struct softgpu *gpu)
 {
@@ -162,7 +154,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->rng = config->seed * 2 + 1;
 	for (i = 0; i < 8; i++)
 		softgpu_random(gpu);
-	gpu->began = softgpu_now();
+	gpu->began = vgpu_now();
 	gpu->memfd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
@@ -178,7 +170,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		if (config->faults[i].kind == SOFTGPU_FAULT_DIE)
 			die = &config->faults[i];
 	if (die)
-		gpu->die_at = softgpu_now() + die->min;
+		gpu->die_at = vgpu_now() + die->min;
 	pci_build_pf(gpu);
 	init_locks(gpu);
 	r = config->device ? workers_create(gpu, err) : 0;

@@ -153,7 +153,6 @@ struct softgpu {
 	bool boosted;
 };
 
-vgpu_nsec softgpu_now(void);
 void softgpu_lock(struct softgpu *gpu);
 /* Gives the lock up, and delivers what has come up meanwhile. */
 void softgpu_unlock(struct softgpu *gpu);

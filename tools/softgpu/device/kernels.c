@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "vgpu/clock.h"
 
 #define TILE_BYTES 16384u
 #define TILE_SHA 2048u
@@ -200,9 +201,9 @@ static enum tile dma(struct softgpu *gpu, int index, struct job *job, uint64_t *
 /* Keeps the engine busy until UNTIL, or until it is told to drop everything. */
 static void burn(struct softgpu *gpu, vgpu_nsec ns)
 {
-	vgpu_nsec until = softgpu_now() + ns;
+	vgpu_nsec until = vgpu_now() + ns;
 
-	while (softgpu_now() < until && !atomic_load_explicit(&gpu->kill, memory_order_relaxed))
+	while (vgpu_now() < until && !atomic_load_explicit(&gpu->kill, memory_order_relaxed))
 		;
 }
 
@@ -258,7 +259,7 @@ enum tile kernel_tile(struct softgpu *gpu, int index, struct job *job, uint64_t 
 		return TILE_DONE;
 	case SOFTGPU_EVENT:
 		__atomic_store_n((uint64_t *)(vf->memory + job->packet.arg[0]),
-				 softgpu_now() - gpu->began, __ATOMIC_RELEASE);
+				 vgpu_now() - gpu->began, __ATOMIC_RELEASE);
 		return TILE_DONE;
 	case SOFTGPU_COUNT:
 		return count(gpu, vf, job);

@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "workers.h"
+#include "vgpu/clock.h"
 
 #define WINDOW (UINT64_C(4) << 20)
 #define PARTITION (UINT64_C(8) << 20)
@@ -96,12 +97,12 @@ static uint64_t word(const struct tenant *t, uint64_t at)
 /* Waits for the run's end. -errno; -ETIMEDOUT after DEADLINE. */
 static int await_end(struct tenant *t)
 {
-	vgpu_nsec until = softgpu_now() + DEADLINE;
+	vgpu_nsec until = vgpu_now() + DEADLINE;
 	struct pollfd p = {t->worker->socket, POLLIN, 0};
 	struct worker_message m;
 	int r;
 
-	while (softgpu_now() < until) {
+	while (vgpu_now() < until) {
 		r = worker_receive(t->worker, &m);
 		if (r < 0)
 			return r;
@@ -118,10 +119,10 @@ static int await_end(struct tenant *t)
 /* Until the counter leaves VALUE, or LONG_ENOUGH has passed: whether it has left. */
 static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec long_enough)
 {
-	vgpu_nsec until = softgpu_now() + long_enough;
+	vgpu_nsec until = vgpu_now() + long_enough;
 
 	while (word(t, COUNTER_AT) == value)
-		if (softgpu_now() >= until)
+		if (vgpu_now() >= until)
 			return false;
 	return true;
 }
@@ -163,11 +164,11 @@ static const char *prove(struct tenant *a, struct tenant *b, uint32_t method,
 		run(a, method);
 		if (!moves(a, before, DEADLINE))
 			return i ? "it does not go on" : "it does not begin";
-		begin = softgpu_now();
+		begin = vgpu_now();
 		worker_stop(a->worker);
 		if (await_end(a) < 0)
 			return "it does not stop";
-		took[i] = softgpu_now() - begin;
+		took[i] = vgpu_now() - begin;
 		if (a->ended.end != WORKER_STOPPED || a->ended.level != SOFTGPU_PREEMPT_HARD)
 			return "it ended, and was not stopped";
 		late += took[i] > BOUND;
@@ -198,12 +199,12 @@ static void prove_kill(struct tenant *a, struct workers_proof *out)
 	put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
 	run(a, 0);
 	moves(a, word(a, COUNTER_AT), DEADLINE);
-	begin = softgpu_now();
+	begin = vgpu_now();
 	worker_kill(a->worker);
 	a->worker = NULL;
 	out->stops = WORKER_STOP_BLOCK;
 	out->level = SOFTGPU_PREEMPT_KILL;
-	out->typical = out->longest = softgpu_now() - begin;
+	out->typical = out->longest = vgpu_now() - begin;
 }
 
 /* What it is, and how much of its memory there is when nobody runs: each worker has taken as much

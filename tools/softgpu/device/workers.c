@@ -11,6 +11,7 @@
 #include "limit.h"
 #include "vfio/thread.h"
 #include "workers.h"
+#include "vgpu/clock.h"
 
 /* A worker that quits has this long to clear its memory. */
 #define QUIT_MS 6000
@@ -238,7 +239,7 @@ uint64_t workers_execute(struct softgpu *gpu, int index)
 			drop(gpu, index);
 			return SOFTGPU_OK;
 		}
-		at = softgpu_now();
+		at = vgpu_now();
 		if (deadline == VGPU_NEVER && atomic_load(&gpu->stop))
 			deadline = at + gpu->config.kill_after;
 		if (deadline <= at)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "vfio/device.h"
+#include "vgpu/clock.h"
 
 #define RING_PACKETS 1024u
 #define RING_AT 0u
@@ -37,14 +38,6 @@ struct guest {
 	uint64_t wptr, fence;
 	bool up;
 };
-
-vgpu_nsec guest_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
 
 static int read32(struct guest *g, uint32_t offset, uint32_t *value)
 {
@@ -152,7 +145,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 		if (*word == GPUIOV_FLR_DONE)
 			return 0;
 		*word = 0;
-		now = guest_now();
+		now = vgpu_now();
 		if (now >= deadline)
 			return 0;
 		now = (deadline - now) / VGPU_MSEC + 1;
@@ -183,7 +176,7 @@ static int send_again(struct guest *g, uint32_t request)
 /* Sends a request that wants the engine, and waits until it is ours. */
 static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu_error *err)
 {
-	vgpu_nsec deadline = guest_now() + timeout, again = guest_now() + ASK_AGAIN;
+	vgpu_nsec deadline = vgpu_now() + timeout, again = vgpu_now() + ASK_AGAIN;
 	uint32_t word, control;
 	int r;
 
@@ -200,7 +193,7 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 			return vgpu_error_set(err, -EACCES,
 					      "the host refuses this VF the engine; it may be "
 					      "quarantined, or ask too often");
-		if (r == 0 && guest_now() >= deadline)
+		if (r == 0 && vgpu_now() >= deadline)
 			return vgpu_error_set(err, -ETIMEDOUT,
 					      "no answer from the host; is its vgpud running?");
 		/* A reset that ended meanwhile made room for our request, or dropped it. */
@@ -209,7 +202,7 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 
 			nanosleep(&pause, NULL);
 			r = send_again(g, request);
-		} else if (r == 0 && guest_now() >= again) {
+		} else if (r == 0 && vgpu_now() >= again) {
 			again += ASK_AGAIN;
 			r = send_again(g, request);
 		}
@@ -259,14 +252,14 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
 	uint32_t word, control = GPUIOV_MBOX_TRN_VALID;
-	vgpu_nsec deadline = guest_now() + timeout;
+	vgpu_nsec deadline = vgpu_now() + timeout;
 	int r = ask(g, GPUIOV_REQ_FINI, timeout, err);
 
 	g->up = false;
 	r = r ? r : send_request(g, GPUIOV_REL_FINI);
 	/* Until the host has taken it in: who leaves before is reset instead. */
-	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && guest_now() < deadline) {
-		r = receive(g, &word, guest_now() + VGPU_MSEC);
+	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
+		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
 		r = r ? r : read32(g, g->mailbox.control, &control);
 	}
 	return r;
@@ -361,11 +354,11 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 		{.fd = g->vectors[SOFTGPU_VECTOR_FENCE], .events = POLLIN},
 		{.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN},
 	};
-	vgpu_nsec deadline = guest_now() + timeout, now;
+	vgpu_nsec deadline = vgpu_now() + timeout, now;
 	int r, n;
 
 	while (!guest_reached(g, fence)) {
-		now = guest_now();
+		now = vgpu_now();
 		if (now >= deadline)
 			return -ETIMEDOUT;
 		now = (deadline - now) / VGPU_MSEC + 1;

@@ -50,6 +50,4 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout);
 bool guest_reached(struct guest *g, uint64_t fence);
 enum softgpu_error guest_error(struct guest *g);
 
-vgpu_nsec guest_now(void);
-
 #endif

@@ -16,6 +16,7 @@
 #include "guest.h"
 #include "launch.h"
 #include "workload.h"
+#include "vgpu/clock.h"
 
 #define MAX_DEPTH 16u
 #define MAX_SAMPLES (1u << 20)
@@ -201,7 +202,7 @@ static int submit(struct guest *g, struct workload_state *state, uint32_t slot, 
 {
 	workload_emit(state, g, slot);
 	f->fence = guest_put_fence(g);
-	f->submitted = guest_now();
+	f->submitted = vgpu_now();
 	return guest_ring(g);
 }
 
@@ -219,12 +220,12 @@ static int work(struct guest *g, struct workload_state *state, const struct opti
 		struct result *res, vgpu_nsec deadline)
 {
 	struct flight flights[MAX_DEPTH];
-	vgpu_nsec next = guest_now(), period = o->rate > 0 ? (vgpu_nsec)(1e9 / o->rate) : 0;
+	vgpu_nsec next = vgpu_now(), period = o->rate > 0 ? (vgpu_nsec)(1e9 / o->rate) : 0;
 	uint64_t head = 0, tail = 0, left = o->jobs ? o->jobs - res->jobs : UINT64_MAX;
 	int r = 0;
 
 	while (r == 0) {
-		vgpu_nsec now = guest_now();
+		vgpu_nsec now = vgpu_now();
 		bool more = now < deadline && tail < left && !interrupted;
 
 		if (more && tail - head < o->depth && now >= next) {
@@ -249,7 +250,7 @@ static int work(struct guest *g, struct workload_state *state, const struct opti
 		}
 		if (r < 0)
 			break;
-		now = guest_now();
+		now = vgpu_now();
 		if (res->n_samples < MAX_SAMPLES)
 			res->samples_us[res->n_samples++] =
 				(uint32_t)((now - flights[head % o->depth].submitted) / VGPU_USEC);
@@ -306,7 +307,7 @@ static void report(const struct options *o, struct result *r)
 static int live(struct guest *g, const struct options *o, struct result *res,
 		struct vgpu_error *err)
 {
-	vgpu_nsec began = guest_now(), deadline = began + (vgpu_nsec)(o->seconds * 1e9);
+	vgpu_nsec began = vgpu_now(), deadline = began + (vgpu_nsec)(o->seconds * 1e9);
 	struct workload_state *state = NULL;
 	int r;
 
@@ -329,8 +330,8 @@ static int live(struct guest *g, const struct options *o, struct result *res,
 		} else if (r < 0) {
 			vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r));
 		}
-	} while (r == -ECONNRESET && guest_now() < deadline && !interrupted);
-	res->seconds = (double)(guest_now() - began) / 1e9;
+	} while (r == -ECONNRESET && vgpu_now() < deadline && !interrupted);
+	res->seconds = (double)(vgpu_now() - began) / 1e9;
 	if (state && o->png && r == 0)
 		workload_png(state, o->png);
 	if (r == 0 && !o->leave && !o->workload->endless)

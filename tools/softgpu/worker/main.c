@@ -24,6 +24,7 @@
 #include "confine.h"
 #include "protocol.h"
 #include "ring.h"
+#include "vgpu/clock.h"
 
 /* How long clearing the VF's memory may take when it is given back; then the kernel does it. */
 #define CLOSE_SECONDS 5
@@ -39,14 +40,6 @@ struct worker {
 	bool held;	   /* the device is stopped */
 	vgpu_nsec hard_at; /* when to stop it, VGPU_NEVER: it need not be */
 };
-
-static vgpu_nsec now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
 
 static void send_message(const struct worker_message *m)
 {
@@ -111,9 +104,9 @@ static void on_message(struct worker *w, const struct worker_message *m)
 	case WORKER_STOP:
 		if (!w->open)
 			break; /* it has ended meanwhile, and said so */
-		w->hard_at = now() + ring_stop(w->ring);
+		w->hard_at = vgpu_now() + ring_stop(w->ring);
 		if (!(w->stops & WORKER_STOP_BLOCK))
-			w->hard_at = now();
+			w->hard_at = vgpu_now();
 		break;
 	case WORKER_DMA_DONE:
 		ring_dma_done(w->ring, m->dma.result < 0 ? m->dma.result : 0);
@@ -133,7 +126,7 @@ static void serve(struct worker *w)
 	ssize_t n;
 
 	for (;;) {
-		vgpu_nsec at = now(), left = w->hard_at > at ? w->hard_at - at : 0;
+		vgpu_nsec at = vgpu_now(), left = w->hard_at > at ? w->hard_at - at : 0;
 
 		t = (struct timespec){(time_t)(left / VGPU_SEC), (long)(left % VGPU_SEC)};
 		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, NULL) < 0 && errno != EINTR)
@@ -147,7 +140,7 @@ static void serve(struct worker *w)
 			if (n == sizeof(m))
 				on_message(w, &m);
 		}
-		if (w->hard_at <= now())
+		if (w->hard_at <= vgpu_now())
 			stop_hard(w);
 	}
 }

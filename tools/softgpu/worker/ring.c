@@ -12,6 +12,7 @@
 #include "packet.h"
 #include "piece.h"
 #include "ring.h"
+#include "vgpu/clock.h"
 
 /* What may be in flight, by what it is expected to take; and what a stop waits for it, at most. */
 #define IN_FLIGHT_NS (300 * VGPU_USEC)
@@ -63,14 +64,6 @@ struct ring {
 	_Atomic bool waited_for; /* the head has no gate, and may take longer than a stop may */
 };
 
-static vgpu_nsec now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
-
 static struct entry *entry_at(struct ring *r, uint32_t i)
 {
 	return &r->entries[(r->head + i) % DEVICE_SLOTS];
@@ -91,7 +84,7 @@ static vgpu_nsec *cost_of(struct ring *r, const struct piece *p)
 /* A quarter of what was measured counts at once; what was stopped meanwhile says nothing. */
 static void learn(struct ring *r, const struct entry *e)
 {
-	vgpu_nsec *cost = cost_of(r, &e->piece), took = now() - e->at;
+	vgpu_nsec *cost = cost_of(r, &e->piece), took = vgpu_now() - e->at;
 
 	if (r->shut)
 		return;
@@ -134,7 +127,7 @@ static void launch(struct ring *r, struct entry *e)
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
-	e->at = now();
+	e->at = vgpu_now();
 }
 
 /* Whether the first piece on its way has come to its end, and how. */
@@ -148,8 +141,8 @@ static enum device_state state_of_head(struct ring *r)
 		fence(r, &e->piece);
 		return DEVICE_DONE;
 	case PIECE_EVENT:
-		__atomic_store_n((uint64_t *)(r->setup.window + e->piece.dst), now() - r->began,
-				 __ATOMIC_RELEASE);
+		__atomic_store_n((uint64_t *)(r->setup.window + e->piece.dst),
+				 vgpu_now() - r->began, __ATOMIC_RELEASE);
 		return DEVICE_DONE;
 	case PIECE_DMA:
 		if (!e->launched) {
@@ -181,7 +174,7 @@ static enum device_state collect(struct ring *r)
 		r->head++;
 		r->in_flight--;
 		if (r->in_flight > 0)
-			entry_at(r, 0)->at = now(); /* it has had the device from here on */
+			entry_at(r, 0)->at = vgpu_now(); /* it has had the device from here on */
 	}
 	return r->in_flight == 0 ? DEVICE_DONE : state;
 }
@@ -361,7 +354,7 @@ static vgpu_nsec patience(const struct ring *r, const struct piece *p, vgpu_nsec
 static void wait_a_little(struct ring *r, vgpu_nsec since)
 {
 	const struct entry *e = entry_at(r, 0);
-	vgpu_nsec at = now();
+	vgpu_nsec at = vgpu_now();
 	struct timespec t = {.tv_nsec = (long)patience(r, &e->piece, at - e->at)};
 
 	if (at - since > SPIN_NS)
@@ -385,7 +378,7 @@ static void note_wait(struct ring *r)
 /* Executes until there is nothing to do, or the run is to stop, or cannot go on. */
 static enum worker_end pump(struct ring *r)
 {
-	vgpu_nsec since = now();
+	vgpu_nsec since = vgpu_now();
 	enum device_state state;
 	enum step step;
 
@@ -400,7 +393,7 @@ static enum worker_end pump(struct ring *r)
 		atomic_store(&r->setup.shared->rptr_begun, r->rptr);
 		note_wait(r);
 		if (r->in_flight != before)
-			since = now();
+			since = vgpu_now();
 		if (r->shut) {
 			if (!is_quiet(r)) {
 				wait_a_little(r, since);
@@ -471,7 +464,7 @@ struct ring *ring_create(const struct ring_setup *setup)
 	if (!r)
 		return NULL;
 	r->setup = *setup;
-	r->began = now();
+	r->began = vgpu_now();
 	r->limits = (struct packet_limits){setup->window_size, setup->size, setup->modules};
 	r->space = (struct piece_space){
 		.window_at = setup->ops->address(setup->device, 0),

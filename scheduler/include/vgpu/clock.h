@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The clock of all programs; the pure parts have time as an argument, and do not include this. */
+#ifndef VGPU_CLOCK_H
+#define VGPU_CLOCK_H
+
+#include <time.h>
+
+#include "vgpu/types.h"
+
+/* Nanoseconds of CLOCK_MONOTONIC. Any thread. */
+static inline vgpu_nsec vgpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+#endif
