@@ -317,7 +317,7 @@ static int print_xml(const char *uri, const char *domain)
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
-	      "       vgpud-libvirt [--connect URI] set DOMAIN [SLICE:]NAME=VALUE...\n"
+	      "       vgpud-libvirt [--connect URI] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
 	      "Tells vgpud which VMs libvirt has running and when their claims change, and "
 	      "attaches VFs\n"

@@ -28,13 +28,13 @@ static bool has(xmlNode *n, const char *attribute, const char *value)
 	return same;
 }
 
-/* The slice of that name; "": the first. */
-static xmlNode *find_slice(xmlNode *root, const char *name)
+/* The <vf> of that name; "": the first. */
+static xmlNode *find_vf(xmlNode *root, const char *name)
 {
 	xmlNode *n;
 
 	for (n = root->children; n; n = n->next)
-		if (is(n, "slice") && (!name[0] || has(n, "name", name)))
+		if (is(n, "vf") && (!name[0] || has(n, "name", name)))
 			return n;
 	return NULL;
 }
@@ -78,15 +78,15 @@ static void remove_named(xmlNode *sched, const char *name)
 	}
 }
 
-/* "[SLICE:]NAME=VALUE" into the tree. */
+/* "[VF:]NAME=VALUE" into the tree. */
 static bool change(xmlNode *root, const char *text)
 {
 	const char *colon = strchr(text, ':'), *equals = strchr(text, '=');
-	char slice[64] = "", name[32];
+	char vf[64] = "", name[32];
 	xmlNode *s, *sched, *p;
 
 	if (colon && equals && colon < equals) {
-		snprintf(slice, sizeof(slice), "%.*s", (int)(colon - text), text);
+		snprintf(vf, sizeof(vf), "%.*s", (int)(colon - text), text);
 		text = colon + 1;
 	}
 	if (!equals || equals == text || !equals[1]) {
@@ -94,9 +94,9 @@ static bool change(xmlNode *root, const char *text)
 		return false;
 	}
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
-	s = find_slice(root, slice);
+	s = find_vf(root, vf);
 	if (!s) {
-		fprintf(stderr, "vgpud-libvirt: the domain has no slice %s\n", slice);
+		fprintf(stderr, "vgpud-libvirt: the domain claims no vf %s\n", vf);
 		return false;
 	}
 	for (sched = s->children; sched && !is(sched, "sched"); sched = sched->next)
@@ -161,7 +161,7 @@ int set(const char *uri, int argc, char **argv)
 	bool ok = d != NULL;
 
 	if (argc < 2)
-		fputs("vgpud-libvirt: set: want DOMAIN [SLICE:]NAME=VALUE...\n", stderr);
+		fputs("vgpud-libvirt: set: want DOMAIN [VF:]NAME=VALUE...\n", stderr);
 	else if (!d)
 		fprintf(stderr, "vgpud-libvirt: %s: %s\n", argv[0], virGetLastErrorMessage());
 	ok = ok && (!virDomainIsPersistent(d) ||
