@@ -484,6 +484,7 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval timeout = {TIMEOUT_S, 0};
+	socklen_t size = sizeof(address);
 	struct client *c;
 	int r;
 
@@ -491,13 +492,17 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
 				      sizeof(address.sun_path) - 1);
 	strcpy(address.sun_path, path);
+	if (path[0] == '@') { /* a name in no folder, as /proc/net/unix shows it */
+		address.sun_path[0] = '\0';
+		size = (socklen_t)(sizeof(address.sun_family) + strlen(path));
+	}
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
 	c->device.ops = &user_ops;
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, size) < 0)
 		r = vgpu_error_set(err, -errno, "%s: %s; is the device running?", path,
 				   strerror(errno));
 	else

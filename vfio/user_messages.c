@@ -528,6 +528,9 @@ int connection_receive(struct connection *c)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	take_fds(c, &message);
+	/* Descriptors that did not fit are gone: what the message says of them would be wrong. */
+	if (message.msg_flags & MSG_CTRUNC)
+		return -EMFILE;
 	if (n == 0)
 		return -ECONNRESET;
 	c->have += (size_t)n;

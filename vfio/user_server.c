@@ -91,14 +91,15 @@ static void refuse(int fd)
 static void accept_client(struct vfio_endpoint *e)
 {
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
-	int fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	char probe;
+	int fd;
 
-	if (fd < 0)
-		return;
-	/* One that has just died may still be in the way. */
+	/* One that has just died may still be in the way; who comes next waits to be accepted. */
 	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		disconnect(e);
+	fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0)
+		return;
 	if (e->c.fd >= 0) {
 		refuse(fd);
 		return;
@@ -177,8 +178,7 @@ static void wake(struct vfio_server *s)
 		return; /* it is awake already */
 }
 
-/* Binds PATH, replacing a socket that nobody listens at. */
-static int listen_at(const char *path, struct vgpu_error *err)
+int vfio_server_listen(const char *path, struct vgpu_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, r, probe;
@@ -215,21 +215,30 @@ static int listen_at(const char *path, struct vgpu_error *err)
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
 {
+	int fd = vfio_server_listen(path, err), r;
+
+	if (fd < 0)
+		return fd;
+	r = vfio_server_adopt(s, fd, ops, device, out);
+	if (r < 0) {
+		close(fd);
+		return vgpu_error_set(err, r, "%s: out of memory", path);
+	}
+	strcpy((*out)->path, path);
+	return 0;
+}
+
+int vfio_server_adopt(struct vfio_server *s, int listener, const struct vfio_server_ops *ops,
+		      void *device, struct vfio_endpoint **out)
+{
 	struct vfio_endpoint *e = calloc(1, sizeof(*e));
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
 	unsigned i;
-	int fd;
 
 	if (!e)
-		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
-	fd = listen_at(path, err);
-	if (fd < 0) {
-		free(e);
-		return fd;
-	}
+		return -ENOMEM;
 	*e = (struct vfio_endpoint){
-		.server = s, .ops = ops, .device = device, .listener = fd, .c = {.fd = -1}};
-	strcpy(e->path, path);
+		.server = s, .ops = ops, .device = device, .listener = listener, .c = {.fd = -1}};
 	vfio_mutex_init(&e->lock);
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
 		e->vectors[i] = -1;
@@ -237,7 +246,7 @@ int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_s
 	pthread_mutex_lock(&s->lock);
 	e->next = s->endpoints;
 	s->endpoints = e;
-	epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &want);
+	epoll_ctl(s->epoll, EPOLL_CTL_ADD, listener, &want);
 	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
@@ -253,7 +262,8 @@ void vfio_server_remove(struct vfio_endpoint *e)
 	*link = e->next;
 	disconnect(e);
 	close_fd(&e->listener);
-	unlink(e->path);
+	if (e->path[0])
+		unlink(e->path);
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_destroy(&e->lock);
 	free(e);

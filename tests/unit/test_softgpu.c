@@ -61,7 +61,8 @@ static void on_vfs(void *opaque, uint32_t n)
 	atomic_store(&n_vfs, n);
 }
 
-static const struct softgpu_carrier carrier = {on_irq, on_dma, on_vfs};
+static const struct softgpu_carrier carrier = {
+	.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
 
 static void library_begin(const char *name)
 {
@@ -697,7 +698,7 @@ static void no_threads(void)
 		config.device = devices[i];
 		fds = entries("/proc/self/fd");
 		threads = entries("/proc/self/task");
-		for (n = 0; n < 3 + (int)i; n++) {
+		for (n = 0; n < 2 + 2 * (int)VFS + (int)i; n++) {
 			threads_left = n;
 			err.text[0] = '\0';
 			CU_ASSERT_EQUAL(softgpu_create(&gpu, &config, &carrier, NULL, &err),

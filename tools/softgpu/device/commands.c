@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "link.h"
 #include "workers.h"
 #include "vgpu/clock.h"
 
 #define CONTEXT_MAGIC UINT64_C(0x5854435550475353)
 /* What the size field of CONTEXT says: one unit for each VF. */
 #define SAVE_SLOT GPUIOV_CONTEXT_UNIT
-_Static_assert(sizeof(struct context) <= SAVE_SLOT, "a context fits its slot");
+_Static_assert(sizeof(struct saved) <= SAVE_SLOT, "a context fits its slot");
 
 /* Changes of VM_BUSY interrupt at most this often. */
 #define BUSY_MODERATION (50 * VGPU_USEC)
@@ -34,13 +35,13 @@ static const struct command_type {
 				 true},
 };
 
-static uint64_t checksum(const struct context *c)
+static uint64_t checksum(const struct saved *c)
 {
 	const uint8_t *p = (const uint8_t *)c;
 	uint64_t h = UINT64_C(14695981039346656037); /* FNV-1a */
 	size_t i;
 
-	for (i = 0; i < offsetof(struct context, checksum); i++)
+	for (i = 0; i < offsetof(struct saved, checksum); i++)
 		h = (h ^ p[i]) * UINT64_C(1099511628211);
 	return h;
 }
@@ -51,17 +52,18 @@ static uint64_t save_slot(const struct softgpu *gpu, int vf)
 	return GPUIOV_CONTEXT_OFFSET(gpu->context_reg) + (uint64_t)vf * SAVE_SLOT;
 }
 
+/* The image is in the page since the VF has stopped: nobody is asked, and nobody waited for. */
 static uint32_t save(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
+	struct saved s = {.magic = CONTEXT_MAGIC, .vf = (uint64_t)index, .serial = ++gpu->serial};
 
-	vf->live.magic = CONTEXT_MAGIC;
-	vf->live.vf = (uint64_t)index;
-	vf->live.serial = ++gpu->serial;
-	vf->live.checksum = checksum(&vf->live);
-	memory_access(gpu, save_slot(gpu, index), &vf->live, sizeof(vf->live), true);
+	memcpy(s.image, link_page(vf->link)->image, sizeof(s.image));
+	s.checksum = checksum(&s);
+	memory_access(gpu, save_slot(gpu, index), &s, sizeof(s), true);
 	/* From here on the saved image is all there is. */
-	memset(&vf->live, 0, sizeof(vf->live));
+	memset(link_page(vf->link)->image, 0, sizeof(s.image));
+	link_context(vf->link, VF_CONTEXT_SAVED);
 	vf->state = CONTEXT_SAVED;
 	gpu->active = -1;
 	gpu->active_status = GPUIOV_ACTIVE_IDLE;
@@ -71,14 +73,13 @@ static uint32_t save(struct softgpu *gpu, int index)
 static uint32_t load(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
-	struct packet_limits limits = engine_limits(gpu, vf);
-	struct context c;
+	struct saved s;
 
-	memory_access(gpu, save_slot(gpu, index), &c, sizeof(c), false);
-	if (c.magic != CONTEXT_MAGIC || c.vf != (uint64_t)index || c.checksum != checksum(&c) ||
-	    (c.job.active && packet_check(&limits, &c.job.packet) != SOFTGPU_OK))
+	memory_access(gpu, save_slot(gpu, index), &s, sizeof(s), false);
+	if (s.magic != CONTEXT_MAGIC || s.vf != (uint64_t)index || s.checksum != checksum(&s))
 		return GPUIOV_STATUS_ABORTED;
-	vf->live = c;
+	memcpy(link_page(vf->link)->image, s.image, sizeof(s.image));
+	link_context(vf->link, VF_CONTEXT_LOADED);
 	vf->state = CONTEXT_LOADED;
 	gpu->active = index;
 	gpu->active_status = GPUIOV_ACTIVE_LOADED;
@@ -91,9 +92,8 @@ static uint32_t init(struct softgpu *gpu, int index)
 
 	if (gpu->workers)
 		workers_restart(gpu, index);
-	memset(&vf->live, 0, sizeof(vf->live));
-	atomic_store(&vf->wptr, 0);
-	vf->dead = false;
+	memset(link_page(vf->link)->image, 0, VF_IMAGE_SIZE);
+	link_context(vf->link, VF_CONTEXT_INIT);
 	vf->state = CONTEXT_LOADED;
 	gpu->active = index;
 	gpu->active_status = GPUIOV_ACTIVE_LOADED;
@@ -157,6 +157,7 @@ static void complete(struct softgpu *gpu)
 		break;
 	case GPUIOV_CMD_SHUTDOWN:
 		gpu->vfs[vf].state = CONTEXT_NONE;
+		link_end_context(gpu->vfs[vf].link);
 		command_busy(gpu, vf, false);
 		break;
 	}
@@ -271,15 +272,11 @@ static void forget(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
 
-	memset(&vf->live, 0, sizeof(vf->live));
-	atomic_store(&vf->wptr, 0);
 	vf->state = CONTEXT_NONE;
-	vf->dead = false;
-	vf->int_enable = 0;
 	vf->to_pf = (struct channel){.valid = false};
 	vf->reset_at = VGPU_NEVER;
 	vf->reset_waits = false;
-	pci_build_vf(gpu, vf);
+	link_forget(vf->link);
 	command_busy(gpu, index, false);
 	if (vf->renew)
 		memory_renew(gpu, index);
@@ -293,6 +290,7 @@ static void forget(struct softgpu *gpu, int index)
 		gpu->active = -1;
 		gpu->active_status = GPUIOV_ACTIVE_IDLE;
 	}
+	link_wake(vf->link);
 }
 
 static void reset_done(struct softgpu *gpu, int index)
@@ -342,6 +340,7 @@ static void gpu_was_reset(struct softgpu *gpu)
 		memory_set_partition(gpu, (int)i, 0, 0);
 		gpu->fb_entries[i] = 0;
 		gpu->vfs[i].to_vf = (struct channel){.valid = false};
+		link_message(gpu->vfs[i].link);
 	}
 	gpu->host_base = 0;
 	gpu->host_size = 0;
@@ -351,6 +350,7 @@ static void gpu_was_reset(struct softgpu *gpu)
 	gpu->fill_copies = false;
 	pthread_cond_signal(&gpu->filler_cond);
 	memset(gpu->gates, 0, sizeof(gpu->gates));
+	link_gates(gpu);
 	gpu->intr_enable = 0;
 	gpu->intr_status = 0;
 	gpu->hvvm_waits = 0;
@@ -410,9 +410,12 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 	if (gpu->command.in_flight && !gpu->command.hung &&
 	    (gpu->command.code != GPUIOV_CMD_IDLE || gpu->running < 0) && gpu->command.done_at < t)
 		t = gpu->command.done_at;
-	for (i = 0; i < gpu->enabled; i++)
+	for (i = 0; i < gpu->enabled; i++) {
 		if (gpu->vfs[i].reset_at < t)
 			t = gpu->vfs[i].reset_at;
+		if (link_deadline(gpu->vfs[i].link) < t)
+			t = link_deadline(gpu->vfs[i].link);
+	}
 	return gpu->die_at < t ? gpu->die_at : t;
 }
 
@@ -423,6 +426,7 @@ static void due(struct softgpu *gpu, vgpu_nsec now)
 	if (gpu->die_at <= now) {
 		gpu->dead = true;
 		gpu->die_at = VGPU_NEVER;
+		link_gates(gpu);
 		engine_stop(gpu, true);
 	}
 	if (gpu->busy_irq_at <= now) {
@@ -437,9 +441,12 @@ static void due(struct softgpu *gpu, vgpu_nsec now)
 	if (gpu->command.in_flight && !gpu->command.hung && gpu->command.done_at <= now &&
 	    (gpu->command.code != GPUIOV_CMD_IDLE || gpu->running < 0))
 		complete(gpu);
-	for (i = 0; i < gpu->enabled; i++)
+	for (i = 0; i < gpu->enabled; i++) {
+		if (link_deadline(gpu->vfs[i].link) <= now)
+			link_overdue(gpu->vfs[i].link);
 		if (gpu->vfs[i].reset_at <= now)
 			reset_done(gpu, (int)i);
+	}
 }
 
 void *command_sequencer(void *arg)

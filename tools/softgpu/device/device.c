@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "link.h"
+#include "local.h"
 #include "workers.h"
 
 #include "vfio/device.h"
@@ -23,31 +25,23 @@ void softgpu_lock(struct softgpu *gpu)
  */
 void softgpu_unlock(struct softgpu *gpu)
 {
-	uint32_t pf = gpu->irqs_pf, vfs[SOFTGPU_MAX_VFS], any = 0, n = gpu->enabled, i, v;
+	uint32_t pf = gpu->irqs_pf, n = gpu->enabled, v;
 	bool changed = gpu->vfs_changed;
 
 	/* Until the carrier has followed, a reset of the GPU does not look finished. */
 	if (changed)
 		gpu->vfs_changing++;
-
-	for (i = 0; i < gpu->config.n_vfs; i++) {
-		vfs[i] = gpu->irqs_vf[i];
-		any |= vfs[i];
-	}
 	gpu->irqs_pf = 0;
-	if (any)
-		memset(gpu->irqs_vf, 0, sizeof(gpu->irqs_vf));
 	gpu->vfs_changed = false;
 	pthread_mutex_unlock(&gpu->lock);
 	for (v = 0; pf >> v; v++)
 		if (pf >> v & 1)
 			gpu->carrier->irq(gpu->opaque, SOFTGPU_PF, v);
-	for (i = 0; any && i < gpu->config.n_vfs; i++)
-		for (v = 0; vfs[i] >> v; v++)
-			if (vfs[i] >> v & 1)
-				gpu->carrier->irq(gpu->opaque, (int)i, v);
 	if (!changed)
 		return;
+	pthread_mutex_lock(&gpu->lock);
+	links_follow(gpu);
+	pthread_mutex_unlock(&gpu->lock);
 	gpu->carrier->vfs_changed(gpu->opaque, n);
 	pthread_mutex_lock(&gpu->lock);
 	gpu->vfs_changing--;
@@ -72,19 +66,17 @@ static int start_threads(struct softgpu *gpu, struct vgpu_error *err)
 		      command_sequencer);
 
 	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
-	r = r ? r : start(gpu, &gpu->engine, "sg-engine", SCHED_IDLE, 0, engine_thread);
 	return r ? vgpu_error_set(err, -r, "threads: %s", strerror(r)) : 0;
 }
 
 static void end_threads(struct softgpu *gpu)
 {
-	const pthread_t threads[] = {gpu->sequencer, gpu->filler, gpu->engine};
+	const pthread_t threads[] = {gpu->sequencer, gpu->filler};
 
 	softgpu_lock(gpu);
 	gpu->quit = true;
-	engine_stop(gpu, true);
 	pthread_cond_broadcast(&gpu->sequencer_cond);
-	pthread_cond_broadcast(&gpu->engine_cond);
+	pthread_cond_broadcast(&gpu->links_cond);
 	pthread_cond_broadcast(&gpu->filler_cond);
 	softgpu_unlock(gpu);
 	while (gpu->n_threads > 0)
@@ -99,8 +91,7 @@ static void init_locks(struct softgpu *gpu)
 	pthread_condattr_init(&cond);
 	pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
 	pthread_cond_init(&gpu->sequencer_cond, &cond);
-	pthread_cond_init(&gpu->engine_cond, &cond);
-	pthread_cond_init(&gpu->stopped_cond, &cond);
+	pthread_cond_init(&gpu->links_cond, &cond);
 	pthread_cond_init(&gpu->filler_cond, &cond);
 	pthread_condattr_destroy(&cond);
 }
@@ -163,7 +154,6 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
 		gpu->vfs[i].memfd = -1;
 		gpu->vfs[i].reset_at = VGPU_NEVER;
-		pci_build_vf(gpu, &gpu->vfs[i]);
 	}
 	gpu->die_at = VGPU_NEVER;
 	for (i = 0; i < config->n_faults; i++)
@@ -177,6 +167,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	r = r ? r : size_memory(gpu, err);
 	r = r ? r : memory_create(gpu, err);
 	r = r ? r : start_threads(gpu, err);
+	r = r ? r : links_create(gpu, err);
 	if (r < 0) {
 		softgpu_destroy(gpu);
 		return r;
@@ -188,12 +179,12 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 void softgpu_destroy(struct softgpu *gpu)
 {
 	end_threads(gpu);
+	links_destroy(gpu);
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;
 	memory_destroy(gpu);
 	pthread_cond_destroy(&gpu->sequencer_cond);
-	pthread_cond_destroy(&gpu->engine_cond);
-	pthread_cond_destroy(&gpu->stopped_cond);
+	pthread_cond_destroy(&gpu->links_cond);
 	pthread_cond_destroy(&gpu->filler_cond);
 	pthread_mutex_destroy(&gpu->lock);
 	free(gpu);
@@ -206,7 +197,7 @@ uint64_t softgpu_vram(const struct softgpu *gpu)
 
 const char *softgpu_computes_on(const struct softgpu *gpu)
 {
-	return gpu->workers ? workers_proof(gpu)->device : "a thread";
+	return gpu->workers ? workers_proof(gpu)->device : "this CPU";
 }
 
 void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu_region *out)
@@ -235,16 +226,13 @@ void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu
 
 /* Registers are read and written by dwords; a narrower access reads its part of one, and a
  * narrower write has no effect. */
-static void mmio_read(struct softgpu *gpu, int fn, uint64_t offset, void *data, uint32_t size)
+static void mmio_read(struct softgpu *gpu, uint64_t offset, void *data, uint32_t size)
 {
 	uint8_t *p = data;
 	uint32_t value, part, n;
 
 	while (size > 0) {
-		uint32_t at = (uint32_t)offset & ~3u;
-
-		value = fn == SOFTGPU_PF ? registers_mmio_read(gpu, at)
-					 : registers_vf_read(gpu, fn, at);
+		value = registers_mmio_read(gpu, (uint32_t)offset & ~3u);
 		part = (uint32_t)offset & 3;
 		n = 4 - part < size ? 4 - part : size;
 		memcpy(p, (uint8_t *)&value + part, n);
@@ -254,8 +242,7 @@ static void mmio_read(struct softgpu *gpu, int fn, uint64_t offset, void *data, 
 	}
 }
 
-static void mmio_write(struct softgpu *gpu, int fn, uint64_t offset, const void *data,
-		       uint32_t size)
+static void mmio_write(struct softgpu *gpu, uint64_t offset, const void *data, uint32_t size)
 {
 	const uint8_t *p = data;
 	uint32_t value;
@@ -264,19 +251,8 @@ static void mmio_write(struct softgpu *gpu, int fn, uint64_t offset, const void 
 		return;
 	for (; size >= 4; size -= 4, offset += 4, p += 4) {
 		memcpy(&value, p, 4);
-		if (fn == SOFTGPU_PF)
-			registers_mmio_write(gpu, (uint32_t)offset, value);
-		else
-			registers_vf_write(gpu, fn, (uint32_t)offset, value);
+		registers_mmio_write(gpu, (uint32_t)offset, value);
 	}
-}
-
-static bool gate_closed(struct softgpu *gpu, int fn, enum gate gate)
-{
-	if (fn == SOFTGPU_PF || gpu->gates[gate] >> fn & 1)
-		return false;
-	gpu->gate_drops++;
-	return true;
 }
 
 static bool in_region(struct softgpu *gpu, uint32_t region, uint64_t offset, uint32_t size)
@@ -287,63 +263,63 @@ static bool in_region(struct softgpu *gpu, uint32_t region, uint64_t offset, uin
 	return offset <= r.size && size <= r.size - offset;
 }
 
+/* Whether a VF's access can be passed on to its process. Never for a VF that is not there. */
+static bool has_vf(struct softgpu *gpu, int fn)
+{
+	bool has;
+
+	softgpu_lock(gpu);
+	has = fn < (int)gpu->enabled && gpu->vfs[fn].local;
+	softgpu_unlock(gpu);
+	return has;
+}
+
 void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset, void *data,
 		  uint32_t size)
 {
 	memset(data, 0, size);
 	if (!in_region(gpu, region, offset, size))
 		return;
-	softgpu_lock(gpu);
-	if (gpu->dead || (fn >= (int)gpu->enabled)) {
-		memset(data, 0xff, size);
-	} else if (region == VFIO_REGION_CONFIG) {
-		if (fn == SOFTGPU_PF)
-			registers_config_read(gpu, (uint32_t)offset, data, size);
+	if (fn != SOFTGPU_PF) {
+		if (has_vf(gpu, fn))
+			local_read(gpu->vfs[fn].local, region, offset, data, size);
 		else
-			pci_read(&gpu->vfs[fn].pci, (uint32_t)offset, data, size);
-	} else if (region == VFIO_REGION_BAR5) {
-		mmio_read(gpu, fn, offset, data, size);
-	} else if (region == VFIO_REGION_BAR0 && gate_closed(gpu, fn, GATE_MEMORY)) {
-		memset(data, 0xff, size);
-	} else if (region == VFIO_REGION_BAR0 && fn == SOFTGPU_PF) {
-		if (offset + size <= gpu->config.vram)
-			memory_access(gpu, offset, data, size, false);
-	} else if (region == VFIO_REGION_BAR0) {
-		memory_vf_access(gpu, fn, offset, data, size, false);
+			memset(data, 0xff, size);
+		return;
 	}
+	softgpu_lock(gpu);
+	links_hear(gpu);
+	if (gpu->dead)
+		memset(data, 0xff, size);
+	else if (region == VFIO_REGION_CONFIG)
+		registers_config_read(gpu, (uint32_t)offset, data, size);
+	else if (region == VFIO_REGION_BAR5)
+		mmio_read(gpu, offset, data, size);
+	else if (region == VFIO_REGION_BAR0 && offset + size <= gpu->config.vram)
+		memory_access(gpu, offset, data, size, false);
 	softgpu_unlock(gpu);
 }
 
 void softgpu_write(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset, const void *data,
 		   uint32_t size)
 {
-	uint64_t wptr;
-
 	if (!in_region(gpu, region, offset, size))
 		return;
-	softgpu_lock(gpu);
-	if (gpu->dead || fn >= (int)gpu->enabled) {
-		softgpu_unlock(gpu);
+	if (fn != SOFTGPU_PF) {
+		if (has_vf(gpu, fn))
+			local_write(gpu->vfs[fn].local, region, offset, data, size);
 		return;
 	}
-	if (region == VFIO_REGION_CONFIG) {
-		if (fn == SOFTGPU_PF)
-			registers_config_write(gpu, (uint32_t)offset, data, size);
-		else
-			pci_write(&gpu->vfs[fn].pci, (uint32_t)offset, data, size);
-	} else if (region == VFIO_REGION_BAR5) {
-		mmio_write(gpu, fn, offset, data, size);
-	} else if (region == VFIO_REGION_BAR2 && fn >= 0) {
-		if (offset == SOFTGPU_DOORBELL && size == sizeof(wptr)) {
-			memcpy(&wptr, data, sizeof(wptr));
-			registers_doorbell(gpu, fn, wptr);
-		}
-	} else if (region == VFIO_REGION_BAR0 && !gate_closed(gpu, fn, GATE_MEMORY)) {
-		if (fn >= 0)
-			memory_vf_access(gpu, fn, offset, (void *)data, size, true);
-		else if (offset + size <= gpu->config.vram)
-			memory_access(gpu, offset, (void *)data, size, true);
-	}
+	softgpu_lock(gpu);
+	links_hear(gpu);
+	if (gpu->dead)
+		; /* nobody is there */
+	else if (region == VFIO_REGION_CONFIG)
+		registers_config_write(gpu, (uint32_t)offset, data, size);
+	else if (region == VFIO_REGION_BAR5)
+		mmio_write(gpu, offset, data, size);
+	else if (region == VFIO_REGION_BAR0 && offset + size <= gpu->config.vram)
+		memory_access(gpu, offset, (void *)data, size, true);
 	softgpu_unlock(gpu);
 }
 
@@ -361,11 +337,8 @@ void softgpu_function_closed(struct softgpu *gpu, int fn)
 	if (fn == SOFTGPU_PF)
 		return;
 	softgpu_lock(gpu);
-	if ((uint32_t)fn < gpu->enabled) {
-		gpu->vfs[fn].renew = true;
-		command_vf_reset(gpu, fn);
-	} else { /* it has been disabled, and so reset, already */
-		memory_renew(gpu, fn);
-	}
+	/* As if its client had gone: so does the process, and the VF is reset with that. */
+	if ((uint32_t)fn < gpu->enabled)
+		link_kill(gpu->vfs[fn].link);
 	softgpu_unlock(gpu);
 }

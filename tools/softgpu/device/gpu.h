@@ -10,45 +10,18 @@
 #include <stdatomic.h>
 
 #include "packet.h"
-#include "sha256.h"
+#include "page.h"
+#include "pci.h"
 #include "softgpu.h"
 
-#define CONFIG_SIZE 4096u
-#define BAR5_SIZE 0x40000u
-#define BAR2_SIZE 0x1000u
-#define BAR4_SIZE 0x1000u /* MSI-X table and pending bits */
+#define CONFIG_SIZE PCI_CONFIG_SIZE
 
-/* A function's configuration space: its bytes, and which bits of them a write changes. */
-struct pci_function {
-	uint8_t bytes[CONFIG_SIZE];
-	uint8_t writable[CONFIG_SIZE];
-};
-
-/* How far the packet at hand has come. It is saved and loaded as it is. */
-struct job {
-	struct softgpu_packet packet;
-	uint64_t at; /* in units of the packet's own */
-	uint64_t inner;
-	uint32_t active, pad;
-	union {
-		uint32_t sha[8];
-		float acc[256];
-		struct {
-			double x, y;
-		} z;
-	};
-};
-
-/* What SAVE writes and LOAD verifies. */
-struct context {
+/* What SAVE writes and LOAD verifies; the image means something to the VF's process alone. */
+struct saved {
 	uint64_t magic, vf, serial;
-	uint64_t ring_base, ring_size, rptr, fence_addr;
-	struct job job;
+	uint8_t image[VF_IMAGE_SIZE];
 	uint64_t checksum;
 };
-
-/* In the order of their registers. */
-enum gate { GATE_REGISTERS = 0, GATE_DOORBELL, GATE_MEMORY, GATES };
 
 enum context_state { CONTEXT_NONE = 0, CONTEXT_LOADED, CONTEXT_SAVED };
 
@@ -58,25 +31,23 @@ struct channel {
 	bool valid, acked;
 };
 
+struct link;
+struct local;
+
 struct vf {
-	struct pci_function pci;
 	uint64_t fb_offset, fb_size; /* as the table says */
 	int memfd;
-	uint8_t *memory; /* memory_size bytes; only the engine goes through this mapping */
-	uint64_t memory_size;
-	uint64_t *page_hashes; /* of what was last copied to host memory; 0: nothing yet */
-	uint8_t *pages_back;   /* whether it has come back as it went */
+	uint64_t memory_size;	  /* of the file */
+	uint64_t *page_hashes;	  /* of what was last copied to host memory; 0: nothing yet */
+	uint8_t *pages_back;	  /* whether it has come back as it went */
+	struct link *link;	  /* to the VF's process */
+	struct local *local;	  /* its client, where the carrier is one; else NULL */
 
 	bool renew; /* the memory, as soon as the VF has been reset */
 
 	enum context_state state;
-	struct context live; /* the engine's while it executes this VF */
-	_Atomic uint64_t wptr;
 	bool busy; /* as VM_BUSY has it */
-	bool dead; /* stopped with an error: no work counts */
-	uint64_t error, error_at;
 
-	uint32_t int_enable;
 	struct channel to_vf, to_pf;
 	vgpu_nsec reset_at; /* when the reset in progress ends, VGPU_NEVER: none */
 	bool reset_waits;   /* for the engine to let go of it */
@@ -88,13 +59,6 @@ struct command {
 	uint32_t code;
 	int vf;
 	vgpu_nsec done_at; /* VGPU_NEVER: when the engine has stopped */
-};
-
-/* A file that no VF has any more. */
-struct discarded {
-	uint8_t *memory;
-	uint64_t size;
-	int fd;
 };
 
 struct softgpu {
@@ -116,7 +80,7 @@ struct softgpu {
 	/* registers */
 	uint32_t cmd_dword, status, active_status;
 	int active; /* VF, or -1 */
-	uint32_t intr_enable, intr_status, reset_notification, gates[GATES], mbox_index, mbox_int;
+	uint32_t intr_enable, intr_status, reset_notification, gates[VF_GATES], mbox_index, mbox_int;
 	uint32_t context_reg, hang_info, dropped, gate_drops;
 	uint32_t violators, violations;
 	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
@@ -125,7 +89,7 @@ struct softgpu {
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
-	struct discarded discarded[SOFTGPU_MAX_VFS]; /* to be given back by the filler */
+	int discarded[2 * SOFTGPU_MAX_VFS]; /* files of no VF: to be emptied and closed by the filler */
 	uint32_t n_discarded;
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
@@ -133,24 +97,20 @@ struct softgpu {
 	struct vf vfs[SOFTGPU_MAX_VFS];
 
 	/* interrupts to deliver when the lock is given up */
-	uint32_t irqs_pf, irqs_vf[SOFTGPU_MAX_VFS];
+	uint32_t irqs_pf;
 	bool vfs_changed;
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
 
-	struct workers *workers; /* NULL: the engine thread computes by itself */
-	pthread_t sequencer, filler, engine;
+	struct workers *workers; /* NULL: VF processes compute by themselves */
+	pthread_t sequencer, filler;
 	uint32_t n_threads; /* of these, in this order, that run */
-	pthread_cond_t sequencer_cond, engine_cond, stopped_cond, filler_cond;
+	pthread_cond_t sequencer_cond, filler_cond;
+	pthread_cond_t links_cond; /* a VF process has started, or is gone */
 	bool quit;
 
-	/* engine */
-	int running;	   /* the VF that it may execute, or -1 */
-	bool executing;	   /* it is outside of the lock, with the VF's context */
-	_Atomic bool stop; /* asked to stop at the next tile */
-	_Atomic bool kill; /* ... even in the middle of what cannot be preempted */
-	bool boosted;
+	int running; /* the VF that may execute, or -1 */
 };
 
 void softgpu_lock(struct softgpu *gpu);
@@ -158,22 +118,18 @@ void softgpu_lock(struct softgpu *gpu);
 void softgpu_unlock(struct softgpu *gpu);
 uint64_t softgpu_random(struct softgpu *gpu);
 
-/* pci.c */
+/* pci_pf.c */
 void pci_build_pf(struct softgpu *gpu);
-void pci_build_vf(struct softgpu *gpu, struct vf *vf);
-void pci_read(const struct pci_function *f, uint32_t offset, void *data, uint32_t size);
-void pci_write(struct pci_function *f, uint32_t offset, const void *data, uint32_t size);
 
 /* registers.c */
 void registers_config_read(struct softgpu *gpu, uint32_t offset, void *data, uint32_t size);
 void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *data, uint32_t size);
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset);
 void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
-uint32_t registers_vf_read(struct softgpu *gpu, int vf, uint32_t offset);
-void registers_vf_write(struct softgpu *gpu, int vf, uint32_t offset, uint32_t value);
-void registers_doorbell(struct softgpu *gpu, int vf, uint64_t wptr);
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
-void raise_vf(struct softgpu *gpu, int vf, uint32_t vector);
+/* What the VF's process says of its side of the mailbox. */
+void registers_heard_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
+void registers_heard_acknowledgement(struct softgpu *gpu, int vf);
 
 /* memory.c */
 int memory_create(struct softgpu *gpu, struct vgpu_error *err);
@@ -182,10 +138,10 @@ bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t
 void memory_renew(struct softgpu *gpu, int vf);
 uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);
-void memory_vf_access(struct softgpu *gpu, int vf, uint64_t offset, void *data, uint64_t size,
-		      bool write);
-/* A VF has reached out of its memory, by a packet or through its window. */
-void memory_violated(struct softgpu *gpu, int vf);
+/* A VF has reached out of its memory N times, by a packet or through its window. */
+void memory_violated(struct softgpu *gpu, int vf, uint32_t n);
+/* Reads or writes SIZE bytes of a file of ours; what cannot be read reads as ones. */
+void memory_transfer(int fd, uint64_t at, void *data, uint64_t size, bool write);
 void *memory_filler(void *gpu);
 /* Whether the VF's memory lies in the GPU's: else it is swapped out, and cannot be loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
@@ -213,19 +169,13 @@ void command_busy(struct softgpu *gpu, int vf, bool busy);
 void *command_sequencer(void *gpu);
 
 /* engine.c */
-void *engine_thread(void *gpu);
 void engine_run(struct softgpu *gpu, int vf);
-/* Asks the engine to let go; true if it has already. */
+/* Asks whoever executes to let go; true if it has already. Else command_engine_stopped() follows. */
 bool engine_stop(struct softgpu *gpu, bool kill);
-/* Makes the engine let go of everything, and waits until it has; gives the lock up meanwhile. */
+/* Nobody executes when this returns: whoever did is killed. */
 void engine_stop_now(struct softgpu *gpu);
-bool engine_has_work(struct softgpu *gpu, int vf);
-/* What packets of the VF may reach. */
-struct packet_limits engine_limits(const struct softgpu *gpu, const struct vf *vf);
-
-/* kernels.c */
-enum tile { TILE_MORE = 0, TILE_DONE = 1, TILE_ERROR = 2 };
-enum tile kernel_tile(struct softgpu *gpu, int vf, struct job *job, uint64_t *error);
+/* The VF that runs has stopped, or its process is gone. */
+void engine_stopped(struct softgpu *gpu);
 
 /* faults.c */
 vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what);

@@ -18,70 +18,51 @@
 #include "vfio/user_server.h"
 
 #define FIFO_PF 40
-#define FIFO_VF 20
-
-struct front;
-
-struct function {
-	struct front *front;
-	int number; /* SOFTGPU_PF, or the VF */
-	struct vfio_endpoint *endpoint;
-};
 
 struct front {
 	const char *dir;
 	struct softgpu *gpu;
-	struct vfio_server *pf_server, *vf_server;
-	struct function pf, vfs[SOFTGPU_MAX_VFS];
-	pthread_rwlock_t lock; /* the endpoints */
+	struct vfio_server *server;
+	struct vfio_endpoint *pf;
+	pthread_rwlock_t lock; /* the endpoint */
 };
 
 static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
 {
-	struct function *f = device;
+	struct front *front = device;
 	struct softgpu_region r;
 
-	softgpu_region(f->front->gpu, f->number, index, &r);
+	softgpu_region(front->gpu, SOFTGPU_PF, index, &r);
 	*out = (struct vfio_server_region){r.size, true, r.mmap_fd, r.mmap_size};
 }
 
 static uint32_t on_irqs(void *device, uint32_t index)
 {
-	struct function *f = device;
-
+	(void)device;
 	if (index == VFIO_USER_IRQ_MSIX)
-		return f->number == SOFTGPU_PF ? GPUIOV_PF_VECTORS : SOFTGPU_VF_VECTORS;
+		return GPUIOV_PF_VECTORS;
 	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
 }
 
 static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
 {
-	struct function *f = device;
+	struct front *front = device;
 
-	softgpu_read(f->front->gpu, f->number, region, offset, data, count);
+	softgpu_read(front->gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
 static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
 		     uint32_t count)
 {
-	struct function *f = device;
+	struct front *front = device;
 
-	softgpu_write(f->front->gpu, f->number, region, offset, data, count);
+	softgpu_write(front->gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
+/* Neither a reset nor a client that goes changes the PF; see softgpu.h. */
 static void on_reset(void *device)
 {
-	struct function *f = device;
-
-	softgpu_function_reset(f->front->gpu, f->number);
-}
-
-/* As the kernel's VFIO does on the last close. */
-static void on_disconnected(void *device)
-{
-	struct function *f = device;
-
-	softgpu_function_closed(f->front->gpu, f->number);
+	(void)device;
 }
 
 static const struct vfio_server_ops ops = {
@@ -90,21 +71,17 @@ static const struct vfio_server_ops ops = {
 	.read = on_read,
 	.write = on_write,
 	.reset = on_reset,
-	.disconnected = on_disconnected,
+	.disconnected = on_reset,
 };
-
-static struct function *function(struct front *front, int fn)
-{
-	return fn == SOFTGPU_PF ? &front->pf : &front->vfs[fn];
-}
 
 static void deliver_irq(void *opaque, int fn, uint32_t vector)
 {
 	struct front *front = opaque;
 
+	(void)fn; /* VFs' processes have their own */
 	pthread_rwlock_rdlock(&front->lock);
-	if (function(front, fn)->endpoint)
-		vfio_endpoint_irq(function(front, fn)->endpoint, vector);
+	if (front->pf)
+		vfio_endpoint_irq(front->pf, vector);
 	pthread_rwlock_unlock(&front->lock);
 }
 
@@ -114,46 +91,41 @@ static int deliver_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64
 	struct front *front = opaque;
 	int r = -EFAULT;
 
+	(void)fn;
 	pthread_rwlock_rdlock(&front->lock);
-	if (function(front, fn)->endpoint)
-		r = vfio_endpoint_dma(function(front, fn)->endpoint, iova, buffer, size, to_client);
+	if (front->pf)
+		r = vfio_endpoint_dma(front->pf, iova, buffer, size, to_client);
 	pthread_rwlock_unlock(&front->lock);
 	return r;
 }
 
+static void vf_path(const struct front *front, int vf, char path[108])
+{
+	snprintf(path, 108, "%s/vf%d.sock", front->dir, vf);
+}
+
+static int listen_for(void *opaque, int vf, struct vgpu_error *err)
+{
+	char path[108];
+
+	vf_path(opaque, vf, path);
+	return vfio_server_listen(path, err);
+}
+
 static void vfs_changed(void *opaque, uint32_t n)
 {
-	struct front *front = opaque;
-	struct vfio_endpoint *endpoint;
-	struct vgpu_error err;
 	char path[108];
-	uint32_t i;
 
-	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
-		struct function *f = &front->vfs[i];
-
-		endpoint = f->endpoint;
-		if (i < n && !endpoint) {
-			snprintf(path, sizeof(path), "%s/vf%u.sock", front->dir, i);
-			if (vfio_server_add(front->vf_server, path, &ops, f, &endpoint, &err) < 0) {
-				fprintf(stderr, "<3>softgpu: VF %u: %s\n", i, err.text);
-				continue;
-			}
-			pthread_rwlock_wrlock(&front->lock);
-			f->endpoint = endpoint;
-			pthread_rwlock_unlock(&front->lock);
-		} else if (i >= n && endpoint) {
-			pthread_rwlock_wrlock(&front->lock);
-			f->endpoint = NULL;
-			pthread_rwlock_unlock(&front->lock);
-			vfio_server_remove(endpoint);
-		}
+	for (; n < SOFTGPU_MAX_VFS; n++) {
+		vf_path(opaque, (int)n, path);
+		unlink(path);
 	}
 }
 
 static const struct softgpu_carrier carrier = {.irq = deliver_irq,
 					       .dma = deliver_dma,
-					       .vfs_changed = vfs_changed};
+					       .vfs_changed = vfs_changed,
+					       .listen = listen_for};
 
 static void usage(FILE *to)
 {
@@ -342,7 +314,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		r = vgpu_error_set(&err, -EINVAL, "%s: not an option", argv[optind]);
 	if (r == 0 && !front->dir)
 		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
-	if (r == 0 && config->device)
+	if (r == 0)
 		r = find_user(worker_user, config, &err);
 	if (r < 0)
 		fprintf(stderr, "softgpu: %s\n", err.text);
@@ -363,7 +335,6 @@ int main(int argc, char **argv)
 	struct vgpu_error err = {""};
 	char path[108];
 	sigset_t signals;
-	uint32_t i;
 	int r = parse(argc, argv, &front, &config), number;
 
 	if (r != 0)
@@ -374,20 +345,14 @@ int main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	if (mkdir(front.dir, 0755) < 0 && errno != EEXIST)
 		r = vgpu_error_set(&err, -errno, "%s: %s", front.dir, strerror(errno));
-	front.pf = (struct function){&front, SOFTGPU_PF, NULL};
-	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		front.vfs[i] = (struct function){&front, (int)i, NULL};
 	if (r == 0)
 		r = softgpu_create(&front.gpu, &config, &carrier, &front, &err);
 	if (r == 0)
-		r = vfio_server_create(&front.pf_server, "sg-pf", config.fifo, &err);
-	if (r == 0)
-		r = vfio_server_create(&front.vf_server, "sg-vf", config.fifo ? FIFO_VF : 0, &err);
+		r = vfio_server_create(&front.server, "sg-pf", config.fifo, &err);
 	if (r == 0 && (size_t)snprintf(path, sizeof(path), "%s/pf.sock", front.dir) >= sizeof(path))
 		r = vgpu_error_set(&err, -ENAMETOOLONG, "%s: too long", front.dir);
 	if (r == 0)
-		r = vfio_server_add(front.pf_server, path, &ops, &front.pf, &front.pf.endpoint,
-				    &err);
+		r = vfio_server_add(front.server, path, &ops, &front, &front.pf, &err);
 	if (r < 0) {
 		fprintf(stderr, "<3>softgpu: %s\n", err.text);
 		return 1;
@@ -400,11 +365,10 @@ int main(int argc, char **argv)
 	/* The PF first, so that nobody enables VFs any more; who tells it something does so no
 	 * more. */
 	pthread_rwlock_wrlock(&front.lock);
-	front.pf.endpoint = NULL;
+	front.pf = NULL;
 	pthread_rwlock_unlock(&front.lock);
-	vfio_server_destroy(front.pf_server);
-	vfs_changed(&front, 0);
-	vfio_server_destroy(front.vf_server);
+	vfio_server_destroy(front.server);
 	softgpu_destroy(front.gpu);
+	vfs_changed(&front, 0);
 	return 0;
 }

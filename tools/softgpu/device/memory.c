@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu.h"
+#include "link.h"
 #include "workers.h"
 
 static int memory_file(uint64_t size)
@@ -39,33 +41,41 @@ int memory_create(struct softgpu *gpu, struct vgpu_error *err)
 	return 0;
 }
 
-static void give_back(const struct discarded *d)
+/* Punching holes gives zeros, and the pages back. */
+static bool punch(int fd, uint64_t at, uint64_t length)
 {
-	if (d->memory)
-		munmap(d->memory, d->size);
-	if (d->fd >= 0)
-		close(d->fd);
+	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+			 (off_t)length) == 0;
+}
+
+/* Whoever has kept the file has nothing: it holds no memory. */
+static void give_back(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0)
+		punch(fd, 0, (uint64_t)st.st_size);
+	close(fd);
 }
 
 /* The VF has its file no more. Giving many pages back takes long; the filler does it, and nobody
  * waits for the lock meanwhile. */
 static void release(struct softgpu *gpu, struct vf *vf)
 {
-	struct discarded d = {vf->memory, vf->memory_size, vf->memfd};
+	int fd = vf->memfd;
 
 	if (gpu->workers)
 		workers_end(gpu, (int)(vf - gpu->vfs));
-	vf->memory = NULL;
 	vf->memfd = -1;
 	vf->memory_size = 0;
 	swap_resize(vf, 0);
-	if (d.fd < 0)
+	if (fd < 0)
 		return;
-	if (gpu->n_discarded == SOFTGPU_MAX_VFS) {
-		give_back(&d);
+	if (gpu->n_discarded == sizeof(gpu->discarded) / sizeof(gpu->discarded[0])) {
+		close(fd);
 		return;
 	}
-	gpu->discarded[gpu->n_discarded++] = d;
+	gpu->discarded[gpu->n_discarded++] = fd;
 	pthread_cond_signal(&gpu->filler_cond);
 }
 
@@ -76,7 +86,7 @@ void memory_destroy(struct softgpu *gpu)
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 		release(gpu, &gpu->vfs[i]);
 	while (gpu->n_discarded > 0)
-		give_back(&gpu->discarded[--gpu->n_discarded]);
+		close(gpu->discarded[--gpu->n_discarded]);
 	if (gpu->memfd >= 0)
 		close(gpu->memfd);
 }
@@ -122,38 +132,33 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 	struct vf *vf = &gpu->vfs[index];
 	bool moves = vf->state == CONTEXT_SAVED && size == vf->fb_size;
 	uint64_t shown = gpu->workers && gpu->config.window < size ? gpu->config.window : size;
-	void *p;
 	int fd;
 
 	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
 		return false;
 	if (!is_memory(gpu, offset, size))
 		return false;
-	if (moves && vf->memory)
+	if (moves && vf->memfd >= 0)
 		move(gpu, vf, offset);
 	vf->fb_offset = offset;
 	if (size == vf->fb_size && vf->memfd >= 0)
 		return true;
 	release(gpu, vf);
 	vf->fb_size = size;
-	if (size == 0)
-		return true;
-	fd = memory_file(shown);
-	if (fd < 0)
-		return true; /* the VF has no memory: its reads give ones, its packets fail */
-	p = mmap(NULL, shown, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED || !swap_resize(vf, shown)) {
+	fd = size > 0 ? memory_file(shown) : -1;
+	if (fd >= 0 && !swap_resize(vf, shown)) {
 		swap_resize(vf, 0);
-		if (p != MAP_FAILED)
-			munmap(p, shown);
 		close(fd);
-		return true;
+		fd = -1;
 	}
-	vf->memfd = fd;
-	vf->memory = p;
-	vf->memory_size = shown;
-	if (gpu->workers)
-		workers_begin(gpu, index);
+	/* Without a file the VF has no memory: its reads give ones, its packets fail. */
+	if (fd >= 0) {
+		vf->memfd = fd;
+		vf->memory_size = shown;
+		if (gpu->workers)
+			workers_begin(gpu, index);
+	}
+	link_memory(vf->link);
 	return true;
 }
 
@@ -209,7 +214,7 @@ static int resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at, uin
 	return gpu->memfd;
 }
 
-static void transfer(int fd, uint64_t at, void *data, uint64_t size, bool write)
+void memory_transfer(int fd, uint64_t at, void *data, uint64_t size, bool write)
 {
 	ssize_t n = write ? pwrite(fd, data, size, (off_t)at) : pread(fd, data, size, (off_t)at);
 
@@ -227,31 +232,17 @@ void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t si
 	while (size > 0) {
 		fd = resolve(gpu, offset, &at, &length);
 		length = length < size ? length : size;
-		transfer(fd, at, p, length, write);
+		memory_transfer(fd, at, p, length, write);
 		offset += length;
 		size -= length;
 		p += length;
 	}
 }
 
-void memory_violated(struct softgpu *gpu, int index)
+void memory_violated(struct softgpu *gpu, int index, uint32_t n)
 {
 	gpu->violators |= 1u << index;
-	gpu->violations++;
-}
-
-void memory_vf_access(struct softgpu *gpu, int index, uint64_t offset, void *data, uint64_t size,
-		      bool write)
-{
-	struct vf *vf = &gpu->vfs[index];
-
-	if (offset > vf->memory_size || size > vf->memory_size - offset) {
-		memory_violated(gpu, index);
-		if (!write)
-			memset(data, 0xff, size);
-		return;
-	}
-	transfer(vf->memfd, offset, data, size, write);
+	gpu->violations += n;
 }
 
 #define STEP (1u << 20)
@@ -289,13 +280,6 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 	if (p.length > length)
 		p.length = length;
 	return p;
-}
-
-/* Punching holes gives zeros, and the pages back. */
-static bool punch(int fd, uint64_t at, uint64_t length)
-{
-	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
-			 (off_t)length) == 0;
 }
 
 static bool get(struct softgpu *gpu, const struct piece *from, void *buffer)
@@ -378,10 +362,10 @@ void *memory_filler(void *arg)
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
 		if (gpu->n_discarded > 0) {
-			struct discarded d = gpu->discarded[--gpu->n_discarded];
+			int fd = gpu->discarded[--gpu->n_discarded];
 
 			softgpu_unlock(gpu);
-			give_back(&d);
+			give_back(fd);
 			softgpu_lock(gpu);
 			continue;
 		}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "link.h"
 #include "workers.h"
 
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
@@ -23,11 +24,6 @@ void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
 	if (fault_strikes(gpu, SOFTGPU_FAULT_LOSE_IRQ, -1, -1))
 		return;
 	gpu->irqs_pf |= 1u << vector;
-}
-
-void raise_vf(struct softgpu *gpu, int vf, uint32_t vector)
-{
-	gpu->irqs_vf[vf] |= 1u << vector;
 }
 
 static uint32_t vm_bitmap(const struct softgpu *gpu, enum gpuiov_register reg)
@@ -54,23 +50,16 @@ static uint32_t mailbox_control(const struct channel *out, const struct channel 
 	       (in->acked ? GPUIOV_MBOX_RCV_ACK : 0);
 }
 
-/* What the writer changed: 1 a message is there, 2 one was acknowledged. */
-static uint32_t mailbox_write(struct channel *out, struct channel *in, uint32_t value)
+static void mailbox_write(struct channel *out, struct channel *in, uint32_t value)
 {
-	uint32_t changed = 0;
-
 	if (!(value & GPUIOV_MBOX_TRN_VALID)) {
 		out->valid = false;
 		out->acked = false;
-	} else if (!out->valid) {
+	} else {
 		out->valid = true;
-		changed |= GPUIOV_MBOX_INT_VALID;
 	}
-	if (value & GPUIOV_MBOX_RCV_ACK && in->valid && !in->acked) {
+	if (value & GPUIOV_MBOX_RCV_ACK && in->valid)
 		in->acked = true;
-		changed |= GPUIOV_MBOX_INT_ACK;
-	}
-	return changed;
 }
 
 static struct vf *mailbox_vf(struct softgpu *gpu)
@@ -78,16 +67,44 @@ static struct vf *mailbox_vf(struct softgpu *gpu)
 	return gpu->mbox_index < gpu->enabled ? &gpu->vfs[gpu->mbox_index] : NULL;
 }
 
+/* The VF's process hears of a message and of an acknowledgement by serials. */
 static void pf_mailbox_control(struct softgpu *gpu, uint32_t value)
 {
 	struct vf *vf = mailbox_vf(gpu);
-	uint32_t changed;
+	bool was_valid;
 
 	if (!vf)
 		return;
-	changed = mailbox_write(&vf->to_vf, &vf->to_pf, value);
-	if (changed & vf->int_enable)
-		raise_vf(gpu, (int)gpu->mbox_index, SOFTGPU_VECTOR_MAILBOX);
+	was_valid = vf->to_vf.valid;
+	mailbox_write(&vf->to_vf, &vf->to_pf, value);
+	if (vf->to_vf.valid != was_valid)
+		link_message(vf->link);
+	if (vf->to_pf.acked)
+		link_acknowledge(vf->link);
+}
+
+void registers_heard_message(struct softgpu *gpu, int index, bool valid, const uint32_t words[4])
+{
+	struct channel *c = &gpu->vfs[index].to_pf;
+
+	c->valid = valid;
+	c->acked = false;
+	if (!valid)
+		return;
+	memcpy(c->words, words, sizeof(c->words));
+	if (gpu->mbox_int & GPUIOV_MBOX_INT_VALID)
+		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
+}
+
+void registers_heard_acknowledgement(struct softgpu *gpu, int index)
+{
+	struct channel *c = &gpu->vfs[index].to_vf;
+
+	if (!c->valid || c->acked)
+		return;
+	c->acked = true;
+	if (gpu->mbox_int & GPUIOV_MBOX_INT_ACK)
+		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
 
 /* DW1 and DW2: the odd bit of each VF's pair says that a message of its scheduler waits. */
@@ -200,6 +217,7 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 	case GPUIOV_GATE_DOORBELL:
 	case GPUIOV_GATE_MEMORY:
 		gpu->gates[reg - GPUIOV_GATE_REGISTERS] = value;
+		link_gates(gpu);
 		break;
 	case GPUIOV_MBOX_INDEX:
 		gpu->mbox_index = value & 0x1f;
@@ -435,119 +453,4 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 		gpu->fill_copies = value & SOFTGPU_COPY_START;
 		pthread_cond_signal(&gpu->filler_cond);
 	}
-}
-
-/* The registers of a VF. Its mailbox is where the PF's is. */
-uint32_t registers_vf_read(struct softgpu *gpu, int index, uint32_t offset)
-{
-	struct vf *vf = &gpu->vfs[index];
-	bool loaded = vf->state == CONTEXT_LOADED && !gpu->executing;
-	uint32_t part;
-
-	switch (mmio_register(gpu, offset, &part)) {
-	case GPUIOV_MBOX_TRN:
-		return vf->to_pf.words[part];
-	case GPUIOV_MBOX_RCV:
-		return vf->to_vf.words[part];
-	case GPUIOV_MBOX_CONTROL:
-		return mailbox_control(&vf->to_pf, &vf->to_vf);
-	case GPUIOV_MBOX_INT:
-		return vf->int_enable;
-	default:
-		break;
-	}
-	switch (offset & ~4u) {
-	case SOFTGPU_RING_WPTR:
-		return half(atomic_load(&vf->wptr), offset);
-	case SOFTGPU_MEMORY_SIZE:
-		return half(vf->memory_size, offset);
-	case SOFTGPU_PARTITION_SIZE:
-		return half(gpu->workers ? vf->fb_size : vf->memory_size, offset);
-	case SOFTGPU_FEATURES:
-		return gpu->workers && offset == SOFTGPU_FEATURES && workers_proof(gpu)->modules
-			       ? SOFTGPU_HAS_MODULES
-			       : 0;
-	case SOFTGPU_STATUS:
-		return vf->dead ? half(vf->error, offset) : 0;
-	case SOFTGPU_ERROR_AT:
-		return vf->dead ? half(vf->error_at, offset) : 0;
-	default:
-		break;
-	}
-	/* The rest is context: it can be read while it is here, and not in use. */
-	if (!loaded)
-		return 0;
-	switch (offset & ~4u) {
-	case SOFTGPU_RING_BASE:
-		return half(vf->live.ring_base, offset);
-	case SOFTGPU_RING_SIZE:
-		return half(vf->live.ring_size, offset);
-	case SOFTGPU_RING_RPTR:
-		return half(vf->live.rptr, offset);
-	case SOFTGPU_FENCE_ADDR:
-		return half(vf->live.fence_addr, offset);
-	default:
-		return 0;
-	}
-}
-
-void registers_vf_write(struct softgpu *gpu, int index, uint32_t offset, uint32_t value)
-{
-	struct vf *vf = &gpu->vfs[index];
-	uint32_t part, changed;
-
-	switch (mmio_register(gpu, offset, &part)) {
-	case GPUIOV_MBOX_TRN:
-		if (!vf->to_pf.valid)
-			vf->to_pf.words[part] = value;
-		return;
-	case GPUIOV_MBOX_CONTROL:
-		changed = mailbox_write(&vf->to_pf, &vf->to_vf, value);
-		if (changed & gpu->mbox_int)
-			raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
-		return;
-	case GPUIOV_MBOX_INT:
-		vf->int_enable = value & 3;
-		return;
-	default:
-		break;
-	}
-	if (!(gpu->gates[GATE_REGISTERS] >> index & 1)) {
-		gpu->gate_drops++;
-		return;
-	}
-	/* The ring is set up while the VF has the engine, and nothing in its ring. */
-	if (vf->state != CONTEXT_LOADED || engine_has_work(gpu, index) || gpu->executing)
-		return;
-	switch (offset & ~4u) {
-	case SOFTGPU_RING_BASE:
-		set_half(&vf->live.ring_base, offset, value);
-		break;
-	case SOFTGPU_RING_SIZE:
-		set_half(&vf->live.ring_size, offset, value);
-		break;
-	case SOFTGPU_FENCE_ADDR:
-		set_half(&vf->live.fence_addr, offset, value);
-		break;
-	default:
-		break;
-	}
-}
-
-void registers_doorbell(struct softgpu *gpu, int index, uint64_t wptr)
-{
-	struct vf *vf = &gpu->vfs[index];
-
-	if (!(gpu->gates[GATE_DOORBELL] >> index & 1)) {
-		gpu->gate_drops++;
-		return;
-	}
-	atomic_store_explicit(&vf->wptr, wptr, memory_order_release);
-	if (gpu->workers)
-		workers_doorbell(gpu, index, wptr);
-	if (vf->dead)
-		return;
-	command_busy(gpu, index, true);
-	if (gpu->running == index && !gpu->executing)
-		pthread_cond_signal(&gpu->engine_cond);
 }

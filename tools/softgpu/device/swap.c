@@ -59,10 +59,13 @@ void swap_left(struct vf *vf)
 
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 {
+	uint8_t page[SWAP_PAGE];
 	uint64_t i;
 
-	for (i = 0; i < vf->memory_size / SWAP_PAGE; i++)
-		if (!vf->pages_back[i])
-			memory_access(gpu, offset + i * SWAP_PAGE, vf->memory + i * SWAP_PAGE,
-				      SWAP_PAGE, false);
+	for (i = 0; i < vf->memory_size / SWAP_PAGE; i++) {
+		if (vf->pages_back[i])
+			continue;
+		memory_access(gpu, offset + i * SWAP_PAGE, page, SWAP_PAGE, false);
+		memory_transfer(vf->memfd, i * SWAP_PAGE, page, SWAP_PAGE, true);
+	}
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "client.h"
 #include "limit.h"
+#include "link.h"
 #include "vfio/thread.h"
 #include "workers.h"
 #include "vgpu/clock.h"
@@ -23,10 +26,8 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
-	struct worker_client *runs; /* whose run goes on, and has not been told to stop */
-	int leaving[MAX_LEAVING];   /* pidfds of those that have been asked to go */
+	int leaving[MAX_LEAVING]; /* pidfds of those that have been asked to go */
 	uint32_t n_leaving;
-	int stop_fd;  /* wakes the engine thread */
 	int watch_fd; /* wakes the monitor: there are others to watch */
 	pthread_t monitor;
 	bool quit;
@@ -68,7 +69,6 @@ void workers_begin(struct softgpu *gpu, int index)
 
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
-	notify(gpu->workers->watch_fd);
 }
 
 void workers_end(struct softgpu *gpu, int index)
@@ -85,6 +85,14 @@ void workers_end(struct softgpu *gpu, int index)
 	notify(w->watch_fd);
 }
 
+void workers_kill(struct softgpu *gpu, int index)
+{
+	struct worker_client *w = gpu->workers->of[index];
+
+	if (w)
+		pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
+}
+
 void workers_restart(struct softgpu *gpu, int index)
 {
 	struct worker_client *w = gpu->workers->of[index];
@@ -93,32 +101,32 @@ void workers_restart(struct softgpu *gpu, int index)
 		return;
 	workers_end(gpu, index);
 	workers_begin(gpu, index);
+	link_worker(gpu->vfs[index].link);
 }
 
-bool workers_ready(const struct softgpu *gpu, int index)
+void workers_used(struct softgpu *gpu, int index)
+{
+	if (gpu->workers->of[index])
+		gpu->workers->of[index]->has_run = true;
+}
+
+bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
+		   int fds[VF_ORDER_FDS])
 {
 	const struct worker_client *w = gpu->workers->of[index];
 
-	return !w || (atomic_load(&w->shared->state) != WORKER_STARTING &&
-		      !atomic_load(&w->shared->waits));
-}
-
-void workers_doorbell(struct softgpu *gpu, int index, uint64_t wptr)
-{
-	struct worker_client *w = gpu->workers->of[index];
-
-	if (w)
-		atomic_store_explicit(&w->shared->wptr, wptr, memory_order_release);
-}
-
-void workers_stop(struct softgpu *gpu)
-{
-	struct workers *w = gpu->workers;
-
-	if (w->runs)
-		worker_stop(w->runs);
-	w->runs = NULL;
-	notify(w->stop_fd);
+	if (!w)
+		return false;
+	*order = (struct vf_order){
+		.type = VF_ORDER_WORKER,
+		.modules = gpu->workers->proof.modules,
+		.stops = gpu->workers->proof.stops,
+		.kill_after = gpu->config.kill_after,
+	};
+	fds[0] = w->socket;
+	fds[1] = w->shared_fd;
+	fds[2] = w->wake_fd;
+	return true;
 }
 
 const struct workers_proof *workers_proof(const struct softgpu *gpu)
@@ -126,206 +134,26 @@ const struct workers_proof *workers_proof(const struct softgpu *gpu)
 	return &gpu->workers->proof;
 }
 
-/* The VF's worker ends now, whatever it does. */
-static void drop(struct softgpu *gpu, int index)
-{
-	struct worker_client *w;
-
-	gpu->vfs[index].live.job.active = false;
-	softgpu_lock(gpu);
-	w = gpu->workers->of[index];
-	gpu->workers->of[index] = NULL;
-	gpu->workers->runs = NULL;
-	notify(gpu->workers->watch_fd);
-	softgpu_unlock(gpu);
-	worker_kill(w);
-}
-
-/* It does not answer, or is gone: the VF is lost, until it is reset. */
-static uint64_t lost(struct softgpu *gpu, int index, const char *why)
-{
-	fprintf(stderr, "<4>softgpu: VF %d: %s: its worker is killed, and it needs a reset\n",
-		index, why);
-	drop(gpu, index);
-	return SOFTGPU_FAULTED;
-}
-
-static void serve_dma(struct softgpu *gpu, int index, struct worker_client *w,
-		      const struct worker_message *m)
-{
-	const struct vf *vf = &gpu->vfs[index];
-	struct worker_message answer = {.type = WORKER_DMA_DONE, .dma.result = -EFAULT};
-
-	if (m->dma.at <= vf->memory_size && m->dma.bytes <= vf->memory_size - m->dma.at)
-		answer.dma.result =
-			gpu->carrier->dma(gpu->opaque, index, m->dma.iova, vf->memory + m->dma.at,
-					  m->dma.bytes, m->dma.out);
-	worker_send(w, &answer);
-}
-
-/* The run is over: what the VF's context is from now on. */
-static uint64_t note_end(struct softgpu *gpu, int index, const struct worker_ended *ended)
-{
-	struct vf *vf = &gpu->vfs[index];
-
-	vf->live.rptr = ended->rptr;
-	vf->live.job.active = ended->active;
-	switch (ended->end) {
-	case WORKER_IDLE:
-	case WORKER_STOPPED:
-		return SOFTGPU_OK;
-	case WORKER_FAILED:
-		/* What it has put into the queue may still run, in others' time. */
-		drop(gpu, index);
-		return ended->error ? ended->error : SOFTGPU_FAULTED;
-	default:
-		return lost(gpu, index, "its device failed");
-	}
-}
-
-/* What has come in from the worker. True: the run is over, with *ERROR. */
-static bool receive(struct softgpu *gpu, int index, struct worker_client *w, uint64_t *error)
-{
-	struct worker_message m;
-	int r;
-
-	while ((r = worker_receive(w, &m)) > 0) {
-		switch (m.type) {
-		case WORKER_FENCE:
-			gpu->carrier->irq(gpu->opaque, index, SOFTGPU_VECTOR_FENCE);
-			break;
-		case WORKER_DMA:
-			serve_dma(gpu, index, w, &m);
-			break;
-		case WORKER_ENDED:
-			*error = note_end(gpu, index, &m.ended);
-			return true;
-		default:
-			break;
-		}
-	}
-	if (r < 0)
-		*error = lost(gpu, index, "its worker has died");
-	return r < 0;
-}
-
-uint64_t workers_execute(struct softgpu *gpu, int index)
-{
-	struct workers *all = gpu->workers;
-	struct worker_client *w = all->of[index];
-	struct vf *vf = &gpu->vfs[index];
-	struct worker_message m = {
-		.run = {vf->live.ring_base, vf->live.ring_size, vf->live.rptr, vf->live.fence_addr,
-			all->proof.stops},
-	};
-	struct pollfd fds[] = {{-1, POLLIN, 0}, {all->stop_fd, POLLIN, 0}};
-	vgpu_nsec deadline = VGPU_NEVER, at;
-	uint64_t error = SOFTGPU_OK;
-	int left;
-
-	if (!w || atomic_load(&w->shared->state) != WORKER_READY)
-		return lost(gpu, index, "its worker did not start");
-	fds[0].fd = w->socket;
-	drain(all->stop_fd);
-	atomic_store(&w->shared->wptr, atomic_load(&vf->wptr));
-	softgpu_lock(gpu);
-	worker_run(w, &m);
-	all->runs = w;
-	if (atomic_load(&gpu->stop))
-		workers_stop(gpu);
-	softgpu_unlock(gpu);
-	while (!receive(gpu, index, w, &error)) {
-		if (atomic_load(&gpu->kill)) {
-			drop(gpu, index);
-			return SOFTGPU_OK;
-		}
-		at = vgpu_now();
-		if (deadline == VGPU_NEVER && atomic_load(&gpu->stop))
-			deadline = at + gpu->config.kill_after;
-		if (deadline <= at)
-			return lost(gpu, index, "its work does not stop");
-		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
-		poll(fds, 2, left);
-		if (fds[1].revents)
-			drain(all->stop_fd);
-	}
-	softgpu_lock(gpu);
-	all->runs = NULL;
-	softgpu_unlock(gpu);
-	return error;
-}
-
-/* Who the monitor listens to: their descriptors, and whose they are. */
-struct watched {
-	struct pollfd fds[1 + SOFTGPU_MAX_VFS + MAX_LEAVING];
-	int vf[1 + SOFTGPU_MAX_VFS + MAX_LEAVING]; /* -1: one that leaves */
-	uint32_t n;
-};
-
-static void watch(struct watched *l, int fd, int vf)
-{
-	l->fds[l->n] = (struct pollfd){fd, POLLIN, 0};
-	l->vf[l->n++] = vf;
-}
-
-static void list(struct workers *w, struct watched *l)
-{
-	uint32_t i;
-
-	l->n = 0;
-	watch(l, w->watch_fd, -1);
-	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		if (w->of[i])
-			watch(l, w->of[i]->wake_fd, (int)i);
-	for (i = 0; i < w->n_leaving; i++)
-		watch(l, w->leaving[i], -1);
-}
-
-/* The VF's worker has something to say: that it is ready, or not, or has compiled. */
-static void woken(struct softgpu *gpu, int index, int fd)
-{
-	struct worker_client *w = gpu->workers->of[index];
-
-	if (!w || w->wake_fd != fd)
-		return;
-	drain(fd);
-	if (atomic_load(&w->shared->state) == WORKER_REFUSED)
-		fprintf(stderr, "<3>softgpu: VF %d: %.255s\n", index, w->shared->text);
-	if (!engine_has_work(gpu, index))
-		return;
-	command_busy(gpu, index, true);
-	if (gpu->running == index && !gpu->executing)
-		pthread_cond_signal(&gpu->engine_cond);
-}
-
+/* Waits for those that leave. */
 static void *monitor(void *arg)
 {
 	struct workers *w = arg;
-	struct watched l;
-	uint32_t i, k;
+	struct pollfd fds[1 + MAX_LEAVING];
+	uint32_t i, n;
 
 	softgpu_lock(w->gpu);
 	while (!w->quit) {
-		list(w, &l);
+		fds[0] = (struct pollfd){w->watch_fd, POLLIN, 0};
+		for (n = 1, i = 0; i < w->n_leaving; i++)
+			fds[n++] = (struct pollfd){w->leaving[i], POLLIN, 0};
 		softgpu_unlock(w->gpu);
-		poll(l.fds, l.n, -1);
+		poll(fds, n, -1);
 		softgpu_lock(w->gpu);
-		if (l.fds[0].revents)
+		if (fds[0].revents)
 			drain(w->watch_fd);
-		for (i = 1; i < l.n; i++) {
-			if (!l.fds[i].revents)
-				continue;
-			if (l.vf[i] >= 0) {
-				woken(w->gpu, l.vf[i], l.fds[i].fd);
-				continue;
-			}
-			for (k = 0; k < w->n_leaving; k++) {
-				if (w->leaving[k] == l.fds[i].fd && worker_gone(l.fds[i].fd, 0)) {
-					w->leaving[k] = w->leaving[--w->n_leaving];
-					break;
-				}
-			}
-		}
+		for (i = w->n_leaving; i-- > 0;)
+			if (worker_gone(w->leaving[i], 0))
+				w->leaving[i] = w->leaving[--w->n_leaving];
 	}
 	softgpu_unlock(w->gpu);
 	return NULL;
@@ -347,17 +175,14 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 		fprintf(stderr, "<6>softgpu: %s: no second wall around VFs' memory: %s\n",
 			w->proof.device, w->proof.wall);
 	w->gpu = gpu;
-	w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = w->stop_fd < 0 || w->watch_fd < 0
+	r = w->watch_fd < 0
 		    ? errno
 		    : vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
 	if (r == 0) {
 		gpu->workers = w;
 		return 0;
 	}
-	if (w->stop_fd >= 0)
-		close(w->stop_fd);
 	if (w->watch_fd >= 0)
 		close(w->watch_fd);
 	free(w);
@@ -382,7 +207,6 @@ void workers_destroy(struct workers *w)
 	if (strcmp(w->gpu->config.device, "cuda") == 0)
 		for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 			limit_forget(LIMIT_ROOT, getpid(), i);
-	close(w->stop_fd);
 	close(w->watch_fd);
 	free(w);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The engine as processes: one worker for each VF that has memory, which executes its packets on a
- * device. Who has none is not run. A worker that dies, or does not stop, costs its VF alone: it is
+ * device. The VF's process speaks to it; the device starts it, hands its descriptors over, and ends
+ * it. Who has none is not run. A worker that dies, or does not stop, costs its VF alone: it is
  * reported as one that needs a reset, and gets a fresh worker by that.
  *
- * Under the lock, but workers_execute(), which is the engine thread's.
+ * Under the lock.
  */
 #ifndef SOFTGPU_WORKERS_H
 #define SOFTGPU_WORKERS_H
@@ -20,18 +21,16 @@ void workers_destroy(struct workers *w);
 /* The VF has memory, and a worker for it; or no longer. */
 void workers_begin(struct softgpu *gpu, int vf);
 void workers_end(struct softgpu *gpu, int vf);
-/* The VF begins anew: so does its worker, if it has done anything. */
+/* What the worker has put into its queue is not to run any more: it is killed. */
+void workers_kill(struct softgpu *gpu, int vf);
+/* The VF begins anew: so does its worker, if it may have done anything. */
 void workers_restart(struct softgpu *gpu, int vf);
-
-/* Whether the VF can be executed, or it can be said why not: its worker is not just starting, and
- * does not wait for a compiler. */
-bool workers_ready(const struct softgpu *gpu, int vf);
-void workers_doorbell(struct softgpu *gpu, int vf, uint64_t wptr);
-/* Who executes is to stop, and the engine's stop and kill are to be looked at. */
-void workers_stop(struct softgpu *gpu);
-
-/* Executes VF until there is nothing to do, or it is to stop. An enum softgpu_error. */
-uint64_t workers_execute(struct softgpu *gpu, int vf);
+/* What the VF's process is told of its worker; the descriptors stay the worker's. False: it has
+ * none. */
+bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
+		   int fds[VF_ORDER_FDS]);
+/* The VF is about to run: its worker is no longer as new. */
+void workers_used(struct softgpu *gpu, int vf);
 
 /* How work is stopped, as proved. */
 struct workers_proof {

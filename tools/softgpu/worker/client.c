@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,64 +14,16 @@
 #include <unistd.h>
 
 #include "client.h"
-
-extern char **environ;
-
-/* Beside the program that runs, or where the build puts it; else where it has been installed, for
- * programs from elsewhere that load softgpu, such as QEMU. */
-static int find_program(char *path, size_t size)
-{
-	static const char *const places[] = {"../libexec/vgpud/softgpu-worker",
-					     "../worker/softgpu-worker",
-					     "../../tools/softgpu/worker/softgpu-worker"};
-	char dir[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
-	size_t i;
-
-	if (n < 0)
-		return -errno;
-	dir[n] = 0;
-	*strrchr(dir, '/') = 0;
-	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if ((size_t)snprintf(path, size, "%s/%s", dir, places[i]) < size &&
-		    access(path, X_OK) == 0)
-			return 0;
-	}
-	snprintf(path, size, "%s", WORKER_INSTALLED);
-	return access(path, X_OK) == 0 ? 0 : -ENOENT;
-}
+#include "spawn.h"
 
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
 {
-	char path[PATH_MAX], gpu[16], size[24], vf[16], limit[24], fifo[16], uid[16], gid[16];
-	char *argv[] = {path,
-			(char *)"--device",
-			(char *)o->device,
-			(char *)"--gpu",
-			gpu,
-			(char *)"--size",
-			size,
-			(char *)"--vf",
-			vf,
-			(char *)"--limit",
-			limit,
-			(char *)"--realtime",
-			fifo,
-			(char *)"--user",
-			uid,
-			(char *)"--group",
-			gid,
-			NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	sigset_t none, all;
-	int i, r;
+	char gpu[16], size[24], vf[16], limit[24], fifo[16], uid[16], gid[16];
+	const char *args[] = {"--device", o->device, "--gpu",	   gpu,	 "--size",  size,
+			      "--vf",	  vf,	     "--limit",	   limit, "--realtime", fifo,
+			      "--user",	  uid,	     "--group",	   gid,	 NULL};
 
-	if (find_program(path, sizeof(path)) < 0)
-		return vgpu_error_set(err, -ENOENT,
-				      "softgpu-worker is neither in ../libexec/vgpud, from this "
-				      "program's folder, nor " WORKER_INSTALLED ": install it");
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
 	snprintf(vf, sizeof(vf), "%u", o->vf);
@@ -81,28 +31,7 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
-	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	for (i = 0; i < 4; i++)
-		posix_spawn_file_actions_adddup2(&actions, fds[i], WORKER_SOCKET_FD + i);
-	r = posix_spawn(&w->pid, path, &actions, &attr, argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&actions);
-	if (r != 0)
-		return vgpu_error_set(err, -r, "%s: %s", path, strerror(r));
-	w->pidfd = pidfd_open(w->pid, 0);
-	if (w->pidfd < 0) {
-		r = errno;
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
-		return vgpu_error_set(err, -r, "pidfd_open: %s", strerror(r));
-	}
-	return 0;
+	return spawn_program("softgpu-worker", args, fds, 4, &w->pid, &w->pidfd, err);
 }
 
 static void release(struct worker_client *w)
@@ -113,16 +42,9 @@ static void release(struct worker_client *w)
 		close(w->socket);
 	if (w->wake_fd >= 0)
 		close(w->wake_fd);
+	if (w->shared_fd >= 0)
+		close(w->shared_fd);
 	free(w);
-}
-
-/* Descriptors that are handed down lie above those that the worker expects. */
-static int above(int fd)
-{
-	int high = fcntl(fd, F_DUPFD_CLOEXEC, 16);
-
-	close(fd);
-	return high;
 }
 
 int worker_start(struct worker_client **out, const struct worker_options *options,
@@ -133,15 +55,15 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	w->socket = w->wake_fd = w->pidfd = -1;
+	w->socket = w->wake_fd = w->pidfd = w->shared_fd = -1;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
 		w->socket = pair[0];
-		fds[0] = above(pair[1]);
+		fds[0] = pair[1];
 	}
-	fds[1] = above(memfd_create("softgpu-worker", MFD_CLOEXEC));
-	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 16);
-	w->wake_fd = above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 16);
+	fds[1] = memfd_create("softgpu-worker", MFD_CLOEXEC);
+	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
 	for (i = 0; i < 4; i++)
 		if (fds[i] < 0)
 			r = -EMFILE;
@@ -155,6 +77,8 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	} else {
 		r = spawn(w, options, fds, err);
 	}
+	w->shared_fd = fds[1];
+	fds[1] = -1;
 	for (i = 0; i < 4; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -231,7 +155,7 @@ int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)
 void worker_send(struct worker_client *w, const struct worker_message *m)
 {
 	/* If it is gone, that is seen when it is listened to. */
-	while (send(w->socket, m, sizeof(*m), MSG_NOSIGNAL) < 0 && errno == EINTR)
+	while (send(w->socket, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
 		;
 }
 

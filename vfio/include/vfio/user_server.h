@@ -47,6 +47,14 @@ void vfio_server_destroy(struct vfio_server *server);
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
+/* The same at a LISTENER that somebody else has bound; it belongs to the endpoint from then on, but
+ * its path is not removed with it. 0 or -ENOMEM. Any thread. */
+int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
+		      void *device, struct vfio_endpoint **out);
+
+/* Binds a listening socket to PATH, where a dead one is replaced. Its descriptor, or -errno. */
+int vfio_server_listen(const char *path, struct vgpu_error *err);
+
 /* Takes the device away: closes its client and its socket, and waits until no callback of it runs.
  * Not from one of its own callbacks, nor from those of another endpoint of the same server. */
 void vfio_server_remove(struct vfio_endpoint *endpoint);

@@ -7,7 +7,8 @@
  */
 #include <string.h>
 
-#include "gpu.h"
+#include "sha256.h"
+#include "vf.h"
 #include "vgpu/clock.h"
 
 #define TILE_BYTES 16384u
@@ -179,9 +180,10 @@ static enum tile mandelbrot(const struct vf *vf, struct job *job)
 	return TILE_MORE;
 }
 
-static enum tile dma(struct softgpu *gpu, int index, struct job *job, uint64_t *error)
+_Static_assert(TILE_BYTES <= VF_DMA_MOST, "a tile fits a DMA message");
+
+static enum tile dma(const struct vf *vf, struct job *job, uint64_t *error)
 {
-	const struct vf *vf = &gpu->vfs[index];
 	const uint64_t *a = job->packet.arg;
 	uint64_t n = chunk(job, a[2]);
 	bool out = job->packet.opcode == SOFTGPU_DMA_OUT;
@@ -189,7 +191,7 @@ static enum tile dma(struct softgpu *gpu, int index, struct job *job, uint64_t *
 
 	if (out)
 		memcpy(bounce, vf->memory + a[0] + job->at, n);
-	if (n && gpu->carrier->dma(gpu->opaque, index, a[1] + job->at, bounce, n, out) < 0) {
+	if (n && vf_dma(vf, a[1] + job->at, bounce, (uint32_t)n, out) < 0) {
 		*error = SOFTGPU_DMA_FAULT;
 		return TILE_ERROR;
 	}
@@ -199,41 +201,39 @@ static enum tile dma(struct softgpu *gpu, int index, struct job *job, uint64_t *
 }
 
 /* Keeps the engine busy until UNTIL, or until it is told to drop everything. */
-static void burn(struct softgpu *gpu, vgpu_nsec ns)
+static void burn(const struct vf *vf, vgpu_nsec ns)
 {
 	vgpu_nsec until = vgpu_now() + ns;
 
-	while (vgpu_now() < until && !atomic_load_explicit(&gpu->kill, memory_order_relaxed))
+	while (vgpu_now() < until && VF_RUN_STATE(atomic_load(&vf->page->run)) != VF_KILLING)
 		;
 }
 
-static enum tile spin(struct softgpu *gpu, struct job *job)
+static enum tile spin(const struct vf *vf, struct job *job)
 {
 	uint64_t total = job->packet.arg[0] * VGPU_USEC;
 	uint64_t n = total - job->at < TILE_NS ? total - job->at : TILE_NS;
 
-	burn(gpu, n);
+	burn(vf, n);
 	return advance(job, n, total);
 }
 
 /* A few rounds of 2 us. */
-static enum tile count(struct softgpu *gpu, const struct vf *vf, struct job *job)
+static enum tile count(const struct vf *vf, struct job *job)
 {
 	const uint64_t *a = job->packet.arg;
 	uint64_t n = a[1] - job->at < 8 ? a[1] - job->at : 8, i;
 
 	for (i = 1; i <= n; i++) {
-		burn(gpu, 2 * VGPU_USEC);
+		burn(vf, 2 * VGPU_USEC);
 		__atomic_store_n((uint64_t *)(vf->memory + a[0]), job->at + i, __ATOMIC_RELAXED);
 	}
 	return advance(job, n, a[1]);
 }
 
 /* Runs one tile of a packet that packet_check has passed. On TILE_ERROR, *ERROR says why. */
-enum tile kernel_tile(struct softgpu *gpu, int index, struct job *job, uint64_t *error)
+enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error)
 {
-	const struct vf *vf = &gpu->vfs[index];
-
 	switch (job->packet.opcode) {
 	case SOFTGPU_FILL:
 		return fill(vf, job);
@@ -251,20 +251,20 @@ enum tile kernel_tile(struct softgpu *gpu, int index, struct job *job, uint64_t 
 		return mandelbrot(vf, job);
 	case SOFTGPU_DMA_IN:
 	case SOFTGPU_DMA_OUT:
-		return dma(gpu, index, job, error);
+		return dma(vf, job, error);
 	case SOFTGPU_SPIN:
-		return spin(gpu, job);
+		return spin(vf, job);
 	case SOFTGPU_NONPREEMPTIBLE:
-		burn(gpu, job->packet.arg[0] * VGPU_USEC);
+		burn(vf, job->packet.arg[0] * VGPU_USEC);
 		return TILE_DONE;
 	case SOFTGPU_EVENT:
 		__atomic_store_n((uint64_t *)(vf->memory + job->packet.arg[0]),
-				 vgpu_now() - gpu->began, __ATOMIC_RELEASE);
+				 vgpu_now() - vf->began, __ATOMIC_RELEASE);
 		return TILE_DONE;
 	case SOFTGPU_COUNT:
-		return count(gpu, vf, job);
+		return count(vf, job);
 	case SOFTGPU_ENDLESS:
-		burn(gpu, TILE_NS);
+		burn(vf, TILE_NS);
 		return TILE_MORE;
 	default: /* NOP and FENCE are over at once */
 		return TILE_DONE;

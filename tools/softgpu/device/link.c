@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "link.h"
+#include "local.h"
+#include "spawn.h"
+#include "vfio/thread.h"
+#include "vfio/user_server.h"
+#include "vgpu/clock.h"
+#include "workers.h"
+
+/* A process that has not stopped so long after it was told to drop everything is killed. */
+#define KILL_AFTER (25 * VGPU_MSEC)
+/* How long a process may take to start, and a new one is waited for after one that could not. */
+#define START_MS 10000
+#define AGAIN_MS 1000
+/* A process is heard so often in a while, and otherwise when the while is over: it may ask as often
+ * as it likes. */
+#define HEARD_MOST 8u
+#define HEARD_WHILE VGPU_MSEC
+/* Above the computing threads of others, below everything that answers. */
+#define BOOST 1
+
+struct link {
+	struct softgpu *gpu;
+	int vf;
+	pthread_t thread;
+	pthread_cond_t cond;
+	bool has_thread, has_process;
+
+	struct vf_page *page, nobody;
+	struct vf_page *mapped; /* the process's, while it starts, too */
+	pid_t pid;
+	int pidfd, control, notice, wake, epoll, page_fd, listener;
+	bool ready; /* PAGE is the process's */
+	bool kill;
+
+	uint32_t run, context, to_vf; /* serials */
+	bool stopping, boosted;
+	vgpu_nsec deadline;
+
+	/* what was heard last */
+	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
+	bool faulted;
+	vgpu_nsec heard_since;
+	uint32_t heard;
+};
+
+struct vf_page *link_page(const struct link *l)
+{
+	return l->page;
+}
+
+static struct vf *vf_of(const struct link *l)
+{
+	return &l->gpu->vfs[l->vf];
+}
+
+void link_ring(struct link *l)
+{
+	atomic_fetch_add(&l->page->bell, 1);
+	if (l->ready)
+		vf_futex_wake(&l->page->bell);
+}
+
+void link_set(struct link *l, _Atomic uint32_t *word, uint32_t value)
+{
+	atomic_store(word, value);
+	link_ring(l);
+}
+
+void link_wake(struct link *l)
+{
+	const uint64_t one = 1;
+
+	pthread_cond_signal(&l->cond);
+	if (l->has_process && write(l->wake, &one, sizeof(one)) < 0)
+		return; /* it is awake */
+}
+
+void link_kill(struct link *l)
+{
+	l->kill = true;
+	l->deadline = VGPU_NEVER;
+	if (l->pidfd >= 0)
+		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+}
+
+vgpu_nsec link_deadline(const struct link *l)
+{
+	return l->deadline;
+}
+
+void link_overdue(struct link *l)
+{
+	fprintf(stderr, "<4>softgpu: VF %d: it does not stop: its process is killed\n", l->vf);
+	link_kill(l);
+}
+
+void link_context(struct link *l, enum vf_context_kind kind)
+{
+	link_set(l, &l->page->context, VF_CONTEXT_WORD(++l->context, kind));
+}
+
+void link_end_context(struct link *l)
+{
+	atomic_fetch_add(&l->page->generation, 1);
+	link_context(l, VF_CONTEXT_NONE);
+}
+
+void link_forget(struct link *l)
+{
+	l->faulted = false;
+	memset(l->page->image, 0, sizeof(l->page->image));
+	atomic_fetch_add(&l->page->forget, 1);
+	link_end_context(l);
+}
+
+void link_gates(struct softgpu *gpu)
+{
+	uint32_t i, k, bits;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		for (bits = 0, k = 0; k < VF_GATES; k++)
+			bits |= (gpu->gates[k] >> i & 1) << k;
+		atomic_store(&gpu->vfs[i].link->page->gates, bits);
+		atomic_store(&gpu->vfs[i].link->page->dead, gpu->dead);
+	}
+}
+
+void link_message(struct link *l)
+{
+	const struct channel *c = &vf_of(l)->to_vf;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		atomic_store(&l->page->to_vf.words[i], c->words[i]);
+	link_set(l, &l->page->to_vf.serial, c->valid ? ++l->to_vf : 0);
+}
+
+void link_acknowledge(struct link *l)
+{
+	link_set(l, &l->page->to_pf_taken, l->to_pf);
+}
+
+/* Sends an order; a process that leaves so many unread that there is no room is killed. */
+static void send_order(struct link *l, const struct vf_order *order, const int *fds, uint32_t n)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
+	} control = {0};
+	struct iovec iov = {(void *)order, sizeof(*order)};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct cmsghdr *cmsg;
+
+	if (!l->ready)
+		return;
+	if (n > 0) {
+		m.msg_control = control.space;
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
+		cmsg = CMSG_FIRSTHDR(&m);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * n);
+		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * n);
+	}
+	if (sendmsg(l->control, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		link_kill(l);
+		return;
+	}
+	atomic_fetch_add(&l->page->orders, 1);
+	link_ring(l);
+}
+
+void link_memory(struct link *l)
+{
+	const struct vf *vf = vf_of(l);
+	struct vf_order order = {.type = VF_ORDER_MEMORY};
+
+	if (vf->memfd >= 0) {
+		order.window = vf->memory_size;
+		order.size = l->gpu->workers ? vf->fb_size : vf->memory_size;
+	}
+	send_order(l, &order, &vf->memfd, vf->memfd >= 0);
+	if (l->gpu->workers && vf->memfd >= 0)
+		link_worker(l);
+}
+
+void link_worker(struct link *l)
+{
+	struct vf_order order = {.type = VF_ORDER_WORKER};
+	int fds[VF_ORDER_FDS];
+
+	if (workers_order(l->gpu, l->vf, &order, fds))
+		send_order(l, &order, fds, VF_ORDER_FDS);
+}
+
+/* The first thread of the process, which executes, is above others while it is to stop. */
+static void boost(struct link *l, bool up)
+{
+	struct sched_param param = {.sched_priority = up ? BOOST : 0};
+
+	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
+		sched_setscheduler(l->pid, up ? SCHED_FIFO : SCHED_IDLE, &param);
+	l->boosted = up;
+}
+
+void link_run(struct link *l)
+{
+	l->stopping = false;
+	if (l->gpu->workers)
+		workers_used(l->gpu, l->vf);
+	atomic_store(&l->page->run, VF_RUN_WORD(++l->run, VF_RUN));
+	if (l->ready)
+		vf_futex_wake(&l->page->run);
+}
+
+bool link_stop(struct link *l, bool kill)
+{
+	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED);
+
+	if (!l->ready)
+		return true;
+	if (!l->stopping && atomic_compare_exchange_strong(&l->page->run, &parked,
+							    VF_RUN_WORD(l->run, VF_STOPPED)))
+		return true;
+	boost(l, true);
+	/* Whatever it was: it parks no more. */
+	atomic_store(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
+	l->stopping = true;
+	vf_futex_wake(&l->page->run);
+	if (l->gpu->workers)
+		link_ring(l);
+	if (kill || l->gpu->workers) {
+		l->deadline = vgpu_now() + KILL_AFTER +
+			      (l->gpu->workers ? l->gpu->config.kill_after : 0);
+		pthread_cond_signal(&l->gpu->sequencer_cond);
+	}
+	return false;
+}
+
+/* Its answer to a stop, if that is here. */
+static void hear_stopped(struct link *l)
+{
+	if (!l->stopping || atomic_load(&l->page->run) != VF_RUN_WORD(l->run, VF_STOPPED))
+		return;
+	l->stopping = false;
+	l->deadline = VGPU_NEVER;
+	boost(l, false);
+	if (l->gpu->running == l->vf)
+		engine_stopped(l->gpu);
+}
+
+static void hear_status(struct link *l)
+{
+	struct softgpu *gpu = l->gpu;
+	uint64_t status = atomic_load(&l->page->status);
+	bool busy = status & VF_BUSY, was = vf_of(l)->busy;
+
+	if (status >> 32 != atomic_load(&l->page->generation))
+		return;
+	command_busy(gpu, l->vf, busy);
+	if (was && !busy && !(status & VF_DEAD) && gpu->running == l->vf) {
+		gpu->hvvm_waits |= 1u << l->vf;
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_HVVM_RCV);
+	}
+	if (status & VF_FAULTED && !l->faulted) {
+		if (gpu->workers)
+			workers_kill(gpu, l->vf);
+		gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
+	}
+	l->faulted = status & VF_FAULTED;
+}
+
+static void hear_mailbox(struct link *l)
+{
+	struct vf_message *m = &l->page->to_pf;
+	uint32_t serial = atomic_load(&m->serial), words[4], i;
+	uint32_t taken = atomic_load(&l->page->to_vf_taken);
+
+	if (serial != l->to_pf) {
+		l->to_pf = serial;
+		for (i = 0; i < 4; i++)
+			words[i] = atomic_load(&m->words[i]);
+		registers_heard_message(l->gpu, l->vf, serial != 0, words);
+	}
+	if (taken != l->to_vf_taken) {
+		l->to_vf_taken = taken;
+		if (taken != 0 && taken == atomic_load(&l->page->to_vf.serial))
+			registers_heard_acknowledgement(l->gpu, l->vf);
+	}
+}
+
+static void hear_counters(struct link *l)
+{
+	uint32_t violations = atomic_load(&l->page->violations);
+	uint32_t drops = atomic_load(&l->page->gate_drops);
+	uint32_t resets = atomic_load(&l->page->resets);
+
+	if (violations != l->violations)
+		memory_violated(l->gpu, l->vf, violations - l->violations);
+	l->violations = violations;
+	l->gpu->gate_drops += drops - l->gate_drops;
+	l->gate_drops = drops;
+	if (resets != l->resets) {
+		l->resets = resets;
+		command_vf_reset(l->gpu, l->vf);
+		link_set(l, &l->page->resets_taken, resets);
+	}
+}
+
+static void hear(struct link *l)
+{
+	uint32_t notices = atomic_load(&l->page->notices);
+
+	if (!l->ready || notices == l->notices)
+		return;
+	l->notices = notices;
+	hear_counters(l);
+	hear_status(l);
+	if (atomic_load(&l->page->status) >> 32 == atomic_load(&l->page->generation))
+		hear_mailbox(l);
+	hear_stopped(l);
+}
+
+void links_hear(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->enabled; i++)
+		hear(gpu->vfs[i].link);
+}
+
+/* What the page says before anything has happened. */
+static void publish_all(struct link *l)
+{
+	const struct vf *vf = vf_of(l);
+
+	l->notices = l->resets = l->violations = l->gate_drops = l->to_pf = l->to_vf_taken = 0;
+	l->faulted = l->stopping = l->boosted = false;
+	l->deadline = VGPU_NEVER;
+	atomic_store(&l->page->generation, 1);
+	link_gates(l->gpu);
+	link_message(l);
+	if (vf->state == CONTEXT_LOADED)
+		link_context(l, VF_CONTEXT_INIT);
+}
+
+/* The process has mapped its page: nobody can take it away from below us any more, and the VF is
+ * its. */
+static void begins(struct link *l)
+{
+	const struct vf_order serve = {.type = VF_ORDER_SERVE};
+
+	if (fcntl(l->page_fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+		link_kill(l);
+		return;
+	}
+	l->page = l->mapped;
+	l->ready = true;
+	publish_all(l);
+	l->boosted = true;
+	boost(l, false);
+	link_memory(l);
+	send_order(l, &serve, NULL, 0);
+	if (l->gpu->running == l->vf)
+		link_run(l);
+	pthread_cond_broadcast(&l->gpu->links_cond);
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Without the lock. */
+static void watch(struct link *l, int fd, uint32_t events, uint64_t what)
+{
+	struct epoll_event e = {.events = events, .data.u64 = what};
+
+	epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+enum { NOTICE, WAKE, GONE };
+
+/* A socket that the last process has left as it was is used again: who waits there is served. */
+static int find_listener(struct link *l, struct vgpu_error *err)
+{
+	struct pollfd p = {l->listener, POLLRDHUP, 0};
+
+	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
+		return 0;
+	close_one(&l->listener);
+	l->listener = l->gpu->carrier->listen
+			      ? l->gpu->carrier->listen(l->gpu->opaque, l->vf, err)
+			      : local_listen(vf_of(l)->local, err);
+	return l->listener < 0 ? l->listener : 0;
+}
+
+/* Starts the process. Without the lock. */
+static int start(struct link *l, struct vgpu_error *err)
+{
+	const struct softgpu_config *c = &l->gpu->config;
+	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
+	char vf[16], vram[24], uid[16], gid[16];
+	const char *args[] = {"--vf",	  vf,		    "--vram", vram,
+			      "--layout", c->layout->name,  "--user", uid,
+			      "--group",  gid,		    l->gpu->workers ? "--workers" : NULL,
+			      NULL};
+
+	snprintf(vf, sizeof(vf), "%d", l->vf);
+	snprintf(vram, sizeof(vram), "%llu", (unsigned long long)c->vram);
+	snprintf(uid, sizeof(uid), "%u", (unsigned)c->worker_uid);
+	snprintf(gid, sizeof(gid), "%u", (unsigned)c->worker_gid);
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
+	    ftruncate(l->page_fd, sizeof(*l->page)) < 0)
+		return vgpu_error_set(err, -errno, "no descriptors: %s", strerror(errno));
+	l->control = pair[0];
+	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
+	if (l->mapped == MAP_FAILED) {
+		l->mapped = NULL;
+		r = vgpu_error_set(err, -errno, "no page: %s", strerror(errno));
+	} else {
+		/* It is there, and stays: no look at it waits for memory. */
+		mlock(l->mapped, sizeof(*l->page));
+		r = find_listener(l, err);
+	}
+	fds[n++] = pair[1];
+	fds[n++] = l->page_fd;
+	fds[n++] = l->notice;
+	fds[n++] = l->listener;
+	if (vf_of(l)->local)
+		fds[n++] = local_dma_fd(vf_of(l)->local);
+	r = r ? r : spawn_program("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
+	close(pair[1]);
+	if (n > 4)
+		close(fds[4]);
+	if (r < 0)
+		return r;
+	watch(l, l->notice, EPOLLIN | EPOLLET, NOTICE);
+	watch(l, l->wake, EPOLLIN | EPOLLET, WAKE);
+	watch(l, l->pidfd, EPOLLIN, GONE);
+	return 0;
+}
+
+static bool is_wanted(const struct link *l)
+{
+	const struct softgpu *gpu = l->gpu;
+	const struct vf *vf = vf_of(l);
+
+	return !gpu->quit && (uint32_t)l->vf < gpu->enabled && !vf->renew && !vf->reset_waits &&
+	       vf->reset_at == VGPU_NEVER;
+}
+
+/* Whether the process may be heard at once; else the thread sleeps, without the lock, until it may
+ * again. */
+static void take_turn(struct link *l)
+{
+	vgpu_nsec at = vgpu_now();
+	struct timespec t;
+
+	if (at - l->heard_since >= HEARD_WHILE) {
+		l->heard_since = at;
+		l->heard = 0;
+	}
+	if (l->heard++ < HEARD_MOST)
+		return;
+	t = (struct timespec){0, (long)(HEARD_WHILE - (at - l->heard_since))};
+	softgpu_unlock(l->gpu);
+	nanosleep(&t, NULL);
+	softgpu_lock(l->gpu);
+}
+
+/* Listens to the process until it is gone, or is to go. */
+static void listen_to(struct link *l)
+{
+	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
+	struct epoll_event events[3];
+	bool gone = false;
+	uint64_t count;
+	int n, i;
+
+	while (!gone && !l->kill && !l->gpu->quit && (uint32_t)l->vf < l->gpu->enabled) {
+		softgpu_unlock(l->gpu);
+		n = epoll_wait(l->epoll, events, 3, l->ready ? -1 : START_MS);
+		softgpu_lock(l->gpu);
+		for (i = 0; i < n; i++) {
+			gone |= events[i].data.u64 == GONE;
+			if (events[i].data.u64 == WAKE && read(l->wake, &count, sizeof(count)) < 0)
+				continue;
+		}
+		if (!l->ready && atomic_load(&l->mapped->ready) && !gone)
+			begins(l);
+		if (!l->ready && vgpu_now() >= until)
+			break;
+		take_turn(l);
+		hear(l);
+	}
+}
+
+/* The process ends, and what it had. */
+static void finish(struct link *l)
+{
+	struct vf_page *page = l->mapped;
+	struct softgpu *gpu = l->gpu;
+	siginfo_t info = {0};
+	bool was_ready = l->ready, was_killed = l->kill, runs;
+
+	link_kill(l);
+	softgpu_unlock(gpu);
+	if (l->pidfd >= 0)
+		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED);
+	softgpu_lock(gpu);
+	hear(l); /* what it said last */
+	l->page = &l->nobody;
+	l->ready = l->kill = l->has_process = l->stopping = false;
+	l->mapped = NULL;
+	l->deadline = VGPU_NEVER;
+	close_one(&l->pidfd);
+	close_one(&l->control);
+	close_one(&l->notice);
+	close_one(&l->wake);
+	close_one(&l->epoll);
+	close_one(&l->page_fd);
+	if (page)
+		munmap(page, sizeof(*page));
+	if (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
+		close_one(&l->listener);
+	if (was_ready && !was_killed && info.si_code != CLD_EXITED && !gpu->quit &&
+	    (uint32_t)l->vf < gpu->enabled)
+		fprintf(stderr, "<4>softgpu: VF %d: its process has died: it is reset\n", l->vf);
+	if (gpu->quit || (uint32_t)l->vf >= gpu->enabled) {
+		close_one(&l->listener);
+		if (was_ready)
+			memory_renew(gpu, l->vf);
+		return;
+	}
+	if (!was_ready)
+		return;
+	/* As the kernel's VFIO does on the last close. */
+	runs = gpu->running == l->vf;
+	if (runs)
+		gpu->running = -1;
+	vf_of(l)->renew = true;
+	command_vf_reset(gpu, l->vf);
+	if (runs)
+		command_engine_stopped(gpu);
+}
+
+static void rest(struct link *l)
+{
+	vgpu_nsec until = vgpu_now() + AGAIN_MS * VGPU_MSEC;
+	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
+
+	pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
+}
+
+static void *link_thread(void *arg)
+{
+	struct link *l = arg;
+	struct softgpu *gpu = l->gpu;
+	struct vgpu_error err;
+	bool started;
+	int r;
+
+	softgpu_lock(gpu);
+	while (!gpu->quit) {
+		if (!is_wanted(l)) {
+			pthread_cond_broadcast(&gpu->links_cond);
+			pthread_cond_wait(&l->cond, &gpu->lock);
+			continue;
+		}
+		l->has_process = true;
+		softgpu_unlock(gpu);
+		err.text[0] = 0;
+		r = start(l, &err);
+		softgpu_lock(gpu);
+		if (r < 0)
+			fprintf(stderr, "<3>softgpu: VF %d: %s\n", l->vf, err.text);
+		else
+			listen_to(l);
+		started = l->ready;
+		finish(l);
+		softgpu_unlock(gpu); /* deliver */
+		softgpu_lock(gpu);
+		if (!started && is_wanted(l))
+			rest(l);
+	}
+	softgpu_unlock(gpu);
+	return NULL;
+}
+
+void links_follow(struct softgpu *gpu)
+{
+	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
+	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
+	bool settled = false;
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs; i++)
+		link_wake(gpu->vfs[i].link);
+	while (!settled && !gpu->quit) {
+		for (settled = true, i = 0; i < gpu->config.n_vfs; i++)
+			settled &= i < gpu->enabled ? gpu->vfs[i].link->ready
+						    : !gpu->vfs[i].link->has_process;
+		if (!settled && pthread_cond_timedwait(&gpu->links_cond, &gpu->lock, &t) != 0)
+			break;
+	}
+}
+
+int links_create(struct softgpu *gpu, struct vgpu_error *err)
+{
+	pthread_condattr_t attr;
+	struct link *l;
+	uint32_t i;
+	int r = 0;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	for (i = 0; i < gpu->config.n_vfs && r == 0; i++) {
+		l = calloc(1, sizeof(*l));
+		if (!l)
+			r = ENOMEM;
+		if (r == 0) {
+			*l = (struct link){.gpu = gpu, .vf = (int)i, .deadline = VGPU_NEVER};
+			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
+			l->listener = -1;
+			l->page = &l->nobody;
+			pthread_cond_init(&l->cond, &attr);
+			gpu->vfs[i].link = l;
+			if (!gpu->carrier->listen)
+				r = local_create(&gpu->vfs[i].local, gpu, (int)i);
+		}
+	}
+	for (i = 0; i < gpu->config.n_vfs && r == 0; i++) {
+		l = gpu->vfs[i].link;
+		r = vfio_thread_create(&l->thread, "sg-vf",
+				       gpu->config.fifo ? SCHED_FIFO : SCHED_OTHER,
+				       gpu->config.fifo, link_thread, l);
+		l->has_thread = r == 0;
+	}
+	pthread_condattr_destroy(&attr);
+	return r ? vgpu_error_set(err, -r, "threads: %s", strerror(r)) : 0;
+}
+
+void links_destroy(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		struct vf *vf = &gpu->vfs[i];
+
+		if (!vf->link)
+			continue;
+		softgpu_lock(gpu);
+		link_wake(vf->link);
+		softgpu_unlock(gpu);
+		if (vf->link->has_thread)
+			pthread_join(vf->link->thread, NULL);
+		local_destroy(vf->local);
+		pthread_cond_destroy(&vf->link->cond);
+		free(vf->link);
+		vf->link = NULL;
+	}
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packets that a worker executes: RUN and STOP go to it, and what it says of fences and DMA is done
+ * here. What it does not do in time, it does never: the VF has failed, and the device ends the
+ * worker.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "protocol.h"
+#include "vf.h"
+#include "vfio/thread.h"
+#include "vgpu/clock.h"
+
+struct compute {
+	struct vf *vf;
+	struct compute_setup setup;
+	struct worker_shared *shared;
+	pthread_t watcher;
+	int stop_fd; /* wakes who executes, and the watcher at its end */
+	int quit_fd;
+	uint32_t serial;
+	_Atomic bool running;
+};
+
+static void notify(int fd)
+{
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		return; /* it holds a count already */
+}
+
+static void drain(int fd)
+{
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+static void send_message(struct compute *c, const struct worker_message *m)
+{
+	/* If it is gone, that is seen when it is listened to. */
+	while (send(c->setup.socket, m, sizeof(*m), MSG_NOSIGNAL) < 0 && errno == EINTR)
+		;
+}
+
+/* The worker has something to say: that it is ready, or not, or has compiled. */
+static void *watch(void *arg)
+{
+	struct compute *c = arg;
+	struct pollfd fds[] = {{c->setup.wake, POLLIN, 0}, {c->quit_fd, POLLIN, 0}};
+	struct vf *vf = c->vf;
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			return NULL;
+		drain(c->setup.wake);
+		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
+			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number,
+				c->shared->text);
+		pthread_mutex_lock(&vf->lock);
+		if (vf->compute == c && !vf->executing && engine_has_work(vf)) {
+			vf->busy = true;
+			vf_publish(vf);
+			engine_kick(vf);
+			vf_notify(vf);
+		}
+		pthread_mutex_unlock(&vf->lock);
+	}
+}
+
+struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
+{
+	struct compute *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct compute){.vf = vf, .setup = *setup};
+	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->shared = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
+			 setup->shared, 0);
+	close(setup->shared);
+	if (c->stop_fd < 0 || c->quit_fd < 0 || c->shared == MAP_FAILED ||
+	    vfio_thread_create(&c->watcher, "sv-watcher", SCHED_OTHER, 0, watch, c) != 0)
+		return NULL;
+	return c;
+}
+
+/* The worker sees that its socket is closed, clears its memory and goes. */
+void compute_destroy(struct compute *c)
+{
+	if (!c)
+		return;
+	notify(c->quit_fd);
+	pthread_detach(c->watcher);
+	shutdown(c->setup.socket, SHUT_RDWR);
+	close(c->setup.socket);
+}
+
+bool compute_is_ready(const struct compute *c)
+{
+	return !c || (atomic_load(&c->shared->state) != WORKER_STARTING &&
+		      !atomic_load(&c->shared->waits));
+}
+
+void compute_doorbell(struct compute *c, uint64_t wptr)
+{
+	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);
+}
+
+void compute_stop(struct compute *c)
+{
+	const struct worker_message m = {.type = WORKER_STOP, .serial = c->serial};
+
+	if (atomic_load(&c->running))
+		send_message(c, &m);
+	notify(c->stop_fd);
+}
+
+static void serve_dma(struct compute *c, const struct worker_message *m)
+{
+	const struct vf *vf = c->vf;
+	struct worker_message answer = {.type = WORKER_DMA_DONE, .dma.result = -EFAULT};
+	uint64_t at = m->dma.at, left = m->dma.bytes, iova = m->dma.iova;
+
+	if (at <= vf->window && left <= vf->window - at) {
+		answer.dma.result = 0;
+		while (left > 0 && answer.dma.result == 0) {
+			uint32_t n = left < VF_DMA_MOST ? (uint32_t)left : VF_DMA_MOST;
+
+			answer.dma.result = vf_dma(vf, iova, vf->memory + at, n, m->dma.out);
+			at += n;
+			iova += n;
+			left -= n;
+		}
+	}
+	send_message(c, &answer);
+}
+
+static uint64_t lost(const struct compute *c, const char *why)
+{
+	fprintf(stderr, "<4>softgpu: VF %u: %s: its worker is killed, and it needs a reset\n",
+		c->vf->number, why);
+	return SOFTGPU_FAULTED;
+}
+
+/* The run is over: what the VF's context is from now on. */
+static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
+{
+	c->vf->live.rptr = ended->rptr;
+	c->vf->live.job.active = ended->active;
+	switch (ended->end) {
+	case WORKER_IDLE:
+	case WORKER_STOPPED:
+		return SOFTGPU_OK;
+	case WORKER_FAILED:
+		return ended->error ? ended->error : SOFTGPU_FAULTED;
+	default:
+		return lost(c, "its device failed");
+	}
+}
+
+/* What has come in from the worker. True: the run is over, with *ERROR. */
+static bool receive(struct compute *c, uint64_t *error)
+{
+	struct worker_message m;
+	ssize_t n;
+
+	while ((n = recv(c->setup.socket, &m, sizeof(m), MSG_DONTWAIT)) == sizeof(m)) {
+		switch (m.type) {
+		case WORKER_FENCE:
+			vfio_endpoint_irq(c->vf->endpoint, SOFTGPU_VECTOR_FENCE);
+			break;
+		case WORKER_DMA:
+			serve_dma(c, &m);
+			break;
+		case WORKER_ENDED:
+			if (m.serial != c->serial)
+				break;
+			*error = note_end(c, &m.ended);
+			return true;
+		default:
+			break;
+		}
+	}
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	*error = lost(c, "its worker has died");
+	return true;
+}
+
+static bool is_to_stop(const struct vf *vf)
+{
+	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_STOPPING;
+}
+
+static uint64_t follow_run(struct compute *c)
+{
+	struct pollfd fds[] = {{c->setup.socket, POLLIN, 0}, {c->stop_fd, POLLIN, 0}};
+	vgpu_nsec deadline = VGPU_NEVER, at;
+	uint64_t error = SOFTGPU_OK;
+	int left;
+
+	while (!receive(c, &error)) {
+		if (VF_RUN_STATE(atomic_load(&c->vf->page->run)) == VF_KILLING)
+			return SOFTGPU_OK; /* a reset follows, with another worker */
+		at = vgpu_now();
+		if (deadline == VGPU_NEVER && is_to_stop(c->vf))
+			deadline = at + c->setup.kill_after;
+		if (deadline <= at)
+			return lost(c, "its work does not stop");
+		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
+		poll(fds, 2, left);
+		if (fds[1].revents)
+			drain(c->stop_fd);
+	}
+	return error;
+}
+
+uint64_t compute_execute(struct vf *vf)
+{
+	struct compute *c = vf->compute;
+	const struct context *live = &vf->live;
+	struct worker_message m = {.type = WORKER_RUN};
+	uint64_t error;
+
+	if (!c || atomic_load(&c->shared->state) != WORKER_READY) {
+		fprintf(stderr, "<4>softgpu: VF %u: its worker did not start: it needs a reset\n",
+			vf->number);
+		return SOFTGPU_FAULTED;
+	}
+	m.serial = ++c->serial;
+	m.run.ring_base = live->ring_base;
+	m.run.ring_size = live->ring_size;
+	m.run.rptr = live->rptr;
+	m.run.fence_at = live->fence_addr;
+	m.run.stops = c->setup.stops;
+	drain(c->stop_fd);
+	compute_doorbell(c, atomic_load(&vf->wptr));
+	send_message(c, &m);
+	atomic_store(&c->running, true);
+	if (is_to_stop(vf))
+		compute_stop(c);
+	error = follow_run(c);
+	atomic_store(&c->running, false);
+	return error;
+}

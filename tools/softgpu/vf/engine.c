@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's side of the RUN word: executes the ring tile by tile, and looks at the word after
+ * each. Without work the VF is parked with its context in the image; the doorbell ends that from
+ * here, a stop from the device, whoever is first.
+ */
+#include <string.h>
+
+#include "vf.h"
+
+bool engine_has_work(const struct vf *vf)
+{
+	return !vf->dead && (vf->live.job.active || vf->live.rptr != atomic_load(&vf->wptr)) &&
+	       (!vf->has_worker || compute_is_ready(vf->compute));
+}
+
+void engine_put_image(struct vf *vf)
+{
+	memcpy(vf->page->image, &vf->live, sizeof(vf->live));
+}
+
+void engine_kick(struct vf *vf)
+{
+	uint32_t word = atomic_load(&vf->page->run);
+
+	if (vf->executing || !vf->loaded || !engine_has_work(vf) ||
+	    VF_RUN_STATE(word) != VF_PARKED)
+		return;
+	if (atomic_compare_exchange_strong(&vf->page->run, &word, word - VF_PARKED + VF_RUN))
+		vf_futex_wake(&vf->page->run);
+}
+
+/* Stops the VF with an error. */
+static void fail(struct vf *vf, uint64_t error)
+{
+	vf->error = error;
+	vf->error_at = vf->live.rptr - 1;
+	vf->live.job.active = false;
+	vf->dead = true;
+	if (error == SOFTGPU_OUT_OF_RANGE)
+		atomic_fetch_add(&vf->page->violations, 1);
+}
+
+/* Takes the next packet in: copied first, then checked, so that the guest cannot change it. */
+static uint64_t fetch(struct vf *vf)
+{
+	struct packet_limits limits = vf_limits(vf);
+	struct job *job = &vf->live.job;
+	uint64_t slot;
+
+	if (!packet_ring_is_valid(&limits, vf->live.ring_base, vf->live.ring_size) ||
+	    atomic_load(&vf->wptr) - vf->live.rptr > vf->live.ring_size)
+		return SOFTGPU_BAD_RING;
+	slot = vf->live.rptr & (vf->live.ring_size - 1);
+	memcpy(&job->packet, vf->memory + vf->live.ring_base + slot * sizeof(job->packet),
+	       sizeof(job->packet));
+	vf->live.rptr++;
+	job->at = 0;
+	job->inner = 0;
+	job->active = true;
+	return packet_check(&limits, &job->packet);
+}
+
+/* The packet is done; a fence tells the guest. */
+static uint64_t retire(struct vf *vf)
+{
+	const struct softgpu_packet *p = &vf->live.job.packet;
+	struct packet_limits limits = vf_limits(vf);
+	uint64_t at = vf->live.fence_addr;
+
+	vf->live.job.active = false;
+	if (p->opcode != SOFTGPU_FENCE)
+		return SOFTGPU_OK;
+	if (!packet_fence_is_valid(&limits, at))
+		return SOFTGPU_OUT_OF_RANGE;
+	__atomic_store_n((uint64_t *)(vf->memory + at), p->arg[0], __ATOMIC_RELEASE);
+	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
+		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
+	return SOFTGPU_OK;
+}
+
+static uint64_t execute(struct vf *vf, uint32_t word)
+{
+	uint64_t error = SOFTGPU_OK;
+
+	while (error == SOFTGPU_OK && atomic_load(&vf->page->run) == word) {
+		if (!vf->live.job.active) {
+			if (vf->live.rptr == atomic_load(&vf->wptr))
+				break;
+			error = fetch(vf);
+			continue;
+		}
+		if (kernel_tile(vf, &vf->live.job, &error) == TILE_DONE)
+			error = retire(vf);
+	}
+	return error;
+}
+
+/* The VF may run, as WORD says. */
+static void run(struct vf *vf, uint32_t word)
+{
+	uint64_t error;
+	bool failed = false;
+
+	pthread_mutex_lock(&vf->lock);
+	vf_follow(vf);
+	if (engine_has_work(vf)) {
+		vf->busy = true;
+		vf->executing = true;
+		pthread_mutex_unlock(&vf->lock);
+		error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
+		pthread_mutex_lock(&vf->lock);
+		vf->executing = false;
+		failed = error != SOFTGPU_OK;
+		if (failed)
+			fail(vf, error);
+	}
+	vf->busy = engine_has_work(vf);
+	if (!vf->busy) {
+		/* A stop that comes first is seen next. */
+		engine_put_image(vf);
+		atomic_compare_exchange_strong(&vf->page->run, &word,
+					       word - VF_RUN + VF_PARKED);
+	}
+	vf_publish(vf);
+	pthread_mutex_unlock(&vf->lock);
+	vf_notify(vf);
+	if (failed)
+		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
+}
+
+static void stop(struct vf *vf, uint32_t word)
+{
+	pthread_mutex_lock(&vf->lock);
+	engine_put_image(vf);
+	while (!atomic_compare_exchange_strong(&vf->page->run, &word,
+					       word - VF_RUN_STATE(word) + VF_STOPPED))
+		;
+	pthread_mutex_unlock(&vf->lock);
+	vf_notify(vf);
+}
+
+void engine_loop(struct vf *vf)
+{
+	for (;;) {
+		uint32_t word = atomic_load(&vf->page->run);
+
+		switch (VF_RUN_STATE(word)) {
+		case VF_RUN:
+			run(vf, word);
+			break;
+		case VF_STOPPING:
+		case VF_KILLING:
+			stop(vf, word);
+			break;
+		default:
+			vf_futex_wait(&vf->page->run, word, NULL);
+			break;
+		}
+	}
+}

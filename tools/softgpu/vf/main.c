@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * softgpu-vf: serves one VF of softgpu to one client. The device starts it, with the descriptors of
+ * page.h; whatever goes wrong here, or is done to it by its client, ends it, and with it the VF's
+ * state, and the device starts another.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "confine.h"
+#include "vf.h"
+#include "vfio/thread.h"
+#include "vfio/user_proto.h"
+#include "vgpu/clock.h"
+
+/* A client's mappings for DMA, its vectors, and what the process has of its own. */
+#define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
+/* The kernel ends a VF process before the device, where memory runs out. */
+#define OOM_SCORE "500\n"
+
+struct packet_limits vf_limits(const struct vf *vf)
+{
+	return (struct packet_limits){vf->window, vf->size, vf->modules};
+}
+
+void vf_publish(struct vf *vf)
+{
+	uint64_t bits = (vf->busy ? VF_BUSY : 0) | (vf->dead ? VF_DEAD : 0) |
+			(vf->dead && vf->error == SOFTGPU_FAULTED ? VF_FAULTED : 0);
+
+	atomic_store(&vf->page->status, (uint64_t)vf->generation << 32 | bits);
+}
+
+void vf_notify(struct vf *vf)
+{
+	const uint64_t one = 1;
+
+	atomic_fetch_add(&vf->page->notices, 1);
+	if (write(VF_NOTICE_FD, &one, sizeof(one)) < 0)
+		return; /* full: the device has yet to look */
+}
+
+int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client)
+{
+	struct vf_dma ask = {.iova = iova, .size = size, .to_client = to_client};
+	struct iovec iov[2] = {{&ask, sizeof(ask)}, {buffer, size}};
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = to_client ? 2 : 1};
+
+	if (!vf->has_carrier)
+		return vfio_endpoint_dma(vf->endpoint, iova, buffer, size, to_client);
+	if (sendmsg(VF_DMA_FD, &m, MSG_NOSIGNAL) < 0)
+		return -EFAULT;
+	m.msg_iovlen = to_client ? 1 : 2;
+	if (recvmsg(VF_DMA_FD, &m, 0) < (ssize_t)sizeof(ask))
+		return -EFAULT;
+	return ask.result;
+}
+
+/* Another partition. The device changes it while nothing is executed. */
+static void take_memory(struct vf *vf, const struct vf_order *order, const int *fds)
+{
+	void *p = NULL;
+
+	if (vf->executing)
+		_exit(1);
+	compute_destroy(vf->compute);
+	vf->compute = NULL;
+	if (vf->memory)
+		munmap(vf->memory, vf->window);
+	if (vf->memfd >= 0)
+		close(vf->memfd);
+	vf->memfd = fds[0];
+	if (vf->memfd >= 0)
+		p = mmap(NULL, order->window, PROT_READ | PROT_WRITE, MAP_SHARED, vf->memfd, 0);
+	if (p == MAP_FAILED)
+		_exit(1);
+	vf->memory = p;
+	vf->window = order->window;
+	vf->size = order->size;
+}
+
+static void take_worker(struct vf *vf, const struct vf_order *order, const int *fds)
+{
+	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
+					    order->kill_after};
+
+	compute_destroy(vf->compute);
+	vf->modules = order->modules;
+	vf->compute = compute_create(vf, &setup);
+	if (!vf->compute)
+		_exit(1);
+}
+
+static void receive_order(struct vf *vf)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
+	} control;
+	struct vf_order order;
+	struct iovec iov = {&order, sizeof(order)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.space,
+			   .msg_controllen = sizeof(control.space)};
+	int fds[VF_ORDER_FDS] = {-1, -1, -1};
+	struct cmsghdr *cmsg;
+	ssize_t n;
+
+	do
+		n = recvmsg(VF_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(order) || m.msg_flags & MSG_CTRUNC)
+		_exit(1);
+	cmsg = CMSG_FIRSTHDR(&m);
+	if (cmsg)
+		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	switch (order.type) {
+	case VF_ORDER_MEMORY:
+		take_memory(vf, &order, fds);
+		break;
+	case VF_ORDER_SERVE:
+		if (vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
+				      &vf->endpoint) < 0)
+			_exit(1);
+		break;
+	case VF_ORDER_WORKER:
+		take_worker(vf, &order, fds);
+		break;
+	}
+}
+
+/* The VF has been reset: it is as new, but for its memory. */
+static void forget(struct vf *vf)
+{
+	memset(&vf->live, 0, sizeof(vf->live));
+	atomic_store(&vf->wptr, 0);
+	vf->loaded = false;
+	vf->dead = false;
+	vf->int_enable = 0;
+	vf->to_pf = 0;
+	atomic_store(&vf->page->to_pf.serial, 0);
+	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
+}
+
+static void take_context(struct vf *vf)
+{
+	struct packet_limits limits = vf_limits(vf);
+
+	switch (VF_CONTEXT_KIND(vf->context)) {
+	case VF_CONTEXT_INIT:
+		memset(&vf->live, 0, sizeof(vf->live));
+		atomic_store(&vf->wptr, 0);
+		vf->dead = false;
+		vf->loaded = true;
+		break;
+	case VF_CONTEXT_LOADED:
+		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
+		/* What was saved has been checked, but against another partition perhaps. */
+		if (vf->live.job.active &&
+		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
+			vf->live.job.active = false;
+		vf->loaded = true;
+		break;
+	default:
+		memset(&vf->live, 0, sizeof(vf->live));
+		vf->loaded = false;
+		break;
+	}
+}
+
+void vf_follow(struct vf *vf)
+{
+	struct vf_page *page = vf->page;
+	uint32_t word;
+
+	for (; vf->orders != atomic_load(&page->orders); vf->orders++)
+		receive_order(vf);
+	word = atomic_load(&page->forget);
+	if (word != vf->forget) {
+		vf->forget = word;
+		forget(vf);
+	}
+	word = atomic_load(&page->context);
+	if (word != vf->context) {
+		vf->context = word;
+		take_context(vf);
+	}
+	word = atomic_load(&page->generation);
+	if (word != vf->generation) {
+		vf->generation = word;
+		vf->busy = false;
+		vf_publish(vf);
+		vf_notify(vf);
+	}
+}
+
+/* What is to be told the client of the mailbox: whether its vector is to be raised. */
+static bool follow_mailbox(struct vf *vf)
+{
+	uint32_t in = atomic_load(&vf->page->to_vf.serial);
+	uint32_t taken = atomic_load(&vf->page->to_pf_taken);
+	bool tell = in != vf->to_vf_seen && in && vf->int_enable & GPUIOV_MBOX_INT_VALID;
+
+	tell |= taken != vf->to_pf_seen && taken && taken == vf->to_pf &&
+		vf->int_enable & GPUIOV_MBOX_INT_ACK;
+	vf->to_vf_seen = in;
+	vf->to_pf_seen = taken;
+	return tell;
+}
+
+static void *bell_thread(void *arg)
+{
+	struct vf *vf = arg;
+	uint32_t bell, run;
+	bool tell;
+
+	for (;;) {
+		bell = atomic_load(&vf->page->bell);
+		pthread_mutex_lock(&vf->lock);
+		vf_follow(vf);
+		tell = follow_mailbox(vf) && vf->endpoint;
+		run = VF_RUN_STATE(atomic_load(&vf->page->run));
+		if (vf->compute && (run == VF_STOPPING || run == VF_KILLING))
+			compute_stop(vf->compute);
+		pthread_mutex_unlock(&vf->lock);
+		if (tell)
+			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
+		vf_futex_wait(&vf->page->bell, bell, NULL);
+	}
+	return NULL;
+}
+
+/* What no client can have been near yet. */
+static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
+{
+	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
+	pthread_t bell;
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), r;
+
+	if (fd >= 0) {
+		if (write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
+			fprintf(stderr, "<5>softgpu-vf: oom_score_adj: %s\n", strerror(errno));
+		close(fd);
+	}
+	prctl(PR_SET_TIMERSLACK, 1000);
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_NOFILE, &descriptors);
+	vf->page = mmap(NULL, sizeof(*vf->page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
+	if (vf->page == MAP_FAILED)
+		return vgpu_error_set(err, -errno, "the page: %s", strerror(errno));
+	close(VF_PAGE_FD);
+	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
+	r = confine_user(uid, gid, NULL, err);
+	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
+	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
+	r = r ? r : confine_calls(err);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"vf", required_argument, NULL, 'v'},	 {"vram", required_argument, NULL, 'm'},
+		{"layout", required_argument, NULL, 'l'}, {"user", required_argument, NULL, 'u'},
+		{"group", required_argument, NULL, 'G'},  {"workers", no_argument, NULL, 'w'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct vf vf = {.memfd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct vgpu_error err = {""};
+	uid_t uid = 0;
+	gid_t gid = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'v':
+			vf.number = (uint32_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'm':
+			vf.vram = strtoull(optarg, NULL, 10);
+			break;
+		case 'l':
+			vf.layout = gpuiov_layout_by_name(optarg);
+			break;
+		case 'u':
+			uid = (uid_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'G':
+			gid = (gid_t)strtoul(optarg, NULL, 10);
+			break;
+		case 'w':
+			vf.has_worker = true;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
+		fputs("softgpu-vf: softgpu starts it; it does nothing by itself\n", stderr);
+		return 2;
+	}
+	vf.began = vgpu_now();
+	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
+	if (start(&vf, uid, gid, &err) < 0) {
+		fprintf(stderr, "<3>softgpu: VF %u: %s\n", vf.number, err.text);
+		return 1;
+	}
+	atomic_store(&vf.page->ready, 1);
+	vf_notify(&vf);
+	engine_loop(&vf);
+	return 0;
+}

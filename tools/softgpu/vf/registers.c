@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A VF's registers, as its client has them. What the client sends is hostile: an access costs this
+ * process, whose lock nobody else waits for.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "vf.h"
+#include "vfio/device.h"
+#include "vfio/user_proto.h"
+
+/* How long a client's reset waits for the device to hear of it, milliseconds. */
+#define RESET_TAKEN_MS 1000
+
+static bool is_open(struct vf *vf, enum vf_gate gate)
+{
+	if (atomic_load(&vf->page->gates) >> gate & 1)
+		return true;
+	/* The PF finds it when it looks. */
+	atomic_fetch_add(&vf->page->gate_drops, 1);
+	atomic_fetch_add(&vf->page->notices, 1);
+	return false;
+}
+
+/* Which register of the mailbox a BAR 5 offset is; GPUIOV_REGISTERS: none. */
+static enum gpuiov_register mailbox_register(const struct vf *vf, uint32_t offset, uint32_t *part)
+{
+	static const enum gpuiov_register own[] = {GPUIOV_MBOX_TRN, GPUIOV_MBOX_RCV,
+						   GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_INT};
+	uint32_t i, dwords;
+
+	for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		const struct gpuiov_location *at = &vf->layout->at[own[i]];
+
+		dwords = i < 2 ? 4 : 1;
+		if (at->space == GPUIOV_MMIO && offset >= at->offset &&
+		    offset < at->offset + 4 * dwords) {
+			*part = (offset - at->offset) / 4;
+			return own[i];
+		}
+	}
+	return GPUIOV_REGISTERS;
+}
+
+static uint32_t mailbox_control(const struct vf *vf)
+{
+	uint32_t in = atomic_load(&vf->page->to_vf.serial), value = 0;
+
+	if (vf->to_pf)
+		value |= GPUIOV_MBOX_TRN_VALID;
+	if (vf->to_pf && atomic_load(&vf->page->to_pf_taken) == vf->to_pf)
+		value |= GPUIOV_MBOX_TRN_ACK;
+	if (in)
+		value |= atomic_load(&vf->page->to_vf_taken) == in ? GPUIOV_MBOX_RCV_ACK
+								   : GPUIOV_MBOX_RCV_VALID;
+	return value;
+}
+
+static void write_mailbox_control(struct vf *vf, uint32_t value)
+{
+	struct vf_page *page = vf->page;
+	uint32_t in = atomic_load(&page->to_vf.serial), i;
+
+	if (!(value & GPUIOV_MBOX_TRN_VALID)) {
+		vf->to_pf = 0;
+	} else if (!vf->to_pf) {
+		for (i = 0; i < 4; i++)
+			atomic_store(&page->to_pf.words[i], vf->words[i]);
+		vf->to_pf = ++vf->to_pf_last;
+	}
+	atomic_store(&page->to_pf.serial, vf->to_pf);
+	if (value & GPUIOV_MBOX_RCV_ACK && in)
+		atomic_store(&page->to_vf_taken, in);
+	vf_notify(vf);
+}
+
+static uint32_t half(uint64_t value, uint32_t offset)
+{
+	return (uint32_t)(offset & 4 ? value >> 32 : value);
+}
+
+static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
+{
+	uint64_t keep = offset & 4 ? 0xffffffffu : ~UINT64_C(0xffffffff);
+
+	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
+}
+
+static uint32_t read_register(struct vf *vf, uint32_t offset)
+{
+	bool loaded = vf->loaded && !vf->executing;
+	uint32_t part;
+
+	switch (mailbox_register(vf, offset, &part)) {
+	case GPUIOV_MBOX_TRN:
+		return vf->words[part];
+	case GPUIOV_MBOX_RCV:
+		return atomic_load(&vf->page->to_vf.words[part]);
+	case GPUIOV_MBOX_CONTROL:
+		return mailbox_control(vf);
+	case GPUIOV_MBOX_INT:
+		return vf->int_enable;
+	default:
+		break;
+	}
+	switch (offset & ~4u) {
+	case SOFTGPU_RING_WPTR:
+		return half(atomic_load(&vf->wptr), offset);
+	case SOFTGPU_MEMORY_SIZE:
+		return half(vf->window, offset);
+	case SOFTGPU_PARTITION_SIZE:
+		return half(vf->size, offset);
+	case SOFTGPU_FEATURES:
+		return offset == SOFTGPU_FEATURES && vf->modules ? SOFTGPU_HAS_MODULES : 0;
+	case SOFTGPU_STATUS:
+		return vf->dead ? half(vf->error, offset) : 0;
+	case SOFTGPU_ERROR_AT:
+		return vf->dead ? half(vf->error_at, offset) : 0;
+	/* The rest is context: it can be read while it is here, and not in use. */
+	case SOFTGPU_RING_BASE:
+		return loaded ? half(vf->live.ring_base, offset) : 0;
+	case SOFTGPU_RING_SIZE:
+		return loaded ? half(vf->live.ring_size, offset) : 0;
+	case SOFTGPU_RING_RPTR:
+		return loaded ? half(vf->live.rptr, offset) : 0;
+	case SOFTGPU_FENCE_ADDR:
+		return loaded ? half(vf->live.fence_addr, offset) : 0;
+	default:
+		return 0;
+	}
+}
+
+static void write_register(struct vf *vf, uint32_t offset, uint32_t value)
+{
+	uint32_t part;
+
+	switch (mailbox_register(vf, offset, &part)) {
+	case GPUIOV_MBOX_TRN:
+		if (!vf->to_pf)
+			vf->words[part] = value;
+		return;
+	case GPUIOV_MBOX_CONTROL:
+		write_mailbox_control(vf, value);
+		return;
+	case GPUIOV_MBOX_INT:
+		vf->int_enable = value & 3;
+		return;
+	default:
+		break;
+	}
+	/* The ring is set up while the VF has the engine, and nothing in its ring. */
+	if (!is_open(vf, VF_GATE_REGISTERS) || !vf->loaded || vf->executing || engine_has_work(vf))
+		return;
+	switch (offset & ~4u) {
+	case SOFTGPU_RING_BASE:
+		set_half(&vf->live.ring_base, offset, value);
+		break;
+	case SOFTGPU_RING_SIZE:
+		set_half(&vf->live.ring_size, offset, value);
+		break;
+	case SOFTGPU_FENCE_ADDR:
+		set_half(&vf->live.fence_addr, offset, value);
+		break;
+	default:
+		return;
+	}
+	engine_put_image(vf);
+}
+
+/* Registers are read and written by dwords; a narrower access reads its part of one, and a
+ * narrower write has no effect. */
+static void read_registers(struct vf *vf, uint64_t offset, uint8_t *data, uint32_t size)
+{
+	uint32_t value, part, n;
+
+	while (size > 0) {
+		value = read_register(vf, (uint32_t)offset & ~3u);
+		part = (uint32_t)offset & 3;
+		n = 4 - part < size ? 4 - part : size;
+		memcpy(data, (uint8_t *)&value + part, n);
+		offset += n;
+		size -= n;
+		data += n;
+	}
+}
+
+static void write_registers(struct vf *vf, uint64_t offset, const uint8_t *data, uint32_t size)
+{
+	uint32_t value;
+
+	if (offset % 4)
+		return;
+	for (; size >= 4; size -= 4, offset += 4, data += 4) {
+		memcpy(&value, data, 4);
+		write_register(vf, (uint32_t)offset, value);
+	}
+}
+
+static void write_doorbell(struct vf *vf, uint64_t wptr)
+{
+	if (!is_open(vf, VF_GATE_DOORBELL))
+		return;
+	atomic_store(&vf->wptr, wptr);
+	if (vf->compute)
+		compute_doorbell(vf->compute, wptr);
+	if (vf->dead)
+		return;
+	vf->busy |= vf->executing || !vf->loaded || engine_has_work(vf);
+	vf_publish(vf);
+	engine_kick(vf);
+	vf_notify(vf);
+}
+
+/* Whether a range lies in the partition; outside of it is a violation. */
+static bool in_memory(struct vf *vf, uint64_t offset, uint32_t size)
+{
+	if (offset <= vf->window && size <= vf->window - offset)
+		return true;
+	atomic_fetch_add(&vf->page->violations, 1);
+	vf_notify(vf);
+	return false;
+}
+
+static void on_read(void *device, uint32_t region, uint64_t offset, void *data, uint32_t count)
+{
+	struct vf *vf = device;
+
+	memset(data, 0, count);
+	pthread_mutex_lock(&vf->lock);
+	vf_follow(vf);
+	if (atomic_load(&vf->page->dead))
+		memset(data, 0xff, count);
+	else if (region == VFIO_REGION_CONFIG)
+		pci_read(&vf->pci, (uint32_t)offset, data, count);
+	else if (region == VFIO_REGION_BAR5)
+		read_registers(vf, offset, data, count);
+	else if (region == VFIO_REGION_BAR0 &&
+		 (!is_open(vf, VF_GATE_MEMORY) || !in_memory(vf, offset, count)))
+		memset(data, 0xff, count);
+	else if (region == VFIO_REGION_BAR0)
+		memcpy(data, vf->memory + offset, count);
+	pthread_mutex_unlock(&vf->lock);
+}
+
+static void on_write(void *device, uint32_t region, uint64_t offset, const void *data,
+		     uint32_t count)
+{
+	struct vf *vf = device;
+	uint64_t wptr;
+
+	pthread_mutex_lock(&vf->lock);
+	vf_follow(vf);
+	if (atomic_load(&vf->page->dead)) {
+		pthread_mutex_unlock(&vf->lock);
+		return;
+	}
+	if (region == VFIO_REGION_CONFIG) {
+		pci_write(&vf->pci, (uint32_t)offset, data, count);
+	} else if (region == VFIO_REGION_BAR5) {
+		write_registers(vf, offset, data, count);
+	} else if (region == VFIO_REGION_BAR2 && offset == SOFTGPU_DOORBELL &&
+		   count == sizeof(wptr)) {
+		memcpy(&wptr, data, sizeof(wptr));
+		write_doorbell(vf, wptr);
+	} else if (region == VFIO_REGION_BAR0 && is_open(vf, VF_GATE_MEMORY) &&
+		   in_memory(vf, offset, count)) {
+		memcpy(vf->memory + offset, data, count);
+	}
+	pthread_mutex_unlock(&vf->lock);
+}
+
+static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
+{
+	static const uint64_t sizes[] = {[VFIO_REGION_BAR2] = BAR2_SIZE,
+					 [4] = BAR4_SIZE,
+					 [VFIO_REGION_BAR5] = BAR5_SIZE,
+					 [VFIO_REGION_CONFIG] = PCI_CONFIG_SIZE};
+	struct vf *vf = device;
+	uint64_t power = 4096;
+
+	*out = (struct vfio_server_region){.writable = true, .mmap_fd = -1};
+	if (index == VFIO_REGION_BAR0) {
+		while (power < vf->vram)
+			power <<= 1;
+		out->size = power;
+		pthread_mutex_lock(&vf->lock);
+		vf_follow(vf);
+		out->mmap_fd = vf->memfd;
+		out->mmap_size = vf->window;
+		pthread_mutex_unlock(&vf->lock);
+	} else if (index < sizeof(sizes) / sizeof(sizes[0])) {
+		out->size = sizes[index];
+	}
+}
+
+static uint32_t on_irqs(void *device, uint32_t index)
+{
+	(void)device;
+	if (index == VFIO_USER_IRQ_MSIX)
+		return SOFTGPU_VF_VECTORS;
+	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
+}
+
+/* The device resets the VF; the answer comes when it knows that it is to. */
+static void on_reset(void *device)
+{
+	struct timespec rest = {0, RESET_TAKEN_MS * 1000000L % 1000000000L};
+	struct vf *vf = device;
+	uint32_t wanted = atomic_fetch_add(&vf->page->resets, 1) + 1, bell;
+
+	rest.tv_sec = RESET_TAKEN_MS / 1000;
+	vf_notify(vf);
+	do {
+		bell = atomic_load(&vf->page->bell);
+		if (atomic_load(&vf->page->resets_taken) == wanted)
+			return;
+	} while (vf_futex_wait(&vf->page->bell, bell, &rest) != -ETIMEDOUT);
+}
+
+/* A process serves one client: with it goes the process, and the device starts another, with
+ * another memory. */
+static void on_disconnected(void *device)
+{
+	(void)device;
+	_exit(0);
+}
+
+const struct vfio_server_ops registers_ops = {
+	.region = on_region,
+	.irqs = on_irqs,
+	.read = on_read,
+	.write = on_write,
+	.reset = on_reset,
+	.disconnected = on_disconnected,
+};

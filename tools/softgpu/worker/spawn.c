@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "spawn.h"
+
+#define MOST_ARGS 24u
+#define MOST_FDS 8u
+
+extern char **environ;
+
+/* Beside the program that runs, or where the build puts it; else where it has been installed, for
+ * programs from elsewhere that load softgpu, such as QEMU. */
+static int find_program(const char *name, char *path, size_t size)
+{
+	const char *folder = strchr(name, '-') + 1; /* where the build puts softgpu-FOLDER */
+	char dir[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	int i;
+
+	if (n < 0)
+		return -errno;
+	dir[n] = 0;
+	*strrchr(dir, '/') = 0;
+	for (i = 0; i < 3; i++) {
+		int length = i == 0   ? snprintf(path, size, "%s/../libexec/vgpud/%s", dir, name)
+			     : i == 1 ? snprintf(path, size, "%s/../%s/%s", dir, folder, name)
+				      : snprintf(path, size, "%s/../../tools/softgpu/%s/%s", dir,
+						 folder, name);
+
+		if ((size_t)length < size && access(path, X_OK) == 0)
+			return 0;
+	}
+	snprintf(path, size, "%s/%s", PROGRAMS_INSTALLED, name);
+	return access(path, X_OK) == 0 ? 0 : -ENOENT;
+}
+
+/* Descriptors that are handed down lie above those that the program expects. */
+static int lift(const int *fds, uint32_t n, int *high)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SPAWN_FIRST_FD + (int)MOST_FDS);
+		if (high[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int start(const char *path, const char *const *args, const int *high, uint32_t n, pid_t *pid)
+{
+	char *argv[MOST_ARGS + 2] = {(char *)path};
+	struct sched_param param = {0};
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < MOST_ARGS && args[i]; i++)
+		argv[i + 1] = (char *)args[i];
+	sigemptyset(&none);
+	sigfillset(&all);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setsigdefault(&attr, &all);
+	posix_spawnattr_setschedpolicy(&attr, SCHED_OTHER);
+	posix_spawnattr_setschedparam(&attr, &param);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						POSIX_SPAWN_SETSCHEDULER);
+	for (i = 0; i < n; i++)
+		posix_spawn_file_actions_adddup2(&actions, high[i], SPAWN_FIRST_FD + (int)i);
+	r = posix_spawn(pid, path, &actions, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+int spawn_program(const char *name, const char *const *args, const int *fds, uint32_t n,
+		  pid_t *pid, int *pidfd, struct vgpu_error *err)
+{
+	int high[MOST_FDS] = {-1, -1, -1, -1, -1, -1, -1, -1}, r;
+	char path[PATH_MAX];
+	uint32_t i;
+
+	if (find_program(name, path, sizeof(path)) < 0)
+		return vgpu_error_set(err, -ENOENT,
+				      "%s is neither in ../libexec/vgpud, from this program's "
+				      "folder, nor in " PROGRAMS_INSTALLED ": install it",
+				      name);
+	r = lift(fds, n, high);
+	r = r ? r : start(path, args, high, n, pid);
+	for (i = 0; i < n; i++)
+		if (high[i] >= 0)
+			close(high[i]);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+	*pidfd = pidfd_open(*pid, 0);
+	if (*pidfd < 0) {
+		r = -errno;
+		kill(*pid, SIGKILL);
+		waitpid(*pid, NULL, 0);
+		return vgpu_error_set(err, r, "pidfd_open: %s", strerror(-r));
+	}
+	return 0;
+}
