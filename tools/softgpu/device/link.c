@@ -18,7 +18,7 @@
 
 #include "link.h"
 #include "local.h"
-#include "spawn.h"
+#include "program.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
@@ -456,7 +456,7 @@ static int start(struct link *l, struct vgpu_error *err)
 	fds[n++] = l->listener;
 	if (vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
-	r = r ? r : spawn_program("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
+	r = r ? r : program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
 	close(pair[1]);
 	if (n > 4)
 		close(fds[4]);

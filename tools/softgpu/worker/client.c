@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
-#include "spawn.h"
+#include "program.h"
 
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
@@ -31,7 +31,7 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
-	return spawn_program("softgpu-worker", args, fds, 4, &w->pid, &w->pidfd, err);
+	return program_start("softgpu-worker", args, fds, 4, &w->pid, &w->pidfd, err);
 }
 
 static void release(struct worker_client *w)

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "spawn.h"
+#include "program.h"
 
 #define MOST_ARGS 24u
 #define MOST_FDS 8u
@@ -50,7 +50,7 @@ static int lift(const int *fds, uint32_t n, int *high)
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, SPAWN_FIRST_FD + (int)MOST_FDS);
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, PROGRAM_FIRST_FD + (int)MOST_FDS);
 		if (high[i] < 0)
 			return -errno;
 	}
@@ -80,14 +80,14 @@ static int start(const char *path, const char *const *args, const int *high, uin
 	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
 						POSIX_SPAWN_SETSCHEDULER);
 	for (i = 0; i < n; i++)
-		posix_spawn_file_actions_adddup2(&actions, high[i], SPAWN_FIRST_FD + (int)i);
+		posix_spawn_file_actions_adddup2(&actions, high[i], PROGRAM_FIRST_FD + (int)i);
 	r = posix_spawn(pid, path, &actions, &attr, argv, environ);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
 
-int spawn_program(const char *name, const char *const *args, const int *fds, uint32_t n,
+int program_start(const char *name, const char *const *args, const int *fds, uint32_t n,
 		  pid_t *pid, int *pidfd, struct vgpu_error *err)
 {
 	int high[MOST_FDS] = {-1, -1, -1, -1, -1, -1, -1, -1}, r;
