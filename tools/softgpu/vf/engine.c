@@ -132,6 +132,7 @@ static void run(struct vf *vf, uint32_t word)
 static void stop(struct vf *vf, uint32_t word)
 {
 	pthread_mutex_lock(&vf->lock);
+	vf_follow(vf); /* it may have been stopped before it was seen to run */
 	engine_put_image(vf);
 	while (!atomic_compare_exchange_strong(&vf->page->run, &word,
 					       word - VF_RUN_STATE(word) + VF_STOPPED))

@@ -279,7 +279,7 @@ int main(int argc, char **argv)
 		{"group", required_argument, NULL, 'G'},  {"workers", no_argument, NULL, 'w'},
 		{NULL, 0, NULL, 0},
 	};
-	static struct vf vf = {.memfd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+	static struct vf vf = {.memfd = -1};
 	struct vgpu_error err = {""};
 	uid_t uid = 0;
 	gid_t gid = 0;
@@ -314,6 +314,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	vf.began = vgpu_now();
+	/* Who is to stop may have to wait for who has the lock: that one gets its priority. */
+	vfio_mutex_init(&vf.lock);
 	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
 	if (start(&vf, uid, gid, &err) < 0) {
 		fprintf(stderr, "<3>softgpu: VF %u: %s\n", vf.number, err.text);
