@@ -262,9 +262,9 @@ static void hear_stopped(struct link *l)
 		return;
 	l->stopping = false;
 	l->deadline = VGPU_NEVER;
-	boost(l, false);
 	if (l->gpu->running == l->vf)
 		engine_stopped(l->gpu);
+	boost(l, false);
 }
 
 static void hear_status(struct link *l)

@@ -96,49 +96,58 @@ static uint64_t execute(struct vf *vf, uint32_t word)
 	return error;
 }
 
-/* The VF may run, as WORD says. */
-static void run(struct vf *vf, uint32_t word)
+/* The context is the device's again, if it has asked for it. With the lock. */
+static bool stop(struct vf *vf)
 {
-	uint64_t error;
-	bool failed = false;
+	uint32_t word = atomic_load(&vf->page->run);
 
-	pthread_mutex_lock(&vf->lock);
-	vf_follow(vf);
-	if (engine_has_work(vf)) {
-		vf->busy = true;
-		vf->executing = true;
-		pthread_mutex_unlock(&vf->lock);
-		error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
-		pthread_mutex_lock(&vf->lock);
-		vf->executing = false;
-		failed = error != SOFTGPU_OK;
-		if (failed)
-			fail(vf, error);
-	}
-	vf->busy = engine_has_work(vf);
-	if (!vf->busy) {
-		/* A stop that comes first is seen next. */
-		engine_put_image(vf);
-		atomic_compare_exchange_strong(&vf->page->run, &word,
-					       word - VF_RUN + VF_PARKED);
-	}
-	vf_publish(vf);
-	pthread_mutex_unlock(&vf->lock);
-	vf_notify(vf);
-	if (failed)
-		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
-}
-
-static void stop(struct vf *vf, uint32_t word)
-{
-	pthread_mutex_lock(&vf->lock);
-	vf_follow(vf); /* it may have been stopped before it was seen to run */
+	if (VF_RUN_STATE(word) < VF_STOPPING)
+		return false;
 	engine_put_image(vf);
 	while (!atomic_compare_exchange_strong(&vf->page->run, &word,
 					       word - VF_RUN_STATE(word) + VF_STOPPED))
 		;
+	return true;
+}
+
+/* Executes, outside of the lock, until there is no work, or it is to stop. */
+static void run(struct vf *vf, uint32_t word)
+{
+	uint64_t error;
+
+	vf->busy = true;
+	vf->executing = true;
+	pthread_mutex_unlock(&vf->lock);
+	error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
+	pthread_mutex_lock(&vf->lock);
+	vf->executing = false;
+	if (error != SOFTGPU_OK)
+		fail(vf, error);
+	vf->failed = error != SOFTGPU_OK;
+}
+
+/* Does what the RUN word says. The device is told once, when all is as it is to be. */
+static void follow_run(struct vf *vf)
+{
+	uint32_t word;
+
+	pthread_mutex_lock(&vf->lock);
+	vf_follow(vf);
+	vf->failed = false;
+	word = atomic_load(&vf->page->run);
+	if (VF_RUN_STATE(word) == VF_RUN && engine_has_work(vf))
+		run(vf, word);
+	vf->busy = engine_has_work(vf);
+	vf_publish(vf);
+	if (!stop(vf) && VF_RUN_STATE(word) == VF_RUN && !vf->busy) {
+		engine_put_image(vf);
+		/* A stop that comes first is seen next. */
+		atomic_compare_exchange_strong(&vf->page->run, &word, word - VF_RUN + VF_PARKED);
+	}
 	pthread_mutex_unlock(&vf->lock);
 	vf_notify(vf);
+	if (vf->failed)
+		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
 }
 
 void engine_loop(struct vf *vf)
@@ -146,17 +155,9 @@ void engine_loop(struct vf *vf)
 	for (;;) {
 		uint32_t word = atomic_load(&vf->page->run);
 
-		switch (VF_RUN_STATE(word)) {
-		case VF_RUN:
-			run(vf, word);
-			break;
-		case VF_STOPPING:
-		case VF_KILLING:
-			stop(vf, word);
-			break;
-		default:
+		if (VF_RUN_STATE(word) == VF_STOPPED || VF_RUN_STATE(word) == VF_PARKED)
 			vf_futex_wait(&vf->page->run, word, NULL);
-			break;
-		}
+		else
+			follow_run(vf);
 	}
 }

@@ -49,6 +49,7 @@ struct vf {
 	struct context live;
 	_Atomic uint64_t wptr;
 	bool loaded, executing;
+	bool failed; /* the first thread's: just now, and the client is to hear of it */
 	bool busy, dead;
 	uint64_t error, error_at;
 
