@@ -43,6 +43,7 @@ for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libv
 	within $program --help >/dev/null || fail "$program does not start"
 done
 within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu has no worker"
+within test -x /usr/libexec/vgpud/softgpu-vf || fail "softgpu has no program for a VF"
 
 # An upgrade keeps what was changed.
 echo "# mine" >>"$root/etc/vgpud/vgpud.conf"

@@ -380,6 +380,7 @@ void command_vfs_enabled(struct softgpu *gpu, uint32_t n)
 	}
 	gpu->enabled = n;
 	gpu->vfs_changed = true;
+	pthread_cond_signal(&gpu->sequencer_cond);
 }
 
 /* A VF has work, or has none; the PF hears of it, but not of every change. */
@@ -416,6 +417,8 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 		if (link_deadline(gpu->vfs[i].link) < t)
 			t = link_deadline(gpu->vfs[i].link);
 	}
+	if (gpu->enabled && gpu->ask_at < t)
+		t = gpu->ask_at;
 	return gpu->die_at < t ? gpu->die_at : t;
 }
 
@@ -441,6 +444,10 @@ static void due(struct softgpu *gpu, vgpu_nsec now)
 	if (gpu->command.in_flight && !gpu->command.hung && gpu->command.done_at <= now &&
 	    (gpu->command.code != GPUIOV_CMD_IDLE || gpu->running < 0))
 		complete(gpu);
+	if (gpu->ask_at <= now) {
+		links_ask(gpu);
+		gpu->ask_at = now + LINKS_ASK;
+	}
 	for (i = 0; i < gpu->enabled; i++) {
 		if (link_deadline(gpu->vfs[i].link) <= now)
 			link_overdue(gpu->vfs[i].link);

@@ -102,6 +102,7 @@ struct softgpu {
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
+	vgpu_nsec ask_at; /* VF processes whether they are there */
 
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;

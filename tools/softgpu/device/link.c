@@ -50,7 +50,7 @@ struct link {
 	bool ready; /* PAGE is the process's */
 	bool kill;
 
-	uint32_t run, context, to_vf; /* serials */
+	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
 	vgpu_nsec deadline;
 
@@ -348,12 +348,32 @@ void links_hear(struct softgpu *gpu)
 		hear(gpu->vfs[i].link);
 }
 
+void links_ask(struct softgpu *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->enabled; i++) {
+		struct link *l = gpu->vfs[i].link;
+
+		if (!l->ready || l->kill)
+			continue;
+		if (atomic_load(&l->page->answered) != l->asked) {
+			fprintf(stderr, "<4>softgpu: VF %d: its process does not answer: it is killed\n",
+				l->vf);
+			link_kill(l);
+			continue;
+		}
+		link_set(l, &l->page->asked, ++l->asked);
+	}
+}
+
 /* What the page says before anything has happened. */
 static void publish_all(struct link *l)
 {
 	const struct vf *vf = vf_of(l);
 
 	l->notices = l->resets = l->violations = l->gate_drops = l->to_pf = l->to_vf_taken = 0;
+	l->asked = 0;
 	l->faulted = l->stopping = l->boosted = false;
 	l->deadline = VGPU_NEVER;
 	atomic_store(&l->page->generation, 1);

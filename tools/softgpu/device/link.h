@@ -50,6 +50,10 @@ void link_kill(struct link *l);
 /* When a stop has to be answered; VGPU_NEVER: there is no such time. */
 vgpu_nsec link_deadline(const struct link *l);
 void link_overdue(struct link *l);
+/* Asks all processes whether they are there, and kills those that have not said so since they were
+ * asked last. */
+#define LINKS_ASK (5 * VGPU_SEC)
+void links_ask(struct softgpu *gpu);
 /* A process may be started, or is to be ended. */
 void link_wake(struct link *l);
 

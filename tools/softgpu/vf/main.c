@@ -230,6 +230,7 @@ static void *bell_thread(void *arg)
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
+		atomic_store(&vf->page->answered, atomic_load(&vf->page->asked));
 		tell = follow_mailbox(vf) && vf->endpoint;
 		run = VF_RUN_STATE(atomic_load(&vf->page->run));
 		if (vf->compute && (run == VF_STOPPING || run == VF_KILLING))

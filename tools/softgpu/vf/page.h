@@ -85,6 +85,7 @@ struct vf_page {
 	_Atomic uint32_t orders;       /* how many orders have been sent */
 	_Atomic uint32_t resets_taken; /* of the client's resets, which the device knows of */
 	_Atomic uint32_t to_pf_taken;  /* TO_PF.serial that the PF has acknowledged */
+	_Atomic uint32_t asked;	       /* is somebody there? ANSWERED becomes the same */
 	struct vf_message to_vf;
 
 	/* Whose turn it is. */
@@ -96,6 +97,7 @@ struct vf_page {
 	_Atomic uint64_t status;
 	_Atomic uint32_t ready; /* the page is mapped, and clients are served when ORDERS says so */
 	_Atomic uint32_t resets;
+	_Atomic uint32_t answered;
 	_Atomic uint32_t to_vf_taken;
 	_Atomic uint32_t violations, gate_drops;
 	struct vf_message to_pf;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -18,28 +20,37 @@
 
 extern char **environ;
 
-/* Beside the program that runs, or where the build puts it; else where it has been installed, for
- * programs from elsewhere that load softgpu, such as QEMU. */
+/* Looks for NAME from a folder that softgpu's own code lies in: where it has been installed, then
+ * where the build puts it. */
+static bool find_from(const char *file, const char *name, char *path, size_t size)
+{
+	const char *folder = strchr(name, '-') + 1; /* the build has softgpu-FOLDER in FOLDER */
+	const char *end = strrchr(file, '/');
+	int n = end ? (int)(end - file) : 0, length, i;
+
+	for (i = 0; i < 3 && n > 0; i++) {
+		length = i == 0	  ? snprintf(path, size, "%.*s/../libexec/vgpud/%s", n, file, name)
+			 : i == 1 ? snprintf(path, size, "%.*s/../%s/%s", n, file, folder, name)
+				  : snprintf(path, size, "%.*s/../../tools/softgpu/%s/%s", n, file,
+					     folder, name);
+		if ((size_t)length < size && access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* From the program that runs, or the object that this is a part of, as in a module of QEMU's; else
+ * where it has been installed. */
 static int find_program(const char *name, char *path, size_t size)
 {
-	const char *folder = strchr(name, '-') + 1; /* where the build puts softgpu-FOLDER */
-	char dir[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
-	int i;
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	Dl_info object;
 
-	if (n < 0)
-		return -errno;
-	dir[n] = 0;
-	*strrchr(dir, '/') = 0;
-	for (i = 0; i < 3; i++) {
-		int length = i == 0   ? snprintf(path, size, "%s/../libexec/vgpud/%s", dir, name)
-			     : i == 1 ? snprintf(path, size, "%s/../%s/%s", dir, folder, name)
-				      : snprintf(path, size, "%s/../../tools/softgpu/%s/%s", dir,
-						 folder, name);
-
-		if ((size_t)length < size && access(path, X_OK) == 0)
-			return 0;
-	}
+	self[n < 0 ? 0 : n] = 0;
+	if (find_from(self, name, path, size) ||
+	    (dladdr(find_from, &object) && find_from(object.dli_fname, name, path, size)))
+		return 0;
 	snprintf(path, size, "%s/%s", PROGRAMS_INSTALLED, name);
 	return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
@@ -96,8 +107,8 @@ int program_start(const char *name, const char *const *args, const int *fds, uin
 
 	if (find_program(name, path, sizeof(path)) < 0)
 		return vgpu_error_set(err, -ENOENT,
-				      "%s is neither in ../libexec/vgpud, from this program's "
-				      "folder, nor in " PROGRAMS_INSTALLED ": install it",
+				      "%s is neither in ../libexec/vgpud, from this "
+				      "program's folder, nor in " PROGRAMS_INSTALLED ": install it",
 				      name);
 	r = lift(fds, n, high);
 	r = r ? r : start(path, args, high, n, pid);
