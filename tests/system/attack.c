@@ -146,8 +146,9 @@ static void silence(struct vfio_device *d)
 static const struct {
 	const char *name;
 	void (*run)(struct vfio_device *d);
-} kinds[] = {{"interrupts", interrupts}, {"holes", holes},   {"registers", registers},
-	     {"maps", maps},		 {"resets", resets}, {"silence", silence}};
+} kinds[] = {{"interrupts", interrupts}, {"holes", holes},
+	     {"registers", registers},	 {"maps", maps},
+	     {"resets", resets},	 {"silence", silence}};
 
 int main(int argc, char **argv)
 {

@@ -135,8 +135,7 @@ static void on_vfs(void *opaque, uint32_t n)
 	(void)n;
 }
 
-static const struct softgpu_carrier carrier = {
-	.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
+static const struct softgpu_carrier carrier = {.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
 
 /* A GPU whose VFs take 20 ms for a reset, and its driver. */
 static void begin(const char *fault)

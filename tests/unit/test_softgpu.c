@@ -61,8 +61,7 @@ static void on_vfs(void *opaque, uint32_t n)
 	atomic_store(&n_vfs, n);
 }
 
-static const struct softgpu_carrier carrier = {
-	.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
+static const struct softgpu_carrier carrier = {.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
 
 static void library_begin(const char *name)
 {

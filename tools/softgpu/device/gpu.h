@@ -37,11 +37,11 @@ struct local;
 struct vf {
 	uint64_t fb_offset, fb_size; /* as the table says */
 	int memfd;
-	uint64_t memory_size;	  /* of the file */
-	uint64_t *page_hashes;	  /* of what was last copied to host memory; 0: nothing yet */
-	uint8_t *pages_back;	  /* whether it has come back as it went */
-	struct link *link;	  /* to the VF's process */
-	struct local *local;	  /* its client, where the carrier is one; else NULL */
+	uint64_t memory_size;  /* of the file */
+	uint64_t *page_hashes; /* of what was last copied to host memory; 0: nothing yet */
+	uint8_t *pages_back;   /* whether it has come back as it went */
+	struct link *link;     /* to the VF's process */
+	struct local *local;   /* its client, where the carrier is one; else NULL */
 
 	bool renew; /* the memory, as soon as the VF has been reset */
 
@@ -80,7 +80,8 @@ struct softgpu {
 	/* registers */
 	uint32_t cmd_dword, status, active_status;
 	int active; /* VF, or -1 */
-	uint32_t intr_enable, intr_status, reset_notification, gates[VF_GATES], mbox_index, mbox_int;
+	uint32_t intr_enable, intr_status, reset_notification, gates[VF_GATES], mbox_index,
+		mbox_int;
 	uint32_t context_reg, hang_info, dropped, gate_drops;
 	uint32_t violators, violations;
 	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
@@ -89,7 +90,8 @@ struct softgpu {
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
-	int discarded[2 * SOFTGPU_MAX_VFS]; /* files of no VF: to be emptied and closed by the filler */
+	int discarded[2 *
+		      SOFTGPU_MAX_VFS]; /* files of no VF: to be emptied and closed by the filler */
 	uint32_t n_discarded;
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
@@ -171,7 +173,8 @@ void *command_sequencer(void *gpu);
 
 /* engine.c */
 void engine_run(struct softgpu *gpu, int vf);
-/* Asks whoever executes to let go; true if it has already. Else command_engine_stopped() follows. */
+/* Asks whoever executes to let go; true if it has already. Else command_engine_stopped() follows.
+ */
 bool engine_stop(struct softgpu *gpu, bool kill);
 /* Nobody executes when this returns: whoever did is killed. */
 void engine_stop_now(struct softgpu *gpu);

@@ -217,7 +217,11 @@ static void boost(struct link *l, bool up)
 	struct sched_param param = {.sched_priority = up ? BOOST : 0};
 
 	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
-		sched_setscheduler(l->pid, up ? SCHED_FIFO : SCHED_IDLE, &param);
+		sched_setscheduler(l->pid,
+				   up		     ? SCHED_FIFO
+				   : l->gpu->workers ? SCHED_OTHER
+						     : SCHED_IDLE,
+				   &param);
 	l->boosted = up;
 }
 
@@ -233,12 +237,13 @@ void link_run(struct link *l)
 
 bool link_stop(struct link *l, bool kill)
 {
+	const struct vf_order look = {.type = VF_ORDER_LOOK};
 	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED);
 
 	if (!l->ready)
 		return true;
-	if (!l->stopping && atomic_compare_exchange_strong(&l->page->run, &parked,
-							    VF_RUN_WORD(l->run, VF_STOPPED)))
+	if (!l->stopping &&
+	    atomic_compare_exchange_strong(&l->page->run, &parked, VF_RUN_WORD(l->run, VF_STOPPED)))
 		return true;
 	boost(l, true);
 	/* Whatever it was: it parks no more. */
@@ -246,10 +251,10 @@ bool link_stop(struct link *l, bool kill)
 	l->stopping = true;
 	vf_futex_wake(&l->page->run);
 	if (l->gpu->workers)
-		link_ring(l);
+		send_order(l, &look, NULL, 0);
 	if (kill || l->gpu->workers) {
-		l->deadline = vgpu_now() + KILL_AFTER +
-			      (l->gpu->workers ? l->gpu->config.kill_after : 0);
+		l->deadline =
+			vgpu_now() + KILL_AFTER + (l->gpu->workers ? l->gpu->config.kill_after : 0);
 		pthread_cond_signal(&l->gpu->sequencer_cond);
 	}
 	return false;
@@ -358,7 +363,8 @@ void links_ask(struct softgpu *gpu)
 		if (!l->ready || l->kill)
 			continue;
 		if (atomic_load(&l->page->answered) != l->asked) {
-			fprintf(stderr, "<4>softgpu: VF %d: its process does not answer: it is killed\n",
+			fprintf(stderr,
+				"<4>softgpu: VF %d: its process does not answer: it is killed\n",
 				l->vf);
 			link_kill(l);
 			continue;
@@ -428,12 +434,12 @@ static int find_listener(struct link *l, struct vgpu_error *err)
 {
 	struct pollfd p = {l->listener, POLLRDHUP, 0};
 
-	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 && !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
+	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 &&
+	    !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
 		return 0;
 	close_one(&l->listener);
-	l->listener = l->gpu->carrier->listen
-			      ? l->gpu->carrier->listen(l->gpu->opaque, l->vf, err)
-			      : local_listen(vf_of(l)->local, err);
+	l->listener = l->gpu->carrier->listen ? l->gpu->carrier->listen(l->gpu->opaque, l->vf, err)
+					      : local_listen(vf_of(l)->local, err);
 	return l->listener < 0 ? l->listener : 0;
 }
 
@@ -443,9 +449,17 @@ static int start(struct link *l, struct vgpu_error *err)
 	const struct softgpu_config *c = &l->gpu->config;
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
 	char vf[16], vram[24], uid[16], gid[16];
-	const char *args[] = {"--vf",	  vf,		    "--vram", vram,
-			      "--layout", c->layout->name,  "--user", uid,
-			      "--group",  gid,		    l->gpu->workers ? "--workers" : NULL,
+	const char *args[] = {"--vf",
+			      vf,
+			      "--vram",
+			      vram,
+			      "--layout",
+			      c->layout->name,
+			      "--user",
+			      uid,
+			      "--group",
+			      gid,
+			      l->gpu->workers ? "--workers" : NULL,
 			      NULL};
 
 	snprintf(vf, sizeof(vf), "%d", l->vf);

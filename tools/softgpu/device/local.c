@@ -235,9 +235,9 @@ int local_create(struct local **out, struct softgpu *gpu, int vf)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->cond, &attr);
 	pthread_condattr_destroy(&attr);
-	r = l->wake < 0 ? errno
-			: vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread,
-					     l);
+	r = l->wake < 0
+		    ? errno
+		    : vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread, l);
 	if (r) {
 		l->quit = true;
 		close_one(&l->wake);

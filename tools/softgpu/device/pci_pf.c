@@ -36,7 +36,8 @@ void pci_build_pf(struct softgpu *gpu)
 	pci_register(f, CAP_SRIOV + 0x14, 2, 1, 0); /* first VF offset */
 	pci_register(f, CAP_SRIOV + 0x16, 2, 1, 0); /* stride */
 	pci_register(f, CAP_SRIOV + 0x1a, 2, DEVICE_VF, 0);
-	pci_register(f, CAP_SRIOV + 0x1c, 4, 0x553, 0); /* page sizes: 4 KiB to 4 MiB, as hardware has */
+	pci_register(f, CAP_SRIOV + 0x1c, 4, 0x553,
+		     0); /* page sizes: 4 KiB to 4 MiB, as hardware has */
 	pci_register(f, CAP_SRIOV + 0x20, 4, 1, 0xffffffff);
 	pci_bars(f, CAP_SRIOV + 0x24, gpu->config.vram);
 
@@ -54,4 +55,3 @@ void pci_build_pf(struct softgpu *gpu)
 	at = gpu->cap + layout->at[GPUIOV_FB_CONSUMED].offset;
 	memset(f->writable + at, 0xff, 2);
 }
-

@@ -90,9 +90,10 @@ struct softgpu_carrier {
 	/* VFs 0 .. n-1 exist from now on, and no others. */
 	void (*vfs_changed)(void *opaque, uint32_t n);
 	/* A listening socket for the process of VF, which becomes the device's; or -errno with one
-	 * sentence. A process serves one client, and is followed by another when that has gone. NULL:
-	 * the carrier itself is the client of all VFs; it then has their accesses by softgpu_read()
-	 * and softgpu_write(), which wait for the VF's process, and their interrupts and DMA. */
+	 * sentence. A process serves one client, and is followed by another when that has gone.
+	 * NULL: the carrier itself is the client of all VFs; it then has their accesses by
+	 * softgpu_read() and softgpu_write(), which wait for the VF's process, and their interrupts
+	 * and DMA. */
 	int (*listen)(void *opaque, int vf, struct vgpu_error *err);
 };
 

@@ -24,10 +24,8 @@ struct compute {
 	struct compute_setup setup;
 	struct worker_shared *shared;
 	pthread_t watcher;
-	int stop_fd; /* wakes who executes, and the watcher at its end */
-	int quit_fd;
+	int quit_fd; /* wakes the watcher at its end */
 	uint32_t serial;
-	_Atomic bool running;
 };
 
 static void notify(int fd)
@@ -67,8 +65,7 @@ static void *watch(void *arg)
 			return NULL;
 		drain(c->setup.wake);
 		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
-			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number,
-				c->shared->text);
+			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
 		pthread_mutex_lock(&vf->lock);
 		if (vf->compute == c && !vf->executing && engine_has_work(vf)) {
 			vf->busy = true;
@@ -87,12 +84,11 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 	if (!c)
 		return NULL;
 	*c = (struct compute){.vf = vf, .setup = *setup};
-	c->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	c->shared = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 setup->shared, 0);
 	close(setup->shared);
-	if (c->stop_fd < 0 || c->quit_fd < 0 || c->shared == MAP_FAILED ||
+	if (c->quit_fd < 0 || c->shared == MAP_FAILED ||
 	    vfio_thread_create(&c->watcher, "sv-watcher", SCHED_OTHER, 0, watch, c) != 0)
 		return NULL;
 	return c;
@@ -118,15 +114,6 @@ bool compute_is_ready(const struct compute *c)
 void compute_doorbell(struct compute *c, uint64_t wptr)
 {
 	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);
-}
-
-void compute_stop(struct compute *c)
-{
-	const struct worker_message m = {.type = WORKER_STOP, .serial = c->serial};
-
-	if (atomic_load(&c->running))
-		send_message(c, &m);
-	notify(c->stop_fd);
 }
 
 static void serve_dma(struct compute *c, const struct worker_message *m)
@@ -208,7 +195,8 @@ static bool is_to_stop(const struct vf *vf)
 
 static uint64_t follow_run(struct compute *c)
 {
-	struct pollfd fds[] = {{c->setup.socket, POLLIN, 0}, {c->stop_fd, POLLIN, 0}};
+	const struct worker_message stop = {.type = WORKER_STOP, .serial = c->serial};
+	struct pollfd fds[] = {{c->setup.socket, POLLIN, 0}, {VF_CONTROL_FD, POLLIN, 0}};
 	vgpu_nsec deadline = VGPU_NEVER, at;
 	uint64_t error = SOFTGPU_OK;
 	int left;
@@ -217,14 +205,16 @@ static uint64_t follow_run(struct compute *c)
 		if (VF_RUN_STATE(atomic_load(&c->vf->page->run)) == VF_KILLING)
 			return SOFTGPU_OK; /* a reset follows, with another worker */
 		at = vgpu_now();
-		if (deadline == VGPU_NEVER && is_to_stop(c->vf))
+		if (deadline == VGPU_NEVER && is_to_stop(c->vf)) {
 			deadline = at + c->setup.kill_after;
+			send_message(c, &stop);
+		}
 		if (deadline <= at)
 			return lost(c, "its work does not stop");
 		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
 		poll(fds, 2, left);
 		if (fds[1].revents)
-			drain(c->stop_fd);
+			vf_take_orders(c->vf);
 	}
 	return error;
 }
@@ -234,7 +224,6 @@ uint64_t compute_execute(struct vf *vf)
 	struct compute *c = vf->compute;
 	const struct context *live = &vf->live;
 	struct worker_message m = {.type = WORKER_RUN};
-	uint64_t error;
 
 	if (!c || atomic_load(&c->shared->state) != WORKER_READY) {
 		fprintf(stderr, "<4>softgpu: VF %u: its worker did not start: it needs a reset\n",
@@ -247,13 +236,7 @@ uint64_t compute_execute(struct vf *vf)
 	m.run.rptr = live->rptr;
 	m.run.fence_at = live->fence_addr;
 	m.run.stops = c->setup.stops;
-	drain(c->stop_fd);
 	compute_doorbell(c, atomic_load(&vf->wptr));
 	send_message(c, &m);
-	atomic_store(&c->running, true);
-	if (is_to_stop(vf))
-		compute_stop(c);
-	error = follow_run(c);
-	atomic_store(&c->running, false);
-	return error;
+	return follow_run(c);
 }

@@ -23,8 +23,7 @@ void engine_kick(struct vf *vf)
 {
 	uint32_t word = atomic_load(&vf->page->run);
 
-	if (vf->executing || !vf->loaded || !engine_has_work(vf) ||
-	    VF_RUN_STATE(word) != VF_PARKED)
+	if (vf->executing || !vf->loaded || !engine_has_work(vf) || VF_RUN_STATE(word) != VF_PARKED)
 		return;
 	if (atomic_compare_exchange_strong(&vf->page->run, &word, word - VF_PARKED + VF_RUN))
 		vf_futex_wake(&vf->page->run);

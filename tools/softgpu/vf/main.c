@@ -180,13 +180,19 @@ static void take_context(struct vf *vf)
 	}
 }
 
+void vf_take_orders(struct vf *vf)
+{
+	for (; vf->orders != atomic_load(&vf->page->orders); vf->orders++)
+		receive_order(vf);
+}
+
 void vf_follow(struct vf *vf)
 {
 	struct vf_page *page = vf->page;
 	uint32_t word;
 
-	for (; vf->orders != atomic_load(&page->orders); vf->orders++)
-		receive_order(vf);
+	if (!vf->executing)
+		vf_take_orders(vf);
 	word = atomic_load(&page->forget);
 	if (word != vf->forget) {
 		vf->forget = word;
@@ -223,7 +229,7 @@ static bool follow_mailbox(struct vf *vf)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
-	uint32_t bell, run;
+	uint32_t bell;
 	bool tell;
 
 	for (;;) {
@@ -232,9 +238,6 @@ static void *bell_thread(void *arg)
 		vf_follow(vf);
 		atomic_store(&vf->page->answered, atomic_load(&vf->page->asked));
 		tell = follow_mailbox(vf) && vf->endpoint;
-		run = VF_RUN_STATE(atomic_load(&vf->page->run));
-		if (vf->compute && (run == VF_STOPPING || run == VF_KILLING))
-			compute_stop(vf->compute);
 		pthread_mutex_unlock(&vf->lock);
 		if (tell)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
@@ -275,9 +278,12 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"vf", required_argument, NULL, 'v'},	 {"vram", required_argument, NULL, 'm'},
-		{"layout", required_argument, NULL, 'l'}, {"user", required_argument, NULL, 'u'},
-		{"group", required_argument, NULL, 'G'},  {"workers", no_argument, NULL, 'w'},
+		{"vf", required_argument, NULL, 'v'},
+		{"vram", required_argument, NULL, 'm'},
+		{"layout", required_argument, NULL, 'l'},
+		{"user", required_argument, NULL, 'u'},
+		{"group", required_argument, NULL, 'G'},
+		{"workers", no_argument, NULL, 'w'},
 		{NULL, 0, NULL, 0},
 	};
 	static struct vf vf = {.memfd = -1};

@@ -35,7 +35,7 @@ enum {
 	VF_PAGE_FD,	   /* struct vf_page */
 	VF_NOTICE_FD,	   /* eventfd: the device is to look at the page */
 	VF_LISTENER_FD,	   /* where its clients connect */
-	VF_DMA_FD,	   /* socket: struct vf_dma, where the carrier moves bytes; may be missing */
+	VF_DMA_FD, /* socket: struct vf_dma, where the carrier moves bytes; may be missing */
 	VF_FDS_END,
 };
 
@@ -108,6 +108,7 @@ enum vf_order_type {
 	VF_ORDER_MEMORY = 1, /* a partition: its file, or none */
 	VF_ORDER_SERVE,	     /* clients may be accepted */
 	VF_ORDER_WORKER,     /* what computes from now on: socket, shared page, eventfd */
+	VF_ORDER_LOOK,	     /* at the RUN word: for who listens to a worker, not to a futex */
 };
 
 struct vf_order {

@@ -23,7 +23,7 @@ static void put(uint8_t *bytes, uint32_t at, uint32_t width, uint64_t value)
 }
 
 void pci_register(struct pci_function *f, uint32_t at, uint32_t width, uint32_t value,
-		uint32_t writable)
+		  uint32_t writable)
 {
 	put(f->bytes, at, width, value);
 	put(f->writable, at, width, writable);
@@ -62,7 +62,8 @@ void pci_build(struct pci_function *f, uint32_t device, uint32_t vectors, uint64
 	memset(f, 0, sizeof(*f));
 	pci_register(f, 0x00, 2, VENDOR, 0);
 	pci_register(f, 0x02, 2, device, 0);
-	pci_register(f, 0x04, 2, 0, 0x0507); /* command: I/O, memory, master, parity, SERR, INTx off */
+	pci_register(f, 0x04, 2, 0,
+		     0x0507); /* command: I/O, memory, master, parity, SERR, INTx off */
 	pci_register(f, 0x06, 2, 0x0010, 0); /* status: has capabilities */
 	pci_register(f, 0x08, 1, 1, 0);
 	pci_register(f, 0x09, 1, 0x00, 0);
@@ -75,12 +76,13 @@ void pci_build(struct pci_function *f, uint32_t device, uint32_t vectors, uint64
 	pci_register(f, 0x3c, 1, 0, 0xff);
 
 	pci_register(f, CAP_PM, 2, CAP_EXPRESS << 8 | 0x01, 0);
-	pci_register(f, CAP_PM + 2, 2, 0x0003, 0);      /* version 3; no states but D0 and D3hot */
+	pci_register(f, CAP_PM + 2, 2, 0x0003, 0);	/* version 3; no states but D0 and D3hot */
 	pci_register(f, CAP_PM + 4, 2, 0x0008, 0x0003); /* no soft reset */
 
 	pci_register(f, CAP_EXPRESS, 2, CAP_MSIX << 8 | 0x10, 0);
-	pci_register(f, CAP_EXPRESS + 2, 2, 0x0002, 0);	   /* endpoint, version 2 */
-	pci_register(f, CAP_EXPRESS + 4, 4, 0x10008002, 0); /* role-based errors, 512 bytes, can do FLR */
+	pci_register(f, CAP_EXPRESS + 2, 2, 0x0002, 0); /* endpoint, version 2 */
+	pci_register(f, CAP_EXPRESS + 4, 4, 0x10008002,
+		     0); /* role-based errors, 512 bytes, can do FLR */
 	pci_register(f, CAP_EXPRESS + 8, 2, 0x2810, 0xffff);
 	pci_register(f, CAP_EXPRESS + 12, 4, 0x00000103, 0); /* 8 GT/s, x16 */
 	pci_register(f, CAP_EXPRESS + 18, 2, 0x0103, 0);

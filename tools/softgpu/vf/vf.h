@@ -29,7 +29,7 @@ struct vf {
 	uint64_t vram; /* bytes of the whole GPU: what BAR 0 is sized for */
 	uint32_t number;
 	bool has_carrier; /* the client is the carrier of the device library */
-	vgpu_nsec began; /* what events count from */
+	vgpu_nsec began;  /* what events count from */
 	struct vfio_server *server;
 	struct vfio_endpoint *endpoint; /* NULL until clients are served */
 	pthread_mutex_t lock;
@@ -43,7 +43,7 @@ struct vf {
 	uint8_t *memory;
 	uint64_t window, size;	 /* bytes of the file; of the partition */
 	struct compute *compute; /* what a worker executes; NULL: this process does */
-	bool has_worker;		 /* a worker executes, or nobody does */
+	bool has_worker;	 /* a worker executes, or nobody does */
 	uint32_t modules;
 
 	struct context live;
@@ -63,6 +63,9 @@ struct vf {
 /* Follows what the device has written since the last time. Under the lock, before anything that
  * depends on it. */
 void vf_follow(struct vf *vf);
+/* Takes the orders that have come. With the lock, while nothing is executed; else without it, by
+ * the first thread alone. */
+void vf_take_orders(struct vf *vf);
 /* Publishes the status; the device hears of it with vf_notify(). Under the lock. */
 void vf_publish(struct vf *vf);
 void vf_notify(struct vf *vf);
@@ -102,7 +105,5 @@ bool compute_is_ready(const struct compute *c);
 void compute_doorbell(struct compute *c, uint64_t wptr);
 /* Executes until there is nothing to do, or the RUN word says to stop. An enum softgpu_error. */
 uint64_t compute_execute(struct vf *vf);
-/* The RUN word says to stop: from the bell's thread. */
-void compute_stop(struct compute *c);
 
 #endif

@@ -20,9 +20,9 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 		 struct vgpu_error *err)
 {
 	char gpu[16], size[24], vf[16], limit[24], fifo[16], uid[16], gid[16];
-	const char *args[] = {"--device", o->device, "--gpu",	   gpu,	 "--size",  size,
-			      "--vf",	  vf,	     "--limit",	   limit, "--realtime", fifo,
-			      "--user",	  uid,	     "--group",	   gid,	 NULL};
+	const char *args[] = {"--device", o->device, "--gpu",	gpu,   "--size",     size,
+			      "--vf",	  vf,	     "--limit", limit, "--realtime", fifo,
+			      "--user",	  uid,	     "--group", gid,   NULL};
 
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);

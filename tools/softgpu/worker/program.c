@@ -98,8 +98,8 @@ static int start(const char *path, const char *const *args, const int *high, uin
 	return -r;
 }
 
-int program_start(const char *name, const char *const *args, const int *fds, uint32_t n,
-		  pid_t *pid, int *pidfd, struct vgpu_error *err)
+int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
+		  int *pidfd, struct vgpu_error *err)
 {
 	int high[MOST_FDS] = {-1, -1, -1, -1, -1, -1, -1, -1}, r;
 	char path[PATH_MAX];

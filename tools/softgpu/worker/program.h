@@ -15,7 +15,7 @@
  * name, ended by NULL) and descriptors FDS, N of them; they stay the caller's. The process and
  * its pidfd go to *PID and *PIDFD. 0, or -errno with one sentence. Any thread; not under a lock
  * that somebody waits for: it takes a millisecond. */
-int program_start(const char *name, const char *const *args, const int *fds, uint32_t n,
-		  pid_t *pid, int *pidfd, struct vgpu_error *err);
+int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
+		  int *pidfd, struct vgpu_error *err);
 
 #endif
