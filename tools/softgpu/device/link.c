@@ -114,13 +114,15 @@ void link_overdue(struct link *l)
 
 void link_context(struct link *l, enum vf_context_kind kind)
 {
-	link_set(l, &l->page->context, VF_CONTEXT_WORD(++l->context, kind));
+	/* Nobody is woken: it is looked at before whatever depends on it. */
+	atomic_store(&l->page->context, VF_CONTEXT_WORD(++l->context, kind));
 }
 
 void link_end_context(struct link *l)
 {
 	atomic_fetch_add(&l->page->generation, 1);
 	link_context(l, VF_CONTEXT_NONE);
+	link_ring(l);
 }
 
 void link_forget(struct link *l)
@@ -238,18 +240,19 @@ void link_run(struct link *l)
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
-	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED);
+	uint32_t parked = VF_RUN_WORD(l->run, VF_PARKED), was;
 
 	if (!l->ready)
 		return true;
 	if (!l->stopping &&
 	    atomic_compare_exchange_strong(&l->page->run, &parked, VF_RUN_WORD(l->run, VF_STOPPED)))
 		return true;
-	boost(l, true);
-	/* Whatever it was: it parks no more. */
-	atomic_store(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
+	/* Whatever it was: it parks no more. Who executes looks at the word, and is not woken. */
+	was = atomic_exchange(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
 	l->stopping = true;
-	vf_futex_wake(&l->page->run);
+	boost(l, true);
+	if (VF_RUN_STATE(was) != VF_RUN)
+		vf_futex_wake(&l->page->run);
 	if (l->gpu->workers)
 		send_order(l, &look, NULL, 0);
 	if (kill || l->gpu->workers) {
@@ -269,7 +272,6 @@ static void hear_stopped(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->gpu->running == l->vf)
 		engine_stopped(l->gpu);
-	boost(l, false);
 }
 
 static void hear_status(struct link *l)
@@ -554,6 +556,10 @@ static void listen_to(struct link *l)
 			break;
 		take_turn(l);
 		hear(l);
+		softgpu_unlock(l->gpu); /* deliver */
+		softgpu_lock(l->gpu);
+		if (!l->stopping)
+			boost(l, false);
 	}
 }
 
