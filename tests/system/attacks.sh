@@ -37,7 +37,7 @@ for n in 0 1 2; do
 	done
 done
 
-start_guest a 0 spin --seconds 600; a=$guest_pid
+start_guest a 0 gemm --depth 8 --seconds 600; a=$guest_pid
 start_guest b 1 sha256 --depth 8 --seconds 600; b=$guest_pid
 await 30 active 2
 shares_kept 5
