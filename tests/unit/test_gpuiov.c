@@ -5,6 +5,7 @@
  * nonsense, at exactly the access that it picks.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,6 +26,7 @@ static const struct vgpu_driver_ops *const ops = &vgpu_gpuiov_driver;
 static char dir[64], socket_path[100], device_name[120];
 static struct softgpu *gpu;
 static struct vfio_server *server;
+static pthread_rwlock_t endpoint_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct vfio_endpoint *endpoint;
 static struct vgpu_driver *driver;
 static struct vgpu_error err;
@@ -114,8 +116,10 @@ static const struct vfio_server_ops server_ops = {on_region, on_irqs,  on_read,
 static void on_irq(void *opaque, int fn, uint32_t vector)
 {
 	(void)opaque;
+	pthread_rwlock_rdlock(&endpoint_lock);
 	if (fn == SOFTGPU_PF && endpoint)
 		vfio_endpoint_irq(endpoint, vector);
+	pthread_rwlock_unlock(&endpoint_lock);
 }
 
 static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
@@ -137,9 +141,17 @@ static void on_vfs(void *opaque, uint32_t n)
 
 static const struct softgpu_carrier carrier = {.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs};
 
+static void set_endpoint(struct vfio_endpoint *e)
+{
+	pthread_rwlock_wrlock(&endpoint_lock);
+	endpoint = e;
+	pthread_rwlock_unlock(&endpoint_lock);
+}
+
 /* A GPU whose VFs take 20 ms for a reset, and its driver. */
 static void begin(const char *fault)
 {
+	struct vfio_endpoint *e;
 	struct softgpu_config config = {.n_vfs = 31,
 					.vram = 64u << 20,
 					.layout = &gpuiov_layout_navi,
@@ -157,9 +169,8 @@ static void begin(const char *fault)
 	snprintf(socket_path, sizeof(socket_path), "%s/pf.sock", dir);
 	snprintf(device_name, sizeof(device_name), "vfio-user:%s", socket_path);
 	CU_ASSERT_EQUAL_FATAL(vfio_server_create(&server, "test", 0, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(vfio_server_add(server, socket_path, &server_ops, NULL, &endpoint,
-					      &err),
-			      0);
+	CU_ASSERT_EQUAL_FATAL(vfio_server_add(server, socket_path, &server_ops, NULL, &e, &err), 0);
+	set_endpoint(e);
 	want.device = device_name;
 	n_events = 0;
 	if (ops->device->open(&driver, &want, &caps, &found, on_event, NULL, &err) < 0) {
@@ -173,8 +184,8 @@ static void begin(const char *fault)
 static void end(void)
 {
 	ops->device->close(driver, false);
+	set_endpoint(NULL);
 	vfio_server_destroy(server);
-	endpoint = NULL;
 	softgpu_destroy(gpu);
 	rmdir(dir);
 }

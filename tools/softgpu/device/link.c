@@ -42,6 +42,7 @@ struct link {
 	pthread_t thread;
 	pthread_cond_t cond;
 	bool has_thread, has_process;
+	bool started; /* the descriptors below are there */
 
 	struct vf_page *page, nobody;
 	struct vf_page *mapped; /* the process's, while it starts, too */
@@ -89,7 +90,7 @@ void link_wake(struct link *l)
 	const uint64_t one = 1;
 
 	pthread_cond_signal(&l->cond);
-	if (l->has_process && write(l->wake, &one, sizeof(one)) < 0)
+	if (l->started && write(l->wake, &one, sizeof(one)) < 0)
 		return; /* it is awake */
 }
 
@@ -97,7 +98,7 @@ void link_kill(struct link *l)
 {
 	l->kill = true;
 	l->deadline = VGPU_NEVER;
-	if (l->pidfd >= 0)
+	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
 }
 
@@ -573,12 +574,12 @@ static void finish(struct link *l)
 
 	link_kill(l);
 	softgpu_unlock(gpu);
-	if (l->pidfd >= 0)
+	if (l->started)
 		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED);
 	softgpu_lock(gpu);
 	hear(l); /* what it said last */
 	l->page = &l->nobody;
-	l->ready = l->kill = l->has_process = l->stopping = false;
+	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
 	l->deadline = VGPU_NEVER;
 	close_one(&l->pidfd);
@@ -596,7 +597,7 @@ static void finish(struct link *l)
 		fprintf(stderr, "<4>softgpu: VF %d: its process has died: it is reset\n", l->vf);
 	if (gpu->quit || (uint32_t)l->vf >= gpu->enabled) {
 		close_one(&l->listener);
-		if (was_ready)
+		if (was_ready && !gpu->quit)
 			memory_renew(gpu, l->vf);
 		return;
 	}
@@ -640,6 +641,7 @@ static void *link_thread(void *arg)
 		err.text[0] = 0;
 		r = start(l, &err);
 		softgpu_lock(gpu);
+		l->started = r == 0;
 		if (r < 0)
 			fprintf(stderr, "<3>softgpu: VF %d: %s\n", l->vf, err.text);
 		else

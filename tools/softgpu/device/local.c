@@ -110,7 +110,11 @@ static bool serve_dma(struct local *l, int fd)
 					  ask.to_client);
 	iov[1].iov_len = ask.size;
 	m.msg_iovlen = ask.to_client ? 1 : 2;
-	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+	/* An access that finds the transfer done finds its bytes. */
+	pthread_mutex_lock(&l->lock);
+	n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+	pthread_mutex_unlock(&l->lock);
+	return n > 0;
 }
 
 static void disconnect(struct local *l)

@@ -131,9 +131,7 @@ static void receive_order(struct vf *vf)
 		take_memory(vf, &order, fds);
 		break;
 	case VF_ORDER_SERVE:
-		if (vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
-				      &vf->endpoint) < 0)
-			_exit(1);
+		vf->serves = true;
 		break;
 	case VF_ORDER_WORKER:
 		take_worker(vf, &order, fds);
@@ -229,17 +227,23 @@ static bool follow_mailbox(struct vf *vf)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
+	bool tell, serves;
 	uint32_t bell;
-	bool tell;
 
 	for (;;) {
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
 		atomic_store(&vf->page->answered, atomic_load(&vf->page->asked));
-		tell = follow_mailbox(vf) && vf->endpoint;
+		tell = follow_mailbox(vf);
+		serves = vf->serves;
 		pthread_mutex_unlock(&vf->lock);
-		if (tell)
+		/* Without the lock, which the server's callbacks take. */
+		if (serves && !vf->endpoint &&
+		    vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
+				      &vf->endpoint) < 0)
+			_exit(1);
+		if (tell && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
 	}

@@ -238,8 +238,9 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 	else if (region == VFIO_REGION_BAR0 &&
 		 (!is_open(vf, VF_GATE_MEMORY) || !in_memory(vf, offset, count)))
 		memset(data, 0xff, count);
-	else if (region == VFIO_REGION_BAR0)
-		memcpy(data, vf->memory + offset, count);
+	else if (region == VFIO_REGION_BAR0 &&
+		 pread(vf->memfd, data, count, (off_t)offset) != (ssize_t)count)
+		memset(data, 0xff, count);
 	pthread_mutex_unlock(&vf->lock);
 }
 
@@ -264,8 +265,9 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		memcpy(&wptr, data, sizeof(wptr));
 		write_doorbell(vf, wptr);
 	} else if (region == VFIO_REGION_BAR0 && is_open(vf, VF_GATE_MEMORY) &&
-		   in_memory(vf, offset, count)) {
-		memcpy(vf->memory + offset, data, count);
+		   in_memory(vf, offset, count) &&
+		   pwrite(vf->memfd, data, count, (off_t)offset) != (ssize_t)count) {
+		_exit(1); /* there is no memory to be had */
 	}
 	pthread_mutex_unlock(&vf->lock);
 }

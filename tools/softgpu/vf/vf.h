@@ -31,7 +31,7 @@ struct vf {
 	bool has_carrier; /* the client is the carrier of the device library */
 	vgpu_nsec began;  /* what events count from */
 	struct vfio_server *server;
-	struct vfio_endpoint *endpoint; /* NULL until clients are served */
+	struct vfio_endpoint *endpoint; /* the bell's thread makes it, before there are clients */
 	pthread_mutex_t lock;
 
 	/* what of the page has been followed */
@@ -48,6 +48,7 @@ struct vf {
 
 	struct context live;
 	_Atomic uint64_t wptr;
+	bool serves; /* clients may be accepted */
 	bool loaded, executing;
 	bool failed; /* the first thread's: just now, and the client is to hear of it */
 	bool busy, dead;
