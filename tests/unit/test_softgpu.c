@@ -35,6 +35,8 @@ static void on_irq(void *opaque, int fn, uint32_t vector)
 	(void)vector;
 }
 
+static pthread_mutex_t dma_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t size, bool to_client)
 {
 	(void)opaque;
@@ -48,10 +50,13 @@ static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t si
 	if (iova < CLIENT_IOVA || iova - CLIENT_IOVA > CLIENT_SIZE ||
 	    size > CLIENT_SIZE - (iova - CLIENT_IOVA))
 		return -EFAULT;
+	/* Two VFs write the same at the same time. */
+	pthread_mutex_lock(&dma_lock);
 	if (to_client)
 		memcpy(client_memory + (iova - CLIENT_IOVA), buffer, size);
 	else
 		memcpy(buffer, client_memory + (iova - CLIENT_IOVA), size);
+	pthread_mutex_unlock(&dma_lock);
 	return 0;
 }
 
