@@ -37,8 +37,8 @@ for n in 0 1 2; do
 	done
 done
 
-start_guest a 0 gemm --depth 8 --seconds 600; a=$guest_pid
-start_guest b 1 sha256 --depth 8 --seconds 600; b=$guest_pid
+start_guest a 0 mixed --depth 16 --seconds 600; a=$guest_pid
+start_guest b 1 sha256 --depth 16 --seconds 600; b=$guest_pid
 await 30 active 2
 shares_kept 5
 longest() { json vf list | jq '[.vfs[0, 1].wait_max_ns] | max'; }

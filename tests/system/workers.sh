@@ -13,7 +13,7 @@ CONF
 start_vgpud
 [ "$(json gpu show | jq -r .preemption)" = hard ] || fail "$(ctl gpu show)"
 ctl gpu show | grep -q 'preemption .*at any instruction' || fail "$(ctl gpu show)"
-children() { local t; for t in /proc/"$softgpu_pid"/task/*/children; do cat "$t"; done | tr ' ' '\n' | grep .; }
+children() { local p; for p in $(cat /proc/"$softgpu_pid"/task/*/children); do [ "$(cat "/proc/$p/comm")" != softgpu-worker ] || echo "$p"; done; }
 [ "$(children | wc -l)" = 4 ] || fail "4 VFs have $(children | wc -l) workers"
 # None of them is root, or could become it, or do what a computation does not need.
 for p in $(children); do
