@@ -11,8 +11,8 @@
  * whatever IOMMU the machine has.
  *
  * Calls into the library come with QEMU's lock held, its callbacks without any: what they want of
- * QEMU is done by the main loop. An access of a VF waits for the VF's process, which the library has
- * started and which never waits for QEMU's lock; its DMA comes back on a thread of its own.
+ * QEMU is done by the main loop. An access of a VF waits for the VF's process, which the library
+ * has started and which never waits for QEMU's lock; its DMA comes back on a thread of its own.
  */
 #include "qemu/osdep.h"
 #include "qemu/main-loop.h"
@@ -223,9 +223,11 @@ static void on_vfs_changed(void *opaque, uint32_t n)
 	(void)n;
 }
 
-/* QEMU is the client of all VFs' processes, which the library starts: it has no sockets for them. */
-static const struct softgpu_carrier carrier = {
-	.irq = on_irq, .dma = on_dma, .vfs_changed = on_vfs_changed};
+/* QEMU is the client of all VFs' processes, which the library starts: it has no sockets for them.
+ */
+static const struct softgpu_carrier carrier = {.irq = on_irq,
+					       .dma = on_dma,
+					       .vfs_changed = on_vfs_changed};
 
 /* Configuration space. */
 
