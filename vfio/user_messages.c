@@ -558,6 +558,12 @@ void vfio_endpoint_irq(struct vfio_endpoint *e, uint32_t vector)
 	pthread_mutex_unlock(&e->lock);
 }
 
+void vfio_endpoint_sync(struct vfio_endpoint *e)
+{
+	pthread_mutex_lock(&e->lock);
+	pthread_mutex_unlock(&e->lock);
+}
+
 int vfio_endpoint_dma(struct vfio_endpoint *e, uint64_t iova, void *buffer, size_t size,
 		      bool to_client)
 {

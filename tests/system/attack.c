@@ -7,6 +7,7 @@
  *   registers   reads all registers at once, 256 KiB, without an end
  *   maps        sends more files for DMA than anybody may have, again and again
  *   resets      resets its VF, and leaves and comes back, without an end
+ *   look        reads a register once, and ends: no attack, but whether the VF is served
  *   silence     fills the socket with requests, and reads no answer
  *
  * What becomes of the client is of no interest: it ends with 0 when its time is over, and goes on
@@ -143,12 +144,26 @@ static void silence(struct vfio_device *d)
 			usleep(1000); /* it is full: that was the aim */
 }
 
+static void look(struct vfio_device *d)
+{
+	uint32_t value;
+
+	if (vfio_read(d, VFIO_REGION_BAR5, 0, &value, sizeof(value)) == 0) {
+		rounds++;
+		until = 0;
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(struct vfio_device *d);
-} kinds[] = {{"interrupts", interrupts}, {"holes", holes},
-	     {"registers", registers},	 {"maps", maps},
-	     {"resets", resets},	 {"silence", silence}};
+} kinds[] = {{"interrupts", interrupts},
+	     {"holes", holes},
+	     {"registers", registers},
+	     {"maps", maps},
+	     {"resets", resets},
+	     {"silence", silence},
+	     {"look", look}};
 
 int main(int argc, char **argv)
 {

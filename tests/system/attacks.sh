@@ -49,7 +49,8 @@ for kind in interrupts holes registers maps resets silence; do
 	pids+=($attacker)
 	shares_kept 5
 	kill -9 $attacker; wait $attacker 2>/dev/null
-	await 30 is 2 state available
+	# It is served again, within the time that a process has to say that it is there.
+	"$VGPU_BUILD/tests/system/attack" look "$run/gpu/vf2.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 done
 # Its process is stopped, and killed.
 for signal in STOP KILL; do

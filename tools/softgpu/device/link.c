@@ -590,8 +590,6 @@ static void finish(struct link *l)
 	close_one(&l->page_fd);
 	if (page)
 		munmap(page, sizeof(*page));
-	if (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED)
-		close_one(&l->listener);
 	if (was_ready && !was_killed && info.si_code != CLD_EXITED && !gpu->quit &&
 	    (uint32_t)l->vf < gpu->enabled)
 		fprintf(stderr, "<4>softgpu: VF %d: its process has died: it is reset\n", l->vf);

@@ -224,6 +224,19 @@ static bool follow_mailbox(struct vf *vf)
 	return tell;
 }
 
+/* Whether somebody is there: not if a thread waits where a client has made it wait, for good
+ * perhaps, even when the client has gone. */
+static void answer(struct vf *vf)
+{
+	uint32_t asked = atomic_load(&vf->page->asked);
+
+	if (asked == atomic_load(&vf->page->answered))
+		return;
+	if (vf->endpoint)
+		vfio_endpoint_sync(vf->endpoint);
+	atomic_store(&vf->page->answered, asked);
+}
+
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
@@ -234,7 +247,6 @@ static void *bell_thread(void *arg)
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
-		atomic_store(&vf->page->answered, atomic_load(&vf->page->asked));
 		tell = follow_mailbox(vf);
 		serves = vf->serves;
 		pthread_mutex_unlock(&vf->lock);
@@ -245,6 +257,7 @@ static void *bell_thread(void *arg)
 			_exit(1);
 		if (tell && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
+		answer(vf);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
 	}
 	return NULL;

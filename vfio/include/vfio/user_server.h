@@ -62,6 +62,9 @@ void vfio_server_remove(struct vfio_endpoint *endpoint);
 /* Raises vector VECTOR of MSI-X, if a client listens. Any thread. */
 void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector);
 
+/* Waits until no interrupt is being raised: a client can make that take for ever. Any thread. */
+void vfio_endpoint_sync(struct vfio_endpoint *endpoint);
+
 /*
  * Copies between BUFFER and the client's own memory at IOVA, only inside what it has mapped, with
  * the right that it gave. Returns 0 or -EFAULT. Any thread; does not block.
