@@ -25,7 +25,7 @@
 #include "workers.h"
 
 /* A process that has not stopped so long after it was told to drop everything is killed. */
-#define KILL_AFTER (25 * VGPU_MSEC)
+#define KILL_AFTER (5 * VGPU_MSEC)
 /* How long a process may take to start, and a new one is waited for after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000

@@ -276,6 +276,10 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 		close(fd);
 	}
 	prctl(PR_SET_TIMERSLACK, 1000);
+	/* As others have it, however nice softgpu is: those of its threads that answer are real-time,
+	 * and a client's requests wait for this process. */
+	if (getpriority(PRIO_PROCESS, 0) > 0)
+		setpriority(PRIO_PROCESS, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_NOFILE, &descriptors);
 	vf->page = mmap(NULL, sizeof(*vf->page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
