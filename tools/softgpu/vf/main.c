@@ -276,8 +276,8 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 		close(fd);
 	}
 	prctl(PR_SET_TIMERSLACK, 1000);
-	/* As others have it, however nice softgpu is: those of its threads that answer are real-time,
-	 * and a client's requests wait for this process. */
+	/* As others have it, however nice softgpu is: those of its threads that answer are
+	 * real-time, and a client's requests wait for this process. */
 	if (getpriority(PRIO_PROCESS, 0) > 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
