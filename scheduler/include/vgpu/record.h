@@ -89,9 +89,9 @@ void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
 int recorder_copy(struct recorder *r, struct recording *out);
 void recording_free(struct recording *r);
 
-/* 0 or -errno with the reason. A file that is no recording, was cut short or damaged is refused. One
- * whose image somebody forged, with its sum, is as good as a forged program: replay it in a process
- * of its own. */
+/* 0 or -errno with the reason. A file that is no recording, was cut short or damaged is refused.
+ * One whose image somebody forged, with its sum, is as good as a forged program: replay it in a
+ * process of its own. */
 int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err);
 int recording_read(struct recording *r, FILE *from, struct vgpu_error *err);
 
