@@ -90,10 +90,10 @@ static struct worker_ended run(const struct worker_message *m)
 	uint64_t n;
 
 	ring_run(ring, m);
-	if (poll(&over, 1, 2) == 0)
+	if (poll(&over, 1, 2) != 1)
 		ring_stop(ring);
-	do
-		HOLDS(read(event_fd, &n, sizeof(n)) == sizeof(n));
+	do /* libFuzzer's timer interrupts it */
+		HOLDS(read(event_fd, &n, sizeof(n)) == sizeof(n) || errno == EINTR);
 	while (!ring_end(ring, &ended));
 	return ended.ended;
 }
