@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shape.h"
 #include "vgpu/param.h"
 
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
@@ -583,6 +584,18 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	}
 }
 
+static void read_root(struct reader *rd, xmlNode *root)
+{
+	rd->out->required = false;
+	if (is(root, "domain"))
+		read_domain(rd, root);
+	else if (is_ours(root))
+		read_claim(rd, root);
+	else
+		wrong(rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
+		      root->name);
+}
+
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct reader rd = {out, err, 0};
@@ -591,15 +604,20 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 	xmlNode *root;
 	xmlDoc *doc;
 
-	*out = (struct claim){.required = false};
+	/* What cannot be read may be a claim: the VM is taken to need its VF. */
+	*out = (struct claim){.required = true};
 	if (size > CLAIM_MAX_BYTES)
 		return vgpu_error_set(err, -E2BIG, "a domain of %zu bytes; at most %u are read",
 				      size, CLAIM_MAX_BYTES);
+	rd.r = shape_check(text, size, err);
+	if (rd.r < 0)
+		return rd.r;
 	parser = xmlNewParserCtxt();
 	if (!parser)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	/* Without XML_PARSE_HUGE, depth and entities have libxml2's limits. */
-	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, NULL,
+	/* Without XML_PARSE_HUGE, depth and entities have libxml2's limits. The encoding is the one
+	 * that the shape was looked at in, whatever the document says. */
+	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",
 				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
 	error = xmlCtxtGetLastError(parser);
@@ -608,15 +626,8 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 				      error ? error->line : 1,
 				      (int)strcspn(error ? error->message : "empty", "\n"),
 				      error ? error->message : "empty");
-	else if (doc->intSubset)
-		wrong(&rd, root, "document type definitions are not read");
-	else if (is(root, "domain"))
-		read_domain(&rd, root);
-	else if (is_ours(root))
-		read_claim(&rd, root);
 	else
-		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
-		      root->name);
+		read_root(&rd, root);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
 	if (rd.r < 0)

@@ -63,7 +63,8 @@ struct claim {
 /*
  * Reads TEXT: a whole domain, or our element alone, with its namespace or, as virsh metadata shows
  * it, without. 0; -EINVAL with line and reason for what is not XML, or not as the schema has it;
- * -E2BIG if it is longer than CLAIM_MAX_BYTES. A domain without our element is no error.
+ * -E2BIG if it is longer than CLAIM_MAX_BYTES. A domain without our element is no error. After an
+ * error OUT says only whether the VM needs a VF, which it does where that could not be read.
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
 

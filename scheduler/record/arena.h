@@ -62,6 +62,6 @@ struct record_policy_payload {
 };
 
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 2u
+#define RECORD_VERSION 3u
 
 #endif

@@ -19,17 +19,70 @@ void recording_free(struct recording *r)
 	*r = (struct recording){.image = NULL};
 }
 
+/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last of which is filled up with zeros. */
+struct sum {
+	uint64_t hash, word;
+	uint32_t n; /* bytes in the word */
+};
+
+static void sum_add(struct sum *s, const void *part, uint64_t size)
+{
+	const uint8_t *p = part;
+
+	for (; size > 0; size--, p++) {
+		s->word |= (uint64_t)*p << 8 * s->n++;
+		if (s->n < 8)
+			continue;
+		s->hash = (s->hash ^ s->word) * 0x100000001b3u;
+		s->word = s->n = 0;
+	}
+}
+
+/* The parts of a file, in their order. */
+#define PARTS 5u
+struct part {
+	const void *at;
+	uint64_t size;
+};
+
+static void file_parts(const struct recording *r, const struct record_header *h, struct part *parts)
+{
+	parts[0] = (struct part){h, sizeof(*h)};
+	parts[1] = (struct part){r->text, h->text_size};
+	parts[2] = (struct part){r->image, arena_image_size(h)};
+	parts[3] = (struct part){r->entries, h->n_entries * sizeof(*r->entries)};
+	parts[4] = (struct part){r->payload, h->payload_size};
+}
+
+/* Of the file that R with the header H makes. */
+static uint64_t sum_of(const struct recording *r, const struct record_header *h)
+{
+	static const uint8_t zeros[8];
+	struct sum s = {.hash = 0xcbf29ce484222325u};
+	struct record_header header = *h;
+	struct part parts[PARTS];
+	uint32_t i;
+
+	header.sum = 0;
+	file_parts(r, &header, parts);
+	for (i = 0; i < PARTS; i++)
+		sum_add(&s, parts[i].at, parts[i].size);
+	sum_add(&s, zeros, s.n ? 8 - s.n : 0);
+	return s.hash;
+}
+
 int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err)
 {
 	struct record_header h = r->header;
-	bool ok;
+	struct part parts[PARTS];
+	bool ok = true;
+	uint32_t i;
 
 	h.text_size = strlen(r->text);
-	ok = fwrite(&h, sizeof(h), 1, to) == 1;
-	ok = ok && fwrite(r->text, 1, h.text_size, to) == h.text_size;
-	ok = ok && fwrite(r->image, 1, arena_image_size(&h), to) == arena_image_size(&h);
-	ok = ok && fwrite(r->entries, sizeof(*r->entries), h.n_entries, to) == h.n_entries;
-	ok = ok && fwrite(r->payload, 1, h.payload_size, to) == h.payload_size;
+	h.sum = sum_of(r, &h);
+	file_parts(r, &h, parts);
+	for (i = 0; i < PARTS; i++)
+		ok = ok && fwrite(parts[i].at, 1, parts[i].size, to) == parts[i].size;
 	ok = ok && fflush(to) == 0;
 	return ok ? 0 : vgpu_error_set(err, -EIO, "writing the recording: %s", strerror(errno));
 }
@@ -84,6 +137,10 @@ int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
 	if (!ok) {
 		recording_free(r);
 		return vgpu_error_set(err, -EINVAL, "cut short");
+	}
+	if (sum_of(r, &r->header) != r->header.sum) {
+		recording_free(r);
+		return vgpu_error_set(err, -EINVAL, "damaged: its sum is not what its header says");
 	}
 	return 0;
 }

@@ -15,6 +15,11 @@
 
 struct vgpu_driver;
 
+/* What a setting of a GPU's firmware may be, nanoseconds: MIN to MAX in steps of STEP. */
+struct vgpu_setting {
+	vgpu_nsec min, max, step;
+};
+
 /* What the GPU can do, and what it can bound. */
 struct vgpu_driver_caps {
 	const char *driver; /* its name, static */
@@ -30,6 +35,9 @@ struct vgpu_driver_caps {
 	 * long that took when it was tried (0: it was not). */
 	const char *preemption; /* "tile", "block", "hard" or "kill", static */
 	vgpu_nsec preempt_typical, preempt_longest;
+	/* Of a GPU whose firmware schedules. */
+	struct vgpu_setting quantum, timeout;
+	bool keeps_turns; /* it can let the turn of a VF without work pass unused */
 };
 
 struct vgpu_driver_config {
@@ -62,6 +70,7 @@ typedef void vgpu_event_sink(void *data, const struct vgpu_event *event);
 /* Who decides which VF is on the engine. */
 enum vgpu_driver_kind {
 	VGPU_DRIVER_SWITCHED = 0, /* vgpud, by commands: the GPU does as it is told */
+	VGPU_DRIVER_PROGRAMMED,	  /* its firmware, by a schedule that vgpud programs */
 };
 
 /* What every driver has. */
@@ -105,6 +114,33 @@ struct vgpu_switched_face {
 	int (*notice)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice);
 };
 
+/* A schedule of a GPU's firmware: VFs have turns one after the other, for ever. Times are
+ * nanoseconds. */
+struct vgpu_program {
+	bool keep_turns; /* of VFs without work; else those are passed over */
+	struct {
+		vgpu_nsec quantum; /* how long a turn is */
+		vgpu_nsec
+			timeout; /* how long the VF may take to stop at its end; then it is reset */
+	} vfs[VGPU_GPU_MAX_VFS];
+};
+
+/* What a GPU has whose firmware schedules it. */
+struct vgpu_programmed_face {
+	/* Begins to program the whole schedule; a VF has it from its next turn on. -EBUSY: another
+	 * is being programmed. */
+	int (*program)(struct vgpu_driver *driver, const struct vgpu_program *program,
+		       vgpu_nsec now);
+	/* Whether the last one is still being programmed: 1; 0: it is in force, and APPLIED is what
+	 * the GPU says it has, which need not be what it was given. */
+	int (*programmed)(struct vgpu_driver *driver, struct vgpu_program *applied);
+	/* How long each VF has been on the engine since some instant, which may change when the GPU
+	 * is reset. */
+	int (*usage)(struct vgpu_driver *driver, vgpu_nsec *active, vgpu_nsec now);
+	/* Ends a VF's work, until its guest's driver comes up again. */
+	int (*stop)(struct vgpu_driver *driver, uint32_t vf, vgpu_nsec now);
+};
+
 /* What a GPU has whose memory vgpud partitions. */
 struct vgpu_memory_face {
 	/* Gives a VF another partition, of size 0 for none: of a VF that has no context, or of one
@@ -126,6 +162,7 @@ struct vgpu_driver_ops {
 	enum vgpu_driver_kind kind;
 	const struct vgpu_device_face *device;
 	const struct vgpu_switched_face *switched;
+	const struct vgpu_programmed_face *programmed;
 	const struct vgpu_memory_face *memory;
 };
 
@@ -138,7 +175,8 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 
 /* GPU-IOV: softgpu */
 extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
-/* No GPU at all */
+/* No GPU at all: of the kind that vgpud switches, and of the one that firmware schedules */
 extern const struct vgpu_driver_ops vgpu_null_driver;
+extern const struct vgpu_driver_ops vgpu_null_firmware_driver;
 
 #endif

@@ -46,6 +46,7 @@ struct record_header {
 	uint64_t fallback_size, slot_sizes[RECORD_SLOTS]; /* 0: not in use */
 	char policy[32], next_policy[32], fallback[32];
 	uint64_t n_entries, payload_size, text_size;
+	uint64_t sum; /* of the file, with 0 here: FNV-1a, by words of eight bytes */
 };
 
 struct recording {
@@ -88,8 +89,9 @@ void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
 int recorder_copy(struct recorder *r, struct recording *out);
 void recording_free(struct recording *r);
 
-/* 0 or -errno with the reason. A file that is no recording, or cut short, is refused; one whose
- * image somebody forged is as good as a forged program: replay only what you trust. */
+/* 0 or -errno with the reason. A file that is no recording, was cut short or damaged is refused.
+ * One whose image somebody forged, with its sum, is as good as a forged program: replay it in a
+ * process of its own. */
 int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err);
 int recording_read(struct recording *r, FILE *from, struct vgpu_error *err);
 
