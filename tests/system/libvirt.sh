@@ -42,7 +42,7 @@ explains() { # DOMAIN WORDS
 PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
 explains vm1 "^vm1/a: free: VF 0 of gpu0 is free for it, if policy fair admits it$"
 explains vm2 "^vm2/a: refused: 9216 MiB are claimed"
-explains vm3 "^vm3 has no claim, and no VF$"
+explains vm3 "^vm3 claims no VF and has none$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
