@@ -77,13 +77,13 @@ static void explain(const struct gpu_memory *h, struct engine_request *request,
 	case VGPU_MEMORY_IN_USE:
 		snprintf(to, size,
 			 "VF %" PRIu32 " is %s: change its partition when its guest has ended, or "
-				       "by force, which resets the VF",
+			 "by force, which resets the VF",
 			 want->vf, vgpu_vf_state_names[h->known[want->vf].state]);
 		break;
 	case VGPU_MEMORY_NO_ROOM:
 		snprintf(to, size,
-			 "%" PRIu64 " MiB for VF %" PRIu32 ": the largest free block has %" PRIu64
-			 " MiB (vgpuctl memory show)",
+			 "%" PRIu64 " MiB for VF %" PRIu32 ": the GPU can free at most %" PRIu64
+			 " MiB in one block (vgpuctl memory show)",
 			 MIB(want->size), want->vf, MIB(a->plan.largest));
 		break;
 	case VGPU_MEMORY_UNMOVED:

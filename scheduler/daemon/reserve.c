@@ -321,9 +321,8 @@ static void on_memory(struct call *call)
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	if (call->request.result == -ENOSPC) {
 		vgpu_error_set(&job->why, -ENOSPC,
-			       "%" PRIu64
-			       " MiB are claimed; the largest free block of %s has %" PRIu64
-			       " MiB (vgpuctl memory show)",
+			       "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
+			       " MiB in one block (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
 			       call->request.plan.largest >> 20);
 		job->tried |= 1u << job->vf;

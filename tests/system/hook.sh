@@ -54,7 +54,7 @@ refused "there is no GPU in pool fast" hook 2 "$(slice "<v:device pool='fast'/>"
 theirs=$(vf_of 1)
 refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
-refused "9000 MiB are claimed; the largest free block of gpu0 has" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
+refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
 refused "gpu0 has policy fair, not strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare

@@ -37,7 +37,7 @@ ctl memory set 2 64M >/dev/null || fail "VF 2 has got none"
 # What is impossible changes nothing.
 before=$(json memory show | jq -c .extents)
 ! ctl memory set 2 1000M 2>"$run/refused.log" || fail "1000 MiB were found"
-grep -q 'the largest free block has .* MiB' "$run/refused.log" || fail "$(cat "$run/refused.log")"
+grep -q 'can free at most .* MiB in one block' "$run/refused.log" || fail "$(cat "$run/refused.log")"
 [ "$(json memory show | jq -c .extents)" = "$before" ] || fail "a refusal has changed something"
 
 # With guests that compute, in VF 0 and 1.
