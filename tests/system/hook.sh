@@ -109,7 +109,7 @@ start_vgpud
 hook 4 "$heavy" release
 # vgpud gone: who needs it does not start, who does not, does, and nothing that runs is touched.
 kill $vgpud_pid; wait $vgpud_pid
-refused "a GPU is required, and vgpud is not running" hook 2 "$any" prepare
+refused "requires a GPU, and vgpud is not running" hook 2 "$any" prepare
 hook 2 "$(slice "" "required='no'")" prepare || fail "it is not required"
 hook 2 "" prepare || fail "a VM without a claim was held up"
 for operation in started stopped release reconnect; do hook 1 "$any" $operation || fail "$operation was refused"; done

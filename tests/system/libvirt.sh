@@ -83,7 +83,7 @@ leases_are '[]' || fail "leases: $(leases)"
 virsh -q destroy vm3
 kill $vgpud_pid; wait $vgpud_pid
 virsh -q start vm1 2>"$run/said" && fail "vm1 has started without vgpud"
-grep -q "vm1: a GPU is required, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
+grep -q "domain vm1 requires a GPU, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
 virsh -q start vm3 || fail "vm3 needs vgpud"
 # libvirtd killed in the middle of a start: nobody tells that it has ended, and the reservation ends by itself.
 conf 2
@@ -112,7 +112,7 @@ vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
 agent_pid=$!
 pids+=($!)
-await 20 grep -q following "$run/agent.log"
+await 20 grep -q 'connected to libvirt' "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)
 weight_is 300 || fail "the weight is not the claim's"
@@ -169,7 +169,7 @@ for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 done
 # libvirtd restarted: followed again.
 stop_libvirtd TERM
-await 20 grep -q "libvirt has gone" "$run/agent.log"
+await 20 grep -q "libvirt has closed the connection" "$run/agent.log"
 start_libvirtd
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
 await 40 weight_is 400
