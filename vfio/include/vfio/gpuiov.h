@@ -53,9 +53,9 @@ enum gpuiov_register {
 	GPUIOV_MBOX_RCV, /* four dwords */
 	GPUIOV_MBOX_CONTROL,
 	GPUIOV_MBOX_INT,
-	GPUIOV_HVVM_DW0,   /* the engine's own mailbox: four bits from each VF's scheduler */
-	GPUIOV_HVVM_DW1,   /* VFs 0-15: bit 2n sent by us was taken, bit 2n + 1 one waits for us */
-	GPUIOV_HVVM_DW2,   /* VFs 16-30 */
+	GPUIOV_HVVM_DW0, /* the engine's own mailbox: four bits from each VF's scheduler */
+	GPUIOV_HVVM_DW1, /* VFs 0-15: bit 2n: our message was taken; bit 2n + 1: a message waits */
+	GPUIOV_HVVM_DW2, /* VFs 16-30 */
 	GPUIOV_IH_PENDING, /* softgpu: VFs whose message waits (hardware: the interrupt ring) */
 	GPUIOV_REGISTERS,
 };
@@ -260,9 +260,8 @@ enum softgpu_opcode {
 	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flag: GATED */
 	SOFTGPU_MODULE_UNLOAD = 13, /* module */
 	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes */
-	SOFTGPU_EVENT = 15,  /* dst in the window: gets the time in nanoseconds when all packets
-				before are done */
-	SOFTGPU_SPIN = 0x80, /* microseconds */
+	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
+	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
 	SOFTGPU_FAULT = 0x83,

@@ -15,8 +15,8 @@
 #define PCI_DEVICES "/sys/bus/pci/devices"
 /* The remedy for functions without an IOMMU group. */
 #define PCI_IOMMU_CURE                                                                             \
-	"switch VT-d or AMD-Vi on in the firmware, and boot with intel_iommu=on (AMD's is on by "  \
-	"itself)"
+	"switch VT-d or AMD-Vi on in the firmware setup; with an Intel CPU, boot with "            \
+	"intel_iommu=on"
 
 struct pci_info {
 	char address[PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
