@@ -25,10 +25,11 @@ int client_connect(const char *path, struct vgpu_error *err)
 		if (fd >= 0)
 			close(fd);
 		if (r == -EACCES)
-			return vgpu_error_set(err, r,
-					      "permission denied on %s: you are neither root nor in "
-					      "vgpud's group (usually vgpu)",
-					      path);
+			return vgpu_error_set(
+				err, r,
+				"permission denied on %s: you are neither root nor in "
+				"vgpud's group (usually vgpu)",
+				path);
 		return vgpu_error_set(err, r, "cannot connect to %s: %s; is vgpud running?", path,
 				      strerror(-r));
 	}

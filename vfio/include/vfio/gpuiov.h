@@ -217,8 +217,7 @@ enum softgpu_preempt {
 /* 64 bits: bytes of the whole partition. With an NVIDIA GPU, BAR 0 shows only a window; the rest is
  * device memory that only packets can access. */
 #define SOFTGPU_PARTITION_SIZE 0x1040u
-#define SOFTGPU_FEATURES                                                                           \
-	0x1048u /* packets that this device accepts beyond FAULT, enum softgpu_feature */
+#define SOFTGPU_FEATURES 0x1048u /* packets accepted beyond FAULT, enum softgpu_feature */
 /* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
 #define SOFTGPU_DOORBELL 0x0u
 
