@@ -37,7 +37,7 @@ static int make_token(char out[TOKEN_SIZE])
 	return 0;
 }
 
-/* Written whole under another name first. */
+/* Writes another file and renames it, so that readers find a whole token. */
 static int save(const char *path, const char *token)
 {
 	char temporary[256], directory[256], *slash;
@@ -71,14 +71,14 @@ int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_er
 	if (fd < 0) {
 		r = make_token(out);
 		r = r ? r : save(path, out);
-		return r ? vgpu_error_set(err, r, "%s: cannot be made: %s", path, strerror(-r)) : 0;
+		return r ? vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 	}
 	n = read(fd, out, TOKEN_SIZE - 1);
 	close(fd);
 	out[n < 0 ? 0 : n] = '\0';
-	return token_is_valid(out) ? 0
-				   : vgpu_error_set(err, -EINVAL,
-						    "%s: holds no UUID; remove it, and end all "
-						    "users of VFs",
-						    path);
+	return token_is_valid(out)
+		       ? 0
+		       : vgpu_error_set(err, -EINVAL,
+					"%s: not a UUID; remove the file, and end all users of VFs",
+					path);
 }

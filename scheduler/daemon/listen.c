@@ -11,7 +11,7 @@
 
 #include "service.h"
 
-/* /run is empty after a boot. */
+/* After a boot /run is empty: makes the socket's directory. */
 static void make_parent(const char *path)
 {
 	char dir[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -23,7 +23,7 @@ static void make_parent(const char *path)
 		return;
 	*slash = '\0';
 	if (mkdir(dir, 0755) < 0)
-		return; /* it is there, or bind() will say what is wrong */
+		return; /* it exists, or bind() reports the error */
 }
 
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err)

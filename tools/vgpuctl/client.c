@@ -16,14 +16,22 @@ int client_connect(const char *path, struct vgpu_error *err)
 	int fd, r;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return vgpu_error_set(err, -ENAMETOOLONG, "%s: too long", path);
+		return vgpu_error_set(err, -ENAMETOOLONG,
+				      "socket path %s: longer than 107 characters", path);
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		r = -errno;
 		if (fd >= 0)
 			close(fd);
-		return vgpu_error_set(err, r, "%s: %s; is vgpud running?", path, strerror(-r));
+		if (r == -EACCES)
+			return vgpu_error_set(
+				err, r,
+				"permission denied on %s: you are neither root nor in "
+				"vgpud's group (usually vgpu)",
+				path);
+		return vgpu_error_set(err, r, "cannot connect to %s: %s; is vgpud running?", path,
+				      strerror(-r));
 	}
 	return fd;
 }
@@ -72,7 +80,7 @@ static char *read_line(int fd)
 	return NULL;
 }
 
-/* vgpud names errors as errno.h does. */
+/* vgpud sends the names of errno.h, such as "EBUSY". Unknown names become EIO. */
 static int error_number(const char *name)
 {
 	int i;
@@ -103,12 +111,14 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 		line = read_line(fd);
 	if (!line)
 		return vgpu_error_set(err, -ECONNRESET,
-				      "vgpud closed the connection; you may lack "
-				      "the right to use it");
+				      "vgpud closed the connection: it has stopped, has too many "
+				      "clients, or you are neither root nor in its group");
 	answer = json_tokener_parse(line);
 	free(line);
 	if (!answer)
-		return vgpu_error_set(err, -EPROTO, "vgpud's answer is not JSON");
+		return vgpu_error_set(
+			err, -EPROTO,
+			"vgpud's answer is not JSON; are vgpuctl and vgpud of the same version?");
 	if (json_object_object_get_ex(answer, "error", &part)) {
 		r = -EIO;
 		if (json_object_object_get_ex(part, "code", &field))
@@ -121,7 +131,9 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 		*result = json_object_get(part);
 		r = 0;
 	} else {
-		r = vgpu_error_set(err, -EPROTO, "vgpud's answer has no result");
+		r = vgpu_error_set(err, -EPROTO,
+				   "vgpud's answer has neither result nor error; are vgpuctl and "
+				   "vgpud of the same version?");
 	}
 	json_object_put(answer);
 	return r;
