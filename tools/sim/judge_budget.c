@@ -27,7 +27,7 @@ static void missed(struct monitor *m, vgpu_nsec by)
 		m->result.worst_miss = by;
 }
 
-/* What was late is had by now, or will never be. */
+/* The late budget was served by now, or never will be. */
 static void make_up(struct monitor *m, struct watched *w)
 {
 	vgpu_nsec by = m->h->now - w->budget.late_from;
@@ -63,7 +63,7 @@ static void count(struct monitor *m, uint32_t vf)
 static void job_is_done(struct monitor *m, struct budget_watch *b)
 {
 	b->job = false;
-	if (b->length > b->budget) { /* it is seen by now that so much was not promised */
+	if (b->length > b->budget) { /* the promised budget has shrunk below the job meanwhile */
 		b->in_order = false;
 		return;
 	}
@@ -162,7 +162,7 @@ void judge_budget(struct monitor *m, uint32_t vf)
 		begin_anew(m, vf, false);
 	if (b->counting)
 		count(m, vf);
-	/* What is seen of a VF may make a promise smaller. */
+	/* What the policy has measured of a VF may make its promise smaller. */
 	if (is_another(m, w))
 		begin_anew(m, vf, true);
 	else if (w->v.bound.budget < b->budget)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the monitor and its judges. */
+/* The interface between the monitor and its judges. */
 #ifndef SIM_MONITOR_PRIVATE_H
 #define SIM_MONITOR_PRIVATE_H
 
@@ -14,7 +14,7 @@ struct lag_watch {
 };
 
 struct pair_watch {
-	bool judged;	    /* always has work, and does no mischief */
+	bool judged;	    /* it always has work, and behaves */
 	double weight;	    /* 0: not compared */
 	double base;	    /* its service at the origin */
 	double norm, slack; /* service and allowance over weight, at the last look */
@@ -23,11 +23,11 @@ struct pair_watch {
 
 struct wait_watch {
 	bool on;
-	vgpu_nsec since, apart;	  /* apart: what of the time before was not the policy's */
-	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
-	vgpu_nsec carried;	  /* the largest that was stated before a change; NEVER: none */
-	double owes;		  /* see monitor_carried */
-	vgpu_nsec old, old_until; /* stated before the last change; when that is over */
+	vgpu_nsec since, apart; /* apart: time so far that the policy did not control */
+	vgpu_nsec bound;	/* as stated at the beginning, or at the last change */
+	vgpu_nsec carried;	/* the largest bound that was stated before a change; NEVER: none */
+	double owes;		/* see monitor_carried */
+	vgpu_nsec old, old_until; /* the bound before the last change; until when it holds */
 	vgpu_nsec debt_charged;	  /* of windows and resets, so far; */
 	double instalment;	  /* of that, at its last account */
 };
