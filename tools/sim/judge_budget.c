@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Budgets, as struct vgpu_bound states them. A job of no more than the budget has to be done within
- * a period of its coming. Who has work without a break has had k budgets after k periods.
+ * Budgets, as struct vgpu_bound states them. A job of at most the budget must be done within a
+ * period of its arrival. A VF that has work without a break gets k budgets in k periods.
  *
- * A job is judged if the one before it was such a job, was done in time, and came a period before;
- * or if its VF is rested. Counting begins where a VF that is rested wakes, or where a policy states
- * a new budget. Of that, or of the one before it if that was larger, the VF may have had all
- * already, and what it owes by the policy's own account: a change must not bring another. Rested is
- * who has been without work for a period, and has had no more than budgets in periods until then:
- * what was used beyond them is taken out of the next.
+ * A job is judged if the one before it was such a job, was done in time, and arrived a period
+ * before; or if its VF is rested. Counting begins when a rested VF wakes, or when a policy states a
+ * new budget. Of the new budget, or of the one before it if that was larger, the VF may have used
+ * all already, plus what it owes by the policy's own account: a change must not bring another
+ * budget. A VF is rested if it has been without work for a period, and has used at most its budgets
+ * in its periods until then; what it used beyond them is taken out of the next.
  */
 #include <math.h>
 

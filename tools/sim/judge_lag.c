@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lag, against an ideal fluid server, of every VF to which proportional sharing is promised. Its
- * capacity is what those VFs were really charged; what the others had, they had.
+ * Lag, against an ideal fluid server, of every VF to which proportional sharing is promised. The
+ * server's capacity is what those VFs were really charged; what the other VFs were charged does not
+ * count.
  *
- * A VF has work in the fluid until the fluid has served what its tenant has asked for until now:
- * the jobs in its queue, and what it was charged beyond its jobs (it stopped late, it was switched
- * for) as that happens. Who always has work has it without end. Where all work is done, real and
- * ideal are equal, and the comparison begins anew.
+ * A VF has work in the fluid server until the server has served all that its tenant has asked for
+ * so far: the jobs in its queue, and what the VF was charged beyond its jobs (it stopped late, it
+ * was switched for), as that happens. A VF that always has work has it without end. When all work
+ * is done, real and ideal service are equal, and the comparison begins anew.
  */
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits: from the instant at which a VF has work and could run, be it that it wakes or that it was
- * stopped, to the one at which it runs. Allowed is what the policy stated at the beginning or at
- * the end, whichever is more; if an operator has changed something meanwhile, the largest that was
- * stated before the change comes on top, once. So does the time of hangs, exclusive windows and
- * resets, and for each of the latter one world switch to it and one away from it.
+ * Waits: from the instant at which a VF has work and could run (it wakes, or was stopped) to the
+ * one at which it runs. Allowed is what the policy stated at the beginning or at the end of the
+ * wait, whichever is more. If an operator has changed something meanwhile, the largest wait that
+ * was stated before the change comes on top, once; so does the time of hangs, exclusive windows and
+ * resets, and for each window and reset one world switch to it and one away from it.
  */
 #include <math.h>
 

@@ -105,8 +105,8 @@ static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vg
 	return w->last + (m->runner == vf ? (had < span ? had : span) : 0);
 }
 
-/* All that is owed to anybody, by what the policy says: what is owed and what owes add up to
- * nothing. Beside some of the others, a VF is never owed more than that, nor owes more. */
+/* The sum of what all VFs are owed, by the policy's own account; lags add up to zero. Beside any
+ * part of the others a VF is owed, or owes, at most that. */
 static inline double monitor_owed(const struct monitor *m)
 {
 	double sum = 0;
@@ -118,10 +118,10 @@ static inline double monitor_owed(const struct monitor *m)
 }
 
 /*
- * An operator has changed something, in this step. What VF was allowed to be off by before is still
- * owed to it, and stands beside the present bound: the bound that was in force, and of what was
- * carried to there as much again at the most. The largest of these stays, so that a hundred changes
- * allow no more than two. A policy that promised nothing hands over OWED.
+ * An operator has changed something in this step. What VF was allowed to be off by before is still
+ * owed to it, and is added to the new bound: the bound that was in force, and at most as much again
+ * of what was carried until then. The largest of these stays, so that a hundred changes allow no
+ * more than two. A policy that promised nothing hands over OWED.
  */
 static inline double monitor_carried(const struct monitor *m, uint32_t vf, double owed,
 				     double carried)
