@@ -59,8 +59,8 @@ static const struct vgpu_param params[] = {
 static const struct vgpu_param vf_params[] = {
 	[V_MIN] = {"min_ppm", "ppm", "guaranteed part of all time", VGPU_PARAM_INT, 0, MILLION, 0,
 		   NULL},
-	[V_MAX] = {"max_ppm", "ppm", "limit, of all time", VGPU_PARAM_INT, 1000, MILLION, MILLION,
-		   NULL},
+	[V_MAX] = {"max_ppm", "ppm", "limit: the largest part of all time", VGPU_PARAM_INT, 1000,
+		   MILLION, MILLION, NULL},
 	[V_PERIOD] = {"period_ms", "ms", "period of the guarantee", VGPU_PARAM_INT, 5, 10000, 33,
 		      NULL},
 	[V_BURST] = {"burst_ms", "ms", "unused limit that may be saved up", VGPU_PARAM_INT, 0,

@@ -416,7 +416,7 @@ static const struct test tests[] = {
 	{"waits are measured", waits},
 	{"a waker pays for the switch that it forces", waker_pays},
 	{"others do not pay for it", others_do_not_pay},
-	{"long saves are charged to whose they are", long_saves},
+	{"long saves are charged to the VF that is saved", long_saves},
 	{"overruns are charged, up to a cap", overruns},
 	{"what is given", gifts},
 	{"debts are paid in full", debts},
@@ -424,11 +424,11 @@ static const struct test tests[] = {
 	{"planned starts are kept", planned_starts},
 	{"the world switch is measured", measured_switch},
 	{"preemption times are learnt", learnt_stops},
-	{"who has begun to run is protected", protected_start},
+	{"a VF that has begun to run is protected", protected_start},
 	{"windows leave the shortest slice", windows_cut},
 	{"grants that end, and one that goes on", not_prolonged},
-	{"who has no work yields", yields},
+	{"a VF without work yields", yields},
 	{NULL, NULL},
 };
 
-SUITE_MAIN("who is charged, and when grants end", tests)
+SUITE_MAIN("charges, and ends of grants", tests)

@@ -796,7 +796,7 @@ static const struct test tests[] = {
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},
 	{"the ladder of resets", ladder},
-	{"who may be late", overdue},
+	{"what may be overdue", overdue},
 	{"debt survives a reset", debt_survives_reset},
 	{"adoption of what runs", adoption},
 	{"faulty policies are evicted", bad_policies},

@@ -346,7 +346,7 @@ static void on_reply(void *data, struct engine_request *request)
 	const struct vgpu_extent *is = &gpu.table[want->vf];
 
 	(void)data;
-	check(i < REQUESTS && under_way[i], "an answer that nobody waits for");
+	check(i < REQUESTS && under_way[i], "an answer that was not requested");
 	under_way[i] = false;
 	check(now - asked_at[i] <= 61 * VGPU_SEC, "an answer that comes too late");
 	answered += request->result == 0;
@@ -845,7 +845,7 @@ static void reset_loop(void)
 }
 
 static const struct test tests[] = {
-	{"a guest in a reset loop delays nobody", reset_loop},
+	{"a guest in a reset loop delays no other VF", reset_loop},
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},

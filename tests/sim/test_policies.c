@@ -617,19 +617,19 @@ static void members(void)
 }
 
 static const struct test tests[] = {
-	{"nobody hoards a budget", hoarded_budgets},
+	{"no VF hoards a budget", hoarded_budgets},
 	{"equal deadlines do not preempt", equal_deadlines},
 	{"a server pays for its wakes", many_wakes},
 	{"equals do not preempt", equal_wakes},
 	{"grants that are not prolonged", not_prolonged},
 	{"lags are carried over", lags},
 	{"guarantees by frames", frames},
-	{"storms hold off nobody", storms},
+	{"storms delay no VF beyond its bound", storms},
 	{"one budget in a period", one_budget},
-	{"what can not be kept is refused", refusals},
+	{"budgets that cannot be kept are refused", refusals},
 	{"shares of those that are there", members},
 	{"heaps", heaps},
-	{"what is reclaimed makes nobody late", reclaiming},
+	{"reclaimed time makes no job late", reclaiming},
 	{"small quanta", small_quanta},
 	{"lost doorbells", lost_doorbells},
 	{"slices follow the rotation", rotations},

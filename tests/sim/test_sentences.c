@@ -266,10 +266,10 @@ static void nobody(void)
 static const struct test tests[] = {
 	{"a guest's reset does not end a back-off", backoff_stays},
 	{"nor what comes after a scrub", sentence_survives_scrub},
-	{"a reset of the GPU forgives nobody", gpu_reset_forgives_nobody},
+	{"a reset of the GPU ends no sentence", gpu_reset_forgives_nobody},
 	{"a guest's resets are limited", resets_are_limited},
 	{"a VF that is reset on its way does not come", reset_on_its_way},
-	{"events that name nobody", nobody},
+	{"events that name no VF", nobody},
 	{NULL, NULL},
 };
 
