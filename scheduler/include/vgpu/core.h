@@ -110,7 +110,7 @@ enum vgpu_event_type {
 };
 
 struct vgpu_event {
-	vgpu_nsec now; /* never before that of the last step */
+	vgpu_nsec now; /* not earlier than in the last step */
 	enum vgpu_event_type type;
 	uint32_t vf;
 	uint32_t code;

@@ -99,7 +99,7 @@ enum vgpu_memory_event_type {
 };
 
 struct vgpu_memory_event {
-	vgpu_nsec now; /* never before that of the last step */
+	vgpu_nsec now; /* not earlier than in the last step */
 	enum vgpu_memory_event_type type;
 	uint32_t vf, code;
 	int64_t value;
