@@ -160,7 +160,7 @@ static void too_long(void)
 	CU_ASSERT_EQUAL(hook("reconnect", xml), 0);
 	strcpy(xml + max - strlen(REQUIRED), REQUIRED);
 	CU_ASSERT_EQUAL(hook("prepare", xml), 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, "a GPU is required"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vm1 requires a GPU"));
 	free(xml);
 	end();
 }
