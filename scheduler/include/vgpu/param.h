@@ -5,13 +5,13 @@
 #ifndef VGPU_PARAM_H
 #define VGPU_PARAM_H
 
+#include "vgpu/number.h"
 #include "vgpu/policy.h"
 
 /* Most parameters that a policy may have, of either kind. */
 #define VGPU_MAX_PARAMS 16u
 
-/* Reads a whole decimal number, or one of a NULL-terminated list; 0 or -EINVAL. */
-int vgpu_parse_int(const char *text, int64_t *out);
+/* Reads one of a NULL-terminated list, as its place there; 0 or -EINVAL. */
 int vgpu_parse_choice(const char *const *choices, const char *text, int64_t *out);
 /* Writes a list as "a, b, c". */
 void vgpu_join_choices(const char *const *choices, char *text, size_t size);
