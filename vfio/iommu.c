@@ -9,6 +9,7 @@
 #include "iommu.h"
 #include "iommufd_api.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
 
 /* What went wrong with a node, and what helps. */
 static int explain(const struct pci_info *info, const char *path, int r, struct vgpu_error *err)
@@ -208,10 +209,8 @@ int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token
 
 void iommu_close(struct iommu *m)
 {
-	if (m->group >= 0)
-		close(m->group);
-	if (m->control >= 0)
-		close(m->control);
+	vgpu_close(&m->group);
+	vgpu_close(&m->control);
 }
 
 const char *iommu_name(const struct iommu *m)

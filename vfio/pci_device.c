@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 #include "token.h"
 #include "transports.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
 
 #define REGIONS (VFIO_PCI_CONFIG_REGION_INDEX + 1)
 #define MAX_DMA 64u
@@ -241,18 +241,11 @@ static int pci_fd(struct vfio_device *d)
 	return of(d)->news;
 }
 
-static bool raised(int fd)
-{
-	uint64_t count;
-
-	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
-}
-
 static int pci_check(struct vfio_device *d)
 {
-	if (raised(of(d)->wanted))
+	if (vgpu_eventfd_drain(of(d)->wanted))
 		return -ESTALE;
-	return raised(of(d)->faulted) ? -EREMOTEIO : 0;
+	return vgpu_eventfd_drain(of(d)->faulted) ? -EREMOTEIO : 0;
 }
 
 static void pci_forget(struct vfio_device *d)
@@ -264,14 +257,14 @@ static void pci_forget(struct vfio_device *d)
 static void pci_close(struct vfio_device *d)
 {
 	struct pci_device *p = of(d);
-	const int fds[] = {p->fd, p->wanted, p->faulted, p->news};
 	uint32_t i;
 
 	for (i = 0; i < REGIONS; i++)
 		bar_unmap(&p->regions[i].bar);
-	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	vgpu_close(&p->fd);
+	vgpu_close(&p->wanted);
+	vgpu_close(&p->faulted);
+	vgpu_close(&p->news);
 	iommu_close(&p->iommu);
 	for (i = 0; i < MAX_DMA; i++)
 		if (p->dma[i].memory)
@@ -447,11 +440,14 @@ static int subscribe(struct pci_device *p)
 	struct epoll_event want = {.events = EPOLLIN};
 	int r;
 
-	p->wanted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->faulted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->wanted = vgpu_eventfd();
+	if (p->wanted < 0)
+		return p->wanted;
+	p->faulted = vgpu_eventfd();
+	if (p->faulted < 0)
+		return p->faulted;
 	p->news = epoll_create1(EPOLL_CLOEXEC);
-	if (p->wanted < 0 || p->faulted < 0 || p->news < 0 ||
-	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
+	if (p->news < 0 || epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
 	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->faulted, &want) < 0)
 		return -errno;
 	r = set_irqs(p, VFIO_PCI_ERR_IRQ_INDEX, &p->faulted, 1);

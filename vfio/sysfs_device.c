@@ -18,6 +18,7 @@
 #include "transports.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
+#include "vgpu/descriptor.h"
 
 #define STUB "pci-pf-stub"
 #define CONFIG_SIZE 4096u
@@ -153,11 +154,9 @@ static void sysfs_close(struct vfio_device *d)
 
 	for (i = 0; i < BARS; i++) {
 		bar_unmap(&s->bars[i]);
-		if (s->files[i] >= 0)
-			close(s->files[i]);
+		vgpu_close(&s->files[i]);
 	}
-	if (s->config >= 0)
-		close(s->config);
+	vgpu_close(&s->config);
 	free(s);
 }
 

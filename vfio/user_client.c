@@ -19,6 +19,7 @@
 
 #include "transports.h"
 #include "vfio/user_proto.h"
+#include "vgpu/descriptor.h"
 
 #define TIMEOUT_S 5
 
@@ -327,41 +328,36 @@ static int region_info(struct client *c, uint32_t index, struct vfio_region *out
 
 static int user_region(struct vfio_device *d, uint32_t index, struct vfio_region *out)
 {
-	int fd = -1, r = region_info(of(d), index, out, &fd);
+	VGPU_AUTO_CLOSE int fd = -1;
 
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return region_info(of(d), index, out, &fd);
 }
 
 static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *size)
 {
 	struct client *c = of(d);
 	struct vfio_region region = {0};
+	VGPU_AUTO_CLOSE int fd = -1;
 	struct stat st;
-	int fd = -1, r = region_info(c, index, &region, &fd);
+	int r = region_info(c, index, &region, &fd);
 	void *p;
 
-	if (r == 0 && (fd < 0 || region.mmap_size == 0))
-		r = -ENOTSUP;
+	if (r < 0)
+		return r;
+	if (fd < 0 || region.mmap_size == 0)
+		return -ENOTSUP;
 	/* A file shorter than it is said to be would end us by SIGBUS. */
-	if (r == 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size))
-		r = -EPROTO;
-	if (r == 0) {
-		p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (p == MAP_FAILED) {
-			r = -errno;
-		} else {
-			if (c->maps[index].address)
-				munmap(c->maps[index].address, c->maps[index].size);
-			c->maps[index] = (struct mapping){p, region.mmap_size};
-			*out = p;
-			*size = region.mmap_size;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return r;
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size)
+		return -EPROTO;
+	p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	if (c->maps[index].address)
+		munmap(c->maps[index].address, c->maps[index].size);
+	c->maps[index] = (struct mapping){p, region.mmap_size};
+	*out = p;
+	*size = region.mmap_size;
+	return 0;
 }
 
 static int user_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
@@ -425,8 +421,7 @@ static void user_close(struct vfio_device *d)
 	for (i = 0; i < VFIO_USER_NUM_REGIONS; i++)
 		if (c->maps[i].address)
 			munmap(c->maps[i].address, c->maps[i].size);
-	if (c->fd >= 0)
-		close(c->fd);
+	vgpu_close(&c->fd);
 	free(c);
 }
 

@@ -22,16 +22,17 @@
 #include <sys/vfs.h>
 
 #include "user_connection.h"
+#include "vgpu/descriptor.h"
 
 void connection_drop_fds(struct connection *c)
 {
 	while (c->n_fds > 0)
-		close_fd(&c->fds[--c->n_fds]);
+		vgpu_close(&c->fds[--c->n_fds]);
 }
 
 static void drop_map(struct dma_map *map)
 {
-	close_fd(&map->fd);
+	vgpu_close(&map->fd);
 	if (map->memory)
 		munmap(map->memory, map->size);
 }
@@ -237,10 +238,9 @@ static bool is_eventfd(int fd)
 static void signal_vector(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	uint64_t one = 1;
 
-	if (fd >= 0 && poll(&ready, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
-		return; /* full: it has been raised often enough */
+	if (fd >= 0 && poll(&ready, 1, 0) == 1)
+		vgpu_eventfd_signal(fd);
 }
 
 static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size)
@@ -267,13 +267,13 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 		bool named = i >= r->start && i < r->start + r->count;
 
 		if (kind == VFIO_USER_IRQ_DATA_EVENTFD && named) {
-			close_fd(vector);
+			vgpu_close(vector);
 			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start])) {
 				*vector = c->fds[i - r->start];
 				c->fds[i - r->start] = -1;
 			}
 		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
-			close_fd(vector); /* VFIO's way to turn all of them off */
+			vgpu_close(vector); /* VFIO's way to turn all of them off */
 		} else if (named && *vector >= 0 &&
 			   (kind == VFIO_USER_IRQ_DATA_NONE ||
 			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
@@ -352,7 +352,7 @@ static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
 			result = map_huge(&map);
 		}
 		if (result)
-			close_fd(&map.fd);
+			vgpu_close(&map.fd);
 		else
 			e->maps[e->n_maps++] = map;
 	} else if (result == 0) {

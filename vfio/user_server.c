@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "user_connection.h"
 #include "vfio/thread.h"
+#include "vgpu/descriptor.h"
 
 /* So many messages of one client before the next client has its turn. */
 #define BURST 16
@@ -36,13 +36,13 @@ static void disconnect(struct vfio_endpoint *e)
 		return;
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
-		close_fd(&e->vectors[i]);
+		vgpu_close(&e->vectors[i]);
 	endpoint_drop_maps(e);
 	pthread_mutex_unlock(&e->lock);
 	connection_drop_fds(c);
 	free(c->message);
 	free(c->reply);
-	close_fd(&c->fd);
+	vgpu_close(&c->fd);
 	*c = (struct connection){.fd = -1};
 	e->ops->disconnected(e->device);
 }
@@ -113,7 +113,6 @@ static void *server_thread(void *arg)
 	struct vfio_server *s = arg;
 	struct epoll_event events[32];
 	struct vfio_endpoint *e;
-	uint64_t count;
 	int i, n;
 
 	pthread_mutex_lock(&s->lock);
@@ -123,8 +122,7 @@ static void *server_thread(void *arg)
 		pthread_mutex_lock(&s->lock);
 		for (i = 0; i < n; i++) {
 			if (!events[i].data.ptr) {
-				if (read(s->wake, &count, sizeof(count)) < 0)
-					continue;
+				vgpu_eventfd_drain(s->wake);
 				continue;
 			}
 			/* It may have been removed since the events were collected. */
@@ -152,7 +150,7 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	if (!s)
 		return vgpu_error_set(err, -ENOMEM, "vfio-user server: out of memory");
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->wake = vgpu_eventfd();
 	vfio_mutex_init(&s->lock);
 	if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &want) < 0)
 		r = errno;
@@ -160,21 +158,13 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 		r = vfio_thread_create(&s->thread, name, fifo ? SCHED_FIFO : SCHED_OTHER, fifo,
 				       server_thread, s);
 	if (r) {
-		close_fd(&s->epoll);
-		close_fd(&s->wake);
+		vgpu_close(&s->epoll);
+		vgpu_close(&s->wake);
 		free(s);
 		return vgpu_error_set(err, -r, "vfio-user server: %s", strerror(r));
 	}
 	*out = s;
 	return 0;
-}
-
-static void wake(struct vfio_server *s)
-{
-	uint64_t one = 1;
-
-	if (write(s->wake, &one, sizeof(one)) < 0)
-		return; /* it is awake already */
 }
 
 /* Binds PATH, replacing a socket that nobody listens at. */
@@ -252,7 +242,7 @@ void vfio_server_remove(struct vfio_endpoint *e)
 		;
 	*link = e->next;
 	disconnect(e);
-	close_fd(&e->listener);
+	vgpu_close(&e->listener);
 	unlink(e->path);
 	pthread_mutex_unlock(&s->lock);
 	pthread_mutex_destroy(&e->lock);
@@ -264,12 +254,12 @@ void vfio_server_destroy(struct vfio_server *s)
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	pthread_mutex_unlock(&s->lock);
-	wake(s);
+	vgpu_eventfd_signal(s->wake);
 	pthread_join(s->thread, NULL);
 	while (s->endpoints)
 		vfio_server_remove(s->endpoints);
-	close_fd(&s->epoll);
-	close_fd(&s->wake);
+	vgpu_close(&s->epoll);
+	vgpu_close(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -19,6 +19,7 @@
 #include "service.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
@@ -391,10 +392,9 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	struct gpu *gpu = data;
 	struct engine_request *request;
 	struct call *call;
-	uint64_t count;
 
 	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
+	if (!vgpu_eventfd_drain(fd))
 		return;
 	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {

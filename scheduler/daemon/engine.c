@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "builtin.h"
 #include "engine_private.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
@@ -33,14 +33,6 @@
 
 static const char NOT_SET_UP[] =
 	"it is there again, and cannot be set up as it was ('vgpuctl gpu show' says why)";
-
-void engine_notify(int fd)
-{
-	uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* full: it will be read all the same */
-}
 
 /* The driver's events wait here until the step at hand is done. */
 static void sink(void *data, const struct vgpu_event *event)
@@ -397,7 +389,6 @@ static vgpu_nsec next_deadline(const struct engine *e)
 static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
-	uint64_t count;
 	/* What was put off for a deadline that is near waits for it. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
 	int i, n;
@@ -408,8 +399,8 @@ static void wait_for_something(struct engine *e)
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
 		if (events[i].data.fd == e->timer)
 			e->timer_at = FIRED;
-		if (events[i].data.fd == e->wake && read(e->wake, &count, sizeof(count)) < 0)
-			continue; /* it was empty */
+		if (events[i].data.fd == e->wake)
+			vgpu_eventfd_drain(e->wake);
 	}
 }
 
@@ -531,14 +522,12 @@ static int start_thread(struct engine *e, struct vgpu_error *err)
 
 static void engine_free(struct engine *e)
 {
-	int fds[] = {e->epoll, e->timer, e->wake, e->tell};
-	unsigned i;
-
 	if (e->driver)
 		e->ops->device->close(e->driver, false);
-	for (i = 0; i < 4; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	vgpu_close(&e->epoll);
+	vgpu_close(&e->timer);
+	vgpu_close(&e->wake);
+	vgpu_close(&e->tell);
 	spsc_finish(&e->requests);
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
@@ -547,13 +536,73 @@ static void engine_free(struct engine *e)
 	free(e);
 }
 
+static int watch(const struct engine *e, int fd)
+{
+	struct epoll_event want = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &want) < 0 ? -errno : 0;
+}
+
+static int open_descriptors(struct engine *e)
+{
+	int r;
+
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (e->epoll < 0)
+		return -errno;
+	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (e->timer < 0)
+		return -errno;
+	e->wake = vgpu_eventfd();
+	if (e->wake < 0)
+		return e->wake;
+	e->tell = vgpu_eventfd();
+	if (e->tell < 0)
+		return e->tell;
+	r = watch(e, e->timer);
+	if (r < 0)
+		return r;
+	return watch(e, e->wake);
+}
+
+static int make_queues(struct engine *e)
+{
+	if (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
+	    !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
+	    !latest_init(&e->policy, sizeof(struct engine_policy)) ||
+	    !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* What an engine needs before its thread can run. What there is by then is engine_free's to close.
+ */
+static int set_up(struct engine *e, struct vgpu_error *err)
+{
+	int r = open_descriptors(e);
+
+	if (r == 0)
+		r = make_queues(e);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s", strerror(-r));
+	e->recorder = recorder_new(e->config.core.max_vfs, err);
+	if (!e->recorder)
+		return -ENOMEM;
+	e->memory.recorder = e->recorder;
+	e->memory.memory = recorder_state_memory(e->recorder);
+	r = open_device(e, err);
+	if (r < 0)
+		return r;
+	engine_publish(e);
+	return start_thread(e, err);
+}
+
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
 {
 	const struct vgpu_driver_ops *ops =
 		config->ops ? config->ops : vgpu_driver_for(config->driver.device, err);
-	struct epoll_event want = {.events = EPOLLIN};
 	struct engine *e;
-	int r = 0;
+	int r;
 
 	if (!ops)
 		return -ENODEV;
@@ -568,33 +617,8 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 	e->memory.data = e;
 	e->memory.epoch = config->epoch;
 	e->memory.swappable = config->swappable;
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e->tell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e->driver_fd = -1;
-	want.data.fd = e->timer;
-	if (e->epoll < 0 || e->timer < 0 || e->wake < 0 || e->tell < 0 ||
-	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->timer, &want) < 0)
-		r = -errno;
-	want.data.fd = e->wake;
-	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
-		r = -errno;
-	if (r == 0 && (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
-		       !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
-		       !latest_init(&e->policy, sizeof(struct engine_policy)) ||
-		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
-		r = -ENOMEM;
-	if (r < 0)
-		vgpu_error_set(err, r, "%s", strerror(-r));
-	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
-	r = r ? r : e->recorder ? 0 : -ENOMEM;
-	e->memory.recorder = e->recorder;
-	e->memory.memory = e->recorder ? recorder_state_memory(e->recorder) : NULL;
-	r = r ? r : open_device(e, err);
-	if (r == 0)
-		engine_publish(e);
-	r = r ? r : start_thread(e, err);
+	e->epoll = e->timer = e->wake = e->tell = e->driver_fd = -1;
+	r = set_up(e, err);
 	if (r < 0) {
 		engine_free(e);
 		return r;
@@ -606,7 +630,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 void engine_stop(struct engine *e)
 {
 	atomic_store(&e->quit, true);
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	pthread_join(e->thread, NULL);
 	engine_free(e);
 }
@@ -622,14 +646,14 @@ bool engine_is_alive(struct engine *e)
 	bool alive = rounds != e->seen_rounds || engine_trouble(e);
 
 	e->seen_rounds = rounds;
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	return alive;
 }
 
 void engine_look(struct engine *e)
 {
 	atomic_store(&e->look, true);
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 }
 
 const char *engine_trouble(const struct engine *e)
@@ -642,7 +666,7 @@ bool engine_send(struct engine *e, struct engine_request *request)
 	if (e->under_way == ENGINE_REQUESTS || !spsc_push(&e->requests, &request))
 		return false;
 	e->under_way++;
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	return true;
 }
 

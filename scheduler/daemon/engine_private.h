@@ -56,8 +56,6 @@ struct engine {
 	uint64_t records_lost, steps;
 };
 
-/* Adds one to an eventfd. */
-void engine_notify(int fd);
 /* One event through the core, and what follows from it. What the core says of it. */
 int engine_step(struct engine *e, struct vgpu_event *event);
 /* The events that the driver has handed out meanwhile, through the core. */

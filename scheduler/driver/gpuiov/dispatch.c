@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vgpu/descriptor.h"
 
 /* Between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
@@ -206,11 +207,10 @@ static uint32_t news_of(struct vgpu_driver *d)
 	struct epoll_event events[GPUIOV_PF_VECTORS + 1];
 	int n = epoll_wait(d->epoll, events, GPUIOV_PF_VECTORS + 1, 0), i;
 	uint32_t news = 0;
-	uint64_t count;
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == GPUIOV_DEVICE ||
-		    read(d->vectors[events[i].data.u32], &count, sizeof(count)) > 0)
+		    vgpu_eventfd_drain(d->vectors[events[i].data.u32]))
 			news |= 1u << events[i].data.u32;
 	}
 	return news;

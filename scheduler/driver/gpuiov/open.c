@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpuiov.h"
 #include "vfio/recognise.h"
+#include "vgpu/descriptor.h"
 
 #define SETTLE_MS 1000
 
@@ -381,7 +381,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 	if (d->epoll < 0)
 		r = -errno;
 	for (i = 0; i < GPUIOV_PF_VECTORS && r == 0; i++) {
-		d->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		d->vectors[i] = vgpu_eventfd();
 		want.data.u32 = i;
 		if (d->vectors[i] < 0 ||
 		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
@@ -411,10 +411,8 @@ static void driver_close(struct vgpu_driver *d, bool lost)
 	vfio_device_close(d->device);
 	vfio_host_memory_close(&d->host);
 	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
-		if (d->vectors[i] >= 0)
-			close(d->vectors[i]);
-	if (d->epoll >= 0)
-		close(d->epoll);
+		vgpu_close(&d->vectors[i]);
+	vgpu_close(&d->epoll);
 	free(d);
 }
 

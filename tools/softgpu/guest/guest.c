@@ -5,12 +5,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "vfio/device.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define RING_PACKETS 1024u
 #define RING_AT 0u
@@ -86,7 +86,7 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 	if (!g)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		g->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		g->vectors[i] = vgpu_eventfd();
 	r = vfio_device_open(&g->device, name, err);
 	if (r == 0) {
 		r = find_mailbox(g);
@@ -110,17 +110,8 @@ void guest_close(struct guest *g)
 		return;
 	vfio_device_close(g->device);
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		if (g->vectors[i] >= 0)
-			close(g->vectors[i]);
+		vgpu_close(&g->vectors[i]);
 	free(g);
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return; /* nothing in it */
 }
 
 /* Waits for the PF's word; *WORD is 0 if there is none by DEADLINE. */
@@ -132,7 +123,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 	int r;
 
 	for (;;) {
-		drain(ready.fd);
+		vgpu_eventfd_drain(ready.fd);
 		r = read32(g, g->mailbox.control, &control);
 		r = r ? r : read32(g, g->mailbox.rcv, word);
 		if (r < 0)
@@ -363,11 +354,11 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 			return -ETIMEDOUT;
 		now = (deadline - now) / VGPU_MSEC + 1;
 		n = poll(ready, 2, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
-		drain(ready[0].fd);
+		vgpu_eventfd_drain(ready[0].fd);
 		if (guest_reached(g, fence))
 			break;
 		if (n == 0 || ready[1].revents || ready[0].revents) {
-			drain(ready[1].fd);
+			vgpu_eventfd_drain(ready[1].fd);
 			r = look(g);
 			if (r < 0)
 				return r;
