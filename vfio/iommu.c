@@ -10,6 +10,7 @@
 #include "iommufd_api.h"
 #include "vfio/kernel.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/number.h"
 
 /* What went wrong with a node, and what helps. */
 static int explain(const struct pci_info *info, const char *path, int r, struct vgpu_error *err)
@@ -86,12 +87,11 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 
 static void parse_token(const char *text, uint8_t out[16])
 {
-	unsigned i, value;
+	unsigned i;
 
 	for (i = 0; i < 16; i++, text += 2) {
 		text += *text == '-';
-		sscanf(text, "%2x", &value);
-		out[i] = (uint8_t)value;
+		vgpu_parse_hex_byte(text, &out[i]);
 	}
 }
 

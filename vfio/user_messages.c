@@ -17,12 +17,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "user_connection.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 void connection_drop_fds(struct connection *c)
 {
@@ -50,12 +50,11 @@ int connection_flush(struct connection *c)
 	ssize_t n;
 
 	while (c->reply_sent < c->reply_size) {
-		n = send(c->fd, c->reply + c->reply_sent, c->reply_size - c->reply_sent,
-			 MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
+		struct iovec rest = {c->reply + c->reply_sent, c->reply_size - c->reply_sent};
+
+		n = vgpu_socket_send(c->fd, &rest, 1, NULL, 0, MSG_DONTWAIT);
 		if (n < 0)
-			return errno == EAGAIN ? 1 : -errno;
+			return n == -EAGAIN ? 1 : (int)n;
 		c->reply_sent += (size_t)n;
 	}
 	free(c->reply);
@@ -74,31 +73,14 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 		.flags = VFIO_USER_REPLY,
 	};
 	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)payload, size}};
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
-	struct cmsghdr *cmsg;
 	ssize_t n;
 	size_t sent;
 
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
-	if (fd >= 0) {
-		message.msg_control = control.space;
-		message.msg_controllen = sizeof(control.space);
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
-		return -errno;
+	n = vgpu_socket_send(c->fd, iov, size ? 2 : 1, &fd, fd >= 0, MSG_DONTWAIT);
+	if (n < 0 && n != -EAGAIN)
+		return (int)n;
 	sent = n < 0 ? 0 : (size_t)n;
 	if (sent == header.size)
 		return 0;
@@ -480,54 +462,32 @@ int connection_handle(struct vfio_endpoint *e)
 }
 
 /* Takes in the descriptors of a message; more than we want are closed. */
-static void take_fds(struct connection *c, struct msghdr *message)
+static void take_fds(struct connection *c, struct vgpu_received *got)
 {
-	struct cmsghdr *cmsg;
-	size_t n, i;
-	int fd;
+	uint32_t i;
 
-	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
-			if (c->n_fds < VFIO_USER_MAX_FDS)
-				c->fds[c->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
+	for (i = 0; i < got->n_fds && c->n_fds < VFIO_USER_MAX_FDS; i++)
+		c->fds[c->n_fds++] = vgpu_take(&got->fds[i]);
+	vgpu_received_drop(got);
 }
 
 int connection_receive(struct connection *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * 16)];
-	} control;
-	struct iovec iov;
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
 	struct vfio_user_header header;
+	struct vgpu_received got;
+	uint8_t *to = c->head;
+	size_t whole = sizeof(c->head);
 	ssize_t n;
 
-	if (!c->message) {
-		iov.iov_base = c->head + c->have;
-		iov.iov_len = sizeof(c->head) - c->have;
-	} else {
+	if (c->message) {
 		memcpy(&header, c->message, sizeof(header));
-		iov.iov_base = c->message + c->have;
-		iov.iov_len = header.size - c->have;
+		to = c->message;
+		whole = header.size;
 	}
-	n = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = vgpu_socket_receive(c->fd, to + c->have, whole - c->have, MSG_DONTWAIT, &got);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	take_fds(c, &message);
+		return n == -EAGAIN ? 0 : (int)n;
+	take_fds(c, &got);
 	if (n == 0)
 		return -ECONNRESET;
 	c->have += (size_t)n;

@@ -9,14 +9,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "user_connection.h"
 #include "vfio/thread.h"
 #include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 /* So many messages of one client before the next client has its turn. */
 #define BURST 16
+#define BACKLOG 4
 
 struct vfio_server {
 	pthread_t thread;
@@ -167,41 +168,6 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	return 0;
 }
 
-/* Binds PATH, replacing a socket that nobody listens at. */
-static int listen_at(const char *path, struct vgpu_error *err)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, r, probe;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
-				      sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	if (r < 0 && errno == EADDRINUSE) {
-		probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (connect(probe, (struct sockaddr *)&address, sizeof(address)) < 0 &&
-		    errno == ECONNREFUSED) {
-			unlink(path);
-			r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-		} else {
-			errno = EADDRINUSE;
-		}
-		close(probe);
-	}
-	if (r == 0)
-		r = listen(fd, 4);
-	if (r < 0) {
-		r = -errno;
-		close(fd);
-		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
-	}
-	return fd;
-}
-
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
 {
@@ -212,7 +178,7 @@ int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_s
 
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
-	fd = listen_at(path, err);
+	fd = vgpu_socket_listen(path, 0, BACKLOG, err);
 	if (fd < 0) {
 		free(e);
 		return fd;

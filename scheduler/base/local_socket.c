@@ -33,27 +33,34 @@ int vgpu_socket_connect(const char *path, int flags)
 	return vgpu_take(&fd);
 }
 
-/* Whether PATH is a socket that nobody listens at. Files of other kinds refuse connections, too. */
-static bool is_stale(const char *path)
+/* Removes a socket that nobody listens at. Files of other kinds refuse connections, too. */
+static int remove_stale(const char *path)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	if (lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
-		return false;
+	if (lstat(path, &st) < 0)
+		return -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOTSOCK;
 	fd = vgpu_socket_connect(path, SOCK_NONBLOCK);
-	return fd == -ECONNREFUSED;
+	if (fd != -ECONNREFUSED)
+		return -EADDRINUSE;
+	return unlink(path) < 0 ? -errno : 0;
 }
 
 static int bind_at(int fd, const char *path, const struct sockaddr_un *address)
 {
+	int r;
+
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return 0;
-	if (errno != EADDRINUSE || !is_stale(path))
+	if (errno != EADDRINUSE)
 		return -errno;
-	if (unlink(path) < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-		return -errno;
-	return 0;
+	r = remove_stale(path);
+	if (r < 0)
+		return r;
+	return bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 }
 
 int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_error *err)
@@ -68,8 +75,11 @@ int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_e
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	r = fd < 0 ? -errno : bind_at(fd, path, &address);
 	if (r == -EADDRINUSE)
-		return vgpu_error_set(err, r, "%s: another program uses this path", path);
-	if (r == 0 && (chmod(path, mode) < 0 || listen(fd, backlog) < 0)) {
+		return vgpu_error_set(err, r, "%s: another program listens here", path);
+	if (r == -ENOTSOCK)
+		return vgpu_error_set(err, r, "%s: this file is not a socket: use another path",
+				      path);
+	if (r == 0 && ((mode && chmod(path, mode) < 0) || listen(fd, backlog) < 0)) {
 		r = -errno;
 		unlink(path);
 	}

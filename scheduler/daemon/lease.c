@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lease.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "change.h"
 #include "log.h"
 #include "put.h"
+#include "vgpu/file.h"
 #include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
@@ -84,19 +84,11 @@ void leases_save(struct control *control)
 	struct json_object *list = to_json(control);
 	const char *text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY);
 	const char *path = control->config->leases;
-	char temporary[sizeof(control->config->leases) + 4];
-	FILE *f;
+	int r = vgpu_file_replace(path, 0644, text, strlen(text));
 
-	/* Whole, under another name first: a reader, or we after a crash, see the old or the new.
-	 */
-	snprintf(temporary, sizeof(temporary), "%s.new", path);
-	f = fopen(temporary, "we");
-	if (!f || fprintf(f, "%s\n", text) < 0 || fflush(f) != 0 || fsync(fileno(f)) < 0 ||
-	    rename(temporary, path) < 0)
+	if (r < 0)
 		log_line(LOG_ERR, "%s: cannot be written: %s; a restart forgets who has which VF",
-			 path, strerror(errno));
-	if (f)
-		fclose(f);
+			 path, strerror(-r));
 	json_object_put(list);
 }
 

@@ -7,12 +7,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "vgpu/param.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
 #define MAX_SCRAPES 4u
 #define TIMEOUT_S 10
@@ -21,7 +19,7 @@
 struct metrics {
 	struct control *control;
 	struct evhttp *http;
-	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* of a unix socket, or "" */
+	char path[VGPU_SOCKET_PATH]; /* of a unix socket, or "" */
 	uint32_t n_scrapes;
 };
 
@@ -338,37 +336,43 @@ static int32_t split(const char *where, char out[16])
 
 bool metrics_is_address(const char *where)
 {
-	size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path);
 	char host[16];
 
-	return strncmp(where, "unix:/", 6) == 0 ? strlen(where) - 5 < room : split(where, host) > 0;
+	if (strncmp(where, "unix:/", 6) == 0)
+		return strlen(where + 5) < VGPU_SOCKET_PATH;
+	return split(where, host) > 0;
 }
 
-static int listen_unix(struct metrics *m)
+static int listen_unix(struct metrics *m, struct vgpu_error *err)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat st;
+	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
 
-	strcpy(address.sun_path, m->path);
-	if (stat(m->path, &st) == 0 && S_ISSOCK(st.st_mode))
-		unlink(m->path); /* a former vgpud's */
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(m->path, 0660) < 0 || listen(fd, 16) < 0 ||
-	    evhttp_accept_socket(m->http, fd) < 0) {
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0) {
 		m->path[0] = '\0'; /* not ours to remove */
-		return -1;
+		return vgpu_error_prefix(err, fd, "metrics");
+	}
+	if (evhttp_accept_socket(m->http, fd) < 0) {
+		close(fd);
+		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
 	}
 	return 0;
+}
+
+static int listen_tcp(struct metrics *m, const char *where, struct vgpu_error *err)
+{
+	char host[16] = "";
+	int32_t port = split(where, host);
+	int r = 0;
+
+	if (evhttp_bind_socket(m->http, host, (uint16_t)port) < 0)
+		r = errno ? -errno : -EADDRINUSE;
+	return r ? vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r)) : 0;
 }
 
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err)
 {
 	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
-	char host[16] = "";
 	int r;
 
 	*out = NULL;
@@ -389,14 +393,11 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 	evhttp_set_cb(m->http, "/metrics", on_request, m);
 	if (strncmp(where, "unix:", 5) == 0) {
 		snprintf(m->path, sizeof(m->path), "%s", where + 5);
-		r = listen_unix(m);
+		r = listen_unix(m, err);
 	} else {
-		r = split(where, host);
-		r = evhttp_bind_socket(m->http, host, (uint16_t)r);
+		r = listen_tcp(m, where, err);
 	}
 	if (r < 0) {
-		r = errno ? -errno : -EADDRINUSE;
-		vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r));
 		metrics_stop(m);
 		return r;
 	}

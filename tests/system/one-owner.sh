@@ -12,6 +12,6 @@ sed "s|^socket.*|socket = $run/other/control.sock|" "$run/vgpud.conf" >"$run/oth
 grep -q 'another program holds this device' "$run/second.txt" || fail "no reason: $(cat "$run/second.txt")"
 [ ! -e "$run/other/control.sock" ] || fail "it left its socket behind"
 "$vgpud" --config "$run/vgpud.conf" 2>"$run/third.txt" && fail "two vgpud on one socket"
-grep -q 'another vgpud listens here' "$run/third.txt" || fail "no reason: $(cat "$run/third.txt")"
+grep -q 'another program listens here' "$run/third.txt" || fail "no reason: $(cat "$run/third.txt")"
 ctl gpu show >/dev/null || fail "the first one suffered"
 start_guest a 0 sha256 --jobs 5; wait_guest $guest_pid a

@@ -101,7 +101,7 @@ static void leaves_files_alone(void)
 	struct vgpu_error err;
 
 	CU_ASSERT_EQUAL(vgpu_file_replace(path, 0600, "kept", 4), 0);
-	CU_ASSERT_EQUAL(vgpu_socket_listen(path, 0600, 4, &err), -EADDRINUSE);
+	CU_ASSERT_EQUAL(vgpu_socket_listen(path, 0600, 4, &err), -ENOTSOCK);
 	CU_ASSERT_EQUAL(unlink(path), 0);
 	memset(longer, 'x', VGPU_SOCKET_PATH);
 	longer[VGPU_SOCKET_PATH] = '\0';

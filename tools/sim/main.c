@@ -17,6 +17,7 @@
 #include "prove.h"
 #include "replay.h"
 #include "report.h"
+#include "vgpu/number.h"
 
 #define LOG_MAX 1000000u
 #define LATENCIES_MAX 200000u
@@ -576,11 +577,12 @@ static void usage(FILE *to)
 
 static bool number(const char *text, double scale, uint64_t *out)
 {
-	char *end;
-	double v = strtod(text, &end);
+	double v;
 
+	if (vgpu_parse_real(text, 0, 1e18 / scale, &v) < 0)
+		return false;
 	*out = (uint64_t)(v * scale + 0.5);
-	return end != text && *end == '\0' && v >= 0 && v * scale < 1e18;
+	return true;
 }
 
 int main(int argc, char **argv)

@@ -25,9 +25,9 @@
 int vgpu_socket_connect(const char *path, int flags);
 
 /*
- * A stream socket that listens at PATH, with MODE and room for BACKLOG that wait, and does not
- * block. A socket at PATH that nobody listens at is replaced; anything else stays, and is an error.
- * The caller's, who unlinks PATH in the end; or -errno with the reason.
+ * A stream socket that listens at PATH, with MODE (0: by the umask) and room for BACKLOG that wait,
+ * and does not block. A socket at PATH that nobody listens at is replaced; anything else stays, and
+ * is an error. The caller's, who unlinks PATH in the end; or -errno with the reason.
  */
 int vgpu_socket_listen(const char *path, mode_t mode, int backlog, struct vgpu_error *err);
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "client.h"
+#include "control_client.h"
 #include "hung.h"
 #include "log.h"
 #include "set.h"

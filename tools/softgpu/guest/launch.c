@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "guest.h"
+#include "vgpu/number.h"
 
 #define PATIENCE (60 * VGPU_SEC)
 #define LOG_BYTES 8192u
@@ -57,14 +59,9 @@ static void usage(FILE *to)
 	      to);
 }
 
-/* A whole number, and nothing behind it. */
 static bool parse_whole(const char *text, uint64_t most, uint64_t *out)
 {
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return end != text && !*end && text[0] != '-' && errno == 0 && *out <= most;
+	return vgpu_parse_unsigned(text, most, out) == 0;
 }
 
 /* X, X,Y or X,Y,Z. TEXT is the option's, and is cut up. */
@@ -103,10 +100,7 @@ static void set_value(struct arg *a, const void *value, uint64_t bytes)
 
 static bool parse_float(const char *text, double *out)
 {
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && !*end;
+	return vgpu_parse_real(text, -DBL_MAX, DBL_MAX, out) == 0;
 }
 
 /* KIND with a number: whether it is one. */

@@ -30,7 +30,7 @@ extern const struct vfio_kernel vfio_real_kernel;
  * FORMAT, here and below. */
 int kernel_read_text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A number in any of C's notations; -EINVAL if there is anything else. */
+/* A number, decimal, or hexadecimal after "0x"; -EINVAL if there is anything else. */
 int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes TEXT to a file of sysfs, in a process of its own: most such writes wait for a lock of the
  * device, which may be held for long. 0 or -errno; -ETIMEDOUT after DEADLINE_MS, when the process
