@@ -23,10 +23,10 @@
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
-#define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
-#define MAX_CLIENTS 64u		    /* of each socket */
-#define MAX_CALLS 16u		    /* under way, of each client */
-#define MAX_UNDER_WAY 48u /* requests to an engine; who only looks is refused beyond that */
+#define MAX_BACKLOG (8u << 20)	    /* bytes of answers that a client has not read */
+#define MAX_CLIENTS 64u		    /* connected to each socket */
+#define MAX_CALLS 16u		    /* requests under way of each client */
+#define MAX_UNDER_WAY 48u	    /* to an engine; more that only read are refused */
 
 #define SETTLE_PATIENCE (5 * VGPU_SEC)
 
@@ -122,7 +122,7 @@ void call_fail(struct call *call, int r, const char *text)
 	call_drop(call);
 }
 
-/* What waits for room goes to the engine, as far as there is some. */
+/* Sends the calls of the outbox, as far as the engine has room for them. */
 static void send_out(struct gpu *gpu)
 {
 	struct call *call;
@@ -150,8 +150,8 @@ int call_send(struct call *call, struct vgpu_error *err)
 
 	if (call->method->access == ACCESS_READ && gpu->under_way >= MAX_UNDER_WAY)
 		return vgpu_error_set(err, -EAGAIN,
-				      "%u requests to %s are under way, and no more are taken from "
-				      "those who only look; try again",
+				      "%u requests to %s are under way, and vgpud refuses more "
+				      "that only read; try again",
 				      gpu->under_way, gpu->config->name);
 	call_queue(call);
 	return 0;
@@ -186,7 +186,7 @@ static void handle_line(struct client *client, const char *line)
 	int r;
 
 	if (!root || !json_object_is_type(root, json_type_object)) {
-		send_error(client, NULL, -EINVAL, "want one JSON object in a line");
+		send_error(client, NULL, -EINVAL, "want one JSON object on a line");
 		json_object_put(root);
 		return;
 	}
@@ -205,10 +205,10 @@ static void handle_line(struct client *client, const char *line)
 	else if (method->access == ACCESS_CHANGE && !client->may_change)
 		r = vgpu_error_set(&err, -EACCES, "%s: only root may do this", method->name);
 	else if (client->n_calls >= MAX_CALLS)
-		r = vgpu_error_set(&err, -EAGAIN,
-				   "%u requests of this connection are under way; wait for an "
-				   "answer",
-				   client->n_calls);
+		r = vgpu_error_set(
+			&err, -EAGAIN,
+			"%u requests of this connection are under way; wait for an answer",
+			client->n_calls);
 	else
 		r = method_check(method, args, &err);
 	call = r == 0 ? calloc(1, sizeof(*call)) : NULL;
@@ -268,7 +268,7 @@ static void on_readable(struct bufferevent *stream, void *data)
 		handle_line(client, line);
 		free(line);
 		if (evbuffer_get_length(bufferevent_get_output(stream)) > MAX_BACKLOG) {
-			drop_client(client); /* it asks, and does not read */
+			drop_client(client); /* it sends requests and reads no answers */
 			return;
 		}
 	}
@@ -286,7 +286,7 @@ static void on_stream_event(struct bufferevent *stream, short what, void *data)
 		drop_client(data);
 }
 
-/* Whether the peer belongs to GROUP, be it by a supplementary group. */
+/* Whether GROUP is the peer's group or one of its supplementary groups. */
 static bool in_group(int fd, gid_t gid, unsigned group)
 {
 	gid_t groups[256];
@@ -353,7 +353,7 @@ static void tell_service(struct control *control)
 {
 	uint32_t i, vf, vms = 0, lost = 0;
 	bool alive = true;
-	char text[80];
+	char state[24] = "running", text[80];
 
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
@@ -363,9 +363,12 @@ static void tell_service(struct control *control)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 			vms += gpu->leases[vf].state != LEASE_NONE;
 	}
-	snprintf(text, sizeof(text), "%u GPUs, %u of them lost; %u VFs belong to VMs",
-		 control->n_gpus, lost, vms);
-	/* An engine that stands still is left to the watchdog. */
+	if (lost)
+		snprintf(state, sizeof(state), "%u lost", lost);
+	snprintf(text, sizeof(text), "%u GPU%s, %s; %u VF%s VMs", control->n_gpus,
+		 control->n_gpus == 1 ? "" : "s", state, vms,
+		 vms == 1 ? " belongs to" : "s belong to");
+	/* If an engine thread hangs, systemd hears nothing, and its watchdog restarts vgpud. */
 	if (alive)
 		service_alive(text);
 }
@@ -419,7 +422,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
 	control->base = event_base_new();
 	if (!control->base)
-		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
+		return vgpu_error_set(err, -ENOMEM, "cannot start libevent");
 	fd = listen_open("control", config->socket, 0660, err);
 	if (fd < 0)
 		return fd;
@@ -430,8 +433,8 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		return hook;
 	}
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
-		log_line(LOG_WARNING, "%s: cannot give it to group %s: %s", config->socket,
-			 config->group, strerror(errno));
+		log_line(LOG_WARNING, "cannot give %s to group %s: %s; only root can use vgpuctl",
+			 config->socket, config->group, strerror(errno));
 	control->listener =
 		evconnlistener_new(control->base, on_connect, control,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
@@ -493,7 +496,7 @@ void control_stop(struct control *control)
 		free(gpu->history.records);
 		free(gpu->events.records);
 	}
-	/* What the engines had not answered is nobody's now. */
+	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)
 		call_drop(control->calls);
 	if (control->listener)

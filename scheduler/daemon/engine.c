@@ -20,40 +20,41 @@
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
 #define RECORDS 16384u
-/* Between attempts to find a lost device again. */
+/* Time between attempts to find a lost device. */
 #define REOPEN_AFTER (500 * VGPU_MSEC)
-/* Decisions that take so long, so many of them in so long, condemn a plug-in. */
+/* SLOW_LIMIT decisions that take SLOW_DECISION or longer within SLOW_SPAN evict a plug-in. */
 #define SLOW_DECISION (2 * VGPU_MSEC)
 #define SLOW_LIMIT 3u
 #define SLOW_SPAN (10 * VGPU_SEC)
-/* How long a stop waits for the switch in progress. */
+/* How long engine_stop waits for the world switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
-/* The timer's instant when it has fired: long past, and readable until it is set to another. */
+/* timer_at when the timer has fired: an instant in the past. The timer stays readable until it is
+ * armed again. */
 #define FIRED 0
 
 static const char NOT_SET_UP[] =
-	"it is there again, and cannot be set up as it was ('vgpuctl gpu show' says why)";
+	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
 
-/* The driver's events wait here until the step at hand is done. */
+/* Queues a driver's event until the current step is done: the core is not entered twice. */
 static void sink(void *data, const struct vgpu_event *event)
 {
 	struct engine *e = data;
 
-	/* More than 31 VFs can have under way: a few events for each, taken out after each call. */
+	/* LOCAL_EVENTS is more than 31 VFs can cause between two drains: each causes a few. */
 	assert(e->local_tail - e->local_head < LOCAL_EVENTS);
 	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
 }
 
-/* What vfio_check and the driver say of a device that can no longer be used. */
+/* Why a device can no longer be used, by the errors of vfio_check and the driver. */
 static const char *trouble(int r)
 {
 	static const struct {
 		int error;
 		const char *text;
 	} texts[] = {
-		{-ESTALE, "the kernel wants the device back, and has it"},
-		{-EREMOTEIO, "PCI Express reported an error that it could not mend"},
-		{-ECONNRESET, "the device was reset, by others than vgpud"},
+		{-ESTALE, "the kernel took the device back"},
+		{-EREMOTEIO, "PCI Express reported an uncorrectable error"},
+		{-ECONNRESET, "the device was reset, but not by vgpud"},
 	};
 	size_t i;
 
@@ -77,7 +78,7 @@ static void lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
 	atomic_store(&e->trouble, trouble(r));
-	/* What the core has now, the next one is set up with. */
+	/* The next core starts with the values that this one has now. */
 	if (e->is_set_up)
 		engine_read_values(e, true, &e->config.begin);
 	let_go(e, true);
@@ -171,7 +172,7 @@ static void measure(struct engine *e, const struct vgpu_event *event)
 	}
 }
 
-/* What this thread has computed: a machine that stands still is not the policy's doing. */
+/* CPU time of this thread: time in which the host did not run it is not the policy's fault. */
 static vgpu_nsec cpu_time(void)
 {
 	struct timespec t;
@@ -180,8 +181,7 @@ static vgpu_nsec cpu_time(void)
 	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 }
 
-/* A step takes a microsecond. Three in ten seconds that take milliseconds cost a plug-in its place.
- */
+/* Evicts a plug-in whose decisions are too slow: a step normally takes about 1 us. */
 static void judge_decision(struct engine *e, vgpu_nsec took)
 {
 	vgpu_nsec now;
@@ -198,7 +198,7 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 	sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
 }
 
-/* Whether a step may have changed what is published of policies. */
+/* Whether a step may have changed the published policy or values. */
 static bool concerns_policy(const struct engine *e, const struct vgpu_event *event)
 {
 	uint32_t i;
@@ -261,7 +261,7 @@ void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
 	return memset(recorder_slot_memory(e->recorder, slot), 0, size);
 }
 
-/* Puts a core in place, and everything that is configured into it. */
+/* Makes a new core, and steps it with the policy, the VFs and their parameters. */
 static int build_core(struct engine *e)
 {
 	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
@@ -321,10 +321,9 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
 		e->ops->device->close(e->driver, false);
 		e->driver = NULL;
-		return vgpu_error_set(
-			err, -ENOTSUP,
-			"the GPU cannot reset a single VF: one that hangs could not be "
-			"stopped");
+		return vgpu_error_set(err, -ENOTSUP,
+				      "the GPU cannot reset a single VF, so that vgpud could not "
+				      "stop one that hangs");
 	}
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
@@ -339,7 +338,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
 				       e->out.why ? e->out.why : strerror(-r));
 	}
-	if (r == 0 && e->driver) /* and it was not lost at once */
+	if (r == 0 && e->driver) /* build_core may have lost it again */
 		atomic_store(&e->trouble, NULL);
 	if (r < 0 && e->driver) {
 		atomic_store(&e->trouble, NOT_SET_UP);
@@ -348,7 +347,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	return r;
 }
 
-/* Looks for a GPU that was lost. One that is there again and cannot be set up is no better. */
+/* Tries to open a lost GPU. A GPU that is back but cannot be set up stays lost. */
 static void open_again(struct engine *e)
 {
 	struct vgpu_error err;
@@ -359,7 +358,7 @@ static void open_again(struct engine *e)
 	e->reopen_at = vgpu_now() + REOPEN_AFTER;
 }
 
-/* Setting it also takes back that it has fired. */
+/* Arms the timer for AT. timerfd_settime also clears an expiry that was not read. */
 static void arm(struct engine *e, vgpu_nsec at)
 {
 	struct itimerspec t = {.it_value = {0, 0}};
@@ -367,7 +366,7 @@ static void arm(struct engine *e, vgpu_nsec at)
 	if (at == e->timer_at)
 		return;
 	e->timer_at = at;
-	if (at != VGPU_NEVER) /* an instant of 0 would switch it off */
+	if (at != VGPU_NEVER) /* it_value 0 would disarm the timer */
 		t.it_value =
 			(struct timespec){(time_t)(at / VGPU_SEC), (long)(at % VGPU_SEC) + !at};
 	timerfd_settime(e->timer, TFD_TIMER_ABSTIME, &t, NULL);
@@ -389,7 +388,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
-	/* What was put off for a deadline that is near waits for it. */
+	/* Sleep in spite of a request only if it was put off for a near deadline. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
 	int i, n;
 
@@ -404,7 +403,7 @@ static void wait_for_something(struct engine *e)
 	}
 }
 
-/* What the device has to say, through the core. Negative: it is gone. */
+/* Dispatches the device's events, and steps the core with them. Negative: the device is gone. */
 static int look_at_device(struct engine *e)
 {
 	int r = e->ops->device->dispatch(e->driver, vgpu_now());
@@ -416,9 +415,9 @@ static int look_at_device(struct engine *e)
 }
 
 /*
- * What is planned comes first. But this thread may have been kept from running for longer than the
- * device or a guest has time to answer (vgpud was stopped, or the machine stood still), so that the
- * answer waits beside the time-out: the device is looked at before anybody is found to be late.
+ * Steps the core when its deadline has come. If this thread did not run for longer than the device
+ * or a guest has time to answer (vgpud was stopped, or the host was busy), the answer may wait
+ * beside the expired time-out: so events of the device come before the time-out.
  */
 static int keep_time(struct engine *e)
 {
@@ -457,7 +456,7 @@ static void run_once(struct engine *e)
 	engine_drain(e);
 }
 
-/* Whether the GPU is in a state to be left alone in: somebody runs, or nobody wants to. */
+/* Whether the GPU can be left as it is: a VF runs, or none has work. */
 static bool at_rest(struct engine *e)
 {
 	struct vgpu_core_view view;
@@ -515,7 +514,7 @@ static int start_thread(struct engine *e, struct vgpu_error *err)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (r)
-		return vgpu_error_set(err, -r, "engine thread: %s", strerror(r));
+		return vgpu_error_set(err, -r, "cannot start the engine thread: %s", strerror(r));
 	pthread_setname_np(e->thread, "vgpud-engine");
 	return 0;
 }

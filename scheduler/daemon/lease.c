@@ -87,7 +87,9 @@ void leases_save(struct control *control)
 	int r = vgpu_file_replace(path, 0644, text, strlen(text));
 
 	if (r < 0)
-		log_line(LOG_ERR, "%s: cannot be written: %s; a restart forgets who has which VF",
+		log_line(LOG_ERR,
+			 "cannot write %s: %s; a restarted vgpud will not know which VM has which "
+			 "VF",
 			 path, strerror(-r));
 	json_object_put(list);
 }
@@ -106,7 +108,8 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : -1;
 }
 
-/* What the VM has had. A policy that knows some of it no more has the rest as configured. */
+/* Restores the VM's parameters. Those that the policy does not know are left out; the others of the
+ * policy are as configured. */
 static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	(void)err;
@@ -129,7 +132,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 	change_vf(gpu, vf, make_saved, json_object_get(params));
 }
 
-/* False: there is no such place any more. */
+/* Loads one lease. Returns false if its GPU or VF is no longer configured. */
 static bool load_one(struct control *control, struct json_object *o)
 {
 	int64_t vf = number_of(o, "vf");
@@ -169,7 +172,9 @@ void leases_load(struct control *control)
 		return;
 	list = json_object_from_file(path);
 	if (!json_object_is_type(list, json_type_array)) {
-		log_line(LOG_ERR, "%s: not a list of leases; who has which VF is not known", path);
+		log_line(LOG_ERR,
+			 "%s: not a list of leases; vgpud does not know which VM has which VF",
+			 path);
 		json_object_put(list);
 		return;
 	}
@@ -178,7 +183,8 @@ void leases_load(struct control *control)
 
 		if (!load_one(control, o))
 			log_line(LOG_WARNING,
-				 "%s had VF %d of %s, which is there no more; its lease is dropped",
+				 "%s had VF %d of %s, which is no longer configured; its lease is "
+				 "dropped",
 				 text_of(o, "domain"), (int)number_of(o, "vf"), text_of(o, "gpu"));
 	}
 	json_object_put(list);

@@ -10,7 +10,7 @@
 #include "vgpu/file.h"
 #include "vgpu/local_socket.h"
 
-/* So many connections wait to be accepted. */
+/* Connections that may wait to be accepted. */
 #define BACKLOG 16
 
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err)
@@ -19,7 +19,7 @@ int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_err
 
 	if (fd >= 0)
 		return evutil_make_socket_nonblocking(fd) < 0 ? -errno : fd;
-	vgpu_make_parent(path); /* /run is empty after a boot */
+	vgpu_make_parent(path); /* after a boot /run is empty */
 	return vgpu_socket_listen(path, mode, BACKLOG, err);
 }
 

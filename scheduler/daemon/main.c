@@ -19,16 +19,18 @@
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud [options]\n"
-	      "The time-slicing scheduler for SR-IOV GPUs. Runs in the foreground; SIGTERM ends "
-	      "it\n"
-	      "and leaves the GPUs, and what runs on them, as they are.\n"
+	      "Schedules SR-IOV GPUs: gives each VF the engine in time slices, as a policy "
+	      "decides.\n"
+	      "Runs in the foreground. SIGTERM ends vgpud; GPUs, VFs and guests keep running.\n"
 	      "\n"
-	      "  --config FILE    the configuration (" CONFIG_DEFAULT_FILE ", and FILE.d/*.conf)\n"
-	      "  --check-config   read it, say what is wrong with it, and exit\n"
-	      "  --dump-config    print it with all defaults, and exit\n"
-	      "  --help-config    print all keys and what they mean, and exit\n"
-	      "  --release ADDRESS  take a PF's VFs away, give it back to its host's driver, and\n"
-	      "                   exit; not while vgpud holds it, nor while a VF is in use\n"
+	      "  --config FILE    read FILE and FILE.d/*.conf (" CONFIG_DEFAULT_FILE ")\n"
+	      "  --check-config   check the configuration, print its mistakes, and exit\n"
+	      "  --dump-config    print the configuration with all defaults, and exit\n"
+	      "  --help-config    print all configuration keys and their meaning, and exit\n"
+	      "  --release ADDRESS  remove the VFs of the PF at ADDRESS, return the PF to its "
+	      "host\n"
+	      "                   driver, and exit; refused while vgpud holds the PF or a process\n"
+	      "                   uses a VF\n"
 	      "  --help, --version\n",
 	      to);
 }
@@ -42,11 +44,12 @@ static void on_signal(evutil_socket_t number, short what, void *base)
 
 static void lock_memory(void)
 {
-	/* Pages are locked once they are touched: all that is ever used, and no more. */
+	/* MCL_ONFAULT locks pages when they are first touched, so that unused ones take no
+	 * memory. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
 		log_line(LOG_NOTICE,
-			 "memory is not locked: %s; slices may end late when memory "
-			 "is short",
+			 "cannot lock memory: %s; slices may end late when memory is short; raise "
+			 "LimitMEMLOCK",
 			 strerror(errno));
 }
 
@@ -68,17 +71,15 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 		if (r < 0)
 			return vgpu_error_set(err, r, "gpu %s: out of memory", g->name);
 		if (g->realtime && !engine_is_realtime(engine))
-			log_line(
-				LOG_NOTICE,
-				"no SCHED_FIFO for the engine thread: slices may end late when the "
-				"machine is busy gpu=%s",
-				g->name);
+			log_line(LOG_NOTICE,
+				 "the engine thread runs without real-time priority: slices may "
+				 "end late on a loaded host; grant CAP_SYS_NICE gpu=%s",
+				 g->name);
 		if (strncmp(g->device, "vfio:", 5) == 0 && !service_holds())
-			log_line(
-				LOG_NOTICE,
-				"nobody holds the descriptors of this PF while vgpud is restarted: "
-				"use systemd or vgpud-keeper gpu=%s",
-				g->name);
+			log_line(LOG_NOTICE,
+				 "a restart of vgpud resets this PF, because nothing holds its "
+				 "descriptors meanwhile: use systemd or vgpud-keeper gpu=%s",
+				 g->name);
 		log_line(LOG_INFO, "scheduling %s: %lld VFs, policy %s gpu=%s", g->device,
 			 (long long)g->vfs, g->policy, g->name);
 	}
@@ -101,12 +102,12 @@ static int run(struct config *config)
 	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
-		/* Nobody finds them with other parameters than they had. */
+		/* Before clients connect, the VFs of VMs have the parameters that they had. */
 		control_settle(&control);
 	}
 	if (r < 0) {
 		log_line(LOG_ERR, "%s", err.text);
-		/* A socket that belongs to another vgpud stays. */
+		/* Without a listener, the sockets may belong to another vgpud: they stay. */
 		if (control.listener)
 			control_stop(&control);
 		return 1;
@@ -121,8 +122,8 @@ static int run(struct config *config)
 		log_line(LOG_NOTICE, "%s", err.text);
 	service_drop_unused();
 	if (config->n_gpus == 0)
-		log_line(LOG_NOTICE,
-			 "the configuration has no [gpu NAME]: nothing to schedule yet");
+		log_line(LOG_NOTICE, "the configuration has no [gpu NAME] section: vgpud has "
+				     "nothing to schedule");
 	log_line(LOG_INFO, "ready at %s", config->socket);
 	service_ready();
 	event_base_dispatch(control.base);
@@ -132,7 +133,7 @@ static int run(struct config *config)
 	uevents_stop(uevents);
 	metrics_stop(metrics);
 	control_stop(&control);
-	log_line(LOG_INFO, "stopped; the GPUs go on as they are");
+	log_line(LOG_INFO, "stopped; GPUs, VFs and guests keep running");
 	return 0;
 }
 
@@ -192,7 +193,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "vgpud: %s: not an option\n", argv[optind]);
+		fprintf(stderr, "vgpud: unexpected argument \"%s\"; see vgpud --help\n",
+			argv[optind]);
 		return 2;
 	}
 	if (config_read(&config, file, stderr) < 0)

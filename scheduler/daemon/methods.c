@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The methods of the control socket. The table at the end is all there is: validation, vgpuctl's
- * help and the protocol document come from it. What is about policies, history and memory is in
- * files of its own.
+ * The methods of the control socket. The table at the end has all of them, and validation and the
+ * method "methods" use it. Methods about policies, history and memory are in their own files.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +13,7 @@
 #include "methods.h"
 #include "vm.h"
 
-/* Bounds may be "none": then null. */
+/* Adds a bound; null if there is none. */
 static void put_bound(json *o, const char *key, vgpu_nsec value)
 {
 	json_object_object_add(o, key,
@@ -37,19 +36,23 @@ int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
 								   : otherwise;
 }
 
-/* Which GPU is meant; the only one needs no name. */
+/* Finds the GPU that the call names; without a name, the only one. */
 int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *name = call_text(call, "gpu");
 	uint32_t i;
 
 	if (!name && control->n_gpus > 1)
-		return vgpu_error_set(err, -EINVAL, "gpu: there are %u; name one", control->n_gpus);
+		return vgpu_error_set(err, -EINVAL,
+				      "%u GPUs are configured: choose one with gpu ('vgpuctl --gpu "
+				      "NAME'; 'vgpuctl gpu list' shows them)",
+				      control->n_gpus);
 	for (i = 0; i < control->n_gpus; i++)
 		if (!name || strcmp(control->gpus[i].config->name, name) == 0)
 			call->gpu = &control->gpus[i];
 	if (!call->gpu)
-		return vgpu_error_set(err, -ENOENT, "gpu %.40s: no such GPU; 'gpu list' shows them",
+		return vgpu_error_set(err, -ENOENT,
+				      "gpu %.40s: no such GPU; 'vgpuctl gpu list' shows them",
 				      name);
 	return 0;
 }
@@ -240,7 +243,7 @@ static json *gpu_json(struct call *call)
 	return o;
 }
 
-/* All GPUs: one snapshot after the other would be as many answers; the configuration will do. */
+/* Lists all GPUs from the configuration: a snapshot would need a request to each engine. */
 static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array();
@@ -339,7 +342,7 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	return call_send(call, err);
 }
 
-/* The leases, GPU by GPU. */
+/* Lists the leases, GPU by GPU. */
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
@@ -459,7 +462,7 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 #define GPU_ARG                                                                                    \
 	{                                                                                          \
-		"gpu", ARG_STRING, 0, 0, false, "which GPU; the only one needs no name"            \
+		"gpu", ARG_STRING, 0, 0, false, "the GPU; may be omitted if there is only one"     \
 	}
 #define VF_ARG                                                                                     \
 	{                                                                                          \
@@ -472,131 +475,138 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 #define MIB_ARG                                                                                    \
 	{                                                                                          \
-		"mib", ARG_INT, 0, 1 << 24, true, "size in MiB; 0: none"                           \
+		"mib", ARG_INT, 0, 1 << 24, true, "size of the partition, MiB; 0: no memory"       \
 	}
 
 const struct method methods[] = {
-	{"methods", ACCESS_READ, "this list", {{0}}, begin_methods, NULL},
-	{"gpu.list", ACCESS_READ, "the GPUs", {{0}}, begin_gpu_list, NULL},
-	{"gpu.show", ACCESS_READ, "one GPU", {GPU_ARG}, begin_snapshot, gpu_json},
-	{"vf.list", ACCESS_READ, "the VFs of a GPU", {GPU_ARG}, begin_snapshot, finish_vf_list},
-	{"vf.show", ACCESS_READ, "one VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
+	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
+	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
+	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, begin_snapshot, gpu_json},
+	{"vf.list",
+	 ACCESS_READ,
+	 "list the VFs of a GPU",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 finish_vf_list},
+	{"vf.show", ACCESS_READ, "show a VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
 	{"vf.set",
 	 ACCESS_CHANGE,
-	 "change a VF's parameters of the policy",
+	 "change the policy's parameters of a VF",
 	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change")},
 	 begin_vf_set,
 	 finish_vf_set},
 	{"vf.reset",
 	 ACCESS_CHANGE,
-	 "reset a VF; its guest loses its work. Ends a quarantine",
+	 "reset a VF: its guest loses its work; ends a quarantine",
 	 {GPU_ARG, VF_ARG},
 	 begin_vf_reset,
 	 NULL},
 	{"memory.show",
 	 ACCESS_READ,
-	 "who has which part of a GPU's memory",
+	 "show which VF has which part of a GPU's memory",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 memory_json},
 	{"memory.plan",
 	 ACCESS_READ,
-	 "what another size of a VF's partition would take",
+	 "show what a resize of a VF would move and clear",
 	 {GPU_ARG, VF_ARG, MIB_ARG},
 	 memory_plan_begin,
 	 memory_plan_json},
 	{"memory.set",
 	 ACCESS_CHANGE,
-	 "give a VF's partition another size, from now on",
+	 "resize a VF, now and as its usual size",
 	 {GPU_ARG,
 	  VF_ARG,
 	  MIB_ARG,
 	  {"force", ARG_BOOL, 0, 0, false,
-	   "reset the VF if it is in use; its guest loses its work"}},
+	   "reset the VF if a guest uses it; the guest loses its work"}},
 	 memory_set_begin,
 	 memory_plan_json},
 	{"memory.compact",
 	 ACCESS_CHANGE,
-	 "move partitions until what is free is one piece",
+	 "move partitions until the free memory is one block",
 	 {GPU_ARG},
 	 memory_compact_begin,
 	 NULL},
-	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
+	{"vm.list", ACCESS_READ, "list the VMs that have a VF", {{0}}, begin_vm_list, NULL},
 	{"vm.sync",
 	 ACCESS_CHANGE,
-	 "what libvirt has running; leases follow, and the answer says what to attach",
-	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true, "when libvirt was asked, CLOCK_MONOTONIC"},
+	 "adjust leases to the VMs that libvirt runs; the answer says what to attach and detach",
+	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true,
+	   "when libvirt listed its domains, CLOCK_MONOTONIC, nanoseconds"},
 	  {"domains", ARG_OBJECT, 0, 0, true,
-	   "by UUID its XML; \"\" without claim and PCI device"}},
+	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"}},
 	 vm_sync_begin,
 	 NULL},
 	{"vm.extend",
 	 ACCESS_CHANGE,
-	 "VFs for the slices of a VM that runs that have none",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 "reserve the VFs that a running VM claims and does not have",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_extend_begin,
 	 NULL},
 	{"vm.hung",
 	 ACCESS_CHANGE,
-	 "VMs to be paused or stopped because their VF has hung; each is told once",
+	 "list, once each, the VMs to pause or stop because their VF hung",
 	 {{0}},
 	 vm_hung_begin,
 	 NULL},
 	{"vm.explain",
 	 ACCESS_READ,
-	 "what a VM claims, and what it has, would get, or is refused",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 "show what a VM claims and has, or why it gets none",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_explain_begin,
 	 NULL},
 	{"hook",
 	 ACCESS_CHANGE,
-	 "what libvirt's hook was called with; an error refuses the operation",
+	 "handle a call of libvirt's hook; an error refuses the operation",
 	 {{"operation", ARG_STRING, 0, 0, true, "prepare, start, started, stopped, release, ..."},
-	  {"reason", ARG_STRING, 0, 0, false, "why, of release"},
-	  {"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	  {"reason", ARG_STRING, 0, 0, false, "reason of a release"},
+	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,
 	 NULL},
 	{"policy.list",
 	 ACCESS_READ,
-	 "the policies and their parameters",
+	 "list the policies and their parameters",
 	 {{0}},
 	 begin_policy_list,
 	 NULL},
 	{"policy.show",
 	 ACCESS_READ,
-	 "the policy of a GPU",
+	 "show the policy of a GPU",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_policy_show},
 	{"policy.set",
 	 ACCESS_CHANGE,
-	 "change the policy of a GPU, or its parameters",
+	 "change the policy of a GPU or its parameters",
 	 {GPU_ARG,
-	  {"policy", ARG_STRING, 0, 0, false, "its name; without one, parameters are changed"},
+	  {"policy", ARG_STRING, 0, 0, false,
+	   "name of the policy; without it, only parameters change"},
 	  PARAMS_ARG(false, "name and value of each parameter to change")},
 	 begin_policy_set,
 	 finish_policy_set},
 	{"timeline",
 	 ACCESS_READ,
-	 "what happened in the last milliseconds",
-	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back (100)"}},
+	 "list all records of the last milliseconds",
+	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back, milliseconds (100)"}},
 	 begin_snapshot,
 	 finish_timeline},
 	{"stats",
 	 ACCESS_READ,
-	 "counters and times of a GPU",
+	 "show latencies and counters of a GPU",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_stats},
 	{"events",
 	 ACCESS_READ,
-	 "hangs, resets, windows, changes of state",
-	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "how many at most (50)"}},
+	 "list hangs, resets, exclusive windows and changes of state",
+	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "number of records, the newest (50)"}},
 	 begin_snapshot,
 	 finish_events},
 	{"record",
 	 ACCESS_READ,
-	 "the last events, for vgpu-sim replay",
+	 "return the latest events for vgpu-sim replay",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_record},

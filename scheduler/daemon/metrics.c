@@ -19,23 +19,23 @@
 struct metrics {
 	struct control *control;
 	struct evhttp *http;
-	char path[VGPU_SOCKET_PATH]; /* of a unix socket, or "" */
+	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
 	uint32_t n_scrapes;
 };
 
-/* One request under way: a look at each GPU, one after the other. */
+/* A request for metrics: takes a snapshot of each GPU, one after the other. */
 struct scrape {
 	struct metrics *metrics;
-	struct evhttp_request *request; /* NULL: has gone */
+	struct evhttp_request *request; /* NULL: the client has disconnected */
 	uint32_t n;
-	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: that GPU does not answer */
+	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: out of memory */
 };
 
-/* Where a figure is taken from. */
+/* What a metric is computed from. */
 struct place {
 	const struct gpu *gpu;
 	const struct engine_snapshot *s;
-	const struct vgpu_vf_view *vf; /* NULL: the GPU's own */
+	const struct vgpu_vf_view *vf; /* NULL: a metric of the GPU */
 };
 
 static double up(const struct place *p)
@@ -50,7 +50,7 @@ static double share(const struct place *p)
 		       : 0;
 }
 
-/* Of a bound that is not promised: 0. */
+/* 0 if the policy promises no bound. */
 static double lag_over_bound(const struct place *p)
 {
 	double lag = (double)(p->vf->lag_ns < 0 ? -p->vf->lag_ns : p->vf->lag_ns);
@@ -90,8 +90,8 @@ static double world_switch(const struct place *p)
 	return (double)histogram_quantile(&p->s->switches, 500) / 1e9;
 }
 
-/* All figures there are: of a GPU (offset in struct engine_snapshot) or of each VF (in struct
- * vgpu_vf_view); SECONDS from nanoseconds. */
+/* All metrics: of a GPU (offset in struct engine_snapshot) or of each VF (in struct vgpu_vf_view).
+ * SECONDS are nanoseconds there. */
 enum kind { SECONDS, COUNT, GAUGE };
 static const struct family {
 	const char *name, *help;
@@ -104,61 +104,72 @@ static const struct family {
 #define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL
 	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up},
-	{"vgpud_gpu_wall_seconds", "time since the scheduler took the GPU", false, SECONDS,
+	{"vgpud_gpu_wall_seconds", "time since vgpud took the GPU", false, SECONDS,
 	 GPU_AT(wall_ns)},
-	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine", false, SECONDS,
-	 GPU_AT(idle_ns)},
-	{"vgpud_gpu_switch_seconds", "time in world switches", false, SECONDS, GPU_AT(switch_ns)},
-	{"vgpud_gpu_switches", "world switches", false, COUNT, GPU_AT(switches)},
-	{"vgpud_gpu_evictions", "policies that were replaced for misbehaving", false, COUNT,
-	 GPU_AT(evictions)},
-	{"vgpud_gpu_free_memory_bytes", "memory that no partition has", false, GAUGE, 0,
+	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine, world switches excluded",
+	 false, SECONDS, GPU_AT(idle_ns)},
+	{"vgpud_gpu_switch_seconds", "time spent in world switches", false, SECONDS,
+	 GPU_AT(switch_ns)},
+	{"vgpud_gpu_switches", "number of world switches", false, COUNT, GPU_AT(switches)},
+	{"vgpud_gpu_evictions", "policies that were evicted because they broke their contract",
+	 false, COUNT, GPU_AT(evictions)},
+	{"vgpud_gpu_free_memory_bytes", "memory that belongs to no partition", false, GAUGE, 0,
 	 free_memory},
-	{"vgpud_gpu_memory_cleared_bytes", "memory cleared, and looked at", false, COUNT,
+	{"vgpud_gpu_memory_cleared_bytes", "memory that was cleared and verified", false, COUNT,
 	 MEMORY_AT(cleared)},
-	{"vgpud_gpu_memory_moved_bytes", "partitions moved to make room", false, COUNT,
-	 MEMORY_AT(moved)},
-	{"vgpud_gpu_memory_swapped_out_bytes", "memory of VFs copied to the host's", false, COUNT,
-	 MEMORY_AT(swapped[0])},
-	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs copied back", false, COUNT,
-	 MEMORY_AT(swapped[1])},
-	{"vgpud_gpu_memory_swap_wait_max_seconds", "the longest that a VF with work was out", false,
-	 GAUGE, 0, swap_wait},
-	{"vgpud_gpu_memory_failed_pieces", "pieces that were not clear, or not as their original",
+	{"vgpud_gpu_memory_moved_bytes", "memory of partitions that were moved to make room", false,
+	 COUNT, MEMORY_AT(moved)},
+	{"vgpud_gpu_memory_swapped_out_bytes", "memory of VFs that was swapped out to host memory",
+	 false, COUNT, MEMORY_AT(swapped[0])},
+	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs that was swapped in from host memory",
+	 false, COUNT, MEMORY_AT(swapped[1])},
+	{"vgpud_gpu_memory_swap_wait_max_seconds",
+	 "longest time that a VF with work was swapped out", false, GAUGE, 0, swap_wait},
+	{"vgpud_gpu_memory_failed_pieces",
+	 "pieces of memory that were not clear, or not equal to their original, when verified",
 	 false, COUNT, MEMORY_AT(failed_pieces)},
-	{"vgpud_gpu_memory_wait_seconds", "waited for that by changes of partitions", false,
-	 SECONDS, MEMORY_AT(waited)},
-	{"vgpud_gpu_boundary_lateness_p99_seconds", "how late slices are ended", false, GAUGE, 0,
-	 lateness},
-	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch", false, GAUGE, 0,
-	 world_switch},
-	{"vgpud_vf_run_seconds", "time on the engine", true, SECONDS, VF_AT(run_ns)},
-	{"vgpud_vf_overrun_seconds", "the part of it beyond what was granted", true, SECONDS,
-	 VF_AT(overrun_ns)},
-	{"vgpud_vf_charged_seconds", "what was charged to its share", true, SECONDS,
+	{"vgpud_gpu_memory_wait_seconds", "time that changes of partitions waited for memory",
+	 false, SECONDS, MEMORY_AT(waited)},
+	{"vgpud_gpu_boundary_lateness_p99_seconds",
+	 "lateness of the ends of slices, 99th percentile", false, GAUGE, 0, lateness},
+	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch, median", false,
+	 GAUGE, 0, world_switch},
+	{"vgpud_vf_run_seconds", "time that the VF ran on the engine", true, SECONDS,
+	 VF_AT(run_ns)},
+	{"vgpud_vf_overrun_seconds", "overrun: engine time used past the ends of grants", true,
+	 SECONDS, VF_AT(overrun_ns)},
+	{"vgpud_vf_charged_seconds", "time charged to the VF's share", true, SECONDS,
 	 VF_AT(charged_ns)},
-	{"vgpud_vf_forgiven_seconds", "what was not", true, SECONDS, VF_AT(forgiven_ns)},
-	{"vgpud_vf_switch_seconds", "switch time laid on it", true, SECONDS, VF_AT(switch_ns)},
-	{"vgpud_vf_exclusive_seconds", "its driver's exclusive windows", true, SECONDS,
-	 VF_AT(exclusive_ns)},
-	{"vgpud_vf_wait_seconds", "from having work to running", true, SECONDS, VF_AT(wait_ns)},
-	{"vgpud_vf_dispatches", "slices begun", true, COUNT, VF_AT(dispatches)},
-	{"vgpud_vf_hangs", "times it did not answer", true, COUNT, VF_AT(hangs)},
-	{"vgpud_vf_resets", "resets by vgpud", true, COUNT, VF_AT(resets)},
-	{"vgpud_vf_guest_resets", "resets from its own side", true, COUNT, VF_AT(guest_resets)},
-	{"vgpud_vf_violations", "times it reached out of its memory, and was stopped", true, COUNT,
+	{"vgpud_vf_forgiven_seconds", "overrun that was not charged", true, SECONDS,
+	 VF_AT(forgiven_ns)},
+	{"vgpud_vf_switch_seconds", "world switch time that was charged to the VF", true, SECONDS,
+	 VF_AT(switch_ns)},
+	{"vgpud_vf_exclusive_seconds", "time in exclusive windows of the guest driver", true,
+	 SECONDS, VF_AT(exclusive_ns)},
+	{"vgpud_vf_wait_seconds", "time between having work and running", true, SECONDS,
+	 VF_AT(wait_ns)},
+	{"vgpud_vf_dispatches", "number of slices begun", true, COUNT, VF_AT(dispatches)},
+	{"vgpud_vf_hangs", "number of hangs: the VF did not stop or answer in time", true, COUNT,
+	 VF_AT(hangs)},
+	{"vgpud_vf_resets", "number of resets by vgpud", true, COUNT, VF_AT(resets)},
+	{"vgpud_vf_guest_resets", "number of resets by the guest", true, COUNT,
+	 VF_AT(guest_resets)},
+	{"vgpud_vf_violations",
+	 "number of accesses outside the VF's partition, which the GPU stopped", true, COUNT,
 	 VF_AT(violations)},
-	{"vgpud_vf_share_ratio", "promised share of the GPU", true, GAUGE, 0, share},
-	{"vgpud_vf_lag_over_bound_ratio", "lag over the policy's own bound; 0 without one", true,
-	 GAUGE, 0, lag_over_bound},
-	{"vgpud_vf_memory_bytes", "its partition", true, GAUGE, 0, memory},
-	{"vgpud_vf_swapped", "1 if its memory is in the host's", true, GAUGE, 0, swapped},
+	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", true, GAUGE, 0, share},
+	{"vgpud_vf_lag_over_bound_ratio",
+	 "lag relative to the bound that the policy promises; 0 without a bound", true, GAUGE, 0,
+	 lag_over_bound},
+	{"vgpud_vf_memory_bytes", "size of the VF's partition", true, GAUGE, 0, memory},
+	{"vgpud_vf_swapped", "1 if the VF's memory is swapped out to host memory", true, GAUGE, 0,
+	 swapped},
 #undef GPU_AT
 #undef MEMORY_AT
 #undef VF_AT
 };
 
-/* A label's value: what stands for itself in quotes (OpenMetrics 1.0, escaped-string). */
+/* Prints a label, its value escaped (OpenMetrics 1.0, escaped-string). */
 static void put_label(struct evbuffer *out, const char *name, const char *value)
 {
 	evbuffer_add_printf(out, "%s=\"", name);
@@ -240,7 +251,7 @@ static void free_scrape(struct scrape *s)
 	free(s);
 }
 
-/* Whoever asked has hung up. */
+/* The client has disconnected. */
 static void on_hang_up(struct evhttp_connection *connection, void *data)
 {
 	(void)connection;
@@ -306,7 +317,7 @@ static void on_request(struct evhttp_request *request, void *data)
 	struct scrape *s = m->n_scrapes < MAX_SCRAPES ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s) {
-		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many at once");
+		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many requests at once");
 		return;
 	}
 	m->n_scrapes++;
@@ -315,7 +326,7 @@ static void on_request(struct evhttp_request *request, void *data)
 	look_at_next(s);
 }
 
-/* "HOST:PORT" of this machine; HOST without brackets goes to OUT. */
+/* Splits "HOST:PORT" of this machine: HOST without brackets goes to OUT. Returns PORT, or -1. */
 static int32_t split(const char *where, char out[16])
 {
 	static const char *const hosts[][2] = {{"127.0.0.1:", "127.0.0.1"},
@@ -348,7 +359,7 @@ static int listen_unix(struct metrics *m, struct vgpu_error *err)
 	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
 
 	if (fd < 0) {
-		m->path[0] = '\0'; /* not ours to remove */
+		m->path[0] = '\0'; /* metrics_stop must not unlink it */
 		return vgpu_error_prefix(err, fd, "metrics");
 	}
 	if (evhttp_accept_socket(m->http, fd) < 0) {
@@ -412,7 +423,7 @@ void metrics_stop(struct metrics *m)
 	if (!m)
 		return;
 	evhttp_free(m->http);
-	/* The engines' answers will not be looked at any more. */
+	/* The engines' answers to scrapes under way find no scrape. */
 	for (call = m->control->calls; call; call = call->next)
 		if (call->scrape) {
 			free_scrape(call->scrape);

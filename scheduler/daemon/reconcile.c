@@ -12,15 +12,15 @@
 #include "vm.h"
 #include "vgpu/clock.h"
 
-/* A changed claim, once: the same refusal is not told every time. */
+/* Logs that a changed claim was refused; the same reason only once. */
 static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 {
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
 		log_line(LOG_WARNING,
-			 "%s/%s: its changed claim is refused: %s; it keeps what it has gpu=%s "
-			 "vf=%u",
+			 "%s/%s: the changed claim was refused: %s; the VF keeps its parameters "
+			 "gpu=%s vf=%u",
 			 l->domain, l->slice, why, gpu->config->name, vf);
 	snprintf(l->said, sizeof(l->said), "%s", why);
 }
@@ -32,7 +32,7 @@ static void on_applied(struct call *call)
 	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
 	if (call->request.result == 0) {
-		log_line(LOG_INFO, "%s/%s: its claim has changed gpu=%s vf=%u",
+		log_line(LOG_INFO, "%s/%s: the changed claim is in force gpu=%s vf=%u",
 			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
 			 call->gpu->config->name, vf);
 		leases_save(call->control);
@@ -52,7 +52,7 @@ static int make_claimed(struct call *call, const struct policy_values *now, stru
 	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 
-/* The parameters of a VM that runs, as it claims them now. */
+/* Applies the parameters that a running VM claims now. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		  const struct claim_vf *slice)
 {
@@ -72,7 +72,7 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 	change_begin(call, make_claimed);
 }
 
-/* The VF that a slice names, by its device or by number; NULL: none that we have. */
+/* Finds the VF that a claim names, by its device or by number; NULL: no configured GPU has it. */
 static struct gpu *named_vf(struct control *control, const struct claim *claim,
 			    const struct claim_vf *slice, uint32_t *vf)
 {
@@ -93,7 +93,8 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 	return NULL;
 }
 
-/* Whether the slice has a VF now; what is new of it has been taken in. */
+/* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
+ * a VF. */
 static bool adopt_slice(struct control *control, const struct claim *claim,
 			const struct claim_vf *slice)
 {
@@ -110,14 +111,14 @@ static bool adopt_slice(struct control *control, const struct claim *claim,
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
 		vm_take(gpu, vf, claim, slice, LEASE_RUNNING);
-		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", claim->domain, slice->name,
+		log_line(LOG_INFO, "VF adopted for %s/%s gpu=%s vf=%u", claim->domain, slice->name,
 			 gpu->config->name, vf);
 	}
 	apply(control, gpu, vf, slice);
 	return true;
 }
 
-/* The number of slices that have none. */
+/* Adopts all VFs of a claim. Returns how many of them have no VF. */
 static uint32_t adopt(struct control *control, const struct claim *claim)
 {
 	uint32_t i, without = 0;
@@ -130,17 +131,18 @@ static uint32_t adopt(struct control *control, const struct claim *claim)
 void follow_adopt(struct control *control, const struct claim *claim)
 {
 	if (adopt(control, claim) > 0)
-		log_line(LOG_WARNING, "%s runs, and has a slice without a VF that vgpud knows of",
+		log_line(LOG_WARNING,
+			 "domain %s runs and claims a VF, but vgpud knows of none that it has",
 			 claim->domain);
 	leases_save(control);
 }
 
-/* What libvirt had running, when it was asked, and what is to be done about it. */
+/* Which domains libvirt ran at an instant, and what to do about it. */
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
-	const struct claim *claim; /* of the VM at hand */
-	const char *uuid;	   /* its */
+	const struct claim *claim; /* of the VM that is looked at */
+	const char *uuid;	   /* that VM's */
 	struct json_object *attach, *detach, *missing;
 };
 
@@ -177,8 +179,8 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 	json_object_array_add(list, o);
 }
 
-/* A VF that the VM has, beside the device that should be there: what is missing is asked for, and
- * true is returned if the VF is the VM's no more. */
+/* Compares a VM's lease with the devices in its XML, and asks for what must be attached or
+ * detached. Returns true if the lease is over. */
 static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
@@ -196,11 +198,11 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 		ask_for(p->detach, p->uuid, l, address);
 	else if (!device && slice && !slice->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
-	/* A domain with more devices than we look at may have it. */
+	/* A full list of devices may lack the VF's: then its absence proves nothing. */
 	return !device && (!slice || slice->alias[0]) && p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 }
 
-/* It did not run, and had not just been started. */
+/* Whether the VM of a lease did not run, and its lease is older than libvirt's list. */
 static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -229,16 +231,16 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		const char *text = json_object_get_string(xml);
 
 		p.uuid = uuid;
-		claim = (struct claim){.required = false}; /* "": no claim, and no device */
+		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
 			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
 			continue;
 		}
 		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
-		vm_end_those(control, compare, &p, "has a VF's device no more");
+		vm_end_those(control, compare, &p, "no longer has the VF's device");
 	}
-	vm_end_those(control, has_gone, &p, "runs no more");
+	vm_end_those(control, has_gone, &p, "no longer runs");
 	leases_save(control);
 	answer = json_object_new_object();
 	json_object_object_add(answer, "attach", p.attach);
@@ -248,7 +250,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
-/* A reservation with the claim that the call brings. */
+/* Begins a reservation for the claim in the call's XML. */
 static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
 {
 	struct reservation *job = calloc(1, sizeof(*job));
@@ -275,7 +277,7 @@ int vm_extend_begin(struct control *control, struct call *call, struct vgpu_erro
 	return r;
 }
 
-/* A VF that the VM has. */
+/* Explains a VF that the VM has. */
 static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const struct claim *claim)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -290,14 +292,14 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
 			 engine_trouble(gpu->engine));
 	else if (l->said[0])
-		snprintf(text, sizeof(text), "%s; its changed claim is refused: %s", which,
+		snprintf(text, sizeof(text), "%s; the changed claim was refused: %s", which,
 			 l->said);
 	else if (!slice_of(claim, l->slice))
-		snprintf(text, sizeof(text),
-			 "%s; the claim has it no more, it goes at the VM's end", which);
+		snprintf(text, sizeof(text), "%s; no longer claimed: released when the VM ends",
+			 which);
 	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(claim, address))
 		snprintf(text, sizeof(text),
-			 "%s; not attached: vgpud-libvirt does that, and logs why it cannot",
+			 "%s; not attached: vgpud-libvirt attaches it, and logs why it cannot",
 			 which);
 	else
 		snprintf(text, sizeof(text), "%s", which);

@@ -13,11 +13,12 @@
 #include "vm.h"
 #include "vgpu/clock.h"
 
-/* The hook gives up after ten seconds. */
+/* Less than the ten seconds after which the hook gives up. */
 #define SCRUB_PATIENCE (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
-/* Whether libvirt can give the VM a VF of this GPU, as its XML is; 0, or why not. */
+/* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
+ * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
 			const struct claim_vf *slice, struct vgpu_error *why)
 {
@@ -32,28 +33,27 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 		return job->mode != RESERVE_RUNNING
 			       ? 0
 			       : vgpu_error_set(why, -ENOTSUP,
-						"%s is on no bus; nothing of it can be attached to "
-						"a VM that runs",
+						"VFs of %s are not PCI devices: they cannot be "
+						"attached to a running VM",
 						name);
 	vfio_vf_token(gpu->config->device, token);
 	if (!token[0])
 		return 0;
 	if (!hostdev)
 		return vgpu_error_set(why, -ENOTSUP,
-				      "VFs of %s are opened with a token, which a <hostdev> of the "
-				      "domain's own has to bring (docs/domain.md)",
+				      "VFs of %s are opened with a token: the domain needs a "
+				      "<hostdev> of its own that gives it (docs/domain.md)",
 				      name);
 	if (strcasecmp(hostdev->token, token) != 0)
-		return vgpu_error_set(
-			why, -EACCES,
-			"VFs of %s are opened with a token, and the vf-token that the "
-			"domain's override gives %s is %s (docs/domain.md)",
-			name, hostdev->alias, hostdev->token[0] ? "another" : "none");
+		return vgpu_error_set(why, -EACCES,
+				      "VFs of %s are opened with a token: the domain's override "
+				      "gives %s %s vf-token (docs/domain.md)",
+				      name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
 	return 0;
 }
 
-/* Whether a GPU may serve a slice, before its VFs are looked at; WHY not is left as it is for one
- * that was not meant. */
+/* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
+ * claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		      const struct claim_vf *slice, struct vgpu_error *why)
 {
@@ -79,7 +79,7 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	return false;
 }
 
-/* Whether a VF is nobody's; else WHY. */
+/* Whether a VF is free; if not, WHY says so. */
 static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
@@ -97,15 +97,15 @@ static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 	return false;
 }
 
-/* Whether a VF of size A is to be taken rather than one of size B: the smaller, but first those
- * that are large enough. */
+/* Whether a VF of size A fits better than one of size B: large enough before too small, then the
+ * smaller. */
 static bool better(uint64_t a, uint64_t b, uint64_t claimed)
 {
 	return (a >= claimed) != (b >= claimed) ? a >= claimed : a < b;
 }
 
-/* A VF that is free: the smallest that is large enough, else, one after the other, those that would
- * have to grow; -1 and why. */
+/* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
+ * yet. Returns -1 with the reason in WHY if there is none. */
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
@@ -132,8 +132,8 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	}
 	if (best >= 0 && claimed == 0 && vfs[best].size == 0) {
 		vgpu_error_set(why, -EINVAL,
-			       "VFs of %s have no memory until they are asked for some; claim "
-			       "<memory>, or a <profile> that has",
+			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
+			       "or a <profile> with memory_mib",
 			       name);
 		return -1;
 	}
@@ -151,7 +151,7 @@ static void next_gpu(struct reservation *job)
 	job->tried = 0;
 }
 
-/* The next slice, from the first GPU on. */
+/* Begins the next claimed VF with the first GPU. */
 static void begin_slice(struct call *call)
 {
 	call->reservation->gpu = 0;
@@ -160,7 +160,7 @@ static void begin_slice(struct call *call)
 	next_candidate(call);
 }
 
-/* What RESERVE_ASK answers for a VF of the claim. */
+/* Adds to the answer of RESERVE_ASK for one claimed VF. */
 static void add_answer(struct reservation *job, const char *state, const char *text)
 {
 	struct json_object *o = json_object_new_object();
@@ -172,7 +172,7 @@ static void add_answer(struct reservation *job, const char *state, const char *t
 	json_object_array_add(json_object_object_get(job->answer, "slices"), o);
 }
 
-/* What has been reserved so far is given back. */
+/* Gives back what was reserved so far. */
 static void undo(struct control *control, const struct reservation *job)
 {
 	struct gpu *gpu;
@@ -189,7 +189,7 @@ static void undo(struct control *control, const struct reservation *job)
 	leases_save(control);
 }
 
-/* None fits. */
+/* No VF fits: refuses the reservation. */
 static void refuse(struct call *call)
 {
 	struct reservation *job = call->reservation;
@@ -212,11 +212,12 @@ static void refuse(struct call *call)
 		begin_slice(call);
 		return;
 	}
-	/* A VM that runs is looked at every minute: the same refusal is told once. */
+	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
 	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
 		log_line(LOG_NOTICE, "%s%s", err.text,
-			 job->claim.required && job->mode == RESERVE_START ? ""
-									   : "; it runs without");
+			 job->claim.required && job->mode == RESERVE_START
+				 ? ""
+				 : "; the VM runs without it");
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
@@ -226,7 +227,7 @@ static void refuse(struct call *call)
 		call_answer(call, NULL);
 }
 
-/* What it costs that the VF at hand is swapped; false: it is not. */
+/* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
 static bool cost_of(const struct call *call, char *text, size_t length)
 {
 	const struct reservation *job = call->reservation;
@@ -242,7 +243,7 @@ static void on_params(struct call *call)
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
+		log_line(LOG_INFO, "VF reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
 			 job->claim.vfs[job->slice].name, call->gpu->config->name, job->vf);
 		if (cost_of(call, cost, sizeof(cost)))
 			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->claim.domain,
@@ -253,7 +254,7 @@ static void on_params(struct call *call)
 		begin_slice(call);
 		return;
 	}
-	if (job->over) { /* and what it had got has been given back */
+	if (job->over) { /* hook_begin has given back what it got */
 		next_candidate(call);
 		return;
 	}
@@ -266,14 +267,14 @@ static void on_params(struct call *call)
 	next_candidate(call);
 }
 
-/* It would get that one. */
+/* Answers RESERVE_ASK: the VM would get this VF. */
 static void pick(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	char text[600], cost[400] = "";
 	bool swapped = cost_of(call, cost, sizeof(cost));
 
-	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it%s%s",
+	snprintf(text, sizeof(text), "VF %u of %s is free, if policy %s admits the claim%s%s",
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
@@ -292,7 +293,7 @@ static int make_params(struct call *call, const struct policy_values *now, struc
 	return r;
 }
 
-/* It has a VF with memory; now its policy is asked. */
+/* The VF has its memory; now the policy must admit its parameters. */
 static void ask_policy(struct call *call)
 {
 	if (call->reservation->mode == RESERVE_ASK) {
@@ -316,12 +317,12 @@ static void on_memory(struct call *call)
 	if (!job->over && job->mode != RESERVE_ASK)
 		gpu->leases[job->vf].state = LEASE_NONE;
 	memory_is_free(gpu, job->vf);
-	/* Another change is under way, or memory is yet to be cleared: once more. */
+	/* Another change is under way, or memory is still being cleared: try again later. */
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	if (call->request.result == -ENOSPC) {
 		vgpu_error_set(&job->why, -ENOSPC,
-			       "%" PRIu64 " MiB are claimed, %s has at most %" PRIu64
-			       " MiB in one piece (vgpuctl memory show)",
+			       "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
+			       " MiB in one block (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
 			       call->request.plan.largest >> 20);
 		job->tried |= 1u << job->vf;
@@ -332,7 +333,7 @@ static void on_memory(struct call *call)
 	next_candidate(call);
 }
 
-/* The VF's partition is made large enough, or, where only asked, whether it could be. */
+/* Resizes the VF's partition to the claim, or, for RESERVE_ASK, asks whether that is possible. */
 static void ask_memory(struct call *call)
 {
 	struct reservation *job = call->reservation;
@@ -353,7 +354,7 @@ static void on_look(struct call *call)
 	const struct claim_vf *slice = &job->claim.vfs[job->slice];
 	int32_t vf = -1;
 
-	if (job->over) { /* nothing may be taken after the VM's end */
+	if (job->over) { /* after the VM's end, take nothing */
 		next_candidate(call);
 		return;
 	}
@@ -365,7 +366,7 @@ static void on_look(struct call *call)
 		return;
 	}
 	job->vf = (uint32_t)vf;
-	/* From here on nobody else gets it. */
+	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
 		vm_take(call->gpu, job->vf, &job->claim, slice,
 			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
@@ -375,7 +376,7 @@ static void on_look(struct call *call)
 		ask_policy(call);
 }
 
-/* Once more, from the first GPU on. */
+/* Tries again from the first GPU on. */
 static void look_again(evutil_socket_t fd, short what, void *data)
 {
 	struct call *call = data;
@@ -403,10 +404,11 @@ static void next_candidate(struct call *call)
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
 	const struct claim_vf *slice;
 
-	/* Who has given up waiting does not start the VM. */
+	/* A disconnected hook has refused the start: its VM will not run. */
 	if (job->over || !call->client) {
 		undo(control, job);
-		call_fail(call, -ECANCELED, "the start was given up");
+		call_fail(call, -ECANCELED,
+			  "given up: the VM has ended, or the client has disconnected");
 		return;
 	}
 	while (job->slice < job->claim.n_vfs && has_a_vf(control, job))

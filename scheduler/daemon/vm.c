@@ -38,8 +38,8 @@ void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 
 	gpu->leases[vf].state = LEASE_NONE;
 	vm_set_usual(gpu, vf);
-	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
-	 * left. */
+	/* Reset and scrub even if the end of the VF's process has done so already: the next tenant
+	 * must not find its data. */
 	call = call_new(control, gpu);
 	if (!call)
 		return;
@@ -54,8 +54,8 @@ bool vm_end_leases(struct control *control, const char *uuid)
 	uint32_t vf;
 
 	while (lease_find(control, uuid, NULL, &gpu, &vf)) {
-		log_line(LOG_INFO, "%s has given its VF back gpu=%s vf=%u", gpu->leases[vf].domain,
-			 gpu->config->name, vf);
+		log_line(LOG_INFO, "domain %s has released its VF gpu=%s vf=%u",
+			 gpu->leases[vf].domain, gpu->config->name, vf);
 		vm_end_lease(control, gpu, vf);
 		any = true;
 	}
@@ -108,7 +108,7 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name)
 	return -1;
 }
 
-/* Whether a process has the VF: its guest's driver is up, or VFIO has it open. */
+/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. */
 static bool is_in_use(const struct gpu *gpu, uint32_t vf)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
@@ -175,7 +175,7 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 
 			if (gpu->leases[vf].state == LEASE_NONE || !over(gpu, vf, data))
 				continue;
-			log_line(LOG_NOTICE, "%s %s; its VF is free again gpu=%s vf=%u",
+			log_line(LOG_NOTICE, "domain %s %s; its VF is free again gpu=%s vf=%u",
 				 gpu->leases[vf].domain, why, gpu->config->name, vf);
 			vm_end_lease(control, gpu, vf);
 			any = true;
@@ -194,7 +194,7 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 	leases_save(gpu->control);
 }
 
-/* The UUIDs of VMs, by what is to be done with them. It is told once. */
+/* Answers the UUIDs of VMs by what to do with them, each once. */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
@@ -231,7 +231,7 @@ static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
 		return false;
 	if (!is_in_use(gpu, vf))
 		return true;
-	/* It has started, and nobody has told. */
+	/* The VM has started, but no hook reported it. */
 	l->state = LEASE_RUNNING;
 	l->since = *t;
 	leases_save(gpu->control);
@@ -242,5 +242,5 @@ void vm_expire(struct control *control)
 {
 	vgpu_nsec t = vgpu_now();
 
-	vm_end_those(control, has_expired, &t, "was reserved a VF and has not started");
+	vm_end_those(control, has_expired, &t, "did not start within lease_s");
 }

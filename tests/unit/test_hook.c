@@ -154,7 +154,7 @@ static void answers(void)
 		 "\\u00fcse\"}}\n",
 		 1, "vgpud: all \"VFs\" are in \xc3\xbcse\n"},
 		{"{ \"error\" : { \"message\" : \"no\" }, \"id\" : 1 }\n", 1, "vgpud: no\n"},
-		{"rubbish\n", 1, "vgpud: vm1: a GPU is required, and vgpud "},
+		{"rubbish\n", 1, "vgpud: domain vm1 requires a GPU, and vgpud "},
 	};
 	pthread_t thread;
 	unsigned i;

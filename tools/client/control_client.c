@@ -15,8 +15,17 @@ int client_connect(const char *path, struct vgpu_error *err)
 {
 	int fd = vgpu_socket_connect(path, 0);
 
+	if (fd == -ENAMETOOLONG)
+		return vgpu_error_set(err, fd, "socket path %s: longer than %u characters", path,
+				      VGPU_SOCKET_PATH - 1);
+	if (fd == -EACCES)
+		return vgpu_error_set(err, fd,
+				      "permission denied on %s: you are neither root nor in "
+				      "vgpud's group (usually vgpu)",
+				      path);
 	if (fd < 0)
-		return vgpu_error_set(err, fd, "%s: %s; is vgpud running?", path, strerror(-fd));
+		return vgpu_error_set(err, fd, "cannot connect to %s: %s; is vgpud running?", path,
+				      strerror(-fd));
 	return fd;
 }
 
@@ -48,7 +57,7 @@ static char *read_line(int fd)
 	return NULL;
 }
 
-/* vgpud names errors as errno.h does. */
+/* vgpud sends the names of errno.h, such as "EBUSY". Unknown names become EIO. */
 static int error_number(const char *name)
 {
 	int i;
@@ -92,14 +101,18 @@ int client_answer(const char *line, struct json_object **result, int *refusal,
 	int r = 0;
 
 	if (!json_object_is_type(answer, json_type_object)) {
-		r = vgpu_error_set(err, -EPROTO, "vgpud's answer is not a JSON object");
+		r = vgpu_error_set(err, -EPROTO,
+				   "vgpud's answer is not a JSON object; is it of the same version "
+				   "as this program?");
 	} else if (json_object_object_get_ex(answer, "error", &part)) {
 		*refusal = read_refusal(part, err);
 		r = 1;
 	} else if (json_object_object_get_ex(answer, "result", &part)) {
 		*result = json_object_get(part);
 	} else {
-		r = vgpu_error_set(err, -EPROTO, "vgpud's answer has no result");
+		r = vgpu_error_set(err, -EPROTO,
+				   "vgpud's answer has neither result nor error; is it of the same "
+				   "version as this program?");
 	}
 	json_object_put(answer);
 	return r;
@@ -122,8 +135,8 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 	free(request);
 	if (!answer)
 		return vgpu_error_set(err, -ECONNRESET,
-				      "vgpud closed the connection; you may lack "
-				      "the right to use it");
+				      "vgpud closed the connection: it has stopped, has too many "
+				      "clients, or you are neither root nor in its group");
 	r = client_answer(answer, result, &refusal, err);
 	free(answer);
 	return r > 0 ? refusal : r;

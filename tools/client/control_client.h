@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control protocol's client (docs/protocol.md): what vgpuctl, vgpud-libvirt and vgpud-hook need
- * to ask vgpud. A connection is one thread's at a time.
+ * Client of the control protocol (docs/protocol.md), for vgpuctl, vgpud-libvirt and vgpud-hook:
+ * sends one request and waits for its answer. A connection belongs to one thread at a time.
  */
 #ifndef CONTROL_CLIENT_H
 #define CONTROL_CLIENT_H
@@ -10,25 +10,27 @@
 
 #include "vgpu/types.h"
 
-/* Connects to vgpud; a descriptor, or -errno with the reason. May block. */
+/* Connects to vgpud's control socket at PATH; may block. Returns a descriptor, which the caller
+ * closes, or -errno with the reason in ERR. */
 int client_connect(const char *path, struct vgpu_error *err);
 
 /*
- * Calls METHOD with ARGS (taken over; NULL: none), and waits for the answer. 0 and the result,
- * which is the caller's; -ECONNRESET if vgpud went away; else a negative errno of vgpud's, with its
- * reason.
+ * Calls METHOD with ARGS (the call frees them; NULL: none) and waits for the answer. Returns 0 and
+ * the result, which the caller frees with json_object_put; -ECONNRESET if vgpud closed the
+ * connection; or vgpud's own negative errno, with its message in ERR.
  */
 int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
 		struct vgpu_error *err);
 
-/* The two halves of a call, for a program that does its own waiting. */
+/* The two halves of a call, for a program that waits for the socket itself. */
 
-/* The line that calls METHOD with ARGS (taken over; NULL: none), with its newline; the caller's.
- * NULL: out of memory. */
+/* Returns the line that calls METHOD with ARGS (the call frees them; NULL: none), newline included;
+ * the caller frees it. NULL: out of memory. */
 char *client_request(const char *method, struct json_object *args);
 /*
- * Reads the line that answers it. 0 and the result, which is the caller's; 1: vgpud refuses, with
- * its negative errno in *REFUSAL and its reason in ERR; -EPROTO: it is no answer.
+ * Reads the line that answers a request. Returns 0 and the result, which the caller frees with
+ * json_object_put; 1: vgpud refuses, with its negative errno in *REFUSAL and its message in ERR;
+ * -EPROTO: the line is no answer.
  */
 int client_answer(const char *line, struct json_object **result, int *refusal,
 		  struct vgpu_error *err);

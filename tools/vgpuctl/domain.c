@@ -17,7 +17,7 @@ void domain_run(char **argv)
 
 	argv[0] = program;
 	execvp(program, argv);
-	fprintf(stderr, "vgpuctl: %s: %s; it comes with vgpud where libvirt is\n", program,
+	fprintf(stderr, "vgpuctl: cannot run %s: %s; install the package vgpud-libvirt\n", program,
 		strerror(errno));
 }
 

@@ -13,7 +13,8 @@
 #include "claim.h"
 #include "vgpu/file.h"
 
-/* A file; where there is none of that name, the domain. */
+/* Reads FILE ("-": stdin), or, where no such file exists, the XML of the libvirt domain of that
+ * name. The caller frees the text. */
 static char *slurp(const char *file, size_t *size)
 {
 	char *text = NULL;
@@ -69,10 +70,10 @@ static void print(const struct claim *claim)
 	uint32_t i, p;
 
 	if (claim->n_vfs == 0)
-		puts("no claim: vgpud has nothing to do with it");
+		puts("no claim: vgpud ignores this domain");
 	for (i = 0; i < claim->n_vfs; i++) {
 		s = &claim->vfs[i];
-		printf("slice %s: ", s->name);
+		printf("VF claim %s: ", s->name);
 		if (s->vf >= 0)
 			printf("VF %" PRId32 " of ", s->vf);
 		printf("%s%s", s->gpu[0] ? s->gpu : s->pool[0] ? "pool " : "any GPU", s->pool);
@@ -85,8 +86,9 @@ static void print(const struct claim *claim)
 		for (p = 0; p < s->n_params; p++)
 			printf(", %s %s", s->params[p].name, s->params[p].value);
 		if (s->on_hang != CLAIM_GO_ON)
-			printf(", %s on a hang", claim_on_hang_names[s->on_hang]);
-		puts(claim->required ? "" : " (the VM may start without)");
+			printf(", on a hang: %s", claim_on_hang_names[s->on_hang]);
+		puts(claim->required ? ""
+				     : " (optional: the VM starts without it if it cannot be had)");
 	}
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-hook: libvirt's hook for QEMU. It hands what it was called with to vgpud, and says on
- * stderr, in one sentence that virsh shows, why a VM must not start. A domain without a claim is
- * let through without asking anybody; and nothing but a start, or a VM that comes from another
- * host, is ever refused: a failing "reconnect" would kill a VM that runs.
+ * vgpud-hook: libvirt's hook for QEMU. It passes its arguments and the domain's XML to vgpud; if
+ * vgpud refuses, it prints the reason on stderr in one sentence, which virsh shows. It lets a
+ * domain without a claim pass without asking vgpud. It refuses only starts and incoming migrations:
+ * if a "reconnect" failed, libvirt would kill a running VM.
  *
  *     vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < XML      (libvirt.org/hooks.html)
  *
- * It reads the claim as vgpud does, calls nothing of libvirt, and has a deadline: libvirt has none,
- * and keeps the whole host waiting.
+ * It parses the claim as vgpud does. It never calls libvirt, which waits for it, and it has a
+ * deadline, because libvirt has none: a hook that hangs would block libvirt's other VMs.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,11 +30,11 @@
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
-/* A vgpud that is being restarted is back by then. */
+/* Longer than a restart of vgpud takes. */
 #define RESTART_MS 2000
 #define RETRY_MS 20
 
-/* How long vgpud may take, and whether the operation can be refused. */
+/* For each operation how long to wait for vgpud, and whether it may be refused. */
 static const struct operation {
 	const char *name;
 	int seconds;
@@ -53,7 +53,7 @@ static long long now_ms(void)
 	return (long long)(vgpu_now() / VGPU_MSEC);
 }
 
-/* Until FD can be read or written; false: the time is over. */
+/* Waits until FD can be read or written. False: the deadline has passed. */
 static bool wait_for(int fd, short what)
 {
 	struct pollfd p = {.fd = fd, .events = what};
@@ -62,7 +62,8 @@ static bool wait_for(int fd, short what)
 	return left > 0 && poll(&p, 1, (int)left) == 1;
 }
 
-/* All of it, NUL-terminated, or NULL with errno. */
+/* Reads FD to its end, to END (0: none) or to MAX bytes. Returns the text, zero-terminated, which
+ * the caller frees; NULL: errno. */
 static char *slurp(int fd, size_t max, char end)
 {
 	char *text = malloc(max + 1);
@@ -92,8 +93,8 @@ static char *question(char **argv, const char *xml)
 	return client_request("hook", args);
 }
 
-/* Sends TEXT to vgpud, and reads a line that answers it. 0 or -errno; -EAGAIN: too many wait in
- * front of us. */
+/* Sends TEXT to vgpud and reads the line that answers it, which the caller frees. Returns 0 or
+ * -errno; -EAGAIN: vgpud's queue of connections is full. */
 static int ask_once(const char *path, const char *text, char **answer)
 {
 	struct iovec rest = {(void *)text, strlen(text)};
@@ -114,14 +115,14 @@ static int ask_once(const char *path, const char *text, char **answer)
 	*answer = slurp(fd, MAX_ANSWER, '\n');
 	if (!*answer)
 		return -errno;
-	if (!strchr(*answer, '\n')) { /* vgpud ended in the middle of it */
+	if (!strchr(*answer, '\n')) { /* vgpud ended before it had answered */
 		free(*answer);
 		return -ECONNRESET;
 	}
 	return 0;
 }
 
-/* Whether it is worth another try, at this instant: vgpud may be about to start, or be busy. */
+/* Whether to try again after the error R: vgpud may be starting, or be busy. */
 static bool may_try_again(int r, long long restarted_by)
 {
 	switch (r) {
@@ -137,7 +138,7 @@ static bool may_try_again(int r, long long restarted_by)
 	}
 }
 
-/* An answer, and be it the next vgpud's. */
+/* Asks until there is an answer, perhaps of a restarted vgpud. Returns 0 or -errno. */
 static int ask(const char *path, const char *text, char **answer)
 {
 	struct timespec pause = {0, RETRY_MS * 1000000};
@@ -153,7 +154,8 @@ static int ask(const char *path, const char *text, char **answer)
 	return -ETIMEDOUT;
 }
 
-/* What vgpud says: 0; 1: it refuses, and WHY, in one line; -errno: nobody knows. */
+/* Asks vgpud. Returns 0: it agrees; 1: it refuses, with the reason in WHY, one line; -errno: no
+ * answer. */
 static int consult(char **argv, const char *xml, struct vgpu_error *why)
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
@@ -172,8 +174,8 @@ static int consult(char **argv, const char *xml, struct vgpu_error *why)
 	return r;
 }
 
-/* What a domain needs by the claim in its XML. One that is not as the schema has it is for vgpud to
- * judge. */
+/* Whether a domain needs a VF, by the claim in its XML. An invalid claim counts as one: vgpud then
+ * refuses it with the reason. */
 enum need { NEED_NOTHING, NEED_OPTIONAL, NEED_REQUIRED };
 static enum need need_of(const char *xml)
 {
@@ -185,14 +187,15 @@ static enum need need_of(const char *xml)
 	return (r == 0 || r == -EINVAL) && !claim.required ? NEED_OPTIONAL : NEED_REQUIRED;
 }
 
-/* Whether the VM may go on; if not, why has been said. */
+/* Whether the VM may go on; if not, prints the reason on stderr. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
 	enum need need = NEED_NOTHING;
 	struct vgpu_error why;
 	int r;
 
-	/* VMs of a user's own session have no VFs. Most domains do not name our namespace. */
+	/* Only the system's libvirt, as root, can give VFs to VMs. strstr is a quick test that most
+	 * domains fail. */
 	if (geteuid() == 0 && strstr(xml, CLAIM_URI))
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
@@ -204,11 +207,11 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 		fprintf(stderr, "vgpud: %s\n", why.text);
 	else
 		fprintf(stderr,
-			"vgpud: %s: a GPU is required, and vgpud %s (systemctl status vgpud)\n",
+			"vgpud: domain %s requires a GPU, and vgpud %s (systemctl status vgpud)\n",
 			argv[1],
 			r == -ETIMEDOUT			     ? "does not answer"
 			: r == -ENOENT || r == -ECONNREFUSED ? "is not running"
-			: r == -EPROTO			     ? "gives no sensible answer"
+			: r == -EPROTO			     ? "sent an invalid answer"
 							     : strerror(-r));
 	return false;
 }
@@ -221,7 +224,8 @@ int main(int argc, char **argv)
 
 	if (argc != 5) {
 		fputs("usage: vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < DOMAIN-XML\n"
-		      "libvirt calls it: /etc/libvirt/hooks/qemu.d/50-vgpud is a link to it.\n",
+		      "libvirt's hook that asks vgpud for VFs; libvirt runs it through the link\n"
+		      "/etc/libvirt/hooks/qemu.d/50-vgpud.\n",
 		      stderr);
 		return 2;
 	}
