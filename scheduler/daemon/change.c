@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine.h"
 #include "log.h"
-#include "vm.h"
 #include "vgpu/clock.h"
 
 /* How often a change is prepared before it fails because the policy is replaced too often. */

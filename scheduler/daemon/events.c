@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "builtin.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vm.h"

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine_request.h"
+#include "vgpu/record.h"
 
 #define MIB(bytes) ((bytes) >> 20)
 #define FIRST_LOOK (200 * VGPU_USEC)

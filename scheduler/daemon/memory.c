@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "args.h"
 #include "log.h"
 #include "put.h"
 #include "vgpu/residency.h"

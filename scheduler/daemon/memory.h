@@ -6,7 +6,7 @@
 #ifndef DAEMON_MEMORY_H
 #define DAEMON_MEMORY_H
 
-#include "control.h"
+#include "call.h"
 
 /* Returns the result of memory.show from the call's snapshot; the caller frees it. */
 struct json_object *memory_json(struct call *call);

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "call.h"
+#include "metrics_address.h"
 #include "vgpu/local_socket.h"
-#include "vgpu/number.h"
 
 #define MAX_SCRAPES 4u
 #define TIMEOUT_S 10
@@ -326,34 +327,6 @@ static void on_request(struct evhttp_request *request, void *data)
 	look_at_next(s);
 }
 
-/* Splits "HOST:PORT" of this machine: HOST without brackets goes to OUT. Returns PORT, or -1. */
-static int32_t split(const char *where, char out[16])
-{
-	static const char *const hosts[][2] = {{"127.0.0.1:", "127.0.0.1"},
-					       {"localhost:", "127.0.0.1"},
-					       {"[::1]:", "::1"}};
-	int64_t port = 0;
-	uint32_t i;
-
-	for (i = 0; i < 3; i++)
-		if (strncmp(where, hosts[i][0], strlen(hosts[i][0])) == 0) {
-			snprintf(out, 16, "%s", hosts[i][1]);
-			if (vgpu_parse_int(where + strlen(hosts[i][0]), &port) == 0 && port > 0 &&
-			    port < 65536)
-				return (int32_t)port;
-		}
-	return -1;
-}
-
-bool metrics_is_address(const char *where)
-{
-	char host[16];
-
-	if (strncmp(where, "unix:/", 6) == 0)
-		return strlen(where + 5) < VGPU_SOCKET_PATH;
-	return split(where, host) > 0;
-}
-
 static int listen_unix(struct metrics *m, struct vgpu_error *err)
 {
 	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
@@ -372,7 +345,7 @@ static int listen_unix(struct metrics *m, struct vgpu_error *err)
 static int listen_tcp(struct metrics *m, const char *where, struct vgpu_error *err)
 {
 	char host[16] = "";
-	int32_t port = split(where, host);
+	int32_t port = metrics_address_split(where, host);
 	int r = 0;
 
 	if (evhttp_bind_socket(m->http, host, (uint16_t)port) < 0)

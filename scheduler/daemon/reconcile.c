@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -253,13 +255,12 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 /* Begins a reservation for the claim in the call's XML. */
 static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
 {
-	struct reservation *job = calloc(1, sizeof(*job));
+	struct reservation *job = reserve_new(call);
 	const char *xml = json_object_get_string(json_object_object_get(call->args, "xml"));
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	call->reservation = job;
 	job->mode = mode;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r == 0 && !job->claim.uuid[0])

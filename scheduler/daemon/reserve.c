@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vfio/device.h"
@@ -440,9 +442,16 @@ void reserve_begin(struct call *call)
 	next_candidate(call);
 }
 
-void reserve_free(struct reservation *job)
+static void free_reservation(struct reservation *job)
 {
 	if (job)
 		json_object_put(job->answer);
 	free(job);
+}
+
+struct reservation *reserve_new(struct call *call)
+{
+	call->reservation = calloc(1, sizeof(*call->reservation));
+	call->free_reservation = free_reservation;
+	return call->reservation;
 }

@@ -6,7 +6,7 @@
 #ifndef DAEMON_RESERVE_H
 #define DAEMON_RESERVE_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
 
 /* What a reservation is for. */
@@ -34,7 +34,7 @@ struct reservation {
 /* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one
  * sentence if it is refused. */
 void reserve_begin(struct call *call);
-/* Frees JOB, which may be NULL. */
-void reserve_free(struct reservation *job);
+/* Makes call->reservation, empty; the call frees it. NULL: out of memory. */
+struct reservation *reserve_new(struct call *call);
 
 #endif

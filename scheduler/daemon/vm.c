@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "lease.h"
 #include "log.h"
 #include "vfio/pci.h"
 #include "vgpu/clock.h"
@@ -75,6 +76,12 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const stru
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
 	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
 	l->expires = vgpu_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+}
+
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
+{
+	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
+	return pci_is_address(out);
 }
 
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE])

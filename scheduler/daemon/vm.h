@@ -6,8 +6,9 @@
 #ifndef DAEMON_VM_H
 #define DAEMON_VM_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
+#include "vfio/pci.h"
 
 /* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
  * name. */
@@ -24,6 +25,9 @@ void vm_set_usual(struct gpu *gpu, uint32_t vf);
 /* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice);
 
+/* Gets the PF's PCI address from the GPU's device ("sysfs:ADDRESS", "vfio:ADDRESS,..."). Returns
+ * false if it has none. */
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
 /* Gets the PCI address of a VF. Returns false if the GPU is not a PCI device. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
 /* Gets the name of a VF in a domain's XML: its PCI address ("" while the GPU is lost), or the path

@@ -15,7 +15,9 @@
 
 #include "builtin.h"
 #include "change.h"
+#include "control.h"
 #include "events.h"
+#include "lease.h"
 #include "listen.h"
 #include "plugin.h"
 #include "quick_gpu.h"
