@@ -73,10 +73,11 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 				      "%s: shares IOMMU group %" PRId32
 				      " with %s, which has a driver of the host",
 				      info->address, info->group, info->neighbour);
-	r = r ? r : vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
-	r = r ? r
-	      : vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
-				   (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
+				       (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
 	if (r < 0)
 		return explain(info, path, r, err);
 	snprintf(name, sizeof(name), "%s%s%s", info->address, token ? " vf_token=" : "",
@@ -161,7 +162,9 @@ static int attach_space(struct iommu *m, int device)
 	int r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
 
 	m->ioas = attach.pt_id = ioas.out_ioas_id;
-	return r ? r : vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
+	if (r != 0)
+		return r;
+	return vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
 }
 
 static int open_node(struct iommu *m, const struct pci_info *info, const char *path,

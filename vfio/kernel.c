@@ -199,9 +199,12 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
 	close(ends[1]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	r = r ? r : receive_result(ends[0], deadline_ms, &result);
+	if (r == 0)
+		r = receive_result(ends[0], deadline_ms, &result);
 	close(ends[0]);
-	return r ? r : result;
+	if (r != 0)
+		return r;
+	return result;
 }
 
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data)

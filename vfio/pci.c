@@ -79,8 +79,10 @@ int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *e
 	r = number(address, "vendor", 0xffff, &vendor);
 	if (r == -ENOENT)
 		return vgpu_error_set(err, -ENODEV, "%s: no such PCI function", address);
-	r = r ? r : number(address, "device", 0xffff, &device);
-	r = r ? r : number(address, "class", 0xffffff, &class);
+	if (r == 0)
+		r = number(address, "device", 0xffff, &device);
+	if (r == 0)
+		r = number(address, "class", 0xffffff, &class);
 	if (r < 0)
 		return vgpu_error_set(err, -EIO, "%s: sysfs says nothing sensible of it: %s",
 				      address, strerror(-r));

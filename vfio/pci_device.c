@@ -344,9 +344,9 @@ static int enable(struct pci_device *p)
 	int r = pci_read(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
-	return r ? r
-		 : pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			     sizeof(command));
+	if (r != 0)
+		return r;
+	return pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 /* What stands behind the address: ",token=" or ",token-file=". */
@@ -418,9 +418,13 @@ static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 	int r = transport_recognise(info, &identity, err);
 
 	pci_vfio_driver(info->address, driver, sizeof(driver));
-	r = r ? r : allow_vfs(err);
-	r = r ? r : pci_bind(info->address, driver, err);
-	return r ? r : pci_suppress_resets(info->address, err);
+	if (r == 0)
+		r = allow_vfs(err);
+	if (r == 0)
+		r = pci_bind(info->address, driver, err);
+	if (r != 0)
+		return r;
+	return pci_suppress_resets(info->address, err);
 }
 
 /* Only a PF is taken from its driver: an address that was mistyped must not cost a disk. */
@@ -462,21 +466,26 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	const char *file;
 	int r = split(name, address, token, &file, err);
 
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0)
 		r = p->info.total_vfs ? take_pf(&p->info, err) : check_driver(&p->info, err);
-	r = r ? r : find_token(&p->info, file, token, err);
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = find_token(&p->info, file, token, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0 && p->info.total_vfs && kept_take(address, &p->iommu, &p->fd))
 		r = iommu_resume(&p->iommu, &p->info, token, p->fd, err);
-	else
-		r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
+	else if (r == 0)
+		r = iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
 	if (r < 0)
 		return r;
 	p->ops.name = iommu_name(&p->iommu);
 	r = read_regions(p);
-	r = r ? r : enable(p);
-	r = r ? r : subscribe(p);
+	if (r == 0)
+		r = enable(p);
+	if (r == 0)
+		r = subscribe(p);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
 	if (p->info.total_vfs)

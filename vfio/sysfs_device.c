@@ -78,7 +78,9 @@ static int sysfs_read(struct vfio_device *d, uint32_t region, uint64_t offset, v
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->read(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_read(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_read(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
@@ -90,7 +92,9 @@ static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, 
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->write(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_write(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_write(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
@@ -225,9 +229,9 @@ static int enable(struct sysfs_device *s)
 	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY;
-	return r ? r
-		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			       sizeof(command));
+	if (r != 0)
+		return r;
+	return sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
@@ -236,8 +240,10 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 	char path[96];
 	int r = pci_describe(address, &s->info, err);
 
-	r = r ? r : transport_recognise(&s->info, &identity, err);
-	r = r ? r : pci_bind(address, STUB, err);
+	if (r == 0)
+		r = transport_recognise(&s->info, &identity, err);
+	if (r == 0)
+		r = pci_bind(address, STUB, err);
 	if (r < 0)
 		return r;
 	r = read_sizes(s);

@@ -254,8 +254,11 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 	r = receive(c, &header, sizeof(header), NULL);
 	if (r == 0 && !is_answer(&header, &read_header, size_of_reply))
 		r = die(c, -EPROTO);
-	r = r ? r : receive(c, &answer, sizeof(answer), NULL);
-	return r ? r : receive(c, out, out_size, NULL);
+	if (r == 0)
+		r = receive(c, &answer, sizeof(answer), NULL);
+	if (r != 0)
+		return r;
+	return receive(c, out, out_size, NULL);
 }
 
 /* What the server says of a region, and its descriptor. */

@@ -207,12 +207,17 @@ static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size
 static bool is_eventfd(int fd)
 {
 	char link[64], target[32] = "";
-	int flags = fcntl(fd, F_GETFL);
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return readlink(link, target, sizeof(target) - 1) > 0 &&
-	       strcmp(target, "anon_inode:[eventfd]") == 0 && flags >= 0 &&
-	       fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+static bool make_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 /* Raises a vector. Its flags are shared with the client, which may have made it blocking and full:
@@ -250,7 +255,8 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 
 		if (kind == VFIO_USER_IRQ_DATA_EVENTFD && named) {
 			vgpu_close(vector);
-			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start])) {
+			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start]) &&
+			    make_nonblocking(c->fds[i - r->start])) {
 				*vector = c->fds[i - r->start];
 				c->fds[i - r->start] = -1;
 			}

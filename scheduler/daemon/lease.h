@@ -16,9 +16,9 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
-/* Returns the lease of the VM UUID for its claim SLICE (NULL: any claim), and its place in *GPU and
- * *VF; NULL: none. */
-struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+/* Returns the lease of the VM UUID for its claimed VF VF_NAME (NULL: any claim), and its place in
+ * *GPU and *VF; NULL: none. */
+struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf);
 
 /* Write and read the file of leases. Failures are logged; leases that cannot be read, or whose GPU

@@ -141,8 +141,10 @@ static int run(struct config *config)
 	lock_memory();
 	service_start();
 	r = control_start(&control, config, &err);
-	r = r ? r : start_gpus(&control, config, &err);
-	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
+	if (r == 0)
+		r = start_gpus(&control, config, &err);
+	if (r == 0)
+		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
 		/* Before clients connect, the VFs of VMs have the parameters that they had. */

@@ -129,8 +129,11 @@ static int begin_vf_show(struct control *control, struct call *call, struct vgpu
 	uint32_t vf;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
-	return r ? r : begin_snapshot(control, call, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
+	if (r != 0)
+		return r;
+	return begin_snapshot(control, call, err);
 }
 
 static json *finish_vf_show(struct call *call)
@@ -241,7 +244,8 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 {
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &call->vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
 	change_begin(call, make_vf_set);
@@ -258,7 +262,8 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	uint32_t vf = 0;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
 	if (r < 0)
 		return r;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
@@ -281,7 +286,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
 			put_text(vm, "uuid", l->uuid);
-			put_text(vm, "slice", l->slice);
+			put_text(vm, "slice", l->vf_name);
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);

@@ -14,7 +14,7 @@ enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_STATES }
 
 struct lease {
 	enum lease_state state;
-	char uuid[37], domain[256], slice[64];
+	char uuid[37], domain[256], vf_name[64];
 	vgpu_nsec expires; /* when a reservation ends, CLOCK_MONOTONIC */
 	vgpu_nsec since;   /* when the state began, CLOCK_MONOTONIC */
 	uint32_t on_hang;  /* enum claim_on_hang */

@@ -125,7 +125,9 @@ int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 		return vgpu_error_set(err, -EINVAL,
 				      "it makes promises that this vgpud does not know");
 	r = vet_params(out->params, "params", err);
-	return r ? r : vet_params(out->vf_params, "vf_params", err);
+	if (r != 0)
+		return r;
+	return vet_params(out->vf_params, "vf_params", err);
 }
 
 /* Opens the symbol, looks at it, and keeps a copy. */
@@ -144,7 +146,8 @@ static const struct vgpu_policy_ops *adopt(const char *path, const char *name,
 	symbol = r ? NULL : dlsym(library, "vgpu_policy_entry");
 	if (r == 0 && !symbol)
 		r = vgpu_error_set(err, -EINVAL, "it has no vgpu_policy_entry: no policy");
-	r = r ? r : plugin_vet(symbol, ops, err);
+	if (r == 0)
+		r = plugin_vet(symbol, ops, err);
 	if (r == 0 && name && strcmp(name, ops->name) != 0)
 		r = vgpu_error_set(err, -EINVAL, "it calls itself %s", ops->name);
 	if (r == 0 && vgpu_builtin_policy(ops->name))

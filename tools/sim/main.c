@@ -459,8 +459,10 @@ static int cmd_generate(const struct options *o)
 
 	if (o->mix && (o->n_args || !mix_find(o->mix)))
 		return usage_error("generate --mix MIX: of those that vgpu-sim policies lists");
-	if (o->mix)
-		return mix_write(mix_find(o->mix), stdout, length, o->seed), 0;
+	if (o->mix) {
+		mix_write(mix_find(o->mix), stdout, length, o->seed);
+		return 0;
+	}
 	if (o->n_args == 0)
 		return usage_error("generate KIND...: one VF each, of the kinds that vgpu-sim "
 				   "policies lists");
@@ -700,8 +702,10 @@ int main(int argc, char **argv)
 			break;
 		case PLUGIN:
 			plugin = plugin_load(optarg, &err);
-			if (!plugin)
-				return fprintf(stderr, "vgpu-sim: %s\n", err.text), 2;
+			if (!plugin) {
+				fprintf(stderr, "vgpu-sim: %s\n", err.text);
+				return 2;
+			}
 			o.policy = plugin->name;
 			o.plugin = optarg;
 			break;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -115,6 +116,18 @@ static bool number(const char *text, int64_t min, int64_t max, int64_t *out)
 	return vgpu_parse_between(text, min, max, out) == 0;
 }
 
+__attribute__((format(printf, 1, 2))) static int wrong_usage(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("vgpuctl: ", stderr);
+	vfprintf(stderr, format, args);
+	fputs("; see vgpuctl --help\n", stderr);
+	va_end(args);
+	return -EINVAL;
+}
+
 /* Options may stand anywhere on the command line, as --name VALUE or --name=VALUE. */
 static int parse(int argc, char **argv, struct options *o)
 {
@@ -141,16 +154,11 @@ static int parse(int argc, char **argv, struct options *o)
 			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
-				return fprintf(stderr, "vgpuctl: more than 32 arguments\n"),
-				       -EINVAL;
+				return wrong_usage("more than 32 arguments");
 			o->words[o->n_words++] = argv[i];
 			continue;
 		} else if (!value) {
-			return fprintf(stderr,
-				       "vgpuctl: %s: not an option, or its value is missing; see "
-				       "vgpuctl --help\n",
-				       a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option, or its value is missing", a);
 		} else if (strcmp(a, "-o") == 0) {
 			ok = strcmp(value, "json") == 0 || strcmp(value, "text") == 0;
 			o->json = strcmp(value, "json") == 0;
@@ -171,14 +179,10 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (strcmp(a, "--interval") == 0) {
 			ok = vgpu_parse_real(value, 0.05, 3600, &o->interval) == 0;
 		} else {
-			return fprintf(stderr, "vgpuctl: %s: not an option; see vgpuctl --help\n",
-				       a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option", a);
 		}
 		if (!ok)
-			return fprintf(stderr, "vgpuctl: %s %s: out of range; see vgpuctl --help\n",
-				       a, value),
-			       -EINVAL;
+			return wrong_usage("%s %s: out of range", a, value);
 		i += !joined;
 	}
 	return 0;

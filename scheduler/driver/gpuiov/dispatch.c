@@ -121,12 +121,14 @@ static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 	uint32_t word = 0, control = 0, i;
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
 	/* What we have sent stays as it is. */
-	r = r ? r
-	      : gpuiov_write(d, GPUIOV_MBOX_CONTROL,
-			     (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL,
+				 (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
 	for (i = 0; r == 0 && i < sizeof(messages) / sizeof(messages[0]); i++)
 		if (messages[i].word == word)
 			gpuiov_emit(d, messages[i].type, vf, messages[i].window, 0, now);
@@ -187,11 +189,12 @@ static int look_at_device(struct vgpu_driver *d)
 	uint16_t control = 0, command = 0;
 	int r = vfio_check(d->device);
 
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
-			  sizeof(control));
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
+			      sizeof(control));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
+			      sizeof(command));
 	if (r < 0)
 		return r;
 	if (control == UINT16_MAX)
@@ -239,7 +242,8 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	if (now >= d->check_at) {
 		d->check_at = now + LOOK_RARELY;
 		r = look_at_device(d);
-		r = r ? r : gpuiov_look_for_violations(d, now);
+		if (r == 0)
+			r = gpuiov_look_for_violations(d, now);
 	}
 	if (r < 0)
 		return r;

@@ -70,7 +70,8 @@ static int find_mailbox(struct guest *g)
 					 at[GPUIOV_MBOX_CONTROL].offset,
 					 at[GPUIOV_MBOX_INT].offset};
 		r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
-		r = r ? r : read32(g, g->mailbox.enable, &value);
+		if (r == 0)
+			r = read32(g, g->mailbox.enable, &value);
 		if (r < 0 || value == GPUIOV_MBOX_INT_VALID)
 			return r;
 	}
@@ -90,7 +91,8 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 	r = vfio_device_open(&g->device, name, err);
 	if (r == 0) {
 		r = find_mailbox(g);
-		r = r ? r : vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
+		if (r == 0)
+			r = vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
 		if (r < 0)
 			vgpu_error_set(err, r, "%s: not a softgpu VF: %s", name, strerror(-r));
 	}
@@ -125,7 +127,8 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 	for (;;) {
 		vgpu_eventfd_drain(ready.fd);
 		r = read32(g, g->mailbox.control, &control);
-		r = r ? r : read32(g, g->mailbox.rcv, word);
+		if (r == 0)
+			r = read32(g, g->mailbox.rcv, word);
 		if (r < 0)
 			return r;
 		if (control == UINT32_MAX)
@@ -148,8 +151,11 @@ static int send_request(struct guest *g, uint32_t word)
 {
 	int r = write32(g, g->mailbox.control, 0);
 
-	r = r ? r : write32(g, g->mailbox.trn, word);
-	return r ? r : write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
+	if (r == 0)
+		r = write32(g, g->mailbox.trn, word);
+	if (r != 0)
+		return r;
+	return write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
 }
 
 /* The request once more, unless it has not been read yet, or an answer is there. */
@@ -175,7 +181,8 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 	r = read32(g, g->mailbox.control, &control);
 	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
-	r = r ? r : send_request(g, request);
+	if (r == 0)
+		r = send_request(g, request);
 	while (r == 0) {
 		r = receive(g, &word, again < deadline ? again : deadline);
 		if (r == 0 && word == GPUIOV_READY)
@@ -213,13 +220,14 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
-	r = r ? r
-	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
-			  sizeof(partition));
-	r = r ? r
-	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_PARTITION_SIZE, &g->partition,
-			  sizeof(g->partition));
-	r = r ? r : read32(g, SOFTGPU_FEATURES, &g->features);
+	if (r == 0)
+		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
+			      sizeof(partition));
+	if (r == 0)
+		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_PARTITION_SIZE, &g->partition,
+			      sizeof(g->partition));
+	if (r == 0)
+		r = read32(g, SOFTGPU_FEATURES, &g->features);
 	/* The window may be larger than what is behind it. */
 	g->size = partition < g->size ? partition : g->size;
 	if (r == 0 && g->size < 2 * FREE_AT)
@@ -231,9 +239,12 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	g->fence = 0;
 	memset(g->memory + FENCE_AT, 0, 8);
 	r = write64(g, SOFTGPU_RING_BASE, RING_AT);
-	r = r ? r : write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
-	r = r ? r : write64(g, SOFTGPU_FENCE_ADDR, FENCE_AT);
-	r = r ? r : send_request(g, GPUIOV_REL_INIT);
+	if (r == 0)
+		r = write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
+	if (r == 0)
+		r = write64(g, SOFTGPU_FENCE_ADDR, FENCE_AT);
+	if (r == 0)
+		r = send_request(g, GPUIOV_REL_INIT);
 	if (r < 0)
 		return vgpu_error_set(err, r, "ring: %s", strerror(-r));
 	g->up = true;
@@ -247,11 +258,13 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	int r = ask(g, GPUIOV_REQ_FINI, timeout, err);
 
 	g->up = false;
-	r = r ? r : send_request(g, GPUIOV_REL_FINI);
+	if (r == 0)
+		r = send_request(g, GPUIOV_REL_FINI);
 	/* Until the host has taken it in: who leaves before is reset instead. */
 	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
-		r = r ? r : read32(g, g->mailbox.control, &control);
+		if (r == 0)
+			r = read32(g, g->mailbox.control, &control);
 	}
 	return r;
 }
@@ -325,7 +338,8 @@ static int look(struct guest *g)
 	int r = read32(g, g->mailbox.control, &control);
 	enum softgpu_error error;
 
-	r = r ? r : read32(g, g->mailbox.rcv, &word);
+	if (r == 0)
+		r = read32(g, g->mailbox.rcv, &word);
 	if (r < 0)
 		return r;
 	if (control == UINT32_MAX)
