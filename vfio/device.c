@@ -45,7 +45,7 @@ bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at)
 {
 	uint32_t header, pos, left;
 
-	/* A chain can have no more members than places. */
+	/* Bounds the walk: a chain cannot have more members than the space has places. */
 	pos = EXT_CAP_FIRST;
 	if (*at) {
 		memcpy(&header, config + *at, sizeof(header));
@@ -139,9 +139,10 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", info->address,
 				      info->pf);
 	if (info->total_vfs == 0)
-		return vgpu_error_set(err, -ENODEV,
-				      "%s has no SR-IOV (or it is switched off in the firmware)",
-				      info->address);
+		return vgpu_error_set(
+			err, -ENODEV,
+			"%s has no SR-IOV, or SR-IOV is switched off in the firmware setup",
+			info->address);
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {

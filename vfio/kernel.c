@@ -155,7 +155,8 @@ static int64_t now_ms(void)
 	return (int64_t)(vgpu_now() / VGPU_MSEC);
 }
 
-/* The number that comes through a pipe. 0; -ETIMEDOUT, or -ECHILD: it has ended without. */
+/* Receives a number through a pipe. Returns 0; -ETIMEDOUT; -ECHILD: the writer ended without
+ * sending it. */
 static int receive_result(int fd, int deadline_ms, int *result)
 {
 	int64_t until = now_ms() + deadline_ms, left;
@@ -172,8 +173,8 @@ static int receive_result(int fd, int deadline_ms, int *result)
 }
 
 /*
- * It is a child's child that writes: whoever is late is init's to wait for, and never stays behind
- * as a zombie of ours. Neither does anything that another thread's lock could stop.
+ * A grandchild writes, because a write that is late must not leave a zombie of ours: init reaps it.
+ * Neither child calls anything that needs a lock which another thread may have held at the fork.
  */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 {
@@ -226,7 +227,7 @@ int kernel_each_line(const char *path, void (*each)(void *data, const char *line
 			have -= (size_t)(end + 1 - line);
 		}
 		if (have == sizeof(text) - 1)
-			have = 0; /* longer than any line that we look for */
+			have = 0; /* drop it: no line of interest is so long */
 		memmove(text, line, have);
 	}
 	close(fd);

@@ -57,7 +57,7 @@ int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_er
 
 	if (r == -ENOENT && make) {
 		r = make_file(path, out);
-		return r ? vgpu_error_set(err, r, "%s: cannot be made: %s", path, strerror(-r)) : 0;
+		return r ? vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 	}
 	if (r < 0 && r != -E2BIG)
 		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
@@ -65,7 +65,7 @@ int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_er
 	free(text);
 	if (!token_is_valid(out))
 		return vgpu_error_set(err, -EINVAL,
-				      "%s: holds no UUID; remove it, and end all users of VFs",
+				      "%s: not a UUID; remove the file, and end all users of VFs",
 				      path);
 	return 0;
 }

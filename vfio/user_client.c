@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vfio-user client. Writes are posted (No_reply), and go out together with the read that
- * follows where there is one: a command and its status cost one trip. The server is not trusted
- * either: sizes are checked before anything is read into memory of ours, a reply that does not fit
- * its request, or does not come in time, makes the device dead (-ENODEV) from then on.
+ * The vfio-user client. Writes are posted (No_reply); vfio_write_read sends a write together with
+ * the read that follows, so that a command and its status cost one trip. The client does not trust
+ * the server: it checks sizes before it reads into its memory, and after a reply that does not
+ * match its request, or comes too late, every call fails with -ENODEV.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static int die(struct client *c, int r)
 	return r;
 }
 
-/* Sends the parts as one; descriptors, if any, go with the first byte. */
+/* Sends the parts as one message; descriptors, if any, go with the first byte. */
 static int send_parts(struct client *c, struct iovec *iov, size_t parts, const int *fds,
 		      uint32_t n_fds)
 {
@@ -72,7 +72,7 @@ static int send_parts(struct client *c, struct iovec *iov, size_t parts, const i
 	return 0;
 }
 
-/* Receives exactly SIZE bytes; a descriptor that comes along goes to *FD, or is closed. */
+/* Receives exactly SIZE bytes. The first descriptor goes to *FD, others are closed. */
 static int receive(struct client *c, void *data, size_t size, int *fd)
 {
 	struct vgpu_received got;
@@ -130,7 +130,7 @@ static struct vfio_user_header request(struct client *c, uint16_t command, size_
 	};
 }
 
-/* One message and its reply. */
+/* Sends a message and receives its reply. */
 static int call(struct client *c, uint16_t command, const void *payload, size_t size,
 		const int *fds, uint32_t n_fds, void *answer, size_t least, size_t answer_size,
 		int *fd)
@@ -142,7 +142,8 @@ static int call(struct client *c, uint16_t command, const void *payload, size_t 
 	if (c->dead)
 		return -ENODEV;
 	r = send_parts(c, iov, size ? 2 : 1, fds, n_fds);
-	/* A server that does not want us may have said why before it hung up. */
+	/* A server that refuses the client may have sent the reason before it closed the
+	 * connection. */
 	if (r < 0) {
 		c->dead = false;
 		r = receive_reply(c, header.id, command, answer, least, answer_size, fd);
@@ -175,7 +176,7 @@ static int user_write(struct vfio_device *d, uint32_t region, uint64_t offset, c
 	return send_parts(c, iov, 3, NULL, 0);
 }
 
-/* Whether a header is that of the reply to REQUEST, of SIZE bytes. */
+/* Whether a header is the successful reply to ASKED, of SIZE bytes. */
 static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_header *asked,
 		      size_t size)
 {
@@ -183,15 +184,14 @@ static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_h
 	       (h->flags & (VFIO_USER_TYPE_MASK | VFIO_USER_ERROR)) == VFIO_USER_REPLY;
 }
 
-/* The usual reply is a few bytes. */
+/* Most replies have a few bytes. */
 struct small_reply {
 	struct vfio_user_header header;
 	struct vfio_user_access access;
 	uint8_t data[64];
 };
 
-/* Receives a reply of SIZE bytes, in as many pieces as it comes in, or one that says to be shorter:
- * an error. */
+/* Receives a reply of SIZE bytes, or a shorter one if its header says so: an error. */
 static int receive_small(struct client *c, struct small_reply *reply, size_t size)
 {
 	size_t have = 0;
@@ -261,7 +261,7 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 	return receive(c, out, out_size, NULL);
 }
 
-/* What the server says of a region, and its descriptor. */
+/* Gets what the server says about a region, and its descriptor. */
 static int region_info(struct client *c, uint32_t index, struct vfio_region *out, int *fd)
 {
 	struct {
@@ -309,7 +309,7 @@ static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *s
 		return r;
 	if (fd < 0 || region.mmap_size == 0)
 		return -ENOTSUP;
-	/* A file shorter than it is said to be would end us by SIGBUS. */
+	/* Accesses beyond the end of a shorter file would raise SIGBUS. */
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size)
 		return -EPROTO;
 	p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -368,7 +368,7 @@ static int user_fd(struct vfio_device *d)
 	return of(d)->fd;
 }
 
-/* Nothing is to be read between calls, but the end. */
+/* Between calls the server sends nothing: only the end of the connection is readable. */
 static int user_check(struct vfio_device *d)
 {
 	char byte;
@@ -450,8 +450,8 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	c->device.ops = &user_ops;
 	c->fd = vgpu_socket_connect(path, 0);
 	if (c->fd < 0) {
-		r = vgpu_error_set(err, c->fd, "%s: %s; is the device running?", path,
-				   strerror(-c->fd));
+		r = vgpu_error_set(err, c->fd, "cannot connect to %s: %s; is the device running?",
+				   path, strerror(-c->fd));
 		free(c);
 		return r;
 	}
@@ -464,7 +464,7 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 	else if (r < 0 && !c->dead && c->max_data)
 		vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	else if (r == -EPROTO || r == -ETIMEDOUT)
-		vgpu_error_set(err, r, "%s: does not speak vfio-user", path);
+		vgpu_error_set(err, r, "%s: the peer does not speak vfio-user", path);
 	if (r < 0) {
 		user_close(&c->device);
 		return r;

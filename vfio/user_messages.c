@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that comes out of a socket here is hostile. A message is handled only when it is
- * complete and of a size that its command allows; a connection that breaks the framing is closed,
- * one that asks for nonsense gets an error. Nothing blocks: what a client does not read is kept,
- * at most one reply, and until it is gone no further message of that client is looked at.
+ * Every client may be hostile. A message is handled only when it is complete and of a size that its
+ * command allows. Malformed framing closes the connection; an invalid request gets an error.
+ * Nothing blocks: a reply that a client does not read is kept, and until it is sent no further
+ * message of that client is read.
  *
- * Client memory is reached by pread and pwrite on the descriptors that came with the mappings, not
- * by mapping them here: a client that truncates its file gets an error, not our SIGBUS. Files of
- * huge pages have no pwrite; they are mapped, if they are sealed against being truncated.
+ * Client memory is accessed by pread and pwrite on the descriptors of its mappings, because a
+ * mapping of ours would raise SIGBUS when the client truncates its file. Files of huge pages have
+ * no pwrite: they are mapped, if they are sealed against truncation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ int connection_flush(struct connection *c)
 	return 0;
 }
 
-/* Answers the message at hand; FD, if not negative, goes with it and stays the caller's. */
+/* Replies to the current message. FD, if not negative, is sent along and stays the caller's. */
 static int reply(struct connection *c, const void *payload, size_t size, int fd)
 {
 	const struct vfio_user_header *request = (void *)c->message;
@@ -85,7 +85,7 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 	if (sent == header.size)
 		return 0;
 	if (fd >= 0 && n < 0)
-		return -EAGAIN; /* a client that floods us before it has asked what we are */
+		return -EAGAIN; /* only a client that floods the server comes here */
 	c->reply = malloc(header.size);
 	if (!c->reply)
 		return -ENOMEM;
@@ -112,12 +112,12 @@ static int reply_error(struct connection *c, int error)
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
 	n = send(c->fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* Not even room for 16 bytes: it does not read. */
+	/* The socket has no room for 16 bytes: the client does not read. */
 	return n == (ssize_t)sizeof(header) ? 0 : -EPIPE;
 }
 
-/* Each handler gets a payload of at least the size in its table row, and returns 0, a positive
- * errno for an error reply, or a negative one to end the connection. */
+/* Handlers. Each gets a payload of at least the size in its table row, and returns 0, a positive
+ * errno for an error reply, or a negative errno to end the connection. */
 
 static int on_version(struct vfio_endpoint *e, const void *payload, size_t size)
 {
@@ -181,7 +181,7 @@ static int on_region_info(struct vfio_endpoint *e, const void *payload, size_t s
 		.nr_areas = 1,
 		.size = region.mmap_size,
 	};
-	/* Too small an argsz: the client learns how much it takes, and asks again. */
+	/* If argsz is too small, the client learns the size from the reply and asks again. */
 	if (request->argsz < sizeof(answer))
 		return reply(&e->c, &answer, sizeof(answer.info), -1);
 	return reply(&e->c, &answer, sizeof(answer), region.mmap_fd);
@@ -203,7 +203,7 @@ static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size
 	return reply(&e->c, &info, sizeof(info), -1);
 }
 
-/* Only an eventfd may stand for a vector: writing to anything else might block. */
+/* Only eventfds are accepted for vectors: writing to another file might block. */
 static bool is_eventfd(int fd)
 {
 	char link[64], target[32] = "";
@@ -220,8 +220,8 @@ static bool make_nonblocking(int fd)
 	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-/* Raises a vector. Its flags are shared with the client, which may have made it blocking and full:
- * then it is left alone. */
+/* Raises a vector. The client shares the file flags and may have made a full eventfd blocking: poll
+ * first. */
 static void signal_vector(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
@@ -247,7 +247,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 	if (kind == VFIO_USER_IRQ_DATA_EVENTFD && c->n_fds != 0 && c->n_fds != r->count)
 		return EINVAL;
 	if (r->index != VFIO_USER_IRQ_MSIX)
-		return reply(c, NULL, 0, -1); /* accepted, and never raised */
+		return reply(c, NULL, 0, -1); /* accepted, but never raised */
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; i < count; i++) {
 		int *vector = &e->vectors[i];
@@ -261,7 +261,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 				c->fds[i - r->start] = -1;
 			}
 		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
-			vgpu_close(vector); /* VFIO's way to turn all of them off */
+			vgpu_close(vector); /* in VFIO this switches all vectors off */
 		} else if (named && *vector >= 0 &&
 			   (kind == VFIO_USER_IRQ_DATA_NONE ||
 			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
@@ -273,7 +273,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 	return reply(c, NULL, 0, -1);
 }
 
-/* Whether reading FD can be trusted not to block: memory files only. */
+/* Whether FD is a memory file, which cannot block a reader. */
 static bool is_memory(int fd)
 {
 	struct statfs fs;
@@ -290,7 +290,7 @@ static bool has_huge_pages(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
 }
 
-/* Maps a file of huge pages, which are all there then. */
+/* Maps a file of huge pages; other files are left alone. Returns 0 or a positive errno. */
 static int map_huge(struct dma_map *map)
 {
 	int seals = fcntl(map->fd, F_GET_SEALS);
@@ -372,7 +372,7 @@ static int on_dma_unmap(struct vfio_endpoint *e, const void *payload, size_t siz
 	return found ? reply(&e->c, &r, sizeof(r), -1) : ENOENT;
 }
 
-/* An access must lie within its region, be it of size 0 or not there at all. */
+/* Whether an access lies within its region; regions that do not exist have size 0. */
 static bool in_region(struct vfio_endpoint *e, const struct vfio_user_access *a)
 {
 	struct vfio_server_region region = {.mmap_fd = -1};
@@ -448,7 +448,7 @@ int connection_handle(struct vfio_endpoint *e)
 	int result = ENOSYS;
 
 	if ((header->flags & VFIO_USER_TYPE_MASK) != 0)
-		return -EPROTO; /* we ask nothing, so there is nothing to reply to */
+		return -EPROTO; /* the server sends no requests, so it expects no replies */
 	if (header->command < sizeof(handlers) / sizeof(handlers[0]) &&
 	    handlers[header->command].handle) {
 		if (size < handlers[header->command].least)
@@ -467,7 +467,7 @@ int connection_handle(struct vfio_endpoint *e)
 	return result;
 }
 
-/* Takes in the descriptors of a message; more than we want are closed. */
+/* Takes the descriptors of a message; closes those beyond VFIO_USER_MAX_FDS. */
 static void take_fds(struct connection *c, struct vgpu_received *got)
 {
 	uint32_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's thread: it accepts clients, one for each device at a time, and lets each have its
- * turn. What they say is user_messages.c's business.
+ * The server's thread: accepts clients, one per device at a time, and serves them in turn.
+ * user_messages.c handles the messages.
  */
 #include <errno.h>
 #include <sched.h>
@@ -15,7 +15,7 @@
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
-/* So many messages of one client before the next client has its turn. */
+/* Messages of one client before the next client is served. */
 #define BURST 16
 #define BACKLOG 4
 
@@ -23,11 +23,11 @@ struct vfio_server {
 	pthread_t thread;
 	int epoll, wake;
 	bool stop;
-	pthread_mutex_t lock; /* the list; held by the thread except while it waits */
+	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
 };
 
-/* The client is gone, or has to go. */
+/* Ends the connection of the client, if there is one. */
 static void disconnect(struct vfio_endpoint *e)
 {
 	struct connection *c = &e->c;
@@ -75,7 +75,7 @@ static void serve(struct vfio_endpoint *e, uint32_t events)
 		epoll_ctl(e->server->epoll, EPOLL_CTL_MOD, c->fd, &want);
 }
 
-/* A second client is told at once that the device is taken. */
+/* Tells a second client that the device is in use, and disconnects it. */
 static void refuse(int fd)
 {
 	struct vfio_user_header header = {
@@ -97,7 +97,7 @@ static void accept_client(struct vfio_endpoint *e)
 
 	if (fd < 0)
 		return;
-	/* One that has just died may still be in the way. */
+	/* The former client may have ended without the server having noticed yet. */
 	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		disconnect(e);
 	if (e->c.fd >= 0) {
@@ -126,7 +126,8 @@ static void *server_thread(void *arg)
 				vgpu_eventfd_drain(s->wake);
 				continue;
 			}
-			/* It may have been removed since the events were collected. */
+			/* Look for the endpoint: it may have been removed since epoll_wait
+			 * returned. */
 			for (e = s->endpoints; e; e = e->next) {
 				if (events[i].data.ptr == e)
 					accept_client(e);

@@ -24,7 +24,7 @@ const struct config_key config_keys[] = {
 	 "file that keeps over a restart of vgpud which VM has which VF; empty: leases.json beside "
 	 "socket"},
 	{DAEMON, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
-	 "how long a VF is reserved for a VM that is being started, seconds"},
+	 "how long a VF stays reserved for a VM that is starting, seconds"},
 	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "address that serves metrics to Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; "
 	 "empty: none"},

@@ -48,8 +48,8 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
 		else
 			snprintf(text, size,
-				 "VF %u did not answer (%s) for %.1f ms and is being reset", r->vf,
-				 vgpu_phase_names[r->code], (double)r->a / 1e6);
+				 "VF %u did not answer in phase %s for %.1f ms and is being reset",
+				 r->vf, vgpu_phase_names[r->code], (double)r->a / 1e6);
 		return LOG_WARNING;
 	case VGPU_REC_RESET_DONE:
 		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again",

@@ -30,16 +30,15 @@ static bool has_all(struct control *control, const struct claim *claim)
 	return true;
 }
 
-/* What each of libvirt's operations does with the VM's leases. */
+/* What each of libvirt's operations does with the VM's leases. Those that are not listed (restore,
+ * attach and those of newer libvirts) do nothing. */
 enum doing { PREPARE, KEEP, ADOPT, END, REFUSE };
 static const struct {
 	const char *name;
 	enum doing doing;
 } operations[] = {
 	{"prepare", PREPARE}, {"start", KEEP},	    {"started", ADOPT},	 {"stopped", END},
-	{"release", END},     {"reconnect", ADOPT}, {"migrate", REFUSE}, /* restore, attach and
-									    operations of newer
-									    libvirts do nothing */
+	{"release", END},     {"reconnect", ADOPT}, {"migrate", REFUSE},
 };
 
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
@@ -88,8 +87,8 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		break;
 	case REFUSE:
 		return vgpu_error_set(err, -ENOTSUP,
-				      "%s: the state of a VF cannot be moved to another host; "
-				      "detach it first",
+				      "domain %s: the state of a VF cannot be moved to another "
+				      "host; detach the VF first",
 				      job->claim.domain);
 	}
 	call_answer(call, NULL);

@@ -219,7 +219,7 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static struct claim claim; /* the control thread's */
+	static struct claim claim; /* only the control thread uses it */
 	struct json_object *as_of, *answer;
 	struct picture p = {.claim = &claim};
 	struct vgpu_error why;

@@ -72,8 +72,9 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
 	else if (claimed->policy[0] && strcmp(claimed->policy, policy->name) != 0)
-		vgpu_error_set(why, -EINVAL, "%s has policy %s, not %s (vgpuctl policy set)", name,
-			       policy->name, claimed->policy);
+		vgpu_error_set(why, -EINVAL,
+			       "%s has policy %s, but the claim wants %s (vgpuctl policy set)",
+			       name, policy->name, claimed->policy);
 	else if (vm_read_params(gpu, 0, policy, claimed, values, &err) < 0)
 		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, policy->name, err.text);
 	else

@@ -47,7 +47,7 @@ static void copy(struct reader *rd, const xmlNode *node, const char *what, xmlCh
 		 char *out, size_t size)
 {
 	if (value && strlen((const char *)value) >= size)
-		wrong(rd, node, "%s has more than %zu bytes", what, size - 1);
+		wrong(rd, node, "%s is longer than %zu bytes", what, size - 1);
 	else
 		snprintf(out, size, "%s", value ? (const char *)value : "");
 	xmlFree(value);

@@ -55,7 +55,7 @@ theirs=$(vf_of 1)
 refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
 refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
-refused "gpu0 has policy fair, not strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
+refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(slice "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare

@@ -178,8 +178,8 @@ static const struct {
 	{SCHED("<param name='slots'/>"), "want name and value", false},
 	{SCHED("<weight>5</weight><param name='weight' value='6'/>"), "weight is given twice",
 	 true},
-	{SCHED("<param name='a23456789012345678901234567890123' value='1'/>"), "more than 31 bytes",
-	 false},
+	{SCHED("<param name='a23456789012345678901234567890123' value='1'/>"),
+	 "longer than 31 bytes", false},
 };
 
 static void refusals(void)

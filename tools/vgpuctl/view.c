@@ -190,6 +190,21 @@ static void preemption(struct json_object *o)
 	line("preemption", text);
 }
 
+/* What the engine does in a phase, for a sentence that ends in the VF, if there is one. */
+static const char *phase_text(const char *phase)
+{
+	static const char *const texts[][2] = {
+		{"parked", "no VF has work"},  {"ready", "loaded"},    {"idling", "stopping"},
+		{"dropping", "shutting down"}, {"reset", "resetting"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i][0], phase) == 0)
+			return texts[i][1];
+	return phase;
+}
+
 void view_gpu_show(struct json_object *o)
 {
 	char a[32], b[32], c[32], text[160];
@@ -221,8 +236,8 @@ void view_gpu_show(struct json_object *o)
 			 get_text(o, "evicted_why"));
 		line("evicted policy", text);
 	}
-	snprintf(text, sizeof(text), "%s%s%s", get_text(o, "phase"),
-		 get(o, "current") ? ", VF " : "", get(o, "current") ? get_text(o, "current") : "");
+	snprintf(text, sizeof(text), "%s%s%s", phase_text(get_text(o, "phase")),
+		 get(o, "current") ? " VF " : "", get(o, "current") ? get_text(o, "current") : "");
 	line("now", text);
 	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of the time",
 		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out what has happened on the GPU. An interrupt says which half to look at; the same looks
- * come round by themselves, rarely where interrupts work, often where there are none, so that a
- * lost interrupt delays but loses nothing.
+ * Finds out what happened on the GPU. An interrupt says which half to look at. The driver also
+ * looks at everything from time to time, rarely with interrupts, often without, so that a lost
+ * interrupt only delays an event.
  */
 #include <errno.h>
 #include <linux/pci_regs.h>
@@ -13,12 +13,12 @@
 #include "gpuiov.h"
 #include "vgpu/descriptor.h"
 
-/* Between looks at everything: with interrupts for all of it, or without. */
+/* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
 #define LOOK_OFTEN (500 * VGPU_USEC)
 #define LOOK_SLOWLY VGPU_MSEC /* for resets in progress */
 
-/* The mailbox word, and what the core calls it. */
+/* The words of the mailbox, and the core's events for them. */
 static const struct {
 	uint32_t word;
 	enum vgpu_event_type type;
@@ -52,8 +52,8 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 	return t;
 }
 
-/* Hands out which VFs have got work, or have run out of it. Returns whether any has. A device that
- * goes away answers with all ones: bits beyond the VFs say nothing. */
+/* Reports which VFs have new work, or none left. Returns whether anything changed. A device that
+ * was removed answers with all ones: ignore bits beyond the VFs. */
 static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 {
 	uint32_t changed = (busy ^ d->busy) & ~d->resetting & ((1u << d->config.n_vfs) - 1), vf;
@@ -66,8 +66,8 @@ static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 	return changed != 0;
 }
 
-/* Command, status and busy bits: one read where they lie side by side. *NEWS: something came of it,
- * so that an interrupt is explained. */
+/* Reads command, status and busy bits, in one read where they are adjacent. *NEWS: whether anything
+ * was found that explains an interrupt. */
 static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 {
 	bool pending = d->command.active;
@@ -96,7 +96,7 @@ static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 	return r;
 }
 
-/* A hang that the GPU itself reports: whose it is. */
+/* Reports a hang that the GPU itself has detected. */
 static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t bits, fcn;
@@ -125,7 +125,7 @@ static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 		r = gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
 	if (r == 0)
 		r = gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
-	/* What we have sent stays as it is. */
+	/* Keep the state of the word that we have sent. */
 	if (r == 0)
 		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL,
 				 (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
@@ -135,7 +135,7 @@ static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 	return r;
 }
 
-/* Resets that have ended, ours and others', and messages of the guests. */
+/* Reports resets that have ended, vgpud's and guests', and the guests' messages. */
 static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t notified = 0, going_on = 0, pending = 0, vf, bit;
@@ -168,7 +168,8 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	return r;
 }
 
-/* The registers are put back; the kernel, which is not asked, has its VFs as they were. */
+/* Restores the registers after a reset of the GPU. The kernel is not involved: its VFs are
+ * unchanged. */
 static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t control;
@@ -183,7 +184,7 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	return 0;
 }
 
-/* The device as such: it may be gone, asked back, or have been reset by others than us. */
+/* Checks whether the device is gone, wanted back by the kernel, or was reset, but not by vgpud. */
 static int look_at_device(struct vgpu_driver *d)
 {
 	uint16_t control = 0, command = 0;
@@ -204,7 +205,7 @@ static int look_at_device(struct vgpu_driver *d)
 		       : -ECONNRESET;
 }
 
-/* What has become readable: bits, by vector; their counters are emptied. */
+/* Returns the readable descriptors as bits by vector, and empties their counters. */
 static uint32_t news_of(struct vgpu_driver *d)
 {
 	struct epoll_event events[GPUIOV_PF_VECTORS + 1];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU's table of partitions, and its engine that clears and copies memory. */
+/* Accesses the GPU's table of partitions, and its engine that clears and copies memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "gpuiov.h"
 
-/* What the table has to say for a partition; 0: none. */
+/* Returns the table's entry for a partition; 0: none. */
 static uint32_t table_entry(const struct vgpu_driver *d, struct vgpu_extent where)
 {
 	if (where.size == 0)
@@ -47,7 +47,8 @@ int gpuiov_set_aperture(struct vgpu_driver *d)
 	return back[1] == aperture[1] ? 0 : -EOPNOTSUPP;
 }
 
-/* An entry is one dword: it is the old one or the new one, whenever we are killed. */
+/* An entry is one dword, so that a vgpud killed at any instant leaves the old one or the new
+ * one. */
 int gpuiov_place_vf(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where)
 {
 	uint32_t region, entry = table_entry(d, where), back = ~entry;
@@ -124,7 +125,8 @@ static void tell(struct vgpu_driver *d, uint32_t vfs, uint32_t code, vgpu_nsec n
 			gpuiov_emit(d, VGPU_EV_VIOLATION, vf, code, 0, now);
 }
 
-/* Who has reached for what is not his; and whether partitions overlap, which would be our fault. */
+/* Reports VFs that accessed memory outside their partitions, and partitions that overlap, which
+ * would be a fault of vgpud. */
 int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t violators = 0, overlaps = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bringing a GPU up, or taking it over as it is. A GPU that has as many VFs as are configured is
- * adopted, with the partitions that it has: what runs goes on running. One that is set up otherwise
- * is set up anew, but only if no VF is in use: nobody's VF is taken away behind its back.
+ * Sets a GPU up, or adopts it. A GPU that has the configured number of VFs is adopted with its
+ * partitions: its tenants keep running. Any other GPU is set up anew, but only if no VF is in use.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,7 +38,7 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 	d->sriov = identity.sriov;
 	d->cap = identity.cap;
 	for (i = 0; i < 2; i++) {
-		/* The layouts differ in length; nothing else tells them apart. */
+		/* Only the length of the capability distinguishes the layouts. */
 		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
 			   : layouts[i]->cap_length == identity.cap_length)
 			d->layout = layouts[i];
@@ -54,8 +53,7 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));
 	if (d->block > GPUIOV_CONFIG_SIZE - 0x20)
 		return vgpu_error_set(err, -ENODEV,
-				      "the scheduler block lies outside of the "
-				      "configuration space");
+				      "the scheduler block is outside of the configuration space");
 	return 0;
 }
 
@@ -64,7 +62,7 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
 }
 
-/* What the GPU says of how it stops work; a GPU that says nothing does so by itself, in pieces. */
+/* Reads how the GPU stops work; an unknown level counts as "tile". */
 static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 {
 	static const char *const levels[] = {
@@ -128,8 +126,9 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
 	if (id != SOFTGPU_ID_VALUE)
-		return vgpu_error_set(err, -ENODEV,
-				      "maker and device are softgpu's, its registers are not");
+		return vgpu_error_set(
+			err, -ENODEV,
+			"vendor and device id are softgpu's, but the registers are not");
 	r = read_preemption(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
@@ -140,8 +139,8 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	d->memory = caps->memory;
 	if ((caps->memory + caps->host) / GPUIOV_FB_UNIT > 0x10000)
 		return vgpu_error_set(err, -E2BIG,
-				      "the GPU and its host memory together have more than the 1 "
-				      "TiB that GPU-IOV can address");
+				      "GPU memory and host_memory_mib together exceed the 1 TiB "
+				      "that GPU-IOV can address");
 	request.total = caps->memory;
 	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
 	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
@@ -166,15 +165,14 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 		r = gpuiov_place_vf(d, i, p->vfs[i]);
 		if (r == -EIO)
 			return vgpu_error_set(err, r,
-					      "the GPU does not take the partition of VF %" PRIu32,
-					      i);
+					      "the GPU refused the partition of VF %" PRIu32, i);
 	}
 	for (i = 0; i < 3; i++) {
 		d->gates[i] = 0;
 		if (r == 0)
 			r = gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
 	}
-	/* All but the PF's may be handed out. */
+	/* All memory but the PF's is free for VFs. */
 	if (r == 0)
 		r = gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
 	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
@@ -186,7 +184,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
-/* Whether partitions keep apart from each other and from what is the PF's. */
+/* Whether no partition overlaps another or the PF's memory. */
 static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p, uint64_t total)
 {
 	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 3];
@@ -204,8 +202,9 @@ static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p
 	return true;
 }
 
-/* Whether VFs are enabled, and as many as are configured, with contexts saved where we would have
- * them. Then their partitions are what they are: they may have been changed since. */
+/* Finds out whether the configured number of VFs is enabled and contexts are saved where planned:
+ * then an earlier vgpud has set the GPU up, and its partitions are kept, because they may have been
+ * resized. */
 static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, uint64_t total,
 		   bool *enabled, bool *ours)
 {
@@ -228,7 +227,7 @@ static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, 
 	return 0;
 }
 
-/* A command that our predecessor left behind ends first. */
+/* Waits until a command of an earlier vgpud has ended. *STUCK: it has not. */
 static int settle(struct vgpu_driver *d, bool *stuck)
 {
 	struct timespec pause = {0, 1000000};
@@ -249,8 +248,8 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 	return 0;
 }
 
-/* Whether the VF's guest has been told that it is being reset, and not that this is over: our
- * predecessor ended in between, and the guest waits. */
+/* Whether an earlier vgpud ended between telling the guest that its VF is being reset and telling
+ * it that the reset is over: the guest still waits. */
 static int reset_was_cut(struct vgpu_driver *d, uint32_t vf, bool *cut)
 {
 	uint32_t word = 0;
@@ -291,14 +290,15 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	for (i = 0; i < d->config.n_vfs; i++) {
 		if (with_context >> i & 1)
 			found->contexts[i] = VGPU_CTX_SAVED;
-		/* Doorbells are open to a driver that is up, its registers only in a window. */
+		/* The doorbell gate is open while a driver is up, the register gate only in a
+		 * window. */
 		found->driver_up[i] = (d->gates[1] >> i & 1) && !(d->gates[0] >> i & 1);
 	}
 	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs) {
 		enum vgpu_context *context = &found->contexts[GPUIOV_FCN_VF_OF(active)];
 
 		*context = stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
-		/* It has the engine, and nobody else gets it before it is reset. */
+		/* This VF has the engine, and must be reset before another VF gets it. */
 		if (*context == VGPU_CTX_BROKEN) {
 			*context = VGPU_CTX_RUNNING;
 			found->driver_up[GPUIOV_FCN_VF_OF(active)] = false;
@@ -308,13 +308,13 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		r = reset_was_cut(d, i, &cut);
 		if (!cut)
 			continue;
-		/* All of it once more, also if the device is done with it. */
+		/* Reset it again, even if the device has finished the reset. */
 		found->driver_up[i] = false;
 		if (found->contexts[i] == VGPU_CTX_NONE)
 			found->contexts[i] = VGPU_CTX_BROKEN;
 	}
 	for (i = 0; i < d->config.n_vfs && !d->host.kept; i++) {
-		/* What was swapped out is lost: its guest has to begin again. */
+		/* Memory that was swapped out is lost: the guest must initialise again. */
 		if (d->partition.vfs[i].offset < d->memory || found->contexts[i] == VGPU_CTX_NONE)
 			continue;
 		found->contexts[i] = VGPU_CTX_BROKEN;
@@ -359,7 +359,7 @@ static int open_host_memory(struct vgpu_driver *d, struct vgpu_driver_found *fou
 	if (r == -EOPNOTSUPP)
 		return vgpu_error_set(err, r,
 				      "host_memory_mib: this GPU does not reach host memory: leave "
-				      "it out (softgpu: --engine cpu does)");
+				      "the key out (softgpu reaches it with --engine cpu)");
 	return r < 0 ? vgpu_error_set(err, -ENODEV, "cannot write registers") : 0;
 }
 
@@ -379,10 +379,10 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 	if (!ours && in_use)
 		return vgpu_error_set(
 			err, -EBUSY,
-			"the GPU is set up otherwise than configured, and VF %d is in "
-			"use; end its tenants, or configure what it has",
+			"the GPU's VFs or memory differ from the configuration, and VF %d is in "
+			"use; end its tenants, or change the configuration back",
 			__builtin_ctz(in_use));
-	if (ours) /* as they are; but each must have its driver */
+	if (ours) /* keep the VFs, but bind each to its driver */
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
@@ -417,7 +417,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 		d->config.interrupts = false;
 		r = 0;
 	}
-	return r ? vgpu_error_set(err, r, "interrupts: %s", strerror(-r)) : 0;
+	return r ? vgpu_error_set(err, r, "cannot set up interrupts: %s", strerror(-r)) : 0;
 }
 
 static void driver_close(struct vgpu_driver *d, bool lost)
@@ -474,7 +474,7 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	return 0;
 }
 
-/* Whoever serves a vfio-user socket is asked when it is opened: nobody loses a driver by that. */
+/* A vfio-user device is recognised when it is opened, because that unbinds no driver. */
 static int driver_probe(const char *device, struct vgpu_error *err)
 {
 	struct gpuiov_identity identity;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The null driver's options: what stands behind "null:" in a device's name. */
+/* The null driver's options, which follow "null:" in a device's name. */
 #ifndef NULL_DRIVER_H
 #define NULL_DRIVER_H
 
@@ -10,12 +10,13 @@
 struct null_options {
 	uint32_t max_vfs;
 	uint64_t memory;   /* bytes */
-	vgpu_nsec command; /* how long each command takes; 0: none */
-	uint32_t busy;	   /* bitmap of VFs that have work, as long as their driver is up */
+	vgpu_nsec command; /* how long each command takes */
+	uint32_t busy;	   /* bitmap of VFs that have work while their driver is up */
 	uint32_t hangs;	   /* bitmap of VFs that never stop by themselves */
 };
 
-/* Reads DEVICE, "null:" and options, as NAME=VALUE by commas. 0 or -EINVAL with the reason. */
+/* Parses DEVICE: "null:", then options NAME=VALUE, separated by commas. Returns 0, or -EINVAL with
+ * the reason in ERR. */
 int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err);
 
 #endif
