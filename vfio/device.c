@@ -72,7 +72,9 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 {
 	int r = d->ops->write(d, region, write_offset, data, size);
 
-	return r ? r : d->ops->read(d, region, read_offset, out, out_size);
+	if (r != 0)
+		return r;
+	return d->ops->read(d, region, read_offset, out, out_size);
 }
 
 static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control, uint16_t *vfs)
@@ -102,11 +104,14 @@ int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 
 	if (r == 0 && n && now == n && control & SRIOV_CTRL_VF_ENABLE)
 		return 0;
-	r = r ? r : write16(d, at + SRIOV_CTRL, 0);
+	if (r == 0)
+		r = write16(d, at + SRIOV_CTRL, 0);
 	if (r == 0 && n) {
 		r = write16(d, at + SRIOV_NUM_VFS, (uint16_t)n);
-		r = r ? r : write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
-		r = r ? r : find_sriov(d, &at, &control, &now);
+		if (r == 0)
+			r = write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
+		if (r == 0)
+			r = find_sriov(d, &at, &control, &now);
 		if (r == 0 && !(control & SRIOV_CTRL_VF_ENABLE))
 			r = -EIO;
 	}
@@ -160,5 +165,7 @@ int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu
 
 	snprintf(address, sizeof(address), "%.*s", (int)strcspn(name, ","), name);
 	r = pci_describe(address, &info, err);
-	return r ? r : transport_recognise(&info, out, err);
+	if (r != 0)
+		return r;
+	return transport_recognise(&info, out, err);
 }

@@ -147,7 +147,8 @@ int vfio_host_memory_open(struct vfio_host_memory *m, struct vfio_device *device
 	if (fd < 0)
 		return fd;
 	r = map(m, fd, name, config, err);
-	r = r ? r : let_reach(m, fd, device, err);
+	if (r == 0)
+		r = let_reach(m, fd, device, err);
 	if (r == 0 && !m->kept && vfio_store)
 		vfio_store->put(kept, fd);
 	close(fd);

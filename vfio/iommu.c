@@ -9,6 +9,8 @@
 #include "iommu.h"
 #include "iommufd_api.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/number.h"
 
 /* Sets ERR to what went wrong with a device node and its remedy. Returns the error. */
 static int explain(const struct pci_info *info, const char *path, int r, struct vgpu_error *err)
@@ -72,10 +74,11 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 				      "%s: shares IOMMU group %" PRId32
 				      " with %s, which is bound to a driver of the host",
 				      info->address, info->group, info->neighbour);
-	r = r ? r : vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
-	r = r ? r
-	      : vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
-				   (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
+				       (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
 	if (r < 0)
 		return explain(info, path, r, err);
 	snprintf(name, sizeof(name), "%s%s%s", info->address, token ? " vf_token=" : "",
@@ -86,12 +89,11 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 
 static void parse_token(const char *text, uint8_t out[16])
 {
-	unsigned i, value;
+	unsigned i;
 
 	for (i = 0; i < 16; i++, text += 2) {
 		text += *text == '-';
-		sscanf(text, "%2x", &value);
-		out[i] = (uint8_t)value;
+		vgpu_parse_hex_byte(text, &out[i]);
 	}
 }
 
@@ -161,7 +163,9 @@ static int attach_space(struct iommu *m, int device)
 	int r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
 
 	m->ioas = attach.pt_id = ioas.out_ioas_id;
-	return r ? r : vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
+	if (r != 0)
+		return r;
+	return vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
 }
 
 static int open_node(struct iommu *m, const struct pci_info *info, const char *path,
@@ -210,10 +214,8 @@ int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token
 
 void iommu_close(struct iommu *m)
 {
-	if (m->group >= 0)
-		close(m->group);
-	if (m->control >= 0)
-		close(m->control);
+	vgpu_close(&m->group);
+	vgpu_close(&m->control);
 }
 
 const char *iommu_name(const struct iommu *m)

@@ -8,6 +8,7 @@
 
 #include "vfio/kernel.h"
 #include "vfio/store.h"
+#include "vgpu/descriptor.h"
 
 const struct vfio_store *vfio_store;
 
@@ -66,8 +67,7 @@ bool kept_take(const char *address, struct iommu *m, int *device)
 		return true;
 	}
 	for (i = 0; i < PARTS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		vgpu_close(&fds[i]);
 	kept_drop(address);
 	return false;
 }

@@ -14,6 +14,7 @@
 
 #include "vfio/kernel.h"
 #include "vgpu/clock.h"
+#include "vgpu/number.h"
 
 static int real_open(const char *path, int flags)
 {
@@ -121,16 +122,20 @@ int kernel_read_text(char *out, size_t size, const char *format, ...)
 
 int kernel_read_number(int64_t *out, const char *format, ...)
 {
-	char path[PATH_SIZE], text[64], *end;
+	char path[PATH_SIZE], text[64];
+	uint64_t value;
 	int r;
 
 	MAKE_PATH(path, format);
 	r = read_text(text, sizeof(text), path);
 	if (r < 0)
 		return r;
-	errno = 0;
-	*out = strtoll(text, &end, 0);
-	return r == 0 || *end || errno ? -EINVAL : 0;
+	if (vgpu_parse_int(text, out) == 0)
+		return 0;
+	if (vgpu_parse_unsigned(text, INT64_MAX, &value) < 0)
+		return -EINVAL;
+	*out = (int64_t)value;
+	return 0;
 }
 
 static int write_text(const char *text, const char *path)
@@ -195,9 +200,12 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
 	close(ends[1]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	r = r ? r : receive_result(ends[0], deadline_ms, &result);
+	if (r == 0)
+		r = receive_result(ends[0], deadline_ms, &result);
 	close(ends[0]);
-	return r ? r : result;
+	if (r != 0)
+		return r;
+	return result;
 }
 
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data)

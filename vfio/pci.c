@@ -11,6 +11,7 @@
 
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
+#include "vgpu/number.h"
 
 #define CLASS_BRIDGE 0x06u
 #define CLASS_DISPLAY 0x03u
@@ -52,17 +53,16 @@ static int member(void *data, const char *name)
 
 static void describe_group(struct pci_info *info)
 {
-	char link[32], path[64], *end;
-	long n;
+	char link[32], path[64];
+	int64_t n;
 
 	info->group = -1;
 	if (kernel_read_link(link, sizeof(link), PCI_DEVICES "/%s/iommu_group", info->address) < 0)
 		return;
-	n = strtol(link, &end, 10);
-	if (*end || n < 0 || n > INT32_MAX)
+	if (vgpu_parse_between(link, 0, INT32_MAX, &n) < 0)
 		return;
 	info->group = (int32_t)n;
-	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%ld/devices", n);
+	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%" PRId64 "/devices", n);
 	vfio_kernel->list(path, member, info);
 }
 
@@ -80,8 +80,10 @@ int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *e
 	r = number(address, "vendor", 0xffff, &vendor);
 	if (r == -ENOENT)
 		return vgpu_error_set(err, -ENODEV, "%s: no such PCI function", address);
-	r = r ? r : number(address, "device", 0xffff, &device);
-	r = r ? r : number(address, "class", 0xffffff, &class);
+	if (r == 0)
+		r = number(address, "device", 0xffff, &device);
+	if (r == 0)
+		r = number(address, "class", 0xffffff, &class);
 	if (r < 0)
 		return vgpu_error_set(err, -EIO, "%s: sysfs describes it with invalid values: %s",
 				      address, strerror(-r));

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +24,7 @@
 #include "token.h"
 #include "transports.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
 
 #define REGIONS (VFIO_PCI_CONFIG_REGION_INDEX + 1)
 #define MAX_DMA 64u
@@ -241,18 +241,11 @@ static int pci_fd(struct vfio_device *d)
 	return of(d)->news;
 }
 
-static bool raised(int fd)
-{
-	uint64_t count;
-
-	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
-}
-
 static int pci_check(struct vfio_device *d)
 {
-	if (raised(of(d)->wanted))
+	if (vgpu_eventfd_drain(of(d)->wanted))
 		return -ESTALE;
-	return raised(of(d)->faulted) ? -EREMOTEIO : 0;
+	return vgpu_eventfd_drain(of(d)->faulted) ? -EREMOTEIO : 0;
 }
 
 static void pci_forget(struct vfio_device *d)
@@ -264,14 +257,14 @@ static void pci_forget(struct vfio_device *d)
 static void pci_close(struct vfio_device *d)
 {
 	struct pci_device *p = of(d);
-	const int fds[] = {p->fd, p->wanted, p->faulted, p->news};
 	uint32_t i;
 
 	for (i = 0; i < REGIONS; i++)
 		bar_unmap(&p->regions[i].bar);
-	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	vgpu_close(&p->fd);
+	vgpu_close(&p->wanted);
+	vgpu_close(&p->faulted);
+	vgpu_close(&p->news);
 	iommu_close(&p->iommu);
 	for (i = 0; i < MAX_DMA; i++)
 		if (p->dma[i].memory)
@@ -352,9 +345,9 @@ static int enable(struct pci_device *p)
 	int r = pci_read(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
-	return r ? r
-		 : pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			     sizeof(command));
+	if (r != 0)
+		return r;
+	return pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 /* Splits NAME into the address and ",token=" or ",token-file=". */
@@ -427,9 +420,13 @@ static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 	int r = transport_recognise(info, &identity, err);
 
 	pci_vfio_driver(info->address, driver, sizeof(driver));
-	r = r ? r : allow_vfs(err);
-	r = r ? r : pci_bind(info->address, driver, err);
-	return r ? r : pci_suppress_resets(info->address, err);
+	if (r == 0)
+		r = allow_vfs(err);
+	if (r == 0)
+		r = pci_bind(info->address, driver, err);
+	if (r != 0)
+		return r;
+	return pci_suppress_resets(info->address, err);
 }
 
 /* Only a PF is taken from its driver, so that a mistyped address does not unbind a disk. */
@@ -449,11 +446,14 @@ static int subscribe(struct pci_device *p)
 	struct epoll_event want = {.events = EPOLLIN};
 	int r;
 
-	p->wanted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->faulted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->wanted = vgpu_eventfd();
+	if (p->wanted < 0)
+		return p->wanted;
+	p->faulted = vgpu_eventfd();
+	if (p->faulted < 0)
+		return p->faulted;
 	p->news = epoll_create1(EPOLL_CLOEXEC);
-	if (p->wanted < 0 || p->faulted < 0 || p->news < 0 ||
-	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
+	if (p->news < 0 || epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
 	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->faulted, &want) < 0)
 		return -errno;
 	r = set_irqs(p, VFIO_PCI_ERR_IRQ_INDEX, &p->faulted, 1);
@@ -468,21 +468,26 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	const char *file;
 	int r = split(name, address, token, &file, err);
 
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0)
 		r = p->info.total_vfs ? take_pf(&p->info, err) : check_driver(&p->info, err);
-	r = r ? r : find_token(&p->info, file, token, err);
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = find_token(&p->info, file, token, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0 && p->info.total_vfs && kept_take(address, &p->iommu, &p->fd))
 		r = iommu_resume(&p->iommu, &p->info, token, p->fd, err);
-	else
-		r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
+	else if (r == 0)
+		r = iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
 	if (r < 0)
 		return r;
 	p->ops.name = iommu_name(&p->iommu);
 	r = read_regions(p);
-	r = r ? r : enable(p);
-	r = r ? r : subscribe(p);
+	if (r == 0)
+		r = enable(p);
+	if (r == 0)
+		r = subscribe(p);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
 	if (p->info.total_vfs)

@@ -62,7 +62,8 @@ static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *er
 
 	snprintf(text, sizeof(text), "%" PRIu32, n);
 	r = kernel_write_text(VFS_DEADLINE_MS, text, PCI_DEVICES "/%s/sriov_numvfs", pf);
-	r = r ? r : pci_describe(pf, &now, NULL);
+	if (r == 0)
+		r = pci_describe(pf, &now, NULL);
 	if (r == 0 && now.vfs != n)
 		r = -EIO;
 	if (r == -ENOENT)
@@ -90,7 +91,8 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 	/* Drivers neither bind nor release a PF that has VFs. */
 	if (info.driver[0] && info.vfs) {
 		r = check_unused(address, info.vfs, err);
-		r = r ? r : write_number_of_vfs(address, 0, err);
+		if (r == 0)
+			r = write_number_of_vfs(address, 0, err);
 		if (r < 0)
 			return r;
 	}
@@ -217,12 +219,15 @@ int pci_release(const char *address, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = kernel_write_text(QUICK_MS, "1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
-	r = r ? r : set_resets(address, "default");
+	if (r == 0)
+		r = set_resets(address, "default");
 	if (r == 0 && info.driver[0])
 		r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
 				      address);
-	r = r ? r : kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
-	r = r ? r : kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+	if (r == 0)
+		r = kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
+	if (r == 0)
+		r = kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
 	return r < 0 ? vgpu_error_set(err, r, "%s: cannot return it to its host driver: %s",
 				      address, strerror(-r))
 		     : 0;

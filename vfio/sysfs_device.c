@@ -18,6 +18,7 @@
 #include "transports.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
+#include "vgpu/descriptor.h"
 
 #define STUB "pci-pf-stub"
 #define CONFIG_SIZE 4096u
@@ -77,7 +78,9 @@ static int sysfs_read(struct vfio_device *d, uint32_t region, uint64_t offset, v
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->read(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_read(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_read(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
@@ -89,7 +92,9 @@ static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, 
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->write(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_write(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_write(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
@@ -153,11 +158,9 @@ static void sysfs_close(struct vfio_device *d)
 
 	for (i = 0; i < BARS; i++) {
 		bar_unmap(&s->bars[i]);
-		if (s->files[i] >= 0)
-			close(s->files[i]);
+		vgpu_close(&s->files[i]);
 	}
-	if (s->config >= 0)
-		close(s->config);
+	vgpu_close(&s->config);
 	free(s);
 }
 
@@ -226,9 +229,9 @@ static int enable(struct sysfs_device *s)
 	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY;
-	return r ? r
-		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			       sizeof(command));
+	if (r != 0)
+		return r;
+	return sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
@@ -237,8 +240,10 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 	char path[96];
 	int r = pci_describe(address, &s->info, err);
 
-	r = r ? r : transport_recognise(&s->info, &identity, err);
-	r = r ? r : pci_bind(address, STUB, err);
+	if (r == 0)
+		r = transport_recognise(&s->info, &identity, err);
+	if (r == 0)
+		r = pci_bind(address, STUB, err);
 	if (r < 0)
 		return r;
 	r = read_sizes(s);

@@ -56,11 +56,4 @@ int connection_flush(struct connection *c);
 void connection_drop_fds(struct connection *c);
 void endpoint_drop_maps(struct vfio_endpoint *e);
 
-static inline void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 #endif

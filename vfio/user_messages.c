@@ -17,21 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "user_connection.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 void connection_drop_fds(struct connection *c)
 {
 	while (c->n_fds > 0)
-		close_fd(&c->fds[--c->n_fds]);
+		vgpu_close(&c->fds[--c->n_fds]);
 }
 
 static void drop_map(struct dma_map *map)
 {
-	close_fd(&map->fd);
+	vgpu_close(&map->fd);
 	if (map->memory)
 		munmap(map->memory, map->size);
 }
@@ -49,12 +50,11 @@ int connection_flush(struct connection *c)
 	ssize_t n;
 
 	while (c->reply_sent < c->reply_size) {
-		n = send(c->fd, c->reply + c->reply_sent, c->reply_size - c->reply_sent,
-			 MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
+		struct iovec rest = {c->reply + c->reply_sent, c->reply_size - c->reply_sent};
+
+		n = vgpu_socket_send(c->fd, &rest, 1, NULL, 0, MSG_DONTWAIT);
 		if (n < 0)
-			return errno == EAGAIN ? 1 : -errno;
+			return n == -EAGAIN ? 1 : (int)n;
 		c->reply_sent += (size_t)n;
 	}
 	free(c->reply);
@@ -73,31 +73,14 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 		.flags = VFIO_USER_REPLY,
 	};
 	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)payload, size}};
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
-	struct cmsghdr *cmsg;
 	ssize_t n;
 	size_t sent;
 
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
-	if (fd >= 0) {
-		message.msg_control = control.space;
-		message.msg_controllen = sizeof(control.space);
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
-		return -errno;
+	n = vgpu_socket_send(c->fd, iov, size ? 2 : 1, &fd, fd >= 0, MSG_DONTWAIT);
+	if (n < 0 && n != -EAGAIN)
+		return (int)n;
 	sent = n < 0 ? 0 : (size_t)n;
 	if (sent == header.size)
 		return 0;
@@ -224,12 +207,17 @@ static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size
 static bool is_eventfd(int fd)
 {
 	char link[64], target[32] = "";
-	int flags = fcntl(fd, F_GETFL);
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return readlink(link, target, sizeof(target) - 1) > 0 &&
-	       strcmp(target, "anon_inode:[eventfd]") == 0 && flags >= 0 &&
-	       fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
+}
+
+static bool make_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
 /* Raises a vector. The client shares the file flags and may have made a full eventfd blocking: poll
@@ -237,10 +225,9 @@ static bool is_eventfd(int fd)
 static void signal_vector(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	uint64_t one = 1;
 
-	if (fd >= 0 && poll(&ready, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: the client is notified anyway */
+	if (fd >= 0 && poll(&ready, 1, 0) == 1)
+		vgpu_eventfd_signal(fd);
 }
 
 static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size)
@@ -267,13 +254,14 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 		bool named = i >= r->start && i < r->start + r->count;
 
 		if (kind == VFIO_USER_IRQ_DATA_EVENTFD && named) {
-			close_fd(vector);
-			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start])) {
+			vgpu_close(vector);
+			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start]) &&
+			    make_nonblocking(c->fds[i - r->start])) {
 				*vector = c->fds[i - r->start];
 				c->fds[i - r->start] = -1;
 			}
 		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
-			close_fd(vector); /* in VFIO this switches all vectors off */
+			vgpu_close(vector); /* in VFIO this switches all vectors off */
 		} else if (named && *vector >= 0 &&
 			   (kind == VFIO_USER_IRQ_DATA_NONE ||
 			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
@@ -352,7 +340,7 @@ static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
 			result = map_huge(&map);
 		}
 		if (result)
-			close_fd(&map.fd);
+			vgpu_close(&map.fd);
 		else
 			e->maps[e->n_maps++] = map;
 	} else if (result == 0) {
@@ -480,54 +468,32 @@ int connection_handle(struct vfio_endpoint *e)
 }
 
 /* Takes the descriptors of a message; closes those beyond VFIO_USER_MAX_FDS. */
-static void take_fds(struct connection *c, struct msghdr *message)
+static void take_fds(struct connection *c, struct vgpu_received *got)
 {
-	struct cmsghdr *cmsg;
-	size_t n, i;
-	int fd;
+	uint32_t i;
 
-	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
-			if (c->n_fds < VFIO_USER_MAX_FDS)
-				c->fds[c->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
+	for (i = 0; i < got->n_fds && c->n_fds < VFIO_USER_MAX_FDS; i++)
+		c->fds[c->n_fds++] = vgpu_take(&got->fds[i]);
+	vgpu_received_drop(got);
 }
 
 int connection_receive(struct connection *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * 16)];
-	} control;
-	struct iovec iov;
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
 	struct vfio_user_header header;
+	struct vgpu_received got;
+	uint8_t *to = c->head;
+	size_t whole = sizeof(c->head);
 	ssize_t n;
 
-	if (!c->message) {
-		iov.iov_base = c->head + c->have;
-		iov.iov_len = sizeof(c->head) - c->have;
-	} else {
+	if (c->message) {
 		memcpy(&header, c->message, sizeof(header));
-		iov.iov_base = c->message + c->have;
-		iov.iov_len = header.size - c->have;
+		to = c->message;
+		whole = header.size;
 	}
-	n = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = vgpu_socket_receive(c->fd, to + c->have, whole - c->have, MSG_DONTWAIT, &got);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	take_fds(c, &message);
+		return n == -EAGAIN ? 0 : (int)n;
+	take_fds(c, &got);
 	if (n == 0)
 		return -ECONNRESET;
 	c->have += (size_t)n;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine.h"
 #include "log.h"
-#include "vm.h"
 #include "vgpu/clock.h"
 
 /* How often a change is prepared before it fails because the policy is replaced too often. */
@@ -42,14 +42,10 @@ static void finish(struct gpu *gpu, int r, const char *why)
 }
 
 /* Whether a change of policy must wait until the one before it has taken effect. */
-static bool must_wait(struct call *call)
+static bool must_wait(const struct call *call)
 {
-	if (call->request.event.type != VGPU_EV_POLICY ||
-	    !engine_policy(call->gpu->engine)->change_waits || engine_trouble(call->gpu->engine))
-		return false;
-	if (call->until == 0)
-		call->until = vgpu_now() + PATIENCE;
-	return vgpu_now() < call->until;
+	return call->request.event.type == VGPU_EV_POLICY &&
+	       engine_policy(call->gpu->engine)->change_waits && !engine_trouble(call->gpu->engine);
 }
 
 /* Prepares the first change and sends it, unless it must wait. Returns true if it is over
@@ -66,10 +62,14 @@ static bool make(struct gpu *gpu)
 		finish(gpu, r, err.text);
 		return true;
 	}
-	if (!must_wait(call)) {
-		gpu->change_sent = true;
-		call_queue(call);
+	if (must_wait(call)) {
+		if (call->until == 0)
+			call->until = vgpu_now() + PATIENCE;
+		if (vgpu_now() < call->until)
+			return false;
 	}
+	gpu->change_sent = true;
+	call_queue(call);
 	return false;
 }
 

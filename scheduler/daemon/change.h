@@ -8,7 +8,7 @@
 #ifndef DAEMON_CHANGE_H
 #define DAEMON_CHANGE_H
 
-#include "control.h"
+#include "call.h"
 
 /*
  * Queues a change. MAKE fills in call->request.event, with parameters in the call, from NOW: the

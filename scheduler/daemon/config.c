@@ -11,7 +11,7 @@
 
 #include "builtin.h"
 #include "config_keys.h"
-#include "metrics.h"
+#include "metrics_address.h"
 #include "plugin.h"
 #include "vfio/gpuiov.h"
 

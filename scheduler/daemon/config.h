@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "engine.h"
+#include "engine_request.h"
 #include "claim.h"
 
 /* Values of a VF's key "pinned", in the order of its choices. */

@@ -11,170 +11,25 @@
 #include <unistd.h>
 
 #include "change.h"
+#include "client.h"
 #include "events.h"
 #include "listen.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
-#include "reserve.h"
+#include "methods.h"
 #include "service.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
 #define MAX_BACKLOG (8u << 20)	    /* bytes of answers that a client has not read */
 #define MAX_CLIENTS 64u		    /* connected to each socket */
 #define MAX_CALLS 16u		    /* requests under way of each client */
-#define MAX_UNDER_WAY 48u	    /* to an engine; more that only read are refused */
 
 #define SETTLE_PATIENCE (5 * VGPU_SEC)
-
-struct client {
-	struct client *next;
-	struct control *control;
-	struct bufferevent *stream;
-	uint32_t n_calls;
-	bool may_change, is_hook;
-};
-
-static const char *errno_name(int r)
-{
-	const char *name = strerrorname_np(-r);
-
-	return name ? name : "EIO";
-}
-
-static void send_object(struct client *client, struct json_object *object)
-{
-	struct evbuffer *out = bufferevent_get_output(client->stream);
-	size_t length;
-	const char *text =
-		json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
-
-	evbuffer_add(out, text, length);
-	evbuffer_add(out, "\n", 1);
-}
-
-static void send_error(struct client *client, struct json_object *id, int r, const char *text)
-{
-	struct json_object *answer = json_object_new_object();
-	struct json_object *error = json_object_new_object();
-
-	json_object_object_add(answer, "id", json_object_get(id));
-	json_object_object_add(error, "code", json_object_new_string(errno_name(r)));
-	json_object_object_add(error, "message", json_object_new_string(text));
-	json_object_object_add(answer, "error", error);
-	send_object(client, answer);
-	json_object_put(answer);
-}
-
-void call_drop(struct call *call)
-{
-	struct call **link;
-
-	for (link = &call->control->calls; *link != call; link = &(*link)->next)
-		;
-	*link = call->next;
-	if (call->client)
-		call->client->n_calls--;
-	json_object_put(call->id);
-	json_object_put(call->args);
-	reserve_free(call->reservation);
-	free(call->claimed);
-	free(call);
-}
-
-void call_answer(struct call *call, struct json_object *result)
-{
-	struct json_object *answer;
-
-	if (call->client) {
-		answer = json_object_new_object();
-		json_object_object_add(answer, "id", json_object_get(call->id));
-		json_object_object_add(answer, "result",
-				       result ? result : json_object_new_object());
-		send_object(call->client, answer);
-		json_object_put(answer);
-	} else {
-		json_object_put(result);
-	}
-	call_drop(call);
-}
-
-struct call *call_new(struct control *control, struct gpu *gpu)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return NULL;
-	call->control = control;
-	call->gpu = gpu;
-	call->next = control->calls;
-	control->calls = call;
-	return call;
-}
-
-void call_fail(struct call *call, int r, const char *text)
-{
-	if (call->client)
-		send_error(call->client, call->id, r, text);
-	call_drop(call);
-}
-
-/* Sends the calls of the outbox, as far as the engine has room for them. */
-static void send_out(struct gpu *gpu)
-{
-	struct call *call;
-
-	while ((call = gpu->outbox) && engine_send(gpu->engine, &call->request))
-		gpu->outbox = call->next_out;
-}
-
-void call_queue(struct call *call)
-{
-	struct call **last = &call->gpu->outbox;
-
-	while (*last)
-		last = &(*last)->next_out;
-	*last = call;
-	call->next_out = NULL;
-	call->request.data = call;
-	call->gpu->under_way++;
-	send_out(call->gpu);
-}
-
-int call_send(struct call *call, struct vgpu_error *err)
-{
-	const struct gpu *gpu = call->gpu;
-
-	if (call->method->access == ACCESS_READ && gpu->under_way >= MAX_UNDER_WAY)
-		return vgpu_error_set(err, -EAGAIN,
-				      "%u requests to %s are under way, and vgpud refuses more "
-				      "that only read; try again",
-				      gpu->under_way, gpu->config->name);
-	call_queue(call);
-	return 0;
-}
-
-void call_over(struct call *call)
-{
-	const struct engine_request *request = &call->request;
-
-	if (call->then)
-		call->then(call);
-	else if (request->result >= 0)
-		call_answer(call, call->method && call->method->finish ? call->method->finish(call)
-								       : NULL);
-	else
-		call_fail(call, request->result,
-			  request->why[0] ? request->why : strerror(-request->result));
-}
-
-bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
-{
-	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
-	return pci_is_address(out);
-}
 
 static void handle_line(struct client *client, const char *line)
 {
@@ -185,14 +40,14 @@ static void handle_line(struct client *client, const char *line)
 	int r;
 
 	if (!root || !json_object_is_type(root, json_type_object)) {
-		send_error(client, NULL, -EINVAL, "want one JSON object on a line");
+		call_refuse(client, NULL, -EINVAL, "want one JSON object on a line");
 		json_object_put(root);
 		return;
 	}
 	json_object_object_get_ex(root, "id", &id);
 	if (!json_object_object_get_ex(root, "method", &name) ||
 	    !json_object_is_type(name, json_type_string)) {
-		send_error(client, id, -EINVAL, "method is missing");
+		call_refuse(client, id, -EINVAL, "method is missing");
 		json_object_put(root);
 		return;
 	}
@@ -214,7 +69,7 @@ static void handle_line(struct client *client, const char *line)
 	if (r == 0 && !call)
 		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
 	if (r < 0) {
-		send_error(client, id, r, err.text);
+		call_refuse(client, id, r, err.text);
 		json_object_put(root);
 		return;
 	}
@@ -230,7 +85,7 @@ static void handle_line(struct client *client, const char *line)
 	client->n_calls++;
 	r = method->begin(client->control, call, &err);
 	if (r < 0) {
-		send_error(client, id, r, err.text);
+		call_refuse(client, id, r, err.text);
 		call_drop(call);
 	}
 	json_object_put(root);
@@ -272,7 +127,7 @@ static void on_readable(struct bufferevent *stream, void *data)
 		}
 	}
 	if (evbuffer_get_length(in) > max_request(client)) {
-		send_error(client, NULL, -EMSGSIZE, "the request is too long");
+		call_refuse(client, NULL, -EMSGSIZE, "the request is too long");
 		bufferevent_flush(stream, EV_WRITE, BEV_FINISHED);
 		drop_client(client);
 	}
@@ -394,16 +249,15 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	struct gpu *gpu = data;
 	struct engine_request *request;
 	struct call *call;
-	uint64_t count;
 
 	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
+	if (!vgpu_eventfd_drain(fd))
 		return;
 	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
 		gpu->under_way--;
-		send_out(gpu);
+		call_send_waiting(gpu);
 		if (call->make)
 			change_answered(call);
 		else

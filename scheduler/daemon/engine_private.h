@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine.h"
+#include "engine_request.h"
+#include "gpu_memory.h"
 #include "latest.h"
 #include "spsc.h"
 #include "vgpu/record.h"
@@ -56,8 +57,16 @@ struct engine {
 	uint64_t records_lost, steps;
 };
 
-/* Adds one to an eventfd. */
-void engine_notify(int fd);
+/* Queues a driver's event until the current step is done: the core is not entered twice. DATA is
+ * the engine. */
+void engine_sink(void *data, const struct vgpu_event *event);
+/* Says why a device can no longer be used, by the errors of vfio_check and the driver. */
+const char *engine_why_lost(int r);
+/* Closes the device, and looks for it again later. */
+void engine_let_go(struct engine *e, bool lost);
+void engine_try_later(struct engine *e);
+/* The device is gone, with the error R: keeps the values that the core has for the next one. */
+void engine_lose(struct engine *e, int r);
 /* Steps the core with one event and carries out its actions. Returns the core's result. */
 int engine_step(struct engine *e, struct vgpu_event *event);
 /* Steps the core with the events that the driver has delivered meanwhile. */

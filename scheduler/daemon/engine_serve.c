@@ -12,6 +12,7 @@
 
 #include "engine_private.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* An upper bound of the time that one answer takes. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
@@ -181,6 +182,6 @@ void engine_serve(struct engine *e)
 		engine_drain(e);
 	}
 	if (e->told)
-		engine_notify(e->tell);
+		vgpu_eventfd_signal(e->tell);
 	e->told = false;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "builtin.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vm.h"
@@ -131,7 +133,7 @@ void events_take(struct gpu *gpu)
 		if (record.type == VGPU_REC_POLICY || record.type == VGPU_REC_EVICTED)
 			note_policy(gpu, &record);
 		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
-			memory_is_free(gpu, record.vf);
+			memory_give_usual(gpu, record.vf);
 	}
 }
 

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine_request.h"
+#include "vgpu/record.h"
 
 #define MIB(bytes) ((bytes) >> 20)
 #define FIRST_LOOK (200 * VGPU_USEC)
@@ -354,7 +355,9 @@ int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now)
 		r = finish_piece(h, now);
 	if (r == 0 && h->lost == 0 && now >= vgpu_memory_deadline(h->state))
 		step(h, (struct vgpu_memory_event){.now = now, .type = VGPU_ME_TIMER});
-	return r ? r : h->lost;
+	if (r != 0)
+		return r;
+	return h->lost;
 }
 
 vgpu_nsec gpu_memory_deadline(const struct gpu_memory *h)

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "methods.h"
+#include "engine.h"
+#include "history.h"
+#include "policy_methods.h"
 
 static const char *code_name(const struct vgpu_record *r)
 {

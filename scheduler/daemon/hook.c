@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lease.h"
 #include "reconcile.h"
 #include "log.h"
 #include "reserve.h"
@@ -44,14 +45,13 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 {
 	const char *operation = text_arg(call, "operation"), *xml = text_arg(call, "xml");
 	const char *reason = text_arg(call, "reason");
-	struct reservation *job = calloc(1, sizeof(*job));
+	struct reservation *job = reserve_new(call);
 	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	call->reservation = job;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");

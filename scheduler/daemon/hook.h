@@ -7,7 +7,7 @@
 #ifndef DAEMON_HOOK_H
 #define DAEMON_HOOK_H
 
-#include "control.h"
+#include "call.h"
 
 /* The method "hook". An error refuses the operation, if libvirt lets hooks refuse it. */
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lease.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +8,12 @@
 #include "change.h"
 #include "log.h"
 #include "put.h"
+#include "vgpu/file.h"
 #include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
 
-struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf)
 {
 	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
@@ -21,7 +21,7 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 			struct lease *l = &(*gpu)->leases[*vf];
 
 			if (l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
-			    (!slice || strcmp(l->slice, slice) == 0))
+			    (!vf_name || strcmp(l->vf_name, vf_name) == 0))
 				return l;
 		}
 	return NULL;
@@ -67,7 +67,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "state", lease_state_names[l->state]);
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
-			put_text(o, "slice", l->slice);
+			put_text(o, "slice", l->vf_name);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
@@ -84,21 +84,13 @@ void leases_save(struct control *control)
 	struct json_object *list = to_json(control);
 	const char *text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY);
 	const char *path = control->config->leases;
-	char temporary[sizeof(control->config->leases) + 4];
-	FILE *f;
+	int r = vgpu_file_replace(path, 0644, text, strlen(text));
 
-	/* Write another file and rename it, so that readers, and vgpud after a crash, find a whole
-	 * one. */
-	snprintf(temporary, sizeof(temporary), "%s.new", path);
-	f = fopen(temporary, "we");
-	if (!f || fprintf(f, "%s\n", text) < 0 || fflush(f) != 0 || fsync(fileno(f)) < 0 ||
-	    rename(temporary, path) < 0)
+	if (r < 0)
 		log_line(LOG_ERR,
 			 "cannot write %s: %s; a restarted vgpud will not know which VM has which "
 			 "VF",
-			 path, strerror(errno));
-	if (f)
-		fclose(f);
+			 path, strerror(-r));
 	json_object_put(list);
 }
 
@@ -158,7 +150,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	load_params(gpu, (uint32_t)vf, o);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
-	snprintf(l->slice, sizeof(l->slice), "%s", text_of(o, "slice"));
+	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "slice"));
 	l->expires = number_of(o, "expires_ns");
 	for (g = 0; g < CLAIM_ON_HANG; g++)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)

@@ -7,36 +7,18 @@
 #ifndef DAEMON_LEASE_H
 #define DAEMON_LEASE_H
 
-#include "vgpu/types.h"
+#include "state.h"
 
-/* RESERVED: for a VM that is starting; it expires after lease_s. */
-enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_STATES };
 extern const char *const lease_state_names[LEASE_STATES];
-
-struct lease {
-	enum lease_state state;
-	char uuid[37], domain[256], slice[64];
-	vgpu_nsec expires; /* when a reservation ends, CLOCK_MONOTONIC */
-	vgpu_nsec since;   /* when the state began, CLOCK_MONOTONIC */
-	uint32_t on_hang;  /* enum claim_on_hang */
-	bool hung;	   /* on_hang is due, and vgpud-libvirt has not fetched it yet */
-	char said[160];	   /* why its changed claim was refused, as last logged */
-	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
-	 * again. NULL: not read yet. */
-	struct json_object *params;
-};
-
-struct control;
-struct gpu;
 
 /* Returns the parameters of a VF's lease, brought up to date; the object is the lease's. */
 struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
-/* Returns the lease of the VM UUID for its claim SLICE (NULL: any claim), and its place in *GPU and
- * *VF; NULL: none. */
-struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+/* Returns the lease of the VM UUID for its claimed VF VF_NAME (NULL: any claim), and its place in
+ * *GPU and *VF; NULL: none. */
+struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf);
 
 /* Write and read the file of leases. Failures are logged; leases that cannot be read, or whose GPU

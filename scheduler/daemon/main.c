@@ -1,4 +1,46 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * vgpud. Each file of this directory includes and calls only what stands below it here (tests/lint
+ * checks it). A file that must reach upwards is given a function, as a call is given its method.
+ *
+ *   main.c             starts and ends vgpud
+ *   uevents.c          reads what the kernel reports about PCI functions
+ *   metrics.c          offers metrics over HTTP
+ *   control.c          the sockets, their clients, and the loop of the control thread
+ *   methods.c          the table of methods
+ *   hook.c             the method of libvirt's hook
+ *   history.c          the methods that show what has happened
+ *   policy_methods.c   the methods policy.*
+ *   reconcile.c        compares leases with the VMs that run
+ *   reserve.c          finds VFs for a VM
+ *   events.c           handles what the engines report
+ *   memory.c           the methods memory.*
+ *   vm.c               VMs and their VFs
+ *   lease.c            which VF belongs to which VM
+ *   change.c           changes of policy and parameters, in their order
+ *   args.c             reads the arguments of a call
+ *   call.c             a request, from its beginning to its answer
+ *   client.h           a client
+ *   listen.c           sockets to listen on
+ *   service.c          talks to the service manager
+ *   state.h            what the control thread knows
+ *   engine.c           the thread of an engine
+ *   engine_serve.c     answers the control thread's requests
+ *   engine_step.c      steps the core and carries out its actions
+ *   engine_private.h   an engine
+ *   gpu_memory.c       steps the memory reducer and carries out its actions
+ *   config_show.c      writes the configuration
+ *   config.c           reads the configuration
+ *   config_keys.c      the table of its keys
+ *   config.h           the configuration
+ *   metrics_address.c  reads the address of the metrics
+ *   engine_request.h   what crosses between the control thread and an engine
+ *   histogram.h        counts times by their length
+ *   latest.h           a value that one thread publishes to another
+ *   spsc.h             a queue between two threads
+ *   put.h              members of JSON objects
+ *   log.c              the log
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -9,11 +51,12 @@
 
 #include "config.h"
 #include "control.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "metrics.h"
 #include "service.h"
 #include "uevents.h"
-
 #include "vfio/pci.h"
 
 static void usage(FILE *to)
@@ -98,8 +141,10 @@ static int run(struct config *config)
 	lock_memory();
 	service_start();
 	r = control_start(&control, config, &err);
-	r = r ? r : start_gpus(&control, config, &err);
-	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
+	if (r == 0)
+		r = start_gpus(&control, config, &err);
+	if (r == 0)
+		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
 		/* Before clients connect, the VFs of VMs have the parameters that they had. */

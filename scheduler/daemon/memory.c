@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "args.h"
 #include "log.h"
 #include "put.h"
 #include "vgpu/residency.h"
@@ -225,7 +226,7 @@ static void on_usual(struct call *call)
 	call_drop(call);
 }
 
-void memory_is_free(struct gpu *gpu, uint32_t vf)
+void memory_give_usual(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
 
@@ -247,5 +248,5 @@ void memory_retry(struct gpu *gpu)
 
 	for (vf = 0; again >> vf; vf++)
 		if (again >> vf & 1 && !(gpu->in_use >> vf & 1))
-			memory_is_free(gpu, vf);
+			memory_give_usual(gpu, vf);
 }

@@ -6,7 +6,7 @@
 #ifndef DAEMON_MEMORY_H
 #define DAEMON_MEMORY_H
 
-#include "control.h"
+#include "call.h"
 
 /* Returns the result of memory.show from the call's snapshot; the caller frees it. */
 struct json_object *memory_json(struct call *call);
@@ -22,7 +22,7 @@ bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, ch
 		 size_t length);
 
 /* Gives a free VF that belongs to no VM its usual memory, now or as soon as possible. */
-void memory_is_free(struct gpu *gpu, uint32_t vf);
+void memory_give_usual(struct gpu *gpu, uint32_t vf);
 /* Every second: tries again what was not possible before. */
 void memory_retry(struct gpu *gpu);
 

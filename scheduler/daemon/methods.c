@@ -6,11 +6,16 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "args.h"
 #include "change.h"
-#include "reconcile.h"
+#include "engine.h"
+#include "history.h"
 #include "hook.h"
+#include "lease.h"
 #include "memory.h"
 #include "methods.h"
+#include "policy_methods.h"
+#include "reconcile.h"
 #include "vm.h"
 
 /* Adds a bound; null if there is none. */
@@ -18,54 +23,6 @@ static void put_bound(json *o, const char *key, vgpu_nsec value)
 {
 	json_object_object_add(o, key,
 			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
-}
-
-const char *call_text(const struct call *call, const char *name)
-{
-	json *value;
-
-	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_string(value)
-								   : NULL;
-}
-
-int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
-{
-	json *value;
-
-	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_int64(value)
-								   : otherwise;
-}
-
-/* Finds the GPU that the call names; without a name, the only one. */
-int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	const char *name = call_text(call, "gpu");
-	uint32_t i;
-
-	if (!name && control->n_gpus > 1)
-		return vgpu_error_set(err, -EINVAL,
-				      "%u GPUs are configured: choose one with gpu ('vgpuctl --gpu "
-				      "NAME'; 'vgpuctl gpu list' shows them)",
-				      control->n_gpus);
-	for (i = 0; i < control->n_gpus; i++)
-		if (!name || strcmp(control->gpus[i].config->name, name) == 0)
-			call->gpu = &control->gpus[i];
-	if (!call->gpu)
-		return vgpu_error_set(err, -ENOENT,
-				      "gpu %.40s: no such GPU; 'vgpuctl gpu list' shows them",
-				      name);
-	return 0;
-}
-
-int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
-{
-	int64_t n = call_int(call, "vf", 0);
-
-	if (n >= call->gpu->config->vfs)
-		return vgpu_error_set(err, -EINVAL, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
-				      call->gpu->config->name, call->gpu->config->vfs - 1);
-	*vf = (uint32_t)n;
-	return 0;
 }
 
 static int begin_snapshot(struct control *control, struct call *call, struct vgpu_error *err)
@@ -77,20 +34,6 @@ static int begin_snapshot(struct control *control, struct call *call, struct vgp
 	call->request.ask = ENGINE_SNAPSHOT;
 	call->request.snapshot = &call->snapshot;
 	return call_send(call, err);
-}
-
-json *params_json(const struct vgpu_param *table, const int64_t *values)
-{
-	json *o = json_object_new_object();
-	int i;
-
-	for (i = 0; table[i].name; i++) {
-		if (table[i].type == VGPU_PARAM_CHOICE)
-			put_text(o, table[i].name, table[i].choices[values[i]]);
-		else
-			put_int(o, table[i].name, (uint64_t)values[i]);
-	}
-	return o;
 }
 
 static json *quantiles(const struct histogram *h)
@@ -186,8 +129,11 @@ static int begin_vf_show(struct control *control, struct call *call, struct vgpu
 	uint32_t vf;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
-	return r ? r : begin_snapshot(control, call, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
+	if (r != 0)
+		return r;
+	return begin_snapshot(control, call, err);
 }
 
 static json *finish_vf_show(struct call *call)
@@ -284,28 +230,6 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
-int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
-		struct vgpu_error *err)
-{
-	int64_t copy[VGPU_MAX_PARAMS];
-	json *given;
-	int r;
-
-	memcpy(copy, values, sizeof(copy));
-	if (!json_object_object_get_ex(call->args, "params", &given))
-		return 0;
-	json_object_object_foreach(given, key, value)
-	{
-		if (!value)
-			return vgpu_error_set(err, -EINVAL, "%.40s = null: want a value", key);
-		r = vgpu_param_set(table, key, json_object_get_string(value), copy, err);
-		if (r < 0)
-			return r;
-	}
-	memcpy(values, copy, sizeof(copy));
-	return 0;
-}
-
 static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	int r;
@@ -320,7 +244,8 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 {
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &call->vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
 	change_begin(call, make_vf_set);
@@ -337,7 +262,8 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	uint32_t vf = 0;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
 	if (r < 0)
 		return r;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
@@ -360,7 +286,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
 			put_text(vm, "uuid", l->uuid);
-			put_text(vm, "slice", l->slice);
+			put_text(vm, "slice", l->vf_name);
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);

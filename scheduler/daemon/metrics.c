@@ -7,12 +7,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "vgpu/param.h"
+#include "call.h"
+#include "metrics_address.h"
+#include "vgpu/local_socket.h"
 
 #define MAX_SCRAPES 4u
 #define TIMEOUT_S 10
@@ -21,8 +20,7 @@
 struct metrics {
 	struct control *control;
 	struct evhttp *http;
-	char path[sizeof(
-		((struct sockaddr_un *)NULL)->sun_path)]; /* of the unix socket; "": none */
+	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
 	uint32_t n_scrapes;
 };
 
@@ -329,58 +327,36 @@ static void on_request(struct evhttp_request *request, void *data)
 	look_at_next(s);
 }
 
-/* Splits "HOST:PORT" of this machine: HOST without brackets goes to OUT. Returns PORT, or -1. */
-static int32_t split(const char *where, char out[16])
+static int listen_unix(struct metrics *m, struct vgpu_error *err)
 {
-	static const char *const hosts[][2] = {{"127.0.0.1:", "127.0.0.1"},
-					       {"localhost:", "127.0.0.1"},
-					       {"[::1]:", "::1"}};
-	int64_t port = 0;
-	uint32_t i;
+	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
 
-	for (i = 0; i < 3; i++)
-		if (strncmp(where, hosts[i][0], strlen(hosts[i][0])) == 0) {
-			snprintf(out, 16, "%s", hosts[i][1]);
-			if (vgpu_parse_int(where + strlen(hosts[i][0]), &port) == 0 && port > 0 &&
-			    port < 65536)
-				return (int32_t)port;
-		}
-	return -1;
-}
-
-bool metrics_is_address(const char *where)
-{
-	size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path);
-	char host[16];
-
-	return strncmp(where, "unix:/", 6) == 0 ? strlen(where) - 5 < room : split(where, host) > 0;
-}
-
-static int listen_unix(struct metrics *m)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat st;
-
-	strcpy(address.sun_path, m->path);
-	if (stat(m->path, &st) == 0 && S_ISSOCK(st.st_mode))
-		unlink(m->path); /* left by an earlier vgpud */
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(m->path, 0660) < 0 || listen(fd, 16) < 0 ||
-	    evhttp_accept_socket(m->http, fd) < 0) {
-		if (fd >= 0)
-			close(fd);
+	if (fd < 0) {
 		m->path[0] = '\0'; /* metrics_stop must not unlink it */
-		return -1;
+		return vgpu_error_prefix(err, fd, "metrics");
+	}
+	if (evhttp_accept_socket(m->http, fd) < 0) {
+		close(fd);
+		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
 	}
 	return 0;
+}
+
+static int listen_tcp(struct metrics *m, const char *where, struct vgpu_error *err)
+{
+	char host[16] = "";
+	int32_t port = metrics_address_split(where, host);
+	int r = 0;
+
+	if (evhttp_bind_socket(m->http, host, (uint16_t)port) < 0)
+		r = errno ? -errno : -EADDRINUSE;
+	return r ? vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r)) : 0;
 }
 
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err)
 {
 	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
-	char host[16] = "";
 	int r;
 
 	*out = NULL;
@@ -401,14 +377,11 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 	evhttp_set_cb(m->http, "/metrics", on_request, m);
 	if (strncmp(where, "unix:", 5) == 0) {
 		snprintf(m->path, sizeof(m->path), "%s", where + 5);
-		r = listen_unix(m);
+		r = listen_unix(m, err);
 	} else {
-		r = split(where, host);
-		r = evhttp_bind_socket(m->http, host, (uint16_t)r);
+		r = listen_tcp(m, where, err);
 	}
 	if (r < 0) {
-		r = errno ? -errno : -EADDRINUSE;
-		vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r));
 		metrics_stop(m);
 		return r;
 	}

@@ -3,13 +3,9 @@
 #ifndef DAEMON_METRICS_H
 #define DAEMON_METRICS_H
 
-#include "control.h"
+#include "state.h"
 
 struct metrics;
-
-/* Whether WHERE is an address that can serve metrics: "127.0.0.1:PORT", "[::1]:PORT" or
- * "unix:PATH". */
-bool metrics_is_address(const char *where);
 
 /* Starts to answer GET /metrics at WHERE; "": does nothing, and *OUT is NULL. Returns 0, or -errno
  * with the reason in ERR. */

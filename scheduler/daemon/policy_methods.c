@@ -5,7 +5,8 @@
 
 #include "builtin.h"
 #include "change.h"
-#include "methods.h"
+#include "policy_methods.h"
+#include "lease.h"
 #include "plugin.h"
 
 static json *param_table(const struct vgpu_param *table)

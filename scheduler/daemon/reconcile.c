@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -21,7 +23,7 @@ static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 		log_line(LOG_WARNING,
 			 "%s/%s: the changed claim was refused: %s; the VF keeps its parameters "
 			 "gpu=%s vf=%u",
-			 l->domain, l->slice, why, gpu->config->name, vf);
+			 l->domain, l->vf_name, why, gpu->config->name, vf);
 	snprintf(l->said, sizeof(l->said), "%s", why);
 }
 
@@ -33,7 +35,7 @@ static void on_applied(struct call *call)
 		call->gpu->leases[vf].said[0] = '\0';
 	if (call->request.result == 0) {
 		log_line(LOG_INFO, "%s/%s: the changed claim is in force gpu=%s vf=%u",
-			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
+			 call->gpu->leases[vf].domain, call->gpu->leases[vf].vf_name,
 			 call->gpu->config->name, vf);
 		leases_save(call->control);
 	} else if (call->request.result < 0) {
@@ -49,16 +51,18 @@ static int make_claimed(struct call *call, const struct policy_values *now, stru
 	int r = vm_read_params(call->gpu, call->vf, now->policy, call->claimed, call->params, err);
 
 	change_set_vf(call, now);
-	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
+	if (r != 0)
+		return r;
+	return memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 
 /* Applies the parameters that a running VM claims now. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
-		  const struct claim_vf *slice)
+		  const struct claim_vf *claimed)
 {
 	struct call *call = call_new(control, gpu);
 
-	gpu->leases[vf].on_hang = slice->on_hang;
+	gpu->leases[vf].on_hang = claimed->on_hang;
 	if (!call)
 		return;
 	call->vf = vf;
@@ -68,24 +72,24 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		call_drop(call);
 		return;
 	}
-	*call->claimed = *slice;
+	*call->claimed = *claimed;
 	change_begin(call, make_claimed);
 }
 
 /* Finds the VF that a claim names, by its device or by number; NULL: no configured GPU has it. */
 static struct gpu *named_vf(struct control *control, const struct claim *claim,
-			    const struct claim_vf *slice, uint32_t *vf)
+			    const struct claim_vf *claimed, uint32_t *vf)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
 	uint32_t g;
 	int32_t at;
 
 	for (g = 0; g < control->n_gpus; g++) {
 		struct gpu *gpu = &control->gpus[g];
 
-		at = hostdev					  ? vm_vf_at(gpu, hostdev->address)
-		     : strcmp(gpu->config->name, slice->gpu) == 0 ? slice->vf
-								  : -1;
+		at = hostdev ? vm_vf_at(gpu, hostdev->address)
+		     : strcmp(gpu->config->name, claimed->gpu) == 0 ? claimed->vf
+								    : -1;
 		*vf = (uint32_t)at;
 		if (at >= 0 && at < gpu->config->vfs)
 			return gpu;
@@ -96,25 +100,25 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 /* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
  * a VF. */
 static bool adopt_slice(struct control *control, const struct claim *claim,
-			const struct claim_vf *slice)
+			const struct claim_vf *claimed)
 {
 	struct gpu *gpu;
 	uint32_t vf;
-	struct lease *l = lease_find(control, claim->uuid, slice->name, &gpu, &vf);
+	struct lease *l = lease_find(control, claim->uuid, claimed->name, &gpu, &vf);
 
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
 		l->since = vgpu_now();
 	}
 	if (!l) {
-		gpu = named_vf(control, claim, slice, &vf);
+		gpu = named_vf(control, claim, claimed, &vf);
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
-		vm_take(gpu, vf, claim, slice, LEASE_RUNNING);
-		log_line(LOG_INFO, "VF adopted for %s/%s gpu=%s vf=%u", claim->domain, slice->name,
-			 gpu->config->name, vf);
+		vm_take(gpu, vf, claim, claimed, LEASE_RUNNING);
+		log_line(LOG_INFO, "VF adopted for %s/%s gpu=%s vf=%u", claim->domain,
+			 claimed->name, gpu->config->name, vf);
 	}
-	apply(control, gpu, vf, slice);
+	apply(control, gpu, vf, claimed);
 	return true;
 }
 
@@ -146,7 +150,7 @@ struct picture {
 	struct json_object *attach, *detach, *missing;
 };
 
-static const struct claim_vf *slice_of(const struct claim *claim, const char *name)
+static const struct claim_vf *claimed_of(const struct claim *claim, const char *name)
 {
 	uint32_t i;
 
@@ -170,9 +174,9 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 		    const char *address)
 {
 	struct json_object *o = json_object_new_object();
-	char alias[sizeof(l->slice) + sizeof(VM_ALIAS)];
+	char alias[sizeof(l->vf_name) + sizeof(VM_ALIAS)];
 
-	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->slice);
+	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->vf_name);
 	json_object_object_add(o, "uuid", json_object_new_string(uuid));
 	json_object_object_add(o, "alias", json_object_new_string(alias));
 	json_object_object_add(o, "address", json_object_new_string(address));
@@ -186,20 +190,21 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 	const struct picture *p = data;
 	const struct lease *l = &gpu->leases[vf];
 	const struct claim_hostdev *device;
-	const struct claim_vf *slice;
+	const struct claim_vf *claimed;
 	char address[PCI_ADDRESS_SIZE];
 
 	if (l->state != LEASE_RUNNING || l->since > p->as_of || strcmp(l->uuid, p->uuid) != 0 ||
 	    !vm_vf_address(gpu, vf, address))
 		return false;
 	device = hostdev_at(p->claim, address);
-	slice = slice_of(p->claim, l->slice);
-	if (device && !slice && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
+	claimed = claimed_of(p->claim, l->vf_name);
+	if (device && !claimed && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
 		ask_for(p->detach, p->uuid, l, address);
-	else if (!device && slice && !slice->alias[0])
+	else if (!device && claimed && !claimed->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
 	/* A full list of devices may lack the VF's: then its absence proves nothing. */
-	return !device && (!slice || slice->alias[0]) && p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
+	return !device && (!claimed || claimed->alias[0]) &&
+	       p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 }
 
 /* Whether the VM of a lease did not run, and its lease is older than libvirt's list. */
@@ -253,13 +258,12 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 /* Begins a reservation for the claim in the call's XML. */
 static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
 {
-	struct reservation *job = calloc(1, sizeof(*job));
+	struct reservation *job = reserve_new(call);
 	const char *xml = json_object_get_string(json_object_object_get(call->args, "xml"));
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	call->reservation = job;
 	job->mode = mode;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r == 0 && !job->claim.uuid[0])
@@ -294,7 +298,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 	else if (l->said[0])
 		snprintf(text, sizeof(text), "%s; the changed claim was refused: %s", which,
 			 l->said);
-	else if (!slice_of(claim, l->slice))
+	else if (!claimed_of(claim, l->vf_name))
 		snprintf(text, sizeof(text), "%s; no longer claimed: released when the VM ends",
 			 which);
 	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(claim, address))
@@ -303,7 +307,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 			 which);
 	else
 		snprintf(text, sizeof(text), "%s", which);
-	json_object_object_add(o, "slice", json_object_new_string(l->slice));
+	json_object_object_add(o, "slice", json_object_new_string(l->vf_name));
 	json_object_object_add(o, "state", json_object_new_string(lease_state_names[l->state]));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	return o;
@@ -313,22 +317,22 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 {
 	int r = begin_with_claim(call, RESERVE_ASK, err);
 	struct reservation *job = call->reservation;
-	struct json_object *slices;
+	struct json_object *vfs;
 	uint32_t g, vf;
 
 	if (r < 0)
 		return r;
 	job->answer = json_object_new_object();
-	slices = json_object_new_array();
+	vfs = json_object_new_array();
 	json_object_object_add(job->answer, "domain", json_object_new_string(job->claim.domain));
-	json_object_object_add(job->answer, "slices", slices);
+	json_object_object_add(job->answer, "slices", vfs);
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];
 
 			if (gpu->leases[vf].state != LEASE_NONE &&
 			    strcmp(gpu->leases[vf].uuid, job->claim.uuid) == 0)
-				json_object_array_add(slices, explain(gpu, vf, &job->claim));
+				json_object_array_add(vfs, explain(gpu, vf, &job->claim));
 		}
 	reserve_begin(call);
 	return 0;

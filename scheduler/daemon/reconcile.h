@@ -6,7 +6,7 @@
 #ifndef DAEMON_RECONCILE_H
 #define DAEMON_RECONCILE_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
 
 /* Confirms the leases of a running VM, and makes leases for VFs that its XML names and vgpud did

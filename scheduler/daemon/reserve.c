@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vfio/device.h"
@@ -20,15 +22,15 @@
 /* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
  * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
-			const struct claim_vf *slice, struct vgpu_error *why)
+			const struct claim_vf *claimed, struct vgpu_error *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
 
-	if (slice->alias[0] && !hostdev)
+	if (claimed->alias[0] && !hostdev)
 		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
-				      slice->alias);
+				      claimed->alias);
 	if (!vm_vf_address(gpu, 0, address))
 		return job->mode != RESERVE_RUNNING
 			       ? 0
@@ -55,33 +57,33 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
  * claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
-		      const struct claim_vf *slice, struct vgpu_error *why)
+		      const struct claim_vf *claimed, struct vgpu_error *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
 
-	if ((slice->gpu[0] && strcmp(slice->gpu, name) != 0) ||
-	    (slice->pool[0] && strcmp(slice->pool, gpu->config->pool) != 0) ||
+	if ((claimed->gpu[0] && strcmp(claimed->gpu, name) != 0) ||
+	    (claimed->pool[0] && strcmp(claimed->pool, gpu->config->pool) != 0) ||
 	    (hostdev && vm_vf_at(gpu, hostdev->address) < 0))
 		return false;
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
-	else if (slice->policy[0] && strcmp(slice->policy, policy->name) != 0)
+	else if (claimed->policy[0] && strcmp(claimed->policy, policy->name) != 0)
 		vgpu_error_set(why, -EINVAL,
 			       "%s has policy %s, but the claim wants %s (vgpuctl policy set)",
-			       name, policy->name, slice->policy);
-	else if (vm_read_params(gpu, 0, policy, slice, values, &err) < 0)
+			       name, policy->name, claimed->policy);
+	else if (vm_read_params(gpu, 0, policy, claimed, values, &err) < 0)
 		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, policy->name, err.text);
 	else
-		return check_device(gpu, job, slice, why) == 0;
+		return check_device(gpu, job, claimed, why) == 0;
 	return false;
 }
 
 /* Whether a VF is free; if not, WHY says so. */
-static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
+static bool is_free(const struct call *call, uint32_t vf, struct vgpu_error *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
 	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
@@ -94,15 +96,21 @@ static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 			       vgpu_vf_state_names[state]);
 	else
 		vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", vf, name, l->domain);
-	call->reservation->scrubbing |= l->state == LEASE_NONE && state == VGPU_VF_SCRUBBING;
 	return false;
+}
+
+/* Whether a VF will be free once its memory is clear. */
+static bool is_being_scrubbed(const struct call *call, uint32_t vf)
+{
+	return call->gpu->leases[vf].state == LEASE_NONE &&
+	       call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING;
 }
 
 /* Whether a VF of size A fits better than one of size B: large enough before too small, then the
  * smaller. */
-static bool better(uint64_t a, uint64_t b, uint64_t claimed)
+static bool better(uint64_t a, uint64_t b, uint64_t least)
 {
-	return (a >= claimed) != (b >= claimed) ? a >= claimed : a < b;
+	return (a >= least) != (b >= least) ? a >= least : a < b;
 }
 
 /* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
@@ -110,12 +118,12 @@ static bool better(uint64_t a, uint64_t b, uint64_t claimed)
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const struct vgpu_extent *vfs = call->snapshot.found.partition.vfs;
 	const char *name = call->gpu->config->name;
-	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf, best = -1;
-	uint64_t claimed = vm_memory(call->gpu, slice);
+	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : claimed->vf, best = -1;
+	uint64_t least = vm_memory(call->gpu, claimed);
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
@@ -125,13 +133,15 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	}
 	for (i = 0; i < call->snapshot.n_vfs; i++) {
 		if ((want >= 0 && i != (uint32_t)want) ||
-		    (job->picked[job->gpu] | job->tried) >> i & 1 ||
-		    !is_free(call, i, want >= 0 ? why : NULL))
+		    (job->picked[job->gpu] | job->tried) >> i & 1)
 			continue;
-		if (best < 0 || better(vfs[i].size, vfs[best].size, claimed ? claimed : 1))
+		job->scrubbing |= is_being_scrubbed(call, i);
+		if (!is_free(call, i, want >= 0 ? why : NULL))
+			continue;
+		if (best < 0 || better(vfs[i].size, vfs[best].size, least ? least : 1))
 			best = (int32_t)i;
 	}
-	if (best >= 0 && claimed == 0 && vfs[best].size == 0) {
+	if (best >= 0 && least == 0 && vfs[best].size == 0) {
 		vgpu_error_set(why, -EINVAL,
 			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
 			       "or a <profile> with memory_mib",
@@ -153,7 +163,7 @@ static void next_gpu(struct reservation *job)
 }
 
 /* Begins the next claimed VF with the first GPU. */
-static void begin_slice(struct call *call)
+static void begin_vf(struct call *call)
 {
 	call->reservation->gpu = 0;
 	call->reservation->tried = 0;
@@ -165,9 +175,9 @@ static void begin_slice(struct call *call)
 static void add_answer(struct reservation *job, const char *state, const char *text)
 {
 	struct json_object *o = json_object_new_object();
-	const char *slice = job->claim.vfs[job->slice].name;
+	const char *name = job->claim.vfs[job->at].name;
 
-	json_object_object_add(o, "slice", json_object_new_string(slice));
+	json_object_object_add(o, "slice", json_object_new_string(name));
 	json_object_object_add(o, "state", json_object_new_string(state));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	json_object_array_add(json_object_object_get(job->answer, "slices"), o);
@@ -185,7 +195,7 @@ static void undo(struct control *control, const struct reservation *job)
 			continue;
 		gpu->leases[vf].state = LEASE_NONE;
 		vm_set_usual(gpu, vf);
-		memory_is_free(gpu, vf);
+		memory_give_usual(gpu, vf);
 	}
 	leases_save(control);
 }
@@ -194,23 +204,23 @@ static void undo(struct control *control, const struct reservation *job)
 static void refuse(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	struct control *control = call->control;
 	struct vgpu_error err;
 
 	if (!job->why.text[0])
 		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
 			       hostdev ? "with a VF at " : "",
-			       hostdev		? hostdev->address
-			       : slice->pool[0] ? "in pool "
-						: slice->gpu,
-			       slice->pool);
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, slice->name, job->why.text);
+			       hostdev		  ? hostdev->address
+			       : claimed->pool[0] ? "in pool "
+						  : claimed->gpu,
+			       claimed->pool);
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, claimed->name, job->why.text);
 	if (job->mode == RESERVE_ASK) {
 		add_answer(job, "refused", job->why.text);
-		job->slice++;
-		begin_slice(call);
+		job->at++;
+		begin_vf(call);
 		return;
 	}
 	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
@@ -233,9 +243,9 @@ static bool cost_of(const struct call *call, char *text, size_t length)
 {
 	const struct reservation *job = call->reservation;
 	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
-	uint64_t claimed = vm_memory(call->gpu, &job->claim.vfs[job->slice]);
+	uint64_t least = vm_memory(call->gpu, &job->claim.vfs[job->at]);
 
-	return memory_cost(&call->snapshot, job->vf, claimed > has ? claimed : has, text, length);
+	return memory_cost(&call->snapshot, job->vf, least > has ? least : has, text, length);
 }
 
 static void on_params(struct call *call)
@@ -245,14 +255,14 @@ static void on_params(struct call *call)
 
 	if (call->request.result == 0 && !job->over) {
 		log_line(LOG_INFO, "VF reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
-			 job->claim.vfs[job->slice].name, call->gpu->config->name, job->vf);
+			 job->claim.vfs[job->at].name, call->gpu->config->name, job->vf);
 		if (cost_of(call, cost, sizeof(cost)))
 			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->claim.domain,
-				 job->claim.vfs[job->slice].name, cost, call->gpu->config->name,
+				 job->claim.vfs[job->at].name, cost, call->gpu->config->name,
 				 job->vf);
-		job->reserved |= 1u << job->slice;
-		job->slice++;
-		begin_slice(call);
+		job->reserved |= 1u << job->at;
+		job->at++;
+		begin_vf(call);
 		return;
 	}
 	if (job->over) { /* hook_begin has given back what it got */
@@ -260,7 +270,7 @@ static void on_params(struct call *call)
 		return;
 	}
 	call->gpu->leases[job->vf].state = LEASE_NONE;
-	memory_is_free(call->gpu, job->vf);
+	memory_give_usual(call->gpu, job->vf);
 	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
 		       change_policy_of(call->gpu)->policy->name,
 		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
@@ -280,14 +290,14 @@ static void pick(struct call *call)
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
 	add_answer(job, "free", text);
-	job->slice++;
-	begin_slice(call);
+	job->at++;
+	begin_vf(call);
 }
 
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	const struct reservation *job = call->reservation;
-	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->slice],
+	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
 			       call->params, err);
 
 	change_set_vf(call, now);
@@ -317,7 +327,7 @@ static void on_memory(struct call *call)
 	}
 	if (!job->over && job->mode != RESERVE_ASK)
 		gpu->leases[job->vf].state = LEASE_NONE;
-	memory_is_free(gpu, job->vf);
+	memory_give_usual(gpu, job->vf);
 	/* Another change is under way, or memory is still being cleared: try again later. */
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	if (call->request.result == -ENOSPC) {
@@ -343,7 +353,7 @@ static void ask_memory(struct call *call)
 	call->request.memory = (struct vgpu_memory_change){
 		.what = job->mode == RESERVE_ASK ? VGPU_MEMORY_PLAN : VGPU_MEMORY_SET,
 		.vf = job->vf,
-		.size = vm_memory(call->gpu, &job->claim.vfs[job->slice]),
+		.size = vm_memory(call->gpu, &job->claim.vfs[job->at]),
 	};
 	call->then = on_memory;
 	call_queue(call);
@@ -352,7 +362,7 @@ static void ask_memory(struct call *call)
 static void on_look(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	int32_t vf = -1;
 
 	if (job->over) { /* after the VM's end, take nothing */
@@ -369,9 +379,9 @@ static void on_look(struct call *call)
 	job->vf = (uint32_t)vf;
 	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
-		vm_take(call->gpu, job->vf, &job->claim, slice,
+		vm_take(call->gpu, job->vf, &job->claim, claimed,
 			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
-	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, slice))
+	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, claimed))
 		ask_memory(call);
 	else
 		ask_policy(call);
@@ -395,7 +405,7 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	return lease_find(control, job->claim.uuid, job->claim.vfs[job->slice].name, &gpu, &vf);
+	return lease_find(control, job->claim.uuid, job->claim.vfs[job->at].name, &gpu, &vf);
 }
 
 static void next_candidate(struct call *call)
@@ -403,7 +413,7 @@ static void next_candidate(struct call *call)
 	struct control *control = call->control;
 	struct reservation *job = call->reservation;
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
-	const struct claim_vf *slice;
+	const struct claim_vf *claimed;
 
 	/* A disconnected hook has refused the start: its VM will not run. */
 	if (job->over || !call->client) {
@@ -412,17 +422,17 @@ static void next_candidate(struct call *call)
 			  "given up: the VM has ended, or the client has disconnected");
 		return;
 	}
-	while (job->slice < job->claim.n_vfs && has_a_vf(control, job))
-		job->slice++;
-	if (job->slice == job->claim.n_vfs) {
+	while (job->at < job->claim.n_vfs && has_a_vf(control, job))
+		job->at++;
+	if (job->at == job->claim.n_vfs) {
 		leases_save(control);
 		call_answer(call, json_object_get(job->answer));
 		return;
 	}
-	slice = &job->claim.vfs[job->slice];
+	claimed = &job->claim.vfs[job->at];
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
-		if (!may_serve(call->gpu, job, slice, &job->why))
+		if (!may_serve(call->gpu, job, claimed, &job->why))
 			continue;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
@@ -441,9 +451,16 @@ void reserve_begin(struct call *call)
 	next_candidate(call);
 }
 
-void reserve_free(struct reservation *job)
+static void free_reservation(struct reservation *job)
 {
 	if (job)
 		json_object_put(job->answer);
 	free(job);
+}
+
+struct reservation *reserve_new(struct call *call)
+{
+	call->reservation = calloc(1, sizeof(*call->reservation));
+	call->free_reservation = free_reservation;
+	return call->reservation;
 }

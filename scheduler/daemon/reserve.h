@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserves VFs for a VM: for each VF of its claim (a "slice" here) one that is free, large enough,
+ * Reserves VFs for a VM: for each VF of its claim one that is free, large enough,
  * and whose parameters the GPU's policy admits. All of them or none. Control thread.
  */
 #ifndef DAEMON_RESERVE_H
 #define DAEMON_RESERVE_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
 
 /* What a reservation is for. */
@@ -20,11 +20,11 @@ enum reserve_mode {
 struct reservation {
 	struct claim claim;
 	enum reserve_mode mode;
-	uint32_t slice, gpu, vf;
+	uint32_t at, gpu, vf;		  /* that are being tried: AT counts the VFs of the claim */
 	struct vgpu_error why;		  /* why the last candidate was refused */
 	vgpu_nsec until;		  /* how long to wait for VFs that are being scrubbed */
 	bool scrubbing;			  /* a VF that would fit is being scrubbed */
-	uint32_t reserved;		  /* bitmap of slices that got a VF */
+	uint32_t reserved;		  /* bitmap of claimed VFs that have got one */
 	bool over;			  /* the VM has ended meanwhile */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
 	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
@@ -34,7 +34,7 @@ struct reservation {
 /* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one
  * sentence if it is refused. */
 void reserve_begin(struct call *call);
-/* Frees JOB, which may be NULL. */
-void reserve_free(struct reservation *job);
+/* Makes call->reservation, empty; the call frees it. NULL: out of memory. */
+struct reservation *reserve_new(struct call *call);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMs and their VFs: what the hook, reservations and reconcile.h share. A "slice" is here one VF of
- * a claim. Control thread.
+ * VMs and their VFs: what the hook, reservations and reconcile.h share. Control thread.
  */
 #ifndef DAEMON_VM_H
 #define DAEMON_VM_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
+#include "vfio/pci.h"
 
 /* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
  * name. */
@@ -17,13 +17,16 @@
  * overridden by the claim's profile, overridden by the claim. Returns 0, or -EINVAL with the reason
  * in ERR: a parameter that the policy refuses, or an unknown profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct claim_vf *slice, int64_t *values, struct vgpu_error *err);
+		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
 /* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
-uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice);
+uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed);
 
+/* Gets the PF's PCI address from the GPU's device ("sysfs:ADDRESS", "vfio:ADDRESS,..."). Returns
+ * false if it has none. */
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
 /* Gets the PCI address of a VF. Returns false if the GPU is not a PCI device. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
 /* Gets the name of a VF in a domain's XML: its PCI address ("" while the GPU is lost), or the path
@@ -32,11 +35,12 @@ void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* Returns the domain's own device for a claimed VF, found by its alias; NULL: none. */
-const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *slice);
+const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
+					  const struct claim_vf *claimed);
 
 /* Leases the VF to a VM for one VF of its claim. */
-void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const struct claim_vf *slice,
-	     enum lease_state state);
+void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
+	     const struct claim_vf *claimed, enum lease_state state);
 /* Ends a lease: gives the VF its usual parameters, and has it reset and scrubbed. */
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
 /* Ends all leases of a VM. Returns whether there were any. */

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inside of the memory reducer. Each file has one idea: step.c turns events into calls;
- * resize.c carries out changes; swap.c decides which VFs are swapped out where the GPU's memory is
- * too small for all; pieces.c clears and copies, piece by piece; move.c moves one partition;
- * homes.c manages host memory. Each file calls only files named after it here, and output.c.
+ * The inside of the memory reducer. Each file has one idea, and calls only what stands below it
+ * here (tests/lint checks it):
+ *
+ *   step.c       turns events into calls
+ *   resize.c     carries out changes
+ *   swap.c       decides which VFs are swapped where the GPU's memory is too small for all
+ *   residency.c  for how long
+ *   pieces.c     clears and copies, piece by piece
+ *   move.c       moves one partition
+ *   homes.c      places in host memory
+ *   plan.c       what a change would take
+ *   partition.c  the partition of a GPU that is set up anew
+ *   table.c      the table of extents
+ *   table.h
+ *   output.c     what a step says
  */
 #ifndef MEMORY_PRIVATE_H
 #define MEMORY_PRIVATE_H

@@ -194,38 +194,57 @@ static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
 	return r;
 }
 
-/* Whether the VF's partition may be changed now. False: not yet, or refused and answered. */
-static bool is_ready(struct vgpu_memory_state *m)
+/* Whether no guest uses the VF, so that its partition may be changed. */
+static bool is_unused(const struct vgpu_memory_state *m)
+{
+	enum vgpu_vf_state state = m->vfs[m->change.want.vf].state;
+
+	return state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED;
+}
+
+/* Whether the VF is away from the engine: one that may be swapped must be, before its memory is
+ * placed at home. */
+static bool is_away(const struct vgpu_memory_state *m)
 {
 	const struct vgpu_memory_change *want = &m->change.want;
-	enum vgpu_vf_state state = m->vfs[want->vf].state;
 
-	if (state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED)
-		return true;
-	if (state == VGPU_VF_SCRUBBING)
-		return false;
+	return want->size == 0 || homes_is_pinned(m, want->vf) || m->vfs[want->vf].away;
+}
+
+/* Resets the VF, which a guest uses, or refuses the change. */
+static void take_from_user(struct vgpu_memory_state *m)
+{
+	const struct vgpu_memory_change *want = &m->change.want;
+
+	if (m->vfs[want->vf].state == VGPU_VF_SCRUBBING)
+		return; /* its reset is under way */
 	/* The guest's driver may be up again before the change goes on: hence several resets. */
 	if (!want->force || m->change.resets == RESETS)
 		end_change(m, VGPU_MEMORY_IN_USE);
 	else
 		memory_tell(m, VGPU_MA_RESET, want->vf, 0);
 	m->change.resets++;
-	return false;
 }
 
-/* Whether the VF is away from the engine: one that may be swapped must be, before its memory is
- * placed at home. */
-static bool is_away(struct vgpu_memory_state *m)
+/* Asks for the VF to be kept away from the engine. */
+static void ask_to_keep_away(struct vgpu_memory_state *m)
 {
-	const struct vgpu_memory_change *want = &m->change.want;
-
-	if (want->size == 0 || homes_is_pinned(m, want->vf) || m->vfs[want->vf].away)
-		return true;
 	if (m->now >= m->change.ask_at) {
-		memory_tell(m, VGPU_MA_HOLD, want->vf, VGPU_KEEP_AWAY);
+		memory_tell(m, VGPU_MA_HOLD, m->change.want.vf, VGPU_KEEP_AWAY);
 		m->change.ask_at = m->now + ASK_AGAIN;
 	}
 	memory_look(m, m->change.ask_at);
+}
+
+/* Works towards a VF whose partition may be changed; returns whether it may be, by now. */
+static bool prepare_vf(struct vgpu_memory_state *m)
+{
+	if (!is_unused(m))
+		take_from_user(m);
+	else if (!is_away(m))
+		ask_to_keep_away(m);
+	else
+		return true;
 	return false;
 }
 
@@ -283,7 +302,7 @@ void resize_advance(struct vgpu_memory_state *m)
 	int r = -ENOSPC;
 
 	if (sets && !(m->telling >> want->vf & 1))
-		ready = is_ready(m) && is_away(m);
+		ready = prepare_vf(m);
 	if (!c->active)
 		return;
 	if (m->now >= c->until || c->attempts >= ATTEMPTS) {

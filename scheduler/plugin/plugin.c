@@ -126,7 +126,9 @@ int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 		return vgpu_error_set(err, -EINVAL,
 				      "it makes promises that this vgpud does not know");
 	r = vet_params(out->params, "params", err);
-	return r ? r : vet_params(out->vf_params, "vf_params", err);
+	if (r != 0)
+		return r;
+	return vet_params(out->vf_params, "vf_params", err);
 }
 
 /* Loads a shared object, checks its table, and keeps a copy of it. */
@@ -146,7 +148,8 @@ static const struct vgpu_policy_ops *adopt(const char *path, const char *name,
 	if (r == 0 && !symbol)
 		r = vgpu_error_set(err, -EINVAL,
 				   "it is not a policy: it does not export vgpu_policy_entry");
-	r = r ? r : plugin_vet(symbol, ops, err);
+	if (r == 0)
+		r = plugin_vet(symbol, ops, err);
 	if (r == 0 && name && strcmp(name, ops->name) != 0)
 		r = vgpu_error_set(err, -EINVAL, "the policy in it is named %s", ops->name);
 	if (r == 0 && vgpu_builtin_policy(ops->name))

@@ -12,6 +12,7 @@
 
 #include "builtin.h"
 #include "engine.h"
+#include "gpu_memory.h"
 #include "suite.h"
 
 #define N_VFS 6u

@@ -7,6 +7,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "methods.h"
 #include "suite.h"
 
 static char dir[64], file[96];

@@ -22,12 +22,13 @@
 #include <unistd.h>
 
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
 #define MAX_HELD 64
 #define NAME_SIZE 256
 #define MESSAGE_SIZE 4096
-#define FDS_IN_A_MESSAGE 16
 /* Pauses before a crashed command is started again: twice as long each time, until it has run for
  * RUNS_WELL_MS. */
 #define FIRST_WAIT_MS 100
@@ -107,12 +108,12 @@ static void hold(const char *name, int fd)
 }
 
 /* Handles a message of the command: lines NAME=VALUE, and descriptors. */
-static void on_notification(char *text, const int *fds, int n)
+static void on_notification(char *text, struct vgpu_received *got)
 {
 	bool store = false, remove = false;
 	const char *name = "stored";
 	char *line, *rest = NULL;
-	int i;
+	uint32_t i;
 
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		store |= strcmp(line, "FDSTORE=1") == 0;
@@ -123,52 +124,23 @@ static void on_notification(char *text, const int *fds, int n)
 	}
 	if (remove && is_name(name))
 		drop(name);
-	for (i = 0; i < n; i++) {
-		if (store && is_name(name))
-			hold(name, fds[i]);
-		else
-			close(fds[i]);
-	}
+	for (i = 0; i < got->n_fds && store && is_name(name); i++)
+		hold(name, vgpu_take(&got->fds[i]));
 }
 
 static void receive(int socket, pid_t child)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(struct ucred)) +
-			   CMSG_SPACE(FDS_IN_A_MESSAGE * sizeof(int))];
-	} control;
+	struct vgpu_received got;
 	char text[MESSAGE_SIZE];
-	struct iovec part = {text, sizeof(text) - 1};
-	struct msghdr m = {.msg_iov = &part,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	int fds[FDS_IN_A_MESSAGE], n = 0, i;
-	ssize_t size = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct ucred from = {.pid = 0};
-	struct cmsghdr *c;
+	ssize_t size = vgpu_socket_receive(socket, text, sizeof(text) - 1, MSG_DONTWAIT, &got);
 
 	if (size < 0)
 		return;
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_CREDENTIALS)
-			memcpy(&from, CMSG_DATA(c), sizeof(from));
-		if (c->cmsg_type == SCM_RIGHTS) {
-			n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-			memcpy(fds, CMSG_DATA(c), (size_t)n * sizeof(int));
-		}
-	}
 	text[size] = '\0';
 	/* Any process may write to the socket: ignore all but our child. */
-	if (from.pid == child && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		on_notification(text, fds, n);
-		return;
-	}
-	for (i = 0; i < n; i++)
-		close(fds[i]);
+	if (got.from.pid == child)
+		on_notification(text, &got);
+	vgpu_received_drop(&got);
 }
 
 static int make_socket(char name[64])

@@ -17,6 +17,7 @@
 #include "prove.h"
 #include "replay.h"
 #include "report.h"
+#include "vgpu/number.h"
 
 #define LOG_MAX 1000000u
 #define LATENCIES_MAX 200000u
@@ -458,8 +459,10 @@ static int cmd_generate(const struct options *o)
 
 	if (o->mix && (o->n_args || !mix_find(o->mix)))
 		return usage_error("generate --mix MIX: vgpu-sim policies lists the mixes");
-	if (o->mix)
-		return mix_write(mix_find(o->mix), stdout, length, o->seed), 0;
+	if (o->mix) {
+		mix_write(mix_find(o->mix), stdout, length, o->seed);
+		return 0;
+	}
 	if (o->n_args == 0)
 		return usage_error("generate KIND...: one VF of each kind; vgpu-sim policies "
 				   "lists the kinds");
@@ -577,11 +580,12 @@ static void usage(FILE *to)
 
 static bool number(const char *text, double scale, uint64_t *out)
 {
-	char *end;
-	double v = strtod(text, &end);
+	double v;
 
+	if (vgpu_parse_real(text, 0, 1e18 / scale, &v) < 0)
+		return false;
 	*out = (uint64_t)(v * scale + 0.5);
-	return end != text && *end == '\0' && v >= 0 && v * scale < 1e18;
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -699,8 +703,10 @@ int main(int argc, char **argv)
 			break;
 		case PLUGIN:
 			plugin = plugin_load(optarg, &err);
-			if (!plugin)
-				return fprintf(stderr, "vgpu-sim: %s\n", err.text), 2;
+			if (!plugin) {
+				fprintf(stderr, "vgpu-sim: %s\n", err.text);
+				return 2;
+			}
 			o.policy = plugin->name;
 			o.plugin = optarg;
 			break;

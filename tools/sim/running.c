@@ -86,9 +86,9 @@ static int resolve_items(struct running *r, uint32_t i, const struct scenario_vf
 			values = calloc(VGPU_MAX_PARAMS, sizeof(*values));
 			vgpu_param_defaults(policy->vf_params, values);
 			e = settings_apply(&from->params, policy->vf_params, false, values, err);
-			e = e ? e
-			      : settings_apply(&from->items[k].params, policy->vf_params, false,
-					       values, err);
+			if (e == 0)
+				e = settings_apply(&from->items[k].params, policy->vf_params, false,
+						   values, err);
 			if (e < 0) {
 				free(values);
 				return e;
@@ -192,8 +192,10 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 		r->host.vfs[0].work = VHOST_NEVER;
 	r->policy = checked ? vhost_checked(policy, &r->host) : policy;
 	vgpu_param_defaults(policy->params, params);
-	e = e ? e : settings_apply(&s->params, policy->params, false, params, err);
-	e = e ? e : rows_of(r, policy, rows, err);
+	if (e == 0)
+		e = settings_apply(&s->params, policy->params, false, params, err);
+	if (e == 0)
+		e = rows_of(r, policy, rows, err);
 	if (e == 0)
 		vhost_start(&r->host, r->policy, params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
 	free(rows);

@@ -227,7 +227,8 @@ static int on_at(struct reader *r)
 	} else if (r->n > 3 && strcmp(r->words[2], "vf") == 0) {
 		op.type = OP_SET;
 		e = read_vf_number(r, r->words[3], &op.vf);
-		e = e ? e : read_settings(r, 4, NULL, NULL, OF_VF, &op.params);
+		if (e == 0)
+			e = read_settings(r, 4, NULL, NULL, OF_VF, &op.params);
 	} else if (r->n == 4 && strcmp(r->words[2], "reset") == 0) {
 		op.type = OP_RESET;
 		e = read_vf_number(r, r->words[3], &op.vf);
@@ -350,7 +351,8 @@ int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgp
 		e = read_line(&r, line);
 	}
 	free(line);
-	e = e ? e : read_whole(&r);
+	if (e == 0)
+		e = read_whole(&r);
 	if (e < 0) {
 		scenario_free(s);
 		return vgpu_error_set(err, e, "%s:%lu: %s", name, number, r.err.text);

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "control_client.h"
 #include "doctor.h"
 #include "domain.h"
 #include "validate.h"
 #include "view.h"
+#include "vgpu/number.h"
 
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
+/* Of a partition, in bytes: more is a mistake. */
+#define MOST_MEMORY (UINT64_C(1) << 44)
 
 /* Exit codes: scripts rely on them, and vgpuctl(8) lists them. */
 enum {
@@ -109,20 +113,25 @@ static void usage(FILE *to)
 
 static bool number(const char *text, int64_t min, int64_t max, int64_t *out)
 {
-	char *end;
-	long long v;
+	return vgpu_parse_between(text, min, max, out) == 0;
+}
 
-	errno = 0;
-	v = strtoll(text, &end, 10);
-	*out = v;
-	return end != text && *end == '\0' && errno == 0 && v >= min && v <= max;
+__attribute__((format(printf, 1, 2))) static int wrong_usage(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("vgpuctl: ", stderr);
+	vfprintf(stderr, format, args);
+	fputs("; see vgpuctl --help\n", stderr);
+	va_end(args);
+	return -EINVAL;
 }
 
 /* Options may stand anywhere on the command line, as --name VALUE or --name=VALUE. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	int64_t unused;
-	char *end;
 	int i;
 
 	for (i = 1; i < argc; i++) {
@@ -145,16 +154,11 @@ static int parse(int argc, char **argv, struct options *o)
 			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
-				return fprintf(stderr, "vgpuctl: more than 32 arguments\n"),
-				       -EINVAL;
+				return wrong_usage("more than 32 arguments");
 			o->words[o->n_words++] = argv[i];
 			continue;
 		} else if (!value) {
-			return fprintf(stderr,
-				       "vgpuctl: %s: not an option, or its value is missing; see "
-				       "vgpuctl --help\n",
-				       a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option, or its value is missing", a);
 		} else if (strcmp(a, "-o") == 0) {
 			ok = strcmp(value, "json") == 0 || strcmp(value, "text") == 0;
 			o->json = strcmp(value, "json") == 0;
@@ -173,18 +177,12 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (strcmp(a, "--count") == 0) {
 			ok = number(value, 1, 1000000, &o->count);
 		} else if (strcmp(a, "--interval") == 0) {
-			o->interval = strtod(value, &end);
-			ok = end != value && *end == '\0' && o->interval >= 0.05 &&
-			     o->interval <= 3600;
+			ok = vgpu_parse_real(value, 0.05, 3600, &o->interval) == 0;
 		} else {
-			return fprintf(stderr, "vgpuctl: %s: not an option; see vgpuctl --help\n",
-				       a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option", a);
 		}
 		if (!ok)
-			return fprintf(stderr, "vgpuctl: %s %s: out of range; see vgpuctl --help\n",
-				       a, value),
-			       -EINVAL;
+			return wrong_usage("%s %s: out of range", a, value);
 		i += !joined;
 	}
 	return 0;
@@ -193,19 +191,14 @@ static int parse(int argc, char **argv, struct options *o)
 /* Parses "512M", "2G" or "none" (0) to MiB. */
 static bool size_in_mib(const char *text, int64_t *mib)
 {
-	size_t n = strspn(text, "0123456789");
-	bool giga = strcmp(text + n, "G") == 0;
-	char digits[16];
+	uint64_t bytes;
 
 	*mib = 0;
 	if (strcmp(text, "none") == 0)
 		return true;
-	if (n == 0 || n >= sizeof(digits) || (!giga && strcmp(text + n, "M") != 0))
+	if (!strpbrk(text, "MG") || vgpu_parse_size(text, MOST_MEMORY, &bytes) < 0 || bytes == 0)
 		return false;
-	snprintf(digits, sizeof(digits), "%.*s", (int)n, text);
-	if (!number(digits, 1, giga ? 1 << 14 : 1 << 24, mib))
-		return false;
-	*mib *= giga ? 1024 : 1;
+	*mib = (int64_t)(bytes >> 20);
 	return true;
 }
 
@@ -371,7 +364,7 @@ static int save_recording(const struct options *o, struct json_object *answer)
 {
 	const char *text = get_text(answer, "recording");
 	FILE *f = o->output ? fopen(o->output, "we") : stdout;
-	unsigned byte;
+	uint8_t byte;
 	bool ok = f;
 
 	if (f && !*text) {
@@ -379,7 +372,7 @@ static int save_recording(const struct options *o, struct json_object *answer)
 		return EXIT_FAILED;
 	}
 	for (; ok && text[0] && text[1]; text += 2)
-		ok = sscanf(text, "%2x", &byte) == 1 && fputc((int)byte, f) != EOF;
+		ok = vgpu_parse_hex_byte(text, &byte) == 0 && fputc(byte, f) != EOF;
 	if (!ok || fflush(f) != 0 || (o->output && fclose(f) != 0)) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", o->output ? o->output : "stdout",
 			strerror(errno));

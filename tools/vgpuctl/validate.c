@@ -11,25 +11,26 @@
 
 #include "domain.h"
 #include "claim.h"
+#include "vgpu/file.h"
 
 /* Reads FILE ("-": stdin), or, where no such file exists, the XML of the libvirt domain of that
  * name. The caller frees the text. */
 static char *slurp(const char *file, size_t *size)
 {
+	char *text = NULL;
+	int r;
+
 	if (strcmp(file, "-") != 0 && access(file, F_OK) < 0)
 		return domain_xml(file, size);
-	FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "re");
-	char *text = f ? malloc(CLAIM_MAX_BYTES + 2) : NULL;
-
-	if (text)
-		*size = fread(text, 1, CLAIM_MAX_BYTES + 1, f);
-	if (!text || ferror(f)) {
-		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	if (f && f != stdin)
-		fclose(f);
+	if (strcmp(file, "-") == 0)
+		r = vgpu_read_all(STDIN_FILENO, CLAIM_MAX_BYTES, &text, size);
+	else
+		r = vgpu_file_read(file, CLAIM_MAX_BYTES, &text, size);
+	if (r == -E2BIG)
+		fprintf(stderr, "vgpuctl: %s: longer than %u bytes, the most that are read\n", file,
+			CLAIM_MAX_BYTES);
+	else if (r < 0)
+		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(-r));
 	return text;
 }
 

@@ -161,9 +161,11 @@ int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
 	};
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, 0);
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_TRN, words[notice]);
-	if (notice != VGPU_NOTICE_RESET_DONE)
-		r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL, 0);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_TRN, words[notice]);
+	if (r == 0 && notice != VGPU_NOTICE_RESET_DONE)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
 	return r;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vgpu/descriptor.h"
 
 /* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
@@ -120,12 +121,14 @@ static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 	uint32_t word = 0, control = 0, i;
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
 	/* Keep the state of the word that we have sent. */
-	r = r ? r
-	      : gpuiov_write(d, GPUIOV_MBOX_CONTROL,
-			     (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL,
+				 (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
 	for (i = 0; r == 0 && i < sizeof(messages) / sizeof(messages[0]); i++)
 		if (messages[i].word == word)
 			gpuiov_emit(d, messages[i].type, vf, messages[i].window, 0, now);
@@ -187,11 +190,12 @@ static int look_at_device(struct vgpu_driver *d)
 	uint16_t control = 0, command = 0;
 	int r = vfio_check(d->device);
 
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
-			  sizeof(control));
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
+			      sizeof(control));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
+			      sizeof(command));
 	if (r < 0)
 		return r;
 	if (control == UINT16_MAX)
@@ -207,11 +211,10 @@ static uint32_t news_of(struct vgpu_driver *d)
 	struct epoll_event events[GPUIOV_PF_VECTORS + 1];
 	int n = epoll_wait(d->epoll, events, GPUIOV_PF_VECTORS + 1, 0), i;
 	uint32_t news = 0;
-	uint64_t count;
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == GPUIOV_DEVICE ||
-		    read(d->vectors[events[i].data.u32], &count, sizeof(count)) > 0)
+		    vgpu_eventfd_drain(d->vectors[events[i].data.u32]))
 			news |= 1u << events[i].data.u32;
 	}
 	return news;
@@ -240,7 +243,8 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	if (now >= d->check_at) {
 		d->check_at = now + LOOK_RARELY;
 		r = look_at_device(d);
-		r = r ? r : gpuiov_look_for_violations(d, now);
+		if (r == 0)
+			r = gpuiov_look_for_violations(d, now);
 	}
 	if (r < 0)
 		return r;

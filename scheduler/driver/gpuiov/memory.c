@@ -71,8 +71,9 @@ static int start(struct vgpu_driver *d, struct vgpu_extent where, uint32_t what)
 	uint64_t range[2] = {where.offset, where.size};
 	int r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_OFFSET, range, sizeof(range));
 
-	return r ? r
-		 : vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_CTRL, &what, sizeof(what));
+	if (r != 0)
+		return r;
+	return vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_CTRL, &what, sizeof(what));
 }
 
 int gpuiov_clear(struct vgpu_driver *d, struct vgpu_extent where)
@@ -85,7 +86,9 @@ int gpuiov_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to)
 	int r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_COPY_FROM, &from.offset,
 			   sizeof(from.offset));
 
-	return r ? r : start(d, (struct vgpu_extent){to, from.size}, SOFTGPU_COPY_START);
+	if (r != 0)
+		return r;
+	return start(d, (struct vgpu_extent){to, from.size}, SOFTGPU_COPY_START);
 }
 
 int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed)
@@ -99,7 +102,9 @@ int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed)
 	if (r == 0 && status == UINT32_MAX)
 		r = -ENODEV;
 	*failed = status & SOFTGPU_FILL_FAILED;
-	return r ? r : (int)(status & SOFTGPU_FILL_BUSY);
+	if (r != 0)
+		return r;
+	return (int)(status & SOFTGPU_FILL_BUSY);
 }
 
 int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
@@ -127,7 +132,8 @@ int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now)
 	uint32_t violators = 0, overlaps = 0;
 	int r = gpuiov_read_own(d, SOFTGPU_VIOLATORS, &violators);
 
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_FB_OVERLAP, &overlaps);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_FB_OVERLAP, &overlaps);
 	if (r == 0 && violators)
 		r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_VIOLATORS, &violators,
 			       sizeof(violators));

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpuiov.h"
 #include "vfio/recognise.h"
+#include "vgpu/descriptor.h"
 
 #define SETTLE_MS 1000
 
@@ -74,8 +74,10 @@ static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	uint32_t level, typical, longest;
 	int r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LEVEL, &level);
 
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
 	if (r < 0)
 		return r;
 	caps->preemption = level < sizeof(levels) / sizeof(levels[0]) ? levels[level] : levels[0];
@@ -101,10 +103,14 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	d->config.host = d->config.host / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
 	request.host = d->config.host;
 	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
-	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
-	r = r ? r : read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
-	r = r ? r : read16(d, PCI_COMMAND, &d->decode);
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_ID, &id);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	if (r == 0)
+		r = read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
+	if (r == 0)
+		r = read16(d, PCI_COMMAND, &d->decode);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_ID, &id);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
@@ -153,7 +159,8 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	int r;
 
 	r = gpuiov_set_aperture(d);
-	r = r ? r : gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
 		r = gpuiov_place_vf(d, i, p->vfs[i]);
 		if (r == -EIO)
@@ -162,13 +169,16 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	}
 	for (i = 0; i < 3; i++) {
 		d->gates[i] = 0;
-		r = r ? r : gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
+		if (r == 0)
+			r = gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
 	}
 	/* All memory but the PF's is free for VFs. */
-	r = r ? r : gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
 	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
 		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
@@ -202,10 +212,13 @@ static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, 
 	uint16_t ctrl, n;
 	int r = read16(d, d->sriov + SRIOV_CTRL, &ctrl);
 
-	r = r ? r : read16(d, d->sriov + SRIOV_NUM_VFS, &n);
-	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	if (r == 0)
+		r = read16(d, d->sriov + SRIOV_NUM_VFS, &n);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_CONTEXT, &context);
 	d->partition = *planned;
-	r = r ? r : gpuiov_read_table(d, &d->partition);
+	if (r == 0)
+		r = gpuiov_read_table(d, &d->partition);
 	if (r < 0)
 		return r;
 	*enabled = ctrl & SRIOV_CTRL_VF_ENABLE;
@@ -223,7 +236,8 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 
 	for (i = 0; i < SETTLE_MS; i++) {
 		r = gpuiov_read(d, GPUIOV_CMD, &cmd);
-		r = r ? r : gpuiov_read(d, GPUIOV_CMD_STATUS, &status);
+		if (r == 0)
+			r = gpuiov_read(d, GPUIOV_CMD_STATUS, &status);
 		if (r < 0)
 			return r;
 		*stuck = cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_GFX_HANG;
@@ -241,7 +255,8 @@ static int reset_was_cut(struct vgpu_driver *d, uint32_t vf, bool *cut)
 	uint32_t word = 0;
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_TRN, &word);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_TRN, &word);
 	*cut = word == GPUIOV_FLR;
 	return r;
 }
@@ -260,11 +275,14 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	bool stuck, cut;
 	int r = settle(d, &stuck);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
-	r = r ? r : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &active);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_ACTIVE_FCN, &active);
 	for (i = 0; i < 3 && r == 0; i++)
 		r = gpuiov_read(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), &d->gates[i]);
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
 		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
 	if (r < 0)
@@ -368,7 +386,9 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
-	return r ? r : gpuiov_bring_up(d, vfio_set_vfs, err);
+	if (r != 0)
+		return r;
+	return gpuiov_bring_up(d, vfio_set_vfs, err);
 }
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
@@ -381,7 +401,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 	if (d->epoll < 0)
 		r = -errno;
 	for (i = 0; i < GPUIOV_PF_VECTORS && r == 0; i++) {
-		d->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		d->vectors[i] = vgpu_eventfd();
 		want.data.u32 = i;
 		if (d->vectors[i] < 0 ||
 		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
@@ -411,10 +431,8 @@ static void driver_close(struct vgpu_driver *d, bool lost)
 	vfio_device_close(d->device);
 	vfio_host_memory_close(&d->host);
 	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
-		if (d->vectors[i] >= 0)
-			close(d->vectors[i]);
-	if (d->epoll >= 0)
-		close(d->epoll);
+		vgpu_close(&d->vectors[i]);
+	vgpu_close(&d->epoll);
 	free(d);
 }
 
@@ -437,11 +455,16 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	};
 	*found = (struct vgpu_driver_found){.adopted = false};
 	r = vfio_device_open(&d->device, config->device, err);
-	r = r ? r : find_capabilities(d, config->layout, err);
-	r = r ? r : plan(d, caps, &found->planned, err);
-	r = r ? r : open_host_memory(d, found, err);
-	r = r ? r : set_up(d, caps->memory, found, err);
-	r = r ? r : set_up_events(d, err);
+	if (r == 0)
+		r = find_capabilities(d, config->layout, err);
+	if (r == 0)
+		r = plan(d, caps, &found->planned, err);
+	if (r == 0)
+		r = open_host_memory(d, found, err);
+	if (r == 0)
+		r = set_up(d, caps->memory, found, err);
+	if (r == 0)
+		r = set_up_events(d, err);
 	if (r < 0) {
 		driver_close(d, false);
 		return r;

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "null.h"
+#include "vgpu/descriptor.h"
 
 #define GRANULE (UINT64_C(16) << 20)
 #define SAVE_SLOT (UINT64_C(64) << 10)
@@ -80,9 +80,22 @@ static int plan(const struct vgpu_driver *d, const struct vgpu_driver_config *co
 static void null_close(struct vgpu_driver *d, bool lost)
 {
 	(void)lost; /* nothing was kept */
-	if (d->fd >= 0)
-		close(d->fd);
+	vgpu_close(&d->fd);
 	free(d);
+}
+
+static int set_up(struct vgpu_driver *d, const struct vgpu_driver_config *config,
+		  struct vgpu_partition *planned, struct vgpu_error *err)
+{
+	int r;
+
+	d->fd = vgpu_eventfd();
+	if (d->fd < 0)
+		return vgpu_error_set(err, d->fd, "eventfd: %s", strerror(-d->fd));
+	r = null_read_options(config->device, &d->options, err);
+	if (r < 0)
+		return r;
+	return plan(d, config, planned, err);
 }
 
 /* Every open adopts the GPU: each VF has its driver up and its context saved. */
@@ -98,10 +111,7 @@ static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	*d = (struct vgpu_driver){.n_vfs = config->n_vfs, .sink = sink, .data = data};
 	*found = (struct vgpu_driver_found){.adopted = true};
-	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = d->fd < 0 ? vgpu_error_set(err, -errno, "eventfd: %s", strerror(errno)) : 0;
-	r = r ? r : null_read_options(config->device, &d->options, err);
-	r = r ? r : plan(d, config, &found->planned, err);
+	r = set_up(d, config, &found->planned, err);
 	if (r < 0) {
 		null_close(d, false);
 		return r;

@@ -5,13 +5,13 @@
 #ifndef VGPU_PARAM_H
 #define VGPU_PARAM_H
 
+#include "vgpu/number.h"
 #include "vgpu/policy.h"
 
 /* The most parameters that a policy may have, of its own and for each VF. */
 #define VGPU_MAX_PARAMS 16u
 
-/* Read a whole decimal number, or a word of a NULL-terminated list as its index; 0 or -EINVAL. */
-int vgpu_parse_int(const char *text, int64_t *out);
+/* Reads a word of a NULL-terminated list as its index; 0 or -EINVAL. */
 int vgpu_parse_choice(const char *const *choices, const char *text, int64_t *out);
 /* Writes a list as "a, b, c". */
 void vgpu_join_choices(const char *const *choices, char *text, size_t size);

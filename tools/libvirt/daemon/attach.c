@@ -31,8 +31,8 @@ static struct trouble {
 } troubles[MAX_TROUBLES];
 static unsigned next_trouble;
 
-/* Whether the failure WHY was not logged yet. WHY "" forgets the failure. */
-static bool is_news(const char *uuid, const char *alias, const char *why)
+/* Notes the failure WHY of a device; WHY "" forgets it. Returns whether it was not noted yet. */
+static bool note_failure(const char *uuid, const char *alias, const char *why)
 {
 	struct trouble *t = troubles;
 	bool news;
@@ -84,7 +84,7 @@ static void each(virConnectPtr libvirt, struct json_object *list, bool add)
 		r = add ? attach(d, alias, address)
 			: virDomainDetachDeviceAlias(d, alias, VIR_DOMAIN_AFFECT_LIVE);
 		why = r < 0 ? virGetLastErrorMessage() : "";
-		news = is_news(text_of(o, "uuid"), alias, why);
+		news = note_failure(text_of(o, "uuid"), alias, why);
 		if (r == 0)
 			tell(6, d, alias,
 			     add ? "attached" : "detach requested; waiting for the guest",

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "client.h"
+#include "control_client.h"
 #include "hung.h"
 #include "log.h"
 #include "set.h"
@@ -361,8 +361,10 @@ int main(int argc, char **argv)
 		return set(uri, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
-	if (optind < argc)
-		return usage(stderr), 2;
+	if (optind < argc) {
+		usage(stderr);
+		return 2;
+	}
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||

@@ -17,14 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "claim.h"
+#include "control_client.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
@@ -85,52 +87,43 @@ static char *slurp(int fd, size_t max, char end)
 	return text;
 }
 
-static struct json_object *question(char **argv, const char *xml)
+static char *question(char **argv, const char *xml)
 {
-	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *args = json_object_new_object();
 
 	json_object_object_add(args, "operation", json_object_new_string(argv[2]));
 	json_object_object_add(args, "reason", json_object_new_string(argv[4]));
 	json_object_object_add(args, "xml", json_object_new_string(xml));
-	json_object_object_add(o, "id", json_object_new_int(1));
-	json_object_object_add(o, "method", json_object_new_string("hook"));
-	json_object_object_add(o, "args", args);
-	return o;
+	return client_request("hook", args);
 }
 
 /* Sends TEXT to vgpud and reads the line that answers it, which the caller frees. Returns 0 or
  * -errno; -EAGAIN: vgpud's queue of connections is full. */
 static int ask_once(const char *path, const char *text, char **answer)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	size_t size = strlen(text), sent = 0;
-	ssize_t n = 0;
+	struct iovec rest = {(void *)text, strlen(text)};
+	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect(path, SOCK_NONBLOCK);
+	ssize_t n;
 
 	if (fd < 0)
+		return fd;
+	while (rest.iov_len > 0) {
+		if (!wait_for(fd, POLLOUT))
+			return -ETIMEDOUT;
+		n = vgpu_socket_send(fd, &rest, 1, NULL, 0, 0);
+		if (n < 0)
+			return (int)n;
+		rest.iov_base = (char *)rest.iov_base + n;
+		rest.iov_len -= (size_t)n;
+	}
+	*answer = slurp(fd, MAX_ANSWER, '\n');
+	if (!*answer)
 		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		n = -errno;
-	while (n == 0 && sent < size) {
-		errno = ETIMEDOUT;
-		if (wait_for(fd, POLLOUT))
-			n = send(fd, text + sent, size - sent, MSG_NOSIGNAL);
-		else
-			n = -1;
-		sent += n > 0 ? (size_t)n : 0;
-		n = n < 0 ? -errno : 0;
-	}
-	if (n == 0) {
-		*answer = slurp(fd, MAX_ANSWER, '\n');
-		n = *answer ? 0 : -errno;
-	}
-	if (n == 0 && !strchr(*answer, '\n')) { /* vgpud ended before it had answered */
+	if (!strchr(*answer, '\n')) { /* vgpud ended before it had answered */
 		free(*answer);
-		n = -ECONNRESET;
+		return -ECONNRESET;
 	}
-	close(fd);
-	return (int)n;
+	return 0;
 }
 
 /* Whether to try again after the error R: vgpud may be starting, or be busy. */
@@ -167,33 +160,21 @@ static int ask(const char *path, const char *text, char **answer)
 
 /* Asks vgpud. Returns 0: it agrees; 1: it refuses, with the reason in WHY, one line; -errno: no
  * answer. */
-static int consult(char **argv, const char *xml, char *why, size_t size)
+static int consult(char **argv, const char *xml, struct vgpu_error *why)
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
-	struct json_object *o = question(argv, xml), *error, *message;
-	const char *body = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-	char *text = NULL, *answer = NULL, *p;
-	int r = asprintf(&text, "%s\n", body) < 0 ? -ENOMEM : 0;
+	struct json_object *result = NULL;
+	char *text = question(argv, xml), *answer = NULL, *p;
+	int refusal, r = text ? ask(path ? path : SOCKET, text, &answer) : -ENOMEM;
 
-	json_object_put(o);
-	r = r ? r : ask(path ? path : SOCKET, text, &answer);
 	free(text);
 	if (r < 0)
 		return r;
-	o = json_tokener_parse(answer);
+	r = client_answer(answer, &result, &refusal, why);
 	free(answer);
-	if (!json_object_is_type(o, json_type_object))
-		r = -EPROTO;
-	else if (json_object_object_get_ex(o, "error", &error)) {
-		r = 1;
-		snprintf(why, size, "%s",
-			 json_object_object_get_ex(error, "message", &message)
-				 ? json_object_get_string(message)
-				 : "refused, without a reason");
-		for (p = why; *p; p++)
-			*p = *p == '\n' ? ' ' : *p;
-	}
-	json_object_put(o);
+	json_object_put(result);
+	for (p = why->text; r > 0 && *p; p++)
+		*p = *p == '\n' ? ' ' : *p;
 	return r;
 }
 
@@ -214,7 +195,7 @@ static enum need need_of(const char *xml)
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
 	enum need need = NEED_NOTHING;
-	char why[1024];
+	struct vgpu_error why;
 	int r;
 
 	/* Only the system's libvirt, as root, can give VFs to VMs. strstr is a quick test that most
@@ -223,11 +204,11 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
 		return true;
-	r = consult(argv, xml, why, sizeof(why));
+	r = consult(argv, xml, &why);
 	if (r == 0 || !o->refusable || (r < 0 && need == NEED_OPTIONAL))
 		return true;
 	if (r > 0)
-		fprintf(stderr, "vgpud: %s\n", why);
+		fprintf(stderr, "vgpud: %s\n", why.text);
 	else
 		fprintf(stderr,
 			"vgpud: domain %s requires a GPU, and vgpud %s (systemctl status vgpud)\n",

@@ -31,8 +31,8 @@ extern const struct vfio_kernel vfio_real_kernel;
  * the path, also in the functions below. */
 int kernel_read_text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Reads a number in any of C's notations. Returns 0, or -errno; -EINVAL: the file has other
- * text. */
+/* Reads a number, decimal, or hexadecimal after "0x". Returns 0, or -errno; -EINVAL: the file has
+ * other text. */
 int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes TEXT to a file of sysfs, in a process of its own, because most such writes wait for a lock
  * of the device that may be held for long. Returns 0 or -errno; -ETIMEDOUT after DEADLINE_MS
