@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "admission.h"
+#include "audit.h"
 #include "builtin.h"
 #include "compare.h"
 #include "generate.h"
@@ -506,6 +507,13 @@ static int cmd_replay(const struct options *o)
 	return replay_file(o->args[0], o->log);
 }
 
+static int cmd_audit(const struct options *o)
+{
+	if (o->n_args == 0)
+		return usage_error("audit FILE...: recordings, the oldest first");
+	return audit_files(o->args, o->n_args, o->json, stdout);
+}
+
 static int cmd_policies(const struct options *o)
 {
 	unsigned i;
@@ -552,6 +560,8 @@ static const struct command {
 	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
 	{"replay", "FILE",
 	 "what vgpuctl record has saved, once more; --log: under what it was made", cmd_replay},
+	{"audit", "FILE...",
+	 "hold what vgpuctl record has saved to the policy's bounds; --json", cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };

@@ -40,7 +40,7 @@ int replay_file(const char *path, bool tell)
 	if (r == 0) {
 		if (tell)
 			puts(recording.text);
-		r = recording_replay(&recording, vgpu_builtin_policy, &replay, &err);
+		r = recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err);
 		recording_free(&recording);
 	}
 	if (r < 0) {

@@ -104,12 +104,19 @@ struct replay {
 	struct vgpu_memory_output memory;
 };
 
+/* Who looks on. STEPPED is called after each event of the core that was decided as recorded; the
+ * core is valid during the call. */
+struct replay_watch {
+	void (*stepped)(void *arg, const struct replay *replay, const struct vgpu_core *core);
+	void *arg;
+};
+
 /*
- * Puts the recording's state back and steps through its events. FIND finds policies by name.
- * 0, whether it differs or not; -errno with the reason if it cannot be replayed here.
+ * Puts the recording's state back and steps through its events. FIND finds policies by name; WATCH
+ * may be NULL. 0, whether it differs or not; -errno with the reason if it cannot be replayed here.
  */
 int recording_replay(const struct recording *r,
-		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
-		     struct vgpu_error *err);
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err);
 
 #endif
