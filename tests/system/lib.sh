@@ -147,6 +147,7 @@ shares_kept() {
 		record_shares "$percent" && break
 		[ $i -lt 5 ] || fail "tenants run out of work, or a recording is missing: $(cat "$run/audit.log"; ctl vf list)"
 	done
+	"$sim" audit "${recordings[@]}"
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "shares: $(jq -c . "$run/shares.json")"
 	jq -e --argjson turns "$turns" --argjson weights "{$weights}" '. as $all
 		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.always) | .share / $weight] as $units
