@@ -332,10 +332,8 @@ static void turns_that_are_too_long_are_seen(void)
 /* A recording has the last events only: several make the whole run, if none is missing. */
 static void recordings_join(void)
 {
-	struct recording all[3], later;
+	struct recording all[3];
 	struct audit_result r;
-	struct vgpu_error err = {""};
-	struct audit *a;
 	uint32_t i;
 
 	begin("fair");
@@ -347,21 +345,36 @@ static void recordings_join(void)
 	audit(all, 3, &r);
 	CU_ASSERT_EQUAL(r.n_broken, 0);
 	CU_ASSERT_EQUAL(r.events, 18000 + 2 + 2 * N);
+	CU_ASSERT_EQUAL(r.gaps, 0);
+}
+
+/* Nobody knows what was in it, and nothing is compared across it. */
+static void a_gap_is_seen(void)
+{
+	struct recording recordings[2];
+	struct vgpu_error err = {""};
+	struct audit_result r;
+	struct audit *a;
 
 	begin("fair");
 	start();
 	run_events(1000);
-	save(&all[0]);
+	save(&recordings[0]);
 	run_events(30000);
-	save(&later);
-	recorder_free(recorder);
+	save(&recordings[1]);
 	a = audit_new();
-	CU_ASSERT_EQUAL(audit_add(a, &all[0], find, &err), 0);
-	CU_ASSERT(audit_add(a, &later, find, &err) < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not go on"));
-	recording_free(&all[0]);
-	recording_free(&later);
+	recorder_free(recorder);
+	CU_ASSERT_EQUAL(audit_add(a, &recordings[0], find, &err), 0);
+	CU_ASSERT_EQUAL(audit_add(a, &recordings[1], find, &err), 0);
+	CU_ASSERT(audit_add(a, &recordings[0], find, &err) < 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "older than"));
+	audit_finish(a, &r);
+	CU_ASSERT_EQUAL(r.n_broken, 0);
+	CU_ASSERT_EQUAL(r.gaps, 1);
+	CU_ASSERT(r.events > 8000 && r.events < 20000);
 	audit_free(a);
+	recording_free(&recordings[0]);
+	recording_free(&recordings[1]);
 }
 
 static const struct test tests[] = {
@@ -373,6 +386,7 @@ static const struct test tests[] = {
 	{"waits beyond the bound", waits_beyond_the_bound},
 	{"turns that are too long are seen", turns_that_are_too_long_are_seen},
 	{"recordings join", recordings_join},
+	{"a gap is seen", a_gap_is_seen},
 	{NULL, NULL},
 };
 

@@ -39,7 +39,8 @@ struct audited {
 struct audit {
 	uint32_t n_vfs;
 	struct record_entry last; /* the last event that was judged */
-	bool begun, past_last;
+	bool begun;
+	uint64_t skip; /* so many events of this recording have been judged already */
 	struct vgpu_core_view core;
 	bool compares; /* there is an origin */
 	vgpu_nsec began, granted, asked_at, planned, charged;
@@ -342,13 +343,8 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 	struct audit *a = arg;
 	uint32_t i;
 
-	if (!a->past_last) {
-		struct record_entry same = *e;
-
-		same.payload = a->last.payload; /* which differs from one recording to the next */
-		a->past_last = memcmp(&same, &a->last, sizeof(same)) == 0;
+	if (replay->at < a->skip)
 		return;
-	}
 	a->last = *e;
 	a->result.events++;
 	look(a, core);
@@ -367,26 +363,49 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 	judge_forgiven(a);
 }
 
+static bool is_same(const struct record_entry *x, const struct record_entry *y)
+{
+	return x->now == y->now && x->type == y->type && x->vf == y->vf && x->code == y->code &&
+	       x->value == y->value && x->hash == y->hash && x->result == y->result;
+}
+
+/* What was between the recordings is not known: nothing is compared across it. */
+static void begin_anew(struct audit *a)
+{
+	uint32_t i;
+
+	a->result.gaps += a->begun;
+	a->compares = false;
+	a->began = 0;
+	forget_waits(a);
+	for (i = 0; i < a->n_vfs; i++)
+		a->vfs[i].seen = false;
+}
+
 int audit_add(struct audit *a, const struct recording *r,
 	      const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err)
 {
 	static struct replay replay;
 	const struct replay_watch watch = {stepped, a};
+	uint64_t n = r->header.n_entries, i = n;
 	int e;
 
 	if (a->begun && r->header.max_vfs != a->n_vfs)
 		return vgpu_error_set(err, -EINVAL, "of another GPU than the recording before it");
+	if (a->begun && (n == 0 || r->entries[n - 1].now < a->last.now))
+		return vgpu_error_set(err, -EINVAL, "older than the recording before it");
 	a->n_vfs = r->header.max_vfs;
-	a->past_last = !a->begun;
+	while (a->begun && i > 0 && !is_same(&r->entries[i - 1], &a->last))
+		i--;
+	a->skip = a->begun ? i : 0;
+	if (a->skip == 0)
+		begin_anew(a);
 	e = recording_replay(r, find, &watch, &replay, err);
 	if (e < 0)
 		return e;
 	if (replay.differs)
 		return vgpu_error_set(err, -EINVAL, "event %llu differs from what was recorded",
 				      (unsigned long long)replay.at);
-	if (!a->past_last)
-		return vgpu_error_set(err, -EINVAL,
-				      "it does not go on where the recording before it ends");
 	a->begun = true;
 	return 0;
 }

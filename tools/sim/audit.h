@@ -23,9 +23,10 @@ struct audit *audit_new(void);
 void audit_free(struct audit *a);
 
 /*
- * Adds a recording to those before it, which have to be older, of the same vgpud, and to overlap
- * with it. FIND finds policies by name. 0, whether promises were kept or not; -errno with the
- * reason: it cannot be replayed, differs from what was recorded, or does not join the one before.
+ * Adds a recording, which goes on where the one before it ends if the two overlap; else nothing is
+ * compared across the gap. FIND finds policies by name. 0, whether promises were kept or not;
+ * -errno with the reason: it cannot be replayed, differs from what was recorded, is older than the
+ * one before it, or of another GPU.
  */
 int audit_add(struct audit *a, const struct recording *r,
 	      const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
@@ -43,6 +44,7 @@ struct audit_vf {
 
 struct audit_result {
 	uint64_t events, turns, periods; /* periods: between changes, see above */
+	uint64_t gaps;			 /* between recordings that do not overlap */
 	uint64_t timed;			 /* turns that ended as planned, by a timer */
 	vgpu_nsec late_ns, late_max_ns;	 /* how late those timers came: the median, the most */
 	double late_part;		 /* the median of that over the length of the turn */

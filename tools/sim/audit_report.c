@@ -30,6 +30,7 @@ static void print_json(const struct audit_result *r, FILE *out)
 	put_int(o, "events", r->events);
 	put_int(o, "turns", r->turns);
 	put_int(o, "periods", r->periods);
+	put_int(o, "gaps", r->gaps);
 	put_int(o, "timed", r->timed);
 	put_int(o, "late_ns", r->late_ns);
 	put_int(o, "late_max_ns", r->late_max_ns);
@@ -61,10 +62,10 @@ static void print_text(const struct audit_result *r, FILE *out)
 	uint32_t i;
 
 	fprintf(out,
-		"%llu events, %llu turns, %llu times between changes; of what is allowed the VFs "
-		"needed: shares %.3f, waits %.3f\n",
-		(unsigned long long)r->events, (unsigned long long)r->turns,
-		(unsigned long long)r->periods, r->pairs, r->wait);
+		"%llu events with %llu gaps, %llu turns, %llu times between changes; of what is "
+		"allowed the VFs needed: shares %.3f, waits %.3f\n",
+		(unsigned long long)r->events, (unsigned long long)r->gaps,
+		(unsigned long long)r->turns, (unsigned long long)r->periods, r->pairs, r->wait);
 	fprintf(out, "timers were late by %.3f ms in the median, %.3f ms at the most\n",
 		(double)r->late_ns / 1e6, (double)r->late_max_ns / 1e6);
 	for (i = 0; i < r->n_vfs; i++) {
