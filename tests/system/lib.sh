@@ -104,10 +104,10 @@ field() { jq -r ".$2" "$run/$1.json"; }
 active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | length')" = "$1" ]; }
 # shares_kept PERCENT [VF=WEIGHT...] [turns=US]: vgpud keeps to its policy's bounds, by its own records, which vgpu-sim audits:
 # shares, waits, and the ends of turns. The bounds are those of a machine that is never late; the lateness that the records
-# show is allowed beyond them, so it is vgpud that is judged. VFs that always have work, two at least, are compared over a
-# time so long that the bound is PERCENT of what each of them had; on a slow machine, whose bound is wide, over a minute.
-# Whether there are such VFs is found out before anything is judged. VF=WEIGHT: these have work, and these weights, by the
-# test's own account; turns=US: by the same, half of all turns are planned to be no longer.
+# show is allowed beyond them, so it is vgpud that is judged. VFs are compared while they have work, two at least, for so long
+# that the bound is PERCENT of what each of them had; or for a minute, where a slow machine has made the bound wide. Whether
+# there are such VFs is found out before anything is judged. VF=WEIGHT: these had work, and have these weights, by the test's
+# own account; turns=US: by the same, half of all turns are planned to be no longer.
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 recordings=()
 steps() { json stats | jq .steps; }
@@ -115,9 +115,9 @@ audit() { # the recordings so far, as shares.json
 	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
 	[ $? -lt 2 ] || fail "no audit"
 }
-can_be_judged() { jq -e '[.vfs[] | select(.always)] | length > 1' "$run/shares.json" >/dev/null; }
+can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
 ran_long() { # PERCENT
-	can_be_judged && jq -e --argjson p "$1" '[.vfs[] | select(.always) | .had_ns - 100 / $p * .allowed_ns] | min > 0' "$run/shares.json" >/dev/null
+	can_be_judged && jq -e --argjson p "$1" '[.vfs[] | select(.had_ns > 0) | .had_ns - 100 / $p * .allowed_ns] | min > 0' "$run/shares.json" >/dev/null
 }
 # Saves recordings. Each has the last 8000 steps at least, and so overlaps with the one before it, if this machine is not too
 # slow; an audit begins anew where one is missing.
@@ -151,8 +151,8 @@ shares_kept() {
 	"$sim" audit "${recordings[@]}"
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "shares: $(jq -c . "$run/shares.json")"
 	jq -e --argjson turns "$turns" --argjson weights "{$weights}" '. as $all
-		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.always) | .share / $weight] as $units
+		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.had_ns > 0) | .share / $weight] as $units
 		| ($units | length) == ($weights | length) and (($units | max) // 1) <= (($units | min) // 1) * 1.000001 and
-		  ($turns == null or ([.vfs[] | select(.always) | .planned_ns <= 1000 * $turns] | all))' "$run/shares.json" >/dev/null ||
+		  ($turns == null or ([.vfs[] | select(.had_ns > 0) | .planned_ns <= 1000 * $turns] | all))' "$run/shares.json" >/dev/null ||
 		fail "not ${*:2}: $(jq -c . "$run/shares.json")"
 }

@@ -19,15 +19,22 @@ struct turn {
 	vgpu_nsec late;	   /* how much after that it was asked to stop */
 };
 
+/* Two VFs that have had work since the origin. */
+struct pair {
+	bool on;
+	double base[2];	   /* their services at the origin */
+	double carried[2]; /* what each was owed then, or owed, by the policy's own account */
+	/* How far a turn of each VF has been from its grant since then, at the most, and the sum.
+	 */
+	double worst[VGPU_GPU_MAX_VFS], late;
+};
+
 struct audited {
 	struct vgpu_vf_view v;
-	bool ready;  /* it has work and could run */
-	bool always; /* it was ready all the time since the origin */
-	/* Since the origin: */
-	double base;	/* its service then, */
-	double carried; /* what it was owed, or owed, by the policy's own account */
-	double worst;	/* how far a turn of it was from its grant, at the most */
+	bool works;	/* it has work, has not slept since it came, and could run */
 	double nominal; /* the policy's bound for its lag, if nobody had ever been late */
+	/* Its longest comparison in this period, for the length of the bound. */
+	double had, allowed;
 	/* A wait: */
 	bool waits;
 	vgpu_nsec since, bound;
@@ -42,12 +49,13 @@ struct audit {
 	bool begun;
 	uint64_t skip; /* so many events of this recording have been judged already */
 	struct vgpu_core_view core;
-	bool compares; /* there is an origin */
+	bool stated; /* the bounds are those of this period */
 	vgpu_nsec began, granted, asked_at, planned, charged;
 	struct turn *turns;
 	size_t n_turns, room;
 	struct audit_result result;
 	struct audited vfs[VGPU_GPU_MAX_VFS];
+	struct pair pairs[VGPU_GPU_MAX_VFS][VGPU_GPU_MAX_VFS]; /* the higher number first */
 };
 
 struct audit *audit_new(void)
@@ -118,60 +126,97 @@ static void state_bounds(struct audit *a)
 	free(state);
 }
 
-/* From here on services are compared. Nobody is on the engine. */
-static void set_origin(struct audit *a)
+static void begin_period(struct audit *a)
 {
 	uint32_t i;
 
-	a->compares = true;
+	a->stated = true;
 	a->result.periods++;
 	state_bounds(a);
-	for (i = 0; i < a->n_vfs; i++) {
-		struct audited *w = &a->vfs[i];
-
-		w->base = service(w);
-		w->carried = fabs((double)w->v.lag_ns);
-		w->worst = 0;
-		w->always = w->ready && is_proportional(a, w);
-	}
+	for (i = 0; i < a->n_vfs; i++)
+		a->vfs[i].had = a->vfs[i].allowed = 0;
 }
 
-/* How far VF may be from its share: what the policy states either way, or what it was owed at the
- * origin if that was more; and by how much turns since then were longer or shorter than granted. */
-static double allowed(const struct audit *a, const struct audited *w)
+static void end_pairs_of(struct audit *a, uint32_t vf)
 {
-	double sum = w->nominal + fmax(w->nominal, w->carried);
 	uint32_t i;
 
 	for (i = 0; i < a->n_vfs; i++)
-		sum += a->vfs[i].worst;
-	return sum;
+		a->pairs[vf][i].on = a->pairs[i][vf].on = false;
 }
 
-/* Two VFs that always have work, whatever all others do. */
-static void compare(struct audit *a, uint32_t i, uint32_t k)
+/* How far a VF may be from its share: what the policy states, either way, or what it was owed at
+ * the origin if that was more; and by how much turns since then were longer or shorter than
+ * granted. */
+static double allowed(const struct audited *w, double carried, double late)
 {
-	const struct audited *x = &a->vfs[i], *y = &a->vfs[k];
-	double apart = (service(x) - x->base) / share(x) - (service(y) - y->base) / share(y);
-	double ratio = fabs(apart) / fmax(allowed(a, x) / share(x) + allowed(a, y) / share(y), 1);
+	return w->nominal + fmax(w->nominal, carried) + late;
+}
 
+static void judge_pair(struct audit *a, struct pair *p, struct audited *x, struct audited *y)
+{
+	double had[] = {service(x) - p->base[0], service(y) - p->base[1]};
+	double apart = had[0] / share(x) - had[1] / share(y);
+	double most[] = {allowed(x, p->carried[0], p->late), allowed(y, p->carried[1], p->late)};
+	double ratio = fabs(apart) / fmax(most[0] / share(x) + most[1] / share(y), 1);
+	struct audited *const both[] = {x, y};
+	uint32_t k;
+
+	for (k = 0; k < 2; k++) {
+		if (had[k] * fmax(both[k]->allowed, 1) < both[k]->had * most[k])
+			continue;
+		both[k]->had = had[k];
+		both[k]->allowed = most[k];
+	}
 	a->result.pairs = fmax(a->result.pairs, ratio);
 	if (ratio > 1)
 		broken(a,
-		       "at %.6f s: VF %u had %.6f ms and VF %u %.6f ms since their shares were "
-		       "%.4f and %.4f: %.2f times as far apart as the bound allows",
-		       (double)a->last.now / 1e9, i, (service(x) - x->base) / 1e6, k,
-		       (service(y) - y->base) / 1e6, share(x), share(y), ratio);
+		       "at %.6f s: VF %ld has had %.6f ms and VF %ld %.6f ms, at shares of %.4f "
+		       "and "
+		       "%.4f: %.2f times as far apart as the bound allows",
+		       (double)a->last.now / 1e9, (long)(x - a->vfs), had[0] / 1e6,
+		       (long)(y - a->vfs), had[1] / 1e6, share(x), share(y), ratio);
 }
 
-static void compare_all(struct audit *a)
+/* A turn has ended, and nobody is on the engine. */
+static void judge_pairs(struct audit *a)
 {
 	uint32_t i, k;
 
-	for (i = 0; i < a->n_vfs; i++)
-		for (k = 0; k < i; k++)
-			if (a->vfs[i].always && a->vfs[k].always)
-				compare(a, i, k);
+	for (i = 0; i < a->n_vfs; i++) {
+		for (k = 0; k < i; k++) {
+			struct audited *x = &a->vfs[i], *y = &a->vfs[k];
+			struct pair *p = &a->pairs[i][k];
+
+			if (p->on) {
+				judge_pair(a, p, x, y);
+			} else if (x->works && y->works && is_proportional(a, x) &&
+				   is_proportional(a, y)) {
+				*p = (struct pair){
+					.on = true,
+					.base = {service(x), service(y)},
+					.carried = {fabs((double)x->v.lag_ns),
+						    fabs((double)y->v.lag_ns)},
+				};
+			}
+		}
+	}
+}
+
+static void turn_was_off(struct audit *a, uint32_t vf, double by)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < a->n_vfs; i++) {
+		for (k = 0; k < i; k++) {
+			struct pair *p = &a->pairs[i][k];
+
+			if (by <= p->worst[vf])
+				continue;
+			p->late += by - p->worst[vf];
+			p->worst[vf] = by;
+		}
+	}
 }
 
 /* Windows, resets and changes of policy come on top of what is promised: such a wait is not judged.
@@ -184,9 +229,17 @@ static void forget_waits(struct audit *a)
 		a->vfs[i].waits = false;
 }
 
+/* Nothing from before is compared with what follows. */
+static void forget(struct audit *a)
+{
+	a->stated = false;
+	memset(a->pairs, 0, sizeof(a->pairs));
+	forget_waits(a);
+}
+
 static void begin_wait(struct audit *a, struct audited *w, vgpu_nsec now)
 {
-	w->waits = w->ready && a->core.policy->promises & VGPU_PROMISE_NO_STARVATION &&
+	w->waits = w->works && a->core.policy->promises & VGPU_PROMISE_NO_STARVATION &&
 		   w->v.ledger.debt_ns == 0;
 	w->since = now;
 	w->bound = w->v.bound.max_wait;
@@ -244,7 +297,7 @@ static void stopped(struct audit *a, const struct vgpu_record *r)
 	/* Others cut it short: it is owed the rest. */
 	if (r->code != VGPU_END_YIELD && within < (double)a->granted)
 		beyond = fmax(beyond, (double)a->granted - within);
-	w->worst = fmax(w->worst, beyond);
+	turn_was_off(a, r->vf, beyond);
 	a->result.turns++;
 	if (r->code == VGPU_END_SLICE && a->planned > a->began) {
 		t.planned = a->planned - a->began;
@@ -271,10 +324,12 @@ static void read_record(struct audit *a, const struct vgpu_record *r, bool *chan
 		*accounted = true;
 		break;
 	case VGPU_REC_WAKE:
+		a->vfs[r->vf].works = true;
 		begin_wait(a, &a->vfs[r->vf], r->t);
 		break;
 	case VGPU_REC_SLEEP:
-		a->vfs[r->vf].always = a->vfs[r->vf].waits = false;
+		a->vfs[r->vf].works = a->vfs[r->vf].waits = false;
+		end_pairs_of(a, r->vf);
 		break;
 	case VGPU_REC_STATE:
 	case VGPU_REC_POLICY:
@@ -300,6 +355,7 @@ static void read_record(struct audit *a, const struct vgpu_record *r, bool *chan
 
 static void look(struct audit *a, const struct vgpu_core *core)
 {
+	bool can_run;
 	uint32_t i;
 
 	vgpu_core_view(core, &a->core);
@@ -307,15 +363,18 @@ static void look(struct audit *a, const struct vgpu_core *core)
 		struct audited *w = &a->vfs[i];
 
 		vgpu_core_vf_view(core, i, &w->v);
-		w->ready =
-			w->v.state == VGPU_VF_ACTIVE && w->v.has_work && !w->v.held && !w->v.away;
+		can_run = w->v.state == VGPU_VF_ACTIVE && !w->v.held && !w->v.away;
+		if (!w->seen || !can_run)
+			w->works = can_run && w->v.has_work;
 		if (!w->seen) {
 			w->forgiven = w->v.ledger.forgiven_ns;
 			w->overran = w->v.ledger.overrun_ns;
 			w->seen = true;
 		}
-		if (w->v.state != VGPU_VF_ACTIVE || w->v.held || w->v.away)
-			w->always = w->waits = false;
+		if (!can_run) {
+			w->waits = false;
+			end_pairs_of(a, i);
+		}
 	}
 }
 
@@ -350,16 +409,13 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 	look(a, core);
 	for (i = 0; i < replay->out.n_records; i++)
 		read_record(a, &replay->out.records[i], &changed, &accounted);
-	if (changed) {
-		a->compares = false;
-		forget_waits(a);
-	}
+	if (changed)
+		forget(a);
 	if (!accounted)
 		return;
-	if (a->compares)
-		compare_all(a);
-	else
-		set_origin(a);
+	if (!a->stated)
+		begin_period(a);
+	judge_pairs(a);
 	judge_forgiven(a);
 }
 
@@ -375,9 +431,8 @@ static void begin_anew(struct audit *a)
 	uint32_t i;
 
 	a->result.gaps += a->begun;
-	a->compares = false;
 	a->began = 0;
-	forget_waits(a);
+	forget(a);
 	for (i = 0; i < a->n_vfs; i++)
 		a->vfs[i].seen = false;
 }
@@ -459,10 +514,9 @@ void audit_finish(const struct audit *a, struct audit_result *out)
 
 		*vf = (struct audit_vf){
 			.active = w->v.state == VGPU_VF_ACTIVE,
-			.always = a->compares && w->always,
 			.share = share(w),
-			.had_ns = service(w) - w->base,
-			.allowed_ns = allowed(a, w),
+			.had_ns = w->had,
+			.allowed_ns = w->allowed,
 		};
 		for (k = n = 0; room && k < a->n_turns; k++)
 			if (a->turns[k].vf == i && a->turns[k].period == out->periods)

@@ -34,10 +34,10 @@ int audit_add(struct audit *a, const struct recording *r,
 /* One VF, in the time since the active VFs or the policy's parameters last changed. */
 struct audit_vf {
 	bool active;
-	bool always; /* it had work all the time: it is compared with the others that had */
 	double share;
-	double had_ns;	   /* what it was charged */
-	double allowed_ns; /* how far that may be from its share */
+	/* Its longest comparison with another VF, while both had work: what it was charged, and how
+	 * far that was allowed to be from its share. 0: there was none. */
+	double had_ns, allowed_ns;
 	uint64_t turns;
 	vgpu_nsec planned_ns; /* the median, from the start of a turn to its planned stop */
 };

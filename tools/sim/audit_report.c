@@ -43,7 +43,6 @@ static void print_json(const struct audit_result *r, FILE *out)
 		v = json_object_new_object();
 		put_int(v, "vf", i);
 		put_bool(v, "active", vf->active);
-		put_bool(v, "always", vf->always);
 		put(v, "share", vf->share);
 		put(v, "had_ns", vf->had_ns);
 		put(v, "allowed_ns", vf->allowed_ns);
@@ -73,11 +72,12 @@ static void print_text(const struct audit_result *r, FILE *out)
 
 		if (!vf->active)
 			continue;
-		fprintf(out, "VF %u: share %.4f, had %.3f ms, ", i, vf->share, vf->had_ns / 1e6);
-		if (vf->always)
-			fprintf(out, "%.3f ms from its share at the most", vf->allowed_ns / 1e6);
+		fprintf(out, "VF %u: share %.4f, ", i, vf->share);
+		if (vf->had_ns > 0)
+			fprintf(out, "had %.3f ms, give or take %.3f ms", vf->had_ns / 1e6,
+				vf->allowed_ns / 1e6);
 		else
-			fputs("not compared: it had no work at times", out);
+			fputs("not compared: it had no work", out);
 		fprintf(out, "; turns planned for %.3f ms\n", (double)vf->planned_ns / 1e6);
 	}
 	if (r->n_broken)

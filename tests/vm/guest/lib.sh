@@ -92,13 +92,13 @@ start_guest() {
 	guest_pid=$!
 }
 # shares_kept VF=WEIGHT...: vgpud keeps to its policy's bounds, by its own records (see tests/system/lib.sh), and these VFs
-# always have work and have these weights. Recorded until the bound is 3 % of what each of them had, or for a minute and a
+# had work and have these weights. Recorded until the bound is 3 % of what each of them had, or for a minute and a
 # half where this emulated machine is slow.
 steps() { ctl -o json stats | jq .steps; }
 has_steps() { [ "$(steps)" -ge "$1" ]; }
 audit() { vgpu-sim audit --json /run/shares.*.rec >/run/shares.json 2>/run/audit.log; }
 ran_long() {
-	jq -e '[.vfs[] | select(.always) | .had_ns - 100 / 3 * .allowed_ns] | length > 1 and min > 0' /run/shares.json >/dev/null
+	jq -e '[.vfs[] | select(.had_ns > 0) | .had_ns - 100 / 3 * .allowed_ns] | length > 1 and min > 0' /run/shares.json >/dev/null
 }
 shares_kept() {
 	rm -f /run/shares.*
@@ -115,7 +115,7 @@ shares_kept() {
 	vgpu-sim audit /run/shares.*.rec | sed 's/^/# /'
 	weights=$(for w in "$@"; do echo "${w%=*} ${w#*=}"; done | jq -s -R -c '[split("\n")[] | select(. != "") | split(" ") | map(tonumber)]')
 	jq -e --argjson weights "$weights" '. as $all | .broken == null and
-		([$weights[] | . as [$vf, $weight] | $all.vfs[$vf] | select(.always) | .share / $weight]
+		([$weights[] | . as [$vf, $weight] | $all.vfs[$vf] | select(.had_ns > 0) | .share / $weight]
 		| length == ($weights | length) and max <= min * 1.000001)' /run/shares.json >/dev/null
 }
 right() { # NAME: it did something, and nothing was wrong
