@@ -254,8 +254,8 @@ static int restore(const struct recording *r, uint8_t *arena,
 }
 
 int recording_replay(const struct recording *r,
-		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
-		     struct vgpu_error *err)
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
 	uint64_t i, now = 0;
@@ -273,6 +273,9 @@ int recording_replay(const struct recording *r,
 		if (entry->now < now || !replay_entry(r, entry, arena, find, out))
 			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
 					   (unsigned long long)i);
+		else if (watch && !out->differs && entry->type < RECORD_OF_MEMORY)
+			watch->stepped(watch->arg, out,
+				       (const struct vgpu_core *)(void *)(arena + ARENA_CORE));
 		now = entry->now;
 	}
 	munmap(arena, ARENA_SIZE);

@@ -628,7 +628,7 @@ static void tear_down(void)
 
 	CU_ASSERT_EQUAL_FATAL(recorder_copy(recorder, &recording), 0);
 	recorder_free(recorder); /* the replay needs its address */
-	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err), 0);
 	CU_ASSERT(!replay.differs && replay.events > 0);
 	if (replay.differs || err.text[0])
 		printf("event %llu: %s\n", (unsigned long long)replay.at, err.text);

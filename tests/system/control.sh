@@ -39,10 +39,10 @@ code 0 ctl memory show --svg "$run/memory.svg"
 start_guest a 0 spin --us 5000 --depth 16 --seconds 300; a=$guest_pid
 start_guest b 1 spin --us 5000 --depth 16 --seconds 300; b=$guest_pid
 await 30 active 2
-shares_kept 3
+shares_kept 3 0=100 1=300
 code 0 ctl vf set 1 weight=50
 [ "$(vf 1 params.weight)" = 50 ] || fail "the weight did not change"
-shares_kept 3
+shares_kept 3 0=100 1=50
 code 1 ctl vf set 1 weight=50000; says "weight = 50000: want 1 to 10000"
 code 1 ctl vf set 1 latency_slice_us=1000 weight=0; says "weight = 0"
 [ "$(vf 1 params.latency_slice_us)" = 0 ] || fail "half of a refused change was applied"
@@ -67,7 +67,7 @@ for p in strict equal best-effort fair strict; do
 done
 code 0 ctl policy set slice_us=3000 idle=compress
 [ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "parameters"
-shares_kept 3
+shares_kept 3 0=1 1=1 turns=3000
 # As many requests as one read of the socket brings: each has an answer, a result or the reason why there is none.
 /usr/bin/python3 - "$run/control.sock" <<'END' || fail "requests were lost"
 import json, socket, sys

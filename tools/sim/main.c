@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "admission.h"
+#include "apart.h"
+#include "audit.h"
 #include "builtin.h"
 #include "compare.h"
 #include "generate.h"
@@ -502,11 +504,32 @@ static int cmd_convert(const struct options *o)
 	return r < 0 ? 2 : 0;
 }
 
+static int replay(void *options)
+{
+	const struct options *o = options;
+
+	return replay_file(o->args[0], o->log);
+}
+
 static int cmd_replay(const struct options *o)
 {
 	if (o->n_args != 1)
 		return usage_error("replay FILE");
-	return replay_file(o->args[0], o->log);
+	return run_apart(replay, (void *)o);
+}
+
+static int audit(void *options)
+{
+	const struct options *o = options;
+
+	return audit_files(o->args, o->n_args, o->json, stdout);
+}
+
+static int cmd_audit(const struct options *o)
+{
+	if (o->n_args == 0)
+		return usage_error("audit FILE...: recordings, the oldest first");
+	return run_apart(audit, (void *)o);
 }
 
 static int cmd_policies(const struct options *o)
@@ -556,6 +579,8 @@ static const struct command {
 	{"replay", "FILE",
 	 "replay what vgpuctl record saved; --log: print its version and configuration",
 	 cmd_replay},
+	{"audit", "FILE...", "compare what vgpuctl record saved with the policy's bounds; --json",
+	 cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };

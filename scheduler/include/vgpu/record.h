@@ -110,13 +110,20 @@ struct replay {
 	struct vgpu_memory_output memory; /* the same, if it is the memory reducer's */
 };
 
+/* An observer of a replay: STEPPED is called after each event of the core whose outcome is as
+ * recorded. The core is valid during the call. */
+struct replay_watch {
+	void (*stepped)(void *arg, const struct replay *replay, const struct vgpu_core *core);
+	void *arg;
+};
+
 /*
- * Puts the recording's state back and steps through its events. FIND finds policies by name.
- * Returns 0 whether the outcome differs or not; -errno with the reason if this program cannot
- * replay the recording.
+ * Puts the recording's state back and steps through its events. FIND finds policies by name; WATCH
+ * may be NULL. Returns 0 whether the outcome differs or not; -errno with the reason if this program
+ * cannot replay the recording.
  */
 int recording_replay(const struct recording *r,
-		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
-		     struct vgpu_error *err);
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err);
 
 #endif
