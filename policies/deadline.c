@@ -23,7 +23,9 @@ struct deadline {
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice, now;
 	uint32_t current;
-	bool served; /* the current one by its budget */
+	bool served;	   /* the current VF runs by its budget */
+	vgpu_nsec settled; /* its service is charged up to this instant; 0: it does not run */
+	vgpu_nsec charged; /* what it was charged until then */
 	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
 	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
 	 * step, the same VF would always lose. */
@@ -112,12 +114,33 @@ static void changed(struct deadline *d)
 	d->limit_ppm = d->params[P_RECLAIM] && a.cap_ppm > reserve ? a.cap_ppm - reserve : 0;
 }
 
+/* What a server is charged for SERVICE. */
+static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
+{
+	uint64_t rate = d->vfs[index].ppm;
+
+	rate = rate > d->active_ppm ? rate : d->active_ppm;
+	if (rate >= d->limit_ppm)
+		return service;
+	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
+}
+
+/* To be called before the rate of the charge changes: charges the current server, at the present
+ * rate, for what it has run by NOW. */
+static void settle(struct deadline *d, vgpu_nsec now)
+{
+	if (d->settled == 0 || now <= d->settled)
+		return;
+	d->charged += reclaimed(d, d->current, now - d->settled);
+	d->settled = now;
+}
+
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct deadline *d = state;
 	uint32_t i;
 
-	(void)now;
+	settle(d, now);
 	for (i = 0; i <= P_ADMISSION; i++)
 		d->params[i] = values[i];
 	d->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
@@ -145,6 +168,7 @@ static void set_active(struct deadline *d, uint32_t index, bool active)
 	heap_remove(&d->leaving, index);
 	if (vf->active == active)
 		return;
+	settle(d, d->now);
 	vf->active = active;
 	d->active_ppm += active ? vf->ppm : -vf->ppm;
 }
@@ -175,6 +199,11 @@ static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgp
 	bool is_new = d->s.cbs[index].budget || budget;
 
 	d->now = now;
+	settle(d, now);
+	if (d->current == index) { /* it owes the old budget what it has run so far */
+		d->s.cbs[index].left -= (int64_t)d->charged;
+		d->charged = 0;
+	}
 	set_active(d, index, false);
 	d->vfs[index].ppm = budget ? admission_ppm(budget + switches, period) : 0;
 	servers_set(&d->s, index, budget, period, d->current == index, now);
@@ -237,6 +266,7 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	struct deadline *d = state;
 	vgpu_nsec until;
 
+	d->now = now;
 	d->vfs[index].awake = false;
 	place(d, index);
 	servers_sleep(&d->s, index);
@@ -253,6 +283,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct deadline *d = state;
 
+	d->now = now;
 	if (d->vfs[index].awake)
 		sleep_vf(state, index, now);
 	set_active(d, index, false);
@@ -310,18 +341,8 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	struct deadline *d = state;
 
 	(void)index;
+	d->settled = d->served ? now : 0;
 	servers_turn_runs(&d->s, now);
-}
-
-/* What a server is charged for SERVICE. */
-static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
-{
-	uint64_t rate = d->vfs[index].ppm;
-
-	rate = rate > d->active_ppm ? rate : d->active_ppm;
-	if (rate >= d->limit_ppm)
-		return service;
-	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
 }
 
 static vgpu_nsec extend_background(struct deadline *d, vgpu_nsec end)
@@ -347,14 +368,17 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	d->s.turn.length = end - d->s.turn.start;
 	if (!d->served)
 		return extend_background(d, end);
-	return servers_extend(&d->s, index, reclaimed(d, index, end - d->s.turn.start), end);
+	return servers_extend(&d->s, index, d->charged + reclaimed(d, index, end - d->settled),
+			      end);
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct deadline *d = state;
+	vgpu_nsec charge = d->charged, had = d->settled ? d->settled - usage->start : 0, rest;
 
 	d->current = VGPU_NO_VF;
+	d->charged = d->settled = 0;
 	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
 		if (usage->vf == d->background)
 			d->turn_left -= (int64_t)usage->charge;
@@ -364,7 +388,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 		servers_queue(&d->s, usage->vf);
 		return;
 	}
-	servers_charge(&d->s, usage, reclaimed(d, usage->vf, servers_service(usage)));
+	rest = servers_service(usage) > had ? servers_service(usage) - had : 0;
+	servers_charge(&d->s, usage, charge + reclaimed(d, usage->vf, rest));
 	advance(d, usage->end);
 }
 

@@ -37,6 +37,7 @@ struct qos {
 	int64_t params[P_ADMISSION + 1];
 	uint32_t current;
 	bool served;	       /* the current VF runs by its guarantee */
+	vgpu_nsec now;	       /* the last instant that the policy was told */
 	vgpu_nsec started;     /* when the current VF began to run; 0: not yet */
 	vgpu_nsec settled;     /* the part of its service that its guarantee was charged already */
 	struct heap throttled; /* VFs with work but without tokens, by when they have some */
@@ -188,6 +189,7 @@ static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 
 static void advance(struct qos *q, vgpu_nsec now)
 {
+	q->now = now;
 	servers_advance(&q->s, now);
 	while (q->throttled.n && q->throttled.entries[0].key <= now)
 		place(q, q->throttled.entries[0].vf, now);
@@ -455,6 +457,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	struct vf *vf = &q->own[usage->vf];
 	int64_t charge = (int64_t)usage->charge - (int64_t)q->settled;
 
+	q->now = usage->end;
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
 	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->free;
@@ -476,29 +479,37 @@ static void account(void *state, const struct vgpu_usage *usage)
 	place(q, usage->vf, usage->end);
 }
 
+/*
+ * One number for three debts: what the VF has had ahead of its guarantee, what it owes in excess,
+ * and what its bucket is short of.
+ */
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct qos *q = state;
-	const struct vf *vf = &q->own[index];
-	int64_t left = q->s.cbs[index].left;
-	int64_t lag = eevdf_lag(&q->e, index) + (left < 0 ? left : 0);
+	struct vf vf = q->own[index];
+	int64_t lag = eevdf_lag(&q->e, index) + servers_export_lag(&q->s, index, q->now);
 
-	return is_limited(vf) && vf->tokens < 0 && vf->tokens < lag ? vf->tokens : lag;
+	fill(&vf, q->now);
+	return is_limited(&vf) && vf.tokens < 0 && vf.tokens < lag ? vf.tokens : lag;
 }
 
+/*
+ * What a VF owes comes out of its guarantee first, up to a budget, and out of its excess then: a
+ * change from this policy to itself brings neither a new budget nor a fuller bucket.
+ */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct qos *q = state;
 	struct vf *vf = &q->own[index];
 	int64_t budget = (int64_t)q->s.cbs[index].budget;
-	int64_t owing = budget ? -budget : -EEVDF_CARRIED;
+	int64_t ahead = lag > 0 ? 0 : lag > -budget ? lag : -budget;
 
-	eevdf_import_lag(&q->e, index, lag);
+	servers_import_lag(&q->s, index, ahead);
+	eevdf_import_lag(&q->e, index, lag - ahead);
 	if (!is_limited(vf))
 		return;
-	/* A bucket is not filled by a change of policy, nor while the change waits. But the lag may
-	 * be what the VF owes in excess alone, and that does not hold back a guarantee. */
-	vf->tokens = lag > 0 ? 0 : lag > owing ? lag : owing;
+	/* The time for which the change waits does not fill the bucket either. */
+	vf->tokens = lag > 0 ? 0 : lag > -EEVDF_CARRIED ? lag : -EEVDF_CARRIED;
 	vf->filled = VGPU_NEVER;
 }
 
