@@ -11,7 +11,8 @@
  * error, not a sum of errors; a larger F (NVIDIA's averaging factor) keeps turns even, and lets
  * the debt of a VF that always errs grow to F errors. A debt of more than a turn costs whole turns.
  * A VF that has no work at some instant of its slot gives up the rest of the turn, and is owed
- * nothing for it.
+ * nothing for it. A turn that a window or an operator interrupts goes on after that: were it over,
+ * changes in step with the round would always cut the same VF.
  *
  * Boundaries lie on a grid, start + sum(switch + turn) + sum(overruns not yet settled): nothing
  * accumulates. A start is never earlier than planned, so where VFs stop in time, no VF can tell
@@ -96,9 +97,8 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		r->owner = ring_next(r);
 		if (r->owner == VGPU_NO_VF)
 			return;
-		/* All turns of a round are of one measure. */
-		if (!r->length.fixed && (before == VGPU_NO_VF || r->owner <= before))
-			ring_update(r);
+		if (before == VGPU_NO_VF || r->owner <= before)
+			ring_begin_round(r);
 		before = r->owner;
 		vf = &r->vfs[r->owner];
 		turn = ring_turn(r, vf);
@@ -213,6 +213,18 @@ static void ring_note_late(struct ring *r, uint32_t vf, vgpu_nsec now)
 	r->expected = 0;
 }
 
+/* The slot lasts until the parts of a turn that are still to come can be had. */
+static void ring_go_on(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec end;
+
+	if (!r->in_parts)
+		return;
+	end = now + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
+	if (r->slot_end < end)
+		r->slot_end = end;
+}
+
 static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct ring *r = state;
@@ -228,6 +240,7 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (r->at_rest && r->idle == RING_HOLD)
 		ring_catch_up(r, now);
 	r->at_rest = false;
+	ring_go_on(r, now);
 	if (ring_is_done(r, useful, now)) {
 		/* After a window, a reset or a pause the grid begins anew. Lateness that debts
 		 * explain is in slot_end already; that of a slow switch is made up for. */
@@ -282,8 +295,9 @@ static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 
 static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 {
-	bool cut = usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE;
-	vgpu_nsec rest, more = usage->used < usage->granted ? usage->used : usage->granted;
+	bool interrupted = usage->reason == VGPU_END_EXCLUSIVE;
+	bool cut = usage->reason == VGPU_END_SLICE || interrupted;
+	vgpu_nsec more = usage->used < usage->granted ? usage->used : usage->granted;
 
 	/* As much of an extension as was had has made the turn longer, and the slot. */
 	if (r->extended && more > (vgpu_nsec)r->offered) {
@@ -294,12 +308,10 @@ static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 	r->had += (int64_t)usage->charge;
 	r->ran += (int64_t)usage->used;
 	r->gave_up = r->gave_up || !cut;
-	r->in_parts = r->in_parts && usage->reason == VGPU_END_SLICE && !ring_is_over(r);
-	if (r->in_parts && !r->gave_up) {
-		rest = usage->end + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
-		if (r->slot_end < rest)
-			r->slot_end = rest;
-	} else if (cut) {
+	r->in_parts = ((r->in_parts && cut) || interrupted) && !r->gave_up && !ring_is_over(r);
+	if (r->in_parts)
+		return;
+	if (cut) {
 		ring_move(r, usage);
 		ring_close(r);
 	} else if (r->idle == RING_COMPRESS || usage->reason != VGPU_END_YIELD) {
@@ -350,8 +362,10 @@ static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 	vf->awake = false;
 	set_remove(&r->awake, index);
 	r->awake_slots -= vf->slots;
-	if (index == r->owner)
+	if (index == r->owner) {
 		r->gave_up = true;
+		r->in_parts = false;
+	}
 	if (vf->debt < 0)
 		vf->debt = 0;
 }

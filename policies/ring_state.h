@@ -37,6 +37,7 @@ struct ring {
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because nobody has work */
+	bool changed;	  /* its parameters, since the round began */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
 	int64_t done; /* service so far */
@@ -55,7 +56,8 @@ struct ring {
 	/* The last pick */
 	vgpu_nsec expected; /* when it was to run, or the parking to end; 0: no matter when */
 	int64_t offered;
-	bool in_parts; /* what was offered is not all of a turn, which is longer than a slice */
+	bool in_parts; /* what was offered is not all of a turn, which is longer than a slice, or
+			* was interrupted */
 	bool extended;
 	struct ring_vf vfs[];
 };
@@ -106,15 +108,27 @@ static void ring_update(struct ring *r)
 		r->shortest_slice = r->slice;
 }
 
-/* New parameters: bounds begin anew. */
-static void ring_forget_longest(struct ring *r)
+/* All turns of a round are of one measure; with new parameters bounds begin anew. */
+static void ring_begin_round(struct ring *r)
 {
 	uint32_t i;
 
-	r->longest_slice = 0;
-	r->shortest_slice = 0;
-	for (i = 0; i < r->facts->max_vfs; i++)
-		r->vfs[i].most_slots = r->vfs[i].slots;
+	if (r->changed) {
+		r->changed = false;
+		r->longest_slice = 0;
+		r->shortest_slice = 0;
+		for (i = 0; i < r->facts->max_vfs; i++)
+			r->vfs[i].most_slots = r->vfs[i].slots;
+	}
+	ring_update(r);
+}
+
+/* New parameters: where a round is under way, turns follow with the next one. */
+static void ring_change(struct ring *r)
+{
+	r->changed = true;
+	if (r->owner == VGPU_NO_VF || r->at_rest)
+		ring_begin_round(r);
 }
 
 /* Membership, and slots: all sums follow. */
@@ -144,7 +158,8 @@ static void ring_set_slots(struct ring *r, uint32_t index, int64_t slots)
 		r->awake_slots += slots - vf->slots;
 	vf->slots = slots;
 	vf->most_slots = ring_max(vf->most_slots, slots);
-	ring_update(r);
+	if (r->owner == VGPU_NO_VF)
+		ring_update(r);
 }
 
 #endif

@@ -770,6 +770,34 @@ static void changes_favour_nobody(void)
 	}
 }
 
+/* Parameters that change in step with the round, so that they would cut the second VF's turn each
+ * time, and the first one's never. */
+static void changes_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p, k;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(2, 54, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_param(policy->params, params, lengths[p], 7000);
+		vhost_start(&h, policy, params, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 2000; k++) {
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
+			vhost_run(&h, h.now + 10 * VGPU_MSEC);
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
+}
+
 /* Timers that fire late: shares and waits are kept, for those that sleep and wake too. */
 static void late_timers(void)
 {
@@ -928,6 +956,7 @@ static const struct test tests[] = {
 	{"strict: a turn is settled once", strict_settles_once},
 	{"who is alone is not switched with itself", alone},
 	{"changes of policy favour nobody", changes_favour_nobody},
+	{"changes in step with the round favour nobody", changes_in_step},
 	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},

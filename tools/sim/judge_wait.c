@@ -4,7 +4,9 @@
  * stopped, to the one at which it runs. Allowed is what the policy stated at the beginning or at
  * the end, whichever is more; if an operator has changed something meanwhile, the largest that was
  * stated before the change comes on top, once. So does the time of hangs, exclusive windows and
- * resets, and for each of the latter one world switch to it and one away from it.
+ * resets, and for each of the latter one world switch to it and one away from it. Where vgpud was
+ * restarted, so does the time until the VF that it found running has stopped: it is asked at once,
+ * and how late it may be nobody has seen yet.
  */
 #include <math.h>
 
@@ -18,7 +20,7 @@ static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 /* Time until now that was not the policy's to give. */
 static vgpu_nsec apart(const struct monitor *m)
 {
-	return m->windows_and_resets + m->hangs +
+	return m->windows_and_resets + m->hangs + m->making_room +
 	       2 * m->n_windows_and_resets * m->core.facts.switch_high_ns;
 }
 

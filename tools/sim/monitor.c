@@ -47,6 +47,8 @@ void monitor_restarted(struct monitor *m)
 		m->fluid[i] = (struct fluid_vf){.in = false};
 	}
 	m->last = m->h->now;
+	m->began = m->h->now;
+	m->granted_until = 0;
 	m->runner = VGPU_NO_VF;
 	m->early = 0;
 	m->pairs_compared = false;
@@ -85,6 +87,9 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
 		if (r->type == VGPU_REC_STOP) {
+			/* No grant stands behind the time of a VF that was found running. */
+			if (m->granted_until == 0 && r->a > 0 && r->code != VGPU_END_HANG)
+				m->making_room += r->t - m->began;
 			m->granted_until = 0;
 			m->accounted = true;
 			m->overrun = (double)r->b;

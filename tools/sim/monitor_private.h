@@ -84,8 +84,10 @@ struct monitor {
 	bool restarted;		      /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
 	uint64_t n_windows_and_resets;
-	vgpu_nsec granted_until; /* the end of the grant that runs */
+	vgpu_nsec began;	 /* the core */
+	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
 	vgpu_nsec hangs;	 /* time until they were found */
+	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
 	double early;		 /* what the fluid was given ahead of the sample */
 	bool pairs_compared, pairs_changed;
 	struct monitor_result result;

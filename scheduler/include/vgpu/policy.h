@@ -121,8 +121,9 @@ struct vgpu_bound {
 	 * both have begun with nothing owed. VGPU_NEVER: none promised. */
 	vgpu_nsec max_lag;
 	/* From having work, be it that it wakes or that it has just been stopped, to running;
-	 * exclusive windows, resets and changes of policy meanwhile come on top. VGPU_NEVER: none
-	 * promised. */
+	 * exclusive windows, resets and changes of policy meanwhile come on top; so does, after a
+	 * restart of the host, the time until the VF that it found running has stopped.
+	 * VGPU_NEVER: none promised. */
 	vgpu_nsec max_wait;
 	/* Since 1.1. A guarantee of its own, beside the share; 0: none. A job of no more than
 	 * BUDGET that comes when its predecessor is done, and no sooner than PERIOD after that one
