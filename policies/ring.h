@@ -198,9 +198,9 @@ static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool 
 		else if (r->idle == RING_HOLD)
 			out->flags = VGPU_PICK_HOLD;
 	}
-	r->in_parts = slice > r->facts->max_slice_ns;
+	r->in_parts = vf == r->owner && slice > r->facts->max_slice_ns;
 	out->vf = vf;
-	out->slice = r->in_parts ? r->facts->max_slice_ns : slice;
+	out->slice = slice < r->facts->max_slice_ns ? slice : r->facts->max_slice_ns;
 	r->offered = (int64_t)out->slice;
 	r->extended = false;
 	r->expected = out->not_before > start ? out->not_before : start;
