@@ -18,7 +18,7 @@ enum ring_idle {
 struct ring_vf {
 	bool admitted, online, awake;
 	bool served; /* it has had a turn since it came or woke */
-	int64_t slots, most_slots;
+	int64_t slots, next_slots, most_slots;
 	int64_t debt;
 	int64_t moved;	 /* how much later its overruns have made the grid, not yet settled */
 	int64_t worst;	 /* the largest |debt| so far */
@@ -37,7 +37,7 @@ struct ring {
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because nobody has work */
-	bool changed;	  /* its parameters, since the round began */
+	bool changed;	  /* parameters, since the round began */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
 	int64_t done; /* service so far */
@@ -108,29 +108,6 @@ static void ring_update(struct ring *r)
 		r->shortest_slice = r->slice;
 }
 
-/* All turns of a round are of one measure; with new parameters bounds begin anew. */
-static void ring_begin_round(struct ring *r)
-{
-	uint32_t i;
-
-	if (r->changed) {
-		r->changed = false;
-		r->longest_slice = 0;
-		r->shortest_slice = 0;
-		for (i = 0; i < r->facts->max_vfs; i++)
-			r->vfs[i].most_slots = r->vfs[i].slots;
-	}
-	ring_update(r);
-}
-
-/* New parameters: where a round is under way, turns follow with the next one. */
-static void ring_change(struct ring *r)
-{
-	r->changed = true;
-	if (r->owner == VGPU_NO_VF || r->at_rest)
-		ring_begin_round(r);
-}
-
 /* Membership, and slots: all sums follow. */
 static void ring_join(struct ring *r, uint32_t vf)
 {
@@ -148,18 +125,62 @@ static void ring_leave(struct ring *r, uint32_t vf)
 	r->member_slots -= r->vfs[vf].slots;
 }
 
+/* VF has the slots that it was given last. */
+static void ring_take_slots(struct ring *r, uint32_t index)
+{
+	struct ring_vf *vf = &r->vfs[index];
+	int64_t more = vf->next_slots - vf->slots;
+
+	if (set_has(&r->members, index))
+		r->member_slots += more;
+	if (vf->awake)
+		r->awake_slots += more;
+	vf->slots = vf->next_slots;
+}
+
+/* All turns of a round are of one measure; with new parameters bounds begin anew. */
+static void ring_begin_round(struct ring *r)
+{
+	uint32_t i;
+
+	for (i = 0; r->changed && i < r->facts->max_vfs; i++) {
+		ring_take_slots(r, i);
+		r->vfs[i].most_slots = r->vfs[i].slots;
+	}
+	if (r->changed) {
+		r->longest_slice = 0;
+		r->shortest_slice = 0;
+	}
+	r->changed = false;
+	ring_update(r);
+}
+
+/* Whether there is no round that has to be finished as it began. */
+static bool ring_is_between_rounds(const struct ring *r)
+{
+	return r->owner == VGPU_NO_VF || r->at_rest;
+}
+
+/* New parameters: where a round is under way, turns follow with the next one. */
+static void ring_change(struct ring *r)
+{
+	r->changed = true;
+	if (ring_is_between_rounds(r))
+		ring_begin_round(r);
+}
+
 static void ring_set_slots(struct ring *r, uint32_t index, int64_t slots)
 {
 	struct ring_vf *vf = &r->vfs[index];
 
-	if (set_has(&r->members, index))
-		r->member_slots += slots - vf->slots;
-	if (vf->awake)
-		r->awake_slots += slots - vf->slots;
-	vf->slots = slots;
+	vf->next_slots = slots;
+	if (!ring_is_between_rounds(r)) {
+		r->changed = true;
+		return;
+	}
+	ring_take_slots(r, index);
 	vf->most_slots = ring_max(vf->most_slots, slots);
-	if (r->owner == VGPU_NO_VF)
-		ring_update(r);
+	ring_update(r);
 }
 
 #endif

@@ -777,6 +777,7 @@ static void changes_in_step(void)
 	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
 	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
 	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_vf_view v;
 	unsigned p, k;
 
 	for (p = 0; p < 4; p++) {
@@ -791,6 +792,63 @@ static void changes_in_step(void)
 			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
 							     .params = params});
 			vhost_run(&h, h.now + 10 * VGPU_MSEC);
+			vgpu_core_vf_view(h.core, k % 2, &v);
+			CU_ASSERT(v.lag_ns < 4 * (int64_t)VGPU_MSEC); /* half a turn */
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
+}
+
+/* A turn that has begun is had as it was when its round began, and so are the shares. */
+static void slots_of_a_round(void)
+{
+	static const int64_t rows[2][VGPU_MAX_PARAMS] = {{4}, {1}};
+	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[1]};
+	vgpu_nsec began, had;
+
+	machine(2, 56, VGPU_NO_VF);
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, rows);
+	vhost_run(&h, VGPU_SEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	began = h.vfs[0].last_start;
+	had = vhost_service(&h, 0);
+	vhost_event(&h, &event);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.8, 0.001);
+	while (h.running != 1)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT(h.now - began > 8 * VGPU_MSEC);
+	CU_ASSERT(vhost_service(&h, 0) - had > 7 * VGPU_MSEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.5, 0.001);
+	done();
+}
+
+/* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
+static void changes_between_turns(void)
+{
+	static const char *const names[] = {"equal", "strict"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p;
+
+	for (p = 0; p < 2; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+		uint32_t last = VGPU_NO_VF;
+
+		machine(2, 55, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_start(&h, policy, params, NULL);
+		while (h.now < 10 * VGPU_SEC) {
+			vhost_run(&h, h.now + VGPU_MSEC);
+			if (h.running == VGPU_NO_VF || h.running == last)
+				continue;
+			last = h.running;
+			vhost_param(policy->params, params, "slice_us", last ? 3000 : 12000);
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
 		}
 		printf("[%s: %.4f] ", names[p], share_of(0));
 		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
@@ -957,6 +1015,8 @@ static const struct test tests[] = {
 	{"who is alone is not switched with itself", alone},
 	{"changes of policy favour nobody", changes_favour_nobody},
 	{"changes in step with the round favour nobody", changes_in_step},
+	{"strict: slots of a round", slots_of_a_round},
+	{"changes between turns favour nobody", changes_between_turns},
 	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},
