@@ -101,16 +101,19 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 static void sample(struct monitor *m)
 {
 	vgpu_nsec apart = 0;
-	uint64_t n = 0;
+	uint64_t n = 0, share;
 	uint32_t i;
 
 	vgpu_core_view(m->h->core, &m->core);
+	m->shares_changed = false;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];
 
 		w->before = w->v.bound;
 		w->last = w->service;
+		share = w->v.share_numerator;
 		vgpu_core_vf_view(m->h->core, i, &w->v);
+		m->shares_changed |= w->v.share_numerator != share;
 		w->service = (double)(w->v.ledger.charged_ns + w->v.pending_ns);
 		if (m->restarted)
 			w->last = w->service;
