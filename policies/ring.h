@@ -12,7 +12,8 @@
  * the debt of a VF that always errs grow to F errors. A debt of more than a turn costs whole turns.
  * A VF that has no work at some instant of its slot gives up the rest of the turn, and is owed
  * nothing for it. A turn that a window or an operator interrupts goes on after that: were it over,
- * changes in step with the round would always cut the same VF.
+ * changes in step with the round would always cut the same VF. For the same reason new slices and
+ * slots hold from the next round on.
  *
  * Boundaries lie on a grid, start + sum(switch + turn) + sum(overruns not yet settled): nothing
  * accumulates. A start is never earlier than planned, so where VFs stop in time, no VF can tell
