@@ -741,8 +741,7 @@ static void alone(void)
 	}
 }
 
-/* However often the policy changes, it is not always the same VFs that run first. `best-effort`
- * charges nothing, and so does not make up for a turn that a change has cut short. */
+/* However often the policy changes, it is not always the same VFs that run first. */
 static void changes_favour_nobody(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
@@ -750,8 +749,7 @@ static void changes_favour_nobody(void)
 	double share, off;
 
 	for (mix = 0; mix < 5; mix++) { /* each with itself, and three in turn */
-		/* A change cuts a slice short, of one policy or of another. */
-		off = mix == 3 ? 0.3 : mix == 4 ? 0.1 : 0.05;
+		off = mix < 4 ? 0.01 : 0.1;
 		machine(12, 53, VGPU_NO_VF);
 		vhost_start(&h, vgpu_builtin_policy(names[mix % 4]), NULL, NULL);
 		vhost_run(&h, VGPU_SEC);
@@ -825,6 +823,33 @@ static void slots_of_a_round(void)
 		vhost_run(&h, h.now + 100 * VGPU_USEC);
 	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.5, 0.001);
 	done();
+}
+
+/* The same with changes of policy: they wait for the end of a turn, and who is next in the old
+ * round begins the new one. */
+static void policies_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p, k;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(2, 57, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_param(policy->params, params, lengths[p], 15000);
+		vhost_start(&h, policy, params, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 400; k++) {
+			vhost_change_policy(&h, policy, params, NULL);
+			vhost_run(&h, h.now + 50 * VGPU_MSEC);
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
 }
 
 /* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
@@ -1015,6 +1040,7 @@ static const struct test tests[] = {
 	{"who is alone is not switched with itself", alone},
 	{"changes of policy favour nobody", changes_favour_nobody},
 	{"changes in step with the round favour nobody", changes_in_step},
+	{"changes of policy in step with the round favour nobody", policies_in_step},
 	{"strict: slots of a round", slots_of_a_round},
 	{"changes between turns favour nobody", changes_between_turns},
 	{"late timers", late_timers},
