@@ -11,7 +11,9 @@
  * |debt| is one error, not a sum of errors. A larger F (NVIDIA's averaging factor) keeps turns
  * even, and lets the debt of a VF that always errs grow to F errors. A debt of more than a turn
  * costs whole turns. A VF that has no work at some instant of its slot gives up the rest of the
- * turn, and is owed nothing for it.
+ * turn, and is owed nothing for it. A turn that a window or an operator interrupts continues after
+ * that: if it were over, changes in step with the round would always cut the same VF. For the same
+ * reason new slices and slots apply from the next round on.
  *
  * Boundaries lie on a grid, start + sum(switch + turn) + sum(overruns not yet settled): nothing
  * accumulates. A turn never starts earlier than planned, so where VFs stop in time, the starts of a
@@ -98,9 +100,8 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		r->owner = ring_next(r);
 		if (r->owner == VGPU_NO_VF)
 			return;
-		/* The slice changes between rounds only. */
-		if (!r->length.fixed && (before == VGPU_NO_VF || r->owner <= before))
-			ring_update(r);
+		if (before == VGPU_NO_VF || r->owner <= before)
+			ring_begin_round(r);
 		before = r->owner;
 		vf = &r->vfs[r->owner];
 		turn = ring_turn(r, vf);
@@ -201,9 +202,9 @@ static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool 
 		else if (r->idle == RING_HOLD)
 			out->flags = VGPU_PICK_HOLD;
 	}
-	r->in_parts = slice > r->facts->max_slice_ns;
+	r->in_parts = vf == r->owner && slice > r->facts->max_slice_ns;
 	out->vf = vf;
-	out->slice = r->in_parts ? r->facts->max_slice_ns : slice;
+	out->slice = slice < r->facts->max_slice_ns ? slice : r->facts->max_slice_ns;
 	r->offered = (int64_t)out->slice;
 	r->extended = false;
 	r->expected = out->not_before > start ? out->not_before : start;
@@ -214,6 +215,18 @@ static void ring_note_late(struct ring *r, uint32_t vf, vgpu_nsec now)
 	if (r->expected && vf != VGPU_NO_VF && now > r->expected)
 		r->vfs[vf].late = ring_max(r->vfs[vf].late, (int64_t)(now - r->expected));
 	r->expected = 0;
+}
+
+/* The slot lasts until the parts of a turn that are still to come can be had. */
+static void ring_go_on(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec end;
+
+	if (!r->in_parts)
+		return;
+	end = now + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
+	if (r->slot_end < end)
+		r->slot_end = end;
 }
 
 static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
@@ -231,6 +244,7 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (r->at_rest && r->idle == RING_HOLD)
 		ring_catch_up(r, now);
 	r->at_rest = false;
+	ring_go_on(r, now);
 	if (ring_is_done(r, useful, now)) {
 		/* After a window, a reset or a pause the grid begins anew. Lateness from debts is
 		 * in slot_end already; lateness from a slow switch is made up for. */
@@ -285,8 +299,9 @@ static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 
 static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 {
-	bool cut = usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE;
-	vgpu_nsec rest, more = usage->used < usage->granted ? usage->used : usage->granted;
+	bool interrupted = usage->reason == VGPU_END_EXCLUSIVE;
+	bool cut = usage->reason == VGPU_END_SLICE || interrupted;
+	vgpu_nsec more = usage->used < usage->granted ? usage->used : usage->granted;
 
 	/* The used part of an extension makes the turn and the slot longer. */
 	if (r->extended && more > (vgpu_nsec)r->offered) {
@@ -297,12 +312,10 @@ static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 	r->had += (int64_t)usage->charge;
 	r->ran += (int64_t)usage->used;
 	r->gave_up = r->gave_up || !cut;
-	r->in_parts = r->in_parts && usage->reason == VGPU_END_SLICE && !ring_is_over(r);
-	if (r->in_parts && !r->gave_up) {
-		rest = usage->end + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
-		if (r->slot_end < rest)
-			r->slot_end = rest;
-	} else if (cut) {
+	r->in_parts = ((r->in_parts && cut) || interrupted) && !r->gave_up && !ring_is_over(r);
+	if (r->in_parts)
+		return;
+	if (cut) {
 		ring_move(r, usage);
 		ring_close(r);
 	} else if (r->idle == RING_COMPRESS || usage->reason != VGPU_END_YIELD) {
@@ -353,8 +366,10 @@ static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 	vf->awake = false;
 	set_remove(&r->awake, index);
 	r->awake_slots -= vf->slots;
-	if (index == r->owner)
+	if (index == r->owner) {
 		r->gave_up = true;
+		r->in_parts = false;
+	}
 	if (vf->debt < 0)
 		vf->debt = 0;
 }

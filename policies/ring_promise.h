@@ -8,15 +8,18 @@
 
 /*
  * The part of its next turn that VF has waited for already, in 1024ths: all when all others have
- * had theirs. A VF that has had a turn begins the wait half a turn ahead, and ends it half a turn
- * behind; before its first turn, imported lag says what it is owed.
+ * had theirs. A VF that has had a turn, or is in the middle of one, began the wait half a turn
+ * ahead, and ends it half a turn behind; before its first turn, imported lag says what it is owed.
  */
-static int64_t ring_waited(const struct ring *r, const struct ring_vf *vf)
+static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
+	const struct ring_vf *vf = &r->vfs[index];
 	int64_t round = r->awake_slots * (int64_t)r->slice, passed = r->done - vf->since;
 
 	if (!vf->awake || round == 0)
 		return 0;
+	if (r->open && index == r->owner)
+		return -512;
 	return (passed < round ? passed : round) * 1024 / round - (vf->served ? 512 : 0);
 }
 
@@ -28,7 +31,7 @@ static int64_t ring_export_lag(void *state, uint32_t index)
 
 	if (r->open && index == r->owner)
 		lag -= ring_result(r);
-	return lag + ring_turn(r, vf) * ring_waited(r, vf) / 1024;
+	return lag + ring_turn(r, vf) * ring_waited(r, index) / 1024;
 }
 
 /* The VF that is owed most begins; the others follow in the order of their numbers. Its place in

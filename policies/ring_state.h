@@ -18,7 +18,7 @@ enum ring_idle {
 struct ring_vf {
 	bool admitted, online, awake;
 	bool served; /* it has had a turn since it was admitted or woke */
-	int64_t slots, most_slots;
+	int64_t slots, next_slots, most_slots;
 	int64_t debt;
 	int64_t moved;	 /* by how much its overruns have moved the grid, not yet settled */
 	int64_t worst;	 /* the largest |debt| so far */
@@ -35,8 +35,9 @@ struct ring {
 	vgpu_nsec room; /* time between two slots, for the world switch; 0: as measured */
 	int64_t factor; /* F */
 	enum ring_idle idle;
-	bool all_members; /* all configured VFs have turns, whether their driver is up or not */
+	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because no VF has work */
+	bool changed;	  /* parameters have changed since the round began */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
 	int64_t done; /* service of all VFs so far */
@@ -55,7 +56,8 @@ struct ring {
 	/* The last pick */
 	vgpu_nsec expected; /* when it was planned to run, or parking to end; 0: not planned */
 	int64_t offered;
-	bool in_parts; /* the turn is longer than a slice, so that only a part was offered */
+	bool in_parts; /* the turn is longer than a slice, or was interrupted: only a part was
+			  offered */
 	bool extended;
 	struct ring_vf vfs[];
 };
@@ -106,17 +108,6 @@ static void ring_update(struct ring *r)
 		r->shortest_slice = r->slice;
 }
 
-/* Parameters are new: bounds begin anew. */
-static void ring_forget_longest(struct ring *r)
-{
-	uint32_t i;
-
-	r->longest_slice = 0;
-	r->shortest_slice = 0;
-	for (i = 0; i < r->facts->max_vfs; i++)
-		r->vfs[i].most_slots = r->vfs[i].slots;
-}
-
 /* Membership and slots, with all sums. */
 static void ring_join(struct ring *r, uint32_t vf)
 {
@@ -134,15 +125,60 @@ static void ring_leave(struct ring *r, uint32_t vf)
 	r->member_slots -= r->vfs[vf].slots;
 }
 
+/* VF has the slots that it was given last. */
+static void ring_take_slots(struct ring *r, uint32_t index)
+{
+	struct ring_vf *vf = &r->vfs[index];
+	int64_t more = vf->next_slots - vf->slots;
+
+	if (set_has(&r->members, index))
+		r->member_slots += more;
+	if (vf->awake)
+		r->awake_slots += more;
+	vf->slots = vf->next_slots;
+}
+
+/* All turns of a round are of one measure; with new parameters bounds begin anew. */
+static void ring_begin_round(struct ring *r)
+{
+	uint32_t i;
+
+	for (i = 0; r->changed && i < r->facts->max_vfs; i++) {
+		ring_take_slots(r, i);
+		r->vfs[i].most_slots = r->vfs[i].slots;
+	}
+	if (r->changed) {
+		r->longest_slice = 0;
+		r->shortest_slice = 0;
+	}
+	r->changed = false;
+	ring_update(r);
+}
+
+/* Whether there is no round that has to be finished as it began. */
+static bool ring_is_between_rounds(const struct ring *r)
+{
+	return r->owner == VGPU_NO_VF || r->at_rest;
+}
+
+/* New parameters: where a round is under way, turns follow with the next one. */
+static void ring_change(struct ring *r)
+{
+	r->changed = true;
+	if (ring_is_between_rounds(r))
+		ring_begin_round(r);
+}
+
 static void ring_set_slots(struct ring *r, uint32_t index, int64_t slots)
 {
 	struct ring_vf *vf = &r->vfs[index];
 
-	if (set_has(&r->members, index))
-		r->member_slots += slots - vf->slots;
-	if (vf->awake)
-		r->awake_slots += slots - vf->slots;
-	vf->slots = slots;
+	vf->next_slots = slots;
+	if (!ring_is_between_rounds(r)) {
+		r->changed = true;
+		return;
+	}
+	ring_take_slots(r, index);
 	vf->most_slots = ring_max(vf->most_slots, slots);
 	ring_update(r);
 }

@@ -20,14 +20,16 @@ struct vf {
 	int64_t deficit, worst;	 /* worst: the largest debt so far */
 	int64_t over, late;	 /* how late it has stopped, and started, at worst */
 	int64_t since;		 /* `done` at the end of its last turn, or when it woke */
+	int64_t brought;	 /* what it was owed under the previous policy */
 };
 
 struct wdrr {
 	const struct vgpu_facts *facts;
 	int64_t quantum;
-	uint32_t turn; /* the VF whose turn it is, or VGPU_NO_VF if none has work */
-	bool fresh;    /* that VF has not got its quantum for this turn yet */
-	bool extended; /* the running VF goes on beyond what was offered */
+	uint32_t turn;	/* the VF whose turn it is, or VGPU_NO_VF if none has work */
+	uint32_t first; /* the VF that begins, while none has run: the one that is owed most */
+	bool fresh;	/* the VF whose turn it is has not got its quantum for this turn yet */
+	bool extended;	/* the running VF goes on beyond what was offered */
 	int64_t offered;
 	vgpu_nsec expected;	      /* when the last pick was planned to run */
 	int64_t done;		      /* service of all VFs so far */
@@ -124,6 +126,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 		vf->next = index;
 		vf->previous = index;
 		w->turn = index;
+		w->first = index;
 		w->fresh = true;
 		return true;
 	}
@@ -131,8 +134,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	vf->previous = w->vfs[w->turn].previous;
 	w->vfs[vf->previous].next = index;
 	w->vfs[vf->next].previous = index;
-	if (w->done == 0 && w->fresh && vf->deficit > w->vfs[w->turn].deficit)
-		w->turn = index;
+	if (vf->brought > w->vfs[w->first].brought)
+		w->first = index;
 	return false;
 }
 
@@ -144,6 +147,8 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	(void)now;
 	vf->awake = false;
 	w->contenders -= vf->weight;
+	if (w->first == index)
+		w->first = vf->next;
 	if (vf->deficit > 0) /* a VF without work is owed nothing; it keeps its debt */
 		vf->deficit = 0;
 	if (w->turn == index) {
@@ -173,6 +178,8 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 
 	if (w->turn == VGPU_NO_VF)
 		return;
+	if (w->done == 0 && w->fresh)
+		w->turn = w->first;
 	w->extended = false;
 	w->expected = now + w->facts->switch_ns;
 	for (i = w->turn;;) {
@@ -286,6 +293,7 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	struct vf *vf = &w->vfs[index];
 	int64_t most = 2 * quantum_of(w, vf), half = quantum_of(w, vf) / 2, size;
 
+	vf->brought = lag;
 	lag = lag > half ? lag - half : lag < -half ? lag + half : 0;
 	vf->deficit = lag > most ? most : lag;
 	size = vf->deficit < 0 ? -vf->deficit : vf->deficit;

@@ -97,7 +97,7 @@ void dispatch_cut(struct vgpu_core *core)
 
 	if (n->waker != VGPU_NO_VF)
 		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
-	if (n->anew || (n->wanted && (window_waits(core) || policy_host_change_is_due(core))))
+	if (n->anew || (n->wanted && window_waits(core)))
 		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
 	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
 		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,

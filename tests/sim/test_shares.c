@@ -743,8 +743,7 @@ static void alone(void)
 	}
 }
 
-/* However often the policy changes, not always the same VFs run first. `best-effort` charges
- * nothing, so it does not make up for a turn that a change has cut short. */
+/* However often the policy changes, not always the same VFs run first. */
 static void changes_favour_nobody(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
@@ -752,8 +751,7 @@ static void changes_favour_nobody(void)
 	double share, off;
 
 	for (mix = 0; mix < 5; mix++) { /* each with itself, and three in turn */
-		/* A change cuts a slice short, of one policy or of another. */
-		off = mix == 3 ? 0.3 : mix == 4 ? 0.1 : 0.05;
+		off = mix < 4 ? 0.01 : 0.1;
 		machine(12, 53, VGPU_NO_VF);
 		vhost_start(&h, vgpu_builtin_policy(names[mix % 4]), NULL, NULL);
 		vhost_run(&h, VGPU_SEC);
@@ -768,6 +766,123 @@ static void changes_favour_nobody(void)
 				printf("\n  mix %u: VF %u has %.3f of its share\n", mix, i, share);
 			CU_ASSERT(fabs(share - 1) <= off);
 		}
+		done();
+	}
+}
+
+/* Parameters that change in step with the round, so that they would cut the second VF's turn each
+ * time, and the first one's never. */
+static void changes_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_vf_view v;
+	unsigned p, k;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(2, 54, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_param(policy->params, params, lengths[p], 7000);
+		vhost_start(&h, policy, params, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 2000; k++) {
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
+			vhost_run(&h, h.now + 10 * VGPU_MSEC);
+			vgpu_core_vf_view(h.core, k % 2, &v);
+			CU_ASSERT(v.lag_ns < 4 * (int64_t)VGPU_MSEC); /* half a turn */
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
+}
+
+/* A turn that has begun is had as it was when its round began, and so are the shares. */
+static void slots_of_a_round(void)
+{
+	static const int64_t rows[2][VGPU_MAX_PARAMS] = {{4}, {1}};
+	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[1]};
+	vgpu_nsec began, had;
+
+	machine(2, 56, VGPU_NO_VF);
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, rows);
+	vhost_run(&h, VGPU_SEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	began = h.vfs[0].last_start;
+	had = vhost_service(&h, 0);
+	vhost_event(&h, &event);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.8, 0.001);
+	while (h.running != 1)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT(h.now - began > 8 * VGPU_MSEC);
+	CU_ASSERT(vhost_service(&h, 0) - had > 7 * VGPU_MSEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.5, 0.001);
+	done();
+}
+
+/* The same with changes of policy: they wait for the end of a turn, and who is next in the old
+ * round begins the new one. */
+static void policies_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p, k, ms;
+	double worst;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		for (ms = 20, worst = 0; ms <= 100; ms += 4) {
+			machine(2, 57, VGPU_NO_VF);
+			vgpu_param_defaults(policy->params, params);
+			vhost_param(policy->params, params, lengths[p], 15000);
+			vhost_start(&h, policy, params, NULL);
+			vhost_run(&h, VGPU_SEC);
+			for (k = 0; k < 200; k++) {
+				vhost_change_policy(&h, policy, params, NULL);
+				vhost_run(&h, h.now + ms * VGPU_MSEC);
+			}
+			worst = fmax(worst, fabs(share_of(0) - 0.5));
+			done();
+		}
+		printf("[%s: %.4f] ", names[p], worst);
+		CU_ASSERT(worst < 0.004);
+	}
+}
+
+/* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
+static void changes_between_turns(void)
+{
+	static const char *const names[] = {"equal", "strict"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p;
+
+	for (p = 0; p < 2; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+		uint32_t last = VGPU_NO_VF;
+
+		machine(2, 55, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_start(&h, policy, params, NULL);
+		while (h.now < 10 * VGPU_SEC) {
+			vhost_run(&h, h.now + VGPU_MSEC);
+			if (h.running == VGPU_NO_VF || h.running == last)
+				continue;
+			last = h.running;
+			vhost_param(policy->params, params, "slice_us", last ? 3000 : 12000);
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
 		done();
 	}
 }
@@ -931,6 +1046,10 @@ static const struct test tests[] = {
 	{"strict: a turn is settled once", strict_settles_once},
 	{"a VF without competitors is not switched with itself", alone},
 	{"changes of policy favour no VF", changes_favour_nobody},
+	{"changes in step with the round favour no VF", changes_in_step},
+	{"changes of policy in step with the round favour no VF", policies_in_step},
+	{"strict: slots of a round", slots_of_a_round},
+	{"changes between turns favour no VF", changes_between_turns},
 	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},

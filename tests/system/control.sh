@@ -61,9 +61,10 @@ code 3 "$vgpuctl" --socket="$run/nothing.sock" gpu list; says "$run/nothing.sock
 code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
 code 1 ctl policy set bogus; says "no such policy is built in"
 code 1 ctl policy set strict idle=never; says "want one of: hold, donate, compress"
+policy_is() { [ "$(json policy show | jq -r .policy)" = "$1" ]; }
 for p in strict equal best-effort fair strict; do
 	code 0 ctl policy set $p
-	[ "$(json policy show | jq -r .policy)" = $p ] || fail "the policy is not $p"
+	await 30 policy_is $p # when the slice that runs is over
 done
 code 0 ctl policy set slice_us=3000 idle=compress
 [ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "parameters"

@@ -4,7 +4,9 @@
  * one at which it runs. Allowed is what the policy stated at the beginning or at the end of the
  * wait, whichever is more. If an operator has changed something meanwhile, the largest wait that
  * was stated before the change comes on top, once; so does the time of hangs, exclusive windows and
- * resets, and for each window and reset one world switch to it and one away from it.
+ * resets, and for each window and reset one world switch to it and one away from it. After a
+ * restart of vgpud so does the time until the VF that it found running has stopped: vgpud asks it
+ * to stop at once, but has not yet seen how late it may be.
  */
 #include <math.h>
 
@@ -18,7 +20,7 @@ static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 /* Time until now that the policy did not control. */
 static vgpu_nsec apart(const struct monitor *m)
 {
-	return m->windows_and_resets + m->hangs +
+	return m->windows_and_resets + m->hangs + m->making_room +
 	       2 * m->n_windows_and_resets * m->core.facts.switch_high_ns;
 }
 

@@ -47,6 +47,8 @@ void monitor_restarted(struct monitor *m)
 		m->fluid[i] = (struct fluid_vf){.in = false};
 	}
 	m->last = m->h->now;
+	m->began = m->h->now;
+	m->granted_until = 0;
 	m->runner = VGPU_NO_VF;
 	m->early = 0;
 	m->pairs_compared = false;
@@ -85,6 +87,9 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
 		if (r->type == VGPU_REC_STOP) {
+			/* No grant stands behind the time of a VF that was found running. */
+			if (m->granted_until == 0 && r->a > 0 && r->code != VGPU_END_HANG)
+				m->making_room += r->t - m->began;
 			m->granted_until = 0;
 			m->accounted = true;
 			m->overrun = (double)r->b;
@@ -96,16 +101,19 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 static void sample(struct monitor *m)
 {
 	vgpu_nsec apart = 0;
-	uint64_t n = 0;
+	uint64_t n = 0, share;
 	uint32_t i;
 
 	vgpu_core_view(m->h->core, &m->core);
+	m->shares_changed = false;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];
 
 		w->before = w->v.bound;
 		w->last = w->service;
+		share = w->v.share_numerator;
 		vgpu_core_vf_view(m->h->core, i, &w->v);
+		m->shares_changed |= w->v.share_numerator != share;
 		w->service = (double)(w->v.ledger.charged_ns + w->v.pending_ns);
 		if (m->restarted)
 			w->last = w->service;

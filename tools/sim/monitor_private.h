@@ -79,15 +79,18 @@ struct monitor {
 	double overrun;		      /* this much beyond its grant */
 	bool hung;		      /* because its VF did not stop, and was reset */
 	bool changed;		      /* in this step: an operator changed something */
+	bool shares_changed;	      /* in this step, be it that they were set before it */
 	bool replaced;		      /* it has changed the policy, or the core has */
 	bool interrupted;	      /* since the last sample a window or a reset has taken time */
 	bool restarted;		      /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
 	uint64_t n_windows_and_resets;
-	vgpu_nsec granted_until; /* the end of the grant that runs */
+	vgpu_nsec began;	 /* the core */
+	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
 	vgpu_nsec hangs;	 /* time until they were found */
+	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
 	double early;		 /* what the fluid was given ahead of the sample */
-	bool pairs_compared, pairs_changed;
+	bool pairs_compared;
 	struct monitor_result result;
 	struct fluid_vf *fluid;
 	struct watched vfs[];

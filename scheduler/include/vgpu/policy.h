@@ -121,15 +121,17 @@ struct vgpu_bound {
 	 * VFs with work, if both began with nothing owed. VGPU_NEVER: no promise. */
 	vgpu_nsec max_lag;
 	/* The longest wait from having work (the VF wakes, or was stopped with work left) to
-	 * running; exclusive windows, resets and changes of policy meanwhile come on top.
-	 * VGPU_NEVER: no promise. */
+	 * running. On top come exclusive windows, resets and changes of policy meanwhile and, after
+	 * a restart of vgpud, the time until the VF that it found running has stopped. VGPU_NEVER:
+	 * no promise. */
 	vgpu_nsec max_wait;
 	/* Since 1.1. A guarantee beside the share; 0: none. A job of at most BUDGET that arrives
 	 * when its predecessor is done, and at least PERIOD after that one arrived, is done within
 	 * PERIOD. A VF that always has work gets k budgets in k periods. */
 	vgpu_nsec budget, period;
 	/* Since 1.1. A limit in millionths; 0: none. In any window of length t the VF gets at most
-	 * limit_ppm * t / 10^6 + BURST of service. */
+	 * limit_ppm * t / 10^6 + BURST of service, and what is not charged to it yet: a save
+	 * that takes long is charged with the next dispatch. */
 	uint32_t limit_ppm;
 	vgpu_nsec burst;
 };
