@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline: a budget in each period, kept. EDF with hard constant-bandwidth servers; a set of
+ * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
  * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
  * in. VFs without a budget take turns in the time that servers leave.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
- * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of those that sleep goes to those that
- * work, in EDF order, and no deadline is at risk: what admission has set aside for blocking and
- * overruns is not given away.
+ * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
+ * that work, in EDF order. No deadline is at risk, because what admission has reserved for blocking
+ * and overruns is not given away.
  */
 #include "promises.h"
 #include "set.h"
@@ -19,22 +19,22 @@ enum { COVER_NOTHING, COVER_GRACE, COVER_WINDOWS };
 struct deadline {
 	struct servers s;
 	struct promises promises;
-	uint64_t limit_ppm; /* what may be reclaimed up to; 0: nothing is */
+	uint64_t limit_ppm; /* servers may use the engine up to this; 0: nothing is reclaimed */
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice, now;
 	uint32_t current;
 	bool served; /* the current one by its budget */
-	/* Those that have work and no budget; whose turn it is among them, and what is left of it:
-	 * budgets of others interrupt turns, always the same ones if periods and turns are in step.
-	 */
+	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
+	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
+	 * step, the same VF would always lose. */
 	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
 	uint64_t active_ppm;
-	struct heap leaving; /* asleep, but active until their time of zero lag */
+	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
 	struct vf {
 		bool awake, active;
-		uint64_t ppm; /* its cost, switches included, in its period */
+		uint64_t ppm; /* its budget with switches, as a part of its period */
 	} vfs[];
 };
 
@@ -44,20 +44,20 @@ static const char *const covers[] = {"nothing", "grace", "windows", NULL};
 static const struct vgpu_param params[] = {
 	[P_CAP] = {"cap_pct", "%", "the most of the engine's time that budgets may add up to",
 		   VGPU_PARAM_INT, 1, 100, 90, NULL},
-	[P_RECLAIM] = {"reclaim", "", "what sleeping servers leave goes to those that work",
+	[P_RECLAIM] = {"reclaim", "", "grub: servers with work use what sleeping ones leave",
 		       VGPU_PARAM_CHOICE, 0, 1, 0, reclaims},
 	[P_LATE] = {"late_us", "us", "how late a VF may stop without harm to the others' budgets",
 		    VGPU_PARAM_INT, 0, 100000, 500, NULL},
-	[P_COVER] = {"cover", "", "what budgets are kept across, besides: hangs, windows",
+	[P_COVER] = {"cover", "", "budgets also hold across a hang (grace), and a window (windows)",
 		     VGPU_PARAM_CHOICE, 0, 2, COVER_NOTHING, covers},
-	[P_SLICE] = {"slice_us", "us", "turns of VFs without a budget", VGPU_PARAM_INT, 500, 500000,
-		     4000, NULL},
+	[P_SLICE] = {"slice_us", "us", "length of a turn of a VF without a budget", VGPU_PARAM_INT,
+		     500, 500000, 4000, NULL},
 	[P_ADMISSION] = ADMISSION_PARAM,
 	{.name = NULL},
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_BUDGET] = {"budget_us", "us", "time in each period; 0: what others leave",
+	[V_BUDGET] = {"budget_us", "us", "time in each period; 0: only what budgets leave",
 		      VGPU_PARAM_INT, 0, 10000000, 0, NULL},
 	[V_PERIOD] = {"period_us", "us", "the period, and the deadline", VGPU_PARAM_INT, 5000,
 		      10000000, 33000, NULL},
@@ -75,7 +75,7 @@ static vgpu_nsec late(const int64_t *values)
 	return (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 }
 
-/* What admission reckons with, under the given parameters. */
+/* The rules of admission under the given parameters. */
 static struct admission rules(const struct deadline *d, const int64_t *values)
 {
 	const struct vgpu_facts *f = d->s.facts;
@@ -87,7 +87,7 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_WINDOWS)
 		cover += f->window_ns;
 	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
-	/* What is reclaimed makes jobs longer, and gives them more pieces. */
+	/* Reclaimed time makes jobs longer, and gives them more pieces. */
 	a.pieces = a.pieces && values[P_RECLAIM] == 0;
 	return a;
 }
@@ -101,7 +101,7 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 	return promises_may_change(&d->promises, &d->s, &at_present, &then, why);
 }
 
-/* Budgets or rules have changed. */
+/* Must be called when budgets or rules have changed. */
 static void changed(struct deadline *d)
 {
 	struct admission a = rules(d, d->params);
@@ -136,7 +136,8 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	set_params(state, values, 0);
 }
 
-/* Active: has work, or sleeps before its time of zero lag; then its bandwidth is in use. */
+/* A server is active while it has work, and until its time of zero lag when it sleeps: then its
+ * bandwidth is in use. */
 static void set_active(struct deadline *d, uint32_t index, bool active)
 {
 	struct vf *vf = &d->vfs[index];
@@ -156,7 +157,7 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
-/* In the background are those that have work and no budget. */
+/* Puts a VF that has work and no budget into the background. */
 static void place(struct deadline *d, uint32_t index)
 {
 	if (d->vfs[index].awake && d->s.cbs[index].budget == 0)
@@ -220,7 +221,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 				d->served ? d->s.cbs[d->current].deadline : VGPU_NEVER);
 }
 
-/* When a server that sleeps has had no more than its bandwidth comes to. */
+/* The time of zero lag of a server that sleeps: when it has been served exactly its bandwidth. */
 static vgpu_nsec zero_lag(const struct cbs *c)
 {
 	vgpu_nsec off = c->left > 0 ? (vgpu_nsec)c->left : (vgpu_nsec)-c->left;
@@ -269,8 +270,8 @@ static uint32_t next_in_background(struct deadline *d)
 	return d->waiting.n ? d->background : VGPU_NO_VF;
 }
 
-/* A turn in the time that servers leave. One that ends with a server's next budget has to be worth
- * a switch. */
+/* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be
+ * worth a switch. */
 static void pick_background(struct deadline *d, struct vgpu_pick *out, vgpu_nsec now)
 {
 	vgpu_nsec switch_ns = d->s.facts->switch_ns, next = servers_next_budget(&d->s);
@@ -391,7 +392,7 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* Servers are promised their budgets, the background nothing. */
+/* Servers are promised their budgets; the background is promised nothing. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;
@@ -418,7 +419,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "deadline",
-	.help = "a budget in each period, kept: EDF, with admission that counts switches",
+	.help = "a guaranteed budget in each period: EDF, admission counts switches",
 	.promises = VGPU_PROMISE_GUARANTEE,
 	.params = params,
 	.vf_params = vf_params,

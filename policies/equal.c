@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * equal: turns of one length for all VFs whose guest driver is up; those without work are left
- * out. Simple and without parameters per VF, it is also what takes over from a policy that broke
- * its contract. (NVIDIA's "equal share", with overruns charged in full.)
+ * equal: turns of one length for all VFs whose guest driver is up; VFs without work are left out.
+ * Simple and without parameters per VF, it also takes over from a policy that broke its contract.
+ * (NVIDIA's "equal share", with overruns charged in full.)
  */
 #include "ring_promise.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether it uses
- * them or not. With idle=hold nobody else may: the engine stands still, and no VF can tell from its
- * turns what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode with dummy
- * slots.) What they still move is the measured world switch; with switch_us its room is a constant,
- * and turns are the same to the nanosecond, as long as contexts are of one size: who has a larger
- * one than the mean pays for that out of its own turns.
+ * them or not. With idle=hold no other VF may use them: the engine stands still, and the turns of a
+ * VF do not depend on what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode
+ * with dummy slots.) Neighbours still move the measured world switch. With switch_us the room for
+ * it is constant, and turns are the same to the nanosecond if all contexts are of one size: a VF
+ * with a larger context than the mean pays for it out of its own turns.
  */
 #include "ring_promise.h"
 

@@ -60,7 +60,8 @@ int vgpu_param_set(const struct vgpu_param *table, const char *name, const char 
 		values[i] = v;
 		return 0;
 	}
-	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; there are: %s", name, names);
+	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; the parameters are: %s", name,
+			      names);
 }
 
 void vgpu_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size)

@@ -79,6 +79,8 @@ int call_params(const struct call *call, const struct vgpu_param *table, int64_t
 		return 0;
 	json_object_object_foreach(given, key, value)
 	{
+		if (!value)
+			return vgpu_error_set(err, -EINVAL, "%.40s = null: want a value", key);
 		r = vgpu_param_set(table, key, json_object_get_string(value), copy, err);
 		if (r < 0)
 			return r;

@@ -374,6 +374,12 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 
 	if (!ops)
 		return -ENODEV;
+	if (ops->kind != VGPU_DRIVER_SWITCHED)
+		return vgpu_error_set(err, -EOPNOTSUPP,
+				      "%s: the firmware of this GPU schedules it (driver %s), and "
+				      "this vgpud schedules only GPUs that it switches itself: "
+				      "remove it from the configuration",
+				      config->driver.device, ops->name);
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");

@@ -70,6 +70,14 @@ static void send(int level, const char *text)
 	sd_journal_sendv(parts, 3 + n);
 }
 
+/* Names come from others: none of them begins a line of its own, or steers a terminal. */
+static void one_line(char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
 void log_line(int level, const char *format, ...)
 {
 	int keep = errno;
@@ -79,6 +87,7 @@ void log_line(int level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	one_line(text);
 	if (to_journal())
 		send(level, text);
 	else

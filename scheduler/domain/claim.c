@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shape.h"
 #include "vgpu/param.h"
 
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
@@ -584,6 +585,18 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	}
 }
 
+static void read_root(struct reader *rd, xmlNode *root)
+{
+	rd->out->required = false;
+	if (is(root, "domain"))
+		read_domain(rd, root);
+	else if (is_ours(root))
+		read_claim(rd, root);
+	else
+		wrong(rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
+		      root->name);
+}
+
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct reader rd = {out, err, 0};
@@ -592,16 +605,21 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 	xmlNode *root;
 	xmlDoc *doc;
 
-	*out = (struct claim){.required = false};
+	/* What cannot be read may be a claim: the VM is taken to need its VF. */
+	*out = (struct claim){.required = true};
 	if (size > CLAIM_MAX_BYTES)
 		return vgpu_error_set(err, -E2BIG,
 				      "the domain's XML has %zu bytes; at most %u are accepted",
 				      size, CLAIM_MAX_BYTES);
+	rd.r = shape_check(text, size, err);
+	if (rd.r < 0)
+		return rd.r;
 	parser = xmlNewParserCtxt();
 	if (!parser)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	/* Without XML_PARSE_HUGE, libxml2 limits depth and entities. */
-	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, NULL,
+	/* Without XML_PARSE_HUGE, libxml2 limits depth and entities. The document cannot choose its
+	 * encoding: shape_check has read it as UTF-8. */
+	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",
 				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
 	error = xmlCtxtGetLastError(parser);
@@ -610,15 +628,8 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 				      error ? error->line : 1,
 				      (int)strcspn(error ? error->message : "empty", "\n"),
 				      error ? error->message : "empty");
-	else if (doc->intSubset)
-		wrong(&rd, root, "document type definitions are not allowed");
-	else if (is(root, "domain"))
-		read_domain(&rd, root);
-	else if (is_ours(root))
-		read_claim(&rd, root);
 	else
-		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
-		      root->name);
+		read_root(&rd, root);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
 	if (rd.r < 0)

@@ -4,7 +4,8 @@
 
 #include "vgpu/driver.h"
 
-const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_null_driver, NULL};
+const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_null_driver,
+						      &vgpu_null_firmware_driver, NULL};
 
 const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err)
 {

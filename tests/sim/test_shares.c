@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What policies promise, against what they give, in virtual time: shares, lag within the stated
- * bound, waits, isolation, and that nobody gains by playing tricks.
+ * What policies promise and what they give, in virtual time: shares, lag within the stated bound,
+ * waits, isolation, and that no VF gains by tricks.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static struct vhost h;
 
-/* A machine with switches that cost something, and VF `late` always 1 to 2 ms late. */
+/* A machine with switches that take time, and VF `late` always 1 to 2 ms late. */
 static void machine(uint32_t n, uint64_t seed, uint32_t late)
 {
 	uint32_t i;
@@ -57,7 +57,7 @@ static bool is_proportional(const struct vgpu_policy_ops *p)
 	return p->promises & VGPU_PROMISE_PROPORTIONAL;
 }
 
-/* One VF is late every time; over a minute each has its share all the same. */
+/* One VF is late every time; over a minute each VF gets its share all the same. */
 static void late_vf(void)
 {
 	unsigned p, i;
@@ -74,7 +74,7 @@ static void late_vf(void)
 	}
 }
 
-/* Without charging, the late VF wins: that is what the charge is for. */
+/* Without charges, the late VF gains: the charge prevents that. */
 static void late_vf_uncharged(void)
 {
 	machine(4, 1, VGPU_NO_VF);
@@ -102,7 +102,7 @@ static void weights(void)
 	}
 }
 
-/* Fluid model: what each VF should have had of all service so far. */
+/* The largest lag over its bound; lag: the difference to a VF's share of all service so far. */
 static double worst_lag_over_bound(void)
 {
 	double worst = 0, total = 0, lag;
@@ -150,7 +150,8 @@ static void lag_within_bound(void)
 					vhost_param(policy->vf_params, rows[i], "latency_slice_us",
 						    500 + (int64_t)(vhost_random(&h) % 8000));
 			}
-			/* All are up before the first has work: the model begins with equals. */
+			/* All VFs are up before the first has work, so that the model begins equal.
+			 */
 			h.work_from = 100 * VGPU_MSEC;
 			vhost_start(&h, vhost_checked(policy, &h), NULL, rows);
 			for (t = VGPU_SEC; t < 12 * VGPU_SEC && h.violations == 0;
@@ -215,7 +216,7 @@ static size_t starts_of_a(enum vhost_work other, struct vhost_dispatch *log, siz
 	return n;
 }
 
-/* Non-interference: VF 0 cannot tell from its own turns what VF 1 does. */
+/* Non-interference: the turns of VF 0 do not depend on what VF 1 does. */
 static void strict_hides_others(void)
 {
 	static struct vhost_dispatch log[3][20000];
@@ -225,7 +226,7 @@ static void strict_hides_others(void)
 
 	for (k = 0; k < 3; k++)
 		n[k] = starts_of_a(others[k], log[k], 20000);
-	/* The first rounds learn how long a switch and a preemption take; after that, exactly. */
+	/* The first rounds learn how long a switch and a preemption take; later turns are exact. */
 	for (k = 1; k < 3; k++) {
 		for (first = 0; first < n[0] && log[0][first].start < VGPU_SEC; first++)
 			;
@@ -290,7 +291,7 @@ static double idle_share(const char *mode, double *others)
 	return (double)view.engine.idle_ns / (double)h.now;
 }
 
-/* The slot of a VF without work: held empty, given away, or left out. */
+/* The slot of a VF without work: held empty, donated, or left out. */
 static void strict_idle_modes(void)
 {
 	double donated;
@@ -303,7 +304,8 @@ static void strict_idle_modes(void)
 	CU_ASSERT_EQUAL(donated, 0);
 }
 
-/* Sleeping just before the account, waking in storms, tiny jobs: no more than the share. */
+/* Sleeping just before the account, waking in storms, and tiny jobs bring no more than the share.
+ */
 static void tricks_gain_nothing(void)
 {
 	static const struct {
@@ -337,7 +339,7 @@ static void tricks_gain_nothing(void)
 	}
 }
 
-/* A VF that asks to be served sooner is; it does not get more. */
+/* A VF with a shorter latency slice is served sooner; it does not get more. */
 static void latency_slice(void)
 {
 	static int64_t rows[4][VGPU_MAX_PARAMS] = {{100}, {100}, {100}, {100}};
@@ -366,7 +368,7 @@ static void latency_slice(void)
 	CU_ASSERT(wait[1] < wait[0] / 2);
 }
 
-/* Debt of a VF that comes back is not wiped by leaving the engine's sight. */
+/* A VF does not lose its debt by sleeping. */
 static void debt_survives_sleep(void)
 {
 	unsigned p;
@@ -386,7 +388,7 @@ static void debt_survives_sleep(void)
 	}
 }
 
-/* A VF that hangs delays the others, each time, by no more than grace and reset. */
+/* A VF that hangs delays the others each time by at most grace and reset. */
 static void hangs_delay_boundedly(void)
 {
 	struct vgpu_vf_view v, culprit;
@@ -412,7 +414,7 @@ static void hangs_delay_boundedly(void)
 	}
 }
 
-/* The same seed gives the same decisions, and another one others. */
+/* The same seed makes the same decisions, another seed makes others. */
 static void determinism(void)
 {
 	uint64_t hash[3];
@@ -463,7 +465,7 @@ static void metamorphic(void)
 	}
 }
 
-/* A change of policy in mid-run loses nobody, and keeps what each has had. */
+/* A change of policy in mid-run loses no VF, and keeps each VF's service. */
 static void change_of_policy(void)
 {
 	struct vgpu_core_view view;
@@ -488,8 +490,8 @@ static void change_of_policy(void)
 	done();
 }
 
-/* What is refused changes nothing: all decisions after it are as if it had not been asked for; and
- * the most that the refusal offers is accepted. */
+/* A refused change changes nothing: all later decisions are as without it; and the largest budget
+ * that the refusal offers is accepted. */
 static uint64_t with_refusal(const char *name, bool ask, int64_t *offered)
 {
 	const struct vgpu_policy_ops *policy = vgpu_builtin_policy(name);
@@ -542,7 +544,7 @@ static void refusals(void)
 	CU_ASSERT(offered > 6000 && offered < 25000);
 }
 
-/* One turn of whoever is next, VF 3 longer than it was granted; returns when it is over. */
+/* One turn of the next VF, in which VF 3 overruns its grant; returns when it is over. */
 static vgpu_nsec late_turn(const struct vgpu_policy_ops *policy, void *state, vgpu_nsec t)
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
@@ -568,7 +570,7 @@ static vgpu_nsec late_turn(const struct vgpu_policy_ops *policy, void *state, vg
 	return usage.end;
 }
 
-/* Who is removed in debt, and admitted again, is in debt still. */
+/* A VF that is removed in debt, and admitted again, is still in debt. */
 static void debt_survives_removal(void)
 {
 	struct vgpu_facts facts = {.max_vfs = 4,
@@ -617,7 +619,7 @@ static void debt_survives_removal(void)
 	}
 }
 
-/* Changing one's weight to and fro brings no more than the weights themselves do. */
+/* Changing its weight to and fro brings a VF no more than the weights themselves do. */
 static void toggling(void)
 {
 	static const char *const names[] = {"fair", "qos", "wdrr"};
@@ -659,8 +661,8 @@ static void toggling(void)
 	}
 }
 
-/* A part of a turn that ended early is either had in the same slot or owed, not both: beside a VF
- * that stops early or late, never as predicted, shares stay those of the slots. */
+/* The rest of a turn that ended early is either served in the same slot or owed, not both: beside a
+ * VF that stops early or late, never as predicted, shares are those of the slots. */
 static void strict_settles_once(void)
 {
 	static const int64_t rows[3][VGPU_MAX_PARAMS] = {{6}, {1}, {1}};
@@ -683,7 +685,7 @@ static void strict_settles_once(void)
 		CU_ASSERT(fabs((double)v[0].ledger.charged_ns -
 			       6.0 * (double)v[1].ledger.charged_ns) <
 			  (double)v[0].bound.max_lag + 6.0 * (double)v[1].bound.max_lag);
-		/* Errors do not add up: the bounds stay those of single turns. */
+		/* Errors do not accumulate: the bounds stay those of single turns. */
 		CU_ASSERT(v[0].bound.max_lag < 50 * VGPU_MSEC);
 		done();
 	}
@@ -697,8 +699,8 @@ static uint64_t switches_in(vgpu_nsec time)
 	return h.switches - before;
 }
 
-/* A VF that is alone is not switched with itself; when another wakes, it soon makes room, has had
- * what it has had, and the two are equals from then on. */
+/* A VF without competitors is not switched with itself. When another wakes, the first soon makes
+ * room; what it had before does not count, and the two are equal from then on. */
 static void alone(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "best-effort", "strict"};
@@ -708,7 +710,7 @@ static void alone(void)
 	unsigned p, i;
 
 	for (p = 0; p < 4; p++) {
-		bool held = p == 3; /* only its own slots follow each other */
+		bool held = p == 3; /* only its own slots follow one another */
 
 		machine(held ? 1 : 2, 52, VGPU_NO_VF);
 		if (!held) {
@@ -741,8 +743,8 @@ static void alone(void)
 	}
 }
 
-/* However often the policy changes, it is not always the same VFs that run first. `best-effort`
- * charges nothing, and so does not make up for a turn that a change has cut short. */
+/* However often the policy changes, not always the same VFs run first. `best-effort` charges
+ * nothing, so it does not make up for a turn that a change has cut short. */
 static void changes_favour_nobody(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
@@ -770,7 +772,7 @@ static void changes_favour_nobody(void)
 	}
 }
 
-/* Timers that fire late: shares and waits are kept, for those that sleep and wake too. */
+/* With timers that fire late, shares and waits are kept, also for VFs that sleep and wake. */
 static void late_timers(void)
 {
 	static const char *const names[] = {"strict", "equal", "wdrr"};
@@ -799,7 +801,7 @@ static void late_timers(void)
 				worst = fmax(worst, ratio);
 				CU_ASSERT(v.ledger.dispatches > 10);
 			}
-			if (h.n_vfs > 2) { /* two of them always have work */
+			if (h.n_vfs > 2) { /* VFs 0 and 2 always have work */
 				double apart = fabs((double)vhost_service(&h, 0) -
 						    (double)vhost_service(&h, 2));
 
@@ -839,8 +841,9 @@ static void give(int64_t *row, int64_t budget_us, int64_t period_us)
 	vhost_param(policy->vf_params, row, "period_us", period_us);
 }
 
-/* Jobs of a budget less its own tail, one in a period, beside one that wakes all the time, one that
- * always has work, and the background: each in time, and k budgets after k periods. */
+/* Jobs of a budget less the time that stopping takes, one in a period, beside a VF that wakes all
+ * the time, one that always has work, and the background: each job is in time, and a VF gets k
+ * budgets in k periods. */
 static void budgets_are_kept(void)
 {
 	static struct vhost_item items[400];
@@ -891,7 +894,7 @@ static void lone_goes_on(void)
 	done();
 }
 
-/* New budgets each few ms bring no more than the larger of the two does. */
+/* Toggling between two budgets every few ms brings no more than the larger of them. */
 static void toggling_budgets(void)
 {
 	int64_t rows[3][VGPU_MAX_PARAMS];
@@ -926,8 +929,8 @@ static const struct test tests[] = {
 	{"strict: boundaries do not drift", strict_does_not_drift},
 	{"strict: idle modes", strict_idle_modes},
 	{"strict: a turn is settled once", strict_settles_once},
-	{"who is alone is not switched with itself", alone},
-	{"changes of policy favour nobody", changes_favour_nobody},
+	{"a VF without competitors is not switched with itself", alone},
+	{"changes of policy favour no VF", changes_favour_nobody},
 	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},

@@ -46,7 +46,7 @@ shares_kept 3
 code 1 ctl vf set 1 weight=50000; says "weight = 50000: want 1 to 10000"
 code 1 ctl vf set 1 latency_slice_us=1000 weight=0; says "weight = 0"
 [ "$(vf 1 params.latency_slice_us)" = 0 ] || fail "half of a refused change was applied"
-code 1 ctl vf set 1 colour=red; says "no such parameter; there are: weight, latency_slice_us"
+code 1 ctl vf set 1 colour=red; says "no such parameter; the parameters are: weight, latency_slice_us"
 code 1 ctl vf set 9 weight=5; says "gpu0 has VFs 0 to 2"
 code 2 ctl vf set 1; says "want NAME=VALUE"
 code 2 ctl vf set x weight=1; says "want the number of a VF"
@@ -59,7 +59,7 @@ code 2 ctl --force=yes gpu list; says "--force: not an option"
 code 2 ctl timeline --ms=0; says "--ms 0: out of range"
 code 3 "$vgpuctl" --socket="$run/nothing.sock" gpu list; says "$run/nothing.sock"
 code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
-code 1 ctl policy set bogus; says "no such policy"
+code 1 ctl policy set bogus; says "no such policy is built in"
 code 1 ctl policy set strict idle=never; says "want one of: hold, donate, compress"
 for p in strict equal best-effort fair strict; do
 	code 0 ctl policy set $p

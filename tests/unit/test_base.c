@@ -93,10 +93,10 @@ static void partition_swapped(void)
 		CU_ASSERT(p.homes[i].offset + p.homes[i].size <= r.total + r.host &&
 			  (i == 3 || p.homes[i].size == p.vfs[i].size));
 	r.placement = VGPU_PLACE_BEST_FIT;
-	/* one that could never come in beside the pinned one */
+	/* one that could never be swapped in beside the pinned one */
 	r.sizes[0] = 400 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never come in"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never be swapped in"));
 	/* more than host memory */
 	r.sizes[0] = r.sizes[1] = r.sizes[2] = r.sizes[4] = 256 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);

@@ -196,6 +196,60 @@ static void refusals(void)
 	CU_ASSERT_EQUAL(claim_parse(&claim, full, CLAIM_MAX_BYTES + 1, &err), -E2BIG);
 }
 
+/* Appends TEXT, N times, each time with another number for its '#'. */
+static void put_many(FILE *f, const char *text, unsigned n)
+{
+	size_t before = strcspn(text, "#");
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fprintf(f, "%.*s%u%s", (int)before, text, i, text + before + (text[before] != 0));
+}
+
+/* XML that keeps libxml2 busy for long is not handed to it; the limits themselves are still read,
+ * and what only looks like an attribute or a namespace does not count. */
+static void shapes(void)
+{
+	static const struct {
+		const char *before, *many, *after;
+		unsigned n;
+		const char *says; /* NULL: is read */
+	} cases[] = {
+		{"<domain><a ", "a#='' ", "/></domain>", 256, NULL},
+		{"<domain>\n<a ", "a#='' ", "/></domain>", 257,
+		 "line 2: an element has 257 attributes; at most 256 are read"},
+		{"<domain><a ", "a#='>' ", "/></domain>", 90000, "has 90000 attributes"},
+		{"<domain>", "<a xmlns:n#='urn:n'/>", "</domain>", 64, NULL},
+		{"<domain>\n", "<a xmlns:n#='urn:n'/>", "</domain>", 65,
+		 "line 2: more than 64 namespaces"},
+		{"<domain><!-- <a ", "xmlns:a#='' ", "/> --></domain>", 300, NULL},
+		{"<domain><a b='", "xmlns:a#= ", "'/></domain>", 300, NULL},
+		{"<domain>", "xmlns:a#='' ", "</domain>", 300, NULL},
+		{"<?xml version='1.0' encoding='UTF-7'?><domain>", "+ADw-a#/+AD4-", "</domain>", 3,
+		 NULL},
+	};
+	char *text;
+	size_t size, i;
+	FILE *f;
+	int r;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f = open_memstream(&text, &size);
+		fputs(cases[i].before, f);
+		put_many(f, cases[i].many, cases[i].n);
+		fputs(cases[i].after, f);
+		fclose(f);
+		err.text[0] = '\0';
+		r = parse(text);
+		CU_ASSERT_EQUAL(r, cases[i].says ? -EINVAL : 0);
+		CU_ASSERT_EQUAL(claim.required, cases[i].says != NULL);
+		CU_ASSERT(!cases[i].says || strstr(err.text, cases[i].says));
+		if (r < 0 && (!cases[i].says || !strstr(err.text, cases[i].says)))
+			printf("\n  %zu: %s\n", i, err.text);
+		free(text);
+	}
+}
+
 static xmlRelaxNG *schema;
 
 static bool is_valid(const char *text)
@@ -276,6 +330,7 @@ static const struct test tests[] = {
 	{"three forms", three_forms},
 	{"domains without a claim", no_claim},
 	{"refusals, with line and reason", refusals},
+	{"shapes that a parser is slow at", shapes},
 	{"the schema and the reader agree", schema_agrees},
 	{"damage", damage},
 	{NULL, NULL},

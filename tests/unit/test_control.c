@@ -18,6 +18,7 @@
 #include "events.h"
 #include "lease.h"
 #include "listen.h"
+#include "log.h"
 #include "plugin.h"
 #include "quick_gpu.h"
 #include "suite.h"
@@ -447,6 +448,48 @@ static void strangers(void)
 	close(fds[1]);
 }
 
+/* Requests that are JSON, and not what a method wants. */
+static void not_wanted(void)
+{
+	static const char *const requests[][2] = {
+		{"{\"method\":\"policy.set\",\"args\":{\"params\":{\"slice_us\":null}}}\n",
+		 "slice_us = null: want a value"},
+		{"{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":null}}}\n",
+		 "weight = null: want a value"},
+		{"{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":[1]}}}\n",
+		 "weight = [ 1 ]: want"},
+		{"{\"method\":\"policy.set\",\"args\":{\"policy\":null}}\n", "policy: want string"},
+		{"{\"method\":\"policy.set\",\"args\":{\"params\":null}}\n", "params: want object"},
+		{"{\"method\":null}\n", "method is missing"},
+		{"null\n", "want one JSON object"},
+	};
+	size_t i;
+
+	begin("fair");
+	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		say(&one, requests[i][0]);
+		CU_ASSERT(refused(&one, "EINVAL", requests[i][1]));
+	}
+	end();
+}
+
+/* A name in a line of the log ends no line, and begins none. */
+static void one_line_each(void)
+{
+	char text[200] = "";
+	int keep = dup(STDERR_FILENO);
+	FILE *f = tmpfile();
+
+	CU_ASSERT_FATAL(f && keep >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+	log_line(LOG_INFO, "%s", "VM a\n<3>vgpud: VM b\r\033[2J: c");
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(f);
+	CU_ASSERT_PTR_NOT_NULL(fgets(text, sizeof(text), f));
+	CU_ASSERT_STRING_EQUAL(text, "<6>vgpud: VM a?<3>vgpud: VM b??[2J: c\n");
+	fclose(f);
+}
+
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"who looks does not keep others out", who_looks_does_not_keep_out},
@@ -456,6 +499,8 @@ static const struct test tests[] = {
 	{"a change is made again", made_again},
 	{"leases remember", leases_remember},
 	{"strangers", strangers},
+	{"requests that nobody wants", not_wanted},
+	{"a line of the log is one", one_line_each},
 	{NULL, NULL},
 };
 

@@ -26,13 +26,18 @@ static void tables(void)
 		CU_ASSERT_PTR_NOT_NULL((*d)->name);
 		CU_ASSERT(f && f->probe && f->open && f->close && f->fd && f->deadline &&
 			  f->dispatch && f->reset);
-		CU_ASSERT_EQUAL((*d)->kind, VGPU_DRIVER_SWITCHED);
-		CU_ASSERT((*d)->switched && (*d)->switched->command && (*d)->switched->gates &&
-			  (*d)->switched->notice);
-		CU_ASSERT((*d)->memory && (*d)->memory->place && (*d)->memory->clear &&
-			  (*d)->memory->copy && (*d)->memory->busy && (*d)->memory->read);
+		CU_ASSERT_EQUAL((*d)->switched != NULL, (*d)->kind == VGPU_DRIVER_SWITCHED);
+		CU_ASSERT_EQUAL((*d)->programmed != NULL, (*d)->kind == VGPU_DRIVER_PROGRAMMED);
+		CU_ASSERT(!(*d)->switched || ((*d)->switched->command && (*d)->switched->gates &&
+					      (*d)->switched->notice));
+		CU_ASSERT(!(*d)->programmed ||
+			  ((*d)->programmed->program && (*d)->programmed->programmed &&
+			   (*d)->programmed->usage && (*d)->programmed->stop));
+		CU_ASSERT(!(*d)->memory ||
+			  ((*d)->memory->place && (*d)->memory->clear && (*d)->memory->copy &&
+			   (*d)->memory->busy && (*d)->memory->read));
 	}
-	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT_EQUAL(n, 3);
 }
 
 static void names(void)
@@ -48,6 +53,10 @@ static void names(void)
 		{"null:max_vfs=99", NULL, "max_vfs = 99: want 1 to 31"},
 		{"null:colour=red", NULL, "no such parameter"},
 		{"null:busy", NULL, "busy: want NAME=VALUE"},
+		{"null-firmware:", &vgpu_null_firmware_driver, ""},
+		{"null-firmware:late_vf=3,late_us=2000,program_us=5000", &vgpu_null_firmware_driver,
+		 ""},
+		{"null-firmware:hang=1", NULL, "device null-firmware: hang: no such parameter"},
 		{"null", NULL, "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or null:OPTIONS"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},

@@ -126,6 +126,42 @@ static bool in_tables(const struct vgpu_param *table, const int64_t *values)
 	return true;
 }
 
+static int read_back(const char *file, size_t size)
+{
+	struct recording recording;
+	struct vgpu_error err;
+	FILE *f = fmemopen((void *)file, size, "r");
+	int r;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	r = recording_read(&recording, f, &err);
+	fclose(f);
+	if (r == 0)
+		recording_free(&recording);
+	return r;
+}
+
+/* A recording in which a byte is another one, or that has lost its end, is refused. */
+static void damage(const struct recording *recording)
+{
+	struct vgpu_error err;
+	char *file = NULL;
+	size_t size, i, at;
+	FILE *f = open_memstream(&file, &size);
+
+	CU_ASSERT_EQUAL_FATAL(recording_write(recording, f, &err), 0);
+	fclose(f);
+	CU_ASSERT_EQUAL(read_back(file, size), 0);
+	for (i = 0; i < 500; i++) {
+		at = i < 200 ? i : (size - 1) * (i - 200) / 299; /* the header, and all over */
+		file[at] ^= (char)(1 << i % 8);
+		CU_ASSERT_EQUAL(read_back(file, size), -EINVAL);
+		CU_ASSERT_EQUAL(read_back(file, at + 1), -EINVAL);
+		file[at] ^= (char)(1 << i % 8);
+	}
+	free(file);
+}
+
 /* What has happened is decided again, in the place where it was: with the policies that parameters
  * were for. */
 static void stop_and_replay(void)
@@ -136,6 +172,7 @@ static void stop_and_replay(void)
 
 	CU_ASSERT_EQUAL_FATAL(engine_recording(e, &recording), 0);
 	engine_stop(e);
+	damage(&recording);
 	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
 	CU_ASSERT_EQUAL(replay.events, recording.header.n_entries);
 	CU_ASSERT_FALSE(replay.differs);

@@ -13,7 +13,7 @@ static void fill(struct monitor *m, uint32_t vf)
 	struct watched *w = &m->vfs[vf];
 	double span = (double)(m->h->now - m->last);
 	double more = w->service - w->last;
-	/* It ran all the time, and was charged for it as it ran; the rest came at the end. */
+	/* It was charged as it ran; the rest was charged at the end. */
 	double running = m->runner == vf ? fmin(more, span) : 0;
 
 	w->limit.level = fmax(w->limit.level + running - span * (double)w->limit.ppm / 1e6, 0) +

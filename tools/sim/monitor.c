@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all judges look at: one sample of the core and its VFs whenever something has changed. */
+/* The input of all judges: a sample of the core and its VFs whenever something has changed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ void monitor_restarted(struct monitor *m)
 	m->restarted = true;
 }
 
-/* Nothing happened that any judge looks at: a command of a world switch came to its end. */
+/* Whether nothing happened that a judge considers: only a command of a world switch ended. */
 static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;
@@ -66,7 +66,7 @@ static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 	return true;
 }
 
-/* A change of policy takes effect at a switch point, which a record tells. */
+/* Reads the step's records. One of them says when a change of policy takes effect. */
 static void read_records(struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios at work: placement on GPUs, and the virtual host of one of them. */
+/* Runs scenarios: placement on GPUs, and the virtual host of one GPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint64_t memory_of(const struct scenario_vf *vf)
 	return bytes;
 }
 
-/* What a tenant asks for in all; one that never stops asks for everything. */
+/* The total engine time that a tenant asks for; all of it if the tenant never stops. */
 static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
 {
 	double work = 0;
@@ -140,7 +140,7 @@ static void set_up_host(struct vhost *h, const struct scenario *s)
 	h->work_from = s->work_from;
 }
 
-/* What the VFs' settings come to under a policy; those that the policy lacks do not matter. */
+/* The VFs' parameters under a policy; settings that the policy lacks are ignored. */
 static int rows_of(const struct running *r, const struct vgpu_policy_ops *policy, int64_t *rows,
 		   struct vgpu_error *err)
 {
@@ -186,7 +186,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 			save = s->vfs[r->vfs[i]].save.max;
 		e = resolve_items(r, i, &s->vfs[r->vfs[i]], policy, err);
 	}
-	/* What the world switch takes at its worst, as an operator would have measured it. */
+	/* The longest world switch, as an operator would have measured it. */
 	r->host.config.switch_nominal = s->load.max + s->run.max + save;
 	if (n == 0)
 		r->host.vfs[0].work = VHOST_NEVER;
@@ -204,7 +204,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	return e;
 }
 
-/* As it was configured: what was changed since is forgotten. */
+/* Restarts vgpud as configured: live changes are forgotten. */
 static void restart(struct running *r)
 {
 	int64_t params[VGPU_MAX_PARAMS];

@@ -62,18 +62,22 @@ static bool wait_for(int fd, short what)
 	return left > 0 && poll(&p, 1, (int)left) == 1;
 }
 
-/* Reads FD to its end, to END (0: none) or to MAX bytes. Returns the text, zero-terminated, which
- * the caller frees; NULL: errno. */
+/* Reads FD to its end or to END (0: none). Returns the text, zero-terminated, which the caller
+ * frees; NULL: errno, EFBIG for more than MAX bytes. */
 static char *slurp(int fd, size_t max, char end)
 {
-	char *text = malloc(max + 1);
+	char *text = malloc(max + 2);
 	size_t size = 0;
 	ssize_t n = 1;
 
-	while (text && n > 0 && size < max && !(end && size && text[size - 1] == end)) {
+	while (text && n > 0 && !(end && size && text[size - 1] == end)) {
 		errno = ETIMEDOUT;
-		n = wait_for(fd, POLLIN) ? read(fd, text + size, max - size) : -1;
+		n = wait_for(fd, POLLIN) ? read(fd, text + size, max + 1 - size) : -1;
 		size += n > 0 ? (size_t)n : 0;
+		if (size > max) {
+			errno = EFBIG;
+			n = -1;
+		}
 	}
 	if (!text || n < 0) {
 		free(text);
@@ -233,7 +237,12 @@ int main(int argc, char **argv)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
 	xml = slurp(STDIN_FILENO, CLAIM_MAX_BYTES, '\0');
-	allowed = !xml || allows(o, argv, xml);
+	allowed = xml ? allows(o, argv, xml) : !o->refusable;
+	if (!xml && !allowed)
+		fprintf(stderr,
+			"vgpud: %s: cannot read the domain's XML, and whether it claims a VF: %s "
+			"(at most %u KiB are read)\n",
+			argv[1], strerror(errno), CLAIM_MAX_BYTES >> 10);
 	free(xml);
 	return allowed ? 0 : 1;
 }
