@@ -45,7 +45,7 @@ struct call {
 	vgpu_nsec until;
 	uint32_t vf;
 	struct claim_vf *claimed;	 /* what a running VM claims; the call frees it */
-	struct reservation *reservation; /* the call frees it, by */
+	struct reservation *reservation; /* the call frees it with free_reservation */
 	void (*free_reservation)(struct reservation *reservation);
 	struct scrape *scrape; /* of metrics.c, for which the call looks at a GPU */
 	struct engine_request request;
