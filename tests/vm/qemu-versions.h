@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where QEMU's device API differs between versions: 7.2, Debian 12's, and 10.0, Debian 13's. Include
- * it after QEMU's headers. tests/vm/setup writes QEMU_MAJOR.
+ * Where QEMU's device API differs between versions: 7.2, Debian 12's, and 10.0, Debian 13's.
+ * Include it after QEMU's headers. tests/vm/setup writes QEMU_MAJOR.
  */
 #ifndef VM_QEMU_VERSIONS_H
 #define VM_QEMU_VERSIONS_H
