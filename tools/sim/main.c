@@ -511,7 +511,7 @@ static int cmd_audit(const struct options *o)
 {
 	if (o->n_args == 0)
 		return usage_error("audit FILE...: recordings, the oldest first");
-	return audit_files(o->args, o->n_args, o->json, stdout);
+	return audit_files(o->args, o->n_args, o->late, o->json, stdout);
 }
 
 static int cmd_policies(const struct options *o)
@@ -560,8 +560,8 @@ static const struct command {
 	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
 	{"replay", "FILE",
 	 "what vgpuctl record has saved, once more; --log: under what it was made", cmd_replay},
-	{"audit", "FILE...", "hold what vgpuctl record has saved to the policy's bounds; --json",
-	 cmd_audit},
+	{"audit", "FILE...",
+	 "hold what vgpuctl record has saved to the policy's bounds; --json, --late US", cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };
