@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where QEMU's device API differs between versions: 7.2, Debian 12's, and 10.0, Debian 13's. To be
- * included after QEMU's headers. QEMU_MAJOR comes from tests/vm/setup.
+ * Where QEMU's device API differs between versions: 7.2, Debian 12's, and 10.0, Debian 13's.
+ * Include it after QEMU's headers. tests/vm/setup writes QEMU_MAJOR.
  */
 #ifndef VM_QEMU_VERSIONS_H
 #define VM_QEMU_VERSIONS_H
+
+#include "qemu/osdep.h"
 
 #include "qemu-major.h"
 

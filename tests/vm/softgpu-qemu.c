@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * softgpu as a PCI device of QEMU, of Debian 12's (7.2) and of Debian 13's (10.0): the device library
- * behind a second bus. LD_PRELOAD loads it into an unmodified qemu-system-x86_64, which exports the
- * device API to its own modules:
+ * softgpu as a PCI device of QEMU, of Debian 12's (7.2) and of Debian 13's (10.0): the device
+ * library behind a second bus. LD_PRELOAD loads it into an unmodified qemu-system-x86_64, which
+ * exports the device API to its own modules:
  *
  *     -device pcie-root-port,id=rp0,pref64-reserve=4G -device softgpu,bus=rp0,vfs=4,vram-mb=256
  *
@@ -389,13 +389,12 @@ static void unrealize(PCIDevice *d)
 	}
 }
 
-static PROPERTY properties[] = {
-	DEFINE_PROP_UINT16("vfs", Function, vfs, 4),
-	DEFINE_PROP_UINT32("vram-mb", Function, vram_mb, 256),
-	DEFINE_PROP_STRING("layout", Function, layout),
-	DEFINE_PROP_STRING("latency", Function, latency),
-	DEFINE_PROP_STRING("fault", Function, fault),
-	PROPERTIES_END};
+static PROPERTY properties[] = {DEFINE_PROP_UINT16("vfs", Function, vfs, 4),
+				DEFINE_PROP_UINT32("vram-mb", Function, vram_mb, 256),
+				DEFINE_PROP_STRING("layout", Function, layout),
+				DEFINE_PROP_STRING("latency", Function, latency),
+				DEFINE_PROP_STRING("fault", Function, fault),
+				PROPERTIES_END};
 
 static void function_class(ObjectClass *class, void *data)
 {

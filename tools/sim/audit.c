@@ -44,6 +44,7 @@ struct audited {
 };
 
 struct audit {
+	vgpu_nsec late; /* that timers may be in the median */
 	uint32_t n_vfs;
 	struct record_entry last; /* the last event that was judged */
 	bool begun;
@@ -58,9 +59,13 @@ struct audit {
 	struct pair pairs[VGPU_GPU_MAX_VFS][VGPU_GPU_MAX_VFS]; /* the higher number first */
 };
 
-struct audit *audit_new(void)
+struct audit *audit_new(vgpu_nsec late)
 {
-	return calloc(1, sizeof(struct audit));
+	struct audit *a = calloc(1, sizeof(*a));
+
+	if (a)
+		a->late = late;
+	return a;
 }
 
 void audit_free(struct audit *a)
@@ -493,7 +498,8 @@ static void judge_timers(const struct audit *a, double *room, struct audit_resul
 	for (i = 0; i < a->n_turns; i++)
 		room[i] = (double)a->turns[i].late / (double)a->turns[i].planned;
 	out->late_part = median(room, a->n_turns);
-	if (a->n_turns >= LATE_LEAST && out->late_part > LATE_PART && out->n_broken++ == 0)
+	if (a->n_turns >= LATE_LEAST && out->late_part > LATE_PART && out->late_ns > a->late &&
+	    out->n_broken++ == 0)
 		snprintf(out->broken, sizeof(out->broken),
 			 "half of the turns were asked to end %.0f %% of their length after the "
 			 "planned instant, or later; %.0f %% are allowed",

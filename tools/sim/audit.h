@@ -18,8 +18,10 @@
 
 struct audit;
 
-/* NULL: no memory. Free it with audit_free, which takes NULL, too. Not thread-safe. */
-struct audit *audit_new(void);
+/* LATE: timers may come so many ns late in the median, as those of an emulated machine do, and in
+ * any case by a quarter of the turn. NULL: no memory. Free it with audit_free, which takes NULL,
+ * too. Not thread-safe. */
+struct audit *audit_new(vgpu_nsec late);
 void audit_free(struct audit *a);
 
 /*
@@ -58,8 +60,9 @@ struct audit_result {
 /* What it has come to so far. */
 void audit_finish(const struct audit *a, struct audit_result *out);
 
-/* Reads N recordings from the files PATHS, in order of time, and writes the result to OUT, as JSON
- * if JSON. 0: all promises were kept, 1: not, 2: cannot be judged, with the reason on stderr. */
-int audit_files(char *const *paths, int n, bool json, FILE *out);
+/* Reads N recordings from the files PATHS, in order of time, audits them, with LATE as above, and
+ * writes the result to OUT, as JSON if JSON. 0: all promises were kept, 1: not, 2: cannot be
+ * judged, with the reason on stderr. */
+int audit_files(char *const *paths, int n, vgpu_nsec late, bool json, FILE *out);
 
 #endif

@@ -109,9 +109,9 @@ static int add_file(struct audit *a, const char *path)
 	return r;
 }
 
-int audit_files(char *const *paths, int n, bool json, FILE *out)
+int audit_files(char *const *paths, int n, vgpu_nsec late, bool json, FILE *out)
 {
-	struct audit *a = audit_new();
+	struct audit *a = audit_new(late);
 	struct audit_result result;
 	int i, r = a ? 0 : -ENOMEM;
 

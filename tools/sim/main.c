@@ -522,7 +522,7 @@ static int audit(void *options)
 {
 	const struct options *o = options;
 
-	return audit_files(o->args, o->n_args, o->json, stdout);
+	return audit_files(o->args, o->n_args, o->late, o->json, stdout);
 }
 
 static int cmd_audit(const struct options *o)
@@ -579,7 +579,8 @@ static const struct command {
 	{"replay", "FILE",
 	 "replay what vgpuctl record saved; --log: print its version and configuration",
 	 cmd_replay},
-	{"audit", "FILE...", "compare what vgpuctl record saved with the policy's bounds; --json",
+	{"audit", "FILE...",
+	 "compare what vgpuctl record saved with the policy's bounds; --json, --late US",
 	 cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
