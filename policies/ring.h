@@ -207,6 +207,7 @@ static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool 
 	out->slice = slice < r->facts->max_slice_ns ? slice : r->facts->max_slice_ns;
 	r->offered = (int64_t)out->slice;
 	r->extended = false;
+	r->beside = VGPU_NEVER;
 	r->expected = out->not_before > start ? out->not_before : start;
 }
 
@@ -301,9 +302,12 @@ static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 {
 	bool interrupted = usage->reason == VGPU_END_EXCLUSIVE;
 	bool cut = usage->reason == VGPU_END_SLICE || interrupted;
-	vgpu_nsec more = usage->used < usage->granted ? usage->used : usage->granted;
+	vgpu_nsec shared = usage->end > r->beside ? usage->end - r->beside : 0, more;
 
-	/* The used part of an extension makes the turn and the slot longer. */
+	/* The used part of an extension makes the turn and the slot longer. An overrun is the VF's
+	 * debt from when another VF has had work. */
+	more = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	more = more < usage->granted ? more : usage->granted;
 	if (r->extended && more > (vgpu_nsec)r->offered) {
 		r->due += (int64_t)more - r->offered;
 		r->slot_end += more - (vgpu_nsec)r->offered;
@@ -346,6 +350,8 @@ static bool ring_wake(void *state, uint32_t index, vgpu_nsec now)
 	vf->awake = true;
 	set_add(&r->awake, index);
 	r->awake_slots += vf->slots;
+	if (r->beside > now)
+		r->beside = now;
 	/* Before any service, no VF counts as served. */
 	vf->served = r->done > 0;
 	vf->since = r->done;

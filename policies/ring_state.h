@@ -59,6 +59,7 @@ struct ring {
 	bool in_parts; /* the turn is longer than a slice, or was interrupted: only a part was
 			  offered */
 	bool extended;
+	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
 	struct ring_vf vfs[];
 };
 
@@ -74,6 +75,7 @@ static void ring_attach(struct ring *r, const struct vgpu_facts *facts)
 	r->facts = facts;
 	r->owner = VGPU_NO_VF;
 	r->first = VGPU_NO_VF;
+	r->beside = VGPU_NEVER;
 	rest = set_init(&r->members, rest, facts->max_vfs);
 	set_init(&r->awake, rest, facts->max_vfs);
 }
