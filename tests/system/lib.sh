@@ -104,8 +104,8 @@ field() { jq -r ".$2" "$run/$1.json"; }
 active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | length')" = "$1" ]; }
 # shares_kept PERCENT [VF=WEIGHT...] [turns=US]: vgpud keeps to its policy's bounds, by its own records, which vgpu-sim audits:
 # shares, waits, and the ends of turns. The bounds are those of a machine that is never late; the lateness that the records
-# show is allowed beyond them, so it is vgpud that is judged. VFs are compared while they have work, two at least, for so long
-# that the bound is PERCENT of what each of them had; or for a minute, where a slow machine has made the bound wide. Whether
+# show is allowed beyond them, so it is vgpud that is judged. VFs are compared while they have work, for so long that the bound
+# is PERCENT of what two of them had, or those that are named; or for a minute, where a slow machine has made the bound wide. Whether
 # there are such VFs is found out before anything is judged. VF=WEIGHT: these had work, and have these weights, by the test's
 # own account; turns=US: by the same, half of all turns are planned to be no longer.
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
@@ -116,12 +116,12 @@ audit() { # the recordings so far, as shares.json
 	[ $? -lt 2 ] || fail "no audit"
 }
 can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
-ran_long() { # PERCENT
-	can_be_judged && jq -e --argjson p "$1" '[.vfs[] | select(.had_ns > 0) | .had_ns - 100 / $p * .allowed_ns] | min > 0' "$run/shares.json" >/dev/null
+ran_long() { # PERCENT VFS: so many at least
+	jq -e --argjson p "$1" --argjson n "$2" '[.vfs[] | select(.had_ns > 100 / $p * .allowed_ns)] | length >= $n' "$run/shares.json" >/dev/null
 }
 # Saves recordings. Each has the last 8000 steps at least, and so overlaps with the one before it, if this machine is not too
 # slow; an audit begins anew where one is missing.
-record_shares() { # PERCENT
+record_shares() { # PERCENT VFS
 	local end=$((SECONDS + 60)) next=1 at soon
 	recordings=()
 	until [ $SECONDS -ge $end ]; do
@@ -131,7 +131,7 @@ record_shares() { # PERCENT
 		if [ ${#recordings[@]} = $next ]; then
 			next=$((next * 2))
 			audit
-			! ran_long "$1" || return 0
+			! ran_long "$1" "$2" || return 0
 		fi
 		soon=$((SECONDS + 2))
 		until [ $SECONDS -gt $soon ] || [ "$(steps)" -ge $((at + 3000)) ]; do sleep 0.2; done
@@ -140,12 +140,12 @@ record_shares() { # PERCENT
 	can_be_judged
 }
 shares_kept() {
-	local percent=$1 turns=null weights='' i
+	local percent=$1 turns=null weights='' vfs=0 i
 	for i in "${@:2}"; do
-		case $i in turns=*) turns=${i#*=} ;; *) weights+="${weights:+,}\"${i%=*}\":${i#*=}" ;; esac
+		case $i in turns=*) turns=${i#*=} ;; *) weights+="${weights:+,}\"${i%=*}\":${i#*=}" vfs=$((vfs + 1)) ;; esac
 	done
 	for i in 1 2 3 4 5; do
-		record_shares "$percent" && break
+		record_shares "$percent" $((vfs > 2 ? vfs : 2)) && break
 		[ $i -lt 5 ] || fail "tenants run out of work: nothing can be said of shares: $(ctl vf list)"
 	done
 	"$sim" audit "${recordings[@]}"
