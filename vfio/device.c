@@ -83,7 +83,8 @@ static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control, ui
 	int r = vfio_read(d, VFIO_REGION_CONFIG, 0, config, sizeof(config));
 
 	*at = 0;
-	if (r == 0 && !vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at))
+	if (r == 0 &&
+	    (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at) || *at > EXT_CAP_END - SRIOV_SIZE))
 		r = -ENODEV;
 	if (r == 0) {
 		memcpy(control, config + *at + SRIOV_CTRL, sizeof(*control));

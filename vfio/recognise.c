@@ -32,7 +32,7 @@ static const char *model_of(const uint8_t *config)
 int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 		     struct gpuiov_identity *out, struct vgpu_error *err)
 {
-	uint32_t vsec;
+	uint32_t vsec = 0, left;
 
 	*out = (struct gpuiov_identity){.model = NULL};
 	if (size < PCI_STD_HEADER_SIZEOF)
@@ -46,11 +46,19 @@ int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 				      "only root can read its capabilities: run this as root");
 	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &out->sriov))
 		return vgpu_error_set(err, -ENODEV, "no SR-IOV capability");
-	do {
+	/* A chain that comes back to where it was has no end. */
+	for (left = GPUIOV_CONFIG_SIZE / 8; left > 0 && (vsec & 0xffff) != GPUIOV_VSEC_ID; left--) {
 		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &out->cap))
 			return vgpu_error_set(err, -ENODEV, "no GPU-IOV capability");
 		memcpy(&vsec, config + out->cap + 4, sizeof(vsec));
-	} while ((vsec & 0xffff) != GPUIOV_VSEC_ID);
+	}
+	if (left == 0)
+		return vgpu_error_set(err, -ENODEV, "its capabilities have no end");
 	out->cap_length = vsec >> 20;
+	if (out->sriov > GPUIOV_CONFIG_SIZE - SRIOV_SIZE ||
+	    out->cap_length > GPUIOV_CONFIG_SIZE - out->cap)
+		return vgpu_error_set(err, -ENODEV,
+				      "its SR-IOV or GPU-IOV capability does not lie within the "
+				      "configuration space");
 	return 0;
 }

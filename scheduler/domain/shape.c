@@ -24,9 +24,11 @@ static void step(struct scan *s)
 	s->at++;
 }
 
-/* Goes on to the end of the first WORD, or of the text. */
-static void skip_past(struct scan *s, const char *word)
+/* Goes on to the end of the first WORD behind BEGIN, which is here, or of the text: the '>' of
+ * "<!-->" ends no comment. */
+static void skip_past(struct scan *s, const char *begin, const char *word)
 {
+	s->at += strlen(begin);
 	while (s->at < s->end && !begins_with(s, word))
 		step(s);
 	s->at += s->at < s->end ? strlen(word) : 0;
@@ -76,7 +78,7 @@ int shape_check(const char *text, size_t size, struct vgpu_error *err)
 		for (i = 0; i < 3 && !begins_with(&s, apart[i][0]); i++)
 			;
 		if (i < 3)
-			skip_past(&s, apart[i][1]);
+			skip_past(&s, apart[i][0], apart[i][1]);
 		else if (begins_with(&s, "<!"))
 			r = vgpu_error_set(err, -EINVAL,
 					   "line %u: document type definitions are not allowed",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,12 +137,16 @@ static int on_gpus(struct reader *r)
 
 static int on_seed(struct reader *r)
 {
-	int64_t seed;
+	char *end;
 
-	if (r->n != 2 || vgpu_parse_int(r->words[1], &seed) < 0)
-		return bad(r, "want a number", r->words[0]);
-	r->s->seed = (uint64_t)seed;
-	return 0;
+	/* All 64 bits: prove writes such seeds. */
+	errno = 0;
+	if (r->n == 2 && isdigit((unsigned char)r->words[1][0])) {
+		r->s->seed = strtoull(r->words[1], &end, 10);
+		if (*end == '\0' && errno == 0)
+			return 0;
+	}
+	return bad(r, "want a number from 0 to 18446744073709551615", r->words[0]);
 }
 
 static int read_time(struct reader *r, vgpu_nsec *out)

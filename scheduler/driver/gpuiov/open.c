@@ -48,6 +48,11 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 				      "GPU-IOV capability of %" PRIu32
 				      " bytes: not a known layout; set layout = navi or tonga",
 				      identity.cap_length);
+	if (d->layout->cap_length > GPUIOV_CONFIG_SIZE - d->cap)
+		return vgpu_error_set(err, -ENODEV,
+				      "layout %s does not fit into the configuration space behind "
+				      "the GPU-IOV capability",
+				      d->layout->name);
 	d->block = d->cap;
 	if (d->layout->block_pointer)
 		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));

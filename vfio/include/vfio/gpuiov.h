@@ -22,6 +22,7 @@
 #define SRIOV_INITIAL_VFS 0x0cu
 #define SRIOV_TOTAL_VFS 0x0eu
 #define SRIOV_NUM_VFS 0x10u
+#define SRIOV_SIZE 0x40u
 
 enum gpuiov_space {
 	GPUIOV_NOWHERE = 0, /* this layout has no such register */
