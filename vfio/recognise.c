@@ -8,7 +8,7 @@
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
 
-/* AMD's are not among them: how their memory is cleared is not known. */
+/* No AMD GPU is listed, because how to clear their memory is not published. */
 static const struct {
 	uint16_t vendor, device;
 	const char *model;
@@ -40,7 +40,7 @@ int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 	out->model = model_of(config);
 	if (!out->model)
 		return vgpu_error_set(err, -ENODEV, "not a GPU that vgpud has a driver for");
-	/* Of the rest the kernel shows nothing to others. */
+	/* The kernel shows the rest only to root. */
 	if (size < GPUIOV_CONFIG_SIZE)
 		return vgpu_error_set(err, -EACCES,
 				      "only root can read its capabilities: run this as root");

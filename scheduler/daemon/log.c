@@ -16,7 +16,7 @@
 
 #define MAX_FIELDS 8
 
-/* Whether stderr goes to the journal, as systemd says it does (systemd.exec(5), JOURNAL_STREAM). */
+/* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */
 static bool to_journal(void)
 {
 	static int known = -1;
@@ -30,7 +30,8 @@ static bool to_journal(void)
 	return known;
 }
 
-/* The words "name=value" that TEXT ends with, as journal fields VGPU_NAME=value; how many. */
+/* Makes journal fields VGPU_NAME=value of the words "name=value" that TEXT ends with. Returns how
+ * many. */
 static int take_fields(const char *text, char fields[MAX_FIELDS][64])
 {
 	size_t end = strlen(text), start, name, i;

@@ -81,7 +81,7 @@ int shape_check(const char *text, size_t size, struct vgpu_error *err)
 			skip_past(&s, apart[i][0], apart[i][1]);
 		else if (begins_with(&s, "<!"))
 			r = vgpu_error_set(err, -EINVAL,
-					   "line %u: document type definitions are not read",
+					   "line %u: document type definitions are not allowed",
 					   s.line);
 		else
 			r = tag(&s, err);

@@ -13,7 +13,7 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 	bool refused = false;
 	int r;
 
-	/* What one refuses may be another's. */
+	/* Another driver may accept a device that this one refuses. */
 	for (d = vgpu_drivers; *d; d++) {
 		r = (*d)->device->probe(device, err);
 		if (r > 0)

@@ -6,7 +6,7 @@
 
 #include "arena.h"
 
-/* More than any recorder makes; a file that claims more is rubbish. */
+/* More than any recorder writes; a file that claims more is malformed. */
 #define MAX_ENTRIES (1u << 20)
 #define MAX_BYTES (16u << 20)
 
@@ -87,7 +87,7 @@ int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err)
 	return ok ? 0 : vgpu_error_set(err, -EIO, "writing the recording: %s", strerror(errno));
 }
 
-/* The fields of a header that replay relies on. */
+/* Checks the fields of a header that replay relies on; returns what is wrong, or NULL. */
 static const char *objection(const struct record_header *h)
 {
 	if (memcmp(h->magic, RECORD_MAGIC, sizeof(h->magic)) != 0)
@@ -95,7 +95,7 @@ static const char *objection(const struct record_header *h)
 	if (h->version != RECORD_VERSION)
 		return "a recording of another version";
 	if (h->max_vfs == 0 || h->max_vfs > VGPU_GPU_MAX_VFS)
-		return "damaged: no such number of VFs";
+		return "damaged: impossible number of VFs";
 	if (h->core_size != vgpu_core_size(h->max_vfs) ||
 	    h->memory_size != vgpu_memory_state_size())
 		return "made by another build: its core has another layout";
@@ -136,7 +136,7 @@ int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
 	r->payload = read_part(from, r->header.payload_size, 1, &ok);
 	if (!ok) {
 		recording_free(r);
-		return vgpu_error_set(err, -EINVAL, "cut short");
+		return vgpu_error_set(err, -EINVAL, "truncated");
 	}
 	if (sum_of(r, &r->header) != r->header.sum) {
 		recording_free(r);
@@ -145,7 +145,7 @@ int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
 	return 0;
 }
 
-/* An entry as an event again; false if the file does not have what it refers to. */
+/* Makes an event of an entry; false if the file lacks what the entry refers to. */
 static bool event_of(const struct recording *r, const struct record_entry *e, uint8_t *arena,
 		     const struct vgpu_policy_ops *(*find)(const char *name),
 		     struct vgpu_event *out)
@@ -183,7 +183,7 @@ static bool event_of(const struct recording *r, const struct record_entry *e, ui
 	return true;
 }
 
-/* The same of memory. */
+/* The same for the memory reducer. */
 static bool memory_event_of(const struct recording *r, const struct record_entry *e,
 			    struct vgpu_memory_event *out)
 {
@@ -202,7 +202,7 @@ static bool memory_event_of(const struct recording *r, const struct record_entry
 	return true;
 }
 
-/* Steps the core or memory, as the entry says. False: it is damaged. */
+/* Steps the core or the memory reducer by an entry. False: the entry is damaged. */
 static bool replay_entry(const struct recording *r, const struct record_entry *entry,
 			 uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
 			 struct replay *out)
@@ -243,7 +243,7 @@ static int restore(const struct recording *r, uint8_t *arena,
 	uint32_t i;
 
 	if (!policy || !fallback || (h->next_policy[0] && !next))
-		return vgpu_error_set(err, -ENOENT, "policy %s is not at hand", h->policy);
+		return vgpu_error_set(err, -ENOENT, "policy %s is not available", h->policy);
 	arena_parts(h, parts);
 	for (i = 0; i < ARENA_PARTS; i++) {
 		memcpy(arena + parts[i].offset, from, parts[i].size);
@@ -254,8 +254,8 @@ static int restore(const struct recording *r, uint8_t *arena,
 }
 
 int recording_replay(const struct recording *r,
-		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
-		     struct vgpu_error *err)
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
 	uint64_t i, now = 0;
@@ -264,7 +264,7 @@ int recording_replay(const struct recording *r,
 	*out = (struct replay){.events = 0};
 	if (!arena)
 		return vgpu_error_set(err, -EADDRINUSE,
-				      "the address of the recorded core is taken in this process");
+				      "the address of the recorded core is in use in this process");
 	e = restore(r, arena, find, err);
 	for (i = 0; i < r->header.n_entries && e == 0 && !out->differs; i++) {
 		const struct record_entry *entry = &r->entries[i];
@@ -273,6 +273,9 @@ int recording_replay(const struct recording *r,
 		if (entry->now < now || !replay_entry(r, entry, arena, find, out))
 			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
 					   (unsigned long long)i);
+		else if (watch && !out->differs && entry->type < RECORD_OF_MEMORY)
+			watch->stepped(watch->arg, out,
+				       (const struct vgpu_core *)(void *)(arena + ARENA_CORE));
 		now = entry->now;
 	}
 	munmap(arena, ARENA_SIZE);

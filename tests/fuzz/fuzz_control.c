@@ -5,8 +5,8 @@
  */
 #include <json-c/json.h>
 
-#include "control.h"
 #include "fuzz.h"
+#include "methods.h"
 
 static const struct arg *arg_named(const struct method *method, const char *name)
 {

@@ -62,7 +62,7 @@ await 30 test -s "$run/reach"
 [ "$(cat "$run/reach")" = 3 ] || fail "not stopped as out of range: $(cat "$run/reach")"
 await 30 at_least 0 violations 1
 ctl events | grep -q 'VF 0 .*violation' || fail "$(ctl events)"
-grep -q "VF 0 has reached out of its memory, and was stopped" "$run/vgpud.log" || fail "not told"
+grep -q "VF 0 accessed memory outside its partition; the GPU stopped it" "$run/vgpud.log" || fail "not told"
 [ "$(vf 3 violations)" = 0 ] || fail "somebody else is blamed"
 kill $writer
 wait $writer 2>/dev/null

@@ -40,8 +40,8 @@ two=$(vf_of 2)
 
 # What cannot be had: in one sentence, and nothing is left of it.
 refused "no \[profile huge\] is configured" hook 5 "$(slice "<v:profile>huge</v:profile>")" prepare
-refused "VFs of gpu0 have no memory until they are asked" hook 5 "$(slice "<v:device gpu='gpu0' vf='2'/>")" prepare
-refused "480 MiB are claimed, gpu0 has at most" hook 5 "$(slice "<v:memory unit='MiB'>480</v:memory>")" prepare
+refused "VFs of gpu0 have no memory until a VM claims some" hook 5 "$(slice "<v:device gpu='gpu0' vf='2'/>")" prepare
+refused "480 MiB are claimed; gpu0 can free at most" hook 5 "$(slice "<v:memory unit='MiB'>480</v:memory>")" prepare
 leases_are '["vm1 running","vm2 running"]'
 # A claim without memory gets a VF that has some.
 sequence 6 "$(slice "<v:profile>light</v:profile>")" prepare start started || fail "$(cat "$run/said")"

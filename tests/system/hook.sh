@@ -54,8 +54,8 @@ refused "there is no GPU in pool fast" hook 2 "$(slice "<v:device pool='fast'/>"
 theirs=$(vf_of 1)
 refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
-refused "9000 MiB are claimed, gpu0 has at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
-refused "gpu0 has policy fair, not strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
+refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
+refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(slice "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
@@ -109,7 +109,7 @@ start_vgpud
 hook 4 "$heavy" release
 # vgpud gone: who needs it does not start, who does not, does, and nothing that runs is touched.
 kill $vgpud_pid; wait $vgpud_pid
-refused "a GPU is required, and vgpud is not running" hook 2 "$any" prepare
+refused "requires a GPU, and vgpud is not running" hook 2 "$any" prepare
 hook 2 "$(slice "" "required='no'")" prepare || fail "it is not required"
 hook 2 "" prepare || fail "a VM without a claim was held up"
 for operation in started stopped release reconnect; do hook 1 "$any" $operation || fail "$operation was refused"; done

@@ -23,7 +23,7 @@ done
 [ "$(vf 2 hangs)" = 0 ] || fail "a kill is no hang"
 start_guest c 2 mandelbrot --jobs 3; c=$guest_pid
 wait_guest $c c
-shares_kept 3
+shares_kept 3 0=1 1=1 turns=2000
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b
 [ "$(field a resets)" = 0 ] && [ "$(field b resets)" = 0 ] || fail "a neighbour was reset"

@@ -102,28 +102,57 @@ wait_guest() {
 }
 field() { jq -r ".$2" "$run/$1.json"; }
 active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | length')" = "$1" ]; }
-# shares_kept PERCENT: active VFs have what their policy promises them, by vgpud's own records (tests/lib/shares.jq), over
-# a time in which each of them runs so long that the policy's bound is no more than PERCENT of it; or, where a slow machine
-# has made bounds large, over a minute: the bound is kept over any time. Two of them at least have to have work all the
-# time, which is found out before their shares are looked at.
-shares_jq=$(dirname "${BASH_SOURCE[0]}")/../lib/shares.jq
-look() { json vf list >"$run/$1.json"; }
-ran_long() { # PERCENT SINCE
-	look now && { [ $((SECONDS - $2)) -ge 60 ] || jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" --argjson p "$1" '
-		[$b[0].vfs[] | select(.state == "active") | .run_ns - $a[0].vfs[.vf].run_ns - 200 / $p * .lag_bound_ns] | min > 0'; }
+# shares_kept PERCENT [VF=WEIGHT...] [turns=US]: vgpud keeps to its policy's bounds, by its own records, which vgpu-sim audits:
+# shares, waits, and the ends of turns. The bounds are those of a machine that is never late; the lateness that the records
+# show is allowed beyond them, so it is vgpud that is judged. VFs are compared while they have work, for so long that the bound
+# is PERCENT of what two of them had, or those that are named; or for a minute, where a slow machine has made the bound wide. Whether
+# there are such VFs is found out before anything is judged. VF=WEIGHT: these had work, and have these weights, by the test's
+# own account; turns=US: by the same, half of all turns are planned to be no longer.
+sim=$VGPU_BUILD/tools/sim/vgpu-sim
+recordings=()
+steps() { json stats | jq .steps; }
+audit() { # the recordings so far, as shares.json
+	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
+	[ $? -lt 2 ] || fail "no audit"
 }
-always_had_work() {
-	jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" '[$b[0].vfs[] | . as $is | $a[0].vfs[.vf] as $was
-		| select($is.state == "active" and $is.has_work and $was.has_work and $is.wakes == $was.wakes)] | length > 1'
+can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
+ran_long() { # PERCENT VFS: so many at least
+	jq -e --argjson p "$1" --argjson n "$2" '[.vfs[] | select(.had_ns > 100 / $p * .allowed_ns)] | length >= $n' "$run/shares.json" >/dev/null
 }
-shares_kept() { # PERCENT
-	local i
+# Saves recordings. Each has the last 8000 steps at least, and so overlaps with the one before it, if this machine is not too
+# slow; an audit begins anew where one is missing.
+record_shares() { # PERCENT VFS
+	local end=$((SECONDS + 60)) next=1 at soon
+	recordings=()
+	until [ $SECONDS -ge $end ]; do
+		at=$(steps)
+		recordings+=("$run/shares.${#recordings[@]}.rec")
+		ctl record --output "${recordings[-1]}" >/dev/null || fail "no recording"
+		if [ ${#recordings[@]} = $next ]; then
+			next=$((next * 2))
+			audit
+			! ran_long "$1" "$2" || return 0
+		fi
+		soon=$((SECONDS + 2))
+		until [ $SECONDS -gt $soon ] || [ "$(steps)" -ge $((at + 3000)) ]; do sleep 0.2; done
+	done
+	audit
+	can_be_judged
+}
+shares_kept() {
+	local percent=$1 turns=null weights='' vfs=0 i
+	for i in "${@:2}"; do
+		case $i in turns=*) turns=${i#*=} ;; *) weights+="${weights:+,}\"${i%=*}\":${i#*=}" vfs=$((vfs + 1)) ;; esac
+	done
 	for i in 1 2 3 4 5; do
-		look before
-		await 120 ran_long "$1" $SECONDS
-		always_had_work >/dev/null && break
+		record_shares "$percent" $((vfs > 2 ? vfs : 2)) && break
 		[ $i -lt 5 ] || fail "tenants run out of work: nothing can be said of shares: $(ctl vf list)"
 	done
-	jq -n --argjson a "$(<"$run/before.json")" --argjson b "$(<"$run/now.json")" -f "$shares_jq" >"$run/shares.json"
-	[ "$(jq 'length > 1 and all(.kept)' "$run/shares.json")" = true ] || fail "shares: $(jq -c '.[]' "$run/shares.json"; ctl vf list)"
+	"$sim" audit "${recordings[@]}"
+	[ "$(jq .broken "$run/shares.json")" = null ] || fail "shares: $(jq -c . "$run/shares.json")"
+	jq -e --argjson turns "$turns" --argjson weights "{$weights}" '. as $all
+		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.had_ns > 0) | .share / $weight] as $units
+		| ($units | length) == ($weights | length) and (($units | max) // 1) <= (($units | min) // 1) * 1.000001 and
+		  ($turns == null or ([.vfs[] | select(.had_ns > 0) | .planned_ns <= 1000 * $turns] | all))' "$run/shares.json" >/dev/null ||
+		fail "not ${*:2}: $(jq -c . "$run/shares.json")"
 }

@@ -40,16 +40,16 @@ explains() { # DOMAIN WORDS
 	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
 }
 PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
-explains vm1 "^vm1/a: free: VF 0 of gpu0 is free for it, if policy fair admits it$"
+explains vm1 "^vm1/a: free: VF 0 of gpu0 is free, if policy fair admits the claim$"
 explains vm2 "^vm2/a: refused: 9216 MiB are claimed"
-explains vm3 "^vm3 has no claim, and no VF$"
+explains vm3 "^vm3 claims no VF and has none$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
 PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm99 was explained"
 grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
 virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
-grep -q "vgpud: vm2/a: 9216 MiB are claimed, gpu0 has at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
+grep -q "vgpud: vm2/a: 9216 MiB are claimed; gpu0 can free at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
 virsh -q start vm3 || fail "vm3, which claims nothing, does not start"
 # A reset of the guest calls no hook, and changes nothing.
 virsh -q reset vm1
@@ -83,7 +83,7 @@ leases_are '[]' || fail "leases: $(leases)"
 virsh -q destroy vm3
 kill $vgpud_pid; wait $vgpud_pid
 virsh -q start vm1 2>"$run/said" && fail "vm1 has started without vgpud"
-grep -q "vm1: a GPU is required, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
+grep -q "domain vm1 requires a GPU, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
 virsh -q start vm3 || fail "vm3 needs vgpud"
 # libvirtd killed in the middle of a start: nobody tells that it has ended, and the reservation ends by itself.
 conf 2
@@ -112,7 +112,7 @@ vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
 agent_pid=$!
 pids+=($!)
-await 20 grep -q following "$run/agent.log"
+await 20 grep -q 'connected to libvirt' "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)
 weight_is 300 || fail "the weight is not the claim's"
@@ -121,9 +121,9 @@ set_claim --live '<sched><weight>500</weight></sched>'
 await 20 weight_is 500
 # One that makes no sense is refused in the log, and what was stays.
 set_claim --live '<sched><weight>99999</weight></sched>'
-await 20 grep -q "vm1/a: its changed claim is refused: weight = 99999" "$run/vgpud.log"
+await 20 grep -q "vm1/a: the changed claim was refused: weight = 99999" "$run/vgpud.log"
 weight_is 500 || fail "a refused change has changed something"
-explains vm1 "VF $at of gpu0, at .*; its changed claim is refused: weight = 99999"
+explains vm1 "VF $at of gpu0, at .*; the changed claim was refused: weight = 99999"
 # Its VF hangs: as it claims, it is paused, or stopped; else it goes on.
 on_hang_is() { [ "$(json vm list | jq -r '.vms[0].on_hang')" = "$1" ]; }
 hang() {
@@ -154,14 +154,14 @@ state_is 1 running || fail "vm1 is not running after a hang"
 # A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 	"<vgpu version='1'><vf name='a'><sched><weight>500</weight></sched></vf><vf name='b'/></vgpu>"
-await 20 grep -q "vm1/b: gpu0 is on no bus; nothing of it can be attached to a VM that runs; it runs without" "$run/vgpud.log"
+await 20 grep -q "vm1/b: VFs of gpu0 are not PCI devices: they cannot be attached to a running VM; the VM runs without it" "$run/vgpud.log"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # vgpuctl writes it, too: in the definition, and live.
 PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
 await 20 weight_is 600
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
 PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set of a parameter that only the policy can judge"
-await 20 grep -q "vm1/a: its changed claim is refused: wait: no such parameter" "$run/vgpud.log"
+await 20 grep -q "vm1/a: the changed claim was refused: wait: no such parameter" "$run/vgpud.log"
 weight_is 600 || fail "a refused change has changed something"
 for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 	PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
@@ -169,7 +169,7 @@ for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 done
 # libvirtd restarted: followed again.
 stop_libvirtd TERM
-await 20 grep -q "libvirt has gone" "$run/agent.log"
+await 20 grep -q "libvirt has closed the connection" "$run/agent.log"
 start_libvirtd
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
 await 40 weight_is 400
@@ -185,7 +185,7 @@ set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sche
 await 20 weight_is 410
 # Its claim is removed: it keeps what it has until its end. Undefined: it runs on, with its VF.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live --remove
-explains vm1 "the claim has it no more, it goes at the VM's end"
+explains vm1 "no longer claimed: released when the VM ends"
 virsh -q undefine vm1
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # A VM that ends while vgpud is away has its VF no more.

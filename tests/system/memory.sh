@@ -37,7 +37,7 @@ ctl memory set 2 64M >/dev/null || fail "VF 2 has got none"
 # What is impossible changes nothing.
 before=$(json memory show | jq -c .extents)
 ! ctl memory set 2 1000M 2>"$run/refused.log" || fail "1000 MiB were found"
-grep -q 'at most .* MiB can be had' "$run/refused.log" || fail "$(cat "$run/refused.log")"
+grep -q 'can free at most .* MiB in one block' "$run/refused.log" || fail "$(cat "$run/refused.log")"
 [ "$(json memory show | jq -c .extents)" = "$before" ] || fail "a refusal has changed something"
 
 # With guests that compute, in VF 0 and 1.
@@ -63,7 +63,7 @@ await 30 is 0 state available
 ctl memory set 0 none >/dev/null
 await 30 clean
 want=$(($(free) / 16 * 16))
-ctl memory plan 2 ${want}M | grep -q 'to be moved: VF' || fail "$(ctl memory plan 2 ${want}M; ctl memory show)"
+ctl memory plan 2 ${want}M | grep -q 'VFs to be moved: ' || fail "$(ctl memory plan 2 ${want}M; ctl memory show)"
 old=$(at 1) runs=$(vf 1 dispatches)
 ctl memory set 2 ${want}M >/dev/null || fail "$(ctl memory show)"
 [ "$(mib 2)" = "$want" ] || fail "VF 2 has $(mib 2) MiB"

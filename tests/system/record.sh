@@ -56,5 +56,8 @@ for i in $(seq 20); do
 	[ $status -le 2 ] || fail "a forged recording ends vgpu-sim: $i: $status: $said"
 	[[ "$said" != *"sum is not"* ]] || fail "the test does not reckon the sum as the header has it: $said"
 	[ $status = 0 ] || found=$((found + 1))
+	said=$(ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS='' "$sim" audit "$run/forged.rec" 2>&1)
+	status=$?
+	[ $status -le 2 ] || fail "a forged recording ends vgpu-sim audit: $i: $status: $said"
 done
 [ $found -gt 0 ] || fail "no forged recording was found out"

@@ -28,7 +28,7 @@ for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:inte
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	await 30 active 3
 done
-shares_kept 3
+shares_kept 3 turns=2000
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c
 for g in a b c; do [ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"; done

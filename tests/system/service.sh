@@ -44,7 +44,7 @@ try:
     until("READY=1")
     assert answer() == 0
     until("WATCHDOG=1")
-    assert until("STATUS=") == "STATUS=1 GPUs, 0 of them lost; 0 VFs belong to VMs"
+    assert until("STATUS=") == "STATUS=1 GPU, running; 0 VFs belong to VMs"
     # Killed: who asks meanwhile waits for the next one, and is answered.
     os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
     asking = []

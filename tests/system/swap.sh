@@ -34,7 +34,7 @@ for n in 0 1 2 3; do start_guest g$n $n ${work[n]} --seconds 300; g[n]=$guest_pi
 await 60 active 5
 await 120 swapped 5
 [ "$(vf 4 swapped)" = false ] || fail "one that is pinned was swapped out"
-[ -n "$(ctl memory show | grep 'who is swapped out')" ] || fail "$(ctl memory show)"
+[ -n "$(ctl memory show | grep 'VFs that are swapped out')" ] || fail "$(ctl memory show)"
 
 kill -INT ${g[3]}; wait_guest ${g[3]} g3
 await 30 is 3 state available

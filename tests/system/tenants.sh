@@ -18,7 +18,7 @@ for layout in navi tonga; do
 		start_guest c 2 sha256 --depth 8 --seconds 300; c=$guest_pid
 		start_guest d 3 hog --us 4000 --depth 8 --seconds 300; d=$guest_pid
 		await 30 active 4
-		shares_kept 3
+		shares_kept 3 0=1 2=1 3=1 turns=2000
 		kill -INT $a $b $c $d
 		wait_guest $a a; wait_guest $b b; wait_guest $c c; wait_guest $d d
 		kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"

@@ -50,7 +50,7 @@ virsh -q start c 2>"$run/said" && fail "c has started with b's VF"
 grep -q "c/x: VF 2 of gpu0 belongs to b" "$run/said" || fail "virsh says: $(cat "$run/said")"
 await 60 has_done a 8
 await 60 has_done b 8
-shares_kept 3
+shares_kept 3 0=200 2=100
 # vgpud killed: the VMs notice nothing.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud

@@ -6,10 +6,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "engine_private.h"
+#include "vgpu/descriptor.h"
 
 #define WAITING 64u
 
@@ -33,7 +33,7 @@ static void notify(void)
 {
 	pthread_mutex_lock(&lock);
 	if (wake >= 0)
-		engine_notify(wake);
+		vgpu_eventfd_signal(wake);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -139,7 +139,7 @@ static int quick_open(struct vgpu_driver **out, const struct vgpu_driver_config 
 					  .preemption = "hard"};
 	*found = (struct vgpu_driver_found){.adopted = true, .host_is_new = true};
 	pthread_mutex_lock(&lock);
-	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	wake = vgpu_eventfd();
 	pthread_mutex_unlock(&lock);
 	p->pf = (struct vgpu_extent){0, 32 * QUICK_MIB};
 	p->save_area = (struct vgpu_extent){0, 3 * QUICK_MIB};
@@ -258,7 +258,6 @@ static vgpu_nsec quick_deadline(const struct vgpu_driver *driver)
 static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 {
 	struct vgpu_event events[WAITING];
-	uint64_t count;
 	uint32_t i, n;
 
 	(void)driver;
@@ -270,8 +269,7 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 	}
 	if (!present)
 		return -ENODEV;
-	if (read(wake, &count, sizeof(count)) < 0)
-		count = 0; /* nothing new */
+	vgpu_eventfd_drain(wake);
 	pthread_mutex_lock(&lock);
 	n = n_waiting;
 	memcpy(events, waiting, n * sizeof(events[0]));

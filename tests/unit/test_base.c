@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small pure parts: partitions, error texts, histograms, queues, capability chains, layouts. */
+/* Small pure parts: partitions, error texts, numbers, histograms, queues, capability chains,
+ * layouts. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
+#include "vgpu/number.h"
 #include "vgpu/partition.h"
 
 #define MIB UINT64_C(1048576)
@@ -91,10 +93,10 @@ static void partition_swapped(void)
 		CU_ASSERT(p.homes[i].offset + p.homes[i].size <= r.total + r.host &&
 			  (i == 3 || p.homes[i].size == p.vfs[i].size));
 	r.placement = VGPU_PLACE_BEST_FIT;
-	/* one that could never come in beside the pinned one */
+	/* one that could never be swapped in beside the pinned one */
 	r.sizes[0] = 400 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never come in"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never be swapped in"));
 	/* more than host memory */
 	r.sizes[0] = r.sizes[1] = r.sizes[2] = r.sizes[4] = 256 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
@@ -311,12 +313,83 @@ static void layouts(void)
 	CU_ASSERT_EQUAL(t->at[GPUIOV_INTR_ENABLE].space, GPUIOV_NOWHERE);
 }
 
+static void numbers(void)
+{
+	static const char *const none[] = {"", "-", "x", "1x", "1 ", "0x", "0x10", "1.0", NULL};
+	int64_t value = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_int(none[i], &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_int("9223372036854775808", &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_between("4", 5, 9, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_between("10", 5, 9, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_between("five", 5, 9, &value), -EINVAL);
+	CU_ASSERT_EQUAL(value, 7); /* a refusal leaves it alone */
+	CU_ASSERT(vgpu_parse_int("-9223372036854775808", &value) == 0 && value == INT64_MIN);
+	CU_ASSERT(vgpu_parse_between("-5", -5, 9, &value) == 0 && value == -5);
+	CU_ASSERT(vgpu_parse_between("9", -5, 9, &value) == 0 && value == 9);
+}
+
+static void numbers_without_a_sign(void)
+{
+	static const char *const none[] = {"", "-1", "+1", " 1", "0x", "0xg", "1x", "x1", NULL};
+	uint64_t value = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_unsigned(none[i], UINT64_MAX, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_unsigned("18446744073709551616", UINT64_MAX, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_unsigned("11", 10, &value), -ERANGE);
+	CU_ASSERT_EQUAL(value, 7);
+	CU_ASSERT(vgpu_parse_unsigned("18446744073709551615", UINT64_MAX, &value) == 0 &&
+		  value == UINT64_MAX);
+	CU_ASSERT(vgpu_parse_unsigned("010", 10, &value) == 0 && value == 10);
+	CU_ASSERT(vgpu_parse_unsigned("0xfF", 255, &value) == 0 && value == 255);
+}
+
+static void numbers_with_a_fraction(void)
+{
+	double value = 7;
+
+	CU_ASSERT_EQUAL(vgpu_parse_real("", 0, 1, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_real("0.5s", 0, 1, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_real("1.5", 0, 1, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_real("nan", 0, 1, &value), -ERANGE);
+	CU_ASSERT(vgpu_parse_real("0.25", 0, 1, &value) == 0 && value == 0.25);
+}
+
+static void numbers_of_bytes(void)
+{
+	static const char *const none[] = {"", "M", "-1M", "1k", "1MB", "1 M", "1.5G", NULL};
+	uint64_t value = 7, most = UINT64_C(1) << 40;
+	uint8_t byte = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_size(none[i], most, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_size("1025G", most, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_size("17179869184G", most, &value), -ERANGE); /* 0 in 64 bits */
+	CU_ASSERT_EQUAL(vgpu_parse_size("17179869184G", UINT64_MAX, &value), -ERANGE);
+	CU_ASSERT_EQUAL(value, 7);
+	CU_ASSERT(vgpu_parse_size("1024G", most, &value) == 0 && value == most);
+	CU_ASSERT(vgpu_parse_size("3M", most, &value) == 0 && value == 3 * MIB);
+	CU_ASSERT(vgpu_parse_size("4096", most, &value) == 0 && value == 4096);
+	CU_ASSERT_EQUAL(vgpu_parse_hex_byte("f", &byte), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_hex_byte("-1", &byte), -EINVAL);
+	CU_ASSERT(vgpu_parse_hex_byte("fAce", &byte) == 0 && byte == 0xfa);
+}
+
 static const struct test tests[] = {
 	{"partition: equal parts", partition_equal},
 	{"partition: refusals", partition_refusals},
 	{"VFs that are swapped", partition_swapped},
 	{"partition: 20 000 random requests", partition_properties},
 	{"error texts", errors},
+	{"numbers", numbers},
+	{"numbers: without a sign", numbers_without_a_sign},
+	{"numbers: with a fraction", numbers_with_a_fraction},
+	{"numbers: bytes", numbers_of_bytes},
 	{"histogram: buckets", histogram_is_monotone},
 	{"histogram: quantiles", histogram_quantiles},
 	{"queue: between two threads", queue_keeps_order},

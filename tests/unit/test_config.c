@@ -7,6 +7,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "methods.h"
 #include "suite.h"
 
 static char dir[64], file[96];
@@ -84,19 +85,19 @@ static void mistakes(void)
 		{GPU "gpu_reset = maybe\n", ":3: gpu_reset = maybe: want yes or no"},
 		{GPU "partition = half\n", ":3: partition = half: want one of: equal, demand"},
 		{GPU "[profile a]\nslots = 2\n",
-		 ":4: [profile a]: no GPU's policy has that: slots: no such parameter"},
+		 ":4: [profile a]: no GPU's policy takes this parameter: slots: no such parameter"},
 		{GPU "[profile a]\nweight = 0\n",
-		 ":4: [profile a]: no GPU's policy has that: weight"},
-		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: a name has"},
+		 ":4: [profile a]: no GPU's policy takes this parameter: weight"},
+		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: want a name"},
 		{GPU "completion = magic\n", "want one of: poll, interrupt"},
 		{GPU "layout = vega\n", "want auto, navi or tonga"},
-		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: twice in [gpu a]"},
+		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: given twice in [gpu a]"},
 		{GPU "[vf a/7]\nweight = 5\n", "the GPU has only 4 VFs"},
-		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: there is no [gpu b]"},
+		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: no section [gpu b] precedes"},
 		{GPU "[vf a/x]\nweight = 5\n", "want [vf NAME/N]"},
 		{GPU "[vf a/0]\nweight = 0\n", ":4: policy fair: weight = 0: want 1 to 10000"},
 		{"[daemon]\nport = 1\n" GPU, ":2: port: no such key in [daemon]"},
-		{"[gpu a b]\ndevice = x\n", "a name has 1 to 31"},
+		{"[gpu a b]\ndevice = x\n", "want a name of 1 to 31"},
 		{"[nonsense]\na = b\n", ":2: [nonsense]: want [daemon]"},
 		{GPU "this is not a line\n", ":3: neither a [section] nor key = value"},
 		{GPU "memory_mib = 3\n", "memory_mib: no such parameter"},

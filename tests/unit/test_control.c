@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "builtin.h"
 #include "change.h"
+#include "control.h"
 #include "events.h"
+#include "lease.h"
 #include "listen.h"
 #include "log.h"
 #include "plugin.h"
@@ -23,6 +24,7 @@
 #include "suite.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/local_socket.h"
 
 /* Far beyond what anything here takes. */
 #define PATIENCE (20 * VGPU_SEC)
@@ -49,12 +51,9 @@ static void turn(void)
 
 static void join(struct peer *p, const char *path)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
 	p->n = 0;
-	p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	CU_ASSERT_EQUAL_FATAL(connect(p->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	p->fd = vgpu_socket_connect(path, 0);
+	CU_ASSERT_FATAL(p->fd >= 0);
 }
 
 static void say(struct peer *p, const char *text)

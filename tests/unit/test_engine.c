@@ -173,7 +173,7 @@ static void stop_and_replay(void)
 	CU_ASSERT_EQUAL_FATAL(engine_recording(e, &recording), 0);
 	engine_stop(e);
 	damage(&recording);
-	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err), 0);
 	CU_ASSERT_EQUAL(replay.events, recording.header.n_entries);
 	CU_ASSERT_FALSE(replay.differs);
 	recording_free(&recording);

@@ -160,7 +160,7 @@ static void too_long(void)
 	CU_ASSERT_EQUAL(hook("reconnect", xml), 0);
 	strcpy(xml + max - strlen(REQUIRED), REQUIRED);
 	CU_ASSERT_EQUAL(hook("prepare", xml), 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(said, "a GPU is required"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vm1 requires a GPU"));
 	free(xml);
 	end();
 }
@@ -178,7 +178,7 @@ static void answers(void)
 		 "\\u00fcse\"}}\n",
 		 1, "vgpud: all \"VFs\" are in \xc3\xbcse\n"},
 		{"{ \"error\" : { \"message\" : \"no\" }, \"id\" : 1 }\n", 1, "vgpud: no\n"},
-		{"rubbish\n", 1, "vgpud: vm1: a GPU is required, and vgpud "},
+		{"rubbish\n", 1, "vgpud: domain vm1 requires a GPU, and vgpud "},
 	};
 	pthread_t thread;
 	unsigned i;

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -25,6 +26,7 @@
 #include "vfio/store.h"
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
+#include "vgpu/local_socket.h"
 
 static char dir[64], path[2][100];
 static struct vfio_server *server;
@@ -121,11 +123,9 @@ static void end(void)
 
 static int raw(const char *at)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = vgpu_socket_connect(at, 0);
 
-	strcpy(address.sun_path, at);
-	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT(fd >= 0);
 	return fd;
 }
 
@@ -365,6 +365,33 @@ static void dma(void)
 	close(memfd);
 	close(pipes[0]);
 	close(pipes[1]);
+	end();
+}
+
+/* A mapping whose descriptor was lost, as this process may have no more, is not taken for one that
+ * has none: the connection ends. */
+static void lost_descriptors(void)
+{
+	struct rlimit limit, old;
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	int memfd = memfd_create("client", 0), lowest;
+
+	begin();
+	CU_ASSERT_EQUAL(ftruncate(memfd, 8192), 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	lowest = dup(memfd);
+	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &old), 0);
+	limit = (struct rlimit){(rlim_t)lowest, old.rlim_max};
+	close(lowest);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CU_ASSERT_EQUAL(vfio_dma_map(d, memfd, 0, 0x100000, 8192), -ENODEV);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &old), 0);
+	vfio_device_close(d);
+	neighbour_lives();
+	close(memfd);
 	end();
 }
 
@@ -803,6 +830,7 @@ static const struct test tests[] = {
 	{"half messages, and death in the middle", half_messages},
 	{"messages that are refused", refused_messages},
 	{"DMA mappings", dma},
+	{"descriptors that are lost", lost_descriptors},
 	{"host memory", host_memory},
 	{"host memory: on the device's node", node_of_the_device},
 	{"interrupts", interrupts},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A policy that looks whether the core asks it as the contract says, and whether the one in it
- * keeps its promises. */
+/* A policy that wraps another: it checks that the core calls it as the contract says, and that the
+ * wrapped policy keeps its promises. */
 #include <assert.h>
 #include <string.h>
 
@@ -66,19 +66,19 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 {
 	in_order(usage->end);
 	if (checked.open != usage->vf)
-		vhost_fail(checked.host, "VF %u accounted, VF %u was picked", usage->vf,
+		vhost_fail(checked.host, "VF %u was accounted, but VF %u was picked", usage->vf,
 			   checked.open);
 	checked.open = VGPU_NO_VF;
 	checked.inner->account(state, usage);
 }
 
-/* END may lie ahead of now. */
+/* END may be in the future. */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	if (end < checked.last)
 		vhost_fail(checked.host, "time went back for the policy");
 	if (checked.open != vf)
-		vhost_fail(checked.host, "VF %u was to be extended, it does not run", vf);
+		vhost_fail(checked.host, "VF %u was to be extended, but does not run", vf);
 	return checked.inner->extend(state, vf, end);
 }
 

@@ -9,11 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "null.h"
 #include "turns.h"
+#include "vgpu/descriptor.h"
 
 static const struct vgpu_setting quanta = {VGPU_MSEC, 100 * VGPU_SEC, VGPU_MSEC};
 static const struct vgpu_setting timeouts = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
@@ -47,7 +46,7 @@ static int firmware_probe(const char *device, struct vgpu_error *err)
 static void firmware_close(struct vgpu_driver *d, bool lost)
 {
 	(void)lost; /* there is nothing to be kept */
-	close(d->fd);
+	vgpu_close(&d->fd);
 	free(d);
 }
 
@@ -97,12 +96,12 @@ static int firmware_open(struct vgpu_driver **out, const struct vgpu_driver_conf
 	if (config->n_vfs > options.max_vfs)
 		return vgpu_error_set(err, -EINVAL, "vfs = %u: this GPU has at most %u",
 				      config->n_vfs, options.max_vfs);
-	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = vgpu_eventfd();
 	if (fd < 0)
-		return vgpu_error_set(err, -errno, "eventfd: %s", strerror(errno));
+		return vgpu_error_set(err, fd, "eventfd: %s", strerror(-fd));
 	d = calloc(1, sizeof(*d));
 	if (!d) {
-		close(fd);
+		vgpu_close(&fd);
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	}
 	*d = (struct vgpu_driver){.options = options,

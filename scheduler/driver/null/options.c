@@ -6,7 +6,7 @@
 #include "null.h"
 #include "vgpu/param.h"
 
-/* VFs by number: none, or the only one. */
+/* The value of "hang" that stands for no VF. */
 #define NOBODY (-1)
 
 enum { MAX_VFS, MEMORY, COMMAND, BUSY, HANG };

@@ -16,7 +16,7 @@ property() { systemctl show -P $1 vgpud; }
 systemctl daemon-reload
 need "vgpud.service starts" systemctl start vgpud
 need "two VFs are ready" await 30 is 1 state available
-says() { [ "$(property StatusText)" = "1 GPUs, 0 of them lost; 0 VFs belong to VMs" ]; }
+says() { [ "$(property StatusText)" = "1 GPU, running; 0 VFs belong to VMs" ]; }
 check "its status says what there is" await 10 says # a word a second
 check "descriptors are in systemd's store" [ "$(property NFileDescriptorStore)" -ge 1 ]
 check "sockets are systemd's" [ "$(systemctl is-active vgpud-control.socket vgpud-hook.socket | sort -u)" = active ]

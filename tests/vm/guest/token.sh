@@ -19,7 +19,7 @@ override() { # TOKEN
 define a "$claim" "$(hostdev 0 ua-a)"
 virsh -q start a 2>/run/said
 check "without the token the start is refused" [ $? != 0 ]
-check "in a sentence" grep -q "the vf-token that the domain's override gives ua-a is none" /run/said
+check "in a sentence" grep -q "the domain's override gives ua-a no vf-token" /run/said
 virsh -q undefine a
 define a "$claim" "$(hostdev 0 ua-a)" "$(override "$(cat /var/lib/vgpud/vf-token)")"
 need "with the token VM a starts" virsh -q start a

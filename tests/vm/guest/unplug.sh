@@ -19,7 +19,7 @@ gone_and_back() { # which time
 	echo "LAB-PLUG-$1"
 	check "$1: back" await 40 is_back
 	check "$1: vgpud goes on" await 30 state_is running
-	check "$1: the kernel's news were heard" sh -c "[ \$(grep -c '$pf has gone' /run/vgpud.log) = $1 ] && [ \$(grep -c '$pf has come' /run/vgpud.log) = $1 ]"
+	check "$1: the kernel's news were heard" sh -c "[ \$(grep -c 'the kernel removed $pf' /run/vgpud.log) = $1 ] && [ \$(grep -c 'the kernel added $pf' /run/vgpud.log) = $1 ]"
 	check "$1: VFs are ready" await 30 is 1 state available
 	start_guest a 0 sha256 --seconds 5
 	wait $guest_pid
@@ -30,7 +30,7 @@ gone_and_back 2
 # A VF that somebody takes from VFIO is told of, and got back by a restart.
 vf=$(vf_address 1)
 echo $vf >$devices/$vf/driver/unbind
-check "a VF without a driver is told of" await 20 grep -q "$vf has been taken from VFIO" /run/vgpud.log
+check "a VF without a driver is told of" await 20 grep -q "$vf was unbound from VFIO" /run/vgpud.log
 need "vgpud starts again" kill_and_start_vgpud
 check "it adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
 check "the VF has its driver" [ "$(driver_of $vf)" = vfio-pci ]
