@@ -220,7 +220,7 @@ static void replay(struct input *in)
 	char *file = record(in, &size);
 
 	HOLDS(read_file(&r, file, size, &err) == 0);
-	HOLDS(recording_replay(&r, vgpu_builtin_policy, &replay, &err) == 0);
+	HOLDS(recording_replay(&r, vgpu_builtin_policy, NULL, &replay, &err) == 0);
 	HOLDS(!replay.differs && replay.events == r.header.n_entries);
 	recording_free(&r);
 	free(file);

@@ -13,6 +13,7 @@
 
 #include "../../vfio/user_connection.h"
 #include "fuzz.h"
+#include "vgpu/descriptor.h"
 
 #define MAX_OPS 64u
 #define MAX_PAYLOAD 70000u
@@ -190,12 +191,12 @@ static void end(struct vfio_endpoint *e)
 	unsigned i;
 
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
-		close_fd(&e->vectors[i]);
+		vgpu_close(&e->vectors[i]);
 	endpoint_drop_maps(e);
 	connection_drop_fds(&e->c);
 	free(e->c.message);
 	free(e->c.reply);
-	close_fd(&e->c.fd);
+	vgpu_close(&e->c.fd);
 	pthread_mutex_destroy(&e->lock);
 }
 
