@@ -40,7 +40,7 @@ struct audited {
 	vgpu_nsec since, bound;
 	/* For the whole run: */
 	bool seen;
-	vgpu_nsec forgiven, overran; /* when it was seen first */
+	vgpu_nsec forgiven, overran; /* what its ledger had before the first turn that is judged */
 };
 
 struct audit {
@@ -289,6 +289,13 @@ static void run(struct audit *a, const struct vgpu_record *r)
 	a->charged = a->vfs[r->vf].v.ledger.charged_ns;
 }
 
+static void note_ledger(struct audited *w)
+{
+	w->forgiven = w->v.ledger.forgiven_ns;
+	w->overran = w->v.ledger.overrun_ns;
+	w->seen = true;
+}
+
 /* The view is of after the stop: what the turn came to has been charged. */
 static void stopped(struct audit *a, const struct vgpu_record *r)
 {
@@ -297,8 +304,11 @@ static void stopped(struct audit *a, const struct vgpu_record *r)
 	struct turn t = {.vf = r->vf, .period = a->result.periods};
 	double within = (double)(r->a - r->b), beyond = charge - within;
 
-	if (a->began == 0) /* it ran when the recording began */
+	if (a->began == 0) {
+		/* It ran when the recording, or this vgpud, began: it is not charged for that. */
+		note_ledger(w);
 		return;
+	}
 	/* Others cut it short: it is owed the rest. */
 	if (r->code != VGPU_END_YIELD && within < (double)a->granted)
 		beyond = fmax(beyond, (double)a->granted - within);
@@ -371,11 +381,8 @@ static void look(struct audit *a, const struct vgpu_core *core)
 		can_run = w->v.state == VGPU_VF_ACTIVE && !w->v.held && !w->v.away;
 		if (!w->seen || !can_run)
 			w->works = can_run && w->v.has_work;
-		if (!w->seen) {
-			w->forgiven = w->v.ledger.forgiven_ns;
-			w->overran = w->v.ledger.overrun_ns;
-			w->seen = true;
-		}
+		if (!w->seen)
+			note_ledger(w);
 		if (!can_run) {
 			w->waits = false;
 			end_pairs_of(a, i);
