@@ -19,7 +19,9 @@ void recording_free(struct recording *r)
 	*r = (struct recording){.image = NULL};
 }
 
-/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last of which is filled up with zeros. */
+/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last of which is filled up with zeros. A
+ * product carries to the left only: without the shift, damage to the first bits of two words
+ * cancels out. */
 struct sum {
 	uint64_t hash, word;
 	uint32_t n; /* bytes in the word */
@@ -34,6 +36,7 @@ static void sum_add(struct sum *s, const void *part, uint64_t size)
 		if (s->n < 8)
 			continue;
 		s->hash = (s->hash ^ s->word) * 0x100000001b3u;
+		s->hash ^= s->hash >> 32;
 		s->word = s->n = 0;
 	}
 }

@@ -238,6 +238,7 @@ static uint64_t sum_of(const char *file, size_t size)
 		if (i != offsetof(struct record_header, sum))
 			memcpy(&word, file + i, n);
 		hash = (hash ^ word) * 0x100000001b3u;
+		hash ^= hash >> 32;
 	}
 	return hash;
 }

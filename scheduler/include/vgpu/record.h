@@ -47,7 +47,8 @@ struct record_header {
 	uint64_t fallback_size, slot_sizes[RECORD_SLOTS]; /* 0: not in use */
 	char policy[32], next_policy[32], fallback[32];
 	uint64_t n_entries, payload_size, text_size;
-	uint64_t sum; /* of the file, with 0 here: FNV-1a, by words of eight bytes */
+	uint64_t sum; /* of the file, with 0 here: FNV-1a, by words of eight bytes,
+		       * each followed by hash ^= hash >> 32 */
 };
 
 struct recording {
