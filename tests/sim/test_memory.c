@@ -845,8 +845,119 @@ static void reset_loop(void)
 	pace = 0;
 }
 
+/* A VF that was let go is not moved again before the core has heard of it: by then it may run. The
+ * reducer alone, with a core that answers late. */
+static struct vgpu_memory_state *alone;
+static struct vgpu_memory_vf mover;
+static uint32_t releases, answers;
+
+static void tell_reducer(struct vgpu_memory_event event);
+
+static void do_as_told(const struct vgpu_memory_action *a)
+{
+	now += VGPU_MSEC;
+	switch (a->type) {
+	case VGPU_MA_CLEAR:
+	case VGPU_MA_COPY:
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_DONE});
+		break;
+	case VGPU_MA_PLACE:
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_PLACED, .vf = a->vf});
+		break;
+	case VGPU_MA_HOLD:
+		CU_ASSERT_EQUAL(releases, 0); /* the last one has not been heard of */
+		mover.kept = mover.parked = true;
+		tell_reducer((struct vgpu_memory_event){
+			.type = VGPU_ME_VF, .vf = a->vf, .code = 1, .is = mover});
+		break;
+	case VGPU_MA_RELEASE:
+		releases++; /* answered when the test says so */
+		break;
+	case VGPU_MA_ANSWER:
+		CU_ASSERT_EQUAL(a->value, 0);
+		answers++;
+		break;
+	case VGPU_MA_RESET:
+	case VGPU_MA_SCRUBBED:
+		CU_FAIL("nobody asked for that");
+		break;
+	}
+}
+
+static void tell_reducer(struct vgpu_memory_event event)
+{
+	struct vgpu_memory_output said;
+	uint32_t i;
+
+	event.now = now;
+	vgpu_memory_step(alone, &event, &said);
+	for (i = 0; i < said.n; i++)
+		do_as_told(&said.actions[i]);
+}
+
+/* Until there is nothing left to be done. */
+static void let_it_work(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 50; i++) {
+		now += VGPU_MSEC;
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_ENGINE});
+	}
+}
+
+static void want(uint32_t vf, uint64_t granules)
+{
+	tell_reducer((struct vgpu_memory_event){
+		.type = VGPU_ME_CHANGE,
+		.change = {.what = VGPU_MEMORY_SET, .vf = vf, .size = granules * GRANULE}});
+	let_it_work();
+}
+
+static void told_before_it_moves(void)
+{
+	/* Four granules, of which VF 0 has the second; the PF; three granules. */
+	static const struct vgpu_memory_config of = {
+		.n_vfs = 3,
+		.total = 8 * GRANULE,
+		.granule = GRANULE,
+		.pinned = 7,
+		.partition = {.pf = {4 * GRANULE, GRANULE}, .vfs = {{1 * GRANULE, GRANULE}}},
+	};
+	struct vgpu_memory_vf unused = {.state = VGPU_VF_AVAIL, .empty = true};
+	uint32_t vf;
+
+	alone = vgpu_memory_open(calloc(1, vgpu_memory_state_size()), &of);
+	now = VGPU_SEC;
+	releases = answers = 0;
+	mover = (struct vgpu_memory_vf){.state = VGPU_VF_ACTIVE, .has_work = true};
+	tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_DONE});
+	tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = 0, .is = mover});
+	for (vf = 1; vf < 3; vf++)
+		tell_reducer(
+			(struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = vf, .is = unused});
+	let_it_work();
+	want(1, 4);
+	CU_ASSERT_EQUAL(answers, 1);
+	CU_ASSERT_EQUAL(releases, 1); /* VF 0 was in the way, and is behind the PF now */
+	want(1, 0);
+	want(1, 3);
+	want(2, 3); /* is for the place behind the PF: VF 0 moves once more, as soon as it may */
+	CU_ASSERT_EQUAL(answers, 3);
+	CU_ASSERT_EQUAL(releases, 1);
+	releases = 0;
+	mover.kept = mover.parked = false;
+	tell_reducer(
+		(struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = 0, .code = 1, .is = mover});
+	let_it_work();
+	CU_ASSERT_EQUAL(answers, 4);
+	CU_ASSERT_EQUAL(releases, 1);
+	free(alone);
+}
+
 static const struct test tests[] = {
 	{"a guest in a reset loop delays no other VF", reset_loop},
+	{"the core is told before a VF is moved again", told_before_it_moves},
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},

@@ -576,6 +576,24 @@ static void debts_of_guarantees(void)
 	}
 }
 
+/* qos: while a change of policy waits, the bucket of the policy that comes is not filled. */
+static void bucket_in_a_change(void)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+	take("qos", 1);
+	set_vf(0, "max_ppm", 500000);
+	CU_ASSERT(change(0, 0));
+	policy->import_lag(state, 0, -20 * (int64_t)VGPU_MSEC);
+	policy->online(state, 0, 100 * VGPU_MSEC);
+	policy->wake(state, 0, 100 * VGPU_MSEC);
+	policy->pick(state, &pick, 100 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(pick.vf, VGPU_NO_VF);
+	policy->pick(state, &pick, 150 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(pick.vf, 0);
+	free(state);
+}
+
 /* qos: a bucket in debt holds back a guarantee of 6 ms for 28 ms; another guarantee, which is due
  * much later, runs no longer than that. */
 static void let_go(void)
@@ -718,6 +736,7 @@ static const struct test tests[] = {
 	{"grants that are not prolonged", not_prolonged},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
+	{"a bucket in a change of policy", bucket_in_a_change},
 	{"guarantees that are let go", let_go},
 	{"what was reclaimed before a wake, or a change", reclaimed_before},
 	{"guarantees by frames", frames},
