@@ -227,7 +227,14 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	return true;
 }
 
-static void no_change(void *state, uint32_t index, vgpu_nsec now)
+static void online(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct deadline *d = state;
+
+	servers_online(&d->s, index, now);
+}
+
+static void offline(void *state, uint32_t index, vgpu_nsec now)
 {
 	(void)state;
 	(void)index;
@@ -454,8 +461,8 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.admit = set_vf,
 	.set_vf = set_vf,
 	.remove = remove_vf,
-	.online = no_change,
-	.offline = no_change,
+	.online = online,
+	.offline = offline,
 	.wake = wake,
 	.sleep = sleep_vf,
 	.pick = pick,

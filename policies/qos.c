@@ -264,6 +264,7 @@ static void online(void *state, uint32_t index, vgpu_nsec now)
 	struct qos *q = state;
 
 	fill(&q->own[index], now);
+	servers_online(&q->s, index, now);
 }
 
 static void offline(void *state, uint32_t index, vgpu_nsec now)

@@ -485,9 +485,22 @@ static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t
 	if (lag >= 0 || c->budget == 0)
 		return;
 	c->left = (int64_t)c->budget + lag;
+	c->released = VGPU_NEVER; /* until servers_online */
 	c->lent = true;
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
+}
+
+/* The policy takes over, after the lags were imported. A server's first period begins now: the time
+ * for which the change waited pays off no debt. */
+static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec now)
+{
+	struct cbs *c = &s->cbs[index];
+
+	if (c->released != VGPU_NEVER)
+		return;
+	servers_begin_period(c, now);
+	c->lent = true;
 }
 
 /*
