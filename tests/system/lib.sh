@@ -53,6 +53,8 @@ json() { ctl -o json "$@"; }
 # A number or word of a VF: vf N FIELD
 vf() { json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
+# Keeps what vgpud says of all VFs as NAME.json.
+look() { json vf list >"$run/$1.json"; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
 # A VF's partition in MiB, how large and where; and whether no memory waits to be cleared.
 mib() { echo $(($(vf "$1" memory_bytes) >> 20)); }
