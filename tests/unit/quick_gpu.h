@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU in memory, for tests of what stands between the core and a driver: it answers every command
- * at once, or when a test lets it. Its VFs have saved contexts and drivers that are up, so that
- * they are scheduled as soon as they have work. One at a time.
+ * The null driver's GPU, steered by a test while an engine has it: for tests of what stands between
+ * the core and a driver. It answers every command at once, or when the test lets it. Its VFs have
+ * saved contexts and drivers that are up, so that they are scheduled as soon as they have work. One
+ * at a time.
  */
 #ifndef TESTS_QUICK_GPU_H
 #define TESTS_QUICK_GPU_H
@@ -12,7 +13,7 @@
 #define QUICK_VFS 3u
 #define QUICK_MIB (UINT64_C(1) << 20)
 
-extern const struct vgpu_driver_ops quick_driver;
+extern struct vgpu_driver_ops quick_driver; /* after quick_reset */
 
 /* Nobody has work, everything is answered; without host memory. */
 void quick_reset(void);
