@@ -13,7 +13,7 @@
 #define TRIES 4u
 /* How long a change of policy waits for the one before it to take effect. While the GPU answers,
  * the core needs less than a second. */
-#define PATIENCE (2 * VGPU_SEC)
+#define CHANGE_TIMEOUT (2 * VGPU_SEC)
 
 const struct policy_values *change_policy_of(const struct gpu *gpu)
 {
@@ -64,7 +64,7 @@ static bool make(struct gpu *gpu)
 	}
 	if (must_wait(call)) {
 		if (call->until == 0)
-			call->until = vgpu_now() + PATIENCE;
+			call->until = vgpu_now() + CHANGE_TIMEOUT;
 		if (vgpu_now() < call->until)
 			return false;
 	}

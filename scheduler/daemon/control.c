@@ -29,7 +29,7 @@
 #define MAX_CLIENTS 64u		    /* connected to each socket */
 #define MAX_CALLS 16u		    /* requests under way of each client */
 
-#define SETTLE_PATIENCE (5 * VGPU_SEC)
+#define SETTLE_TIMEOUT (5 * VGPU_SEC)
 
 static void handle_line(struct client *client, const char *line)
 {
@@ -321,7 +321,7 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 
 void control_settle(struct control *control)
 {
-	vgpu_nsec until = vgpu_now() + SETTLE_PATIENCE;
+	vgpu_nsec until = vgpu_now() + SETTLE_TIMEOUT;
 	uint32_t i;
 
 	for (i = 0; i < control->n_gpus; i++) {

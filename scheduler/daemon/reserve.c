@@ -16,7 +16,7 @@
 #include "vgpu/clock.h"
 
 /* Less than the ten seconds after which the hook gives up. */
-#define SCRUB_PATIENCE (8 * VGPU_SEC)
+#define SCRUB_TIMEOUT (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
 /* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
@@ -447,7 +447,7 @@ static void next_candidate(struct call *call)
 
 void reserve_begin(struct call *call)
 {
-	call->reservation->until = vgpu_now() + SCRUB_PATIENCE;
+	call->reservation->until = vgpu_now() + SCRUB_TIMEOUT;
 	next_candidate(call);
 }
 

@@ -12,8 +12,8 @@
 
 /* Time-outs: where libvirt's hook may wait for the answer, shorter than the hook's own; and where
  * an operator waits. */
-#define HOOK_PATIENCE (8 * VGPU_SEC)
-#define PATIENCE (60 * VGPU_SEC)
+#define HOOK_TIMEOUT (8 * VGPU_SEC)
+#define CHANGE_TIMEOUT (60 * VGPU_SEC)
 #define ATTEMPTS 3u
 /* How often a VF that is in use is reset for a change by force. */
 #define RESETS 3u
@@ -355,7 +355,7 @@ void resize_begin(struct vgpu_memory_state *m, uint32_t id, const struct vgpu_me
 			.want = want,
 			.plan = plan,
 			.began = m->now,
-			.until = m->now + (compacts || want.usual ? PATIENCE : HOOK_PATIENCE),
+			.until = m->now + (compacts || want.usual ? CHANGE_TIMEOUT : HOOK_TIMEOUT),
 		};
 	}
 }
