@@ -26,10 +26,11 @@ struct vf {
 struct wdrr {
 	const struct vgpu_facts *facts;
 	int64_t quantum;
-	uint32_t turn;	/* the VF whose turn it is, or VGPU_NO_VF if none has work */
-	uint32_t first; /* the VF that begins, while none has run: the one that is owed most */
-	bool fresh;	/* the VF whose turn it is has not got its quantum for this turn yet */
-	bool extended;	/* the running VF goes on beyond what was offered */
+	uint32_t turn;	  /* the VF whose turn it is, or VGPU_NO_VF if none has work */
+	uint32_t first;	  /* the VF that begins, while none has run: the one that is owed most */
+	bool fresh;	  /* the VF whose turn it is has not got its quantum for this turn yet */
+	bool extended;	  /* the running VF goes on beyond what was offered */
+	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
 	int64_t offered;
 	vgpu_nsec expected;	      /* when the last pick was planned to run */
 	int64_t done;		      /* service of all VFs so far */
@@ -68,6 +69,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 
 	w->facts = facts;
 	w->turn = VGPU_NO_VF;
+	w->beside = VGPU_NEVER;
 	set_params(state, values, 0);
 }
 
@@ -117,8 +119,9 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[index];
 
-	(void)now;
 	vf->awake = true;
+	if (w->beside > now)
+		w->beside = now;
 	vf->served = w->done > 0;
 	vf->since = w->done;
 	w->contenders += vf->weight;
@@ -181,6 +184,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (w->done == 0 && w->fresh)
 		w->turn = w->first;
 	w->extended = false;
+	w->beside = VGPU_NEVER;
 	w->expected = now + w->facts->switch_ns;
 	for (i = w->turn;;) {
 		struct vf *vf = &w->vfs[i];
@@ -237,9 +241,12 @@ static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[usage->vf];
+	vgpu_nsec shared = usage->end > w->beside ? usage->end - w->beside : 0, own;
 	int64_t more;
 
-	more = (int64_t)(usage->used < usage->granted ? usage->used : usage->granted) - w->offered;
+	/* An overrun is the VF's debt from when another VF has had work. */
+	own = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	more = (int64_t)(own < usage->granted ? own : usage->granted) - w->offered;
 	if (w->extended && more > 0) /* no other VF wanted that time: it is not subtracted */
 		vf->deficit += more;
 	w->done += (int64_t)usage->charge;

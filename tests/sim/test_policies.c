@@ -576,6 +576,41 @@ static void debts_of_guarantees(void)
 	}
 }
 
+/* A VF that runs alone has its work done after 20 ms, and stops 25 ms late. It owes what another
+ * VF, which wakes 10 ms before that, has missed meanwhile, and no more. */
+static void late_after_alone(void)
+{
+	static const char *const names[] = {"equal", "wdrr"};
+	struct vgpu_usage usage = {
+		.vf = 0,
+		.reason = VGPU_END_YIELD,
+		.start = VGPU_MSEC,
+		.end = 46 * VGPU_MSEC,
+		.granted = 500 * VGPU_MSEC,
+		.used = 45 * VGPU_MSEC,
+		.overrun = 25 * VGPU_MSEC,
+		.charge = 45 * VGPU_MSEC,
+	};
+	int64_t lag;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		take(names[i], 2);
+		CU_ASSERT(change(0, 0) && change(1, 0));
+		policy->online(state, 0, 0);
+		policy->online(state, 1, 0);
+		policy->wake(state, 0, 0);
+		begins(0, VGPU_MSEC);
+		CU_ASSERT(policy->extend(state, 0, 3 * VGPU_MSEC) > 0);
+		policy->wake(state, 1, 36 * VGPU_MSEC);
+		policy->account(state, &usage);
+		lag = policy->export_lag(state, 0);
+		/* and up to half a turn, for its place in the order */
+		CU_ASSERT(lag < -9 * (int64_t)VGPU_MSEC && lag > -13 * (int64_t)VGPU_MSEC);
+		free(state);
+	}
+}
+
 /* qos: while a change of policy waits, the bucket of the policy that comes is not filled. */
 static void bucket_in_a_change(void)
 {
@@ -736,6 +771,7 @@ static const struct test tests[] = {
 	{"grants that are not prolonged", not_prolonged},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
+	{"late after it ran alone", late_after_alone},
 	{"a bucket in a change of policy", bucket_in_a_change},
 	{"guarantees that are let go", let_go},
 	{"what was reclaimed before a wake, or a change", reclaimed_before},
