@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What harnesses share. A harness is one function that takes any bytes and comes back. It is linked
- * with libFuzzer (tests/fuzz/run), and with replay.c, as a test of every build.
+ * What all harnesses share. A harness is one function that takes any bytes and returns. It is
+ * linked with libFuzzer (tests/fuzz/run), and with replay.c as a test of every build.
  */
 #ifndef FUZZ_FUZZ_H
 #define FUZZ_FUZZ_H
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 0. Ends the program where a promise does not hold. */
+/* Returns 0. Aborts the program if a promise does not hold. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A promise that must hold for every input. */
@@ -24,13 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                                                  \
 	} while (0)
 
-/* An input that is read as operations and their arguments. */
+/* An input that a harness reads as operations and their arguments. */
 struct input {
 	const uint8_t *at;
 	size_t left;
 };
 
-/* The next N bytes, 8 at most, as a number; zeros come after the end. */
+/* The next N bytes, at most 8, as a number. Bytes past the end of the input are zero. */
 static inline uint64_t input_number(struct input *in, size_t n)
 {
 	uint64_t value = 0;
@@ -41,7 +41,7 @@ static inline uint64_t input_number(struct input *in, size_t n)
 	return value;
 }
 
-/* The next N bytes, or as many as there are, into OUT, with zeros behind. */
+/* Copies the next N bytes to OUT. Bytes past the end of the input are zero. */
 static inline void input_bytes(struct input *in, void *out, size_t n)
 {
 	size_t have = n < in->left ? n : in->left;

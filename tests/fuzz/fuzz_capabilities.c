@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk through a configuration space that a device, or a vfio-user server, made up: to its
- * SR-IOV and GPU-IOV capabilities, against a second walk that remembers where it was; and enabling
- * VFs there. The input: how many bytes could be read, then pairs of offset and dword.
+ * Looks for the SR-IOV and GPU-IOV capabilities in a configuration space that a device, or a
+ * vfio-user server, invents, and compares the result with a second walk, which remembers the places
+ * it has visited. Then enables VFs in that space. The input is the number of bytes that can be
+ * read, and then pairs of offset and dword.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -24,8 +25,8 @@ static uint32_t dword_at(const uint8_t *config, uint32_t at)
 	return value;
 }
 
-/* The offset of each capability, in the order of the list, which ends where it leaves the space or
- * comes back to where it was. */
+/* The offset of each capability, in the order of the list. The list ends where it leaves the space
+ * or returns to a place that it has visited. */
 static uint32_t list_of(const uint8_t *config, uint16_t *list)
 {
 	bool seen[GPUIOV_CONFIG_SIZE] = {false};
@@ -61,7 +62,7 @@ static void compare(const uint8_t *config, const struct gpuiov_identity *is, int
 		if (!cap && is_ours(config, list[i]))
 			cap = list[i];
 	}
-	/* What does not lie in the space whole is none. */
+	/* A capability that does not fit into the space counts as absent. */
 	sriov = sriov <= GPUIOV_CONFIG_SIZE - SRIOV_SIZE ? sriov : 0;
 	cap = cap && cap + (dword_at(config, cap + 4) >> 20) <= GPUIOV_CONFIG_SIZE ? cap : 0;
 	HOLDS((r == 0) == (sriov && cap));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration file. What is read, and dumped, reads and dumps the same again. */
+/* The configuration file. A file that was read and dumped must read and dump the same again. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 static struct config config;
 
-/* Reads N bytes of TEXT as a file; returns the complaints, which the caller frees. */
+/* Reads N bytes of TEXT as a file. Returns the error messages, which the caller frees. */
 static char *read_config(const void *text, size_t n, int *result)
 {
 	static int fd = -1;

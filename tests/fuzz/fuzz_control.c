@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line of the control socket, up to the method that it asks for: JSON, and arguments checked
- * against the method's table. What passes has all that is required, and nothing that is not in it.
+ * A line of the control socket, up to the choice of its method: JSON, and arguments checked against
+ * the method's table. Arguments that pass include every required one, and none that the table
+ * lacks.
  */
 #include <json-c/json.h>
 
@@ -33,7 +34,7 @@ static bool is_right(const struct arg *arg, struct json_object *value)
 	}
 }
 
-/* Whether ARGS, an object or NULL, fit METHOD. */
+/* Returns whether ARGS, an object or NULL, fit METHOD. */
 static bool fit(const struct method *method, struct json_object *args)
 {
 	const struct arg *arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Domain XML: claim_parse, and shape_check against what libxml2 says. A byte of 1, which XML does
- * not have, stands for more attributes than an element may have, 2 for more namespaces: so short
- * inputs find ways around the bounds.
+ * Domain XML: claim_parse, and shape_check compared with what libxml2 finds. Two bytes that XML
+ * does not allow are abbreviations, so that short inputs can exceed the limits: 1 stands for one
+ * attribute more than an element may have, 2 for one namespace more than a document may have.
  */
 #include <errno.h>
 #include <libxml/parser.h>
@@ -12,7 +12,7 @@
 #include "fuzz.h"
 #include "shape.h"
 
-#define MARKS 2u /* that stand for something, in one input */
+#define MARKS 2u /* abbreviations that are expanded in one input */
 
 static char text[64u << 10];
 
@@ -69,7 +69,7 @@ static void on_dtd(void *data, const xmlChar *name, const xmlChar *external, con
 	seen->dtd = true;
 }
 
-/* Everything that libxml2 sees before it gives up. */
+/* Counts everything that libxml2 reports before it gives up. */
 static struct seen look(size_t n)
 {
 	struct seen seen = {.attributes = 0};

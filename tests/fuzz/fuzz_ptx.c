@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The gate that goes into a guest's PTX. What comes out is what went in, with insertions, each of
- * which is the gate's own text; and the same again for the same text.
+ * The gate that is inserted into a guest's PTX. The output is the input with insertions, each of
+ * which is the gate's own text; the same input always gives the same output.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "gate.h"
 
-/* Whether OUT has all of TEXT in its order. */
+/* Returns whether OUT contains all of TEXT, in its order. */
 static bool is_within(const char *text, size_t n, const char *out)
 {
 	size_t i = 0;
@@ -35,7 +35,7 @@ static size_t inserted(const char *text, const char *out, const char *word)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* As a module comes: behind it is one byte of 0. */
+	/* A module arrives with one zero byte after its text. */
 	char *text = malloc(size + 1), *out, *again;
 	struct vgpu_error err = {.text = ""};
 	int r;
@@ -49,12 +49,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(r == 0 || (r == -EINVAL && !out && err.text[0]));
 	if (r == 0 && !memchr(text, 0, size)) {
 		HOLDS(is_within(text, size, out));
-		/* No body reads a gate that is no parameter. */
+		/* A body reads the gate only if its entry has the gate's parameter. */
 		HOLDS(inserted(text, out, "ld.param.u64 %vg_d0, [__vgpu_gate];") <=
 		      inserted(text, out, ".param .align 8 .b8 __vgpu_gate[128]"));
 		HOLDS(gate_ptx(text, size, &again, &err) == 0 && strcmp(out, again) == 0);
 		free(again);
-		/* A text that has a gate already is none that a guest may bring. */
+		/* A guest may not submit a text that already has a gate. */
 		HOLDS(gate_ptx(out, strlen(out), &again, &err) == -EINVAL);
 	}
 	free(out);

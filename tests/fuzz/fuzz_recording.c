@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recordings. The first byte chooses:
- * 0  the rest are events of a core and of a GPU's memory: they are recorded, written, read, and
- *    replayed, which must give the same;
- * 1  the rest damages a file: it must be refused;
- * 2  the rest damages a file, whose sum is then made right: reading it must come back. (Replaying
- *    it is like running a forged program: vgpu-sim does it in a process of its own.)
+ * Recordings. The first byte chooses what the rest of the input does:
+ * 0  it is events of a core and of a GPU's memory. They are recorded, written, read and replayed;
+ *    the replay must give the same result;
+ * 1  it damages a file, which must be refused;
+ * 2  it damages a file whose checksum is then corrected. Reading the file must return. (Replaying
+ *    it would be like running a forged program; vgpu-sim does that in a process of its own.)
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ static struct vgpu_memory_output memory_out;
 static vgpu_nsec now;
 static bool slot_used[RECORD_SLOTS];
 
-/* How many codes there are to an event; 0: it does not look at them. */
+/* The number of codes of an event; 0 if the event does not use its code. */
 static const uint32_t codes[VGPU_EV_COUNT] = {
 	[VGPU_EV_DONE] = VGPU_CMD_COUNT,
 	[VGPU_EV_RESET_DONE] = VGPU_RESET_COUNT,
@@ -71,7 +71,7 @@ static void core_event(struct input *in, enum vgpu_event_type type)
 		for (slot = 0; slot < RECORD_SLOTS && slot_used[slot]; slot++)
 			;
 		if (slot == RECORD_SLOTS)
-			return; /* vgpud waits until one is retired */
+			return; /* vgpud waits until a slot is retired */
 		e.memory = recorder_slot_memory(recorder, slot);
 		memset(e.memory, 0, RECORD_SLOT_SIZE);
 		e.vf_params = rows[0];
@@ -169,7 +169,7 @@ static void begin(struct input *in)
 			      recorder_fallback_memory(recorder), now);
 }
 
-/* Records what IN says; returns it as a file, which the caller frees. */
+/* Records the events of IN. Returns the recording as a file, which the caller frees. */
 static char *record(struct input *in, size_t *size)
 {
 	struct recording r;
@@ -187,10 +187,10 @@ static char *record(struct input *in, size_t *size)
 		else
 			memory_event(in, (enum vgpu_memory_event_type)(type - VGPU_EV_COUNT));
 	}
-	/* A change of policy that found no slot is no event. */
+	/* Without a free slot, a change of policy records no event: one event always follows. */
 	core_event(in, VGPU_EV_TIMER);
 	HOLDS(recorder_copy(recorder, &r) == 0);
-	recorder_free(recorder); /* the replay wants its place */
+	recorder_free(recorder); /* frees the addresses that the replay needs */
 	to = open_memstream(&file, size);
 	HOLDS(to && recording_write(&r, to, &err) == 0);
 	fclose(to);
@@ -226,7 +226,7 @@ static void replay(struct input *in)
 	free(file);
 }
 
-/* As docs and vgpu/record.h say, and as slowly as that. */
+/* The checksum as the documentation and vgpu/record.h define it, computed without optimisation. */
 static uint64_t sum_of(const char *file, size_t size)
 {
 	uint64_t hash = 0xcbf29ce484222325u, word;
@@ -263,7 +263,7 @@ static void damage(struct input *in, bool repair)
 	memcpy(copy, file, size);
 	n = input_number(in, 1) & 1 ? input_number(in, 3) % size + 1 : size;
 	while (in->left > 0) {
-		/* Most of what is read lies in the header. */
+		/* Most of the values that the reader checks lie in the header. */
 		at = input_number(in, 1);
 		at = at < sizeof(struct record_header) ? at : input_number(in, 3) % size;
 		copy[at] = (char)(copy[at] ^ (char)input_number(in, 1));

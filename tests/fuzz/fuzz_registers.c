@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * softgpu's device from both sides: configuration space, GPU-IOV registers and mailboxes of the PF
- * and its VFs, doorbells, memory, resets and the leaving of a VF's user, in any order. Packets are
- * executed as they come. What the device asks of its carrier has bounds, and it can be ended.
+ * and its VFs, doorbells, memory, resets, and a VF's user that leaves, in any order. Packets are
+ * executed as they arrive. The device asks its carrier only for what is within bounds, and the
+ * device can always be destroyed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +49,7 @@ static struct softgpu *gpu;
 static const struct gpuiov_layout *layout;
 static uint32_t sriov, cap, block;
 
-/* Where the capabilities lie. */
+/* Finds the offsets of the capabilities. */
 static void look(void)
 {
 	uint8_t config[4096];
@@ -69,7 +70,7 @@ static void write_config(uint32_t at, uint32_t value, uint32_t size)
 	softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_CONFIG, at, &value, size);
 }
 
-/* VFs with 16 MiB each, and all gates open, as vgpud has it. */
+/* Enables VFs with 16 MiB each and opens all gates, as vgpud does. */
 static void bring_up(void)
 {
 	uint32_t i, all = UINT32_MAX;
@@ -83,7 +84,7 @@ static void bring_up(void)
 		softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, layout->at[i].offset, &all, 4);
 }
 
-/* A region, and an offset in it where something is, as a rule. */
+/* A region, and an offset in it, which is usually that of a register. */
 static uint32_t some_place(struct input *in, uint64_t *offset)
 {
 	static const uint32_t regions[] = {VFIO_REGION_BAR0, 2, 4, VFIO_REGION_BAR5,
@@ -91,7 +92,7 @@ static uint32_t some_place(struct input *in, uint64_t *offset)
 	uint32_t choice = (uint32_t)input_number(in, 1), n = (uint32_t)input_number(in, 1);
 	const struct gpuiov_location *at = &layout->at[n % GPUIOV_REGISTERS];
 
-	if (choice & 0x80) { /* a register of the layout, or of softgpu's own */
+	if (choice & 0x80) { /* a register of the layout, or one of softgpu's own */
 		*offset = at->space == GPUIOV_MMIO  ? at->offset
 			  : at->space == GPUIOV_CAP ? cap + at->offset
 						    : block + at->offset;
@@ -123,7 +124,7 @@ static void operate(struct input *in)
 		region = some_place(in, &at);
 		softgpu_read(gpu, fn, region, at, data, 1 + op / 8 % sizeof(data));
 		break;
-	case 3: /* a command: code, VF */
+	case 3: /* a command with its code and VF */
 		at = layout->at[GPUIOV_CMD].offset +
 		     (layout->at[GPUIOV_CMD].space == GPUIOV_BLOCK ? block : cap);
 		write_config((uint32_t)at, (uint32_t)input_number(in, 4), 4);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF's command ring and its packets, as a worker executes them, on the CPU. The window and the
- * memory behind it are as large as the ring is told, so that AddressSanitizer sees what a packet
- * reaches beside them. The input: the ring, packets, and bytes of the window.
+ * A VF's command ring and its packets, executed on the CPU as a worker executes them. The window
+ * and the memory behind it are exactly as large as the ring believes, so that AddressSanitizer sees
+ * each access outside of them. The input is the ring, packets, and bytes of the window.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ static struct worker_shared shared;
 static struct ring *ring;
 static int event_fd, result_of_dma;
 
-/* What a compiler does with it is another's business. */
+/* Stands in for the compiler: only the gate is tested here. */
 static int compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
 		   char *log, uint32_t log_size)
 {
@@ -49,7 +49,7 @@ static int load(struct device *d, uint32_t module, void *compiled)
 	return 0;
 }
 
-/* fill(dst, words, value) under any name, which makes of any launch a packet like FILL. */
+/* Finds fill(dst, words, value) under any name, so that each launch is a packet like FILL. */
 static int function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		    struct device_params *params)
 {
@@ -82,7 +82,7 @@ static void on_wake(void)
 {
 }
 
-/* Runs until the run ends; one that takes more than 2 ms is stopped. */
+/* Runs the ring until the run ends; a run that takes more than 2 ms is stopped. */
 static struct worker_ended run(const struct worker_message *m)
 {
 	struct pollfd over = {.fd = event_fd, .events = POLLIN};
@@ -92,13 +92,13 @@ static struct worker_ended run(const struct worker_message *m)
 	ring_run(ring, m);
 	if (poll(&over, 1, 2) != 1)
 		ring_stop(ring);
-	do /* libFuzzer's timer interrupts it */
+	do /* libFuzzer's timer interrupts the read */
 		HOLDS(read(event_fd, &n, sizeof(n)) == sizeof(n) || errno == EINTR);
 	while (!ring_end(ring, &ended));
 	return ended.ended;
 }
 
-/* Nothing that takes minutes: that it can be stopped is another test's. */
+/* Shortens work that would take minutes. Other tests show that long work can be stopped. */
 static void shorten(struct softgpu_packet *p)
 {
 	if (p->opcode == SOFTGPU_NONPREEMPTIBLE || p->opcode == SOFTGPU_SPIN)
@@ -120,7 +120,7 @@ static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t
 		memset(&p, 0, sizeof(p));
 		p.opcode = (uint32_t)input_number(in, 1);
 		p.flags = (uint32_t)input_number(in, 1);
-		/* Offsets and sizes are short; a mark makes one long. */
+		/* Offsets and sizes have 3 bytes; a mark in them makes one of 8 bytes. */
 		for (a = 0; a < 7; a++) {
 			p.arg[a] = input_number(in, 3);
 			if (p.arg[a] >> 20 == 0xf)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios of vgpu-sim. What is read, and written, reads and is written the same again. */
+/* Scenarios of vgpu-sim. A scenario that was read and written must read and write the same
+ * again. */
 #include <errno.h>
 
 #include "fuzz.h"

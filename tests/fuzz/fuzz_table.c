@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of a GPU's memory, against a map with a cell for each granule. What is refused changes
- * nothing; what was somebody's is scrubbed before it is free; plans lead where they say.
+ * The table of a GPU's memory, compared with a map that has a cell for each granule. A refused
+ * operation changes nothing; memory that had an owner is scrubbed before it is free; a planned move
+ * can be made.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -18,14 +19,14 @@
 struct cell {
 	enum vgpu_extent_state state;
 	uint32_t owner;
-	uint64_t begin; /* of the extent that it is in; of what is nobody's: 0 */
+	uint64_t begin; /* start of the cell's extent; 0 for a cell without an owner */
 };
 
 static struct vgpu_memory_extent storage[CAPACITY], scratch[CAPACITY];
 static struct vgpu_memory m;
 static uint32_t cells_n;
 
-/* The map that the table says. */
+/* Makes the map that the table describes. */
 static void map_of(const struct vgpu_memory *t, struct cell *map)
 {
 	uint32_t i, c;
@@ -41,7 +42,7 @@ static void map_of(const struct vgpu_memory *t, struct cell *map)
 	}
 }
 
-/* Whether all cells of a range are in STATE. */
+/* Returns whether all cells of a range are in STATE. */
 static bool all_are(const struct cell *map, uint64_t offset, uint64_t size,
 		    enum vgpu_extent_state state)
 {
@@ -68,7 +69,7 @@ static bool crosses(uint64_t offset, uint64_t size)
 	return offset < CELLS * GRANULE && offset + size > CELLS * GRANULE;
 }
 
-/* An offset where something begins, as a rule. */
+/* An offset, usually that of an extent. */
 static uint64_t some_offset(struct input *in)
 {
 	uint64_t v = input_number(in, 1);
@@ -76,7 +77,7 @@ static uint64_t some_offset(struct input *in)
 	return v < 200 ? m.extents[v % m.n].offset : (v - 200) * GRANULE + input_number(in, 1) % 2;
 }
 
-/* Cells of the map as they must be after an operation that went well. */
+/* The cells as they must be after an operation that succeeds. */
 struct expected {
 	struct cell map[CELLS + HOST];
 };
@@ -123,7 +124,7 @@ static int reserve(struct input *in, struct expected *x)
 	return r;
 }
 
-/* What a place has to be: large enough, aligned, and where its rule puts it. */
+/* Checks that a place is large enough, aligned, and where its rule puts it. */
 static void check_place(const struct vgpu_memory_request *q, uint64_t at, uint64_t size)
 {
 	HOLDS(size >= q->size && size % GRANULE == 0 && at + size <= CELLS * GRANULE);
@@ -134,7 +135,7 @@ static void check_place(const struct vgpu_memory_request *q, uint64_t at, uint64
 		HOLDS(size < q->size + GRANULE);
 }
 
-/* Whether there is a place at all, in a map where FREE says of a cell that it is. */
+/* Returns whether any place in the map is free for the request. */
 static bool has_place(const struct cell *map, const struct vgpu_memory_request *q, uint64_t size)
 {
 	uint64_t at, step = q->placement == VGPU_PLACE_PROFILE ? size : GRANULE;
@@ -206,7 +207,7 @@ static int all_scrubbed(struct input *in, struct expected *x)
 	return 0;
 }
 
-/* What follows when the owner of the extent at OLD has [TO, TO + SIZE) instead. */
+/* Updates X for the extent OLD, whose owner now has [TO, TO + SIZE) instead. */
 static void replaced(struct expected *x, const struct vgpu_memory_extent *old, uint64_t to,
 		     uint64_t size)
 {
@@ -307,7 +308,7 @@ static int move_abort(struct input *in, struct expected *x)
 	return r;
 }
 
-/* A plan changes nothing, and names a move that can be made when all is scrubbed. */
+/* A plan changes nothing, and names a move that is possible once all memory is scrubbed. */
 static int plan(struct input *in, struct expected *x)
 {
 	struct vgpu_memory_request q = request_of(in);
@@ -332,7 +333,7 @@ static int plan(struct input *in, struct expected *x)
 	HOLDS(vgpu_memory_at(&then, from) &&
 	      may_move(vgpu_memory_at(&then, from)->owner, &movable));
 	if (then.n + 2 <= then.capacity && vgpu_memory_move_begin(&then, from, to) < 0)
-		HOLDS(from > to); /* it slides down into itself, by a copy in between */
+		HOLDS(from > to); /* it moves down over part of itself: by a copy */
 	return -ENOSPC;
 }
 

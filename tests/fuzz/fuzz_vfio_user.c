@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a client can send to the vfio-user server: messages with descriptors, in pieces, without
- * reading the answers; and what the device does with what the client gave: interrupts and DMA.
+ * reading the replies. Also what the device then does with the client's interrupts and DMA
+ * mappings.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@
 static uint8_t regions[VFIO_USER_NUM_REGIONS][8192];
 static const uint64_t sizes[VFIO_USER_NUM_REGIONS] = {
 	[0] = 8192, [2] = 8, [5] = 4096, [VFIO_USER_CONFIG] = 256};
-static int shared_fd; /* that region 0 is mapped by */
+static int shared_fd; /* what region 0 is mapped from */
 static unsigned disconnects;
 
 static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
@@ -99,7 +100,7 @@ static int make_fd(unsigned kind)
 		return open("/dev/null", O_RDWR | O_CLOEXEC);
 	case 3:
 		return make_pipe();
-	case 4: /* full, and it may block */
+	case 4: /* full, and its writes may block */
 		return eventfd(UINT32_MAX, EFD_CLOEXEC);
 	default:
 		return eventfd(0, EFD_CLOEXEC);
@@ -126,14 +127,15 @@ static void send_with_fds(int fd, const void *data, size_t size, const int *fds,
 		c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
 		memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
 	}
-	/* What does not fit is lost: then the rest is out of step, as with a hostile client. */
+	/* Bytes that do not fit are lost. The rest is then out of step, as with a hostile
+	 * client. */
 	if (sendmsg(fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		HOLDS(errno == EAGAIN || errno == EPIPE || errno == ECONNRESET);
 	for (i = 0; i < n_fds; i++)
 		close(fds[i]);
 }
 
-/* One message; or, RAW, bytes. */
+/* Sends one message, or plain bytes if RAW. */
 static void send_message(struct input *in, int fd, bool raw)
 {
 	static uint8_t bytes[sizeof(struct vfio_user_header) + MAX_PAYLOAD];
@@ -168,7 +170,7 @@ static void send_message(struct input *in, int fd, bool raw)
 	}
 }
 
-/* As the server's thread does it. Negative: the connection has to end. */
+/* Serves as the server's thread does. Negative: the connection must end. */
 static int serve(struct vfio_endpoint *e)
 {
 	struct connection *c = &e->c;

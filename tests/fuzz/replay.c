@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A harness without libFuzzer: each file of the folders that are named goes through it, once. */
+/* Runs a harness without libFuzzer: each file of the given folders is its input once. */
 #include <dirent.h>
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static int replay(const char *folder, const char *name)
 	fclose(f);
 	printf("%s\n", path);
 	fflush(stdout);
-	/* Of its exact size, so that AddressSanitizer sees what is read behind it. */
+	/* A copy of the exact size, so that AddressSanitizer sees reads outside of it. */
 	copy = malloc(n + 1);
 	if (!copy)
 		return -1;

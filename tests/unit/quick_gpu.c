@@ -13,12 +13,13 @@
 
 #define WAITING 64u
 
-/* The events that dispatch hands out; both threads add to them. */
+/* The events that dispatch will hand out. The engine's thread and the test's add to them. */
 static struct vgpu_event waiting[WAITING];
 static uint32_t n_waiting;
-static struct vgpu_event idle; /* not answered yet: its type is VGPU_EV_DONE */
+/* The command to be idle that is not answered yet; its type is then VGPU_EV_DONE. */
+static struct vgpu_event idle;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int wake = -1; /* while it is open */
+static int wake = -1; /* -1 while the GPU is closed */
 
 static vgpu_event_sink *sink;
 static void *sink_data;
@@ -101,8 +102,8 @@ void quick_watch(void (*see)(void))
 	watch = see;
 }
 
-/* Partitions of a megabyte's multiples, some of them in host memory, which the null driver has not.
- */
+/* Lays out partitions in multiples of 1 MiB, some of them in host memory, which the null driver
+ * lacks. */
 static void lay_out(struct vgpu_partition *p, uint32_t n_vfs)
 {
 	uint32_t i;
@@ -224,7 +225,7 @@ static struct vgpu_switched_face switched_face;
 static struct vgpu_memory_face memory_face;
 struct vgpu_driver_ops quick_driver;
 
-/* The null driver's tables, with what the test steers put in between. */
+/* Copies the null driver's tables and replaces the operations that the test steers. */
 static void make_tables(void)
 {
 	device_face = *vgpu_null_driver.device;
@@ -271,7 +272,7 @@ void quick_config(struct engine_config *out, const struct vgpu_policy_ops *polic
 				      .begin.policy = policy,
 				      .epoch = 3600 * VGPU_SEC};
 	vgpu_core_defaults(&out->core, QUICK_VFS);
-	out->core.grace = 60 * VGPU_SEC; /* who does not stop is no hang here */
+	out->core.grace = 60 * VGPU_SEC; /* a VF that does not stop does not count as hung here */
 	vgpu_param_defaults(policy->params, out->begin.params);
 	for (i = 0; i < QUICK_VFS; i++)
 		vgpu_param_defaults(policy->vf_params, out->begin.vf_params[i]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims in domain XML: what they are read to, what is refused with which words, and that the
- * schema and the reader agree.
+ * Claims in domain XML: what claim_parse reads, what it refuses and with which message, and that
+ * the schema and the parser agree.
  */
 #include <errno.h>
 #include <libxml/relaxng.h>
@@ -103,7 +103,7 @@ static void whole_domain(void)
 	CU_ASSERT_STRING_EQUAL(claim.hostdevs[1].alias, "ua-vgpu1");
 }
 
-/* With a prefix, without, and as virDomainGetMetadata gives it back. */
+/* With a prefix, without one, and as virDomainGetMetadata returns it. */
 static void three_forms(void)
 {
 	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><vf name='a'/></vgpu>"), 0);
@@ -119,7 +119,7 @@ static void no_claim(void)
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	CU_ASSERT_EQUAL(parse(DOMAIN_START "</metadata></domain>"), 0);
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
-	/* Another version of our namespace is another's. */
+	/* Another version of our namespace is ignored, like any foreign namespace. */
 	CU_ASSERT_EQUAL(parse("<domain><metadata><vgpu xmlns='urn:vgpud:xmlns:domain:2'/>"
 			      "</metadata></domain>"),
 			0);
@@ -129,7 +129,8 @@ static void no_claim(void)
 #define VF(x) "<vgpu " NS " version='1'>\n<vf name='a'>\n" x "</vf></vgpu>"
 #define SCHED(x) VF("<sched>" x "</sched>")
 
-/* Beside what the reader says: whether the schema can know. */
+/* Texts that are refused, the parser's message, and whether the schema is unable to detect the
+ * mistake. */
 static const struct {
 	const char *text, *says;
 	bool beyond_schema;
@@ -196,7 +197,7 @@ static void refusals(void)
 	CU_ASSERT_EQUAL(claim_parse(&claim, full, CLAIM_MAX_BYTES + 1, &err), -E2BIG);
 }
 
-/* Appends TEXT, N times, each time with another number for its '#'. */
+/* Appends TEXT N times, each time with another number in place of '#'. */
 static void put_many(FILE *f, const char *text, unsigned n)
 {
 	size_t before = strcspn(text, "#");
@@ -206,14 +207,14 @@ static void put_many(FILE *f, const char *text, unsigned n)
 		fprintf(f, "%.*s%u%s", (int)before, text, i, text + before + (text[before] != 0));
 }
 
-/* XML that keeps libxml2 busy for long is not handed to it; the limits themselves are still read,
- * and what only looks like an attribute or a namespace does not count. */
+/* XML that would keep libxml2 busy for long does not reach it. Texts exactly at the limits are
+ * still read, and text that only looks like an attribute or a namespace does not count. */
 static void shapes(void)
 {
 	static const struct {
 		const char *before, *many, *after;
 		unsigned n;
-		const char *says; /* NULL: is read */
+		const char *says; /* NULL: the text is accepted */
 	} cases[] = {
 		{"<domain><a ", "a#='' ", "/></domain>", 256, NULL},
 		{"<domain>\n<a ", "a#='' ", "/></domain>", 257,
@@ -305,7 +306,7 @@ static void schema_agrees(void)
 	xmlRelaxNGFree(schema);
 }
 
-/* Damaged in any way: an error or a claim, nothing else. */
+/* A domain damaged at random places gives an error or a claim, and never a crash. */
 static void damage(void)
 {
 	char text[sizeof(full)];
@@ -326,13 +327,13 @@ static void damage(void)
 }
 
 static const struct test tests[] = {
-	{"a whole domain", whole_domain},
-	{"three forms", three_forms},
-	{"domains without a claim", no_claim},
-	{"refusals, with line and reason", refusals},
-	{"shapes that a parser is slow at", shapes},
+	{"a whole domain is read", whole_domain},
+	{"a claim has three forms", three_forms},
+	{"a domain without a claim is accepted", no_claim},
+	{"each refusal says line and reason", refusals},
+	{"XML that libxml2 parses slowly is refused", shapes},
 	{"the schema and the reader agree", schema_agrees},
-	{"damage", damage},
+	{"random damage gives an error or a claim", damage},
 	{NULL, NULL},
 };
 

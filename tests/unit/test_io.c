@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors, unix sockets and files of scheduler/base. */
+/* Descriptors, UNIX sockets and files: the helpers of scheduler/base. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ static const char *in_dir(const char *name)
 	return path;
 }
 
-/* Descriptors that this process has open. */
+/* Returns the number of descriptors that this process has open. */
 static unsigned n_open(void)
 {
 	unsigned n = 0;
@@ -78,13 +78,13 @@ static void listens_and_connects(void)
 	CU_ASSERT(client >= 0 && fcntl(client, F_GETFD) & FD_CLOEXEC &&
 		  fcntl(client, F_GETFL) & O_NONBLOCK);
 	vgpu_close(&client);
-	/* It is in use... */
+	/* A socket in use is not replaced. */
 	CU_ASSERT_EQUAL(vgpu_socket_listen(path, 0640, 4, &err), -EADDRINUSE);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
 	client = vgpu_socket_connect(path, 0);
 	CU_ASSERT(client >= 0);
 	vgpu_close(&client);
-	/* ... and now it is left behind. */
+	/* A socket that its server left behind is replaced. */
 	vgpu_close(&listener);
 	CU_ASSERT_EQUAL(vgpu_socket_connect(path, 0), -ECONNREFUSED);
 	second = vgpu_socket_listen(path, 0640, 4, &err);
@@ -93,7 +93,7 @@ static void listens_and_connects(void)
 	unlink(path);
 }
 
-/* Whatever else somebody names as a socket is not ours to remove. */
+/* A path that is not a socket is never removed. */
 static void leaves_files_alone(void)
 {
 	const char *path = in_dir("file");
@@ -159,7 +159,7 @@ static void descriptors_travel(void)
 	close_pair();
 }
 
-/* As no program of ours does it. */
+/* Sends more descriptors than any program of ours sends. */
 static void send_many(uint32_t n)
 {
 	union {
@@ -183,7 +183,7 @@ static void send_many(uint32_t n)
 	CU_ASSERT_EQUAL(sendmsg(pair[0], &m, MSG_NOSIGNAL), 1);
 }
 
-/* One that does not fit, and many: the message counts as lost, and nothing of it stays open. */
+/* With more descriptors than fit, the message counts as lost, and none of them stays open. */
 static void too_many_descriptors(void)
 {
 	static const uint32_t numbers[] = {VGPU_MESSAGE_FDS + 1, VGPU_MESSAGE_FDS + 8, 64};
@@ -202,7 +202,8 @@ static void too_many_descriptors(void)
 	close_pair();
 }
 
-/* A process that may have no more of them gets only the first, and no error from the kernel. */
+/* A process at its limit of open files receives only the first descriptors, and no error from
+ * Linux. */
 static void no_room_for_descriptors(void)
 {
 	struct vgpu_received got;
@@ -213,7 +214,7 @@ static void no_room_for_descriptors(void)
 
 	open_pair(SOCK_STREAM);
 	before = n_open();
-	high = dup(pair[0]); /* the lowest that is free: there is room for this one */
+	high = dup(pair[0]); /* the lowest free number: one descriptor has room */
 	CU_ASSERT_FATAL(high >= 0 && getrlimit(RLIMIT_NOFILE, &old) == 0);
 	limit = (struct rlimit){(rlim_t)high + 1, old.rlim_max};
 	close(high);
@@ -267,7 +268,7 @@ static void files(void)
 	unlink(path);
 }
 
-/* What cannot be written leaves the old file, and nothing beside it. */
+/* A failed write leaves the old file as it is, and nothing beside it. */
 static void files_that_are_not_replaced(void)
 {
 	char path[64], below[80];
@@ -284,16 +285,16 @@ static void files_that_are_not_replaced(void)
 }
 
 static const struct test tests[] = {
-	{"descriptors: closed, and handed on", closes_and_takes},
-	{"eventfds", eventfds},
+	{"descriptors: closed once, and handed on", closes_and_takes},
+	{"eventfds: signalled and drained", eventfds},
 	{"sockets: listen and connect", listens_and_connects},
 	{"sockets: other files are left alone", leaves_files_alone},
-	{"messages: descriptors travel", descriptors_travel},
+	{"messages: descriptors arrive with their message", descriptors_travel},
 	{"messages: more descriptors than fit", too_many_descriptors},
-	{"messages: no room for descriptors", no_room_for_descriptors},
-	{"messages: datagrams", datagrams},
-	{"files", files},
-	{"files: what cannot be replaced", files_that_are_not_replaced},
+	{"messages: no free numbers for descriptors", no_room_for_descriptors},
+	{"messages: datagrams are whole or refused", datagrams},
+	{"files: replaced and read", files},
+	{"files: a failed replacement leaves the old file", files_that_are_not_replaced},
 	{NULL, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The face of GPUs whose firmware schedules, on the null driver of that kind, in virtual time. What
- * is expected is reckoned from the turns: with quanta q and late stops l, VF i has (q_i + l_i) of
+ * The face of GPUs whose firmware schedules, on the null driver of that kind, in virtual time.
+ * Expected values follow from the turns: with quanta q and late stops l, VF i gets (q_i + l_i) of
  * each rotation's sum (q_j + l_j).
  */
 #include <errno.h>
@@ -33,7 +33,7 @@ static void open_gpu(const char *device)
 	struct vgpu_driver_found found;
 	struct vgpu_error err;
 
-	now = 40 * 24 * 3600 * VGPU_SEC; /* of a host that has been up for a while */
+	now = 40 * 24 * 3600 * VGPU_SEC; /* the clock of a host that has been up for 40 days */
 	n_told = 0;
 	CU_ASSERT_EQUAL_FATAL(ops->device->open(&gpu, &want, &caps, &found, on_event, NULL, &err),
 			      0);
@@ -47,7 +47,7 @@ static void close_gpu(void)
 	ops->device->close(gpu, false);
 }
 
-/* What each VF has had since the last time, after a SPAN. */
+/* Lets SPAN pass. SERVICE then holds what each VF has used since the previous call. */
 static void pass(vgpu_nsec span)
 {
 	vgpu_nsec active[VFS];
@@ -75,7 +75,7 @@ static struct vgpu_program schedule(vgpu_nsec a, vgpu_nsec b, vgpu_nsec c, vgpu_
 	return p;
 }
 
-/* Until it is in force, and everybody has had a turn since. */
+/* Programs a schedule, and waits until it is in force and every VF has had a turn under it. */
 static void program(struct vgpu_program p)
 {
 	struct vgpu_program applied;
@@ -90,7 +90,7 @@ static void program(struct vgpu_program p)
 	pass(VGPU_SEC);
 }
 
-/* Within one turn at each end of the span: a VF's share of it. */
+/* Returns whether the VF used its share of the span, give or take two turns. */
 static bool near(uint32_t vf, vgpu_nsec span, vgpu_nsec part, vgpu_nsec whole, vgpu_nsec turn)
 {
 	vgpu_nsec want = span / whole * part;
@@ -119,7 +119,7 @@ static void quanta(void)
 	close_gpu();
 }
 
-/* A VF has its new quantum from its next turn on; the turn that has begun keeps its length. */
+/* A VF gets its new quantum from its next turn on; a turn that has begun keeps its length. */
 static void next_turn(void)
 {
 	struct vgpu_program p = schedule(100 * MS, 10 * MS, 10 * MS, 10 * MS);
@@ -128,13 +128,15 @@ static void next_turn(void)
 	CU_ASSERT_EQUAL(ops->programmed->program(gpu, &p, now), 0);
 	CU_ASSERT_EQUAL(ops->device->dispatch(gpu, now), 0);
 	pass(4 * MS);
-	/* VF 0 is in the millisecond that each has before anything is programmed. */
+	/* VF 0 is still in a turn of 1 ms, the length of each turn before anything is
+	 * programmed. */
 	CU_ASSERT_EQUAL(service[0], 1 * MS);
 	CU_ASSERT_EQUAL(service[1], 3 * MS);
 	close_gpu();
 }
 
-/* One that stops late has the engine for so much longer; beyond its time-out it is reset. */
+/* A VF that stops late uses the engine for that much longer; it is reset when its time-out
+ * expires. */
 static void late(void)
 {
 	struct vgpu_program p = schedule(8 * MS, 8 * MS, 8 * MS, 8 * MS);
@@ -151,7 +153,7 @@ static void late(void)
 	close_gpu();
 }
 
-/* One without work is passed over, unless turns are kept. */
+/* A VF without work is passed over, unless turns are kept. */
 static void idle(void)
 {
 	struct vgpu_program p = schedule(10 * MS, 10 * MS, 10 * MS, 10 * MS);
@@ -175,7 +177,7 @@ static void idle(void)
 	close_gpu();
 }
 
-/* What the GPU cannot do is not what it says that it has. */
+/* A GPU reports the values that it applied, not values beyond its limits. */
 static void clamped(void)
 {
 	struct vgpu_program p = schedule(0, 1500000, VGPU_NEVER, 5 * MS), applied;
@@ -195,7 +197,7 @@ static void clamped(void)
 	close_gpu();
 }
 
-/* Counters that stand still, while VFs run. */
+/* The counters stand still while the VFs run. */
 static void frozen(void)
 {
 	open_gpu("null-firmware:freeze_ms=1000");
@@ -220,7 +222,7 @@ static void stop_and_reset(void)
 	CU_ASSERT(n_told == 1 && told[0].type == VGPU_EV_RESET_DONE && told[0].vf == 1);
 	pass(8 * VGPU_SEC);
 	CU_ASSERT(near(1, 8 * VGPU_SEC, 10, 40, 10 * MS));
-	/* The schedule outlives a reset of the GPU; what was counted does not. */
+	/* A reset of the GPU keeps the schedule and clears the counters. */
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 0, VGPU_RESET_GPU, now), 0);
 	CU_ASSERT_EQUAL(ops->programmed->usage(gpu, before, now), 0);
 	CU_ASSERT_EQUAL(before[0] + before[1] + before[2] + before[3], 0);
@@ -229,7 +231,7 @@ static void stop_and_reset(void)
 	close_gpu();
 }
 
-/* vgpud has nothing yet that would program a GPU, and says so before it takes one. */
+/* vgpud cannot program a GPU yet, and says so before it takes one. */
 static void refused(void)
 {
 	struct engine_config config = {.driver = {.device = "null-firmware:", .n_vfs = VFS}};
@@ -241,14 +243,14 @@ static void refused(void)
 }
 
 static const struct test tests[] = {
-	{"quanta", quanta},
-	{"from the next turn on", next_turn},
-	{"late stops", late},
-	{"turns without work", idle},
-	{"settings that there are not", clamped},
-	{"counters that stand still", frozen},
-	{"stops and resets", stop_and_reset},
-	{"refused by the engine", refused},
+	{"VFs share the engine by their quanta", quanta},
+	{"a new quantum applies from the next turn on", next_turn},
+	{"late stops lengthen a turn up to the time-out", late},
+	{"VFs without work are passed over, unless turns are kept", idle},
+	{"settings are clamped, and read back as applied", clamped},
+	{"counters may stand still while VFs run", frozen},
+	{"VFs are stopped and reset", stop_and_reset},
+	{"the engine refuses a GPU that its firmware schedules", refused},
 	{NULL, NULL},
 };
 
