@@ -18,16 +18,14 @@
 #define TEXT_STEP (1u << 20)
 #define TEXT_SIZE 1000000u /* the letter a, a million times */
 #define DEPTH 64u	   /* jobs in flight */
-/* A range that QEMU's Q35 leaves unused, for BARs of hot-plugged devices, which no firmware places.
- */
+/* Unused by QEMU's Q35: for BARs of hot-plugged devices, which no firmware places. */
 #define HOLE 0xc0000000u
 #define HOLE_SIZE 0x20000000u
 /* QEMU's docs/specs/acpi_pci_hotplug: buses, and their slots that the machine wants ejected. */
 #define HOTPLUG 0x0cc0
 #define HOTPLUG_BUSES 8
 
-/* Interrupts need descriptor tables. The only interrupt is the timer's, which only wakes the CPU.
- */
+/* Interrupts need descriptor tables. The only interrupt, the timer's, just wakes the CPU. */
 __asm__(".section .text.0,\"ax\"\n.align 4\n"
 	".long 0x1badb002, 0, -0x1badb002\n" /* Multiboot 0.6.96, 3.1.1 */
 	".globl _start\n_start: mov $stack + 16384, %esp\n"
@@ -180,9 +178,7 @@ static uint32_t bridge_to(uint32_t bus)
 	return 0;
 }
 
-/* For a VF that no firmware has placed: puts all BARs into the hole, and the bridge's window around
- * it.
- */
+/* Places a VF that no firmware has placed: all BARs in the hole, the bridge's window around it. */
 static void place(void)
 {
 	uint32_t bridge = bridge_to(vf.address >> 8), next = HOLE, bar, mask;
