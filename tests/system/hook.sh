@@ -105,7 +105,7 @@ hook 2 "$any" release
 hook 4 "$heavy" prepare || fail "$(cat "$run/said")"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
-[ "$(json vf show "$(vf_of 4)" | jq .params.weight)" = 300 ] || fail "a restart has forgotten the weight"
+[ "$(json vf show "$(vf_of 4)" | jq .params.weight)" = 300 ] || fail "vgpud lost the weight of vm4's claim in a restart"
 hook 4 "$heavy" release
 # vgpud is down: a VM that requires a GPU does not start, other VMs start, and running VMs are not affected.
 kill $vgpud_pid; wait $vgpud_pid

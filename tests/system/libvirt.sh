@@ -34,7 +34,7 @@ start_vgpud
 define 1 "$(claim '<v:sched><v:weight>300</v:weight></v:sched>')"
 define 2 "$(claim "<v:memory unit='GiB'>9</v:memory>")"
 define 3 ""
-virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the claim"
+virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "vgpuctl validate does not show the weight of vm1's claim"
 
 explains() { # DOMAIN WORDS
 	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
@@ -159,7 +159,7 @@ virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 await 20 grep -q "vm1/b: VFs of gpu0 are not PCI devices: they cannot be attached to a running VM; the VM runs without it" "$run/vgpud.log"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 # vgpuctl vm set changes the claim in the definition and live.
-PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
+PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vgpuctl vm set failed"
 await 20 weight_is 600
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "vm set did not change the definition of vm1"
 PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set refused a parameter of a policy: only the policy can check it"

@@ -18,7 +18,7 @@ start_vgpud
 for n in 0 1 2 3; do await 30 is $n state available; done
 # the GPU has room for two of the four VFs
 ctl vf set 2 min_ppm=300000 >/dev/null || fail "the guarantee for VF 2 was refused"
-[ "$(vf 2 pinned)" = true ] || fail "a guarantee does not pin"
+[ "$(vf 2 pinned)" = true ] || fail "VF 2 has a guarantee and is not pinned"
 await 30 is 2 swapped false
 ! ctl vf set 1 min_ppm=300000 2>"$run/refused.log" || fail "a guarantee was accepted although its VF, pinned, leaves no room for the others"
 grep -q 'a guarantee pins VF 1' "$run/refused.log" || fail "$(cat "$run/refused.log")"

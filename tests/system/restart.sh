@@ -44,7 +44,8 @@ grep -q 'VF 0 is in use' "$run/refused.txt" || fail "vgpud does not say that VF 
 kill -0 $d || fail "the tenant died"
 kill -9 $d; wait $d 2>/dev/null
 
-# vgpud is killed after it has received a guest's request for an exclusive window and before it has answered: the guest asks again.
+# vgpud is killed after it has received a guest's request for an exclusive window and before it has answered: the guest asks
+# again.
 kill $softgpu_pid; wait $softgpu_pid
 rm -rf "$run/gpu"
 start_softgpu --vfs 2
