@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# For the system tests: the real programs, on sockets of their own, ended when the test ends.
-# Waiting is for something to become true, with a deadline; a deadline that passes is a failure.
+# Sourced by the system tests, which run the real programs on sockets of their own. All programs end with the test.
+# A test waits for a condition, with a deadline; a deadline that passes is a failure.
 set -uo pipefail
 softgpu=$VGPU_BUILD/tools/softgpu/device/softgpu
 vgpud=$VGPU_BUILD/scheduler/daemon/vgpud
@@ -8,14 +8,14 @@ vgpuctl=$VGPU_BUILD/tools/vgpuctl/vgpuctl
 guest=$VGPU_BUILD/tools/softgpu/guest/vgpu-guest
 run=$(mktemp -d /tmp/vgpud-test.XXXXXX)
 pids=()
-# Sanitizers write here, whatever a test does with the outputs of the program that they find fault with: where a refusal is
-# wanted, a crash must not pass for one.
+# Sanitizers write their reports here, whatever a test does with the output of its programs: a test that expects a program
+# to refuse something must not take a crash for the refusal.
 for options in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
 	export "$options=${!options:+${!options}:}log_path=$run/sanitizer"
 done
 command -v jq >/dev/null || { echo "skipped: jq is missing"; exit 77; }
 
-# For figures.
+# A description of this machine, for benchmarks.
 this_machine() { echo "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)"; }
 fail() {
 	echo "FAILED: $*"
@@ -26,8 +26,8 @@ finish() {
 	local r=$? p
 	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null; done
 	wait 2>/dev/null
-	# A sanitizer's report is a failure, whatever the test thought of it; also one that a confined program could only
-	# write to its standard error, or not at all.
+	# Any report of a sanitizer is a failure, even if the test passed. A confined program may only be able to write its
+	# report to standard error, or may fail to open the report file: both are found here, too.
 	reports=$(find "$run" -type f -exec grep -laE \
 		"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:|ERROR: Can't open file: $run/sanitizer" {} +)
 	if [ -n "$reports" ]; then
@@ -44,19 +44,19 @@ await() { # SECONDS COMMAND...
 	local end=$((SECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || fail "gave up waiting for: $*"
+		[ $SECONDS -lt $end ] || fail "timed out waiting for: $*"
 		sleep 0.02
 	done
 }
 ctl() { "$vgpuctl" --socket "$run/control.sock" "$@"; }
 json() { ctl -o json "$@"; }
-# A number or word of a VF: vf N FIELD
+# vf N FIELD: prints a field of VF N.
 vf() { json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
-# Keeps what vgpud says of all VFs as NAME.json.
+# look NAME: saves vgpud's view of all VFs as NAME.json.
 look() { json vf list >"$run/$1.json"; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
-# A VF's partition in MiB, how large and where; and whether no memory waits to be cleared.
+# A VF's partition in MiB: its size (mib) and its offset (at). clean: no memory is waiting to be cleared.
 mib() { echo $(($(vf "$1" memory_bytes) >> 20)); }
 at() { echo $(($(vf "$1" memory_offset) >> 20)); }
 clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
@@ -67,7 +67,7 @@ start_softgpu() { # options
 	pids+=($!)
 	await 20 test -S "$run/gpu/pf.sock"
 }
-config() { # further lines for the GPU on stdin
+config() { # reads further lines for the GPU on stdin
 	cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock
@@ -82,7 +82,7 @@ start_vgpud() {
 	pids+=($!)
 	await 30 ctl gpu list
 }
-# start_guest_at NAME SOCKET WORKLOAD options: its report goes to NAME.json; the pid to $guest_pid
+# start_guest_at NAME SOCKET WORKLOAD options: starts a guest that writes its report to NAME.json; sets $guest_pid.
 start_guest_at() {
 	local name=$1 socket=$2
 	shift 2
@@ -96,40 +96,41 @@ start_guest() {
 	shift 2
 	start_guest_at "$name" "$run/gpu/vf$vf.sock" "$@"
 }
-# wait_guest PID NAME: it ends well, and nothing was wrong.
+# wait_guest PID NAME: fails unless the guest exits with 0, has done jobs and all its results are right.
 wait_guest() {
 	wait "$1" || fail "guest $2 ended with $?: $(cat "$run/$2.json" "$run/$2.log")"
 	[ "$(jq .wrong "$run/$2.json")" = 0 ] || fail "guest $2: wrong results: $(cat "$run/$2.json")"
-	[ "$(jq .jobs "$run/$2.json")" -gt 0 ] || fail "guest $2 did nothing"
+	[ "$(jq .jobs "$run/$2.json")" -gt 0 ] || fail "guest $2 has finished no job"
 }
 field() { jq -r ".$2" "$run/$1.json"; }
 active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | length')" = "$1" ]; }
-# shares_kept PERCENT [VF=WEIGHT...] [turns=US]: vgpud keeps to its policy's bounds, by its own records, which vgpu-sim audits:
-# shares, waits, and the ends of turns. The bounds are those of a machine that is never late; the lateness that the records
-# show is allowed beyond them, so it is vgpud that is judged. VFs are compared while they have work, for so long that the bound
-# is PERCENT of what two of them had, or those that are named; or for a minute, where a slow machine has made the bound wide. Whether
-# there are such VFs is found out before anything is judged. VF=WEIGHT: these had work, and have these weights, by the test's
-# own account; turns=US: by the same, half of all turns are planned to be no longer.
+# shares_kept PERCENT [VF=WEIGHT...] [turns=US]: fails unless vgpud keeps to its policy's bounds. vgpu-sim audits vgpud's own
+# records for it: shares, waits and the ends of turns. The bounds are those of a machine that is never late, plus the lateness
+# that the records show: the audit judges vgpud, not the machine. It compares VFs while they have work. Recording goes on until
+# the bound is at most PERCENT of the time that two VFs (or all VFs named here) received, or for a minute if a slow machine has
+# made the bound wide. The function makes sure that there are such VFs before it judges anything.
+# VF=WEIGHT: the test states that this VF had work and has this weight. turns=US: the test states that half of all turns are
+# planned to take at most US microseconds.
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 recordings=()
 steps() { json stats | jq .steps; }
 audit() { # the recordings so far, as shares.json
 	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
-	[ $? -lt 2 ] || fail "no audit"
+	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
 can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
-ran_long() { # PERCENT VFS: so many at least
+ran_long() { # PERCENT VFS: at least VFS of them ran long enough for a bound of PERCENT
 	jq -e --argjson p "$1" --argjson n "$2" '[.vfs[] | select(.had_ns > 100 / $p * .allowed_ns)] | length >= $n' "$run/shares.json" >/dev/null
 }
-# Saves recordings. Each has the last 8000 steps at least, and so overlaps with the one before it, if this machine is not too
-# slow; an audit begins anew where one is missing.
+# Saves recordings. Each holds at least the last 8000 steps, so on a machine that is not too slow it overlaps with the one
+# before it; where steps are missing between two recordings, the audit starts again.
 record_shares() { # PERCENT VFS
 	local end=$((SECONDS + 60)) next=1 at soon
 	recordings=()
 	until [ $SECONDS -ge $end ]; do
 		at=$(steps)
 		recordings+=("$run/shares.${#recordings[@]}.rec")
-		ctl record --output "${recordings[-1]}" >/dev/null || fail "no recording"
+		ctl record --output "${recordings[-1]}" >/dev/null || fail "vgpuctl record failed"
 		if [ ${#recordings[@]} = $next ]; then
 			next=$((next * 2))
 			audit
@@ -148,13 +149,13 @@ shares_kept() {
 	done
 	for i in 1 2 3 4 5; do
 		record_shares "$percent" $((vfs > 2 ? vfs : 2)) && break
-		[ $i -lt 5 ] || fail "tenants run out of work: nothing can be said of shares: $(ctl vf list)"
+		[ $i -lt 5 ] || fail "fewer than two tenants had work at the same time, so shares cannot be judged: $(ctl vf list)"
 	done
 	"$sim" audit "${recordings[@]}"
-	[ "$(jq .broken "$run/shares.json")" = null ] || fail "shares: $(jq -c . "$run/shares.json")"
+	[ "$(jq .broken "$run/shares.json")" = null ] || fail "vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
 	jq -e --argjson turns "$turns" --argjson weights "{$weights}" '. as $all
 		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.had_ns > 0) | .share / $weight] as $units
 		| ($units | length) == ($weights | length) and (($units | max) // 1) <= (($units | min) // 1) * 1.000001 and
 		  ($turns == null or ([.vfs[] | select(.had_ns > 0) | .planned_ns <= 1000 * $turns] | all))' "$run/shares.json" >/dev/null ||
-		fail "not ${*:2}: $(jq -c . "$run/shares.json")"
+		fail "weights and turns are not ${*:2}: $(jq -c . "$run/shares.json")"
 }

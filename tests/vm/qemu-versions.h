@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Where QEMU's device API differs between versions: 7.2, Debian 12's, and 10.0, Debian 13's.
+ * Differences of QEMU's device API between 7.2 (Debian 12) and 10.0 (Debian 13).
  * Include it after QEMU's headers. tests/vm/setup writes QEMU_MAJOR.
  */
 #ifndef VM_QEMU_VERSIONS_H
@@ -39,7 +39,7 @@ static inline void register_vf_bar(PCIDevice *vf, int number, uint8_t type, Memo
 	pci_register_bar(vf, number, type, region);
 }
 
-/* The SR-IOV registers are part of it. */
+/* This writes the SR-IOV registers, too. */
 static inline void write_config(PCIDevice *d, uint32_t address, uint32_t value, int size)
 {
 	pci_default_write_config(d, address, value, size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * softgpu as a PCI device of QEMU, of Debian 12's (7.2) and of Debian 13's (10.0): the device
+ * softgpu as a PCI device of QEMU, for Debian 12's (7.2) and Debian 13's (10.0): the device
  * library behind a second bus. LD_PRELOAD loads it into an unmodified qemu-system-x86_64, which
  * exports the device API to its own modules:
  *
@@ -36,13 +36,13 @@
 #define TYPE_FUNCTION "softgpu-function"
 OBJECT_DECLARE_SIMPLE_TYPE(Function, FUNCTION)
 
-/* Where the library has its capabilities: tools/softgpu/device/pci.c */
+/* Offsets of the library's capabilities: tools/softgpu/device/pci.c */
 enum {
 	CAP_EXPRESS = 0x48,
 	CAP_MSIX = 0x84,
 	CAP_DECOY = 0x100,
 	CAP_ARI = 0x150,
-	CAP_ERRORS = 0x200, /* QEMU's alone: errors are reported by the bus */
+	CAP_ERRORS = 0x200, /* not in the library: QEMU's bus reports errors */
 	CAP_SRIOV = 0x330,
 	CAP_GPUIOV = 0x400,
 	CONFIG_END = 0x1000,
@@ -84,7 +84,7 @@ static PCIDevice *function(Function *pf, int fn)
 	return fn == SOFTGPU_PF ? &pf->pci : pcie_sriov_get_vf_at_index(&pf->pci, fn);
 }
 
-/* Calls into the library. */
+/* Calls from QEMU into the library. */
 
 static void lib_write(Function *f, uint32_t region, uint64_t offset, uint64_t value, unsigned size)
 {
@@ -126,7 +126,7 @@ static const MemoryRegionOps bar_ops = {
 	.impl = {.min_access_size = 1, .max_access_size = 8},
 };
 
-/* Calls out of the library, on its threads. */
+/* Calls from the library, on its threads. */
 
 static void deliver(void *opaque)
 {
@@ -153,9 +153,9 @@ static void on_irq(void *opaque, int fn, uint32_t vector)
 }
 
 /*
- * DMA is the main loop's to do: the device's threads have no right to QEMU's memory map. One of
- * them asks, and waits; not for ever, since who holds QEMU's lock may be waiting for that thread.
- * Whoever of both is the last frees the request.
+ * The main loop does DMA, because the device's threads may not use QEMU's memory map. Such a
+ * thread makes a request and waits, with a time-out, since a thread that holds QEMU's lock may be
+ * waiting for it. The last user of the request frees it.
  */
 #define DMA_PATIENCE_MS 1000
 
@@ -217,7 +217,7 @@ static int on_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t si
 	return r;
 }
 
-/* QEMU makes and removes VFs by itself, when the register is written. */
+/* Nothing to do: QEMU creates and removes VFs itself when the register is written. */
 static void on_vfs_changed(void *opaque, uint32_t n)
 {
 	(void)opaque;
@@ -250,7 +250,7 @@ static void config_write(PCIDevice *d, uint32_t address, uint32_t value, int siz
 	if (d->exp.sriov_cap) {
 		uint32_t at = address - d->exp.sriov_cap;
 
-		/* The library first: a VF that the machine sees is there. */
+		/* The library first: every VF that the machine sees must exist in it. */
 		if (at >= SRIOV_CTRL && at < SRIOV_NUM_VFS + 2) {
 			lib_write(FUNCTION(d), VFIO_REGION_CONFIG, address, value, size);
 		}
@@ -260,7 +260,7 @@ static void config_write(PCIDevice *d, uint32_t address, uint32_t value, int siz
 	pcie_aer_write_config(d, address, value, size);
 }
 
-/* A function-level reset; for the PF it has no effect on the GPU. QEMU also resets VFs that the
+/* A function-level reset. On the PF it has no effect on the GPU. QEMU also resets VFs that the
  * machine does not see. */
 static void reset(DeviceState *dev)
 {
