@@ -18,6 +18,16 @@ static struct {
 	uint32_t n_awake;
 } checked;
 
+/* A new core, as after a restart, knows of nothing that was before. */
+static void checked_attach(void *state, const struct vgpu_facts *facts, const int64_t *params)
+{
+	checked.open = VGPU_NO_VF;
+	checked.last = 0;
+	checked.n_awake = 0;
+	memset(checked.awake, 0, sizeof(checked.awake));
+	checked.inner->attach(state, facts, params);
+}
+
 static void in_order(vgpu_nsec now)
 {
 	if (now < checked.last)
@@ -90,7 +100,7 @@ const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy
 	checked.ops = *policy;
 	checked.inner = policy;
 	checked.host = host;
-	checked.open = VGPU_NO_VF;
+	checked.ops.attach = checked_attach;
 	checked.ops.wake = checked_wake;
 	checked.ops.sleep = checked_sleep;
 	checked.ops.pick = checked_pick;
