@@ -240,16 +240,21 @@ static int replace(struct input *in, struct expected *x)
 	return r;
 }
 
+/* A copy of the extent at AT, which the operation may change; size 0: there is none. */
+static struct vgpu_memory_extent copy_at(uint64_t at)
+{
+	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, at);
+
+	return e ? *e : (struct vgpu_memory_extent){.size = 0};
+}
+
 static int replace_at(struct input *in, struct expected *x)
 {
 	uint64_t at = some_offset(in), to = some_offset(in);
 	uint64_t size = input_number(in, 1) % 20 * GRANULE;
-	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, at);
-	struct vgpu_memory_extent old = {.size = 0};
+	struct vgpu_memory_extent old = copy_at(at);
 	int r;
 
-	if (e)
-		old = *e;
 	r = vgpu_memory_replace_at(&m, at, to, size);
 	if (r == 0) {
 		HOLDS(old.size && old.state == VGPU_EXTENT_OWNED);
@@ -261,12 +266,9 @@ static int replace_at(struct input *in, struct expected *x)
 static int move_begin(struct input *in, struct expected *x)
 {
 	uint64_t from = some_offset(in), to = some_offset(in);
-	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
-	struct vgpu_memory_extent old = {.size = 0};
+	struct vgpu_memory_extent old = copy_at(from);
 	int r;
 
-	if (e)
-		old = *e;
 	r = vgpu_memory_move_begin(&m, from, to);
 	if (r == 0) {
 		HOLDS(old.state == VGPU_EXTENT_OWNED);
@@ -279,12 +281,9 @@ static int move_begin(struct input *in, struct expected *x)
 static int move_end(struct input *in, struct expected *x)
 {
 	uint64_t from = some_offset(in), to = some_offset(in);
-	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
-	struct vgpu_memory_extent old = {.size = 0};
+	struct vgpu_memory_extent old = copy_at(from);
 	int r;
 
-	if (e)
-		old = *e;
 	r = vgpu_memory_move_end(&m, from, to);
 	if (r == 0) {
 		HOLDS(x->map[to / GRANULE].state == VGPU_EXTENT_MOVING);
