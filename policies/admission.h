@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a set of servers (budget Q in each period T, deadlines at the ends of periods) is
- * schedulable by EDF on an engine that takes time to switch and cannot be taken away at once.
+ * Tests whether a set of servers (budget Q in each period T, deadlines at the ends of periods) is
+ * schedulable by EDF, on an engine that takes time to switch and cannot be preempted at once.
  *
  *   C = Q + W       what a server costs in a period: its budget and its own switch in
  *   R = W           to resume the server that it preempts: a job never preempts one of the same or
@@ -15,15 +15,15 @@
  *                   preempted, how late it may then stop, and a hang or a window if budgets are to
  *                   hold across them
  *
- * Two tests; a set is taken if it passes one of them. At each period t:
+ * There are two tests; a set is admitted if it passes one of them. At each period t:
  *   sum over T_j <= t of (C_j + R_j) / T_j + (sum over T_j <= t of A - late + B) / t <= cap
- * and at each deadline t up to the longest period, and on to where it holds by itself:
+ * and at each deadline t up to the longest period, and beyond up to where it always holds:
  *   sum over T_j <= t of (floor(t / T_j) * C_j + A) + W * N - late + B <= cap * t
- * where N, how many jobs are resumed, is held down by the length of time that a server runs before
- * others interrupt it: all that is spare at the t before its own period is over.
- * The first (Baker 1991) also holds for servers that sleep in the middle of a period, and are given
- * back meanwhile what their bandwidth comes to; the second (Baruah, Mok and Rosier 1990) takes
- * more sets, and needs that they are not. docs/policies.md has the proof.
+ * where N, the number of resumed jobs, is limited by how long a server runs before others may
+ * interrupt it: for all the time that is spare at each t before the end of its own period. The
+ * first test (Baker 1991) also holds for servers that sleep in the middle of a period and are
+ * given, for that time, what their bandwidth comes to. The second (Baruah, Mok and Rosier 1990)
+ * admits more sets, but does not allow that. docs/policies.md has the proof.
  *
  * No published GPU scheduler counts W; ignoring it admits sets that miss in 13 to 44 % of cases.
  */
@@ -37,39 +37,40 @@ static const char *const admission_modes[] = {"full", "switches", "sum", NULL};
 #define ADMISSION_PARAM                                                                            \
 	{                                                                                          \
 		"admission", "",                                                                   \
-			"full: kept; switches, sum: weaker tests, to compare: may be missed",      \
+			"full: budgets are kept; switches, sum: weaker tests, for comparison",     \
 			VGPU_PARAM_CHOICE, 0, 2, ADMISSION_FULL, admission_modes                   \
 	}
 
 struct server {
 	uint32_t vf;
 	vgpu_nsec budget, period;
-	/* Of the second test: how long it runs before others interrupt it, how often they can, and
-	 * its jobs so far. */
+	/* For the second test: how long the server runs before others may interrupt it, how often
+	 * they can, and its jobs so far. */
 	vgpu_nsec piece;
 	uint64_t resumes, count;
 };
 
 enum admission_mode {
 	ADMISSION_FULL = 0,
-	ADMISSION_SWITCHES, /* sum of (Q + 2 W) / T: blocking is left out */
-	ADMISSION_SUM,	    /* sum of Q / T: what schedulers publish; budgets may be missed */
+	ADMISSION_SWITCHES, /* sum of (Q + 2 W) / T: ignores blocking */
+	ADMISSION_SUM, /* sum of Q / T, the published test: ignores switches, so that budgets may be
+			  missed */
 };
 
 struct admission {
 	enum admission_mode mode;
-	vgpu_nsec switch_ns; /* W, at its worst */
-	bool pieces;	     /* servers run for as long as others can spare, see cbs.piece */
-	vgpu_nsec run;	     /* that a VF runs at least before it is preempted; */
-	vgpu_nsec stretch;   /* with all that may come on top of it */
+	vgpu_nsec switch_ns; /* the longest W */
+	bool pieces;	     /* servers run in pieces as long as others can spare, see cbs.piece */
+	vgpu_nsec run;	     /* the least time that a VF runs before it is preempted */
+	vgpu_nsec stretch;   /* run, and everything that may come on top of it */
 	vgpu_nsec late, carry;
 	uint64_t cap_ppm;
 };
 
-/* Longest periods that the exact test looks ahead; a set that would need more is refused. */
+/* How many longest periods the second test looks ahead; a set that needs more is refused. */
 #define ADMISSION_HORIZON 16u
 
-/* Budget and switches in. */
+/* Returns C: the budget and its switch. */
 static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s)
 {
 	return s->budget + a->switch_ns;
@@ -80,13 +81,13 @@ static inline bool admission_fits(const struct admission *a, uint64_t demand, vg
 	return (unsigned __int128)demand * 1000000 <= (unsigned __int128)t * a->cap_ppm;
 }
 
-/* In millionths, rounded up. */
+/* Returns PART / WHOLE in millionths, rounded up. */
 static inline uint64_t admission_ppm(vgpu_nsec part, vgpu_nsec whole)
 {
 	return (part * 1000000 + whole - 1) / whole;
 }
 
-/* The longest period that is no longer than T. */
+/* Returns the longest period of at most T. */
 static inline vgpu_nsec admission_longest(const struct server *servers, uint32_t n, vgpu_nsec t)
 {
 	vgpu_nsec longest = 0;
@@ -98,8 +99,8 @@ static inline vgpu_nsec admission_longest(const struct server *servers, uint32_t
 	return longest;
 }
 
-/* What comes once, however long the time is that one looks at: B, and A of each server whose period
- * is no longer than T, but for the overrun of the one whose deadline is looked at. */
+/* Returns the demand that occurs once, however long the time considered is: B, and A of each server
+ * with a period of at most T, without the overrun of the server whose deadline is considered. */
 static inline vgpu_nsec admission_once(const struct admission *a, const struct server *servers,
 				       uint32_t n, vgpu_nsec t)
 {
@@ -111,7 +112,7 @@ static inline vgpu_nsec admission_once(const struct admission *a, const struct s
 	return once + (others ? others - 1 : 0) * (a->late + a->carry);
 }
 
-/* The first test. Bandwidths count in full from one period on. */
+/* The first test: the bandwidth of a server counts in full from its first period on. */
 static inline bool admission_by_rates(const struct admission *a, const struct server *servers,
 				      uint32_t n)
 {
@@ -135,7 +136,7 @@ static inline bool admission_by_rates(const struct admission *a, const struct se
 	return true;
 }
 
-/* By period; few are out of their places. */
+/* Sorts by period; SERVERS is nearly sorted already. */
 static inline void admission_sort(struct server *servers, uint32_t n)
 {
 	struct server s;
@@ -150,9 +151,9 @@ static inline void admission_sort(struct server *servers, uint32_t n)
 }
 
 /*
- * Into how large pieces the job of server K may be cut if others can spare ROOM for one, and how
- * often it can be interrupted at most: no more often than it has pieces, nor than jobs of shorter
- * periods fit into its own, with room on both sides. SERVERS by period.
+ * Sets how long the pieces of server K's job may be if others can spare ROOM for one, and how often
+ * the job can be interrupted at most: no more often than it has pieces, nor than jobs of shorter
+ * periods fit into its period, with room on both sides. SERVERS are sorted by period.
  */
 static inline void admission_cut(const struct admission *a, struct server *servers, uint32_t k,
 				 vgpu_nsec room)
@@ -169,9 +170,10 @@ static inline void admission_cut(const struct admission *a, struct server *serve
 }
 
 /*
- * How many jobs are resumed at most: each job interrupts one of a longer period at most, and each
- * is interrupted no more often than it can be. Those of short periods take theirs first, for the
- * fewest can interrupt them. SERVERS by period, with their jobs in COUNT.
+ * Returns the largest number of resumed jobs. Each job interrupts at most one job of a longer
+ * period, and each is interrupted at most `resumes` times. Jobs of short periods are assigned their
+ * interruptions first, for the fewest jobs can interrupt them. SERVERS are sorted by period, with
+ * their jobs in `count`.
  */
 static inline uint64_t admission_resumed(const struct server *servers, uint32_t n)
 {
@@ -192,7 +194,7 @@ static inline uint64_t admission_resumed(const struct server *servers, uint32_t 
 	return resumed;
 }
 
-/* The demand up to T of the first N of SERVERS, whose periods are no longer. */
+/* Returns the demand up to T of the first N of SERVERS, whose periods are at most T. */
 static inline uint64_t admission_demand(const struct admission *a, struct server *servers,
 					uint32_t n, vgpu_nsec t)
 {
@@ -206,8 +208,8 @@ static inline uint64_t admission_demand(const struct admission *a, struct server
 	return demand + admission_resumed(servers, n) * a->switch_ns;
 }
 
-/* Up to where demand has to be looked at: what comes once is outweighed from there on. 0: too far,
- * or it never is. */
+/* Returns the instant from which on the demand test always holds, because spare time outweighs what
+ * occurs once; 0: it is too far, or there is none. */
 static inline vgpu_nsec admission_horizon(const struct admission *a, struct server *servers,
 					  uint32_t n)
 {
@@ -228,7 +230,7 @@ static inline vgpu_nsec admission_horizon(const struct admission *a, struct serv
 	return end > longest ? end : longest;
 }
 
-/* The first deadline after T. */
+/* Returns the first deadline after T. */
 static inline vgpu_nsec admission_next(const struct server *servers, uint32_t n, vgpu_nsec t)
 {
 	vgpu_nsec next = VGPU_NEVER, at;
@@ -242,9 +244,9 @@ static inline vgpu_nsec admission_next(const struct server *servers, uint32_t n,
 }
 
 /*
- * The second test: budgets count when their deadlines are reached. What is spare before a server's
- * own period is over, at the least, is how long it may run without interruption: see docs. Sorts
- * SERVERS, and says how large their pieces are.
+ * The second test: a budget counts when its deadline is reached. The least time that is spare
+ * before the end of a server's own period is how long the server may run without interruption: see
+ * docs/policies.md. Sorts SERVERS, and sets their pieces.
  */
 static inline bool admission_by_demand(const struct admission *a, struct server *servers,
 				       uint32_t n)
@@ -268,7 +270,7 @@ static inline bool admission_by_demand(const struct admission *a, struct server 
 	return true;
 }
 
-/* Whether all of them keep their deadlines. SERVERS in any order. */
+/* Returns whether all SERVERS, in any order, keep their deadlines. */
 static inline bool admission_test(const struct admission *a, struct server *servers, uint32_t n)
 {
 	uint64_t sum = 0;
@@ -283,7 +285,7 @@ static inline bool admission_test(const struct admission *a, struct server *serv
 	return sum <= a->cap_ppm;
 }
 
-/* The largest part of any period that goes into what comes once, in millionths. */
+/* Returns the largest part of a period that demand which occurs once takes, in millionths. */
 static inline uint64_t admission_reserve(const struct admission *a, const struct server *servers,
 					 uint32_t n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The length of a slice: as configured, or found from the measured world switch W and two goals.
- * No more than a share O of the time is to be lost to switching, which needs q >= W * (1 - O) / O;
- * and a rotation of n VFs is to take no longer than R, which needs q <= R / n - W. Where they
- * conflict the rotation is kept as long as that is feasible, and the policy says so.
+ * The length of a slice: configured, or computed from the measured world switch W and two goals.
+ * Switching should take at most a part O of the time, which needs q >= W * (1 - O) / O; and a
+ * rotation of n VFs should take at most R, which needs q <= R / n - W. Where the goals conflict,
+ * the rotation is kept as long as that is feasible, and the policy warns the operator.
  */
 #ifndef POLICIES_AUTO_SLICE_H
 #define POLICIES_AUTO_SLICE_H
@@ -19,22 +19,22 @@ static const char *const auto_slice_modes[] = {"fixed", "auto", NULL};
 	}
 #define AUTO_SLICE_MODE_PARAM                                                                      \
 	{                                                                                          \
-		"slice", "", "slices of slice_us, or found from overhead_pct and rotation_ms",     \
+		"slice", "", "fixed: slice_us; auto: from overhead_pct and rotation_ms",           \
 			VGPU_PARAM_CHOICE, 0, 1, 0, auto_slice_modes                               \
 	}
 #define AUTO_SLICE_OVERHEAD_PARAM                                                                  \
 	{                                                                                          \
-		"overhead_pct", "%", "slice = auto: time that switching may cost", VGPU_PARAM_INT, \
-			1, 50, 5, NULL                                                             \
+		"overhead_pct", "%", "slice = auto: most of the time that switching may take",     \
+			VGPU_PARAM_INT, 1, 50, 5, NULL                                             \
 	}
 #define AUTO_SLICE_ROTATION_PARAM                                                                  \
 	{                                                                                          \
-		"rotation_ms", "ms", "slice = auto: time in which all VFs have a turn",            \
+		"rotation_ms", "ms", "slice = auto: longest time in which all VFs get a turn",     \
 			VGPU_PARAM_INT, 1, 10000, 33, NULL                                         \
 	}
 
 struct auto_slice {
-	vgpu_nsec fixed; /* or 0 */
+	vgpu_nsec fixed; /* the configured slice, or 0 */
 	vgpu_nsec overhead_pct, rotation;
 	struct text text;
 };
@@ -47,7 +47,7 @@ static inline void auto_slice_set(struct auto_slice *a, int64_t slice_us, int64_
 	a->rotation = (vgpu_nsec)rotation_ms * VGPU_MSEC;
 }
 
-/* What each goal asks for. */
+/* Return the shortest slice for the overhead goal, and the longest for the rotation goal. */
 static inline vgpu_nsec auto_slice_least(const struct auto_slice *a, const struct vgpu_facts *facts)
 {
 	vgpu_nsec q = facts->switch_ns * (100 - a->overhead_pct) / a->overhead_pct;
@@ -63,13 +63,13 @@ static inline vgpu_nsec auto_slice_most(const struct auto_slice *a, const struct
 	return turn > facts->switch_ns ? turn - facts->switch_ns : 0;
 }
 
-/* The rotation can be had with slices that are worth their switch. */
+/* Returns whether slices that keep the rotation are worth their switches. */
 static inline bool auto_slice_feasible(const struct vgpu_facts *facts, vgpu_nsec most)
 {
 	return most >= facts->min_slice_ns && most >= facts->switch_ns;
 }
 
-/* The slice for N VFs. */
+/* Returns the slice for N VFs. */
 static inline vgpu_nsec auto_slice(const struct auto_slice *a, const struct vgpu_facts *facts,
 				   uint32_t n)
 {
@@ -81,12 +81,13 @@ static inline vgpu_nsec auto_slice(const struct auto_slice *a, const struct vgpu
 	most = auto_slice_most(a, facts, n);
 	if (most < q && auto_slice_feasible(facts, most))
 		q = most;
-	/* In steps of an eighth of a millisecond, so that it does not follow every measurement. */
+	/* Steps of an eighth of a millisecond, so that the slice does not follow every measurement.
+	 */
 	q = (q + 124999) / 125000 * 125000;
 	return q < facts->max_slice_ns ? q : facts->max_slice_ns;
 }
 
-/* NULL, or why both goals cannot be met. */
+/* Returns NULL, or a warning that both goals cannot be met. */
 static inline const char *auto_slice_warning(struct auto_slice *a, const struct vgpu_facts *facts,
 					     uint32_t n)
 {
@@ -96,11 +97,11 @@ static inline const char *auto_slice_warning(struct auto_slice *a, const struct 
 	if (a->fixed || most >= least)
 		return NULL;
 	a->text.n = 0;
-	text_add(&a->text, "overhead_pct needs slices of ");
+	text_add(&a->text, "overhead_pct needs slices of at least ");
 	text_ms(&a->text, least);
-	text_add(&a->text, ", rotation_ms slices of ");
+	text_add(&a->text, ", rotation_ms of at most ");
 	text_ms(&a->text, most);
-	text_add(&a->text, "; with ");
+	text_add(&a->text, "; with slices of ");
 	text_ms(&a->text, q);
 	text_add(&a->text, " switching costs ");
 	text_hundredths(&a->text, 10000 * facts->switch_ns / turn);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * best-effort: whoever has work takes turns; nothing is charged and nothing is promised but that
- * the engine does not stand still. Every eighth round one VF that seems to have no work is visited
- * all the same, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips,
- * 500 us).
+ * best-effort: VFs that have work take turns. Nothing is charged, and the only promise is that the
+ * engine does not stand still. Every eighth round one VF that seems to have no work is visited all
+ * the same, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips, 500
+ * us).
  */
 #include "set.h"
 #include "vgpu/policy.h"
@@ -18,8 +18,8 @@ struct best_effort {
 	uint32_t revisit, rounds;
 	uint32_t last, last_visited;
 	bool visiting;		/* the last pick was a visit */
-	bool ran;		/* somebody has */
-	int64_t first_lag;	/* of the VF that is to run first */
+	bool ran;		/* a VF has run */
+	int64_t first_lag;	/* lag of the VF that is to run first */
 	struct set awake, idle; /* online VFs, with work and without */
 };
 
@@ -95,7 +95,7 @@ static bool wake(void *state, uint32_t vf, vgpu_nsec now)
 	return false;
 }
 
-/* Counts ROUNDS more; whether a VF that seems to have no work is to be visited now. */
+/* Counts ROUNDS more; returns whether a VF that seems to have no work is to be visited now. */
 static bool visit_is_due(struct best_effort *b, uint32_t rounds)
 {
 	b->rounds += rounds;
@@ -114,7 +114,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (vf == VGPU_NO_VF)
 		return;
 	b->ran = true;
-	/* A round is over once its last VF has run, not while the visit after it lasts. */
+	/* A round ends when its last VF has run; the visit after it belongs to no round. */
 	if (!b->visiting && visit_is_due(b, vf <= b->last)) {
 		b->visiting = true;
 		b->last_visited = set_next(&b->idle, b->last_visited);
@@ -128,7 +128,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	out->slice = b->slice;
 }
 
-/* A VF that is alone goes on, round after round, until one without work is to be visited. */
+/* A VF without competitors goes on, round after round, until a VF without work is to be visited. */
 static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	struct best_effort *b = state;
@@ -149,7 +149,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	(void)usage;
 }
 
-/* Nothing is charged; but a VF that would be next before another is owed more than that one. */
+/* Nothing is charged, but the order of turns is kept: a VF that is next sooner exports more. */
 static int64_t export_lag(void *state, uint32_t vf)
 {
 	struct best_effort *b = state;
@@ -190,7 +190,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "best-effort",
-	.help = "turns for whoever has work; nothing is charged, nothing promised",
+	.help = "VFs that have work take turns; nothing is charged or promised",
 	.promises = VGPU_PROMISE_WORK_CONSERVING,
 	.params = params,
 	.vf_params = vf_params,

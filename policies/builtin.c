@@ -20,7 +20,7 @@ const struct vgpu_policy_ops *const vgpu_builtin_policies[] = {
 
 const struct vgpu_policy_ops *const vgpu_fallback_policy = &vgpu_policy_equal;
 
-/* Names under which users know some of them. */
+/* Names by which users know some policies from elsewhere. */
 static const struct {
 	const char *alias, *name;
 } aliases[] = {

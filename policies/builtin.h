@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The policies that are built in. */
+/* The built-in policies. */
 #ifndef POLICIES_BUILTIN_H
 #define POLICIES_BUILTIN_H
 
 #include "vgpu/policy.h"
 
-/* All of them, NULL-terminated, in the order in which they are shown. */
+/* All built-in policies, NULL-terminated, in the order in which they are shown. */
 extern const struct vgpu_policy_ops *const vgpu_builtin_policies[];
 
-/* The one called NAME, or known by it elsewhere (fixed-share, equal-share), or NULL. */
+/* Returns the policy called NAME, or known as that elsewhere (fixed-share, equal-share); NULL:
+ * there is none. */
 const struct vgpu_policy_ops *vgpu_builtin_policy(const char *name);
 
-/* The one that takes over from a faulty policy. */
+/* The policy that takes over from a faulty one. */
 extern const struct vgpu_policy_ops *const vgpu_fallback_policy;
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deadline: a budget in each period, kept. EDF with hard constant-bandwidth servers; a set of
+ * deadline: a guaranteed budget in each period. EDF with hard constant-bandwidth servers. A set of
  * budgets is admitted only if it can be kept, with world switches, blocking and late stops counted
  * in. VFs without a budget take turns in the time that servers leave.
  *
  * With reclaim=grub a server is charged at the rate at which servers are active (GRUB; Lipari and
- * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of those that sleep goes to those that
- * work, in EDF order, and no deadline is at risk: what admission has set aside for blocking and
- * overruns is not given away.
+ * Baruah, ECRTS 2000; Linux: sched-deadline): the bandwidth of servers that sleep goes to those
+ * that work, in EDF order. No deadline is at risk, because what admission has reserved for blocking
+ * and overruns is not given away.
  */
 #include "promises.h"
 #include "set.h"
@@ -19,22 +19,24 @@ enum { COVER_NOTHING, COVER_GRACE, COVER_WINDOWS };
 struct deadline {
 	struct servers s;
 	struct promises promises;
-	uint64_t limit_ppm; /* what may be reclaimed up to; 0: nothing is */
+	uint64_t limit_ppm; /* servers may use the engine up to this; 0: nothing is reclaimed */
 	int64_t params[P_ADMISSION + 1];
 	vgpu_nsec slice, now;
 	uint32_t current;
-	bool served; /* the current one by its budget */
-	/* Those that have work and no budget; whose turn it is among them, and what is left of it:
-	 * budgets of others interrupt turns, always the same ones if periods and turns are in step.
-	 */
+	bool served;	   /* the current VF runs by its budget */
+	vgpu_nsec settled; /* its service is charged up to this instant; 0: it does not run */
+	vgpu_nsec charged; /* what it was charged until then */
+	/* The background: VFs with work and no budget, the VF whose turn it is, and what is left of
+	 * its turn. A turn that a budget interrupts continues later: if periods and turns were in
+	 * step, the same VF would always lose. */
 	struct set waiting;
 	uint32_t background;
 	int64_t turn_left;
 	uint64_t active_ppm;
-	struct heap leaving; /* asleep, but active until their time of zero lag */
+	struct heap leaving; /* asleep, but active until their time of zero lag, by that time */
 	struct vf {
 		bool awake, active;
-		uint64_t ppm; /* its cost, switches included, in its period */
+		uint64_t ppm; /* its budget with switches, as a part of its period */
 	} vfs[];
 };
 
@@ -44,20 +46,20 @@ static const char *const covers[] = {"nothing", "grace", "windows", NULL};
 static const struct vgpu_param params[] = {
 	[P_CAP] = {"cap_pct", "%", "the most of the engine's time that budgets may add up to",
 		   VGPU_PARAM_INT, 1, 100, 90, NULL},
-	[P_RECLAIM] = {"reclaim", "", "what sleeping servers leave goes to those that work",
+	[P_RECLAIM] = {"reclaim", "", "grub: servers with work use what sleeping ones leave",
 		       VGPU_PARAM_CHOICE, 0, 1, 0, reclaims},
 	[P_LATE] = {"late_us", "us", "how late a VF may stop without harm to the others' budgets",
 		    VGPU_PARAM_INT, 0, 100000, 500, NULL},
-	[P_COVER] = {"cover", "", "what budgets are kept across, besides: hangs, windows",
+	[P_COVER] = {"cover", "", "budgets also hold across a hang (grace), and a window (windows)",
 		     VGPU_PARAM_CHOICE, 0, 2, COVER_NOTHING, covers},
-	[P_SLICE] = {"slice_us", "us", "turns of VFs without a budget", VGPU_PARAM_INT, 500, 500000,
-		     4000, NULL},
+	[P_SLICE] = {"slice_us", "us", "length of a turn of a VF without a budget", VGPU_PARAM_INT,
+		     500, 500000, 4000, NULL},
 	[P_ADMISSION] = ADMISSION_PARAM,
 	{.name = NULL},
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_BUDGET] = {"budget_us", "us", "time in each period; 0: what others leave",
+	[V_BUDGET] = {"budget_us", "us", "time in each period; 0: only what budgets leave",
 		      VGPU_PARAM_INT, 0, 10000000, 0, NULL},
 	[V_PERIOD] = {"period_us", "us", "the period, and the deadline", VGPU_PARAM_INT, 5000,
 		      10000000, 33000, NULL},
@@ -75,7 +77,7 @@ static vgpu_nsec late(const int64_t *values)
 	return (vgpu_nsec)values[P_LATE] * VGPU_USEC;
 }
 
-/* What admission reckons with, under the given parameters. */
+/* The rules of admission under the given parameters. */
 static struct admission rules(const struct deadline *d, const int64_t *values)
 {
 	const struct vgpu_facts *f = d->s.facts;
@@ -87,7 +89,7 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_WINDOWS)
 		cover += f->window_ns;
 	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
-	/* What is reclaimed makes jobs longer, and gives them more pieces. */
+	/* Reclaimed time makes jobs longer, and gives them more pieces. */
 	a.pieces = a.pieces && values[P_RECLAIM] == 0;
 	return a;
 }
@@ -101,7 +103,7 @@ static bool check_params(void *state, const int64_t *values, vgpu_nsec now, cons
 	return promises_may_change(&d->promises, &d->s, &at_present, &then, why);
 }
 
-/* Budgets or rules have changed. */
+/* Must be called when budgets or rules have changed. */
 static void changed(struct deadline *d)
 {
 	struct admission a = rules(d, d->params);
@@ -112,12 +114,33 @@ static void changed(struct deadline *d)
 	d->limit_ppm = d->params[P_RECLAIM] && a.cap_ppm > reserve ? a.cap_ppm - reserve : 0;
 }
 
+/* What a server is charged for SERVICE. */
+static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
+{
+	uint64_t rate = d->vfs[index].ppm;
+
+	rate = rate > d->active_ppm ? rate : d->active_ppm;
+	if (rate >= d->limit_ppm)
+		return service;
+	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
+}
+
+/* To be called before the rate of the charge changes: charges the current server, at the present
+ * rate, for what it has run by NOW. */
+static void settle(struct deadline *d, vgpu_nsec now)
+{
+	if (d->settled == 0 || now <= d->settled)
+		return;
+	d->charged += reclaimed(d, d->current, now - d->settled);
+	d->settled = now;
+}
+
 static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 {
 	struct deadline *d = state;
 	uint32_t i;
 
-	(void)now;
+	settle(d, now);
 	for (i = 0; i <= P_ADMISSION; i++)
 		d->params[i] = values[i];
 	d->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
@@ -136,7 +159,8 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	set_params(state, values, 0);
 }
 
-/* Active: has work, or sleeps before its time of zero lag; then its bandwidth is in use. */
+/* A server is active while it has work, and until its time of zero lag when it sleeps: then its
+ * bandwidth is in use. */
 static void set_active(struct deadline *d, uint32_t index, bool active)
 {
 	struct vf *vf = &d->vfs[index];
@@ -144,6 +168,7 @@ static void set_active(struct deadline *d, uint32_t index, bool active)
 	heap_remove(&d->leaving, index);
 	if (vf->active == active)
 		return;
+	settle(d, d->now);
 	vf->active = active;
 	d->active_ppm += active ? vf->ppm : -vf->ppm;
 }
@@ -156,7 +181,7 @@ static void advance(struct deadline *d, vgpu_nsec now)
 		set_active(d, d->leaving.entries[0].vf, false);
 }
 
-/* In the background are those that have work and no budget. */
+/* Puts a VF that has work and no budget into the background. */
 static void place(struct deadline *d, uint32_t index)
 {
 	if (d->vfs[index].awake && d->s.cbs[index].budget == 0)
@@ -174,6 +199,11 @@ static void set_server(struct deadline *d, uint32_t index, vgpu_nsec budget, vgp
 	bool is_new = d->s.cbs[index].budget || budget;
 
 	d->now = now;
+	settle(d, now);
+	if (d->current == index) { /* it owes the old budget what it has run so far */
+		d->s.cbs[index].left -= (int64_t)d->charged;
+		d->charged = 0;
+	}
 	set_active(d, index, false);
 	d->vfs[index].ppm = budget ? admission_ppm(budget + switches, period) : 0;
 	servers_set(&d->s, index, budget, period, d->current == index, now);
@@ -197,7 +227,14 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	return true;
 }
 
-static void no_change(void *state, uint32_t index, vgpu_nsec now)
+static void online(void *state, uint32_t index, vgpu_nsec now)
+{
+	struct deadline *d = state;
+
+	servers_online(&d->s, index, now);
+}
+
+static void offline(void *state, uint32_t index, vgpu_nsec now)
 {
 	(void)state;
 	(void)index;
@@ -220,7 +257,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 				d->served ? d->s.cbs[d->current].deadline : VGPU_NEVER);
 }
 
-/* When a server that sleeps has had no more than its bandwidth comes to. */
+/* The time of zero lag of a server that sleeps: when it has been served exactly its bandwidth. */
 static vgpu_nsec zero_lag(const struct cbs *c)
 {
 	vgpu_nsec off = c->left > 0 ? (vgpu_nsec)c->left : (vgpu_nsec)-c->left;
@@ -236,6 +273,7 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	struct deadline *d = state;
 	vgpu_nsec until;
 
+	d->now = now;
 	d->vfs[index].awake = false;
 	place(d, index);
 	servers_sleep(&d->s, index);
@@ -252,6 +290,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct deadline *d = state;
 
+	d->now = now;
 	if (d->vfs[index].awake)
 		sleep_vf(state, index, now);
 	set_active(d, index, false);
@@ -269,8 +308,8 @@ static uint32_t next_in_background(struct deadline *d)
 	return d->waiting.n ? d->background : VGPU_NO_VF;
 }
 
-/* A turn in the time that servers leave. One that ends with a server's next budget has to be worth
- * a switch. */
+/* Picks a turn in the time that servers leave. A turn that a server's next budget ends must be
+ * worth a switch. */
 static void pick_background(struct deadline *d, struct vgpu_pick *out, vgpu_nsec now)
 {
 	vgpu_nsec switch_ns = d->s.facts->switch_ns, next = servers_next_budget(&d->s);
@@ -309,18 +348,8 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	struct deadline *d = state;
 
 	(void)index;
+	d->settled = d->served ? now : 0;
 	servers_turn_runs(&d->s, now);
-}
-
-/* What a server is charged for SERVICE. */
-static vgpu_nsec reclaimed(const struct deadline *d, uint32_t index, vgpu_nsec service)
-{
-	uint64_t rate = d->vfs[index].ppm;
-
-	rate = rate > d->active_ppm ? rate : d->active_ppm;
-	if (rate >= d->limit_ppm)
-		return service;
-	return (vgpu_nsec)((unsigned __int128)service * rate / d->limit_ppm);
 }
 
 static vgpu_nsec extend_background(struct deadline *d, vgpu_nsec end)
@@ -346,14 +375,17 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	d->s.turn.length = end - d->s.turn.start;
 	if (!d->served)
 		return extend_background(d, end);
-	return servers_extend(&d->s, index, reclaimed(d, index, end - d->s.turn.start), end);
+	return servers_extend(&d->s, index, d->charged + reclaimed(d, index, end - d->settled),
+			      end);
 }
 
 static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct deadline *d = state;
+	vgpu_nsec charge = d->charged, had = d->settled ? d->settled - usage->start : 0, rest;
 
 	d->current = VGPU_NO_VF;
+	d->charged = d->settled = 0;
 	if (!d->served || d->s.cbs[usage->vf].budget == 0) {
 		if (usage->vf == d->background)
 			d->turn_left -= (int64_t)usage->charge;
@@ -363,7 +395,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 		servers_queue(&d->s, usage->vf);
 		return;
 	}
-	servers_charge(&d->s, usage, reclaimed(d, usage->vf, servers_service(usage)));
+	rest = servers_service(usage) > had ? servers_service(usage) - had : 0;
+	servers_charge(&d->s, usage, charge + reclaimed(d, usage->vf, rest));
 	advance(d, usage->end);
 }
 
@@ -391,7 +424,7 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = 1000000;
 }
 
-/* Servers are promised their budgets, the background nothing. */
+/* Servers are promised their budgets; the background is promised nothing. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct deadline *d = state;
@@ -418,7 +451,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "deadline",
-	.help = "a budget in each period, kept: EDF, with admission that counts switches",
+	.help = "a guaranteed budget in each period: EDF, admission counts switches",
 	.promises = VGPU_PROMISE_GUARANTEE,
 	.params = params,
 	.vf_params = vf_params,
@@ -428,8 +461,8 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.admit = set_vf,
 	.set_vf = set_vf,
 	.remove = remove_vf,
-	.online = no_change,
-	.offline = no_change,
+	.online = online,
+	.offline = offline,
 	.wake = wake,
 	.sleep = sleep_vf,
 	.pick = pick,

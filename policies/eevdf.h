@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Earliest eligible virtual deadline first (EEVDF; Stoica and Abdel-Wahab, TR-95-22), the engine
+ * Earliest eligible virtual deadline first (EEVDF; Stoica and Abdel-Wahab, TR-95-22): the engine
  * behind `fair`, behind the excess of `qos`, and inside each class of `prio`. A VF is eligible
- * while it has not been served more than its share, v <= V; among the eligible the one whose
- * request is due first runs. Deadlines lie on a grid of requests: what was used beyond one request
- * is taken out of the next, so a late preemption costs the late VF, at once and in full.
+ * while it has been served at most its share, v <= V. Of the eligible VFs the one whose request is
+ * due first runs. Deadlines lie on a grid of requests: what a VF uses beyond one request is taken
+ * out of its next, so that the VF that stops late pays for it, at once and in full.
  *
- * A world switch costs more than a CPU's, so all requests are of one slice, long enough to be worth
- * it, and a VF has its slice in one piece; an operator who wants a VF to be served sooner makes its
- * requests due sooner (latency slice), not shorter.
+ * A world switch costs more than a CPU's context switch. So all requests are one slice long, which
+ * is worth a switch, and a VF gets its slice in one piece. To have a VF served sooner, an operator
+ * makes its requests due sooner (latency slice), not shorter.
  *
- * Three heaps, of those that wait for V, of the eligible, and of sleepers that still owe, make a
- * decision O(log n).
+ * Three heaps, of VFs that wait for V, of eligible ones, and of sleeping ones that still owe, make
+ * a decision O(log n).
  */
 #ifndef POLICIES_EEVDF_H
 #define POLICIES_EEVDF_H
@@ -20,32 +20,32 @@
 #include "vgpu/policy.h"
 #include "vtime.h"
 
-/* What another policy says that a VF is owed, or owes, is believed up to this. */
+/* The largest lag, either way, that is taken over from another policy. */
 #define EEVDF_CARRIED ((int64_t)VGPU_SEC)
 
 struct eevdf_vf {
 	struct vtime_vf t;
 	bool admitted;
-	bool competes;	   /* has work, and may run */
-	vgpu_nsec latency; /* service within which each request is due, where configured; or 0 */
+	bool competes;	   /* it has work, and may run */
+	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t deadline; /* the end of its request, in virtual time */
-	int64_t owed;	   /* what it owed when it began to wait, for its bound */
-	int64_t worst;	   /* the most it was served beyond a grant */
+	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
+	int64_t worst;	   /* the most that it was served beyond a grant */
 };
 
 struct eevdf {
 	const struct vgpu_facts *facts;
-	struct eevdf_vf *vfs; /* by VF; may be shared with other engines, as long as each VF
-			       * is a member of one only */
+	struct eevdf_vf *vfs; /* by VF; several engines may share it, as long as each VF is a member
+				 of one only */
 	struct vtime t;
 	vgpu_nsec slice;
-	uint32_t current;    /* taken, and not yet put back */
-	bool running;	     /* it runs */
-	bool importing;	     /* lags of another policy's, since the last decision */
-	vgpu_nsec run_since; /* up to here the current VF's v is right */
-	int64_t run_counted; /* of its dispatch */
-	vgpu_nsec longest;   /* slice so far, where it changes by itself */
-	uint64_t unpaid;     /* the most that used / charge was, in 1024ths */
+	uint32_t current;    /* the VF that was taken and not yet put back */
+	bool running;	     /* the current VF runs */
+	bool importing;	     /* lags of another policy were imported since the last decision */
+	vgpu_nsec run_since; /* the current VF is charged up to this instant */
+	int64_t run_counted; /* how much of its dispatch is charged already */
+	vgpu_nsec longest;   /* the longest slice so far: with slice = auto it changes */
+	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
 	struct heap ready, waiting, leaving;
 };
 
@@ -54,7 +54,7 @@ static inline size_t eevdf_memory(uint32_t max_vfs)
 	return 3 * heap_memory(max_vfs);
 }
 
-/* MEMORY: eevdf_memory bytes; returns what follows. */
+/* MEMORY: eevdf_memory() bytes, owned by the caller; returns the first byte after them. */
 static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 			       struct eevdf_vf *vfs, void *memory)
 {
@@ -68,7 +68,7 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 	return heap_init(&e->leaving, memory, facts->max_vfs);
 }
 
-/* When its request is due, in virtual time. */
+/* Returns when the VF's request is due, in virtual time. */
 static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *vf)
 {
 	vgpu_nsec early = vf->latency && vf->latency < e->slice ? e->slice - vf->latency : 0;
@@ -77,9 +77,9 @@ static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *v
 }
 
 /*
- * The V at which a VF becomes eligible: it may be ahead by the shortest slice. Without that slack
- * an early preemption of one VF, by microseconds, makes all others ineligible, and the order of
- * turns would follow the noise.
+ * Returns the V at which a VF becomes eligible: it may be ahead by the shortest slice. Without that
+ * slack, preempting one VF some microseconds early would make all others ineligible, and noise
+ * would decide the order of turns.
  */
 static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eevdf_vf *vf)
 {
@@ -107,7 +107,7 @@ static inline void eevdf_dequeue(struct eevdf *e, uint32_t index)
 	heap_remove(&e->waiting, index);
 }
 
-/* Sleepers whose debts V has passed are members no more. */
+/* Ends the membership of sleeping VFs whose debts V has passed. */
 static inline void eevdf_settle(struct eevdf *e)
 {
 	uint32_t index;
@@ -119,7 +119,7 @@ static inline void eevdf_settle(struct eevdf *e)
 	}
 }
 
-/* What a VF is owed, in ns; negative: it owes. */
+/* Returns the service that a VF is owed, in ns; negative: it owes. */
 static inline int64_t eevdf_lag(const struct eevdf *e, uint32_t index)
 {
 	return e->vfs[index].t.member ? vtime_lag(&e->t, &e->vfs[index].t) : 0;
@@ -132,13 +132,13 @@ static inline void eevdf_begins_to_wait(const struct eevdf *e, uint32_t index)
 	e->vfs[index].owed = lag < 0 ? -lag : 0;
 }
 
-/* A request begins at its v. */
+/* Begins a new request at the VF's v. */
 static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	vf->deadline = vf->t.v + vtime_distance((int64_t)e->slice, vf->t.weight);
 }
 
-/* Moves the deadline on, by whole requests, until it leaves room for a slice worth a switch. */
+/* Moves the deadline on by whole requests, until there is room for a slice worth a switch. */
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
@@ -149,7 +149,7 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 		vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
-/* Brings the v of the VF that runs up to date, so that V is right in the middle of a slice. */
+/* Charges the running VF up to NOW, so that V is right in the middle of a slice. */
 static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 {
 	int64_t more;
@@ -162,13 +162,13 @@ static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 	e->run_since = now;
 }
 
-/* The VF has work, and may run. */
+/* The VF has work and may run: it competes. */
 static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
 	eevdf_update(e, now);
-	if (!e->importing) /* who has not slept keeps what it is owed */
+	if (!e->importing) /* a VF that has not slept keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
 	heap_remove(&e->leaving, index);
@@ -179,7 +179,7 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	eevdf_queue(e, index);
 }
 
-/* It has none, or may not; what it owes it goes on owing. */
+/* The VF has no work, or may not run. It keeps its debt. */
 static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
@@ -194,7 +194,7 @@ static inline void eevdf_sleep(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	heap_insert(&e->leaving, index, vf->t.v);
 }
 
-/* The VF leaves this engine for good: what it is owed, or owes, is forgotten. */
+/* Removes the VF from this engine: what it is owed, or owes, is forgotten. */
 static inline void eevdf_forget(struct eevdf *e, uint32_t index)
 {
 	eevdf_dequeue(e, index);
@@ -204,7 +204,7 @@ static inline void eevdf_forget(struct eevdf *e, uint32_t index)
 		vtime_leave(&e->t, &e->vfs[index].t);
 }
 
-/* New weight and latency slice; what it is owed is kept. */
+/* Sets weight and latency slice; keeps what the VF is owed. */
 static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, vgpu_nsec latency,
 			     vgpu_nsec now)
 {
@@ -226,7 +226,8 @@ static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, v
 		eevdf_queue(e, index);
 }
 
-/* Whether a VF that has just woken is due sooner than the one that runs, by more than a switch. */
+/* Returns whether a VF that has just woken is due sooner than the running one, by more than a
+ * switch. */
 static inline bool eevdf_preempts(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
@@ -236,7 +237,7 @@ static inline bool eevdf_preempts(const struct eevdf *e, uint32_t index)
 	       (int64_t)(eevdf_due(e, vf) + margin - eevdf_due(e, &e->vfs[e->current])) < 0;
 }
 
-/* Who is next, or VGPU_NO_VF if nobody competes. */
+/* Returns the VF to run next, or VGPU_NO_VF if no VF competes. */
 static inline uint32_t eevdf_first(struct eevdf *e)
 {
 	uint32_t index;
@@ -249,17 +250,18 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 		heap_remove(&e->waiting, index);
 		heap_insert(&e->ready, index, eevdf_due(e, &e->vfs[index]));
 	}
-	/* V may have gone back since, by what was forgiven. */
+	/* V may have gone back since, by what the host has written off. */
 	while ((index = heap_first(&e->ready)) != VGPU_NO_VF &&
 	       !eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->ready, index);
 		heap_insert(&e->waiting, index, eevdf_eligible_at(e, &e->vfs[index]));
 	}
-	/* Nobody ready, but somebody waiting: for sleepers that still owe, or by rounding. */
+	/* If none is eligible, take the first that waits: sleeping VFs still owe, or V is rounded.
+	 */
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
 }
 
-/* How long the rest of its request is. */
+/* Returns the length of the rest of the VF's request. */
 static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 {
 	const struct eevdf_vf *vf = &e->vfs[index];
@@ -267,7 +269,7 @@ static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 	return (vgpu_nsec)vtime_service(vf->deadline - vf->t.v, vf->t.weight);
 }
 
-/* Takes INDEX out to be run; returns for how long. eevdf_account puts it back. */
+/* Takes INDEX out of the queues to run it, and returns for how long. eevdf_account puts it back. */
 static inline vgpu_nsec eevdf_take(struct eevdf *e, uint32_t index)
 {
 	eevdf_dequeue(e, index);
@@ -283,10 +285,10 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 }
 
 /*
- * For how much longer than until END of its grant the VF that runs may, if it would be first again
- * then; 0: it would not. One that competes with nobody may for as long as slices may be, but only
- * if nobody else has work outside of this engine either (ALONE): the host cuts such a grant for who
- * wakes.
+ * Returns for how much longer than END, the end of its grant, the running VF may run because it
+ * would be picked again then; 0: it would not. A VF without competitors may run for the longest
+ * slice, but only if no VF outside of this engine has work either (ALONE): the host cuts such a
+ * grant when another VF wakes.
  */
 static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
@@ -302,7 +304,7 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 	return alone && e->ready.n + e->waiting.n == 0 ? e->facts->max_slice_ns : more;
 }
 
-/* Notes what bounds have to reckon with: overruns, and what the host has written off. */
+/* Learns what bounds must count: overruns, and what the host has written off. */
 static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
 {
 	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted;
@@ -318,9 +320,9 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 }
 
 /*
- * CHARGE: what the dispatch of the current VF costs it. One that gives the engine up at once has
- * cost a switch all the same: it pays for the shortest slice, or storms of tiny jobs would stop the
- * clock by which all others wait.
+ * Ends the dispatch of the current VF, which costs it CHARGE. A VF that gives the engine up at once
+ * has cost a switch all the same, so it pays for at least the shortest slice; else storms of tiny
+ * jobs would stop the virtual time by which all others wait.
  */
 static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage, int64_t charge)
 {
@@ -338,8 +340,9 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 	e->current = VGPU_NO_VF;
 }
 
-/* After a change of policy, before anybody wakes: all lags count from one V, so that what VFs owe
- * to each other is what it was. Who does not wake is settled at the first decision. */
+/* Imports a lag after a change of policy, before any VF wakes. All lags count from one V, so that
+ * VFs owe each other what they did before. A VF that does not wake is settled at the first
+ * decision. */
 static inline void eevdf_import_lag(struct eevdf *e, uint32_t index, int64_t lag)
 {
 	struct eevdf_vf *vf = &e->vfs[index];

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What EEVDF promises. While VF i waits, another VF j runs only if it is eligible and due no later
- * than i, at d = v + request / weight at the latest, or if i is not yet eligible. A rest of less
- * than the shortest slice goes into the next request: that is a slice and a shortest slice at most.
- * So at the end of the wait no v_j is beyond d by more than what j may be ahead,
+ * The bounds that EEVDF promises. While VF i waits, another VF j runs only if it is eligible and
+ * due no later than i, at d = v + request / weight at the latest, or if i is not yet eligible. A
+ * rest shorter than the shortest slice is added to the next request, which is then at most a slice
+ * and a shortest slice long. So at the end of the wait v_j exceeds d at most by how far j may be
+ * ahead,
  *
  *   ahead_j = longest slice + 2 shortest slices + its worst overrun
  *
  * and because the v of all members add up to their weights times V, at the beginning as at the end,
- * others are served no more than
+ * the others are served at most
  *
  *   S = debt_i * weights / weight_i + request * others' weights / weight_i + sum of ahead_j
  *
- * meanwhile, whoever joins or leaves (V never falls by that). One that came with more debt than
- * ahead_j from another policy is not served less than nothing: its debt beyond that comes on top. A
- * dispatch counts as a shortest slice
- * at least, so it costs no more than S / shortest slice + n switches.
+ * meanwhile, whichever VFs join or leave (V never falls by that). A VF that brought more debt than
+ * ahead_j from another policy cannot be served less than nothing: its debt beyond ahead_j comes on
+ * top. A dispatch counts as at least a shortest slice, so S costs at most S / shortest slice + n
+ * switches.
  *
  * The same sum says that V is never further from v_i than ahead_i one way and
  *
  *   behind_i = request + sum of ahead_j * max(weight_i / (weight_i + weight_j), 1/2)
  *
- * the other: the first, if j alone has work beside i; the second, if many have taken turns and the
- * fluid server still owes each of them a part of what it was ahead. The fluid
- * server knows how short a VF's jobs are, and owes it nothing for the time between them; a VF that
- * was owed service by our V may have that first, and then be ahead of it:
+ * the other: the first term if only j has work beside i; the second if many VFs have had turns, and
+ * the fluid server still owes each of them a part of what it was ahead. The fluid server knows how
+ * short a VF's jobs are, and owes the VF nothing for the time between them. A VF that our V owed
+ * service may get that first, and then be ahead of the fluid server:
  *
  *   |lag| <= ahead_i + behind_i
  */
@@ -33,7 +34,7 @@
 
 #include "eevdf.h"
 
-/* Fills in max_lag and max_wait of VF INDEX; MORE: what each VF may be ahead besides. */
+/* Writes max_lag and max_wait of VF INDEX. MORE: how much further ahead each VF may be, in ns. */
 static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec more,
 			       struct vgpu_bound *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * equal: turns of one length for all VFs whose guest driver is up; those without work are left
- * out. Simple and without parameters per VF, it is also what takes over from a policy that broke
- * its contract. (NVIDIA's "equal share", with overruns charged in full.)
+ * equal: turns of one length for all VFs whose guest driver is up; VFs without work are left out.
+ * Simple and without parameters per VF, it also takes over from a policy that broke its contract.
+ * (NVIDIA's "equal share", with overruns charged in full.)
  */
 #include "ring_promise.h"
 
@@ -25,10 +25,9 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 
 	(void)now;
 	r->factor = values[P_FACTOR];
-	ring_forget_longest(r);
 	auto_slice_set(&r->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
 		       values[P_ROTATION]);
-	ring_update(r);
+	ring_change(r);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fair: shares by weight, slices long enough to be worth their switch; the default. EEVDF over all
- * VFs.
+ * fair: shares by weight, with slices long enough to be worth their switch; the default. EEVDF over
+ * all VFs.
  *
- * An overrun is charged at once and in full, which keeps lag tight but silences a VF that overran
- * by much; or it is spread over some dispatches (`debt_turns`), as NVIDIA's averaging factor does,
- * at the price of a lag that is larger by what is still to be charged.
+ * An overrun is charged at once and in full, which keeps lag small, but keeps a VF that overran by
+ * much from running for long; or it is charged over several dispatches (`debt_turns`), as with
+ * NVIDIA's averaging factor, and lag grows by what is still to be charged.
  */
 #include "auto_slice.h"
 #include "eevdf_bound.h"
@@ -18,14 +18,14 @@ struct fair {
 	struct auto_slice length;
 	int64_t debt_turns, worst_deferred;
 	uint32_t n;
-	int64_t *deferred; /* by VF: overruns that are still to be charged */
+	int64_t *deferred; /* by VF: overrun that is still to be charged */
 	struct eevdf_vf vfs[];
 };
 
 static const struct vgpu_param params[] = {
-	[P_SLICE] = AUTO_SLICE_PARAM("what a VF runs at a time", 10000),
+	[P_SLICE] = AUTO_SLICE_PARAM("length of one slice", 10000),
 	[P_DEBT_TURNS] = {"debt_turns", "turns",
-			  "an overrun is charged over so many turns; 1: at once, in full",
+			  "an overrun is charged over this many turns; 1: at once, in full",
 			  VGPU_PARAM_INT, 1, 60, 1, NULL},
 	[P_MODE] = AUTO_SLICE_MODE_PARAM,
 	[P_OVERHEAD] = AUTO_SLICE_OVERHEAD_PARAM,
@@ -38,7 +38,7 @@ static const struct vgpu_param vf_params[] = {
 		      10000, 100, NULL},
 	[V_LATENCY_SLICE] =
 		{"latency_slice_us", "us",
-		 "service after which each of its slices is due: shorter is sooner, not more; 0: "
+		 "service after which each slice is due: shorter is sooner, not more; 0: "
 		 "slice_us",
 		 VGPU_PARAM_INT, 0, 500000, 0, NULL},
 	{.name = NULL},
@@ -222,7 +222,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "fair",
-	.help = "shares by weight, latency by when a request is due (EEVDF)",
+	.help = "shares by weight; latency by how soon each slice is due (EEVDF)",
 	.promises = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_PROPORTIONAL |
 		    VGPU_PROMISE_NO_STARVATION,
 	.params = params,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap of VFs by a key that may wrap around: keys are compared by their distance, as sequence
- * numbers are (RFC 1982), ties by VF number, so that the order is the same everywhere. Four
- * children to a node: one cache line. Each VF is in it at most once, and knows where.
+ * A heap of VFs, ordered by a key that may wrap around: keys are compared by their distance, as
+ * sequence numbers are (RFC 1982); ties are broken by VF number, so that the order is the same
+ * everywhere. A node has four children, which share a cache line. Each VF is in the heap at most
+ * once.
  */
 #ifndef POLICIES_HEAP_H
 #define POLICIES_HEAP_H
@@ -22,13 +23,13 @@ struct heap {
 	uint32_t n;
 };
 
-/* Bytes of memory for a heap of max_vfs VFs. */
+/* Returns the bytes of memory for a heap of max_vfs VFs. */
 static inline size_t heap_memory(uint32_t max_vfs)
 {
 	return max_vfs * (sizeof(struct heap_entry) + sizeof(uint64_t));
 }
 
-/* Makes an empty heap in MEMORY; returns what follows it. */
+/* Makes an empty heap in MEMORY, which the caller owns; returns the first byte after it. */
 static inline void *heap_init(struct heap *h, void *memory, uint32_t max_vfs)
 {
 	uint32_t i;
@@ -96,7 +97,7 @@ static inline void heap_insert(struct heap *h, uint32_t vf, uint64_t key)
 	heap_sift_up(h, h->n++, (struct heap_entry){key, vf});
 }
 
-/* Nothing happens if it is not in it. */
+/* Does nothing if VF is not in the heap. */
 static inline void heap_remove(struct heap *h, uint32_t vf)
 {
 	uint32_t at = h->places[vf];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * prio: eight classes. A VF runs only while no class before its own has work; inside a class VFs
- * share by weight (EEVDF). Who comes before the one that runs takes the engine when it wakes. A VF
- * that has waited for `starve_ms` gets one slice all the same, the one that has waited longest
- * first, so that a flood in a class before it delays a VF but never stops it (the online/offline
- * mix of qGPU, XSched's HPF, with an end to starvation).
+ * share by weight (EEVDF). A VF of a class before that of the running VF takes the engine when it
+ * wakes. A VF that has waited for `starve_ms` gets one slice all the same, the one that has waited
+ * longest first, so that a flood in a class before it delays a VF but never stops it (the
+ * online/offline mix of qGPU, XSched's HPF, with an end to starvation).
  */
 #include "eevdf.h"
 
@@ -15,15 +15,15 @@ enum { V_CLASS, V_WEIGHT };
 
 struct vf {
 	uint32_t class, next_class;
-	vgpu_nsec since; /* waiting; as long as it is in the heap */
+	vgpu_nsec since; /* since when it waits; valid while it is in the heap */
 };
 
 struct prio {
 	const struct vgpu_facts *facts;
 	vgpu_nsec starve;
-	uint32_t n_awake[CLASSES]; /* that compete, running or not */
+	uint32_t n_awake[CLASSES]; /* VFs that compete, running or not */
 	uint32_t current;	   /* dispatched, or VGPU_NO_VF */
-	struct heap waiting;	   /* by the instant since when */
+	struct heap waiting;	   /* by the instant since when they wait */
 	struct eevdf classes[CLASSES];
 	struct vf *own;
 	struct eevdf_vf vfs[];
@@ -32,7 +32,7 @@ struct prio {
 static const struct vgpu_param params[] = {
 	[P_SLICE] = {"slice_us", "us", "length of a request", VGPU_PARAM_INT, 500, 500000, 4000,
 		     NULL},
-	[P_STARVE] = {"starve_ms", "ms", "a VF that has waited so long gets one slice",
+	[P_STARVE] = {"starve_ms", "ms", "a VF that has waited this long gets one slice",
 		      VGPU_PARAM_INT, 1, 1000000, 500, NULL},
 	{.name = NULL},
 };
@@ -40,8 +40,8 @@ static const struct vgpu_param params[] = {
 static const struct vgpu_param vf_params[] = {
 	[V_CLASS] = {"class", "", "0 is served first, 7 last", VGPU_PARAM_INT, 0, CLASSES - 1, 4,
 		     NULL},
-	[V_WEIGHT] = {"weight", "", "share, relative to others of the class", VGPU_PARAM_INT, 1,
-		      10000, 100, NULL},
+	[V_WEIGHT] = {"weight", "", "share, relative to the weights in its class", VGPU_PARAM_INT,
+		      1, 10000, 100, NULL},
 	{.name = NULL},
 };
 
@@ -104,7 +104,7 @@ static void change_class(struct prio *p, uint32_t index, vgpu_nsec now)
 		return;
 	if (competes)
 		leave(p, index, now);
-	/* What it owes to one class it does not owe to another. */
+	/* A debt to one class is not owed to another. */
 	eevdf_forget(class_of(p, index), index);
 	vf->class = vf->next_class;
 	if (competes)
@@ -200,7 +200,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 	eevdf_run(class_of(p, index), now);
 }
 
-/* As long as nobody starves, and nobody of a class before its own has come. */
+/* Extends while no VF starves, and no VF of a class before its own has work. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct prio *p = state;
@@ -245,7 +245,7 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(class_of(p, index), index, lag);
 }
 
-/* Of what is left to the class. */
+/* The VF's share of the time that is left to its class. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct prio *p = state;
@@ -258,8 +258,8 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 			*denominator += p->vfs[i].t.weight;
 }
 
-/* No share is promised across classes. A VF waits until it starves; for the one that runs then; and
- * for those that have starved longer, each of them one slice and what it overruns. */
+/* No share is promised across classes. A VF waits until it starves; then for the VF that runs; and
+ * for those that have starved longer, each of which gets one slice and may overrun. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct prio *p = state;
@@ -283,7 +283,7 @@ const struct vgpu_policy_ops POLICY_ENTRY = {
 	.abi_major = VGPU_POLICY_ABI_MAJOR,
 	.abi_minor = VGPU_POLICY_ABI_MINOR,
 	.name = "prio",
-	.help = "classes served in order, with an end to starvation",
+	.help = "classes served in order; a VF that starves gets a slice",
 	.promises = VGPU_PROMISE_WORK_CONSERVING | VGPU_PROMISE_NO_STARVATION,
 	.params = params,
 	.vf_params = vf_params,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that are kept: which budgets are given, which are refused, with what could be given
- * instead, and whether what has been given can still be kept.
+ * Guarantees: which budgets are admitted; for a refused one, which budget would be admitted; and
+ * whether admitted budgets can still be kept.
  */
 #ifndef POLICIES_PROMISES_H
 #define POLICIES_PROMISES_H
@@ -27,8 +27,8 @@ static inline void *promises_init(struct promises *p, void *memory, uint32_t max
 }
 
 /*
- * The servers there would be with INDEX as a server of BUDGET in PERIOD (0: without it), in sets[];
- * returns how many.
+ * Writes the set of servers with INDEX as a server of BUDGET in PERIOD (budget 0: without INDEX) to
+ * sets[], and returns their number.
  */
 static inline uint32_t promises_with(struct promises *p, const struct servers *s, uint32_t index,
 				     vgpu_nsec budget, vgpu_nsec period)
@@ -45,13 +45,14 @@ static inline uint32_t promises_with(struct promises *p, const struct servers *s
 	return n;
 }
 
-/* All servers as they are, in sets[]; returns how many. */
+/* Writes all present servers to sets[], and returns their number. */
 static inline uint32_t promises_all(struct promises *p, const struct servers *s)
 {
 	return promises_with(p, s, VGPU_NO_VF, 0, 0);
 }
 
-/* The most of INDEX's budget that is kept beside the others of N; 0: none. */
+/* Returns the largest budget for INDEX, from LEAST to HIGH, that is kept beside the other N - 1
+ * servers; 0: none is. */
 static inline vgpu_nsec promises_most(struct promises *p, const struct admission *a, uint32_t n,
 				      uint32_t index, vgpu_nsec least, vgpu_nsec high)
 {
@@ -59,7 +60,7 @@ static inline vgpu_nsec promises_most(struct promises *p, const struct admission
 	uint32_t i;
 
 	for (middle = low;; middle = low + (high - low) / 2) {
-		for (i = 0; p->sets[i].vf != index; i++) /* the test has put them in order */
+		for (i = 0; p->sets[i].vf != index; i++) /* the test has sorted them */
 			;
 		p->sets[i].budget = middle;
 		if (admission_test(a, p->sets, n))
@@ -74,8 +75,8 @@ static inline vgpu_nsec promises_most(struct promises *p, const struct admission
 }
 
 /*
- * Whether INDEX can have BUDGET in PERIOD beside the others; if not, a sentence in *WHY, with what
- * it could have, in P's memory. Changes nothing else.
+ * Returns whether INDEX can have BUDGET in PERIOD beside the other servers. If not, *WHY is a
+ * sentence, in P's memory, that says which budget is possible. Changes nothing else.
  */
 static inline bool promises_admit(struct promises *p, const struct servers *s,
 				  const struct admission *a, uint32_t index, vgpu_nsec budget,
@@ -90,8 +91,8 @@ static inline bool promises_admit(struct promises *p, const struct servers *s,
 		*why = p->text.s;
 		text_add(&p->text, "a budget of ");
 		text_ms(&p->text, budget);
-		text_add(&p->text, " is less than the shortest slice; with this share the period "
-				   "has to be at least ");
+		text_add(&p->text, " is less than the shortest slice; for this share the period "
+				   "must be at least ");
 		text_ms(&p->text,
 			budget ? (vgpu_nsec)((unsigned __int128)period * least / budget) : period);
 		return false;
@@ -100,16 +101,16 @@ static inline bool promises_admit(struct promises *p, const struct servers *s,
 	if (admission_test(a, p->sets, n))
 		return true;
 	*why = p->text.s;
-	text_add(&p->text, "not enough time beside what is promised to others, with switches of ");
+	text_add(&p->text, "the other VFs' guarantees leave too little time, with switches of ");
 	text_ms(&p->text, a->switch_ns);
-	text_add(&p->text, "; the most that fits into this period is ");
+	text_add(&p->text, "; the largest budget that fits into this period is ");
 	text_number(&p->text, promises_most(p, a, n, index, least, budget) / VGPU_USEC);
 	text_add(&p->text, " us");
 	return false;
 }
 
-/* What admission reckons with. LATE: how late a VF may stop; COVER: what else may hold the engine
- * once. */
+/* Returns the parameters of the admission test. LATE: how late a VF may stop; COVER: for how long
+ * something else may hold the engine, once. */
 static inline struct admission promises_rules(const struct servers *s, int64_t mode,
 					      int64_t cap_pct, vgpu_nsec late, vgpu_nsec cover)
 {
@@ -134,8 +135,9 @@ static inline bool promises_are_kept(struct promises *p, const struct servers *s
 	return admission_test(a, p->sets, promises_all(p, s));
 }
 
-/* Servers have come, gone or changed: which of the two tests holds them says whether bandwidth may
- * accrue in sleep, or how long a server runs before another may interrupt it. */
+/* Must be called when servers were added, removed or changed. Which of the two tests they pass
+ * decides whether bandwidth accrues in sleep, and how long a server runs before another may
+ * interrupt it. */
 static inline void promises_changed(struct promises *p, struct servers *s,
 				    const struct admission *a)
 {
@@ -143,7 +145,7 @@ static inline void promises_changed(struct promises *p, struct servers *s,
 	struct admission room = *a;
 
 	s->accrue = a->mode != ADMISSION_FULL || admission_by_rates(a, p->sets, n);
-	/* With room for the switch to grow, so that this is not done for each ns of it. */
+	/* Allow for some growth of the switch, so that this is not repeated for each ns. */
 	room.switch_ns += room.switch_ns / 16;
 	if (!admission_by_demand(&room, p->sets, n))
 		room.switch_ns = a->switch_ns;
@@ -153,29 +155,31 @@ static inline void promises_changed(struct promises *p, struct servers *s,
 		s->cbs[p->sets[i].vf].piece = s->cut ? p->sets[i].piece : 0;
 }
 
-/* Whether rules may change: not if budgets are kept now and would not be then. */
+/* Returns whether the rules may change from NOW to THEN: not if budgets are kept now and would not
+ * be then. */
 static inline bool promises_may_change(struct promises *p, const struct servers *s,
 				       const struct admission *now, const struct admission *then,
 				       const char **why)
 {
 	if (promises_are_kept(p, s, then) || !promises_are_kept(p, s, now))
 		return true;
-	*why = "what has been promised could not be kept with these";
+	*why = "guarantees that are kept now could not be kept with these parameters";
 	return false;
 }
 
-/* NULL, or why promises may be broken: the switch may be slower than it was when they were made. */
+/* Returns NULL, or a warning that budgets may be missed: the switch may be slower than when they
+ * were admitted. */
 static inline const char *promises_warning(struct promises *p, const struct servers *s,
 					   const struct admission *a)
 {
 	if (a->mode != ADMISSION_FULL)
-		return "promises may be broken: admission is not full";
+		return "guarantees may be broken: admission is not full";
 	if (promises_are_kept(p, s, a))
 		return NULL;
 	p->text.n = 0;
 	text_add(&p->text, "guarantees are at risk: a world switch takes up to ");
 	text_ms(&p->text, a->switch_ns);
-	text_add(&p->text, ", with which they would not be given again");
+	text_add(&p->text, ", and with that they would not be admitted");
 	return p->text.s;
 }
 

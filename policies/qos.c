@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * qos: a guarantee, a limit, and a weight for what is left. Three rules, in this order:
+ * qos: a guarantee, a limit, and a weight for the rest. Three rules, in this order:
  *
  *   guarantee  VFs that have one and have not had it in this period run first, by EDF on
  *              constant-bandwidth servers; admission keeps the sum of them possible
@@ -23,9 +23,9 @@ enum { V_MIN, V_MAX, V_PERIOD, V_BURST, V_WEIGHT, V_LATENCY_SLICE, V_FPS, V_FRAM
 struct vf {
 	bool awake;
 	uint32_t max_ppm;
-	int64_t depth;	/* of its bucket, ns */
+	int64_t depth;	/* of its token bucket, ns */
 	int64_t tokens; /* as of `filled` */
-	vgpu_nsec free; /* what it ran in this dispatch before it had a limit */
+	vgpu_nsec free; /* its run time in this dispatch before it had a limit */
 	vgpu_nsec filled;
 	uint64_t rest; /* of tokens: ns * ppm modulo a million */
 };
@@ -36,10 +36,11 @@ struct qos {
 	struct eevdf e;
 	int64_t params[P_ADMISSION + 1];
 	uint32_t current;
-	bool served;	       /* the current one by its guarantee */
-	vgpu_nsec started;     /* the current one; 0: not yet */
-	vgpu_nsec settled;     /* of its service, what its guarantee has been charged already */
-	struct heap throttled; /* have work but no tokens, by when they have */
+	bool served;	       /* the current VF runs by its guarantee */
+	vgpu_nsec now;	       /* the last instant that the policy was told */
+	vgpu_nsec started;     /* when the current VF began to run; 0: not yet */
+	vgpu_nsec settled;     /* the part of its service that its guarantee was charged already */
+	struct heap throttled; /* VFs with work but without tokens, by when they have some */
 	struct vf *own;
 	struct eevdf_vf vfs[];
 };
@@ -57,12 +58,12 @@ static const struct vgpu_param params[] = {
 };
 
 static const struct vgpu_param vf_params[] = {
-	[V_MIN] = {"min_ppm", "ppm", "guaranteed, of all time", VGPU_PARAM_INT, 0, MILLION, 0,
+	[V_MIN] = {"min_ppm", "ppm", "guaranteed part of all time", VGPU_PARAM_INT, 0, MILLION, 0,
 		   NULL},
-	[V_MAX] = {"max_ppm", "ppm", "no more than this, of all time", VGPU_PARAM_INT, 1000,
+	[V_MAX] = {"max_ppm", "ppm", "limit: the largest part of all time", VGPU_PARAM_INT, 1000,
 		   MILLION, MILLION, NULL},
-	[V_PERIOD] = {"period_ms", "ms", "in which the guarantee is kept", VGPU_PARAM_INT, 5, 10000,
-		      33, NULL},
+	[V_PERIOD] = {"period_ms", "ms", "period of the guarantee", VGPU_PARAM_INT, 5, 10000, 33,
+		      NULL},
 	[V_BURST] = {"burst_ms", "ms", "unused limit that may be saved up", VGPU_PARAM_INT, 0,
 		     10000, 0, NULL},
 	[V_WEIGHT] = {"weight", "", "share of the excess, relative to others' weights",
@@ -70,9 +71,9 @@ static const struct vgpu_param vf_params[] = {
 	[V_LATENCY_SLICE] = {"latency_slice_us", "us",
 			     "length of this VF's requests for excess; 0: slice_us", VGPU_PARAM_INT,
 			     0, 500000, 0, NULL},
-	[V_FPS] = {"fps", "", "guarantee by frames: so many of frame_us a second; 0: by min_ppm",
+	[V_FPS] = {"fps", "", "guarantee as frames per second of frame_us each; 0: min_ppm",
 		   VGPU_PARAM_INT, 0, 200, 0, NULL},
-	[V_FRAME] = {"frame_us", "us", "what a frame takes, where fps is given", VGPU_PARAM_INT,
+	[V_FRAME] = {"frame_us", "us", "engine time of one frame, if fps is set", VGPU_PARAM_INT,
 		     500, 200000, 8000, NULL},
 	{.name = NULL},
 };
@@ -84,14 +85,14 @@ static size_t memory(uint32_t max_vfs)
 	       heap_memory(max_vfs);
 }
 
-/* What admission reckons with, under the given parameters. */
+/* The rules of admission under the given parameters. */
 static struct admission rules(const struct qos *q, const int64_t *values)
 {
 	return promises_rules(&q->s, values[P_ADMISSION], values[P_CAP],
 			      (vgpu_nsec)values[P_LATE] * VGPU_USEC, 0);
 }
 
-/* Guarantees or rules have changed. */
+/* Must be called when guarantees or rules have changed. */
 static void changed(struct qos *q)
 {
 	struct admission a = rules(q, q->params);
@@ -133,7 +134,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	set_params(state, values, 0);
 }
 
-/* Tokens as of now, the fractions of one carried. */
+/* Fills the bucket up to NOW; fractions of a token are carried. */
 static void fill(struct vf *vf, vgpu_nsec now)
 {
 	vgpu_nsec since = now > vf->filled ? now - vf->filled : 0;
@@ -151,7 +152,7 @@ static bool is_limited(const struct vf *vf)
 	return vf->max_ppm < MILLION;
 }
 
-/* When it will have so many tokens. */
+/* When the VF will have so many tokens. */
 static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 {
 	int64_t missing = tokens - vf->tokens;
@@ -161,8 +162,8 @@ static vgpu_nsec tokens_at(const struct vf *vf, int64_t tokens)
 	       1;
 }
 
-/* Lets a VF that has work compete for its guarantee and for excess, or not, by its tokens. It is
- * not dispatched. */
+/* Lets a VF compete for its guarantee and for excess, or not, according to its work and its tokens.
+ * The VF is not dispatched. */
 static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 {
 	struct vf *vf = &q->own[index];
@@ -188,6 +189,7 @@ static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 
 static void advance(struct qos *q, vgpu_nsec now)
 {
+	q->now = now;
 	servers_advance(&q->s, now);
 	while (q->throttled.n && q->throttled.entries[0].key <= now)
 		place(q, q->throttled.entries[0].vf, now);
@@ -262,6 +264,7 @@ static void online(void *state, uint32_t index, vgpu_nsec now)
 	struct qos *q = state;
 
 	fill(&q->own[index], now);
+	servers_online(&q->s, index, now);
 }
 
 static void offline(void *state, uint32_t index, vgpu_nsec now)
@@ -304,7 +307,7 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	q->vfs[index].admitted = false;
 }
 
-/* The slice ends no later than at INSTANT, if that leaves one worth a switch. */
+/* Shortens a slice to end at INSTANT, but not below what is worth a switch. */
 static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgpu_nsec instant)
 {
 	vgpu_nsec start = now + q->s.facts->switch_ns, least = q->s.facts->min_slice_ns;
@@ -314,7 +317,7 @@ static vgpu_nsec end_by(const struct qos *q, vgpu_nsec slice, vgpu_nsec now, vgp
 	return instant > start + least ? instant - start : slice < least ? slice : least;
 }
 
-/* No longer than it has tokens for, USED of which are spent but not yet taken off. */
+/* Shortens a slice to the VF's tokens, USED of which are spent but not subtracted yet. */
 static vgpu_nsec within_limit(const struct qos *q, uint32_t index, vgpu_nsec used, vgpu_nsec slice)
 {
 	const struct vf *vf = &q->own[index];
@@ -331,8 +334,8 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
 }
 
 /*
- * The first instant before UNTIL at which one whose bucket holds back its guarantee, at or below
- * entry AT of the heap, will have it again, with an earlier deadline than DEADLINE; else UNTIL.
+ * The first instant before UNTIL at which a VF whose bucket holds its guarantee back, at or below
+ * entry AT of the heap, has it again, with an earlier deadline than DEADLINE; else UNTIL.
  */
 static vgpu_nsec let_go(const struct qos *q, uint32_t at, vgpu_nsec deadline, vgpu_nsec until)
 {
@@ -366,7 +369,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		next = let_go(q, 0, q->s.cbs[out->vf].deadline, VGPU_NEVER);
 		servers_take(&q->s, out->vf, (vgpu_nsec)q->params[P_LATE] * VGPU_USEC, next, now,
 			     out);
-		/* While it runs by its guarantee it does not stand in line for excess. */
+		/* A VF that runs by its guarantee does not queue for excess. */
 		eevdf_dequeue(&q->e, out->vf);
 		heap_remove(&q->throttled, out->vf);
 		q->current = out->vf;
@@ -398,7 +401,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 		eevdf_run(&q->e, now);
 }
 
-/* The VF that runs by its guarantee runs by its part of the excess from END on. */
+/* From END on the VF that runs by its guarantee runs by its part of the excess. */
 static void settle_guarantee(struct qos *q, uint32_t index, vgpu_nsec end)
 {
 	struct vgpu_usage part = {.vf = index, .reason = VGPU_END_SLICE, .end = end};
@@ -424,7 +427,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 		if (more)
 			return more;
 	}
-	/* Whoever will have a budget or tokens is to be decided upon then. */
+	/* When a VF gets a budget or tokens, the policy must decide again. */
 	next = earlier(servers_next_budget(&q->s),
 		       q->throttled.n ? q->throttled.entries[0].key : VGPU_NEVER);
 	if (heap_first(&q->s.ready) != VGPU_NO_VF || next <= end + q->s.facts->switch_ns)
@@ -455,6 +458,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	struct vf *vf = &q->own[usage->vf];
 	int64_t charge = (int64_t)usage->charge - (int64_t)q->settled;
 
+	q->now = usage->end;
 	q->current = VGPU_NO_VF;
 	fill(vf, usage->end);
 	vf->tokens -= (int64_t)usage->charge - (int64_t)vf->free;
@@ -466,7 +470,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 			eevdf_queue(&q->e, usage->vf);
 	} else {
 		q->s.worst = usage->overrun > q->s.worst ? usage->overrun : q->s.worst;
-		/* One that has no more work begins its next period when it wakes. */
+		/* A VF that has no more work begins its next period when it wakes. */
 		if (usage->reason != VGPU_END_YIELD)
 			charge -= (int64_t)servers_had(&q->s, usage->vf, usage->start, usage->end);
 		eevdf_account(&q->e, usage, charge);
@@ -476,29 +480,37 @@ static void account(void *state, const struct vgpu_usage *usage)
 	place(q, usage->vf, usage->end);
 }
 
+/*
+ * One number for three debts: what the VF has had ahead of its guarantee, what it owes in excess,
+ * and what its bucket is short of.
+ */
 static int64_t export_lag(void *state, uint32_t index)
 {
 	struct qos *q = state;
-	const struct vf *vf = &q->own[index];
-	int64_t left = q->s.cbs[index].left;
-	int64_t lag = eevdf_lag(&q->e, index) + (left < 0 ? left : 0);
+	struct vf vf = q->own[index];
+	int64_t lag = eevdf_lag(&q->e, index) + servers_export_lag(&q->s, index, q->now);
 
-	return is_limited(vf) && vf->tokens < 0 && vf->tokens < lag ? vf->tokens : lag;
+	fill(&vf, q->now);
+	return is_limited(&vf) && vf.tokens < 0 && vf.tokens < lag ? vf.tokens : lag;
 }
 
+/*
+ * What a VF owes comes out of its guarantee first, up to a budget, and out of its excess then: a
+ * change from this policy to itself brings neither a new budget nor a fuller bucket.
+ */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct qos *q = state;
 	struct vf *vf = &q->own[index];
 	int64_t budget = (int64_t)q->s.cbs[index].budget;
-	int64_t owing = budget ? -budget : -EEVDF_CARRIED;
+	int64_t ahead = lag > 0 ? 0 : lag > -budget ? lag : -budget;
 
-	eevdf_import_lag(&q->e, index, lag);
+	servers_import_lag(&q->s, index, ahead);
+	eevdf_import_lag(&q->e, index, lag - ahead);
 	if (!is_limited(vf))
 		return;
-	/* A bucket is not filled by a change of policy, nor while the change waits. But the lag may
-	 * be what the VF owes in excess alone, and that does not hold back a guarantee. */
-	vf->tokens = lag > 0 ? 0 : lag > owing ? lag : owing;
+	/* The time for which the change waits does not fill the bucket either. */
+	vf->tokens = lag > 0 ? 0 : lag > -EEVDF_CARRIED ? lag : -EEVDF_CARRIED;
 	vf->filled = VGPU_NEVER;
 }
 
@@ -554,7 +566,7 @@ static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 	eevdf_bound(&q->e, index, 0, out);
 	out->max_lag += 2 * c->budget + q->s.worst +
 			lumps * excess->t.weight / (excess->t.weight + lightest);
-	/* A guarantee or a limit bends a share by how much others use. */
+	/* With a guarantee or a limit, the share depends on what others use. */
 	if (c->budget || is_limited(vf))
 		out->max_lag = VGPU_NEVER;
 	servers_bound(&q->s, index, most, out);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ring behind `strict` and `equal`: VFs take turns in the order of their numbers, each turn as
- * long as its slots. A turn is settled once, when it is over: what the VF was charged in it, in
- * one part or in several, against what the turn was to be. The difference is the VF's debt (or
- * credit), and is part of its next turn:
+ * The ring behind `strict` and `equal`. VFs take turns in the order of their numbers; a turn is as
+ * long as the VF's slots. A turn is settled once, when it is over: what the VF was charged in it,
+ * in one part or in several, is compared with what the turn was due to be. The difference is the
+ * VF's debt (or credit), and changes its next turn:
  *
  *     due = turn - debt / F        debt' = debt - debt / F + had - due
  *
- * so that over any number of rounds each VF has had rounds * turn + debt. With F = 1 |debt| is one
- * error, not a sum of errors; a larger F (NVIDIA's averaging factor) keeps turns even, and lets
- * the debt of a VF that always errs grow to F errors. A debt of more than a turn costs whole turns.
- * A VF that has no work at some instant of its slot gives up the rest of the turn, and is owed
- * nothing for it.
+ * so that over any number of rounds each VF has been served rounds * turn + debt. With F = 1,
+ * |debt| is one error, not a sum of errors. A larger F (NVIDIA's averaging factor) keeps turns
+ * even, and lets the debt of a VF that always errs grow to F errors. A debt of more than a turn
+ * costs whole turns. A VF that has no work at some instant of its slot gives up the rest of the
+ * turn, and is owed nothing for it. A turn that a window or an operator interrupts continues after
+ * that: if it were over, changes in step with the round would always cut the same VF. For the same
+ * reason new slices and slots apply from the next round on.
  *
  * Boundaries lie on a grid, start + sum(switch + turn) + sum(overruns not yet settled): nothing
- * accumulates. A start is never earlier than planned, so where VFs stop in time, no VF can tell
- * from its own starts what the others do.
+ * accumulates. A turn never starts earlier than planned, so where VFs stop in time, the starts of a
+ * VF do not depend on what the others do.
  */
 #ifndef POLICIES_RING_H
 #define POLICIES_RING_H
 
 #include "ring_state.h"
 
-/* What a VF's next slot is to settle of its debt, away from zero, so that all of it is some day. */
+/* How much of its debt a VF's next slot settles; rounded away from zero, so that all of it is
+ * settled in the end. */
 static int64_t ring_instalment(const struct ring *r, const struct ring_vf *vf)
 {
 	int64_t up = vf->debt > 0 ? r->factor - 1 : 1 - r->factor;
@@ -38,8 +41,9 @@ static void ring_owe(const struct ring *r, struct ring_vf *vf, int64_t more)
 }
 
 /*
- * VF settles PAID by a shorter or longer turn. As far as that is for an overrun the grid moves
- * back; what it pays for a slow switch stays empty, for the slot had room for the switch.
+ * VF settles PAID by a shorter or longer turn. As far as PAID is for an overrun, the grid moves
+ * back. As far as it is for a slow switch the time stays empty, because the slot had room for the
+ * switch.
  */
 static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t paid)
 {
@@ -52,8 +56,8 @@ static int64_t ring_settle(const struct ring *r, struct ring_vf *vf, int64_t pai
 	return paid < 0 ? paid : back;
 }
 
-/* What the turn that is open adds to the debt of its owner, if it is over now: a VF that gave up
- * its turn is owed nothing. */
+/* What the open turn adds to its owner's debt if it ends now. A VF that gave up its turn is owed
+ * nothing. */
 static int64_t ring_result(const struct ring *r)
 {
 	int64_t before = r->vfs[r->owner].debt, after = before + r->had - r->due;
@@ -61,7 +65,7 @@ static int64_t ring_result(const struct ring *r)
 	return (r->gave_up && after < 0 ? 0 : after) - before;
 }
 
-/* The turn is over. */
+/* Settles the turn that is over. */
 static void ring_close(struct ring *r)
 {
 	struct ring_vf *vf;
@@ -84,7 +88,7 @@ static uint32_t ring_next(const struct ring *r)
 	return set_next(s, r->owner == VGPU_NO_VF ? r->first : r->owner);
 }
 
-/* Opens the next slot, at START at the soonest. */
+/* Opens the next slot, at START or later. */
 static void ring_open(struct ring *r, vgpu_nsec start)
 {
 	int64_t least = (int64_t)r->facts->min_slice_ns, paid, turn;
@@ -96,20 +100,19 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 		r->owner = ring_next(r);
 		if (r->owner == VGPU_NO_VF)
 			return;
-		/* All turns of a round are of one measure. */
-		if (!r->length.fixed && (before == VGPU_NO_VF || r->owner <= before))
-			ring_update(r);
+		if (before == VGPU_NO_VF || r->owner <= before)
+			ring_begin_round(r);
 		before = r->owner;
 		vf = &r->vfs[r->owner];
 		turn = ring_turn(r, vf);
 		paid = ring_instalment(r, vf);
 		if (turn - paid >= least)
 			break;
-		if (vf->debt < turn) { /* as much as leaves the shortest slice */
+		if (vf->debt < turn) { /* settle so much that the shortest slice remains */
 			paid = turn > least ? turn - least : 0;
 			break;
 		}
-		/* It has had this turn already. */
+		/* The debt is a whole turn: it costs this turn. */
 		ring_settle(r, vf, turn);
 	}
 	r->open = true;
@@ -119,12 +122,13 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 	r->ran = 0;
 	r->plan = start + ring_switch(r);
 	r->slot_end = r->plan + (vgpu_nsec)(turn - ring_settle(r, vf, paid));
-	/* A turn may be longer than a slice: then it is had in parts, with room between them. */
+	/* A turn that is longer than a slice is served in parts, with room for a switch between
+	 * them. */
 	if (r->due > (int64_t)r->facts->max_slice_ns)
 		r->slot_end += (vgpu_nsec)(r->due - 1) / r->facts->max_slice_ns * ring_switch(r);
 }
 
-/* The grid goes on while nobody has work: finds the slot that NOW lies in. */
+/* The grid goes on while no VF has work: finds the slot that NOW lies in. */
 static void ring_catch_up(struct ring *r, vgpu_nsec now)
 {
 	vgpu_nsec round = (vgpu_nsec)r->member_slots * r->slice + r->members.n * ring_switch(r);
@@ -144,7 +148,7 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 		vf->debt = (int64_t)rounds > vf->debt / ring_turn(r, vf)
 				   ? 0
 				   : vf->debt - (int64_t)rounds * ring_turn(r, vf);
-		vf->moved = 0; /* the grid starts from here */
+		vf->moved = 0; /* the grid begins anew here */
 	}
 	while (now >= r->slot_end && r->owner != VGPU_NO_VF) {
 		ring_open(r, r->slot_end);
@@ -152,24 +156,24 @@ static void ring_catch_up(struct ring *r, vgpu_nsec now)
 	}
 }
 
-/* Whether the owner of the slot has had its turn. */
+/* Whether the owner of the slot has used up its turn. */
 static bool ring_is_over(const struct ring *r)
 {
 	return !r->open || r->due - r->had < (int64_t)r->facts->min_slice_ns;
 }
 
-/* Whether a slot has to be opened. */
+/* Whether the next slot must be opened. */
 static bool ring_is_done(const struct ring *r, vgpu_nsec useful, vgpu_nsec now)
 {
 	if (r->owner == VGPU_NO_VF)
 		return true;
 	if (r->idle == RING_COMPRESS)
 		return !r->in_parts || !r->vfs[r->owner].awake || ring_is_over(r);
-	/* What is left of a slot may be too short to be worth a switch. */
+	/* The rest of a slot may be too short to be worth a switch. */
 	return now >= r->slot_end || (r->idle == RING_DONATE && now + useful > r->slot_end);
 }
 
-/* Who may use the slot, or VGPU_NO_VF. */
+/* The VF that may use the slot, or VGPU_NO_VF. */
 static uint32_t ring_user(const struct ring *r)
 {
 	uint32_t other;
@@ -182,14 +186,14 @@ static uint32_t ring_user(const struct ring *r)
 	return other == r->owner ? VGPU_NO_VF : other;
 }
 
-/* FRESH: the slot has just been opened, so that it is not VF's doing if it starts late. */
+/* FRESH: the slot was just opened; if it starts late, VF is not the cause. */
 static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool fresh,
 		       vgpu_nsec now)
 {
 	vgpu_nsec start = now + ring_switch(r), slice = (vgpu_nsec)(r->due - r->had);
 
 	if (r->idle != RING_COMPRESS) {
-		if (vf == r->owner && (fresh || start <= r->plan)) /* the whole turn */
+		if (vf == r->owner && (fresh || start <= r->plan)) /* the VF gets its whole turn */
 			out->not_before = r->plan;
 		else if (vf != r->owner || start + slice > r->slot_end)
 			slice = r->slot_end > start ? r->slot_end - start : 1;
@@ -198,11 +202,12 @@ static void ring_grant(struct ring *r, struct vgpu_pick *out, uint32_t vf, bool 
 		else if (r->idle == RING_HOLD)
 			out->flags = VGPU_PICK_HOLD;
 	}
-	r->in_parts = slice > r->facts->max_slice_ns;
+	r->in_parts = vf == r->owner && slice > r->facts->max_slice_ns;
 	out->vf = vf;
-	out->slice = r->in_parts ? r->facts->max_slice_ns : slice;
+	out->slice = slice < r->facts->max_slice_ns ? slice : r->facts->max_slice_ns;
 	r->offered = (int64_t)out->slice;
 	r->extended = false;
+	r->beside = VGPU_NEVER;
 	r->expected = out->not_before > start ? out->not_before : start;
 }
 
@@ -211,6 +216,18 @@ static void ring_note_late(struct ring *r, uint32_t vf, vgpu_nsec now)
 	if (r->expected && vf != VGPU_NO_VF && now > r->expected)
 		r->vfs[vf].late = ring_max(r->vfs[vf].late, (int64_t)(now - r->expected));
 	r->expected = 0;
+}
+
+/* The slot lasts until the parts of a turn that are still to come can be had. */
+static void ring_go_on(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec end;
+
+	if (!r->in_parts)
+		return;
+	end = now + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
+	if (r->slot_end < end)
+		r->slot_end = end;
 }
 
 static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
@@ -228,9 +245,10 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (r->at_rest && r->idle == RING_HOLD)
 		ring_catch_up(r, now);
 	r->at_rest = false;
+	ring_go_on(r, now);
 	if (ring_is_done(r, useful, now)) {
-		/* After a window, a reset or a pause the grid begins anew. Lateness that debts
-		 * explain is in slot_end already; that of a slow switch is made up for. */
+		/* After a window, a reset or a pause the grid begins anew. Lateness from debts is
+		 * in slot_end already; lateness from a slow switch is made up for. */
 		start = r->slot_end;
 		if (r->idle == RING_COMPRESS || now > start + ring_switch(r))
 			start = now;
@@ -252,7 +270,7 @@ static void ring_run(void *state, uint32_t vf, vgpu_nsec now)
 	ring_note_late(state, vf, now);
 }
 
-/* Only a VF that is alone goes on; otherwise the next turn is another VF's. */
+/* Extends a VF without competitors; otherwise the next turn is another VF's. */
 static vgpu_nsec ring_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	struct ring *r = state;
@@ -262,11 +280,11 @@ static vgpu_nsec ring_extend(void *state, uint32_t vf, vgpu_nsec end)
 	if (n != 1 || vf != r->owner)
 		return 0;
 	r->extended = true;
-	r->vfs[vf].debt = 0; /* there is nobody to whom it owes */
+	r->vfs[vf].debt = 0; /* there is no VF that it could owe anything */
 	return r->facts->max_slice_ns;
 }
 
-/* What a turn is longer or shorter moves the grid, until the debt is settled. */
+/* Moves the grid by how much the turn was longer or shorter, until the debt is settled. */
 static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 {
 	struct ring_vf *vf = &r->vfs[usage->vf];
@@ -282,10 +300,14 @@ static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 
 static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 {
-	bool cut = usage->reason == VGPU_END_SLICE || usage->reason == VGPU_END_EXCLUSIVE;
-	vgpu_nsec rest, more = usage->used < usage->granted ? usage->used : usage->granted;
+	bool interrupted = usage->reason == VGPU_END_EXCLUSIVE;
+	bool cut = usage->reason == VGPU_END_SLICE || interrupted;
+	vgpu_nsec shared = usage->end > r->beside ? usage->end - r->beside : 0, more;
 
-	/* As much of an extension as was had has made the turn longer, and the slot. */
+	/* The used part of an extension makes the turn and the slot longer. An overrun is the VF's
+	 * debt from when another VF has had work. */
+	more = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	more = more < usage->granted ? more : usage->granted;
 	if (r->extended && more > (vgpu_nsec)r->offered) {
 		r->due += (int64_t)more - r->offered;
 		r->slot_end += more - (vgpu_nsec)r->offered;
@@ -294,12 +316,10 @@ static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 	r->had += (int64_t)usage->charge;
 	r->ran += (int64_t)usage->used;
 	r->gave_up = r->gave_up || !cut;
-	r->in_parts = r->in_parts && usage->reason == VGPU_END_SLICE && !ring_is_over(r);
-	if (r->in_parts && !r->gave_up) {
-		rest = usage->end + ring_switch(r) + (vgpu_nsec)(r->due - r->had);
-		if (r->slot_end < rest)
-			r->slot_end = rest;
-	} else if (cut) {
+	r->in_parts = ((r->in_parts && cut) || interrupted) && !r->gave_up && !ring_is_over(r);
+	if (r->in_parts)
+		return;
+	if (cut) {
 		ring_move(r, usage);
 		ring_close(r);
 	} else if (r->idle == RING_COMPRESS || usage->reason != VGPU_END_YIELD) {
@@ -330,17 +350,19 @@ static bool ring_wake(void *state, uint32_t index, vgpu_nsec now)
 	vf->awake = true;
 	set_add(&r->awake, index);
 	r->awake_slots += vf->slots;
-	/* Before anything was done, all begin as they come. */
+	if (r->beside > now)
+		r->beside = now;
+	/* Before any service, no VF counts as served. */
 	vf->served = r->done > 0;
 	vf->since = r->done;
 	if (r->at_rest)
 		return true;
-	/* Its own slot, and it is still worth taking. */
+	/* It is the VF's own slot, and the rest is still worth a switch. */
 	return r->idle != RING_COMPRESS && index == r->owner && !ring_is_over(r) &&
 	       now + ring_switch(r) + r->facts->min_slice_ns <= r->slot_end;
 }
 
-/* A VF without work is owed nothing; what it owes it goes on owing. */
+/* A VF without work is owed nothing; it keeps its debt. */
 static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct ring *r = state;
@@ -350,8 +372,10 @@ static void ring_sleep(void *state, uint32_t index, vgpu_nsec now)
 	vf->awake = false;
 	set_remove(&r->awake, index);
 	r->awake_slots -= vf->slots;
-	if (index == r->owner)
+	if (index == r->owner) {
 		r->gave_up = true;
+		r->in_parts = false;
+	}
 	if (vf->debt < 0)
 		vf->debt = 0;
 }

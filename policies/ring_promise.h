@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What the policies on the ring promise: shares, bounds, and lag carried over a change of policy.
- */
+/* What the policies on the ring promise: shares, bounds, and the lag that they carry over a change
+ * of policy. */
 #ifndef POLICIES_RING_PROMISE_H
 #define POLICIES_RING_PROMISE_H
 
 #include "ring.h"
 
 /*
- * The part of its next turn that VF has waited for already, in 1024ths: all, when all others have
- * had theirs. A VF that has had a turn began the wait half a turn ahead, and ends it half a turn
- * behind; before that, what it is owed was carried over.
+ * The part of its next turn that VF has waited for already, in 1024ths: all when all others have
+ * had theirs. A VF that has had a turn, or is in the middle of one, began the wait half a turn
+ * ahead, and ends it half a turn behind; before its first turn, imported lag says what it is owed.
  */
-static int64_t ring_waited(const struct ring *r, const struct ring_vf *vf)
+static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
+	const struct ring_vf *vf = &r->vfs[index];
 	int64_t round = r->awake_slots * (int64_t)r->slice, passed = r->done - vf->since;
 
 	if (!vf->awake || round == 0)
 		return 0;
+	if (r->open && index == r->owner)
+		return -512;
 	return (passed < round ? passed : round) * 1024 / round - (vf->served ? 512 : 0);
 }
 
@@ -28,12 +31,12 @@ static int64_t ring_export_lag(void *state, uint32_t index)
 
 	if (r->open && index == r->owner)
 		lag -= ring_result(r);
-	return lag + ring_turn(r, vf) * ring_waited(r, vf) / 1024;
+	return lag + ring_turn(r, vf) * ring_waited(r, index) / 1024;
 }
 
-/* The VF that is owed most begins; the others follow it in the order of their numbers. Half a turn
- * either way is what a place in the order comes to: paid in turns as well, it would be paid twice.
- */
+/* The VF that is owed most begins; the others follow in the order of their numbers. Its place in
+ * the order pays a VF up to half a turn either way, so that this part of the lag is not paid in
+ * turns as well. */
 static void ring_import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct ring *r = state;
@@ -56,7 +59,7 @@ static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *
 	*denominator = (uint64_t)(r->member_slots + (set_has(&r->members, vf) ? 0 : slots));
 }
 
-/* How long the slot of VF may take; with idle=donate its time may be another's who is late. */
+/* How long the slot of VF may take. With idle=donate another VF may use it and stop late. */
 static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, int64_t late)
 {
 	int64_t longest = ring_longest(r, vf);
@@ -69,13 +72,13 @@ static uint64_t ring_slot_bound(const struct ring *r, const struct ring_vf *vf, 
 }
 
 /*
- * While two VFs have work, one has no more than a turn more than the other, give or take what their
- * turns were longer or shorter: reach = turn + |debt|. For a turn of VF i the fluid gives up to
- * share / (share + share i) of it to this one, if those two alone have work there; and where many
- * have had turns that the fluid has not yet paid for, half of each at the most. So |lag| <= 2 reach
- * + sum over others of reach i * max(share / (share + share i), 1/2)
+ * While two VFs have work, one is served at most a turn more than the other, plus or minus what
+ * their turns were longer or shorter: reach = turn + |debt|. For a turn of VF i the fluid server
+ * gives this VF up to share / (share + share i) of it, if only those two have work then; and where
+ * many have had turns that the fluid server has not paid for yet, at most half of each. So |lag| <=
+ * 2 reach + sum over others of reach i * max(share / (share + share i), 1/2)
  *            + half of the largest reach i
- * the own reach twice, for it may be owed a turn, have that, and be ahead by another.
+ * Its own reach counts twice: the VF may be owed a turn, get it, and then be ahead by another.
  */
 static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
 {
@@ -96,8 +99,8 @@ static uint64_t ring_lag_bound(const struct ring *r, uint32_t index)
 	return (uint64_t)(lag + most / 2);
 }
 
-/* A VF waits for one slot of each other, and for what is left of its own if it wakes too late to
- * use it; and for as many rounds as its own debt costs. Any configured VF may come meanwhile. */
+/* A VF waits for one slot of each other VF; for the rest of its own slot if it wakes too late to
+ * use it; and for as many rounds as its debt costs. Any configured VF may join meanwhile. */
 static void ring_bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct ring *r = state;
@@ -126,11 +129,12 @@ static const char *ring_warning(void *state)
 
 #define RING_FACTOR_PARAM                                                                          \
 	{                                                                                          \
-		"avg_factor", "turns", "an overrun is settled over so many turns; 1: in the next", \
+		"avg_factor", "turns",                                                             \
+			"an overrun is settled over this many turns; 1: in the next",              \
 			VGPU_PARAM_INT, 1, 60, 1, NULL                                             \
 	}
 
-/* What the policies on the ring have in common. */
+/* The operations that all policies on the ring share. */
 #define RING_OPS                                                                                   \
 	.size = sizeof(struct vgpu_policy_ops), .abi_major = VGPU_POLICY_ABI_MAJOR,                \
 	.abi_minor = VGPU_POLICY_ABI_MINOR, .memory = ring_memory, .remove = ring_remove,          \

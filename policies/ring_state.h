@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ring knows: its members, their slots and debts, the slot that is open, the last pick. */
+/* The state of the ring: its members, their slots and debts, the open slot, the last pick. */
 #ifndef POLICIES_RING_STATE_H
 #define POLICIES_RING_STATE_H
 
 #include "auto_slice.h"
 #include "set.h"
 
-/* A VF is owed no more than this many turns, and is paid back no more than one in each slot. */
+/* A VF is owed at most this many turns, and is paid back at most one of them in each slot. */
 #define RING_CREDIT_TURNS 16
 
 enum ring_idle {
-	RING_HOLD = 0,	   /* the slot of a VF without work is left empty */
-	RING_DONATE = 1,   /* ... is used by others, until its owner wakes */
-	RING_COMPRESS = 2, /* ... is left out */
+	RING_HOLD = 0,	   /* the slot of a VF without work stays empty */
+	RING_DONATE = 1,   /* other VFs use it, until its owner wakes */
+	RING_COMPRESS = 2, /* it is left out */
 };
 
 struct ring_vf {
 	bool admitted, online, awake;
-	bool served; /* it has had a turn since it came or woke */
-	int64_t slots, most_slots;
+	bool served; /* it has had a turn since it was admitted or woke */
+	int64_t slots, next_slots, most_slots;
 	int64_t debt;
-	int64_t moved;	 /* how much later its overruns have made the grid, not yet settled */
+	int64_t moved;	 /* by how much its overruns have moved the grid, not yet settled */
 	int64_t worst;	 /* the largest |debt| so far */
 	int64_t deepest; /* the largest debt so far */
 	int64_t over;	 /* the longest time beyond an end of a slice so far */
@@ -32,31 +32,34 @@ struct ring {
 	const struct vgpu_facts *facts;
 	struct auto_slice length;
 	vgpu_nsec slice, longest_slice, shortest_slice;
-	vgpu_nsec room; /* between two slots, for the world switch; 0: as measured */
+	vgpu_nsec room; /* time between two slots, for the world switch; 0: as measured */
 	int64_t factor; /* F */
 	enum ring_idle idle;
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
-	bool at_rest;	  /* parked because nobody has work */
+	bool at_rest;	  /* parked because no VF has work */
+	bool changed;	  /* parameters have changed since the round began */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
-	int64_t done; /* service so far */
+	int64_t done; /* service of all VFs so far */
 
-	uint32_t first; /* who begins: the VF that is owed most */
+	uint32_t first; /* the VF that begins: the one that is owed most */
 	int64_t first_lag;
 
-	/* The slot that lasts until slot_end, and the turn of its owner */
+	/* The open slot, until slot_end, and its owner's turn */
 	uint32_t owner;
 	vgpu_nsec plan; /* when the owner was to start */
 	vgpu_nsec slot_end;
-	bool open;    /* the turn is not yet settled */
+	bool open;    /* the turn is not settled yet */
 	bool gave_up; /* the owner had no work at some instant of the slot */
 	int64_t due, had, ran;
 
 	/* The last pick */
-	vgpu_nsec expected; /* when it was to run, or the parking to end; 0: no matter when */
+	vgpu_nsec expected; /* when it was planned to run, or parking to end; 0: not planned */
 	int64_t offered;
-	bool in_parts; /* what was offered is not all of a turn, which is longer than a slice */
+	bool in_parts; /* the turn is longer than a slice, or was interrupted: only a part was
+			  offered */
 	bool extended;
+	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
 	struct ring_vf vfs[];
 };
 
@@ -72,6 +75,7 @@ static void ring_attach(struct ring *r, const struct vgpu_facts *facts)
 	r->facts = facts;
 	r->owner = VGPU_NO_VF;
 	r->first = VGPU_NO_VF;
+	r->beside = VGPU_NEVER;
 	rest = set_init(&r->members, rest, facts->max_vfs);
 	set_init(&r->awake, rest, facts->max_vfs);
 }
@@ -96,7 +100,7 @@ static int64_t ring_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Turns follow the slice, which may follow the measured world switch. */
+/* Updates the slice, which may follow the measured world switch. */
 static void ring_update(struct ring *r)
 {
 	r->slice = auto_slice(&r->length, r->facts, (uint32_t)r->member_slots);
@@ -106,18 +110,7 @@ static void ring_update(struct ring *r)
 		r->shortest_slice = r->slice;
 }
 
-/* New parameters: bounds begin anew. */
-static void ring_forget_longest(struct ring *r)
-{
-	uint32_t i;
-
-	r->longest_slice = 0;
-	r->shortest_slice = 0;
-	for (i = 0; i < r->facts->max_vfs; i++)
-		r->vfs[i].most_slots = r->vfs[i].slots;
-}
-
-/* Membership, and slots: all sums follow. */
+/* Membership and slots, with all sums. */
 static void ring_join(struct ring *r, uint32_t vf)
 {
 	if (set_has(&r->members, vf))
@@ -134,15 +127,60 @@ static void ring_leave(struct ring *r, uint32_t vf)
 	r->member_slots -= r->vfs[vf].slots;
 }
 
+/* VF has the slots that it was given last. */
+static void ring_take_slots(struct ring *r, uint32_t index)
+{
+	struct ring_vf *vf = &r->vfs[index];
+	int64_t more = vf->next_slots - vf->slots;
+
+	if (set_has(&r->members, index))
+		r->member_slots += more;
+	if (vf->awake)
+		r->awake_slots += more;
+	vf->slots = vf->next_slots;
+}
+
+/* All turns of a round are of one measure; with new parameters bounds begin anew. */
+static void ring_begin_round(struct ring *r)
+{
+	uint32_t i;
+
+	for (i = 0; r->changed && i < r->facts->max_vfs; i++) {
+		ring_take_slots(r, i);
+		r->vfs[i].most_slots = r->vfs[i].slots;
+	}
+	if (r->changed) {
+		r->longest_slice = 0;
+		r->shortest_slice = 0;
+	}
+	r->changed = false;
+	ring_update(r);
+}
+
+/* Whether there is no round that has to be finished as it began. */
+static bool ring_is_between_rounds(const struct ring *r)
+{
+	return r->owner == VGPU_NO_VF || r->at_rest;
+}
+
+/* New parameters: where a round is under way, turns follow with the next one. */
+static void ring_change(struct ring *r)
+{
+	r->changed = true;
+	if (ring_is_between_rounds(r))
+		ring_begin_round(r);
+}
+
 static void ring_set_slots(struct ring *r, uint32_t index, int64_t slots)
 {
 	struct ring_vf *vf = &r->vfs[index];
 
-	if (set_has(&r->members, index))
-		r->member_slots += slots - vf->slots;
-	if (vf->awake)
-		r->awake_slots += slots - vf->slots;
-	vf->slots = slots;
+	vf->next_slots = slots;
+	if (!ring_is_between_rounds(r)) {
+		r->changed = true;
+		return;
+	}
+	ring_take_slots(r, index);
 	vf->most_slots = ring_max(vf->most_slots, slots);
 	ring_update(r);
 }

@@ -23,12 +23,13 @@
 
 struct cbs {
 	bool awake;
-	bool unseen;		  /* its next budget is due in a turn that was planned without it */
-	bool ran;		  /* in this period */
-	bool displaced;		  /* by another server, which pays for the switch back */
-	bool lent;		  /* it owes in this period what it had under another policy */
+	bool unseen;	/* its next budget becomes due in a turn that was planned without it */
+	bool ran;	/* in this period */
+	bool displaced; /* by another server, which pays for the switch back */
+	bool lent;	/* its debt in this period is from another policy */
 	vgpu_nsec budget, period; /* budget 0: no server */
-	vgpu_nsec piece; /* that it runs before another server interrupts it; 0: the least run */
+	vgpu_nsec piece; /* how long it runs before another server may interrupt it; 0: the least
+			    run */
 	int64_t left;
 	int64_t cost; /* of its next switch, out of its budget */
 	vgpu_nsec released, deadline;
@@ -38,12 +39,12 @@ struct cbs {
 	vgpu_nsec deepest; /* its largest debt so far */
 };
 
-/* The turn of whoever is dispatched. */
+/* The turn of the VF that is dispatched. */
 struct servers_turn {
 	vgpu_nsec start, length;
-	vgpu_nsec end; /* as planned; 0: nobody is dispatched */
+	vgpu_nsec end; /* as planned; 0: no VF is dispatched */
 	bool cut;      /* it ends because another server will be due, or may be */
-	bool piece;    /* no other server interrupts it yet */
+	bool piece;    /* no other server may interrupt it yet */
 };
 
 struct servers {
@@ -52,8 +53,8 @@ struct servers {
 	struct heap ready;     /* have budget and work, by deadline */
 	struct heap exhausted; /* have work, by the end of the period */
 	struct servers_turn turn;
-	bool accrue; /* bandwidth accrues to those that sleep: see admission.h */
-	bool cut;    /* jobs run in pieces, which were found with a switch of */
+	bool accrue; /* bandwidth accrues to servers that sleep: see admission.h */
+	bool cut;    /* jobs run in pieces, computed for a switch of `reckoned` */
 	vgpu_nsec reckoned;
 	vgpu_nsec worst; /* largest overrun so far */
 };
@@ -89,16 +90,16 @@ static inline void servers_dequeue(struct servers *s, uint32_t index)
 	heap_remove(&s->exhausted, index);
 }
 
-/* What has to be left of a budget for its server to go on. One that another has displaced goes on
- * with the least rest: the other has paid for the switch, and the work of a job may lack that much.
+/* How much of a budget must be left for its server to go on. A server that another has displaced
+ * goes on with any rest: the other has paid for the switch, and the rest may be what its job needs.
  */
 static inline int64_t servers_enough(const struct servers *s, const struct cbs *c)
 {
 	return c->displaced ? 0 : servers_crumb(s) + c->cost;
 }
 
-/* A budget that would be due while somebody's turn lasts, which was not planned with it, is due
- * when that turn ends, be it early. */
+/* A budget that becomes due during a turn that was planned without it is due when that turn ends,
+ * even if it ends early. */
 static inline void servers_queue(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
@@ -124,8 +125,8 @@ static inline void servers_begin_period(struct cbs *c, vgpu_nsec released)
 	c->early = 0;
 }
 
-/* What is left after N more budgets, at most LIMIT. One that owes more than it could ever pay goes
- * on owing; nothing overflows. */
+/* What is left after N more budgets, at most LIMIT. A server that owes more than it could ever pay
+ * keeps owing; nothing overflows. */
 static inline int64_t servers_refill(const struct cbs *c, uint64_t n, int64_t limit)
 {
 	uint64_t needed = c->left < 0 ? (uint64_t)-c->left / c->budget + 1 : 0;
@@ -147,7 +148,7 @@ static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now
 	servers_begin_period(c, c->deadline + (n - 1) * c->period);
 }
 
-/* Budgets that are due by now. */
+/* Replenishes the budgets that are due by NOW. */
 static inline void servers_advance(struct servers *s, vgpu_nsec now)
 {
 	uint32_t index;
@@ -162,7 +163,7 @@ static inline void servers_advance(struct servers *s, vgpu_nsec now)
 	}
 }
 
-/* How much more INDEX has had of its budget than its bandwidth comes to by NOW. */
+/* How much more of its budget the server has used than its bandwidth comes to by NOW. */
 static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 {
 	vgpu_nsec since = now > c->released ? now - c->released : 0;
@@ -178,7 +179,8 @@ static inline int64_t servers_ahead(const struct cbs *c, vgpu_nsec now)
 	return ahead > 0 ? ahead : 0;
 }
 
-/* After its period: a new one, in which it has a whole budget, less what it still owes. */
+/* Wakes a server after the end of its period: a new period begins with a whole budget, less what it
+ * still owes. */
 static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 {
 	uint64_t n = (now - c->deadline) / c->period + 1;
@@ -262,8 +264,8 @@ static inline vgpu_nsec servers_due(const struct servers *s, uint32_t at, vgpu_n
 	return until;
 }
 
-/* Whoever was picked at NOW has a turn of LENGTH: servers need to know of turns in the background,
- * too. servers_turn_runs says when it begins to run. */
+/* A VF was picked at NOW for LENGTH. Servers must know about turns in the background, too.
+ * servers_turn_runs says when the VF begins to run. */
 static inline void servers_turn_begins(struct servers *s, vgpu_nsec length, vgpu_nsec now)
 {
 	const struct vgpu_facts *f = s->facts;
@@ -296,7 +298,7 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 	until = servers_least(servers_due(s, 0, c->deadline, start + slice), most);
 	if (until < start + slice)
 		slice = until > start + least ? until - start : slice < least ? slice : least;
-	/* One that wakes meanwhile is seen at the end of the piece. */
+	/* A server that wakes meanwhile is considered at the end of the piece. */
 	if (c->piece)
 		slice = servers_least(slice, c->piece);
 	out->vf = index;
@@ -310,9 +312,9 @@ static inline void servers_take(struct servers *s, uint32_t index, vgpu_nsec lat
 }
 
 /*
- * The first piece of the turn of INDEX is over, which will have been charged CHARGE by END, when it
- * ends: for how much longer it may run by the same budget, but not beyond MOST; 0: another server
- * is to come.
+ * The first piece of INDEX's turn ends at END, and the server will have been charged CHARGE by
+ * then. Returns for how much longer it may run by the same budget, not beyond MOST; 0: another
+ * server must come.
  */
 static inline vgpu_nsec servers_go_on(struct servers *s, uint32_t index, vgpu_nsec charge,
 				      vgpu_nsec end, vgpu_nsec most)
@@ -355,7 +357,7 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 	if (then.left <= 0 || (s->ready.n && s->ready.entries[0].key <= then.deadline))
 		return 0;
 	until = servers_due(s, 0, then.deadline, end + (vgpu_nsec)then.left);
-	/* What it has reclaimed does not go on beyond its own period. */
+	/* Reclaimed time ends with the server's own period. */
 	until = servers_least(until, then.deadline);
 	if (until <= end)
 		return 0;
@@ -365,14 +367,14 @@ static inline vgpu_nsec servers_extend(struct servers *s, uint32_t index, vgpu_n
 	return until - end;
 }
 
-/* The end of any turn that was not by a budget. */
+/* Ends a turn that no budget paid for. */
 static inline void servers_turn_ends(struct servers *s)
 {
 	s->turn = (struct servers_turn){.end = 0};
 }
 
-/* What a turn takes of a budget: the time it had. Instalments for windows and resets are of time
- * that came on top of all budgets, and would break those of their own VF. */
+/* What a turn costs of a budget: its run time. Instalments for windows and resets are not counted:
+ * that time came on top of all budgets, and would break those of the VF itself. */
 static inline vgpu_nsec servers_service(const struct vgpu_usage *usage)
 {
 	return servers_least(usage->used, usage->charge - usage->switched);
@@ -408,8 +410,8 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 
 /*
  * INDEX has run in the background from START to END, perhaps into a new period of its own. What it
- * ran since that one began comes out of its budget, which would be had late otherwise, all at once,
- * when others no longer expect it. Returns how much that was.
+ * ran since the start of that period is taken out of its budget; else it could use the whole budget
+ * late, when the others no longer expect it. Returns how much was taken.
  */
 static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec start,
 				    vgpu_nsec end)
@@ -429,7 +431,7 @@ static inline vgpu_nsec servers_had(struct servers *s, uint32_t index, vgpu_nsec
 	return since;
 }
 
-/* Whether the switch takes longer than pieces allow for: they are to be found again. */
+/* Whether the switch has become longer than pieces allow for: they must be computed again. */
 static inline bool servers_outgrown(const struct servers *s)
 {
 	return s->cut && s->facts->switch_high_ns > s->reckoned;
@@ -441,8 +443,8 @@ static inline vgpu_nsec servers_next_budget(const struct servers *s)
 }
 
 /*
- * New budget and period, either way without credit: what it is ahead of its bandwidth stays, and a
- * new period begins.
+ * Sets budget and period, without giving credit: the server stays as far ahead of its bandwidth as
+ * it was, and a new period begins.
  */
 static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budget,
 			       vgpu_nsec period, bool dispatched, vgpu_nsec now)
@@ -470,7 +472,7 @@ static inline void servers_set(struct servers *s, uint32_t index, vgpu_nsec budg
 		servers_queue(s, index);
 }
 
-/* What INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
+/* How far INDEX is ahead of its bandwidth, as debt: see export_lag and import_lag. */
 static inline int64_t servers_export_lag(const struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	return -servers_ahead(&s->cbs[index], now);
@@ -483,9 +485,22 @@ static inline void servers_import_lag(struct servers *s, uint32_t index, int64_t
 	if (lag >= 0 || c->budget == 0)
 		return;
 	c->left = (int64_t)c->budget + lag;
+	c->released = VGPU_NEVER; /* until servers_online */
 	c->lent = true;
 	if (c->left < 0 && (vgpu_nsec)-c->left > c->deepest)
 		c->deepest = (vgpu_nsec)-c->left;
+}
+
+/* The policy takes over, after the lags were imported. A server's first period begins now: the time
+ * for which the change waited pays off no debt. */
+static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec now)
+{
+	struct cbs *c = &s->cbs[index];
+
+	if (c->released != VGPU_NEVER)
+		return;
+	servers_begin_period(c, now);
+	c->lent = true;
 }
 
 /*

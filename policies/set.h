@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A set of VFs, ordered by their numbers, as a bitmap with two levels of summaries: a bit of a
- * summary says whether the word of 64 bits below it has any. To add, to remove and to find the
- * next member takes three words each, however many VFs there are and however few are members.
+ * A set of VFs, ordered by their numbers: a bitmap with two levels of summaries. A bit of a summary
+ * says whether the word of 64 bits below it is not zero. Adding, removing and finding the next
+ * member touch three words each, however many VFs and members there are.
  */
 #ifndef POLICIES_SET_H
 #define POLICIES_SET_H
@@ -17,13 +17,13 @@ struct set {
 	uint32_t n;		     /* members */
 };
 
-/* Words of LEVEL for a set of max_vfs VFs. */
+/* Returns the number of words of LEVEL for a set of max_vfs VFs. */
 static inline uint32_t set_words(uint32_t max_vfs, uint32_t level)
 {
 	return (max_vfs >> (6 * (level + 1))) + 1;
 }
 
-/* Bytes of memory for a set of max_vfs VFs, which may be up to SET_MAX_VFS. */
+/* Returns the bytes of memory for a set of max_vfs VFs, at most SET_MAX_VFS. */
 static inline size_t set_memory(uint32_t max_vfs)
 {
 	size_t words = 0;
@@ -34,8 +34,8 @@ static inline size_t set_memory(uint32_t max_vfs)
 	return words * sizeof(uint64_t);
 }
 
-/* Makes an empty set in MEMORY, which is aligned to 8 bytes and stays the host's; returns what
- * follows it. */
+/* Makes an empty set in MEMORY, which the caller owns, aligned to 8 bytes; returns the first byte
+ * after it. */
 static inline void *set_init(struct set *s, void *memory, uint32_t max_vfs)
 {
 	uint64_t *words = memory;
@@ -55,7 +55,7 @@ static inline bool set_has(const struct set *s, uint32_t vf)
 	return s->words[0][vf / 64] >> vf % 64 & 1;
 }
 
-/* Nothing happens if VF is a member. */
+/* Does nothing if VF is a member. */
 static inline void set_add(struct set *s, uint32_t vf)
 {
 	uint32_t i;
@@ -67,7 +67,7 @@ static inline void set_add(struct set *s, uint32_t vf)
 		s->words[i][vf / 64] |= UINT64_C(1) << vf % 64;
 }
 
-/* Nothing happens if VF is not a member. */
+/* Does nothing if VF is not a member. */
 static inline void set_remove(struct set *s, uint32_t vf)
 {
 	uint32_t i;
@@ -82,7 +82,7 @@ static inline void set_remove(struct set *s, uint32_t vf)
 	}
 }
 
-/* The least member of what lies below bit AT of LEVEL, which is set. */
+/* Returns the lowest member below bit AT of LEVEL, which must be set. */
 static inline uint32_t set_least(const struct set *s, uint32_t level, uint32_t at)
 {
 	while (level > 0) {
@@ -92,7 +92,7 @@ static inline uint32_t set_least(const struct set *s, uint32_t level, uint32_t a
 	return at;
 }
 
-/* The member with the lowest number, or VGPU_NO_VF if the set is empty. */
+/* Returns the member with the lowest number, or VGPU_NO_VF if the set is empty. */
 static inline uint32_t set_first(const struct set *s)
 {
 	uint64_t top = s->words[SET_LEVELS - 1][0];
@@ -102,8 +102,8 @@ static inline uint32_t set_first(const struct set *s)
 	return set_least(s, SET_LEVELS - 1, (uint32_t)__builtin_ctzll(top));
 }
 
-/* The first member after AFTER, around the circle: AFTER itself is the last. The member with the
- * lowest number if AFTER is VGPU_NO_VF. VGPU_NO_VF if the set is empty. */
+/* Returns the first member after AFTER in circular order, in which AFTER itself comes last; the
+ * member with the lowest number if AFTER is VGPU_NO_VF; VGPU_NO_VF if the set is empty. */
 static inline uint32_t set_next(const struct set *s, uint32_t after)
 {
 	uint32_t level, at = after;

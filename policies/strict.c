@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * strict: a fixed share. Every configured VF owns its slots of a repeating round, whether it uses
- * them or not. With idle=hold nobody else may: the engine stands still, and no VF can tell from its
- * turns what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode with dummy
- * slots.) What they still move is the measured world switch; with switch_us its room is a constant,
- * and turns are the same to the nanosecond, as long as contexts are of one size: who has a larger
- * one than the mean pays for that out of its own turns.
+ * them or not. With idle=hold no other VF may use them: the engine stands still, and the turns of a
+ * VF do not depend on what its neighbours do. (NVIDIA's "fixed share", AMD's software fairness mode
+ * with dummy slots.) Neighbours still move the measured world switch. With switch_us the room for
+ * it is constant, and turns are the same to the nanosecond if all contexts are of one size: a VF
+ * with a larger context than the mean pays for it out of its own turns.
  */
 #include "ring_promise.h"
 
@@ -40,10 +40,9 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	r->idle = (enum ring_idle)values[P_IDLE];
 	r->factor = values[P_FACTOR];
 	r->room = (vgpu_nsec)values[P_SWITCH] * VGPU_USEC;
-	ring_forget_longest(r);
 	auto_slice_set(&r->length, values[P_SLICE], values[P_MODE], values[P_OVERHEAD],
 		       values[P_ROTATION]);
-	ring_update(r);
+	ring_change(r);
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences with numbers in them, for reasons and warnings: a policy calls nothing, not even libc.
- */
+/* Builds sentences with numbers, for reasons and warnings, because a policy may call nothing, not
+ * even libc. */
 #ifndef POLICIES_TEXT_H
 #define POLICIES_TEXT_H
 
@@ -30,7 +30,7 @@ static inline void text_number(struct text *t, uint64_t v)
 	text_add(t, digits + at);
 }
 
-/* Hundredths, as "12.34". */
+/* Adds V hundredths, as "12.34". */
 static inline void text_hundredths(struct text *t, uint64_t v)
 {
 	text_number(t, v / 100);
@@ -38,7 +38,7 @@ static inline void text_hundredths(struct text *t, uint64_t v)
 	text_number(t, v % 100);
 }
 
-/* Milliseconds with two digits after the point, rounded up. */
+/* Adds NS as milliseconds with two decimals, rounded up. */
 static inline void text_ms(struct text *t, vgpu_nsec ns)
 {
 	text_hundredths(t, (ns + 9999) / 10000);

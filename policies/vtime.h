@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual time, as in generalized processor sharing (Parekh and Gallager, 1993) and EEVDF (Stoica
- * and Abdel-Wahab, TR-95-22). Each member has a virtual time v, its service over its weight; V is
- * the weighted mean of all v, so that the sum of what members are owed, weight * (V - v), is zero.
+ * and Abdel-Wahab, TR-95-22). Each member has a virtual time v, its service divided by its weight.
+ * V is the weighted mean of all v, so that the sum of weight * (V - v), the service that each
+ * member is owed, is zero.
  *
- * Members are the VFs that have work, and those that went to sleep while they owed service: they
- * stay until V has passed them, exactly as long as the fluid server would still have been busy with
- * what they were served (Linux: deferred dequeue). So V never falls because somebody leaves, a
- * debt cannot be slept away, and who is no member has no virtual time that could grow stale or wrap
- * around. When the last member goes, everything is settled.
+ * Members are the VFs that have work, and those that went to sleep while they owed service. The
+ * latter stay members until V has passed their v: exactly as long as the fluid server would still
+ * be busy with what they were served (Linux: deferred dequeue). So V never falls because a VF
+ * leaves, a VF cannot lose a debt by sleeping, and a VF that is no member has no virtual time that
+ * could grow stale or wrap around. When the last member leaves, all accounts are settled.
  *
- * Sums are exact: v in units of 2^-20 ns per weight with its remainder carried, V as a sum of 128
- * bits over all members.
+ * Sums are exact: v is in units of 2^-20 ns per weight, with the remainder carried; V is a sum of
+ * 128 bits over all members.
  */
 #ifndef POLICIES_VTIME_H
 #define POLICIES_VTIME_H
@@ -21,8 +22,8 @@
 #define VTIME_SHIFT 20
 #define VTIME_REBASE (INT64_C(1) << 44)
 
-/* Virtual time starts a tenth of a second before it wraps around, so that every run goes through
- * that (Linux does so with its jiffies). */
+/* Virtual time starts a tenth of a second before it wraps around, so that every run tests the wrap
+ * (as Linux does with jiffies). */
 #define VTIME_BEFORE_WRAP (UINT64_C(1) << 40)
 
 struct vtime_vf {
@@ -43,13 +44,13 @@ static inline void vtime_init(struct vtime *t)
 	*t = (struct vtime){.base = -VTIME_BEFORE_WRAP};
 }
 
-/* V. */
+/* Returns V. */
 static inline uint64_t vtime_now(const struct vtime *t)
 {
 	return t->weights ? t->base + (uint64_t)(t->sum / (__int128)t->weights) : t->base;
 }
 
-/* A service as a distance in virtual time, and back. */
+/* Convert service in ns to a distance in virtual time, and back. */
 static inline uint64_t vtime_distance(int64_t service, uint32_t weight)
 {
 	return (uint64_t)(int64_t)((__int128)service * (1 << VTIME_SHIFT) / weight);
@@ -60,13 +61,13 @@ static inline int64_t vtime_service(uint64_t distance, uint32_t weight)
 	return (int64_t)((__int128)(int64_t)distance * weight >> VTIME_SHIFT);
 }
 
-/* Whether V has come to AT. */
+/* Returns whether V has reached AT. */
 static inline bool vtime_reached(const struct vtime *t, uint64_t at)
 {
 	return (__int128)(int64_t)(at - t->base) * (__int128)t->weights <= t->sum;
 }
 
-/* When V has come far from the base, the base follows. */
+/* Moves the base to V when V is far from it. */
 static inline void vtime_rebase(struct vtime *t)
 {
 	__int128 far = (__int128)t->weights * VTIME_REBASE;
@@ -79,7 +80,7 @@ static inline void vtime_rebase(struct vtime *t)
 	t->base = to;
 }
 
-/* A VF becomes a member, at V: it owes nothing, and nothing is owed to it. */
+/* Makes a VF a member with virtual time V; at the present V it owes nothing and is owed nothing. */
 static inline void vtime_join(struct vtime *t, struct vtime_vf *vf, uint64_t v)
 {
 	vf->member = true;
@@ -89,8 +90,8 @@ static inline void vtime_join(struct vtime *t, struct vtime_vf *vf, uint64_t v)
 	t->sum += (__int128)(int64_t)(v - t->base) * vf->weight;
 }
 
-/* A member goes. What was owed to it is forfeited: V moves on to where it would be had the fluid
- * server found it out of work in time. */
+/* Removes a member. It forfeits what it was owed: V moves on to where it would be if the fluid
+ * server had found the VF out of work in time. */
 static inline void vtime_leave(struct vtime *t, struct vtime_vf *vf)
 {
 	uint64_t last = vtime_now(t);
@@ -104,13 +105,14 @@ static inline void vtime_leave(struct vtime *t, struct vtime_vf *vf)
 	t->sum = 0;
 }
 
-/* What a member is owed, in ns; negative: it owes. */
+/* Returns the service that a member is owed, in ns; negative: it owes. */
 static inline int64_t vtime_lag(const struct vtime *t, const struct vtime_vf *vf)
 {
 	return vtime_service(vtime_now(t) - vf->v, vf->weight);
 }
 
-/* Puts a member where it is owed LAG, with a new weight. V stays if LAG is what it was owed. */
+/* Makes the VF a member that is owed LAG, with a new weight. V does not change if the VF was owed
+ * LAG before. */
 static inline void vtime_place(struct vtime *t, struct vtime_vf *vf, uint32_t weight, int64_t lag)
 {
 	uint64_t now = vtime_now(t);
@@ -121,7 +123,8 @@ static inline void vtime_place(struct vtime *t, struct vtime_vf *vf, uint32_t we
 	vtime_join(t, vf, now - vtime_distance(lag, weight));
 }
 
-/* A member was served for NS. Rounded down, the rest carried on; in two divisions of 64 bits. */
+/* Charges a member for NS of service: v is rounded down and the remainder carried. Two divisions of
+ * 64 bits. */
 static inline void vtime_charge(struct vtime *t, struct vtime_vf *vf, int64_t ns)
 {
 	int64_t weight = vf->weight, whole = ns / weight, rest = ns % weight;

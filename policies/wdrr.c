@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wdrr: weighted deficit round robin (Shreedhar and Varghese, SIGCOMM '95), the smallest policy
- * that is fair, to learn from and to start from; docs/writing-a-policy.md walks through it.
+ * wdrr: weighted deficit round robin (Shreedhar and Varghese, SIGCOMM '95): the smallest fair
+ * policy, to learn from and to start from; docs/writing-a-policy.md explains it.
  *
- * VFs that have work stand in a circle. Each time round, a VF's deficit grows by its quantum; it
- * may run for as long as its deficit, and what it ran is taken off. Who ran too long begins its
+ * VFs that have work form a circle. In each round a VF's deficit grows by its quantum. The VF may
+ * run for as long as its deficit, and its run time is subtracted. A VF that ran too long begins its
  * next turn with less.
  */
 #include "vgpu/policy.h"
@@ -14,24 +14,27 @@ enum { V_WEIGHT };
 
 struct vf {
 	bool admitted, awake;
-	bool served;		 /* it has had a turn since it came or woke */
+	bool served;		 /* it has had a turn since it was admitted or woke */
 	uint32_t weight;	 /* hundredths of the quantum */
-	uint32_t next, previous; /* in the circle */
+	uint32_t next, previous; /* neighbours in the circle */
 	int64_t deficit, worst;	 /* worst: the largest debt so far */
-	int64_t over, late;	 /* how late it has stopped and started, at the worst */
-	int64_t since;		 /* what all had had at the end of its last turn, or when it woke */
+	int64_t over, late;	 /* how late it has stopped, and started, at worst */
+	int64_t since;		 /* `done` at the end of its last turn, or when it woke */
+	int64_t brought;	 /* what it was owed under the previous policy */
 };
 
 struct wdrr {
 	const struct vgpu_facts *facts;
 	int64_t quantum;
-	uint32_t turn; /* whose it is, or VGPU_NO_VF if nobody has work */
-	bool fresh;    /* it has not yet had its quantum for this turn */
-	bool extended; /* who runs went on beyond what was offered */
+	uint32_t turn;	  /* the VF whose turn it is, or VGPU_NO_VF if none has work */
+	uint32_t first;	  /* the VF that begins, while none has run: the one that is owed most */
+	bool fresh;	  /* the VF whose turn it is has not got its quantum for this turn yet */
+	bool extended;	  /* the running VF goes on beyond what was offered */
+	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
 	int64_t offered;
-	vgpu_nsec expected;	      /* when the last pick was to run */
-	int64_t done;		      /* what all have had */
-	uint64_t weights, contenders; /* sums of the weights of all, and of those with work */
+	vgpu_nsec expected;	      /* when the last pick was planned to run */
+	int64_t done;		      /* service of all VFs so far */
+	uint64_t weights, contenders; /* sums of the weights of all VFs, and of those with work */
 	struct vf vfs[];
 };
 
@@ -66,6 +69,7 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 
 	w->facts = facts;
 	w->turn = VGPU_NO_VF;
+	w->beside = VGPU_NEVER;
 	set_params(state, values, 0);
 }
 
@@ -86,7 +90,7 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	if (vf->awake)
 		w->contenders += (uint64_t)values[V_WEIGHT] - vf->weight;
 	vf->weight = (uint32_t)values[V_WEIGHT];
-	/* What a larger weight brought is not kept under a smaller one. */
+	/* A deficit from a larger weight is not kept under a smaller one. */
 	if (vf->deficit > quantum_of(w, vf))
 		vf->deficit = quantum_of(w, vf);
 	return true;
@@ -108,15 +112,16 @@ static void no_change(void *state, uint32_t index, vgpu_nsec now)
 	(void)now;
 }
 
-/* Joins the circle where it has to wait longest: just before the one whose turn it is. Before
- * anybody has run, the turn is of the VF that is owed most. */
+/* Joins the circle where the wait is longest: just before the VF whose turn it is. Until a VF has
+ * run, the turn goes to the VF that is owed most. */
 static bool wake(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[index];
 
-	(void)now;
 	vf->awake = true;
+	if (w->beside > now)
+		w->beside = now;
 	vf->served = w->done > 0;
 	vf->since = w->done;
 	w->contenders += vf->weight;
@@ -124,6 +129,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 		vf->next = index;
 		vf->previous = index;
 		w->turn = index;
+		w->first = index;
 		w->fresh = true;
 		return true;
 	}
@@ -131,8 +137,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	vf->previous = w->vfs[w->turn].previous;
 	w->vfs[vf->previous].next = index;
 	w->vfs[vf->next].previous = index;
-	if (w->done == 0 && w->fresh && vf->deficit > w->vfs[w->turn].deficit)
-		w->turn = index;
+	if (vf->brought > w->vfs[w->first].brought)
+		w->first = index;
 	return false;
 }
 
@@ -144,7 +150,9 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	(void)now;
 	vf->awake = false;
 	w->contenders -= vf->weight;
-	if (vf->deficit > 0) /* who has no work is owed nothing; what it owes it goes on owing */
+	if (w->first == index)
+		w->first = vf->next;
+	if (vf->deficit > 0) /* a VF without work is owed nothing; it keeps its debt */
 		vf->deficit = 0;
 	if (w->turn == index) {
 		w->turn = vf->next == index ? VGPU_NO_VF : vf->next;
@@ -173,7 +181,10 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 
 	if (w->turn == VGPU_NO_VF)
 		return;
+	if (w->done == 0 && w->fresh)
+		w->turn = w->first;
 	w->extended = false;
+	w->beside = VGPU_NEVER;
 	w->expected = now + w->facts->switch_ns;
 	for (i = w->turn;;) {
 		struct vf *vf = &w->vfs[i];
@@ -185,7 +196,8 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 			w->turn = i;
 			out->vf = i;
 			out->slice = (vgpu_nsec)vf->deficit;
-			if (out->slice > w->facts->max_slice_ns) /* in several parts */
+			if (out->slice >
+			    w->facts->max_slice_ns) /* the turn is served in several parts */
 				out->slice = w->facts->max_slice_ns;
 			w->offered = (int64_t)out->slice;
 			return;
@@ -196,7 +208,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		w->fresh = true;
 		if (i != w->turn)
 			continue;
-		/* Nobody may run in this round, nor in the next few: pass over those at once. */
+		/* No VF may run in this round, nor in the next few: skip those at once. */
 		do {
 			w->vfs[i].deficit += (few - 1) * quantum_of(w, &w->vfs[i]);
 			i = w->vfs[i].next;
@@ -213,7 +225,7 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 		w->vfs[index].late = (int64_t)(now - w->expected);
 }
 
-/* A VF that is alone in the circle goes on: its next turn follows at once. */
+/* A VF that is alone in the circle goes on: its next turn follows immediately. */
 static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 {
 	struct wdrr *w = state;
@@ -229,10 +241,13 @@ static void account(void *state, const struct vgpu_usage *usage)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[usage->vf];
+	vgpu_nsec shared = usage->end > w->beside ? usage->end - w->beside : 0, own;
 	int64_t more;
 
-	more = (int64_t)(usage->used < usage->granted ? usage->used : usage->granted) - w->offered;
-	if (w->extended && more > 0) /* nobody else wanted that time: it is not taken off */
+	/* An overrun is the VF's debt from when another VF has had work. */
+	own = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	more = (int64_t)(own < usage->granted ? own : usage->granted) - w->offered;
+	if (w->extended && more > 0) /* no other VF wanted that time: it is not subtracted */
 		vf->deficit += more;
 	w->done += (int64_t)usage->charge;
 	vf->deficit -= (int64_t)usage->charge;
@@ -240,11 +255,12 @@ static void account(void *state, const struct vgpu_usage *usage)
 		vf->over = (int64_t)usage->overrun;
 	if (-vf->deficit > vf->worst)
 		vf->worst = -vf->deficit;
-	/* It had no work: but for what is too short to run, the rest of its turn is given up. */
+	/* The VF ran out of work: it gives up the rest of its turn, except what is too short to
+	 * run. */
 	if (usage->reason == VGPU_END_YIELD && vf->deficit >= (int64_t)w->facts->min_slice_ns)
 		vf->deficit = (int64_t)w->facts->min_slice_ns - 1;
 	if (vf->deficit >= (int64_t)w->facts->min_slice_ns)
-		return; /* its turn was cut short, and goes on */
+		return; /* its turn was cut short, and continues */
 	vf->served = true;
 	vf->since = w->done;
 	w->turn = vf->next;
@@ -252,8 +268,8 @@ static void account(void *state, const struct vgpu_usage *usage)
 }
 
 /*
- * What the VF is owed beside its deficit, for it has waited: a part of its next quantum that grows
- * from nothing to all while the others have theirs. A VF that has had a turn began that wait half
+ * What the VF is owed for its wait, beside its deficit: a part of its next quantum, which grows
+ * from nothing to all while the others have theirs. A VF that has had a turn begins that wait half
  * a quantum ahead, and ends it half a quantum behind.
  */
 static int64_t waited(const struct wdrr *w, const struct vf *vf)
@@ -271,19 +287,20 @@ static int64_t export_lag(void *state, uint32_t index)
 	struct wdrr *w = state;
 
 	const struct vf *vf = &w->vfs[index];
-	/* The quantum of a turn that is not yet over is not what it is owed. */
+	/* The quantum of a turn that is not over is not owed. */
 	int64_t had = w->turn == index && !w->fresh ? quantum_of(w, vf) : 0;
 
 	return vf->deficit - had + waited(w, vf);
 }
 
-/* Half a quantum either way is what a place in the circle comes to. */
+/* A place in the circle is worth up to half a quantum either way. */
 static void import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[index];
 	int64_t most = 2 * quantum_of(w, vf), half = quantum_of(w, vf) / 2, size;
 
+	vf->brought = lag;
 	lag = lag > half ? lag - half : lag < -half ? lag + half : 0;
 	vf->deficit = lag > most ? most : lag;
 	size = vf->deficit < 0 ? -vf->deficit : vf->deficit;
@@ -298,7 +315,7 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = w->weights;
 }
 
-/* How long a turn may take: what it may have kept, its quantum, and what comes late. */
+/* Returns how long a turn may take: what the VF may have kept, its quantum, and lateness. */
 static uint64_t turn_bound(const struct wdrr *w, const struct vf *vf)
 {
 	int64_t quantum = quantum_of(w, vf), kept = vf->worst < quantum ? vf->worst : quantum;
@@ -309,13 +326,13 @@ static uint64_t turn_bound(const struct wdrr *w, const struct vf *vf)
 }
 
 /*
- * A deficit lies between the worst debt and a quantum and a slice (what was too short to run is
- * kept): reach = quantum + slice + worst. For a turn of VF i the fluid gives up to weight / (weight
- * + weight i) of it to this one, if those two alone have work there; and where many have had turns
- * that the fluid has not yet paid for, half of each at the most. So |lag| <= 2 reach + sum over
- * others of reach i * max(weight / (weight + weight i), 1/2)
+ * A deficit lies between the worst debt and a quantum plus a shortest slice (what was too short to
+ * run is kept): reach = quantum + slice + worst. For a turn of VF i the fluid server gives this VF
+ * up to weight / (weight + weight i) of it, if only those two have work then; and where many have
+ * had turns that the fluid server has not paid for yet, at most half of each. So |lag| <= 2 reach +
+ * sum over others of reach i * max(weight / (weight + weight i), 1/2)
  *            + half of the largest reach i
- * the own reach twice, for it may be owed a turn, have that, and be ahead by another.
+ * Its own reach counts twice: the VF may be owed a turn, get it, and then be ahead by another.
  */
 static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 {
@@ -340,8 +357,8 @@ static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 	return lag + most / 2;
 }
 
-/* Between two of its quanta a VF is passed once by every other, and it has to wait for as many
- * quanta as make up for its debt, and for the shortest slice. */
+/* Between two of a VF's quanta every other VF has one turn; the VF waits for as many quanta as make
+ * up for its debt, and for the shortest slice. */
 static void bound(void *state, uint32_t index, struct vgpu_bound *out)
 {
 	struct wdrr *w = state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does what no program may, for tests/sanitizers: a shift by as many bits as there are. */
+/* Has undefined behaviour, for tests/sanitizers: a shift by the width of the type. */
 int main(int argc, char **argv)
 {
 	(void)argv;

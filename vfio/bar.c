@@ -24,7 +24,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 		before.sa_sigaction(number, info, context);
 		return;
 	}
-	/* Not ours: it strikes again, and ends the program as it would have. */
+	/* Not ours: the access is repeated without this handler and ends the program. */
 	sigaction(SIGBUS, &before, NULL);
 }
 

@@ -45,7 +45,7 @@ bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at)
 {
 	uint32_t header, pos, left;
 
-	/* A chain can have no more members than places. */
+	/* Bounds the walk: a chain cannot have more members than the space has places. */
 	pos = EXT_CAP_FIRST;
 	if (*at) {
 		memcpy(&header, config + *at, sizeof(header));
@@ -72,7 +72,9 @@ int transport_write_read(struct vfio_device *d, uint32_t region, uint64_t write_
 {
 	int r = d->ops->write(d, region, write_offset, data, size);
 
-	return r ? r : d->ops->read(d, region, read_offset, out, out_size);
+	if (r != 0)
+		return r;
+	return d->ops->read(d, region, read_offset, out, out_size);
 }
 
 static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control, uint16_t *vfs)
@@ -81,7 +83,8 @@ static int find_sriov(struct vfio_device *d, uint16_t *at, uint16_t *control, ui
 	int r = vfio_read(d, VFIO_REGION_CONFIG, 0, config, sizeof(config));
 
 	*at = 0;
-	if (r == 0 && !vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at))
+	if (r == 0 &&
+	    (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, at) || *at > EXT_CAP_END - SRIOV_SIZE))
 		r = -ENODEV;
 	if (r == 0) {
 		memcpy(control, config + *at + SRIOV_CTRL, sizeof(*control));
@@ -102,11 +105,14 @@ int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 
 	if (r == 0 && n && now == n && control & SRIOV_CTRL_VF_ENABLE)
 		return 0;
-	r = r ? r : write16(d, at + SRIOV_CTRL, 0);
+	if (r == 0)
+		r = write16(d, at + SRIOV_CTRL, 0);
 	if (r == 0 && n) {
 		r = write16(d, at + SRIOV_NUM_VFS, (uint16_t)n);
-		r = r ? r : write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
-		r = r ? r : find_sriov(d, &at, &control, &now);
+		if (r == 0)
+			r = write16(d, at + SRIOV_CTRL, SRIOV_CTRL_VF_ENABLE | SRIOV_CTRL_MSE);
+		if (r == 0)
+			r = find_sriov(d, &at, &control, &now);
 		if (r == 0 && !(control & SRIOV_CTRL_VF_ENABLE))
 			r = -EIO;
 	}
@@ -134,9 +140,10 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", info->address,
 				      info->pf);
 	if (info->total_vfs == 0)
-		return vgpu_error_set(err, -ENODEV,
-				      "%s has no SR-IOV (or it is switched off in the firmware)",
-				      info->address);
+		return vgpu_error_set(
+			err, -ENODEV,
+			"%s has no SR-IOV, or SR-IOV is switched off in the firmware setup",
+			info->address);
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {
@@ -159,5 +166,7 @@ int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu
 
 	snprintf(address, sizeof(address), "%.*s", (int)strcspn(name, ","), name);
 	r = pci_describe(address, &info, err);
-	return r ? r : transport_recognise(&info, out, err);
+	if (r != 0)
+		return r;
+	return transport_recognise(&info, out, err);
 }

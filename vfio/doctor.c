@@ -22,7 +22,7 @@ static void check_rights(const struct doctor *d)
 	bool root = geteuid() == 0;
 
 	d->report(d->data, root ? DOCTOR_OK : DOCTOR_NOTE, "rights",
-		  root ? "root" : "not root: some things cannot be seen",
+		  root ? "root" : "not root: some checks cannot see everything",
 		  root ? "" : "run this as root");
 }
 
@@ -39,10 +39,12 @@ static void check_modules(const struct doctor *d)
 	static const struct {
 		const char *name, *path, *what;
 	} modules[] = {
-		{"vfio-pci", "/sys/bus/pci/drivers/vfio-pci", "VFs are given to tenants by it"},
-		{"vfio_iommu_type1", "/sys/module/vfio_iommu_type1", "their DMA goes through it"},
+		{"vfio-pci", "/sys/bus/pci/drivers/vfio-pci",
+		 "not loaded: VFs are given to tenants through it"},
+		{"vfio_iommu_type1", "/sys/module/vfio_iommu_type1",
+		 "not loaded: the DMA of VFs goes through it"},
 		{"pci-pf-stub", "/sys/bus/pci/drivers/pci-pf-stub",
-		 "it holds a PF for device = sysfs:ADDRESS"},
+		 "not loaded: it holds a PF for device = sysfs:ADDRESS"},
 	};
 	char cure[64];
 	unsigned i;
@@ -84,7 +86,7 @@ static void check_interface(const struct doctor *d)
 		return;
 	}
 	d->report(d->data, DOCTOR_OK, "VFIO",
-		  iommu >= 0 ? "iommufd, where functions have nodes of their own"
+		  iommu >= 0 ? "iommufd, for functions that have device nodes"
 			     : "containers and groups",
 		  "");
 }
@@ -97,7 +99,7 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf)
 
 	for (i = 0; i < pf->vfs; i++) {
 		if (pci_vf_address(pf->address, i, vf) < 0 || pci_describe(vf, &info, NULL) < 0) {
-			d->report(d->data, DOCTOR_BAD, pf->address, "a VF that cannot be looked at",
+			d->report(d->data, DOCTOR_BAD, pf->address, "one of its VFs cannot be read",
 				  "see the kernel's log");
 			continue;
 		}
@@ -125,8 +127,9 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 		 gpu->driver[0] ? gpu->driver : "none", gpu->vfs, gpu->total_vfs, gpu->group,
 		 gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
 	if (gpu->total_vfs == 0) {
-		d->report(d->data, DOCTOR_NOTE, gpu->address, finding,
-			  "has no SR-IOV, or it is switched off in the firmware");
+		d->report(
+			d->data, DOCTOR_NOTE, gpu->address, finding,
+			"no SR-IOV: the GPU has none, or it is switched off in the firmware setup");
 		return;
 	}
 	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding, why.text);
@@ -134,7 +137,7 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 		snprintf(finding, sizeof(finding), "shares its IOMMU group with %s",
 			 gpu->neighbour);
 		d->report(d->data, DOCTOR_BAD, gpu->address, finding,
-			  "put it in a slot with access control services (ACS)");
+			  "move it to a slot with access control services (ACS)");
 	}
 	check_vfs(d, gpu);
 }
@@ -152,8 +155,8 @@ void vfio_doctor(doctor_report *report, void *data)
 	check_interface(&d);
 	n = pci_list_gpus(gpus, MAX_GPUS);
 	if (n <= 0)
-		report(data, DOCTOR_NOTE, "GPUs", "none among the PCI functions",
-		       "a software GPU does without: softgpu");
+		report(data, DOCTOR_NOTE, "GPUs", "no PCI function is a GPU",
+		       "softgpu, the software GPU, needs none");
 	for (i = 0; i < n && i < (int)MAX_GPUS; i++)
 		check_gpu(&d, &gpus[i]);
 }

@@ -4,7 +4,8 @@
 
 #include "vfio/gpuiov.h"
 
-/* Registers that softgpu places itself, where a layout does not say: BAR 5, below 0x1000. */
+/* Registers of which a layout does not say where they are: softgpu has them in BAR 5, below
+ * 0x1000. */
 #define OWN(n)                                                                                     \
 	{                                                                                          \
 		GPUIOV_MMIO, 0x0440u + 4u * (n)                                                    \

@@ -19,7 +19,8 @@
 
 #define MAX_NODE 1023
 
-/* Under which name it is kept: devices have names that stores do not take. FNV-1a. */
+/* The name under which the store keeps it: a hash (FNV-1a), because stores do not accept the
+ * characters of device names. */
 static const char *name_of(char out[32], const char *device)
 {
 	uint64_t h = UINT64_C(14695981039346656037);
@@ -38,7 +39,7 @@ void vfio_host_memory_forget(const char *name)
 		vfio_store->drop(name_of(kept, name));
 }
 
-/* The node of a device that lies on the host's bus; -1: it does not, or the host has none. */
+/* Returns the NUMA node of a PCI device of the host; -1: another kind of device, or unknown. */
 static int node_of(const char *name)
 {
 	const char *address = strchr(name, ':');
@@ -50,7 +51,7 @@ static int node_of(const char *name)
 	return node >= 0 && node <= INT32_MAX ? (int)node : -1;
 }
 
-/* Its pages are to come from that node, or not at all. */
+/* Binds pages to a NUMA node; allocations fail if the node has no memory left. */
 static int bind_to(void *memory, uint64_t size, int node)
 {
 	unsigned long mask[(MAX_NODE + 1) / (8 * sizeof(unsigned long))] = {0};
@@ -72,8 +73,8 @@ static int new_file(const struct vfio_host_memory_config *config, struct vgpu_er
 	if (fd >= 0 && ftruncate(fd, (off_t)config->size) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 		return fd;
-	vgpu_error_set(err, -errno, "host memory of %" PRIu64 " MiB: %s", config->size >> 20,
-		       strerror(errno));
+	vgpu_error_set(err, -errno, "cannot allocate %" PRIu64 " MiB of host memory: %s",
+		       config->size >> 20, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -EIO;
@@ -86,23 +87,26 @@ static int map(struct vfio_host_memory *m, int fd, const char *name,
 	void *p = vfio_kernel->map(fd, m->size, 0);
 
 	if (!p)
-		return vgpu_error_set(err, -errno, "host memory of %" PRIu64 " MiB%s: %s",
+		return vgpu_error_set(err, -errno,
+				      "cannot map %" PRIu64 " MiB of host memory%s: %s",
 				      m->size >> 20,
 				      config->huge_pages
-					      ? " of huge pages (see /proc/sys/vm/nr_hugepages)"
+					      ? " in huge pages (raise /proc/sys/vm/nr_hugepages)"
 					      : "",
 				      strerror(errno));
 	m->memory = p;
 	r = bind_to(p, m->size, node);
 	if (r < 0)
-		return vgpu_error_set(err, r, "host memory on NUMA node %d: %s", node,
+		return vgpu_error_set(err, r, "cannot place host memory on NUMA node %d: %s", node,
 				      strerror(-r));
-	/* Gets all of its pages, too. Not mlock, which AddressSanitizer makes nothing of. */
+	/* Also allocates all pages. Not mlock, which AddressSanitizer replaces by a function that
+	 * does nothing. */
 	if (mlock2(p, m->size, 0) < 0)
-		return vgpu_error_set(err, -errno,
-				      "%" PRIu64 " MiB of host memory cannot be locked: %s; raise "
-				      "LimitMEMLOCK, or make host_memory_mib smaller",
-				      m->size >> 20, strerror(errno));
+		return vgpu_error_set(
+			err, -errno,
+			"cannot lock %" PRIu64
+			" MiB of host memory: %s; raise LimitMEMLOCK, or lower host_memory_mib",
+			m->size >> 20, strerror(errno));
 	return 0;
 }
 
@@ -113,10 +117,10 @@ static int let_reach(const struct vfio_host_memory *m, int fd, struct vfio_devic
 
 	if (r == -ENOTSUP)
 		return vgpu_error_set(err, r,
-				      "host memory: a PF that is held by %s has no DMA; hold it by "
-				      "VFIO (device = vfio:ADDRESS)",
+				      "host_memory_mib: a PF held through %s has no DMA; hold it "
+				      "by VFIO (device = vfio:ADDRESS)",
 				      device->ops->name);
-	return r ? vgpu_error_set(err, r, "host memory cannot be mapped for the GPU: %s",
+	return r ? vgpu_error_set(err, r, "cannot map host memory for the GPU's DMA: %s",
 				  strerror(-r))
 		 : 0;
 }
@@ -131,18 +135,20 @@ int vfio_host_memory_open(struct vfio_host_memory *m, struct vfio_device *device
 	*m = (struct vfio_host_memory){.size = config->size, .kept = fd >= 0};
 	if (fd >= 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size != config->size)) {
 		close(fd);
-		return vgpu_error_set(err, -EBUSY,
-				      "%" PRIu64
-				      " MiB of host memory are kept for this GPU, with what guests "
-				      "have there: configure as much until they have ended",
-				      (uint64_t)st.st_size >> 20);
+		return vgpu_error_set(
+			err, -EBUSY,
+			"%" PRIu64
+			" MiB of host memory are kept for this GPU and hold data of guests: "
+			"configure host_memory_mib to that size until they have ended",
+			(uint64_t)st.st_size >> 20);
 	}
 	if (fd < 0)
 		fd = new_file(config, err);
 	if (fd < 0)
 		return fd;
 	r = map(m, fd, name, config, err);
-	r = r ? r : let_reach(m, fd, device, err);
+	if (r == 0)
+		r = let_reach(m, fd, device, err);
 	if (r == 0 && !m->kept && vfio_store)
 		vfio_store->put(kept, fd);
 	close(fd);

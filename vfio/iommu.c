@@ -9,8 +9,10 @@
 #include "iommu.h"
 #include "iommufd_api.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/number.h"
 
-/* What went wrong with a node, and what helps. */
+/* Sets ERR to what went wrong with a device node and its remedy. Returns the error. */
 static int explain(const struct pci_info *info, const char *path, int r, struct vgpu_error *err)
 {
 	char user[64];
@@ -24,9 +26,10 @@ static int explain(const struct pci_info *info, const char *path, int r, struct 
 		return vgpu_error_set(err, -ENODEV, "%s: no IOMMU group; " PCI_IOMMU_CURE,
 				      info->address);
 	return vgpu_error_set(err, r, "%s: %s: %s%s", info->address, path, strerror(-r),
-			      r == -EACCES || r == -EPERM ? "; run as root, or make the node yours"
-			      : r == -ENOENT		  ? "; modprobe vfio-pci vfio_iommu_type1"
-							  : "");
+			      r == -EACCES || r == -EPERM
+				      ? "; run as root, or change the owner of the node"
+			      : r == -ENOENT ? "; modprobe vfio-pci vfio_iommu_type1"
+					     : "");
 }
 
 static int refused(const struct pci_info *info, const char *token, int r, struct vgpu_error *err)
@@ -35,13 +38,13 @@ static int refused(const struct pci_info *info, const char *token, int r, struct
 		return explain(info, "VFIO", r, err);
 	if (info->pf[0])
 		return vgpu_error_set(err, r,
-				      "%s: refused; its PF %s is held by VFIO, so that its VFs are "
-				      "opened with the token of this host: %s",
+				      "%s: VFIO holds its PF %s, so that its VFs are opened with "
+				      "the token of this host: %s",
 				      info->address, info->pf,
 				      token ? "the one given is wrong" : "none was given");
-	return vgpu_error_set(err, r,
-			      "%s: refused; VFs that are in use were opened with another token",
-			      info->address);
+	return vgpu_error_set(
+		err, r, "%s: refused, because VFs that are in use were opened with another token",
+		info->address);
 }
 
 static int open_group(struct iommu *m, const struct pci_info *info, const char *token, int *device,
@@ -61,20 +64,21 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 	if (vfio_kernel->ioctl(m->control, VFIO_GET_API_VERSION, NULL) != VFIO_API_VERSION ||
 	    vfio_kernel->ioctl(m->control, VFIO_CHECK_EXTENSION,
 			       (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU) != 1)
-		return vgpu_error_set(err, -ENOTSUP,
-				      "%s: the kernel has no type 1 IOMMU for VFIO; modprobe "
-				      "vfio_iommu_type1",
-				      info->address);
+		return vgpu_error_set(
+			err, -ENOTSUP,
+			"%s: the kernel has no type 1 IOMMU for VFIO; modprobe vfio_iommu_type1",
+			info->address);
 	r = vfio_kernel->ioctl(m->group, VFIO_GROUP_GET_STATUS, &status);
 	if (r == 0 && !(status.flags & VFIO_GROUP_FLAGS_VIABLE))
 		return vgpu_error_set(err, -EPERM,
 				      "%s: shares IOMMU group %" PRId32
-				      " with %s, which has a driver of the host",
+				      " with %s, which is bound to a driver of the host",
 				      info->address, info->group, info->neighbour);
-	r = r ? r : vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
-	r = r ? r
-	      : vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
-				   (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->group, VFIO_GROUP_SET_CONTAINER, &m->control);
+	if (r == 0)
+		r = vfio_kernel->ioctl(m->control, VFIO_SET_IOMMU,
+				       (void *)(uintptr_t)VFIO_TYPE1v2_IOMMU);
 	if (r < 0)
 		return explain(info, path, r, err);
 	snprintf(name, sizeof(name), "%s%s%s", info->address, token ? " vf_token=" : "",
@@ -85,16 +89,15 @@ static int open_group(struct iommu *m, const struct pci_info *info, const char *
 
 static void parse_token(const char *text, uint8_t out[16])
 {
-	unsigned i, value;
+	unsigned i;
 
 	for (i = 0; i < 16; i++, text += 2) {
 		text += *text == '-';
-		sscanf(text, "%2x", &value);
-		out[i] = (uint8_t)value;
+		vgpu_parse_hex_byte(text, &out[i]);
 	}
 }
 
-/* What VFs of this PF are to be opened with from now on. */
+/* Sets the token that VFs of this PF must be opened with from now on. */
 static int set_token(int device, const char *token)
 {
 	struct token_feature f = {.argsz = sizeof(f),
@@ -120,8 +123,8 @@ static int bind_iommufd(const struct iommu *m, int device, const char *token, bo
 		r = vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
 		if (r != -EINVAL)
 			return r;
-		/* Before 6.17 the kernel takes no token here, and asks for none; but it does of
-		 * those who come by the group. */
+		/* Before Linux 6.17 this call neither takes nor needs a token; opening a VF by its
+		 * group does. */
 		bind = (struct iommufd_bind){.argsz = IOMMUFD_BIND_SIZE_WITHOUT_TOKEN,
 					     .iommufd = m->control};
 	}
@@ -135,7 +138,7 @@ static int first_name(void *data, const char *name)
 	return 1;
 }
 
-/* The node of the function, if the kernel has nodes for functions and an iommufd. */
+/* Finds the device node of the function. False: the kernel has no such nodes, or no iommufd. */
 static bool has_node(const struct pci_info *info, char *path, size_t size)
 {
 	char directory[96], name[32];
@@ -152,7 +155,7 @@ static bool has_node(const struct pci_info *info, char *path, size_t size)
 	return true;
 }
 
-/* An address space for the function's DMA, in place of one that it may have had. */
+/* Attaches a new address space for the function's DMA in place of any earlier one. */
 static int attach_space(struct iommu *m, int device)
 {
 	struct iommufd_ioas_alloc ioas = {.size = sizeof(ioas)};
@@ -160,7 +163,9 @@ static int attach_space(struct iommu *m, int device)
 	int r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
 
 	m->ioas = attach.pt_id = ioas.out_ioas_id;
-	return r ? r : vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
+	if (r != 0)
+		return r;
+	return vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
 }
 
 static int open_node(struct iommu *m, const struct pci_info *info, const char *path,
@@ -169,7 +174,8 @@ static int open_node(struct iommu *m, const struct pci_info *info, const char *p
 	char user[64];
 	int r;
 
-	/* The kernel lets anybody open the node, and calls a second bind just invalid. */
+	/* The kernel lets several processes open the node, and fails a second bind with just
+	 * EINVAL. */
 	if (pci_user(info->address, user, sizeof(user)))
 		return explain(info, path, -EBUSY, err);
 	*device = vfio_kernel->open(path, O_RDWR);
@@ -208,10 +214,8 @@ int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token
 
 void iommu_close(struct iommu *m)
 {
-	if (m->group >= 0)
-		close(m->group);
-	if (m->control >= 0)
-		close(m->control);
+	vgpu_close(&m->group);
+	vgpu_close(&m->control);
 }
 
 const char *iommu_name(const struct iommu *m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a function is opened by VFIO, and what its DMA goes through: the container of its group, or
- * an iommufd where the kernel has one. Chosen when it is opened.
+ * Opens a function through VFIO and maps memory for its DMA: by its group and a container, or by
+ * its own node and an iommufd where the kernel has them. iommu_open chooses.
  */
 #ifndef VFIO_IOMMU_H
 #define VFIO_IOMMU_H
@@ -14,11 +14,11 @@ struct iommu {
 	uint32_t ioas;
 };
 
-/* A token as text of 36 characters, or NULL: none is given. Opens the function, which resets it;
- * *DEVICE is its descriptor. 0 or -errno with the reason. */
+/* Opens the function, which resets it, with TOKEN (36 characters, or NULL: none). *DEVICE is its
+ * descriptor, the caller's. Returns 0, or -errno with the reason in ERR. */
 int iommu_open(struct iommu *m, const struct pci_info *info, const char *token, int *device,
 	       struct vgpu_error *err);
-/* The same for a PF that has been opened by an earlier process, with its descriptors. */
+/* Takes over a PF that an earlier process opened, with its descriptors in M and DEVICE. */
 int iommu_resume(struct iommu *m, const struct pci_info *info, const char *token, int device,
 		 struct vgpu_error *err);
 void iommu_close(struct iommu *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's iommufd interface, as far as it is used here: newer than the headers of the oldest
- * system that we build on (include/uapi/linux/iommufd.h and vfio.h, 6.6 and later). */
+/* The parts of the kernel's iommufd interface that are used here: the headers of the oldest system
+ * that we build on lack them (include/uapi/linux/iommufd.h and vfio.h, Linux 6.6 and later). */
 #ifndef VFIO_IOMMUFD_API_H
 #define VFIO_IOMMUFD_API_H
 
@@ -30,7 +30,7 @@ struct iommufd_ioas_alloc {
 	uint32_t size, flags, out_ioas_id;
 };
 
-/* VFIO_DEVICE_FEATURE with the token: 16 bytes */
+/* VFIO_DEVICE_FEATURE with a token of 16 bytes */
 struct token_feature {
 	uint32_t argsz, flags;
 	uint8_t token[16];

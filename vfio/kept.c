@@ -8,12 +8,13 @@
 
 #include "vfio/kernel.h"
 #include "vfio/store.h"
+#include "vgpu/descriptor.h"
 
 const struct vfio_store *vfio_store;
 
 enum { DEVICE, CONTROL, GROUP, PARTS };
 
-/* "vfio-0000-03-00.0-device": the names may have no colons. */
+/* Makes a name such as "vfio-0000-03-00.0-device": names in the store cannot contain colons. */
 static const char *name_of(char name[64], const char *address, int part)
 {
 	static const char *const parts[PARTS] = {"device", "control", "group"};
@@ -57,7 +58,7 @@ bool kept_take(const char *address, struct iommu *m, int *device)
 		return false;
 	for (i = 0; i < PARTS; i++)
 		fds[i] = vfio_store->take(name_of(name, address, i));
-	/* A group is there only where functions have no nodes of their own. */
+	/* There is a group only where functions have no device nodes of their own. */
 	if (fds[DEVICE] >= 0 && fds[CONTROL] >= 0 &&
 	    vfio_kernel->ioctl(fds[DEVICE], VFIO_DEVICE_GET_INFO, &info) == 0) {
 		*device = fds[DEVICE];
@@ -66,8 +67,7 @@ bool kept_take(const char *address, struct iommu *m, int *device)
 		return true;
 	}
 	for (i = 0; i < PARTS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		vgpu_close(&fds[i]);
 	kept_drop(address);
 	return false;
 }

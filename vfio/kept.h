@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The descriptors of a PF held by VFIO, over a restart. */
+/* Keeps the descriptors of a PF that VFIO holds in the store (vfio/store.h) over a restart. */
 #ifndef VFIO_KEPT_H
 #define VFIO_KEPT_H
 
@@ -7,10 +7,12 @@
 
 #include "iommu.h"
 
-/* Has all of them kept, or none: then a restart of vgpud opens the PF anew. */
+/* Keeps copies of all of them, or none: then a restart of vgpud resets the PF. */
 void kept_put(const char *address, const struct iommu *m, int device);
-/* Those of an earlier process, if all are there and the device is: true. */
+/* Takes the descriptors that an earlier process kept, if there are all and the device still
+ * answers. Returns whether it did; the descriptors are then the caller's. */
 bool kept_take(const char *address, struct iommu *m, int *device);
+/* Removes them from the store. */
 void kept_drop(const char *address);
 
 #endif

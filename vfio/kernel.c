@@ -14,6 +14,7 @@
 
 #include "vfio/kernel.h"
 #include "vgpu/clock.h"
+#include "vgpu/number.h"
 
 static int real_open(const char *path, int flags)
 {
@@ -121,16 +122,20 @@ int kernel_read_text(char *out, size_t size, const char *format, ...)
 
 int kernel_read_number(int64_t *out, const char *format, ...)
 {
-	char path[PATH_SIZE], text[64], *end;
+	char path[PATH_SIZE], text[64];
+	uint64_t value;
 	int r;
 
 	MAKE_PATH(path, format);
 	r = read_text(text, sizeof(text), path);
 	if (r < 0)
 		return r;
-	errno = 0;
-	*out = strtoll(text, &end, 0);
-	return r == 0 || *end || errno ? -EINVAL : 0;
+	if (vgpu_parse_int(text, out) == 0)
+		return 0;
+	if (vgpu_parse_unsigned(text, INT64_MAX, &value) < 0)
+		return -EINVAL;
+	*out = (int64_t)value;
+	return 0;
 }
 
 static int write_text(const char *text, const char *path)
@@ -150,7 +155,8 @@ static int64_t now_ms(void)
 	return (int64_t)(vgpu_now() / VGPU_MSEC);
 }
 
-/* The number that comes through a pipe. 0; -ETIMEDOUT, or -ECHILD: it has ended without. */
+/* Receives a number through a pipe. Returns 0; -ETIMEDOUT; -ECHILD: the writer ended without
+ * sending it. */
 static int receive_result(int fd, int deadline_ms, int *result)
 {
 	int64_t until = now_ms() + deadline_ms, left;
@@ -167,8 +173,8 @@ static int receive_result(int fd, int deadline_ms, int *result)
 }
 
 /*
- * It is a child's child that writes: whoever is late is init's to wait for, and never stays behind
- * as a zombie of ours. Neither does anything that another thread's lock could stop.
+ * A grandchild writes, because a write that is late must not leave a zombie of ours: init reaps it.
+ * Neither child calls anything that needs a lock which another thread may have held at the fork.
  */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 {
@@ -194,9 +200,12 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
 	close(ends[1]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	r = r ? r : receive_result(ends[0], deadline_ms, &result);
+	if (r == 0)
+		r = receive_result(ends[0], deadline_ms, &result);
 	close(ends[0]);
-	return r ? r : result;
+	if (r != 0)
+		return r;
+	return result;
 }
 
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data)
@@ -218,7 +227,7 @@ int kernel_each_line(const char *path, void (*each)(void *data, const char *line
 			have -= (size_t)(end + 1 - line);
 		}
 		if (have == sizeof(text) - 1)
-			have = 0; /* longer than any line that we look for */
+			have = 0; /* drop it: no line of interest is so long */
 		memmove(text, line, have);
 	}
 	close(fd);

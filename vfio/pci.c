@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Discovery: what sysfs says of a function, and who uses it. */
+/* Discovery: what sysfs says about a function, and which process uses it. */
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -11,6 +11,7 @@
 
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
+#include "vgpu/number.h"
 
 #define CLASS_BRIDGE 0x06u
 #define CLASS_DISPLAY 0x03u
@@ -35,7 +36,8 @@ static int number(const char *address, const char *file, int64_t max, int64_t *o
 	return r < 0 ? r : *out < -1 || *out > max ? -EIO : 0;
 }
 
-/* A member of the IOMMU group; bridges are nobody's device. */
+/* Counts a member of the IOMMU group; bridges do not count, because no driver of a tenant uses
+ * them. */
 static int member(void *data, const char *name)
 {
 	struct pci_info *info = data;
@@ -51,17 +53,16 @@ static int member(void *data, const char *name)
 
 static void describe_group(struct pci_info *info)
 {
-	char link[32], path[64], *end;
-	long n;
+	char link[32], path[64];
+	int64_t n;
 
 	info->group = -1;
 	if (kernel_read_link(link, sizeof(link), PCI_DEVICES "/%s/iommu_group", info->address) < 0)
 		return;
-	n = strtol(link, &end, 10);
-	if (*end || n < 0 || n > INT32_MAX)
+	if (vgpu_parse_between(link, 0, INT32_MAX, &n) < 0)
 		return;
 	info->group = (int32_t)n;
-	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%ld/devices", n);
+	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%" PRId64 "/devices", n);
 	vfio_kernel->list(path, member, info);
 }
 
@@ -79,10 +80,12 @@ int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *e
 	r = number(address, "vendor", 0xffff, &vendor);
 	if (r == -ENOENT)
 		return vgpu_error_set(err, -ENODEV, "%s: no such PCI function", address);
-	r = r ? r : number(address, "device", 0xffff, &device);
-	r = r ? r : number(address, "class", 0xffffff, &class);
+	if (r == 0)
+		r = number(address, "device", 0xffff, &device);
+	if (r == 0)
+		r = number(address, "class", 0xffffff, &class);
 	if (r < 0)
-		return vgpu_error_set(err, -EIO, "%s: sysfs says nothing sensible of it: %s",
+		return vgpu_error_set(err, -EIO, "%s: sysfs describes it with invalid values: %s",
 				      address, strerror(-r));
 	out->vendor = (uint16_t)vendor;
 	out->device = (uint16_t)device;
@@ -91,7 +94,8 @@ int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *e
 		out->numa_node = (int32_t)value;
 	if (number(address, "sriov_totalvfs", MAX_VFS, &value) == 0 && value > 0)
 		out->total_vfs = (uint32_t)value;
-	/* Who reads sriov_numvfs waits for whoever changes it; the links tell as much. */
+	/* Count the links instead of reading sriov_numvfs, which blocks while a process writes
+	 * it. */
 	while (out->vfs < out->total_vfs && pci_vf_address(address, out->vfs, vf) == 0)
 		out->vfs++;
 	kernel_read_link(out->driver, sizeof(out->driver), PCI_DEVICES "/%s/driver", address);
@@ -139,8 +143,8 @@ int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE])
 	return r < 0 ? r : pci_is_address(out) ? 0 : -EIO;
 }
 
-/* Looking for a descriptor of the group's node, or of the function's own, or of what either has
- * given: a device, which says since 6.18 of which function. */
+/* A search for a descriptor of the group's node, of the function's own node, or of a VFIO device,
+ * which since Linux 6.18 names its function in fdinfo. */
 struct search {
 	const char *address;
 	char group[32], node[64];
@@ -201,7 +205,7 @@ bool pci_user(const char *address, char *out, size_t size)
 	vfio_kernel->list(path, node, &s);
 	vfio_kernel->list("/proc", process, &s);
 	if (!s.found) {
-		/* VFIO has a function enabled for as long as it is open. */
+		/* VFIO keeps a function enabled while it is open. */
 		kernel_read_link(name, sizeof(name), PCI_DEVICES "/%s/driver", address);
 		kernel_read_number(&enabled, PCI_DEVICES "/%s/enable", address);
 		snprintf(out, size, "a process that cannot be seen from here");
@@ -212,7 +216,7 @@ bool pci_user(const char *address, char *out, size_t size)
 	return true;
 }
 
-/* Of all patterns that match the one with the fewest wildcards is the closest (as libvirt does). */
+/* The pattern with the fewest wildcards is the closest match, as in libvirt. */
 static uint32_t wildcards(const char *pattern)
 {
 	uint32_t n = 0;
@@ -222,11 +226,11 @@ static uint32_t wildcards(const char *pattern)
 	return n;
 }
 
-/* Looking for the closest pattern. */
+/* A search for the closest pattern. */
 struct aliases {
-	char own[160]; /* the function's, with VFIO's prefix */
+	char own[160]; /* the function's modalias, with VFIO's prefix */
 	char module[64];
-	uint32_t least; /* wildcards so far */
+	uint32_t least; /* wildcards of the best match so far */
 };
 
 static void alias(void *data, const char *line)
@@ -252,10 +256,10 @@ void pci_vfio_driver(const char *address, char *out, size_t size)
 		    0 &&
 	    uname(&system) == 0) {
 		snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
-		kernel_each_line(path, alias, &a); /* without it there are no variants */
+		kernel_each_line(path, alias, &a); /* without the file there are no variants */
 	}
 	snprintf(out, size, "%s", a.module);
-	/* Modules are named with underscores, drivers with dashes. */
+	/* Names of modules have underscores where names of drivers have dashes. */
 	for (; *out; out++)
 		*out = *out == '_' ? '-' : *out;
 }

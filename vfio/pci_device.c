@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function held through the kernel's VFIO: regions by the descriptor and by mappings, MSI-X by
- * eventfds, DMA through the IOMMU. Opening a VF resets it, and so does its last close. A PF, on
- * whose state VFs depend, is not reset by function (its reset methods are taken from the kernel's
- * list), and its descriptors outlive this process where there is a store.
+ * A function held through the kernel's VFIO: accesses regions by its descriptor and by mappings,
+ * raises MSI-X by eventfds, and maps DMA through the IOMMU. The first open and the last close of a
+ * VF reset it. VFs depend on the state of their PF: so the PF's reset methods are removed from the
+ * kernel's list (no function-level reset), and its descriptors outlive this process where there is
+ * a store.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +24,7 @@
 #include "token.h"
 #include "transports.h"
 #include "vfio/kernel.h"
+#include "vgpu/descriptor.h"
 
 #define REGIONS (VFIO_PCI_CONFIG_REGION_INDEX + 1)
 #define MAX_DMA 64u
@@ -37,14 +38,13 @@ struct dma {
 
 struct pci_device {
 	struct vfio_device device;
-	struct vfio_device_ops ops; /* with the name of the way in */
+	struct vfio_device_ops ops; /* with the name of the interface */
 	struct pci_info info;
 	struct iommu iommu;
 	int fd;
-	int wanted,
-		faulted; /* eventfds: the kernel's request to close it, and PCI Express' errors */
-	int news;	 /* epoll of both */
-	int given_up;	 /* what vfio_check has said, or 0 */
+	int wanted, faulted; /* eventfds: the kernel wants it closed; PCI Express error */
+	int news;	     /* epoll descriptor of both */
+	int given_up;	     /* what vfio_check has returned, or 0 */
 	struct {
 		uint64_t size, offset, mmap_size;
 		struct bar bar;
@@ -66,7 +66,7 @@ static int pci_region(struct vfio_device *d, uint32_t region, struct vfio_region
 	return 0;
 }
 
-/* The mapping of a region that reaches to END, or NULL: go by the descriptor. */
+/* Returns the mapping of a region that reaches to END. NULL: use the descriptor. */
 static struct bar *mapped(struct pci_device *p, uint32_t region, uint64_t end)
 {
 	if (region >= REGIONS || p->regions[region].mmap_size == 0 ||
@@ -156,7 +156,7 @@ static int pci_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 				   : set_irqs(of(d), VFIO_PCI_MSIX_IRQ_INDEX, eventfds, count);
 }
 
-/* Whether anything of that range is mapped by us. */
+/* Whether this process has mapped a part of the range. */
 static bool has_mapped(const struct pci_device *p, uint64_t iova, uint64_t size)
 {
 	uint32_t i;
@@ -185,7 +185,7 @@ static int pci_dma_map(struct vfio_device *d, int fd, uint64_t offset, uint64_t 
 		return -errno;
 	}
 	r = iommu_map(&p->iommu, dma->memory, iova, size);
-	/* If not by us, then by an earlier process, whose address space this still is. */
+	/* An earlier process, whose address space this still is, has mapped the range. */
 	if (r == -EEXIST && !has_mapped(p, iova, size) && iommu_unmap(&p->iommu, iova, size) == 0)
 		r = iommu_map(&p->iommu, dma->memory, iova, size);
 	if (r < 0) {
@@ -217,7 +217,7 @@ static int pci_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOENT;
 }
 
-/* EAGAIN: somebody else holds the lock that a reset takes. */
+/* EAGAIN: another thread of the kernel holds the lock that a reset needs. */
 static int pci_reset(struct vfio_device *d)
 {
 	struct timespec pause = {0, 5000000};
@@ -241,18 +241,11 @@ static int pci_fd(struct vfio_device *d)
 	return of(d)->news;
 }
 
-static bool raised(int fd)
-{
-	uint64_t count;
-
-	return read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count);
-}
-
 static int pci_check(struct vfio_device *d)
 {
-	if (raised(of(d)->wanted))
+	if (vgpu_eventfd_drain(of(d)->wanted))
 		return -ESTALE;
-	return raised(of(d)->faulted) ? -EREMOTEIO : 0;
+	return vgpu_eventfd_drain(of(d)->faulted) ? -EREMOTEIO : 0;
 }
 
 static void pci_forget(struct vfio_device *d)
@@ -264,14 +257,14 @@ static void pci_forget(struct vfio_device *d)
 static void pci_close(struct vfio_device *d)
 {
 	struct pci_device *p = of(d);
-	const int fds[] = {p->fd, p->wanted, p->faulted, p->news};
 	uint32_t i;
 
 	for (i = 0; i < REGIONS; i++)
 		bar_unmap(&p->regions[i].bar);
-	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	vgpu_close(&p->fd);
+	vgpu_close(&p->wanted);
+	vgpu_close(&p->faulted);
+	vgpu_close(&p->news);
 	iommu_close(&p->iommu);
 	for (i = 0; i < MAX_DMA; i++)
 		if (p->dma[i].memory)
@@ -296,7 +289,8 @@ static const struct vfio_device_ops pci_ops = {
 	.close = pci_close,
 };
 
-/* The mappable part from offset 0: all of it, or the first of the areas that the kernel lists. */
+/* Returns the size of the mappable part from offset 0: the whole region, or the first area that the
+ * kernel lists. */
 static uint64_t mappable(const struct vfio_region_info *info, size_t room)
 {
 	const char *base = (const char *)info;
@@ -351,12 +345,12 @@ static int enable(struct pci_device *p)
 	int r = pci_read(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
-	return r ? r
-		 : pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			     sizeof(command));
+	if (r != 0)
+		return r;
+	return pci_write(&p->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
-/* What stands behind the address: ",token=" or ",token-file=". */
+/* Splits NAME into the address and ",token=" or ",token-file=". */
 static int split(const char *name, char address[PCI_ADDRESS_SIZE], char token[TOKEN_SIZE],
 		 const char **file, struct vgpu_error *err)
 {
@@ -376,7 +370,8 @@ static int split(const char *name, char address[PCI_ADDRESS_SIZE], char token[TO
 	return 0;
 }
 
-/* Whether it takes a token: a PF is given this host's, its VFs are opened with it. */
+/* Finds the token for a function: a PF gets this host's token, and VFs of PFs that VFIO holds are
+ * opened with it. "": the function needs none. */
 static int find_token(const struct pci_info *info, const char *file, char token[TOKEN_SIZE],
 		      struct vgpu_error *err)
 {
@@ -406,13 +401,13 @@ void vfio_vf_token(const char *name, char out[VFIO_TOKEN_SIZE])
 		out[0] = '\0';
 }
 
-/* A PF makes VFs only if the module has been told that it may. */
+/* vfio-pci makes VFs only if its parameter enable_sriov is set. */
 static int allow_vfs(struct vgpu_error *err)
 {
 	int r = kernel_write_text(5000, "Y", "/sys/module/vfio_pci/parameters/enable_sriov");
 
 	return r < 0 ? vgpu_error_set(err, r,
-				      "vfio-pci cannot be told to make VFs (%s); modprobe vfio-pci "
+				      "cannot set enable_sriov of vfio-pci (%s); modprobe vfio-pci "
 				      "enable_sriov=1",
 				      strerror(-r))
 		     : 0;
@@ -425,33 +420,40 @@ static int take_pf(const struct pci_info *info, struct vgpu_error *err)
 	int r = transport_recognise(info, &identity, err);
 
 	pci_vfio_driver(info->address, driver, sizeof(driver));
-	r = r ? r : allow_vfs(err);
-	r = r ? r : pci_bind(info->address, driver, err);
-	return r ? r : pci_suppress_resets(info->address, err);
+	if (r == 0)
+		r = allow_vfs(err);
+	if (r == 0)
+		r = pci_bind(info->address, driver, err);
+	if (r != 0)
+		return r;
+	return pci_suppress_resets(info->address, err);
 }
 
-/* Only a PF is taken from its driver: an address that was mistyped must not cost a disk. */
+/* Only a PF is taken from its driver, so that a mistyped address does not unbind a disk. */
 static int check_driver(const struct pci_info *info, struct vgpu_error *err)
 {
 	return strstr(info->driver, "vfio")
 		       ? 0
 		       : vgpu_error_set(err, -ENODEV,
-					"%s: has driver %s, not VFIO's; vgpud binds the VFs of its "
-					"GPUs, others are yours to bind",
+					"%s: has driver %s, not VFIO's; vgpud binds only the VFs "
+					"of its GPUs: bind this function yourself",
 					info->address, info->driver[0] ? info->driver : "none");
 }
 
-/* Neither is a device's own interrupt; functions that have no such error are not told of any. */
+/* Asks the kernel for both eventfds. EINVAL: the function cannot report PCI Express errors. */
 static int subscribe(struct pci_device *p)
 {
 	struct epoll_event want = {.events = EPOLLIN};
 	int r;
 
-	p->wanted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	p->faulted = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	p->wanted = vgpu_eventfd();
+	if (p->wanted < 0)
+		return p->wanted;
+	p->faulted = vgpu_eventfd();
+	if (p->faulted < 0)
+		return p->faulted;
 	p->news = epoll_create1(EPOLL_CLOEXEC);
-	if (p->wanted < 0 || p->faulted < 0 || p->news < 0 ||
-	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
+	if (p->news < 0 || epoll_ctl(p->news, EPOLL_CTL_ADD, p->wanted, &want) < 0 ||
 	    epoll_ctl(p->news, EPOLL_CTL_ADD, p->faulted, &want) < 0)
 		return -errno;
 	r = set_irqs(p, VFIO_PCI_ERR_IRQ_INDEX, &p->faulted, 1);
@@ -466,21 +468,26 @@ static int acquire(struct pci_device *p, const char *name, struct vgpu_error *er
 	const char *file;
 	int r = split(name, address, token, &file, err);
 
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0)
 		r = p->info.total_vfs ? take_pf(&p->info, err) : check_driver(&p->info, err);
-	r = r ? r : find_token(&p->info, file, token, err);
-	r = r ? r : pci_describe(address, &p->info, err);
+	if (r == 0)
+		r = find_token(&p->info, file, token, err);
+	if (r == 0)
+		r = pci_describe(address, &p->info, err);
 	if (r == 0 && p->info.total_vfs && kept_take(address, &p->iommu, &p->fd))
 		r = iommu_resume(&p->iommu, &p->info, token, p->fd, err);
-	else
-		r = r ? r : iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
+	else if (r == 0)
+		r = iommu_open(&p->iommu, &p->info, token[0] ? token : NULL, &p->fd, err);
 	if (r < 0)
 		return r;
 	p->ops.name = iommu_name(&p->iommu);
 	r = read_regions(p);
-	r = r ? r : enable(p);
-	r = r ? r : subscribe(p);
+	if (r == 0)
+		r = enable(p);
+	if (r == 0)
+		r = subscribe(p);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", address, strerror(-r));
 	if (p->info.total_vfs)

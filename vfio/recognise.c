@@ -8,7 +8,7 @@
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
 
-/* AMD's are not among them: how their memory is cleared is not known. */
+/* No AMD GPU is listed, because how to clear their memory is not published. */
 static const struct {
 	uint16_t vendor, device;
 	const char *model;
@@ -32,7 +32,7 @@ static const char *model_of(const uint8_t *config)
 int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 		     struct gpuiov_identity *out, struct vgpu_error *err)
 {
-	uint32_t vsec;
+	uint32_t vsec = 0, left;
 
 	*out = (struct gpuiov_identity){.model = NULL};
 	if (size < PCI_STD_HEADER_SIZEOF)
@@ -40,17 +40,25 @@ int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 	out->model = model_of(config);
 	if (!out->model)
 		return vgpu_error_set(err, -ENODEV, "not a GPU that vgpud has a driver for");
-	/* Of the rest the kernel shows nothing to others. */
+	/* The kernel shows the rest only to root. */
 	if (size < GPUIOV_CONFIG_SIZE)
 		return vgpu_error_set(err, -EACCES,
 				      "only root can read its capabilities: run this as root");
 	if (!vfio_find_ext_cap(config, PCI_EXT_CAP_SRIOV, &out->sriov))
 		return vgpu_error_set(err, -ENODEV, "no SR-IOV capability");
-	do {
+	/* A chain that comes back to where it was has no end. */
+	for (left = GPUIOV_CONFIG_SIZE / 8; left > 0 && (vsec & 0xffff) != GPUIOV_VSEC_ID; left--) {
 		if (!vfio_find_ext_cap(config, PCI_EXT_CAP_VENDOR, &out->cap))
 			return vgpu_error_set(err, -ENODEV, "no GPU-IOV capability");
 		memcpy(&vsec, config + out->cap + 4, sizeof(vsec));
-	} while ((vsec & 0xffff) != GPUIOV_VSEC_ID);
+	}
+	if (left == 0)
+		return vgpu_error_set(err, -ENODEV, "its capabilities have no end");
 	out->cap_length = vsec >> 20;
+	if (out->sriov > GPUIOV_CONFIG_SIZE - SRIOV_SIZE ||
+	    out->cap_length > GPUIOV_CONFIG_SIZE - out->cap)
+		return vgpu_error_set(err, -ENODEV,
+				      "its SR-IOV or GPU-IOV capability does not lie within the "
+				      "configuration space");
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drivers and virtual functions. The order is the one that leaves no instant at which a driver of
- * the host could take a VF: autoprobe off, then the VFs, then an override for each, then a probe,
- * and a look at what came of it (drivers_probe succeeds even if nobody wanted the function).
+ * Binds drivers and makes virtual functions. The order leaves no instant in which a driver of the
+ * host could bind a VF: switch autoprobe off, make the VFs, set the override of each, probe, and
+ * check the result (drivers_probe succeeds even if no driver took the function).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
 
-/* The kernel takes a second for 31 VFs; one that waits for a VF's user waits for ever. */
+/* The kernel needs about a second for 31 VFs; it waits for ever for a VF that is in use. */
 #define VFS_DEADLINE_MS 30000
 #define BIND_DEADLINE_MS 10000
 #define QUICK_MS 5000
@@ -31,7 +31,7 @@ static bool is_bound(const char *address, const char *driver)
 	       strcmp(now, driver) == 0;
 }
 
-/* The driver's directory is there if its module is. */
+/* A driver has a directory while its module is loaded. */
 static bool is_loaded(const char *driver)
 {
 	char path[96];
@@ -49,7 +49,7 @@ static int check_unused(const char *pf, uint32_t n, struct vgpu_error *err)
 		if (pci_vf_address(pf, i, vf) == 0 && pci_user(vf, user, sizeof(user)))
 			return vgpu_error_set(err, -EBUSY,
 					      "%s: VF %" PRIu32
-					      " (%s) is in use by %s; end that first",
+					      " (%s) is in use by %s; end that process first",
 					      pf, i, vf, user);
 	return 0;
 }
@@ -62,7 +62,8 @@ static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *er
 
 	snprintf(text, sizeof(text), "%" PRIu32, n);
 	r = kernel_write_text(VFS_DEADLINE_MS, text, PCI_DEVICES "/%s/sriov_numvfs", pf);
-	r = r ? r : pci_describe(pf, &now, NULL);
+	if (r == 0)
+		r = pci_describe(pf, &now, NULL);
 	if (r == 0 && now.vfs != n)
 		r = -EIO;
 	if (r == -ENOENT)
@@ -70,7 +71,7 @@ static int write_number_of_vfs(const char *pf, uint32_t n, struct vgpu_error *er
 				      "%s: its driver cannot make VFs; for vfio-pci, write Y to "
 				      "/sys/module/vfio_pci/parameters/enable_sriov",
 				      pf);
-	return r < 0 ? vgpu_error_set(err, r, "%s: cannot have %" PRIu32 " VFs: %s", pf, n,
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot make %" PRIu32 " VFs: %s", pf, n,
 				      strerror(-r))
 		     : 0;
 }
@@ -85,12 +86,13 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 	if (r < 0 || strcmp(info.driver, driver) == 0)
 		return r;
 	if (!is_loaded(driver))
-		return vgpu_error_set(err, -ENOENT, "%s: driver %s is not there; modprobe %s",
+		return vgpu_error_set(err, -ENOENT, "%s: driver %s is not loaded; modprobe %s",
 				      address, driver, driver);
-	/* Drivers take no PF that has VFs already, nor give one up without them. */
+	/* Drivers neither bind nor release a PF that has VFs. */
 	if (info.driver[0] && info.vfs) {
 		r = check_unused(address, info.vfs, err);
-		r = r ? r : write_number_of_vfs(address, 0, err);
+		if (r == 0)
+			r = write_number_of_vfs(address, 0, err);
 		if (r < 0)
 			return r;
 	}
@@ -100,8 +102,8 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 		r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
 				      address);
 		if (r < 0)
-			return vgpu_error_set(err, r, "%s: cannot take it from %s: %s", address,
-					      info.driver, strerror(-r));
+			return vgpu_error_set(err, r, "%s: cannot unbind it from driver %s: %s",
+					      address, info.driver, strerror(-r));
 	}
 	r = kernel_write_text(QUICK_MS, driver, PCI_DEVICES "/%s/driver_override", address);
 	for (i = 0; i < PROBES && r == 0; i++) {
@@ -110,8 +112,8 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 			return 0;
 		nanosleep(&pause, NULL);
 	}
-	return vgpu_error_set(err, r ? r : -EIO, "%s: %s does not take it%s%s", address, driver,
-			      r ? ": " : "; the kernel's log may say why", r ? strerror(-r) : "");
+	return vgpu_error_set(err, r ? r : -EIO, "%s: driver %s does not bind it%s%s", address,
+			      driver, r ? ": " : "; see the kernel's log", r ? strerror(-r) : "");
 }
 
 static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
@@ -121,7 +123,7 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 	int r = pci_vf_address(pf, n, vf);
 
 	if (r < 0)
-		return vgpu_error_set(err, r, "%s: VF %" PRIu32 " has not appeared: %s", pf, n,
+		return vgpu_error_set(err, r, "%s: VF %" PRIu32 " did not appear: %s", pf, n,
 				      strerror(-r));
 	r = pci_describe(vf, &info, err);
 	if (r < 0)
@@ -131,7 +133,8 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 	if (info.group_size > 1)
 		return vgpu_error_set(err, -EPERM,
 				      "%s: shares IOMMU group %" PRId32
-				      " with %s; the slot has no access control services (ACS)",
+				      " with %s; the slot lacks access control services (ACS): "
+				      "move the GPU to another",
 				      vf, info.group, info.neighbour);
 	pci_vfio_driver(vf, driver, sizeof(driver));
 	return pci_bind(vf, driver, err);
@@ -158,8 +161,9 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 			return r;
 		r = kernel_write_text(QUICK_MS, "0", PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
 		if (r < 0)
-			return vgpu_error_set(err, r, "%s: cannot keep drivers off its VFs: %s", pf,
-					      strerror(-r));
+			return vgpu_error_set(err, r,
+					      "%s: cannot switch off sriov_drivers_autoprobe: %s",
+					      pf, strerror(-r));
 		r = write_number_of_vfs(pf, n, err);
 		if (r < 0)
 			return r;
@@ -171,7 +175,7 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 	return r;
 }
 
-/* Kernels before 5.15 have no such list. */
+/* Linux before 5.15 has no such list: nothing to do. */
 static int set_resets(const char *address, const char *methods)
 {
 	int r = kernel_write_text(QUICK_MS, methods, PCI_DEVICES "/%s/reset_method", address);
@@ -183,7 +187,7 @@ int pci_suppress_resets(const char *address, struct vgpu_error *err)
 {
 	int r = set_resets(address, "\n");
 
-	return r < 0 ? vgpu_error_set(err, r, "%s: its resets cannot be switched off: %s", address,
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot switch its resets off: %s", address,
 				      strerror(-r))
 		     : 0;
 }
@@ -196,14 +200,14 @@ int pci_release(const char *address, struct vgpu_error *err)
 
 	if (r < 0)
 		return r;
-	/* An address that was mistyped must not cost a disk. */
+	/* A mistyped address must not unbind a disk. */
 	if (info.total_vfs == 0 ||
 	    (info.driver[0] && strcmp(info.driver, "pci-pf-stub") && !strstr(info.driver, "vfio")))
-		return vgpu_error_set(err, -EINVAL, "%s: driver %s: not a PF that vgpud has taken",
+		return vgpu_error_set(err, -EINVAL, "%s: driver %s: not a PF that vgpud holds",
 				      address, info.driver[0] ? info.driver : "none");
 	if (pci_user(address, user, sizeof(user)))
 		return vgpu_error_set(err, -EBUSY, "%s: in use by %s", address, user);
-	/* Who holds a PF through sysfs has its configuration space locked. */
+	/* A process that holds a PF through sysfs locks its configuration space. */
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
 	lock = vfio_kernel->open(path, O_RDONLY);
 	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
@@ -215,12 +219,16 @@ int pci_release(const char *address, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = kernel_write_text(QUICK_MS, "1", PCI_DEVICES "/%s/sriov_drivers_autoprobe", address);
-	r = r ? r : set_resets(address, "default");
+	if (r == 0)
+		r = set_resets(address, "default");
 	if (r == 0 && info.driver[0])
 		r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
 				      address);
-	r = r ? r : kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
-	r = r ? r : kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
-	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be given back: %s", address, strerror(-r))
+	if (r == 0)
+		r = kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
+	if (r == 0)
+		r = kernel_write_text(BIND_DEADLINE_MS, address, "/sys/bus/pci/drivers_probe");
+	return r < 0 ? vgpu_error_set(err, r, "%s: cannot return it to its host driver: %s",
+				      address, strerror(-r))
 		     : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function held through sysfs, by its driver pci-pf-stub: configuration space through `config`,
- * BARs through `resourceN`. Nothing is reset when it is opened or closed, and its VFs need no
- * token. There are no interrupts: its driver polls. Kernel lockdown forbids it.
+ * A function held through sysfs, bound to pci-pf-stub: configuration space through `config`, BARs
+ * through `resourceN`. Opening and closing reset nothing, and its VFs need no token. It has no
+ * interrupts, so that the GPU's driver polls. Kernel lockdown forbids it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include "transports.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
+#include "vgpu/descriptor.h"
 
 #define STUB "pci-pf-stub"
 #define CONFIG_SIZE 4096u
@@ -29,7 +30,7 @@ struct sysfs_device {
 	struct pci_info info;
 	int config;
 	uint64_t sizes[BARS], addresses[BARS];
-	int files[BARS]; /* of BARs that have been used */
+	int files[BARS]; /* descriptors of BARs that were used */
 	struct bar bars[BARS];
 };
 
@@ -77,7 +78,9 @@ static int sysfs_read(struct vfio_device *d, uint32_t region, uint64_t offset, v
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->read(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_read(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_read(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, const void *data,
@@ -89,7 +92,9 @@ static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, 
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->write(s->config, data, size, offset), size);
 	r = use_bar(s, region);
-	return r ? r : bar_write(&s->bars[region], offset, data, size);
+	if (r != 0)
+		return r;
+	return bar_write(&s->bars[region], offset, data, size);
 }
 
 static int sysfs_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
@@ -153,11 +158,9 @@ static void sysfs_close(struct vfio_device *d)
 
 	for (i = 0; i < BARS; i++) {
 		bar_unmap(&s->bars[i]);
-		if (s->files[i] >= 0)
-			close(s->files[i]);
+		vgpu_close(&s->files[i]);
 	}
-	if (s->config >= 0)
-		close(s->config);
+	vgpu_close(&s->config);
 	free(s);
 }
 
@@ -177,7 +180,7 @@ static const struct vfio_device_ops sysfs_ops = {
 	.close = sysfs_close,
 };
 
-/* One line for each BAR: first address, last, flags. */
+/* Reads the sizes of the BARs: one line each, with first address, last address and flags. */
 static int read_sizes(struct sysfs_device *s)
 {
 	uint64_t first, last, flags;
@@ -200,35 +203,35 @@ static int read_sizes(struct sysfs_device *s)
 	return r < 0 ? r : 0;
 }
 
-/* After a reset that nobody has told the driver of, a function does not know where it lies. */
+/* A reset that the kernel does not know of clears the addresses in a function's BARs. */
 static int check_addresses(struct sysfs_device *s, struct vgpu_error *err)
 {
 	uint32_t bars[BARS], i;
 	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_BASE_ADDRESS_0, bars, sizeof(bars));
 
 	if (r < 0)
-		return vgpu_error_set(err, r, "%s: cannot be read: %s", s->info.address,
-				      strerror(-r));
+		return vgpu_error_set(err, r, "cannot read %s: %s", s->info.address, strerror(-r));
 	for (i = 0; i < BARS; i++)
 		if (s->sizes[i] &&
 		    (bars[i] & PCI_BASE_ADDRESS_MEM_MASK) != (uint32_t)s->addresses[i])
 			return vgpu_error_set(err, -EIO,
-					      "%s: has lost its addresses in a reset (the kernel's "
-					      "log may say why); switch its slot off and on",
+					      "%s has lost its addresses in a reset (see the "
+					      "kernel's log); switch its slot off and on",
 					      s->info.address);
 	return 0;
 }
 
-/* The stub does not switch memory decoding on, and with a driver `enable` is not for us. */
+/* Switches memory decoding on: pci-pf-stub does not, and sysfs' `enable` fails for bound
+ * functions. */
 static int enable(struct sysfs_device *s)
 {
 	uint16_t command;
 	int r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 
 	command |= PCI_COMMAND_MEMORY;
-	return r ? r
-		 : sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
-			       sizeof(command));
+	if (r != 0)
+		return r;
+	return sysfs_write(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 static int acquire(struct sysfs_device *s, const char *address, struct vgpu_error *err)
@@ -237,8 +240,10 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 	char path[96];
 	int r = pci_describe(address, &s->info, err);
 
-	r = r ? r : transport_recognise(&s->info, &identity, err);
-	r = r ? r : pci_bind(address, STUB, err);
+	if (r == 0)
+		r = transport_recognise(&s->info, &identity, err);
+	if (r == 0)
+		r = pci_bind(address, STUB, err);
 	if (r < 0)
 		return r;
 	r = read_sizes(s);
@@ -252,9 +257,9 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 	if (r >= 0 && check_addresses(s, err) < 0)
 		return -EIO;
 	r = r < 0 ? r : enable(s);
-	return r < 0 ? vgpu_error_set(err, r, "%s: cannot be opened: %s%s", address, strerror(-r),
+	return r < 0 ? vgpu_error_set(err, r, "cannot open %s: %s%s", address, strerror(-r),
 				      r == -EPERM || r == -EACCES
-					      ? "; this takes root, and a kernel without lockdown"
+					      ? "; run as root, on a kernel without lockdown"
 					      : "")
 		     : 0;
 }

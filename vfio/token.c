@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "token.h"
+#include "vgpu/file.h"
+
+/* A UUID, and what an editor may have put behind it. */
+#define MAX_FILE 256u
 
 bool token_is_valid(const char *text)
 {
@@ -37,48 +39,33 @@ static int make_token(char out[TOKEN_SIZE])
 	return 0;
 }
 
-/* Written whole under another name first. */
-static int save(const char *path, const char *token)
+static int make_file(const char *path, char out[TOKEN_SIZE])
 {
-	char temporary[256], directory[256], *slash;
-	int fd, r = 0;
+	int r = make_token(out);
 
-	snprintf(directory, sizeof(directory), "%s", path);
-	slash = strrchr(directory, '/');
-	if (slash && slash != directory) {
-		*slash = '\0';
-		mkdir(directory, 0755);
-	}
-	snprintf(temporary, sizeof(temporary), "%.250s.new", path);
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, token, TOKEN_SIZE - 1) != TOKEN_SIZE - 1 || fsync(fd) < 0)
-		r = -EIO;
-	close(fd);
-	if (r == 0 && rename(temporary, path) < 0)
-		r = -errno;
-	return r;
+	if (r < 0)
+		return r;
+	vgpu_make_parent(path);
+	return vgpu_file_replace(path, 0600, out, TOKEN_SIZE - 1);
 }
 
 int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
-	ssize_t n;
+	char *text = NULL;
+	size_t size;
+	int r = vgpu_file_read(path, MAX_FILE, &text, &size);
 
-	if (fd < 0 && (errno != ENOENT || !make))
-		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (fd < 0) {
-		r = make_token(out);
-		r = r ? r : save(path, out);
-		return r ? vgpu_error_set(err, r, "%s: cannot be made: %s", path, strerror(-r)) : 0;
+	if (r == -ENOENT && make) {
+		r = make_file(path, out);
+		return r ? vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
 	}
-	n = read(fd, out, TOKEN_SIZE - 1);
-	close(fd);
-	out[n < 0 ? 0 : n] = '\0';
-	return token_is_valid(out) ? 0
-				   : vgpu_error_set(err, -EINVAL,
-						    "%s: holds no UUID; remove it, and end all "
-						    "users of VFs",
-						    path);
+	if (r < 0 && r != -E2BIG)
+		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
+	snprintf(out, TOKEN_SIZE, "%s", r == 0 ? text : "");
+	free(text);
+	if (!token_is_valid(out))
+		return vgpu_error_set(err, -EINVAL,
+				      "%s: not a UUID; remove the file, and end all users of VFs",
+				      path);
+	return 0;
 }

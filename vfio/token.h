@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The token that opens this host's VFs while their PF is held by VFIO: a random UUID, secret. */
+/* The token that is needed to open VFs while VFIO holds their PF: a random UUID, secret, one for
+ * this host. */
 #ifndef VFIO_TOKEN_H
 #define VFIO_TOKEN_H
 
@@ -11,8 +12,8 @@
 #define TOKEN_FILE "/var/lib/vgpud/vf-token"
 
 bool token_is_valid(const char *text);
-/* Reads it from PATH; if there is no such file and MAKE, makes one that only root can read. 0 or
- * -errno with the reason. */
+/* Reads the token from PATH; with MAKE, makes a missing file, which only its owner can read.
+ * Returns 0, or -errno with the reason in ERR. */
 int token_load(const char *path, bool make, char out[TOKEN_SIZE], struct vgpu_error *err);
 
 #endif

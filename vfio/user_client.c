@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vfio-user client. Writes are posted (No_reply), and go out together with the read that
- * follows where there is one: a command and its status cost one trip. The server is not trusted
- * either: sizes are checked before anything is read into memory of ours, a reply that does not fit
- * its request, or does not come in time, makes the device dead (-ENODEV) from then on.
+ * The vfio-user client. Writes are posted (No_reply); vfio_write_read sends a write together with
+ * the read that follows, so that a command and its status cost one trip. The client does not trust
+ * the server: it checks sizes before it reads into its memory, and after a reply that does not
+ * match its request, or comes too late, every call fails with -ENODEV.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,13 +12,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "transports.h"
 #include "vfio/user_proto.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 #define TIMEOUT_S 5
 
@@ -47,88 +48,48 @@ static int die(struct client *c, int r)
 	return r;
 }
 
-/* Sends the parts as one; descriptors, if any, go with the first byte. */
+/* Sends the parts as one message; descriptors, if any, go with the first byte. */
 static int send_parts(struct client *c, struct iovec *iov, size_t parts, const int *fds,
 		      uint32_t n_fds)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * VFIO_USER_MAX_FDS)];
-	} control = {0};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = parts};
-	struct cmsghdr *cmsg;
 	ssize_t n;
 
-	if (n_fds > 0) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-		cmsg = CMSG_FIRSTHDR(&m);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * n_fds);
-	}
-	while (m.msg_iovlen > 0) {
-		n = sendmsg(c->fd, &m, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
+	while (parts > 0) {
+		n = vgpu_socket_send(c->fd, iov, parts, fds, n_fds, 0);
 		if (n < 0)
 			return die(c, -ENODEV);
-		m.msg_control = NULL;
-		m.msg_controllen = 0;
-		while (m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len) {
-			n -= (ssize_t)m.msg_iov->iov_len;
-			m.msg_iov++;
-			m.msg_iovlen--;
+		n_fds = 0;
+		while (parts > 0 && (size_t)n >= iov->iov_len) {
+			n -= (ssize_t)iov->iov_len;
+			iov++;
+			parts--;
 		}
-		if (m.msg_iovlen > 0) {
-			m.msg_iov->iov_base = (char *)m.msg_iov->iov_base + n;
-			m.msg_iov->iov_len -= (size_t)n;
+		if (parts > 0) {
+			iov->iov_base = (char *)iov->iov_base + n;
+			iov->iov_len -= (size_t)n;
 		}
 	}
 	return 0;
 }
 
-/* Receives exactly SIZE bytes; a descriptor that comes along goes to *FD, or is closed. */
+/* Receives exactly SIZE bytes. The first descriptor goes to *FD, others are closed. */
 static int receive(struct client *c, void *data, size_t size, int *fd)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * VFIO_USER_MAX_FDS)];
-	} control;
-	struct cmsghdr *cmsg;
-	size_t have = 0, i;
+	struct vgpu_received got;
+	size_t have = 0;
 	ssize_t n;
 
 	while (have < size) {
-		struct iovec iov = {(char *)data + have, size - have};
-		struct msghdr m = {.msg_iov = &iov,
-				   .msg_iovlen = 1,
-				   .msg_control = control.space,
-				   .msg_controllen = sizeof(control.space)};
-
-		n = recvmsg(c->fd, &m, MSG_CMSG_CLOEXEC);
-		if (n < 0 && errno == EAGAIN)
+		n = vgpu_socket_receive(c->fd, (char *)data + have, size - have, 0, &got);
+		if (n == -EAGAIN)
 			return die(c, -ETIMEDOUT);
-		if (n < 0 && errno == EINTR)
-			continue;
+		if (n == -EMSGSIZE)
+			return die(c, -EPROTO);
 		if (n <= 0)
 			return die(c, -ENODEV);
-		for (cmsg = CMSG_FIRSTHDR(&m); cmsg; cmsg = CMSG_NXTHDR(&m, cmsg)) {
-			size_t fds = cmsg->cmsg_type == SCM_RIGHTS
-					     ? (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int)
-					     : 0;
-
-			for (i = 0; i < fds; i++) {
-				int got;
-
-				memcpy(&got, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(got));
-				if (fd && *fd < 0)
-					*fd = got;
-				else
-					close(got);
-			}
-		}
+		if (got.n_fds > 0 && fd && *fd < 0)
+			*fd = vgpu_take(&got.fds[0]);
+		vgpu_received_drop(&got);
 		have += (size_t)n;
 	}
 	return 0;
@@ -169,7 +130,7 @@ static struct vfio_user_header request(struct client *c, uint16_t command, size_
 	};
 }
 
-/* One message and its reply. */
+/* Sends a message and receives its reply. */
 static int call(struct client *c, uint16_t command, const void *payload, size_t size,
 		const int *fds, uint32_t n_fds, void *answer, size_t least, size_t answer_size,
 		int *fd)
@@ -181,7 +142,8 @@ static int call(struct client *c, uint16_t command, const void *payload, size_t 
 	if (c->dead)
 		return -ENODEV;
 	r = send_parts(c, iov, size ? 2 : 1, fds, n_fds);
-	/* A server that does not want us may have said why before it hung up. */
+	/* A server that refuses the client may have sent the reason before it closed the
+	 * connection. */
 	if (r < 0) {
 		c->dead = false;
 		r = receive_reply(c, header.id, command, answer, least, answer_size, fd);
@@ -214,7 +176,7 @@ static int user_write(struct vfio_device *d, uint32_t region, uint64_t offset, c
 	return send_parts(c, iov, 3, NULL, 0);
 }
 
-/* Whether a header is that of the reply to REQUEST, of SIZE bytes. */
+/* Whether a header is the successful reply to ASKED, of SIZE bytes. */
 static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_header *asked,
 		      size_t size)
 {
@@ -222,15 +184,14 @@ static bool is_answer(const struct vfio_user_header *h, const struct vfio_user_h
 	       (h->flags & (VFIO_USER_TYPE_MASK | VFIO_USER_ERROR)) == VFIO_USER_REPLY;
 }
 
-/* The usual reply is a few bytes. */
+/* Most replies have a few bytes. */
 struct small_reply {
 	struct vfio_user_header header;
 	struct vfio_user_access access;
 	uint8_t data[64];
 };
 
-/* Receives a reply of SIZE bytes, in as many pieces as it comes in, or one that says to be shorter:
- * an error. */
+/* Receives a reply of SIZE bytes, or a shorter one if its header says so: an error. */
 static int receive_small(struct client *c, struct small_reply *reply, size_t size)
 {
 	size_t have = 0;
@@ -293,11 +254,14 @@ static int user_write_read(struct vfio_device *d, uint32_t region, uint64_t writ
 	r = receive(c, &header, sizeof(header), NULL);
 	if (r == 0 && !is_answer(&header, &read_header, size_of_reply))
 		r = die(c, -EPROTO);
-	r = r ? r : receive(c, &answer, sizeof(answer), NULL);
-	return r ? r : receive(c, out, out_size, NULL);
+	if (r == 0)
+		r = receive(c, &answer, sizeof(answer), NULL);
+	if (r != 0)
+		return r;
+	return receive(c, out, out_size, NULL);
 }
 
-/* What the server says of a region, and its descriptor. */
+/* Gets what the server says about a region, and its descriptor. */
 static int region_info(struct client *c, uint32_t index, struct vfio_region *out, int *fd)
 {
 	struct {
@@ -327,41 +291,36 @@ static int region_info(struct client *c, uint32_t index, struct vfio_region *out
 
 static int user_region(struct vfio_device *d, uint32_t index, struct vfio_region *out)
 {
-	int fd = -1, r = region_info(of(d), index, out, &fd);
+	VGPU_AUTO_CLOSE int fd = -1;
 
-	if (fd >= 0)
-		close(fd);
-	return r;
+	return region_info(of(d), index, out, &fd);
 }
 
 static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *size)
 {
 	struct client *c = of(d);
 	struct vfio_region region = {0};
+	VGPU_AUTO_CLOSE int fd = -1;
 	struct stat st;
-	int fd = -1, r = region_info(c, index, &region, &fd);
+	int r = region_info(c, index, &region, &fd);
 	void *p;
 
-	if (r == 0 && (fd < 0 || region.mmap_size == 0))
-		r = -ENOTSUP;
-	/* A file shorter than it is said to be would end us by SIGBUS. */
-	if (r == 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size))
-		r = -EPROTO;
-	if (r == 0) {
-		p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (p == MAP_FAILED) {
-			r = -errno;
-		} else {
-			if (c->maps[index].address)
-				munmap(c->maps[index].address, c->maps[index].size);
-			c->maps[index] = (struct mapping){p, region.mmap_size};
-			*out = p;
-			*size = region.mmap_size;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return r;
+	if (r < 0)
+		return r;
+	if (fd < 0 || region.mmap_size == 0)
+		return -ENOTSUP;
+	/* Accesses beyond the end of a shorter file would raise SIGBUS. */
+	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size)
+		return -EPROTO;
+	p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	if (c->maps[index].address)
+		munmap(c->maps[index].address, c->maps[index].size);
+	c->maps[index] = (struct mapping){p, region.mmap_size};
+	*out = p;
+	*size = region.mmap_size;
+	return 0;
 }
 
 static int user_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
@@ -409,7 +368,7 @@ static int user_fd(struct vfio_device *d)
 	return of(d)->fd;
 }
 
-/* Nothing is to be read between calls, but the end. */
+/* Between calls the server sends nothing: only the end of the connection is readable. */
 static int user_check(struct vfio_device *d)
 {
 	char byte;
@@ -425,8 +384,7 @@ static void user_close(struct vfio_device *d)
 	for (i = 0; i < VFIO_USER_NUM_REGIONS; i++)
 		if (c->maps[i].address)
 			munmap(c->maps[i].address, c->maps[i].size);
-	if (c->fd >= 0)
-		close(c->fd);
+	vgpu_close(&c->fd);
 	free(c);
 }
 
@@ -482,39 +440,31 @@ static int negotiate(struct client *c)
 
 int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error *err)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval timeout = {TIMEOUT_S, 0};
-	socklen_t size = sizeof(address);
 	struct client *c;
 	int r;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
-				      sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
-	if (path[0] == '@') { /* a name in no folder, as /proc/net/unix shows it */
-		address.sun_path[0] = '\0';
-		size = (socklen_t)(sizeof(address.sun_family) + strlen(path));
-	}
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return vgpu_error_set(err, -ENOMEM, "%s: out of memory", path);
 	c->device.ops = &user_ops;
-	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	c->fd = vgpu_socket_connect(path, 0);
+	if (c->fd < 0) {
+		r = vgpu_error_set(err, c->fd, "cannot connect to %s: %s; is the device running?",
+				   path, strerror(-c->fd));
+		free(c);
+		return r;
+	}
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, size) < 0)
-		r = vgpu_error_set(err, -errno, "%s: %s; is the device running?", path,
-				   strerror(errno));
-	else
-		r = negotiate(c);
+	r = negotiate(c);
 	if (r == -EBUSY || r == -ENODEV)
 		vgpu_error_set(err, r, "%s: %s", path,
 			       r == -EBUSY ? "another program holds this device"
 					   : "the device closed the connection");
-	else if (r < 0 && !c->dead && c->fd >= 0 && c->max_data)
+	else if (r < 0 && !c->dead && c->max_data)
 		vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	else if (r == -EPROTO || r == -ETIMEDOUT)
-		vgpu_error_set(err, r, "%s: does not speak vfio-user", path);
+		vgpu_error_set(err, r, "%s: the peer does not speak vfio-user", path);
 	if (r < 0) {
 		user_close(&c->device);
 		return r;

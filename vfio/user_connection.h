@@ -11,21 +11,21 @@
 #include "vfio/user_server.h"
 
 struct dma_map {
-	int fd; /* -1: mapped without memory that we could reach */
+	int fd; /* -1: mapped without memory that the server can reach */
 	uint32_t flags;
 	uint64_t iova, size, offset;
-	void *memory; /* of huge pages, which cannot be written to but by a mapping; else NULL */
+	void *memory; /* mapping of huge pages, which have no pwrite; else NULL */
 };
 
 struct connection {
 	int fd;
-	bool ready;  /* the version is agreed */
-	size_t have; /* bytes of the message at hand */
+	bool ready;  /* the version was negotiated */
+	size_t have; /* bytes received of the current message */
 	uint8_t head[sizeof(struct vfio_user_header)];
-	uint8_t *message; /* header and payload; NULL until the header is here */
+	uint8_t *message; /* header and payload; NULL until the header is complete */
 	int fds[VFIO_USER_MAX_FDS];
 	unsigned n_fds;
-	uint8_t *reply; /* what could not be sent yet */
+	uint8_t *reply; /* a reply that could not be sent in full yet */
 	size_t reply_size, reply_sent;
 };
 
@@ -37,29 +37,23 @@ struct vfio_endpoint {
 	void *device;
 	int listener;
 	bool closing;
-	struct connection c; /* c.fd < 0: nobody */
+	struct connection c; /* c.fd < 0: no client */
 
-	/* Reached by other threads: */
+	/* Shared with other threads, under LOCK: */
 	pthread_mutex_t lock;
 	int vectors[VFIO_USER_MAX_VECTORS];
 	struct dma_map *maps;
 	unsigned n_maps;
 };
 
-/* Reads what is missing of the message at hand. 1: complete, 0: not yet, negative: the end. */
+/* Reads more of the current message. Returns 1: it is complete; 0: not yet; negative errno: end the
+ * connection. */
 int connection_receive(struct connection *c);
-/* Handles the complete message. Negative: end the connection. */
+/* Handles the complete message. Returns a negative errno to end the connection. */
 int connection_handle(struct vfio_endpoint *e);
-/* Sends what is left of the reply; 0 done, 1 to be continued, negative errno. */
+/* Sends the rest of the reply. Returns 0: done; 1: the socket is full; or a negative errno. */
 int connection_flush(struct connection *c);
 void connection_drop_fds(struct connection *c);
 void endpoint_drop_maps(struct vfio_endpoint *e);
-
-static inline void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
 
 #endif

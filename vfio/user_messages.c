@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that comes out of a socket here is hostile. A message is handled only when it is
- * complete and of a size that its command allows; a connection that breaks the framing is closed,
- * one that asks for nonsense gets an error. Nothing blocks: what a client does not read is kept,
- * at most one reply, and until it is gone no further message of that client is looked at.
+ * Every client may be hostile. A message is handled only when it is complete and of a size that its
+ * command allows. Malformed framing closes the connection; an invalid request gets an error.
+ * Nothing blocks: a reply that a client does not read is kept, and until it is sent no further
+ * message of that client is read.
  *
- * Client memory is reached by pread and pwrite on the descriptors that came with the mappings, not
- * by mapping them here: a client that truncates its file gets an error, not our SIGBUS. Files of
- * huge pages have no pwrite; they are mapped, if they are sealed against being truncated.
+ * Client memory is accessed by pread and pwrite on the descriptors of its mappings, because a
+ * mapping of ours would raise SIGBUS when the client truncates its file. Files of huge pages have
+ * no pwrite: they are mapped, if they are sealed against truncation.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,21 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "user_connection.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 void connection_drop_fds(struct connection *c)
 {
 	while (c->n_fds > 0)
-		close_fd(&c->fds[--c->n_fds]);
+		vgpu_close(&c->fds[--c->n_fds]);
 }
 
 static void drop_map(struct dma_map *map)
 {
-	close_fd(&map->fd);
+	vgpu_close(&map->fd);
 	if (map->memory)
 		munmap(map->memory, map->size);
 }
@@ -49,12 +50,11 @@ int connection_flush(struct connection *c)
 	ssize_t n;
 
 	while (c->reply_sent < c->reply_size) {
-		n = send(c->fd, c->reply + c->reply_sent, c->reply_size - c->reply_sent,
-			 MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
+		struct iovec rest = {c->reply + c->reply_sent, c->reply_size - c->reply_sent};
+
+		n = vgpu_socket_send(c->fd, &rest, 1, NULL, 0, MSG_DONTWAIT);
 		if (n < 0)
-			return errno == EAGAIN ? 1 : -errno;
+			return n == -EAGAIN ? 1 : (int)n;
 		c->reply_sent += (size_t)n;
 	}
 	free(c->reply);
@@ -62,7 +62,7 @@ int connection_flush(struct connection *c)
 	return 0;
 }
 
-/* Answers the message at hand; FD, if not negative, goes with it and stays the caller's. */
+/* Replies to the current message. FD, if not negative, is sent along and stays the caller's. */
 static int reply(struct connection *c, const void *payload, size_t size, int fd)
 {
 	const struct vfio_user_header *request = (void *)c->message;
@@ -73,36 +73,19 @@ static int reply(struct connection *c, const void *payload, size_t size, int fd)
 		.flags = VFIO_USER_REPLY,
 	};
 	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)payload, size}};
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr message = {.msg_iov = iov, .msg_iovlen = size ? 2 : 1};
-	struct cmsghdr *cmsg;
 	ssize_t n;
 	size_t sent;
 
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
-	if (fd >= 0) {
-		message.msg_control = control.space;
-		message.msg_controllen = sizeof(control.space);
-		cmsg = CMSG_FIRSTHDR(&message);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
-		return -errno;
+	n = vgpu_socket_send(c->fd, iov, size ? 2 : 1, &fd, fd >= 0, MSG_DONTWAIT);
+	if (n < 0 && n != -EAGAIN)
+		return (int)n;
 	sent = n < 0 ? 0 : (size_t)n;
 	if (sent == header.size)
 		return 0;
 	if (fd >= 0 && n < 0)
-		return -EAGAIN; /* a client that floods us before it has asked what we are */
+		return -EAGAIN; /* only a client that floods the server comes here */
 	c->reply = malloc(header.size);
 	if (!c->reply)
 		return -ENOMEM;
@@ -129,12 +112,12 @@ static int reply_error(struct connection *c, int error)
 	if (request->flags & VFIO_USER_NO_REPLY)
 		return 0;
 	n = send(c->fd, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* Not even room for 16 bytes: it does not read. */
+	/* The socket has no room for 16 bytes: the client does not read. */
 	return n == (ssize_t)sizeof(header) ? 0 : -EPIPE;
 }
 
-/* Each handler gets a payload of at least the size in its table row, and returns 0, a positive
- * errno for an error reply, or a negative one to end the connection. */
+/* Handlers. Each gets a payload of at least the size in its table row, and returns 0, a positive
+ * errno for an error reply, or a negative errno to end the connection. */
 
 static int on_version(struct vfio_endpoint *e, const void *payload, size_t size)
 {
@@ -198,7 +181,7 @@ static int on_region_info(struct vfio_endpoint *e, const void *payload, size_t s
 		.nr_areas = 1,
 		.size = region.mmap_size,
 	};
-	/* Too small an argsz: the client learns how much it takes, and asks again. */
+	/* If argsz is too small, the client learns the size from the reply and asks again. */
 	if (request->argsz < sizeof(answer))
 		return reply(&e->c, &answer, sizeof(answer.info), -1);
 	return reply(&e->c, &answer, sizeof(answer), region.mmap_fd);
@@ -220,27 +203,31 @@ static int on_irq_info(struct vfio_endpoint *e, const void *payload, size_t size
 	return reply(&e->c, &info, sizeof(info), -1);
 }
 
-/* Only an eventfd may stand for a vector: writing to anything else might block. */
+/* Only eventfds are accepted for vectors: writing to another file might block. */
 static bool is_eventfd(int fd)
 {
 	char link[64], target[32] = "";
-	int flags = fcntl(fd, F_GETFL);
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	return readlink(link, target, sizeof(target) - 1) > 0 &&
-	       strcmp(target, "anon_inode:[eventfd]") == 0 && flags >= 0 &&
-	       fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+	       strcmp(target, "anon_inode:[eventfd]") == 0;
 }
 
-/* Raises a vector. Its flags are shared with the client, which may have made it blocking and full:
- * then it is left alone. */
+static bool make_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+/* Raises a vector. The client shares the file flags and may have made a full eventfd blocking: poll
+ * first. */
 static void signal_vector(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-	uint64_t one = 1;
 
-	if (fd >= 0 && poll(&ready, 1, 0) == 1 && write(fd, &one, sizeof(one)) < 0)
-		return; /* full: it has been raised often enough */
+	if (fd >= 0 && poll(&ready, 1, 0) == 1)
+		vgpu_eventfd_signal(fd);
 }
 
 static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size)
@@ -260,20 +247,21 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 	if (kind == VFIO_USER_IRQ_DATA_EVENTFD && c->n_fds != 0 && c->n_fds != r->count)
 		return EINVAL;
 	if (r->index != VFIO_USER_IRQ_MSIX)
-		return reply(c, NULL, 0, -1); /* accepted, and never raised */
+		return reply(c, NULL, 0, -1); /* accepted, but never raised */
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; i < count; i++) {
 		int *vector = &e->vectors[i];
 		bool named = i >= r->start && i < r->start + r->count;
 
 		if (kind == VFIO_USER_IRQ_DATA_EVENTFD && named) {
-			close_fd(vector);
-			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start])) {
+			vgpu_close(vector);
+			if (c->n_fds > 0 && is_eventfd(c->fds[i - r->start]) &&
+			    make_nonblocking(c->fds[i - r->start])) {
 				*vector = c->fds[i - r->start];
 				c->fds[i - r->start] = -1;
 			}
 		} else if (kind == VFIO_USER_IRQ_DATA_NONE && r->count == 0) {
-			close_fd(vector); /* VFIO's way to turn all of them off */
+			vgpu_close(vector); /* in VFIO this switches all vectors off */
 		} else if (named && *vector >= 0 &&
 			   (kind == VFIO_USER_IRQ_DATA_NONE ||
 			    (kind == VFIO_USER_IRQ_DATA_BOOL &&
@@ -285,7 +273,7 @@ static int on_set_irqs(struct vfio_endpoint *e, const void *payload, size_t size
 	return reply(c, NULL, 0, -1);
 }
 
-/* Whether reading FD can be trusted not to block: memory files only. */
+/* Whether FD is a memory file, which cannot block a reader. */
 static bool is_memory(int fd)
 {
 	struct statfs fs;
@@ -302,7 +290,7 @@ static bool has_huge_pages(int fd)
 	return fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC;
 }
 
-/* Maps a file of huge pages, which are all there then. */
+/* Maps a file of huge pages; other files are left alone. Returns 0 or a positive errno. */
 static int map_huge(struct dma_map *map)
 {
 	int seals = fcntl(map->fd, F_GET_SEALS);
@@ -352,7 +340,7 @@ static int on_dma_map(struct vfio_endpoint *e, const void *payload, size_t size)
 			result = map_huge(&map);
 		}
 		if (result)
-			close_fd(&map.fd);
+			vgpu_close(&map.fd);
 		else
 			e->maps[e->n_maps++] = map;
 	} else if (result == 0) {
@@ -384,7 +372,7 @@ static int on_dma_unmap(struct vfio_endpoint *e, const void *payload, size_t siz
 	return found ? reply(&e->c, &r, sizeof(r), -1) : ENOENT;
 }
 
-/* An access must lie within its region, be it of size 0 or not there at all. */
+/* Whether an access lies within its region; regions that do not exist have size 0. */
 static bool in_region(struct vfio_endpoint *e, const struct vfio_user_access *a)
 {
 	struct vfio_server_region region = {.mmap_fd = -1};
@@ -460,7 +448,7 @@ int connection_handle(struct vfio_endpoint *e)
 	int result = ENOSYS;
 
 	if ((header->flags & VFIO_USER_TYPE_MASK) != 0)
-		return -EPROTO; /* we ask nothing, so there is nothing to reply to */
+		return -EPROTO; /* the server sends no requests, so it expects no replies */
 	if (header->command < sizeof(handlers) / sizeof(handlers[0]) &&
 	    handlers[header->command].handle) {
 		if (size < handlers[header->command].least)
@@ -479,58 +467,33 @@ int connection_handle(struct vfio_endpoint *e)
 	return result;
 }
 
-/* Takes in the descriptors of a message; more than we want are closed. */
-static void take_fds(struct connection *c, struct msghdr *message)
+/* Takes the descriptors of a message; closes those beyond VFIO_USER_MAX_FDS. */
+static void take_fds(struct connection *c, struct vgpu_received *got)
 {
-	struct cmsghdr *cmsg;
-	size_t n, i;
-	int fd;
+	uint32_t i;
 
-	for (cmsg = CMSG_FIRSTHDR(message); cmsg; cmsg = CMSG_NXTHDR(message, cmsg)) {
-		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int), sizeof(int));
-			if (c->n_fds < VFIO_USER_MAX_FDS)
-				c->fds[c->n_fds++] = fd;
-			else
-				close(fd);
-		}
-	}
+	for (i = 0; i < got->n_fds && c->n_fds < VFIO_USER_MAX_FDS; i++)
+		c->fds[c->n_fds++] = vgpu_take(&got->fds[i]);
+	vgpu_received_drop(got);
 }
 
 int connection_receive(struct connection *c)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * 16)];
-	} control;
-	struct iovec iov;
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
 	struct vfio_user_header header;
+	struct vgpu_received got;
+	uint8_t *to = c->head;
+	size_t whole = sizeof(c->head);
 	ssize_t n;
 
-	if (!c->message) {
-		iov.iov_base = c->head + c->have;
-		iov.iov_len = sizeof(c->head) - c->have;
-	} else {
+	if (c->message) {
 		memcpy(&header, c->message, sizeof(header));
-		iov.iov_base = c->message + c->have;
-		iov.iov_len = header.size - c->have;
+		to = c->message;
+		whole = header.size;
 	}
-	n = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = vgpu_socket_receive(c->fd, to + c->have, whole - c->have, MSG_DONTWAIT, &got);
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	take_fds(c, &message);
-	/* Descriptors that did not fit are gone: what the message says of them would be wrong. */
-	if (message.msg_flags & MSG_CTRUNC)
-		return -EMFILE;
+		return n == -EAGAIN ? 0 : (int)n;
+	take_fds(c, &got);
 	if (n == 0)
 		return -ECONNRESET;
 	c->have += (size_t)n;

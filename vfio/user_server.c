@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's thread: it accepts clients, one for each device at a time, and lets each have its
- * turn. What they say is user_messages.c's business.
+ * The server's thread: accepts clients, one per device at a time, and serves them in turn.
+ * user_messages.c handles the messages.
  */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "user_connection.h"
 #include "vfio/thread.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
-/* So many messages of one client before the next client has its turn. */
+/* Messages of one client before the next client is served. */
 #define BURST 16
+#define BACKLOG 4
 
 struct vfio_server {
 	pthread_t thread;
 	int epoll, wake;
 	bool stop;
-	pthread_mutex_t lock; /* the list; held by the thread except while it waits */
+	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
 };
 
-/* The client is gone, or has to go. */
+/* Ends the connection of the client, if there is one. */
 static void disconnect(struct vfio_endpoint *e)
 {
 	struct connection *c = &e->c;
@@ -36,13 +37,13 @@ static void disconnect(struct vfio_endpoint *e)
 		return;
 	pthread_mutex_lock(&e->lock);
 	for (i = 0; i < VFIO_USER_MAX_VECTORS; i++)
-		close_fd(&e->vectors[i]);
+		vgpu_close(&e->vectors[i]);
 	endpoint_drop_maps(e);
 	pthread_mutex_unlock(&e->lock);
 	connection_drop_fds(c);
 	free(c->message);
 	free(c->reply);
-	close_fd(&c->fd);
+	vgpu_close(&c->fd);
 	*c = (struct connection){.fd = -1};
 	e->ops->disconnected(e->device);
 }
@@ -74,7 +75,7 @@ static void serve(struct vfio_endpoint *e, uint32_t events)
 		epoll_ctl(e->server->epoll, EPOLL_CTL_MOD, c->fd, &want);
 }
 
-/* A second client is told at once that the device is taken. */
+/* Tells a second client that the device is in use, and disconnects it. */
 static void refuse(int fd)
 {
 	struct vfio_user_header header = {
@@ -94,7 +95,8 @@ static void accept_client(struct vfio_endpoint *e)
 	char probe;
 	int fd;
 
-	/* One that has just died may still be in the way; who comes next waits to be accepted. */
+	/* The former client may have ended without the server having noticed yet; who comes next
+	 * waits to be accepted. */
 	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		disconnect(e);
 	fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -114,7 +116,6 @@ static void *server_thread(void *arg)
 	struct vfio_server *s = arg;
 	struct epoll_event events[32];
 	struct vfio_endpoint *e;
-	uint64_t count;
 	int i, n;
 
 	pthread_mutex_lock(&s->lock);
@@ -124,11 +125,11 @@ static void *server_thread(void *arg)
 		pthread_mutex_lock(&s->lock);
 		for (i = 0; i < n; i++) {
 			if (!events[i].data.ptr) {
-				if (read(s->wake, &count, sizeof(count)) < 0)
-					continue;
+				vgpu_eventfd_drain(s->wake);
 				continue;
 			}
-			/* It may have been removed since the events were collected. */
+			/* Look for the endpoint: it may have been removed since epoll_wait
+			 * returned. */
 			for (e = s->endpoints; e; e = e->next) {
 				if (events[i].data.ptr == e)
 					accept_client(e);
@@ -153,7 +154,7 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	if (!s)
 		return vgpu_error_set(err, -ENOMEM, "vfio-user server: out of memory");
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->wake = vgpu_eventfd();
 	vfio_mutex_init(&s->lock);
 	if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &want) < 0)
 		r = errno;
@@ -161,8 +162,8 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 		r = vfio_thread_create(&s->thread, name, fifo ? SCHED_FIFO : SCHED_OTHER, fifo,
 				       server_thread, s);
 	if (r) {
-		close_fd(&s->epoll);
-		close_fd(&s->wake);
+		vgpu_close(&s->epoll);
+		vgpu_close(&s->wake);
 		free(s);
 		return vgpu_error_set(err, -r, "vfio-user server: %s", strerror(r));
 	}
@@ -170,52 +171,10 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	return 0;
 }
 
-static void wake(struct vfio_server *s)
-{
-	uint64_t one = 1;
-
-	if (write(s->wake, &one, sizeof(one)) < 0)
-		return; /* it is awake already */
-}
-
-int vfio_server_listen(const char *path, struct vgpu_error *err)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, r, probe;
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return vgpu_error_set(err, -ENAMETOOLONG, "%s: longer than %zu bytes", path,
-				      sizeof(address.sun_path) - 1);
-	strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return vgpu_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-	if (r < 0 && errno == EADDRINUSE) {
-		probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (connect(probe, (struct sockaddr *)&address, sizeof(address)) < 0 &&
-		    errno == ECONNREFUSED) {
-			unlink(path);
-			r = bind(fd, (struct sockaddr *)&address, sizeof(address));
-		} else {
-			errno = EADDRINUSE;
-		}
-		close(probe);
-	}
-	if (r == 0)
-		r = listen(fd, 4);
-	if (r < 0) {
-		r = -errno;
-		close(fd);
-		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
-	}
-	return fd;
-}
-
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err)
 {
-	int fd = vfio_server_listen(path, err), r;
+	int fd = vgpu_socket_listen(path, 0, BACKLOG, err), r;
 
 	if (fd < 0)
 		return fd;
@@ -261,7 +220,7 @@ void vfio_server_remove(struct vfio_endpoint *e)
 		;
 	*link = e->next;
 	disconnect(e);
-	close_fd(&e->listener);
+	vgpu_close(&e->listener);
 	if (e->path[0])
 		unlink(e->path);
 	pthread_mutex_unlock(&s->lock);
@@ -274,12 +233,12 @@ void vfio_server_destroy(struct vfio_server *s)
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	pthread_mutex_unlock(&s->lock);
-	wake(s);
+	vgpu_eventfd_signal(s->wake);
 	pthread_join(s->thread, NULL);
 	while (s->endpoints)
 		vfio_server_remove(s->endpoints);
-	close_fd(&s->epoll);
-	close_fd(&s->wake);
+	vgpu_close(&s->epoll);
+	vgpu_close(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -2,23 +2,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "vgpu/param.h"
-
-int vgpu_parse_int(const char *text, int64_t *out)
-{
-	char *end;
-	long long value;
-
-	errno = 0;
-	value = strtoll(text, &end, 10);
-	if (end == text || *end || errno)
-		return -EINVAL;
-	*out = value;
-	return 0;
-}
 
 int vgpu_parse_choice(const char *const *choices, const char *text, int64_t *out)
 {
@@ -67,14 +53,15 @@ int vgpu_param_set(const struct vgpu_param *table, const char *name, const char 
 			return vgpu_error_set(err, -EINVAL, "%s = %s: want one of: %s", name, value,
 					      names);
 		}
-		if (vgpu_parse_int(value, &v) < 0 || v < p->min || v > p->max)
+		if (vgpu_parse_between(value, p->min, p->max, &v) < 0)
 			return vgpu_error_set(err, -EINVAL,
 					      "%s = %s: want %" PRId64 " to %" PRId64 " %s", name,
 					      value, p->min, p->max, p->unit);
 		values[i] = v;
 		return 0;
 	}
-	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; there are: %s", name, names);
+	return vgpu_error_set(err, -EINVAL, "%s: no such parameter; the parameters are: %s", name,
+			      names);
 }
 
 void vgpu_param_text(const struct vgpu_param *param, int64_t value, char *text, size_t size)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The grant that is open, from the policy's pick to its account. Its end is an instant: IDLE is
- * asked for early, by the VF's own median preemption time, so that the engine is free when the next
- * VF is due. Whatever a VF holds the engine for beyond its grant is its overrun.
+ * The open dispatch, from the policy's pick to its account. The grant's end is an instant: the core
+ * issues IDLE before it, by the VF's own median preemption time, so that the engine is free when
+ * the next VF is due. The time that a VF holds the engine beyond its grant is its overrun.
  */
 #include <assert.h>
 
@@ -35,7 +35,7 @@ void dispatch_adopt(struct vgpu_core *core, uint32_t index)
 				    .yield_at = VGPU_NEVER};
 }
 
-/* When to ask for IDLE so that the engine is free at END, leaving the VF some time to run. */
+/* When to issue IDLE so that the engine is free at END; leaves the VF some time to run. */
 static vgpu_nsec plan_preemption(const struct vgpu_core *core, vgpu_nsec start, vgpu_nsec end)
 {
 	const struct vf *vf = &core->vfs[core->d.vf];
@@ -70,12 +70,12 @@ void dispatch_begin(struct vgpu_core *core)
 	core_record(core, VGPU_REC_RUN, d->vf, 0, d->granted, d->not_before);
 	if (core->policy->run)
 		core->policy->run(core->memory, d->vf, core->now);
-	/* What has happened since the pick counts from now on. */
+	/* Act on what has happened since the pick. */
 	core->notes.waker = d->early;
 	core->notes.wanted = true;
 }
 
-/* Ends the grant that runs at instant AT, if that is earlier than planned. */
+/* Ends the running grant at instant AT, if that is earlier than planned. */
 static void shorten(struct vgpu_core *core, enum vgpu_end reason, uint32_t waker, vgpu_nsec at)
 {
 	struct dispatch *d = &core->d;
@@ -97,15 +97,16 @@ void dispatch_cut(struct vgpu_core *core)
 
 	if (n->waker != VGPU_NO_VF)
 		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
-	if (n->anew || (n->wanted && (window_waits(core) || policy_host_change_is_due(core))))
+	if (n->anew || (n->wanted && window_waits(core)))
 		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
 	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
 		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,
 			d->natural_end); /* budgets end as planned */
 }
 
-/* For how much longer the policy would let the VF run. One that cannot say so (it is older than
- * version 1.2), but parks only if nobody has work, would pick a lone VF again. */
+/* For how much longer than its grant the policy would let the VF run. A policy older than
+ * version 1.2 cannot say; if it is work-conserving, it would pick a VF without competitors again.
+ */
 static vgpu_nsec extension(struct vgpu_core *core, vgpu_nsec most)
 {
 	const struct dispatch *d = &core->d;

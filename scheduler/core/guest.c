@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a guest may ask for, in each state of its VF, and what becomes of a VF whose guest has reset
- * it.
+ * What a guest may ask for in each state of its VF, and what happens to a VF whose guest resets it.
  */
 #include "private.h"
 
 enum answer {
-	NOTHING = 0, /* it asks twice */
+	NOTHING = 0, /* ignore: the guest has asked already */
 	REFUSE,
-	QUEUE,	 /* for the window that it asks for */
-	LATER,	 /* once the VF is available */
-	RESTART, /* its driver starts again without having said goodbye: a reset, then its window */
+	QUEUE,	 /* queue the VF for the window */
+	LATER,	 /* queue it once the VF is available */
+	RESTART, /* its driver starts again without having stopped: reset the VF, then queue it */
 	RESET,
 };
 
-/* For VGPU_WINDOW_INIT, _FINI and _RESET. */
+/* Columns: VGPU_WINDOW_INIT, _FINI, _RESET. */
 static const enum answer answers[VGPU_VF_STATE_COUNT][VGPU_WINDOW_COUNT] = {
 	[VGPU_VF_SCRUBBING] = {LATER, REFUSE, RESET},
 	[VGPU_VF_AVAIL] = {QUEUE, REFUSE, RESET},
@@ -47,7 +46,7 @@ void guest_request(struct vgpu_core *core, uint32_t index, enum vgpu_window wind
 		return;
 	case RESET:
 		if (ladder_is_resetting(vf))
-			return; /* that one will do */
+			return; /* the reset under way serves this request too */
 		if (history_exceeds(&vf->resets, RESETS_PER_MINUTE, 60 * VGPU_SEC, core->now))
 			window_refuse(core, index, window);
 		else
@@ -75,6 +74,6 @@ void guest_reset(struct vgpu_core *core, uint32_t index)
 	    core->target == index)
 		ladder_reset(core, index, false);
 	else if (vf->state != VGPU_VF_FAILED)
-		/* No driver was up, but its owner may have written to its memory. */
+		/* No driver was up, but the tenant may have written to the VF's memory. */
 		ladder_scrub(core, index);
 }

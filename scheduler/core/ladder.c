@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Resets, and how they escalate: the VF's queues, the function, the whole GPU; each level only
- * where the GPU has it, the last only where the operator allows it. A VF that had to be reset for
- * its own fault is held back for 1, 2, 4 ... seconds; the third time in a minute it is
- * quarantined. A reset of a VF that is not on the engine leaves the others running.
+ * where the GPU supports it, the last only where the operator allows it. A VF that was reset by its
+ * own fault is in back-off for 1, 2, 4 ... seconds; at the third time in a minute it is
+ * quarantined. A reset of a VF that is not on the engine lets the others run on.
  */
 #include <assert.h>
 
 #include "private.h"
 
-/* When ladder_timer() has something to do. */
+/* Sets the instant at which ladder_timer() has something to do. */
 static void update_deadline(struct vgpu_core *core)
 {
 	uint32_t i;
@@ -46,7 +46,7 @@ static bool can_reset(const struct vgpu_core *core, enum vgpu_reset_level level)
 	       (level != VGPU_RESET_GPU || core->config.gpu_reset);
 }
 
-/* The next level that this GPU and its operator allow, from LEVEL upwards. */
+/* The lowest level from LEVEL upwards that the GPU supports and the operator allows. */
 static enum vgpu_reset_level next_level(const struct vgpu_core *core, unsigned level)
 {
 	while (level < VGPU_RESET_COUNT && !can_reset(core, (enum vgpu_reset_level)level))
@@ -59,7 +59,7 @@ bool ladder_is_resetting(const struct vf *vf)
 	return vf->reset.in_flight || vf->reset.retry_at != VGPU_NEVER;
 }
 
-/* VF leaves the engine's plans: whatever was open for it is closed. */
+/* Removes the VF from all plans: its window request is cancelled, its dispatch is closed. */
 static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end reason)
 {
 	window_cancel(core, index);
@@ -91,7 +91,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 		.level = next_level(core, VGPU_RESET_ENGINE),
 		.retry_at = VGPU_NEVER,
 	};
-	/* A GPU that cannot reset a VF was refused when it was opened. */
+	/* vgpud refuses to open a GPU that cannot reset a VF. */
 	assert(vf->reset.level < VGPU_RESET_COUNT);
 	if (on_engine)
 		core_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
@@ -117,8 +117,8 @@ void ladder_overstay(struct vgpu_core *core, uint32_t index)
 	vf->quarantined |= again;
 }
 
-/* Where a VF goes for its own fault; what it is sentenced to stays until it ends by itself or by an
- * operator. */
+/* Sentences a VF for its own fault to back-off or quarantine, which lasts until its time is over or
+ * an operator ends it. */
 static void strike(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec pause = BACKOFF_FIRST;
@@ -161,15 +161,15 @@ static void reset_succeeded(struct vgpu_core *core, uint32_t index)
 	ladder_scrub(core, index);
 	if (core->resident != index)
 		return;
-	/* On to whom it was being saved for, or to a new choice. */
+	/* Load the target of the switch that the reset interrupted, or choose one. */
 	core->resident = VGPU_NO_VF;
 	core->target = core->target == index ? VGPU_NO_VF : core->target;
 	core->in_window = false;
 	core->notes.go_on = true;
 }
 
-/* Everything is gone: each VF begins anew, but none of them for its own fault. One that was about
- * to be reset for that is not forgiven. */
+/* All contexts and all memory are lost: each VF begins anew, without being at fault. A VF that was
+ * about to be reset by its own fault is still sentenced for it. */
 static void gpu_was_reset(struct vgpu_core *core, uint32_t culprit)
 {
 	uint32_t i;
@@ -203,7 +203,7 @@ static void reset_failed(struct vgpu_core *core, uint32_t index)
 	uint32_t i;
 
 	vf->reset.failures++;
-	/* The whole GPU is worth it only if this VF blocks the engine. */
+	/* Reset the whole GPU only if this VF blocks the engine. */
 	if (higher < VGPU_RESET_COUNT && (on_engine || higher != VGPU_RESET_GPU)) {
 		vf->reset.level = higher;
 		issue(core, index);
@@ -261,7 +261,7 @@ void ladder_scrubbed(struct vgpu_core *core, uint32_t index, int64_t status)
 	window_retry(core, index);
 }
 
-/* Ends of back-offs, time-outs and retries of resets. */
+/* Ends back-offs, and handles time-outs and retries of resets. */
 void ladder_timer(struct vgpu_core *core)
 {
 	uint32_t i;

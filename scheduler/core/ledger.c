@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the time goes. Every nanosecond between two steps belongs to the phase that the engine was
+ * Where the time goes. Each nanosecond between two steps belongs to the phase that the engine was
  * in, and so to exactly one counter:
  *
  *   wall = sum over VFs (run + donated + switch + exclusive + reset) + switch + idle
  *
- * What a VF is charged as share is a second sum, which closes too, at every step:
+ * What a VF is charged is a second sum, which also closes at every step:
  *
- *   run + switch + debt_charged = charged + forgiven + what its open dispatch has not yet paid
+ *   run + switch + debt_charged = charged + forgiven + what its open dispatch still owes
  */
 #include <assert.h>
 
@@ -27,7 +27,7 @@ static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec from, vgpu_
 {
 	vgpu_nsec donated = 0;
 
-	/* In another VF's slot only what lies within the grant is a gift. */
+	/* In another VF's slot only the time within the grant is donated; the rest is overrun. */
 	if (core->d.open && core->d.flags & VGPU_PICK_DONATED)
 		donated = nsec_past(nsec_min(to, core->d.end), from);
 	vf->ledger.donated_ns += donated;
@@ -41,7 +41,7 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 	struct vf *resident = core_vf(core, core->resident);
 	struct vf *target = core_vf(core, core->target);
 
-	assert(now >= from); /* the caller's clock is monotonic */
+	assert(now >= from); /* the caller's clock must be monotonic */
 	elapsed = now - from;
 	core->now = now;
 	core->ledger.wall_ns += elapsed;
@@ -86,10 +86,10 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 	case VGPU_PHASE_COUNT:
 		break;
 	}
-	assert(false); /* there is no other phase */
+	assert(false); /* all phases are handled above */
 }
 
-/* Lays switch time, until now charged to nobody, on a VF. */
+/* Charges up to AMOUNT of the present switch to a VF. */
 void ledger_charge_switch(struct vgpu_core *core, uint32_t index, vgpu_nsec amount)
 {
 	struct vf *vf = core_vf(core, index);
@@ -102,8 +102,8 @@ void ledger_charge_switch(struct vgpu_core *core, uint32_t index, vgpu_nsec amou
 }
 
 /*
- * Closes the books of a dispatch: what the policy is to charge. Beyond the grant no more than
- * debt_cap is charged at once; the rest is written off, and counted.
+ * Closes the account of a dispatch, and returns what the policy is to charge. At most debt_cap is
+ * charged beyond the grant; the rest is written off, and counted.
  */
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun)
 {
@@ -126,7 +126,8 @@ vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu
 	return charge;
 }
 
-/* Notes one more occurrence; true if that makes more than LIMIT within SPAN. */
+/* Records one more occurrence at NOW, unless that makes more than LIMIT within SPAN; returns
+ * whether it would. */
 bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now)
 {
 	uint32_t kept = 0, i;

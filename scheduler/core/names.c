@@ -39,7 +39,7 @@ static const char *const fault_texts[] = {
 	[VGPU_FAULT_LATE_START] = "it planned a start beyond the longest slice",
 	[VGPU_FAULT_STARVED] = "it parked the engine although a VF had work",
 	[VGPU_FAULT_SLOW] = "it takes too long to decide",
-	[VGPU_FAULT_PAST_PARK] = "it parked the engine until an instant that had come already",
+	[VGPU_FAULT_PAST_PARK] = "it parked the engine until an instant that is not in the future",
 };
 
 const char *vgpu_fault_text(enum vgpu_fault fault)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a step says: actions to be carried out, records of what happened, and the states that they
- * tell.
+ * The output of a step: actions to carry out, records of what happened, and states of VFs.
  */
 #include <assert.h>
 

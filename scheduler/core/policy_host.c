@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the core and its policy. The policy may be wrong: what it says is clamped and counted,
- * and one that breaks its contract is evicted in favour of the fallback in the same step. A change
- * of policy is checked at once, and takes effect at the next switch point, with lag carried over;
- * but not before all who waited at the last change have had a turn, for each policy begins its
- * order anew: changes in quick succession would let those at its end wait for ever.
+ * Between the core and its policy. The core does not trust the policy: it clamps and counts what
+ * the policy decides, and evicts a policy that breaks its contract in favour of the fallback, in
+ * the same step. A change of policy is checked at once, and takes effect at the next switch point,
+ * with lag carried over; but not before all VFs that waited at the last change have had a turn.
+ * Each policy begins its order anew, so that changes in quick succession would otherwise let the
+ * last VF wait for ever.
  *
- * The parameters in force are here, and nowhere else. A change of them says which policy it was
- * made for: numbers that were parsed with another's tables would pass for its own.
+ * Only the core holds the parameters in force. A change of them says for which policy it was made:
+ * values that were parsed with another policy's tables could look valid.
  */
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +26,7 @@ static int64_t *row(int64_t *rows, uint32_t index)
 	return rows + (size_t)index * VGPU_MAX_PARAMS;
 }
 
-/* A wake may preempt only so often. */
+/* Limits how often a VF's wakes preempt. */
 static bool wake_is_limited(struct vgpu_core *core, struct vf *vf)
 {
 	vgpu_nsec horizon = core->now + WAKE_BURST * WAKE_REFILL;
@@ -63,8 +64,8 @@ static void woken(struct vgpu_core *core, uint32_t index, bool preempt)
 }
 
 /*
- * Tells the policy whether the VF has work, if that has changed. About the VF of the open dispatch
- * it hears after its account.
+ * Tells the policy whether the VF has work, if that has changed. For the VF of the open dispatch
+ * the policy is told after its account.
  */
 void policy_host_sync(struct vgpu_core *core, uint32_t index)
 {
@@ -91,7 +92,7 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 	woken(core, index, core->policy->wake(core->memory, index, core->now));
 }
 
-/* The guest driver of a VF is up, or gone; its dispatch, if any, is closed already. */
+/* The guest driver of a VF is up, or gone. The VF's dispatch must be closed. */
 void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 {
 	struct vf *vf = core_vf(core, index);
@@ -108,8 +109,8 @@ void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 	core->policy->offline(core->memory, index, core->now);
 }
 
-/* Rebuilds the policy's picture of all VFs: it has been attached, and knows none. It hears of all
- * lags before anybody has work: they are relative to each other. */
+/* Tells a policy that was just attached about all VFs. It gets all lags before any VF wakes,
+ * because lags are relative to each other. */
 static void introduce(struct vgpu_core *core, const int64_t *lags)
 {
 	const struct vgpu_policy_ops *policy = core->policy;
@@ -138,7 +139,7 @@ static void defaults(const struct vgpu_param *table, int64_t *values)
 		values[i] = table[i].def;
 }
 
-/* Its last call; then its memory goes back to the caller. */
+/* Detaches a policy, and returns its memory to the caller. */
 static void retire(struct vgpu_core *core, const struct vgpu_policy_ops *policy, void *memory,
 		   enum vgpu_detach why, const char *text)
 {
@@ -150,13 +151,13 @@ static void retire(struct vgpu_core *core, const struct vgpu_policy_ops *policy,
 	core->out->actions[core->out->n_actions - 1].memory = memory;
 }
 
-/* The policy broke its contract: the fallback takes over, here and now. */
+/* The policy broke its contract: the fallback takes over in this step. */
 static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 {
 	const char *why = NULL;
 	uint32_t i;
 
-	assert(core->policy != core->fallback); /* ours does not */
+	assert(core->policy != core->fallback); /* the fallback keeps its contract */
 	core->ledger.evictions++;
 	core->condemned = VGPU_FAULT_NONE;
 	core->last_fault = fault;
@@ -180,7 +181,7 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 	introduce(core, NULL);
 }
 
-/* Whether there is anything wrong with a pick. */
+/* Returns how a pick breaks the contract, or VGPU_FAULT_NONE. */
 static enum vgpu_fault judge(const struct vgpu_core *core, const struct vgpu_pick *pick)
 {
 	if (pick->vf == VGPU_NO_VF) {
@@ -220,7 +221,7 @@ static void clamp(struct vgpu_core *core, struct vgpu_pick *pick)
 	pick->slice = slice;
 }
 
-/* Asks the policy who is next. False: park until pick->park_until. */
+/* Asks the policy which VF is next. False: park until pick->park_until. */
 bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 {
 	enum vgpu_fault fault;
@@ -247,15 +248,15 @@ void policy_host_account(struct vgpu_core *core, const struct vgpu_usage *usage)
 }
 
 /*
- * Parameters are for the policy to come: the one in force while no change waits. What that one was
- * given while another is about to replace it would be lost, although its sender was told that it
- * holds.
+ * Parameters are for the policy to come, or for the one in force if no change waits. If the old
+ * policy still accepted some while a change waits, they would be lost at the change, although their
+ * sender was told that they hold.
  */
 static int check_policy(struct vgpu_core *core, const struct vgpu_policy_ops *policy)
 {
 	if (policy == (core->next_policy ? core->next_policy : core->policy))
 		return 0;
-	core->out->why = "the parameters are another policy's";
+	core->out->why = "the parameters were made for another policy";
 	return -ESTALE;
 }
 
@@ -263,7 +264,7 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	int r;
 
-	/* It needs parameters of either policy. */
+	/* A new VF would need parameters for both policies. */
 	if (core->next_policy) {
 		core->out->why = "a change of policy is under way";
 		return -EBUSY;
@@ -314,7 +315,7 @@ int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *even
 	return 0;
 }
 
-/* The host has found the policy at fault: it goes when it is asked the next time. */
+/* The host has found the policy at fault: the core evicts it at the next pick. */
 int policy_host_condemn(struct vgpu_core *core, uint32_t fault)
 {
 	if (fault == VGPU_FAULT_NONE || fault >= VGPU_FAULT_COUNT || core->policy == core->fallback)
@@ -323,7 +324,7 @@ int policy_host_condemn(struct vgpu_core *core, uint32_t fault)
 	return 0;
 }
 
-/* Checks the new policy against all VFs; it takes over at the next switch point. */
+/* Checks that the new policy admits all VFs; it takes over at the next switch point. */
 int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
@@ -350,7 +351,7 @@ int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *ev
 	return 0;
 }
 
-/* VF has run, or has no work any more. */
+/* The VF has run, or has no more work. */
 void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
@@ -359,7 +360,7 @@ void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 	vf->owed_turn = false;
 }
 
-/* Whether there is a policy that may take over. */
+/* Whether a new policy waits and may take over. */
 bool policy_host_change_is_due(const struct vgpu_core *core)
 {
 	return core->next_policy &&

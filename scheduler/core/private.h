@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the core. Each file has one idea, and calls only what stands below it here (tests/lint
- * sees to that):
+ * The inside of the core. Each file has one idea, and calls only files below it in this list
+ * (tests/lint checks that):
  *
  *   step.c         turns events into calls; each step ends in one decision
- *   guest.c        what guests ask for
+ *   guest.c        requests of guests
  *   switch.c       the world switch, and that decision: where the engine goes
  *   ladder.c       resets, and how they escalate
  *   dispatch.c     the grant that is open
  *   window.c       the queue for exclusive windows
  *   policy_host.c  the policy and its limits
- *   ledger.c       where the time goes
- *   output.c       what a step says
+ *   ledger.c       accounts of the engine's time
+ *   output.c       a step's actions and records
  *
- * Who would have to call upwards leaves a note (struct notes) instead, for the end of the step.
+ * A file that would have to call upwards leaves a note (struct notes) for the end of the step
+ * instead.
  */
 #ifndef CORE_PRIVATE_H
 #define CORE_PRIVATE_H
 
 #include "vgpu/core.h"
 
-/* Guards against abuse; the numbers are AMD's (libgv amdgv_guard.h) but for hangs, which are
- * ours: three strikes in a minute. */
+/* Limits against abuse. The numbers are AMD's (libgv amdgv_guard.h), except for hangs: three
+ * strikes in a minute is our choice. */
 #define WINDOWS_PER_MINUTE 9u
 #define RESETS_PER_MINUTE 3u
 #define WINDOW_TIMEOUTS 2u
@@ -31,23 +32,23 @@
 #define BACKOFF_FIRST (1 * VGPU_SEC)
 #define BACKOFF_LAST (60 * VGPU_SEC)
 
-/* Debts of windows and resets: charged over this many dispatches, and no more than this is owed. */
+/* Time of windows and resets is charged in this many instalments; a VF owes at most DEBT_MAX. */
 #define DEBT_TURNS 60u
 #define DEBT_MAX (2 * VGPU_SEC)
 
-/* Preemptions that a VF's wakes may cause: 200 a second, so that the shortest period that a
- * guarantee may have, 5 ms, is never limited; 10 at once. */
+/* How often a VF's wakes may preempt: 200 times a second, so that the shortest period of a
+ * guarantee, 5 ms, is never limited; up to 10 at once. */
 #define WAKE_BURST 10u
 #define WAKE_REFILL (5 * VGPU_MSEC)
 
-/* A policy that has just taken over stays until every VF that was waiting has run once, or had no
- * more work; but no longer than this: what a policy makes wait for ever must be replaceable. */
+/* A new policy stays in force until every VF that was waiting has run once or has no more work, but
+ * no longer than this, so that a policy that lets a VF wait for ever can be replaced. */
 #define POLICY_STAYS VGPU_SEC
 
-/* Preemption times whose median counts: two outliers in a row do not. */
+/* How many preemption times the median is taken of: two outliers in a row do not change it. */
 #define STOPS 5u
 
-/* The last instants at which something happened, newest first. */
+/* The last instants at which an event of one kind happened, oldest first. */
 struct history {
 	vgpu_nsec at[WINDOWS_PER_MINUTE];
 	uint32_t n;
@@ -55,7 +56,7 @@ struct history {
 
 struct reset {
 	bool in_flight;
-	bool strike; /* the VF's own fault */
+	bool strike; /* the VF is at fault */
 	enum vgpu_reset_level level;
 	uint32_t failures;
 	vgpu_nsec started, deadline, retry_at;
@@ -64,22 +65,23 @@ struct reset {
 struct vf {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	bool busy;	 /* the device says that it has work */
-	bool admitted;	 /* the policy has it */
-	bool online;	 /* the policy knows that its driver is up */
-	bool held;	 /* it has to stay away from the engine: VGPU_EV_HOLD */
+	bool busy;	 /* the device reports work */
+	bool admitted;	 /* the policy has admitted it */
+	bool online;	 /* the policy was told that its driver is up */
+	bool held;	 /* it must stay off the engine: VGPU_EV_HOLD */
 	bool away;	 /* its memory is not on the GPU: VGPU_EV_AWAY */
-	bool awake;	 /* the policy believes that it has work */
-	bool owed_turn;	 /* it was waiting when the policy changed, and waits still */
-	bool want_init;	 /* its guest asked while it could not be served */
+	bool awake;	 /* the policy was told that it has work */
+	bool owed_turn;	 /* it has waited since the policy changed */
+	bool want_init;	 /* its guest asked for an INIT window at a time when it could not be served
+			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
-	bool quarantined;	 /* until an operator resets it */
-	vgpu_nsec backoff_until; /* 0: it has not been held back */
-	vgpu_nsec
-		waiting_since; /* since it last had work without running; VGPU_NEVER: it does not */
+	bool quarantined;	 /* lasts until an operator resets the VF */
+	vgpu_nsec backoff_until; /* 0: no back-off */
+	vgpu_nsec waiting_since; /* since when it has work without running; VGPU_NEVER: it has none,
+				    or runs */
 
-	/* its place in the queue for windows */
+	/* its place in the queue for exclusive windows */
 	bool queued;
 	enum vgpu_window window;
 	uint32_t next_queued;
@@ -89,27 +91,28 @@ struct vf {
 	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
 	uint32_t n_stops;
 	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
-	vgpu_nsec surcharge;	  /* switch time laid on it, for its next account */
-	vgpu_nsec instalment;	  /* of its debt, per dispatch */
+	vgpu_nsec surcharge;	  /* switch time that its next account charges */
+	vgpu_nsec instalment;	  /* how much of its debt each dispatch pays */
 	vgpu_nsec open_run;	  /* run time of the open dispatch */
-	vgpu_nsec written_off;	  /* of debts above DEBT_MAX */
+	vgpu_nsec written_off;	  /* window and reset time above DEBT_MAX, not charged */
 	struct vgpu_vf_ledger ledger;
 };
 
-/* The policy's pick, from pick() to account(). */
+/* A dispatch: the policy's pick, from pick() to account(). */
 struct dispatch {
 	bool open;
-	bool orphan; /* no pick stands behind it: found running at start */
-	bool lone;   /* prolonged while nobody else had work */
+	bool orphan; /* not picked: the VF was found running at the start */
+	bool lone;   /* prolonged while no other VF had work */
 	uint32_t vf;
 	uint32_t flags;
-	uint32_t waker; /* on whose behalf it will be, or was, preempted */
-	uint32_t early; /* who is to preempt it, but woke before it ran; or VGPU_NO_VF */
+	uint32_t waker; /* the VF whose wake preempts it */
+	uint32_t early; /* the VF that woke before this one ran, and is to preempt it; or VGPU_NO_VF
+			 */
 	enum vgpu_end reason;
-	vgpu_nsec not_before, granted, late; /* as the policy has said; granted: so far */
-	vgpu_nsec start, end;		     /* of the grant; set at RUN acknowledged */
+	vgpu_nsec not_before, granted, late; /* from the pick; granted: with extensions so far */
+	vgpu_nsec start, end;		     /* of the grant; set when RUN is acknowledged */
 	vgpu_nsec preempt_at;		     /* when to ask for IDLE */
-	vgpu_nsec natural_end;		     /* before it was prolonged */
+	vgpu_nsec natural_end;		     /* end of the grant before it was prolonged */
 	vgpu_nsec yield_at;
 };
 
@@ -118,14 +121,14 @@ struct estimate {
 	vgpu_nsec mean, deviation;
 };
 
-/* What a step has found out, for its end to act on: switch_settle(). */
+/* What a step has found out; its end acts on it: switch_settle(). */
 struct notes {
-	bool go_on;  /* the engine stands still: on to the target, or to whom is chosen now */
-	bool wanted; /* somebody else waits for the engine: parking ends, and what was prolonged */
-	bool anew;   /* parameters have changed: whose turn it is, or until when it is nobody's,
-		      * was decided without them */
-	bool timer;  /* the grant that runs may have come to its end */
-	uint32_t waker; /* is to preempt the VF that runs; or VGPU_NO_VF */
+	bool go_on;  /* no VF runs: go to the target, or choose one */
+	bool wanted; /* another VF waits for the engine: end parking and prolonged grants */
+	bool anew;   /* parameters have changed: the running grant, or the parking, was decided with
+			the old ones */
+	bool timer;  /* the running grant may have reached its end */
+	uint32_t waker; /* the VF that is to preempt the running one; or VGPU_NO_VF */
 };
 
 struct vgpu_core {
@@ -138,11 +141,11 @@ struct vgpu_core {
 	enum vgpu_phase phase;
 	uint32_t resident; /* the VF whose context is on the engine */
 	uint32_t target;   /* the VF that the switch in progress leads to */
-	bool in_window;	   /* target or resident has the engine for a window */
+	bool in_window;	   /* the target or resident has an exclusive window */
 	vgpu_nsec window_end;
 	vgpu_nsec phase_since;
-	vgpu_nsec phase_deadline; /* time-out of what is in flight, or end of parking */
-	vgpu_nsec switch_cost;	  /* of the switch in progress, still charged to nobody */
+	vgpu_nsec phase_deadline; /* time-out of the command in flight, or end of parking */
+	vgpu_nsec switch_cost;	  /* of the switch in progress, so far not charged to a VF */
 	vgpu_nsec load_took;	  /* of the switch in progress */
 	uint32_t switch_waker;
 	struct estimate save_time, start_time; /* SAVE; LOAD and RUN */
@@ -152,12 +155,12 @@ struct vgpu_core {
 	uint32_t n_awake;
 	vgpu_nsec aux_deadline; /* earliest end of a back-off, time-out or retry of a reset */
 
-	uint32_t n_owed_turns;	/* VFs that the policy in force has not yet let run once */
+	uint32_t n_owed_turns;	/* VFs with owed_turn set */
 	vgpu_nsec policy_since; /* when it took over */
 	const struct vgpu_policy_ops *policy, *next_policy, *fallback;
 	void *memory, *next_memory, *fallback_memory;
 	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
-	enum vgpu_fault condemned; /* to be evicted for this at the next pick */
+	enum vgpu_fault condemned; /* evict the policy for this fault at the next pick */
 	enum vgpu_fault last_fault;
 	char faulty[32];
 
@@ -198,44 +201,44 @@ bool vf_is_runnable(const struct vf *vf);
 /* window.c */
 void window_enqueue(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 void window_refuse(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
-/* Answers a request that came while the VF was being scrubbed, or held back. */
+/* Grants or refuses a request that came while the VF was being scrubbed, or in back-off. */
 void window_retry(struct vgpu_core *core, uint32_t vf);
 void window_cancel(struct vgpu_core *core, uint32_t vf);
 bool window_waits(const struct vgpu_core *core);
-/* The first that can come leaves the queue; VGPU_NO_VF if there is none. */
+/* Takes the first VF that can be loaded from the queue and returns it; VGPU_NO_VF if there is none.
+ */
 uint32_t window_pop(struct vgpu_core *core);
-/* The VF on the engine runs, alone: lets it in, and tells it. */
+/* The VF on the engine runs, alone: opens its access and notifies its guest. */
 void window_opened(struct vgpu_core *core);
 void window_closed(struct vgpu_core *core, bool timed_out);
 
 /* dispatch.c */
-/* The policy's pick has been made; then it runs; then it is closed: one account for each pick,
- * whether it came to run or not. To close one that is not open does nothing. */
+/* Opens a dispatch for a pick; begins it when the VF runs; closes it, with one account for each
+ * pick, whether the VF ran or not. Closing when none is open does nothing. */
 void dispatch_open(struct vgpu_core *core, const struct vgpu_pick *pick);
 void dispatch_begin(struct vgpu_core *core);
 void dispatch_close(struct vgpu_core *core, enum vgpu_end reason);
-/* One without a pick, for a VF that was found on the engine. */
+/* Opens a dispatch without a pick, for a VF that was found on the engine. */
 void dispatch_adopt(struct vgpu_core *core, uint32_t vf);
-/* Ends the grant that runs sooner, if that is what has been noted. */
+/* Ends the running grant sooner if the notes ask for that. */
 void dispatch_cut(struct vgpu_core *core);
-/* Whether the policy would pick the same VF again, so that it is of no use to take the engine away
- * from it: then its grant is longer now. One that is extended like that is asked for a sign of life
- * after `lone_slice`. */
+/* Extends the running grant if the policy would pick the same VF again, and returns whether it did.
+ * A grant is extended up to `lone_slice`, after which the VF is stopped to see that it responds. */
 bool dispatch_prolong(struct vgpu_core *core);
-/* The VF took so long to stop. What counts is the median of the last five times: one late stop in a
- * hundred does not end its next slices early, a VF that is always late is known in three. */
+/* Learns how long the VF took to stop. The median of the last five times counts: one late stop in a
+ * hundred does not end the next slices early, and a VF that is always late is known after three. */
 void dispatch_learn(struct vgpu_core *core, uint32_t vf, vgpu_nsec took);
 
 /* ladder.c */
 void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
-/* The VF, in its window, has not given it back in time. */
+/* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
-/* For its own fault if STRIKE. Where the VF goes when it has been scrubbed is for its earlier
- * faults, too. */
+/* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on
+ * its earlier faults. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
-/* Whether a reset is under way, or will be tried again: another one has no effect. */
+/* Returns whether a reset is under way, or will be tried again; then another one has no effect. */
 bool ladder_is_resetting(const struct vf *vf);
-/* Its guest's misdeeds are forgotten. */
+/* Forgets the VF's faults: ends back-off and quarantine. */
 void ladder_forgive(struct vf *vf);
 void ladder_reset_done(struct vgpu_core *core, uint32_t vf, uint32_t level, int64_t status);
 void ladder_scrub(struct vgpu_core *core, uint32_t vf);
@@ -245,16 +248,16 @@ void ladder_timer(struct vgpu_core *core);
 /* switch.c */
 void switch_done(struct vgpu_core *core, uint32_t vf, enum vgpu_command command, int64_t status);
 void switch_timer(struct vgpu_core *core);
-/* The VF on the engine gives its window back. */
+/* The VF on the engine has given its exclusive window back. */
 void switch_release(struct vgpu_core *core);
-/* The end of each step, and the one place where it is decided who is next, that a grant ends sooner
- * than planned, and that a switch begins. */
+/* Ends each step. The only place that decides which VF is next, that a grant ends sooner than
+ * planned, and that a switch begins. */
 void switch_settle(struct vgpu_core *core);
 
 /* guest.c */
 void guest_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
-/* The function was reset from its own side, or its owner died. */
+/* The guest's side has reset the function, or the tenant died. */
 void guest_reset(struct vgpu_core *core, uint32_t vf);
 
 static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
@@ -262,8 +265,7 @@ static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
 	return vf < core->config.max_vfs ? &core->vfs[vf] : NULL;
 }
 
-/* From now on the engine is in PHASE, with DEADLINE for what is in flight, or the end of parking.
- */
+/* Enters PHASE. DEADLINE: time-out of the command in flight, or end of parking. */
 static inline void core_enter(struct vgpu_core *core, enum vgpu_phase phase, vgpu_nsec deadline)
 {
 	core->phase = phase;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events in, actions out. Everything that changes the core passes here, through one table.
+ * Turns events into actions. Everything that changes the core comes through vgpu_core_step() and
+ * its table of handlers.
  */
 #include <assert.h>
 #include <errno.h>
@@ -199,7 +200,7 @@ static int on_add(struct vgpu_core *core, const struct vgpu_event *event)
 	if (context != VGPU_CTX_SAVED && context != VGPU_CTX_BROKEN)
 		core->resident = event->vf;
 	if (event->value == 0 || context == VGPU_CTX_BROKEN) {
-		/* It was in a window, or worse: its driver has to begin again. */
+		/* It was in a window, or its context is broken: its driver must start again. */
 		ladder_reset(core, event->vf, false);
 		return 0;
 	}
@@ -247,7 +248,7 @@ static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* A VF that was kept from the engine may go there again. */
+/* Lets a VF that was held, or away, use the engine again. */
 static void come_back(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = &core->vfs[index];
@@ -262,7 +263,7 @@ static void come_back(struct vgpu_core *core, uint32_t index)
 	}
 }
 
-/* Whether the engine is on its way to a VF. */
+/* Whether the VF is to be loaded next. */
 static bool comes(const struct vgpu_core *core, uint32_t index)
 {
 	return core->resident != index &&
@@ -306,7 +307,7 @@ static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
 	if (!d->open || d->vf != event->vf)
 		policy_host_online(core, event->vf, false);
 	else if (core->phase == VGPU_PHASE_RUN)
-		d->yield_at = core->now; /* one that is on its way there is sent back */
+		d->yield_at = core->now; /* if it is not running yet, dispatch_begin() does this */
 	return 0;
 }
 
@@ -315,7 +316,7 @@ static int on_condemn(struct vgpu_core *core, const struct vgpu_event *event)
 	return policy_host_condemn(core, event->code);
 }
 
-/* The GPU has seen to it; who it was is kept. */
+/* The GPU has stopped the access; here it is counted. */
 static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	core->vfs[event->vf].ledger.violations++;
@@ -326,8 +327,8 @@ static int on_violation(struct vgpu_core *core, const struct vgpu_event *event)
 /* What an event must name. */
 enum subject {
 	NOBODY = 0,
-	A_VF,	/* that is configured */
-	ANSWER, /* the same, of the device: one that comes too late is counted */
+	A_VF,	/* a VF that is configured */
+	ANSWER, /* the same; but the event is the device's answer, and a stale one is counted */
 };
 
 /* What a step does for an event. */
@@ -400,7 +401,7 @@ bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now)
 	if (now >= core->aux_deadline)
 		return true;
 	switch (core->phase) {
-	case VGPU_PHASE_PARKED: /* its deadline, and the next one's, are the policy's plan */
+	case VGPU_PHASE_PARKED: /* this deadline and READY's are planned instants, not time-outs */
 	case VGPU_PHASE_READY:
 		return false;
 	case VGPU_PHASE_RUN:
@@ -410,7 +411,8 @@ bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now)
 	}
 }
 
-/* Views are taken after every step of a simulation: a field that means nothing is not cleared. */
+/* The simulator takes views after every step: fields without a meaning are not cleared, for speed.
+ */
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 {
 	out->started = core->started;

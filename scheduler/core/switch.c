@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The world switch. Each phase waits for one answer of the device; a table says for which, for how
- * long, and what the context is when it has come. An answer is noted, or leads to the next command
- * of the same switch; where the engine goes is decided at the end of the step, in switch_settle().
+ * The world switch. Each phase waits for one answer of the device; a table says for which command,
+ * and the context before and after it. An answer is noted, or leads to the next command of the same
+ * switch; switch_settle() decides at the end of the step where the engine goes.
  */
 #include <assert.h>
 
 #include "private.h"
 
-/* What a phase waits for. LOAD covers INIT, which a VF without a context gets instead. */
+/* What a phase waits for. LOAD includes INIT, which the core issues for a VF without a context. */
 static const struct step {
 	enum vgpu_command command;
 	enum vgpu_context before, after;
@@ -56,8 +56,8 @@ static void estimate_add(struct estimate *e, vgpu_nsec took)
 }
 
 /*
- * What a world switch takes. Its halves are measured apart: where one VF parks the engine before
- * the next starts, the sum is what it would be without the pause.
+ * Measures a world switch. Its halves are measured apart, so that a pause between them, when the
+ * engine is parked, does not count.
  */
 static void measure(struct vgpu_core *core, struct estimate *half, vgpu_nsec took)
 {
@@ -67,7 +67,7 @@ static void measure(struct vgpu_core *core, struct estimate *half, vgpu_nsec too
 		vgpu_nsec deviation = core->save_time.deviation + core->start_time.deviation;
 
 		core->facts.switch_ns = mean + deviation / 2;
-		/* RFC 6298's time-out; what was configured stays the least. */
+		/* RFC 6298's time-out, but at least the configured value. */
 		core->facts.switch_high_ns =
 			nsec_max(mean + 4 * deviation, core->config.switch_nominal);
 	}
@@ -95,7 +95,7 @@ static void preempt(struct vgpu_core *core, enum vgpu_end reason, vgpu_nsec plan
 	issue(core, VGPU_PHASE_IDLE, core->resident, planned);
 }
 
-/* The VF that was found on the engine runs: it makes room at once. */
+/* The VF that was found on the engine runs: preempt it at once. */
 static void make_room(struct vgpu_core *core)
 {
 	core->d.start = core->now;
@@ -126,7 +126,7 @@ static void began_to_run(struct vgpu_core *core)
 	dispatch_begin(core);
 }
 
-/* Its last window is over: its context is saved, then dropped. */
+/* Whether the VF's last window is over, so that its context is saved, then dropped. */
 static bool is_leaving(const struct vf *vf)
 {
 	return vf->state == VGPU_VF_EXCLUSIVE && !vf->queued;
@@ -159,7 +159,7 @@ static void saved(struct vgpu_core *core, uint32_t index)
 	struct vf *vf = core_vf(core, index);
 	vgpu_nsec took = core->now - core->phase_since;
 
-	/* What exceeds twice the usual is the size of this VF's own state. */
+	/* Time beyond twice the usual comes from the size of this VF's state. */
 	if (core->save_time.mean && took > 2 * core->save_time.mean)
 		ledger_charge_switch(core, index, took - 2 * core->save_time.mean);
 	measure(core, &core->save_time, took);
@@ -167,7 +167,7 @@ static void saved(struct vgpu_core *core, uint32_t index)
 		issue(core, VGPU_PHASE_DROP, index, 0);
 		return;
 	}
-	/* If it was to be parked, somebody may have come meanwhile. */
+	/* If the engine was to be parked, another VF may have got work meanwhile. */
 	core->resident = VGPU_NO_VF;
 	core->notes.go_on = true;
 }
@@ -251,8 +251,8 @@ static void park(struct vgpu_core *core, vgpu_nsec until)
 	core_enter(core, VGPU_PHASE_PARKED, until);
 }
 
-/* The engine goes to the target, by way of saving whoever is on it. A window begins with its LOAD;
- * the time until then is nobody's. */
+/* Goes to the target: saves the VF on the engine first, if there is one. A window begins with its
+ * LOAD; the time until then is charged to nobody. */
 static void go_to_target(struct vgpu_core *core)
 {
 	if (core->resident != VGPU_NO_VF) {
@@ -264,8 +264,8 @@ static void go_to_target(struct vgpu_core *core)
 	core->in_window = !core->d.open;
 }
 
-/* Who is next: a window that waits, else the policy's pick. False: nobody, until pick->park_until.
- */
+/* Chooses what is next: an exclusive window that waits, else the policy's pick. False: nothing,
+ * park until pick->park_until. */
 static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 {
 	policy_host_finish_change(core);
@@ -280,8 +280,8 @@ static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 }
 
 /*
- * Takes over the VF that was found on the engine when scheduling began: no pick stands behind it,
- * so its time is forgiven, and it is asked to make room at once.
+ * Adopts the VF that was found on the engine when scheduling began. The policy did not pick it, so
+ * its time is not charged, and it is preempted at once.
  */
 static void adopt(struct vgpu_core *core)
 {
@@ -294,7 +294,7 @@ static void adopt(struct vgpu_core *core)
 	}
 }
 
-/* The engine stands still: on to where it was bound for, or to whom is chosen now. */
+/* No VF runs: goes to the target, or chooses one. */
 static void go_on(struct vgpu_core *core)
 {
 	const struct vf *on = core_vf(core, core->resident);
@@ -306,7 +306,7 @@ static void go_on(struct vgpu_core *core)
 		return;
 	}
 	if (core->target == VGPU_NO_VF && !(on && is_leaving(on))) {
-		/* The engine is free from now: the cost of the switch begins to count. */
+		/* The engine is free from now on: the cost of the switch counts from here. */
 		if (core->phase == VGPU_PHASE_PARKED || core->phase == VGPU_PHASE_RESET) {
 			core->switch_cost = 0;
 			core->switch_waker = VGPU_NO_VF;
@@ -319,7 +319,8 @@ static void go_on(struct vgpu_core *core)
 	go_to_target(core);
 }
 
-/* The policy would pick the same VF again, or it is asked for the engine. */
+/* Ends the running grant if it is due: prolongs it if the policy would pick the same VF again, else
+ * preempts the VF. */
 static void end_grant(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;

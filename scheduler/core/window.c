@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exclusive windows: a guest driver's start and stop, during which it needs the engine alone.
- * Windows queue up and are granted at switch points, one at a time, each bounded in time, rate
- * limited per VF, and charged as debt, so that a guest that restarts its driver in a loop costs
- * its neighbours no more than its share.
+ * Windows are queued and granted at switch points, one at a time. Each is bounded in time, limited
+ * in rate per VF, and charged as debt, so that a guest that restarts its driver in a loop costs its
+ * neighbours no more than its share.
  */
 #include "private.h"
 
@@ -66,7 +66,7 @@ void window_cancel(struct vgpu_core *core, uint32_t index)
 	vf->queued = false;
 }
 
-/* The first in the queue whose memory is there. */
+/* The first VF in the queue whose memory is on the GPU. */
 static uint32_t first(const struct vgpu_core *core)
 {
 	uint32_t index = core->window_head;

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine.h"
 #include "log.h"
-#include "vm.h"
 #include "vgpu/clock.h"
 
-/* How often a change is made before its sender is told that policies come and go too fast. */
+/* How often a change is prepared before it fails because the policy is replaced too often. */
 #define TRIES 4u
-/* A change of policy waits so long for the last one to take effect, which the core sees to within a
- * second as long as the GPU answers. */
-#define PATIENCE (2 * VGPU_SEC)
+/* How long a change of policy waits for the one before it to take effect. While the GPU answers,
+ * the core needs less than a second. */
+#define CHANGE_TIMEOUT (2 * VGPU_SEC)
 
 const struct policy_values *change_policy_of(const struct gpu *gpu)
 {
@@ -28,7 +28,7 @@ void change_set_vf(struct call *call, const struct policy_values *now)
 						  .params = call->params};
 }
 
-/* The first one is over, well or not. */
+/* Ends the first change, done or failed. */
 static void finish(struct gpu *gpu, int r, const char *why)
 {
 	struct call *call = gpu->changes;
@@ -41,18 +41,15 @@ static void finish(struct gpu *gpu, int r, const char *why)
 	call_over(call);
 }
 
-/* Whether a change of policy has to wait until the last one has taken effect. */
-static bool must_wait(struct call *call)
+/* Whether a change of policy must wait until the one before it has taken effect. */
+static bool must_wait(const struct call *call)
 {
-	if (call->request.event.type != VGPU_EV_POLICY ||
-	    !engine_policy(call->gpu->engine)->change_waits || engine_trouble(call->gpu->engine))
-		return false;
-	if (call->until == 0)
-		call->until = vgpu_now() + PATIENCE;
-	return vgpu_now() < call->until;
+	return call->request.event.type == VGPU_EV_POLICY &&
+	       engine_policy(call->gpu->engine)->change_waits && !engine_trouble(call->gpu->engine);
 }
 
-/* Makes the first one and sends it, if that can be done now. True: it is over already. */
+/* Prepares the first change and sends it, unless it must wait. Returns true if it is over
+ * already. */
 static bool make(struct gpu *gpu)
 {
 	struct call *call = gpu->changes;
@@ -65,16 +62,20 @@ static bool make(struct gpu *gpu)
 		finish(gpu, r, err.text);
 		return true;
 	}
-	if (!must_wait(call)) {
-		gpu->change_sent = true;
-		call_queue(call);
+	if (must_wait(call)) {
+		if (call->until == 0)
+			call->until = vgpu_now() + CHANGE_TIMEOUT;
+		if (vgpu_now() < call->until)
+			return false;
 	}
+	gpu->change_sent = true;
+	call_queue(call);
 	return false;
 }
 
 void change_run(struct gpu *gpu)
 {
-	/* Who hears that a change is over may begin another: it is served by the loop below. */
+	/* The end of a change may begin another one from within: the loop below runs that, too. */
 	if (gpu->changing)
 		return;
 	gpu->changing = true;
@@ -100,7 +101,7 @@ void change_begin(struct call *call, change_make *how)
 static void on_changed(struct call *call)
 {
 	if (call->request.result < 0)
-		log_line(LOG_WARNING, "the VF keeps the parameters that it has: %s gpu=%s vf=%u",
+		log_line(LOG_WARNING, "the VF keeps its parameters: %s gpu=%s vf=%u",
 			 call->request.why, call->gpu->config->name, call->vf);
 	call_drop(call);
 }
@@ -131,7 +132,7 @@ void change_answered(struct call *call)
 		return;
 	}
 	snprintf(text, sizeof(text),
-		 "the policy of %s was replaced %u times while this was on its way; try again",
+		 "the policy of %s was replaced %u times during this change; try again",
 		 gpu->config->name, TRIES);
 	finish(gpu, r, r == -ESTALE ? text : call->request.why);
 	change_run(gpu);

@@ -11,16 +11,16 @@
 
 #include "builtin.h"
 #include "config_keys.h"
-#include "metrics.h"
+#include "metrics_address.h"
 #include "plugin.h"
 #include "vfio/gpuiov.h"
 
-/* A line that could not be judged before the policy was known. */
+/* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
 	char file[160], name[48], value[64];
 	int line;
 	uint32_t gpu;
-	int vf; /* -1: the policy's own */
+	int vf; /* -1: a parameter of the GPU */
 };
 
 #define MAX_DEFERRED 512u
@@ -31,7 +31,7 @@ struct reader {
 	const char *file;
 	FILE *stream;
 	int line, wrong;
-	char seen[1024][96]; /* "section\1key" of this file */
+	char seen[1024][96]; /* "section\1key" of this file, to find duplicates */
 	uint32_t n_seen;
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
@@ -170,7 +170,7 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 
 	if (!is_name(gpu_name)) {
 		complain(r, r->file, r->line,
-			 "[gpu %s]: a name has 1 to 31 of letters, digits and -_.:", gpu_name);
+			 "[gpu %s]: want a name of 1 to 31 letters, digits or -_.:", gpu_name);
 		return;
 	}
 	gpu = gpu_named(r->config, gpu_name, true);
@@ -198,8 +198,8 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 	*slash = '\0';
 	gpu = gpu_named(r->config, which, false);
 	if (!gpu)
-		complain(r, r->file, r->line, "[vf %s/...]: there is no [gpu %s] above", which,
-			 which);
+		complain(r, r->file, r->line, "[vf %s/...]: no section [gpu %s] precedes this one",
+			 which, which);
 	else if (key)
 		set_key(r, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t), value);
 	else
@@ -227,7 +227,9 @@ static void set_profile_param(struct reader *r, struct profile *p, const char *n
 	param = &p->params[i];
 	if (i == CLAIM_MAX_PARAMS || strlen(name) >= sizeof(param->name) ||
 	    strlen(value) >= sizeof(param->value)) {
-		complain(r, r->file, r->line, "%.40s: no such key, or too many", name);
+		complain(r, r->file, r->line,
+			 "%.40s: no such key, or more than the parameters that a profile can hold",
+			 name);
 		return;
 	}
 	snprintf(param->name, sizeof(param->name), "%s", name);
@@ -244,7 +246,7 @@ static void profile_line(struct reader *r, const char *profile_name, const char 
 
 	if (!is_name(profile_name)) {
 		complain(r, r->file, r->line,
-			 "[profile %s]: a name has 1 to 31 of letters, digits and -_.:",
+			 "[profile %s]: want a name of 1 to 31 letters, digits or -_.:",
 			 profile_name);
 		return;
 	}
@@ -273,7 +275,7 @@ static int on_line(void *data, const char *section, const char *name, const char
 	snprintf(mark, sizeof(mark), "%.45s\1%.45s", section, name);
 	for (i = 0; i < r->n_seen; i++)
 		if (strcmp(r->seen[i], mark) == 0)
-			complain(r, r->file, r->line, "%s: twice in [%s]", name, section);
+			complain(r, r->file, r->line, "%s: given twice in [%s]", name, section);
 	if (r->n_seen < 1024)
 		strcpy(r->seen[r->n_seen++], mark);
 	if (strcmp(section, "daemon") == 0) {
@@ -296,7 +298,7 @@ static int on_line(void *data, const char *section, const char *name, const char
 	return 1;
 }
 
-/* inih does not say where it is; we see each line go by. */
+/* inih tells its callbacks no line number: count the lines that it reads. */
 static char *next_line(char *text, int size, void *data)
 {
 	struct reader *r = data;
@@ -349,7 +351,7 @@ static void read_drop_ins(struct reader *r, const char *file)
 	free(entries);
 }
 
-/* NAME in the directory of PATH, for a key that was left empty. */
+/* Sets an empty OUT to NAME in the directory of PATH. */
 static void beside(const char *path, const char *name, char *out, size_t size)
 {
 	const char *slash = strrchr(path, '/');
@@ -358,8 +360,8 @@ static void beside(const char *path, const char *name, char *out, size_t size)
 		snprintf(out, size, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
 }
 
-/* Whether a parameter of a profile is one of a policy that a GPU has, or, without GPUs, that is
- * built in; else ERR says why not. */
+/* Whether P is a valid VF parameter of the policy of some configured GPU, or, without GPUs, of some
+ * built-in policy. If not, ERR says why. */
 static bool is_known(const struct config *c, const struct claim_param *p, struct vgpu_error *err)
 {
 	int64_t values[VGPU_MAX_PARAMS] = {0};
@@ -386,11 +388,12 @@ static void check_profiles(struct reader *r)
 		for (k = 0; k < c->profiles[i].n_params; k++)
 			if (!is_known(c, &c->profiles[i].params[k], &err))
 				complain(r, r->file, c->profiles[i].params[k].line,
-					 "[profile %s]: no GPU's policy has that: %s",
+					 "[profile %s]: no GPU's policy takes this parameter: %s",
 					 c->profiles[i].name, err.text);
 }
 
-/* What only the whole can tell: policies, their parameters, and what does not go together. */
+/* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
+ * each other. */
 static void finish(struct reader *r)
 {
 	struct config *c = r->config;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The configuration file: sections and key = value lines, read with its drop-ins (FILE.d, *.conf,
- * by name; what comes later wins). One table says which keys there are, what they may be and what
- * they mean; the parameters of the policies come from the policies' own tables.
+ * by name; what comes later wins). The table in config_keys.c has the keys, their ranges and
+ * meaning; the parameters of a policy come from the policy's own table.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
 #include <stdio.h>
 
-#include "engine.h"
+#include "engine_request.h"
 #include "claim.h"
 
-/* As the choices of a VF's key go. */
+/* Values of a VF's key "pinned", in the order of its choices. */
 enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 
 #define CONFIG_MAX_GPUS 8u
 #define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
-/* What a claim can name instead of saying it all. */
+/* Memory and parameters under a name that claims can refer to. */
 struct profile {
 	char name[32];
 	int64_t memory_mib; /* 0: any */
@@ -32,15 +32,15 @@ struct gpu_config {
 	char device[160];
 	char layout[16];
 	char policy[32];
-	char pool[32]; /* domains may name it instead of the GPU; "": none */
+	char pool[32]; /* which domains may claim instead of the GPU; "": none */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime;
 	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
-	int64_t on_demand; /* VFs of memory_mib 0 have none until a VM needs some */
+	int64_t on_demand; /* VFs of memory_mib 0 have no memory until a VM claims some */
 	int64_t placement; /* enum vgpu_placement */
 	int64_t host_memory_mib, huge_pages, host_node, epoch_ms;
 	int64_t pinned[VGPU_GPU_MAX_VFS]; /* PINNED_ */
-	/* by the policy's tables */
+	/* the policy, and values by its tables of parameters */
 	const struct vgpu_policy_ops *ops;
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
@@ -48,33 +48,33 @@ struct gpu_config {
 
 struct config {
 	char socket[108], hook_socket[108];
-	char leases[160]; /* the file that they are saved in */
+	char leases[160]; /* path of the file that they are saved in */
 	int64_t lease_s;
-	char metrics[128];    /* where they are offered; "": nowhere */
-	char group[32];	      /* may read */
-	char policy_dir[160]; /* of plug-ins; "": off */
+	char metrics[128];    /* address that serves them; "": none */
+	char group[32];	      /* whose members may read */
+	char policy_dir[160]; /* of plug-ins; "": none are loaded */
 	uint32_t n_gpus;
 	struct gpu_config gpus[CONFIG_MAX_GPUS];
 	uint32_t n_profiles;
 	struct profile profiles[CONFIG_MAX_PROFILES];
 };
 
-/* The profile of that name, or NULL. */
+/* Returns the profile of that name, which is CONFIG's, or NULL. */
 const struct profile *config_profile(const struct config *config, const char *name);
 
 /*
- * Reads FILE and its drop-ins. All that is wrong is printed to ERRORS, a line each with file and
- * line number; returns 0, or -EINVAL if there was any, with OUT undefined.
+ * Reads FILE and its drop-ins into OUT. Prints every mistake to ERRORS, one line each with file and
+ * line number. Returns 0; -EINVAL if there were mistakes; -ENOMEM. On an error OUT is undefined.
  */
 int config_read(struct config *out, const char *file, FILE *errors);
 
-/* The configuration as a file that config_read reads to the same. */
+/* Prints the configuration with all defaults, as a file that config_read reads to the same. */
 void config_dump(const struct config *config, FILE *to);
 
-/* What the engine makes of a GPU's configuration. */
+/* Fills in OUT for engine_start. It points to texts of GPU, which must live as long. */
 void config_to_engine(const struct gpu_config *gpu, struct engine_config *out);
 
-/* Prints the keys, their defaults and meaning, for --help-config. */
+/* Prints all keys with their meaning, range and default, for --help-config. */
 void config_help(FILE *to);
 
 #endif

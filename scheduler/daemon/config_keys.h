@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every key of the configuration but the policies' parameters, as a table. */
+/* The table of all configuration keys, except the policies' parameters. */
 #ifndef DAEMON_CONFIG_KEYS_H
 #define DAEMON_CONFIG_KEYS_H
 
@@ -13,15 +13,15 @@ struct config_key {
 	enum section section;
 	const char *name;
 	enum type type;
-	size_t at;   /* in struct config or struct gpu_config; of a VF, an array there */
-	size_t size; /* of a text */
+	size_t at;   /* offset in struct config, gpu_config (a VF's: of an array) or profile */
+	size_t size; /* bytes of a text, with its zero */
 	int64_t min, max, def;
 	const char *def_text;
 	const char *const *choices;
 	const char *help;
 };
 
-/* As people write them, by enum section. */
+/* The names of the sections, as written in the file, by enum section. */
 extern const char *const config_sections[];
 /* Ends at a NULL name. */
 extern const struct config_key config_keys[];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration for people: as it is in effect, and what may be in it. */
+/* Prints the configuration in effect (--dump-config) and all keys (--help-config). */
 #include "config.h"
 
 #include <inttypes.h>

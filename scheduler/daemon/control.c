@@ -11,170 +11,25 @@
 #include <unistd.h>
 
 #include "change.h"
+#include "client.h"
 #include "events.h"
 #include "listen.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
-#include "reserve.h"
+#include "methods.h"
 #include "service.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define MAX_REQUEST 65536u
 #define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
-#define MAX_BACKLOG (8u << 20)	    /* bytes that a client has not read */
-#define MAX_CLIENTS 64u		    /* of each socket */
-#define MAX_CALLS 16u		    /* under way, of each client */
-#define MAX_UNDER_WAY 48u /* requests to an engine; who only looks is refused beyond that */
+#define MAX_BACKLOG (8u << 20)	    /* bytes of answers that a client has not read */
+#define MAX_CLIENTS 64u		    /* connected to each socket */
+#define MAX_CALLS 16u		    /* requests under way of each client */
 
-#define SETTLE_PATIENCE (5 * VGPU_SEC)
-
-struct client {
-	struct client *next;
-	struct control *control;
-	struct bufferevent *stream;
-	uint32_t n_calls;
-	bool may_change, is_hook;
-};
-
-static const char *errno_name(int r)
-{
-	const char *name = strerrorname_np(-r);
-
-	return name ? name : "EIO";
-}
-
-static void send_object(struct client *client, struct json_object *object)
-{
-	struct evbuffer *out = bufferevent_get_output(client->stream);
-	size_t length;
-	const char *text =
-		json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
-
-	evbuffer_add(out, text, length);
-	evbuffer_add(out, "\n", 1);
-}
-
-static void send_error(struct client *client, struct json_object *id, int r, const char *text)
-{
-	struct json_object *answer = json_object_new_object();
-	struct json_object *error = json_object_new_object();
-
-	json_object_object_add(answer, "id", json_object_get(id));
-	json_object_object_add(error, "code", json_object_new_string(errno_name(r)));
-	json_object_object_add(error, "message", json_object_new_string(text));
-	json_object_object_add(answer, "error", error);
-	send_object(client, answer);
-	json_object_put(answer);
-}
-
-void call_drop(struct call *call)
-{
-	struct call **link;
-
-	for (link = &call->control->calls; *link != call; link = &(*link)->next)
-		;
-	*link = call->next;
-	if (call->client)
-		call->client->n_calls--;
-	json_object_put(call->id);
-	json_object_put(call->args);
-	reserve_free(call->reservation);
-	free(call->claimed);
-	free(call);
-}
-
-void call_answer(struct call *call, struct json_object *result)
-{
-	struct json_object *answer;
-
-	if (call->client) {
-		answer = json_object_new_object();
-		json_object_object_add(answer, "id", json_object_get(call->id));
-		json_object_object_add(answer, "result",
-				       result ? result : json_object_new_object());
-		send_object(call->client, answer);
-		json_object_put(answer);
-	} else {
-		json_object_put(result);
-	}
-	call_drop(call);
-}
-
-struct call *call_new(struct control *control, struct gpu *gpu)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return NULL;
-	call->control = control;
-	call->gpu = gpu;
-	call->next = control->calls;
-	control->calls = call;
-	return call;
-}
-
-void call_fail(struct call *call, int r, const char *text)
-{
-	if (call->client)
-		send_error(call->client, call->id, r, text);
-	call_drop(call);
-}
-
-/* What waits for room goes to the engine, as far as there is some. */
-static void send_out(struct gpu *gpu)
-{
-	struct call *call;
-
-	while ((call = gpu->outbox) && engine_send(gpu->engine, &call->request))
-		gpu->outbox = call->next_out;
-}
-
-void call_queue(struct call *call)
-{
-	struct call **last = &call->gpu->outbox;
-
-	while (*last)
-		last = &(*last)->next_out;
-	*last = call;
-	call->next_out = NULL;
-	call->request.data = call;
-	call->gpu->under_way++;
-	send_out(call->gpu);
-}
-
-int call_send(struct call *call, struct vgpu_error *err)
-{
-	const struct gpu *gpu = call->gpu;
-
-	if (call->method->access == ACCESS_READ && gpu->under_way >= MAX_UNDER_WAY)
-		return vgpu_error_set(err, -EAGAIN,
-				      "%u requests to %s are under way, and no more are taken from "
-				      "those who only look; try again",
-				      gpu->under_way, gpu->config->name);
-	call_queue(call);
-	return 0;
-}
-
-void call_over(struct call *call)
-{
-	const struct engine_request *request = &call->request;
-
-	if (call->then)
-		call->then(call);
-	else if (request->result >= 0)
-		call_answer(call, call->method && call->method->finish ? call->method->finish(call)
-								       : NULL);
-	else
-		call_fail(call, request->result,
-			  request->why[0] ? request->why : strerror(-request->result));
-}
-
-bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
-{
-	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
-	return pci_is_address(out);
-}
+#define SETTLE_TIMEOUT (5 * VGPU_SEC)
 
 static void handle_line(struct client *client, const char *line)
 {
@@ -185,14 +40,14 @@ static void handle_line(struct client *client, const char *line)
 	int r;
 
 	if (!root || !json_object_is_type(root, json_type_object)) {
-		send_error(client, NULL, -EINVAL, "want one JSON object in a line");
+		call_refuse(client, NULL, -EINVAL, "want one JSON object on a line");
 		json_object_put(root);
 		return;
 	}
 	json_object_object_get_ex(root, "id", &id);
 	if (!json_object_object_get_ex(root, "method", &name) ||
 	    !json_object_is_type(name, json_type_string)) {
-		send_error(client, id, -EINVAL, "method is missing");
+		call_refuse(client, id, -EINVAL, "method is missing");
 		json_object_put(root);
 		return;
 	}
@@ -204,17 +59,17 @@ static void handle_line(struct client *client, const char *line)
 	else if (method->access == ACCESS_CHANGE && !client->may_change)
 		r = vgpu_error_set(&err, -EACCES, "%s: only root may do this", method->name);
 	else if (client->n_calls >= MAX_CALLS)
-		r = vgpu_error_set(&err, -EAGAIN,
-				   "%u requests of this connection are under way; wait for an "
-				   "answer",
-				   client->n_calls);
+		r = vgpu_error_set(
+			&err, -EAGAIN,
+			"%u requests of this connection are under way; wait for an answer",
+			client->n_calls);
 	else
 		r = method_check(method, args, &err);
 	call = r == 0 ? calloc(1, sizeof(*call)) : NULL;
 	if (r == 0 && !call)
 		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
 	if (r < 0) {
-		send_error(client, id, r, err.text);
+		call_refuse(client, id, r, err.text);
 		json_object_put(root);
 		return;
 	}
@@ -230,7 +85,7 @@ static void handle_line(struct client *client, const char *line)
 	client->n_calls++;
 	r = method->begin(client->control, call, &err);
 	if (r < 0) {
-		send_error(client, id, r, err.text);
+		call_refuse(client, id, r, err.text);
 		call_drop(call);
 	}
 	json_object_put(root);
@@ -267,12 +122,12 @@ static void on_readable(struct bufferevent *stream, void *data)
 		handle_line(client, line);
 		free(line);
 		if (evbuffer_get_length(bufferevent_get_output(stream)) > MAX_BACKLOG) {
-			drop_client(client); /* it asks, and does not read */
+			drop_client(client); /* it sends requests and reads no answers */
 			return;
 		}
 	}
 	if (evbuffer_get_length(in) > max_request(client)) {
-		send_error(client, NULL, -EMSGSIZE, "the request is too long");
+		call_refuse(client, NULL, -EMSGSIZE, "the request is too long");
 		bufferevent_flush(stream, EV_WRITE, BEV_FINISHED);
 		drop_client(client);
 	}
@@ -285,7 +140,7 @@ static void on_stream_event(struct bufferevent *stream, short what, void *data)
 		drop_client(data);
 }
 
-/* Whether the peer belongs to GROUP, be it by a supplementary group. */
+/* Whether GROUP is the peer's group or one of its supplementary groups. */
 static bool in_group(int fd, gid_t gid, unsigned group)
 {
 	gid_t groups[256];
@@ -352,7 +207,7 @@ static void tell_service(struct control *control)
 {
 	uint32_t i, vf, vms = 0, lost = 0;
 	bool alive = true;
-	char text[80];
+	char state[24] = "running", text[80];
 
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
@@ -362,9 +217,12 @@ static void tell_service(struct control *control)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 			vms += gpu->leases[vf].state != LEASE_NONE;
 	}
-	snprintf(text, sizeof(text), "%u GPUs, %u of them lost; %u VFs belong to VMs",
-		 control->n_gpus, lost, vms);
-	/* An engine that stands still is left to the watchdog. */
+	if (lost)
+		snprintf(state, sizeof(state), "%u lost", lost);
+	snprintf(text, sizeof(text), "%u GPU%s, %s; %u VF%s VMs", control->n_gpus,
+		 control->n_gpus == 1 ? "" : "s", state, vms,
+		 vms == 1 ? " belongs to" : "s belong to");
+	/* If an engine thread hangs, systemd hears nothing, and its watchdog restarts vgpud. */
 	if (alive)
 		service_alive(text);
 }
@@ -391,16 +249,15 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	struct gpu *gpu = data;
 	struct engine_request *request;
 	struct call *call;
-	uint64_t count;
 
 	(void)what;
-	if (read(fd, &count, sizeof(count)) < 0)
+	if (!vgpu_eventfd_drain(fd))
 		return;
 	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
 		gpu->under_way--;
-		send_out(gpu);
+		call_send_waiting(gpu);
 		if (call->make)
 			change_answered(call);
 		else
@@ -419,7 +276,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
 	control->base = event_base_new();
 	if (!control->base)
-		return vgpu_error_set(err, -ENOMEM, "libevent: cannot start");
+		return vgpu_error_set(err, -ENOMEM, "cannot start libevent");
 	fd = listen_open("control", config->socket, 0660, err);
 	if (fd < 0)
 		return fd;
@@ -430,8 +287,8 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		return hook;
 	}
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
-		log_line(LOG_WARNING, "%s: cannot give it to group %s: %s", config->socket,
-			 config->group, strerror(errno));
+		log_line(LOG_WARNING, "cannot give %s to group %s: %s; only root can use vgpuctl",
+			 config->socket, config->group, strerror(errno));
 	control->listener =
 		evconnlistener_new(control->base, on_connect, control,
 				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
@@ -464,7 +321,7 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 
 void control_settle(struct control *control)
 {
-	vgpu_nsec until = vgpu_now() + SETTLE_PATIENCE;
+	vgpu_nsec until = vgpu_now() + SETTLE_TIMEOUT;
 	uint32_t i;
 
 	for (i = 0; i < control->n_gpus; i++) {
@@ -493,7 +350,7 @@ void control_stop(struct control *control)
 		free(gpu->history.records);
 		free(gpu->events.records);
 	}
-	/* What the engines had not answered is nobody's now. */
+	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)
 		call_drop(control->calls);
 	if (control->listener)

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,260 +15,21 @@
 #include "builtin.h"
 #include "engine_private.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
 #define RECORDS 16384u
-/* Between attempts to find a lost device again. */
-#define REOPEN_AFTER (500 * VGPU_MSEC)
-/* Decisions that take so long, so many of them in so long, condemn a plug-in. */
-#define SLOW_DECISION (2 * VGPU_MSEC)
-#define SLOW_LIMIT 3u
-#define SLOW_SPAN (10 * VGPU_SEC)
-/* How long a stop waits for the switch in progress. */
+/* How long engine_stop waits for the world switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
-/* The timer's instant when it has fired: long past, and readable until it is set to another. */
+/* timer_at when the timer has fired: an instant in the past. The timer stays readable until it is
+ * armed again. */
 #define FIRED 0
 
 static const char NOT_SET_UP[] =
-	"it is there again, and cannot be set up as it was ('vgpuctl gpu show' says why)";
+	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
 
-void engine_notify(int fd)
-{
-	uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* full: it will be read all the same */
-}
-
-/* The driver's events wait here until the step at hand is done. */
-static void sink(void *data, const struct vgpu_event *event)
-{
-	struct engine *e = data;
-
-	/* More than 31 VFs can have under way: a few events for each, taken out after each call. */
-	assert(e->local_tail - e->local_head < LOCAL_EVENTS);
-	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
-}
-
-/* What vfio_check and the driver say of a device that can no longer be used. */
-static const char *trouble(int r)
-{
-	static const struct {
-		int error;
-		const char *text;
-	} texts[] = {
-		{-ESTALE, "the kernel wants the device back, and has it"},
-		{-EREMOTEIO, "PCI Express reported an error that it could not mend"},
-		{-ECONNRESET, "the device was reset, by others than vgpud"},
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (texts[i].error == r)
-			return texts[i].text;
-	return "the device stopped answering";
-}
-
-static void let_go(struct engine *e, bool lost)
-{
-	gpu_memory_close(&e->memory);
-	e->ops->device->close(e->driver, lost);
-	e->driver = NULL;
-	e->driver_fd = -1;
-	e->local_head = e->local_tail;
-	e->reopen_at = vgpu_now() + REOPEN_AFTER;
-}
-
-static void lose(struct engine *e, int r)
-{
-	vgpu_error_set(&e->lost_why, r, "%s", trouble(r));
-	atomic_store(&e->trouble, trouble(r));
-	/* What the core has now, the next one is set up with. */
-	if (e->is_set_up)
-		engine_read_values(e, true, &e->config.begin);
-	let_go(e, true);
-}
-
-void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out)
-{
-	struct vgpu_core_view core;
-	struct vgpu_vf_view vf;
-	bool next;
-	uint32_t i;
-
-	vgpu_core_view(e->core, &core);
-	next = to_come && core.next_policy;
-	out->policy = next ? core.next_policy : core.policy;
-	memcpy(out->params, next ? core.next_params : core.params, sizeof(out->params));
-	for (i = 0; i < e->config.core.max_vfs; i++) {
-		vgpu_core_vf_view(e->core, i, &vf);
-		if (vf.admitted)
-			memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
-			       sizeof(out->vf_params[i]));
-		else
-			vgpu_param_defaults(out->policy->vf_params, out->vf_params[i]);
-	}
-}
-
-void engine_publish(struct engine *e)
-{
-	struct engine_policy *p = latest_next(&e->policy);
-	struct vgpu_core_view view;
-
-	if (!e->policy_changed || !e->is_set_up)
-		return;
-	vgpu_core_view(e->core, &view);
-	p->change_waits = view.next_policy != NULL;
-	engine_read_values(e, false, &p->in_force);
-	engine_read_values(e, true, &p->to_come);
-	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
-	e->policy_changed = false;
-	latest_publish(&e->policy);
-}
-
-static int carry_out(struct engine *e, const struct vgpu_action *a)
-{
-	vgpu_nsec now;
-	uint32_t slot;
-
-	switch (a->type) {
-	case VGPU_AC_COMMAND:
-		now = vgpu_now();
-		if (a->code == VGPU_CMD_IDLE) {
-			e->idle_issued = now;
-			if (a->planned && now >= a->planned)
-				histogram_add(&e->lateness, now - a->planned);
-		}
-		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
-	case VGPU_AC_RESET:
-		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
-					     vgpu_now());
-	case VGPU_AC_ACCESS:
-		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
-	case VGPU_AC_NOTICE:
-		return e->ops->switched->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
-	case VGPU_AC_SCRUB:
-		gpu_memory_scrub(&e->memory, a->vf);
-		return 0;
-	case VGPU_AC_RETIRE:
-		slot = recorder_slot_of(e->recorder, a->memory);
-		if (slot < RECORD_SLOTS)
-			e->slot_used[slot] = false;
-		return 0;
-	}
-	return 0;
-}
-
-static void measure(struct engine *e, const struct vgpu_event *event)
-{
-	if (event->type != VGPU_EV_DONE)
-		return;
-	if (event->code == VGPU_CMD_IDLE) {
-		e->idle_acked = event->now;
-		if (e->idle_issued && event->now >= e->idle_issued)
-			histogram_add(&e->preemption, event->now - e->idle_issued);
-		e->idle_issued = 0;
-	} else if (event->code == VGPU_CMD_RUN) {
-		if (e->idle_acked)
-			histogram_add(&e->switches, event->now - e->idle_acked);
-		e->idle_acked = 0;
-	} else if (event->code == VGPU_CMD_SHUTDOWN || event->code == VGPU_CMD_INIT) {
-		e->idle_acked = 0; /* not a plain switch */
-	}
-}
-
-/* What this thread has computed: a machine that stands still is not the policy's doing. */
-static vgpu_nsec cpu_time(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
-}
-
-/* A step takes a microsecond. Three in ten seconds that take milliseconds cost a plug-in its place.
- */
-static void judge_decision(struct engine *e, vgpu_nsec took)
-{
-	vgpu_nsec now;
-
-	if (took < SLOW_DECISION)
-		return;
-	now = vgpu_now();
-	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
-	if (e->n_slow == 1)
-		e->slow_since = now;
-	if (e->n_slow < SLOW_LIMIT)
-		return;
-	e->n_slow = 0;
-	sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
-}
-
-/* Whether a step may have changed what is published of policies. */
-static bool concerns_policy(const struct engine *e, const struct vgpu_event *event)
-{
-	uint32_t i;
-
-	for (i = 0; i < e->out.n_records; i++)
-		if (e->out.records[i].type == VGPU_REC_POLICY ||
-		    e->out.records[i].type == VGPU_REC_EVICTED)
-			return true;
-	return event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY ||
-	       event->type == VGPU_EV_SET_VF;
-}
-
-int engine_step(struct engine *e, struct vgpu_event *event)
-{
-	vgpu_nsec computed;
-	uint32_t i;
-	int r, failed = 0;
-
-	event->now = vgpu_now();
-	measure(e, event);
-	computed = e->is_plugin ? cpu_time() : 0;
-	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, vgpu_now() - event->now);
-	if (e->is_plugin)
-		judge_decision(e, cpu_time() - computed);
-	e->steps++;
-	e->policy_changed |= concerns_policy(e, event);
-	gpu_memory_stepped(&e->memory);
-	for (i = 0; i < e->out.n_actions; i++)
-		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
-			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
-	for (i = 0; i < e->out.n_records; i++) {
-		if (e->out.records[i].type == VGPU_REC_PARK)
-			e->idle_acked = 0;
-		if (!spsc_push(&e->records, &e->out.records[i]))
-			e->records_lost++;
-	}
-	if (failed < 0)
-		lose(e, -ENODEV);
-	return r;
-}
-
-void engine_drain(struct engine *e)
-{
-	while (e->driver && e->local_head != e->local_tail) {
-		struct vgpu_event event = e->local[e->local_head++ % LOCAL_EVENTS];
-
-		engine_step(e, &event);
-	}
-}
-
-void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
-{
-	size_t size = policy->memory(e->config.core.max_vfs);
-	uint32_t slot = e->slot_used[0] ? 1 : 0;
-
-	if (size > RECORD_SLOT_SIZE || e->slot_used[slot])
-		return NULL;
-	e->slot_used[slot] = true;
-	return memset(recorder_slot_memory(e->recorder, slot), 0, size);
-}
-
-/* Puts a core in place, and everything that is configured into it. */
+/* Makes a new core, and steps it with the policy, the VFs and their parameters. */
 static int build_core(struct engine *e)
 {
 	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
@@ -319,20 +79,20 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	int r;
 
 	e->device_speaks = true;
-	r = e->ops->device->open(&e->driver, &e->config.driver, &e->caps, &e->found, sink, e, err);
+	r = e->ops->device->open(&e->driver, &e->config.driver, &e->caps, &e->found, engine_sink, e,
+				 err);
 	if (r < 0) {
 		e->driver = NULL;
 		if (atomic_load(&e->trouble) == NOT_SET_UP)
-			atomic_store(&e->trouble, trouble(r));
+			atomic_store(&e->trouble, engine_why_lost(r));
 		return r;
 	}
 	if (!(e->caps.reset_levels & (1u << VGPU_RESET_ENGINE | 1u << VGPU_RESET_VF))) {
 		e->ops->device->close(e->driver, false);
 		e->driver = NULL;
-		return vgpu_error_set(
-			err, -ENOTSUP,
-			"the GPU cannot reset a single VF: one that hangs could not be "
-			"stopped");
+		return vgpu_error_set(err, -ENOTSUP,
+				      "the GPU cannot reset a single VF, so that vgpud could not "
+				      "stop one that hangs");
 	}
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
@@ -347,16 +107,16 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
 				       e->out.why ? e->out.why : strerror(-r));
 	}
-	if (r == 0 && e->driver) /* and it was not lost at once */
+	if (r == 0 && e->driver) /* build_core may have lost it again */
 		atomic_store(&e->trouble, NULL);
 	if (r < 0 && e->driver) {
 		atomic_store(&e->trouble, NOT_SET_UP);
-		let_go(e, false);
+		engine_let_go(e, false);
 	}
 	return r;
 }
 
-/* Looks for a GPU that was lost. One that is there again and cannot be set up is no better. */
+/* Tries to open a lost GPU. A GPU that is back but cannot be set up stays lost. */
 static void open_again(struct engine *e)
 {
 	struct vgpu_error err;
@@ -364,10 +124,10 @@ static void open_again(struct engine *e)
 	if (open_device(e, &err) == 0)
 		return;
 	e->lost_why = err;
-	e->reopen_at = vgpu_now() + REOPEN_AFTER;
+	engine_try_later(e);
 }
 
-/* Setting it also takes back that it has fired. */
+/* Arms the timer for AT. timerfd_settime also clears an expiry that was not read. */
 static void arm(struct engine *e, vgpu_nsec at)
 {
 	struct itimerspec t = {.it_value = {0, 0}};
@@ -375,7 +135,7 @@ static void arm(struct engine *e, vgpu_nsec at)
 	if (at == e->timer_at)
 		return;
 	e->timer_at = at;
-	if (at != VGPU_NEVER) /* an instant of 0 would switch it off */
+	if (at != VGPU_NEVER) /* it_value 0 would disarm the timer */
 		t.it_value =
 			(struct timespec){(time_t)(at / VGPU_SEC), (long)(at % VGPU_SEC) + !at};
 	timerfd_settime(e->timer, TFD_TIMER_ABSTIME, &t, NULL);
@@ -397,8 +157,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
-	uint64_t count;
-	/* What was put off for a deadline that is near waits for it. */
+	/* Sleep in spite of a request only if it was put off for a near deadline. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
 	int i, n;
 
@@ -408,12 +167,12 @@ static void wait_for_something(struct engine *e)
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
 		if (events[i].data.fd == e->timer)
 			e->timer_at = FIRED;
-		if (events[i].data.fd == e->wake && read(e->wake, &count, sizeof(count)) < 0)
-			continue; /* it was empty */
+		if (events[i].data.fd == e->wake)
+			vgpu_eventfd_drain(e->wake);
 	}
 }
 
-/* What the device has to say, through the core. Negative: it is gone. */
+/* Dispatches the device's events, and steps the core with them. Negative: the device is gone. */
 static int look_at_device(struct engine *e)
 {
 	int r = e->ops->device->dispatch(e->driver, vgpu_now());
@@ -425,9 +184,9 @@ static int look_at_device(struct engine *e)
 }
 
 /*
- * What is planned comes first. But this thread may have been kept from running for longer than the
- * device or a guest has time to answer (vgpud was stopped, or the machine stood still), so that the
- * answer waits beside the time-out: the device is looked at before anybody is found to be late.
+ * Steps the core when its deadline has come. If this thread did not run for longer than the device
+ * or a guest has time to answer (vgpud was stopped, or the host was busy), the answer may wait
+ * beside the expired time-out: so events of the device come before the time-out.
  */
 static int keep_time(struct engine *e)
 {
@@ -462,11 +221,11 @@ static void run_once(struct engine *e)
 	if (r == 0 && e->driver)
 		r = gpu_memory_run(&e->memory, vgpu_now());
 	if (r < 0)
-		lose(e, r);
+		engine_lose(e, r);
 	engine_drain(e);
 }
 
-/* Whether the GPU is in a state to be left alone in: somebody runs, or nobody wants to. */
+/* Whether the GPU can be left as it is: a VF runs, or none has work. */
 static bool at_rest(struct engine *e)
 {
 	struct vgpu_core_view view;
@@ -524,21 +283,19 @@ static int start_thread(struct engine *e, struct vgpu_error *err)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	if (r)
-		return vgpu_error_set(err, -r, "engine thread: %s", strerror(r));
+		return vgpu_error_set(err, -r, "cannot start the engine thread: %s", strerror(r));
 	pthread_setname_np(e->thread, "vgpud-engine");
 	return 0;
 }
 
 static void engine_free(struct engine *e)
 {
-	int fds[] = {e->epoll, e->timer, e->wake, e->tell};
-	unsigned i;
-
 	if (e->driver)
 		e->ops->device->close(e->driver, false);
-	for (i = 0; i < 4; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	vgpu_close(&e->epoll);
+	vgpu_close(&e->timer);
+	vgpu_close(&e->wake);
+	vgpu_close(&e->tell);
 	spsc_finish(&e->requests);
 	spsc_finish(&e->replies);
 	spsc_finish(&e->records);
@@ -547,54 +304,95 @@ static void engine_free(struct engine *e)
 	free(e);
 }
 
+static int watch(const struct engine *e, int fd)
+{
+	struct epoll_event want = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &want) < 0 ? -errno : 0;
+}
+
+static int open_descriptors(struct engine *e)
+{
+	int r;
+
+	e->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (e->epoll < 0)
+		return -errno;
+	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (e->timer < 0)
+		return -errno;
+	e->wake = vgpu_eventfd();
+	if (e->wake < 0)
+		return e->wake;
+	e->tell = vgpu_eventfd();
+	if (e->tell < 0)
+		return e->tell;
+	r = watch(e, e->timer);
+	if (r < 0)
+		return r;
+	return watch(e, e->wake);
+}
+
+static int make_queues(struct engine *e)
+{
+	if (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
+	    !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
+	    !latest_init(&e->policy, sizeof(struct engine_policy)) ||
+	    !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* What an engine needs before its thread can run. What there is by then is engine_free's to close.
+ */
+static int set_up(struct engine *e, struct vgpu_error *err)
+{
+	int r = open_descriptors(e);
+
+	if (r == 0)
+		r = make_queues(e);
+	if (r < 0)
+		return vgpu_error_set(err, r, "%s", strerror(-r));
+	e->recorder = recorder_new(e->config.core.max_vfs, err);
+	if (!e->recorder)
+		return -ENOMEM;
+	e->memory.recorder = e->recorder;
+	e->memory.memory = recorder_state_memory(e->recorder);
+	r = open_device(e, err);
+	if (r < 0)
+		return r;
+	engine_publish(e);
+	return start_thread(e, err);
+}
+
 int engine_start(struct engine **out, const struct engine_config *config, struct vgpu_error *err)
 {
 	const struct vgpu_driver_ops *ops =
 		config->ops ? config->ops : vgpu_driver_for(config->driver.device, err);
-	struct epoll_event want = {.events = EPOLLIN};
 	struct engine *e;
-	int r = 0;
+	int r;
 
 	if (!ops)
 		return -ENODEV;
+	if (ops->kind != VGPU_DRIVER_SWITCHED)
+		return vgpu_error_set(err, -EOPNOTSUPP,
+				      "%s: the firmware of this GPU schedules it (driver %s), and "
+				      "this vgpud schedules only GPUs that it switches itself: "
+				      "remove it from the configuration",
+				      config->driver.device, ops->name);
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	e->config = *config;
 	e->timer_at = VGPU_NEVER;
 	e->ops = ops;
-	e->memory.sink = sink;
+	e->memory.sink = engine_sink;
 	e->memory.reply = engine_changed;
 	e->memory.data = e;
 	e->memory.epoch = config->epoch;
 	e->memory.swappable = config->swappable;
-	e->epoll = epoll_create1(EPOLL_CLOEXEC);
-	e->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e->tell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	e->driver_fd = -1;
-	want.data.fd = e->timer;
-	if (e->epoll < 0 || e->timer < 0 || e->wake < 0 || e->tell < 0 ||
-	    epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->timer, &want) < 0)
-		r = -errno;
-	want.data.fd = e->wake;
-	if (r == 0 && epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->wake, &want) < 0)
-		r = -errno;
-	if (r == 0 && (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
-		       !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
-		       !latest_init(&e->policy, sizeof(struct engine_policy)) ||
-		       !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record))))
-		r = -ENOMEM;
-	if (r < 0)
-		vgpu_error_set(err, r, "%s", strerror(-r));
-	e->recorder = r ? NULL : recorder_new(config->core.max_vfs, err);
-	r = r ? r : e->recorder ? 0 : -ENOMEM;
-	e->memory.recorder = e->recorder;
-	e->memory.memory = e->recorder ? recorder_state_memory(e->recorder) : NULL;
-	r = r ? r : open_device(e, err);
-	if (r == 0)
-		engine_publish(e);
-	r = r ? r : start_thread(e, err);
+	e->epoll = e->timer = e->wake = e->tell = e->driver_fd = -1;
+	r = set_up(e, err);
 	if (r < 0) {
 		engine_free(e);
 		return r;
@@ -606,7 +404,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 void engine_stop(struct engine *e)
 {
 	atomic_store(&e->quit, true);
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	pthread_join(e->thread, NULL);
 	engine_free(e);
 }
@@ -622,14 +420,14 @@ bool engine_is_alive(struct engine *e)
 	bool alive = rounds != e->seen_rounds || engine_trouble(e);
 
 	e->seen_rounds = rounds;
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	return alive;
 }
 
 void engine_look(struct engine *e)
 {
 	atomic_store(&e->look, true);
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 }
 
 const char *engine_trouble(const struct engine *e)
@@ -642,7 +440,7 @@ bool engine_send(struct engine *e, struct engine_request *request)
 	if (e->under_way == ENGINE_REQUESTS || !spsc_push(&e->requests, &request))
 		return false;
 	e->under_way++;
-	engine_notify(e->wake);
+	vgpu_eventfd_signal(e->wake);
 	return true;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* An engine, for its own files. All but what is said to be another's is the engine thread's. */
+/* An engine, for its own files. Owned by the engine thread unless noted. */
 #ifndef DAEMON_ENGINE_PRIVATE_H
 #define DAEMON_ENGINE_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine.h"
+#include "engine_request.h"
+#include "gpu_memory.h"
 #include "latest.h"
 #include "spsc.h"
 #include "vgpu/record.h"
@@ -24,14 +25,14 @@ struct engine {
 	struct vgpu_error lost_why;
 
 	struct vgpu_core *core;
-	struct recorder *recorder;    /* and the memory of the core and its policies */
-	bool is_set_up;		      /* the core is, with all its VFs */
-	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and the one in waiting */
-	struct latest policy;	      /* struct engine_policy, of the core */
-	bool policy_changed;	      /* since it was published */
-	bool is_plugin;		      /* the policy in force is */
+	struct recorder *recorder;    /* it also owns the memory of the core and its policies */
+	bool is_set_up;		      /* the core has its policy and all its VFs */
+	bool slot_used[RECORD_SLOTS]; /* by the policy in force, and by the one to come */
+	struct latest policy;	      /* struct engine_policy */
+	bool policy_changed;	      /* since POLICY was published */
+	bool is_plugin;		      /* the policy in force is not built in */
 
-	struct vgpu_event local[LOCAL_EVENTS]; /* what the driver has handed out */
+	struct vgpu_event local[LOCAL_EVENTS]; /* the driver's events, not yet stepped */
 	uint32_t local_head, local_tail;
 	struct gpu_memory memory;
 	struct vgpu_output out;
@@ -41,38 +42,46 @@ struct engine {
 	vgpu_nsec timer_at;
 	_Atomic bool quit, look;
 	_Atomic uint32_t rounds;
-	uint32_t seen_rounds; /* by who asks whether it is alive */
-	uint32_t under_way;   /* requests, by who sends them */
-	bool put_off;	      /* a request, for a deadline that is near */
+	uint32_t seen_rounds; /* engine_is_alive's */
+	uint32_t under_way;   /* requests; owned by the thread that sends them */
+	bool put_off;	      /* a request waits for a near deadline */
 	bool realtime, told;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
 	struct spsc requests, replies, records;
 
 	struct histogram lateness, switches, preemption, decisions;
-	vgpu_nsec slow_since; /* the first of n_slow decisions that took too long */
+	vgpu_nsec slow_since; /* when the first of n_slow slow decisions was made */
 	uint32_t n_slow;
 	vgpu_nsec idle_issued, idle_acked;
 	uint64_t records_lost, steps;
 };
 
-/* Adds one to an eventfd. */
-void engine_notify(int fd);
-/* One event through the core, and what follows from it. What the core says of it. */
+/* Queues a driver's event until the current step is done: the core is not entered twice. DATA is
+ * the engine. */
+void engine_sink(void *data, const struct vgpu_event *event);
+/* Says why a device can no longer be used, by the errors of vfio_check and the driver. */
+const char *engine_why_lost(int r);
+/* Closes the device, and looks for it again later. */
+void engine_let_go(struct engine *e, bool lost);
+void engine_try_later(struct engine *e);
+/* The device is gone, with the error R: keeps the values that the core has for the next one. */
+void engine_lose(struct engine *e, int r);
+/* Steps the core with one event and carries out its actions. Returns the core's result. */
 int engine_step(struct engine *e, struct vgpu_event *event);
-/* The events that the driver has handed out meanwhile, through the core. */
+/* Steps the core with the events that the driver has delivered meanwhile. */
 void engine_drain(struct engine *e);
-/* Zeroed memory for a policy; NULL: both slots are in use, or it wants more. */
+/* Returns zeroed memory for a policy. NULL: both slots are in use, or the policy needs more. */
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
 
-/* What the core has of policies, as it is to come, or as it is in force. */
+/* Reads policy and values from the core: those to come, or those in force. */
 void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out);
-/* Lets the other thread see which policy there is, if that has changed. */
+/* Publishes the policy to the control thread, if it has changed. */
 void engine_publish(struct engine *e);
 
-/* Answers one request, if there is one and it need not wait for a deadline of the core. */
+/* Answers one request, unless the core has a deadline so near that the request must wait. */
 void engine_serve(struct engine *e);
-/* A change of partitions has come to its end: DATA is the engine. */
+/* Answers a change of partitions that has ended: DATA is the engine. */
 void engine_changed(void *data, struct engine_request *request);
 
 #endif

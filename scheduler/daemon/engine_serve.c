@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the control thread asks of an engine: one request is answered in each round of the loop, so
- * that however many there are, no deadline waits for more than one of them. All are answered at
- * once, but for changes of memory; nobody's waits behind another's.
+ * Answers the control thread's requests: one in each round of the loop, so that no deadline waits
+ * for more than one of them, however many there are. Only changes of memory are answered later, and
+ * no other request waits for them.
  */
 #include <assert.h>
 #include <errno.h>
@@ -12,8 +12,9 @@
 
 #include "engine_private.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
-/* More than an answer takes the engine thread. */
+/* An upper bound of the time that one answer takes. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
 
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
@@ -59,7 +60,7 @@ static void reply(struct engine *e, struct engine_request *request)
 
 	engine_publish(e);
 	has_room = spsc_push(&e->replies, &request);
-	assert(has_room); /* for all that are under way: engine_send */
+	assert(has_room); /* engine_send lets no more be under way than REPLIES holds */
 	e->told = true;
 }
 
@@ -68,7 +69,7 @@ void engine_changed(void *data, struct engine_request *request)
 	const struct vgpu_memory_change *want = &request->memory;
 	struct engine *e = data;
 
-	/* For the day that the device has to be set up anew. */
+	/* Keep the size for the case that a lost device must be set up again. */
 	if (request->result == 0 && want->what == VGPU_MEMORY_SET)
 		e->config.driver.sizes[want->vf] = want->size ? want->size : VGPU_SIZE_NONE;
 	if (request->snapshot)
@@ -87,7 +88,7 @@ static __attribute__((format(printf, 3, 4))) void refuse(struct engine_request *
 	va_end(args);
 }
 
-/* One event through the core, and what it says of it. */
+/* Steps the core with the request's event, and takes its result and reason. */
 static void step(struct engine *e, struct engine_request *request)
 {
 	request->result = engine_step(e, &request->event);
@@ -101,10 +102,10 @@ static void change_policy(struct engine *e, struct engine_request *request)
 
 	event->memory = engine_take_slot(e, event->policy);
 	if (event->policy->memory(e->config.core.max_vfs) > RECORD_SLOT_SIZE) {
-		refuse(request, -E2BIG, "the policy wants more than %u KiB of memory",
+		refuse(request, -E2BIG, "the policy needs more than %u KiB of memory",
 		       RECORD_SLOT_SIZE >> 10);
 	} else if (!event->memory) {
-		refuse(request, -EBUSY, "another change of policy is under way");
+		refuse(request, -EBUSY, "another change of policy is under way; try again");
 	} else {
 		step(e, request);
 		if (request->result < 0)
@@ -112,8 +113,8 @@ static void change_policy(struct engine *e, struct engine_request *request)
 	}
 }
 
-/* A guarantee pins its VF to the GPU, where it must have room beside all that are pinned: else the
- * VF is to be as it was. */
+/* Sets a VF's parameters. A guarantee pins its VF to GPU memory: if that has no room for all pinned
+ * VFs, the VF gets its former parameters back. */
 static void set_vf(struct engine *e, struct engine_request *request)
 {
 	struct vgpu_event *event = &request->event, back = *event;
@@ -124,21 +125,21 @@ static void set_vf(struct engine *e, struct engine_request *request)
 	vgpu_core_view(e->core, &core);
 	vgpu_core_vf_view(e->core, vf, &before);
 	step(e, request);
-	/* Who is pinned is the policy's in force to say. */
+	/* Guarantees count, and pin, only once their policy is in force. */
 	if (request->result < 0 || core.next_policy || !e->driver)
 		return;
 	gpu_memory_look(&e->memory, vgpu_now());
 	if (!vgpu_memory_overflows(e->memory.state, vf))
 		return;
 	refuse(request, -ENOSPC,
-	       "a guarantee pins VF %u to the GPU's memory, which has no room for all that are "
-	       "pinned and the largest of the others",
+	       "a guarantee pins VF %u to the GPU's memory, which has no room for all pinned VFs "
+	       "and the largest of the others",
 	       vf);
 	back.params = before.params;
 	if (engine_step(e, &back) < 0)
 		refuse(request, -ENOSPC,
-		       "VF %u has that guarantee, which pins it to memory that others need: what "
-		       "it had is refused now (%.60s)",
+		       "VF %u keeps that guarantee and pins memory that other VFs need: the policy "
+		       "refuses its former parameters now (%.60s)",
 		       vf, e->out.why ? e->out.why : "");
 }
 
@@ -163,8 +164,8 @@ static void answer(struct engine *e, struct engine_request *request)
 	reply(e, request);
 }
 
-/* What is due in the next moment is not kept waiting for an answer; but a request waits for no more
- * than one such moment. */
+/* A deadline that is due within ANSWER_TAKES comes before an answer; a request waits for one such
+ * deadline only. */
 static bool must_wait(struct engine *e)
 {
 	e->put_off = !e->put_off && e->driver && !spsc_is_empty(&e->requests) &&
@@ -181,6 +182,6 @@ void engine_serve(struct engine *e)
 		engine_drain(e);
 	}
 	if (e->told)
-		engine_notify(e->tell);
+		vgpu_eventfd_signal(e->tell);
 	e->told = false;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "builtin.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vm.h"
@@ -16,7 +18,7 @@ static void ring_add(struct record_ring *ring, const struct vgpu_record *record)
 	ring->records[ring->n++ % ring->size] = *record;
 }
 
-/* What is rare enough to be told. */
+/* Whether a record is rare enough for 'vgpuctl events'. */
 static bool is_event(const struct vgpu_record *r)
 {
 	switch ((enum vgpu_record_type)r->type) {
@@ -36,7 +38,8 @@ static bool is_event(const struct vgpu_record *r)
 	}
 }
 
-/* What an operator should know of without asking; 0: nothing. */
+/* Writes the log line for a record that operators must know of, and returns its level. 0: the
+ * record is not logged. */
 static int describe(const struct vgpu_record *r, char *text, size_t size)
 {
 	switch ((enum vgpu_record_type)r->type) {
@@ -45,33 +48,36 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
 		else
 			snprintf(text, size,
-				 "VF %u did not answer (%s) for %.1f ms and is being reset", r->vf,
-				 vgpu_phase_names[r->code], (double)r->a / 1e6);
+				 "VF %u did not answer in phase %s for %.1f ms and is being reset",
+				 r->vf, vgpu_phase_names[r->code], (double)r->a / 1e6);
 		return LOG_WARNING;
 	case VGPU_REC_RESET_DONE:
-		snprintf(text, size, "%s reset of VF %u failed; it will be tried again",
+		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again",
 			 vgpu_reset_names[r->code], r->vf);
 		return r->b ? LOG_ERR : 0;
 	case VGPU_REC_STATE:
-		snprintf(text, size, "VF %u is %s; 'vgpuctl vf reset %u' ends that", r->vf,
-			 vgpu_vf_state_names[r->code], r->vf);
+		snprintf(
+			text, size,
+			"VF %u is %s and gets no engine time; 'vgpuctl vf reset %u' brings it back",
+			r->vf, vgpu_vf_state_names[r->code], r->vf);
 		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERR : 0;
 	case VGPU_REC_EVICTED:
-		snprintf(text, size, "the policy was replaced by %s: %s",
+		snprintf(text, size, "the policy was evicted and replaced by %s: %s",
 			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
 		return LOG_ERR;
 	case VGPU_REC_VIOLATION:
-		snprintf(text, size,
-			 r->code ? "the partition of VF %u overlaps another's, as the GPU has it"
-				 : "VF %u has reached out of its memory, and was stopped",
-			 r->vf);
+		snprintf(
+			text, size,
+			r->code ? "the GPU says that the partition of VF %u overlaps another one"
+				: "VF %u accessed memory outside its partition; the GPU stopped it",
+			r->vf);
 		return r->code ? LOG_ERR : LOG_WARNING;
 	default:
 		return 0;
 	}
 }
 
-/* Guests can cause these: so many in a second, and then a count of the rest. */
+/* Guests can cause these at will: vgpud logs LOG_PER_SECOND in a second, and counts the rest. */
 static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 {
 	char text[160];
@@ -98,7 +104,7 @@ static void note_use(struct gpu *gpu, const struct vgpu_record *r)
 		gpu->in_use |= 1u << r->vf;
 }
 
-/* Another policy is in force: what VMs' VFs have of it is saved with their leases. */
+/* Another policy is in force: the leases hold the parameters of their VFs, so save them. */
 static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
 {
 	uint32_t vf;
@@ -127,7 +133,7 @@ void events_take(struct gpu *gpu)
 		if (record.type == VGPU_REC_POLICY || record.type == VGPU_REC_EVICTED)
 			note_policy(gpu, &record);
 		if (record.type == VGPU_REC_STATE && record.code == VGPU_VF_AVAIL)
-			memory_is_free(gpu, record.vf);
+			memory_give_usual(gpu, record.vf);
 	}
 }
 
@@ -139,15 +145,17 @@ void events_trouble(struct gpu *gpu)
 		return;
 	gpu->trouble = trouble;
 	if (trouble)
-		log_line(LOG_ERR, "lost: %s; looking for it gpu=%s", trouble, gpu->config->name);
+		log_line(LOG_ERR, "GPU lost: %s; vgpud keeps looking for it gpu=%s", trouble,
+			 gpu->config->name);
 	else
-		log_line(LOG_NOTICE, "found again gpu=%s", gpu->config->name);
+		log_line(LOG_NOTICE, "GPU found again gpu=%s", gpu->config->name);
 }
 
 void events_second(struct gpu *gpu)
 {
 	if (gpu->log_dropped)
-		log_line(LOG_WARNING, "%" PRIu64 " more messages not shown gpu=%s",
+		log_line(LOG_WARNING,
+			 "%" PRIu64 " more messages in one second were not logged gpu=%s",
 			 gpu->log_dropped, gpu->config->name);
 	gpu->logged = 0;
 	gpu->log_dropped = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the engines tell: kept for whoever asks, logged where an operator should know, and handed to
- * those parts of the control thread that wait for it. All on the control thread. */
+/* The engines' records: kept for clients, logged if operators must know of them, and handed to the
+ * parts of the control thread that wait for them. Control thread. */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
 
-#include "control.h"
+#include "state.h"
 
-/* Takes in what the engine has recorded since. */
+/* Takes all records that the engine has queued. */
 void events_take(struct gpu *gpu);
 /* Logs once that the device is lost, or that it is back. */
 void events_trouble(struct gpu *gpu);
-/* Once a second: logs how many messages were one too many, and allows as many again. */
+/* Once a second: logs how many messages the rate limit withheld, and starts anew. */
 void events_second(struct gpu *gpu);
 
 #endif

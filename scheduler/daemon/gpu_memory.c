@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine.h"
+#include "engine_request.h"
+#include "vgpu/record.h"
 
 #define MIB(bytes) ((bytes) >> 20)
 #define FIRST_LOOK (200 * VGPU_USEC)
 #define NEXT_LOOK (500 * VGPU_USEC)
 #define SAMPLE 256u
-/* To look at all VFs takes some microseconds, which not every slice need pay. */
+/* A look at all VFs takes some microseconds: not after every slice. */
 #define TELL_EVERY VGPU_MSEC
 
 void gpu_memory_open(struct gpu_memory *h, const struct vgpu_memory_face *ops,
@@ -52,7 +53,7 @@ void gpu_memory_open(struct gpu_memory *h, const struct vgpu_memory_face *ops,
 	h->lost = 0;
 }
 
-/* To the core. */
+/* Sends an event about a VF to the core. */
 static void tell_core(struct gpu_memory *h, enum vgpu_event_type type,
 		      const struct vgpu_memory_action *a, uint32_t code, vgpu_nsec now)
 {
@@ -76,28 +77,26 @@ static void explain(const struct gpu_memory *h, struct engine_request *request,
 		break;
 	case VGPU_MEMORY_IN_USE:
 		snprintf(to, size,
-			 "VF %" PRIu32
-			 " is %s; its partition is changed when its guest has ended, or by "
-			 "force, which resets it",
+			 "VF %" PRIu32 " is %s: change its partition when its guest has ended, or "
+			 "by force, which resets the VF",
 			 want->vf, vgpu_vf_state_names[h->known[want->vf].state]);
 		break;
 	case VGPU_MEMORY_NO_ROOM:
 		snprintf(to, size,
-			 "%" PRIu64 " MiB for VF %" PRIu32 ": at most %" PRIu64
-			 " MiB can be had in one piece (vgpuctl memory show)",
+			 "%" PRIu64 " MiB for VF %" PRIu32 ": the GPU can free at most %" PRIu64
+			 " MiB in one block (vgpuctl memory show)",
 			 MIB(want->size), want->vf, MIB(a->plan.largest));
 		break;
 	case VGPU_MEMORY_UNMOVED:
 		snprintf(to, size,
-			 "a VF in the way could not be moved; no partition has another size");
+			 "a VF in the way could not be moved; all partitions keep their size");
 		break;
 	case VGPU_MEMORY_LATE:
 		snprintf(to, size,
-			 "what is needed did not become free in time; no partition has another "
-			 "size");
+			 "the memory did not become free in time; all partitions keep their size");
 		break;
 	case VGPU_MEMORY_NOT_TAKEN:
-		snprintf(to, size, "the GPU does not take the partition of VF %" PRIu32, want->vf);
+		snprintf(to, size, "the GPU refused the partition of VF %" PRIu32, want->vf);
 		break;
 	case VGPU_MEMORY_INVALID:
 		snprintf(to, size, "VF %" PRIu32 " cannot have %" PRIu64 " MiB", want->vf,
@@ -108,7 +107,8 @@ static void explain(const struct gpu_memory *h, struct engine_request *request,
 
 static void answer(struct gpu_memory *h, const struct vgpu_memory_action *a)
 {
-	/* The one that is being begun has the last number; else it is the one under way. */
+	/* The change that is being begun has the last number; any other number is that of the
+	 * change under way. */
 	bool first = h->asked && a->id == h->last_id;
 	struct engine_request *request = first ? h->asked : h->change;
 
@@ -181,7 +181,7 @@ static void carry_out(struct gpu_memory *h, const struct vgpu_memory_action *a, 
 	}
 }
 
-/* One event, and what follows from it. */
+/* Steps the memory reducer with one event and carries out its actions. */
 static void step(struct gpu_memory *h, struct vgpu_memory_event event)
 {
 	uint32_t i;
@@ -213,7 +213,7 @@ void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
 	struct vgpu_core_view view;
 	struct vgpu_vf_view of;
 	struct vgpu_memory_vf is;
-	uint32_t i, told = h->telling; /* what follows from this, it has not heard yet */
+	uint32_t i, told = h->telling; /* STATE does not know the results of these events yet */
 	bool works, new;
 
 	h->telling = 0;
@@ -227,7 +227,7 @@ void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
 		vgpu_core_vf_view(h->core, i, &of);
 		is = vgpu_memory_vf_of(&of);
 		if (!h->swaps)
-			is.run_ns = 0; /* it decides nothing else than who is swapped */
+			is.run_ns = 0; /* run times decide only which VFs are swapped */
 		if (is_same(&is, &h->known[i]) && !(told >> i & 1))
 			continue;
 		new = true;
@@ -262,7 +262,7 @@ void gpu_memory_begin(struct gpu_memory *h, struct engine_request *request, vgpu
 					   .type = VGPU_ME_CHANGE,
 					   .code = h->last_id,
 					   .change = request->memory});
-	/* Once it is answered, it is the sender's. */
+	/* An answered request belongs to its sender again: do not touch it. */
 	if (h->asked)
 		h->change = h->asked;
 	h->asked = NULL;
@@ -277,11 +277,11 @@ void gpu_memory_close(struct gpu_memory *h)
 	if (!request)
 		return;
 	request->result = -ENODEV;
-	snprintf(request->why, sizeof(request->why), "the GPU was lost meanwhile");
+	snprintf(request->why, sizeof(request->why), "the GPU was lost during the change");
 	h->reply(h->data, request);
 }
 
-/* Whether a sample is as it should be: clear, or as its original. 1, 0, or negative. */
+/* Whether a sample is right: clear, or equal to its original. Returns 1, 0, or a negative errno. */
 static int look(struct gpu_memory *h, uint64_t offset)
 {
 	static const uint8_t zeros[SAMPLE];
@@ -297,7 +297,7 @@ static int look(struct gpu_memory *h, uint64_t offset)
 	return r < 0 ? r : memcmp(here, there, SAMPLE) == 0;
 }
 
-/* The beginning, the end, and in each granule a place that is another each time. */
+/* Verifies the beginning, the end, and a random place in each granule. */
 static int verify(struct gpu_memory *h)
 {
 	uint64_t size = h->piece.where.size, at;
@@ -313,7 +313,7 @@ static int verify(struct gpu_memory *h)
 	return r;
 }
 
-/* Whether what is under way is over. Negative: the GPU is gone. */
+/* Reports the clear or copy under way if it is over. Negative: the GPU is lost. */
 static int finish_piece(struct gpu_memory *h, vgpu_nsec now)
 {
 	struct gpu_memory_piece *p = &h->piece;
@@ -355,7 +355,9 @@ int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now)
 		r = finish_piece(h, now);
 	if (r == 0 && h->lost == 0 && now >= vgpu_memory_deadline(h->state))
 		step(h, (struct vgpu_memory_event){.now = now, .type = VGPU_ME_TIMER});
-	return r ? r : h->lost;
+	if (r != 0)
+		return r;
+	return h->lost;
 }
 
 vgpu_nsec gpu_memory_deadline(const struct gpu_memory *h)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in buckets of at most 1/16 relative width; fixed size, no allocation. */
+/* Counts times in buckets of at most 1/16 relative width; fixed size, no allocation. */
 #ifndef DAEMON_HISTOGRAM_H
 #define DAEMON_HISTOGRAM_H
 
@@ -41,7 +41,8 @@ static inline void histogram_add(struct histogram *h, vgpu_nsec t)
 		h->max = t;
 }
 
-/* The time that PER_MILLE of all are not above, to the width of a bucket. */
+/* Returns the time that PER_MILLE of all times do not exceed, rounded up to a bucket;
+ * nanoseconds. */
 static inline vgpu_nsec histogram_quantile(const struct histogram *h, uint32_t per_mille)
 {
 	uint64_t want = (h->n * per_mille + 999) / 1000, seen = 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What has happened: the timeline, events, and the recording. */
+/* The methods timeline, events and record. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "methods.h"
+#include "engine.h"
+#include "history.h"
+#include "policy_methods.h"
 
 static const char *code_name(const struct vgpu_record *r)
 {
@@ -36,7 +38,7 @@ static const char *code_name(const struct vgpu_record *r)
 	}
 }
 
-/* The records of a ring since T, the newest LIMIT of them. */
+/* Returns the records of a ring since SINCE, the newest LIMIT of them, which the caller frees. */
 static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint64_t limit)
 {
 	json *list = json_object_new_array(), *o;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lease.h"
 #include "reconcile.h"
 #include "log.h"
 #include "reserve.h"
@@ -29,30 +30,28 @@ static bool has_all(struct control *control, const struct claim *claim)
 	return true;
 }
 
-/* What an operation does with the VM's leases. */
+/* What each of libvirt's operations does with the VM's leases. Those that are not listed (restore,
+ * attach and those of newer libvirts) do nothing. */
 enum doing { PREPARE, KEEP, ADOPT, END, REFUSE };
 static const struct {
 	const char *name;
 	enum doing doing;
 } operations[] = {
 	{"prepare", PREPARE}, {"start", KEEP},	    {"started", ADOPT},	 {"stopped", END},
-	{"release", END},     {"reconnect", ADOPT}, {"migrate", REFUSE}, /* restore, attach, and
-									    what there will be:
-									    nothing */
+	{"release", END},     {"reconnect", ADOPT}, {"migrate", REFUSE},
 };
 
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *operation = text_arg(call, "operation"), *xml = text_arg(call, "xml");
 	const char *reason = text_arg(call, "reason");
-	struct reservation *job = calloc(1, sizeof(*job));
+	struct reservation *job = reserve_new(call);
 	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	call->reservation = job;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");
@@ -65,11 +64,11 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	if (!job->claim.uuid[0])
 		return vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	switch (operations[i].doing) {
-	case KEEP: /* since prepare, vgpud may have been started again and have lost them */
+	case KEEP: /* a vgpud restarted since "prepare" may have lost them */
 		if (has_all(control, &job->claim))
 			break;
 		__attribute__((fallthrough));
-	case PREPARE: /* for the last start's, whose end nobody has told */
+	case PREPARE: /* end leases of an earlier start whose end was not reported */
 		vm_end_leases(control, job->claim.uuid);
 		reserve_begin(call);
 		return 0;
@@ -82,14 +81,14 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 			    strcmp(other->reservation->claim.uuid, job->claim.uuid) == 0)
 				other->reservation->over = true;
 		if (strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
-			log_line(LOG_INFO, "%s has ended: %s", job->claim.domain, reason);
+			log_line(LOG_INFO, "domain %s has ended: %s", job->claim.domain, reason);
 		if (vm_end_leases(control, job->claim.uuid))
 			leases_save(control);
 		break;
 	case REFUSE:
 		return vgpu_error_set(err, -ENOTSUP,
-				      "%s: the state of a VF cannot be moved to another host; "
-				      "detach it first",
+				      "domain %s: the state of a VF cannot be moved to another "
+				      "host; detach the VF first",
 				      job->claim.domain);
 	}
 	call_answer(call, NULL);

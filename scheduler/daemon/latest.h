@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The latest value of something, from one thread to one other, without locks: the writer never
- * waits for the reader, who always has a whole value. Of three places one is the writer's, one the
- * reader's, and one changes hands.
+ * The latest value that one thread publishes to one other, without locks: the writer never waits,
+ * and the reader always sees a whole value. Of three places the writer owns one, the reader one,
+ * and they exchange the third.
  */
 #ifndef DAEMON_LATEST_H
 #define DAEMON_LATEST_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define LATEST_FRESH 4u /* the reader has not had it yet */
+#define LATEST_FRESH 4u /* the reader has not fetched this value yet */
 
 struct latest {
 	_Atomic uint32_t middle;
@@ -36,7 +36,7 @@ static inline void latest_finish(struct latest *l)
 	free(l->places);
 }
 
-/* Where the writer prepares the next value; what it finds there is an old one. */
+/* Returns where the writer prepares the next value; an old value is there. */
 static inline void *latest_next(const struct latest *l)
 {
 	return l->places + l->back * l->size;
@@ -49,7 +49,7 @@ static inline void latest_publish(struct latest *l)
 		~LATEST_FRESH;
 }
 
-/* The reader's; valid until it asks again. */
+/* Returns the latest value, for the reader; valid until its next call. */
 static inline const void *latest_get(struct latest *l)
 {
 	if (atomic_load_explicit(&l->middle, memory_order_relaxed) & LATEST_FRESH)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lease.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +8,12 @@
 #include "change.h"
 #include "log.h"
 #include "put.h"
+#include "vgpu/file.h"
 #include "vgpu/param.h"
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
 
-struct lease *lease_find(struct control *control, const char *uuid, const char *slice,
+struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf)
 {
 	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
@@ -21,7 +21,7 @@ struct lease *lease_find(struct control *control, const char *uuid, const char *
 			struct lease *l = &(*gpu)->leases[*vf];
 
 			if (l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
-			    (!slice || strcmp(l->slice, slice) == 0))
+			    (!vf_name || strcmp(l->vf_name, vf_name) == 0))
 				return l;
 		}
 	return NULL;
@@ -67,7 +67,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "state", lease_state_names[l->state]);
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
-			put_text(o, "slice", l->slice);
+			put_text(o, "slice", l->vf_name);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
@@ -84,19 +84,13 @@ void leases_save(struct control *control)
 	struct json_object *list = to_json(control);
 	const char *text = json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY);
 	const char *path = control->config->leases;
-	char temporary[sizeof(control->config->leases) + 4];
-	FILE *f;
+	int r = vgpu_file_replace(path, 0644, text, strlen(text));
 
-	/* Whole, under another name first: a reader, or we after a crash, see the old or the new.
-	 */
-	snprintf(temporary, sizeof(temporary), "%s.new", path);
-	f = fopen(temporary, "we");
-	if (!f || fprintf(f, "%s\n", text) < 0 || fflush(f) != 0 || fsync(fileno(f)) < 0 ||
-	    rename(temporary, path) < 0)
-		log_line(LOG_ERR, "%s: cannot be written: %s; a restart forgets who has which VF",
-			 path, strerror(errno));
-	if (f)
-		fclose(f);
+	if (r < 0)
+		log_line(LOG_ERR,
+			 "cannot write %s: %s; a restarted vgpud will not know which VM has which "
+			 "VF",
+			 path, strerror(-r));
 	json_object_put(list);
 }
 
@@ -114,7 +108,8 @@ static int64_t number_of(struct json_object *o, const char *key)
 	return json_object_object_get_ex(o, key, &value) ? json_object_get_int64(value) : -1;
 }
 
-/* What the VM has had. A policy that knows some of it no more has the rest as configured. */
+/* Restores the VM's parameters. Those that the policy does not know are left out; the others of the
+ * policy are as configured. */
 static int make_saved(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	(void)err;
@@ -137,7 +132,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 	change_vf(gpu, vf, make_saved, json_object_get(params));
 }
 
-/* False: there is no such place any more. */
+/* Loads one lease. Returns false if its GPU or VF is no longer configured. */
 static bool load_one(struct control *control, struct json_object *o)
 {
 	int64_t vf = number_of(o, "vf");
@@ -155,7 +150,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	load_params(gpu, (uint32_t)vf, o);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
-	snprintf(l->slice, sizeof(l->slice), "%s", text_of(o, "slice"));
+	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "slice"));
 	l->expires = number_of(o, "expires_ns");
 	for (g = 0; g < CLAIM_ON_HANG; g++)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)
@@ -177,7 +172,9 @@ void leases_load(struct control *control)
 		return;
 	list = json_object_from_file(path);
 	if (!json_object_is_type(list, json_type_array)) {
-		log_line(LOG_ERR, "%s: not a list of leases; who has which VF is not known", path);
+		log_line(LOG_ERR,
+			 "%s: not a list of leases; vgpud does not know which VM has which VF",
+			 path);
 		json_object_put(list);
 		return;
 	}
@@ -186,7 +183,8 @@ void leases_load(struct control *control)
 
 		if (!load_one(control, o))
 			log_line(LOG_WARNING,
-				 "%s had VF %d of %s, which is there no more; its lease is dropped",
+				 "%s had VF %d of %s, which is no longer configured; its lease is "
+				 "dropped",
 				 text_of(o, "domain"), (int)number_of(o, "vf"), text_of(o, "gpu"));
 	}
 	json_object_put(list);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets to listen on: the service manager's, which outlive us, or our own. */
+/* Listening sockets: the service manager's, which outlive vgpud, or our own. */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
@@ -8,13 +8,14 @@
 
 #include "vgpu/types.h"
 
-/* The service manager's socket NAME, or one at PATH, with MODE, where nobody else may listen. A
- * descriptor that does not block and is the caller's, or -errno with the reason. */
+/* Takes the service manager's socket NAME, or, if it has none, makes one at PATH with MODE. Returns
+ * a non-blocking descriptor, which the caller closes; -EADDRINUSE if another process listens at
+ * PATH; or -errno; with the reason in ERR. */
 int listen_open(const char *name, const char *path, mode_t mode, struct vgpu_error *err);
-/* Who is at the other end of a connection. -errno if that cannot be told: then it is nobody, and
- * above all not root. */
+/* Gets the credentials of the process at the other end. Returns 0 or -errno; the peer is then to be
+ * refused, never taken for root. */
 int listen_peer(int fd, struct ucred *out);
-/* Takes our own socket away; the service manager's stay, for our next life. */
+/* Unlinks our own socket; the service manager's stays for the next vgpud. */
 void listen_close(const char *name, const char *path);
 
 #endif

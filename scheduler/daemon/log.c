@@ -16,7 +16,7 @@
 
 #define MAX_FIELDS 8
 
-/* Whether stderr goes to the journal, as systemd says it does (systemd.exec(5), JOURNAL_STREAM). */
+/* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */
 static bool to_journal(void)
 {
 	static int known = -1;
@@ -30,7 +30,8 @@ static bool to_journal(void)
 	return known;
 }
 
-/* The words "name=value" that TEXT ends with, as journal fields VGPU_NAME=value; how many. */
+/* Makes journal fields VGPU_NAME=value of the words "name=value" that TEXT ends with. Returns how
+ * many. */
 static int take_fields(const char *text, char fields[MAX_FIELDS][64])
 {
 	size_t end = strlen(text), start, name, i;
@@ -69,6 +70,14 @@ static void send(int level, const char *text)
 	sd_journal_sendv(parts, 3 + n);
 }
 
+/* Names come from others: none of them begins a line of its own, or steers a terminal. */
+static void one_line(char *text)
+{
+	for (; *text; text++)
+		if (iscntrl((unsigned char)*text))
+			*text = '?';
+}
+
 void log_line(int level, const char *format, ...)
 {
 	int keep = errno;
@@ -78,6 +87,7 @@ void log_line(int level, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	one_line(text);
 	if (to_journal())
 		send(level, text);
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* With one of syslog's levels: to the journal, where stderr is that, else to stderr, with the
- * priorities of sd-daemon(3). Words like gpu=gpu0 and vf=3 at a line's end are fields of the
- * journal's, too: VGPU_GPU, VGPU_VF. Not from an engine thread. */
+/* Logs a line with a level of syslog: to the journal if stderr is the journal, else to stderr
+ * with the prefixes of sd-daemon(3). Words like gpu=gpu0 and vf=3 at the end of the line also
+ * become fields of the journal: VGPU_GPU, VGPU_VF. Keeps errno. It may block: any thread but an
+ * engine's. */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 

@@ -1,4 +1,46 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * vgpud. Each file of this directory includes and calls only what stands below it here (tests/lint
+ * checks it). A file that must reach upwards is given a function, as a call is given its method.
+ *
+ *   main.c             starts and ends vgpud
+ *   uevents.c          reads what the kernel reports about PCI functions
+ *   metrics.c          offers metrics over HTTP
+ *   control.c          the sockets, their clients, and the loop of the control thread
+ *   methods.c          the table of methods
+ *   hook.c             the method of libvirt's hook
+ *   history.c          the methods that show what has happened
+ *   policy_methods.c   the methods policy.*
+ *   reconcile.c        compares leases with the VMs that run
+ *   reserve.c          finds VFs for a VM
+ *   events.c           handles what the engines report
+ *   memory.c           the methods memory.*
+ *   vm.c               VMs and their VFs
+ *   lease.c            which VF belongs to which VM
+ *   change.c           changes of policy and parameters, in their order
+ *   args.c             reads the arguments of a call
+ *   call.c             a request, from its beginning to its answer
+ *   client.h           a client
+ *   listen.c           sockets to listen on
+ *   service.c          talks to the service manager
+ *   state.h            what the control thread knows
+ *   engine.c           the thread of an engine
+ *   engine_serve.c     answers the control thread's requests
+ *   engine_step.c      steps the core and carries out its actions
+ *   engine_private.h   an engine
+ *   gpu_memory.c       steps the memory reducer and carries out its actions
+ *   config_show.c      writes the configuration
+ *   config.c           reads the configuration
+ *   config_keys.c      the table of its keys
+ *   config.h           the configuration
+ *   metrics_address.c  reads the address of the metrics
+ *   engine_request.h   what crosses between the control thread and an engine
+ *   histogram.h        counts times by their length
+ *   latest.h           a value that one thread publishes to another
+ *   spsc.h             a queue between two threads
+ *   put.h              members of JSON objects
+ *   log.c              the log
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -9,26 +51,29 @@
 
 #include "config.h"
 #include "control.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "metrics.h"
 #include "service.h"
 #include "uevents.h"
-
 #include "vfio/pci.h"
 
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud [options]\n"
-	      "The time-slicing scheduler for SR-IOV GPUs. Runs in the foreground; SIGTERM ends "
-	      "it\n"
-	      "and leaves the GPUs, and what runs on them, as they are.\n"
+	      "Schedules SR-IOV GPUs: gives each VF the engine in time slices, as a policy "
+	      "decides.\n"
+	      "Runs in the foreground. SIGTERM ends vgpud; GPUs, VFs and guests keep running.\n"
 	      "\n"
-	      "  --config FILE    the configuration (" CONFIG_DEFAULT_FILE ", and FILE.d/*.conf)\n"
-	      "  --check-config   read it, say what is wrong with it, and exit\n"
-	      "  --dump-config    print it with all defaults, and exit\n"
-	      "  --help-config    print all keys and what they mean, and exit\n"
-	      "  --release ADDRESS  take a PF's VFs away, give it back to its host's driver, and\n"
-	      "                   exit; not while vgpud holds it, nor while a VF is in use\n"
+	      "  --config FILE    read FILE and FILE.d/*.conf (" CONFIG_DEFAULT_FILE ")\n"
+	      "  --check-config   check the configuration, print its mistakes, and exit\n"
+	      "  --dump-config    print the configuration with all defaults, and exit\n"
+	      "  --help-config    print all configuration keys and their meaning, and exit\n"
+	      "  --release ADDRESS  remove the VFs of the PF at ADDRESS, return the PF to its "
+	      "host\n"
+	      "                   driver, and exit; refused while vgpud holds the PF or a process\n"
+	      "                   uses a VF\n"
 	      "  --help, --version\n",
 	      to);
 }
@@ -42,11 +87,12 @@ static void on_signal(evutil_socket_t number, short what, void *base)
 
 static void lock_memory(void)
 {
-	/* Pages are locked once they are touched: all that is ever used, and no more. */
+	/* MCL_ONFAULT locks pages when they are first touched, so that unused ones take no
+	 * memory. */
 	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0)
 		log_line(LOG_NOTICE,
-			 "memory is not locked: %s; slices may end late when memory "
-			 "is short",
+			 "cannot lock memory: %s; slices may end late when memory is short; raise "
+			 "LimitMEMLOCK",
 			 strerror(errno));
 }
 
@@ -68,17 +114,15 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 		if (r < 0)
 			return vgpu_error_set(err, r, "gpu %s: out of memory", g->name);
 		if (g->realtime && !engine_is_realtime(engine))
-			log_line(
-				LOG_NOTICE,
-				"no SCHED_FIFO for the engine thread: slices may end late when the "
-				"machine is busy gpu=%s",
-				g->name);
+			log_line(LOG_NOTICE,
+				 "the engine thread runs without real-time priority: slices may "
+				 "end late on a loaded host; grant CAP_SYS_NICE gpu=%s",
+				 g->name);
 		if (strncmp(g->device, "vfio:", 5) == 0 && !service_holds())
-			log_line(
-				LOG_NOTICE,
-				"nobody holds the descriptors of this PF while vgpud is restarted: "
-				"use systemd or vgpud-keeper gpu=%s",
-				g->name);
+			log_line(LOG_NOTICE,
+				 "a restart of vgpud resets this PF, because nothing holds its "
+				 "descriptors meanwhile: use systemd or vgpud-keeper gpu=%s",
+				 g->name);
 		log_line(LOG_INFO, "scheduling %s: %lld VFs, policy %s gpu=%s", g->device,
 			 (long long)g->vfs, g->policy, g->name);
 	}
@@ -97,16 +141,18 @@ static int run(struct config *config)
 	lock_memory();
 	service_start();
 	r = control_start(&control, config, &err);
-	r = r ? r : start_gpus(&control, config, &err);
-	r = r ? r : metrics_start(&metrics, &control, config->metrics, &err);
+	if (r == 0)
+		r = start_gpus(&control, config, &err);
+	if (r == 0)
+		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
-		/* Nobody finds them with other parameters than they had. */
+		/* Before clients connect, the VFs of VMs have the parameters that they had. */
 		control_settle(&control);
 	}
 	if (r < 0) {
 		log_line(LOG_ERR, "%s", err.text);
-		/* A socket that belongs to another vgpud stays. */
+		/* Without a listener, the sockets may belong to another vgpud: they stay. */
 		if (control.listener)
 			control_stop(&control);
 		return 1;
@@ -121,8 +167,8 @@ static int run(struct config *config)
 		log_line(LOG_NOTICE, "%s", err.text);
 	service_drop_unused();
 	if (config->n_gpus == 0)
-		log_line(LOG_NOTICE,
-			 "the configuration has no [gpu NAME]: nothing to schedule yet");
+		log_line(LOG_NOTICE, "the configuration has no [gpu NAME] section: vgpud has "
+				     "nothing to schedule");
 	log_line(LOG_INFO, "ready at %s", config->socket);
 	service_ready();
 	event_base_dispatch(control.base);
@@ -132,7 +178,7 @@ static int run(struct config *config)
 	uevents_stop(uevents);
 	metrics_stop(metrics);
 	control_stop(&control);
-	log_line(LOG_INFO, "stopped; the GPUs go on as they are");
+	log_line(LOG_INFO, "stopped; GPUs, VFs and guests keep running");
 	return 0;
 }
 
@@ -192,7 +238,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "vgpud: %s: not an option\n", argv[optind]);
+		fprintf(stderr, "vgpud: unexpected argument \"%s\"; see vgpud --help\n",
+			argv[optind]);
 		return 2;
 	}
 	if (config_read(&config, file, stderr) < 0)

@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "args.h"
 #include "log.h"
 #include "put.h"
 #include "vgpu/residency.h"
 
-/* A VF's memory is cleared while it stays the VF's. */
+/* Memory that is being cleared still belongs to its VF. */
 static bool is_being_cleared(const struct engine_snapshot *s, const struct vgpu_memory_extent *x)
 {
 	return x->state == VGPU_EXTENT_OWNED && x->owner != VGPU_MEMORY_PF &&
@@ -41,7 +42,7 @@ static struct json_object *extent_json(struct call *call, const struct vgpu_memo
 	return e;
 }
 
-/* Host memory, and what has gone there and come back. */
+/* Adds the size of host memory and the totals of swaps. */
 static void put_host(struct json_object *o, const struct engine_snapshot *s)
 {
 	put_int(o, "host_bytes", s->caps.host);
@@ -103,7 +104,7 @@ struct json_object *memory_json(struct call *call)
 	return o;
 }
 
-/* Windows' drivers take a GPU for hung after that time (TdrDelay). */
+/* After this time Windows takes a GPU for hung (TdrDelay). */
 #define WATCHDOG (2 * VGPU_SEC)
 
 bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, char *text,
@@ -127,9 +128,8 @@ bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, ch
 	if (s->caps.host == 0 || s->pinned >> vf & 1 || swapped <= room || size == 0 || room == 0)
 		return false;
 	if (!rate[0] || !rate[1]) {
-		snprintf(
-			text, length,
-			"its memory is swapped to the host's; what that costs is not measured yet");
+		snprintf(text, length,
+			 "its memory is swapped to host memory; the cost is not measured yet");
 		return true;
 	}
 	cost = (double)size / (double)rate[0] + (double)size / (double)rate[1];
@@ -138,16 +138,15 @@ bool memory_cost(const struct engine_snapshot *s, uint32_t vf, uint64_t size, ch
 	rounds = (swapped + room - 1) / room;
 	away = (double)(rounds - 1) * (epoch + cost);
 	n = snprintf(text, length,
-		     "its memory is swapped to the host's, out and in within %.2f s (%.1f and %.1f "
-		     "GB/s): at most %.0f %% of the time, in epochs of %.1f s, and it is out for "
-		     "%.1f s at a time if all have work",
+		     "its memory is swapped to host memory, out and in within %.2f s (%.1f and "
+		     "%.1f GB/s): at most %.0f %% of the time, in epochs of %.1f s; while all VFs "
+		     "have work, it is out for %.1f s at a time",
 		     cost, (double)rate[0] / 1e9, (double)rate[1] / 1e9,
 		     100 * cost / (epoch + cost), epoch, away);
 	if (away * 1e9 >= (double)WATCHDOG && n > 0 && (size_t)n < length)
-		snprintf(
-			text + n, length - (size_t)n,
-			"; guests' drivers may take that for a hang (Windows' after 2 s): pinned = "
-			"yes keeps it in");
+		snprintf(text + n, length - (size_t)n,
+			 "; guest drivers may take that for a hang (Windows after 2 s): pinned = "
+			 "yes prevents it");
 	return true;
 }
 
@@ -217,16 +216,17 @@ static void on_usual(struct call *call)
 	const struct vgpu_memory_change *want = &call->request.memory;
 	int r = call->request.result;
 
-	/* In use, or another change is under way, or the GPU is lost: later. */
+	/* The VF is in use, another change is under way, or the GPU is lost: memory_retry tries
+	 * again. */
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
 		call->gpu->unsized |= 1u << want->vf;
 	else if (r < 0)
-		log_line(LOG_WARNING, "%s; it keeps what it has gpu=%s vf=%u", call->request.why,
+		log_line(LOG_WARNING, "%s; the VF keeps its memory gpu=%s vf=%u", call->request.why,
 			 call->gpu->config->name, want->vf);
 	call_drop(call);
 }
 
-void memory_is_free(struct gpu *gpu, uint32_t vf)
+void memory_give_usual(struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
 
@@ -248,5 +248,5 @@ void memory_retry(struct gpu *gpu)
 
 	for (vf = 0; again >> vf; vf++)
 		if (again >> vf & 1 && !(gpu->in_use >> vf & 1))
-			memory_is_free(gpu, vf);
+			memory_give_usual(gpu, vf);
 }

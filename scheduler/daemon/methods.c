@@ -1,68 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The methods of the control socket. The table at the end is all there is: validation, vgpuctl's
- * help and the protocol document come from it. What is about policies, history and memory is in
- * files of its own.
+ * The methods of the control socket. The table at the end has all of them, and validation and the
+ * method "methods" use it. Methods about policies, history and memory are in their own files.
  */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "args.h"
 #include "change.h"
-#include "reconcile.h"
+#include "engine.h"
+#include "history.h"
 #include "hook.h"
+#include "lease.h"
 #include "memory.h"
 #include "methods.h"
+#include "policy_methods.h"
+#include "reconcile.h"
 #include "vm.h"
 
-/* Bounds may be "none": then null. */
+/* Adds a bound; null if there is none. */
 static void put_bound(json *o, const char *key, vgpu_nsec value)
 {
 	json_object_object_add(o, key,
 			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
-}
-
-const char *call_text(const struct call *call, const char *name)
-{
-	json *value;
-
-	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_string(value)
-								   : NULL;
-}
-
-int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
-{
-	json *value;
-
-	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_int64(value)
-								   : otherwise;
-}
-
-/* Which GPU is meant; the only one needs no name. */
-int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	const char *name = call_text(call, "gpu");
-	uint32_t i;
-
-	if (!name && control->n_gpus > 1)
-		return vgpu_error_set(err, -EINVAL, "gpu: there are %u; name one", control->n_gpus);
-	for (i = 0; i < control->n_gpus; i++)
-		if (!name || strcmp(control->gpus[i].config->name, name) == 0)
-			call->gpu = &control->gpus[i];
-	if (!call->gpu)
-		return vgpu_error_set(err, -ENOENT, "gpu %.40s: no such GPU; 'gpu list' shows them",
-				      name);
-	return 0;
-}
-
-int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err)
-{
-	int64_t n = call_int(call, "vf", 0);
-
-	if (n >= call->gpu->config->vfs)
-		return vgpu_error_set(err, -EINVAL, "vf %" PRId64 ": %s has VFs 0 to %" PRId64, n,
-				      call->gpu->config->name, call->gpu->config->vfs - 1);
-	*vf = (uint32_t)n;
-	return 0;
 }
 
 static int begin_snapshot(struct control *control, struct call *call, struct vgpu_error *err)
@@ -74,20 +34,6 @@ static int begin_snapshot(struct control *control, struct call *call, struct vgp
 	call->request.ask = ENGINE_SNAPSHOT;
 	call->request.snapshot = &call->snapshot;
 	return call_send(call, err);
-}
-
-json *params_json(const struct vgpu_param *table, const int64_t *values)
-{
-	json *o = json_object_new_object();
-	int i;
-
-	for (i = 0; table[i].name; i++) {
-		if (table[i].type == VGPU_PARAM_CHOICE)
-			put_text(o, table[i].name, table[i].choices[values[i]]);
-		else
-			put_int(o, table[i].name, (uint64_t)values[i]);
-	}
-	return o;
 }
 
 static json *quantiles(const struct histogram *h)
@@ -183,8 +129,11 @@ static int begin_vf_show(struct control *control, struct call *call, struct vgpu
 	uint32_t vf;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
-	return r ? r : begin_snapshot(control, call, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
+	if (r != 0)
+		return r;
+	return begin_snapshot(control, call, err);
 }
 
 static json *finish_vf_show(struct call *call)
@@ -240,7 +189,7 @@ static json *gpu_json(struct call *call)
 	return o;
 }
 
-/* All GPUs: one snapshot after the other would be as many answers; the configuration will do. */
+/* Lists all GPUs from the configuration: a snapshot would need a request to each engine. */
 static int begin_gpu_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array();
@@ -281,26 +230,6 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
-int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,
-		struct vgpu_error *err)
-{
-	int64_t copy[VGPU_MAX_PARAMS];
-	json *given;
-	int r;
-
-	memcpy(copy, values, sizeof(copy));
-	if (!json_object_object_get_ex(call->args, "params", &given))
-		return 0;
-	json_object_object_foreach(given, key, value)
-	{
-		r = vgpu_param_set(table, key, json_object_get_string(value), copy, err);
-		if (r < 0)
-			return r;
-	}
-	memcpy(values, copy, sizeof(copy));
-	return 0;
-}
-
 static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	int r;
@@ -315,7 +244,8 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 {
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &call->vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
 	change_begin(call, make_vf_set);
@@ -332,14 +262,15 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	uint32_t vf = 0;
 	int r = call_find_gpu(control, call, err);
 
-	r = r ? r : call_find_vf(call, &vf, err);
+	if (r == 0)
+		r = call_find_vf(call, &vf, err);
 	if (r < 0)
 		return r;
 	call->request.event = (struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf};
 	return call_send(call, err);
 }
 
-/* The leases, GPU by GPU. */
+/* Lists the leases, GPU by GPU. */
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
@@ -355,7 +286,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
 			put_text(vm, "uuid", l->uuid);
-			put_text(vm, "slice", l->slice);
+			put_text(vm, "slice", l->vf_name);
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
@@ -459,7 +390,7 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 #define GPU_ARG                                                                                    \
 	{                                                                                          \
-		"gpu", ARG_STRING, 0, 0, false, "which GPU; the only one needs no name"            \
+		"gpu", ARG_STRING, 0, 0, false, "the GPU; may be omitted if there is only one"     \
 	}
 #define VF_ARG                                                                                     \
 	{                                                                                          \
@@ -472,131 +403,138 @@ int method_check(const struct method *method, struct json_object *args, struct v
 
 #define MIB_ARG                                                                                    \
 	{                                                                                          \
-		"mib", ARG_INT, 0, 1 << 24, true, "size in MiB; 0: none"                           \
+		"mib", ARG_INT, 0, 1 << 24, true, "size of the partition, MiB; 0: no memory"       \
 	}
 
 const struct method methods[] = {
-	{"methods", ACCESS_READ, "this list", {{0}}, begin_methods, NULL},
-	{"gpu.list", ACCESS_READ, "the GPUs", {{0}}, begin_gpu_list, NULL},
-	{"gpu.show", ACCESS_READ, "one GPU", {GPU_ARG}, begin_snapshot, gpu_json},
-	{"vf.list", ACCESS_READ, "the VFs of a GPU", {GPU_ARG}, begin_snapshot, finish_vf_list},
-	{"vf.show", ACCESS_READ, "one VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
+	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
+	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
+	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, begin_snapshot, gpu_json},
+	{"vf.list",
+	 ACCESS_READ,
+	 "list the VFs of a GPU",
+	 {GPU_ARG},
+	 begin_snapshot,
+	 finish_vf_list},
+	{"vf.show", ACCESS_READ, "show a VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
 	{"vf.set",
 	 ACCESS_CHANGE,
-	 "change a VF's parameters of the policy",
+	 "change the policy's parameters of a VF",
 	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change")},
 	 begin_vf_set,
 	 finish_vf_set},
 	{"vf.reset",
 	 ACCESS_CHANGE,
-	 "reset a VF; its guest loses its work. Ends a quarantine",
+	 "reset a VF: its guest loses its work; ends a quarantine",
 	 {GPU_ARG, VF_ARG},
 	 begin_vf_reset,
 	 NULL},
 	{"memory.show",
 	 ACCESS_READ,
-	 "who has which part of a GPU's memory",
+	 "show which VF has which part of a GPU's memory",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 memory_json},
 	{"memory.plan",
 	 ACCESS_READ,
-	 "what another size of a VF's partition would take",
+	 "show what a resize of a VF would move and clear",
 	 {GPU_ARG, VF_ARG, MIB_ARG},
 	 memory_plan_begin,
 	 memory_plan_json},
 	{"memory.set",
 	 ACCESS_CHANGE,
-	 "give a VF's partition another size, from now on",
+	 "resize a VF, now and as its usual size",
 	 {GPU_ARG,
 	  VF_ARG,
 	  MIB_ARG,
 	  {"force", ARG_BOOL, 0, 0, false,
-	   "reset the VF if it is in use; its guest loses its work"}},
+	   "reset the VF if a guest uses it; the guest loses its work"}},
 	 memory_set_begin,
 	 memory_plan_json},
 	{"memory.compact",
 	 ACCESS_CHANGE,
-	 "move partitions until what is free is one piece",
+	 "move partitions until the free memory is one block",
 	 {GPU_ARG},
 	 memory_compact_begin,
 	 NULL},
-	{"vm.list", ACCESS_READ, "the VMs that have a VF", {{0}}, begin_vm_list, NULL},
+	{"vm.list", ACCESS_READ, "list the VMs that have a VF", {{0}}, begin_vm_list, NULL},
 	{"vm.sync",
 	 ACCESS_CHANGE,
-	 "what libvirt has running; leases follow, and the answer says what to attach",
-	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true, "when libvirt was asked, CLOCK_MONOTONIC"},
+	 "adjust leases to the VMs that libvirt runs; the answer says what to attach and detach",
+	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true,
+	   "when libvirt listed its domains, CLOCK_MONOTONIC, nanoseconds"},
 	  {"domains", ARG_OBJECT, 0, 0, true,
-	   "by UUID its XML; \"\" without claim and PCI device"}},
+	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"}},
 	 vm_sync_begin,
 	 NULL},
 	{"vm.extend",
 	 ACCESS_CHANGE,
-	 "VFs for the slices of a VM that runs that have none",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 "reserve the VFs that a running VM claims and does not have",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_extend_begin,
 	 NULL},
 	{"vm.hung",
 	 ACCESS_CHANGE,
-	 "VMs to be paused or stopped because their VF has hung; each is told once",
+	 "list, once each, the VMs to pause or stop because their VF hung",
 	 {{0}},
 	 vm_hung_begin,
 	 NULL},
 	{"vm.explain",
 	 ACCESS_READ,
-	 "what a VM claims, and what it has, would get, or is refused",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	 "show what a VM claims and has, or why it gets none",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_explain_begin,
 	 NULL},
 	{"hook",
 	 ACCESS_CHANGE,
-	 "what libvirt's hook was called with; an error refuses the operation",
+	 "handle a call of libvirt's hook; an error refuses the operation",
 	 {{"operation", ARG_STRING, 0, 0, true, "prepare, start, started, stopped, release, ..."},
-	  {"reason", ARG_STRING, 0, 0, false, "why, of release"},
-	  {"xml", ARG_STRING, 0, 0, true, "the domain"}},
+	  {"reason", ARG_STRING, 0, 0, false, "reason of a release"},
+	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,
 	 NULL},
 	{"policy.list",
 	 ACCESS_READ,
-	 "the policies and their parameters",
+	 "list the policies and their parameters",
 	 {{0}},
 	 begin_policy_list,
 	 NULL},
 	{"policy.show",
 	 ACCESS_READ,
-	 "the policy of a GPU",
+	 "show the policy of a GPU",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_policy_show},
 	{"policy.set",
 	 ACCESS_CHANGE,
-	 "change the policy of a GPU, or its parameters",
+	 "change the policy of a GPU or its parameters",
 	 {GPU_ARG,
-	  {"policy", ARG_STRING, 0, 0, false, "its name; without one, parameters are changed"},
+	  {"policy", ARG_STRING, 0, 0, false,
+	   "name of the policy; without it, only parameters change"},
 	  PARAMS_ARG(false, "name and value of each parameter to change")},
 	 begin_policy_set,
 	 finish_policy_set},
 	{"timeline",
 	 ACCESS_READ,
-	 "what happened in the last milliseconds",
-	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back (100)"}},
+	 "list all records of the last milliseconds",
+	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back, milliseconds (100)"}},
 	 begin_snapshot,
 	 finish_timeline},
 	{"stats",
 	 ACCESS_READ,
-	 "counters and times of a GPU",
+	 "show latencies and counters of a GPU",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_stats},
 	{"events",
 	 ACCESS_READ,
-	 "hangs, resets, windows, changes of state",
-	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "how many at most (50)"}},
+	 "list hangs, resets, exclusive windows and changes of state",
+	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "number of records, the newest (50)"}},
 	 begin_snapshot,
 	 finish_events},
 	{"record",
 	 ACCESS_READ,
-	 "the last events, for vgpu-sim replay",
+	 "return the latest events for vgpu-sim replay",
 	 {GPU_ARG},
 	 begin_snapshot,
 	 finish_record},

@@ -7,12 +7,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "vgpu/param.h"
+#include "call.h"
+#include "metrics_address.h"
+#include "vgpu/local_socket.h"
 
 #define MAX_SCRAPES 4u
 #define TIMEOUT_S 10
@@ -21,23 +20,23 @@
 struct metrics {
 	struct control *control;
 	struct evhttp *http;
-	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* of a unix socket, or "" */
+	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
 	uint32_t n_scrapes;
 };
 
-/* One request under way: a look at each GPU, one after the other. */
+/* A request for metrics: takes a snapshot of each GPU, one after the other. */
 struct scrape {
 	struct metrics *metrics;
-	struct evhttp_request *request; /* NULL: has gone */
+	struct evhttp_request *request; /* NULL: the client has disconnected */
 	uint32_t n;
-	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: that GPU does not answer */
+	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: out of memory */
 };
 
-/* Where a figure is taken from. */
+/* What a metric is computed from. */
 struct place {
 	const struct gpu *gpu;
 	const struct engine_snapshot *s;
-	const struct vgpu_vf_view *vf; /* NULL: the GPU's own */
+	const struct vgpu_vf_view *vf; /* NULL: a metric of the GPU */
 };
 
 static double up(const struct place *p)
@@ -52,7 +51,7 @@ static double share(const struct place *p)
 		       : 0;
 }
 
-/* Of a bound that is not promised: 0. */
+/* 0 if the policy promises no bound. */
 static double lag_over_bound(const struct place *p)
 {
 	double lag = (double)(p->vf->lag_ns < 0 ? -p->vf->lag_ns : p->vf->lag_ns);
@@ -92,8 +91,8 @@ static double world_switch(const struct place *p)
 	return (double)histogram_quantile(&p->s->switches, 500) / 1e9;
 }
 
-/* All figures there are: of a GPU (offset in struct engine_snapshot) or of each VF (in struct
- * vgpu_vf_view); SECONDS from nanoseconds. */
+/* All metrics: of a GPU (offset in struct engine_snapshot) or of each VF (in struct vgpu_vf_view).
+ * SECONDS are nanoseconds there. */
 enum kind { SECONDS, COUNT, GAUGE };
 static const struct family {
 	const char *name, *help;
@@ -106,61 +105,72 @@ static const struct family {
 #define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL
 	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up},
-	{"vgpud_gpu_wall_seconds", "time since the scheduler took the GPU", false, SECONDS,
+	{"vgpud_gpu_wall_seconds", "time since vgpud took the GPU", false, SECONDS,
 	 GPU_AT(wall_ns)},
-	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine", false, SECONDS,
-	 GPU_AT(idle_ns)},
-	{"vgpud_gpu_switch_seconds", "time in world switches", false, SECONDS, GPU_AT(switch_ns)},
-	{"vgpud_gpu_switches", "world switches", false, COUNT, GPU_AT(switches)},
-	{"vgpud_gpu_evictions", "policies that were replaced for misbehaving", false, COUNT,
-	 GPU_AT(evictions)},
-	{"vgpud_gpu_free_memory_bytes", "memory that no partition has", false, GAUGE, 0,
+	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine, world switches excluded",
+	 false, SECONDS, GPU_AT(idle_ns)},
+	{"vgpud_gpu_switch_seconds", "time spent in world switches", false, SECONDS,
+	 GPU_AT(switch_ns)},
+	{"vgpud_gpu_switches", "number of world switches", false, COUNT, GPU_AT(switches)},
+	{"vgpud_gpu_evictions", "policies that were evicted because they broke their contract",
+	 false, COUNT, GPU_AT(evictions)},
+	{"vgpud_gpu_free_memory_bytes", "memory that belongs to no partition", false, GAUGE, 0,
 	 free_memory},
-	{"vgpud_gpu_memory_cleared_bytes", "memory cleared, and looked at", false, COUNT,
+	{"vgpud_gpu_memory_cleared_bytes", "memory that was cleared and verified", false, COUNT,
 	 MEMORY_AT(cleared)},
-	{"vgpud_gpu_memory_moved_bytes", "partitions moved to make room", false, COUNT,
-	 MEMORY_AT(moved)},
-	{"vgpud_gpu_memory_swapped_out_bytes", "memory of VFs copied to the host's", false, COUNT,
-	 MEMORY_AT(swapped[0])},
-	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs copied back", false, COUNT,
-	 MEMORY_AT(swapped[1])},
-	{"vgpud_gpu_memory_swap_wait_max_seconds", "the longest that a VF with work was out", false,
-	 GAUGE, 0, swap_wait},
-	{"vgpud_gpu_memory_failed_pieces", "pieces that were not clear, or not as their original",
+	{"vgpud_gpu_memory_moved_bytes", "memory of partitions that were moved to make room", false,
+	 COUNT, MEMORY_AT(moved)},
+	{"vgpud_gpu_memory_swapped_out_bytes", "memory of VFs that was swapped out to host memory",
+	 false, COUNT, MEMORY_AT(swapped[0])},
+	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs that was swapped in from host memory",
+	 false, COUNT, MEMORY_AT(swapped[1])},
+	{"vgpud_gpu_memory_swap_wait_max_seconds",
+	 "longest time that a VF with work was swapped out", false, GAUGE, 0, swap_wait},
+	{"vgpud_gpu_memory_failed_pieces",
+	 "pieces of memory that were not clear, or not equal to their original, when verified",
 	 false, COUNT, MEMORY_AT(failed_pieces)},
-	{"vgpud_gpu_memory_wait_seconds", "waited for that by changes of partitions", false,
-	 SECONDS, MEMORY_AT(waited)},
-	{"vgpud_gpu_boundary_lateness_p99_seconds", "how late slices are ended", false, GAUGE, 0,
-	 lateness},
-	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch", false, GAUGE, 0,
-	 world_switch},
-	{"vgpud_vf_run_seconds", "time on the engine", true, SECONDS, VF_AT(run_ns)},
-	{"vgpud_vf_overrun_seconds", "the part of it beyond what was granted", true, SECONDS,
-	 VF_AT(overrun_ns)},
-	{"vgpud_vf_charged_seconds", "what was charged to its share", true, SECONDS,
+	{"vgpud_gpu_memory_wait_seconds", "time that changes of partitions waited for memory",
+	 false, SECONDS, MEMORY_AT(waited)},
+	{"vgpud_gpu_boundary_lateness_p99_seconds",
+	 "lateness of the ends of slices, 99th percentile", false, GAUGE, 0, lateness},
+	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch, median", false,
+	 GAUGE, 0, world_switch},
+	{"vgpud_vf_run_seconds", "time that the VF ran on the engine", true, SECONDS,
+	 VF_AT(run_ns)},
+	{"vgpud_vf_overrun_seconds", "overrun: engine time used past the ends of grants", true,
+	 SECONDS, VF_AT(overrun_ns)},
+	{"vgpud_vf_charged_seconds", "time charged to the VF's share", true, SECONDS,
 	 VF_AT(charged_ns)},
-	{"vgpud_vf_forgiven_seconds", "what was not", true, SECONDS, VF_AT(forgiven_ns)},
-	{"vgpud_vf_switch_seconds", "switch time laid on it", true, SECONDS, VF_AT(switch_ns)},
-	{"vgpud_vf_exclusive_seconds", "its driver's exclusive windows", true, SECONDS,
-	 VF_AT(exclusive_ns)},
-	{"vgpud_vf_wait_seconds", "from having work to running", true, SECONDS, VF_AT(wait_ns)},
-	{"vgpud_vf_dispatches", "slices begun", true, COUNT, VF_AT(dispatches)},
-	{"vgpud_vf_hangs", "times it did not answer", true, COUNT, VF_AT(hangs)},
-	{"vgpud_vf_resets", "resets by vgpud", true, COUNT, VF_AT(resets)},
-	{"vgpud_vf_guest_resets", "resets from its own side", true, COUNT, VF_AT(guest_resets)},
-	{"vgpud_vf_violations", "times it reached out of its memory, and was stopped", true, COUNT,
+	{"vgpud_vf_forgiven_seconds", "overrun that was not charged", true, SECONDS,
+	 VF_AT(forgiven_ns)},
+	{"vgpud_vf_switch_seconds", "world switch time that was charged to the VF", true, SECONDS,
+	 VF_AT(switch_ns)},
+	{"vgpud_vf_exclusive_seconds", "time in exclusive windows of the guest driver", true,
+	 SECONDS, VF_AT(exclusive_ns)},
+	{"vgpud_vf_wait_seconds", "time between having work and running", true, SECONDS,
+	 VF_AT(wait_ns)},
+	{"vgpud_vf_dispatches", "number of slices begun", true, COUNT, VF_AT(dispatches)},
+	{"vgpud_vf_hangs", "number of hangs: the VF did not stop or answer in time", true, COUNT,
+	 VF_AT(hangs)},
+	{"vgpud_vf_resets", "number of resets by vgpud", true, COUNT, VF_AT(resets)},
+	{"vgpud_vf_guest_resets", "number of resets by the guest", true, COUNT,
+	 VF_AT(guest_resets)},
+	{"vgpud_vf_violations",
+	 "number of accesses outside the VF's partition, which the GPU stopped", true, COUNT,
 	 VF_AT(violations)},
-	{"vgpud_vf_share_ratio", "promised share of the GPU", true, GAUGE, 0, share},
-	{"vgpud_vf_lag_over_bound_ratio", "lag over the policy's own bound; 0 without one", true,
-	 GAUGE, 0, lag_over_bound},
-	{"vgpud_vf_memory_bytes", "its partition", true, GAUGE, 0, memory},
-	{"vgpud_vf_swapped", "1 if its memory is in the host's", true, GAUGE, 0, swapped},
+	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", true, GAUGE, 0, share},
+	{"vgpud_vf_lag_over_bound_ratio",
+	 "lag relative to the bound that the policy promises; 0 without a bound", true, GAUGE, 0,
+	 lag_over_bound},
+	{"vgpud_vf_memory_bytes", "size of the VF's partition", true, GAUGE, 0, memory},
+	{"vgpud_vf_swapped", "1 if the VF's memory is swapped out to host memory", true, GAUGE, 0,
+	 swapped},
 #undef GPU_AT
 #undef MEMORY_AT
 #undef VF_AT
 };
 
-/* A label's value: what stands for itself in quotes (OpenMetrics 1.0, escaped-string). */
+/* Prints a label, its value escaped (OpenMetrics 1.0, escaped-string). */
 static void put_label(struct evbuffer *out, const char *name, const char *value)
 {
 	evbuffer_add_printf(out, "%s=\"", name);
@@ -242,7 +252,7 @@ static void free_scrape(struct scrape *s)
 	free(s);
 }
 
-/* Whoever asked has hung up. */
+/* The client has disconnected. */
 static void on_hang_up(struct evhttp_connection *connection, void *data)
 {
 	(void)connection;
@@ -308,7 +318,7 @@ static void on_request(struct evhttp_request *request, void *data)
 	struct scrape *s = m->n_scrapes < MAX_SCRAPES ? calloc(1, sizeof(*s)) : NULL;
 
 	if (!s) {
-		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many at once");
+		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many requests at once");
 		return;
 	}
 	m->n_scrapes++;
@@ -317,58 +327,36 @@ static void on_request(struct evhttp_request *request, void *data)
 	look_at_next(s);
 }
 
-/* "HOST:PORT" of this machine; HOST without brackets goes to OUT. */
-static int32_t split(const char *where, char out[16])
+static int listen_unix(struct metrics *m, struct vgpu_error *err)
 {
-	static const char *const hosts[][2] = {{"127.0.0.1:", "127.0.0.1"},
-					       {"localhost:", "127.0.0.1"},
-					       {"[::1]:", "::1"}};
-	int64_t port = 0;
-	uint32_t i;
+	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
 
-	for (i = 0; i < 3; i++)
-		if (strncmp(where, hosts[i][0], strlen(hosts[i][0])) == 0) {
-			snprintf(out, 16, "%s", hosts[i][1]);
-			if (vgpu_parse_int(where + strlen(hosts[i][0]), &port) == 0 && port > 0 &&
-			    port < 65536)
-				return (int32_t)port;
-		}
-	return -1;
-}
-
-bool metrics_is_address(const char *where)
-{
-	size_t room = sizeof(((struct sockaddr_un *)NULL)->sun_path);
-	char host[16];
-
-	return strncmp(where, "unix:/", 6) == 0 ? strlen(where) - 5 < room : split(where, host) > 0;
-}
-
-static int listen_unix(struct metrics *m)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct stat st;
-
-	strcpy(address.sun_path, m->path);
-	if (stat(m->path, &st) == 0 && S_ISSOCK(st.st_mode))
-		unlink(m->path); /* a former vgpud's */
-	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    chmod(m->path, 0660) < 0 || listen(fd, 16) < 0 ||
-	    evhttp_accept_socket(m->http, fd) < 0) {
-		if (fd >= 0)
-			close(fd);
-		m->path[0] = '\0'; /* not ours to remove */
-		return -1;
+	if (fd < 0) {
+		m->path[0] = '\0'; /* metrics_stop must not unlink it */
+		return vgpu_error_prefix(err, fd, "metrics");
+	}
+	if (evhttp_accept_socket(m->http, fd) < 0) {
+		close(fd);
+		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
 	}
 	return 0;
+}
+
+static int listen_tcp(struct metrics *m, const char *where, struct vgpu_error *err)
+{
+	char host[16] = "";
+	int32_t port = metrics_address_split(where, host);
+	int r = 0;
+
+	if (evhttp_bind_socket(m->http, host, (uint16_t)port) < 0)
+		r = errno ? -errno : -EADDRINUSE;
+	return r ? vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r)) : 0;
 }
 
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err)
 {
 	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
-	char host[16] = "";
 	int r;
 
 	*out = NULL;
@@ -389,14 +377,11 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 	evhttp_set_cb(m->http, "/metrics", on_request, m);
 	if (strncmp(where, "unix:", 5) == 0) {
 		snprintf(m->path, sizeof(m->path), "%s", where + 5);
-		r = listen_unix(m);
+		r = listen_unix(m, err);
 	} else {
-		r = split(where, host);
-		r = evhttp_bind_socket(m->http, host, (uint16_t)r);
+		r = listen_tcp(m, where, err);
 	}
 	if (r < 0) {
-		r = errno ? -errno : -EADDRINUSE;
-		vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r));
 		metrics_stop(m);
 		return r;
 	}
@@ -411,7 +396,7 @@ void metrics_stop(struct metrics *m)
 	if (!m)
 		return;
 	evhttp_free(m->http);
-	/* The engines' answers will not be looked at any more. */
+	/* The engines' answers to scrapes under way find no scrape. */
 	for (call = m->control->calls; call; call = call->next)
 		if (call->scrape) {
 			free_scrape(call->scrape);

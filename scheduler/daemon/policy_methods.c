@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of policies, and changed of them. */
+/* The methods policy.*. */
 #include <errno.h>
 #include <string.h>
 
 #include "builtin.h"
 #include "change.h"
-#include "methods.h"
+#include "policy_methods.h"
+#include "lease.h"
 #include "plugin.h"
 
 static json *param_table(const struct vgpu_param *table)
@@ -84,8 +85,8 @@ json *finish_policy_show(struct call *call)
 	return o;
 }
 
-/* What a VM's VF has had under other policies than the last one, which was put in the place of one
- * that was evicted perhaps. */
+/* Carries over what a VM's VF had under earlier policies: the last one may only have replaced an
+ * evicted one. */
 static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
 {
 	if (call->gpu->leases[vf].state == LEASE_NONE)
@@ -95,7 +96,7 @@ static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_p
 			       call->vf_params[vf], NULL);
 }
 
-/* Values of VF parameters that the new policy knows by the same name carry over. */
+/* VF parameters that the new policy has by the same name keep their values. */
 static void carry_over(struct call *call, const struct policy_values *now,
 		       const struct vgpu_policy_ops *policy)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of JSON objects. Texts are copied. */
+/* Adds members to JSON objects. Copies texts. */
 #ifndef DAEMON_PUT_H
 #define DAEMON_PUT_H
 

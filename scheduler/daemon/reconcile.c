@@ -6,22 +6,24 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
 #include "vm.h"
 #include "vgpu/clock.h"
 
-/* A changed claim, once: the same refusal is not told every time. */
+/* Logs that a changed claim was refused; the same reason only once. */
 static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 {
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
 		log_line(LOG_WARNING,
-			 "%s/%s: its changed claim is refused: %s; it keeps what it has gpu=%s "
-			 "vf=%u",
-			 l->domain, l->slice, why, gpu->config->name, vf);
+			 "%s/%s: the changed claim was refused: %s; the VF keeps its parameters "
+			 "gpu=%s vf=%u",
+			 l->domain, l->vf_name, why, gpu->config->name, vf);
 	snprintf(l->said, sizeof(l->said), "%s", why);
 }
 
@@ -32,8 +34,8 @@ static void on_applied(struct call *call)
 	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
 	if (call->request.result == 0) {
-		log_line(LOG_INFO, "%s/%s: its claim has changed gpu=%s vf=%u",
-			 call->gpu->leases[vf].domain, call->gpu->leases[vf].slice,
+		log_line(LOG_INFO, "%s/%s: the changed claim is in force gpu=%s vf=%u",
+			 call->gpu->leases[vf].domain, call->gpu->leases[vf].vf_name,
 			 call->gpu->config->name, vf);
 		leases_save(call->control);
 	} else if (call->request.result < 0) {
@@ -49,16 +51,18 @@ static int make_claimed(struct call *call, const struct policy_values *now, stru
 	int r = vm_read_params(call->gpu, call->vf, now->policy, call->claimed, call->params, err);
 
 	change_set_vf(call, now);
-	return r ? r : memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
+	if (r != 0)
+		return r;
+	return memcmp(call->params, now->vf_params[call->vf], sizeof(call->params)) == 0;
 }
 
-/* The parameters of a VM that runs, as it claims them now. */
+/* Applies the parameters that a running VM claims now. */
 static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
-		  const struct claim_vf *slice)
+		  const struct claim_vf *claimed)
 {
 	struct call *call = call_new(control, gpu);
 
-	gpu->leases[vf].on_hang = slice->on_hang;
+	gpu->leases[vf].on_hang = claimed->on_hang;
 	if (!call)
 		return;
 	call->vf = vf;
@@ -68,24 +72,24 @@ static void apply(struct control *control, struct gpu *gpu, uint32_t vf,
 		call_drop(call);
 		return;
 	}
-	*call->claimed = *slice;
+	*call->claimed = *claimed;
 	change_begin(call, make_claimed);
 }
 
-/* The VF that a slice names, by its device or by number; NULL: none that we have. */
+/* Finds the VF that a claim names, by its device or by number; NULL: no configured GPU has it. */
 static struct gpu *named_vf(struct control *control, const struct claim *claim,
-			    const struct claim_vf *slice, uint32_t *vf)
+			    const struct claim_vf *claimed, uint32_t *vf)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
 	uint32_t g;
 	int32_t at;
 
 	for (g = 0; g < control->n_gpus; g++) {
 		struct gpu *gpu = &control->gpus[g];
 
-		at = hostdev					  ? vm_vf_at(gpu, hostdev->address)
-		     : strcmp(gpu->config->name, slice->gpu) == 0 ? slice->vf
-								  : -1;
+		at = hostdev ? vm_vf_at(gpu, hostdev->address)
+		     : strcmp(gpu->config->name, claimed->gpu) == 0 ? claimed->vf
+								    : -1;
 		*vf = (uint32_t)at;
 		if (at >= 0 && at < gpu->config->vfs)
 			return gpu;
@@ -93,31 +97,32 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 	return NULL;
 }
 
-/* Whether the slice has a VF now; what is new of it has been taken in. */
+/* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
+ * a VF. */
 static bool adopt_slice(struct control *control, const struct claim *claim,
-			const struct claim_vf *slice)
+			const struct claim_vf *claimed)
 {
 	struct gpu *gpu;
 	uint32_t vf;
-	struct lease *l = lease_find(control, claim->uuid, slice->name, &gpu, &vf);
+	struct lease *l = lease_find(control, claim->uuid, claimed->name, &gpu, &vf);
 
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
 		l->since = vgpu_now();
 	}
 	if (!l) {
-		gpu = named_vf(control, claim, slice, &vf);
+		gpu = named_vf(control, claim, claimed, &vf);
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
-		vm_take(gpu, vf, claim, slice, LEASE_RUNNING);
-		log_line(LOG_INFO, "adopted for %s/%s gpu=%s vf=%u", claim->domain, slice->name,
-			 gpu->config->name, vf);
+		vm_take(gpu, vf, claim, claimed, LEASE_RUNNING);
+		log_line(LOG_INFO, "VF adopted for %s/%s gpu=%s vf=%u", claim->domain,
+			 claimed->name, gpu->config->name, vf);
 	}
-	apply(control, gpu, vf, slice);
+	apply(control, gpu, vf, claimed);
 	return true;
 }
 
-/* The number of slices that have none. */
+/* Adopts all VFs of a claim. Returns how many of them have no VF. */
 static uint32_t adopt(struct control *control, const struct claim *claim)
 {
 	uint32_t i, without = 0;
@@ -130,21 +135,22 @@ static uint32_t adopt(struct control *control, const struct claim *claim)
 void follow_adopt(struct control *control, const struct claim *claim)
 {
 	if (adopt(control, claim) > 0)
-		log_line(LOG_WARNING, "%s runs, and has a slice without a VF that vgpud knows of",
+		log_line(LOG_WARNING,
+			 "domain %s runs and claims a VF, but vgpud knows of none that it has",
 			 claim->domain);
 	leases_save(control);
 }
 
-/* What libvirt had running, when it was asked, and what is to be done about it. */
+/* Which domains libvirt ran at an instant, and what to do about it. */
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
-	const struct claim *claim; /* of the VM at hand */
-	const char *uuid;	   /* its */
+	const struct claim *claim; /* of the VM that is looked at */
+	const char *uuid;	   /* that VM's */
 	struct json_object *attach, *detach, *missing;
 };
 
-static const struct claim_vf *slice_of(const struct claim *claim, const char *name)
+static const struct claim_vf *claimed_of(const struct claim *claim, const char *name)
 {
 	uint32_t i;
 
@@ -168,39 +174,40 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 		    const char *address)
 {
 	struct json_object *o = json_object_new_object();
-	char alias[sizeof(l->slice) + sizeof(VM_ALIAS)];
+	char alias[sizeof(l->vf_name) + sizeof(VM_ALIAS)];
 
-	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->slice);
+	snprintf(alias, sizeof(alias), VM_ALIAS "%s", l->vf_name);
 	json_object_object_add(o, "uuid", json_object_new_string(uuid));
 	json_object_object_add(o, "alias", json_object_new_string(alias));
 	json_object_object_add(o, "address", json_object_new_string(address));
 	json_object_array_add(list, o);
 }
 
-/* A VF that the VM has, beside the device that should be there: what is missing is asked for, and
- * true is returned if the VF is the VM's no more. */
+/* Compares a VM's lease with the devices in its XML, and asks for what must be attached or
+ * detached. Returns true if the lease is over. */
 static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
 	const struct lease *l = &gpu->leases[vf];
 	const struct claim_hostdev *device;
-	const struct claim_vf *slice;
+	const struct claim_vf *claimed;
 	char address[PCI_ADDRESS_SIZE];
 
 	if (l->state != LEASE_RUNNING || l->since > p->as_of || strcmp(l->uuid, p->uuid) != 0 ||
 	    !vm_vf_address(gpu, vf, address))
 		return false;
 	device = hostdev_at(p->claim, address);
-	slice = slice_of(p->claim, l->slice);
-	if (device && !slice && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
+	claimed = claimed_of(p->claim, l->vf_name);
+	if (device && !claimed && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
 		ask_for(p->detach, p->uuid, l, address);
-	else if (!device && slice && !slice->alias[0])
+	else if (!device && claimed && !claimed->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
-	/* A domain with more devices than we look at may have it. */
-	return !device && (!slice || slice->alias[0]) && p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
+	/* A full list of devices may lack the VF's: then its absence proves nothing. */
+	return !device && (!claimed || claimed->alias[0]) &&
+	       p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 }
 
-/* It did not run, and had not just been started. */
+/* Whether the VM of a lease did not run, and its lease is older than libvirt's list. */
 static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -212,7 +219,7 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	static struct claim claim; /* the control thread's */
+	static struct claim claim; /* only the control thread uses it */
 	struct json_object *as_of, *answer;
 	struct picture p = {.claim = &claim};
 	struct vgpu_error why;
@@ -229,16 +236,16 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		const char *text = json_object_get_string(xml);
 
 		p.uuid = uuid;
-		claim = (struct claim){.required = false}; /* "": no claim, and no device */
+		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
 			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
 			continue;
 		}
 		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
-		vm_end_those(control, compare, &p, "has a VF's device no more");
+		vm_end_those(control, compare, &p, "no longer has the VF's device");
 	}
-	vm_end_those(control, has_gone, &p, "runs no more");
+	vm_end_those(control, has_gone, &p, "no longer runs");
 	leases_save(control);
 	answer = json_object_new_object();
 	json_object_object_add(answer, "attach", p.attach);
@@ -248,16 +255,15 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
-/* A reservation with the claim that the call brings. */
+/* Begins a reservation for the claim in the call's XML. */
 static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vgpu_error *err)
 {
-	struct reservation *job = calloc(1, sizeof(*job));
+	struct reservation *job = reserve_new(call);
 	const char *xml = json_object_get_string(json_object_object_get(call->args, "xml"));
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	call->reservation = job;
 	job->mode = mode;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
 	if (r == 0 && !job->claim.uuid[0])
@@ -275,7 +281,7 @@ int vm_extend_begin(struct control *control, struct call *call, struct vgpu_erro
 	return r;
 }
 
-/* A VF that the VM has. */
+/* Explains a VF that the VM has. */
 static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const struct claim *claim)
 {
 	const struct lease *l = &gpu->leases[vf];
@@ -290,18 +296,18 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 		snprintf(text, sizeof(text), "%s; the GPU is lost: %s", which,
 			 engine_trouble(gpu->engine));
 	else if (l->said[0])
-		snprintf(text, sizeof(text), "%s; its changed claim is refused: %s", which,
+		snprintf(text, sizeof(text), "%s; the changed claim was refused: %s", which,
 			 l->said);
-	else if (!slice_of(claim, l->slice))
-		snprintf(text, sizeof(text),
-			 "%s; the claim has it no more, it goes at the VM's end", which);
+	else if (!claimed_of(claim, l->vf_name))
+		snprintf(text, sizeof(text), "%s; no longer claimed: released when the VM ends",
+			 which);
 	else if (l->state == LEASE_RUNNING && pci && !hostdev_at(claim, address))
 		snprintf(text, sizeof(text),
-			 "%s; not attached: vgpud-libvirt does that, and logs why it cannot",
+			 "%s; not attached: vgpud-libvirt attaches it, and logs why it cannot",
 			 which);
 	else
 		snprintf(text, sizeof(text), "%s", which);
-	json_object_object_add(o, "slice", json_object_new_string(l->slice));
+	json_object_object_add(o, "slice", json_object_new_string(l->vf_name));
 	json_object_object_add(o, "state", json_object_new_string(lease_state_names[l->state]));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	return o;
@@ -311,22 +317,22 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 {
 	int r = begin_with_claim(call, RESERVE_ASK, err);
 	struct reservation *job = call->reservation;
-	struct json_object *slices;
+	struct json_object *vfs;
 	uint32_t g, vf;
 
 	if (r < 0)
 		return r;
 	job->answer = json_object_new_object();
-	slices = json_object_new_array();
+	vfs = json_object_new_array();
 	json_object_object_add(job->answer, "domain", json_object_new_string(job->claim.domain));
-	json_object_object_add(job->answer, "slices", slices);
+	json_object_object_add(job->answer, "slices", vfs);
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];
 
 			if (gpu->leases[vf].state != LEASE_NONE &&
 			    strcmp(gpu->leases[vf].uuid, job->claim.uuid) == 0)
-				json_object_array_add(slices, explain(gpu, vf, &job->claim));
+				json_object_array_add(vfs, explain(gpu, vf, &job->claim));
 		}
 	reserve_begin(call);
 	return 0;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * VMs that run, as libvirt has them: they keep what they have, their changed claims count, and what
- * is differs from what should be is told, so that vgpud-libvirt attaches and detaches. Control
- * thread.
+ * Brings leases in line with the VMs that libvirt runs: running VMs keep their VFs, changed claims
+ * take effect, and vgpud-libvirt is told which devices to attach and detach. Control thread.
  */
 #ifndef DAEMON_RECONCILE_H
 #define DAEMON_RECONCILE_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
 
-/* A VM that runs keeps what it has, and what vgpud does not know of it, it learns. */
+/* Confirms the leases of a running VM, and makes leases for VFs that its XML names and vgpud did
+ * not know of. */
 void follow_adopt(struct control *control, const struct claim *claim);
 
-/* The method "vm.sync": what libvirt had running, and when. Answers what is to be attached and
- * detached, and which VMs have slices without a VF. */
+/* The method "vm.sync": takes which domains libvirt ran, and when. Answers which devices to attach
+ * and detach, and which VMs lack a VF that they claim. */
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* The method "vm.extend": VFs for those slices of a VM that runs. */
+/* The method "vm.extend": reserves the VFs that a running VM claims and lacks. */
 int vm_extend_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* The method "vm.explain": what a VM claims, and what it has or would get. */
+/* The method "vm.explain": answers what a VM claims, and what it has or would get. */
 int vm_explain_begin(struct control *control, struct call *call, struct vgpu_error *err);
 
 #endif

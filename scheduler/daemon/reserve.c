@@ -7,80 +7,83 @@
 #include <string.h>
 
 #include "change.h"
+#include "engine.h"
+#include "lease.h"
 #include "log.h"
 #include "memory.h"
 #include "vfio/device.h"
 #include "vm.h"
 #include "vgpu/clock.h"
 
-/* The hook gives up after ten seconds. */
-#define SCRUB_PATIENCE (8 * VGPU_SEC)
+/* Less than the ten seconds after which the hook gives up. */
+#define SCRUB_TIMEOUT (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
-/* Whether libvirt can give the VM a VF of this GPU, as its XML is; 0, or why not. */
+/* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
+ * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
-			const struct claim_vf *slice, struct vgpu_error *why)
+			const struct claim_vf *claimed, struct vgpu_error *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
 
-	if (slice->alias[0] && !hostdev)
+	if (claimed->alias[0] && !hostdev)
 		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
-				      slice->alias);
+				      claimed->alias);
 	if (!vm_vf_address(gpu, 0, address))
 		return job->mode != RESERVE_RUNNING
 			       ? 0
 			       : vgpu_error_set(why, -ENOTSUP,
-						"%s is on no bus; nothing of it can be attached to "
-						"a VM that runs",
+						"VFs of %s are not PCI devices: they cannot be "
+						"attached to a running VM",
 						name);
 	vfio_vf_token(gpu->config->device, token);
 	if (!token[0])
 		return 0;
 	if (!hostdev)
 		return vgpu_error_set(why, -ENOTSUP,
-				      "VFs of %s are opened with a token, which a <hostdev> of the "
-				      "domain's own has to bring (docs/domain.md)",
+				      "VFs of %s are opened with a token: the domain needs a "
+				      "<hostdev> of its own that gives it (docs/domain.md)",
 				      name);
 	if (strcasecmp(hostdev->token, token) != 0)
-		return vgpu_error_set(
-			why, -EACCES,
-			"VFs of %s are opened with a token, and the vf-token that the "
-			"domain's override gives %s is %s (docs/domain.md)",
-			name, hostdev->alias, hostdev->token[0] ? "another" : "none");
+		return vgpu_error_set(why, -EACCES,
+				      "VFs of %s are opened with a token: the domain's override "
+				      "gives %s %s vf-token (docs/domain.md)",
+				      name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
 	return 0;
 }
 
-/* Whether a GPU may serve a slice, before its VFs are looked at; WHY not is left as it is for one
- * that was not meant. */
+/* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
+ * claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
-		      const struct claim_vf *slice, struct vgpu_error *why)
+		      const struct claim_vf *claimed, struct vgpu_error *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
 
-	if ((slice->gpu[0] && strcmp(slice->gpu, name) != 0) ||
-	    (slice->pool[0] && strcmp(slice->pool, gpu->config->pool) != 0) ||
+	if ((claimed->gpu[0] && strcmp(claimed->gpu, name) != 0) ||
+	    (claimed->pool[0] && strcmp(claimed->pool, gpu->config->pool) != 0) ||
 	    (hostdev && vm_vf_at(gpu, hostdev->address) < 0))
 		return false;
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
-	else if (slice->policy[0] && strcmp(slice->policy, policy->name) != 0)
-		vgpu_error_set(why, -EINVAL, "%s has policy %s, not %s (vgpuctl policy set)", name,
-			       policy->name, slice->policy);
-	else if (vm_read_params(gpu, 0, policy, slice, values, &err) < 0)
+	else if (claimed->policy[0] && strcmp(claimed->policy, policy->name) != 0)
+		vgpu_error_set(why, -EINVAL,
+			       "%s has policy %s, but the claim wants %s (vgpuctl policy set)",
+			       name, policy->name, claimed->policy);
+	else if (vm_read_params(gpu, 0, policy, claimed, values, &err) < 0)
 		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, policy->name, err.text);
 	else
-		return check_device(gpu, job, slice, why) == 0;
+		return check_device(gpu, job, claimed, why) == 0;
 	return false;
 }
 
-/* Whether a VF is nobody's; else WHY. */
-static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
+/* Whether a VF is free; if not, WHY says so. */
+static bool is_free(const struct call *call, uint32_t vf, struct vgpu_error *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
 	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
@@ -93,28 +96,34 @@ static bool is_free(struct call *call, uint32_t vf, struct vgpu_error *why)
 			       vgpu_vf_state_names[state]);
 	else
 		vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", vf, name, l->domain);
-	call->reservation->scrubbing |= l->state == LEASE_NONE && state == VGPU_VF_SCRUBBING;
 	return false;
 }
 
-/* Whether a VF of size A is to be taken rather than one of size B: the smaller, but first those
- * that are large enough. */
-static bool better(uint64_t a, uint64_t b, uint64_t claimed)
+/* Whether a VF will be free once its memory is clear. */
+static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
-	return (a >= claimed) != (b >= claimed) ? a >= claimed : a < b;
+	return call->gpu->leases[vf].state == LEASE_NONE &&
+	       call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING;
 }
 
-/* A VF that is free: the smallest that is large enough, else, one after the other, those that would
- * have to grow; -1 and why. */
+/* Whether a VF of size A fits better than one of size B: large enough before too small, then the
+ * smaller. */
+static bool better(uint64_t a, uint64_t b, uint64_t least)
+{
+	return (a >= least) != (b >= least) ? a >= least : a < b;
+}
+
+/* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
+ * yet. Returns -1 with the reason in WHY if there is none. */
 static int32_t choose(struct call *call, struct vgpu_error *why)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const struct vgpu_extent *vfs = call->snapshot.found.partition.vfs;
 	const char *name = call->gpu->config->name;
-	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : slice->vf, best = -1;
-	uint64_t claimed = vm_memory(call->gpu, slice);
+	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : claimed->vf, best = -1;
+	uint64_t least = vm_memory(call->gpu, claimed);
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
@@ -124,16 +133,18 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	}
 	for (i = 0; i < call->snapshot.n_vfs; i++) {
 		if ((want >= 0 && i != (uint32_t)want) ||
-		    (job->picked[job->gpu] | job->tried) >> i & 1 ||
-		    !is_free(call, i, want >= 0 ? why : NULL))
+		    (job->picked[job->gpu] | job->tried) >> i & 1)
 			continue;
-		if (best < 0 || better(vfs[i].size, vfs[best].size, claimed ? claimed : 1))
+		job->scrubbing |= is_being_scrubbed(call, i);
+		if (!is_free(call, i, want >= 0 ? why : NULL))
+			continue;
+		if (best < 0 || better(vfs[i].size, vfs[best].size, least ? least : 1))
 			best = (int32_t)i;
 	}
-	if (best >= 0 && claimed == 0 && vfs[best].size == 0) {
+	if (best >= 0 && least == 0 && vfs[best].size == 0) {
 		vgpu_error_set(why, -EINVAL,
-			       "VFs of %s have no memory until they are asked for some; claim "
-			       "<memory>, or a <profile> that has",
+			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
+			       "or a <profile> with memory_mib",
 			       name);
 		return -1;
 	}
@@ -151,8 +162,8 @@ static void next_gpu(struct reservation *job)
 	job->tried = 0;
 }
 
-/* The next slice, from the first GPU on. */
-static void begin_slice(struct call *call)
+/* Begins the next claimed VF with the first GPU. */
+static void begin_vf(struct call *call)
 {
 	call->reservation->gpu = 0;
 	call->reservation->tried = 0;
@@ -160,19 +171,19 @@ static void begin_slice(struct call *call)
 	next_candidate(call);
 }
 
-/* What RESERVE_ASK answers for a VF of the claim. */
+/* Adds to the answer of RESERVE_ASK for one claimed VF. */
 static void add_answer(struct reservation *job, const char *state, const char *text)
 {
 	struct json_object *o = json_object_new_object();
-	const char *slice = job->claim.vfs[job->slice].name;
+	const char *name = job->claim.vfs[job->at].name;
 
-	json_object_object_add(o, "slice", json_object_new_string(slice));
+	json_object_object_add(o, "slice", json_object_new_string(name));
 	json_object_object_add(o, "state", json_object_new_string(state));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	json_object_array_add(json_object_object_get(job->answer, "slices"), o);
 }
 
-/* What has been reserved so far is given back. */
+/* Gives back what was reserved so far. */
 static void undo(struct control *control, const struct reservation *job)
 {
 	struct gpu *gpu;
@@ -184,39 +195,40 @@ static void undo(struct control *control, const struct reservation *job)
 			continue;
 		gpu->leases[vf].state = LEASE_NONE;
 		vm_set_usual(gpu, vf);
-		memory_is_free(gpu, vf);
+		memory_give_usual(gpu, vf);
 	}
 	leases_save(control);
 }
 
-/* None fits. */
+/* No VF fits: refuses the reservation. */
 static void refuse(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, slice);
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	struct control *control = call->control;
 	struct vgpu_error err;
 
 	if (!job->why.text[0])
 		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
 			       hostdev ? "with a VF at " : "",
-			       hostdev		? hostdev->address
-			       : slice->pool[0] ? "in pool "
-						: slice->gpu,
-			       slice->pool);
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, slice->name, job->why.text);
+			       hostdev		  ? hostdev->address
+			       : claimed->pool[0] ? "in pool "
+						  : claimed->gpu,
+			       claimed->pool);
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, claimed->name, job->why.text);
 	if (job->mode == RESERVE_ASK) {
 		add_answer(job, "refused", job->why.text);
-		job->slice++;
-		begin_slice(call);
+		job->at++;
+		begin_vf(call);
 		return;
 	}
-	/* A VM that runs is looked at every minute: the same refusal is told once. */
+	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
 	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
 		log_line(LOG_NOTICE, "%s%s", err.text,
-			 job->claim.required && job->mode == RESERVE_START ? ""
-									   : "; it runs without");
+			 job->claim.required && job->mode == RESERVE_START
+				 ? ""
+				 : "; the VM runs without it");
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
@@ -226,14 +238,14 @@ static void refuse(struct call *call)
 		call_answer(call, NULL);
 }
 
-/* What it costs that the VF at hand is swapped; false: it is not. */
+/* Writes what swapping costs the chosen VF. Returns false if it is not swapped. */
 static bool cost_of(const struct call *call, char *text, size_t length)
 {
 	const struct reservation *job = call->reservation;
 	uint64_t has = call->snapshot.found.partition.vfs[job->vf].size;
-	uint64_t claimed = vm_memory(call->gpu, &job->claim.vfs[job->slice]);
+	uint64_t least = vm_memory(call->gpu, &job->claim.vfs[job->at]);
 
-	return memory_cost(&call->snapshot, job->vf, claimed > has ? claimed : has, text, length);
+	return memory_cost(&call->snapshot, job->vf, least > has ? least : has, text, length);
 }
 
 static void on_params(struct call *call)
@@ -242,23 +254,23 @@ static void on_params(struct call *call)
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		log_line(LOG_INFO, "reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
-			 job->claim.vfs[job->slice].name, call->gpu->config->name, job->vf);
+		log_line(LOG_INFO, "VF reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
+			 job->claim.vfs[job->at].name, call->gpu->config->name, job->vf);
 		if (cost_of(call, cost, sizeof(cost)))
 			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->claim.domain,
-				 job->claim.vfs[job->slice].name, cost, call->gpu->config->name,
+				 job->claim.vfs[job->at].name, cost, call->gpu->config->name,
 				 job->vf);
-		job->reserved |= 1u << job->slice;
-		job->slice++;
-		begin_slice(call);
+		job->reserved |= 1u << job->at;
+		job->at++;
+		begin_vf(call);
 		return;
 	}
-	if (job->over) { /* and what it had got has been given back */
+	if (job->over) { /* hook_begin has given back what it got */
 		next_candidate(call);
 		return;
 	}
 	call->gpu->leases[job->vf].state = LEASE_NONE;
-	memory_is_free(call->gpu, job->vf);
+	memory_give_usual(call->gpu, job->vf);
 	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
 		       change_policy_of(call->gpu)->policy->name,
 		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
@@ -266,33 +278,33 @@ static void on_params(struct call *call)
 	next_candidate(call);
 }
 
-/* It would get that one. */
+/* Answers RESERVE_ASK: the VM would get this VF. */
 static void pick(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	char text[600], cost[400] = "";
 	bool swapped = cost_of(call, cost, sizeof(cost));
 
-	snprintf(text, sizeof(text), "VF %u of %s is free for it, if policy %s admits it%s%s",
+	snprintf(text, sizeof(text), "VF %u of %s is free, if policy %s admits the claim%s%s",
 		 job->vf, call->gpu->config->name, change_policy_of(call->gpu)->policy->name,
 		 swapped ? "; " : "", cost);
 	job->picked[job->gpu] |= 1u << job->vf;
 	add_answer(job, "free", text);
-	job->slice++;
-	begin_slice(call);
+	job->at++;
+	begin_vf(call);
 }
 
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	const struct reservation *job = call->reservation;
-	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->slice],
+	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
 			       call->params, err);
 
 	change_set_vf(call, now);
 	return r;
 }
 
-/* It has a VF with memory; now its policy is asked. */
+/* The VF has its memory; now the policy must admit its parameters. */
 static void ask_policy(struct call *call)
 {
 	if (call->reservation->mode == RESERVE_ASK) {
@@ -315,13 +327,13 @@ static void on_memory(struct call *call)
 	}
 	if (!job->over && job->mode != RESERVE_ASK)
 		gpu->leases[job->vf].state = LEASE_NONE;
-	memory_is_free(gpu, job->vf);
-	/* Another change is under way, or memory is yet to be cleared: once more. */
+	memory_give_usual(gpu, job->vf);
+	/* Another change is under way, or memory is still being cleared: try again later. */
 	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
 	if (call->request.result == -ENOSPC) {
 		vgpu_error_set(&job->why, -ENOSPC,
-			       "%" PRIu64 " MiB are claimed, %s has at most %" PRIu64
-			       " MiB in one piece (vgpuctl memory show)",
+			       "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
+			       " MiB in one block (vgpuctl memory show)",
 			       call->request.memory.size >> 20, gpu->config->name,
 			       call->request.plan.largest >> 20);
 		job->tried |= 1u << job->vf;
@@ -332,7 +344,7 @@ static void on_memory(struct call *call)
 	next_candidate(call);
 }
 
-/* The VF's partition is made large enough, or, where only asked, whether it could be. */
+/* Resizes the VF's partition to the claim, or, for RESERVE_ASK, asks whether that is possible. */
 static void ask_memory(struct call *call)
 {
 	struct reservation *job = call->reservation;
@@ -341,7 +353,7 @@ static void ask_memory(struct call *call)
 	call->request.memory = (struct vgpu_memory_change){
 		.what = job->mode == RESERVE_ASK ? VGPU_MEMORY_PLAN : VGPU_MEMORY_SET,
 		.vf = job->vf,
-		.size = vm_memory(call->gpu, &job->claim.vfs[job->slice]),
+		.size = vm_memory(call->gpu, &job->claim.vfs[job->at]),
 	};
 	call->then = on_memory;
 	call_queue(call);
@@ -350,10 +362,10 @@ static void ask_memory(struct call *call)
 static void on_look(struct call *call)
 {
 	struct reservation *job = call->reservation;
-	const struct claim_vf *slice = &job->claim.vfs[job->slice];
+	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	int32_t vf = -1;
 
-	if (job->over) { /* nothing may be taken after the VM's end */
+	if (job->over) { /* after the VM's end, take nothing */
 		next_candidate(call);
 		return;
 	}
@@ -365,17 +377,17 @@ static void on_look(struct call *call)
 		return;
 	}
 	job->vf = (uint32_t)vf;
-	/* From here on nobody else gets it. */
+	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
-		vm_take(call->gpu, job->vf, &job->claim, slice,
+		vm_take(call->gpu, job->vf, &job->claim, claimed,
 			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
-	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, slice))
+	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, claimed))
 		ask_memory(call);
 	else
 		ask_policy(call);
 }
 
-/* Once more, from the first GPU on. */
+/* Tries again from the first GPU on. */
 static void look_again(evutil_socket_t fd, short what, void *data)
 {
 	struct call *call = data;
@@ -393,7 +405,7 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	return lease_find(control, job->claim.uuid, job->claim.vfs[job->slice].name, &gpu, &vf);
+	return lease_find(control, job->claim.uuid, job->claim.vfs[job->at].name, &gpu, &vf);
 }
 
 static void next_candidate(struct call *call)
@@ -401,25 +413,26 @@ static void next_candidate(struct call *call)
 	struct control *control = call->control;
 	struct reservation *job = call->reservation;
 	const struct timeval later = {0, SCRUB_LOOKS_MS * 1000};
-	const struct claim_vf *slice;
+	const struct claim_vf *claimed;
 
-	/* Who has given up waiting does not start the VM. */
+	/* A disconnected hook has refused the start: its VM will not run. */
 	if (job->over || !call->client) {
 		undo(control, job);
-		call_fail(call, -ECANCELED, "the start was given up");
+		call_fail(call, -ECANCELED,
+			  "given up: the VM has ended, or the client has disconnected");
 		return;
 	}
-	while (job->slice < job->claim.n_vfs && has_a_vf(control, job))
-		job->slice++;
-	if (job->slice == job->claim.n_vfs) {
+	while (job->at < job->claim.n_vfs && has_a_vf(control, job))
+		job->at++;
+	if (job->at == job->claim.n_vfs) {
 		leases_save(control);
 		call_answer(call, json_object_get(job->answer));
 		return;
 	}
-	slice = &job->claim.vfs[job->slice];
+	claimed = &job->claim.vfs[job->at];
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
-		if (!may_serve(call->gpu, job, slice, &job->why))
+		if (!may_serve(call->gpu, job, claimed, &job->why))
 			continue;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
@@ -434,13 +447,20 @@ static void next_candidate(struct call *call)
 
 void reserve_begin(struct call *call)
 {
-	call->reservation->until = vgpu_now() + SCRUB_PATIENCE;
+	call->reservation->until = vgpu_now() + SCRUB_TIMEOUT;
 	next_candidate(call);
 }
 
-void reserve_free(struct reservation *job)
+static void free_reservation(struct reservation *job)
 {
 	if (job)
 		json_object_put(job->answer);
 	free(job);
+}
+
+struct reservation *reserve_new(struct call *call)
+{
+	call->reservation = calloc(1, sizeof(*call->reservation));
+	call->free_reservation = free_reservation;
+	return call->reservation;
 }

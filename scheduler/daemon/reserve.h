@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding VFs for a VM: for each slice one that is free, large enough, and whose parameters its
- * policy admits. All slices or none. Control thread.
+ * Reserves VFs for a VM: for each VF of its claim one that is free, large enough,
+ * and whose parameters the GPU's policy admits. All of them or none. Control thread.
  */
 #ifndef DAEMON_RESERVE_H
 #define DAEMON_RESERVE_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
 
-/* How it is asked. */
+/* What a reservation is for. */
 enum reserve_mode {
-	RESERVE_START,	 /* the VM is being started */
-	RESERVE_RUNNING, /* it runs: only for slices that have none, and VFs that can be attached */
-	RESERVE_ASK,	 /* nothing is reserved; the answer says what would be */
+	RESERVE_START,	 /* the VM is starting */
+	RESERVE_RUNNING, /* it runs: only VFs that it lacks, and that can be attached */
+	RESERVE_ASK,	 /* reserve nothing; answer what would be reserved */
 };
 
-/* One under way: slice by slice, and for each GPU by GPU until one fits. */
+/* A reservation under way: tries each VF of the claim on each GPU until one fits. */
 struct reservation {
 	struct claim claim;
 	enum reserve_mode mode;
-	uint32_t slice, gpu, vf;
-	struct vgpu_error why;		  /* the last one's refusal */
-	vgpu_nsec until;		  /* so long a VF is waited for that is being scrubbed */
-	bool scrubbing;			  /* one that would fit is */
-	uint32_t reserved;		  /* bitmap of slices that have got one */
-	bool over;			  /* meanwhile the VM has been told to have ended */
+	uint32_t at, gpu, vf;		  /* that are being tried: AT counts the VFs of the claim */
+	struct vgpu_error why;		  /* why the last candidate was refused */
+	vgpu_nsec until;		  /* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;			  /* a VF that would fit is being scrubbed */
+	uint32_t reserved;		  /* bitmap of claimed VFs that have got one */
+	bool over;			  /* the VM has ended meanwhile */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
 	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
-	struct json_object *answer;	  /* NULL; of RESERVE_ASK: "slices", to add to */
+	struct json_object *answer;	  /* RESERVE_ASK: its "slices" are added to; else NULL */
 };
 
-/* Begins it for call->reservation, whose claim and mode are set; the call is answered in the end,
- * with one sentence if it is refused. */
+/* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one
+ * sentence if it is refused. */
 void reserve_begin(struct call *call);
-/* NULL is allowed. */
-void reserve_free(struct reservation *job);
+/* Makes call->reservation, empty; the call frees it. NULL: out of memory. */
+struct reservation *reserve_new(struct call *call);
 
 #endif

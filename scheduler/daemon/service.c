@@ -12,8 +12,8 @@
 
 #include "vfio/store.h"
 
-/* Names of what was held when we started, from descriptor SD_LISTEN_FDS_START on; under the lock,
- * for engines take and drop theirs on their own threads. */
+/* The names of the descriptors that the service manager passed to us, the first of which is
+ * SD_LISTEN_FDS_START. Under the lock, because engine threads take and drop theirs. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char **names;
 static int n_names;
@@ -45,7 +45,7 @@ static int take(const char *name)
 	return fd;
 }
 
-/* Ours is closed, too: then it is open no more. */
+/* Our copy is closed as well, so that no copy stays open. */
 static void drop_one(int i)
 {
 	sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", names[i]);

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who runs us: systemd, or vgpud-keeper, or a person. The first two are told when we are ready, and
- * hold descriptors over a restart (sd_notify(3), sd_pid_notify_with_fds(3)).
+ * The service manager: systemd or vgpud-keeper. It hears when vgpud is ready, and holds descriptors
+ * over a restart (sd_notify(3), sd_pid_notify_with_fds(3)). Without one, all but service_start and
+ * service_holds do nothing.
  */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
 
 #include <stdbool.h>
 
-/* Takes over what has been held for us, and has the store used from now on (vfio/store.h). Before
- * any other thread; once. */
+/* Takes the descriptors that the service manager held, and makes it the store of vfio/store.h. To
+ * be called once, before other threads start. */
 void service_start(void);
-/* The listening socket that the service manager has made for us, by its FileDescriptorName, or
- * -ENOENT. It outlives us: who connects while we are restarted waits. */
+/* Returns the listening socket with that FileDescriptorName, which the caller closes, or -ENOENT.
+ * Clients that connect to it while vgpud restarts wait. */
 int service_socket(const char *name);
-/* Whether there is anybody to hold descriptors. */
+/* Whether a service manager holds descriptors for us. */
 bool service_holds(void);
-/* Drops what was held and nobody has asked for: GPUs that are no longer configured. */
+/* Drops the held descriptors that nothing has taken: those of GPUs that are no longer
+ * configured. */
 void service_drop_unused(void);
 void service_ready(void);
-/* Every second: we are alive (WatchdogSec=), and what "systemctl status" shows. */
+/* Every second: feeds the watchdog (WatchdogSec=), and sets the text of "systemctl status". */
 void service_alive(const char *status);
 void service_stopping(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A bounded queue from one thread to one other, without locks: the engine thread must never wait
- * for a slower one. Elements are copied. When it is full, push says so, and the sender decides.
+ * for a slower one. Push and pop copy elements; push returns false if the queue is full.
  */
 #ifndef DAEMON_SPSC_H
 #define DAEMON_SPSC_H
@@ -18,7 +18,7 @@ struct spsc {
 	char *slots;
 };
 
-/* N is a power of two. */
+/* N, a power of two, is the number of elements, SIZE their bytes. False: out of memory. */
 static inline bool spsc_init(struct spsc *q, uint32_t n, uint32_t size)
 {
 	q->mask = n - 1;
@@ -55,7 +55,7 @@ static inline bool spsc_pop(struct spsc *q, void *element)
 	return true;
 }
 
-/* For who pops. */
+/* For the thread that pops. */
 static inline bool spsc_is_empty(const struct spsc *q)
 {
 	return atomic_load_explicit(&q->head, memory_order_relaxed) ==

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "log.h"
+#include "vm.h"
 #include "vfio/pci.h"
 
 struct uevents {
@@ -27,14 +29,15 @@ static bool is_pf(const struct gpu *gpu, const char *address)
 static void on_pf(struct gpu *gpu, const char *action, const char *address)
 {
 	if (strcmp(action, "remove") == 0)
-		log_line(LOG_NOTICE, "%s has gone gpu=%s", address, gpu->config->name);
+		log_line(LOG_NOTICE, "the kernel removed %s gpu=%s", address, gpu->config->name);
 	if (strcmp(action, "add") != 0)
 		return;
-	log_line(LOG_NOTICE, "%s has come gpu=%s", address, gpu->config->name);
+	log_line(LOG_NOTICE, "the kernel added %s gpu=%s", address, gpu->config->name);
 	engine_look(gpu->engine);
 }
 
-/* Of a GPU that is not lost: while one is brought up anew, its VFs are bound by us. */
+/* Logs that a VF's driver changed. Not for a lost GPU: while vgpud sets it up again, vgpud itself
+ * binds its VFs. */
 static void on_vf_driver(struct gpu *gpu, const struct pci_info *vf)
 {
 	char name[PCI_ADDRESS_SIZE];
@@ -44,12 +47,12 @@ static void on_vf_driver(struct gpu *gpu, const struct pci_info *vf)
 		if (pci_vf_address(vf->pf, i, name) == 0 && strcmp(name, vf->address) == 0)
 			break;
 	if (strstr(vf->driver, "vfio"))
-		log_line(LOG_NOTICE, "%s has %s again gpu=%s vf=%" PRIu32, vf->address, vf->driver,
-			 gpu->config->name, i);
+		log_line(LOG_NOTICE, "%s is bound to %s again gpu=%s vf=%" PRIu32, vf->address,
+			 vf->driver, gpu->config->name, i);
 	else
 		log_line(LOG_WARNING,
-			 "%s has been taken from VFIO, and has %s%s: no tenant can have it; a "
-			 "restart of vgpud mends that gpu=%s vf=%" PRIu32,
+			 "%s was unbound from VFIO and has %s%s: no tenant can use it; restart "
+			 "vgpud to bind it again gpu=%s vf=%" PRIu32,
 			 vf->address, vf->driver[0] ? "driver " : "no driver", vf->driver,
 			 gpu->config->name, i);
 }
@@ -90,17 +93,19 @@ struct uevents *uevents_start(struct control *control, struct vgpu_error *err)
 	struct uevents *u = calloc(1, sizeof(*u));
 
 	if (!u) {
-		vgpu_error_set(err, -ENOMEM, "no news of PCI functions: out of memory");
+		vgpu_error_set(err, -ENOMEM,
+			       "cannot watch for PCI functions that come and go: out of memory");
 		return NULL;
 	}
 	u->control = control;
 	u->udev = udev_new();
-	/* The kernel's own: there may be no udevd, and nothing that it adds is needed. */
+	/* "kernel", not "udev": a host may have no udevd, and nothing that udevd adds is needed. */
 	u->monitor = u->udev ? udev_monitor_new_from_netlink(u->udev, "kernel") : NULL;
 	if (!u->monitor ||
 	    udev_monitor_filter_add_match_subsystem_devtype(u->monitor, "pci", NULL) < 0 ||
 	    udev_monitor_enable_receiving(u->monitor) < 0) {
-		vgpu_error_set(err, -errno, "no news of PCI functions: %s", strerror(errno));
+		vgpu_error_set(err, -errno, "cannot watch for PCI functions that come and go: %s",
+			       strerror(errno));
 		uevents_stop(u);
 		return NULL;
 	}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel tells of PCI functions: a GPU that comes or goes, a VF whose driver is changed.
- */
+/* Watches the kernel's uevents of PCI functions: GPUs that come or go, VFs whose driver changes. */
 #ifndef DAEMON_UEVENTS_H
 #define DAEMON_UEVENTS_H
 
-#include "control.h"
+#include "state.h"
 
-/* Listens from now on, on the control thread. Without it nothing is lost but time: engines look
- * after their devices themselves. NULL: cannot, with the reason. */
+/* Starts to watch, on the control thread. Returns NULL with the reason in ERR if it cannot; vgpud
+ * then finds a lost GPU later, when its engine looks for it. */
 struct uevents *uevents_start(struct control *control, struct vgpu_error *err);
 /* NULL is allowed. */
 void uevents_stop(struct uevents *uevents);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "change.h"
+#include "lease.h"
 #include "log.h"
 #include "vfio/pci.h"
 #include "vgpu/clock.h"
@@ -38,8 +39,8 @@ void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 
 	gpu->leases[vf].state = LEASE_NONE;
 	vm_set_usual(gpu, vf);
-	/* Reset and scrubbed, even if its user's end has done so already: nobody must find what it
-	 * left. */
+	/* Reset and scrub even if the end of the VF's process has done so already: the next tenant
+	 * must not find its data. */
 	call = call_new(control, gpu);
 	if (!call)
 		return;
@@ -54,27 +55,33 @@ bool vm_end_leases(struct control *control, const char *uuid)
 	uint32_t vf;
 
 	while (lease_find(control, uuid, NULL, &gpu, &vf)) {
-		log_line(LOG_INFO, "%s has given its VF back gpu=%s vf=%u", gpu->leases[vf].domain,
-			 gpu->config->name, vf);
+		log_line(LOG_INFO, "domain %s has released its VF gpu=%s vf=%u",
+			 gpu->leases[vf].domain, gpu->config->name, vf);
 		vm_end_lease(control, gpu, vf);
 		any = true;
 	}
 	return any;
 }
 
-void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const struct claim_vf *slice,
-	     enum lease_state state)
+void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
+	     const struct claim_vf *claimed, enum lease_state state)
 {
 	struct lease *l = &gpu->leases[vf];
 
 	lease_clear(l);
 	l->state = state;
 	l->since = vgpu_now();
-	l->on_hang = slice->on_hang;
+	l->on_hang = claimed->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
-	snprintf(l->slice, sizeof(l->slice), "%s", slice->name);
+	snprintf(l->vf_name, sizeof(l->vf_name), "%s", claimed->name);
 	l->expires = vgpu_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+}
+
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
+{
+	snprintf(out, PCI_ADDRESS_SIZE, "%.12s", strchr(gpu->config->device, ':') + 1);
+	return pci_is_address(out);
 }
 
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE])
@@ -108,7 +115,7 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name)
 	return -1;
 }
 
-/* Whether a process has the VF: its guest's driver is up, or VFIO has it open. */
+/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. */
 static bool is_in_use(const struct gpu *gpu, uint32_t vf)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
@@ -117,13 +124,13 @@ static bool is_in_use(const struct gpu *gpu, uint32_t vf)
 	       (vm_vf_address(gpu, vf, address) && pci_user(address, user, sizeof(user)));
 }
 
-const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *slice)
+const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *claimed)
 {
-	char ours[sizeof(slice->name) + sizeof(VM_ALIAS)];
-	const char *alias = slice->alias[0] ? slice->alias : ours;
+	char ours[sizeof(claimed->name) + sizeof(VM_ALIAS)];
+	const char *alias = claimed->alias[0] ? claimed->alias : ours;
 	uint32_t i;
 
-	snprintf(ours, sizeof(ours), VM_ALIAS "%s", slice->name);
+	snprintf(ours, sizeof(ours), VM_ALIAS "%s", claimed->name);
 	for (i = 0; i < claim->n_hostdevs; i++)
 		if (strcmp(claim->hostdevs[i].alias, alias) == 0)
 			return &claim->hostdevs[i];
@@ -142,25 +149,27 @@ static int apply_params(const struct vgpu_policy_ops *policy, const struct claim
 }
 
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct claim_vf *slice, int64_t *values, struct vgpu_error *err)
+		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err)
 {
-	const struct profile *p = config_profile(gpu->control->config, slice->profile);
+	const struct profile *p = config_profile(gpu->control->config, claimed->profile);
 	int r = 0;
 
-	if (slice->profile[0] && !p)
+	if (claimed->profile[0] && !p)
 		return vgpu_error_set(err, -EINVAL, "no [profile %s] is configured",
-				      slice->profile);
+				      claimed->profile);
 	usual_params(gpu, vf, policy, values);
 	if (p)
 		r = apply_params(policy, p->params, p->n_params, values, err);
-	return r ? r : apply_params(policy, slice->params, slice->n_params, values, err);
+	if (r != 0)
+		return r;
+	return apply_params(policy, claimed->params, claimed->n_params, values, err);
 }
 
-uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice)
+uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed)
 {
-	const struct profile *p = config_profile(gpu->control->config, slice->profile);
+	const struct profile *p = config_profile(gpu->control->config, claimed->profile);
 
-	return slice->memory ? slice->memory : p ? (uint64_t)p->memory_mib << 20 : 0;
+	return claimed->memory ? claimed->memory : p ? (uint64_t)p->memory_mib << 20 : 0;
 }
 
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
@@ -175,7 +184,7 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 
 			if (gpu->leases[vf].state == LEASE_NONE || !over(gpu, vf, data))
 				continue;
-			log_line(LOG_NOTICE, "%s %s; its VF is free again gpu=%s vf=%u",
+			log_line(LOG_NOTICE, "domain %s %s; its VF is free again gpu=%s vf=%u",
 				 gpu->leases[vf].domain, why, gpu->config->name, vf);
 			vm_end_lease(control, gpu, vf);
 			any = true;
@@ -194,7 +203,7 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 	leases_save(gpu->control);
 }
 
-/* The UUIDs of VMs, by what is to be done with them. It is told once. */
+/* Answers the UUIDs of VMs by what to do with them, each once. */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
@@ -231,7 +240,7 @@ static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
 		return false;
 	if (!is_in_use(gpu, vf))
 		return true;
-	/* It has started, and nobody has told. */
+	/* The VM has started, but no hook reported it. */
 	l->state = LEASE_RUNNING;
 	l->since = *t;
 	leases_save(gpu->control);
@@ -242,5 +251,5 @@ void vm_expire(struct control *control)
 {
 	vgpu_nsec t = vgpu_now();
 
-	vm_end_those(control, has_expired, &t, "was reserved a VF and has not started");
+	vm_end_those(control, has_expired, &t, "did not start within lease_s");
 }

@@ -1,52 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VM has of GPUs: what the hook, reservations and following libvirt share. Control thread.
+ * VMs and their VFs: what the hook, reservations and reconcile.h share. Control thread.
  */
 #ifndef DAEMON_VM_H
 #define DAEMON_VM_H
 
-#include "control.h"
+#include "call.h"
 #include "claim.h"
+#include "vfio/pci.h"
 
-/* A slice without an alias is attached by vgpud-libvirt, with this before its name. */
+/* vgpud-libvirt attaches the VF of a claim without an alias, under this prefix and the claim's
+ * name. */
 #define VM_ALIAS "ua-vgpud-"
 
-/* A VF's parameters for a policy: those that it has without a VM (the configuration's, or the
- * policy's defaults), then its profile's, then the slice's. 0; -EINVAL and which one the policy
- * does not know, or that there is no such profile. */
+/* Sets VALUES to a VF's parameters for a policy: the configuration's (or the policy's defaults),
+ * overridden by the claim's profile, overridden by the claim. Returns 0, or -EINVAL with the reason
+ * in ERR: a parameter that the policy refuses, or an unknown profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		   const struct claim_vf *slice, int64_t *values, struct vgpu_error *err);
+		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
-/* The bytes that a slice claims at least, by itself or by its profile; 0: any. */
-uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *slice);
+/* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
+uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed);
 
-/* The PCI address of a VF; false: the GPU is on no bus. */
+/* Gets the PF's PCI address from the GPU's device ("sysfs:ADDRESS", "vfio:ADDRESS,..."). Returns
+ * false if it has none. */
+bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE]);
+/* Gets the PCI address of a VF. Returns false if the GPU is not a PCI device. */
 bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE]);
-/* What a domain calls a VF: its PCI address, "" while the GPU is lost; or the path of its vfio-user
- * socket. */
+/* Gets the name of a VF in a domain's XML: its PCI address ("" while the GPU is lost), or the path
+ * of its vfio-user socket. */
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
-/* The number of the VF that is called so, or -1. */
+/* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
-/* The device that the domain has for a slice, by its alias; NULL: none. */
-const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struct claim_vf *slice);
+/* Returns the domain's own device for a claimed VF, found by its alias; NULL: none. */
+const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
+					  const struct claim_vf *claimed);
 
-/* The VF is the slice's. */
-void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim, const struct claim_vf *slice,
-	     enum lease_state state);
-/* The VM has no more to do with it: usual parameters, reset, scrubbed. */
+/* Leases the VF to a VM for one VF of its claim. */
+void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
+	     const struct claim_vf *claimed, enum lease_state state);
+/* Ends a lease: gives the VF its usual parameters, and has it reset and scrubbed. */
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
-/* All of a VM's; whether there were any. */
+/* Ends all leases of a VM. Returns whether there were any. */
 bool vm_end_leases(struct control *control, const char *uuid);
-/* Those that are OVER, by a rule that may change them; tells WHY, and saves. */
+/* Ends the leases for which OVER returns true (it may change them), logs each with WHY, and
+ * saves. */
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
 		  void *data, const char *why);
-/* The VF has hung: its VM is paused or stopped, if it claims that. */
+/* Notes that a VF hung: vgpud-libvirt pauses or stops its VM, if the claim says so. */
 void vm_hung(struct gpu *gpu, uint32_t vf);
 /* The method "vm.hung". */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* Every second: reservations that nobody has used are given up. */
+/* Every second: ends the reservations of VMs that did not start in time. */
 void vm_expire(struct control *control);
 
 #endif

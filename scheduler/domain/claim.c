@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shape.h"
 #include "vgpu/param.h"
 
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
 
 #define QEMU_URI "http://libvirt.org/schemas/domain/qemu/1.0"
 
-/* Reading stops at the first thing that is wrong; it says so with its line. */
+/* Parsing stops at the first mistake, which ERR names with its line. */
 struct reader {
 	struct claim *out;
 	struct vgpu_error *err;
@@ -42,18 +43,18 @@ static bool is(const xmlNode *node, const char *name)
 	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
 }
 
-/* Copies a name or a number; one that does not fit is wrong. */
+/* Copies VALUE to OUT and frees it; a value that does not fit is a mistake. */
 static void copy(struct reader *rd, const xmlNode *node, const char *what, xmlChar *value,
 		 char *out, size_t size)
 {
 	if (value && strlen((const char *)value) >= size)
-		wrong(rd, node, "%s has more than %zu bytes", what, size - 1);
+		wrong(rd, node, "%s is longer than %zu bytes", what, size - 1);
 	else
 		snprintf(out, size, "%s", value ? (const char *)value : "");
 	xmlFree(value);
 }
 
-/* An attribute, or "" if there is none. */
+/* Copies an attribute to OUT; "" if the element has none of that name. */
 static void attribute(struct reader *rd, xmlNode *node, const char *name, char *out, size_t size)
 {
 	copy(rd, node, name, xmlGetNoNsProp(node, (const xmlChar *)name), out, size);
@@ -64,7 +65,7 @@ static void content(struct reader *rd, xmlNode *node, char *out, size_t size)
 	copy(rd, node, (const char *)node->name, xmlNodeGetContent(node), out, size);
 }
 
-/* A name as in vgpu-domain-1.rng: letters, digits, and "_.-" but not first. */
+/* Checks a name as vgpu-domain-1.rng does: letters, digits, and "_.-" except at the start. */
 static void identifier(struct reader *rd, const xmlNode *node, const char *what, const char *text)
 {
 	static const char letters[] =
@@ -87,7 +88,7 @@ static void only_attributes(struct reader *rd, xmlNode *node, const char *const 
 	}
 }
 
-/* VALUE times what UNIT stands for; the first of UNITS is the default. */
+/* Units of a quantity and their factors; the first one is the default. */
 struct unit {
 	const char *name;
 	uint64_t factor;
@@ -108,10 +109,10 @@ static uint64_t quantity(struct reader *rd, xmlNode *node, const struct unit *un
 	for (i = 0; unit[0] && units[i].name && strcmp(units[i].name, unit) != 0; i++)
 		;
 	if (!units[i].name)
-		wrong(rd, node, "<%s>: no unit '%s' here", node->name, unit);
+		wrong(rd, node, "<%s>: unit '%s' is not known here", node->name, unit);
 	else if (vgpu_parse_int(text, &value) < 0 || value <= 0 ||
 		 (uint64_t)value > INT64_MAX / units[i].factor)
-		wrong(rd, node, "<%s>: '%s' is no whole number above 0", node->name, text);
+		wrong(rd, node, "<%s>: '%s' is not a whole number above 0", node->name, text);
 	return rd->r < 0 ? 0 : (uint64_t)value * units[i].factor;
 }
 
@@ -154,7 +155,7 @@ static void read_latency_slice(struct reader *rd, struct claim_vf *s, xmlNode *n
 	param(rd, s, node, "latency_slice_us", "%" PRIu64, quantity(rd, node, times));
 }
 
-/* "12.5" as 125000 parts in a million; -1 for anything else. */
+/* Parses percent to parts per million: "12.5" to 125000. Returns -1 for anything else. */
 static int64_t parse_percent(const char *text)
 {
 	int64_t ppm = 0;
@@ -214,7 +215,7 @@ static void read_deadline(struct reader *rd, struct claim_vf *s, xmlNode *node)
 	param(rd, s, node, "period_us", "%s", period);
 }
 
-/* Words for prio's classes. */
+/* The names of prio's classes 0 to 7; "": class without a name. */
 static void read_priority(struct reader *rd, struct claim_vf *s, xmlNode *node)
 {
 	static const char *const words[] = {"highest", "", "high", "",
@@ -247,14 +248,14 @@ static void read_param(struct reader *rd, struct claim_vf *s, xmlNode *node)
 	param(rd, s, node, name, "%s", value);
 }
 
-/* What an element may have in it: a table for each. */
+/* The children that an element may have: each element has a table. */
 struct child {
 	const char *name;
 	void (*read)(struct reader *rd, struct claim_vf *s, xmlNode *node);
 	bool many;
 };
 
-/* Words that this vocabulary had before. */
+/* Reports an unknown element; for a former name it says the new one. */
 static void unknown(struct reader *rd, const xmlNode *node, const xmlNode *in)
 {
 	static const char *const renamed[][2] = {{"slice", "vf"},
@@ -275,7 +276,7 @@ static void children(struct reader *rd, struct claim_vf *s, xmlNode *node,
 
 	for (n = node->children; n && rd->r == 0; n = n->next) {
 		if (n->type == XML_TEXT_NODE && !xmlIsBlankNode(n))
-			wrong(rd, n, "<%s> has no text", node->name);
+			wrong(rd, n, "<%s> cannot contain text", node->name);
 		if (n->type != XML_ELEMENT_NODE)
 			continue;
 		for (i = 0; table[i].name && !is(n, table[i].name); i++)
@@ -323,13 +324,13 @@ static void read_device(struct reader *rd, struct claim_vf *s, xmlNode *node)
 	identifier(rd, node, "gpu", s->gpu);
 	identifier(rd, node, "pool", s->pool);
 	if (rd->r == 0 && s->gpu[0] && s->pool[0])
-		wrong(rd, node, "<device>: gpu or pool, not both");
+		wrong(rd, node, "<device>: give gpu or pool, not both");
 	if (rd->r < 0 || !vf[0])
 		return;
 	if (vgpu_parse_int(vf, &n) < 0 || n < 0 || n >= VGPU_GPU_MAX_VFS)
 		wrong(rd, node, "vf = '%s': want 0 to %u", vf, VGPU_GPU_MAX_VFS - 1);
 	else if (!s->gpu[0])
-		wrong(rd, node, "<device>: vf is a number in a GPU; name that with gpu");
+		wrong(rd, node, "<device>: vf is a VF's number on one GPU; name that GPU with gpu");
 	else
 		s->vf = (int32_t)n;
 }
@@ -350,7 +351,7 @@ static void read_profile(struct reader *rd, struct claim_vf *s, xmlNode *node)
 		wrong(rd, node, "<profile>: want a name");
 }
 
-/* The word of an attribute, of those that there are; the first if it is left out. */
+/* Returns the index of an attribute's word in WORDS; 0 if the attribute is left out. */
 static int choice(struct reader *rd, xmlNode *node, const char *name, const char *const *words,
 		  int n)
 {
@@ -381,7 +382,7 @@ static void read_lifecycle(struct reader *rd, struct claim_vf *s, xmlNode *node)
 	choice(rd, node, "on-release", releases, 1);
 	if (choice(rd, node, "binding", bindings, 2) == 1 && !s->alias[0])
 		wrong(rd, node,
-		      "binding = 'static': the VF needs the alias of a device of the domain");
+		      "binding = 'static': the <vf> needs the alias of a device of the domain");
 }
 
 static const struct child vf_children[] = {
@@ -410,7 +411,8 @@ static void read_vf(struct reader *rd, struct claim_vf *unused, xmlNode *node)
 	if (rd->r == 0 && !s->name[0])
 		wrong(rd, node, "<vf> has no name");
 	if (rd->r == 0 && s->alias[0] && strncmp(s->alias, "ua-", 3) != 0)
-		wrong(rd, node, "alias = '%s': libvirt's aliases of users begin with 'ua-'",
+		wrong(rd, node,
+		      "alias = '%s': libvirt wants aliases that users give to begin with 'ua-'",
 		      s->alias);
 	for (i = 0; i < rd->out->n_vfs; i++) {
 		if (strcmp(rd->out->vfs[i].name, s->name) == 0)
@@ -436,7 +438,7 @@ static void read_claim(struct reader *rd, xmlNode *node)
 	attribute(rd, node, "version", version, sizeof(version));
 	attribute(rd, node, "required", required, sizeof(required));
 	if (rd->r == 0 && strcmp(version, "1") != 0)
-		wrong(rd, node, "version = '%s': this vgpud knows version 1", version);
+		wrong(rd, node, "version = '%s': this vgpud knows only version 1", version);
 	if (rd->r == 0 && required[0] && strcmp(required, "yes") && strcmp(required, "no"))
 		wrong(rd, node, "required = '%s': want yes or no", required);
 	rd->out->required = strcmp(required, "no") != 0;
@@ -463,7 +465,7 @@ static bool has(xmlNode *node, const char *name, const char *value)
 	return same;
 }
 
-/* The number of an attribute like function='0x1'. */
+/* Reads the hexadecimal number of an attribute such as function='0x1'. */
 static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 {
 	unsigned value = 0;
@@ -474,7 +476,7 @@ static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 	return value;
 }
 
-/* <hostdev mode='subsystem' type='pci'>: libvirt has checked it. */
+/* Reads <hostdev mode='subsystem' type='pci'>, which libvirt has validated. */
 static void read_hostdev(struct reader *rd, xmlNode *node)
 {
 	struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
@@ -492,8 +494,8 @@ static void read_hostdev(struct reader *rd, xmlNode *node)
 	rd->out->n_hostdevs++;
 }
 
-/* <qemu:override>'s <qemu:device alias='A'><qemu:frontend><qemu:property name='vf-token' .../>:
- * the token goes to the device of that alias. */
+/* Reads <qemu:override>'s <qemu:device alias='A'><qemu:frontend><qemu:property name='vf-token'
+ * .../>, and sets the token of the device with that alias. */
 static void read_override(struct reader *rd, xmlNode *override)
 {
 	char alias[80], token[37];
@@ -524,8 +526,8 @@ static const char *member(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
-/* <qemu:commandline>'s <qemu:arg value='{"driver": "vfio-user-pci", "id": ALIAS, "socket": {"path":
- * PATH}, ...}'/>, which is how a domain has such a device before libvirt knows them. */
+/* Reads <qemu:commandline>'s <qemu:arg value='{"driver": "vfio-user-pci", "id": ALIAS, "socket":
+ * {"path": PATH}, ...}'/>: how domains have vfio-user devices, of which libvirt has no element. */
 static void read_commandline(struct reader *rd, xmlNode *commandline)
 {
 	struct json_object *o, *path;
@@ -583,6 +585,18 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	}
 }
 
+static void read_root(struct reader *rd, xmlNode *root)
+{
+	rd->out->required = false;
+	if (is(root, "domain"))
+		read_domain(rd, root);
+	else if (is_ours(root))
+		read_claim(rd, root);
+	else
+		wrong(rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
+		      root->name);
+}
+
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct reader rd = {out, err, 0};
@@ -591,15 +605,21 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 	xmlNode *root;
 	xmlDoc *doc;
 
-	*out = (struct claim){.required = false};
+	/* What cannot be read may be a claim: the VM is taken to need its VF. */
+	*out = (struct claim){.required = true};
 	if (size > CLAIM_MAX_BYTES)
-		return vgpu_error_set(err, -E2BIG, "a domain of %zu bytes; at most %u are read",
+		return vgpu_error_set(err, -E2BIG,
+				      "the domain's XML has %zu bytes; at most %u are accepted",
 				      size, CLAIM_MAX_BYTES);
+	rd.r = shape_check(text, size, err);
+	if (rd.r < 0)
+		return rd.r;
 	parser = xmlNewParserCtxt();
 	if (!parser)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	/* Without XML_PARSE_HUGE, depth and entities have libxml2's limits. */
-	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, NULL,
+	/* Without XML_PARSE_HUGE, libxml2 limits depth and entities. The document cannot choose its
+	 * encoding: shape_check has read it as UTF-8. */
+	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",
 				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 	root = doc ? xmlDocGetRootElement(doc) : NULL;
 	error = xmlCtxtGetLastError(parser);
@@ -608,15 +628,8 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 				      error ? error->line : 1,
 				      (int)strcspn(error ? error->message : "empty", "\n"),
 				      error ? error->message : "empty");
-	else if (doc->intSubset)
-		wrong(&rd, root, "document type definitions are not read");
-	else if (is(root, "domain"))
-		read_domain(&rd, root);
-	else if (is_ours(root))
-		read_claim(&rd, root);
 	else
-		wrong(&rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
-		      root->name);
+		read_root(&rd, root);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
 	if (rd.r < 0)

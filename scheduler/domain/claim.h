@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VM claims of GPUs, as its libvirt domain XML says it in <metadata>, and what of that XML
- * vgpud has to know beside it. docs/domain.md is the long form; vgpu-domain-1.rng the schema.
+ * A VM's claim: what it asks of GPUs, in the <metadata> of its libvirt domain, and the other parts
+ * of that XML that vgpud needs. docs/domain.md describes it; vgpu-domain-1.rng is the schema.
  *
- * Any thread. libxml2 reads without network, external entities or documents type definitions.
+ * Any thread. libxml2 reads without network, external entities and document type definitions.
  */
 #ifndef DOMAIN_CLAIM_H
 #define DOMAIN_CLAIM_H
@@ -19,51 +19,53 @@
 #define CLAIM_MAX_PARAMS 12u
 #define CLAIM_MAX_HOSTDEVS 32u
 
-/* A parameter of a policy, as its tables know it. */
+/* A policy's parameter as text; the policy's table gives it a meaning. */
 struct claim_param {
 	char name[32], value[32];
 	int line;
 };
 
-/* What becomes of the VM when its VF has hung, and has been reset. */
+/* What happens to the VM when its VF hung and was reset. */
 enum claim_on_hang { CLAIM_GO_ON = 0, CLAIM_PAUSE, CLAIM_STOP, CLAIM_ON_HANG };
-/* As the claim says it. */
+/* The words in the claim. */
 extern const char *const claim_on_hang_names[CLAIM_ON_HANG];
 
-/* One VF. */
+/* One VF of a claim. */
 struct claim_vf {
 	char name[64], alias[64];
 	char gpu[32], pool[32]; /* "": any */
 	int32_t vf;		/* -1: any */
-	char profile[32];	/* of vgpud's configuration; "": none */
-	uint64_t memory;	/* bytes, at least; 0: the profile's, or any */
-	char policy[32];	/* that the GPU must have; "": any */
+	char profile[32];	/* of the configuration; "": none */
+	uint64_t memory;	/* least bytes; 0: the profile's, or any */
+	char policy[32];	/* that must be in force on the GPU; "": any */
 	enum claim_on_hang on_hang;
 	uint32_t n_params;
 	struct claim_param params[CLAIM_MAX_PARAMS];
 	int line;
 };
 
-/* A device of the domain's that may be a VF: a <hostdev>, or a vfio-user device of QEMU's. */
+/* A device of the domain that may be a VF: a <hostdev>, or a vfio-user device of QEMU. */
 struct claim_hostdev {
 	char address[128]; /* PCI address, or path of the socket */
 	char alias[80];
-	char token[37]; /* that a qemu:override gives it; "": none */
+	char token[37]; /* from its qemu:override; "": none */
 };
 
 struct claim {
-	char uuid[37], domain[256]; /* "" where only our own element was given */
-	bool required;		    /* the VM shall not start without */
-	uint32_t n_vfs;		    /* 0: it has no claim */
+	char uuid[37], domain[256]; /* "" if only the <vgpu> element was given */
+	bool required;		    /* the VM must not start without its VFs */
+	uint32_t n_vfs;		    /* 0: no claim */
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
 };
 
 /*
- * Reads TEXT: a whole domain, or our element alone, with its namespace or, as virsh metadata shows
- * it, without. 0; -EINVAL with line and reason for what is not XML, or not as the schema has it;
- * -E2BIG if it is longer than CLAIM_MAX_BYTES. A domain without our element is no error.
+ * Parses TEXT, SIZE bytes: a whole domain, or the <vgpu> element alone, with its namespace or (as
+ * virsh metadata prints it) without. Returns 0, also for a domain without a claim; -EINVAL with
+ * line and reason in ERR if it is not XML or violates the schema; -E2BIG if SIZE exceeds
+ * CLAIM_MAX_BYTES; -ENOMEM. After an error OUT says only whether the VM needs a VF, which is taken
+ * to be so if the claim could not be read.
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
 

@@ -4,7 +4,8 @@
 
 #include "vgpu/driver.h"
 
-const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_null_driver, NULL};
+const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_null_driver,
+						      &vgpu_null_firmware_driver, NULL};
 
 const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err)
 {
@@ -12,7 +13,7 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 	bool refused = false;
 	int r;
 
-	/* What one refuses may be another's. */
+	/* Another driver may accept a device that this one refuses. */
 	for (d = vgpu_drivers; *d; d++) {
 		r = (*d)->device->probe(device, err);
 		if (r > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is on the GPU, and who has a place in host memory, or needs none. */
+/* Which VFs are on the GPU, and which have a home in host memory, or need none. */
 #include "private.h"
 
 bool vgpu_memory_is_here(const struct vgpu_memory_state *m, uint32_t vf)
@@ -62,7 +62,7 @@ bool homes_find(const struct vgpu_memory_state *m, uint32_t vf, uint64_t size,
 	return true;
 }
 
-/* The largest of those that are not PLACED, or n_vfs. */
+/* The VF with the largest partition of those not in PLACED, or n_vfs. */
 static uint32_t largest_of(const struct vgpu_memory_state *m, uint32_t placed)
 {
 	uint32_t i, best = m->n_vfs;
@@ -91,7 +91,8 @@ void homes_find_all(struct vgpu_memory_state *m)
 		placed |= 1u << i;
 		if (!(m->pinned >> i & 1) &&
 		    !homes_find(m, i, p->vfs[i].size, &p->homes[i], &largest))
-			p->homes[i] = (struct vgpu_extent){0, 0}; /* it stays */
+			p->homes[i] =
+				(struct vgpu_extent){0, 0}; /* no room: it is never swapped out */
 	}
 }
 
@@ -103,7 +104,7 @@ void homes_give(struct vgpu_memory_state *m, uint32_t vf, struct vgpu_extent whe
 	*home = where;
 	if (where.size == 0 || where.offset >= m->table.local)
 		return;
-	/* It is pinned; but by a guarantee only, which may end. */
+	/* The VF is pinned. If only a guarantee pins it, that may end, and it needs a home. */
 	if (m->pinned >> vf & 1 || !homes_find(m, vf, where.size, home, &largest))
 		*home = (struct vgpu_extent){0, 0};
 }

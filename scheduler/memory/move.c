@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A partition on its way: the VF leaves the engine, its memory is copied and compared, its entry in
- * the GPU's table is written over, and where it was is cleared. Given up at any step, the VF is
- * where it was, or where it was meant to be. A move to host memory, or from there, is a swap:
- * between them the VF is away from the engine.
+ * Moves a partition: the VF leaves the engine, its memory is copied and compared, its entry in the
+ * GPU's table is rewritten, and its old range is cleared. If a move is given up at any step, the VF
+ * has its old partition or its new one, complete. A move to host memory, or from there, is a swap;
+ * while its partition is in host memory the VF is away from the engine.
  */
 #include "private.h"
 
-/* A VF leaves the engine within a slice, or a hang is found; its window can last a second. */
+/* A VF leaves the engine within a slice, or is found hanging; an exclusive window can last a
+ * second. */
 #define LEAVE_WITHIN (3 * VGPU_SEC)
-/* After a move that was given up, before the next swap. */
+/* Pause before the next swap after a move was given up. */
 #define SWAP_AGAIN (100 * VGPU_MSEC)
 
-/* Whether a move leaves the GPU's memory, or comes into it. */
+/* Whether the move is a swap out; enters(): a swap in. */
 static bool leaves(const struct vgpu_memory_state *m)
 {
 	return m->move.to >= m->table.local;
@@ -65,7 +66,7 @@ static void end_move(struct vgpu_memory_state *m, bool moved)
 		memory_tell(m, here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, v->vf, VGPU_KEEP_AWAY);
 }
 
-/* The entry is written: the move is done, if the GPU takes that. */
+/* Writes the entry in the GPU's table; the move is done when the GPU has accepted it. */
 static void flip(struct vgpu_memory_state *m)
 {
 	m->placing = (struct placing){.active = true, .where = {m->move.to, m->move.size}};
@@ -77,14 +78,14 @@ void move_placed(struct vgpu_memory_state *m, bool good)
 	end_move(m, good);
 }
 
-/* The VF is asked to keep away for good. */
+/* Keeps the VF off the engine until RELEASE. */
 static void ask_away(struct vgpu_memory_state *m)
 {
 	m->move.away_asked = true;
 	memory_tell(m, VGPU_MA_HOLD, m->move.vf, VGPU_KEEP_AWAY);
 }
 
-/* One that no guest has up has nothing to be copied. */
+/* The memory of a VF without a context need not be copied. */
 bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to)
 {
 	const struct vgpu_memory_extent *e = vgpu_memory_at(&m->table, from);
@@ -100,14 +101,14 @@ bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to)
 		.until = m->now + LEAVE_WITHIN,
 	};
 
-	/* It may have been let go, and not be as we know it. */
+	/* After a RELEASE the known state of the VF may be stale. */
 	if (m->telling >> v.vf & 1 || (from >= m->table.local && !is->parked))
 		return false;
 	if (vgpu_memory_move_begin(&m->table, from, to) < 0)
 		return false;
 	v.done = v.empty ? v.size : 0;
 	m->move = v;
-	if (enters(m)) /* it is away */
+	if (enters(m)) /* the VF is away already */
 		move_advance(m);
 	else if (!v.empty)
 		memory_tell(m, VGPU_MA_HOLD, v.vf, VGPU_KEEP_HELD);
@@ -118,7 +119,7 @@ bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to)
 	return true;
 }
 
-/* Away from the engine and kept there, with what it had when the move began. */
+/* Whether the VF is parked, with a context if it had one when the move began. */
 static bool is_parked(const struct vgpu_memory_state *m)
 {
 	const struct vgpu_memory_vf *is = &m->vfs[m->move.vf];
@@ -149,8 +150,9 @@ void move_advance(struct vgpu_memory_state *m)
 	const struct vgpu_memory_vf *is = &m->vfs[v->vf];
 	bool parked = is_parked(m);
 
-	/* Until the core has heard of it, the VF is not as it was asked to be. After that it is
-	 * held, or away, or that was refused; until a reset or a window of its own ends it. */
+	/* Until the core has applied our request, the known state of the VF is stale. After that it
+	 * is held, or away, or the request was refused; a reset or a window of the VF ends a hold.
+	 */
 	if (m->telling >> v->vf & 1)
 		return;
 	if (v->away_asked && (!parked || !is->away))

@@ -11,7 +11,7 @@ static uint64_t round_up(uint64_t value, uint64_t granule)
 	return (value + granule - 1) / granule * granule;
 }
 
-/* The largest profile that is not above SIZE, or SIZE itself where there are none. */
+/* The largest profile of at most SIZE; without profiles, SIZE rounded down. */
 static uint64_t profile_below(const struct vgpu_partition_request *r, uint64_t span, uint64_t size)
 {
 	if (r->placement != VGPU_PLACE_PROFILE)
@@ -22,7 +22,7 @@ static uint64_t profile_below(const struct vgpu_partition_request *r, uint64_t s
 	return span <= size ? span : 0;
 }
 
-/* What a size takes: the smallest profile, or so many granules. */
+/* What SIZE takes: the smallest sufficient profile, or SIZE rounded up. */
 static uint64_t size_above(const struct vgpu_partition_request *r, uint64_t span, uint64_t size)
 {
 	if (r->placement != VGPU_PLACE_PROFILE || size == 0 || size > span)
@@ -37,8 +37,8 @@ static bool is_pinned(const struct vgpu_partition_request *r, uint32_t vf)
 	return r->host == 0 || r->pinned >> vf & 1;
 }
 
-/* The VF to be placed next: the pinned before the others, and with profiles the largest, so that
- * all lie on multiples of their size. */
+/* The VF to place next: pinned VFs before others, and with profiles the largest first, so that each
+ * partition is at a multiple of its size. */
 static uint32_t next_of(const struct vgpu_partition_request *r, const uint64_t *sizes,
 			uint32_t placed)
 {
@@ -55,7 +55,7 @@ static uint32_t next_of(const struct vgpu_partition_request *r, const uint64_t *
 	return best;
 }
 
-/* Decides how much each VF has; PF is what the PF has. */
+/* Decides the size of each VF's partition; PF: bytes of the PF. */
 static int decide_sizes(const struct vgpu_partition_request *r, uint64_t total, uint64_t pf,
 			uint64_t *sizes, struct vgpu_error *err)
 {
@@ -67,17 +67,16 @@ static int decide_sizes(const struct vgpu_partition_request *r, uint64_t total, 
 		sizes[i] = r->sizes[i] == VGPU_SIZE_NONE ? 0 : r->sizes[i];
 		if (sizes[i] > total)
 			return vgpu_error_set(err, -ENOSPC,
-					      "VF %" PRIu32 " wants %" PRIu64
-					      " MiB, the GPU has %" PRIu64 " MiB",
+					      "VF %" PRIu32 " is to have %" PRIu64
+					      " MiB, but the GPU has %" PRIu64 " MiB",
 					      i, MIB(sizes[i]), MIB(total));
-		/* With host memory a VF has as much at home as it takes on the GPU. */
+		/* With host memory, a VF's home is as large as its partition. */
 		sizes[i] = r->host ? size_above(r, total - pf, sizes[i])
 				   : round_up(sizes[i], r->granule);
 		if (r->host && is_pinned(r, i)) {
 			if (r->sizes[i] == 0)
 				return vgpu_error_set(err, -EINVAL,
-						      "VF %" PRIu32
-						      " is pinned: it needs a size of its own, "
+						      "VF %" PRIu32 " is pinned: set its size, "
 						      "memory_mib",
 						      i);
 			pinned += sizes[i];
@@ -94,8 +93,8 @@ static int decide_sizes(const struct vgpu_partition_request *r, uint64_t total, 
 	}
 	if (wanted > pool || (equal > 0 && share == 0))
 		return vgpu_error_set(err, -ENOSPC,
-				      "%" PRIu64 " MiB are spoken for (PF %" PRIu64
-				      " MiB) and %" PRIu32 " VFs want an equal part of the rest, "
+				      "%" PRIu64 " MiB are assigned (PF %" PRIu64
+				      " MiB) and %" PRIu32 " VFs share the rest equally, "
 				      "but %s %" PRIu64 " MiB in units of %" PRIu64
 				      " MiB; make partitions smaller or fewer",
 				      MIB(wanted + (r->host ? 0 : pf)), MIB(pf), equal,
@@ -103,10 +102,10 @@ static int decide_sizes(const struct vgpu_partition_request *r, uint64_t total, 
 				      MIB(r->host ? pool : total), MIB(r->granule));
 	if (r->host && pinned + largest > total - pf)
 		return vgpu_error_set(err, -ENOSPC,
-				      "VFs that are pinned have %" PRIu64
+				      "the pinned VFs have %" PRIu64
 				      " MiB, the largest of the others %" PRIu64
 				      " MiB: together more than the GPU's %" PRIu64
-				      " MiB, so that it could never come in",
+				      " MiB, so that it could never be swapped in",
 				      MIB(pinned), MIB(largest), MIB(total - pf));
 	for (i = 0; i < r->n_vfs; i++)
 		sizes[i] = r->sizes[i] == 0 ? share : sizes[i];
@@ -126,9 +125,9 @@ int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgp
 	int r;
 
 	if (request->n_vfs == 0 || request->n_vfs > VGPU_GPU_MAX_VFS)
-		return vgpu_error_set(err, -EINVAL, "%" PRIu32 " VFs: want 1 to %u", request->n_vfs,
-				      VGPU_GPU_MAX_VFS);
-	/* No size beyond the total, so that no sum below can overflow. */
+		return vgpu_error_set(err, -EINVAL, "%" PRIu32 " VFs: must be 1 to %u",
+				      request->n_vfs, VGPU_GPU_MAX_VFS);
+	/* Sizes are at most the total, so that no sum below overflows. */
 	if (request->pf_reserve > total || request->save_area > total ||
 	    request->pf_reserve + request->save_area > total)
 		return vgpu_error_set(err, -ENOSPC,
@@ -155,7 +154,7 @@ int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgp
 		if (r < 0 && is_pinned(request, i))
 			return vgpu_error_set(err, -ENOSPC,
 					      "the partition of VF %" PRIu32 ", %" PRIu64
-					      " MiB, finds no place among the others; with "
+					      " MiB, does not fit beside the others; with "
 					      "placement = profile, sizes are rounded up to 1/1, "
 					      "1/2, 1/4 ... of %" PRIu64 " MiB",
 					      i, MIB(one.size), MIB(one.span));

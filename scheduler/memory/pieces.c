@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clearing and copying is the GPU's work, in pieces of about a millisecond, one at a time. Who
- * wants some takes turns: each VF that has been reset, a move, and what is nobody's.
+ * The GPU clears and copies memory in pieces of about a millisecond, one at a time. These take
+ * turns: each VF that was reset, a move, and memory without an owner.
  */
 #include <errno.h>
 
 #include "private.h"
 
-/* What a piece should take: half of a short slice, so that what goes on beside it is not delayed by
- * more. */
+/* Target length of a piece: half of a short slice, so that it delays the work of VFs by no more. */
 #define PIECE_TIME VGPU_MSEC
 #define LARGEST_PIECE 16u /* granules */
-/* Between pieces of what nobody waits for, while the engine has work. */
+/* Pause between pieces that nothing waits for, while the engine has work. */
 #define BACKGROUND_PAUSE (20 * VGPU_MSEC)
 #define RETRY_AFTER VGPU_SEC
-/* Resets that a VF may have at once, and how long it takes until it may have one more. */
+/* A VF's budget of resets: so many at once, and one more after each refill. */
 #define RESETS 9u
 #define RESET_REFILL (7 * VGPU_SEC)
 
-/* Whether a VF is reset more often than is its due. */
+/* Whether a VF exceeds its budget of resets. */
 static bool overdraws(struct scrub *s, vgpu_nsec now)
 {
 	vgpu_nsec full = s->resets_at > now ? s->resets_at : now;
@@ -29,7 +28,7 @@ static bool overdraws(struct scrub *s, vgpu_nsec now)
 	return false;
 }
 
-/* Bytes of the slot of each VF's context. */
+/* Bytes of each VF's slot in the context-save area. */
 static uint64_t slot_of(const struct vgpu_memory_state *m)
 {
 	return m->partition.save_area.size / m->n_vfs;
@@ -44,7 +43,7 @@ void pieces_scrub(struct vgpu_memory_state *m, uint32_t vf)
 {
 	struct scrub *s = &m->scrubs[vf];
 
-	/* All of it is to be cleared since now: the answer to the first is due as well. */
+	/* The scrub begins anew, so the earlier one is answered now. */
 	if (s->wanted)
 		scrubbed(m, vf, 0);
 	if (m->piece.kind == PIECE_SCRUB && m->piece.vf == vf)
@@ -63,7 +62,7 @@ static void scrub_is_done(struct vgpu_memory_state *m, uint32_t vf, int64_t stat
 	scrubbed(m, vf, status);
 }
 
-/* A piece of a VF that is being cleared. */
+/* A piece of a VF's scrub is done. */
 static void settle_scrub(struct vgpu_memory_state *m, const struct piece *p, bool good)
 {
 	struct scrub *s = &m->scrubs[p->vf];
@@ -82,7 +81,7 @@ static void settle_scrub(struct vgpu_memory_state *m, const struct piece *p, boo
 		scrub_is_done(m, p->vf, 0);
 }
 
-/* A piece of what is nobody's. */
+/* A piece of memory without an owner is done. */
 static void settle_free(struct vgpu_memory_state *m, const struct piece *p, bool good)
 {
 	if (!good && ++m->free_tries < TRIES)
@@ -95,7 +94,7 @@ static void settle_free(struct vgpu_memory_state *m, const struct piece *p, bool
 	m->background_at = m->now + BACKGROUND_PAUSE;
 }
 
-/* Pieces grow and shrink with what they take. */
+/* Adapts the size of pieces to how long they take. */
 static void adapt(struct vgpu_memory_state *m, vgpu_nsec took)
 {
 	uint64_t granule = m->table.granule;
@@ -106,7 +105,7 @@ static void adapt(struct vgpu_memory_state *m, vgpu_nsec took)
 		m->step *= 2;
 }
 
-/* How fast host memory is. */
+/* Measures the speed of copies to and from host memory. */
 static void measure_rate(struct vgpu_memory_state *m, const struct piece *p, vgpu_nsec took)
 {
 	bool from_host = p->from >= m->table.local, to_host = p->where.offset >= m->table.local;
@@ -142,8 +141,8 @@ static struct vgpu_extent part_of(const struct vgpu_memory_state *m, uint64_t of
 	return (struct vgpu_extent){offset, size < m->step ? size : m->step};
 }
 
-/* The next piece of a VF that is being cleared. One that is reset again and again has small ones,
- * so that others wait for no more than a granule of it. */
+/* The next piece of a VF's scrub. A VF that is reset again and again gets small ones, so that
+ * others wait for at most one granule of it. */
 static struct piece next_of_vf(const struct vgpu_memory_state *m, uint32_t vf)
 {
 	const struct scrub *s = &m->scrubs[vf];
@@ -173,7 +172,7 @@ static const struct vgpu_memory_extent *first_dirty(const struct vgpu_memory_sta
 	return NULL;
 }
 
-/* Whether a turn is wanted by somebody who waits for it; or, SPARE, by one who does not. */
+/* Whether a turn has work: work that something waits for, or, with SPARE, other work. */
 static bool wants_turn(const struct vgpu_memory_state *m, uint32_t turn, bool spare)
 {
 	bool waits = m->change.active || m->swap_waits;
@@ -201,7 +200,7 @@ static struct piece next_of(const struct vgpu_memory_state *m, uint32_t turn)
 	return next_of_vf(m, turn);
 }
 
-/* The piece of the next whose turn it is, if there is one. */
+/* Takes the next piece in turn; false: there is none. */
 static bool take_turn(struct vgpu_memory_state *m, bool spare)
 {
 	uint32_t i, turn;
@@ -217,7 +216,7 @@ static bool take_turn(struct vgpu_memory_state *m, bool spare)
 	return false;
 }
 
-/* Once each way, if there is room. */
+/* Measures copies once in each direction, if there is room. */
 static void probe(struct vgpu_memory_state *m)
 {
 	uint64_t free[2] = {UINT64_MAX, UINT64_MAX};
@@ -244,7 +243,7 @@ void pieces_start(struct vgpu_memory_state *m)
 
 	for (i = 0; i < m->n_vfs; i++)
 		if (m->scrubs[i].wanted && m->scrubs[i].left == 0)
-			scrub_is_done(m, i, 0); /* it has nothing */
+			scrub_is_done(m, i, 0); /* it has no memory */
 	if (!take_turn(m, false) && !take_turn(m, true))
 		probe(m);
 	if (m->piece.kind == PIECE_NONE)

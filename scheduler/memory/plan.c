@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which partitions to move, and where, so that there is room: two ways, followed to their end on a
- * copy of the table. */
+/* Plans which partitions to move, and where, to make room. Two strategies are simulated to their
+ * end on a copy of the table. */
 #include <string.h>
 
 #include "table.h"
 
-/* The largest run of what is nobody's, if extent GONE were nobody's and the first SIZE bytes of
- * extent TAKEN somebody's. m->n: none is. */
+/* The largest run of bytes without an owner, if extent GONE had no owner and the first SIZE bytes
+ * of extent TAKEN had one. GONE or TAKEN = m->n: no such extent. */
 static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t taken,
 			    uint64_t size)
 {
@@ -27,7 +27,7 @@ static uint64_t largest_run(const struct vgpu_memory *m, uint32_t gone, uint32_t
 	return largest;
 }
 
-/* Whose extents may be moved, and where they may lie. */
+/* Whose extents may be moved, and where they may be placed. */
 struct movers {
 	const struct vgpu_memory_request *rule;
 	bool (*movable)(uint32_t owner, void *data);
@@ -38,8 +38,8 @@ struct step {
 	uint64_t from, to;
 };
 
-/* The move of the fewest bytes after which the largest hole is larger. Profiles want holes that lie
- * well, not large ones. */
+/* Strategy 1: the move of the fewest bytes that enlarges the largest hole. Not for profiles: they
+ * need aligned holes, not large ones. */
 static bool greedy(const struct vgpu_memory *m, const struct movers *who, struct step *out)
 {
 	uint64_t now = largest_run(m, m->n, m->n, 0), then, least = UINT64_MAX;
@@ -66,7 +66,8 @@ static bool greedy(const struct vgpu_memory *m, const struct movers *who, struct
 	return least != UINT64_MAX;
 }
 
-/* The first extent that can go down, to the lowest hole that it fits in. */
+/* Strategy 2: the first extent that can move to a lower address, into the lowest hole that it fits
+ * in. */
 static bool slide(const struct vgpu_memory *m, const struct movers *who, struct step *out)
 {
 	uint32_t i, h;
@@ -88,7 +89,7 @@ static bool slide(const struct vgpu_memory *m, const struct movers *who, struct 
 	return false;
 }
 
-/* What an owner has, or NULL. */
+/* The extent of an owner, or NULL. */
 static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, uint32_t owner)
 {
 	uint32_t i;
@@ -102,9 +103,9 @@ static const struct vgpu_memory_extent *extent_of(const struct vgpu_memory *m, u
 typedef bool way(const struct vgpu_memory *m, const struct movers *who, struct step *out);
 
 /*
- * Follows one way of moving, on a copy: until there is a place for what is WANTED, SIZE bytes, or
- * for NULL to its end. Its first step, and the largest hole in the end; false: it does not lead
- * there, or takes no step.
+ * Simulates one strategy on a copy of the table, until WANTED, SIZE bytes, fits; or to its end if
+ * WANTED is NULL. Writes the first move and the largest hole at the end. Returns false if the
+ * strategy makes no move, or does not lead to a place.
  */
 static bool follow(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
 		   const struct movers *who, way *next, const struct vgpu_memory_request *wanted,
@@ -139,8 +140,9 @@ bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_exten
 	struct step first = {0, 0};
 	uint64_t size, largest;
 
-	/* Each step of the first way makes a larger hole, each of the second lowers somebody: once
-	 * one leads there, it does after its first step, too. */
+	/* Each move of strategy 1 enlarges the largest hole, each of strategy 2 lowers an extent.
+	 * So a strategy that leads to a place still does after its first move, and the caller makes
+	 * progress. */
 	if (vgpu_memory_size(m, wanted, &size) < 0 ||
 	    (!follow(m, scratch, &who, greedy, wanted, size, &first, &largest) &&
 	     !follow(m, scratch, &who, slide, wanted, size, &first, &largest)))
@@ -161,8 +163,8 @@ uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 	uint64_t largest[2];
 	bool slides;
 
-	/* Following either way, what it ends with stays the same; leaving it for the other takes a
-	 * larger hole. So it ends. */
+	/* While the caller follows one strategy, its result stays the same; it changes to the other
+	 * only for a larger hole. So the moves end. */
 	follow(m, scratch, &who, greedy, NULL, 0, &first[0], &largest[0]);
 	follow(m, scratch, &who, slide, NULL, 0, &first[1], &largest[1]);
 	slides = largest[1] > largest[0];

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the memory. Each file has one idea: step.c turns events into calls; change.c does what is
- * asked for, and swap.c decides whose memory goes to the host's where there is not enough for all;
- * pieces.c clears and copies by turns; move.c is a partition on its way; homes.c knows places in
- * host memory. Each calls those that are named after it, and output.c.
+ * The inside of the memory reducer. Each file has one idea, and calls only what stands below it
+ * here (tests/lint checks it):
+ *
+ *   step.c       turns events into calls
+ *   resize.c     carries out changes
+ *   swap.c       decides which VFs are swapped where the GPU's memory is too small for all
+ *   residency.c  for how long
+ *   pieces.c     clears and copies, piece by piece
+ *   move.c       moves one partition
+ *   homes.c      places in host memory
+ *   plan.c       what a change would take
+ *   partition.c  the partition of a GPU that is set up anew
+ *   table.c      the table of extents
+ *   table.h
+ *   output.c     what a step says
  */
 #ifndef MEMORY_PRIVATE_H
 #define MEMORY_PRIVATE_H
@@ -11,55 +22,57 @@
 #include "vgpu/memory_step.h"
 #include "vgpu/residency.h"
 
-/* How often a piece is done until it is as it should be: a guest that has mapped its memory, and
- * has not yet seen its reset, may write while it is being cleared. */
+/* How often a piece is tried until its result is right: a guest that has mapped its memory, and has
+ * not yet seen its reset, may write while the GPU clears it. */
 #define TRIES 4u
 
 enum piece_kind {
 	PIECE_NONE = 0,
-	PIECE_SETTLE, /* what a predecessor has begun comes to its end */
-	PIECE_SCRUB,  /* of a VF that has been reset */
-	PIECE_FREE,   /* of what is nobody's */
+	PIECE_SETTLE, /* what an earlier process has begun ends */
+	PIECE_SCRUB,  /* clears the memory of a VF that was reset */
+	PIECE_FREE,   /* clears memory without an owner */
 	PIECE_COPY,
-	PIECE_PROBE, /* clear memory is copied to clear host memory, and back, to see how fast */
+	PIECE_PROBE, /* copies cleared memory to cleared host memory, and back, to measure the speed
+		      */
 };
 
 struct piece {
 	enum piece_kind kind;
 	struct vgpu_extent where;
-	uint64_t from; /* of a copy */
-	uint32_t vf;   /* of a scrub */
-	bool stale;    /* it is to be done again whatever comes of it */
+	uint64_t from; /* COPY, PROBE: the source */
+	uint32_t vf;   /* SCRUB: the VF */
+	bool stale;    /* it must be done again, whatever its result */
 	vgpu_nsec began;
 };
 
-/* The clearing of a VF's memory: its partition, and behind that the slot of its context. */
+/* The scrub of a VF's memory: its partition, followed by its slot of the context-save area. */
 struct scrub {
-	uint64_t at;   /* the next piece begins there */
-	uint64_t left; /* bytes until all of it is clear: from AT on, and round to it again */
+	uint64_t at;   /* where the next piece begins */
+	uint64_t left; /* bytes still to clear: from AT on, and around to AT again */
 	uint32_t tries;
-	bool wanted;	     /* the core waits for it */
-	bool again;	     /* it was reset once more before it was clear */
-	bool spare;	     /* it has used up its resets: it is cleared when nobody else waits */
+	bool wanted; /* the core waits for its end */
+	bool again;  /* the VF was reset once more before the scrub ended */
+	bool spare;  /* the VF has exceeded its budget of resets: it is cleared when nothing else
+			waits */
 	vgpu_nsec resets_at; /* token bucket of its resets, as the instant at which it is full */
 };
 
-/* Who takes turns at the engine that clears and copies: each VF that is cleared, and these. */
+/* What takes turns at clearing and copying: each VF that is being scrubbed, and these. */
 enum turn {
 	TURN_MOVE = VGPU_GPU_MAX_VFS,
 	TURN_FREE,
 	TURNS,
 };
 
-/* A partition on its way. */
+/* The move of a partition. */
 struct move {
 	bool active, away_asked;
 	uint32_t vf;
 	uint64_t from, to, size, done;
-	uint32_t tries; /* of the piece at hand */
-	bool empty;	/* the VF has no context: nothing is copied */
+	uint32_t tries; /* of the next piece */
+	bool empty;	/* the VF has no context: nothing needs to be copied */
 	vgpu_nsec began;
-	vgpu_nsec until; /* by then the VF must have left the engine */
+	vgpu_nsec until; /* when the move is given up if the VF has not left the engine */
 };
 
 /* The change under way. */
@@ -69,10 +82,10 @@ struct change {
 	struct vgpu_memory_change want;
 	struct vgpu_memory_plan plan;
 	vgpu_nsec began, until;
-	vgpu_nsec ask_at; /* not before that again to be kept away */
+	vgpu_nsec ask_at; /* when to request the next HOLD with VGPU_KEEP_AWAY */
 };
 
-/* An entry of the GPU's table that is being written: at its end the move or the change goes on. */
+/* An entry of the GPU's table that is being written; then the move or the change goes on. */
 struct placing {
 	bool active;
 	struct vgpu_extent where;
@@ -91,23 +104,24 @@ struct vgpu_memory_state {
 	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
 
 	struct vgpu_memory_vf vfs[VGPU_GPU_MAX_VFS];
-	uint32_t telling;  /* VFs of which the core has not yet heard what we asked */
-	bool engine_works; /* somebody is on it */
+	uint32_t telling; /* bitmap: VFs with a HOLD, RELEASE or RESET that the core has not applied
+			     yet */
+	bool engine_works; /* a VF is on the engine, or on its way there */
 
 	struct piece piece;
 	uint64_t step; /* bytes of the next piece */
 	struct scrub scrubs[VGPU_GPU_MAX_VFS];
-	uint32_t turn;			   /* who had the last piece: a VF, or one of enum turn */
-	uint32_t free_tries;		   /* of the piece at hand of what is nobody's */
-	vgpu_nsec background_at, retry_at; /* for what is nobody's */
+	uint32_t turn;	     /* which turn had the last piece: a VF, or one of enum turn */
+	uint32_t free_tries; /* of the next piece of memory without an owner */
+	vgpu_nsec background_at, retry_at; /* earliest next piece of memory without an owner */
 
-	uint64_t host;		    /* bytes of host memory; 0: nobody is swapped */
-	uint32_t pinned, swappable; /* by the configuration; else by their guarantees */
+	uint64_t host;		    /* bytes of host memory; 0: no VF is swapped */
+	uint32_t pinned, swappable; /* as configured; see struct vgpu_memory_config */
 	struct vgpu_residency residency;
 	vgpu_nsec swap_at;    /* no swap before that */
-	vgpu_nsec observe_at; /* no look at who wants in before that */
-	bool swap_waits;      /* for what is being cleared */
-	vgpu_nsec look_at;    /* when swaps or a change are to be looked at by time alone */
+	vgpu_nsec observe_at; /* when the VFs are next looked at for swaps */
+	bool swap_waits;      /* a swap waits for memory that is being cleared */
+	vgpu_nsec look_at;    /* when swaps or a change must be looked at without another event */
 
 	struct change change;
 	struct move move;
@@ -120,14 +134,15 @@ static inline vgpu_nsec nsec_min(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
-/* output.c: what is asked of the host. */
+/* output.c: actions for the host. */
 struct vgpu_memory_action *memory_act(struct vgpu_memory_state *m,
 				      enum vgpu_memory_action_type type, uint32_t vf,
 				      uint32_t code);
-/* HOLD, RELEASE or RESET: the VF is not as we know it until the core has heard of that. */
+/* HOLD, RELEASE or RESET of a VF, whose known state is stale until the core has applied the action.
+ */
 void memory_tell(struct vgpu_memory_state *m, enum vgpu_memory_action_type type, uint32_t vf,
 		 uint32_t code);
-/* Looks again at T at the latest. */
+/* Makes the deadline T or earlier. */
 void memory_look(struct vgpu_memory_state *m, vgpu_nsec t);
 
 /* pieces.c */
@@ -136,34 +151,35 @@ void pieces_done(struct vgpu_memory_state *m, bool good);
 void pieces_start(struct vgpu_memory_state *m);
 vgpu_nsec pieces_deadline(const struct vgpu_memory_state *m);
 
-/* move.c. Begins to move what lies at FROM. False: not yet. */
+/* move.c. Begins to move the extent at FROM. False: not possible yet. */
 bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to);
 void move_advance(struct vgpu_memory_state *m);
 void move_placed(struct vgpu_memory_state *m, bool good);
-/* Whether a piece of it is to be copied; one has been. */
+/* move_may_copy: whether a piece of the move may be copied now. move_copied: a piece has been
+ * copied. */
 bool move_may_copy(const struct vgpu_memory_state *m);
 void move_copied(struct vgpu_memory_state *m, uint64_t size, bool good);
 
-/* homes.c: host memory. Whether a VF is never swapped out: nobody is, or it is configured so, or
- * its policy guarantees it time. */
+/* homes.c: host memory. Whether a VF is never swapped out: there is no host memory, or it is
+ * configured as pinned, or its policy guarantees it time. */
 bool homes_is_pinned(const struct vgpu_memory_state *m, uint32_t vf);
-/* Whether a VF may be swapped out as it is now. */
+/* Whether a VF may be swapped out in its present state. */
 bool homes_can_leave(const struct vgpu_memory_state *m, uint32_t vf);
-/* The most that a VF may have so that all that are pinned, and the largest of the others, have room
- * on the GPU together. */
+/* The largest size for a VF such that all pinned VFs and the largest of the others fit on the GPU
+ * together. */
 uint64_t homes_most(const struct vgpu_memory_state *m, uint32_t vf);
-/* A place in host memory for a VF of SIZE; false: there is none, but at most LARGEST. */
+/* Finds a home for a VF of SIZE; false: there is no room, LARGEST is the largest possible. */
 bool homes_find(const struct vgpu_memory_state *m, uint32_t vf, uint64_t size,
 		struct vgpu_extent *home, uint64_t *largest);
-/* Homes of all that may have one: those that are out are at home. */
+/* Finds homes for all VFs that may have one. VFs that are swapped out are at home. */
 void homes_find_all(struct vgpu_memory_state *m);
-/* The home of a VF that has another partition. */
+/* Updates the home of a VF whose partition has changed to WHERE. */
 void homes_give(struct vgpu_memory_state *m, uint32_t vf, struct vgpu_extent where);
 
 /* swap.c */
 void swap_advance(struct vgpu_memory_state *m);
 
-/* change.c */
+/* resize.c */
 void resize_begin(struct vgpu_memory_state *m, uint32_t id, const struct vgpu_memory_change *want);
 void resize_advance(struct vgpu_memory_state *m);
 void resize_placed(struct vgpu_memory_state *m, bool good);

@@ -3,7 +3,7 @@
 
 #include "vgpu/residency.h"
 
-/* Of the time, a fifth: q = C (1 - 0.2) / 0.2. */
+/* Swapping takes at most a fifth of the time: q = C (1 - 0.2) / 0.2. */
 #define EPOCH_BY_COST 4u
 
 void vgpu_residency_init(struct vgpu_residency *r, uint32_t n_vfs, vgpu_nsec epoch)
@@ -17,7 +17,7 @@ void vgpu_residency_init(struct vgpu_residency *r, uint32_t n_vfs, vgpu_nsec epo
 		r->vfs[i].waits = VGPU_NEVER;
 }
 
-/* The least that one who competes has had; VGPU_NEVER: nobody else does. */
+/* The least service of all competing VFs except BUT; VGPU_NEVER: no other VF competes. */
 static vgpu_nsec least_served(const struct vgpu_residency *r, uint32_t but)
 {
 	vgpu_nsec least = VGPU_NEVER;
@@ -49,8 +49,8 @@ void vgpu_residency_observe(struct vgpu_residency *r, uint32_t vf,
 	if (is->run_ns > was.run_ns)
 		*served += by_share(is->run_ns - was.run_ns, is->share);
 	if (is->wants && !was.wants) {
-		/* Who slept has not saved up more than an epoch, and owes no more than one: what he
-		 * had while nobody else wanted it was nobody else's. */
+		/* A VF that slept keeps a credit of at most one epoch, and a debt of at most one:
+		 * what it used while no other VF wanted the engine cost nobody anything. */
 		least = least_served(r, vf);
 		epoch = by_share(vgpu_residency_epoch(r), is->share);
 		if (least != VGPU_NEVER && *served > least + epoch)
@@ -91,7 +91,7 @@ uint32_t vgpu_residency_next(const struct vgpu_residency *r)
 	return best;
 }
 
-/* Whether A goes before B. */
+/* Whether A is evicted before B. */
 static bool sooner(const struct vgpu_residency *r, uint32_t a, uint32_t b)
 {
 	if (r->vfs[a].is.wants != r->vfs[b].is.wants)
@@ -101,7 +101,7 @@ static bool sooner(const struct vgpu_residency *r, uint32_t a, uint32_t b)
 	return r->vfs[a].idle < r->vfs[b].idle;
 }
 
-/* Until when one that is here keeps its place, whoever wants it. */
+/* Until when a resident VF stays, whichever VF wants its place. */
 static vgpu_nsec kept_until(const struct vgpu_residency *r, uint32_t i)
 {
 	if (r->vfs[i].is.wants)
@@ -109,7 +109,7 @@ static vgpu_nsec kept_until(const struct vgpu_residency *r, uint32_t i)
 	return r->vfs[i].is.empty ? 0 : r->vfs[i].idle + r->cost;
 }
 
-/* Whether it has to stay, although VF wants in. */
+/* Whether VF I must stay resident although VF wants to come in. */
 static bool keeps_place(const struct vgpu_residency *r, uint32_t i, uint32_t vf, vgpu_nsec now)
 {
 	if (r->vfs[vf].is.pinned)

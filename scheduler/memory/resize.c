@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of the memory's table. A change is planned to its end on a copy of the table before
- * anything is touched: it is possible as a whole, or refused. Then it waits for what has to be
- * cleared, and has what is in its way moved, one partition at a time.
+ * Changes of the memory table. A change is planned to its end on a copy of the table first, so that
+ * it is refused unless it is possible as a whole. Then it waits for memory that must be cleared,
+ * and moves what is in its way, one partition at a time.
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,16 +10,17 @@
 
 #include "private.h"
 
-/* Where libvirt's hook may wait for it, less than the hook does; else an operator does. */
-#define HOOK_PATIENCE (8 * VGPU_SEC)
-#define PATIENCE (60 * VGPU_SEC)
+/* Time-outs: where libvirt's hook may wait for the answer, shorter than the hook's own; and where
+ * an operator waits. */
+#define HOOK_TIMEOUT (8 * VGPU_SEC)
+#define CHANGE_TIMEOUT (60 * VGPU_SEC)
 #define ATTEMPTS 3u
-/* Of a VF that is in use, and to be changed by force. */
+/* How often a VF that is in use is reset for a change by force. */
 #define RESETS 3u
-/* After the core has refused to keep a VF away. */
+/* Pause after the core has refused to keep a VF away. */
 #define ASK_AGAIN (5 * VGPU_MSEC)
 
-/* What a change is planned with. */
+/* The inputs of a plan. */
 struct planner {
 	const struct vgpu_memory_state *m;
 	const struct vgpu_memory_change *want;
@@ -46,7 +47,7 @@ static void answer(struct vgpu_memory_state *m, uint32_t id, enum vgpu_memory_re
 	a->plan = *plan;
 }
 
-/* The change under way is over. */
+/* Ends the change under way, and answers it. */
 static void end_change(struct vgpu_memory_state *m, enum vgpu_memory_reason reason)
 {
 	struct change *c = &m->change;
@@ -58,7 +59,7 @@ static void end_change(struct vgpu_memory_state *m, enum vgpu_memory_reason reas
 	answer(m, c->id, reason, &c->plan);
 }
 
-/* The one that a change is for finds its place itself. */
+/* Whether a VF's partition may be moved for the change; that of the changed VF itself is not. */
 static bool is_movable(uint32_t vf, void *data)
 {
 	const struct planner *p = data;
@@ -79,7 +80,7 @@ static struct vgpu_memory_request request_of(const struct planner *p)
 	};
 }
 
-/* A VF that is swapped gets its new size at home; from there it comes in when it has work. */
+/* A VF that may be swapped gets its new partition at home, and is swapped in when it has work. */
 static int apply_at_home(const struct planner *p, struct vgpu_memory *table, uint64_t *offset)
 {
 	const struct vgpu_extent *old = &p->m->partition.vfs[p->want->vf];
@@ -97,7 +98,7 @@ static int apply_at_home(const struct planner *p, struct vgpu_memory *table, uin
 	return r == -EBUSY ? -ENOSPC : r;
 }
 
-/* The table after the change, if there is room now; else as it was, and -ENOSPC. */
+/* Applies the change to TABLE if there is room now; else returns -ENOSPC, with TABLE unchanged. */
 static int apply(const struct planner *p, struct vgpu_memory *table, uint64_t *offset)
 {
 	const struct vgpu_extent *old = &p->m->partition.vfs[p->want->vf];
@@ -114,7 +115,7 @@ static int apply(const struct planner *p, struct vgpu_memory *table, uint64_t *o
 			 : vgpu_memory_alloc(table, &request, offset);
 }
 
-/* One that could be swapped out, one without work if there is any. */
+/* Finds a VF that could be swapped out; one without work if there is one. */
 static bool next_eviction(const struct planner *p, const struct vgpu_memory *table, uint64_t *from,
 			  uint64_t *to)
 {
@@ -149,13 +150,13 @@ static bool next_move(const struct planner *p, const struct vgpu_memory *table, 
 		return vgpu_memory_plan_compaction(table, scratch, &request, is_movable, &data,
 						   from, to) > vgpu_memory_largest_free(table);
 	if (!homes_is_pinned(p->m, p->want->vf))
-		return false; /* at home there is room, or there is none */
+		return false; /* moves cannot make room in host memory */
 	return vgpu_memory_plan_move(table, scratch, &request, is_movable, &data, from, to) ||
 	       (p->want->size <= homes_most(p->m, p->want->vf) &&
 		next_eviction(p, table, from, to));
 }
 
-/* Plans to the end. 0, or -ENOSPC with PLAN's largest. */
+/* Plans the whole change. 0; or -ENOSPC, with the largest possible size in PLAN. */
 static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
 {
 	const struct vgpu_memory_change *want = p->want;
@@ -193,41 +194,61 @@ static int plan_all(const struct planner *p, struct vgpu_memory_plan *plan)
 	return r;
 }
 
-/* Whether the VF's partition may be changed now. False: not yet, or refused and answered. */
-static bool is_ready(struct vgpu_memory_state *m)
+/* Whether no guest uses the VF, so that its partition may be changed. */
+static bool is_unused(const struct vgpu_memory_state *m)
+{
+	enum vgpu_vf_state state = m->vfs[m->change.want.vf].state;
+
+	return state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED;
+}
+
+/* Whether the VF is away from the engine: one that may be swapped must be, before its memory is
+ * placed at home. */
+static bool is_away(const struct vgpu_memory_state *m)
 {
 	const struct vgpu_memory_change *want = &m->change.want;
-	enum vgpu_vf_state state = m->vfs[want->vf].state;
 
-	if (state == VGPU_VF_AVAIL || state == VGPU_VF_QUARANTINED)
-		return true;
-	if (state == VGPU_VF_SCRUBBING)
-		return false;
-	/* Its guest may be quick, and have its driver up again before we come to it. */
+	return want->size == 0 || homes_is_pinned(m, want->vf) || m->vfs[want->vf].away;
+}
+
+/* Resets the VF, which a guest uses, or refuses the change. */
+static void take_from_user(struct vgpu_memory_state *m)
+{
+	const struct vgpu_memory_change *want = &m->change.want;
+
+	if (m->vfs[want->vf].state == VGPU_VF_SCRUBBING)
+		return; /* its reset is under way */
+	/* The guest's driver may be up again before the change goes on: hence several resets. */
 	if (!want->force || m->change.resets == RESETS)
 		end_change(m, VGPU_MEMORY_IN_USE);
 	else
 		memory_tell(m, VGPU_MA_RESET, want->vf, 0);
 	m->change.resets++;
-	return false;
 }
 
-/* Whether the VF is away, which one that is swapped has to be before it gets its memory at home. */
-static bool is_away(struct vgpu_memory_state *m)
+/* Asks for the VF to be kept away from the engine. */
+static void ask_to_keep_away(struct vgpu_memory_state *m)
 {
-	const struct vgpu_memory_change *want = &m->change.want;
-
-	if (want->size == 0 || homes_is_pinned(m, want->vf) || m->vfs[want->vf].away)
-		return true;
 	if (m->now >= m->change.ask_at) {
-		memory_tell(m, VGPU_MA_HOLD, want->vf, VGPU_KEEP_AWAY);
+		memory_tell(m, VGPU_MA_HOLD, m->change.want.vf, VGPU_KEEP_AWAY);
 		m->change.ask_at = m->now + ASK_AGAIN;
 	}
 	memory_look(m, m->change.ask_at);
+}
+
+/* Works towards a VF whose partition may be changed; returns whether it may be, by now. */
+static bool prepare_vf(struct vgpu_memory_state *m)
+{
+	if (!is_unused(m))
+		take_from_user(m);
+	else if (!is_away(m))
+		ask_to_keep_away(m);
+	else
+		return true;
 	return false;
 }
 
-/* Begins to write the entry in the GPU's table. -ENOSPC: there is no room as yet. */
+/* Begins to write the entry in the GPU's table. -ENOSPC: there is no room yet. */
 static int place(struct vgpu_memory_state *m, const struct planner *p)
 {
 	struct vgpu_memory_extent storage[VGPU_MEMORY_EXTENTS];
@@ -246,7 +267,8 @@ static int place(struct vgpu_memory_state *m, const struct planner *p)
 	return 0;
 }
 
-/* The GPU has it: our table follows. It was tried on a copy, and nobody takes meanwhile. */
+/* The GPU has the entry: update our table. This cannot fail: it was tried on a copy, and nothing
+ * else takes memory meanwhile. */
 void resize_placed(struct vgpu_memory_state *m, bool good)
 {
 	const struct vgpu_extent where = m->placing.where;
@@ -280,7 +302,7 @@ void resize_advance(struct vgpu_memory_state *m)
 	int r = -ENOSPC;
 
 	if (sets && !(m->telling >> want->vf & 1))
-		ready = is_ready(m) && is_away(m);
+		ready = prepare_vf(m);
 	if (!c->active)
 		return;
 	if (m->now >= c->until || c->attempts >= ATTEMPTS) {
@@ -333,7 +355,7 @@ void resize_begin(struct vgpu_memory_state *m, uint32_t id, const struct vgpu_me
 			.want = want,
 			.plan = plan,
 			.began = m->now,
-			.until = m->now + (compacts || want.usual ? PATIENCE : HOOK_PATIENCE),
+			.until = m->now + (compacts || want.usual ? CHANGE_TIMEOUT : HOOK_TIMEOUT),
 		};
 	}
 }

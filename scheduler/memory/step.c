@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events in, actions out. Handlers note what they are told; what is to be done is decided in one
- * place, at the end of each step but those that tell of one VF of many: a move, else a change, else
- * a swap goes on, then the next piece is begun. Nothing is decided while a piece or an entry of the
- * GPU's table is under way.
+ * Turns events into actions. Handlers note what an event tells. The end of each step decides what
+ * to do, except for VGPU_ME_VF, which tells of one VF of several: a move goes on, else a change,
+ * else a swap; then the next piece begins. Nothing is decided while a piece, or a write to the
+ * GPU's table, is under way.
  */
 #include <assert.h>
 #include <string.h>
@@ -15,7 +15,7 @@ size_t vgpu_memory_state_size(void)
 	return sizeof(struct vgpu_memory_state);
 }
 
-/* What is nobody's may have been somebody's. */
+/* Memory without an owner may have had one: it must be cleared again. */
 static void doubt_what_is_free(struct vgpu_memory_state *m, bool host_is_new)
 {
 	uint64_t begin;
@@ -72,7 +72,7 @@ struct vgpu_memory_state *vgpu_memory_open(void *memory, const struct vgpu_memor
 static void on_timer(struct vgpu_memory_state *m, const struct vgpu_memory_event *event)
 {
 	(void)m;
-	(void)event; /* that time has passed is all there is to it */
+	(void)event; /* the end of the step acts on the time */
 }
 
 static void on_vf(struct vgpu_memory_state *m, const struct vgpu_memory_event *event)
@@ -124,7 +124,7 @@ static const struct handler {
 	[VGPU_ME_CHANGE] = {on_change, false},
 };
 
-/* Goes on with what is to be done. */
+/* Does what is to be done next. */
 static void advance(struct vgpu_memory_state *m)
 {
 	if (m->piece.kind || m->placing.active)
@@ -147,7 +147,7 @@ void vgpu_memory_step(struct vgpu_memory_state *m, const struct vgpu_memory_even
 	out->n = 0;
 	m->out = out;
 	m->now = event->now;
-	m->table.extents = m->extents; /* wherever it lies */
+	m->table.extents = m->extents; /* the state may have been copied to another address */
 	if (!handlers[event->type].names_vf || event->vf < m->n_vfs)
 		handlers[event->type].handle(m, event);
 	if (event->type != VGPU_ME_VF)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where VFs have more memory together than the GPU: who is on it (vgpu/residency.h), and the swaps
- * that follow. A swap is a move between a VF's place on the GPU and its home in host memory, with
- * the same steps, the same looks, and the same way out at each of them. A VF whose memory is out
- * keeps away from the engine; all others go on.
+ * Swapping, where the VFs together have more memory than the GPU: asks vgpu/residency.h which VFs
+ * are to be resident, and begins the swaps. A swap is a move between a VF's place on the GPU and
+ * its home in host memory, with the steps, checks and exits of any move. A VF that is swapped out
+ * stays off the engine; all others run on.
  */
 #include <string.h>
 
 #include "private.h"
 
-/* To look at all VFs takes some microseconds, which not every slice need pay. */
+/* Looking at all VFs takes some microseconds: too long for every slice. */
 #define OBSERVE_EVERY VGPU_MSEC
 
 static void observe(struct vgpu_memory_state *m)
@@ -33,7 +33,7 @@ static void observe(struct vgpu_memory_state *m)
 			.share = {vf->share[0], vf->share[1]},
 		};
 		vgpu_residency_observe(&m->residency, i, &is, m->now);
-		/* A change is over, or has given its VF another place. */
+		/* A change has ended, or has placed its VF elsewhere. */
 		if (vf->away == is.here && !(m->telling >> i & 1))
 			memory_tell(m, is.here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, i, VGPU_KEEP_AWAY);
 	}
@@ -50,7 +50,7 @@ static struct vgpu_memory_request place_for(const struct vgpu_memory_state *m, u
 	};
 }
 
-/* Bytes that would be nobody's if those of OUT had left. */
+/* Bytes on the GPU that would have no owner if the VFs in OUT had left. */
 static uint64_t free_without(const struct vgpu_memory_state *m, uint32_t out)
 {
 	struct vgpu_memory local = vgpu_memory_local(&m->table);
@@ -63,8 +63,7 @@ static uint64_t free_without(const struct vgpu_memory_state *m, uint32_t out)
 	return sum;
 }
 
-/* Whether there would be room for VF if what is being cleared were clear and those of OUT had left.
- */
+/* Whether VF would fit if everything being scrubbed were free and the VFs in OUT had left. */
 static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, uint32_t out)
 {
 	struct vgpu_memory_request request = place_for(m, vf);
@@ -82,7 +81,7 @@ static bool fits_without(const struct vgpu_memory_state *m, uint32_t vf, uint32_
 	return vgpu_memory_alloc(&table, &request, &offset) == 0;
 }
 
-/* Who has to leave next for VF to come in; VGPU_NO_VF: nobody can, or needs to. */
+/* The VF to swap out next so that VF can come in; VGPU_NO_VF: none can leave, or none needs to. */
 static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
 {
 	uint32_t order[VGPU_GPU_MAX_VFS], n, i, out = 0;
@@ -90,11 +89,11 @@ static uint32_t next_leaver(const struct vgpu_memory_state *m, uint32_t vf)
 	n = vgpu_residency_candidates(&m->residency, vf, m->now, order);
 	for (i = 0; i < n && !fits_without(m, vf, out); i++)
 		out |= 1u << order[i];
-	/* One after the other, until moves make one hole of what is free. */
+	/* Evict one at a time, until moves can join the free memory into one hole. */
 	if (!fits_without(m, vf, out))
 		return n && free_without(m, out) >= m->partition.vfs[vf].size ? order[0]
 									      : VGPU_NO_VF;
-	/* Those in the wrong place need not go. */
+	/* Keep those whose leaving does not help. */
 	for (i = 0; i < n; i++)
 		if (out >> order[i] & 1 && fits_without(m, vf, out & ~(1u << order[i])))
 			out &= ~(1u << order[i]);
@@ -111,7 +110,7 @@ static bool may_move(uint32_t vf, void *data)
 	return vf != VGPU_MEMORY_PF && vgpu_memory_can_move(m->vfs[vf].state);
 }
 
-/* Begins the next swap, if there is one to be begun. */
+/* Begins the next swap, if one is due. */
 static void begin_next(struct vgpu_memory_state *m)
 {
 	struct vgpu_memory_extent scratch[VGPU_MEMORY_EXTENTS];
@@ -137,7 +136,7 @@ static void begin_next(struct vgpu_memory_state *m)
 		m->swap_waits = true;
 		return;
 	}
-	/* Those that stay may lie so that only moving them makes room. */
+	/* There may be enough free memory, but in several holes: move partitions to join them. */
 	if (free_without(m, 0) >= request.size &&
 	    vgpu_memory_plan_move(&m->table, scratch, &request, may_move, m, &from, &to)) {
 		m->swap_waits = !move_begin(m, from, to);

@@ -84,7 +84,7 @@ struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m)
 	return local;
 }
 
-/* Extent I and the next become one, if both are nobody's and in the same state. */
+/* Joins extent I with the next, if neither has an owner and both are in the same state. */
 static void join(struct vgpu_memory *m, uint32_t i)
 {
 	struct vgpu_memory_extent *e = &m->extents[i];
@@ -96,7 +96,7 @@ static void join(struct vgpu_memory *m, uint32_t i)
 	memmove(e + 1, e + 2, (m->n - i - 1) * sizeof(*e));
 }
 
-/* How many extents more a cut of [OFFSET, OFFSET + SIZE) out of extent I makes. */
+/* How many extents cutting [OFFSET, OFFSET + SIZE) out of extent I adds. */
 static uint32_t pieces(const struct vgpu_memory *m, uint32_t i, uint64_t offset, uint64_t size)
 {
 	const struct vgpu_memory_extent *e = &m->extents[i];
@@ -104,7 +104,8 @@ static uint32_t pieces(const struct vgpu_memory *m, uint32_t i, uint64_t offset,
 	return (uint32_t)(offset > e->offset) + (uint32_t)(offset + size < end_of(e));
 }
 
-/* Cuts that range out of extent I, which has it, and returns it; there is room. */
+/* Cuts [OFFSET, OFFSET + SIZE), which is in extent I, out of it, and returns the new extent. The
+ * table must have room. */
 static struct vgpu_memory_extent *cut(struct vgpu_memory *m, uint32_t i, uint64_t offset,
 				      uint64_t size)
 {
@@ -127,7 +128,7 @@ static struct vgpu_memory_extent *cut(struct vgpu_memory *m, uint32_t i, uint64_
 	return e;
 }
 
-/* Makes the extent of that range STATE, which is nobody's, and joins it with its neighbours. */
+/* Takes extent I from its owner, sets STATE, and joins it with its neighbours. */
 static void give_up(struct vgpu_memory *m, uint32_t i, enum vgpu_extent_state state)
 {
 	m->extents[i].state = state;
@@ -156,7 +157,7 @@ int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, 
 	return 0;
 }
 
-/* The smallest profile that is large enough; 0: none is. */
+/* The smallest profile that is large enough; 0: there is none. */
 static uint64_t profile_of(const struct vgpu_memory *m, const struct vgpu_memory_request *r)
 {
 	uint64_t size = r->span / m->granule * m->granule;
@@ -197,7 +198,8 @@ int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_reque
 	return *size ? 0 : -ENOSPC;
 }
 
-/* Where it goes: at KEEP, if that is possible, else in the smallest hole; UINT64_MAX: nowhere. */
+/* Returns where the request fits: at KEEP if possible, else in the smallest hole; UINT64_MAX:
+ * nowhere. */
 static uint64_t best_place(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
 			   uint64_t size, uint64_t keep)
 {
@@ -280,12 +282,12 @@ uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m)
 			continue;
 		}
 		give_up(m, i, VGPU_EXTENT_FREE);
-		i = 0; /* it may have been joined with its neighbours */
+		i = 0; /* the extents may have been joined */
 	}
 	return bytes;
 }
 
-/* A free range is to be scrubbed. */
+/* Marks a free range as to be scrubbed. */
 static void mark_dirty(struct vgpu_memory *m, uint64_t offset, uint64_t end)
 {
 	struct vgpu_memory_extent *e;
@@ -417,7 +419,7 @@ const char *vgpu_memory_check(const struct vgpu_memory *m)
 	uint32_t i;
 
 	if (m->n == 0 || m->n > m->capacity)
-		return "the number of extents is not what was lent";
+		return "there are no extents, or more than the capacity";
 	for (i = 0; i < m->n; i++) {
 		const struct vgpu_memory_extent *e = &m->extents[i];
 
@@ -430,7 +432,7 @@ const char *vgpu_memory_check(const struct vgpu_memory *m)
 		if (e->offset < m->local && end_of(e) > m->local)
 			return "an extent lies in the GPU's memory and in the host's";
 		if (i > 0 && nobodys(e) && e->state == e[-1].state && e->offset != m->local)
-			return "two extents that are nobody's are not one";
+			return "two adjacent extents without an owner are not joined";
 		end += e->size;
 	}
 	return end == m->total ? NULL : "extents do not cover the whole";

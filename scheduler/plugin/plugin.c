@@ -16,7 +16,7 @@
 
 #define MAX_PLUGINS 32u
 
-/* Where the table of version 1.0 ended. */
+/* The size of a table of version 1.0. */
 #define SIZE_1_0 offsetof(struct vgpu_policy_ops, check_params)
 
 static struct vgpu_policy_ops *loaded[MAX_PLUGINS];
@@ -27,7 +27,7 @@ const struct vgpu_policy_ops *plugin_loaded(unsigned i)
 	return i < n_loaded ? loaded[i] : NULL;
 }
 
-/* Operations that every policy has. */
+/* Operations that every policy must have. */
 static const struct {
 	size_t at;
 	const char *name;
@@ -76,7 +76,7 @@ static int vet_params(const struct vgpu_param *table, const char *which, struct 
 	return 0;
 }
 
-/* A name that can be a file's and a word in a configuration. */
+/* Whether a name can be both a file's and a word in a configuration. */
 static bool is_name(const char *name, size_t size)
 {
 	size_t i;
@@ -97,15 +97,15 @@ int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 	int r;
 
 	if (table->abi_major != VGPU_POLICY_ABI_MAJOR)
-		return vgpu_error_set(err, -EINVAL,
-				      "made for version %u of the policy contract; this is %u.%u",
-				      table->abi_major, VGPU_POLICY_ABI_MAJOR,
-				      VGPU_POLICY_ABI_MINOR);
+		return vgpu_error_set(
+			err, -EINVAL,
+			"made for version %u of the policy contract; vgpud has version %u.%u",
+			table->abi_major, VGPU_POLICY_ABI_MAJOR, VGPU_POLICY_ABI_MINOR);
 	if (table->size < SIZE_1_0 || table->size > 65536)
 		return vgpu_error_set(err, -EINVAL,
 				      "its table has %u bytes; the first version had %zu",
 				      table->size, SIZE_1_0);
-	/* A longer table may know operations that we do not, but must not need them. */
+	/* A longer table may have operations unknown to this host, but must not need them. */
 	for (i = sizeof(*out); i < table->size; i++)
 		if (bytes[i])
 			return vgpu_error_set(err, -E2BIG,
@@ -113,8 +113,9 @@ int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 	*out = (struct vgpu_policy_ops){.size = 0};
 	memcpy(out, table, table->size < sizeof(*out) ? table->size : sizeof(*out));
 	if (!is_name(out->name, sizeof(out->name)))
-		return vgpu_error_set(err, -EINVAL,
-				      "its name is not one of small letters, digits, - and _");
+		return vgpu_error_set(
+			err, -EINVAL,
+			"its name has other characters than small letters, digits, - and _");
 	for (i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
 		memcpy(&op, (const char *)out + required[i].at, sizeof(op));
 		if (!op)
@@ -125,10 +126,12 @@ int plugin_vet(const struct vgpu_policy_ops *table, struct vgpu_policy_ops *out,
 		return vgpu_error_set(err, -EINVAL,
 				      "it makes promises that this vgpud does not know");
 	r = vet_params(out->params, "params", err);
-	return r ? r : vet_params(out->vf_params, "vf_params", err);
+	if (r != 0)
+		return r;
+	return vet_params(out->vf_params, "vf_params", err);
 }
 
-/* Opens the symbol, looks at it, and keeps a copy. */
+/* Loads a shared object, checks its table, and keeps a copy of it. */
 static const struct vgpu_policy_ops *adopt(const char *path, const char *name,
 					   struct vgpu_error *err)
 {
@@ -143,10 +146,12 @@ static const struct vgpu_policy_ops *adopt(const char *path, const char *name,
 	}
 	symbol = r ? NULL : dlsym(library, "vgpu_policy_entry");
 	if (r == 0 && !symbol)
-		r = vgpu_error_set(err, -EINVAL, "it has no vgpu_policy_entry: no policy");
-	r = r ? r : plugin_vet(symbol, ops, err);
+		r = vgpu_error_set(err, -EINVAL,
+				   "it is not a policy: it does not export vgpu_policy_entry");
+	if (r == 0)
+		r = plugin_vet(symbol, ops, err);
 	if (r == 0 && name && strcmp(name, ops->name) != 0)
-		r = vgpu_error_set(err, -EINVAL, "it calls itself %s", ops->name);
+		r = vgpu_error_set(err, -EINVAL, "the policy in it is named %s", ops->name);
 	if (r == 0 && vgpu_builtin_policy(ops->name))
 		r = vgpu_error_set(err, -EEXIST, "there is a built-in policy of that name");
 	if (r == 0 && n_loaded == MAX_PLUGINS)
@@ -170,7 +175,7 @@ const struct vgpu_policy_ops *plugin_load(const char *path, struct vgpu_error *e
 	return ops;
 }
 
-/* Nobody but root can have written it. */
+/* Returns why somebody other than root could have written the file, or NULL. */
 static const char *objection(int fd, mode_t type)
 {
 	struct stat s;
@@ -209,8 +214,8 @@ static const struct vgpu_policy_ops *load_from(int dir, const char *name, struct
 		vgpu_error_set(err, -EPERM, "%s is %s", file, why);
 	else
 		ops = adopt(path, name, err);
-	/* Stays open with the plug-in: the linker knows it by this path, and would take another
-	 * file under the same number for it. */
+	/* The descriptor stays open with the plug-in: the dynamic linker knows the file by this
+	 * path, and would take another file with the same descriptor number for it. */
 	if (!ops)
 		close(fd);
 	return ops;
@@ -229,8 +234,9 @@ const struct vgpu_policy_ops *plugin_policy(const char *dir, const char *name,
 	if (ops)
 		return ops;
 	if (!*dir) {
-		vgpu_error_set(err, -ENOENT,
-			       "no such policy; plug-ins are off, policy_dir is not set");
+		vgpu_error_set(
+			err, -ENOENT,
+			"no such policy is built in, and plug-ins are off: policy_dir is not set");
 		return NULL;
 	}
 	if (!is_name(name, 32) || *dir != '/') {

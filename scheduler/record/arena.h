@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The one piece of memory in which a core, its policies and the state of a GPU's memory live, and
- * its parts. */
+/* The arena: one piece of memory that holds a core, its policies and the memory reducer; and its
+ * parts. */
 #ifndef RECORD_ARENA_H
 #define RECORD_ARENA_H
 
@@ -14,7 +14,7 @@
 #define ARENA_MEMORY_MAX (64u << 10)
 #define ARENA_SIZE (ARENA_MEMORY + ARENA_MEMORY_MAX)
 
-/* What of an arena is in use, in the order in which it lies in an image. */
+/* The parts of an arena that are in use, in their order in an image. */
 struct arena_part {
 	uint64_t offset, size;
 };
@@ -45,23 +45,24 @@ static inline uint64_t arena_image_size(const struct record_header *h)
 	return size;
 }
 
-/* Maps an arena at ADDRESS, or if that is 0 at one of the usual places; NULL if it is taken. */
+/* Maps an arena at ADDRESS, or at one of the usual addresses if ADDRESS is 0; NULL if that is in
+ * use. munmap() of ARENA_SIZE frees it. */
 void *arena_map(uint64_t address);
 
-/* How many bytes of parameters an event carries: its own, then a row for each VF. */
+/* Returns the bytes of parameters that an event carries: its own, then a row for each VF. */
 uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs);
-/* Of everything that a step said and did. */
+/* Return the hash of everything that a step put out. */
 uint32_t record_hash(int result, const struct vgpu_output *out);
 uint32_t record_memory_hash(const struct vgpu_memory_output *out);
 
-/* What goes before the parameters of an event as they are recorded: the policy that they are for
- * ("": none), and of a new one its slot. */
+/* Recorded before the parameters of an event: the policy that they are for ("": none), and the slot
+ * of a new policy. */
 struct record_policy_payload {
 	char name[32];
 	uint32_t slot, pad;
 };
 
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 2u
+#define RECORD_VERSION 4u
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "arena.h"
 
-#define SEGMENTS 3u /* one being written, one before it, one to overtake into */
+#define SEGMENTS 3u /* one being written, the one before it, and one to write next */
 #define ENTRIES 8192u
 #define PAYLOAD (128u << 10)
 
 struct segment {
-	_Atomic uint64_t generation; /* a seqlock: odd while its image is being made */
+	_Atomic uint64_t generation; /* a seqlock: odd while the segment is being begun */
 	_Atomic uint32_t n;
 	struct record_header header;
 	uint8_t *image;
@@ -28,11 +28,12 @@ struct recorder {
 	uint64_t slot_sizes[RECORD_SLOTS];
 	bool begun;
 	_Atomic uint32_t current;
-	_Atomic uint64_t begun_ever; /* segments since the last restart */
+	_Atomic uint64_t begun_ever; /* segments begun since the last restart */
 	struct segment segments[SEGMENTS];
 };
 
-/* Free in ordinary programs, and under the sanitizers, which keep large areas to themselves. */
+/* Addresses that are free in ordinary programs, and under the sanitizers, which reserve large
+ * areas. */
 static const uint64_t usual_places[] = {0x4000000000, 0x200000000000};
 
 static void *map_at(uint64_t address)
@@ -45,7 +46,7 @@ static void *map_at(uint64_t address)
 
 void *arena_map(uint64_t address)
 {
-	static _Atomic uint32_t made; /* one for each GPU */
+	static _Atomic uint32_t made; /* number of arenas in this process: one for each GPU */
 	void *at = NULL;
 	uint32_t i, n;
 
@@ -77,13 +78,15 @@ struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
 		ok = s->image && s->entries && s->payload;
 		if (!ok)
 			break;
-		/* Touched now, not by the engine thread. */
+		/* Fault the pages in now, not on the engine thread. */
 		memset(s->image, 0, ARENA_SIZE);
 		memset(s->entries, 0, ENTRIES * sizeof(*s->entries));
 		memset(s->payload, 0, PAYLOAD);
 	}
 	if (!ok) {
-		vgpu_error_set(err, -ENOMEM, "no memory for the core and for recording it");
+		vgpu_error_set(
+			err, -ENOMEM,
+			"out of memory, or no address is free, for the core and its recording");
 		recorder_free(r);
 		return NULL;
 	}
@@ -201,7 +204,7 @@ uint32_t record_memory_hash(const struct vgpu_memory_output *out)
 	return h;
 }
 
-/* An image of the arena begins a segment. */
+/* Begins a segment with an image of the arena. */
 static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 {
 	uint32_t index = (atomic_load(&r->current) + 1) % SEGMENTS, i;
@@ -211,8 +214,9 @@ static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 	uint8_t *to = s->image;
 	uint64_t generation = atomic_load_explicit(&s->generation, memory_order_relaxed);
 
-	/* Odd before anything of the old segment is overwritten, on every CPU: a store may overtake
-	 * a plain atomic one, whatever its order. */
+	/* The generation is odd before anything of the old segment is overwritten, as every CPU
+	 * sees it: without the fence a later store may become visible before an atomic one,
+	 * whatever the latter's order. */
 	atomic_store_explicit(&s->generation, generation + 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	atomic_store(&s->n, 0);
@@ -265,7 +269,8 @@ static uint32_t put_payload(struct recorder *r, struct segment *s, const struct 
 	return at + 1;
 }
 
-/* The segment that has room for one more entry with SIZE bytes beside it. */
+/* Returns the segment that has room for one more entry and SIZE bytes of payload; begins one if
+ * necessary. */
 static struct segment *segment_for(struct recorder *r, const struct vgpu_core *core, uint32_t size)
 {
 	const struct segment *s = &r->segments[atomic_load(&r->current)];
@@ -308,7 +313,7 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 	return result;
 }
 
-/* What of an event of memory is beside its entry. */
+/* Bytes of payload of a memory reducer's event. */
 static uint32_t memory_payload_size(const struct vgpu_memory_event *event)
 {
 	return event->type == VGPU_ME_VF || event->type == VGPU_ME_CHANGE ? (uint32_t)sizeof(*event)
@@ -338,7 +343,7 @@ void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
 	atomic_store(&s->n, n + 1);
 }
 
-/* A segment as of now; false if it was overtaken meanwhile. */
+/* Copies a segment; false if the engine thread began to overwrite it meanwhile. */
 static bool copy_segment(const struct segment *s, bool image, struct recording *out)
 {
 	uint64_t generation = atomic_load_explicit(&s->generation, memory_order_acquire);
@@ -358,7 +363,7 @@ static bool copy_segment(const struct segment *s, bool image, struct recording *
 			out->entries[had + i].payload += (uint32_t)shift;
 	out->header.n_entries = had + n;
 	out->header.payload_size = shift + payload;
-	/* All of it has been read before the generation is read again. */
+	/* The fence ensures that all of it is read before the generation is read again. */
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&s->generation, memory_order_relaxed) == generation;
 }

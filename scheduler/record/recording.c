@@ -6,7 +6,7 @@
 
 #include "arena.h"
 
-/* More than any recorder makes; a file that claims more is rubbish. */
+/* More than any recorder writes; a file that claims more is malformed. */
 #define MAX_ENTRIES (1u << 20)
 #define MAX_BYTES (16u << 20)
 
@@ -19,22 +19,78 @@ void recording_free(struct recording *r)
 	*r = (struct recording){.image = NULL};
 }
 
+/* FNV-1a with 64 bits (Fowler, Noll, Vo), by words, the last of which is filled up with zeros. A
+ * product carries to the left only: without the shift, damage to the first bits of two words
+ * cancels out. */
+struct sum {
+	uint64_t hash, word;
+	uint32_t n; /* bytes in the word */
+};
+
+static void sum_add(struct sum *s, const void *part, uint64_t size)
+{
+	const uint8_t *p = part;
+
+	for (; size > 0; size--, p++) {
+		s->word |= (uint64_t)*p << 8 * s->n++;
+		if (s->n < 8)
+			continue;
+		s->hash = (s->hash ^ s->word) * 0x100000001b3u;
+		s->hash ^= s->hash >> 32;
+		s->word = s->n = 0;
+	}
+}
+
+/* The parts of a file, in their order. */
+#define PARTS 5u
+struct part {
+	const void *at;
+	uint64_t size;
+};
+
+static void file_parts(const struct recording *r, const struct record_header *h, struct part *parts)
+{
+	parts[0] = (struct part){h, sizeof(*h)};
+	parts[1] = (struct part){r->text, h->text_size};
+	parts[2] = (struct part){r->image, arena_image_size(h)};
+	parts[3] = (struct part){r->entries, h->n_entries * sizeof(*r->entries)};
+	parts[4] = (struct part){r->payload, h->payload_size};
+}
+
+/* Of the file that R with the header H makes. */
+static uint64_t sum_of(const struct recording *r, const struct record_header *h)
+{
+	static const uint8_t zeros[8];
+	struct sum s = {.hash = 0xcbf29ce484222325u};
+	struct record_header header = *h;
+	struct part parts[PARTS];
+	uint32_t i;
+
+	header.sum = 0;
+	file_parts(r, &header, parts);
+	for (i = 0; i < PARTS; i++)
+		sum_add(&s, parts[i].at, parts[i].size);
+	sum_add(&s, zeros, s.n ? 8 - s.n : 0);
+	return s.hash;
+}
+
 int recording_write(const struct recording *r, FILE *to, struct vgpu_error *err)
 {
 	struct record_header h = r->header;
-	bool ok;
+	struct part parts[PARTS];
+	bool ok = true;
+	uint32_t i;
 
 	h.text_size = strlen(r->text);
-	ok = fwrite(&h, sizeof(h), 1, to) == 1;
-	ok = ok && fwrite(r->text, 1, h.text_size, to) == h.text_size;
-	ok = ok && fwrite(r->image, 1, arena_image_size(&h), to) == arena_image_size(&h);
-	ok = ok && fwrite(r->entries, sizeof(*r->entries), h.n_entries, to) == h.n_entries;
-	ok = ok && fwrite(r->payload, 1, h.payload_size, to) == h.payload_size;
+	h.sum = sum_of(r, &h);
+	file_parts(r, &h, parts);
+	for (i = 0; i < PARTS; i++)
+		ok = ok && fwrite(parts[i].at, 1, parts[i].size, to) == parts[i].size;
 	ok = ok && fflush(to) == 0;
 	return ok ? 0 : vgpu_error_set(err, -EIO, "writing the recording: %s", strerror(errno));
 }
 
-/* The fields of a header that replay relies on. */
+/* Checks the fields of a header that replay relies on; returns what is wrong, or NULL. */
 static const char *objection(const struct record_header *h)
 {
 	if (memcmp(h->magic, RECORD_MAGIC, sizeof(h->magic)) != 0)
@@ -42,7 +98,7 @@ static const char *objection(const struct record_header *h)
 	if (h->version != RECORD_VERSION)
 		return "a recording of another version";
 	if (h->max_vfs == 0 || h->max_vfs > VGPU_GPU_MAX_VFS)
-		return "damaged: no such number of VFs";
+		return "damaged: impossible number of VFs";
 	if (h->core_size != vgpu_core_size(h->max_vfs) ||
 	    h->memory_size != vgpu_memory_state_size())
 		return "made by another build: its core has another layout";
@@ -83,12 +139,16 @@ int recording_read(struct recording *r, FILE *from, struct vgpu_error *err)
 	r->payload = read_part(from, r->header.payload_size, 1, &ok);
 	if (!ok) {
 		recording_free(r);
-		return vgpu_error_set(err, -EINVAL, "cut short");
+		return vgpu_error_set(err, -EINVAL, "truncated");
+	}
+	if (sum_of(r, &r->header) != r->header.sum) {
+		recording_free(r);
+		return vgpu_error_set(err, -EINVAL, "damaged: its sum is not what its header says");
 	}
 	return 0;
 }
 
-/* An entry as an event again; false if the file does not have what it refers to. */
+/* Makes an event of an entry; false if the file lacks what the entry refers to. */
 static bool event_of(const struct recording *r, const struct record_entry *e, uint8_t *arena,
 		     const struct vgpu_policy_ops *(*find)(const char *name),
 		     struct vgpu_event *out)
@@ -126,7 +186,7 @@ static bool event_of(const struct recording *r, const struct record_entry *e, ui
 	return true;
 }
 
-/* The same of memory. */
+/* The same for the memory reducer. */
 static bool memory_event_of(const struct recording *r, const struct record_entry *e,
 			    struct vgpu_memory_event *out)
 {
@@ -145,7 +205,7 @@ static bool memory_event_of(const struct recording *r, const struct record_entry
 	return true;
 }
 
-/* Steps the core or memory, as the entry says. False: it is damaged. */
+/* Steps the core or the memory reducer by an entry. False: the entry is damaged. */
 static bool replay_entry(const struct recording *r, const struct record_entry *entry,
 			 uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
 			 struct replay *out)
@@ -186,7 +246,7 @@ static int restore(const struct recording *r, uint8_t *arena,
 	uint32_t i;
 
 	if (!policy || !fallback || (h->next_policy[0] && !next))
-		return vgpu_error_set(err, -ENOENT, "policy %s is not at hand", h->policy);
+		return vgpu_error_set(err, -ENOENT, "policy %s is not available", h->policy);
 	arena_parts(h, parts);
 	for (i = 0; i < ARENA_PARTS; i++) {
 		memcpy(arena + parts[i].offset, from, parts[i].size);
@@ -197,8 +257,8 @@ static int restore(const struct recording *r, uint8_t *arena,
 }
 
 int recording_replay(const struct recording *r,
-		     const struct vgpu_policy_ops *(*find)(const char *name), struct replay *out,
-		     struct vgpu_error *err)
+		     const struct vgpu_policy_ops *(*find)(const char *name),
+		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
 	uint64_t i, now = 0;
@@ -207,7 +267,7 @@ int recording_replay(const struct recording *r,
 	*out = (struct replay){.events = 0};
 	if (!arena)
 		return vgpu_error_set(err, -EADDRINUSE,
-				      "the address of the recorded core is taken in this process");
+				      "the address of the recorded core is in use in this process");
 	e = restore(r, arena, find, err);
 	for (i = 0; i < r->header.n_entries && e == 0 && !out->differs; i++) {
 		const struct record_entry *entry = &r->entries[i];
@@ -216,6 +276,9 @@ int recording_replay(const struct recording *r,
 		if (entry->now < now || !replay_entry(r, entry, arena, find, out))
 			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
 					   (unsigned long long)i);
+		else if (watch && !out->differs && entry->type < RECORD_OF_MEMORY)
+			watch->stepped(watch->arg, out,
+				       (const struct vgpu_core *)(void *)(arena + ARENA_CORE));
 		now = entry->now;
 	}
 	munmap(arena, ARENA_SIZE);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policies and tables that break the contract, one for each -DHOW: made from the example by
- * overriding one operation, or one field of the table.
+ * Policies and tables that break the contract, one for each value of -DHOW. Each is the example
+ * policy with one operation, or one field of the table, replaced.
  */
 #define vgpu_policy_entry good_entry
 #include "turns.c"
 #undef vgpu_policy_entry
 
-#define NO_SUCH_VF 1 /* picks a VF that there is not */
-#define NO_WORK 2    /* picks VFs without a driver */
+#define NO_SUCH_VF 1 /* picks a VF that does not exist */
+#define NO_WORK 2    /* picks a VF whose guest has no driver */
 #define ZERO_SLICE 3
 #define NEVER_PICKS 4
 #define LATE_START 5
-#define HUGE_SLICE 6 /* no fault: it is clamped, and counted */
+#define HUGE_SLICE 6 /* no fault: the host clamps the slice and counts it */
 #define SLOW 7
 #define WRONG_MAJOR 20
 #define SHORT_TABLE 21
-#define LONG_TABLE 22	    /* needs an operation of the future */
-#define LONG_EMPTY_TABLE 23 /* knows one, but does not need it */
+#define LONG_TABLE 22	    /* sets an operation that this host does not know */
+#define LONG_EMPTY_TABLE 23 /* has room for such an operation, and leaves it empty */
 #define NO_PICK 24
 #define UNKNOWN_PROMISE 25
 #define BAD_DEFAULT 26

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Preloaded into vgpud: counts what its engine thread allocates, and says so when it ends. */
+/* Preloaded into vgpud: counts allocations of its engine thread and writes the count at the end. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@ static void count(void)
 	char name[16] = "";
 
 	if (is_engine < 0) {
-		/* The name comes a moment after the thread: until then, look again. */
+		/* A thread gets its name a moment after it started: look again until then. */
 		pthread_getname_np(pthread_self(), name, sizeof(name));
 		if (strcmp(name, "vgpud-engine") == 0)
 			is_engine = 1;

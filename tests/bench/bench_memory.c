@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of a GPU's memory: what taking and giving back an extent costs, and how full a GPU of
- * 80 GiB gets with VMs of random sizes that come and go, before the first is refused: by best fit,
- * by profiles, by first fit (written here, to compare), and by sixteen equal partitions.
+ * The table of a GPU's memory: the cost of taking and giving back an extent, and how full a GPU of
+ * 80 GiB gets with VMs of random sizes that come and go, before the first one is refused: with
+ * best fit, with profiles, with first fit (implemented here, to compare) and with sixteen equal
+ * partitions.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static double now_ns(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* One allocation, release and scrub, in a table of N extents, half of them free. */
+/* The cost of one allocation, release and scrub, in a table of N extents, half of them free. */
 static double cost(uint32_t n)
 {
 	struct vgpu_memory_request r = {.owner = 1, .size = GRANULE};
@@ -71,7 +72,7 @@ static int first_fit(uint32_t owner, uint64_t size, uint64_t *offset)
 enum way { BEST_FIT, PROFILES, FIRST_FIT, EQUAL, WAYS };
 static const char *const names[WAYS] = {"best_fit", "profiles", "first_fit", "equal_sixteenths"};
 
-/* What VMs had asked for, of all, when the first was refused. */
+/* Returns the part of the memory that VMs had claimed when the first VM was refused. */
 static double fullness(enum way way)
 {
 	uint64_t at[64], claimed[64], size, offset, sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a decision costs: pick + run + account, against the number of VFs and how many of them have
- * work; and with VFs that wake and sleep before each decision, which are part of it then.
+ * The cost of a decision (pick + run + account) by number of VFs and number of VFs with work. With
+ * VFs that wake and sleep before each decision, the cost includes those changes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,7 +168,7 @@ static void measure(struct bench *b, bool first)
 	free(b->state);
 }
 
-/* All policies, or the one that argv[1] names. */
+/* Measures all policies, or the one that argv[1] names. */
 int main(int argc, char **argv)
 {
 	static const uint32_t sizes[] = {8, 64, 256, 1024, 4096, MOST};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Share error in virtual time: 4 VFs with work for ever, one of them always 1 to 2 ms late, windows
- * of about a second that are cut where VF 0's turn begins, so that each has whole turns in it.
+ * Share error in virtual time: 4 VFs with endless work, one of which always stops 1 to 2 ms late.
+ * Windows of about a second begin with a turn of VF 0, so that each window has whole turns.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What strict slices cost and give on a device whose work is stopped hard: an NVIDIA GPU, or this CPU in its place. Beside it,
-# in the same run, the same tenants as separate processes with nobody in between, and with MPS where that starts.
+# Measures costs and benefits of slices on a device with hard preemption: an NVIDIA GPU, or this CPU in its place. For
+# comparison the same run measures the same tenants as separate processes without slices, and with MPS if that starts.
 # One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR engine.sh [cuda|host] [SECONDS for each measurement]
 . "$(dirname "$0")/../system/lib.sh"
 engine=${1:-cuda} seconds=${2:-10}
-long=50000 # microseconds of a kernel that does not end by itself within a slice
+long=50000 # duration in microseconds of a GPU kernel that does not end by itself within a slice
 note() { echo "engine: $*" >&2; }
 options=(--engine "$engine" --window 64M --kill-after 1000)
 [ "$engine" = host ] && options+=(--vram 512M)
-# gpu DIR VFS
+# gpu DIR VFS: starts softgpu
 gpu() {
 	"$softgpu" --dir "$run/$1" --vfs "$2" "${options[@]}" 2>>"$run/softgpu.log" &
 	local p=$!
@@ -22,7 +22,7 @@ gpu() {
 }
 stop() { kill "$vgpud_pid" "${gpus[@]}"; wait "$vgpud_pid" "${gpus[@]}" 2>/dev/null; rm -rf "$run/a" "$run/b"; gpus=(); }
 gpus=()
-# tenant NAME SOCKET WORKLOAD options: SOCKET is below $run
+# tenant NAME SOCKET WORKLOAD options: starts a guest; SOCKET is relative to $run
 tenant() {
 	local name=$1 socket=$2
 	shift 2
@@ -40,7 +40,7 @@ two_hogs() {
 	await 60 active 2
 }
 
-# What a tenant with short kernels feels of one that never stops: LABEL SOCKET SOCKET.
+# latency LABEL SOCKET SOCKET: the latency of a tenant with short GPU kernels, alone and beside a tenant that never stops.
 latency() {
 	local hog
 	note "$1: interactive alone, and beside a hog"
@@ -52,7 +52,7 @@ latency() {
 	jq -n --slurpfile alone "$run/alone.json" --slurpfile beside "$run/beside.json" '
 		{alone_p99_us: $alone[0].p99_us, beside_p99_us: $beside[0].p99_us, ratio: ($beside[0].p99_us / $alone[0].p99_us)}'
 }
-# What two get done together, against one: LABEL SOCKET SOCKET.
+# throughput LABEL SOCKET SOCKET: the throughput of two tenants together, compared with one alone.
 throughput() {
 	local both
 	note "$1: one alone, and two hogs"
@@ -69,7 +69,7 @@ both() { # LABEL SOCKET SOCKET
 	throughput=$(throughput "$@") || fail "$throughput"
 	jq -n --argjson interactive "$interactive" --argjson throughput "$throughput" '{$interactive, $throughput}'
 }
-# One GPU for vgpud each: to the device they are separate processes.
+# For vgpud, each tenant has a GPU of its own; for the device, the tenants are separate processes.
 separate() {
 	gpu a 1
 	gpu b 1
@@ -87,7 +87,7 @@ separate() {
 	CONF
 	start_vgpud
 }
-sliced() { # lines of configuration
+sliced() { # reads further lines for the GPU on stdin
 	gpu a 2
 	cat >"$run/vgpud.conf" <<-CONF
 		[daemon]
@@ -145,7 +145,7 @@ if [ "$engine" = cuda ] && command -v nvidia-cuda-mps-control >/dev/null; then
 	export CUDA_MPS_PIPE_DIRECTORY=$run/mps CUDA_MPS_LOG_DIRECTORY=$run/mps
 	mkdir "$run/mps"
 	if nvidia-cuda-mps-control -d; then
-		options+=(--worker-user root) # whose daemon it is
+		options+=(--worker-user root) # the MPS daemon is root's
 		separate
 		mps=$(both mps a/vf0.sock b/vf0.sock) || fail "$mps"
 		stop

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What libvirt waits for: a round trip of its hook, with vgpud busy, and for a domain without a claim; and vgpud's own
-# restart, from its death to a VF's next slice. One JSON object on stdout; nothing is asserted.
+# Measures how long libvirt waits for its hook, with a busy vgpud and for a domain without a claim; and how long a restart of
+# vgpud takes, from its death to a VF's next slice. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR hook.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
 rounds=${1:-300}
@@ -20,14 +20,14 @@ await 30 active 3
 claim="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'/></v:vgpu>"
 echo "<domain><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid><metadata>$claim</metadata></domain>" >"$run/with.xml"
 echo "<domain><name>vm1</name></domain>" >"$run/without.xml"
-# measure FILE OPERATIONS...: microseconds of each call, a line each
+# measure FILE OPERATIONS...: prints the duration of each call in microseconds, one per line
 measure() {
 	local file=$1 i from operation
 	shift
 	for i in $(seq "$rounds"); do
 		for operation; do
 			from=${EPOCHREALTIME/./}
-			"$hook_program" vm1 "$operation" begin - <"$file" || fail "refused"
+			"$hook_program" vm1 "$operation" begin - <"$file" || fail "the hook refused $operation"
 			echo $((${EPOCHREALTIME/./} - from))
 		done
 	done

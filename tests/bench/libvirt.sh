@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What vgpud costs who uses libvirt: the time that a VM's start takes without any hook, with the hook and without a claim,
-# and with both; and from the return of virsh metadata until a changed weight counts, as vgpuctl sees it. One JSON object
-# on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR libvirt.sh [ROUNDS]
+# Measures what vgpud costs users of libvirt: the time that the start of a VM takes without the hook, with the hook but
+# without a claim, and with both; and the time from the return of virsh metadata until vgpuctl shows the changed weight.
+# One JSON object on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR libvirt.sh [ROUNDS]
 rounds=${1:-20}
 . "$(dirname "$0")/../system/libvirtd.sh"
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The real programs: shares, boundary lateness beside cyclictest's, world switches, lost time,
-# latency beside a hog, and what vgpud costs. One JSON object on stdout; nothing is asserted.
+# Measures the real programs: shares, lateness at the ends of slices (beside cyclictest's), world switches, lost time,
+# latency beside a hog, and vgpud's own costs. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR live.sh [SECONDS for each measurement]
 . "$(dirname "$0")/../system/lib.sh"
 seconds=${1:-8}
 note() { echo "live: $*" >&2; }
 stop() { kill "$vgpud_pid" "$softgpu_pid" 2>/dev/null; wait "$vgpud_pid" "$softgpu_pid" 2>/dev/null; rm -rf "$run/gpu"; }
-# machine POLICY-LINES: softgpu options in $sg
+# Starts softgpu, with the options in $sg, and vgpud, with the configuration on stdin.
 machine() { start_softgpu --vfs 4 $sg; config; start_vgpud; }
-busy() { # WORKLOAD...: one for each VF
+busy() { # WORKLOAD...: starts one guest for each VF
 	local i=0 w
 	guests=()
 	for w in "$@"; do
@@ -22,7 +22,7 @@ busy() { # WORKLOAD...: one for each VF
 }
 idle() { kill -INT "${guests[@]}" 2>/dev/null; wait "${guests[@]}" 2>/dev/null; }
 
-# Share error over windows of 1 s that are cut where VF 0's turn begins, from the records.
+# Computes the share error from the records, over windows of 1 s that begin with a turn of VF 0.
 windows() {
 	json timeline --ms 60000 | jq -c --argjson promised "$1" '
 		[.records[] | select(.type == "run" or .type == "stop")] as $r
@@ -83,7 +83,7 @@ slice_us = $q"
 		json stats >"$run/a.json"; json vf list >"$run/av.json"
 		sleep "$seconds"
 		json stats >"$run/b.json"; json vf list >"$run/bv.json"
-		# W: what a switch took on average; the engine's useful time is what VFs ran.
+		# W is the mean time of a world switch; the useful time of the engine is the time that VFs ran.
 		lost+=$(jq -cn --slurpfile a "$run/a.json" --slurpfile b "$run/b.json" --slurpfile av "$run/av.json" --slurpfile bv "$run/bv.json" --argjson q $q --arg p $policy '
 			($b[0].wall_ns - $a[0].wall_ns) as $wall
 			| ($b[0].switch_ns - $a[0].switch_ns) as $sw | ($b[0].switches - $a[0].switches) as $n

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What others lose while a partition is moved: two VFs compute under strict slices, a third one, of 512 MiB, is moved to
-# make room for a fourth. Their turns in that time, beside those of the second before, and how long a change takes.
-# One JSON object on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR moves.sh [ROUNDS], at most 4: guests may not start more often
+# Measures what other VFs lose while a partition is moved: two VFs compute under strict slices, and a third one, of 512 MiB,
+# is moved to make room for a fourth. Reports the turns of the two during the move and in the second before it, and how long
+# the change takes. One JSON object on stdout; nothing is asserted.
+# Usage: VGPU_BUILD=DIR moves.sh [ROUNDS], at most 4: guests may not start more often.
 . "$(dirname "$0")/../system/lib.sh"
 rounds=${1:-4}
 start_softgpu --vfs 5 --vram 2G
@@ -42,7 +43,7 @@ for i in $(seq "$rounds"); do
 		def span($a; $b): {ms: (($b.now_ns - $a.now_ns) / 1e6), turns: ([range(0;2) | $b.vfs[.].dispatches - $a.vfs[.].dispatches] | add)};
 		{quiet: span(.[0]; .[1]), moving: span(.[1]; .[2])}' "$run/quiet" "$run/before" "$run/after"),"
 	kill -INT $c; wait $c
-	[ "$(field c wrong)" = 0 ] || fail "wrong results"
+	[ "$(field c wrong)" = 0 ] || fail "guest c has wrong results"
 done
 json memory show >"$run/memory"
 jq -n --argjson r "[${results%,}]" --slurpfile m "$run/memory" '

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What oversubscription costs: how much of the engine's time VFs with endless work get where they have 1, 1.5 and 2 times
-# the GPU's memory together, six of them, and where two have all of it each, so that nobody can run during a swap. Beside it
-# what the model says: nothing is lost where another is there to run, else epoch / (epoch + swap), with swaps as measured.
+# Measures the cost of oversubscription: how much of the engine's time VFs with endless work get. Six VFs have 1, 1.5 and 2
+# times the GPU's memory together; then two VFs have all of it each, so that no VF can run during a swap. The model beside
+# it: no time is lost if a resident VF can run during a swap; otherwise the VFs get epoch / (epoch + swap), with the swap
+# times measured.
 # One JSON object on stdout; nothing is asserted. Usage: VGPU_BUILD=DIR swap.sh [SECONDS]
 . "$(dirname "$0")/../system/lib.sh"
 seconds=${1:-20}
@@ -46,6 +47,6 @@ measure "all are there" 1 6 128 800
 measure "four of six are there" 1.5 6 128 544
 measure "three of six are there" 2 6 128 416
 measure "one of two is there" 2 2 384 416
-# Beside what the same number on the GPU gets without swaps.
+# engine_over_unswapped compares with the case without swaps that has as many VFs on the GPU.
 jq -n --argjson r "[${results%,}]" --arg machine "$(this_machine)" \
 	'{bench: "swap", machine: $machine, cases: [$r[] | .engine_over_unswapped = .engine / (if .alone then $r[0] else $r[1] end).engine]}'

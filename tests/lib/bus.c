@@ -162,7 +162,7 @@ void begin(const char *name)
 	cap = at;
 	block = layout->block_pointer ? (uint16_t)(cap + (bytes[cap + layout->block_pointer] << 4))
 				      : cap;
-	set(GPUIOV_CONTEXT, 4u << 10); /* 1 MiB into the PF's memory */
+	set(GPUIOV_CONTEXT, 4u << 10); /* the save area starts 1 MiB into the PF's memory */
 	for (i = 0; i < VFS; i++)
 		partition(i, VF_MIB, 64 + i * VF_MIB);
 	bus->enable_vfs();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that look random, and are the same in each run: Knuth's generator for MMIX (TAOCP 3.3.4),
- * of which the upper bits are the better ones. */
+/* Numbers that look random and are the same in each run: Knuth's generator for MMIX (TAOCP 3.3.4),
+ * whose upper bits are the better ones. */
 #ifndef TESTS_DRAW_H
 #define TESTS_DRAW_H
 

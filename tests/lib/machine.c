@@ -103,7 +103,7 @@ void function(const char *address, const char *class, const char *group)
 
 static void vf_address(uint32_t n, char out[PCI_ADDRESS_SIZE])
 {
-	/* Not simply the PF's plus n: offset 128, stride 2, as some have it. */
+	/* The address is not simply the PF's plus n: offset 128, stride 2, as on some real GPUs. */
 	snprintf(out, PCI_ADDRESS_SIZE, "0000:04:%02x.%u", 16 + 2 * n / 8, 2 * n % 8);
 }
 
@@ -213,7 +213,7 @@ static int fake_ioctl(int fd, unsigned long request, void *arg)
 	return -ENOTTY;
 }
 
-/* A BAR is a file. */
+/* Maps a BAR, which is a file here. */
 static void *fake_map(int fd, size_t size, uint64_t offset)
 {
 	return vfio_real_kernel.map(fd, size, offset);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A machine of the test's own making behind vfio_kernel: files in a directory, with a little behind
- * them that does as the kernel would when sriov_numvfs, unbind or drivers_probe are written. Any
- * call can be made to fail.
+ * A machine that the test makes up, behind vfio_kernel: files in a directory, and code that reacts
+ * as Linux does when sriov_numvfs, unbind or drivers_probe are written. Any call can be made to
+ * fail.
  */
 #ifndef TESTS_MACHINE_H
 #define TESTS_MACHINE_H
@@ -13,28 +13,29 @@
 
 #define PF "0000:03:00.0"
 
-/* Files opened, links and folders read so far. */
+/* Number of files opened, links read and folders listed so far. */
 extern unsigned questions;
-/* Calls of the kernel so far, and the one that fails, 0: none, with which error. */
+/* Number of kernel calls so far; the number of the call that fails (0: none), and its error. */
 extern unsigned calls, fail_at;
 extern int fail_with;
-/* VFs that do not go away; drivers_probe that does nothing. */
+/* If set: writing 0 to sriov_numvfs removes no VFs; writing drivers_probe binds no driver. */
 extern bool vfs_stick, nobody_probes;
 
-/* A GPU with 8 VFs and its host's driver, a network card, and the drivers that are loaded. */
+/* Makes a machine with a GPU of up to 8 VFs bound to its host driver, a network card, and loaded
+ * drivers. */
 void make_machine(void);
 void remove_machine(void);
 
-/* Where a path of the machine really lies; good until the next call but one. */
+/* The real place of a path of the machine. Valid until the next call but one. */
 const char *inside(const char *path);
-/* A file with this text, in folders that are made as needed. */
+/* Writes a file with this text; makes its folders as needed. */
 void put_file(const char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void put_bytes(const void *data, size_t size, const char *path);
-/* A link to TARGET, in place of what was there. */
+/* Makes a link to TARGET, replacing what is there. */
 void point(const char *target, const char *path);
 void take(const char *path);
 void remove_tree(const char *path);
-/* A PCI function of the maker and the device that softgpu has. */
+/* Adds a PCI function with softgpu's vendor and device ID. */
 void function(const char *address, const char *class, const char *group);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers and commands in both layouts, on any bus. */
+/* Tests of registers and commands in both layouts, on any bus. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -27,12 +27,13 @@ static void identity(void)
 	}
 }
 
-/* Every command in every state: taken where it is legal, aborted where it is not. */
+/* Each command in each state: legal ones are taken, all others are aborted. */
 static void command_order(void)
 {
 	static const uint8_t codes[] = {GPUIOV_CMD_IDLE, GPUIOV_CMD_SAVE, GPUIOV_CMD_LOAD,
 					GPUIOV_CMD_RUN,	 GPUIOV_CMD_INIT, GPUIOV_CMD_SHUTDOWN};
-	/* state: 0 none, 1 loaded, 2 running, 3 idled, 4 saved; where each leads, 9: aborted */
+	/* States: 0 none, 1 loaded, 2 running, 3 idled, 4 saved. Each entry is the state that the
+	 * command leads to; 9: aborted. */
 	static const uint8_t next[5][6] = {
 		{9, 9, 9, 9, 1, 9}, {9, 9, 9, 2, 9, 9}, {3, 9, 9, 9, 9, 9},
 		{9, 4, 9, 9, 9, 9}, {9, 9, 1, 9, 9, 0},
@@ -58,7 +59,7 @@ static void command_order(void)
 	}
 }
 
-/* Started only by EXECUTE in a whole dword, and never by accident. */
+/* A command starts only by a write of a whole dword with EXECUTE set. */
 static void command_protocol(void)
 {
 	uint32_t region, offset;
@@ -80,7 +81,7 @@ static float number(uint32_t i)
 	return (float)(i * 2654435761u % 1999) / 999.0f - 1.0f;
 }
 
-/* A job of every kind, one after the other; then the VF's whole memory is hashed. */
+/* Submits one job of each kind; then the VF's whole memory is hashed. */
 static void submit_everything(uint32_t vf, uint32_t fence)
 {
 	float values[4096];
@@ -133,7 +134,7 @@ static void undisturbed(uint8_t digest[32])
 	CU_ASSERT_EQUAL(memcmp(client_memory + 60000, digest, 32), 0);
 }
 
-/* Two VFs take turns of random, mostly tiny length; both compute the same as one alone. */
+/* Two VFs take turns of random, mostly tiny, length; each computes what one VF computes alone. */
 static void preempted_results(void)
 {
 	static const char *const names[] = {"navi", "tonga"};
@@ -177,7 +178,8 @@ static void preempted_results(void)
 	}
 }
 
-/* What a VF's context is, is only in the save area while it is saved; and it is checked. */
+/* The save area holds a VF's context only while the VF is saved. The device checks the context on
+ * LOAD. */
 static void damaged_context(void)
 {
 	uint8_t byte;
@@ -197,7 +199,7 @@ static void damaged_context(void)
 	end();
 }
 
-/* What a closed gate stops: registers, doorbell, memory; each is counted. */
+/* A closed gate stops accesses to registers, doorbell or memory; the device counts each of them. */
 static void gates(void)
 {
 	uint32_t value = 0, drops;
@@ -225,7 +227,7 @@ static void gates(void)
 	end();
 }
 
-/* Messages both ways; one that is not yet acknowledged is not overwritten. */
+/* Messages travel both ways; one that is not yet acknowledged is not overwritten. */
 static void mailbox(void)
 {
 	static const char *const names[] = {"navi", "tonga"};
@@ -256,7 +258,7 @@ static void mailbox(void)
 	}
 }
 
-/* Queues that drain are told through the engine's mailbox, and the busy bits. */
+/* The engine's mailbox and the busy bits report a queue that drains. */
 static bool is_drained(void *arg)
 {
 	(void)arg;
@@ -285,13 +287,13 @@ static void busy_and_empty(void)
 }
 
 const struct test register_tests[] = {
-	{"PF and VFs are what they say", identity},
-	{"commands: only in their legal order", command_order},
-	{"commands: by whole dwords", command_protocol},
-	{"results are bit-identical however often preempted", preempted_results},
-	{"a damaged context is refused", damaged_context},
-	{"gates", gates},
-	{"mailbox", mailbox},
-	{"busy bits, and queues that drain", busy_and_empty},
+	{"PF and VFs report their identity", identity},
+	{"commands are taken only in their legal order", command_order},
+	{"a command starts only by a write of a whole dword", command_protocol},
+	{"results are bit-identical, however often work is preempted", preempted_results},
+	{"LOAD refuses a damaged context", damaged_context},
+	{"closed gates stop and count a VF's accesses", gates},
+	{"mailbox messages travel both ways", mailbox},
+	{"a queue that drains is reported", busy_and_empty},
 	{NULL, NULL},
 };

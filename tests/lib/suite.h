@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A CUnit program from tables: runs all, or those whose names contain argv[1]. */
+/* Makes a CUnit program from tables of tests. It runs all, or those whose names contain argv[1]. */
 #ifndef TESTS_SUITE_H
 #define TESTS_SUITE_H
 

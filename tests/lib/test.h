@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests, as tables of them have them. */
+/* One row in a table of tests. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core in the hands of a test: a policy that does what it is told and notes what it hears, and a
- * device that answers when it is told to. Each step's actions are kept until the next.
+ * A core that a test drives by hand: a policy that does what the test sets and records what the
+ * core tells it, and a device that answers when the test says so. Each step's actions are kept
+ * until the next step.
  */
 #ifndef TESTS_PUPPET_H
 #define TESTS_PUPPET_H
@@ -14,15 +15,15 @@
 
 #define PUPPET_VFS 4u
 
-/* What the policy does, the test's to set, and what it has heard. */
+/* What the policy does, set by the test, and what the core has told it. */
 static struct {
-	struct vgpu_pick next; /* of who is picked: slice, flags, late, not_before */
-	uint32_t only;	       /* VGPU_NO_VF: whoever has work, in turn; else that one */
+	struct vgpu_pick next; /* the pick's slice, flags, late and not_before */
+	uint32_t only;	       /* VGPU_NO_VF: VFs with work in turn; else always this VF */
 	bool parks, preempts, refuses;
 	vgpu_nsec park_until;
 	bool awake[PUPPET_VFS];
 	uint32_t last, set;
-	struct vgpu_usage usage; /* the last */
+	struct vgpu_usage usage; /* the last account */
 	int64_t lags[PUPPET_VFS], imported[PUPPET_VFS];
 } puppet;
 
@@ -185,7 +186,7 @@ static struct vgpu_core_view view(void)
 	return all;
 }
 
-/* An event; its parameters, if it has any, are for the policy to come. */
+/* Steps an event; its parameters, if any, are for the policy to come. */
 static int tell(enum vgpu_event_type type, uint32_t vf, uint32_t code)
 {
 	struct vgpu_core_view v = view();
@@ -229,7 +230,7 @@ static void answer(vgpu_nsec ns)
 	answer_with(ns, 0);
 }
 
-/* All commands are answered, each after NS, until somebody runs or nothing is to be done. */
+/* Answers all commands, each after NS, until a VF runs or no command is in flight. */
 static void settle(vgpu_nsec ns)
 {
 	while (at_work)
@@ -280,7 +281,7 @@ static int change_policy(const struct vgpu_policy_ops *policy, void **state)
 					.vf_params = no_params});
 }
 
-/* The guest's driver of VF comes up, in a window that takes NS. */
+/* The guest driver of VF comes up, in an exclusive window of NS. */
 static void driver_up(uint32_t vf, vgpu_nsec ns)
 {
 	tell(VGPU_EV_REQUEST, vf, VGPU_WINDOW_INIT);
@@ -291,8 +292,8 @@ static void driver_up(uint32_t vf, vgpu_nsec ns)
 	settle(0);
 }
 
-/* A core under the puppet, scheduling, with VFs that are configured and clear. config is the test's
- * to change before. */
+/* Begins a test: a core that schedules under the puppet, with VFs that are configured and scrubbed.
+ * The test may change `config` before. */
 static void begin(void)
 {
 	uint32_t i;
@@ -316,7 +317,7 @@ static void begin(void)
 	tell(VGPU_EV_START, 0, 0);
 }
 
-/* The same, with the drivers of N VFs up, in no time. */
+/* The same, with the guest drivers of N VFs up; that takes no time. */
 static void begin_with(uint32_t n)
 {
 	uint32_t i;

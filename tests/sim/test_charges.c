@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core's promises about time: when a grant ends and who may end it, who is charged for what,
- * and what a policy is told. Each by its own numbers, under a policy that does what the test says.
+ * The core's promises about time: when a grant ends and what may end it, which VF is charged for
+ * what, and what a policy is told. Each with its own numbers, under a policy that does what the
+ * test sets.
  */
 #include "puppet.h"
 
@@ -19,7 +20,7 @@ static void runs(uint32_t vf)
 	CU_ASSERT_EQUAL(view().current, vf);
 }
 
-/* What runs is asked to stop, at once takes STOP to do so, and who is next comes. */
+/* The running VF is asked to stop, takes STOP to do so, and the next VF runs. */
 static void turn(vgpu_nsec stop)
 {
 	timer();
@@ -44,7 +45,7 @@ static void waits(void)
 	end();
 }
 
-/* VF 0 runs, VF 1 wakes and is to preempt; returns when IDLE is asked for. */
+/* VF 0 runs, VF 1 wakes and preempts it; returns when IDLE is issued. */
 static void wake_preempts(void)
 {
 	runs(0);
@@ -54,7 +55,8 @@ static void wake_preempts(void)
 	timer();
 }
 
-/* Who forces a switch by its wake pays for it, and its policy is told which part that is. */
+/* A VF that forces a switch by its wake pays for it, and its policy is told which part of the
+ * charge that is. */
 static void waker_pays(void)
 {
 	begin_with(2);
@@ -74,7 +76,8 @@ static void waker_pays(void)
 	end();
 }
 
-/* Who comes instead of the waker does not pay for it, and nobody for a switch that came anyway. */
+/* A VF that runs instead of the waker does not pay for the switch, and no VF pays for a switch that
+ * was due anyway. */
 static void others_do_not_pay(void)
 {
 	begin_with(3);
@@ -135,7 +138,7 @@ static void long_saves(void)
 	end();
 }
 
-/* What is used beyond a grant is overrun; no more than debt_cap of it is charged at once. */
+/* Time used beyond a grant is overrun; at most debt_cap of it is charged at once. */
 static void overruns(void)
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
@@ -157,7 +160,7 @@ static void overruns(void)
 	end();
 }
 
-/* In another VF's slot only what lies within the grant is a gift. */
+/* In another VF's slot only the time within the grant is donated. */
 static void gifts(void)
 {
 	begin_with(2);
@@ -196,7 +199,7 @@ static void debts(void)
 	end();
 }
 
-/* Nobody owes more than two seconds for windows and resets; what is above is counted. */
+/* A VF owes at most two seconds for windows and resets; the rest is counted. */
 static void debts_are_bounded(void)
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
@@ -208,7 +211,7 @@ static void debts_are_bounded(void)
 	end();
 }
 
-/* The wait for a planned start is the engine's idle time, and nobody runs before. */
+/* The wait for a planned start is idle time of the engine, and no VF runs before. */
 static void planned_starts(void)
 {
 	vgpu_nsec idle, switching;
@@ -229,8 +232,7 @@ static void planned_starts(void)
 	end();
 }
 
-/* Guarantees reckon with a switch of the mean and four deviations, and no less than is configured.
- */
+/* Guarantees assume a switch of the mean and four deviations, but at least the configured one. */
 static void measured_switch(void)
 {
 	uint32_t i;
@@ -258,8 +260,8 @@ static void measured_switch(void)
 	end();
 }
 
-/* IDLE is asked for early by the median of what the last five stops took: two that were late do not
- * count, three do. */
+/* IDLE is issued early by the median of the last five stops: two late ones do not count, three do.
+ */
 static void learnt_stops(void)
 {
 	static const vgpu_nsec took[] = {20, 20, 20, 20, 20, 900, 900, 20, 900};
@@ -279,7 +281,7 @@ static void learnt_stops(void)
 	start = now;
 	CU_ASSERT_EQUAL(view().current, 0);
 	CU_ASSERT_EQUAL(vgpu_core_deadline(core), start + 1100 * VGPU_USEC);
-	/* As late as its policy allows. */
+	/* As late as the policy allows. */
 	timer();
 	answer(900 * VGPU_USEC);
 	puppet.next.late = 700 * VGPU_USEC;
@@ -290,8 +292,8 @@ static void learnt_stops(void)
 	end();
 }
 
-/* Who has just begun to run is left alone for min_run, whether the waker came before or after; what
- * was granted is said as it was in the end. */
+/* A VF that has just begun to run is not preempted for min_run, whether the waker came before or
+ * after; the account has the grant as it was in the end. */
 static void protected_start(void)
 {
 	vgpu_nsec start;
@@ -319,7 +321,7 @@ static void protected_start(void)
 	end();
 }
 
-/* A window that is asked for leaves who runs the shortest slice, and comes then. */
+/* A requested window leaves the running VF the shortest slice, and begins then. */
 static void windows_cut(void)
 {
 	vgpu_nsec start;
@@ -337,8 +339,8 @@ static void windows_cut(void)
 	end();
 }
 
-/* A grant ends at its end for a window or a policy that came just then, and where it is another
- * VF's slot. */
+/* A grant is not prolonged for a window or a policy that came just then, nor in another VF's slot.
+ */
 static void not_prolonged(void)
 {
 	puppet_ops.promises = 0;
@@ -368,7 +370,7 @@ static void not_prolonged(void)
 	CU_ASSERT(did(VGPU_AC_COMMAND, 0, VGPU_CMD_IDLE));
 	end();
 
-	/* One that is alone goes on, and is asked for a sign of life in time. */
+	/* A VF without competitors goes on, and is stopped in time to see that it responds. */
 	begin_with(1);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
 	runs(0);
@@ -378,8 +380,8 @@ static void not_prolonged(void)
 	end();
 }
 
-/* A VF without work gives the engine back after idle_grace, be it that it lost its work on the way
- * there or says so again and again; but not out of a slot that is to be held. */
+/* A VF without work gives the engine back after idle_grace, whether it lost its work on the way to
+ * the engine or reports that again and again; but not in a slot that is held. */
 static void yields(void)
 {
 	vgpu_nsec since;
@@ -414,7 +416,7 @@ static const struct test tests[] = {
 	{"waits are measured", waits},
 	{"a waker pays for the switch that it forces", waker_pays},
 	{"others do not pay for it", others_do_not_pay},
-	{"long saves are charged to whose they are", long_saves},
+	{"long saves are charged to the VF that is saved", long_saves},
 	{"overruns are charged, up to a cap", overruns},
 	{"what is given", gifts},
 	{"debts are paid in full", debts},
@@ -422,11 +424,11 @@ static const struct test tests[] = {
 	{"planned starts are kept", planned_starts},
 	{"the world switch is measured", measured_switch},
 	{"preemption times are learnt", learnt_stops},
-	{"who has begun to run is protected", protected_start},
+	{"a VF that has begun to run is protected", protected_start},
 	{"windows leave the shortest slice", windows_cut},
 	{"grants that end, and one that goes on", not_prolonged},
-	{"who has no work yields", yields},
+	{"a VF without work yields", yields},
 	{NULL, NULL},
 };
 
-SUITE_MAIN("who is charged, and when grants end", tests)
+SUITE_MAIN("charges, and ends of grants", tests)

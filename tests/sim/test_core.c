@@ -10,7 +10,7 @@
 #include "suite.h"
 #include "vhost.h"
 
-/* A core by hand: each step is written as text, one line for each action. */
+/* A core that the test steps by hand; the actions of each step are written as text. */
 static struct vgpu_core *core;
 static struct vgpu_output out;
 static void *memory, *fallback_memory, *policy_memory;
@@ -73,7 +73,7 @@ static int event(enum vgpu_event_type type, uint32_t vf, uint32_t code, int64_t 
 	return r;
 }
 
-/* What a step says, to the letter. */
+/* Steps the core, and compares its actions with the expected text. */
 #define STEP(at_us, type, vf, code, expected)                                                      \
 	do {                                                                                       \
 		now = (at_us)*VGPU_USEC;                                                           \
@@ -130,8 +130,8 @@ static void end(void)
 	free(memory);
 }
 
-/* The drivers of VFs 0 and 1 come up, one after the other, each alone on the engine. It takes no
- * time, so that there is no debt to be charged later. */
+/* The drivers of VFs 0 and 1 come up, one after the other, each alone on the engine. That takes no
+ * time, so that no debt is charged later. */
 static void two_drivers_up(void)
 {
 	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; ");
@@ -148,7 +148,8 @@ static void two_drivers_up(void)
 	DONE(0, VGPU_CMD_SAVE, 1, "");
 }
 
-/* Two VFs with work take turns: IDLE, SAVE, LOAD, RUN, and IDLE early by what it takes. */
+/* Two VFs with work take turns: IDLE, SAVE, LOAD, RUN; and IDLE is issued early, by the time that
+ * it takes. */
 static void turns(void)
 {
 	begin(vgpu_builtin_policy("equal"), 2);
@@ -168,15 +169,16 @@ static void turns(void)
 	DONE(15400, VGPU_CMD_SAVE, 1, "load 0; ");
 	DONE(15480, VGPU_CMD_LOAD, 0, "run 0; ");
 	DONE(15500, VGPU_CMD_RUN, 0, "");
-	/* 2 ms from here, less 20 us that it had too much, and the 20 us that stopping takes */
+	/* 2 ms from here, less 20 us that it was served too much, and the 20 us that stopping takes
+	 */
 	TIMER(17460, "idle 0; ");
 	DONE(17480, VGPU_CMD_IDLE, 0, "save 0; ");
 	DONE(17560, VGPU_CMD_SAVE, 0, "load 1; ");
 	DONE(17640, VGPU_CMD_LOAD, 1, "run 1; ");
 	DONE(17660, VGPU_CMD_RUN, 1, "");
-	/* 0.98 ms are left of its turn, less than stopping took: it gets the least there is */
+	/* 0.98 ms of its turn are left, less than stopping took: it gets the shortest slice */
 	TIMER(17910, "idle 1; ");
-	/* out of work: what it had is saved, and the engine parked */
+	/* out of work: its context is saved, and the engine parked */
 	STEP(18500, VGPU_EV_EMPTY, 0, 0, "");
 	STEP(18500, VGPU_EV_EMPTY, 1, 0, "");
 	DONE(18600, VGPU_CMD_IDLE, 1, "save 1; ");
@@ -185,8 +187,8 @@ static void turns(void)
 	end();
 }
 
-/* A VF that is held leaves the engine and stays away, whatever it has to do; the other one does not
- * notice. It comes back when it may, and a window of its own lets it go at once. */
+/* A VF that is held leaves the engine and stays off it, even if it has work; the other VF is not
+ * affected. It comes back when it is released, or at once when it gets a window of its own. */
 static void held(void)
 {
 	struct vgpu_vf_view view;
@@ -221,18 +223,18 @@ static void held(void)
 	TIMER(30200, "idle 0; ");
 	DONE(30220, VGPU_CMD_IDLE, 0, "save 0; ");
 	DONE(30300, VGPU_CMD_SAVE, 0, "load 1; ");
-	/* its driver wants to end: that goes before */
+	/* its driver stops: that has priority */
 	STEP(30310, VGPU_EV_REQUEST, 0, VGPU_WINDOW_FINI, "");
 	vgpu_core_vf_view(core, 0, &view);
 	CU_ASSERT(!view.held);
-	/* one without a driver is not to be held */
+	/* a VF without a driver cannot be held */
 	now = 30320 * VGPU_USEC;
 	CU_ASSERT_EQUAL(event(VGPU_EV_HOLD, 0, 1, 0, NULL), -EBUSY);
 	end();
 }
 
-/* A VF whose memory is not on the GPU stays away, whatever it has to do, also from a window of its
- * own; others do not wait for it. On the way to the engine it is too late. */
+/* A VF whose memory is not on the GPU stays off the engine, even if it has work, or waits for a
+ * window; others do not wait for it. A VF on its way to the engine cannot be sent away. */
 static void away(void)
 {
 	struct vgpu_vf_view view;
@@ -267,7 +269,7 @@ static void away(void)
 	end();
 }
 
-/* One step, and what the device makes of it: a command takes 20 us, a window nothing. */
+/* A device: a command takes 20 us, a window no time. */
 struct device {
 	bool at_work;
 	vgpu_nsec done_at;
@@ -343,7 +345,7 @@ static void count_turns(const struct vgpu_policy_ops *policy, bool hold, uint32_
 	end();
 }
 
-/* Whoever is kept from the engine takes no turn from the others, under any policy. */
+/* A VF that is kept from the engine takes no turn from the others, under any policy. */
 static void others_lose_nothing(void)
 {
 	uint32_t i, plain[3], held_back[3];
@@ -361,7 +363,8 @@ static void others_lose_nothing(void)
 	}
 }
 
-/* A lone VF is left alone, but for a sign of life twice a second; and until another wakes. */
+/* A VF without competitors runs on, stopped only twice a second to see that it responds, until
+ * another wakes. */
 static void alone(void)
 {
 	begin(vgpu_builtin_policy("equal"), 2);
@@ -391,7 +394,7 @@ static void yields(void)
 	end();
 }
 
-/* It does not stop: reset after the grace, back-off of 1 and 2 s, then quarantine. */
+/* A VF does not stop: it is reset after the grace, gets back-offs of 1 and 2 s, then quarantine. */
 static void hangs(void)
 {
 	struct vgpu_vf_view view;
@@ -422,7 +425,7 @@ static void hangs(void)
 		event(VGPU_EV_TIMER, 0, 0, 0, NULL);
 		event(VGPU_EV_DONE, 0, VGPU_CMD_IDLE, 0, NULL);
 		event(VGPU_EV_DONE, 0, VGPU_CMD_SAVE, 0, NULL);
-		if (strike == 3) /* it asks before it is known that it will be quarantined */
+		if (strike == 3) /* its guest asks before the VF is quarantined */
 			event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
 		event(VGPU_EV_SCRUBBED, 1, 0, 0, NULL);
 		CU_ASSERT_STRING_EQUAL(said, strike == 3 ? "tell 1 refused; " : "");
@@ -448,7 +451,7 @@ static void hangs(void)
 	CU_ASSERT_EQUAL(view.state, VGPU_VF_QUARANTINED);
 	event(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, 0, NULL);
 	CU_ASSERT_STRING_EQUAL(said, "tell 1 refused; ");
-	/* an operator ends it */
+	/* an operator ends the quarantine */
 	event(VGPU_EV_RESET_VF, 1, 0, 0, NULL);
 	CU_ASSERT_STRING_EQUAL(said, "gates 1=none; tell 1 reset; reset vf 1; ");
 	event(VGPU_EV_RESET_DONE, 1, VGPU_RESET_VF, 0, NULL);
@@ -458,8 +461,8 @@ static void hangs(void)
 	end();
 }
 
-/* A window that is not given back ends in a reset; the second time in quarantine. Windows are
- * limited to nine a minute. */
+/* A window that is not given back ends in a reset, the second time in quarantine. At most nine
+ * windows a minute are granted. */
 static void windows(void)
 {
 	struct vgpu_vf_view view;
@@ -507,7 +510,7 @@ static void windows(void)
 	end();
 }
 
-/* Resets climb only as far as they may. */
+/* Resets escalate only as far as allowed. */
 static void ladder(void)
 {
 	begin(vgpu_builtin_policy("equal"), 2);
@@ -515,7 +518,7 @@ static void ladder(void)
 	STEP(10000, VGPU_EV_RESET_VF, 0, 0, "gates 0=none; tell 0 reset; reset vf 0; ");
 	now += VGPU_MSEC;
 	event(VGPU_EV_RESET_DONE, 0, VGPU_RESET_VF, -EIO, NULL);
-	CU_ASSERT_STRING_EQUAL(said, ""); /* it is not on the engine: no reason to reset the GPU */
+	CU_ASSERT_STRING_EQUAL(said, ""); /* the VF is not on the engine, so the GPU is not reset */
 	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + VGPU_SEC);
 	now = vgpu_core_deadline(core);
 	event(VGPU_EV_TIMER, 0, 0, 0, NULL);
@@ -541,7 +544,8 @@ static void nobody_is_late(void)
 	CU_ASSERT_FALSE(vgpu_core_is_overdue(core, VGPU_NEVER - 1));
 }
 
-/* Answers of the device and ends of windows may be late; ends of slices and of parking may not. */
+/* Answers of the device and ends of windows can be overdue; ends of slices and of parking cannot.
+ */
 static void overdue(void)
 {
 	begin(vgpu_builtin_policy("equal"), 2);
@@ -566,7 +570,7 @@ static void overdue(void)
 	end();
 }
 
-/* A VF that ran long and then has itself reset owes as much as before. */
+/* A VF that overran and is then reset by its guest owes as much as before. */
 static void debt_survives_reset(void)
 {
 	struct vgpu_vf_view view;
@@ -580,7 +584,7 @@ static void debt_survives_reset(void)
 	TIMER(12000, "idle 1; ");
 	DONE(27000, VGPU_CMD_IDLE, 1, "save 1; ");
 	vgpu_core_vf_view(core, 1, &view);
-	/* What it owes, and the half of a turn that it is ahead of the other. */
+	/* Its debt, and the half of a turn by which it is ahead of the other VF. */
 	CU_ASSERT_EQUAL(view.lag_ns, -15 * (int64_t)VGPU_MSEC - (int64_t)VGPU_MSEC);
 	event(VGPU_EV_DONE, 1, VGPU_CMD_SAVE, 0, NULL);
 	event(VGPU_EV_GUEST_RESET, 1, 0, 0, NULL);
@@ -593,7 +597,7 @@ static void debt_survives_reset(void)
 	end();
 }
 
-/* What was found in the device at start is taken over: the one that runs makes room first. */
+/* VFs found in use at the start are adopted: the running one is preempted first. */
 static void adoption(void)
 {
 	int64_t params[VGPU_MAX_PARAMS] = {0};
@@ -633,7 +637,7 @@ static void bad_pick(void *state, struct vgpu_pick *pick, vgpu_nsec t)
 	(void)state;
 	pick->park_until = VGPU_NEVER;
 	if (!bad_yet)
-		return; /* nobody has work */
+		return; /* no VF has work */
 	pick->vf = bad_parks ? VGPU_NO_VF : bad_vf;
 	pick->slice = bad_slice;
 	pick->not_before = bad_start ? t + bad_start : 0;
@@ -651,7 +655,7 @@ static void one_bad_policy(enum vgpu_fault fault)
 	begin(&bad, 2);
 	two_drivers_up();
 	bad_yet = true;
-	/* The other policy picks, in the same step. */
+	/* The fallback picks, in the same step. */
 	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
 	vgpu_core_view(core, &view);
 	CU_ASSERT_EQUAL(view.engine.evictions, 1);
@@ -684,7 +688,7 @@ static void bad_policies(void)
 }
 
 /*
- * The fair policy without heaps: every v as a fraction, V as their mean, and a look at all for
+ * The fair policy without heaps: every v as a fraction, V as their mean, and a scan of all VFs for
  * each decision.
  */
 struct model {
@@ -792,7 +796,7 @@ static const struct test tests[] = {
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},
 	{"the ladder of resets", ladder},
-	{"who may be late", overdue},
+	{"what may be overdue", overdue},
 	{"debt survives a reset", debt_survives_reset},
 	{"adoption of what runs", adoption},
 	{"faulty policies are evicted", bad_policies},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a VF owes is paid: spread over turns, out of a limit, and to its own class alone. */
+/* A VF pays what it owes: spread over turns, out of its limit, and to its own class only. */
 #include "builtin.h"
 #include "suite.h"
 #include "vhost.h"
@@ -44,8 +44,8 @@ static void done(void)
 	vhost_finish(&h);
 }
 
-/* An overrun that is charged over several turns is charged in the end: beside a VF that is late
- * each time the other has as much. */
+/* An overrun that is charged over several turns is charged completely: beside a VF that is late
+ * each time the other gets as much. */
 static void spread_over_turns(void)
 {
 	vgpu_nsec had[2];
@@ -63,7 +63,7 @@ static void spread_over_turns(void)
 	done();
 }
 
-/* What a VF has by its guarantee counts towards its limit. */
+/* Service by a guarantee counts towards the VF's limit. */
 static void out_of_a_limit(void)
 {
 	struct vgpu_bound bound;
@@ -80,7 +80,7 @@ static void out_of_a_limit(void)
 	done();
 }
 
-/* A VF that comes to another class begins there as an equal, whatever it has had elsewhere. */
+/* A VF that moves to another class begins there as an equal, whatever it was served elsewhere. */
 static void to_its_class(void)
 {
 	vgpu_nsec had[2];
@@ -103,7 +103,7 @@ static void to_its_class(void)
 							     .vf = 0,
 							     .params = rows[0]}),
 			0);
-	vhost_run(&h, 600 * VGPU_MSEC); /* what it had begun is over */
+	vhost_run(&h, 600 * VGPU_MSEC); /* what it had begun has ended */
 	had[0] = vhost_service(&h, 0);
 	had[1] = vhost_service(&h, 2);
 	CU_ASSERT_EQUAL(had[1], 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ends a grant, or a pause, that was planned without knowing of what came meanwhile. */
+/* What ends a grant, or a pause, when something happens that was not known when it was planned. */
 #include "builtin.h"
 #include "suite.h"
 #include "vhost.h"
@@ -37,9 +37,9 @@ static void done(void)
 }
 
 /*
- * A VF that has its class to itself goes on and on, but by a slice at a time: the requests of one
- * with a hundredth of the weight are long, so another of its class does not preempt it, and waits
- * for the end of its slice, not for that of the longest grant.
+ * A VF that is alone in its class goes on, but by one slice at a time. The requests of a VF with a
+ * hundredth of the weight are long, so another VF of its class does not preempt it; it waits for
+ * the end of the slice, not of the longest grant.
  */
 static void alone_in_its_class(void)
 {
@@ -61,7 +61,7 @@ static void alone_in_its_class(void)
 	done();
 }
 
-/* Nobody has a budget, and the engine rests until one is due. A new one is due sooner. */
+/* No VF has budget left, and the engine is parked until one is due. A new budget is due sooner. */
 static void changed_while_parked(void)
 {
 	struct vgpu_vf_view v;

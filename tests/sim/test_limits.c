@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The core's promises about limits: what is bounded stays bounded, what was used is scrubbed, who
- * is in quarantine stays there, and what a policy does wrong stays its own fault. Under a policy
- * that does what the test says.
+ * The core's promises about limits: bounds hold, used memory is scrubbed, a quarantine lasts, and a
+ * policy's faults harm only the policy. Under a policy that does what the test sets.
  */
 #include <errno.h>
 
@@ -18,7 +17,7 @@ static void hang(uint32_t vf)
 	CU_ASSERT(did(VGPU_AC_COMMAND, vf, VGPU_CMD_IDLE));
 	timer();
 	CU_ASSERT(did(VGPU_AC_RESET, vf, VGPU_RESET_VF));
-	at_work = false; /* it will not be answered */
+	at_work = false; /* the device will not answer */
 	tell(VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF);
 	tell(VGPU_EV_SCRUBBED, vf, 0);
 }
@@ -69,8 +68,8 @@ static void strikes(void)
 	end();
 }
 
-/* Only an operator ends a quarantine: not the guest, not a reset of the GPU; and then all is
- * forgiven. */
+/* Only an operator ends a quarantine, not the guest and not a reset of the GPU; and then all faults
+ * are forgotten. */
 static void quarantines(void)
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
@@ -143,8 +142,8 @@ static vgpu_nsec failed_reset(bool gpu_reset, bool on_engine)
 	return vgpu_core_deadline(core) - now;
 }
 
-/* The whole GPU is reset only if an operator allows it, for one that blocks the engine; what fails
- * is tried again, after pauses that double. */
+/* The whole GPU is reset only if the operator allows it, and for a VF that blocks the engine; a
+ * reset that fails is tried again, after pauses that double. */
 static void whole_gpu(void)
 {
 	CU_ASSERT_EQUAL(failed_reset(false, true), VGPU_SEC);
@@ -186,8 +185,8 @@ static void late_resets(void)
 	end();
 }
 
-/* Whatever was used, or may have been, is scrubbed before anybody has it; only the last scrub
- * counts, and one that fails leaves a VF that nobody gets. */
+/* All memory that may have been used is scrubbed before a guest gets it; only the last scrub
+ * counts, and one that fails leaves a VF that no guest gets. */
 static void scrubs(void)
 {
 	uint32_t i;
@@ -218,7 +217,7 @@ static void scrubs(void)
 	end();
 }
 
-/* What a guest asked for, and the work it had, do not outlive it. */
+/* A guest's requests and work do not outlive it. */
 static void successors(void)
 {
 	begin_with(1);
@@ -245,7 +244,7 @@ static void successors(void)
 	end();
 }
 
-/* Every window that was asked for comes, in order, whoever leaves the queue; it ends by its own
+/* Every requested window is opened, in order, whichever VF leaves the queue; it ends by its own
  * release, and in time. */
 static void windows(void)
 {
@@ -273,7 +272,7 @@ static void windows(void)
 	end();
 }
 
-/* Whatever is wrong with a command's answer, its VF is reset; one for another VF is dropped. */
+/* After any wrong answer to a command its VF is reset; an answer for another VF is dropped. */
 static void answers(void)
 {
 	uint64_t stale;
@@ -293,7 +292,7 @@ static void answers(void)
 	answer_with(0, -EIO);
 	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
 	end();
-	/* One that does not come. */
+	/* An answer that does not come. */
 	begin_with(1);
 	tell(VGPU_EV_BUSY, 0, 0);
 	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + config.command_timeout[VGPU_CMD_LOAD]);
@@ -302,7 +301,7 @@ static void answers(void)
 	end();
 }
 
-/* After a stop no command is issued, whatever timers fire, and none is asked for. */
+/* After a stop no command is issued, whatever timers fire, and no timer is requested. */
 static void stops(void)
 {
 	begin_with(1);
@@ -328,7 +327,7 @@ static void stops(void)
 	CU_ASSERT_EQUAL(out.n_actions, 0);
 	end();
 
-	/* Not for one that wakes either. */
+	/* Not for a VF that wakes, either. */
 	begin_with(1);
 	tell(VGPU_EV_STOP, 0, 0);
 	tell(VGPU_EV_BUSY, 0, 0);
@@ -361,7 +360,7 @@ static void wakes(void)
 	end();
 }
 
-/* Slices are held between the shortest and the longest; what is left of a budget may be shorter. */
+/* Slices are kept between the shortest and the longest; the rest of a budget may be shorter. */
 static void slices(void)
 {
 	static const struct {
@@ -392,8 +391,8 @@ static void slices(void)
 	}
 }
 
-/* A policy that parks beside work against its promise, or until an instant that has passed, or
- * picks who has no driver, goes. */
+/* A policy is evicted that parks although a VF has work, against its promise, or until an instant
+ * that has passed, or that picks a VF without a driver. */
 static void faults(void)
 {
 	uint32_t i;
@@ -426,7 +425,7 @@ static void faults(void)
 		end();
 	}
 
-	/* A nanosecond will do. */
+	/* A nanosecond is enough. */
 	begin_with(1);
 	puppet.parks = true;
 	puppet.park_until = now + 1;
@@ -436,21 +435,21 @@ static void faults(void)
 	end();
 }
 
-/* A change of policy comes at the next switch point, which it does not wait for long, and carries
- * over who is owed what; nothing that was accepted meanwhile is lost. */
+/* A change of policy takes effect at the next switch point, which it does not wait for long, and
+ * carries over what each VF is owed; nothing that was accepted meanwhile is lost. */
 static void changes(void)
 {
 	begin_with(2);
 	puppet_ops.promises = VGPU_PROMISE_WORK_CONSERVING;
 	tell(VGPU_EV_BUSY, 0, 0);
 	settle(0);
-	timer(); /* nobody else has work: it goes on */
+	timer(); /* no other VF has work: it goes on */
 	CU_ASSERT(vgpu_core_deadline(core) > now + 100 * VGPU_MSEC);
 	puppet.lags[0] = 5 * VGPU_MSEC;
 	puppet.lags[1] = -7 * VGPU_MSEC;
 	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
 	CU_ASSERT(vgpu_core_deadline(core) <= now + config.min_slice);
-	/* What the old one is found to have done is not the new one's fault. */
+	/* A fault of the old policy is not the new one's. */
 	CU_ASSERT_EQUAL(tell(VGPU_EV_CONDEMN, 0, VGPU_FAULT_SLOW), 0);
 	timer();
 	CU_ASSERT_PTR_NOT_NULL(view().next_policy);
@@ -478,8 +477,8 @@ static int set_params(const struct vgpu_policy_ops *policy, uint32_t vf, const i
 				    .params = params});
 }
 
-/* While a change waits, what is in force stays as it is, and what is set is the next policy's: what
- * was parsed for the one that goes is refused, not taken for the other's. */
+/* While a change waits, the parameters in force stay as they are, and new ones are for the next
+ * policy: parameters that were parsed for the old one are refused. */
 static void while_a_change_waits(void)
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
@@ -504,7 +503,7 @@ static void while_a_change_waits(void)
 	CU_ASSERT_PTR_EQUAL(view().next_policy, fair);
 	CU_ASSERT_EQUAL(memcmp(view().params, no_params, sizeof(params)), 0);
 	CU_ASSERT_EQUAL(memcmp(view().next_params, params, sizeof(params)), 0);
-	/* Whose they are has to be said. */
+	/* Parameters must name their policy. */
 	CU_ASSERT_EQUAL(set_params(&puppet_ops, 0, no_params), -ESTALE);
 	CU_ASSERT_EQUAL(set_params(&puppet_ops, VGPU_NO_VF, no_params), -ESTALE);
 	CU_ASSERT_EQUAL(set_params(NULL, 0, no_params), -ESTALE);
@@ -527,8 +526,8 @@ static void while_a_change_waits(void)
 	end();
 }
 
-/* The policy that somebody sets parameters of has been evicted meanwhile: the fallback is not given
- * another's numbers. */
+/* Parameters for a policy that was evicted meanwhile are refused: the fallback does not get them.
+ */
 static void after_an_eviction(void)
 {
 	begin_with(2);
@@ -542,7 +541,7 @@ static void after_an_eviction(void)
 	CU_ASSERT(view().params[0] > 0);
 	CU_ASSERT_EQUAL(set_params(&puppet_ops, VGPU_NO_VF, no_params), -ESTALE);
 	CU_ASSERT_EQUAL(set_params(&puppet_ops, 0, no_params), -ESTALE);
-	timer(); /* the fallback picks, and divides by what it was given */
+	timer(); /* the fallback picks, and divides by its parameters */
 	settle(0);
 	CU_ASSERT_EQUAL(change_policy(&puppet_ops, &policy_memory[1]), 0);
 	end();

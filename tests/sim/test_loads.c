@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tenants ask for, periodic ones and mixes of roles, and what compare makes of it. */
+/* Periodic tenants and mixes of roles, and how compare measures them. */
 #include <stdlib.h>
 
 #include "builtin.h"
@@ -52,7 +52,7 @@ static void too_long(void)
 	vhost_finish(&h);
 }
 
-/* Beside one that always works latencies hold the wait, and no tick is lost from the count. */
+/* Beside a VF that always works, latencies include the wait, and every tick is counted. */
 static void beside_another(void)
 {
 	vgpu_nsec most = 0;
@@ -68,7 +68,7 @@ static void beside_another(void)
 	vhost_finish(&h);
 }
 
-/* Another seed, another phase; within a period of the start. */
+/* Another seed gives another phase, within a period of the start. */
 static void phases(void)
 {
 	vgpu_nsec first[20];
@@ -105,7 +105,7 @@ static char *mix_text(const struct mix *mix, uint64_t seed)
 	return text;
 }
 
-/* They are read as they are meant, follow from their seed alone, and differ between seeds. */
+/* Mixes are valid scenarios, depend only on their seed, and differ between seeds. */
 static void mixes_are_scenarios(void)
 {
 	static const uint32_t sizes[] = {4, 8, 16};
@@ -137,7 +137,7 @@ static void mixes_are_scenarios(void)
 	CU_ASSERT_EQUAL(k, 3);
 }
 
-/* LINE, on the scenario of TEXT. */
+/* Runs LINE on the scenario of TEXT. */
 static struct compare_line compared(const char *line, const char *text)
 {
 	struct compare_line out;
@@ -174,7 +174,7 @@ static void line_mistakes(void)
 	}
 }
 
-/* Figures that can be told beforehand. */
+/* Figures that are known beforehand. */
 static void figures(void)
 {
 	struct compare_line line = compared(
@@ -184,18 +184,19 @@ static void figures(void)
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_FRAME_P99), 2, 1e-3);
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_MISSED), 0, 1e-9);
 	CU_ASSERT_EQUAL(line.runs[COMPARE_TRAINING], 0);
-	/* The engine waits for 0.1 ms after each step, in case there is more. */
+	/* The engine waits 0.1 ms after each step, in case more work comes. */
 	line = compared("fair",
 			"vfs 1\nuntil 10s\nvf 0 role=training work=bursts burst=90ms think=10ms\n");
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TRAINING), 90.1, 0.01);
 	CU_ASSERT_EQUAL(line.runs[COMPARE_FRAME_P99], 0);
-	/* What leads up to the tokens is none of them. */
+	/* The preparation of tokens is not counted as a token. */
 	line = compared("fair", "vfs 1\nuntil 10s\nvf 0 role=inference work=script\n0 0 arrive\n"
 				"0 0 prep 500ms\n0 0 think 1ms\n0 0 work 3ms\n");
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TOKEN_P99), 3, 1e-3);
 }
 
-/* A job that is never done is as late as it is by the end: starving a VF is not good for it. */
+/* A job that is never done counts with its lateness at the end: starving a VF does not improve the
+ * figures. */
 static void never_done(void)
 {
 	struct compare_line line =
@@ -206,7 +207,7 @@ static void never_done(void)
 	CU_ASSERT(compare_mean(&line, COMPARE_MISSED) > 80);
 }
 
-/* Who had less by weight than another, though it asked for more. */
+/* The gap: a VF that got less by weight than another, though it asked for more. */
 static void share_gap(void)
 {
 	static const char text[] = "vfs 2\nuntil 10s\nvf 0 role=training weight=300\n"
@@ -236,7 +237,7 @@ static void models_go_on(void)
 	}
 }
 
-/* Beside one that always works: credit2 and bvt with a warp let a waker in within their shortest
+/* Beside a VF that always works: credit2 and bvt with a warp let a waker in within their shortest
  * runs; without its warp bvt does so only while the waker is behind. */
 static void wakers_preempt(void)
 {

@@ -2,16 +2,17 @@
 /*
  * Partitions that change, in virtual time: the real core and the real memory part of the engine,
  * against a GPU whose memory is a model with a cell for each granule. Addresses are physical here:
- * what was not copied is lost, what was not cleared is found. Guests come and go, write, compute,
- * are killed; partitions are resized, moved and compacted; pieces fail, loudly and silently; and
- * the whole is killed and started again at random instants. With host memory, VFs have more
- * together than the GPU, and are swapped.
+ * data that was not copied is lost, data that was not cleared is found. Guests come and go, write,
+ * compute and are killed; partitions are resized, moved and compacted; pieces fail, with and
+ * without an error; and the whole is killed and started again at random instants. With host memory,
+ * the VFs together have more than the GPU, and are swapped.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "builtin.h"
 #include "engine.h"
+#include "gpu_memory.h"
 #include "suite.h"
 
 #define N_VFS 6u
@@ -21,17 +22,16 @@
 #define GRANULE (UINT64_C(16) << 20)
 #define SLOT (UINT64_C(256) << 10)
 #define REQUESTS 3u
-/* What was written where nobody looks. */
+/* Data in a place that verification does not read. */
 #define HIDDEN 0x80000000u
 
 static struct model {
-	uint32_t cells[CELLS + HOST_CELLS]; /* who wrote there last: 0 nobody; each guest has its
-					       own number */
-	uint32_t saved[N_VFS];		    /* the same, of the save area */
+	uint32_t cells[CELLS + HOST_CELLS]; /* which guest wrote there last, by number; 0: none */
+	uint32_t saved[N_VFS];		    /* the same for the save area */
 	struct vgpu_extent table[N_VFS];
 	enum vgpu_context contexts[N_VFS];
 	uint32_t guests[N_VFS]; /* the number of the guest, 0: none */
-	bool up[N_VFS];		/* its driver is */
+	bool up[N_VFS];		/* its driver is up */
 	bool busy[N_VFS];
 	/* the engine that clears and copies */
 	struct vgpu_extent where;
@@ -44,7 +44,7 @@ static struct model {
 } gpu;
 
 static struct gpu_memory memory;
-static struct vgpu_memory_view seen; /* of it, after the last step */
+static struct vgpu_memory_view seen; /* its view after the last step */
 static struct vgpu_core *core;
 static struct vgpu_core_config config;
 static struct recorder *recorder;
@@ -58,13 +58,13 @@ static uint32_t wrong;
 static const char *first_wrong;
 static bool faults;
 static uint64_t host;		/* bytes of host memory */
-static vgpu_nsec ran_at[N_VFS]; /* or ceased to wait */
+static vgpu_nsec ran_at[N_VFS]; /* or stopped waiting */
 static vgpu_nsec longest_wait;
-static vgpu_nsec pace; /* what a granule takes; 0: that differs */
-/* Of a reset loop: bytes that were worked on for others than the one that waits. */
+static vgpu_nsec pace; /* time for a granule; 0: random */
+/* For reset loops: the VF that waits, and the bytes that were cleared for others meanwhile. */
 static uint32_t waits;
 static uint64_t for_others;
-/* what has been seen, so that it is known that all of it was */
+/* counts of what happened, so that a test can check that everything did */
 static uint32_t swaps[2], swaps_given_up;
 static uint32_t answered, refused, moves_done, moves_given_up, kills, handed_over;
 
@@ -122,7 +122,7 @@ static int place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent whe
 	return 0;
 }
 
-/* What is written meanwhile stays, if it was early. */
+/* Carries out a piece. If that is done early, data that is written meanwhile stays. */
 static void take_effect(void)
 {
 	uint64_t i, cell = gpu.where.offset / GRANULE;
@@ -134,7 +134,7 @@ static void take_effect(void)
 		gpu.saved[cell] = gpu.fails ? gpu.saved[cell] : 0;
 		return;
 	}
-	/* One that fails has done half of it. */
+	/* A piece that fails has done half of its work. */
 	for (i = 0; i < gpu.where.size / GRANULE >> gpu.fails; i++)
 		gpu.cells[cell + i] = gpu.copies ? gpu.cells[gpu.from / GRANULE + i] : 0;
 }
@@ -167,7 +167,7 @@ static int copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to
 	return begin((struct vgpu_extent){to, from.size}, true, from.offset);
 }
 
-/* Whether that is in a VF's partition, or the slot of its context. */
+/* Whether OFFSET is in VF's partition, or in its slot of the save area. */
 static bool is_of(uint64_t offset, uint32_t vf)
 {
 	return offset - gpu.table[vf].offset < gpu.table[vf].size ||
@@ -209,7 +209,7 @@ static int peek(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_
 static const struct vgpu_memory_face ops = {
 	.place = place, .clear = clear, .copy = copy, .busy = is_busy, .read = peek};
 
-/* Whether each cell of a VF's partition is GUEST's. */
+/* Whether GUEST was the last to write each cell of VF's partition. */
 static bool holds(uint32_t vf, uint32_t guest)
 {
 	uint64_t i;
@@ -251,7 +251,7 @@ static void finish_command(void)
 	}
 	if (what == VGPU_CMD_RUN && gpu.up[vf])
 		check(holds(vf, gpu.guests[vf]), "a guest has lost what it wrote");
-	/* It has computed: all that it has is other than before. */
+	/* The guest has computed: all of its memory has changed. */
 	if (what == VGPU_CMD_IDLE && gpu.up[vf]) {
 		gpu.guests[vf] = ++last_guest;
 		fill(vf, gpu.guests[vf]);
@@ -293,7 +293,7 @@ static void reset(uint32_t vf, uint32_t level)
 	sink(NULL, &(struct vgpu_event){.type = VGPU_EV_RESET_DONE, .vf = vf, .code = level});
 }
 
-/* The guest has the engine alone: its driver comes up, or goes. */
+/* The guest has the engine alone: its driver starts, or stops. */
 static void window(uint32_t vf)
 {
 	bool comes = !gpu.up[vf];
@@ -347,7 +347,7 @@ static void on_reply(void *data, struct engine_request *request)
 	const struct vgpu_extent *is = &gpu.table[want->vf];
 
 	(void)data;
-	check(i < REQUESTS && under_way[i], "an answer that nobody waits for");
+	check(i < REQUESTS && under_way[i], "an answer that was not requested");
 	under_way[i] = false;
 	check(now - asked_at[i] <= 61 * VGPU_SEC, "an answer that comes too late");
 	answered += request->result == 0;
@@ -358,11 +358,11 @@ static void on_reply(void *data, struct engine_request *request)
 	if (want->what == VGPU_MEMORY_SET && request->result < 0 &&
 	    want->what != VGPU_MEMORY_COMPACT)
 		check(is->size == asked_of[i].size, "a refusal has changed the size");
-	/* It is ours again: nobody else may look at it. */
+	/* The request is ours again: overwrite it, so that a later use shows. */
 	memset(&request->memory, 0xa5, sizeof(request->memory));
 }
 
-/* Everything begins, or begins again: what the GPU has is all that is known. */
+/* Starts everything, or starts it again: all that is known is what the GPU has. */
 static void start(void)
 {
 	static const struct vgpu_driver_config driver_config = {.n_vfs = N_VFS, .pinned = 1};
@@ -384,7 +384,7 @@ static void start(void)
 	found.planned = found.partition;
 	head = tail = 0;
 	memset(under_way, 0, sizeof(under_way));
-	memory.change = NULL; /* whoever waited has gone, too */
+	memory.change = NULL; /* the requester is gone, too */
 	memory.epoch = 20 * VGPU_MSEC;
 	memory.sink = sink;
 	memory.reply = on_reply;
@@ -445,12 +445,12 @@ static void ask(void)
 		}};
 	under_way[i] = true;
 	asked_at[i] = now;
-	gpu_memory_look(&memory, now); /* one that is under way may end with that */
+	gpu_memory_look(&memory, now); /* a change that is under way may end with that */
 	asked_of[i] = gpu.table[vf];
 	gpu_memory_begin(&memory, &requests[i], now);
 }
 
-/* Somebody does something. */
+/* Draws an action of a guest or an operator. */
 static void act(void)
 {
 	struct vgpu_vf_view view;
@@ -475,7 +475,7 @@ static void act(void)
 	case 3:
 		if (any(4) || !gpu.up[vf])
 			break;
-		/* killed: its function is reset from its own side */
+		/* the guest is killed: its side resets the function */
 		gpu.up[vf] = gpu.busy[vf] = false;
 		if (gpu.contexts[vf] == VGPU_CTX_SAVED)
 			gpu.contexts[vf] = VGPU_CTX_NONE;
@@ -490,7 +490,7 @@ static void act(void)
 					 .vf = vf});
 		break;
 	case 5:
-		/* who has it mapped writes while it is being cleared, and goes */
+		/* a guest that has the memory mapped writes while it is being cleared, and goes */
 		vgpu_core_vf_view(core, vf, &view);
 		if (view.state != VGPU_VF_SCRUBBING || view.context != VGPU_CTX_NONE)
 			break;
@@ -503,7 +503,7 @@ static void act(void)
 	}
 }
 
-/* The table, as it was seen last. */
+/* The table as of the last view. */
 static struct vgpu_memory table_of(void)
 {
 	return (struct vgpu_memory){
@@ -602,8 +602,8 @@ static void set_up(bool with_faults)
 	memory.recorder = recorder;
 	memory.memory = recorder_state_memory(recorder);
 	for (i = 0; i < CELLS + HOST_CELLS; i++)
-		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* who knows what was there */
-	/* With host memory, three have room and three have not. */
+		gpu.cells[i] = i >= PF_CELLS ? 999 : 0; /* unknown data */
+	/* With host memory, three VFs fit on the GPU and three do not. */
 	for (i = 0; i < N_VFS; i++) {
 		uint64_t size = host ? 12 : 4, at = PF_CELLS + size * i;
 
@@ -619,7 +619,7 @@ static void set_up(bool with_faults)
 	start();
 }
 
-/* What was recorded last is decided again. */
+/* The replay of the recording makes the same decisions. */
 static void tear_down(void)
 {
 	struct recording recording;
@@ -627,8 +627,8 @@ static void tear_down(void)
 	struct vgpu_error err = {.text = ""};
 
 	CU_ASSERT_EQUAL_FATAL(recorder_copy(recorder, &recording), 0);
-	recorder_free(recorder); /* the replay wants its place */
-	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	recorder_free(recorder); /* the replay needs its address */
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err), 0);
 	CU_ASSERT(!replay.differs && replay.events > 0);
 	if (replay.differs || err.text[0])
 		printf("event %llu: %s\n", (unsigned long long)replay.at, err.text);
@@ -696,7 +696,7 @@ static void oversubscribed(void)
 	host = HOST_CELLS * GRANULE;
 	count_and_run(500000, false, 0);
 	CU_ASSERT(answered > 500 && handed_over > 100 && swaps[0] > 500 && swaps[1] > 500);
-	/* Everybody has his turn: epochs are of 20 ms, or four swaps. */
+	/* Every VF gets its turn: epochs are 20 ms long, or four swaps. */
 	CU_ASSERT(longest_wait < 5 * VGPU_SEC);
 	count_and_run(400000, true, 0);
 	CU_ASSERT(answered > 500 && handed_over > 100 && swaps[1] > 300 && swaps_given_up > 10);
@@ -705,7 +705,7 @@ static void oversubscribed(void)
 	host = 0;
 }
 
-/* Many short ones; the first seed that goes wrong is said. */
+/* Many short runs; prints the first seed that fails. */
 static void many(void)
 {
 	uint64_t i;
@@ -737,8 +737,8 @@ static void reset_function(uint32_t vf, bool writes)
 	step((struct vgpu_event){.type = VGPU_EV_GUEST_RESET, .vf = vf});
 }
 
-/* Nothing is done for that long but that the guest of LOOPER, if there is one, resets its VF at
- * each EVERY, and writes to its memory before. */
+/* Runs for LENGTH, or until UNTIL, in which only the guest of LOOPER, if there is one, acts: it
+ * resets its VF every EVERY, and writes to its memory before. */
 static void pass(vgpu_nsec length, uint32_t looper, vgpu_nsec every, bool (*until)(void))
 {
 	static vgpu_nsec next_reset;
@@ -781,13 +781,13 @@ static bool change_is_answered(void)
 	return !under_way[0];
 }
 
-/* A guest that resets its VF faster than its partition is cleared: every EVERY. */
+/* A guest resets its VF every EVERY, faster than its partition is cleared. */
 static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_nsec phase)
 {
 	uint64_t bytes;
 
 	waits = neighbour;
-	pass(VGPU_SEC * 60, N_VFS, 0, NULL); /* what was is forgotten */
+	pass(VGPU_SEC * 60, N_VFS, 0, NULL); /* earlier resets are forgotten */
 	pass(2 * every + phase, looper, every, NULL);
 	for_others = 0;
 	reset_function(neighbour, false);
@@ -795,7 +795,7 @@ static void one_loop(uint32_t looper, uint32_t neighbour, vgpu_nsec every, vgpu_
 	pass(5 * VGPU_SEC, looper, every, neighbour_is_clear);
 	CU_ASSERT(neighbour_is_clear());
 	CU_ASSERT(for_others <= bytes + GRANULE);
-	/* One that has used up its resets is cleared when nobody else waits. */
+	/* A VF that has used up its budget of resets is cleared when nothing else waits. */
 	if (phase / every > 9)
 		CU_ASSERT(for_others <= GRANULE);
 }
@@ -813,7 +813,7 @@ static void reset_loop(void)
 		for (k = 1; k < 40; k++)
 			one_loop(pairs[i][0], pairs[i][1], 300 * VGPU_USEC * (1 + k % 13),
 				 k * 1100 * VGPU_USEC);
-	/* A fast GPU, that would clear more than a granule in one piece. */
+	/* A fast GPU, which would clear more than a granule in one piece. */
 	pace = 60 * VGPU_USEC;
 	for (i = 0; i < 3; i++)
 		for (k = 0; k < 42; k++)
@@ -821,7 +821,7 @@ static void reset_loop(void)
 				 300 * VGPU_USEC + k % 7 * 100 * VGPU_USEC,
 				 (300 + k % 7 * 100) * (k % 6) * VGPU_USEC + 200 * VGPU_USEC);
 	pace = VGPU_MSEC;
-	/* A change that first needs memory cleared that was another's. */
+	/* A change that first needs another VF's former memory cleared. */
 	for (i = 0; i < 2 && !under_way[0]; i++) {
 		requests[0] = (struct engine_request){
 			.memory = {.what = VGPU_MEMORY_SET,
@@ -835,7 +835,7 @@ static void reset_loop(void)
 		pass(2 * VGPU_SEC, 0, VGPU_MSEC, change_is_answered);
 		CU_ASSERT(change_is_answered() && requests[0].result == 0);
 	}
-	/* And when its guest has had enough of it, it is clear. */
+	/* When the guest stops, its memory is cleared. */
 	pass(VGPU_SEC, N_VFS, 0, is_settled);
 	CU_ASSERT(is_settled());
 	CU_ASSERT_EQUAL(wrong, 0);
@@ -845,8 +845,119 @@ static void reset_loop(void)
 	pace = 0;
 }
 
+/* A VF that was let go is not moved again before the core has heard of it: by then it may run. The
+ * reducer alone, with a core that answers late. */
+static struct vgpu_memory_state *alone;
+static struct vgpu_memory_vf mover;
+static uint32_t releases, answers;
+
+static void tell_reducer(struct vgpu_memory_event event);
+
+static void do_as_told(const struct vgpu_memory_action *a)
+{
+	now += VGPU_MSEC;
+	switch (a->type) {
+	case VGPU_MA_CLEAR:
+	case VGPU_MA_COPY:
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_DONE});
+		break;
+	case VGPU_MA_PLACE:
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_PLACED, .vf = a->vf});
+		break;
+	case VGPU_MA_HOLD:
+		CU_ASSERT_EQUAL(releases, 0); /* the last one has not been heard of */
+		mover.kept = mover.parked = true;
+		tell_reducer((struct vgpu_memory_event){
+			.type = VGPU_ME_VF, .vf = a->vf, .code = 1, .is = mover});
+		break;
+	case VGPU_MA_RELEASE:
+		releases++; /* answered when the test says so */
+		break;
+	case VGPU_MA_ANSWER:
+		CU_ASSERT_EQUAL(a->value, 0);
+		answers++;
+		break;
+	case VGPU_MA_RESET:
+	case VGPU_MA_SCRUBBED:
+		CU_FAIL("nobody asked for that");
+		break;
+	}
+}
+
+static void tell_reducer(struct vgpu_memory_event event)
+{
+	struct vgpu_memory_output said;
+	uint32_t i;
+
+	event.now = now;
+	vgpu_memory_step(alone, &event, &said);
+	for (i = 0; i < said.n; i++)
+		do_as_told(&said.actions[i]);
+}
+
+/* Until there is nothing left to be done. */
+static void let_it_work(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 50; i++) {
+		now += VGPU_MSEC;
+		tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_ENGINE});
+	}
+}
+
+static void want(uint32_t vf, uint64_t granules)
+{
+	tell_reducer((struct vgpu_memory_event){
+		.type = VGPU_ME_CHANGE,
+		.change = {.what = VGPU_MEMORY_SET, .vf = vf, .size = granules * GRANULE}});
+	let_it_work();
+}
+
+static void told_before_it_moves(void)
+{
+	/* Four granules, of which VF 0 has the second; the PF; three granules. */
+	static const struct vgpu_memory_config of = {
+		.n_vfs = 3,
+		.total = 8 * GRANULE,
+		.granule = GRANULE,
+		.pinned = 7,
+		.partition = {.pf = {4 * GRANULE, GRANULE}, .vfs = {{1 * GRANULE, GRANULE}}},
+	};
+	struct vgpu_memory_vf unused = {.state = VGPU_VF_AVAIL, .empty = true};
+	uint32_t vf;
+
+	alone = vgpu_memory_open(calloc(1, vgpu_memory_state_size()), &of);
+	now = VGPU_SEC;
+	releases = answers = 0;
+	mover = (struct vgpu_memory_vf){.state = VGPU_VF_ACTIVE, .has_work = true};
+	tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_DONE});
+	tell_reducer((struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = 0, .is = mover});
+	for (vf = 1; vf < 3; vf++)
+		tell_reducer(
+			(struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = vf, .is = unused});
+	let_it_work();
+	want(1, 4);
+	CU_ASSERT_EQUAL(answers, 1);
+	CU_ASSERT_EQUAL(releases, 1); /* VF 0 was in the way, and is behind the PF now */
+	want(1, 0);
+	want(1, 3);
+	want(2, 3); /* is for the place behind the PF: VF 0 moves once more, as soon as it may */
+	CU_ASSERT_EQUAL(answers, 3);
+	CU_ASSERT_EQUAL(releases, 1);
+	releases = 0;
+	mover.kept = mover.parked = false;
+	tell_reducer(
+		(struct vgpu_memory_event){.type = VGPU_ME_VF, .vf = 0, .code = 1, .is = mover});
+	let_it_work();
+	CU_ASSERT_EQUAL(answers, 4);
+	CU_ASSERT_EQUAL(releases, 1);
+	free(alone);
+}
+
 static const struct test tests[] = {
-	{"a guest in a reset loop delays nobody", reset_loop},
+	{"a guest in a reset loop delays no other VF", reset_loop},
+	{"the core is told before a VF is moved again", told_before_it_moves},
 	{"partitions change, calmly", calm},
 	{"pieces fail, loudly and silently", faulty},
 	{"killed at any step", killed},

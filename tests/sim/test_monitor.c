@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checker, checked: a policy that keeps what it promises passes, and each way of breaking one
- * promise, be it once, is found by the judge of that promise. */
+/* Tests the monitor: a policy that keeps its promises passes, and the judge of each promise finds
+ * each way of breaking it, even once. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +14,16 @@
 #define N 3u
 #define TURN (2 * VGPU_MSEC)
 
-/* Turns of 2 ms for whoever has work, and what may be wrong with that. */
+/* A policy of 2 ms turns for VFs with work, and its faults. */
 static struct {
 	bool awake[N];
 	uint32_t last;
 	/* Faults: */
 	uint32_t skipped; /* this VF gets nothing in [from, to) */
 	vgpu_nsec from, to;
-	uint32_t favoured; /* this one's turns are longer by so much */
+	uint32_t favoured; /* this VF's turns are longer by EXTRA */
 	vgpu_nsec extra;
-	uint32_t repeated; /* it has had so many turns in a row, once, after FROM */
+	uint32_t repeated; /* this VF gets REPEATS turns in a row, once, after FROM */
 	uint32_t repeats;
 	bool restless; /* a change of policy begins with VF 0 */
 	struct vgpu_bound bounds[N];
@@ -175,7 +175,7 @@ static const struct vgpu_policy_ops turns_policy = {
 	.bound = turns_bound,
 };
 
-/* No promise but the one that is looked at. */
+/* Loosens all promises but the tested one. */
 static void promise_little(vgpu_nsec max_lag, vgpu_nsec max_wait)
 {
 	uint32_t i;
@@ -186,7 +186,7 @@ static void promise_little(vgpu_nsec max_lag, vgpu_nsec max_wait)
 	}
 }
 
-/* Two that always work, and one with jobs of 1 ms, 10 to 20 ms apart. */
+/* Two VFs that always work, and one with jobs of 1 ms, 10 to 20 ms apart. */
 static void set_up(struct vhost *h)
 {
 	uint32_t i;
@@ -205,7 +205,7 @@ static void set_up(struct vhost *h)
 	h->vfs[2].think = (struct vhost_range){10 * VGPU_MSEC, 20 * VGPU_MSEC};
 }
 
-/* Runs it for so long; changes to the same policy each 10 ms, if it is to be restless. */
+/* Runs until UNTIL; changes to the same policy every 10 ms if turns.restless is set. */
 static void run(struct vhost *h, const struct vgpu_policy_ops *policy, vgpu_nsec until,
 		struct monitor_result *result)
 {
@@ -229,7 +229,7 @@ static void finish(struct vhost *h)
 	vhost_finish(h);
 }
 
-/* The violation is of this kind, and came soon after SINCE. */
+/* Checks that the violation is of this kind, and came soon after SINCE. */
 static void found(const struct vhost *h, const char *kind, vgpu_nsec since, vgpu_nsec within)
 {
 	CU_ASSERT(h->violations > 0);
@@ -247,7 +247,7 @@ static void a_good_policy(void)
 	turns.bounds[1].period = 8 * VGPU_MSEC;
 	run(&h, &turns_policy, 20 * VGPU_SEC, &r);
 	CU_ASSERT_EQUAL(h.violations, 0);
-	/* The bounds are close: had nobody been judged, the ratios would be small. */
+	/* The bounds are tight: if no VF had been judged, the ratios would be small. */
 	CU_ASSERT(r.lag > 0.3 && r.lag <= 1);
 	CU_ASSERT(r.wait > 0.7 && r.wait <= 1);
 	CU_ASSERT(r.deadlines > 2000);
@@ -255,7 +255,7 @@ static void a_good_policy(void)
 	finish(&h);
 }
 
-/* Nothing is changed for the better, but nothing is lost either. */
+/* The same, with a budget for the VF that has jobs. */
 static void a_good_policy_in_jobs(void)
 {
 	struct monitor_result r;
@@ -286,7 +286,7 @@ static void a_waker_starves_once(void)
 	finish(&h);
 }
 
-/* It never runs again: there is no end of the wait to look at. */
+/* The VF never runs again, so its wait has no end. */
 static void a_waker_starves_for_good(void)
 {
 	struct monitor_result r;
@@ -301,7 +301,7 @@ static void a_waker_starves_for_good(void)
 	finish(&h);
 }
 
-/* A hundredth of a share more, in turns that are 20 us longer. */
+/* A VF gets a hundredth of its share too much, in turns that are 20 us longer. */
 static void shares_drift(void)
 {
 	struct monitor_result r;
@@ -317,7 +317,7 @@ static void shares_drift(void)
 	finish(&h);
 }
 
-/* The same among VFs that come and go, where no pair can be compared. */
+/* The same among VFs that sleep and wake, where no pair can be compared. */
 static void shares_of_wakers_drift(void)
 {
 	struct monitor_result r;
@@ -374,7 +374,7 @@ static void budget_is_missed_once(uint32_t vf, bool always)
 	turns.bounds[vf].period = 8 * VGPU_MSEC;
 	promise_little(VGPU_SEC, VGPU_SEC);
 	turns.skipped = vf;
-	/* Who always works has more than its budgets, and would make up for it later on. */
+	/* A VF that always works gets more than its budgets, and would make up for it later. */
 	turns.from = always ? h.work_from : 5 * VGPU_SEC;
 	turns.to = turns.from + 40 * VGPU_MSEC;
 	run(&h, &turns_policy, 10 * VGPU_SEC, &r);
@@ -392,7 +392,7 @@ static void budgets_are_missed_once(void)
 	budget_is_missed_once(2, false);
 }
 
-/* A promise that nobody starves, without a number. */
+/* The policy promises that no VF starves, without a number. */
 static void no_wait_is_stated(void)
 {
 	struct monitor_result r;
@@ -429,7 +429,7 @@ static void lottery_bound(void *state, uint32_t vf, struct vgpu_bound *out)
 	*out = (struct vgpu_bound){.max_lag = 30 * VGPU_MSEC, .max_wait = VGPU_NEVER};
 }
 
-/* Fair in the mean is not fair. */
+/* A lottery is fair only in the mean. */
 static void a_lottery_is_no_bound(void)
 {
 	struct vgpu_policy_ops lottery = *peer_or_policy("lottery");
@@ -451,7 +451,7 @@ static bool near(double a, double b)
 	return fabs(a - b) < 1e-9;
 }
 
-/* Shares by hand. */
+/* Shares computed by hand. */
 static void the_fluid(void)
 {
 	struct fluid_vf f[3] = {
@@ -465,13 +465,13 @@ static void the_fluid(void)
 	/* The second needs 3 more of the 6 that would be its part of 8: 5 are left. */
 	CU_ASSERT(near(fluid_serve(f, 3, 8), 0));
 	CU_ASSERT(near(f[0].had, 6) && near(f[1].had, 6));
-	/* It had 4 jobs' worth only: 2 go to the other. */
+	/* Its work was only 4: 2 go to the other. */
 	fluid_truncate(f, 3, 1, 4);
 	CU_ASSERT(near(f[0].had, 8) && near(f[1].had, 4));
-	/* It really had 5, and goes: what the fluid still owed it is taken back. */
+	/* It was really served 5, and leaves: the others settle the difference. */
 	fluid_leave(f, 3, 1, 5);
 	CU_ASSERT(near(f[0].had, 7) && !f[1].in);
-	/* Nobody has work. */
+	/* No VF has work left. */
 	f[0].endless = false;
 	f[0].known = 10;
 	CU_ASSERT(near(fluid_serve(f, 3, 5), 2));

@@ -78,7 +78,7 @@ static unsigned n_policies(void)
 	return n;
 }
 
-/* What operators do while all that goes on. */
+/* Draws what an operator does meanwhile. */
 static void meddle(struct vhost *h)
 {
 	static int64_t rows[64][VGPU_MAX_PARAMS];
@@ -96,7 +96,8 @@ static void meddle(struct vhost *h)
 		vhost_change_policy(h, policy, values, rows);
 		break;
 	}
-	case 1: /* also while a change waits, and sometimes for a policy that is another by now */
+	case 1: /* also while a change waits, and sometimes for a policy that is no longer in force
+		 */
 		random_params(h, vhost_policy(h)->vf_params, values);
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_SET_VF,
 						    .vf = vf,
@@ -109,7 +110,7 @@ static void meddle(struct vhost *h)
 	case 2:
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
 		break;
-	case 3: /* answers that nobody waits for */
+	case 3: /* answers that the core does not wait for */
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_DONE,
 						    .vf = (vf + 1) % (h->n_vfs + 1),
 						    .code = VGPU_CMD_SHUTDOWN});
@@ -121,7 +122,7 @@ static void meddle(struct vhost *h)
 	}
 }
 
-static uint64_t changes, moves; /* of memory */
+static uint64_t changes, moves; /* requested changes of memory, and moved partitions */
 
 static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, bool meddling,
 		vgpu_nsec length)

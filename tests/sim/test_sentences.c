@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a VF is sentenced to, back-off or quarantine, ends by itself or by an operator: not by
- * anything that its guest asks for, and not by what happens to others. Events that name nobody.
+ * A VF's sentence, back-off or quarantine, ends by itself or by an operator: not by a request of
+ * its guest, and not by what happens to other VFs. And events that name no VF.
  */
 #include <errno.h>
 
@@ -23,7 +23,7 @@ static void hang(uint32_t vf)
 	CU_ASSERT_EQUAL(view_of(vf).state, VGPU_VF_SCRUBBING);
 }
 
-/* Two hangs; after the third, which is the test's to bring about, comes quarantine. */
+/* Two hangs; a third one, which the test causes, leads to quarantine. */
 static void two_strikes(uint32_t vf)
 {
 	uint32_t i;
@@ -41,7 +41,7 @@ static void two_strikes(uint32_t vf)
 static const enum vgpu_event_type ways[] = {VGPU_EV_REQUEST, VGPU_EV_GUEST_RESET};
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
 
-/* The guest resets its VF in that way; what follows, if anything, is done at once. */
+/* The guest resets its VF in that way; what follows is completed at once. */
 static void resets_itself(uint32_t vf, enum vgpu_event_type way)
 {
 	uint32_t scrubs = view_of(vf).state == VGPU_VF_SCRUBBING;
@@ -56,8 +56,7 @@ static void resets_itself(uint32_t vf, enum vgpu_event_type way)
 		tell(VGPU_EV_SCRUBBED, vf, 0);
 }
 
-/* In back-off a reset of its own leaves a guest where it was: its driver comes up when that ends.
- */
+/* A guest that resets its VF in back-off stays in back-off: its driver comes up when that ends. */
 static void backoff_stays(void)
 {
 	vgpu_nsec until;
@@ -112,15 +111,15 @@ static void gpu_is_reset_for(uint32_t vf)
 	timer();
 	timer();
 	CU_ASSERT(did(VGPU_AC_RESET, vf, VGPU_RESET_VF));
-	at_work = false; /* it will not be answered */
+	at_work = false; /* the device will not answer */
 	step((struct vgpu_event){
 		.type = VGPU_EV_RESET_DONE, .vf = vf, .code = VGPU_RESET_VF, .value = -EIO});
 	CU_ASSERT(did(VGPU_AC_RESET, vf, VGPU_RESET_GPU));
 	tell(VGPU_EV_RESET_DONE, vf, VGPU_RESET_GPU);
 }
 
-/* A reset of the whole GPU, for another VF's fault, ends neither back-off nor the way to
- * quarantine, nor does it forgive a hang whose own reset it overtakes. */
+/* A reset of the whole GPU for another VF's fault ends neither back-off nor the way to quarantine,
+ * and does not cancel the sentence for a hang whose own reset it overtakes. */
 static void gpu_reset_forgives_nobody(void)
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
@@ -160,8 +159,8 @@ static void gpu_reset_forgives_nobody(void)
 	end();
 }
 
-/* A guest has three resets a minute; one that is under way answers all that ask for it; others have
- * their own. */
+/* A guest gets three resets a minute. Requests during a reset are served by it. Each VF has its own
+ * limit. */
 static void resets_are_limited(void)
 {
 	uint32_t i;
@@ -192,7 +191,7 @@ static void resets_are_limited(void)
 	CU_ASSERT(did(VGPU_AC_RESET, 0, VGPU_RESET_VF));
 	is_reset(0);
 
-	/* An operator forgives those, too. */
+	/* An operator's reset forgets those, too. */
 	for (i = 0; i < 4; i++)
 		resets_itself(0, VGPU_EV_REQUEST);
 	CU_ASSERT(did(VGPU_AC_NOTICE, 0, VGPU_NOTICE_REFUSED));
@@ -203,8 +202,8 @@ static void resets_are_limited(void)
 	end();
 }
 
-/* The engine was on its way to a VF that is reset from its own side: nothing of it begins on memory
- * that is not clear. */
+/* A VF that is to be loaded next is reset by its guest: it does not begin on memory that is not
+ * clear. */
 static void reset_on_its_way(void)
 {
 	begin_with(1);
@@ -224,8 +223,8 @@ static void reset_on_its_way(void)
 	end();
 }
 
-/* What names a VF that is not configured is refused, and says so; only an answer is the device's
- * fault. */
+/* An event that names a VF that is not configured is refused with that reason; only if it is an
+ * answer of the device, it is counted as stale. */
 static void nobody(void)
 {
 	static const enum vgpu_event_type requests[] = {VGPU_EV_BUSY,	  VGPU_EV_EMPTY,
@@ -258,7 +257,7 @@ static void nobody(void)
 	end();
 
 	begin_with(0);
-	/* A window that nobody knows is refused before anything is done. */
+	/* An unknown kind of window is refused before anything is done. */
 	CU_ASSERT_EQUAL(tell(VGPU_EV_REQUEST, 0, VGPU_WINDOW_COUNT), -EINVAL);
 	CU_ASSERT_EQUAL(out.n_actions, 0);
 	end();
@@ -267,10 +266,10 @@ static void nobody(void)
 static const struct test tests[] = {
 	{"a guest's reset does not end a back-off", backoff_stays},
 	{"nor what comes after a scrub", sentence_survives_scrub},
-	{"a reset of the GPU forgives nobody", gpu_reset_forgives_nobody},
+	{"a reset of the GPU ends no sentence", gpu_reset_forgives_nobody},
 	{"a guest's resets are limited", resets_are_limited},
 	{"a VF that is reset on its way does not come", reset_on_its_way},
-	{"events that name nobody", nobody},
+	{"events that name no VF", nobody},
 	{NULL, NULL},
 };
 

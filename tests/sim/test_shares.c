@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What policies promise, against what they give, in virtual time: shares, lag within the stated
- * bound, waits, isolation, and that nobody gains by playing tricks.
+ * What policies promise and what they give, in virtual time: shares, lag within the stated bound,
+ * waits, isolation, and that no VF gains by tricks.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 static struct vhost h;
 
-/* A machine with switches that cost something, and VF `late` always 1 to 2 ms late. */
+/* A machine with switches that take time, and VF `late` always 1 to 2 ms late. */
 static void machine(uint32_t n, uint64_t seed, uint32_t late)
 {
 	uint32_t i;
@@ -57,7 +57,7 @@ static bool is_proportional(const struct vgpu_policy_ops *p)
 	return p->promises & VGPU_PROMISE_PROPORTIONAL;
 }
 
-/* One VF is late every time; over a minute each has its share all the same. */
+/* One VF is late every time; over a minute each VF gets its share all the same. */
 static void late_vf(void)
 {
 	unsigned p, i;
@@ -74,7 +74,7 @@ static void late_vf(void)
 	}
 }
 
-/* Without charging, the late VF wins: that is what the charge is for. */
+/* Without charges, the late VF gains: the charge prevents that. */
 static void late_vf_uncharged(void)
 {
 	machine(4, 1, VGPU_NO_VF);
@@ -102,7 +102,7 @@ static void weights(void)
 	}
 }
 
-/* Fluid model: what each VF should have had of all service so far. */
+/* The largest lag over its bound; lag: the difference to a VF's share of all service so far. */
 static double worst_lag_over_bound(void)
 {
 	double worst = 0, total = 0, lag;
@@ -150,7 +150,8 @@ static void lag_within_bound(void)
 					vhost_param(policy->vf_params, rows[i], "latency_slice_us",
 						    500 + (int64_t)(vhost_random(&h) % 8000));
 			}
-			/* All are up before the first has work: the model begins with equals. */
+			/* All VFs are up before the first has work, so that the model begins equal.
+			 */
 			h.work_from = 100 * VGPU_MSEC;
 			vhost_start(&h, vhost_checked(policy, &h), NULL, rows);
 			for (t = VGPU_SEC; t < 12 * VGPU_SEC && h.violations == 0;
@@ -215,7 +216,7 @@ static size_t starts_of_a(enum vhost_work other, struct vhost_dispatch *log, siz
 	return n;
 }
 
-/* Non-interference: VF 0 cannot tell from its own turns what VF 1 does. */
+/* Non-interference: the turns of VF 0 do not depend on what VF 1 does. */
 static void strict_hides_others(void)
 {
 	static struct vhost_dispatch log[3][20000];
@@ -225,7 +226,7 @@ static void strict_hides_others(void)
 
 	for (k = 0; k < 3; k++)
 		n[k] = starts_of_a(others[k], log[k], 20000);
-	/* The first rounds learn how long a switch and a preemption take; after that, exactly. */
+	/* The first rounds learn how long a switch and a preemption take; later turns are exact. */
 	for (k = 1; k < 3; k++) {
 		for (first = 0; first < n[0] && log[0][first].start < VGPU_SEC; first++)
 			;
@@ -290,7 +291,7 @@ static double idle_share(const char *mode, double *others)
 	return (double)view.engine.idle_ns / (double)h.now;
 }
 
-/* The slot of a VF without work: held empty, given away, or left out. */
+/* The slot of a VF without work: held empty, donated, or left out. */
 static void strict_idle_modes(void)
 {
 	double donated;
@@ -303,7 +304,8 @@ static void strict_idle_modes(void)
 	CU_ASSERT_EQUAL(donated, 0);
 }
 
-/* Sleeping just before the account, waking in storms, tiny jobs: no more than the share. */
+/* Sleeping just before the account, waking in storms, and tiny jobs bring no more than the share.
+ */
 static void tricks_gain_nothing(void)
 {
 	static const struct {
@@ -337,7 +339,7 @@ static void tricks_gain_nothing(void)
 	}
 }
 
-/* A VF that asks to be served sooner is; it does not get more. */
+/* A VF with a shorter latency slice is served sooner; it does not get more. */
 static void latency_slice(void)
 {
 	static int64_t rows[4][VGPU_MAX_PARAMS] = {{100}, {100}, {100}, {100}};
@@ -366,7 +368,7 @@ static void latency_slice(void)
 	CU_ASSERT(wait[1] < wait[0] / 2);
 }
 
-/* Debt of a VF that comes back is not wiped by leaving the engine's sight. */
+/* A VF does not lose its debt by sleeping. */
 static void debt_survives_sleep(void)
 {
 	unsigned p;
@@ -386,7 +388,7 @@ static void debt_survives_sleep(void)
 	}
 }
 
-/* A VF that hangs delays the others, each time, by no more than grace and reset. */
+/* A VF that hangs delays the others each time by at most grace and reset. */
 static void hangs_delay_boundedly(void)
 {
 	struct vgpu_vf_view v, culprit;
@@ -412,7 +414,7 @@ static void hangs_delay_boundedly(void)
 	}
 }
 
-/* The same seed gives the same decisions, and another one others. */
+/* The same seed makes the same decisions, another seed makes others. */
 static void determinism(void)
 {
 	uint64_t hash[3];
@@ -463,7 +465,7 @@ static void metamorphic(void)
 	}
 }
 
-/* A change of policy in mid-run loses nobody, and keeps what each has had. */
+/* A change of policy in mid-run loses no VF, and keeps each VF's service. */
 static void change_of_policy(void)
 {
 	struct vgpu_core_view view;
@@ -488,8 +490,8 @@ static void change_of_policy(void)
 	done();
 }
 
-/* What is refused changes nothing: all decisions after it are as if it had not been asked for; and
- * the most that the refusal offers is accepted. */
+/* A refused change changes nothing: all later decisions are as without it; and the largest budget
+ * that the refusal offers is accepted. */
 static uint64_t with_refusal(const char *name, bool ask, int64_t *offered)
 {
 	const struct vgpu_policy_ops *policy = vgpu_builtin_policy(name);
@@ -542,7 +544,7 @@ static void refusals(void)
 	CU_ASSERT(offered > 6000 && offered < 25000);
 }
 
-/* One turn of whoever is next, VF 3 longer than it was granted; returns when it is over. */
+/* One turn of the next VF, in which VF 3 overruns its grant; returns when it is over. */
 static vgpu_nsec late_turn(const struct vgpu_policy_ops *policy, void *state, vgpu_nsec t)
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
@@ -568,7 +570,7 @@ static vgpu_nsec late_turn(const struct vgpu_policy_ops *policy, void *state, vg
 	return usage.end;
 }
 
-/* Who is removed in debt, and admitted again, is in debt still. */
+/* A VF that is removed in debt, and admitted again, is still in debt. */
 static void debt_survives_removal(void)
 {
 	struct vgpu_facts facts = {.max_vfs = 4,
@@ -617,7 +619,7 @@ static void debt_survives_removal(void)
 	}
 }
 
-/* Changing one's weight to and fro brings no more than the weights themselves do. */
+/* Changing its weight to and fro brings a VF no more than the weights themselves do. */
 static void toggling(void)
 {
 	static const char *const names[] = {"fair", "qos", "wdrr"};
@@ -659,8 +661,8 @@ static void toggling(void)
 	}
 }
 
-/* A part of a turn that ended early is either had in the same slot or owed, not both: beside a VF
- * that stops early or late, never as predicted, shares stay those of the slots. */
+/* The rest of a turn that ended early is either served in the same slot or owed, not both: beside a
+ * VF that stops early or late, never as predicted, shares are those of the slots. */
 static void strict_settles_once(void)
 {
 	static const int64_t rows[3][VGPU_MAX_PARAMS] = {{6}, {1}, {1}};
@@ -683,7 +685,7 @@ static void strict_settles_once(void)
 		CU_ASSERT(fabs((double)v[0].ledger.charged_ns -
 			       6.0 * (double)v[1].ledger.charged_ns) <
 			  (double)v[0].bound.max_lag + 6.0 * (double)v[1].bound.max_lag);
-		/* Errors do not add up: the bounds stay those of single turns. */
+		/* Errors do not accumulate: the bounds stay those of single turns. */
 		CU_ASSERT(v[0].bound.max_lag < 50 * VGPU_MSEC);
 		done();
 	}
@@ -697,8 +699,8 @@ static uint64_t switches_in(vgpu_nsec time)
 	return h.switches - before;
 }
 
-/* A VF that is alone is not switched with itself; when another wakes, it soon makes room, has had
- * what it has had, and the two are equals from then on. */
+/* A VF without competitors is not switched with itself. When another wakes, the first soon makes
+ * room; what it had before does not count, and the two are equal from then on. */
 static void alone(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "best-effort", "strict"};
@@ -708,7 +710,7 @@ static void alone(void)
 	unsigned p, i;
 
 	for (p = 0; p < 4; p++) {
-		bool held = p == 3; /* only its own slots follow each other */
+		bool held = p == 3; /* only its own slots follow one another */
 
 		machine(held ? 1 : 2, 52, VGPU_NO_VF);
 		if (!held) {
@@ -741,8 +743,7 @@ static void alone(void)
 	}
 }
 
-/* However often the policy changes, it is not always the same VFs that run first. `best-effort`
- * charges nothing, and so does not make up for a turn that a change has cut short. */
+/* However often the policy changes, not always the same VFs run first. */
 static void changes_favour_nobody(void)
 {
 	static const char *const names[] = {"equal", "wdrr", "strict", "best-effort"};
@@ -750,8 +751,7 @@ static void changes_favour_nobody(void)
 	double share, off;
 
 	for (mix = 0; mix < 5; mix++) { /* each with itself, and three in turn */
-		/* A change cuts a slice short, of one policy or of another. */
-		off = mix == 3 ? 0.3 : mix == 4 ? 0.1 : 0.05;
+		off = mix < 4 ? 0.01 : 0.1;
 		machine(12, 53, VGPU_NO_VF);
 		vhost_start(&h, vgpu_builtin_policy(names[mix % 4]), NULL, NULL);
 		vhost_run(&h, VGPU_SEC);
@@ -770,7 +770,124 @@ static void changes_favour_nobody(void)
 	}
 }
 
-/* Timers that fire late: shares and waits are kept, for those that sleep and wake too. */
+/* Parameters that change in step with the round, so that they would cut the second VF's turn each
+ * time, and the first one's never. */
+static void changes_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	struct vgpu_vf_view v;
+	unsigned p, k;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(2, 54, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_param(policy->params, params, lengths[p], 7000);
+		vhost_start(&h, policy, params, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 2000; k++) {
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
+			vhost_run(&h, h.now + 10 * VGPU_MSEC);
+			vgpu_core_vf_view(h.core, k % 2, &v);
+			CU_ASSERT(v.lag_ns < 4 * (int64_t)VGPU_MSEC); /* half a turn */
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
+}
+
+/* A turn that has begun is had as it was when its round began, and so are the shares. */
+static void slots_of_a_round(void)
+{
+	static const int64_t rows[2][VGPU_MAX_PARAMS] = {{4}, {1}};
+	struct vgpu_event event = {.type = VGPU_EV_SET_VF, .vf = 0, .params = rows[1]};
+	vgpu_nsec began, had;
+
+	machine(2, 56, VGPU_NO_VF);
+	vhost_start(&h, vgpu_builtin_policy("strict"), NULL, rows);
+	vhost_run(&h, VGPU_SEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	began = h.vfs[0].last_start;
+	had = vhost_service(&h, 0);
+	vhost_event(&h, &event);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.8, 0.001);
+	while (h.running != 1)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT(h.now - began > 8 * VGPU_MSEC);
+	CU_ASSERT(vhost_service(&h, 0) - had > 7 * VGPU_MSEC);
+	while (h.running != 0)
+		vhost_run(&h, h.now + 100 * VGPU_USEC);
+	CU_ASSERT_DOUBLE_EQUAL(promised(0), 0.5, 0.001);
+	done();
+}
+
+/* The same with changes of policy: they wait for the end of a turn, and who is next in the old
+ * round begins the new one. */
+static void policies_in_step(void)
+{
+	static const char *const names[] = {"equal", "strict", "wdrr", "fair"};
+	static const char *const lengths[] = {"slice_us", "slice_us", "quantum_us", "slice_us"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p, k, ms;
+	double worst;
+
+	for (p = 0; p < 4; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		for (ms = 20, worst = 0; ms <= 100; ms += 4) {
+			machine(2, 57, VGPU_NO_VF);
+			vgpu_param_defaults(policy->params, params);
+			vhost_param(policy->params, params, lengths[p], 15000);
+			vhost_start(&h, policy, params, NULL);
+			vhost_run(&h, VGPU_SEC);
+			for (k = 0; k < 200; k++) {
+				vhost_change_policy(&h, policy, params, NULL);
+				vhost_run(&h, h.now + ms * VGPU_MSEC);
+			}
+			worst = fmax(worst, fabs(share_of(0) - 0.5));
+			done();
+		}
+		printf("[%s: %.4f] ", names[p], worst);
+		CU_ASSERT(worst < 0.004);
+	}
+}
+
+/* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
+static void changes_between_turns(void)
+{
+	static const char *const names[] = {"equal", "strict"};
+	int64_t params[VGPU_MAX_PARAMS];
+	unsigned p;
+
+	for (p = 0; p < 2; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+		uint32_t last = VGPU_NO_VF;
+
+		machine(2, 55, VGPU_NO_VF);
+		vgpu_param_defaults(policy->params, params);
+		vhost_start(&h, policy, params, NULL);
+		while (h.now < 10 * VGPU_SEC) {
+			vhost_run(&h, h.now + VGPU_MSEC);
+			if (h.running == VGPU_NO_VF || h.running == last)
+				continue;
+			last = h.running;
+			vhost_param(policy->params, params, "slice_us", last ? 3000 : 12000);
+			vhost_event(&h, &(struct vgpu_event){.type = VGPU_EV_SET_POLICY,
+							     .params = params});
+		}
+		printf("[%s: %.4f] ", names[p], share_of(0));
+		CU_ASSERT(fabs(share_of(0) - 0.5) < 0.01);
+		done();
+	}
+}
+
+/* With timers that fire late, shares and waits are kept, also for VFs that sleep and wake. */
 static void late_timers(void)
 {
 	static const char *const names[] = {"strict", "equal", "wdrr"};
@@ -799,7 +916,7 @@ static void late_timers(void)
 				worst = fmax(worst, ratio);
 				CU_ASSERT(v.ledger.dispatches > 10);
 			}
-			if (h.n_vfs > 2) { /* two of them always have work */
+			if (h.n_vfs > 2) { /* VFs 0 and 2 always have work */
 				double apart = fabs((double)vhost_service(&h, 0) -
 						    (double)vhost_service(&h, 2));
 
@@ -839,8 +956,9 @@ static void give(int64_t *row, int64_t budget_us, int64_t period_us)
 	vhost_param(policy->vf_params, row, "period_us", period_us);
 }
 
-/* Jobs of a budget less its own tail, one in a period, beside one that wakes all the time, one that
- * always has work, and the background: each in time, and k budgets after k periods. */
+/* Jobs of a budget less the time that stopping takes, one in a period, beside a VF that wakes all
+ * the time, one that always has work, and the background: each job is in time, and a VF gets k
+ * budgets in k periods. */
 static void budgets_are_kept(void)
 {
 	static struct vhost_item items[400];
@@ -891,7 +1009,7 @@ static void lone_goes_on(void)
 	done();
 }
 
-/* New budgets each few ms bring no more than the larger of the two does. */
+/* Toggling between two budgets every few ms brings no more than the larger of them. */
 static void toggling_budgets(void)
 {
 	int64_t rows[3][VGPU_MAX_PARAMS];
@@ -926,8 +1044,12 @@ static const struct test tests[] = {
 	{"strict: boundaries do not drift", strict_does_not_drift},
 	{"strict: idle modes", strict_idle_modes},
 	{"strict: a turn is settled once", strict_settles_once},
-	{"who is alone is not switched with itself", alone},
-	{"changes of policy favour nobody", changes_favour_nobody},
+	{"a VF without competitors is not switched with itself", alone},
+	{"changes of policy favour no VF", changes_favour_nobody},
+	{"changes in step with the round favour no VF", changes_in_step},
+	{"changes of policy in step with the round favour no VF", policies_in_step},
+	{"strict: slots of a round", slots_of_a_round},
+	{"changes between turns favour no VF", changes_between_turns},
 	{"late timers", late_timers},
 	{"tricks gain nothing", tricks_gain_nothing},
 	{"fair: a latency slice buys latency, not share", latency_slice},

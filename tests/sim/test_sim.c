@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulator's own parts: scenarios as text, generators, models of others' rules, and that the
- * prover finds what is broken. */
+/* The simulator's own parts: scenarios as text, generators, models of other schedulers, and that
+ * the prover finds broken policies. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -23,30 +23,30 @@ static const char *file(const char *text)
 	return path;
 }
 
-/* What is wrong is said with its line. */
+/* Errors name the line. */
 static void mistakes(void)
 {
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"", "no VFs"},
+		{"", "the number of VFs is missing"},
 		{"vfs 0\n", ":1: vfs: want a number of VFs"},
-		{"vfs 2\nvfs 2\n", ":2: vfs: twice"},
+		{"vfs 2\nvfs 2\n", ":2: vfs: given twice"},
 		{"vf 0 work=always\n", ":1: 0: say how many VFs there are first"},
 		{"vfs 2\nvf 2 work=always\n", ":2: 2: no such VF"},
 		{"vfs 2\nvf 0 work=hard\n",
 		 "want always, bursts, never, sleeper, script or periodic"},
-		{"vfs 2\nvf 0 late=fast\n", ":2: late=fast: not such a value"},
-		{"vfs 2\nvf 0 late=5ms..1ms\n", ":2: late=5ms..1ms: not such a value"},
+		{"vfs 2\nvf 0 late=fast\n", ":2: late=fast: invalid value"},
+		{"vfs 2\nvf 0 late=5ms..1ms\n", ":2: late=5ms..1ms: invalid value"},
 		{"vfs 2\ngpu colour=red\n", ":2: colour: no such setting"},
 		{"vfs 2\nvf 1 wieght=3\n", ":2: wieght: no such setting"},
 		{"vfs 2\nat 1s vf 1 wieght=3\n", ":2: wieght: no such setting"},
 		{"vfs 2\npolicy fair slcie_us=3\n", ":2: slcie_us: no such setting"},
 		{"vfs 2\n10 0 dance\n", ":2: dance: want arrive, work"},
-		{"vfs 2\n10 0 work\n", ":2: work: wants one number"},
-		{"vfs 2\n10 0 work 5\n5 0 work 5\n", ":3: 5: before the one above"},
+		{"vfs 2\n10 0 work\n", ":2: work: takes one number"},
+		{"vfs 2\n10 0 work 5\n5 0 work 5\n", ":3: 5: earlier than the line above"},
 		{"vfs 2\nat 5s dance\n", ":2: dance: want policy NAME"},
-		{"vfs 2\nat 5s reset 0\nat 4s reset 0\n", ":3: 4s: before the one above"},
+		{"vfs 2\nat 5s reset 0\nat 4s reset 0\n", ":3: 4s: earlier than the line above"},
 		{"vfs 2\nuntil soon\n", ":2: until: want a time"},
 		{"vfs 2\nsing\n", ":2: sing: want vfs"},
 		{"vfs 2\nvf 1 work=periodic burst=1ms\n", "VF 1: work=periodic needs a period"},
@@ -107,7 +107,7 @@ static void round_trip(void)
 	free(second);
 }
 
-/* Places by the rule; says who does not fit. */
+/* VFs are placed by the rule; the error names the VF that does not fit. */
 static void placement(void)
 {
 	struct vgpu_error err;
@@ -132,8 +132,8 @@ static void placement(void)
 	scenario_free(&s);
 }
 
-/* One VF always late: what each rule makes of it over ten minutes, in per cent. EARLY: the core
- * asks for the engine as much earlier as that VF is late; others' hosts do not. */
+/* One VF is always late: the share error of each rule over ten minutes, in per cent. EARLY: the
+ * core issues IDLE earlier by how late that VF is; other schedulers' hosts do not. */
 static double error_of(const struct vgpu_policy_ops *policy, bool early)
 {
 	struct vgpu_error err;
@@ -179,8 +179,8 @@ static void late_vf(void)
 		printf("[%s %.4f %%] ", ours[i / 2], error);
 		CU_ASSERT(error <= 0.01);
 	}
-	/* The studies' results: who charges nothing loses half a share, averaging lets a little
-	 * pass. */
+	/* The results of the studies: a rule that charges nothing loses half a share, averaging
+	 * lets a little pass. */
 	CU_ASSERT(error_of(peer_or_policy("best-effort"), false) > 40);
 	CU_ASSERT(error_of(peer_or_policy("gvt-tbs"), false) > 15);
 	error = error_of(peer_or_policy("nv-arr"), false);
@@ -188,7 +188,7 @@ static void late_vf(void)
 	CU_ASSERT(error_of(peer_or_policy("nv-least"), false) < 0.01);
 }
 
-/* An averaging factor F: with overshoots of o each turn, F * o is had in advance, no more. */
+/* An averaging factor F: with an overshoot of o in each turn, a VF is ahead by F * o, no more. */
 static void averaging(void)
 {
 	static const int64_t factors[] = {1, 8, 33};
@@ -230,7 +230,7 @@ static void averaging(void)
 	}
 }
 
-/* The heap behind all decisions in O(log n), against looking at everybody. */
+/* The heap behind all O(log n) decisions, against a scan of all VFs. */
 static void heap_against_scan(void)
 {
 	enum { N = 97 };
@@ -262,7 +262,8 @@ static void heap_against_scan(void)
 	free(memory);
 }
 
-/* A policy that forgives overruns while it promises shares: it is found out, and shrunk. */
+/* A policy that does not charge overruns while it promises shares: the prover finds it, and shrinks
+ * the scenario. */
 static const struct vgpu_policy_ops *honest;
 
 static void forgiving_account(void *state, const struct vgpu_usage *usage)
@@ -290,7 +291,7 @@ static void the_prover_finds(void)
 	scenario_free(&p.smallest);
 }
 
-/* A VF that the policy does not admit is not forgotten: its reason is kept. */
+/* For a VF that the policy does not admit, the reason is kept. */
 static void refusals(void)
 {
 	static const char text[] = "vfs 2\npolicy deadline\n"
@@ -305,13 +306,13 @@ static void refusals(void)
 					    peer_or_policy, &err),
 			      0);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(r.host.vfs[0].refused);
-	CU_ASSERT_PTR_NOT_NULL(strstr(r.host.vfs[0].refused, "not enough time"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(r.host.vfs[0].refused, "leave too little time"));
 	CU_ASSERT_PTR_NULL(r.host.vfs[1].refused);
 	running_finish(&r);
 	scenario_free(&s);
 }
 
-/* A timer that is late by 100 us makes each slice of those who stop at once longer by that. */
+/* A timer that is late by 100 us makes each slice of VFs that stop at once longer by that. */
 static void late_timers(void)
 {
 	struct vgpu_vf_view v;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leaves a mark wherever a guest can write, and looks for marks of others.
+ * Writes marks wherever a guest can write, and looks for marks of other tenants.
  *
- *     write VF MARK      comes up, marks all that it can, and stays until it is killed
- *     again VF MARK      the same, then its driver starts again; nothing may be left
- *     find VF MARK...    comes up, and looks for the marks of those before
- *     reach VF MIB       writes to what lies behind its memory of so many MiB; is to be stopped
- *     pf PF MIB MARK...  looks for marks in all of the GPU's memory
+ *     write VF MARK      brings the VF up, marks all its memory, and stays until it is killed
+ *     again VF MARK      does the same, then brings the VF up again: no mark may be left
+ *     find VF MARK...    brings the VF up and looks for marks of earlier tenants
+ *     reach VF MIB       writes behind the VF's memory of MIB MiB: the GPU must stop it
+ *     pf PF MIB MARK...  looks for marks in all of the GPU's memory, which has MIB MiB
  *
- * VF and PF are sockets. MARK is a number; it is written 8 bytes wide, at each 8 bytes. Prints how
- * often each was found; 0: done, 1: not.
+ * VF and PF are sockets. MARK is a number; it is written as 8 bytes, every 8 bytes. Prints how
+ * often each mark was found. Exit status: 0 if the search was done, 1 if not.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static struct guest *come_up(const char *path)
 	return g;
 }
 
-/* All of the memory, and a packet that is at work for ever, whose arguments are saved with it. */
+/* Marks all memory, and starts a packet that never ends, whose arguments are saved with it. */
 static void leave_marks(struct guest *g, uint64_t mark)
 {
 	struct softgpu_packet spin = {.opcode = SOFTGPU_ENDLESS,
@@ -131,7 +131,7 @@ static int reach(const char *vf, const char *mib)
 	r = guest_wait(g, fence, 20 * VGPU_SEC);
 	printf("%d\n", r == -EIO ? (int)guest_error(g) : r);
 	fflush(stdout);
-	pause(); /* its end resets it */
+	pause(); /* the end of this process resets the VF */
 	return 0;
 }
 

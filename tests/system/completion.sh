@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What bash offers after vgpuctl: its commands, as its table has them, and what vgpud knows of.
+# bash completion of vgpuctl offers the commands of vgpuctl's table and the GPUs, VFs and policies that vgpud knows.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
 echo "vfs = 2" | config
@@ -8,13 +8,13 @@ start_vgpud
 export VGPUD_SOCKET=$run/control.sock
 PATH=${vgpuctl%/*}:$PATH
 . "$(dirname "$0")/../../tools/vgpuctl/completion.bash"
-offers() { # WORDS, the last of which is being written; then "--" and what is offered
+offers() { # WORDS -- OFFERS: completing the last of WORDS offers exactly OFFERS
 	local words=()
 	while [ "$1" != -- ]; do words+=("$1"); shift; done
 	shift
 	COMP_WORDS=(vgpuctl "${words[@]}") COMP_CWORD=${#words[@]}
 	_vgpuctl
-	[ "${COMPREPLY[*]}" = "$*" ] || fail "vgpuctl ${words[*]}: '${COMPREPLY[*]}' is offered, not '$*'"
+	[ "${COMPREPLY[*]}" = "$*" ] || fail "completion of vgpuctl ${words[*]} offers '${COMPREPLY[*]}', want '$*'"
 }
 offers p -- policy
 offers gpu "" -- list show
@@ -26,7 +26,7 @@ offers vf set 1 w -- weight=
 offers policy set be -- best-effort
 offers top --int -- --interval
 offers nonsense "" --
-# Each command of the table can be reached.
+# Every command in vgpuctl's table is offered.
 while read -r noun verb _; do
 	COMP_WORDS=(vgpuctl "$noun") COMP_CWORD=1
 	_vgpuctl

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpuctl and the control socket: views, changes, refusals, exit codes, rubbish.
+# vgpuctl and the control socket: views, changes, refusals, exit codes, malformed input.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 3
 config <<-CONF
@@ -25,28 +25,28 @@ for view in "gpu list" "gpu show" "memory show" "vf list" "vf show 1" "policy li
 	code 0 json $view
 	jq -e . "$run/out.txt" >/dev/null || fail "$view: not JSON"
 done
-# The memory is told whole: extents that touch, each VF's where vf show has it.
+# memory show covers the whole memory: extents without gaps, and each VF's extent where vf show has it.
 json memory show | jq -e '[.extents[].bytes] == [32, 64, 64, 64, 32 | . * 1048576] and
 	([foreach .extents[] as $e (0; . + $e.bytes; $e.offset + $e.bytes == .)] | all) and
 	.total_bytes == 268435456 and .free_bytes == 33554432 and .extents[0].owner == "pf" and .extents[4].state == "free"' >"$run/said" ||
 	fail "memory show: $(json memory show | jq -c .)"
 for i in 0 1 2; do
-	[ "$(json memory show | jq ".extents[] | select(.vf == $i) | .offset")" = "$(vf $i memory_offset)" ] || fail "VF $i lies elsewhere"
+	[ "$(json memory show | jq ".extents[] | select(.vf == $i) | .offset")" = "$(vf $i memory_offset)" ] || fail "memory show and vf show give different offsets for VF $i"
 done
 code 0 ctl memory show --svg "$run/memory.svg"
 [ "$(grep -c '<title>' "$run/memory.svg")" = 5 ] && /usr/bin/python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$run/memory.svg" ||
-	fail "memory.svg is no picture of it"
+	fail "memory.svg is not well-formed or does not have 5 extents"
 start_guest a 0 spin --us 5000 --depth 16 --seconds 300; a=$guest_pid
 start_guest b 1 spin --us 5000 --depth 16 --seconds 300; b=$guest_pid
 await 30 active 2
-shares_kept 3
+shares_kept 3 0=100 1=300
 code 0 ctl vf set 1 weight=50
 [ "$(vf 1 params.weight)" = 50 ] || fail "the weight did not change"
-shares_kept 3
+shares_kept 3 0=100 1=50
 code 1 ctl vf set 1 weight=50000; says "weight = 50000: want 1 to 10000"
 code 1 ctl vf set 1 latency_slice_us=1000 weight=0; says "weight = 0"
 [ "$(vf 1 params.latency_slice_us)" = 0 ] || fail "half of a refused change was applied"
-code 1 ctl vf set 1 colour=red; says "no such parameter; there are: weight, latency_slice_us"
+code 1 ctl vf set 1 colour=red; says "no such parameter; the parameters are: weight, latency_slice_us"
 code 1 ctl vf set 9 weight=5; says "gpu0 has VFs 0 to 2"
 code 2 ctl vf set 1; says "want NAME=VALUE"
 code 2 ctl vf set x weight=1; says "want the number of a VF"
@@ -59,17 +59,18 @@ code 2 ctl --force=yes gpu list; says "--force: not an option"
 code 2 ctl timeline --ms=0; says "--ms 0: out of range"
 code 3 "$vgpuctl" --socket="$run/nothing.sock" gpu list; says "$run/nothing.sock"
 code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
-code 1 ctl policy set bogus; says "no such policy"
+code 1 ctl policy set bogus; says "no such policy is built in"
 code 1 ctl policy set strict idle=never; says "want one of: hold, donate, compress"
+policy_is() { [ "$(json policy show | jq -r .policy)" = "$1" ]; }
 for p in strict equal best-effort fair strict; do
 	code 0 ctl policy set $p
-	[ "$(json policy show | jq -r .policy)" = $p ] || fail "the policy is not $p"
+	await 30 policy_is $p # at the end of the present slice
 done
 code 0 ctl policy set slice_us=3000 idle=compress
-[ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "parameters"
-shares_kept 3
-# As many requests as one read of the socket brings: each has an answer, a result or the reason why there is none.
-/usr/bin/python3 - "$run/control.sock" <<'END' || fail "requests were lost"
+[ "$(json policy show | jq -r '.values.slice_us, .values.idle' | paste -sd,)" = 3000,compress ] || fail "policy show does not have slice_us = 3000, idle = compress"
+shares_kept 3 0=1 1=1 turns=3000
+# As many requests as vgpud receives in one read: each is answered with a result or with the reason why there is none.
+/usr/bin/python3 - "$run/control.sock" <<'END' || fail "a request got no answer or a wrong one"
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.settimeout(60)
@@ -86,7 +87,7 @@ for line in answers:
     if not missing:
         break
 assert not missing and results >= 16, (missing, results)
-# A change of policy, and what is set in the same breath: for the policy that there will be.
+# Parameters that are set right behind a change of policy are for the new policy.
 s.sendall(b'{"method":"policy.set","args":{"policy":"prio"}}\n{"method":"policy.set","args":{"policy":"fair"}}\n'
           b'{"method":"vf.set","args":{"vf":0,"params":{"weight":"200"}}}\n{"method":"vf.set","args":{"vf":0,"params":{"latency_slice_us":"2000"}}}\n'
           b'{"method":"policy.set","args":{"policy":"strict"}}\n{"method":"vf.set","args":{"vf":0,"params":{"slots":"2"}}}\n')
@@ -96,17 +97,17 @@ assert got[3]['result'] == {'weight': 200, 'latency_slice_us': 2000}, got
 END
 now_has() { [ "$(json policy show | jq -r .policy)" = strict ] && [ "$(vf 0 params.slots)" = 2 ]; }
 await 30 now_has
-ctl vf set 0 slots=1 >/dev/null || fail "vf set"
+ctl vf set 0 slots=1 >/dev/null || fail "vgpuctl vf set failed"
 code 0 ctl timeline --ms 50 --svg "$run/t.svg"
-grep -q '<svg' "$run/t.svg" && grep -q '</svg>' "$run/t.svg" || fail "the SVG is not whole"
+grep -q '<svg' "$run/t.svg" && grep -q '</svg>' "$run/t.svg" || fail "the SVG of the timeline is not complete"
 code 0 ctl trace --ms 50
-jq -e '.traceEvents | length > 5' "$run/out.txt" >/dev/null || fail "the trace is not whole"
+jq -e '.traceEvents | length > 5' "$run/out.txt" >/dev/null || fail "the trace has fewer than 6 events"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$run"; chmod 666 "$run/control.sock"
 	code 3 setpriv --reuid=65534 --regid=65534 --clear-groups "$vgpuctl" --socket "$run/control.sock" gpu list
 fi
-# Noise, and lines that are no requests: vgpud answers or hangs up, and serves the next client.
-"$VGPU_BUILD/tests/system/rubbish" "$run/control.sock" || fail "rubbish"
-ctl gpu show >/dev/null || fail "vgpud suffered from rubbish"
+# Noise, and lines that are no requests: vgpud answers or closes the connection, and serves the next client.
+"$VGPU_BUILD/tests/system/rubbish" "$run/control.sock" || fail "vgpud refused a connection after malformed input"
+ctl gpu show >/dev/null || fail "vgpud does not answer after malformed input"
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# On an NVIDIA GPU: tenants under strict slices and weights, results right to the bit, in the window and in device memory; a
-# kernel of a tenant's own; one that faults, and one that never ends, beside others who do not notice.
+# On an NVIDIA GPU: tenants under slices and weights get results that are right to the bit, in the window and in device
+# memory. A tenant runs a GPU kernel of its own. A GPU kernel that faults and one that never ends do not disturb others.
 . "$(dirname "$0")/lib.sh"
 "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 2>"$run/try.log" &
 try=$!
@@ -29,8 +29,8 @@ config <<-CONF
 CONF
 start_vgpud
 ctl gpu show
-# What is said of NVIDIA GPUs: any kernel is stopped, at any instruction, and goes on later.
-[ "$(json gpu show | jq -r .preemption)" = hard ] || fail "kernels are not stopped hard: $(ctl gpu show)"
+# vgpud's promise for NVIDIA GPUs: any GPU kernel can be stopped at any instruction and continued later.
+[ "$(json gpu show | jq -r .preemption)" = hard ] || fail "preemption is not hard: $(ctl gpu show)"
 
 start_guest a 0 gemm --device-memory --size 4 --seconds 300; a=$guest_pid
 start_guest b 1 mixed --seconds 300; b=$guest_pid
@@ -39,7 +39,7 @@ await 60 active 3
 has_turns() { [ "$(vf 0 dispatches)" -ge "$1" ]; }
 await 60 has_turns 100
 
-# A tenant's own kernel: y[i] = a x[i] + y[i], with a gate and without.
+# A tenant's own GPU kernel: y[i] = a x[i] + y[i], with a gate and without.
 saxpy=$(dirname "$0")/saxpy.ptx
 python3 - "$run/x" "$run/y" <<'PY'
 import struct, sys
@@ -50,7 +50,7 @@ PY
 for gated in "" --gated; do
 	"$guest" launch "$saxpy" $gated --function saxpy --grid 256 --block 256 --arg inout:"$run/y:$run/z" --arg in:"$run/x" --arg f32:2 \
 		--arg u32:65536 --socket "$run/gpu/vf3.sock" >"$run/launch.txt" 2>&1 || fail "$(cat "$run/launch.txt")"
-	python3 - "$run/z" <<'PY' || fail "the kernel's results are wrong"
+	python3 - "$run/z" <<'PY' || fail "the GPU kernel's results are wrong"
 import struct, sys
 n = 1 << 16
 sys.exit(struct.unpack('<%df' % n, open(sys.argv[1], 'rb').read()) != tuple(2.0 * i + 1 for i in range(n)))
@@ -58,15 +58,15 @@ PY
 	await 30 is 3 state available
 done
 
-# What never ends has its share, and no more; what faults loses its VF.
+# A tenant whose GPU kernel never ends gets its share and no more.
 start_guest e 3 endless --seconds 300; e=$guest_pid
 await 60 active 4
 shares_kept 3
 kill -9 $e; wait $e 2>/dev/null
 await 60 is 3 state available
-# A kernel that writes where its VF has nothing loses its VF, and its launcher says so.
+# A GPU kernel that writes outside the memory of its VF costs its tenant the VF, and the launcher says so.
 "$guest" launch "$saxpy" --function saxpy --block 32 --arg u64:0x700000000000 --arg u64:0x700000000000 --arg f32:2 --arg u32:32 \
-	--socket "$run/gpu/vf3.sock" >"$run/poke.txt" 2>&1 && fail "a kernel wrote where it has nothing"
+	--socket "$run/gpu/vf3.sock" >"$run/poke.txt" 2>&1 && fail "a GPU kernel wrote outside the memory of its VF"
 grep -q 'was reset' "$run/poke.txt" || fail "$(cat "$run/poke.txt")"
 for g in a b c; do
 	eval "kill -INT \$$g; wait_guest \$$g $g"

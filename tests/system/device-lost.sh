@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The device dies under vgpud, and comes back: vgpud says so, finds it again, and schedules on,
-# with what had been changed meanwhile.
+# The GPU dies while vgpud runs and comes back: vgpud reports the loss, finds the GPU again and schedules it with the settings
+# that were changed before the loss.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
 config <<-CONF
@@ -11,19 +11,19 @@ CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 60
 await 30 is 0 state active
-ctl policy set fair >/dev/null || fail "policy set"
-ctl vf set 1 weight=250 >/dev/null || fail "vf set"
+ctl policy set fair >/dev/null || fail "vgpuctl policy set failed"
+ctl vf set 1 weight=250 >/dev/null || fail "vgpuctl vf set failed"
 state_is() { [ "$(json gpu show | jq -r .state)" = "$1" ]; }
 kill -9 $softgpu_pid
 await 30 state_is lost
-ctl gpu show | grep -q '^why' || fail "no reason"
-ctl vf set 1 weight=1 2>/dev/null && fail "a change was taken although the device is gone"
+ctl gpu show | grep -q '^why' || fail "gpu show gives no reason for the loss"
+ctl vf set 1 weight=1 2>/dev/null && fail "vf set succeeded although the GPU is lost"
 start_softgpu --vfs 2
 await 30 state_is running
-[ "$(vf 1 params.weight)" = 250 ] || fail "a change was forgotten"
+[ "$(vf 1 params.weight)" = 250 ] || fail "VF 1 lost its weight of 250 with the GPU"
 start_guest b 1 gemm --jobs 5; b=$guest_pid
 wait_guest $b b
-# and one that answers with ones only
+# The GPU fails so that all reads return ones: vgpud reports it as lost, too.
 kill $vgpud_pid; wait $vgpud_pid; kill $softgpu_pid; wait $softgpu_pid
 start_softgpu --vfs 2 --fault die,us=3000000
 start_vgpud

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A VF that does not stop is reset and held back; its guest starts over; at the third hang it is
-# quarantined, until an operator resets it. Its neighbour loses time, but nothing else.
+# A VF that does not stop is reset and put in back-off; its guest starts again. After the third hang the VF is quarantined
+# until an operator resets it. The other VF loses time, but nothing else.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2 --latency flr=2000 --fault hang,cmd=idle,vf=1,skip=10,count=3
 config <<-CONF
@@ -13,17 +13,17 @@ start_vgpud
 start_guest a 0 sha256 --seconds 100; a=$guest_pid
 start_guest b 1 spin --seconds 100; b=$guest_pid
 await 60 is 1 state quarantined
-[ "$(vf 1 hangs)" = 3 ] || fail "not three hangs: $(ctl vf show 1)"
+[ "$(vf 1 hangs)" = 3 ] || fail "want three hangs: $(ctl vf show 1)"
 wait $b
-[ $? = 3 ] || fail "a quarantined VF's guest is not refused"
-[ "$(vf 0 resets)" = 0 ] || fail "the neighbour was reset"
+[ $? = 3 ] || fail "the guest of a quarantined VF was not refused (exit status 3)"
+[ "$(vf 0 resets)" = 0 ] || fail "VF 0, which did nothing wrong, was reset"
 ctl events >"$run/events.txt"
-grep -q 'VF 1.*hang' "$run/events.txt" || fail "no event of the hang"
-grep -q 'VF 1 is quarantined' "$run/vgpud.log" || fail "no log line of the quarantine"
-ctl vf reset 1 || fail "vf reset"
+grep -q 'VF 1.*hang' "$run/events.txt" || fail "vgpuctl events does not show the hang"
+grep -q 'VF 1 is quarantined' "$run/vgpud.log" || fail "vgpud's log does not report the quarantine"
+ctl vf reset 1 || fail "vgpuctl vf reset failed"
 await 30 is 1 state available
 start_guest c 1 gemm --jobs 5; c=$guest_pid
 wait_guest $c c
 kill -INT $a
 wait_guest $a a
-[ "$(field a resets)" = 0 ] || fail "the neighbour lost work"
+[ "$(field a resets)" = 0 ] || fail "the guest of VF 0 was reset and lost work"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# libvirt's hook: the sequences of operations that libvirt makes, as recorded from it (docs/domain.md), and what vgpud
-# makes of them; with vgpud there, gone, stopped, and restarted in the middle.
+# vgpud-hook is called with the sequences of operations that libvirt makes, as recorded (docs/domain.md), while vgpud runs,
+# is down, is stopped or is restarted in between. The test checks the answers and vgpud's leases.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/hooks.sh"
 start_softgpu --vfs 4
@@ -24,67 +24,67 @@ start_vgpud
 any=$(slice "")
 heavy=$(slice "<v:device pool='render'/><v:sched><v:weight>300</v:weight></v:sched>")
 
-# A VM's life. Its weight is its VF's while it lives.
+# A VM starts and ends. While it has the VF, the VF has the weight of its claim.
 sequence 1 "$heavy" prepare start || fail "$(cat "$run/said")"
 leases_are '["vm1 reserved"]'
 [ "$(weight 0)" = 300 ] || fail "the weight is not set"
 hook 1 "$heavy" started || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
-[ "$(vf 0 domain)" = vm1 ] || fail "the VF does not know its domain"
+[ "$(vf 0 domain)" = vm1 ] || fail "vf show 0 does not name the domain vm1"
 sequence 1 "$heavy" stopped release || fail "$(cat "$run/said")"; leases_are '[]'
-[ "$(weight 0)" = 100 ] || fail "the weight has stayed"
-grep -q "vm1 has ended: destroyed" "$run/vgpud.log" || fail "libvirt's reason is not told"
+[ "$(weight 0)" = 100 ] || fail "the VF still has the weight of vm1 after its end"
+grep -q "vm1 has ended: destroyed" "$run/vgpud.log" || fail "vgpud's log does not give libvirt's reason for the end of vm1"
 await 10 is 0 state available
-# A start that somebody else's hook refuses; a crash; a restart of libvirtd; operations that mean nothing to us.
+# A start that another hook refuses; a crash; a restart of libvirtd; operations that vgpud ignores.
 sequence 1 "$any" prepare stopped release || fail "$(cat "$run/said")"; leases_are '[]'
 sequence 1 "$any" prepare start started stopped release prepare start started || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
 sequence 1 "$any" reconnect attach restore || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
-# Under its other name it is the same: hooks/qemu, for a libvirt before 6.5.
+# The hook works under its other name, hooks/qemu, which libvirt before 6.5 needs.
 ln -s "$hook_program" "$run/qemu"
-domain 1 "$any" | "$run/qemu" vm1 reconnect begin - || fail "as hooks/qemu it does nothing"
-# No end was told (libvirtd was killed): the next start puts that right.
+domain 1 "$any" | "$run/qemu" vm1 reconnect begin - || fail "the hook failed under the name hooks/qemu"
+# libvirtd was killed, so no hook reported the end of vm1: its next start replaces the lease.
 sequence 1 "$any" prepare start || fail "$(cat "$run/said")"; leases_are '["vm1 reserved"]'
 sequence 1 "$any" started
-# A VM that runs, and of which we know nothing.
+# A running VM that vgpud does not know is added by reconnect.
 hook 9 "$(slice "<v:device gpu='gpu0' vf='2'/>")" reconnect || fail "$(cat "$run/said")"; leases_are '["vm1 running","vm9 running"]'
 hook 9 "$any" release
 
-# Refusals, each with one sentence that helps.
+# Each refusal is one sentence that says what is wrong.
 refused "vm2/a: there is no GPU gpu7" hook 2 "$(slice "<v:device gpu='gpu7'/>")" prepare
 refused "there is no GPU in pool fast" hook 2 "$(slice "<v:device pool='fast'/>")" prepare
 theirs=$(vf_of 1)
 refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
 refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
-refused "9000 MiB are claimed, gpu0 has at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
-refused "gpu0 has policy fair, not strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
+refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
+refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
 refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(slice "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
 refused "cannot be moved to another host" hook 2 "$any" migrate
-hook 2 "$(slice "<v:device gpu='gpu7'/>" "required='no'")" prepare || fail "it is not required"
+hook 2 "$(slice "<v:device gpu='gpu7'/>" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
 hook 2 "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1'>" reconnect || fail "reconnect was refused"
 leases_are '["vm1 running"]'
-# Its VF is being scrubbed when it is started again: it waits for that, and is not refused.
+# The VF is being scrubbed when its VM starts again: the start waits for the scrub and is not refused.
 own=$(slice "<v:device gpu='gpu0' vf='3'/>")
 sequence 3 "$own" prepare start started stopped release prepare start started stopped release || fail "$(cat "$run/said")"
-# Two slices: both or none.
+# A VM claims two VFs: it gets both or none.
 two="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'><v:sched><v:weight>50</v:weight></v:sched></v:vf><v:vf name='b'><v:device gpu='gpu7'/></v:vf></v:vgpu>"
 refused "vm2/b: there is no GPU gpu7" hook 2 "$two" prepare
 leases_are '["vm1 running"]'
-for i in 1 2 3; do [ "$(weight $i)" = 100 ] && continue; [ $i = "$theirs" ] || fail "half of a refused claim has stayed"; done
+for i in 1 2 3; do [ "$(weight $i)" = 100 ] && continue; [ $i = "$theirs" ] || fail "VF $i kept the weight of a claim that was refused"; done
 
-# Twenty at once for the three VFs that are left: three get one, no VF is given twice.
+# Twenty VMs start at once for the three free VFs: three of them get one, and no VF is given twice.
 for n in $(seq 30 49); do
 	(domain $n "$any" | "$hook_program" vm$n prepare begin - 2>"$run/said.$n"; echo $? >"$run/verdict.$n") &
 	starters+=($!)
 done
 wait "${starters[@]}"
-[ "$(cat "$run"/verdict.* | grep -c '^0$')" = 3 ] || fail "not three were let through: $(leases)"
+[ "$(cat "$run"/verdict.* | grep -c '^0$')" = 3 ] || fail "want three of the twenty VMs let through: $(leases)"
 [ "$(json vm list | jq '[.vms[].vf] | unique | length')" = 4 ] || fail "a VF has two owners: $(leases)"
-grep -q "all 4 VFs of gpu0 are in use" "$run"/said.* || fail "no reason was given"
+grep -q "all 4 VFs of gpu0 are in use" "$run"/said.* || fail "no refusal says that all VFs are in use"
 for n in $(seq 30 49); do hook $n "$any" release; done
 leases_are '["vm1 running"]'
 
-# A program has a VF: it is not a VM's.
+# A VF that a program uses is not given to a VM.
 free=$(((theirs + 1) % 4))
 await 10 is $free state available
 start_guest p $free sha256 --seconds 100; p=$guest_pid
@@ -93,27 +93,27 @@ refused "VF $free of gpu0 is active" hook 2 "$(slice "<v:device gpu='gpu0' vf='$
 kill -INT $p
 wait $p || fail "the guest ended with $?"
 
-# vgpud killed and started again knows who has what; a hook in between waits for it.
+# vgpud is killed and started again: it knows the leases, and a hook call in between waits for it.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 domain 2 "$any" | "$hook_program" vm2 prepare begin - 2>"$run/said" &
 waiting=$!
 start_vgpud
-wait $waiting || fail "not let through: $(cat "$run/said")"
+wait $waiting || fail "the hook call that waited for vgpud was refused: $(cat "$run/said")"
 leases_are '["vm1 running","vm2 reserved"]'
 hook 2 "$any" release
-# With the parameters that it claimed.
+# The parameters of a claim survive the restart.
 hook 4 "$heavy" prepare || fail "$(cat "$run/said")"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
-[ "$(json vf show "$(vf_of 4)" | jq .params.weight)" = 300 ] || fail "a restart has forgotten the weight"
+[ "$(json vf show "$(vf_of 4)" | jq .params.weight)" = 300 ] || fail "vgpud lost the weight of vm4's claim in a restart"
 hook 4 "$heavy" release
-# vgpud gone: who needs it does not start, who does not, does, and nothing that runs is touched.
+# vgpud is down: a VM that requires a GPU does not start, other VMs start, and running VMs are not affected.
 kill $vgpud_pid; wait $vgpud_pid
-refused "a GPU is required, and vgpud is not running" hook 2 "$any" prepare
-hook 2 "$(slice "" "required='no'")" prepare || fail "it is not required"
-hook 2 "" prepare || fail "a VM without a claim was held up"
+refused "requires a GPU, and vgpud is not running" hook 2 "$any" prepare
+hook 2 "$(slice "" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
+hook 2 "" prepare || fail "a VM without a claim was refused"
 for operation in started stopped release reconnect; do hook 1 "$any" $operation || fail "$operation was refused"; done
-# vgpud stopped, and it does not answer: the hook does not wait for ever.
+# vgpud is stopped and does not answer: the hook gives up after its time-out.
 start_vgpud
 kill -STOP $vgpud_pid
 hook 1 "$any" reconnect || fail "reconnect was refused"
@@ -123,7 +123,7 @@ hook 2 "$any" release
 hook 1 "$any" release
 leases_are '[]'
 
-# A start and its end that vgpud reads at once: nothing is reserved after the end.
+# vgpud reads the start and the end of a VM at the same time: no lease is left.
 has_a_socket() { find "/proc/$1/fd" -lname "socket:*" | grep -q .; }
 for i in 1 2 3; do
 	kill -STOP $vgpud_pid
@@ -139,7 +139,7 @@ for i in 1 2 3; do
 	leases_are '[]'
 done
 
-# What its policy does not admit is refused in its words.
+# A claim that the policy does not admit is refused with the policy's reason.
 kill $vgpud_pid; wait $vgpud_pid
 conf qos
 start_vgpud
@@ -148,7 +148,7 @@ hook 1 "$most" prepare || fail "$(cat "$run/said")"
 refused "policy qos: " hook 2 "$most" prepare
 leases_are '["vm1 reserved"]'
 hook 1 "$most" release
-# A reservation that is never used ends by itself.
+# A reservation that is not used ends after lease_s.
 kill $vgpud_pid; wait $vgpud_pid
 lease_s=1 conf fair
 start_vgpud
@@ -156,7 +156,7 @@ hook 1 "$any" prepare
 leases_are '["vm1 reserved"]'
 none() { [ "$(leases)" = '[]' ]; }
 await 20 none
-# A damaged file of leases costs no start of vgpud.
+# vgpud starts with a damaged file of leases.
 kill $vgpud_pid; wait $vgpud_pid
 echo '[{"gpu":"gpu0","vf":77},{"gpu":"x"},5' >"$run/leases.json"
 start_vgpud

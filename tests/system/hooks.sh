@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# For tests that call libvirt's hook as libvirt does.
+# Sourced by tests that call vgpud-hook as libvirt does.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root, for whom alone the hook asks vgpud"; exit 77; }
 hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 export VGPUD_HOOK_SOCKET=$run/hook.sock
@@ -10,7 +10,7 @@ domain() { # N CLAIM
 slice() { # INSIDE [ATTRIBUTES]
 	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:vf name='a'>$1</v:vf></v:vgpu>"
 }
-# hook N CLAIM OPERATION: as libvirt calls it; what it says goes to $run/said
+# hook N CLAIM OPERATION: calls the hook as libvirt does for domain vmN; its messages go to $run/said.
 hook() {
 	local sub=begin extra=-
 	case $3 in stopped) sub=end ;; release) sub=end extra=destroyed ;; esac
@@ -21,12 +21,12 @@ sequence() { # N CLAIM OPERATIONS...
 	shift 2
 	for operation; do hook "$n" "$claim" "$operation" || return; done
 }
-refused() { # WORDS COMMAND...
+refused() { # WORDS COMMAND...: fails unless COMMAND fails with one line that contains WORDS
 	local words=$1
 	shift
-	"$@" && fail "not refused: $*"
-	[ "$(wc -l <"$run/said")" = 1 ] && grep -q "$words" "$run/said" || fail "'$(cat "$run/said")' does not say '$words'"
+	"$@" && fail "want a refusal, but this succeeded: $*"
+	[ "$(wc -l <"$run/said")" = 1 ] && grep -q "$words" "$run/said" || fail "want one line that says '$words', got: $(cat "$run/said")"
 }
 leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
-leases_are() { [ "$(leases)" = "$1" ] || fail "leases are $(leases), not $1"; }
+leases_are() { [ "$(leases)" = "$1" ] || fail "leases are $(leases), want $1"; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# An endless job, a hog and a faulting tenant beside an honest one.
+# An endless job, a hog and a tenant whose work faults run beside an honest tenant, which gets its share and right results.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 4
 config <<-CONF
@@ -14,13 +14,14 @@ start_guest endless 1 endless --seconds 600
 start_guest hog 2 hog --us 10000 --seconds 600
 await 30 active 3
 shares_kept 3
-# It faults, is reset and held back, three times; the fourth time it is not let in any more.
+# The work of guest fault faults three times, and its VF is reset each time, with a back-off before the guest may return. After
+# the third time the VF is quarantined and the guest is refused.
 start_guest fault 3 fault --seconds 60
 wait $guest_pid
 code=$?
-[ $code = 3 ] || fail "the faulting tenant was not refused: $code"
+[ $code = 3 ] || fail "the tenant whose work faults was not refused: exit status $code, want 3"
 await 30 is 3 state quarantined
-[ "$(vf 3 hangs) $(vf 3 resets) $(vf 3 window_timeouts)" = "3 3 0" ] || fail "not three strikes: $(ctl vf show 3)"
-[ "$(vf 0 resets)" = 0 ] && [ "$(vf 1 resets)" = 0 ] && [ "$(vf 2 resets)" = 0 ] || fail "a neighbour was reset"
+[ "$(vf 3 hangs) $(vf 3 resets) $(vf 3 window_timeouts)" = "3 3 0" ] || fail "want three hangs, three resets and no window time-out: $(ctl vf show 3)"
+[ "$(vf 0 resets)" = 0 ] && [ "$(vf 1 resets)" = 0 ] && [ "$(vf 2 resets)" = 0 ] || fail "a VF that did nothing wrong was reset"
 kill -INT $a
 wait_guest $a honest

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud-keeper: starts what it runs again, hands descriptors to its next life, and ends with it.
+# vgpud-keeper starts its child again when the child dies, passes the stored descriptors to the new child, and ends the
+# child when it ends itself.
 . "$(dirname "$0")/lib.sh"
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 start_softgpu --vfs 2
@@ -29,12 +30,12 @@ last=$(child)
 pids+=("$last")
 kill $keeper_pid
 wait $keeper_pid || fail "the keeper ended with $?"
-[ ! -e "/proc/$last" ] || fail "vgpud outlived it"
-# What never worked is not tried again.
+[ ! -e "/proc/$last" ] || fail "vgpud outlived the keeper"
+# A program that fails at its first start is not started again.
 echo nonsense >"$run/vgpud.conf"
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt"
-[ $? = 1 ] || fail "a bad configuration is no reason to go on"
-# Descriptors: put by one life, found by the next; another process' word counts for nothing.
+[ $? = 1 ] || fail "the keeper did not end with 1 although vgpud refused its configuration"
+# Descriptors that one child stores are passed to the next child. The keeper ignores messages of other processes.
 cat >"$run/life.py" <<'PY'
 import os, socket, sys
 run = sys.argv[1]
@@ -50,7 +51,7 @@ if life == 0:
     for name in "one", "two", "three":
         f = open(run + "/" + name, "w+"); f.write(name); f.flush()
         say("FDSTORE=1\nFDNAME=" + name, [f.fileno()])
-    if os.fork() == 0: # not the keeper's child
+    if os.fork() == 0: # this process is not the keeper's child
         say("FDSTOREREMOVE=1\nFDNAME=one")
         os._exit(0)
     os.wait()

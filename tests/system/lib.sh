@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# For the system tests: the real programs, on sockets of their own, ended when the test ends.
-# Waiting is for something to become true, with a deadline; a deadline that passes is a failure.
+# Sourced by the system tests, which run the real programs on sockets of their own. All programs end with the test.
+# A test waits for a condition, with a deadline; a deadline that passes is a failure.
 set -uo pipefail
 softgpu=$VGPU_BUILD/tools/softgpu/device/softgpu
 vgpud=$VGPU_BUILD/scheduler/daemon/vgpud
@@ -8,14 +8,14 @@ vgpuctl=$VGPU_BUILD/tools/vgpuctl/vgpuctl
 guest=$VGPU_BUILD/tools/softgpu/guest/vgpu-guest
 run=$(mktemp -d /tmp/vgpud-test.XXXXXX)
 pids=()
-# Sanitizers write here, whatever a test does with the outputs of the program that they find fault with: where a refusal is
-# wanted, a crash must not pass for one.
+# Sanitizers write their reports here, whatever a test does with the output of its programs: a test that expects a program
+# to refuse something must not take a crash for the refusal.
 for options in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
 	export "$options=${!options:+${!options}:}log_path=$run/sanitizer"
 done
 command -v jq >/dev/null || { echo "skipped: jq is missing"; exit 77; }
 
-# For figures.
+# A description of this machine, for benchmarks.
 this_machine() { echo "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)"; }
 fail() {
 	echo "FAILED: $*"
@@ -26,8 +26,8 @@ finish() {
 	local r=$? p
 	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null; done
 	wait 2>/dev/null
-	# A sanitizer's report is a failure, whatever the test thought of it; also one that a confined program could only
-	# write to its standard error, or not at all.
+	# Any report of a sanitizer is a failure, even if the test passed. A confined program may only be able to write its
+	# report to standard error, or may fail to open the report file: both are found here, too.
 	reports=$(find "$run" -type f -exec grep -laE \
 		"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|runtime error:|ERROR: Can't open file: $run/sanitizer" {} +)
 	if [ -n "$reports" ]; then
@@ -44,17 +44,19 @@ await() { # SECONDS COMMAND...
 	local end=$((SECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $end ] || fail "gave up waiting for: $*"
+		[ $SECONDS -lt $end ] || fail "timed out waiting for: $*"
 		sleep 0.02
 	done
 }
 ctl() { "$vgpuctl" --socket "$run/control.sock" "$@"; }
 json() { ctl -o json "$@"; }
-# A number or word of a VF: vf N FIELD
+# vf N FIELD: prints a field of VF N.
 vf() { json vf show "$1" | jq -r ".$2"; }
 is() { [ "$(vf "$1" "$2")" = "$3" ]; }
+# look NAME: saves vgpud's view of all VFs as NAME.json.
+look() { json vf list >"$run/$1.json"; }
 at_least() { [ "$(vf "$1" "$2")" -ge "$3" ]; }
-# A VF's partition in MiB, how large and where; and whether no memory waits to be cleared.
+# A VF's partition in MiB: its size (mib) and its offset (at). clean: no memory is waiting to be cleared.
 mib() { echo $(($(vf "$1" memory_bytes) >> 20)); }
 at() { echo $(($(vf "$1" memory_offset) >> 20)); }
 clean() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
@@ -65,7 +67,7 @@ start_softgpu() { # options
 	pids+=($!)
 	await 20 test -S "$run/gpu/pf.sock"
 }
-config() { # further lines for the GPU on stdin
+config() { # reads further lines for the GPU on stdin
 	cat >"$run/vgpud.conf" <<CONF
 [daemon]
 socket = $run/control.sock
@@ -80,7 +82,7 @@ start_vgpud() {
 	pids+=($!)
 	await 30 ctl gpu list
 }
-# start_guest_at NAME SOCKET WORKLOAD options: its report goes to NAME.json; the pid to $guest_pid
+# start_guest_at NAME SOCKET WORKLOAD options: starts a guest that writes its report to NAME.json; sets $guest_pid.
 start_guest_at() {
 	local name=$1 socket=$2
 	shift 2
@@ -94,36 +96,66 @@ start_guest() {
 	shift 2
 	start_guest_at "$name" "$run/gpu/vf$vf.sock" "$@"
 }
-# wait_guest PID NAME: it ends well, and nothing was wrong.
+# wait_guest PID NAME: fails unless the guest exits with 0, has done jobs and all its results are right.
 wait_guest() {
 	wait "$1" || fail "guest $2 ended with $?: $(cat "$run/$2.json" "$run/$2.log")"
 	[ "$(jq .wrong "$run/$2.json")" = 0 ] || fail "guest $2: wrong results: $(cat "$run/$2.json")"
-	[ "$(jq .jobs "$run/$2.json")" -gt 0 ] || fail "guest $2 did nothing"
+	[ "$(jq .jobs "$run/$2.json")" -gt 0 ] || fail "guest $2 has finished no job"
 }
 field() { jq -r ".$2" "$run/$1.json"; }
 active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | length')" = "$1" ]; }
-# shares_kept PERCENT: active VFs have what their policy promises them, by vgpud's own records (tests/lib/shares.jq), over
-# a time in which each of them runs so long that the policy's bound is no more than PERCENT of it; or, where a slow machine
-# has made bounds large, over a minute: the bound is kept over any time. Two of them at least have to have work all the
-# time, which is found out before their shares are looked at.
-shares_jq=$(dirname "${BASH_SOURCE[0]}")/../lib/shares.jq
-look() { json vf list >"$run/$1.json"; }
-ran_long() { # PERCENT SINCE
-	look now && { [ $((SECONDS - $2)) -ge 60 ] || jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" --argjson p "$1" '
-		[$b[0].vfs[] | select(.state == "active") | .run_ns - $a[0].vfs[.vf].run_ns - 200 / $p * .lag_bound_ns] | min > 0'; }
+# shares_kept PERCENT [VF=WEIGHT...] [turns=US]: fails unless vgpud keeps to its policy's bounds. vgpu-sim audits vgpud's own
+# records for it: shares, waits and the ends of turns. The bounds are those of a machine that is never late, plus the lateness
+# that the records show: the audit judges vgpud, not the machine. It compares VFs while they have work. Recording goes on until
+# the bound is at most PERCENT of the time that two VFs (or all VFs named here) received, or for a minute if a slow machine has
+# made the bound wide. The function makes sure that there are such VFs before it judges anything.
+# VF=WEIGHT: the test states that this VF had work and has this weight. turns=US: the test states that half of all turns are
+# planned to take at most US microseconds.
+sim=$VGPU_BUILD/tools/sim/vgpu-sim
+recordings=()
+steps() { json stats | jq .steps; }
+audit() { # the recordings so far, as shares.json
+	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
+	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
-always_had_work() {
-	jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" '[$b[0].vfs[] | . as $is | $a[0].vfs[.vf] as $was
-		| select($is.state == "active" and $is.has_work and $was.has_work and $is.wakes == $was.wakes)] | length > 1'
+can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
+ran_long() { # PERCENT VFS: at least VFS of them ran long enough for a bound of PERCENT
+	jq -e --argjson p "$1" --argjson n "$2" '[.vfs[] | select(.had_ns > 100 / $p * .allowed_ns)] | length >= $n' "$run/shares.json" >/dev/null
 }
-shares_kept() { # PERCENT
-	local i
-	for i in 1 2 3 4 5; do
-		look before
-		await 120 ran_long "$1" $SECONDS
-		always_had_work >/dev/null && break
-		[ $i -lt 5 ] || fail "tenants run out of work: nothing can be said of shares: $(ctl vf list)"
+# Saves recordings. Each holds at least the last 8000 steps, so on a machine that is not too slow it overlaps with the one
+# before it; where steps are missing between two recordings, the audit starts again.
+record_shares() { # PERCENT VFS
+	local end=$((SECONDS + 60)) next=1 at soon
+	recordings=()
+	until [ $SECONDS -ge $end ]; do
+		at=$(steps)
+		recordings+=("$run/shares.${#recordings[@]}.rec")
+		ctl record --output "${recordings[-1]}" >/dev/null || fail "vgpuctl record failed"
+		if [ ${#recordings[@]} = $next ]; then
+			next=$((next * 2))
+			audit
+			! ran_long "$1" "$2" || return 0
+		fi
+		soon=$((SECONDS + 2))
+		until [ $SECONDS -gt $soon ] || [ "$(steps)" -ge $((at + 3000)) ]; do sleep 0.2; done
 	done
-	jq -n --argjson a "$(<"$run/before.json")" --argjson b "$(<"$run/now.json")" -f "$shares_jq" >"$run/shares.json"
-	[ "$(jq 'length > 1 and all(.kept)' "$run/shares.json")" = true ] || fail "shares: $(jq -c '.[]' "$run/shares.json"; ctl vf list)"
+	audit
+	can_be_judged
+}
+shares_kept() {
+	local percent=$1 turns=null weights='' vfs=0 i
+	for i in "${@:2}"; do
+		case $i in turns=*) turns=${i#*=} ;; *) weights+="${weights:+,}\"${i%=*}\":${i#*=}" vfs=$((vfs + 1)) ;; esac
+	done
+	for i in 1 2 3 4 5; do
+		record_shares "$percent" $((vfs > 2 ? vfs : 2)) && break
+		[ $i -lt 5 ] || fail "fewer than two tenants had work at the same time, so shares cannot be judged: $(ctl vf list)"
+	done
+	"$sim" audit "${recordings[@]}"
+	[ "$(jq .broken "$run/shares.json")" = null ] || fail "vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
+	jq -e --argjson turns "$turns" --argjson weights "{$weights}" '. as $all
+		| [$weights | to_entries[] | .value as $weight | $all.vfs[.key | tonumber] | select(.had_ns > 0) | .share / $weight] as $units
+		| ($units | length) == ($weights | length) and (($units | max) // 1) <= (($units | min) // 1) * 1.000001 and
+		  ($turns == null or ([.vfs[] | select(.had_ns > 0) | .planned_ns <= 1000 * $turns] | all))' "$run/shares.json" >/dev/null ||
+		fail "weights and turns are not ${*:2}: $(jq -c . "$run/shares.json")"
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A real libvirtd of our own, in namespaces of its own, with small VMs under TCG: what its hook does at starts, ends,
-# crashes and restarts of everything. The VMs have no VF in them (that is the lab's); who has which is what counts.
+# A real libvirtd in namespaces of its own runs small VMs under TCG. The test follows vgpud's leases through starts, ends,
+# crashes and restarts of VMs, libvirtd and vgpud. The VMs use no VF (the lab tests that); only the leases count here.
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 [ -x "$agent" ] || { echo "skipped: vgpud-libvirt is not built: libvirt's headers are missing"; exit 77; }
 . "$(dirname "$0")/libvirtd.sh"
@@ -34,27 +34,27 @@ start_vgpud
 define 1 "$(claim '<v:sched><v:weight>300</v:weight></v:sched>')"
 define 2 "$(claim "<v:memory unit='GiB'>9</v:memory>")"
 define 3 ""
-virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "validate does not see the claim"
+virsh dumpxml vm1 | "$vgpuctl" validate - | grep -q 'weight 300' || fail "vgpuctl validate does not show the weight of vm1's claim"
 
 explains() { # DOMAIN WORDS
 	PATH=$PATH:${agent%/*} ctl vm explain "$1" | grep -q "$2" || fail "vm explain $1 does not say '$2': $(PATH=$PATH:${agent%/*} ctl vm explain "$1" 2>&1)"
 }
 PATH=$PATH:${agent%/*} ctl validate vm1 | grep -q 'weight 300' || fail "validate does not read from libvirt"
-explains vm1 "^vm1/a: free: VF 0 of gpu0 is free for it, if policy fair admits it$"
+explains vm1 "^vm1/a: free: VF 0 of gpu0 is free, if policy fair admits the claim$"
 explains vm2 "^vm2/a: refused: 9216 MiB are claimed"
-explains vm3 "^vm3 has no claim, and no VF$"
+explains vm3 "^vm3 claims no VF and has none$"
 virsh -q start vm1 || fail "vm1 does not start"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 explains vm1 "^vm1/a: running: VF 0 of gpu0, at $run/gpu/vf0.sock$"
-PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm99 was explained"
+PATH=$PATH:${agent%/*} ctl vm explain vm99 2>"$run/said" && fail "vm explain accepted vm99, which does not exist"
 grep -q "vm99: Domain not found" "$run/said" || fail "vm99: $(cat "$run/said")"
-virsh -q start vm2 2>"$run/said" && fail "vm2 has started"
-grep -q "vgpud: vm2/a: 9216 MiB are claimed, gpu0 has at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
-virsh -q start vm3 || fail "vm3, which claims nothing, does not start"
-# A reset of the guest calls no hook, and changes nothing.
+virsh -q start vm2 2>"$run/said" && fail "vm2 has started although its claim does not fit"
+grep -q "vgpud: vm2/a: 9216 MiB are claimed; gpu0 can free at most" "$run/said" || fail "virsh says: $(cat "$run/said")"
+virsh -q start vm3 || fail "vm3, which claims no VF, does not start"
+# libvirt calls no hook when a guest is reset, and the lease stays.
 virsh -q reset vm1
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
-# libvirtd restarted, and killed, with vgpud there and without: VMs run on.
+# libvirtd is restarted with vgpud running, then killed together with vgpud: VMs keep running.
 stop_libvirtd TERM
 start_libvirtd
 await 20 state_is 1 running
@@ -67,11 +67,11 @@ await 20 state_is 3 running
 start_vgpud
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
 
-# A QEMU that dies.
+# QEMU dies: the lease ends.
 kill -9 "$(qemu_of 1)"
 await 30 leases_are '[]'
 await 30 state_is 1 "shut off"
-# Saved and restored: the VF is given back meanwhile, and found anew.
+# A VM is saved and restored: its lease ends when it is saved, and it gets a new one when it is restored.
 virsh -q start vm1 && virsh -q save vm1 "$run/saved" || fail "vm1 cannot be saved"
 leases_are '[]' || fail "leases: $(leases)"
 virsh -q restore "$run/saved" || fail "vm1 cannot be restored"
@@ -79,52 +79,53 @@ leases_are '["vm1 running"]' || fail "leases: $(leases)"
 virsh -q destroy vm1
 leases_are '[]' || fail "leases: $(leases)"
 
-# vgpud down: who needs a GPU is told so by virsh, others start.
+# vgpud is down: a VM that requires a GPU does not start, and virsh says why. Other VMs start.
 virsh -q destroy vm3
 kill $vgpud_pid; wait $vgpud_pid
 virsh -q start vm1 2>"$run/said" && fail "vm1 has started without vgpud"
-grep -q "vm1: a GPU is required, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
-virsh -q start vm3 || fail "vm3 needs vgpud"
-# libvirtd killed in the middle of a start: nobody tells that it has ended, and the reservation ends by itself.
+grep -q "domain vm1 requires a GPU, and vgpud is not running" "$run/said" || fail "virsh says: $(cat "$run/said")"
+virsh -q start vm3 || fail "vm3, which claims no VF, does not start without vgpud"
+# libvirtd is killed in the middle of a start: no hook reports the end, and the reservation ends after lease_s.
 conf 2
 start_vgpud
 kill -STOP $vgpud_pid
 virsh -q start vm1 >/dev/null 2>&1 &
 hook_runs() { pgrep -f "50-vgpud vm1 prepare"; }
 await 20 hook_runs
-virsh -q domstate vm3 >/dev/null || fail "other VMs cannot be asked meanwhile"
+virsh -q domstate vm3 >/dev/null || fail "libvirtd does not answer for other VMs while a hook waits for vgpud"
 stop_libvirtd KILL
 kill -CONT $vgpud_pid
 await 30 leases_are '["vm1 reserved"]'
 await 30 leases_are '[]'
-# Autostart, at libvirtd's start.
+# libvirtd starts a VM that is marked for autostart, with its VF.
 start_libvirtd
 virsh -q autostart vm1
 stop_libvirtd TERM
-rm -f /run/libvirt/qemu/autostarted # or libvirtd thinks that this boot has had its autostart
+rm -f /run/libvirt/qemu/autostarted # otherwise libvirtd skips autostart, which it does once per boot
 start_libvirtd
 await 30 leases_are '["vm1 running"]'
 virsh -q destroy vm1
-# vgpud-libvirt follows what runs: a claim that is changed live counts at once, one for the next start does not.
+# vgpud-libvirt follows running VMs: a claim that is changed with --live takes effect at once, one that is changed with
+# --config does not.
 set_claim() { virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --set "<vgpu version='1'><vf name='a'>$2</vf></vgpu>" "$1"; }
 weight_is() { [ "$(json vf show "$at" | jq .params.weight)" = "$1" ]; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 "$agent" 2>>"$run/agent.log" &
 agent_pid=$!
 pids+=($!)
-await 20 grep -q following "$run/agent.log"
+await 20 grep -q 'connected to libvirt' "$run/agent.log"
 virsh -q start vm1
 at=$(vf_of 1)
-weight_is 300 || fail "the weight is not the claim's"
+weight_is 300 || fail "the VF does not have the weight of the claim"
 set_claim --config '<sched><weight>700</weight></sched>'
 set_claim --live '<sched><weight>500</weight></sched>'
 await 20 weight_is 500
-# One that makes no sense is refused in the log, and what was stays.
+# A changed claim with a value out of range is refused with a log line, and the old claim stays in force.
 set_claim --live '<sched><weight>99999</weight></sched>'
-await 20 grep -q "vm1/a: its changed claim is refused: weight = 99999" "$run/vgpud.log"
-weight_is 500 || fail "a refused change has changed something"
-explains vm1 "VF $at of gpu0, at .*; its changed claim is refused: weight = 99999"
-# Its VF hangs: as it claims, it is paused, or stopped; else it goes on.
+await 20 grep -q "vm1/a: the changed claim was refused: weight = 99999" "$run/vgpud.log"
+weight_is 500 || fail "a changed claim was refused, but the weight changed"
+explains vm1 "VF $at of gpu0, at .*; the changed claim was refused: weight = 99999"
+# The VF of vm1 hangs: vm1 is paused or stopped if its claim says so, and otherwise keeps running.
 on_hang_is() { [ "$(json vm list | jq -r '.vms[0].on_hang')" = "$1" ]; }
 hang() {
 	local hangs
@@ -148,54 +149,55 @@ virsh -q start vm1
 at=$(vf_of 1)
 set_claim --live '<sched><weight>500</weight></sched>'
 await 20 weight_is 500
-on_hang_is reset || fail "a claim without lifecycle is another"
+on_hang_is reset || fail "a claim without lifecycle does not mean on-hang reset"
 hang
 state_is 1 running || fail "vm1 is not running after a hang"
-# A slice more than it was started with: nothing can be attached, for this GPU is on no bus. Told once.
+# The claim gets a second VF while vm1 runs: vgpud cannot attach one, because VFs of this GPU are not PCI devices, and says
+# so in the log.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --key v --live --set \
 	"<vgpu version='1'><vf name='a'><sched><weight>500</weight></sched></vf><vf name='b'/></vgpu>"
-await 20 grep -q "vm1/b: gpu0 is on no bus; nothing of it can be attached to a VM that runs; it runs without" "$run/vgpud.log"
+await 20 grep -q "vm1/b: VFs of gpu0 are not PCI devices: they cannot be attached to a running VM; the VM runs without it" "$run/vgpud.log"
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
-# vgpuctl writes it, too: in the definition, and live.
-PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vm set"
+# vgpuctl vm set changes the claim in the definition and live.
+PATH=$PATH:${agent%/*} ctl vm set vm1 weight=600 latency_slice_us=3000 || fail "vgpuctl vm set failed"
 await 20 weight_is 600
-virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "the definition has not changed"
-PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set of a parameter that only the policy can judge"
-await 20 grep -q "vm1/a: its changed claim is refused: wait: no such parameter" "$run/vgpud.log"
-weight_is 600 || fail "a refused change has changed something"
+virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --config | grep -q 'name="weight" value="600"' || fail "vm set did not change the definition of vm1"
+PATH=$PATH:${agent%/*} ctl vm set vm1 wait=9 || fail "vm set refused a parameter of a policy: only the policy can check it"
+await 20 grep -q "vm1/a: the changed claim was refused: wait: no such parameter" "$run/vgpud.log"
+weight_is 600 || fail "a changed claim was refused, but the weight changed"
 for wrong in "vm99 weight=1" "vm1 weight" "vm1 b:weight=1" "vm3 weight=1"; do
 	PATH=$PATH:${agent%/*} ctl vm set $wrong 2>"$run/said" && fail "vm set $wrong was accepted"
-	[ -s "$run/said" ] || fail "vm set $wrong: no reason"
+	[ -s "$run/said" ] || fail "vm set $wrong was refused without a reason"
 done
-# libvirtd restarted: followed again.
+# libvirtd is restarted: vgpud-libvirt connects again and follows its VMs.
 stop_libvirtd TERM
-await 20 grep -q "libvirt has gone" "$run/agent.log"
+await 20 grep -q "libvirt has closed the connection" "$run/agent.log"
 start_libvirtd
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>400</weight></sched>"
 await 40 weight_is 400
-# vgpud forgot all it knew: a VM that names its VF is known again, without anybody's doing.
+# vgpud lost its leases: it learns from vgpud-libvirt about a running VM whose claim names its VF.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 rm /run/vgpud/leases.json
 start_vgpud
 await 20 leases_are '["vm1 running"]'
 await 20 weight_is 400
-# Defined anew while it runs: that is for the next start. What is set live afterwards counts.
+# A definition that changes while the VM runs is for its next start. A claim that is set live afterwards takes effect.
 define 1 "$(claim '<v:sched><v:weight>111</v:weight></v:sched>')"
 set_claim --live "<device gpu='gpu0' vf='$at'/><sched><weight>410</weight></sched>"
 await 20 weight_is 410
-# Its claim is removed: it keeps what it has until its end. Undefined: it runs on, with its VF.
+# When its claim is removed, the VM keeps its VF until it ends. When it is undefined, it keeps running with its VF.
 virsh -q metadata vm1 --uri urn:vgpud:xmlns:domain:1 --live --remove
-explains vm1 "the claim has it no more, it goes at the VM's end"
+explains vm1 "no longer claimed: released when the VM ends"
 virsh -q undefine vm1
 leases_are '["vm1 running"]' || fail "leases: $(leases)"
-# A VM that ends while vgpud is away has its VF no more.
+# A VM that ends while vgpud is down loses its lease.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 virsh -q destroy vm1
 start_vgpud
 await 20 leases_are '[]'
 kill $agent_pid
 wait $agent_pid || fail "the agent ended with $?"
-# Eight at once for four VFs.
+# Eight VMs start at once for four VFs: four of them get one.
 for n in 11 12 13 14 15 16 17 18; do define $n "$(claim "")"; done
 starters=()
 for n in 11 12 13 14 15 16 17 18; do
@@ -203,7 +205,7 @@ for n in 11 12 13 14 15 16 17 18; do
 	starters+=($!)
 done
 wait "${starters[@]}"
-[ "$(cat "$run"/verdict.* | grep -c '^0$')" = 4 ] || fail "not four of eight have started: $(cat "$run"/verdict.* "$run"/said.*)"
+[ "$(cat "$run"/verdict.* | grep -c '^0$')" = 4 ] || fail "want four of the eight VMs started: $(cat "$run"/verdict.* "$run"/said.*)"
 [ "$(json vm list | jq '[.vms[] | select(.state == "running") | .vf] | unique | length')" = 4 ] || fail "leases: $(leases)"
 for n in 3 11 12 13 14 15 16 17 18; do virsh -q destroy vm$n 2>/dev/null; done
 leases_are '[]' || fail "leases: $(leases)"

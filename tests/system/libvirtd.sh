@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Sourced by tests with a real libvirtd of their own, in namespaces of their own: the script is started anew in them.
+# Sourced by tests that run a real libvirtd in namespaces of their own. Restarts the calling script in new namespaces.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
 for p in libvirtd virsh qemu-system-x86_64 unshare; do
 	command -v $p >/dev/null || { echo "skipped: $p is missing"; exit 77; }
@@ -10,14 +10,14 @@ if [ -z "${IN_NAMESPACE:-}" ]; then
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# Its /etc, /run and /var are directories of this test; vgpud's /run, too.
+# libvirtd's directories in /etc, /run and /var, and /run/vgpud, are directories of this test.
 for d in etc/hooks/qemu.d run lib cache log vgpud; do mkdir -p "$run/$d"; done
 mkdir -p /etc/libvirt /run/libvirt /var/lib/libvirt /var/cache/libvirt /var/log/libvirt /run/vgpud
 mount --bind "$run/etc" /etc/libvirt
 for d in lib cache log; do mount --bind "$run/$d" /var/$d/libvirt; done
 mount --bind "$run/run" /run/libvirt
 mount --bind "$run/vgpud" /run/vgpud
-# The user that Debian's libvirt asks for at its start, whatever its configuration says.
+# Debian's libvirt looks up this user when it starts, whatever its configuration says.
 for f in passwd group; do cp /etc/$f "$run/$f"; done
 grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>"$run/passwd"
 for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>"$run/group"; done
@@ -38,11 +38,11 @@ stop_libvirtd() { # SIGNAL
 	local pid
 	pid=$(cat /run/libvirt/libvirtd.pid)
 	kill -"$1" "$pid"
-	await 90 gone "$pid" # its own limit for a shutdown that does not end is 30 s (virNetDaemon's finish timer)
+	await 90 gone "$pid" # libvirtd gives a shutdown that does not end 30 s (virNetDaemon's finish timer)
 	rm -f /run/libvirt/libvirtd.pid
 }
 gone() { [ ! -e "/proc/$1" ]; }
-# Whether it runs here at all has nothing to do with us.
+# Starts libvirtd for the first time. If it does not run on this machine, that is no fault of vgpud's: skip.
 first_libvirtd() {
 	local i
 	libvirtd --daemon --pid-file /run/libvirt/libvirtd.pid
@@ -50,6 +50,6 @@ first_libvirtd() {
 	echo "skipped: libvirtd does not run here: $(tail -3 "$run/libvirtd.log")"
 	exit 77
 }
-ctl() { "$vgpuctl" "$@"; } # at its usual place
+ctl() { "$vgpuctl" "$@"; } # vgpud's socket is at the default path
 leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
 leases_are() { [ "$(leases)" = "$1" ]; }

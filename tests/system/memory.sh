@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Partitions change while others compute: grown, shrunk, taken away and given, planned first, moved
-# out of the way with their guests, who notice nothing; refused as a whole where there is no room;
-# and vgpud is killed in the middle, again and again.
+# Partitions change while other VFs compute: vgpud plans changes, grows, shrinks, takes away and gives partitions, and moves
+# partitions that are in the way while their guests compute. A request without room is refused and changes nothing. vgpud is
+# killed repeatedly in the middle of moves.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 4 --vram 1G
 config <<-CONF
@@ -24,46 +24,46 @@ await 30 clean
 for n in 0 1 2 3; do await 30 is $n state available; done
 total=$(free)
 
-# One grows, and says before where to; another has none, and gets some again.
+# VF 3 grows, as planned before. VF 2 loses its memory and gets memory again.
 ctl memory plan 3 128M | grep -q '128 MiB at' || fail "no plan: $(ctl memory plan 3 128M)"
-[ "$(mib 3)" = 64 ] || fail "a plan has changed something"
-ctl memory set 3 128M >/dev/null || fail "VF 3 was not grown"
+[ "$(mib 3)" = 64 ] || fail "memory plan changed the size of VF 3"
+ctl memory set 3 128M >/dev/null || fail "memory set refused to grow VF 3"
 [ "$(mib 3)" = 128 ] || fail "VF 3 has $(mib 3) MiB"
-ctl memory set 2 none >/dev/null || fail "VF 2 kept its memory"
+ctl memory set 2 none >/dev/null || fail "memory set refused to take the memory of VF 2"
 await 30 clean
 [ "$(mib 2)" = 0 ] && [ "$(free)" = "$total" ] || fail "$(ctl memory show)"
-ctl memory set 2 64M >/dev/null || fail "VF 2 has got none"
+ctl memory set 2 64M >/dev/null || fail "memory set refused to give VF 2 memory"
 
-# What is impossible changes nothing.
+# An impossible request is refused and changes nothing.
 before=$(json memory show | jq -c .extents)
-! ctl memory set 2 1000M 2>"$run/refused.log" || fail "1000 MiB were found"
-grep -q 'at most .* MiB can be had' "$run/refused.log" || fail "$(cat "$run/refused.log")"
-[ "$(json memory show | jq -c .extents)" = "$before" ] || fail "a refusal has changed something"
+! ctl memory set 2 1000M 2>"$run/refused.log" || fail "memory set gave VF 2 1000 MiB, more than there is"
+grep -q 'can free at most .* MiB in one block' "$run/refused.log" || fail "$(cat "$run/refused.log")"
+[ "$(json memory show | jq -c .extents)" = "$before" ] || fail "a refused request changed the extents"
 
-# With guests that compute, in VF 0 and 1.
+# Now guests compute in VF 0 and VF 1.
 start_guest a 0 sha256 --seconds 300; a=$guest_pid
 start_guest b 1 gemm --seconds 300; b=$guest_pid
 await 30 is 0 state active
 await 30 is 1 state active
-! ctl memory set 1 32M 2>"$run/refused.log" || fail "the memory of a guest was taken away"
+! ctl memory set 1 32M 2>"$run/refused.log" || fail "memory set resized the partition of an active VF"
 grep -q 'VF 1 is active' "$run/refused.log" || fail "$(cat "$run/refused.log")"
 for size in 16 96 32 64; do
 	ctl memory set 3 ${size}M >/dev/null || fail "VF 3 was not given $size MiB"
 	[ "$(mib 3)" = $size ] || fail "VF 3 has $(mib 3) MiB"
 done
 
-# A hole on each side of VF 1 is not enough; VF 1 is moved, and computes on.
-ctl memory set 2 none >/dev/null && ctl memory set 3 none >/dev/null || fail "not taken away"
+# The holes on both sides of VF 1 are each too small: vgpud moves VF 1, whose guest continues.
+ctl memory set 2 none >/dev/null && ctl memory set 3 none >/dev/null || fail "memory set refused to take the memory of VF 2 or VF 3"
 await 30 clean
 rest=$(free) whole=$(($(json memory show | jq .largest_free_bytes) >> 20))
-[ $whole = $rest ] || fail "not one piece: $(ctl memory show)"
+[ $whole = $rest ] || fail "the free memory is not one block: $(ctl memory show)"
 ctl memory set 3 16M >/dev/null
 kill -INT $a; wait_guest $a a
 await 30 is 0 state available
 ctl memory set 0 none >/dev/null
 await 30 clean
 want=$(($(free) / 16 * 16))
-ctl memory plan 2 ${want}M | grep -q 'to be moved: VF' || fail "$(ctl memory plan 2 ${want}M; ctl memory show)"
+ctl memory plan 2 ${want}M | grep -q 'VFs to be moved: ' || fail "$(ctl memory plan 2 ${want}M; ctl memory show)"
 old=$(at 1) runs=$(vf 1 dispatches)
 ctl memory set 2 ${want}M >/dev/null || fail "$(ctl memory show)"
 [ "$(mib 2)" = "$want" ] || fail "VF 2 has $(mib 2) MiB"
@@ -75,8 +75,8 @@ await 30 clean
 kill -INT $b; wait_guest $b b
 [ "$(field b resets)" = 0 ] || fail "the guest that was moved was reset"
 
-# vgpud is killed in the middle of a move, again and again: who computes goes on, its partition is where it was or where
-# it was meant to be, and what is nobody's is cleared before it is given out.
+# vgpud is killed repeatedly in the middle of a move: the guest continues, its partition is at the old or the new place, and
+# memory without an owner is cleared before it is given out.
 moving() { json memory show | jq -e '[.extents[] | select(.state == "moving")] | length > 0'; }
 caught() { ! kill -0 "$change" 2>/dev/null || moving; }
 settled() { clean && { [ "$(mib 2)" = 0 ] || [ "$(mib 2)" = 64 ]; }; }
@@ -92,10 +92,10 @@ for i in $(seq 12); do
 	await 30 is 1 state active
 	await 30 clean
 	size=$(($(json memory show | jq .after_compaction_bytes) >> 20))
-	[ $size -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "nothing to move: $(ctl memory show)"
+	[ $size -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "no move is needed here, so none can be interrupted: $(ctl memory show)"
 	ctl memory set 2 ${size}M >/dev/null 2>&1 &
 	change=$!
-	await 30 caught # in the middle, or too late
+	await 30 caught # the move is under way, or already over
 	moving >/dev/null && hits=$((hits + 1))
 	kill -9 $vgpud_pid
 	wait $change $vgpud_pid 2>/dev/null
@@ -108,4 +108,4 @@ for i in $(seq 12); do
 	[ "$(field c$i resets)" = 0 ] || fail "the guest that was being moved was reset"
 	[ $i -ge 4 ] && [ $hits -ge 2 ] && break
 done
-[ $hits -ge 1 ] || fail "no move was caught in the middle"
+[ $hits -ge 1 ] || fail "vgpud was never killed in the middle of a move"

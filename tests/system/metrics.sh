@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Figures for monitoring: by TCP and by a unix socket, in OpenMetrics' form, and the same that vgpuctl shows.
+# vgpud serves metrics by TCP and by a Unix socket, in the OpenMetrics format, with the values that vgpuctl shows.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 3
 port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
@@ -16,7 +16,7 @@ conf() {
 }
 for nonsense in 0.0.0.0:80 127.0.0.1 127.0.0.1:99999 unix:relative; do
 	conf $nonsense
-	"$vgpud" --config "$run/vgpud.conf" --check-config 2>"$run/said" && fail "$nonsense is no address for metrics"
+	"$vgpud" --config "$run/vgpud.conf" --check-config 2>"$run/said" && fail "vgpud accepted metrics = $nonsense"
 	grep -q "metrics = $nonsense: want" "$run/said" || fail "$(cat "$run/said")"
 done
 conf 127.0.0.1:$port
@@ -52,7 +52,7 @@ for line in lines[:-2]:
         assert m[1] == family + ("_total" if families[family] == "counter" else ""), line
         assert (m[1], m[2]) not in samples, line
         samples[m[1], m[2]] = float(m[3])
-for f in families: # each has its samples, and is told of
+for f in families: # each family has its samples: one per VF or one per GPU
     n = sum(name.removesuffix("_total") == f for name, _ in samples)
     assert n == (3 if f.startswith("vgpud_vf_") else 1), (f, n)
 vf = json.loads(subprocess.run([vgpuctl, "--socket", control, "-o", "json", "vf", "show", "0"], capture_output=True).stdout)
@@ -62,10 +62,10 @@ assert 0 < samples["vgpud_vf_run_seconds_total", label] <= vf["run_ns"] / 1e9
 assert samples["vgpud_vf_memory_bytes", label] == vf["memory_bytes"]
 assert samples["vgpud_gpu_up", 'gpu="gpu0"'] == 1
 assert ask(path="/")[0] == 404 and ask("POST")[0] in (405, 501)
-# One after the other: nobody is turned away.
+# Requests one after the other: all are served.
 assert [ask()[0] for _ in range(16)] == [200] * 16
-# Many at once, beside some who ask for nothing: four are served at a time (MAX_SCRAPES), others are told to come again,
-# and are served when they do.
+# Many requests at once, beside idle connections: vgpud serves four at a time (MAX_SCRAPES) and answers the others with 503.
+# They are served when they ask again.
 idle = []
 if not where.startswith("unix:"):
     host, port = where.split(":")
@@ -80,17 +80,18 @@ while served < 16 and time.monotonic() < end:
     served += ask()[0] == 200
 assert served == 16, served
 PY
-look() { /usr/bin/python3 "$run/look.py" "$1" "$vgpuctl" "$run/control.sock" 2>"$run/look.log" || fail "$1"; }
+look() { /usr/bin/python3 "$run/look.py" "$1" "$vgpuctl" "$run/control.sock" 2>"$run/look.log" || fail "metrics at $1 are wrong"; }
 look 127.0.0.1:$port
-# Prometheus' own parsers. That of OpenMetrics wants times; the other, which has more rules for names, knows no _total.
+# Prometheus' own parsers. The one for OpenMetrics requires time stamps. The other has more rules for names, but does not
+# know the suffix _total.
 promtool=${PROMTOOL:-$(command -v promtool)}
 if [ -n "$promtool" ]; then
 	/usr/bin/python3 -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())' \
 		http://127.0.0.1:$port/metrics >"$run/metrics"
 	sed "/^#/!s/$/ $(date +%s)/" "$run/metrics" >"$run/metrics.timed"
-	"$promtool" tsdb create-blocks-from openmetrics "$run/metrics.timed" "$run/tsdb" >"$run/promtool.log" 2>&1 || fail "promtool: openmetrics"
+	"$promtool" tsdb create-blocks-from openmetrics "$run/metrics.timed" "$run/tsdb" >"$run/promtool.log" 2>&1 || fail "promtool refuses the metrics as OpenMetrics"
 	counters=$(sed -n 's/^# TYPE \([a-z_]*\) counter$/\1/p' "$run/metrics" | paste -sd'|')
-	sed -E "s/^(# [A-Z]+ ($counters)) /\\1_total /" "$run/metrics" | "$promtool" check metrics >"$run/promtool.log" 2>&1 || fail "promtool: names"
+	sed -E "s/^(# [A-Z]+ ($counters)) /\\1_total /" "$run/metrics" | "$promtool" check metrics >"$run/promtool.log" 2>&1 || fail "promtool check metrics finds faults"
 else
 	echo "skipped: promtool is missing"
 fi
@@ -102,4 +103,4 @@ look unix:$run/metrics.sock
 kill -INT $a
 wait_guest $a a
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
-[ ! -e "$run/metrics.sock" ] || fail "the socket has stayed"
+[ ! -e "$run/metrics.sock" ] || fail "vgpud left the metrics socket behind"

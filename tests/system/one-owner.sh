@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Two vgpud on one PF, or on one socket: the second is refused, and says why.
+# A second vgpud on the same PF or the same socket ends with an error that says why.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
 config <<-CONF
@@ -8,10 +8,16 @@ config <<-CONF
 CONF
 start_vgpud
 sed "s|^socket.*|socket = $run/other/control.sock|" "$run/vgpud.conf" >"$run/other.conf"
-"$vgpud" --config "$run/other.conf" 2>"$run/second.txt" && fail "two vgpud on one PF"
-grep -q 'another program holds this device' "$run/second.txt" || fail "no reason: $(cat "$run/second.txt")"
-[ ! -e "$run/other/control.sock" ] || fail "it left its socket behind"
-"$vgpud" --config "$run/vgpud.conf" 2>"$run/third.txt" && fail "two vgpud on one socket"
-grep -q 'another vgpud listens here' "$run/third.txt" || fail "no reason: $(cat "$run/third.txt")"
-ctl gpu show >/dev/null || fail "the first one suffered"
+"$vgpud" --config "$run/other.conf" 2>"$run/second.txt" && fail "a second vgpud started on the same PF"
+grep -q 'another program holds this device' "$run/second.txt" || fail "the second vgpud does not say that the PF is held: $(cat "$run/second.txt")"
+[ ! -e "$run/other/control.sock" ] || fail "the second vgpud left its socket behind"
+"$vgpud" --config "$run/vgpud.conf" 2>"$run/third.txt" && fail "a second vgpud started on the same socket"
+grep -q 'another program listens here' "$run/third.txt" || fail "the second vgpud does not say that the socket is in use: $(cat "$run/third.txt")"
+# vgpud does not remove a file that is not a socket.
+echo kept >"$run/file"
+sed "s|^socket.*|socket = $run/file|" "$run/vgpud.conf" >"$run/other.conf"
+"$vgpud" --config "$run/other.conf" 2>"$run/fourth.txt" && fail "vgpud started although its socket path is a regular file"
+grep -q 'this file is not a socket' "$run/fourth.txt" || fail "vgpud does not say that the file is not a socket: $(cat "$run/fourth.txt")"
+[ "$(cat "$run/file")" = kept ] || fail "vgpud removed or changed a regular file"
+ctl gpu show >/dev/null || fail "the first vgpud no longer answers"
 start_guest a 0 sha256 --jobs 5; wait_guest $guest_pid a

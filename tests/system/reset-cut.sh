@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud is killed while it resets a VF: the next one does it once more, and the guest, which was told that it is being
-# reset, is told that this is over. Killed early in the reset, late, and started again when the device is done with it.
+# vgpud is killed while it resets a VF: the next vgpud resets the VF again and tells the guest, which knows that a reset has
+# begun, that the reset has ended. The cases: vgpud is killed early in the reset; late in it; and killed early, with the next
+# vgpud started when the GPU has finished the reset.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2 --latency flr=400000
 echo "vfs = 2" | config
@@ -14,16 +15,16 @@ for pauses in "0 0" "0.3 0" "0.1 1"; do
 	ctl vf reset 0 &
 	reset=$!
 	await 10 is 0 state scrubbing
-	sleep "$1" # where in the reset it is killed
+	sleep "$1" # the instant in the reset at which vgpud is killed
 	kill -9 $vgpud_pid
 	wait $vgpud_pid $reset 2>/dev/null
 	sleep "$2"
 	start_vgpud
 	await 60 active 2
 	await 30 at_least 0 dispatches 3
-	[ "$(vf 1 resets)" = 0 ] || fail "the neighbour was reset"
+	[ "$(vf 1 resets)" = 0 ] || fail "VF 1 was reset, too"
 done
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b
-[ "$(field a resets)" -ge 3 ] || fail "A was not reset three times: $(field a resets)"
-[ "$(field b resets)" = 0 ] || fail "the neighbour lost work"
+[ "$(field a resets)" -ge 3 ] || fail "guest a saw $(field a resets) resets, want at least 3"
+[ "$(field b resets)" = 0 ] || fail "guest b was reset and lost work"

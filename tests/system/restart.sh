@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud is killed in mid-slice, and stopped, and started again: it adopts what runs, and no tenant
-# notices but by the time that it took.
+# vgpud is killed during a slice, or stopped, and started again: the new vgpud adopts the running VFs, and all that tenants
+# lose is the time that the restart took.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 3
-# A machine that stands still for 50 ms is not what this is about.
-as() { # interrupt or poll
+# The grace is 1 s, so that a machine that stands still for 50 ms causes no hang in this test.
+as() { # COMPLETION: interrupt or poll
 	config <<-CONF
 		vfs = 3
 		policy = strict
@@ -28,23 +28,24 @@ for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:inte
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	await 30 active 3
 done
-shares_kept 3
+shares_kept 3 turns=2000
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c
 for g in a b c; do [ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"; done
-# Other settings while a VF is in use: refused, and nothing is touched.
+# vgpud refuses to start with fewer VFs while one of the others is in use, and changes nothing.
 start_guest d 0 sha256 --seconds 300; d=$guest_pid
 await 30 is 0 state active
 kill $vgpud_pid; wait $vgpud_pid
 config <<-CONF
 	vfs = 2
 CONF
-"$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "a VF in use was taken away"
-grep -q 'VF 0 is in use' "$run/refused.txt" || fail "no reason: $(cat "$run/refused.txt")"
+"$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "vgpud took a VF away that was in use"
+grep -q 'VF 0 is in use' "$run/refused.txt" || fail "vgpud does not say that VF 0 is in use: $(cat "$run/refused.txt")"
 kill -0 $d || fail "the tenant died"
 kill -9 $d; wait $d 2>/dev/null
 
-# A request to be let in, which vgpud has taken and not yet answered when it is killed: the guest asks again.
+# vgpud is killed after it has received a guest's request for an exclusive window and before it has answered: the guest asks
+# again.
 kill $softgpu_pid; wait $softgpu_pid
 rm -rf "$run/gpu"
 start_softgpu --vfs 2
@@ -55,7 +56,7 @@ CONF
 start_vgpud
 start_guest e 0 hog --us 700000 --seconds 300; e=$guest_pid
 await 30 at_least 0 dispatches 1
-# It waits for what is left of the hog's job: where that was over before it was seen, it comes once more.
+# Guest f waits for the rest of the hog's job. If that ended before the test saw f wait, f is started once more.
 waits_or_runs() { state=$(vf 1 state); [ "$state" = exclusive ] || [ "$state" = active ]; }
 for _ in $(seq 20); do
 	start_guest f 1 sha256 --seconds 300; f=$guest_pid
@@ -64,7 +65,7 @@ for _ in $(seq 20); do
 	kill -9 $f; wait $f 2>/dev/null
 	await 30 is 1 state available
 done
-[ "$state" = exclusive ] || fail "nobody was seen to wait for the hog"
+[ "$state" = exclusive ] || fail "in 20 attempts guest f was never seen to wait for the hog"
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
 await 20 is 1 state active

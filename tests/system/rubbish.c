@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connects to a socket many times and sends what nobody should: noise, half messages, huge sizes,
- * lines that are no requests. Ends with 0 if the other side took all connections.
+ * Connects to a socket many times and sends malformed input: noise, incomplete messages, huge
+ * sizes, lines that are no requests. Exits with 0 if the server accepted all connections.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static int open_socket(const char *path)
 
 static void put(int fd, const void *data, size_t size)
 {
-	/* It may hang up at any time: that is its right. */
+	/* The server may close the connection at any time. */
 	if (send(fd, data, size, MSG_NOSIGNAL) < 0)
 		return;
 }
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 		fd = open_socket(argv[1]);
 		for (i = 0; i < 4096; i++)
 			noise[i] = (unsigned char)rand();
-		/* sometimes the beginning of a header that looks right */
+		/* sometimes the beginning of a header that looks valid */
 		if (round % 3 == 0)
 			memcpy(noise, "\1\0\11\0\60\0\0\0\0\0\0\0\0\0\0\0", 16);
 		put(fd, noise, 1 + (size_t)rand() % 4096);
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 		put(fd, lines[i], strlen(lines[i]));
 		close(fd);
 	}
-	memset(noise, 'x', sizeof(noise)); /* a line without end */
+	memset(noise, 'x', sizeof(noise)); /* a line that does not end */
 	fd = open_socket(argv[1]);
 	put(fd, noise, sizeof(noise));
 	close(fd);

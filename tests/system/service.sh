@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud as a service: what it says to a service manager. Here that is a stand-in which speaks systemd's protocol (sd_notify, sd_listen_fds), for there may be no systemd to start a unit.
+# vgpud as a service: the messages that it sends to a service manager. A stand-in speaks systemd's protocol (sd_notify,
+# sd_listen_fds), because this machine may have no systemd that could start a unit.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2
 cat >"$run/vgpud.conf" <<CONF
@@ -21,7 +22,7 @@ sockets = {name: listening(name) for name in ("control", "hook")}
 notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 notify.bind(f"{run}/notify"); notify.settimeout(60)
 def start():
-    def child(): # what is in the way goes first
+    def child(): # copies first: descriptors 3 and 4 may be in use here
         fds = [os.dup(s.fileno()) for s in sockets.values()]
         for i, fd in enumerate(fds):
             os.dup2(fd, 3 + i)
@@ -32,7 +33,7 @@ def start():
     if pid == 0:
         child()
     return pid
-def until(word): # what has been said, up to a line that begins so
+def until(word): # reads messages up to a line that begins with the word
     while True:
         for line in notify.recv(4096).decode().split("\n"):
             if line.startswith(word):
@@ -44,8 +45,8 @@ try:
     until("READY=1")
     assert answer() == 0
     until("WATCHDOG=1")
-    assert until("STATUS=") == "STATUS=1 GPUs, 0 of them lost; 0 VFs belong to VMs"
-    # Killed: who asks meanwhile waits for the next one, and is answered.
+    assert until("STATUS=") == "STATUS=1 GPU, running; 0 VFs belong to VMs"
+    # vgpud is killed: requests that arrive meanwhile wait for the next vgpud and are answered.
     os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)
     asking = []
     threads = [threading.Thread(target=lambda: asking.append(answer())) for _ in range(5)]
@@ -56,7 +57,7 @@ try:
     print("restart to answer: %.0f ms" % ((time.monotonic() - began) * 1000))
     assert asking == [0] * 5, asking
     until("READY=1")
-    # Ended in order: it says so, and leaves the sockets.
+    # vgpud is terminated: it announces that, and leaves the sockets, which belong to the manager.
     os.kill(pid, signal.SIGTERM)
     until("STOPPING=1")
     assert os.waitpid(pid, 0)[1] == 0
@@ -65,4 +66,4 @@ finally:
     try: os.kill(pid, signal.SIGKILL)
     except ProcessLookupError: pass
 PY
-/usr/bin/python3 "$run/manager.py" "$vgpud" "$run" "$vgpuctl" 2>"$run/manager.log" || fail "the stand-in's test"
+/usr/bin/python3 "$run/manager.py" "$vgpud" "$run" "$vgpuctl" 2>"$run/manager.log" || fail "manager.py failed: see manager.log"

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# softgpu's CUDA engine whole, with the driver's interface in software (tests/unit/soft_cuda.c): a tenant's kernels from their
-# file to their results, with a gate and without; the compiler's refusal; and, where nothing stops a kernel, that it is killed,
-# with its VF alone. cuda.sh is for a GPU.
+# All of softgpu's CUDA engine, on a CUDA driver in software (tests/unit/soft_cuda.c): tenants' GPU kernels from their file to
+# their results, with a gate and without; a compiler error; a GPU kernel that cannot be stopped, whose worker is killed and
+# whose VF alone is reset. cuda.sh is the test on a real GPU.
 . "$(dirname "$0")/lib.sh"
 driver=$VGPU_BUILD/tests/unit/driver
-[ -e "$driver/libcuda.so.1" ] || fail "there is no $driver/libcuda.so.1"
-# GPUs that are refused, each in one sentence.
+[ -e "$driver/libcuda.so.1" ] || fail "$driver/libcuda.so.1 is missing: build it first"
+# Unsuitable GPUs are refused, each with one sentence.
 while read -r attribute says; do
 	SOFT_CUDA_ATTRIBUTE=$attribute LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda 2>"$run/refused.txt" &&
-		fail "a GPU with $attribute was taken"
+		fail "softgpu accepted a GPU with attribute $attribute"
 	[ "$(wc -l <"$run/refused.txt")" = 1 ] && grep -q "$says" "$run/refused.txt" || fail "$attribute: $(cat "$run/refused.txt")"
 done <<-CASES
 	17=1 drives a display
@@ -17,13 +17,13 @@ done <<-CASES
 	75=6 (compute capability 6.0) is too old
 	102=0 is too old
 CASES
-LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --gpu 7 2>"$run/refused.txt" && fail "there is no eighth GPU"
+LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --gpu 7 2>"$run/refused.txt" && fail "softgpu accepted --gpu 7 with one GPU"
 grep -q -- '--gpu 7: there are 1 GPUs' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"
-grep -q 'cannot be stopped by its channels: the device does not offer it' "$run/softgpu.log" || fail "what it cannot do is not said"
+grep -q 'cannot be stopped by its channels: the device does not offer it' "$run/softgpu.log" || fail "softgpu's log does not say that GPU kernels cannot be stopped"
 config <<-CONF
 	vfs = 2
 	policy = fair
@@ -47,29 +47,29 @@ for gated in "" --gated; do
 	# shellcheck disable=SC2086
 	launch "$saxpy" $gated --function saxpy --grid 32 --block 256 --arg inout:"$run/y:$run/z" --arg in:"$run/x" --arg f32:2 --arg u32:8192 ||
 		fail "$(cat "$run/launch.txt")"
-	python3 - "$run/z" <<'PY' || fail "the kernel's results are wrong"
+	python3 - "$run/z" <<'PY' || fail "the GPU kernel's results are wrong"
 import struct, sys
 n = 1 << 13
 sys.exit(struct.unpack('<%df' % n, open(sys.argv[1], 'rb').read()) != tuple(2.0 * i + 1 for i in range(n)))
 PY
 	await 30 is 1 state available
 done
-# Neither a binary nor text that compiles; of the latter the compiler's words are handed on.
-launch "$0" --function saxpy && fail "a script was taken for a kernel"
+# A file that is no PTX and PTX that does not compile are refused; the launcher shows the compiler's message.
+launch "$0" --function saxpy && fail "launch accepted a shell script as a GPU kernel"
 grep -q 'compile' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
 await 60 is 1 state available
 printf '.version 6.0\nnonsense\n' >"$run/bad.ptx"
-launch "$run/bad.ptx" --function saxpy && fail "nonsense was taken for a kernel"
+launch "$run/bad.ptx" --function saxpy && fail "launch accepted PTX that does not compile"
 grep -q 'this is no PTX' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
 await 60 is 1 state available
 
-# What never ends is killed when its slice is over, and its launcher says so; the other goes on.
-launch "$own" --function forever --arg out:8:"$run/counted" && fail "what never ends has ended"
+# The worker of a GPU kernel that never ends is killed after its slice, and the launcher says so; the other tenant continues.
+launch "$own" --function forever --arg out:8:"$run/counted" && fail "the launch of an endless GPU kernel succeeded"
 grep -q 'was reset' "$run/launch.txt" || fail "$(cat "$run/launch.txt")"
-grep -q 'VF 1: its work does not stop: its worker is killed' "$run/softgpu.log" || fail "it was not killed"
+grep -q 'VF 1: its work does not stop: its worker is killed' "$run/softgpu.log" || fail "softgpu's log does not say that the worker of VF 1 was killed"
 turns=$(vf 0 dispatches)
 await 60 at_least 0 dispatches $((turns + 3))
 kill -INT $a; wait_guest $a a
-[ "$(field a resets)" = 0 ] || fail "who had done nothing was reset"
+[ "$(field a resets)" = 0 ] || fail "the tenant of VF 0, which did nothing wrong, was reset"
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# vgpud is kept from running for longer than it gives a VF to stop, or a reset to end. Nobody whose answer was there in
-# time is found to be late: neither when vgpud goes on, nor when it is ended at that instant and another vgpud takes the
-# GPU over. systemd's watchdog does the latter: SIGABRT, then SIGCONT, and threads run until the former is delivered.
-# VGPU_CYCLES: how often each, 6 times unless set.
+# vgpud is stopped for longer than it gives a VF to stop or a reset to end. A VF that answered in time must not count as
+# late: neither when vgpud continues, nor when it is killed as it continues and a new vgpud takes over the GPU. systemd's
+# watchdog does the latter: it sends SIGABRT, then SIGCONT, and vgpud's threads run until SIGABRT is delivered.
+# VGPU_CYCLES: the number of repetitions of each case, 6 by default.
 . "$(dirname "$0")/lib.sh"
-export ASAN_OPTIONS=$ASAN_OPTIONS:handle_abort=0 # the SIGABRT here is the test's, and no finding
+export ASAN_OPTIONS=$ASAN_OPTIONS:handle_abort=0 # the test itself sends SIGABRT: the sanitizer must not report it
 cycles=${VGPU_CYCLES:-6}
 start_softgpu --vfs 3 --latency flr=400000
 config <<-CONF
@@ -18,7 +18,7 @@ start_guest a 0 sha256 --seconds 10000; a=$guest_pid
 start_guest b 1 spin --us 20000 --depth 16 --seconds 10000; b=$guest_pid
 start_guest c 2 hog --us 30000 --seconds 10000; c=$guest_pid
 
-# Every VF has had three more turns than in the look "before".
+# Every VF has had at least three more turns than in before.json.
 go_on() {
 	look now && jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" \
 		'[range(0; 3) | $b[0].vfs[.].dispatches - $a[0].vfs[.].dispatches] | min >= 3'
@@ -29,7 +29,7 @@ all_go_on() { # WHEN
 		fail "$1: a VF was reset: $(ctl vf list; ctl events)"
 }
 some_instant() { sleep "0.$(printf %03d $((RANDOM % 200)))"; }
-stop_for_long() { # from some instant on
+stop_for_long() { # at a random instant
 	some_instant
 	kill -STOP $vgpud_pid
 	sleep 0.25
@@ -53,19 +53,19 @@ for i in $(seq "$cycles"); do
 	start_vgpud
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	look before
-	all_go_on "the vgpud after $i"
+	all_go_on "vgpud was replaced $i times"
 done
 
-# A reset that ends while vgpud is stopped, and long before it goes on: one, and it has worked.
+# A reset ends while vgpud is stopped, long before vgpud continues: vgpud counts one reset, which worked.
 ctl vf reset 2 &
 reset=$!
 await 10 is 2 state scrubbing
 kill -STOP $vgpud_pid
 sleep 0.8
 kill -CONT $vgpud_pid
-wait $reset || fail "vf reset"
+wait $reset || fail "vgpuctl vf reset failed"
 await 20 is 2 state active
-[ "$(vf 2 resets)" = 1 ] || fail "a reset that had ended was found to be late: $(ctl events)"
+[ "$(vf 2 resets)" = 1 ] || fail "vgpud took a reset that had ended in time for late: $(ctl events)"
 
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c

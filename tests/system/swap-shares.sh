@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Four VFs that always have work, room for two: shares are kept over epochs. By vgpud's records, over a time in which each
-# of them has the engine for four epochs at least, none is further from its share than two: one at either end.
+# Four VFs always have work, and the GPU has room for two: shares are kept over epochs. Over a time in which every VF has had
+# the engine for at least four epochs, vgpud's counters show each VF within two epochs of its share: one at either end.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 4 --vram 64M
 config <<-CONF
@@ -22,12 +22,12 @@ config <<-CONF
 CONF
 start_vgpud
 for n in 0 1 2 3; do await 30 is $n state available; done
-[ "$(json vf list | jq '[.vfs[] | select(.swapped)] | length')" = 2 ] || fail "not two of four are swapped: $(ctl memory show)"
+[ "$(json vf list | jq '[.vfs[] | select(.swapped)] | length')" = 2 ] || fail "want two of the four VFs swapped out: $(ctl memory show)"
 for n in 0 1 2 3; do start_guest g$n $n spin --us 5000 --depth 16 --seconds 1000; g[n]=$guest_pid; done
 await 60 active 4
-# An epoch is as long as vgpud makes it: four swaps at least, as it measures them.
+# vgpud chooses the length of an epoch: at least four times the swap time that it measured.
 longest_epoch=0
-had_epochs() { # N: of the longest epoch yet, every VF
+had_epochs() { # N: every VF has run for N times the longest epoch so far
 	epoch=$(json memory show | jq .epoch_ns)
 	[ "$epoch" -le "$longest_epoch" ] || longest_epoch=$epoch
 	look now && jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/now.json" --argjson least $(($1 * longest_epoch)) \

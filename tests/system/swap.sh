@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# More memory together than the GPU has: four VFs that compute, room for two. They are swapped, and notice nothing:
-# results are right, nobody is reset; who is pinned stays; swap-shares.sh has what each of them gets. vgpud is killed in the middle of
-# swaps, again and again; host memory and what lies there is found again.
+# VFs have more memory together than the GPU has: four VFs compute, and there is room for two. They are swapped without
+# effect on their guests: results are right, and no guest is reset. A pinned VF stays resident. vgpud is killed repeatedly in the
+# middle of swaps; the next vgpud finds the host memory and its contents again. swap-shares.sh tests the shares.
 . "$(dirname "$0")/lib.sh"
 keeper=$VGPU_BUILD/tools/keeper/vgpud-keeper
 start_softgpu --vfs 5 --vram 256M
@@ -33,13 +33,13 @@ work=(sha256 gemm mandelbrot saxpy)
 for n in 0 1 2 3; do start_guest g$n $n ${work[n]} --seconds 300; g[n]=$guest_pid; done
 await 60 active 5
 await 120 swapped 5
-[ "$(vf 4 swapped)" = false ] || fail "one that is pinned was swapped out"
-[ -n "$(ctl memory show | grep 'who is swapped out')" ] || fail "$(ctl memory show)"
+[ "$(vf 4 swapped)" = false ] || fail "VF 4 is pinned and was swapped out"
+[ -n "$(ctl memory show | grep 'VFs that are swapped out')" ] || fail "$(ctl memory show)"
 
 kill -INT ${g[3]}; wait_guest ${g[3]} g3
 await 30 is 3 state available
 
-# vgpud is killed while a VF is on its way; the next one has the same memory, and everybody goes on.
+# vgpud is killed while a VF is being swapped; the next vgpud has the same memory, and all guests continue.
 on_the_way() { json memory show | jq -e '[.extents[], .host_extents[] | select(.state == "moving")] | length > 0'; }
 other_child() { [ -n "$(child)" ] && [ "$(child)" != "$1" ] && ctl gpu list; }
 has_run() { [ "$(vf "$1" dispatches)" -gt 3 ]; }
@@ -53,7 +53,7 @@ for i in 1 2 3 4 5 6; do
 	for n in 0 1 2; do await 60 has_run $n; done
 done
 
-# A guest that is killed while its memory is out leaves nothing there.
+# A guest is killed while its VF is swapped out: the VF becomes available and serves another guest.
 is_out() { [ "$(vf "$1" swapped)" = true ] && is "$1" state active; }
 await 120 is_out 1
 kill -9 ${g[1]}; wait ${g[1]} 2>/dev/null
@@ -66,15 +66,16 @@ for n in 0 2; do kill -INT ${g[n]}; wait_guest ${g[n]} g$n; [ "$(field g$n reset
 kill -INT ${g[1]}; wait_guest ${g[1]} h1
 kill -INT $p; wait_guest $p p
 
-# Sizes change: of one that is swapped at home, of one that is pinned beside them; never so that one could not come in.
+# The partitions of a swapped VF and of the pinned VF are resized. A size that leaves some VF no room to be swapped in is
+# refused.
 for n in 0 1 2 3 4; do await 30 is $n state available; done
 ctl memory set 1 48M >/dev/null && [ "$(mib 1)" = 48 ] || fail "$(ctl memory show)"
 ctl memory plan 1 96M | grep -q 'in host memory until it has work; its memory is swapped' || fail "$(ctl memory plan 1 96M)"
 ctl memory set 4 128M >/dev/null && [ "$(mib 4)" = 128 ] || fail "$(ctl memory show)"
-! ctl memory set 4 160M 2>"$run/refused.log" || fail "VF 4 has got what the others need to come in"
-! ctl memory set 1 128M 2>"$run/refused.log" || fail "VF 1 has got more than there is beside what is pinned"
+! ctl memory set 4 160M 2>"$run/refused.log" || fail "VF 4 was given memory that the other VFs need to be swapped in"
+! ctl memory set 1 128M 2>"$run/refused.log" || fail "VF 1 was given more memory than the pinned VF leaves"
 
-# Host memory of another size: not while somebody is out, who would lose his; else at once.
+# vgpud refuses another host_memory_mib while a VF is swapped out, because that VF would lose its memory.
 await 60 is 4 state available
 for n in 0 1 2; do start_guest k$n $n sha256 --seconds 300; g[n]=$guest_pid; done
 for n in 0 1 2; do await 60 is $n state active; done

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# VMs of a real libvirtd, each with a VF of softgpu as a vfio-user device, which compute on it: no GPU, no kernel's VFIO,
-# and no rights but libvirt's. What runs in them is tests/vm/bare/tenant.c. QEMU is what tests/vm/setup-vfio-user fetched.
+# VMs of a real libvirtd compute, each on a VF of softgpu that is attached as a vfio-user device. This needs no GPU, no VFIO of
+# Linux and no rights except libvirt's. The VMs run tests/vm/bare/tenant.c in the QEMU that tests/vm/setup-vfio-user fetched.
 qemu=${VGPU_QEMU:-$(cd "$(dirname "$0")/../.." && pwd)/build/vm-vfio-user/qemu}
 tenant=$VGPU_BUILD/tests/vm/tenant
 [ -x "$qemu" ] || { echo "skipped: no QEMU with vfio-user; tests/vm/setup-vfio-user fetches one"; exit 77; }
 [ -e "$tenant" ] || { echo "skipped: the tenant is for x86_64"; exit 77; }
 . "$(dirname "$0")/libvirtd.sh"
-# It is this machine's QEMU here: no other's modules are where it looks for its own, and libvirtd asks no other.
+# The fetched QEMU replaces this machine's QEMU in this namespace: libvirtd must query no other QEMU, and the fetched one must
+# not find modules of another version.
 mount --bind "${qemu%/*}/root/usr/lib/x86_64-linux-gnu/qemu" /usr/lib/x86_64-linux-gnu/qemu
 for q in /usr/bin/qemu-system-*; do mount --bind "$qemu" "$q"; done
 define() { # NAME VF WEIGHT
@@ -45,18 +46,18 @@ define c 2 100
 virsh -q start a || fail "a does not start"
 virsh -q start b || fail "b does not start"
 [ "$(json vm list | jq -c '[.vms[] | "\(.domain) \(.vf) \(.state)"] | sort')" = '["a 0 running","b 2 running"]' ] ||
-	fail "they have not the VFs of their devices: $(leases)"
+	fail "the VMs do not have the VFs of their devices: $(leases)"
 virsh -q start c 2>"$run/said" && fail "c has started with b's VF"
 grep -q "c/x: VF 2 of gpu0 belongs to b" "$run/said" || fail "virsh says: $(cat "$run/said")"
 await 60 has_done a 8
 await 60 has_done b 8
-shares_kept 3
-# vgpud killed: the VMs notice nothing.
+shares_kept 3 0=200 2=100
+# vgpud is killed and started again: both VMs keep their VFs and continue.
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
 leases_are '["a running","b running"]' || fail "leases: $(leases)"
 await 60 has_done a $(($(jobs_of a) + 16))
-# Destroyed in mid-slice: the other goes on, and the VF serves another.
+# VM b is destroyed during a slice: VM a continues, and VM c gets b's VF.
 was=$(jobs_of a)
 virsh -q destroy b
 leases_are '["a running"]' || fail "leases: $(leases)"
@@ -65,7 +66,7 @@ await 60 has_done a $((was + 16))
 virsh -q start c || fail "c does not start"
 await 60 has_done c 8
 for vm in a b c; do never_wrong $vm || fail "$vm: $(tail -3 "$run/$vm.console")"; done
-# QEMU killed, and a guest reset: its VF is reset with it, and found anew.
+# QEMU of VM c is killed: its lease ends. VM a is reset: its VF is reset with it, and its guest brings the VF up again.
 kill -9 "$(cat /run/libvirt/qemu/c.pid)"
 await 30 leases_are '["a running"]'
 virsh -q reset a

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# softgpu with a worker process for each VF, on the CPU: tenants compute under strict slices, stopped hard where they do not
-# stop by themselves; workers are killed at random, and each costs its own VF a reset and nobody else anything; a worker
-# that does not stop is killed by softgpu; nothing stays behind.
+# softgpu with a worker process for each VF, on the CPU. Tenants compute under strict slices, and work that does not stop by
+# itself is stopped hard. Each worker is killed: its own VF is reset and no other VF is affected. No worker is left when
+# softgpu ends.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 4 --engine host --window 32M --kill-after 2000
 config <<-CONF
@@ -15,12 +15,12 @@ start_vgpud
 ctl gpu show | grep -q 'preemption .*at any instruction' || fail "$(ctl gpu show)"
 children() { local p; for p in $(cat /proc/"$softgpu_pid"/task/*/children); do [ "$(cat "/proc/$p/comm")" != softgpu-worker ] || echo "$p"; done; }
 [ "$(children | wc -l)" = 4 ] || fail "4 VFs have $(children | wc -l) workers"
-# None of them is root, or could become it, or do what a computation does not need.
+# No worker is root or can become root, and a seccomp filter limits its system calls.
 for p in $(children); do
 	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
 		grep -qx "$line" "/proc/$p/status" || fail "worker $p: $(cat "/proc/$p/status")"
 	done
-	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "worker $p is root's"
+	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "worker $p runs as root"
 done
 
 start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid
@@ -29,9 +29,9 @@ start_guest c 2 hog --us 20000 --seconds 300; c=$guest_pid
 start_guest d 3 dma --seconds 300; d=$guest_pid
 await 60 active 4
 shares_kept 3
-[ "$(json vf list | jq '[.vfs[].resets] | add')" = 0 ] || fail "somebody was reset: $(ctl vf list)"
+[ "$(json vf list | jq '[.vfs[].resets] | add')" = 0 ] || fail "a VF was reset: $(ctl vf list)"
 
-# Each of them is killed: its tenant goes on with a new worker, the others do not notice.
+# Each worker is killed: its tenant continues with a new worker, and the other tenants continue undisturbed.
 await 60 is 0 state active
 resets() { [ "$(json vf list | jq '[.vfs[].resets] | add')" -ge "$1" ]; }
 i=0
@@ -51,42 +51,42 @@ for g in a b c d; do
 	total=$((total + $(field $g resets)))
 done
 [ "$total" = 4 ] || fail "4 workers were killed, and tenants were reset $total times"
-[ "$(grep -c 'worker has died' "$run/softgpu.log")" = 4 ] || fail "who was killed is not said"
-! grep -q 'does not stop' "$run/softgpu.log" || fail "a worker did not stop"
+[ "$(grep -c 'worker has died' "$run/softgpu.log")" = 4 ] || fail "softgpu's log does not report the death of 4 workers"
+! grep -q 'does not stop' "$run/softgpu.log" || fail "softgpu reports a worker that does not stop"
 has_workers() { [ "$(children | wc -l)" = "$1" ]; }
-await 30 has_workers 4 # no less, and none is left over
+await 30 has_workers 4 # one for each VF, none left over
 
-# No modules here, and said so.
-"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" 2>"$run/launch.err" && fail "a kernel was launched on the CPU"
+# This engine loads no GPU kernels of tenants, and says so.
+"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" 2>"$run/launch.err" && fail "launch succeeded on the CPU engine"
 for wrong in "--arg u32:x" "--arg u32:4294967296" "--arg f32:1,5" "--arg out:0" "--arg in:/nonexistent" "--arg nothing" "--grid 1,2,3,4" \
 	"--grid 0" "--block 1x" "--shared -1" "--repeat 0"; do
 	# shellcheck disable=SC2086
 	"$guest" launch "$0" --function f --socket "$run/gpu/vf0.sock" $wrong 2>"$run/usage.err"
-	[ $? = 2 ] && grep -q 'not understood' "$run/usage.err" || fail "launch takes $wrong: $(cat "$run/usage.err")"
+	[ $? = 2 ] && grep -q 'not understood' "$run/usage.err" || fail "launch does not refuse $wrong: $(cat "$run/usage.err")"
 done
 grep -q 'takes no kernels' "$run/launch.err" || fail "$(cat "$run/launch.err")"
-"$softgpu" --dir "$run/none" --engine host --worker-user nobody-of-that-name 2>"$run/user.err" && fail "a worker became nobody that there is"
+"$softgpu" --dir "$run/none" --engine host --worker-user nobody-of-that-name 2>"$run/user.err" && fail "softgpu started with a worker user that does not exist"
 grep -q 'there is no such user' "$run/user.err" || fail "$(cat "$run/user.err")"
-# Without a GPU the other engine says in one sentence what is missing.
+# The CUDA engine says in one sentence what is missing on a machine without a GPU.
 if ! "$softgpu" --dir "$run/none" --engine cuda --gpu 200 2>"$run/cuda.err"; then
 	[ "$(wc -l <"$run/cuda.err")" = 1 ] && grep -qE 'NVIDIA|--gpu 200' "$run/cuda.err" || fail "$(cat "$run/cuda.err")"
 fi
-# Partitions move beside who computes: their device memory is not copied, and is theirs.
+# Partitions of VFs that compute are moved; the device memory of a VF is not copied and stays the same.
 for n in 0 1 2 3; do await 30 is $n state available; done
 for n in 1 2; do start_guest m$n $n gemm --device-memory --seconds 300; m[n]=$guest_pid; done
 await 60 active 2
 ctl memory set 0 none >/dev/null && ctl memory set 3 none >/dev/null && ctl memory set 3 96M >/dev/null && ctl memory set 0 16M >/dev/null || fail "$(ctl memory show)"
-[ "$(json memory show | jq .moves)" -ge 1 ] || fail "nobody was moved: $(ctl memory show)"
+[ "$(json memory show | jq .moves)" -ge 1 ] || fail "no partition was moved: $(ctl memory show)"
 for n in 1 2; do
 	turns=$(vf $n dispatches)
 	await 60 at_least $n dispatches $((turns + 3))
 	kill -INT ${m[n]}; wait_guest ${m[n]} m$n
-	[ "$(field m$n resets)" = 0 ] || fail "who was moved was reset"
+	[ "$(field m$n resets)" = 0 ] || fail "the guest of VF $n was reset when its partition was moved"
 done
-# They are not swapped, and that is said.
+# VFs of this engine cannot be swapped: vgpud refuses host_memory_mib and says why.
 sed -i "s/^grace_ms/host_memory_mib = 384\ngrace_ms/" "$run/vgpud.conf"
 kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
-timeout 60 "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "host memory was taken by a GPU that does not reach it"
+timeout 60 "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt" && fail "vgpud accepted host_memory_mib for a GPU that cannot access host memory"
 grep -q 'does not reach host memory' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 left=$(children)
 kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"

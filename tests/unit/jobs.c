@@ -5,9 +5,9 @@
 
 #include "sha256.h"
 
-#define N 20011u /* elements; no multiple of a block */
+#define N 20011u /* elements; not a multiple of a block */
 #define M_ 67u
-#define K_ 1500u /* deeper than a piece */
+#define K_ 1500u /* deeper than one piece */
 #define L_ 45u
 #define W_ 173u
 #define H_ 61u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets that compute, and what has to come out, to the bit: in plain C, one operation after the
- * other. */
+/* Packets that compute, and their expected results to the bit, computed in plain C one operation
+ * after the other. */
 #ifndef TESTS_JOBS_H
 #define TESTS_JOBS_H
 
@@ -10,17 +10,17 @@
 
 struct job {
 	const char *name;
-	struct softgpu_packet packet; /* offsets are from the slot's beginning */
-	uint32_t places;	      /* which arguments are offsets: bits */
-	uint64_t in_bytes, bytes;     /* of the slot: what goes in, and all */
+	struct softgpu_packet packet; /* its offsets count from the slot's beginning */
+	uint32_t places;	      /* which arguments are offsets, as bits */
+	uint64_t in_bytes, bytes;     /* bytes of the slot: of the input, and in total */
 	void (*fill)(uint8_t *slot);
-	void (*expect)(uint8_t *slot); /* what the packet does */
+	void (*expect)(uint8_t *slot); /* writes the expected result */
 };
 
 #define JOBS 10u
 extern struct job jobs[JOBS];
 
-/* Fills in the arguments that are bits of floating point numbers. Before anything else. */
+/* Fills in the arguments that hold bits of floating-point numbers. Call it first. */
 void jobs_begin(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "ptx_private.h"
 
-/* As enum op and enum compare have them. */
+/* In the order of enum op and enum compare. */
 static const char *const op_names[] = {"add", "sub", "mul", "mad", "div", "and",  "or",
 				       "xor", "not", "shl", "shr", "shf", "setp", "cvt",
 				       "mov", "ld",  "st",  "bra", "bar", "ret"};
@@ -25,7 +25,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || strchr("_$%.", c);
 }
 
-/* Past white space and comments: whether anything follows. */
+/* Skips white space and comments. Returns whether anything follows. */
 static bool more(struct ptx *p)
 {
 	for (;;) {
@@ -64,7 +64,7 @@ static void want(struct ptx *p, const char *text)
 		ptx_stop(p, text);
 }
 
-/* 0f and 0d: the bits of a float. */
+/* Reads a number; the prefixes 0f and 0d mean the bits of a float. */
 static uint64_t number(struct ptx *p)
 {
 	const char *t = p->token;
@@ -104,7 +104,7 @@ static struct symbol *find(struct ptx *p, const char *name)
 	return NULL;
 }
 
-/* .pred, .b8 to .b64, .u8 ..., .s8 ..., .f32, .f64: the word behind the point. */
+/* Reads the type in WORD, without its dot: pred, b8 to b64, u8 ..., s8 ..., f32, f64. */
 static bool read_type(const char *word, size_t n, struct type *out)
 {
 	if (n == 4 && memcmp(word, "pred", 4) == 0) {
@@ -122,7 +122,7 @@ struct variable {
 	uint32_t align, size;
 };
 
-/* After the word that says its space: [.align N] .TYPE [.ptr ...] NAME [[N]]. */
+/* Reads a declaration after the word for its space: [.align N] .TYPE [.ptr ...] NAME [[N]]. */
 static struct variable declaration(struct ptx *p)
 {
 	struct variable v = {.align = 1, .size = 1};
@@ -151,7 +151,7 @@ static struct variable declaration(struct ptx *p)
 	return v;
 }
 
-/* Where something lies behind all that is in a space already. */
+/* Places a variable after all others of a space. Returns its offset. */
 static uint32_t place(uint32_t *end, const struct variable *v)
 {
 	uint32_t at = (*end + v->align - 1) / v->align * v->align;
@@ -197,7 +197,7 @@ static void skip(struct ptx *p)
 	}
 }
 
-/* .reg .TYPE NAME[<N>]; */
+/* Reads .reg .TYPE NAME[<N>]; */
 static void registers(struct ptx *p)
 {
 	char name[64], each[80];
@@ -252,7 +252,7 @@ static struct operand operand(struct ptx *p)
 	return o;
 }
 
-/* [x], [x+4] or x */
+/* Reads [x], [x+4] or x. */
 static struct operand memory_operand(struct ptx *p)
 {
 	struct operand o;
@@ -272,7 +272,7 @@ static struct operand memory_operand(struct ptx *p)
 	return o;
 }
 
-/* The words of an opcode, between points. */
+/* Reads the words of an opcode, which dots separate. */
 static void opcode(struct ptx *p, struct instruction *i)
 {
 	static const struct {
@@ -281,7 +281,7 @@ static void opcode(struct ptx *p, struct instruction *i)
 	} spaces[] = {{"param", SPACE_PARAM}, {"shared", SPACE_SHARED}};
 	const char *word = p->token;
 	size_t n = strcspn(word, "."), k;
-	/* Addresses are the same in all spaces that are converted between. */
+	/* An address is the same in all spaces that cvta converts between. */
 	bool known = n == 4 && memcmp(word, "cvta", n) == 0;
 
 	if (known)
@@ -384,7 +384,7 @@ static void body(struct ptx *p)
 	}
 }
 
-/* A label's branch may come before it. */
+/* Resolves the branches last, because a branch may precede its label. */
 static void resolve(struct ptx *p)
 {
 	uint32_t i;
@@ -418,7 +418,7 @@ static void parameters(struct ptx *p)
 	next(p);
 }
 
-/* Whether it was the entry wanted. */
+/* Reads an entry. Returns whether it is the wanted one. */
 static bool entry(struct ptx *p, const char *name)
 {
 	next(p);
@@ -447,7 +447,7 @@ static void ready(struct ptx *p)
 	(void)p;
 }
 
-/* What is outside of entries, and the entry. */
+/* Reads all that is outside of entries, and the entry NAME. */
 static bool module(struct ptx *p, const char *name)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What ptx.c makes of a text, and ptx_run.c runs. */
+/* The parsed form of a text: ptx.c makes it, ptx_run.c runs it. */
 #ifndef TESTS_PTX_PRIVATE_H
 #define TESTS_PTX_PRIVATE_H
 
@@ -12,7 +12,7 @@
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
 #define MAX_GLOBALS 65536u
-#define MAX_PARAMS 34u /* of a launch, the gate, and one too many */
+#define MAX_PARAMS 34u /* those of a launch, the gate, and one too many */
 
 enum op {
 	OP_ADD,
@@ -40,19 +40,19 @@ enum compare { LT, LE, GT, GE, EQ, NE, GTU };
 
 enum space { SPACE_HERE, SPACE_PARAM, SPACE_SHARED };
 
-/* 'u', 's', 'f' or 'b', and bits; a predicate has one. */
+/* The kind is 'u', 's', 'f' or 'b'. A predicate has one bit. */
 struct type {
 	char kind;
 	uint8_t bits;
 };
 
-/* Of operands and of names. DYNAMIC lies behind all other shared memory. */
+/* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. */
 enum kind { VALUE, REGISTER, SPECIAL, LOCAL, DYNAMIC, LABEL };
 enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12 };
 
 struct operand {
 	enum kind kind;
-	uint64_t value; /* or the register's number, or enum special */
+	uint64_t value; /* a value, a register's number, or enum special */
 	int64_t offset;
 };
 
@@ -65,15 +65,15 @@ struct instruction {
 	uint64_t guard;
 	struct operand operands[4];
 	uint32_t n;
-	char label[64]; /* until all labels are known */
+	char label[64]; /* used until all labels are known */
 };
 
 struct symbol {
 	char name[64];
 	enum kind kind;
 	uint64_t value;
-	uint32_t scope; /* 0: of all */
-	bool gone;	/* with its scope */
+	uint32_t scope; /* 0: the whole module */
+	bool gone;	/* its scope has ended */
 };
 
 struct place {
@@ -94,7 +94,8 @@ struct ptx {
 	jmp_buf given_up;
 };
 
-/* Says what is wrong. While a text is read there is somebody to go back to; else it is the end. */
+/* Prints what is wrong. While a text is being read, control returns to ptx_read(); otherwise the
+ * program aborts. */
 __attribute__((noreturn)) void ptx_stop(struct ptx *p, const char *what);
 
 #endif

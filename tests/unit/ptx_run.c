@@ -16,7 +16,7 @@ struct thread {
 struct block {
 	const struct ptx_launch *launch;
 	uint8_t *shared;
-	uint32_t dynamic; /* where that begins */
+	uint32_t dynamic; /* where dynamic shared memory begins */
 	uint32_t id[3];
 };
 
@@ -25,7 +25,7 @@ static uint64_t cut(struct type type, uint64_t v)
 	return type.bits == 64 ? v : v & ((UINT64_C(1) << type.bits) - 1);
 }
 
-/* As a number of 64 bits. */
+/* Extends V to 64 bits. */
 static uint64_t widen(struct type type, uint64_t v)
 {
 	uint64_t sign = UINT64_C(1) << (type.bits - 1);
@@ -56,8 +56,9 @@ static uint64_t from_float(struct type type, double d)
 	return type.bits == 32 ? half : v;
 }
 
-/* Of floats of 32 bits the sum, difference and product as doubles, rounded once more, are what they
- * are as floats: a double has more than twice their bits and two (Figueroa, 1995). */
+/* The sum, difference or product of two 32-bit floats, computed as doubles and rounded once
+ * more, equals the 32-bit result: a double has more than twice a float's bits plus two
+ * (Figueroa, 1995). */
 static uint64_t float_result(struct ptx *p, enum op op, struct type type, double a, double b)
 {
 	switch (op) {
@@ -112,7 +113,7 @@ static uint64_t result(struct ptx *p, const struct instruction *i, const uint64_
 	case OP_SHL:
 	case OP_SHR:
 		return shifted(i->type, i->op, a, (uint32_t)v[1]);
-	case OP_SHF: /* .l.wrap: the upper half of b:a, so far to the left */
+	case OP_SHF: /* .l.wrap: the upper half of b:a after a shift to the left */
 		return ((b << 32 | a) << (v[2] & 31)) >> 32;
 	default:
 		return v[0];
@@ -255,7 +256,8 @@ static void step(struct ptx *p, const struct block *b, struct thread *t)
 	t->registers[o[0].value] = r;
 }
 
-/* Each thread up to the next barrier, or its end; then again. Any may be the first. */
+/* Runs each thread up to the next barrier or its end, and then again. A random thread goes
+ * first. */
 static void run_block(struct ptx *p, const struct block *b, struct thread *threads, uint32_t n)
 {
 	uint32_t k, left = n;
@@ -303,7 +305,7 @@ void ptx_run(struct ptx *p, const struct ptx_launch *l)
 		place_in(l->grid, order[i], b.id);
 		if (l->begins)
 			l->begins(l->data, i);
-		/* what nobody has written is anything */
+		/* memory that nothing has written holds arbitrary bytes */
 		memset(memory, (int)draw(256), n * each * 8);
 		memset(b.shared, (int)draw(256), p->shared + l->shared);
 		for (k = 0; k < n; k++) {

@@ -6,19 +6,20 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "engine_private.h"
+#include "vgpu/descriptor.h"
 
 #define WAITING 64u
 
-/* The events that dispatch hands out; both threads add to them. */
+/* The events that dispatch will hand out. The engine's thread and the test's add to them. */
 static struct vgpu_event waiting[WAITING];
 static uint32_t n_waiting;
-static struct vgpu_event idle; /* not answered yet: its type is VGPU_EV_DONE */
+/* The command to be idle that is not answered yet; its type is then VGPU_EV_DONE. */
+static struct vgpu_event idle;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int wake = -1; /* while it is open */
+static int wake = -1; /* -1 while the GPU is closed */
 
 static vgpu_event_sink *sink;
 static void *sink_data;
@@ -33,7 +34,7 @@ static void notify(void)
 {
 	pthread_mutex_lock(&lock);
 	if (wake >= 0)
-		engine_notify(wake);
+		vgpu_eventfd_signal(wake);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -44,23 +45,6 @@ static void post(struct vgpu_event event)
 		waiting[n_waiting++] = event;
 	pthread_mutex_unlock(&lock);
 	notify();
-}
-
-void quick_reset(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < QUICK_VFS; i++)
-		busy_vfs[i] = false;
-	n_waiting = 0;
-	idle.type = VGPU_EV_TIMER;
-	host = 0;
-	first_out = QUICK_VFS;
-	stops = clears = present = true;
-	block = false;
-	watch = NULL;
-	sem_init(&blocked, 0, 0);
-	sem_init(&go, 0, 0);
 }
 
 void quick_host(uint64_t bytes, uint32_t out)
@@ -118,129 +102,84 @@ void quick_watch(void (*see)(void))
 	watch = see;
 }
 
-static int quick_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
-		      struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
-		      vgpu_event_sink *to, void *data, struct vgpu_error *err)
+/* Lays out partitions in multiples of 1 MiB, some of them in host memory, which the null driver
+ * lacks. */
+static void lay_out(struct vgpu_partition *p, uint32_t n_vfs)
 {
-	struct vgpu_partition *p = &found->partition;
 	uint32_t i;
 
-	if (!present)
-		return vgpu_error_set(err, -ENODEV, "the quick GPU is not there");
-	*caps = (struct vgpu_driver_caps){.driver = "quick",
-					  .model = "quick",
-					  .layout = "none",
-					  .transport = "memory",
-					  .max_vfs = QUICK_VFS,
-					  .memory = 128 * QUICK_MIB,
-					  .host = host,
-					  .granule = QUICK_MIB,
-					  .reset_levels = 1u << VGPU_RESET_VF,
-					  .preemption = "hard"};
-	*found = (struct vgpu_driver_found){.adopted = true, .host_is_new = true};
-	pthread_mutex_lock(&lock);
-	wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	pthread_mutex_unlock(&lock);
 	p->pf = (struct vgpu_extent){0, 32 * QUICK_MIB};
 	p->save_area = (struct vgpu_extent){0, 3 * QUICK_MIB};
-	for (i = 0; i < config->n_vfs; i++) {
+	for (i = 0; i < n_vfs; i++) {
 		uint64_t size = first_out < QUICK_VFS ? 48 * QUICK_MIB : 32 * QUICK_MIB;
 		uint64_t at = i < first_out ? 32 * QUICK_MIB + i * size
 					    : 128 * QUICK_MIB + (i - first_out) * size;
 
 		p->vfs[i] = (struct vgpu_extent){at, size};
-		found->contexts[i] = VGPU_CTX_SAVED;
-		found->driver_up[i] = true;
+	}
+}
+
+static int quick_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+		      struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
+		      vgpu_event_sink *to, void *data, struct vgpu_error *err)
+{
+	struct vgpu_driver_config null = {.device = "null:memory_mib=128,busy=0",
+					  .n_vfs = config->n_vfs};
+	uint32_t i;
+	int r;
+
+	if (!present)
+		return vgpu_error_set(err, -ENODEV, "the quick GPU is not there");
+	r = vgpu_null_driver.device->open(out, &null, caps, found, to, data, err);
+	if (r < 0)
+		return r;
+	caps->max_vfs = QUICK_VFS;
+	caps->granule = QUICK_MIB;
+	caps->host = host;
+	found->host_is_new = true;
+	lay_out(&found->partition, config->n_vfs);
+	found->planned = found->partition;
+	pthread_mutex_lock(&lock);
+	wake = vgpu_eventfd();
+	pthread_mutex_unlock(&lock);
+	for (i = 0; i < config->n_vfs; i++)
 		if (busy_vfs[i])
 			post((struct vgpu_event){.type = VGPU_EV_BUSY, .vf = i});
-	}
-	found->planned = *p;
 	sink = to;
 	sink_data = data;
-	*out = (struct vgpu_driver *)&wake; /* there is one */
 	return 0;
 }
 
 static void quick_close(struct vgpu_driver *driver, bool lost)
 {
-	(void)driver, (void)lost;
+	vgpu_null_driver.device->close(driver, lost);
 	pthread_mutex_lock(&lock);
 	n_waiting = 0;
 	idle.type = VGPU_EV_TIMER;
-	close(wake);
-	wake = -1;
+	vgpu_close(&wake);
 	pthread_mutex_unlock(&lock);
 }
 
 static int quick_command(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
 			 vgpu_nsec now)
 {
-	struct vgpu_event done = {.type = VGPU_EV_DONE, .vf = vf, .code = command};
 	bool kept;
 
-	(void)driver, (void)now;
 	if (command == VGPU_CMD_IDLE && watch)
 		watch();
 	pthread_mutex_lock(&lock);
 	kept = command == VGPU_CMD_IDLE && !stops;
 	if (kept)
-		idle = done;
+		idle = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = command};
 	pthread_mutex_unlock(&lock);
-	if (!kept)
-		post(done);
-	return 0;
-}
-
-static int quick_reset_vf(struct vgpu_driver *driver, uint32_t vf, enum vgpu_reset_level level,
-			  vgpu_nsec now)
-{
-	(void)driver, (void)now;
-	post((struct vgpu_event){.type = VGPU_EV_RESET_DONE, .vf = vf, .code = level});
-	return 0;
-}
-
-static int quick_gates(struct vgpu_driver *driver, uint32_t vf, uint32_t gates)
-{
-	(void)driver, (void)vf, (void)gates;
-	return 0;
-}
-
-static int quick_notice(struct vgpu_driver *driver, uint32_t vf, enum vgpu_notice notice)
-{
-	(void)driver, (void)vf, (void)notice;
-	return 0;
-}
-
-static int quick_place(struct vgpu_driver *driver, uint32_t vf, struct vgpu_extent where)
-{
-	(void)driver, (void)vf, (void)where;
-	return 0;
-}
-
-static int quick_clear(struct vgpu_driver *driver, struct vgpu_extent where)
-{
-	(void)driver, (void)where;
-	return 0;
-}
-
-static int quick_copy(struct vgpu_driver *driver, struct vgpu_extent from, uint64_t to)
-{
-	(void)driver, (void)from, (void)to;
-	return 0;
+	return kept ? 0 : vgpu_null_driver.switched->command(driver, vf, command, now);
 }
 
 static int quick_is_busy(struct vgpu_driver *driver, bool *failed)
 {
-	(void)driver;
-	*failed = false;
-	return !clears;
-}
+	int r = vgpu_null_driver.memory->busy(driver, failed);
 
-static int quick_read(struct vgpu_driver *driver, uint64_t offset, void *data, uint32_t size)
-{
-	(void)driver, (void)offset;
-	memset(data, 0, size);
-	return 0;
+	return clears ? r : 1;
 }
 
 static int quick_fd(const struct vgpu_driver *driver)
@@ -249,19 +188,11 @@ static int quick_fd(const struct vgpu_driver *driver)
 	return wake;
 }
 
-static vgpu_nsec quick_deadline(const struct vgpu_driver *driver)
-{
-	(void)driver;
-	return VGPU_NEVER;
-}
-
 static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 {
 	struct vgpu_event events[WAITING];
-	uint64_t count;
 	uint32_t i, n;
 
-	(void)driver;
 	if (block) {
 		block = false;
 		sem_post(&blocked);
@@ -270,8 +201,7 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 	}
 	if (!present)
 		return -ENODEV;
-	if (read(wake, &count, sizeof(count)) < 0)
-		count = 0; /* nothing new */
+	vgpu_eventfd_drain(wake);
 	pthread_mutex_lock(&lock);
 	n = n_waiting;
 	memcpy(events, waiting, n * sizeof(events[0]));
@@ -281,7 +211,7 @@ static int quick_dispatch(struct vgpu_driver *driver, vgpu_nsec now)
 		events[i].now = now;
 		sink(sink_data, &events[i]);
 	}
-	return 0;
+	return vgpu_null_driver.device->dispatch(driver, now);
 }
 
 static int quick_probe(const char *device, struct vgpu_error *err)
@@ -290,38 +220,48 @@ static int quick_probe(const char *device, struct vgpu_error *err)
 	return strcmp(device, "quick:") == 0;
 }
 
-static const struct vgpu_device_face device_face = {
-	.probe = quick_probe,
-	.open = quick_open,
-	.close = quick_close,
-	.fd = quick_fd,
-	.deadline = quick_deadline,
-	.dispatch = quick_dispatch,
-	.reset = quick_reset_vf,
-};
+static struct vgpu_device_face device_face;
+static struct vgpu_switched_face switched_face;
+static struct vgpu_memory_face memory_face;
+struct vgpu_driver_ops quick_driver;
 
-static const struct vgpu_switched_face switched_face = {
-	.command = quick_command,
-	.gates = quick_gates,
-	.notice = quick_notice,
-};
+/* Copies the null driver's tables and replaces the operations that the test steers. */
+static void make_tables(void)
+{
+	device_face = *vgpu_null_driver.device;
+	device_face.probe = quick_probe;
+	device_face.open = quick_open;
+	device_face.close = quick_close;
+	device_face.fd = quick_fd;
+	device_face.dispatch = quick_dispatch;
+	switched_face = *vgpu_null_driver.switched;
+	switched_face.command = quick_command;
+	memory_face = *vgpu_null_driver.memory;
+	memory_face.busy = quick_is_busy;
+	quick_driver = vgpu_null_driver;
+	quick_driver.name = "quick";
+	quick_driver.device = &device_face;
+	quick_driver.switched = &switched_face;
+	quick_driver.memory = &memory_face;
+}
 
-static const struct vgpu_memory_face memory_face = {
-	.place = quick_place,
-	.clear = quick_clear,
-	.copy = quick_copy,
-	.busy = quick_is_busy,
-	.read = quick_read,
-};
+void quick_reset(void)
+{
+	uint32_t i;
 
-const struct vgpu_driver_ops quick_driver = {
-	.size = sizeof(struct vgpu_driver_ops),
-	.name = "quick",
-	.kind = VGPU_DRIVER_SWITCHED,
-	.device = &device_face,
-	.switched = &switched_face,
-	.memory = &memory_face,
-};
+	make_tables();
+	for (i = 0; i < QUICK_VFS; i++)
+		busy_vfs[i] = false;
+	n_waiting = 0;
+	idle.type = VGPU_EV_TIMER;
+	host = 0;
+	first_out = QUICK_VFS;
+	stops = clears = present = true;
+	block = false;
+	watch = NULL;
+	sem_init(&blocked, 0, 0);
+	sem_init(&go, 0, 0);
+}
 
 void quick_config(struct engine_config *out, const struct vgpu_policy_ops *policy)
 {
@@ -332,7 +272,7 @@ void quick_config(struct engine_config *out, const struct vgpu_policy_ops *polic
 				      .begin.policy = policy,
 				      .epoch = 3600 * VGPU_SEC};
 	vgpu_core_defaults(&out->core, QUICK_VFS);
-	out->core.grace = 60 * VGPU_SEC; /* who does not stop is no hang here */
+	out->core.grace = 60 * VGPU_SEC; /* a VF that does not stop does not count as hung here */
 	vgpu_param_defaults(policy->params, out->begin.params);
 	for (i = 0; i < QUICK_VFS; i++)
 		vgpu_param_defaults(policy->vf_params, out->begin.vf_params[i]);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU in memory, for tests of what stands between the core and a driver: it answers every command
- * at once, or when a test lets it. Its VFs have saved contexts and drivers that are up, so that
- * they are scheduled as soon as they have work. One at a time.
+ * The null driver's GPU, steered by a test while an engine runs it: for tests of the code between
+ * the core and a driver. It answers each command at once, or when the test lets it. Its VFs have
+ * saved contexts, and their guest drivers are up, so that each VF is scheduled as soon as it has
+ * work. There is one such GPU at a time.
  */
 #ifndef TESTS_QUICK_GPU_H
 #define TESTS_QUICK_GPU_H
@@ -12,30 +13,31 @@
 #define QUICK_VFS 3u
 #define QUICK_MIB (UINT64_C(1) << 20)
 
-extern const struct vgpu_driver_ops quick_driver;
+extern struct vgpu_driver_ops quick_driver; /* valid after quick_reset() */
 
-/* Nobody has work, everything is answered; without host memory. */
+/* Resets the GPU: no VF has work, every command is answered, there is no host memory. */
 void quick_reset(void);
-/* Host memory, and a partition that begins there. */
+/* Sets the size of host memory. The partitions of VF OUT and above begin there. */
 void quick_host(uint64_t bytes, uint32_t out);
 
-/* Any thread, while an engine has it: */
+/* Any thread may call the following while an engine runs the GPU. */
 
-/* VF has work, or none. */
+/* Sets whether the VF has work. */
 void quick_busy(uint32_t vf, bool busy);
-/* Commands to be idle are answered from now on, or not. */
+/* Sets whether commands to be idle are answered from now on. */
 void quick_stops(bool yes);
-/* Memory that is being cleared becomes clear, or not. */
+/* Sets whether the clearing of memory ends. */
 void quick_clears(bool yes);
-/* The GPU is there, or gone. */
+/* Sets whether the GPU is present. */
 void quick_present(bool yes);
-/* The engine thread stands still in the driver; returns when it does. Then it goes on. */
+/* quick_block() makes the engine thread wait inside the driver, and returns when it waits;
+ * quick_unblock() lets it continue. */
 void quick_block(void);
 void quick_unblock(void);
-/* At each command to be idle SEE is called, on the engine thread. */
+/* Calls SEE on the engine thread at each command to be idle. */
 void quick_watch(void (*see)(void));
 
-/* A configuration for it, with POLICY and its defaults. */
+/* Makes a configuration for this GPU, with POLICY and its defaults. */
 void quick_config(struct engine_config *out, const struct vgpu_policy_ops *policy);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA driver's interface in software: what cuda.c asks of it, done on this CPU, kernels by
- * ptx.h. What is tested with it is cuda.c: that it asks for the right things, of the right size, in
- * an order that the interface allows. What a GPU makes of them, and when, it does not show.
+ * The CUDA driver's interface in software: the calls that cuda.c makes, carried out on this CPU;
+ * GPU kernels run by ptx.h. It tests cuda.c: that it asks for the right things, of the right size,
+ * in an order that the interface allows. It does not show what a GPU does with them, or when.
  *
- * As documented: addresses are reserved, then mapped, then made accessible; a stream executes in
- * order, beside its caller; nearly every call wants a current context.
+ * As NVIDIA documents it: addresses are reserved, then mapped, then made accessible; a stream
+ * executes in order, concurrently with its caller; nearly every call needs a current context.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ CUresult cuDriverGetVersion(int *version);
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status);
 
-/* What goes with the context, as the driver has it: when the process ends. */
+/* Memory that lives as long as the context. The CUDA driver frees it when the process ends. */
 struct kept {
 	struct kept *next;
 	_Alignas(64) uint8_t bytes[];
@@ -34,8 +34,8 @@ struct kept {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
-static uint64_t put, done; /* works */
-static uint64_t taken;	   /* bytes of memory */
+static uint64_t put, done; /* works queued, and works done */
+static uint64_t taken;	   /* bytes of memory in use */
 static struct kept *all_kept;
 static bool is_up;
 static int context;
@@ -228,8 +228,7 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{CU_ATTRIBUTE_MAX_SHARED_OPTIN, 98304},
 		{CU_ATTRIBUTE_VIRTUAL_MEMORY, 1},
 	};
-	const char *other =
-		getenv("SOFT_CUDA_ATTRIBUTE"); /* NUMBER=VALUE: of a GPU that is refused */
+	const char *other = getenv("SOFT_CUDA_ATTRIBUTE"); /* NUMBER=VALUE: of a refused GPU */
 	int number;
 	size_t i;
 
@@ -295,7 +294,7 @@ CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation
 							   : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A handle is the descriptor of a memory file, and one. */
+/* A handle is the descriptor of a memory file plus one. */
 CUresult cuMemCreate(CUhandle *out, size_t size, const struct cu_allocation *what, uint64_t flags)
 {
 	int fd;
@@ -381,7 +380,7 @@ CUresult cuMemAlloc(CUdeviceptr *out, size_t size)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* Not found is a success with nothing in it. */
+/* For an unknown name the CUDA driver returns success and no entry. */
 CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
 			     int *status)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver's interface in software, for its own files. */
+/* The parts that the files of the CUDA driver's interface in software share. */
 #ifndef TESTS_SOFT_CUDA_H
 #define TESTS_SOFT_CUDA_H
 
@@ -22,7 +22,7 @@ struct function {
 	struct function *next;
 };
 
-/* What a stream has to do. */
+/* What a work in a stream does. */
 enum work_kind { WORK_COPY, WORK_SET, WORK_LAUNCH };
 
 struct work {
@@ -37,10 +37,10 @@ struct work {
 	struct work *next;
 };
 
-/* The calling thread's; NULL: none. */
+/* The calling thread's current context; NULL: none. */
 extern __thread CUcontext soft_cuda_context;
 
-/* Puts WORK at the end of the stream. Its PARAMS are the stream's from now on. */
+/* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules, functions and launches of the driver's interface in software. */
+/* Modules, functions and launches of the CUDA driver's interface in software. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 	return CUDA_SUCCESS;
 }
 
-/* A binary, of this kind, is text. */
+/* The binary that this linker makes is the text itself. */
 CUresult cuLinkComplete(CUlink link, void **out, size_t *n)
 {
 	struct link *l = link;
@@ -174,7 +174,7 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t i, size_t *at, size_t *s
 	return CUDA_SUCCESS;
 }
 
-/* EXTRA: a buffer, and its size. */
+/* EXTRA holds the buffer of the parameters, and its size. */
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 			unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
 			void **extra)

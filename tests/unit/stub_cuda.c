@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Something in the place of libcuda that only says a version, or less: for the loader's refusals.
- * It computes nothing.
+ * A library in place of libcuda that reports a version and computes nothing: for the loader's
+ * refusals.
  */
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int refuses(void)
 	return 3; /* not initialised */
 }
 
-/* Not found is a success with nothing in it. */
+/* For an unknown name the CUDA driver returns success and no entry. */
 int cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags, int *status)
 {
 	(void)version;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small pure parts: partitions, error texts, histograms, queues, capability chains, layouts. */
+/* Small pure parts: partitions, error texts, numbers, histograms, queues, capability chains,
+ * layouts. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
+#include "vgpu/number.h"
 #include "vgpu/partition.h"
 
 #define MIB UINT64_C(1048576)
@@ -40,7 +42,7 @@ static void partition_refusals(void)
 	struct vgpu_partition p = {.free = 7};
 	struct vgpu_error err;
 
-	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC); /* four into three */
+	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC); /* room for three */
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "MiB"));
 	r.n_vfs = 0;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -EINVAL);
@@ -50,10 +52,11 @@ static void partition_refusals(void)
 	r.sizes[0] = 0;
 	r.pf_reserve = UINT64_MAX;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
-	CU_ASSERT_EQUAL(p.free, 7); /* a refusal leaves it alone */
+	CU_ASSERT_EQUAL(p.free, 7); /* a refusal leaves the plan unchanged */
 }
 
-/* With host memory VFs have more together than the GPU; each that is not pinned has a home. */
+/* With host memory, VFs have more memory together than the GPU has. Each VF that is not pinned has
+ * a place in host memory, its home. */
 static void partition_swapped(void)
 {
 	struct vgpu_partition_request r = {.total = 512 * MIB,
@@ -70,7 +73,8 @@ static void partition_swapped(void)
 	uint32_t i;
 
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), 0);
-	CU_ASSERT(p.vfs[3].offset == 32 * MIB && p.vfs[3].size == 96 * MIB); /* first */
+	/* A pinned VF is placed first. */
+	CU_ASSERT(p.vfs[3].offset == 32 * MIB && p.vfs[3].size == 96 * MIB);
 	CU_ASSERT_EQUAL(p.homes[3].size, 0);
 	for (i = 0; i < 5; i++) {
 		if (i == 3)
@@ -81,7 +85,7 @@ static void partition_swapped(void)
 		CU_ASSERT_EQUAL(p.vfs[i].offset, i == 0 ? 128 * MIB : p.homes[i].offset);
 	}
 	CU_ASSERT_EQUAL(p.free, 144 * MIB);
-	/* profiles: at home they have as much as they take on the GPU */
+	/* profiles: a VF's home has the size of its profile */
 	r.placement = VGPU_PLACE_PROFILE;
 	r.sizes[0] = r.sizes[1] = 100 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), 0);
@@ -91,20 +95,21 @@ static void partition_swapped(void)
 		CU_ASSERT(p.homes[i].offset + p.homes[i].size <= r.total + r.host &&
 			  (i == 3 || p.homes[i].size == p.vfs[i].size));
 	r.placement = VGPU_PLACE_BEST_FIT;
-	/* one that could never come in beside the pinned one */
+	/* VF 0 could never be swapped in beside the pinned VF */
 	r.sizes[0] = 400 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never come in"));
-	/* more than host memory */
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "never be swapped in"));
+	/* more than host memory holds */
 	r.sizes[0] = r.sizes[1] = r.sizes[2] = r.sizes[4] = 256 * MIB;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -ENOSPC);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "host memory"));
-	/* pinned, and of no size */
+	/* a pinned VF without a size */
 	r.sizes[3] = 0;
 	CU_ASSERT_EQUAL(vgpu_partition_plan(&r, &p, &err), -EINVAL);
 }
 
-/* Disjoint, aligned, within the total, nothing lost, and each as large as was asked. */
+/* Partitions are disjoint, aligned and within the total, each at least as large as requested; with
+ * the free memory they add up to the total. */
 static bool is_partition(const struct vgpu_partition_request *r, const struct vgpu_partition *p)
 {
 	uint64_t total = r->total / r->granule * r->granule, sum = p->pf.size + p->free;
@@ -131,7 +136,7 @@ static bool is_partition(const struct vgpu_partition_request *r, const struct vg
 			if (e->offset < p->vfs[j].offset + p->vfs[j].size &&
 			    p->vfs[j].offset < e->offset + e->size)
 				return false;
-		/* Where nothing else is asked, one behind the other. */
+		/* With best fit, partitions follow one another without a gap. */
 		if (i > 0 && r->placement == VGPU_PLACE_BEST_FIT && p->vfs[i - 1].size &&
 		    e->offset != p->vfs[i - 1].offset + p->vfs[i - 1].size)
 			return false;
@@ -139,7 +144,7 @@ static bool is_partition(const struct vgpu_partition_request *r, const struct vg
 	return sum == total;
 }
 
-/* Whatever is asked for. */
+/* Random requests: each is refused or gives a correct plan. */
 static void partition_properties(void)
 {
 	struct vgpu_partition_request r;
@@ -186,7 +191,7 @@ static void histogram_is_monotone(void)
 	for (t = 0; t < 1000000; t++) {
 		b = histogram_bucket(t);
 		CU_ASSERT(b >= last && histogram_value(b) <= t);
-		/* no bucket is wider than a sixteenth */
+		/* no bucket is wider than a sixteenth of its value */
 		CU_ASSERT(t < 32 || (t - histogram_value(b)) * 16 <= t);
 		last = b;
 	}
@@ -228,7 +233,7 @@ static void queue_keeps_order(void)
 	CU_ASSERT_FALSE(spsc_pop(&q, &got));
 	while (spsc_push(&q, &one))
 		expected++;
-	CU_ASSERT_EQUAL(expected, 8); /* and no more than it holds */
+	CU_ASSERT_EQUAL(expected, 8); /* the queue holds 8, and refuses more */
 	while (spsc_pop(&q, &got))
 		;
 	pthread_create(&thread, NULL, produce, &q);
@@ -264,7 +269,8 @@ static void capability_walk(void)
 	CU_ASSERT_FALSE(vfio_find_ext_cap(config, 0x000b, &at));
 }
 
-/* Loops, ends in the middle of nowhere, random bytes: it comes back, and stays inside. */
+/* Loops, pointers to the end of the space, random bytes: the walk ends and stays inside the
+ * space. */
 static void capability_walk_hostile(void)
 {
 	static uint8_t config[4096];
@@ -287,7 +293,7 @@ static void capability_walk_hostile(void)
 	}
 }
 
-/* The tables against the numbers that were published. */
+/* The tables agree with the published numbers. */
 static void layouts(void)
 {
 	const struct gpuiov_layout *n = gpuiov_layout_by_name("navi");
@@ -311,18 +317,89 @@ static void layouts(void)
 	CU_ASSERT_EQUAL(t->at[GPUIOV_INTR_ENABLE].space, GPUIOV_NOWHERE);
 }
 
+static void numbers(void)
+{
+	static const char *const none[] = {"", "-", "x", "1x", "1 ", "0x", "0x10", "1.0", NULL};
+	int64_t value = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_int(none[i], &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_int("9223372036854775808", &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_between("4", 5, 9, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_between("10", 5, 9, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_between("five", 5, 9, &value), -EINVAL);
+	CU_ASSERT_EQUAL(value, 7); /* a refusal leaves the value unchanged */
+	CU_ASSERT(vgpu_parse_int("-9223372036854775808", &value) == 0 && value == INT64_MIN);
+	CU_ASSERT(vgpu_parse_between("-5", -5, 9, &value) == 0 && value == -5);
+	CU_ASSERT(vgpu_parse_between("9", -5, 9, &value) == 0 && value == 9);
+}
+
+static void numbers_without_a_sign(void)
+{
+	static const char *const none[] = {"", "-1", "+1", " 1", "0x", "0xg", "1x", "x1", NULL};
+	uint64_t value = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_unsigned(none[i], UINT64_MAX, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_unsigned("18446744073709551616", UINT64_MAX, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_unsigned("11", 10, &value), -ERANGE);
+	CU_ASSERT_EQUAL(value, 7);
+	CU_ASSERT(vgpu_parse_unsigned("18446744073709551615", UINT64_MAX, &value) == 0 &&
+		  value == UINT64_MAX);
+	CU_ASSERT(vgpu_parse_unsigned("010", 10, &value) == 0 && value == 10);
+	CU_ASSERT(vgpu_parse_unsigned("0xfF", 255, &value) == 0 && value == 255);
+}
+
+static void numbers_with_a_fraction(void)
+{
+	double value = 7;
+
+	CU_ASSERT_EQUAL(vgpu_parse_real("", 0, 1, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_real("0.5s", 0, 1, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_real("1.5", 0, 1, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_real("nan", 0, 1, &value), -ERANGE);
+	CU_ASSERT(vgpu_parse_real("0.25", 0, 1, &value) == 0 && value == 0.25);
+}
+
+static void numbers_of_bytes(void)
+{
+	static const char *const none[] = {"", "M", "-1M", "1k", "1MB", "1 M", "1.5G", NULL};
+	uint64_t value = 7, most = UINT64_C(1) << 40;
+	uint8_t byte = 7;
+	size_t i;
+
+	for (i = 0; none[i]; i++)
+		CU_ASSERT_EQUAL(vgpu_parse_size(none[i], most, &value), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_size("1025G", most, &value), -ERANGE);
+	CU_ASSERT_EQUAL(vgpu_parse_size("17179869184G", most, &value), -ERANGE); /* 2^64 bytes */
+	CU_ASSERT_EQUAL(vgpu_parse_size("17179869184G", UINT64_MAX, &value), -ERANGE);
+	CU_ASSERT_EQUAL(value, 7);
+	CU_ASSERT(vgpu_parse_size("1024G", most, &value) == 0 && value == most);
+	CU_ASSERT(vgpu_parse_size("3M", most, &value) == 0 && value == 3 * MIB);
+	CU_ASSERT(vgpu_parse_size("4096", most, &value) == 0 && value == 4096);
+	CU_ASSERT_EQUAL(vgpu_parse_hex_byte("f", &byte), -EINVAL);
+	CU_ASSERT_EQUAL(vgpu_parse_hex_byte("-1", &byte), -EINVAL);
+	CU_ASSERT(vgpu_parse_hex_byte("fAce", &byte) == 0 && byte == 0xfa);
+}
+
 static const struct test tests[] = {
-	{"partition: equal parts", partition_equal},
-	{"partition: refusals", partition_refusals},
-	{"VFs that are swapped", partition_swapped},
-	{"partition: 20 000 random requests", partition_properties},
-	{"error texts", errors},
-	{"histogram: buckets", histogram_is_monotone},
+	{"partition: equal parts by default", partition_equal},
+	{"partition: impossible requests are refused", partition_refusals},
+	{"partition: host memory, homes and pinned VFs", partition_swapped},
+	{"partition: 20 000 random requests give correct plans", partition_properties},
+	{"error texts and their prefixes", errors},
+	{"numbers: signed", numbers},
+	{"numbers: unsigned", numbers_without_a_sign},
+	{"numbers: fractions", numbers_with_a_fraction},
+	{"numbers: sizes and hexadecimal bytes", numbers_of_bytes},
+	{"histogram: buckets are monotone and narrow", histogram_is_monotone},
 	{"histogram: quantiles", histogram_quantiles},
-	{"queue: between two threads", queue_keeps_order},
-	{"capabilities: a chain with a decoy", capability_walk},
-	{"capabilities: hostile chains", capability_walk_hostile},
-	{"layouts: as published", layouts},
+	{"queue: keeps its order between two threads", queue_keeps_order},
+	{"capabilities: a chain with two vendor capabilities", capability_walk},
+	{"capabilities: the walk through a hostile chain ends", capability_walk_hostile},
+	{"layouts: agree with the published numbers", layouts},
 	{NULL, NULL},
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims in domain XML: what they are read to, what is refused with which words, and that the
- * schema and the reader agree.
+ * Claims in domain XML: what claim_parse reads, what it refuses and with which message, and that
+ * the schema and the parser agree.
  */
 #include <errno.h>
 #include <libxml/relaxng.h>
@@ -103,7 +103,7 @@ static void whole_domain(void)
 	CU_ASSERT_STRING_EQUAL(claim.hostdevs[1].alias, "ua-vgpu1");
 }
 
-/* With a prefix, without, and as virDomainGetMetadata gives it back. */
+/* With a prefix, without one, and as virDomainGetMetadata returns it. */
 static void three_forms(void)
 {
 	CU_ASSERT_EQUAL(parse("<vgpu " NS " version='1'><vf name='a'/></vgpu>"), 0);
@@ -119,7 +119,7 @@ static void no_claim(void)
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	CU_ASSERT_EQUAL(parse(DOMAIN_START "</metadata></domain>"), 0);
 	CU_ASSERT_EQUAL(claim.n_vfs, 0);
-	/* Another version of our namespace is another's. */
+	/* Another version of our namespace is ignored, like any foreign namespace. */
 	CU_ASSERT_EQUAL(parse("<domain><metadata><vgpu xmlns='urn:vgpud:xmlns:domain:2'/>"
 			      "</metadata></domain>"),
 			0);
@@ -129,7 +129,8 @@ static void no_claim(void)
 #define VF(x) "<vgpu " NS " version='1'>\n<vf name='a'>\n" x "</vf></vgpu>"
 #define SCHED(x) VF("<sched>" x "</sched>")
 
-/* Beside what the reader says: whether the schema can know. */
+/* Texts that are refused, the parser's message, and whether the schema is unable to detect the
+ * mistake. */
 static const struct {
 	const char *text, *says;
 	bool beyond_schema;
@@ -156,20 +157,20 @@ static const struct {
 	 "<slice-length> is now <latency-slice>", false},
 	{VF("<memmory>5</memmory>"), "line 3: <memmory> is not known in <vf>", false},
 	{VF("<memory>5</memory><memory>6</memory>"), "<memory> is given twice", false},
-	{VF("text"), "<vf> has no text", false},
-	{VF("<memory>0</memory>"), "no whole number above 0", false},
-	{VF("<memory>9000000000000000000</memory>"), "no whole number above 0", true},
-	{VF("<memory unit='MB'>5</memory>"), "no unit 'MB'", false},
+	{VF("text"), "<vf> cannot contain text", false},
+	{VF("<memory>0</memory>"), "not a whole number above 0", false},
+	{VF("<memory>9000000000000000000</memory>"), "not a whole number above 0", true},
+	{VF("<memory unit='MB'>5</memory>"), "unit 'MB' is not known", false},
 	{VF("<device gpu='a' pool='b'/>"), "gpu or pool, not both", false},
 	{VF("<device gpu='a' vf='31'/>"), "want 0 to 30", false},
-	{VF("<device vf='1'/>"), "name that with gpu", false},
+	{VF("<device vf='1'/>"), "name that GPU with gpu", false},
 	{VF("<profile/>"), "<profile>: want a name", false},
 	{VF("<profile>a b</profile>"), "profile = 'a b': want letters", false},
 	{VF("<lifecycle on-hang='reboot'/>"), "want one of: reset, pause, stop", false},
 	{VF("<lifecycle on-release='keep'/>"), "on-release = 'keep': want one of: scrub", false},
 	{VF("<lifecycle binding='static'/>"), "needs the alias of a device", true},
 	{SCHED("<weight>heavy</weight>"), "<weight>: 'heavy'", false},
-	{SCHED("<weight unit='ms'>5</weight>"), "no unit 'ms'", false},
+	{SCHED("<weight unit='ms'>5</weight>"), "unit 'ms' is not known", false},
 	{SCHED("<share min='101'/>"), "want percent", false},
 	{SCHED("<share min='12.345'/>"), "want percent", false},
 	{SCHED("<share min='1e1'/>"), "want percent", false},
@@ -178,8 +179,8 @@ static const struct {
 	{SCHED("<param name='slots'/>"), "want name and value", false},
 	{SCHED("<weight>5</weight><param name='weight' value='6'/>"), "weight is given twice",
 	 true},
-	{SCHED("<param name='a23456789012345678901234567890123' value='1'/>"), "more than 31 bytes",
-	 false},
+	{SCHED("<param name='a23456789012345678901234567890123' value='1'/>"),
+	 "longer than 31 bytes", false},
 };
 
 static void refusals(void)
@@ -194,6 +195,60 @@ static void refusals(void)
 		CU_ASSERT_EQUAL(claim.n_vfs, 0);
 	}
 	CU_ASSERT_EQUAL(claim_parse(&claim, full, CLAIM_MAX_BYTES + 1, &err), -E2BIG);
+}
+
+/* Appends TEXT N times, each time with another number in place of '#'. */
+static void put_many(FILE *f, const char *text, unsigned n)
+{
+	size_t before = strcspn(text, "#");
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		fprintf(f, "%.*s%u%s", (int)before, text, i, text + before + (text[before] != 0));
+}
+
+/* XML that would keep libxml2 busy for long does not reach it. Texts exactly at the limits are
+ * still read, and text that only looks like an attribute or a namespace does not count. */
+static void shapes(void)
+{
+	static const struct {
+		const char *before, *many, *after;
+		unsigned n;
+		const char *says; /* NULL: the text is accepted */
+	} cases[] = {
+		{"<domain><a ", "a#='' ", "/></domain>", 256, NULL},
+		{"<domain>\n<a ", "a#='' ", "/></domain>", 257,
+		 "line 2: an element has 257 attributes; at most 256 are read"},
+		{"<domain><a ", "a#='>' ", "/></domain>", 90000, "has 90000 attributes"},
+		{"<domain>", "<a xmlns:n#='urn:n'/>", "</domain>", 64, NULL},
+		{"<domain>\n", "<a xmlns:n#='urn:n'/>", "</domain>", 65,
+		 "line 2: more than 64 namespaces"},
+		{"<domain><!-- <a ", "xmlns:a#='' ", "/> --></domain>", 300, NULL},
+		{"<domain><a b='", "xmlns:a#= ", "'/></domain>", 300, NULL},
+		{"<domain>", "xmlns:a#='' ", "</domain>", 300, NULL},
+		{"<?xml version='1.0' encoding='UTF-7'?><domain>", "+ADw-a#/+AD4-", "</domain>", 3,
+		 NULL},
+	};
+	char *text;
+	size_t size, i;
+	FILE *f;
+	int r;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f = open_memstream(&text, &size);
+		fputs(cases[i].before, f);
+		put_many(f, cases[i].many, cases[i].n);
+		fputs(cases[i].after, f);
+		fclose(f);
+		err.text[0] = '\0';
+		r = parse(text);
+		CU_ASSERT_EQUAL(r, cases[i].says ? -EINVAL : 0);
+		CU_ASSERT_EQUAL(claim.required, cases[i].says != NULL);
+		CU_ASSERT(!cases[i].says || strstr(err.text, cases[i].says));
+		if (r < 0 && (!cases[i].says || !strstr(err.text, cases[i].says)))
+			printf("\n  %zu: %s\n", i, err.text);
+		free(text);
+	}
 }
 
 static xmlRelaxNG *schema;
@@ -251,7 +306,7 @@ static void schema_agrees(void)
 	xmlRelaxNGFree(schema);
 }
 
-/* Damaged in any way: an error or a claim, nothing else. */
+/* A domain damaged at random places gives an error or a claim, and never a crash. */
 static void damage(void)
 {
 	char text[sizeof(full)];
@@ -272,12 +327,13 @@ static void damage(void)
 }
 
 static const struct test tests[] = {
-	{"a whole domain", whole_domain},
-	{"three forms", three_forms},
-	{"domains without a claim", no_claim},
-	{"refusals, with line and reason", refusals},
+	{"a whole domain is read", whole_domain},
+	{"a claim has three forms", three_forms},
+	{"a domain without a claim is accepted", no_claim},
+	{"each refusal says line and reason", refusals},
+	{"XML that libxml2 parses slowly is refused", shapes},
 	{"the schema and the reader agree", schema_agrees},
-	{"damage", damage},
+	{"random damage gives an error or a claim", damage},
 	{NULL, NULL},
 };
 

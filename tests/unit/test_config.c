@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration file and the control methods' arguments. */
+/* The configuration file, and the arguments of control methods. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 
 #include "builtin.h"
 #include "control.h"
+#include "methods.h"
 #include "suite.h"
 
 static char dir[64], file[96];
@@ -21,7 +22,7 @@ static void put(const char *path, const char *text)
 	fclose(f);
 }
 
-/* Reads TEXT as a configuration; what was said of it is in `said`. */
+/* Reads TEXT as a configuration file; its error messages go to `said`. */
 static int read_text(const char *text)
 {
 	FILE *errors;
@@ -67,7 +68,7 @@ static void complete(void)
 
 #define GPU "[gpu a]\ndevice = vfio-user:/x\n"
 
-/* Each mistake is named with its line, and with what would be right. */
+/* The message for each mistake names its line and says what would be correct. */
 static void mistakes(void)
 {
 	static const struct {
@@ -84,19 +85,19 @@ static void mistakes(void)
 		{GPU "gpu_reset = maybe\n", ":3: gpu_reset = maybe: want yes or no"},
 		{GPU "partition = half\n", ":3: partition = half: want one of: equal, demand"},
 		{GPU "[profile a]\nslots = 2\n",
-		 ":4: [profile a]: no GPU's policy has that: slots: no such parameter"},
+		 ":4: [profile a]: no GPU's policy takes this parameter: slots: no such parameter"},
 		{GPU "[profile a]\nweight = 0\n",
-		 ":4: [profile a]: no GPU's policy has that: weight"},
-		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: a name has"},
+		 ":4: [profile a]: no GPU's policy takes this parameter: weight"},
+		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: want a name"},
 		{GPU "completion = magic\n", "want one of: poll, interrupt"},
 		{GPU "layout = vega\n", "want auto, navi or tonga"},
-		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: twice in [gpu a]"},
+		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: given twice in [gpu a]"},
 		{GPU "[vf a/7]\nweight = 5\n", "the GPU has only 4 VFs"},
-		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: there is no [gpu b]"},
+		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: no section [gpu b] precedes"},
 		{GPU "[vf a/x]\nweight = 5\n", "want [vf NAME/N]"},
 		{GPU "[vf a/0]\nweight = 0\n", ":4: policy fair: weight = 0: want 1 to 10000"},
 		{"[daemon]\nport = 1\n" GPU, ":2: port: no such key in [daemon]"},
-		{"[gpu a b]\ndevice = x\n", "a name has 1 to 31"},
+		{"[gpu a b]\ndevice = x\n", "want a name of 1 to 31"},
 		{"[nonsense]\na = b\n", ":2: [nonsense]: want [daemon]"},
 		{GPU "this is not a line\n", ":3: neither a [section] nor key = value"},
 		{GPU "memory_mib = 3\n", "memory_mib: no such parameter"},
@@ -120,7 +121,7 @@ static void all_mistakes_at_once(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5:"));
 }
 
-/* What is dumped reads back to the same. */
+/* A dumped configuration reads back to the same. */
 static void dump_round_trip(void)
 {
 	static char first[16384], second[16384];
@@ -168,7 +169,7 @@ static void drop_ins(void)
 			-EINVAL);
 }
 
-/* Random bytes, and a good file with bytes changed: an answer, never a crash. */
+/* Random bytes, and a valid file with bytes changed: config_read returns, and never crashes. */
 static void rubbish(void)
 {
 	static const char good[] =
@@ -219,7 +220,8 @@ static void method_arguments(void)
 	CU_ASSERT_EQUAL(check_args("timeline", "{\"ms\":100}", &err), 0);
 }
 
-/* Whoever only may look has nothing in the table that changes anything, and all has help. */
+/* Every method that changes something requires the right to change; every method has a help
+ * text. */
 static void method_table(void)
 {
 	static const char *const changing[] = {"vf.set",     "vf.reset",       "policy.set",
@@ -239,14 +241,14 @@ static void method_table(void)
 }
 
 static const struct test tests[] = {
-	{"a complete file", complete},
-	{"mistakes are named with their line", mistakes},
-	{"all mistakes at once", all_mistakes_at_once},
-	{"dump and read again", dump_round_trip},
-	{"drop-ins, by name", drop_ins},
-	{"rubbish", rubbish},
-	{"arguments of methods", method_arguments},
-	{"the table of methods", method_table},
+	{"a complete file is read", complete},
+	{"each mistake is reported with its line", mistakes},
+	{"all mistakes are reported at once", all_mistakes_at_once},
+	{"a dumped configuration reads back to the same", dump_round_trip},
+	{"drop-ins are read in the order of their names", drop_ins},
+	{"malformed files are refused", rubbish},
+	{"arguments of methods are checked", method_arguments},
+	{"each method that changes something says so", method_table},
 	{NULL, NULL},
 };
 

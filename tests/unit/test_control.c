@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control thread, over its real sockets, with an engine whose GPU is in memory: every request
- * has an answer, however many there are; changes are made for the policy that there is when their
- * turn comes. The test is the clients, and turns the control thread's loop between what they do.
+ * The control thread, over its real sockets, with an engine on the quick GPU: every request has an
+ * answer, however many there are; a change is made for the policy that is in force when its turn
+ * comes. The test plays the clients, and turns the control thread's event loop between their
+ * actions.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -10,29 +11,32 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "builtin.h"
 #include "change.h"
+#include "control.h"
 #include "events.h"
+#include "lease.h"
 #include "listen.h"
+#include "log.h"
 #include "plugin.h"
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vm.h"
 #include "vgpu/clock.h"
+#include "vgpu/local_socket.h"
 
-/* Far beyond what anything here takes. */
+/* A deadline far beyond the time that any step here takes. */
 #define PATIENCE (20 * VGPU_SEC)
-#define REQUESTS 740u /* of the shortest, which one read of the socket brings */
+#define REQUESTS 740u /* as many of the shortest as one read of the socket brings */
 #define LONGEST (1u << 20)
 
 static struct control control;
 static struct config config;
 static char dir[] = "/tmp/test-control.XXXXXX";
 
-/* A client's connection, and what it has read of the next answer. */
+/* A client's connection, and the bytes of its next answer that have arrived. */
 struct peer {
 	int fd;
 	size_t n;
@@ -48,12 +52,9 @@ static void turn(void)
 
 static void join(struct peer *p, const char *path)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
 	p->n = 0;
-	p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	CU_ASSERT_EQUAL_FATAL(connect(p->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	p->fd = vgpu_socket_connect(path, 0);
+	CU_ASSERT_FATAL(p->fd >= 0);
 }
 
 static void say(struct peer *p, const char *text)
@@ -61,7 +62,7 @@ static void say(struct peer *p, const char *text)
 	CU_ASSERT_EQUAL_FATAL(write(p->fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-/* The next answer, the caller's; NULL: there is none in all that time. */
+/* Returns the next answer, which the caller frees; NULL if none arrives before the deadline. */
 static struct json_object *hear(struct peer *p)
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -102,7 +103,7 @@ static const char *text_at(struct json_object *o, const char *key, const char *t
 	return text ? text : "";
 }
 
-/* Whether the next answer is a refusal with that code and those words. */
+/* Returns whether the next answer is an error with this code and these words. */
 static bool refused(struct peer *p, const char *code, const char *words)
 {
 	struct json_object *o = hear(p);
@@ -115,7 +116,7 @@ static bool refused(struct peer *p, const char *code, const char *words)
 	return is;
 }
 
-/* Whether the next answer is a result in which KEY is VALUE. */
+/* Returns whether the next answer is a result in which KEY is VALUE. */
 static bool says(struct peer *p, const char *key, const char *value)
 {
 	struct json_object *o = hear(p);
@@ -127,7 +128,7 @@ static bool says(struct peer *p, const char *key, const char *value)
 	return is;
 }
 
-/* Asks until KEY is VALUE. */
+/* Repeats a request until KEY is VALUE in its result. Returns false at the deadline. */
 static bool comes_to_say(struct peer *p, const char *request, const char *key, const char *value)
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -170,7 +171,7 @@ static void end(void)
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
 
-	/* vgpud's own may be under way; none is forgotten. */
+	/* Calls that vgpud itself made may be under way; each of them must end. */
 	while (control.calls && vgpu_now() < until)
 		turn();
 	CU_ASSERT_PTR_NULL(control.calls);
@@ -181,8 +182,8 @@ static void end(void)
 	unlink(config.leases);
 }
 
-/* As many requests as one read brings: each is answered, with a result or with an error that says
- * why there is none, and by its id. */
+/* As many requests as one read brings: each is answered under its id, with a result or with an
+ * error that says why there is no result. */
 static void every_request_is_answered(void)
 {
 	static char text[REQUESTS * 64];
@@ -216,8 +217,9 @@ static void every_request_is_answered(void)
 	end();
 }
 
-/* Those who only look fill up an engine that does not answer: they are refused in the end, and told
- * so; what changes something waits, and is done. */
+/* Requests that only read fill the queue of an engine that does not answer. Some of them are
+ * refused, with a message that says why; requests that change something wait and are carried
+ * out. */
 static void who_looks_does_not_keep_out(void)
 {
 	static struct peer *crowd[8];
@@ -266,7 +268,7 @@ static void who_looks_does_not_keep_out(void)
 	end();
 }
 
-/* VF 0 runs, and does not stop when it is asked to. */
+/* Makes VF 0 run, and not stop when it is asked to. */
 static void keep_running(void)
 {
 	quick_stops(false);
@@ -274,8 +276,9 @@ static void keep_running(void)
 	CU_ASSERT_FATAL(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "phase", "running"));
 }
 
-/* Changes that come in one piece, and the first of them has to wait for its switch: each is made
- * for the policy that it will meet, none undoes another, and who looks meanwhile is answered. */
+/* Several changes arrive in one read, and the first has to wait for its world switch. Each is made
+ * for the policy that it will meet, none undoes another, and requests that only read are answered
+ * meanwhile. */
 static void changes_in_their_order(void)
 {
 	begin("fair");
@@ -292,7 +295,7 @@ static void changes_in_their_order(void)
 	CU_ASSERT(says(&one, "slots", "3"));
 	CU_ASSERT(says(&one, "policy", "strict"));
 	CU_ASSERT(says(&one, "policy", "strict"));
-	/* strict waits for its switch, and prio for strict. */
+	/* The policy strict waits for its world switch, and prio waits for strict. */
 	say(&other, "{\"method\":\"policy.show\"}\n{\"method\":\"gpu.show\"}\n{\"method\":\"vf."
 		    "show\",\"args\":{\"vf\":1}}\n");
 	CU_ASSERT(says(&other, "policy", "fair"));
@@ -305,8 +308,8 @@ static void changes_in_their_order(void)
 	end();
 }
 
-/* A change that waits for one that never takes effect is refused in the end; what waited behind it
- * goes on. */
+/* A change that waits for another, which never takes effect, is refused after a time-out. The
+ * change behind it is then carried out. */
 static void waits_for_so_long(void)
 {
 	begin("fair");
@@ -321,7 +324,7 @@ static void waits_for_so_long(void)
 	end();
 }
 
-/* A policy that was evicted is put back as any other. */
+/* An evicted policy can be put back like any other. */
 static void put_back(void)
 {
 	static const char *const ask =
@@ -348,8 +351,8 @@ static void put_back(void)
 	end();
 }
 
-/* What a VM's VF was given outlives policies that know nothing of it: the next one has it again,
- * and so has a vgpud that is started meanwhile. */
+/* A lease keeps the parameters of a VM's VF under policies that lack them. The next policy that
+ * knows them gets them again, also when vgpud was restarted meanwhile. */
 static void leases_remember(void)
 {
 	static const char *const saved =
@@ -382,7 +385,7 @@ static void leases_remember(void)
 
 static uint32_t makes, wrong, results[2];
 
-/* What is parsed for the policy that there was. */
+/* Makes a change; the first WRONG attempts are for a policy that is no longer in force. */
 static int make_late(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	const struct vgpu_policy_ops *gone = vgpu_builtin_policy("best-effort");
@@ -403,7 +406,8 @@ static void on_late(struct call *call)
 	call_drop(call);
 }
 
-/* A change whose policy has gone on the way is made again; so often, and then it is refused. */
+/* A change whose policy was replaced before it arrived is made again. After four attempts it is
+ * refused. */
 static void made_again(void)
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -427,7 +431,7 @@ static void made_again(void)
 	end();
 }
 
-/* Whose credentials cannot be had is not root. */
+/* A client whose credentials cannot be read is refused, and not taken for root. */
 static void strangers(void)
 {
 	struct ucred peer = {.uid = 7};
@@ -441,22 +445,66 @@ static void strangers(void)
 	CU_ASSERT_EQUAL(peer.uid, getuid());
 	close(pair[0]);
 	close(pair[1]);
-	pair[0] = socket(AF_INET, SOCK_STREAM, 0); /* has no such thing */
+	pair[0] = socket(AF_INET, SOCK_STREAM, 0); /* has no peer credentials */
 	CU_ASSERT(listen_peer(pair[0], &peer) < 0);
 	close(pair[0]);
 	close(fds[0]);
 	close(fds[1]);
 }
 
+/* Requests that are JSON but lack what their method needs. */
+static void not_wanted(void)
+{
+	static const char *const requests[][2] = {
+		{"{\"method\":\"policy.set\",\"args\":{\"params\":{\"slice_us\":null}}}\n",
+		 "slice_us = null: want a value"},
+		{"{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":null}}}\n",
+		 "weight = null: want a value"},
+		{"{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":[1]}}}\n",
+		 "weight = [ 1 ]: want"},
+		{"{\"method\":\"policy.set\",\"args\":{\"policy\":null}}\n", "policy: want string"},
+		{"{\"method\":\"policy.set\",\"args\":{\"params\":null}}\n", "params: want object"},
+		{"{\"method\":null}\n", "method is missing"},
+		{"null\n", "want one JSON object"},
+	};
+	size_t i;
+
+	begin("fair");
+	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		say(&one, requests[i][0]);
+		CU_ASSERT(refused(&one, "EINVAL", requests[i][1]));
+	}
+	end();
+}
+
+/* A name with control characters neither ends a line of the log nor begins one. */
+static void one_line_each(void)
+{
+	char text[200] = "";
+	int keep = dup(STDERR_FILENO);
+	FILE *f = tmpfile();
+
+	CU_ASSERT_FATAL(f && keep >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+	log_line(LOG_INFO, "%s", "VM a\n<3>vgpud: VM b\r\033[2J: c");
+	dup2(keep, STDERR_FILENO);
+	close(keep);
+	rewind(f);
+	CU_ASSERT_PTR_NOT_NULL(fgets(text, sizeof(text), f));
+	CU_ASSERT_STRING_EQUAL(text, "<6>vgpud: VM a?<3>vgpud: VM b??[2J: c\n");
+	fclose(f);
+}
+
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
-	{"who looks does not keep others out", who_looks_does_not_keep_out},
-	{"changes in their order", changes_in_their_order},
-	{"a change waits for so long", waits_for_so_long},
-	{"a policy that was evicted is put back", put_back},
-	{"a change is made again", made_again},
-	{"leases remember", leases_remember},
-	{"strangers", strangers},
+	{"requests that only read do not block changes", who_looks_does_not_keep_out},
+	{"changes are made in their order", changes_in_their_order},
+	{"a change that waits too long is refused", waits_for_so_long},
+	{"an evicted policy can be put back", put_back},
+	{"a change for a replaced policy is made again", made_again},
+	{"leases keep parameters across policies", leases_remember},
+	{"a client without credentials is refused", strangers},
+	{"requests with unsuitable arguments are refused", not_wanted},
+	{"a log message stays on one line", one_line_each},
 	{NULL, NULL},
 };
 

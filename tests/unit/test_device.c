@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workers on a device, as softgpu starts them: "test-device host", or "test-device cuda" on a GPU,
- * which is skipped where there is none. Every packet against plain C, with the work stopped at
- * random instants; what a tenant leaves; what a broken or hostile one costs others.
+ * Workers on a device, as softgpu starts them: "test-device host", or "test-device cuda" on a GPU
+ * (skipped where there is none). Each packet is compared with plain C while the work is stopped at
+ * random instants. Other tests check what a tenant leaves behind, and what a broken or hostile
+ * tenant costs the others.
  */
 #include <errno.h>
 #include <poll.h>
@@ -97,7 +98,8 @@ static void run(struct tenant *t)
 	worker_run(t->worker, &m);
 }
 
-/* Listens until the run ends, or for MS milliseconds. True: it has ended. */
+/* Receives messages until the run ends, for at most MS milliseconds. Returns true if it has
+ * ended. */
 static bool listen_for(struct tenant *t, int ms)
 {
 	struct pollfd p[] = {{t->worker->socket, POLLIN, 0}};
@@ -137,7 +139,8 @@ static bool stop(struct tenant *t)
 	return true;
 }
 
-/* Runs what is in the ring to its end, in turns of at most US microseconds; 0: undisturbed. */
+/* Runs the packets of the ring to their end, in turns of at most US microseconds; 0: without
+ * interruption. */
 static bool finish(struct tenant *t, uint64_t us)
 {
 	for (;;) {
@@ -158,7 +161,8 @@ static bool finish(struct tenant *t, uint64_t us)
 	}
 }
 
-/* Puts a job at offset AT of the partition; in device memory it is brought there and fetched. */
+/* Puts a job at offset AT of the partition. If AT is in device memory, its data are uploaded first
+ * and downloaded afterwards. */
 static void put_job(struct tenant *t, const struct job *j, uint64_t at, uint64_t shown)
 {
 	struct softgpu_packet p = j->packet;
@@ -213,7 +217,8 @@ static void packets(void)
 	tenant_end(&t);
 }
 
-/* Two tenants in turns of random length, a thousand world switches: all results to the bit. */
+/* Two tenants take turns of random length, with a thousand world switches: all results are right to
+ * the bit. */
 static void switches(void)
 {
 	struct tenant t[2];
@@ -244,7 +249,8 @@ static void switches(void)
 	tenant_end(&t[1]);
 }
 
-/* What does not end is stopped, stays stopped, and goes on; others compute meanwhile. */
+/* Work that never ends is stopped, stays stopped, and continues in its next turn. The other tenant
+ * computes meanwhile. */
 static void endless(void)
 {
 	static const struct softgpu_packet works[] = {
@@ -264,12 +270,12 @@ static void endless(void)
 			run(&a);
 			CU_ASSERT(!listen_for(&a, 2));
 			CU_ASSERT(stop(&a) && a.ended.end == WORKER_STOPPED);
-			begun += a.ended.active; /* on a busy machine it may not have begun */
+			begun += a.ended.active; /* on a busy machine the work may not have begun */
 			put_job(&b, &jobs[0], FREE_AT, FREE_AT);
 			CU_ASSERT(finish(&b, 0) && is_right(&b, &jobs[0], FREE_AT));
 		}
 		CU_ASSERT(begun > 0 && (k == 0 || a.hard == begun));
-		/* it ends with its process, and the other does not notice */
+		/* the work ends with its worker, and the other tenant is not affected */
 		worker_kill(a.worker);
 		forget(&a);
 		put_job(&b, &jobs[0], FREE_AT, FREE_AT);
@@ -278,7 +284,8 @@ static void endless(void)
 	}
 }
 
-/* Killed at random instants: the next has all of its memory, and finds nothing in it. */
+/* A worker is killed at random instants. The next one can use the whole memory, and finds only
+ * zeros in it. */
 static void killed(void)
 {
 	const uint64_t all = PARTITION - WINDOW, part = UINT64_C(8) << 20;
@@ -338,7 +345,7 @@ static void errors(void)
 		CU_ASSERT_EQUAL(t.ended.error, cases[i].error);
 		tenant_end(&t);
 	}
-	/* a ring that is none, and more packets than it has */
+	/* a write pointer that says more packets than the ring holds */
 	tenant_start(&t);
 	atomic_store(&t.worker->shared->wptr, RING_PACKETS + 1);
 	run(&t);
@@ -347,7 +354,7 @@ static void errors(void)
 	tenant_end(&t);
 }
 
-/* When things were done, by the device's account. */
+/* EVENT packets report times by the device's clock. */
 static void events(void)
 {
 	struct tenant t;
@@ -364,7 +371,7 @@ static void events(void)
 	tenant_end(&t);
 }
 
-/* Bytes between the window and a client's memory are moved by whoever started the worker. */
+/* The program that started the worker moves bytes between the window and a client's memory. */
 static void dma(void)
 {
 	struct tenant t;
@@ -393,7 +400,7 @@ static void dma(void)
 	tenant_end(&t);
 }
 
-/* What is no message, or comes at the wrong time, changes nothing. */
+/* Malformed messages, and messages at the wrong time, change nothing. */
 static void nonsense(void)
 {
 	struct worker_message m;
@@ -416,7 +423,7 @@ static void nonsense(void)
 	tenant_end(&t);
 }
 
-/* kernels of the guest's own: on a GPU */
+/* GPU kernels that the guest brings: on a GPU */
 
 extern const char own_ptx[]; /* own.ptx */
 
@@ -425,7 +432,7 @@ extern const char own_ptx[]; /* own.ptx */
 #define LAUNCH_AT (FREE_AT + 131072)
 #define DATA_AT (FREE_AT + 262144)
 
-/* Loads a module, and waits for the compiler as long as it takes. */
+/* Loads a module, and waits for the compiler. */
 static bool load(struct tenant *t, const char *image, bool gated)
 {
 	struct softgpu_packet p = {SOFTGPU_MODULE_LOAD,
@@ -472,11 +479,13 @@ static struct softgpu_launch_arg value(uint64_t v, uint64_t bytes)
 	return (struct softgpu_launch_arg){.kind = SOFTGPU_ARG_VALUE, .value = v, .bytes = bytes};
 }
 
-/* Many small launches of a guest's kernel, gated and not, in turns of random length. */
+/* Many small launches of a guest's GPU kernel, with a gate and without, in turns of random
+ * length. */
 static void modules(void)
 {
 	const uint32_t n = 16 * 1024, rounds = 100;
-	/* Where it stops between blocks only, a turn must be enough to look at them all. */
+	/* Where the device stops only between blocks, a turn must be long enough to check all
+	 * blocks. */
 	const uint64_t turn_us = about.stops & HARD_STOPS ? 100 : 50000;
 	struct tenant t;
 	uint32_t i, k, gated;
@@ -500,7 +509,7 @@ static void modules(void)
 	}
 }
 
-/* What is wrong with a launch stops the VF that asks for it, with a reason, and nothing else. */
+/* A wrong launch stops the VF that asks for it, with an error code, and affects nothing else. */
 static void hostile_launches(void)
 {
 	static const struct {
@@ -539,7 +548,7 @@ static void hostile_launches(void)
 	tenant_end(&t);
 }
 
-/* A kernel that reaches out of its memory ends its own worker; one that never ends is stopped. */
+/* A GPU kernel that accesses foreign memory ends its own worker; one that never ends is stopped. */
 static void hostile_kernels(void)
 {
 	struct tenant bad, good;
@@ -577,23 +586,25 @@ static void hostile_kernels(void)
 }
 
 static const struct test any[] = {
-	{"packets, to the bit", packets},
-	{"a thousand switches", switches},
-	{"killed, and nothing left", killed},
-	{"errors", errors},
-	{"events", events},
-	{"DMA", dma},
-	{"nonsense", nonsense},
+	{"packets give the right result, to the bit", packets},
+	{"results are right after a thousand world switches", switches},
+	{"a killed worker leaves nothing in memory", killed},
+	{"wrong packets fail with the right error", errors},
+	{"events report the device's time", events},
+	{"DMA is carried out by the program that started the worker", dma},
+	{"malformed messages change nothing", nonsense},
 	{NULL, NULL},
 };
-/* what a device can that stops anything, that takes modules, and that does both */
-static const struct test stops[] = {{"endless work", endless}, {NULL, NULL}};
+/* tests for devices that can stop any work, that accept modules, and that do both */
+static const struct test stops[] = {{"endless work is stopped and continued", endless},
+				    {NULL, NULL}};
 static const struct test takes[] = {
-	{"modules", modules},
-	{"hostile launches", hostile_launches},
+	{"modules: launches, with a gate and without", modules},
+	{"hostile launches stop only their VF", hostile_launches},
 	{NULL, NULL},
 };
-static const struct test both[] = {{"hostile kernels", hostile_kernels}, {NULL, NULL}};
+static const struct test both[] = {{"hostile GPU kernels end only their worker", hostile_kernels},
+				   {NULL, NULL}};
 
 int main(int argc, char **argv)
 {
@@ -622,7 +633,7 @@ int main(int argc, char **argv)
 	if (about.stops & HARD_STOPS)
 		tables[n++] = stops;
 	else
-		puts("it stops nothing that does not stop by itself: that is not tested");
+		puts("this device cannot stop work by force: those tests are left out");
 	if (about.modules)
 		tables[n++] = takes;
 	if (about.modules && about.stops & HARD_STOPS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of drivers, and the null driver: in virtual time, under the real core. */
+/* The registry of drivers; and the null driver in virtual time, under the real core. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 static struct vgpu_error err;
 
-/* Each driver has what its kind has to have. */
+/* Each driver has the faces and operations that its kind requires. */
 static void tables(void)
 {
 	const struct vgpu_driver_ops *const *d;
@@ -26,13 +26,18 @@ static void tables(void)
 		CU_ASSERT_PTR_NOT_NULL((*d)->name);
 		CU_ASSERT(f && f->probe && f->open && f->close && f->fd && f->deadline &&
 			  f->dispatch && f->reset);
-		CU_ASSERT_EQUAL((*d)->kind, VGPU_DRIVER_SWITCHED);
-		CU_ASSERT((*d)->switched && (*d)->switched->command && (*d)->switched->gates &&
-			  (*d)->switched->notice);
-		CU_ASSERT((*d)->memory && (*d)->memory->place && (*d)->memory->clear &&
-			  (*d)->memory->copy && (*d)->memory->busy && (*d)->memory->read);
+		CU_ASSERT_EQUAL((*d)->switched != NULL, (*d)->kind == VGPU_DRIVER_SWITCHED);
+		CU_ASSERT_EQUAL((*d)->programmed != NULL, (*d)->kind == VGPU_DRIVER_PROGRAMMED);
+		CU_ASSERT(!(*d)->switched || ((*d)->switched->command && (*d)->switched->gates &&
+					      (*d)->switched->notice));
+		CU_ASSERT(!(*d)->programmed ||
+			  ((*d)->programmed->program && (*d)->programmed->programmed &&
+			   (*d)->programmed->usage && (*d)->programmed->stop));
+		CU_ASSERT(!(*d)->memory ||
+			  ((*d)->memory->place && (*d)->memory->clear && (*d)->memory->copy &&
+			   (*d)->memory->busy && (*d)->memory->read));
 	}
-	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT_EQUAL(n, 3);
 }
 
 static void names(void)
@@ -48,10 +53,14 @@ static void names(void)
 		{"null:max_vfs=99", NULL, "max_vfs = 99: want 1 to 31"},
 		{"null:colour=red", NULL, "no such parameter"},
 		{"null:busy", NULL, "busy: want NAME=VALUE"},
+		{"null-firmware:", &vgpu_null_firmware_driver, ""},
+		{"null-firmware:late_vf=3,late_us=2000,program_us=5000", &vgpu_null_firmware_driver,
+		 ""},
+		{"null-firmware:hang=1", NULL, "device null-firmware: hang: no such parameter"},
 		{"null", NULL, "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or null:OPTIONS"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
-		/* A GPU of the machine that nobody knows: it keeps its driver. */
+		/* A GPU that no driver of vgpud knows keeps its host driver. */
 		{"sysfs:" PF, NULL, "it is left as it is"},
 		{"vfio:" PF ",token-file=/x", NULL, "it is left as it is"},
 	};
@@ -71,7 +80,7 @@ static void names(void)
 	remove_machine();
 }
 
-/* The loop around core and driver, in virtual time. */
+/* The loop around core and driver, here in virtual time. */
 static const struct vgpu_driver_ops *const ops = &vgpu_null_driver;
 static struct vgpu_driver *driver;
 static struct vgpu_core *core;
@@ -197,12 +206,12 @@ static void virtual_time(void)
 
 	run("null:command_us=25", "equal", views);
 	for (i = 0; i < VFS; i++) {
-		/* A quarter each of ten seconds, less the switches, to a slice. */
+		/* Each VF gets a quarter of ten seconds, less the switches, within one slice. */
 		CU_ASSERT(views[i].ledger.run_ns > 2400 * VGPU_MSEC &&
 			  views[i].ledger.run_ns < 2500 * VGPU_MSEC);
 		CU_ASSERT_EQUAL(views[i].ledger.hangs, 0);
 	}
-	/* The same once more, to the nanosecond. */
+	/* A second run gives the same result, to the nanosecond. */
 	run("null:command_us=25", "equal", again);
 	for (i = 0; i < VFS; i++)
 		CU_ASSERT_EQUAL(views[i].ledger.run_ns, again[i].ledger.run_ns);
@@ -217,7 +226,8 @@ static void some_are_idle(void)
 	CU_ASSERT_EQUAL(views[1].ledger.run_ns, 0);
 }
 
-/* A VF that never stops is reset, comes back, and is quarantined; the others have the rest. */
+/* A VF that never stops is reset, returns, and is quarantined in the end; the other VFs share its
+ * time. */
 static void one_hangs(void)
 {
 	struct vgpu_vf_view views[VFS];
@@ -231,11 +241,11 @@ static void one_hangs(void)
 }
 
 static const struct test tests[] = {
-	{"tables", tables},
-	{"the driver of a device's name", names},
-	{"null: virtual time", virtual_time},
-	{"null: some have no work", some_are_idle},
-	{"null: one hangs", one_hangs},
+	{"each driver has what its kind requires", tables},
+	{"a device's name selects its driver", names},
+	{"null: VFs share the engine in virtual time", virtual_time},
+	{"null: VFs without work get no time", some_are_idle},
+	{"null: a VF that hangs is quarantined", one_hangs},
 	{NULL, NULL},
 };
 

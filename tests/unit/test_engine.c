@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine thread and what is asked of it: real threads, core, policies and recorder, with a GPU
- * in memory. Requests are answered by rounds, nothing waits behind a change, no answer is lost, and
- * the core alone has the policy.
+ * The engine thread and its requests: real threads, core, policies and recorder, on the quick GPU.
+ * Requests are answered in rounds, no request waits behind a change, no answer is lost, and the
+ * core alone owns the policy.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "suite.h"
 #include "vgpu/clock.h"
 
-/* Far beyond what anything here takes. */
+/* A deadline far beyond the time that any step here takes. */
 #define PATIENCE (20 * VGPU_SEC)
 
 static struct engine *e;
@@ -37,7 +37,7 @@ static void begin_with(const char *policy)
 	begin(&config);
 }
 
-/* An answer that comes before UNTIL; NULL: none does. */
+/* Returns an answer that arrives before UNTIL; NULL if there is none. */
 static struct engine_request *answer(vgpu_nsec until)
 {
 	struct pollfd fd = {.fd = engine_fd(e), .events = POLLIN};
@@ -53,7 +53,7 @@ static struct engine_request *answer(vgpu_nsec until)
 	}
 }
 
-/* Asks, and has the answer. */
+/* Sends a request and returns the result of its answer. */
 static int ask(struct engine_request *request)
 {
 	CU_ASSERT_FATAL(engine_send(e, request));
@@ -95,7 +95,7 @@ static int set_policy(const struct vgpu_policy_ops *policy)
 		.type = VGPU_EV_POLICY, .policy = policy, .params = params, .vf_params = rows[0]});
 }
 
-/* Looks until it IS so. */
+/* Takes snapshots until the condition holds. */
 static void await(bool (*is)(void))
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -115,7 +115,7 @@ static bool change_is_over(void)
 	return !shot.core.next_policy;
 }
 
-/* Values of choices are within their tables: who shows them reads no further. */
+/* Returns whether values are within their tables, so that a reader of choices[] stays in bounds. */
 static bool in_tables(const struct vgpu_param *table, const int64_t *values)
 {
 	uint32_t i;
@@ -126,8 +126,45 @@ static bool in_tables(const struct vgpu_param *table, const int64_t *values)
 	return true;
 }
 
-/* What has happened is decided again, in the place where it was: with the policies that parameters
- * were for. */
+static int read_back(const char *file, size_t size)
+{
+	struct recording recording;
+	struct vgpu_error err;
+	FILE *f = fmemopen((void *)file, size, "r");
+	int r;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	r = recording_read(&recording, f, &err);
+	fclose(f);
+	if (r == 0)
+		recording_free(&recording);
+	return r;
+}
+
+/* A recording with one changed byte, or without its end, is refused. */
+static void damage(const struct recording *recording)
+{
+	struct vgpu_error err;
+	char *file = NULL;
+	size_t size, i, at;
+	FILE *f = open_memstream(&file, &size);
+
+	CU_ASSERT_EQUAL_FATAL(recording_write(recording, f, &err), 0);
+	fclose(f);
+	CU_ASSERT_EQUAL(read_back(file, size), 0);
+	for (i = 0; i < 500; i++) {
+		/* First the header, then the whole file. */
+		at = i < 200 ? i : (size - 1) * (i - 200) / 299;
+		file[at] ^= (char)(1 << i % 8);
+		CU_ASSERT_EQUAL(read_back(file, size), -EINVAL);
+		CU_ASSERT_EQUAL(read_back(file, at + 1), -EINVAL);
+		file[at] ^= (char)(1 << i % 8);
+	}
+	free(file);
+}
+
+/* A replay makes the same decisions again at the same addresses, with the policies that each set of
+ * parameters was for. */
 static void stop_and_replay(void)
 {
 	struct recording recording;
@@ -136,15 +173,17 @@ static void stop_and_replay(void)
 
 	CU_ASSERT_EQUAL_FATAL(engine_recording(e, &recording), 0);
 	engine_stop(e);
-	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, &replay, &err), 0);
+	damage(&recording);
+	CU_ASSERT_EQUAL(recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err), 0);
 	CU_ASSERT_EQUAL(replay.events, recording.header.n_entries);
 	CU_ASSERT_FALSE(replay.differs);
 	recording_free(&recording);
 }
 
-/* A change of policy waits for a VF that does not stop. Who looks is answered meanwhile, and sees
- * each policy with its own parameters; a second change is refused, not kept; parameters for the
- * policy that goes are refused, and those for the one that comes are its. */
+/* A change of policy waits for a VF that does not stop. Requests that only read are answered
+ * meanwhile, and show each policy with its own parameters. A second change is refused, not kept.
+ * Parameters for the outgoing policy are refused; parameters for the incoming one are stored for
+ * it. */
 static void while_a_change_waits(void)
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
@@ -189,7 +228,7 @@ static void while_a_change_waits(void)
 	stop_and_replay();
 }
 
-/* What is refused as busy for as long as it may be keeps nobody waiting. */
+/* A request that is answered -EBUSY for a long time does not delay other requests. */
 static void what_stays_busy(void)
 {
 	struct vgpu_event away = {.type = VGPU_EV_AWAY, .code = 1};
@@ -210,7 +249,7 @@ static bool both_have_run(void)
 	return shot.vfs[0].ledger.dispatches > 1 && shot.vfs[1].ledger.dispatches > 1;
 }
 
-/* How many answers were given when the first slice after the flood was ended. */
+/* The number of answers that had been given when the first slice after the flood ended. */
 static _Atomic uint32_t answered;
 static _Atomic bool ended;
 
@@ -221,8 +260,8 @@ static void at_the_end(void)
 	ended = true;
 }
 
-/* Stops the engine thread while a VF runs, and not in a world switch, after which it would begin
- * to. */
+/* Blocks the engine thread while a VF runs. During a world switch it would be too early: the slice
+ * would only begin afterwards. */
 static void block_in_a_slice(void)
 {
 	vgpu_nsec until = vgpu_now() + PATIENCE;
@@ -238,8 +277,9 @@ static void block_in_a_slice(void)
 	}
 }
 
-/* As many requests as may be, while the engine stands still for longer than the slice that runs: as
- * many are taken as can be answered, all are, and the slice's end waits for one of them at most. */
+/* More requests than fit, while the engine thread is blocked for longer than the current slice. It
+ * accepts as many as it can answer and answers all of them; the end of the slice waits for at most
+ * one of them. */
 static void floods(void)
 {
 	static struct engine_request requests[2 * ENGINE_REQUESTS];
@@ -247,10 +287,10 @@ static void floods(void)
 	vgpu_nsec until;
 	uint32_t i, n = 0, back;
 
-	begin_with("best-effort"); /* turn by turn, whatever was before: each slice has its end */
+	begin_with("best-effort"); /* takes turns regardless of history: each slice ends */
 	quick_busy(0, true);
 	quick_busy(1, true);
-	await(both_have_run); /* neither is alone: slices end when they are due */
+	await(both_have_run); /* both VFs have work, so slices end when due */
 	ended = false;
 	block_in_a_slice();
 	quick_watch(at_the_end);
@@ -267,7 +307,8 @@ static void floods(void)
 	until = vgpu_now() + PATIENCE;
 	while (!ended && vgpu_now() < until)
 		poll(NULL, 0, 1);
-	/* All are answered, nobody has looked, and so there is room for none more. */
+	/* All requests are answered but no answer is received yet, so there is no room for another
+	 * request. */
 	while (!spsc_is_empty(&e->requests) && vgpu_now() < until)
 		poll(NULL, 0, 1);
 	requests[n] = (struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &looks[n]};
@@ -275,15 +316,15 @@ static void floods(void)
 	for (back = 0; back < n && answer(until);)
 		back++;
 	CU_ASSERT_EQUAL(back, n);
-	look(); /* there is room again */
+	look(); /* now there is room again */
 	CU_ASSERT(ended);
 	CU_ASSERT(answered <= 2);
 	quick_watch(NULL);
 	engine_stop(e);
 }
 
-/* A policy that does not always admit, and whose VFs have a guarantee if their parameter says so.
- */
+/* A policy that can be told to refuse VFs, and whose VFs have a guarantee if their parameter says
+ * so. */
 static _Atomic bool refuses, no_way_back;
 static _Atomic bool guaranteed[QUICK_VFS];
 static struct vgpu_policy_ops picky;
@@ -349,8 +390,8 @@ static bool policy_refuses(void)
 	return strstr(shot.lost_why, "out of sorts") != NULL;
 }
 
-/* A GPU that is there again, but whose policy refuses what it had, is a GPU that is lost, with that
- * reason; and as soon as the policy takes it, it goes on as it was, with what had been changed. */
+/* A GPU that returns while its policy refuses a VF stays lost, with that reason. As soon as the
+ * policy admits the VF, the GPU runs as before, with every change that had been made. */
 static void cannot_be_set_up(void)
 {
 	struct engine_config config;
@@ -383,7 +424,7 @@ static void cannot_be_set_up(void)
 	engine_stop(e);
 }
 
-/* What was about to come when the GPU was lost is what it is set up with. */
+/* A GPU that is lost during a change of policy is set up with the new policy. */
 static void lost_in_a_change(void)
 {
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
@@ -408,8 +449,8 @@ static void lost_in_a_change(void)
 	engine_stop(e);
 }
 
-/* A guarantee for which the GPU has no room is taken back, and refused; one that cannot be taken
- * back is not called granted either, and is shown. */
+/* A guarantee for which the GPU has no room is withdrawn and refused. If the policy does not allow
+ * the withdrawal, the request is refused all the same, and the guarantee is shown. */
 static void pins(void)
 {
 	struct engine_config config;
@@ -418,7 +459,7 @@ static void pins(void)
 
 	for (i = 0; i < 2; i++) {
 		quick_reset();
-		quick_host(256 * QUICK_MIB, 2); /* 96 MiB, and 48 MiB for each of three */
+		quick_host(256 * QUICK_MIB, 2); /* 96 MiB on the GPU; three VFs of 48 MiB each */
 		quick_config(&config, the_picky());
 		begin(&config);
 		CU_ASSERT_EQUAL(set_vf(&picky, 0, params), 0);
@@ -432,12 +473,12 @@ static void pins(void)
 }
 
 static const struct test tests[] = {
-	{"while a change of policy waits", while_a_change_waits},
-	{"what stays busy", what_stays_busy},
-	{"floods", floods},
-	{"a core that cannot be set up", cannot_be_set_up},
-	{"lost in a change of policy", lost_in_a_change},
-	{"guarantees without room", pins},
+	{"requests are answered while a change of policy waits", while_a_change_waits},
+	{"a busy request does not delay others", what_stays_busy},
+	{"a flood of requests does not delay a slice's end", floods},
+	{"a GPU whose policy refuses its VFs stays lost", cannot_be_set_up},
+	{"a GPU lost during a change of policy gets the new policy", lost_in_a_change},
+	{"a guarantee without room is refused", pins},
 	{NULL, NULL},
 };
 

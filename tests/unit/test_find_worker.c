@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that lies where no worker is near, as a QEMU of somebody's own does, finds the worker
- * that is installed. The test runs itself again from a folder of its own; for this program, where
- * the worker is installed is where the build has put it.
+ * A program with no worker beside it, such as a user's own QEMU, finds the installed worker. The
+ * test copies itself to a folder of its own and runs the copy. For this test, the installed worker
+ * is the one in the build folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define WINDOW (4u << 20)
 #define ELSEWHERE "--from-elsewhere"
 
-/* Starts a worker, and waits until it is ready. */
+/* Starts a worker and waits until it is ready. Returns an exit status. */
 static int start_worker(void)
 {
 	struct worker_options options = {.device = "host", .size = WINDOW};
@@ -76,8 +76,8 @@ static void from_here(void)
 }
 
 static const struct test tests[] = {
-	{"from the build's folder", from_here},
-	{"from a folder with no worker near", from_elsewhere},
+	{"a program in the build folder finds its worker", from_here},
+	{"a program in another folder finds the installed worker", from_elsewhere},
 	{NULL, NULL},
 };
 

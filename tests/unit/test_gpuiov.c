@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPU-IOV driver on a softgpu of this process, behind a real vfio-user socket. Between the two
- * the test sees each access to the PF, and can make the device reach the end of a reset, or answer
- * nonsense, at exactly the access that it picks.
+ * The GPU-IOV driver on a softgpu in this process, behind a real vfio-user socket. The test sees
+ * each access to the PF between the two. At an access of its choice it can let a reset end, or
+ * answer with nonsense.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,12 +31,13 @@ static struct vfio_endpoint *endpoint;
 static struct vgpu_driver *driver;
 static struct vgpu_error err;
 
-/* What the driver has handed out. */
+/* The events that the driver has reported. */
 static struct vgpu_event events[MAX_EVENTS];
 static uint32_t n_events;
 
-/* What happens between driver and device. */
-static _Atomic uint32_t reset_ends_at_look; /* VFs: the next look at resets takes until it ends */
+/* What the test does between driver and device. */
+/* Bits of VFs: the next read of a reset register waits until their resets end. */
+static _Atomic uint32_t reset_ends_at_look;
 static _Atomic bool busy_is_nonsense;
 
 static void on_event(void *data, const struct vgpu_event *event)
@@ -93,7 +94,7 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 		while (reg(GPUIOV_VF_RESET_REQ) & resets)
 			short_pause();
 	}
-	/* Command, status and VM_BUSY are read in one go. */
+	/* The driver reads command, status and VM_BUSY in one access. */
 	if (region == VFIO_REGION_CONFIG && count == 12 && atomic_load(&busy_is_nonsense))
 		memset((char *)data + 8, 0xff, 4);
 }
@@ -148,7 +149,7 @@ static void set_endpoint(struct vfio_endpoint *e)
 	pthread_rwlock_unlock(&endpoint_lock);
 }
 
-/* A GPU whose VFs take 20 ms for a reset, and its driver. */
+/* Opens a GPU whose VFs take 20 ms for a reset, with its driver. */
 static void begin(const char *fault)
 {
 	struct vfio_endpoint *e;
@@ -190,7 +191,7 @@ static void end(void)
 	rmdir(dir);
 }
 
-/* Looks at the GPU until the driver has said something. */
+/* Calls dispatch() until the driver reports an event. */
 static const struct vgpu_event *next_event(void)
 {
 	vgpu_nsec now = VGPU_SEC;
@@ -205,7 +206,7 @@ static const struct vgpu_event *next_event(void)
 	return &events[had];
 }
 
-/* A reset that ends while it is looked at has ended well. */
+/* A reset that ends while the driver reads its state counts as done. */
 static void reset_ends_meanwhile(void)
 {
 	const struct vgpu_event *e;
@@ -221,7 +222,7 @@ static void reset_ends_meanwhile(void)
 	end();
 }
 
-/* One that the device does not carry out is told as failed. */
+/* A reset that the device does not carry out is reported as failed. */
 static void reset_fails(void)
 {
 	const struct vgpu_event *e;
@@ -234,8 +235,8 @@ static void reset_fails(void)
 	end();
 }
 
-/* A command to a VF that is being reset from its own side fails, and that is not the VF's fault;
- * also if the reset ends just then. */
+/* A command to a VF that its guest is resetting fails, and the driver does not blame the VF; also
+ * if the reset ends at that instant. */
 static void guest_resets_meanwhile(void)
 {
 	begin(NULL);
@@ -249,8 +250,8 @@ static void guest_resets_meanwhile(void)
 	end();
 }
 
-/* A device that has just gone answers with all ones, also in the middle of a read. Nothing is told
- * of VFs that do not exist. */
+/* A device that has just gone answers with all ones, possibly in the middle of a read. The driver
+ * reports nothing about VFs that do not exist. */
 static void busy_bits_without_vfs(void)
 {
 	uint32_t i;
@@ -266,10 +267,10 @@ static void busy_bits_without_vfs(void)
 }
 
 static const struct test tests[] = {
-	{"a reset that ends while it is looked at", reset_ends_meanwhile},
-	{"a reset that fails", reset_fails},
-	{"a guest's own reset ends while it is looked at", guest_resets_meanwhile},
-	{"busy bits of VFs that do not exist", busy_bits_without_vfs},
+	{"a reset that ends while the driver reads its state is done", reset_ends_meanwhile},
+	{"a refused reset is reported as failed", reset_fails},
+	{"a guest's reset does not count against its VF", guest_resets_meanwhile},
+	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
 	{NULL, NULL},
 };
 

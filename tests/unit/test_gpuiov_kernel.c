@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The GPU-IOV driver on a PF that the kernel lists: sysfs of the test's own making, with softgpu's
- * configuration space and registers in files. They answer as memory does; what a device would do is
- * done here.
+ * The GPU-IOV driver on a PF in sysfs, which the test makes up, with softgpu's configuration space
+ * and registers in files. Files only store what is written; the test itself does what a device
+ * would do.
  */
 #include "machine.h"
 #include "softgpu.h"
@@ -41,7 +41,7 @@ static void on_vfs(void *opaque, uint32_t n)
 	(void)n;
 }
 
-/* What softgpu has in its PF's configuration space and registers, as files of the machine. */
+/* Writes softgpu's PF configuration space and registers to files of the machine. */
 static void put_registers(void)
 {
 	static const struct softgpu_carrier carrier = {.irq = on_irq, .vfs_changed = on_vfs};
@@ -60,13 +60,13 @@ static void put_registers(void)
 	softgpu_destroy(gpu);
 	put_bytes(config, sizeof(config), PCI_DEVICES "/" PF "/config");
 	put_bytes(bar, sizeof(bar), PCI_DEVICES "/" PF "/resource5");
-	/* Only BAR 5, at 4 GiB: its lower half is 0, as in the configuration space. */
+	/* There is only BAR 5, at 4 GiB; its lower half in the configuration space is 0. */
 	put_file("0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n0x0 0x0 0x0\n"
 		 "0x100000000 0x10003ffff 0x200\n",
 		 PCI_DEVICES "/%s/%s", PF, "resource");
 }
 
-/* A register in the configuration space: what the device makes of it. */
+/* Changes a register in the configuration space, as the device would. */
 static void change(uint32_t at, uint16_t value)
 {
 	FILE *f = fopen(inside(PCI_DEVICES "/" PF "/config"), "r+");
@@ -101,9 +101,9 @@ static void find(uint16_t id, uint16_t *at)
 }
 
 /*
- * After a reset of the whole GPU dispatch() puts the registers back, VFs included, and asks nothing
- * of the kernel, which knows of no reset and whose answers may take seconds: the engine thread has
- * a VF to stop in time.
+ * After a reset of the whole GPU, dispatch() restores the registers, VFs included, without asking
+ * Linux anything. Linux does not know of the reset, its answers may take seconds, and the engine
+ * thread must stop a VF in time.
  */
 static void gpu_reset(void)
 {
@@ -126,7 +126,7 @@ static void gpu_reset(void)
 	CU_ASSERT_STRING_EQUAL(caps.transport, "sysfs");
 	find(PCI_EXT_CAP_SRIOV, &sriov);
 	find(PCI_EXT_CAP_VENDOR, &cap);
-	find(PCI_EXT_CAP_VENDOR, &cap); /* the first is a decoy */
+	find(PCI_EXT_CAP_VENDOR, &cap); /* the first one is another vendor capability */
 	CU_ASSERT(value_of(sriov + SRIOV_CTRL) & SRIOV_CTRL_VF_ENABLE);
 	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC), 0);
 	CU_ASSERT_EQUAL(ops->device->reset(driver, 1, VGPU_RESET_GPU, VGPU_SEC), 0);
@@ -150,7 +150,7 @@ static void gpu_reset(void)
 }
 
 static const struct test tests[] = {
-	{"after a reset of the GPU the kernel is not asked", gpu_reset},
+	{"after a reset of the GPU, the driver asks Linux nothing", gpu_reset},
 	{NULL, NULL},
 };
 

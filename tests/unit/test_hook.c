@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-hook as libvirt calls it, with a vgpud of the test's own: what in a domain's XML is a
- * claim, what in an answer is a refusal, and a vgpud that is not there, or has its hands full.
+ * vgpud-hook as libvirt calls it, with a vgpud that the test plays: which XML contains a claim,
+ * which answer is a refusal, and what happens if vgpud is absent or has a full backlog.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -53,7 +54,7 @@ static void begin_listening(int backlog)
 	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 }
 
-/* Runs the hook to its end: its exit status, and what it says in SAID. */
+/* Runs the hook to its end. Returns its exit status; its messages are in SAID. */
 static int hook(const char *operation, const char *xml)
 {
 	int in[2], out[2], status = -1;
@@ -71,7 +72,10 @@ static int hook(const char *operation, const char *xml)
 	}
 	close(in[0]);
 	close(out[1]);
-	CU_ASSERT_EQUAL(write(in[1], xml, strlen(xml)), (ssize_t)strlen(xml));
+	/* The hook does not read XML that is too long to its end. */
+	signal(SIGPIPE, SIG_IGN);
+	while (*xml && (n = write(in[1], xml, strlen(xml))) > 0)
+		xml += n;
 	close(in[1]);
 	while ((n = read(out[0], said + have, sizeof(said) - 1 - have)) > 0)
 		have += (size_t)n;
@@ -81,7 +85,7 @@ static int hook(const char *operation, const char *xml)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Answers one question. */
+/* Plays vgpud: answers one request. */
 static _Atomic unsigned asked;
 
 static void *answer(void *text)
@@ -102,7 +106,7 @@ static void *answer(void *text)
 	return NULL;
 }
 
-/* Without vgpud: who claims nothing starts, and so does who can do without. */
+/* Without vgpud, a VM starts if it claims no VF or its claim is optional. */
 static void claims(void)
 {
 	static const struct {
@@ -112,10 +116,10 @@ static void claims(void)
 		{OPEN "</domain>", 0},
 		{REQUIRED, 1},
 		{OPTIONAL, 0},
-		/* A comment claims nothing, and neither does a text. */
+		/* Neither a comment nor a text is a claim. */
 		{OPEN "<!-- " OURS "> --></domain>", 0},
 		{OPEN "<title>urn:vgpud:xmlns:domain:1</title></domain>", 0},
-		/* The element says whether it is required, not what stands near it. */
+		/* Only the element's own attribute says whether the claim is required. */
 		{OPEN "<!-- <v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' required='no'> -->"
 		      "<metadata>" OURS "><v:vf name='a'/></v:vgpu></metadata></domain>",
 		 1},
@@ -124,7 +128,7 @@ static void claims(void)
 		 0},
 		{OPEN "<metadata>" OURS "><v:vf name='required=no'/></v:vgpu></metadata></domain>",
 		 1},
-		/* What is not as the schema has it is for vgpud to judge. */
+		/* A claim that violates the schema is left to vgpud to judge. */
 		{OPEN "<metadata>" OURS "><v:slcie/></v:vgpu></metadata></domain>", 1},
 	};
 	unsigned i;
@@ -141,6 +145,26 @@ static void claims(void)
 	end();
 }
 
+/* A claim beyond the length that the hook reads is not overlooked: the start is refused. Operations
+ * that cannot be refused succeed. */
+static void too_long(void)
+{
+	size_t max = 1u << 20;
+	char *xml = malloc(max + sizeof(REQUIRED));
+
+	begin();
+	memset(xml, ' ', max);
+	strcpy(xml + max, REQUIRED);
+	CU_ASSERT_EQUAL(hook("prepare", xml), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vgpud: vm1: cannot read the domain's XML"));
+	CU_ASSERT_EQUAL(hook("reconnect", xml), 0);
+	strcpy(xml + max - strlen(REQUIRED), REQUIRED);
+	CU_ASSERT_EQUAL(hook("prepare", xml), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "vm1 requires a GPU"));
+	free(xml);
+	end();
+}
+
 static void answers(void)
 {
 	static const struct {
@@ -154,7 +178,7 @@ static void answers(void)
 		 "\\u00fcse\"}}\n",
 		 1, "vgpud: all \"VFs\" are in \xc3\xbcse\n"},
 		{"{ \"error\" : { \"message\" : \"no\" }, \"id\" : 1 }\n", 1, "vgpud: no\n"},
-		{"rubbish\n", 1, "vgpud: vm1: a GPU is required, and vgpud "},
+		{"rubbish\n", 1, "vgpud: domain vm1 requires a GPU, and vgpud "},
 	};
 	pthread_t thread;
 	unsigned i;
@@ -172,10 +196,10 @@ static void answers(void)
 	end();
 }
 
-/* Others wait in front: the hook waits its turn, and is not refused. */
+/* Other connections are ahead in the backlog: the hook waits for its turn, and does not fail. */
 static void *make_room(void *fd)
 {
-	struct timespec pause = {0, 100000000}; /* the hook is turned away meanwhile */
+	struct timespec pause = {0, 100000000}; /* the hook finds the backlog full */
 	int other;
 
 	nanosleep(&pause, NULL);
@@ -208,9 +232,10 @@ static void full_backlog(void)
 }
 
 static const struct test tests[] = {
-	{"claims, and what looks like one", claims},
-	{"answers, and what looks like a refusal", answers},
-	{"others wait in front", full_backlog},
+	{"claims are told from what looks like one", claims},
+	{"XML that is too long is refused", too_long},
+	{"refusals are told from other answers", answers},
+	{"the hook waits at a full backlog", full_backlog},
 	{NULL, NULL},
 };
 

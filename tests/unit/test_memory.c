@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of a GPU's memory against a naive model: a cell for each granule. After every one of a
- * million random operations, right and wrong ones, both say the same; what is refused changes
- * nothing; and nothing is given out that was not cleared.
+ * The table of a GPU's memory, compared with a naive model that has a cell for each granule. After
+ * each of a million random operations, valid and invalid ones, both agree; a refused operation
+ * changes nothing; and memory is never given out before it is cleared.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@
 
 static struct vgpu_memory_extent storage[CAPACITY];
 static struct vgpu_memory m;
-/* State and owner of each granule, whether its bytes are the owner's, and whose they are. */
+/* State and owner of each granule, and whose bytes it still holds. */
 static struct cell {
 	enum vgpu_extent_state state;
 	uint32_t owner;
-	uint32_t dirt; /* 0: clear */
+	uint32_t dirt; /* the last writer plus one; 0: clear */
 } cells[CELLS];
 
 static uint32_t local = CELLS; /* cells of the GPU; the host's follow */
@@ -33,7 +33,7 @@ static uint32_t any(uint32_t below)
 	return (uint32_t)(seed >> 33) % below;
 }
 
-/* An offset where something begins, as a rule. */
+/* An offset, usually that of an extent. */
 static uint64_t some_offset(void)
 {
 	return any(20) == 0 ? any(CELLS * GRANULE + 40) : m.extents[any(m.n)].offset;
@@ -89,7 +89,7 @@ static bool agrees(void)
 	return vgpu_memory_largest_free(&m) == largest;
 }
 
-/* The length of the hole around OFFSET. */
+/* Returns the length of the hole around OFFSET. */
 static uint64_t hole_around(uint64_t offset)
 {
 	uint64_t from = offset / GRANULE, to = from;
@@ -101,7 +101,8 @@ static uint64_t hole_around(uint64_t offset)
 	return (to - from) * GRANULE;
 }
 
-/* It is the smallest hole that is large enough, and where a profile may lie. */
+/* Returns whether the place is in the smallest hole that is large enough, or where a profile may
+ * lie. */
 static bool well_placed(const struct vgpu_memory_request *r, uint64_t offset, uint64_t size)
 {
 	uint64_t at, hole = hole_around(offset);
@@ -117,7 +118,7 @@ static bool well_placed(const struct vgpu_memory_request *r, uint64_t offset, ui
 	return true;
 }
 
-/* Whether there is a hole for a piece of SIZE, by looking everywhere. */
+/* Returns whether there is a hole for a piece of SIZE, by searching everywhere. */
 static bool fits(const struct vgpu_memory_request *r, uint64_t size)
 {
 	uint64_t at, i;
@@ -220,7 +221,7 @@ static void try_replace(void)
 
 	old = e ? e->size : 0;
 	memcpy(before, cells, sizeof(cells));
-	set(offset, old, VGPU_EXTENT_FREE, 0); /* as it counts */
+	set(offset, old, VGPU_EXTENT_FREE, 0); /* its own memory counts as free */
 	size = (r.size + GRANULE - 1) / GRANULE * GRANULE;
 	if (r.placement == VGPU_PLACE_PROFILE)
 		for (size = r.span; size / 2 >= r.size && size / 2 >= GRANULE; size /= 2)
@@ -249,7 +250,7 @@ static void try_replace(void)
 	set(to, size, VGPU_EXTENT_OWNED, r.owner);
 }
 
-/* Exactly there, or not at all. */
+/* The extent moves exactly to the requested place, or stays where it is. */
 static void try_replace_at(void)
 {
 	uint64_t offset = some_offset(), to = some_offset() / GRANULE * GRANULE, i;
@@ -261,7 +262,7 @@ static void try_replace_at(void)
 	int r;
 
 	memcpy(before, cells, sizeof(cells));
-	set(offset, old, VGPU_EXTENT_FREE, 0); /* as it counts */
+	set(offset, old, VGPU_EXTENT_FREE, 0); /* its own memory counts as free */
 	for (i = to; right && i < to + size; i += GRANULE)
 		right = cells[i / GRANULE].state == VGPU_EXTENT_FREE &&
 			(i < local * GRANULE) == (to < local * GRANULE);
@@ -274,7 +275,7 @@ static void try_replace_at(void)
 	set(to, size, VGPU_EXTENT_OWNED, owner);
 }
 
-/* At most one at a time, as the caller does it. */
+/* One move at a time, as the caller does it. */
 static uint64_t moving_from, moving_to = UINT64_MAX;
 
 static void try_move(void)
@@ -306,7 +307,7 @@ static void try_end_move(void)
 	CU_ASSERT_FATAL(copy && copy->state == VGPU_EXTENT_MOVING);
 	size = copy->size;
 	owner = copy->owner;
-	/* The owner may have gone meanwhile, or have another size. */
+	/* The owner may have released its extent meanwhile, or changed its size. */
 	right = old && old->owner == owner && old->size == size;
 	if (any(2)) {
 		CU_ASSERT_EQUAL(vgpu_memory_move_end(&m, moving_from, moving_to),
@@ -337,7 +338,7 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 	vgpu_memory_init(&m, storage, capacity, local * GRANULE + 5, GRANULE);
 	CU_ASSERT_EQUAL(vgpu_memory_extend(&m, (CELLS - local) * GRANULE + 3), 0);
 	CU_ASSERT_EQUAL(m.total, CELLS * GRANULE);
-	/* Up to the first that goes wrong: a million failures would take hours to note. */
+	/* Stops at the first failure: recording a million failures would take hours. */
 	for (i = 0; i < operations_to_do && wrong == 0; i++) {
 		operations[any(sizeof(operations) / sizeof(operations[0]))]();
 		wrong += !agrees() + CU_get_number_of_failure_records();
@@ -350,7 +351,7 @@ static uint32_t run(uint32_t capacity, uint32_t operations_to_do)
 static void million(void)
 {
 	CU_ASSERT_EQUAL(run(CAPACITY, 800000), 0);
-	/* Tables that are always full. */
+	/* With tables that are almost always full. */
 	CU_ASSERT_EQUAL(run(12, 200000), 0);
 	CU_ASSERT_EQUAL(run(5, 100000), 0);
 	/* With host memory. */
@@ -360,7 +361,7 @@ static void million(void)
 	local = CELLS;
 }
 
-/* A table that is too small refuses, and stays what it was. */
+/* A full table refuses, and stays unchanged. */
 static void full(void)
 {
 	struct vgpu_memory_extent few[3], before[3];
@@ -378,7 +379,7 @@ static void full(void)
 	CU_ASSERT_PTR_NULL(vgpu_memory_check(&t));
 }
 
-/* Who had a place before and who has it now can be told apart. */
+/* A generation number tells the present owner of a place from an earlier one. */
 static void generations(void)
 {
 	struct vgpu_memory_extent few[4];
@@ -400,7 +401,7 @@ static bool all_but(uint32_t owner, void *data)
 	return owner != *(uint32_t *)data;
 }
 
-/* One move, done and scrubbed; each lies where it may. */
+/* Carries out one move and scrubs what it leaves; the fixed owner must not be moved. */
 static void move(uint64_t from, uint64_t to, uint32_t fixed)
 {
 	const struct vgpu_memory_extent *e = vgpu_memory_at(&m, from);
@@ -425,7 +426,7 @@ static const struct vgpu_memory_extent *owned(uint32_t owner)
 	return NULL;
 }
 
-/* Planned moves lead to the place that is wanted, all the way, or none is made at all. */
+/* Planned moves lead all the way to the requested place, or the plan names none. */
 static void compaction(void)
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
@@ -468,8 +469,8 @@ static bool all(uint32_t owner, void *data)
 	return true;
 }
 
-/* Who is to have more has what it has counted as free: 2 free, 2 of owner 0, 4 of owner 1, 2 free.
- */
+/* For an owner that grows, its own memory counts as free. The layout: 2 granules free, 2 of owner
+ * 0, 4 of owner 1, 2 free. */
 static void own_place(void)
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
@@ -484,11 +485,11 @@ static void own_place(void)
 	move(from, to, 1);
 	CU_ASSERT(!vgpu_memory_plan_move(&m, scratch, &want, all, NULL, &from, &to));
 	CU_ASSERT_EQUAL(vgpu_memory_replace(&m, 4 * GRANULE, &want, &to), 0);
-	want.owner = 2; /* one that has nothing */
+	want.owner = 2; /* an owner without memory */
 	CU_ASSERT(!vgpu_memory_plan_move(&m, scratch, &want, all, NULL, &from, &to));
 }
 
-/* Compaction ends, with at least what it has promised; and what it promises is much. */
+/* Compaction ends with a hole at least as large as promised, and often with one hole. */
 static void one_hole(void)
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
@@ -518,7 +519,7 @@ static void one_hole(void)
 	CU_ASSERT(one > round / 3);
 }
 
-/* Equal profiles fill the whole, in any order of coming and going. */
+/* Equal profiles fill all memory, in any order of arrival and departure. */
 static void equal_profiles(void)
 {
 	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE,
@@ -542,7 +543,7 @@ static void equal_profiles(void)
 	}
 }
 
-/* Profiles that are moved lie on multiples of their size again, and make room for a larger one. */
+/* Moved profiles again lie at multiples of their size, and make room for a larger one. */
 static void moved_profiles(void)
 {
 	static struct vgpu_memory_extent scratch[CAPACITY];
@@ -586,14 +587,14 @@ static void moved_profiles(void)
 }
 
 static const struct test tests[] = {
-	{"a million operations, against a model", million},
-	{"a table that is full", full},
-	{"generations", generations},
-	{"compaction", compaction},
-	{"one's own place", own_place},
-	{"one hole", one_hole},
-	{"equal profiles", equal_profiles},
-	{"profiles that are moved", moved_profiles},
+	{"a million operations agree with a model", million},
+	{"a full table refuses and stays unchanged", full},
+	{"generations tell owners apart", generations},
+	{"planned moves make room, or there are none", compaction},
+	{"an owner's own memory counts as free when it grows", own_place},
+	{"compaction keeps its promise", one_hole},
+	{"equal profiles fill all memory", equal_profiles},
+	{"moved profiles stay aligned and make room", moved_profiles},
 	{NULL, NULL},
 };
 

@@ -40,7 +40,7 @@ static int start(const char *device, const char *policy)
 	return engine_start(&engine, &want, &err);
 }
 
-/* Sends a request, and waits for it to come back: its result. */
+/* Sends a request and waits for its answer. Returns the result. */
 static int ask(struct engine_request *request)
 {
 	struct pollfd p = {.fd = engine_fd(engine), .events = POLLIN};
@@ -61,7 +61,7 @@ static int tell(struct vgpu_event event)
 {
 	struct engine_request request = {.ask = ENGINE_EVENT, .event = event};
 
-	if (!event.policy) /* that the parameters are for */
+	if (!event.policy) /* the policy that the parameters are for */
 		request.event.policy = shown.core.policy;
 	return ask(&request);
 }
@@ -73,7 +73,7 @@ static void look(void)
 	CU_ASSERT_EQUAL(ask(&request), 0);
 }
 
-/* Looks until a condition holds. */
+/* Takes snapshots until a condition holds. */
 static bool await(bool (*condition)(void))
 {
 	struct timespec pause = {0, 1000000};
@@ -114,7 +114,7 @@ static bool vf1_is_back(void)
 	       shown.vfs[1].ledger.windows == 1;
 }
 
-/* Each nanosecond of the engine is in one place. */
+/* Each nanosecond of the engine is counted exactly once. */
 static void check_sums(void)
 {
 	vgpu_nsec sum = shown.core.engine.switch_ns + shown.core.engine.idle_ns;
@@ -142,7 +142,7 @@ static void runs(void)
 	engine_stop(engine);
 }
 
-/* Each request comes back, and does what it says, or says why not. */
+/* Each request is answered, and is carried out or refused with a reason. */
 static void changes(void)
 {
 	static int64_t params[VGPU_MAX_PARAMS], vf_params[4][VGPU_MAX_PARAMS];
@@ -158,7 +158,7 @@ static void changes(void)
 	CU_ASSERT_EQUAL(
 		tell((struct vgpu_event){.type = VGPU_EV_SET_VF, .vf = 4, .params = params}),
 		-EINVAL);
-	/* An operator's reset: the guest's driver comes up again. */
+	/* After an operator's reset, the guest's driver comes up again. */
 	CU_ASSERT_EQUAL(tell((struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = 1}), 0);
 	CU_ASSERT(await(vf1_is_back));
 	vgpu_param_defaults(vgpu_builtin_policy("equal")->params, params);
@@ -193,10 +193,10 @@ static void refusals(void)
 }
 
 static const struct test tests[] = {
-	{"all have their turns", runs},
-	{"changes while it runs", changes},
-	{"one hangs", one_hangs},
-	{"refusals", refusals},
+	{"every VF gets turns", runs},
+	{"requests change a running engine", changes},
+	{"a VF that hangs is quarantined", one_hangs},
+	{"wrong configurations are refused", refusals},
 	{NULL, NULL},
 };
 

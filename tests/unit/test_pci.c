@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Discovery and the life cycle of VFs, against a machine of the test's own making. */
+/* Discovery of GPUs and the life cycle of their VFs, on a machine that the test makes up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ static void addresses(void)
 		CU_ASSERT(!pci_is_address(bad[i]));
 }
 
-/* sysfs answers that are cut short, or absurd. */
+/* sysfs answers that are truncated or absurd. */
 static void absurd(void)
 {
 	static const struct {
@@ -116,7 +116,7 @@ static void life_cycle(void)
 	CU_ASSERT_EQUAL(pci_vf_address(PF, 1, address), 0);
 	CU_ASSERT_EQUAL(pci_set_vfs(address, 1, &err), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a VF; give its PF, " PF));
-	/* Another driver for the PF: VFs go first. */
+	/* Before the PF gets another driver, its VFs are removed. */
 	CU_ASSERT_EQUAL(pci_bind(PF, "vfio-pci", &err), 0);
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_EQUAL(info.vfs, 0);
@@ -135,7 +135,7 @@ static void life_cycle(void)
 	remove_machine();
 }
 
-/* Each refusal names what is wrong and what helps, and leaves nothing half done. */
+/* Each refusal says what is wrong and what helps, and leaves no work half done. */
 static void refusals(void)
 {
 	char address[PCI_ADDRESS_SIZE], path[200], group[200], user[64];
@@ -146,24 +146,24 @@ static void refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "modprobe xe-vfio-pci"));
 	nobody_probes = true;
 	CU_ASSERT(pci_set_vfs(PF, 1, &err) < 0);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "vfio-pci does not take it"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver vfio-pci does not bind it"));
 	CU_ASSERT_EQUAL(pci_describe(PF, &info, &err), 0);
 	CU_ASSERT_EQUAL(info.vfs, 0);
 	nobody_probes = false;
 
-	/* What vgpud has not taken is not given back. */
+	/* vgpud releases only what it has taken. */
 	CU_ASSERT_EQUAL(pci_release("0000:05:00.0", &err), -EINVAL);
 	CU_ASSERT_EQUAL(pci_release(PF, &err), -EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver amdgpu"));
 
-	/* Two functions in one group. */
+	/* Two functions share an IOMMU group. */
 	put_file("", "/sys/kernel/iommu_groups/%s/devices/%s", "50", "0000:05:00.0");
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EPERM);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "shares IOMMU group 50 with 0000:05:00.0"));
 	snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/50/devices/0000:05:00.0");
 	take(path);
 
-	/* Somebody has one open. */
+	/* A process has a VF open. */
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 2, &err), 0);
 	put_file("qemu\n", "/proc/%s/%s", "4711", "comm");
 	put_file("", "/proc/%s/%s", "4711", "fd/0");
@@ -174,7 +174,8 @@ static void refusals(void)
 	CU_ASSERT(all_bound(2));
 	take("/proc/4711/fd/9");
 
-	/* By a device that was handed to it; by somebody in another PID namespace. */
+	/* A process uses the VF through a device descriptor that it received; or is in another PID
+	 * namespace. */
 	CU_ASSERT_EQUAL(pci_vf_address(PF, 1, address), 0);
 	point("anon_inode:[vfio-device]", "/proc/4711/fd/8");
 	put_file("pos: 0\nvfio-device-syspath: /sys/devices/pci0000:00/0000:00:02.0/0000:99:00.0\n",
@@ -192,20 +193,20 @@ static void refusals(void)
 	put_file("0\n", PCI_DEVICES "/%s/%s", address, "enable");
 	CU_ASSERT(!pci_user(address, user, sizeof(user)));
 
-	/* No IOMMU. */
+	/* There is no IOMMU. */
 	CU_ASSERT_EQUAL(pci_vf_address(PF, 0, address), 0);
 	snprintf(group, sizeof(group), PCI_DEVICES "/%s/iommu_group", address);
 	take(group);
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 2, &err), -ENODEV);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "intel_iommu=on"));
 
-	/* The kernel says that it has, and has not. */
+	/* Linux reports success, but the VFs stay. */
 	vfs_stick = true;
 	CU_ASSERT_EQUAL(pci_set_vfs(PF, 1, &err), -EIO);
 	remove_machine();
 }
 
-/* What the doctor says of it, by subject. */
+/* The doctor's findings as text, and how many of them are bad. */
 struct findings {
 	char text[2000];
 	unsigned bad;
@@ -231,8 +232,8 @@ static void doctor(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "modprobe vfio_iommu_type1"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "driver amdgpu, 0 of 8 VFs, IOMMU group 7"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, "its configuration space cannot be read"));
-	CU_ASSERT_EQUAL(f.bad, 2); /* the module, and no /dev/vfio/vfio */
-	/* Nothing was touched. */
+	CU_ASSERT_EQUAL(f.bad, 2); /* the missing module and the missing /dev/vfio/vfio */
+	/* The doctor changes nothing. */
 	CU_ASSERT_EQUAL(kernel_read_text(f.text, sizeof(f.text),
 					 PCI_DEVICES "/" PF "/driver_override"),
 			6);
@@ -244,7 +245,7 @@ static void doctor(void)
 	remove_machine();
 }
 
-/* Writes to sysfs may wait in the kernel; here they wait for somebody who reads a FIFO. */
+/* A write to sysfs may block in Linux. Here it blocks until a FIFO is opened for reading. */
 static char fifo[100];
 static _Atomic unsigned alarms;
 static _Atomic int reader;
@@ -277,13 +278,13 @@ static void writes_that_wait(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
 	snprintf(fifo, sizeof(fifo), "%s/wait", folder);
 	CU_ASSERT_EQUAL_FATAL(mkfifo(fifo, 0600), 0);
-	/* One that is late: nobody is left behind when it has come to its end. */
+	/* A late write times out. Its child process is reaped once the write has ended. */
 	CU_ASSERT_EQUAL(kernel_write_text(20, "1", "%s", fifo), -ETIMEDOUT);
 	reader = open(fifo, O_RDONLY);
-	CU_ASSERT_EQUAL(read(reader, &byte, 1), 0); /* a FIFO has no place to write to */
+	CU_ASSERT_EQUAL(read(reader, &byte, 1), 0); /* pwrite() to a FIFO fails, so it is empty */
 	CU_ASSERT(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0 && errno == ECHILD);
 	close(reader);
-	/* A signal is no time-out. */
+	/* A signal does not count as a time-out. */
 	sigaction(SIGALRM, &action, NULL);
 	pthread_create(&thread, NULL, read_after_alarms, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
@@ -296,7 +297,7 @@ static void writes_that_wait(void)
 	rmdir(folder);
 }
 
-/* The driver that modules.alias names for a function, of the machine at hand. */
+/* The VFIO driver that modules.alias names for a function, for the kernel release at hand. */
 static void variants(void)
 {
 	struct utsname system;
@@ -308,7 +309,7 @@ static void variants(void)
 	snprintf(path, sizeof(path), "/lib/modules/%s/modules.alias", system.release);
 	make_machine();
 	put_file("pci:v00001234d00005347sv0000\n", PCI_DEVICES "/%s/%s", PF, "modalias");
-	/* So much that it takes many reads; the last line has no end. */
+	/* The file is so long that it takes many reads; its last line has no newline. */
 	for (i = 0; i < 2000; i++)
 		end += sprintf(end, "alias vfio_pci:v00008086d0000%04xsv* other_vfio_pci\n", i);
 	sprintf(end, "alias vfio_pci:v*d*sv* vfio_pci\n"
@@ -323,11 +324,11 @@ static void variants(void)
 	free(lines);
 }
 
-/* A configuration space: who made it, and with which capabilities. */
+/* A configuration space: its vendor and device ID, and its capabilities. */
 struct identity {
 	uint16_t vendor, device;
 	bool sriov, gpuiov;
-	size_t size; /* of what can be read; 0: all of it */
+	size_t size; /* bytes that can be read; 0: all */
 };
 
 static void put_identity(const struct identity *id)
@@ -336,7 +337,7 @@ static void put_identity(const struct identity *id)
 	char text[16];
 
 	config[0] = id->vendor | (uint32_t)id->device << 16;
-	/* A vendor's capability of another kind; SR-IOV; GPU-IOV, as long as navi's. */
+	/* A vendor capability of another kind, SR-IOV, and GPU-IOV of the length that navi has. */
 	config[0x100 / 4] = PCI_EXT_CAP_VENDOR | 1u << 16 | 0x140u << 20;
 	config[0x104 / 4] = 0x7u | 0x10u << 20;
 	config[0x140 / 4] = (id->sriov ? PCI_EXT_CAP_SRIOV : 0x1u) | 1u << 16 | 0x400u << 20;
@@ -349,7 +350,7 @@ static void put_identity(const struct identity *id)
 	put_file(text, PCI_DEVICES "/%s/%s", PF, "device");
 }
 
-/* A GPU that no driver of vgpud knows keeps its host's driver, and the doctor says what it is. */
+/* A GPU that no driver of vgpud knows keeps its host driver, and the doctor says what it is. */
 static void strangers(void)
 {
 	static const struct {
@@ -388,20 +389,21 @@ static void strangers(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(f.text, cases[i].why));
 		remove_machine();
 	}
-	/* One that is known is fine, and is taken. */
+	/* A known GPU is reported as usable, and is taken. */
 	make_machine();
 	put_identity(&(struct identity){0x1234, 0x5347, true, true, 0});
 	f = (struct findings){.bad = 0};
 	vfio_doctor(finding, &f);
 	CU_ASSERT_PTR_NOT_NULL(strstr(f.text, PF ": softgpu (1234:5347), driver amdgpu"));
 	CU_ASSERT_PTR_NULL(strstr(f.text, "has a driver for"));
-	vfio_device_open(&device, "sysfs:" PF, &err); /* it has no BARs */
+	vfio_device_open(&device, "sysfs:" PF, &err); /* fails later: it has no BARs */
 	CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/driver"), 0);
 	CU_ASSERT_STRING_EQUAL(text, "pci-pf-stub");
 	remove_machine();
 }
 
-/* Whichever call fails: an error or success, never a VF with another driver, never a crash. */
+/* Whichever kernel call fails, the result is an error or success: no VF is left with another
+ * driver. */
 static void any_call_fails(void)
 {
 	static const int errors[] = {-EACCES, -EIO, -ENODEV};
@@ -410,7 +412,7 @@ static void any_call_fails(void)
 	uint32_t i;
 	int r;
 
-	/* The first run counts them. */
+	/* The first run counts the calls. */
 	for (n = 0; n <= total; n++) {
 		for (k = 0; k < 3; k++) {
 			make_machine();
@@ -433,16 +435,16 @@ static void any_call_fails(void)
 }
 
 static const struct test tests[] = {
-	{"discovery", discovery},
-	{"addresses", addresses},
-	{"answers that make no sense", absurd},
-	{"VFs come, change and go", life_cycle},
-	{"refusals", refusals},
-	{"writes that wait", writes_that_wait},
-	{"VFIO's drivers for a function", variants},
-	{"the doctor", doctor},
-	{"GPUs that no driver knows", strangers},
-	{"any call fails", any_call_fails},
+	{"GPUs are discovered", discovery},
+	{"only PCI addresses are accepted", addresses},
+	{"absurd answers of sysfs are errors", absurd},
+	{"VFs are created, changed and removed", life_cycle},
+	{"each refusal says what helps", refusals},
+	{"writes to sysfs end with a time-out", writes_that_wait},
+	{"modules.alias names a function's VFIO driver", variants},
+	{"the doctor reports, and changes nothing", doctor},
+	{"a GPU that no driver knows keeps its host driver", strangers},
+	{"any kernel call may fail", any_call_fails},
 	{NULL, NULL},
 };
 

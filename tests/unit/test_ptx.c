@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Our kernels as they are kept for a GPU, and the gate, run instruction by instruction (ptx.h):
- * packets, in pieces, give what they must, and what is stopped between blocks and launched again
- * runs each block once.
+ * Our GPU kernels and the gate, run instruction by instruction (ptx.h): packets that are cut into
+ * pieces give the right results, and work that is stopped between blocks and launched again runs
+ * each block once.
  */
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 
 extern const char kernels_ptx[], shapes_ptx[];
 
-/* What the gate looks at. */
+/* The variables that the gate reads and writes. */
 static uint64_t marks[DEVICE_MARKS];
 static uint32_t shut;
 static uint64_t skipped, serial;
@@ -45,8 +45,8 @@ static void close_gate(void *data, uint64_t n)
 		shut = 1;
 }
 
-/* Launches PARAMS, with a gate that is shut before one of the blocks begins, until all have run.
- * How many launches it took. */
+/* Launches PARAMS with a gate that closes before a random block begins, and repeats until all
+ * blocks have run. Returns the number of launches. */
 static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, size_t size)
 {
 	uint64_t blocks = (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
@@ -74,7 +74,7 @@ static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, s
 	return launches;
 }
 
-/* Each packet that computes, through its pieces, to the bit. */
+/* Each packet that computes gives the right result, to the bit, through its pieces. */
 static void packets(void)
 {
 #define NAME(number, name) #name,
@@ -119,8 +119,8 @@ static void packets(void)
 		ptx_free(kernels[i]);
 }
 
-/* Each block of any grid runs once, with all its threads, however often it is stopped; and again
- * when its grid is another piece. */
+/* Each block of any grid runs once, with all its threads, however often the launch is stopped; and
+ * again when the grid is another piece. */
 static void each_once(void)
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
@@ -151,7 +151,7 @@ static void each_once(void)
 	ptx_free(p);
 }
 
-/* Without marks there is no gate: nothing is looked at, all run each time. */
+/* Without marks the gate is inactive: all blocks run at each launch. */
 static void no_gate(void)
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
@@ -170,12 +170,12 @@ static void no_gate(void)
 	ptx_free(p);
 }
 
-/* The gate's parameter goes before the others, and changes nothing between them. */
+/* The gate's parameter comes before the others, and keeps their layout. */
 static void parameters(void)
 {
 	static const struct {
 		const char *entry;
-		uint32_t n, at, size; /* of the last */
+		uint32_t n, at, size; /* offset and size of the last parameter */
 	} shapes[] = {
 		{"none", 0, 0, 0},     {"bare", 0, 0, 0},     {"most", 2, 4088, 8},
 		{"bounded", 2, 64, 8}, {"exchange", 2, 8, 4},
@@ -202,7 +202,8 @@ static void parameters(void)
 	}
 }
 
-/* A kernel with barriers, shared memory and threads that leave early is what it was. */
+/* The gate does not change the result of a GPU kernel with barriers, shared memory and threads that
+ * leave early. */
 static void barriers(void)
 {
 	struct ptx *plain = ptx_read(shapes_ptx, "exchange");
@@ -228,8 +229,12 @@ static void barriers(void)
 }
 
 static const struct test tests[] = {
-	{"packets, to the bit", packets}, {"each block once", each_once}, {"no gate", no_gate},
-	{"parameters", parameters},	  {"barriers", barriers},	  {NULL, NULL},
+	{"packets give the right result, to the bit", packets},
+	{"each block runs once", each_once},
+	{"without marks the gate is inactive", no_gate},
+	{"the gate keeps the layout of parameters", parameters},
+	{"the gate keeps barriers and shared memory right", barriers},
+	{NULL, NULL},
 };
 
 SUITE_MAIN("ptx", tests)

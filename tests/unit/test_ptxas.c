@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a PTX compiler, NVIDIA's ptxas, says to the texts that reach one: our kernels, those of the
- * tests, and all of them with a gate. It takes no GPU. Without a ptxas the test is skipped.
+ * Whether NVIDIA's PTX compiler, ptxas, accepts the texts that reach a compiler: our GPU kernels
+ * and those of the tests, each with a gate and without. It needs no GPU. Without ptxas the test is
+ * skipped.
  */
 #include <fcntl.h>
 #include <spawn.h>
@@ -20,7 +21,7 @@ extern char **environ;
 static char *ptxas;
 static char text_path[] = "/tmp/vgpud-test.ptx.XXXXXX";
 
-/* Whether ptxas takes TEXT for ARCH; what it says goes to our own output. */
+/* Returns whether ptxas accepts TEXT for ARCH; its messages go to our own output. */
 static bool takes(const char *text, const char *arch)
 {
 	char option[32], to[] = "--output-file=/dev/null";
@@ -38,7 +39,7 @@ static bool takes(const char *text, const char *arch)
 	return status == 0;
 }
 
-/* From the oldest that compilers of today still know, with and without a gate. */
+/* For architectures from the oldest that current compilers know, with a gate and without. */
 static void texts(void)
 {
 	static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
@@ -57,15 +58,15 @@ static void texts(void)
 	}
 }
 
-/* It does look. */
+/* ptxas does reject invalid text. */
 static void refuses(void)
 {
 	CU_ASSERT(!takes(".version 6.0\n.target sm_70\n.address_size 64\nnonsense", "sm_80"));
 }
 
 static const struct test tests[] = {
-	{"texts, with a gate and without", texts},
-	{"nonsense", refuses},
+	{"ptxas accepts our texts, with a gate and without", texts},
+	{"ptxas rejects invalid text", refuses},
 	{NULL, NULL},
 };
 

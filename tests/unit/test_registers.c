@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The register tests of softgpu over a real bus: PF and VFs are opened by their names, as vgpud and
- * tenants open them.
+ * The register tests of softgpu over a real bus. The test opens PF and VFs by their names, as vgpud
+ * and tenants do.
  *
- *     test-registers PF...        one PF of each layout, by device name
+ *     test-registers PF...        the device name of one PF of each layout
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@
 #define MAX_PFS 4
 
 static char **names;
-static const char *name; /* of the PF at hand */
+static const char *name; /* of the PF under test */
 static struct vfio_device *pf, *vfs[VFS];
 static int memory;
 uint8_t *client_memory;
 
-/* The PF's sockets lie beside each other; the kernel knows its VFs. */
+/* Names a VF: its socket is beside the PF's, or Linux lists its address. */
 static void vf_name(uint32_t n, char out[200])
 {
 	char address[PCI_ADDRESS_SIZE];
@@ -97,13 +97,14 @@ static void device_enable_vfs(void)
 
 	if (vfio_set_vfs(pf, VFS, &err) < 0) {
 		printf("%s\n", err.text);
-		CU_FAIL_FATAL("no VFs");
+		CU_FAIL_FATAL("VFs cannot be enabled");
 	}
 	for (i = 0; i < VFS; i++) {
 		vf_name(i, vf);
 		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&vfs[i], vf, &err), 0);
 		CU_ASSERT_EQUAL(vfio_dma_map(vfs[i], memory, 0, CLIENT_IOVA, CLIENT_SIZE), 0);
-		/* A VF is reset when it is opened, and by whom it was opened before. */
+		/* Opening a VF resets it, and so did its previous user. Both resets are
+		 * acknowledged here. */
 		set(GPUIOV_RESET_NOTIFICATION, 1u << i);
 	}
 }
@@ -118,7 +119,8 @@ static void device_read(int fn, uint32_t region, uint64_t offset, void *data, ui
 	CU_ASSERT_EQUAL(vfio_read(function(fn), region, offset, data, size), 0);
 }
 
-/* A write has arrived when a read returns: then another function may look at what came of it. */
+/* A read that follows ensures that the write has arrived before another function looks at its
+ * effect. */
 static void device_write(int fn, uint32_t region, uint64_t offset, const void *data, uint32_t size)
 {
 	uint32_t id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is on the GPU, over epochs, in virtual time: VFs of random sizes, shares and habits, a GPU
- * that has room for some of them, and swaps that take their time. Those that are there and have
- * work share the engine by their shares, as a policy would have it.
+ * Which VFs are resident on the GPU, over epochs, in virtual time: VFs of random sizes, shares and
+ * habits, a GPU with room for some of them, and swaps that take time. Resident VFs with work share
+ * the engine by their shares, as under a policy.
  */
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static struct vgpu_residency_vf vfs[MAX];
 static uint64_t sizes[MAX], room;
 static uint32_t n_vfs, swaps;
 static vgpu_nsec now, swap_time;
-static uint32_t leaving, coming; /* the swap under way, or VGPU_NO_VF */
+static uint32_t leaving, coming; /* the VFs of the swap under way, or VGPU_NO_VF */
 static vgpu_nsec swap_ends;
 static uint64_t seed = 3;
 
@@ -48,7 +48,7 @@ static uint64_t in_use(void)
 	return sum;
 }
 
-/* The engine's time of a tick goes to those that are there and have work. */
+/* Gives the engine's time of a tick to the resident VFs that have work. */
 static void compute(void)
 {
 	uint64_t all = 0;
@@ -61,7 +61,7 @@ static void compute(void)
 			vfs[i].run_ns += TICK * vfs[i].share[0] / all;
 }
 
-/* What the daemon does: one swap at a time. */
+/* Swaps VFs as vgpud does: one at a time. */
 static void swap(void)
 {
 	uint32_t out[VGPU_GPU_MAX_VFS], n, i, in;
@@ -86,7 +86,7 @@ static void swap(void)
 	n = vgpu_residency_candidates(&r, in, now, out);
 	for (i = 0; i < n; i++) {
 		CU_ASSERT(vfs[out[i]].here && !vfs[out[i]].fixed && !vfs[out[i]].pinned);
-		/* whoever has work has had his epoch, and more than the one that comes */
+		/* a candidate with work has had its epoch, and more service than the incoming VF */
 		CU_ASSERT(!vfs[out[i]].wants || vfs[in].pinned ||
 			  (now - r.vfs[out[i]].came >= EPOCH &&
 			   r.vfs[out[i]].served > r.vfs[in].served));
@@ -109,7 +109,7 @@ static void run(vgpu_nsec until)
 	}
 }
 
-/* All have work all of the time: each gets his share of what is computed, and his turn. */
+/* All VFs always have work: each gets its share of the service, and its turn. */
 static void shares(void)
 {
 	uint32_t round, i;
@@ -119,7 +119,8 @@ static void shares(void)
 	for (round = 0; round < 40; round++) {
 		swap_time = any(3) * 4 * VGPU_MSEC;
 		begin(2 + any(MAX - 1));
-		/* Equal sizes: else the room decides who can be there with whom. */
+		/* The sizes are equal; otherwise the room would decide which VFs can be resident
+		 * together. */
 		room = 10 * (1 + any(n_vfs - 1));
 		weights = all = 0;
 		for (i = 0; i < n_vfs; i++) {
@@ -143,12 +144,12 @@ static void shares(void)
 		CU_ASSERT(r.wait_max < 40 * (vgpu_residency_epoch(&r) + 2 * swap_time));
 		CU_ASSERT(swaps > 10);
 	}
-	printf("worst share %.1f %% off ", 100 * worst);
+	printf("largest error of a share: %.1f %% ", 100 * worst);
 	CU_ASSERT(worst < 0.05);
 }
 
-/* Random habits and sizes: nobody is out for ever, nobody with work is sent away before his time,
- * the pinned ones stay. */
+/* Random habits and sizes: no VF stays out for ever, no VF with work is swapped out before its
+ * epoch ends, and pinned VFs stay resident. */
 static void habits(void)
 {
 	uint32_t round, step, i, all = 0;
@@ -180,7 +181,8 @@ static void habits(void)
 	CU_ASSERT(all > 5000);
 }
 
-/* Who pauses for less than his swap would take keeps his place; who pauses longer makes room. */
+/* A VF that pauses for less than its swap would take stays resident; one that pauses longer makes
+ * room. */
 static void pauses(void)
 {
 	vgpu_nsec had;
@@ -202,22 +204,23 @@ static void pauses(void)
 	CU_ASSERT(vgpu_residency_deadline(&r, now) <= now + 10 * VGPU_MSEC);
 	run(now + 40 * VGPU_MSEC);
 	CU_ASSERT(!vfs[0].here && vfs[1].here);
-	/* one that has nothing goes at once */
+	/* a VF without memory contents is swapped out at once */
 	vfs[1].wants = false;
 	vfs[1].empty = true;
 	vfs[0].wants = true;
 	run(now + 4 * VGPU_MSEC);
 	CU_ASSERT(!vfs[1].here);
-	/* an epoch is four swaps, at least */
+	/* an epoch lasts at least four swaps */
 	r.cost = EPOCH;
 	CU_ASSERT_EQUAL(vgpu_residency_epoch(&r), 4 * EPOCH);
-	/* who slept has saved up no more than an epoch */
+	/* a VF that had no work has saved up at most an epoch of service */
 	run(now + 20 * VGPU_SEC);
 	vfs[1].wants = true;
 	vfs[1].empty = false;
 	run(now + 2 * TICK);
 	CU_ASSERT(r.vfs[1].served + 4 * EPOCH + 2 * TICK >= r.vfs[0].served);
-	/* and owes no more, for what nobody else wanted: but for that it would be out for 20 s */
+	/* it also owes at most that for time that no other VF wanted; otherwise it would be out for
+	 * 20 s */
 	vfs[1].wants = false;
 	run(now + 20 * VGPU_SEC);
 	vfs[0].wants = false;
@@ -230,7 +233,8 @@ static void pauses(void)
 	CU_ASSERT(vfs[0].run_ns > had);
 }
 
-/* Of equals, who is there stays, and who has waited longest comes in. */
+/* Among VFs with equal service, a resident one stays, and the one that has waited longest comes
+ * in. */
 static void equals(void)
 {
 	struct vgpu_residency_vf is = {.here = true, .wants = true, .share = {1, 1}};
@@ -248,7 +252,7 @@ static void equals(void)
 	vgpu_residency_observe(&r, 0, &is, 2 * EPOCH);
 	CU_ASSERT_EQUAL(vgpu_residency_candidates(&r, 2, 2 * EPOCH, out), 1);
 	CU_ASSERT_EQUAL(out[0], 0);
-	/* But for one that is pinned, whatever it has had. */
+	/* A pinned VF goes before them, however much service it has had. */
 	is.here = false;
 	is.pinned = true;
 	is.run_ns = VGPU_SEC;
@@ -257,10 +261,10 @@ static void equals(void)
 }
 
 static const struct test tests[] = {
-	{"shares are kept over epochs", shares},
-	{"random habits", habits},
-	{"pauses", pauses},
-	{"equals", equals},
+	{"VFs get their shares over epochs", shares},
+	{"no VF stays out, whatever its habits", habits},
+	{"a VF that pauses briefly stays resident", pauses},
+	{"among equals, the resident VF stays", equals},
 	{NULL, NULL},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A worker's ring on the CPU, in this process: launches of a guest's own kernels, all the way, and
- * what stops and goes on. */
+/* A worker's ring on the CPU, in this process: launches of a guest's own GPU kernels from end to
+ * end, and work that is stopped and continued. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "suite.h"
 
 /*
- * A device that computes on the CPU, and a compiler that takes its time and knows one kernel:
- * LAUNCH of it goes all the way, with arguments that are checked and put where it expects them.
+ * A device that computes on the CPU, with a slow compiler that knows one GPU kernel. A LAUNCH of it
+ * takes the whole path: its arguments are checked and put where the GPU kernel expects them.
  */
 static _Atomic uint32_t compiler_may_end, woken;
 static const char *complaint;
@@ -41,7 +41,7 @@ static int load_nothing(struct device *d, uint32_t module, void *compiled)
 	return 0;
 }
 
-/* fill(dst, words, value), as three words of 8, 8 and 8 bytes. */
+/* Finds fill(dst, words, value), whose parameters have 8 bytes each. */
 static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
 		     struct device_params *params)
 {
@@ -125,7 +125,7 @@ static void bench_put(struct bench *b, struct softgpu_packet p)
 	atomic_store(&b->shared.wptr, at + 1);
 }
 
-/* Until the run ends: how. */
+/* Runs the ring until the run ends. Returns how it ended. */
 static uint32_t bench_run(struct bench *b)
 {
 	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0}};
@@ -175,7 +175,7 @@ static void modules(void)
 	woken = 0;
 	memcpy(b.window + 8192, "image", 5);
 	bench_put(&b, load_packet);
-	/* the compiler works: there is nothing to do, and the packet has not ended */
+	/* the compiler is at work: the ring is idle, and the packet has not ended */
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
 	CU_ASSERT(b.ended.ended.active && atomic_load(&b.shared.waits) == 1 && woken == 0);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
@@ -184,8 +184,7 @@ static void modules(void)
 	while (!woken)
 		sched_yield();
 	CU_ASSERT_EQUAL(atomic_load(&b.shared.waits), 0);
-	/* a kernel: where it writes to is an address of ours, what it writes came from the window
-	 */
+	/* the GPU kernel writes to an address of device memory; the value comes from the window */
 	*(uint64_t *)(b.window + 20480) = 0xabcd1234;
 	put_launch(&b, "fill", 256, dst, 3);
 	bench_put(&b, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {32768, MIB, 4004}});
@@ -237,14 +236,15 @@ static void hostile_launches(void)
 		CU_ASSERT_EQUAL(b.ended.ended.error, cases[i].error);
 		bench_close(&b);
 	}
-	/* a name without an end */
+	/* a name without a terminating zero */
 	bench_open(&b);
 	bench_load(&b);
 	put_launch(&b, "fill", 256, cases[0].first, 3);
 	memset(b.window + 16384 + offsetof(struct softgpu_launch, function), 'f', 256);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
 	bench_close(&b);
-	/* what does not compile says why, in as much room as there is */
+	/* a module that does not compile leaves the compiler's message, cut to the room that there
+	 * is */
 	complaint = "line 17: what is this supposed to be?";
 	bench_open(&b);
 	memset(b.window + 12288, 'x', 64);
@@ -257,7 +257,7 @@ static void hostile_launches(void)
 	complaint = NULL;
 }
 
-/* How often a piece was launched, by its serial. */
+/* The number of launches of each piece, by its serial. */
 #define SERIALS 65536u
 static _Atomic uint8_t launches[SERIALS];
 
@@ -268,7 +268,7 @@ static int count_launch(struct device *d, uint32_t slot, const struct piece *p)
 	return device_host.launch(d, slot, p);
 }
 
-/* Says that a piece is done when it is asked for the second time: what ends between two looks. */
+/* Reports that a piece is done only at the second poll, as if it ended between two polls. */
 static enum device_state late_poll(struct device *d, uint32_t slot)
 {
 	static bool seen[DEVICE_SLOTS];
@@ -278,7 +278,8 @@ static enum device_state late_poll(struct device *d, uint32_t slot)
 	return seen[slot] ? DEVICE_RUNNING : state;
 }
 
-/* What has no gate is executed once, whenever it is stopped; what has one is gone on with. */
+/* A piece without a gate is launched once, whenever it is stopped; a piece with a gate is
+ * continued. */
 static void launched_once(void)
 {
 	struct timespec turn = {0};
@@ -319,9 +320,9 @@ static void launched_once(void)
 }
 
 static const struct test tests[] = {
-	{"modules in a ring", modules},
-	{"hostile launches", hostile_launches},
-	{"launched once", launched_once},
+	{"modules are loaded, launched and unloaded", modules},
+	{"hostile launches fail with an error", hostile_launches},
+	{"a piece without a gate is launched once", launched_once},
 	{NULL, NULL},
 };
 

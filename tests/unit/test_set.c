@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The set of VFs against a plain array of flags. */
+/* The set of VFs, compared with a plain array of flags. */
 #include <stdlib.h>
 
 #include "set.h"
@@ -29,7 +29,7 @@ static uint32_t plain_next(const bool *has, uint32_t n, uint32_t after)
 	return VGPU_NO_VF;
 }
 
-/* Adds and removes at random, most of the time near PLENTY members, and looks each time. */
+/* Adds and removes at random, mostly near PLENTY members, and compares after each change. */
 static void random_changes(uint32_t n, uint32_t plenty, uint32_t changes)
 {
 	size_t bytes = set_memory(n);
@@ -44,7 +44,7 @@ static void random_changes(uint32_t n, uint32_t plenty, uint32_t changes)
 	CU_ASSERT_EQUAL(set_next(&s, n - 1), VGPU_NO_VF);
 	for (i = 0; i < changes; i++) {
 		vf = below(4) ? below(n) : (below(2) ? n - 1 : 0);
-		/* Members leave more often once there are plenty; some changes change nothing. */
+		/* Above PLENTY members, removals are more frequent; some changes have no effect. */
 		if (below(plenty) >= members) {
 			members += !has[vf];
 			has[vf] = true;
@@ -81,7 +81,7 @@ static void as_an_array(void)
 	random_changes(MOST, 3, 1000);
 }
 
-/* All members, in the order of their numbers, and around. */
+/* set_next() visits all members in the order of their numbers, and wraps around. */
 static void in_order(void)
 {
 	void *memory = malloc(set_memory(MOST));
@@ -104,8 +104,8 @@ static void in_order(void)
 }
 
 static const struct test tests[] = {
-	{"as an array of flags", as_an_array},
-	{"in the order of numbers", in_order},
+	{"behaves like an array of flags", as_an_array},
+	{"visits members in the order of their numbers", in_order},
 	{NULL, NULL},
 };
 

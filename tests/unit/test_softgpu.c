@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device library without a socket or a bus: the register tests that every bus has, isolation,
- * hostile rings, faults.
+ * The device library without a socket or a bus: the register tests that run on every bus,
+ * isolation, hostile rings, faults.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +18,10 @@
 #include "suite.h"
 
 static struct softgpu *gpu;
-static struct softgpu_config config_of_next; /* latencies and faults */
+static struct softgpu_config config_of_next; /* latencies and faults of the next GPU */
 static _Atomic uint32_t n_vfs;
 static uint8_t memory_of_client[CLIENT_SIZE];
-/* The PF's client's. */
+/* The memory of the PF's client. */
 #define PAGE 4096u
 #define HOST_MIB 128u
 #define HOST_IOVA UINT64_C(0x100000000)
@@ -152,7 +152,7 @@ static bool has_error(void *arg)
 	return vf_read32(*(uint32_t *)arg, SOFTGPU_STATUS) != 0;
 }
 
-/* One at a time. */
+/* While a command is executed, another one is dropped and counted. */
 static void one_command(void)
 {
 	struct softgpu_config config = {.latency = {[SOFTGPU_T_INIT] = {.a = 20 * VGPU_MSEC}}};
@@ -167,7 +167,7 @@ static void one_command(void)
 	end();
 }
 
-/* A hostile packet stops its VF with the right error, and touches nothing else. */
+/* A hostile packet stops its VF with the right error, and affects nothing else. */
 static void hostile_packets(void)
 {
 	const uint64_t size = VF_MIB * MIB, wild = UINT64_MAX - 3;
@@ -235,7 +235,8 @@ static void hostile_packets(void)
 	end();
 }
 
-/* Rings that make no sense, doorbells from nowhere, fences outside. */
+/* Impossible rings, doorbell values and fences outside of the memory stop the VF with the right
+ * error. */
 static void hostile_rings(void)
 {
 	static const struct {
@@ -274,8 +275,8 @@ static void hostile_rings(void)
 	end();
 }
 
-/* Random packets in random places: the VF stops or goes on; the device lives, the others' memory
- * is untouched. */
+/* Random packets in random places: the VF stops or continues; the device keeps running, and the
+ * memory of other VFs is untouched. */
 static void random_rings(void)
 {
 	uint8_t canary[4096], seen[4096];
@@ -310,7 +311,7 @@ static void random_rings(void)
 	end();
 }
 
-/* A partition is a file of its own; the PF sees all, through its own window. */
+/* Each partition is a file of its own; the PF sees all memory through its own window. */
 static void memory(void)
 {
 	struct softgpu_region r[4];
@@ -327,7 +328,7 @@ static void memory(void)
 			CU_ASSERT_NOT_EQUAL(r[i].mmap_fd, r[j].mmap_fd);
 		softgpu_read(gpu, SOFTGPU_PF, 0, (64 + i * VF_MIB) * MIB + 4096, &value, 4);
 		CU_ASSERT_EQUAL(value, 0x1000 + i);
-		/* beyond its partition a VF reads ones, and writes nothing */
+		/* beyond its partition a VF reads ones and cannot write */
 		softgpu_read(gpu, (int)i, 0, VF_MIB * MIB - 2, &value, 4);
 		CU_ASSERT_EQUAL(value, UINT32_MAX);
 		CU_ASSERT(ftruncate(r[i].mmap_fd, 4096) < 0); /* sealed */
@@ -368,8 +369,9 @@ static void set_word(int vf, uint64_t at, uint32_t value)
 	softgpu_write(gpu, vf, 0, at, &value, 4);
 }
 
-/* A VF's memory goes to host memory, and comes back: what was copied counts, right or wrong, but
- * for what its owner has written meanwhile. Out, the VF cannot be loaded. */
+/* A VF's memory is copied to host memory and back. The VF then has exactly the copied bytes, right
+ * or wrong, except those that its user has written meanwhile. While the memory is out, the VF
+ * cannot be loaded. */
 static void aperture(void)
 {
 	uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB}, home = 512 * MIB, old = 64 * MIB;
@@ -378,7 +380,7 @@ static void aperture(void)
 	host_memory = calloc(HOST_MIB, MIB);
 	begin("navi");
 	set(GPUIOV_GATE_MEMORY, 0xf);
-	partition(0, VF_MIB, 512); /* there is no aperture yet */
+	partition(0, VF_MIB, 512); /* refused: there is no aperture yet */
 	CU_ASSERT_NOT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 512 / 16);
 	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_HOST_BASE, base, 16);
 	set_word(0, 0, 0x1111);
@@ -391,15 +393,15 @@ static void aperture(void)
 	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), GPUIOV_STATUS_DONE);
 	fill(home, old, size, SOFTGPU_COPY_START);
 	CU_ASSERT_EQUAL(memcmp(host_memory + 5 * PAGE, "\x22\x22", 3), 0);
-	partition(0, VF_MIB, 512 + 96); /* beyond its end */
+	partition(0, VF_MIB, 512 + 96); /* refused: beyond the end of the aperture */
 	CU_ASSERT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 64 / 16);
 	partition(0, VF_MIB, 512);
 	CU_ASSERT_EQUAL(get(GPUIOV_FB_TABLE) >> 16, 512 / 16);
 	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), GPUIOV_STATUS_ABORTED);
-	/* its owner sees it, and writes */
+	/* the VF's user sees the memory, and writes to it */
 	CU_ASSERT_EQUAL(word(0, 0), 0x1111);
 	set_word(0, 0, 0x5555);
-	/* a wrong byte in host memory, a page that does not come back, and all the rest */
+	/* one wrong byte in host memory, one page that is not copied back, and all the rest */
 	host_memory[5 * PAGE] ^= 1;
 	fill(old, home, 9 * PAGE, SOFTGPU_COPY_START);
 	fill(old + 10 * PAGE, home + 10 * PAGE, size - 10 * PAGE, SOFTGPU_COPY_START);
@@ -409,7 +411,7 @@ static void aperture(void)
 	CU_ASSERT_EQUAL(word(0, 9 * PAGE), 0);
 	CU_ASSERT_EQUAL(word(0, size - 4), 0x4444);
 	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), GPUIOV_STATUS_DONE);
-	/* cleared while it is out: in host memory, and in its window */
+	/* cleared while it is out: both in host memory and in the VF's window */
 	reset_vf(0);
 	partition(0, VF_MIB, 512);
 	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), GPUIOV_STATUS_ABORTED);
@@ -421,7 +423,8 @@ static void aperture(void)
 	host_memory = NULL;
 }
 
-/* Clearing by the GPU; and what a user that has gone still has mapped is not the next one's. */
+/* The GPU clears memory. Pages that a former user still has mapped are not those of the next
+ * user. */
 static void forgetting(void)
 {
 	struct softgpu_region r;
@@ -454,7 +457,7 @@ static void forgetting(void)
 	end();
 }
 
-/* Faults do what they say, and a reset ends them. */
+/* Each fault has its effect, and a reset ends it. */
 static void faults(void)
 {
 	struct softgpu_config config = {0};
@@ -514,7 +517,7 @@ static void option_texts(void)
 	CU_ASSERT_EQUAL(config.n_faults, 1);
 }
 
-/* FIPS 180-4 examples, and a million times 'a' from NIST's test vectors. */
+/* Computes a digest as text, with the code under test. */
 static void sha256_of(const uint8_t *data, uint64_t n, char text[65])
 {
 	uint32_t state[8], j;
@@ -529,7 +532,7 @@ static void sha256_of(const uint8_t *data, uint64_t n, char text[65])
 		sprintf(text + 2 * j, "%02x", digest[j]);
 }
 
-/* What sha256sum, of another make, says of the same bytes. */
+/* Computes the digest of the same bytes with sha256sum, an independent implementation. */
 static bool sha256sum_of(const uint8_t *data, uint64_t n, char text[65])
 {
 	char path[] = "/tmp/vgpud-test.XXXXXX", command[64];
@@ -551,8 +554,9 @@ static bool sha256sum_of(const uint8_t *data, uint64_t n, char text[65])
 	return ok;
 }
 
-/* Guests check the device's digests with the code that the device makes them with: here both meet
- * another implementation, at all places where padding changes, and at some length. */
+/* Guests check the device's digests with the same code that the device uses. Here that code is
+ * compared with another implementation, at all lengths where the padding changes, and at some long
+ * ones. */
 static void sha256_against_another(void)
 {
 	static const uint32_t lengths[] = {0,	1,   3,	  54,  55,  56,	  57,	 62,
@@ -573,6 +577,7 @@ static void sha256_against_another(void)
 	}
 }
 
+/* FIPS 180-4 examples, and a million times 'a' from NIST's test vectors. */
 static void sha256_vectors(void)
 {
 	static const struct {
@@ -611,7 +616,7 @@ static bool reads_ones(void *arg)
 	return get(GPUIOV_CMD) == UINT32_MAX;
 }
 
-/* A device that does not survive a reset. */
+/* A device that does not survive its reset reads as all ones. */
 static void bricked(void)
 {
 	struct softgpu_config config = {0};
@@ -624,7 +629,7 @@ static void bricked(void)
 	end();
 }
 
-/* A reset of the whole GPU: no VFs, no memory, no settings. */
+/* A reset of the whole GPU removes VFs, memory contents and settings. */
 static bool no_vfs(void *arg)
 {
 	(void)arg;
@@ -649,7 +654,7 @@ static void gpu_reset(void)
 	end();
 }
 
-/* How many more threads can be made; negative: any number. */
+/* The number of threads that can still be created; negative: any number. */
 static int threads_left = -1;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
@@ -678,14 +683,14 @@ static unsigned entries(const char *path)
 	return n;
 }
 
-/* A thread that has been joined is in /proc for an instant yet. */
+/* Linux lists a thread in /proc for an instant after it has been joined. */
 static bool has_threads(void *n)
 {
 	return entries("/proc/self/task") == *(unsigned *)n;
 }
 
-/* Whichever thread cannot be made: the reason is told, and nothing stays behind in a process that
- * goes on, such as QEMU's. */
+/* Whichever thread cannot be created, the error says why, and nothing stays behind in a process
+ * that continues, such as QEMU. */
 static void no_threads(void)
 {
 	static const char *const devices[] = {NULL, "host"};
@@ -720,21 +725,21 @@ static void no_threads(void)
 }
 
 static const struct test tests[] = {
-	{"configuration spaces of PF and VFs", pci_identity},
-	{"commands: one at a time", one_command},
-	{"hostile packets stop their VF only", hostile_packets},
-	{"hostile rings stop their VF only", hostile_rings},
-	{"random rings", random_rings},
-	{"memory: a file for each partition", memory},
-	{"memory: swapped out and in", aperture},
-	{"memory: cleared, and not kept by who has gone", forgetting},
-	{"no threads to be had", no_threads},
-	{"faults", faults},
+	{"PF and VFs have correct configuration spaces", pci_identity},
+	{"a second command at a time is dropped", one_command},
+	{"a hostile packet stops only its VF", hostile_packets},
+	{"a hostile ring stops only its VF", hostile_rings},
+	{"random rings affect no other VF", random_rings},
+	{"memory: each partition is a file of its own", memory},
+	{"memory: a VF's memory is swapped out and in", aperture},
+	{"memory: cleared, and out of reach of a former user", forgetting},
+	{"a thread that cannot be created leaves nothing behind", no_threads},
+	{"faults have their effect until a reset", faults},
 	{"options: latencies and faults", option_texts},
 	{"SHA-256 test vectors", sha256_vectors},
 	{"SHA-256 against sha256sum", sha256_against_another},
-	{"reset of the whole GPU", gpu_reset},
-	{"a GPU that does not survive its reset", bricked},
+	{"a reset of the whole GPU clears it", gpu_reset},
+	{"a GPU that does not survive its reset reads as all ones", bricked},
 	{NULL, NULL},
 };
 

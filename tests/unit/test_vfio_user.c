@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vfio-user server with raw bytes, and the client against a server that lies. Whatever one
- * client does, the next message of another is answered.
+ * The vfio-user server against raw bytes, and the client against servers that lie. Whatever one
+ * client sends, another client's next message is answered.
  */
 #include <errno.h>
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -25,6 +26,7 @@
 #include "vfio/store.h"
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
+#include "vgpu/local_socket.h"
 
 static char dir[64], path[2][100];
 static struct vfio_server *server;
@@ -121,11 +123,9 @@ static void end(void)
 
 static int raw(const char *at)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = vgpu_socket_connect(at, 0);
 
-	strcpy(address.sun_path, at);
-	CU_ASSERT_EQUAL(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	CU_ASSERT(fd >= 0);
 	return fd;
 }
 
@@ -145,7 +145,7 @@ static void send_message(int fd, uint16_t command, const void *payload, size_t s
 	send_raw(fd, command, 0, (uint32_t)(16 + size), payload, size);
 }
 
-/* The errno of the reply: 0 if it is none, -1 if the connection was closed. */
+/* Returns the errno of the reply; 0 for success, -1 if the connection was closed. */
 static int reply(int fd)
 {
 	struct pollfd ready = {.fd = fd, .events = POLLIN};
@@ -171,7 +171,7 @@ static int version(int fd)
 	return reply(fd);
 }
 
-/* The other device still answers. */
+/* Checks that the other device still answers. */
 static void neighbour_lives(void)
 {
 	struct vfio_device *d;
@@ -189,7 +189,8 @@ static void neighbour_lives(void)
 	vfio_device_close(d);
 }
 
-/* The device takes a new client after the last has gone; bounded wait for its leaving. */
+/* Connects to the device as soon as it accepts a new client, with a bounded wait for the previous
+ * one to leave. */
 static int raw_again(const char *at)
 {
 	struct timespec pause = {0, 1000000};
@@ -234,7 +235,8 @@ static void framing(void)
 	end();
 }
 
-/* Half a message, for ever; a client that dies in the middle of one. */
+/* A client that sends half a message and waits; a client that disconnects in the middle of a
+ * message. */
 static void half_messages(void)
 {
 	struct vfio_user_header h = {1, VFIO_USER_REGION_WRITE, 16 + 16 + 1000, 0, 0};
@@ -267,12 +269,12 @@ static void refused_messages(void)
 
 	begin();
 	fd = raw(path[0]);
-	/* nothing before the version; a version that we do not have */
+	/* no message is accepted before the version; a version that the server does not support */
 	send_message(fd, VFIO_USER_GET_INFO, big, 16);
 	CU_ASSERT_EQUAL(reply(fd), EPROTO);
 	send_message(fd, VFIO_USER_VERSION, old, 4);
 	CU_ASSERT_EQUAL(reply(fd), ENOTSUP);
-	send_message(fd, VFIO_USER_VERSION, "\0\0\0\0{\"a\":1}", 11); /* no NUL */
+	send_message(fd, VFIO_USER_VERSION, "\0\0\0\0{\"a\":1}", 11); /* not terminated by a NUL */
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	CU_ASSERT_EQUAL(version(fd), 0);
 	send_message(fd, 99, NULL, 0);
@@ -289,7 +291,7 @@ static void refused_messages(void)
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	send_message(fd, VFIO_USER_GET_IRQ_INFO, &irq, sizeof(irq));
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
-	send_message(fd, VFIO_USER_SET_IRQS, &set, sizeof(set)); /* beyond the last vector */
+	send_message(fd, VFIO_USER_SET_IRQS, &set, sizeof(set)); /* past the last vector */
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	set.start = 0xffffffff;
 	send_message(fd, VFIO_USER_SET_IRQS, &set, sizeof(set));
@@ -309,7 +311,7 @@ static void refused_messages(void)
 	send_message(fd, VFIO_USER_REGION_READ, &a, sizeof(a));
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	a.region = 0;
-	send_message(fd, VFIO_USER_REGION_WRITE, &a, sizeof(a)); /* says 4 bytes, has none */
+	send_message(fd, VFIO_USER_REGION_WRITE, &a, sizeof(a)); /* lacks its 4 bytes */
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	map.size = 0;
 	send_message(fd, VFIO_USER_DMA_MAP, &map, sizeof(map));
@@ -320,7 +322,7 @@ static void refused_messages(void)
 	CU_ASSERT_EQUAL(reply(fd), EINVAL);
 	send_message(fd, VFIO_USER_DMA_UNMAP, &unmap, sizeof(unmap));
 	CU_ASSERT_EQUAL(reply(fd), ENOENT);
-	/* a reply to what was never asked ends the connection */
+	/* a reply without a request ends the connection */
 	send_raw(fd, VFIO_USER_GET_INFO, VFIO_USER_REPLY, 32, big, 16);
 	CU_ASSERT_EQUAL(reply(fd), -1);
 	close(fd);
@@ -328,7 +330,7 @@ static void refused_messages(void)
 	end();
 }
 
-/* Mappings are bounded, do not overlap, and only memory files may stand behind them. */
+/* Mappings are limited in number, must not overlap, and are backed by memory files only. */
 static void dma(void)
 {
 	struct vfio_device *d;
@@ -352,7 +354,7 @@ static void dma(void)
 	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0x101ff8, text, 16, false), -EFAULT);
 	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0xfffff, text, 16, false), -EFAULT);
 	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[1], 0x101000, text, 16, false), -EFAULT);
-	/* a client that takes the memory away under us */
+	/* a client that truncates the memory of a mapping */
 	CU_ASSERT_EQUAL(ftruncate(memfd, 0), 0);
 	CU_ASSERT_EQUAL(vfio_endpoint_dma(endpoint[0], 0x101000, text, 16, false), -EFAULT);
 	CU_ASSERT_EQUAL(vfio_dma_unmap(d, 0x100000, 8192), 0);
@@ -368,7 +370,34 @@ static void dma(void)
 	end();
 }
 
-/* A store of one descriptor. */
+/* A mapping whose descriptor was lost, because this process is at its limit of open files, is not
+ * taken for a mapping without one: the connection ends. */
+static void lost_descriptors(void)
+{
+	struct rlimit limit, old;
+	struct vfio_device *d;
+	struct vgpu_error err;
+	char name[128];
+	int memfd = memfd_create("client", 0), lowest;
+
+	begin();
+	CU_ASSERT_EQUAL(ftruncate(memfd, 8192), 0);
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
+	lowest = dup(memfd);
+	CU_ASSERT_EQUAL(getrlimit(RLIMIT_NOFILE, &old), 0);
+	limit = (struct rlimit){(rlim_t)lowest, old.rlim_max};
+	close(lowest);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CU_ASSERT_EQUAL(vfio_dma_map(d, memfd, 0, 0x100000, 8192), -ENODEV);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &old), 0);
+	vfio_device_close(d);
+	neighbour_lives();
+	close(memfd);
+	end();
+}
+
+/* A store that holds one descriptor. */
 static int stored = -1;
 
 static int store_put(const char *name, int fd)
@@ -416,7 +445,7 @@ static long free_huge_pages(void)
 	return n;
 }
 
-/* Host memory: locked, reached by the device, and there again for who comes after. */
+/* Host memory is locked, the device reaches it, and the next process gets it with its contents. */
 static void host_memory(void)
 {
 	static const struct vfio_store store = {store_put, store_take, store_drop};
@@ -443,7 +472,7 @@ static void host_memory(void)
 						  16, true),
 				0);
 		CU_ASSERT_STRING_EQUAL((char *)m.memory + 8192, "hello, host");
-		/* the next life */
+		/* the next process adopts it */
 		vfio_host_memory_close(&m);
 		vfio_device_close(d);
 		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
@@ -451,7 +480,7 @@ static void host_memory(void)
 		CU_ASSERT(m.kept);
 		CU_ASSERT_STRING_EQUAL((char *)m.memory + 8192, "hello, host");
 		vfio_host_memory_close(&m);
-		/* of another size it is not what we want */
+		/* a kept memory of another size is refused */
 		config.size *= 2;
 		CU_ASSERT_EQUAL(vfio_host_memory_open(&m, d, name, &config, &err), -EBUSY);
 		config.size /= 2;
@@ -459,7 +488,7 @@ static void host_memory(void)
 		vfio_device_close(d);
 		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
 	}
-	/* a node that there is, and one that there is not */
+	/* a NUMA node that exists, and one that does not */
 	config.huge_pages = false;
 	config.node = 0;
 	CU_ASSERT_EQUAL(vfio_host_memory_open(&m, d, name, &config, &err), 0);
@@ -475,7 +504,8 @@ static void host_memory(void)
 	end();
 }
 
-/* Interrupts reach who asked for them; a full, blocking eventfd does not block the device. */
+/* Interrupts reach the client that asked for them; a full, blocking eventfd does not block the
+ * device. */
 static void interrupts(void)
 {
 	struct pollfd ready;
@@ -490,7 +520,7 @@ static void interrupts(void)
 		fds[i] = eventfd(0, 0);
 	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
 	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name, &err), 0);
-	vfio_endpoint_irq(endpoint[0], 1); /* nobody listens */
+	vfio_endpoint_irq(endpoint[0], 1); /* no eventfd is set yet */
 	CU_ASSERT_EQUAL(vfio_irqs(d, fds, 3), 0);
 	vfio_endpoint_irq(endpoint[0], 1);
 	vfio_endpoint_irq(endpoint[0], 99);
@@ -499,8 +529,8 @@ static void interrupts(void)
 	ready.fd = fds[0];
 	CU_ASSERT_EQUAL(poll(&ready, 1, 0), 0);
 	CU_ASSERT_EQUAL(write(fds[2], &count, 8), 8);
-	vfio_endpoint_irq(endpoint[0], 2); /* returns */
-	/* a pipe is no eventfd */
+	vfio_endpoint_irq(endpoint[0], 2); /* must return */
+	/* a pipe is not an eventfd: nothing is written to it */
 	CU_ASSERT_EQUAL(pipe(pipes), 0);
 	fds[0] = (close(fds[0]), pipes[1]);
 	CU_ASSERT_EQUAL(vfio_irqs(d, fds, 1), 0);
@@ -539,7 +569,7 @@ static void one_client_at_a_time(void)
 	CU_ASSERT_EQUAL(vfio_device_open(&second, "pci:1", &err), -EINVAL);
 }
 
-/* A client that asks for a lot and reads nothing. */
+/* A client that requests much and reads no replies. */
 static void does_not_read(void)
 {
 	struct vfio_user_access a = {0, 0, 65536};
@@ -562,13 +592,12 @@ static void does_not_read(void)
 	end();
 }
 
-/* Mapped memory, both ways, and a region that may not be mapped. */
 static void on_alarm(int number)
 {
 	(void)number;
 }
 
-/* A signal in the middle of an access is none of the device's business. */
+/* A signal in the middle of an access does not disturb the device. */
 static void interrupted(void)
 {
 	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
@@ -591,6 +620,7 @@ static void interrupted(void)
 	end();
 }
 
+/* A region is mapped and shared both ways; another region may not be mapped. */
 static void mapping(void)
 {
 	struct vfio_device *d;
@@ -619,7 +649,8 @@ static void mapping(void)
 	end();
 }
 
-/* A server that lies: each answer that does not fit makes the device dead, not us. */
+/* A server that lies: after each malformed answer the client treats the device as lost, and
+ * continues. */
 static const char *lie;
 static size_t lie_size;
 
@@ -695,8 +726,8 @@ static void lying_servers(void)
 	rmdir(dir);
 }
 
-/* An answer comes in pieces, each when the one before has been taken; the client puts them
- * together. */
+/* A server that sends its answers in pieces, each when the client has read the previous one. The
+ * client must put them together. */
 static void *hesitant_server(void *arg)
 {
 	int listener = *(int *)arg, fd = accept(listener, NULL, NULL), none;
@@ -723,7 +754,7 @@ static void *hesitant_server(void *arg)
 			continue;
 		}
 		answer.h = (struct vfio_user_header){h.id, h.command, 36, VFIO_USER_REPLY, 0};
-		if (piece == 39) { /* an error, which is shorter */
+		if (piece == 39) { /* an error reply, which is shorter */
 			answer.h =
 				(struct vfio_user_header){h.id, h.command, 16,
 							  VFIO_USER_REPLY | VFIO_USER_ERROR, EIO};
@@ -739,7 +770,7 @@ static void *hesitant_server(void *arg)
 		if (answer.h.size == 16)
 			break;
 	}
-	recv(fd, payload, 1, 0); /* until the client goes */
+	recv(fd, payload, 1, 0); /* waits until the client disconnects */
 	close(fd);
 	return NULL;
 }
@@ -777,7 +808,8 @@ static void pieces(void)
 	rmdir(dir);
 }
 
-/* Memory for a device of the host's bus comes from the node that the kernel names. */
+/* Memory for a PCI device of the host comes from the NUMA node that Linux reports for the
+ * device. */
 static void node_of_the_device(void)
 {
 	struct vfio_host_memory_config config = {.size = 4u << 20, .node = -1};
@@ -799,19 +831,20 @@ static void node_of_the_device(void)
 }
 
 static const struct test tests[] = {
-	{"framing: wrong sizes, noise", framing},
-	{"half messages, and death in the middle", half_messages},
-	{"messages that are refused", refused_messages},
-	{"DMA mappings", dma},
-	{"host memory", host_memory},
-	{"host memory: on the device's node", node_of_the_device},
-	{"interrupts", interrupts},
-	{"one client at a time, as often as it likes", one_client_at_a_time},
-	{"a client that does not read", does_not_read},
-	{"signals in the middle of an access", interrupted},
-	{"mapping a region", mapping},
-	{"the client against servers that lie", lying_servers},
-	{"an answer in pieces", pieces},
+	{"wrong sizes and random bytes end only their connection", framing},
+	{"half a message delays only its sender", half_messages},
+	{"malformed messages are refused", refused_messages},
+	{"DMA mappings are checked", dma},
+	{"a lost descriptor ends the connection", lost_descriptors},
+	{"host memory is kept for the next process", host_memory},
+	{"host memory comes from the device's NUMA node", node_of_the_device},
+	{"interrupts reach their client and never block", interrupts},
+	{"one client at a time, any number of times", one_client_at_a_time},
+	{"a client that reads nothing blocks no other", does_not_read},
+	{"a signal does not disturb an access", interrupted},
+	{"a region is mapped", mapping},
+	{"the client survives servers that lie", lying_servers},
+	{"the client puts an answer's pieces together", pieces},
 	{NULL, NULL},
 };
 

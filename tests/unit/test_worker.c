@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a worker is made of, without a device: checks of packets, PTX with a gate, the driver's
- * loader, and what is learned from libcuda's ioctls. */
+/* The parts of a worker, without a device: checks of packets, PTX with a gate, the loader of
+ * libcuda, and what the worker learns from libcuda's ioctls. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ extern const char kernels_ptx[];
 
 /* packets */
 
-/* As one would write it down: in 128 bits, byte by byte. */
+/* The rule in its plainest form, in 128 bits. */
 static bool lies_inside(const struct packet_limits *l, uint64_t at, uint64_t bytes)
 {
 	unsigned __int128 end = (unsigned __int128)at + bytes;
@@ -70,7 +70,8 @@ static void ranges(void)
 	CU_ASSERT(taken > 1000);
 }
 
-/* Every opcode with arguments from the edges: what is taken has been looked at. */
+/* Each opcode, with arguments near limits: packet_check accepts only packets whose arguments it has
+ * checked. */
 static void opcodes(void)
 {
 	const struct packet_limits with = {1 << 20, 5 << 20, true},
@@ -90,7 +91,7 @@ static void opcodes(void)
 			CU_FAIL_FATAL("a module from outside of the window was taken");
 		if (p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH &&
 		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
-			CU_FAIL_FATAL("a module where there is no compiler");
+			CU_FAIL_FATAL("a module was taken although there is no compiler");
 	}
 }
 
@@ -143,7 +144,7 @@ static void own_kernels(void)
 	CU_ASSERT_EQUAL(count(out, ".b8 __vgpu_gate[128]"), entries);
 	CU_ASSERT_EQUAL(count(out, "bar.sync 0;"), entries);
 	CU_ASSERT_EQUAL(count(out, ".shared .align 4 .b32 __vgpu_go;"), 1);
-	/* nothing else has changed */
+	/* no other text has changed */
 	CU_ASSERT(strlen(out) > strlen(kernels_ptx));
 	CU_ASSERT_EQUAL(count(out, "mul.rn.f32"), count(kernels_ptx, "mul.rn.f32"));
 	CU_ASSERT(gate_is_ptx((const uint8_t *)kernels_ptx, strlen(kernels_ptx)));
@@ -163,7 +164,7 @@ static void gates(void)
 		{HEAD ".visible .entry a(\n.param .u64 x, .param .align 4 .b8 y[12]\n)\n.maxntid "
 		      "128, 1, 1\n{ ret; }",
 		 1, 1},
-		/* a prototype has the parameter, and no body */
+		/* a prototype has the gate's parameter, and no body */
 		{HEAD ".entry a(.param .u64 x);\n.entry a(.param .u64 x) { ret; }", 2, 1},
 		{HEAD "/* .entry no( */ // .entry no(\n.func f() { ret; }\n.entry a() { ret; }", 1,
 		 1},
@@ -193,7 +194,7 @@ static void gates(void)
 		CU_ASSERT_EQUAL(count(out, "bar.sync 0;"), good[i].bodies);
 		free(out);
 	}
-	/* the gate is the first parameter, and what follows it is set off by a comma */
+	/* the gate is the first parameter, and a comma separates it from the next one */
 	out = gated(HEAD ".entry a(.param .u64 x) { ret; }", 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(out, "__vgpu_gate[128],\n\t.param .u64 x"));
 	free(out);
@@ -206,7 +207,7 @@ static void gates(void)
 	CU_ASSERT(!gate_is_ptx((const uint8_t *)"", 0));
 }
 
-/* Whatever a guest sends: it is refused, or rewritten, and nothing else. */
+/* Whatever a guest sends is either refused or rewritten. */
 static void rubbish(void)
 {
 	size_t n = strlen(kernels_ptx), at, i;
@@ -227,7 +228,7 @@ static void rubbish(void)
 	free(text);
 }
 
-/* the loader */
+/* the loader of libcuda */
 
 static void refusals(void)
 {
@@ -252,10 +253,10 @@ static void refusals(void)
 	}
 }
 
-/* limits of the driver */
+/* memory limits that the NVIDIA driver enforces */
 
-/* What is no mount of control groups, and a tool that is not there, or refuses: each is said, and
- * nothing is taken for limited. */
+/* A path that is not a mount of control groups, and an nvidia-smi that is missing or fails: each
+ * gives an error, and the memory does not count as limited. */
 static void limits(void)
 {
 	char dir[] = "/tmp/vgpud-limits.XXXXXX", command[256], group[512] = "", expected[768];
@@ -266,7 +267,7 @@ static void limits(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
 	CU_ASSERT(limit_memory("/nonexistent", 0, 5, 1, 1 << 20, &err) < 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no control group"));
-	/* a directory that looks like one, with the group of the VF in it */
+	/* a directory that looks like a mount, with the VF's group in it */
 	f = fopen("/proc/self/cgroup", "r");
 	while (f && fgets(group, sizeof(group), f) && strncmp(group, "0::/", 4) != 0)
 		;
@@ -293,7 +294,7 @@ static void limits(void)
 	CU_ASSERT_EQUAL_FATAL(system(command), 0);
 	setenv("PATH", dir, 1);
 	CU_ASSERT(limit_memory(dir, 0, 5, 1, 1 << 20, &err) == -EOPNOTSUPP);
-	/* what it is asked, in its own words */
+	/* the exact arguments that nvidia-smi receives */
 	setenv("PATH", path, 1);
 	snprintf(command, sizeof(command),
 		 "printf '#!/bin/sh\\necho \"$@\" >%s/asked\\n' >%s/nvidia-smi", dir, dir);
@@ -316,7 +317,7 @@ static void limits(void)
 	free(path);
 }
 
-/* what a worker gives up */
+/* rights that a worker gives up */
 
 static int denied_in_thread;
 
@@ -332,7 +333,8 @@ static void on_signal(int number)
 	(void)number;
 }
 
-/* How many of the calls that it must not make, or must be able to, go otherwise. */
+/* Returns how many calls have the wrong outcome: forbidden calls that succeed, and needed calls
+ * that fail. */
 static int in_confinement(const char *device)
 {
 	bool root = geteuid() == 0;
@@ -360,7 +362,7 @@ static int in_confinement(const char *device)
 	wrong += unshare(CLONE_NEWUSER) >= 0 || errno != EPERM;
 	wrong += syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) >= 0;
 	wrong += syscall(SYS_keyctl, 0, 0, 0, 0, 0) >= 0 || errno != EPERM;
-	/* what it does all the time */
+	/* calls that a worker needs */
 	signal(SIGUSR1, on_signal);
 	wrong += raise(SIGUSR1) != 0;
 	wrong += kill(getpid(), 0) != 0;
@@ -375,7 +377,7 @@ static void confinement(void)
 	int status = -1, fd = mkostemp(device, O_CLOEXEC);
 	pid_t pid;
 
-	/* as some make the GPU's files: of a group, and nobody else's */
+	/* as on hosts where only a group may open the GPU's files */
 	CU_ASSERT_FATAL(fd >= 0 && fchmod(fd, 0660) == 0);
 	if (geteuid() == 0)
 		CU_ASSERT_EQUAL(fchown(fd, 0, 7), 0);
@@ -421,7 +423,7 @@ static bool offers(bool channels, bool groups)
 	       rm_offers(WORKER_STOP_GROUPS) == groups;
 }
 
-/* What is seen of libcuda's calls: handles of groups and channels, until they are freed. */
+/* The worker sees handles of groups and channels in libcuda's calls, until they are freed. */
 static void handles(void)
 {
 	struct alloc channel = {7, 0x100, 0x101, 0xc86f, 0, 0, 0};
@@ -430,48 +432,48 @@ static void handles(void)
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	CU_ASSERT(offers(false, false));
-	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), -EOPNOTSUPP); /* it knows of nothing */
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), -EOPNOTSUPP); /* no handle is known yet */
 	CU_ASSERT_EQUAL(rm_resume(), 0);
 	make(fd, 0x10, 0x20, 0x2080, 0);
-	make(fd, 0x10, 0x100, 0xa06c, 0x1b); /* refused */
+	make(fd, 0x10, 0x100, 0xa06c, 0x1b); /* the resource manager refused it */
 	CU_ASSERT(offers(false, false));
 	make(fd, 0x10, 0x100, 0xa06c, 0);
 	CU_ASSERT(offers(false, true));
 	rm_note(fd, TRANSFER, &t, 0);
 	CU_ASSERT(offers(true, true));
-	/* /dev/null is no resource manager: it is said so, and nothing is taken for stopped */
+	/* /dev/null is not a resource manager: the stop fails, and nothing counts as stopped */
 	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), -ENOTTY);
 	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_GROUPS), -ENOTTY);
 	CU_ASSERT_EQUAL(rm_resume(), 0);
-	rm_note(fd, FREE, &g, -1); /* failed */
+	rm_note(fd, FREE, &g, -1); /* the call failed */
 	CU_ASSERT(offers(true, true));
-	rm_note(fd, FREE, &g, 0); /* the group, and its channel with it */
+	rm_note(fd, FREE, &g, 0); /* frees the group, and its channel with it */
 	CU_ASSERT(offers(false, false));
 	make(fd, 0x10, 0x100, 0xa06c, 0);
 	make(fd, 0x100, 0x101, 0xc86f, 0);
 	CU_ASSERT(offers(true, true));
-	g.object = 0x10; /* the device, which is no more than the parent of the group */
+	g.object = 0x10; /* the device, known only as the parent of the group */
 	rm_note(fd, FREE, &g, 0);
 	CU_ASSERT(offers(false, false));
-	rm_note(fd, _IOWR('F', 0x2b, uint32_t), &t, 0); /* of a size that nobody knows */
+	rm_note(fd, _IOWR('F', 0x2b, uint32_t), &t, 0); /* of an unknown size */
 	rm_note(fd, ALLOC, NULL, 0);
 	CU_ASSERT(offers(false, false));
-	/* this program's ioctl() passes on what it is asked */
+	/* the worker's ioctl() passes other requests on unchanged */
 	CU_ASSERT(ioctl(fd, FIONREAD, NULL) < 0 && errno == ENOTTY);
 	close(fd);
 }
 
 static const struct test tests[] = {
-	{"ranges of packets", ranges},
-	{"opcodes", opcodes},
-	{"rings and fences", rings},
-	{"gates in our own kernels", own_kernels},
-	{"gates in PTX", gates},
-	{"rubbish for PTX", rubbish},
-	{"the loader's refusals", refusals},
-	{"limits of the driver", limits},
-	{"what a worker gives up", confinement},
-	{"handles of channels", handles},
+	{"packets reach only their own partition", ranges},
+	{"each opcode has its arguments checked", opcodes},
+	{"rings and fences lie inside the window", rings},
+	{"gates in our own GPU kernels", own_kernels},
+	{"gates in all shapes of PTX", gates},
+	{"malformed PTX is refused or rewritten", rubbish},
+	{"the loader refuses unsuitable libraries", refusals},
+	{"a memory limit that cannot be set is an error", limits},
+	{"a worker gives up all rights that it does not need", confinement},
+	{"handles of channels are known until they are freed", handles},
 	{NULL, NULL},
 };
 

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# The machine's own archives, for packages that are fetched and not installed. Sourced.
+# Sourced by scripts that fetch packages from the machine's own archives without installing them.
 
-# archive [-security]: where it is; nothing if the machine has none.
+# archive [-security]: prints the archive's URL; prints nothing if the machine has none.
 archive() {
 	sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2/p' /etc/apt/sources.list \
 		/etc/apt/sources.list.d/debian.* 2>/dev/null | grep "debian${1:-}/*$" | head -1 || true
 }
 
-# sources TYPE SUITE...: the lines of a sources.list.
+# sources TYPE SUITE...: prints the lines of a sources.list.
 sources() {
 	local type=$1 suite where
 	for suite in "${@:2}"; do

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What QEMU's headers want to know of the configuration, outside of its tree: Debian's, on x86_64.
+/* The configuration that QEMU's headers need outside of QEMU's tree: Debian's, on x86_64.
  */
 #define CONFIG_POSIX 1
 #define CONFIG_LINUX 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * softgpu as a PCI device of QEMU 7.2: the device library behind a second bus. Loaded into an
- * unmodified qemu-system-x86_64 by LD_PRELOAD, for that exports the device API to its own modules:
+ * softgpu as a PCI device of QEMU, for Debian 12's (7.2) and Debian 13's (10.0): the device
+ * library behind a second bus. LD_PRELOAD loads it into an unmodified qemu-system-x86_64, which
+ * exports the device API to its own modules:
  *
  *     -device pcie-root-port,id=rp0,pref64-reserve=4G -device softgpu,bus=rp0,vfs=4,vram-mb=256
  *
@@ -27,6 +28,7 @@
 #include "hw/pci/pcie_sriov.h"
 #include "hw/qdev-properties.h"
 
+#include "qemu-versions.h"
 #include "softgpu.h"
 #include "vfio/device.h"
 
@@ -35,13 +37,13 @@
 #define TYPE_FUNCTION "softgpu-function"
 OBJECT_DECLARE_SIMPLE_TYPE(Function, FUNCTION)
 
-/* Where the library has its capabilities: tools/softgpu/device/pci.c */
+/* Offsets of the library's capabilities: tools/softgpu/device/pci.c */
 enum {
 	CAP_EXPRESS = 0x48,
 	CAP_MSIX = 0x84,
 	CAP_DECOY = 0x100,
 	CAP_ARI = 0x150,
-	CAP_ERRORS = 0x200, /* QEMU's alone: errors are reported by the bus */
+	CAP_ERRORS = 0x200, /* not in the library: QEMU's bus reports errors */
 	CAP_SRIOV = 0x330,
 	CAP_GPUIOV = 0x400,
 	CONFIG_END = 0x1000,
@@ -83,7 +85,7 @@ static PCIDevice *function(Function *pf, int fn)
 	return fn == SOFTGPU_PF ? &pf->pci : pcie_sriov_get_vf_at_index(&pf->pci, fn);
 }
 
-/* Calls into the library. */
+/* Calls from QEMU into the library. */
 
 static void lib_write(Function *f, uint32_t region, uint64_t offset, uint64_t value, unsigned size)
 {
@@ -125,7 +127,7 @@ static const MemoryRegionOps bar_ops = {
 	.impl = {.min_access_size = 1, .max_access_size = 8},
 };
 
-/* Calls out of the library, on its threads. */
+/* Calls from the library, on its threads. */
 
 static void deliver(void *opaque)
 {
@@ -152,9 +154,9 @@ static void on_irq(void *opaque, int fn, uint32_t vector)
 }
 
 /*
- * DMA is the main loop's to do: the device's threads have no right to QEMU's memory map. One of
- * them asks, and waits; not for ever, since who holds QEMU's lock may be waiting for that thread.
- * Whoever of both is the last frees the request.
+ * The main loop does DMA, because the device's threads may not use QEMU's memory map. Such a
+ * thread makes a request and waits, with a time-out, since a thread that holds QEMU's lock may be
+ * waiting for it. The last user of the request frees it.
  */
 #define DMA_PATIENCE_MS 1000
 
@@ -216,7 +218,7 @@ static int on_dma(void *opaque, int vf, uint64_t iova, void *buffer, uint64_t si
 	return r;
 }
 
-/* QEMU makes and removes VFs by itself, when the register is written. */
+/* Nothing to do: QEMU creates and removes VFs itself when the register is written. */
 static void on_vfs_changed(void *opaque, uint32_t n)
 {
 	(void)opaque;
@@ -250,29 +252,28 @@ static void config_write(PCIDevice *d, uint32_t address, uint32_t value, int siz
 		lib_write(FUNCTION(d), VFIO_REGION_CONFIG, address, value, size);
 		return;
 	}
-	pci_default_write_config(d, address, value, size);
 	if (d->exp.sriov_cap) {
 		uint32_t at = address - d->exp.sriov_cap;
 
-		/* The library first: a VF that the machine sees is there. */
+		/* The library first: every VF that the machine sees must exist in it. */
 		if (at >= SRIOV_CTRL && at < SRIOV_NUM_VFS + 2) {
 			lib_write(FUNCTION(d), VFIO_REGION_CONFIG, address, value, size);
 		}
-		pcie_sriov_config_write(d, address, value, size);
 	}
+	write_config(d, address, value, size);
 	pcie_cap_flr_write_config(d, address, value, size);
 	pcie_aer_write_config(d, address, value, size);
 }
 
-/* A function-level reset; for the PF it has no effect on the GPU, nor on its VFs. */
+/* A function-level reset. On the PF it has no effect on the GPU. QEMU also resets VFs that the
+ * machine does not see. */
 static void reset(DeviceState *dev)
 {
-	Function *f = FUNCTION(dev);
-	struct softgpu *gpu = pf_of(f)->gpu;
+	Function *f = FUNCTION(dev), *pf = pf_of(f);
 	int fn = number(f);
 
-	if (gpu && fn != SOFTGPU_PF) {
-		softgpu_function_reset(gpu, fn);
+	if (pf->gpu && fn != SOFTGPU_PF && function(pf, fn)) {
+		softgpu_function_reset(pf->gpu, fn);
 	}
 }
 
@@ -326,7 +327,7 @@ static void realize_bars(Function *f)
 					      bar_size(f, n));
 		}
 		if (pci_is_vf(d)) {
-			pcie_sriov_vf_register_bar(d, n, &b->region);
+			register_vf_bar(d, n, bar_type(n), &b->region);
 		} else {
 			pci_register_bar(d, n, bar_type(n), &b->region);
 		}
@@ -359,13 +360,15 @@ static void realize(PCIDevice *d, Error **errp)
 	}
 	pcie_add_capability(d, PCI_EXT_CAP_ID_VNDR, 1, CAP_DECOY, 0x18);
 	memcpy(d->config + CAP_DECOY + 4, own + CAP_DECOY + 4, 0x14);
-	pcie_ari_init(d, CAP_ARI, 1);
+	init_ari(d, CAP_ARI);
 	pcie_aer_init(d, PCI_ERR_VER, CAP_ERRORS, PCI_ERR_SIZEOF, errp);
 	if (vf) {
 		return;
 	}
-	pcie_sriov_pf_init(d, CAP_SRIOV, TYPE_SOFTGPU_VF, lduw_le_p(own + CAP_SRIOV + 0x1a), f->vfs,
-			   f->vfs, 1, 1);
+	if (!init_sriov(d, CAP_SRIOV, TYPE_SOFTGPU_VF, lduw_le_p(own + CAP_SRIOV + 0x1a), f->vfs,
+			errp)) {
+		return;
+	}
 	for (unsigned i = 0; i < ARRAY_SIZE(bars); i++) {
 		pcie_sriov_pf_init_vf_bar(d, bars[i], bar_type(bars[i]), bar_size(f, bars[i]));
 	}
@@ -391,14 +394,12 @@ static void unrealize(PCIDevice *d)
 	}
 }
 
-static Property properties[] = {
-	DEFINE_PROP_UINT16("vfs", Function, vfs, 4),
-	DEFINE_PROP_UINT32("vram-mb", Function, vram_mb, 256),
-	DEFINE_PROP_STRING("layout", Function, layout),
-	DEFINE_PROP_STRING("latency", Function, latency),
-	DEFINE_PROP_STRING("fault", Function, fault),
-	DEFINE_PROP_END_OF_LIST(),
-};
+static PROPERTY properties[] = {DEFINE_PROP_UINT16("vfs", Function, vfs, 4),
+				DEFINE_PROP_UINT32("vram-mb", Function, vram_mb, 256),
+				DEFINE_PROP_STRING("layout", Function, layout),
+				DEFINE_PROP_STRING("latency", Function, latency),
+				DEFINE_PROP_STRING("fault", Function, fault),
+				PROPERTIES_END};
 
 static void function_class(ObjectClass *class, void *data)
 {
@@ -414,7 +415,7 @@ static void function_class(ObjectClass *class, void *data)
 	k->subsystem_id = 1;
 	k->revision = 1;
 	k->class_id = PCI_CLASS_DISPLAY_OTHER;
-	DEVICE_CLASS(class)->reset = reset;
+	set_reset(DEVICE_CLASS(class), reset);
 	set_bit(DEVICE_CATEGORY_DISPLAY, DEVICE_CLASS(class)->categories);
 }
 

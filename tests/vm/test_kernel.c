@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The access layer against a real kernel: discovery, the life cycle of VFs, a PF held by sysfs and
- * by VFIO, VFs by VFIO, tokens, interrupts, DMA. It runs as root in a machine of the lab, whose
- * softgpu it may do with as it likes.
+ * The access layer on a real Linux: discovery, the life cycle of VFs, a PF held by sysfs and by
+ * VFIO, VFs by VFIO, tokens, interrupts, DMA. It runs as root in a machine of the lab and needs
+ * that machine's softgpu for itself.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,7 @@ static void discover(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(gpu.resets, "flr"));
 }
 
-/* What is wrong is said, and nothing is touched. */
+/* Errors say what is wrong, and nothing changes. */
 static void mistakes(void)
 {
 	static const struct {
@@ -102,7 +102,7 @@ static void mistakes(void)
 	CU_ASSERT_EQUAL(pci_bind(gpu.address, "no-such-driver", &err), -ENOENT);
 }
 
-/* Each VF has vfio-pci, from its first instant: the kernel's log would name another. */
+/* Each VF has vfio-pci from the beginning: Linux' log would name any other driver. */
 static void virtual_functions(void)
 {
 	static const uint32_t numbers[] = {1, 4, 31};
@@ -123,10 +123,10 @@ static void virtual_functions(void)
 			CU_ASSERT_EQUAL(info.group_size, 1);
 		}
 	}
-	/* Given as a PF, it is refused, and its PF named. */
+	/* A VF that is given as a PF is refused, and the error names its PF. */
 	CU_ASSERT(vfio_device_open(&d, name_of("sysfs:", vf(2), ""), &err) < 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, gpu.address));
-	/* One in use is not taken away; who has it is named. */
+	/* A VF in use is not removed, and the error names its user. */
 	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, name_of("vfio:", vf(2), ""), &err), 0);
 	t = now();
 	CU_ASSERT_EQUAL(vfio_set_vfs(pf, 4, &err), -EBUSY);
@@ -140,7 +140,7 @@ static void virtual_functions(void)
 	vfio_device_close(pf);
 }
 
-/* Where GPU-IOV's capability lies. */
+/* Returns the offset of the GPU-IOV capability. */
 static uint16_t find_gpuiov(const uint8_t *config)
 {
 	uint16_t at = 0;
@@ -155,7 +155,7 @@ static uint16_t find_gpuiov(const uint8_t *config)
 	return 0;
 }
 
-/* What a PF shows, by whichever way it is held: the same capabilities and registers. */
+/* Every way to hold a PF shows the same capabilities and registers. */
 static void look_at_pf(struct vfio_device *pf)
 {
 	uint8_t config[4096];
@@ -181,13 +181,13 @@ static void pf_by_sysfs(void)
 	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&pf, name_of("sysfs:", gpu.address, ""), &err), 0);
 	look_at_pf(pf);
 	CU_ASSERT_EQUAL(vfio_irqs(pf, fds, 2), -ENOTSUP);
-	/* One owner. */
+	/* A PF has one owner. */
 	CU_ASSERT_EQUAL(vfio_device_open(&second, name_of("sysfs:", gpu.address, ""), &err),
 			-EBUSY);
 	vfio_device_close(pf);
 }
 
-/* A command that cannot succeed ends at once, and raises the vector of the engine. */
+/* A command that cannot succeed ends at once and raises the engine's vector. */
 static void pf_interrupt(struct vfio_device *pf)
 {
 	const struct gpuiov_location *at = gpuiov_layout_navi.at;
@@ -234,7 +234,7 @@ static void pf_by_vfio(void)
 {
 	struct vfio_device *pf, *d;
 
-	/* From one way to the other: VFs go first, unless one is in use. */
+	/* A change of the way to hold the PF removes its VFs; it is refused if one is in use. */
 	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&pf, name_of("sysfs:", gpu.address, ""), &err), 0);
 	CU_ASSERT_EQUAL_FATAL(vfio_set_vfs(pf, 2, &err), 0);
 	vfio_device_close(pf);
@@ -251,8 +251,8 @@ static void pf_by_vfio(void)
 	CU_ASSERT_EQUAL_FATAL(vfio_set_vfs(pf, 2, &err), 0);
 	pf_interrupt(pf);
 	CU_ASSERT_EQUAL(open_vf(",token=" TOKEN), 0);
-	/* Without the token, and with a wrong one: refused, and why. Before 6.17 the kernel does
-	 * not look at tokens of who comes by a function's own node. */
+	/* Without the token, and with a wrong one, the VF is refused with the reason. Before 6.17
+	 * Linux does not check tokens of users that open a function's own node. */
 	if (strcmp(pf->ops->name, "vfio-cdev") == 0 && open_vf("") == 0)
 		printf("[no token is asked for by this kernel's nodes] ");
 	else
@@ -262,7 +262,7 @@ static void pf_by_vfio(void)
 	CU_ASSERT_EQUAL(pci_release(gpu.address, &err), 0);
 }
 
-/* A VF: regions, registers behind closed gates, memory for its DMA, reset, one owner. */
+/* A VF's regions, registers behind closed gates, memory for its DMA, reset, and its one owner. */
 static void vf_by_vfio(void)
 {
 	struct vfio_device *pf, *d, *second;

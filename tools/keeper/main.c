@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-keeper: runs vgpud where no service manager does, and holds the descriptors that must stay
- * open while vgpud is restarted. It speaks systemd's side of sd_notify(3), FDSTORE= and
- * FDSTOREREMOVE=, and of sd_listen_fds(3), so that vgpud knows one way only.
+ * vgpud-keeper: runs vgpud on hosts without a service manager, and holds the descriptors that must
+ * stay open while vgpud restarts. It acts as systemd does in sd_notify(3) (FDSTORE=,
+ * FDSTOREREMOVE=) and sd_listen_fds(3), so that vgpud needs only one protocol.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +22,15 @@
 #include <unistd.h>
 
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 #define FIRST_FD 3 /* SD_LISTEN_FDS_START */
 #define MAX_HELD 64
 #define NAME_SIZE 256
 #define MESSAGE_SIZE 4096
-#define FDS_IN_A_MESSAGE 16
-/* Waits before it is started again after a crash: twice as long each time, until it has run well.
- */
+/* Pauses before a crashed command is started again: twice as long each time, until it has run for
+ * RUNS_WELL_MS. */
 #define FIRST_WAIT_MS 100
 #define LONGEST_WAIT_MS 10000
 #define RUNS_WELL_MS 10000
@@ -37,12 +38,12 @@
 static struct {
 	char name[NAME_SIZE];
 	int fd;
-	void *memory; /* of host memory of a GPU; else NULL */
+	void *memory; /* mapping of a GPU's host memory; else NULL */
 	size_t size;
 } held[MAX_HELD];
 static int n_held;
-static bool was_ready;	  /* once, at least */
-static bool ended, asked; /* we are to end; it is to be restarted */
+static bool was_ready;	  /* the command has sent READY=1 at least once */
+static bool ended, asked; /* to end the keeper; to restart the command */
 
 static long long now_ms(void)
 {
@@ -64,8 +65,8 @@ static void drop(const char *name)
 	n_held = kept;
 }
 
-/* Host memory of a GPU holds what guests have written. Mapped and locked here it stays in memory
- * also while nobody else has it. */
+/* Maps and locks a GPU's host memory, which holds data of guests, so that it stays in memory while
+ * vgpud restarts. NULL: NAME is another descriptor. */
 static void *lock_memory(const char *name, int fd, size_t *size)
 {
 	struct stat st;
@@ -78,7 +79,9 @@ static void *lock_memory(const char *name, int fd, size_t *size)
 	if (p == MAP_FAILED)
 		return NULL;
 	if (mlock2(p, *size, 0) < 0)
-		fprintf(stderr, "<4>vgpud-keeper: memory that is kept cannot be locked: %s\n",
+		fprintf(stderr,
+			"<4>vgpud-keeper: cannot lock the host memory of a GPU: %s; it may be "
+			"swapped to disk while vgpud restarts\n",
 			strerror(errno));
 	return p;
 }
@@ -88,12 +91,13 @@ static bool is_name(const char *name)
 	return name[0] && strlen(name) < NAME_SIZE && !strpbrk(name, ":\n");
 }
 
-/* Takes FD over. */
+/* Holds FD under NAME in place of an earlier one; closes it when it is dropped. */
 static void hold(const char *name, int fd)
 {
 	drop(name);
 	if (n_held == MAX_HELD) {
-		fprintf(stderr, "<3>vgpud-keeper: %s: holds %d descriptors already\n", name,
+		fprintf(stderr,
+			"<3>vgpud-keeper: cannot hold %s: %d descriptors are held already\n", name,
 			MAX_HELD);
 		close(fd);
 		return;
@@ -103,13 +107,13 @@ static void hold(const char *name, int fd)
 	held[n_held++].fd = fd;
 }
 
-/* One message: lines of NAME=VALUE, with descriptors. */
-static void on_notification(char *text, const int *fds, int n)
+/* Handles a message of the command: lines NAME=VALUE, and descriptors. */
+static void on_notification(char *text, struct vgpu_received *got)
 {
 	bool store = false, remove = false;
 	const char *name = "stored";
 	char *line, *rest = NULL;
-	int i;
+	uint32_t i;
 
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		store |= strcmp(line, "FDSTORE=1") == 0;
@@ -120,52 +124,23 @@ static void on_notification(char *text, const int *fds, int n)
 	}
 	if (remove && is_name(name))
 		drop(name);
-	for (i = 0; i < n; i++) {
-		if (store && is_name(name))
-			hold(name, fds[i]);
-		else
-			close(fds[i]);
-	}
+	for (i = 0; i < got->n_fds && store && is_name(name); i++)
+		hold(name, vgpu_take(&got->fds[i]));
 }
 
 static void receive(int socket, pid_t child)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(struct ucred)) +
-			   CMSG_SPACE(FDS_IN_A_MESSAGE * sizeof(int))];
-	} control;
+	struct vgpu_received got;
 	char text[MESSAGE_SIZE];
-	struct iovec part = {text, sizeof(text) - 1};
-	struct msghdr m = {.msg_iov = &part,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control)};
-	int fds[FDS_IN_A_MESSAGE], n = 0, i;
-	ssize_t size = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	struct ucred from = {.pid = 0};
-	struct cmsghdr *c;
+	ssize_t size = vgpu_socket_receive(socket, text, sizeof(text) - 1, MSG_DONTWAIT, &got);
 
 	if (size < 0)
 		return;
-	for (c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
-		if (c->cmsg_level != SOL_SOCKET)
-			continue;
-		if (c->cmsg_type == SCM_CREDENTIALS)
-			memcpy(&from, CMSG_DATA(c), sizeof(from));
-		if (c->cmsg_type == SCM_RIGHTS) {
-			n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-			memcpy(fds, CMSG_DATA(c), (size_t)n * sizeof(int));
-		}
-	}
 	text[size] = '\0';
-	/* Anybody may write to the socket; only our child is listened to. */
-	if (from.pid == child && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		on_notification(text, fds, n);
-		return;
-	}
-	for (i = 0; i < n; i++)
-		close(fds[i]);
+	/* Any process may write to the socket: ignore all but our child. */
+	if (got.from.pid == child)
+		on_notification(text, &got);
+	vgpu_received_drop(&got);
 }
 
 static int make_socket(char name[64])
@@ -174,7 +149,7 @@ static int make_socket(char name[64])
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), one = 1;
 
 	snprintf(name, 64, "@vgpud-keeper-%d", (int)getpid());
-	strcpy(address.sun_path + 1, name + 1); /* abstract: no file is left behind */
+	strcpy(address.sun_path + 1, name + 1); /* an abstract socket leaves no file behind */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) < 0 ||
 	    bind(fd, (struct sockaddr *)&address,
 		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))) < 0)
@@ -190,14 +165,14 @@ static void set_number(const char *name, int value)
 	setenv(name, text, 1);
 }
 
-/* In the child: what is held comes first among its descriptors, with names. */
+/* In the child: passes the held descriptors as sd_listen_fds(3) expects, and runs the command. */
 static void start(char **command, const char *socket, const sigset_t *mask)
 {
 	char names[MAX_HELD * NAME_SIZE] = "";
 	size_t length = 0;
 	int i;
 
-	/* Out of the way first: they may be in each other's places. */
+	/* Move them out of the way first: one may have the number that another is to get. */
 	for (i = 0; i < n_held; i++)
 		held[i].fd = fcntl(held[i].fd, F_DUPFD, FIRST_FD + MAX_HELD);
 	for (i = 0; i < n_held; i++) {
@@ -219,7 +194,8 @@ static void start(char **command, const char *socket, const sigset_t *mask)
 	_exit(127);
 }
 
-/* Runs it once; its status. Signals: SIGHUP restarts it, SIGTERM and SIGINT end it. */
+/* Runs the command once and returns its exit status. SIGHUP restarts it, SIGTERM and SIGINT end
+ * it. */
 static int run_once(char **command, const char *name, int socket, int signals, const sigset_t *mask)
 {
 	struct pollfd p[] = {{.fd = socket, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
@@ -248,16 +224,16 @@ static int run_once(char **command, const char *name, int socket, int signals, c
 			break;
 		}
 	}
-	/* What it said last. */
+	/* Receive what it sent before it ended. */
 	while (poll(p, 1, 0) == 1)
 		receive(socket, child);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "<4>vgpud-keeper: %s was ended by signal %d%s\n", command[0],
+		fprintf(stderr, "<4>vgpud-keeper: %s was killed by signal %d%s\n", command[0],
 			WTERMSIG(status), ended ? "" : "; starting it again");
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Waits, unless it is to end. */
+/* Waits MS milliseconds, or until a signal comes. */
 static void pause_ms(int signals, int ms)
 {
 	struct pollfd p = {.fd = signals, .events = POLLIN};
@@ -276,10 +252,10 @@ int main(int argc, char **argv)
 
 	if (argc < 2 || argv[1][0] == '-') {
 		fputs("usage: vgpud-keeper COMMAND [ARGUMENT...]\n"
-		      "Runs vgpud, starts it again when it dies, and holds the descriptors of GPUs "
+		      "Runs vgpud, restarts it when it dies, and holds the descriptors of GPUs "
 		      "meanwhile.\n"
-		      "SIGHUP: restart it. SIGTERM, SIGINT: end it.\n"
-		      "Where systemd runs vgpud this is not needed (FileDescriptorStoreMax=).\n",
+		      "SIGHUP restarts the command; SIGTERM and SIGINT end it.\n"
+		      "Not needed where systemd runs vgpud (FileDescriptorStoreMax=).\n",
 		      argc < 2 || strcmp(argv[1], "--help") ? stderr : stdout);
 		return argc < 2 || strcmp(argv[1], "--help") ? 2 : 0;
 	}
@@ -298,7 +274,7 @@ int main(int argc, char **argv)
 	do {
 		started = now_ms();
 		status = run_once(argv + 1, name, socket, signals, &old);
-		if (!was_ready) /* it has never worked: its own words say why */
+		if (!was_ready) /* it never became ready; its own messages say why */
 			break;
 		if (!ended && !asked && status) {
 			wait_ms = now_ms() - started > RUNS_WELL_MS ? FIRST_WAIT_MS : wait_ms;

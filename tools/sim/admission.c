@@ -10,8 +10,8 @@
 #define MOST_SERVERS 8u
 #define MOST_BACKGROUND 64u
 
-/* A job of all of a server's budget, but for what it is charged after its work; 0: it is too short
- * for that, or no server. */
+/* A job of a server's whole budget, less what it is charged after its work; 0: the budget is too
+ * small for that, or there is no server. */
 struct whole {
 	vgpu_nsec job, period;
 };
@@ -32,12 +32,12 @@ static void draw_gpu(struct rng *r, const struct admission_options *o, struct sc
 	s->until = s->work_from + 1500 * VGPU_MSEC;
 }
 
-/* What a VF takes of its next budget when it is out of work: until it is seen to have none, and
+/* What a VF uses of its next budget after its work: until the device reports that it has none, and
  * until it has stopped. */
 #define AFTER_WORK (150 * VGPU_USEC)
 
-/* What it does: always works, or jobs of up to its budget, at ticks or with pauses between. Half of
- * them leave room for what it is charged after its work. */
+/* Draws what a VF does: it always works, or has jobs of up to its budget, at ticks or with pauses
+ * between. Half of them leave room for what is charged after their work. */
 static void draw_work(struct rng *r, vgpu_nsec budget, vgpu_nsec period, struct scenario_vf *vf)
 {
 	vgpu_nsec most = budget - 1, after = AFTER_WORK + vf->late.max;
@@ -46,14 +46,14 @@ static void draw_work(struct rng *r, vgpu_nsec budget, vgpu_nsec period, struct 
 		return;
 	if (random_one_in(r, 2) && most > 2 * after)
 		most -= after;
-	/* Tenants add a nanosecond to what they draw. */
+	/* A tenant adds a nanosecond to what it draws. */
 	vf->burst = (struct vhost_range){random_one_in(r, 2) ? most - most / 10 : most / 4, most};
 	if (random_one_in(r, 2)) {
 		vf->work = VHOST_PERIODIC;
 		vf->period = (struct vhost_range){period, period};
 	} else {
 		vf->work = VHOST_BURSTS;
-		/* Each comes a period after the one before it, or later. */
+		/* Each job arrives a period after the one before, or later. */
 		vf->think = (struct vhost_range){period, period + period / 4};
 	}
 }
@@ -80,8 +80,8 @@ static void draw_server(struct rng *r, const struct admission_options *o, double
 		draw_work(r, (vgpu_nsec)budget * VGPU_USEC, (vgpu_nsec)period * VGPU_MSEC, vf);
 }
 
-/* 2 to 8 servers, after the reference study. In a third of the sets all stop late by as much as
- * the policy was told, each time: together. */
+/* Draws 2 to 8 servers, as the reference study does. In a third of the sets all VFs stop late
+ * together, each time by as much as the policy was told. */
 static void draw_set(struct rng *r, const struct admission_options *o, struct scenario *s,
 		     struct whole *whole)
 {
@@ -105,7 +105,7 @@ static void draw_set(struct rng *r, const struct admission_options *o, struct sc
 	}
 }
 
-/* False if the policy refuses a part of it. */
+/* Runs a set; false if the policy refuses a part of it. */
 static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		    struct monitor_result *result)
 {
@@ -116,12 +116,12 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 	uint32_t i;
 
 	if (running_start(&r, s, 0, policy, false, VHOST_MEMORY_NONE, peer_or_policy, &err) < 0)
-		abort(); /* the parameters are in their ranges */
+		abort(); /* cannot fail: the parameters are in their ranges */
 	for (i = 0; i < r.host.n_vfs; i++) {
 		vgpu_core_vf_view(r.host.core, i, &v);
 		admitted = admitted && v.state != VGPU_VF_ABSENT;
 	}
-	r.host.quiet = r.host.goes_on = true; /* it is about budgets only */
+	r.host.quiet = r.host.goes_on = true; /* this study judges budgets only */
 	r.host.monitor = monitor_new(&r.host, true);
 	if (admitted)
 		running_run(&r, s->until);
@@ -133,8 +133,8 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 
 #define HARDER 6u
 
-/* The same budgets, used as hard as they may be: by VFs that always work, or by jobs of all of a
- * budget in each period, at other instants each time; and all stop as late as they may. */
+/* Makes the VFs use the same budgets as hard as possible: they always work, or have jobs of their
+ * whole budget in each period, at other instants each time; and all stop as late as allowed. */
 static void make_harder(struct scenario *s, const struct whole *w,
 			const struct admission_options *o, uint32_t k)
 {
@@ -154,8 +154,8 @@ static void make_harder(struct scenario *s, const struct whole *w,
 	}
 }
 
-/* Whether a set that was refused could have been kept whatever its tenants do within their budgets:
- * as it was drawn, and under the hardest that is tried. */
+/* Whether a refused set could have been kept whatever its tenants do within their budgets: as it
+ * was drawn, and under the hardest use that is tried. */
 static bool could_be_kept(const struct scenario *drawn, const struct whole *w,
 			  const struct admission_options *o)
 {

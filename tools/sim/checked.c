@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A policy that looks whether the core asks it as the contract says, and whether the one in it
- * keeps its promises. */
+/* A policy that wraps another: it checks that the core calls it as the contract says, and that the
+ * wrapped policy keeps its promises. */
 #include <assert.h>
 #include <string.h>
 
@@ -17,6 +17,16 @@ static struct {
 	bool awake[MAX_VFS];
 	uint32_t n_awake;
 } checked;
+
+/* A new core, as after a restart, knows of nothing that was before. */
+static void checked_attach(void *state, const struct vgpu_facts *facts, const int64_t *params)
+{
+	checked.open = VGPU_NO_VF;
+	checked.last = 0;
+	checked.n_awake = 0;
+	memset(checked.awake, 0, sizeof(checked.awake));
+	checked.inner->attach(state, facts, params);
+}
 
 static void in_order(vgpu_nsec now)
 {
@@ -66,19 +76,19 @@ static void checked_account(void *state, const struct vgpu_usage *usage)
 {
 	in_order(usage->end);
 	if (checked.open != usage->vf)
-		vhost_fail(checked.host, "VF %u accounted, VF %u was picked", usage->vf,
+		vhost_fail(checked.host, "VF %u was accounted, but VF %u was picked", usage->vf,
 			   checked.open);
 	checked.open = VGPU_NO_VF;
 	checked.inner->account(state, usage);
 }
 
-/* END may lie ahead of now. */
+/* END may be in the future. */
 static vgpu_nsec checked_extend(void *state, uint32_t vf, vgpu_nsec end)
 {
 	if (end < checked.last)
 		vhost_fail(checked.host, "time went back for the policy");
 	if (checked.open != vf)
-		vhost_fail(checked.host, "VF %u was to be extended, it does not run", vf);
+		vhost_fail(checked.host, "VF %u was to be extended, but does not run", vf);
 	return checked.inner->extend(state, vf, end);
 }
 
@@ -90,7 +100,7 @@ const struct vgpu_policy_ops *vhost_checked(const struct vgpu_policy_ops *policy
 	checked.ops = *policy;
 	checked.inner = policy;
 	checked.host = host;
-	checked.open = VGPU_NO_VF;
+	checked.ops.attach = checked_attach;
 	checked.ops.wake = checked_wake;
 	checked.ops.sleep = checked_sleep;
 	checked.ops.pick = checked_pick;

@@ -12,7 +12,7 @@
 
 #define LATENCIES_MAX 200000u
 
-/* A VF that misses more of its ticks has less than it asks for. */
+/* A VF that misses more of its ticks than this gets less than it asks for. */
 #define MISSED_MUCH 0.02
 
 static const struct {
@@ -31,7 +31,7 @@ static const struct {
 	[COMPARE_LOST] = {"switching_pct", "LOST", "%", 2},
 };
 
-/* What is worth a line beside the defaults. BVT means nothing without its warps. */
+/* Variants that get a line beside the defaults. BVT needs its warps to mean anything. */
 static const char *const variants[] = {
 	"fair slice_us=1000",
 	"fair frames.latency_slice_us=1000 inference.latency_slice_us=1000",
@@ -106,7 +106,7 @@ bool compare_has_roles(const struct scenario *s)
 	return false;
 }
 
-/* --- What a run came to --- */
+/* --- Results of a run --- */
 
 static void add(struct compare_line *line, enum compare_figure figure, double v)
 {
@@ -122,8 +122,8 @@ static int in_order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Jobs of all VFs of ROLE. One that waits still is as late as it is by now: it must not be better
- * for a policy not to serve it. */
+/* Latencies of the jobs of all VFs of ROLE. A job that still waits counts with its wait so far: a
+ * policy must not look better by never serving it. */
 static void latencies(struct compare_line *line, const struct running *r, enum role role,
 		      int figure50, enum compare_figure figure99)
 {
@@ -186,8 +186,8 @@ static double weight_of(const struct scenario_vf *vf)
 }
 
 /*
- * How far the worst-off of those that got less than they asked for (trainings, and VFs that miss
- * ticks) is behind the VF that got most, in service by weight. 0 is max-min fair.
+ * How far the worst-off VF of those that got less than they asked for (training VFs, and VFs that
+ * miss ticks) is behind the VF that got most, in service by weight. 0 is max-min fair.
  */
 static void gap(struct compare_line *line, const struct running *r)
 {
@@ -234,7 +234,7 @@ static void judge(struct compare_line *line, const struct running *r)
 	line->evictions += core.engine.evictions;
 }
 
-/* The scenario's parameters, those of the line, and those that it has for the VFs' roles. */
+/* Sets up S with the parameters of the line, and those that the line has for the VFs' roles. */
 static void set_up(struct scenario *s, const struct compare_line *line)
 {
 	const struct settings *by_role;

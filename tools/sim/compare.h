@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Policies and models side by side on workloads whose VFs have roles: what those who wait get, what
- * those who compute get, and what it costs.
+ * Compares policies and models on workloads whose VFs have roles: what latency-sensitive VFs get,
+ * what computing ones get, and what it costs.
  */
 #ifndef SIM_COMPARE_H
 #define SIM_COMPARE_H
@@ -18,37 +18,39 @@ enum compare_figure {
 	COMPARE_TOKEN_P50,
 	COMPARE_TOKEN_P99,
 	COMPARE_DESKTOP_P99,
-	COMPARE_TRAINING, /* % of the GPU that trainings had */
+	COMPARE_TRAINING, /* % of the GPU's time that training VFs got */
 	COMPARE_GAP,	  /* see docs/simulator.md */
-	COMPARE_SWITCHES, /* a second */
-	COMPARE_LOST,	  /* % of the time, to switching */
+	COMPARE_SWITCHES, /* per second */
+	COMPARE_LOST,	  /* % of the time that switching took */
 	COMPARE_FIGURES,
 };
 
-/* One line: a policy with parameters, for all and for the VFs of each role. */
+/* One line: a policy, its parameters, and those of the VFs of each role. */
 struct compare_line {
 	char label[96];
 	const struct vgpu_policy_ops *policy;
 	struct settings params, roles[ROLE_COUNT];
-	/* Over the runs that had such VFs. */
+	/* Over the runs that had VFs of the role. */
 	double sum[COMPARE_FIGURES], worst[COMPARE_FIGURES];
 	unsigned runs[COMPARE_FIGURES];
 	uint64_t evictions;
 };
 
 /*
- * A line from a text such as "fair slice_us=1000 frames.latency_slice_us=1000"; 0 or -EINVAL with
- * what is wrong: every parameter must be one that the policy has.
+ * Reads a line from text such as "fair slice_us=1000 frames.latency_slice_us=1000"; 0 or -EINVAL
+ * with the reason. The policy must have every parameter.
  */
 int compare_parse(struct compare_line *line, const char *text, struct vgpu_error *err);
-/* All policies and models, and some of them with parameters; returns how many, up to MAX. */
+/* Writes the lines of all policies and models, and some with parameters; returns how many, at most
+ * MAX. */
 unsigned compare_all(struct compare_line *lines, unsigned max);
-/* Whether any VF of S has a role. */
+/* Returns whether any VF of S has a role. */
 bool compare_has_roles(const struct scenario *s);
-/* Runs S, whose VFs are on one GPU, under LINE, and adds what came of it. 0 or -errno. */
+/* Runs S, whose VFs are on one GPU, under LINE, and adds the results. 0 or -errno with the reason.
+ */
 int compare_run(struct compare_line *line, struct scenario *s, struct vgpu_error *err);
 
-/* The mean over the runs; NAN where there was nothing to measure. */
+/* Returns the mean over the runs; NAN if there was nothing to measure. */
 double compare_mean(const struct compare_line *line, enum compare_figure figure);
 void compare_table(const struct compare_line *lines, unsigned n, FILE *to);
 void compare_json(const struct compare_line *lines, unsigned n, FILE *to);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Public traces under CC-BY 4.0, which are not shipped: Azure's LLM inference traces of 2023
- * (AzurePublicDataset: TIMESTAMP,ContextTokens,GeneratedTokens) and the per-iteration times of
- * Alibaba's GPU cluster trace of 2020 (mini-batch-time, one number a line). They have arrivals and
- * sizes at the grain of tokens and steps; the times on the GPU come from the models named here.
+ * Converts public traces under CC-BY 4.0, which are not shipped: Azure's LLM inference traces of
+ * 2023 (AzurePublicDataset: TIMESTAMP,ContextTokens,GeneratedTokens) and the per-iteration times of
+ * Alibaba's GPU cluster trace of 2020 (mini-batch-time, one number a line). They have arrivals, and
+ * sizes in tokens and steps; the models named here give the times on the GPU.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,12 +12,12 @@
 
 #include "generate.h"
 
-/* A mid-size model on one GPU: prefill per token of the prompt, decode per token that comes. */
+/* A mid-size model on one GPU: prefill per token of the prompt, decode per generated token. */
 #define PREFILL_NS_PER_TOKEN 25000u
 #define PREFILL_NS 2000000u
 #define DECODE_NS 2000000u
 
-/* "2023-11-16 18:17:03.9799600", in ns of its day. */
+/* Reads "2023-11-16 18:17:03.9799600" as ns since the start of the day. */
 static bool day_time(const char *text, uint64_t *ns)
 {
 	unsigned hour, minute;
@@ -76,7 +76,7 @@ static int alibaba_batches(FILE *from, FILE *to, uint32_t vf, struct vgpu_error 
 		last = last ? last + 1 : line;
 		seconds = strtod(last, &end);
 		if (end == last && number == 1)
-			continue; /* a head line */
+			continue; /* a header line */
 		if (end == last || !(seconds > 0 && seconds < 3600))
 			return vgpu_error_set(err, -EINVAL,
 					      "line %lu: want the seconds of an iteration", number);

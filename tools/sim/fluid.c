@@ -6,7 +6,7 @@ static bool has_work(const struct fluid_vf *vf)
 	return vf->in && (vf->endless || vf->had < vf->known);
 }
 
-/* The weights of all that have work, or of all that take part. */
+/* The sum of the weights of the VFs that have work, or of all that take part. */
 static double weights(const struct fluid_vf *vfs, uint32_t n, bool with_work)
 {
 	double sum = 0;
@@ -46,7 +46,7 @@ double fluid_serve(struct fluid_vf *vfs, uint32_t n, double capacity)
 		if (sum <= 0)
 			return capacity;
 		rate = capacity / sum;
-		/* First those who need less than their share; the rest is shared anew. */
+		/* Serve first the VFs that need less than their share; then share the rest anew. */
 		for (i = 0; i < n; i++) {
 			struct fluid_vf *vf = &vfs[i];
 

@@ -40,7 +40,7 @@ static void arrive(FILE *to, uint32_t vf)
 	fprintf(to, "0 %" PRIu32 " arrive\n", vf);
 }
 
-/* A frame each 16.7 ms, of 3 to 6 ms of work. */
+/* A frame of 3 to 6 ms of work every 16.7 ms. */
 static void frames(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 {
 	struct rng r = seeded(seed, vf);
@@ -90,7 +90,7 @@ static void desktop(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 		line(to, t, vf, "work", between(&r, 0.5, 12));
 }
 
-/* Exponential, with this mean. */
+/* Draws from an exponential distribution with this mean. */
 static double waiting(struct rng *r, double mean)
 {
 	return -mean * log(1 - draw(r));
@@ -107,7 +107,7 @@ static void range(FILE *to, const char *key, double min_ms, double max_ms)
 		(uint64_t)(max_ms * 1e6));
 }
 
-/* Frames around a mean, which is the VF's own: games differ more than their frames do. */
+/* Frames around a mean of the VF's own: games differ more than the frames of one game. */
 static void paced(FILE *to, uint32_t vf, double hz, double mean)
 {
 	settings(to, vf, "frames", "periodic");
@@ -187,8 +187,8 @@ static void steps(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct r
 	fputc('\n', to);
 }
 
-/* Somebody scrolls or types, and the desktop draws up to a second of frames, each some time after
- * the last one is done; then nothing. */
+/* A user scrolls or types, and the desktop draws up to a second of frames, each some time after the
+ * last one is done; then nothing. */
 static void session(FILE *to, uint32_t vf, vgpu_nsec length, double size, struct rng *r)
 {
 	double t = 0;
@@ -213,7 +213,7 @@ static void hog(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 	fprintf(to, "vf %" PRIu32 " work=always late=1ms..2ms\n", vf);
 }
 
-/* It hides that it has work just before its slices end. */
+/* Hides its work just before its slices end. */
 static void adversary(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed)
 {
 	(void)length;
@@ -240,7 +240,7 @@ static const struct kind {
 	{"serve", serve},	{"steps", steps},	{"session", session},
 };
 
-/* What operators put together. Sizes: see the table in docs/simulator.md. */
+/* Mixes of workloads as operators combine them. Sizes: see the table in docs/simulator.md. */
 const struct mix mixes[] = {
 	{"mix4",
 	 "a game of weight 200, inference, training and a desktop",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Workloads from seeds and from public traces, as text that scenario_read reads. */
+/* Writes workloads, from seeds and from public traces, as text that scenario_read reads. */
 #ifndef SIM_GENERATE_H
 #define SIM_GENERATE_H
 
@@ -9,14 +9,14 @@
 
 struct generator {
 	const char *name, *help;
-	/* Writes the lines of VF for so long. */
+	/* Writes the lines of VF for LENGTH ns. */
 	void (*write)(FILE *to, uint32_t vf, vgpu_nsec length, uint64_t seed);
 };
 
 /* Ends at a NULL name. */
 extern const struct generator generators[];
 
-/* N VFs of a kind, their work scaled by SIZE. */
+/* N VFs of a kind, with their work scaled by SIZE. */
 struct mix_part {
 	const char *kind;
 	uint32_t n;
@@ -34,7 +34,7 @@ extern const struct mix mixes[];
 const struct mix *mix_find(const char *name);
 /* Writes the whole scenario: GPU, policy, VFs with roles and weights, and their work for LENGTH. */
 void mix_write(const struct mix *mix, FILE *to, vgpu_nsec length, uint64_t seed);
-/* Writes what comes before the VFs' lines. */
+/* Writes the lines before those of the VFs. */
 void generate_head(FILE *to, uint32_t n_vfs, vgpu_nsec length, uint64_t seed);
 
 struct converter {

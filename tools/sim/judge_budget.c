@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Budgets, as struct vgpu_bound states them. A job of no more than the budget has to be done within
- * a period of its coming. Who has work without a break has had k budgets after k periods.
+ * Budgets, as struct vgpu_bound states them. A job of at most the budget must be done within a
+ * period of its arrival. A VF that has work without a break gets k budgets in k periods.
  *
- * A job is judged if the one before it was such a job, was done in time, and came a period before;
- * or if its VF is rested. Counting begins where a VF that is rested wakes, or where a policy states
- * a new budget. Of that, or of the one before it if that was larger, the VF may have had all
- * already, and what it owes by the policy's own account: a change must not bring another. Rested is
- * who has been without work for a period, and has had no more than budgets in periods until then:
- * what was used beyond them is taken out of the next.
+ * A job is judged if the one before it was such a job, was done in time, and arrived a period
+ * before; or if its VF is rested. Counting begins when a rested VF wakes, or when a policy states a
+ * new budget. Of the new budget, or of the one before it if that was larger, the VF may have used
+ * all already, plus what it owes by the policy's own account: a change must not bring another
+ * budget. A VF is rested if it has been without work for a period, and has used at most its budgets
+ * in its periods until then; what it used beyond them is taken out of the next.
  */
 #include <math.h>
 
@@ -27,7 +27,7 @@ static void missed(struct monitor *m, vgpu_nsec by)
 		m->result.worst_miss = by;
 }
 
-/* What was late is had by now, or will never be. */
+/* The late budget was served by now, or never will be. */
 static void make_up(struct monitor *m, struct watched *w)
 {
 	vgpu_nsec by = m->h->now - w->budget.late_from;
@@ -63,7 +63,7 @@ static void count(struct monitor *m, uint32_t vf)
 static void job_is_done(struct monitor *m, struct budget_watch *b)
 {
 	b->job = false;
-	if (b->length > b->budget) { /* it is seen by now that so much was not promised */
+	if (b->length > b->budget) { /* the promised budget has shrunk below the job meanwhile */
 		b->in_order = false;
 		return;
 	}
@@ -162,7 +162,7 @@ void judge_budget(struct monitor *m, uint32_t vf)
 		begin_anew(m, vf, false);
 	if (b->counting)
 		count(m, vf);
-	/* What is seen of a VF may make a promise smaller. */
+	/* What the policy has measured of a VF may make its promise smaller. */
 	if (is_another(m, w))
 		begin_anew(m, vf, true);
 	else if (w->v.bound.budget < b->budget)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lag, against an ideal fluid server, of every VF to which proportional sharing is promised. Its
- * capacity is what those VFs were really charged; what the others had, they had.
+ * Lag, against an ideal fluid server, of every VF to which proportional sharing is promised. The
+ * server's capacity is what those VFs were really charged; what the other VFs were charged does not
+ * count.
  *
- * A VF has work in the fluid until the fluid has served what its tenant has asked for until now:
- * the jobs in its queue, and what it was charged beyond its jobs (it stopped late, it was switched
- * for) as that happens. Who always has work has it without end. Where all work is done, real and
- * ideal are equal, and the comparison begins anew.
+ * A VF has work in the fluid server until the server has served all that its tenant has asked for
+ * so far: the jobs in its queue, and what the VF was charged beyond its jobs (it stopped late, it
+ * was switched for), as that happens. A VF that always has work has it without end. When all work
+ * is done, real and ideal service are equal, and the comparison begins anew.
  */
 #include <math.h>
 
@@ -34,7 +35,7 @@ static double had(const struct watched *w)
 	return w->service - w->lag.base;
 }
 
-/* What the time since the last sample has brought. */
+/* Advances the fluid server to this sample. */
 static void advance(struct monitor *m)
 {
 	double capacity = -m->early;
@@ -72,7 +73,7 @@ static void look_at_work(struct monitor *m)
 	}
 }
 
-/* Nobody who takes part has anything to do, or is on the engine. */
+/* Whether no VF that takes part has work, or is on the engine. */
 static bool all_is_done(const struct monitor *m)
 {
 	bool anybody = false;
@@ -86,7 +87,8 @@ static bool all_is_done(const struct monitor *m)
 	return anybody;
 }
 
-/* Beside which of the others it will have work nobody knows; who waits, waits beside all. */
+/* It is unknown beside which other VFs this one will have work; a VF that waits, waits beside all.
+ */
 static void carry(struct monitor *m, uint32_t vf)
 {
 	struct watched *w = &m->vfs[vf];
@@ -137,7 +139,7 @@ void judge_lag(struct monitor *m)
 	uint32_t i;
 
 	advance(m);
-	/* What a VF that does not stop takes is nobody's to give. */
+	/* The policy does not control the time that a hanging VF takes. */
 	for (i = 0; m->hung && i < m->h->n_vfs; i++)
 		m->vfs[i].lag.carried = fmax(m->vfs[i].lag.carried, m->overrun);
 	/* In the middle of a dispatch its overrun is not yet in the bounds; and where the policy

@@ -3,6 +3,9 @@
  * Limits: in no window of time more than rate x length + burst, for every window at once. That is
  * so if a bucket that leaks at the rate never holds more than the burst. The level rises as long as
  * the VF runs, so that the end of each dispatch is the instant to look at.
+ *
+ * The core charges a save that took longer than usual to the VF's next dispatch. The policy learns
+ * of it then, and can state it from then on; until then it is allowed beside the burst.
  */
 #include <math.h>
 
@@ -13,7 +16,7 @@ static void fill(struct monitor *m, uint32_t vf)
 	struct watched *w = &m->vfs[vf];
 	double span = (double)(m->h->now - m->last);
 	double more = w->service - w->last;
-	/* It ran all the time, and was charged for it as it ran; the rest came at the end. */
+	/* It was charged as it ran; the rest was charged at the end. */
 	double running = m->runner == vf ? fmin(more, span) : 0;
 
 	w->limit.level = fmax(w->limit.level + running - span * (double)w->limit.ppm / 1e6, 0) +
@@ -34,7 +37,7 @@ void judge_limit(struct monitor *m, uint32_t vf)
 	w->limit.ppm = w->v.bound.limit_ppm;
 	if (w->limit.ppm == 0 || m->changed || m->h->running == vf)
 		return;
-	allowed = (double)w->v.bound.burst + w->limit.carried;
+	allowed = (double)(w->v.bound.burst + w->v.pending_ns) + w->limit.carried;
 	ratio = w->limit.level / fmax(allowed, 1);
 	m->result.limit = fmax(m->result.limit, ratio);
 	if (ratio > 1)

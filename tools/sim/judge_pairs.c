@@ -92,7 +92,7 @@ void judge_pairs(struct monitor *m)
 			set_origin(m);
 		return;
 	}
-	if (m->changed) {
+	if (m->changed || m->shares_changed) {
 		for (i = 0; i < m->h->n_vfs; i++)
 			m->vfs[i].pair.carried =
 				monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),

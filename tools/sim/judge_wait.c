@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits: from the instant at which a VF has work and could run, be it that it wakes or that it was
- * stopped, to the one at which it runs. Allowed is what the policy stated at the beginning or at
- * the end, whichever is more; if an operator has changed something meanwhile, the largest that was
- * stated before the change comes on top, once. So does the time of hangs, exclusive windows and
- * resets, and for each of the latter one world switch to it and one away from it.
+ * Waits: from the instant at which a VF has work and could run (it wakes, or was stopped) to the
+ * one at which it runs. Allowed is what the policy stated at the beginning or at the end of the
+ * wait, whichever is more. If an operator has changed something meanwhile, the largest wait that
+ * was stated before the change comes on top, once; so does the time of hangs, exclusive windows and
+ * resets, and for each window and reset one world switch to it and one away from it. After a
+ * restart of vgpud so does the time until the VF that it found running has stopped: vgpud asks it
+ * to stop at once, but has not yet seen how late it may be.
  */
 #include <math.h>
 
@@ -15,17 +17,17 @@ static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 	return a > b ? a : b;
 }
 
-/* Time until now that was not the policy's to give. */
+/* Time until now that the policy did not control. */
 static vgpu_nsec apart(const struct monitor *m)
 {
-	return m->windows_and_resets + m->hangs +
+	return m->windows_and_resets + m->hangs + m->making_room +
 	       2 * m->n_windows_and_resets * m->core.facts.switch_high_ns;
 }
 
 /*
- * Who came to a policy with more than it was due waits until its share of the time has paid that
- * off, however long ago the change was, unless there was an instant at which nobody had work. So
- * does who is charged for a window or a reset of its own.
+ * A VF that came to a policy with more than it was due waits until its share of the time has paid
+ * that off, however long ago the change was, unless there was an instant at which no VF had work.
+ * The same holds for a VF that is charged for its own window or reset.
  */
 static vgpu_nsec paying_off(const struct watched *w)
 {
@@ -64,7 +66,8 @@ static void begin(struct monitor *m, uint32_t vf)
 	w->carried = m->h->now < w->old_until ? w->old : VGPU_NEVER;
 }
 
-/* What was stated before it is owed still; a policy that stated nothing owes nothing. */
+/* The bound that was stated before the change is still owed; a policy that stated none owes
+ * nothing. */
 static void carry(struct monitor *m, uint32_t vf)
 {
 	struct wait_watch *w = &m->vfs[vf].wait;
@@ -79,7 +82,7 @@ static void carry(struct monitor *m, uint32_t vf)
 	w->bound = m->vfs[vf].v.bound.max_wait;
 }
 
-/* What was decided before a change, a turn or a pause, is carried out after it. */
+/* A turn or a pause that was decided before a change is carried out after it. */
 static void decided_before(struct monitor *m, uint32_t vf)
 {
 	const struct watched *w = &m->vfs[vf];
@@ -119,8 +122,8 @@ void judge_wait(struct monitor *m, uint32_t vf)
 }
 
 /*
- * Who is on the engine may be beyond its grant: by how much will be in the bounds when it stops. A
- * reset or a window that is under way has not yet been counted.
+ * The VF on the engine may be beyond its grant: by how much will be in the bounds when it stops. A
+ * reset or a window that is under way is not counted yet.
  */
 void wait_finish(struct monitor *m, uint32_t vf)
 {

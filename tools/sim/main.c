@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "admission.h"
+#include "apart.h"
+#include "audit.h"
 #include "builtin.h"
 #include "compare.h"
 #include "generate.h"
@@ -17,6 +19,7 @@
 #include "prove.h"
 #include "replay.h"
 #include "report.h"
+#include "vgpu/number.h"
 
 #define LOG_MAX 1000000u
 #define LATENCIES_MAX 200000u
@@ -40,7 +43,7 @@ static int usage_error(const char *what)
 	return 2;
 }
 
-/* A bar for runs that take a while, where somebody looks. */
+/* Shows a progress bar if stderr is a terminal. */
 static void progress(double done)
 {
 	static int last = -1;
@@ -55,7 +58,7 @@ static void progress(double done)
 	fprintf(stderr, "] %3.0f %%%s", 100 * (done < 1 ? done : 1), done >= 1 ? "\n" : "");
 }
 
-/* Says which VFs had no part in the run, and why; how many those were. */
+/* Prints which VFs the policy refused, and why; returns how many. */
 static uint32_t print_refused(const struct running *r)
 {
 	struct vgpu_core_view core;
@@ -117,7 +120,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	return e;
 }
 
-/* REFUSED: how many VFs the policy did not admit. */
+/* Runs S. REFUSED: how many VFs the policy did not admit. */
 static int run_scenario(struct scenario *s, const struct vgpu_policy_ops *policy,
 			const struct options *o, struct report *report, uint32_t *refused)
 {
@@ -141,7 +144,7 @@ static int read_one(struct scenario *s, const struct options *o)
 	struct vgpu_error err;
 
 	if (o->n_args != 1)
-		return -usage_error("want one scenario file, or - for standard input");
+		return -usage_error("give one scenario file, or - for standard input");
 	if (scenario_read(s, o->args[0], &err) < 0) {
 		fprintf(stderr, "vgpu-sim: %s\n", err.text);
 		return -EINVAL;
@@ -182,7 +185,7 @@ static int cmd_run(const struct options *o)
 	return r;
 }
 
-/* The scenario of a mix from SEED. */
+/* Makes the scenario of a mix from SEED. */
 static int read_mix(struct scenario *s, const struct mix *mix, vgpu_nsec until, uint64_t seed)
 {
 	struct vgpu_error err;
@@ -202,7 +205,7 @@ static int read_mix(struct scenario *s, const struct mix *mix, vgpu_nsec until, 
 	return e;
 }
 
-/* The lines that were asked for, or all. Returns how many; 0: one of them is wrong. */
+/* Writes the requested lines, or all. Returns how many; 0: one of them is invalid. */
 static unsigned lines_of(const struct options *o, struct compare_line *lines)
 {
 	struct vgpu_error err;
@@ -219,7 +222,7 @@ static unsigned lines_of(const struct options *o, struct compare_line *lines)
 	return o->n_with;
 }
 
-/* Each of N LINES on S. */
+/* Runs each of N LINES on S. */
 static int compare_lines(struct compare_line *lines, unsigned n, struct scenario *s)
 {
 	struct vgpu_error err;
@@ -233,8 +236,8 @@ static int compare_lines(struct compare_line *lines, unsigned n, struct scenario
 	return e;
 }
 
-/* What mixes and other workloads with roles come to, over some seeds. FROM: the workload; NULL: the
- * mix that was asked for. */
+/* Compares policies on a mix, or another workload with roles, over some seeds. FROM: the workload;
+ * NULL: the mix of the options. */
 static int compare_roles(const struct options *o, struct scenario *from)
 {
 	struct compare_line *lines = calloc(LINES_MAX, sizeof(*lines));
@@ -280,7 +283,7 @@ static int cmd_compare(const struct options *o)
 	for (i = 0; peers[i]; i++)
 		all[n++] = peers[i];
 	if (o->mix && o->n_args)
-		return usage_error("compare: a mix, or a file");
+		return usage_error("compare: give either a mix or a file");
 	if (o->mix)
 		return mix_find(o->mix) ? compare_roles(o, NULL)
 					: usage_error("no such mix; see vgpu-sim policies");
@@ -377,7 +380,7 @@ static int cmd_prove(const struct options *o)
 	return r;
 }
 
-/* One scenario under all invariants, as prove runs it. */
+/* Runs one scenario under all invariants, as prove does. */
 static int cmd_check(const struct options *o)
 {
 	const struct vgpu_policy_ops *policy;
@@ -457,12 +460,14 @@ static int cmd_generate(const struct options *o)
 	int i, k;
 
 	if (o->mix && (o->n_args || !mix_find(o->mix)))
-		return usage_error("generate --mix MIX: of those that vgpu-sim policies lists");
-	if (o->mix)
-		return mix_write(mix_find(o->mix), stdout, length, o->seed), 0;
+		return usage_error("generate --mix MIX: vgpu-sim policies lists the mixes");
+	if (o->mix) {
+		mix_write(mix_find(o->mix), stdout, length, o->seed);
+		return 0;
+	}
 	if (o->n_args == 0)
-		return usage_error("generate KIND...: one VF each, of the kinds that vgpu-sim "
-				   "policies lists");
+		return usage_error("generate KIND...: one VF of each kind; vgpu-sim policies "
+				   "lists the kinds");
 	if (vf == 0)
 		generate_head(stdout, (uint32_t)o->n_args, length, o->seed);
 	for (i = 0; i < o->n_args; i++, vf++) {
@@ -499,11 +504,32 @@ static int cmd_convert(const struct options *o)
 	return r < 0 ? 2 : 0;
 }
 
+static int replay(void *options)
+{
+	const struct options *o = options;
+
+	return replay_file(o->args[0], o->log);
+}
+
 static int cmd_replay(const struct options *o)
 {
 	if (o->n_args != 1)
 		return usage_error("replay FILE");
-	return replay_file(o->args[0], o->log);
+	return run_apart(replay, (void *)o);
+}
+
+static int audit(void *options)
+{
+	const struct options *o = options;
+
+	return audit_files(o->args, o->n_args, o->late, o->json, stdout);
+}
+
+static int cmd_audit(const struct options *o)
+{
+	if (o->n_args == 0)
+		return usage_error("audit FILE...: recordings, the oldest first");
+	return run_apart(audit, (void *)o);
 }
 
 static int cmd_policies(const struct options *o)
@@ -515,7 +541,7 @@ static int cmd_policies(const struct options *o)
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		printf("  %-22s %s\n", vgpu_builtin_policies[i]->name,
 		       vgpu_builtin_policies[i]->help);
-	puts("models of others' rules:");
+	puts("models of other schedulers:");
 	for (i = 0; peers[i]; i++)
 		printf("  %-22s %s\n", peers[i]->name, peers[i]->help);
 	puts("kinds of tenants to generate:");
@@ -536,22 +562,26 @@ static const struct command {
 } commands[] = {
 	{"run", "FILE", "run a scenario; --policy, --json, --log, --svg OUT, --check, --until",
 	 cmd_run},
-	{"compare", "FILE", "run it under all policies and all models of others' rules; --json",
-	 cmd_compare},
+	{"compare", "FILE",
+	 "run a scenario under all policies and models of other schedulers; --json", cmd_compare},
 	{"compare", "--mix MIX",
-	 "a named mix; --seeds N, --until, --with 'POLICY [ROLE.]NAME=VALUE...'", cmd_compare},
+	 "run a named mix; --seeds N, --until, --with 'POLICY [ROLE.]NAME=VALUE...'", cmd_compare},
 	{"prove", "", "try to break policies: --policy P --decisions N --seed S [--save FILE]",
 	 cmd_prove},
 	{"check", "FILE", "run a scenario under all invariants", cmd_check},
 	{"admission", "",
-	 "random budgets: --policy P --sets N --switch US --vary --late US --background N",
+	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N",
 	 cmd_admission},
 	{"generate", "KIND...",
 	 "write a workload of one VF for each kind, or --mix MIX; --seed, --until, --vf N",
 	 cmd_generate},
 	{"convert", "FORMAT FILE", "write a public trace as a workload; --vf N", cmd_convert},
 	{"replay", "FILE",
-	 "what vgpuctl record has saved, once more; --log: under what it was made", cmd_replay},
+	 "replay what vgpuctl record saved; --log: print its version and configuration",
+	 cmd_replay},
+	{"audit", "FILE...",
+	 "compare what vgpuctl record saved with the policy's bounds; --json, --late US",
+	 cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
 };
@@ -568,19 +598,20 @@ static void usage(FILE *to)
 		snprintf(text, sizeof(text), "%s %s", c->name, c->args);
 		fprintf(to, "  %-22s %s\n", text, c->help);
 	}
-	fputs("\n--plugin FILE loads a policy, and takes it unless --policy names another.\n"
-	      "Scenarios are text; docs/simulator.md describes them. Ends with 0 if all is "
-	      "well, 1 if a promise\nwas broken, 2 for usage.\n",
+	fputs("\n--plugin FILE loads a policy, and uses it unless --policy names another.\n"
+	      "Scenarios are text; docs/simulator.md describes them. Exit status: 0: all promises "
+	      "were kept;\n1: a promise was broken; 2: wrong usage, or a failure.\n",
 	      to);
 }
 
 static bool number(const char *text, double scale, uint64_t *out)
 {
-	char *end;
-	double v = strtod(text, &end);
+	double v;
 
+	if (vgpu_parse_real(text, 0, 1e18 / scale, &v) < 0)
+		return false;
 	*out = (uint64_t)(v * scale + 0.5);
-	return end != text && *end == '\0' && v >= 0 && v * scale < 1e18;
+	return true;
 }
 
 int main(int argc, char **argv)
@@ -698,8 +729,10 @@ int main(int argc, char **argv)
 			break;
 		case PLUGIN:
 			plugin = plugin_load(optarg, &err);
-			if (!plugin)
-				return fprintf(stderr, "vgpu-sim: %s\n", err.text), 2;
+			if (!plugin) {
+				fprintf(stderr, "vgpu-sim: %s\n", err.text);
+				return 2;
+			}
 			o.policy = plugin->name;
 			o.plugin = optarg;
 			break;
@@ -731,7 +764,7 @@ int main(int argc, char **argv)
 	if (!ok)
 		return usage_error(argv[optind - 1]);
 	if (optind == argc)
-		return usage_error("want a command");
+		return usage_error("no command is given");
 	for (c = commands; c->name; c++)
 		if (strcmp(c->name, argv[optind]) == 0)
 			break;

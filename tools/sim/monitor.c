@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all judges look at: one sample of the core and its VFs whenever something has changed. */
+/* The input of all judges: a sample of the core and its VFs whenever something has changed. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -47,13 +47,15 @@ void monitor_restarted(struct monitor *m)
 		m->fluid[i] = (struct fluid_vf){.in = false};
 	}
 	m->last = m->h->now;
+	m->began = m->h->now;
+	m->granted_until = 0;
 	m->runner = VGPU_NO_VF;
 	m->early = 0;
 	m->pairs_compared = false;
 	m->restarted = true;
 }
 
-/* Nothing happened that any judge looks at: a command of a world switch came to its end. */
+/* Whether nothing happened that a judge considers: only a command of a world switch ended. */
 static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;
@@ -66,7 +68,7 @@ static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 	return true;
 }
 
-/* A change of policy takes effect at a switch point, which a record tells. */
+/* Reads the step's records. One of them says when a change of policy takes effect. */
 static void read_records(struct monitor *m, const struct vgpu_event *event)
 {
 	uint32_t i;
@@ -85,6 +87,9 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
 		if (r->type == VGPU_REC_STOP) {
+			/* No grant stands behind the time of a VF that was found running. */
+			if (m->granted_until == 0 && r->a > 0 && r->code != VGPU_END_HANG)
+				m->making_room += r->t - m->began;
 			m->granted_until = 0;
 			m->accounted = true;
 			m->overrun = (double)r->b;
@@ -96,16 +101,19 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 static void sample(struct monitor *m)
 {
 	vgpu_nsec apart = 0;
-	uint64_t n = 0;
+	uint64_t n = 0, share;
 	uint32_t i;
 
 	vgpu_core_view(m->h->core, &m->core);
+	m->shares_changed = false;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];
 
 		w->before = w->v.bound;
 		w->last = w->service;
+		share = w->v.share_numerator;
 		vgpu_core_vf_view(m->h->core, i, &w->v);
+		m->shares_changed |= w->v.share_numerator != share;
 		w->service = (double)(w->v.ledger.charged_ns + w->v.pending_ns);
 		if (m->restarted)
 			w->last = w->service;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the monitor and its judges. */
+/* The interface between the monitor and its judges. */
 #ifndef SIM_MONITOR_PRIVATE_H
 #define SIM_MONITOR_PRIVATE_H
 
@@ -14,7 +14,7 @@ struct lag_watch {
 };
 
 struct pair_watch {
-	bool judged;	    /* always has work, and does no mischief */
+	bool judged;	    /* it always has work, and behaves */
 	double weight;	    /* 0: not compared */
 	double base;	    /* its service at the origin */
 	double norm, slack; /* service and allowance over weight, at the last look */
@@ -23,11 +23,11 @@ struct pair_watch {
 
 struct wait_watch {
 	bool on;
-	vgpu_nsec since, apart;	  /* apart: what of the time before was not the policy's */
-	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
-	vgpu_nsec carried;	  /* the largest that was stated before a change; NEVER: none */
-	double owes;		  /* see monitor_carried */
-	vgpu_nsec old, old_until; /* stated before the last change; when that is over */
+	vgpu_nsec since, apart; /* apart: time so far that the policy did not control */
+	vgpu_nsec bound;	/* as stated at the beginning, or at the last change */
+	vgpu_nsec carried;	/* the largest bound that was stated before a change; NEVER: none */
+	double owes;		/* see monitor_carried */
+	vgpu_nsec old, old_until; /* the bound before the last change; until when it holds */
 	vgpu_nsec debt_charged;	  /* of windows and resets, so far; */
 	double instalment;	  /* of that, at its last account */
 };
@@ -79,15 +79,18 @@ struct monitor {
 	double overrun;		      /* this much beyond its grant */
 	bool hung;		      /* because its VF did not stop, and was reset */
 	bool changed;		      /* in this step: an operator changed something */
+	bool shares_changed;	      /* in this step, be it that they were set before it */
 	bool replaced;		      /* it has changed the policy, or the core has */
 	bool interrupted;	      /* since the last sample a window or a reset has taken time */
 	bool restarted;		      /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
 	uint64_t n_windows_and_resets;
-	vgpu_nsec granted_until; /* the end of the grant that runs */
+	vgpu_nsec began;	 /* the core */
+	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
 	vgpu_nsec hangs;	 /* time until they were found */
+	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
 	double early;		 /* what the fluid was given ahead of the sample */
-	bool pairs_compared, pairs_changed;
+	bool pairs_compared;
 	struct monitor_result result;
 	struct fluid_vf *fluid;
 	struct watched vfs[];
@@ -105,8 +108,8 @@ static inline double monitor_service_at(const struct monitor *m, uint32_t vf, vg
 	return w->last + (m->runner == vf ? (had < span ? had : span) : 0);
 }
 
-/* All that is owed to anybody, by what the policy says: what is owed and what owes add up to
- * nothing. Beside some of the others, a VF is never owed more than that, nor owes more. */
+/* The sum of what all VFs are owed, by the policy's own account; lags add up to zero. Beside any
+ * part of the others a VF is owed, or owes, at most that. */
 static inline double monitor_owed(const struct monitor *m)
 {
 	double sum = 0;
@@ -118,10 +121,10 @@ static inline double monitor_owed(const struct monitor *m)
 }
 
 /*
- * An operator has changed something, in this step. What VF was allowed to be off by before is still
- * owed to it, and stands beside the present bound: the bound that was in force, and of what was
- * carried to there as much again at the most. The largest of these stays, so that a hundred changes
- * allow no more than two. A policy that promised nothing hands over OWED.
+ * An operator has changed something in this step. What VF was allowed to be off by before is still
+ * owed to it, and is added to the new bound: the bound that was in force, and at most as much again
+ * of what was carried until then. The largest of these stays, so that a hundred changes allow no
+ * more than two. A policy that promised nothing hands over OWED.
  */
 static inline double monitor_carried(const struct monitor *m, uint32_t vf, double owed,
 				     double carried)

@@ -9,7 +9,7 @@
 #include "relations.h"
 #include "shrink.h"
 
-/* A scenario that was drawn may come to no end; so much of it is enough. */
+/* A random scenario may take very long; this many steps are enough. */
 #define MOST_STEPS 60000u
 
 static bool misbehaves(const struct scenario *s)
@@ -29,7 +29,8 @@ static bool misbehaves(const struct scenario *s)
 	return s->command_fails_ppm;
 }
 
-/* Everybody behaves, nothing is changed, and all begin together: what the relations start from. */
+/* Whether all tenants behave, nothing is changed, and all begin together: the start of the
+ * relations. */
 static bool is_calm(const struct scenario *s)
 {
 	uint32_t i;
@@ -41,9 +42,9 @@ static bool is_calm(const struct scenario *s)
 }
 
 /*
- * What a late VF does to budgets is the operator's to say (late_us, 500 us if nothing is said);
- * scenarios that go beyond it prove nothing about them. Neither do those with a test of admission
- * that others publish: it promises too much.
+ * The operator states how late a VF may stop (late_us, 500 us by default). Scenarios in which VFs
+ * stop later prove nothing about budgets; nor do those with a weaker, published test of admission,
+ * which promises too much.
  */
 static bool allows(const struct settings *params, vgpu_nsec late)
 {
@@ -84,7 +85,7 @@ static bool budgets_count(const struct scenario *s)
 	return count;
 }
 
-/* What a run came to: its figures, and what can be told at its end only. */
+/* Adds a run's figures, and judges what shows at its end only. */
 static void conclude(struct running *r, struct monitor_result *result, struct proof *out)
 {
 	struct vgpu_core_view view;
@@ -115,7 +116,8 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	struct running r;
 	bool ok;
 
-	/* The wrapper sees one policy only; with operators' changes it is left out. */
+	/* The checking wrapper supports one policy only: leave it out if operators change
+	 * something. */
 	if (running_start(&r, s, 0, policy, s->n_ops == 0, VHOST_MEMORY_CLEARS, peer_or_policy,
 			  &err) < 0) {
 		snprintf(out->violation, sizeof(out->violation), "%s", err.text);
@@ -131,7 +133,7 @@ bool prove_scenario(const struct scenario *s, const struct vgpu_policy_ops *poli
 	snprintf(out->violation, sizeof(out->violation), "%s", r.host.violation);
 	monitor_free(r.host.monitor);
 	running_finish(&r);
-	/* These are eight runs more. */
+	/* The relations take eight more runs. */
 	if (ok && is_calm(s) && s->seed % 4 == 0)
 		ok = relations_hold(s, policy, &out->decisions, out->violation,
 				    sizeof(out->violation));

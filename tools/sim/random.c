@@ -9,7 +9,8 @@
 #define HOUR (3600 * VGPU_SEC)
 #define DAY (24 * HOUR)
 
-/* How long it lasts, and whether anybody always works: at weeks that would be too many turns. */
+/* The length of a scenario; in one of weeks no tenant always works, for that would be too many
+ * turns. */
 enum scale { SECONDS, HOURS, WEEKS };
 
 /* splitmix64 (Steele, Lea and Flood, OOPSLA '14) */
@@ -63,7 +64,7 @@ static struct vhost_range magnitudes(struct rng *r, vgpu_nsec min, vgpu_nsec max
 	return ordered(a, random_magnitude(r, min, max));
 }
 
-/* What a world switch takes: the same each time, or not. */
+/* The length of a part of the world switch, constant or not. */
 static struct vhost_range cost(struct rng *r, bool constant, vgpu_nsec max)
 {
 	struct vhost_range drawn = range(r, 0, max);
@@ -81,7 +82,7 @@ void random_set_number(struct settings *s, const char *name, int64_t value)
 	settings_set(s, name, text);
 }
 
-/* Parameters that only make sense within a part of their range. */
+/* Parameters that are useful within a part of their range only. */
 static const struct {
 	const char *name;
 	int64_t min, max;
@@ -106,7 +107,7 @@ static int64_t value_of(struct rng *r, const struct vgpu_param *p)
 	return p->min + (int64_t)(random_draw(r) % (uint64_t)((span < 12000 ? span : 12000) + 1));
 }
 
-/* Parameters worth trying: near what people would set, now and then at the ends of the range. */
+/* Draws parameters near what people would set, and now and then at the ends of the range. */
 static void random_settings(struct rng *r, const struct vgpu_param *table, struct settings *out)
 {
 	uint32_t i;
@@ -124,8 +125,8 @@ static void random_settings(struct rng *r, const struct vgpu_param *table, struc
 	}
 }
 
-/* Budgets are promised under the policy's own test of admission only, and as long as nobody is
- * later than it was told: more often than chance would have it. */
+/* Budgets are promised only under the policy's own test of admission, and while no VF stops later
+ * than the policy was told: make that more likely than chance would. */
 static void keep_in_time(struct rng *r, bool in_time, struct settings *s)
 {
 	uint32_t i;
@@ -159,7 +160,7 @@ static void tenant_never(struct rng *r, enum scale scale, struct scenario_vf *vf
 	vf->work = VHOST_NEVER;
 }
 
-/* Storms of wakes, tiny jobs. */
+/* Storms of wakes with tiny jobs. */
 static void tenant_storm(struct rng *r, enum scale scale, struct scenario_vf *vf)
 {
 	vf->work = scale == SECONDS ? VHOST_BURSTS : VHOST_NEVER;
@@ -183,7 +184,7 @@ static void tenant_interactive(struct rng *r, enum scale scale, struct scenario_
 				     : range(r, VGPU_SEC, 1000 * VGPU_SEC);
 }
 
-/* From frames of a millisecond to batches of seconds, with any pause between. */
+/* Jobs from microseconds to seconds, with any pause between them. */
 static void tenant_anything(struct rng *r, enum scale scale, struct scenario_vf *vf)
 {
 	static const vgpu_nsec longest[] = {
@@ -223,7 +224,7 @@ static int64_t setting(const struct vgpu_param *table, const struct settings *s,
 	return 0;
 }
 
-/* One with a budget does jobs of no more than that, half of the time. */
+/* In half of the cases, limits the jobs of a VF that has a budget to the budget. */
 static void keep_to_budget(struct rng *r, const struct vgpu_policy_ops *policy,
 			   struct scenario_vf *vf)
 {
@@ -277,7 +278,7 @@ static const struct vgpu_policy_ops *any_policy(struct rng *r)
 	return vgpu_builtin_policies[random_draw(r) % n];
 }
 
-/* Late timers: mostly by as much as a kernel's are, at times by what a busy host makes of them. */
+/* Lateness of timers: mostly that of Linux, at times that of a busy host. */
 static struct vhost_range lateness(struct rng *r, bool in_time)
 {
 	if (random_one_in(r, 8))
@@ -298,7 +299,7 @@ static void random_op(struct rng *r, const struct vgpu_policy_ops *policy, bool 
 	switch (random_draw(r) % (faults ? 5 : 3)) {
 	case 0:
 		op->type = OP_POLICY;
-		/* Away from it, and back. */
+		/* Changes away from the tested policy, and back to it. */
 		other = random_one_in(r, 2) ? policy : any_policy(r);
 		snprintf(op->policy, sizeof(op->policy), "%s", other->name);
 		random_settings(r, other->params, &op->params);
@@ -322,7 +323,7 @@ static void random_op(struct rng *r, const struct vgpu_policy_ops *policy, bool 
 	}
 }
 
-/* Some changes now and then; or one thing to and fro, each 10 ms. */
+/* Draws changes by operators: some now and then; or one change to and fro, every 10 ms. */
 static void random_ops(struct rng *r, const struct vgpu_policy_ops *policy, bool faults,
 		       bool in_time, struct scenario *s)
 {
@@ -367,7 +368,7 @@ void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct
 	s->scrub = range(r, 0, 10 * VGPU_MSEC);
 	s->reset = range(r, 0, 100 * VGPU_MSEC);
 	s->timer_late = lateness(r, in_time);
-	/* All are up before the first has work: the comparison begins with equals. */
+	/* All VFs are up before the first has work, so that the comparison begins equal. */
 	s->work_from = faults ? 0 : 2 * VGPU_SEC;
 	s->until = s->work_from + (scale == WEEKS   ? random_between(r, 10, 200) * DAY
 				   : scale == HOURS ? random_between(r, 1, 12) * HOUR

@@ -10,11 +10,11 @@
 #define MAX_VFS 16u
 #define MAX_TURNS 4096u
 
-/* What a run came to. */
+/* The results of a run. */
 struct outcome {
 	uint32_t n;
 	uint64_t hash, decisions;
-	bool judged[MAX_VFS]; /* it was there and had work */
+	bool judged[MAX_VFS]; /* the VF was active and had work */
 	double service[MAX_VFS], bound[MAX_VFS];
 	struct vhost_dispatch *turns;
 	size_t n_turns;
@@ -29,7 +29,7 @@ static void run(const struct scenario *s, const struct vgpu_policy_ops *policy, 
 
 	*o = (struct outcome){.n = s->n_vfs, .turns = calloc(MAX_TURNS, sizeof(*o->turns))};
 	if (running_start(&r, s, 0, policy, false, VHOST_MEMORY_NONE, peer_or_policy, &err) < 0)
-		abort(); /* it has run before */
+		abort(); /* this scenario has run before */
 	running_run(&r, s->work_from);
 	r.host.log = o->turns;
 	r.host.log_max = MAX_TURNS;
@@ -63,7 +63,7 @@ static bool is_weight(const struct vgpu_param *p)
 	return strcmp(p->name, "weight") == 0;
 }
 
-/* Doubles those parameters that IS says; false if one cannot be. */
+/* Doubles the parameters for which IS holds; false if one would leave its range. */
 static bool twice(struct settings *s, const struct vgpu_param *table,
 		  bool (*is)(const struct vgpu_param *p))
 {
@@ -85,7 +85,7 @@ static bool twice(struct settings *s, const struct vgpu_param *table,
 	return true;
 }
 
-/* Whether a guarantee is given by a rate, of which the pace would have to be halved. */
+/* Whether a guarantee is given as a rate, which half the pace would have to halve. */
 static bool has_rate(const struct settings *s, const struct vgpu_param *table)
 {
 	int64_t values[VGPU_MAX_PARAMS];
@@ -105,7 +105,8 @@ static void stretch(struct vhost_range *r)
 	r->max *= 2;
 }
 
-/* The relations. Each changes S, and says where the VFs have gone; false: does not apply. */
+/* The relations. Each changes S, and writes the new number of each VF to TO; false: it does not
+ * apply. */
 
 static bool again(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
@@ -175,7 +176,7 @@ static bool one_more(struct scenario *s, const struct vgpu_policy_ops *policy, u
 	return true;
 }
 
-/* A change that asks for more than there can be. */
+/* Adds a change that asks for more than is possible. */
 static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
 	struct scenario_op *op = scenario_add_op(s);
@@ -189,8 +190,8 @@ static bool refused(struct scenario *s, const struct vgpu_policy_ops *policy, ui
 	return has(policy->vf_params, "min_ppm") || has(policy->vf_params, "budget_us");
 }
 
-/* Strict slots, held empty if nobody uses them, with constant room for the switch of contexts that
- * are of one size. */
+/* Strict slots, held empty when unused, with constant room for the switch, and contexts of one
+ * size. */
 static bool strict_slots(struct scenario *s, const struct vgpu_policy_ops *policy)
 {
 	vgpu_nsec save = 0;
@@ -204,12 +205,12 @@ static bool strict_slots(struct scenario *s, const struct vgpu_policy_ops *polic
 	snprintf(text, sizeof(text), "%" PRIu64, (s->load.max + s->run.max + save) / VGPU_USEC + 1);
 	settings_set(&s->params, "idle", "hold");
 	settings_set(&s->params, "slice", "fixed");
-	settings_set(&s->params, "slice_us", "4000"); /* turns are had in one part */
+	settings_set(&s->params, "slice_us", "4000"); /* turns have one part */
 	settings_set(&s->params, "switch_us", text);
 	return has(policy->params, "switch_us");
 }
 
-/* VF 0 cannot tell from its turns what all others do. */
+/* The turns of VF 0 do not depend on what the others do. */
 static bool other_neighbours(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
 	static const enum vhost_work works[] = {VHOST_NEVER, VHOST_BURSTS, VHOST_SLEEPER};
@@ -237,8 +238,8 @@ static bool same_hash(const struct outcome *a, const struct outcome *b, const ui
 	return false;
 }
 
-/* Shares may differ by as much as the bounds of both runs allow; where none is stated, by a
- * fiftieth of all, and by what two of the longest slices are of it. */
+/* Shares may differ by as much as the bounds of both runs allow; if none is stated, by 2 % of all,
+ * plus the part of it that two of the longest slices are. */
 static bool same_shares(const struct outcome *a, const struct outcome *b, const uint32_t *to,
 			char *why, size_t size)
 {
@@ -248,7 +249,7 @@ static bool same_shares(const struct outcome *a, const struct outcome *b, const 
 
 	for (i = 0; i < a->n; i++) {
 		if (!a->judged[i] || !b->judged[to[i]])
-			return true; /* one of them was not admitted: nothing to compare */
+			return true; /* a VF was not admitted: nothing to compare */
 		all_a += a->service[i];
 		all_b += b->service[to[i]];
 		lag_a += a->bound[i];
@@ -267,7 +268,7 @@ static bool same_shares(const struct outcome *a, const struct outcome *b, const 
 	return true;
 }
 
-/* From the first turn that lies a second after the start, when times have been learnt. */
+/* The turns of VF 0 after FROM: a second after the start, when the core has learned times. */
 static size_t turns_of_0(const struct outcome *o, vgpu_nsec from, struct vhost_dispatch *out)
 {
 	size_t i, n = 0;
@@ -319,14 +320,14 @@ static const struct relation {
 	{"beside other neighbours", strict_slots, other_neighbours, same_turns},
 };
 
-/* The scenario to start from: as S, but everybody always has work, and the same each time. */
+/* The scenario to start from: as S, but all VFs always have work, and all times are constant. */
 static void plain(struct scenario *to, const struct scenario *s,
 		  const struct vgpu_policy_ops *policy)
 {
 	uint32_t i;
 
 	scenario_copy(to, s);
-	/* Nobody is promised what others leave, and the first of equals may have all of it. */
+	/* No share of reclaimed time is promised: the first of equal VFs may get all of it. */
 	if (has(policy->params, "reclaim"))
 		settings_set(&to->params, "reclaim", "off");
 	to->until = to->work_from + 10 * VGPU_SEC;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Metamorphic relations: a scenario is run again with a change that must not matter, and what must
- * be the same is compared. They need no model of the policy, and so find what a model shares with
- * it.
+ * stay the same is compared. Relations need no model of the policy, and so find errors that a model
+ * would share with the policy.
  */
 #ifndef SIM_RELATIONS_H
 #define SIM_RELATIONS_H
@@ -10,8 +10,8 @@
 #include "scenario.h"
 
 /*
- * Holds POLICY to all relations that apply to it, with the VFs and parameters of S. False, and
- * which one is broken how. DECISIONS grows by those that were made.
+ * Tests all relations that apply to POLICY, with the VFs and parameters of S. Returns false, with
+ * the broken relation in VIOLATION. Adds the decisions made to DECISIONS.
  */
 bool relations_hold(const struct scenario *s, const struct vgpu_policy_ops *policy,
 		    uint64_t *decisions, char *violation, size_t size);

@@ -14,7 +14,7 @@ static void tell_difference(const struct replay *r)
 
 	printf("event %llu%s differs: type %u, VF %d, code %u, at %.6f s; recorded %08x, now "
 	       "%08x\n",
-	       (unsigned long long)r->at, of_memory ? ", of memory," : "",
+	       (unsigned long long)r->at, of_memory ? " of the memory reducer" : "",
 	       of_memory ? r->entry.type - RECORD_OF_MEMORY : r->entry.type, (int)r->entry.vf,
 	       r->entry.code, (double)r->entry.now / 1e9, r->entry.hash, r->hash);
 	for (i = 0; i < r->out.n_records; i++)
@@ -40,7 +40,7 @@ int replay_file(const char *path, bool tell)
 	if (r == 0) {
 		if (tell)
 			puts(recording.text);
-		r = recording_replay(&recording, vgpu_builtin_policy, &replay, &err);
+		r = recording_replay(&recording, vgpu_builtin_policy, NULL, &replay, &err);
 		recording_free(&recording);
 	}
 	if (r < 0) {

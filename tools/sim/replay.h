@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Replays a file and says on stdout what came of it; 0: the same, 1: it differs, 2: it cannot be
- * replayed. TELL: also what it was recorded under. */
+/* Replays a file and prints the result on stdout. Returns 0: the same; 1: it differs; 2: it cannot
+ * be replayed. TELL: also prints the recording's text, version and configuration. */
 int replay_file(const char *path, bool tell);
 
 #endif

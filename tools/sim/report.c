@@ -74,7 +74,7 @@ void report_add(struct report *report, const struct running *r)
 	report->n_vfs += h->n_vfs;
 	report->decisions += h->switches;
 	report->seconds = fmax(report->seconds, (double)h->now / 1e9);
-	/* Means over GPUs, by their decisions. */
+	/* Means over GPUs, weighted by their decisions. */
 	if (report->decisions) {
 		double w = (double)h->switches / (double)report->decisions;
 		double wall = (double)core.engine.wall_ns / 100 + 1;

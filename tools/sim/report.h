@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a run came to: for people, for programs, and as a picture. */
+/* The results of a run: as tables, as JSON, and as a picture. */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H
 
@@ -11,9 +11,9 @@
 struct report_vf {
 	uint32_t vf, gpu;
 	bool backlogged;
-	double share, promised, error; /* of the service of those that always have work */
+	double share, promised, error; /* of the service of the VFs that always have work */
 	double run_ms, overrun_ms, max_wait_ms;
-	uint64_t turns, jobs, missed; /* ticks that found the job before them undone */
+	uint64_t turns, jobs, missed; /* ticks at which the job before was not done */
 	double p50_ms, p99_ms;	      /* of its jobs */
 };
 
@@ -22,7 +22,7 @@ struct report {
 	uint64_t decisions;
 	double seconds;				  /* virtual */
 	double worst_error, switch_pct, idle_pct; /* in per cent */
-	double fg_p99_ms; /* the worst of those that do not always have work; 0: there are none */
+	double fg_p99_ms; /* the worst VF of those that do not always have work; 0: there is none */
 	double max_wait_ms;
 	struct monitor_result monitor;
 	uint64_t violations, evictions, hash;
@@ -30,17 +30,18 @@ struct report {
 	struct report_vf *vfs;
 };
 
-/* Adds one GPU that has been run to its end; REPORT begins zeroed. */
+/* Adds the results of one GPU, after its run. REPORT must be zeroed before the first; report_free
+ * frees it. */
 void report_add(struct report *report, const struct running *r);
 void report_free(struct report *report);
 
 void report_table(const struct report *report, FILE *to);
 void report_json(const struct report *report, FILE *to);
-/* One line per rule, side by side. */
+/* Write one line for each rule. */
 void report_compare_head(FILE *to);
 void report_compare_line(const struct report *report, FILE *to);
 
-/* The dispatches in h->log, as sentences, and as a timeline. */
+/* Write the dispatches in h->log, as sentences, and as a timeline. */
 void report_log(const struct vhost *h, FILE *to);
 int report_svg(const struct vhost *h, const char *path, vgpu_nsec from, vgpu_nsec to,
 	       struct vgpu_error *err);

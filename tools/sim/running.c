@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scenarios at work: placement on GPUs, and the virtual host of one of them. */
+/* Runs scenarios: placement on GPUs, and the virtual host of one GPU. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint64_t memory_of(const struct scenario_vf *vf)
 	return bytes;
 }
 
-/* What a tenant asks for in all; one that never stops asks for everything. */
+/* The total engine time that a tenant asks for; all of it if the tenant never stops. */
 static double demand_of(const struct scenario *s, const struct scenario_vf *vf)
 {
 	double work = 0;
@@ -86,9 +86,9 @@ static int resolve_items(struct running *r, uint32_t i, const struct scenario_vf
 			values = calloc(VGPU_MAX_PARAMS, sizeof(*values));
 			vgpu_param_defaults(policy->vf_params, values);
 			e = settings_apply(&from->params, policy->vf_params, false, values, err);
-			e = e ? e
-			      : settings_apply(&from->items[k].params, policy->vf_params, false,
-					       values, err);
+			if (e == 0)
+				e = settings_apply(&from->items[k].params, policy->vf_params, false,
+						   values, err);
 			if (e < 0) {
 				free(values);
 				return e;
@@ -140,7 +140,7 @@ static void set_up_host(struct vhost *h, const struct scenario *s)
 	h->work_from = s->work_from;
 }
 
-/* What the VFs' settings come to under a policy; those that the policy lacks do not matter. */
+/* The VFs' parameters under a policy; settings that the policy lacks are ignored. */
 static int rows_of(const struct running *r, const struct vgpu_policy_ops *policy, int64_t *rows,
 		   struct vgpu_error *err)
 {
@@ -186,14 +186,16 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 			save = s->vfs[r->vfs[i]].save.max;
 		e = resolve_items(r, i, &s->vfs[r->vfs[i]], policy, err);
 	}
-	/* What the world switch takes at its worst, as an operator would have measured it. */
+	/* The longest world switch, as an operator would have measured it. */
 	r->host.config.switch_nominal = s->load.max + s->run.max + save;
 	if (n == 0)
 		r->host.vfs[0].work = VHOST_NEVER;
 	r->policy = checked ? vhost_checked(policy, &r->host) : policy;
 	vgpu_param_defaults(policy->params, params);
-	e = e ? e : settings_apply(&s->params, policy->params, false, params, err);
-	e = e ? e : rows_of(r, policy, rows, err);
+	if (e == 0)
+		e = settings_apply(&s->params, policy->params, false, params, err);
+	if (e == 0)
+		e = rows_of(r, policy, rows, err);
 	if (e == 0)
 		vhost_start(&r->host, r->policy, params, (const int64_t(*)[VGPU_MAX_PARAMS])rows);
 	free(rows);
@@ -202,7 +204,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	return e;
 }
 
-/* As it was configured: what was changed since is forgotten. */
+/* Restarts vgpud as configured: live changes are forgotten. */
 static void restart(struct running *r)
 {
 	int64_t params[VGPU_MAX_PARAMS];

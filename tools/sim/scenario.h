@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scenario: GPUs, tenants, a policy, what goes wrong and what operators do, as a text that people
- * write and that a failing random run is shrunk to. docs/simulator.md describes it.
+ * A scenario: GPUs, tenants, a policy, faults, and what operators do, as text. People write it, and
+ * a failing random run is shrunk to it. docs/simulator.md describes it.
  */
 #ifndef SIM_SCENARIO_H
 #define SIM_SCENARIO_H
@@ -13,7 +13,7 @@
 #define SCENARIO_MAX_GPUS 64u
 #define SCENARIO_MAX_SETTINGS 12u
 
-/* Parameters of whichever policy, as text, for a policy may not have them. */
+/* Parameters as text, because they may be for a policy that lacks some of them. */
 struct settings {
 	uint32_t n;
 	struct {
@@ -28,7 +28,7 @@ struct scenario_item {
 	struct settings params; /* VHOST_PARAM */
 };
 
-/* What a VF is for: figures of workloads are given for each. */
+/* What a VF is used for; results are given for each role. */
 enum role { ROLE_NONE = 0, ROLE_FRAMES, ROLE_INFERENCE, ROLE_TRAINING, ROLE_DESKTOP, ROLE_COUNT };
 
 struct scenario_vf {
@@ -56,7 +56,7 @@ enum placement { PLACE_ROUND_ROBIN = 0, PLACE_FIRST_FIT, PLACE_LEAST_LOADED };
 struct scenario {
 	uint32_t n_vfs, n_gpus;
 	enum placement placement;
-	uint64_t memory; /* of each GPU, for placement by what `mem` asks for; 0: no matter */
+	uint64_t memory; /* bytes of each GPU, for placement by what `mem` asks for; 0: unlimited */
 	char policy[32];
 	struct settings params;
 	uint64_t seed;
@@ -70,32 +70,33 @@ struct scenario {
 	size_t n_ops, max_ops;
 };
 
-/* As `role` is written; ends with NULL. */
+/* Names of roles; NULL-terminated. */
 extern const char *const scenario_roles[];
 
 /* Makes a scenario with N_VFS tenants that always have work, for 10 s under `fair`. */
 void scenario_init(struct scenario *s, uint32_t n_vfs);
 void scenario_free(struct scenario *s);
-/* A copy of all of it. */
+/* Makes a deep copy. */
 void scenario_copy(struct scenario *to, const struct scenario *from);
 
-/* Reads a file; 0 or -errno with what is wrong, and in which line. */
+/* Reads a file; 0 or -errno with the reason and the line. The caller frees S by scenario_free. */
 int scenario_read(struct scenario *s, const char *path, struct vgpu_error *err);
-/* The same from F, which stays open; NAME is for what is said of it. */
+/* The same from F, which stays open; NAME: for messages. */
 int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgpu_error *err);
-/* Writes it so that scenario_read reads the same. */
+/* Writes S so that scenario_read reads the same scenario. */
 void scenario_write(const struct scenario *s, FILE *to);
 
-/* Adds or replaces a setting; false if there is no room or it is too long. */
+/* Adds or replaces a setting; false if there is no room, or the setting is too long. */
 bool settings_set(struct settings *s, const char *name, const char *value);
-/* Settings as the parameters of TABLE. STRICT: one that the table lacks is an error. */
+/* Applies settings to VALUES of the parameters of TABLE. STRICT: a setting that TABLE lacks is an
+ * error. */
 int settings_apply(const struct settings *s, const struct vgpu_param *table, bool strict,
 		   int64_t *values, struct vgpu_error *err);
 
 struct scenario_item *scenario_add_item(struct scenario_vf *vf);
 struct scenario_op *scenario_add_op(struct scenario *s);
 
-/* One GPU of a scenario at work. */
+/* One GPU of a scenario that runs. */
 struct running {
 	const struct scenario *scenario;
 	struct vhost host;
@@ -107,18 +108,18 @@ struct running {
 };
 
 /*
- * Sets GPU number GPU of S up with the policy POLICY (NULL: the scenario's; FIND finds policies by
- * their names), CHECKED against the contract if it is to be, with MEMORY beside its core. 0 or
- * -EINVAL with the reason.
+ * Sets up GPU number GPU of S with POLICY (NULL: the scenario's; FIND finds policies by name).
+ * CHECKED: calls of the policy are checked against the contract. MEMORY: what runs beside the core.
+ * 0 or -EINVAL with the reason.
  */
 int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 		  const struct vgpu_policy_ops *policy, bool checked, enum vhost_memory_kind memory,
 		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
-/* To instant UNTIL, with what operators do. */
+/* Runs to instant UNTIL, with the changes by operators. */
 void running_run(struct running *r, vgpu_nsec until);
 void running_finish(struct running *r);
 
-/* Puts each VF on a GPU, by the scenario's rule; 0 or -ENOSPC with the reason. */
+/* Places each VF on a GPU by the scenario's rule; 0 or -ENOSPC with the reason. */
 int scenario_place(struct scenario *s, struct vgpu_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lines of a scenario are made of: durations, and keys with values. */
+/* Parts of a scenario's lines: durations, and keys with values. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>

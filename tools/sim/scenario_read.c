@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static int bad(struct reader *r, const char *what, const char *value)
 	return vgpu_error_set(&r->err, -EINVAL, "%s: %s", value, what);
 }
 
-/* Whose parameters settings are. */
+/* Whether settings are parameters of a policy or of a VF. */
 enum of { OF_POLICY, OF_VF };
 
 static bool has(const struct vgpu_policy_ops *policy, enum of of, const char *name)
@@ -33,8 +34,8 @@ static bool has(const struct vgpu_policy_ops *policy, enum of of, const char *na
 	return p->name;
 }
 
-/* Whether any policy, any model or any plug-in that was loaded has such a parameter. One scenario
- * may go through many policies, which need not have it; one that none has is a slip of the pen. */
+/* Whether any policy, model or loaded plug-in has the parameter. A scenario may run under many
+ * policies, not all of which have it; a parameter that none has is a typo. */
 static bool is_known(enum of of, const char *name)
 {
 	unsigned i;
@@ -51,7 +52,7 @@ static bool is_known(enum of of, const char *name)
 	return false;
 }
 
-/* name=value words from FIRST on: keys of BASE, or settings of a policy or a VF. */
+/* Reads name=value words from FIRST on: keys of BASE, or settings of a policy or a VF. */
 static int read_settings(struct reader *r, int first, const struct key *keys, void *base,
 			 enum of of, struct settings *settings)
 {
@@ -65,7 +66,7 @@ static int read_settings(struct reader *r, int first, const struct key *keys, vo
 		*value++ = '\0';
 		e = keys ? scenario_key_set(keys, base, r->words[i], value) : -ENOENT;
 		if (e == -EINVAL)
-			return vgpu_error_set(&r->err, e, "%s=%s: not such a value", r->words[i],
+			return vgpu_error_set(&r->err, e, "%s=%s: invalid value", r->words[i],
 					      value);
 		if (e == -ENOENT && (!settings || !is_known(of, r->words[i])))
 			return bad(r, "no such setting, and no policy has such a parameter",
@@ -115,7 +116,7 @@ static int on_vfs(struct reader *r)
 	if (r->n != 2 || vgpu_parse_int(r->words[1], &n) < 0 || n < 1 || n > 100000)
 		return bad(r, "want a number of VFs from 1 to 100000", r->words[0]);
 	if (r->s->vfs)
-		return bad(r, "twice", r->words[0]);
+		return bad(r, "given twice", r->words[0]);
 	r->s->n_vfs = (uint32_t)n;
 	r->s->vfs = calloc((size_t)n, sizeof(*r->s->vfs));
 	return 0;
@@ -136,12 +137,16 @@ static int on_gpus(struct reader *r)
 
 static int on_seed(struct reader *r)
 {
-	int64_t seed;
+	char *end;
 
-	if (r->n != 2 || vgpu_parse_int(r->words[1], &seed) < 0)
-		return bad(r, "want a number", r->words[0]);
-	r->s->seed = (uint64_t)seed;
-	return 0;
+	/* All 64 bits: prove writes such seeds. */
+	errno = 0;
+	if (r->n == 2 && isdigit((unsigned char)r->words[1][0])) {
+		r->s->seed = strtoull(r->words[1], &end, 10);
+		if (*end == '\0' && errno == 0)
+			return 0;
+	}
+	return bad(r, "want a number from 0 to 18446744073709551615", r->words[0]);
 }
 
 static int read_time(struct reader *r, vgpu_nsec *out)
@@ -227,7 +232,8 @@ static int on_at(struct reader *r)
 	} else if (r->n > 3 && strcmp(r->words[2], "vf") == 0) {
 		op.type = OP_SET;
 		e = read_vf_number(r, r->words[3], &op.vf);
-		e = e ? e : read_settings(r, 4, NULL, NULL, OF_VF, &op.params);
+		if (e == 0)
+			e = read_settings(r, 4, NULL, NULL, OF_VF, &op.params);
 	} else if (r->n == 4 && strcmp(r->words[2], "reset") == 0) {
 		op.type = OP_RESET;
 		e = read_vf_number(r, r->words[3], &op.vf);
@@ -239,7 +245,7 @@ static int on_at(struct reader *r)
 	if (e < 0)
 		return e;
 	if (r->s->n_ops && r->s->ops[r->s->n_ops - 1].t > op.t)
-		return bad(r, "before the one above", r->words[1]);
+		return bad(r, "earlier than the line above", r->words[1]);
 	*scenario_add_op(r->s) = op;
 	return 0;
 }
@@ -266,15 +272,15 @@ static int read_item(struct reader *r)
 	if (it.kind == VHOST_PARAM) {
 		e = read_settings(r, 3, NULL, NULL, OF_VF, &it.params);
 	} else if (it.kind == VHOST_ARRIVE || it.kind == VHOST_DEPART || it.kind == VHOST_HANG) {
-		e = r->n == 3 ? 0 : bad(r, "takes nothing", r->words[2]);
+		e = r->n == 3 ? 0 : bad(r, "takes no arguments", r->words[2]);
 	} else if (r->n != 4 || !scenario_parse_time(r->words[3], &it.value, &end) || *end) {
-		e = bad(r, "wants one number", r->words[2]);
+		e = bad(r, "takes one number", r->words[2]);
 	}
 	if (e < 0)
 		return e;
 	vf = &r->s->vfs[i];
 	if (vf->n_items && vf->items[vf->n_items - 1].t > it.t)
-		return bad(r, "before the one above of this VF", r->words[0]);
+		return bad(r, "earlier than the line above of this VF", r->words[0]);
 	vf->work = VHOST_SCRIPT;
 	*scenario_add_item(vf) = it;
 	return 0;
@@ -319,13 +325,14 @@ static int read_line(struct reader *r, char *line)
 		   r->words[0]);
 }
 
-/* What only the whole text can tell. */
+/* Checks what only the whole text shows. */
 static int read_whole(struct reader *r)
 {
 	uint32_t i;
 
 	if (!r->s->vfs)
-		return vgpu_error_set(&r->err, -EINVAL, "no VFs: say vfs N");
+		return vgpu_error_set(&r->err, -EINVAL,
+				      "the number of VFs is missing: add a line vfs N");
 	for (i = 0; i < r->s->n_vfs; i++)
 		if (r->s->vfs[i].work == VHOST_PERIODIC && r->s->vfs[i].period.min == 0)
 			return vgpu_error_set(&r->err, -EINVAL,
@@ -349,7 +356,8 @@ int scenario_read_from(struct scenario *s, FILE *f, const char *name, struct vgp
 		e = read_line(&r, line);
 	}
 	free(line);
-	e = e ? e : read_whole(&r);
+	if (e == 0)
+		e = read_whole(&r);
 	if (e < 0) {
 		scenario_free(s);
 		return vgpu_error_set(err, e, "%s:%lu: %s", name, number, r.err.text);

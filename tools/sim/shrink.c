@@ -24,7 +24,7 @@ static void drop_vf(struct scenario *s, uint32_t vf)
 	s->n_ops = n;
 }
 
-/* Ways of making a whole scenario smaller. */
+/* Reductions of a whole scenario. */
 
 static void half_the_time(struct scenario *s)
 {
@@ -76,7 +76,7 @@ static void (*const of_all[])(struct scenario *s) = {
 	no_failures,   free_switches, timers_in_time, short_windows,
 };
 
-/* Ways of making a VF simpler. */
+/* Reductions of a VF. */
 
 static void default_vf(struct scenario_vf *vf)
 {
@@ -136,7 +136,7 @@ static void drop_op(struct scenario *s, size_t k)
 	memmove(s->ops + k, s->ops + k + 1, (s->n_ops - k) * sizeof(*s->ops));
 }
 
-/* Way number STEP; false if there are no more. */
+/* Applies reduction number STEP; false if there are no more. */
 static bool reduce(struct scenario *s, size_t step)
 {
 	size_t vf, what;
@@ -185,10 +185,10 @@ static bool same(const struct scenario *a, const struct scenario *b)
 	return equal;
 }
 
-/* Runs that shrinking may take: each of them takes as long as the failing one at the most. */
+/* The most runs that shrinking may take; each takes at most as long as the failing one. */
 #define SHRINK_RUNS 800
 
-/* Greedily, until no single step helps any more (after Zeller's ddmin). */
+/* Reduces greedily, until no single step helps (after Zeller's ddmin). */
 void shrink(struct scenario *s, bool (*fails)(const struct scenario *s, const void *context),
 	    const void *context)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest scenario that still fails. */
+/* Finds the smallest scenario that still fails. */
 #ifndef SIM_SHRINK_H
 #define SIM_SHRINK_H
 
 #include "scenario.h"
 
-/* Makes S smaller as long as FAILS says of the smaller one, too, that it fails. */
+/* Makes S smaller as long as FAILS says that the smaller scenario fails, too. */
 void shrink(struct scenario *s, bool (*fails)(const struct scenario *s, const void *context),
 	    const void *context);
 

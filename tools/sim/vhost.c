@@ -96,7 +96,7 @@ static vgpu_nsec later(vgpu_nsec a, vgpu_nsec b)
 	return a > b ? a : b;
 }
 
-/* Invariants 3 and 1 of the list in docs/architecture.md, at every step. */
+/* Checks invariants 3 and 1 of the list in docs/architecture.md. */
 static void check(struct vhost *h)
 {
 	struct vgpu_core_view core;
@@ -120,12 +120,12 @@ static void check(struct vhost *h)
 		on_engine += vf.on_engine;
 		if (vf.context != h->vfs[i].context && h->vfs[i].context != VGPU_CTX_BROKEN &&
 		    h->command_at == VGPU_NEVER && vf.context != VGPU_CTX_BROKEN)
-			vhost_fail(h, "VF %u: the core believes its context is %s, it is %s", i,
-				   vgpu_context_names[vf.context],
+			vhost_fail(h, "VF %u: the core says that its context is %s, but it is %s",
+				   i, vgpu_context_names[vf.context],
 				   vgpu_context_names[h->vfs[i].context]);
 	}
 	if (sum != core.engine.wall_ns)
-		vhost_fail(h, "time is lost: %llu of %llu ns accounted for",
+		vhost_fail(h, "the ledger is wrong: %llu of %llu ns are accounted for",
 			   (unsigned long long)sum, (unsigned long long)core.engine.wall_ns);
 	if (on_engine > 1)
 		vhost_fail(h, "two VFs on the engine");
@@ -164,7 +164,7 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 		if (h->log_n < h->log_max)
 			h->log[h->log_n++] = (struct vhost_dispatch){r->vf, r->t, VGPU_NEVER, r->a};
 	} else if (r->type == VGPU_REC_STOP && r->a > 0) {
-		/* Invariant 2: beyond the grant no more than late timer, preemption and grace. */
+		/* Invariant 2: a VF overruns its grant by at most late timers and the grace. */
 		bound = h->timer_late.max + h->config.grace + h->timer_late.max;
 		if (r->b > bound)
 			vhost_fail(h, "VF %u: overran by %llu ns", r->vf, (unsigned long long)r->b);
@@ -215,7 +215,7 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 	return r;
 }
 
-/* Configures a VF; if the policy refuses it, its reason is kept. */
+/* Configures a VF; if the policy refuses it, keeps the reason. */
 static void add(struct vhost *h, uint32_t i, const int64_t *params)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -229,7 +229,7 @@ static void add(struct vhost *h, uint32_t i, const int64_t *params)
 	vf->refused = r < 0 ? strdup(h->out.why ? h->out.why : "no reason given") : NULL;
 }
 
-/* A core and its policy, with VFs as the device has them. */
+/* Makes a core with its policy, and VFs as the device has them. */
 static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const int64_t *params,
 		  const int64_t (*vf_params)[VGPU_MAX_PARAMS])
 {
@@ -238,7 +238,7 @@ static void begin(struct vhost *h, const struct vgpu_policy_ops *policy, const i
 	bool unchecked = h->unchecked;
 	uint32_t i;
 
-	h->unchecked = true; /* it does not know all VFs yet */
+	h->unchecked = true; /* the core does not know all VFs yet */
 	h->core_memory = calloc(1, vgpu_core_size(h->n_vfs));
 	h->fallback_memory = calloc(1, fallback->memory(h->n_vfs));
 	h->core = vgpu_core_init(h->core_memory, &h->config, fallback, h->fallback_memory, h->now);
@@ -289,7 +289,8 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 	uint32_t i;
 
 	end(h);
-	/* Drivers wait for what is in flight before they look at the GPU; nobody is told. */
+	/* A driver waits for a command in flight before it reads the GPU's state; no core gets the
+	 * answer. */
 	if (h->command_at != VGPU_NEVER && h->command_at > h->now) {
 		tenant_works(h, h->command_at);
 		h->now = h->command_at;
@@ -304,7 +305,7 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 		vf->reset_at = VGPU_NEVER;
 		vf->scrub_at = VGPU_NEVER;
 		vf->scrubs = 0;
-		if (!vf->up) { /* it asks again */
+		if (!vf->up) { /* its guest asks again */
 			vf->wants_init = !vf->stays_down;
 			vf->next_change = h->now + VGPU_MSEC;
 		}
@@ -341,7 +342,8 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 		free(memory);
 		return r;
 	}
-	/* One in force, one in waiting at the most; its retirement may have come with this step. */
+	/* At most one policy is in force and one waits; the old one may have been retired in this
+	 * step. */
 	h->policy_memory[h->policy_memory[0] ? 1 : 0] = memory;
 	return 0;
 }
@@ -356,7 +358,7 @@ static vgpu_nsec earliest(const struct vhost *h)
 	return ns ? sooner(t, h->now + *ns) : t;
 }
 
-/* Something that happens by itself to VF is due. */
+/* Does what is due for a VF without an event of the core. */
 static void due(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -396,9 +398,9 @@ static void fire(struct vhost *h)
 }
 
 /*
- * A timer fires late, by an amount that is drawn once for each deadline for which it is armed. If
- * the deadline moves to a sooner instant, the timer that is armed may still be the one that comes
- * first; if it moves to a later one, the timer is armed anew.
+ * A timer fires late, by an amount that is drawn once for each armed deadline. If the deadline
+ * moves to an earlier instant, the armed timer may still fire first; if it moves to a later one,
+ * the timer is armed anew.
  */
 static void arm(struct vhost *h)
 {
@@ -410,7 +412,7 @@ static void arm(struct vhost *h)
 	}
 	if (h->timer_at != VGPU_NEVER && deadline == h->timer_for)
 		return;
-	/* One that has passed already is seen by the thread that has just handled an event. */
+	/* The thread that has just handled an event sees a deadline that has passed already. */
 	at = deadline < h->now ? h->now : deadline + draw(h, h->timer_late);
 	h->armed = h->now;
 	if (h->timer_at != VGPU_NEVER && deadline < h->timer_for)

@@ -3,7 +3,7 @@
 
 #include "vhost_private.h"
 
-/* What the device makes of a command: the legal order is checked here, not in the core. */
+/* Carries out a command. The legal order is checked here, independently of the core. */
 static void command(struct vhost *h, const struct vgpu_action *a)
 {
 	static const struct {
@@ -149,7 +149,7 @@ void device_faults(struct vhost *h)
 		return;
 	if (chance(h, h->vfs[i].reset_ppm)) {
 		device_forget(h, i);
-		h->vfs[i].context = VGPU_CTX_BROKEN; /* until the PF has reset it, too */
+		h->vfs[i].context = VGPU_CTX_BROKEN; /* until it is reset from the PF, too */
 		event_vf(h, VGPU_EV_GUEST_RESET, i, 0, 0);
 	} else if (chance(h, h->vfs[i].window_ppm)) {
 		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);

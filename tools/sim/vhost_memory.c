@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory of the device, in cells of a granule: who wrote there last. The real reducer
- * (vgpu/memory_step.h) runs beside the core; its actions are carried out here, some of them fail,
- * and what is said to the core is heard late. After each of its steps invariant 20 of the list in
- * docs/architecture.md is checked, against cells that know nothing of its table. What this draws
- * comes from a source of its own, so that the rest is as it would be without it.
+ * The memory of the device, in cells of a granule; each cell says which data was written there
+ * last. The real reducer (vgpu/memory_step.h) runs beside the core. Its actions are carried out
+ * here, some of them fail, and the core gets its messages late. After each of its steps invariant
+ * 20 of the list in docs/architecture.md is checked, against the cells, which know nothing of the
+ * reducer's table. Random numbers come from a source of their own, so that the rest of a run is the
+ * same without this model.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,14 +16,14 @@
 
 #define GRANULE (UINT64_C(1) << 20)
 #define PF_CELLS 2u
-#define VF_CELLS 2u /* each to begin with */
+#define VF_CELLS 2u /* of each VF at first */
 #define MAX_CELLS (PF_CELLS + 6 * VGPU_GPU_MAX_VFS)
 #define TELLS 256u
 #define TELL_EVERY VGPU_MSEC
 #define LATEST_TELL (100 * VGPU_USEC)
 #define CHANGE_EVERY (40 * VGPU_MSEC)
 
-/* Something that is said to the core, in its order. */
+/* A message to the core; messages stay in order. */
 struct tell {
 	vgpu_nsec at;
 	struct vgpu_event event;
@@ -36,10 +37,10 @@ struct vhost_memory {
 	uint64_t slot;	      /* bytes of each VF's saved context */
 	uint32_t local, host; /* cells */
 
-	uint64_t cells[MAX_CELLS];		     /* 0: clear */
-	uint64_t saved[VGPU_GPU_MAX_VFS];	     /* the same of the save area */
-	uint64_t marks[VGPU_GPU_MAX_VFS], last_mark; /* what a guest has written last */
-	struct vgpu_extent table[VGPU_GPU_MAX_VFS];  /* the GPU's own */
+	uint64_t cells[MAX_CELLS];		     /* what was written last; 0: clear */
+	uint64_t saved[VGPU_GPU_MAX_VFS];	     /* the same for the save area */
+	uint64_t marks[VGPU_GPU_MAX_VFS], last_mark; /* what each guest has written last */
+	struct vgpu_extent table[VGPU_GPU_MAX_VFS];  /* the GPU's own table */
 
 	struct {
 		bool at_work, copies, fails, early;
@@ -49,15 +50,16 @@ struct vhost_memory {
 	} piece;
 	struct tell tells[TELLS];
 	uint32_t head, tail;
-	uint32_t told;			   /* VFs of which the core has heard something since the
-					    * reducer was told of them */
-	uint32_t scrubs[VGPU_GPU_MAX_VFS]; /* asked for, and not yet passed on */
-	bool late;			   /* there may be something new to tell */
+	uint32_t told; /* bitmap: VFs of which the core got a message since the reducer was told
+			  about them */
+	uint32_t
+		scrubs[VGPU_GPU_MAX_VFS]; /* requested by the core, not yet passed to the reducer */
+	bool late;			  /* the reducer may have to be told something new */
 	vgpu_nsec tell_at, change_at;
-	bool asked; /* a change is under way: */
+	bool asked; /* a change is under way */
 	uint32_t id;
 	struct vgpu_memory_change change;
-	uint64_t was; /* the size that its VF had */
+	uint64_t was; /* the size that its VF had before */
 	uint64_t n_changes, n_moves;
 };
 
@@ -77,7 +79,7 @@ static bool is_out(const struct vhost_memory *m, uint32_t vf)
 	return m->table[vf].offset >= m->local * GRANULE;
 }
 
-/* Whether all that VF has was written last as MARK. */
+/* Whether all of VF's memory was last written as MARK. */
 static bool holds(const struct vhost_memory *m, uint32_t vf, uint64_t mark)
 {
 	uint64_t i, first = m->table[vf].offset / GRANULE;
@@ -129,7 +131,8 @@ void memory_scrub(struct vhost *h, uint32_t vf)
 	h->gpu_memory->scrubs[vf]++;
 }
 
-/* Invariant 20: no byte has two owners, what is free is clear, the GPU's table is the reducer's. */
+/* Checks invariant 20: no byte has two owners, free memory is clear, and the GPU's table and the
+ * reducer's agree. */
 static void check(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -152,7 +155,7 @@ static void check(struct vhost *h)
 	for (i = 0; i < h->n_vfs; i++)
 		for (c = 0; c < m->table[i].size / GRANULE; c++)
 			if (owners[m->table[i].offset / GRANULE + c]++)
-				vhost_fail(h, "VF %u: its memory is another's, too", i);
+				vhost_fail(h, "VF %u: its memory overlaps another VF's", i);
 	for (i = 0; i < view->n_extents; i++) {
 		const struct vgpu_memory_extent *e = &view->extents[i];
 		const struct vgpu_extent *is = &m->table[e->owner % VGPU_GPU_MAX_VFS];
@@ -162,7 +165,7 @@ static void check(struct vhost *h)
 				vhost_fail(h, "free memory is not clear");
 		if (e->state == VGPU_EXTENT_OWNED && e->owner != VGPU_MEMORY_PF &&
 		    (is->offset != e->offset || is->size != e->size))
-			vhost_fail(h, "VF %u: the GPU's table is not the reducer's", e->owner);
+			vhost_fail(h, "VF %u: the GPU's table and the reducer's differ", e->owner);
 	}
 }
 
@@ -174,7 +177,7 @@ static void tell(struct vhost *h, enum vgpu_event_type type, const struct vgpu_m
 
 	before = m->head != m->tail ? m->tells[(m->tail - 1) % TELLS].at : 0;
 	if (m->tail - m->head == TELLS) {
-		vhost_fail(h, "the reducer says too much at once");
+		vhost_fail(h, "the reducer sends too many messages at once");
 		return;
 	}
 	m->tells[m->tail++ % TELLS] = (struct tell){
@@ -195,7 +198,7 @@ static int place(struct vhost *h, const struct vgpu_memory_action *a)
 	if (a->where.size &&
 	    (a->where.offset < PF_CELLS * GRANULE || end > (m->local + m->host) * GRANULE ||
 	     (a->where.offset < m->local * GRANULE && end > m->local * GRANULE)))
-		vhost_fail(h, "VF %u: its memory lies outside", a->vf);
+		vhost_fail(h, "VF %u: its memory lies outside of the GPU's and the host's", a->vf);
 	if (goes_wrong(h))
 		return -EIO;
 	m->n_moves += moves;
@@ -203,12 +206,12 @@ static int place(struct vhost *h, const struct vgpu_memory_action *a)
 	return 0;
 }
 
-/* What is written meanwhile stays, if it was early. */
+/* Carries out a piece. If that is done early, data that is written meanwhile stays. */
 static void take_effect(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
 	uint64_t to = m->piece.where.offset / GRANULE, from = m->piece.from / GRANULE;
-	/* One that fails has done half of it. */
+	/* A piece that fails has done half of its work. */
 	uint64_t i, n = m->piece.where.size / GRANULE >> m->piece.fails;
 
 	if (m->piece.where.size == m->slot && !m->piece.fails)
@@ -223,7 +226,7 @@ static void start_piece(struct vhost *h, const struct vgpu_memory_action *a)
 	struct vhost_memory *m = h->gpu_memory;
 
 	if (m->piece.at_work)
-		vhost_fail(h, "two things at once for the engine that clears");
+		vhost_fail(h, "two pieces at once");
 	m->piece.at_work = true;
 	m->piece.copies = a->type == VGPU_MA_COPY;
 	m->piece.fails = goes_wrong(h);
@@ -241,14 +244,14 @@ static void on_answer(struct vhost *h, const struct vgpu_memory_action *a)
 	uint64_t size = m->table[m->change.vf].size;
 
 	if (!m->asked || a->id != m->id)
-		vhost_fail(h, "an answer to a change that nobody waits for");
+		vhost_fail(h, "an answer to a change that was not requested");
 	m->asked = false;
 	if (m->change.what != VGPU_MEMORY_SET)
 		return;
 	if (a->value == 0 && size != m->change.size)
-		vhost_fail(h, "VF %u has not the memory that was set", m->change.vf);
+		vhost_fail(h, "VF %u does not have the memory that was set", m->change.vf);
 	if (a->value < 0 && size != m->was)
-		vhost_fail(h, "VF %u: a refusal has changed its memory", m->change.vf);
+		vhost_fail(h, "VF %u: a refused change has changed its memory", m->change.vf);
 }
 
 static void step(struct vhost *h, struct vgpu_memory_event event)
@@ -296,7 +299,7 @@ static void step(struct vhost *h, struct vgpu_memory_event event)
 	} while (placed);
 }
 
-/* How all VFs are. */
+/* Tells the reducer the state of all VFs. */
 static void look(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -333,7 +336,7 @@ void memory_core_stepped(struct vhost *h)
 		h->gpu_memory->late = true;
 }
 
-/* The core hears of the next thing that it was told. */
+/* Delivers the next message to the core. */
 static void deliver(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -365,7 +368,7 @@ static void finish_piece(struct vhost *h)
 	     (struct vgpu_memory_event){.type = VGPU_ME_DONE, .value = m->piece.fails ? -EIO : 0});
 }
 
-/* An operator, or a VM that starts, wants something. */
+/* Draws a change, as an operator or a VM that starts would request it. */
 static void ask(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
@@ -440,7 +443,7 @@ void memory_due(struct vhost *h)
 	}
 }
 
-/* What was there before anybody: who knows what. */
+/* Makes the model; its memory holds unknown data at first. */
 static struct vhost_memory *make(struct vhost *h)
 {
 	struct vhost_memory *m = calloc(1, sizeof(*m));
@@ -457,7 +460,7 @@ static struct vhost_memory *make(struct vhost *h)
 	for (i = 0; i < h->n_vfs; i++) {
 		uint32_t at = PF_CELLS + i * VF_CELLS;
 
-		/* Those for whom there is no room lie in host memory. */
+		/* VFs that do not fit are in host memory. */
 		at = at + VF_CELLS > m->local ? m->local + i * VF_CELLS : at;
 		m->table[i] = (struct vgpu_extent){at * GRANULE, VF_CELLS * GRANULE};
 		m->saved[i] = ++m->last_mark;
@@ -477,7 +480,7 @@ void memory_begin(struct vhost *h)
 		return;
 	if (!m)
 		m = h->gpu_memory = make(h);
-	/* Nothing is known but what the GPU has. */
+	/* All that is known is what the GPU has. */
 	memset(m->state, 0, vgpu_memory_state_size());
 	memset(m->scrubs, 0, sizeof(m->scrubs));
 	m->head = m->tail = 0;
@@ -493,7 +496,7 @@ void memory_begin(struct vhost *h)
 		(struct vgpu_extent){PF_CELLS * GRANULE - h->n_vfs * m->slot, h->n_vfs * m->slot};
 	memcpy(config.partition.vfs, m->table, sizeof(m->table));
 	vgpu_memory_open(m->state, &config);
-	/* What a predecessor has begun comes to its end; or there is nothing. */
+	/* A piece that the vgpud before has begun ends now; if there is none, say so. */
 	if (!m->piece.at_work) {
 		m->piece.at_work = true;
 		m->piece.where = (struct vgpu_extent){0, 0};

@@ -4,7 +4,7 @@
 #include "monitor.h"
 #include "vhost_private.h"
 
-/* The job that it works on, or NULL. */
+/* The VF's present job, or NULL. */
 static struct vhost_job *job(const struct vhost_vf *vf)
 {
 	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
@@ -66,7 +66,7 @@ static void set_busy(struct vhost *h, uint32_t i, bool busy)
 	event_vf(h, busy ? VGPU_EV_BUSY : VGPU_EV_EMPTY, i, 0, 0);
 }
 
-/* One item of its script; true if the next is due, too. */
+/* Does one item of the VF's script; true if the next may be due, too. */
 static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -109,7 +109,7 @@ static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 	return true;
 }
 
-/* Does what its script says is due; a think waits for the work before it to be done. */
+/* Does what the script says is due; a think waits until the work before it is done. */
 static void script(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -121,10 +121,11 @@ static void script(struct vhost *h, uint32_t i)
 			vf->next_change = it->t;
 			break;
 		}
-		if (it->kind != VHOST_ARRIVE && !vf->up) /* goes on when it is up */
+		if (it->kind != VHOST_ARRIVE &&
+		    !vf->up) /* the script goes on when the driver is up */
 			break;
 		if (it->kind == VHOST_THINK && job(vf))
-			break; /* goes on when it is out of work */
+			break; /* the script goes on when the VF is out of work */
 		vf->item++;
 		if (!item(h, i, it))
 			break;
@@ -133,7 +134,7 @@ static void script(struct vhost *h, uint32_t i)
 		set_busy(h, i, true);
 }
 
-/* All ticks that are due, and when the next one is. */
+/* Handles all ticks that are due, and plans the next one. */
 static void ticks(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
@@ -221,7 +222,7 @@ void tenant_released(struct vhost *h, uint32_t i)
 	vf->busy = false;
 	if (vf->context == VGPU_CTX_RUNNING)
 		memory_writes(h, i);
-	if (!vf->up) /* what was in its queue is gone */
+	if (!vf->up) /* the work in its queue is lost */
 		vf->queued = vf->jobs_head = vf->jobs_tail = 0;
 	vf->tick = 0;
 	vf->wants_init = !vf->up && !vf->stays_down;

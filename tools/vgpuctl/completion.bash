@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Completes vgpuctl's commands, as its own table has them ("vgpuctl --help"), and what follows them, as vgpud knows it.
+# Completes vgpuctl's commands from "vgpuctl --help", and their arguments from what vgpud and libvirt report.
 
 _vgpuctl_asked() { vgpuctl -o json "$@" 2>/dev/null | jq -r "$_vgpuctl_filter" 2>/dev/null; }
 
@@ -19,7 +19,7 @@ _vgpuctl() {
 		COMPREPLY=($(compgen -W "$(vgpuctl --help 2>/dev/null | grep -o -- '--[a-z]*' | sort -u) -o" -- "$word"))
 		return ;;
 	esac
-	# What has been said already, without options and their values.
+	# The words before the cursor, without options and their values.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
 		--help | --version) ;;

@@ -12,7 +12,7 @@
 #define HOOK LIBVIRT "/hooks/qemu.d/50-vgpud"
 
 struct round {
-	struct json_object *list; /* or NULL: print */
+	struct json_object *list; /* NULL: print each finding */
 	bool colour, well;
 };
 
@@ -41,16 +41,17 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	json_object_array_add(r->list, o);
 }
 
-/* libvirt takes what is executable there; the symlink is to /usr/sbin/vgpud-hook. */
+/* libvirt runs every executable file in hooks/qemu.d; ours is a symlink to /usr/sbin/vgpud-hook. */
 static void check_hook(struct round *r)
 {
 	if (access(LIBVIRT, F_OK) < 0)
-		finding(r, DOCTOR_NOTE, "libvirt", "not there: programs are tenants", "");
+		finding(r, DOCTOR_NOTE, "libvirt",
+			"libvirt is not installed; only programs can use VFs", "");
 	else if (access(HOOK, X_OK) == 0)
 		finding(r, DOCTOR_OK, "libvirt's hook", HOOK, "");
 	else
 		finding(r, DOCTOR_NOTE, "libvirt's hook",
-			"missing: VMs start without being asked for",
+			"not installed: vgpud is not consulted when a VM starts",
 			"ln -s /usr/sbin/vgpud-hook " HOOK ", and reload libvirtd");
 }
 

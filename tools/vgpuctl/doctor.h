@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* Prints what stands between this host and GPUs driven through its kernel, and what helps, for
- * people or as JSON. vgpud is not asked, and nothing is changed. True if nothing does. */
+/* Prints what keeps vgpud from driving GPUs on this host, and the remedy for each finding, as text
+ * or JSON. Reads the kernel's files only: it needs no vgpud and changes nothing. Returns false if
+ * any finding is "bad". */
 bool doctor(bool as_json, bool colour);
 
 #endif

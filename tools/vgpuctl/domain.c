@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "vgpu/file.h"
 
 void domain_run(char **argv)
 {
@@ -16,20 +17,18 @@ void domain_run(char **argv)
 
 	argv[0] = program;
 	execvp(program, argv);
-	fprintf(stderr, "vgpuctl: %s: %s; it comes with vgpud where libvirt is\n", program,
+	fprintf(stderr, "vgpuctl: cannot run %s: %s; install the package vgpud-libvirt\n", program,
 		strerror(errno));
 }
 
 char *domain_xml(const char *name, size_t *size)
 {
-	char *text = malloc(CLAIM_MAX_BYTES + 1), unused[] = "", verb[] = "xml";
+	char *text = NULL, unused[] = "", verb[] = "xml";
 	char *argv[] = {unused, verb, strdup(name), NULL};
-	int ends[2], status = -1;
+	int ends[2], status = -1, r = 0;
 	pid_t child = -1;
-	ssize_t n = 1;
 
-	*size = 0;
-	if (!text || !argv[2] || pipe(ends) < 0 || (child = fork()) < 0) {
+	if (!argv[2] || pipe(ends) < 0 || (child = fork()) < 0) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", name, strerror(errno));
 	} else if (child == 0) {
 		dup2(ends[1], STDOUT_FILENO);
@@ -39,16 +38,14 @@ char *domain_xml(const char *name, size_t *size)
 		_exit(127);
 	} else {
 		close(ends[1]);
-		while (n > 0) {
-			n = read(ends[0], text + *size, CLAIM_MAX_BYTES - *size);
-			*size += n > 0 ? (size_t)n : 0;
-		}
+		r = vgpu_read_all(ends[0], CLAIM_MAX_BYTES, &text, size);
 		close(ends[0]);
 		waitpid(child, &status, 0);
-		text[*size] = '\0';
 	}
+	if (r < 0)
+		fprintf(stderr, "vgpuctl: %s: its XML: %s\n", name, strerror(-r));
 	free(argv[2]);
-	if (status == 0)
+	if (r == 0 && status == 0)
 		return text;
 	free(text);
 	return NULL;

@@ -4,12 +4,13 @@
 
 #include <stddef.h>
 
-/* The XML of a libvirt domain, by vgpud-libvirt, which alone has libvirt's client; the caller's to
- * free, SIZE bytes and a zero. NULL: it has said why on stderr. */
+/* Returns the XML of the libvirt domain NAME: SIZE bytes and a terminating zero, which the caller
+ * frees. Runs vgpud-libvirt for it, the only program that links libvirt's client. NULL on failure,
+ * with the reason on stderr. */
 char *domain_xml(const char *name, size_t *size);
 
-/* Runs vgpud-libvirt with ARGV (its first is made its name) instead of this program; returns only
- * if that cannot be, and says so. */
+/* Replaces this program by vgpud-libvirt with the arguments ARGV; overwrites ARGV[0] with its name.
+ * Returns only if vgpud-libvirt cannot be run, with the reason on stderr. */
 void domain_run(char **argv);
 
 #endif

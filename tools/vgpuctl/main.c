@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "control_client.h"
 #include "doctor.h"
 #include "domain.h"
 #include "validate.h"
 #include "view.h"
+#include "vgpu/number.h"
 
 #define DEFAULT_SOCKET "/run/vgpud/control.sock"
+/* Of a partition, in bytes: more is a mistake. */
+#define MOST_MEMORY (UINT64_C(1) << 44)
 
-/* Exit codes: stable, and in the manual. */
+/* Exit codes: scripts rely on them, and vgpuctl(8) lists them. */
 enum {
 	EXIT_OK = 0,
 	EXIT_FAILED = 1,
@@ -29,52 +33,53 @@ struct options {
 	bool json, force;
 	int64_t ms, limit, count;
 	double interval;
-	char *words[33]; /* noun and verb, what follows, and NULL */
+	char *words[33]; /* noun, verb, arguments, NULL */
 	int n_words;
 };
 
-/* What vgpuctl can do: nouns, verbs, and the method behind them. */
+/* The commands: noun, verb, and vgpud's method that answers them. */
 static const struct command {
 	const char *noun, *verb;
-	const char *method; /* NULL: not vgpud's to answer */
-	const char *words;  /* what follows */
+	const char *method; /* NULL: answered without vgpud */
+	const char *words;  /* its arguments */
 	const char *help;
 	void (*view)(struct json_object *o);
 } commands[] = {
-	{"gpu", "list", "gpu.list", "", "the GPUs", view_gpu_list},
-	{"gpu", "show", "gpu.show", "", "one GPU", view_gpu_show},
-	{"vf", "list", "vf.list", "", "its VFs: promised and received", view_vf_list},
-	{"vf", "show", "vf.show", "N", "everything about a VF", view_vf_show},
-	{"vf", "set", "vf.set", "N NAME=VALUE...", "change a VF's parameters", view_params},
-	{"vf", "reset", "vf.reset", "N", "reset a VF; ends a quarantine", NULL},
-	{"memory", "show", "memory.show", "", "who has which part of the memory; --svg FILE", NULL},
-	{"memory", "plan", "memory.plan", "N SIZE", "what another size of a VF would take",
-	 view_memory_plan},
-	{"memory", "set", "memory.set", "N SIZE", "resize a VF: 512M, 2G, none; --force",
-	 view_memory_plan},
-	{"memory", "compact", "memory.compact", "", "make what is free one piece", NULL},
-	{"vm", "list", "vm.list", "", "the VMs that have a VF", view_vm_list},
-	{"vm", "explain", "vm.explain", "DOMAIN", "what a VM claims, has, would get, is refused",
-	 view_vm_explain},
-	{"vm", "set", NULL, "DOMAIN NAME=VALUE...", "change the claim in a VM's XML, and live",
+	{"gpu", "list", "gpu.list", "", "list the GPUs", view_gpu_list},
+	{"gpu", "show", "gpu.show", "", "show the state of a GPU", view_gpu_show},
+	{"vf", "list", "vf.list", "", "list the VFs: share promised and received", view_vf_list},
+	{"vf", "show", "vf.show", "N", "show all figures of VF N", view_vf_show},
+	{"vf", "set", "vf.set", "N NAME=VALUE...", "change parameters of VF N", view_params},
+	{"vf", "reset", "vf.reset", "N", "reset VF N: its guest loses its work; ends a quarantine",
 	 NULL},
-	{"policy", "list", "policy.list", "", "the policies and their parameters",
+	{"memory", "show", "memory.show", "", "show which VF has which part of the memory", NULL},
+	{"memory", "plan", "memory.plan", "N SIZE",
+	 "show what a resize of VF N would move and clear", view_memory_plan},
+	{"memory", "set", "memory.set", "N SIZE", "resize VF N to SIZE: 512M, 2G or none",
+	 view_memory_plan},
+	{"memory", "compact", "memory.compact", "",
+	 "move partitions until the free memory is one block", NULL},
+	{"vm", "list", "vm.list", "", "list the VMs that have a VF", view_vm_list},
+	{"vm", "explain", "vm.explain", "DOMAIN",
+	 "show what a VM claims and has, or why it gets none", view_vm_explain},
+	{"vm", "set", NULL, "DOMAIN NAME=VALUE...",
+	 "change the claim in a VM's XML, and its VF if it runs", NULL},
+	{"policy", "list", "policy.list", "", "list the policies and their parameters",
 	 view_policy_list},
-	{"policy", "show", "policy.show", "", "the policy in force", view_policy_show},
-	{"policy", "explain", "vf.list", "", "what the policy promises to each VF, in numbers",
+	{"policy", "show", "policy.show", "", "show the policy in force and its parameters",
+	 view_policy_show},
+	{"policy", "explain", "vf.list", "", "show what the policy promises to each VF",
 	 view_policy_explain},
 	{"policy", "set", "policy.set", "[POLICY] [NAME=VALUE...]",
-	 "change the policy, or its parameters", NULL},
-	{"top", NULL, "vf.list", "", "live view; --interval S, --count N", NULL},
-	{"timeline", NULL, "timeline", "", "who ran when; --ms N, --svg FILE", NULL},
-	{"trace", NULL, "timeline", "", "the same, for Perfetto, to stdout; --ms N", NULL},
-	{"stats", NULL, "stats", "", "times and counters", view_stats},
-	{"events", NULL, "events", "", "hangs, resets, windows; --limit N", view_events},
-	{"doctor", NULL, NULL, "", "whether this host is ready for GPUs; changes nothing", NULL},
-	{"validate", NULL, NULL, "FILE|DOMAIN",
-	 "what a domain's XML claims, or what is wrong with it", NULL},
-	{"record", NULL, "record", "", "save the last events for vgpu-sim replay; --output FILE",
-	 NULL},
+	 "change the policy or its parameters", NULL},
+	{"top", NULL, "vf.list", "", "show the VFs' shares live", NULL},
+	{"timeline", NULL, "timeline", "", "show which VF ran when", NULL},
+	{"trace", NULL, "timeline", "", "print the timeline for Perfetto", NULL},
+	{"stats", NULL, "stats", "", "show latencies and counters", view_stats},
+	{"events", NULL, "events", "", "list hangs, resets and exclusive windows", view_events},
+	{"doctor", NULL, NULL, "", "check whether this host is ready; changes nothing", NULL},
+	{"validate", NULL, NULL, "FILE|DOMAIN", "check a domain's XML and print its claim", NULL},
+	{"record", NULL, "record", "", "save the latest events for vgpu-sim replay", NULL},
 	{NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -90,32 +95,43 @@ static void usage(FILE *to)
 		fprintf(to, "  %-38s %s\n", text, c->help);
 	}
 	fputs("\nOptions:\n"
-	      "  --gpu NAME       which GPU; the only one needs no name\n"
+	      "  --gpu NAME       the GPU; may be omitted if there is only one\n"
 	      "  -o json          print the answer as JSON\n"
-	      "  --socket PATH    vgpud's socket (" DEFAULT_SOCKET ", or $VGPUD_SOCKET)\n"
+	      "  --socket PATH    vgpud's control socket ($VGPUD_SOCKET, or " DEFAULT_SOCKET ")\n"
+	      "  --ms N           timeline, trace: how far back, milliseconds (1 to 60000; 100)\n"
+	      "  --svg FILE       timeline, memory show: write a picture to FILE\n"
+	      "  --interval S     top: seconds between two views (0.05 to 3600; 1)\n"
+	      "  --count N        top: number of views (1 to 1000000; until interrupted)\n"
+	      "  --limit N        events: number of events (1 to 1024; 50)\n"
+	      "  --output FILE    record: write to FILE instead of stdout\n"
+	      "  --force          memory set: reset the VF if a guest uses it\n"
 	      "  --help, --version\n"
-	      "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 vgpud not reached, 4 not "
-	      "allowed,\n"
-	      "5 no such GPU.\n",
+	      "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 vgpud not reached,\n"
+	      "4 permission denied, 5 no such GPU.\n",
 	      to);
 }
 
 static bool number(const char *text, int64_t min, int64_t max, int64_t *out)
 {
-	char *end;
-	long long v;
-
-	errno = 0;
-	v = strtoll(text, &end, 10);
-	*out = v;
-	return end != text && *end == '\0' && errno == 0 && v >= min && v <= max;
+	return vgpu_parse_between(text, min, max, out) == 0;
 }
 
-/* Options may stand anywhere: --name VALUE, or --name=VALUE. */
+__attribute__((format(printf, 1, 2))) static int wrong_usage(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("vgpuctl: ", stderr);
+	vfprintf(stderr, format, args);
+	fputs("; see vgpuctl --help\n", stderr);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* Options may stand anywhere on the command line, as --name VALUE or --name=VALUE. */
 static int parse(int argc, char **argv, struct options *o)
 {
 	int64_t unused;
-	char *end;
 	int i;
 
 	for (i = 1; i < argc; i++) {
@@ -138,15 +154,11 @@ static int parse(int argc, char **argv, struct options *o)
 			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
-				return fprintf(stderr, "vgpuctl: too many words\n"), -EINVAL;
+				return wrong_usage("more than 32 arguments");
 			o->words[o->n_words++] = argv[i];
 			continue;
 		} else if (!value) {
-			return fprintf(stderr,
-				       "vgpuctl: %s: not an option, or its value is missing; "
-				       "see --help\n",
-				       a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option, or its value is missing", a);
 		} else if (strcmp(a, "-o") == 0) {
 			ok = strcmp(value, "json") == 0 || strcmp(value, "text") == 0;
 			o->json = strcmp(value, "json") == 0;
@@ -165,42 +177,33 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (strcmp(a, "--count") == 0) {
 			ok = number(value, 1, 1000000, &o->count);
 		} else if (strcmp(a, "--interval") == 0) {
-			o->interval = strtod(value, &end);
-			ok = end != value && *end == '\0' && o->interval >= 0.05 &&
-			     o->interval <= 3600;
+			ok = vgpu_parse_real(value, 0.05, 3600, &o->interval) == 0;
 		} else {
-			return fprintf(stderr, "vgpuctl: %s: not an option; see --help\n", a),
-			       -EINVAL;
+			return wrong_usage("%s: not an option", a);
 		}
 		if (!ok)
-			return fprintf(stderr, "vgpuctl: %s %s: out of range; see --help\n", a,
-				       value),
-			       -EINVAL;
+			return wrong_usage("%s %s: out of range", a, value);
 		i += !joined;
 	}
 	return 0;
 }
 
-/* "512M", "2G" or "none", in MiB. */
+/* Parses "512M", "2G" or "none" (0) to MiB. */
 static bool size_in_mib(const char *text, int64_t *mib)
 {
-	size_t n = strspn(text, "0123456789");
-	bool giga = strcmp(text + n, "G") == 0;
-	char digits[16];
+	uint64_t bytes;
 
 	*mib = 0;
 	if (strcmp(text, "none") == 0)
 		return true;
-	if (n == 0 || n >= sizeof(digits) || (!giga && strcmp(text + n, "M") != 0))
+	if (!strpbrk(text, "MG") || vgpu_parse_size(text, MOST_MEMORY, &bytes) < 0 || bytes == 0)
 		return false;
-	snprintf(digits, sizeof(digits), "%.*s", (int)n, text);
-	if (!number(digits, 1, giga ? 1 << 14 : 1 << 24, mib))
-		return false;
-	*mib *= giga ? 1024 : 1;
+	*mib = (int64_t)(bytes >> 20);
 	return true;
 }
 
-/* The method's arguments, from the words that follow the command. */
+/* Makes the method's arguments from the words after the command. NULL on wrong usage, with the
+ * reason on stderr. */
 static struct json_object *arguments(const struct options *o, const struct command *c, int first)
 {
 	struct json_object *args = json_object_new_object(), *params = json_object_new_object();
@@ -218,8 +221,10 @@ static struct json_object *arguments(const struct options *o, const struct comma
 		json_object_object_add(args, "limit", json_object_new_int64(o->limit));
 	if (wants_vf) {
 		if (i >= o->n_words || !number(o->words[i], 0, 1000000, &vf)) {
-			fprintf(stderr, "vgpuctl: %s %s: want the number of a VF\n", c->noun,
-				c->verb);
+			fprintf(stderr,
+				"vgpuctl: %s %s: want the number of a VF, as in 'vgpuctl vf "
+				"list'\n",
+				c->noun, c->verb);
 			goto wrong;
 		}
 		json_object_object_add(args, "vf", json_object_new_int64(vf));
@@ -253,8 +258,10 @@ static struct json_object *arguments(const struct options *o, const struct comma
 		char *eq = wants_params ? strchr(o->words[i], '=') : NULL;
 
 		if (!eq) {
-			fprintf(stderr, "vgpuctl: %s: %s\n", o->words[i],
-				wants_params ? "want NAME=VALUE" : "nothing more is wanted");
+			fprintf(stderr,
+				wants_params ? "vgpuctl: %s: want NAME=VALUE\n"
+					     : "vgpuctl: unexpected argument \"%s\"\n",
+				o->words[i]);
 			goto wrong;
 		}
 		*eq = '\0';
@@ -317,7 +324,7 @@ static int top(int fd, const struct options *o, struct json_object *args)
 		r = client_call(fd, "vf.list", json_object_get(args), &now, &err);
 		if (r < 0)
 			break;
-		/* The first look is only something to compare with. */
+		/* A view shows what changed since the answer before: the first has none. */
 		if (n > 0 && o->json) {
 			print_json(now);
 		} else if (n > 0) {
@@ -352,20 +359,20 @@ static int save_svg(const struct options *o, struct json_object *answer,
 	return EXIT_OK;
 }
 
-/* The recording comes in hexadecimal. */
+/* vgpud sends the recording in hexadecimal, because JSON has no bytes. */
 static int save_recording(const struct options *o, struct json_object *answer)
 {
 	const char *text = get_text(answer, "recording");
 	FILE *f = o->output ? fopen(o->output, "we") : stdout;
-	unsigned byte;
+	uint8_t byte;
 	bool ok = f;
 
 	if (f && !*text) {
-		fprintf(stderr, "vgpuctl: nothing has been recorded yet\n");
+		fprintf(stderr, "vgpuctl: vgpud has recorded no events yet\n");
 		return EXIT_FAILED;
 	}
 	for (; ok && text[0] && text[1]; text += 2)
-		ok = sscanf(text, "%2x", &byte) == 1 && fputc((int)byte, f) != EOF;
+		ok = vgpu_parse_hex_byte(text, &byte) == 0 && fputc(byte, f) != EOF;
 	if (!ok || fflush(f) != 0 || (o->output && fclose(f) != 0)) {
 		fprintf(stderr, "vgpuctl: %s: %s\n", o->output ? o->output : "stdout",
 			strerror(errno));
@@ -430,19 +437,20 @@ int main(int argc, char **argv)
 	c = find(&o, &first);
 	if (!c) {
 		if (o.n_words)
-			fprintf(stderr, "vgpuctl: %s%s%s: no such command\n", o.words[0],
-				o.n_words > 1 ? " " : "", o.n_words > 1 ? o.words[1] : "");
+			fprintf(stderr, "vgpuctl: %s%s%s: no such command; these exist:\n",
+				o.words[0], o.n_words > 1 ? " " : "",
+				o.n_words > 1 ? o.words[1] : "");
 		usage(stderr);
 		return EXIT_USAGE;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
-	/* Answered here: vgpud may be down. */
+	/* These commands work while vgpud is down. */
 	if (strcmp(c->noun, "doctor") == 0)
 		return doctor(o.json, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && o.n_words == 2)
 		return validate(o.words[1], o.json) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "vm") == 0 && !c->method && o.n_words > 3) {
-		domain_run(o.words); /* and then "set", and what followed */
+		domain_run(o.words); /* the words after the noun: "set", DOMAIN, NAME=VALUE... */
 		return EXIT_FAILED;
 	}
 	if (!c->method) {

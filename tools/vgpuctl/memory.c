@@ -6,7 +6,7 @@
 
 #define MIB(bytes) ((bytes) >> 20)
 
-/* What an extent is called, in a word and in one character. */
+/* How an extent is shown: a word in the list, a character in the map. */
 struct label {
 	char word[32], mark;
 };
@@ -19,7 +19,7 @@ static struct label label_of(struct json_object *extent)
 	struct label l = {"", '.'};
 
 	if (strcmp(state, "moving") == 0) {
-		snprintf(l.word, sizeof(l.word), "VF %" PRId64 " moves", vf);
+		snprintf(l.word, sizeof(l.word), "VF %" PRId64 " moving", vf);
 		l.mark = '>';
 	} else if (strcmp(state, "owned") != 0) {
 		snprintf(l.word, sizeof(l.word), "%s", state);
@@ -34,7 +34,7 @@ static struct label label_of(struct json_object *extent)
 	return l;
 }
 
-/* A line of the map, from BEGIN on. */
+/* Prints the map of the TOTAL bytes from BEGIN as one line of WIDTH characters. */
 static void draw(struct json_object *list, int64_t begin, int64_t total, unsigned width)
 {
 	size_t i = 0, n = json_object_array_length(list);
@@ -67,7 +67,7 @@ static void list_extents(struct json_object *list, int64_t begin)
 
 #define SECONDS(name) ((double)get_int(o, name) / 1e9)
 
-/* Who is swapped out, and what that has cost. */
+/* Prints which VFs are swapped out, and how long the swaps took. */
 static void view_host(struct json_object *o, unsigned width)
 {
 	struct json_object *list = get(o, "host_extents");
@@ -75,17 +75,17 @@ static void view_host(struct json_object *o, unsigned width)
 
 	if (get_int(o, "host_bytes") == 0)
 		return;
-	printf("\nhost memory, %" PRId64 " MiB: who is swapped out\n",
+	printf("\nhost memory, %" PRId64 " MiB: VFs that are swapped out\n",
 	       MIB(get_int(o, "host_bytes")));
 	draw(list, begin, get_int(o, "host_bytes"), width);
 	putchar('\n');
 	list_extents(list, begin);
-	printf("\nswapped out %" PRId64 " MiB in %" PRId64 " swaps of %.2f s, in %" PRId64
-	       " MiB in %" PRId64 " of %.2f s (%" PRId64 " given up)\n",
+	printf("\nswapped out: %" PRId64 " MiB in %" PRId64 " swaps, %.2f s; swapped in: %" PRId64
+	       " MiB in %" PRId64 " swaps, %.2f s; %" PRId64 " swaps given up\n",
 	       MIB(get_int(o, "swapped_out_bytes")), get_int(o, "swaps_out"),
 	       SECONDS("swap_out_ns"), MIB(get_int(o, "swapped_in_bytes")), get_int(o, "swaps_in"),
 	       SECONDS("swap_in_ns"), get_int(o, "aborted_swaps"));
-	printf("epochs of %.2f s; the longest that a VF with work was out: %.2f s\n",
+	printf("epoch: %.2f s; longest time that a VF with work was swapped out: %.2f s\n",
 	       SECONDS("epoch_ns"), SECONDS("swap_wait_max_ns"));
 }
 
@@ -94,16 +94,16 @@ void view_memory(struct json_object *o, unsigned width)
 	struct json_object *list = get(o, "extents");
 	int64_t total = get_int(o, "total_bytes");
 
-	printf("%s: %" PRId64 " MiB in units of %" PRId64 " MiB; free %" PRId64
-	       " MiB, at most %" PRId64 " MiB in one piece, %" PRId64 " MiB after compaction\n",
+	printf("%s: %" PRId64 " MiB in units of %" PRId64 " MiB; free: %" PRId64
+	       " MiB; largest free block: %" PRId64 " MiB, %" PRId64 " MiB after compaction\n",
 	       get_text(o, "gpu"), MIB(total), MIB(get_int(o, "granule_bytes")),
 	       MIB(get_int(o, "free_bytes")), MIB(get_int(o, "largest_free_bytes")),
 	       MIB(get_int(o, "after_compaction_bytes")));
 	draw(list, 0, total, width);
-	puts("\nP the PF  0-9 a-u a VF  . free  ~ being scrubbed  > a VF on its way\n");
+	puts("\nP: the PF  0-9 a-u: a VF  .: free  ~: being scrubbed  >: a VF being moved\n");
 	list_extents(list, 0);
-	printf("\ncleared %" PRId64 " MiB, moved %" PRId64 " MiB in %" PRId64 " moves (%" PRId64
-	       " more given up)\n",
+	printf("\ncleared: %" PRId64 " MiB; moved: %" PRId64 " MiB in %" PRId64 " moves; %" PRId64
+	       " moves given up\n",
 	       MIB(get_int(o, "cleared_bytes")), MIB(get_int(o, "moved_bytes")),
 	       get_int(o, "moves"), get_int(o, "aborted_moves"));
 	view_host(o, width);
@@ -124,9 +124,9 @@ void view_memory_plan(struct json_object *o)
 	else
 		printf("no memory");
 	if (get_int(o, "clear_bytes"))
-		printf(", when %" PRId64 " MiB have been cleared", MIB(get_int(o, "clear_bytes")));
+		printf(", after %" PRId64 " MiB have been cleared", MIB(get_int(o, "clear_bytes")));
 	for (i = 0; i < json_object_array_length(list); i++)
-		printf("%s%" PRId64, i ? ", " : "; to be moved: VF ",
+		printf("%s%" PRId64, i ? ", " : "; VFs to be moved: ",
 		       json_object_get_int64(json_object_array_get_idx(list, i)));
 	if (i)
 		printf(" (%" PRId64 " MiB)", MIB(get_int(o, "move_bytes")));
@@ -148,7 +148,7 @@ static const char *colour_of(struct json_object *extent)
 			       : colours[get_int(extent, "vf") % 8];
 }
 
-/* A row of the map at height Y, TOTAL bytes from BEGIN on. */
+/* Draws a row of the map at height Y: the TOTAL bytes from BEGIN. */
 static void row_svg(struct json_object *list, int64_t begin, int64_t total, int y, FILE *to)
 {
 	double scale = total > 0 ? 1100.0 / (double)total : 0, x, w;
@@ -185,7 +185,7 @@ void memory_svg(struct json_object *o, FILE *to)
 	if (host) {
 		fprintf(to,
 			"<text x=\"50\" y=\"110\">host memory, %" PRId64
-			" MiB: who is swapped out</text>\n",
+			" MiB: VFs that are swapped out</text>\n",
 			MIB(host));
 		row_svg(get(o, "host_extents"), total, host, 122, to);
 	}

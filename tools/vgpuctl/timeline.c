@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who ran when: in the terminal, as a picture, and for trace viewers. */
+/* Shows which VF ran when: in the terminal, as a picture, and for trace viewers. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static void add(struct spans *s, int vf, int64_t from, int64_t to, enum kind kin
 	s->list[s->n++] = (struct span){from, to, vf, kind};
 }
 
-/* Pairs beginnings and ends of the records; what began before the first of them is cut off. */
+/* Pairs the records of beginnings and ends. A span that began before the first record starts at
+ * "since", one that has not ended ends now. */
 static struct spans collect(struct json_object *o)
 {
 	struct json_object *records = get(o, "records");
@@ -84,7 +85,7 @@ static struct spans collect(struct json_object *o)
 	return s;
 }
 
-/* One line for each VF; a column shows what most of its time was. */
+/* Prints one line for each VF. A column shows what the VF did for most of the column's time. */
 void view_timeline(struct json_object *o, unsigned width)
 {
 	static const char marks[] = {'#', '!', 'x', 'R'};
@@ -123,15 +124,14 @@ void view_timeline(struct json_object *o, unsigned width)
 		}
 		putchar('\n');
 	}
-	puts("# running  ! beyond its slice  x exclusive window  R being reset  . not on the "
-	     "engine");
+	puts("#: running  !: overrun  x: exclusive window  R: being reset  .: not on the engine");
 	free(s.list);
 }
 
 void timeline_svg(struct json_object *o, FILE *to)
 {
 	static const char *const colours[] = {"#4e79a7", "#f28e2b", "#b07aa1", "#e15759"};
-	static const char *const names[] = {"running", "beyond its slice", "exclusive window",
+	static const char *const names[] = {"running", "overrun", "exclusive window",
 					    "being reset"};
 	struct spans s = collect(o);
 	int64_t since = get_int(o, "since_ns"), now = get_int(o, "now_ns");

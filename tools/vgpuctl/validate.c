@@ -11,24 +11,26 @@
 
 #include "domain.h"
 #include "claim.h"
+#include "vgpu/file.h"
 
-/* A file; where there is none of that name, the domain. */
+/* Reads FILE ("-": stdin), or, where no such file exists, the XML of the libvirt domain of that
+ * name. The caller frees the text. */
 static char *slurp(const char *file, size_t *size)
 {
+	char *text = NULL;
+	int r;
+
 	if (strcmp(file, "-") != 0 && access(file, F_OK) < 0)
 		return domain_xml(file, size);
-	FILE *f = strcmp(file, "-") == 0 ? stdin : fopen(file, "re");
-	char *text = f ? malloc(CLAIM_MAX_BYTES + 2) : NULL;
-
-	if (text)
-		*size = fread(text, 1, CLAIM_MAX_BYTES + 1, f);
-	if (!text || ferror(f)) {
-		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(errno));
-		free(text);
-		text = NULL;
-	}
-	if (f && f != stdin)
-		fclose(f);
+	if (strcmp(file, "-") == 0)
+		r = vgpu_read_all(STDIN_FILENO, CLAIM_MAX_BYTES, &text, size);
+	else
+		r = vgpu_file_read(file, CLAIM_MAX_BYTES, &text, size);
+	if (r == -E2BIG)
+		fprintf(stderr, "vgpuctl: %s: longer than %u bytes, the most that are read\n", file,
+			CLAIM_MAX_BYTES);
+	else if (r < 0)
+		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(-r));
 	return text;
 }
 
@@ -68,10 +70,10 @@ static void print(const struct claim *claim)
 	uint32_t i, p;
 
 	if (claim->n_vfs == 0)
-		puts("no claim: vgpud has nothing to do with it");
+		puts("no claim: vgpud ignores this domain");
 	for (i = 0; i < claim->n_vfs; i++) {
 		s = &claim->vfs[i];
-		printf("slice %s: ", s->name);
+		printf("VF claim %s: ", s->name);
 		if (s->vf >= 0)
 			printf("VF %" PRId32 " of ", s->vf);
 		printf("%s%s", s->gpu[0] ? s->gpu : s->pool[0] ? "pool " : "any GPU", s->pool);
@@ -84,8 +86,9 @@ static void print(const struct claim *claim)
 		for (p = 0; p < s->n_params; p++)
 			printf(", %s %s", s->params[p].name, s->params[p].value);
 		if (s->on_hang != CLAIM_GO_ON)
-			printf(", %s on a hang", claim_on_hang_names[s->on_hang]);
-		puts(claim->required ? "" : " (the VM may start without)");
+			printf(", on a hang: %s", claim_on_hang_names[s->on_hang]);
+		puts(claim->required ? ""
+				     : " (optional: the VM starts without it if it cannot be had)");
 	}
 }
 

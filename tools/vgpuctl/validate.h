@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-/* Reads the claim in a file with a domain's XML, or "-", and prints it, or what is wrong with it.
- * Whether it is well. */
+/* Reads a domain's XML from FILE ("-": stdin; no such file: from libvirt) and prints its claim, as
+ * text or JSON, or its errors on stderr. Returns whether the claim is valid. */
 bool validate(const char *file, bool as_json);
 
 #endif

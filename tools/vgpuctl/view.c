@@ -35,9 +35,9 @@ static double get_ms(struct json_object *o, const char *key)
 	return (double)get_int(o, key) / 1e6;
 }
 
-/* A table whose columns are as wide as what is in them. Numbers stand to the right. */
+/* A table whose columns are as wide as their widest cell. */
 struct table {
-	const char *const *heads; /* a leading '>' stands to the right */
+	const char *const *heads; /* a leading '>' aligns the column right; ends at NULL */
 	char cells[64][COLUMNS][CELL];
 	int rows, column;
 };
@@ -121,7 +121,7 @@ void view_vm_explain(struct json_object *o)
 	size_t i, n = json_object_array_length(list);
 
 	if (n == 0)
-		printf("%s has no claim, and no VF\n", get_text(o, "domain"));
+		printf("%s claims no VF and has none\n", get_text(o, "domain"));
 	for (i = 0; i < n; i++) {
 		struct json_object *slice = json_object_array_get_idx(list, i);
 
@@ -132,7 +132,7 @@ void view_vm_explain(struct json_object *o)
 
 void view_vm_list(struct json_object *o)
 {
-	static const char *const heads[] = {"DOMAIN", "SLICE", "GPU", ">VF", "STATE", "UUID", NULL};
+	static const char *const heads[] = {"DOMAIN", "CLAIM", "GPU", ">VF", "STATE", "UUID", NULL};
 	static struct table t;
 	struct json_object *list = get(o, "vms");
 	size_t i;
@@ -163,16 +163,16 @@ void view_params(struct json_object *o)
 		printf("%-18s %s\n", key, json_object_get_string(value));
 }
 
-/* How work is stopped, and how long that took when the GPU tried. */
+/* Prints how the GPU stops work, and how long that took when it was measured. */
 static void preemption(struct json_object *o)
 {
 	static const struct {
 		const char *level, *text;
 	} texts[] = {
-		{"tile", "work comes in short pieces, which end"},
-		{"block", "between blocks of a kernel"},
-		{"hard", "at any instruction, and goes on there"},
-		{"kill", "what does not end is killed, and its VF reset"},
+		{"tile", "cooperative, at the end of each short work item"},
+		{"block", "between the thread blocks of a GPU kernel"},
+		{"hard", "at any instruction; the work resumes there"},
+		{"kill", "none: work that does not end in time is killed and its VF reset"},
 	};
 	const char *level = get_text(o, "preemption"), *says = level;
 	char text[160];
@@ -184,10 +184,25 @@ static void preemption(struct json_object *o)
 	if (get_int(o, "preempt_longest_ns") == 0)
 		snprintf(text, sizeof(text), "%s", says);
 	else
-		snprintf(text, sizeof(text), "%s; %.0f us, %.0f us at most when tried", says,
+		snprintf(text, sizeof(text), "%s; measured: %.0f us, at most %.0f us", says,
 			 (double)get_int(o, "preempt_typical_ns") / 1e3,
 			 (double)get_int(o, "preempt_longest_ns") / 1e3);
 	line("preemption", text);
+}
+
+/* What the engine does in a phase, for a sentence that ends in the VF, if there is one. */
+static const char *phase_text(const char *phase)
+{
+	static const char *const texts[][2] = {
+		{"parked", "no VF has work"},  {"ready", "loaded"},    {"idling", "stopping"},
+		{"dropping", "shutting down"}, {"reset", "resetting"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i][0], phase) == 0)
+			return texts[i][1];
+	return phase;
 }
 
 void view_gpu_show(struct json_object *o)
@@ -205,7 +220,9 @@ void view_gpu_show(struct json_object *o)
 	line("model", text);
 	snprintf(text, sizeof(text), "%" PRId64 " of at most %" PRId64 "%s", get_int(o, "vfs"),
 		 get_int(o, "max_vfs"),
-		 json_object_get_boolean(get(o, "adopted")) ? ", taken over as they were" : "");
+		 json_object_get_boolean(get(o, "adopted"))
+			 ? ", adopted as an earlier vgpud left them"
+			 : "");
 	line("vfs", text);
 	snprintf(text, sizeof(text), "%s, %s for the PF, %s free",
 		 mib(get_int(o, "memory_bytes"), a), mib(get_int(o, "pf_memory_bytes"), b),
@@ -219,10 +236,10 @@ void view_gpu_show(struct json_object *o)
 			 get_text(o, "evicted_why"));
 		line("evicted policy", text);
 	}
-	snprintf(text, sizeof(text), "%s%s%s", get_text(o, "phase"),
-		 get(o, "current") ? ", VF " : "", get(o, "current") ? get_text(o, "current") : "");
+	snprintf(text, sizeof(text), "%s%s%s", phase_text(get_text(o, "phase")),
+		 get(o, "current") ? " VF " : "", get(o, "current") ? get_text(o, "current") : "");
 	line("now", text);
-	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of all time",
+	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of the time",
 		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,
 		 wall > 0 ? 100 * (double)get_int(o, "switch_ns") / wall : 0);
 	line("world switches", text);
@@ -238,7 +255,7 @@ static double promised(struct json_object *vf)
 	return d > 0 ? (double)get_int(vf, "share_numerator") / d : 0;
 }
 
-/* What a VF has had of the engine: its own time, and what was given to it. */
+/* The engine time that a VF received: charged time and donated time. */
 static double served(struct json_object *vf)
 {
 	return (double)(get_int(vf, "run_ns") + get_int(vf, "donated_ns"));
@@ -288,7 +305,7 @@ void view_vf_list(struct json_object *o)
 	print_table(&t);
 }
 
-/* A promise in ms, or "-" if there is none. */
+/* A bound in ms, or "-" if the policy promises none. */
 static void bound_cell(struct table *t, struct json_object *vf, const char *key)
 {
 	if (get(vf, key))
@@ -327,13 +344,13 @@ void view_policy_explain(struct json_object *o)
 	}
 	printf("%s, policy %s\n", get_text(o, "gpu"), get_text(o, "policy"));
 	print_table(&t);
-	puts("SHARE: of the time of all VFs with work.  LAG: how far a VF's service is from that "
-	     "of an "
-	     "ideal\nfluid server, either way.  WAIT: from having work to running, as of now; "
-	     "windows "
-	     "and resets of\nothers come on top.  GUARANTEE: a job of this length, one in each "
-	     "period, is "
-	     "done within the period.\nLIMIT: of any time, plus a burst.  \"-\": not promised.");
+	puts("SHARE: part of the engine time, while all these VFs have work.\n"
+	     "LAG AT MOST: how far a VF's service may be ahead of or behind its exact share.\n"
+	     "WAIT AT MOST: from having work to running, with the VFs of now; exclusive windows\n"
+	     "and resets of other VFs come on top.\n"
+	     "GUARANTEE: one job of this length in each period is finished within the period.\n"
+	     "LIMIT: part of the engine time that a VF cannot exceed, plus a burst.\n"
+	     "-: not promised.");
 }
 
 void view_vf_show(struct json_object *o)
@@ -418,7 +435,7 @@ void view_policy_show(struct json_object *o)
 	one_policy(o);
 	if (get(o, "warning"))
 		printf("warning: %s\n", get_text(o, "warning"));
-	puts("values now");
+	puts("values in force");
 	json_object_object_foreach(get(o, "values"), key, value)
 		printf("  %-18s %s\n", key, json_object_get_string(value));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Actions of the core, as accesses to the PF. */
+/* Carries out the core's actions by accesses to the PF. */
 #include <errno.h>
 
 #include "gpuiov.h"
@@ -10,8 +10,8 @@ static const uint8_t codes[VGPU_CMD_COUNT] = {
 	[VGPU_CMD_RUN] = GPUIOV_CMD_RUN,   [VGPU_CMD_SHUTDOWN] = GPUIOV_CMD_SHUTDOWN,
 };
 
-/* Waits between looks at a command: AMD's steps (libgv amdgv_device.c), or with interrupts a
- * second look in case one is lost. */
+/* Returns the pause before the next look at a command: AMD's steps (libgv amdgv_device.c), or, with
+ * an interrupt, 2 ms in case it is lost. */
 static vgpu_nsec next_poll(const struct vgpu_driver *d)
 {
 	static const uint8_t steps_us[] = {2, 4, 8, 16, 32, 50};
@@ -22,17 +22,16 @@ static vgpu_nsec next_poll(const struct vgpu_driver *d)
 	return steps_us[n < 6 ? n : 5] * VGPU_USEC;
 }
 
-/* So many commands of a kind are left to their interrupts after one that took its time. */
+/* After a slow command, so many commands of its kind use interrupts. */
 #define SLOW_FOR 255
 
 /*
- * A command is expected to be done at once: then it needs no interrupt, which would wake us for
- * what we know. One that is not is looked for, and those of its kind that follow interrupt, for a
- * while.
+ * Most commands are done when they are written, and an interrupt would only wake the engine thread
+ * for nothing. A slow command is polled, and the next SLOW_FOR commands of its kind use interrupts.
  *
- * Writes the command and reads command and status back in one trip. The read ascends, so the
- * command is read before the status: the other way round, a command that is not yet taken would
- * look done.
+ * Writes the command and reads command and status back in one trip. The read ascends, so that the
+ * command is read before the status: in the other order, a command that the GPU has not yet
+ * accepted would look done.
  */
 int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now)
 {
@@ -66,8 +65,8 @@ int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command
 }
 
 /*
- * A command also fails when the function is reset from its own side in the middle of it, which is
- * no fault of the VF's. Then the news is the reset; its notification may yet have to come.
+ * A command also fails when the guest resets its function during it, which is not a fault of the
+ * VF: it is then reported as a reset. The notification of that reset may still be to come.
  */
 static int was_reset(struct vgpu_driver *d, uint32_t vf, bool *yes)
 {
@@ -80,7 +79,7 @@ static int was_reset(struct vgpu_driver *d, uint32_t vf, bool *yes)
 	return r;
 }
 
-/* Looks at command and status as read; hands out the answer if it is there. */
+/* Checks command and status as read, and reports the answer if it is there. */
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now)
 {
 	struct gpuiov_pending *p = &d->command;
@@ -92,7 +91,7 @@ int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vg
 		return 0;
 	if (cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_IDLING) {
 		if (cmd == UINT32_MAX)
-			return -ENODEV; /* all ones: nobody answers */
+			return -ENODEV; /* all ones: the device is gone */
 		p->poll_at = now + next_poll(d);
 		p->polls++;
 		return 0;
@@ -132,7 +131,7 @@ int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level
 
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access)
 {
-	/* From which access on a gate is open: for registers, doorbell and memory. */
+	/* The least access that opens each gate: registers, doorbell, memory. */
 	static const enum vgpu_access least[] = {VGPU_ACCESS_ALL, VGPU_ACCESS_WORK,
 						 VGPU_ACCESS_WORK};
 	int r = 0;
@@ -150,8 +149,8 @@ int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access)
 	return r;
 }
 
-/* The last word counts: one that the guest has not yet read makes room. The end of a reset is
- * written without saying so, the guest looks for it (libgv amdgv_reset.c). */
+/* A new word replaces one that the guest has not read. The end of a reset is written without
+ * marking it valid, because the guest polls for it (libgv amdgv_reset.c). */
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
 {
 	static const uint32_t words[] = {
@@ -162,9 +161,11 @@ int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
 	};
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, 0);
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_TRN, words[notice]);
-	if (notice != VGPU_NOTICE_RESET_DONE)
-		r = r ? r : gpuiov_write(d, GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL, 0);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_TRN, words[notice]);
+	if (r == 0 && notice != VGPU_NOTICE_RESET_DONE)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
 	return r;
 }

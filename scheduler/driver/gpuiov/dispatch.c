@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds out what has happened on the GPU. An interrupt says which half to look at; the same looks
- * come round by themselves, rarely where interrupts work, often where there are none, so that a
- * lost interrupt delays but loses nothing.
+ * Finds out what happened on the GPU. An interrupt says which half to look at. The driver also
+ * looks at everything from time to time, rarely with interrupts, often without, so that a lost
+ * interrupt only delays an event.
  */
 #include <errno.h>
 #include <linux/pci_regs.h>
@@ -11,13 +11,14 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vgpu/descriptor.h"
 
-/* Between looks at everything: with interrupts for all of it, or without. */
+/* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
 #define LOOK_OFTEN (500 * VGPU_USEC)
 #define LOOK_SLOWLY VGPU_MSEC /* for resets in progress */
 
-/* The mailbox word, and what the core calls it. */
+/* The words of the mailbox, and the core's events for them. */
 static const struct {
 	uint32_t word;
 	enum vgpu_event_type type;
@@ -51,8 +52,8 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 	return t;
 }
 
-/* Hands out which VFs have got work, or have run out of it. Returns whether any has. A device that
- * goes away answers with all ones: bits beyond the VFs say nothing. */
+/* Reports which VFs have new work, or none left. Returns whether anything changed. A device that
+ * was removed answers with all ones: ignore bits beyond the VFs. */
 static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 {
 	uint32_t changed = (busy ^ d->busy) & ~d->resetting & ((1u << d->config.n_vfs) - 1), vf;
@@ -65,8 +66,8 @@ static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 	return changed != 0;
 }
 
-/* Command, status and busy bits: one read where they lie side by side. *NEWS: something came of it,
- * so that an interrupt is explained. */
+/* Reads command, status and busy bits, in one read where they are adjacent. *NEWS: whether anything
+ * was found that explains an interrupt. */
 static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 {
 	bool pending = d->command.active;
@@ -95,7 +96,7 @@ static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 	return r;
 }
 
-/* A hang that the GPU itself reports: whose it is. */
+/* Reports a hang that the GPU itself has detected. */
 static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t bits, fcn;
@@ -120,19 +121,21 @@ static int read_message(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
 	uint32_t word = 0, control = 0, i;
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
-	/* What we have sent stays as it is. */
-	r = r ? r
-	      : gpuiov_write(d, GPUIOV_MBOX_CONTROL,
-			     (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_RCV, &word);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_CONTROL, &control);
+	/* Keep the state of the word that we have sent. */
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_CONTROL,
+				 (control & GPUIOV_MBOX_TRN_VALID) | GPUIOV_MBOX_RCV_ACK);
 	for (i = 0; r == 0 && i < sizeof(messages) / sizeof(messages[0]); i++)
 		if (messages[i].word == word)
 			gpuiov_emit(d, messages[i].type, vf, messages[i].window, 0, now);
 	return r;
 }
 
-/* Resets that have ended, ours and others', and messages of the guests. */
+/* Reports resets that have ended, vgpud's and guests', and the guests' messages. */
 static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t notified = 0, going_on = 0, pending = 0, vf, bit;
@@ -165,7 +168,8 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	return r;
 }
 
-/* The registers are put back; the kernel, which is not asked, has its VFs as they were. */
+/* Restores the registers after a reset of the GPU. The kernel is not involved: its VFs are
+ * unchanged. */
 static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t control;
@@ -180,17 +184,18 @@ static int look_at_gpu_reset(struct vgpu_driver *d, vgpu_nsec now)
 	return 0;
 }
 
-/* The device as such: it may be gone, asked back, or have been reset by others than us. */
+/* Checks whether the device is gone, wanted back by the kernel, or was reset, but not by vgpud. */
 static int look_at_device(struct vgpu_driver *d)
 {
 	uint16_t control = 0, command = 0;
 	int r = vfio_check(d->device);
 
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
-			  sizeof(control));
-	r = r ? r
-	      : vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, d->sriov + SRIOV_CTRL, &control,
+			      sizeof(control));
+	if (r == 0)
+		r = vfio_read(d->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
+			      sizeof(command));
 	if (r < 0)
 		return r;
 	if (control == UINT16_MAX)
@@ -200,17 +205,16 @@ static int look_at_device(struct vgpu_driver *d)
 		       : -ECONNRESET;
 }
 
-/* What has become readable: bits, by vector; their counters are emptied. */
+/* Returns the readable descriptors as bits by vector, and empties their counters. */
 static uint32_t news_of(struct vgpu_driver *d)
 {
 	struct epoll_event events[GPUIOV_PF_VECTORS + 1];
 	int n = epoll_wait(d->epoll, events, GPUIOV_PF_VECTORS + 1, 0), i;
 	uint32_t news = 0;
-	uint64_t count;
 
 	for (i = 0; i < n; i++) {
 		if (events[i].data.u32 == GPUIOV_DEVICE ||
-		    read(d->vectors[events[i].data.u32], &count, sizeof(count)) > 0)
+		    vgpu_eventfd_drain(d->vectors[events[i].data.u32]))
 			news |= 1u << events[i].data.u32;
 	}
 	return news;
@@ -239,7 +243,8 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	if (now >= d->check_at) {
 		d->check_at = now + LOOK_RARELY;
 		r = look_at_device(d);
-		r = r ? r : gpuiov_look_for_violations(d, now);
+		if (r == 0)
+			r = gpuiov_look_for_violations(d, now);
 	}
 	if (r < 0)
 		return r;

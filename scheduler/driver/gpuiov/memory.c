@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU's table of partitions, and its engine that clears and copies memory. */
+/* Accesses the GPU's table of partitions, and its engine that clears and copies memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "gpuiov.h"
 
-/* What the table has to say for a partition; 0: none. */
+/* Returns the table's entry for a partition; 0: none. */
 static uint32_t table_entry(const struct vgpu_driver *d, struct vgpu_extent where)
 {
 	if (where.size == 0)
@@ -47,7 +47,8 @@ int gpuiov_set_aperture(struct vgpu_driver *d)
 	return back[1] == aperture[1] ? 0 : -EOPNOTSUPP;
 }
 
-/* An entry is one dword: it is the old one or the new one, whenever we are killed. */
+/* An entry is one dword, so that a vgpud killed at any instant leaves the old one or the new
+ * one. */
 int gpuiov_place_vf(struct vgpu_driver *d, uint32_t vf, struct vgpu_extent where)
 {
 	uint32_t region, entry = table_entry(d, where), back = ~entry;
@@ -70,8 +71,9 @@ static int start(struct vgpu_driver *d, struct vgpu_extent where, uint32_t what)
 	uint64_t range[2] = {where.offset, where.size};
 	int r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_OFFSET, range, sizeof(range));
 
-	return r ? r
-		 : vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_CTRL, &what, sizeof(what));
+	if (r != 0)
+		return r;
+	return vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_FILL_CTRL, &what, sizeof(what));
 }
 
 int gpuiov_clear(struct vgpu_driver *d, struct vgpu_extent where)
@@ -84,7 +86,9 @@ int gpuiov_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to)
 	int r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_COPY_FROM, &from.offset,
 			   sizeof(from.offset));
 
-	return r ? r : start(d, (struct vgpu_extent){to, from.size}, SOFTGPU_COPY_START);
+	if (r != 0)
+		return r;
+	return start(d, (struct vgpu_extent){to, from.size}, SOFTGPU_COPY_START);
 }
 
 int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed)
@@ -98,7 +102,9 @@ int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed)
 	if (r == 0 && status == UINT32_MAX)
 		r = -ENODEV;
 	*failed = status & SOFTGPU_FILL_FAILED;
-	return r ? r : (int)(status & SOFTGPU_FILL_BUSY);
+	if (r != 0)
+		return r;
+	return (int)(status & SOFTGPU_FILL_BUSY);
 }
 
 int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
@@ -119,13 +125,15 @@ static void tell(struct vgpu_driver *d, uint32_t vfs, uint32_t code, vgpu_nsec n
 			gpuiov_emit(d, VGPU_EV_VIOLATION, vf, code, 0, now);
 }
 
-/* Who has reached for what is not his; and whether partitions overlap, which would be our fault. */
+/* Reports VFs that accessed memory outside their partitions, and partitions that overlap, which
+ * would be a fault of vgpud. */
 int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t violators = 0, overlaps = 0;
 	int r = gpuiov_read_own(d, SOFTGPU_VIOLATORS, &violators);
 
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_FB_OVERLAP, &overlaps);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_FB_OVERLAP, &overlaps);
 	if (r == 0 && violators)
 		r = vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_VIOLATORS, &violators,
 			       sizeof(violators));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bringing a GPU up, or taking it over as it is. A GPU that has as many VFs as are configured is
- * adopted, with the partitions that it has: what runs goes on running. One that is set up otherwise
- * is set up anew, but only if no VF is in use: nobody's VF is taken away behind its back.
+ * Sets a GPU up, or adopts it. A GPU that has the configured number of VFs is adopted with its
+ * partitions: its tenants keep running. Any other GPU is set up anew, but only if no VF is in use.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "gpuiov.h"
 #include "vfio/recognise.h"
+#include "vgpu/descriptor.h"
 
 #define SETTLE_MS 1000
 
@@ -39,7 +38,7 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 	d->sriov = identity.sriov;
 	d->cap = identity.cap;
 	for (i = 0; i < 2; i++) {
-		/* The layouts differ in length; nothing else tells them apart. */
+		/* Only the length of the capability distinguishes the layouts. */
 		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
 			   : layouts[i]->cap_length == identity.cap_length)
 			d->layout = layouts[i];
@@ -49,13 +48,17 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 				      "GPU-IOV capability of %" PRIu32
 				      " bytes: not a known layout; set layout = navi or tonga",
 				      identity.cap_length);
+	if (d->layout->cap_length > GPUIOV_CONFIG_SIZE - d->cap)
+		return vgpu_error_set(err, -ENODEV,
+				      "layout %s does not fit into the configuration space behind "
+				      "the GPU-IOV capability",
+				      d->layout->name);
 	d->block = d->cap;
 	if (d->layout->block_pointer)
 		d->block = (uint16_t)(d->cap + (config[d->cap + d->layout->block_pointer] << 4));
 	if (d->block > GPUIOV_CONFIG_SIZE - 0x20)
 		return vgpu_error_set(err, -ENODEV,
-				      "the scheduler block lies outside of the "
-				      "configuration space");
+				      "the scheduler block is outside of the configuration space");
 	return 0;
 }
 
@@ -64,7 +67,7 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 	return vfio_read(d->device, VFIO_REGION_CONFIG, offset, value, sizeof(*value));
 }
 
-/* What the GPU says of how it stops work; a GPU that says nothing does so by itself, in pieces. */
+/* Reads how the GPU stops work; an unknown level counts as "tile". */
 static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 {
 	static const char *const levels[] = {
@@ -76,8 +79,10 @@ static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	uint32_t level, typical, longest;
 	int r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LEVEL, &level);
 
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
 	if (r < 0)
 		return r;
 	caps->preemption = level < sizeof(levels) / sizeof(levels[0]) ? levels[level] : levels[0];
@@ -103,10 +108,14 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	d->config.host = d->config.host / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
 	request.host = d->config.host;
 	r = gpuiov_read(d, GPUIOV_FB_AVAILABLE, &mib);
-	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
-	r = r ? r : read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
-	r = r ? r : read16(d, PCI_COMMAND, &d->decode);
-	r = r ? r : gpuiov_read_own(d, SOFTGPU_ID, &id);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	if (r == 0)
+		r = read16(d, d->sriov + SRIOV_TOTAL_VFS, &total);
+	if (r == 0)
+		r = read16(d, PCI_COMMAND, &d->decode);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_ID, &id);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
@@ -122,8 +131,9 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
 	if (id != SOFTGPU_ID_VALUE)
-		return vgpu_error_set(err, -ENODEV,
-				      "maker and device are softgpu's, its registers are not");
+		return vgpu_error_set(
+			err, -ENODEV,
+			"vendor and device id are softgpu's, but the registers are not");
 	r = read_preemption(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
@@ -134,8 +144,8 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 	d->memory = caps->memory;
 	if ((caps->memory + caps->host) / GPUIOV_FB_UNIT > 0x10000)
 		return vgpu_error_set(err, -E2BIG,
-				      "the GPU and its host memory together have more than the 1 "
-				      "TiB that GPU-IOV can address");
+				      "GPU memory and host_memory_mib together exceed the 1 TiB "
+				      "that GPU-IOV can address");
 	request.total = caps->memory;
 	request.save_area = GPUIOV_CONTEXT_SIZE(context) * d->config.n_vfs;
 	memcpy(request.sizes, d->config.sizes, sizeof(request.sizes));
@@ -154,29 +164,32 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	int r;
 
 	r = gpuiov_set_aperture(d);
-	r = r ? r : gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_CONTEXT, context_offset(p));
 	for (i = 0; i < d->config.n_vfs && r == 0; i++) {
 		r = gpuiov_place_vf(d, i, p->vfs[i]);
 		if (r == -EIO)
 			return vgpu_error_set(err, r,
-					      "the GPU does not take the partition of VF %" PRIu32,
-					      i);
+					      "the GPU refused the partition of VF %" PRIu32, i);
 	}
 	for (i = 0; i < 3; i++) {
 		d->gates[i] = 0;
-		r = r ? r : gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
+		if (r == 0)
+			r = gpuiov_write(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), 0);
 	}
-	/* All but the PF's may be handed out. */
-	r = r ? r : gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
+	/* All memory but the PF's is free for VFs. */
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_FB_CONSUMED, (uint32_t)(p->pf.size >> 20));
 	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
 		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
-/* Whether partitions keep apart from each other and from what is the PF's. */
+/* Whether no partition overlaps another or the PF's memory. */
 static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p, uint64_t total)
 {
 	struct vgpu_memory_extent storage[2 * VGPU_GPU_MAX_VFS + 3];
@@ -194,8 +207,9 @@ static bool is_sound(const struct vgpu_driver *d, const struct vgpu_partition *p
 	return true;
 }
 
-/* Whether VFs are enabled, and as many as are configured, with contexts saved where we would have
- * them. Then their partitions are what they are: they may have been changed since. */
+/* Finds out whether the configured number of VFs is enabled and contexts are saved where planned:
+ * then an earlier vgpud has set the GPU up, and its partitions are kept, because they may have been
+ * resized. */
 static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, uint64_t total,
 		   bool *enabled, bool *ours)
 {
@@ -203,10 +217,13 @@ static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, 
 	uint16_t ctrl, n;
 	int r = read16(d, d->sriov + SRIOV_CTRL, &ctrl);
 
-	r = r ? r : read16(d, d->sriov + SRIOV_NUM_VFS, &n);
-	r = r ? r : gpuiov_read(d, GPUIOV_CONTEXT, &context);
+	if (r == 0)
+		r = read16(d, d->sriov + SRIOV_NUM_VFS, &n);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_CONTEXT, &context);
 	d->partition = *planned;
-	r = r ? r : gpuiov_read_table(d, &d->partition);
+	if (r == 0)
+		r = gpuiov_read_table(d, &d->partition);
 	if (r < 0)
 		return r;
 	*enabled = ctrl & SRIOV_CTRL_VF_ENABLE;
@@ -215,7 +232,7 @@ static int is_ours(struct vgpu_driver *d, const struct vgpu_partition *planned, 
 	return 0;
 }
 
-/* A command that our predecessor left behind ends first. */
+/* Waits until a command of an earlier vgpud has ended. *STUCK: it has not. */
 static int settle(struct vgpu_driver *d, bool *stuck)
 {
 	struct timespec pause = {0, 1000000};
@@ -224,7 +241,8 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 
 	for (i = 0; i < SETTLE_MS; i++) {
 		r = gpuiov_read(d, GPUIOV_CMD, &cmd);
-		r = r ? r : gpuiov_read(d, GPUIOV_CMD_STATUS, &status);
+		if (r == 0)
+			r = gpuiov_read(d, GPUIOV_CMD_STATUS, &status);
 		if (r < 0)
 			return r;
 		*stuck = cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_GFX_HANG;
@@ -235,14 +253,15 @@ static int settle(struct vgpu_driver *d, bool *stuck)
 	return 0;
 }
 
-/* Whether the VF's guest has been told that it is being reset, and not that this is over: our
- * predecessor ended in between, and the guest waits. */
+/* Whether an earlier vgpud ended between telling the guest that its VF is being reset and telling
+ * it that the reset is over: the guest still waits. */
 static int reset_was_cut(struct vgpu_driver *d, uint32_t vf, bool *cut)
 {
 	uint32_t word = 0;
 	int r = gpuiov_write(d, GPUIOV_MBOX_INDEX, vf);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_MBOX_TRN, &word);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_MBOX_TRN, &word);
 	*cut = word == GPUIOV_FLR;
 	return r;
 }
@@ -261,11 +280,14 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	bool stuck, cut;
 	int r = settle(d, &stuck);
 
-	r = r ? r : gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
-	r = r ? r : gpuiov_read(d, GPUIOV_ACTIVE_FCN, &active);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_VM_INIT, &with_context);
+	if (r == 0)
+		r = gpuiov_read(d, GPUIOV_ACTIVE_FCN, &active);
 	for (i = 0; i < 3 && r == 0; i++)
 		r = gpuiov_read(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), &d->gates[i]);
-	r = r ? r : gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0)
+		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
 	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
 		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
 	if (r < 0)
@@ -273,14 +295,15 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	for (i = 0; i < d->config.n_vfs; i++) {
 		if (with_context >> i & 1)
 			found->contexts[i] = VGPU_CTX_SAVED;
-		/* Doorbells are open to a driver that is up, its registers only in a window. */
+		/* The doorbell gate is open while a driver is up, the register gate only in a
+		 * window. */
 		found->driver_up[i] = (d->gates[1] >> i & 1) && !(d->gates[0] >> i & 1);
 	}
 	if (GPUIOV_FCN_IS_VF(active) && GPUIOV_FCN_VF_OF(active) < d->config.n_vfs) {
 		enum vgpu_context *context = &found->contexts[GPUIOV_FCN_VF_OF(active)];
 
 		*context = stuck ? VGPU_CTX_BROKEN : contexts[active >> 8 & 15];
-		/* It has the engine, and nobody else gets it before it is reset. */
+		/* This VF has the engine, and must be reset before another VF gets it. */
 		if (*context == VGPU_CTX_BROKEN) {
 			*context = VGPU_CTX_RUNNING;
 			found->driver_up[GPUIOV_FCN_VF_OF(active)] = false;
@@ -290,13 +313,13 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		r = reset_was_cut(d, i, &cut);
 		if (!cut)
 			continue;
-		/* All of it once more, also if the device is done with it. */
+		/* Reset it again, even if the device has finished the reset. */
 		found->driver_up[i] = false;
 		if (found->contexts[i] == VGPU_CTX_NONE)
 			found->contexts[i] = VGPU_CTX_BROKEN;
 	}
 	for (i = 0; i < d->config.n_vfs && !d->host.kept; i++) {
-		/* What was swapped out is lost: its guest has to begin again. */
+		/* Memory that was swapped out is lost: the guest must initialise again. */
 		if (d->partition.vfs[i].offset < d->memory || found->contexts[i] == VGPU_CTX_NONE)
 			continue;
 		found->contexts[i] = VGPU_CTX_BROKEN;
@@ -341,7 +364,7 @@ static int open_host_memory(struct vgpu_driver *d, struct vgpu_driver_found *fou
 	if (r == -EOPNOTSUPP)
 		return vgpu_error_set(err, r,
 				      "host_memory_mib: this GPU does not reach host memory: leave "
-				      "it out (softgpu: --engine cpu does)");
+				      "the key out (softgpu reaches it with --engine cpu)");
 	return r < 0 ? vgpu_error_set(err, -ENODEV, "cannot write registers") : 0;
 }
 
@@ -361,14 +384,16 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 	if (!ours && in_use)
 		return vgpu_error_set(
 			err, -EBUSY,
-			"the GPU is set up otherwise than configured, and VF %d is in "
-			"use; end its tenants, or configure what it has",
+			"the GPU's VFs or memory differ from the configuration, and VF %d is in "
+			"use; end its tenants, or change the configuration back",
 			__builtin_ctz(in_use));
-	if (ours) /* as they are; but each must have its driver */
+	if (ours) /* keep the VFs, but bind each to its driver */
 		return vfio_set_vfs(d->device, d->config.n_vfs, err);
 	d->partition = found->planned;
 	r = vfio_set_vfs(d->device, 0, err);
-	return r ? r : gpuiov_bring_up(d, vfio_set_vfs, err);
+	if (r != 0)
+		return r;
+	return gpuiov_bring_up(d, vfio_set_vfs, err);
 }
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
@@ -381,7 +406,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 	if (d->epoll < 0)
 		r = -errno;
 	for (i = 0; i < GPUIOV_PF_VECTORS && r == 0; i++) {
-		d->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		d->vectors[i] = vgpu_eventfd();
 		want.data.u32 = i;
 		if (d->vectors[i] < 0 ||
 		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
@@ -397,7 +422,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 		d->config.interrupts = false;
 		r = 0;
 	}
-	return r ? vgpu_error_set(err, r, "interrupts: %s", strerror(-r)) : 0;
+	return r ? vgpu_error_set(err, r, "cannot set up interrupts: %s", strerror(-r)) : 0;
 }
 
 static void driver_close(struct vgpu_driver *d, bool lost)
@@ -411,10 +436,8 @@ static void driver_close(struct vgpu_driver *d, bool lost)
 	vfio_device_close(d->device);
 	vfio_host_memory_close(&d->host);
 	for (i = 0; i < GPUIOV_PF_VECTORS; i++)
-		if (d->vectors[i] >= 0)
-			close(d->vectors[i]);
-	if (d->epoll >= 0)
-		close(d->epoll);
+		vgpu_close(&d->vectors[i]);
+	vgpu_close(&d->epoll);
 	free(d);
 }
 
@@ -437,11 +460,16 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	};
 	*found = (struct vgpu_driver_found){.adopted = false};
 	r = vfio_device_open(&d->device, config->device, err);
-	r = r ? r : find_capabilities(d, config->layout, err);
-	r = r ? r : plan(d, caps, &found->planned, err);
-	r = r ? r : open_host_memory(d, found, err);
-	r = r ? r : set_up(d, caps->memory, found, err);
-	r = r ? r : set_up_events(d, err);
+	if (r == 0)
+		r = find_capabilities(d, config->layout, err);
+	if (r == 0)
+		r = plan(d, caps, &found->planned, err);
+	if (r == 0)
+		r = open_host_memory(d, found, err);
+	if (r == 0)
+		r = set_up(d, caps->memory, found, err);
+	if (r == 0)
+		r = set_up_events(d, err);
 	if (r < 0) {
 		driver_close(d, false);
 		return r;
@@ -451,7 +479,7 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 	return 0;
 }
 
-/* Whoever serves a vfio-user socket is asked when it is opened: nobody loses a driver by that. */
+/* A vfio-user device is recognised when it is opened, because that unbinds no driver. */
 static int driver_probe(const char *device, struct vgpu_error *err)
 {
 	struct gpuiov_identity identity;

@@ -56,5 +56,7 @@ int gpuiov_read_resets(struct vgpu_driver *d, uint32_t *going_on, uint32_t *ende
 	int r = gpuiov_read(d, GPUIOV_VF_RESET_REQ, going_on);
 
 	*ended = 0;
-	return r ? r : gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, ended);
+	if (r != 0)
+		return r;
+	return gpuiov_read(d, GPUIOV_RESET_NOTIFICATION, ended);
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU that is not there: the switched kind, with guests whose drivers come up by themselves and
- * always have work, or never. It does nothing, and in no time unless it is told to take some, so
- * that what is left to be measured is vgpud; and tests of the daemon need no device.
+ * A null GPU of the switched kind, without hardware: its guests' drivers come up by themselves, and
+ * have work always or never. Commands take no time, unless an option says so. It serves to measure
+ * vgpud alone, and to test the daemon without a device.
  *
- * It has no clock and no thread: all it knows of time is the argument of its calls, and what takes
- * time is due at an instant that deadline() names. So it works in virtual time as in real.
+ * It has no clock and no thread: it knows the time only from the arguments of its calls, and
+ * deadline() returns when a command ends. So it works in virtual time, too.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "null.h"
+#include "vgpu/descriptor.h"
 
 #define GRANULE (UINT64_C(16) << 20)
 #define SAVE_SLOT (UINT64_C(64) << 10)
 
-/* What the next dispatch() tells of VFs, bitmaps each, in this order. */
+/* What the next dispatch() reports about VFs, a bitmap each, in this order. */
 enum told { TOLD_RESET, TOLD_REQUEST, TOLD_RELEASE, TOLD_BUSY, TOLD };
 
 struct vgpu_driver {
@@ -29,11 +29,11 @@ struct vgpu_driver {
 	void *data;
 	int fd; /* never readable */
 
-	bool active; /* a command, which is done at DONE_AT */
+	bool active; /* a command is under way until DONE_AT */
 	struct vgpu_event command;
 	vgpu_nsec done_at;
 	uint32_t news[TOLD];
-	bool gpu_reset; /* the reset that is to be told is the whole GPU's */
+	bool gpu_reset; /* the end of a GPU reset is to be reported */
 	uint32_t gpu_reset_vf;
 };
 
@@ -70,22 +70,35 @@ static int plan(const struct vgpu_driver *d, const struct vgpu_driver_config *co
 		return vgpu_error_set(err, -EINVAL, "vfs = %u: this GPU has at most %u", d->n_vfs,
 				      d->options.max_vfs);
 	if (config->host > 0)
-		return vgpu_error_set(err, -EOPNOTSUPP,
-				      "host_memory_mib: this GPU does not reach host memory: leave "
-				      "it out");
+		return vgpu_error_set(
+			err, -EOPNOTSUPP,
+			"host_memory_mib: this GPU does not reach host memory: leave the key out");
 	memcpy(request.sizes, config->sizes, sizeof(request.sizes));
 	return vgpu_partition_plan(&request, out, err);
 }
 
 static void null_close(struct vgpu_driver *d, bool lost)
 {
-	(void)lost; /* there is nothing to be kept */
-	if (d->fd >= 0)
-		close(d->fd);
+	(void)lost; /* nothing was kept */
+	vgpu_close(&d->fd);
 	free(d);
 }
 
-/* Adopted, each time: with every VF's driver up, and its context saved. */
+static int set_up(struct vgpu_driver *d, const struct vgpu_driver_config *config,
+		  struct vgpu_partition *planned, struct vgpu_error *err)
+{
+	int r;
+
+	d->fd = vgpu_eventfd();
+	if (d->fd < 0)
+		return vgpu_error_set(err, d->fd, "eventfd: %s", strerror(-d->fd));
+	r = null_read_options(config->device, &d->options, err);
+	if (r < 0)
+		return r;
+	return plan(d, config, planned, err);
+}
+
+/* Every open adopts the GPU: each VF has its driver up and its context saved. */
 static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found,
 		     vgpu_event_sink *sink, void *data, struct vgpu_error *err)
@@ -98,10 +111,7 @@ static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	*d = (struct vgpu_driver){.n_vfs = config->n_vfs, .sink = sink, .data = data};
 	*found = (struct vgpu_driver_found){.adopted = true};
-	d->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = d->fd < 0 ? vgpu_error_set(err, -errno, "eventfd: %s", strerror(errno)) : 0;
-	r = r ? r : null_read_options(config->device, &d->options, err);
-	r = r ? r : plan(d, config, &found->planned, err);
+	r = set_up(d, config, &found->planned, err);
 	if (r < 0) {
 		null_close(d, false);
 		return r;
@@ -180,7 +190,7 @@ static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	return 0;
 }
 
-/* Whoever is reset has no driver any more, and says nothing that it was about to say. */
+/* Drops the pending reports and the command of VFs that are reset. */
 static void forget(struct vgpu_driver *d, uint32_t vfs)
 {
 	uint32_t i;
@@ -227,7 +237,7 @@ static int null_gates(struct vgpu_driver *d, uint32_t vf, uint32_t gates)
 	return 0;
 }
 
-/* What a guest's driver does: it comes up again after a reset, if it has anything to do. */
+/* Acts as the guest's driver: after a reset it comes up again, if it has work. */
 static int null_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice)
 {
 	uint32_t bit = d->options.busy & 1u << vf;
@@ -271,7 +281,7 @@ static int null_busy(struct vgpu_driver *d, bool *failed)
 	return 0;
 }
 
-/* Nobody has ever written there. */
+/* Memory that was never written is zero. */
 static int null_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size)
 {
 	(void)d;

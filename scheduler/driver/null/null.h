@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The null driver's options: what stands behind "null:" in a device's name. */
+/* The null drivers' options, which follow "null:" or "null-firmware:" in a device's name. */
 #ifndef NULL_DRIVER_H
 #define NULL_DRIVER_H
 
 #include "vgpu/driver.h"
 
 #define NULL_PREFIX "null:"
+#define NULL_FIRMWARE_PREFIX "null-firmware:"
 
 struct null_options {
 	uint32_t max_vfs;
 	uint64_t memory;   /* bytes */
-	vgpu_nsec command; /* how long each command takes; 0: none */
-	uint32_t busy;	   /* bitmap of VFs that have work, as long as their driver is up */
+	vgpu_nsec command; /* how long each command takes */
+	uint32_t busy;	   /* bitmap of VFs that have work while their driver is up */
 	uint32_t hangs;	   /* bitmap of VFs that never stop by themselves */
 };
 
-/* Reads DEVICE, "null:" and options, as NAME=VALUE by commas. 0 or -EINVAL with the reason. */
+struct null_firmware_options {
+	uint32_t max_vfs;
+	uint32_t busy;	  /* bitmap of VFs that have work */
+	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
+	vgpu_nsec late;
+	vgpu_nsec program; /* how long programming a schedule takes */
+	vgpu_nsec freeze;  /* when usage() stops counting; some GPUs' counters freeze at a reset */
+};
+
+/* Parse DEVICE: the prefix, then options NAME=VALUE, separated by commas. Return 0, or -EINVAL with
+ * the reason in ERR. */
 int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err);
+int null_read_firmware_options(const char *device, struct null_firmware_options *out,
+			       struct vgpu_error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include "null.h"
 #include "vgpu/param.h"
 
-/* VFs by number: none, or the only one. */
+/* The value of "hang" that stands for no VF. */
 #define NOBODY (-1)
 
 enum { MAX_VFS, MEMORY, COMMAND, BUSY, HANG };
@@ -20,14 +20,15 @@ static const struct vgpu_param options[] = {
 	{.name = NULL},
 };
 
-int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err)
+/* What stands behind PREFIX, by TABLE. */
+static int read_options(const char *device, const char *prefix, const struct vgpu_param *table,
+			int64_t *values, struct vgpu_error *err)
 {
 	char text[160], *rest = text, *option, *value;
-	int64_t v[VGPU_MAX_PARAMS];
 	int r = 0;
 
-	vgpu_param_defaults(options, v);
-	snprintf(text, sizeof(text), "%s", device + strlen(NULL_PREFIX));
+	vgpu_param_defaults(table, values);
+	snprintf(text, sizeof(text), "%s", device + strlen(prefix));
 	while (r == 0 && (option = strsep(&rest, ","))) {
 		value = strchr(option, '=');
 		if (!*option)
@@ -36,16 +37,67 @@ int null_read_options(const char *device, struct null_options *out, struct vgpu_
 			return vgpu_error_set(err, -EINVAL, "%s: %s: want NAME=VALUE", device,
 					      option);
 		*value = '\0';
-		r = vgpu_param_set(options, option, value + 1, v, err);
+		r = vgpu_param_set(table, option, value + 1, values, err);
 	}
+	return r < 0 ? vgpu_error_prefix(err, r, "device %.*s", (int)strlen(prefix) - 1, prefix)
+		     : 0;
+}
+
+static uint32_t first_vfs(int64_t n)
+{
+	return (uint32_t)((UINT64_C(1) << n) - 1);
+}
+
+int null_read_options(const char *device, struct null_options *out, struct vgpu_error *err)
+{
+	int64_t v[VGPU_MAX_PARAMS];
+	int r = read_options(device, NULL_PREFIX, options, v, err);
+
 	if (r < 0)
-		return vgpu_error_prefix(err, r, "device null");
+		return r;
 	*out = (struct null_options){
 		.max_vfs = (uint32_t)v[MAX_VFS],
 		.memory = (uint64_t)v[MEMORY] << 20,
 		.command = (vgpu_nsec)v[COMMAND] * VGPU_USEC,
-		.busy = (uint32_t)((UINT64_C(1) << v[BUSY]) - 1),
+		.busy = first_vfs(v[BUSY]),
 		.hangs = v[HANG] == NOBODY ? 0 : 1u << v[HANG],
+	};
+	return 0;
+}
+
+enum { F_MAX_VFS, F_BUSY, F_LATE_VF, F_LATE, F_PROGRAM, F_FREEZE };
+
+static const struct vgpu_param firmware_options[] = {
+	[F_MAX_VFS] = {.name = "max_vfs",
+		       .min = 1,
+		       .max = VGPU_GPU_MAX_VFS,
+		       .def = VGPU_GPU_MAX_VFS},
+	[F_BUSY] = {.name = "busy", .min = 0, .max = VGPU_GPU_MAX_VFS, .def = VGPU_GPU_MAX_VFS},
+	[F_LATE_VF] = {.name = "late_vf",
+		       .min = NOBODY,
+		       .max = VGPU_GPU_MAX_VFS - 1,
+		       .def = NOBODY},
+	[F_LATE] = {.name = "late_us", .min = 0, .max = 10000000, .def = 1000},
+	[F_PROGRAM] = {.name = "program_us", .min = 0, .max = 10000000, .def = 0},
+	[F_FREEZE] = {.name = "freeze_ms", .min = 0, .max = INT32_MAX, .def = 0},
+	{.name = NULL},
+};
+
+int null_read_firmware_options(const char *device, struct null_firmware_options *out,
+			       struct vgpu_error *err)
+{
+	int64_t v[VGPU_MAX_PARAMS];
+	int r = read_options(device, NULL_FIRMWARE_PREFIX, firmware_options, v, err);
+
+	if (r < 0)
+		return r;
+	*out = (struct null_firmware_options){
+		.max_vfs = (uint32_t)v[F_MAX_VFS],
+		.busy = first_vfs(v[F_BUSY]),
+		.late_vf = v[F_LATE_VF] == NOBODY ? VGPU_NO_VF : (uint32_t)v[F_LATE_VF],
+		.late = (vgpu_nsec)v[F_LATE] * VGPU_USEC,
+		.program = (vgpu_nsec)v[F_PROGRAM] * VGPU_USEC,
+		.freeze = v[F_FREEZE] ? (vgpu_nsec)v[F_FREEZE] * VGPU_MSEC : VGPU_NEVER,
 	};
 	return 0;
 }

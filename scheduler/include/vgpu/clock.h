@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock of all programs; the pure parts have time as an argument, and do not include this. */
+/* The clock of all programs. Pure parts get time as an argument, and do not include this. */
 #ifndef VGPU_CLOCK_H
 #define VGPU_CLOCK_H
 

@@ -4,11 +4,11 @@
  *
  * Time is an argument. The core makes no system call, reads no clock, allocates nothing and uses
  * no floating point; it never learns what a GPU is. The daemon, the simulator and the tests wrap
- * different loops around the same step: wait until vgpu_core_deadline() or for something to
- * happen, make an event of it, step, carry out the actions in their order.
+ * different loops around the same step: wait until vgpu_core_deadline() or until something
+ * happens, turn that into an event, step the core, carry out the actions in order.
  *
- * What the core owns: the world switch with its legal order and time-outs, exclusive windows, the
- * hang ladder, clamping, the wake-up limiter, and the ledger. Who runs next is the policy's.
+ * The core owns the world switch with its legal order and time-outs, exclusive windows, the hang
+ * ladder, clamping, the wake-up limiter, and the ledger. The policy decides which VF runs next.
  *
  *                        pick                                    grant ends, less the
  *   PARKED ----------> LOAD ----> READY ----> START ----> RUN --- VF's own preemption time
@@ -26,14 +26,14 @@
 
 #include "vgpu/param.h"
 
-/* What the host of a switched GPU can have it do with a VF. */
+/* The commands by which a host switches a GPU's worlds, each for one VF. */
 enum vgpu_command {
-	VGPU_CMD_IDLE = 0, /* its work stops; its context stays on the engine */
-	VGPU_CMD_SAVE,	   /* the context on the engine goes to memory */
-	VGPU_CMD_LOAD,	   /* its context comes from memory */
-	VGPU_CMD_INIT,	   /* it gets a new context, on the engine */
-	VGPU_CMD_RUN,	   /* the context on the engine works */
-	VGPU_CMD_SHUTDOWN, /* its context in memory is given up */
+	VGPU_CMD_IDLE = 0, /* stop the VF's work; its context stays on the engine */
+	VGPU_CMD_SAVE,	   /* save the context on the engine to memory */
+	VGPU_CMD_LOAD,	   /* load the VF's context from memory */
+	VGPU_CMD_INIT,	   /* create a new context for the VF, on the engine */
+	VGPU_CMD_RUN,	   /* let the context on the engine work */
+	VGPU_CMD_SHUTDOWN, /* discard the VF's saved context */
 	VGPU_CMD_COUNT,
 };
 
@@ -44,15 +44,15 @@ enum vgpu_reset_level {
 	VGPU_RESET_COUNT,
 };
 
-/* What a VF is to the scheduler. */
+/* How the scheduler treats a VF. */
 enum vgpu_vf_state {
 	VGPU_VF_ABSENT = 0,  /* not configured yet */
 	VGPU_VF_SCRUBBING,   /* its memory is being cleared */
 	VGPU_VF_AVAIL,	     /* no guest driver */
 	VGPU_VF_EXCLUSIVE,   /* waits for, or is in, an exclusive window */
-	VGPU_VF_ACTIVE,	     /* its driver is up: it is scheduled */
-	VGPU_VF_BACKOFF,     /* was reset after a hang; its requests wait */
-	VGPU_VF_QUARANTINED, /* reset too often; an operator's reset ends it */
+	VGPU_VF_ACTIVE,	     /* its guest driver is up: the VF is scheduled */
+	VGPU_VF_BACKOFF,     /* was reset after a hang; its guest's requests wait */
+	VGPU_VF_QUARANTINED, /* was reset too often; an operator's reset ends the quarantine */
 	VGPU_VF_FAILED,	     /* its memory could not be scrubbed */
 	VGPU_VF_STATE_COUNT,
 };
@@ -64,115 +64,118 @@ enum vgpu_context {
 	VGPU_CTX_RUNNING,
 	VGPU_CTX_IDLED,
 	VGPU_CTX_SAVED,
-	VGPU_CTX_BROKEN, /* only a reset helps */
+	VGPU_CTX_BROKEN, /* unusable until the VF is reset */
 	VGPU_CTX_COUNT,
 };
 
-/* Why a guest wants the engine alone. */
+/* Why a guest asks for an exclusive window. */
 enum vgpu_window {
-	VGPU_WINDOW_INIT = 0,
-	VGPU_WINDOW_FINI,
-	VGPU_WINDOW_RESET, /* it wants its VF reset: three times a minute */
+	VGPU_WINDOW_INIT = 0, /* its driver starts */
+	VGPU_WINDOW_FINI,     /* its driver stops */
+	VGPU_WINDOW_RESET,    /* it asks for a reset of its VF: at most three times a minute */
 	VGPU_WINDOW_COUNT,
 };
 
 enum vgpu_event_type {
 	VGPU_EV_TIMER = 0,   /* the deadline has come */
-	VGPU_EV_DONE,	     /* command `code` of `vf` ended; value: 0, or how it failed */
+	VGPU_EV_DONE,	     /* command `code` for `vf` ended; value: 0, or how it failed */
 	VGPU_EV_RESET_DONE,  /* reset level `code` of `vf` ended; value: 0 or an error */
-	VGPU_EV_SCRUBBED,    /* memory of `vf` cleared; value: 0 or an error */
+	VGPU_EV_SCRUBBED,    /* the memory of `vf` is cleared; value: 0 or an error */
 	VGPU_EV_BUSY,	     /* `vf` has work */
-	VGPU_EV_EMPTY,	     /* `vf` has none */
-	VGPU_EV_REQUEST,     /* its guest asks for window `code` */
-	VGPU_EV_RELEASE,     /* its guest gives window `code` back */
-	VGPU_EV_GUEST_RESET, /* the function was reset from its own side, or its owner died */
-	VGPU_EV_HANG,	     /* the hardware reports that `vf` needs a reset */
-	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for policy; code: an
-			      * enum vgpu_context for one that was found in the device (adopted), with value
-			      * 1 if its driver is up; else VGPU_CTX_NONE and 0: scrub first */
-	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for policy */
-	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy, for policy */
-	VGPU_EV_POLICY,	     /* policy, memory, params; value: VF parameters per VF in vf_params */
+	VGPU_EV_EMPTY,	     /* `vf` has no work */
+	VGPU_EV_REQUEST,     /* the guest of `vf` asks for window `code` */
+	VGPU_EV_RELEASE,     /* the guest of `vf` gives window `code` back */
+	VGPU_EV_GUEST_RESET, /* the guest's side has reset the function, or the tenant died */
+	VGPU_EV_HANG,	     /* the GPU reports that `vf` needs a reset */
+	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for `policy`. For a VF
+			      * that was found in use and is adopted, code: its enum vgpu_context,
+			      * value: 1 if its driver is up. For a new one VGPU_CTX_NONE and 0: it
+			      * is scrubbed first */
+	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for `policy` */
+	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy itself, for `policy` */
+	VGPU_EV_POLICY,	     /* change to `policy`, with its memory, params and vf_params */
 	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends back-off and quarantine */
 	VGPU_EV_START,	     /* begin to schedule */
-	VGPU_EV_STOP,	     /* issue no further command; what runs goes on running */
-	VGPU_EV_CONDEMN, /* the host has found the policy at fault: an enum vgpu_fault in code */
-	VGPU_EV_HOLD,	 /* code 1: `vf` is to leave the engine and stay away, as if its driver were
-			  * not up, so that its memory can be moved; 0: it may come back. A reset or
-			  * a window of its own ends it, too */
-	VGPU_EV_AWAY,	 /* code 1: the memory of `vf` leaves the GPU: nothing of it comes to the
-			  * engine,    no window either, and nothing but code 0 ends that. Refused
-			  * while    it is    there, or on its way */
-	VGPU_EV_VIOLATION, /* the GPU has stopped `vf` from reaching out of its memory; or, code 1,
-			    * found its partition overlapping another's */
+	VGPU_EV_STOP,	     /* issue no further command; the VF that runs keeps running */
+	VGPU_EV_CONDEMN,     /* the host has found the policy at fault; code: enum vgpu_fault */
+	VGPU_EV_HOLD, /* code 1: `vf` leaves the engine and stays off it, as if its driver were
+		       * not up, so that its memory can be moved; code 0 ends that, and so does
+		       * a reset or an exclusive window of `vf` */
+	VGPU_EV_AWAY, /* code 1: the memory of `vf` leaves the GPU: the VF is not loaded, not even
+		       * for an exclusive window, until code 0. Refused while `vf` is on the
+		       * engine, or on its way there */
+	VGPU_EV_VIOLATION, /* code 0: the GPU has stopped an access of `vf` outside of its
+			    * partition; code 1: the partition of `vf` overlaps another */
 	VGPU_EV_COUNT,
 };
 
 struct vgpu_event {
-	vgpu_nsec now; /* never before that of the last step */
+	vgpu_nsec now; /* not earlier than in the last step */
 	enum vgpu_event_type type;
 	uint32_t vf;
 	uint32_t code;
 	int64_t value;
 	const int64_t *params;
-	/* POLICY: the new one. ADD, SET_VF, SET_POLICY: whose tables the parameters were parsed
-	 * with. Unless that is the policy to come (struct vgpu_core_view), it is -ESTALE. */
+	/* POLICY: the new policy. ADD, SET_VF, SET_POLICY: the policy with whose tables the
+	 * parameters were parsed; the core answers -ESTALE unless that is the policy to come
+	 * (struct vgpu_core_view). */
 	const struct vgpu_policy_ops *policy;
-	void *memory; /* zeroed, policy->memory(max_vfs) bytes; the core's until it is retired */
+	/* Zeroed, policy->memory(max_vfs) bytes; owned by the core until VGPU_AC_RETIRE. */
+	void *memory;
 	const int64_t *vf_params; /* max_vfs rows of VGPU_MAX_PARAMS */
 };
 
-/* What a guest is told. */
+/* Notices to a guest. */
 enum vgpu_notice {
-	VGPU_NOTICE_READY = 0, /* the window is yours */
-	VGPU_NOTICE_RESET,     /* you are being reset */
-	VGPU_NOTICE_RESET_DONE,
-	VGPU_NOTICE_REFUSED,
+	VGPU_NOTICE_READY = 0,	/* its exclusive window has begun */
+	VGPU_NOTICE_RESET,	/* its VF is being reset */
+	VGPU_NOTICE_RESET_DONE, /* the reset of its VF is done */
+	VGPU_NOTICE_REFUSED,	/* its request was refused */
 };
 
-/* What a VF's guest may reach of the GPU; the driver knows by what. */
+/* Which registers of the GPU a VF's guest may reach; the driver maps this to the GPU's gates. */
 enum vgpu_access {
 	VGPU_ACCESS_NONE = 0,
-	VGPU_ACCESS_WORK, /* what it takes to hand in work: not what sets the GPU up */
-	VGPU_ACCESS_ALL,  /* in its exclusive window */
+	VGPU_ACCESS_WORK, /* those that submit work, not those that set the GPU up */
+	VGPU_ACCESS_ALL,  /* all, during its exclusive window */
 };
 
 enum vgpu_action_type {
 	VGPU_AC_COMMAND = 0, /* issue `code` for `vf`; exactly one VGPU_EV_DONE follows */
 	VGPU_AC_RESET,	     /* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
-	VGPU_AC_ACCESS,	     /* code: from now on, an enum vgpu_access */
-	VGPU_AC_NOTICE,	     /* code: an enum vgpu_notice for the guest of `vf` */
+	VGPU_AC_ACCESS,	     /* give the guest of `vf` access `code`, an enum vgpu_access */
+	VGPU_AC_NOTICE,	     /* send the guest of `vf` notice `code`, an enum vgpu_notice */
 	VGPU_AC_SCRUB,	     /* clear the memory of `vf`; exactly one VGPU_EV_SCRUBBED follows */
-	VGPU_AC_RETIRE,	     /* `memory` belongs to the caller again */
+	VGPU_AC_RETIRE,	     /* the caller owns `memory` again */
 };
 
 struct vgpu_action {
 	enum vgpu_action_type type;
 	uint32_t vf;
 	uint32_t code;
-	vgpu_nsec planned; /* commands: when it was meant to be issued; 0: at once */
+	vgpu_nsec planned; /* commands: the instant at which it was due; 0: at once */
 	void *memory;
 };
 
 /*
- * What happened, for people and for the timeline. Fixed size, no pointers.
+ * What happened, for the log, statistics and the timeline. Fixed size, no pointers.
  */
 enum vgpu_record_type {
 	VGPU_REC_RUN = 0, /* a: granted ns, b: planned start or 0 */
 	VGPU_REC_STOP,	  /* a: used ns, b: overrun ns, code: enum vgpu_end */
-	VGPU_REC_PREEMPT, /* IDLE asked for; a: planned instant */
+	VGPU_REC_PREEMPT, /* IDLE was issued; a: the instant at which that was planned */
 	VGPU_REC_COMMAND, /* a command ended; code: enum vgpu_command, a: ns it took, b: status */
-	VGPU_REC_PARK,	  /* nobody on the engine */
-	VGPU_REC_WAKE,
-	VGPU_REC_SLEEP,
-	VGPU_REC_STATE,	     /* code: enum vgpu_vf_state */
-	VGPU_REC_WINDOW,     /* exclusive window begins; code: enum vgpu_window */
-	VGPU_REC_WINDOW_END, /* a: ns it took; b: 1 if it was ended by the time-out */
-	VGPU_REC_HANG,	/* a: ns since IDLE was asked for; code: the enum vgpu_phase it was in */
-	VGPU_REC_RESET, /* code: level */
+	VGPU_REC_PARK,	  /* the engine is parked: no VF is on it */
+	VGPU_REC_WAKE,	  /* the VF has work */
+	VGPU_REC_SLEEP,	  /* the VF has run out of work */
+	VGPU_REC_STATE,	  /* code: enum vgpu_vf_state */
+	VGPU_REC_WINDOW,  /* an exclusive window begins; code: enum vgpu_window */
+	VGPU_REC_WINDOW_END, /* a: its length in ns; b: 1 if the time-out ended it */
+	VGPU_REC_HANG,	/* a: ns since the command was issued; code: the enum vgpu_phase then */
+	VGPU_REC_RESET, /* a reset begins; code: level */
 	VGPU_REC_RESET_DONE, /* code: level, a: ns it took, b: status */
-	VGPU_REC_REFUSED,    /* a guest's request refused; code: enum vgpu_window */
-	VGPU_REC_FORGIVEN,   /* a: ns of debt written off */
+	VGPU_REC_REFUSED,    /* a guest's request was refused; code: enum vgpu_window */
+	VGPU_REC_FORGIVEN,   /* a: ns beyond a grant that were not charged */
 	VGPU_REC_POLICY,     /* the policy changed */
 	VGPU_REC_EVICTED,    /* the policy broke its contract; code: enum vgpu_fault */
 	VGPU_REC_VIOLATION,  /* code: 0 an access, 1 overlapping partitions */
@@ -194,13 +197,14 @@ enum vgpu_fault {
 	VGPU_FAULT_NO_WORK, /* picked a VF that cannot run */
 	VGPU_FAULT_ZERO_SLICE,
 	VGPU_FAULT_LATE_START, /* not_before lies more than max_slice ahead */
-	VGPU_FAULT_STARVED,    /* parked for ever while a VF had work, against its promise */
+	VGPU_FAULT_STARVED,    /* parked while a VF had work: until the next wake, or at all, if it
+				* promises to be work-conserving */
 	VGPU_FAULT_SLOW,       /* takes too long to decide; only a host with a clock can tell */
-	VGPU_FAULT_PAST_PARK,  /* parked until an instant that had come already */
+	VGPU_FAULT_PAST_PARK,  /* parked until an instant that is not in the future */
 	VGPU_FAULT_COUNT,
 };
 
-/* One step issues at most this much; more would be a bug, and stops the program. */
+/* The most that one step issues; a step that exceeds it is a bug, and aborts the program. */
 #define VGPU_MAX_ACTIONS 160u
 #define VGPU_MAX_RECORDS 224u
 
@@ -208,30 +212,30 @@ struct vgpu_output {
 	uint32_t n_actions, n_records;
 	struct vgpu_action actions[VGPU_MAX_ACTIONS];
 	struct vgpu_record records[VGPU_MAX_RECORDS];
-	const char *why; /* the reason, when the step has refused the event; constant text */
+	const char *why; /* if the step refused the event: the reason, constant text */
 };
 
-/* Where a VF's time went. Every nanosecond of the engine is in exactly one of these or of
- * struct vgpu_engine_ledger. */
+/* How a VF used the engine. Every nanosecond of the engine is in exactly one of the first five
+ * counters here, or of the ones of struct vgpu_engine_ledger. */
 struct vgpu_vf_ledger {
-	vgpu_nsec run_ns;     /* RUN acknowledged to IDLE acknowledged, in its own right */
-	vgpu_nsec donated_ns; /* the same, in another VF's slot */
-	vgpu_nsec
-		switch_ns; /* switch time laid on it: long saves, and switches forced by its wake */
-	vgpu_nsec exclusive_ns; /* its windows */
+	vgpu_nsec run_ns;     /* RUN acknowledged to IDLE acknowledged, on its own account */
+	vgpu_nsec donated_ns; /* the same, in a slot that another VF donated */
+	/* switch time charged to this VF: long saves, and switches forced by its wakes */
+	vgpu_nsec switch_ns;
+	vgpu_nsec exclusive_ns; /* its exclusive windows */
 	vgpu_nsec reset_ns;	/* its resets */
-	/* What was charged as share. At every step
+	/* What was charged to its share. At every step
 	 *   run + switch + debt_charged == charged + forgiven + pending, and
 	 *   exclusive + reset == debt_charged + debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
-	vgpu_nsec debt_ns;	   /* of windows and resets, being charged in instalments */
-	vgpu_nsec debt_charged_ns; /* of windows and resets, charged so far */
+	vgpu_nsec debt_ns;	   /* windows and resets that are still to be charged */
+	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
 	vgpu_nsec preempt_ns; /* the estimate of its preemption time */
 	vgpu_nsec wait_max_ns;
-	vgpu_nsec wait_ns; /* from having work to running, summed over `dispatches` */
+	vgpu_nsec wait_ns; /* from having work to running, sum over all `dispatches` */
 	uint64_t dispatches, wakes, preempted, ends[VGPU_END_COUNT];
 	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped,
 		violations;
@@ -239,8 +243,8 @@ struct vgpu_vf_ledger {
 
 struct vgpu_engine_ledger {
 	vgpu_nsec wall_ns;   /* since the core began */
-	vgpu_nsec switch_ns; /* world switches, charged to nobody */
-	vgpu_nsec idle_ns;   /* nobody was on the engine, or it was held for a planned start */
+	vgpu_nsec switch_ns; /* world switches that were not charged to a VF */
+	vgpu_nsec idle_ns; /* no VF was on the engine, or the one on it awaited its planned start */
 	uint64_t switches, stale_answers, clamped, evictions, wake_limited;
 };
 
@@ -248,21 +252,22 @@ struct vgpu_core_config {
 	uint32_t max_vfs;
 	uint32_t reset_levels; /* bit n: the GPU can do enum vgpu_reset_level n */
 	bool gpu_reset;	       /* whether the ladder may climb to VGPU_RESET_GPU */
-	bool ask_at_end; /* ask for IDLE at the end of a grant, not early: as others do, to compare
-			  */
+	bool ask_at_end;       /* issue IDLE at the end of a grant, not early; for comparisons with
+				* schedulers that do so */
 	vgpu_nsec min_slice, max_slice;
-	vgpu_nsec grace;      /* from asking for IDLE to declaring a hang */
-	vgpu_nsec idle_grace; /* a VF without work keeps the engine this long */
-	vgpu_nsec lone_slice; /* liveness probe of a VF that nobody else contends with */
-	vgpu_nsec min_run;    /* protection from preemption by waking VFs */
-	vgpu_nsec window_max; /* an exclusive window */
+	vgpu_nsec grace;      /* from issuing IDLE to declaring a hang */
+	vgpu_nsec idle_grace; /* how long a VF that runs out of work keeps the engine */
+	vgpu_nsec lone_slice; /* a VF without competitors is stopped this often, to see that it
+				 lives */
+	vgpu_nsec min_run; /* a VF that begins to run cannot be preempted by a wake for so long */
+	vgpu_nsec window_max; /* the longest exclusive window */
 	vgpu_nsec debt_cap;   /* the most that one dispatch is charged beyond its grant */
 	vgpu_nsec command_timeout[VGPU_CMD_COUNT]; /* IDLE's is `grace` */
 	vgpu_nsec reset_timeout[VGPU_RESET_COUNT];
-	vgpu_nsec switch_nominal; /* first guess of the world switch; then it is measured */
+	vgpu_nsec switch_nominal; /* assumed world switch until one has been measured */
 };
 
-/* The defaults, with their sources, for `max_vfs` VFs. */
+/* Writes the defaults for `max_vfs` VFs; their sources are in step.c. */
 void vgpu_core_defaults(struct vgpu_core_config *config, uint32_t max_vfs);
 
 struct vgpu_core;
@@ -272,28 +277,29 @@ size_t vgpu_core_size(uint32_t max_vfs);
 
 /*
  * Makes a core in MEMORY (the caller's, zeroed, vgpu_core_size bytes, aligned as by malloc) at
- * instant NOW. It starts stopped, without VFs, under FALLBACK, the policy that also takes over
- * from a faulty one; FALLBACK_MEMORY is as in struct vgpu_event, and is never retired. Cannot
- * fail.
+ * instant NOW. The core starts stopped, without VFs, under FALLBACK, the policy that also takes
+ * over from a faulty one. FALLBACK_MEMORY is as `memory` in struct vgpu_event, and is never
+ * retired. Cannot fail.
  */
 struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *config,
 				 const struct vgpu_policy_ops *fallback, void *fallback_memory,
 				 vgpu_nsec now);
 
 /*
- * Applies one event. Returns 0; -EINVAL, -EBUSY, or -ESTALE for parameters of another policy, if
- * the event was refused, with out->why set and nothing changed. Late or stale answers of the device
- * are counted and dropped. Never blocks.
+ * Applies one event. Returns 0, or -EINVAL, -EBUSY or -ESTALE (parameters of another policy) if the
+ * core refuses the event; then nothing has changed, and out->why says why. Late or stale answers of
+ * the device are counted and dropped. Never blocks.
  */
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out);
 
-/* When VGPU_EV_TIMER is due at the latest; VGPU_NEVER if nothing is pending. */
+/* Returns the instant at which VGPU_EV_TIMER is due; VGPU_NEVER if nothing is pending. */
 vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core);
 
 /*
- * Whether VGPU_EV_TIMER at NOW would find somebody late: the device with the answer to a command or
- * a reset, a guest with the end of its window. The answer may have come while the caller did not
- * run, so it looks at the device, and steps what it finds there, before it sends that event.
+ * Returns whether VGPU_EV_TIMER at NOW would find a time-out: of the device's answer to a command
+ * or a reset, or of a guest's exclusive window. The answer may have come while the caller did not
+ * run. So the caller first asks the device, and steps the events that it finds there, before it
+ * sends VGPU_EV_TIMER.
  */
 bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now);
 
@@ -302,34 +308,33 @@ struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
 	bool has_work, held, away;
-	bool admitted;	       /* the policy has it */
-	bool on_engine, comes; /* it is there; it is on its way */
+	bool admitted;	       /* the policy has admitted it */
+	bool on_engine, comes; /* its context is on the engine; is on its way there */
 	vgpu_nsec backoff_until;
 	struct vgpu_vf_ledger ledger;
 	vgpu_nsec pending_ns;	  /* run and switch time that its next account will charge */
-	vgpu_nsec written_off_ns; /* debts of windows and resets above what may be owed */
+	vgpu_nsec written_off_ns; /* window and reset time beyond the largest debt, not charged */
 	uint64_t share_numerator, share_denominator;
 	struct vgpu_bound bound;
 	int64_t lag_ns;
-	/* as the policy in force has them; as the next one will, if there is a next one. Of a VF
-	 * that the policy does not have: 0 */
+	/* its parameters under the policy in force, and under next_policy if there is one; 0 if
+	 * the VF is not admitted */
 	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 };
 
-/* The core is the owner of which policy is in force and with which parameters; others have it from
- * here. The policy to come, which new parameters are for, is next_policy, or policy if there is no
- * next. */
+/* The core owns which policy is in force, and its parameters; everybody else reads them here. New
+ * parameters are for the policy to come: next_policy, or `policy` if next_policy is NULL. */
 struct vgpu_core_view {
 	bool started;
 	uint32_t current; /* the VF on the engine, or VGPU_NO_VF */
 	uint32_t phase;	  /* enum vgpu_phase */
 	const struct vgpu_policy_ops *policy;
-	const struct vgpu_policy_ops *next_policy; /* that takes over at the next switch, or NULL */
-	int64_t params[VGPU_MAX_PARAMS],
-		next_params[VGPU_MAX_PARAMS]; /* of either, if it is there */
+	const struct vgpu_policy_ops *next_policy; /* takes over at the next switch, or NULL */
+	/* of the two policies; the latter undefined if next_policy is NULL */
+	int64_t params[VGPU_MAX_PARAMS], next_params[VGPU_MAX_PARAMS];
 	const struct vgpu_policy_ops *fallback;
 	enum vgpu_fault last_fault;
-	char faulty[32]; /* the policy that was evicted last, or "" */
+	char faulty[32]; /* name of the policy that was evicted last, or "" */
 	struct vgpu_facts facts;
 	struct vgpu_engine_ledger engine;
 };
@@ -347,20 +352,22 @@ enum vgpu_phase {
 	VGPU_PHASE_COUNT,
 };
 
+/* Writes the core's state, or a VF's (VF < max_vfs), as of the last step. */
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
 
 /*
- * The memory of a core has been copied back to the address at which it was, perhaps in another
- * process, with that of its policies: names their operations again. NEXT may be NULL.
+ * Sets the operations of the core's policies again, after the memory of the core and of its
+ * policies was copied back to the address at which it was, perhaps in another process. NEXT may be
+ * NULL.
  */
 void vgpu_core_rebind(struct vgpu_core *core, const struct vgpu_policy_ops *policy,
 		      const struct vgpu_policy_ops *next, const struct vgpu_policy_ops *fallback);
 
-/* What the policy warns of, or NULL; valid until the next step. */
+/* Returns the policy's warning to the operator, or NULL; valid until the next step. */
 const char *vgpu_core_warning(const struct vgpu_core *core);
 
-/* Names for messages: one table for every program. */
+/* Names for messages, the same in every program. */
 extern const char *const vgpu_command_names[VGPU_CMD_COUNT];
 extern const char *const vgpu_vf_state_names[VGPU_VF_STATE_COUNT];
 extern const char *const vgpu_context_names[VGPU_CTX_COUNT];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU's memory, or any other resource that is numbered and handed out in pieces (doorbells,
- * contexts): who has which extent, and what may be done with it.
+ * The table of a GPU's memory, or of any other numbered resource that is handed out in ranges
+ * (doorbells, contexts): the owner and the state of each extent.
  *
- * The table tiles the whole: extents are sorted, touch, and each has a state. What was used goes
- * through SCRUBBING before it is FREE, and only what is FREE is ever given out. Every operation is
- * done whole or not at all; memory for the table is lent by the caller. Pure: no clock, no device,
- * no allocation. Any thread, one at a time.
+ * The extents tile the whole: they are sorted, adjacent, and each has a state. A used extent goes
+ * through SCRUBBING before it is FREE, and only FREE extents are given to an owner. Every operation
+ * is done completely or not at all. The caller lends the memory for the table. Pure: no clock, no
+ * device, no allocation. Any thread, one at a time.
  */
 #ifndef VGPU_MEMORY_H
 #define VGPU_MEMORY_H
@@ -14,10 +14,10 @@
 #include "vgpu/types.h"
 
 enum vgpu_extent_state {
-	VGPU_EXTENT_FREE = 0,  /* cleared, nobody's */
-	VGPU_EXTENT_SCRUBBING, /* nobody's, and not yet cleared */
+	VGPU_EXTENT_FREE = 0,  /* without an owner, and cleared */
+	VGPU_EXTENT_SCRUBBING, /* without an owner, and not yet cleared */
 	VGPU_EXTENT_OWNED,
-	VGPU_EXTENT_MOVING, /* the owner's data is being copied there; it still works elsewhere */
+	VGPU_EXTENT_MOVING, /* the owner's data is being copied here; the owner still has the old */
 	VGPU_EXTENT_STATES,
 };
 extern const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES];
@@ -25,7 +25,7 @@ extern const char *const vgpu_extent_state_names[VGPU_EXTENT_STATES];
 struct vgpu_memory_extent {
 	uint64_t offset, size;
 	uint32_t owner;	     /* of OWNED and MOVING: a VF, or a number above VGPU_GPU_MAX_VFS */
-	uint32_t generation; /* of the table, when it got its owner */
+	uint32_t generation; /* the table's, when the extent was given to its owner */
 	enum vgpu_extent_state state;
 };
 
@@ -33,17 +33,16 @@ struct vgpu_memory {
 	struct vgpu_memory_extent *extents;
 	uint32_t n, capacity;
 	uint64_t total, granule;
-	uint64_t local;	     /* of TOTAL; what lies beyond is the host's */
-	uint32_t generation; /* counts hand-overs */
+	uint64_t local;	     /* the GPU's part of TOTAL; the rest is host memory */
+	uint32_t generation; /* counts changes of owner */
 };
 
 /* Where an extent is put. */
 enum vgpu_placement {
 	/* The smallest hole that is large enough, at its beginning. */
 	VGPU_PLACE_BEST_FIT = 0,
-	/* Sizes are the whole divided by 1, 2, 4, ..., and offsets multiples of the size, counted
-	 * from the end of what is reserved: equal sizes never fragment, as with NVIDIA's and AMD's
-	 * profiles. The whole is what BASE and SPAN of the request say. */
+	/* Sizes are SPAN / 1, 2, 4, ..., and offsets are multiples of the size, counted from BASE,
+	 * so that equal sizes never fragment; as NVIDIA's and AMD's profiles. */
 	VGPU_PLACE_PROFILE,
 };
 
@@ -51,78 +50,84 @@ struct vgpu_memory_request {
 	uint32_t owner;
 	uint64_t size; /* rounded up to the granule, or to a profile's size */
 	enum vgpu_placement placement;
-	uint64_t base, span; /* of profiles: where the first lies, and the size of 1/1 */
+	uint64_t base, span; /* for PROFILE: the offset of the first, and the size of profile 1/1 */
 };
 
-/* One free extent of all TOTAL, rounded down to the granule. CAPACITY extents are lent, for as long
- * as the table lives: one for each owner, one between any two, and two. */
+/* Makes a table of one free extent of TOTAL bytes, rounded down to the granule. The caller lends
+ * CAPACITY extents for the lifetime of the table: at least one for each owner, one between any two
+ * owners, and two. */
 void vgpu_memory_init(struct vgpu_memory *m, struct vgpu_memory_extent *extents, uint32_t capacity,
 		      uint64_t total, uint64_t granule);
 
-/* Host memory that the GPU can copy to and from follows its own: SIZE bytes, rounded down to the
- * granule, with addresses from its end on. What lies there is swapped out. Nothing is placed there
- * but by reserve and moves; alloc, replace, plans and largest_free know the GPU's own memory alone.
- * Once, after init; -ENOMEM: the table is full. */
+/* Adds SIZE bytes of host memory, rounded down to the granule, addressed after the GPU's own. The
+ * GPU can copy to and from it; a VF whose partition lies there is swapped out. Only reserve,
+ * replace_at and moves place extents there; alloc, replace, the plans and largest_free use the
+ * GPU's memory only. At most once, after init. 0; -ENOMEM: the table is full. */
 int vgpu_memory_extend(struct vgpu_memory *m, uint64_t size);
-/* The table of the GPU's own memory alone, to be looked at. */
+/* Returns the part of the table that is the GPU's own memory. It shares M's extents: read only. */
 struct vgpu_memory vgpu_memory_local(const struct vgpu_memory *m);
 
-/* Gives OWNER exactly that range, which has to be free: what firmware and the PF need. 0; -EINVAL:
- * not aligned; -EBUSY: it is not free; -ENOMEM: the table is full. */
+/* Gives OWNER exactly that range, which must be free: for firmware and the PF. 0; -EINVAL: not
+ * aligned; -EBUSY: not free; -ENOMEM: the table is full. */
 int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, uint64_t size);
-/* What a request takes, rounded up. 0; -EINVAL: no size; -ENOSPC: more than there is. */
+/* Writes the size that a request takes, rounded up. 0; -EINVAL: its size is 0; -ENOSPC: larger than
+ * the memory. */
 int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_request *request,
 		     uint64_t *size);
-/* Finds a place. 0 and *OFFSET; -EINVAL: no size; -ENOSPC: no hole is large enough; -ENOMEM. */
+/* Gives the owner of a request an extent, and writes where. 0; -EINVAL: its size is 0; -ENOSPC: no
+ * hole is large enough; -ENOMEM: the table is full. */
 int vgpu_memory_alloc(struct vgpu_memory *m, const struct vgpu_memory_request *request,
 		      uint64_t *offset);
-/* The owner has it no more: it is to be scrubbed. Here and below, -ENOENT: there is no such extent
- * at OFFSET in the state that this needs. */
+/* Takes the extent at OFFSET from its owner, to be scrubbed. Here and below, -ENOENT: no extent
+ * begins at OFFSET in the state that the function needs. */
 int vgpu_memory_release(struct vgpu_memory *m, uint64_t offset);
-/* The first SIZE bytes of what is to be scrubbed at OFFSET are clear, and free. -EINVAL: more than
- * there are, or not aligned. */
+/* Declares the first SIZE bytes of the extent at OFFSET, which is to be scrubbed, cleared and free.
+ * -EINVAL: SIZE is larger than the extent, or not aligned. */
 int vgpu_memory_scrubbed(struct vgpu_memory *m, uint64_t offset, uint64_t size);
-/* All that is to be scrubbed is clear, and free: for plans, on a copy. How many bytes that are. */
+/* Declares everything that is to be scrubbed free, for plans on a copy. Returns how many bytes. */
 uint64_t vgpu_memory_all_scrubbed(struct vgpu_memory *m);
-/* Gives an owner, whose data need not be kept, more or less: where it is if that is possible, else
- * where it fits, what it has counted as free. What it has no more is to be scrubbed. 0 and *TO;
- * -EINVAL, -ENOSPC as above; -ENOMEM: the table has not room for three extents more. */
+/* Gives the owner of the extent at OFFSET another size, without keeping its data: in place if
+ * possible, else where it fits, with the old extent counted as free. What the owner loses is to be
+ * scrubbed. 0 and *TO; -EINVAL, -ENOSPC as for alloc; -ENOMEM: the table lacks room for three more
+ * extents. */
 int vgpu_memory_replace(struct vgpu_memory *m, uint64_t offset,
 			const struct vgpu_memory_request *request, uint64_t *to);
 
-/* The same, but exactly there, in the GPU's memory or in the host's. -EBUSY: that is not free. */
+/* The same, but exactly at TO, in the GPU's memory or the host's. -EBUSY: that is not free. */
 int vgpu_memory_replace_at(struct vgpu_memory *m, uint64_t offset, uint64_t to, uint64_t size);
 
-/* A move: the copy gets its place at TO, which has to be free. Then either the copy counts and what
- * was is to be scrubbed, or the copy is dropped; until then both are the owner's. */
+/* A move in two steps. begin reserves TO, which must be free, for the copy. Until the second step
+ * the owner has both. end makes the copy the owner's extent, and the old one is to be scrubbed;
+ * abort drops the copy, which is to be scrubbed. */
 int vgpu_memory_move_begin(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_end(struct vgpu_memory *m, uint64_t from, uint64_t to);
 int vgpu_memory_move_abort(struct vgpu_memory *m, uint64_t to);
 
-/* The next move on the way to a place for what is WANTED, if all that is being scrubbed were free,
- * and in the end the owner's own, too: of few bytes, if that leads there, else so that all slide
- * down. MOVABLE says whose extents may be moved; SCRATCH is lent, as many extents as the table has.
- * False: no way leads there, or none is needed. */
+/* Finds the next move towards a hole for WANTED, counting as free everything that is being scrubbed
+ * and, at the end, the owner's own extent. Prefers a way that moves few bytes; else slides all
+ * extents down. MOVABLE says whose extents may be moved; SCRATCH is lent, as many extents as the
+ * table has. Returns false if no move is needed, or none helps. */
 bool vgpu_memory_plan_move(const struct vgpu_memory *m, struct vgpu_memory_extent *scratch,
 			   const struct vgpu_memory_request *wanted,
 			   bool (*movable)(uint32_t owner, void *data), void *data, uint64_t *from,
 			   uint64_t *to);
-/* The largest hole that moves can make, placed as RULE has it (its placement, base and span), if
- * all that is being scrubbed were free, and the first of them; there is none if the largest hole,
- * scrubbed ones included, is that already. */
+/* Returns the size of the largest hole that moves can make, placed by RULE's placement, base and
+ * span, counting as free everything that is being scrubbed; and writes the first of these moves to
+ * *FROM and *TO, which are equal if the largest hole exists already. */
 uint64_t vgpu_memory_plan_compaction(const struct vgpu_memory *m,
 				     struct vgpu_memory_extent *scratch,
 				     const struct vgpu_memory_request *rule,
 				     bool (*movable)(uint32_t owner, void *data), void *data,
 				     uint64_t *from, uint64_t *to);
 
-/* Bytes in a state. */
+/* Return bytes: of all extents in STATE; of the largest free extent. */
 uint64_t vgpu_memory_in(const struct vgpu_memory *m, enum vgpu_extent_state state);
 uint64_t vgpu_memory_largest_free(const struct vgpu_memory *m);
-/* The extent that begins at OFFSET, or NULL. */
+/* Returns the extent that begins at OFFSET, or NULL. */
 const struct vgpu_memory_extent *vgpu_memory_at(const struct vgpu_memory *m, uint64_t offset);
 
-/* What must always hold; the first that does not, or NULL. For tests and for damaged state. */
+/* Checks the table's invariants: returns the first that does not hold, or NULL. For tests, and for
+ * state that may be damaged. */
 const char *vgpu_memory_check(const struct vgpu_memory *m);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The policy contract, both sides: what a policy gives (struct vgpu_policy_ops) and all that it
- * is lent (its memory and struct vgpu_facts).
+ * The policy contract, both sides: what a policy provides (struct vgpu_policy_ops), and everything
+ * that the host lends it (its memory and struct vgpu_facts).
  *
- * A policy decides who runs next and for how long; nothing else. It is a pure reducer: integers
- * only, no clock, no allocation, no randomness, no system call. Everything it knows came in
- * through these callbacks, all of them from one thread, so the same source gives the same
+ * A policy decides which VF runs next and for how long; nothing else. It is a pure reducer:
+ * integers only, no clock, no allocation, no randomness, no system call. The host tells it
+ * everything through these callbacks, from one thread, so that the same source makes the same
  * decisions in the daemon, in the simulator and in a replay.
  *
  * Life of a VF, as a policy sees it:
@@ -18,12 +18,12 @@
  * range, never wakes a VF that is not online, and calls account exactly once for every pick of a
  * VF, before the next pick.
  *
- * There is no tick. What is to happen at an instant is said by the pick before it: a slice ends
- * there, or the engine is parked until then.
+ * There is no tick. A policy that wants to decide again at some instant says so in the pick before
+ * it: it ends the slice there, or parks the engine until then.
  *
- * Versions: a host of major version M and minor version m takes tables of major M and of any
- * minor. Operations are only ever added at the end of the table; a shorter table ends with those
- * that it knows. Fields are only ever added at the end of what the host lends.
+ * Versions: a host of major version M and minor version m accepts tables of major version M and of
+ * any minor version. New operations are only ever added at the end of the table, so an older table
+ * is shorter. New fields are only ever added at the end of what the host lends.
  */
 #ifndef VGPU_POLICY_H
 #define VGPU_POLICY_H
@@ -38,7 +38,7 @@ enum vgpu_param_type {
 	VGPU_PARAM_CHOICE = 1, /* an index into choices[] */
 };
 
-/* One parameter: validation, vgpuctl's help and the manual all come from this. */
+/* One parameter. Validation, vgpuctl's help and the manual all use this description. */
 struct vgpu_param {
 	const char *name;
 	const char *unit; /* "us", "slots", ... or "" */
@@ -48,53 +48,53 @@ struct vgpu_param {
 	const char *const *choices; /* NULL-terminated; for VGPU_PARAM_CHOICE only */
 };
 
-/* What the host knows of the GPU; its memory, and it may change between two calls. */
+/* What the host knows about the GPU. Owned by the host, which may change it between two calls. */
 struct vgpu_facts {
 	uint32_t max_vfs;
 	vgpu_nsec switch_ns; /* the measured world switch, IDLE acknowledged to RUN acknowledged */
 	vgpu_nsec min_slice_ns; /* the host clamps every slice to [min, max], and counts it */
 	vgpu_nsec max_slice_ns;
 	/* since 1.1 */
-	vgpu_nsec switch_high_ns; /* the mean and four deviations: what guarantees reckon with */
-	vgpu_nsec min_run_ns;	  /* who has just begun to run is not preempted for so long */
-	vgpu_nsec grace_ns;	  /* from asking for IDLE to declaring a hang */
-	vgpu_nsec window_ns;	  /* the longest exclusive window */
+	vgpu_nsec switch_high_ns; /* mean plus four deviations: what guarantees assume */
+	vgpu_nsec min_run_ns; /* a VF that begins to run is not preempted by a wake for so long */
+	vgpu_nsec grace_ns;   /* from issuing IDLE to declaring a hang */
+	vgpu_nsec window_ns;  /* the longest exclusive window */
 };
 
 enum vgpu_pick_flags {
-	/* The time belongs to another VF's slot: record it, do not count it as share. */
+	/* The VF runs in another VF's slot: the host records the time, and charges nobody. */
 	VGPU_PICK_DONATED = 1u << 0,
-	/* Do not take the engine away when the VF runs out of work inside its slice. */
+	/* The VF keeps the engine for its whole slice, even when it runs out of work. */
 	VGPU_PICK_HOLD = 1u << 1,
-	/* Since 1.1. The slice is what is left of a budget: it may be shorter than the shortest. */
+	/* Since 1.1. The slice is the rest of a budget: it may be shorter than min_slice_ns. */
 	VGPU_PICK_REMAINDER = 1u << 2,
 };
 
-/* The answer of pick(). Before the call the host fills in: park until the next wake. */
+/* The answer of pick(). The host presets it to: park until the next wake. */
 struct vgpu_pick {
 	uint32_t vf;	      /* or VGPU_NO_VF: park the engine */
 	uint32_t flags;	      /* enum vgpu_pick_flags */
 	vgpu_nsec not_before; /* the instant at which the VF may start running; 0: at once */
 	vgpu_nsec slice;      /* for a VF: how long it may run, counted from its start */
 	vgpu_nsec park_until; /* for VGPU_NO_VF: when to pick again; VGPU_NEVER: at the next wake;
-			       * an instant that has come already is a fault */
-	/* Since 1.2. The VF may stop this much after the end of its slice without harm: the host
-	 * asks for the engine that much later than the VF's own preemption time would have it, so
-	 * that a budget is not left with a rest that costs another switch. */
+			       * an instant that is not in the future is a fault */
+	/* Since 1.2. How long after the end of its slice the VF may stop without harm. The host
+	 * issues IDLE that much later than the VF's preemption time requires, so that the VF uses
+	 * its budget up: a rest of it would cost another switch. */
 	vgpu_nsec late;
 };
 
 enum vgpu_end {
 	VGPU_END_SLICE = 0,    /* its grant ended */
-	VGPU_END_YIELD,	       /* it had no work left */
-	VGPU_END_WAKE_PREEMPT, /* another VF woke and was preferred */
+	VGPU_END_YIELD,	       /* the VF had no work left */
+	VGPU_END_WAKE_PREEMPT, /* another VF woke, and the policy preferred it */
 	VGPU_END_EXCLUSIVE,    /* an exclusive window was due */
-	VGPU_END_HANG,	       /* it did not stop, or broke its context, and was reset */
-	VGPU_END_REMOVED,      /* it was reset, released or removed from outside */
+	VGPU_END_HANG,	       /* the VF did not stop, or broke its context, and was reset */
+	VGPU_END_REMOVED,      /* the VF was reset, released or removed for another reason */
 	VGPU_END_COUNT,
 };
 
-/* What one dispatch came to. */
+/* The account of one dispatch. */
 struct vgpu_usage {
 	uint32_t vf;
 	enum vgpu_end reason;
@@ -104,32 +104,34 @@ struct vgpu_usage {
 	vgpu_nsec granted; /* after clamping */
 	vgpu_nsec used;	   /* end - start */
 	vgpu_nsec overrun; /* the part of used that lies beyond the grant */
-	/* What to charge: used, plus switch time and debts laid on this VF, less what exceeded the
-	 * host's cap and was written off. */
+	/* What to charge: used, plus the switch time and debts that this VF pays, less what exceeds
+	 * the host's cap and is written off. */
 	vgpu_nsec charge;
 	vgpu_nsec switched; /* since 1.2: the part of charge that is world-switch time */
 };
 
 /*
- * The policy's own promise for one VF, as of now. Instants and durations are of the wall clock;
- * service is what the VF is charged. A bound may grow with what has been seen so far (the worst
- * overrun of a VF, the world switch), never with what a policy claims to be forgiven.
+ * The policy's promise to one VF, as of now. Durations are of the wall clock; service is what the
+ * VF is charged. A bound may grow with what was measured (the worst overrun of a VF, the world
+ * switch), and with nothing else.
  */
 struct vgpu_bound {
-	/* At any instant, how far the VF's service is from what an ideal fluid server that shares
-	 * the same time by share() between all VFs with work would have given it, either way, if
-	 * both have begun with nothing owed. VGPU_NEVER: none promised. */
+	/* The most by which the VF's service differs, at any instant and either way, from what an
+	 * ideal fluid server would have given it that divides the same time by share() between all
+	 * VFs with work, if both began with nothing owed. VGPU_NEVER: no promise. */
 	vgpu_nsec max_lag;
-	/* From having work, be it that it wakes or that it has just been stopped, to running;
-	 * exclusive windows, resets and changes of policy meanwhile come on top. VGPU_NEVER: none
-	 * promised. */
+	/* The longest wait from having work (the VF wakes, or was stopped with work left) to
+	 * running. On top come exclusive windows, resets and changes of policy meanwhile and, after
+	 * a restart of vgpud, the time until the VF that it found running has stopped. VGPU_NEVER:
+	 * no promise. */
 	vgpu_nsec max_wait;
-	/* Since 1.1. A guarantee of its own, beside the share; 0: none. A job of no more than
-	 * BUDGET that comes when its predecessor is done, and no sooner than PERIOD after that one
-	 * came, is done within PERIOD; who always has work has had k budgets after k periods. */
+	/* Since 1.1. A guarantee beside the share; 0: none. A job of at most BUDGET that arrives
+	 * when its predecessor is done, and at least PERIOD after that one arrived, is done within
+	 * PERIOD. A VF that always has work gets k budgets in k periods. */
 	vgpu_nsec budget, period;
-	/* Since 1.1. A limit, in millionths of the time: in any window of length t no more service
-	 * than limit_ppm * t / 10^6 + BURST; 0: none. */
+	/* Since 1.1. A limit in millionths; 0: none. In any window of length t the VF gets at most
+	 * limit_ppm * t / 10^6 + BURST of service, and what is not charged to it yet: a save
+	 * that takes long is charged with the next dispatch. */
 	uint32_t limit_ppm;
 	vgpu_nsec burst;
 };
@@ -138,11 +140,11 @@ enum vgpu_promise {
 	VGPU_PROMISE_WORK_CONSERVING = 1u << 0, /* parks only if no VF has work */
 	VGPU_PROMISE_PROPORTIONAL = 1u << 1, /* service follows share(), lag stays within bound() */
 	VGPU_PROMISE_NO_STARVATION = 1u << 2, /* bound() states a wait for each VF, and keeps it */
-	VGPU_PROMISE_GUARANTEE = 1u << 3, /* since 1.1: budgets in bound() are kept by admission */
+	VGPU_PROMISE_GUARANTEE = 1u << 3, /* since 1.1: admission ensures the budgets in bound() */
 };
 #define VGPU_PROMISES_KNOWN UINT64_C(0xf)
 
-/* Why a policy is no longer needed. */
+/* Why a policy is detached. */
 enum vgpu_detach {
 	VGPU_DETACH_REPLACED = 0, /* by an operator */
 	VGPU_DETACH_EVICTED,	  /* it broke its contract */
@@ -154,68 +156,71 @@ struct vgpu_policy_ops {
 	char name[32];
 	const char *help; /* one line */
 	uint64_t promises;
-	const struct vgpu_param *params;    /* of the policy; ends at a NULL name */
-	const struct vgpu_param *vf_params; /* of each VF; ends at a NULL name */
+	const struct vgpu_param *params;    /* of the policy; a NULL name ends the table */
+	const struct vgpu_param *vf_params; /* of each VF; a NULL name ends the table */
 
-	/* How much memory the policy needs. The host allocates it, zeroed, and frees it. */
+	/* Returns the bytes of memory that the policy needs. The host allocates them, zeroed, and
+	 * frees them. */
 	size_t (*memory)(uint32_t max_vfs);
-	/* First call. FACTS stays valid and is the host's; PARAMS is copied by the policy. */
+	/* The first call. FACTS is the host's, and stays valid until detach; the policy copies
+	 * PARAMS. */
 	void (*attach)(void *state, const struct vgpu_facts *facts, const int64_t *params);
-	/* New values of the policy's own parameters, all of them, already within their ranges. */
+	/* Sets all of the policy's own parameters; the host has checked their ranges. */
 	void (*set_params)(void *state, const int64_t *params, vgpu_nsec now);
 
-	/* A VF comes under the policy, with its parameters. Refusal: false and a sentence in *why,
-	 * constant or in the policy's memory; then nothing has changed. */
+	/* Admits a VF with its parameters. To refuse, returns false with a sentence in *why, which
+	 * is constant or in the policy's memory, and changes nothing. */
 	bool (*admit)(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 		      const char **why);
-	/* New parameters of an admitted VF; refusal as in admit. Lag is kept. */
+	/* Sets the parameters of an admitted VF; refuses as admit does. Keeps the VF's lag. */
 	bool (*set_vf)(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
 		       const char **why);
-	/* It leaves, for good or to be admitted anew. VFs of a GPU that vgpud switches come with
-	 * the GPU and stay: there this is never called. */
+	/* The VF leaves, for good or to be admitted anew. Never called for a GPU that vgpud
+	 * switches: its VFs stay as long as the GPU. */
 	void (*remove)(void *state, uint32_t vf, vgpu_nsec now);
-	/* Its guest driver is up, or gone. */
+	/* The VF's guest driver is up, or gone. */
 	void (*online)(void *state, uint32_t vf, vgpu_nsec now);
 	void (*offline)(void *state, uint32_t vf, vgpu_nsec now);
-	/* It has work, or has run out of it. wake returns whether the VF should preempt the one
-	 * that runs now, or end the parking of the engine; the host limits how often that may
-	 * happen. */
+	/* The VF has work, or has run out of it. wake returns whether the VF should preempt the one
+	 * that runs now, or end the parking of the engine; the host limits how often a VF may do
+	 * that. */
 	bool (*wake)(void *state, uint32_t vf, vgpu_nsec now);
 	void (*sleep)(void *state, uint32_t vf, vgpu_nsec now);
 
-	/* Who is next. Must name a VF that has work, or park. */
+	/* Decides which VF runs next. Must name a VF that has work, or park. */
 	void (*pick)(void *state, struct vgpu_pick *out, vgpu_nsec now);
 	/* The picked VF runs now (RUN acknowledged). Optional. */
 	void (*run)(void *state, uint32_t vf, vgpu_nsec now);
+	/* The dispatch of the last pick is over: charges the VF. */
 	void (*account)(void *state, const struct vgpu_usage *usage);
 
-	/* Carries fairness over a change of policy: how much service the VF is owed, in ns
-	 * (negative: it owes). import comes after admit. */
+	/* Carry fairness over a change of policy: how much service the VF is owed, in ns
+	 * (negative: it owes). import_lag is called after admit. */
 	int64_t (*export_lag)(void *state, uint32_t vf);
 	void (*import_lag)(void *state, uint32_t vf, int64_t lag);
 
-	/* The share of the engine that the VF is promised while all VFs have work: NUMERATOR of
+	/* The share of the engine that the VF is promised while all VFs have work: NUMERATOR /
 	 * DENOMINATOR, both at least 1 for an admitted VF. */
 	void (*share)(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator);
 	void (*bound)(void *state, uint32_t vf, struct vgpu_bound *out);
 
-	/* Since 1.1; all of them optional. */
+	/* The next three since 1.1, all optional. */
 
-	/* Whether set_params may be called with these; refusal as in admit. */
+	/* Returns whether set_params may be called with PARAMS; refuses as admit does. */
 	bool (*check_params)(void *state, const int64_t *params, vgpu_nsec now, const char **why);
-	/* What an operator should know: goals that conflict, a guarantee at risk. NULL: nothing. */
+	/* Returns a warning to the operator (goals that conflict, a guarantee at risk), or NULL. */
 	const char *(*warning)(void *state);
-	/* The last call. TEXT: one sentence, valid during the call. */
+	/* The last call. TEXT: one sentence that says why, valid during the call. */
 	void (*detach)(void *state, enum vgpu_detach why, const char *text);
 
-	/* Since 1.2; optional. The grant of VF, which runs, will end at END, now or a little later.
-	 * If the next pick would name it again: for how much longer than until END it may run, so
-	 * that it is not switched with itself. 0: its grant ends. The host counts what is added as
-	 * granted; account() comes once, at the end of it all. */
+	/* Since 1.2, optional. VF runs, and its grant ends at END, which is now or a little later.
+	 * If the next pick would name VF again, returns for how much longer than END it may run, so
+	 * that the GPU is not switched from a VF to itself; else 0, and the grant ends. The host
+	 * counts the extension as granted, and calls account() once, at the end of the whole. */
 	vgpu_nsec (*extend)(void *state, uint32_t vf, vgpu_nsec end);
 };
 
-/* The one symbol that a plug-in exports. */
+/* The only symbol that a plug-in exports. */
 extern const struct vgpu_policy_ops vgpu_policy_entry;
 
 #endif

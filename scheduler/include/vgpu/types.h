@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words that every part of vgpud shares: time, VF numbers, error texts.
+ * Types that every part of vgpud shares: time, VF numbers, error texts.
  */
 #ifndef VGPU_TYPES_H
 #define VGPU_TYPES_H
@@ -17,7 +17,7 @@ typedef uint64_t vgpu_nsec;
 #define VGPU_MSEC UINT64_C(1000000)
 #define VGPU_SEC UINT64_C(1000000000)
 
-/* "No VF", wherever a VF number is expected. VFs count from 0. */
+/* "No VF", wherever a VF number is expected. VFs are numbered from 0. */
 #define VGPU_NO_VF UINT32_MAX
 
 /* The largest number of VFs of one GPU: 31 in every published GPU-IOV layout. */

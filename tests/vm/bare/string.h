@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* What of it the bare tenant's sources name; there is no C library beneath it. */
+/* The functions of string.h that the bare tenant's sources use; it has no C library. */
 int strcmp(const char *a, const char *b);

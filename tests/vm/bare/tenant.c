@@ -17,15 +17,15 @@
 #define TEXTS 16u
 #define TEXT_STEP (1u << 20)
 #define TEXT_SIZE 1000000u /* the letter a, a million times */
-#define DEPTH 64u	   /* jobs on their way */
-/* Where QEMU's Q35 has nothing: for BARs of what is plugged in, which no firmware has placed. */
+#define DEPTH 64u	   /* jobs in flight */
+/* Unused by QEMU's Q35: for BARs of hot-plugged devices, which no firmware places. */
 #define HOLE 0xc0000000u
 #define HOLE_SIZE 0x20000000u
-/* QEMU's docs/specs/acpi_pci_hotplug: buses of slots, and what is to be ejected. */
+/* QEMU's docs/specs/acpi_pci_hotplug: buses, and their slots that the machine wants ejected. */
 #define HOTPLUG 0x0cc0
 #define HOTPLUG_BUSES 8
 
-/* Interrupts want descriptors of our own, and the timer's is all there is: it only wakes. */
+/* Interrupts need descriptor tables. The only interrupt, the timer's, just wakes the CPU. */
 __asm__(".section .text.0,\"ax\"\n.align 4\n"
 	".long 0x1badb002, 0, -0x1badb002\n" /* Multiboot 0.6.96, 3.1.1 */
 	".globl _start\n_start: mov $stack + 16384, %esp\n"
@@ -77,7 +77,7 @@ static uint32_t inl(uint16_t port)
 #define TIMER_VECTOR 0x20
 #define TICKS_PER_S 50u
 
-/* The PIT by way of the PIC (Intel 8254, 8259A): rest() is then a while of doing nothing. */
+/* Starts the PIT, through the PIC (Intel 8254, 8259A): rest() then sleeps until the next tick. */
 static void start_timer(void)
 {
 	static uint32_t idt[2 * (TIMER_VECTOR + 1)];
@@ -138,7 +138,7 @@ static void set_config(uint32_t address, uint32_t offset, uint32_t value)
 	outl(0xcfc, value);
 }
 
-/* Lets go what the machine wants back. */
+/* Ejects the devices that the machine wants back. */
 static bool eject(void)
 {
 	uint32_t bus, slots;
@@ -178,8 +178,7 @@ static uint32_t bridge_to(uint32_t bus)
 	return 0;
 }
 
-/* Where the firmware has placed nothing: all BARs into the hole, and the bridge's window around it.
- */
+/* Places a VF that no firmware has placed: all BARs in the hole, the bridge's window around it. */
 static void place(void)
 {
 	uint32_t bridge = bridge_to(vf.address >> 8), next = HOLE, bar, mask;
@@ -224,7 +223,7 @@ static void send(uint32_t word)
 	set_mailbox(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
 }
 
-/* The driver's start, as in tools/softgpu/guest. False: refused, or the VF has gone. */
+/* Brings the VF up, as in tools/softgpu/guest. Returns false if it is refused or the VF is gone. */
 static bool bring_up(void)
 {
 	uint32_t word;
@@ -268,7 +267,7 @@ static void put(uint32_t opcode, uint32_t a, uint32_t b, uint32_t c)
 	vf.written++;
 }
 
-/* Eight bytes in one store, which without long mode is MMX's. */
+/* Writes eight bytes in one store; outside of long mode this takes MMX. */
 static void ring_doorbell(void)
 {
 	__asm__ volatile("movq %1, %%mm0\n\tmovq %%mm0, %0"

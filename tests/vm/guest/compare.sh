@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What a world switch costs by each way to a GPU, in this machine: two tenants that never run out of work, no VF with
-# anything to save. For figures; nothing is asserted.
+# Measures a world switch for each way to access a GPU in this machine, with two tenants that never run out of work and VFs
+# without state to save. Asserts nothing about the figures.
 . /tests/lib.sh
-measure() { # DEVICE, and the options of both tenants
+measure() { # DEVICE OPTIONS OPTIONS: the options of both tenants
 	config "$1" <<END
 vfs = 2
 policy = equal

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Errors of PCI Express that nothing can mend, reported for the PF (AER): vgpud says so, does not spin, brings the GPU up
-# anew if it can, and tenants compute again.
+# Uncorrectable errors of PCI Express are reported for the PF (AER): vgpud reports them, does not spin, brings the GPU up again
+# if it can, and tenants compute again.
 . /tests/lib.sh
 begin <<END
 vfs = 2
 END
 
 poke() { printf "$3" | dd of=$devices/$1/config bs=1 seek=$2 conv=notrunc 2>/dev/null; }
-# What a host's firmware does, or a later kernel, and this machine does not: the GPU reports errors (its device control),
-# and the root port forwards them (SERR in its bridge control).
+# Makes the GPU report errors (in its device control) and the root port forward them (SERR in its bridge control). On other
+# hosts, firmware or a later Linux does this.
 report_errors() {
 	poke 0000:00:01.0 62 '\002'
 	poke $pf 80 '\017'
@@ -21,30 +21,30 @@ error() { # NAME
 	n=$((n + 1))
 	report_errors
 	echo "LAB-ERROR-$1"
-	check "$1: the kernel has seen it" await 30 reported $n
-	check "$1: vgpud says so" await 30 counted "lost:" $n
+	check "$1: Linux has seen the error" await 30 reported $n
+	check "$1: vgpud reports the GPU as lost" await 30 counted "lost:" $n
 }
 computes() {
-	check "$1: vgpud goes on" await 30 counted "found again" $n
+	check "$1: vgpud has found the GPU again" await 30 counted "found again" $n
 	check "$1: VFs are ready" await 30 is 1 state available
 	start_guest a 0 sha256 --seconds 5
 	wait $guest_pid
 	check "$1: a tenant computes" right a
 }
-if [ "$hold" = vfio ]; then # told of both, and mends them by a new start
+if [ "$hold" = vfio ]; then # vgpud is notified of both errors and brings the GPU up again
 	error COMP_ABORT
 	computes COMP_ABORT
 	error MALF_TLP
 	computes MALF_TLP
-else # pci-pf-stub has no error handler: the kernel resets the link, and leaves the function without its addresses
+else # pci-pf-stub has no error handler: Linux resets the link and leaves the PF without its addresses
 	error MALF_TLP
-	check "the reason" await 10 sh -c "vgpuctl --socket /run/control.sock -o json gpu show | grep -q 'lost its addresses'"
+	check "vgpud gives the reason: the PF has lost its addresses" await 10 sh -c "vgpuctl --socket /run/control.sock -o json gpu show | grep -q 'lost its addresses'"
 	say "$(why)"
-	check "it does not spin" rests $vgpud_pid 3
+	check "vgpud does not spin" rests $vgpud_pid 3
 	echo LAB-UNPLUG
-	check "out of its slot" await 40 [ ! -e $devices/$pf ]
+	check "the GPU is out of its slot" await 40 [ ! -e $devices/$pf ]
 	echo LAB-PLUG
-	check "and back" await 40 [ -e $devices/$pf ]
+	check "the GPU is back in its slot" await 40 [ -e $devices/$pf ]
 	computes "put back"
 fi
 cat /run/vgpud.log

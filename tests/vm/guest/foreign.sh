@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A PF that is no GPU of ours: vgpud says why, and leaves it as it is.
+# A PF of a device for which vgpud has no driver: vgpud says why it refuses the device, and leaves it unchanged.
 . /tests/lib.sh
 for x in $devices/*; do [ "$(cat $x/sriov_totalvfs 2>/dev/null || echo 0)" -gt 0 ] && pf=${x##*/}; done
 before=$(driver_of $pf)
@@ -14,7 +14,7 @@ END
 	kill $vgpud_pid
 	wait $vgpud_pid
 	cat /run/vgpud.log
-	check "its driver still has it" [ "$(driver_of $pf)" = "$before" ]
+	check "the PF still has its driver" [ "$(driver_of $pf)" = "$before" ]
 	check "no VFs were made" [ "$(cat $devices/$pf/sriov_numvfs)" = 0 ]
 done
 finish

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# For hosts whole (tests/vm/guest/host): vgpud and libvirtd as services, VMs inside that run tests/vm/bare/tenant.c, for a
-# Linux in a machine in a machine takes a minute.
+# Sourced by tests on whole hosts (tests/vm/guest/host): vgpud and libvirtd run as services. VMs run tests/vm/bare/tenant.c,
+# because Linux takes a minute to boot in a nested machine.
 . /tests/lib.sh
 ctl() { vgpuctl "$@"; }
 mkdir -p /etc/vgpud
 
-# The user that Debian's libvirt asks for at its start, whatever its configuration says.
+# Debian's libvirt looks up this user when it starts, whatever its configuration says.
 grep -q '^libvirt-qemu:' /etc/passwd || echo 'libvirt-qemu:x:64055:64055::/nonexistent:/usr/sbin/nologin' >>/etc/passwd
 for g in libvirt-qemu kvm; do grep -q "^$g:" /etc/group || echo "$g:x:6405${#g}:" >>/etc/group; done
 cp /tests/qemu.conf /etc/libvirt/
@@ -17,16 +17,16 @@ ExecStart=/usr/sbin/libvirtd
 KillMode=process
 END
 systemctl daemon-reload
-# vgpud, with what is in /etc/vgpud/vgpud.conf, and libvirtd.
+# Starts vgpud, with the configuration in /etc/vgpud/vgpud.conf, and libvirtd.
 start_host() {
 	need "vgpud.service starts" systemctl start vgpud
-	need "its VFs are ready" await 20 is 1 state available
+	need "vgpud's VFs are ready" await 20 is 1 state available
 	say "$(systemctl show -P StatusText vgpud)"
 	need "libvirtd starts" systemctl start libvirtd
-	need "and answers" await 180 virsh -q version
+	need "libvirtd answers" await 180 virsh -q version
 	systemctl start vgpud-libvirt
 }
-address() { # VF, as libvirt writes it
+address() { # VF: its PCI address in libvirt's form
 	vf_address "$1" | sed -E 's/(....):(..):(..)\.(.)/domain="0x\1" bus="0x\2" slot="0x\3" function="0x\4"/'
 }
 hostdev() { # VF ALIAS

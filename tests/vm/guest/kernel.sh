@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The access layer against this kernel.
+# The access layer (vfio/) on this Linux.
 . /tests/lib.sh
-check "test-kernel" test-kernel
+check "test-kernel succeeds" test-kernel
 finish

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# SIGKILL of vgpud in mid-slice: the VFs are not reset, the next vgpud takes them over, results stay right. SIGKILL of a
-# tenant: its VF is reset and scrubbed, the other goes on.
+# vgpud is killed during a slice: the VFs are not reset, the next vgpud adopts them, and results stay right. A tenant is
+# killed: its VF is reset and scrubbed, and the other tenant continues.
 . /tests/lib.sh
 begin <<END
 vfs = 2
 policy = equal
 END
-[ "$hold" = sysfs ] || check "the kernel resets the PF in no way" [ -z "$(cat $devices/$pf/reset_method)" ]
+[ "$hold" = sysfs ] || check "Linux has no method to reset the PF" [ -z "$(cat $devices/$pf/reset_method)" ]
 start_guest a 0 sha256 --seconds 10000
 a=$guest_pid
 start_guest b 1 spin --us 20000 --depth 16 --seconds 10000
@@ -15,15 +15,15 @@ need "both run" await 40 at_least 1 dispatches 20
 for i in 1 2 3; do
 	check "VF 0 is on the engine" await 20 is 0 on_engine true
 	need "vgpud starts again" kill_and_start_vgpud
-	check "it adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
-	check "slices go on" await 20 at_least 1 dispatches 10
+	check "vgpud adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
+	check "VF 1 gets slices again" await 20 at_least 1 dispatches 10
 	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
 done
 kill -INT $a
 wait $a
 check "tenant A ends well" [ $? = 0 ]
-check "its results are right" right a
-check "it was never reset" [ "$(jq .resets /run/a.json)" = 0 ]
+check "A's results are right" right a
+check "A was never reset" [ "$(jq .resets /run/a.json)" = 0 ]
 
 start_guest c 0 sha256 --seconds 10000
 c=$guest_pid
@@ -32,25 +32,26 @@ resets=$(vf 0 guest_resets)
 before=$(vf 1 dispatches)
 kill -9 $c
 wait $c
-check "its VF is reset, scrubbed and free again" await 20 is 0 state available
-check "the other goes on" await 20 at_least 1 dispatches $((before + 20))
-check "undisturbed" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
+check "C's VF is reset, scrubbed and free again" await 20 is 0 state available
+check "B continues" await 20 at_least 1 dispatches $((before + 20))
+check "VF 1 was not reset" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
 start_guest e 0 sha256 --seconds 6
 wait $guest_pid
 check "the VF serves another tenant" right e
-# Behind closed gates all memory reads as ones: its guest notices that its VF is being reset, and begins again.
-check "VF 1 is reset" ctl vf reset 1
-check "and comes back" await 20 is 1 state active
-check "with turns" await 20 at_least 1 dispatches $(($(vf 1 dispatches) + 5))
+# While the gates of a VF are closed, all its memory reads as ones: the guest notices that its VF is being reset, and starts
+# again.
+check "vf reset 1 succeeds" ctl vf reset 1
+check "VF 1 is active again" await 20 is 1 state active
+check "VF 1 gets turns again" await 20 at_least 1 dispatches $(($(vf 1 dispatches) + 5))
 kill -INT $b
 wait $b
 check "tenant B ends well" [ $? = 0 ]
-check "its results are right, too" right b
-check "it was reset once" [ "$(jq .resets /run/b.json)" = 1 ]
+check "B's results are right" right b
+check "B was reset once" [ "$(jq .resets /run/b.json)" = 1 ]
 if [ "$hold" = vfio ]; then
-	check "who holds it is named" sh -c "vgpud --release $pf 2>&1 | grep -q 'in use by vgpud'"
+	check "vgpud --release names the program that holds the PF" sh -c "vgpud --release $pf 2>&1 | grep -q 'in use by vgpud'"
 	check "the keeper ends well" stop_vgpud
 	check "the GPU is given back" vgpud --release $pf
-	check "with its ways to be reset" grep -q flr $devices/$pf/reset_method
+	check "the PF has its reset methods again" grep -q flr $devices/$pf/reset_method
 fi
 finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# More memory together than the GPU has, with the real kernel: the PF copies by DMA through the IOMMU to huge pages of the
-# host, which outlive vgpud. A PF that has no DMA is refused.
+# VFs have more memory together than the GPU has, with a real Linux: the PF copies by DMA through the IOMMU to huge pages of
+# the host, which outlive vgpud. vgpud refuses host memory for a PF without DMA.
 . /tests/lib.sh
 echo 160 >/proc/sys/vm/nr_hugepages
 check "there are huge pages" [ "$(cat /proc/sys/vm/nr_hugepages)" = 160 ]
@@ -19,8 +19,8 @@ $huge_pages
 END
 total() { ctl -o json memory show | jq ".$1"; }
 swapped() { [ "$(total swaps_in)" -ge "$1" ]; }
-check "a VF has no room" [ "$(ctl -o json vf list | jq '[.vfs[] | select(.swapped)] | length')" = 1 ]
-check "host memory is of huge pages" [ "$(awk '/HugePages_Free/ {print $2}' /proc/meminfo)" = 32 ]
+check "one VF is swapped out" [ "$(ctl -o json vf list | jq '[.vfs[] | select(.swapped)] | length')" = 1 ]
+check "host memory consists of huge pages" [ "$(awk '/HugePages_Free/ {print $2}' /proc/meminfo)" = 32 ]
 start_guest a 0 sha256 --seconds 10000
 a=$guest_pid
 start_guest b 1 gemm --seconds 10000
@@ -30,9 +30,9 @@ on_the_way() { ctl -o json memory show | jq -e '[.extents[], .host_extents[] | s
 for i in 1 2 3; do
 	await 60 on_the_way
 	need "vgpud starts again" kill_and_start_vgpud
-	check "it adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
-	check "A has its turns" await 60 at_least 0 dispatches 5
-	check "B has its turns" await 60 at_least 1 dispatches 5
+	check "vgpud adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
+	check "A gets turns" await 60 at_least 0 dispatches 5
+	check "B gets turns" await 60 at_least 1 dispatches 5
 	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
 done
 for g in a b; do
@@ -40,8 +40,8 @@ for g in a b; do
 	eval wait \$$g
 	check "tenant $g ends well" [ $? = 0 ]
 	[ "$failed" = 0 ] || { ctl vf list; ctl -o json vf show 0; ctl -o json memory show; }
-	check "its results are right" right $g
-	check "it was never reset" [ "$(jq .resets /run/$g.json)" = 0 ]
+	check "the results of tenant $g are right" right $g
+	check "tenant $g was never reset" [ "$(jq .resets /run/$g.json)" = 0 ]
 done
 check "the keeper ends well" stop_vgpud
 finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# A PF held by VFIO: its VFs open with the host's token alone, which a QEMU of 8.1 or later brings when the domain's
-# override says so; the one that tests/vm/setup-vfio-user fetched is this host's.
+# The VFs of a PF that VFIO holds can be opened only with the host's token. QEMU 8.1 or later passes the token if the domain's
+# override gives it. This host uses the QEMU that tests/vm/setup-vfio-user fetched.
 . /tests/hosts.sh
 [ -x "$qemu" ] || { echo "skipped: no QEMU with vfio-user"; exit 77; }
 mount --bind "${qemu%/*}/root/usr/lib/x86_64-linux-gnu/qemu" /usr/lib/x86_64-linux-gnu/qemu
@@ -19,19 +19,19 @@ override() { # TOKEN
 define a "$claim" "$(hostdev 0 ua-a)"
 virsh -q start a 2>/run/said
 check "without the token the start is refused" [ $? != 0 ]
-check "in a sentence" grep -q "the vf-token that the domain's override gives ua-a is none" /run/said
+check "the refusal says that the token is missing" grep -q "the domain's override gives ua-a no vf-token" /run/said
 virsh -q undefine a
 define a "$claim" "$(hostdev 0 ua-a)" "$(override "$(cat /var/lib/vgpud/vf-token)")"
 need "with the token VM a starts" virsh -q start a
-need "and computes" await 120 has_done a 8
+need "VM a computes" await 120 has_done a 8
 old=$(systemctl show -P MainPID vgpud)
 kill -9 $old
 is_new() { [ "$(systemctl show -P MainPID vgpud)" != $old ] && [ "$(systemctl is-active vgpud)" = active ]; }
 need "systemd starts vgpud again" await 30 is_new
-check "a goes on" await 60 has_done a $(($(jobs_of a) + 16))
-check "every result of it was right" never_wrong a
+check "VM a continues" await 60 has_done a $(($(jobs_of a) + 16))
+check "every result of a was right" never_wrong a
 virsh -q destroy a
-check "its lease ends" leases_are '[]'
-check "its VF is reset, scrubbed and free" await 30 is 0 state available
+check "a's lease ends" leases_are '[]'
+check "a's VF is reset, scrubbed and free" await 30 is 0 state available
 systemctl stop libvirtd
 finish

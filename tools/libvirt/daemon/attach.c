@@ -25,14 +25,14 @@ static void tell(int level, virDomainPtr d, const char *alias, const char *what,
 
 #define MAX_TROUBLES 32u
 
-/* What could not be done, as last told: it is tried every minute, and told once. */
+/* Failures that were logged: vgpud-libvirt tries again every minute, and logs each once. */
 static struct trouble {
 	char uuid[VIR_UUID_STRING_BUFLEN], alias[80], why[200];
 } troubles[MAX_TROUBLES];
 static unsigned next_trouble;
 
-/* Whether WHY is news; "" if there is no trouble any more. */
-static bool is_news(const char *uuid, const char *alias, const char *why)
+/* Notes the failure WHY of a device; WHY "" forgets it. Returns whether it was not noted yet. */
+static bool note_failure(const char *uuid, const char *alias, const char *why)
 {
 	struct trouble *t = troubles;
 	bool news;
@@ -51,7 +51,7 @@ static bool is_news(const char *uuid, const char *alias, const char *why)
 	return news;
 }
 
-/* managed='no': the VF has its driver already, and keeps it. */
+/* managed='no': vgpud has bound the VF to its VFIO driver, and libvirt must leave it there. */
 static int attach(virDomainPtr d, const char *alias, const char *address)
 {
 	unsigned domain, bus, slot, function;
@@ -80,13 +80,14 @@ static void each(virConnectPtr libvirt, struct json_object *list, bool add)
 		int r;
 
 		if (!d)
-			continue; /* it has just ended */
+			continue; /* the domain has just ended */
 		r = add ? attach(d, alias, address)
 			: virDomainDetachDeviceAlias(d, alias, VIR_DOMAIN_AFFECT_LIVE);
 		why = r < 0 ? virGetLastErrorMessage() : "";
-		news = is_news(text_of(o, "uuid"), alias, why);
+		news = note_failure(text_of(o, "uuid"), alias, why);
 		if (r == 0)
-			tell(6, d, alias, add ? "is attached" : "is asked back from the guest",
+			tell(6, d, alias,
+			     add ? "attached" : "detach requested; waiting for the guest",
 			     add ? address : NULL);
 		else if (news)
 			tell(4, d, alias, add ? "cannot be attached" : "cannot be detached", why);
@@ -103,7 +104,7 @@ void attach_and_detach(virConnectPtr libvirt, struct json_object *answer)
 int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look)
 {
 	(void)c;
-	tell(6, d, alias, "is detached", NULL);
+	tell(6, d, alias, "detached", NULL);
 	*(bool *)look = true;
 	return 0;
 }
@@ -112,6 +113,6 @@ int on_device_kept(virConnectPtr c, virDomainPtr d, const char *alias, void *unu
 {
 	(void)c;
 	(void)unused;
-	tell(4, d, alias, "is not let go by the guest; it keeps the VF until its end", NULL);
+	tell(4, d, alias, "not released by the guest; the VM keeps the VF until it ends", NULL);
 	return 0;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* VFs are attached to VMs that run, and detached from them, as vgpud's answer to vm.sync says. */
+/* Attaches VFs to running VMs and detaches them, as vgpud's answer to vm.sync asks. */
 #ifndef AGENT_ATTACH_H
 #define AGENT_ATTACH_H
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
 
-/* ANSWER's lists "attach" and "detach". What libvirt refuses is logged once, and asked for again
- * the next time. Main thread; libvirt may take seconds. */
+/* Carries out ANSWER's lists "attach" and "detach". What libvirt refuses is logged once; vgpud asks
+ * for it again next time. Main thread; libvirt may block for seconds. */
 void attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
 
-/* Logs that a guest has let a device go, or will not. */
+/* Callbacks that log that a guest released a device, or refused to. LOOK is a bool that is set. */
 int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look);
 int on_device_kept(virConnectPtr c, virDomainPtr d, const char *alias, void *unused);
 

@@ -17,14 +17,14 @@ static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(vi
 			libvirt, json_object_get_string(json_object_array_get_idx(uuids, i)));
 
 		if (!d)
-			continue; /* it has just ended */
+			continue; /* the domain has just ended */
 		if (act(d) == 0) {
-			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
-				 done);
+			snprintf(text, sizeof(text), "domain %s: its VF hung; %s",
+				 virDomainGetName(d), done);
 			log_line(4, text, NULL);
 		} else {
-			snprintf(text, sizeof(text), "%s: its VF has hung; %s", virDomainGetName(d),
-				 failed);
+			snprintf(text, sizeof(text), "domain %s: its VF hung; %s",
+				 virDomainGetName(d), failed);
 			log_line(3, text, virGetLastErrorMessage());
 		}
 		virDomainFree(d);
@@ -34,7 +34,7 @@ static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(vi
 void pause_and_stop(virConnectPtr libvirt, struct json_object *answer)
 {
 	each(libvirt, json_object_object_get(answer, "pause"), virDomainSuspend,
-	     "it is paused, as it claims (virsh resume)", "it cannot be paused");
+	     "paused, as its claim says (virsh resume)", "it cannot be paused");
 	each(libvirt, json_object_object_get(answer, "stop"), virDomainDestroy,
-	     "it is stopped, as it claims", "it cannot be stopped");
+	     "stopped, as its claim says", "it cannot be stopped");
 }

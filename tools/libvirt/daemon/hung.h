@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* VMs whose VF has hung are paused or stopped, as their claim says. */
+/* Pauses or stops VMs whose VF hung, as their claims say. */
 #ifndef AGENT_HUNG_H
 #define AGENT_HUNG_H
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
 
-/* ANSWER's lists "pause" and "stop" of UUIDs; what libvirt refuses is logged. NULL is allowed. Main
- * thread. */
+/* Carries out ANSWER's lists of UUIDs, "pause" and "stop"; logs what libvirt refuses. ANSWER may be
+ * NULL. Main thread; libvirt may block for seconds. */
 void pause_and_stop(virConnectPtr libvirt, struct json_object *answer);
 
 #endif

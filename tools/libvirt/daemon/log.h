@@ -2,7 +2,7 @@
 #ifndef LIBVIRT_LOG_H
 #define LIBVIRT_LOG_H
 
-/* A line for the journal, with syslog's level: WHAT, and WHY if there is a reason. */
+/* Writes a line to stderr for the journal, with a level of syslog: WHAT, then WHY unless NULL. */
 void log_line(int level, const char *what, const char *why);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-libvirt: tells vgpud what libvirt has running, at once when that changes and every minute:
- * VMs that run and vgpud does not know, claims that were changed with virsh metadata or virsh edit,
- * VMs that are gone. What vgpud answers is attached to VMs, or detached. A process of its own, for
- * libvirt's client takes more memory than vgpud, and may wait for minutes (docs/decisions/0014).
+ * vgpud-libvirt: tells vgpud which domains libvirt runs, whenever that changes and every minute:
+ * VMs that vgpud does not know, claims that were changed with virsh metadata or virsh edit, VMs
+ * that have ended. Attaches and detaches the devices that vgpud's answer names. A process of its
+ * own, because libvirt's client takes more memory than vgpud and may block for minutes
+ * (docs/decisions/0014).
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +20,7 @@
 #include <unistd.h>
 
 #include "attach.h"
-#include "client.h"
+#include "control_client.h"
 #include "hung.h"
 #include "log.h"
 #include "set.h"
@@ -34,13 +35,13 @@
 static struct {
 	const char *socket;
 	virConnectPtr libvirt;
-	int events[4]; /* what is registered there */
-	int vgpud;     /* -1: not there */
+	int events[4]; /* numbers of the callbacks registered with libvirt */
+	int vgpud;     /* descriptor; -1: not connected */
 	int vgpud_watch;
-	bool look; /* something has changed, on either side */
-	bool lost; /* libvirt is */
+	bool look; /* libvirt or vgpud has changed: sync again */
+	bool lost; /* the connection to libvirt is */
 	unsigned seconds;
-	bool told; /* that vgpud is not there */
+	bool told; /* it was logged that vgpud cannot be reached */
 } a = {.vgpud = -1, .vgpud_watch = -1};
 
 static volatile sig_atomic_t ended;
@@ -64,7 +65,7 @@ static const char *libvirts_words(void)
 	return e ? e->message : "no reason given";
 }
 
-/* What is wrong is told by us, and not on stderr by libvirt as well. */
+/* vgpud-libvirt logs errors itself: keeps libvirt from printing them as well. */
 static void on_error(void *data, virErrorPtr error)
 {
 	(void)data;
@@ -108,7 +109,7 @@ static void drop_vgpud(void)
 	a.vgpud = a.vgpud_watch = -1;
 }
 
-/* Between calls vgpud has nothing to say but that it has ended. */
+/* vgpud sends nothing between calls: a readable socket means that it has ended. */
 static void on_vgpud(int watch, int fd, int events, void *data)
 {
 	(void)watch;
@@ -132,7 +133,7 @@ static void reach_vgpud(void)
 		return;
 	}
 	if (a.told)
-		log_line(5, "vgpud is there again", NULL);
+		log_line(5, "vgpud is reachable again", NULL);
 	a.told = false;
 	a.look = true;
 	a.vgpud_watch =
@@ -140,7 +141,7 @@ static void reach_vgpud(void)
 				  on_vgpud, NULL, NULL);
 }
 
-/* A domain's XML if it has a claim, or a device that might be a VF; else "". */
+/* Returns a domain's XML if it has a claim or a device that may be a VF; else "". */
 static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
@@ -151,7 +152,8 @@ static struct json_object *claim_of(virDomainPtr d)
 	return text;
 }
 
-/* All that run, as libvirt has them now. NULL: it does not answer. */
+/* Makes the arguments of vm.sync from the domains that libvirt runs now; the caller frees them.
+ * NULL: libvirt does not answer. */
 static struct json_object *running(void)
 {
 	struct json_object *args, *domains;
@@ -178,7 +180,8 @@ static struct json_object *running(void)
 	return args;
 }
 
-/* Calls vgpud; the result is the caller's. NULL: refused, or gone. */
+/* Calls vgpud, and logs an error with LEVEL (0: does not). Returns the result, which the caller
+ * frees; NULL: vgpud refused, or has ended. */
 static struct json_object *call(const char *method, struct json_object *args, int level)
 {
 	struct json_object *result = NULL;
@@ -206,8 +209,8 @@ static void on_second(int timer, void *data)
 		a.look = true;
 }
 
-/* VFs for slices that have none: of VMs whose claim has grown, or that were started without. vgpud
- * logs what it refuses. */
+/* Asks for the VFs that running VMs claim and lack: their claims have grown, or they were started
+ * without. vgpud logs what it refuses. */
 static void extend(struct json_object *domains, struct json_object *missing)
 {
 	size_t i, n = missing ? json_object_array_length(missing) : 0;
@@ -219,7 +222,7 @@ static void extend(struct json_object *domains, struct json_object *missing)
 		json_object_object_add(args, "xml",
 				       json_object_get(json_object_object_get(domains, uuid)));
 		result = call("vm.extend", args, 0);
-		a.look |= result != NULL; /* then it is to be attached */
+		a.look |= result != NULL; /* the next sync attaches it */
 		json_object_put(result);
 	}
 }
@@ -229,7 +232,7 @@ static void tell(void)
 	struct json_object *args = running(), *domains, *answer;
 
 	if (!args) {
-		log_line(4, "libvirt does not list its domains", libvirts_words());
+		log_line(4, "libvirt cannot list its domains", libvirts_words());
 		return;
 	}
 	domains = json_object_get(json_object_object_get(args, "domains"));
@@ -240,7 +243,7 @@ static void tell(void)
 	json_object_put(domains);
 }
 
-/* Events are asked for before anything is looked at, so that no change is missed. */
+/* Registers for events before the first sync, so that no change is missed. */
 static bool connect_libvirt(const char *uri)
 {
 	static const struct {
@@ -267,14 +270,14 @@ static bool connect_libvirt(const char *uri)
 		all &= a.events[i] >= 0;
 	}
 	if (!all)
-		log_line(4, "libvirt does not give all events; looking every minute",
+		log_line(4, "libvirt does not offer all events; looking every minute instead",
 			 libvirts_words());
 	a.lost = false;
 	a.look = true;
 	return true;
 }
 
-/* Callbacks first: a connection that has some does not end. */
+/* Deregister callbacks first: a connection with callbacks is not closed. */
 static void disconnect_libvirt(void)
 {
 	size_t i;
@@ -296,7 +299,8 @@ static void follow(void)
 	}
 }
 
-/* As it runs; of one that does not, its definition. An exit code. */
+/* Prints the XML of a running domain, or the definition of one that does not run. Returns an exit
+ * code. */
 static int print_xml(const char *uri, const char *domain)
 {
 	virConnectPtr c = virConnectOpenReadOnly(uri);
@@ -319,13 +323,13 @@ static void usage(FILE *to)
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
-	      "Tells vgpud which VMs libvirt has running and when their claims change, and "
-	      "attaches VFs\n"
-	      "to them; or changes parameters in a domain's claim, as \"vgpuctl vm set\" does; or "
-	      "prints\n"
-	      "a domain's XML.\n"
-	      "  --connect URI   libvirt (qemu:///system)\n"
-	      "  --socket PATH   vgpud's socket for its hook (" SOCKET ")\n",
+	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
+	      "to\n"
+	      "them. With set: changes parameters in a domain's claim, as \"vgpuctl vm set\" "
+	      "does.\n"
+	      "With xml: prints a domain's XML.\n"
+	      "  --connect URI   URI of libvirt (qemu:///system)\n"
+	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
 	      to);
 }
 
@@ -357,26 +361,31 @@ int main(int argc, char **argv)
 		return set(uri, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
-	if (optind < argc)
-		return usage(stderr), 2;
+	if (optind < argc) {
+		usage(stderr);
+		return 2;
+	}
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	if (virInitialize() < 0 || virEventRegisterDefaultImpl() < 0 ||
 	    virEventAddTimeout(1000, on_second, NULL, NULL) < 0) {
-		log_line(3, "libvirt's event loop does not start", libvirts_words());
+		log_line(3, "cannot start libvirt's event loop", libvirts_words());
 		return 1;
 	}
 	reach_vgpud();
 	sd_notify(0, "READY=1");
 	while (!ended) {
 		if (connect_libvirt(uri)) {
-			log_line(6, "following", uri);
+			log_line(6, "connected to libvirt", uri);
 			told = false;
 			backoff = 1;
 			follow();
 			disconnect_libvirt();
 			if (!ended)
-				log_line(5, "libvirt has gone; its VMs keep what they have", NULL);
+				log_line(
+					5,
+					"libvirt has closed the connection; its VMs keep their VFs",
+					NULL);
 			continue;
 		}
 		if (!told)

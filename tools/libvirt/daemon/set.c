@@ -28,7 +28,7 @@ static bool has(xmlNode *n, const char *attribute, const char *value)
 	return same;
 }
 
-/* The <vf> of that name; "": the first. */
+/* Finds the <vf> with that name; "": the first. */
 static xmlNode *find_vf(xmlNode *root, const char *name)
 {
 	xmlNode *n;
@@ -39,8 +39,8 @@ static xmlNode *find_vf(xmlNode *root, const char *name)
 	return NULL;
 }
 
-/* Elements that stand for a parameter (docs/domain.md): what is set goes into <param>, and they go.
- */
+/* Removes what sets a parameter: its <param>, or the element or attribute of its own
+ * (docs/domain.md). The new value becomes a <param>. */
 static void remove_named(xmlNode *sched, const char *name)
 {
 	static const struct {
@@ -78,7 +78,7 @@ static void remove_named(xmlNode *sched, const char *name)
 	}
 }
 
-/* "[VF:]NAME=VALUE" into the tree. */
+/* Applies "[VF:]NAME=VALUE" to the tree. False: it cannot, with the reason on stderr. */
 static bool change(xmlNode *root, const char *text)
 {
 	const char *colon = strchr(text, ':'), *equals = strchr(text, '=');
@@ -96,7 +96,7 @@ static bool change(xmlNode *root, const char *text)
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
 	s = find_vf(root, vf);
 	if (!s) {
-		fprintf(stderr, "vgpud-libvirt: the domain claims no vf %s\n", vf);
+		fprintf(stderr, "vgpud-libvirt: the domain's claim has no <vf> %s\n", vf);
 		return false;
 	}
 	for (sched = s->children; sched && !is(sched, "sched"); sched = sched->next)
@@ -110,22 +110,23 @@ static bool change(xmlNode *root, const char *text)
 	return true;
 }
 
-/* One of the domain's definitions: read, changed, checked, written. */
+/* Reads, changes, checks and writes the claim in one of the domain's definitions: persistent or
+ * live. False: it cannot, with the reason on stderr. */
 static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 {
 	char *old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, CLAIM_URI, flags);
 	xmlDoc *doc =
 		old ? xmlReadMemory(old, (int)strlen(old), NULL, NULL, XML_PARSE_NONET) : NULL;
-	struct vgpu_error err = {"no memory"};
+	struct vgpu_error err = {"out of memory"};
 	struct claim claim;
 	xmlChar *text = NULL;
 	int i;
 	bool ok = doc != NULL;
 
 	if (!old) {
-		/* Each call of libvirt's forgets the error of the last one. */
+		/* virDomainGetName overwrites libvirt's last error. */
 		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
-		fprintf(stderr, "vgpud-libvirt: %s: it has no claim that could be changed: %s\n",
+		fprintf(stderr, "vgpud-libvirt: domain %s has no claim to change: %s\n",
 			virDomainGetName(d), err.text);
 	}
 	for (i = 0; i < n && ok; i++)
@@ -134,7 +135,8 @@ static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
 		xmlNode *root = xmlDocGetRootElement(doc);
 		xmlBuffer *buffer = xmlBufferCreate();
 
-		/* Without the declaration: it becomes a part of the domain. */
+		/* Without the XML declaration, because the text becomes a part of the domain's
+		 * XML. */
 		xmlNodeDump(buffer, doc, root, 0, 0);
 		text = xmlBufferDetach(buffer);
 		xmlBufferFree(buffer);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpud-hook: libvirt's hook for QEMU. It hands what it was called with to vgpud, and says on
- * stderr, in one sentence that virsh shows, why a VM must not start. A domain without a claim is
- * let through without asking anybody; and nothing but a start, or a VM that comes from another
- * host, is ever refused: a failing "reconnect" would kill a VM that runs.
+ * vgpud-hook: libvirt's hook for QEMU. It passes its arguments and the domain's XML to vgpud; if
+ * vgpud refuses, it prints the reason on stderr in one sentence, which virsh shows. It lets a
+ * domain without a claim pass without asking vgpud. It refuses only starts and incoming migrations:
+ * if a "reconnect" failed, libvirt would kill a running VM.
  *
  *     vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < XML      (libvirt.org/hooks.html)
  *
- * It reads the claim as vgpud does, calls nothing of libvirt, and has a deadline: libvirt has none,
- * and keeps the whole host waiting.
+ * It parses the claim as vgpud does. It never calls libvirt, which waits for it, and it has a
+ * deadline, because libvirt has none: a hook that hangs would block libvirt's other VMs.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,22 +17,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "claim.h"
+#include "control_client.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
 #define MAX_ANSWER 65536u
-/* A vgpud that is being restarted is back by then. */
+/* Longer than a restart of vgpud takes. */
 #define RESTART_MS 2000
 #define RETRY_MS 20
 
-/* How long vgpud may take, and whether the operation can be refused. */
+/* For each operation how long to wait for vgpud, and whether it may be refused. */
 static const struct operation {
 	const char *name;
 	int seconds;
@@ -51,7 +53,7 @@ static long long now_ms(void)
 	return (long long)(vgpu_now() / VGPU_MSEC);
 }
 
-/* Until FD can be read or written; false: the time is over. */
+/* Waits until FD can be read or written. False: the deadline has passed. */
 static bool wait_for(int fd, short what)
 {
 	struct pollfd p = {.fd = fd, .events = what};
@@ -60,17 +62,22 @@ static bool wait_for(int fd, short what)
 	return left > 0 && poll(&p, 1, (int)left) == 1;
 }
 
-/* All of it, NUL-terminated, or NULL with errno. */
+/* Reads FD to its end or to END (0: none). Returns the text, zero-terminated, which the caller
+ * frees; NULL: errno, EFBIG for more than MAX bytes. */
 static char *slurp(int fd, size_t max, char end)
 {
-	char *text = malloc(max + 1);
+	char *text = malloc(max + 2);
 	size_t size = 0;
 	ssize_t n = 1;
 
-	while (text && n > 0 && size < max && !(end && size && text[size - 1] == end)) {
+	while (text && n > 0 && !(end && size && text[size - 1] == end)) {
 		errno = ETIMEDOUT;
-		n = wait_for(fd, POLLIN) ? read(fd, text + size, max - size) : -1;
+		n = wait_for(fd, POLLIN) ? read(fd, text + size, max + 1 - size) : -1;
 		size += n > 0 ? (size_t)n : 0;
+		if (size > max) {
+			errno = EFBIG;
+			n = -1;
+		}
 	}
 	if (!text || n < 0) {
 		free(text);
@@ -80,55 +87,46 @@ static char *slurp(int fd, size_t max, char end)
 	return text;
 }
 
-static struct json_object *question(char **argv, const char *xml)
+static char *question(char **argv, const char *xml)
 {
-	struct json_object *o = json_object_new_object(), *args = json_object_new_object();
+	struct json_object *args = json_object_new_object();
 
 	json_object_object_add(args, "operation", json_object_new_string(argv[2]));
 	json_object_object_add(args, "reason", json_object_new_string(argv[4]));
 	json_object_object_add(args, "xml", json_object_new_string(xml));
-	json_object_object_add(o, "id", json_object_new_int(1));
-	json_object_object_add(o, "method", json_object_new_string("hook"));
-	json_object_object_add(o, "args", args);
-	return o;
+	return client_request("hook", args);
 }
 
-/* Sends TEXT to vgpud, and reads a line that answers it. 0 or -errno; -EAGAIN: too many wait in
- * front of us. */
+/* Sends TEXT to vgpud and reads the line that answers it, which the caller frees. Returns 0 or
+ * -errno; -EAGAIN: vgpud's queue of connections is full. */
 static int ask_once(const char *path, const char *text, char **answer)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	size_t size = strlen(text), sent = 0;
-	ssize_t n = 0;
+	struct iovec rest = {(void *)text, strlen(text)};
+	VGPU_AUTO_CLOSE int fd = vgpu_socket_connect(path, SOCK_NONBLOCK);
+	ssize_t n;
 
 	if (fd < 0)
+		return fd;
+	while (rest.iov_len > 0) {
+		if (!wait_for(fd, POLLOUT))
+			return -ETIMEDOUT;
+		n = vgpu_socket_send(fd, &rest, 1, NULL, 0, 0);
+		if (n < 0)
+			return (int)n;
+		rest.iov_base = (char *)rest.iov_base + n;
+		rest.iov_len -= (size_t)n;
+	}
+	*answer = slurp(fd, MAX_ANSWER, '\n');
+	if (!*answer)
 		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		n = -errno;
-	while (n == 0 && sent < size) {
-		errno = ETIMEDOUT;
-		if (wait_for(fd, POLLOUT))
-			n = send(fd, text + sent, size - sent, MSG_NOSIGNAL);
-		else
-			n = -1;
-		sent += n > 0 ? (size_t)n : 0;
-		n = n < 0 ? -errno : 0;
-	}
-	if (n == 0) {
-		*answer = slurp(fd, MAX_ANSWER, '\n');
-		n = *answer ? 0 : -errno;
-	}
-	if (n == 0 && !strchr(*answer, '\n')) { /* vgpud ended in the middle of it */
+	if (!strchr(*answer, '\n')) { /* vgpud ended before it had answered */
 		free(*answer);
-		n = -ECONNRESET;
+		return -ECONNRESET;
 	}
-	close(fd);
-	return (int)n;
+	return 0;
 }
 
-/* Whether it is worth another try, at this instant: vgpud may be about to start, or be busy. */
+/* Whether to try again after the error R: vgpud may be starting, or be busy. */
 static bool may_try_again(int r, long long restarted_by)
 {
 	switch (r) {
@@ -144,7 +142,7 @@ static bool may_try_again(int r, long long restarted_by)
 	}
 }
 
-/* An answer, and be it the next vgpud's. */
+/* Asks until there is an answer, perhaps of a restarted vgpud. Returns 0 or -errno. */
 static int ask(const char *path, const char *text, char **answer)
 {
 	struct timespec pause = {0, RETRY_MS * 1000000};
@@ -160,39 +158,28 @@ static int ask(const char *path, const char *text, char **answer)
 	return -ETIMEDOUT;
 }
 
-/* What vgpud says: 0; 1: it refuses, and WHY, in one line; -errno: nobody knows. */
-static int consult(char **argv, const char *xml, char *why, size_t size)
+/* Asks vgpud. Returns 0: it agrees; 1: it refuses, with the reason in WHY, one line; -errno: no
+ * answer. */
+static int consult(char **argv, const char *xml, struct vgpu_error *why)
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
-	struct json_object *o = question(argv, xml), *error, *message;
-	const char *body = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-	char *text = NULL, *answer = NULL, *p;
-	int r = asprintf(&text, "%s\n", body) < 0 ? -ENOMEM : 0;
+	struct json_object *result = NULL;
+	char *text = question(argv, xml), *answer = NULL, *p;
+	int refusal, r = text ? ask(path ? path : SOCKET, text, &answer) : -ENOMEM;
 
-	json_object_put(o);
-	r = r ? r : ask(path ? path : SOCKET, text, &answer);
 	free(text);
 	if (r < 0)
 		return r;
-	o = json_tokener_parse(answer);
+	r = client_answer(answer, &result, &refusal, why);
 	free(answer);
-	if (!json_object_is_type(o, json_type_object))
-		r = -EPROTO;
-	else if (json_object_object_get_ex(o, "error", &error)) {
-		r = 1;
-		snprintf(why, size, "%s",
-			 json_object_object_get_ex(error, "message", &message)
-				 ? json_object_get_string(message)
-				 : "refused, without a reason");
-		for (p = why; *p; p++)
-			*p = *p == '\n' ? ' ' : *p;
-	}
-	json_object_put(o);
+	json_object_put(result);
+	for (p = why->text; r > 0 && *p; p++)
+		*p = *p == '\n' ? ' ' : *p;
 	return r;
 }
 
-/* What a domain needs by the claim in its XML. One that is not as the schema has it is for vgpud to
- * judge. */
+/* Whether a domain needs a VF, by the claim in its XML. An invalid claim counts as one: vgpud then
+ * refuses it with the reason. */
 enum need { NEED_NOTHING, NEED_OPTIONAL, NEED_REQUIRED };
 static enum need need_of(const char *xml)
 {
@@ -204,30 +191,31 @@ static enum need need_of(const char *xml)
 	return (r == 0 || r == -EINVAL) && !claim.required ? NEED_OPTIONAL : NEED_REQUIRED;
 }
 
-/* Whether the VM may go on; if not, why has been said. */
+/* Whether the VM may go on; if not, prints the reason on stderr. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
 	enum need need = NEED_NOTHING;
-	char why[1024];
+	struct vgpu_error why;
 	int r;
 
-	/* VMs of a user's own session have no VFs. Most domains do not name our namespace. */
+	/* Only the system's libvirt, as root, can give VFs to VMs. strstr is a quick test that most
+	 * domains fail. */
 	if (geteuid() == 0 && strstr(xml, CLAIM_URI))
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
 		return true;
-	r = consult(argv, xml, why, sizeof(why));
+	r = consult(argv, xml, &why);
 	if (r == 0 || !o->refusable || (r < 0 && need == NEED_OPTIONAL))
 		return true;
 	if (r > 0)
-		fprintf(stderr, "vgpud: %s\n", why);
+		fprintf(stderr, "vgpud: %s\n", why.text);
 	else
 		fprintf(stderr,
-			"vgpud: %s: a GPU is required, and vgpud %s (systemctl status vgpud)\n",
+			"vgpud: domain %s requires a GPU, and vgpud %s (systemctl status vgpud)\n",
 			argv[1],
 			r == -ETIMEDOUT			     ? "does not answer"
 			: r == -ENOENT || r == -ECONNREFUSED ? "is not running"
-			: r == -EPROTO			     ? "gives no sensible answer"
+			: r == -EPROTO			     ? "sent an invalid answer"
 							     : strerror(-r));
 	return false;
 }
@@ -240,7 +228,8 @@ int main(int argc, char **argv)
 
 	if (argc != 5) {
 		fputs("usage: vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < DOMAIN-XML\n"
-		      "libvirt calls it: /etc/libvirt/hooks/qemu.d/50-vgpud is a link to it.\n",
+		      "libvirt's hook that asks vgpud for VFs; libvirt runs it through the link\n"
+		      "/etc/libvirt/hooks/qemu.d/50-vgpud.\n",
 		      stderr);
 		return 2;
 	}
@@ -248,7 +237,12 @@ int main(int argc, char **argv)
 		o++;
 	deadline = now_ms() + o->seconds * 1000LL;
 	xml = slurp(STDIN_FILENO, CLAIM_MAX_BYTES, '\0');
-	allowed = !xml || allows(o, argv, xml);
+	allowed = xml ? allows(o, argv, xml) : !o->refusable;
+	if (!xml && !allowed)
+		fprintf(stderr,
+			"vgpud: %s: cannot read the domain's XML, and whether it claims a VF: %s "
+			"(at most %u KiB are read)\n",
+			argv[1], strerror(errno), CLAIM_MAX_BYTES >> 10);
 	free(xml);
 	return allowed ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * amd-fair: libgv's software fairness mode. Every configured VF keeps its place in the ring; the
- * slot of one without work is left empty. What a VF ran beyond its slice is taken from its next
- * ones, down to half a slice; whole turns are skipped for more.
+ * slot of a VF without work stays empty. What a VF ran beyond its slice is taken from its next
+ * slices, down to half a slice; for more, whole turns are skipped.
  */
 #include "peer.h"
 

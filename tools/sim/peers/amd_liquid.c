@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * amd-liquid: libgv's hybrid mode. The next VF in the ring that is busy; one that has been passed
+ * amd-liquid: libgv's hybrid mode. The next busy VF in the ring runs; a VF that has been passed
  * over eight times is visited all the same, for 500 us. Nothing is charged.
  */
 #include "peer.h"

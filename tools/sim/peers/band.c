@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * band: Gdev's bandwidth-aware credit scheduler (ATC '12). Credits come every 30 ms and are kept
- * within 30 ms; who has none *and* has used more than its share is over its share. Before one of
- * those runs, the engine waits 500 us in case another comes.
+ * within 30 ms; a VF that has none *and* has used more than its share is over its share. Before
+ * such a VF runs, the engine waits 500 us in case another comes.
  */
 #include "peer.h"
 
@@ -20,7 +20,7 @@ static void replenish(struct peer *p, vgpu_nsec now)
 			vf->a += (int64_t)PERIOD * vf->weight / weights;
 			if (vf->a > (int64_t)PERIOD || vf->a < -(int64_t)PERIOD)
 				vf->a = 0;
-			vf->b /= 2; /* use, of late */
+			vf->b /= 2; /* recent use */
 		}
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bvt: Borrowed Virtual Time (Duda and Cheriton, SOSP '99). A VF's actual virtual time A moves on
- * by what it used over its weight; who has the smallest effective virtual time, A less its warp, is
- * next, and runs until it is ahead of the second by the context switch allowance C (slice_us). A
- * warp is borrowed: A moves on all the same. A VF warps for no more than L (warp_limit_us) of its
- * own time in a row, and then not for U (unwarp_us); 0 is no limit. Who wakes is not behind those
- * who worked meanwhile: A is at least the smallest A of those with work (scheduler virtual time).
- * It preempts if its effective time is the smaller one.
+ * bvt: Borrowed Virtual Time (Duda and Cheriton, SOSP '99). A VF's actual virtual time A advances
+ * by its run time over its weight. The VF with the smallest effective virtual time, A less its
+ * warp, is next, and runs until it is ahead of the second by the context switch allowance C
+ * (slice_us). A warp is borrowed: A advances all the same. A VF warps for at most L (warp_limit_us)
+ * of its own time in a row, and then not for U (unwarp_us); 0 means no limit. A VF that wakes is
+ * not behind those that worked meanwhile: its A is at least the smallest A of those with work
+ * (scheduler virtual time). It preempts if its effective time is smaller than that of the running
+ * VF.
  */
 #include "peer.h"
 
@@ -16,14 +17,14 @@ static int64_t virtual_time(const struct peer_vf *vf, int64_t ns)
 	return ns * 100 / vf->weight;
 }
 
-/* Whether it may warp at NOW, having run uncharged for UNCHARGED. */
+/* Whether a VF may warp at NOW, after it has run for UNCHARGED that is not charged yet. */
 static bool warps(const struct peer_vf *vf, vgpu_nsec now, int64_t uncharged)
 {
 	return vf->warp > 0 && now >= vf->unwarped_until &&
 	       (vf->warp_limit == 0 || vf->warped + uncharged < vf->warp_limit);
 }
 
-/* For how long it runs uncharged. */
+/* For how long the VF has run that is not charged yet. */
 static int64_t ran(const struct peer *p, uint32_t index, vgpu_nsec now)
 {
 	return p->running == index ? (int64_t)(now - p->since) : 0;
@@ -41,7 +42,7 @@ static int64_t effective(const struct peer *p, uint32_t index, vgpu_nsec now)
 	return actual(p, index, now) - (warps(vf, now, ran(p, index, now)) ? vf->warp : 0);
 }
 
-/* The smallest effective time but for SKIP; ties by number. */
+/* The VF with the smallest effective time, except SKIP; ties are broken by number. */
 static uint32_t first(const struct peer *p, uint32_t skip, vgpu_nsec now)
 {
 	uint32_t i, best = VGPU_NO_VF;
@@ -70,7 +71,8 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 	return p->running != VGPU_NO_VF && effective(p, index, now) < effective(p, p->running, now);
 }
 
-/* Until it is ahead of the second by C; until its warp ends, if that is sooner. */
+/* The turn ends when the VF is ahead of the second by C, or when its warp ends if that is sooner.
+ */
 static vgpu_nsec turn(const struct peer *p, uint32_t index, vgpu_nsec now)
 {
 	const struct peer_vf *vf = &p->vfs[index];
@@ -109,4 +111,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 	vf->a += virtual_time(vf, (int64_t)usage->used);
 }
 
-PEER(peer_bvt, "bvt", "Borrowed Virtual Time: warps for those who wait", pick, account, wake)
+PEER(peer_bvt, "bvt", "Borrowed Virtual Time: latency-sensitive VFs warp", pick, account, wake)

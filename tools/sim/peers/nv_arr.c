@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * nv-arr: strict round robin with an averaging factor, as NVIDIA documents it for equal and fixed
- * share since vGPU 15: an overshoot is collected, and a part of it taken out of each turn. In the
- * long run the collected overshoot is the factor times the mean overshoot.
+ * share since vGPU 15: overshoots are accumulated, and a part of them is taken out of each turn. In
+ * the long run the accumulated overshoot is the factor times the mean overshoot.
  */
 #include "peer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nv-least: whoever has been scheduled least is next (NVIDIA's non-strict mode, the only one before
- * vGPU 15). One that wakes is not behind those that worked meanwhile.
+ * nv-least: the VF that was scheduled least is next (NVIDIA's non-strict mode, the only one before
+ * vGPU 15). A VF that wakes is not behind those that worked meanwhile.
  */
 #include "peer.h"
 

@@ -13,14 +13,13 @@ const struct vgpu_param peer_params[] = {
 };
 
 const struct vgpu_param peer_vf_params[] = {
-	[PEER_VF_WEIGHT] = {"weight", "", "where the model knows weights", VGPU_PARAM_INT, 1, 10000,
-			    100, NULL},
+	[PEER_VF_WEIGHT] = {"weight", "", "share, if the model has weights", VGPU_PARAM_INT, 1,
+			    10000, 100, NULL},
 	[PEER_VF_WARP] = {"warp_us", "us", "bvt only: virtual time that it borrows", VGPU_PARAM_INT,
 			  0, 1000000, 0, NULL},
-	[PEER_VF_WARP_LIMIT] = {"warp_limit_us", "us",
-				"bvt only: time for which it may warp; 0: for ever", VGPU_PARAM_INT,
-				0, 1000000, 0, NULL},
-	[PEER_VF_UNWARP] = {"unwarp_us", "us", "bvt only: time for which it may not, after that",
+	[PEER_VF_WARP_LIMIT] = {"warp_limit_us", "us", "bvt only: longest warp; 0: unlimited",
+				VGPU_PARAM_INT, 0, 1000000, 0, NULL},
+	[PEER_VF_UNWARP] = {"unwarp_us", "us", "bvt only: time without warp after that",
 			    VGPU_PARAM_INT, 0, 10000000, 0, NULL},
 	{.name = NULL},
 };
@@ -32,7 +31,7 @@ static size_t size_of(uint32_t max_vfs)
 
 size_t peer_memory(uint32_t max_vfs)
 {
-	return 2 * size_of(max_vfs); /* itself, and a copy for peer_extend */
+	return 2 * size_of(max_vfs); /* the model, and a copy for peer_extend */
 }
 
 void peer_set_params(void *state, const int64_t *params, vgpu_nsec now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rules that others have published, as models to compare with: on a preemptive engine, with our
- * world switch, and without anything that their products do besides. They are no measurements of
- * those products. Each model is its pick and its account; what they have in common is here.
+ * Models of other schedulers' published rules, for comparison: on a preemptive engine, with our
+ * world switch, and without anything else that their products do. They are no measurements of those
+ * products. A model is its pick, its account and its wake; what the models share is here.
  */
 #ifndef SIM_PEERS_PEER_H
 #define SIM_PEERS_PEER_H
@@ -15,7 +15,7 @@ enum { PEER_VF_WEIGHT, PEER_VF_WARP, PEER_VF_WARP_LIMIT, PEER_VF_UNWARP };
 struct peer_vf {
 	bool admitted, online, awake;
 	int64_t weight;
-	int64_t a, b; /* the model's */
+	int64_t a, b; /* for the model to use */
 	uint64_t order;
 	int64_t warp, warp_limit, unwarp, warped; /* bvt's */
 	vgpu_nsec unwarped_until;
@@ -26,10 +26,10 @@ struct peer {
 	int64_t slice, factor; /* ns; nv-arr's averaging factor */
 	uint32_t last;	       /* dispatched last */
 	uint32_t running;      /* on the engine, or VGPU_NO_VF */
-	vgpu_nsec since;       /* up to here it has been charged */
-	int64_t counted;       /* of its dispatch */
-	vgpu_nsec next;	       /* the model's: when it does its accounting again */
-	uint64_t count, rng;   /* the model's */
+	vgpu_nsec since;       /* the running VF is charged up to this instant */
+	int64_t counted;       /* how much of its dispatch is charged already */
+	vgpu_nsec next;	       /* for the model: when it does its accounting next */
+	uint64_t count, rng;   /* for the model to use */
 	bool idled;
 	struct peer_vf vfs[];
 };
@@ -46,13 +46,13 @@ void peer_online(void *state, uint32_t vf, vgpu_nsec now);
 void peer_offline(void *state, uint32_t vf, vgpu_nsec now);
 bool peer_wake(void *state, uint32_t vf, vgpu_nsec now);
 void peer_sleep(void *state, uint32_t vf, vgpu_nsec now);
-/* Notes who runs, and since when. */
+/* Records which VF runs, and since when. */
 void peer_run(void *state, uint32_t vf, vgpu_nsec now);
-/* Has ACCOUNT count what of USAGE it has not counted yet. */
+/* Calls ACCOUNT with the part of USAGE that is not counted yet. */
 void peer_account(void *state, const struct vgpu_usage *usage,
 		  void (*account)(void *state, const struct vgpu_usage *usage));
-/* If PICK would name VF once more after it is charged for what it has run: charges it, and returns
- * for how long it goes on. Else nothing has changed. */
+/* If PICK would name VF again after it is charged for its run time so far: charges it, and returns
+ * for how long it goes on. Else changes nothing, and returns 0. */
 vgpu_nsec peer_extend(void *state, uint32_t vf, vgpu_nsec now,
 		      void (*pick)(void *state, struct vgpu_pick *out, vgpu_nsec now),
 		      void (*account)(void *state, const struct vgpu_usage *usage));
@@ -62,17 +62,17 @@ void peer_import_lag(void *state, uint32_t vf, int64_t lag);
 void peer_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator);
 void peer_bound(void *state, uint32_t vf, struct vgpu_bound *out);
 
-/* The next VF after FROM that has work, or VGPU_NO_VF. */
+/* Returns the next VF after FROM that has work, or VGPU_NO_VF. */
 uint32_t peer_next_awake(const struct peer *p, uint32_t from);
 int64_t peer_weights(const struct peer *p);
-/* The VF that has work and the smallest value of `a`; ties by number. */
+/* Returns the VF that has work and the smallest `a`; ties are broken by number. */
 uint32_t peer_least(const struct peer *p);
-/* The smallest `a` of those that have work; 0 if nobody has. */
+/* Returns the smallest `a` of the VFs that have work; 0 if none has. */
 int64_t peer_least_value(const struct peer *p);
 
 /*
- * A model is its pick, its account and its wake. One that would pick the same VF again goes on with
- * it, as the originals do, without a world switch with itself.
+ * Defines a model by its pick, its account and its wake. A model that would pick the same VF again
+ * lets it go on, as the originals do, without a world switch from the VF to itself.
  */
 #define PEER(symbol, title, says, pick_, account_, wake_)                                          \
 	static void symbol##_account(void *state, const struct vgpu_usage *usage)                  \
@@ -113,7 +113,7 @@ int64_t peer_least_value(const struct peer *p);
 
 /* All models, NULL-terminated. */
 extern const struct vgpu_policy_ops *const peers[];
-/* A policy of ours, a plug-in that was loaded, or a model, by its name, or NULL. */
+/* Returns a model, a loaded plug-in or a built-in policy by its name, or NULL. */
 const struct vgpu_policy_ops *peer_or_policy(const char *name);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pup: XSched's utilisation partition. Each round a VF has a budget by its part, and what it saved,
- * a tenth less of it each time; it runs until that is used up. Overruns are not charged.
+ * pup: XSched's utilisation partition. In each round a VF gets a budget by its part, plus what it
+ * saved, a tenth less of it each time; it runs until the budget is used up. Overruns are not
+ * charged.
  */
 #include "peer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stride: the smallest pass is next; it moves on by what was used over the weight (Waldspurger and
- * Weihl, MIT TM-528). */
+/* stride: the VF with the smallest pass is next; its pass advances by its run time over its weight
+ * (Waldspurger and Weihl, MIT TM-528). */
 #include "peer.h"
 
 #define STRIDE 10000
@@ -31,4 +31,4 @@ static void account(void *state, const struct vgpu_usage *usage)
 	p->vfs[usage->vf].a += (int64_t)usage->used * STRIDE / p->vfs[usage->vf].weight;
 }
 
-PEER(peer_stride, "stride", "the smallest pass is next", pick, account, wake)
+PEER(peer_stride, "stride", "the VF with the smallest pass is next", pick, account, wake)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "vgpu/number.h"
 
 static const char *const timed_names[SOFTGPU_TIMED] = {
 	"idle", "save", "load", "run", "init", "shutdown", "flr", "gpu-reset",
@@ -148,16 +149,17 @@ int softgpu_parse_latency(struct softgpu_config *config, const char *text, struc
 
 static bool parse_u32(const char *text, size_t length, uint32_t max, uint32_t *out)
 {
-	char number[16], *end;
-	unsigned long value;
+	char number[16];
+	uint64_t value;
 
-	if (length == 0 || length >= sizeof(number) || text[0] < '0' || text[0] > '9')
+	if (length >= sizeof(number))
 		return false;
 	memcpy(number, text, length);
 	number[length] = '\0';
-	value = strtoul(number, &end, 10);
+	if (vgpu_parse_unsigned(number, max, &value) < 0)
+		return false;
 	*out = (uint32_t)value;
-	return *end == '\0' && value <= max;
+	return true;
 }
 
 /* One KEY=VALUE of a fault. */

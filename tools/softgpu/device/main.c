@@ -16,6 +16,8 @@
 
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
 #define FIFO_PF 40
 
@@ -109,7 +111,7 @@ static int listen_for(void *opaque, int vf, struct vgpu_error *err)
 	char path[108];
 
 	vf_path(opaque, vf, path);
-	return vfio_server_listen(path, err);
+	return vgpu_socket_listen(path, 0, 4, err);
 }
 
 static void vfs_changed(void *opaque, uint32_t n)
@@ -160,24 +162,12 @@ static void usage(FILE *to)
 
 static bool parse_size(const char *text, uint64_t *out)
 {
-	char *end;
-	unsigned long long value = strtoull(text, &end, 10);
-	unsigned shift = *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-
-	if (end == text || text[0] == '-' || value > UINT64_C(1) << 40 || (shift && end[1]) ||
-	    (!shift && *end))
-		return false;
-	*out = value << shift;
-	return *out <= UINT64_C(1) << 40;
+	return vgpu_parse_size(text, UINT64_C(1) << 40, out) == 0;
 }
 
 static bool parse_number(const char *text, uint64_t max, uint64_t *out)
 {
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 10);
-	return end != text && *end == '\0' && text[0] != '-' && errno == 0 && *out <= max;
+	return vgpu_parse_unsigned(text, max, out) == 0;
 }
 
 static int find_user(const char *name, struct softgpu_config *config, struct vgpu_error *err)

@@ -5,12 +5,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "vfio/device.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define RING_PACKETS 1024u
 #define RING_AT 0u
@@ -70,7 +70,8 @@ static int find_mailbox(struct guest *g)
 					 at[GPUIOV_MBOX_CONTROL].offset,
 					 at[GPUIOV_MBOX_INT].offset};
 		r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
-		r = r ? r : read32(g, g->mailbox.enable, &value);
+		if (r == 0)
+			r = read32(g, g->mailbox.enable, &value);
 		if (r < 0 || value == GPUIOV_MBOX_INT_VALID)
 			return r;
 	}
@@ -86,11 +87,12 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 	if (!g)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		g->vectors[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		g->vectors[i] = vgpu_eventfd();
 	r = vfio_device_open(&g->device, name, err);
 	if (r == 0) {
 		r = find_mailbox(g);
-		r = r ? r : vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
+		if (r == 0)
+			r = vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
 		if (r < 0)
 			vgpu_error_set(err, r, "%s: not a softgpu VF: %s", name, strerror(-r));
 	}
@@ -110,17 +112,8 @@ void guest_close(struct guest *g)
 		return;
 	vfio_device_close(g->device);
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		if (g->vectors[i] >= 0)
-			close(g->vectors[i]);
+		vgpu_close(&g->vectors[i]);
 	free(g);
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return; /* nothing in it */
 }
 
 /* Waits for the PF's word; *WORD is 0 if there is none by DEADLINE. */
@@ -132,9 +125,10 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 	int r;
 
 	for (;;) {
-		drain(ready.fd);
+		vgpu_eventfd_drain(ready.fd);
 		r = read32(g, g->mailbox.control, &control);
-		r = r ? r : read32(g, g->mailbox.rcv, word);
+		if (r == 0)
+			r = read32(g, g->mailbox.rcv, word);
 		if (r < 0)
 			return r;
 		if (control == UINT32_MAX)
@@ -157,8 +151,11 @@ static int send_request(struct guest *g, uint32_t word)
 {
 	int r = write32(g, g->mailbox.control, 0);
 
-	r = r ? r : write32(g, g->mailbox.trn, word);
-	return r ? r : write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
+	if (r == 0)
+		r = write32(g, g->mailbox.trn, word);
+	if (r != 0)
+		return r;
+	return write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
 }
 
 /* The request once more, unless it has not been read yet, or an answer is there. */
@@ -184,7 +181,8 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 	r = read32(g, g->mailbox.control, &control);
 	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
-	r = r ? r : send_request(g, request);
+	if (r == 0)
+		r = send_request(g, request);
 	while (r == 0) {
 		r = receive(g, &word, again < deadline ? again : deadline);
 		if (r == 0 && word == GPUIOV_READY)
@@ -222,13 +220,14 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	if (r < 0)
 		return r;
 	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
-	r = r ? r
-	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
-			  sizeof(partition));
-	r = r ? r
-	      : vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_PARTITION_SIZE, &g->partition,
-			  sizeof(g->partition));
-	r = r ? r : read32(g, SOFTGPU_FEATURES, &g->features);
+	if (r == 0)
+		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
+			      sizeof(partition));
+	if (r == 0)
+		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_PARTITION_SIZE, &g->partition,
+			      sizeof(g->partition));
+	if (r == 0)
+		r = read32(g, SOFTGPU_FEATURES, &g->features);
 	/* The window may be larger than what is behind it. */
 	g->size = partition < g->size ? partition : g->size;
 	if (r == 0 && g->size < 2 * FREE_AT)
@@ -240,9 +239,12 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	g->fence = 0;
 	memset(g->memory + FENCE_AT, 0, 8);
 	r = write64(g, SOFTGPU_RING_BASE, RING_AT);
-	r = r ? r : write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
-	r = r ? r : write64(g, SOFTGPU_FENCE_ADDR, FENCE_AT);
-	r = r ? r : send_request(g, GPUIOV_REL_INIT);
+	if (r == 0)
+		r = write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
+	if (r == 0)
+		r = write64(g, SOFTGPU_FENCE_ADDR, FENCE_AT);
+	if (r == 0)
+		r = send_request(g, GPUIOV_REL_INIT);
 	if (r < 0)
 		return vgpu_error_set(err, r, "ring: %s", strerror(-r));
 	g->up = true;
@@ -256,11 +258,13 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	int r = ask(g, GPUIOV_REQ_FINI, timeout, err);
 
 	g->up = false;
-	r = r ? r : send_request(g, GPUIOV_REL_FINI);
+	if (r == 0)
+		r = send_request(g, GPUIOV_REL_FINI);
 	/* Until the host has taken it in: who leaves before is reset instead. */
 	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
-		r = r ? r : read32(g, g->mailbox.control, &control);
+		if (r == 0)
+			r = read32(g, g->mailbox.control, &control);
 	}
 	return r;
 }
@@ -334,7 +338,8 @@ static int look(struct guest *g)
 	int r = read32(g, g->mailbox.control, &control);
 	enum softgpu_error error;
 
-	r = r ? r : read32(g, g->mailbox.rcv, &word);
+	if (r == 0)
+		r = read32(g, g->mailbox.rcv, &word);
 	if (r < 0)
 		return r;
 	if (control == UINT32_MAX)
@@ -363,11 +368,11 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 			return -ETIMEDOUT;
 		now = (deadline - now) / VGPU_MSEC + 1;
 		n = poll(ready, 2, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
-		drain(ready[0].fd);
+		vgpu_eventfd_drain(ready[0].fd);
 		if (guest_reached(g, fence))
 			break;
 		if (n == 0 || ready[1].revents || ready[0].revents) {
-			drain(ready[1].fd);
+			vgpu_eventfd_drain(ready[1].fd);
 			r = look(g);
 			if (r < 0)
 				return r;

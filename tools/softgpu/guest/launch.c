@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <float.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "guest.h"
+#include "vgpu/number.h"
 
 #define PATIENCE (60 * VGPU_SEC)
 #define LOG_BYTES 8192u
@@ -57,14 +59,9 @@ static void usage(FILE *to)
 	      to);
 }
 
-/* A whole number, and nothing behind it. */
 static bool parse_whole(const char *text, uint64_t most, uint64_t *out)
 {
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return end != text && !*end && text[0] != '-' && errno == 0 && *out <= most;
+	return vgpu_parse_unsigned(text, most, out) == 0;
 }
 
 /* X, X,Y or X,Y,Z. TEXT is the option's, and is cut up. */
@@ -103,10 +100,7 @@ static void set_value(struct arg *a, const void *value, uint64_t bytes)
 
 static bool parse_float(const char *text, double *out)
 {
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && !*end;
+	return vgpu_parse_real(text, -DBL_MAX, DBL_MAX, out) == 0;
 }
 
 /* KIND with a number: whether it is one. */
@@ -304,7 +298,8 @@ static int wait_for(struct guest *g, const char *log, struct vgpu_error *err)
 	uint64_t fence = guest_put_fence(g);
 	int r = guest_ring(g);
 
-	r = r ? r : guest_wait(g, fence, PATIENCE);
+	if (r == 0)
+		r = guest_wait(g, fence, PATIENCE);
 	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_MODULE)
 		return vgpu_error_set(err, r, "it does not compile: %s", log);
 	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_LAUNCH)
@@ -381,7 +376,8 @@ static int execute(struct request *q, struct space *s, struct guest *g, struct v
 		if (a->out && a->wire.value != a->at)
 			guest_put(g, &fetch);
 	}
-	r = r ? r : wait_for(g, "", err);
+	if (r == 0)
+		r = wait_for(g, "", err);
 	for (i = 0; i < l->n_args && r == 0; i++)
 		if (q->args[i].out)
 			r = give(s, &q->args[i], err);
@@ -402,7 +398,8 @@ int launch_main(int argc, char **argv)
 	if (parse(argc, argv, &q) < 0)
 		return 2;
 	r = guest_open(&g, q.device, &err);
-	r = r ? r : guest_bring_up(g, PATIENCE, &err);
+	if (r == 0)
+		r = guest_bring_up(g, PATIENCE, &err);
 	if (r == 0 && !guest_has_modules(g))
 		r = vgpu_error_set(
 			&err, -EOPNOTSUPP,
@@ -412,7 +409,8 @@ int launch_main(int argc, char **argv)
 		guest_device_memory(g, &s.device_at, &s.device_size);
 		r = load(&q, &s, g, &err);
 	}
-	r = r ? r : execute(&q, &s, g, &err);
+	if (r == 0)
+		r = execute(&q, &s, g, &err);
 	if (r == 0)
 		r = guest_bring_down(g, PATIENCE, &err);
 	guest_close(g);

@@ -17,6 +17,7 @@
 #include "launch.h"
 #include "workload.h"
 #include "vgpu/clock.h"
+#include "vgpu/number.h"
 
 #define MAX_DEPTH 16u
 #define MAX_SAMPLES (1u << 20)
@@ -80,10 +81,7 @@ static void usage(FILE *to)
 
 static bool number(const char *text, double min, double max, double *out)
 {
-	char *end;
-
-	*out = strtod(text, &end);
-	return end != text && *end == '\0' && *out >= min && *out <= max;
+	return vgpu_parse_real(text, min, max, out) == 0;
 }
 
 static int parse(int argc, char **argv, struct options *o)

@@ -65,6 +65,7 @@ static const char prologue_text[] = "\n{\n"
 struct scan {
 	const char *text;
 	size_t n, at, copied;
+	bool reserved; /* a name of the gate's own was read */
 	FILE *out;
 };
 
@@ -128,6 +129,7 @@ static size_t token(struct scan *s, const char **begin)
 	} else {
 		s->at++;
 	}
+	s->reserved = s->reserved || (s->at - from > 6 && memcmp(*begin, "__vgpu", 6) == 0);
 	return s->at - from;
 }
 
@@ -198,8 +200,6 @@ static int rewrite(struct scan *s, struct vgpu_error *err)
 	int r;
 
 	while ((n = token(s, &t)) > 0) {
-		if (n > 6 && memcmp(t, "__vgpu", 6) == 0)
-			return bad(s, "names that begin with __vgpu are the gate's own", err);
 		if (is(t, n, ".address_size") && !addressed) {
 			n = token(s, &t);
 			if (!is(t, n, "64"))
@@ -213,6 +213,8 @@ static int rewrite(struct scan *s, struct vgpu_error *err)
 			if (r < 0)
 				return r;
 		}
+		if (s->reserved)
+			return bad(s, "names that begin with __vgpu are the gate's own", err);
 	}
 	if (!addressed)
 		return bad(s, "it has no .address_size", err);

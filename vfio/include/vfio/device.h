@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A PCI function that we hold, whatever carries it: registers, memory, interrupts, reset. Drivers
- * are written against this; which transport opened the function they do not see.
+ * A PCI function that this process holds: registers, memory, interrupts, reset. Drivers use this
+ * interface with every transport.
  *
- * Calls may block for the transport's time-out and come from one thread at a time.
+ * Calls may block until the transport's time-out. One thread at a time.
  */
 #ifndef VFIO_DEVICE_H
 #define VFIO_DEVICE_H
@@ -41,7 +41,7 @@ struct vfio_device_ops {
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
-	int (*check)(struct vfio_device *d);   /* NULL: it cannot tell */
+	int (*check)(struct vfio_device *d);   /* NULL: cannot check */
 	void (*forget)(struct vfio_device *d); /* NULL: nothing is kept */
 	void (*close)(struct vfio_device *d);
 };
@@ -51,28 +51,29 @@ struct vfio_device {
 };
 
 /*
- * Opens the function that NAME stands for:
+ * Opens the function called NAME:
  *   vfio-user:PATH     a device of another process, such as softgpu's
- *   sysfs:ADDRESS      a PF through sysfs; it is given to the driver pci-pf-stub first
- *   vfio:ADDRESS       a function through the kernel's VFIO; a PF is given to vfio-pci first.
- *                      ",token=UUID" or ",token-file=PATH" name the token of the host's VFs
- * Returns 0 or -errno with the reason; -EBUSY if another client holds it.
+ *   sysfs:ADDRESS      a PF through sysfs; binds it to pci-pf-stub first
+ *   vfio:ADDRESS       a function through the kernel's VFIO; binds a PF to vfio-pci first.
+ *                      ",token=UUID" or ",token-file=PATH" give the token of the host's VFs
+ * Returns 0, or -errno with the reason in ERR; -EBUSY if another process holds it.
  */
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 
-/* The token that VFs of the PF at NAME are opened with: a UUID; "": they need none. Any thread. */
+/* Gets the token that VFs of the PF NAME are opened with, a UUID; "": they need none. Any
+ * thread. */
 #define VFIO_TOKEN_SIZE 37
 void vfio_vf_token(const char *name, char out[VFIO_TOKEN_SIZE]);
 
-/* Before the close of a function that is lost, or that the kernel wants back: the store (see
- * vfio/store.h) is to keep nothing of it. */
+/* Removes the function's descriptors from the store (vfio/store.h): to be called before closing a
+ * function that is lost, or that the kernel wants back. */
 static inline void vfio_device_forget(struct vfio_device *d)
 {
 	if (d->ops->forget)
 		d->ops->forget(d);
 }
 
-/* Gives the function back. The device goes on as it is; nothing is reset by us. NULL is allowed. */
+/* Closes the function, without resetting it, and frees D, which may be NULL. */
 void vfio_device_close(struct vfio_device *d);
 
 static inline int vfio_region(struct vfio_device *d, uint32_t region, struct vfio_region *out)
@@ -80,21 +81,22 @@ static inline int vfio_region(struct vfio_device *d, uint32_t region, struct vfi
 	return d->ops->region(d, region, out);
 }
 
-/* Reads SIZE bytes at OFFSET, in ascending order. 0 or -errno, here and below. */
+/* Reads SIZE bytes at OFFSET, in ascending order. Returns 0 or -errno, as do the functions
+ * below. */
 static inline int vfio_read(struct vfio_device *d, uint32_t region, uint64_t offset, void *data,
 			    uint32_t size)
 {
 	return d->ops->read(d, region, offset, data, size);
 }
 
-/* Writes; it has reached the device when the next read or write_read returns. */
+/* Writes SIZE bytes. The write has reached the device when the next read or write_read returns. */
 static inline int vfio_write(struct vfio_device *d, uint32_t region, uint64_t offset,
 			     const void *data, uint32_t size)
 {
 	return d->ops->write(d, region, offset, data, size);
 }
 
-/* A write, and then a read of the same region, in one trip where the transport can. */
+/* Writes, then reads the same region, in one trip if the transport can. */
 static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64_t write_offset,
 				  const void *data, uint32_t size, uint64_t read_offset, void *out,
 				  uint32_t out_size)
@@ -102,13 +104,13 @@ static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64
 	return d->ops->write_read(d, region, write_offset, data, size, read_offset, out, out_size);
 }
 
-/* Maps the mappable part of a region; it stays until the device is closed. */
+/* Maps the mappable part of a region, until the device is closed. */
 static inline int vfio_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
 {
 	return d->ops->map(d, region, out, size);
 }
 
-/* Has the device raise eventfds[i] for MSI-X vector i; they stay the caller's. */
+/* Makes the device signal eventfds[i] for MSI-X vector i. The eventfds stay the caller's. */
 static inline int vfio_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 {
 	return d->ops->irqs(d, eventfds, count);
@@ -130,26 +132,27 @@ static inline int vfio_reset(struct vfio_device *d)
 	return d->ops->reset(d);
 }
 
-/* Gives a PF exactly N VFs, ready for their users; the kernel may take seconds. 0 or -errno with
- * the reason; -EBUSY if one that would go is in use. */
+/* Makes exactly N VFs of a PF, bound for their tenants; may block for seconds. Returns 0, or -errno
+ * with the reason in ERR; -EBUSY if a VF that must be removed is in use. */
 static inline int vfio_set_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err)
 {
 	return d->ops->set_vfs(d, n, err);
 }
 
-/* Enables N VFs in the PF's own registers, and nothing else: for a bus without a kernel on it, and
- * after a reset of the GPU, of which the kernel does not know: its VFs are as they were. Takes a
- * few accesses. 0 or -errno with the reason. */
+/* Enables N VFs in the PF's registers only: for a device that no kernel manages, and after a GPU
+ * reset of which the kernel does not know. Takes a few accesses. Returns 0, or -errno with the
+ * reason in ERR. */
 int vfio_enable_vfs(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 
-/* Becomes readable when vfio_check is to be asked; -1 if the transport cannot tell. */
+/* Returns a descriptor, the device's, that is readable when vfio_check has something to report; -1:
+ * the transport has none. */
 static inline int vfio_fd(struct vfio_device *d)
 {
 	return d->ops->fd(d);
 }
 
-/* 0 while the device may be used. -ENODEV: it is gone. -ESTALE: the kernel wants it back, and waits
- * until it is closed. -EREMOTEIO: PCI Express has reported an error that it cannot mend (AER). */
+/* Returns 0 while the device can be used. -ENODEV: it is gone. -ESTALE: the kernel wants it back
+ * and waits until it is closed. -EREMOTEIO: PCI Express reported an uncorrectable error (AER). */
 static inline int vfio_check(struct vfio_device *d)
 {
 	return d->ops->check ? d->ops->check(d) : 0;
@@ -157,7 +160,7 @@ static inline int vfio_check(struct vfio_device *d)
 
 /*
  * Finds the next extended capability with ID in a function's 4 KiB of configuration space, after
- * *AT (0: from the start). Returns true and its offset in *AT. Bounded, whatever the device says.
+ * *AT (0: from the start). Returns true and its offset in *AT. The search ends for any content.
  */
 bool vfio_find_ext_cap(const uint8_t *config, uint16_t id, uint16_t *at);
 

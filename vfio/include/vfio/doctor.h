@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at everything that a host needs for vgpud to drive a GPU through its kernel, and changes
- * nothing: no device is opened, bound or reset.
+ * Checks everything that a host needs so that vgpud can drive a GPU through the kernel. Changes
+ * nothing: opens, binds and resets no device.
  */
 #ifndef VFIO_DOCTOR_H
 #define VFIO_DOCTOR_H
 
 enum doctor_verdict { DOCTOR_OK = 0, DOCTOR_NOTE, DOCTOR_BAD };
 
-/* What was looked at ("iommu", "0000:03:00.0"), what was found, and what helps ("" if nothing has
- * to be done). */
+/* Receives a finding: what was checked ("IOMMU", "0000:03:00.0"), the result, and the remedy ("":
+ * none needed). The texts are valid during the call. */
 typedef void doctor_report(void *data, enum doctor_verdict verdict, const char *subject,
 			   const char *finding, const char *cure);
 
-/* Any thread; blocks for some milliseconds. */
+/* Calls REPORT for each finding. Any thread; blocks for some milliseconds. */
 void vfio_doctor(doctor_report *report, void *data);
 
 #endif

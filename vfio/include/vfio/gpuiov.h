@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU-IOV, the vendor capability by which an SR-IOV GPU of AMD's family is world-switched: where
- * each register is, in both published layouts. Layout is data: device model and driver walk the
- * same table. Sources: AMD's GIM 3.0 (the older layout, "Tonga") and libgv (the newer one, as on
- * Navi 32), both under MIT; what softgpu adds is marked, and described in docs/softgpu.md.
+ * GPU-IOV, the vendor capability by which AMD's SR-IOV GPUs are world-switched: the place of each
+ * register in both published layouts. The device model and the driver use the same tables. Sources:
+ * AMD's GIM 3.0 (the older layout, "Tonga") and libgv (the newer one, as on Navi 32), both under
+ * MIT. softgpu's additions are marked; docs/softgpu.md describes them.
  */
 #ifndef VFIO_GPUIOV_H
 #define VFIO_GPUIOV_H
@@ -22,6 +22,7 @@
 #define SRIOV_INITIAL_VFS 0x0cu
 #define SRIOV_TOTAL_VFS 0x0eu
 #define SRIOV_NUM_VFS 0x10u
+#define SRIOV_SIZE 0x40u
 
 enum gpuiov_space {
 	GPUIOV_NOWHERE = 0, /* this layout has no such register */
@@ -53,9 +54,9 @@ enum gpuiov_register {
 	GPUIOV_MBOX_RCV, /* four dwords */
 	GPUIOV_MBOX_CONTROL,
 	GPUIOV_MBOX_INT,
-	GPUIOV_HVVM_DW0,   /* the engine's own mailbox: four bits from each VF's scheduler */
-	GPUIOV_HVVM_DW1,   /* VFs 0-15: bit 2n sent by us was taken, bit 2n + 1 one waits for us */
-	GPUIOV_HVVM_DW2,   /* VFs 16-30 */
+	GPUIOV_HVVM_DW0, /* the engine's own mailbox: four bits from each VF's scheduler */
+	GPUIOV_HVVM_DW1, /* VFs 0-15: bit 2n: our message was taken; bit 2n + 1: a message waits */
+	GPUIOV_HVVM_DW2, /* VFs 16-30 */
 	GPUIOV_IH_PENDING, /* softgpu: VFs whose message waits (hardware: the interrupt ring) */
 	GPUIOV_REGISTERS,
 };
@@ -72,17 +73,17 @@ struct gpuiov_layout {
 		block_pointer; /* in the capability: a byte, the block's offset / 16; 0: no block */
 	uint32_t cap_length;
 	uint32_t max_vfs;
-	uint32_t fb_size_bias; /* what is taken off the size field */
-	uint32_t status_hang;  /* what a hang shows as in CMD_STATUS; 0: it just never ends */
+	uint32_t fb_size_bias; /* subtracted from the size field */
+	uint32_t status_hang;  /* CMD_STATUS of a hang; 0: a hung command never ends */
 };
 
 extern const struct gpuiov_layout gpuiov_layout_navi;
 extern const struct gpuiov_layout gpuiov_layout_tonga;
 
-/* The layout called NAME ("navi", "tonga"), or NULL. */
+/* Returns the layout called NAME ("navi", "tonga"), or NULL. */
 const struct gpuiov_layout *gpuiov_layout_by_name(const char *name);
 
-/* Functions, as commands name them. */
+/* Function ids in commands. */
 #define GPUIOV_FCN_PF 0x00u
 #define GPUIOV_FCN_VF(n) (0x80u | (n))
 #define GPUIOV_FCN_IS_VF(id) (((id)&0x80u) != 0)
@@ -115,7 +116,7 @@ enum gpuiov_status {
 
 /* ACTIVE_FCN, status field */
 enum gpuiov_active {
-	GPUIOV_ACTIVE_IDLE = 0, /* stopped, or nobody there */
+	GPUIOV_ACTIVE_IDLE = 0, /* stopped, or no function is loaded */
 	GPUIOV_ACTIVE_RUNNING = 1,
 	GPUIOV_ACTIVE_IDLING = 2,
 	GPUIOV_ACTIVE_SAVING = 3,
@@ -142,7 +143,7 @@ enum gpuiov_active {
 #define GPUIOV_FB_UNIT (16u << 20)
 #define GPUIOV_RESET_PF 1u
 
-/* Mailbox control, from the side that reads it */
+/* Mailbox control, as seen by the side that reads it */
 #define GPUIOV_MBOX_TRN_VALID (1u << 0)
 #define GPUIOV_MBOX_TRN_ACK (1u << 1)
 #define GPUIOV_MBOX_RCV_VALID (1u << 8)
@@ -179,44 +180,45 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 #define SOFTGPU_FILL_CTRL                                                                          \
 	0x0418u /* write 1: clear, 2: copy; bit 0 busy, bit 1 the last one failed */
 #define SOFTGPU_FILL_START 1u
-#define SOFTGPU_COPY_START 2u	   /* to FILL_OFFSET, from COPY_FROM, FILL_SIZE bytes */
-#define SOFTGPU_VIOLATORS 0x0438u  /* VFs that reached out of their memory; write 1 to clear */
+#define SOFTGPU_COPY_START 2u /* to FILL_OFFSET, from COPY_FROM, FILL_SIZE bytes */
+#define SOFTGPU_VIOLATORS                                                                          \
+	0x0438u /* VFs that accessed memory outside their partition; write 1 to clear */
 #define SOFTGPU_VIOLATIONS 0x043cu /* how often */
 #define SOFTGPU_COPY_FROM 0x0430u  /* 64 bits */
-/* The aperture: addresses from the end of GPU memory on are the host's, from this bus address. */
+/* The aperture: addresses after the end of GPU memory are host memory, from this bus address. */
 #define SOFTGPU_HOST_BASE 0x0460u /* 64 bits */
 #define SOFTGPU_HOST_SIZE 0x0468u /* 64 bits; 0: there is none */
 #define SOFTGPU_FILL_BUSY 1u
 #define SOFTGPU_FILL_FAILED 2u
-/* How a VF is made to stop: level [3:0], how surely it was proved at start; then its time in
- * nanoseconds, median and longest seen. */
+/* How a VF is stopped: level [3:0], as tested at start; then the time it takes in nanoseconds,
+ * median and longest measured. */
 #define SOFTGPU_PREEMPT_LEVEL 0x0470u /* enum softgpu_preempt */
 #define SOFTGPU_PREEMPT_TYPICAL 0x0474u
 #define SOFTGPU_PREEMPT_LONGEST 0x0478u
 enum softgpu_preempt {
-	SOFTGPU_PREEMPT_TILE = 0,  /* work in flight is short: it is waited for */
-	SOFTGPU_PREEMPT_BLOCK = 1, /* blocks that have not begun do not begin */
-	SOFTGPU_PREEMPT_HARD = 2,  /* anything stops at any instruction, and goes on later */
-	SOFTGPU_PREEMPT_KILL = 3,  /* what does not stop is killed, and its VF reset */
+	SOFTGPU_PREEMPT_TILE = 0,  /* waits for the end of short work items */
+	SOFTGPU_PREEMPT_BLOCK = 1, /* blocks that have not begun are held back */
+	SOFTGPU_PREEMPT_HARD = 2,  /* stops at any instruction; work resumes there */
+	SOFTGPU_PREEMPT_KILL = 3,  /* kills work that does not stop, and resets its VF */
 };
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
-#define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another's */
+#define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another entry */
 #define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */
 #define SOFTGPU_GATE_DROPS 0x042cu   /* VF accesses stopped by a gate */
 
-/* A VF's BAR 5: mailbox as in the PF's, without an index; and its ring */
+/* A VF's BAR 5: a mailbox as the PF's, without an index; and its command ring */
 #define SOFTGPU_RING_BASE 0x1000u   /* 64 bits: offset of the ring in VF memory, 64-byte aligned */
 #define SOFTGPU_RING_SIZE 0x1008u   /* packets, a power of two, 2 to 65536 */
 #define SOFTGPU_RING_RPTR 0x1010u   /* packets begun, read-only, 64 bits */
 #define SOFTGPU_RING_WPTR 0x1018u   /* packets written, read-only: set by the doorbell, 64 bits */
 #define SOFTGPU_FENCE_ADDR 0x1020u  /* 64 bits: offset in VF memory, 8-byte aligned */
 #define SOFTGPU_STATUS 0x1028u	    /* enum softgpu_error */
-#define SOFTGPU_ERROR_AT 0x1030u    /* the packet that it stopped at, 64 bits */
+#define SOFTGPU_ERROR_AT 0x1030u    /* the packet that failed, 64 bits */
 #define SOFTGPU_MEMORY_SIZE 0x1038u /* bytes of the partition that BAR 0 shows, 64 bits */
-/* 64 bits: bytes of the whole partition. With a real GPU behind it only a window is shown; what
- * comes after it is device memory, which packets alone reach. */
+/* 64 bits: bytes of the whole partition. With an NVIDIA GPU, BAR 0 shows only a window; the rest is
+ * device memory that only packets can access. */
 #define SOFTGPU_PARTITION_SIZE 0x1040u
-#define SOFTGPU_FEATURES 0x1048u /* what packets are there beyond FAULT, enum softgpu_feature */
+#define SOFTGPU_FEATURES 0x1048u /* packets accepted beyond FAULT, enum softgpu_feature */
 /* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
 #define SOFTGPU_DOORBELL 0x0u
 
@@ -228,15 +230,15 @@ enum softgpu_error {
 	SOFTGPU_DMA_FAULT = 4,
 	SOFTGPU_BAD_RING = 5,
 	SOFTGPU_FAULTED = 6,
-	SOFTGPU_BAD_MODULE = 7, /* it does not compile; its log says why */
-	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or not with such a grid or such arguments */
+	SOFTGPU_BAD_MODULE = 7, /* does not compile; its log says why */
+	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or an invalid grid or arguments */
 };
 
 enum softgpu_feature {
 	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
 };
 
-/* One packet of the ring: 64 bytes */
+/* One packet of the command ring: 64 bytes */
 struct softgpu_packet {
 	uint32_t opcode, flags;
 	uint64_t arg[7];
@@ -266,12 +268,12 @@ enum softgpu_opcode {
 	SOFTGPU_COUNT = 0x84, /* dst, n: counts 8 bytes up to n, once each 2 us */
 };
 #define SOFTGPU_FENCE_INTERRUPT 1u
-/* Of MODULE_LOAD: the image is PTX whose blocks do not wait for each other, so that a grid may be
- * stopped between blocks, and the rest be run later. */
+/* Flag of MODULE_LOAD: the image is PTX whose blocks do not wait for each other, so that a grid can
+ * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
 #define SOFTGPU_MAX_MODULES 16u
 
-/* What LAUNCH points to, in the window. */
+/* The arguments of LAUNCH, in the window. */
 #define SOFTGPU_MAX_LAUNCH_ARGS 32u
 #define SOFTGPU_MAX_LAUNCH_BYTES 4096u /* of all arguments; CUDA's own limit before 12.1 */
 enum softgpu_launch_kind {

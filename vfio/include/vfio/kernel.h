@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel, as this library reaches it: one table of calls, which a test replaces by a machine of
- * its own making. All return a negative errno where they fail.
+ * The calls by which this library reaches the kernel, in one table, so that tests can replace them
+ * by a simulated machine. All return a negative errno on failure.
  */
 #ifndef VFIO_KERNEL_H
 #define VFIO_KERNEL_H
@@ -18,29 +18,31 @@ struct vfio_kernel {
 	int (*ioctl)(int fd, unsigned long request, void *arg);
 	void *(*map)(int fd, size_t size, uint64_t offset); /* NULL: failed */
 	ssize_t (*readlink)(const char *path, char *out, size_t size);
-	/* Calls EACH for every name in a directory, until it returns non-zero; returns that. */
+	/* Calls EACH for every name in a directory until it returns non-zero, and returns that
+	 * value. */
 	int (*list)(const char *path, int (*each)(void *data, const char *name), void *data);
 };
 
-/* The one in use. Set by tests, before anything else runs. */
+/* The table in use. Only tests set it, before anything else runs. */
 extern const struct vfio_kernel *vfio_kernel;
 extern const struct vfio_kernel vfio_real_kernel;
 
-/* The text of a small file, without the newline; its length, or -errno. The path is made by
- * FORMAT, here and below. */
+/* Reads the text of a small file without its newline. Returns its length, or -errno. FORMAT makes
+ * the path, also in the functions below. */
 int kernel_read_text(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A number in any of C's notations; -EINVAL if there is anything else. */
+/* Reads a number, decimal, or hexadecimal after "0x". Returns 0, or -errno; -EINVAL: the file has
+ * other text. */
 int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes TEXT to a file of sysfs, in a process of its own: most such writes wait for a lock of the
- * device, which may be held for long. 0 or -errno; -ETIMEDOUT after DEADLINE_MS, when the process
- * goes on alone, and is nobody's to wait for. */
+/* Writes TEXT to a file of sysfs, in a process of its own, because most such writes wait for a lock
+ * of the device that may be held for long. Returns 0 or -errno; -ETIMEDOUT after DEADLINE_MS
+ * milliseconds: the process then continues alone, and nothing needs to wait for it. */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Calls EACH for every line of a file, without its newline. Lines are shorter than 4 KiB.
  * 0 or -errno. */
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data);
-/* The last part of what a link points to. 0 or -errno. */
+/* Reads the last component of a link's target. Returns 0 or -errno. */
 int kernel_read_link(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Whether PATH is a directory with anything in it. */

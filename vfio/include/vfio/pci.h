@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PCI functions as the kernel lists them in sysfs, and the life cycle of virtual functions. Nothing
- * here opens or resets a device. Calls may block; they come from any thread, one at a time for each
- * GPU.
+ * PCI functions as sysfs describes them, and the life cycle of virtual functions. Nothing here
+ * opens or resets a device. Calls may block. Any thread, one at a time for each GPU.
  */
 #ifndef VFIO_PCI_H
 #define VFIO_PCI_H
@@ -14,65 +13,66 @@
 
 #define PCI_ADDRESS_SIZE 16
 #define PCI_DEVICES "/sys/bus/pci/devices"
-/* What helps where functions have no IOMMU group. */
+/* The remedy for functions without an IOMMU group. */
 #define PCI_IOMMU_CURE                                                                             \
-	"switch VT-d or AMD-Vi on in the firmware, and boot with intel_iommu=on (AMD's is on by "  \
-	"itself)"
+	"switch VT-d or AMD-Vi on in the firmware setup; with an Intel CPU, boot with "            \
+	"intel_iommu=on"
 
 struct pci_info {
 	char address[PCI_ADDRESS_SIZE]; /* "0000:01:00.0" */
 	uint16_t vendor, device;
 	uint32_t class;			  /* 24 bits */
 	char driver[32];		  /* "": none */
-	int32_t group;			  /* of the IOMMU; -1: none */
-	uint32_t group_size;		  /* functions in it, bridges left out */
-	char neighbour[PCI_ADDRESS_SIZE]; /* one of the others */
+	int32_t group;			  /* IOMMU group; -1: none */
+	uint32_t group_size;		  /* functions in the group, without bridges */
+	char neighbour[PCI_ADDRESS_SIZE]; /* another function of the group */
 	int32_t numa_node;		  /* -1: unknown */
-	char resets[64];		  /* how it can be reset */
+	char resets[64];		  /* the kernel's methods to reset it */
 	uint32_t total_vfs, vfs;	  /* 0, 0: no SR-IOV */
-	char pf[PCI_ADDRESS_SIZE];	  /* whose VF it is; "": it is none */
+	char pf[PCI_ADDRESS_SIZE];	  /* a VF's PF; "": it is not a VF */
 };
 
 /* Whether TEXT is a full PCI address. */
 bool pci_is_address(const char *text);
 
-/* What the kernel says of a function. 0; -EINVAL for what is no address, -ENODEV if there is no
- * such function, -EIO if the answers are absurd, each with the reason. */
+/* Describes a function from sysfs. Returns 0; -EINVAL: not an address; -ENODEV: no such function;
+ * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
-/* The functions that are GPUs or accelerators by their class, VFs left out; how many there are, of
- * which the first MAX are described. Negative: -errno. */
+/* Lists the functions whose class is GPU or accelerator, without VFs. Returns their number, of
+ * which the first MAX are described, or -errno. */
 int pci_list_gpus(struct pci_info *out, uint32_t max);
 
-/* Address of VF number N of PF. 0 or -errno. */
+/* Gets the address of VF number N of PF. Returns 0 or -errno. */
 int pci_vf_address(const char *pf, uint32_t n, char out[PCI_ADDRESS_SIZE]);
 
-/* Who has a function open by VFIO: writes "qemu-system-x86 (pid 4711)" to OUT and returns true.
- * Looks through /proc, and touches no device. */
+/* Finds the process that has a function open through VFIO: writes "qemu-system-x86 (pid 4711)" to
+ * OUT and returns true. Searches /proc; touches no device. */
 bool pci_user(const char *address, char *out, size_t size);
 
-/* Gives a function to DRIVER and to no other, not even for an instant (driver_override). 0 or
- * -errno with the reason; it is then bound to what the error says. */
+/* Binds a function to DRIVER, and at no instant to another one (driver_override). Returns 0, or
+ * -errno with the reason in ERR; the function may then have no driver. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
-/* Takes the kernel's ways to reset a function from it, until pci_release: VFIO would use them when
- * a PF is opened and closed, and its VFs would lose what they are. (AMD's do not come back at all:
- * github.com/amd/MxGPU-Virtualization, issue 25.) 0 or -errno with the reason. */
+/* Empties the kernel's list of methods to reset a function, until pci_release: VFIO would reset a
+ * PF when it is opened and closed, and its VFs would lose their state. (AMD's GPUs do not recover
+ * at all: github.com/amd/MxGPU-Virtualization, issue 25.) Returns 0, or -errno with the reason in
+ * ERR. */
 int pci_suppress_resets(const char *address, struct vgpu_error *err);
 
-/* Gives a PF that we have taken back: its VFs are taken away, autoprobe is on again, no driver is
- * named any more, and the kernel binds whichever it likes. -EBUSY while somebody holds it, or a VF
- * is in use.
- */
+/* Returns a PF that vgpud held to the host: removes its VFs, switches autoprobe on, clears the
+ * override, and lets the kernel bind a driver. Returns 0, or -errno with the reason in ERR; -EBUSY
+ * while a process holds the PF, or uses a VF. */
 int pci_release(const char *address, struct vgpu_error *err);
 
-/* The vfio driver for a function: the variant that modules.alias has for it, or vfio-pci. */
+/* Gets the VFIO driver for a function: the variant that modules.alias lists for it, or vfio-pci. */
 void pci_vfio_driver(const char *address, char *out, size_t size);
 
 /*
- * Gives PF exactly N VFs, each bound to its vfio driver and at no instant to another. The same
- * number as there is only has their bindings verified. Takes none away that is in use: -EBUSY, and
- * by whom. All or nothing: after a failure there are none.
+ * Makes exactly N VFs of PF, each bound to its VFIO driver and at no instant to another. If there
+ * are N already, only binds those that need it. Returns 0, or -errno with the reason in ERR;
+ * -EBUSY: a VF that must be removed is in use, by the process named in ERR. If making VFs fails,
+ * there are none.
  */
 int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which GPU a PF is, before anything is done to it. Any thread; nothing blocks. */
+/* Recognises the GPU of a PF before anything is changed. Any thread; does not block. */
 #ifndef VFIO_RECOGNISE_H
 #define VFIO_RECOGNISE_H
 
@@ -8,7 +8,7 @@
 
 #include "vgpu/types.h"
 
-/* A PF that the GPU-IOV driver knows, and where its capabilities lie. */
+/* A PF that the GPU-IOV driver knows, with the offsets of its capabilities. */
 struct gpuiov_identity {
 	const char *model; /* static */
 	uint16_t sriov, cap;
@@ -18,15 +18,15 @@ struct gpuiov_identity {
 #define GPUIOV_CONFIG_SIZE 4096u
 
 /*
- * Recognises a PF by maker, device, SR-IOV and GPU-IOV capability, from the first SIZE bytes of its
- * configuration space, as far as they could be read. Touches nothing: it is asked before a function
- * is taken from its driver. 0, or -ENODEV (-EACCES: only its header could be read) with the reason.
+ * Recognises a PF by vendor, device id, SR-IOV and GPU-IOV capability, from the first SIZE bytes of
+ * its configuration space that could be read. To be called before a function is unbound from its
+ * driver. Returns 0, or -ENODEV (-EACCES: only the header could be read) with the reason in ERR.
  */
 int gpuiov_recognise(const uint8_t config[GPUIOV_CONFIG_SIZE], size_t size,
 		     struct gpuiov_identity *out, struct vgpu_error *err);
 
-/* The same of a PF in sysfs, by what stands behind "sysfs:" or "vfio:" in a device's name. 0 or
- * -errno with the reason. */
+/* Recognises a PF in sysfs. NAME is what follows "sysfs:" or "vfio:" in a device's name. Returns 0,
+ * or -errno with the reason in ERR. */
 int vfio_recognise_pf(const char *name, struct gpuiov_identity *out, struct vgpu_error *err);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where descriptors outlive this process: what a service manager, or vgpud-keeper, holds for its
- * next life. A PF held by VFIO has its descriptors there, for their last close would reset it.
+ * The store: a service manager or vgpud-keeper that holds descriptors while this process restarts.
+ * It keeps those of PFs that VFIO holds, because their last close would reset the PF.
  */
 #ifndef VFIO_STORE_H
 #define VFIO_STORE_H
 
 struct vfio_store {
-	/* Has a duplicate of FD kept under NAME. 0 or -errno. */
+	/* Has a duplicate of FD kept under NAME. Returns 0 or -errno. */
 	int (*put)(const char *name, int fd);
-	/* What an earlier process put there; it is the caller's, and is kept on. -ENOENT: nothing.
-	 */
+	/* Returns a duplicate of the descriptor that an earlier process put there, which the caller
+	 * closes; the store keeps its own. -ENOENT: there is none. */
 	int (*take)(const char *name);
-	/* Keeps it no longer. */
+	/* Removes the descriptor from the store. */
 	void (*drop)(const char *name);
 };
 
-/* NULL: there is none. Set before anything is opened. */
+/* NULL: there is no store. To be set before any device is opened. */
 extern const struct vfio_store *vfio_store;
 
 #endif

@@ -5,11 +5,12 @@
 
 #include <pthread.h>
 
-/* A mutex that lends its holder the priority of who waits for it. */
+/* Initialises a mutex with priority inheritance: its holder runs with the priority of the threads
+ * that wait for it. */
 void vfio_mutex_init(pthread_mutex_t *mutex);
 
-/* Starts a thread with all signals blocked, called NAME (15 bytes at most), under POLICY
- * (SCHED_...) with PRIORITY where that is allowed. Returns 0 or a positive errno. */
+/* Starts a thread with all signals blocked and the name NAME (at most 15 bytes), with scheduling
+ * POLICY (SCHED_...) and PRIORITY if permitted. Returns 0 or a positive errno. */
 int vfio_thread_create(pthread_t *thread, const char *name, int policy, int priority,
 		       void *(*run)(void *), void *arg);
 

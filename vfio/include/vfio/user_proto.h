@@ -66,7 +66,7 @@ struct vfio_user_region_info {
 #define VFIO_USER_REGION_HAS_CAPS 8u
 
 #define VFIO_USER_CAP_SPARSE_MMAP 1u
-/* One capability with one area: the only shape that we send. */
+/* One capability with one area: our server sends only this form. */
 struct vfio_user_sparse_mmap {
 	uint16_t id, version;
 	uint32_t next;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A vfio-user server: one thread that serves any number of devices, each on a socket of its own,
- * one client at a time. A client that sends rubbish, stops in the middle of a message, or never
- * reads its replies costs its own connection only.
+ * one client at a time. A client that sends malformed input, stops in the middle of a message, or
+ * never reads its replies loses only its own connection.
  */
 #ifndef VFIO_USER_SERVER_H
 #define VFIO_USER_SERVER_H
@@ -16,11 +16,11 @@
 struct vfio_server_region {
 	uint64_t size; /* 0: there is no such region */
 	bool writable;
-	int mmap_fd;	    /* -1: not mappable; else the device's, duplicated for each client */
+	int mmap_fd;	    /* -1: not mappable; the device's, a copy is sent to clients */
 	uint64_t mmap_size; /* from offset 0 */
 };
 
-/* What a device does. Called on the server's thread, never for two messages at once. */
+/* The callbacks of a device. The server's thread calls them, for one message at a time. */
 struct vfio_server_ops {
 	void (*region)(void *device, uint32_t index, struct vfio_server_region *out);
 	uint32_t (*irqs)(void *device, uint32_t index); /* how many vectors */
@@ -28,35 +28,33 @@ struct vfio_server_ops {
 	void (*write)(void *device, uint32_t region, uint64_t offset, const void *data,
 		      uint32_t count);
 	void (*reset)(void *device);
-	/* The client has gone; its memory and eventfds are closed already. */
+	/* The client has disconnected; its memory and eventfds are closed by then. */
 	void (*disconnected)(void *device);
 };
 
 struct vfio_server;
 struct vfio_endpoint;
 
-/* Starts a server's thread, called NAME (15 bytes at most), with SCHED_FIFO priority FIFO where
- * that is allowed (0: normal). Returns 0 or -errno. */
+/* Starts a server with a thread called NAME (at most 15 bytes), with SCHED_FIFO priority FIFO if
+ * permitted (0: normal). Returns 0, or -errno with the reason in ERR. */
 int vfio_server_create(struct vfio_server **out, const char *name, int fifo,
 		       struct vgpu_error *err);
 
-/* Closes all endpoints and ends the thread. Not from a callback. */
+/* Closes all endpoints, ends the thread and frees SERVER. Not from a callback. */
 void vfio_server_destroy(struct vfio_server *server);
 
-/* Offers DEVICE at the socket PATH (replaced if a dead one lies there). Any thread. */
+/* Offers DEVICE at the socket PATH; replaces a socket at which no process listens. Returns 0, or
+ * -errno with the reason in ERR. Any thread. */
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
-/* The same at a LISTENER that somebody else has bound; it belongs to the endpoint from then on, but
- * its path is not removed with it. 0 or -ENOMEM. Any thread. */
+/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the endpoint
+ * from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
 int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out);
 
-/* Binds a listening socket to PATH, where a dead one is replaced. Its descriptor, or -errno. */
-int vfio_server_listen(const char *path, struct vgpu_error *err);
-
-/* Takes the device away: closes its client and its socket, and waits until no callback of it runs.
- * Not from one of its own callbacks, nor from those of another endpoint of the same server. */
+/* Removes a device: disconnects its client, closes its socket, and waits until none of its
+ * callbacks runs. Not from a callback of the same server. */
 void vfio_server_remove(struct vfio_endpoint *endpoint);
 
 /* Raises vector VECTOR of MSI-X, if a client listens. Any thread. */
@@ -66,8 +64,8 @@ void vfio_endpoint_irq(struct vfio_endpoint *endpoint, uint32_t vector);
 void vfio_endpoint_sync(struct vfio_endpoint *endpoint);
 
 /*
- * Copies between BUFFER and the client's own memory at IOVA, only inside what it has mapped, with
- * the right that it gave. Returns 0 or -EFAULT. Any thread; does not block.
+ * Copies SIZE bytes between BUFFER and the client's memory at IOVA, within one mapping of the
+ * client and as the mapping permits. Returns 0 or -EFAULT. Any thread; does not block.
  */
 int vfio_endpoint_dma(struct vfio_endpoint *endpoint, uint64_t iova, void *buffer, size_t size,
 		      bool to_client);

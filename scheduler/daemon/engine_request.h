@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* What crosses between the control thread and an engine: configuration, requests, and views. */
+#ifndef DAEMON_ENGINE_REQUEST_H
+#define DAEMON_ENGINE_REQUEST_H
+
+#include "histogram.h"
+#include "vgpu/core.h"
+#include "vgpu/driver.h"
+#include "vgpu/memory_step.h"
+#include "vgpu/param.h"
+
+/* A policy with the values of its own parameters and of each VF's. */
+struct policy_values {
+	const struct vgpu_policy_ops *policy;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
+};
+
+/* The core's policy and values, as last published. New parameters are for the policy "to come": the
+ * one in force, unless a change of policy waits for its world switch. */
+struct engine_policy {
+	struct policy_values in_force, to_come;
+	bool change_waits;
+};
+
+struct engine_config {
+	const struct vgpu_driver_ops *ops; /* NULL: the registry finds the driver by DEVICE */
+	struct vgpu_driver_config driver;
+	struct vgpu_core_config core;
+	struct policy_values begin; /* the values that the core starts with */
+	bool realtime;
+	vgpu_nsec epoch;    /* least length of an epoch of swapping */
+	uint32_t swappable; /* bitmap of VFs that are swapped even if they have a guarantee */
+};
+
+/* The whole state of a GPU at one instant. */
+struct engine_snapshot {
+	vgpu_nsec now;
+	bool lost; /* the device does not answer; the engine looks for it */
+	char lost_why[200];
+	struct vgpu_driver_caps caps;
+	struct vgpu_driver_found found; /* with the partitions of now */
+	uint32_t n_extents;
+	struct vgpu_memory_extent extents[VGPU_MEMORY_EXTENTS];
+	struct vgpu_memory_counters memory;
+	uint32_t pinned;	 /* bitmap of VFs that are never swapped */
+	vgpu_nsec epoch, waited; /* of swapping: its length now, and the longest wait of a VF */
+	struct vgpu_core_view core;
+	uint32_t n_vfs;
+	struct vgpu_vf_view vfs[VGPU_GPU_MAX_VFS];
+	struct histogram lateness;   /* from IDLE's planned instant until it was issued */
+	struct histogram switches;   /* from IDLE acknowledged until the next RUN acknowledged */
+	struct histogram preemption; /* from IDLE issued until acknowledged */
+	struct histogram decisions;  /* time of one event in core and policy */
+	char warning[256];	     /* the policy's; "": none */
+	uint64_t records_lost, steps;
+	bool realtime; /* SCHED_FIFO was granted */
+};
+
+enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };
+
+/*
+ * A request to the engine. It belongs to the engine from engine_send until engine_receive returns
+ * it. The next rounds of the engine's loop answer all but changes of memory; what cannot be done
+ * now is refused, never kept. RESULT is that of vgpu_core_step, or -ENODEV: the GPU is lost;
+ * -E2BIG: the policy needs more memory than the engine has for it.
+ */
+struct engine_request {
+	enum engine_ask ask;
+	struct vgpu_event event;
+	struct engine_snapshot *snapshot; /* to be filled in; with ENGINE_MEMORY it may be NULL */
+	struct vgpu_memory_change memory;
+	struct vgpu_memory_plan plan; /* the answer to it */
+	int result;
+	char why[sizeof(((struct vgpu_error *)NULL)->text)];
+	void *data; /* the sender's */
+};
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps of the core: what happened goes in as an event, its actions are carried out, and its
+ * records go to the control thread.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "builtin.h"
+#include "engine_private.h"
+#include "vgpu/clock.h"
+
+/* Time between attempts to find a lost device. */
+#define REOPEN_AFTER (500 * VGPU_MSEC)
+/* SLOW_LIMIT decisions that take SLOW_DECISION or longer within SLOW_SPAN evict a plug-in. */
+#define SLOW_DECISION (2 * VGPU_MSEC)
+#define SLOW_LIMIT 3u
+#define SLOW_SPAN (10 * VGPU_SEC)
+
+void engine_sink(void *data, const struct vgpu_event *event)
+{
+	struct engine *e = data;
+
+	/* LOCAL_EVENTS is more than 31 VFs can cause between two drains: each causes a few. */
+	assert(e->local_tail - e->local_head < LOCAL_EVENTS);
+	e->local[e->local_tail++ % LOCAL_EVENTS] = *event;
+}
+
+const char *engine_why_lost(int r)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} texts[] = {
+		{-ESTALE, "the kernel took the device back"},
+		{-EREMOTEIO, "PCI Express reported an uncorrectable error"},
+		{-ECONNRESET, "the device was reset, but not by vgpud"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].error == r)
+			return texts[i].text;
+	return "the device stopped answering";
+}
+
+void engine_try_later(struct engine *e)
+{
+	e->reopen_at = vgpu_now() + REOPEN_AFTER;
+}
+
+void engine_let_go(struct engine *e, bool lost)
+{
+	gpu_memory_close(&e->memory);
+	e->ops->device->close(e->driver, lost);
+	e->driver = NULL;
+	e->driver_fd = -1;
+	e->local_head = e->local_tail;
+	engine_try_later(e);
+}
+
+void engine_lose(struct engine *e, int r)
+{
+	vgpu_error_set(&e->lost_why, r, "%s", engine_why_lost(r));
+	atomic_store(&e->trouble, engine_why_lost(r));
+	/* The next core starts with the values that this one has now. */
+	if (e->is_set_up)
+		engine_read_values(e, true, &e->config.begin);
+	engine_let_go(e, true);
+}
+
+void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view vf;
+	bool next;
+	uint32_t i;
+
+	vgpu_core_view(e->core, &core);
+	next = to_come && core.next_policy;
+	out->policy = next ? core.next_policy : core.policy;
+	memcpy(out->params, next ? core.next_params : core.params, sizeof(out->params));
+	for (i = 0; i < e->config.core.max_vfs; i++) {
+		vgpu_core_vf_view(e->core, i, &vf);
+		if (vf.admitted)
+			memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
+			       sizeof(out->vf_params[i]));
+		else
+			vgpu_param_defaults(out->policy->vf_params, out->vf_params[i]);
+	}
+}
+
+void engine_publish(struct engine *e)
+{
+	struct engine_policy *p = latest_next(&e->policy);
+	struct vgpu_core_view view;
+
+	if (!e->policy_changed || !e->is_set_up)
+		return;
+	vgpu_core_view(e->core, &view);
+	p->change_waits = view.next_policy != NULL;
+	engine_read_values(e, false, &p->in_force);
+	engine_read_values(e, true, &p->to_come);
+	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
+	e->policy_changed = false;
+	latest_publish(&e->policy);
+}
+
+static int carry_out(struct engine *e, const struct vgpu_action *a)
+{
+	vgpu_nsec now;
+	uint32_t slot;
+
+	switch (a->type) {
+	case VGPU_AC_COMMAND:
+		now = vgpu_now();
+		if (a->code == VGPU_CMD_IDLE) {
+			e->idle_issued = now;
+			if (a->planned && now >= a->planned)
+				histogram_add(&e->lateness, now - a->planned);
+		}
+		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
+	case VGPU_AC_RESET:
+		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
+					     vgpu_now());
+	case VGPU_AC_ACCESS:
+		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
+	case VGPU_AC_NOTICE:
+		return e->ops->switched->notice(e->driver, a->vf, (enum vgpu_notice)a->code);
+	case VGPU_AC_SCRUB:
+		gpu_memory_scrub(&e->memory, a->vf);
+		return 0;
+	case VGPU_AC_RETIRE:
+		slot = recorder_slot_of(e->recorder, a->memory);
+		if (slot < RECORD_SLOTS)
+			e->slot_used[slot] = false;
+		return 0;
+	}
+	return 0;
+}
+
+static void measure(struct engine *e, const struct vgpu_event *event)
+{
+	if (event->type != VGPU_EV_DONE)
+		return;
+	if (event->code == VGPU_CMD_IDLE) {
+		e->idle_acked = event->now;
+		if (e->idle_issued && event->now >= e->idle_issued)
+			histogram_add(&e->preemption, event->now - e->idle_issued);
+		e->idle_issued = 0;
+	} else if (event->code == VGPU_CMD_RUN) {
+		if (e->idle_acked)
+			histogram_add(&e->switches, event->now - e->idle_acked);
+		e->idle_acked = 0;
+	} else if (event->code == VGPU_CMD_SHUTDOWN || event->code == VGPU_CMD_INIT) {
+		e->idle_acked = 0; /* not a plain switch */
+	}
+}
+
+/* CPU time of this thread: time in which the host did not run it is not the policy's fault. */
+static vgpu_nsec cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+/* Evicts a plug-in whose decisions are too slow: a step normally takes about 1 us. */
+static void judge_decision(struct engine *e, vgpu_nsec took)
+{
+	vgpu_nsec now;
+
+	if (took < SLOW_DECISION)
+		return;
+	now = vgpu_now();
+	e->n_slow = now - e->slow_since > SLOW_SPAN ? 1 : e->n_slow + 1;
+	if (e->n_slow == 1)
+		e->slow_since = now;
+	if (e->n_slow < SLOW_LIMIT)
+		return;
+	e->n_slow = 0;
+	engine_sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
+}
+
+/* Whether a step may have changed the published policy or values. */
+static bool concerns_policy(const struct engine *e, const struct vgpu_event *event)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->out.n_records; i++)
+		if (e->out.records[i].type == VGPU_REC_POLICY ||
+		    e->out.records[i].type == VGPU_REC_EVICTED)
+			return true;
+	return event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY ||
+	       event->type == VGPU_EV_SET_VF;
+}
+
+int engine_step(struct engine *e, struct vgpu_event *event)
+{
+	vgpu_nsec computed;
+	uint32_t i;
+	int r, failed = 0;
+
+	event->now = vgpu_now();
+	measure(e, event);
+	computed = e->is_plugin ? cpu_time() : 0;
+	r = recorder_step(e->recorder, e->core, event, &e->out);
+	histogram_add(&e->decisions, vgpu_now() - event->now);
+	if (e->is_plugin)
+		judge_decision(e, cpu_time() - computed);
+	e->steps++;
+	e->policy_changed |= concerns_policy(e, event);
+	gpu_memory_stepped(&e->memory);
+	for (i = 0; i < e->out.n_actions; i++)
+		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
+			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
+	for (i = 0; i < e->out.n_records; i++) {
+		if (e->out.records[i].type == VGPU_REC_PARK)
+			e->idle_acked = 0;
+		if (!spsc_push(&e->records, &e->out.records[i]))
+			e->records_lost++;
+	}
+	if (failed < 0)
+		engine_lose(e, -ENODEV);
+	return r;
+}
+
+void engine_drain(struct engine *e)
+{
+	while (e->driver && e->local_head != e->local_tail) {
+		struct vgpu_event event = e->local[e->local_head++ % LOCAL_EVENTS];
+
+		engine_step(e, &event);
+	}
+}
+
+void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
+{
+	size_t size = policy->memory(e->config.core.max_vfs);
+	uint32_t slot = e->slot_used[0] ? 1 : 0;
+
+	if (size > RECORD_SLOT_SIZE || e->slot_used[slot])
+		return NULL;
+	e->slot_used[slot] = true;
+	return memset(recorder_slot_memory(e->recorder, slot), 0, size);
+}

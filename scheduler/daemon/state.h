@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What the control thread knows: GPUs, leases, and who is connected. Owned by the control thread.
+ */
+#ifndef DAEMON_STATE_H
+#define DAEMON_STATE_H
+
+#include <event2/event.h>
+
+#include "config.h"
+#include "vgpu/record.h"
+
+/* RESERVED: for a VM that is starting; it expires after lease_s. */
+enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_STATES };
+
+struct lease {
+	enum lease_state state;
+	char uuid[37], domain[256], vf_name[64];
+	vgpu_nsec expires; /* when a reservation ends, CLOCK_MONOTONIC */
+	vgpu_nsec since;   /* when the state began, CLOCK_MONOTONIC */
+	uint32_t on_hang;  /* enum claim_on_hang */
+	bool hung;	   /* on_hang is due, and vgpud-libvirt has not fetched it yet */
+	char said[160];	   /* why its changed claim was refused, as last logged */
+	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
+	 * again. NULL: not read yet. */
+	struct json_object *params;
+};
+
+#define HISTORY 32768u
+#define EVENTS 1024u
+
+struct record_ring {
+	struct vgpu_record *records;
+	uint32_t size;
+	uint64_t n; /* records ever added; the last `size` of them are here */
+};
+
+/* What the control thread knows of a GPU. */
+struct gpu {
+	struct gpu_config *config;
+	struct engine *engine;
+	struct control *control;
+	struct event *readable;
+	uint32_t under_way;	    /* requests at the engine and in the outbox */
+	struct call *outbox;	    /* calls that wait until the engine has room */
+	struct call *changes;	    /* of policy and parameters, in order; see change.h */
+	bool change_sent;	    /* the first of them is at the engine */
+	bool changing;		    /* change_run is running: do not enter it again */
+	vgpu_nsec policy_since;	    /* when the policy in force took over, CLOCK_MONOTONIC */
+	struct record_ring history; /* all records */
+	struct record_ring events;  /* the rare ones, for 'vgpuctl events' */
+	const char *trouble;	    /* engine_trouble, as last logged */
+	struct lease leases[VGPU_GPU_MAX_VFS];
+	uint32_t in_use;  /* bitmap of VFs whose guest driver is up or initialising */
+	uint32_t unsized; /* bitmap of VFs that must still get their usual memory */
+	uint64_t logged;  /* messages in this second, for the rate limit */
+	uint64_t log_dropped;
+};
+
+struct client;
+struct control {
+	struct config *config;
+	struct event_base *base;
+	struct evconnlistener *listener, *hook_listener;
+	struct event *tick, *second;
+	uint32_t n_gpus;
+	struct gpu gpus[CONFIG_MAX_GPUS];
+	struct client *clients;
+	struct call *calls;    /* under way, of all clients, also of disconnected ones */
+	uint32_t n_clients[2]; /* of the control socket, and of the hook socket */
+	unsigned group;	       /* its gid; (gid_t)-1: it does not exist */
+	char refused[320];     /* why a running VM got no VF, as last logged */
+};
+
+#endif

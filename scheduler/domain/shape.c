@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "shape.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct scan {
+	const char *at, *end;
+	uint32_t line, namespaces;
+};
+
+static bool begins_with(const struct scan *s, const char *word)
+{
+	size_t n = strlen(word);
+
+	return (size_t)(s->end - s->at) >= n && memcmp(s->at, word, n) == 0;
+}
+
+static void step(struct scan *s)
+{
+	s->line += *s->at == '\n';
+	s->at++;
+}
+
+/* Goes on to the end of the first WORD behind BEGIN, which is here, or of the text: the '>' of
+ * "<!-->" ends no comment. */
+static void skip_past(struct scan *s, const char *begin, const char *word)
+{
+	s->at += strlen(begin);
+	while (s->at < s->end && !begins_with(s, word))
+		step(s);
+	s->at += s->at < s->end ? strlen(word) : 0;
+}
+
+/* What is between '<' and '>': a value in quotes may have a '>' in it, and has no attributes. */
+static int tag(struct scan *s, struct vgpu_error *err)
+{
+	uint32_t line = s->line, attributes = 0;
+	char quote = '\0';
+
+	for (; s->at < s->end && (quote || *s->at != '>'); step(s)) {
+		if (quote)
+			quote = *s->at == quote ? '\0' : quote;
+		else if (*s->at == '"' || *s->at == '\'')
+			quote = *s->at;
+		else if (*s->at == '=')
+			attributes++;
+		else if (begins_with(s, "xmlns"))
+			s->namespaces++;
+	}
+	if (attributes > SHAPE_MAX_ATTRIBUTES)
+		return vgpu_error_set(err, -EINVAL,
+				      "line %u: an element has %u attributes; at most %u are read",
+				      line, attributes, SHAPE_MAX_ATTRIBUTES);
+	if (s->namespaces > SHAPE_MAX_NAMESPACES)
+		return vgpu_error_set(err, -EINVAL,
+				      "line %u: more than %u namespaces are declared; no more are "
+				      "read",
+				      line, SHAPE_MAX_NAMESPACES);
+	return 0;
+}
+
+int shape_check(const char *text, size_t size, struct vgpu_error *err)
+{
+	/* Where no element begins; each ends as its second word says. */
+	static const char *const apart[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
+	struct scan s = {.at = text, .end = text + size, .line = 1};
+	size_t i;
+	int r = 0;
+
+	while (s.at < s.end && r == 0) {
+		if (*s.at != '<') {
+			step(&s);
+			continue;
+		}
+		for (i = 0; i < 3 && !begins_with(&s, apart[i][0]); i++)
+			;
+		if (i < 3)
+			skip_past(&s, apart[i][0], apart[i][1]);
+		else if (begins_with(&s, "<!"))
+			r = vgpu_error_set(err, -EINVAL,
+					   "line %u: document type definitions are not allowed",
+					   s.line);
+		else
+			r = tag(&s, err);
+	}
+	return r;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bounds on the shape of XML that somebody else has written, looked at before it is parsed.
+ * libxml2 compares the attributes of an element, and the namespaces in scope, pair by pair: within
+ * 1 MiB, an element with 100 000 attributes keeps it busy for 18 s.
+ */
+#ifndef DOMAIN_SHAPE_H
+#define DOMAIN_SHAPE_H
+
+#include <stddef.h>
+
+#include "vgpu/types.h"
+
+/* libvirt's own elements have fewer than 20 attributes, and a domain a namespace for each
+ * application that keeps metadata in it. */
+#define SHAPE_MAX_ATTRIBUTES 256u /* of an element */
+#define SHAPE_MAX_NAMESPACES 64u  /* declared in the whole document */
+
+/*
+ * Returns 0, or -EINVAL with the line and the reason if TEXT, of SIZE bytes, has an element with
+ * too many attributes, too many declarations of namespaces, or a document type definition. Whether
+ * TEXT is XML is for the parser to say. Takes time in proportion to SIZE. Any thread.
+ */
+int shape_check(const char *text, size_t size, struct vgpu_error *err);
+
+#endif

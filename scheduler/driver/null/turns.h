@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A model of how a GPU's firmware shares its engine: VFs have turns in a fixed order, each for its
+ * quantum; one without work is passed over, or its turn passes unused; one that does not stop at
+ * the end of its quantum keeps the engine until it does, or until its time-out, when it is reset.
+ * What is programmed counts from a VF's next turn on. (Intel's GuC: the exec_quantum and
+ * preempt_timeout keys of its KLV interface, drivers/gpu/drm/xe/abi/guc_klvs_abi.h in Linux.)
+ *
+ * Pure: time is an argument, and never goes back.
+ */
+#ifndef NULL_TURNS_H
+#define NULL_TURNS_H
+
+#include "vgpu/driver.h"
+
+struct turns {
+	uint32_t n_vfs;
+	vgpu_nsec now;
+	uint32_t current;		 /* whose turn it is; VGPU_NO_VF: nobody's */
+	vgpu_nsec quantum_end, turn_end; /* of that turn; apart by how late it stops */
+	bool keep_turns;
+	struct {
+		bool busy;
+		vgpu_nsec late; /* after each end of its quantum */
+		vgpu_nsec quantum, timeout;
+		vgpu_nsec active; /* on the engine, in all */
+		uint64_t resets;  /* for a time-out */
+	} vfs[VGPU_GPU_MAX_VFS];
+};
+
+/* N VFs, of which none has work, at NOW. */
+void turns_init(struct turns *t, uint32_t n, vgpu_nsec now);
+/* Goes on to NOW. */
+void turns_advance(struct turns *t, vgpu_nsec now);
+void turns_program(struct turns *t, const struct vgpu_program *program, vgpu_nsec now);
+/* A VF gets work that does not end, or has none any more. */
+void turns_busy(struct turns *t, uint32_t vf, bool busy, vgpu_nsec now);
+
+#endif

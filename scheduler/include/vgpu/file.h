@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole files, read and written at once. Any thread; both may block. */
+#ifndef VGPU_FILE_H
+#define VGPU_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Reads all of FD from where it stands, with a NUL behind it that does not count; *OUT is the
+ * caller's. 0; -E2BIG if there are more than MAX bytes; or another -errno.
+ */
+int vgpu_read_all(int fd, size_t max, char **out, size_t *size);
+/* The same for a file. */
+int vgpu_file_read(const char *path, size_t max, char **out, size_t *size);
+/*
+ * Writes a file whole, to the disk and under another name (PATH.new) first: whoever reads PATH, or
+ * comes back after a crash, finds the old or the new. A new file has MODE. 0 or -errno; then the
+ * old one stands.
+ */
+int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t size);
+/* Makes the directory that PATH lies in, but none above that; one that is there already is well.
+ * Errors are the next call's to meet. */
+void vgpu_make_parent(const char *path);
+
+#endif

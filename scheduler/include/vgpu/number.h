@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers as people and files write them: one reading for every program. Each function takes all of
+ * TEXT or nothing of it; OUT is written on success only. Any thread.
+ */
+#ifndef VGPU_NUMBER_H
+#define VGPU_NUMBER_H
+
+#include <stdint.h>
+
+/* A decimal number; 0 or -EINVAL. */
+int vgpu_parse_int(const char *text, int64_t *out);
+/* The same from MIN to MAX; -ERANGE for others. */
+int vgpu_parse_between(const char *text, int64_t min, int64_t max, int64_t *out);
+/* A number without a sign, decimal, or hexadecimal after "0x", up to MAX; 0, -EINVAL or -ERANGE. */
+int vgpu_parse_unsigned(const char *text, uint64_t max, uint64_t *out);
+/* A decimal number that may have a fraction, from MIN to MAX; 0, -EINVAL or -ERANGE. */
+int vgpu_parse_real(const char *text, double min, double max, double *out);
+/* Bytes up to MAX: a decimal number, with "M" or "G" behind it for MiB or GiB; 0, -EINVAL or
+ * -ERANGE. */
+int vgpu_parse_size(const char *text, uint64_t max, uint64_t *out);
+/* The first two characters of TEXT as a byte in hexadecimal; 0 or -EINVAL. */
+int vgpu_parse_hex_byte(const char *text, uint8_t *out);
+
+#endif

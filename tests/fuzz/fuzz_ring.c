@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A VF's command ring and its packets, executed on the CPU as a worker executes them. The window
+ * and the memory behind it are exactly as large as the ring believes, so that AddressSanitizer sees
+ * each access outside of them. The input is the ring, packets, and bytes of the window.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+#include "gate.h"
+#include "piece.h"
+#include "ring.h"
+
+#define WINDOW (UINT64_C(64) << 10)
+#define SIZE (UINT64_C(128) << 10)
+#define MAX_PACKETS 16u
+
+static struct worker_shared shared;
+static struct ring *ring;
+static int event_fd, result_of_dma;
+
+/* Stands in for the compiler: only the gate is tested here. */
+static int compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
+		   char *log, uint32_t log_size)
+{
+	struct vgpu_error err = {.text = ""};
+	char *out = NULL;
+	int r = 0;
+
+	(void)d;
+	HOLDS(image[bytes] == 0);
+	if (gate_is_ptx(image, bytes) && gated)
+		r = gate_ptx((char *)image, bytes, &out, &err);
+	snprintf(log, log_size, "%s", err.text);
+	free(out);
+	free(image);
+	*compiled = NULL;
+	return r;
+}
+
+static int load(struct device *d, uint32_t module, void *compiled)
+{
+	(void)d;
+	(void)compiled;
+	HOLDS(module < SOFTGPU_MAX_MODULES);
+	return 0;
+}
+
+/* Finds fill(dst, words, value) under any name, so that each launch is a packet like FILL. */
+static int function(struct device *d, uint32_t module, const char *name, struct piece *p,
+		    struct device_params *params)
+{
+	uint32_t i;
+
+	(void)d;
+	(void)p;
+	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	p->kind = PIECE_KERNEL;
+	p->kernel = KERNEL_FILL;
+	p->gated = true;
+	params->n = 3;
+	params->bytes = 24;
+	for (i = 0; i < 3; i++) {
+		params->offset[i] = i * 8;
+		params->size[i] = 8;
+	}
+	return 0;
+}
+
+static void on_send(const struct worker_message *m)
+{
+	if (m->type != WORKER_DMA)
+		return;
+	HOLDS(m->dma.at <= WINDOW && m->dma.bytes <= WINDOW - m->dma.at);
+	ring_dma_done(ring, result_of_dma);
+}
+
+static void on_wake(void)
+{
+}
+
+/* Runs the ring until the run ends; a run that takes more than 2 ms is stopped. */
+static struct worker_ended run(const struct worker_message *m)
+{
+	struct pollfd over = {.fd = event_fd, .events = POLLIN};
+	struct worker_message ended;
+	uint64_t n;
+
+	ring_run(ring, m);
+	if (poll(&over, 1, 2) != 1)
+		ring_stop(ring);
+	do /* libFuzzer's timer interrupts the read */
+		HOLDS(read(event_fd, &n, sizeof(n)) == sizeof(n) || errno == EINTR);
+	while (!ring_end(ring, &ended));
+	return ended.ended;
+}
+
+/* Shortens work that would take minutes. Other tests show that long work can be stopped. */
+static void shorten(struct softgpu_packet *p)
+{
+	if (p->opcode == SOFTGPU_NONPREEMPTIBLE || p->opcode == SOFTGPU_SPIN)
+		p->arg[0] = p->arg[0] > 3600000000u ? p->arg[0] : p->arg[0] % 100;
+	if (p->opcode == SOFTGPU_COUNT && p->arg[1] < UINT64_MAX - 100)
+		p->arg[1] %= 100;
+	if (p->opcode == SOFTGPU_MANDELBROT)
+		p->arg[5] = p->arg[5] > 1000000 ? p->arg[5] : p->arg[5] % 50;
+	if (p->opcode == SOFTGPU_GEMM && p->arg[4] < 1u << 20)
+		p->arg[4] %= 2048;
+}
+
+static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t n, uint64_t from)
+{
+	uint64_t count = input_number(in, 1) % (MAX_PACKETS + 1), i, at, a;
+	struct softgpu_packet p;
+
+	for (i = 0; i < count; i++) {
+		memset(&p, 0, sizeof(p));
+		p.opcode = (uint32_t)input_number(in, 1);
+		p.flags = (uint32_t)input_number(in, 1);
+		/* Offsets and sizes have 3 bytes; a mark in them makes one of 8 bytes. */
+		for (a = 0; a < 7; a++) {
+			p.arg[a] = input_number(in, 3);
+			if (p.arg[a] >> 20 == 0xf)
+				p.arg[a] = input_number(in, 8);
+		}
+		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
+			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= (input_number(in, 2)) << 32;
+		shorten(&p);
+		at = base + ((from + i) & (n - 1)) * sizeof(p);
+		if (n && at <= WINDOW - sizeof(p))
+			memcpy(window + at, &p, sizeof(p));
+	}
+	atomic_store(&shared.wptr, from + count);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct device_setup setup = {.window_size = WINDOW, .size = SIZE};
+	struct ring_setup rs = {.window_size = WINDOW, .size = SIZE};
+	struct device_ops ops = device_host;
+	struct worker_message m = {.type = WORKER_RUN};
+	struct worker_ended ended;
+	struct vgpu_error err;
+	uint32_t rounds;
+
+	memset(&shared, 0, sizeof(shared));
+	setup.window = rs.window = aligned_alloc(4096, WINDOW);
+	HOLDS(rs.window);
+	memset(rs.window, 0, WINDOW);
+	ops.compile = compile;
+	ops.load = load;
+	ops.function = function;
+	HOLDS(ops.prepare(&rs.device, &setup, &err) == 0);
+	HOLDS(ops.open(rs.device, &setup, &err) == 0);
+	event_fd = eventfd(0, EFD_CLOEXEC);
+	rs.ops = &ops;
+	rs.shared = &shared;
+	rs.modules = input_number(&in, 1) & 1;
+	rs.event_fd = event_fd;
+	rs.send = on_send;
+	rs.wake = on_wake;
+	ring = ring_create(&rs);
+	HOLDS(ring && event_fd >= 0);
+	m.run.ring_base = input_number(&in, 3);
+	m.run.ring_size = UINT64_C(1) << input_number(&in, 1) % 64;
+	m.run.fence_at = input_number(&in, 3);
+	m.run.rptr = input_number(&in, 1) & 1 ? UINT64_MAX - 1 : input_number(&in, 1);
+	result_of_dma = input_number(&in, 1) & 1 ? -EFAULT : 0;
+	for (rounds = 0; rounds < 3; rounds++) {
+		fill_ring(&in, rs.window, m.run.ring_base, m.run.ring_size, m.run.rptr);
+		input_bytes(&in, rs.window + WINDOW / 2, input_number(&in, 2) % (WINDOW / 2));
+		do
+			ended = run(&m);
+		while (ended.end == WORKER_IDLE && ended.active);
+		HOLDS(ended.end != WORKER_LOST);
+		if (ended.end == WORKER_FAILED)
+			break;
+		m.run.rptr = ended.rptr;
+	}
+	ring_destroy(ring);
+	ops.close(rs.device);
+	close(event_fd);
+	free(rs.window);
+	return 0;
+}

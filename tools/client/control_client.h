@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Client of the control protocol (docs/protocol.md), for vgpuctl, vgpud-libvirt and vgpud-hook:
+ * sends one request and waits for its answer. A connection belongs to one thread at a time.
+ */
+#ifndef CONTROL_CLIENT_H
+#define CONTROL_CLIENT_H
+
+#include <json-c/json.h>
+
+#include "vgpu/types.h"
+
+/* Connects to vgpud's control socket at PATH; may block. Returns a descriptor, which the caller
+ * closes, or -errno with the reason in ERR. */
+int client_connect(const char *path, struct vgpu_error *err);
+
+/*
+ * Calls METHOD with ARGS (the call frees them; NULL: none) and waits for the answer. Returns 0 and
+ * the result, which the caller frees with json_object_put; -ECONNRESET if vgpud closed the
+ * connection; or vgpud's own negative errno, with its message in ERR.
+ */
+int client_call(int fd, const char *method, struct json_object *args, struct json_object **result,
+		struct vgpu_error *err);
+
+/* The two halves of a call, for a program that waits for the socket itself. */
+
+/* Returns the line that calls METHOD with ARGS (the call frees them; NULL: none), newline included;
+ * the caller frees it. NULL: out of memory. */
+char *client_request(const char *method, struct json_object *args);
+/*
+ * Reads the line that answers a request. Returns 0 and the result, which the caller frees with
+ * json_object_put; 1: vgpud refuses, with its negative errno in *REFUSAL and its message in ERR;
+ * -EPROTO: the line is no answer.
+ */
+int client_answer(const char *line, struct json_object **result, int *refusal,
+		  struct vgpu_error *err);
+
+#endif

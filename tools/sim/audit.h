@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Holds what vgpud has done with a real GPU to its policy's bounds: replays recordings, and judges
+ * each turn, each wait and each pair of VFs that always have work. A machine that stands still ends
+ * turns late; the records show by how much, and that much is allowed beyond the bound. So it is
+ * vgpud that is judged, not the machine.
+ *
+ * The bound is that of the policy as nothing has happened to it yet: a second instance of it, with
+ * the same parameters, that has never seen a VF stop late.
+ */
+#ifndef SIM_AUDIT_H
+#define SIM_AUDIT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "vgpu/record.h"
+
+struct audit;
+
+/* LATE: timers may come so many ns late in the median, as those of an emulated machine do, and in
+ * any case by a quarter of the turn. NULL: no memory. Free it with audit_free, which takes NULL,
+ * too. Not thread-safe. */
+struct audit *audit_new(vgpu_nsec late);
+void audit_free(struct audit *a);
+
+/*
+ * Adds a recording, which goes on where the one before it ends if the two overlap; else nothing is
+ * compared across the gap. FIND finds policies by name. 0, whether promises were kept or not;
+ * -errno with the reason: it cannot be replayed, differs from what was recorded, is older than the
+ * one before it, or of another GPU.
+ */
+int audit_add(struct audit *a, const struct recording *r,
+	      const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
+
+/* One VF, in the time since the active VFs or the policy's parameters last changed. */
+struct audit_vf {
+	bool active;
+	double share;
+	/* Its longest comparison with another VF, while both had work: what it was charged, and how
+	 * far that was allowed to be from its share. 0: there was none. */
+	double had_ns, allowed_ns;
+	uint64_t turns;
+	vgpu_nsec planned_ns; /* the median, from the start of a turn to its planned stop */
+};
+
+struct audit_result {
+	uint64_t events, turns, periods; /* periods: between changes, see above */
+	uint64_t gaps;			 /* between recordings that do not overlap */
+	uint64_t timed;			 /* turns that ended as planned, by a timer */
+	vgpu_nsec late_ns, late_max_ns;	 /* how late those timers came: the median, the most */
+	double late_part;		 /* the median of that over the length of the turn */
+	double pairs, wait; /* the largest parts of what was allowed that were needed */
+	uint32_t n_vfs;
+	struct audit_vf vfs[VGPU_GPU_MAX_VFS];
+	uint64_t n_broken; /* promises that were not kept; the first one in words */
+	char broken[240];
+};
+
+/* What it has come to so far. */
+void audit_finish(const struct audit *a, struct audit_result *out);
+
+/* Reads N recordings from the files PATHS, in order of time, audits them, with LATE as above, and
+ * writes the result to OUT, as JSON if JSON. 0: all promises were kept, 1: not, 2: cannot be
+ * judged, with the reason on stderr. */
+int audit_files(char *const *paths, int n, vgpu_nsec late, bool json, FILE *out);
+
+#endif
