@@ -16,8 +16,8 @@
  * 0 or -errno with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
-/* From now on no thread starts a program, reaches for another process, makes a socket, or calls
- * what changes a system: it is told EPERM. 0 or -errno with one sentence. */
+/* From now on no thread starts a program, reaches for another process, makes a socket, changes a
+ * priority, or calls what changes a system: it is told EPERM. 0 or -errno with one sentence. */
 int confine_calls(struct vgpu_error *err);
 
 #endif
