@@ -26,6 +26,10 @@
 
 /* A client's mappings for DMA, its vectors, and what the process has of its own. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
+/* What serving its client may take of one CPU, and how much of that is saved up: an engine that
+ * computes at SCHED_IDLE has no other protection from a flood. */
+#define SERVER_PERCENT 20
+#define SERVER_SAVED (50 * VGPU_MSEC)
 /* The kernel ends a VF process before the device, where memory runs out. */
 #define OOM_SCORE "500\n"
 
@@ -291,6 +295,8 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
+	if (r == 0)
+		vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
 	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	r = r ? r : confine_calls(err);
 	return r;
