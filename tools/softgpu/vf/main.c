@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -267,6 +268,14 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
+/* Nobody has the other end of the control socket. */
+static bool device_is_gone(void)
+{
+	struct pollfd p = {VF_CONTROL_FD, 0, 0};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
 /* What no client can have been near yet. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
@@ -294,6 +303,8 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	r = confine_user(uid, gid, NULL, err);
 	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (device_is_gone()) /* before that: nobody would be told */
+		_exit(0);
 	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r == 0)
 		vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
