@@ -190,7 +190,7 @@ static bool receive(struct compute *c, uint64_t *error)
 
 static bool is_to_stop(const struct vf *vf)
 {
-	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_STOPPING;
+	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_WATCHED;
 }
 
 static uint64_t follow_run(struct compute *c)
