@@ -38,7 +38,8 @@ have_run() {
 }
 # judge WHAT BEFORE AFTER: fails unless the neighbours had their shares of the time that could be had in between, nobody waited
 # longer than without an attack by more than a slice, the grace, and what VF 3 had of exclusive windows and resets, and no neighbour
-# was reset. Prints the figures.
+# was reset or charged for what others did. Prints the figures. vgpud keeps the longest wait since its start, so
+# extra_wait_ms is 0 if that has not grown; latest_ms is the latest that a turn has ended since then.
 judge() {
 	local figures
 	figures=$(jq -cn --slurpfile b "$run/$2.json" --slurpfile a "$run/$3.json" --argjson quiet "$quiet" --argjson bound "$bound" '
@@ -48,13 +49,17 @@ judge() {
 		[range(3) as $i | ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns)] as $had |
 		{available_ms: ($available / 1e6 | round), share: ($had | map(. / $available * 1000 | round / 1000)),
 		 missing_ms: ([$available / 4 - ($had | min), 0] | max / 1e6 * 10 | round / 10), bound_ms: ($bound / 1e6),
-		 extra_wait_ms: (([$a.vfs[0:3][] | .wait_max_ns] | max) - $quiet | . / 1e5 | round / 10),
+		 extra_wait_ms: ([$b, $a | [.vfs[0:3][] | .wait_max_ns] | max] | if .[1] > .[0] then .[1] - $quiet else 0 end / 1e5 | round / 10),
 		 windows_ms: ([$a.vfs[3].exclusive_ns, -$b.vfs[3].exclusive_ns] | add / 1e5 | round / 10),
 		 reset_ms: ([$a.vfs[3].reset_ns, -$b.vfs[3].reset_ns] | add / 1e5 | round / 10),
+		 overran_ms: ([range(3) as $i | $a.vfs[$i].overrun_ns - $b.vfs[$i].overrun_ns] | max / 1e5 | round / 10),
+		 owed_ms: ([$a.vfs[0:3][] | .debt_ns] | max / 1e5 | round / 10),
+		 latest_ms: ($a.engine.boundary_lateness.max_ns / 1e5 | round / 10),
 		 resets: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
 	echo "$1: $figures"
 	jq -e '.missing_ms <= .bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour did not get its share"
 	jq -e --argjson most $((slice_ms + grace_ms)) '.extra_wait_ms <= $most + .windows_ms + .reset_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour waited too long: $(ctl events | tail -20)"
+	jq -e '.overran_ms <= .bound_ms and .owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour was charged for what it did not do"
 	jq -e '.resets == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
 # audited WHAT: vgpud's records of the last seconds break no bound of the policy.

@@ -5,9 +5,7 @@
 # it. Large partitions are given back while everybody waits for the engine.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-start_tenants
-# What all memory files of this machine hold, MiB.
-shared() { awk '/^Shmem:/ {print int($2 / 1024)}' /proc/meminfo; }
+start_tenants --vram 1G
 had=$(descriptors)
 for kind in hoard sparse; do
 	observe before

@@ -5,7 +5,7 @@
 # more than a slice and the grace, and are not reset; and the VF serves its next client. attacks.sh KIND...: only these.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-kinds=(interrupts holes window locked filled huge registers doorbells requests maps crowd descriptors resets silence)
+kinds=(interrupts holes window registers doorbells requests maps crowd descriptors resets silence locked filled huge)
 pages=/proc/sys/vm/nr_hugepages
 start_tenants
 had=$(descriptors)
