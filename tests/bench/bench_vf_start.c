@@ -21,7 +21,8 @@ static int compare(const void *a, const void *b)
 static void print(const char *name, vgpu_nsec *ns, const char *end)
 {
 	qsort(ns, TIMES, sizeof(*ns), compare);
-	printf("\"%s\":{\"n\":%d,\"min_us\":%.0f,\"p50_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f}%s",
+	printf("\"%s\":{\"n\":%d,\"min_us\":%.0f,\"p50_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f}%"
+	       "s",
 	       name, TIMES, (double)ns[0] / 1e3, (double)ns[TIMES / 2] / 1e3,
 	       (double)ns[TIMES * 99 / 100] / 1e3, (double)ns[TIMES - 1] / 1e3, end);
 }

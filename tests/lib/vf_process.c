@@ -19,9 +19,9 @@
 
 int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 {
-	static const char *const args[] = {"--vf",     "0",	   "--vram", "268435456",
-					   "--layout", "navi",	   "--user", "65534",
-					   "--group",  "65534",	   NULL};
+	static const char *const args[] = {"--vf",     "0",	"--vram", "268435456",
+					   "--layout", "navi",	"--user", "65534",
+					   "--group",  "65534", NULL};
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD - VF_CONTROL_FD], page_fd, listener, r = 0;
 
 	*p = (struct vf_process){.pidfd = -1, .control = -1, .notice = -1};
@@ -47,8 +47,8 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	fds[VF_NOTICE_FD - PROGRAM_FIRST_FD] = p->notice;
 	fds[VF_LISTENER_FD - PROGRAM_FIRST_FD] = listener;
 	r = r ? r
-	      : program_start("softgpu-vf", args, fds, VF_DMA_FD - VF_CONTROL_FD, &p->pid, &p->pidfd,
-			      err);
+	      : program_start("softgpu-vf", args, fds, VF_DMA_FD - VF_CONTROL_FD, &p->pid,
+			      &p->pidfd, err);
 	vgpu_close(&pair[1]);
 	vgpu_close(&page_fd);
 	vgpu_close(&listener);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hostile client of one VF: attack KIND SOCKET SECONDS. The table at the end says what the kinds
- * are. The client goes on with another connection when it has lost one. When its time is over, or at
- * SIGTERM, it prints how many rounds it has made, and ends with 0; with 1 if there was none. 3: this
- * machine cannot do it. 4: it found what must not be.
+ * are. The client goes on with another connection when it has lost one. When its time is over, or
+ * at SIGTERM, it prints how many rounds it has made, and ends with 0; with 1 if there was none. 3:
+ * this machine cannot do it. 4: it found what must not be.
  */
 #include <errno.h>
 #include <fcntl.h>

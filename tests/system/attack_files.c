@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Attacks on the files that a client shares with its VF's process: the file of BAR 0, which the
- * client gets, and files for DMA, which the client gives. Writing to a file, and punching holes into
- * it, takes the lock of its inode; whoever writes from a page that never comes keeps the lock.
+ * client gets, and files for DMA, which the client gives. Writing to a file, and punching holes
+ * into it, takes the lock of its inode; whoever writes from a page that never comes keeps the lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +72,8 @@ static int bar0_file(struct vfio_device *d)
 	return fd;
 }
 
-/* A page that is never there: the kernel waits for us when it reads from it. *UFFD tells of that. */
+/* A page that is never there: the kernel waits for us when it reads from it. *UFFD tells of that.
+ */
 static void *never_page(int *uffd)
 {
 	struct uffdio_api api = {.api = UFFD_API};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF process or a worker that somebody has taken over: softgpu starts it by the name of the real one.
- * For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in; for
- * others, and where the file says "none", it becomes the real program, in $REAL.
+ * A VF process or a worker that somebody has taken over: softgpu starts it by the name of the real
+ * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in;
+ * for others, and where the file says "none", it becomes the real program, in $REAL.
  *
  *   deaf      answers nothing, takes no order, and does not stop
  *   scribble  writes numbers at random over all that it shares with the device
@@ -78,7 +78,8 @@ static void say_all(struct vf_page *page)
 	uint32_t run = atomic_load(&page->run);
 
 	atomic_store(&page->run, VF_RUN_WORD(run >> 3, VF_STOPPED));
-	atomic_store(&page->status, (uint64_t)atomic_load(&page->generation) << 32 | (random() & 7));
+	atomic_store(&page->status,
+		     (uint64_t)atomic_load(&page->generation) << 32 | (random() & 7));
 	atomic_store(&page->answered, atomic_load(&page->asked));
 	atomic_fetch_add(&page->resets, 1);
 	atomic_fetch_add(&page->violations, 1);
@@ -88,8 +89,8 @@ static void say_all(struct vf_page *page)
 
 static void be_vf(const char *kind)
 {
-	struct vf_page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED,
-				    VF_PAGE_FD, 0);
+	struct vf_page *page =
+		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	bool quiet = strcmp(kind, "deaf") == 0;
 
 	if (page == MAP_FAILED)

@@ -599,8 +599,8 @@ static void does_not_read(void)
 	end();
 }
 
-/* A client that sends as much as the server takes. The thread uses what it has saved up, its part of
- * the CPU since, and one pass more. */
+/* A client that sends as much as the server takes. The thread uses what it has saved up, its part
+ * of the CPU since, and one pass more. */
 static void flood(void)
 {
 	const vgpu_nsec most = 10 * VGPU_MSEC, pass = 20 * VGPU_MSEC;

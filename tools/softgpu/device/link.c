@@ -104,7 +104,8 @@ void link_kill(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
-	/* Who listens goes on at once: that the process is gone may take as long as its client likes. */
+	/* Who listens goes on at once: that the process is gone may take as long as its client
+	 * likes. */
 	link_wake(l);
 }
 
@@ -595,8 +596,8 @@ static void listen_to(struct link *l)
 
 /*
  * The process ends, and what it had. From its signal on it executes nothing, so the VF stands still
- * and is reset at once; but a call of the kernel that it is in may take as long as its client likes,
- * if it waits for the lock of a file of that client's.
+ * and is reset at once; but a call of the kernel that it is in may take as long as its client
+ * likes, if it waits for the lock of a file of that client's.
  */
 static void finish(struct link *l)
 {
