@@ -2,6 +2,7 @@
 # Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
 slice_ms=10 grace_ms=100
 attack=$VGPU_BUILD/tests/system/attack
+pages=/proc/sys/vm/nr_hugepages
 tenants=()
 start_tenants() { # options of softgpu
 	start_softgpu --vfs 4 "$@"
@@ -23,13 +24,12 @@ start_tenants() { # options of softgpu
 	observe before
 	await 20 have_run before
 	observe after
-	quiet=$(longest after)
+	quiet=$(jq '[.vfs[0:3][] | .wait_max_ns] | max' "$run/after.json")
 	bound=$(jq '[.vfs[0:3][] | .lag_bound_ns] | max' "$run/after.json")
 	judge "nobody attacks" before after
 }
 # observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
 observe() { jq -s '.[0] + {engine: .[1]}' <(json vf list) <(json stats) >"$run/$1.json"; }
-longest() { jq '[.vfs[0:3][] | .wait_max_ns] | max' "$run/$1.json"; }
 nothing_owed() { json vf list | jq -e '[.vfs[0:3][] | .debt_ns == 0] | all'; }
 # have_run NAME: every neighbour has had 40 slices since NAME.
 have_run() {
@@ -62,27 +62,60 @@ judge() {
 	jq -e '.overran_ms <= .bound_ms and .owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour was charged for what it did not do"
 	jq -e '.resets == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
-# audited WHAT: vgpud's records of the last seconds break no bound of the policy.
-audited() {
+# neighbours_keep WHAT: judges what has been since `before`, for as long as 40 more slices take; vgpud's records of the last seconds break
+# no bound of the policy.
+neighbours_keep() {
+	observe middle
+	await 20 have_run middle
+	observe after
+	judge "$1" before after
 	recordings=("$run/shares.rec")
 	ctl record --output "${recordings[0]}" >/dev/null || fail "vgpuctl record failed"
 	audit
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
 }
-# The process of a VF; nothing if there is none.
-vf_process() { # VF
+# attack_all "KIND...": the client of VF 3 attacks in each of these ways; then the next client is served, and all ends.
+attack_all() {
+	local kind had result
+	had=$(descriptors)
+	were=$(cat $pages)
+	trap 'r=$?; echo "$were" 2>/dev/null >$pages; (exit $r); finish' EXIT
+	for kind in $1; do
+		if [ "$kind" = huge ] && ! { echo $((were + 4)) >$pages; } 2>/dev/null; then
+			echo "$kind: this machine has no huge pages to set aside"
+			continue
+		fi
+		observe before
+		"$attack" "$kind" "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
+		pids+=($!)
+		neighbours_keep "$kind"
+		kill "${pids[-1]}"
+		wait "${pids[-1]}"; result=$?
+		[ "$kind" != huge ] || echo "$were" >$pages
+		[ $result = 0 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"
+		# It is served again, within the time that a process has to say that it is there.
+		"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+		await 30 is 3 state available
+	done
+	await 10 no_more_descriptors "$had"
+	end_tenants
+}
+# The process of VF N that is softgpu-NAME; nothing if there is none.
+process_of() { # NAME N
 	local p
 	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -qE "softgpu-$1 (.* )?--vf $2 " && echo "$p"
 	done
 }
-served() { [ -n "$(vf_process "$1")" ]; }
-descriptors() { ls "/proc/$softgpu_pid/fd" | wc -l; }
+served() { [ -n "$(process_of vf "$1")" ]; }
+descriptors() { find "/proc/$softgpu_pid/fd" -type l | wc -l; }
+no_more_descriptors() { [ "$(descriptors)" -le "$1" ]; }
 # end_tenants: the neighbours' results are right, and everything ends as it does without attacks.
 end_tenants() {
 	local i
 	kill -INT "${tenants[@]}"
 	for i in 0 1 2; do wait_guest "${tenants[$i]}" "t$i"; done
+	tenants=()
 	kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 	kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
 	[ -z "$(ls "$run/gpu")" ] || fail "sockets are left over: $(ls "$run/gpu")"

@@ -5,7 +5,7 @@
 # serves its next client.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-# softgpu finds impostors where it would be installed.
+# softgpu finds impostors where it would find installed programs.
 mkdir -p "$run/bin" "$run/libexec/vgpud" "$run/real"
 cp "$softgpu" "$run/bin/softgpu"
 for name in vf worker; do
@@ -14,16 +14,14 @@ for name in vf worker; do
 done
 softgpu=$run/bin/softgpu
 export IMPOSTOR=$run/kind REAL=$run/real
-taken_over() { # KIND: VF 3's next process, or its worker
-	echo "$1" >"$IMPOSTOR"
-	kill -9 "$(vf_process 3)"
-}
-echo none >"$IMPOSTOR"
+becomes() { echo "$1" >"$IMPOSTOR"; } # KIND: what VF 3's next process, and its next worker, is
+becomes none
 start_tenants
+had=$(descriptors)
 
 # Each process is nobody's, cannot become more, goes first where memory runs out, and has a budget of descriptors.
 for n in 0 1 2 3; do
-	p=$(vf_process $n)
+	p=$(process_of vf $n)
 	[ "$(echo "$p" | wc -w)" = 1 ] || fail "VF $n has the processes '$p'"
 	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
 		grep -qx "$line" "/proc/$p/status" || fail "VF $n: $(cat "/proc/$p/status")"
@@ -33,61 +31,51 @@ for n in 0 1 2 3; do
 	[ "$(awk '/open files/ {print $5}' "/proc/$p/limits")" -le 1200 ] || fail "VF $n's process may have any number of files"
 	# Nothing of what its client can send runs at a priority of the real-time class, and nothing in it can raise its own.
 	grep -qE '^Max realtime priority +0 +0 ' "/proc/$p/limits" || fail "VF $n's process may become real-time: $(cat "/proc/$p/limits")"
-	grep -qE '^Max nice priority +0 +0 ' "/proc/$p/limits" || fail "VF $n's process may be less nice: $(cat "/proc/$p/limits")"
+	grep -qE '^Max nice priority +0 +0 ' "/proc/$p/limits" || fail "VF $n's process may become less nice: $(cat "/proc/$p/limits")"
 	for t in /proc/"$p"/task/*; do
 		case $(cat "$t/comm") in sv-server | sv-bell) [ "$(awk '{print $41}' "$t/stat")" = 0 ] || fail "$(cat "$t/comm") is real-time" ;; esac
 	done
-	# The files of partitions that it has are its own VF's.
-	for f in /proc/"$p"/fd/*; do
-		case $(readlink "$f") in /memfd:softgpu\ *) stat -Lc "$n %i" "$f" ;; esac
-	done
-done >"$run/files"
-[ "$(wc -l <"$run/files")" = 4 ] || fail "VFs' processes have these files of partitions: $(cat "$run/files")"
+	# Of all partitions' files it has its own VF's.
+	find "/proc/$p/fd" -lname '/memfd:softgpu (deleted)' -exec stat -Lc "$n %i" {} + >>"$run/files"
+done
+[ "$(cut -d' ' -f1 "$run/files" | paste -sd' ')" = "0 1 2 3" ] || fail "VFs' processes have these files of partitions: $(cat "$run/files")"
 [ "$(cut -d' ' -f2 "$run/files" | sort | uniq -d)" = "" ] || fail "two VFs' processes have one file: $(cat "$run/files")"
 
-had=$(descriptors)
-under() { # WHAT: judges the neighbours while it goes on
-	observe before
-	await 20 have_run before
-	observe after
-	judge "$1" before after
-	audited "$1"
-}
-serves_again() { # WHAT
-	await 60 served 3
-	await 60 is 3 state available
-	start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
-	await 60 is 3 state available
-}
-for kind in deaf scribble truncate notices late; do
-	taken_over $kind
-	await 30 served 3
-	under "a VF process that was taken over: $kind"
-	taken_over none
-	serves_again
-done
 for signal in STOP KILL; do
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 	await 30 is 3 state active
-	kill -$signal "$(vf_process 3)"
-	under "a VF process gets SIG$signal"
+	observe before
+	kill -$signal "$(process_of vf 3)"
+	neighbours_keep "a VF process gets SIG$signal"
 	wait $victim
-	serves_again
+	await 60 is 3 state available
 done
-await 10 [ "$(descriptors)" -le "$had" ]
+start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
+await 60 is 3 state available
+for kind in deaf scribble truncate notices late; do
+	observe before
+	becomes $kind
+	kill -9 "$(process_of vf 3)"
+	await 30 served 3
+	neighbours_keep "a VF process that was taken over: $kind"
+	becomes none
+	kill -9 "$(process_of vf 3)"
+	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+done
+await 10 no_more_descriptors "$had"
 end_tenants
 
 start_tenants --engine host --window 16M
-had=$(descriptors)
+start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 for kind in deaf scribble truncate; do
-	taken_over none
-	serves_again
-	echo $kind >"$IMPOSTOR"
-	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
-	kill -9 $victim; wait $victim 2>/dev/null # the next worker is the impostor
-	await 60 is 3 state available
-	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
-	under "a worker that was taken over: $kind"
-	kill -9 $victim; wait $victim 2>/dev/null
+	await 60 is 3 state active
+	observe before
+	becomes $kind
+	turns=$(vf 3 dispatches)
+	kill -9 "$(process_of worker 3)"
+	await 60 at_least 3 dispatches $((turns + 2))
+	neighbours_keep "a worker that was taken over: $kind"
+	becomes none
 done
+kill $victim; wait $victim
 end_tenants
