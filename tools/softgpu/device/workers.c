@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -15,45 +14,30 @@
 #include "vfio/thread.h"
 #include "workers.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* A worker that quits has this long to clear its memory. */
 #define QUIT_MS 6000
 #define MAX_LEAVING 64u
-/* What a worker's context may grow by, when kernels with more stack or modules come. */
+/* How much a worker's context may grow when GPU kernels need more stack or modules are loaded. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
 struct workers {
 	struct softgpu *gpu;
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
-	int leaving[MAX_LEAVING]; /* pidfds of those that have been asked to go */
+	int leaving[MAX_LEAVING]; /* pidfds of workers that have been asked to exit */
 	uint32_t n_leaving;
-	int watch_fd; /* wakes the monitor: there are others to watch */
+	int watch_fd; /* eventfd that wakes the monitor when LEAVING or QUIT has changed */
 	pthread_t monitor;
 	bool quit;
 };
-
-static void notify(int fd)
-{
-	const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* it holds a count already */
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-}
 
 void workers_begin(struct softgpu *gpu, int index)
 {
 	const struct workers_proof *proof = &gpu->workers->proof;
 	struct vf *vf = &gpu->vfs[index];
-	uint64_t limit = proof->wall[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
+	uint64_t limit = proof->limit_error[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
 	struct worker_options options = {
 		.device = gpu->config.device,
 		.gpu = gpu->config.device_index,
@@ -82,7 +66,7 @@ void workers_end(struct softgpu *gpu, int index)
 	if (w->n_leaving == MAX_LEAVING)
 		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
 	w->leaving[w->n_leaving++] = pidfd;
-	notify(w->watch_fd);
+	vgpu_eventfd_signal(w->watch_fd);
 }
 
 void workers_kill(struct softgpu *gpu, int index)
@@ -134,7 +118,7 @@ const struct workers_proof *workers_proof(const struct softgpu *gpu)
 	return &gpu->workers->proof;
 }
 
-/* Waits for those that leave. */
+/* Waits for the end of workers that were asked to exit. */
 static void *monitor(void *arg)
 {
 	struct workers *w = arg;
@@ -150,7 +134,7 @@ static void *monitor(void *arg)
 		poll(fds, n, -1);
 		softgpu_lock(w->gpu);
 		if (fds[0].revents)
-			drain(w->watch_fd);
+			vgpu_eventfd_drain(w->watch_fd);
 		for (i = w->n_leaving; i-- > 0;)
 			if (worker_gone(w->leaving[i], 0))
 				w->leaving[i] = w->leaving[--w->n_leaving];
@@ -171,22 +155,22 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 		free(w);
 		return r;
 	}
-	if (w->proof.wall[0] && strcmp(gpu->config.device, "cuda") == 0)
-		fprintf(stderr, "<6>softgpu: %s: no second wall around VFs' memory: %s\n",
-			w->proof.device, w->proof.wall);
+	if (w->proof.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
+		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
+			w->proof.device, w->proof.limit_error);
 	w->gpu = gpu;
-	w->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = w->watch_fd < 0
-		    ? errno
-		    : vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
-	if (r == 0) {
-		gpu->workers = w;
-		return 0;
+	w->watch_fd = vgpu_eventfd();
+	if (w->watch_fd < 0)
+		r = -w->watch_fd;
+	else
+		r = vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
+	if (r != 0) {
+		vgpu_close(&w->watch_fd);
+		free(w);
+		return vgpu_error_set(err, -r, "the thread that watches workers: %s", strerror(r));
 	}
-	if (w->watch_fd >= 0)
-		close(w->watch_fd);
-	free(w);
-	return vgpu_error_set(err, -r, "cannot watch workers: %s", strerror(r));
+	gpu->workers = w;
+	return 0;
 }
 
 void workers_destroy(struct workers *w)
@@ -199,7 +183,7 @@ void workers_destroy(struct workers *w)
 	w->quit = true;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 		workers_end(w->gpu, (int)i);
-	notify(w->watch_fd);
+	vgpu_eventfd_signal(w->watch_fd);
 	softgpu_unlock(w->gpu);
 	pthread_join(w->monitor, NULL);
 	while (w->n_leaving > 0)
@@ -207,6 +191,6 @@ void workers_destroy(struct workers *w)
 	if (strcmp(w->gpu->config.device, "cuda") == 0)
 		for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 			limit_forget(LIMIT_ROOT, getpid(), i);
-	close(w->watch_fd);
+	vgpu_close(&w->watch_fd);
 	free(w);
 }
