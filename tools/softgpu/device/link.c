@@ -33,6 +33,8 @@
  * as it likes. */
 #define HEARD_MOST 8u
 #define HEARD_WHILE VGPU_MSEC
+/* How long a thread of the device looks on while a VF stops: twice as long as a tile takes. */
+#define WATCH (25 * VGPU_USEC)
 /* Above the computing threads of others, below everything that answers. */
 #define BOOST 1
 
@@ -238,6 +240,27 @@ void link_run(struct link *l)
 		vf_futex_wake(&l->page->run);
 }
 
+/*
+ * Looks on until the process has stopped, which saves the time of a wake. Not where the process
+ * executes on this CPU, and so waits for us; what it says of that costs WATCH at most. False: it
+ * has not stopped, and will tell us.
+ */
+static bool watch_stop(struct link *l)
+{
+	uint32_t stopped = VF_RUN_WORD(l->run, VF_STOPPED);
+	uint32_t watched = VF_RUN_WORD(l->run, VF_WATCHED), running = VF_RUN_WORD(l->run, VF_RUN);
+	vgpu_nsec until = vgpu_now() + WATCH;
+
+	if (atomic_load(&l->page->cpu) == (uint32_t)sched_getcpu() ||
+	    !atomic_compare_exchange_strong(&l->page->run, &running, watched))
+		return false;
+	while (atomic_load(&l->page->run) != stopped)
+		if (vgpu_now() >= until)
+			return !atomic_compare_exchange_strong(&l->page->run, &watched,
+							       VF_RUN_WORD(l->run, VF_STOPPING));
+	return true;
+}
+
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
@@ -247,6 +270,8 @@ bool link_stop(struct link *l, bool kill)
 		return true;
 	if (!l->stopping &&
 	    atomic_compare_exchange_strong(&l->page->run, &parked, VF_RUN_WORD(l->run, VF_STOPPED)))
+		return true;
+	if (!kill && !l->gpu->workers && watch_stop(l))
 		return true;
 	/* Whatever it was: it parks no more. Who executes looks at the word, and is not woken. */
 	was = atomic_exchange(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));

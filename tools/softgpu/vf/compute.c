@@ -175,7 +175,7 @@ static bool receive(struct compute *c, uint64_t *error)
 
 static bool must_stop(const struct vf *vf)
 {
-	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_STOPPING;
+	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_WATCHED;
 }
 
 /* Serves the worker until its run is over. Returns the error. */

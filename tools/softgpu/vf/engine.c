@@ -4,6 +4,7 @@
  * each. Without work the VF is parked with its context in the image; the doorbell ends that from
  * here, a stop from the device, whoever is first.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "vf.h"
@@ -83,6 +84,7 @@ static uint64_t execute(struct vf *vf, uint32_t word)
 	uint64_t error = SOFTGPU_OK;
 
 	while (error == SOFTGPU_OK && atomic_load(&vf->page->run) == word) {
+		atomic_store(&vf->page->cpu, (uint32_t)sched_getcpu());
 		if (!vf->live.job.active) {
 			if (vf->live.rptr == atomic_load(&vf->wptr))
 				break;
@@ -95,18 +97,19 @@ static uint64_t execute(struct vf *vf, uint32_t word)
 	return error;
 }
 
-/* The context is the device's again, if it has asked for it. With the lock. */
-static bool stop(struct vf *vf)
+/* The context is the device's again, if it has asked for it. The state that this has ended. With
+ * the lock. */
+static enum vf_run stop(struct vf *vf)
 {
 	uint32_t word = atomic_load(&vf->page->run);
 
-	if (VF_RUN_STATE(word) < VF_STOPPING)
-		return false;
+	if (VF_RUN_STATE(word) < VF_WATCHED)
+		return VF_RUN_STATE(word);
 	engine_put_image(vf);
 	while (!atomic_compare_exchange_strong(&vf->page->run, &word,
 					       word - VF_RUN_STATE(word) + VF_STOPPED))
 		;
-	return true;
+	return VF_RUN_STATE(word);
 }
 
 /* Executes, outside of the lock, until there is no work, or it is to stop. */
@@ -125,9 +128,11 @@ static void run(struct vf *vf, uint32_t word)
 	vf->failed = error != SOFTGPU_OK;
 }
 
-/* Does what the RUN word says. The device is told once, when all is as it is to be. */
+/* Does what the RUN word says. The device is told once, when all is as it is to be; and not at all
+ * if it looks on. */
 static void follow_run(struct vf *vf)
 {
+	enum vf_run ended;
 	uint32_t word;
 
 	pthread_mutex_lock(&vf->lock);
@@ -138,13 +143,16 @@ static void follow_run(struct vf *vf)
 		run(vf, word);
 	vf->busy = engine_has_work(vf);
 	vf_publish(vf);
-	if (!stop(vf) && VF_RUN_STATE(word) == VF_RUN && !vf->busy) {
+	vf_note(vf);
+	ended = stop(vf);
+	if (ended < VF_WATCHED && VF_RUN_STATE(word) == VF_RUN && !vf->busy) {
 		engine_put_image(vf);
 		/* A stop that comes first is seen next. */
 		atomic_compare_exchange_strong(&vf->page->run, &word, word - VF_RUN + VF_PARKED);
 	}
 	pthread_mutex_unlock(&vf->lock);
-	vf_notify(vf);
+	if (ended != VF_WATCHED)
+		vf_notify(vf);
 	if (vf->failed)
 		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
 }

@@ -34,19 +34,25 @@ struct packet_limits vf_limits(const struct vf *vf)
 	return (struct packet_limits){vf->window, vf->size, vf->modules};
 }
 
-void vf_publish(struct vf *vf)
+bool vf_publish(struct vf *vf)
 {
 	uint64_t bits = (vf->busy ? VF_BUSY : 0) | (vf->dead ? VF_DEAD : 0) |
 			(vf->dead && vf->error == SOFTGPU_FAULTED ? VF_FAULTED : 0);
 
-	atomic_store(&vf->page->status, (uint64_t)vf->generation << 32 | bits);
+	bits |= (uint64_t)vf->generation << 32;
+	return atomic_exchange(&vf->page->status, bits) != bits;
+}
+
+void vf_note(struct vf *vf)
+{
+	atomic_fetch_add(&vf->page->notices, 1);
 }
 
 void vf_notify(struct vf *vf)
 {
 	const uint64_t one = 1;
 
-	atomic_fetch_add(&vf->page->notices, 1);
+	vf_note(vf);
 	if (write(VF_NOTICE_FD, &one, sizeof(one)) < 0)
 		return; /* full: the device has yet to look */
 }

@@ -9,7 +9,8 @@
  *   CONTEXT serial, kind    ->          takes the image, or a new context
  *   GENERATION, FORGET      ->          has no work; forgets everything
  *   RUN word: RUN           ->          executes; PARKED while there is no work
- *   RUN word: STOPPING      ->          puts the context into the image
+ *   RUN word: WATCHED       ->          puts the context into the image, and STOPPED; the device looks on
+ *   RUN word: STOPPING      ->          the same, and tells the device
  *                           <-          RUN word: STOPPED
  *   GATES, TO_VF, ...       ->          looks at them before each access of its client
  *                           <-          STATUS, TO_PF, counters; then one write to the eventfd
@@ -41,7 +42,7 @@ enum {
 
 /* The RUN word: serial << 3 and one of these. Only the holder of a state leaves it: the device
  * leaves STOPPED, both leave the others, by compare and exchange. */
-enum vf_run { VF_STOPPED = 0, VF_RUN, VF_PARKED, VF_STOPPING, VF_KILLING };
+enum vf_run { VF_STOPPED = 0, VF_RUN, VF_PARKED, VF_WATCHED, VF_STOPPING, VF_KILLING };
 #define VF_RUN_STATE(word) ((word)&7u)
 #define VF_RUN_WORD(serial, state) ((serial) << 3 | (state))
 
@@ -90,6 +91,7 @@ struct vf_page {
 
 	/* Whose turn it is. */
 	_Alignas(64) _Atomic uint32_t run; /* futex */
+	_Atomic uint32_t cpu;		   /* the process's to write: where it executes */
 	uint8_t image[VF_IMAGE_SIZE];
 
 	/* The VF process's to write. */

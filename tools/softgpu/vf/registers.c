@@ -17,9 +17,8 @@ static bool is_open(struct vf *vf, enum vf_gate gate)
 {
 	if (atomic_load(&vf->page->gates) >> gate & 1)
 		return true;
-	/* The PF finds it when it looks. */
 	atomic_fetch_add(&vf->page->gate_drops, 1);
-	atomic_fetch_add(&vf->page->notices, 1);
+	vf_note(vf);
 	return false;
 }
 
@@ -207,9 +206,9 @@ static void write_doorbell(struct vf *vf, uint64_t wptr)
 	if (vf->dead)
 		return;
 	vf->busy |= vf->executing || !vf->loaded || engine_has_work(vf);
-	vf_publish(vf);
 	engine_kick(vf);
-	vf_notify(vf);
+	if (vf_publish(vf))
+		vf_notify(vf);
 }
 
 /* Whether a range lies in the partition; outside of it is a violation. */

@@ -67,8 +67,10 @@ void vf_follow(struct vf *vf);
 /* Takes the orders that have come. With the lock, while nothing is executed; else without it, by
  * the first thread alone. */
 void vf_take_orders(struct vf *vf);
-/* Publishes the status; the device hears of it with vf_notify(). Under the lock. */
-void vf_publish(struct vf *vf);
+/* Publishes the status. Whether it has changed: then the device is to be told. Under the lock. */
+bool vf_publish(struct vf *vf);
+/* What is published is of interest to the device, when it looks; vf_notify() has it look. */
+void vf_note(struct vf *vf);
 void vf_notify(struct vf *vf);
 /* Between BUFFER and the client's memory. 0 or -EFAULT. */
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client);
