@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "leaving.h"
 #include "link.h"
 #include "local.h"
 #include "workers.h"
@@ -149,10 +150,10 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->memfd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
+	gpu->giving_back = -1;
 	gpu->busy_irq_at = VGPU_NEVER;
 	gpu->gpu_reset_at = VGPU_NEVER;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
-		gpu->vfs[i].memfd = -1;
 		gpu->vfs[i].reset_at = VGPU_NEVER;
 	}
 	gpu->die_at = VGPU_NEVER;
@@ -163,7 +164,9 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		gpu->die_at = vgpu_now() + die->min;
 	pci_build_pf(gpu);
 	init_locks(gpu);
-	r = config->device ? workers_create(gpu, err) : 0;
+	r = leaving_create(&gpu->leaving, gpu, err);
+	if (r == 0 && config->device)
+		r = workers_create(gpu, err);
 	r = r ? r : size_memory(gpu, err);
 	r = r ? r : memory_create(gpu, err);
 	r = r ? r : start_threads(gpu, err);
@@ -178,8 +181,15 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 
 void softgpu_destroy(struct softgpu *gpu)
 {
+	uint32_t i;
+
 	end_threads(gpu);
 	links_destroy(gpu);
+	softgpu_lock(gpu);
+	for (i = 0; i < SOFTGPU_MAX_VFS && gpu->workers; i++)
+		workers_end(gpu, (int)i);
+	softgpu_unlock(gpu);
+	leaving_destroy(gpu->leaving);
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;
 	memory_destroy(gpu);
@@ -214,9 +224,9 @@ void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu
 			power <<= 1;
 		out->size = power;
 		softgpu_lock(gpu);
-		if (fn >= 0 && !gpu->vfs[fn].renew) {
-			out->mmap_fd = gpu->vfs[fn].memfd;
-			out->mmap_size = gpu->vfs[fn].memory_size;
+		if (fn >= 0 && !gpu->vfs[fn].renew && gpu->vfs[fn].file) {
+			out->mmap_fd = gpu->vfs[fn].file->fd;
+			out->mmap_size = gpu->vfs[fn].file->size;
 		}
 		softgpu_unlock(gpu);
 	} else if (region < sizeof(sizes) / sizeof(sizes[0])) {

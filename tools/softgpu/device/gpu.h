@@ -31,17 +31,29 @@ struct channel {
 	bool valid, acked;
 };
 
+struct leaving;
 struct link;
 struct local;
 
+/* What a VF's partition, or its window, lies in. Its owner maps it, and may keep it locked for ever
+ * (fallocate, or a write from memory that is never there): so the device writes it by its own
+ * mapping, which needs no lock of the file, and gives it back by a process. The filler alone
+ * unmaps.
+ */
+struct memory_file {
+	struct memory_file *next;
+	int fd, vf;
+	uint8_t *map;
+	uint64_t size;
+};
+
 struct vf {
 	uint64_t fb_offset, fb_size; /* as the table says */
-	int memfd;
-	uint64_t memory_size;  /* of the file */
-	uint64_t *page_hashes; /* of what was last copied to host memory; 0: nothing yet */
-	uint8_t *pages_back;   /* whether it has come back as it went */
-	struct link *link;     /* to the VF's process */
-	struct local *local;   /* its client, where the carrier is one; else NULL */
+	struct memory_file *file;    /* NULL: no memory */
+	uint64_t *page_hashes;	     /* of what was last copied to host memory; 0: nothing yet */
+	uint8_t *pages_back;	     /* whether it has come back as it went */
+	struct link *link;	     /* to the VF's process */
+	struct local *local;	     /* its client, where the carrier is one; else NULL */
 
 	bool renew; /* the memory, as soon as the VF has been reset */
 
@@ -90,9 +102,8 @@ struct softgpu {
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
-	int discarded[2 *
-		      SOFTGPU_MAX_VFS]; /* files of no VF: to be emptied and closed by the filler */
-	uint32_t n_discarded;
+	int giving_back;		 /* whose file the filler gives back now; -1: none */
+	struct memory_file *discarded;	 /* of no VF any more: the filler gives them back */
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	uint64_t serial;
@@ -106,6 +117,7 @@ struct softgpu {
 	vgpu_nsec gpu_reset_at;
 	vgpu_nsec ask_at; /* VF processes whether they are there */
 
+	struct leaving *leaving; /* processes that are on their way out */
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;
 	uint32_t n_threads; /* of these, in this order, that run */
@@ -143,8 +155,11 @@ uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);
 /* A VF has reached out of its memory N times, by a packet or through its window. */
 void memory_violated(struct softgpu *gpu, int vf, uint32_t n);
-/* Reads or writes SIZE bytes of a file of ours; what cannot be read reads as ones. */
-void memory_transfer(int fd, uint64_t at, void *data, uint64_t size, bool write);
+/* Reads or writes SIZE bytes of a VF's file; what cannot be read reads as ones. */
+void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
+		     bool write);
+/* Whether a file that VF had is still to be given back: until then the VF is not served. */
+bool memory_holds(const struct softgpu *gpu, int vf);
 void *memory_filler(void *gpu);
 /* Whether the VF's memory lies in the GPU's: else it is swapped out, and cannot be loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);

@@ -198,12 +198,14 @@ void link_memory(struct link *l)
 	const struct vf *vf = vf_of(l);
 	struct vf_order order = {.type = VF_ORDER_MEMORY};
 
-	if (vf->memfd >= 0) {
-		order.window = vf->memory_size;
-		order.size = l->gpu->workers ? vf->fb_size : vf->memory_size;
+	if (!vf->file) {
+		send_order(l, &order, NULL, 0);
+		return;
 	}
-	send_order(l, &order, &vf->memfd, vf->memfd >= 0);
-	if (l->gpu->workers && vf->memfd >= 0)
+	order.window = vf->file->size;
+	order.size = l->gpu->workers ? vf->fb_size : vf->file->size;
+	send_order(l, &order, &vf->file->fd, 1);
+	if (l->gpu->workers)
 		link_worker(l);
 }
 
@@ -536,7 +538,7 @@ static bool is_wanted(const struct link *l)
 	const struct vf *vf = vf_of(l);
 
 	return !gpu->quit && (uint32_t)l->vf < gpu->enabled && !vf->renew && !vf->reset_waits &&
-	       vf->reset_at == VGPU_NEVER;
+	       vf->reset_at == VGPU_NEVER && !memory_holds(gpu, l->vf);
 }
 
 /* Whether the process may be heard at once; else the thread sleeps, without the lock, until it may

@@ -55,7 +55,7 @@ void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t
 
 void swap_left(struct vf *vf)
 {
-	memset(vf->pages_back, 0, vf->memory_size / SWAP_PAGE);
+	memset(vf->pages_back, 0, vf->file->size / SWAP_PAGE);
 }
 
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset)
@@ -63,10 +63,10 @@ void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 	uint8_t page[SWAP_PAGE];
 	uint64_t i;
 
-	for (i = 0; i < vf->memory_size / SWAP_PAGE; i++) {
+	for (i = 0; i < vf->file->size / SWAP_PAGE; i++) {
 		if (vf->pages_back[i])
 			continue;
 		memory_access(gpu, offset + i * SWAP_PAGE, page, SWAP_PAGE, false);
-		memory_transfer(vf->memfd, i * SWAP_PAGE, page, SWAP_PAGE, true);
+		memory_transfer(vf->file, i * SWAP_PAGE, page, SWAP_PAGE, true);
 	}
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,16 +7,14 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "leaving.h"
 #include "limit.h"
 #include "link.h"
-#include "vfio/thread.h"
 #include "workers.h"
 #include "vgpu/clock.h"
-#include "vgpu/descriptor.h"
 
 /* A worker that quits has this long to clear its memory. */
-#define QUIT_MS 6000
-#define MAX_LEAVING 64u
+#define QUIT (6 * VGPU_SEC)
 /* How much a worker's context may grow when GPU kernels need more stack or modules are loaded. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
@@ -26,11 +22,6 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
-	int leaving[MAX_LEAVING]; /* pidfds of workers that have been asked to exit */
-	uint32_t n_leaving;
-	int watch_fd; /* eventfd that wakes the monitor when LEAVING or QUIT has changed */
-	pthread_t monitor;
-	bool quit;
 };
 
 void workers_begin(struct softgpu *gpu, int index)
@@ -41,7 +32,7 @@ void workers_begin(struct softgpu *gpu, int index)
 	struct worker_options options = {
 		.device = gpu->config.device,
 		.gpu = gpu->config.device_index,
-		.window_fd = vf->memfd,
+		.window_fd = vf->file->fd,
 		.size = vf->fb_size,
 		.vf = (uint32_t)index,
 		.limit = limit,
@@ -61,12 +52,8 @@ void workers_end(struct softgpu *gpu, int index)
 	int pidfd = worker_quit(w->of[index]);
 
 	w->of[index] = NULL;
-	if (pidfd < 0)
-		return;
-	if (w->n_leaving == MAX_LEAVING)
-		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
-	w->leaving[w->n_leaving++] = pidfd;
-	vgpu_eventfd_signal(w->watch_fd);
+	if (pidfd >= 0)
+		leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
 }
 
 void workers_kill(struct softgpu *gpu, int index)
@@ -81,7 +68,7 @@ void workers_restart(struct softgpu *gpu, int index)
 {
 	struct worker_client *w = gpu->workers->of[index];
 
-	if (gpu->vfs[index].memfd < 0 || (w && !w->has_run))
+	if (!gpu->vfs[index].file || (w && !w->has_run))
 		return;
 	workers_end(gpu, index);
 	workers_begin(gpu, index);
@@ -118,31 +105,6 @@ const struct workers_proof *workers_proof(const struct softgpu *gpu)
 	return &gpu->workers->proof;
 }
 
-/* Waits for the end of workers that were asked to exit. */
-static void *monitor(void *arg)
-{
-	struct workers *w = arg;
-	struct pollfd fds[1 + MAX_LEAVING];
-	uint32_t i, n;
-
-	softgpu_lock(w->gpu);
-	while (!w->quit) {
-		fds[0] = (struct pollfd){w->watch_fd, POLLIN, 0};
-		for (n = 1, i = 0; i < w->n_leaving; i++)
-			fds[n++] = (struct pollfd){w->leaving[i], POLLIN, 0};
-		softgpu_unlock(w->gpu);
-		poll(fds, n, -1);
-		softgpu_lock(w->gpu);
-		if (fds[0].revents)
-			vgpu_eventfd_drain(w->watch_fd);
-		for (i = w->n_leaving; i-- > 0;)
-			if (worker_gone(w->leaving[i], 0))
-				w->leaving[i] = w->leaving[--w->n_leaving];
-	}
-	softgpu_unlock(w->gpu);
-	return NULL;
-}
-
 int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 {
 	struct workers *w = calloc(1, sizeof(*w));
@@ -159,16 +121,6 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
 			w->proof.device, w->proof.limit_error);
 	w->gpu = gpu;
-	w->watch_fd = vgpu_eventfd();
-	if (w->watch_fd < 0)
-		r = -w->watch_fd;
-	else
-		r = vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
-	if (r != 0) {
-		vgpu_close(&w->watch_fd);
-		free(w);
-		return vgpu_error_set(err, -r, "the thread that watches workers: %s", strerror(r));
-	}
 	gpu->workers = w;
 	return 0;
 }
@@ -179,18 +131,8 @@ void workers_destroy(struct workers *w)
 
 	if (!w)
 		return;
-	softgpu_lock(w->gpu);
-	w->quit = true;
-	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		workers_end(w->gpu, (int)i);
-	vgpu_eventfd_signal(w->watch_fd);
-	softgpu_unlock(w->gpu);
-	pthread_join(w->monitor, NULL);
-	while (w->n_leaving > 0)
-		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
 	if (strcmp(w->gpu->config.device, "cuda") == 0)
 		for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 			limit_forget(LIMIT_ROOT, getpid(), i);
-	vgpu_close(&w->watch_fd);
 	free(w);
 }

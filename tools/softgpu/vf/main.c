@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "confine.h"
@@ -273,6 +275,7 @@ static void *bell_thread(void *arg)
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
+	struct pollfd device = {.fd = VF_CONTROL_FD};
 	pthread_t bell;
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), r;
 
@@ -296,22 +299,33 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	r = confine_user(uid, gid, NULL, err);
 	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (poll(&device, 1, 0) > 0 && device.revents & POLLHUP)
+		_exit(0); /* it went before that */
 	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
 	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	r = r ? r : confine_calls(err);
 	return r;
 }
 
+/* Empties the file that a VF has had. Whoever holds its lock makes this process wait, and nobody
+ * else.
+ */
+static int give_back(void)
+{
+	struct stat st;
+
+	return fstat(VF_CONTROL_FD, &st) < 0 ||
+	       fallocate(VF_CONTROL_FD, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size) <
+		       0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"vf", required_argument, NULL, 'v'},
-		{"vram", required_argument, NULL, 'm'},
-		{"layout", required_argument, NULL, 'l'},
-		{"user", required_argument, NULL, 'u'},
-		{"group", required_argument, NULL, 'G'},
-		{"workers", no_argument, NULL, 'w'},
-		{NULL, 0, NULL, 0},
+		{"vf", required_argument, NULL, 'v'},	  {"vram", required_argument, NULL, 'm'},
+		{"layout", required_argument, NULL, 'l'}, {"user", required_argument, NULL, 'u'},
+		{"group", required_argument, NULL, 'G'},  {"workers", no_argument, NULL, 'w'},
+		{"give-back", no_argument, NULL, 'b'},	  {NULL, 0, NULL, 0},
 	};
 	static struct vf vf = {.memfd = -1};
 	struct vgpu_error err = {""};
@@ -339,6 +353,8 @@ int main(int argc, char **argv)
 		case 'w':
 			vf.has_worker = true;
 			break;
+		case 'b':
+			return give_back();
 		default:
 			return 2;
 		}

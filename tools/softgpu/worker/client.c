@@ -92,13 +92,12 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 
 int worker_quit(struct worker_client *w)
 {
-	struct worker_message m = {.type = WORKER_QUIT};
 	int pidfd;
 
 	if (!w)
 		return -1;
-	worker_send(w, &m);
 	pidfd = w->pidfd;
+	pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
 	release(w);
 	return pidfd;
 }

@@ -115,25 +115,52 @@ static void on_message(struct worker *w, const struct worker_message *m)
 	}
 }
 
-/* Returns when softgpu sends QUIT or is gone. */
+/* SIGTERM says to quit. It is no message, because a client that keeps the VF's process from sending
+ * could hold a message back. */
+static volatile sig_atomic_t quit;
+
+static void on_quit(int signal)
+{
+	(void)signal;
+	quit = 1;
+}
+
+/* Catches SIGTERM, and blocks it in all threads; serve() unblocks it while it waits. */
+static void catch_quit(void)
+{
+	const struct sigaction action = {.sa_handler = on_quit};
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &term, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* Returns when softgpu sends SIGTERM or closes the socket. */
 static void serve(struct worker *w)
 {
 	struct pollfd fds[] = {{WORKER_SOCKET_FD, POLLIN, 0}, {w->event_fd, POLLIN, 0}};
 	struct worker_message m;
 	struct timespec t;
+	sigset_t none;
 	ssize_t n;
 
-	for (;;) {
+	sigemptyset(&none);
+	while (!quit) {
 		vgpu_nsec at = vgpu_now(), left = w->hard_at > at ? w->hard_at - at : 0;
 
 		t = (struct timespec){(time_t)(left / VGPU_SEC), (long)(left % VGPU_SEC)};
-		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, NULL) < 0 && errno != EINTR)
-			return;
+		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, &none) < 0) {
+			if (errno != EINTR)
+				return;
+			continue;
+		}
 		if (fds[1].revents && vgpu_eventfd_drain(w->event_fd))
 			on_run_end(w);
 		if (fds[0].revents) {
 			n = recv(WORKER_SOCKET_FD, &m, sizeof(m), MSG_DONTWAIT);
-			if (n == 0 || (n == sizeof(m) && m.type == WORKER_QUIT))
+			if (n == 0)
 				return;
 			if (n == sizeof(m))
 				on_message(w, &m);
@@ -270,6 +297,7 @@ int main(int argc, char **argv)
 	setup.limit = numbers[LIMIT];
 	param.sched_priority = (int)numbers[REALTIME];
 	prctl(PR_SET_TIMERSLACK, 1000);
+	catch_quit();
 	setrlimit(RLIMIT_CORE, &none);
 	w.event_fd = vgpu_eventfd();
 	w.shared = mmap(NULL, sizeof(*w.shared), PROT_READ | PROT_WRITE, MAP_SHARED,

@@ -11,7 +11,7 @@
  *   DMA_DONE result        ->
  *   STOP serial            ->
  *                          <-   ENDED serial: exactly one for each RUN
- *   QUIT                   ->          clears the VF's memory and exits
+ *   SIGTERM, or closed     ->          clears the VF's memory and exits
  *
  * A worker's messages can affect its own VF only: softgpu relies on nothing else in them.
  */
@@ -31,7 +31,6 @@ enum worker_message_type {
 	WORKER_RUN = 1,
 	WORKER_STOP,
 	WORKER_DMA_DONE,
-	WORKER_QUIT,
 	WORKER_FENCE,
 	WORKER_DMA,
 	WORKER_ENDED,
