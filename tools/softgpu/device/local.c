@@ -18,14 +18,14 @@
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
 
-/* How long an access waits for a process that is being started. */
-#define CONNECT (5 * VGPU_SEC)
+/* How long an access waits while a process starts. */
+#define CONNECT_TIMEOUT (5 * VGPU_SEC)
 
 struct local {
 	struct softgpu *gpu;
 	int vf;
 	pthread_t thread;
-	pthread_mutex_t lock; /* what follows; held during an access */
+	pthread_mutex_t lock; /* protects the members below; held during an access */
 	pthread_cond_t cond;
 	char name[128]; /* of the socket, for vfio_device_open() */
 	struct vfio_device *device;
@@ -63,10 +63,11 @@ int local_listen(struct local *l, struct vgpu_error *err)
 	socklen_t size = sizeof(address);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	/* A name of the kernel's choice, in no folder. */
+	/* The kernel chooses an abstract name. */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address.sun_family)) < 0 ||
 	    listen(fd, 4) < 0 || getsockname(fd, (struct sockaddr *)&address, &size) < 0) {
-		int r = vgpu_error_set(err, -errno, "no socket: %s", strerror(errno));
+		int r = vgpu_error_set(err, -errno, "a socket for the VF's process: %s",
+				       strerror(errno));
 
 		close_one(&fd);
 		return r;
@@ -92,7 +93,7 @@ int local_dma_fd(struct local *l)
 	return pair[1];
 }
 
-/* One DMA transfer, by the carrier. False: the process is gone, or talks nonsense. */
+/* Lets the carrier do one DMA transfer. False: the process is gone, or its request is malformed. */
 static bool serve_dma(struct local *l, int fd)
 {
 	uint8_t bytes[VF_DMA_MOST];
@@ -110,7 +111,8 @@ static bool serve_dma(struct local *l, int fd)
 					  ask.to_client);
 	iov[1].iov_len = ask.size;
 	m.msg_iovlen = ask.to_client ? 1 : 2;
-	/* An access that finds the transfer done finds its bytes. */
+	/* With the lock, so that an access which sees the end of the transfer also sees its bytes.
+	 */
 	pthread_mutex_lock(&l->lock);
 	n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	pthread_mutex_unlock(&l->lock);
@@ -127,7 +129,7 @@ static void disconnect(struct local *l)
 		close_one(&l->irqs[i]);
 }
 
-/* With the lock, which is given up while the process is asked. */
+/* Connects to the process. Called with the lock held, which it releases meanwhile. */
 static void connect_to(struct local *l)
 {
 	struct vfio_device *device = NULL;
@@ -141,7 +143,8 @@ static void connect_to(struct local *l)
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 		l->irqs[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = name[0] ? vfio_device_open(&device, name, &err) : -ENOENT;
-	r = r ? r : vfio_irqs(device, l->irqs, SOFTGPU_VF_VECTORS);
+	if (r == 0)
+		r = vfio_irqs(device, l->irqs, SOFTGPU_VF_VECTORS);
 	pthread_mutex_lock(&l->lock);
 	l->device = device;
 	if (r < 0)
@@ -167,7 +170,7 @@ static void *local_thread(void *arg)
 		for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 			fds[3 + i] = (struct pollfd){l->irqs[i], POLLIN, 0};
 		pthread_mutex_unlock(&l->lock);
-		/* A process that is being started is looked for again. */
+		/* While a process starts, tries to connect again after 10 ms. */
 		poll(fds, 3 + SOFTGPU_VF_VECTORS, fds[2].fd < 0 ? 10 : -1);
 		if (fds[0].revents)
 			drain(l->wake);
@@ -189,10 +192,10 @@ static void *local_thread(void *arg)
 	return NULL;
 }
 
-/* With the lock: waits until there is a connection. */
+/* Waits until there is a connection. Called with the lock held. */
 static bool await_device(struct local *l)
 {
-	vgpu_nsec until = vgpu_now() + CONNECT;
+	vgpu_nsec until = vgpu_now() + CONNECT_TIMEOUT;
 	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
 
 	while (!l->device && !l->quit)
@@ -209,7 +212,8 @@ void local_read(struct local *l, uint32_t region, uint64_t offset, void *data, u
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* A bus has its writes in order: what is read next, of the PF, too, comes after it. */
+/* The read that follows the write waits until the process has executed the write: as on a bus, a
+ * later read, of the PF too, must see its effect. */
 void local_write(struct local *l, uint32_t region, uint64_t offset, const void *data, uint32_t size)
 {
 	uint32_t id;

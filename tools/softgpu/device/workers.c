@@ -15,7 +15,7 @@
 
 /* A worker that quits has this long to clear its memory. */
 #define QUIT (6 * VGPU_SEC)
-/* What a worker's context may grow by, when kernels with more stack or modules come. */
+/* How much a worker's context may grow when GPU kernels need more stack or modules are loaded. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
 struct workers {
@@ -28,7 +28,7 @@ void workers_begin(struct softgpu *gpu, int index)
 {
 	const struct workers_proof *proof = &gpu->workers->proof;
 	struct vf *vf = &gpu->vfs[index];
-	uint64_t limit = proof->wall[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
+	uint64_t limit = proof->limit_error[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
 	struct worker_options options = {
 		.device = gpu->config.device,
 		.gpu = gpu->config.device_index,
@@ -117,9 +117,9 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 		free(w);
 		return r;
 	}
-	if (w->proof.wall[0] && strcmp(gpu->config.device, "cuda") == 0)
-		fprintf(stderr, "<6>softgpu: %s: no second wall around VFs' memory: %s\n",
-			w->proof.device, w->proof.wall);
+	if (w->proof.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
+		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
+			w->proof.device, w->proof.limit_error);
 	w->gpu = gpu;
 	gpu->workers = w;
 	return 0;
