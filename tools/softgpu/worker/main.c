@@ -115,8 +115,7 @@ static void on_message(struct worker *w, const struct worker_message *m)
 	}
 }
 
-/* SIGTERM says to quit. It is no message, because a client that keeps the VF's process from sending
- * could hold a message back. */
+/* Set by a signal, not by a message: whoever has the socket could keep messages from arriving. */
 static volatile sig_atomic_t quit;
 
 static void on_quit(int signal)
@@ -125,7 +124,7 @@ static void on_quit(int signal)
 	quit = 1;
 }
 
-/* Catches SIGTERM, and blocks it in all threads; serve() unblocks it while it waits. */
+/* Blocks the signal in all threads; serve() unblocks it while it waits. */
 static void catch_quit(void)
 {
 	const struct sigaction action = {.sa_handler = on_quit};
@@ -137,7 +136,7 @@ static void catch_quit(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-/* Returns when softgpu sends SIGTERM or closes the socket. */
+/* Returns when softgpu sends SIGTERM or is gone. */
 static void serve(struct worker *w)
 {
 	struct pollfd fds[] = {{WORKER_SOCKET_FD, POLLIN, 0}, {w->event_fd, POLLIN, 0}};
