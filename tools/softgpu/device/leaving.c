@@ -44,7 +44,7 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
-/* Kills those whose time is over. When the next one's is. */
+/* Kills processes that have exceeded their deadline. Returns the next deadline. */
 static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 {
 	vgpu_nsec next = VGPU_NEVER;
@@ -110,7 +110,8 @@ int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error 
 	l->has_thread = r == 0;
 	if (r) {
 		leaving_destroy(l);
-		return vgpu_error_set(err, -r, "cannot watch processes: %s", strerror(r));
+		return vgpu_error_set(err, -r, "the thread that waits for processes: %s",
+				      strerror(r));
 	}
 	*out = l;
 	return 0;
@@ -139,7 +140,7 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 	struct leaver *e = calloc(1, sizeof(*e));
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
 
-	if (!e) { /* nobody can wait for it: it ends now */
+	if (!e) { /* without memory nothing can wait for it: it is killed at once */
 		pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
 		vgpu_close(&pidfd);
 		return;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -17,6 +16,7 @@
 #include "vfio/device.h"
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* How long an access waits while a process starts. */
 #define CONNECT_TIMEOUT (5 * VGPU_SEC)
@@ -34,29 +34,6 @@ struct local {
 	bool quit;
 };
 
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-}
-
-static void wake(struct local *l)
-{
-	const uint64_t one = 1;
-
-	if (write(l->wake, &one, sizeof(one)) < 0)
-		return;
-}
-
 int local_listen(struct local *l, struct vgpu_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -69,7 +46,7 @@ int local_listen(struct local *l, struct vgpu_error *err)
 		int r = vgpu_error_set(err, -errno, "a socket for the VF's process: %s",
 				       strerror(errno));
 
-		close_one(&fd);
+		vgpu_close(&fd);
 		return r;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -86,10 +63,10 @@ int local_dma_fd(struct local *l)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
 	pthread_mutex_lock(&l->lock);
-	close_one(&l->dma);
+	vgpu_close(&l->dma);
 	l->dma = pair[0];
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	vgpu_eventfd_signal(l->wake);
 	return pair[1];
 }
 
@@ -126,7 +103,7 @@ static void disconnect(struct local *l)
 	vfio_device_close(l->device);
 	l->device = NULL;
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		close_one(&l->irqs[i]);
+		vgpu_close(&l->irqs[i]);
 }
 
 /* Connects to the process. Called with the lock held, which it releases meanwhile. */
@@ -141,7 +118,7 @@ static void connect_to(struct local *l)
 	memcpy(name, l->name, sizeof(name));
 	pthread_mutex_unlock(&l->lock);
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		l->irqs[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		l->irqs[i] = vgpu_eventfd();
 	r = name[0] ? vfio_device_open(&device, name, &err) : -ENOENT;
 	if (r == 0)
 		r = vfio_irqs(device, l->irqs, SOFTGPU_VF_VECTORS);
@@ -173,17 +150,17 @@ static void *local_thread(void *arg)
 		/* While a process starts, tries to connect again after 10 ms. */
 		poll(fds, 3 + SOFTGPU_VF_VECTORS, fds[2].fd < 0 ? 10 : -1);
 		if (fds[0].revents)
-			drain(l->wake);
+			vgpu_eventfd_drain(l->wake);
 		for (i = 0; i < SOFTGPU_VF_VECTORS; i++) {
 			if (!(fds[3 + i].revents & POLLIN))
 				continue;
-			drain(fds[3 + i].fd);
+			vgpu_eventfd_drain(fds[3 + i].fd);
 			l->gpu->carrier->irq(l->gpu->opaque, l->vf, i);
 		}
 		if (fds[1].revents && !serve_dma(l, fds[1].fd)) {
 			pthread_mutex_lock(&l->lock);
 			if (l->dma == fds[1].fd)
-				close_one(&l->dma);
+				vgpu_close(&l->dma);
 			pthread_mutex_unlock(&l->lock);
 		}
 		pthread_mutex_lock(&l->lock);
@@ -221,7 +198,7 @@ void local_write(struct local *l, uint32_t region, uint64_t offset, const void *
 	pthread_mutex_lock(&l->lock);
 	if (await_device(l) && vfio_write(l->device, region, offset, data, size) == 0 &&
 	    vfio_read(l->device, VFIO_REGION_CONFIG, 0, &id, sizeof(id)) < 0)
-		wake(l);
+		vgpu_eventfd_signal(l->wake);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -237,18 +214,19 @@ int local_create(struct local **out, struct softgpu *gpu, int vf)
 	*l = (struct local){.gpu = gpu, .vf = vf, .dma = -1};
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 		l->irqs[i] = -1;
-	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->wake = vgpu_eventfd();
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->cond, &attr);
 	pthread_condattr_destroy(&attr);
-	r = l->wake < 0
-		    ? errno
-		    : vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread, l);
+	if (l->wake < 0)
+		r = -l->wake;
+	else
+		r = vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread, l);
 	if (r) {
 		l->quit = true;
-		close_one(&l->wake);
+		vgpu_close(&l->wake);
 		free(l);
 		return r;
 	}
@@ -264,12 +242,12 @@ void local_destroy(struct local *l)
 	l->quit = true;
 	pthread_cond_broadcast(&l->cond);
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	vgpu_eventfd_signal(l->wake);
 	pthread_join(l->thread, NULL);
 	if (l->device)
 		disconnect(l);
-	close_one(&l->wake);
-	close_one(&l->dma);
+	vgpu_close(&l->wake);
+	vgpu_close(&l->dma);
 	pthread_cond_destroy(&l->cond);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

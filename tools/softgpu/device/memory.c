@@ -38,7 +38,7 @@ static int memory_file(uint64_t size)
 	return fd;
 }
 
-/* A VF's, mapped; NULL if there is no room for it. */
+/* Makes and maps a VF's file. NULL: out of memory or descriptors. */
 static struct memory_file *file_create(int vf, uint64_t size)
 {
 	struct memory_file *file = calloc(1, sizeof(*file));
@@ -74,12 +74,13 @@ int memory_create(struct softgpu *gpu, struct vgpu_error *err)
 	return 0;
 }
 
-/* Punching holes gives zeros, and the pages back. Only of the PF's file, which nobody else has. */
+/* Clears a range of the PF's file by punching a hole, which also frees its pages. Not for a VF's
+ * file, whose lock a client may hold. */
 static void punch(const struct softgpu *gpu, uint64_t at, uint64_t length)
 {
 	if (fallocate(gpu->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
 		      (off_t)length) < 0)
-		fprintf(stderr, "<4>softgpu: memory is not given back: %s\n", strerror(errno));
+		fprintf(stderr, "<4>softgpu: GPU memory cannot be freed: %s\n", strerror(errno));
 }
 
 static bool is_empty(const struct memory_file *file)
@@ -90,9 +91,9 @@ static bool is_empty(const struct memory_file *file)
 }
 
 /*
- * Whoever has kept the file has nothing: it holds no memory. Whoever keeps the file locked keeps
- * the process that empties it, and with that the VF, which is not served until then. Without the
- * lock.
+ * Empties a file by a process of its own, and closes it, so that a client which keeps the file
+ * holds no memory. If a client holds the file's lock, only that process waits; the VF is not served
+ * until the process has ended. Called without the lock.
  */
 static void give_back(struct softgpu *gpu, struct memory_file *file)
 {
@@ -104,7 +105,7 @@ static void give_back(struct softgpu *gpu, struct memory_file *file)
 	if (!is_empty(file)) {
 		r = program_start("softgpu-vf", args, &file->fd, 1, &pid, &pidfd, &err);
 		if (r < 0)
-			fprintf(stderr, "<4>softgpu: VF %d: memory is not given back: %s\n",
+			fprintf(stderr, "<4>softgpu: VF %d: its old memory cannot be freed: %s\n",
 				file->vf, err.text);
 		softgpu_lock(gpu);
 		if (r == 0)
@@ -114,8 +115,8 @@ static void give_back(struct softgpu *gpu, struct memory_file *file)
 	file_destroy(file);
 }
 
-/* The VF has its file no more. Giving many pages back takes long; nobody waits for the lock
- * meanwhile. */
+/* Takes the VF's file away. The filler empties it without the lock, because freeing many pages
+ * takes long. */
 static void release(struct softgpu *gpu, struct vf *vf)
 {
 	if (gpu->workers)
@@ -161,7 +162,7 @@ bool memory_is_here(const struct softgpu *gpu, const struct vf *vf)
 	return vf->fb_offset < gpu->config.vram;
 }
 
-/* Whether a range is the GPU's, or in the aperture. */
+/* Whether a range lies in GPU memory or in the aperture. */
 static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 {
 	uint64_t begin = offset < gpu->config.vram ? 0 : gpu->config.vram;
@@ -170,7 +171,7 @@ static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 	return offset - begin <= length && size <= length - (offset - begin);
 }
 
-/* A saved VF changes its place. */
+/* Moves a saved VF's partition to OFFSET. */
 static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 {
 	bool was_here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
@@ -187,10 +188,11 @@ static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 }
 
 /*
- * The table gives a VF another partition: another file. The old one lives as long as a client has
- * it mapped, and is nobody else's. A VF that has a context keeps what it has; but a saved one may
- * be moved, with its file: what its owner has mapped is its partition, before and after. Where
- * workers compute, the file is the window, and its worker has the rest. False: not taken.
+ * An entry of the memory table was written: gives the VF another partition, in a new file. The old
+ * file exists as long as a client maps it, and no other VF gets it. The partition of a VF that has
+ * a context does not change, except that a saved VF may be moved, with its file, so that the
+ * owner's mappings stay valid. With workers, the file is the window, and the worker has the rest.
+ * False: the entry is not accepted.
  */
 bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
 {
@@ -216,7 +218,7 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 		file_destroy(file);
 		file = NULL;
 	}
-	/* Without a file the VF has no memory: its reads give ones, its packets fail. */
+	/* Without a file the VF has no memory: reads give ones, and packets fail. */
 	vf->file = file;
 	if (file && gpu->workers)
 		workers_begin(gpu, index);
@@ -224,7 +226,7 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 	return true;
 }
 
-/* The same partition, in a new file. */
+/* Gives the VF the same partition in a new file. */
 void memory_renew(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -252,7 +254,8 @@ uint32_t memory_overlaps(const struct softgpu *gpu)
 	return found;
 }
 
-/* Whose file an address lies in, NULL for the PF's: the offset there, and how far it goes. */
+/* The file that an address lies in, NULL for the PF's file; the offset there, and how many bytes
+ * from OFFSET lie in the same file. */
 static struct memory_file *resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at,
 				   uint64_t *length)
 {
@@ -277,8 +280,8 @@ static struct memory_file *resolve(const struct softgpu *gpu, uint64_t offset, u
 	return NULL;
 }
 
-/* What cannot be read reads as ones. Reading a memory file takes no lock of it, and no page for a
- * hole. */
+/* Reads from a memory file; what cannot be read gives ones. This takes no lock of the file, and a
+ * hole gets no page. */
 static void read_file(int fd, uint64_t at, void *data, uint64_t size)
 {
 	ssize_t n = pread(fd, data, size, (off_t)at);
@@ -296,7 +299,7 @@ void memory_transfer(const struct memory_file *file, uint64_t at, void *data, ui
 		read_file(file->fd, at, data, size);
 }
 
-/* The PF's view: all of the memory. */
+/* Accesses memory as the PF sees it, whichever files it lies in. */
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write)
 {
 	struct memory_file *file;
@@ -331,7 +334,7 @@ void memory_violated(struct softgpu *gpu, int index, uint32_t n)
 struct piece {
 	bool host;
 	uint64_t at, length;
-	int vf; /* whose memory it is, at in_vf; -1: no VF's */
+	int vf; /* the VF that it belongs to, at offset IN_VF of its partition; -1: none */
 	struct memory_file *file;
 	uint64_t in_vf;
 };
@@ -363,7 +366,7 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 	return p;
 }
 
-static bool get(struct softgpu *gpu, const struct piece *from, void *buffer)
+static bool read_piece(struct softgpu *gpu, const struct piece *from, void *buffer)
 {
 	if (from->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, from->at, buffer, from->length,
@@ -372,7 +375,7 @@ static bool get(struct softgpu *gpu, const struct piece *from, void *buffer)
 		     (off_t)from->at) == (ssize_t)from->length;
 }
 
-static bool put(struct softgpu *gpu, const struct piece *to, void *buffer)
+static bool write_piece(struct softgpu *gpu, const struct piece *to, void *buffer)
 {
 	if (to->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length,
@@ -383,9 +386,8 @@ static bool put(struct softgpu *gpu, const struct piece *to, void *buffer)
 	return true;
 }
 
-/* Clears up to STEP bytes of a VF's file; pages that hold nothing stay as they are, holes above
- * all.
- */
+/* Clears up to STEP bytes of a VF's file. Pages that are clear already are not written, so that
+ * holes stay holes. */
 static void clear_file(const struct memory_file *file, uint64_t at, uint64_t length,
 		       uint8_t *buffer)
 {
@@ -406,21 +408,21 @@ static bool clear(struct softgpu *gpu, const struct piece *to, uint8_t *buffer)
 {
 	static uint8_t zeros[STEP];
 
-	/* What is out, is out; but its owner sees its window. */
+	/* If the VF's memory is in host memory, its owner's window must be cleared as well. */
 	if (to->file)
 		clear_file(to->file, to->in_vf, to->length, buffer);
 	else if (!to->host)
 		punch(gpu, to->at, to->length);
-	return !to->host || put(gpu, to, zeros);
+	return !to->host || write_piece(gpu, to, zeros);
 }
 
-/* A piece has been copied between a VF's memory and the host's. */
+/* Notes which pages of a VF have been copied to host memory or back. */
 static void note_copy(struct softgpu *gpu, const struct piece *from, const struct piece *to,
 		      const uint64_t *hashes)
 {
 	struct vf *vf = from->vf < 0 ? NULL : &gpu->vfs[from->vf];
 
-	/* It may have another partition meanwhile. */
+	/* The VF may have got another partition meanwhile. */
 	if (!vf || from->host == to->host || !vf->file ||
 	    from->in_vf + from->length > vf->file->size)
 		return;
@@ -430,8 +432,8 @@ static void note_copy(struct softgpu *gpu, const struct piece *from, const struc
 		swap_copied_in(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
 }
 
-/* One piece of what the PF has asked for, with the lock given up meanwhile. How much it was; 0: it
- * failed. */
+/* Clears or copies the next piece for the PF, releasing the lock meanwhile. Returns its bytes; 0:
+ * it failed. */
 static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, uint64_t size,
 			   uint8_t *buffer)
 {
@@ -444,8 +446,10 @@ static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, 
 		to.length = source.length;
 	}
 	softgpu_unlock(gpu);
-	done = copies ? get(gpu, &source, buffer) && put(gpu, &to, buffer)
-		      : clear(gpu, &to, buffer);
+	if (copies)
+		done = read_piece(gpu, &source, buffer) && write_piece(gpu, &to, buffer);
+	else
+		done = clear(gpu, &to, buffer);
 	for (i = 0; copies && i < source.length / SWAP_PAGE; i++)
 		hashes[i] = swap_hash(buffer + i * SWAP_PAGE);
 	softgpu_lock(gpu);
@@ -454,8 +458,8 @@ static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, 
 	return done ? to.length : 0;
 }
 
-/* Clears and copies memory for the PF, outside of the lock; little by little, for a file is locked
- * meanwhile, and contexts are saved in one. */
+/* Clears and copies memory for the PF, without the lock. It works in small pieces, because each
+ * piece locks a file that commands also use to save contexts. */
 void *memory_filler(void *arg)
 {
 	struct softgpu *gpu = arg;
@@ -477,7 +481,7 @@ void *memory_filler(void *arg)
 			gpu->giving_back = -1;
 			continue;
 		}
-		if (gpu->drop_size > 0) { /* nobody sees it, but it takes room */
+		if (gpu->drop_size > 0) { /* hidden by a VF's file: free its pages */
 			uint64_t at = gpu->drop_offset, length = gpu->drop_size;
 
 			gpu->drop_size = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * softgpu-vf: serves one VF of softgpu to one client. The device starts it, with the descriptors of
- * page.h; whatever goes wrong here, or is done to it by its client, ends it, and with it the VF's
- * state, and the device starts another.
+ * page.h. If anything fails here, or the client breaks the process, it ends, and the VF's state
+ * with it; the device then starts another.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +25,13 @@
 #include "vfio/thread.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
-/* A client's mappings for DMA, its vectors, and what the process has of its own. */
+/* A client's mappings for DMA, its vectors, and the descriptors of the process itself. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
-/* The kernel ends a VF process before the device, where memory runs out. */
+/* If memory runs out, the kernel kills VF processes before the device. */
 #define OOM_SCORE "500\n"
 
 struct packet_limits vf_limits(const struct vf *vf)
@@ -52,11 +55,8 @@ void vf_note(struct vf *vf)
 
 void vf_notify(struct vf *vf)
 {
-	const uint64_t one = 1;
-
 	vf_note(vf);
-	if (write(VF_NOTICE_FD, &one, sizeof(one)) < 0)
-		return; /* full: the device has yet to look */
+	vgpu_eventfd_signal(VF_NOTICE_FD);
 }
 
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client)
@@ -75,7 +75,7 @@ int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool
 	return ask.result;
 }
 
-/* Another partition. The device changes it while nothing is executed. */
+/* Changes the partition. The device does this only while nothing is executed. */
 static void take_memory(struct vf *vf, const struct vf_order *order, const int *fds)
 {
 	void *p = NULL;
@@ -112,28 +112,15 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 
 static void receive_order(struct vf *vf)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
-	} control;
-	struct vf_order order;
-	struct iovec iov = {&order, sizeof(order)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = control.space,
-			   .msg_controllen = sizeof(control.space)};
 	int fds[VF_ORDER_FDS] = {-1, -1, -1};
-	struct cmsghdr *cmsg;
-	ssize_t n;
+	struct vgpu_received received;
+	struct vf_order order;
 
-	do
-		n = recvmsg(VF_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof(order) || m.msg_flags & MSG_CTRUNC)
+	if (vgpu_socket_receive(VF_CONTROL_FD, &order, sizeof(order), 0, &received) !=
+		    (ssize_t)sizeof(order) ||
+	    received.n_fds > VF_ORDER_FDS)
 		_exit(1);
-	cmsg = CMSG_FIRSTHDR(&m);
-	if (cmsg)
-		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	memcpy(fds, received.fds, received.n_fds * sizeof(*fds));
 	switch (order.type) {
 	case VF_ORDER_MEMORY:
 		take_memory(vf, &order, fds);
@@ -147,7 +134,7 @@ static void receive_order(struct vf *vf)
 	}
 }
 
-/* The VF has been reset: it is as new, but for its memory. */
+/* The VF has been reset: resets all its state except its memory. */
 static void forget(struct vf *vf)
 {
 	memset(&vf->live, 0, sizeof(vf->live));
@@ -173,7 +160,7 @@ static void take_context(struct vf *vf)
 		break;
 	case VF_CONTEXT_LOADED:
 		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
-		/* What was saved has been checked, but against another partition perhaps. */
+		/* The saved packet has been checked, but the VF may have another partition now. */
 		if (vf->live.job.active &&
 		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
 			vf->live.job.active = false;
@@ -218,22 +205,23 @@ void vf_follow(struct vf *vf)
 	}
 }
 
-/* What is to be told the client of the mailbox: whether its vector is to be raised. */
+/* Takes note of the PF's messages and acknowledgements. Returns whether the mailbox's vector must
+ * be raised. */
 static bool follow_mailbox(struct vf *vf)
 {
 	uint32_t in = atomic_load(&vf->page->to_vf.serial);
 	uint32_t taken = atomic_load(&vf->page->to_pf_taken);
-	bool tell = in != vf->to_vf_seen && in && vf->int_enable & GPUIOV_MBOX_INT_VALID;
+	bool raise = in != vf->to_vf_seen && in && vf->int_enable & GPUIOV_MBOX_INT_VALID;
 
-	tell |= taken != vf->to_pf_seen && taken && taken == vf->to_pf &&
-		vf->int_enable & GPUIOV_MBOX_INT_ACK;
+	raise |= taken != vf->to_pf_seen && taken && taken == vf->to_pf &&
+		 vf->int_enable & GPUIOV_MBOX_INT_ACK;
 	vf->to_vf_seen = in;
 	vf->to_pf_seen = taken;
-	return tell;
+	return raise;
 }
 
-/* Whether somebody is there: not if a thread waits where a client has made it wait, for good
- * perhaps, even when the client has gone. */
+/* Answers the device, which asks whether this process still works. There is no answer if a client
+ * has made the server's thread wait, possibly for ever, even after the client has gone. */
 static void answer(struct vf *vf)
 {
 	uint32_t asked = atomic_load(&vf->page->asked);
@@ -248,22 +236,22 @@ static void answer(struct vf *vf)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
-	bool tell, serves;
+	bool raise, serves;
 	uint32_t bell;
 
 	for (;;) {
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
-		tell = follow_mailbox(vf);
+		raise = follow_mailbox(vf);
 		serves = vf->serves;
 		pthread_mutex_unlock(&vf->lock);
-		/* Without the lock, which the server's callbacks take. */
+		/* Without the lock, because the server's callbacks take it. */
 		if (serves && !vf->endpoint &&
 		    vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
 				      &vf->endpoint) < 0)
 			_exit(1);
-		if (tell && vf->endpoint)
+		if (raise && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
 		answer(vf);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
@@ -271,7 +259,7 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
-/* What no client can have been near yet. */
+/* Prepares the process before there is a client. 0 or -errno with one sentence. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
@@ -285,38 +273,44 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 		close(fd);
 	}
 	prctl(PR_SET_TIMERSLACK, 1000);
-	/* As others have it, however nice softgpu is: those of its threads that answer are
-	 * real-time, and a client's requests wait for this process. */
+	/* softgpu may run at a low priority, because its threads that answer are real-time. A
+	 * client's requests wait for this process, which therefore has ordinary priority. */
 	if (getpriority(PRIO_PROCESS, 0) > 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_NOFILE, &descriptors);
 	vf->page = mmap(NULL, sizeof(*vf->page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	if (vf->page == MAP_FAILED)
-		return vgpu_error_set(err, -errno, "the page: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "the shared page: %s", strerror(errno));
 	close(VF_PAGE_FD);
 	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
 	r = confine_user(uid, gid, NULL, err);
-	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
+	if (r < 0)
+		return r;
+	/* This process ends with the device. A change of the user clears the setting, so it is made
+	 * after that. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (poll(&device, 1, 0) > 0 && device.revents & POLLHUP)
-		_exit(0); /* it went before that */
-	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
-	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
-	r = r ? r : confine_calls(err);
-	return r;
+		_exit(0); /* the device ended before prctl() */
+	r = vfio_server_create(&vf->server, "sv-server", 0, err);
+	if (r < 0)
+		return r;
+	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
+	if (r != 0)
+		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
+	return confine_calls(err);
 }
 
-/* Empties the file that a VF has had. Whoever holds its lock makes this process wait, and nobody
- * else.
- */
+/* Empties a file that a VF had. If a client holds the file's lock, only this process waits for it.
+ * Returns the exit status. */
 static int give_back(void)
 {
+	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	struct stat st;
 
-	return fstat(VF_CONTROL_FD, &st) < 0 ||
-	       fallocate(VF_CONTROL_FD, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, st.st_size) <
-		       0;
+	if (fstat(VF_CONTROL_FD, &st) < 0 || fallocate(VF_CONTROL_FD, how, 0, st.st_size) < 0)
+		return 1;
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -360,11 +354,13 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
-		fputs("softgpu-vf: softgpu starts it; it does nothing by itself\n", stderr);
+		fputs("softgpu-vf: softgpu starts this program; it cannot be used by itself\n",
+		      stderr);
 		return 2;
 	}
 	vf.began = vgpu_now();
-	/* Who is to stop may have to wait for who has the lock: that one gets its priority. */
+	/* With priority inheritance: the first thread, which must stop in time, may wait for the
+	 * lock. */
 	vfio_mutex_init(&vf.lock);
 	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
 	if (start(&vf, uid, gid, &err) < 0) {
