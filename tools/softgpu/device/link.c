@@ -29,6 +29,8 @@
 /* How long a process may take to start, and a new one is waited for after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000
+/* How often a thread that waits for the end of a process looks whether the device is to end. */
+#define GONE_MS 200
 /* A process is heard so often in a while, and otherwise when the while is over: it may ask as often
  * as it likes. */
 #define HEARD_MOST 8u
@@ -102,6 +104,8 @@ void link_kill(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+	/* Who listens goes on at once: that the process is gone may take as long as its client likes. */
+	link_wake(l);
 }
 
 vgpu_nsec link_deadline(const struct link *l)
@@ -591,7 +595,11 @@ static void listen_to(struct link *l)
 	}
 }
 
-/* The process ends, and what it had. */
+/*
+ * The process ends, and what it had. From its signal on it executes nothing, so the VF stands still
+ * and is reset at once; but a call of the kernel that it is in may take as long as its client likes,
+ * if it waits for the lock of a file of that client's.
+ */
 static void finish(struct link *l)
 {
 	struct vf_page *page = l->mapped;
@@ -600,16 +608,13 @@ static void finish(struct link *l)
 	bool was_ready = l->ready, was_killed = l->kill, runs;
 
 	link_kill(l);
-	softgpu_unlock(gpu);
 	if (l->started)
-		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED);
-	softgpu_lock(gpu);
+		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	hear(l); /* what it said last */
 	l->page = &l->nobody;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
 	l->deadline = VGPU_NEVER;
-	close_one(&l->pidfd);
 	close_one(&l->control);
 	close_one(&l->notice);
 	close_one(&l->wake);
@@ -636,6 +641,23 @@ static void finish(struct link *l)
 	command_vf_reset(gpu, l->vf);
 	if (runs)
 		command_engine_stopped(gpu);
+}
+
+/* Waits until the process is gone, or the device is to end. Without the lock. */
+static void bury(struct link *l)
+{
+	struct pollfd p = {l->pidfd, POLLIN, 0};
+	siginfo_t info;
+	bool quit = false;
+
+	while (p.fd >= 0 && poll(&p, 1, GONE_MS) == 0 && !quit) {
+		softgpu_lock(l->gpu);
+		quit = l->gpu->quit;
+		softgpu_unlock(l->gpu);
+	}
+	if (p.fd >= 0)
+		waitid(P_PIDFD, (id_t)p.fd, &info, WEXITED | WNOHANG);
+	close_one(&l->pidfd);
 }
 
 static void rest(struct link *l)
@@ -674,6 +696,7 @@ static void *link_thread(void *arg)
 		started = l->ready;
 		finish(l);
 		softgpu_unlock(gpu); /* deliver */
+		bury(l);
 		softgpu_lock(gpu);
 		if (!started && is_wanted(l))
 			rest(l);

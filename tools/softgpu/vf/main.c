@@ -28,6 +28,10 @@
 
 /* A client's mappings for DMA, its vectors, and what the process has of its own. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
+/* What serving its client may take of one CPU, and how much of that is saved up: an engine that
+ * computes at SCHED_IDLE has no other protection from a flood. */
+#define SERVER_PERCENT 20
+#define SERVER_SAVED (50 * VGPU_MSEC)
 /* The kernel ends a VF process before the device, where memory runs out. */
 #define OOM_SCORE "500\n"
 
@@ -271,11 +275,18 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
+/* Nobody has the other end of the control socket. */
+static bool device_is_gone(void)
+{
+	struct pollfd p = {VF_CONTROL_FD, 0, 0};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
 /* What no client can have been near yet. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
-	struct pollfd device = {.fd = VF_CONTROL_FD};
 	pthread_t bell;
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), r;
 
@@ -299,9 +310,11 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	r = confine_user(uid, gid, NULL, err);
 	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (poll(&device, 1, 0) > 0 && device.revents & POLLHUP)
-		_exit(0); /* it went before that */
+	if (device_is_gone()) /* before that: nobody would be told */
+		_exit(0);
 	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
+	if (r == 0)
+		vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
 	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	r = r ? r : confine_calls(err);
 	return r;
