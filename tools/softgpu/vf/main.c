@@ -167,7 +167,8 @@ static void take_context(struct vf *vf)
 		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
 		/* What was saved has been checked, but against another partition perhaps. */
 		if (vf->live.job.active &&
-		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
+		    (packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK ||
+		     !kernel_job_is_valid(&vf->live.job)))
 			vf->live.job.active = false;
 		vf->loaded = true;
 		break;
