@@ -332,7 +332,7 @@ static void be_hostile(struct input *in, uint32_t op)
 		end_process(p);
 		return;
 	case 4: /* what the page means goes with its bytes: these are never given back */
-		HOLDS(ftruncate(p->page_fd, (off_t)input_number(in, 2)) < 0);
+		HOLDS(ftruncate(p->page_fd, (off_t)(input_number(in, 2) % sizeof(*page))) < 0);
 		i = (uint32_t)fcntl(p->page_fd, F_GET_SEALS);
 		HOLDS(fallocate(p->page_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) <
 			      0 ||

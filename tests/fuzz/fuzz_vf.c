@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>
@@ -22,6 +23,7 @@
 
 #include "confine.h"
 #include "fuzz.h"
+#include "protocol.h"
 #include "vf.h"
 
 #define WINDOW (UINT64_C(64) << 10)
@@ -29,7 +31,7 @@
 #define CLIENT (UINT64_C(32) << 10)
 #define MAX_OPS 60u
 #define MAX_PACKETS 16u
-#define MAX_TILES 300u
+#define MAX_TILES 80u
 
 /* What the process does outside of itself. */
 static int control_fd = -1, notice_fd = -1, dma_fd = -1;
@@ -38,6 +40,7 @@ static void unmap_guarded(void *p, size_t size);
 static int device_hears(void);
 static enum tile next_tile(const struct vf *vf, struct job *job, uint64_t *error);
 static void must_not_end(int code);
+static void end_watcher(pthread_t thread);
 
 #define VF_CONTROL_FD control_fd
 #define VF_NOTICE_FD notice_fd
@@ -49,9 +52,14 @@ int process_main(int argc, char **argv);
 #define vf_futex_wait(word, value, timeout) ((void)(value), device_hears())
 #define kernel_tile next_tile
 #define _exit must_not_end
+#define pthread_detach end_watcher
 #include "../../tools/softgpu/vf/engine.c"
 #include "../../tools/softgpu/vf/main.c"
 #include "../../tools/softgpu/vf/registers.c"
+#define follow_run follow_worker
+#include "../../tools/softgpu/vf/compute.c"
+#undef follow_run
+#undef pthread_detach
 #undef main
 #undef mmap
 #undef munmap
@@ -59,12 +67,26 @@ int process_main(int argc, char **argv);
 #undef _exit
 
 static struct vf vf;
+static struct {
+	int socket, wake;
+	struct worker_shared *shared;
+	uint32_t runs;
+} worker;
+static pthread_t watchers[MAX_OPS + 1];
+static uint32_t n_watchers;
 static int device_fd; /* the other end of the control socket */
 static uint8_t client[CLIENT], client_before[CLIENT];
 static uint8_t before[WINDOW], after[WINDOW];
 static struct input *input; /* what happens while packets are executed */
 static uint32_t tiles, stop_after;
 static bool stop_kills, is_pure;
+
+/* The thread is waited for when the input is over. */
+static void end_watcher(pthread_t thread)
+{
+	HOLDS(n_watchers < sizeof(watchers) / sizeof(watchers[0]));
+	watchers[n_watchers++] = thread;
+}
 
 static void must_not_end(int code)
 {
@@ -165,8 +187,8 @@ static enum tile next_tile(const struct vf *v, struct job *job, uint64_t *error)
 	shorten(&job->packet);
 	tiles++;
 	if (tiles % (stop_after + 1) == stop_after || tiles > MAX_TILES)
-		atomic_store(&v->page->run, VF_RUN_WORD(word >> 3, stop_kills ? VF_KILLING
-									       : VF_STOPPING));
+		atomic_store(&v->page->run,
+			     VF_RUN_WORD(word >> 3, stop_kills ? VF_KILLING : VF_STOPPING));
 	if (!is_pure && input->left > 0 && v->memory) {
 		at = (uint32_t)input_number(input, 2) % WINDOW;
 		v->memory[at] = (uint8_t)input_number(input, 1);
@@ -174,24 +196,27 @@ static enum tile next_tile(const struct vf *v, struct job *job, uint64_t *error)
 	return kernel_tile(v, job, error);
 }
 
-static void send_order(const struct vf_order *order, int fd)
+/* The descriptors become the process's. */
+static void send_order(const struct vf_order *order, const int *fds, uint32_t n)
 {
 	union {
 		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(fd))];
+		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
 	} out = {.space = {0}};
 	struct iovec iov = {(void *)order, sizeof(*order)};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
 
-	if (fd >= 0) {
+	if (n > 0) {
 		m.msg_control = out.space;
-		m.msg_controllen = sizeof(out.space);
+		m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
 		out.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
 					     .cmsg_type = SCM_RIGHTS,
-					     .cmsg_len = CMSG_LEN(sizeof(fd))};
-		memcpy(CMSG_DATA(&out.align), &fd, sizeof(fd));
+					     .cmsg_len = CMSG_LEN(sizeof(int) * n)};
+		memcpy(CMSG_DATA(&out.align), fds, sizeof(int) * n);
 	}
 	HOLDS(sendmsg(device_fd, &m, MSG_DONTWAIT) == sizeof(*order));
+	while (n > 0)
+		close(fds[--n]);
 	atomic_fetch_add(&vf.page->orders, 1);
 }
 
@@ -222,12 +247,89 @@ static void give_memory(uint64_t size)
 
 	HOLDS(size == 0 || (fd >= 0 && ftruncate(fd, (off_t)size) == 0));
 	reset();
-	send_order(&order, fd);
-	if (fd >= 0)
-		close(fd);
+	send_order(&order, &fd, fd >= 0);
 }
 
-/* In place of a sleep until the device does something: it hears of a client's reset, or does not. */
+static void end_worker(void)
+{
+	if (!worker.shared)
+		return;
+	munmap(worker.shared, sizeof(*worker.shared));
+	close(worker.socket);
+	close(worker.wake);
+	worker.shared = NULL;
+}
+
+/* Another worker, which this harness plays, too. */
+static void give_worker(void)
+{
+	const struct vf_order order = {.type = VF_ORDER_WORKER, .modules = 1, .stops = 1};
+	int fds[VF_ORDER_FDS], pair[2];
+
+	end_worker();
+	HOLDS(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	fds[0] = pair[1];
+	fds[1] = memfd_create("worker", MFD_CLOEXEC);
+	fds[2] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	worker.socket = pair[0];
+	worker.wake = fcntl(fds[2], F_DUPFD_CLOEXEC, 0);
+	worker.runs = 0;
+	HOLDS(fds[1] >= 0 && fds[2] >= 0 && worker.wake >= 0);
+	HOLDS(ftruncate(fds[1], sizeof(*worker.shared)) == 0);
+	worker.shared =
+		mmap(NULL, sizeof(*worker.shared), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+	HOLDS(worker.shared != MAP_FAILED);
+	send_order(&order, fds, VF_ORDER_FDS);
+}
+
+/* What a worker says before the VF runs: whatever it likes, and then that it has ended, or that is
+ * the last of it. */
+static void act_as_worker(struct input *in, uint32_t op)
+{
+	struct worker_message m = {0};
+	uint32_t i;
+
+	if (!worker.shared)
+		return;
+	atomic_store(&worker.shared->waits, op >> 7);
+	atomic_store(&worker.shared->state,
+		     op % 4 == 3 ? (uint32_t)input_number(in, 1) : WORKER_READY);
+	memset(worker.shared->text, 'x', sizeof(worker.shared->text)); /* and no end */
+	notify(worker.wake);
+	for (i = 0; i < (op >> 2) % 4; i++) {
+		m.type = (uint32_t)input_number(in, 1) % (WORKER_ENDED + 2);
+		m.serial = worker.runs + (uint32_t)input_number(in, 1) % 3;
+		m.dma.at = input_number(in, 3);
+		m.dma.bytes = input_number(in, 3);
+		m.dma.iova = input_number(in, 2);
+		m.dma.out = (uint32_t)input_number(in, 1);
+		if (m.dma.out & 0x80)
+			m.dma.bytes = -m.dma.at + m.dma.out; /* a sum that wraps */
+		send(worker.socket, &m, m.dma.out == 0x7f ? 8 : sizeof(m), MSG_DONTWAIT);
+	}
+	if (op & 0x40) {
+		shutdown(worker.socket, SHUT_RDWR);
+		return;
+	}
+	m = (struct worker_message){.type = WORKER_ENDED, .serial = worker.runs + 1};
+	m.ended.end = (uint32_t)input_number(in, 1) % 5;
+	m.ended.error = (uint32_t)input_number(in, 1);
+	m.ended.active = op & 1;
+	m.ended.rptr = input_number(in, 1);
+	send(worker.socket, &m, sizeof(m), MSG_DONTWAIT);
+}
+
+/* A worker that says nothing keeps the VF running until the device ends that: it does not come to
+ * that here. */
+static bool worker_has_spoken(void)
+{
+	struct pollfd p = {vf.compute ? vf.compute->setup.socket : -1, POLLIN, 0};
+
+	return !vf.compute || poll(&p, 1, 0) == 1;
+}
+
+/* In place of a sleep until the device does something: it hears of a client's reset, or does not.
+ */
 static int device_hears(void)
 {
 	if (atomic_load(&vf.page->resets) % 4 == 3)
@@ -244,7 +346,12 @@ static void work(void)
 
 	while ((state = VF_RUN_STATE(atomic_load(&vf.page->run))) != VF_STOPPED &&
 	       state != VF_PARKED) {
+		if (vf.has_worker && state == VF_RUN && !worker_has_spoken())
+			shutdown(worker.socket, SHUT_RDWR);
+		worker.runs += vf.compute != NULL;
 		follow_run(&vf);
+		if (vf.compute)
+			worker.runs = vf.compute->serial;
 		HOLDS(++rounds <= 4);
 	}
 	/* The device may take it without asking. */
@@ -300,6 +407,8 @@ static void act_as_device(struct input *in, uint32_t op)
 
 	switch (op % 10) {
 	case 0:
+		if (vf.has_worker && op > 10)
+			act_as_worker(in, (uint32_t)input_number(in, 1));
 		run_vf();
 		break;
 	case 1:
@@ -316,6 +425,8 @@ static void act_as_device(struct input *in, uint32_t op)
 	case 4:
 		stop_run();
 		give_memory(sizes[op / 10 % 4]);
+		if (vf.has_worker && sizes[op / 10 % 4])
+			give_worker();
 		break;
 	case 5:
 		atomic_store(&page->gates, (uint32_t)input_number(in, 1));
@@ -402,7 +513,7 @@ static void act_as_client(struct input *in, uint32_t op)
 			      op & 0x80);
 		break;
 	default:
-		access_region(regions[op / 6 % 5], input_number(in, 3), 1 + input_number(in, 2), in,
+		access_region(regions[op / 6 % 5], input_number(in, 3), 1 + input_number(in, 1), in,
 			      op & 0x80);
 		break;
 	}
@@ -428,7 +539,7 @@ static uint32_t fill_ring(struct input *in, uint64_t base, uint64_t n)
 		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
 			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= input_number(in, 2) << 32;
 		if (p.opcode == SOFTGPU_MANDELBROT)
-			p.arg[5] = p.arg[5] > 1000000 ? p.arg[5] : p.arg[5] % 5000;
+			p.arg[5] = p.arg[5] > 1000000 ? p.arg[5] : p.arg[5] % 500;
 		if (n && vf.memory)
 			memcpy(vf.memory + base + i % n * sizeof(p), &p, sizeof(p));
 	}
@@ -451,19 +562,19 @@ static void set_up(void)
  * take long. */
 static bool execute_all(uint64_t count, uint32_t every)
 {
-	uint32_t rounds = 0;
+	uint32_t done;
 
 	stop_after = every;
 	memcpy(vf.memory, before, WINDOW);
 	memcpy(client, client_before, CLIENT);
 	set_up();
 	registers_ops.write(&vf, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &count, sizeof(count));
-	do {
+	for (done = 0; done <= MAX_TILES; done += every + 1) {
 		run_vf();
 		if (VF_RUN_STATE(atomic_load(&vf.page->run)) == VF_PARKED)
 			return true;
 		save_and_load(input, false);
-	} while (++rounds <= MAX_TILES + MAX_PACKETS);
+	}
 	return false;
 }
 
@@ -540,13 +651,23 @@ static void begin(uint64_t shape)
 	pci_build(&vf.pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf.vram);
 	stop_after = MAX_TILES;
 	is_pure = false;
+	vf.has_worker = (shape & 12) == 8;
+	n_watchers = 0;
 	give_memory(WINDOW);
+	if (vf.has_worker)
+		give_worker();
 	vf_follow(&vf);
 	HOLDS(vf.memory && vf.window == WINDOW);
 }
 
 static void end(void)
 {
+	uint32_t i;
+
+	compute_destroy(vf.compute);
+	for (i = 0; i < n_watchers; i++)
+		pthread_join(watchers[i], NULL);
+	end_worker();
 	if (vf.memory)
 		unmap_guarded(vf.memory, vf.window);
 	if (vf.memfd >= 0)

@@ -51,7 +51,16 @@ static void send_message(struct compute *c, const struct worker_message *m)
 		;
 }
 
-/* The worker has something to say: that it is ready, or not, or has compiled. */
+static void release(struct compute *c)
+{
+	munmap(c->shared, sizeof(*c->shared));
+	close(c->setup.wake);
+	close(c->quit_fd);
+	free(c);
+}
+
+/* The worker has something to say: that it is ready, or not, or has compiled. What is left of C
+ * goes with this thread, which may be waiting for the lock when another worker comes. */
 static void *watch(void *arg)
 {
 	struct compute *c = arg;
@@ -61,8 +70,10 @@ static void *watch(void *arg)
 	for (;;) {
 		if (poll(fds, 2, -1) < 0)
 			continue;
-		if (fds[1].revents)
+		if (fds[1].revents) {
+			release(c);
 			return NULL;
+		}
 		drain(c->setup.wake);
 		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
 			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
@@ -99,10 +110,10 @@ void compute_destroy(struct compute *c)
 {
 	if (!c)
 		return;
-	notify(c->quit_fd);
-	pthread_detach(c->watcher);
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
+	pthread_detach(c->watcher);
+	notify(c->quit_fd); /* C is the watcher's from here on */
 }
 
 bool compute_is_ready(const struct compute *c)

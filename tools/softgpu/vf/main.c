@@ -95,6 +95,8 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
 					    order->kill_after};
 
+	if (vf->executing)
+		_exit(1);
 	compute_destroy(vf->compute);
 	vf->modules = order->modules;
 	vf->compute = compute_create(vf, &setup);
