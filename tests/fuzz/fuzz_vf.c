@@ -49,7 +49,7 @@ static void end_watcher(pthread_t thread);
 int process_main(int argc, char **argv);
 #define mmap(at, size, protection, flags, fd, offset) map_guarded(size, fd)
 #define munmap(p, size) unmap_guarded(p, size)
-#define vf_futex_wait(word, value, timeout) ((void)(value), device_hears())
+#define vf_futex_wait(word, value, timeout) ((void)(value), (void)(timeout), device_hears())
 #define kernel_tile next_tile
 #define _exit must_not_end
 #define pthread_detach end_watcher

@@ -60,8 +60,9 @@ struct ring {
 	uint64_t serial;
 	vgpu_nsec began;	     /* what events count from */
 	vgpu_nsec cost[KERNELS + 2]; /* of a piece of a kind, as it was lately */
-	enum softgpu_error error;
-	_Atomic bool waited_for; /* the head has no gate, and may take longer than a stop may */
+	enum softgpu_error bad;	     /* the packet at hand is: after what is before it */
+	enum softgpu_error error;    /* a run has failed: nothing runs any more */
+	_Atomic bool waited_for;     /* the head has no gate, and may take longer than a stop may */
 };
 
 static struct entry *entry_at(struct ring *r, uint32_t i)
@@ -98,6 +99,11 @@ static void fence(struct ring *r, const struct piece *p)
 {
 	struct worker_message m = {.type = WORKER_FENCE};
 
+	/* It was valid when the packet was taken in; but each run says where it is. */
+	if (!packet_fence_is_valid(&r->limits, r->fence_at)) {
+		r->error = SOFTGPU_OUT_OF_RANGE;
+		return;
+	}
 	__atomic_store_n((uint64_t *)(r->setup.window + r->fence_at), p->value, __ATOMIC_RELEASE);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
@@ -123,7 +129,7 @@ static void launch(struct ring *r, struct entry *e)
 	if (e->piece.kind < PIECE_DMA)
 		x = r->setup.ops->launch(r->setup.device, slot_of(r, e), &e->piece);
 	if (x == -EINVAL)
-		r->error = SOFTGPU_BAD_LAUNCH;
+		r->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
@@ -235,7 +241,7 @@ static void fetch(struct ring *r)
 	uint64_t wptr = atomic_load(&r->setup.shared->wptr), slot;
 
 	if (!packet_ring_is_valid(&r->limits, r->base, r->n) || wptr - r->rptr > r->n) {
-		r->error = SOFTGPU_BAD_RING;
+		r->bad = SOFTGPU_BAD_RING;
 		return;
 	}
 	slot = r->rptr & (r->n - 1);
@@ -243,10 +249,10 @@ static void fetch(struct ring *r)
 	memcpy(&r->job.packet, r->setup.window + r->base + slot * sizeof(r->job.packet),
 	       sizeof(r->job.packet));
 	r->rptr++;
-	r->error = packet_check(&r->limits, &r->job.packet);
-	if (r->error == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
+	r->bad = packet_check(&r->limits, &r->job.packet);
+	if (r->bad == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
-		r->error = SOFTGPU_OUT_OF_RANGE;
+		r->bad = SOFTGPU_OUT_OF_RANGE;
 }
 
 /* Whether one more piece may follow what is on its way. Those with a gate and those without are not
@@ -294,7 +300,7 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	if (x == MODULE_PIECE)
 		return NEXT_PIECE;
 	if (x < 0)
-		r->error = (enum softgpu_error)(-x);
+		r->bad = (enum softgpu_error)(-x);
 	return x == MODULE_COMPILES ? NEXT_LATER : NEXT_NONE;
 }
 
@@ -305,6 +311,12 @@ static enum step feed(struct ring *r)
 {
 	struct entry *e = entry_at(r, r->in_flight);
 
+	if (r->bad != SOFTGPU_OK) {
+		if (r->in_flight > 0)
+			return STEP_WAIT;
+		r->error = r->bad;
+		return STEP_END;
+	}
 	if (!r->job.active) {
 		if (!has_packet(r))
 			return r->in_flight ? STEP_WAIT : STEP_END;
@@ -521,7 +533,6 @@ void ring_run(struct ring *r, const struct worker_message *m)
 		r->n = m->run.ring_size;
 		r->rptr = m->run.rptr;
 		r->fence_at = m->run.fence_at;
-		r->error = SOFTGPU_OK;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
 	}

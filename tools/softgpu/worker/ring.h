@@ -30,7 +30,8 @@ struct ring *ring_create(const struct ring_setup *setup);
 /* Ends it; the device must not be stopped. */
 void ring_destroy(struct ring *r);
 
-/* Begins a run, or goes on with one that was stopped in the middle of a piece. */
+/* Begins a run, or goes on with one that was stopped in the middle of a piece. After a run that has
+ * FAILED each fails at once, with the same error: a reset of the VF gives it another worker. */
 void ring_run(struct ring *r, const struct worker_message *m);
 /* No more pieces; the gate is shut. How long what is in flight may be waited for, at most. */
 vgpu_nsec ring_stop(struct ring *r);
