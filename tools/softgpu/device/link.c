@@ -429,8 +429,7 @@ static void begins(struct link *l)
 {
 	const struct vf_order serve = {.type = VF_ORDER_SERVE};
 
-	if (fcntl(l->page_fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+	if (fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
 		link_kill(l);
 		return;
 	}
@@ -506,7 +505,8 @@ static int start(struct link *l, struct vgpu_error *err)
 	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
-	    ftruncate(l->page_fd, sizeof(*l->page)) < 0)
+	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
+	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return vgpu_error_set(err, -errno, "no descriptors: %s", strerror(errno));
 	l->control = pair[0];
 	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);

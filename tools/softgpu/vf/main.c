@@ -107,6 +107,8 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
 					    order->kill_after};
 
+	if (vf->executing)
+		_exit(1);
 	compute_destroy(vf->compute);
 	vf->modules = order->modules;
 	vf->compute = compute_create(vf, &setup);
@@ -179,7 +181,8 @@ static void take_context(struct vf *vf)
 		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
 		/* What was saved has been checked, but against another partition perhaps. */
 		if (vf->live.job.active &&
-		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
+		    (packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK ||
+		     !kernel_job_is_valid(&vf->live.job)))
 			vf->live.job.active = false;
 		vf->loaded = true;
 		break;
