@@ -110,14 +110,28 @@ static void notify(const struct process *p)
 	HOLDS(write(p->notice, &one, sizeof(one)) == sizeof(one) || errno == EAGAIN);
 }
 
+/* What a process that gives a file back does, and how it ends. */
+static int give_back(const int *fds, uint32_t n, int *pidfd)
+{
+	HOLDS(n == 1 && fcntl(fds[0], F_GETFD) >= 0);
+	HOLDS(fallocate(fds[0], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)VRAM) == 0);
+	*pidfd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	HOLDS(*pidfd >= 0);
+	return 0;
+}
+
 /* In place of the function that starts programs. */
 int program_start(const char *name, const char *const *args, const int *fds, uint32_t n, pid_t *pid,
 		  int *pidfd, struct vgpu_error *err)
 {
-	unsigned long vf = strtoul(args[1], NULL, 10);
-	struct process *p = &processes[vf];
+	unsigned long vf;
+	struct process *p;
 
 	(void)err;
+	if (strcmp(args[0], "--give-back") == 0)
+		return give_back(fds, n, pidfd);
+	vf = strtoul(args[1], NULL, 10);
+	p = &processes[vf];
 	HOLDS(strcmp(name, "softgpu-vf") == 0 && strcmp(args[0], "--vf") == 0 && vf < VFS);
 	HOLDS(n == VF_DMA_FD - VF_CONTROL_FD);
 	pthread_mutex_lock(&processes_lock);
@@ -160,8 +174,13 @@ int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
 	uint64_t count;
 
-	HOLDS(type == P_PIDFD && options == WEXITED);
-	HOLDS(read((int)id, &count, sizeof(count)) == sizeof(count)); /* else it waits for ever */
+	HOLDS(type == P_PIDFD && (options & ~(WNOHANG | WNOWAIT)) == WEXITED);
+	if (options & WNOWAIT)
+		return 0;
+	if (read((int)id, &count, sizeof(count)) != sizeof(count)) {
+		HOLDS(options & WNOHANG); /* else it waits for ever */
+		return -1;
+	}
 	info->si_code = CLD_EXITED;
 	return 0;
 }
