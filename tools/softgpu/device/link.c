@@ -30,6 +30,8 @@
 /* How long a process may take to start; and how long the device waits after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000
+/* How often a thread that waits for the end of a process checks whether the device must end. */
+#define GONE_MS 200
 /* The page of a process that notifies the device is read at most HEARD_MOST times in HEARD_WHILE,
  * so that a process cannot keep the device busy. */
 #define HEARD_MOST 8u
@@ -103,6 +105,9 @@ void link_kill(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+	/* Who listens goes on at once: that the process is gone may take as long as its client
+	 * likes. */
+	link_wake(l);
 }
 
 vgpu_nsec link_deadline(const struct link *l)
@@ -411,8 +416,7 @@ static void begin(struct link *l)
 {
 	const struct vf_order serve = {.type = VF_ORDER_SERVE};
 
-	if (fcntl(l->page_fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+	if (fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
 		link_kill(l);
 		return;
 	}
@@ -484,7 +488,8 @@ static int start(struct link *l, struct vgpu_error *err)
 	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
-	    ftruncate(l->page_fd, sizeof(*l->page)) < 0)
+	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
+	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
 				      strerror(errno));
 	l->control = pair[0];
@@ -574,7 +579,11 @@ static void serve(struct link *l)
 	}
 }
 
-/* Ends the process, frees what belongs to it, and resets the VF. */
+/*
+ * Ends the process, frees what belongs to it, and resets the VF. After its signal the process
+ * executes nothing more, so the VF stands still and is reset at once. But the system call that the
+ * process is in may take as long as its client likes, if it waits for the lock of a client's file.
+ */
 static void finish(struct link *l)
 {
 	struct vf_page *page = l->mapped;
@@ -583,16 +592,13 @@ static void finish(struct link *l)
 	bool was_ready = l->ready, was_killed = l->kill, runs;
 
 	link_kill(l);
-	softgpu_unlock(gpu);
 	if (l->started)
-		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED);
-	softgpu_lock(gpu);
+		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
 	read_page(l); /* for the last time */
 	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
 	l->deadline = VGPU_NEVER;
-	vgpu_close(&l->pidfd);
 	vgpu_close(&l->control);
 	vgpu_close(&l->notice);
 	vgpu_close(&l->wake);
@@ -619,6 +625,23 @@ static void finish(struct link *l)
 	command_vf_reset(gpu, l->vf);
 	if (runs)
 		command_engine_stopped(gpu);
+}
+
+/* Waits until the process has ended, or the device must end. Called without the lock. */
+static void wait_for_exit(struct link *l)
+{
+	struct pollfd p = {l->pidfd, POLLIN, 0};
+	siginfo_t info;
+	bool quit = false;
+
+	while (p.fd >= 0 && poll(&p, 1, GONE_MS) == 0 && !quit) {
+		softgpu_lock(l->gpu);
+		quit = l->gpu->quit;
+		softgpu_unlock(l->gpu);
+	}
+	if (p.fd >= 0)
+		waitid(P_PIDFD, (id_t)p.fd, &info, WEXITED | WNOHANG);
+	vgpu_close(&l->pidfd);
 }
 
 /* Waits before another process is started. */
@@ -658,6 +681,7 @@ static void *link_thread(void *arg)
 		started = l->ready;
 		finish(l);
 		softgpu_unlock(gpu); /* delivers interrupts */
+		wait_for_exit(l);
 		softgpu_lock(gpu);
 		if (!started && is_wanted(l))
 			wait_again(l);

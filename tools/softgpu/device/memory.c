@@ -203,7 +203,8 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 
 	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
 		return false;
-	if (!is_memory(gpu, offset, size))
+	/* Host memory may be larger; but a VF's BAR 0 is as large as the GPU's memory. */
+	if (!is_memory(gpu, offset, size) || size > gpu->config.vram)
 		return false;
 	if (moves && vf->file)
 		move(gpu, vf, offset);

@@ -35,7 +35,16 @@ static void send_message(struct compute *c, const struct worker_message *m)
 	vgpu_socket_send_all(c->setup.socket, m, sizeof(*m));
 }
 
-/* Waits for the worker's eventfd: it is ready, has refused to start, or has compiled a module. */
+static void release(struct compute *c)
+{
+	munmap(c->shared, sizeof(*c->shared));
+	vgpu_close(&c->setup.wake);
+	vgpu_close(&c->quit_fd);
+	free(c);
+}
+
+/* Waits for the worker's eventfd: it is ready, has refused to start, or has compiled a module. C is
+ * released here, because this thread may be waiting for the lock when another worker comes. */
 static void *watch(void *arg)
 {
 	struct compute *c = arg;
@@ -45,8 +54,10 @@ static void *watch(void *arg)
 	for (;;) {
 		if (poll(fds, 2, -1) < 0)
 			continue;
-		if (fds[1].revents)
+		if (fds[1].revents) {
+			release(c);
 			return NULL;
+		}
 		vgpu_eventfd_drain(c->setup.wake);
 		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
 			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
@@ -83,10 +94,10 @@ void compute_destroy(struct compute *c)
 {
 	if (!c)
 		return;
-	vgpu_eventfd_signal(c->quit_fd);
-	pthread_detach(c->watcher);
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
+	pthread_detach(c->watcher);
+	vgpu_eventfd_signal(c->quit_fd); /* C is the watcher's from here on */
 }
 
 bool compute_is_ready(const struct compute *c)

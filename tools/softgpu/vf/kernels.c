@@ -83,13 +83,19 @@ static enum tile saxpy(const struct vf *vf, struct job *job)
 	return advance(job, n, a[2]);
 }
 
+/* How many blocks N rows or columns take. */
+static uint64_t blocks(uint64_t n)
+{
+	return (n + GEMM_EDGE - 1) / GEMM_EDGE;
+}
+
 /* Computes GEMM_DEPTH products for each element of one block of C. The partial sums stay in the job
  * until the block is done. */
 static enum tile gemm(const struct vf *vf, struct job *job)
 {
 	const uint64_t *arg = job->packet.arg;
 	uint64_t m = (uint32_t)arg[3], n = arg[3] >> 32, k = arg[4];
-	uint64_t across = (n + GEMM_EDGE - 1) / GEMM_EDGE, down = (m + GEMM_EDGE - 1) / GEMM_EDGE;
+	uint64_t across = blocks(n), down = blocks(m);
 	uint64_t row = job->at / across * GEMM_EDGE, column = job->at % across * GEMM_EDGE;
 	uint64_t rows = m - row < GEMM_EDGE ? m - row : GEMM_EDGE;
 	uint64_t columns = n - column < GEMM_EDGE ? n - column : GEMM_EDGE;
@@ -230,6 +236,32 @@ static enum tile count(const struct vf *vf, struct job *job)
 		__atomic_store_n((uint64_t *)(vf->memory + a[0]), job->at + i, __ATOMIC_RELAXED);
 	}
 	return advance(job, n, a[1]);
+}
+
+bool kernel_job_is_valid(const struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t low = (uint32_t)a[3], high = a[3] >> 32;
+
+	switch (job->packet.opcode) {
+	case SOFTGPU_FILL:
+		return job->at <= a[1] && job->at % 4 == 0;
+	case SOFTGPU_COPY:
+	case SOFTGPU_UPLOAD:
+	case SOFTGPU_DOWNLOAD:
+	case SOFTGPU_SAXPY:
+	case SOFTGPU_DMA_IN:
+	case SOFTGPU_DMA_OUT:
+		return job->at <= a[2];
+	case SOFTGPU_GEMM:
+		return job->at < blocks(low) * blocks(high) && job->inner < a[4];
+	case SOFTGPU_SHA256:
+		return job->at <= a[2] && job->at % 64 == 0;
+	case SOFTGPU_MANDELBROT:
+		return job->at < (uint64_t)(uint32_t)a[1] * (a[1] >> 32) && job->inner <= a[5];
+	default: /* these do not use how far they are as a place in memory */
+		return true;
+	}
 }
 
 /* Runs one tile of a packet that packet_check() has accepted. On TILE_ERROR, *ERROR says why. */

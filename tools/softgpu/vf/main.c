@@ -31,6 +31,10 @@
 
 /* A client's mappings for DMA, its vectors, and the descriptors of the process itself. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
+/* The part of one CPU that serving the client may use, and how much of it can be saved up: an
+ * engine that computes at SCHED_IDLE has no other protection from a flood of messages. */
+#define SERVER_PERCENT 20
+#define SERVER_SAVED (50 * VGPU_MSEC)
 /* If memory runs out, the kernel kills VF processes before the device. */
 #define OOM_SCORE "500\n"
 
@@ -103,6 +107,8 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
 					    order->kill_after};
 
+	if (vf->executing)
+		_exit(1);
 	compute_destroy(vf->compute);
 	vf->modules = order->modules;
 	vf->compute = compute_create(vf, &setup);
@@ -162,7 +168,8 @@ static void take_context(struct vf *vf)
 		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
 		/* The saved packet has been checked, but the VF may have another partition now. */
 		if (vf->live.job.active &&
-		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
+		    (packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK ||
+		     !kernel_job_is_valid(&vf->live.job)))
 			vf->live.job.active = false;
 		vf->loaded = true;
 		break;
@@ -259,11 +266,18 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
+/* Whether no process has the other end of the control socket. */
+static bool device_is_gone(void)
+{
+	struct pollfd p = {VF_CONTROL_FD, 0, 0};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
 /* Prepares the process before there is a client. 0 or -errno with one sentence. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
-	struct pollfd device = {.fd = VF_CONTROL_FD};
 	pthread_t bell;
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), r;
 
@@ -290,11 +304,12 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	/* This process ends with the device. A change of the user clears the setting, so it is made
 	 * after that. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (poll(&device, 1, 0) > 0 && device.revents & POLLHUP)
+	if (device_is_gone())
 		_exit(0); /* the device ended before prctl() */
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r < 0)
 		return r;
+	vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
 	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
 	if (r != 0)
 		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));

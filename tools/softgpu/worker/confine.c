@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,12 @@ static const int denied[] = {
 	SCMP_SYS(setresgid),
 	SCMP_SYS(setgroups),
 	SCMP_SYS(capset),
+	/* another priority than softgpu has given it */
+	SCMP_SYS(sched_setscheduler),
+	SCMP_SYS(sched_setparam),
+	SCMP_SYS(sched_setattr),
+	SCMP_SYS(setpriority),
+	SCMP_SYS(ioprio_set),
 	/* another view of the system; clone below */
 	SCMP_SYS(unshare),
 	SCMP_SYS(setns),
@@ -134,6 +141,20 @@ static int add_rules(scmp_filter_ctx filter)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
+/* What a user of this machine may have, this process must not: the kernel asks before it raises a
+ * priority, or keeps messages that nobody reads. */
+static int limit_resources(void)
+{
+	static const int none[] = {RLIMIT_RTPRIO, RLIMIT_NICE, RLIMIT_MSGQUEUE};
+	struct rlimit limit = {0, 0};
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (setrlimit((__rlimit_resource_t)none[i], &limit) < 0)
+			return -errno;
+	return 0;
+}
+
 int confine_calls(struct vgpu_error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
@@ -141,8 +162,10 @@ int confine_calls(struct vgpu_error *err)
 
 	if (!filter)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	r = limit_resources();
 	/* all threads, those of the driver too */
-	r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (r == 0)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
 	if (r == 0)
 		r = add_rules(filter);
 	if (r == 0)

@@ -60,7 +60,8 @@ struct ring {
 	uint64_t serial;
 	vgpu_nsec began;	     /* EVENT packets count from here */
 	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
-	enum softgpu_error error;
+	enum softgpu_error bad;	     /* of the packet at hand; reported after those before it */
+	enum softgpu_error error;    /* a run has failed: nothing runs any more */
 	/* The piece at the head has no gate, and may take longer than a stop may wait. */
 	_Atomic bool needs_hard_stop;
 };
@@ -100,6 +101,11 @@ static void write_fence(struct ring *r, const struct piece *p)
 {
 	struct worker_message m = {.type = WORKER_FENCE};
 
+	/* It was valid when the packet was taken in; but each run says where it is. */
+	if (!packet_fence_is_valid(&r->limits, r->fence_at)) {
+		r->error = SOFTGPU_OUT_OF_RANGE;
+		return;
+	}
 	__atomic_store_n((uint64_t *)(r->setup.window + r->fence_at), p->value, __ATOMIC_RELEASE);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
@@ -123,7 +129,7 @@ static void launch(struct ring *r, struct entry *e)
 
 	e->skipped = false;
 	if (x == -EINVAL)
-		r->error = SOFTGPU_BAD_LAUNCH;
+		r->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
@@ -238,7 +244,7 @@ static void fetch(struct ring *r)
 	uint64_t wptr = atomic_load(&r->setup.shared->wptr), slot;
 
 	if (!packet_ring_is_valid(&r->limits, r->base, r->n) || wptr - r->rptr > r->n) {
-		r->error = SOFTGPU_BAD_RING;
+		r->bad = SOFTGPU_BAD_RING;
 		return;
 	}
 	slot = r->rptr & (r->n - 1);
@@ -246,10 +252,10 @@ static void fetch(struct ring *r)
 	memcpy(&r->job.packet, r->setup.window + r->base + slot * sizeof(r->job.packet),
 	       sizeof(r->job.packet));
 	r->rptr++;
-	r->error = packet_check(&r->limits, &r->job.packet);
-	if (r->error == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
+	r->bad = packet_check(&r->limits, &r->job.packet);
+	if (r->bad == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
-		r->error = SOFTGPU_OUT_OF_RANGE;
+		r->bad = SOFTGPU_OUT_OF_RANGE;
 }
 
 /* Whether one more piece may follow those in flight. Pieces with a gate and pieces without are
@@ -297,7 +303,7 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	if (x == MODULE_PIECE)
 		return NEXT_PIECE;
 	if (x < 0)
-		r->error = (enum softgpu_error)(-x);
+		r->bad = (enum softgpu_error)(-x);
 	return x == MODULE_COMPILES ? NEXT_LATER : NEXT_NONE;
 }
 
@@ -309,6 +315,12 @@ static enum step feed(struct ring *r)
 {
 	struct entry *e = entry_at(r, r->in_flight);
 
+	if (r->bad != SOFTGPU_OK) {
+		if (r->in_flight > 0)
+			return STEP_WAIT;
+		r->error = r->bad;
+		return STEP_END;
+	}
 	if (!r->job.active) {
 		if (!has_packet(r))
 			return r->in_flight ? STEP_WAIT : STEP_END;
@@ -524,7 +536,6 @@ void ring_run(struct ring *r, const struct worker_message *m)
 		r->n = m->run.ring_size;
 		r->rptr = m->run.rptr;
 		r->fence_at = m->run.fence_at;
-		r->error = SOFTGPU_OK;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
 	}

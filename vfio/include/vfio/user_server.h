@@ -40,6 +40,11 @@ struct vfio_endpoint;
 int vfio_server_create(struct vfio_server **out, const char *name, int fifo,
 		       struct vgpu_error *err);
 
+/* Limits the CPU time of the server's thread: PERCENT of one CPU (1 to 100) in the long run, and what
+ * it has saved up, MOST nanoseconds at most. Beyond that it sleeps, and its clients wait. Before it
+ * has clients. */
+void vfio_server_limit(struct vfio_server *server, uint32_t percent, vgpu_nsec most);
+
 /* Closes all endpoints, ends the thread and frees SERVER. Not from a callback. */
 void vfio_server_destroy(struct vfio_server *server);
 

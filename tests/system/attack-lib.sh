@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+# Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
+slice_ms=10 grace_ms=100
+attack=$VGPU_BUILD/tests/system/attack
+tenants=()
+start_tenants() { # options of softgpu
+	start_softgpu --vfs 4 "$@"
+	config <<-CONF
+		vfs = 4
+		policy = strict
+		slice_us = $((slice_ms * 1000))
+		grace_ms = $grace_ms
+	CONF
+	start_vgpud
+	for n in 0 1 2 3; do await 30 is $n state available; done
+	# They always have work, at any moment.
+	start_guest t0 0 sha256 --size 8 --depth 16 --seconds 600; tenants+=($guest_pid)
+	start_guest t1 1 spin --us 50000 --depth 16 --seconds 600; tenants+=($guest_pid)
+	start_guest t2 2 spin --us 50000 --depth 16 --seconds 600; tenants+=($guest_pid)
+	await 30 active 3
+	# They have paid for their drivers' starts.
+	await 30 nothing_owed
+	observe before
+	await 20 have_run before
+	observe after
+	quiet=$(longest after)
+	bound=$(jq '[.vfs[0:3][] | .lag_bound_ns] | max' "$run/after.json")
+	judge "nobody attacks" before after
+}
+# observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
+observe() { jq -s '.[0] + {engine: .[1]}' <(json vf list) <(json stats) >"$run/$1.json"; }
+longest() { jq '[.vfs[0:3][] | .wait_max_ns] | max' "$run/$1.json"; }
+nothing_owed() { json vf list | jq -e '[.vfs[0:3][] | .debt_ns == 0] | all'; }
+# have_run NAME: every neighbour has had 40 slices since NAME.
+have_run() {
+	json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((40 * slice_ms * 1000000)) \
+		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
+}
+# judge WHAT BEFORE AFTER: fails unless the neighbours had their shares of the time that could be had in between, nobody waited
+# longer than without an attack by more than a slice, the grace, and what VF 3 had of exclusive windows and resets, and no neighbour
+# was reset. Prints the figures.
+judge() {
+	local figures
+	figures=$(jq -cn --slurpfile b "$run/$2.json" --slurpfile a "$run/$3.json" --argjson quiet "$quiet" --argjson bound "$bound" '
+		$b[0] as $b | $a[0] as $a |
+		(($a.wall_ns - $b.wall_ns) - ($a.engine.switch_ns - $b.engine.switch_ns) -
+		 ([$a.vfs[] | .exclusive_ns + .reset_ns] | add) + ([$b.vfs[] | .exclusive_ns + .reset_ns] | add)) as $available |
+		[range(3) as $i | ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns)] as $had |
+		{available_ms: ($available / 1e6 | round), share: ($had | map(. / $available * 1000 | round / 1000)),
+		 missing_ms: ([$available / 4 - ($had | min), 0] | max / 1e6 * 10 | round / 10), bound_ms: ($bound / 1e6),
+		 extra_wait_ms: (([$a.vfs[0:3][] | .wait_max_ns] | max) - $quiet | . / 1e5 | round / 10),
+		 windows_ms: ([$a.vfs[3].exclusive_ns, -$b.vfs[3].exclusive_ns] | add / 1e5 | round / 10),
+		 reset_ms: ([$a.vfs[3].reset_ns, -$b.vfs[3].reset_ns] | add / 1e5 | round / 10),
+		 resets: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
+	echo "$1: $figures"
+	jq -e '.missing_ms <= .bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour did not get its share"
+	jq -e --argjson most $((slice_ms + grace_ms)) '.extra_wait_ms <= $most + .windows_ms + .reset_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour waited too long: $(ctl events | tail -20)"
+	jq -e '.resets == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
+}
+# audited WHAT: vgpud's records of the last seconds break no bound of the policy.
+audited() {
+	recordings=("$run/shares.rec")
+	ctl record --output "${recordings[0]}" >/dev/null || fail "vgpuctl record failed"
+	audit
+	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
+}
+# The process of a VF; nothing if there is none.
+vf_process() { # VF
+	local p
+	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
+	done
+}
+served() { [ -n "$(vf_process "$1")" ]; }
+descriptors() { ls "/proc/$softgpu_pid/fd" | wc -l; }
+# end_tenants: the neighbours' results are right, and everything ends as it does without attacks.
+end_tenants() {
+	local i
+	kill -INT "${tenants[@]}"
+	for i in 0 1 2; do wait_guest "${tenants[$i]}" "t$i"; done
+	kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+	kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
+	[ -z "$(ls "$run/gpu")" ] || fail "sockets are left over: $(ls "$run/gpu")"
+}
