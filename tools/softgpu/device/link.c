@@ -105,8 +105,8 @@ void link_kill(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
-	/* Who listens goes on at once: that the process is gone may take as long as its client
-	 * likes. */
+	/* The VF's thread continues at once, because the process's end may take as long as its
+	 * client likes. */
 	link_wake(l);
 }
 

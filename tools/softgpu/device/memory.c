@@ -203,7 +203,7 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 
 	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
 		return false;
-	/* Host memory may be larger; but a VF's BAR 0 is as large as the GPU's memory. */
+	/* Host memory may be larger than GPU memory, but a VF's BAR 0 is not. */
 	if (!is_memory(gpu, offset, size) || size > gpu->config.vram)
 		return false;
 	if (moves && vf->file)

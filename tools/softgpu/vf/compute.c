@@ -97,7 +97,7 @@ void compute_destroy(struct compute *c)
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
 	pthread_detach(c->watcher);
-	vgpu_eventfd_signal(c->quit_fd); /* C is the watcher's from here on */
+	vgpu_eventfd_signal(c->quit_fd); /* from now on the watcher owns C */
 }
 
 bool compute_is_ready(const struct compute *c)

@@ -83,7 +83,7 @@ static enum tile saxpy(const struct vf *vf, struct job *job)
 	return advance(job, n, a[2]);
 }
 
-/* How many blocks N rows or columns take. */
+/* Number of blocks that N rows or columns have. */
 static uint64_t blocks(uint64_t n)
 {
 	return (n + GEMM_EDGE - 1) / GEMM_EDGE;
@@ -259,7 +259,7 @@ bool kernel_job_is_valid(const struct job *job)
 		return job->at <= a[2] && job->at % 64 == 0;
 	case SOFTGPU_MANDELBROT:
 		return job->at < (uint64_t)(uint32_t)a[1] * (a[1] >> 32) && job->inner <= a[5];
-	default: /* these do not use how far they are as a place in memory */
+	default: /* the progress of these is no place in memory */
 		return true;
 	}
 }

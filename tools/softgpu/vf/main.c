@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -328,46 +327,60 @@ static int give_back(void)
 	return 0;
 }
 
-int main(int argc, char **argv)
+/* Reads what softgpu passes into VF, UID and GID. 0 or -EINVAL, with a message on standard error.
+ */
+static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t *gid)
 {
+	enum { NUMBER = 0, VRAM, USER, GROUP, NUMBERS, LAYOUT = NUMBERS, WORKERS };
 	static const struct option options[] = {
-		{"vf", required_argument, NULL, 'v'},	  {"vram", required_argument, NULL, 'm'},
-		{"layout", required_argument, NULL, 'l'}, {"user", required_argument, NULL, 'u'},
-		{"group", required_argument, NULL, 'G'},  {"workers", no_argument, NULL, 'w'},
-		{"give-back", no_argument, NULL, 'b'},	  {NULL, 0, NULL, 0},
+		{"vf", required_argument, NULL, NUMBER},
+		{"vram", required_argument, NULL, VRAM},
+		{"user", required_argument, NULL, USER},
+		{"group", required_argument, NULL, GROUP},
+		{"layout", required_argument, NULL, LAYOUT},
+		{"workers", no_argument, NULL, WORKERS},
+		{NULL, 0, NULL, 0},
 	};
-	static struct vf vf = {.memfd = -1};
-	struct vgpu_error err = {""};
-	uid_t uid = 0;
-	gid_t gid = 0;
+	uint64_t numbers[NUMBERS] = {0}, most;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'v':
-			vf.number = (uint32_t)strtoul(optarg, NULL, 10);
+		case LAYOUT:
+			vf->layout = gpuiov_layout_by_name(optarg);
 			break;
-		case 'm':
-			vf.vram = strtoull(optarg, NULL, 10);
+		case WORKERS:
+			vf->has_worker = true;
 			break;
-		case 'l':
-			vf.layout = gpuiov_layout_by_name(optarg);
-			break;
-		case 'u':
-			uid = (uid_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'G':
-			gid = (gid_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'w':
-			vf.has_worker = true;
-			break;
-		case 'b':
-			return give_back();
+		case '?':
+			return -EINVAL;
 		default:
-			return 2;
+			most = option == VRAM ? UINT64_MAX : UINT32_MAX;
+			if (vgpu_parse_unsigned(optarg, most, &numbers[option]) == 0)
+				break;
+			fprintf(stderr, "softgpu-vf: --%s %s: expected a number from 0 to %llu\n",
+				options[option].name, optarg, (unsigned long long)most);
+			return -EINVAL;
 		}
 	}
+	vf->number = (uint32_t)numbers[NUMBER];
+	vf->vram = numbers[VRAM];
+	*uid = (uid_t)numbers[USER];
+	*gid = (gid_t)numbers[GROUP];
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct vf vf = {.memfd = -1};
+	struct vgpu_error err = {""};
+	uid_t uid;
+	gid_t gid;
+
+	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
+		return give_back();
+	if (read_options(argc, argv, &vf, &uid, &gid) < 0)
+		return 2;
 	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
 		fputs("softgpu-vf: softgpu starts this program; it cannot be used by itself\n",
 		      stderr);

@@ -100,8 +100,8 @@ void engine_put_image(struct vf *vf);
 enum tile { TILE_MORE = 0, TILE_DONE = 1, TILE_ERROR = 2 };
 /* Runs one tile of a packet that packet_check() has accepted. On TILE_ERROR, *ERROR says why. */
 enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error);
-/* Whether a job whose packet packet_check has passed is as far as kernel_tile() can have come:
- * no further than its packet's end. */
+/* Whether a job's progress is possible: not beyond the end of its packet, which packet_check() has
+ * accepted. */
 bool kernel_job_is_valid(const struct job *job);
 
 /* compute.c: execution by a worker */

@@ -70,7 +70,7 @@ static const int denied[] = {
 	SCMP_SYS(setresgid),
 	SCMP_SYS(setgroups),
 	SCMP_SYS(capset),
-	/* another priority than softgpu has given it */
+	/* another priority than the one that softgpu has set */
 	SCMP_SYS(sched_setscheduler),
 	SCMP_SYS(sched_setparam),
 	SCMP_SYS(sched_setattr),
@@ -141,8 +141,8 @@ static int add_rules(scmp_filter_ctx filter)
 	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 }
 
-/* What a user of this machine may have, this process must not: the kernel asks before it raises a
- * priority, or keeps messages that nobody reads. */
+/* Takes away limits that the host may grant its users: for raising a priority, and for messages in
+ * queues. */
 static int limit_resources(void)
 {
 	static const int none[] = {RLIMIT_RTPRIO, RLIMIT_NICE, RLIMIT_MSGQUEUE};

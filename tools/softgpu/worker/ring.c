@@ -60,8 +60,8 @@ struct ring {
 	uint64_t serial;
 	vgpu_nsec began;	     /* EVENT packets count from here */
 	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
-	enum softgpu_error bad;	     /* of the packet at hand; reported after those before it */
-	enum softgpu_error error;    /* a run has failed: nothing runs any more */
+	enum softgpu_error bad;	     /* of the current packet; reported after earlier packets */
+	enum softgpu_error error;    /* of a run that has failed: nothing runs any more */
 	/* The piece at the head has no gate, and may take longer than a stop may wait. */
 	_Atomic bool needs_hard_stop;
 };
@@ -101,7 +101,7 @@ static void write_fence(struct ring *r, const struct piece *p)
 {
 	struct worker_message m = {.type = WORKER_FENCE};
 
-	/* It was valid when the packet was taken in; but each run says where it is. */
+	/* The fence was valid when the packet was fetched, but each RUN sets its place anew. */
 	if (!packet_fence_is_valid(&r->limits, r->fence_at)) {
 		r->error = SOFTGPU_OUT_OF_RANGE;
 		return;

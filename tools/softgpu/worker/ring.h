@@ -31,8 +31,8 @@ struct ring *ring_create(const struct ring_setup *setup);
 /* Ends the thread. The device must not be stopped hard. */
 void ring_destroy(struct ring *r);
 
-/* Begins a run, or continues one that was stopped hard. After a run that has failed, each fails at
- * once with the same error: a reset of the VF gives it another worker. M: a RUN message. */
+/* Begins a run, or continues one that was stopped hard. After a run that has failed, every run
+ * fails at once with the same error; a reset of the VF starts another worker. M: a RUN message. */
 void ring_run(struct ring *r, const struct worker_message *m);
 /* Starts no more pieces, and shuts the gate. Returns how long to wait for the work in flight before
  * it is stopped hard, ns. */
