@@ -30,6 +30,7 @@ struct entry {
 	bool launched; /* or waits for the gate to open, or for its turn */
 	bool skipped;  /* some of its blocks have yet to run */
 	vgpu_nsec at;
+	uint64_t rptr; /* behind its packet: more have been taken in since */
 };
 
 struct ring {
@@ -156,8 +157,10 @@ static enum device_state state_of_head(struct ring *r)
 			ask_for_dma(r, &e->piece);
 		}
 		dma = atomic_load(&r->dma);
-		if (dma < 0)
+		if (dma < 0) {
 			r->error = SOFTGPU_DMA_FAULT;
+			r->rptr = e->rptr;
+		}
 		return dma == 1 ? DEVICE_RUNNING : DEVICE_DONE;
 	default:
 		if (e->skipped)
@@ -339,6 +342,7 @@ static enum step feed(struct ring *r)
 		return STEP_WAIT;
 	r->prepared = false;
 	e->piece.serial = ++r->serial;
+	e->rptr = r->rptr;
 	e->skipped = false;
 	e->launched = false;
 	r->in_flight++;
