@@ -70,7 +70,8 @@ static struct vf vf;
 static struct {
 	int socket, wake;
 	struct worker_shared *shared;
-	uint32_t runs;
+	uint32_t runs; /* that the process has begun */
+	uint32_t ends; /* the run that it has said the end of */
 } worker;
 static pthread_t watchers[MAX_OPS + 1];
 static uint32_t n_watchers;
@@ -273,7 +274,7 @@ static void give_worker(void)
 	fds[2] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	worker.socket = pair[0];
 	worker.wake = fcntl(fds[2], F_DUPFD_CLOEXEC, 0);
-	worker.runs = 0;
+	worker.runs = worker.ends = 0;
 	HOLDS(fds[1] >= 0 && fds[2] >= 0 && worker.wake >= 0);
 	HOLDS(ftruncate(fds[1], sizeof(*worker.shared)) == 0);
 	worker.shared =
@@ -316,16 +317,8 @@ static void act_as_worker(struct input *in, uint32_t op)
 	m.ended.error = (uint32_t)input_number(in, 1);
 	m.ended.active = op & 1;
 	m.ended.rptr = input_number(in, 1);
-	send(worker.socket, &m, sizeof(m), MSG_DONTWAIT);
-}
-
-/* A worker that says nothing keeps the VF running until the device ends that: it does not come to
- * that here. */
-static bool worker_has_spoken(void)
-{
-	struct pollfd p = {vf.compute ? vf.compute->setup.socket : -1, POLLIN, 0};
-
-	return !vf.compute || poll(&p, 1, 0) == 1;
+	if (send(worker.socket, &m, sizeof(m), MSG_DONTWAIT) == sizeof(m))
+		worker.ends = m.serial;
 }
 
 /* In place of a sleep until the device does something: it hears of a client's reset, or does not.
@@ -346,9 +339,10 @@ static void work(void)
 
 	while ((state = VF_RUN_STATE(atomic_load(&vf.page->run))) != VF_STOPPED &&
 	       state != VF_PARKED) {
-		if (vf.has_worker && state == VF_RUN && !worker_has_spoken())
-			shutdown(worker.socket, SHUT_RDWR);
-		worker.runs += vf.compute != NULL;
+		/* Nobody waits for the end of a run here: where it has not been said, the
+		 * worker goes when it has said the rest. */
+		if (vf.compute && worker.ends != vf.compute->serial + 1)
+			shutdown(worker.socket, SHUT_WR);
 		follow_run(&vf);
 		if (vf.compute)
 			worker.runs = vf.compute->serial;

@@ -30,6 +30,7 @@ struct entry {
 	bool launched; /* false: it waits until the gate opens, or until it is at the head */
 	bool skipped;  /* some of its blocks have not run */
 	vgpu_nsec at;  /* when it was launched, or came to the head */
+	uint64_t rptr; /* behind its packet: later packets may have been read since */
 };
 
 struct ring {
@@ -156,8 +157,10 @@ static enum device_state advance_head(struct ring *r)
 			send_dma(r, &e->piece);
 		}
 		dma = atomic_load(&r->dma);
-		if (dma < 0)
+		if (dma < 0) {
 			r->error = SOFTGPU_DMA_FAULT;
+			r->rptr = e->rptr;
+		}
 		return dma == 1 ? DEVICE_RUNNING : DEVICE_DONE;
 	default:
 		if (e->skipped)
@@ -343,6 +346,7 @@ static enum step feed(struct ring *r)
 		return STEP_WAIT;
 	r->prepared = false;
 	e->piece.serial = ++r->serial;
+	e->rptr = r->rptr;
 	e->skipped = false;
 	e->launched = false;
 	r->in_flight++;
