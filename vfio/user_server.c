@@ -4,6 +4,7 @@
  * user_messages.c handles the messages.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,16 +101,23 @@ static void refuse(int fd)
 	close(fd);
 }
 
+/* Serves what a client has sent before it closed its socket, and disconnects it. */
+static void finish_closed(struct vfio_endpoint *e)
+{
+	struct pollfd hangup = {.fd = e->c.fd};
+
+	while (e->c.fd >= 0 && poll(&hangup, 1, 0) > 0)
+		serve(e, EPOLLIN);
+}
+
 static void accept_client(struct vfio_endpoint *e)
 {
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
-	char probe;
 	int fd;
 
-	/* The former client may have ended without the server having noticed yet; who comes next
+	/* The former client may have closed without the server having noticed yet; the next one
 	 * waits to be accepted. */
-	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		disconnect(e);
+	finish_closed(e);
 	fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;

@@ -74,9 +74,9 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 	struct timespec t;
 
 	(void)region;
-	memcpy(d->memory + offset, data, count);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	pthread_mutex_lock(&d->lock);
+	memcpy(d->memory + offset, data, count);
 	d->cpu = (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
 	pthread_mutex_unlock(&d->lock);
 }
@@ -576,6 +576,31 @@ static void one_client_at_a_time(void)
 	CU_ASSERT_EQUAL(vfio_device_open(&second, "pci:1", &err), -EINVAL);
 }
 
+/* What a client wrote before it left takes effect before the next client is let in. */
+static void last_writes(void)
+{
+	const uint32_t n = 100; /* more than the server takes at a time */
+	struct vfio_device *first;
+	struct vgpu_error err;
+	char name[128];
+	uint32_t i;
+	int fd;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&first, name, &err), 0);
+	pthread_mutex_lock(&devices[0].lock); /* the server waits in the first write */
+	for (i = 1; i <= n; i++)
+		CU_ASSERT_EQUAL(vfio_write(first, 0, 0, &i, sizeof(i)), 0);
+	vfio_device_close(first);
+	fd = raw(path[0]);
+	pthread_mutex_unlock(&devices[0].lock);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	CU_ASSERT_EQUAL(memcmp(devices[0].memory, &n, sizeof(n)), 0);
+	close(fd);
+	end();
+}
+
 /* A client that requests much and reads no replies. */
 static void does_not_read(void)
 {
@@ -880,6 +905,7 @@ static const struct test tests[] = {
 	{"host memory comes from the device's NUMA node", node_of_the_device},
 	{"interrupts reach their client and never block", interrupts},
 	{"one client at a time, any number of times", one_client_at_a_time},
+	{"what a client wrote last takes effect", last_writes},
 	{"a client that reads nothing blocks no other", does_not_read},
 	{"a flood gets the CPU time that its server may use", flood},
 	{"a signal does not disturb an access", interrupted},

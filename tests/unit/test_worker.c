@@ -238,7 +238,7 @@ static void refusals(void)
 		int r;
 	} cases[] = {
 		{"libcuda-that-is-not-there.so.1", "no NVIDIA driver", -ENODEV},
-		{STUBS "/libstub_silent.so", "does not say its version", -ENODEV},
+		{STUBS "/libstub_silent.so", "does not report its version", -ENODEV},
 		{STUBS "/libstub_old.so", "CUDA 11.8, and 12.4 is needed", -EOPNOTSUPP},
 		{STUBS "/libstub_partial.so", "(CUDA 12.4) has no cuMemCreate", -EOPNOTSUPP},
 	};
