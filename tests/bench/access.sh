@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# How long a client's accesses of a VF take while its neighbours are quiet, and while clients of three neighbours send as much as they
-# can: small requests, doorbells, and reads of 256 KiB. Prints JSON; "machine" is what this machine needs for a trip by itself at the
-# same time, so a ratio is to be compared with the machine's own.
+# How long a client's accesses of a VF take while its neighbours are quiet, and while clients of three neighbours send as much
+# as they can: small requests, doorbells, and reads of 256 KiB. Prints JSON; "machine" is what this machine needs for a trip
+# by itself at the same time, so a ratio is to be compared with the machine's own.
 . "$(dirname "$0")/../system/lib.sh"
 start_softgpu --vfs 4
 config <<-CONF

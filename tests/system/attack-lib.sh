@@ -36,9 +36,9 @@ have_run() {
 	json vf list | jq -e --slurpfile was "$run/$1.json" --argjson least $((40 * slice_ms * 1000000)) \
 		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
 }
-# judge WHAT BEFORE AFTER: fails unless the neighbours had their shares of the time that could be had in between, nobody waited
-# longer than without an attack by more than a slice, the grace, and what VF 3 had of exclusive windows and resets, and no neighbour
-# was reset or charged for what others did. Prints the figures. vgpud keeps the longest wait since its start, so
+# judge WHAT BEFORE AFTER: fails unless the neighbours had their shares of the time that could be had in between, nobody
+# waited longer than without an attack by more than a slice, the grace, and what VF 3 had of exclusive windows and resets, and
+# no neighbour was reset or charged for what others did. Prints the figures. vgpud keeps the longest wait since its start, so
 # extra_wait_ms is 0 if that has not grown; latest_ms is the latest that a turn has ended since then.
 judge() {
 	local figures
@@ -62,8 +62,8 @@ judge() {
 	jq -e '.overran_ms <= .bound_ms and .owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour was charged for what it did not do"
 	jq -e '.resets == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
-# neighbours_keep WHAT: judges what has been since `before`, for as long as 40 more slices take; vgpud's records of the last seconds break
-# no bound of the policy.
+# neighbours_keep WHAT: judges what has been since `before`, for as long as 40 more slices take; vgpud's records of the last
+# seconds break no bound of the policy.
 neighbours_keep() {
 	observe middle
 	await 20 have_run middle

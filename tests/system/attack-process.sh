@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The process of one VF is stopped, killed, and taken over, and so is its worker, while three tenants compute on the other VFs.
-# They keep their shares, wait no longer than without an attack by more than a slice and the grace, and are not reset; and the VF
-# serves its next client.
+# The process of one VF is stopped, killed, and taken over, and so is its worker, while three tenants compute on the other
+# VFs. They keep their shares, wait no longer than without an attack by more than a slice and the grace, and are not reset;
+# and the VF serves its next client.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
 # softgpu finds impostors where it would find installed programs.
