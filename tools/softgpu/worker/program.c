@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -70,8 +71,27 @@ static int lift(const int *fds, uint32_t n, int *high)
 	return 0;
 }
 
+/* This process's environment, but for LD_PRELOAD: what was loaded into QEMU, such as this library,
+ * does not fit another program. NULL without memory; freed by the caller, the strings are not. */
+static char **child_environment(void)
+{
+	char **out;
+	size_t n = 0, i;
+
+	while (environ[n])
+		n++;
+	out = calloc(n + 1, sizeof(*out));
+	if (!out)
+		return NULL;
+	for (n = 0, i = 0; environ[i]; i++)
+		if (strncmp(environ[i], "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0)
+			out[n++] = environ[i];
+	return out;
+}
+
 static int start(const char *path, const char *const *args, const int *high, uint32_t n, pid_t *pid)
 {
+	char **environment = child_environment();
 	char *argv[MOST_ARGS + 2] = {(char *)path};
 	struct sched_param param = {0};
 	posix_spawn_file_actions_t actions;
@@ -80,6 +100,8 @@ static int start(const char *path, const char *const *args, const int *high, uin
 	uint32_t i;
 	int r;
 
+	if (!environment)
+		return -ENOMEM;
 	for (i = 0; i < MOST_ARGS && args[i]; i++)
 		argv[i + 1] = (char *)args[i];
 	sigemptyset(&none);
@@ -94,7 +116,8 @@ static int start(const char *path, const char *const *args, const int *high, uin
 						POSIX_SPAWN_SETSCHEDULER);
 	for (i = 0; i < n; i++)
 		posix_spawn_file_actions_adddup2(&actions, high[i], PROGRAM_FIRST_FD + (int)i);
-	r = posix_spawn(pid, path, &actions, &attr, argv, environ);
+	r = posix_spawn(pid, path, &actions, &attr, argv, environment);
+	free(environment);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
