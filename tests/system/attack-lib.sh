@@ -89,10 +89,11 @@ attack_all() {
 		"$attack" "$kind" "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
 		pids+=($!)
 		neighbours_keep "$kind"
-		kill "${pids[-1]}"
+		kill "${pids[-1]}" 2>/dev/null
 		wait "${pids[-1]}"; result=$?
 		[ "$kind" != huge ] || echo "$were" >$pages
-		[ $result = 0 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"
+		[ $result != 3 ] || echo "$kind is not possible here: $(cat "$run/attack.txt")"
+		[ $result = 0 ] || [ $result = 3 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"
 		# It is served again, within the time that a process has to say that it is there.
 		"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 		await 30 is 3 state available
