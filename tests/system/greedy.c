@@ -196,7 +196,7 @@ static void attack(uint64_t until)
 	short out = mode->text[0] ? POLLOUT : 0;
 	unsigned i;
 
-	/* Until root's last call is over, and a second longer than vgpud may take to notice. */
+	/* Until the time is over, and root's last call. */
 	while (now() < until || (called_at && now() < until + LAST_CALL)) {
 		for (i = 0; i < n; i++) {
 			if (all[i].fd < 0 && (all[i].fd = open_as(all[i].uid, address)) >= 0)
@@ -210,7 +210,7 @@ static void attack(uint64_t until)
 		for (i = 0; i < n; i++)
 			if (all[i].fd >= 0 && fds[i].revents)
 				serve(&all[i], fds[i].revents);
-		if (root.fd >= 0 || now() < until)
+		if (called_at || now() < until)
 			call(root.fd >= 0 ? fds[n].revents : 0);
 	}
 	lost += called_at != 0;
