@@ -134,7 +134,11 @@ int call_send(struct call *call, struct vgpu_error *err)
 
 static void answered(struct piece *piece)
 {
-	call_over((struct call *)(void *)((char *)piece - offsetof(struct call, piece)));
+	struct call *call = (struct call *)(void *)((char *)piece - offsetof(struct call, piece));
+
+	if (call->client)
+		client_drop_if_gone(call->client);
+	call_over(call);
 }
 
 void call_returned(struct call *call)
@@ -160,6 +164,8 @@ void call_over(struct call *call)
 
 	if (call->then)
 		call->then(call);
+	else if (!call->client)
+		call_drop(call);
 	else if (request->result >= 0)
 		call_answer(call, call->method && call->method->finish ? call->method->finish(call)
 								       : NULL);

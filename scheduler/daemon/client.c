@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +128,8 @@ static void serve_reader(struct piece *piece)
 	struct client *client =
 		(struct client *)(void *)((char *)piece - offsetof(struct client, piece));
 
+	if (client_drop_if_gone(client))
+		return;
 	if (!handle_one(client)) {
 		if (!receive(client))
 			return;
@@ -253,6 +256,16 @@ void client_drop(struct client *client)
 		evbuffer_free(client->out);
 	close(client->fd);
 	free(client);
+}
+
+bool client_drop_if_gone(struct client *client)
+{
+	struct pollfd p = {.fd = client->fd};
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP))
+		return false;
+	client_drop(client);
+	return true;
 }
 
 bool client_shed(struct control *control)

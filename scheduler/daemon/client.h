@@ -56,6 +56,9 @@ void client_add(struct control *control, int fd, const struct ucred *peer, bool 
 		bool may_change, const struct client_ops *ops);
 /* Disconnects it; calls under way go on without it. */
 void client_drop(struct client *client);
+/* Disconnects a client whose peer has closed the connection, and returns whether that is so: a
+ * reader's requests and answers wait, and there may be nobody left to make them for. */
+bool client_drop_if_gone(struct client *client);
 /* Disconnects the reader that has been connected for the longest time. False: there is none. */
 bool client_shed(struct control *control);
 /* Sends an answer, or drops it and ends the client if readers leave too much unread. */

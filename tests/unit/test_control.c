@@ -315,10 +315,40 @@ static void one_at_a_time(void)
 	end();
 }
 
+/* Readers who go while their requests are under way leave their places, and their next requests
+ * are not begun. */
+static void gone(void)
+{
+	static struct peer readers[CLIENT_OF_USER];
+	vgpu_nsec until;
+	uint32_t i;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < CLIENT_OF_USER; i++) {
+		make_reader(&readers[i]);
+		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
+	}
+	until = vgpu_now() + PATIENCE;
+	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
+		turn();
+	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	for (i = 0; i < CLIENT_OF_USER; i++)
+		close(readers[i].fd);
+	quick_unblock();
+	while (control.clients != NULL && control.clients->next->next && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(control.calls);
+	CU_ASSERT(control.clients->may_change && control.clients->next->may_change);
+	end();
+}
+
 /* A reader with requests that the engine does not answer keeps no place from root's. */
 static void readers_keep_nobody_out(void)
 {
 	static struct peer readers[CLIENT_OF_USER];
+	vgpu_nsec until = vgpu_now() + PATIENCE;
 	struct json_object *o;
 	uint32_t i;
 
@@ -329,8 +359,9 @@ static void readers_keep_nobody_out(void)
 		make_reader(&readers[i]);
 		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
 	}
-	while (control.gpus[0].for_readers < CLIENT_OF_USER)
+	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
 		turn();
+	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
 	for (i = 0; i < 16; i++)
 		say(&one, "{\"method\":\"stats\"}\n");
 	for (i = 0; i < 100; i++)
@@ -583,6 +614,7 @@ static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"requests that only read do not block changes", who_looks_does_not_keep_out},
 	{"a reader has one request at a time", one_at_a_time},
+	{"readers who have gone leave their places", gone},
 	{"readers' requests leave places to root's", readers_keep_nobody_out},
 	{"changes are made in their order", changes_in_their_order},
 	{"a change that waits too long is refused", waits_for_so_long},
