@@ -218,6 +218,28 @@ static void least_share(void)
 	end();
 }
 
+/* Where shares depend on whose drivers are up, they count from then on. */
+static void other_members(void)
+{
+	vgpu_nsec owes;
+	uint32_t i;
+
+	begin_with(0);
+	driver_up(0, WINDOW);
+	tell(VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT);
+	settle(0);
+	puppet.whole = 10;
+	for (i = 0; i < PUPPET_VFS; i++)
+		puppet.share[i] = i ? 1 : 7;
+	tell(VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT);
+	settle(0);
+	owes = view_of(0).ledger.debt_ns;
+	pass(100 * VGPU_MSEC);
+	tell(VGPU_EV_EMPTY, 0, 0); /* views are of the last step */
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, owes - 70 * VGPU_MSEC);
+	end();
+}
+
 /* A VF with work pays by charges alone. */
 static void work_pays_by_charges(void)
 {
@@ -288,6 +310,7 @@ static const struct test tests[] = {
 	{"at once where nobody waits", nobody_waits},
 	{"each is paid for before the next", debts},
 	{"a small share", least_share},
+	{"other members", other_members},
 	{"work pays by charges", work_pays_by_charges},
 	{"the time pays where charges cost nothing", time_pays},
 	{"waits in progress", waits_in_progress},
