@@ -51,6 +51,7 @@ void dispatch_begin(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
 	struct vf *vf = &core->vfs[d->vf];
+	vgpu_nsec waited;
 
 	d->start = core->now;
 	d->end = core->now + d->granted;
@@ -60,13 +61,10 @@ void dispatch_begin(struct vgpu_core *core)
 		d->yield_at = core->now;
 	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
 		d->yield_at = core->now + core->config.idle_grace;
-	if (vf->waiting_since != VGPU_NEVER) {
-		vgpu_nsec waited = core->now - vf->waiting_since;
-
-		vf->ledger.wait_ns += waited;
-		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
-		vf->waiting_since = VGPU_NEVER;
-	}
+	waited = ledger_waits(core, vf);
+	vf->ledger.wait_ns += waited;
+	vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
+	vf->waiting_since = VGPU_NEVER;
 	core_record(core, VGPU_REC_RUN, d->vf, 0, d->granted, d->not_before);
 	if (core->policy->run)
 		core->policy->run(core->memory, d->vf, core->now);
@@ -97,7 +95,7 @@ void dispatch_cut(struct vgpu_core *core)
 
 	if (n->waker != VGPU_NO_VF)
 		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
-	if (n->anew || (n->wanted && window_waits(core)))
+	if (n->anew || (n->wanted && window_is_due(core)))
 		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
 	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
 		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,

@@ -115,7 +115,7 @@ static void check(struct vhost *h)
 		    l->charged_ns + l->forgiven_ns + vf.pending_ns)
 			vhost_fail(h, "VF %u: charges do not add up", i);
 		if (l->exclusive_ns + l->reset_ns !=
-		    l->debt_ns + l->debt_charged_ns + vf.written_off_ns)
+		    l->debt_ns + l->debt_charged_ns + l->debt_lapsed_ns + vf.written_off_ns)
 			vhost_fail(h, "VF %u: debts do not add up", i);
 		on_engine += vf.on_engine;
 		if (vf.context != h->vfs[i].context && h->vfs[i].context != VGPU_CTX_BROKEN &&

@@ -86,6 +86,13 @@ void device_forget(struct vhost *h, uint32_t vf)
 	vhost_touch(h, vf);
 }
 
+static vgpu_nsec window_length(struct vhost *h, const struct vhost_vf *vf)
+{
+	if (vf->own_window)
+		return vf->own_window;
+	return draw(h, vf->window.max ? vf->window : h->window);
+}
+
 void device_act(struct vhost *h, const struct vgpu_action *a)
 {
 	int i;
@@ -115,9 +122,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		break;
 	case VGPU_AC_NOTICE:
 		if (a->code == VGPU_NOTICE_READY && !h->refuse_windows_end)
-			h->vfs[a->vf].release_at =
-				h->now + (h->vfs[a->vf].own_window ? h->vfs[a->vf].own_window
-								   : draw(h, h->window));
+			h->vfs[a->vf].release_at = h->now + window_length(h, &h->vfs[a->vf]);
 		if (a->code == VGPU_NOTICE_READY)
 			h->vfs[a->vf].release_kind =
 				h->vfs[a->vf].up ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT;

@@ -192,6 +192,11 @@ void tenant_lives(struct vhost *h, uint32_t i)
 	case VHOST_PERIODIC:
 		ticks(h, i);
 		return;
+	case VHOST_WINDOWS:
+		/* Until its window is really closed, a request has no effect. */
+		vf->next_change = h->now + 100 * VGPU_MSEC;
+		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
+		return;
 	}
 }
 

@@ -226,16 +226,18 @@ struct vgpu_vf_ledger {
 	vgpu_nsec reset_ns;	/* its resets */
 	/* What was charged to its share. At every step
 	 *   run + switch + debt_charged == charged + forgiven + pending, and
-	 *   exclusive + reset == debt_charged + debt + written_off. */
+	 *   exclusive + reset == debt_charged + debt_lapsed + debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
 	vgpu_nsec debt_ns;	   /* windows and resets that are still to be charged */
 	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
+	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for,
+				    * while it had no work */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
-	vgpu_nsec preempt_ns; /* the estimate of its preemption time */
-	vgpu_nsec wait_max_ns;
-	vgpu_nsec wait_ns; /* from having work to running, sum over all `dispatches` */
+	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
+	vgpu_nsec wait_max_ns; /* the longest; a wait in progress counts */
+	vgpu_nsec wait_ns;     /* from having work to running, sum over all `dispatches` */
 	uint64_t dispatches, wakes, preempted, ends[VGPU_END_COUNT];
 	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped,
 		violations;
