@@ -29,6 +29,7 @@ struct eevdf_vf {
 	bool competes;	   /* it has work, and may run */
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t deadline; /* the end of its request, in virtual time */
+	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
 	int64_t worst;	   /* the most that it was served beyond a grant */
 };
@@ -71,9 +72,9 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 /* Returns when the VF's request is due, in virtual time. */
 static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	vgpu_nsec early = vf->latency && vf->latency < e->slice ? e->slice - vf->latency : 0;
-
-	return vf->deadline - vtime_distance((int64_t)early, vf->t.weight);
+	if (vf->latency == 0 || vf->latency >= e->slice)
+		return vf->deadline;
+	return vf->deadline - vtime_distance((int64_t)(e->slice - vf->latency), vf->t.weight);
 }
 
 /*
@@ -86,19 +87,21 @@ static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eev
 	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 }
 
+/* The VF is queued. */
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	return vtime_reached(&e->t, eevdf_eligible_at(e, vf));
+	return vtime_reached(&e->t, vf->eligible);
 }
 
 static inline void eevdf_queue(struct eevdf *e, uint32_t index)
 {
-	const struct eevdf_vf *vf = &e->vfs[index];
+	struct eevdf_vf *vf = &e->vfs[index];
 
+	vf->eligible = eevdf_eligible_at(e, vf);
 	if (eevdf_is_eligible(e, vf))
 		heap_insert(&e->ready, index, eevdf_due(e, vf));
 	else
-		heap_insert(&e->waiting, index, eevdf_eligible_at(e, vf));
+		heap_insert(&e->waiting, index, vf->eligible);
 }
 
 static inline void eevdf_dequeue(struct eevdf *e, uint32_t index)
@@ -142,11 +145,13 @@ static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
-	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
 	int64_t missing = (int64_t)(vf->t.v + least - vf->deadline);
+	uint64_t request;
 
-	if (missing > 0)
-		vf->deadline += ((uint64_t)missing + request - 1) / request * request;
+	if (missing <= 0)
+		return;
+	request = vtime_distance((int64_t)e->slice, vf->t.weight);
+	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
 /* Charges the running VF up to NOW, so that V is right in the middle of a slice. */
@@ -254,7 +259,7 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 	while ((index = heap_first(&e->ready)) != VGPU_NO_VF &&
 	       !eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->ready, index);
-		heap_insert(&e->waiting, index, eevdf_eligible_at(e, &e->vfs[index]));
+		heap_insert(&e->waiting, index, e->vfs[index].eligible);
 	}
 	/* If none is eligible, take the first that waits: sleeping VFs still owe, or V is rounded.
 	 */
@@ -314,7 +319,9 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 		beyond = (int64_t)usage->overrun;
 	if (beyond > vf->worst)
 		vf->worst = beyond;
-	unpaid = usage->charge ? (usage->used * 1024 + usage->charge - 1) / usage->charge : 0;
+	if (usage->charge == 0 || usage->used <= usage->charge) /* at most 1024 */
+		return;
+	unpaid = (usage->used * 1024 + usage->charge - 1) / usage->charge;
 	if (unpaid > e->unpaid)
 		e->unpaid = unpaid;
 }
