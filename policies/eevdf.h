@@ -87,7 +87,7 @@ static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eev
 	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 }
 
-/* The VF is queued. */
+/* The VF is, or was just now, queued. */
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
 	return vtime_reached(&e->t, vf->eligible);
@@ -266,6 +266,25 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
 }
 
+/* Returns whether eevdf_first(), which was just called, would have returned the current VF if that
+ * were queued, too. */
+static inline bool eevdf_would_be_first(struct eevdf *e)
+{
+	struct eevdf_vf *own = &e->vfs[e->current];
+	const struct heap *others = e->ready.n ? &e->ready : &e->waiting;
+	struct heap_entry entry = {.vf = e->current};
+	bool eligible;
+
+	if (others->n == 0)
+		return true;
+	own->eligible = eevdf_eligible_at(e, own);
+	eligible = eevdf_is_eligible(e, own);
+	if (eligible != (others == &e->ready))
+		return eligible;
+	entry.key = eligible ? eevdf_due(e, own) : own->eligible;
+	return heap_before(&entry, &others->entries[0]);
+}
+
 /* Returns the length of the rest of the VF's request. */
 static inline vgpu_nsec eevdf_length(const struct eevdf *e, uint32_t index)
 {
@@ -297,16 +316,11 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
  */
 static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
-	uint32_t index = e->current;
-	struct eevdf_vf *vf = &e->vfs[index];
-	vgpu_nsec more;
-
 	eevdf_update(e, end);
-	eevdf_advance(e, vf);
-	eevdf_queue(e, index);
-	more = eevdf_first(e) == index ? eevdf_length(e, index) : 0;
-	eevdf_dequeue(e, index);
-	return alone && e->ready.n + e->waiting.n == 0 ? e->facts->max_slice_ns : more;
+	eevdf_advance(e, &e->vfs[e->current]);
+	if (eevdf_first(e) == VGPU_NO_VF && alone)
+		return e->facts->max_slice_ns;
+	return eevdf_would_be_first(e) ? eevdf_length(e, e->current) : 0;
 }
 
 /* Learns what bounds must count: overruns, and what the host has written off. */

@@ -88,7 +88,9 @@ struct vf {
 
 	struct history windows, window_timeouts, resets, strikes;
 
-	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
+	/* How long its last preemptions took. Before there have been five, the rest is 0 and
+	 * VGPU_NEVER by turns, so that the median is that of the others; of two the larger one. */
+	vgpu_nsec stops[STOPS];
 	uint32_t n_stops;
 	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
 	vgpu_nsec surcharge;	  /* switch time that its next account charges */

@@ -80,6 +80,8 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	for (i = 0; i < config->max_vfs; i++) {
 		core->vfs[i].reset.retry_at = VGPU_NEVER;
 		core->vfs[i].waiting_since = VGPU_NEVER;
+		core->vfs[i].stops[2] = VGPU_NEVER;
+		core->vfs[i].stops[4] = VGPU_NEVER;
 	}
 	core->fallback = fallback;
 	core->fallback_memory = fallback_memory;

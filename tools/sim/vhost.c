@@ -143,7 +143,7 @@ static void mix(struct vhost *h, uint64_t v)
 
 static void look(struct vhost *h, const struct vgpu_record *r)
 {
-	struct vhost_vf *vf = r->vf < h->n_vfs ? &h->vfs[r->vf] : NULL;
+	struct vhost_vf *vf;
 	vgpu_nsec bound;
 
 	mix(h, r->t);
@@ -153,6 +153,7 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 		if (r->a > h->config.max_slice)
 			vhost_fail(h, "VF %u: granted %llu ns, beyond the longest slice", r->vf,
 				   (unsigned long long)r->a);
+		vf = &h->vfs[r->vf];
 		vf->last_start = r->t;
 		vf->dispatches++;
 		h->running = r->vf;
