@@ -432,10 +432,9 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 		memcpy(out->next_params, core->next_params, sizeof(out->next_params));
 }
 
-void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
 {
 	const struct vf *vf = &core->vfs[index];
-	size_t row = (size_t)index * VGPU_MAX_PARAMS;
 
 	out->state = vf->state;
 	out->context = vf->context;
@@ -449,11 +448,18 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	out->ledger = vf->ledger;
 	out->pending_ns = vf->open_run + vf->surcharge;
 	out->written_off_ns = vf->written_off;
+}
+
+void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+{
+	size_t row = (size_t)index * VGPU_MAX_PARAMS;
+
+	vgpu_core_vf_brief(core, index, out);
 	out->share_numerator = 0;
 	out->share_denominator = 0;
 	out->bound = (struct vgpu_bound){0};
 	out->lag_ns = 0;
-	if (!vf->admitted) {
+	if (!out->admitted) {
 		memset(out->params, 0, sizeof(out->params));
 		memset(out->next_params, 0, sizeof(out->next_params));
 		return;

@@ -87,7 +87,7 @@ vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf)
 {
 	struct vgpu_vf_view view;
 
-	vgpu_core_vf_view(h->core, vf, &view);
+	vgpu_core_vf_brief(h->core, vf, &view);
 	return view.ledger.run_ns;
 }
 
@@ -109,7 +109,7 @@ static void check(struct vhost *h)
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vgpu_vf_ledger *l = &vf.ledger;
 
-		vgpu_core_vf_view(h->core, i, &vf);
+		vgpu_core_vf_brief(h->core, i, &vf);
 		sum += l->run_ns + l->donated_ns + l->switch_ns + l->exclusive_ns + l->reset_ns;
 		if (l->run_ns + l->switch_ns + l->debt_charged_ns !=
 		    l->charged_ns + l->forgiven_ns + vf.pending_ns)
