@@ -87,7 +87,7 @@ static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eev
 	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 }
 
-/* The VF is, or was just now, queued. */
+/* Requires VF->eligible, as it is while the VF is queued. */
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
 	return vtime_reached(&e->t, vf->eligible);
