@@ -180,15 +180,13 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 void dispatch_learn(struct vgpu_core *core, uint32_t index, vgpu_nsec took)
 {
 	struct vf *vf = &core->vfs[index];
-	vgpu_nsec sorted[STOPS];
-	uint32_t n, i, j;
+	vgpu_nsec *s = vf->stops, least, most;
 
-	vf->stops[vf->n_stops++ % STOPS] = took;
-	n = vf->n_stops < STOPS ? vf->n_stops : STOPS;
-	for (i = 0; i < n; i++) {
-		for (j = i; j > 0 && sorted[j - 1] > vf->stops[i]; j--)
-			sorted[j] = sorted[j - 1];
-		sorted[j] = vf->stops[i];
-	}
-	vf->ledger.preempt_ns = sorted[n / 2];
+	s[vf->n_stops++ % STOPS] = took;
+	/* The least and the most of the first four cannot be the median of all five, so it is that
+	 * of the other two and the fifth. */
+	least = nsec_max(nsec_min(s[0], s[1]), nsec_min(s[2], s[3]));
+	most = nsec_min(nsec_max(s[0], s[1]), nsec_max(s[2], s[3]));
+	vf->ledger.preempt_ns =
+		nsec_max(nsec_min(least, most), nsec_min(s[4], nsec_max(least, most)));
 }

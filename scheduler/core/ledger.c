@@ -139,8 +139,7 @@ static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec from, vgpu_
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 {
 	vgpu_nsec from = core->now, elapsed;
-	struct vf *resident = core_vf(core, core->resident);
-	struct vf *target = core_vf(core, core->target);
+	struct vf *resident, *target;
 
 	assert(now >= from); /* the caller's clock must be monotonic */
 	elapsed = now - from;
@@ -157,6 +156,7 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 	case VGPU_PHASE_START:
 	case VGPU_PHASE_READY:
 		if (core->in_window) {
+			target = &core->vfs[core->target];
 			target->ledger.exclusive_ns += elapsed;
 			add_debt(core, target, elapsed);
 		} else if (core->phase == VGPU_PHASE_READY) {
@@ -168,6 +168,7 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 		return;
 	case VGPU_PHASE_RUN:
 	case VGPU_PHASE_IDLE:
+		resident = &core->vfs[core->resident];
 		if (core->in_window) {
 			resident->ledger.exclusive_ns += elapsed;
 			add_debt(core, resident, elapsed);
@@ -181,6 +182,7 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 		core->switch_cost += elapsed;
 		return;
 	case VGPU_PHASE_RESET:
+		resident = &core->vfs[core->resident];
 		resident->ledger.reset_ns += elapsed;
 		add_debt(core, resident, elapsed);
 		return;

@@ -11,13 +11,15 @@
  *   window.c       the queue for exclusive windows
  *   policy_host.c  the policy and its limits
  *   ledger.c       accounts of the engine's time
- *   output.c       a step's actions and records
+ *   output.c       states of VFs, whose changes are records
  *
  * A file that would have to call upwards leaves a note (struct notes) for the end of the step
  * instead.
  */
 #ifndef CORE_PRIVATE_H
 #define CORE_PRIVATE_H
+
+#include <assert.h>
 
 #include "vgpu/core.h"
 
@@ -104,7 +106,9 @@ struct vf {
 
 	struct history windows, window_timeouts, resets, strikes;
 
-	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
+	/* How long its last preemptions took. Before there have been five, the rest is 0 and
+	 * VGPU_NEVER by turns, so that the median is that of the others; of two the larger one. */
+	vgpu_nsec stops[STOPS];
 	uint32_t n_stops;
 	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
 	vgpu_nsec surcharge;	  /* switch time that its next account charges */
@@ -195,9 +199,6 @@ struct vgpu_core {
 };
 
 /* output.c */
-void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code);
-void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		 uint64_t a, uint64_t b);
 void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state);
 
 /* ledger.c */
@@ -291,6 +292,29 @@ void guest_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 /* The guest's side has reset the function, or the tenant died. */
 void guest_reset(struct vgpu_core *core, uint32_t vf);
+
+/* Add an action or a record to the step's output. Inline, because each world switch has a dozen. */
+static inline void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf,
+			    uint32_t code)
+{
+	assert(core->out->n_actions < VGPU_MAX_ACTIONS);
+	core->out->actions[core->out->n_actions++] =
+		(struct vgpu_action){.type = type, .vf = vf, .code = code};
+}
+
+static inline void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf,
+			       uint32_t code, uint64_t a, uint64_t b)
+{
+	assert(core->out->n_records < VGPU_MAX_RECORDS);
+	core->out->records[core->out->n_records++] = (struct vgpu_record){
+		.t = core->now,
+		.type = (uint16_t)type,
+		.code = (uint16_t)code,
+		.vf = vf,
+		.a = a,
+		.b = b,
+	};
+}
 
 static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
 {

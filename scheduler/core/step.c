@@ -81,6 +81,8 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	for (i = 0; i < config->max_vfs; i++) {
 		core->vfs[i].reset.retry_at = VGPU_NEVER;
 		core->vfs[i].waiting_since = VGPU_NEVER;
+		core->vfs[i].stops[2] = VGPU_NEVER;
+		core->vfs[i].stops[4] = VGPU_NEVER;
 	}
 	core->fallback = fallback;
 	core->fallback_memory = fallback_memory;
@@ -432,10 +434,9 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 		memcpy(out->next_params, core->next_params, sizeof(out->next_params));
 }
 
-void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
 {
 	const struct vf *vf = &core->vfs[index];
-	size_t row = (size_t)index * VGPU_MAX_PARAMS;
 	vgpu_nsec lapses = ledger_lapses(core, vf);
 
 	out->state = vf->state;
@@ -453,11 +454,18 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	out->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, ledger_waits(core, vf));
 	out->pending_ns = vf->open_run + vf->surcharge;
 	out->written_off_ns = vf->written_off;
+}
+
+void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+{
+	size_t row = (size_t)index * VGPU_MAX_PARAMS;
+
+	vgpu_core_vf_brief(core, index, out);
 	out->share_numerator = 0;
 	out->share_denominator = 0;
 	out->bound = (struct vgpu_bound){0};
 	out->lag_ns = 0;
-	if (!vf->admitted) {
+	if (!out->admitted) {
 		memset(out->params, 0, sizeof(out->params));
 		memset(out->next_params, 0, sizeof(out->next_params));
 		return;

@@ -308,6 +308,31 @@ static void learnt_stops(void)
 	end();
 }
 
+/* The median of the last five stops, or of all if there were fewer; of two or four, the larger of
+ * the two in the middle. */
+static void medians(void)
+{
+	vgpu_nsec took[200] = {0}; /* the first: at the end of its window */
+	uint32_t i, k, first, n, less, as_much;
+
+	begin_with(2);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	for (i = 1; i < 200; i++) {
+		took[i] = (i * i * 7919 % 31 + 1) * 20 * VGPU_USEC;
+		turn(took[i]);
+		turn(0);
+		first = i < 5 ? 0 : i - 4;
+		n = i + 1 - first;
+		for (less = as_much = 0, k = first; k <= i; k++) {
+			less += took[k] < view_of(0).ledger.preempt_ns;
+			as_much += took[k] <= view_of(0).ledger.preempt_ns;
+		}
+		CU_ASSERT(less <= n / 2 && as_much > n / 2);
+	}
+	end();
+}
+
 /* A VF that has just begun to run is not preempted for min_run, whether the waker came before or
  * after; the account has the grant as it was in the end. */
 static void protected_start(void)
@@ -440,6 +465,7 @@ static const struct test tests[] = {
 	{"planned starts are kept", planned_starts},
 	{"the world switch is measured", measured_switch},
 	{"preemption times are learnt", learnt_stops},
+	{"the usual time to stop is a median", medians},
 	{"a VF that has begun to run is protected", protected_start},
 	{"windows leave the shortest slice", windows_cut},
 	{"grants that end, and one that goes on", not_prolonged},

@@ -54,7 +54,8 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	default:
 		break;
 	}
-	memory_command(h, a->vf, (enum vgpu_command)a->code);
+	if (h->gpu_memory)
+		memory_command(h, a->vf, (enum vgpu_command)a->code);
 	h->command =
 		(struct vgpu_event){.type = VGPU_EV_DONE, .vf = a->vf, .code = a->code, .value = 0};
 	if (chance(h, h->command_fails_ppm)) {
@@ -100,7 +101,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
 		command(h, a);
-		break;
+		return; /* nothing of it is due without an event of the core */
 	case VGPU_AC_RESET:
 		if (h->vfs[a->vf].reset_at != VGPU_NEVER)
 			vhost_fail(h, "VF %u: two resets at once", a->vf);
@@ -146,11 +147,9 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		vhost_touch(h, a->vf);
 }
 
-void device_faults(struct vhost *h)
+void device_faults(struct vhost *h, uint32_t i)
 {
-	uint32_t i = h->running;
-
-	if (i == VGPU_NO_VF || !h->vfs[i].up || h->vfs[i].last_start != h->now)
+	if (!h->vfs[i].up)
 		return;
 	if (chance(h, h->vfs[i].reset_ppm)) {
 		device_forget(h, i);

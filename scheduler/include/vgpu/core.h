@@ -359,6 +359,13 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
 
 /*
+ * As vgpu_core_vf_view, but writes only what the core itself knows: not the parameters, and not
+ * share, bound and lag, for which the policy looks at all VFs. For callers that look after each
+ * step.
+ */
+void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
+
+/*
  * Sets the operations of the core's policies again, after the memory of the core and of its
  * policies was copied back to the address at which it was, perhaps in another process. NEXT may be
  * NULL.
