@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>

@@ -749,16 +749,17 @@ void links_destroy(struct softgpu *gpu)
 {
 	uint32_t i;
 
-	for (i = 0; i < gpu->config.n_vfs; i++) {
+	/* All threads first: one whose process is just ready looks at all VFs. */
+	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
+		softgpu_lock(gpu);
+		link_wake(gpu->vfs[i].link);
+		softgpu_unlock(gpu);
+		if (gpu->vfs[i].link->has_thread)
+			pthread_join(gpu->vfs[i].link->thread, NULL);
+	}
+	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
 		struct vf *vf = &gpu->vfs[i];
 
-		if (!vf->link)
-			continue;
-		softgpu_lock(gpu);
-		link_wake(vf->link);
-		softgpu_unlock(gpu);
-		if (vf->link->has_thread)
-			pthread_join(vf->link->thread, NULL);
 		local_destroy(vf->local);
 		pthread_cond_destroy(&vf->link->cond);
 		free(vf->link);

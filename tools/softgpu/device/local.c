@@ -87,7 +87,8 @@ static bool serve_dma(struct local *l, int fd)
 	ask.result = l->gpu->carrier->dma(l->gpu->opaque, l->vf, ask.iova, bytes, ask.size,
 					  ask.to_client);
 	iov[1].iov_len = ask.size;
-	m.msg_iovlen = ask.to_client ? 1 : 2;
+	/* Where nothing came, the bytes are this thread's own. */
+	m.msg_iovlen = ask.to_client || ask.result < 0 ? 1 : 2;
 	/* With the lock, so that an access which sees the end of the transfer also sees its bytes.
 	 */
 	pthread_mutex_lock(&l->lock);
