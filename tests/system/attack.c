@@ -99,13 +99,12 @@ static void registers(struct vfio_device *d)
 		;
 }
 
-/* Sends N messages at once, and reads no answer. False: the connection is gone. */
+/* Sends SIZE bytes of messages, and reads no answer. False: the connection is gone. */
 static bool send_all(int fd, const void *messages, size_t size)
 {
 	const char *p = messages;
 	ssize_t n;
 
-	/* A stream: a part of a message that was not sent is sent first the next time. */
 	while (size > 0) {
 		n = send(fd, p, size, MSG_NOSIGNAL);
 		if (n < 0)
