@@ -45,6 +45,7 @@ struct eevdf {
 	bool importing;	     /* lags of another policy were imported since the last decision */
 	vgpu_nsec run_since; /* the current VF is charged up to this instant */
 	int64_t run_counted; /* how much of its dispatch is charged already */
+	vgpu_nsec lone_end;  /* it goes on alone until then, or NEVER; 0: it does not */
 	vgpu_nsec longest;   /* the longest slice so far: with slice = auto it changes */
 	uint64_t unpaid;     /* the largest used / charge so far, in 1024ths */
 	struct heap ready, waiting, leaving;
@@ -173,6 +174,8 @@ static inline void eevdf_wake(struct eevdf *e, uint32_t index, vgpu_nsec now)
 	struct eevdf_vf *vf = &e->vfs[index];
 
 	eevdf_update(e, now);
+	if (e->lone_end > now)
+		e->lone_end = now;
 	if (!e->importing) /* a VF that has not slept keeps what it is owed */
 		eevdf_settle(e);
 	vf->competes = true;
@@ -306,6 +309,7 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
 	e->running = true;
 	e->run_since = now;
 	e->run_counted = 0;
+	e->lone_end = 0;
 }
 
 /*
@@ -318,17 +322,25 @@ static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
 	eevdf_update(e, end);
 	eevdf_advance(e, &e->vfs[e->current]);
-	if (eevdf_first(e) == VGPU_NO_VF && alone)
+	if (eevdf_first(e) == VGPU_NO_VF && alone) {
+		e->lone_end = VGPU_NEVER;
 		return e->facts->max_slice_ns;
-	return eevdf_would_be_first(e) ? eevdf_length(e, e->current) : 0;
+	}
+	if (!eevdf_would_be_first(e))
+		return 0;
+	e->lone_end = 0;
+	return eevdf_length(e, e->current);
 }
 
-/* Learns what bounds must count: overruns, and what the host has written off. */
+/* Learns what bounds must count: overruns, what a VF that was alone still used beside one that
+ * woke, and what the host has written off. */
 static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struct vgpu_usage *usage)
 {
 	int64_t beyond = (int64_t)usage->charge - (int64_t)usage->granted;
 	uint64_t unpaid;
 
+	if (e->running && e->lone_end && usage->end > e->lone_end)
+		beyond = (int64_t)(usage->charge + usage->end - e->lone_end - usage->used);
 	if ((int64_t)usage->overrun > beyond)
 		beyond = (int64_t)usage->overrun;
 	if (beyond > vf->worst)

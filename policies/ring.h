@@ -296,6 +296,7 @@ static vgpu_nsec ring_extend(void *state, uint32_t vf, vgpu_nsec end)
 	if (n != 1 || vf != r->owner)
 		return 0;
 	r->extended = true;
+	r->beside = VGPU_NEVER;
 	r->vfs[vf].debt = 0; /* there is no VF that it could owe anything */
 	return r->facts->max_slice_ns;
 }
@@ -316,13 +317,14 @@ static void ring_move(struct ring *r, const struct vgpu_usage *usage)
 
 static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 {
+	struct ring_vf *vf = &r->vfs[usage->vf];
 	bool interrupted = usage->reason == VGPU_END_EXCLUSIVE;
 	bool cut = usage->reason == VGPU_END_SLICE || interrupted;
 	vgpu_nsec shared = usage->end > r->beside ? usage->end - r->beside : 0, more;
 
-	/* The used part of an extension makes the turn and the slot longer. An overrun is the VF's
-	 * debt from when another VF has had work. */
-	more = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	/* The used part of an extension makes the turn and the slot longer, until another VF has
+	 * work. What the VF uses after that is its debt, even if it stops no later than usual. */
+	more = usage->used > shared ? usage->used - shared : 0;
 	more = more < usage->granted ? more : usage->granted;
 	if (r->extended && more > (vgpu_nsec)r->offered) {
 		r->due += (int64_t)more - r->offered;
@@ -331,6 +333,7 @@ static void ring_account_own(struct ring *r, const struct vgpu_usage *usage)
 	r->done += (int64_t)usage->charge;
 	r->had += (int64_t)usage->charge;
 	r->ran += (int64_t)usage->used;
+	vf->over = ring_max(vf->over, r->ran - r->due);
 	r->gave_up = r->gave_up || !cut;
 	r->in_parts = ((r->in_parts && cut) || interrupted) && !r->gave_up && !ring_is_over(r);
 	if (r->in_parts)

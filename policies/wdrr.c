@@ -234,6 +234,7 @@ static vgpu_nsec extend(void *state, uint32_t index, vgpu_nsec end)
 	if (w->turn != index || w->vfs[index].next != index)
 		return 0;
 	w->extended = true;
+	w->beside = VGPU_NEVER;
 	return w->facts->max_slice_ns;
 }
 
@@ -242,17 +243,20 @@ static void account(void *state, const struct vgpu_usage *usage)
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[usage->vf];
 	vgpu_nsec shared = usage->end > w->beside ? usage->end - w->beside : 0, own;
-	int64_t more;
+	int64_t more, late = (int64_t)usage->overrun;
 
-	/* An overrun is the VF's debt from when another VF has had work. */
-	own = usage->used - (shared < usage->overrun ? shared : usage->overrun);
+	/* What a VF that was alone uses after another VF has work is its debt, even if it stops no
+	 * later than usual. */
+	own = usage->used > shared ? usage->used - shared : 0;
 	more = (int64_t)(own < usage->granted ? own : usage->granted) - w->offered;
-	if (w->extended && more > 0) /* no other VF wanted that time: it is not subtracted */
-		vf->deficit += more;
+	if (w->extended) {
+		more = more > 0 ? more : 0;
+		vf->deficit += more; /* no other VF wanted that time: it is not subtracted */
+		late = (int64_t)usage->used - w->offered - more;
+	}
 	w->done += (int64_t)usage->charge;
 	vf->deficit -= (int64_t)usage->charge;
-	if ((int64_t)usage->overrun > vf->over)
-		vf->over = (int64_t)usage->overrun;
+	vf->over = late > vf->over ? late : vf->over;
 	if (-vf->deficit > vf->worst)
 		vf->worst = -vf->deficit;
 	/* The VF ran out of work: it gives up the rest of its turn, except what is too short to
