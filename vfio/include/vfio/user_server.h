@@ -48,8 +48,8 @@ void vfio_server_destroy(struct vfio_server *server);
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
-/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the endpoint
- * from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
+/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the
+ * endpoint from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
 int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out);
 
