@@ -176,7 +176,26 @@ static struct worker_ended run_once(uint32_t serial, uint64_t rptr, uint32_t rou
 	}
 }
 
-/* The same packets, by the engine of the VF process. *RPTR: how many have begun. */
+/* Whether a result in the model has a NaN: which of several NaNs an operation gives, and with which
+ * bits, is the compiler's choice. */
+static bool has_nan(const struct softgpu_packet *p)
+{
+	uint64_t n = p->opcode == SOFTGPU_SAXPY	 ? p->arg[2]
+		     : p->opcode == SOFTGPU_GEMM ? (uint32_t)p->arg[3] * (p->arg[3] >> 32)
+						 : 0;
+	uint64_t i;
+	float f;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&f, model + p->arg[0] + 4 * i, sizeof(f));
+		if (f != f)
+			return true;
+	}
+	return false;
+}
+
+/* The same packets, by the engine of the VF process. *RPTR: how many have begun. UINT64_MAX:
+ * it takes long, or the result is not determined. */
 static uint64_t execute_model(uint64_t count, uint64_t *rptr)
 {
 	const struct packet_limits limits = {WINDOW, WINDOW, false};
@@ -193,6 +212,8 @@ static uint64_t execute_model(uint64_t count, uint64_t *rptr)
 		while (error == SOFTGPU_OK && kernel_tile(&vf, &job, &error) == TILE_MORE)
 			if (++tiles > MAX_TILES)
 				return UINT64_MAX;
+		if (error == SOFTGPU_OK && has_nan(&job.packet))
+			return UINT64_MAX;
 		if (error == SOFTGPU_OK && job.packet.opcode == SOFTGPU_FENCE)
 			memcpy(model + FENCE, &job.packet.arg[0], 8);
 	}
