@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
 slice_ms=10 grace_ms=100
+room_us=200 # strict leaves this between slices, however long a switch takes
 # A client can end its own VF's process by SIGBUS: that is no finding of a sanitizer's.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_sigbus=0"
 attack=$VGPU_BUILD/tests/system/attack
@@ -12,6 +13,7 @@ start_tenants() { # options of softgpu
 		vfs = 4
 		policy = strict
 		slice_us = $((slice_ms * 1000))
+		switch_us = $room_us
 		grace_ms = $grace_ms
 	CONF
 	start_vgpud
@@ -44,10 +46,11 @@ have_run() {
 # extra_wait_ms is 0 if that has not grown; latest_ms is the latest that a turn has ended since then.
 judge() {
 	local figures
-	figures=$(jq -cn --slurpfile b "$run/$2.json" --slurpfile a "$run/$3.json" --argjson quiet "$quiet" --argjson bound "$bound" '
+	figures=$(jq -cn --slurpfile b "$run/$2.json" --slurpfile a "$run/$3.json" --argjson quiet "$quiet" --argjson bound "$bound" \
+		--argjson slice $((slice_ms * 1000)) --argjson room $room_us '
 		$b[0] as $b | $a[0] as $a |
-		(($a.wall_ns - $b.wall_ns) - ($a.engine.switch_ns - $b.engine.switch_ns) -
-		 ([$a.vfs[] | .exclusive_ns + .reset_ns] | add) + ([$b.vfs[] | .exclusive_ns + .reset_ns] | add)) as $available |
+		((($a.wall_ns - $b.wall_ns) - ([$a.vfs[] | .exclusive_ns + .reset_ns] | add) + ([$b.vfs[] | .exclusive_ns + .reset_ns] | add)) *
+		 $slice / ($slice + $room)) as $available |
 		[range(3) as $i | ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns)] as $had |
 		{available_ms: ($available / 1e6 | round), share: ($had | map(. / $available * 1000 | round / 1000)),
 		 missing_ms: ([$available / 4 - ($had | min), 0] | max / 1e6 * 10 | round / 10), bound_ms: ($bound / 1e6),
@@ -56,6 +59,7 @@ judge() {
 		 reset_ms: ([$a.vfs[3].reset_ns, -$b.vfs[3].reset_ns] | add / 1e5 | round / 10),
 		 overran_ms: ([range(3) as $i | $a.vfs[$i].overrun_ns - $b.vfs[$i].overrun_ns] | max / 1e5 | round / 10),
 		 owed_ms: ([$a.vfs[0:3][] | .debt_ns] | max / 1e5 | round / 10),
+		 switch_us: (($a.engine.switch_ns - $b.engine.switch_ns) / ([$a.engine.switches - $b.engine.switches, 1] | max) / 1e3 | round),
 		 latest_ms: ($a.engine.boundary_lateness.max_ns / 1e5 | round / 10),
 		 resets: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
 	echo "$1: $figures"
@@ -108,32 +112,27 @@ attack_all() {
 	await 10 no_more_descriptors "$had"
 	end_tenants
 }
-# use_impostors: softgpu finds tests/system/impostor where it would find its own programs. becomes KIND: what VF 3's next process
-# and its next worker are.
+# use_impostors: softgpu finds tests/system/impostor where it would find softgpu-vf. becomes KIND: what VF 3's next process is.
 use_impostors() {
-	local name
-	mkdir -p "$run/bin" "$run/libexec/vgpud" "$run/real"
+	mkdir -p "$run/bin" "$run/libexec/vgpud"
 	cp "$softgpu" "$run/bin/softgpu"
-	for name in vf worker; do
-		cp "$VGPU_BUILD/tests/system/impostor" "$run/libexec/vgpud/softgpu-$name"
-		ln -s "$VGPU_BUILD/tools/softgpu/$name/softgpu-$name" "$run/real/softgpu-$name"
-	done
+	cp "$VGPU_BUILD/tests/system/impostor" "$run/libexec/vgpud/softgpu-vf"
 	softgpu=$run/bin/softgpu
-	export IMPOSTOR=$run/kind REAL=$run/real
+	export IMPOSTOR=$run/kind REAL=$VGPU_BUILD/tools/softgpu/vf
 }
 becomes() { echo "$1" >"$IMPOSTOR"; }
-# The process of VF N that is softgpu-NAME; nothing if there is none.
-process_of() { # NAME N
+# The process of VF N; nothing if there is none.
+process_of() { # N
 	local p
 	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -qE "softgpu-$1 (.* )?--vf $2 " && echo "$p"
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
 	done
 }
-runs() { [ -n "$(process_of "$1" "$2")" ]; }
-# ends NAME N: kills that process, as soon as there is one.
+runs() { [ -n "$(process_of "$1")" ]; }
+# ends N: kills the process of VF N, as soon as there is one.
 ends() {
-	await 30 runs "$1" "$2"
-	kill -9 "$(process_of "$1" "$2")"
+	await 30 runs "$1"
+	kill -9 "$(process_of "$1")"
 }
 descriptors() { find "/proc/$softgpu_pid/fd" -type l | wc -l; }
 no_more_descriptors() { [ "$(descriptors)" -le "$1" ]; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF process or a worker that somebody has taken over: softgpu starts it by the name of the real
+ * A VF process that somebody has taken over: softgpu starts it by the name of the real
  * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in;
  * for others, and where the file says "none", it becomes the real program, in $REAL.
  *
@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "page.h"
-#include "protocol.h"
 
 static void become(const char *name, char **argv)
 {
@@ -114,36 +113,6 @@ static void be_vf(const char *kind)
 		pause();
 }
 
-static void be_worker(const char *kind)
-{
-	struct worker_shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-					    MAP_SHARED, WORKER_SHARED_FD, 0);
-	struct worker_message m = {.type = WORKER_ENDED};
-	bool quiet = strcmp(kind, "deaf") == 0;
-
-	if (shared == MAP_FAILED)
-		_exit(1);
-	strcpy(shared->about.name, "impostor");
-	atomic_store(&shared->state, WORKER_READY);
-	notify(WORKER_WAKE_FD);
-	/* A client's first packet is what could have taken it over. */
-	if (recv(WORKER_SOCKET_FD, &m, sizeof(m), 0) <= 0)
-		_exit(0);
-	while (!quiet) {
-		if (strcmp(kind, "scribble") == 0)
-			scribble((uint32_t *)shared, sizeof(*shared));
-		if (strcmp(kind, "truncate") == 0)
-			truncate_all(WORKER_SHARED_FD, WORKER_WAKE_FD, WORKER_SOCKET_FD);
-		m.type = (uint32_t)random() % 8;
-		if (strcmp(kind, "truncate") != 0 &&
-		    send(WORKER_SOCKET_FD, &m, sizeof(m), MSG_NOSIGNAL) < 0)
-			_exit(0);
-		notify(WORKER_WAKE_FD);
-	}
-	for (;;)
-		pause();
-}
-
 int main(int argc, char **argv)
 {
 	const char *name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
@@ -153,9 +122,5 @@ int main(int argc, char **argv)
 	if (!f || fscanf(f, "%31s", kind) != 1 || strcmp(kind, "none") == 0 || !is_vf_3(argc, argv))
 		become(name, argv);
 	fclose(f);
-	if (strcmp(name, "softgpu-vf") == 0)
-		be_vf(kind);
-	else
-		be_worker(kind);
-	return 1;
+	be_vf(kind);
 }
