@@ -5,7 +5,8 @@
  * in rate per VF, and charged as debt. A VF gets its next window when it has paid for its former
  * ones, but for a credit; and between two windows, of whichever VFs, each VF that waits for the
  * engine has a turn: a round. So a guest that restarts its driver in a loop costs its neighbours no
- * more than its share, and no wait of a neighbour contains two windows.
+ * more than its share, and no wait of a neighbour contains two windows, unless the policy serves
+ * others for a second.
  */
 #include "private.h"
 

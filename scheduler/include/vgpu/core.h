@@ -231,8 +231,7 @@ struct vgpu_vf_ledger {
 	vgpu_nsec forgiven_ns;
 	vgpu_nsec debt_ns;	   /* windows and resets that are still to be charged */
 	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
-	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for,
-				    * while it had no work */
+	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
 	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
