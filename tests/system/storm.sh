@@ -11,7 +11,7 @@
 here=$(dirname "$0")
 . "$here/storm-plan.sh"
 args=("$@")
-events=25 seed=1 from=1 plant= only_plan=
+events=25 seed=1 from=1 plant='' only_plan=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--seed) seed=$2; shift ;;
@@ -34,7 +34,7 @@ agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 . "$here/storm-checks.sh"
 echo "storm: $events events, seed $seed; again: tests/system/storm.sh $events --seed $seed"
 canary=$VGPU_BUILD/tests/system/canary
-vram_mib=256
+vram_mib=256 # of start_softgpu
 mib_of=() next_mib=() marks=(0) recordings=() records=0 written=0
 for n in $(seq 0 $((vfs - 1))); do mib_of[n]=16; done
 mib_of[2]=32 mib_of[vm]=32
@@ -186,10 +186,10 @@ mend() {
 first_libvirtd
 faults=()
 case $plant in
-skip-clear) faults=(--fault skip-clear,skip=40,count=1000000) ;;
-refuse-reset) faults=(--fault refuse-reset,skip=12,count=1000000) ;;
+skip-clear) faults=(--fault 'skip-clear,skip=40,count=1000000') ;;
+refuse-reset) faults=(--fault 'refuse-reset,skip=12,count=1000000') ;;
 esac
-start_softgpu --vfs $vfs --vram ${vram_mib}M "${faults[@]}"
+start_softgpu --vfs $vfs "${faults[@]}"
 cat >"$run/vgpud.conf" <<CONF
 [daemon]
 lease_s = $([ "$plant" = keep-lease ] && echo 86400 || echo 5)
@@ -224,9 +224,7 @@ for event in $(seq "$events"); do
 	planned
 	touched=() killed=()
 	happen
-	t happened
 	mend
-	t mended
 	if [ $visitor = canary ]; then
 		marks+=("$event")
 		[ ! -s "$run/write" ] || written=$((written + 1))
