@@ -35,7 +35,7 @@ replace() { # VF STATUS
 }
 # After three hangs in a minute it is the operator's turn.
 released() { case $(vf "$1" state) in available) ;; quarantined) ctl vf reset "$1"; false ;; *) false ;; esac; }
-may_return() { await 120 released "$1"; }
+may_return() { await 60 released "$1"; }
 # Asks all tenants what they have done so far. Each answers after its next job: it computes. One that the event has hit may
 # still be on its way to its VF, or be gone.
 ask() { # VF
@@ -84,6 +84,13 @@ record() {
 	recordings+=("$run/storm.$((++records)).rec")
 	ctl record --output "${recordings[-1]}" >/dev/null || fail "vgpuctl record failed"
 }
+# What vgpud did is needed to find out why: vgpu-sim audit repeats the finding.
+keep_recordings() {
+	local kept
+	kept=$(mktemp -d /tmp/vgpud-storm.XXXXXX)
+	cp "${recordings[@]}" "$kept"
+	fail "vgpud broke a bound of its policy; its records are in $kept: $(jq -c . "$run/shares.json")"
+}
 check_shares() {
 	local end=$((SECONDS + 60)) next=1
 	json policy show >"$run/policy.json"
@@ -92,7 +99,7 @@ check_shares() {
 		if [ ${#recordings[@]} -ge $next ]; then
 			next=$((next * 2))
 			audit
-			[ "$(jq .broken "$run/shares.json")" = null ] || fail "vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
+			[ "$(jq .broken "$run/shares.json")" = null ] || keep_recordings
 			recorded && break
 		fi
 		[ $SECONDS -lt $end ] || fail "fewer than two tenants had work, so shares cannot be judged: $(ctl vf list; jq -c . "$run/shares.json")"
@@ -134,7 +141,7 @@ all_settled() { # all VFs have their states, and no memory waits
 check_memory() {
 	local n got
 	for n in "${!touched[@]}"; do [[ " ${visits[*]} " != *" $n "* ]] || may_return $n; done
-	await 120 all_settled
+	await 60 all_settled
 	look now
 	n=0
 	for got in $(jq '.vfs[].memory_bytes / 1048576' "$run/now.json"); do

@@ -7,7 +7,7 @@
 # policy's bounds; vgpud's ledger sums up; the table of memory is whole, and no visitor's mark is found; no lease, process,
 # descriptor, memory file or socket is left.
 # --seed S repeats a storm's choices (storm-plan.sh), --from K all but the first of them; --plan prints them, and does nothing.
-# --plant FAULT: skip-clear, refuse-reset or keep-lease. A storm that does not find it is a defect: storm-faults.sh.
+# --plant FAULT: skip-clear, refuse-reset, keep-visitor or keep-lease. A storm that does not find it is a defect: storm-faults.sh.
 here=$(dirname "$0")
 . "$here/storm-plan.sh"
 args=("$@")
@@ -50,10 +50,10 @@ if [ -x "$qemu" ] && [ -e "$VGPU_BUILD/tests/vm/tenant" ]; then
 	vm_boot="<os><type arch='x86_64' machine='q35'>hvm</type><kernel>$VGPU_BUILD/tests/vm/tenant</kernel></os><features><acpi/></features>
 		<cpu mode='custom' match='exact'><model>qemu64</model></cpu>"
 fi
-define() { # NAME VF BOOT DEVICES COMMANDLINE
+define() { # NAME CLAIM BOOT DEVICES COMMANDLINE
 	virsh -q define /dev/stdin <<-XML || fail "$1 cannot be defined"
 		<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>$1</name>
-		<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='x' alias='ua-x'><v:device gpu='gpu0' vf='$2'/></v:vf></v:vgpu></metadata>
+		<metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'>$2</v:vgpu></metadata>
 		<memory unit='MiB'>32</memory><memoryBacking><source type='memfd'/><access mode='shared'/></memoryBacking><vcpu>1</vcpu>$3
 		<devices><emulator>/usr/bin/qemu-system-x86_64</emulator><controller type='usb' model='none'/><memballoon model='none'/>
 		$4<serial type='file'><source path='$run/$1.console'/></serial></devices>$5</domain>
@@ -133,6 +133,7 @@ arrive() {
 	visitor_pid=$!
 }
 leave() {
+	[ "$plant" != keep-visitor ] || return
 	kill -KILL $visitor_pid
 	wait $visitor_pid 2>/dev/null
 }
@@ -186,7 +187,7 @@ mend() {
 first_libvirtd
 faults=()
 case $plant in
-skip-clear) faults=(--fault 'skip-clear,skip=40,count=1000000') ;;
+skip-clear) faults=(--fault 'skip-clear,skip=22,count=1000000') ;;
 refuse-reset) faults=(--fault 'refuse-reset,skip=12,count=1000000') ;;
 esac
 start_softgpu --vfs $vfs "${faults[@]}"
@@ -202,9 +203,9 @@ grace_ms = 1000
 $(for n in $(seq 0 $((vfs - 1))); do printf '[vf gpu0/%d]\nmemory_mib = %d\n' "$n" "${mib_of[n]}"; done)
 CONF
 start_vgpud
-define vm1 $vm "$vm_boot" \
+define vm1 "<v:vf name='x'${vm_device:+ alias='ua-x'}><v:device gpu='gpu0' vf='$vm'/></v:vf>" "$vm_boot" \
 	"${vm_device:+<controller type='pci' index='0' model='pcie-root'/><controller type='pci' index='1' model='pcie-root-port'/>}" "$vm_device"
-define vm2 $idle_vm "<os><type arch='x86_64' machine='pc'>hvm</type></os>" '' ''
+define vm2 "<v:vf name='x'><v:device gpu='gpu0' vf='$idle_vm'/></v:vf>" "<os><type arch='x86_64' machine='pc'>hvm</type></os>" '' ''
 start_agent
 start_vm
 for n in "${tenants[@]}"; do start_tenant $n; done
