@@ -42,7 +42,8 @@ mib_of[2]=32 mib_of[vm]=32
 # --- The machine -------------------------------------------------------------------------------------------------------
 # The VM's VF is a vfio-user device where there is a QEMU that has them (tests/vm/setup-vfio-user). Else its VM only has a lease.
 qemu=${VGPU_QEMU:-$(cd "$here/../.." && pwd)/build/vm-vfio-user/qemu}
-vm_device='' vm_boot="<os><type arch='x86_64' machine='pc'>hvm</type></os>"
+vm_device='' vm_boot="<os><type arch='x86_64' machine='pc'>hvm</type></os><features><acpi/></features>"
+idle_boot=$vm_boot
 if [ -x "$qemu" ] && [ -e "$VGPU_BUILD/tests/vm/tenant" ]; then
 	mount --bind "${qemu%/*}/root/usr/lib/x86_64-linux-gnu/qemu" /usr/lib/x86_64-linux-gnu/qemu
 	for q in /usr/bin/qemu-system-*; do mount --bind "$qemu" "$q"; done
@@ -205,7 +206,7 @@ CONF
 start_vgpud
 define vm1 "<v:vf name='x'${vm_device:+ alias='ua-x'}><v:device gpu='gpu0' vf='$vm'/></v:vf>" "$vm_boot" \
 	"${vm_device:+<controller type='pci' index='0' model='pcie-root'/><controller type='pci' index='1' model='pcie-root-port'/>}" "$vm_device"
-define vm2 "<v:vf name='x'><v:device gpu='gpu0' vf='$idle_vm'/></v:vf>" "<os><type arch='x86_64' machine='pc'>hvm</type></os>" '' ''
+define vm2 "<v:vf name='x'><v:device gpu='gpu0' vf='$idle_vm'/></v:vf>" "$idle_boot" '' ''
 start_agent
 start_vm
 for n in "${tenants[@]}"; do start_tenant $n; done
