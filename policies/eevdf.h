@@ -29,6 +29,7 @@ struct eevdf_vf {
 	bool competes;	   /* it has work, and may run */
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
 	uint64_t deadline; /* the end of its request, in virtual time */
+	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
 	int64_t worst;	   /* the most that it was served beyond a grant */
 };
@@ -71,9 +72,9 @@ static inline void *eevdf_init(struct eevdf *e, const struct vgpu_facts *facts,
 /* Returns when the VF's request is due, in virtual time. */
 static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	vgpu_nsec early = vf->latency && vf->latency < e->slice ? e->slice - vf->latency : 0;
-
-	return vf->deadline - vtime_distance((int64_t)early, vf->t.weight);
+	if (vf->latency == 0 || vf->latency >= e->slice)
+		return vf->deadline;
+	return vf->deadline - vtime_distance((int64_t)(e->slice - vf->latency), vf->t.weight);
 }
 
 /*
@@ -86,19 +87,21 @@ static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eev
 	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 }
 
+/* Requires VF->eligible, as it is while the VF is queued. */
 static inline bool eevdf_is_eligible(const struct eevdf *e, const struct eevdf_vf *vf)
 {
-	return vtime_reached(&e->t, eevdf_eligible_at(e, vf));
+	return vtime_reached(&e->t, vf->eligible);
 }
 
 static inline void eevdf_queue(struct eevdf *e, uint32_t index)
 {
-	const struct eevdf_vf *vf = &e->vfs[index];
+	struct eevdf_vf *vf = &e->vfs[index];
 
+	vf->eligible = eevdf_eligible_at(e, vf);
 	if (eevdf_is_eligible(e, vf))
 		heap_insert(&e->ready, index, eevdf_due(e, vf));
 	else
-		heap_insert(&e->waiting, index, eevdf_eligible_at(e, vf));
+		heap_insert(&e->waiting, index, vf->eligible);
 }
 
 static inline void eevdf_dequeue(struct eevdf *e, uint32_t index)
@@ -142,11 +145,13 @@ static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
 	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
-	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
 	int64_t missing = (int64_t)(vf->t.v + least - vf->deadline);
+	uint64_t request;
 
-	if (missing > 0)
-		vf->deadline += ((uint64_t)missing + request - 1) / request * request;
+	if (missing <= 0)
+		return;
+	request = vtime_distance((int64_t)e->slice, vf->t.weight);
+	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
 /* The host has written off some of the run: V and v have gone back, and so do the requests that it
@@ -266,11 +271,30 @@ static inline uint32_t eevdf_first(struct eevdf *e)
 	while ((index = heap_first(&e->ready)) != VGPU_NO_VF &&
 	       !eevdf_is_eligible(e, &e->vfs[index])) {
 		heap_remove(&e->ready, index);
-		heap_insert(&e->waiting, index, eevdf_eligible_at(e, &e->vfs[index]));
+		heap_insert(&e->waiting, index, e->vfs[index].eligible);
 	}
 	/* If none is eligible, take the first that waits: sleeping VFs still owe, or V is rounded.
 	 */
 	return index != VGPU_NO_VF ? index : heap_first(&e->waiting);
+}
+
+/* Returns whether eevdf_first(), which was just called, would have returned the current VF if that
+ * were queued, too. */
+static inline bool eevdf_would_be_first(struct eevdf *e)
+{
+	struct eevdf_vf *own = &e->vfs[e->current];
+	const struct heap *others = e->ready.n ? &e->ready : &e->waiting;
+	struct heap_entry entry = {.vf = e->current};
+	bool eligible;
+
+	if (others->n == 0)
+		return true;
+	own->eligible = eevdf_eligible_at(e, own);
+	eligible = eevdf_is_eligible(e, own);
+	if (eligible != (others == &e->ready))
+		return eligible;
+	entry.key = eligible ? eevdf_due(e, own) : own->eligible;
+	return heap_before(&entry, &others->entries[0]);
 }
 
 /* Returns the length of the rest of the VF's request. */
@@ -304,16 +328,11 @@ static inline void eevdf_run(struct eevdf *e, vgpu_nsec now)
  */
 static inline vgpu_nsec eevdf_extend(struct eevdf *e, bool alone, vgpu_nsec end)
 {
-	uint32_t index = e->current;
-	struct eevdf_vf *vf = &e->vfs[index];
-	vgpu_nsec more;
-
 	eevdf_update(e, end);
-	eevdf_advance(e, vf);
-	eevdf_queue(e, index);
-	more = eevdf_first(e) == index ? eevdf_length(e, index) : 0;
-	eevdf_dequeue(e, index);
-	return alone && e->ready.n + e->waiting.n == 0 ? e->facts->max_slice_ns : more;
+	eevdf_advance(e, &e->vfs[e->current]);
+	if (eevdf_first(e) == VGPU_NO_VF && alone)
+		return e->facts->max_slice_ns;
+	return eevdf_would_be_first(e) ? eevdf_length(e, e->current) : 0;
 }
 
 /* Learns what bounds must count: overruns, and what the host has written off. */
@@ -326,7 +345,9 @@ static inline void eevdf_learn(struct eevdf *e, struct eevdf_vf *vf, const struc
 		beyond = (int64_t)usage->overrun;
 	if (beyond > vf->worst)
 		vf->worst = beyond;
-	unpaid = usage->charge ? (usage->used * 1024 + usage->charge - 1) / usage->charge : 0;
+	if (usage->charge == 0 || usage->used <= usage->charge) /* at most 1024 */
+		return;
+	unpaid = (usage->used * 1024 + usage->charge - 1) / usage->charge;
 	if (unpaid > e->unpaid)
 		e->unpaid = unpaid;
 }

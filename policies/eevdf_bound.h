@@ -64,8 +64,8 @@ static inline void eevdf_bound(const struct eevdf *e, uint32_t index, vgpu_nsec 
 			own_ahead = ahead;
 		else
 			behind += vf->t.weight > w ? ahead / 2
-						   : (uint64_t)((unsigned __int128)ahead * w /
-								(w + vf->t.weight));
+						   : vtime_divide((__int128)ahead * (__int128)w,
+								  w + vf->t.weight);
 	}
 	service = (uint64_t)(((unsigned __int128)(uint64_t)own->owed * weights +
 			      (unsigned __int128)request * (weights - w)) /

@@ -230,10 +230,31 @@ static void ring_go_on(struct ring *r, vgpu_nsec now)
 		r->slot_end = end;
 }
 
+/* After a window, a reset or a pause the grid begins anew. With idle=hold, slots that would stay
+ * empty lie in the time that was lost, so that the turns of the others catch up with the clock. */
+static void ring_open_next(struct ring *r, vgpu_nsec now)
+{
+	vgpu_nsec start = r->slot_end, most = r->members.n * r->facts->window_ns;
+
+	/* Lateness from debts is in slot_end already; lateness from a slow switch is made up for.
+	 */
+	if (r->idle == RING_COMPRESS || now > start + ring_switch(r)) {
+		r->behind += r->owner == VGPU_NO_VF ? 0 : now - start;
+		r->behind = r->behind < most ? r->behind : most;
+		start = now;
+	}
+	ring_open(r, start);
+	while (r->idle == RING_HOLD && !r->vfs[r->owner].awake &&
+	       r->behind >= r->slot_end - start) {
+		r->behind -= r->slot_end - start;
+		ring_open(r, start);
+	}
+}
+
 static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct ring *r = state;
-	vgpu_nsec useful = ring_switch(r) + r->facts->min_slice_ns, start;
+	vgpu_nsec useful = ring_switch(r) + r->facts->min_slice_ns;
 	bool fresh = false;
 	uint32_t vf;
 
@@ -247,12 +268,7 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	r->at_rest = false;
 	ring_go_on(r, now);
 	if (ring_is_done(r, useful, now)) {
-		/* After a window, a reset or a pause the grid begins anew. Lateness from debts is
-		 * in slot_end already; lateness from a slow switch is made up for. */
-		start = r->slot_end;
-		if (r->idle == RING_COMPRESS || now > start + ring_switch(r))
-			start = now;
-		ring_open(r, start);
+		ring_open_next(r, now);
 		fresh = true;
 	}
 	vf = ring_user(r);

@@ -49,8 +49,9 @@ struct ring {
 	uint32_t owner;
 	vgpu_nsec plan; /* when the owner was to start */
 	vgpu_nsec slot_end;
-	bool open;    /* the turn is not settled yet */
-	bool gave_up; /* the owner had no work at some instant of the slot */
+	vgpu_nsec behind; /* how long the grid stood still; at most a window of each VF */
+	bool open;	  /* the turn is not settled yet */
+	bool gave_up;	  /* the owner had no work at some instant of the slot */
 	int64_t due, had, ran;
 
 	/* The last pick */

@@ -461,10 +461,10 @@ int vfio_user_open(struct vfio_device **out, const char *path, struct vgpu_error
 		vgpu_error_set(err, r, "%s: %s", path,
 			       r == -EBUSY ? "another program holds this device"
 					   : "the device closed the connection");
-	else if (r < 0 && !c->dead && c->max_data)
-		vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	else if (r == -EPROTO || r == -ETIMEDOUT)
 		vgpu_error_set(err, r, "%s: the peer does not speak vfio-user", path);
+	else if (r < 0)
+		vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	if (r < 0) {
 		user_close(&c->device);
 		return r;

@@ -4,14 +4,17 @@
  * user_messages.c handles the messages.
  */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "user_connection.h"
 #include "vfio/thread.h"
+#include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
@@ -19,10 +22,19 @@
 #define BURST 16
 #define BACKLOG 4
 
+/* A token bucket: CPU time that the thread may use. */
+struct budget {
+	uint32_t percent; /* of one CPU, in the long run; 0: any */
+	int64_t most;	  /* what can be saved up, nanoseconds */
+	int64_t left;	  /* below 0: what has been used too much */
+	vgpu_nsec at, used;
+};
+
 struct vfio_server {
 	pthread_t thread;
 	int epoll, wake;
 	bool stop;
+	struct budget budget; /* the thread's */
 	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
 	struct vfio_endpoint *endpoints;
 };
@@ -89,16 +101,23 @@ static void refuse(int fd)
 	close(fd);
 }
 
+/* Serves what a client has sent before it closed its socket, and disconnects it. */
+static void finish_closed(struct vfio_endpoint *e)
+{
+	struct pollfd hangup = {.fd = e->c.fd};
+
+	while (e->c.fd >= 0 && poll(&hangup, 1, 0) > 0)
+		serve(e, EPOLLIN);
+}
+
 static void accept_client(struct vfio_endpoint *e)
 {
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
-	char probe;
 	int fd;
 
-	/* The former client may have ended without the server having noticed yet; who comes next
+	/* The former client may have closed without the server having noticed yet; the next one
 	 * waits to be accepted. */
-	if (e->c.fd >= 0 && recv(e->c.fd, &probe, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		disconnect(e);
+	finish_closed(e);
 	fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
@@ -111,16 +130,52 @@ static void accept_client(struct vfio_endpoint *e)
 		disconnect(e);
 }
 
+static vgpu_nsec cpu_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+}
+
+/* How long the thread is to rest now, nanoseconds: it has used what it may, and a part of what it
+ * is still to get. */
+static vgpu_nsec rest_needed(struct budget *b)
+{
+	vgpu_nsec at = vgpu_now(), used = cpu_time();
+
+	if (b->percent == 0)
+		return 0;
+	b->left += (int64_t)((at - b->at) * b->percent / 100);
+	if (b->left > b->most)
+		b->left = b->most;
+	b->left -= (int64_t)(used - b->used);
+	b->at = at;
+	b->used = used;
+	return b->left < 0 ? (vgpu_nsec)-b->left * 100 / b->percent : 0;
+}
+
+static void rest(vgpu_nsec ns)
+{
+	struct timespec t = {(time_t)(ns / VGPU_SEC), (long)(ns % VGPU_SEC)};
+
+	if (ns > 0)
+		nanosleep(&t, NULL);
+}
+
 static void *server_thread(void *arg)
 {
 	struct vfio_server *s = arg;
 	struct epoll_event events[32];
 	struct vfio_endpoint *e;
+	vgpu_nsec ns;
 	int i, n;
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop) {
+		ns = rest_needed(&s->budget);
 		pthread_mutex_unlock(&s->lock);
+		rest(ns);
 		n = epoll_wait(s->epoll, events, 32, -1);
 		pthread_mutex_lock(&s->lock);
 		for (i = 0; i < n; i++) {
@@ -169,6 +224,16 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	}
 	*out = s;
 	return 0;
+}
+
+void vfio_server_limit(struct vfio_server *s, uint32_t percent, vgpu_nsec most)
+{
+	pthread_mutex_lock(&s->lock);
+	s->budget = (struct budget){.percent = percent,
+				    .most = (int64_t)most,
+				    .left = (int64_t)most,
+				    .at = vgpu_now()};
+	pthread_mutex_unlock(&s->lock);
 }
 
 int vfio_server_add(struct vfio_server *s, const char *path, const struct vfio_server_ops *ops,

@@ -51,6 +51,7 @@ void dispatch_begin(struct vgpu_core *core)
 {
 	struct dispatch *d = &core->d;
 	struct vf *vf = &core->vfs[d->vf];
+	vgpu_nsec waited;
 
 	d->start = core->now;
 	d->end = core->now + d->granted;
@@ -60,13 +61,10 @@ void dispatch_begin(struct vgpu_core *core)
 		d->yield_at = core->now;
 	else if (!vf->busy && !(d->flags & VGPU_PICK_HOLD))
 		d->yield_at = core->now + core->config.idle_grace;
-	if (vf->waiting_since != VGPU_NEVER) {
-		vgpu_nsec waited = core->now - vf->waiting_since;
-
-		vf->ledger.wait_ns += waited;
-		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
-		vf->waiting_since = VGPU_NEVER;
-	}
+	waited = ledger_waits(core, vf);
+	vf->ledger.wait_ns += waited;
+	vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, waited);
+	vf->waiting_since = VGPU_NEVER;
 	core_record(core, VGPU_REC_RUN, d->vf, 0, d->granted, d->not_before);
 	if (core->policy->run)
 		core->policy->run(core->memory, d->vf, core->now);
@@ -97,7 +95,7 @@ void dispatch_cut(struct vgpu_core *core)
 
 	if (n->waker != VGPU_NO_VF)
 		shorten(core, VGPU_END_WAKE_PREEMPT, n->waker, d->start + core->config.min_run);
-	if (n->anew || (n->wanted && window_waits(core)))
+	if (n->anew || (n->wanted && window_is_due(core)))
 		shorten(core, VGPU_END_EXCLUSIVE, VGPU_NO_VF, d->start + core->config.min_slice);
 	else if (n->wanted && d->lone && !(d->flags & VGPU_PICK_REMAINDER))
 		shorten(core, VGPU_END_SLICE, VGPU_NO_VF,
@@ -182,15 +180,13 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 void dispatch_learn(struct vgpu_core *core, uint32_t index, vgpu_nsec took)
 {
 	struct vf *vf = &core->vfs[index];
-	vgpu_nsec sorted[STOPS];
-	uint32_t n, i, j;
+	vgpu_nsec *s = vf->stops, least, most;
 
-	vf->stops[vf->n_stops++ % STOPS] = took;
-	n = vf->n_stops < STOPS ? vf->n_stops : STOPS;
-	for (i = 0; i < n; i++) {
-		for (j = i; j > 0 && sorted[j - 1] > vf->stops[i]; j--)
-			sorted[j] = sorted[j - 1];
-		sorted[j] = vf->stops[i];
-	}
-	vf->ledger.preempt_ns = sorted[n / 2];
+	s[vf->n_stops++ % STOPS] = took;
+	/* The least and the most of the first four cannot be the median of all five, so it is that
+	 * of the other two and the fifth. */
+	least = nsec_max(nsec_min(s[0], s[1]), nsec_min(s[2], s[3]));
+	most = nsec_min(nsec_max(s[0], s[1]), nsec_max(s[2], s[3]));
+	vf->ledger.preempt_ns =
+		nsec_max(nsec_min(least, most), nsec_min(s[4], nsec_max(least, most)));
 }

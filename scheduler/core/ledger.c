@@ -8,19 +8,120 @@
  * What a VF is charged is a second sum, which also closes at every step:
  *
  *   run + switch + debt_charged = charged + forgiven + what its open dispatch still owes
+ *
+ * Windows and resets are a VF's debt. A VF with work pays by charges, if they cost it anything. A
+ * VF without work uses nothing of its share, so its share of the time pays. Every nanosecond of a
+ * debt is paid once:
+ *
+ *   exclusive + reset = debt + debt_charged + debt_lapsed + written_off
  */
 #include <assert.h>
 
 #include "private.h"
 
-static void add_debt(struct vf *vf, vgpu_nsec amount)
-{
-	vgpu_nsec room = nsec_past(DEBT_MAX, vf->ledger.debt_ns);
-	vgpu_nsec taken = nsec_min(room, amount);
+#define MILLION UINT64_C(1000000)
 
-	vf->ledger.debt_ns += taken;
-	vf->written_off += amount - taken;
+/* How much of its debt a VF has paid with its share of the time, and is not booked yet. */
+vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf)
+{
+	vgpu_nsec since = core->now - vf->paid_until;
+
+	if (vf->ledger.debt_ns == 0 || (vf->awake && core->charges_pay))
+		return 0;
+	return nsec_min(vf->ledger.debt_ns, since / MILLION * vf->share_ppm +
+						    since % MILLION * vf->share_ppm / MILLION);
+}
+
+/* Books what the time has paid. To be called before the VF's share, or whether it has work, or its
+ * debt changes. */
+void ledger_pay(struct vgpu_core *core, struct vf *vf)
+{
+	vgpu_nsec paid = ledger_lapses(core, vf);
+
+	vf->ledger.debt_ns -= paid;
+	vf->ledger.debt_lapsed_ns += paid;
+	/* A fraction of a nanosecond is kept, however often this is called. */
+	if (vf->ledger.debt_ns > 0 && !(vf->awake && core->charges_pay) && vf->share_ppm > 0)
+		vf->paid_until += (paid * MILLION + vf->share_ppm - 1) / vf->share_ppm;
+	else
+		vf->paid_until = core->now;
+}
+
+/* A VF pays during its own window, too. */
+static void add_debt(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount)
+{
+	vgpu_nsec most = nsec_max(DEBT_MAX, WINDOW_CREDIT + core->config.window_max), beyond;
+
+	if (vf->ledger.debt_ns == 0)
+		vf->paid_until = core->now - amount;
+	vf->ledger.debt_ns += amount;
+	ledger_pay(core, vf);
+	beyond = nsec_past(vf->ledger.debt_ns, most);
+	vf->ledger.debt_ns -= beyond;
+	vf->written_off += beyond;
 	vf->instalment = vf->ledger.debt_ns / DEBT_TURNS + 1;
+}
+
+/* When the VF will owe little enough for a window, if it has no work until then. */
+vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf)
+{
+	vgpu_nsec beyond;
+
+	ledger_pay(core, vf);
+	beyond = nsec_past(vf->ledger.debt_ns, WINDOW_CREDIT);
+	if (beyond == 0)
+		return core->now;
+	return core->now + (beyond * MILLION + vf->share_ppm - 1) / vf->share_ppm;
+}
+
+/* What the policy promises the VF while all have work, in millionths. */
+static uint64_t promised(const struct vgpu_core *core, uint32_t index)
+{
+	uint64_t numerator = 0, denominator = 1;
+
+	core->policy->share(core->memory, index, &numerator, &denominator);
+	if (numerator >= denominator)
+		return MILLION;
+	return denominator > UINT64_MAX / MILLION ? numerator / (denominator / MILLION)
+						  : numerator * MILLION / denominator;
+}
+
+/*
+ * Shares the time out anew, as the policy promises it now. What a policy promises to all VFs may
+ * come to more than the whole (`prio` promises it to the VFs of one class), or less. To be called
+ * when the policy, its parameters or its members have changed.
+ *
+ * Where a policy promises neither shares nor waits, a charge costs nothing. Where it guarantees
+ * budgets, a charge does not cost them, and those that a window displaces are not made up for.
+ * Under such policies only the time pays, and only a part of it.
+ */
+void ledger_share_out(struct vgpu_core *core)
+{
+	uint64_t promises = core->policy->promises, sum = 0, all;
+	uint32_t i;
+
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+
+		ledger_pay(core, vf);
+		vf->share_ppm = vf->admitted ? (uint32_t)promised(core, i) : 0;
+		sum += vf->share_ppm;
+	}
+	core->charges_pay = !(promises & VGPU_PROMISE_GUARANTEE) &&
+			    promises & (VGPU_PROMISE_PROPORTIONAL | VGPU_PROMISE_NO_STARVATION);
+	all = core->charges_pay ? MILLION : MILLION / PART_UNCHARGED;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+		uint64_t part = sum ? vf->share_ppm * all / sum : 0;
+
+		vf->share_ppm = part < LEAST_PPM ? LEAST_PPM : (uint32_t)part;
+	}
+}
+
+/* For how long the VF has been waiting, with work; 0: it has none, or runs. */
+vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf)
+{
+	return nsec_past(core->now, vf->waiting_since);
 }
 
 static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec from, vgpu_nsec to)
@@ -38,8 +139,7 @@ static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec from, vgpu_
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 {
 	vgpu_nsec from = core->now, elapsed;
-	struct vf *resident = core_vf(core, core->resident);
-	struct vf *target = core_vf(core, core->target);
+	struct vf *resident, *target;
 
 	assert(now >= from); /* the caller's clock must be monotonic */
 	elapsed = now - from;
@@ -56,8 +156,9 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 	case VGPU_PHASE_START:
 	case VGPU_PHASE_READY:
 		if (core->in_window) {
+			target = &core->vfs[core->target];
 			target->ledger.exclusive_ns += elapsed;
-			add_debt(target, elapsed);
+			add_debt(core, target, elapsed);
 		} else if (core->phase == VGPU_PHASE_READY) {
 			core->ledger.idle_ns += elapsed;
 		} else {
@@ -67,9 +168,10 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 		return;
 	case VGPU_PHASE_RUN:
 	case VGPU_PHASE_IDLE:
+		resident = &core->vfs[core->resident];
 		if (core->in_window) {
 			resident->ledger.exclusive_ns += elapsed;
-			add_debt(resident, elapsed);
+			add_debt(core, resident, elapsed);
 		} else {
 			add_run(core, resident, from, now);
 		}
@@ -80,8 +182,9 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 		core->switch_cost += elapsed;
 		return;
 	case VGPU_PHASE_RESET:
+		resident = &core->vfs[core->resident];
 		resident->ledger.reset_ns += elapsed;
-		add_debt(resident, elapsed);
+		add_debt(core, resident, elapsed);
 		return;
 	case VGPU_PHASE_COUNT:
 		break;
@@ -107,7 +210,8 @@ void ledger_charge_switch(struct vgpu_core *core, uint32_t index, vgpu_nsec amou
  */
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun)
 {
-	vgpu_nsec instalment = nsec_min(vf->instalment, vf->ledger.debt_ns);
+	vgpu_nsec due = core->charges_pay ? nsec_min(vf->instalment, vf->ledger.debt_ns) : 0;
+	vgpu_nsec instalment = nsec_min(due, core->config.debt_cap);
 	vgpu_nsec beyond = overrun + vf->surcharge + instalment;
 	vgpu_nsec forgiven = nsec_past(beyond, core->config.debt_cap);
 	vgpu_nsec charge = vf->open_run + vf->surcharge + instalment - forgiven;

@@ -74,15 +74,18 @@ void policy_host_sync(struct vgpu_core *core, uint32_t index)
 
 	if (runnable == vf->awake || (core->d.open && core->d.vf == index))
 		return;
+	ledger_pay(core, vf);
 	vf->awake = runnable;
 	if (!runnable) {
 		core->n_awake--;
+		vf->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, ledger_waits(core, vf));
 		vf->waiting_since = VGPU_NEVER;
 		core_record(core, VGPU_REC_SLEEP, index, 0, 0, 0);
 		core->policy->sleep(core->memory, index, core->now);
-		if (vf->owed_turn) {
+		if (vf->owed_turn || vf->owed_round) {
 			policy_host_had_turn(core, index);
-			core->notes.wanted |= policy_host_change_is_due(core);
+			core->notes.wanted |=
+				policy_host_change_is_due(core) || core->window_head != VGPU_NO_VF;
 		}
 		return;
 	}
@@ -103,10 +106,11 @@ void policy_host_online(struct vgpu_core *core, uint32_t index, bool online)
 	vf->online = online;
 	if (online) {
 		core->policy->online(core->memory, index, core->now);
-		return;
+	} else {
+		policy_host_sync(core, index);
+		core->policy->offline(core->memory, index, core->now);
 	}
-	policy_host_sync(core, index);
-	core->policy->offline(core->memory, index, core->now);
+	ledger_share_out(core);
 }
 
 /* Tells a policy that was just attached about all VFs. It gets all lags before any VF wakes,
@@ -179,6 +183,7 @@ static void evict(struct vgpu_core *core, enum vgpu_fault fault)
 		assert(core->vfs[i].admitted);
 	}
 	introduce(core, NULL);
+	ledger_share_out(core);
 }
 
 /* Returns how a pick breaks the contract, or VGPU_FAULT_NONE. */
@@ -294,6 +299,7 @@ int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 	memcpy(row(waits ? core->next_vf_params : core->vf_params, event->vf), event->params,
 	       sizeof(int64_t) * VGPU_MAX_PARAMS);
 	core->notes.anew |= !waits;
+	ledger_share_out(core);
 	return 0;
 }
 
@@ -312,6 +318,7 @@ int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *even
 	memcpy(waits ? core->next_params : core->params, event->params, sizeof(core->params));
 	policy->set_params(memory, event->params, core->now);
 	core->notes.anew |= !waits;
+	ledger_share_out(core);
 	return 0;
 }
 
@@ -358,6 +365,11 @@ void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 
 	core->n_owed_turns -= vf->owed_turn;
 	vf->owed_turn = false;
+	if (!vf->owed_round)
+		return;
+	vf->owed_round = false;
+	core->n_owed_round--;
+	core->round_stalls_at = core->now + ROUND_STALLS;
 }
 
 /* Whether a new policy waits and may take over. */
@@ -394,6 +406,7 @@ void policy_host_finish_change(struct vgpu_core *core)
 	memcpy(core->params, core->next_params, sizeof(core->params));
 	memcpy(core->vf_params, core->next_vf_params, bytes);
 	introduce(core, core->lags);
+	ledger_share_out(core);
 	core_record(core, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
 	retire(core, old, old_memory, VGPU_DETACH_REPLACED, "an operator chose another policy");
 }

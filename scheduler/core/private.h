@@ -11,13 +11,15 @@
  *   window.c       the queue for exclusive windows
  *   policy_host.c  the policy and its limits
  *   ledger.c       accounts of the engine's time
- *   output.c       a step's actions and records
+ *   output.c       states of VFs, whose changes are records
  *
  * A file that would have to call upwards leaves a note (struct notes) for the end of the step
  * instead.
  */
 #ifndef CORE_PRIVATE_H
 #define CORE_PRIVATE_H
+
+#include <assert.h>
 
 #include "vgpu/core.h"
 
@@ -32,9 +34,24 @@
 #define BACKOFF_FIRST (1 * VGPU_SEC)
 #define BACKOFF_LAST (60 * VGPU_SEC)
 
-/* Time of windows and resets is charged in this many instalments; a VF owes at most DEBT_MAX. */
+/* Time of windows and resets is charged in this many instalments; a VF owes at most DEBT_MAX, or
+ * the credit and a longest window if that is more. */
 #define DEBT_TURNS 60u
 #define DEBT_MAX (2 * VGPU_SEC)
+
+/* A VF that owes more than WINDOW_CREDIT gets no window. The credit is for a guest that restarts:
+ * two windows of the usual length. Of the time of windows each VF has at least LEAST_PPM, so that
+ * its driver loads within minutes. */
+#define WINDOW_CREDIT (500 * VGPU_MSEC)
+#define LEAST_PPM 1000u
+
+/* Where charges do not pay for windows, those of all VFs take no more than this part of the time.
+ */
+#define PART_UNCHARGED 8u
+
+/* Between two windows each VF that waits has a turn. The next window no longer waits for that when
+ * no VF has had its turn for so long: the policy may let a VF wait for ever. */
+#define ROUND_STALLS VGPU_SEC
 
 /* How often a VF's wakes may preempt: 200 times a second, so that the shortest period of a
  * guarantee, 5 ms, is never limited; up to 10 at once. */
@@ -72,6 +89,7 @@ struct vf {
 	bool away;	 /* its memory is not on the GPU: VGPU_EV_AWAY */
 	bool awake;	 /* the policy was told that it has work */
 	bool owed_turn;	 /* it has waited since the policy changed */
+	bool owed_round; /* it has waited since the last exclusive window ended */
 	bool want_init;	 /* its guest asked for an INIT window at a time when it could not be served
 			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
@@ -88,11 +106,15 @@ struct vf {
 
 	struct history windows, window_timeouts, resets, strikes;
 
-	vgpu_nsec stops[STOPS]; /* how long its last preemptions took */
+	/* How long its last preemptions took. Before there have been five, the rest is 0 and
+	 * VGPU_NEVER by turns, so that the median is that of the others; of two the larger one. */
+	vgpu_nsec stops[STOPS];
 	uint32_t n_stops;
 	vgpu_nsec wake_tokens_at; /* token bucket, as the instant at which it would be empty */
 	vgpu_nsec surcharge;	  /* switch time that its next account charges */
 	vgpu_nsec instalment;	  /* how much of its debt each dispatch pays */
+	vgpu_nsec paid_until;	  /* instant until which the time has paid; see ledger_lapses() */
+	uint32_t share_ppm;	  /* its share of the time, in millionths */
 	vgpu_nsec open_run;	  /* run time of the open dispatch */
 	vgpu_nsec written_off;	  /* window and reset time above DEBT_MAX, not charged */
 	struct vgpu_vf_ledger ledger;
@@ -151,7 +173,12 @@ struct vgpu_core {
 	struct estimate save_time, start_time; /* SAVE; LOAD and RUN */
 
 	struct dispatch d;
+	bool charges_pay; /* for windows and resets, under this policy: see ledger_share_out() */
 	uint32_t window_head, window_tail;
+	bool had_window;	   /* a window was granted since the last round began */
+	uint32_t n_owed_round;	   /* VFs with owed_round set */
+	vgpu_nsec round_stalls_at; /* when the next window no longer waits for the round */
+	vgpu_nsec window_deadline; /* when a window that is due must be looked for */
 	uint32_t n_awake;
 	vgpu_nsec aux_deadline; /* earliest end of a back-off, time-out or retry of a reset */
 
@@ -172,15 +199,17 @@ struct vgpu_core {
 };
 
 /* output.c */
-void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf, uint32_t code);
-void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		 uint64_t a, uint64_t b);
 void core_set_state(struct vgpu_core *core, uint32_t vf, enum vgpu_vf_state state);
 
 /* ledger.c */
 void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
 void ledger_charge_switch(struct vgpu_core *core, uint32_t vf, vgpu_nsec amount);
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun);
+vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf);
+void ledger_pay(struct vgpu_core *core, struct vf *vf);
+void ledger_share_out(struct vgpu_core *core);
+vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf);
+vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf);
 bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now);
 
 /* policy_host.c */
@@ -204,10 +233,14 @@ void window_refuse(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 /* Grants or refuses a request that came while the VF was being scrubbed, or in back-off. */
 void window_retry(struct vgpu_core *core, uint32_t vf);
 void window_cancel(struct vgpu_core *core, uint32_t vf);
-bool window_waits(const struct vgpu_core *core);
-/* Takes the first VF that can be loaded from the queue and returns it; VGPU_NO_VF if there is none.
- */
+/* Whether a VF has the credit for its window, and waits for the engine or the end of the round. */
+bool window_waits(struct vgpu_core *core);
+/* Whether a window is to be granted now. */
+bool window_is_due(struct vgpu_core *core);
+/* No VF runs: takes the VF whose window is due from the queue and returns it; VGPU_NO_VF if there
+ * is none. A round begins where a window has ended. */
 uint32_t window_pop(struct vgpu_core *core);
+void window_timer(struct vgpu_core *core);
 /* The VF on the engine runs, alone: opens its access and notifies its guest. */
 void window_opened(struct vgpu_core *core);
 void window_closed(struct vgpu_core *core, bool timed_out);
@@ -259,6 +292,29 @@ void guest_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 /* The guest's side has reset the function, or the tenant died. */
 void guest_reset(struct vgpu_core *core, uint32_t vf);
+
+/* Add an action or a record to the step's output. Inline, because each world switch has a dozen. */
+static inline void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf,
+			    uint32_t code)
+{
+	assert(core->out->n_actions < VGPU_MAX_ACTIONS);
+	core->out->actions[core->out->n_actions++] =
+		(struct vgpu_action){.type = type, .vf = vf, .code = code};
+}
+
+static inline void core_record(struct vgpu_core *core, enum vgpu_record_type type, uint32_t vf,
+			       uint32_t code, uint64_t a, uint64_t b)
+{
+	assert(core->out->n_records < VGPU_MAX_RECORDS);
+	core->out->records[core->out->n_records++] = (struct vgpu_record){
+		.t = core->now,
+		.type = (uint16_t)type,
+		.code = (uint16_t)code,
+		.vf = vf,
+		.a = a,
+		.b = b,
+	};
+}
 
 static inline struct vf *core_vf(struct vgpu_core *core, uint32_t vf)
 {

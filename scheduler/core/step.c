@@ -72,6 +72,7 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	core->window_tail = VGPU_NO_VF;
 	core->phase_deadline = VGPU_NEVER;
 	core->aux_deadline = VGPU_NEVER;
+	core->window_deadline = VGPU_NEVER;
 	core->d.vf = VGPU_NO_VF;
 	core->d.early = VGPU_NO_VF;
 	core->vf_params = (int64_t *)&core->vfs[config->max_vfs];
@@ -80,6 +81,8 @@ struct vgpu_core *vgpu_core_init(void *memory, const struct vgpu_core_config *co
 	for (i = 0; i < config->max_vfs; i++) {
 		core->vfs[i].reset.retry_at = VGPU_NEVER;
 		core->vfs[i].waiting_since = VGPU_NEVER;
+		core->vfs[i].stops[2] = VGPU_NEVER;
+		core->vfs[i].stops[4] = VGPU_NEVER;
 	}
 	core->fallback = fallback;
 	core->fallback_memory = fallback_memory;
@@ -95,6 +98,7 @@ static int on_timer(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	(void)event;
 	ladder_timer(core);
+	window_timer(core);
 	switch_timer(core);
 	return 0;
 }
@@ -393,7 +397,7 @@ vgpu_nsec vgpu_core_deadline(const struct vgpu_core *core)
 	if (!core->started && !core->in_window &&
 	    (core->phase == VGPU_PHASE_RUN || core->phase == VGPU_PHASE_PARKED))
 		deadline = VGPU_NEVER;
-	return nsec_min(deadline, core->aux_deadline);
+	return nsec_min(deadline, nsec_min(core->aux_deadline, core->window_deadline));
 }
 
 bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now)
@@ -430,10 +434,10 @@ void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out)
 		memcpy(out->next_params, core->next_params, sizeof(out->next_params));
 }
 
-void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
 {
 	const struct vf *vf = &core->vfs[index];
-	size_t row = (size_t)index * VGPU_MAX_PARAMS;
+	vgpu_nsec lapses = ledger_lapses(core, vf);
 
 	out->state = vf->state;
 	out->context = vf->context;
@@ -445,13 +449,23 @@ void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu
 	out->away = vf->away;
 	out->backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0;
 	out->ledger = vf->ledger;
+	out->ledger.debt_ns -= lapses;
+	out->ledger.debt_lapsed_ns += lapses;
+	out->ledger.wait_max_ns = nsec_max(vf->ledger.wait_max_ns, ledger_waits(core, vf));
 	out->pending_ns = vf->open_run + vf->surcharge;
 	out->written_off_ns = vf->written_off;
+}
+
+void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t index, struct vgpu_vf_view *out)
+{
+	size_t row = (size_t)index * VGPU_MAX_PARAMS;
+
+	vgpu_core_vf_brief(core, index, out);
 	out->share_numerator = 0;
 	out->share_denominator = 0;
 	out->bound = (struct vgpu_bound){0};
 	out->lag_ns = 0;
-	if (!vf->admitted) {
+	if (!out->admitted) {
 		memset(out->params, 0, sizeof(out->params));
 		memset(out->next_params, 0, sizeof(out->next_params));
 		return;

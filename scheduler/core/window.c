@@ -2,10 +2,49 @@
 /*
  * Exclusive windows: a guest driver's start and stop, during which it needs the engine alone.
  * Windows are queued and granted at switch points, one at a time. Each is bounded in time, limited
- * in rate per VF, and charged as debt, so that a guest that restarts its driver in a loop costs its
- * neighbours no more than its share.
+ * in rate per VF, and charged as debt. A VF gets its next window when it has paid for its former
+ * ones, but for a credit; and between two windows, of whichever VFs, each VF that waits for the
+ * engine has a turn: a round. So a guest that restarts its driver in a loop costs its neighbours no
+ * more than its share, and no wait of a neighbour contains two windows.
  */
 #include "private.h"
+
+static bool round_is_over(const struct vgpu_core *core)
+{
+	return core->n_owed_round == 0 || core->now >= core->round_stalls_at;
+}
+
+static void begin_round(struct vgpu_core *core)
+{
+	uint32_t i;
+
+	core->had_window = false;
+	core->n_owed_round = 0;
+	core->round_stalls_at = core->now + ROUND_STALLS;
+	for (i = 0; i < core->config.max_vfs; i++) {
+		struct vf *vf = &core->vfs[i];
+
+		vf->owed_round = vf->awake;
+		core->n_owed_round += vf->owed_round;
+	}
+}
+
+/* Plans when to look for a window that is due; one that is due already needs no plan. */
+static void plan(struct vgpu_core *core)
+{
+	uint32_t index;
+	vgpu_nsec at;
+
+	core->window_deadline = VGPU_NEVER;
+	for (index = core->window_head; index != VGPU_NO_VF; index = core->vfs[index].next_queued) {
+		if (core->vfs[index].away)
+			continue;
+		at = ledger_credit_at(core, &core->vfs[index]);
+		if (at <= core->now)
+			at = round_is_over(core) ? VGPU_NEVER : core->round_stalls_at;
+		core->window_deadline = nsec_min(core->window_deadline, at);
+	}
+}
 
 void window_refuse(struct vgpu_core *core, uint32_t index, enum vgpu_window window)
 {
@@ -33,7 +72,10 @@ void window_enqueue(struct vgpu_core *core, uint32_t index, enum vgpu_window win
 	core->window_tail = index;
 	core_set_state(core, index, VGPU_VF_EXCLUSIVE);
 	policy_host_sync(core, index);
+	/* A VF was added, or new parameters have changed a share later than they were set. */
+	ledger_share_out(core);
 	core->notes.wanted = true;
+	plan(core);
 }
 
 void window_retry(struct vgpu_core *core, uint32_t index)
@@ -66,28 +108,51 @@ void window_cancel(struct vgpu_core *core, uint32_t index)
 	vf->queued = false;
 }
 
-/* The first VF in the queue whose memory is on the GPU. */
-static uint32_t first(const struct vgpu_core *core)
+/* The first VF in the queue whose memory is on the GPU, and that has credit. */
+static uint32_t first(struct vgpu_core *core)
 {
 	uint32_t index = core->window_head;
 
-	while (index != VGPU_NO_VF && core->vfs[index].away)
+	while (index != VGPU_NO_VF &&
+	       (core->vfs[index].away || ledger_credit_at(core, &core->vfs[index]) > core->now))
 		index = core->vfs[index].next_queued;
 	return index;
 }
 
-bool window_waits(const struct vgpu_core *core)
+bool window_waits(struct vgpu_core *core)
 {
 	return first(core) != VGPU_NO_VF;
 }
 
+bool window_is_due(struct vgpu_core *core)
+{
+	return window_waits(core) && round_is_over(core);
+}
+
 uint32_t window_pop(struct vgpu_core *core)
 {
-	uint32_t index = first(core);
+	uint32_t index;
 
-	if (index != VGPU_NO_VF)
+	if (core->had_window)
+		begin_round(core);
+	if (window_is_due(core)) {
+		index = first(core);
 		window_cancel(core, index);
-	return index;
+		core->had_window = true;
+		return index;
+	}
+	if (core->window_head != VGPU_NO_VF)
+		plan(core);
+	return VGPU_NO_VF;
+}
+
+/* A VF may have got its credit, or the round may have stalled. */
+void window_timer(struct vgpu_core *core)
+{
+	if (core->now < core->window_deadline)
+		return;
+	core->notes.wanted = true;
+	plan(core);
 }
 
 void window_opened(struct vgpu_core *core)

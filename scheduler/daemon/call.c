@@ -2,14 +2,13 @@
 #include "call.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 #include "engine.h"
 
-#define MAX_UNDER_WAY 48u /* to an engine; more that only read are refused */
+#define MAX_UNDER_WAY 48u /* root's, to an engine; more that only read are refused */
 
 static const char *errno_name(int r)
 {
@@ -20,13 +19,11 @@ static const char *errno_name(int r)
 
 static void send_object(struct client *client, struct json_object *object)
 {
-	struct evbuffer *out = bufferevent_get_output(client->stream);
 	size_t length;
 	const char *text =
 		json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
 
-	evbuffer_add(out, text, length);
-	evbuffer_add(out, "\n", 1);
+	client_send(client, text, length);
 }
 
 void call_refuse(struct client *client, struct json_object *id, int r, const char *text)
@@ -49,8 +46,9 @@ void call_drop(struct call *call)
 	for (link = &call->control->calls; *link != call; link = &(*link)->next)
 		;
 	*link = call->next;
+	share_remove(&call->control->share, &call->piece);
 	if (call->client)
-		call->client->n_calls--;
+		client_call_over(call->client);
 	json_object_put(call->id);
 	json_object_put(call->args);
 	if (call->reservation)
@@ -114,6 +112,7 @@ void call_queue(struct call *call)
 	call->next_out = NULL;
 	call->request.data = call;
 	call->gpu->under_way++;
+	call->gpu->for_readers += call->of_reader;
 	call_send_waiting(call->gpu);
 }
 
@@ -121,13 +120,42 @@ int call_send(struct call *call, struct vgpu_error *err)
 {
 	const struct gpu *gpu = call->gpu;
 
-	if (call->method->access == ACCESS_READ && gpu->under_way >= MAX_UNDER_WAY)
+	/* A reader has one request under way for each of its connections, and does not keep root
+	 * out. */
+	if (call->method->access == ACCESS_READ && !call->of_reader &&
+	    gpu->under_way - gpu->for_readers >= MAX_UNDER_WAY)
 		return vgpu_error_set(err, -EAGAIN,
 				      "%u requests to %s are under way, and vgpud refuses more "
 				      "that only read; try again",
-				      gpu->under_way, gpu->config->name);
+				      gpu->under_way - gpu->for_readers, gpu->config->name);
 	call_queue(call);
 	return 0;
+}
+
+static void answered(struct piece *piece)
+{
+	struct call *call = (struct call *)(void *)((char *)piece - offsetof(struct call, piece));
+
+	if (call->client)
+		client_drop_if_gone(call->client);
+	call_over(call);
+}
+
+void call_returned(struct call *call)
+{
+	call->gpu->under_way--;
+	call->gpu->for_readers -= call->of_reader;
+	call_send_waiting(call->gpu);
+}
+
+void call_answered(struct call *call)
+{
+	if (call->of_reader) {
+		call->piece.run = answered;
+		share_add(&call->control->share, &call->piece);
+	} else {
+		call_over(call);
+	}
 }
 
 void call_over(struct call *call)
@@ -136,6 +164,8 @@ void call_over(struct call *call)
 
 	if (call->then)
 		call->then(call);
+	else if (!call->client)
+		call_drop(call);
 	else if (request->result >= 0)
 		call_answer(call, call->method && call->method->finish ? call->method->finish(call)
 								       : NULL);

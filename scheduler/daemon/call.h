@@ -31,6 +31,8 @@ struct call {
 	struct call *next;
 	struct control *control;
 	struct client *client; /* NULL: none, or disconnected */
+	bool of_reader;	       /* it takes of the readers' share (share.h) */
+	struct piece piece;    /* to handle the engine's answer then */
 	struct json_object *id, *args;
 	const struct method *method;
 	struct gpu *gpu;
@@ -78,6 +80,10 @@ void call_fail(struct call *call, int r, const char *text);
 void call_drop(struct call *call);
 /* The call's request was answered or refused: calls call->then, or answers the client. */
 void call_over(struct call *call);
+/* The engine has returned the call's request: counts it, and sends others. */
+void call_returned(struct call *call);
+/* Does call_over, for readers in their share. */
+void call_answered(struct call *call);
 /* Answers a client with an error, for a request that has not become a call. ID may be NULL. */
 void call_refuse(struct client *client, struct json_object *id, int r, const char *text);
 /* Sends the call's request to the engine of its GPU, now or as soon as the engine has room. */

@@ -84,6 +84,9 @@ static void set_key(struct reader *r, const struct config_key *key, void *at, co
 		if (strlen(value) >= key->size)
 			complain(r, r->file, r->line, "%s: longer than %zu characters", key->name,
 				 key->size - 1);
+		else if (value[0] == ';')
+			complain(r, r->file, r->line,
+				 "%s =%s: a comment needs a space before the ;", key->name, value);
 		else
 			strcpy(at, value);
 		return;

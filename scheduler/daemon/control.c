@@ -2,9 +2,6 @@
 #include "control.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
-#include <event2/bufferevent.h>
-#include <event2/listener.h>
 #include <grp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -12,6 +9,7 @@
 
 #include "change.h"
 #include "client.h"
+#include "door.h"
 #include "events.h"
 #include "listen.h"
 #include "lease.h"
@@ -23,11 +21,7 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-#define MAX_REQUEST 65536u
-#define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
-#define MAX_BACKLOG (8u << 20)	    /* bytes of answers that a client has not read */
-#define MAX_CLIENTS 64u		    /* connected to each socket */
-#define MAX_CALLS 16u		    /* requests under way of each client */
+#define MAX_CALLS 16u /* requests under way of each client of root */
 
 #define SETTLE_TIMEOUT (5 * VGPU_SEC)
 
@@ -77,6 +71,7 @@ static void handle_line(struct client *client, const char *line)
 		.next = client->control->calls,
 		.control = client->control,
 		.client = client,
+		.of_reader = !client->may_change,
 		.id = json_object_get(id),
 		.args = json_object_get(args),
 		.method = method,
@@ -91,54 +86,17 @@ static void handle_line(struct client *client, const char *line)
 	json_object_put(root);
 }
 
-static void drop_client(struct client *client)
+/* Calls of a client that has gone go on without it. */
+static void forget(struct client *client)
 {
-	struct client **link;
 	struct call *call;
 
-	for (link = &client->control->clients; *link != client; link = &(*link)->next)
-		;
-	*link = client->next;
-	client->control->n_clients[client->is_hook]--;
 	for (call = client->control->calls; call; call = call->next)
 		if (call->client == client)
 			call->client = NULL;
-	bufferevent_free(client->stream);
-	free(client);
 }
 
-static size_t max_request(const struct client *client)
-{
-	return client->is_hook ? MAX_HOOK_REQUEST : MAX_REQUEST;
-}
-
-static void on_readable(struct bufferevent *stream, void *data)
-{
-	struct client *client = data;
-	struct evbuffer *in = bufferevent_get_input(stream);
-	char *line;
-
-	while ((line = evbuffer_readln(in, NULL, EVBUFFER_EOL_LF))) {
-		handle_line(client, line);
-		free(line);
-		if (evbuffer_get_length(bufferevent_get_output(stream)) > MAX_BACKLOG) {
-			drop_client(client); /* it sends requests and reads no answers */
-			return;
-		}
-	}
-	if (evbuffer_get_length(in) > max_request(client)) {
-		call_refuse(client, NULL, -EMSGSIZE, "the request is too long");
-		bufferevent_flush(stream, EV_WRITE, BEV_FINISHED);
-		drop_client(client);
-	}
-}
-
-static void on_stream_event(struct bufferevent *stream, short what, void *data)
-{
-	(void)stream;
-	if (what & (BEV_EVENT_EOF | BEV_EVENT_ERROR))
-		drop_client(data);
-}
+static const struct client_ops client_ops = {handle_line, forget};
 
 /* Whether GROUP is the peer's group or one of its supplementary groups. */
 static bool in_group(int fd, gid_t gid, unsigned group)
@@ -156,38 +114,36 @@ static bool in_group(int fd, gid_t gid, unsigned group)
 	return false;
 }
 
-static void on_connect(struct evconnlistener *listener, evutil_socket_t fd,
-		       struct sockaddr *address, int length, void *data)
+/* Takes over a connection. Returns whether its peer may change things. */
+static bool admit(struct control *control, int fd, bool is_hook)
 {
-	struct control *control = data;
-	struct client *client;
 	struct ucred peer;
-	bool is_hook = listener == control->hook_listener;
+	bool known = listen_peer(fd, &peer) == 0, may_change;
 
-	(void)address;
-	(void)length;
-	client = control->n_clients[is_hook] < MAX_CLIENTS ? calloc(1, sizeof(*client)) : NULL;
-	if (!client || listen_peer(fd, &peer) < 0) {
-		free(client);
+	may_change = known && (peer.uid == 0 || peer.uid == geteuid());
+	if (may_change || (known && !is_hook && in_group(fd, peer.gid, control->group)))
+		client_add(control, fd, &peer, is_hook, may_change, &client_ops);
+	else
 		close(fd);
-		return;
-	}
-	client->control = control;
-	client->is_hook = is_hook;
-	client->may_change = peer.uid == 0 || peer.uid == geteuid();
-	if (!client->may_change && (is_hook || !in_group(fd, peer.gid, control->group))) {
-		close(fd);
-		free(client);
-		return;
-	}
-	client->stream = bufferevent_socket_new(control->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	client->next = control->clients;
-	control->clients = client;
-	control->n_clients[is_hook]++;
-	bufferevent_setcb(client->stream, on_readable, NULL, on_stream_event, client);
-	bufferevent_setwatermark(client->stream, EV_READ, 0, max_request(client) + 1);
-	bufferevent_enable(client->stream, EV_READ | EV_WRITE);
+	return may_change;
 }
+
+static bool admit_client(int fd, void *control)
+{
+	return admit(control, fd, false);
+}
+
+static bool admit_hook(int fd, void *control)
+{
+	return admit(control, fd, true);
+}
+
+static bool shed(void *control)
+{
+	return client_shed(control);
+}
+
+static const struct door_ops door_ops = {admit_client, shed}, hook_door_ops = {admit_hook, shed};
 
 static void on_tick(evutil_socket_t fd, short what, void *data)
 {
@@ -256,12 +212,11 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	events_take(gpu);
 	while ((request = engine_receive(gpu->engine))) {
 		call = request->data;
-		gpu->under_way--;
-		call_send_waiting(gpu);
+		call_returned(call);
 		if (call->make)
 			change_answered(call);
 		else
-			call_over(call);
+			call_answered(call);
 	}
 	change_run(gpu);
 }
@@ -270,7 +225,7 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
 	struct group *group = getgrnam(config->group);
-	int fd, hook;
+	int fd, hook, r;
 
 	*control =
 		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
@@ -289,14 +244,15 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
 		log_line(LOG_WARNING, "cannot give %s to group %s: %s; only root can use vgpuctl",
 			 config->socket, config->group, strerror(errno));
-	control->listener =
-		evconnlistener_new(control->base, on_connect, control,
-				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, fd);
-	control->hook_listener =
-		evconnlistener_new(control->base, on_connect, control,
-				   LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1, hook);
+	r = share_start(&control->share, control->base);
+	r |= door_open(&control->door, control->base, fd, "control socket", DOOR_RESERVE, &door_ops,
+		       control);
+	r |= door_open(&control->hook_door, control->base, hook, "hook socket", DOOR_RESERVE,
+		       &hook_door_ops, control);
 	control->tick = event_new(control->base, -1, EV_PERSIST, on_tick, control);
 	control->second = event_new(control->base, -1, EV_PERSIST, on_second, control);
+	if (r < 0 || !control->tick || !control->second)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	event_add(control->tick, &often);
 	event_add(control->second, &second);
 	return 0;
@@ -339,7 +295,7 @@ void control_stop(struct control *control)
 	uint32_t i, vf;
 
 	while (control->clients)
-		drop_client(control->clients);
+		client_drop(control->clients);
 	for (i = 0; i < control->n_gpus; i++) {
 		struct gpu *gpu = &control->gpus[i];
 
@@ -353,10 +309,9 @@ void control_stop(struct control *control)
 	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)
 		call_drop(control->calls);
-	if (control->listener)
-		evconnlistener_free(control->listener);
-	if (control->hook_listener)
-		evconnlistener_free(control->hook_listener);
+	share_stop(&control->share);
+	door_close(control->door);
+	door_close(control->hook_door);
 	if (control->tick)
 		event_free(control->tick);
 	if (control->second)

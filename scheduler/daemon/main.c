@@ -5,7 +5,8 @@
  *
  *   main.c             starts and ends vgpud
  *   uevents.c          reads what the kernel reports about PCI functions
- *   metrics.c          offers metrics over HTTP
+ *   metrics.c          offers metrics
+ *   http.c             serves them over HTTP
  *   control.c          the sockets, their clients, and the loop of the control thread
  *   methods.c          the table of methods
  *   hook.c             the method of libvirt's hook
@@ -20,7 +21,8 @@
  *   change.c           changes of policy and parameters, in their order
  *   args.c             reads the arguments of a call
  *   call.c             a request, from its beginning to its answer
- *   client.h           a client
+ *   client.c           a client of the control socket or the hook's
+ *   door.c             accepts connections
  *   listen.c           sockets to listen on
  *   service.c          talks to the service manager
  *   state.h            what the control thread knows
@@ -39,6 +41,7 @@
  *   latest.h           a value that one thread publishes to another
  *   spsc.h             a queue between two threads
  *   put.h              members of JSON objects
+ *   share.c            the readers' share of the control thread
  *   log.c              the log
  */
 #include <errno.h>
@@ -47,6 +50,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "config.h"
@@ -96,6 +100,25 @@ static void lock_memory(void)
 			 strerror(errno));
 }
 
+/* Descriptors for all connections that may be open at a time, and for the GPUs. */
+#define DESCRIPTORS 512u
+
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= DESCRIPTORS)
+		return;
+	limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur < DESCRIPTORS)
+		log_line(
+			LOG_WARNING,
+			"vgpud may open %llu descriptors: others' connections may keep root's out; "
+			"raise LimitNOFILE to %u",
+			(unsigned long long)limit.rlim_cur, DESCRIPTORS);
+}
+
 static int start_gpus(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct engine_config engine_config;
@@ -139,6 +162,7 @@ static int run(struct config *config)
 	int r;
 
 	lock_memory();
+	raise_descriptors();
 	service_start();
 	r = control_start(&control, config, &err);
 	if (r == 0)
@@ -153,7 +177,7 @@ static int run(struct config *config)
 	if (r < 0) {
 		log_line(LOG_ERR, "%s", err.text);
 		/* Without a listener, the sockets may belong to another vgpud: they stay. */
-		if (control.listener)
+		if (control.door)
 			control_stop(&control);
 		return 1;
 	}

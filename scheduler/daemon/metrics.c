@@ -3,31 +3,35 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
-#include <event2/http.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "call.h"
+#include "http.h"
 #include "metrics_address.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
 
 #define MAX_SCRAPES 4u
-#define TIMEOUT_S 10
-#define MAX_HEADERS 8192
+#define BACKLOG 16
 
 struct metrics {
 	struct control *control;
-	struct evhttp *http;
+	struct http *http;
 	char path[VGPU_SOCKET_PATH]; /* of the unix socket; "": none */
 	uint32_t n_scrapes;
+	struct scrape *scrapes;
 };
 
 /* A request for metrics: takes a snapshot of each GPU, one after the other. */
 struct scrape {
+	struct scrape *next;
 	struct metrics *metrics;
-	struct evhttp_request *request; /* NULL: the client has disconnected */
+	struct http_peer *peer; /* NULL: it has disconnected */
 	uint32_t n;
 	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: out of memory */
 };
@@ -244,8 +248,12 @@ static void put_family(struct evbuffer *out, const struct family *f, const struc
 
 static void free_scrape(struct scrape *s)
 {
+	struct scrape **link = &s->metrics->scrapes;
 	uint32_t i;
 
+	while (*link != s)
+		link = &(*link)->next;
+	*link = s->next;
 	s->metrics->n_scrapes--;
 	for (i = 0; i < s->n; i++)
 		free(s->looks[i]);
@@ -253,28 +261,31 @@ static void free_scrape(struct scrape *s)
 }
 
 /* The client has disconnected. */
-static void on_hang_up(struct evhttp_connection *connection, void *data)
+static void on_gone(struct http_peer *peer, void *data)
 {
-	(void)connection;
-	((struct scrape *)data)->request = NULL;
+	struct scrape *s;
+
+	for (s = ((struct metrics *)data)->scrapes; s; s = s->next)
+		if (s->peer == peer)
+			s->peer = NULL;
 }
 
 static void finish(struct scrape *s)
 {
-	struct evbuffer *out;
+	struct evbuffer *out = evbuffer_new();
 	size_t i;
 
-	if (s->request) {
-		evhttp_connection_set_closecb(evhttp_request_get_connection(s->request), NULL,
-					      NULL);
-		out = evhttp_request_get_output_buffer(s->request);
-		for (i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-			put_family(out, &families[i], s);
+	for (i = 0; out && s->peer && i < sizeof(families) / sizeof(families[0]); i++)
+		put_family(out, &families[i], s);
+	if (out && s->peer) {
 		evbuffer_add_printf(out, "# EOF\n");
-		evhttp_add_header(evhttp_request_get_output_headers(s->request), "Content-Type",
-				  "application/openmetrics-text; version=1.0.0; charset=utf-8");
-		evhttp_send_reply(s->request, HTTP_OK, NULL, NULL);
+		http_answer(s->peer, "200 OK",
+			    "application/openmetrics-text; version=1.0.0; charset=utf-8", out);
+	} else if (s->peer) {
+		http_answer(s->peer, "503 Service Unavailable", "text/plain", NULL);
 	}
+	if (out)
+		evbuffer_free(out);
 	free_scrape(s);
 }
 
@@ -303,6 +314,7 @@ static void look_at_next(struct scrape *s)
 		if (!call)
 			continue;
 		call->scrape = s;
+		call->of_reader = true;
 		call->then = on_look;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
@@ -312,52 +324,66 @@ static void look_at_next(struct scrape *s)
 	finish(s);
 }
 
-static void on_request(struct evhttp_request *request, void *data)
+static bool on_get(struct http_peer *peer, const char *path, void *data)
 {
 	struct metrics *m = data;
-	struct scrape *s = m->n_scrapes < MAX_SCRAPES ? calloc(1, sizeof(*s)) : NULL;
+	struct scrape *s;
 
+	if (strcmp(path, "/metrics") != 0)
+		return false;
+	s = m->n_scrapes < MAX_SCRAPES ? calloc(1, sizeof(*s)) : NULL;
 	if (!s) {
-		evhttp_send_error(request, HTTP_SERVUNAVAIL, "too many requests at once");
-		return;
+		http_answer(peer, "503 Service Unavailable", "text/plain", NULL);
+		return true;
 	}
 	m->n_scrapes++;
-	*s = (struct scrape){.metrics = m, .request = request};
-	evhttp_connection_set_closecb(evhttp_request_get_connection(request), on_hang_up, s);
+	*s = (struct scrape){.next = m->scrapes, .metrics = m, .peer = peer};
+	m->scrapes = s;
 	look_at_next(s);
+	return true;
 }
 
-static int listen_unix(struct metrics *m, struct vgpu_error *err)
+static const struct http_ops http_ops = {on_get, on_gone};
+
+/* Returns a listening socket, which the caller closes, or -errno with the reason in ERR. */
+static int listen_unix(struct metrics *m, const char *path, struct vgpu_error *err)
 {
-	int fd = vgpu_socket_listen(m->path, 0660, 16, err);
+	int fd = vgpu_socket_listen(path, 0660, BACKLOG, err);
 
-	if (fd < 0) {
-		m->path[0] = '\0'; /* metrics_stop must not unlink it */
+	if (fd < 0)
 		return vgpu_error_prefix(err, fd, "metrics");
-	}
-	if (evhttp_accept_socket(m->http, fd) < 0) {
-		close(fd);
-		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
-	}
-	return 0;
+	snprintf(m->path, sizeof(m->path), "%s", path); /* metrics_stop unlinks it */
+	return fd;
 }
 
-static int listen_tcp(struct metrics *m, const char *where, struct vgpu_error *err)
+static int listen_tcp(const char *where, struct vgpu_error *err)
 {
 	char host[16] = "";
 	int32_t port = metrics_address_split(where, host);
-	int r = 0;
+	struct sockaddr_in v4 = {.sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)port),
+				 .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6,
+				  .sin6_port = htons((uint16_t)port),
+				  .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	bool is_v6 = strchr(host, ':') != NULL;
+	struct sockaddr *address = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+	socklen_t size = is_v6 ? sizeof(v6) : sizeof(v4);
+	VGPU_AUTO_CLOSE int fd = -1;
+	int yes = 1;
 
-	if (evhttp_bind_socket(m->http, host, (uint16_t)port) < 0)
-		r = errno ? -errno : -EADDRINUSE;
-	return r ? vgpu_error_set(err, r, "metrics = %s: %s", where, strerror(-r)) : 0;
+	fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+	    bind(fd, address, size) < 0 || listen(fd, BACKLOG) < 0)
+		return vgpu_error_set(err, -errno, "metrics = %s: %s", where, strerror(errno));
+	return vgpu_take(&fd);
 }
 
 int metrics_start(struct metrics **out, struct control *control, const char *where,
 		  struct vgpu_error *err)
 {
 	struct metrics *m = where[0] ? calloc(1, sizeof(*m)) : NULL;
-	int r;
+	int fd, r;
 
 	*out = NULL;
 	if (!where[0])
@@ -365,22 +391,11 @@ int metrics_start(struct metrics **out, struct control *control, const char *whe
 	if (!m)
 		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
 	m->control = control;
-	m->http = evhttp_new(control->base);
-	if (!m->http) {
-		free(m);
-		return vgpu_error_set(err, -ENOMEM, "metrics: out of memory");
-	}
-	evhttp_set_allowed_methods(m->http, EVHTTP_REQ_GET);
-	evhttp_set_timeout(m->http, TIMEOUT_S);
-	evhttp_set_max_headers_size(m->http, MAX_HEADERS);
-	evhttp_set_max_body_size(m->http, 0);
-	evhttp_set_cb(m->http, "/metrics", on_request, m);
-	if (strncmp(where, "unix:", 5) == 0) {
-		snprintf(m->path, sizeof(m->path), "%s", where + 5);
-		r = listen_unix(m, err);
-	} else {
-		r = listen_tcp(m, where, err);
-	}
+	fd = strncmp(where, "unix:", 5) == 0 ? listen_unix(m, where + 5, err)
+					     : listen_tcp(where, err);
+	r = fd < 0 ? fd : http_start(&m->http, control->base, fd, &control->share, &http_ops, m);
+	if (fd >= 0 && r < 0)
+		vgpu_error_set(err, r, "metrics: out of memory");
 	if (r < 0) {
 		metrics_stop(m);
 		return r;
@@ -395,7 +410,7 @@ void metrics_stop(struct metrics *m)
 
 	if (!m)
 		return;
-	evhttp_free(m->http);
+	http_stop(m->http);
 	/* The engines' answers to scrapes under way find no scrape. */
 	for (call = m->control->calls; call; call = call->next)
 		if (call->scrape) {

@@ -7,6 +7,7 @@
 #include <event2/event.h>
 
 #include "config.h"
+#include "share.h"
 #include "vgpu/record.h"
 
 /* RESERVED: for a VM that is starting; it expires after lease_s. */
@@ -41,6 +42,7 @@ struct gpu {
 	struct control *control;
 	struct event *readable;
 	uint32_t under_way;	    /* requests at the engine and in the outbox */
+	uint32_t for_readers;	    /* of these, readers' */
 	struct call *outbox;	    /* calls that wait until the engine has room */
 	struct call *changes;	    /* of policy and parameters, in order; see change.h */
 	bool change_sent;	    /* the first of them is at the engine */
@@ -60,15 +62,15 @@ struct client;
 struct control {
 	struct config *config;
 	struct event_base *base;
-	struct evconnlistener *listener, *hook_listener;
+	struct door *door, *hook_door; /* of the control socket, and of the hook socket */
+	struct share share;
 	struct event *tick, *second;
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS];
 	struct client *clients;
-	struct call *calls;    /* under way, of all clients, also of disconnected ones */
-	uint32_t n_clients[2]; /* of the control socket, and of the hook socket */
-	unsigned group;	       /* its gid; (gid_t)-1: it does not exist */
-	char refused[320];     /* why a running VM got no VF, as last logged */
+	struct call *calls; /* under way, of all clients, also of disconnected ones */
+	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
+	char refused[320];  /* why a running VM got no VF, as last logged */
 };
 
 #endif

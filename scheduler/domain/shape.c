@@ -62,13 +62,26 @@ static int tag(struct scan *s, struct vgpu_error *err)
 	return 0;
 }
 
+static int count_markup(const char *text, size_t size, struct vgpu_error *err)
+{
+	const char *at, *end = text + size;
+	uint32_t n = 0;
+
+	for (at = text; (at = memchr(at, '<', (size_t)(end - at))); at++)
+		n++;
+	return n <= SHAPE_MAX_MARKUP
+		       ? 0
+		       : vgpu_error_set(err, -EINVAL, "the XML has %u '<'; at most %u are read", n,
+					SHAPE_MAX_MARKUP);
+}
+
 int shape_check(const char *text, size_t size, struct vgpu_error *err)
 {
 	/* Where no element begins; each ends as its second word says. */
 	static const char *const apart[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
 	struct scan s = {.at = text, .end = text + size, .line = 1};
 	size_t i;
-	int r = 0;
+	int r = count_markup(text, size, err);
 
 	while (s.at < s.end && r == 0) {
 		if (*s.at != '<') {

@@ -23,7 +23,8 @@ static struct {
 	vgpu_nsec park_until;
 	bool awake[PUPPET_VFS];
 	uint32_t last, set;
-	struct vgpu_usage usage; /* the last account */
+	struct vgpu_usage usage;	   /* the last account */
+	uint64_t share[PUPPET_VFS], whole; /* 0: 1 of 1 */
 	int64_t lags[PUPPET_VFS], imported[PUPPET_VFS];
 } puppet;
 
@@ -116,8 +117,9 @@ static void puppet_import(void *state, uint32_t vf, int64_t lag)
 
 static void puppet_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)
 {
-	(void)state, (void)vf;
-	*numerator = *denominator = 1;
+	(void)state;
+	*numerator = puppet.share[vf] ? puppet.share[vf] : 1;
+	*denominator = puppet.whole ? puppet.whole : 1;
 }
 
 static void puppet_bound(void *state, uint32_t vf, struct vgpu_bound *bound)
@@ -301,7 +303,7 @@ static void begin(void)
 	memset(&puppet, 0, sizeof(puppet));
 	puppet.only = VGPU_NO_VF;
 	puppet.next.slice = 2 * VGPU_MSEC;
-	puppet_ops.promises = 0;
+	puppet_ops.promises = VGPU_PROMISE_NO_STARVATION;
 	now = VGPU_SEC;
 	at_work = false;
 	core_memory = calloc(1, vgpu_core_size(PUPPET_VFS));

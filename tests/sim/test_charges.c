@@ -175,39 +175,55 @@ static void gifts(void)
 	end();
 }
 
-/* A window is paid for in sixty turns, to the last nanosecond, however short it was. */
+/* A quarter of a window, the VF's share, is paid for by the time that it takes. A VF with work pays
+ * the rest in sixty turns, to the last nanosecond, however short the window was. */
 static void debts(void)
 {
 	uint32_t i;
 
 	vgpu_core_defaults(&config, PUPPET_VFS);
 	begin();
-	driver_up(0, 60 * VGPU_MSEC);
-	driver_up(1, 30);
+	driver_up(0, 80 * VGPU_MSEC);
 	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 60 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_lapsed_ns, 20 * VGPU_MSEC);
 	runs(0);
-	tell(VGPU_EV_BUSY, 1, 0);
 	turn(0);
 	CU_ASSERT_EQUAL(puppet.usage.used, 2 * VGPU_MSEC);
 	CU_ASSERT(puppet.usage.charge >= 3 * VGPU_MSEC);
 	CU_ASSERT(puppet.usage.charge <= 3 * VGPU_MSEC + 1);
-	for (i = 0; i < 120; i++)
+	for (i = 0; i < 60; i++)
 		turn(0);
 	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 0);
-	CU_ASSERT_EQUAL(view_of(1).ledger.debt_ns, 0);
-	CU_ASSERT_EQUAL(view_of(1).ledger.debt_charged_ns, 30);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_charged_ns, 60 * VGPU_MSEC);
+	end();
+
+	begin();
+	driver_up(0, 40);
+	runs(0);
+	for (i = 0; i < 60; i++)
+		turn(0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 0);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_charged_ns, 30);
 	end();
 }
 
-/* A VF owes at most two seconds for windows and resets; the rest is counted. */
+/* A VF owes at most two seconds for windows and resets, or half a second and the longest window;
+ * the rest is counted. */
 static void debts_are_bounded(void)
 {
 	vgpu_core_defaults(&config, PUPPET_VFS);
-	config.window_max = 10 * VGPU_SEC;
+	config.window_max = 4 * VGPU_SEC;
+	begin();
+	driver_up(0, 10 * VGPU_SEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 4500 * VGPU_MSEC);
+	end();
+
+	vgpu_core_defaults(&config, PUPPET_VFS);
 	begin();
 	driver_up(0, 7 * VGPU_SEC);
 	CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 2 * VGPU_SEC);
-	CU_ASSERT_EQUAL(view_of(0).written_off_ns, 5 * VGPU_SEC);
+	CU_ASSERT_EQUAL(view_of(0).ledger.debt_lapsed_ns, 7 * VGPU_SEC / 4);
+	CU_ASSERT_EQUAL(view_of(0).written_off_ns, 7 * VGPU_SEC / 4 * 3 - 2 * VGPU_SEC);
 	end();
 }
 
@@ -289,6 +305,31 @@ static void learnt_stops(void)
 	turn(0);
 	CU_ASSERT_EQUAL(view().current, 0);
 	CU_ASSERT_EQUAL(vgpu_core_deadline(core), now + 1800 * VGPU_USEC);
+	end();
+}
+
+/* The median of the last five stops, or of all if there were fewer; of two or four, the larger of
+ * the two in the middle. */
+static void medians(void)
+{
+	vgpu_nsec took[200] = {0}; /* the first: at the end of its window */
+	uint32_t i, k, first, n, less, as_much;
+
+	begin_with(2);
+	runs(0);
+	tell(VGPU_EV_BUSY, 1, 0);
+	for (i = 1; i < 200; i++) {
+		took[i] = (i * i * 7919 % 31 + 1) * 20 * VGPU_USEC;
+		turn(took[i]);
+		turn(0);
+		first = i < 5 ? 0 : i - 4;
+		n = i + 1 - first;
+		for (less = as_much = 0, k = first; k <= i; k++) {
+			less += took[k] < view_of(0).ledger.preempt_ns;
+			as_much += took[k] <= view_of(0).ledger.preempt_ns;
+		}
+		CU_ASSERT(less <= n / 2 && as_much > n / 2);
+	}
 	end();
 }
 
@@ -424,6 +465,7 @@ static const struct test tests[] = {
 	{"planned starts are kept", planned_starts},
 	{"the world switch is measured", measured_switch},
 	{"preemption times are learnt", learnt_stops},
+	{"the usual time to stop is a median", medians},
 	{"a VF that has begun to run is protected", protected_start},
 	{"windows leave the shortest slice", windows_cut},
 	{"grants that end, and one that goes on", not_prolonged},

@@ -10,6 +10,7 @@
 #include "heap.h"
 #include "suite.h"
 #include "vhost.h"
+#include "vtime.h"
 
 #define MAX_JOBS 6000u
 #define BEGIN (50 * VGPU_MSEC)
@@ -439,6 +440,21 @@ static void heaps(void)
 	free(memory);
 }
 
+/* Distances in virtual time are exact, whether or not their division fits into 64 bits. */
+static void distances(void)
+{
+	struct vtime t = {.base = 7, .weights = 10};
+
+	CU_ASSERT_EQUAL(vtime_distance(7, 3), 2446677);
+	CU_ASSERT_EQUAL(vtime_distance(-7, 3), (uint64_t)-2446677);
+	CU_ASSERT_EQUAL(vtime_distance(INT64_C(1) << 44, 3), UINT64_C(6148914691236517205));
+	CU_ASSERT_EQUAL(vtime_distance(-(INT64_C(1) << 44), 3), -UINT64_C(6148914691236517205));
+	t.sum = 29;
+	CU_ASSERT_EQUAL(vtime_now(&t), 9);
+	t.sum = (__int128)1 << 66;
+	CU_ASSERT_EQUAL(vtime_now(&t), 7 + UINT64_C(7378697629483820646));
+}
+
 /* A policy without a core: the test calls it directly. */
 static struct vgpu_facts facts;
 static void *state;
@@ -781,6 +797,7 @@ static const struct test tests[] = {
 	{"budgets that cannot be kept are refused", refusals},
 	{"shares of those that are there", members},
 	{"heaps", heaps},
+	{"distances", distances},
 	{"reclaimed time makes no job late", reclaiming},
 	{"small quanta", small_quanta},
 	{"lost doorbells", lost_doorbells},

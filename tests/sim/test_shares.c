@@ -66,10 +66,65 @@ static void late_vf(void)
 		if (!is_proportional(vgpu_builtin_policies[p]))
 			continue;
 		machine(4, 1, 3);
+		h.work_from = 100 * VGPU_MSEC; /* all are up by then */
 		vhost_start(&h, vhost_checked(vgpu_builtin_policies[p], &h), NULL, NULL);
 		vhost_run(&h, 60 * VGPU_SEC);
 		for (i = 0; i < 4; i++)
 			CU_ASSERT(fabs(share_of(i) - 0.25) < 0.25 * 0.001);
+		done();
+	}
+}
+
+/* Seven VFs take exclusive windows of almost a second back to back. The eighth has its share of ten
+ * minutes, whatever the policy; its budget, where it has one. */
+static void beside_windows(void)
+{
+	static const struct {
+		const char *policy, *name;
+		int64_t value, period_us;
+		double share;
+	} of[] = {
+		{"fair", "", 0, 0, 1.0 / 8},
+		{"wdrr", "", 0, 0, 1.0 / 8},
+		{"strict", "", 0, 0, 0.88 / 8}, /* of its slots; the rest switches */
+		{"equal", "", 0, 0, 1.0 / 8},
+		{"prio", "", 0, 0, 1.0 / 8},
+		{"best-effort", "", 0, 0, 1.0 / 8},
+		{"qos", "", 0, 0, 1.0 / 8},
+		{"qos", "max_ppm", 100000, 0, 0.1},
+		{"deadline", "", 0, 0, 1.0 / 8},
+		{"deadline", "budget_us", 5000, 60000, 1.0 / 12},
+		{"qos", "min_ppm", 80000, 0, 0.08},
+	};
+	const double ms = 1e6, ten_minutes = 600e9;
+	int64_t rows[8][VGPU_MAX_PARAMS];
+	double had, least;
+	unsigned k, i;
+
+	for (k = 0; k < sizeof(of) / sizeof(of[0]); k++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(of[k].policy);
+
+		machine(8, 60 + k, VGPU_NO_VF);
+		h.init = (struct vhost_range){10 * VGPU_MSEC, 10 * VGPU_MSEC};
+		h.work_from = 10 * VGPU_SEC;
+		for (i = 0; i < 8; i++) {
+			vgpu_param_defaults(policy->vf_params, rows[i]);
+			vhost_param(policy->vf_params, rows[i], of[k].name, of[k].value);
+			vhost_param(policy->vf_params, rows[i], "period_us", of[k].period_us);
+			h.vfs[i].work = i ? VHOST_WINDOWS : VHOST_ALWAYS;
+			h.vfs[i].window = (struct vhost_range){i ? 990 * VGPU_MSEC : 0,
+							       i ? 990 * VGPU_MSEC : 0};
+		}
+		vhost_start(&h, vhost_checked(policy, &h), NULL,
+			    (const int64_t(*)[VGPU_MAX_PARAMS])rows);
+		vhost_run(&h, 610 * VGPU_SEC);
+		had = (double)vhost_service(&h, 0);
+		/* Each other VF may take a window, and half a second, ahead. */
+		least = 0.98 * (of[k].share * ten_minutes - 7 * 1500 * ms);
+		if (had < least)
+			printf("\n  %s %s: %.1f %% of its share\n", of[k].policy, of[k].name,
+			       100 * had / (of[k].share * ten_minutes));
+		CU_ASSERT(had >= least);
 		done();
 	}
 }
@@ -753,6 +808,7 @@ static void changes_favour_nobody(void)
 	for (mix = 0; mix < 5; mix++) { /* each with itself, and three in turn */
 		off = mix < 4 ? 0.01 : 0.1;
 		machine(12, 53, VGPU_NO_VF);
+		h.work_from = 100 * VGPU_MSEC; /* all are up by then */
 		vhost_start(&h, vgpu_builtin_policy(names[mix % 4]), NULL, NULL);
 		vhost_run(&h, VGPU_SEC);
 		for (k = 0; k < 1500; k++) {
@@ -1036,6 +1092,7 @@ static void toggling_budgets(void)
 
 static const struct test tests[] = {
 	{"shares beside a VF that is always late", late_vf},
+	{"shares beside exclusive windows", beside_windows},
 	{"without charging it would win", late_vf_uncharged},
 	{"weights and slots", weights},
 	{"lag stays within the stated bound", lag_within_bound},

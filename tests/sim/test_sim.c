@@ -35,7 +35,7 @@ static void mistakes(void)
 		{"vf 0 work=always\n", ":1: 0: say how many VFs there are first"},
 		{"vfs 2\nvf 2 work=always\n", ":2: 2: no such VF"},
 		{"vfs 2\nvf 0 work=hard\n",
-		 "want always, bursts, never, sleeper, script or periodic"},
+		 "want always, bursts, never, sleeper, script, periodic or windows"},
 		{"vfs 2\nvf 0 late=fast\n", ":2: late=fast: invalid value"},
 		{"vfs 2\nvf 0 late=5ms..1ms\n", ":2: late=5ms..1ms: invalid value"},
 		{"vfs 2\ngpu colour=red\n", ":2: colour: no such setting"},
@@ -79,11 +79,12 @@ static char *written(const struct scenario *s)
 static void round_trip(void)
 {
 	static const char text[] =
-		"vfs 4\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
+		"vfs 5\ngpus 2 least-loaded\nseed 7\nuntil 2500us\nwork_from 1ms\n"
 		"gpu load=1us..20us timer_late=5 min_slice=500us gpu_reset=yes memory=4096\n"
 		"policy qos slice_us=900\nvf 0 work=bursts burst=1ms think=2ms..3ms late=7 "
 		"weight=20\nvf 1 work=sleeper\nvf 2 work=script\n"
-		"vf 3 work=periodic period=16ms..17ms burst=4ms\nat 1ms policy strict idle=donate\n"
+		"vf 3 work=periodic period=16ms..17ms burst=4ms\n"
+		"vf 4 work=windows window=900ms..1s\nat 1ms policy strict idle=donate\n"
 		"at 2ms vf 1 weight=9\nat 2ms reset 0\n0 2 arrive\n5 2 work 100\n6 2 think 50\n"
 		"7 2 param weight=3\n8 2 excl 4000\n9 2 hang\n10 2 mem 2048\n11 2 depart\n";
 	char *first, *second;
@@ -102,6 +103,8 @@ static void round_trip(void)
 	CU_ASSERT_EQUAL(s.vfs[2].n_items, 8);
 	CU_ASSERT_EQUAL(s.vfs[3].work, VHOST_PERIODIC);
 	CU_ASSERT_EQUAL(s.vfs[3].period.max, 17 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(s.vfs[4].work, VHOST_WINDOWS);
+	CU_ASSERT_EQUAL(s.vfs[4].window.max, VGPU_SEC);
 	scenario_free(&s);
 	free(first);
 	free(second);

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client of one VF that means harm: attack KIND SOCKET SECONDS.
- *
- *   interrupts  makes its interrupt's eventfd full, and its writers wait, between any two looks
- *   holes       punches holes into the file of BAR 0, and fills them, without an end
- *   registers   reads all registers at once, 256 KiB, without an end
- *   maps        sends more files for DMA than anybody may have, again and again
- *   resets      resets its VF, and leaves and comes back, without an end
- *   look        reads a register once, and ends: no attack, but whether the VF is served
- *   silence     fills the socket with requests, and reads no answer
- *
- * What becomes of the client is of no interest: it ends with 0 when its time is over, and goes on
- * with another connection when it has lost one. 1: nobody has ever let it in.
+ * A hostile client of one VF: attack KIND SOCKET SECONDS. The table at the end says what the kinds
+ * are. The client goes on with another connection when it has lost one. When its time is over, or
+ * at SIGTERM, it prints how many rounds it has made, and ends with 0; with 1 if there was none. 3:
+ * this machine cannot do it. 4: it found what must not be.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +17,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "attack.h"
+#include "guest.h"
 #include "vfio/device.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
+#include "vgpu/local_socket.h"
 
 #define REGISTERS (256u << 10)
+/* The most descriptors that the kernel takes with one message. */
+#define MOST_FDS 253u
+#define BATCH 64u
+#define CROWD 64u
 
-static vgpu_nsec until;
-static uint64_t rounds;
+vgpu_nsec attack_until;
+uint64_t attack_rounds;
 
-static bool goes_on(void)
+static const char *socket_path;
+
+bool attack_goes_on(void)
 {
-	rounds++;
-	return vgpu_now() < until;
+	attack_rounds++;
+	return vgpu_now() < attack_until;
 }
 
 /* Asks the device to raise a vector, and for no answer. False: the connection is gone. */
@@ -64,7 +66,7 @@ static void *turn(void *arg)
 	int fd = *(int *)arg;
 	uint64_t count;
 
-	while (vgpu_now() < until) {
+	while (vgpu_now() < attack_until) {
 		fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
 		if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 			break;
@@ -82,52 +84,154 @@ static void interrupts(struct vfio_device *d)
 
 	if (vfio_irqs(d, fds, 2) < 0 || pthread_create(&thread, NULL, turn, &fds[0]) != 0)
 		return;
-	while (goes_on() && trigger(vfio_fd(d)))
+	while (attack_goes_on() && trigger(vfio_fd(d)))
 		;
 	pthread_join(thread, NULL);
 	close(fds[0]);
 	close(fds[1]);
 }
 
-static void holes(struct vfio_device *d)
-{
-	size_t size, i;
-	void *p;
-
-	if (vfio_map(d, VFIO_REGION_BAR0, &p, &size) < 0)
-		return;
-	while (goes_on() && vfio_check(d) == 0) {
-		for (i = 0; i < size; i += 4096)
-			((volatile char *)p)[i] = 1;
-		madvise(p, size, MADV_REMOVE);
-	}
-}
-
 static void registers(struct vfio_device *d)
 {
 	static uint8_t all[REGISTERS];
 
-	while (goes_on() && vfio_read(d, VFIO_REGION_BAR5, 0, all, sizeof(all)) == 0)
+	while (attack_goes_on() && vfio_read(d, VFIO_REGION_BAR5, 0, all, sizeof(all)) == 0)
 		;
+}
+
+/* Sends SIZE bytes of messages, and reads no answer. False: the connection is gone. */
+static bool send_all(int fd, const void *messages, size_t size)
+{
+	const char *p = messages;
+	ssize_t n;
+
+	while (size > 0) {
+		n = send(fd, p, size, MSG_NOSIGNAL);
+		if (n < 0)
+			return false;
+		p += n;
+		size -= (size_t)n;
+	}
+	return true;
+}
+
+static void doorbells(struct vfio_device *d)
+{
+	struct doorbell {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+		uint64_t value;
+	} __attribute__((packed)) m[BATCH];
+	unsigned i;
+
+	for (i = 0; i < BATCH; i++)
+		m[i] = (struct doorbell){.header = {.command = VFIO_USER_REGION_WRITE,
+						    .size = sizeof(m[0]),
+						    .flags = VFIO_USER_NO_REPLY},
+					 .access = {.region = VFIO_REGION_BAR2, .count = 8}};
+	while (attack_goes_on() && send_all(vfio_fd(d), m, sizeof(m)))
+		;
+}
+
+static void *discard(void *arg)
+{
+	static char buffer[1 << 16];
+	int fd = *(int *)arg;
+
+	while (recv(fd, buffer, sizeof(buffer), 0) > 0)
+		;
+	return NULL;
+}
+
+/* Small requests without an end, of which all answers are read. */
+static void requests(struct vfio_device *d)
+{
+	struct request {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+	} m[BATCH];
+	int fd = vfio_fd(d);
+	pthread_t thread;
+	unsigned i;
+
+	for (i = 0; i < BATCH; i++)
+		m[i] = (struct request){.header = {.command = VFIO_USER_REGION_READ,
+						   .size = sizeof(m[0])},
+					.access = {.region = VFIO_REGION_BAR5, .count = 4}};
+	if (pthread_create(&thread, NULL, discard, &fd) != 0)
+		return;
+	while (attack_goes_on() && send_all(fd, m, sizeof(m)))
+		;
+	shutdown(fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
 }
 
 static void maps(struct vfio_device *d)
 {
-	int fd = memfd_create("attack", 0);
+	int fd = memfd_create("attack", MFD_CLOEXEC);
 	uint64_t iova = 0;
 
 	if (ftruncate(fd, 4096) == 0)
-		while (goes_on() && vfio_check(d) == 0 && iova < 4096 * 4096 &&
+		while (attack_goes_on() && vfio_check(d) == 0 && iova < 4096 * 4096 &&
 		       vfio_dma_map(d, fd, 0, iova, 4096) != -ENODEV)
 			iova += 4096;
 	close(fd);
+}
+
+/* Has as many files mapped as anybody may have, and others wait to be let in. */
+static void crowd(struct vfio_device *d)
+{
+	int fd = memfd_create("attack", MFD_CLOEXEC), others[CROWD];
+	uint64_t iova = 0;
+	unsigned i;
+
+	if (ftruncate(fd, 4096) < 0)
+		return;
+	while (vfio_dma_map(d, fd, 0, iova, 4096) == 0)
+		iova += 4096;
+	for (i = 0; i < CROWD; i++)
+		others[i] = vgpu_socket_connect(socket_path, SOCK_NONBLOCK);
+	while (attack_goes_on() && vfio_check(d) == 0)
+		usleep(1000);
+	for (i = 0; i < CROWD; i++)
+		if (others[i] >= 0)
+			close(others[i]);
+	close(fd);
+}
+
+/* Messages with more descriptors than anybody takes, in which the kernel cuts some off. */
+static void descriptors(struct vfio_device *d)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * MOST_FDS)];
+	} control = {0};
+	struct vfio_user_header header = {.command = VFIO_USER_DMA_UNMAP, .size = 16};
+	struct iovec iov = {&header, sizeof(header)};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control.space,
+			   .msg_controllen = sizeof(control.space)};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&m);
+	int fds[MOST_FDS];
+	unsigned i;
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+	for (i = 0; i < MOST_FDS; i++)
+		fds[i] = 0;
+	memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	while (attack_goes_on() && vfio_check(d) == 0)
+		if (sendmsg(vfio_fd(d), &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
+			return;
 }
 
 static void resets(struct vfio_device *d)
 {
 	unsigned n = 0;
 
-	while (n++ < 20 && goes_on() && vfio_reset(d) == 0)
+	while (n++ < 20 && attack_goes_on() && vfio_reset(d) == 0)
 		;
 }
 
@@ -139,7 +243,7 @@ static void silence(struct vfio_device *d)
 	} m = {.header = {.command = VFIO_USER_REGION_READ, .size = sizeof(m)},
 	       .access = {.region = VFIO_REGION_BAR5, .count = REGISTERS}};
 
-	while (goes_on() && vfio_check(d) == 0)
+	while (attack_goes_on() && vfio_check(d) == 0)
 		if (send(vfio_fd(d), &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			usleep(1000); /* it is full: that was the aim */
 }
@@ -149,27 +253,92 @@ static void look(struct vfio_device *d)
 	uint32_t value;
 
 	if (vfio_read(d, VFIO_REGION_BAR5, 0, &value, sizeof(value)) == 0) {
-		rounds++;
-		until = 0;
+		attack_rounds++;
+		attack_until = 0;
 	}
 }
 
-static const struct {
+static const struct kind {
 	const char *name;
+	/* One of them: as a bare client, or as a guest whose VF executes its packets. */
 	void (*run)(struct vfio_device *d);
-} kinds[] = {{"interrupts", interrupts},
-	     {"holes", holes},
-	     {"registers", registers},
-	     {"maps", maps},
-	     {"resets", resets},
-	     {"silence", silence},
-	     {"look", look}};
+	void (*compute)(struct guest *g);
+} kinds[] = {
+	/* its interrupt's eventfd is full, and its writers wait, between any two looks */
+	{"interrupts", interrupts, NULL},
+	/* fills the file of BAR 0, and punches holes into it */
+	{"holes", attack_holes, NULL},
+	/* keeps the lock of BAR 0's file, over many connections */
+	{"window", attack_window, NULL},
+	/* keeps the lock of a file for DMA */
+	{"locked", NULL, attack_locked},
+	/* fills a file for DMA, and punches holes into it */
+	{"filled", NULL, attack_filled},
+	/* punches a hole into a huge page for DMA, when there is no other */
+	{"huge", NULL, attack_huge},
+	/* has DMA fill files without pages */
+	{"sparse", NULL, attack_sparse},
+	/* keeps filled files of BAR 0 of former connections */
+	{"hoard", attack_hoard, NULL},
+	/* reads all registers at once, 256 KiB */
+	{"registers", registers, NULL},
+	/* rings the doorbell, 64 messages at once */
+	{"doorbells", doorbells, NULL},
+	/* reads a register, 64 messages at once */
+	{"requests", requests, NULL},
+	/* sends more files for DMA than anybody may have */
+	{"maps", maps, NULL},
+	/* has as many files for DMA as anybody may have, and others connect */
+	{"crowd", crowd, NULL},
+	/* sends so many descriptors at once that some are cut off */
+	{"descriptors", descriptors, NULL},
+	/* resets its VF, and leaves and comes back */
+	{"resets", resets, NULL},
+	/* fills the socket with requests, and reads no answer */
+	{"silence", silence, NULL},
+	/* no attack: reads a register once, and ends */
+	{"look", look, NULL},
+};
 
-int main(int argc, char **argv)
+/* Whatever the others wait for: says what has been done, and ends. */
+static void *wait_for_end(void *arg)
+{
+	const sigset_t *end = arg;
+	int signal;
+
+	sigwait(end, &signal);
+	printf("%llu rounds\n", (unsigned long long)attack_rounds);
+	fflush(stdout);
+	_exit(attack_rounds == 0);
+}
+
+/* False: it was not let in. */
+static bool attack(const struct kind *kind, const char *name)
 {
 	struct vfio_device *d;
 	struct vgpu_error err;
+	struct guest *g;
+
+	if (kind->run) {
+		if (vfio_device_open(&d, name, &err) < 0)
+			return false;
+		kind->run(d);
+		vfio_device_close(d);
+		return true;
+	}
+	if (guest_open(&g, name, &err) < 0)
+		return false;
+	if (guest_bring_up(g, VGPU_SEC, &err) == 0)
+		kind->compute(g);
+	guest_close(g);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t ender;
 	char name[256];
+	sigset_t end;
 	size_t i = 0;
 
 	if (argc != 4)
@@ -178,16 +347,17 @@ int main(int argc, char **argv)
 		i++;
 	if (i == sizeof(kinds) / sizeof(kinds[0]))
 		return 2;
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &end, NULL);
+	if (pthread_create(&ender, NULL, wait_for_end, &end) != 0)
+		return 2;
+	socket_path = argv[2];
 	snprintf(name, sizeof(name), "vfio-user:%s", argv[2]);
-	until = vgpu_now() + strtoul(argv[3], NULL, 10) * VGPU_SEC;
-	while (vgpu_now() < until) {
-		if (vfio_device_open(&d, name, &err) < 0) {
+	attack_until = vgpu_now() + strtoul(argv[3], NULL, 10) * VGPU_SEC;
+	while (vgpu_now() < attack_until)
+		if (!attack(&kinds[i], name))
 			usleep(1000);
-			continue;
-		}
-		kinds[i].run(d);
-		vfio_device_close(d);
-	}
-	printf("%s: %llu rounds\n", argv[1], (unsigned long long)rounds);
-	return rounds == 0;
+	printf("%llu rounds\n", (unsigned long long)attack_rounds);
+	return attack_rounds == 0;
 }

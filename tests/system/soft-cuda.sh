@@ -13,17 +13,17 @@ while read -r attribute says; do
 	[ "$(wc -l <"$run/refused.txt")" = 1 ] && grep -q "$says" "$run/refused.txt" || fail "$attribute: $(cat "$run/refused.txt")"
 done <<-CASES
 	17=1 drives a display
-	20=3 takes one process only
+	20=3 accepts one process only
 	75=6 (compute capability 6.0) is too old
 	102=0 is too old
 CASES
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --gpu 7 2>"$run/refused.txt" && fail "softgpu accepted --gpu 7 with one GPU"
-grep -q -- '--gpu 7: there are 1 GPUs' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
+grep -q -- '--gpu 7: there is no such GPU; the highest number is 0' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"
-grep -q 'cannot be stopped by its channels: the device does not offer it' "$run/softgpu.log" || fail "softgpu's log does not say that GPU kernels cannot be stopped"
+grep -q 'cannot be stopped by disabling channels: the device does not offer it' "$run/softgpu.log" || fail "softgpu's log does not say that GPU kernels cannot be stopped"
 config <<-CONF
 	vfs = 2
 	policy = fair

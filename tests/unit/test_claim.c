@@ -226,6 +226,9 @@ static void shapes(void)
 		{"<domain><!-- <a ", "xmlns:a#='' ", "/> --></domain>", 300, NULL},
 		{"<domain><a b='", "xmlns:a#= ", "'/></domain>", 300, NULL},
 		{"<domain>", "xmlns:a#='' ", "</domain>", 300, NULL},
+		{"<domain>", "<a#/>", "</domain>", 32766, NULL},
+		{"<domain>", "<a#/>", "</domain>", 32767, "the XML has 32769 '<'; at most 32768"},
+		{"<domain>", "<a#", "", 100000, "the XML has 100001 '<'"},
 		{"<?xml version='1.0' encoding='UTF-7'?><domain>", "+ADw-a#/+AD4-", "</domain>", 3,
 		 NULL},
 	};

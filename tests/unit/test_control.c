@@ -15,6 +15,7 @@
 
 #include "builtin.h"
 #include "change.h"
+#include "client.h"
 #include "control.h"
 #include "events.h"
 #include "lease.h"
@@ -268,6 +269,121 @@ static void who_looks_does_not_keep_out(void)
 	end();
 }
 
+/* Connects, and makes a reader of the client that has come: the test is no other user. */
+static void make_reader(struct peer *p)
+{
+	struct client *last;
+
+	while (!control.clients || !control.clients->next)
+		turn(); /* ONE and OTHER are there */
+	last = control.clients;
+	join(p, config.socket);
+	while (control.clients == last)
+		turn();
+	control.clients->may_change = false;
+}
+
+/* Of a reader's requests, however many it sends, one is under way at a time; each gets its result.
+ * Meanwhile root's are answered, and the reader changes nothing. */
+static void one_at_a_time(void)
+{
+	static char text[REQUESTS * 64];
+	static struct peer reader;
+	struct json_object *o;
+	uint32_t i, n = 0;
+
+	begin("fair");
+	make_reader(&reader);
+	for (i = 0; i < REQUESTS; i++)
+		n += (uint32_t)sprintf(text + n, "{\"method\":\"stats\",\"id\":%u}\n", i);
+	say(&reader, text);
+	for (i = 0; i < REQUESTS; i++) {
+		o = hear(&reader);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+		CU_ASSERT_EQUAL(json_object_get_int(get(o, "id")), (int32_t)i);
+		CU_ASSERT_PTR_NOT_NULL(get(o, "result"));
+		json_object_put(o);
+		CU_ASSERT(control.gpus[0].for_readers <= 1);
+		if (i % 100 == 0) {
+			say(&one, "{\"method\":\"gpu.show\"}\n");
+			CU_ASSERT(says(&one, "policy", "fair"));
+		}
+	}
+	say(&reader, "{\"method\":\"vf.reset\",\"args\":{\"vf\":1}}\n");
+	CU_ASSERT(refused(&reader, "EACCES", "only root may do this"));
+	close(reader.fd);
+	end();
+}
+
+/* Readers who go while their requests are under way leave their places, and their next requests
+ * are not begun. */
+static void gone(void)
+{
+	static struct peer readers[CLIENT_OF_USER];
+	vgpu_nsec until;
+	uint32_t i;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < CLIENT_OF_USER; i++) {
+		make_reader(&readers[i]);
+		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
+	}
+	until = vgpu_now() + PATIENCE;
+	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
+		turn();
+	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	for (i = 0; i < CLIENT_OF_USER; i++)
+		close(readers[i].fd);
+	quick_unblock();
+	while (control.clients != NULL && control.clients->next->next && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(control.calls);
+	CU_ASSERT(control.clients->may_change && control.clients->next->may_change);
+	end();
+}
+
+/* A reader with requests that the engine does not answer keeps no place from root's. */
+static void readers_keep_nobody_out(void)
+{
+	static struct peer readers[CLIENT_OF_USER];
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	struct json_object *o;
+	uint32_t i;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < CLIENT_OF_USER; i++) {
+		make_reader(&readers[i]);
+		say(&readers[i], "{\"method\":\"stats\"}\n{\"method\":\"stats\"}\n");
+	}
+	while (control.gpus[0].for_readers < CLIENT_OF_USER && vgpu_now() < until)
+		turn();
+	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	for (i = 0; i < 16; i++)
+		say(&one, "{\"method\":\"stats\"}\n");
+	for (i = 0; i < 100; i++)
+		turn();
+	CU_ASSERT_EQUAL(control.gpus[0].for_readers, CLIENT_OF_USER);
+	CU_ASSERT_EQUAL(control.gpus[0].under_way, CLIENT_OF_USER + 16);
+	quick_unblock();
+	for (i = 0; i < 16; i++) {
+		o = hear(&one);
+		CU_ASSERT_PTR_NOT_NULL(get(o, "result"));
+		json_object_put(o);
+	}
+	for (i = 0; i < 2 * CLIENT_OF_USER; i++) {
+		o = hear(&readers[i / 2]);
+		CU_ASSERT_PTR_NOT_NULL(get(o, "result"));
+		json_object_put(o);
+	}
+	for (i = 0; i < CLIENT_OF_USER; i++)
+		close(readers[i].fd);
+	end();
+}
+
 /* Makes VF 0 run, and not stop when it is asked to. */
 static void keep_running(void)
 {
@@ -497,6 +613,9 @@ static void one_line_each(void)
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"requests that only read do not block changes", who_looks_does_not_keep_out},
+	{"a reader has one request at a time", one_at_a_time},
+	{"readers who have gone leave their places", gone},
+	{"readers' requests leave places to root's", readers_keep_nobody_out},
 	{"changes are made in their order", changes_in_their_order},
 	{"a change that waits too long is refused", waits_for_so_long},
 	{"an evicted policy can be put back", put_back},

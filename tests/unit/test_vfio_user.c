@@ -26,6 +26,7 @@
 #include "vfio/store.h"
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
+#include "vgpu/clock.h"
 #include "vgpu/local_socket.h"
 
 static char dir[64], path[2][100];
@@ -36,6 +37,7 @@ struct device {
 	uint8_t memory[65536];
 	int memfd;
 	int resets, disconnects;
+	vgpu_nsec cpu; /* what the server's thread had used when it wrote last */
 	pthread_mutex_t lock;
 };
 static struct device devices[2];
@@ -69,9 +71,14 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		     uint32_t count)
 {
 	struct device *d = device;
+	struct timespec t;
 
 	(void)region;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	pthread_mutex_lock(&d->lock);
 	memcpy(d->memory + offset, data, count);
+	d->cpu = (vgpu_nsec)t.tv_sec * VGPU_SEC + (vgpu_nsec)t.tv_nsec;
+	pthread_mutex_unlock(&d->lock);
 }
 
 static void on_reset(void *device)
@@ -569,6 +576,31 @@ static void one_client_at_a_time(void)
 	CU_ASSERT_EQUAL(vfio_device_open(&second, "pci:1", &err), -EINVAL);
 }
 
+/* What a client wrote before it left takes effect before the next client is let in. */
+static void last_writes(void)
+{
+	const uint32_t n = 100; /* more than the server takes at a time */
+	struct vfio_device *first;
+	struct vgpu_error err;
+	char name[128];
+	uint32_t i;
+	int fd;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&first, name, &err), 0);
+	pthread_mutex_lock(&devices[0].lock); /* the server waits in the first write */
+	for (i = 1; i <= n; i++)
+		CU_ASSERT_EQUAL(vfio_write(first, 0, 0, &i, sizeof(i)), 0);
+	vfio_device_close(first);
+	fd = raw(path[0]);
+	pthread_mutex_unlock(&devices[0].lock);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	CU_ASSERT_EQUAL(memcmp(devices[0].memory, &n, sizeof(n)), 0);
+	close(fd);
+	end();
+}
+
 /* A client that requests much and reads no replies. */
 static void does_not_read(void)
 {
@@ -588,6 +620,39 @@ static void does_not_read(void)
 	neighbour_lives();
 	close(fd);
 	fd = raw_again(path[0]);
+	close(fd);
+	end();
+}
+
+/* A client that sends as much as the server takes. The thread uses what it has saved up, its part
+ * of the CPU since, and one pass more. */
+static void flood(void)
+{
+	const vgpu_nsec most = VGPU_MSEC, pass = 10 * VGPU_MSEC;
+	static struct {
+		struct vfio_user_header header;
+		struct vfio_user_access access;
+		uint8_t data[65536];
+	} m;
+	vgpu_nsec began, used;
+	int fd;
+
+	m.header = (struct vfio_user_header){1, VFIO_USER_REGION_WRITE, sizeof(m),
+					     VFIO_USER_NO_REPLY, 0};
+	m.access = (struct vfio_user_access){0, 0, sizeof(m.data)};
+	begin();
+	vfio_server_limit(server, 1, most);
+	began = vgpu_now();
+	fd = raw(path[0]);
+	CU_ASSERT_EQUAL(version(fd), 0);
+	while (vgpu_now() - began < VGPU_SEC)
+		CU_ASSERT_EQUAL_FATAL(send(fd, &m, sizeof(m), MSG_NOSIGNAL), (ssize_t)sizeof(m));
+	pthread_mutex_lock(&devices[0].lock);
+	used = devices[0].cpu;
+	pthread_mutex_unlock(&devices[0].lock);
+	CU_ASSERT(used > 0);
+	CU_ASSERT(used <= most + (vgpu_now() - began) / 100 + pass);
+	neighbour_lives();
 	close(fd);
 	end();
 }
@@ -840,7 +905,9 @@ static const struct test tests[] = {
 	{"host memory comes from the device's NUMA node", node_of_the_device},
 	{"interrupts reach their client and never block", interrupts},
 	{"one client at a time, any number of times", one_client_at_a_time},
+	{"what a client wrote last takes effect", last_writes},
 	{"a client that reads nothing blocks no other", does_not_read},
+	{"a flood gets the CPU time that its server may use", flood},
 	{"a signal does not disturb an access", interrupted},
 	{"a region is mapped", mapping},
 	{"the client survives servers that lie", lying_servers},

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -237,7 +238,7 @@ static void refusals(void)
 		int r;
 	} cases[] = {
 		{"libcuda-that-is-not-there.so.1", "no NVIDIA driver", -ENODEV},
-		{STUBS "/libstub_silent.so", "does not say its version", -ENODEV},
+		{STUBS "/libstub_silent.so", "does not report its version", -ENODEV},
 		{STUBS "/libstub_old.so", "CUDA 11.8, and 12.4 is needed", -EOPNOTSUPP},
 		{STUBS "/libstub_partial.so", "(CUDA 12.4) has no cuMemCreate", -EOPNOTSUPP},
 	};
@@ -333,6 +334,26 @@ static void on_signal(int number)
 	(void)number;
 }
 
+/* Its priority is what the device gave it: neither up nor down, by no call, and no limit that a
+ * user of this machine may have lets it. */
+static int at_its_priority(void)
+{
+	const uint64_t attr[6] = {48}; /* struct sched_attr: its size, and SCHED_OTHER */
+	struct sched_param param = {0};
+	struct rlimit limit = {1, 1};
+	int wrong = 0;
+
+	wrong += sched_setscheduler(0, SCHED_OTHER, &param) >= 0 || errno != EPERM;
+	wrong += sched_setparam(0, &param) >= 0 || errno != EPERM;
+	wrong += syscall(SYS_sched_setattr, 0, attr, 0) >= 0 || errno != EPERM;
+	wrong += setpriority(PRIO_PROCESS, 0, 19) >= 0 || errno != EPERM;
+	wrong += setpriority(PRIO_PROCESS, 0, -1) >= 0 || errno != EPERM;
+	wrong += syscall(SYS_ioprio_set, 1, 0, 0) >= 0 || errno != EPERM;
+	wrong += getrlimit(RLIMIT_RTPRIO, &limit) < 0 || limit.rlim_max != 0;
+	wrong += getrlimit(RLIMIT_NICE, &limit) < 0 || limit.rlim_max != 0;
+	return wrong;
+}
+
 /* Returns how many calls have the wrong outcome: forbidden calls that succeed, and needed calls
  * that fail. */
 static int in_confinement(const char *device)
@@ -362,6 +383,7 @@ static int in_confinement(const char *device)
 	wrong += unshare(CLONE_NEWUSER) >= 0 || errno != EPERM;
 	wrong += syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) >= 0;
 	wrong += syscall(SYS_keyctl, 0, 0, 0, 0, 0) >= 0 || errno != EPERM;
+	wrong += at_its_priority();
 	/* calls that a worker needs */
 	signal(SIGUSR1, on_signal);
 	wrong += raise(SIGUSR1) != 0;

@@ -91,7 +91,7 @@ static int read_refusal(struct json_object *error, struct vgpu_error *err)
 	const char *code = json_object_get_string(json_object_object_get(error, "code"));
 
 	return vgpu_error_set(err, code ? -error_number(code) : -EIO, "%s",
-			      message ? message : "refused, without a reason");
+			      message && *message ? message : "refused, without a reason");
 }
 
 int client_answer(const char *line, struct json_object **result, int *refusal,

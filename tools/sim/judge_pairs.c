@@ -85,19 +85,16 @@ static void compare(struct monitor *m)
 
 void judge_pairs(struct monitor *m)
 {
+	bool changed = m->changed || m->shares_changed;
 	uint32_t i;
 
-	if (!m->pairs_compared) {
+	/* A grant may have been given already at the instant from which services are compared. */
+	for (i = 0; changed && m->h->now >= m->h->work_from && i < m->h->n_vfs; i++)
+		m->vfs[i].pair.carried = monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),
+							 m->vfs[i].pair.carried);
+	if (!m->pairs_compared || changed) {
 		if (m->h->now > m->h->work_from)
 			set_origin(m);
-		return;
-	}
-	if (m->changed || m->shares_changed) {
-		for (i = 0; i < m->h->n_vfs; i++)
-			m->vfs[i].pair.carried =
-				monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),
-						m->vfs[i].pair.carried);
-		set_origin(m);
 		return;
 	}
 	for (i = 0; i < m->h->n_vfs; i++)

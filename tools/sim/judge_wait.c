@@ -17,11 +17,17 @@ static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 	return a > b ? a : b;
 }
 
-/* Time until now that the policy did not control. */
+/* Time until now that the policy did not control, but for the switches to it. */
 static vgpu_nsec apart(const struct monitor *m)
 {
-	return m->windows_and_resets + m->hangs + m->making_room +
-	       2 * m->n_windows_and_resets * m->core.facts.switch_high_ns;
+	return m->windows_and_resets + m->hangs + m->making_room;
+}
+
+static void count_from_now(struct monitor *m, struct wait_watch *w)
+{
+	w->since = m->h->now;
+	w->apart = apart(m);
+	w->n_apart = m->n_windows_and_resets;
 }
 
 /*
@@ -40,6 +46,7 @@ static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until)
 	const struct wait_watch *w = &m->vfs[vf].wait;
 	vgpu_nsec bound = more(w->bound, m->vfs[vf].v.bound.max_wait);
 	vgpu_nsec gone = apart(m) - w->apart, waited = until - w->since;
+	uint64_t n = m->n_windows_and_resets - w->n_apart;
 	double ratio;
 
 	if (bound == VGPU_NEVER)
@@ -47,6 +54,7 @@ static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until)
 	if (w->carried != VGPU_NEVER)
 		bound += w->carried;
 	bound += paying_off(&m->vfs[vf]);
+	gone += 2 * n * m->core.facts.switch_high_ns;
 	waited = waited > gone ? waited - gone : 0;
 	ratio = (double)waited / fmax((double)bound, 1);
 	m->result.wait = fmax(m->result.wait, ratio);
@@ -60,8 +68,7 @@ static void begin(struct monitor *m, uint32_t vf)
 	struct wait_watch *w = &m->vfs[vf].wait;
 
 	w->on = true;
-	w->since = m->h->now;
-	w->apart = apart(m);
+	count_from_now(m, w);
 	w->bound = m->vfs[vf].v.bound.max_wait;
 	w->carried = m->h->now < w->old_until ? w->old : VGPU_NEVER;
 }
@@ -75,10 +82,8 @@ static void carry(struct monitor *m, uint32_t vf)
 
 	before = more(w->bound == VGPU_NEVER ? 0 : w->bound, before == VGPU_NEVER ? 0 : before);
 	w->carried = more(w->carried == VGPU_NEVER ? 0 : w->carried, before);
-	if (w->bound == VGPU_NEVER) { /* the promise begins here */
-		w->since = m->h->now;
-		w->apart = apart(m);
-	}
+	if (w->bound == VGPU_NEVER) /* the promise begins here */
+		count_from_now(m, w);
 	w->bound = m->vfs[vf].v.bound.max_wait;
 }
 

@@ -42,6 +42,7 @@ void monitor_restarted(struct monitor *m)
 
 		*w = (struct watched){.pair.judged = w->pair.judged};
 		w->wait.carried = VGPU_NEVER;
+		w->window.asked = VGPU_NEVER;
 		w->budget.level_at = m->h->now;
 		w->budget.idle_since = m->h->now;
 		m->fluid[i] = (struct fluid_vf){.in = false};
@@ -52,6 +53,8 @@ void monitor_restarted(struct monitor *m)
 	m->runner = VGPU_NO_VF;
 	m->early = 0;
 	m->pairs_compared = false;
+	m->window_is_open = false;
+	m->has_turn = VGPU_NO_VF;
 	m->restarted = true;
 }
 
@@ -76,21 +79,33 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 	m->changed = (event->type == VGPU_EV_SET_VF || event->type == VGPU_EV_SET_POLICY) &&
 		     !m->h->out.why;
 	m->accounted = m->hung = m->replaced = false;
+	m->states_changed = false;
+	m->window_of = VGPU_NO_VF;
 	m->overrun = 0;
 	for (i = 0; i < m->h->out.n_records; i++) {
 		const struct vgpu_record *r = &m->h->out.records[i];
 
 		if (r->type == VGPU_REC_POLICY || r->type == VGPU_REC_EVICTED)
 			m->changed = m->replaced = true;
-		if (r->type == VGPU_REC_RUN)
+		if (r->type == VGPU_REC_RUN) {
 			m->granted_until = r->t + r->a;
+			m->has_turn = r->vf;
+		}
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
+		m->states_changed |= r->type == VGPU_REC_STATE;
+		if (r->type == VGPU_REC_WINDOW) {
+			m->window_of = r->vf;
+			m->window_is_open = true;
+		}
+		if (r->type == VGPU_REC_WINDOW_END || r->type == VGPU_REC_RUN)
+			m->window_is_open = false;
 		if (r->type == VGPU_REC_STOP) {
 			/* No grant stands behind the time of a VF that was found running. */
 			if (m->granted_until == 0 && r->a > 0 && r->code != VGPU_END_HANG)
 				m->making_room += r->t - m->began;
 			m->granted_until = 0;
+			m->has_turn = VGPU_NO_VF;
 			m->accounted = true;
 			m->overrun = (double)r->b;
 			m->hung = r->code == VGPU_END_HANG;
@@ -137,6 +152,7 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 	sample(m);
 	judge_lag(m);
 	judge_pairs(m);
+	judge_windows(m);
 	for (i = 0; i < m->h->n_vfs; i++) {
 		judge_wait(m, i);
 		judge_budget(m, i);

@@ -24,6 +24,7 @@ struct pair_watch {
 struct wait_watch {
 	bool on;
 	vgpu_nsec since, apart; /* apart: time so far that the policy did not control */
+	uint64_t n_apart;	/* windows and resets so far */
 	vgpu_nsec bound;	/* as stated at the beginning, or at the last change */
 	vgpu_nsec carried;	/* the largest bound that was stated before a change; NEVER: none */
 	double owes;		/* see monitor_carried */
@@ -56,6 +57,25 @@ struct limit_watch {
 	double carried; /* a burst that was allowed before a change, until the bucket is empty */
 };
 
+struct window_watch {
+	double owes;		 /* for windows and resets */
+	double exclusive, apart; /* its time in windows, and in windows and resets, so far */
+	double charged;		 /* of that */
+	double share, rate;	 /* of the time; of the time for its windows */
+	bool vague;		 /* its share changes, at an instant that the policy chooses */
+	bool pays;		 /* it has no work: its share of the time pays */
+	bool in;		 /* its window has begun */
+	uint32_t seen;		 /* windows in the wait that goes on */
+	vgpu_nsec since;	 /* when it began to wait, */
+	double of_all;		 /* and the time of windows of all VFs until then */
+	vgpu_nsec asked;	 /* since when it waits for a window, with credit; NEVER */
+	uint32_t others;	 /* windows since then */
+	double apart_before;	 /* time of windows and resets before */
+	bool counts;		 /* its share of the time is judged, */
+	vgpu_nsec from;		 /* from then on, */
+	double base, lost;	 /* its service and the time that no VF had until then */
+};
+
 struct watched {
 	struct vgpu_vf_view v;
 	struct vgpu_bound before; /* the bound at the last sample */
@@ -66,6 +86,7 @@ struct watched {
 	struct wait_watch wait;
 	struct budget_watch budget;
 	struct limit_watch limit;
+	struct window_watch window;
 };
 
 struct monitor {
@@ -75,12 +96,16 @@ struct monitor {
 	/* Since LAST nothing has changed, but that RUNNER, if any, had the engine. */
 	vgpu_nsec last;
 	uint32_t runner;
-	bool accounted;		      /* in this step a dispatch came to its end, */
-	double overrun;		      /* this much beyond its grant */
-	bool hung;		      /* because its VF did not stop, and was reset */
-	bool changed;		      /* in this step: an operator changed something */
-	bool shares_changed;	      /* in this step, be it that they were set before it */
-	bool replaced;		      /* it has changed the policy, or the core has */
+	bool accounted;	     /* in this step a dispatch came to its end, */
+	double overrun;	     /* this much beyond its grant */
+	bool hung;	     /* because its VF did not stop, and was reset */
+	bool changed;	     /* in this step: an operator changed something */
+	bool shares_changed; /* in this step, be it that they were set before it */
+	bool replaced;	     /* it has changed the policy, or the core has */
+	uint32_t window_of;  /* the VF whose window opened in this step; or VGPU_NO_VF */
+	bool window_is_open;
+	uint32_t has_turn; /* the VF whose turn has begun and is not accounted yet; or VGPU_NO_VF */
+	bool states_changed;	      /* in this step */
 	bool interrupted;	      /* since the last sample a window or a reset has taken time */
 	bool restarted;		      /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
@@ -149,6 +174,7 @@ void judge_wait(struct monitor *m, uint32_t vf);
 void judge_budget(struct monitor *m, uint32_t vf);
 void budget_arrival(struct monitor *m, uint32_t vf);
 void judge_limit(struct monitor *m, uint32_t vf);
+void judge_windows(struct monitor *m);
 /* The run is over. */
 void wait_finish(struct monitor *m, uint32_t vf);
 void budget_finish(struct monitor *m, uint32_t vf);

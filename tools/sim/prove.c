@@ -20,7 +20,7 @@ static bool misbehaves(const struct scenario *s)
 	for (i = 0; i < s->n_vfs; i++) {
 		const struct scenario_vf *vf = &s->vfs[i];
 
-		if (vf->hang_ppm || vf->reset_ppm || vf->window_ppm)
+		if (vf->hang_ppm || vf->reset_ppm || vf->window_ppm || vf->work == VHOST_WINDOWS)
 			return true;
 		for (k = 0; k < vf->n_items; k++)
 			if (vf->items[k].kind == VHOST_HANG)

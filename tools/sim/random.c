@@ -205,10 +205,17 @@ static void tenant_periodic(struct rng *r, enum scale scale, struct scenario_vf 
 	vf->burst = magnitudes(r, 10 * VGPU_USEC, period < VGPU_SEC ? period : VGPU_SEC);
 }
 
+/* Takes exclusive windows as often as the limit allows, back to back. */
+static void tenant_windows(struct rng *r, enum scale scale, struct scenario_vf *vf)
+{
+	vf->work = scale == SECONDS ? VHOST_WINDOWS : VHOST_NEVER;
+	vf->window = magnitudes(r, VGPU_MSEC, VGPU_SEC);
+}
+
 static void (*const tenants[])(struct rng *r, enum scale scale, struct scenario_vf *vf) = {
 	tenant_always,	 tenant_always,	     tenant_always,   tenant_sleeper,  tenant_never,
 	tenant_storm,	 tenant_restless,    tenant_restless, tenant_periodic, tenant_interactive,
-	tenant_periodic, tenant_interactive, tenant_anything, tenant_anything,
+	tenant_periodic, tenant_interactive, tenant_anything, tenant_anything, tenant_windows,
 };
 
 static int64_t setting(const struct vgpu_param *table, const struct settings *s, const char *name)
@@ -267,6 +274,11 @@ static void random_vf(struct rng *r, const struct vgpu_policy_ops *policy, bool 
 	vf->hang_ppm = random_one_in(r, 3) ? 2000 : 0;
 	vf->reset_ppm = random_one_in(r, 3) ? 2000 : 0;
 	vf->window_ppm = random_one_in(r, 2) ? 3000 : 0;
+	/* Computes, and takes windows back to back. */
+	if (random_one_in(r, 6)) {
+		vf->window_ppm = 1000000;
+		vf->window = magnitudes(r, VGPU_MSEC, VGPU_SEC);
+	}
 }
 
 static const struct vgpu_policy_ops *any_policy(struct rng *r)

@@ -341,6 +341,7 @@ static void plain(struct scenario *to, const struct scenario *s,
 		struct scenario_vf *vf = &to->vfs[i];
 
 		vf->work = VHOST_ALWAYS;
+		vf->window = (struct vhost_range){0, 0};
 		vf->late.min = vf->late.max = vf->late.max < 200000 ? vf->late.max : 200000;
 		vf->save.min = vf->save.max;
 		vf->rare_ppm = 0;

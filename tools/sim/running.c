@@ -115,6 +115,7 @@ static void set_up_vf(struct vhost_vf *vf, const struct scenario_vf *from)
 	vf->late = from->late;
 	vf->save = from->save;
 	vf->rare = from->rare;
+	vf->window = from->window;
 	vf->rare_ppm = from->rare_ppm;
 	vf->hang_ppm = from->hang_ppm;
 	vf->reset_ppm = from->reset_ppm;

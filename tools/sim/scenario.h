@@ -34,7 +34,7 @@ enum role { ROLE_NONE = 0, ROLE_FRAMES, ROLE_INFERENCE, ROLE_TRAINING, ROLE_DESK
 struct scenario_vf {
 	enum role role;
 	enum vhost_work work;
-	struct vhost_range burst, think, period, late, save, rare;
+	struct vhost_range burst, think, period, late, save, rare, window;
 	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
 	struct settings params;
 	struct scenario_item *items;

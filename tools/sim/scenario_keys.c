@@ -7,8 +7,8 @@
 
 #include "scenario_private.h"
 
-const char *const scenario_works[] = {"always", "bursts",   "never", "sleeper",
-				      "script", "periodic", NULL};
+const char *const scenario_works[] = {"always", "bursts",   "never",   "sleeper",
+				      "script", "periodic", "windows", NULL};
 const char *const scenario_kinds[] = {"arrive", "work", "think", "depart", "param",
 				      "excl",	"hang", "mem",	 "prep",   NULL};
 const char *const scenario_roles[] = {"none", "frames", "inference", "training", "desktop", NULL};
@@ -100,6 +100,7 @@ const struct key scenario_vf_keys[] = {
 	{"late", KEY_RANGE, offsetof(struct scenario_vf, late), NULL},
 	{"save", KEY_RANGE, offsetof(struct scenario_vf, save), NULL},
 	{"rare", KEY_RANGE, offsetof(struct scenario_vf, rare), NULL},
+	{"window", KEY_RANGE, offsetof(struct scenario_vf, window), NULL},
 	{"rare_ppm", KEY_PPM, offsetof(struct scenario_vf, rare_ppm), NULL},
 	{"hang_ppm", KEY_PPM, offsetof(struct scenario_vf, hang_ppm), NULL},
 	{"reset_ppm", KEY_PPM, offsetof(struct scenario_vf, reset_ppm), NULL},

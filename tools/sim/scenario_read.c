@@ -98,8 +98,10 @@ static int read_vf(struct reader *r, struct scenario_vf *vf, int first)
 		if (strncmp(r->words[i], "work=", 5) != 0)
 			continue;
 		if (vgpu_parse_choice(scenario_works, r->words[i] + 5, &work) < 0)
-			return bad(r, "want always, bursts, never, sleeper, script or periodic",
-				   r->words[i]);
+			return bad(
+				r,
+				"want always, bursts, never, sleeper, script, periodic or windows",
+				r->words[i]);
 		vf->work = (enum vhost_work)work;
 		memmove(&r->words[i], &r->words[i + 1],
 			(size_t)(r->n - i - 1) * sizeof(r->words[0]));

@@ -86,6 +86,7 @@ static void default_vf(struct scenario_vf *vf)
 static void innocent(struct scenario_vf *vf)
 {
 	vf->hang_ppm = vf->reset_ppm = vf->window_ppm = 0;
+	vf->window = (struct vhost_range){0, 0};
 }
 
 static void never_rare(struct scenario_vf *vf)

@@ -87,7 +87,7 @@ vgpu_nsec vhost_service(const struct vhost *h, uint32_t vf)
 {
 	struct vgpu_vf_view view;
 
-	vgpu_core_vf_view(h->core, vf, &view);
+	vgpu_core_vf_brief(h->core, vf, &view);
 	return view.ledger.run_ns;
 }
 
@@ -109,13 +109,13 @@ static void check(struct vhost *h)
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vgpu_vf_ledger *l = &vf.ledger;
 
-		vgpu_core_vf_view(h->core, i, &vf);
+		vgpu_core_vf_brief(h->core, i, &vf);
 		sum += l->run_ns + l->donated_ns + l->switch_ns + l->exclusive_ns + l->reset_ns;
 		if (l->run_ns + l->switch_ns + l->debt_charged_ns !=
 		    l->charged_ns + l->forgiven_ns + vf.pending_ns)
 			vhost_fail(h, "VF %u: charges do not add up", i);
 		if (l->exclusive_ns + l->reset_ns !=
-		    l->debt_ns + l->debt_charged_ns + vf.written_off_ns)
+		    l->debt_ns + l->debt_charged_ns + l->debt_lapsed_ns + vf.written_off_ns)
 			vhost_fail(h, "VF %u: debts do not add up", i);
 		on_engine += vf.on_engine;
 		if (vf.context != h->vfs[i].context && h->vfs[i].context != VGPU_CTX_BROKEN &&
@@ -143,7 +143,7 @@ static void mix(struct vhost *h, uint64_t v)
 
 static void look(struct vhost *h, const struct vgpu_record *r)
 {
-	struct vhost_vf *vf = r->vf < h->n_vfs ? &h->vfs[r->vf] : NULL;
+	struct vhost_vf *vf;
 	vgpu_nsec bound;
 
 	mix(h, r->t);
@@ -153,6 +153,7 @@ static void look(struct vhost *h, const struct vgpu_record *r)
 		if (r->a > h->config.max_slice)
 			vhost_fail(h, "VF %u: granted %llu ns, beyond the longest slice", r->vf,
 				   (unsigned long long)r->a);
+		vf = &h->vfs[r->vf];
 		vf->last_start = r->t;
 		vf->dispatches++;
 		h->running = r->vf;
@@ -203,7 +204,8 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 		e.policy = vhost_policy(h);
 	r = vgpu_core_step(h->core, &e, &h->out);
 	h->steps++;
-	memory_core_stepped(h);
+	if (h->gpu_memory)
+		memory_core_stepped(h);
 	for (i = 0; i < h->out.n_records; i++)
 		look(h, &h->out.records[i]);
 	for (i = 0; i < h->out.n_actions; i++)
@@ -292,7 +294,7 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 	/* A driver waits for a command in flight before it reads the GPU's state; no core gets the
 	 * answer. */
 	if (h->command_at != VGPU_NEVER && h->command_at > h->now) {
-		tenant_works(h, h->command_at);
+		tenant_works(h, tenant_left(h), h->command_at);
 		h->now = h->command_at;
 	}
 	h->command_at = VGPU_NEVER;
@@ -348,14 +350,16 @@ int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,
 	return 0;
 }
 
-static vgpu_nsec earliest(const struct vhost *h)
+/* The next instant at which anything happens. LEFT: tenant_left() */
+static vgpu_nsec earliest(const struct vhost *h, const vgpu_nsec *left)
 {
-	vgpu_nsec t = sooner(h->command_at, h->timer_at), *ns = tenant_left(h);
+	vgpu_nsec t = sooner(h->command_at, h->timer_at);
 
-	t = sooner(t, memory_next(h));
+	if (h->gpu_memory)
+		t = sooner(t, memory_next(h));
 	if (h->due.n)
 		t = sooner(t, h->due.entries[0].key);
-	return ns ? sooner(t, h->now + *ns) : t;
+	return left ? sooner(t, h->now + *left) : t;
 }
 
 /* Does what is due for a VF without an event of the core. */
@@ -377,19 +381,18 @@ static void due(struct vhost *h, uint32_t i)
 	vhost_touch(h, i);
 }
 
-static void fire(struct vhost *h)
+static void fire(struct vhost *h, const vgpu_nsec *left)
 {
-	vgpu_nsec *ns = tenant_left(h);
-
 	if (h->command_at <= h->now) {
 		h->command_at = VGPU_NEVER;
 		vhost_event(h, &h->command);
-		device_faults(h);
-	} else if (memory_next(h) <= h->now) {
+		if (h->running != VGPU_NO_VF && h->vfs[h->running].last_start == h->now)
+			device_faults(h, h->running);
+	} else if (h->gpu_memory && memory_next(h) <= h->now) {
 		memory_due(h);
 	} else if (h->due.n && h->due.entries[0].key <= h->now) {
 		due(h, heap_first(&h->due));
-	} else if (ns && *ns == 0) {
+	} else if (left && *left == 0) {
 		tenant_job_done(h, h->running);
 	} else {
 		h->timer_at = VGPU_NEVER;
@@ -429,22 +432,24 @@ bool vhost_goes_on(const struct vhost *h)
 
 void vhost_run(struct vhost *h, vgpu_nsec until)
 {
-	vgpu_nsec next;
+	vgpu_nsec next, *left;
 
 	while (vhost_goes_on(h)) {
 		arm(h);
-		next = earliest(h);
+		left = tenant_left(h);
+		next = earliest(h, left);
 		if (next > until)
 			break;
 		if (next < h->now)
 			next = h->now;
-		tenant_works(h, next);
+		tenant_works(h, left, next);
 		h->now = next;
-		fire(h);
-		memory_follow(h);
+		fire(h, left);
+		if (h->gpu_memory)
+			memory_follow(h);
 	}
 	if (h->now < until && vhost_goes_on(h)) {
-		tenant_works(h, until);
+		tenant_works(h, tenant_left(h), until);
 		h->now = until;
 	}
 }

@@ -25,6 +25,7 @@ enum vhost_work {
 	/* A job of `burst` at each tick. Ticks are `period` apart; the first is at a phase drawn
 	   from the seed. A tick at which the job before is not done is missed: it brings no job. */
 	VHOST_PERIODIC,
+	VHOST_WINDOWS, /* has no work; its driver starts and stops as often as it may */
 };
 
 /* One line of a workload. */
@@ -59,9 +60,10 @@ struct vhost_vf {
 	struct vhost_range period; /* VHOST_PERIODIC: above 0 */
 	struct vhost_range late;   /* from IDLE issued to IDLE acknowledged */
 	struct vhost_range save;
-	unsigned hang_ppm;   /* of its preemptions */
-	unsigned reset_ppm;  /* of its dispatches: its tenant dies in mid-slice */
-	unsigned window_ppm; /* of its dispatches: its driver stops, and starts again */
+	struct vhost_range window; /* its exclusive windows; 0: as the host's */
+	unsigned hang_ppm;	   /* of its preemptions */
+	unsigned reset_ppm;	   /* of its dispatches: its tenant dies in mid-slice */
+	unsigned window_ppm;	   /* of its dispatches: its driver stops, and starts again */
 
 	struct vhost_range rare; /* instead of `late`, now and then */
 	unsigned rare_ppm;

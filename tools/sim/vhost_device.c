@@ -54,7 +54,8 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	default:
 		break;
 	}
-	memory_command(h, a->vf, (enum vgpu_command)a->code);
+	if (h->gpu_memory)
+		memory_command(h, a->vf, (enum vgpu_command)a->code);
 	h->command =
 		(struct vgpu_event){.type = VGPU_EV_DONE, .vf = a->vf, .code = a->code, .value = 0};
 	if (chance(h, h->command_fails_ppm)) {
@@ -86,6 +87,13 @@ void device_forget(struct vhost *h, uint32_t vf)
 	vhost_touch(h, vf);
 }
 
+static vgpu_nsec window_length(struct vhost *h, const struct vhost_vf *vf)
+{
+	if (vf->own_window)
+		return vf->own_window;
+	return draw(h, vf->window.max ? vf->window : h->window);
+}
+
 void device_act(struct vhost *h, const struct vgpu_action *a)
 {
 	int i;
@@ -93,7 +101,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
 		command(h, a);
-		break;
+		return; /* nothing of it is due without an event of the core */
 	case VGPU_AC_RESET:
 		if (h->vfs[a->vf].reset_at != VGPU_NEVER)
 			vhost_fail(h, "VF %u: two resets at once", a->vf);
@@ -115,9 +123,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		break;
 	case VGPU_AC_NOTICE:
 		if (a->code == VGPU_NOTICE_READY && !h->refuse_windows_end)
-			h->vfs[a->vf].release_at =
-				h->now + (h->vfs[a->vf].own_window ? h->vfs[a->vf].own_window
-								   : draw(h, h->window));
+			h->vfs[a->vf].release_at = h->now + window_length(h, &h->vfs[a->vf]);
 		if (a->code == VGPU_NOTICE_READY)
 			h->vfs[a->vf].release_kind =
 				h->vfs[a->vf].up ? VGPU_WINDOW_FINI : VGPU_WINDOW_INIT;
@@ -141,11 +147,9 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		vhost_touch(h, a->vf);
 }
 
-void device_faults(struct vhost *h)
+void device_faults(struct vhost *h, uint32_t i)
 {
-	uint32_t i = h->running;
-
-	if (i == VGPU_NO_VF || !h->vfs[i].up || h->vfs[i].last_start != h->now)
+	if (!h->vfs[i].up)
 		return;
 	if (chance(h, h->vfs[i].reset_ppm)) {
 		device_forget(h, i);

@@ -109,8 +109,6 @@ void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command)
 {
 	struct vhost_memory *m = h->gpu_memory;
 
-	if (!m)
-		return;
 	if (is_out(m, vf) && m->table[vf].size && command != VGPU_CMD_SHUTDOWN)
 		vhost_fail(h, "%s for VF %u, whose memory is swapped out",
 			   vgpu_command_names[command], vf);
@@ -326,14 +324,13 @@ void memory_follow(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
 
-	if (m && m->late && vgpu_memory_attention(m->state) == VGPU_MEMORY_WAITS)
+	if (m->late && vgpu_memory_attention(m->state) == VGPU_MEMORY_WAITS)
 		look(h);
 }
 
 void memory_core_stepped(struct vhost *h)
 {
-	if (h->gpu_memory)
-		h->gpu_memory->late = true;
+	h->gpu_memory->late = true;
 }
 
 /* Delivers the next message to the core. */
@@ -406,8 +403,6 @@ vgpu_nsec memory_next(const struct vhost *h)
 	vgpu_nsec t;
 	uint32_t vf;
 
-	if (!m)
-		return VGPU_NEVER;
 	t = sooner(vgpu_memory_deadline(m->state), m->change_at);
 	if (has_scrub(h, &vf) || m->told)
 		return h->now;

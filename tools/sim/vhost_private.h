@@ -32,14 +32,14 @@ void device_act(struct vhost *h, const struct vgpu_action *a);
 void device_forget(struct vhost *h, uint32_t vf);
 /* The reset of VF ends now. */
 void device_reset_is_done(struct vhost *h, uint32_t vf);
-/* Draws faults in mid-slice for the VF that has just begun to run. */
-void device_faults(struct vhost *h);
+/* Draws faults in mid-slice for VF, which has just begun to run. */
+void device_faults(struct vhost *h, uint32_t vf);
 
 /* The tenants (vhost_tenant.c). Returns the engine time that the running VF's job still needs;
  * NULL: it never ends. */
 vgpu_nsec *tenant_left(const struct vhost *h);
-/* The running VF works until TO. */
-void tenant_works(struct vhost *h, vgpu_nsec to);
+/* The running VF works until TO. LEFT: tenant_left() */
+void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to);
 /* VF's present job is done: it may have another, or think. */
 void tenant_job_done(struct vhost *h, uint32_t vf);
 /* VF's driver gives its exclusive window back. */
@@ -48,20 +48,20 @@ void tenant_released(struct vhost *h, uint32_t vf);
 void tenant_lives(struct vhost *h, uint32_t vf);
 
 /* The device's memory (vhost_memory.c); without it these do nothing. Begins, or begins again with
- * what the GPU has; a VF was configured; ends. */
+ * what the GPU has; a VF was configured; VF's tenant writes to all of its memory; ends. */
 void memory_begin(struct vhost *h);
 void memory_added(struct vhost *h, uint32_t vf);
+void memory_writes(struct vhost *h, uint32_t vf);
 void memory_end(struct vhost *h);
-/* When the memory does something next; and does it. */
+/* What follows is done for each event, and requires h->gpu_memory. When the memory does something
+ * next; and does it. */
 vgpu_nsec memory_next(const struct vhost *h);
 void memory_due(struct vhost *h);
 /* The core was stepped; and the actions of that step were carried out. */
 void memory_core_stepped(struct vhost *h);
 void memory_follow(struct vhost *h);
-/* The core wants the memory of VF cleared. Requires the model. */
+/* The core wants the memory of VF cleared; VF is sent a command. */
 void memory_scrub(struct vhost *h, uint32_t vf);
-/* VF's tenant writes to all of its memory; VF is sent a command. */
-void memory_writes(struct vhost *h, uint32_t vf);
 void memory_command(struct vhost *h, uint32_t vf, enum vgpu_command command);
 
 #endif

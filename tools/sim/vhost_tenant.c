@@ -28,14 +28,14 @@ vgpu_nsec vhost_pending(const struct vhost *h, uint32_t vf)
 	return at && !at->prep ? h->now - at->arrived : 0;
 }
 
-void tenant_works(struct vhost *h, vgpu_nsec to)
+void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to)
 {
-	vgpu_nsec *ns = tenant_left(h), done;
+	vgpu_nsec done;
 
-	if (!ns)
+	if (!left)
 		return;
-	done = sooner(*ns, to - h->now);
-	*ns -= done;
+	done = sooner(*left, to - h->now);
+	*left -= done;
 	h->vfs[h->running].queued -= done;
 }
 
@@ -191,6 +191,11 @@ void tenant_lives(struct vhost *h, uint32_t i)
 		return;
 	case VHOST_PERIODIC:
 		ticks(h, i);
+		return;
+	case VHOST_WINDOWS:
+		/* Until its window is really closed, a request has no effect. */
+		vf->next_change = h->now + 100 * VGPU_MSEC;
+		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
 		return;
 	}
 }

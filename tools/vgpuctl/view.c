@@ -346,8 +346,8 @@ void view_policy_explain(struct json_object *o)
 	print_table(&t);
 	puts("SHARE: part of the engine time, while all these VFs have work.\n"
 	     "LAG AT MOST: how far a VF's service may be ahead of or behind its exact share.\n"
-	     "WAIT AT MOST: from having work to running, with the VFs of now; exclusive windows\n"
-	     "and resets of other VFs come on top.\n"
+	     "WAIT AT MOST: from having work to running, with the VFs of now; resets of other VFs\n"
+	     "and one exclusive window, and another for each second of the wait, come on top.\n"
 	     "GUARANTEE: one job of this length in each period is finished within the period.\n"
 	     "LIMIT: part of the engine time that a VF cannot exceed, plus a burst.\n"
 	     "-: not promised.");

@@ -226,16 +226,18 @@ struct vgpu_vf_ledger {
 	vgpu_nsec reset_ns;	/* its resets */
 	/* What was charged to its share. At every step
 	 *   run + switch + debt_charged == charged + forgiven + pending, and
-	 *   exclusive + reset == debt_charged + debt + written_off. */
+	 *   exclusive + reset == debt_charged + debt_lapsed + debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
 	vgpu_nsec debt_ns;	   /* windows and resets that are still to be charged */
 	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
+	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for,
+				    * while it had no work */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
-	vgpu_nsec preempt_ns; /* the estimate of its preemption time */
-	vgpu_nsec wait_max_ns;
-	vgpu_nsec wait_ns; /* from having work to running, sum over all `dispatches` */
+	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
+	vgpu_nsec wait_max_ns; /* the longest; a wait in progress counts */
+	vgpu_nsec wait_ns;     /* from having work to running, sum over all `dispatches` */
 	uint64_t dispatches, wakes, preempted, ends[VGPU_END_COUNT];
 	uint64_t hangs, windows, window_timeouts, refused, resets, guest_resets, clamped,
 		violations;
@@ -355,6 +357,13 @@ enum vgpu_phase {
 /* Writes the core's state, or a VF's (VF < max_vfs), as of the last step. */
 void vgpu_core_view(const struct vgpu_core *core, struct vgpu_core_view *out);
 void vgpu_core_vf_view(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
+
+/*
+ * As vgpu_core_vf_view, but writes only what the core itself knows: not the parameters, and not
+ * share, bound and lag, for which the policy looks at all VFs. For callers that look after each
+ * step.
+ */
+void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t vf, struct vgpu_vf_view *out);
 
 /*
  * Sets the operations of the core's policies again, after the memory of the core and of its

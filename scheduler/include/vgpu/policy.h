@@ -121,9 +121,9 @@ struct vgpu_bound {
 	 * VFs with work, if both began with nothing owed. VGPU_NEVER: no promise. */
 	vgpu_nsec max_lag;
 	/* The longest wait from having work (the VF wakes, or was stopped with work left) to
-	 * running. On top come exclusive windows, resets and changes of policy meanwhile and, after
-	 * a restart of vgpud, the time until the VF that it found running has stopped. VGPU_NEVER:
-	 * no promise. */
+	 * running. On top come one exclusive window, and another for each full second of the wait
+	 * beside windows; resets and changes of policy meanwhile and, after a restart of vgpud, the
+	 * time until the VF that it found running has stopped. VGPU_NEVER: no promise. */
 	vgpu_nsec max_wait;
 	/* Since 1.1. A guarantee beside the share; 0: none. A job of at most BUDGET that arrives
 	 * when its predecessor is done, and at least PERIOD after that one arrived, is done within
@@ -200,7 +200,9 @@ struct vgpu_policy_ops {
 	void (*import_lag)(void *state, uint32_t vf, int64_t lag);
 
 	/* The share of the engine that the VF is promised while all VFs have work: NUMERATOR /
-	 * DENOMINATOR, both at least 1 for an admitted VF. */
+	 * DENOMINATOR, both at least 1 for an admitted VF. Its part of the sum of all VFs' shares
+	 * is its part of the time for exclusive windows; an eighth of that if the policy promises
+	 * budgets, or neither shares nor waits. */
 	void (*share)(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator);
 	void (*bound)(void *state, uint32_t vf, struct vgpu_bound *out);
 

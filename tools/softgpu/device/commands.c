@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command state machine: IDLE, SAVE, LOAD, INIT, RUN, SHUTDOWN, one at a time, each legal only
- * where hardware would take it, each as late as its latency says; and the resets. What takes time
- * is ended by the sequencer, a thread above all others that does nothing else.
+ * The command state machine: IDLE, SAVE, LOAD, INIT, RUN and SHUTDOWN, one at a time, each legal
+ * only in the states in which hardware accepts it, each ending after its latency; and the resets.
+ * The sequencer, a thread with a higher priority than all others, ends what takes time.
  */
 #include <string.h>
 
@@ -12,18 +12,18 @@
 #include "vgpu/clock.h"
 
 #define CONTEXT_MAGIC UINT64_C(0x5854435550475353)
-/* What the size field of CONTEXT says: one unit for each VF. */
+/* Bytes of the save area for each VF, as the size field of CONTEXT tells. */
 #define SAVE_SLOT GPUIOV_CONTEXT_UNIT
 _Static_assert(sizeof(struct saved) <= SAVE_SLOT, "a context fits its slot");
 
-/* Changes of VM_BUSY interrupt at most this often. */
+/* The shortest time between two interrupts for changes of VM_BUSY. */
 #define BUSY_MODERATION (50 * VGPU_USEC)
 
-/* The type field of a command, and what it stands for here. */
+/* For each value of a command's type field: */
 static const struct command_type {
 	enum softgpu_timed timed;
-	uint32_t status; /* while it goes on */
-	uint32_t active; /* what ACTIVE_FCN shows meanwhile */
+	uint32_t status; /* while the command is in progress */
+	uint32_t active; /* ACTIVE_FCN meanwhile */
 	bool known;
 } types[16] = {
 	[GPUIOV_CMD_IDLE] = {SOFTGPU_T_IDLE, GPUIOV_STATUS_IDLING, GPUIOV_ACTIVE_IDLING, true},
@@ -52,7 +52,8 @@ static uint64_t save_slot(const struct softgpu *gpu, int vf)
 	return GPUIOV_CONTEXT_OFFSET(gpu->context_reg) + (uint64_t)vf * SAVE_SLOT;
 }
 
-/* The image is in the page since the VF has stopped: nobody is asked, and nobody waited for. */
+/* The VF's process has put the image into the page when it stopped, so nothing here waits for it.
+ */
 static uint32_t save(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -61,7 +62,7 @@ static uint32_t save(struct softgpu *gpu, int index)
 	memcpy(s.image, link_page(vf->link)->image, sizeof(s.image));
 	s.checksum = checksum(&s);
 	memory_access(gpu, save_slot(gpu, index), &s, sizeof(s), true);
-	/* From here on the saved image is all there is. */
+	/* From now on the context exists only in the save area. */
 	memset(link_page(vf->link)->image, 0, sizeof(s.image));
 	link_context(vf->link, VF_CONTEXT_SAVED);
 	vf->state = CONTEXT_SAVED;
@@ -100,7 +101,7 @@ static uint32_t init(struct softgpu *gpu, int index)
 	return GPUIOV_STATUS_DONE;
 }
 
-/* Whether a command would be taken in the state that the GPU is in. */
+/* Whether the GPU accepts a command in its present state. */
 static bool is_legal(const struct softgpu *gpu, uint32_t code, int index)
 {
 	const struct vf *vf = &gpu->vfs[index];
@@ -132,7 +133,7 @@ static void finish(struct softgpu *gpu, uint32_t status)
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_CMD_COMPLETE);
 }
 
-/* The command has taken its time: now it takes effect. */
+/* The command's latency is over: it takes effect. */
 static void complete(struct softgpu *gpu)
 {
 	int vf = gpu->command.vf;
@@ -197,7 +198,7 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 		.code = code,
 		.vf = vf,
 	};
-	/* EXECUTE reads as 0 from now on: the command is taken. */
+	/* EXECUTE reads as 0 from now on: the command is accepted. */
 	gpu->cmd_dword = dword & ~GPUIOV_CMD_EXECUTE;
 	if (!type->known) {
 		finish(gpu, GPUIOV_STATUS_UNSUPPORTED);
@@ -221,7 +222,7 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 			latency += fault->min + softgpu_random(gpu) % (fault->max - fault->min + 1);
 		gpu->command.done_at = vgpu_now() + latency;
 		if (!engine_stop(gpu, false))
-			return; /* at the end of its tile */
+			return; /* command_engine_stopped() follows at the end of the tile */
 		if (latency > 0)
 			pthread_cond_signal(&gpu->sequencer_cond);
 		else
@@ -250,7 +251,7 @@ static void begin_reset(struct softgpu *gpu, int index)
 		pthread_cond_signal(&gpu->sequencer_cond);
 }
 
-/* The engine has let go of its VF: what waited for that goes on. */
+/* The engine has stopped: begins resets that waited for this, and completes IDLE. */
 void command_engine_stopped(struct softgpu *gpu)
 {
 	struct command *c = &gpu->command;
@@ -267,7 +268,7 @@ void command_engine_stopped(struct softgpu *gpu)
 		pthread_cond_signal(&gpu->sequencer_cond);
 }
 
-/* A VF is as new, but for its memory. */
+/* Resets all state of a VF except its memory. */
 static void forget(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -307,7 +308,7 @@ static void reset_done(struct softgpu *gpu, int index)
 	raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
 
-/* Resets a VF, from either side. */
+/* Resets a VF, requested by the PF or by the VF's client. */
 void command_vf_reset(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -321,7 +322,7 @@ void command_vf_reset(struct softgpu *gpu, int index)
 	begin_reset(gpu, index);
 }
 
-/* Everything: the VFs go, and what was in memory. */
+/* Resets the whole GPU: VFs are disabled and memory is cleared. */
 void command_gpu_reset(struct softgpu *gpu)
 {
 	gpu->gpu_reset_at = vgpu_now() + latency_draw(gpu, SOFTGPU_T_GPU_RESET);
@@ -383,7 +384,7 @@ void command_vfs_enabled(struct softgpu *gpu, uint32_t n)
 	pthread_cond_signal(&gpu->sequencer_cond);
 }
 
-/* A VF has work, or has none; the PF hears of it, but not of every change. */
+/* A VF has work, or has none any more. The PF gets an interrupt, but not for every change. */
 void command_busy(struct softgpu *gpu, int index, bool busy)
 {
 	vgpu_nsec now;
@@ -403,6 +404,7 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 	}
 }
 
+/* When do_due() must be called next; VGPU_NEVER: nothing is due. */
 static vgpu_nsec next_instant(const struct softgpu *gpu)
 {
 	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at;
@@ -422,7 +424,8 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 	return gpu->die_at < t ? gpu->die_at : t;
 }
 
-static void due(struct softgpu *gpu, vgpu_nsec now)
+/* Does everything that is due at NOW. */
+static void do_due(struct softgpu *gpu, vgpu_nsec now)
 {
 	uint32_t i;
 
@@ -464,8 +467,8 @@ void *command_sequencer(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
-		due(gpu, vgpu_now());
-		/* Deliver before sleeping. */
+		do_due(gpu, vgpu_now());
+		/* Delivers interrupts before sleeping. */
 		softgpu_unlock(gpu);
 		softgpu_lock(gpu);
 		next = next_instant(gpu);

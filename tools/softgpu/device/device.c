@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The device as its carrier sees it: functions, regions, accesses. */
+/* The device's interface to its carrier: functions, regions, accesses. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
+#include "leaving.h"
 #include "link.h"
 #include "local.h"
 #include "workers.h"
@@ -20,15 +21,16 @@ void softgpu_lock(struct softgpu *gpu)
 }
 
 /*
- * What came up under the lock is delivered after it: a carrier may take locks of its own, and call
- * back. A change of the VFs is told by the thread that caused it, before its access is answered.
+ * Interrupts and changes of the VFs are delivered after the lock is released, because a carrier may
+ * take locks of its own, and call back. The thread that has changed the VFs tells the carrier
+ * before its access is answered.
  */
 void softgpu_unlock(struct softgpu *gpu)
 {
 	uint32_t pf = gpu->irqs_pf, n = gpu->enabled, v;
 	bool changed = gpu->vfs_changed;
 
-	/* Until the carrier has followed, a reset of the GPU does not look finished. */
+	/* A reset of the GPU does not end before the carrier knows of the change. */
 	if (changed)
 		gpu->vfs_changing++;
 	gpu->irqs_pf = 0;
@@ -65,8 +67,11 @@ static int start_threads(struct softgpu *gpu, struct vgpu_error *err)
 	int r = start(gpu, &gpu->sequencer, "sg-sequencer", SCHED_FIFO, gpu->config.fifo + 1,
 		      command_sequencer);
 
-	r = r ? r : start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
-	return r ? vgpu_error_set(err, -r, "threads: %s", strerror(r)) : 0;
+	if (r == 0)
+		r = start(gpu, &gpu->filler, "sg-filler", SCHED_OTHER, 0, memory_filler);
+	if (r != 0)
+		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
+	return 0;
 }
 
 static void end_threads(struct softgpu *gpu)
@@ -96,8 +101,8 @@ static void init_locks(struct softgpu *gpu)
 	pthread_condattr_destroy(&cond);
 }
 
-/* As much as was asked for; else what the device has beside its workers, with a sixteenth left for
- * what its driver takes later. */
+/* Chooses the size of GPU memory if none was given: the device's free memory, less its workers' own
+ * and less a sixteenth, which its driver may use later. */
 static int size_memory(struct softgpu *gpu, struct vgpu_error *err)
 {
 	const struct workers_proof *p = gpu->workers ? workers_proof(gpu) : NULL;
@@ -112,12 +117,12 @@ static int size_memory(struct softgpu *gpu, struct vgpu_error *err)
 	if (p->free > workers)
 		gpu->config.vram = (p->free - workers) / 16 * 15 / GPUIOV_FB_UNIT * GPUIOV_FB_UNIT;
 	if (gpu->config.vram == 0)
-		return vgpu_error_set(err, -ENOMEM,
-				      "%s: %u workers take %llu MiB each, and it has %llu MiB "
-				      "free: take fewer VFs",
-				      p->device, gpu->config.n_vfs,
-				      (unsigned long long)(p->overhead >> 20),
-				      (unsigned long long)(p->free >> 20));
+		return vgpu_error_set(
+			err, -ENOMEM,
+			"%s: %u workers need %llu MiB each, and %llu MiB are free: use "
+			"fewer VFs",
+			p->device, gpu->config.n_vfs, (unsigned long long)(p->overhead >> 20),
+			(unsigned long long)(p->free >> 20));
 	return 0;
 }
 
@@ -149,10 +154,10 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->memfd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
+	gpu->giving_back = -1;
 	gpu->busy_irq_at = VGPU_NEVER;
 	gpu->gpu_reset_at = VGPU_NEVER;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
-		gpu->vfs[i].memfd = -1;
 		gpu->vfs[i].reset_at = VGPU_NEVER;
 	}
 	gpu->die_at = VGPU_NEVER;
@@ -163,11 +168,17 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		gpu->die_at = vgpu_now() + die->min;
 	pci_build_pf(gpu);
 	init_locks(gpu);
-	r = config->device ? workers_create(gpu, err) : 0;
-	r = r ? r : size_memory(gpu, err);
-	r = r ? r : memory_create(gpu, err);
-	r = r ? r : start_threads(gpu, err);
-	r = r ? r : links_create(gpu, err);
+	r = leaving_create(&gpu->leaving, gpu, err);
+	if (r == 0 && config->device)
+		r = workers_create(gpu, err);
+	if (r == 0)
+		r = size_memory(gpu, err);
+	if (r == 0)
+		r = memory_create(gpu, err);
+	if (r == 0)
+		r = start_threads(gpu, err);
+	if (r == 0)
+		r = links_create(gpu, err);
 	if (r < 0) {
 		softgpu_destroy(gpu);
 		return r;
@@ -178,8 +189,15 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 
 void softgpu_destroy(struct softgpu *gpu)
 {
+	uint32_t i;
+
 	end_threads(gpu);
 	links_destroy(gpu);
+	softgpu_lock(gpu);
+	for (i = 0; i < SOFTGPU_MAX_VFS && gpu->workers; i++)
+		workers_end(gpu, (int)i);
+	softgpu_unlock(gpu);
+	leaving_destroy(gpu->leaving);
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;
 	memory_destroy(gpu);
@@ -214,9 +232,9 @@ void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu
 			power <<= 1;
 		out->size = power;
 		softgpu_lock(gpu);
-		if (fn >= 0 && !gpu->vfs[fn].renew) {
-			out->mmap_fd = gpu->vfs[fn].memfd;
-			out->mmap_size = gpu->vfs[fn].memory_size;
+		if (fn >= 0 && !gpu->vfs[fn].renew && gpu->vfs[fn].file) {
+			out->mmap_fd = gpu->vfs[fn].file->fd;
+			out->mmap_size = gpu->vfs[fn].file->size;
 		}
 		softgpu_unlock(gpu);
 	} else if (region < sizeof(sizes) / sizeof(sizes[0])) {
@@ -224,8 +242,8 @@ void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu
 	}
 }
 
-/* Registers are read and written by dwords; a narrower access reads its part of one, and a
- * narrower write has no effect. */
+/* Registers are dwords: a narrower read returns a part of one, and a narrower write has no effect.
+ */
 static void mmio_read(struct softgpu *gpu, uint64_t offset, void *data, uint32_t size)
 {
 	uint8_t *p = data;
@@ -263,7 +281,8 @@ static bool in_region(struct softgpu *gpu, uint32_t region, uint64_t offset, uin
 	return offset <= r.size && size <= r.size - offset;
 }
 
-/* Whether a VF's access can be passed on to its process. Never for a VF that is not there. */
+/* Whether an access can be passed on to the VF's process: the VF is enabled, and the carrier is its
+ * client. */
 static bool has_vf(struct softgpu *gpu, int fn)
 {
 	bool has;
@@ -313,7 +332,7 @@ void softgpu_write(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset
 	softgpu_lock(gpu);
 	links_hear(gpu);
 	if (gpu->dead)
-		; /* nobody is there */
+		; /* the device has died */
 	else if (region == VFIO_REGION_CONFIG)
 		registers_config_write(gpu, (uint32_t)offset, data, size);
 	else if (region == VFIO_REGION_BAR5)
@@ -337,7 +356,7 @@ void softgpu_function_closed(struct softgpu *gpu, int fn)
 	if (fn == SOFTGPU_PF)
 		return;
 	softgpu_lock(gpu);
-	/* As if its client had gone: so does the process, and the VF is reset with that. */
+	/* Ends the process, as a client's disconnection does; the VF is reset by that. */
 	if ((uint32_t)fn < gpu->enabled)
 		link_kill(gpu->vfs[fn].link);
 	softgpu_unlock(gpu);

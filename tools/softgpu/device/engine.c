@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who executes: one VF's process at a time, which has been told to, and has not been stopped. */
+/* The engine: one VF's process executes at a time, from RUN until it has stopped. */
 #include "gpu.h"
 #include "link.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Latencies and faults: from the command line, drawn from the seed. */
+/* Latencies and faults: reads them from the command line, and draws them from the seed. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -52,7 +52,8 @@ vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what)
 	return l->a;
 }
 
-/* Whether a fault strikes on this occasion; each occasion counts. */
+/* Draws whether a fault of KIND happens now. Returns it, or NULL. Each call is one occasion for the
+ * faults' skip=, count= and ppm=. */
 const struct softgpu_fault *fault_strikes(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
 					  int command)
 {
@@ -87,7 +88,8 @@ static int name_index(const char *const *names, size_t n, const char *text, size
 	return -1;
 }
 
-/* Microseconds, as a decimal number, up to an hour. */
+/* Parses microseconds: a decimal number, up to an hour. Returns where the number ends; NULL: it is
+ * wrong. */
 static const char *parse_us(const char *text, vgpu_nsec *out)
 {
 	char *end;
@@ -99,6 +101,7 @@ static const char *parse_us(const char *text, vgpu_nsec *out)
 	return end;
 }
 
+/* Parses MICROSECONDS or MIN-MAX, as above. */
 static const char *parse_range(const char *text, vgpu_nsec *min, vgpu_nsec *max)
 {
 	text = parse_us(text, min);
@@ -162,7 +165,7 @@ static bool parse_u32(const char *text, size_t length, uint32_t max, uint32_t *o
 	return true;
 }
 
-/* One KEY=VALUE of a fault. */
+/* Parses one KEY=VALUE of a fault. Whether it is right. */
 static bool fault_key(struct softgpu_fault *f, const char *key, size_t key_length,
 		      const char *value, size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside softgpu. One lock guards everything but the context that the engine executes, which is
- * the engine thread's between RUN and the acknowledgement of IDLE.
+ * The inside of softgpu. One lock protects everything here. From RUN until it has stopped, a VF's
+ * process owns the VF's context.
  */
 #ifndef SOFTGPU_GPU_H
 #define SOFTGPU_GPU_H
@@ -16,7 +16,7 @@
 
 #define CONFIG_SIZE PCI_CONFIG_SIZE
 
-/* What SAVE writes and LOAD verifies; the image means something to the VF's process alone. */
+/* What SAVE writes and LOAD verifies. Only the VF's process knows what the image means. */
 struct saved {
 	uint64_t magic, vf, serial;
 	uint8_t image[VF_IMAGE_SIZE];
@@ -31,26 +31,37 @@ struct channel {
 	bool valid, acked;
 };
 
+struct leaving;
 struct link;
 struct local;
 
-struct vf {
-	uint64_t fb_offset, fb_size; /* as the table says */
-	int memfd;
-	uint64_t memory_size;  /* of the file */
-	uint64_t *page_hashes; /* of what was last copied to host memory; 0: nothing yet */
-	uint8_t *pages_back;   /* whether it has come back as it went */
-	struct link *link;     /* to the VF's process */
-	struct local *local;   /* its client, where the carrier is one; else NULL */
+/* The file of a VF's partition, or of its window. The VF's owner maps it, and may hold its lock for
+ * ever (by fallocate, or by a write from memory that is never there). So the device writes through
+ * its own mapping, which needs no lock of the file, and empties the file by a process. Only the
+ * filler unmaps a file. */
+struct memory_file {
+	struct memory_file *next;
+	int fd, vf;
+	uint8_t *map;
+	uint64_t size;
+};
 
-	bool renew; /* the memory, as soon as the VF has been reset */
+struct vf {
+	uint64_t fb_offset, fb_size; /* the entry of the memory table */
+	struct memory_file *file;    /* NULL: no memory */
+	uint64_t *page_hashes;	     /* of pages copied to host memory; 0: not copied */
+	uint8_t *pages_back;	     /* 1: the PF has copied the page back unchanged */
+	struct link *link;	     /* to the VF's process */
+	struct local *local;	     /* the carrier as the client; NULL: clients use a socket */
+
+	bool renew; /* the memory must be replaced when the VF has been reset */
 
 	enum context_state state;
-	bool busy; /* as VM_BUSY has it */
+	bool busy; /* its bit of VM_BUSY */
 
 	struct channel to_vf, to_pf;
-	vgpu_nsec reset_at; /* when the reset in progress ends, VGPU_NEVER: none */
-	bool reset_waits;   /* for the engine to let go of it */
+	vgpu_nsec reset_at; /* when the reset in progress ends; VGPU_NEVER: none is */
+	bool reset_waits;   /* a reset begins when the engine has stopped */
 };
 
 struct command {
@@ -58,7 +69,7 @@ struct command {
 	bool interrupt;
 	uint32_t code;
 	int vf;
-	vgpu_nsec done_at; /* VGPU_NEVER: when the engine has stopped */
+	vgpu_nsec done_at; /* when its latency is over; VGPU_NEVER: it does not end */
 };
 
 struct softgpu {
@@ -72,9 +83,9 @@ struct softgpu {
 	uint16_t sriov, cap, block;
 	uint32_t enabled; /* VFs */
 	bool dead;
-	vgpu_nsec began; /* what events count from */
+	vgpu_nsec began;
 	vgpu_nsec die_at;
-	int memfd; /* the PF's part; sparse, of VRAM size */
+	int memfd; /* the PF's file: memory of no VF; sparse, as large as the GPU's memory */
 	uint64_t rng;
 
 	/* registers */
@@ -84,40 +95,40 @@ struct softgpu {
 		mbox_int;
 	uint32_t context_reg, hang_info, dropped, gate_drops;
 	uint32_t violators, violations;
-	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* of the memory table, as they are in force */
+	uint32_t fb_entries[SOFTGPU_MAX_VFS]; /* entries of the memory table that are in force */
 	uint32_t hvvm_vf, hvvm_waits;	      /* which VF DW0 is about; VFs whose queues drained */
 	uint64_t fill_offset, fill_size, copy_from;
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
-	int discarded[2 *
-		      SOFTGPU_MAX_VFS]; /* files of no VF: to be emptied and closed by the filler */
-	uint32_t n_discarded;
+	int giving_back;		 /* the VF whose old file the filler empties; -1: none */
+	struct memory_file *discarded;	 /* old files, which the filler must empty */
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	uint64_t serial;
 	struct vf vfs[SOFTGPU_MAX_VFS];
 
-	/* interrupts to deliver when the lock is given up */
+	/* interrupts to deliver when the lock is released */
 	uint32_t irqs_pf;
 	bool vfs_changed;
 	uint32_t vfs_changing;		      /* calls of the carrier's vfs_changed under way */
 	vgpu_nsec busy_irq_at, busy_irq_last; /* moderation */
 	vgpu_nsec gpu_reset_at;
-	vgpu_nsec ask_at; /* VF processes whether they are there */
+	vgpu_nsec ask_at; /* when to ask VF processes for an answer next */
 
+	struct leaving *leaving; /* processes that have been asked to exit */
 	struct workers *workers; /* NULL: VF processes compute by themselves */
 	pthread_t sequencer, filler;
-	uint32_t n_threads; /* of these, in this order, that run */
+	uint32_t n_threads; /* how many of these run, in this order */
 	pthread_cond_t sequencer_cond, filler_cond;
-	pthread_cond_t links_cond; /* a VF process has started, or is gone */
+	pthread_cond_t links_cond; /* a VF process has started or ended */
 	bool quit;
 
 	int running; /* the VF that may execute, or -1 */
 };
 
 void softgpu_lock(struct softgpu *gpu);
-/* Gives the lock up, and delivers what has come up meanwhile. */
+/* Releases the lock, and delivers interrupts and changes of the VFs. */
 void softgpu_unlock(struct softgpu *gpu);
 uint64_t softgpu_random(struct softgpu *gpu);
 
@@ -130,7 +141,7 @@ void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *da
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset);
 void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
-/* What the VF's process says of its side of the mailbox. */
+/* The VF's process has changed its side of the mailbox. */
 void registers_heard_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
 void registers_heard_acknowledgement(struct softgpu *gpu, int vf);
 
@@ -141,24 +152,29 @@ bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t
 void memory_renew(struct softgpu *gpu, int vf);
 uint32_t memory_overlaps(const struct softgpu *gpu);
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write);
-/* A VF has reached out of its memory N times, by a packet or through its window. */
+/* A VF has tried N times to access memory outside its own, by a packet or through its window. */
 void memory_violated(struct softgpu *gpu, int vf, uint32_t n);
-/* Reads or writes SIZE bytes of a file of ours; what cannot be read reads as ones. */
-void memory_transfer(int fd, uint64_t at, void *data, uint64_t size, bool write);
+/* Reads or writes SIZE bytes of a VF's file; what cannot be read gives ones. */
+void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
+		     bool write);
+/* Whether a file that VF had has not been emptied yet: until then the VF is not served. */
+bool memory_holds(const struct softgpu *gpu, int vf);
 void *memory_filler(void *gpu);
-/* Whether the VF's memory lies in the GPU's: else it is swapped out, and cannot be loaded. */
+/* Whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF cannot be
+ * loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
 
-/* swap.c: under the lock, but for the hash */
+/* swap.c: called with the lock held, except swap_hash() */
 #define SWAP_PAGE 4096u
 uint64_t swap_hash(const void *page);
-/* The VF's memory has another size. False: there is no room for its hashes. */
+/* The VF's memory has another size. False: out of memory. */
 bool swap_resize(struct vf *vf, uint64_t size);
-/* N pages from AT in the VF's memory, with these hashes, have been copied to host memory, or come
- * from there. */
+/* N pages with these hashes, from AT in the VF's memory, have been copied to host memory. */
 void swap_copied_out(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
+/* N pages with these hashes have been copied back from host memory. */
 void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t n);
-/* The VF's memory is out; it is in again, where the PF has copied it to. */
+/* swap_left(): the VF's entry lies in host memory from now on. swap_came(): it lies in GPU memory
+ * at OFFSET again, where the PF has copied the memory to: updates the VF's file. */
 void swap_left(struct vf *vf);
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset);
 
@@ -173,15 +189,15 @@ void *command_sequencer(void *gpu);
 
 /* engine.c */
 void engine_run(struct softgpu *gpu, int vf);
-/* Asks whoever executes to let go; true if it has already. Else command_engine_stopped() follows.
- */
+/* Stops the VF that executes; KILL: also work that cannot be preempted. True: nothing is executed
+ * any more; false: command_engine_stopped() follows. */
 bool engine_stop(struct softgpu *gpu, bool kill);
-/* Nobody executes when this returns: whoever did is killed. */
+/* Stops the VF that executes, and kills its process if it does not stop at once. */
 void engine_stop_now(struct softgpu *gpu);
-/* The VF that runs has stopped, or its process is gone. */
+/* The VF that executed has stopped, or its process has ended. */
 void engine_stopped(struct softgpu *gpu);
 
-/* faults.c */
+/* faults.c: draw a latency, and whether a fault happens now (NULL: none does) */
 vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what);
 const struct softgpu_fault *fault_strikes(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
 					  int command);

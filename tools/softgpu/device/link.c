@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -22,18 +21,25 @@
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 #include "workers.h"
 
-/* A process that has not stopped so long after it was told to drop everything is killed. */
+/* How long a process may take to stop after KILLING, or with workers; then it is killed. */
 #define KILL_AFTER (5 * VGPU_MSEC)
-/* How long a process may take to start, and a new one is waited for after one that could not. */
+/* How long a process may take to start; and how long the device waits after one that could not. */
 #define START_MS 10000
 #define AGAIN_MS 1000
-/* A process is heard so often in a while, and otherwise when the while is over: it may ask as often
- * as it likes. */
+/* How often a thread that waits for the end of a process checks whether the device must end. */
+#define GONE_MS 200
+/* The page of a process that notifies the device is read at most HEARD_MOST times in HEARD_WHILE,
+ * so that a process cannot keep the device busy. */
 #define HEARD_MOST 8u
 #define HEARD_WHILE VGPU_MSEC
-/* Above the computing threads of others, below everything that answers. */
+/* How long a thread of the device watches a VF that stops: twice as long as a tile takes. */
+#define WATCH (25 * VGPU_USEC)
+/* The priority of a process that must stop: above all that compute, below the threads that answer.
+ */
 #define BOOST 1
 
 struct link {
@@ -42,10 +48,11 @@ struct link {
 	pthread_t thread;
 	pthread_cond_t cond;
 	bool has_thread, has_process;
-	bool started; /* the descriptors below are there */
+	bool started; /* the descriptors below are valid */
 
-	struct vf_page *page, nobody;
-	struct vf_page *mapped; /* the process's, while it starts, too */
+	struct vf_page *page; /* MAPPED, or UNUSED while no process is ready */
+	struct vf_page unused;
+	struct vf_page *mapped; /* the page of the process, from its start */
 	pid_t pid;
 	int pidfd, control, notice, wake, epoll, page_fd, listener;
 	bool ready; /* PAGE is the process's */
@@ -55,7 +62,7 @@ struct link {
 	bool stopping, boosted;
 	vgpu_nsec deadline;
 
-	/* what was heard last */
+	/* what was read last */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
 	bool faulted;
 	vgpu_nsec heard_since;
@@ -87,11 +94,9 @@ void link_set(struct link *l, _Atomic uint32_t *word, uint32_t value)
 
 void link_wake(struct link *l)
 {
-	const uint64_t one = 1;
-
 	pthread_cond_signal(&l->cond);
-	if (l->started && write(l->wake, &one, sizeof(one)) < 0)
-		return; /* it is awake */
+	if (l->started)
+		vgpu_eventfd_signal(l->wake);
 }
 
 void link_kill(struct link *l)
@@ -100,6 +105,9 @@ void link_kill(struct link *l)
 	l->deadline = VGPU_NEVER;
 	if (l->started)
 		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+	/* The VF's thread continues at once, because the process's end may take as long as its
+	 * client likes. */
+	link_wake(l);
 }
 
 vgpu_nsec link_deadline(const struct link *l)
@@ -109,13 +117,13 @@ vgpu_nsec link_deadline(const struct link *l)
 
 void link_overdue(struct link *l)
 {
-	fprintf(stderr, "<4>softgpu: VF %d: it does not stop: its process is killed\n", l->vf);
+	fprintf(stderr, "<4>softgpu: VF %d does not stop: its process is killed\n", l->vf);
 	link_kill(l);
 }
 
 void link_context(struct link *l, enum vf_context_kind kind)
 {
-	/* Nobody is woken: it is looked at before whatever depends on it. */
+	/* The process need not be woken: it reads the word before anything that depends on it. */
 	atomic_store(&l->page->context, VF_CONTEXT_WORD(++l->context, kind));
 }
 
@@ -161,29 +169,14 @@ void link_acknowledge(struct link *l)
 	link_set(l, &l->page->to_pf_taken, l->to_pf);
 }
 
-/* Sends an order; a process that leaves so many unread that there is no room is killed. */
+/* Sends an order. Kills a process that has left so many orders unread that the socket is full. */
 static void send_order(struct link *l, const struct vf_order *order, const int *fds, uint32_t n)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
-	} control = {0};
-	struct iovec iov = {(void *)order, sizeof(*order)};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *cmsg;
+	struct iovec part = {(void *)order, sizeof(*order)};
 
 	if (!l->ready)
 		return;
-	if (n > 0) {
-		m.msg_control = control.space;
-		m.msg_controllen = CMSG_SPACE(sizeof(int) * n);
-		cmsg = CMSG_FIRSTHDR(&m);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int) * n);
-		memcpy(CMSG_DATA(cmsg), fds, sizeof(int) * n);
-	}
-	if (sendmsg(l->control, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+	if (vgpu_socket_send(l->control, &part, 1, fds, n, MSG_DONTWAIT) < 0) {
 		link_kill(l);
 		return;
 	}
@@ -196,12 +189,14 @@ void link_memory(struct link *l)
 	const struct vf *vf = vf_of(l);
 	struct vf_order order = {.type = VF_ORDER_MEMORY};
 
-	if (vf->memfd >= 0) {
-		order.window = vf->memory_size;
-		order.size = l->gpu->workers ? vf->fb_size : vf->memory_size;
+	if (!vf->file) {
+		send_order(l, &order, NULL, 0);
+		return;
 	}
-	send_order(l, &order, &vf->memfd, vf->memfd >= 0);
-	if (l->gpu->workers && vf->memfd >= 0)
+	order.window = vf->file->size;
+	order.size = l->gpu->workers ? vf->fb_size : vf->file->size;
+	send_order(l, &order, &vf->file->fd, 1);
+	if (l->gpu->workers)
 		link_worker(l);
 }
 
@@ -214,17 +209,14 @@ void link_worker(struct link *l)
 		send_order(l, &order, fds, VF_ORDER_FDS);
 }
 
-/* The first thread of the process, which executes, is above others while it is to stop. */
+/* Raises the priority of the process's first thread, which executes, while it must stop. */
 static void boost(struct link *l, bool up)
 {
 	struct sched_param param = {.sched_priority = up ? BOOST : 0};
+	int policy = l->gpu->workers ? SCHED_OTHER : SCHED_IDLE;
 
 	if (l->gpu->config.fifo > 0 && l->boosted != up && l->ready)
-		sched_setscheduler(l->pid,
-				   up		     ? SCHED_FIFO
-				   : l->gpu->workers ? SCHED_OTHER
-						     : SCHED_IDLE,
-				   &param);
+		sched_setscheduler(l->pid, up ? SCHED_FIFO : policy, &param);
 	l->boosted = up;
 }
 
@@ -238,6 +230,28 @@ void link_run(struct link *l)
 		vf_futex_wake(&l->page->run);
 }
 
+/*
+ * Watches the RUN word until the process has stopped, which saves the time of a wake. Does not
+ * watch if the process executes on this CPU, because it then waits for this thread; a process that
+ * lies about its CPU costs the device WATCH at most. False: the process has not stopped; it will
+ * notify the device.
+ */
+static bool watch_stop(struct link *l)
+{
+	uint32_t stopped = VF_RUN_WORD(l->run, VF_STOPPED);
+	uint32_t watched = VF_RUN_WORD(l->run, VF_WATCHED), running = VF_RUN_WORD(l->run, VF_RUN);
+	vgpu_nsec until = vgpu_now() + WATCH;
+
+	if (atomic_load(&l->page->cpu) == (uint32_t)sched_getcpu() ||
+	    !atomic_compare_exchange_strong(&l->page->run, &running, watched))
+		return false;
+	while (atomic_load(&l->page->run) != stopped)
+		if (vgpu_now() >= until)
+			return !atomic_compare_exchange_strong(&l->page->run, &watched,
+							       VF_RUN_WORD(l->run, VF_STOPPING));
+	return true;
+}
+
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
@@ -248,7 +262,10 @@ bool link_stop(struct link *l, bool kill)
 	if (!l->stopping &&
 	    atomic_compare_exchange_strong(&l->page->run, &parked, VF_RUN_WORD(l->run, VF_STOPPED)))
 		return true;
-	/* Whatever it was: it parks no more. Who executes looks at the word, and is not woken. */
+	if (!kill && !l->gpu->workers && watch_stop(l))
+		return true;
+	/* Whatever the state was, the VF cannot be parked any more. A process that executes reads
+	 * the word, and need not be woken. */
 	was = atomic_exchange(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
 	l->stopping = true;
 	boost(l, true);
@@ -264,8 +281,8 @@ bool link_stop(struct link *l, bool kill)
 	return false;
 }
 
-/* Its answer to a stop, if that is here. */
-static void hear_stopped(struct link *l)
+/* Ends a stop if the process has stopped. */
+static void read_run(struct link *l)
 {
 	if (!l->stopping || atomic_load(&l->page->run) != VF_RUN_WORD(l->run, VF_STOPPED))
 		return;
@@ -275,7 +292,7 @@ static void hear_stopped(struct link *l)
 		engine_stopped(l->gpu);
 }
 
-static void hear_status(struct link *l)
+static void read_status(struct link *l)
 {
 	struct softgpu *gpu = l->gpu;
 	uint64_t status = atomic_load(&l->page->status);
@@ -297,7 +314,7 @@ static void hear_status(struct link *l)
 	l->faulted = status & VF_FAULTED;
 }
 
-static void hear_mailbox(struct link *l)
+static void read_mailbox(struct link *l)
 {
 	struct vf_message *m = &l->page->to_pf;
 	uint32_t serial = atomic_load(&m->serial), words[4], i;
@@ -316,7 +333,7 @@ static void hear_mailbox(struct link *l)
 	}
 }
 
-static void hear_counters(struct link *l)
+static void read_counters(struct link *l)
 {
 	uint32_t violations = atomic_load(&l->page->violations);
 	uint32_t drops = atomic_load(&l->page->gate_drops);
@@ -334,18 +351,19 @@ static void hear_counters(struct link *l)
 	}
 }
 
-static void hear(struct link *l)
+/* Applies what the process has written to its page since the last call. */
+static void read_page(struct link *l)
 {
 	uint32_t notices = atomic_load(&l->page->notices);
 
 	if (!l->ready || notices == l->notices)
 		return;
 	l->notices = notices;
-	hear_counters(l);
-	hear_status(l);
+	read_counters(l);
+	read_status(l);
 	if (atomic_load(&l->page->status) >> 32 == atomic_load(&l->page->generation))
-		hear_mailbox(l);
-	hear_stopped(l);
+		read_mailbox(l);
+	read_run(l);
 }
 
 void links_hear(struct softgpu *gpu)
@@ -353,7 +371,7 @@ void links_hear(struct softgpu *gpu)
 	uint32_t i;
 
 	for (i = 0; i < gpu->enabled; i++)
-		hear(gpu->vfs[i].link);
+		read_page(gpu->vfs[i].link);
 }
 
 void links_ask(struct softgpu *gpu)
@@ -367,7 +385,7 @@ void links_ask(struct softgpu *gpu)
 			continue;
 		if (atomic_load(&l->page->answered) != l->asked) {
 			fprintf(stderr,
-				"<4>softgpu: VF %d: its process does not answer: it is killed\n",
+				"<4>softgpu: VF %d: its process does not answer and is killed\n",
 				l->vf);
 			link_kill(l);
 			continue;
@@ -376,7 +394,7 @@ void links_ask(struct softgpu *gpu)
 	}
 }
 
-/* What the page says before anything has happened. */
+/* Writes the present state to the page of a new process. */
 static void publish_all(struct link *l)
 {
 	const struct vf *vf = vf_of(l);
@@ -392,14 +410,13 @@ static void publish_all(struct link *l)
 		link_context(l, VF_CONTEXT_INIT);
 }
 
-/* The process has mapped its page: nobody can take it away from below us any more, and the VF is
- * its. */
-static void begins(struct link *l)
+/* The process has mapped its page. Seals the page, so that it cannot be taken away from the device,
+ * and hands the VF over to the process. */
+static void begin(struct link *l)
 {
 	const struct vf_order serve = {.type = VF_ORDER_SERVE};
 
-	if (fcntl(l->page_fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+	if (fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
 		link_kill(l);
 		return;
 	}
@@ -415,14 +432,7 @@ static void begins(struct link *l)
 	pthread_cond_broadcast(&l->gpu->links_cond);
 }
 
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-/* Without the lock. */
+/* Called without the lock. */
 static void watch(struct link *l, int fd, uint32_t events, uint64_t what)
 {
 	struct epoll_event e = {.events = events, .data.u64 = what};
@@ -432,7 +442,8 @@ static void watch(struct link *l, int fd, uint32_t events, uint64_t what)
 
 enum { NOTICE, WAKE, GONE };
 
-/* A socket that the last process has left as it was is used again: who waits there is served. */
+/* Finds a listening socket: that of the last process, if the process has not shut it down, so that
+ * waiting clients are served; or a new one. */
 static int find_listener(struct link *l, struct vgpu_error *err)
 {
 	struct pollfd p = {l->listener, POLLRDHUP, 0};
@@ -440,13 +451,15 @@ static int find_listener(struct link *l, struct vgpu_error *err)
 	if (l->listener >= 0 && poll(&p, 1, 0) >= 0 &&
 	    !(p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
 		return 0;
-	close_one(&l->listener);
-	l->listener = l->gpu->carrier->listen ? l->gpu->carrier->listen(l->gpu->opaque, l->vf, err)
-					      : local_listen(vf_of(l)->local, err);
+	vgpu_close(&l->listener);
+	if (l->gpu->carrier->listen)
+		l->listener = l->gpu->carrier->listen(l->gpu->opaque, l->vf, err);
+	else
+		l->listener = local_listen(vf_of(l)->local, err);
 	return l->listener < 0 ? l->listener : 0;
 }
 
-/* Starts the process. Without the lock. */
+/* Starts the process. Called without the lock. */
 static int start(struct link *l, struct vgpu_error *err)
 {
 	const struct softgpu_config *c = &l->gpu->config;
@@ -470,20 +483,22 @@ static int start(struct link *l, struct vgpu_error *err)
 	snprintf(uid, sizeof(uid), "%u", (unsigned)c->worker_uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)c->worker_gid);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
-	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	l->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->wake = vgpu_eventfd();
+	l->notice = vgpu_eventfd();
 	l->page_fd = memfd_create("softgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (l->epoll < 0 || l->wake < 0 || l->notice < 0 || l->page_fd < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 ||
-	    ftruncate(l->page_fd, sizeof(*l->page)) < 0)
-		return vgpu_error_set(err, -errno, "no descriptors: %s", strerror(errno));
+	    ftruncate(l->page_fd, sizeof(*l->page)) < 0 ||
+	    fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		return vgpu_error_set(err, -errno, "descriptors for its process: %s",
+				      strerror(errno));
 	l->control = pair[0];
 	l->mapped = mmap(NULL, sizeof(*l->page), PROT_READ | PROT_WRITE, MAP_SHARED, l->page_fd, 0);
 	if (l->mapped == MAP_FAILED) {
 		l->mapped = NULL;
-		r = vgpu_error_set(err, -errno, "no page: %s", strerror(errno));
+		r = vgpu_error_set(err, -errno, "a page for its process: %s", strerror(errno));
 	} else {
-		/* It is there, and stays: no look at it waits for memory. */
+		/* The page stays in memory, so that reading it never waits. */
 		mlock(l->mapped, sizeof(*l->page));
 		r = find_listener(l, err);
 	}
@@ -493,7 +508,8 @@ static int start(struct link *l, struct vgpu_error *err)
 	fds[n++] = l->listener;
 	if (vf_of(l)->local)
 		fds[n++] = local_dma_fd(vf_of(l)->local);
-	r = r ? r : program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
+	if (r == 0)
+		r = program_start("softgpu-vf", args, fds, (uint32_t)n, &l->pid, &l->pidfd, err);
 	close(pair[1]);
 	if (n > 4)
 		close(fds[4]);
@@ -505,18 +521,18 @@ static int start(struct link *l, struct vgpu_error *err)
 	return 0;
 }
 
+/* Whether the VF must have a process now. */
 static bool is_wanted(const struct link *l)
 {
 	const struct softgpu *gpu = l->gpu;
 	const struct vf *vf = vf_of(l);
 
 	return !gpu->quit && (uint32_t)l->vf < gpu->enabled && !vf->renew && !vf->reset_waits &&
-	       vf->reset_at == VGPU_NEVER;
+	       vf->reset_at == VGPU_NEVER && !memory_holds(gpu, l->vf);
 }
 
-/* Whether the process may be heard at once; else the thread sleeps, without the lock, until it may
- * again. */
-static void take_turn(struct link *l)
+/* Returns when the page may be read again: at once, or after a sleep without the lock. */
+static void limit_rate(struct link *l)
 {
 	vgpu_nsec at = vgpu_now();
 	struct timespec t;
@@ -533,13 +549,12 @@ static void take_turn(struct link *l)
 	softgpu_lock(l->gpu);
 }
 
-/* Listens to the process until it is gone, or is to go. */
-static void listen_to(struct link *l)
+/* Serves the process until it has ended, or must end. */
+static void serve(struct link *l)
 {
 	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
 	struct epoll_event events[3];
 	bool gone = false;
-	uint64_t count;
 	int n, i;
 
 	while (!gone && !l->kill && !l->gpu->quit && (uint32_t)l->vf < l->gpu->enabled) {
@@ -548,23 +563,27 @@ static void listen_to(struct link *l)
 		softgpu_lock(l->gpu);
 		for (i = 0; i < n; i++) {
 			gone |= events[i].data.u64 == GONE;
-			if (events[i].data.u64 == WAKE && read(l->wake, &count, sizeof(count)) < 0)
-				continue;
+			if (events[i].data.u64 == WAKE)
+				vgpu_eventfd_drain(l->wake);
 		}
 		if (!l->ready && atomic_load(&l->mapped->ready) && !gone)
-			begins(l);
+			begin(l);
 		if (!l->ready && vgpu_now() >= until)
 			break;
-		take_turn(l);
-		hear(l);
-		softgpu_unlock(l->gpu); /* deliver */
+		limit_rate(l);
+		read_page(l);
+		softgpu_unlock(l->gpu); /* delivers interrupts */
 		softgpu_lock(l->gpu);
 		if (!l->stopping)
 			boost(l, false);
 	}
 }
 
-/* The process ends, and what it had. */
+/*
+ * Ends the process, frees what belongs to it, and resets the VF. After its signal the process
+ * executes nothing more, so the VF stands still and is reset at once. But the system call that the
+ * process is in may take as long as its client likes, if it waits for the lock of a client's file.
+ */
 static void finish(struct link *l)
 {
 	struct vf_page *page = l->mapped;
@@ -573,35 +592,32 @@ static void finish(struct link *l)
 	bool was_ready = l->ready, was_killed = l->kill, runs;
 
 	link_kill(l);
-	softgpu_unlock(gpu);
 	if (l->started)
-		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED);
-	softgpu_lock(gpu);
-	hear(l); /* what it said last */
-	l->page = &l->nobody;
+		waitid(P_PIDFD, (id_t)l->pidfd, &info, WEXITED | WNOHANG | WNOWAIT);
+	read_page(l); /* for the last time */
+	l->page = &l->unused;
 	l->ready = l->kill = l->has_process = l->started = l->stopping = false;
 	l->mapped = NULL;
 	l->deadline = VGPU_NEVER;
-	close_one(&l->pidfd);
-	close_one(&l->control);
-	close_one(&l->notice);
-	close_one(&l->wake);
-	close_one(&l->epoll);
-	close_one(&l->page_fd);
+	vgpu_close(&l->control);
+	vgpu_close(&l->notice);
+	vgpu_close(&l->wake);
+	vgpu_close(&l->epoll);
+	vgpu_close(&l->page_fd);
 	if (page)
 		munmap(page, sizeof(*page));
 	if (was_ready && !was_killed && info.si_code != CLD_EXITED && !gpu->quit &&
 	    (uint32_t)l->vf < gpu->enabled)
-		fprintf(stderr, "<4>softgpu: VF %d: its process has died: it is reset\n", l->vf);
+		fprintf(stderr, "<4>softgpu: VF %d is reset: its process has died\n", l->vf);
 	if (gpu->quit || (uint32_t)l->vf >= gpu->enabled) {
-		close_one(&l->listener);
+		vgpu_close(&l->listener);
 		if (was_ready && !gpu->quit)
 			memory_renew(gpu, l->vf);
 		return;
 	}
 	if (!was_ready)
 		return;
-	/* As the kernel's VFIO does on the last close. */
+	/* The kernel's VFIO also resets a VF on the last close. */
 	runs = gpu->running == l->vf;
 	if (runs)
 		gpu->running = -1;
@@ -611,7 +627,25 @@ static void finish(struct link *l)
 		command_engine_stopped(gpu);
 }
 
-static void rest(struct link *l)
+/* Waits until the process has ended, or the device must end. Called without the lock. */
+static void wait_for_exit(struct link *l)
+{
+	struct pollfd p = {l->pidfd, POLLIN, 0};
+	siginfo_t info;
+	bool quit = false;
+
+	while (p.fd >= 0 && poll(&p, 1, GONE_MS) == 0 && !quit) {
+		softgpu_lock(l->gpu);
+		quit = l->gpu->quit;
+		softgpu_unlock(l->gpu);
+	}
+	if (p.fd >= 0)
+		waitid(P_PIDFD, (id_t)p.fd, &info, WEXITED | WNOHANG);
+	vgpu_close(&l->pidfd);
+}
+
+/* Waits before another process is started. */
+static void wait_again(struct link *l)
 {
 	vgpu_nsec until = vgpu_now() + AGAIN_MS * VGPU_MSEC;
 	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
@@ -643,13 +677,14 @@ static void *link_thread(void *arg)
 		if (r < 0)
 			fprintf(stderr, "<3>softgpu: VF %d: %s\n", l->vf, err.text);
 		else
-			listen_to(l);
+			serve(l);
 		started = l->ready;
 		finish(l);
-		softgpu_unlock(gpu); /* deliver */
+		softgpu_unlock(gpu); /* delivers interrupts */
+		wait_for_exit(l);
 		softgpu_lock(gpu);
 		if (!started && is_wanted(l))
-			rest(l);
+			wait_again(l);
 	}
 	softgpu_unlock(gpu);
 	return NULL;
@@ -690,7 +725,7 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 			*l = (struct link){.gpu = gpu, .vf = (int)i, .deadline = VGPU_NEVER};
 			l->pidfd = l->control = l->notice = l->wake = l->epoll = l->page_fd = -1;
 			l->listener = -1;
-			l->page = &l->nobody;
+			l->page = &l->unused;
 			pthread_cond_init(&l->cond, &attr);
 			gpu->vfs[i].link = l;
 			if (!gpu->carrier->listen)
@@ -705,23 +740,26 @@ int links_create(struct softgpu *gpu, struct vgpu_error *err)
 		l->has_thread = r == 0;
 	}
 	pthread_condattr_destroy(&attr);
-	return r ? vgpu_error_set(err, -r, "threads: %s", strerror(r)) : 0;
+	if (r != 0)
+		return vgpu_error_set(err, -r, "threads for VF processes: %s", strerror(r));
+	return 0;
 }
 
 void links_destroy(struct softgpu *gpu)
 {
 	uint32_t i;
 
-	for (i = 0; i < gpu->config.n_vfs; i++) {
+	/* All threads first: one whose process is just ready looks at all VFs. */
+	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
+		softgpu_lock(gpu);
+		link_wake(gpu->vfs[i].link);
+		softgpu_unlock(gpu);
+		if (gpu->vfs[i].link->has_thread)
+			pthread_join(gpu->vfs[i].link->thread, NULL);
+	}
+	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
 		struct vf *vf = &gpu->vfs[i];
 
-		if (!vf->link)
-			continue;
-		softgpu_lock(gpu);
-		link_wake(vf->link);
-		softgpu_unlock(gpu);
-		if (vf->link->has_thread)
-			pthread_join(vf->link->thread, NULL);
 		local_destroy(vf->local);
 		pthread_cond_destroy(&vf->link->cond);
 		free(vf->link);

@@ -1,60 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The device's side of a VF process: started and ended by a thread for each VF, heard by that
- * thread and before each access of the PF, and never waited for. When a process is gone, for
- * whatever reason, its VF is reset, its memory is another, and a fresh process is started.
+ * The device's side of a VF process. A thread for each VF starts and ends the process. That thread
+ * reads the process's page, and so does each access of the PF; the device never waits for a
+ * process. When a process ends, for whatever reason, its VF is reset and gets new memory, and a new
+ * process is started.
  *
- * Under the device's lock unless noted.
+ * Call these functions with the device's lock held, unless noted.
  */
 #ifndef SOFTGPU_LINK_H
 #define SOFTGPU_LINK_H
 
 #include "gpu.h"
 
-/* Without the lock: makes a link for each VF. 0 or -errno with one sentence. */
+/* Makes a link for each VF. Called without the lock. 0 or -errno with one sentence. */
 int links_create(struct softgpu *gpu, struct vgpu_error *err);
-/* Without the lock, when QUIT is set: ends all processes. */
+/* Ends all processes. Called without the lock, after QUIT has been set. */
 void links_destroy(struct softgpu *gpu);
-/* VFs have been enabled or disabled: waits, with the lock given up, until their processes are
- * there, or gone. */
+/* VFs have been enabled or disabled: waits, releasing the lock meanwhile, until their processes
+ * have started or ended. */
 void links_follow(struct softgpu *gpu);
-/* Takes in what all VF processes have said since the last time. */
+/* Applies what all VF processes have written to their pages since the last call. */
 void links_hear(struct softgpu *gpu);
 
-/* The page, of nobody where there is no process. */
+/* The page of the process; if there is no process, a page that nobody reads. */
 struct vf_page *link_page(const struct link *l);
-/* The process is to look at the page. */
+/* Wakes the process to read the page. */
 void link_ring(struct link *l);
-/* A word of the page has another value, and the process is to look. */
+/* Sets a word of the page, and wakes the process. */
 void link_set(struct link *l, _Atomic uint32_t *word, uint32_t value);
-/* Contexts: what the image is from now on. */
+/* Tells the process what the image holds from now on. */
 void link_context(struct link *l, enum vf_context_kind kind);
-/* The VF has no work any more; or has been reset. */
+/* Tells the process that the VF was shut down: it has no context and no work. */
 void link_end_context(struct link *l);
+/* Tells the process that the VF was reset. */
 void link_forget(struct link *l);
-/* The VF has another partition, or none. */
+/* Tells the process that the VF has another partition, or none. */
 void link_memory(struct link *l);
-/* The PF's message is there, or has been taken back; the VF's has been acknowledged. */
+/* Tells the process that the PF's message is valid, or no longer. */
 void link_message(struct link *l);
+/* Tells the process that the PF has acknowledged the VF's message. */
 void link_acknowledge(struct link *l);
-/* The VF has another worker. */
+/* Tells the process that the VF has another worker. */
 void link_worker(struct link *l);
-/* The gates, or whether the GPU is dead, have changed. */
+/* Tells all processes that the gates, or whether the GPU is dead, have changed. */
 void link_gates(struct softgpu *gpu);
 
-/* The RUN word. link_stop() returns true if nothing is executed any more; else the process has
- * until its deadline. */
+/* Lets the process execute. */
 void link_run(struct link *l);
+/* Stops the process; KILL: also work that cannot be preempted. True: nothing is executed any more;
+ * false: engine_stopped() follows. */
 bool link_stop(struct link *l, bool kill);
+/* Kills the process. */
 void link_kill(struct link *l);
-/* When a stop has to be answered; VGPU_NEVER: there is no such time. */
+/* When a stop must have ended; VGPU_NEVER: there is no such time. */
 vgpu_nsec link_deadline(const struct link *l);
+/* The deadline has passed: kills the process. */
 void link_overdue(struct link *l);
-/* Asks all processes whether they are there, and kills those that have not said so since they were
- * asked last. */
+/* Kills all processes that have not answered the last call, and asks the others to answer. */
 #define LINKS_ASK (5 * VGPU_SEC)
 void links_ask(struct softgpu *gpu);
-/* A process may be started, or is to be ended. */
+/* Wakes the VF's thread: its process may be started, or must end. */
 void link_wake(struct link *l);
 
 #endif

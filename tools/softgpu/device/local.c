@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -17,15 +16,16 @@
 #include "vfio/device.h"
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
-/* How long an access waits for a process that is being started. */
-#define CONNECT (5 * VGPU_SEC)
+/* How long an access waits while a process starts. */
+#define CONNECT_TIMEOUT (5 * VGPU_SEC)
 
 struct local {
 	struct softgpu *gpu;
 	int vf;
 	pthread_t thread;
-	pthread_mutex_t lock; /* what follows; held during an access */
+	pthread_mutex_t lock; /* protects the members below; held during an access */
 	pthread_cond_t cond;
 	char name[128]; /* of the socket, for vfio_device_open() */
 	struct vfio_device *device;
@@ -34,41 +34,19 @@ struct local {
 	bool quit;
 };
 
-static void close_one(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-}
-
-static void wake(struct local *l)
-{
-	const uint64_t one = 1;
-
-	if (write(l->wake, &one, sizeof(one)) < 0)
-		return;
-}
-
 int local_listen(struct local *l, struct vgpu_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	socklen_t size = sizeof(address);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	/* A name of the kernel's choice, in no folder. */
+	/* The kernel chooses an abstract name. */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address.sun_family)) < 0 ||
 	    listen(fd, 4) < 0 || getsockname(fd, (struct sockaddr *)&address, &size) < 0) {
-		int r = vgpu_error_set(err, -errno, "no socket: %s", strerror(errno));
+		int r = vgpu_error_set(err, -errno, "a socket for the VF's process: %s",
+				       strerror(errno));
 
-		close_one(&fd);
+		vgpu_close(&fd);
 		return r;
 	}
 	pthread_mutex_lock(&l->lock);
@@ -85,14 +63,14 @@ int local_dma_fd(struct local *l)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -1;
 	pthread_mutex_lock(&l->lock);
-	close_one(&l->dma);
+	vgpu_close(&l->dma);
 	l->dma = pair[0];
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	vgpu_eventfd_signal(l->wake);
 	return pair[1];
 }
 
-/* One DMA transfer, by the carrier. False: the process is gone, or talks nonsense. */
+/* Lets the carrier do one DMA transfer. False: the process is gone, or its request is malformed. */
 static bool serve_dma(struct local *l, int fd)
 {
 	uint8_t bytes[VF_DMA_MOST];
@@ -109,8 +87,10 @@ static bool serve_dma(struct local *l, int fd)
 	ask.result = l->gpu->carrier->dma(l->gpu->opaque, l->vf, ask.iova, bytes, ask.size,
 					  ask.to_client);
 	iov[1].iov_len = ask.size;
-	m.msg_iovlen = ask.to_client ? 1 : 2;
-	/* An access that finds the transfer done finds its bytes. */
+	/* Where nothing came, the bytes are this thread's own. */
+	m.msg_iovlen = ask.to_client || ask.result < 0 ? 1 : 2;
+	/* With the lock, so that an access which sees the end of the transfer also sees its bytes.
+	 */
 	pthread_mutex_lock(&l->lock);
 	n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	pthread_mutex_unlock(&l->lock);
@@ -124,10 +104,10 @@ static void disconnect(struct local *l)
 	vfio_device_close(l->device);
 	l->device = NULL;
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		close_one(&l->irqs[i]);
+		vgpu_close(&l->irqs[i]);
 }
 
-/* With the lock, which is given up while the process is asked. */
+/* Connects to the process. Called with the lock held, which it releases meanwhile. */
 static void connect_to(struct local *l)
 {
 	struct vfio_device *device = NULL;
@@ -139,9 +119,10 @@ static void connect_to(struct local *l)
 	memcpy(name, l->name, sizeof(name));
 	pthread_mutex_unlock(&l->lock);
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
-		l->irqs[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		l->irqs[i] = vgpu_eventfd();
 	r = name[0] ? vfio_device_open(&device, name, &err) : -ENOENT;
-	r = r ? r : vfio_irqs(device, l->irqs, SOFTGPU_VF_VECTORS);
+	if (r == 0)
+		r = vfio_irqs(device, l->irqs, SOFTGPU_VF_VECTORS);
 	pthread_mutex_lock(&l->lock);
 	l->device = device;
 	if (r < 0)
@@ -167,20 +148,20 @@ static void *local_thread(void *arg)
 		for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 			fds[3 + i] = (struct pollfd){l->irqs[i], POLLIN, 0};
 		pthread_mutex_unlock(&l->lock);
-		/* A process that is being started is looked for again. */
+		/* While a process starts, tries to connect again after 10 ms. */
 		poll(fds, 3 + SOFTGPU_VF_VECTORS, fds[2].fd < 0 ? 10 : -1);
 		if (fds[0].revents)
-			drain(l->wake);
+			vgpu_eventfd_drain(l->wake);
 		for (i = 0; i < SOFTGPU_VF_VECTORS; i++) {
 			if (!(fds[3 + i].revents & POLLIN))
 				continue;
-			drain(fds[3 + i].fd);
+			vgpu_eventfd_drain(fds[3 + i].fd);
 			l->gpu->carrier->irq(l->gpu->opaque, l->vf, i);
 		}
 		if (fds[1].revents && !serve_dma(l, fds[1].fd)) {
 			pthread_mutex_lock(&l->lock);
 			if (l->dma == fds[1].fd)
-				close_one(&l->dma);
+				vgpu_close(&l->dma);
 			pthread_mutex_unlock(&l->lock);
 		}
 		pthread_mutex_lock(&l->lock);
@@ -189,10 +170,10 @@ static void *local_thread(void *arg)
 	return NULL;
 }
 
-/* With the lock: waits until there is a connection. */
+/* Waits until there is a connection. Called with the lock held. */
 static bool await_device(struct local *l)
 {
-	vgpu_nsec until = vgpu_now() + CONNECT;
+	vgpu_nsec until = vgpu_now() + CONNECT_TIMEOUT;
 	struct timespec t = {(time_t)(until / VGPU_SEC), (long)(until % VGPU_SEC)};
 
 	while (!l->device && !l->quit)
@@ -209,7 +190,8 @@ void local_read(struct local *l, uint32_t region, uint64_t offset, void *data, u
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* A bus has its writes in order: what is read next, of the PF, too, comes after it. */
+/* The read that follows the write waits until the process has executed the write: as on a bus, a
+ * later read, of the PF too, must see its effect. */
 void local_write(struct local *l, uint32_t region, uint64_t offset, const void *data, uint32_t size)
 {
 	uint32_t id;
@@ -217,7 +199,7 @@ void local_write(struct local *l, uint32_t region, uint64_t offset, const void *
 	pthread_mutex_lock(&l->lock);
 	if (await_device(l) && vfio_write(l->device, region, offset, data, size) == 0 &&
 	    vfio_read(l->device, VFIO_REGION_CONFIG, 0, &id, sizeof(id)) < 0)
-		wake(l);
+		vgpu_eventfd_signal(l->wake);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -233,18 +215,19 @@ int local_create(struct local **out, struct softgpu *gpu, int vf)
 	*l = (struct local){.gpu = gpu, .vf = vf, .dma = -1};
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 		l->irqs[i] = -1;
-	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->wake = vgpu_eventfd();
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&l->cond, &attr);
 	pthread_condattr_destroy(&attr);
-	r = l->wake < 0
-		    ? errno
-		    : vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread, l);
+	if (l->wake < 0)
+		r = -l->wake;
+	else
+		r = vfio_thread_create(&l->thread, "sg-local", SCHED_OTHER, 0, local_thread, l);
 	if (r) {
 		l->quit = true;
-		close_one(&l->wake);
+		vgpu_close(&l->wake);
 		free(l);
 		return r;
 	}
@@ -260,12 +243,12 @@ void local_destroy(struct local *l)
 	l->quit = true;
 	pthread_cond_broadcast(&l->cond);
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	vgpu_eventfd_signal(l->wake);
 	pthread_join(l->thread, NULL);
 	if (l->device)
 		disconnect(l);
-	close_one(&l->wake);
-	close_one(&l->dma);
+	vgpu_close(&l->wake);
+	vgpu_close(&l->dma);
 	pthread_cond_destroy(&l->cond);
 	pthread_mutex_destroy(&l->lock);
 	free(l);

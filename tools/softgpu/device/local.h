@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client of a VF process where the carrier is one, as in QEMU: accesses of the carrier go
- * through a connection, the process's interrupts and DMA come back to the carrier. Each VF has a
- * thread of its own, which alone waits for its process. Not under the device's lock.
+ * The client of a VF process if the carrier itself is the client of all VFs, as in QEMU. The
+ * carrier's accesses go to the process through a connection; the process's interrupts and DMA go to
+ * the carrier. Each VF has a thread for this, so that no VF waits for another VF's process. Call
+ * these functions without the device's lock.
  */
 #ifndef SOFTGPU_LOCAL_H
 #define SOFTGPU_LOCAL_H
@@ -11,16 +12,19 @@
 
 struct local;
 
-/* 0 or a positive errno. NULL may be destroyed. */
+/* Starts the thread of VF. 0 or a positive errno. */
 int local_create(struct local **out, struct softgpu *gpu, int vf);
+/* L may be NULL. */
 void local_destroy(struct local *l);
 
-/* A listening socket for the VF's process, which its client will connect to. */
+/* A new listening socket for the VF's process, which the thread will connect to; the caller's, or
+ * -errno with the reason. */
 int local_listen(struct local *l, struct vgpu_error *err);
-/* The process's end of the socket that DMA goes through; the caller's. */
+/* Makes a new socket for DMA. Returns the end for the VF's process, which is the caller's; -1: no
+ * descriptors. */
 int local_dma_fd(struct local *l);
 
-/* Accesses by the carrier; one that nobody answers reads as ones. */
+/* The carrier's accesses. If the process does not answer, a read returns ones. */
 void local_read(struct local *l, uint32_t region, uint64_t offset, void *data, uint32_t size);
 void local_write(struct local *l, uint32_t region, uint64_t offset, const void *data,
 		 uint32_t size);

@@ -26,7 +26,7 @@ struct front {
 	struct softgpu *gpu;
 	struct vfio_server *server;
 	struct vfio_endpoint *pf;
-	pthread_rwlock_t lock; /* the endpoint */
+	pthread_rwlock_t lock; /* protects PF */
 };
 
 static void on_region(void *device, uint32_t index, struct vfio_server_region *out)
@@ -61,7 +61,7 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 	softgpu_write(front->gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
-/* Neither a reset nor a client that goes changes the PF; see softgpu.h. */
+/* Neither a reset by the client nor a client's disconnection changes the PF; see softgpu.h. */
 static void on_reset(void *device)
 {
 	(void)device;
@@ -80,7 +80,7 @@ static void deliver_irq(void *opaque, int fn, uint32_t vector)
 {
 	struct front *front = opaque;
 
-	(void)fn; /* VFs' processes have their own */
+	(void)fn; /* always the PF: VF processes raise their own interrupts */
 	pthread_rwlock_rdlock(&front->lock);
 	if (front->pf)
 		vfio_endpoint_irq(front->pf, vector);
@@ -132,30 +132,33 @@ static const struct softgpu_carrier carrier = {.irq = deliver_irq,
 static void usage(FILE *to)
 {
 	fputs("usage: softgpu --dir DIR [options]\n"
-	      "A software SR-IOV GPU; its functions are vfio-user devices in DIR.\n"
+	      "Runs a software SR-IOV GPU; its functions are vfio-user devices in DIR.\n"
 	      "\n"
-	      "  --dir DIR          where pf.sock and vfN.sock go; created if missing\n"
-	      "  --vfs N            virtual functions, 1 to 31 (4)\n"
+	      "  --dir DIR          make pf.sock and vfN.sock in DIR; created if missing\n"
+	      "  --vfs N            number of virtual functions, 1 to 31 (4)\n"
 	      "  --vram SIZE        memory of the GPU, with M or G, in units of 16M (1G; cuda: "
-	      "what\n"
-	      "                     the GPU has free)\n"
-	      "  --engine NAME      what computes: cpu, the processes of the VFs; cuda, an NVIDIA "
-	      "GPU;\n"
-	      "                     host, what cuda does, on this CPU (cpu)\n"
-	      "  --gpu N            cuda: which GPU, in the order of their addresses (0)\n"
-	      "  --window SIZE      cuda, host: how much of its partition a VF's BAR shows (256M)\n"
-	      "  --worker-user NAME who runs VFs' processes and workers, where softgpu is root "
-	      "(nobody)\n"
-	      "  --kill-after MS    cuda, host: kill what does not stop within so long (25)\n"
+	      "the\n"
+	      "                     GPU's free memory)\n"
+	      "  --engine NAME      compute on: cpu, in the VFs' processes; cuda, an NVIDIA GPU;\n"
+	      "                     host, this CPU with workers as for cuda (cpu)\n"
+	      "  --gpu N            cuda: the GPU's number, in the order of PCI addresses (0)\n"
+	      "  --window SIZE      cuda, host: size of the part of a partition that BAR 0 shows\n"
+	      "                     (256M)\n"
+	      "  --worker-user NAME if softgpu runs as root, run VFs' processes and workers as "
+	      "NAME\n"
+	      "                     (nobody)\n"
+	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (25)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi or tonga (navi)\n"
-	      "  --latency LIST     idle, save, load, run, init, shutdown, flr, gpu-reset: each\n"
-	      "                     =US, =MIN-MAX or =~MEDIAN/SIGMA, in microseconds, by commas\n"
-	      "  --fault SPEC       hang, late-idle, lose-irq, refuse-reset, die, brick or "
-	      "skip-clear, and\n"
-	      "                     ,vf=N ,cmd=NAME ,skip=N ,count=N ,ppm=N ,us=MIN-MAX; "
-	      "repeatable\n"
-	      "  --seed N           of latencies and faults (1)\n"
-	      "  --no-realtime      do not raise the priority of the threads that answer\n"
+	      "  --latency LIST     delay commands: NAME=US, NAME=MIN-MAX or NAME=~MEDIAN/SIGMA,\n"
+	      "                     microseconds, separated by commas; NAME: idle, save, load, "
+	      "run,\n"
+	      "                     init, shutdown, flr or gpu-reset\n"
+	      "  --fault SPEC       inject a fault: hang, late-idle, lose-irq, refuse-reset, die,\n"
+	      "                     brick or skip-clear, then ,vf=N ,cmd=NAME ,skip=N ,count=N\n"
+	      "                     ,ppm=N ,us=MIN-MAX; may be repeated\n"
+	      "  --seed N           seed of latencies and faults (1)\n"
+	      "  --no-realtime      do not give real-time priority to the threads that answer the "
+	      "PF\n"
 	      "  --help, --version\n",
 	      to);
 }
@@ -182,7 +185,7 @@ static int find_user(const char *name, struct softgpu_config *config, struct vgp
 	return 0;
 }
 
-/* 0: go on; 1: done; negative: wrong, and said so. */
+/* 0: run; 1: nothing more to do; negative: wrong arguments, with a message on standard error. */
 static int parse(int argc, char **argv, struct front *front, struct softgpu_config *config)
 {
 	enum {
@@ -301,7 +304,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		}
 	}
 	if (r == 0 && optind < argc)
-		r = vgpu_error_set(&err, -EINVAL, "%s: not an option", argv[optind]);
+		r = vgpu_error_set(&err, -EINVAL, "unexpected argument \"%s\"", argv[optind]);
 	if (r == 0 && !front->dir)
 		r = vgpu_error_set(&err, -EINVAL, "--dir is missing");
 	if (r == 0)
@@ -319,7 +322,7 @@ int main(int argc, char **argv)
 		.layout = &gpuiov_layout_navi,
 		.seed = 1,
 		.window = UINT64_C(256) << 20,
-		.kill_after = 25 * VGPU_MSEC, /* vgpud waits 50 ms, if not told otherwise */
+		.kill_after = 25 * VGPU_MSEC, /* below vgpud's default grace of 50 ms */
 		.fifo = FIFO_PF,
 	};
 	struct vgpu_error err = {""};
@@ -340,7 +343,8 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = vfio_server_create(&front.server, "sg-pf", config.fifo, &err);
 	if (r == 0 && (size_t)snprintf(path, sizeof(path), "%s/pf.sock", front.dir) >= sizeof(path))
-		r = vgpu_error_set(&err, -ENAMETOOLONG, "%s: too long", front.dir);
+		r = vgpu_error_set(&err, -ENAMETOOLONG, "--dir %s: the path is too long",
+				   front.dir);
 	if (r == 0)
 		r = vfio_server_add(front.server, path, &ops, &front, &front.pf, &err);
 	if (r < 0) {
@@ -352,8 +356,8 @@ int main(int argc, char **argv)
 		config.layout->name, softgpu_computes_on(front.gpu));
 	sigwait(&signals, &number);
 
-	/* The PF first, so that nobody enables VFs any more; who tells it something does so no
-	 * more. */
+	/* Removes the PF first, so that no client enables VFs any more. Interrupts and DMA find no
+	 * endpoint from now on. */
 	pthread_rwlock_wrlock(&front.lock);
 	front.pf = NULL;
 	pthread_rwlock_unlock(&front.lock);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +15,12 @@
 #include <unistd.h>
 
 #include "gpu.h"
+#include "leaving.h"
 #include "link.h"
+#include "program.h"
 #include "workers.h"
+
+#include "vgpu/descriptor.h"
 
 static int memory_file(uint64_t size)
 {
@@ -33,6 +38,34 @@ static int memory_file(uint64_t size)
 	return fd;
 }
 
+/* Makes and maps a VF's file. NULL: out of memory or descriptors. */
+static struct memory_file *file_create(int vf, uint64_t size)
+{
+	struct memory_file *file = calloc(1, sizeof(*file));
+	void *map = MAP_FAILED;
+
+	if (!file)
+		return NULL;
+	*file = (struct memory_file){.fd = memory_file(size), .vf = vf, .size = size};
+	if (file->fd >= 0)
+		map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file->fd,
+			   0);
+	if (map == MAP_FAILED) {
+		vgpu_close(&file->fd);
+		free(file);
+		return NULL;
+	}
+	file->map = map;
+	return file;
+}
+
+static void file_destroy(struct memory_file *file)
+{
+	munmap(file->map, file->size);
+	vgpu_close(&file->fd);
+	free(file);
+}
+
 int memory_create(struct softgpu *gpu, struct vgpu_error *err)
 {
 	gpu->memfd = memory_file(gpu->config.vram);
@@ -41,52 +74,85 @@ int memory_create(struct softgpu *gpu, struct vgpu_error *err)
 	return 0;
 }
 
-/* Punching holes gives zeros, and the pages back. */
-static bool punch(int fd, uint64_t at, uint64_t length)
+/* Clears a range of the PF's file by punching a hole, which also frees its pages. Not for a VF's
+ * file, whose lock a client may hold. */
+static void punch(const struct softgpu *gpu, uint64_t at, uint64_t length)
 {
-	return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
-			 (off_t)length) == 0;
+	if (fallocate(gpu->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+		      (off_t)length) < 0)
+		fprintf(stderr, "<4>softgpu: GPU memory cannot be freed: %s\n", strerror(errno));
 }
 
-/* Whoever has kept the file has nothing: it holds no memory. */
-static void give_back(int fd)
+static bool is_empty(const struct memory_file *file)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) == 0)
-		punch(fd, 0, (uint64_t)st.st_size);
-	close(fd);
+	return fstat(file->fd, &st) == 0 && st.st_blocks == 0;
 }
 
-/* The VF has its file no more. Giving many pages back takes long; the filler does it, and nobody
- * waits for the lock meanwhile. */
+/*
+ * Empties a file by a process of its own, and closes it, so that a client which keeps the file
+ * holds no memory. If a client holds the file's lock, only that process waits; the VF is not served
+ * until the process has ended. Called without the lock.
+ */
+static void give_back(struct softgpu *gpu, struct memory_file *file)
+{
+	const char *args[] = {"--give-back", NULL};
+	struct vgpu_error err;
+	int pidfd, r;
+	pid_t pid;
+
+	if (!is_empty(file)) {
+		r = program_start("softgpu-vf", args, &file->fd, 1, &pid, &pidfd, &err);
+		if (r < 0)
+			fprintf(stderr, "<4>softgpu: VF %d: its old memory cannot be freed: %s\n",
+				file->vf, err.text);
+		softgpu_lock(gpu);
+		if (r == 0)
+			leaving_add(gpu->leaving, pidfd, file->vf, VGPU_NEVER);
+		softgpu_unlock(gpu);
+	}
+	file_destroy(file);
+}
+
+/* Takes the VF's file away. The filler empties it without the lock, because freeing many pages
+ * takes long. */
 static void release(struct softgpu *gpu, struct vf *vf)
 {
-	int fd = vf->memfd;
-
 	if (gpu->workers)
 		workers_end(gpu, (int)(vf - gpu->vfs));
-	vf->memfd = -1;
-	vf->memory_size = 0;
 	swap_resize(vf, 0);
-	if (fd < 0)
+	if (!vf->file)
 		return;
-	if (gpu->n_discarded == sizeof(gpu->discarded) / sizeof(gpu->discarded[0])) {
-		close(fd);
-		return;
-	}
-	gpu->discarded[gpu->n_discarded++] = fd;
+	vf->file->next = gpu->discarded;
+	gpu->discarded = vf->file;
+	vf->file = NULL;
 	pthread_cond_signal(&gpu->filler_cond);
+}
+
+bool memory_holds(const struct softgpu *gpu, int vf)
+{
+	const struct memory_file *file;
+
+	if (gpu->giving_back == vf || leaving_holds(gpu->leaving, vf))
+		return true;
+	for (file = gpu->discarded; file; file = file->next)
+		if (file->vf == vf)
+			return true;
+	return false;
 }
 
 void memory_destroy(struct softgpu *gpu)
 {
+	struct memory_file *file;
 	uint32_t i;
 
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 		release(gpu, &gpu->vfs[i]);
-	while (gpu->n_discarded > 0)
-		close(gpu->discarded[--gpu->n_discarded]);
+	while ((file = gpu->discarded)) {
+		gpu->discarded = file->next;
+		file_destroy(file);
+	}
 	if (gpu->memfd >= 0)
 		close(gpu->memfd);
 }
@@ -96,7 +162,7 @@ bool memory_is_here(const struct softgpu *gpu, const struct vf *vf)
 	return vf->fb_offset < gpu->config.vram;
 }
 
-/* Whether a range is the GPU's, or in the aperture. */
+/* Whether a range lies in GPU memory or in the aperture. */
 static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 {
 	uint64_t begin = offset < gpu->config.vram ? 0 : gpu->config.vram;
@@ -105,7 +171,7 @@ static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 	return offset - begin <= length && size <= length - (offset - begin);
 }
 
-/* A saved VF changes its place. */
+/* Moves a saved VF's partition to OFFSET. */
 static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 {
 	bool was_here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
@@ -122,47 +188,46 @@ static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 }
 
 /*
- * The table gives a VF another partition: another file. The old one lives as long as a client has
- * it mapped, and is nobody else's. A VF that has a context keeps what it has; but a saved one may
- * be moved, with its file: what its owner has mapped is its partition, before and after. Where
- * workers compute, the file is the window, and its worker has the rest. False: not taken.
+ * An entry of the memory table was written: gives the VF another partition, in a new file. The old
+ * file exists as long as a client maps it, and no other VF gets it. The partition of a VF that has
+ * a context does not change, except that a saved VF may be moved, with its file, so that the
+ * owner's mappings stay valid. With workers, the file is the window, and the worker has the rest.
+ * False: the entry is not accepted.
  */
 bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint64_t size)
 {
 	struct vf *vf = &gpu->vfs[index];
 	bool moves = vf->state == CONTEXT_SAVED && size == vf->fb_size;
 	uint64_t shown = gpu->workers && gpu->config.window < size ? gpu->config.window : size;
-	int fd;
+	struct memory_file *file;
 
 	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
 		return false;
-	if (!is_memory(gpu, offset, size))
+	/* Host memory may be larger than GPU memory, but a VF's BAR 0 is not. */
+	if (!is_memory(gpu, offset, size) || size > gpu->config.vram)
 		return false;
-	if (moves && vf->memfd >= 0)
+	if (moves && vf->file)
 		move(gpu, vf, offset);
 	vf->fb_offset = offset;
-	if (size == vf->fb_size && vf->memfd >= 0)
+	if (size == vf->fb_size && vf->file)
 		return true;
 	release(gpu, vf);
 	vf->fb_size = size;
-	fd = size > 0 ? memory_file(shown) : -1;
-	if (fd >= 0 && !swap_resize(vf, shown)) {
+	file = size > 0 ? file_create(index, shown) : NULL;
+	if (file && !swap_resize(vf, shown)) {
 		swap_resize(vf, 0);
-		close(fd);
-		fd = -1;
+		file_destroy(file);
+		file = NULL;
 	}
-	/* Without a file the VF has no memory: its reads give ones, its packets fail. */
-	if (fd >= 0) {
-		vf->memfd = fd;
-		vf->memory_size = shown;
-		if (gpu->workers)
-			workers_begin(gpu, index);
-	}
+	/* Without a file the VF has no memory: reads give ones, and packets fail. */
+	vf->file = file;
+	if (file && gpu->workers)
+		workers_begin(gpu, index);
 	link_memory(vf->link);
 	return true;
 }
 
-/* The same partition, in a new file. */
+/* Gives the VF the same partition in a new file. */
 void memory_renew(struct softgpu *gpu, int index)
 {
 	struct vf *vf = &gpu->vfs[index];
@@ -190,8 +255,10 @@ uint32_t memory_overlaps(const struct softgpu *gpu)
 	return found;
 }
 
-/* Whose file an address lies in: its descriptor, the offset there, and how far it goes. */
-static int resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at, uint64_t *length)
+/* The file that an address lies in, NULL for the PF's file; the offset there, and how many bytes
+ * from OFFSET lie in the same file. */
+static struct memory_file *resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at,
+				   uint64_t *length)
 {
 	uint64_t end = gpu->config.vram;
 	uint32_t i;
@@ -199,40 +266,56 @@ static int resolve(const struct softgpu *gpu, uint64_t offset, uint64_t *at, uin
 	for (i = 0; i < gpu->config.n_vfs; i++) {
 		const struct vf *vf = &gpu->vfs[i];
 
-		if (vf->memfd < 0)
+		if (!vf->file)
 			continue;
-		if (offset >= vf->fb_offset && offset - vf->fb_offset < vf->memory_size) {
+		if (offset >= vf->fb_offset && offset - vf->fb_offset < vf->file->size) {
 			*at = offset - vf->fb_offset;
-			*length = vf->memory_size - *at;
-			return vf->memfd;
+			*length = vf->file->size - *at;
+			return vf->file;
 		}
 		if (vf->fb_offset > offset && vf->fb_offset < end)
 			end = vf->fb_offset;
 	}
 	*at = offset;
 	*length = end - offset;
-	return gpu->memfd;
+	return NULL;
 }
 
-void memory_transfer(int fd, uint64_t at, void *data, uint64_t size, bool write)
+/* Reads from a memory file; what cannot be read gives ones. This takes no lock of the file, and a
+ * hole gets no page. */
+static void read_file(int fd, uint64_t at, void *data, uint64_t size)
 {
-	ssize_t n = write ? pwrite(fd, data, size, (off_t)at) : pread(fd, data, size, (off_t)at);
+	ssize_t n = pread(fd, data, size, (off_t)at);
 
-	if (!write && n < (ssize_t)size)
+	if (n < (ssize_t)size)
 		memset((char *)data + (n < 0 ? 0 : n), 0xff, size - (uint64_t)(n < 0 ? 0 : n));
 }
 
-/* The PF's view: all of the memory. */
+void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
+		     bool write)
+{
+	if (write)
+		memcpy(file->map + at, data, size);
+	else
+		read_file(file->fd, at, data, size);
+}
+
+/* Accesses memory as the PF sees it, whichever files it lies in. */
 void memory_access(struct softgpu *gpu, uint64_t offset, void *data, uint64_t size, bool write)
 {
+	struct memory_file *file;
 	uint64_t at, length;
 	char *p = data;
-	int fd;
 
 	while (size > 0) {
-		fd = resolve(gpu, offset, &at, &length);
+		file = resolve(gpu, offset, &at, &length);
 		length = length < size ? length : size;
-		memory_transfer(fd, at, p, length, write);
+		if (file)
+			memory_transfer(file, at, p, length, write);
+		else if (!write)
+			read_file(gpu->memfd, at, p, length);
+		else if (pwrite(gpu->memfd, p, length, (off_t)at) < 0)
+			fprintf(stderr, "<4>softgpu: GPU memory: %s\n", strerror(errno));
 		offset += length;
 		size -= length;
 		p += length;
@@ -246,35 +329,37 @@ void memory_violated(struct softgpu *gpu, int index, uint32_t n)
 }
 
 #define STEP (1u << 20)
+#define PAGE 4096u
 
 /* A part of a range that lies in one file, or in host memory. */
 struct piece {
 	bool host;
-	int fd; /* of our own; -1: none */
 	uint64_t at, length;
-	int vf; /* whose memory it is, at in_vf; -1: no VF's */
+	int vf; /* the VF that it belongs to, at offset IN_VF of its partition; -1: none */
+	struct memory_file *file;
 	uint64_t in_vf;
 };
 
 static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_t length)
 {
 	struct piece p = {.host = offset >= gpu->config.vram,
-			  .fd = -1,
 			  .at = gpu->host_base + (offset - gpu->config.vram),
 			  .length = length,
 			  .vf = -1};
 	uint32_t i;
 
 	if (!p.host)
-		p.fd = dup(resolve(gpu, offset, &p.at, &p.length));
+		p.file = resolve(gpu, offset, &p.at, &p.length);
 	for (i = 0; i < gpu->config.n_vfs; i++) {
 		const struct vf *vf = &gpu->vfs[i];
-		uint64_t to_end = vf->memory_size - (offset - vf->fb_offset);
+		uint64_t to_end;
 
-		if (offset < vf->fb_offset || offset - vf->fb_offset >= vf->memory_size)
+		if (!vf->file || offset < vf->fb_offset || offset - vf->fb_offset >= vf->file->size)
 			continue;
 		p.vf = (int)i;
+		p.file = vf->file;
 		p.in_vf = offset - vf->fb_offset;
+		to_end = vf->file->size - p.in_vf;
 		p.length = p.length < to_end ? p.length : to_end;
 	}
 	if (p.length > length)
@@ -282,37 +367,65 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 	return p;
 }
 
-static bool get(struct softgpu *gpu, const struct piece *from, void *buffer)
+static bool read_piece(struct softgpu *gpu, const struct piece *from, void *buffer)
 {
 	if (from->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, from->at, buffer, from->length,
 					 false) == 0;
-	return pread(from->fd, buffer, from->length, (off_t)from->at) == (ssize_t)from->length;
+	return pread(from->file ? from->file->fd : gpu->memfd, buffer, from->length,
+		     (off_t)from->at) == (ssize_t)from->length;
 }
 
-static bool put(struct softgpu *gpu, const struct piece *to, void *buffer)
+static bool write_piece(struct softgpu *gpu, const struct piece *to, void *buffer)
 {
 	if (to->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length,
 					 true) == 0;
-	return pwrite(to->fd, buffer, to->length, (off_t)to->at) == (ssize_t)to->length;
+	if (!to->file)
+		return pwrite(gpu->memfd, buffer, to->length, (off_t)to->at) == (ssize_t)to->length;
+	memory_transfer(to->file, to->at, buffer, to->length, true);
+	return true;
 }
 
-static bool clear(struct softgpu *gpu, const struct piece *to)
+/* Clears up to STEP bytes of a VF's file. Pages that are clear already are not written, so that
+ * holes stay holes. */
+static void clear_file(const struct memory_file *file, uint64_t at, uint64_t length,
+		       uint8_t *buffer)
+{
+	static const uint8_t zeros[PAGE];
+	uint64_t i, n;
+
+	if (is_empty(file))
+		return;
+	read_file(file->fd, at, buffer, length);
+	for (i = 0; i < length; i += n) {
+		n = length - i < PAGE ? length - i : PAGE;
+		if (memcmp(buffer + i, zeros, n) != 0)
+			memset(file->map + at + i, 0, n);
+	}
+}
+
+static bool clear(struct softgpu *gpu, const struct piece *to, uint8_t *buffer)
 {
 	static uint8_t zeros[STEP];
 
-	return to->host ? put(gpu, to, zeros) : punch(to->fd, to->at, to->length);
+	/* If the VF's memory is in host memory, its owner's window must be cleared as well. */
+	if (to->file)
+		clear_file(to->file, to->in_vf, to->length, buffer);
+	else if (!to->host)
+		punch(gpu, to->at, to->length);
+	return !to->host || write_piece(gpu, to, zeros);
 }
 
-/* A piece has been copied between a VF's memory and the host's. */
+/* Notes which pages of a VF have been copied to host memory or back. */
 static void note_copy(struct softgpu *gpu, const struct piece *from, const struct piece *to,
 		      const uint64_t *hashes)
 {
 	struct vf *vf = from->vf < 0 ? NULL : &gpu->vfs[from->vf];
 
-	/* It may have another partition meanwhile. */
-	if (!vf || from->host == to->host || from->in_vf + from->length > vf->memory_size)
+	/* The VF may have got another partition meanwhile. */
+	if (!vf || from->host == to->host || !vf->file ||
+	    from->in_vf + from->length > vf->file->size)
 		return;
 	if (to->host)
 		swap_copied_out(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
@@ -320,38 +433,34 @@ static void note_copy(struct softgpu *gpu, const struct piece *from, const struc
 		swap_copied_in(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
 }
 
-/* One piece of what the PF has asked for, with the lock given up meanwhile. How much it was; 0: it
- * failed. */
+/* Clears or copies the next piece for the PF, releasing the lock meanwhile. Returns its bytes; 0:
+ * it failed. */
 static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, uint64_t size,
 			   uint8_t *buffer)
 {
 	uint64_t hashes[STEP / SWAP_PAGE], i;
-	struct piece to = piece_of(gpu, offset, size), source = {.fd = -1, .vf = -1};
+	struct piece to = piece_of(gpu, offset, size), source = {.vf = -1};
 	bool copies = gpu->fill_copies, done;
 
 	if (copies) {
 		source = piece_of(gpu, from, to.length);
 		to.length = source.length;
-	} else if (to.host && to.vf >= 0) {
-		/* What is out, is out; but its owner sees its window. */
-		punch(gpu->vfs[to.vf].memfd, to.in_vf, to.length);
 	}
 	softgpu_unlock(gpu);
-	done = copies ? get(gpu, &source, buffer) && put(gpu, &to, buffer) : clear(gpu, &to);
+	if (copies)
+		done = read_piece(gpu, &source, buffer) && write_piece(gpu, &to, buffer);
+	else
+		done = clear(gpu, &to, buffer);
 	for (i = 0; copies && i < source.length / SWAP_PAGE; i++)
 		hashes[i] = swap_hash(buffer + i * SWAP_PAGE);
-	if (to.fd >= 0)
-		close(to.fd);
-	if (source.fd >= 0)
-		close(source.fd);
 	softgpu_lock(gpu);
 	if (copies && done)
 		note_copy(gpu, &source, &to, hashes);
 	return done ? to.length : 0;
 }
 
-/* Clears and copies memory for the PF, outside of the lock; little by little, for a file is locked
- * meanwhile, and contexts are saved in one. */
+/* Clears and copies memory for the PF, without the lock. It works in small pieces, because each
+ * piece locks a file that commands also use to save contexts. */
 void *memory_filler(void *arg)
 {
 	struct softgpu *gpu = arg;
@@ -361,20 +470,24 @@ void *memory_filler(void *arg)
 
 	softgpu_lock(gpu);
 	while (!gpu->quit) {
-		if (gpu->n_discarded > 0) {
-			int fd = gpu->discarded[--gpu->n_discarded];
+		if (gpu->discarded) {
+			struct memory_file *file = gpu->discarded;
 
+			gpu->discarded = file->next;
+			gpu->giving_back = file->vf;
 			softgpu_unlock(gpu);
-			give_back(fd);
+			give_back(gpu, file);
 			softgpu_lock(gpu);
+			link_wake(gpu->vfs[gpu->giving_back].link);
+			gpu->giving_back = -1;
 			continue;
 		}
-		if (gpu->drop_size > 0) { /* nobody sees it, but it takes room */
+		if (gpu->drop_size > 0) { /* hidden by a VF's file: free its pages */
 			uint64_t at = gpu->drop_offset, length = gpu->drop_size;
 
 			gpu->drop_size = 0;
 			softgpu_unlock(gpu);
-			punch(gpu->memfd, at, length);
+			punch(gpu, at, length);
 			softgpu_lock(gpu);
 			continue;
 		}
@@ -385,8 +498,8 @@ void *memory_filler(void *arg)
 		offset = gpu->fill_offset;
 		size = gpu->fill_size;
 		from = gpu->copy_from;
-		failed = !is_memory(gpu, offset, size) ||
-			 (gpu->fill_copies && (!buffer || !is_memory(gpu, from, size)));
+		failed = !buffer || !is_memory(gpu, offset, size) ||
+			 (gpu->fill_copies && !is_memory(gpu, from, size));
 		if (!gpu->fill_copies && fault_strikes(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
 			size = 0;
 		while (!failed && size > 0 && !gpu->quit) {

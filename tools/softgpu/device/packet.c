@@ -26,9 +26,14 @@ static bool overlap(uint64_t a, uint64_t b, uint64_t bytes)
 	return a < b + bytes && b < a + bytes;
 }
 
+/* The first error of three. */
 static enum softgpu_error first_of(enum softgpu_error a, enum softgpu_error b, enum softgpu_error c)
 {
-	return a ? a : b ? b : c;
+	if (a != SOFTGPU_OK)
+		return a;
+	if (b != SOFTGPU_OK)
+		return b;
+	return c;
 }
 
 static enum softgpu_error check_copy(const struct packet_limits *l, const uint64_t *a)
@@ -36,14 +41,16 @@ static enum softgpu_error check_copy(const struct packet_limits *l, const uint64
 	enum softgpu_error e = first_of(packet_range(l, a[0], a[2], 1),
 					packet_range(l, a[1], a[2], 1), SOFTGPU_OK);
 
-	return e ? e : overlap(a[0], a[1], a[2]) ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+	if (e == SOFTGPU_OK && overlap(a[0], a[1], a[2]))
+		return SOFTGPU_BAD_ARGUMENT;
+	return e;
 }
 
 static enum softgpu_error check_gemm(const struct packet_limits *l, const uint64_t *a)
 {
 	uint64_t m = (uint32_t)a[3], n = a[3] >> 32, k = a[4];
 
-	/* Products of numbers below 2^20 cannot wrap. */
+	/* Products of numbers below 2^20 do not wrap. */
 	if (m == 0 || n == 0 || k == 0 || m >> 20 || n >> 20 || k >> 20)
 		return SOFTGPU_BAD_ARGUMENT;
 	return first_of(packet_range(l, a[0], m * n, 4), packet_range(l, a[1], m * k, 4),

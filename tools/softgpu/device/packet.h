@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether a packet may run at all: checks that any engine makes, on a copy that the guest cannot
- * change any more.
+ * Checks whether a packet may run. All engines make these checks, on a copy that the guest cannot
+ * change.
  */
 #ifndef SOFTGPU_PACKET_H
 #define SOFTGPU_PACKET_H
@@ -11,20 +11,22 @@
 
 #include "vfio/gpuiov.h"
 
-/* What a VF may reach: its partition, of which the first bytes are its window. */
+/* What the packets of a VF may access: its partition. The partition begins with the window. */
 struct packet_limits {
-	uint64_t window, size; /* window <= size */
-	bool modules;	       /* the engine takes MODULE_LOAD and LAUNCH */
+	uint64_t window, size; /* bytes of the window and the partition; window <= size */
+	bool modules;	       /* the engine executes MODULE_LOAD and LAUNCH */
 };
 
-/* SOFTGPU_OK, or what is wrong with P. A range lies in the window or behind it, never in both. */
+/* SOFTGPU_OK, or what is wrong with P. A range must lie in the window or behind it, not in both. */
 enum softgpu_error packet_check(const struct packet_limits *limits, const struct softgpu_packet *p);
 
-/* Whether COUNT things of SIZE bytes at OFFSET lie in the partition, as above, and aligned. */
+/* Checks a range of COUNT elements of SIZE bytes at OFFSET: it must be aligned to SIZE, and lie in
+ * the partition, as above. SOFTGPU_OK, SOFTGPU_BAD_ARGUMENT or SOFTGPU_OUT_OF_RANGE. */
 enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t offset, uint64_t count,
 				uint64_t size);
 
-/* Whether a ring of N packets at BASE is one: in the window, aligned, a power of two. */
+/* Whether N packets at BASE can be a ring: it lies in the window and is aligned, and N is a power
+ * of two. */
 bool packet_ring_is_valid(const struct packet_limits *limits, uint64_t base, uint64_t n);
 
 /* Whether the 8 bytes of a fence lie at AT in the window, aligned. */

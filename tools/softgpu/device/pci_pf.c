@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The PF's configuration space, behind what PF and VFs have in common (vf/pci.c):
+ * The PF's configuration space. It begins with what the PF and VFs have in common (vf/pci.c), and
+ * then has:
  *
  *   0x100 vendor capability of another kind (a decoy)  0x330 SR-IOV  0x400 GPU-IOV
  */
@@ -11,7 +12,7 @@
 #define CAP_DECOY 0x100u
 #define CAP_SRIOV 0x330u
 #define CAP_GPUIOV 0x400u
-#define BLOCK_AT 0x150u /* of the scheduler block, from GPU-IOV; wherever, the byte says so */
+#define BLOCK_AT 0x150u /* offset of the scheduler block from CAP_GPUIOV; drivers must read it */
 
 static void ext_cap(struct pci_function *f, uint32_t at, uint32_t id, uint32_t next)
 {
@@ -37,7 +38,7 @@ void pci_build_pf(struct softgpu *gpu)
 	pci_register(f, CAP_SRIOV + 0x16, 2, 1, 0); /* stride */
 	pci_register(f, CAP_SRIOV + 0x1a, 2, DEVICE_VF, 0);
 	pci_register(f, CAP_SRIOV + 0x1c, 4, 0x553,
-		     0); /* page sizes: 4 KiB to 4 MiB, as hardware has */
+		     0); /* page sizes: 4 KiB to 4 MiB, as on hardware */
 	pci_register(f, CAP_SRIOV + 0x20, 4, 1, 0xffffffff);
 	pci_bars(f, CAP_SRIOV + 0x24, gpu->config.vram);
 

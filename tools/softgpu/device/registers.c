@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registers: what is read is made up when it is read, what is written takes effect at once. Where
- * each one lies is the layout's business.
+ * The PF's registers. A read computes the value from the device's state, a write takes effect at
+ * once. The layout tells where each register lies.
  */
 #include <string.h>
 
@@ -15,30 +15,41 @@ void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
 
 	if (vector == GPUIOV_VECTOR_ENGINE && has_status) {
 		gpu->intr_status |= bits;
-		/* A completion interrupts where the command asked for it. */
+		/* The command itself, not INTR_ENABLE, decides whether its completion interrupts.
+		 */
 		if (!(bits & (gpu->intr_enable | GPUIOV_INTR_CMD_COMPLETE)))
 			return;
 	}
 	if (vector == GPUIOV_VECTOR_ENGINE && !has_status && !(bits & GPUIOV_INTR_CMD_COMPLETE))
-		return; /* the older layout knows no other */
+		return; /* the older layout has only the interrupt for completions */
 	if (fault_strikes(gpu, SOFTGPU_FAULT_LOSE_IRQ, -1, -1))
 		return;
 	gpu->irqs_pf |= 1u << vector;
 }
 
+static bool vm_bit(const struct vf *vf, enum gpuiov_register reg)
+{
+	switch (reg) {
+	case GPUIOV_VM_BUSY:
+		return vf->busy;
+	case GPUIOV_VM_INIT:
+		return vf->state != CONTEXT_NONE;
+	case GPUIOV_IH_PENDING:
+		return vf->to_pf.valid && !vf->to_pf.acked;
+	default: /* VF_RESET_REQ */
+		return vf->reset_waits || vf->reset_at != VGPU_NEVER;
+	}
+}
+
+/* A register with one bit for each VF. */
 static uint32_t vm_bitmap(const struct softgpu *gpu, enum gpuiov_register reg)
 {
 	uint32_t i, bits = 0;
 
 	for (i = 0; i < gpu->enabled; i++) {
 		const struct vf *vf = &gpu->vfs[i];
-		bool set = reg == GPUIOV_VM_BUSY   ? vf->busy
-			   : reg == GPUIOV_VM_INIT ? vf->state != CONTEXT_NONE
-			   : reg == GPUIOV_IH_PENDING
-				   ? vf->to_pf.valid && !vf->to_pf.acked
-				   : vf->reset_waits || vf->reset_at != VGPU_NEVER;
 
-		bits |= (uint32_t)set << i;
+		bits |= (uint32_t)vm_bit(vf, reg) << i;
 	}
 	return bits;
 }
@@ -67,7 +78,7 @@ static struct vf *mailbox_vf(struct softgpu *gpu)
 	return gpu->mbox_index < gpu->enabled ? &gpu->vfs[gpu->mbox_index] : NULL;
 }
 
-/* The VF's process hears of a message and of an acknowledgement by serials. */
+/* Writes MBOX_CONTROL, and tells the VF's process of messages and acknowledgements. */
 static void pf_mailbox_control(struct softgpu *gpu, uint32_t value)
 {
 	struct vf *vf = mailbox_vf(gpu);
@@ -107,7 +118,7 @@ void registers_heard_acknowledgement(struct softgpu *gpu, int index)
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
 
-/* DW1 and DW2: the odd bit of each VF's pair says that a message of its scheduler waits. */
+/* DW1 and DW2: two bits for each VF; the odd one is set while a message of its scheduler waits. */
 static uint32_t hvvm_pairs(const struct softgpu *gpu, uint32_t first)
 {
 	uint32_t i, bits = 0;
@@ -118,7 +129,7 @@ static uint32_t hvvm_pairs(const struct softgpu *gpu, uint32_t first)
 	return bits;
 }
 
-/* A register of the layout. PART: which dword of those that have several. */
+/* Reads a register of the layout. PART: which dword of a register that has several. */
 static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t part)
 {
 	struct vf *vf = mailbox_vf(gpu);
@@ -137,7 +148,7 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_HVVM_DW2:
 		return hvvm_pairs(gpu, 16);
 	case GPUIOV_CONTEXT:
-		return gpu->context_reg | 1; /* one unit for each VF */
+		return gpu->context_reg | 1; /* size: one unit for each VF */
 	case GPUIOV_FB_AVAILABLE:
 		return (uint32_t)(gpu->config.vram >> 20);
 	case GPUIOV_CMD:
@@ -237,12 +248,18 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 	}
 }
 
-/* How many bytes a register takes in configuration space. */
+/* Bytes of a register in configuration space. */
 static uint32_t width(enum gpuiov_register reg)
 {
-	return reg == GPUIOV_FB_AVAILABLE				 ? 2
-	       : reg == GPUIOV_CMD_STATUS || reg == GPUIOV_RESET_CONTROL ? 1
-									 : 4;
+	switch (reg) {
+	case GPUIOV_FB_AVAILABLE:
+		return 2;
+	case GPUIOV_CMD_STATUS:
+	case GPUIOV_RESET_CONTROL:
+		return 1;
+	default:
+		return 4;
+	}
 }
 
 static bool is_multiple(enum gpuiov_register reg)
@@ -250,16 +267,18 @@ static bool is_multiple(enum gpuiov_register reg)
 	return reg == GPUIOV_MBOX_TRN || reg == GPUIOV_MBOX_RCV;
 }
 
-/* Where a register lies in configuration space; 0: not there. */
+/* The offset of a register in configuration space; 0: it is not there. */
 static uint32_t config_place(const struct softgpu *gpu, enum gpuiov_register reg)
 {
 	const struct gpuiov_location *at = &gpu->layout->at[reg];
 
 	if (reg == GPUIOV_FB_TABLE || reg == GPUIOV_FB_CONSUMED)
 		return 0;
-	return at->space == GPUIOV_CAP	   ? gpu->cap + at->offset
-	       : at->space == GPUIOV_BLOCK ? gpu->block + at->offset
-					   : 0;
+	if (at->space == GPUIOV_CAP)
+		return gpu->cap + at->offset;
+	if (at->space == GPUIOV_BLOCK)
+		return gpu->block + at->offset;
+	return 0;
 }
 
 void registers_config_read(struct softgpu *gpu, uint32_t offset, void *data, uint32_t size)
@@ -276,8 +295,8 @@ void registers_config_read(struct softgpu *gpu, uint32_t offset, void *data, uin
 	pci_read(&gpu->pf, offset, data, size);
 }
 
-/* The entries of the memory table, and of nothing else, are taken from the bytes that were
- * written: whole dwords only, the offset half of an entry ignores anything narrower. */
+/* Applies the entries of the memory table that were written, from the bytes of the configuration
+ * space. Only whole dwords count. */
 static void fb_table_written(struct softgpu *gpu, uint32_t offset, uint32_t size)
 {
 	uint32_t table = gpu->cap + gpu->layout->at[GPUIOV_FB_TABLE].offset, i, at, entry;
@@ -291,7 +310,7 @@ static void fb_table_written(struct softgpu *gpu, uint32_t offset, uint32_t size
 		fb_size = entry & 0xffff;
 		if (entry)
 			fb_size += gpu->layout->fb_size_bias;
-		/* An entry that is not taken stays what it was. */
+		/* An entry that is not accepted reads back unchanged. */
 		if (memory_set_partition(gpu, (int)i, (uint64_t)(entry >> 16) * GPUIOV_FB_UNIT,
 					 fb_size * GPUIOV_FB_UNIT))
 			gpu->fb_entries[i] = entry;
@@ -316,7 +335,7 @@ void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *da
 	uint32_t table = gpu->cap + gpu->layout->at[GPUIOV_FB_TABLE].offset;
 	uint32_t reg, at, bytes, value;
 
-	/* NumVFs is fixed while VFs are enabled, as the specification has it. */
+	/* NumVFs cannot be changed while VFs are enabled; the specification demands this. */
 	if (gpu->enabled && offset < gpu->sriov + SRIOV_NUM_VFS + 2 &&
 	    offset + size > gpu->sriov + SRIOV_NUM_VFS)
 		return;
@@ -337,7 +356,7 @@ void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *da
 		sriov_written(gpu);
 }
 
-/* Which register of the layout a BAR 5 offset is. */
+/* The register of the layout at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS: none. */
 static enum gpuiov_register mmio_register(const struct softgpu *gpu, uint32_t offset,
 					  uint32_t *part)
 {
@@ -368,7 +387,7 @@ static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
 	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
 }
 
-/* softgpu's own registers of 64 bits. */
+/* softgpu's own 64-bit registers; NULL: OFFSET is none of them. */
 static uint64_t *wide_register(struct softgpu *gpu, uint32_t offset)
 {
 	switch (offset & ~4u) {
@@ -437,12 +456,11 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	}
 	if (offset == SOFTGPU_VIOLATORS)
 		gpu->violators &= ~value;
-	/* What clears and copies at the moment is not to be changed; where host memory lies may be.
-	 */
+	/* The registers of a clear or copy in progress cannot be changed; the aperture can. */
 	if (gpu->fill_status & SOFTGPU_FILL_BUSY && wide != &gpu->host_base &&
 	    wide != &gpu->host_size)
 		return;
-	/* Device memory is a worker's own: it does not go to the host's. */
+	/* A worker's device memory cannot be swapped to host memory, so there is no aperture. */
 	if (wide == &gpu->host_size && gpu->workers)
 		return;
 	if (wide) {

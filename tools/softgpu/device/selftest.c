@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether work on this device can be stopped, and how soon: nothing is believed of a GPU or a
- * driver that was not seen. One worker counts a word up; it is stopped, must stand still while a
- * second one computes, and go on where it was; again and again, and in the end the count must be
- * right.
+ * Tests whether work on this device can be stopped, and how fast, because neither the GPU's model
+ * nor the driver's version tells. One worker counts a word up. It is stopped, must stand still
+ * while a second worker computes, and must continue where it was. This is repeated, and in the end
+ * the count must be right.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,10 +16,11 @@
 #include "client.h"
 #include "workers.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 #define WINDOW (UINT64_C(4) << 20)
 #define PARTITION (UINT64_C(8) << 20)
-#define LIMIT (UINT64_C(8) << 30) /* more than any context takes */
+#define LIMIT (UINT64_C(8) << 30) /* more than any context needs */
 #define RING_PACKETS 64u
 #define FENCE_AT 8192u
 #define COUNTER_AT 12288u
@@ -27,13 +28,13 @@
 #define RESULT_WORDS 4096u
 
 #define ROUNDS 25u
-#define COUNTS 200000u /* of 2 us: longer than all rounds together run */
+#define COUNTS 200000u /* of 2 us each: longer than all rounds together */
 #define STAND_STILL (2 * VGPU_MSEC)
 #define FIRST_STAND_STILL (20 * VGPU_MSEC)
-#define START_MS 30000 /* a CUDA context takes up to a second or two, on a cold driver longer */
+#define START_MS 30000 /* a CUDA context takes 1 or 2 s, and longer on a driver just loaded */
 #define DEADLINE (2 * VGPU_SEC)
-#define BOUND (20 * VGPU_MSEC) /* a stop that takes longer is none */
-#define MOST_LATE 2u	       /* a machine may stand still, but not always */
+#define BOUND (20 * VGPU_MSEC) /* a stop that takes longer is late */
+#define MOST_LATE 2u	       /* more late stops are not the host's delays any more */
 
 struct tenant {
 	struct worker_client *worker;
@@ -59,10 +60,10 @@ static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_
 
 	t->fd = memfd_create("softgpu-proof", MFD_CLOEXEC);
 	if (t->fd < 0 || ftruncate(t->fd, (off_t)WINDOW) < 0)
-		return vgpu_error_set(err, -errno, "memory: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "memory for the self-test: %s", strerror(errno));
 	t->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
 	if (t->window == MAP_FAILED)
-		return vgpu_error_set(err, -errno, "memory: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "memory for the self-test: %s", strerror(errno));
 	options.window_fd = t->fd;
 	return worker_start(&t->worker, &options, err);
 }
@@ -72,8 +73,7 @@ static void tenant_end(struct tenant *t)
 	worker_kill(t->worker);
 	if (t->window && t->window != MAP_FAILED)
 		munmap(t->window, WINDOW);
-	if (t->fd >= 0)
-		close(t->fd);
+	vgpu_close(&t->fd);
 }
 
 static void put(struct tenant *t, struct softgpu_packet p)
@@ -94,7 +94,7 @@ static uint64_t word(const struct tenant *t, uint64_t at)
 	return __atomic_load_n((const uint64_t *)(t->window + at), __ATOMIC_ACQUIRE);
 }
 
-/* Waits for the run's end. -errno; -ETIMEDOUT after DEADLINE. */
+/* Waits for the end of the run. 0; -ETIMEDOUT after DEADLINE; or another -errno. */
 static int await_end(struct tenant *t)
 {
 	vgpu_nsec until = vgpu_now() + DEADLINE;
@@ -116,10 +116,10 @@ static int await_end(struct tenant *t)
 	return -ETIMEDOUT;
 }
 
-/* Until the counter leaves VALUE, or LONG_ENOUGH has passed: whether it has left. */
-static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec long_enough)
+/* Whether the counter changes from VALUE within TIMEOUT. */
+static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec timeout)
 {
-	vgpu_nsec until = vgpu_now() + long_enough;
+	vgpu_nsec until = vgpu_now() + timeout;
 
 	while (word(t, COUNTER_AT) == value)
 		if (vgpu_now() >= until)
@@ -127,8 +127,8 @@ static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec long_enough)
 	return true;
 }
 
-/* The second tenant computes while the first is stopped. */
-static bool other_computes(struct tenant *t, uint32_t value)
+/* Lets a tenant compute. Whether its results are right. */
+static bool compute(struct tenant *t, uint32_t value)
 {
 	uint64_t i, fence = t->wptr + 1;
 
@@ -150,9 +150,10 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether a method of stopping works: why it does not, or NULL with the times in *OUT. */
-static const char *prove(struct tenant *a, struct tenant *b, uint32_t method,
-			 struct workers_proof *out)
+/* Tests a method of stopping. NULL with the times in *OUT; or a sentence that says why it does not
+ * work. */
+static const char *test_method(struct tenant *a, struct tenant *b, uint32_t method,
+			       struct workers_proof *out)
 {
 	vgpu_nsec took[ROUNDS], begin;
 	uint64_t before;
@@ -163,26 +164,28 @@ static const char *prove(struct tenant *a, struct tenant *b, uint32_t method,
 		before = word(a, COUNTER_AT);
 		run(a, method);
 		if (!moves(a, before, DEADLINE))
-			return i ? "it does not go on" : "it does not begin";
+			return i ? "work does not continue after a stop" : "work does not begin";
 		begin = vgpu_now();
 		worker_stop(a->worker);
 		if (await_end(a) < 0)
-			return "it does not stop";
+			return "work does not stop";
 		took[i] = vgpu_now() - begin;
 		if (a->ended.end != WORKER_STOPPED || a->ended.level != SOFTGPU_PREEMPT_HARD)
-			return "it ended, and was not stopped";
+			return "work ended before it was stopped";
 		late += took[i] > BOUND;
 		if (late > MOST_LATE)
-			return "it takes too long to stop";
+			return "stopping takes too long";
 		before = word(a, COUNTER_AT);
 		if (moves(a, before, i ? STAND_STILL : FIRST_STAND_STILL))
-			return "it goes on while it should stand still";
-		if (i < 3 && !other_computes(b, 0x5a5a0000 + i))
-			return "others cannot compute meanwhile";
+			return "work continues although it was stopped";
+		if (i < 3 && !compute(b, 0x5a5a0000 + i))
+			return "other workers cannot compute meanwhile";
 	}
 	run(a, method);
-	if (await_end(a) < 0 || a->ended.end != WORKER_IDLE || word(a, COUNTER_AT) != COUNTS)
-		return "its result is wrong";
+	if (await_end(a) < 0 || a->ended.end != WORKER_IDLE)
+		return "work that was stopped does not end";
+	if (word(a, COUNTER_AT) != COUNTS)
+		return "the result of work that was stopped is wrong";
 	qsort(took, ROUNDS, sizeof(took[0]), compare);
 	out->stops = WORKER_STOP_BLOCK | method;
 	out->level = SOFTGPU_PREEMPT_HARD;
@@ -191,8 +194,8 @@ static const char *prove(struct tenant *a, struct tenant *b, uint32_t method,
 	return NULL;
 }
 
-/* Nothing but killing works: how long that takes. */
-static void prove_kill(struct tenant *a, struct workers_proof *out)
+/* Measures how long killing a worker takes, which is used if no method of stopping works. */
+static void measure_kill(struct tenant *a, struct workers_proof *out)
 {
 	vgpu_nsec begin;
 
@@ -207,8 +210,8 @@ static void prove_kill(struct tenant *a, struct workers_proof *out)
 	out->typical = out->longest = vgpu_now() - begin;
 }
 
-/* What it is, and how much of its memory there is when nobody runs: each worker has taken as much
- * as the second has, beside its partition. */
+/* Notes the device's name and its free memory. The first worker uses as much memory beside its
+ * partition as the second, whose use is the difference between what the two found free. */
 static void note_device(const struct tenant *a, const struct tenant *b, struct workers_proof *out)
 {
 	const struct device_about *first = &a->worker->shared->about;
@@ -217,30 +220,45 @@ static void note_device(const struct tenant *a, const struct tenant *b, struct w
 	memcpy(out->device, first->name, sizeof(out->device));
 	out->device[sizeof(out->device) - 1] = 0;
 	out->modules = first->modules;
-	memcpy(out->wall, first->wall, sizeof(out->wall));
-	out->wall[sizeof(out->wall) - 1] = 0;
+	memcpy(out->limit_error, first->limit_error, sizeof(out->limit_error));
+	out->limit_error[sizeof(out->limit_error) - 1] = 0;
 	out->overhead = first->free > second->free ? first->free - second->free : 0;
 	out->free = second->free + 2 * out->overhead;
 }
 
-/* Two tenants from scratch, for each method. -ENODEV and the like: the device does not start. */
+static int start_two(struct tenant *a, struct tenant *b, const struct softgpu_config *config,
+		     struct vgpu_error *err)
+{
+	int r = tenant_start(a, 0, config, err);
+
+	if (r < 0)
+		return r;
+	r = worker_wait_ready(a->worker, START_MS, err);
+	if (r < 0)
+		return r;
+	r = tenant_start(b, 1, config, err);
+	if (r < 0)
+		return r;
+	return worker_wait_ready(b->worker, START_MS, err);
+}
+
+/* Tests METHOD (0: kill) with two new tenants. 0: *WHY is NULL if the method works, or says why
+ * not; -errno: the device does not start. */
 static int try(const struct softgpu_config *config, uint32_t method, struct workers_proof *out,
 	       const char **why, struct vgpu_error *err)
 {
 	struct tenant a = {.fd = -1}, b = {.fd = -1};
-	int r = tenant_start(&a, 0, config, err);
+	int r = start_two(&a, &b, config, err);
 
-	r = r ? r : worker_wait_ready(a.worker, START_MS, err);
-	r = r ? r : tenant_start(&b, 1, config, err);
-	r = r ? r : worker_wait_ready(b.worker, START_MS, err);
+	*why = NULL;
 	if (r == 0) {
 		note_device(&a, &b, out);
 		if (method == 0)
-			prove_kill(&a, out);
+			measure_kill(&a, out);
 		else if (!(a.worker->shared->about.stops & method))
 			*why = "the device does not offer it";
 		else
-			*why = prove(&a, &b, method, out);
+			*why = test_method(&a, &b, method, out);
 	}
 	tenant_end(&a);
 	tenant_end(&b);
@@ -253,18 +271,20 @@ int workers_prove(const struct softgpu_config *config, struct workers_proof *out
 	static const struct {
 		uint32_t method;
 		const char *name;
-	} methods[] = {{WORKER_STOP_CHANNELS, "channels"}, {WORKER_STOP_GROUPS, "groups"}};
+	} methods[] = {
+		{WORKER_STOP_CHANNELS, "disabling channels"},
+		{WORKER_STOP_GROUPS, "taking channel groups off their runlists"},
+	};
 	const char *why;
 	size_t i;
 	int r;
 
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		why = NULL;
 		r = try(config, methods[i].method, out, &why, err);
 		if (r < 0 || !why)
 			return r;
-		fprintf(stderr, "<5>softgpu: %s: work cannot be stopped by its %s: %s\n",
-			out->device, methods[i].name, why);
+		fprintf(stderr, "<5>softgpu: %s: work cannot be stopped by %s: %s\n", out->device,
+			methods[i].name, why);
 	}
 	return try(config, 0, out, &why, err);
 }

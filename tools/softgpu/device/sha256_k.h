@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* FIPS 180-4, 4.2.2: for this CPU, and for kernels, which include nothing else. */
+/* The constants of FIPS 180-4, section 4.2.2. GPU kernels include this file, and so it includes
+ * nothing. */
 #ifndef SOFTGPU_SHA256_K_H
 #define SOFTGPU_SHA256_K_H
 

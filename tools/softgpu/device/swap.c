@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was copied to host memory, and back. The mappings of a VF's owner stay valid while its
- * memory is out: its file goes on being its window. So what comes back must not undo what the owner
- * wrote meanwhile, and all else must be what comes back, right or wrong. A hash of each page, taken
- * when it was copied out, tells them apart: a page that comes back as it went changes nothing, what
- * the owner has written is newer; one that comes back otherwise, or not at all, counts.
+ * Keeps track of pages that the PF copies to host memory and back. A VF's owner can write to its
+ * memory while it is in host memory: the owner's mappings show the VF's file all the time. When the
+ * memory is back, the file must have what the owner wrote meanwhile, and otherwise what the PF has
+ * copied back, right or wrong. A hash of each page, taken when it is copied out, tells the two
+ * cases apart: if the PF copies a page back unchanged, the file keeps its page, which may be newer.
+ * If a page comes back changed, or not at all, the file gets what lies in GPU memory.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ uint64_t swap_hash(const void *page)
 			h[k] ^= h[k] >> 29;
 		}
 	}
-	/* 0 is for pages that have not been copied out. */
+	/* 0 means that a page has not been copied out. */
 	return (h[0] ^ h[1] * 3 ^ h[2] * 5 ^ h[3] * 7) | 1;
 }
 
@@ -54,7 +55,7 @@ void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t
 
 void swap_left(struct vf *vf)
 {
-	memset(vf->pages_back, 0, vf->memory_size / SWAP_PAGE);
+	memset(vf->pages_back, 0, vf->file->size / SWAP_PAGE);
 }
 
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset)
@@ -62,10 +63,10 @@ void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 	uint8_t page[SWAP_PAGE];
 	uint64_t i;
 
-	for (i = 0; i < vf->memory_size / SWAP_PAGE; i++) {
+	for (i = 0; i < vf->file->size / SWAP_PAGE; i++) {
 		if (vf->pages_back[i])
 			continue;
 		memory_access(gpu, offset + i * SWAP_PAGE, page, SWAP_PAGE, false);
-		memory_transfer(vf->memfd, i * SWAP_PAGE, page, SWAP_PAGE, true);
+		memory_transfer(vf->file, i * SWAP_PAGE, page, SWAP_PAGE, true);
 	}
 }

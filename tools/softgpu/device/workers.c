@@ -1,63 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "client.h"
+#include "leaving.h"
 #include "limit.h"
 #include "link.h"
-#include "vfio/thread.h"
 #include "workers.h"
 #include "vgpu/clock.h"
 
 /* A worker that quits has this long to clear its memory. */
-#define QUIT_MS 6000
-#define MAX_LEAVING 64u
-/* What a worker's context may grow by, when kernels with more stack or modules come. */
+#define QUIT (6 * VGPU_SEC)
+/* How much a worker's context may grow when GPU kernels need more stack or modules are loaded. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
 struct workers {
 	struct softgpu *gpu;
 	struct workers_proof proof;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
-	int leaving[MAX_LEAVING]; /* pidfds of those that have been asked to go */
-	uint32_t n_leaving;
-	int watch_fd; /* wakes the monitor: there are others to watch */
-	pthread_t monitor;
-	bool quit;
 };
-
-static void notify(int fd)
-{
-	const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* it holds a count already */
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-}
 
 void workers_begin(struct softgpu *gpu, int index)
 {
 	const struct workers_proof *proof = &gpu->workers->proof;
 	struct vf *vf = &gpu->vfs[index];
-	uint64_t limit = proof->wall[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
+	uint64_t limit = proof->limit_error[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
 	struct worker_options options = {
 		.device = gpu->config.device,
 		.gpu = gpu->config.device_index,
-		.window_fd = vf->memfd,
+		.window_fd = vf->file->fd,
 		.size = vf->fb_size,
 		.vf = (uint32_t)index,
 		.limit = limit,
@@ -77,12 +52,8 @@ void workers_end(struct softgpu *gpu, int index)
 	int pidfd = worker_quit(w->of[index]);
 
 	w->of[index] = NULL;
-	if (pidfd < 0)
-		return;
-	if (w->n_leaving == MAX_LEAVING)
-		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
-	w->leaving[w->n_leaving++] = pidfd;
-	notify(w->watch_fd);
+	if (pidfd >= 0)
+		leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
 }
 
 void workers_kill(struct softgpu *gpu, int index)
@@ -97,7 +68,7 @@ void workers_restart(struct softgpu *gpu, int index)
 {
 	struct worker_client *w = gpu->workers->of[index];
 
-	if (gpu->vfs[index].memfd < 0 || (w && !w->has_run))
+	if (!gpu->vfs[index].file || (w && !w->has_run))
 		return;
 	workers_end(gpu, index);
 	workers_begin(gpu, index);
@@ -134,31 +105,6 @@ const struct workers_proof *workers_proof(const struct softgpu *gpu)
 	return &gpu->workers->proof;
 }
 
-/* Waits for those that leave. */
-static void *monitor(void *arg)
-{
-	struct workers *w = arg;
-	struct pollfd fds[1 + MAX_LEAVING];
-	uint32_t i, n;
-
-	softgpu_lock(w->gpu);
-	while (!w->quit) {
-		fds[0] = (struct pollfd){w->watch_fd, POLLIN, 0};
-		for (n = 1, i = 0; i < w->n_leaving; i++)
-			fds[n++] = (struct pollfd){w->leaving[i], POLLIN, 0};
-		softgpu_unlock(w->gpu);
-		poll(fds, n, -1);
-		softgpu_lock(w->gpu);
-		if (fds[0].revents)
-			drain(w->watch_fd);
-		for (i = w->n_leaving; i-- > 0;)
-			if (worker_gone(w->leaving[i], 0))
-				w->leaving[i] = w->leaving[--w->n_leaving];
-	}
-	softgpu_unlock(w->gpu);
-	return NULL;
-}
-
 int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 {
 	struct workers *w = calloc(1, sizeof(*w));
@@ -171,22 +117,12 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 		free(w);
 		return r;
 	}
-	if (w->proof.wall[0] && strcmp(gpu->config.device, "cuda") == 0)
-		fprintf(stderr, "<6>softgpu: %s: no second wall around VFs' memory: %s\n",
-			w->proof.device, w->proof.wall);
+	if (w->proof.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
+		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
+			w->proof.device, w->proof.limit_error);
 	w->gpu = gpu;
-	w->watch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = w->watch_fd < 0
-		    ? errno
-		    : vfio_thread_create(&w->monitor, "sg-monitor", SCHED_OTHER, 0, monitor, w);
-	if (r == 0) {
-		gpu->workers = w;
-		return 0;
-	}
-	if (w->watch_fd >= 0)
-		close(w->watch_fd);
-	free(w);
-	return vgpu_error_set(err, -r, "cannot watch workers: %s", strerror(r));
+	gpu->workers = w;
+	return 0;
 }
 
 void workers_destroy(struct workers *w)
@@ -195,18 +131,8 @@ void workers_destroy(struct workers *w)
 
 	if (!w)
 		return;
-	softgpu_lock(w->gpu);
-	w->quit = true;
-	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
-		workers_end(w->gpu, (int)i);
-	notify(w->watch_fd);
-	softgpu_unlock(w->gpu);
-	pthread_join(w->monitor, NULL);
-	while (w->n_leaving > 0)
-		worker_gone(w->leaving[--w->n_leaving], QUIT_MS);
 	if (strcmp(w->gpu->config.device, "cuda") == 0)
 		for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 			limit_forget(LIMIT_ROOT, getpid(), i);
-	close(w->watch_fd);
 	free(w);
 }

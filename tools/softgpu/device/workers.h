@@ -1,51 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine as processes: one worker for each VF that has memory, which executes its packets on a
- * device. The VF's process speaks to it; the device starts it, hands its descriptors over, and ends
- * it. Who has none is not run. A worker that dies, or does not stop, costs its VF alone: it is
- * reported as one that needs a reset, and gets a fresh worker by that.
+ * The engines that use worker processes: one worker for each VF that has memory executes the VF's
+ * packets on a device. softgpu starts the worker, hands its descriptors to the VF's process, which
+ * exchanges messages with it, and ends it. A VF without a worker does not run. If a worker dies or
+ * does not stop, only its VF is affected: the PF learns that the VF needs a reset, and the reset
+ * starts a new worker.
  *
- * Under the lock.
+ * Call these functions with the device's lock held, unless noted.
  */
 #ifndef SOFTGPU_WORKERS_H
 #define SOFTGPU_WORKERS_H
 
 #include "gpu.h"
 
-/* Proves how the device's work can be stopped, and gets ready to start workers. 0 or -errno with
- * one sentence. */
+/* Tests how work on the device can be stopped, and prepares for starting workers. 0 or -errno with
+ * one sentence. Called without the lock. */
 int workers_create(struct softgpu *gpu, struct vgpu_error *err);
-/* Ends all of them. Called without the lock. NULL is allowed. */
+/* Ends all workers. Called without the lock. W may be NULL. */
 void workers_destroy(struct workers *w);
 
-/* The VF has memory, and a worker for it; or no longer. */
+/* Starts a worker for a VF that has memory now. */
 void workers_begin(struct softgpu *gpu, int vf);
+/* Asks the VF's worker, if there is one, to clear its memory and exit; does not wait for that. */
 void workers_end(struct softgpu *gpu, int vf);
-/* What the worker has put into its queue is not to run any more: it is killed. */
+/* Kills the VF's worker, so that nothing in its queue runs any more. */
 void workers_kill(struct softgpu *gpu, int vf);
-/* The VF begins anew: so does its worker, if it may have done anything. */
+/* Replaces the worker of a VF that was reset, unless it has never run anything. */
 void workers_restart(struct softgpu *gpu, int vf);
-/* What the VF's process is told of its worker; the descriptors stay the worker's. False: it has
- * none. */
+/* Fills in the message and the descriptors that tell a VF's process about its worker; the
+ * descriptors stay the worker's. False: the VF has no worker. */
 bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
 		   int fds[VF_ORDER_FDS]);
-/* The VF is about to run: its worker is no longer as new. */
+/* The VF is about to run, so workers_restart() must replace its worker from now on. */
 void workers_used(struct softgpu *gpu, int vf);
 
-/* How work is stopped, as proved. */
+/* The device, and how work on it is stopped, as tested. */
 struct workers_proof {
-	uint32_t stops; /* enum worker_stop */
-	uint32_t level; /* enum softgpu_preempt */
-	vgpu_nsec typical, longest;
-	bool modules;	   /* it takes MODULE_LOAD and LAUNCH */
-	uint64_t free;	   /* bytes of the device, when no worker runs; 0: no such limit */
-	uint64_t overhead; /* what a worker takes beside its VF's memory */
-	char device[64];
-	char wall[128]; /* why the driver does not limit VFs' memory as well; "": it does */
+	uint32_t stops;		    /* enum worker_stop: methods that passed */
+	uint32_t level;		    /* enum softgpu_preempt */
+	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
+	bool modules;		    /* the device executes MODULE_LOAD and LAUNCH */
+	uint64_t free;	   /* bytes that are free while no worker runs; 0: there is no such limit */
+	uint64_t overhead; /* bytes that a worker uses beside its VF's memory */
+	char device[64];   /* name */
+	char limit_error[128]; /* why the driver does not limit VFs' memory as well; "": it does */
 };
 const struct workers_proof *workers_proof(const struct softgpu *gpu);
 
-/* selftest.c: finds out, with two workers of its own. 0 or -errno with one sentence. */
+/* selftest.c: does the tests, with two workers of its own. 0 or -errno with one sentence. */
 int workers_prove(const struct softgpu_config *config, struct workers_proof *out,
 		  struct vgpu_error *err);
 

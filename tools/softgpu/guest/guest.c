@@ -16,13 +16,14 @@
 #define RING_AT 0u
 #define FENCE_AT (RING_PACKETS * 64u)
 #define FREE_AT (1u << 20)
-/* A lost interrupt costs no more than this. */
-#define LOOK_AGAIN_MS 100
-/* A request that was taken, and whose answer has not come: a vgpud that is restarted has forgotten
- * it. Drivers of hardware VFs ask again, too. */
-#define ASK_AGAIN (2 * VGPU_SEC)
+/* How often registers and memory are read while no interrupt comes, so that a lost interrupt delays
+ * the guest by no more than this. */
+#define POLL_MS 100
+/* When a request without an answer is repeated: a restarted vgpud does not know requests that an
+ * earlier one received. Drivers of hardware VFs do the same. */
+#define REPEAT_AFTER (2 * VGPU_SEC)
 
-/* The mailbox lies where the newer layout has it; a VF says by its registers which it has. */
+/* Offsets of the mailbox's registers in BAR 5. */
 struct mailbox {
 	uint32_t trn, rcv, control, enable;
 };
@@ -33,7 +34,7 @@ struct guest {
 	struct mailbox mailbox;
 	uint8_t *memory;
 	size_t size;
-	uint64_t partition; /* of which SIZE bytes are mapped */
+	uint64_t partition; /* bytes; the first SIZE of them are mapped */
 	uint32_t features;
 	uint64_t wptr, fence;
 	bool up;
@@ -54,7 +55,7 @@ static int write64(struct guest *g, uint32_t offset, uint64_t value)
 	return vfio_write(g->device, VFIO_REGION_BAR5, offset, &value, sizeof(value));
 }
 
-/* Tries the mailbox of each layout: the interrupt enable register keeps what is written. */
+/* Finds the layout of the VF: its interrupt enable register keeps what is written. */
 static int find_mailbox(struct guest *g)
 {
 	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
@@ -116,7 +117,7 @@ void guest_close(struct guest *g)
 	free(g);
 }
 
-/* Waits for the PF's word; *WORD is 0 if there is none by DEADLINE. */
+/* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. 0 or -errno. */
 static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 {
 	struct pollfd ready = {.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN};
@@ -135,7 +136,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 			return -ENODEV;
 		if (control & GPUIOV_MBOX_RCV_VALID)
 			return write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
-		/* The end of a reset is said without saying so. */
+		/* The PF writes the end of a reset without marking it as a message. */
 		if (*word == GPUIOV_FLR_DONE)
 			return 0;
 		*word = 0;
@@ -143,7 +144,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 		if (now >= deadline)
 			return 0;
 		now = (deadline - now) / VGPU_MSEC + 1;
-		poll(&ready, 1, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
+		poll(&ready, 1, now < POLL_MS ? (int)now : POLL_MS);
 	}
 }
 
@@ -158,8 +159,8 @@ static int send_request(struct guest *g, uint32_t word)
 	return write32(g, g->mailbox.control, GPUIOV_MBOX_TRN_VALID);
 }
 
-/* The request once more, unless it has not been read yet, or an answer is there. */
-static int send_again(struct guest *g, uint32_t request)
+/* Repeats a request, unless the PF has not read it yet, or has answered. */
+static int repeat_request(struct guest *g, uint32_t request)
 {
 	uint32_t control;
 	int r = read32(g, g->mailbox.control, &control);
@@ -170,14 +171,15 @@ static int send_again(struct guest *g, uint32_t request)
 	return send_request(g, request);
 }
 
-/* Sends a request that wants the engine, and waits until it is ours. */
-static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu_error *err)
+/* Sends a request for the engine, and waits until the host grants it. */
+static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
+			  struct vgpu_error *err)
 {
-	vgpu_nsec deadline = vgpu_now() + timeout, again = vgpu_now() + ASK_AGAIN;
+	vgpu_nsec deadline = vgpu_now() + timeout, again = vgpu_now() + REPEAT_AFTER;
 	uint32_t word, control;
 	int r;
 
-	/* What was said before is not an answer to this. */
+	/* An old message must not be taken for the answer. */
 	r = read32(g, g->mailbox.control, &control);
 	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
@@ -189,20 +191,21 @@ static int ask(struct guest *g, uint32_t request, vgpu_nsec timeout, struct vgpu
 			return 0;
 		if (r == 0 && word == GPUIOV_FAIL)
 			return vgpu_error_set(err, -EACCES,
-					      "the host refuses this VF the engine; it may be "
-					      "quarantined, or ask too often");
+					      "the host refuses this VF the engine: the VF may be "
+					      "quarantined, or may have sent too many requests");
 		if (r == 0 && vgpu_now() >= deadline)
 			return vgpu_error_set(err, -ETIMEDOUT,
-					      "no answer from the host; is its vgpud running?");
-		/* A reset that ended meanwhile made room for our request, or dropped it. */
+					      "the host does not answer: check that vgpud is "
+					      "running there");
+		/* The reset has dropped the request, or vgpud can serve it from now on. */
 		if (r == 0 && word == GPUIOV_FLR_DONE) {
 			struct timespec pause = {0, 2000000};
 
 			nanosleep(&pause, NULL);
-			r = send_again(g, request);
+			r = repeat_request(g, request);
 		} else if (r == 0 && vgpu_now() >= again) {
-			again += ASK_AGAIN;
-			r = send_again(g, request);
+			again += REPEAT_AFTER;
+			r = repeat_request(g, request);
 		}
 	}
 	return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
@@ -215,8 +218,9 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	int r;
 
 	r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
-	r = r ? vgpu_error_set(err, r, "mailbox: %s", strerror(-r))
-	      : ask(g, GPUIOV_REQ_INIT, timeout, err);
+	if (r < 0)
+		return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
+	r = request_engine(g, GPUIOV_REQ_INIT, timeout, err);
 	if (r < 0)
 		return r;
 	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
@@ -228,12 +232,12 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 			      sizeof(g->partition));
 	if (r == 0)
 		r = read32(g, SOFTGPU_FEATURES, &g->features);
-	/* The window may be larger than what is behind it. */
+	/* BAR 0 may be larger than the part of the partition that it shows. */
 	g->size = partition < g->size ? partition : g->size;
 	if (r == 0 && g->size < 2 * FREE_AT)
 		r = -ENOSPC;
 	if (r < 0)
-		return vgpu_error_set(err, r, "memory of the VF: %s", strerror(-r));
+		return vgpu_error_set(err, r, "the VF's memory: %s", strerror(-r));
 	g->memory = memory;
 	g->wptr = 0;
 	g->fence = 0;
@@ -255,12 +259,12 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
 	uint32_t word, control = GPUIOV_MBOX_TRN_VALID;
 	vgpu_nsec deadline = vgpu_now() + timeout;
-	int r = ask(g, GPUIOV_REQ_FINI, timeout, err);
+	int r = request_engine(g, GPUIOV_REQ_FINI, timeout, err);
 
 	g->up = false;
 	if (r == 0)
 		r = send_request(g, GPUIOV_REL_FINI);
-	/* Until the host has taken it in: who leaves before is reset instead. */
+	/* A guest that disconnects before the host has read REL_FINI is reset instead. */
 	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
 		if (r == 0)
@@ -313,8 +317,8 @@ int guest_ring(struct guest *g)
 	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &g->wptr, sizeof(g->wptr));
 }
 
-/* Memory behind a closed gate, or of a device that is gone, reads as all ones, which is beyond
- * every fence. So a fence that was never put counts as none. */
+/* Memory behind a closed gate, or of a device that is gone, reads as all ones, which exceeds every
+ * fence. So a value above the last fence does not count. */
 bool guest_reached(struct guest *g, uint64_t fence)
 {
 	uint64_t at = __atomic_load_n((uint64_t *)(g->memory + FENCE_AT), __ATOMIC_ACQUIRE);
@@ -331,8 +335,9 @@ enum softgpu_error guest_error(struct guest *g)
 	return (enum softgpu_error)value;
 }
 
-/* Whether the VF was taken away, or has stopped. */
-static int look(struct guest *g)
+/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset; -EIO: it has stopped with an
+ * error; -ENODEV: the device is gone. */
+static int check_vf(struct guest *g)
 {
 	uint32_t word = 0, control = 0;
 	int r = read32(g, g->mailbox.control, &control);
@@ -349,8 +354,10 @@ static int look(struct guest *g)
 		return -ECONNRESET;
 	}
 	error = guest_error(g);
-	/* Of a fault the PF has been told: it resets the VF, and says so. */
-	return error == SOFTGPU_OK || error == SOFTGPU_FAULTED ? 0 : -EIO;
+	/* After a fault the PF resets the VF and reports that by a message. */
+	if (error != SOFTGPU_OK && error != SOFTGPU_FAULTED)
+		return -EIO;
+	return 0;
 }
 
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
@@ -367,13 +374,13 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 		if (now >= deadline)
 			return -ETIMEDOUT;
 		now = (deadline - now) / VGPU_MSEC + 1;
-		n = poll(ready, 2, now < LOOK_AGAIN_MS ? (int)now : LOOK_AGAIN_MS);
+		n = poll(ready, 2, now < POLL_MS ? (int)now : POLL_MS);
 		vgpu_eventfd_drain(ready[0].fd);
 		if (guest_reached(g, fence))
 			break;
 		if (n == 0 || ready[1].revents || ready[0].revents) {
 			vgpu_eventfd_drain(ready[1].fd);
-			r = look(g);
+			r = check_vf(g);
 			if (r < 0)
 				return r;
 		}

@@ -12,15 +12,16 @@
 #include "guest.h"
 #include "vgpu/number.h"
 
-#define PATIENCE (60 * VGPU_SEC)
+#define TIMEOUT (60 * VGPU_SEC)
 #define LOG_BYTES 8192u
 #define MODULE 0u
 
-/* An argument; a buffer is BYTES of the file IN, or of zeros, and goes to the file OUT. */
+/* An argument. A buffer begins with the bytes of the file IN, or zeros, and is written to the file
+ * OUT at the end. */
 struct arg {
 	struct softgpu_launch_arg wire;
-	const char *in, *out;
-	uint64_t at; /* of a buffer, in the window */
+	const char *in, *out; /* NULL: none; OUT "": standard output */
+	uint64_t at;	      /* offset of a buffer in the window */
 };
 
 struct request {
@@ -32,10 +33,10 @@ struct request {
 	bool gated;
 };
 
-/* The window, from its free part on, handed out in pieces. */
+/* The memory that buffers are allocated from. */
 struct space {
-	uint8_t *memory;
-	uint64_t offset, size, used;
+	uint8_t *memory;	     /* the free part of the window */
+	uint64_t offset, size, used; /* of it; the offset is in the partition */
 	uint64_t device_at, device_size, device_used;
 };
 
@@ -43,19 +44,26 @@ static void usage(FILE *to)
 {
 	fputs("usage: vgpu-guest launch FILE --function NAME --socket PATH|--device NAME "
 	      "[options]\n"
-	      "Loads FILE (PTX or a cubin) on a softgpu VF whose engine takes kernels, and "
-	      "launches one.\n\n"
+	      "Loads FILE (PTX or a cubin) on a softgpu VF, and launches one of its GPU "
+	      "kernels.\nsoftgpu must run with --engine cuda.\n\n"
 	      "Options:\n"
+	      "  --function NAME   the GPU kernel to launch\n"
+	      "  --socket PATH     the VF's vfio-user socket\n"
+	      "  --device NAME     the VF as vfio:ADDRESS, through the kernel's VFIO\n"
 	      "  --grid X[,Y,Z]    blocks (1)\n"
 	      "  --block X[,Y,Z]   threads of a block (1)\n"
 	      "  --shared N        bytes of dynamic shared memory for each block (0)\n"
-	      "  --arg KIND:VALUE  the next argument: u32, u64 or f32, f64 with a number; in:FILE, "
-	      "the\n"
-	      "                    address of the file's bytes; out:BYTES[:FILE], of so many "
-	      "zeros,\n"
-	      "                    which go to FILE, or are printed, afterwards; inout:FILE:FILE\n"
-	      "  --gated           the blocks do not wait for each other: stop between them\n"
-	      "  --repeat N        launch so often (1)\n",
+	      "  --arg KIND:VALUE  the next argument:\n"
+	      "                      u32:N, u64:N, f32:N, f64:N  a number\n"
+	      "                      in:FILE           a buffer with the bytes of FILE\n"
+	      "                      out:BYTES[:FILE]  a buffer of zeros, which is written to "
+	      "FILE\n"
+	      "                                        at the end, or printed\n"
+	      "                      inout:FILE:FILE   a buffer with the bytes of the first FILE,\n"
+	      "                                        which is written to the second\n"
+	      "  --gated           stop work between blocks; the blocks must not wait for each "
+	      "other\n"
+	      "  --repeat N        launch N times (1)\n",
 	      to);
 }
 
@@ -64,7 +72,7 @@ static bool parse_whole(const char *text, uint64_t most, uint64_t *out)
 	return vgpu_parse_unsigned(text, most, out) == 0;
 }
 
-/* X, X,Y or X,Y,Z. TEXT is the option's, and is cut up. */
+/* Parses "X", "X,Y" or "X,Y,Z". Writes NULs into TEXT. */
 static bool parse_three(char *text, uint32_t out[3])
 {
 	uint64_t value;
@@ -103,7 +111,7 @@ static bool parse_float(const char *text, double *out)
 	return vgpu_parse_real(text, -DBL_MAX, DBL_MAX, out) == 0;
 }
 
-/* KIND with a number: whether it is one. */
+/* Parses TEXT as a number of KIND. Whether both are valid. */
 static bool parse_number(struct arg *a, const char *kind, const char *text)
 {
 	uint64_t whole;
@@ -123,7 +131,7 @@ static bool parse_number(struct arg *a, const char *kind, const char *text)
 	return true;
 }
 
-/* TEXT is the option's, and is cut up. */
+/* Parses the value of --arg. Writes NULs into TEXT. */
 static bool parse_arg(struct arg *a, char *text)
 {
 	char *value = strchr(text, ':'), *second;
@@ -163,13 +171,13 @@ static int parse(int argc, char **argv, struct request *q)
 		{NULL, 0, NULL, 0},
 	};
 	struct softgpu_launch *l = &q->launch;
-	char said[256] = ""; /* options are cut up */
+	char given[256] = ""; /* the option's value, before parsing writes into it */
+	int option, index = 0;
 	uint64_t value;
 	bool ok = true;
-	int option;
 
-	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		snprintf(said, sizeof(said), "%s", optarg ? optarg : "");
+	while (ok && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		snprintf(given, sizeof(given), "%s", optarg ? optarg : "");
 		switch (option) {
 		case SOCKET:
 			snprintf(q->device, sizeof(q->device), "vfio-user:%s", optarg);
@@ -210,12 +218,13 @@ static int parse(int argc, char **argv, struct request *q)
 	}
 	if (!ok) {
 		fprintf(stderr,
-			"vgpu-guest: launch: %s: not understood, or no such file; see --help\n",
-			said);
+			"vgpu-guest: launch: --%s %s: not a valid value, or no such file; see "
+			"--help\n",
+			options[index].name, given);
 		return -EINVAL;
 	}
 	if (optind + 2 != argc || !q->device[0] || !l->function[0]) {
-		fprintf(stderr, "vgpu-guest: launch: want one FILE, --function, and --socket or "
+		fprintf(stderr, "vgpu-guest: launch: give one FILE, --function, and --socket or "
 				"--device; see --help\n");
 		return -EINVAL;
 	}
@@ -223,8 +232,8 @@ static int parse(int argc, char **argv, struct request *q)
 	return 0;
 }
 
-/* BYTES of the window: their offset. 0: there is no room. */
-static uint64_t take(struct space *s, uint64_t bytes)
+/* Allocates BYTES of the window. Their offset; 0: there is no room. */
+static uint64_t allocate(struct space *s, uint64_t bytes)
 {
 	uint64_t at = (s->used + 255) / 256 * 256;
 
@@ -234,7 +243,7 @@ static uint64_t take(struct space *s, uint64_t bytes)
 	return s->offset + at;
 }
 
-static uint8_t *shown(const struct space *s, uint64_t at)
+static uint8_t *window_at(const struct space *s, uint64_t at)
 {
 	return s->memory + (at - s->offset);
 }
@@ -246,20 +255,23 @@ static int read_file(const char *path, uint8_t *to, uint64_t bytes, struct vgpu_
 
 	if (f)
 		fclose(f);
-	return whole ? 0 : vgpu_error_set(err, -EIO, "%s: cannot be read", path);
+	if (!whole)
+		return vgpu_error_set(err, -EIO, "%s: cannot be read", path);
+	return 0;
 }
 
-/* Buffers lie in device memory, where there is enough, and are copied by way of the window. */
-static int place(struct space *s, struct arg *a, struct guest *g, struct vgpu_error *err)
+/* Allocates a buffer in the window and, if there is room, in device memory: then a packet copies it
+ * there. */
+static int place_buffer(struct space *s, struct arg *a, struct guest *g, struct vgpu_error *err)
 {
 	struct softgpu_packet p = {.opcode = SOFTGPU_UPLOAD};
 	uint64_t there = (s->device_used + 255) / 256 * 256;
 
-	a->at = take(s, a->wire.bytes);
+	a->at = allocate(s, a->wire.bytes);
 	if (!a->at)
 		return vgpu_error_set(err, -ENOSPC, "the arguments do not fit into the window");
-	memset(shown(s, a->at), 0, a->wire.bytes);
-	if (a->in && read_file(a->in, shown(s, a->at), a->wire.bytes, err) < 0)
+	memset(window_at(s, a->at), 0, a->wire.bytes);
+	if (a->in && read_file(a->in, window_at(s, a->at), a->wire.bytes, err) < 0)
 		return -EIO;
 	a->wire.value = a->at;
 	if (there > s->device_size || a->wire.bytes > s->device_size - there)
@@ -273,18 +285,30 @@ static int place(struct space *s, struct arg *a, struct guest *g, struct vgpu_er
 	return 0;
 }
 
-static int give(const struct space *s, const struct arg *a, struct vgpu_error *err)
+/* Prints bytes in hexadecimal: words of 4 bytes, 8 words on a line. */
+static void print_bytes(const uint8_t *bytes, uint64_t n)
 {
-	const uint8_t *bytes = shown(s, a->at);
+	const char *separator;
 	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		separator = "";
+		if (i % 32 == 31 || i + 1 == n)
+			separator = "\n";
+		else if (i % 4 == 3)
+			separator = " ";
+		printf("%02x%s", bytes[i], separator);
+	}
+}
+
+/* Writes a buffer to its file, or prints it. */
+static int write_buffer(const struct space *s, const struct arg *a, struct vgpu_error *err)
+{
+	const uint8_t *bytes = window_at(s, a->at);
 	FILE *f;
 
 	if (a->out[0] == 0) {
-		for (i = 0; i < a->wire.bytes; i++)
-			printf("%02x%s", bytes[i],
-			       i % 32 == 31 || i + 1 == a->wire.bytes ? "\n"
-			       : i % 4 == 3			      ? " "
-								      : "");
+		print_bytes(bytes, a->wire.bytes);
 		return 0;
 	}
 	f = fopen(a->out, "wb");
@@ -293,40 +317,47 @@ static int give(const struct space *s, const struct arg *a, struct vgpu_error *e
 	return 0;
 }
 
-static int wait_for(struct guest *g, const char *log, struct vgpu_error *err)
+/* Runs the packets in the ring, and waits until they are done. LOG: where the compiler writes its
+ * messages. */
+static int run_packets(struct guest *g, const char *log, struct vgpu_error *err)
 {
 	uint64_t fence = guest_put_fence(g);
 	int r = guest_ring(g);
 
 	if (r == 0)
-		r = guest_wait(g, fence, PATIENCE);
+		r = guest_wait(g, fence, TIMEOUT);
 	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_MODULE)
-		return vgpu_error_set(err, r, "it does not compile: %s", log);
+		return vgpu_error_set(err, r, "the file does not compile: %s", log);
 	if (r == -EIO && guest_error(g) == SOFTGPU_BAD_LAUNCH)
-		return vgpu_error_set(err, r, "no such function, or not with these arguments");
+		return vgpu_error_set(
+			err, r,
+			"the file has no such function, or the function does not accept "
+			"these arguments");
 	if (r == -EIO)
 		return vgpu_error_set(err, r, "the VF stopped with error %u", guest_error(g));
 	if (r == -ECONNRESET)
 		return vgpu_error_set(err, r,
-				      "the VF was reset: the kernel faulted, or did not end");
-	return r < 0 ? vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r)) : 0;
+				      "the VF was reset: the GPU kernel faulted, or did not end");
+	if (r < 0)
+		return vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r));
+	return 0;
 }
 
 static int load(struct request *q, struct space *s, struct guest *g, struct vgpu_error *err)
 {
-	uint64_t size, at, log = take(s, LOG_BYTES);
+	uint64_t size, at, log = allocate(s, LOG_BYTES);
 	struct softgpu_packet p = {.opcode = SOFTGPU_MODULE_LOAD};
 	int r;
 
 	if (!file_size(q->image, &size))
 		return vgpu_error_set(err, -ENOENT, "%s: cannot be read", q->image);
-	at = take(s, size);
+	at = allocate(s, size);
 	if (!log || !at)
 		return vgpu_error_set(err, -ENOSPC, "%s does not fit into the window", q->image);
-	r = read_file(q->image, shown(s, at), size, err);
+	r = read_file(q->image, window_at(s, at), size, err);
 	if (r < 0)
 		return r;
-	shown(s, log)[0] = 0;
+	window_at(s, log)[0] = 0;
 	p.flags = q->gated ? SOFTGPU_MODULE_GATED : 0;
 	p.arg[0] = MODULE;
 	p.arg[1] = at;
@@ -334,28 +365,30 @@ static int load(struct request *q, struct space *s, struct guest *g, struct vgpu
 	p.arg[3] = log;
 	p.arg[4] = LOG_BYTES;
 	guest_put(g, &p);
-	return wait_for(g, (const char *)shown(s, log), err);
+	return run_packets(g, (const char *)window_at(s, log), err);
 }
 
 static int execute(struct request *q, struct space *s, struct guest *g, struct vgpu_error *err)
 {
 	struct softgpu_packet p = {.opcode = SOFTGPU_LAUNCH};
 	struct softgpu_launch *l = &q->launch;
-	uint64_t at = take(s, sizeof(*l)), times = take(s, 16), n;
+	uint64_t at = allocate(s, sizeof(*l)), times = allocate(s, 16), n;
 	struct softgpu_packet event = {.opcode = SOFTGPU_EVENT, .arg = {times}};
 	const uint64_t *when;
 	uint32_t i;
-	int r = at && times ? 0 : vgpu_error_set(err, -ENOSPC, "the window is too small");
+	int r = 0;
 
-	for (i = 0; i < l->n_args && r == 0; i++) {
+	if (!at || !times)
+		return vgpu_error_set(err, -ENOSPC, "the window is too small");
+	for (i = 0; i < l->n_args; i++) {
 		if (q->args[i].wire.kind == SOFTGPU_ARG_BUFFER)
-			r = place(s, &q->args[i], g, err);
+			r = place_buffer(s, &q->args[i], g, err);
+		if (r < 0)
+			return r;
 		l->args[i] = q->args[i].wire;
 	}
-	if (r < 0)
-		return r;
-	when = (const uint64_t *)shown(s, times);
-	memcpy(shown(s, at), l, sizeof(*l));
+	when = (const uint64_t *)window_at(s, times);
+	memcpy(window_at(s, at), l, sizeof(*l));
 	p.arg[0] = MODULE;
 	p.arg[1] = at;
 	p.arg[2] = sizeof(*l);
@@ -364,7 +397,7 @@ static int execute(struct request *q, struct space *s, struct guest *g, struct v
 	for (n = 0; n < q->repeat && r == 0; n++) {
 		guest_put(g, &p);
 		if (n % 256 == 255)
-			r = wait_for(g, "", err);
+			r = run_packets(g, "", err);
 	}
 	guest_put(g, &event);
 	for (i = 0; i < l->n_args; i++) {
@@ -377,13 +410,14 @@ static int execute(struct request *q, struct space *s, struct guest *g, struct v
 			guest_put(g, &fetch);
 	}
 	if (r == 0)
-		r = wait_for(g, "", err);
+		r = run_packets(g, "", err);
 	for (i = 0; i < l->n_args && r == 0; i++)
 		if (q->args[i].out)
-			r = give(s, &q->args[i], err);
+			r = write_buffer(s, &q->args[i], err);
 	if (r == 0)
-		fprintf(stderr, "%s: %llu in %.3f ms, others' slices included\n", l->function,
-			(unsigned long long)q->repeat, (double)(when[1] - when[0]) / 1e6);
+		fprintf(stderr, "%s: %llu launches in %.3f ms, including slices of other VFs\n",
+			l->function, (unsigned long long)q->repeat,
+			(double)(when[1] - when[0]) / 1e6);
 	return r;
 }
 
@@ -399,11 +433,11 @@ int launch_main(int argc, char **argv)
 		return 2;
 	r = guest_open(&g, q.device, &err);
 	if (r == 0)
-		r = guest_bring_up(g, PATIENCE, &err);
+		r = guest_bring_up(g, TIMEOUT, &err);
 	if (r == 0 && !guest_has_modules(g))
 		r = vgpu_error_set(
 			&err, -EOPNOTSUPP,
-			"this VF takes no kernels: softgpu wants --engine cuda for that");
+			"this VF loads no GPU kernels: start softgpu with --engine cuda");
 	if (r == 0) {
 		s.memory = guest_memory(g, &s.offset, &s.size);
 		guest_device_memory(g, &s.device_at, &s.device_size);
@@ -412,9 +446,11 @@ int launch_main(int argc, char **argv)
 	if (r == 0)
 		r = execute(&q, &s, g, &err);
 	if (r == 0)
-		r = guest_bring_down(g, PATIENCE, &err);
+		r = guest_bring_down(g, TIMEOUT, &err);
 	guest_close(g);
 	if (r < 0)
 		fprintf(stderr, "vgpu-guest: launch: %s\n", err.text);
-	return r == -EACCES ? 3 : r < 0 ? 1 : 0;
+	if (r == -EACCES)
+		return 3;
+	return r < 0 ? 1 : 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* vgpu-guest launch: a kernel of the user's own on a VF. */
+/* vgpu-guest launch: runs a GPU kernel of the user's on a VF. */
 #ifndef GUEST_LAUNCH_H
 #define GUEST_LAUNCH_H
 
-/* The command's arguments, from "launch" on. The exit status. */
+/* ARGV: all arguments of vgpu-guest, with "launch" at index 1. Returns the exit status. */
 int launch_main(int argc, char **argv);
 
 #endif

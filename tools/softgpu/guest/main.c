@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vgpu-guest: a tenant that computes. It keeps its VF busy, or disturbs others, checks every result
- * against a reference that the CPU has computed, and says how fast it was served.
+ * vgpu-guest: a tenant that computes. It keeps its VF busy, or disturbs other VFs, checks every
+ * result against a reference that the CPU has computed, and reports how fast its jobs were.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,7 +21,7 @@
 
 #define MAX_DEPTH 16u
 #define MAX_SAMPLES (1u << 20)
-#define PATIENCE (30 * VGPU_SEC)
+#define TIMEOUT (30 * VGPU_SEC)
 
 struct options {
 	const char *png;
@@ -57,28 +57,29 @@ static void usage(FILE *to)
 	size_t i;
 
 	fputs("usage: vgpu-guest WORKLOAD --socket PATH|--device NAME [options]\n"
-	      "       vgpu-guest launch FILE --function NAME ..., see vgpu-guest launch --help\n"
+	      "       vgpu-guest launch FILE --function NAME ... (see vgpu-guest launch --help)\n"
 	      "Runs work on a softgpu VF and checks its results.\n\nWorkloads:\n",
 	      to);
 	for (i = 0; workloads[i]; i++)
 		fprintf(to, "  %-12s %s\n", workloads[i]->name, workloads[i]->help);
 	fputs("\nOptions:\n"
 	      "  --socket PATH     the VF's vfio-user socket\n"
-	      "  --device NAME     or the VF as vfio:ADDRESS, through the kernel's VFIO; with\n"
-	      "                    ,token=UUID or ,token-file=PATH where its PF is held so, too\n"
-	      "  --seconds N       how long (5)\n"
-	      "  --jobs N          how many at most (no limit)\n"
+	      "  --device NAME     the VF as vfio:ADDRESS, through the kernel's VFIO; add\n"
+	      "                    ,token=UUID or ,token-file=PATH if its PF is opened with a "
+	      "token\n"
+	      "  --seconds N       run for N seconds (5)\n"
+	      "  --jobs N          run at most N jobs (no limit)\n"
 	      "  --depth N         jobs in flight, 1 to 16 (2; interactive: 1)\n"
-	      "  --rate HZ         start so many jobs a second (interactive: 60; else at once)\n"
+	      "  --rate HZ         jobs started a second (interactive: 60; others: no limit)\n"
 	      "  --us N            length of a spin, hog or interactive job, microseconds (1000)\n"
 	      "  --size N          size of the problem, 1 to 8 (1)\n"
-	      "  --device-memory   compute in memory behind the window, where there is some\n"
+	      "  --device-memory   compute in the device memory behind the window\n"
 	      "  --png PREFIX      mandelbrot: write frames to PREFIX-N.png\n"
 	      "  --leave           end without bringing the VF down, as a killed VM would\n"
 	      "  --json            print one JSON object\n"
-	      "SIGINT ends it; SIGUSR1 has it report after its next job, and go on.\n"
-	      "Ends with 0 if all results were right, 1 if not, 2 for usage, 3 if the VF was "
-	      "refused.\n",
+	      "SIGINT ends it; SIGUSR1 makes it report after its next job.\n"
+	      "Exit status: 0 if all results were right, 1 if not or after an error, 2 for wrong\n"
+	      "arguments, 3 if the host refuses the VF the engine.\n",
 	      to);
 }
 
@@ -122,9 +123,9 @@ static int parse(int argc, char **argv, struct options *o)
 	};
 	double v = 0;
 	bool ok = true;
-	int option;
+	int option, index = 0;
 
-	while (ok && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while (ok && (option = getopt_long(argc, argv, "", options, &index)) != -1) {
 		switch (option) {
 		case SOCKET:
 			snprintf(o->device, sizeof(o->device), "vfio-user:%s", optarg);
@@ -174,12 +175,13 @@ static int parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if (!ok) {
-		fprintf(stderr, "vgpu-guest: %s: out of range; see --help\n", argv[optind - 1]);
+		fprintf(stderr, "vgpu-guest: --%s %s: not a number, or out of range; see --help\n",
+			options[index].name, optarg);
 		return -EINVAL;
 	}
 	if (optind + 1 != argc || !o->device[0]) {
 		fprintf(stderr,
-			"vgpu-guest: want one WORKLOAD, and --socket or --device; see --help\n");
+			"vgpu-guest: give one WORKLOAD, and --socket or --device; see --help\n");
 		return -EINVAL;
 	}
 	o->workload = workload_find(argv[optind]);
@@ -219,9 +221,10 @@ static void sleep_until(vgpu_nsec t)
 /* Prints what has been done so far. */
 static void report(const struct options *o, struct result *r);
 
-/* Works until the end; a job is checked when its fence is reached, and its slot used again. */
-static int work(struct guest *g, struct workload_state *state, const struct options *o,
-		struct result *res, vgpu_nsec deadline)
+/* Runs jobs until DEADLINE, or until enough have run. Checks each job when its fence is reached,
+ * and uses its slot again. 0, or guest_wait()'s error. */
+static int run_jobs(struct guest *g, struct workload_state *state, const struct options *o,
+		    struct result *res, vgpu_nsec deadline)
 {
 	struct flight flights[MAX_DEPTH];
 	vgpu_nsec next = vgpu_now(), period = o->rate > 0 ? (vgpu_nsec)(1e9 / o->rate) : 0;
@@ -245,7 +248,7 @@ static int work(struct guest *g, struct workload_state *state, const struct opti
 			continue;
 		}
 		r = guest_wait(g, flights[head % o->depth].fence,
-			       o->workload->endless ? 100 * VGPU_MSEC : PATIENCE);
+			       o->workload->endless ? 100 * VGPU_MSEC : TIMEOUT);
 		if (r == -ETIMEDOUT && o->workload->endless) {
 			if (!more)
 				return 0;
@@ -314,16 +317,16 @@ static void report(const struct options *o, struct result *r)
 	json_object_put(out);
 }
 
-/* From one bring-up to the next: a VF that was reset is brought up again, and goes on. */
-static int live(struct guest *g, const struct options *o, struct result *res,
-		struct vgpu_error *err)
+/* Brings the VF up and runs jobs; after each reset, does so again. */
+static int run_tenant(struct guest *g, const struct options *o, struct result *res,
+		      struct vgpu_error *err)
 {
 	vgpu_nsec deadline = res->began + (vgpu_nsec)(o->seconds * 1e9);
 	struct workload_state *state = NULL;
 	int r;
 
 	do {
-		r = guest_bring_up(g, PATIENCE, err);
+		r = guest_bring_up(g, TIMEOUT, err);
 		if (r < 0)
 			break;
 		if (!state)
@@ -332,7 +335,7 @@ static int live(struct guest *g, const struct options *o, struct result *res,
 			r = workload_restart(state, g, err);
 		if (r < 0)
 			break;
-		r = work(g, state, o, res, deadline);
+		r = run_jobs(g, state, o, res, deadline);
 		if (r == -EIO) {
 			res->errors++;
 			vgpu_error_set(err, r, "the VF stopped with error %u", guest_error(g));
@@ -345,7 +348,7 @@ static int live(struct guest *g, const struct options *o, struct result *res,
 	if (state && o->png && r == 0)
 		workload_png(state, o->png);
 	if (r == 0 && !o->leave && !o->workload->endless)
-		guest_bring_down(g, PATIENCE, NULL);
+		guest_bring_down(g, TIMEOUT, NULL);
 	workload_free(state);
 	return r == -ECONNRESET ? 0 : r;
 }
@@ -370,12 +373,14 @@ int main(int argc, char **argv)
 	result.began = vgpu_now();
 	r = guest_open(&g, o.device, &err);
 	if (r == 0)
-		r = live(g, &o, &result, &err);
+		r = run_tenant(g, &o, &result, &err);
 	guest_close(g);
 	if (r < 0)
 		fprintf(stderr, "vgpu-guest: %s\n", err.text);
 	if (r == 0 || result.jobs > 0)
 		report(&o, &result);
 	free(result.samples_us);
-	return r == -EACCES ? 3 : r < 0 || result.wrong ? 1 : 0;
+	if (r == -EACCES)
+		return 3;
+	return r < 0 || result.wrong > 0 ? 1 : 0;
 }

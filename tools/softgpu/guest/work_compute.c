@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that computes. References are computed plainly, as in a textbook, one operation after the
- * other: that is what docs/softgpu.md promises the packets to be equal to, to the bit. */
+/* Workloads that compute. The references are computed as in a textbook, one operation after the
+ * other; docs/softgpu.md promises that packets give the same results to the bit. */
 #include <png.h>
 #include <stdio.h>
 
 #include "sha256.h"
 #include "workload_state.h"
 
-/* Repeatable, and different for each slot. */
+/* An input value: the same in each run, different for each slot. */
 static float sample(uint32_t slot, uint64_t i)
 {
 	uint64_t x = (i + 1) * 0x9e3779b97f4a7c15u + slot * 0xbf58476d1ce4e5b9u;
@@ -100,7 +100,7 @@ static void mandelbrot_emit(struct workload_state *s, struct guest *g, uint32_t 
 	p.arg[4] = bits(step);
 	p.arg[5] = ITERATIONS;
 	memset(slot_memory(s, slot), 0xa5,
-	       mandelbrot_bytes(&s->o)); /* so that nothing old is taken for new */
+	       mandelbrot_bytes(&s->o)); /* an old result must not pass as new */
 	guest_put(g, &p);
 }
 
@@ -136,7 +136,7 @@ void workload_png(struct workload_state *s, const char *prefix)
 	}
 }
 
-/* sha256: of a few hundred KiB */
+/* sha256: hashes of a few hundred KiB */
 
 static uint64_t sha_bytes(const struct workload_options *o)
 {
@@ -168,7 +168,7 @@ static void sha_emit(struct workload_state *s, struct guest *g, uint32_t slot)
 				   .arg = {slot_offset(s, slot), slot_offset(s, slot) + 64,
 					   sha_bytes(&s->o)}};
 
-	memset(slot_memory(s, slot), 0xa5, 32); /* so that nothing old is taken for new */
+	memset(slot_memory(s, slot), 0xa5, 32); /* an old result must not pass as new */
 	guest_put(g, &p);
 }
 
@@ -187,7 +187,7 @@ const struct workload work_sha256 = {
 	.check = sha_check,
 };
 
-/* gemm: C = A * B, edges that are no multiples of a block */
+/* gemm: C = A * B; the edges are not multiples of a block */
 
 static uint64_t gemm_edge(const struct workload_options *o)
 {
@@ -227,7 +227,7 @@ static void gemm_emit(struct workload_state *s, struct guest *g, uint32_t slot)
 				   .arg = {at, at + n * n * 4, at + n * n * 8, pack(n, n), n}};
 
 	memset(slot_memory(s, slot), 0xa5,
-	       gemm_edge(&s->o) * gemm_edge(&s->o) * 4); /* so that nothing old is taken for new */
+	       gemm_edge(&s->o) * gemm_edge(&s->o) * 4); /* an old result must not pass as new */
 	guest_put(g, &p);
 }
 
@@ -248,7 +248,7 @@ const struct workload work_gemm = {
 	.check = gemm_check,
 };
 
-/* saxpy: copies y, adds to the copy */
+/* saxpy: copies y, and adds to the copy */
 
 static uint64_t saxpy_n(const struct workload_options *o)
 {
@@ -285,7 +285,7 @@ static void saxpy_emit(struct workload_state *s, struct guest *g, uint32_t slot)
 	memcpy(&a_bits, &a, sizeof(a_bits));
 	add.arg[3] = a_bits;
 	memset(slot_memory(s, slot), 0xa5,
-	       saxpy_n(&s->o) * 4); /* so that nothing old is taken for new */
+	       saxpy_n(&s->o) * 4); /* an old result must not pass as new */
 	guest_put(g, &copy);
 	guest_put(g, &add);
 }
@@ -305,13 +305,14 @@ const struct workload work_saxpy = {
 	.check = saxpy_check,
 };
 
-/* mixed: all four in turn, and a fill whose result is looked at */
+/* mixed: all four in turn */
 
 static const struct workload *const mixed_parts[] = {&work_mandelbrot, &work_sha256, &work_gemm,
 						     &work_saxpy};
 #define PARTS 4u
 
-/* Does FN to each part, in a place of its own within the slot. */
+/* Calls FN for each part; each part has its own place within the slot. Whether all calls returned
+ * true. */
 static bool each_part(struct workload_state *s, struct guest *g, uint32_t slot,
 		      bool (*fn)(const struct workload *w, struct workload_state *part,
 				 struct guest *g, uint32_t slot))
@@ -324,7 +325,7 @@ static bool each_part(struct workload_state *s, struct guest *g, uint32_t slot,
 		const struct workload *w = mixed_parts[i];
 		struct workload_state part = *s;
 
-		/* Slot 0 of a state that begins at this part's place. */
+		/* All slots of PART lie at this part's place, since its slots have no size. */
 		part.w = w;
 		part.memory = slot_memory(s, slot) + before;
 		part.offset = slot_offset(s, slot) + before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that does nothing but move bytes, take time, or fail. */
+/* Workloads that only move bytes, take time, or fail. */
 #include "workload_state.h"
 
 static void nothing_to_fill(struct workload_state *s, uint32_t slot)
@@ -8,7 +8,7 @@ static void nothing_to_fill(struct workload_state *s, uint32_t slot)
 	(void)slot; /* no inputs */
 }
 
-/* dma: from the guest's memory to the VF's, a copy there, and back to another place */
+/* dma: copies from the guest's memory to the VF's, there once more, and back to another place */
 
 static uint64_t dma_half(const struct workload_options *o)
 {
@@ -43,7 +43,7 @@ static bool dma_check(struct workload_state *s, uint32_t slot)
 	uint64_t n = dma_half(&s->o);
 	const uint8_t *in = s->own + slot * s->own_size;
 
-	/* Nothing beyond what was asked for is written. */
+	/* The bytes behind the copied ones must be unchanged. */
 	return memcmp(in, in + n, n - 3) == 0 && in[2 * n - 1] == 0xa5;
 }
 
@@ -58,7 +58,7 @@ const struct workload work_dma = {
 	.dma_bytes = dma_both,
 };
 
-/* Those that only take time: a word that is filled in last shows that they have run. */
+/* Workloads that only take time: a word that is filled in at the end shows that they have run. */
 
 static uint64_t word_bytes(const struct workload_options *o)
 {
@@ -108,7 +108,7 @@ static bool word_check(struct workload_state *s, uint32_t slot)
 
 const struct workload work_interactive = {
 	.name = "interactive",
-	.help = "short jobs at a rate; its latency is what counts",
+	.help = "short jobs at a fixed rate, to measure their latency",
 	.depth = 1,
 	.slot_bytes = word_bytes,
 	.fill = nothing_to_fill,
@@ -119,7 +119,7 @@ const struct workload work_interactive = {
 
 const struct workload work_spin = {
 	.name = "spin",
-	.help = "keeps the engine busy, preemptible at any time",
+	.help = "jobs that keep the engine busy and can be preempted at any time",
 	.depth = 2,
 	.slot_bytes = word_bytes,
 	.fill = nothing_to_fill,
@@ -129,7 +129,7 @@ const struct workload work_spin = {
 
 const struct workload work_hog = {
 	.name = "hog",
-	.help = "back-to-back work that cannot be preempted",
+	.help = "jobs that keep the engine busy and cannot be preempted",
 	.depth = 2,
 	.slot_bytes = word_bytes,
 	.fill = nothing_to_fill,
@@ -139,7 +139,7 @@ const struct workload work_hog = {
 
 const struct workload work_endless = {
 	.name = "endless",
-	.help = "a job that never ends, but can be preempted",
+	.help = "a job that never ends and can be preempted at any time",
 	.depth = 1,
 	.slot_bytes = word_bytes,
 	.fill = nothing_to_fill,

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "vgpu/descriptor.h"
 #include "workload_state.h"
 
 const struct workload *const workloads[] = {&work_mandelbrot,  &work_sha256, &work_gemm,
@@ -21,24 +22,24 @@ const struct workload *workload_find(const char *name)
 	return NULL;
 }
 
-/* What is worked on in device memory is brought there, and what comes out is fetched. */
+/* With --device-memory, uploads the slot from the window first, and downloads it at the end. */
 void workload_emit(struct workload_state *s, struct guest *g, uint32_t slot)
 {
-	uint64_t shown = s->window + slot * s->slot_size;
-	struct softgpu_packet bring = {SOFTGPU_UPLOAD,
-				       0,
-				       {slot_offset(s, slot), shown, s->slot_size}};
-	struct softgpu_packet fetch = {SOFTGPU_DOWNLOAD,
-				       0,
-				       {shown, slot_offset(s, slot), s->slot_size}};
+	uint64_t in_window = s->window + slot * s->slot_size;
+	struct softgpu_packet upload = {SOFTGPU_UPLOAD,
+					0,
+					{slot_offset(s, slot), in_window, s->slot_size}};
+	struct softgpu_packet download = {SOFTGPU_DOWNLOAD,
+					  0,
+					  {in_window, slot_offset(s, slot), s->slot_size}};
 
 	if (!s->o.device_memory) {
 		s->w->emit(s, g, slot);
 		return;
 	}
-	guest_put(g, &bring);
+	guest_put(g, &upload);
 	s->w->emit(s, g, slot);
-	guest_put(g, &fetch);
+	guest_put(g, &download);
 }
 
 int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_error *err)
@@ -54,13 +55,14 @@ int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_erro
 		guest_device_memory(g, &s->offset, &behind);
 		if (behind == 0 || s->w->dma_bytes)
 			return vgpu_error_set(err, -EINVAL, "--device-memory: %s",
-					      behind ? "DMA reaches the window only"
-						     : "this VF has none behind its window");
+					      behind ? "this workload uses DMA, which reaches the "
+						       "window only"
+						     : "this VF has no memory behind its window");
 		size = behind < size ? behind : size;
 	}
 	if (s->slot_size * s->slots > size)
 		return vgpu_error_set(err, -ENOSPC,
-				      "%u jobs of %s take %llu bytes, the VF has %llu; take a "
+				      "%u jobs of %s need %llu bytes, and the VF has %llu: use a "
 				      "smaller --size or --depth",
 				      s->slots, s->w->name,
 				      (unsigned long long)(s->slot_size * s->slots),
@@ -70,26 +72,26 @@ int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_erro
 	return 0;
 }
 
-/* Memory that the device may reach, for as long as we are connected. */
+/* Allocates memory, and lets the device access it until the guest disconnects. */
 static int map_own_memory(struct workload_state *s, struct guest *g, struct vgpu_error *err)
 {
 	uint64_t size;
-	int fd, r;
+	void *memory;
+	int r;
 
 	s->own_size = (s->w->dma_bytes(&s->o) + 4095) / 4096 * 4096;
 	size = s->own_size * s->slots;
-	fd = memfd_create("vgpu-guest", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0) {
-		r = -errno;
-	} else {
-		s->own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		r = s->own == MAP_FAILED ? -errno : guest_map_dma(g, fd, DMA_IOVA, size);
-		if (s->own == MAP_FAILED)
-			s->own = NULL;
-	}
-	if (fd >= 0)
-		close(fd);
-	return r < 0 ? vgpu_error_set(err, r, "memory for DMA: %s", strerror(-r)) : 0;
+	VGPU_AUTO_CLOSE int fd = memfd_create("vgpu-guest", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+		return vgpu_error_set(err, -errno, "memory for DMA: %s", strerror(errno));
+	memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return vgpu_error_set(err, -errno, "memory for DMA: %s", strerror(errno));
+	s->own = memory;
+	r = guest_map_dma(g, fd, DMA_IOVA, size);
+	if (r < 0)
+		return vgpu_error_set(err, r, "memory for DMA: %s", strerror(-r));
+	return 0;
 }
 
 int workload_prepare(struct workload_state **out, const struct workload *w, struct guest *g,
@@ -105,8 +107,10 @@ int workload_prepare(struct workload_state **out, const struct workload *w, stru
 	s->slots = slots;
 	s->slot_size = (w->slot_bytes(o) + 4095) / 4096 * 4096;
 	s->expected = calloc(slots, s->slot_size);
-	r = s->expected ? workload_restart(s, g, err)
-			: vgpu_error_set(err, -ENOMEM, "out of memory");
+	if (s->expected)
+		r = workload_restart(s, g, err);
+	else
+		r = vgpu_error_set(err, -ENOMEM, "out of memory");
 	if (r == 0 && w->dma_bytes)
 		r = map_own_memory(s, g, err);
 	if (r < 0) {
@@ -119,9 +123,10 @@ int workload_prepare(struct workload_state **out, const struct workload *w, stru
 
 void workload_free(struct workload_state *s)
 {
-	if (s && s->own)
+	if (!s)
+		return;
+	if (s->own)
 		munmap(s->own, s->own_size * s->slots);
-	if (s)
-		free(s->expected);
+	free(s->expected);
 	free(s);
 }

@@ -1,47 +1,53 @@
 /* SPDX-License-Identifier: MIT */
-/* The work that tenants do, and how its results are checked. */
+/* The kinds of work that vgpu-guest does, and how it checks their results. */
 #ifndef GUEST_WORKLOAD_H
 #define GUEST_WORKLOAD_H
 
 #include "guest.h"
 
 struct workload_options {
-	uint64_t us;
-	uint32_t size;
-	bool device_memory; /* compute there, and not in the window */
+	uint64_t us;	    /* length of a timed job */
+	uint32_t size;	    /* of the problem, 1 to 8 */
+	bool device_memory; /* compute in device memory instead of the window */
 };
 
 struct workload_state;
 
-/* A kind of work. The state has one slot for each job in flight. */
+/* A kind of work. Its state has one slot for each job in flight. */
 struct workload {
 	const char *name, *help;
-	uint32_t depth; /* by default */
-	double rate;	/* jobs a second, by default; 0: as many as there can be */
+	uint32_t depth; /* default number of jobs in flight */
+	double rate;	/* default number of jobs a second; 0: no limit */
 	bool endless;	/* its jobs do not end */
 	uint64_t (*slot_bytes)(const struct workload_options *o);
-	/* Fills in the inputs of a slot, and computes what has to come out. */
+	/* Fills in the inputs of a slot, and computes the expected result. */
 	void (*fill)(struct workload_state *s, uint32_t slot);
 	/* Puts a job's packets into the ring. */
 	void (*emit)(struct workload_state *s, struct guest *g, uint32_t slot);
-	/* Whether what came out is right, to the bit. */
+	/* Whether the result is right, to the bit. */
 	bool (*check)(struct workload_state *s, uint32_t slot);
-	/* Memory of the guest itself for each slot, that packets reach by DMA; NULL: none. */
+	/* Bytes of the guest's own memory for each slot, which packets access by DMA; NULL: none.
+	 */
 	uint64_t (*dma_bytes)(const struct workload_options *o);
 };
 
-/* All there are; NULL ends them. */
+/* All kinds of work; the last entry is NULL. */
 extern const struct workload *const workloads[];
+/* The workload of that name; NULL if there is none. */
 const struct workload *workload_find(const char *name);
 
 /* Puts a job's packets into the ring. */
 void workload_emit(struct workload_state *s, struct guest *g, uint32_t slot);
+/* Makes the state of W for SLOTS jobs in flight, and fills in all inputs. 0 or -errno with the
+ * reason.
+ */
 int workload_prepare(struct workload_state **out, const struct workload *w, struct guest *g,
 		     const struct workload_options *o, uint32_t slots, struct vgpu_error *err);
-/* After a reset: the memory is new. */
+/* Fills in all inputs again, in the new memory after a reset. 0 or -errno with the reason. */
 int workload_restart(struct workload_state *s, struct guest *g, struct vgpu_error *err);
-/* Writes the picture of each slot, if there are any, to PREFIX-N.png. */
+/* Mandelbrot: writes the picture of each slot to PREFIX-N.png. */
 void workload_png(struct workload_state *s, const char *prefix);
+/* S may be NULL. */
 void workload_free(struct workload_state *s);
 
 #endif

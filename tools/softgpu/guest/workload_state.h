@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kinds of work are made of. */
+/* The state that all kinds of work share. */
 #ifndef GUEST_WORKLOAD_STATE_H
 #define GUEST_WORKLOAD_STATE_H
 
@@ -7,7 +7,7 @@
 
 #include "workload.h"
 
-/* The guest's own memory, to its device. */
+/* Where the device sees the guest's own memory. */
 #define DMA_IOVA (UINT64_C(1) << 32)
 
 struct workload_state {
@@ -15,10 +15,11 @@ struct workload_state {
 	struct workload_options o;
 	uint32_t slots;
 	uint8_t *memory;
-	uint64_t offset, slot_size; /* what packets call the memory that they work on */
-	uint64_t window;
-	uint8_t *expected; /* as many bytes as a slot, for each slot */
-	uint8_t *own;	   /* the guest's own memory, at DMA_IOVA for the device */
+	uint64_t offset; /* in the partition, of the memory that packets work on */
+	uint64_t slot_size;
+	uint64_t window;   /* offset in the partition, of MEMORY */
+	uint8_t *expected; /* results, SLOT_SIZE bytes for each slot */
+	uint8_t *own;	   /* the guest's own memory, which the device sees at DMA_IOVA */
 	uint64_t own_size; /* of a slot */
 	uint64_t jobs;
 };

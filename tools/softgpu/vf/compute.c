@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets that a worker executes: RUN and STOP go to it, and what it says of fences and DMA is done
- * here. What it does not do in time, it does never: the VF has failed, and the device ends the
- * worker.
+ * Executes a VF's packets by its worker: sends it RUN and STOP, raises the interrupts and does the
+ * DMA that it asks for. If the worker does not stop in time, the VF has failed, and softgpu kills
+ * the worker.
  */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,40 +17,34 @@
 #include "vf.h"
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
 
 struct compute {
 	struct vf *vf;
 	struct compute_setup setup;
 	struct worker_shared *shared;
 	pthread_t watcher;
-	int quit_fd; /* wakes the watcher at its end */
+	int quit_fd; /* eventfd that ends the watcher */
 	uint32_t serial;
 };
 
-static void notify(int fd)
-{
-	const uint64_t one = 1;
-
-	if (write(fd, &one, sizeof(one)) < 0)
-		return; /* it holds a count already */
-}
-
-static void drain(int fd)
-{
-	uint64_t count;
-
-	if (read(fd, &count, sizeof(count)) < 0)
-		return;
-}
-
 static void send_message(struct compute *c, const struct worker_message *m)
 {
-	/* If it is gone, that is seen when it is listened to. */
-	while (send(c->setup.socket, m, sizeof(*m), MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	/* If the worker is gone, receive() sees it. */
+	vgpu_socket_send_all(c->setup.socket, m, sizeof(*m));
 }
 
-/* The worker has something to say: that it is ready, or not, or has compiled. */
+static void release(struct compute *c)
+{
+	munmap(c->shared, sizeof(*c->shared));
+	vgpu_close(&c->setup.wake);
+	vgpu_close(&c->quit_fd);
+	free(c);
+}
+
+/* Waits for the worker's eventfd: it is ready, has refused to start, or has compiled a module. C is
+ * released here, because this thread may be waiting for the lock when another worker comes. */
 static void *watch(void *arg)
 {
 	struct compute *c = arg;
@@ -61,9 +54,11 @@ static void *watch(void *arg)
 	for (;;) {
 		if (poll(fds, 2, -1) < 0)
 			continue;
-		if (fds[1].revents)
+		if (fds[1].revents) {
+			release(c);
 			return NULL;
-		drain(c->setup.wake);
+		}
+		vgpu_eventfd_drain(c->setup.wake);
 		if (atomic_load(&c->shared->state) == WORKER_REFUSED)
 			fprintf(stderr, "<3>softgpu: VF %u: %.255s\n", vf->number, c->shared->text);
 		pthread_mutex_lock(&vf->lock);
@@ -84,7 +79,7 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 	if (!c)
 		return NULL;
 	*c = (struct compute){.vf = vf, .setup = *setup};
-	c->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	c->quit_fd = vgpu_eventfd();
 	c->shared = mmap(NULL, sizeof(*c->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			 setup->shared, 0);
 	close(setup->shared);
@@ -94,21 +89,22 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 	return c;
 }
 
-/* The worker sees that its socket is closed, clears its memory and goes. */
+/* Closes the worker's socket, which tells the worker to clear its memory and exit. */
 void compute_destroy(struct compute *c)
 {
 	if (!c)
 		return;
-	notify(c->quit_fd);
-	pthread_detach(c->watcher);
 	shutdown(c->setup.socket, SHUT_RDWR);
 	close(c->setup.socket);
+	pthread_detach(c->watcher);
+	vgpu_eventfd_signal(c->quit_fd); /* from now on the watcher owns C */
 }
 
 bool compute_is_ready(const struct compute *c)
 {
-	return !c || (atomic_load(&c->shared->state) != WORKER_STARTING &&
-		      !atomic_load(&c->shared->waits));
+	if (!c)
+		return true;
+	return atomic_load(&c->shared->state) != WORKER_STARTING && !atomic_load(&c->shared->waits);
 }
 
 void compute_doorbell(struct compute *c, uint64_t wptr)
@@ -138,12 +134,12 @@ static void serve_dma(struct compute *c, const struct worker_message *m)
 
 static uint64_t lost(const struct compute *c, const char *why)
 {
-	fprintf(stderr, "<4>softgpu: VF %u: %s: its worker is killed, and it needs a reset\n",
+	fprintf(stderr, "<4>softgpu: VF %u: %s: its worker is killed, and the VF needs a reset\n",
 		c->vf->number, why);
 	return SOFTGPU_FAULTED;
 }
 
-/* The run is over: what the VF's context is from now on. */
+/* The run is over: notes the VF's context. Returns the error. */
 static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 {
 	c->vf->live.rptr = ended->rptr;
@@ -159,7 +155,7 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	}
 }
 
-/* What has come in from the worker. True: the run is over, with *ERROR. */
+/* Serves the worker's messages. True: the run is over, with *ERROR. */
 static bool receive(struct compute *c, uint64_t *error)
 {
 	struct worker_message m;
@@ -188,12 +184,13 @@ static bool receive(struct compute *c, uint64_t *error)
 	return true;
 }
 
-static bool is_to_stop(const struct vf *vf)
+static bool must_stop(const struct vf *vf)
 {
-	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_STOPPING;
+	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_WATCHED;
 }
 
-static uint64_t follow_run(struct compute *c)
+/* Serves the worker until its run is over. Returns the error. */
+static uint64_t serve_run(struct compute *c)
 {
 	const struct worker_message stop = {.type = WORKER_STOP, .serial = c->serial};
 	struct pollfd fds[] = {{c->setup.socket, POLLIN, 0}, {VF_CONTROL_FD, POLLIN, 0}};
@@ -203,9 +200,9 @@ static uint64_t follow_run(struct compute *c)
 
 	while (!receive(c, &error)) {
 		if (VF_RUN_STATE(atomic_load(&c->vf->page->run)) == VF_KILLING)
-			return SOFTGPU_OK; /* a reset follows, with another worker */
+			return SOFTGPU_OK; /* a reset follows, which starts another worker */
 		at = vgpu_now();
-		if (deadline == VGPU_NEVER && is_to_stop(c->vf)) {
+		if (deadline == VGPU_NEVER && must_stop(c->vf)) {
 			deadline = at + c->setup.kill_after;
 			send_message(c, &stop);
 		}
@@ -226,7 +223,8 @@ uint64_t compute_execute(struct vf *vf)
 	struct worker_message m = {.type = WORKER_RUN};
 
 	if (!c || atomic_load(&c->shared->state) != WORKER_READY) {
-		fprintf(stderr, "<4>softgpu: VF %u: its worker did not start: it needs a reset\n",
+		fprintf(stderr,
+			"<4>softgpu: VF %u: its worker did not start: the VF needs a reset\n",
 			vf->number);
 		return SOFTGPU_FAULTED;
 	}
@@ -238,5 +236,5 @@ uint64_t compute_execute(struct vf *vf)
 	m.run.stops = c->setup.stops;
 	compute_doorbell(c, atomic_load(&vf->wptr));
 	send_message(c, &m);
-	return follow_run(c);
+	return serve_run(c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A VF's context on the engine that computes in tiles, or on a worker: what SAVE keeps. */
+/* A VF's context, which SAVE keeps: on the engine that computes in tiles, or on a worker. */
 #ifndef VF_CONTEXT_H
 #define VF_CONTEXT_H
 
@@ -10,10 +10,10 @@
 #include "page.h"
 #include "vfio/gpuiov.h"
 
-/* How far the packet at hand has come. It is saved and loaded as it is. */
+/* The current packet and its progress. It is saved and loaded unchanged. */
 struct job {
 	struct softgpu_packet packet;
-	uint64_t at; /* in units of the packet's own */
+	uint64_t at; /* progress, in units that depend on the opcode */
 	uint64_t inner;
 	uint32_t active, pad;
 	union {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's side of the RUN word: executes the ring tile by tile, and looks at the word after
- * each. Without work the VF is parked with its context in the image; the doorbell ends that from
- * here, a stop from the device, whoever is first.
+ * The engine's side of the RUN word: executes the ring tile by tile, and reads the word after each
+ * tile. A VF without work is parked, with its context in the image. Either the doorbell ends this,
+ * in this process, or a stop does, in the device.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "vf.h"
@@ -40,7 +41,8 @@ static void fail(struct vf *vf, uint64_t error)
 		atomic_fetch_add(&vf->page->violations, 1);
 }
 
-/* Takes the next packet in: copied first, then checked, so that the guest cannot change it. */
+/* Takes the next packet: copies it first and checks the copy, so that the guest cannot change it
+ * after the check. */
 static uint64_t fetch(struct vf *vf)
 {
 	struct packet_limits limits = vf_limits(vf);
@@ -60,7 +62,7 @@ static uint64_t fetch(struct vf *vf)
 	return packet_check(&limits, &job->packet);
 }
 
-/* The packet is done; a fence tells the guest. */
+/* Ends a packet; if it is a fence, tells the guest. */
 static uint64_t retire(struct vf *vf)
 {
 	const struct softgpu_packet *p = &vf->live.job.packet;
@@ -83,6 +85,7 @@ static uint64_t execute(struct vf *vf, uint32_t word)
 	uint64_t error = SOFTGPU_OK;
 
 	while (error == SOFTGPU_OK && atomic_load(&vf->page->run) == word) {
+		atomic_store(&vf->page->cpu, (uint32_t)sched_getcpu());
 		if (!vf->live.job.active) {
 			if (vf->live.rptr == atomic_load(&vf->wptr))
 				break;
@@ -95,21 +98,22 @@ static uint64_t execute(struct vf *vf, uint32_t word)
 	return error;
 }
 
-/* The context is the device's again, if it has asked for it. With the lock. */
-static bool stop(struct vf *vf)
+/* If the device has requested a stop, hands the context to it. Returns the state that the RUN word
+ * was in. Called with the lock held. */
+static enum vf_run stop(struct vf *vf)
 {
 	uint32_t word = atomic_load(&vf->page->run);
 
-	if (VF_RUN_STATE(word) < VF_STOPPING)
-		return false;
+	if (VF_RUN_STATE(word) < VF_WATCHED)
+		return VF_RUN_STATE(word);
 	engine_put_image(vf);
 	while (!atomic_compare_exchange_strong(&vf->page->run, &word,
 					       word - VF_RUN_STATE(word) + VF_STOPPED))
 		;
-	return true;
+	return VF_RUN_STATE(word);
 }
 
-/* Executes, outside of the lock, until there is no work, or it is to stop. */
+/* Executes without the lock until there is no work, or the VF must stop. */
 static void run(struct vf *vf, uint32_t word)
 {
 	uint64_t error;
@@ -125,9 +129,11 @@ static void run(struct vf *vf, uint32_t word)
 	vf->failed = error != SOFTGPU_OK;
 }
 
-/* Does what the RUN word says. The device is told once, when all is as it is to be. */
+/* Does what the RUN word says. Notifies the device once, at the end; not at all if the device is
+ * watching the RUN word. */
 static void follow_run(struct vf *vf)
 {
+	enum vf_run ended;
 	uint32_t word;
 
 	pthread_mutex_lock(&vf->lock);
@@ -138,13 +144,16 @@ static void follow_run(struct vf *vf)
 		run(vf, word);
 	vf->busy = engine_has_work(vf);
 	vf_publish(vf);
-	if (!stop(vf) && VF_RUN_STATE(word) == VF_RUN && !vf->busy) {
+	vf_note(vf);
+	ended = stop(vf);
+	if (ended < VF_WATCHED && VF_RUN_STATE(word) == VF_RUN && !vf->busy) {
 		engine_put_image(vf);
-		/* A stop that comes first is seen next. */
+		/* If a stop has come first, engine_loop() sees it next. */
 		atomic_compare_exchange_strong(&vf->page->run, &word, word - VF_RUN + VF_PARKED);
 	}
 	pthread_mutex_unlock(&vf->lock);
-	vf_notify(vf);
+	if (ended != VF_WATCHED)
+		vf_notify(vf);
 	if (vf->failed)
 		vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_FENCE);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the packets compute, in tiles short enough to be preempted between. A tile works on numbers
- * that were checked once and copied, never again on what the guest can still change; its whole
- * progress is in struct job, so that it can be saved anywhere and go on as if nothing had happened.
- * Every result is the same however often that was: the order of operations never depends on it.
+ * Executes packets in tiles, which are so short that a VF is preempted only between two of them. A
+ * tile uses a copy of the packet, which was checked once and which the guest cannot change. All
+ * progress is in struct job, so that a packet can be saved and continued after any tile. Results do
+ * not depend on how often that happens, because the order of operations does not.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@
 #define GEMM_EDGE 16u
 #define GEMM_DEPTH 64u
 
-/* Guest memory is used as the guest laid it out: any type, and it may change under us. */
+/* The types of data in guest memory are the guest's choice, so these types may alias all others. */
 typedef float __attribute__((may_alias)) guest_float;
 typedef uint32_t __attribute__((may_alias)) guest_word;
 
@@ -83,12 +83,19 @@ static enum tile saxpy(const struct vf *vf, struct job *job)
 	return advance(job, n, a[2]);
 }
 
-/* One slice of k of one block of C: the partial sums stay in the job until the block is done. */
+/* Number of blocks that N rows or columns have. */
+static uint64_t blocks(uint64_t n)
+{
+	return (n + GEMM_EDGE - 1) / GEMM_EDGE;
+}
+
+/* Computes GEMM_DEPTH products for each element of one block of C. The partial sums stay in the job
+ * until the block is done. */
 static enum tile gemm(const struct vf *vf, struct job *job)
 {
 	const uint64_t *arg = job->packet.arg;
 	uint64_t m = (uint32_t)arg[3], n = arg[3] >> 32, k = arg[4];
-	uint64_t across = (n + GEMM_EDGE - 1) / GEMM_EDGE, down = (m + GEMM_EDGE - 1) / GEMM_EDGE;
+	uint64_t across = blocks(n), down = blocks(m);
 	uint64_t row = job->at / across * GEMM_EDGE, column = job->at % across * GEMM_EDGE;
 	uint64_t rows = m - row < GEMM_EDGE ? m - row : GEMM_EDGE;
 	uint64_t columns = n - column < GEMM_EDGE ? n - column : GEMM_EDGE;
@@ -139,7 +146,7 @@ static enum tile sha256(const struct vf *vf, struct job *job)
 	return TILE_DONE;
 }
 
-/* How many iterations, as a colour: a smooth ring of hues, black inside. */
+/* The colour of a pixel after I iterations, which docs/softgpu.md defines. */
 static uint32_t colour(uint64_t i, uint64_t most)
 {
 	uint32_t t = (uint32_t)(i * 7);
@@ -200,7 +207,7 @@ static enum tile dma(const struct vf *vf, struct job *job, uint64_t *error)
 	return advance(job, n, a[2]);
 }
 
-/* Keeps the engine busy until UNTIL, or until it is told to drop everything. */
+/* Keeps the engine busy for NS, or until the run is killed. */
 static void burn(const struct vf *vf, vgpu_nsec ns)
 {
 	vgpu_nsec until = vgpu_now() + ns;
@@ -218,7 +225,7 @@ static enum tile spin(const struct vf *vf, struct job *job)
 	return advance(job, n, total);
 }
 
-/* A few rounds of 2 us. */
+/* Counts up to 8 rounds of 2 us. */
 static enum tile count(const struct vf *vf, struct job *job)
 {
 	const uint64_t *a = job->packet.arg;
@@ -231,7 +238,33 @@ static enum tile count(const struct vf *vf, struct job *job)
 	return advance(job, n, a[1]);
 }
 
-/* Runs one tile of a packet that packet_check has passed. On TILE_ERROR, *ERROR says why. */
+bool kernel_job_is_valid(const struct job *job)
+{
+	const uint64_t *a = job->packet.arg;
+	uint64_t low = (uint32_t)a[3], high = a[3] >> 32;
+
+	switch (job->packet.opcode) {
+	case SOFTGPU_FILL:
+		return job->at <= a[1] && job->at % 4 == 0;
+	case SOFTGPU_COPY:
+	case SOFTGPU_UPLOAD:
+	case SOFTGPU_DOWNLOAD:
+	case SOFTGPU_SAXPY:
+	case SOFTGPU_DMA_IN:
+	case SOFTGPU_DMA_OUT:
+		return job->at <= a[2];
+	case SOFTGPU_GEMM:
+		return job->at < blocks(low) * blocks(high) && job->inner < a[4];
+	case SOFTGPU_SHA256:
+		return job->at <= a[2] && job->at % 64 == 0;
+	case SOFTGPU_MANDELBROT:
+		return job->at < (uint64_t)(uint32_t)a[1] * (a[1] >> 32) && job->inner <= a[5];
+	default: /* the progress of these is no place in memory */
+		return true;
+	}
+}
+
+/* Runs one tile of a packet that packet_check() has accepted. On TILE_ERROR, *ERROR says why. */
 enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error)
 {
 	switch (job->packet.opcode) {
@@ -266,7 +299,7 @@ enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error)
 	case SOFTGPU_ENDLESS:
 		burn(vf, TILE_NS);
 		return TILE_MORE;
-	default: /* NOP and FENCE are over at once */
+	default: /* NOP and FENCE compute nothing */
 		return TILE_DONE;
 	}
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * softgpu-vf: serves one VF of softgpu to one client. The device starts it, with the descriptors of
- * page.h; whatever goes wrong here, or is done to it by its client, ends it, and with it the VF's
- * state, and the device starts another.
+ * page.h. If anything fails here, or the client breaks the process, it ends, and the VF's state
+ * with it; the device then starts another.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "confine.h"
@@ -23,10 +24,17 @@
 #include "vfio/thread.h"
 #include "vfio/user_proto.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
-/* A client's mappings for DMA, its vectors, and what the process has of its own. */
+/* A client's mappings for DMA, its vectors, and the descriptors of the process itself. */
 #define MAX_DESCRIPTORS (VFIO_USER_MAX_DMA_MAPS + 128u)
-/* The kernel ends a VF process before the device, where memory runs out. */
+/* The part of one CPU that serving the client may use, and how much of it can be saved up: an
+ * engine that computes at SCHED_IDLE has no other protection from a flood of messages. */
+#define SERVER_PERCENT 20
+#define SERVER_SAVED (50 * VGPU_MSEC)
+/* If memory runs out, the kernel kills VF processes before the device. */
 #define OOM_SCORE "500\n"
 
 struct packet_limits vf_limits(const struct vf *vf)
@@ -34,21 +42,24 @@ struct packet_limits vf_limits(const struct vf *vf)
 	return (struct packet_limits){vf->window, vf->size, vf->modules};
 }
 
-void vf_publish(struct vf *vf)
+bool vf_publish(struct vf *vf)
 {
 	uint64_t bits = (vf->busy ? VF_BUSY : 0) | (vf->dead ? VF_DEAD : 0) |
 			(vf->dead && vf->error == SOFTGPU_FAULTED ? VF_FAULTED : 0);
 
-	atomic_store(&vf->page->status, (uint64_t)vf->generation << 32 | bits);
+	bits |= (uint64_t)vf->generation << 32;
+	return atomic_exchange(&vf->page->status, bits) != bits;
+}
+
+void vf_note(struct vf *vf)
+{
+	atomic_fetch_add(&vf->page->notices, 1);
 }
 
 void vf_notify(struct vf *vf)
 {
-	const uint64_t one = 1;
-
-	atomic_fetch_add(&vf->page->notices, 1);
-	if (write(VF_NOTICE_FD, &one, sizeof(one)) < 0)
-		return; /* full: the device has yet to look */
+	vf_note(vf);
+	vgpu_eventfd_signal(VF_NOTICE_FD);
 }
 
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client)
@@ -67,7 +78,7 @@ int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool
 	return ask.result;
 }
 
-/* Another partition. The device changes it while nothing is executed. */
+/* Changes the partition. The device does this only while nothing is executed. */
 static void take_memory(struct vf *vf, const struct vf_order *order, const int *fds)
 {
 	void *p = NULL;
@@ -95,6 +106,8 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
 					    order->kill_after};
 
+	if (vf->executing)
+		_exit(1);
 	compute_destroy(vf->compute);
 	vf->modules = order->modules;
 	vf->compute = compute_create(vf, &setup);
@@ -104,28 +117,15 @@ static void take_worker(struct vf *vf, const struct vf_order *order, const int *
 
 static void receive_order(struct vf *vf)
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int) * VF_ORDER_FDS)];
-	} control;
-	struct vf_order order;
-	struct iovec iov = {&order, sizeof(order)};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = control.space,
-			   .msg_controllen = sizeof(control.space)};
 	int fds[VF_ORDER_FDS] = {-1, -1, -1};
-	struct cmsghdr *cmsg;
-	ssize_t n;
+	struct vgpu_received received;
+	struct vf_order order;
 
-	do
-		n = recvmsg(VF_CONTROL_FD, &m, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n != sizeof(order) || m.msg_flags & MSG_CTRUNC)
+	if (vgpu_socket_receive(VF_CONTROL_FD, &order, sizeof(order), 0, &received) !=
+		    (ssize_t)sizeof(order) ||
+	    received.n_fds > VF_ORDER_FDS)
 		_exit(1);
-	cmsg = CMSG_FIRSTHDR(&m);
-	if (cmsg)
-		memcpy(fds, CMSG_DATA(cmsg), cmsg->cmsg_len - CMSG_LEN(0));
+	memcpy(fds, received.fds, received.n_fds * sizeof(*fds));
 	switch (order.type) {
 	case VF_ORDER_MEMORY:
 		take_memory(vf, &order, fds);
@@ -139,7 +139,7 @@ static void receive_order(struct vf *vf)
 	}
 }
 
-/* The VF has been reset: it is as new, but for its memory. */
+/* The VF has been reset: resets all its state except its memory. */
 static void forget(struct vf *vf)
 {
 	memset(&vf->live, 0, sizeof(vf->live));
@@ -165,9 +165,10 @@ static void take_context(struct vf *vf)
 		break;
 	case VF_CONTEXT_LOADED:
 		memcpy(&vf->live, vf->page->image, sizeof(vf->live));
-		/* What was saved has been checked, but against another partition perhaps. */
+		/* The saved packet has been checked, but the VF may have another partition now. */
 		if (vf->live.job.active &&
-		    packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK)
+		    (packet_check(&limits, &vf->live.job.packet) != SOFTGPU_OK ||
+		     !kernel_job_is_valid(&vf->live.job)))
 			vf->live.job.active = false;
 		vf->loaded = true;
 		break;
@@ -210,22 +211,23 @@ void vf_follow(struct vf *vf)
 	}
 }
 
-/* What is to be told the client of the mailbox: whether its vector is to be raised. */
+/* Takes note of the PF's messages and acknowledgements. Returns whether the mailbox's vector must
+ * be raised. */
 static bool follow_mailbox(struct vf *vf)
 {
 	uint32_t in = atomic_load(&vf->page->to_vf.serial);
 	uint32_t taken = atomic_load(&vf->page->to_pf_taken);
-	bool tell = in != vf->to_vf_seen && in && vf->int_enable & GPUIOV_MBOX_INT_VALID;
+	bool raise = in != vf->to_vf_seen && in && vf->int_enable & GPUIOV_MBOX_INT_VALID;
 
-	tell |= taken != vf->to_pf_seen && taken && taken == vf->to_pf &&
-		vf->int_enable & GPUIOV_MBOX_INT_ACK;
+	raise |= taken != vf->to_pf_seen && taken && taken == vf->to_pf &&
+		 vf->int_enable & GPUIOV_MBOX_INT_ACK;
 	vf->to_vf_seen = in;
 	vf->to_pf_seen = taken;
-	return tell;
+	return raise;
 }
 
-/* Whether somebody is there: not if a thread waits where a client has made it wait, for good
- * perhaps, even when the client has gone. */
+/* Answers the device, which asks whether this process still works. There is no answer if a client
+ * has made the server's thread wait, possibly for ever, even after the client has gone. */
 static void answer(struct vf *vf)
 {
 	uint32_t asked = atomic_load(&vf->page->asked);
@@ -240,22 +242,22 @@ static void answer(struct vf *vf)
 static void *bell_thread(void *arg)
 {
 	struct vf *vf = arg;
-	bool tell, serves;
+	bool raise, serves;
 	uint32_t bell;
 
 	for (;;) {
 		bell = atomic_load(&vf->page->bell);
 		pthread_mutex_lock(&vf->lock);
 		vf_follow(vf);
-		tell = follow_mailbox(vf);
+		raise = follow_mailbox(vf);
 		serves = vf->serves;
 		pthread_mutex_unlock(&vf->lock);
-		/* Without the lock, which the server's callbacks take. */
+		/* Without the lock, because the server's callbacks take it. */
 		if (serves && !vf->endpoint &&
 		    vfio_server_adopt(vf->server, VF_LISTENER_FD, &registers_ops, vf,
 				      &vf->endpoint) < 0)
 			_exit(1);
-		if (tell && vf->endpoint)
+		if (raise && vf->endpoint)
 			vfio_endpoint_irq(vf->endpoint, SOFTGPU_VECTOR_MAILBOX);
 		answer(vf);
 		vf_futex_wait(&vf->page->bell, bell, NULL);
@@ -263,7 +265,15 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
-/* What no client can have been near yet. */
+/* Whether no process has the other end of the control socket. */
+static bool device_is_gone(void)
+{
+	struct pollfd p = {VF_CONTROL_FD, 0, 0};
+
+	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
+}
+
+/* Prepares the process before there is a client. 0 or -errno with one sentence. */
 static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
@@ -276,73 +286,109 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 		close(fd);
 	}
 	prctl(PR_SET_TIMERSLACK, 1000);
-	/* As others have it, however nice softgpu is: those of its threads that answer are
-	 * real-time, and a client's requests wait for this process. */
+	/* softgpu may run at a low priority, because its threads that answer are real-time. A
+	 * client's requests wait for this process, which therefore has ordinary priority. */
 	if (getpriority(PRIO_PROCESS, 0) > 0)
 		setpriority(PRIO_PROCESS, 0, 0);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_NOFILE, &descriptors);
 	vf->page = mmap(NULL, sizeof(*vf->page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
 	if (vf->page == MAP_FAILED)
-		return vgpu_error_set(err, -errno, "the page: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "the shared page: %s", strerror(errno));
 	close(VF_PAGE_FD);
 	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
 	r = confine_user(uid, gid, NULL, err);
-	/* The device goes, and with it the VF; lost at a change of the user, so not before. */
+	if (r < 0)
+		return r;
+	/* This process ends with the device. A change of the user clears the setting, so it is made
+	 * after that. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	r = r ? r : vfio_server_create(&vf->server, "sv-server", 0, err);
-	r = r ? r : -vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
-	r = r ? r : confine_calls(err);
-	return r;
+	if (device_is_gone())
+		_exit(0); /* the device ended before prctl() */
+	r = vfio_server_create(&vf->server, "sv-server", 0, err);
+	if (r < 0)
+		return r;
+	vfio_server_limit(vf->server, SERVER_PERCENT, SERVER_SAVED);
+	r = vfio_thread_create(&bell, "sv-bell", SCHED_OTHER, 0, bell_thread, vf);
+	if (r != 0)
+		return vgpu_error_set(err, -r, "a thread cannot be started: %s", strerror(r));
+	return confine_calls(err);
 }
 
-int main(int argc, char **argv)
+/* Empties a file that a VF had. If a client holds the file's lock, only this process waits for it.
+ * Returns the exit status. */
+static int give_back(void)
 {
+	const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct stat st;
+
+	if (fstat(VF_CONTROL_FD, &st) < 0 || fallocate(VF_CONTROL_FD, how, 0, st.st_size) < 0)
+		return 1;
+	return 0;
+}
+
+/* Reads what softgpu passes into VF, UID and GID. 0 or -EINVAL, with a message on standard error.
+ */
+static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t *gid)
+{
+	enum { NUMBER = 0, VRAM, USER, GROUP, NUMBERS, LAYOUT = NUMBERS, WORKERS };
 	static const struct option options[] = {
-		{"vf", required_argument, NULL, 'v'},
-		{"vram", required_argument, NULL, 'm'},
-		{"layout", required_argument, NULL, 'l'},
-		{"user", required_argument, NULL, 'u'},
-		{"group", required_argument, NULL, 'G'},
-		{"workers", no_argument, NULL, 'w'},
+		{"vf", required_argument, NULL, NUMBER},
+		{"vram", required_argument, NULL, VRAM},
+		{"user", required_argument, NULL, USER},
+		{"group", required_argument, NULL, GROUP},
+		{"layout", required_argument, NULL, LAYOUT},
+		{"workers", no_argument, NULL, WORKERS},
 		{NULL, 0, NULL, 0},
 	};
-	static struct vf vf = {.memfd = -1};
-	struct vgpu_error err = {""};
-	uid_t uid = 0;
-	gid_t gid = 0;
+	uint64_t numbers[NUMBERS] = {0}, most;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'v':
-			vf.number = (uint32_t)strtoul(optarg, NULL, 10);
+		case LAYOUT:
+			vf->layout = gpuiov_layout_by_name(optarg);
 			break;
-		case 'm':
-			vf.vram = strtoull(optarg, NULL, 10);
+		case WORKERS:
+			vf->has_worker = true;
 			break;
-		case 'l':
-			vf.layout = gpuiov_layout_by_name(optarg);
-			break;
-		case 'u':
-			uid = (uid_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'G':
-			gid = (gid_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'w':
-			vf.has_worker = true;
-			break;
+		case '?':
+			return -EINVAL;
 		default:
-			return 2;
+			most = option == VRAM ? UINT64_MAX : UINT32_MAX;
+			if (vgpu_parse_unsigned(optarg, most, &numbers[option]) == 0)
+				break;
+			fprintf(stderr, "softgpu-vf: --%s %s: expected a number from 0 to %llu\n",
+				options[option].name, optarg, (unsigned long long)most);
+			return -EINVAL;
 		}
 	}
+	vf->number = (uint32_t)numbers[NUMBER];
+	vf->vram = numbers[VRAM];
+	*uid = (uid_t)numbers[USER];
+	*gid = (gid_t)numbers[GROUP];
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct vf vf = {.memfd = -1};
+	struct vgpu_error err = {""};
+	uid_t uid;
+	gid_t gid;
+
+	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
+		return give_back();
+	if (read_options(argc, argv, &vf, &uid, &gid) < 0)
+		return 2;
 	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
-		fputs("softgpu-vf: softgpu starts it; it does nothing by itself\n", stderr);
+		fputs("softgpu-vf: softgpu starts this program; it cannot be used by itself\n",
+		      stderr);
 		return 2;
 	}
 	vf.began = vgpu_now();
-	/* Who is to stop may have to wait for who has the lock: that one gets its priority. */
+	/* With priority inheritance: the first thread, which must stop in time, may wait for the
+	 * lock. */
 	vfio_mutex_init(&vf.lock);
 	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
 	if (start(&vf, uid, gid, &err) < 0) {

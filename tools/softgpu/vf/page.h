@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the device (softgpu, or QEMU with the device library) and the process that serves one VF.
- * They share a page, a control socket on which the device alone sends, and an eventfd on which the
- * VF process alone writes. The device never waits for the other side: it writes the page and wakes,
- * reads the page and believes no more of it than what concerns this VF.
+ * The interface between the device (softgpu, or QEMU with the device library) and the process that
+ * serves one VF. They share a page, a control socket on which only the device sends, and an eventfd
+ * to which only the VF process writes. The device never waits for the VF process: it writes to the
+ * page and wakes the process; it reads the page, and uses what it reads for this VF only.
  *
  *   device                              VF process
- *   CONTEXT serial, kind    ->          takes the image, or a new context
- *   GENERATION, FORGET      ->          has no work; forgets everything
+ *   CONTEXT serial, kind    ->          loads the image, or a new context
+ *   GENERATION, FORGET      ->          has no work; resets all its state
  *   RUN word: RUN           ->          executes; PARKED while there is no work
- *   RUN word: STOPPING      ->          puts the context into the image
+ *   RUN word: WATCHED       ->          puts the context into the image, and STOPPED; the device
+ * looks on RUN word: STOPPING      ->          the same, and tells the device
  *                           <-          RUN word: STOPPED
- *   GATES, TO_VF, ...       ->          looks at them before each access of its client
+ *   GATES, TO_VF, ...       ->          reads them before each access of its client
  *                           <-          STATUS, TO_PF, counters; then one write to the eventfd
  *
  * A VF that is PARKED has its context in the image, so the device stops it by one exchange of the
- * RUN word, without a trip.
+ * RUN word, without waking the process.
  */
 #ifndef VF_PAGE_H
 #define VF_PAGE_H
@@ -33,15 +34,15 @@
 enum {
 	VF_CONTROL_FD = 3, /* socket: struct vf_order, from the device */
 	VF_PAGE_FD,	   /* struct vf_page */
-	VF_NOTICE_FD,	   /* eventfd: the device is to look at the page */
-	VF_LISTENER_FD,	   /* where its clients connect */
-	VF_DMA_FD, /* socket: struct vf_dma, where the carrier moves bytes; may be missing */
+	VF_NOTICE_FD,	   /* eventfd: asks the device to read the page */
+	VF_LISTENER_FD,	   /* socket that clients connect to */
+	VF_DMA_FD, /* socket: struct vf_dma, if the carrier does the DMA; otherwise missing */
 	VF_FDS_END,
 };
 
-/* The RUN word: serial << 3 and one of these. Only the holder of a state leaves it: the device
- * leaves STOPPED, both leave the others, by compare and exchange. */
-enum vf_run { VF_STOPPED = 0, VF_RUN, VF_PARKED, VF_STOPPING, VF_KILLING };
+/* The RUN word: serial << 3 and one of these. Only the device changes STOPPED to another state.
+ * Both sides change the other states, by compare and exchange. */
+enum vf_run { VF_STOPPED = 0, VF_RUN, VF_PARKED, VF_WATCHED, VF_STOPPING, VF_KILLING };
 #define VF_RUN_STATE(word) ((word)&7u)
 #define VF_RUN_WORD(serial, state) ((serial) << 3 | (state))
 
@@ -58,11 +59,11 @@ enum vf_context_kind {
 /* Bits of GATES, in the order of their registers. */
 enum vf_gate { VF_GATE_REGISTERS = 0, VF_GATE_DOORBELL, VF_GATE_MEMORY, VF_GATES };
 
-/* Bits of STATUS, whose upper half is the GENERATION that they belong to. */
+/* Bits of STATUS. Its upper half is the GENERATION that they belong to. */
 enum vf_status {
-	VF_BUSY = 1,	/* it has work */
-	VF_FAULTED = 2, /* it has stopped with an error, and needs a reset */
-	VF_DEAD = 4,	/* it has stopped with an error */
+	VF_BUSY = 1,	/* the VF has work */
+	VF_FAULTED = 2, /* the VF has stopped with an error, and needs a reset */
+	VF_DEAD = 4,	/* the VF has stopped with an error */
 };
 
 /* One direction of the mailbox. SERIAL is written last; 0: there is no message. */
@@ -71,49 +72,51 @@ struct vf_message {
 	_Atomic uint32_t words[4];
 };
 
-/* The context as SAVE and LOAD have it: bytes that mean something to the VF process alone. */
+/* The size of a context as SAVE and LOAD copy it. Only the VF process knows what its bytes mean. */
 #define VF_IMAGE_SIZE 1152u
 
 struct vf_page {
-	/* The device's to write. */
-	_Atomic uint32_t bell; /* futex: any of these has changed */
+	/* written by the device */
+	_Atomic uint32_t bell; /* futex: another of these has changed */
 	_Atomic uint32_t context;
-	_Atomic uint32_t generation; /* the VF has been reset, or its context given up: no work */
-	_Atomic uint32_t forget;     /* the VF has been reset: all registers are as new */
+	_Atomic uint32_t
+		generation;	 /* changes when the VF was reset or shut down: it has no work */
+	_Atomic uint32_t forget; /* changes when the VF was reset: all registers are as new */
 	_Atomic uint32_t gates;
 	_Atomic uint32_t dead;	       /* the GPU reads as ones */
-	_Atomic uint32_t orders;       /* how many orders have been sent */
-	_Atomic uint32_t resets_taken; /* of the client's resets, which the device knows of */
-	_Atomic uint32_t to_pf_taken;  /* TO_PF.serial that the PF has acknowledged */
-	_Atomic uint32_t asked;	       /* is somebody there? ANSWERED becomes the same */
+	_Atomic uint32_t orders;       /* number of orders that have been sent */
+	_Atomic uint32_t resets_taken; /* how many of RESETS the device has taken note of */
+	_Atomic uint32_t to_pf_taken;  /* the TO_PF.serial that the PF has acknowledged */
+	_Atomic uint32_t asked;	       /* the process must set ANSWERED to the same number */
 	struct vf_message to_vf;
 
-	/* Whose turn it is. */
+	/* written by both */
 	_Alignas(64) _Atomic uint32_t run; /* futex */
+	_Atomic uint32_t cpu;		   /* written by the process: the CPU that it executes on */
 	uint8_t image[VF_IMAGE_SIZE];
 
-	/* The VF process's to write. */
-	_Alignas(64) _Atomic uint32_t notices; /* how often the device has been asked to look */
+	/* written by the VF process */
+	_Alignas(64) _Atomic uint32_t notices; /* how often the rest of the page has changed */
 	_Atomic uint64_t status;
-	_Atomic uint32_t ready; /* the page is mapped, and clients are served when ORDERS says so */
-	_Atomic uint32_t resets;
-	_Atomic uint32_t answered;
-	_Atomic uint32_t to_vf_taken;
+	_Atomic uint32_t ready;	      /* the process has mapped the page, and can serve clients */
+	_Atomic uint32_t resets;      /* number of resets by the client */
+	_Atomic uint32_t answered;    /* see ASKED */
+	_Atomic uint32_t to_vf_taken; /* the TO_VF.serial that the client has acknowledged */
 	_Atomic uint32_t violations, gate_drops;
 	struct vf_message to_pf;
 };
 
-/* What the device sends, with descriptors. */
+/* Messages of the device, with descriptors. */
 enum vf_order_type {
-	VF_ORDER_MEMORY = 1, /* a partition: its file, or none */
-	VF_ORDER_SERVE,	     /* clients may be accepted */
-	VF_ORDER_WORKER,     /* what computes from now on: socket, shared page, eventfd */
-	VF_ORDER_LOOK,	     /* at the RUN word: for who listens to a worker, not to a futex */
+	VF_ORDER_MEMORY = 1, /* a new partition: its file, or no descriptor */
+	VF_ORDER_SERVE,	     /* accept clients */
+	VF_ORDER_WORKER,     /* a new worker: its socket, shared page and eventfd */
+	VF_ORDER_LOOK, /* the RUN word has changed: wakes a process that waits for its worker */
 };
 
 struct vf_order {
 	uint32_t type;
-	uint32_t modules;      /* WORKER: it takes MODULE_LOAD and LAUNCH */
+	uint32_t modules;      /* WORKER: it executes MODULE_LOAD and LAUNCH */
 	uint64_t window, size; /* MEMORY: bytes of the file; of the whole partition */
 	uint32_t stops;	       /* WORKER: enum worker_stop */
 	uint32_t pad;
@@ -121,17 +124,18 @@ struct vf_order {
 };
 #define VF_ORDER_FDS 3u
 
-/* DMA of a VF whose client is the device's own carrier, such as QEMU: asked on VF_DMA_FD, with the
- * bytes behind it if they go to the client; answered with the same, and the bytes if they come. */
+/* DMA of a VF whose client is the device's carrier, such as QEMU. The process sends this on
+ * VF_DMA_FD, followed by the bytes if they go to the client. The answer is the same structure,
+ * followed by the bytes if they come from the client. */
 struct vf_dma {
 	uint64_t iova;
 	uint32_t size, to_client;
 	int32_t result;
 	uint32_t pad;
 };
-#define VF_DMA_MOST 16384u /* bytes at once */
+#define VF_DMA_MOST 16384u /* bytes in one message */
 
-/* futex(2) on a word of the page. TIMEOUT is relative, NULL for none. 0 or -errno. */
+/* futex(2) on a word of the page. TIMEOUT is relative; NULL: none. 0 or -errno. */
 static inline int vf_futex_wait(_Atomic uint32_t *word, uint32_t value,
 				const struct timespec *timeout)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Configuration spaces: what a function says of itself, and which of its bits can be written.
+ * Configuration spaces: what a function tells about itself, and which of its bits can be written.
  *
  *   0x40 power management  0x48 PCI Express  0x84 MSI-X
  */
@@ -12,7 +12,7 @@
 #define CAP_EXPRESS 0x48u
 #define CAP_MSIX 0x84u
 
-/* A number that no maker uses; see docs/softgpu.md. */
+/* No manufacturer uses this number; see docs/softgpu.md. */
 #define VENDOR 0x1234u
 
 #define BAR_64BIT_PREFETCH 0xcu
@@ -29,7 +29,7 @@ void pci_register(struct pci_function *f, uint32_t at, uint32_t width, uint32_t 
 	put(f->writable, at, width, writable);
 }
 
-/* A BAR can be written above its size, so that it can be sized. */
+/* The bits of a BAR above its size can be written, so that software can find its size. */
 static void bar(struct pci_function *f, uint32_t at, uint64_t size, uint32_t flags)
 {
 	uint64_t mask = ~(size - 1);
@@ -48,7 +48,7 @@ static uint64_t power_of_two(uint64_t size)
 	return p;
 }
 
-/* Four sets of registers stand in four BARs: memory, doorbell, MSI-X, registers. */
+/* Four BARs: memory, doorbell, MSI-X, registers. */
 void pci_bars(struct pci_function *f, uint32_t at, uint64_t memory)
 {
 	bar(f, at, power_of_two(memory), BAR_64BIT_PREFETCH);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF's registers, as its client has them. What the client sends is hostile: an access costs this
- * process, whose lock nobody else waits for.
+ * A VF's registers, as its client sees them. The client may be hostile: its accesses use the time
+ * and the lock of this process, for which no other VF and not softgpu waits.
  */
 #include <string.h>
 #include <unistd.h>
@@ -10,20 +10,20 @@
 #include "vfio/device.h"
 #include "vfio/user_proto.h"
 
-/* How long a client's reset waits for the device to hear of it, milliseconds. */
+/* How long a client's reset waits until the device has taken note of it, milliseconds. */
 #define RESET_TAKEN_MS 1000
 
-static bool is_open(struct vf *vf, enum vf_gate gate)
+/* Whether a gate is open; counts a dropped access if it is not. */
+static bool check_gate(struct vf *vf, enum vf_gate gate)
 {
 	if (atomic_load(&vf->page->gates) >> gate & 1)
 		return true;
-	/* The PF finds it when it looks. */
 	atomic_fetch_add(&vf->page->gate_drops, 1);
-	atomic_fetch_add(&vf->page->notices, 1);
+	vf_note(vf);
 	return false;
 }
 
-/* Which register of the mailbox a BAR 5 offset is; GPUIOV_REGISTERS: none. */
+/* The mailbox register at a BAR 5 offset, and which of its dwords; GPUIOV_REGISTERS: none. */
 static enum gpuiov_register mailbox_register(const struct vf *vf, uint32_t offset, uint32_t *part)
 {
 	static const enum gpuiov_register own[] = {GPUIOV_MBOX_TRN, GPUIOV_MBOX_RCV,
@@ -117,7 +117,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 		return vf->dead ? half(vf->error, offset) : 0;
 	case SOFTGPU_ERROR_AT:
 		return vf->dead ? half(vf->error_at, offset) : 0;
-	/* The rest is context: it can be read while it is here, and not in use. */
+	/* The others belong to the context: they can be read while it is loaded and not in use. */
 	case SOFTGPU_RING_BASE:
 		return loaded ? half(vf->live.ring_base, offset) : 0;
 	case SOFTGPU_RING_SIZE:
@@ -149,8 +149,9 @@ static void write_register(struct vf *vf, uint32_t offset, uint32_t value)
 	default:
 		break;
 	}
-	/* The ring is set up while the VF has the engine, and nothing in its ring. */
-	if (!is_open(vf, VF_GATE_REGISTERS) || !vf->loaded || vf->executing || engine_has_work(vf))
+	/* The ring can be set up while the VF has the engine and its ring is empty. */
+	if (!check_gate(vf, VF_GATE_REGISTERS) || !vf->loaded || vf->executing ||
+	    engine_has_work(vf))
 		return;
 	switch (offset & ~4u) {
 	case SOFTGPU_RING_BASE:
@@ -168,8 +169,8 @@ static void write_register(struct vf *vf, uint32_t offset, uint32_t value)
 	engine_put_image(vf);
 }
 
-/* Registers are read and written by dwords; a narrower access reads its part of one, and a
- * narrower write has no effect. */
+/* Registers are dwords: a narrower read returns a part of one, and a narrower write has no effect.
+ */
 static void read_registers(struct vf *vf, uint64_t offset, uint8_t *data, uint32_t size)
 {
 	uint32_t value, part, n;
@@ -199,7 +200,7 @@ static void write_registers(struct vf *vf, uint64_t offset, const uint8_t *data,
 
 static void write_doorbell(struct vf *vf, uint64_t wptr)
 {
-	if (!is_open(vf, VF_GATE_DOORBELL))
+	if (!check_gate(vf, VF_GATE_DOORBELL))
 		return;
 	atomic_store(&vf->wptr, wptr);
 	if (vf->compute)
@@ -207,13 +208,13 @@ static void write_doorbell(struct vf *vf, uint64_t wptr)
 	if (vf->dead)
 		return;
 	vf->busy |= vf->executing || !vf->loaded || engine_has_work(vf);
-	vf_publish(vf);
 	engine_kick(vf);
-	vf_notify(vf);
+	if (vf_publish(vf))
+		vf_notify(vf);
 }
 
-/* Whether a range lies in the partition; outside of it is a violation. */
-static bool in_memory(struct vf *vf, uint64_t offset, uint32_t size)
+/* Checks that a range lies in the window; counts a violation if it does not. */
+static bool check_range(struct vf *vf, uint64_t offset, uint32_t size)
 {
 	if (offset <= vf->window && size <= vf->window - offset)
 		return true;
@@ -236,7 +237,7 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 	else if (region == VFIO_REGION_BAR5)
 		read_registers(vf, offset, data, count);
 	else if (region == VFIO_REGION_BAR0 &&
-		 (!is_open(vf, VF_GATE_MEMORY) || !in_memory(vf, offset, count)))
+		 (!check_gate(vf, VF_GATE_MEMORY) || !check_range(vf, offset, count)))
 		memset(data, 0xff, count);
 	else if (region == VFIO_REGION_BAR0 &&
 		 pread(vf->memfd, data, count, (off_t)offset) != (ssize_t)count)
@@ -264,10 +265,10 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		   count == sizeof(wptr)) {
 		memcpy(&wptr, data, sizeof(wptr));
 		write_doorbell(vf, wptr);
-	} else if (region == VFIO_REGION_BAR0 && is_open(vf, VF_GATE_MEMORY) &&
-		   in_memory(vf, offset, count) &&
+	} else if (region == VFIO_REGION_BAR0 && check_gate(vf, VF_GATE_MEMORY) &&
+		   check_range(vf, offset, count) &&
 		   pwrite(vf->memfd, data, count, (off_t)offset) != (ssize_t)count) {
-		_exit(1); /* there is no memory to be had */
+		_exit(1); /* the host has no memory left */
 	}
 	pthread_mutex_unlock(&vf->lock);
 }
@@ -304,7 +305,8 @@ static uint32_t on_irqs(void *device, uint32_t index)
 	return index == VFIO_USER_IRQ_ERR || index == VFIO_USER_IRQ_REQ;
 }
 
-/* The device resets the VF; the answer comes when it knows that it is to. */
+/* Asks the device to reset the VF, and answers the client when the device has taken note of that.
+ */
 static void on_reset(void *device)
 {
 	struct timespec rest = {0, RESET_TAKEN_MS * 1000000L % 1000000000L};
@@ -320,8 +322,8 @@ static void on_reset(void *device)
 	} while (vf_futex_wait(&vf->page->bell, bell, &rest) != -ETIMEDOUT);
 }
 
-/* A process serves one client: with it goes the process, and the device starts another, with
- * another memory. */
+/* A process serves one client and ends with it. The device then starts another process, with new
+ * memory. */
 static void on_disconnected(void *device)
 {
 	(void)device;

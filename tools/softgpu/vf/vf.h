@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside a VF process: what serves one VF's client and executes its packets. Three threads:
+ * The inside of a VF process, which serves one VF's client and executes its packets. It has three
+ * threads:
  *
- *   the first   executes: the device lifts its priority between a stop and the answer, so nothing
- *               else may run on it
- *   server      the vfio-user server: whatever the client sends, and each access of it
- *   bell        follows what the device writes to the page, and raises the mailbox's interrupts
+ *   the first   executes packets and nothing else, because the device raises its priority between a
+ *               stop and the answer
+ *   server      the vfio-user server: handles the client's messages and accesses
+ *   bell        applies what the device writes to the page, and raises the mailbox's interrupts
  *
- * One lock guards everything but the context, which is the first thread's while it executes.
+ * One lock protects everything except the context while the first thread executes: then that thread
+ * owns the context.
  */
 #ifndef VF_H
 #define VF_H
@@ -26,85 +28,98 @@ struct compute;
 struct vf {
 	struct vf_page *page;
 	const struct gpuiov_layout *layout;
-	uint64_t vram; /* bytes of the whole GPU: what BAR 0 is sized for */
+	uint64_t vram; /* bytes of the whole GPU; decides the size of BAR 0 */
 	uint32_t number;
 	bool has_carrier; /* the client is the carrier of the device library */
-	vgpu_nsec began;  /* what events count from */
+	vgpu_nsec began;  /* EVENT packets count from here */
 	struct vfio_server *server;
-	struct vfio_endpoint *endpoint; /* the bell's thread makes it, before there are clients */
+	struct vfio_endpoint *endpoint; /* made by the bell's thread, before there are clients */
 	pthread_mutex_t lock;
 
-	/* what of the page has been followed */
+	/* the words of the page that have been applied */
 	uint32_t context, generation, forget, orders;
-	uint32_t to_vf_seen, to_pf_seen; /* of the mailbox, by its interrupts */
+	uint32_t to_vf_seen, to_pf_seen; /* mailbox serials that have raised their interrupts */
 
 	struct pci_function pci;
 	int memfd; /* -1: no partition */
 	uint8_t *memory;
 	uint64_t window, size;	 /* bytes of the file; of the partition */
-	struct compute *compute; /* what a worker executes; NULL: this process does */
-	bool has_worker;	 /* a worker executes, or nobody does */
+	struct compute *compute; /* the connection to the worker; NULL: there is none */
+	bool has_worker;	 /* a worker executes packets, never this process */
 	uint32_t modules;
 
 	struct context live;
 	_Atomic uint64_t wptr;
 	bool serves; /* clients may be accepted */
 	bool loaded, executing;
-	bool failed; /* the first thread's: just now, and the client is to hear of it */
+	bool failed; /* the first thread's: the last run failed, and the client must be notified */
 	bool busy, dead;
 	uint64_t error, error_at;
 
 	uint32_t int_enable;
 	uint32_t words[4]; /* of the message to the PF */
-	uint32_t to_pf;	   /* its serial; 0: none is there */
+	uint32_t to_pf;	   /* its serial; 0: there is no message */
 	uint32_t to_pf_last;
 };
 
 /* main.c */
-/* Follows what the device has written since the last time. Under the lock, before anything that
- * depends on it. */
+/* Applies what the device has written to the page since the last call. Called with the lock held,
+ * before anything that depends on it. */
 void vf_follow(struct vf *vf);
-/* Takes the orders that have come. With the lock, while nothing is executed; else without it, by
- * the first thread alone. */
+/* Receives and applies the device's orders. Called with the lock held while nothing is executed;
+ * otherwise without it, only by the first thread. */
 void vf_take_orders(struct vf *vf);
-/* Publishes the status; the device hears of it with vf_notify(). Under the lock. */
-void vf_publish(struct vf *vf);
+/* Publishes the status. Returns whether it has changed: then the device must be notified. Called
+ * with the lock held. */
+bool vf_publish(struct vf *vf);
+/* The page has changed: vf_note() lets the device see this when it reads the page next; vf_notify()
+ * also asks it to read the page now. */
+void vf_note(struct vf *vf);
 void vf_notify(struct vf *vf);
-/* Between BUFFER and the client's memory. 0 or -EFAULT. */
+/* Copies between BUFFER and the client's memory. 0 or -EFAULT. */
 int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool to_client);
-/* What packets of the VF may reach. */
+/* The memory that the VF's packets may access. */
 struct packet_limits vf_limits(const struct vf *vf);
 
-/* registers.c: a client's accesses; offset and count have been checked against the region's size */
+/* registers.c: a client's accesses; the server has checked offset and count against the region's
+ * size
+ */
 extern const struct vfio_server_ops registers_ops;
 
-/* engine.c: the first thread */
+/* engine.c: the first thread; never returns */
 void engine_loop(struct vf *vf);
-/* Whether there are packets to execute; under the lock, while none are. */
+/* Whether there are packets to execute. Called with the lock held, while nothing is executed. */
 bool engine_has_work(const struct vf *vf);
-/* The doorbell has been rung, or what the VF waited for is there. Under the lock. */
+/* Wakes the first thread if the VF is parked and has work now. Called with the lock held. */
 void engine_kick(struct vf *vf);
-/* The context, for the device to take. Under the lock, while nothing is executed. */
+/* Copies the context to the image, where the device takes it. Called with the lock held, while
+ * nothing is executed. */
 void engine_put_image(struct vf *vf);
 
 /* kernels.c */
 enum tile { TILE_MORE = 0, TILE_DONE = 1, TILE_ERROR = 2 };
-/* Runs one tile of a packet that packet_check has passed. On TILE_ERROR, *ERROR says why. */
+/* Runs one tile of a packet that packet_check() has accepted. On TILE_ERROR, *ERROR says why. */
 enum tile kernel_tile(const struct vf *vf, struct job *job, uint64_t *error);
+/* Whether a job's progress is possible: not beyond the end of its packet, which packet_check() has
+ * accepted. */
+bool kernel_job_is_valid(const struct job *job);
 
-/* compute.c: packets are executed by a worker */
+/* compute.c: execution by a worker */
 struct compute_setup {
-	int socket, shared, wake; /* become the worker's */
+	int socket, shared, wake; /* the worker's descriptors; compute_create() takes them over */
 	uint32_t stops;		  /* enum worker_stop */
 	vgpu_nsec kill_after;
 };
+/* Connects to a worker. NULL: memory, a descriptor or a thread is lacking. */
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);
-/* The worker hears that it is no longer needed. NULL is allowed. */
+/* Disconnects from the worker, which then exits. C may be NULL. */
 void compute_destroy(struct compute *c);
-/* It is not just starting, and does not wait for a compiler. */
+/* Whether the worker has started, or failed to, and does not wait for a compiler. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
+/* Passes the doorbell on to the worker. */
 void compute_doorbell(struct compute *c, uint64_t wptr);
-/* Executes until there is nothing to do, or the RUN word says to stop. An enum softgpu_error. */
+/* Executes until there is no work, or the RUN word says to stop. An enum softgpu_error. Called by
+ * the first thread, without the lock. */
 uint64_t compute_execute(struct vf *vf);
 
 #endif

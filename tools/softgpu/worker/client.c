@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -15,6 +14,7 @@
 
 #include "client.h"
 #include "program.h"
+#include "vgpu/descriptor.h"
 
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
@@ -38,12 +38,9 @@ static void release(struct worker_client *w)
 {
 	if (w->shared)
 		munmap(w->shared, sizeof(*w->shared));
-	if (w->socket >= 0)
-		close(w->socket);
-	if (w->wake_fd >= 0)
-		close(w->wake_fd);
-	if (w->shared_fd >= 0)
-		close(w->shared_fd);
+	vgpu_close(&w->socket);
+	vgpu_close(&w->wake_fd);
+	vgpu_close(&w->shared_fd);
 	free(w);
 }
 
@@ -62,7 +59,7 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	}
 	fds[1] = memfd_create("softgpu-worker", MFD_CLOEXEC);
 	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
-	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->wake_fd = vgpu_eventfd();
 	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
 	for (i = 0; i < 4; i++)
 		if (fds[i] < 0)
@@ -77,11 +74,9 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	} else {
 		r = spawn(w, options, fds, err);
 	}
-	w->shared_fd = fds[1];
-	fds[1] = -1;
+	w->shared_fd = vgpu_take(&fds[1]);
 	for (i = 0; i < 4; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		vgpu_close(&fds[i]);
 	if (r < 0) {
 		release(w);
 		return r;
@@ -92,13 +87,12 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 
 int worker_quit(struct worker_client *w)
 {
-	struct worker_message m = {.type = WORKER_QUIT};
 	int pidfd;
 
 	if (!w)
 		return -1;
-	worker_send(w, &m);
 	pidfd = w->pidfd;
+	pidfd_send_signal(pidfd, SIGTERM, NULL, 0);
 	release(w);
 	return pidfd;
 }
@@ -137,24 +131,24 @@ int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)
 	case WORKER_READY:
 		if (pidfd_send_signal(w->pidfd, 0, NULL, 0) < 0)
 			return vgpu_error_set(err, -errno,
-					      "a worker could not be killed: %s (CAP_KILL is "
-					      "missing, or use --worker-user root)",
+					      "softgpu cannot kill its worker: %s (it needs "
+					      "CAP_KILL; or use --worker-user root)",
 					      strerror(errno));
 		return 0;
 	case WORKER_REFUSED:
 		return vgpu_error_set(err, w->shared->code < 0 ? w->shared->code : -EIO, "%.*s",
 				      (int)sizeof(w->shared->text) - 1, w->shared->text);
 	default:
-		return p[1].revents
-			       ? vgpu_error_set(err, -ECHILD, "a worker died while it started")
-			       : vgpu_error_set(err, -ETIMEDOUT,
-						"a worker did not start within %d s", ms / 1000);
+		if (p[1].revents)
+			return vgpu_error_set(err, -ECHILD, "a worker died while it started");
+		return vgpu_error_set(err, -ETIMEDOUT, "a worker did not start within %d s",
+				      ms / 1000);
 	}
 }
 
 void worker_send(struct worker_client *w, const struct worker_message *m)
 {
-	/* If it is gone, that is seen when it is listened to. */
+	/* If the worker is gone, worker_receive() sees it. */
 	while (send(w->socket, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
 		;
 }

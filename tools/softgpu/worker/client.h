@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker, from outside: started, run, stopped, ended. One thread at a time uses it; its pidfd and
- * wake_fd may be polled by another.
+ * softgpu's side of a worker: starts, runs, stops and ends it. Only one thread at a time may use a
+ * worker; another thread may poll its pidfd and wake_fd.
  */
 #ifndef WORKER_CLIENT_H
 #define WORKER_CLIENT_H
@@ -23,36 +23,40 @@ struct worker_client {
 struct worker_options {
 	const char *device; /* "cuda" or "host" */
 	uint32_t gpu;
-	int window_fd;	/* of the VF's window; stays the caller's */
-	uint32_t vf;	/* whose it is: a name among this softgpu's */
-	uint64_t limit; /* bytes: the most that its process may have of the device; 0: no limit */
-	uint64_t size;	/* of the whole partition, bytes */
-	int fifo;	/* SCHED_FIFO priority, 0: none */
-	uid_t uid;	/* who it becomes, if this process is root's; 0: nobody else */
+	int window_fd;	/* the file of the VF's window; stays the caller's */
+	uint32_t vf;	/* the VF's number */
+	uint64_t limit; /* bytes of GPU memory that the worker may use; 0: no limit */
+	uint64_t size;	/* bytes of the whole partition */
+	int fifo;	/* SCHED_FIFO priority of its control thread; 0: ordinary */
+	uid_t uid;	/* its user, if this process runs as root; 0: root */
 	gid_t gid;
 };
 
-/* Starts one; it says by SHARED and wake_fd when it is READY, or why not. 0 or -errno. */
+/* Starts a worker, and does not wait for it: SHARED tells whether it is READY, or why it is
+ * REFUSED; wake_fd becomes readable then. 0 or -errno with one sentence. */
 int worker_start(struct worker_client **out, const struct worker_options *options,
 		 struct vgpu_error *err);
-/* Asks it to clear its memory and go, and closes all but its pidfd, which is returned: the caller
- * waits for it with worker_gone(). NULL gives -1. */
+/* Asks the worker to clear its memory and exit, and frees W. Returns its pidfd, which is the
+ * caller's; -1 if W is NULL. */
 int worker_quit(struct worker_client *w);
-/* Kills it, and waits until it is gone. NULL is allowed. */
+/* Kills the worker, waits for its end, and frees W. W may be NULL. */
 void worker_kill(struct worker_client *w);
-/* Whether the process of a pidfd has ended, within MS milliseconds; then PIDFD is closed. */
+/* Waits up to MS milliseconds for the end of a process. Returns whether it has ended; then PIDFD is
+ * closed. */
 bool worker_gone(int pidfd, int ms);
-/* Waits until it is READY. -errno if it refuses, with its reason (-ENODEV: there
- * is no such device; -EOPNOTSUPP: too old a one), dies, may not be killed by us, or takes longer
- * than MS. */
+/* Waits until the worker is READY. 0; or -errno with one sentence if it refuses (-ENODEV: there is
+ * no such device; -EOPNOTSUPP: the device or its driver is too old), dies, cannot be killed by this
+ * process, or takes longer than MS. */
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err);
 
-/* M's ring, rptr and stops; type and serial are filled in. */
+/* Sends RUN with M's ring, rptr and stops; fills in M's type and serial. */
 void worker_run(struct worker_client *w, struct worker_message *m);
+/* Sends STOP for the last RUN. */
 void worker_stop(struct worker_client *w);
+/* Sends a message without waiting. */
 void worker_send(struct worker_client *w, const struct worker_message *m);
-/* The next message, without waiting: 1; 0: there is none; -EPIPE: it is gone, or talks nonsense.
- * ENDED of an older run is left out. */
+/* Receives the next message without waiting. 1; 0: there is none; -EPIPE: the worker is gone, or
+ * has sent a malformed message. Skips ENDED of older runs. */
 int worker_receive(struct worker_client *w, struct worker_message *m);
 
 #endif

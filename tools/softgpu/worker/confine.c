@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,17 +27,17 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 	    setresuid(uid, uid, uid) < 0)
 		return vgpu_error_set(
 			err, -errno,
-			"a worker cannot become user %u: %s (softgpu needs CAP_SETUID, "
-			"CAP_SETGID and CAP_KILL for that; or --worker-user root)",
+			"the process cannot become user %u: %s (softgpu needs CAP_SETUID, "
+			"CAP_SETGID and CAP_KILL for that; or use --worker-user root)",
 			(unsigned)uid, strerror(errno));
 #ifdef __SANITIZE_ADDRESS__
-	prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process that it looks at */
+	prctl(PR_SET_DUMPABLE, 1); /* LeakSanitizer traces the process that it examines */
 #endif
 	return 0;
 }
 
-/* The filter lets pass what it does not know: what libcuda calls is known to nobody else. These no
- * computation needs. */
+/* The filter names what it denies, because NVIDIA does not document which system calls libcuda
+ * makes. No computation needs the calls below. */
 static const int denied[] = {
 	/* programs */
 	SCMP_SYS(execve),
@@ -69,6 +70,12 @@ static const int denied[] = {
 	SCMP_SYS(setresgid),
 	SCMP_SYS(setgroups),
 	SCMP_SYS(capset),
+	/* another priority than the one that softgpu has set */
+	SCMP_SYS(sched_setscheduler),
+	SCMP_SYS(sched_setparam),
+	SCMP_SYS(sched_setattr),
+	SCMP_SYS(setpriority),
+	SCMP_SYS(ioprio_set),
 	/* another view of the system; clone below */
 	SCMP_SYS(unshare),
 	SCMP_SYS(setns),
@@ -84,7 +91,7 @@ static const int denied[] = {
 	SCMP_SYS(fspick),
 	SCMP_SYS(mount_setattr),
 	SCMP_SYS(open_by_handle_at),
-	/* doors into the kernel that many have gone through */
+	/* kernel interfaces with many past vulnerabilities */
 	SCMP_SYS(bpf),
 	SCMP_SYS(perf_event_open),
 	SCMP_SYS(userfaultfd),
@@ -101,36 +108,72 @@ static const int denied[] = {
 
 static int add_rules(scmp_filter_ctx filter)
 {
-	/* of the first argument: it may signal itself, and clone itself into the same system */
+	/* The first argument decides: a worker may signal itself, and make threads and processes
+	 * in its own user namespace. */
 	const struct scmp_arg_cmp others = {.op = SCMP_CMP_NE, .datum_a = (scmp_datum_t)getpid()};
 	const struct scmp_arg_cmp apart = {.op = SCMP_CMP_MASKED_EQ,
 					   .datum_a = CLONE_NEWUSER,
 					   .datum_b = CLONE_NEWUSER};
 	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
+	const struct {
+		int call;
+		const struct scmp_arg_cmp *when;
+	} denied_if[] = {
+		{SCMP_SYS(kill), &others},
+		{SCMP_SYS(tgkill), &others},
+		{SCMP_SYS(clone), &apart},
+	};
 	size_t i;
-	int r = 0;
+	int r;
 
-	for (i = 0; i < sizeof(denied) / sizeof(denied[0]) && r == 0; i++)
+	for (i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
 		r = seccomp_rule_add(filter, no, denied[i], 0);
-	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(kill), 1, &others);
-	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(tgkill), 1, &others);
-	r = r ? r : seccomp_rule_add_array(filter, no, SCMP_SYS(clone), 1, &apart);
-	/* its flags are not seen; where it is missing, clone is called */
-	return r ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+		if (r < 0)
+			return r;
+	}
+	for (i = 0; i < sizeof(denied_if) / sizeof(denied_if[0]); i++) {
+		r = seccomp_rule_add_array(filter, no, denied_if[i].call, 1, denied_if[i].when);
+		if (r < 0)
+			return r;
+	}
+	/* A filter cannot see the flags of clone3. The C library calls clone if clone3 is missing.
+	 */
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+}
+
+/* Takes away limits that the host may grant its users: for raising a priority, and for messages in
+ * queues. */
+static int limit_resources(void)
+{
+	static const int none[] = {RLIMIT_RTPRIO, RLIMIT_NICE, RLIMIT_MSGQUEUE};
+	struct rlimit limit = {0, 0};
+	size_t i;
+
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		if (setrlimit((__rlimit_resource_t)none[i], &limit) < 0)
+			return -errno;
+	return 0;
 }
 
 int confine_calls(struct vgpu_error *err)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	int r = filter ? 0 : -ENOMEM;
+	int r;
 
-	/* all threads, also those that a driver has made */
-	r = r ? r : seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
-	r = r ? r : add_rules(filter);
-	r = r ? r : seccomp_load(filter);
-	if (filter)
-		seccomp_release(filter);
-	return r ? vgpu_error_set(err, r, "a worker's system calls cannot be filtered: %s",
-				  strerror(-r))
-		 : 0;
+	if (!filter)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	r = limit_resources();
+	/* all threads, those of the driver too */
+	if (r == 0)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (r == 0)
+		r = add_rules(filter);
+	if (r == 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	if (r < 0)
+		return vgpu_error_set(err, r,
+				      "the system calls of the process cannot be filtered: %s",
+				      strerror(-r));
+	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker gives up before it hears of its guest. The driver and its compiler, which run in
- * it, read what a guest has written: whoever gets hold of them is to find himself with a VF and
- * nothing else.
+ * The privileges that a worker gives up before it reads anything of its guest. The driver and its
+ * compiler run in the worker and read what a guest has written: an attacker who takes them over
+ * must have no more than that guest's VF.
  */
 #ifndef WORKER_CONFINE_H
 #define WORKER_CONFINE_H
@@ -11,13 +11,14 @@
 
 #include "vgpu/types.h"
 
-/* If this process is root's, it becomes UID's and GID's, with no other group but that of FILE,
- * where it needs that to open it (NULL: none), and without capabilities. Before there are threads.
- * 0 or -errno with one sentence. */
+/* If this process runs as root, it becomes UID and GID, without capabilities and without other
+ * groups, except the group of FILE if other users may not open FILE (NULL: no file). Call it before
+ * there are threads. 0 or -errno with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
-/* From now on no thread starts a program, reaches for another process, makes a socket, or calls
- * what changes a system: it is told EPERM. 0 or -errno with one sentence. */
+/* From now on, if a thread starts a program, accesses another process, makes a socket, changes a
+ * priority, or makes a system call that changes the system, the call fails with EPERM. 0 or -errno
+ * with one sentence. */
 int confine_calls(struct vgpu_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An NVIDIA GPU as a device: one context, one stream, in a process that serves one VF and then
- * ends. The VF's memory is reserved whole when it begins, and mapped nowhere else; its window is
- * its own memory file, pinned. Nothing else can be allocated on a guest's behalf.
+ * An NVIDIA GPU as a device: one context and one stream, in a process that serves one VF and then
+ * ends. All of the VF's device memory is reserved at the start and mapped in no other process; its
+ * window is a memory file of its own, pinned. Nothing else is ever allocated for a guest.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "protocol.h"
 #include "rm.h"
 
-/* Another worker's memory comes back a while after it has gone. */
+/* The driver frees a worker's memory some time after the worker's end. */
 #define MEMORY_TRIES 100
 #define MEMORY_TRY_NS 50000000
 #define CLEAR_BYTES (UINT64_C(256) << 20)
@@ -57,35 +57,39 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	if (e == CUDA_ERROR_NO_DEVICE)
 		return vgpu_error_set(err, -ENODEV, "the NVIDIA driver sees no GPU");
 	if (e != CUDA_SUCCESS)
-		return failed(d, e,
-			      "it does not start (are driver and kernel module of one version?)",
-			      err);
+		return failed(
+			d, e,
+			"it does not start: check that the driver's libraries and kernel module "
+			"have the same version",
+			err);
 	d->api.cuDeviceGetCount(&n);
 	if (index >= (uint32_t)n)
-		return vgpu_error_set(err, -ENODEV, "--gpu %u: there are %d GPUs, from 0", index,
-				      n);
+		return vgpu_error_set(err, -ENODEV,
+				      "--gpu %u: there is no such GPU; the highest number is %d",
+				      index, n - 1);
 	e = d->api.cuDeviceGet(out, (int)index);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the GPU does not open", err);
+		return failed(d, e, "the GPU cannot be opened", err);
 	d->api.cuDeviceGetName(name, sizeof(name), *out);
 	snprintf(d->name, sizeof(d->name), "%s", name);
 	if (attribute(d, *out, CU_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTE_DEFAULT)
-		return vgpu_error_set(err, -EBUSY,
-				      "%s takes one process only: set its compute mode to DEFAULT "
-				      "(nvidia-smi -c 0)",
-				      name);
+		return vgpu_error_set(
+			err, -EBUSY,
+			"%s accepts one process only: set its compute mode to DEFAULT "
+			"(nvidia-smi -c 0)",
+			name);
 	if (attribute(d, *out, CU_ATTRIBUTE_KERNEL_TIMEOUT))
 		return vgpu_error_set(err, -EBUSY,
-				      "%s drives a display, and so its driver ends kernels that "
-				      "take long, those that wait for their turn, too: end the "
-				      "display server, or take another GPU",
+				      "%s drives a display, so its driver ends GPU kernels that "
+				      "take long or wait for their slice: stop the display "
+				      "server, or use another GPU",
 				      name);
 	if (attribute(d, *out, CU_ATTRIBUTE_MAJOR) < 7 ||
 	    !attribute(d, *out, CU_ATTRIBUTE_VIRTUAL_MEMORY))
 		return vgpu_error_set(
 			err, -EOPNOTSUPP,
-			"%s (compute capability %d.%d) is too old: 7.0 or newer, with "
-			"virtual memory, is needed",
+			"%s (compute capability %d.%d) is too old: softgpu needs 7.0 or newer, "
+			"with virtual memory",
 			name, attribute(d, *out, CU_ATTRIBUTE_MAJOR),
 			attribute(d, *out, CU_ATTRIBUTE_MINOR));
 	for (i = 0; i < 3; i++)
@@ -101,32 +105,38 @@ static int make_context(struct device *d, CUdevice device, struct vgpu_error *er
 
 	d->api.cuDevicePrimaryCtxSetFlags(device, CU_CTX_BLOCKING_SYNC | CU_CTX_LMEM_RESIZE_TO_MAX);
 	e = d->api.cuDevicePrimaryCtxRetain(&d->context, device);
-	e = e ? e : d->api.cuCtxSetCurrent(d->context);
-	e = e ? e : d->api.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuCtxSetCurrent(d->context);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
 	for (i = 0; i < DEVICE_SLOTS && e == CUDA_SUCCESS; i++)
 		e = d->api.cuEventCreate(&d->events[i], CU_EVENT_DISABLE_TIMING);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "no context", err);
-	/* What kernels could allocate by themselves, beside the partition: as little as it takes.
-	 */
+		return failed(d, e, "a context cannot be made", err);
+	/* GPU kernels can allocate memory outside the partition: as little as possible. */
 	d->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 0);
 	return 0;
 }
 
+/* Clears all of the VF's device memory. */
 static CUresult clear(struct device *d)
 {
-	CUresult e = CUDA_SUCCESS;
 	uint64_t at, n;
+	CUresult e;
 
-	for (at = 0; at < d->behind && e == CUDA_SUCCESS; at += n) {
+	for (at = 0; at < d->behind; at += n) {
 		n = d->behind - at < CLEAR_BYTES ? d->behind - at : CLEAR_BYTES;
 		e = d->api.cuMemsetD8Async(d->memory_at + at, 0, n, d->stream);
-		e = e ? e : d->api.cuStreamSynchronize(d->stream);
+		if (e != CUDA_SUCCESS)
+			return e;
+		e = d->api.cuStreamSynchronize(d->stream);
+		if (e != CUDA_SUCCESS)
+			return e;
 	}
-	return e;
+	return CUDA_SUCCESS;
 }
 
-/* All of the VF's memory behind its window, cleared. */
+/* Allocates, maps and clears the VF's device memory, which is all memory behind its window. */
 static int take_memory(struct device *d, CUdevice device, struct vgpu_error *err)
 {
 	const struct cu_allocation what = {.type = 1, .location = {1, device}};
@@ -140,7 +150,7 @@ static int take_memory(struct device *d, CUdevice device, struct vgpu_error *err
 		return 0;
 	e = d->api.cuMemGetAllocationGranularity(&grain, &what, 0);
 	if (e != CUDA_SUCCESS || grain == 0)
-		return failed(d, e, "no granularity", err);
+		return failed(d, e, "the granularity of its memory is not known", err);
 	d->reserved = (d->behind + grain - 1) / grain * grain;
 	for (i = 0; i < MEMORY_TRIES; i++) {
 		e = d->api.cuMemCreate(&d->memory, d->reserved, &what, 0);
@@ -151,16 +161,22 @@ static int take_memory(struct device *d, CUdevice device, struct vgpu_error *err
 	if (e == CUDA_ERROR_OUT_OF_MEMORY)
 		return vgpu_error_set(
 			err, -ENOMEM,
-			"%s has no %llu MiB left: others use it, or --vram is too much", d->name,
-			(unsigned long long)(d->reserved >> 20));
-	e = e ? e : d->api.cuMemAddressReserve(&d->memory_at, d->reserved, 0, 0, 0);
-	e = e ? e : d->api.cuMemMap(d->memory_at, d->reserved, 0, d->memory, 0);
-	e = e ? e : d->api.cuMemSetAccess(d->memory_at, d->reserved, &access, 1);
-	e = e ? e : clear(d);
-	return e ? failed(d, e, "the VF's memory", err) : 0;
+			"%s has less than %llu MiB free: end other programs on it, or lower --vram",
+			d->name, (unsigned long long)(d->reserved >> 20));
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemAddressReserve(&d->memory_at, d->reserved, 0, 0, 0);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemMap(d->memory_at, d->reserved, 0, d->memory, 0);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemSetAccess(d->memory_at, d->reserved, &access, 1);
+	if (e == CUDA_SUCCESS)
+		e = clear(d);
+	if (e != CUDA_SUCCESS)
+		return failed(d, e, "the VF's device memory cannot be allocated", err);
+	return 0;
 }
 
-/* The window, and what we need ourselves, which no packet reaches. */
+/* Pins the window and allocates what the worker itself needs; no packet reaches the latter. */
 static int map_host(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	const uint64_t marks = (uint64_t)DEVICE_SLOTS * DEVICE_MARKS * 8;
@@ -169,11 +185,12 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 
 	e = d->api.cuMemHostRegister(setup->window, setup->window_size,
 				     CU_HOST_PORTABLE | CU_HOST_DEVICEMAP);
-	e = e ? e : d->api.cuMemHostGetDevicePointer(&d->window_at, setup->window, 0);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemHostGetDevicePointer(&d->window_at, setup->window, 0);
 	if (e != CUDA_SUCCESS)
 		return failed(d, e,
-			      "the window cannot be pinned (is there memory for it, and "
-			      "RLIMIT_MEMLOCK?)",
+			      "the window cannot be pinned: check free host memory and "
+			      "RLIMIT_MEMLOCK, or lower --window",
 			      err);
 	e = d->api.cuMemHostAlloc(&page, sizeof(*d->gate), CU_HOST_PORTABLE | CU_HOST_DEVICEMAP);
 	if (e == CUDA_SUCCESS) {
@@ -181,11 +198,17 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 		memset(page, 0, sizeof(*d->gate));
 		e = d->api.cuMemHostGetDevicePointer(&d->gate_at, page, 0);
 	}
-	e = e ? e : d->api.cuMemAlloc(&d->marks_at, marks);
-	e = e ? e : d->api.cuMemsetD8Async(d->marks_at, 0, marks, d->stream);
-	e = e ? e : d->api.cuMemAlloc(&d->scratch_at, 4096);
-	e = e ? e : d->api.cuStreamSynchronize(d->stream);
-	return e ? failed(d, e, "memory of its own", err) : 0;
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemAlloc(&d->marks_at, marks);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemsetD8Async(d->marks_at, 0, marks, d->stream);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemAlloc(&d->scratch_at, 4096);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuStreamSynchronize(d->stream);
+	if (e != CUDA_SUCCESS)
+		return failed(d, e, "the worker's own memory cannot be allocated", err);
+	return 0;
 }
 
 static int load_kernels(struct device *d, struct vgpu_error *err)
@@ -203,12 +226,14 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 		return r;
 	e = cuda_assemble(d, text, &image, log, sizeof(log));
 	free(text);
-	e = e ? e : d->api.cuModuleLoadDataEx(&d->own, image, 0, NULL, NULL);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuModuleLoadDataEx(&d->own, image, 0, NULL, NULL);
 	free(image);
 	for (i = 0; i < KERNELS && e == CUDA_SUCCESS; i++)
 		e = d->api.cuModuleGetFunction(&d->kernels[i], d->own, names[i]);
 	if (e != CUDA_SUCCESS)
-		return vgpu_error_set(err, -EIO, "CUDA: our kernels do not load: %s: %.100s",
+		return vgpu_error_set(err, -EIO,
+				      "CUDA: softgpu's GPU kernels do not load: %s: %.100s",
 				      cuda_error_name(d, e), log);
 	return 0;
 }
@@ -216,9 +241,9 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 static int cuda_launch(struct device *d, uint32_t slot, const struct piece *p);
 static enum device_state cuda_poll(struct device *d, uint32_t slot);
 
-/* libcuda makes its channels when they are first used: now, while nobody waits, so that what takes
- * them off the GPU knows them all. */
-static int warm_up(struct device *d, struct vgpu_error *err)
+/* libcuda makes each channel on its first use. Uses all of them now, so that rm_stop() knows them
+ * all and no guest waits for it later. */
+static int use_channels(struct device *d, struct vgpu_error *err)
 {
 	struct piece spin = {.kind = PIECE_KERNEL,
 			     .kernel = KERNEL_SPIN,
@@ -229,14 +254,19 @@ static int warm_up(struct device *d, struct vgpu_error *err)
 	CUresult e = CUDA_SUCCESS;
 
 	if (cuda_launch(d, 0, &spin) < 0)
-		return vgpu_error_set(err, -EIO, "CUDA: %s does not compute", d->name);
+		return vgpu_error_set(err, -EIO, "CUDA: %s does not launch a GPU kernel", d->name);
 	if (d->behind > 0) {
 		e = d->api.cuMemcpyAsync(d->memory_at, d->window_at, n, d->stream);
-		e = e ? e : d->api.cuMemcpyAsync(d->window_at, d->memory_at, n, d->stream);
-		e = e ? e : d->api.cuMemsetD8Async(d->memory_at, 0, n, d->stream);
+		if (e == CUDA_SUCCESS)
+			e = d->api.cuMemcpyAsync(d->window_at, d->memory_at, n, d->stream);
+		if (e == CUDA_SUCCESS)
+			e = d->api.cuMemsetD8Async(d->memory_at, 0, n, d->stream);
 	}
-	e = e ? e : d->api.cuStreamSynchronize(d->stream);
-	return e ? failed(d, e, "it does not copy", err) : 0;
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuStreamSynchronize(d->stream);
+	if (e != CUDA_SUCCESS)
+		return failed(d, e, "the GPU does not copy", err);
+	return 0;
 }
 
 static int cuda_prepare(struct device **out, const struct device_setup *setup,
@@ -254,36 +284,55 @@ static int cuda_prepare(struct device **out, const struct device_setup *setup,
 		return r;
 	}
 	if (setup->limit > 0)
-		limit_memory(LIMIT_ROOT, setup->gpu, getppid(), setup->vf, setup->limit, &d->wall);
+		limit_memory(LIMIT_ROOT, setup->gpu, getppid(), setup->vf, setup->limit,
+			     &d->limit_error);
 	setrlimit(RLIMIT_MEMLOCK, &pinned);
 	*out = d;
 	return 0;
 }
 
-static int cuda_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
+/* The steps of cuda_open() that may fail. */
+static int set_up(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
 	CUdevice device;
+	int r = open_gpu(d, setup->gpu, &device, err);
+
+	if (r < 0)
+		return r;
+	r = make_context(d, device, err);
+	if (r < 0)
+		return r;
+	r = take_memory(d, device, err);
+	if (r < 0)
+		return r;
+	r = map_host(d, setup, err);
+	if (r < 0)
+		return r;
+	r = load_kernels(d, err);
+	if (r < 0)
+		return r;
+	return use_channels(d, err);
+}
+
+static int cuda_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
+{
 	int r;
 
-	/* Modules are loaded when they are asked for, not within a slice; no worker sees by the
-	 * time it takes what another has compiled. */
+	/* Functions are loaded with their module, not at their first launch, in a slice. Without a
+	 * cache of compiled modules, compile times do not tell a guest what others have compiled.
+	 */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 	setenv("CUDA_CACHE_DISABLE", "1", 1);
 	setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
-	/* A daemon that lets processes share a context would end the partition: none is used, but
-	 * one that is named, to be compared with. */
+	/* The MPS daemon shares one context among processes, which would break the partition. It is
+	 * used only if the environment names it, for comparisons. */
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 0);
 	d->window_size = setup->window_size;
 	d->behind = setup->size - setup->window_size;
-	r = open_gpu(d, setup->gpu, &device, err);
-	r = r ? r : make_context(d, device, err);
-	r = r ? r : take_memory(d, device, err);
-	r = r ? r : map_host(d, setup, err);
-	r = r ? r : load_kernels(d, err);
-	r = r ? r : warm_up(d, err);
+	r = set_up(d, setup, err);
 	if (r < 0)
-		free(d); /* the process ends, and all it has with it */
+		free(d); /* the process exits now, and the driver frees everything else */
 	return r;
 }
 
@@ -308,7 +357,7 @@ static void cuda_about(struct device *d, struct device_about *about)
 	};
 	snprintf(about->name, sizeof(about->name), "%s, CUDA %d.%d", d->name, d->api.version / 1000,
 		 d->api.version % 1000 / 10);
-	snprintf(about->wall, sizeof(about->wall), "%.127s", d->wall.text);
+	snprintf(about->limit_error, sizeof(about->limit_error), "%.127s", d->limit_error.text);
 	if (rm_offers(WORKER_STOP_CHANNELS))
 		about->stops |= WORKER_STOP_CHANNELS;
 	if (rm_offers(WORKER_STOP_GROUPS))
@@ -326,8 +375,8 @@ static uint64_t cuda_scratch(struct device *d)
 	return d->scratch_at;
 }
 
-/* What a call says that was refused: of the call, or of the device. */
-static int refusal(CUresult e)
+/* Whether the call or the device is at fault: -EINVAL or -EIO; 0: success. */
+static int error_of(CUresult e)
 {
 	switch (e) {
 	case CUDA_SUCCESS:
@@ -368,19 +417,21 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 
 static int cuda_launch(struct device *d, uint32_t slot, const struct piece *p)
 {
-	CUresult e;
+	/* Either the thread that opened the device calls this, or the ring's thread. */
+	CUresult e = d->api.cuCtxSetCurrent(d->context);
 
-	/* Calls may come from the thread that opened it, or from the ring's. */
-	e = d->api.cuCtxSetCurrent(d->context);
+	if (e != CUDA_SUCCESS)
+		return error_of(e);
 	atomic_store(&d->gate->skipped[slot], 0);
 	if (p->kind == PIECE_TRANSFER) {
 		d->serials[slot] = 0;
-		e = e ? e : d->api.cuMemcpyAsync(p->dst, p->src, p->bytes, d->stream);
+		e = d->api.cuMemcpyAsync(p->dst, p->src, p->bytes, d->stream);
 	} else {
-		e = e ? e : launch_kernel(d, slot, p);
+		e = launch_kernel(d, slot, p);
 	}
-	e = e ? e : d->api.cuEventRecord(d->events[slot], d->stream);
-	return refusal(e);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuEventRecord(d->events[slot], d->stream);
+	return error_of(e);
 }
 
 static enum device_state cuda_poll(struct device *d, uint32_t slot)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What we use of the CUDA Driver API, declared by ourselves: no toolkit is needed to build, and no
- * driver to run what does not compute on a GPU. Values and signatures are those of the public
- * interface, CUDA 12.4, and compared with CUDA 13.0's cuda.h and cudaTypedefs.h; the number of each
- * entry is the version whose signature it has here.
+ * The part of the CUDA Driver API that softgpu uses, declared here so that no toolkit is needed to
+ * build it, and no driver to run it on the CPU. Values and signatures are those of CUDA 12.4's
+ * public interface, and have been compared with CUDA 13.0's cuda.h and cudaTypedefs.h. The number
+ * of each entry is the CUDA version that has this signature.
  */
 #ifndef WORKER_CUDA_H
 #define WORKER_CUDA_H
@@ -19,7 +19,7 @@ typedef uint64_t CUdeviceptr, CUhandle;
 typedef void *CUcontext, *CUmodule, *CUfunction, *CUstream, *CUevent, *CUlink;
 
 #define CUDA_LIBRARY "libcuda.so.1"
-#define CUDA_WANTED 12040 /* cuFuncGetParamInfo; driver R550 */
+#define CUDA_WANTED 12040 /* has cuFuncGetParamInfo; driver R550 */
 
 enum {
 	CUDA_SUCCESS = 0,
@@ -71,7 +71,7 @@ struct cu_access {
 	int flags; /* 3: read and write */
 };
 _Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) == 12,
-	       "as the driver has them");
+	       "the driver's layout");
 
 /* name, version of the signature, signature */
 #define CUDA_ENTRIES(X)                                                                            \
@@ -126,8 +126,8 @@ struct cuda_api {
 #undef CUDA_MEMBER
 };
 
-/* Loads LIBRARY and all entries. 0; -ENODEV or -EOPNOTSUPP with one sentence that says what is
- * missing, and what to do. Nothing is initialised. */
+/* Loads LIBRARY and finds all entries; does not initialise CUDA. 0; -ENODEV or -EOPNOTSUPP with one
+ * sentence that says what is missing, and what to do. */
 int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of guests on an NVIDIA GPU, and ours: compiled, loaded, and their functions looked at
- * before they are launched. */
+/* Compiles and loads modules, of guests and softgpu's own, on an NVIDIA GPU, and checks their
+ * functions before they are launched. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "cuda_private.h"
 #include "gate.h"
 
-/* What a compilation gives: an image that needs no further one. */
+/* The result of a compilation: a binary for this GPU. */
 struct compiled {
 	void *image;
 	bool gated;
@@ -28,7 +28,8 @@ CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, ui
 		return e;
 	e = d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text, strlen(text) + 1, "module", 0, NULL,
 				 NULL);
-	e = e ? e : d->api.cuLinkComplete(link, &made, &size);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuLinkComplete(link, &made, &size);
 	if (e == CUDA_SUCCESS) {
 		*image = malloc(size);
 		if (*image)
@@ -37,36 +38,49 @@ CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, ui
 			e = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	ended = d->api.cuLinkDestroy(link);
-	return e ? e : ended;
+	return e == CUDA_SUCCESS ? ended : e;
+}
+
+/* Compiles PTX, with a gate if GATED. 0 with *OUT, which the caller frees; or -errno with *ERR,
+ * which is empty if LOG has the compiler's messages. */
+static int compile_ptx(struct device *d, char *ptx, uint64_t bytes, bool gated, void **out,
+		       char *log, uint32_t log_size, struct vgpu_error *err)
+{
+	char *gated_ptx = NULL;
+	CUresult e;
+	int r = 0;
+
+	if (gated)
+		r = gate_ptx(ptx, bytes, &gated_ptx, err);
+	if (r < 0)
+		return r;
+	e = d->api.cuCtxSetCurrent(d->context);
+	if (e == CUDA_SUCCESS)
+		e = cuda_assemble(d, gated ? gated_ptx : ptx, out, log, log_size);
+	free(gated_ptx);
+	if (e == CUDA_SUCCESS)
+		return 0;
+	return vgpu_error_set(err, -EINVAL, "%s", log[0] ? "" : cuda_error_name(d, e));
 }
 
 int cuda_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
 		 char *log, uint32_t log_size)
 {
-	bool is_ptx = gate_is_ptx(image, bytes);
 	struct compiled *c = calloc(1, sizeof(*c));
 	struct vgpu_error err = {""};
-	char *text = NULL;
-	CUresult e;
 	int r = 0;
 
-	if (!c)
+	if (!c) {
 		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
-	else if (gated && !is_ptx)
-		r = vgpu_error_set(&err, -EINVAL, "only PTX can be given a gate, and this is not");
-	else if (gated)
-		r = gate_ptx((const char *)image, bytes, &text, &err);
-	if (r == 0 && is_ptx) {
-		e = d->api.cuCtxSetCurrent(d->context);
-		e = e ? e : cuda_assemble(d, text ? text : (char *)image, &c->image, log, log_size);
-		if (e != CUDA_SUCCESS)
-			r = vgpu_error_set(&err, -EINVAL, "%s",
-					   log[0] ? "" : cuda_error_name(d, e));
-	} else if (r == 0) {
-		c->image = image; /* a binary: the driver looks at it when it is loaded */
+	} else if (gate_is_ptx(image, bytes)) {
+		r = compile_ptx(d, (char *)image, bytes, gated, &c->image, log, log_size, &err);
+	} else if (gated) {
+		r = vgpu_error_set(&err, -EINVAL,
+				   "the image is not PTX; only PTX can be loaded as gated");
+	} else {
+		c->image = image; /* a binary: the driver checks it when it is loaded */
 		image = NULL;
 	}
-	free(text);
 	free(image);
 	if (r < 0) {
 		if (err.text[0])
@@ -84,11 +98,12 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 	struct compiled *c = compiled;
 	CUresult e = d->api.cuCtxSetCurrent(d->context);
 
-	e = e ? e : d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
 	d->gated[module] = c->gated;
 	free(c->image);
 	free(c);
-	return e ? -EINVAL : 0;
+	return e == CUDA_SUCCESS ? 0 : -EINVAL;
 }
 
 void cuda_unload(struct device *d, uint32_t module)
@@ -96,7 +111,7 @@ void cuda_unload(struct device *d, uint32_t module)
 	d->api.cuModuleUnload(d->modules[module]);
 }
 
-/* Where the function's parameters lie; the gate's is not one of them. */
+/* Reads where the function's parameters lie, the gate's left out. 0 or -EINVAL. */
 static int read_params(struct device *d, CUfunction f, bool gated, struct device_params *params)
 {
 	size_t before = gated ? GATE_PARAM_SIZE : 0, at, size;
@@ -127,13 +142,14 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 	for (i = 0; i < 3; i++) {
 		if (p->grid[i] > (uint32_t)d->max_grid[i] || p->block[i] > 1024)
 			return -EINVAL;
-		/* Of three numbers below 2^32 the product of two cannot wrap, and more are
-		 * more than there are marks. */
+		/* The product of two numbers below 2^32 does not wrap, and a product that exceeds
+		 * the number of marks is not multiplied further. */
 		if (blocks <= DEVICE_MARKS)
 			blocks *= p->grid[i];
 	}
 	e = d->api.cuFuncGetAttribute(&most, CU_FUNC_MAX_THREADS_PER_BLOCK, f);
-	e = e ? e : d->api.cuFuncGetAttribute(&fixed, CU_FUNC_SHARED_SIZE_BYTES, f);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuFuncGetAttribute(&fixed, CU_FUNC_SHARED_SIZE_BYTES, f);
 	if (e != CUDA_SUCCESS || threads > (uint64_t)most ||
 	    p->shared > (uint32_t)(d->max_shared > fixed ? d->max_shared - fixed : 0))
 		return -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A GPU, between what runs on it and what compiles for it. */
+/* What cuda.c, which executes pieces, and cuda_module.c, which compiles modules, share. */
 #ifndef WORKER_CUDA_PRIVATE_H
 #define WORKER_CUDA_PRIVATE_H
 
@@ -10,7 +10,7 @@
 
 #define NAME_SIZE 48
 
-/* Where host and device both look. */
+/* Host memory that the GPU reads and writes. */
 struct gate_page {
 	_Atomic uint32_t flag;
 	uint32_t pad[15];
@@ -32,7 +32,7 @@ struct device {
 	CUmodule modules[SOFTGPU_MAX_MODULES];
 	bool gated[SOFTGPU_MAX_MODULES];
 	int max_grid[3], max_shared;
-	struct vgpu_error wall; /* why there is no second one */
+	struct vgpu_error limit_error; /* why the driver does not limit the memory; "": it does */
 	char name[NAME_SIZE];
 };
 
@@ -41,8 +41,8 @@ struct device {
 
 const char *cuda_error_name(struct device *d, CUresult e);
 
-/* cuda_module.c. Text to a binary for this GPU, which is the caller's. LOG gets what the compiler
- * says. */
+/* cuda_module.c: compiles PTX to a binary for this GPU, *IMAGE, which the caller frees. LOG gets
+ * the compiler's messages. */
 CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, uint32_t log_size);
 int cuda_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
 		 char *log, uint32_t log_size);

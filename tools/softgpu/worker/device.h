@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker computes on: a queue of pieces that are executed in order, and can be made to stop.
- * Two of them: a GPU through the CUDA Driver API, and the CPU, with the same kernels, where there
- * is no GPU.
+ * The device that a worker computes on: a queue of pieces, which are executed in order and can be
+ * stopped. There are two: a GPU through the CUDA Driver API, and the CPU, which executes the same
+ * GPU kernels on hosts without a GPU.
  *
- * stop() and resume() are the control thread's; they never call what waits for the device. All else
- * is the ring thread's, but load(), which compiles and may be called from any one thread.
+ * The control thread calls stop() and resume(); these call nothing that waits for the device. Any
+ * thread may call gate(), and any one thread compile(). The ring's thread calls everything else.
  */
 #ifndef WORKER_DEVICE_H
 #define WORKER_DEVICE_H
@@ -21,7 +21,7 @@
 /* The most blocks of a grid that can be stopped between blocks: one mark each. */
 #define DEVICE_MARKS (256u << 10)
 
-/* Kernels of our own: kernels.cl. */
+/* softgpu's own GPU kernels: kernels.cl. */
 #define KERNEL_LIST(X)                                                                             \
 	X(FILL, fill)                                                                              \
 	X(COPY8, copy8)                                                                            \
@@ -41,18 +41,19 @@ struct kernel_args {
 };
 
 enum piece_kind {
-	PIECE_KERNEL = 0, /* of our own */
-	PIECE_FUNCTION,	  /* of a module of the guest's */
+	PIECE_KERNEL = 0, /* a GPU kernel of softgpu's */
+	PIECE_FUNCTION,	  /* a function of a guest's module */
 	PIECE_TRANSFER,	  /* between window and device memory, by a copy engine */
-	PIECE_DMA,	  /* the worker's own: between the window and the client's memory */
-	PIECE_FENCE,	  /* the worker's own */
-	PIECE_EVENT,	  /* the worker's own */
+	/* The worker executes these itself; they do not enter the device's queue. */
+	PIECE_DMA, /* between the window and the client's memory */
+	PIECE_FENCE,
+	PIECE_EVENT,
 };
 
-/* What is put into the queue at once. Addresses are the device's. */
+/* One entry of the queue. Addresses are the device's. */
 struct piece {
 	enum piece_kind kind;
-	bool gated;	 /* may be stopped between blocks */
+	bool gated;	 /* it may be stopped between blocks */
 	uint32_t kernel; /* enum kernel */
 	void *function;
 	uint32_t grid[3], block[3], shared;
@@ -61,18 +62,18 @@ struct piece {
 	uint64_t dst, src, bytes; /* TRANSFER; DMA: offset in the window, iova; EVENT: dst */
 	uint64_t value;		  /* FENCE */
 	uint32_t flags;
-	uint64_t serial; /* what its blocks are marked with; another for each piece */
-	vgpu_nsec cost;	 /* how long it is expected to take; 0: nobody knows */
+	uint64_t serial; /* the mark of its blocks that have run; differs for each piece */
+	vgpu_nsec cost;	 /* how long it is expected to take; 0: not known */
 };
 
 enum device_state {
 	DEVICE_RUNNING = 0,
 	DEVICE_DONE,
 	DEVICE_SKIPPED, /* the gate was shut: some of its blocks have not run */
-	DEVICE_LOST,	/* the device does not go on; the process has to end */
+	DEVICE_LOST,	/* the device has failed; the process must end */
 };
 
-/* Where a function expects its arguments. */
+/* Where a function expects its arguments: offsets and sizes in bytes. */
 struct device_params {
 	uint32_t n, bytes;
 	uint32_t offset[SOFTGPU_MAX_LAUNCH_ARGS], size[SOFTGPU_MAX_LAUNCH_ARGS];
@@ -81,48 +82,51 @@ struct device_params {
 struct device;
 
 struct device_setup {
-	uint32_t gpu;	 /* which; in the order of their PCI addresses */
+	uint32_t gpu;	 /* the GPU's number, in the order of PCI addresses */
 	uint8_t *window; /* of the VF, mapped here */
 	uint64_t window_size, size;
-	uint32_t vf;	/* a name for it, beside others */
-	uint64_t limit; /* the most that the driver is to let it have, with all it needs itself; 0:
-			 * it has no limits */
+	uint32_t vf;	/* the VF's number; names its control group */
+	uint64_t limit; /* bytes of GPU memory that the driver allows this process, its context
+			 * included; 0: the driver has no limits */
 };
 
 struct device_ops {
-	/* Whoever is in the group of this file may use the device. NULL: anybody may. */
+	/* The group of this file may use the device. NULL: everybody may. */
 	const char *file;
-	/* What needs the rights that softgpu has, which the process gives up after that: a driver
-	 * is found, limits are set. 0 or -errno with one sentence. */
+	/* Does what needs softgpu's privileges, before the process gives them up: finds the driver
+	 * and sets limits. 0 or -errno with one sentence. */
 	int (*prepare)(struct device **out, const struct device_setup *setup,
 		       struct vgpu_error *err);
-	/* Takes the VF's memory, and clears it. 0, or -errno with one sentence; then D is gone. */
+	/* Takes the VF's memory, and clears it. 0; or -errno with one sentence: D is freed. */
 	int (*open)(struct device *d, const struct device_setup *setup, struct vgpu_error *err);
-	/* Clears the memory, and gives it back. */
+	/* Clears the memory, gives it back, and frees D. */
 	void (*close)(struct device *d);
-	/* What it is. */
+	/* Describes the device. */
 	void (*about)(struct device *d, struct device_about *about);
 	/* Address of a byte of the partition. */
 	uint64_t (*address)(struct device *d, uint64_t offset);
-	/* Address of 64 bytes that are not the VF's: what kernels keep between pieces. */
+	/* Address of 64 bytes outside the partition, which GPU kernels keep between pieces. */
 	uint64_t (*scratch)(struct device *d);
-	/* 0; -EINVAL: it cannot be launched like that; -EIO: lost. */
+	/* Puts P into the queue. 0; -EINVAL: P's grid or arguments are wrong; -EIO: the device is
+	 * lost. */
 	int (*launch)(struct device *d, uint32_t slot, const struct piece *p);
 	enum device_state (*poll)(struct device *d, uint32_t slot);
-	/* Shut: blocks of gated pieces that have not begun do not. Never waits; any thread. */
+	/* While the gate is shut, blocks of gated pieces that have not begun do not begin. Never
+	 * waits; any thread. */
 	void (*gate)(struct device *d, bool shut);
-	/* METHOD is one of enum worker_stop. When it returns 0, nothing runs, until resume(). */
+	/* METHOD is one of enum worker_stop. After it has returned 0, nothing runs until resume().
+	 */
 	int (*stop)(struct device *d, uint32_t method);
 	int (*resume)(struct device *d);
-	/* Compiles IMAGE, which is ours from now on and ends in a 0 byte; LOG gets what the
-	 * compiler says. */
+	/* Compiles IMAGE, which ends in a 0 byte and belongs to the device from now on. LOG gets
+	 * the compiler's messages. 0 or -errno. */
 	int (*compile)(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
 		       void **compiled, char *log, uint32_t log_size);
-	/* Makes what was compiled usable; in the VF's own time. */
+	/* Makes the compiled module usable; called in the VF's own slice. 0 or -errno. */
 	int (*load)(struct device *d, uint32_t module, void *compiled);
 	void (*unload)(struct device *d, uint32_t module);
-	/* Looks for a function in a module, which becomes P's, and checks that it can be launched
-	 * as P says. 0 or -EINVAL. */
+	/* Finds a function of a module for P, and checks that the grid of P can be launched. 0 or
+	 * -EINVAL. */
 	int (*function)(struct device *d, uint32_t module, const char *name, struct piece *p,
 			struct device_params *params);
 };

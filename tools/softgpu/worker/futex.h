@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* futex(2), for which the C library has no function; within a process. */
+/* futex(2) within a process; the C library has no function for it. */
 #ifndef WORKER_FUTEX_H
 #define WORKER_FUTEX_H
 
@@ -11,13 +11,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TIMEOUT: as OP has it, NULL for none. 0 or -errno; from a signal's handler, too. */
+/* TIMEOUT: relative or absolute, as OP has it; NULL: none. 0 or -errno. Signal handlers may call
+ * it. */
 static inline int futex(_Atomic uint32_t *word, int op, uint32_t value,
 			const struct timespec *timeout)
 {
-	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0) < 0
-		       ? -errno
-		       : 0;
+	if (syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0) < 0)
+		return -errno;
+	return 0;
 }
 
 #endif

@@ -7,7 +7,8 @@
 
 #include "gate.h"
 
-/* One word for each block that runs: thread 0 decides, all of the block hear it. */
+/* One word for each running block: thread 0 decides whether the block runs, all its threads read
+ * the decision. */
 static const char shared_text[] = "\n.shared .align 4 .b32 __vgpu_go;\n";
 static const char param_text[] = "\n\t.param .align 8 .b8 __vgpu_gate[128]";
 static const char prologue_text[] = "\n{\n"
@@ -23,7 +24,7 @@ static const char prologue_text[] = "\n{\n"
 				    "\tor.b32 %vg_r0, %vg_r0, %vg_r1;\n"
 				    "\tor.b32 %vg_r0, %vg_r0, %vg_r2;\n"
 				    "\tsetp.ne.u32 %vg_p1, %vg_r0, 0;\n"
-				    "\t@%vg_p1 bra __vgpu_hear;\n"
+				    "\t@%vg_p1 bra __vgpu_wait;\n"
 				    /* the block's number: (z * ny + y) * nx + x */
 				    "\tmov.u32 %vg_r3, %ctaid.z;\n"
 				    "\tmov.u32 %vg_r4, %nctaid.y;\n"
@@ -43,16 +44,16 @@ static const char prologue_text[] = "\n{\n"
 				    "\tmov.u32 %vg_r6, 0;\n"
 				    "\tld.global.u64 %vg_d5, [%vg_d1];\n"
 				    "\tsetp.eq.u64 %vg_p2, %vg_d5, %vg_d4;\n"
-				    "\t@%vg_p2 bra __vgpu_say;\n"
+				    "\t@%vg_p2 bra __vgpu_decided;\n"
 				    "\tld.volatile.global.u32 %vg_r7, [%vg_d2];\n"
 				    "\tsetp.ne.u32 %vg_p3, %vg_r7, 0;\n"
 				    "\t@%vg_p3 st.volatile.global.u64 [%vg_d3], %vg_d4;\n"
-				    "\t@%vg_p3 bra __vgpu_say;\n"
+				    "\t@%vg_p3 bra __vgpu_decided;\n"
 				    "\tst.global.u64 [%vg_d1], %vg_d4;\n"
 				    "\tmov.u32 %vg_r6, 1;\n"
-				    "__vgpu_say:\n"
+				    "__vgpu_decided:\n"
 				    "\tst.shared.u32 [__vgpu_go], %vg_r6;\n"
-				    "__vgpu_hear:\n"
+				    "__vgpu_wait:\n"
 				    "\tbar.sync 0;\n"
 				    "\tld.shared.u32 %vg_r8, [__vgpu_go];\n"
 				    "\tsetp.ne.u32 %vg_p0, %vg_r8, 0;\n"
@@ -65,7 +66,7 @@ static const char prologue_text[] = "\n{\n"
 struct scan {
 	const char *text;
 	size_t n, at, copied;
-	bool reserved; /* a name of the gate's own was read */
+	bool reserved; /* the text uses a name that the gate reserves */
 	FILE *out;
 };
 
@@ -90,7 +91,7 @@ static bool starts(const struct scan *s, const char *with)
 	return s->n - s->at >= n && memcmp(s->text + s->at, with, n) == 0;
 }
 
-/* Past white space and comments. */
+/* Skips white space and comments. */
 static void skip(struct scan *s)
 {
 	while (s->at < s->n) {
@@ -109,7 +110,7 @@ static void skip(struct scan *s)
 	}
 }
 
-/* The next token: a word, a string, or one other character. 0 at the end. */
+/* Reads the next token: a word, a string, or one other character. Its length; 0 at the end. */
 static size_t token(struct scan *s, const char **begin)
 {
 	size_t from;
@@ -138,7 +139,7 @@ static bool is(const char *token_text, size_t n, const char *word)
 	return strlen(word) == n && memcmp(token_text, word, n) == 0;
 }
 
-/* What lies before the place where we are goes out as it is, then TEXT. */
+/* Writes the text up to the current place unchanged, then TEXT. */
 static void insert(struct scan *s, const char *text)
 {
 	fwrite(s->text + s->copied, 1, s->at - s->copied, s->out);
@@ -151,7 +152,7 @@ static int bad(const struct scan *s, const char *what, struct vgpu_error *err)
 	return vgpu_error_set(err, -EINVAL, "PTX, line %zu: %s", line_of(s), what);
 }
 
-/* After ".entry": its name, its parameters, and the beginning of its body. */
+/* Rewrites what follows ".entry": the name, the parameters, and the beginning of the body. */
 static int entry(struct scan *s, struct vgpu_error *err)
 {
 	const char *t;
@@ -160,7 +161,7 @@ static int entry(struct scan *s, struct vgpu_error *err)
 	bool empty = true;
 
 	if (n == 0 || !is_word(*t))
-		return bad(s, "an entry without a name", err);
+		return bad(s, "this entry has no name", err);
 	skip(s);
 	if (s->at < s->n && s->text[s->at] == '(') {
 		s->at++;
@@ -168,7 +169,7 @@ static int entry(struct scan *s, struct vgpu_error *err)
 		while (depth > 0) {
 			n = token(s, &t);
 			if (n == 0)
-				return bad(s, "parameters without an end", err);
+				return bad(s, "the parameters of this entry have no end", err);
 			if (empty && !is(t, n, ")")) {
 				s->at -= n;
 				insert(s, ",\n\t");
@@ -186,7 +187,7 @@ static int entry(struct scan *s, struct vgpu_error *err)
 		n = token(s, &t);
 	} while (n > 0 && *t != '{' && *t != ';');
 	if (n == 0)
-		return bad(s, "an entry without a body", err);
+		return bad(s, "this entry has no body", err);
 	if (*t == '{')
 		insert(s, prologue_text);
 	return 0;
@@ -208,16 +209,18 @@ static int rewrite(struct scan *s, struct vgpu_error *err)
 			addressed = true;
 		} else if (is(t, n, ".entry")) {
 			if (!addressed)
-				return bad(s, "an entry before .address_size", err);
+				return bad(s, ".address_size must come before the first entry",
+					   err);
 			r = entry(s, err);
 			if (r < 0)
 				return r;
 		}
 		if (s->reserved)
-			return bad(s, "names that begin with __vgpu are the gate's own", err);
+			return bad(s, "names that begin with __vgpu are reserved for the gate",
+				   err);
 	}
 	if (!addressed)
-		return bad(s, "it has no .address_size", err);
+		return bad(s, ".address_size is missing", err);
 	insert(s, "");
 	return 0;
 }

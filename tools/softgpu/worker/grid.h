@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How kernels.cl divides its work: for the kernels, and for who launches them. */
+/* How the GPU kernels divide their work; kernels.cl and piece.c must agree on it. */
 #ifndef WORKER_GRID_H
 #define WORKER_GRID_H
 
-#define THREADS 256u   /* of a block, in each kernel but those that use one */
-#define ELEMENTS 4096u /* of a block, where a kernel goes through an array */
+#define THREADS 256u   /* threads of a block, except in GPU kernels that use one thread */
+#define ELEMENTS 4096u /* elements of an array that a block processes */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CPU as a device: one thread executes pieces in order, block by block, with the code that
- * kernels.ptx is made of. It is stopped hard by a signal, at any instruction, and stays in the
- * handler until it is to go on. There is no compiler for modules.
+ * kernels.ptx is made of. A signal stops the thread hard, at any instruction: it stays in the
+ * signal's handler until the device is resumed. There is no compiler for modules.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void (*const kernels[KERNELS])(struct kernel_args p) = {KERNEL_LIST(POINT
 struct slot {
 	struct piece piece;
 	_Atomic uint32_t state; /* enum device_state */
-	uint64_t marks[4096];	/* more blocks have no gate */
+	uint64_t marks[4096];	/* a piece with more blocks has no gate */
 };
 
 struct device {
@@ -47,12 +47,12 @@ struct device {
 	struct slot slots[DEVICE_SLOTS];
 };
 
-/* There is one device in a process. Who computes holds the engine; who stops it takes the engine
- * away, and lends its own priority to the one who has yet to give it up, so that no busy machine
- * delays that (priority inheritance; futex(2), FUTEX_LOCK_PI). */
+/* There is one device in a process. The computing thread holds the lock ENGINE; the thread that
+ * stops it takes the lock. While that thread waits, the computing thread runs at its priority, so
+ * that a busy machine does not delay the stop (priority inheritance; futex(2), FUTEX_LOCK_PI). */
 static _Atomic uint32_t engine, frozen;
 
-/* UNTIL: of CLOCK_REALTIME; NULL: for ever. */
+/* UNTIL: when to give up, by CLOCK_REALTIME; NULL: never. 0 or -errno. */
 static int take_engine(const struct timespec *until)
 {
 	return futex(&engine, FUTEX_LOCK_PI, 0, until);
@@ -63,7 +63,7 @@ static void give_engine(void)
 	futex(&engine, FUTEX_UNLOCK_PI, 0, NULL);
 }
 
-/* The handler of the signal that stops, on the thread that computes. */
+/* The handler of STOP_SIGNAL, on the computing thread. */
 static void park(int number)
 {
 	int saved = errno;
@@ -76,8 +76,9 @@ static void park(int number)
 	errno = saved;
 }
 
-/* Whether a block is to run: what gate.c puts before each block of a kernel. */
-static bool begins(struct device *d, struct slot *s, uint32_t block, bool *skipped)
+/* The gate, as gate.c puts it before each block: returns whether the block runs now, and marks it
+ * if so. *SKIPPED: the gate was shut. */
+static bool enter_block(struct device *d, struct slot *s, uint32_t block, bool *skipped)
 {
 	const struct piece *p = &s->piece;
 
@@ -104,7 +105,7 @@ static void execute(struct device *d, struct slot *s)
 	} else {
 		memcpy(&args, p->params, sizeof(args));
 		for (kernel_block = 0; kernel_block < p->grid[0]; kernel_block++) {
-			if (!begins(d, s, kernel_block, &skipped))
+			if (!enter_block(d, s, kernel_block, &skipped))
 				continue;
 			for (kernel_thread = 0; kernel_thread < p->block[0]; kernel_thread++)
 				kernels[p->kernel](args);
@@ -151,6 +152,7 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 {
 	struct sigaction action = {.sa_handler = park, .sa_flags = SA_RESTART};
 	uint64_t behind = setup->size - setup->window_size;
+	int r;
 
 	d->window = setup->window;
 	d->window_size = setup->window_size;
@@ -160,16 +162,17 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (d->memory == MAP_FAILED) {
 			free(d);
-			return vgpu_error_set(err, -ENOMEM, "%llu MiB of memory: %s",
+			return vgpu_error_set(err, -ENOMEM, "%llu MiB of host memory: %s",
 					      (unsigned long long)(behind >> 20), strerror(errno));
 		}
 	}
 	sigaction(STOP_SIGNAL, &action, NULL);
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->cond, NULL);
-	if (pthread_create(&d->thread, NULL, work, d) != 0) {
+	r = pthread_create(&d->thread, NULL, work, d);
+	if (r != 0) {
 		free(d);
-		return vgpu_error_set(err, -EAGAIN, "no thread: %s", strerror(errno));
+		return vgpu_error_set(err, -EAGAIN, "a thread cannot be started: %s", strerror(r));
 	}
 	return 0;
 }
@@ -195,7 +198,7 @@ static void host_about(struct device *d, struct device_about *about)
 	(void)d;
 	*about = (struct device_about){
 		.name = "the CPU",
-		.wall = "it is a CPU",
+		.limit_error = "the device is the CPU",
 		.stops = WORKER_STOP_BLOCK | WORKER_STOP_CHANNELS,
 	};
 }
@@ -266,7 +269,7 @@ static int host_compile(struct device *d, uint8_t *image, uint64_t bytes, bool g
 	(void)gated;
 	(void)compiled;
 	free(image);
-	snprintf(log, log_size, "this engine takes no modules");
+	snprintf(log, log_size, "the engine \"host\" has no compiler for modules");
 	return -EOPNOTSUPP;
 }
 

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels, for the CPU. */
+/* The GPU kernels, compiled for the CPU. */
 #include "kernels.cl"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * softgpu's packets, as kernels: each thread by itself, without barriers. The source of kernels.ptx
- * (see make-ptx), and compiled for the CPU as it is, so that the same code is tested where there is
- * no GPU. Every operation is rounded by itself, as on the CPU engine: results are the same to the
- * bit.
+ * softgpu's packets as GPU kernels; no thread waits for another. kernels.ptx is compiled from this
+ * file (see make-ptx). The same file is compiled for the CPU, so that hosts without a GPU test the
+ * same code. Every operation is rounded, as on the CPU engine, so results are the same to the bit.
  */
 #include "kernels.h"
 #include "sha256_k.h"
@@ -48,8 +47,8 @@ KERNEL(saxpy)
 		y[i] = a * x[i] + y[i];
 }
 
-/* c, a, b, m + n << 32, k, from + to << 32 (of k), first block: 16 x 16 elements for each block.
- * Where FROM is not 0, C holds the sums so far. */
+/* Arguments: c, a, b, m + n << 32, k, from + to << 32 (of k), number of the first block. A block
+ * computes 16 x 16 elements. If FROM is not 0, C holds the sums so far. */
 KERNEL(gemm)
 {
 	global float *c = (global float *)p.a[0];
@@ -75,7 +74,7 @@ INLINE u32 turn(u32 x, u32 by)
 	return x >> by | x << (32 - by);
 }
 
-/* FIPS 180-4, 6.2.2, on the block in W. */
+/* FIPS 180-4, section 6.2.2, for the block in W. */
 INLINE void sha_rounds(global u32 *h, u32 *w)
 {
 	u32 v[8], s, t, i;
@@ -106,7 +105,7 @@ INLINE void sha_rounds(global u32 *h, u32 *w)
 		h[i] += v[i];
 }
 
-/* state, src, blocks, whether they are the first */
+/* Arguments: state, src, number of blocks, 1 if they are the first. */
 KERNEL(sha256)
 {
 	global u32 *h = (global u32 *)p.a[0];
@@ -134,7 +133,7 @@ KERNEL(sha256)
 	}
 }
 
-/* state, the last bytes, all bytes, dst */
+/* Arguments: state, the bytes after the last whole block, number of all bytes, dst. */
 KERNEL(sha256_end)
 {
 	global u32 *h = (global u32 *)p.a[0];
@@ -161,7 +160,7 @@ KERNEL(sha256_end)
 		dst[i] = (u8)(h[i / 4] >> (24 - i % 4 * 8));
 }
 
-/* pixels, w + h << 32, x0, y0, step, iterations, first pixel */
+/* Arguments: pixels, w + h << 32, x0, y0, step, iterations, number of the first pixel. */
 KERNEL(mandelbrot)
 {
 	global u32 *pixels = (global u32 *)p.a[0];
@@ -184,7 +183,7 @@ KERNEL(mandelbrot)
 					   (hue * 11 & 0xff);
 }
 
-/* nanoseconds */
+/* Argument: nanoseconds. */
 KERNEL(spin)
 {
 	u64 begin = NANOSECONDS();
@@ -195,7 +194,8 @@ KERNEL(spin)
 		;
 }
 
-/* counter, rounds: counts a word up, a round each 2 us, so that others can see whether it runs */
+/* Arguments: address of a word, rounds. Counts the word up once in 2 us, which shows others whether
+ * the kernel runs. */
 KERNEL(count)
 {
 	global volatile u64 *counter = (global volatile u64 *)p.a[0];

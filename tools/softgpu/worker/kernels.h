@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kernels.cl is written in: for PTX (OpenCL C, compiled by clang), and for the CPU, where a
- * thread is a call and says which by two variables.
+ * Lets kernels.cl compile both to PTX (as OpenCL C, by clang) and for the CPU (as C). On the CPU, a
+ * call is one thread of a grid; two variables hold the numbers of its block and thread.
  */
 #ifndef WORKER_KERNELS_H
 #define WORKER_KERNELS_H
@@ -36,7 +36,7 @@ static inline u64 nanoseconds(void)
 #include <time.h>
 
 #include "device.h"
-/* Guest memory is used as the guest laid it out. */
+/* The types of data in guest memory are the guest's choice, so these types may alias all others. */
 typedef uint8_t u8;
 typedef uint32_t __attribute__((may_alias)) u32;
 typedef uint64_t __attribute__((may_alias)) u64;

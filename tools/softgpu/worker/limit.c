@@ -19,7 +19,7 @@
 
 extern char **environ;
 
-/* The group that this process is in, from the root of all: "/system.slice/...". */
+/* The control group of this process, from the root: "/system.slice/...". */
 static int own_group(char *path, size_t size, struct vgpu_error *err)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
@@ -34,10 +34,12 @@ static int own_group(char *path, size_t size, struct vgpu_error *err)
 	}
 	if (f)
 		fclose(f);
-	return r < 0 ? vgpu_error_set(err, r, "there are no control groups of version 2") : 0;
+	if (r < 0)
+		return vgpu_error_set(err, r, "this host has no control groups of version 2");
+	return 0;
 }
 
-/* The VF's group, below the one that we are in: its name, and its directory below ROOT. */
+/* The VF's control group, below that of this process: its name, and its directory below ROOT. */
 static int group_of(const char *root, pid_t owner, uint32_t vf, char *group, char *dir,
 		    struct vgpu_error *err)
 {
@@ -50,7 +52,8 @@ static int group_of(const char *root, pid_t owner, uint32_t vf, char *group, cha
 		own[0] = 0;
 	if (snprintf(group, PATH_MAX, "%s/softgpu-%d-vf%u", own, (int)owner, vf) >= PATH_MAX ||
 	    snprintf(dir, PATH_MAX, "%s%s", root, group) >= PATH_MAX - 16)
-		return vgpu_error_set(err, -ENAMETOOLONG, "%s: too long a name", own);
+		return vgpu_error_set(err, -ENAMETOOLONG,
+				      "%s: the control group's name is too long", own);
 	return 0;
 }
 
@@ -70,11 +73,11 @@ static int enter(const char *root, pid_t owner, uint32_t vf, char *group, struct
 	if (r < 0)
 		return r;
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
-		return vgpu_error_set(err, -errno, "no control group for it: %s", strerror(errno));
+		return vgpu_error_set(err, -errno, "no control group %s: %s", dir, strerror(errno));
 	snprintf(file, sizeof(file), "%s/cgroup.procs", dir);
 	fd = open(file, O_WRONLY | O_CLOEXEC);
 	if (fd < 0 || write(fd, "0", 1) < 0) {
-		r = vgpu_error_set(err, -errno, "it cannot enter its control group: %s",
+		r = vgpu_error_set(err, -errno, "a worker cannot enter control group %s: %s", dir,
 				   strerror(errno));
 		if (fd >= 0)
 			close(fd);
@@ -85,7 +88,7 @@ static int enter(const char *root, pid_t owner, uint32_t vf, char *group, struct
 	return 0;
 }
 
-/* The tool's exit status; -errno: it does not start, or does not end. */
+/* Runs the tool. Its exit status; -errno: it does not start or does not end. */
 static int run(char *const argv[])
 {
 	posix_spawn_file_actions_t actions;
@@ -109,7 +112,9 @@ static int run(char *const argv[])
 	waitid(P_PID, (id_t)pid, &info, WEXITED);
 	if (p.fd >= 0)
 		close(p.fd);
-	return r ? r : info.si_code == CLD_EXITED ? info.si_status : -EINTR;
+	if (r < 0)
+		return r;
+	return info.si_code == CLD_EXITED ? info.si_status : -EINTR;
 }
 
 int limit_memory(const char *root, uint32_t gpu, pid_t owner, uint32_t vf, uint64_t bytes,
@@ -138,6 +143,7 @@ int limit_memory(const char *root, uint32_t gpu, pid_t owner, uint32_t vf, uint6
 		return vgpu_error_set(err, r, TOOL ": %s", strerror(-r));
 	if (r > 0)
 		return vgpu_error_set(err, -EOPNOTSUPP,
-				      TOOL " refuses: this driver has none (R615)");
+				      TOOL " refuses: this driver has no memory limits "
+					   "(R615 or newer has them)");
 	return 0;
 }

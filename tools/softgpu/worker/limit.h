@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A second wall around a VF's memory, where the driver has one: from R615 on it limits what the
- * processes of a control group have of a GPU, and refuses more, whoever asks. This process goes
- * into a group of its own, and has it limited by nvidia-smi, which is how the driver wants it done.
+ * A memory limit by the driver, as a second protection of a VF's memory: from R615 on, the driver
+ * limits the GPU memory of all processes in a control group. This process enters a control group of
+ * its own and has nvidia-smi limit the group: the driver offers no other interface for this.
  */
 #ifndef WORKER_LIMIT_H
 #define WORKER_LIMIT_H
@@ -14,13 +14,14 @@
 
 #define LIMIT_ROOT "/sys/fs/cgroup"
 
-/* ROOT is where control groups are mounted, OWNER the softgpu whose VF it is, GPU nvidia-smi's
- * number, BYTES all that this process may have of it, its context included. 0, or -errno with a
- * sentence: then there is no limit, and nothing else has changed but the group, if there is one. */
+/* ROOT: where control groups are mounted; OWNER: the process of softgpu; VF: its VF's number; GPU:
+ * nvidia-smi's number; BYTES: the most GPU memory for this process, its context included. 0, or
+ * -errno with one sentence: then there is no limit. The control group may exist all the same, and
+ * this process may be in it. */
 int limit_memory(const char *root, uint32_t gpu, pid_t owner, uint32_t vf, uint64_t bytes,
 		 struct vgpu_error *err);
 
-/* The VF's group goes, if there is one, and nobody is in it. */
+/* Removes the VF's control group, if it exists and no process is in it. */
 void limit_forget(const char *root, pid_t owner, uint32_t vf);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "cuda.h"
 
-/* cuGetProcAddress as of 12.0: it also says why there is nothing. 11.3 had no status. */
+/* cuGetProcAddress since 12.0; the one of 11.3 had no status argument. */
 typedef CUresult (*get_entry_fn)(const char *, void **, int, uint64_t, int *);
 typedef CUresult (*version_fn)(int *);
 
@@ -29,17 +29,18 @@ int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 	memset(api, 0, sizeof(*api));
 	if (!handle)
 		return vgpu_error_set(err, -ENODEV,
-				      "no NVIDIA driver: %s: install one (R550 or newer), or use "
-				      "another engine",
+				      "no NVIDIA driver: %s: install R550 or newer, or use another "
+				      "engine",
 				      dlerror());
 	*(void **)&version = dlsym(handle, "cuDriverGetVersion");
 	*(void **)&get_entry = dlsym(handle, "cuGetProcAddress_v2");
 	if (!version || version(&api->version) != CUDA_SUCCESS) {
 		dlclose(handle);
-		return vgpu_error_set(err, -ENODEV,
-				      "%s does not say its version: is the NVIDIA driver installed "
-				      "whole?",
-				      library);
+		return vgpu_error_set(
+			err, -ENODEV,
+			"%s does not report its version: check that the NVIDIA driver is "
+			"installed completely",
+			library);
 	}
 	if (api->version < CUDA_WANTED || !get_entry) {
 		dlclose(handle);
@@ -53,7 +54,7 @@ int cuda_load(const char *library, struct cuda_api *api, struct vgpu_error *err)
 	for (i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		entry = NULL;
 		status = 0;
-		/* Not found is a success with nothing in it. */
+		/* For an unknown name the call succeeds and returns NULL. */
 		if (get_entry(entries[i].name, &entry, entries[i].version, 0, &status) !=
 			    CUDA_SUCCESS ||
 		    !entry) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * softgpu-worker: executes the packets of one VF on a device, for softgpu, which starts it. This
- * thread hears what softgpu wants and makes the device stop; it never calls what waits for the
- * device, so it answers also while that stands still.
+ * softgpu-worker: executes the packets of one VF on a device. softgpu starts it. This thread
+ * receives softgpu's messages and stops the device. It calls nothing that waits for the device, so
+ * that it answers even while the device hangs.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -10,9 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -25,8 +23,12 @@
 #include "protocol.h"
 #include "ring.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/local_socket.h"
+#include "vgpu/number.h"
 
-/* How long clearing the VF's memory may take when it is given back; then the kernel does it. */
+/* How long clearing the VF's memory may take at the end. After that a signal ends the process, and
+ * its memory is cleared without it. */
 #define CLOSE_SECONDS 5
 
 struct worker {
@@ -35,24 +37,21 @@ struct worker {
 	struct worker_shared *shared;
 	struct ring *ring;
 	int event_fd;
-	uint32_t stops;	   /* what STOP may use in this run */
-	bool open;	   /* a RUN whose ENDED has not been sent */
+	uint32_t stops;	   /* enum worker_stop: methods allowed in this run */
+	bool open;	   /* ENDED has not been sent for the last RUN */
 	bool held;	   /* the device is stopped */
-	vgpu_nsec hard_at; /* when to stop it, VGPU_NEVER: it need not be */
+	vgpu_nsec hard_at; /* when to stop the device; VGPU_NEVER: no stop is due */
 };
 
 static void send_message(const struct worker_message *m)
 {
-	while (send(WORKER_SOCKET_FD, m, sizeof(*m), MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	/* If softgpu is gone, serve() sees the end of the socket. */
+	vgpu_socket_send_all(WORKER_SOCKET_FD, m, sizeof(*m));
 }
 
 static void wake_softgpu(void)
 {
-	const uint64_t one = 1;
-
-	if (write(WORKER_WAKE_FD, &one, sizeof(one)) < 0)
-		_exit(1); /* nobody is there any more */
+	vgpu_eventfd_signal(WORKER_WAKE_FD);
 }
 
 static void send_ended(struct worker *w, const struct worker_message *m)
@@ -64,8 +63,8 @@ static void send_ended(struct worker *w, const struct worker_message *m)
 		_exit(1);
 }
 
-/* The run is over, if it is. */
-static void end_if_over(struct worker *w)
+/* The ring's thread has signalled that the run is over. */
+static void on_run_end(struct worker *w)
 {
 	struct worker_message m;
 
@@ -73,7 +72,7 @@ static void end_if_over(struct worker *w)
 		send_ended(w, &m);
 }
 
-/* What is in flight has had its time. */
+/* The work in flight did not end within the time that ring_stop() gave it. */
 static void stop_hard(struct worker *w)
 {
 	static const uint32_t methods[] = {WORKER_STOP_CHANNELS, WORKER_STOP_GROUPS};
@@ -84,7 +83,7 @@ static void stop_hard(struct worker *w)
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]) && !w->held; i++)
 		w->held = w->stops & methods[i] && w->ops->stop(w->device, methods[i]) == 0;
 	if (!w->held)
-		return; /* softgpu kills us, if it does not end by itself */
+		return; /* softgpu kills this process if the work does not end by itself */
 	ring_freeze(w->ring, &m);
 	send_ended(w, &m);
 }
@@ -103,7 +102,7 @@ static void on_message(struct worker *w, const struct worker_message *m)
 		break;
 	case WORKER_STOP:
 		if (!w->open)
-			break; /* it has ended meanwhile, and said so */
+			break; /* ENDED has been sent already */
 		w->hard_at = vgpu_now() + ring_stop(w->ring);
 		if (!(w->stops & WORKER_STOP_BLOCK))
 			w->hard_at = vgpu_now();
@@ -116,26 +115,51 @@ static void on_message(struct worker *w, const struct worker_message *m)
 	}
 }
 
-/* Until softgpu says QUIT, or is gone. */
+/* Set by a signal, not by a message: whoever has the socket could keep messages from arriving. */
+static volatile sig_atomic_t quit;
+
+static void on_quit(int signal)
+{
+	(void)signal;
+	quit = 1;
+}
+
+/* Blocks the signal in all threads; serve() unblocks it while it waits. */
+static void catch_quit(void)
+{
+	const struct sigaction action = {.sa_handler = on_quit};
+	sigset_t term;
+
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &term, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* Returns when softgpu sends SIGTERM or is gone. */
 static void serve(struct worker *w)
 {
 	struct pollfd fds[] = {{WORKER_SOCKET_FD, POLLIN, 0}, {w->event_fd, POLLIN, 0}};
 	struct worker_message m;
 	struct timespec t;
-	uint64_t count;
+	sigset_t none;
 	ssize_t n;
 
-	for (;;) {
+	sigemptyset(&none);
+	while (!quit) {
 		vgpu_nsec at = vgpu_now(), left = w->hard_at > at ? w->hard_at - at : 0;
 
 		t = (struct timespec){(time_t)(left / VGPU_SEC), (long)(left % VGPU_SEC)};
-		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, NULL) < 0 && errno != EINTR)
-			return;
-		if (fds[1].revents && read(w->event_fd, &count, sizeof(count)) > 0)
-			end_if_over(w);
+		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, &none) < 0) {
+			if (errno != EINTR)
+				return;
+			continue;
+		}
+		if (fds[1].revents && vgpu_eventfd_drain(w->event_fd))
+			on_run_end(w);
 		if (fds[0].revents) {
 			n = recv(WORKER_SOCKET_FD, &m, sizeof(m), MSG_DONTWAIT);
-			if (n == 0 || (n == sizeof(m) && m.type == WORKER_QUIT))
+			if (n == 0)
 				return;
 			if (n == sizeof(m))
 				on_message(w, &m);
@@ -154,6 +178,23 @@ static int refuse(struct worker *w, int code, const char *text)
 	return 1;
 }
 
+/* Opens the device and gives up the privileges that only this needs. */
+static int open_device(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid,
+		       struct vgpu_error *err)
+{
+	int r = w->ops->prepare(&w->device, setup, err);
+
+	if (r < 0)
+		return r;
+	r = confine_user(uid, gid, w->ops->file, err);
+	if (r < 0)
+		return r;
+	r = w->ops->open(w->device, setup, err);
+	if (r < 0)
+		return r;
+	return confine_calls(err);
+}
+
 static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gid_t gid)
 {
 	struct ring_setup ring = {
@@ -167,12 +208,8 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 		.wake = wake_softgpu,
 	};
 	struct vgpu_error err = {""};
-	int r;
+	int r = open_device(w, setup, uid, gid, &err);
 
-	r = w->ops->prepare(&w->device, setup, &err);
-	r = r ? r : confine_user(uid, gid, w->ops->file, &err);
-	r = r ? r : w->ops->open(w->device, setup, &err);
-	r = r ? r : confine_calls(&err);
 	if (r < 0)
 		return refuse(w, r, err.text);
 	w->ops->about(w->device, &w->shared->about);
@@ -186,8 +223,8 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 	atomic_store(&w->shared->state, WORKER_READY);
 	wake_softgpu();
 	serve(w);
-	/* What was stopped hard must not go on in somebody else's time: it ends with the process,
-	 * whose memory the driver clears, and whoever gets it again clears it, too. */
+	/* Work that was stopped hard must not continue in another VF's slice: it ends with this
+	 * process. The driver clears the memory, and so does the worker that gets it next. */
 	if (w->held)
 		_exit(0);
 	alarm(CLOSE_SECONDS);
@@ -196,65 +233,72 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 	return 0;
 }
 
-int main(int argc, char **argv)
+/* The options that are numbers; their places in struct option and in arrays. */
+enum { GPU = 0, SIZE, VF, LIMIT, REALTIME, USER, GROUP, NUMBERS };
+
+/* Reads what softgpu passes: numbers, and the name of the device. 0; -EINVAL with a message on
+ * standard error. */
+static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
+			const struct device_ops **ops)
 {
+	enum { DEVICE = NUMBERS };
 	static const struct option options[] = {
-		{"device", required_argument, NULL, 'd'},
-		{"gpu", required_argument, NULL, 'g'},
-		{"size", required_argument, NULL, 's'},
-		{"vf", required_argument, NULL, 'v'},
-		{"limit", required_argument, NULL, 'l'},
-		{"realtime", required_argument, NULL, 'r'},
-		{"user", required_argument, NULL, 'u'},
-		{"group", required_argument, NULL, 'G'},
+		{"gpu", required_argument, NULL, GPU},
+		{"size", required_argument, NULL, SIZE},
+		{"vf", required_argument, NULL, VF},
+		{"limit", required_argument, NULL, LIMIT},
+		{"realtime", required_argument, NULL, REALTIME},
+		{"user", required_argument, NULL, USER},
+		{"group", required_argument, NULL, GROUP},
+		{"device", required_argument, NULL, DEVICE},
 		{NULL, 0, NULL, 0},
 	};
+	static const uint64_t most[NUMBERS] = {
+		[GPU] = UINT32_MAX, [SIZE] = UINT64_MAX, [VF] = UINT32_MAX,    [LIMIT] = UINT64_MAX,
+		[REALTIME] = 99,    [USER] = UINT32_MAX, [GROUP] = UINT32_MAX,
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (option == '?')
+			return -EINVAL;
+		if (option == DEVICE) {
+			*ops = strcmp(optarg, "cuda") == 0 ? &device_cuda : &device_host;
+		} else if (vgpu_parse_unsigned(optarg, most[option], &numbers[option]) < 0) {
+			fprintf(stderr,
+				"softgpu-worker: --%s %s: expected a number from 0 to %llu\n",
+				options[option].name, optarg, (unsigned long long)most[option]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t numbers[NUMBERS] = {0};
 	struct sched_param param = {0};
 	struct rlimit none = {0, 0};
 	struct worker w = {.hard_at = VGPU_NEVER};
 	struct device_setup setup = {0};
 	struct stat st;
-	uid_t uid = 0;
-	gid_t gid = 0;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'd':
-			w.ops = strcmp(optarg, "cuda") == 0 ? &device_cuda : &device_host;
-			break;
-		case 'g':
-			setup.gpu = (uint32_t)strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			setup.size = strtoull(optarg, NULL, 10);
-			break;
-		case 'v':
-			setup.vf = (uint32_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'l':
-			setup.limit = strtoull(optarg, NULL, 10);
-			break;
-		case 'r':
-			param.sched_priority = atoi(optarg);
-			break;
-		case 'u':
-			uid = (uid_t)strtoul(optarg, NULL, 10);
-			break;
-		case 'G':
-			gid = (gid_t)strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
-		}
-	}
+	if (read_options(argc, argv, numbers, &w.ops) < 0)
+		return 2;
 	if (!w.ops || fstat(WORKER_WINDOW_FD, &st) < 0) {
-		fputs("softgpu-worker: softgpu starts it; it does nothing by itself\n", stderr);
+		fputs("softgpu-worker: softgpu starts this program; it cannot be used by itself\n",
+		      stderr);
 		return 2;
 	}
+	setup.gpu = (uint32_t)numbers[GPU];
+	setup.size = numbers[SIZE];
+	setup.vf = (uint32_t)numbers[VF];
+	setup.limit = numbers[LIMIT];
+	param.sched_priority = (int)numbers[REALTIME];
 	prctl(PR_SET_TIMERSLACK, 1000);
+	catch_quit();
 	setrlimit(RLIMIT_CORE, &none);
-	w.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w.event_fd = vgpu_eventfd();
 	w.shared = mmap(NULL, sizeof(*w.shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			WORKER_SHARED_FD, 0);
 	setup.window_size = (uint64_t)st.st_size;
@@ -262,8 +306,9 @@ int main(int argc, char **argv)
 			    WORKER_WINDOW_FD, 0);
 	if (w.event_fd < 0 || w.shared == MAP_FAILED || setup.window == MAP_FAILED)
 		return 1;
-	/* This thread's alone: those that it makes, the driver's too, have ordinary priority. */
+	/* For this thread alone: the threads that it makes, the driver's too, have ordinary
+	 * priority. */
 	if (param.sched_priority > 0)
 		sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param);
-	return run(&w, &setup, uid, gid);
+	return run(&w, &setup, (uid_t)numbers[USER], (gid_t)numbers[GROUP]);
 }

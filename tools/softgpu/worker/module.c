@@ -19,7 +19,7 @@ struct module_table {
 	void (*wake)(void);
 	bool loaded[SOFTGPU_MAX_MODULES];
 
-	/* what is being compiled, by a thread while BUSY */
+	/* the module being compiled; owned by the thread while BUSY */
 	_Atomic uint32_t compiling; /* enum compiling */
 	pthread_t thread;
 	uint8_t *image;
@@ -29,7 +29,7 @@ struct module_table {
 	int result;
 	char log[LOG_SIZE];
 
-	/* how long functions took lately; the oldest goes first */
+	/* how long functions took lately; a new function replaces the oldest */
 	struct {
 		const void *function;
 		vgpu_nsec cost;
@@ -133,7 +133,8 @@ static int load(struct module_table *t, const struct softgpu_packet *p, uint8_t 
 	return MODULE_DONE;
 }
 
-/* One argument, where the function expects it. */
+/* Writes one argument to TO, where the function expects SIZE bytes. 0, or a negative enum
+ * softgpu_error. */
 static int put(const struct softgpu_launch_arg *arg, uint8_t *to, uint32_t size,
 	       const struct packet_limits *limits, const struct piece_space *space,
 	       const uint8_t *window)

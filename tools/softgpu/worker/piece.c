@@ -25,8 +25,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* How much of a range is one piece: A and B are where it lies, and what it is copied from. */
-static uint64_t stretch(const struct piece_space *space, uint64_t a, uint64_t b)
+/* Bytes of a range that one piece covers. A and B: offsets of the range and of its source. */
+static uint64_t piece_bytes(const struct piece_space *space, uint64_t a, uint64_t b)
 {
 	return a < space->window_size || b < space->window_size ? BYTES_BY_BUS : BYTES_LOCAL;
 }
@@ -50,7 +50,7 @@ static uint64_t blocks_of(uint64_t n, uint64_t each)
 	return (n + each - 1) / each;
 }
 
-/* An array of TOTAL elements of SIZE bytes: the next N of them. 0: that was all. */
+/* Takes the next elements of an array of TOTAL, at most MOST. How many; 0: there are no more. */
 static uint64_t next_of_array(struct piece_job *job, uint64_t total, uint64_t most)
 {
 	uint64_t n = least(total - job->at, most);
@@ -62,7 +62,8 @@ static uint64_t next_of_array(struct piece_job *job, uint64_t total, uint64_t mo
 static bool fill(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
-	uint64_t from = job->at, n = next_of_array(job, a[1] / 4, stretch(space, a[0], a[0]) / 4);
+	uint64_t from = job->at,
+		 n = next_of_array(job, a[1] / 4, piece_bytes(space, a[0], a[0]) / 4);
 	uint64_t args[] = {piece_address(space, a[0] + from * 4), n, a[2]};
 
 	if (n == 0)
@@ -75,7 +76,7 @@ static bool copy(struct piece_job *job, const struct piece_space *space, struct 
 {
 	const uint64_t *a = job->packet.arg;
 	uint64_t unit = (a[0] | a[1] | a[2]) % 8 ? 1 : 8, from = job->at;
-	uint64_t n = next_of_array(job, a[2] / unit, stretch(space, a[0], a[1]) / 8);
+	uint64_t n = next_of_array(job, a[2] / unit, piece_bytes(space, a[0], a[1]) / 8);
 	uint64_t args[] = {piece_address(space, a[0] + from * unit),
 			   piece_address(space, a[1] + from * unit), n};
 
@@ -118,7 +119,7 @@ static bool dma(struct piece_job *job, struct piece *out)
 static bool saxpy(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
-	uint64_t from = job->at, n = next_of_array(job, a[2], stretch(space, a[0], a[1]) / 8);
+	uint64_t from = job->at, n = next_of_array(job, a[2], piece_bytes(space, a[0], a[1]) / 8);
 	uint64_t args[] = {piece_address(space, a[0] + from * 4),
 			   piece_address(space, a[1] + from * 4), n, a[3]};
 
@@ -128,7 +129,8 @@ static bool saxpy(struct piece_job *job, const struct piece_space *space, struct
 	return true;
 }
 
-/* AT: blocks of C that are done; INNER: how deep those at hand are. */
+/* AT: number of blocks of C that are done; INNER: products done of each element of the current
+ * blocks. */
 static bool gemm(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
@@ -155,7 +157,7 @@ static bool gemm(struct piece_job *job, const struct piece_space *space, struct 
 	return true;
 }
 
-/* INNER: the end is in a piece, too. */
+/* INNER: 0 at first; 1 after the first piece of whole blocks; 2 after the piece with the end. */
 static bool sha256(struct piece_job *job, const struct piece_space *space, struct piece *out)
 {
 	const uint64_t *a = job->packet.arg;
@@ -168,7 +170,7 @@ static bool sha256(struct piece_job *job, const struct piece_space *space, struc
 	if (job->inner == 2)
 		return false;
 	if (n > 0 || job->inner == 0) {
-		/* Also where there is no whole block: it sets the state up. */
+		/* The first piece sets the state up, even if there is no whole block. */
 		kernel(out, KERNEL_SHA256, 1, 1, blocks, 4);
 		job->at += n;
 		job->inner = 1;
@@ -220,8 +222,8 @@ static bool fence(struct piece_job *job, struct piece *out)
 	return job->at++ == 0;
 }
 
-/* What has no gate, whatever its length, is stopped by harder means. */
-static bool hold(struct piece_job *job, struct piece *out)
+/* One piece without a gate, however long: it can only be stopped hard. */
+static bool nonpreemptible(struct piece_job *job, struct piece *out)
 {
 	uint64_t total = job->packet.arg[0] * VGPU_USEC;
 	bool is_piece = spin(job, out, total, total);
@@ -259,7 +261,7 @@ bool piece_next(struct piece_job *job, const struct piece_space *space, struct p
 	case SOFTGPU_COUNT:
 		return count(job, space, out);
 	case SOFTGPU_NONPREEMPTIBLE:
-		return hold(job, out);
+		return nonpreemptible(job, out);
 	case SOFTGPU_FENCE:
 		return fence(job, out);
 	case SOFTGPU_EVENT:

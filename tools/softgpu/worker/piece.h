@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A packet, as pieces: each short enough to be waited for, or to be stopped between blocks, on what
- * GPUs of the last ten years do. What a guest can ask for that is longer in one piece (deep pixels
- * of MANDELBROT, kernels of its own) is stopped by harder means.
+ * Divides a packet into pieces. On GPUs of the last ten years each piece is so short that a stop
+ * can wait for its end, or it can be stopped between blocks. What a guest can make longer
+ * (MANDELBROT with many iterations, its own GPU kernels) is stopped hard.
  */
 #ifndef WORKER_PIECE_H
 #define WORKER_PIECE_H
 
 #include "device.h"
 
-/* The packet at hand, and how much of it is in pieces already. */
+/* The packet being executed, and how much of it has become pieces. */
 struct piece_job {
 	struct softgpu_packet packet;
 	uint64_t at, inner;
 	bool active;
 };
 
-/* Where partitions lie for the device. */
+/* The partition in the device's addresses. */
 struct piece_space {
-	uint64_t window_at, memory_at; /* of the window's first byte; of the first behind it */
+	uint64_t window_at, memory_at; /* the window's first byte; the first byte behind it */
 	uint64_t window_size;
 	uint64_t scratch; /* at least 32 bytes of state */
 };
 
+/* The device's address of a byte of the partition. */
 uint64_t piece_address(const struct piece_space *space, uint64_t offset);
 
-/* Makes the next piece of JOB, whose packet has been checked and is none of modules: *OUT. False:
- * there are none left. */
+/* Makes the next piece of JOB: *OUT. JOB's packet has been checked, and is not about modules.
+ * False: there are no more pieces. */
 bool piece_next(struct piece_job *job, const struct piece_space *space, struct piece *out);
 
 #endif

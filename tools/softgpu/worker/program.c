@@ -8,20 +8,22 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "program.h"
+#include "vgpu/descriptor.h"
 
 #define MOST_ARGS 24u
 #define MOST_FDS 8u
 
 extern char **environ;
 
-/* Looks for NAME from a folder that softgpu's own code lies in: where it has been installed, then
- * where the build puts it. */
+/* Looks for NAME relative to FILE, which has softgpu's own code: where it is installed, then where
+ * the build puts it. */
 static bool find_from(const char *file, const char *name, char *path, size_t size)
 {
 	const char *folder = strchr(name, '-') + 1; /* the build has softgpu-FOLDER in FOLDER */
@@ -39,8 +41,8 @@ static bool find_from(const char *file, const char *name, char *path, size_t siz
 	return false;
 }
 
-/* From the program that runs, or the object that this is a part of, as in a module of QEMU's; else
- * where it has been installed. */
+/* Looks for NAME relative to the running program, then to the object with this code, such as a
+ * module of QEMU's, and last where it is installed. */
 static int find_program(const char *name, char *path, size_t size)
 {
 	char self[PATH_MAX];
@@ -55,7 +57,8 @@ static int find_program(const char *name, char *path, size_t size)
 	return access(path, X_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* Descriptors that are handed down lie above those that the program expects. */
+/* Duplicates FDS above the numbers that the program expects, so that none is overwritten by
+ * another. */
 static int lift(const int *fds, uint32_t n, int *high)
 {
 	uint32_t i;
@@ -68,8 +71,27 @@ static int lift(const int *fds, uint32_t n, int *high)
 	return 0;
 }
 
+/* This process's environment, but for LD_PRELOAD: what was loaded into QEMU, such as this library,
+ * does not fit another program. NULL without memory; freed by the caller, the strings are not. */
+static char **child_environment(void)
+{
+	char **out;
+	size_t n = 0, i;
+
+	while (environ[n])
+		n++;
+	out = calloc(n + 1, sizeof(*out));
+	if (!out)
+		return NULL;
+	for (n = 0, i = 0; environ[i]; i++)
+		if (strncmp(environ[i], "LD_PRELOAD=", strlen("LD_PRELOAD=")) != 0)
+			out[n++] = environ[i];
+	return out;
+}
+
 static int start(const char *path, const char *const *args, const int *high, uint32_t n, pid_t *pid)
 {
+	char **environment = child_environment();
 	char *argv[MOST_ARGS + 2] = {(char *)path};
 	struct sched_param param = {0};
 	posix_spawn_file_actions_t actions;
@@ -78,6 +100,8 @@ static int start(const char *path, const char *const *args, const int *high, uin
 	uint32_t i;
 	int r;
 
+	if (!environment)
+		return -ENOMEM;
 	for (i = 0; i < MOST_ARGS && args[i]; i++)
 		argv[i + 1] = (char *)args[i];
 	sigemptyset(&none);
@@ -92,7 +116,8 @@ static int start(const char *path, const char *const *args, const int *high, uin
 						POSIX_SPAWN_SETSCHEDULER);
 	for (i = 0; i < n; i++)
 		posix_spawn_file_actions_adddup2(&actions, high[i], PROGRAM_FIRST_FD + (int)i);
-	r = posix_spawn(pid, path, &actions, &attr, argv, environ);
+	r = posix_spawn(pid, path, &actions, &attr, argv, environment);
+	free(environment);
 	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
@@ -106,15 +131,16 @@ int program_start(const char *name, const char *const *args, const int *fds, uin
 	uint32_t i;
 
 	if (find_program(name, path, sizeof(path)) < 0)
-		return vgpu_error_set(err, -ENOENT,
-				      "%s is neither in ../libexec/vgpud, from this "
-				      "program's folder, nor in " PROGRAMS_INSTALLED ": install it",
-				      name);
+		return vgpu_error_set(
+			err, -ENOENT,
+			"%s is neither in ../libexec/vgpud, relative to this program, "
+			"nor in " PROGRAMS_INSTALLED ": install it",
+			name);
 	r = lift(fds, n, high);
-	r = r ? r : start(path, args, high, n, pid);
+	if (r == 0)
+		r = start(path, args, high, n, pid);
 	for (i = 0; i < n; i++)
-		if (high[i] >= 0)
-			close(high[i]);
+		vgpu_close(&high[i]);
 	if (r < 0)
 		return vgpu_error_set(err, r, "%s: %s", path, strerror(-r));
 	*pidfd = pidfd_open(*pid, 0);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between softgpu and the worker that executes one VF's packets. A worker is a process: what breaks
- * there breaks one VF. It has three descriptors: a socket (SOCK_SEQPACKET) for what is below, a
- * page that both map, and the VF's window.
+ * The messages between softgpu and the worker that executes one VF's packets. A worker is a
+ * process, so a failure in it affects one VF. It has four descriptors: a socket (SOCK_SEQPACKET)
+ * for the messages below, a page that both map, the VF's window, and an eventfd.
  *
  *   softgpu                     worker
- *   RUN ring, serial       ->          executes packets, until there are none, or until STOP
+ *   RUN ring, serial       ->          executes packets until there are none, or until STOP
  *                          <-   FENCE  a fence that asks for an interrupt was reached
- *                          <-   DMA    bytes between the window and the client's memory
+ *                          <-   DMA    copy bytes between the window and the client's memory
  *   DMA_DONE result        ->
  *   STOP serial            ->
  *                          <-   ENDED serial: exactly one for each RUN
- *   QUIT                   ->          clears the VF's memory and exits
+ *   SIGTERM, or closed     ->          clears the VF's memory and exits
  *
- * What a worker says is believed no further than what it can harm: its own VF.
+ * A worker's messages can affect its own VF only: softgpu relies on nothing else in them.
  */
 #ifndef WORKER_PROTOCOL_H
 #define WORKER_PROTOCOL_H
@@ -25,13 +25,12 @@
 #define WORKER_SOCKET_FD 3
 #define WORKER_SHARED_FD 4
 #define WORKER_WINDOW_FD 5
-#define WORKER_WAKE_FD 6 /* an eventfd: STATE has changed, or the VF no longer waits */
+#define WORKER_WAKE_FD 6 /* eventfd; readable: STATE has changed, or the VF no longer waits */
 
 enum worker_message_type {
 	WORKER_RUN = 1,
 	WORKER_STOP,
 	WORKER_DMA_DONE,
-	WORKER_QUIT,
 	WORKER_FENCE,
 	WORKER_DMA,
 	WORKER_ENDED,
@@ -39,9 +38,9 @@ enum worker_message_type {
 
 /* Why a run has ended. */
 enum worker_end {
-	WORKER_IDLE = 0, /* nothing to do; or, if WAITS is set, nothing for the GPU to do */
-	WORKER_STOPPED,	 /* as it was asked to */
-	WORKER_FAILED,	 /* the packet before RPTR was wrong: ERROR */
+	WORKER_IDLE = 0, /* there is no work; or, if WAITS is set, no work for the GPU */
+	WORKER_STOPPED,	 /* after STOP */
+	WORKER_FAILED,	 /* the packet before RPTR was wrong: ERROR says why */
 	WORKER_LOST,	 /* the device has failed; the worker is about to exit */
 };
 
@@ -55,7 +54,7 @@ enum worker_stop {
 struct worker_ended {
 	uint32_t end, error; /* enum worker_end, enum softgpu_error */
 	uint32_t level;	     /* enum softgpu_preempt, of STOPPED */
-	uint32_t active;     /* there is a packet that has begun, and has not ended */
+	uint32_t active;     /* a packet has begun, and has not ended */
 	uint64_t rptr;
 };
 
@@ -64,33 +63,33 @@ struct worker_message {
 	union {
 		struct {
 			uint64_t ring_base, ring_size, rptr, fence_at;
-			uint32_t stops; /* enum worker_stop: what STOP may use */
+			uint32_t stops; /* enum worker_stop: methods that STOP may use */
 		} run;
 		struct worker_ended ended;
 		struct {
 			uint64_t at, iova, bytes;
 			int32_t result;
-			uint32_t out; /* to the client */
+			uint32_t out; /* 1: to the client; 0: from the client */
 		} dma;
 	};
 };
 
 /* What a worker computes on. */
 struct device_about {
-	char name[64];	/* and its driver's version */
-	uint32_t stops; /* enum worker_stop: what may work */
-	bool modules;	/* a guest's own kernels */
-	char wall[128]; /* why the driver has not limited its memory as well; "": it has */
-	uint64_t free;	/* bytes that nobody has; 0: there is no such limit */
+	char name[64];	       /* of the device, and its driver's version */
+	uint32_t stops;	       /* enum worker_stop: methods that may work */
+	bool modules;	       /* guests may load GPU kernels of their own */
+	char limit_error[128]; /* why the driver does not limit its memory as well; "": it does */
+	uint64_t free;	       /* bytes that are free on the device; 0: there is no such limit */
 };
 
 enum worker_state { WORKER_STARTING = 0, WORKER_READY, WORKER_REFUSED };
 
 struct worker_shared {
 	_Atomic uint32_t state; /* enum worker_state */
-	_Atomic uint32_t
-		waits; /* the VF has packets, but none for the GPU: a module is being compiled */
-	_Atomic uint64_t wptr;	     /* softgpu's: the doorbell */
+	/* The VF has packets, but no work for the GPU: a module is being compiled. */
+	_Atomic uint32_t waits;
+	_Atomic uint64_t wptr;	     /* the doorbell, written by softgpu */
 	_Atomic uint64_t rptr_begun; /* packets that have begun */
 	struct device_about about;
 	int32_t code;	/* -errno, of REFUSED */

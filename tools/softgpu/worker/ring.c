@@ -3,9 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "futex.h"
 #include "module.h"
@@ -13,23 +11,26 @@
 #include "piece.h"
 #include "ring.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
-/* What may be in flight, by what it is expected to take; and what a stop waits for it, at most. */
+/* The expected time of all pieces in flight, at most; and how long a stop waits for them. */
 #define IN_FLIGHT_NS (300 * VGPU_USEC)
 #define STOP_WAIT_NS (300 * VGPU_USEC)
-/* How long a piece is looked for without sleeping; bounds of a sleep, and what part it is of the
- * time that a piece has run which nobody knows. */
+/* How long the thread polls without sleeping after the last progress; the bounds of a sleep; and
+ * for a piece whose time is not known, which part of the time that it has run the thread sleeps. */
 #define SPIN_NS (20 * VGPU_USEC)
 #define SLEEP_PART 32
 #define SLEEP_LEAST (10 * VGPU_USEC)
 #define SLEEP_MOST (100 * VGPU_USEC)
 
-/* A piece on its way. Those that no device executes have no slot in its queue. */
+/* A piece in flight. Pieces that the worker executes itself do not use their slot of the device's
+ * queue. */
 struct entry {
 	struct piece piece;
-	bool launched; /* or waits for the gate to open, or for its turn */
-	bool skipped;  /* some of its blocks have yet to run */
-	vgpu_nsec at;
+	bool launched; /* false: it waits until the gate opens, or until it is at the head */
+	bool skipped;  /* some of its blocks have not run */
+	vgpu_nsec at;  /* when it was launched, or came to the head */
+	uint64_t rptr; /* behind its packet: later packets may have been read since */
 };
 
 struct ring {
@@ -40,28 +41,30 @@ struct ring {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 
-	/* under the lock */
+	/* protected by the lock */
 	bool quit, running;
-	bool frozen; /* the run was stopped hard: its thread is in the middle of it */
+	bool frozen; /* the run was stopped hard; the thread has not left it */
 	struct worker_message ended;
 
-	/* The run is to stop (the thread sleeps on it); the gate is shut: set under the lock. */
-	_Atomic uint32_t stop;
-	_Atomic bool shut;
-	_Atomic int dma; /* 1: on its way; 0 or negative: its result */
+	/* read without the lock; STOP and SHUT are written with it */
+	_Atomic uint32_t stop; /* the run must stop; the thread sleeps on this futex */
+	_Atomic bool shut;     /* the gate is shut */
+	_Atomic int dma;       /* 1: the DMA piece is in progress; 0 or negative: its result */
 
-	/* the thread's, while it runs */
+	/* owned by the thread while it runs */
 	uint64_t base, n, rptr, fence_at;
 	struct piece_job job;
-	bool prepared; /* the entry behind those in flight is the next piece */
+	bool prepared; /* the entry behind those in flight holds the next piece already */
 	struct module_table *modules;
 	struct entry entries[DEVICE_SLOTS];
 	uint32_t head, in_flight;
 	uint64_t serial;
-	vgpu_nsec began;	     /* what events count from */
-	vgpu_nsec cost[KERNELS + 2]; /* of a piece of a kind, as it was lately */
-	enum softgpu_error error;
-	_Atomic bool waited_for; /* the head has no gate, and may take longer than a stop may */
+	vgpu_nsec began;	     /* EVENT packets count from here */
+	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
+	enum softgpu_error bad;	     /* of the current packet; reported after earlier packets */
+	enum softgpu_error error;    /* of a run that has failed: nothing runs any more */
+	/* The piece at the head has no gate, and may take longer than a stop may wait. */
+	_Atomic bool needs_hard_stop;
 };
 
 static struct entry *entry_at(struct ring *r, uint32_t i)
@@ -81,7 +84,8 @@ static vgpu_nsec *cost_of(struct ring *r, const struct piece *p)
 	return p->kind == PIECE_TRANSFER ? &r->cost[KERNELS] : NULL;
 }
 
-/* A quarter of what was measured counts at once; what was stopped meanwhile says nothing. */
+/* Moves the cost of E's kind by a quarter of the difference to what E took. A piece during which
+ * the gate was shut is left out: it took longer than its work. */
 static void learn(struct ring *r, const struct entry *e)
 {
 	vgpu_nsec *cost = cost_of(r, &e->piece), took = vgpu_now() - e->at;
@@ -94,16 +98,21 @@ static void learn(struct ring *r, const struct entry *e)
 		*cost = *cost ? (*cost * 3 + took) / 4 : took;
 }
 
-static void fence(struct ring *r, const struct piece *p)
+static void write_fence(struct ring *r, const struct piece *p)
 {
 	struct worker_message m = {.type = WORKER_FENCE};
 
+	/* The fence was valid when the packet was fetched, but each RUN sets its place anew. */
+	if (!packet_fence_is_valid(&r->limits, r->fence_at)) {
+		r->error = SOFTGPU_OUT_OF_RANGE;
+		return;
+	}
 	__atomic_store_n((uint64_t *)(r->setup.window + r->fence_at), p->value, __ATOMIC_RELEASE);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
 }
 
-static void ask_for_dma(struct ring *r, const struct piece *p)
+static void send_dma(struct ring *r, const struct piece *p)
 {
 	struct worker_message m = {
 		.type = WORKER_DMA,
@@ -114,31 +123,29 @@ static void ask_for_dma(struct ring *r, const struct piece *p)
 	r->setup.send(&m);
 }
 
-/* Into the device's queue, or what is ours is done when its turn comes. */
+/* Puts a piece that the device executes into its queue. */
 static void launch(struct ring *r, struct entry *e)
 {
-	int x = 0;
+	int x = r->setup.ops->launch(r->setup.device, slot_of(r, e), &e->piece);
 
 	e->skipped = false;
-	if (e->piece.kind < PIECE_DMA)
-		x = r->setup.ops->launch(r->setup.device, slot_of(r, e), &e->piece);
 	if (x == -EINVAL)
-		r->error = SOFTGPU_BAD_LAUNCH;
+		r->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
 	e->at = vgpu_now();
 }
 
-/* Whether the first piece on its way has come to its end, and how. */
-static enum device_state state_of_head(struct ring *r)
+/* Executes the piece at the head if it is the worker's own. Returns the state of the piece. */
+static enum device_state advance_head(struct ring *r)
 {
 	struct entry *e = entry_at(r, 0);
 	int dma;
 
 	switch (e->piece.kind) {
 	case PIECE_FENCE:
-		fence(r, &e->piece);
+		write_fence(r, &e->piece);
 		return DEVICE_DONE;
 	case PIECE_EVENT:
 		__atomic_store_n((uint64_t *)(r->setup.window + e->piece.dst),
@@ -147,11 +154,13 @@ static enum device_state state_of_head(struct ring *r)
 	case PIECE_DMA:
 		if (!e->launched) {
 			e->launched = true;
-			ask_for_dma(r, &e->piece);
+			send_dma(r, &e->piece);
 		}
 		dma = atomic_load(&r->dma);
-		if (dma < 0)
+		if (dma < 0) {
 			r->error = SOFTGPU_DMA_FAULT;
+			r->rptr = e->rptr;
+		}
 		return dma == 1 ? DEVICE_RUNNING : DEVICE_DONE;
 	default:
 		if (e->skipped)
@@ -161,27 +170,29 @@ static enum device_state state_of_head(struct ring *r)
 	}
 }
 
-/* Takes out what is done. What is left at the head runs, was skipped, or is lost. */
+/* Removes pieces that are done. Returns the state of the piece that is at the head then; DONE if
+ * there is none. */
 static enum device_state collect(struct ring *r)
 {
 	enum device_state state = DEVICE_DONE;
 
 	while (r->in_flight > 0 && r->error == SOFTGPU_OK) {
-		state = state_of_head(r);
+		state = advance_head(r);
 		if (state != DEVICE_DONE)
 			break;
 		learn(r, entry_at(r, 0));
 		r->head++;
 		r->in_flight--;
 		if (r->in_flight > 0)
-			entry_at(r, 0)->at = vgpu_now(); /* it has had the device from here on */
+			entry_at(r, 0)->at = vgpu_now(); /* it has the device from now on */
 	}
 	return r->in_flight == 0 ? DEVICE_DONE : state;
 }
 
-/* After the first that was skipped nothing has run: the gate stays shut until all have been seen.
- */
-static bool is_quiet(struct ring *r)
+/* With the gate shut: notes what has become of each piece in flight. Returns false if one still
+ * runs. No piece has run after the first one that was skipped, so the gate must stay shut until all
+ * states are noted. */
+static bool note_states(struct ring *r)
 {
 	struct entry *e;
 	uint32_t i;
@@ -199,14 +210,14 @@ static bool is_quiet(struct ring *r)
 		case DEVICE_SKIPPED:
 			e->skipped = true;
 			break;
-		case DEVICE_DONE: /* just now: it is not to be launched again */
+		case DEVICE_DONE: /* not skipped, so it is not launched again */
 			break;
 		}
 	}
 	return true;
 }
 
-/* The gate opens, unless it is to be shut again already; what was skipped goes on. */
+/* Opens the gate and launches skipped pieces again, unless another stop has come already. */
 static void reopen(struct ring *r)
 {
 	uint32_t i;
@@ -229,13 +240,14 @@ static bool has_packet(struct ring *r)
 	return r->rptr != atomic_load_explicit(&r->setup.shared->wptr, memory_order_acquire);
 }
 
-/* Takes the next packet in: copied first, then checked, so that the guest cannot change it. */
+/* Takes the next packet: copies it first and checks the copy, so that the guest cannot change it
+ * after the check. */
 static void fetch(struct ring *r)
 {
 	uint64_t wptr = atomic_load(&r->setup.shared->wptr), slot;
 
 	if (!packet_ring_is_valid(&r->limits, r->base, r->n) || wptr - r->rptr > r->n) {
-		r->error = SOFTGPU_BAD_RING;
+		r->bad = SOFTGPU_BAD_RING;
 		return;
 	}
 	slot = r->rptr & (r->n - 1);
@@ -243,14 +255,14 @@ static void fetch(struct ring *r)
 	memcpy(&r->job.packet, r->setup.window + r->base + slot * sizeof(r->job.packet),
 	       sizeof(r->job.packet));
 	r->rptr++;
-	r->error = packet_check(&r->limits, &r->job.packet);
-	if (r->error == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
+	r->bad = packet_check(&r->limits, &r->job.packet);
+	if (r->bad == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
-		r->error = SOFTGPU_OUT_OF_RANGE;
+		r->bad = SOFTGPU_OUT_OF_RANGE;
 }
 
-/* Whether one more piece may follow what is on its way. Those with a gate and those without are not
- * mixed: one without would run before one that was skipped. */
+/* Whether one more piece may follow those in flight. Pieces with a gate and pieces without are
+ * never in flight together: one without a gate would run before one that was skipped. */
 static bool fits(struct ring *r, const struct piece *p)
 {
 	vgpu_nsec sum = p->cost;
@@ -274,8 +286,8 @@ static bool fits(struct ring *r, const struct piece *p)
 
 enum next { NEXT_PIECE = 0, NEXT_NONE, NEXT_LATER };
 
-/* The next piece of the packet at hand; that it has no more; or that there may be one later, when
- * the compiler is done, or what is on its way. */
+/* Makes the next piece of the current packet. NEXT_NONE: it has no more. NEXT_LATER: try again when
+ * the compiler is done, or the pieces in flight are. */
 static enum next next_piece(struct ring *r, struct piece *p)
 {
 	vgpu_nsec *cost;
@@ -294,17 +306,24 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	if (x == MODULE_PIECE)
 		return NEXT_PIECE;
 	if (x < 0)
-		r->error = (enum softgpu_error)(-x);
+		r->bad = (enum softgpu_error)(-x);
 	return x == MODULE_COMPILES ? NEXT_LATER : NEXT_NONE;
 }
 
 enum step { STEP_MORE = 0, STEP_WAIT, STEP_END };
 
-/* Puts what fits into the queue. */
+/* Takes the next packet, or puts its next piece into the queue if it fits. STEP_MORE: call again;
+ * STEP_WAIT: wait for pieces in flight; STEP_END: there is no work. */
 static enum step feed(struct ring *r)
 {
 	struct entry *e = entry_at(r, r->in_flight);
 
+	if (r->bad != SOFTGPU_OK) {
+		if (r->in_flight > 0)
+			return STEP_WAIT;
+		r->error = r->bad;
+		return STEP_END;
+	}
 	if (!r->job.active) {
 		if (!has_packet(r))
 			return r->in_flight ? STEP_WAIT : STEP_END;
@@ -327,6 +346,7 @@ static enum step feed(struct ring *r)
 		return STEP_WAIT;
 	r->prepared = false;
 	e->piece.serial = ++r->serial;
+	e->rptr = r->rptr;
 	e->skipped = false;
 	e->launched = false;
 	r->in_flight++;
@@ -335,9 +355,9 @@ static enum step feed(struct ring *r)
 	return STEP_MORE;
 }
 
-/* How long what is at the head may be left alone: until it is nearly as old as those like it have
- * become; if nobody knows, or it is much older, the longer the longer it has run. */
-static vgpu_nsec patience(const struct ring *r, const struct piece *p, vgpu_nsec ran)
+/* How long to sleep before the head is polled again, if it has run for RAN: half of the time that
+ * it still needs, by its cost. If its cost is not known, or exceeded twice, a part of RAN. */
+static vgpu_nsec sleep_time(const struct ring *r, const struct piece *p, vgpu_nsec ran)
 {
 	vgpu_nsec sleep = 0;
 
@@ -350,12 +370,13 @@ static vgpu_nsec patience(const struct ring *r, const struct piece *p, vgpu_nsec
 	return sleep < SLEEP_MOST ? sleep : SLEEP_MOST;
 }
 
-/* A stop, or the end of a transfer, ends the sleep. SINCE: when something was last done. */
-static void wait_a_little(struct ring *r, vgpu_nsec since)
+/* Sleeps before the next poll. A stop, or the end of a DMA piece, ends the sleep. SINCE: when the
+ * last progress was made. */
+static void wait_for_progress(struct ring *r, vgpu_nsec since)
 {
 	const struct entry *e = entry_at(r, 0);
 	vgpu_nsec at = vgpu_now();
-	struct timespec t = {.tv_nsec = (long)patience(r, &e->piece, at - e->at)};
+	struct timespec t = {.tv_nsec = (long)sleep_time(r, &e->piece, at - e->at)};
 
 	if (at - since > SPIN_NS)
 		futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
@@ -366,16 +387,17 @@ static void wake_thread(struct ring *r)
 	futex(&r->stop, FUTEX_WAKE, 1, NULL);
 }
 
-/* Whether a stop need not wait for what is on its way to end by itself. */
-static void note_wait(struct ring *r)
+/* Tells ring_stop() whether waiting for the pieces in flight is of no use. */
+static void note_head(struct ring *r)
 {
 	const struct piece *p = &entry_at(r, 0)->piece;
 
-	atomic_store(&r->waited_for, r->in_flight > 0 && p->kind < PIECE_DMA && !p->gated &&
-					     (p->cost == 0 || p->cost > STOP_WAIT_NS));
+	atomic_store(&r->needs_hard_stop, r->in_flight > 0 && p->kind < PIECE_DMA && !p->gated &&
+						  (p->cost == 0 || p->cost > STOP_WAIT_NS));
 }
 
-/* Executes until there is nothing to do, or the run is to stop, or cannot go on. */
+/* Executes packets until there are none, the run must stop, or a packet or the device has failed.
+ */
 static enum worker_end pump(struct ring *r)
 {
 	vgpu_nsec since = vgpu_now();
@@ -391,15 +413,15 @@ static enum worker_end pump(struct ring *r)
 		if (r->error != SOFTGPU_OK)
 			return WORKER_FAILED;
 		atomic_store(&r->setup.shared->rptr_begun, r->rptr);
-		note_wait(r);
+		note_head(r);
 		if (r->in_flight != before)
 			since = vgpu_now();
 		if (r->shut) {
-			if (!is_quiet(r)) {
-				wait_a_little(r, since);
+			if (!note_states(r)) {
+				wait_for_progress(r, since);
 				continue;
 			}
-			collect(r); /* what has ended since is over */
+			collect(r); /* some may have ended since */
 			if (r->error != SOFTGPU_OK)
 				return WORKER_FAILED;
 			if (atomic_load(&r->stop))
@@ -408,16 +430,17 @@ static enum worker_end pump(struct ring *r)
 			continue;
 		}
 		if (atomic_load(&r->stop))
-			continue; /* the gate is about to be seen shut */
+			continue; /* ring_stop() is shutting the gate */
 		step = feed(r);
 		if (step == STEP_END && r->in_flight == 0)
 			return r->error ? WORKER_FAILED : WORKER_IDLE;
 		if (step != STEP_MORE)
-			wait_a_little(r, since);
+			wait_for_progress(r, since);
 	}
 }
 
-static bool level_is_block(struct ring *r)
+/* Whether the run was stopped between blocks of a piece. */
+static bool has_skipped(struct ring *r)
 {
 	uint32_t i;
 
@@ -429,7 +452,6 @@ static bool level_is_block(struct ring *r)
 
 static void *work(void *arg)
 {
-	const uint64_t one = 1;
 	struct ring *r = arg;
 	enum worker_end end;
 
@@ -447,11 +469,10 @@ static void *work(void *arg)
 		r->ended.ended.end = end;
 		r->ended.ended.error = r->error;
 		r->ended.ended.level =
-			level_is_block(r) ? SOFTGPU_PREEMPT_BLOCK : SOFTGPU_PREEMPT_TILE;
+			has_skipped(r) ? SOFTGPU_PREEMPT_BLOCK : SOFTGPU_PREEMPT_TILE;
 		r->ended.ended.active = r->job.active || r->in_flight > 0;
 		r->ended.ended.rptr = r->rptr;
-		if (write(r->setup.event_fd, &one, sizeof(one)) < 0)
-			abort(); /* it holds a count of 2^64: this cannot be */
+		vgpu_eventfd_signal(r->setup.event_fd);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
@@ -504,7 +525,6 @@ void ring_destroy(struct ring *r)
 
 void ring_run(struct ring *r, const struct worker_message *m)
 {
-	const uint64_t one = 1;
 	bool was_frozen;
 
 	pthread_mutex_lock(&r->lock);
@@ -513,15 +533,13 @@ void ring_run(struct ring *r, const struct worker_message *m)
 	r->ended.serial = m->serial;
 	atomic_store(&r->stop, false);
 	if (was_frozen && !r->running && r->ended.ended.end >= WORKER_FAILED) {
-		/* It has failed since, which is to be said now. */
-		if (write(r->setup.event_fd, &one, sizeof(one)) < 0)
-			abort();
+		/* The run has failed while it was stopped: it is over now. */
+		vgpu_eventfd_signal(r->setup.event_fd);
 	} else if (!r->running) {
 		r->base = m->run.ring_base;
 		r->n = m->run.ring_size;
 		r->rptr = m->run.rptr;
 		r->fence_at = m->run.fence_at;
-		r->error = SOFTGPU_OK;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
 	}
@@ -536,7 +554,7 @@ vgpu_nsec ring_stop(struct ring *r)
 	r->shut = true;
 	pthread_mutex_unlock(&r->lock);
 	wake_thread(r);
-	return atomic_load(&r->waited_for) ? 0 : STOP_WAIT_NS;
+	return atomic_load(&r->needs_hard_stop) ? 0 : STOP_WAIT_NS;
 }
 
 bool ring_end(struct ring *r, struct worker_message *m)

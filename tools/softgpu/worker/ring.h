@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF's ring, executed: one thread takes packets in, makes pieces of them, and keeps a few in the
- * device's queue, few enough that they are soon over. The other functions are the control thread's.
+ * Executes a VF's ring: a thread reads packets, divides them into pieces, and keeps a few pieces in
+ * the device's queue, so few that the queue is soon empty. The control thread calls the functions
+ * below.
  */
 #ifndef WORKER_RING_H
 #define WORKER_RING_H
@@ -18,28 +19,31 @@ struct ring_setup {
 	uint8_t *window;
 	uint64_t window_size, size;
 	bool modules;
-	int event_fd; /* of the control thread: ring_end() has something to say */
-	/* From the ring's thread: sends to softgpu. */
+	int event_fd; /* eventfd, signalled when a run is over; stays the caller's */
+	/* Sends a message to softgpu; called from the ring's thread. */
 	void (*send)(const struct worker_message *m);
-	/* From the compiling thread: the VF waits no longer. */
+	/* The VF no longer waits for the compiler; called from the compiling thread. */
 	void (*wake)(void);
 };
 
-/* Starts the thread. NULL: no memory, or no thread. */
+/* Starts the thread. NULL if memory or a thread is lacking. */
 struct ring *ring_create(const struct ring_setup *setup);
-/* Ends it; the device must not be stopped. */
+/* Ends the thread. The device must not be stopped hard. */
 void ring_destroy(struct ring *r);
 
-/* Begins a run, or goes on with one that was stopped in the middle of a piece. */
+/* Begins a run, or continues one that was stopped hard. After a run that has failed, every run
+ * fails at once with the same error; a reset of the VF starts another worker. M: a RUN message. */
 void ring_run(struct ring *r, const struct worker_message *m);
-/* No more pieces; the gate is shut. How long what is in flight may be waited for, at most. */
+/* Starts no more pieces, and shuts the gate. Returns how long to wait for the work in flight before
+ * it is stopped hard, ns. */
 vgpu_nsec ring_stop(struct ring *r);
-/* Whether the run is over: then *M says how. */
+/* Whether the run is over; if so, *M is its ENDED message. */
 bool ring_end(struct ring *r, struct worker_message *m);
-/* Work in flight was stopped hard: the run is over as far as softgpu knows, and goes on with the
- * next. *M says so; or, with false, how it ended just before by itself. */
+/* The device was stopped hard. True: the run was in progress; it continues with the next RUN, and
+ * *M is an ENDED message that says it was stopped. False: the run had ended before, and *M is its
+ * ENDED message. */
 bool ring_freeze(struct ring *r, struct worker_message *m);
-/* The bytes of a DMA piece have moved: 0, or negative. */
+/* softgpu has executed a DMA piece: RESULT is 0 or negative. */
 void ring_dma_done(struct ring *r, int result);
 
 #endif

@@ -32,7 +32,7 @@ struct nv_alloc {
 	uint64_t params;
 	uint32_t params_size, status;
 };
-/* With the rights asked for: its size tells them apart. */
+/* The same call with requested rights; the size tells which of the two it is. */
 struct nv_alloc_rights {
 	uint32_t client, parent, object, class;
 	uint64_t params, rights;
@@ -45,43 +45,43 @@ struct nv_transfer {
 _Static_assert(sizeof(struct nv_free) == 16 && sizeof(struct nv_control) == 32 &&
 		       sizeof(struct nv_alloc) == 32 && sizeof(struct nv_alloc_rights) == 48 &&
 		       sizeof(struct nv_transfer) == 16,
-	       "as the kernel has them");
+	       "the kernel's layout");
 #define NV_IOCTL_CONTROL _IOWR(NV_MAGIC, NV_ESC_CONTROL, struct nv_control)
 
-/* Classes: a subdevice, a group of channels (KEPLER_CHANNEL_GROUP_A, still what all use), and
+/* Classes: a subdevice, a group of channels (KEPLER_CHANNEL_GROUP_A; later GPUs use it too), and
  * channels from Volta to Blackwell. */
 #define CLASS_SUBDEVICE 0x2080u
 #define CLASS_GROUP 0xa06cu
 static const uint32_t channel_classes[] = {0xc36f, 0xc46f, 0xc56f, 0xc86f, 0xc96f, 0xca6f};
 
-/* ctrl2080fifo.h: when it returns, none of the channels runs, nor will, until they are enabled. */
+/* ctrl2080fifo.h: after this call none of the channels runs until they are enabled. */
 #define FIFO_DISABLE_CHANNELS 0x2080110bu
 #define DISABLE_MOST 64u
 struct disable_channels {
 	uint8_t disable, pad[3];
 	uint32_t n;
 	uint8_t only_scheduling, rewind, pad2[6];
-	uint64_t preempt_event; /* 0 for whoever is not the kernel */
+	uint64_t preempt_event; /* 0 in user space */
 	uint32_t clients[DISABLE_MOST], channels[DISABLE_MOST];
 };
 _Static_assert(sizeof(struct disable_channels) == 536 &&
 		       offsetof(struct disable_channels, clients) == 24 &&
 		       offsetof(struct disable_channels, channels) == 280,
-	       "as the kernel has it");
-/* ctrla06c.h: two bytes, three from 575 on. */
+	       "the kernel's layout");
+/* ctrla06c.h: the parameters are two bytes, three from 575 on. */
 #define GROUP_SCHEDULE 0xa06c0101u
 
 #define MAX_OBJECTS 1024u
 
 struct object {
 	uint32_t client, parent, handle, class;
-	int fd; /* our own, of the file that made it */
+	int fd; /* a duplicate of the descriptor that made it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct object objects[MAX_OBJECTS];
 static uint32_t n_objects;
-static bool overflown; /* some are not known: nothing can be promised */
+static bool incomplete; /* some objects are not in the table: rm_stop() would miss their channels */
 static uint32_t stopped_by;
 static uint32_t schedule_size = 2;
 
@@ -100,8 +100,8 @@ static bool is_of_interest(uint32_t class)
 	return class == CLASS_SUBDEVICE || class == CLASS_GROUP || is_channel(class);
 }
 
-/* RM knows a client by the open file that made it: a descriptor of that very file is kept. One for
- * each client is enough. */
+/* RM accepts calls for a client only through the open file that made the client, so a duplicate of
+ * that descriptor is kept. One for each client is enough. */
 static int keep_file(uint32_t client, int fd)
 {
 	uint32_t i;
@@ -118,17 +118,17 @@ static void remember(int fd, uint32_t client, uint32_t parent, uint32_t handle, 
 		return;
 	pthread_mutex_lock(&lock);
 	if (n_objects == MAX_OBJECTS) {
-		overflown = true;
+		incomplete = true;
 	} else {
 		objects[n_objects] =
 			(struct object){client, parent, handle, class, keep_file(client, fd)};
-		overflown |= objects[n_objects].fd < 0;
+		incomplete |= objects[n_objects].fd < 0;
 		n_objects++;
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* An object goes with all that it is the parent of. */
+/* Removes an object and all its descendants. */
 static void forget_tree(uint32_t client, uint32_t handle)
 {
 	uint32_t i = 0;
@@ -191,7 +191,8 @@ void rm_note(int fd, unsigned long request, const void *argument, int result)
 	}
 }
 
-/* libcuda's calls come here, because the program is looked through before its libraries. */
+/* libcuda calls this function, because the linker finds symbols in the program before the
+ * libraries. */
 int ioctl(int fd, unsigned long request, ...)
 {
 	va_list list;
@@ -211,7 +212,7 @@ int ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* 0, -errno, or what RM says is wrong, which is positive. */
+/* 0, -errno, or RM's status, which is positive. */
 static int control(const struct object *on, uint32_t command, void *params, uint32_t size)
 {
 	struct nv_control c = {
@@ -252,7 +253,7 @@ static int disable_some(struct disable_channels *some, bool disable)
 	return r > 0 ? -EOPNOTSUPP : r;
 }
 
-/* All channels of all groups: those that compute, and those that copy. */
+/* Disables or enables all channels of all groups: those that compute and those that copy. */
 static int set_channels(bool disable)
 {
 	struct disable_channels some = {0};
@@ -267,7 +268,9 @@ static int set_channels(bool disable)
 		some.clients[some.n] = objects[i].client;
 		some.channels[some.n++] = objects[i].handle;
 	}
-	return r ? r : disable_some(&some, disable);
+	if (r < 0)
+		return r;
+	return disable_some(&some, disable);
 }
 
 static int set_groups(bool disable)
@@ -280,7 +283,7 @@ static int set_groups(bool disable)
 		if (objects[i].class != CLASS_GROUP)
 			continue;
 		r = control(&objects[i], GROUP_SCHEDULE, params, schedule_size);
-		if (r > 0) { /* perhaps for its size */
+		if (r > 0) { /* the size may be wrong for this driver */
 			schedule_size = 5 - schedule_size;
 			r = control(&objects[i], GROUP_SCHEDULE, params, schedule_size);
 		}
@@ -293,7 +296,7 @@ static int set(uint32_t method, bool disable)
 	return method == WORKER_STOP_CHANNELS ? set_channels(disable) : set_groups(disable);
 }
 
-/* Under the lock. */
+/* Whether the table has all that METHOD needs. Called with the lock held. */
 static bool knows(uint32_t method)
 {
 	uint32_t i, groups = 0, channels = 0, subdevices = 0;
@@ -303,7 +306,7 @@ static bool knows(uint32_t method)
 		channels += is_channel(objects[i].class);
 		subdevices += objects[i].class == CLASS_SUBDEVICE;
 	}
-	return !overflown && (method == WORKER_STOP_CHANNELS ? channels && subdevices : groups);
+	return !incomplete && (method == WORKER_STOP_CHANNELS ? channels && subdevices : groups);
 }
 
 bool rm_offers(uint32_t method)
@@ -325,7 +328,7 @@ int rm_stop(uint32_t method)
 	if (r == 0)
 		stopped_by = method;
 	else
-		set(method, false); /* some may have been stopped */
+		set(method, false); /* some channels may have been stopped */
 	pthread_mutex_unlock(&lock);
 	return r;
 }

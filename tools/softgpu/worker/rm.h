@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel driver's resource manager (RM), which libcuda talks to by ioctl. This program has an
- * ioctl() of its own, which passes all on and remembers what libcuda has made: its channel groups
- * and channels. With their handles, and the descriptor that they were made with, the work of this
- * process is taken off the GPU, and put back: without root, by what the driver offers to anybody.
+ * The resource manager (RM) of NVIDIA's kernel driver, which libcuda controls by ioctl. This
+ * program defines ioctl() itself: it passes all calls on, and remembers the channel groups and
+ * channels that libcuda has made. With their handles, and the descriptor that made them, it takes
+ * the work of this process off the GPU and puts it back. This needs no privileges: the driver
+ * allows every process to do it with its own channels.
  *
- * Numbers and layouts are those of the open kernel modules, 515 to 595: the same in all, but where
- * it says otherwise. Calls may come from any thread.
+ * Numbers and layouts are those of the open kernel modules, 515 to 595; a comment marks what
+ * differs between them. Any thread may call these functions.
  */
 #ifndef WORKER_RM_H
 #define WORKER_RM_H
@@ -14,16 +15,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether there is what a method (enum worker_stop) works on. */
+/* Whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it needs.
+ */
 bool rm_offers(uint32_t method);
-/* Takes all channels of this process off the GPU, copy engines' included; when it returns 0, none
- * runs. -errno; -EOPNOTSUPP: nothing to do it with. */
+/* Takes all channels of this process off the GPU, those of copy engines too. 0: none of them runs
+ * any more; or -errno; -EOPNOTSUPP: RM refuses, or rm_offers() is false. */
 int rm_stop(uint32_t method);
 /* Puts back what rm_stop() took off. 0 or -errno. */
 int rm_resume(void);
 
-/* What an ioctl of libcuda's has done: for the ioctl() of this program, and for tests. RESULT is
- * what the kernel returned. */
+/* Takes note of an ioctl of libcuda's. RESULT: what the kernel returned. Called by the ioctl() of
+ * this program, and by tests. */
 void rm_note(int fd, unsigned long request, const void *argument, int result);
 
 #endif

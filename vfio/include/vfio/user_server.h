@@ -40,6 +40,11 @@ struct vfio_endpoint;
 int vfio_server_create(struct vfio_server **out, const char *name, int fifo,
 		       struct vgpu_error *err);
 
+/* Limits the CPU time of the server's thread: PERCENT of one CPU (1 to 100) in the long run, and
+ * what it has saved up, MOST nanoseconds at most. Beyond that it sleeps, and its clients wait.
+ * Before it has clients. */
+void vfio_server_limit(struct vfio_server *server, uint32_t percent, vgpu_nsec most);
+
 /* Closes all endpoints, ends the thread and frees SERVER. Not from a callback. */
 void vfio_server_destroy(struct vfio_server *server);
 
@@ -48,8 +53,8 @@ void vfio_server_destroy(struct vfio_server *server);
 int vfio_server_add(struct vfio_server *server, const char *path, const struct vfio_server_ops *ops,
 		    void *device, struct vfio_endpoint **out, struct vgpu_error *err);
 
-/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the endpoint
- * from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
+/* The same at a LISTENER that the caller has bound (vgpu_socket_listen()); it belongs to the
+ * endpoint from then on, but its path is not removed with it. 0 or -ENOMEM. Any thread. */
 int vfio_server_adopt(struct vfio_server *server, int listener, const struct vfio_server_ops *ops,
 		      void *device, struct vfio_endpoint **out);
 

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "vgpu/clock.h"
+
+#define MAX_REQUEST 65536u
+#define MAX_HOOK_REQUEST (4u << 20) /* a domain's XML, written as JSON */
+#define MAX_BACKLOG (8u << 20)	    /* bytes of answers that root has not read */
+#define MAX_READ 16384
+/* Answers are kept in pieces of this size, each of which is freed when it is sent. Libevent adds 48
+ * bytes and rounds up to a power of two. */
+#define CHUNK (32768u - 64u)
+
+#define TOO_LONG "the request is too long"
+#define TOO_MUCH "too many bytes of answers are unread; read them, and ask again"
+
+static bool is_reader(const struct client *client)
+{
+	return !client->may_change;
+}
+
+/* Makes an answer that has no request. */
+static void put_refusal(struct client *client, const char *code, const char *why)
+{
+	evbuffer_add_printf(client->out,
+			    "{\"id\":null,\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n", code,
+			    why);
+}
+
+static void send_more(struct client *client)
+{
+	static const struct timeval patience = {CLIENT_PATIENCE_S, 0};
+
+	if (!event_pending(client->writable, EV_WRITE, NULL))
+		event_add(client->writable, &patience);
+}
+
+static void end_with(struct client *client, const char *code, const char *why)
+{
+	put_refusal(client, code, why);
+	client->ending = true;
+	event_del(client->readable);
+	send_more(client);
+}
+
+/* Whether IN has a whole line. */
+static bool has_line(struct client *client, size_t *end)
+{
+	struct evbuffer_ptr at;
+
+	if (evbuffer_get_length(client->in) == client->searched)
+		return false;
+	evbuffer_ptr_set(client->in, &at, client->searched, EVBUFFER_PTR_SET);
+	at = evbuffer_search(client->in, "\n", 1, &at);
+	client->searched = at.pos < 0 ? evbuffer_get_length(client->in) : (size_t)at.pos;
+	*end = client->searched;
+	return at.pos >= 0;
+}
+
+/* Takes the line that ends at END; the caller frees it. */
+static char *take_line(struct client *client, size_t end)
+{
+	char *line = malloc(end + 1);
+
+	if (line) {
+		evbuffer_remove(client->in, line, end);
+		line[end] = '\0';
+	} else {
+		evbuffer_drain(client->in, end);
+	}
+	evbuffer_drain(client->in, 1);
+	client->searched = 0;
+	return line;
+}
+
+/* Reads from the socket. False: the client has gone, and is freed. */
+static bool receive(struct client *client)
+{
+	int n = evbuffer_read(client->in, client->fd, MAX_READ);
+
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return true;
+	client_drop(client);
+	return false;
+}
+
+/* Handles one line if there is one. */
+static bool handle_one(struct client *client)
+{
+	size_t end;
+	char *line;
+
+	if (client->ending || !has_line(client, &end))
+		return false;
+	line = take_line(client, end);
+	if (line)
+		client->ops->handle(client, line);
+	free(line);
+	return true;
+}
+
+/* Waits for what the client sends next, or for the end of what keeps it from being served. */
+static void wait_for_more(struct client *client)
+{
+	size_t end, most = client->is_hook ? MAX_HOOK_REQUEST : MAX_REQUEST;
+	bool busy =
+		is_reader(client) && (client->n_calls > 0 || evbuffer_get_length(client->out) > 0);
+
+	if (client->ending || busy)
+		return;
+	if (has_line(client, &end))
+		share_add(&client->control->share, &client->piece);
+	else if (evbuffer_get_length(client->in) > most)
+		end_with(client, "EMSGSIZE", TOO_LONG);
+	else
+		event_add(client->readable, NULL);
+}
+
+static void serve_reader(struct piece *piece)
+{
+	struct client *client =
+		(struct client *)(void *)((char *)piece - offsetof(struct client, piece));
+
+	if (client_drop_if_gone(client))
+		return;
+	if (!handle_one(client)) {
+		if (!receive(client))
+			return;
+		handle_one(client);
+	}
+	wait_for_more(client);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *data)
+{
+	struct client *client = data;
+
+	(void)fd;
+	(void)what;
+	if (is_reader(client)) {
+		share_add(&client->control->share, &client->piece);
+		return;
+	}
+	if (!receive(client))
+		return;
+	while (handle_one(client))
+		if (evbuffer_get_length(client->out) > MAX_BACKLOG) {
+			client_drop(client); /* it sends requests and reads no answers */
+			return;
+		}
+	wait_for_more(client);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *data)
+{
+	struct client *client = data;
+	vgpu_nsec begun = vgpu_now();
+	int n = what & EV_TIMEOUT ? -1 : evbuffer_write(client->out, fd);
+
+	if (is_reader(client))
+		share_charge(&client->control->share, begun);
+	if (what & EV_TIMEOUT || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		client_drop(client);
+	} else if (evbuffer_get_length(client->out) > 0) {
+		send_more(client);
+	} else if (client->ending) {
+		client_drop(client);
+	} else if (is_reader(client)) {
+		wait_for_more(client);
+	}
+}
+
+/* Whether there is a place for another connection; if not, WHY says so. */
+static bool has_place(const struct control *control, uid_t uid, bool is_hook, bool may_change,
+		      struct vgpu_error *why)
+{
+	const struct client *c;
+	uint32_t clients = 0, readers = 0, of_user = 0;
+
+	for (c = control->clients; c; c = c->next) {
+		clients += c->is_hook == is_hook;
+		readers += c->is_hook == is_hook && is_reader(c);
+		of_user += c->is_hook == is_hook && is_reader(c) && c->uid == uid;
+	}
+	if (clients >= CLIENT_PLACES)
+		vgpu_error_set(why, -EAGAIN, "all %u connections are in use", CLIENT_PLACES);
+	else if (!may_change && of_user >= CLIENT_OF_USER)
+		vgpu_error_set(why, -EAGAIN, "%u connections of your user are open; close one",
+			       CLIENT_OF_USER);
+	else if (!may_change && readers >= CLIENT_READERS)
+		vgpu_error_set(why, -EAGAIN,
+			       "%u connections of users other than root are open; no more are",
+			       CLIENT_READERS);
+	else
+		return true;
+	return false;
+}
+
+void client_add(struct control *control, int fd, const struct ucred *peer, bool is_hook,
+		bool may_change, const struct client_ops *ops)
+{
+	struct vgpu_error why = {"vgpud is out of memory"};
+	struct client *client = has_place(control, peer->uid, is_hook, may_change, &why)
+					? calloc(1, sizeof(*client))
+					: NULL;
+
+	if (!client) {
+		dprintf(fd, "{\"id\":null,\"error\":{\"code\":\"EAGAIN\",\"message\":\"%s\"}}\n",
+			why.text);
+		close(fd);
+		return;
+	}
+	*client = (struct client){.control = control,
+				  .fd = fd,
+				  .uid = peer->uid,
+				  .is_hook = is_hook,
+				  .may_change = may_change,
+				  .in = evbuffer_new(),
+				  .out = evbuffer_new(),
+				  .piece.run = serve_reader,
+				  .ops = ops};
+	client->readable = event_new(control->base, fd, EV_READ, on_readable, client);
+	client->writable = event_new(control->base, fd, EV_WRITE, on_writable, client);
+	client->next = control->clients;
+	control->clients = client;
+	if (!client->in || !client->out || !client->readable || !client->writable) {
+		client_drop(client);
+		return;
+	}
+	event_add(client->readable, NULL);
+}
+
+void client_drop(struct client *client)
+{
+	struct client **link = &client->control->clients;
+
+	while (*link != client)
+		link = &(*link)->next;
+	*link = client->next;
+	client->ops->gone(client);
+	share_remove(&client->control->share, &client->piece);
+	if (client->readable)
+		event_free(client->readable);
+	if (client->writable)
+		event_free(client->writable);
+	if (client->in)
+		evbuffer_free(client->in);
+	if (client->out)
+		evbuffer_free(client->out);
+	close(client->fd);
+	free(client);
+}
+
+bool client_drop_if_gone(struct client *client)
+{
+	struct pollfd p = {.fd = client->fd};
+
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLHUP))
+		return false;
+	client_drop(client);
+	return true;
+}
+
+bool client_shed(struct control *control)
+{
+	struct client *c, *oldest = NULL;
+
+	for (c = control->clients; c; c = c->next)
+		if (is_reader(c))
+			oldest = c;
+	if (oldest)
+		client_drop(oldest);
+	return oldest != NULL;
+}
+
+/* Whether a reader may leave SIZE more bytes unread. */
+static bool has_room(const struct client *client, size_t size)
+{
+	size_t all = size, of_user = size;
+	const struct client *c;
+
+	for (c = client->control->clients; c; c = c->next) {
+		all += is_reader(c) ? evbuffer_get_length(c->out) : 0;
+		of_user += is_reader(c) && c->uid == client->uid ? evbuffer_get_length(c->out) : 0;
+	}
+	return all <= CLIENT_UNREAD && of_user <= CLIENT_UNREAD_OF_USER;
+}
+
+void client_send(struct client *client, const char *text, size_t size)
+{
+	size_t n;
+
+	if (is_reader(client) && !has_room(client, size)) {
+		end_with(client, "ENOBUFS", TOO_MUCH);
+		return;
+	}
+	for (; size > 0; text += n, size -= n) {
+		n = size < CHUNK ? size : CHUNK;
+		evbuffer_add(client->out, text, n);
+	}
+	evbuffer_add(client->out, "\n", 1);
+	send_more(client);
+}
+
+void client_call_over(struct client *client)
+{
+	client->n_calls--;
+	if (is_reader(client))
+		wait_for_more(client);
+}

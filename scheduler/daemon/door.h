@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A door: accepts connections at a listening socket, one in a turn of the event loop. While too few
+ * descriptors are left, it ends a connection that can be done without, or closes for a second: a
+ * listening socket stays readable, and would keep the control thread busy otherwise.
+ *
+ * Control thread.
+ */
+#ifndef DAEMON_DOOR_H
+#define DAEMON_DOOR_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "vgpu/types.h"
+
+/* Descriptors that no connection takes: vgpud needs them for leases, plug-ins, and a GPU that comes
+ * back. */
+#define DOOR_RESERVE 16u
+/* How long a door stays closed behind a peer that is not root: they cannot keep the control thread
+ * busy by connecting again and again, and root, behind a full backlog, waits for some 20 ms. */
+#define DOOR_BREATH VGPU_MSEC
+/* How long a door stays closed that can let nobody in. */
+#define DOOR_PAUSE VGPU_SEC
+/* It logs that at most so often. */
+#define DOOR_LOG_EVERY (60 * VGPU_SEC)
+
+struct door;
+
+struct door_ops {
+	/* Takes over a connection, non-blocking. Returns whether its peer is root. */
+	bool (*admit)(int fd, void *data);
+	/* Ends a connection that can be done without. Returns false if there is none. */
+	bool (*shed)(void *data);
+};
+
+/* Opens a door at the listening socket FD, which is the door's from now on, even after an error.
+ * NAME is for the log. Its connections leave RESERVE descriptors to others. Returns 0 or -ENOMEM.
+ */
+int door_open(struct door **out, struct event_base *base, int fd, const char *name,
+	      uint32_t reserve, const struct door_ops *ops, void *data);
+/* Closes the socket and frees the door, which may be NULL. */
+void door_close(struct door *door);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The readers' share of the control thread: whoever may only read, the clients of the metrics
+ * included, gets a fifth of its time. What is done for them is done in pieces, one piece in a turn
+ * of the event loop, in the order in which they were added. Root's calls, the engines' answers and
+ * the watchdog wait for at most one piece.
+ *
+ * Control thread.
+ */
+#ifndef DAEMON_SHARE_H
+#define DAEMON_SHARE_H
+
+#include <event2/event.h>
+#include <stdbool.h>
+
+#include "vgpu/types.h"
+
+/* One in so many nanoseconds is the readers'. */
+#define SHARE_OF 5u
+/* What they may take at once after a rest: a few calls need not wait for each other. */
+#define SHARE_BURST (20 * VGPU_MSEC)
+
+/* Something to be done for a reader. It is embedded in what it is about. */
+struct piece {
+	struct piece *next;
+	void (*run)(struct piece *piece);
+	bool waits; /* it is in the queue */
+};
+
+struct share {
+	struct event *turn;
+	struct piece *first, **last;
+	vgpu_nsec counted; /* until when CREDIT is counted */
+	int64_t credit;	   /* nanoseconds; below 0: they took more than their share */
+};
+
+/* Begins with a whole burst. Returns 0 or -ENOMEM. */
+int share_start(struct share *share, struct event_base *base);
+/* Forgets all pieces that wait. */
+void share_stop(struct share *share);
+/* Runs a piece later; it must stay valid until then. Nothing happens if it waits already. */
+void share_add(struct share *share, struct piece *piece);
+/* Takes a piece back, whether it waits or not. */
+void share_remove(struct share *share, struct piece *piece);
+/* Charges the time since BEGUN, CLOCK_MONOTONIC, for work that was not a piece. */
+void share_charge(struct share *share, vgpu_nsec begun);
+/* Returns after how many nanoseconds the next piece may run; 0: now. */
+vgpu_nsec share_wait(struct share *share);
+
+#endif

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The process of one VF is stopped, killed, and taken over, while three tenants compute on the other VFs. They keep their
+# shares, wait no longer than without an attack by more than a slice and the grace, and are not reset; and the VF serves its
+# next client.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/attack-lib.sh"
+use_impostors
+becomes none
+start_tenants
+had=$(descriptors)
+
+# Each process is nobody's, cannot become more, goes first where memory runs out, and has a budget of descriptors.
+for n in 0 1 2 3; do
+	p=$(process_of vf $n)
+	[ "$(echo "$p" | wc -w)" = 1 ] || fail "VF $n has the processes '$p'"
+	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
+		grep -qx "$line" "/proc/$p/status" || fail "VF $n: $(cat "/proc/$p/status")"
+	done
+	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "VF $n's process is root's"
+	[ "$(cat "/proc/$p/oom_score_adj")" -gt "$(cat "/proc/$softgpu_pid/oom_score_adj")" ] || fail "VF $n's process would outlive the device"
+	[ "$(awk '/open files/ {print $5}' "/proc/$p/limits")" -le 1200 ] || fail "VF $n's process may have any number of files"
+	# Nothing of what its client can send runs at a priority of the real-time class, and nothing in it can raise its own.
+	grep -qE '^Max realtime priority +0 +0 ' "/proc/$p/limits" || fail "VF $n's process may become real-time: $(cat "/proc/$p/limits")"
+	grep -qE '^Max nice priority +0 +0 ' "/proc/$p/limits" || fail "VF $n's process may become less nice: $(cat "/proc/$p/limits")"
+	for t in /proc/"$p"/task/*; do
+		case $(cat "$t/comm") in sv-server | sv-bell) [ "$(awk '{print $41}' "$t/stat")" = 0 ] || fail "$(cat "$t/comm") is real-time" ;; esac
+	done
+	# Of all partitions' files it has its own VF's.
+	find "/proc/$p/fd" -lname '/memfd:softgpu (deleted)' -exec stat -Lc "$n %i" {} + >>"$run/files"
+done
+[ "$(cut -d' ' -f1 "$run/files" | paste -sd' ')" = "0 1 2 3" ] || fail "VFs' processes have these files of partitions: $(cat "$run/files")"
+[ "$(cut -d' ' -f2 "$run/files" | sort | uniq -d)" = "" ] || fail "two VFs' processes have one file: $(cat "$run/files")"
+
+for signal in STOP KILL; do
+	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
+	await 30 is 3 state active
+	observe before
+	kill -$signal "$(process_of vf 3)"
+	neighbours_keep "a VF process gets SIG$signal"
+	wait $victim
+	await 60 is 3 state available
+done
+start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
+await 60 is 3 state available
+for kind in deaf scribble truncate notices late; do
+	observe before
+	becomes $kind
+	ends vf 3
+	await 30 runs vf 3
+	neighbours_keep "a VF process that was taken over: $kind"
+	becomes none
+	ends vf 3
+	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
+done
+await 10 no_more_descriptors "$had"
+end_tenants

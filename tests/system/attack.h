@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The attacks that tests/system/attack knows, and what they share. One process, one VF. */
+#ifndef ATTACK_H
+#define ATTACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+struct guest;
+struct vfio_device;
+
+/* When the attack ends, and how often it has done what it does. */
+extern vgpu_nsec attack_until;
+extern uint64_t attack_rounds;
+
+/* Counts a round. Whether there is time for another. */
+bool attack_goes_on(void);
+
+/* attack_files.c: files that the VF's process and the client have in common. They return when time
+ * is over, or when the connection is gone. */
+void attack_holes(struct vfio_device *d);
+void attack_window(struct vfio_device *d);
+void attack_hoard(struct vfio_device *d);
+void attack_locked(struct guest *g);
+void attack_filled(struct guest *g);
+void attack_huge(struct guest *g);
+void attack_sparse(struct guest *g);
+
+#endif

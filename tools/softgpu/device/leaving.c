@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+#include "gpu.h"
+#include "leaving.h"
+#include "link.h"
+
+#include "vfio/thread.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+
+struct leaver {
+	struct leaver *next;
+	int pidfd, vf;
+	vgpu_nsec until;
+};
+
+struct leaving {
+	struct softgpu *gpu;
+	struct leaver *first;
+	int epoll, wake;
+	pthread_t thread;
+	bool has_thread, quit;
+};
+
+static void remove_leaver(struct leaving *l, struct leaver *gone)
+{
+	struct leaver **at = &l->first;
+	int vf = gone->vf;
+
+	while (*at != gone)
+		at = &(*at)->next;
+	*at = gone->next;
+	vgpu_close(&gone->pidfd);
+	free(gone);
+	if (vf >= 0 && l->gpu->vfs[vf].link)
+		link_wake(l->gpu->vfs[vf].link);
+}
+
+/* Kills processes that have exceeded their deadline. Returns the next deadline. */
+static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
+{
+	vgpu_nsec next = VGPU_NEVER;
+	struct leaver *e;
+
+	for (e = l->first; e; e = e->next) {
+		if (e->until <= now) {
+			pidfd_send_signal(e->pidfd, SIGKILL, NULL, 0);
+			e->until = VGPU_NEVER;
+		}
+		if (e->until < next)
+			next = e->until;
+	}
+	return next;
+}
+
+static void *leaving_thread(void *arg)
+{
+	struct leaving *l = arg;
+	struct epoll_event events[16];
+	vgpu_nsec now = vgpu_now(), next;
+	siginfo_t info;
+	int n, i;
+
+	softgpu_lock(l->gpu);
+	for (;;) {
+		next = kill_overdue(l, now);
+		if (l->quit && next == VGPU_NEVER)
+			break;
+		softgpu_unlock(l->gpu);
+		n = epoll_wait(l->epoll, events, 16,
+			       next == VGPU_NEVER ? -1 : (int)((next - now) / VGPU_MSEC) + 1);
+		softgpu_lock(l->gpu);
+		now = vgpu_now();
+		for (i = 0; i < n; i++) {
+			struct leaver *e = events[i].data.ptr;
+
+			if (!e)
+				vgpu_eventfd_drain(l->wake);
+			else if (waitid(P_PIDFD, (id_t)e->pidfd, &info, WEXITED | WNOHANG) == 0)
+				remove_leaver(l, e);
+		}
+	}
+	softgpu_unlock(l->gpu);
+	return NULL;
+}
+
+int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error *err)
+{
+	struct leaving *l = calloc(1, sizeof(*l));
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = NULL};
+	int r = 0;
+
+	if (!l)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	l->gpu = gpu;
+	l->epoll = epoll_create1(EPOLL_CLOEXEC);
+	l->wake = vgpu_eventfd();
+	if (l->epoll < 0 || l->wake < 0 || epoll_ctl(l->epoll, EPOLL_CTL_ADD, l->wake, &want) < 0)
+		r = errno;
+	else
+		r = vfio_thread_create(&l->thread, "sg-leaving", SCHED_OTHER, 0, leaving_thread, l);
+	l->has_thread = r == 0;
+	if (r) {
+		leaving_destroy(l);
+		return vgpu_error_set(err, -r, "the thread that waits for processes: %s",
+				      strerror(r));
+	}
+	*out = l;
+	return 0;
+}
+
+void leaving_destroy(struct leaving *l)
+{
+	if (!l)
+		return;
+	if (l->has_thread) {
+		softgpu_lock(l->gpu);
+		l->quit = true;
+		softgpu_unlock(l->gpu);
+		vgpu_eventfd_signal(l->wake);
+		pthread_join(l->thread, NULL);
+	}
+	while (l->first)
+		remove_leaver(l, l->first);
+	vgpu_close(&l->epoll);
+	vgpu_close(&l->wake);
+	free(l);
+}
+
+void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
+{
+	struct leaver *e = calloc(1, sizeof(*e));
+	struct epoll_event want = {.events = EPOLLIN, .data.ptr = e};
+
+	if (!e) { /* without memory nothing can wait for it: it is killed at once */
+		pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
+		vgpu_close(&pidfd);
+		return;
+	}
+	*e = (struct leaver){.next = l->first, .pidfd = pidfd, .vf = vf, .until = until};
+	l->first = e;
+	epoll_ctl(l->epoll, EPOLL_CTL_ADD, pidfd, &want);
+	vgpu_eventfd_signal(l->wake);
+}
+
+bool leaving_holds(const struct leaving *l, int vf)
+{
+	const struct leaver *e;
+
+	for (e = l->first; e; e = e->next)
+		if (e->vf == vf)
+			return true;
+	return false;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes of the device that have been asked to exit. A thread waits for them, so that no other
+ * thread does, and kills those that exceed their deadline. Call these functions with the device's
+ * lock held, unless noted.
+ */
+#ifndef SOFTGPU_LEAVING_H
+#define SOFTGPU_LEAVING_H
+
+#include <stdbool.h>
+
+#include "vgpu/types.h"
+
+struct leaving;
+struct softgpu;
+
+/* Starts the thread. Called without the lock. 0 or -errno with one sentence. */
+int leaving_create(struct leaving **out, struct softgpu *gpu, struct vgpu_error *err);
+/* Waits for the processes that have a deadline, and ends the thread. Called without the lock. L may
+ * be NULL. */
+void leaving_destroy(struct leaving *l);
+
+/* Adds a process. PIDFD is taken over. UNTIL: when to kill the process; VGPU_NEVER: never. VF is
+ * not served before the process has ended; -1: no VF depends on it. */
+void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
+/* Whether a process with this VF is in the list. */
+bool leaving_holds(const struct leaving *l, int vf);
+
+#endif
