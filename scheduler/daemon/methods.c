@@ -81,6 +81,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "forgiven_ns", l->forgiven_ns);
 	put_int(o, "debt_ns", l->debt_ns);
 	put_int(o, "debt_charged_ns", l->debt_charged_ns);
+	put_int(o, "debt_lapsed_ns", l->debt_lapsed_ns);
 	put_int(o, "written_off_ns", vf->written_off_ns);
 	put_int(o, "overrun_ns", l->overrun_ns);
 	put_int(o, "max_overrun_ns", l->max_overrun_ns);
