@@ -155,6 +155,18 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 	vf->deadline += ((uint64_t)missing + request - 1) / request * request;
 }
 
+/* The host has written off some of the run: V and v have gone back, and so do the requests that it
+ * has moved on by. Else the VF's next slice would be as long as what was written off. */
+static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
+{
+	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
+	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
+	int64_t beyond = (int64_t)(vf->deadline - vf->t.v - least);
+
+	if (beyond > 0)
+		vf->deadline -= (uint64_t)beyond / request * request;
+}
+
 /* Charges the running VF up to NOW, so that V is right in the middle of a slice. */
 static inline void eevdf_update(struct eevdf *e, vgpu_nsec now)
 {
@@ -361,9 +373,12 @@ static inline void eevdf_account(struct eevdf *e, const struct vgpu_usage *usage
 {
 	struct eevdf_vf *vf = &e->vfs[e->current];
 	int64_t least = (int64_t)e->facts->min_slice_ns;
+	int64_t more = charge - (e->running ? e->run_counted : 0);
 
 	eevdf_learn(e, vf, usage);
-	vtime_charge(&e->t, &vf->t, charge - (e->running ? e->run_counted : 0));
+	vtime_charge(&e->t, &vf->t, more);
+	if (more < 0)
+		eevdf_retreat(e, vf);
 	if (usage->reason == VGPU_END_YIELD && charge < least)
 		vtime_charge(&e->t, &vf->t, least - charge);
 	eevdf_advance(e, vf);

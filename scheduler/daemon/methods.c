@@ -80,6 +80,9 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "pending_ns", vf->pending_ns);
 	put_int(o, "forgiven_ns", l->forgiven_ns);
 	put_int(o, "debt_ns", l->debt_ns);
+	put_int(o, "debt_charged_ns", l->debt_charged_ns);
+	put_int(o, "debt_lapsed_ns", l->debt_lapsed_ns);
+	put_int(o, "written_off_ns", vf->written_off_ns);
 	put_int(o, "overrun_ns", l->overrun_ns);
 	put_int(o, "max_overrun_ns", l->max_overrun_ns);
 	put_int(o, "preempt_ns", l->preempt_ns);
@@ -119,6 +122,8 @@ static json *finish_vf_list(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "now_ns", call->snapshot.now);
 	put_int(o, "wall_ns", call->snapshot.core.engine.wall_ns);
+	put_int(o, "switch_ns", call->snapshot.core.engine.switch_ns);
+	put_int(o, "idle_ns", call->snapshot.core.engine.idle_ns);
 	put_text(o, "policy", call->snapshot.core.policy->name);
 	json_object_object_add(o, "vfs", list);
 	return o;

@@ -207,6 +207,23 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 	       p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
 }
 
+/* Whether a lease of the VM has ended since the list was made: then the list says nothing about the
+ * VM. */
+static bool has_ended_since(const struct control *control, const struct picture *p)
+{
+	const struct lease *l;
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			l = &control->gpus[g].leases[vf];
+			if (l->state == LEASE_NONE && l->since > p->as_of &&
+			    strcmp(l->uuid, p->uuid) == 0)
+				return true;
+		}
+	return false;
+}
+
 /* Whether the VM of a lease did not run, and its lease is older than libvirt's list. */
 static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 {
@@ -236,6 +253,8 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		const char *text = json_object_get_string(xml);
 
 		p.uuid = uuid;
+		if (has_ended_since(control, &p))
+			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
 			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);

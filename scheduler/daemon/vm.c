@@ -38,6 +38,7 @@ void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 	struct call *call;
 
 	gpu->leases[vf].state = LEASE_NONE;
+	gpu->leases[vf].since = vgpu_now();
 	vm_set_usual(gpu, vf);
 	/* Reset and scrub even if the end of the VF's process has done so already: the next tenant
 	 * must not find its data. */

@@ -24,9 +24,11 @@ static struct {
 	vgpu_nsec at;
 } pending;
 /* The machine: */
-static vgpu_nsec timers_late;	 /* each timer comes so much late, */
-static uint32_t stands_still;	 /* and one in so many up to 50 ms; 0: none */
-static vgpu_nsec next_stop_late; /* the next VF to stop takes so long, once */
+static vgpu_nsec timers_late;	  /* each timer comes so much late, */
+static uint32_t stands_still;	  /* and one in so many up to 50 ms; 0: none */
+static vgpu_nsec next_stop_late;  /* the next VF to stop takes so long, once */
+static vgpu_nsec next_save_late;  /* and the next save of a context; */
+static vgpu_nsec next_timer_late; /* the next timer comes so late */
 
 static void take_defaults(const struct vgpu_param *table, int64_t *to)
 {
@@ -66,6 +68,10 @@ static void step(struct vgpu_event event)
 			pending.at += draw(300 * VGPU_USEC) + next_stop_late;
 			next_stop_late = 0;
 		}
+		if (a->code == VGPU_CMD_SAVE) {
+			pending.at += next_save_late;
+			next_save_late = 0;
+		}
 	}
 }
 
@@ -85,7 +91,7 @@ static void begin(const char *name)
 		take_defaults(policy.vf_params, vf_values[i]);
 	now = VGPU_SEC;
 	pending.on = false;
-	timers_late = next_stop_late = 0;
+	timers_late = next_stop_late = next_save_late = next_timer_late = 0;
 	stands_still = 0;
 	recorder = recorder_new(N, &err);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(recorder);
@@ -125,6 +131,7 @@ static void run_events(uint32_t n)
 
 		if (timer != VGPU_NEVER) {
 			timer = (timer > now ? timer : now) + draw(60 * VGPU_USEC) + timers_late;
+			timer += next_timer_late;
 			if (stands_still && draw(stands_still) == 0)
 				timer += draw(50 * VGPU_MSEC);
 		}
@@ -136,6 +143,7 @@ static void run_events(uint32_t n)
 						 .code = pending.command});
 		} else {
 			now = timer;
+			next_timer_late = 0;
 			step((struct vgpu_event){.type = VGPU_EV_TIMER});
 		}
 	}
@@ -200,6 +208,53 @@ static void a_machine_that_stands_still_is_no_fault(void)
 		CU_ASSERT(r.late_max_ns > 10 * VGPU_MSEC);
 		for (k = 0; k < N; k++)
 			CU_ASSERT(r.vfs[k].active && r.vfs[k].had_ns > 0);
+	}
+}
+
+/* The machine stands still in a world switch. What is charged for it is the policy's affair from
+ * the next account on, and at most the cap; until then nobody has had it. */
+static void a_switch_in_which_the_machine_stands_still(void)
+{
+	struct audit_result r;
+	uint32_t i, k;
+
+	for (i = 0; i < POLICIES; i++) {
+		begin(proportional[i]);
+		start();
+		for (k = 0; k < 10; k++) {
+			run_events(1000);
+			next_save_late = 400 * VGPU_MSEC;
+		}
+		run_events(1000);
+		save_and_audit(&r);
+		if (r.n_broken)
+			printf("%s: %s\n", proportional[i], r.broken);
+		CU_ASSERT_EQUAL(r.n_broken, 0);
+		for (k = 0; k < N; k++)
+			CU_ASSERT(r.vfs[k].active && r.vfs[k].had_ns > 0);
+	}
+}
+
+/* The machine stands still in a turn, for longer than a VF is charged for. What is forgiven is no
+ * credit: the VF's next turn is not as long as that. */
+static void a_turn_in_which_the_machine_stands_still(void)
+{
+	struct audit_result r;
+	uint32_t i, k;
+
+	for (i = 0; i < POLICIES; i++) {
+		begin(proportional[i]);
+		start();
+		for (k = 0; k < 10; k++) {
+			run_events(1000);
+			next_timer_late = 400 * VGPU_MSEC;
+		}
+		run_events(1000);
+		save_and_audit(&r);
+		if (r.n_broken)
+			printf("%s: %s\n", proportional[i], r.broken);
+		CU_ASSERT_EQUAL(r.n_broken, 0);
+		CU_ASSERT(r.late_max_ns > 300 * VGPU_MSEC);
 	}
 }
 
@@ -379,6 +434,8 @@ static void a_gap_is_seen(void)
 
 static const struct test tests[] = {
 	{"a machine that stands still is no fault", a_machine_that_stands_still_is_no_fault},
+	{"a switch in which the machine stands still", a_switch_in_which_the_machine_stands_still},
+	{"a turn in which the machine stands still", a_turn_in_which_the_machine_stands_still},
 	{"turns are as long as they were set", turns_are_as_long_as_they_were_set},
 	{"weights that nobody minds", weights_that_nobody_minds},
 	{"what was late once excuses nothing", what_was_late_once_excuses_nothing},

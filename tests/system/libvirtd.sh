@@ -6,7 +6,7 @@ for p in libvirtd virsh qemu-system-x86_64 unshare; do
 done
 if [ -z "${IN_NAMESPACE:-}" ]; then
 	unshare --mount --pid --fork true 2>/dev/null || { echo "skipped: no namespaces here"; exit 77; }
-	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0"
+	IN_NAMESPACE=1 exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$0" "$@"
 fi
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 

@@ -499,6 +499,53 @@ static void leases_remember(void)
 	end();
 }
 
+#define VM_UUID "8a1f0b3c-0000-4000-8000-000000000001"
+#define VM_XML                                                                                     \
+	"<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid><metadata>"                    \
+	"<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'>"                   \
+	"<v:device gpu='gpu0' vf='1'/></v:vf></v:vgpu></metadata></domain>"
+
+/* vgpud-libvirt reports that vm1 ran at an instant; returns how many VMs it is then asked about as
+ * missing. */
+static size_t sync_vm1(vgpu_nsec as_of)
+{
+	char text[1024];
+	struct json_object *o;
+	size_t missing;
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.sync\",\"args\":{\"as_of_ns\":%llu,\"domains\":{\"" VM_UUID
+		 "\":\"" VM_XML "\"}}}\n",
+		 (unsigned long long)as_of);
+	say(&one, text);
+	o = hear(&one);
+	missing = json_object_array_length(get(get(o, "result"), "missing"));
+	json_object_put(o);
+	return missing;
+}
+
+/* libvirt's list of its VMs is older than the end of one of them: that VM gets no lease, nor
+ * another VF. */
+static void a_list_older_than_the_end(void)
+{
+	const struct lease *l = &control.gpus[0].leases[1];
+	vgpu_nsec before;
+
+	begin("fair");
+	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	before = vgpu_now();
+	say(&other,
+	    "{\"method\":\"hook\",\"args\":{\"operation\":\"release\",\"xml\":\"" VM_XML "\"}}\n");
+	json_object_put(hear(&other));
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm1(before), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0); /* it runs again */
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	end();
+}
+
 static uint32_t makes, wrong, results[2];
 
 /* Makes a change; the first WRONG attempts are for a policy that is no longer in force. */
@@ -621,6 +668,7 @@ static const struct test tests[] = {
 	{"an evicted policy can be put back", put_back},
 	{"a change for a replaced policy is made again", made_again},
 	{"leases keep parameters across policies", leases_remember},
+	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a client without credentials is refused", strangers},
 	{"requests with unsuitable arguments are refused", not_wanted},
 	{"a log message stays on one line", one_line_each},

@@ -40,7 +40,7 @@ struct audited {
 	vgpu_nsec since, bound;
 	/* For the whole run: */
 	bool seen;
-	vgpu_nsec forgiven, overran; /* what its ledger had before the first turn that is judged */
+	vgpu_nsec forgiven, beyond; /* what its ledger had before the first turn that is judged */
 };
 
 struct audit {
@@ -86,9 +86,10 @@ __attribute__((format(printf, 2, 3))) static void broken(struct audit *a, const 
 	va_end(args);
 }
 
+/* What the policy has been told. What is pending is the next account's, which may forgive it. */
 static double service(const struct audited *w)
 {
-	return (double)(w->v.ledger.charged_ns + w->v.pending_ns);
+	return (double)w->v.ledger.charged_ns;
 }
 
 static double share(const struct audited *w)
@@ -289,10 +290,16 @@ static void run(struct audit *a, const struct vgpu_record *r)
 	a->charged = a->vfs[r->vf].v.ledger.charged_ns;
 }
 
+/* What it had beyond its grants: overrun, and switch time that is its own. */
+static vgpu_nsec beyond_grants(const struct audited *w)
+{
+	return w->v.ledger.overrun_ns + w->v.ledger.switch_ns;
+}
+
 static void note_ledger(struct audited *w)
 {
 	w->forgiven = w->v.ledger.forgiven_ns;
-	w->overran = w->v.ledger.overrun_ns;
+	w->beyond = beyond_grants(w);
 	w->seen = true;
 }
 
@@ -390,18 +397,21 @@ static void look(struct audit *a, const struct vgpu_core *core)
 	}
 }
 
-/* A turn that is written off is time for nothing: no more than what VFs ran too long. */
+/* What is written off is time for nothing: no more than what VFs had beyond their grants. */
 static void judge_forgiven(struct audit *a)
 {
 	uint32_t i;
 
 	for (i = 0; i < a->n_vfs; i++) {
 		const struct audited *w = &a->vfs[i];
+		vgpu_nsec forgiven = w->v.ledger.forgiven_ns - w->forgiven;
+		vgpu_nsec beyond = beyond_grants(w) - w->beyond;
 
-		if (w->v.ledger.forgiven_ns - w->forgiven > w->v.ledger.overrun_ns - w->overran)
-			broken(a, "VF %u: %.6f ms were not charged, but it overran by %.6f ms", i,
-			       (double)(w->v.ledger.forgiven_ns - w->forgiven) / 1e6,
-			       (double)(w->v.ledger.overrun_ns - w->overran) / 1e6);
+		if (forgiven > beyond)
+			broken(a,
+			       "VF %u: %.6f ms were not charged, but it had %.6f ms beyond its "
+			       "grants",
+			       i, (double)forgiven / 1e6, (double)beyond / 1e6);
 	}
 }
 

@@ -37,17 +37,19 @@ struct options {
 
 struct result {
 	uint64_t jobs, wrong, resets, errors;
-	double seconds;
+	vgpu_nsec began;
 	uint32_t *samples_us;
 	uint32_t n_samples;
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, asked;
 
 static void on_signal(int number)
 {
-	(void)number;
-	interrupted = 1;
+	if (number == SIGUSR1)
+		asked = 1;
+	else
+		interrupted = 1;
 }
 
 static void usage(FILE *to)
@@ -75,6 +77,7 @@ static void usage(FILE *to)
 	      "  --png PREFIX      mandelbrot: write frames to PREFIX-N.png\n"
 	      "  --leave           end without bringing the VF down, as a killed VM would\n"
 	      "  --json            print one JSON object\n"
+	      "SIGINT ends it; SIGUSR1 makes it report after its next job.\n"
 	      "Exit status: 0 if all results were right, 1 if not or after an error, 2 for wrong\n"
 	      "arguments, 3 if the host refuses the VF the engine.\n",
 	      to);
@@ -215,6 +218,9 @@ static void sleep_until(vgpu_nsec t)
 		;
 }
 
+/* Prints what has been done so far. */
+static void report(const struct options *o, struct result *r);
+
 /* Runs jobs until DEADLINE, or until enough have run. Checks each job when its fence is reached,
  * and uses its slot again. 0, or guest_wait()'s error. */
 static int run_jobs(struct guest *g, struct workload_state *state, const struct options *o,
@@ -259,6 +265,10 @@ static int run_jobs(struct guest *g, struct workload_state *state, const struct 
 			res->wrong++;
 		res->jobs++;
 		head++;
+		if (asked) {
+			asked = 0;
+			report(o, res);
+		}
 	}
 	return r;
 }
@@ -277,6 +287,7 @@ static uint32_t quantile(const struct result *r, unsigned per_mille)
 
 static void report(const struct options *o, struct result *r)
 {
+	double seconds = (double)(vgpu_now() - r->began) / 1e9;
 	struct json_object *out;
 
 	qsort(r->samples_us, r->n_samples, sizeof(uint32_t), compare);
@@ -284,10 +295,11 @@ static void report(const struct options *o, struct result *r)
 		printf("%s: %llu jobs in %.2f s (%.1f/s), %llu wrong, %llu resets; latency p50 "
 		       "%.3f "
 		       "p99 %.3f max %.3f ms\n",
-		       o->workload->name, (unsigned long long)r->jobs, r->seconds,
-		       (double)r->jobs / r->seconds, (unsigned long long)r->wrong,
+		       o->workload->name, (unsigned long long)r->jobs, seconds,
+		       (double)r->jobs / seconds, (unsigned long long)r->wrong,
 		       (unsigned long long)r->resets, quantile(r, 500) / 1e3,
 		       quantile(r, 990) / 1e3, quantile(r, 1000) / 1e3);
+		fflush(stdout);
 		return;
 	}
 	out = json_object_new_object();
@@ -296,11 +308,12 @@ static void report(const struct options *o, struct result *r)
 	json_object_object_add(out, "wrong", json_object_new_int64((int64_t)r->wrong));
 	json_object_object_add(out, "resets", json_object_new_int64((int64_t)r->resets));
 	json_object_object_add(out, "errors", json_object_new_int64((int64_t)r->errors));
-	json_object_object_add(out, "seconds", json_object_new_double(r->seconds));
+	json_object_object_add(out, "seconds", json_object_new_double(seconds));
 	json_object_object_add(out, "p50_us", json_object_new_int64(quantile(r, 500)));
 	json_object_object_add(out, "p99_us", json_object_new_int64(quantile(r, 990)));
 	json_object_object_add(out, "max_us", json_object_new_int64(quantile(r, 1000)));
 	puts(json_object_to_json_string_ext(out, JSON_C_TO_STRING_PLAIN));
+	fflush(stdout);
 	json_object_put(out);
 }
 
@@ -308,7 +321,7 @@ static void report(const struct options *o, struct result *r)
 static int run_tenant(struct guest *g, const struct options *o, struct result *res,
 		      struct vgpu_error *err)
 {
-	vgpu_nsec began = vgpu_now(), deadline = began + (vgpu_nsec)(o->seconds * 1e9);
+	vgpu_nsec deadline = res->began + (vgpu_nsec)(o->seconds * 1e9);
 	struct workload_state *state = NULL;
 	int r;
 
@@ -332,7 +345,6 @@ static int run_tenant(struct guest *g, const struct options *o, struct result *r
 			vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r));
 		}
 	} while (r == -ECONNRESET && vgpu_now() < deadline && !interrupted);
-	res->seconds = (double)(vgpu_now() - began) / 1e9;
 	if (state && o->png && r == 0)
 		workload_png(state, o->png);
 	if (r == 0 && !o->leave && !o->workload->endless)
@@ -356,7 +368,9 @@ int main(int argc, char **argv)
 		return 2;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGUSR1, &action, NULL);
 	result.samples_us = calloc(MAX_SAMPLES, sizeof(uint32_t));
+	result.began = vgpu_now();
 	r = guest_open(&g, o.device, &err);
 	if (r == 0)
 		r = run_tenant(g, &o, &result, &err);
