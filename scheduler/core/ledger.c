@@ -19,7 +19,19 @@
 
 #include "private.h"
 
-#define MILLION UINT64_C(1000000)
+/* Shares of the time are in billionths: a debt that never ends is paid for days. */
+#define WHOLE UINT64_C(1000000000)
+
+static uint64_t part_of(uint64_t whole, uint32_t share)
+{
+	return (uint64_t)((unsigned __int128)whole * share / WHOLE);
+}
+
+/* That of which the share is PART, rounded up. */
+static uint64_t whole_of(uint64_t part, uint32_t share)
+{
+	return (uint64_t)(((unsigned __int128)part * WHOLE + share - 1) / share);
+}
 
 /* How much of its debt a VF has paid with its share of the time, and is not booked yet. */
 vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf)
@@ -28,8 +40,7 @@ vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf)
 
 	if (vf->ledger.debt_ns == 0 || (vf->awake && core->charges_pay))
 		return 0;
-	return nsec_min(vf->ledger.debt_ns, since / MILLION * vf->share_ppm +
-						    since % MILLION * vf->share_ppm / MILLION);
+	return nsec_min(vf->ledger.debt_ns, part_of(since, vf->share));
 }
 
 /* Books what the time has paid. To be called before the VF's share, or whether it has work, or its
@@ -41,8 +52,8 @@ void ledger_pay(struct vgpu_core *core, struct vf *vf)
 	vf->ledger.debt_ns -= paid;
 	vf->ledger.debt_lapsed_ns += paid;
 	/* A fraction of a nanosecond is kept, however often this is called. */
-	if (vf->ledger.debt_ns > 0 && !(vf->awake && core->charges_pay) && vf->share_ppm > 0)
-		vf->paid_until += (paid * MILLION + vf->share_ppm - 1) / vf->share_ppm;
+	if (vf->ledger.debt_ns > 0 && !(vf->awake && core->charges_pay) && vf->share > 0)
+		vf->paid_until += whole_of(paid, vf->share);
 	else
 		vf->paid_until = core->now;
 }
@@ -71,19 +82,18 @@ vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf)
 	beyond = nsec_past(vf->ledger.debt_ns, WINDOW_CREDIT);
 	if (beyond == 0)
 		return core->now;
-	return core->now + (beyond * MILLION + vf->share_ppm - 1) / vf->share_ppm;
+	return core->now + whole_of(beyond, vf->share);
 }
 
-/* What the policy promises the VF while all have work, in millionths. */
+/* What the policy promises the VF while all have work, in billionths. */
 static uint64_t promised(const struct vgpu_core *core, uint32_t index)
 {
 	uint64_t numerator = 0, denominator = 1;
 
 	core->policy->share(core->memory, index, &numerator, &denominator);
 	if (numerator >= denominator)
-		return MILLION;
-	return denominator > UINT64_MAX / MILLION ? numerator / (denominator / MILLION)
-						  : numerator * MILLION / denominator;
+		return WHOLE;
+	return (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
 }
 
 /*
@@ -104,17 +114,17 @@ void ledger_share_out(struct vgpu_core *core)
 		struct vf *vf = &core->vfs[i];
 
 		ledger_pay(core, vf);
-		vf->share_ppm = vf->admitted ? (uint32_t)promised(core, i) : 0;
-		sum += vf->share_ppm;
+		vf->share = vf->admitted ? (uint32_t)promised(core, i) : 0;
+		sum += vf->share;
 	}
 	core->charges_pay = !(promises & VGPU_PROMISE_GUARANTEE) &&
 			    promises & (VGPU_PROMISE_PROPORTIONAL | VGPU_PROMISE_NO_STARVATION);
-	all = core->charges_pay ? MILLION : MILLION / PART_UNCHARGED;
+	all = core->charges_pay ? WHOLE : WHOLE / PART_UNCHARGED;
 	for (i = 0; i < core->config.max_vfs; i++) {
 		struct vf *vf = &core->vfs[i];
-		uint64_t part = sum ? vf->share_ppm * all / sum : 0;
+		uint64_t part = sum ? vf->share * all / sum : 0;
 
-		vf->share_ppm = part < LEAST_PPM ? LEAST_PPM : (uint32_t)part;
+		vf->share = part < LEAST_SHARE ? LEAST_SHARE : (uint32_t)part;
 	}
 }
 

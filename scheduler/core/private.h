@@ -40,10 +40,10 @@
 #define DEBT_MAX (2 * VGPU_SEC)
 
 /* A VF that owes more than WINDOW_CREDIT gets no window. The credit is for a guest that restarts:
- * two windows of the usual length. Of the time of windows each VF has at least LEAST_PPM, so that
+ * two windows of the usual length. Of the time of windows each VF has at least LEAST_SHARE, so that
  * its driver loads within minutes. */
 #define WINDOW_CREDIT (500 * VGPU_MSEC)
-#define LEAST_PPM 1000u
+#define LEAST_SHARE 1000000u /* billionths */
 
 /* Where charges do not pay for windows, those of all VFs take no more than this part of the time.
  */
@@ -114,7 +114,7 @@ struct vf {
 	vgpu_nsec surcharge;	  /* switch time that its next account charges */
 	vgpu_nsec instalment;	  /* how much of its debt each dispatch pays */
 	vgpu_nsec paid_until;	  /* instant until which the time has paid; see ledger_lapses() */
-	uint32_t share_ppm;	  /* its share of the time, in millionths */
+	uint32_t share;		  /* its share of the time, in billionths */
 	vgpu_nsec open_run;	  /* run time of the open dispatch */
 	vgpu_nsec written_off;	  /* window and reset time above DEBT_MAX, not charged */
 	struct vgpu_vf_ledger ledger;

@@ -101,7 +101,10 @@ static void device_enable_vfs(void)
 	}
 	for (i = 0; i < VFS; i++) {
 		vf_name(i, vf);
-		CU_ASSERT_EQUAL_FATAL(vfio_device_open(&vfs[i], vf, &err), 0);
+		if (vfio_device_open(&vfs[i], vf, &err) < 0) {
+			printf("%s\n", err.text);
+			CU_FAIL_FATAL("a VF cannot be opened");
+		}
 		CU_ASSERT_EQUAL(vfio_dma_map(vfs[i], memory, 0, CLIENT_IOVA, CLIENT_SIZE), 0);
 		/* Opening a VF resets it, and so did its previous user. Both resets are
 		 * acknowledged here. */

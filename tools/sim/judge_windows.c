@@ -21,8 +21,10 @@
 #define LARGEST_DEBT 2e9
 #define STALL 1e9
 #define LEAST_SHARE 0.001
-/* The core learns that a VF has no work after the VF has stopped, and counts in millionths. */
+/* The core learns that a VF has no work after the VF has stopped; and it counts shares in
+ * billionths, rounds its share, and in the sum each VF's. */
 #define TOLERANCE 1e6
+#define ROUNDED(n_vfs) (((n_vfs) + 2) * 1e-9)
 
 static double share_of(const struct monitor *m, uint32_t vf)
 {
@@ -85,15 +87,18 @@ static void owe(struct monitor *m, uint32_t vf)
 		d->in = false;
 	} else if (!d->in && (took > 0 || m->window_of == vf)) {
 		d->in = true;
-		if (!d->vague && d->owes - paid > CREDIT + TOLERANCE)
+		if (!d->vague && d->owes - paid > CREDIT + TOLERANCE + d->unsure)
 			vhost_fail(m->h, "VF %u: a window begins while the VF owes %.6f ms", vf,
 				   (d->owes - paid) / 1e6);
 	}
 	d->owes += apart - ((double)l->debt_charged_ns - d->charged);
 	d->owes -= d->pays ? d->rate * span : 0;
+	d->unsure += d->pays ? span * ROUNDED(m->h->n_vfs) : 0;
 	d->owes = fmin(fmax(d->owes, 0), largest);
 	if (m->restarted || (d->vague && l->debt_ns == 0))
 		d->owes = 0;
+	if (d->owes <= 0)
+		d->unsure = 0;
 	d->exclusive = (double)l->exclusive_ns;
 	d->apart = (double)(l->exclusive_ns + l->reset_ns);
 	d->charged = (double)l->debt_charged_ns;
@@ -136,7 +141,7 @@ static void for_window(struct monitor *m, uint32_t vf)
 	double n = m->h->n_vfs, apart = (double)m->windows_and_resets, rounds, allowed;
 
 	if (w->v.state != VGPU_VF_EXCLUSIVE || d->in || d->vague || w->v.away ||
-	    d->owes > CREDIT - TOLERANCE) {
+	    d->owes > CREDIT - TOLERANCE - d->unsure) {
 		d->asked = VGPU_NEVER;
 		return;
 	}

@@ -59,6 +59,7 @@ struct limit_watch {
 
 struct window_watch {
 	double owes;		 /* for windows and resets */
+	double unsure;		 /* how much more or less, as the core rounds */
 	double exclusive, apart; /* its time in windows, and in windows and resets, so far */
 	double charged;		 /* of that */
 	double share, rate;	 /* of the time; of the time for its windows */

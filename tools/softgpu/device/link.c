@@ -610,7 +610,6 @@ static void finish(struct link *l)
 	    (uint32_t)l->vf < gpu->enabled)
 		fprintf(stderr, "<4>softgpu: VF %d is reset: its process has died\n", l->vf);
 	if (gpu->quit || (uint32_t)l->vf >= gpu->enabled) {
-		vgpu_close(&l->listener);
 		if (was_ready && !gpu->quit)
 			memory_renew(gpu, l->vf);
 		return;
@@ -690,6 +689,17 @@ static void *link_thread(void *arg)
 	return NULL;
 }
 
+/* Whether the VF has a process that serves it, if the VF is enabled, or else none. */
+static bool has_followed(struct link *l)
+{
+	if ((uint32_t)l->vf < l->gpu->enabled)
+		return l->ready;
+	/* The carrier will remove the listener's name. */
+	if (!l->has_process)
+		vgpu_close(&l->listener);
+	return !l->has_process;
+}
+
 void links_follow(struct softgpu *gpu)
 {
 	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
@@ -701,8 +711,7 @@ void links_follow(struct softgpu *gpu)
 		link_wake(gpu->vfs[i].link);
 	while (!settled && !gpu->quit) {
 		for (settled = true, i = 0; i < gpu->config.n_vfs; i++)
-			settled &= i < gpu->enabled ? gpu->vfs[i].link->ready
-						    : !gpu->vfs[i].link->has_process;
+			settled &= has_followed(gpu->vfs[i].link);
 		if (!settled && pthread_cond_timedwait(&gpu->links_cond, &gpu->lock, &t) != 0)
 			break;
 	}
@@ -761,6 +770,7 @@ void links_destroy(struct softgpu *gpu)
 		struct vf *vf = &gpu->vfs[i];
 
 		local_destroy(vf->local);
+		vgpu_close(&vf->link->listener);
 		pthread_cond_destroy(&vf->link->cond);
 		free(vf->link);
 		vf->link = NULL;
