@@ -25,7 +25,9 @@ struct vf {
 
 struct wdrr {
 	const struct vgpu_facts *facts;
-	int64_t quantum;
+	int64_t quantum;  /* of this round, the same for all */
+	int64_t next;	  /* of the rounds to come */
+	uint32_t start;	  /* a round begins with its turn */
 	uint32_t turn;	  /* the VF whose turn it is, or VGPU_NO_VF if none has work */
 	uint32_t first;	  /* the VF that begins, while none has run: the one that is owed most */
 	bool fresh;	  /* the VF whose turn it is has not got its quantum for this turn yet */
@@ -60,7 +62,9 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	struct wdrr *w = state;
 
 	(void)now;
-	w->quantum = values[P_QUANTUM] * (int64_t)VGPU_USEC;
+	w->next = values[P_QUANTUM] * (int64_t)VGPU_USEC;
+	if (w->turn == VGPU_NO_VF)
+		w->quantum = w->next;
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -130,6 +134,7 @@ static bool wake(void *state, uint32_t index, vgpu_nsec now)
 		vf->previous = index;
 		w->turn = index;
 		w->first = index;
+		w->start = index;
 		w->fresh = true;
 		return true;
 	}
@@ -152,12 +157,16 @@ static void sleep_vf(void *state, uint32_t index, vgpu_nsec now)
 	w->contenders -= vf->weight;
 	if (w->first == index)
 		w->first = vf->next;
+	if (w->start == index)
+		w->start = vf->next;
 	if (vf->deficit > 0) /* a VF without work is owed nothing; it keeps its debt */
 		vf->deficit = 0;
 	if (w->turn == index) {
 		w->turn = vf->next == index ? VGPU_NO_VF : vf->next;
 		w->fresh = true;
 	}
+	if (w->turn == VGPU_NO_VF)
+		w->quantum = w->next;
 	w->vfs[vf->previous].next = vf->next;
 	w->vfs[vf->next].previous = vf->previous;
 }
@@ -173,16 +182,27 @@ static void remove_vf(void *state, uint32_t index, vgpu_nsec now)
 	w->vfs[index].admitted = false;
 }
 
+/* Gives the VF its quantum of this round, or of the next if that begins with it. */
+static void give(struct wdrr *w, uint32_t index)
+{
+	if (index == w->start)
+		w->quantum = w->next;
+	w->vfs[index].deficit += quantum_of(w, &w->vfs[index]);
+}
+
 static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 {
 	struct wdrr *w = state;
 	int64_t least = (int64_t)w->facts->min_slice_ns, rounds, few = INT64_MAX;
+	int64_t quantum = w->quantum;
 	uint32_t i;
 
 	if (w->turn == VGPU_NO_VF)
 		return;
-	if (w->done == 0 && w->fresh)
+	if (w->done == 0 && w->fresh) {
 		w->turn = w->first;
+		w->start = w->first;
+	}
 	w->extended = false;
 	w->beside = VGPU_NEVER;
 	w->expected = now + w->facts->switch_ns;
@@ -190,7 +210,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		struct vf *vf = &w->vfs[i];
 
 		if (w->fresh)
-			vf->deficit += quantum_of(w, vf);
+			give(w, i);
 		w->fresh = false;
 		if (vf->deficit >= least) {
 			w->turn = i;
@@ -208,12 +228,15 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		w->fresh = true;
 		if (i != w->turn)
 			continue;
-		/* No VF may run in this round, nor in the next few: skip those at once. */
+		/* No VF may run in this round, nor in the next few: skip those at once, unless
+		 * this round was counted in two quanta. */
+		few = w->quantum == quantum ? few : 1;
 		do {
 			w->vfs[i].deficit += (few - 1) * quantum_of(w, &w->vfs[i]);
 			i = w->vfs[i].next;
 		} while (i != w->turn);
 		few = INT64_MAX;
+		quantum = w->quantum;
 	}
 }
 
@@ -319,10 +342,16 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*denominator = w->weights;
 }
 
+/* In this round or the next, whichever is larger. */
+static int64_t largest_quantum(const struct wdrr *w, const struct vf *vf)
+{
+	return (w->next > w->quantum ? w->next : w->quantum) * vf->weight / 100;
+}
+
 /* Returns how long a turn may take: what the VF may have kept, its quantum, and lateness. */
 static uint64_t turn_bound(const struct wdrr *w, const struct vf *vf)
 {
-	int64_t quantum = quantum_of(w, vf), kept = vf->worst < quantum ? vf->worst : quantum;
+	int64_t quantum = largest_quantum(w, vf), kept = vf->worst < quantum ? vf->worst : quantum;
 	uint64_t turn = (uint64_t)(quantum + kept) + w->facts->min_slice_ns;
 	uint64_t parts = 1 + turn / w->facts->max_slice_ns;
 
@@ -349,7 +378,7 @@ static uint64_t lag_bound(const struct wdrr *w, uint32_t index)
 
 		if (!vf->admitted)
 			continue;
-		reach = (uint64_t)(quantum_of(w, vf) + vf->worst) + w->facts->min_slice_ns;
+		reach = (uint64_t)(largest_quantum(w, vf) + vf->worst) + w->facts->min_slice_ns;
 		if (i == index) {
 			lag += 2 * reach;
 			continue;
