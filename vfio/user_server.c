@@ -33,6 +33,7 @@ struct budget {
 struct vfio_server {
 	pthread_t thread;
 	int epoll, wake;
+	int spare; /* a descriptor that is given up to refuse a client where no other is left */
 	bool stop;
 	struct budget budget; /* the thread's */
 	pthread_mutex_t lock; /* of the list; the thread holds it except while it waits */
@@ -110,6 +111,11 @@ static void finish_closed(struct vfio_endpoint *e)
 		serve(e, EPOLLIN);
 }
 
+static int accept_at(const struct vfio_endpoint *e)
+{
+	return accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
 static void accept_client(struct vfio_endpoint *e)
 {
 	struct epoll_event want = {.events = EPOLLIN, .data.ptr = &e->c};
@@ -118,7 +124,15 @@ static void accept_client(struct vfio_endpoint *e)
 	/* The former client may have closed without the server having noticed yet; the next one
 	 * waits to be accepted. */
 	finish_closed(e);
-	fd = accept4(e->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept_at(e);
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+		vgpu_close(&e->server->spare);
+		fd = accept_at(e);
+		if (fd >= 0)
+			refuse(fd);
+		e->server->spare = vgpu_eventfd();
+		return;
+	}
 	if (fd < 0)
 		return;
 	if (e->c.fd >= 0) {
@@ -210,8 +224,10 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 		return vgpu_error_set(err, -ENOMEM, "vfio-user server: out of memory");
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = vgpu_eventfd();
+	s->spare = vgpu_eventfd();
 	vfio_mutex_init(&s->lock);
-	if (s->epoll < 0 || s->wake < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &want) < 0)
+	if (s->epoll < 0 || s->wake < 0 || s->spare < 0 ||
+	    epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->wake, &want) < 0)
 		r = errno;
 	else
 		r = vfio_thread_create(&s->thread, name, fifo ? SCHED_FIFO : SCHED_OTHER, fifo,
@@ -219,6 +235,7 @@ int vfio_server_create(struct vfio_server **out, const char *name, int fifo, str
 	if (r) {
 		vgpu_close(&s->epoll);
 		vgpu_close(&s->wake);
+		vgpu_close(&s->spare);
 		free(s);
 		return vgpu_error_set(err, -r, "vfio-user server: %s", strerror(r));
 	}
@@ -304,6 +321,7 @@ void vfio_server_destroy(struct vfio_server *s)
 		vfio_server_remove(s->endpoints);
 	vgpu_close(&s->epoll);
 	vgpu_close(&s->wake);
+	vgpu_close(&s->spare);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -577,6 +577,40 @@ static void one_client_at_a_time(void)
 	CU_ASSERT_EQUAL(vfio_device_open(&second, "pci:1", &err), -EINVAL);
 }
 
+/* A client that comes while no descriptor is left is refused; its connection does not stay at the
+ * listener, where it would wake the server again and again. */
+static void without_descriptors(void)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct vfio_user_header header;
+	struct vfio_device *first;
+	struct pollfd answer;
+	struct vgpu_error err;
+	struct rlimit limit, none;
+	char name[128];
+	int fd;
+
+	begin();
+	snprintf(name, sizeof(name), "vfio-user:%s", path[0]);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&first, name, &err), 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	strcpy(address.sun_path, path[0]);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){(rlim_t)fd, limit.rlim_max}; /* all below are in use */
+	setrlimit(RLIMIT_NOFILE, &none);
+	CU_ASSERT_EQUAL_FATAL(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	answer = (struct pollfd){fd, POLLIN, 0};
+	CU_ASSERT_EQUAL(poll(&answer, 1, 10000), 1);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	CU_ASSERT_EQUAL(recv(fd, &header, sizeof(header), 0), sizeof(header));
+	CU_ASSERT(header.flags & VFIO_USER_ERROR && header.error == EBUSY);
+	close(fd);
+	vfio_device_close(first);
+	CU_ASSERT_EQUAL(vfio_device_open(&first, name, &err), 0);
+	vfio_device_close(first);
+	end();
+}
+
 /* What a client wrote before it left takes effect before the next client is let in. */
 static void last_writes(void)
 {
@@ -906,6 +940,7 @@ static const struct test tests[] = {
 	{"host memory comes from the device's NUMA node", node_of_the_device},
 	{"interrupts reach their client and never block", interrupts},
 	{"one client at a time, any number of times", one_client_at_a_time},
+	{"a client is refused where no descriptor is left", without_descriptors},
 	{"what a client wrote last takes effect", last_writes},
 	{"a client that reads nothing blocks no other", does_not_read},
 	{"a flood gets the CPU time that its server may use", flood},
