@@ -293,6 +293,37 @@ static bool has_vf(struct softgpu *gpu, int fn)
 	return has;
 }
 
+/* Whether the VF's client may access its memory there; counts an access that it may not make. */
+static bool may_access(struct softgpu *gpu, int fn, uint64_t offset, uint32_t size)
+{
+	const struct vf *vf = &gpu->vfs[fn];
+	uint64_t window = vf->file && !vf->renew ? vf->file->size : 0;
+
+	if (gpu->dead)
+		return false;
+	if (!(gpu->gates[VF_GATE_MEMORY] >> fn & 1)) {
+		gpu->gate_drops++;
+		return false;
+	}
+	if (offset <= window && size <= window - offset)
+		return true;
+	memory_violated(gpu, fn, 1);
+	return false;
+}
+
+/* BAR 0 of a VF whose client is the carrier, which does not map it. The memory is the device's own:
+ * a trip to the VF's process for each access of a guest would take too long. */
+static void access_window(struct softgpu *gpu, int fn, uint64_t offset, void *data, uint32_t size,
+			  bool write)
+{
+	softgpu_lock(gpu);
+	if (may_access(gpu, fn, offset, size))
+		memory_transfer(gpu->vfs[fn].file, offset, data, size, write);
+	else if (!write)
+		memset(data, 0xff, size);
+	softgpu_unlock(gpu);
+}
+
 void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset, void *data,
 		  uint32_t size)
 {
@@ -300,7 +331,9 @@ void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset,
 	if (!in_region(gpu, region, offset, size))
 		return;
 	if (fn != SOFTGPU_PF) {
-		if (has_vf(gpu, fn))
+		if (has_vf(gpu, fn) && region == VFIO_REGION_BAR0)
+			access_window(gpu, fn, offset, data, size, false);
+		else if (has_vf(gpu, fn))
 			local_read(gpu->vfs[fn].local, region, offset, data, size);
 		else
 			memset(data, 0xff, size);
@@ -325,7 +358,9 @@ void softgpu_write(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset
 	if (!in_region(gpu, region, offset, size))
 		return;
 	if (fn != SOFTGPU_PF) {
-		if (has_vf(gpu, fn))
+		if (has_vf(gpu, fn) && region == VFIO_REGION_BAR0)
+			access_window(gpu, fn, offset, (void *)data, size, true);
+		else if (has_vf(gpu, fn))
 			local_write(gpu->vfs[fn].local, region, offset, data, size);
 		return;
 	}
