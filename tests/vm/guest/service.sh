@@ -66,6 +66,30 @@ check "systemctl stop succeeds" systemctl stop vgpud
 check "vgpud ended without error" [ "$(property Result)" = success ]
 check "a request starts vgpud and is answered" ctl gpu list
 check "vgpud is active again" [ "$(property ActiveState)" = active ]
+# softgpu as a service: each VF's process is in a control group that limits its memory.
+echo 'SOFTGPU_OPTIONS=--vfs 2 --vram 64M' >/etc/vgpud/softgpu-x.conf
+need "vgpud-softgpu@x starts" systemctl start vgpud-softgpu@x
+cat >/etc/vgpud/vgpud.conf <<END
+[gpu soft]
+device = vfio-user:/run/softgpu/x/pf.sock
+vfs = 2
+END
+check "vgpud starts on it" systemctl restart vgpud
+need "its VFs are ready" await 30 is 1 state available
+groups=/sys/fs/cgroup$(systemctl show -P ControlGroup vgpud-softgpu@x)
+process() { head -1 $groups/vf$1/cgroup.procs; }
+check "VF 1's process is in its group" await 10 grep -q softgpu-vf "/proc/$(process 1)/comm"
+memory=$(ctl -o json vf show 1 | jq .memory_bytes)
+check "its memory is limited to the partition and 64 MiB" [ "$(cat $groups/vf1/memory.max)" = $((memory + (64 << 20))) ]
+check "the device is not in a VF's group" grep -q "^$(systemctl show -P MainPID vgpud-softgpu@x)$" $groups/device/cgroup.procs
+neighbour=$(process 0)
+# More than the group may have, in a process of it: that one is killed, and no other group's.
+sh -c "echo 0 >$groups/vf1/cgroup.procs; head -c $((memory + (128 << 20))) /dev/zero | tail" >/dev/null
+check "what exceeds the limit is killed" grep -q '^oom_kill [1-9]' $groups/vf1/memory.events
+check "a neighbour's process goes on" [ "$(process 0)" = "$neighbour" ]
+check "no other group was hit" [ "$(sed -n 's/^oom_kill //p' $groups/vf0/memory.events)" = 0 ]
+check "softgpu stops" systemctl stop vgpud-softgpu@x
+
 # With a wrong configuration the unit fails and the journal says why.
 systemctl stop vgpud vgpud-control.socket vgpud-hook.socket
 echo 'nonsense = 1' >>/etc/vgpud/vgpud.conf

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "groups.h"
 #include "link.h"
 #include "local.h"
 #include "program.h"
@@ -63,6 +64,7 @@ struct link {
 	vgpu_nsec deadline;
 
 	/* what was read last */
+	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
 	bool faulted;
 	vgpu_nsec heard_since;
@@ -184,6 +186,20 @@ static void send_order(struct link *l, const struct vf_order *order, const int *
 	link_ring(l);
 }
 
+/* Raises the limit of the process's memory. Lowering one can take the kernel long: that waits until
+ * the next process starts. */
+static void raise_limit(struct link *l, uint64_t size)
+{
+	const struct groups *groups = l->gpu->config.groups;
+	struct vgpu_error err;
+
+	if (!groups || size <= l->limit)
+		return;
+	l->limit = size;
+	if (groups_limit(groups, (uint32_t)l->vf, size, &err) < 0)
+		fprintf(stderr, "<4>softgpu: VF %d: %s\n", l->vf, err.text);
+}
+
 void link_memory(struct link *l)
 {
 	const struct vf *vf = vf_of(l);
@@ -193,6 +209,7 @@ void link_memory(struct link *l)
 		send_order(l, &order, NULL, 0);
 		return;
 	}
+	raise_limit(l, vf->file->size);
 	order.window = vf->file->size;
 	order.size = l->gpu->workers ? vf->fb_size : vf->file->size;
 	send_order(l, &order, &vf->file->fd, 1);
@@ -515,6 +532,14 @@ static int start(struct link *l, struct vgpu_error *err)
 		close(fds[4]);
 	if (r < 0)
 		return r;
+	if (c->groups)
+		r = groups_limit(c->groups, (uint32_t)l->vf, l->limit, err);
+	if (c->groups && r == 0)
+		r = groups_enter(c->groups, (uint32_t)l->vf, l->pid, err);
+	if (r < 0) {
+		pidfd_send_signal(l->pidfd, SIGKILL, NULL, 0);
+		return r;
+	}
 	watch(l, l->notice, EPOLLIN | EPOLLET, NOTICE);
 	watch(l, l->wake, EPOLLIN | EPOLLET, WAKE);
 	watch(l, l->pidfd, EPOLLIN, GONE);
@@ -668,6 +693,7 @@ static void *link_thread(void *arg)
 			continue;
 		}
 		l->has_process = true;
+		l->limit = vf_of(l)->file ? vf_of(l)->file->size : 0;
 		softgpu_unlock(gpu);
 		err.text[0] = 0;
 		r = start(l, &err);

@@ -12,6 +12,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "groups.h"
+#include "limit.h"
 #include "softgpu.h"
 
 #include "vfio/user_proto.h"
@@ -338,6 +340,9 @@ int main(int argc, char **argv)
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	if (mkdir(front.dir, 0755) < 0 && errno != EEXIST)
 		r = vgpu_error_set(&err, -errno, "%s: %s", front.dir, strerror(errno));
+	/* Without groups a VF's process may use up the host's memory, as any other may. */
+	if (r == 0 && groups_create(&config.groups, LIMIT_ROOT, config.n_vfs, &err) < 0)
+		fprintf(stderr, "<4>softgpu: VF processes have no control groups: %s\n", err.text);
 	if (r == 0)
 		r = softgpu_create(&front.gpu, &config, &carrier, &front, &err);
 	if (r == 0)
@@ -363,6 +368,7 @@ int main(int argc, char **argv)
 	pthread_rwlock_unlock(&front.lock);
 	vfio_server_destroy(front.server);
 	softgpu_destroy(front.gpu);
+	groups_destroy(config.groups);
 	vfs_changed(&front, 0);
 	return 0;
 }

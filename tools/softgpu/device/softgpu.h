@@ -78,6 +78,8 @@ struct softgpu_config {
 	/* The user of VF processes and workers, if this process runs as root; 0: root. */
 	uid_t worker_uid;
 	gid_t worker_gid;
+	/* The control groups of VF processes, which must live as long as the device; or NULL. */
+	struct groups *groups;
 };
 
 /* What the carrier provides. */

@@ -19,8 +19,7 @@
 
 extern char **environ;
 
-/* The control group of this process, from the root: "/system.slice/...". */
-static int own_group(char *path, size_t size, struct vgpu_error *err)
+int limit_own_group(char *path, size_t size, struct vgpu_error *err)
 {
 	FILE *f = fopen("/proc/self/cgroup", "re");
 	char line[PATH_MAX];
@@ -44,7 +43,7 @@ static int group_of(const char *root, pid_t owner, uint32_t vf, char *group, cha
 		    struct vgpu_error *err)
 {
 	char own[PATH_MAX];
-	int r = own_group(own, sizeof(own), err);
+	int r = limit_own_group(own, sizeof(own), err);
 
 	if (r < 0)
 		return r;

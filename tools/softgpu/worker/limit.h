@@ -7,12 +7,17 @@
 #ifndef WORKER_LIMIT_H
 #define WORKER_LIMIT_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "vgpu/types.h"
 
 #define LIMIT_ROOT "/sys/fs/cgroup"
+
+/* Writes the path of this process's control group, from the root: "/system.slice/...". 0, or -errno
+ * with one sentence. */
+int limit_own_group(char *path, size_t size, struct vgpu_error *err);
 
 /* ROOT: where control groups are mounted; OWNER: the process of softgpu; VF: its VF's number; GPU:
  * nvidia-smi's number; BYTES: the most GPU memory for this process, its context included. 0, or
