@@ -19,9 +19,10 @@
 
 int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 {
-	static const char *const args[] = {"--vf",     "0",	"--vram", "268435456",
-					   "--layout", "navi",	"--user", "65534",
-					   "--group",  "65534", NULL};
+	char device[16];
+	const char *const args[] = {"--vf",	"0",	  "--vram", "268435456", "--layout",
+				    "navi",	"--user", "65534",  "--group",	 "65534",
+				    "--device", device,	  NULL};
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD - VF_CONTROL_FD], page_fd, listener, r = 0;
 
 	*p = (struct vf_process){.pidfd = -1, .control = -1, .notice = -1};
@@ -33,8 +34,7 @@ int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err)
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		r = vgpu_error_set(err, -errno, "descriptors: %s", strerror(errno));
 	p->control = pair[0];
-	if (alone)
-		vgpu_close(&p->control);
+	snprintf(device, sizeof(device), "%d", alone ? 1 : (int)getpid());
 	if (r == 0)
 		p->page = mmap(NULL, sizeof(*p->page), PROT_READ | PROT_WRITE, MAP_SHARED, page_fd,
 			       0);

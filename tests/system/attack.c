@@ -278,6 +278,8 @@ static const struct kind {
 	{"huge", NULL, attack_huge},
 	/* has DMA fill files without pages */
 	{"sparse", NULL, attack_sparse},
+	/* has DMA go to a file of a file system that it is itself, and does not answer */
+	{"fuse", NULL, attack_fuse},
 	/* keeps filled files of BAR 0 of former connections */
 	{"hoard", attack_hoard, NULL},
 	/* reads all registers at once, 256 KiB */

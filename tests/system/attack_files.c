@@ -29,13 +29,12 @@
 
 #define PAGE 4096u
 #define HUGE (2u << 20)
-#define IOVA (UINT64_C(1) << 32)
 #define FILLED (64u << 20)
 #define HOARD 64u
 #define MANY 64
 #define GIVEN_BACK (5 * VGPU_SEC)
 
-static void give_up(const char *why)
+void attack_give_up(const char *why)
 {
 	fprintf(stderr, "attack: %s: %s\n", why, strerror(errno));
 	exit(3);
@@ -85,7 +84,7 @@ static void *never_page(int *uffd)
 	range.range.len = PAGE;
 	if (*uffd < 0 || page == MAP_FAILED || ioctl(*uffd, UFFDIO_API, &api) < 0 ||
 	    ioctl(*uffd, UFFDIO_REGISTER, &range) < 0)
-		give_up("userfaultfd");
+		attack_give_up("userfaultfd");
 	return page;
 }
 
@@ -112,12 +111,12 @@ static void lock_inode(int fd)
 	int uffd;
 
 	if (!w)
-		give_up("memory");
+		attack_give_up("memory");
 	w->fd = fd;
 	w->page = never_page(&uffd);
 	if (pthread_create(&thread, NULL, write_for_ever, w) != 0 ||
 	    read(uffd, &fault, sizeof(fault)) != sizeof(fault))
-		give_up("userfaultfd");
+		attack_give_up("userfaultfd");
 }
 
 void attack_holes(struct vfio_device *d)
@@ -159,9 +158,7 @@ void attack_window(struct vfio_device *d)
 	}
 }
 
-/* Has DMA_OUT packets executed, BYTES each, until time is over, the VF is lost, or one takes a
- * second. */
-static void dma_out(struct guest *g, uint64_t bytes)
+void attack_dma_out(struct guest *g, uint64_t bytes)
 {
 	struct softgpu_packet out = {.opcode = SOFTGPU_DMA_OUT};
 	uint64_t offset, size, fence;
@@ -169,7 +166,7 @@ static void dma_out(struct guest *g, uint64_t bytes)
 
 	guest_memory(g, &offset, &size);
 	out.arg[0] = offset;
-	out.arg[1] = IOVA;
+	out.arg[1] = ATTACK_IOVA;
 	out.arg[2] = bytes < size ? bytes : size;
 	do {
 		for (i = 0; i < 4; i++)
@@ -184,7 +181,7 @@ static int memory_file(unsigned flags, uint64_t size)
 	int fd = memfd_create("attack", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
-		give_up("memfd");
+		attack_give_up("memfd");
 	return fd;
 }
 
@@ -202,8 +199,8 @@ void attack_locked(struct guest *g)
 		fd = memory_file(0, FILLED);
 		lock_inode(fd);
 	}
-	if (guest_map_dma(g, fd, IOVA, FILLED) == 0)
-		dma_out(g, FILLED);
+	if (guest_map_dma(g, fd, ATTACK_IOVA, FILLED) == 0)
+		attack_dma_out(g, FILLED);
 }
 
 static void *fill_and_empty(void *arg)
@@ -212,7 +209,7 @@ static void *fill_and_empty(void *arg)
 
 	while (vgpu_now() < attack_until)
 		if (fallocate(fd, 0, 0, FILLED) < 0 || !punch(fd, FILLED))
-			give_up("fallocate");
+			attack_give_up("fallocate");
 	return NULL;
 }
 
@@ -225,10 +222,10 @@ void attack_filled(struct guest *g)
 	if (fd < 0) {
 		fd = memory_file(0, FILLED);
 		if (pthread_create(&thread, NULL, fill_and_empty, &fd) != 0)
-			give_up("thread");
+			attack_give_up("thread");
 	}
-	if (guest_map_dma(g, fd, IOVA, FILLED) == 0)
-		dma_out(g, FILLED);
+	if (guest_map_dma(g, fd, ATTACK_IOVA, FILLED) == 0)
+		attack_dma_out(g, FILLED);
 }
 
 /* DMA goes to a file of huge pages that had its page when it was mapped, and has none any more, and
@@ -238,11 +235,11 @@ void attack_huge(struct guest *g)
 	int fd = memory_file(MFD_HUGETLB, HUGE), rest = memory_file(MFD_HUGETLB, MANY * HUGE), n;
 
 	if (fallocate(fd, 0, 0, HUGE) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
-		give_up("huge pages");
-	if (guest_map_dma(g, fd, IOVA, HUGE) == 0 && punch(fd, HUGE)) {
+		attack_give_up("huge pages");
+	if (guest_map_dma(g, fd, ATTACK_IOVA, HUGE) == 0 && punch(fd, HUGE)) {
 		for (n = 0; n < MANY && fallocate(rest, 0, n * (off_t)HUGE, HUGE) == 0; n++)
 			;
-		dma_out(g, HUGE);
+		attack_dma_out(g, HUGE);
 	}
 	close(rest);
 	close(fd);
@@ -253,8 +250,8 @@ void attack_sparse(struct guest *g)
 {
 	int fd = memory_file(0, FILLED);
 
-	if (guest_map_dma(g, fd, IOVA, FILLED) == 0)
-		dma_out(g, FILLED);
+	if (guest_map_dma(g, fd, ATTACK_IOVA, FILLED) == 0)
+		attack_dma_out(g, FILLED);
 	close(fd);
 }
 

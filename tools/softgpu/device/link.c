@@ -481,7 +481,7 @@ static int start(struct link *l, struct vgpu_error *err)
 {
 	const struct softgpu_config *c = &l->gpu->config;
 	int pair[2] = {-1, -1}, fds[VF_DMA_FD + 1 - VF_CONTROL_FD], n = 0, r;
-	char vf[16], vram[24], uid[16], gid[16];
+	char vf[16], vram[24], uid[16], gid[16], pid[16];
 	const char *args[] = {"--vf",
 			      vf,
 			      "--vram",
@@ -492,12 +492,15 @@ static int start(struct link *l, struct vgpu_error *err)
 			      uid,
 			      "--group",
 			      gid,
+			      "--device",
+			      pid,
 			      l->gpu->workers ? "--workers" : NULL,
 			      NULL};
 
 	snprintf(vf, sizeof(vf), "%d", l->vf);
 	snprintf(vram, sizeof(vram), "%llu", (unsigned long long)c->vram);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)c->worker_uid);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	snprintf(gid, sizeof(gid), "%u", (unsigned)c->worker_gid);
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
 	l->wake = vgpu_eventfd();

@@ -265,16 +265,8 @@ static void *bell_thread(void *arg)
 	return NULL;
 }
 
-/* Whether no process has the other end of the control socket. */
-static bool device_is_gone(void)
-{
-	struct pollfd p = {VF_CONTROL_FD, 0, 0};
-
-	return poll(&p, 1, 0) == 1 && p.revents & POLLHUP;
-}
-
 /* Prepares the process before there is a client. 0 or -errno with one sentence. */
-static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
+static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_error *err)
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
 	pthread_t bell;
@@ -303,8 +295,10 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, struct vgpu_error *err)
 	/* This process ends with the device. A change of the user clears the setting, so it is made
 	 * after that. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (device_is_gone())
-		_exit(0); /* the device ended before prctl() */
+	/* The device may have ended before that. (Its end of the control socket may still be open,
+	 * in a process that the device was just starting.) */
+	if (getppid() != device)
+		_exit(0);
 	r = vfio_server_create(&vf->server, "sv-server", 0, err);
 	if (r < 0)
 		return r;
@@ -327,16 +321,17 @@ static int give_back(void)
 	return 0;
 }
 
-/* Reads what softgpu passes into VF, UID and GID. 0 or -EINVAL, with a message on standard error.
- */
-static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t *gid)
+/* Reads what softgpu passes into VF, UID, GID, and DEVICE, which is its process. 0 or -EINVAL, with
+ * a message on standard error. */
+static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t *gid, pid_t *device)
 {
-	enum { NUMBER = 0, VRAM, USER, GROUP, NUMBERS, LAYOUT = NUMBERS, WORKERS };
+	enum { NUMBER = 0, VRAM, USER, GROUP, DEVICE, NUMBERS, LAYOUT = NUMBERS, WORKERS };
 	static const struct option options[] = {
 		{"vf", required_argument, NULL, NUMBER},
 		{"vram", required_argument, NULL, VRAM},
 		{"user", required_argument, NULL, USER},
 		{"group", required_argument, NULL, GROUP},
+		{"device", required_argument, NULL, DEVICE},
 		{"layout", required_argument, NULL, LAYOUT},
 		{"workers", no_argument, NULL, WORKERS},
 		{NULL, 0, NULL, 0},
@@ -367,6 +362,7 @@ static int read_options(int argc, char **argv, struct vf *vf, uid_t *uid, gid_t 
 	vf->vram = numbers[VRAM];
 	*uid = (uid_t)numbers[USER];
 	*gid = (gid_t)numbers[GROUP];
+	*device = (pid_t)numbers[DEVICE];
 	return 0;
 }
 
@@ -374,12 +370,13 @@ int main(int argc, char **argv)
 {
 	static struct vf vf = {.memfd = -1};
 	struct vgpu_error err = {""};
+	pid_t device;
 	uid_t uid;
 	gid_t gid;
 
 	if (argc == 2 && strcmp(argv[1], "--give-back") == 0)
 		return give_back();
-	if (read_options(argc, argv, &vf, &uid, &gid) < 0)
+	if (read_options(argc, argv, &vf, &uid, &gid, &device) < 0)
 		return 2;
 	if (!vf.layout || !vf.vram || fcntl(VF_LISTENER_FD, F_GETFD) < 0) {
 		fputs("softgpu-vf: softgpu starts this program; it cannot be used by itself\n",
@@ -391,7 +388,7 @@ int main(int argc, char **argv)
 	 * lock. */
 	vfio_mutex_init(&vf.lock);
 	vf.has_carrier = fcntl(VF_DMA_FD, F_GETFD) >= 0;
-	if (start(&vf, uid, gid, &err) < 0) {
+	if (start(&vf, uid, gid, device, &err) < 0) {
 		fprintf(stderr, "<3>softgpu: VF %u: %s\n", vf.number, err.text);
 		return 1;
 	}
