@@ -16,8 +16,8 @@ struct vf_process {
 	int pidfd, control, notice;
 };
 
-/* Starts softgpu-vf, as softgpu does. ALONE: nobody has the other end of its control socket, as
- * when softgpu has died meanwhile. 0 or -errno with a sentence; vf_process_end() in either case. */
+/* Starts softgpu-vf, as softgpu does. ALONE: as when softgpu has died meanwhile, and
+ * another process is its parent. 0 or -errno with a sentence; vf_process_end() in either case. */
 int vf_process_start(struct vf_process *p, bool alone, struct vgpu_error *err);
 /* Waits until it says that it is ready. False: it is not, after 10 s. */
 bool vf_process_ready(const struct vf_process *p);

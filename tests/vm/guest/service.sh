@@ -84,7 +84,7 @@ check "its memory is limited to the partition and 64 MiB" [ "$(cat $groups/vf1/m
 check "the device is not in a VF's group" grep -q "^$(systemctl show -P MainPID vgpud-softgpu@x)$" $groups/device/cgroup.procs
 neighbour=$(process 0)
 # More than the group may have, in a process of it: that one is killed, and no other group's.
-sh -c "echo 0 >$groups/vf1/cgroup.procs; head -c $((memory + (128 << 20))) /dev/zero | tail" >/dev/null
+sh -c 'echo 0 >"$0/cgroup.procs"; head -c $1 /dev/zero | tail' "$groups/vf1" $((memory + (128 << 20))) >/dev/null
 check "what exceeds the limit is killed" grep -q '^oom_kill [1-9]' $groups/vf1/memory.events
 check "a neighbour's process goes on" [ "$(process 0)" = "$neighbour" ]
 check "no other group was hit" [ "$(sed -n 's/^oom_kill //p' $groups/vf0/memory.events)" = 0 ]
