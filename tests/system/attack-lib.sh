@@ -85,6 +85,7 @@ free_again() {
 	! is 3 state quarantined || ctl vf reset 3
 	is 3 state available
 }
+attacks_or_ended() { grep -q begun "$run/attack.txt" || ! kill -0 "${pids[-1]}"; }
 # attack_all "KIND...": the client of VF 3 attacks in each of these ways; then the next client is served, and all ends.
 attack_all() {
 	local kind had result
@@ -96,9 +97,12 @@ attack_all() {
 			echo "$kind: this machine has no huge pages to set aside"
 			continue
 		fi
-		observe before
+		: >"$run/attack.txt"
 		"$attack" "$kind" "$run/gpu/vf3.sock" 600 >"$run/attack.txt" 2>&1 &
 		pids+=($!)
+		# After many resets and windows vgpud may make VF 3 wait for its next one.
+		await 60 attacks_or_ended
+		observe before
 		neighbours_keep "$kind"
 		kill "${pids[-1]}" 2>/dev/null
 		wait "${pids[-1]}"; result=$?

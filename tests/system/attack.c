@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hostile client of one VF: attack KIND SOCKET SECONDS. The table at the end says what the kinds
- * are. The client goes on with another connection when it has lost one. When its time is over, or
- * at SIGTERM, it prints how many rounds it has made, and ends with 0; with 1 if there was none. 3:
- * this machine cannot do it. 4: it found what must not be.
+ * are. It prints "begun" when it is first let in, and goes on with another connection when it has
+ * lost one. When its time is over, or at SIGTERM, it prints how many rounds it has made, and ends
+ * with 0; with 1 if there was none. 3: this machine cannot do it. 4: it found what must not be.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -314,6 +314,17 @@ static void *wait_for_end(void *arg)
 	_exit(attack_rounds == 0);
 }
 
+/* Says that there is an attack from now on. */
+static void begin(void)
+{
+	static bool said;
+
+	if (!said)
+		puts("begun");
+	fflush(stdout);
+	said = true;
+}
+
 /* False: it was not let in. */
 static bool attack(const struct kind *kind, const char *name)
 {
@@ -324,14 +335,17 @@ static bool attack(const struct kind *kind, const char *name)
 	if (kind->run) {
 		if (vfio_device_open(&d, name, &err) < 0)
 			return false;
+		begin();
 		kind->run(d);
 		vfio_device_close(d);
 		return true;
 	}
 	if (guest_open(&g, name, &err) < 0)
 		return false;
-	if (guest_bring_up(g, VGPU_SEC, &err) == 0)
+	if (guest_bring_up(g, VGPU_SEC, &err) == 0) {
+		begin();
 		kind->compute(g);
+	}
 	guest_close(g);
 	return true;
 }

@@ -798,8 +798,8 @@ void links_destroy(struct softgpu *gpu)
 	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
 		struct vf *vf = &gpu->vfs[i];
 
+		vgpu_close(&vf->link->listener); /* nobody waits for a process there any more */
 		local_destroy(vf->local);
-		vgpu_close(&vf->link->listener);
 		pthread_cond_destroy(&vf->link->cond);
 		free(vf->link);
 		vf->link = NULL;
