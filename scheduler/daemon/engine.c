@@ -424,7 +424,7 @@ bool engine_is_alive(struct engine *e)
 	return alive;
 }
 
-void engine_look(struct engine *e)
+void engine_retry(struct engine *e)
 {
 	atomic_store(&e->look, true);
 	vgpu_eventfd_signal(e->wake);

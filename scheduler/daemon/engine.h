@@ -24,7 +24,7 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 void engine_stop(struct engine *engine);
 
 /* Makes the engine look for a lost device at once. Any thread. */
-void engine_look(struct engine *engine);
+void engine_retry(struct engine *engine);
 /* Whether the engine thread has run a round of its loop since the last call; wakes it for another.
  * True while it looks for a lost device, which may take long. For one thread. */
 bool engine_is_alive(struct engine *engine);

@@ -128,7 +128,7 @@ static void set_vf(struct engine *e, struct engine_request *request)
 	/* Guarantees count, and pin, only once their policy is in force. */
 	if (request->result < 0 || core.next_policy || !e->driver)
 		return;
-	gpu_memory_look(&e->memory, vgpu_now());
+	gpu_memory_report(&e->memory, vgpu_now());
 	if (!vgpu_memory_overflows(e->memory.state, vf))
 		return;
 	refuse(request, -ENOSPC,

@@ -208,7 +208,7 @@ static bool is_same(const struct vgpu_memory_vf *a, const struct vgpu_memory_vf 
 	       a->share[0] == b->share[0] && a->share[1] == b->share[1];
 }
 
-void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now)
+void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now)
 {
 	struct vgpu_core_view view;
 	struct vgpu_vf_view of;
@@ -255,7 +255,7 @@ void gpu_memory_stepped(struct gpu_memory *h)
 
 void gpu_memory_begin(struct gpu_memory *h, struct engine_request *request, vgpu_nsec now)
 {
-	gpu_memory_look(h, now);
+	gpu_memory_report(h, now);
 	h->asked = request;
 	h->last_id++;
 	step(h, (struct vgpu_memory_event){.now = now,
@@ -282,7 +282,7 @@ void gpu_memory_close(struct gpu_memory *h)
 }
 
 /* Whether a sample is right: clear, or equal to its original. Returns 1, 0, or a negative errno. */
-static int look(struct gpu_memory *h, uint64_t offset)
+static int verify_at(struct gpu_memory *h, uint64_t offset)
 {
 	static const uint8_t zeros[SAMPLE];
 	const struct gpu_memory_piece *p = &h->piece;
@@ -302,13 +302,13 @@ static int verify(struct gpu_memory *h)
 {
 	uint64_t size = h->piece.where.size, at;
 	uint64_t random = h->piece.where.offset ^ h->piece.began;
-	int r = look(h, 0);
+	int r = verify_at(h, 0);
 
 	if (r == 1)
-		r = look(h, size - SAMPLE);
+		r = verify_at(h, size - SAMPLE);
 	for (at = 0; at + h->granule <= size && r == 1; at += h->granule) {
 		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		r = look(h, at + (random >> 16) % (h->granule - SAMPLE) / 64 * 64);
+		r = verify_at(h, at + (random >> 16) % (h->granule - SAMPLE) / 64 * 64);
 	}
 	return r;
 }
@@ -345,7 +345,7 @@ int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now)
 
 	if (h->late && attention != VGPU_MEMORY_ASLEEP &&
 	    (attention == VGPU_MEMORY_WAITS || now >= gpu_memory_deadline(h)))
-		gpu_memory_look(h, now);
+		gpu_memory_report(h, now);
 	for (i = 0; i < h->n_vfs && h->lost == 0; i++)
 		for (; h->scrubs[i]; h->scrubs[i]--)
 			step(h, (struct vgpu_memory_event){.now = now,

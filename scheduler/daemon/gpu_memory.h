@@ -71,7 +71,7 @@ void gpu_memory_stepped(struct gpu_memory *h);
 /* Begins a change, and answers it now or later. One change at a time: a second one gets -EBUSY. */
 void gpu_memory_begin(struct gpu_memory *h, struct engine_request *request, vgpu_nsec now);
 /* Reports the state of the VFs to the memory reducer at once. */
-void gpu_memory_look(struct gpu_memory *h, vgpu_nsec now);
+void gpu_memory_report(struct gpu_memory *h, vgpu_nsec now);
 /* Does what is due. Returns 0, or a negative errno if the GPU is lost. */
 int gpu_memory_run(struct gpu_memory *h, vgpu_nsec now);
 /* Returns when gpu_memory_run is due next, CLOCK_MONOTONIC; 0: at once. */

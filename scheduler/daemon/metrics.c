@@ -291,7 +291,7 @@ static void finish(struct scrape *s)
 
 static void look_at_next(struct scrape *s);
 
-static void on_look(struct call *call)
+static void on_snapshot(struct call *call)
 {
 	struct scrape *s = call->scrape;
 
@@ -315,7 +315,7 @@ static void look_at_next(struct scrape *s)
 			continue;
 		call->scrape = s;
 		call->of_reader = true;
-		call->then = on_look;
+		call->then = on_snapshot;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
 		call_queue(call);

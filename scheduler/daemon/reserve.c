@@ -359,7 +359,7 @@ static void ask_memory(struct call *call)
 	call_queue(call);
 }
 
-static void on_look(struct call *call)
+static void on_snapshot(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
@@ -436,7 +436,7 @@ static void next_candidate(struct call *call)
 			continue;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};
-		call->then = on_look;
+		call->then = on_snapshot;
 		call_queue(call);
 		return;
 	}

@@ -33,7 +33,7 @@ static void on_pf(struct gpu *gpu, const char *action, const char *address)
 	if (strcmp(action, "add") != 0)
 		return;
 	log_line(LOG_NOTICE, "the kernel added %s gpu=%s", address, gpu->config->name);
-	engine_look(gpu->engine);
+	engine_retry(gpu->engine);
 }
 
 /* Logs that a VF's driver changed. Not for a lost GPU: while vgpud sets it up again, vgpud itself
@@ -57,7 +57,7 @@ static void on_vf_driver(struct gpu *gpu, const struct pci_info *vf)
 			 gpu->config->name, i);
 }
 
-static void tell(struct control *control, const char *action, const char *address)
+static void on_change(struct control *control, const char *action, const char *address)
 {
 	bool driver = strcmp(action, "bind") == 0 || strcmp(action, "unbind") == 0;
 	struct pci_info info;
@@ -83,7 +83,8 @@ static void on_readable(evutil_socket_t fd, short what, void *data)
 	(void)fd;
 	(void)what;
 	while ((device = udev_monitor_receive_device(u->monitor))) {
-		tell(u->control, udev_device_get_action(device), udev_device_get_sysname(device));
+		on_change(u->control, udev_device_get_action(device),
+			  udev_device_get_sysname(device));
 		udev_device_unref(device);
 	}
 }

@@ -60,10 +60,10 @@ static void end_move(struct vgpu_memory_state *m, bool moved)
 		m->change.attempts++;
 		m->swap_at = m->now + SWAP_AGAIN;
 	}
-	memory_tell(m, VGPU_MA_RELEASE, v->vf, VGPU_KEEP_HELD);
+	memory_act_on_vf(m, VGPU_MA_RELEASE, v->vf, VGPU_KEEP_HELD);
 	here = vgpu_memory_is_here(m, v->vf);
 	if (leaves(m) || enters(m))
-		memory_tell(m, here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, v->vf, VGPU_KEEP_AWAY);
+		memory_act_on_vf(m, here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, v->vf, VGPU_KEEP_AWAY);
 }
 
 /* Writes the entry in the GPU's table; the move is done when the GPU has accepted it. */
@@ -82,7 +82,7 @@ void move_placed(struct vgpu_memory_state *m, bool good)
 static void ask_away(struct vgpu_memory_state *m)
 {
 	m->move.away_asked = true;
-	memory_tell(m, VGPU_MA_HOLD, m->move.vf, VGPU_KEEP_AWAY);
+	memory_act_on_vf(m, VGPU_MA_HOLD, m->move.vf, VGPU_KEEP_AWAY);
 }
 
 /* The memory of a VF without a context need not be copied. */
@@ -111,7 +111,7 @@ bool move_begin(struct vgpu_memory_state *m, uint64_t from, uint64_t to)
 	if (enters(m)) /* the VF is away already */
 		move_advance(m);
 	else if (!v.empty)
-		memory_tell(m, VGPU_MA_HOLD, v.vf, VGPU_KEEP_HELD);
+		memory_act_on_vf(m, VGPU_MA_HOLD, v.vf, VGPU_KEEP_HELD);
 	else if (leaves(m))
 		ask_away(m);
 	else

@@ -13,14 +13,14 @@ struct vgpu_memory_action *memory_act(struct vgpu_memory_state *m,
 	return a;
 }
 
-void memory_tell(struct vgpu_memory_state *m, enum vgpu_memory_action_type type, uint32_t vf,
-		 uint32_t code)
+void memory_act_on_vf(struct vgpu_memory_state *m, enum vgpu_memory_action_type type, uint32_t vf,
+		      uint32_t code)
 {
 	memory_act(m, type, vf, code);
 	m->telling |= 1u << vf;
 }
 
-void memory_look(struct vgpu_memory_state *m, vgpu_nsec t)
+void memory_wake_by(struct vgpu_memory_state *m, vgpu_nsec t)
 {
 	m->look_at = nsec_min(m->look_at, t);
 }

@@ -140,10 +140,10 @@ struct vgpu_memory_action *memory_act(struct vgpu_memory_state *m,
 				      uint32_t code);
 /* HOLD, RELEASE or RESET of a VF, whose known state is stale until the core has applied the action.
  */
-void memory_tell(struct vgpu_memory_state *m, enum vgpu_memory_action_type type, uint32_t vf,
-		 uint32_t code);
+void memory_act_on_vf(struct vgpu_memory_state *m, enum vgpu_memory_action_type type, uint32_t vf,
+		      uint32_t code);
 /* Makes the deadline T or earlier. */
-void memory_look(struct vgpu_memory_state *m, vgpu_nsec t);
+void memory_wake_by(struct vgpu_memory_state *m, vgpu_nsec t);
 
 /* pieces.c */
 void pieces_scrub(struct vgpu_memory_state *m, uint32_t vf);

@@ -222,7 +222,7 @@ static void take_from_user(struct vgpu_memory_state *m)
 	if (!want->force || m->change.resets == RESETS)
 		end_change(m, VGPU_MEMORY_IN_USE);
 	else
-		memory_tell(m, VGPU_MA_RESET, want->vf, 0);
+		memory_act_on_vf(m, VGPU_MA_RESET, want->vf, 0);
 	m->change.resets++;
 }
 
@@ -230,10 +230,10 @@ static void take_from_user(struct vgpu_memory_state *m)
 static void ask_to_keep_away(struct vgpu_memory_state *m)
 {
 	if (m->now >= m->change.ask_at) {
-		memory_tell(m, VGPU_MA_HOLD, m->change.want.vf, VGPU_KEEP_AWAY);
+		memory_act_on_vf(m, VGPU_MA_HOLD, m->change.want.vf, VGPU_KEEP_AWAY);
 		m->change.ask_at = m->now + ASK_AGAIN;
 	}
-	memory_look(m, m->change.ask_at);
+	memory_wake_by(m, m->change.ask_at);
 }
 
 /* Works towards a VF whose partition may be changed; returns whether it may be, by now. */

@@ -35,7 +35,8 @@ static void observe(struct vgpu_memory_state *m)
 		vgpu_residency_observe(&m->residency, i, &is, m->now);
 		/* A change has ended, or has placed its VF elsewhere. */
 		if (vf->away == is.here && !(m->telling >> i & 1))
-			memory_tell(m, is.here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, i, VGPU_KEEP_AWAY);
+			memory_act_on_vf(m, is.here ? VGPU_MA_RELEASE : VGPU_MA_HOLD, i,
+					 VGPU_KEEP_AWAY);
 	}
 }
 
@@ -121,8 +122,8 @@ static void begin_next(struct vgpu_memory_state *m)
 
 	if (in == VGPU_NO_VF)
 		return;
-	memory_look(m, m->now < m->swap_at ? m->swap_at
-					   : vgpu_residency_deadline(&m->residency, m->now));
+	memory_wake_by(m, m->now < m->swap_at ? m->swap_at
+					      : vgpu_residency_deadline(&m->residency, m->now));
 	if (m->now < m->swap_at)
 		return;
 	request = place_for(m, in);
@@ -153,7 +154,7 @@ void swap_advance(struct vgpu_memory_state *m)
 	if (!m->host)
 		return;
 	if (m->now < m->observe_at) {
-		memory_look(m, m->observe_at);
+		memory_wake_by(m, m->observe_at);
 		return;
 	}
 	m->swap_waits = false;

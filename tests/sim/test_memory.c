@@ -445,7 +445,7 @@ static void ask(void)
 		}};
 	under_way[i] = true;
 	asked_at[i] = now;
-	gpu_memory_look(&memory, now); /* a change that is under way may end with that */
+	gpu_memory_report(&memory, now); /* a change that is under way may end with that */
 	asked_of[i] = gpu.table[vf];
 	gpu_memory_begin(&memory, &requests[i], now);
 }

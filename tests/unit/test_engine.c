@@ -408,14 +408,14 @@ static void cannot_be_set_up(void)
 	CU_ASSERT_EQUAL(set_vf(&picky, 1, params), -ENODEV);
 	refuses = true;
 	quick_present(true);
-	engine_look(e);
+	engine_retry(e);
 	await(policy_refuses);
 	CU_ASSERT(shot.lost);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(engine_trouble(e));
 	CU_ASSERT_PTR_NOT_NULL(strstr(engine_trouble(e), "cannot be set up"));
 	CU_ASSERT_EQUAL(set_vf(&picky, 1, params), -ENODEV);
 	refuses = false;
-	engine_look(e);
+	engine_retry(e);
 	await(is_found);
 	CU_ASSERT_PTR_NULL(engine_trouble(e));
 	CU_ASSERT_PTR_EQUAL(shot.core.policy, &picky);
@@ -440,7 +440,7 @@ static void lost_in_a_change(void)
 	await(is_lost);
 	quick_stops(true);
 	quick_present(true);
-	engine_look(e);
+	engine_retry(e);
 	await(is_found);
 	CU_ASSERT_PTR_EQUAL(shot.core.policy, strict);
 	CU_ASSERT_PTR_NULL(shot.core.next_policy);

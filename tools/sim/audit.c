@@ -375,7 +375,7 @@ static void read_record(struct audit *a, const struct vgpu_record *r, bool *chan
 	}
 }
 
-static void look(struct audit *a, const struct vgpu_core *core)
+static void observe(struct audit *a, const struct vgpu_core *core)
 {
 	bool can_run;
 	uint32_t i;
@@ -428,7 +428,7 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 		return;
 	a->last = *e;
 	a->result.events++;
-	look(a, core);
+	observe(a, core);
 	for (i = 0; i < replay->out.n_records; i++)
 		read_record(a, &replay->out.records[i], &changed, &accounted);
 	if (changed)

@@ -167,8 +167,8 @@ static void check(struct vhost *h)
 	}
 }
 
-static void tell(struct vhost *h, enum vgpu_event_type type, const struct vgpu_memory_action *a,
-		 uint32_t code)
+static void send_event(struct vhost *h, enum vgpu_event_type type,
+		       const struct vgpu_memory_action *a, uint32_t code)
 {
 	struct vhost_memory *m = h->gpu_memory;
 	vgpu_nsec at = h->now + any(m, LATEST_TELL) * any(m, 2), before;
@@ -278,13 +278,13 @@ static void step(struct vhost *h, struct vgpu_memory_event event)
 				break;
 			case VGPU_MA_HOLD:
 			case VGPU_MA_RELEASE:
-				tell(h, keeps[a->code], a, a->type == VGPU_MA_HOLD);
+				send_event(h, keeps[a->code], a, a->type == VGPU_MA_HOLD);
 				break;
 			case VGPU_MA_RESET:
-				tell(h, VGPU_EV_RESET_VF, a, 0);
+				send_event(h, VGPU_EV_RESET_VF, a, 0);
 				break;
 			case VGPU_MA_SCRUBBED:
-				tell(h, VGPU_EV_SCRUBBED, a, 0);
+				send_event(h, VGPU_EV_SCRUBBED, a, 0);
 				break;
 			case VGPU_MA_ANSWER:
 				on_answer(h, a);
@@ -298,7 +298,7 @@ static void step(struct vhost *h, struct vgpu_memory_event event)
 }
 
 /* Tells the reducer the state of all VFs. */
-static void look(struct vhost *h)
+static void observe(struct vhost *h)
 {
 	struct vhost_memory *m = h->gpu_memory;
 	struct vgpu_core_view core;
@@ -325,7 +325,7 @@ void memory_follow(struct vhost *h)
 	struct vhost_memory *m = h->gpu_memory;
 
 	if (m->late && vgpu_memory_attention(m->state) == VGPU_MEMORY_WAITS)
-		look(h);
+		observe(h);
 }
 
 void memory_core_stepped(struct vhost *h)
@@ -360,7 +360,7 @@ static void finish_piece(struct vhost *h)
 	if (!m->piece.early)
 		take_effect(h);
 	m->piece.at_work = false;
-	look(h);
+	observe(h);
 	step(h,
 	     (struct vgpu_memory_event){.type = VGPU_ME_DONE, .value = m->piece.fails ? -EIO : 0});
 }
@@ -373,7 +373,7 @@ static void ask(struct vhost *h)
 	m->change_at = h->now + 1 + any(m, 2 * CHANGE_EVERY);
 	if (m->asked)
 		return;
-	look(h);
+	observe(h);
 	m->change = (struct vgpu_memory_change){
 		.what = any(m, 6) ? VGPU_MEMORY_SET : (enum vgpu_memory_what)any(m, 3),
 		.vf = (uint32_t)any(m, h->n_vfs),
@@ -425,7 +425,7 @@ void memory_due(struct vhost *h)
 		return;
 	}
 	if (m->told || (m->late && vgpu_memory_attention(m->state) != VGPU_MEMORY_ASLEEP)) {
-		look(h);
+		observe(h);
 	} else if (has_scrub(h, &vf)) {
 		m->scrubs[vf]--;
 		step(h, (struct vgpu_memory_event){.type = VGPU_ME_SCRUB, .vf = vf});

@@ -37,7 +37,7 @@ struct vgpu_driver {
 	uint32_t gpu_reset_vf;
 };
 
-static void tell(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf, uint32_t code,
+static void emit(struct vgpu_driver *d, enum vgpu_event_type type, uint32_t vf, uint32_t code,
 		 vgpu_nsec now)
 {
 	d->sink(d->data, &(struct vgpu_event){.now = now, .type = type, .vf = vf, .code = code});
@@ -178,14 +178,14 @@ static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	if (d->active && now >= d->done_at)
 		end_command(d, now);
 	if (d->gpu_reset)
-		tell(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, now);
+		emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, now);
 	d->gpu_reset = false;
 	for (i = 0; i < TOLD; i++) {
 		news = d->news[i];
 		d->news[i] = 0;
 		for (vf = 0; vf < d->n_vfs; vf++)
 			if (news >> vf & 1)
-				tell(d, events[i].type, vf, events[i].code, now);
+				emit(d, events[i].type, vf, events[i].code, now);
 	}
 	return 0;
 }

@@ -211,13 +211,13 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 	gpu->status = type->status;
 	if (gpu->active == vf || code == GPUIOV_CMD_LOAD || code == GPUIOV_CMD_INIT)
 		gpu->active_status = type->active;
-	if (fault_strikes(gpu, SOFTGPU_FAULT_HANG, vf, (int)type->timed)) {
+	if (fault_happens(gpu, SOFTGPU_FAULT_HANG, vf, (int)type->timed)) {
 		report_hang(gpu);
 		return;
 	}
 	latency = latency_draw(gpu, type->timed);
 	if (code == GPUIOV_CMD_IDLE) {
-		fault = fault_strikes(gpu, SOFTGPU_FAULT_LATE_IDLE, vf, -1);
+		fault = fault_happens(gpu, SOFTGPU_FAULT_LATE_IDLE, vf, -1);
 		if (fault)
 			latency += fault->min + softgpu_random(gpu) % (fault->max - fault->min + 1);
 		gpu->command.done_at = vgpu_now() + latency;
@@ -299,7 +299,7 @@ static void reset_done(struct softgpu *gpu, int index)
 	struct vf *vf = &gpu->vfs[index];
 
 	vf->reset_at = VGPU_NEVER;
-	if (fault_strikes(gpu, SOFTGPU_FAULT_REFUSE_RESET, index, -1)) {
+	if (fault_happens(gpu, SOFTGPU_FAULT_REFUSE_RESET, index, -1)) {
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 		return;
 	}
@@ -334,7 +334,7 @@ static void gpu_was_reset(struct softgpu *gpu)
 	uint32_t i;
 
 	gpu->gpu_reset_at = VGPU_NEVER;
-	if (fault_strikes(gpu, SOFTGPU_FAULT_BRICK, -1, -1))
+	if (fault_happens(gpu, SOFTGPU_FAULT_BRICK, -1, -1))
 		gpu->dead = true;
 	for (i = 0; i < gpu->config.n_vfs; i++) {
 		forget(gpu, (int)i);

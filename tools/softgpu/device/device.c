@@ -105,7 +105,7 @@ static void init_locks(struct softgpu *gpu)
  * and less a sixteenth, which its driver may use later. */
 static int size_memory(struct softgpu *gpu, struct vgpu_error *err)
 {
-	const struct workers_proof *p = gpu->workers ? workers_proof(gpu) : NULL;
+	const struct workers_tested *p = gpu->workers ? workers_tested(gpu) : NULL;
 	uint64_t workers = p ? gpu->config.n_vfs * p->overhead : 0;
 
 	if (gpu->config.vram > 0)
@@ -215,7 +215,7 @@ uint64_t softgpu_vram(const struct softgpu *gpu)
 
 const char *softgpu_computes_on(const struct softgpu *gpu)
 {
-	return gpu->workers ? workers_proof(gpu)->device : "this CPU";
+	return gpu->workers ? workers_tested(gpu)->device : "this CPU";
 }
 
 void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu_region *out)
@@ -340,7 +340,7 @@ void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset,
 		return;
 	}
 	softgpu_lock(gpu);
-	links_hear(gpu);
+	links_apply_pages(gpu);
 	if (gpu->dead)
 		memset(data, 0xff, size);
 	else if (region == VFIO_REGION_CONFIG)
@@ -365,7 +365,7 @@ void softgpu_write(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset
 		return;
 	}
 	softgpu_lock(gpu);
-	links_hear(gpu);
+	links_apply_pages(gpu);
 	if (gpu->dead)
 		; /* the device has died */
 	else if (region == VFIO_REGION_CONFIG)

@@ -54,7 +54,7 @@ vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what)
 
 /* Draws whether a fault of KIND happens now. Returns it, or NULL. Each call is one occasion for the
  * faults' skip=, count= and ppm=. */
-const struct softgpu_fault *fault_strikes(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
+const struct softgpu_fault *fault_happens(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
 					  int command)
 {
 	uint32_t i;

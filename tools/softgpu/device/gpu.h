@@ -142,8 +142,8 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset);
 void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
 /* The VF's process has changed its side of the mailbox. */
-void registers_heard_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
-void registers_heard_acknowledgement(struct softgpu *gpu, int vf);
+void registers_take_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
+void registers_take_acknowledgement(struct softgpu *gpu, int vf);
 
 /* memory.c */
 int memory_create(struct softgpu *gpu, struct vgpu_error *err);
@@ -199,7 +199,7 @@ void engine_stopped(struct softgpu *gpu);
 
 /* faults.c: draw a latency, and whether a fault happens now (NULL: none does) */
 vgpu_nsec latency_draw(struct softgpu *gpu, enum softgpu_timed what);
-const struct softgpu_fault *fault_strikes(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
+const struct softgpu_fault *fault_happens(struct softgpu *gpu, enum softgpu_fault_kind kind, int vf,
 					  int command);
 
 #endif

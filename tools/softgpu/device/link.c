@@ -33,10 +33,10 @@
 #define AGAIN_MS 1000
 /* How often a thread that waits for the end of a process checks whether the device must end. */
 #define GONE_MS 200
-/* The page of a process that notifies the device is read at most HEARD_MOST times in HEARD_WHILE,
+/* The page of a process that notifies the device is read at most PAGE_READS times in PAGE_READS_IN,
  * so that a process cannot keep the device busy. */
-#define HEARD_MOST 8u
-#define HEARD_WHILE VGPU_MSEC
+#define PAGE_READS 8u
+#define PAGE_READS_IN VGPU_MSEC
 /* How long a thread of the device watches a VF that stops: twice as long as a tile takes. */
 #define WATCH (25 * VGPU_USEC)
 /* The priority of a process that must stop: above all that compute, below the threads that answer.
@@ -67,8 +67,8 @@ struct link {
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
 	bool faulted;
-	vgpu_nsec heard_since;
-	uint32_t heard;
+	vgpu_nsec page_reads_since;
+	uint32_t page_reads;
 };
 
 struct vf_page *link_page(const struct link *l)
@@ -341,12 +341,12 @@ static void read_mailbox(struct link *l)
 		l->to_pf = serial;
 		for (i = 0; i < 4; i++)
 			words[i] = atomic_load(&m->words[i]);
-		registers_heard_message(l->gpu, l->vf, serial != 0, words);
+		registers_take_message(l->gpu, l->vf, serial != 0, words);
 	}
 	if (taken != l->to_vf_taken) {
 		l->to_vf_taken = taken;
 		if (taken != 0 && taken == atomic_load(&l->page->to_vf.serial))
-			registers_heard_acknowledgement(l->gpu, l->vf);
+			registers_take_acknowledgement(l->gpu, l->vf);
 	}
 }
 
@@ -383,7 +383,7 @@ static void read_page(struct link *l)
 	read_run(l);
 }
 
-void links_hear(struct softgpu *gpu)
+void links_apply_pages(struct softgpu *gpu)
 {
 	uint32_t i;
 
@@ -565,13 +565,13 @@ static void limit_rate(struct link *l)
 	vgpu_nsec at = vgpu_now();
 	struct timespec t;
 
-	if (at - l->heard_since >= HEARD_WHILE) {
-		l->heard_since = at;
-		l->heard = 0;
+	if (at - l->page_reads_since >= PAGE_READS_IN) {
+		l->page_reads_since = at;
+		l->page_reads = 0;
 	}
-	if (l->heard++ < HEARD_MOST)
+	if (l->page_reads++ < PAGE_READS)
 		return;
-	t = (struct timespec){0, (long)(HEARD_WHILE - (at - l->heard_since))};
+	t = (struct timespec){0, (long)(PAGE_READS_IN - (at - l->page_reads_since))};
 	softgpu_unlock(l->gpu);
 	nanosleep(&t, NULL);
 	softgpu_lock(l->gpu);

@@ -20,7 +20,7 @@ void links_destroy(struct softgpu *gpu);
  * have started or ended. */
 void links_follow(struct softgpu *gpu);
 /* Applies what all VF processes have written to their pages since the last call. */
-void links_hear(struct softgpu *gpu);
+void links_apply_pages(struct softgpu *gpu);
 
 /* The page of the process; if there is no process, a page that nobody reads. */
 struct vf_page *link_page(const struct link *l);

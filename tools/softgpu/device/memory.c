@@ -500,7 +500,7 @@ void *memory_filler(void *arg)
 		from = gpu->copy_from;
 		failed = !buffer || !is_memory(gpu, offset, size) ||
 			 (gpu->fill_copies && !is_memory(gpu, from, size));
-		if (!gpu->fill_copies && fault_strikes(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
+		if (!gpu->fill_copies && fault_happens(gpu, SOFTGPU_FAULT_SKIP_CLEAR, -1, -1))
 			size = 0;
 		while (!failed && size > 0 && !gpu->quit) {
 			done = fill_piece(gpu, offset, from, size > STEP ? STEP : size, buffer);

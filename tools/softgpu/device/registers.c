@@ -22,7 +22,7 @@ void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits)
 	}
 	if (vector == GPUIOV_VECTOR_ENGINE && !has_status && !(bits & GPUIOV_INTR_CMD_COMPLETE))
 		return; /* the older layout has only the interrupt for completions */
-	if (fault_strikes(gpu, SOFTGPU_FAULT_LOSE_IRQ, -1, -1))
+	if (fault_happens(gpu, SOFTGPU_FAULT_LOSE_IRQ, -1, -1))
 		return;
 	gpu->irqs_pf |= 1u << vector;
 }
@@ -94,7 +94,7 @@ static void pf_mailbox_control(struct softgpu *gpu, uint32_t value)
 		link_acknowledge(vf->link);
 }
 
-void registers_heard_message(struct softgpu *gpu, int index, bool valid, const uint32_t words[4])
+void registers_take_message(struct softgpu *gpu, int index, bool valid, const uint32_t words[4])
 {
 	struct channel *c = &gpu->vfs[index].to_pf;
 
@@ -107,7 +107,7 @@ void registers_heard_message(struct softgpu *gpu, int index, bool valid, const u
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
 
-void registers_heard_acknowledgement(struct softgpu *gpu, int index)
+void registers_take_acknowledgement(struct softgpu *gpu, int index)
 {
 	struct channel *c = &gpu->vfs[index].to_vf;
 
@@ -434,11 +434,11 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 	case SOFTGPU_VIOLATIONS:
 		return gpu->violations;
 	case SOFTGPU_PREEMPT_LEVEL:
-		return gpu->workers ? workers_proof(gpu)->level : SOFTGPU_PREEMPT_TILE;
+		return gpu->workers ? workers_tested(gpu)->level : SOFTGPU_PREEMPT_TILE;
 	case SOFTGPU_PREEMPT_TYPICAL:
-		return gpu->workers ? (uint32_t)workers_proof(gpu)->typical : 0;
+		return gpu->workers ? (uint32_t)workers_tested(gpu)->typical : 0;
 	case SOFTGPU_PREEMPT_LONGEST:
-		return gpu->workers ? (uint32_t)workers_proof(gpu)->longest : 0;
+		return gpu->workers ? (uint32_t)workers_tested(gpu)->longest : 0;
 	default:
 		return 0;
 	}

@@ -58,7 +58,7 @@ static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_
 		.gid = config->worker_gid,
 	};
 
-	t->fd = memfd_create("softgpu-proof", MFD_CLOEXEC);
+	t->fd = memfd_create("softgpu-selftest", MFD_CLOEXEC);
 	if (t->fd < 0 || ftruncate(t->fd, (off_t)WINDOW) < 0)
 		return vgpu_error_set(err, -errno, "memory for the self-test: %s", strerror(errno));
 	t->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
@@ -153,7 +153,7 @@ static int compare(const void *a, const void *b)
 /* Tests a method of stopping. NULL with the times in *OUT; or a sentence that says why it does not
  * work. */
 static const char *test_method(struct tenant *a, struct tenant *b, uint32_t method,
-			       struct workers_proof *out)
+			       struct workers_tested *out)
 {
 	vgpu_nsec took[ROUNDS], begin;
 	uint64_t before;
@@ -195,7 +195,7 @@ static const char *test_method(struct tenant *a, struct tenant *b, uint32_t meth
 }
 
 /* Measures how long killing a worker takes, which is used if no method of stopping works. */
-static void measure_kill(struct tenant *a, struct workers_proof *out)
+static void measure_kill(struct tenant *a, struct workers_tested *out)
 {
 	vgpu_nsec begin;
 
@@ -212,7 +212,7 @@ static void measure_kill(struct tenant *a, struct workers_proof *out)
 
 /* Notes the device's name and its free memory. The first worker uses as much memory beside its
  * partition as the second, whose use is the difference between what the two found free. */
-static void note_device(const struct tenant *a, const struct tenant *b, struct workers_proof *out)
+static void note_device(const struct tenant *a, const struct tenant *b, struct workers_tested *out)
 {
 	const struct device_about *first = &a->worker->shared->about;
 	const struct device_about *second = &b->worker->shared->about;
@@ -244,7 +244,7 @@ static int start_two(struct tenant *a, struct tenant *b, const struct softgpu_co
 
 /* Tests METHOD (0: kill) with two new tenants. 0: *WHY is NULL if the method works, or says why
  * not; -errno: the device does not start. */
-static int try(const struct softgpu_config *config, uint32_t method, struct workers_proof *out,
+static int try(const struct softgpu_config *config, uint32_t method, struct workers_tested *out,
 	       const char **why, struct vgpu_error *err)
 {
 	struct tenant a = {.fd = -1}, b = {.fd = -1};
@@ -265,8 +265,8 @@ static int try(const struct softgpu_config *config, uint32_t method, struct work
 	return r;
 }
 
-int workers_prove(const struct softgpu_config *config, struct workers_proof *out,
-		  struct vgpu_error *err)
+int workers_test(const struct softgpu_config *config, struct workers_tested *out,
+		 struct vgpu_error *err)
 {
 	static const struct {
 		uint32_t method;

@@ -20,15 +20,15 @@
 
 struct workers {
 	struct softgpu *gpu;
-	struct workers_proof proof;
+	struct workers_tested tested;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
 };
 
 void workers_begin(struct softgpu *gpu, int index)
 {
-	const struct workers_proof *proof = &gpu->workers->proof;
+	const struct workers_tested *tested = &gpu->workers->tested;
 	struct vf *vf = &gpu->vfs[index];
-	uint64_t limit = proof->limit_error[0] ? 0 : vf->fb_size + proof->overhead + LIMIT_SLACK;
+	uint64_t limit = tested->limit_error[0] ? 0 : vf->fb_size + tested->overhead + LIMIT_SLACK;
 	struct worker_options options = {
 		.device = gpu->config.device,
 		.gpu = gpu->config.device_index,
@@ -90,8 +90,8 @@ bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 		return false;
 	*order = (struct vf_order){
 		.type = VF_ORDER_WORKER,
-		.modules = gpu->workers->proof.modules,
-		.stops = gpu->workers->proof.stops,
+		.modules = gpu->workers->tested.modules,
+		.stops = gpu->workers->tested.stops,
 		.kill_after = gpu->config.kill_after,
 	};
 	fds[0] = w->socket;
@@ -100,9 +100,9 @@ bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 	return true;
 }
 
-const struct workers_proof *workers_proof(const struct softgpu *gpu)
+const struct workers_tested *workers_tested(const struct softgpu *gpu)
 {
-	return &gpu->workers->proof;
+	return &gpu->workers->tested;
 }
 
 int workers_create(struct softgpu *gpu, struct vgpu_error *err)
@@ -112,14 +112,14 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = workers_prove(&gpu->config, &w->proof, err);
+	r = workers_test(&gpu->config, &w->tested, err);
 	if (r < 0) {
 		free(w);
 		return r;
 	}
-	if (w->proof.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
+	if (w->tested.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
 		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
-			w->proof.device, w->proof.limit_error);
+			w->tested.device, w->tested.limit_error);
 	w->gpu = gpu;
 	gpu->workers = w;
 	return 0;

@@ -35,7 +35,7 @@ bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
 void workers_used(struct softgpu *gpu, int vf);
 
 /* The device, and how work on it is stopped, as tested. */
-struct workers_proof {
+struct workers_tested {
 	uint32_t stops;		    /* enum worker_stop: methods that passed */
 	uint32_t level;		    /* enum softgpu_preempt */
 	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
@@ -45,10 +45,10 @@ struct workers_proof {
 	char device[64];   /* name */
 	char limit_error[128]; /* why the driver does not limit VFs' memory as well; "": it does */
 };
-const struct workers_proof *workers_proof(const struct softgpu *gpu);
+const struct workers_tested *workers_tested(const struct softgpu *gpu);
 
 /* selftest.c: does the tests, with two workers of its own. 0 or -errno with one sentence. */
-int workers_prove(const struct softgpu_config *config, struct workers_proof *out,
-		  struct vgpu_error *err);
+int workers_test(const struct softgpu_config *config, struct workers_tested *out,
+		 struct vgpu_error *err);
 
 #endif
