@@ -38,8 +38,8 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 	while (*at != gone)
 		at = &(*at)->next;
 	*at = gone->next;
-	/* A process that is just being started has a copy of the descriptor: closing it does not end
-	 * its events. */
+	/* A process that is just being started has a copy of the descriptor: closing it does not
+	 * end its events. */
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, gone->pidfd, NULL);
 	vgpu_close(&gone->pidfd);
 	free(gone);
