@@ -156,9 +156,11 @@ check_memory() {
 		([.extents[] | select(.owner == "vf")] | sort_by(.vf) | map([.vf, .bytes / 1048576])) == ($sizes | to_entries | map([.key, .value]))' \
 		>/dev/null || fail "the table of memory is wrong: $(ctl memory show; json memory show | jq -c .)"
 }
-# A new tenant of the visitor's VF finds no mark that anybody has ever left.
+finds_marks() { "$canary" find "$run/gpu/vf$visit_vf.sock" "${marks[@]}" >"$run/found" 2>>"$run/canary.log"; }
+# A new tenant of the visitor's VF finds no mark that anybody has ever left. softgpu asks a VF's process every 5 s whether it
+# serves its client, and kills one that the last client has left in a system call: until then the VF cannot be used.
 check_marks() {
-	"$canary" find "$run/gpu/vf$visit_vf.sock" "${marks[@]}" >"$run/found" 2>>"$run/canary.log" || fail "VF $visit_vf cannot be used: $(ctl vf show $visit_vf)"
+	await 30 finds_marks
 	[ "$(sort -u "$run/found")" = 0 ] || fail "VF $visit_vf has a mark of another tenant: $(paste -sd' ' "$run/found") of ${marks[*]}"
 }
 # Nor is one anywhere in the GPU's memory. vgpud has let go of the PF.

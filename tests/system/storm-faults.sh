@@ -14,6 +14,6 @@ finds() { # FAULT EVENTS SENTENCE
 	echo "$1: $(grep -m 1 '^FAILED' "$out" | cut -c 1-120)"
 }
 finds keep-lease 2 "timed out waiting for: leases_are"
-finds keep-visitor 2 "VF . cannot be used|timed out waiting for"
+finds keep-visitor 2 "timed out waiting for"
 finds skip-clear 8 "timed out waiting for"
 finds refuse-reset 8 "timed out waiting for|VFs .* were reset"
