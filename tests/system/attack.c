@@ -30,8 +30,8 @@
 #define BATCH 64u
 #define CROWD 64u
 
-vgpu_nsec attack_until;
-uint64_t attack_rounds;
+_Atomic vgpu_nsec attack_until;
+_Atomic uint64_t attack_rounds;
 
 static const char *socket_path;
 

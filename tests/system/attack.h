@@ -12,8 +12,8 @@ struct guest;
 struct vfio_device;
 
 /* When the attack ends, and how often it has done what it does. */
-extern vgpu_nsec attack_until;
-extern uint64_t attack_rounds;
+extern _Atomic vgpu_nsec attack_until;
+extern _Atomic uint64_t attack_rounds;
 
 /* Counts a round. Whether there is time for another. */
 bool attack_goes_on(void);

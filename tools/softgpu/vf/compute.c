@@ -55,6 +55,7 @@ static void *watch(void *arg)
 		if (poll(fds, 2, -1) < 0)
 			continue;
 		if (fds[1].revents) {
+			vgpu_eventfd_drain(c->quit_fd); /* compute_destroy() has ended with it */
 			release(c);
 			return NULL;
 		}
