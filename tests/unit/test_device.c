@@ -44,21 +44,26 @@ struct tenant {
 	vgpu_nsec longest;
 };
 
-static int start(struct tenant *t, struct vgpu_error *err)
+static int begin(struct tenant *t, struct vgpu_error *err)
 {
 	struct worker_options options = {.device = device,
 					 .size = PARTITION,
 					 .limit = UINT64_C(8) << 30,
 					 .uid = 65534,
 					 .gid = 65534};
-	int r;
 
 	t->fd = memfd_create("test-device", MFD_CLOEXEC);
 	if (ftruncate(t->fd, (off_t)WINDOW) < 0)
 		return -errno;
 	t->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
 	options.window_fd = t->fd;
-	r = worker_start(&t->worker, &options, err);
+	return worker_start(&t->worker, &options, err);
+}
+
+static int start(struct tenant *t, struct vgpu_error *err)
+{
+	int r = begin(t, err);
+
 	return r < 0 ? r : worker_wait_ready(t->worker, PATIENCE_MS, err);
 }
 
@@ -585,6 +590,40 @@ static void hostile_kernels(void)
 	tenant_end(&good);
 }
 
+/* Writes the window's first words again and again during a start. Returns how often they had
+ * another value. */
+static uint64_t write_during_start(void)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE_MS * VGPU_MSEC;
+	struct vgpu_error err = {""};
+	struct tenant t = {.fd = -1};
+	uint64_t round = 0, others = 0, i;
+	_Atomic uint64_t *words;
+
+	CU_ASSERT_EQUAL_FATAL(begin(&t, &err), 0);
+	words = (_Atomic uint64_t *)(void *)t.window;
+	while (atomic_load(&t.worker->shared->state) == WORKER_STARTING && vgpu_now() < until) {
+		round++;
+		for (i = 0; i < RING_PACKETS * 8; i++)
+			atomic_store_explicit(&words[i], round, memory_order_relaxed);
+		for (i = 0; i < RING_PACKETS * 8; i++)
+			others += atomic_load_explicit(&words[i], memory_order_relaxed) != round;
+	}
+	CU_ASSERT_EQUAL(atomic_load(&t.worker->shared->state), WORKER_READY);
+	tenant_end(&t);
+	return others;
+}
+
+/* A guest may write to its window before its worker is ready, and the worker may not write back
+ * what it has read there. One start shows that in every second run. */
+static void early_guest(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 10; i++)
+		CU_ASSERT_EQUAL(write_during_start(), 0);
+}
+
 static const struct test any[] = {
 	{"packets give the right result, to the bit", packets},
 	{"results are right after a thousand world switches", switches},
@@ -593,6 +632,7 @@ static const struct test any[] = {
 	{"events report the device's time", events},
 	{"DMA is carried out by the program that started the worker", dma},
 	{"malformed messages change nothing", nonsense},
+	{"a worker that starts leaves its guest's window alone", early_guest},
 	{NULL, NULL},
 };
 /* tests for devices that can stop any work, that accept modules, and that do both */

@@ -338,6 +338,10 @@ static int run_packets(struct guest *g, const char *log, struct vgpu_error *err)
 	if (r == -ECONNRESET)
 		return vgpu_error_set(err, r,
 				      "the VF was reset: the GPU kernel faulted, or did not end");
+	if (r == -ENODEV)
+		return vgpu_error_set(err, r,
+				      "the VF was reset, and its process killed: the GPU kernel "
+				      "did not end; or softgpu has ended");
 	if (r < 0)
 		return vgpu_error_set(err, r, "waiting for the VF: %s", strerror(-r));
 	return 0;

@@ -242,7 +242,8 @@ static int cuda_launch(struct device *d, uint32_t slot, const struct piece *p);
 static enum device_state cuda_poll(struct device *d, uint32_t slot);
 
 /* libcuda makes each channel on its first use. Uses all of them now, so that rm_stop() knows them
- * all and no guest waits for it later. */
+ * all and no guest waits for it later. The window is not used for that: its guest may be writing
+ * to it. */
 static int use_channels(struct device *d, struct vgpu_error *err)
 {
 	struct piece spin = {.kind = PIECE_KERNEL,
@@ -250,15 +251,16 @@ static int use_channels(struct device *d, struct vgpu_error *err)
 			     .grid = {1, 1, 1},
 			     .block = {1, 1, 1},
 			     .params_size = sizeof(struct kernel_args)};
-	const uint64_t n = d->window_size < 65536 ? d->window_size : 65536;
+	const CUdeviceptr host = d->gate_at + offsetof(struct gate_page, copied);
+	const uint64_t all = sizeof(d->gate->copied), n = d->behind < all ? d->behind : all;
 	CUresult e = CUDA_SUCCESS;
 
 	if (cuda_launch(d, 0, &spin) < 0)
 		return vgpu_error_set(err, -EIO, "CUDA: %s does not launch a GPU kernel", d->name);
 	if (d->behind > 0) {
-		e = d->api.cuMemcpyAsync(d->memory_at, d->window_at, n, d->stream);
+		e = d->api.cuMemcpyAsync(d->memory_at, host, n, d->stream);
 		if (e == CUDA_SUCCESS)
-			e = d->api.cuMemcpyAsync(d->window_at, d->memory_at, n, d->stream);
+			e = d->api.cuMemcpyAsync(host, d->memory_at, n, d->stream);
 		if (e == CUDA_SUCCESS)
 			e = d->api.cuMemsetD8Async(d->memory_at, 0, n, d->stream);
 	}

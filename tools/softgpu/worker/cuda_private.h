@@ -10,11 +10,13 @@
 
 #define NAME_SIZE 48
 
-/* Host memory that the GPU reads and writes. */
+/* Host memory that the GPU reads and writes; no packet reaches it. */
 struct gate_page {
 	_Atomic uint32_t flag;
 	uint32_t pad[15];
 	_Atomic uint64_t skipped[DEVICE_SLOTS];
+	uint8_t copied[65536]; /* to and from the GPU at the start, when the window is the guest's
+				*/
 };
 
 struct device {
