@@ -340,6 +340,8 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		servers_take(&d->s, first, late(d->params), VGPU_NEVER, now, out);
 	else
 		pick_background(d, out, now);
+	if (out->vf == VGPU_NO_VF)
+		servers_park(&d->s, out->park_until);
 	d->current = out->vf;
 }
 

@@ -380,6 +380,7 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 	if (out->vf == VGPU_NO_VF) {
 		out->park_until =
 			q->throttled.n ? earlier(next, q->throttled.entries[0].key) : next;
+		servers_park(&q->s, out->park_until);
 		return;
 	}
 	servers_dequeue(&q->s, out->vf);

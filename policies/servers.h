@@ -56,7 +56,9 @@ struct servers {
 	bool accrue; /* bandwidth accrues to servers that sleep: see admission.h */
 	bool cut;    /* jobs run in pieces, computed for a switch of `reckoned` */
 	vgpu_nsec reckoned;
-	vgpu_nsec worst; /* largest overrun so far */
+	vgpu_nsec worst;  /* largest overrun so far */
+	vgpu_nsec parked; /* the engine stands still until then; 0: it does not */
+	vgpu_nsec late;	  /* how late the end of that was noticed at most */
 };
 
 static inline size_t servers_memory(uint32_t max_vfs)
@@ -148,11 +150,20 @@ static inline void servers_replenish(struct cbs *c, int64_t crumb, vgpu_nsec now
 	servers_begin_period(c, c->deadline + (n - 1) * c->period);
 }
 
+/* Nobody runs until UNTIL, when a budget is due. */
+static inline void servers_park(struct servers *s, vgpu_nsec until)
+{
+	s->parked = until;
+}
+
 /* Replenishes the budgets that are due by NOW. */
 static inline void servers_advance(struct servers *s, vgpu_nsec now)
 {
 	uint32_t index;
 
+	if (s->parked && now > s->parked && now - s->parked > s->late)
+		s->late = now - s->parked;
+	s->parked = 0;
 	while ((index = heap_first(&s->exhausted)) != VGPU_NO_VF && s->cbs[index].deadline <= now) {
 		heap_remove(&s->exhausted, index);
 		servers_replenish(&s->cbs[index], servers_crumb(s), now);
@@ -507,7 +518,8 @@ static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec n
  * What a server is promised. A job has its budget, less what the VF itself has been seen to use of
  * budgets by stopping late or early. It waits until its period is over, or the turn that it found,
  * of LONGEST at the most; for the worst overrun of that and of a turn of each server; for as many
- * periods more as it owes budgets; and runs within the next.
+ * periods more as it owes budgets; until the end of the last one is noticed; and runs within the
+ * next.
  */
 static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_nsec longest,
 				 struct vgpu_bound *out)
@@ -524,7 +536,7 @@ static inline void servers_bound(const struct servers *s, uint32_t index, vgpu_n
 	out->budget = c->budget > c->lost ? c->budget - c->lost : 0;
 	/* A period may begin late by a turn that was planned without it. */
 	owing = c->deepest + (vgpu_nsec)servers_crumb(s) + 2 * s->facts->switch_high_ns;
-	out->max_wait = longest + n * s->worst + s->facts->switch_high_ns +
+	out->max_wait = longest + n * s->worst + s->facts->switch_high_ns + s->late +
 			(2 + owing / c->budget) * (c->period + longest + s->worst);
 }
 

@@ -127,15 +127,16 @@ void judge_wait(struct monitor *m, uint32_t vf)
 }
 
 /*
- * The VF on the engine may be beyond its grant: by how much will be in the bounds when it stops. A
- * reset or a window that is under way is not counted yet.
+ * The VF on the engine may be beyond its grant, and a timer beyond its deadline: by how much will
+ * be in the bounds when that is over. A reset or a window that is under way is not counted yet.
  */
 void wait_finish(struct monitor *m, uint32_t vf)
 {
 	bool apart_now = m->core.phase == VGPU_PHASE_RESET ||
 			 (m->core.phase == VGPU_PHASE_RUN && m->runner == VGPU_NO_VF);
-	vgpu_nsec now = apart_now ? m->last : m->h->now;
+	vgpu_nsec now = apart_now ? m->last : m->h->now, due = vgpu_core_deadline(m->h->core);
 
+	now = due < now ? due : now;
 	if (m->runner != VGPU_NO_VF && m->granted_until < now)
 		now = m->granted_until;
 	if (m->vfs[vf].wait.on && now > m->vfs[vf].wait.since)
