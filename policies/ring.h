@@ -279,6 +279,9 @@ static void ring_pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 		out->park_until = r->slot_end;
 		r->expected = r->slot_end;
 	}
+	if (r->new_shares)
+		out->flags |= VGPU_PICK_NEW_SHARES;
+	r->new_shares = false;
 }
 
 static void ring_run(void *state, uint32_t vf, vgpu_nsec now)

@@ -38,6 +38,7 @@ struct ring {
 	bool all_members; /* configured VFs have turns, whether or not their driver is up */
 	bool at_rest;	  /* parked because no VF has work */
 	bool changed;	  /* parameters have changed since the round began */
+	bool new_shares;  /* such a change holds since the last pick */
 	struct set members, awake;
 	int64_t member_slots, awake_slots;
 	int64_t done; /* service of all VFs so far */
@@ -154,6 +155,7 @@ static void ring_begin_round(struct ring *r)
 		r->longest_slice = 0;
 		r->shortest_slice = 0;
 	}
+	r->new_shares |= r->changed;
 	r->changed = false;
 	ring_update(r);
 }

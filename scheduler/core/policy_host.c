@@ -241,6 +241,8 @@ bool policy_host_pick(struct vgpu_core *core, struct vgpu_pick *pick)
 			break;
 		evict(core, fault);
 	}
+	if (pick->flags & VGPU_PICK_NEW_SHARES)
+		ledger_share_out(core);
 	if (pick->vf == VGPU_NO_VF)
 		return false;
 	clamp(core, pick);

@@ -83,15 +83,23 @@ static void compare(struct monitor *m)
 			   m->core.policy->name, m->result.pairs);
 }
 
+static void carry(struct monitor *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->h->n_vfs; i++)
+		m->vfs[i].pair.carried = monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),
+							 m->vfs[i].pair.carried);
+}
+
 void judge_pairs(struct monitor *m)
 {
 	bool changed = m->changed || m->shares_changed;
 	uint32_t i;
 
 	/* A grant may have been given already at the instant from which services are compared. */
-	for (i = 0; changed && m->h->now >= m->h->work_from && i < m->h->n_vfs; i++)
-		m->vfs[i].pair.carried = monitor_carried(m, i, fabs((double)m->vfs[i].v.lag_ns),
-							 m->vfs[i].pair.carried);
+	if ((changed || m->was_picked_before) && m->h->now >= m->h->work_from)
+		carry(m);
 	if (!m->pairs_compared || changed) {
 		if (m->h->now > m->h->work_from)
 			set_origin(m);

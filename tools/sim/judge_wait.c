@@ -3,14 +3,18 @@
  * Waits: from the instant at which a VF has work and could run (it wakes, or was stopped) to the
  * one at which it runs. Allowed is what the policy stated at the beginning or at the end of the
  * wait, whichever is more. If an operator has changed something meanwhile, the largest wait that
- * was stated before the change comes on top, once; so does the time of hangs, exclusive windows and
- * resets, and for each window and reset one world switch to it and one away from it. After a
- * restart of vgpud so does the time until the VF that it found running has stopped: vgpud asks it
- * to stop at once, but has not yet seen how late it may be.
+ * was stated before the change comes on top, once. A second change need not wait for the VF longer
+ * than a second: if it did, what the VF has waited until then comes on top instead. So does the
+ * time of hangs, exclusive windows and resets, and for each window and reset one world switch to it
+ * and one away from it. After a restart of vgpud so does the time until the VF that it found
+ * running has stopped: vgpud asks it to stop at once, but has not yet seen how late it may be.
  */
 #include <math.h>
 
 #include "monitor_private.h"
+
+/* docs/policies.md, "Changes" */
+#define POLICY_STAYS VGPU_SEC
 
 static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 {
@@ -41,10 +45,11 @@ static vgpu_nsec paying_off(const struct watched *w)
 			   fmax((double)w->v.share_numerator, 1));
 }
 
-static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until)
+/* STATED: the bound now. */
+static void judge(struct monitor *m, uint32_t vf, vgpu_nsec until, vgpu_nsec stated)
 {
 	const struct wait_watch *w = &m->vfs[vf].wait;
-	vgpu_nsec bound = more(w->bound, m->vfs[vf].v.bound.max_wait);
+	vgpu_nsec bound = more(w->bound, stated);
 	vgpu_nsec gone = apart(m) - w->apart, waited = until - w->since;
 	uint64_t n = m->n_windows_and_resets - w->n_apart;
 	double ratio;
@@ -80,6 +85,10 @@ static void carry(struct monitor *m, uint32_t vf)
 	struct wait_watch *w = &m->vfs[vf].wait;
 	vgpu_nsec before = m->vfs[vf].before.max_wait;
 
+	if (w->carried != VGPU_NEVER && m->h->now - w->changed_at >= POLICY_STAYS) {
+		judge(m, vf, m->h->now, before);
+		before = more(before, m->h->now - w->since);
+	}
 	before = more(w->bound == VGPU_NEVER ? 0 : w->bound, before == VGPU_NEVER ? 0 : before);
 	w->carried = more(w->carried == VGPU_NEVER ? 0 : w->carried, before);
 	if (w->bound == VGPU_NEVER) /* the promise begins here */
@@ -115,9 +124,11 @@ void judge_wait(struct monitor *m, uint32_t vf)
 		decided_before(m, vf);
 	if (w->wait.on && m->changed)
 		carry(m, vf);
+	if (m->changed)
+		w->wait.changed_at = m->h->now;
 	if (m->h->running == vf) {
 		if (w->wait.on)
-			judge(m, vf, m->h->now);
+			judge(m, vf, m->h->now, w->v.bound.max_wait);
 		w->wait.on = false;
 	} else if (!w->ready) {
 		w->wait.on = false;
@@ -128,17 +139,19 @@ void judge_wait(struct monitor *m, uint32_t vf)
 
 /*
  * The VF on the engine may be beyond its grant, and a timer beyond its deadline: by how much will
- * be in the bounds when that is over. A reset or a window that is under way is not counted yet.
+ * be in the bounds when that is over. A reset, a window, or the hang of a VF after its window, that
+ * is under way is not counted yet.
  */
 void wait_finish(struct monitor *m, uint32_t vf)
 {
 	bool apart_now = m->core.phase == VGPU_PHASE_RESET ||
-			 (m->core.phase == VGPU_PHASE_RUN && m->runner == VGPU_NO_VF);
+			 (m->runner == VGPU_NO_VF &&
+			  (m->core.phase == VGPU_PHASE_RUN || m->core.phase == VGPU_PHASE_IDLE));
 	vgpu_nsec now = apart_now ? m->last : m->h->now, due = vgpu_core_deadline(m->h->core);
 
 	now = due < now ? due : now;
 	if (m->runner != VGPU_NO_VF && m->granted_until < now)
 		now = m->granted_until;
 	if (m->vfs[vf].wait.on && now > m->vfs[vf].wait.since)
-		judge(m, vf, now);
+		judge(m, vf, now, m->vfs[vf].v.bound.max_wait);
 }

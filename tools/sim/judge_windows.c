@@ -119,7 +119,7 @@ static void in_wait(struct monitor *m, uint32_t vf)
 	double allowed;
 
 	if (!w->wait.on) {
-		d->seen = m->window_is_open;
+		d->seen = m->open_window != VGPU_NO_VF;
 		d->since = m->h->now;
 		d->of_all = in_windows(m);
 		return;

@@ -53,7 +53,7 @@ void monitor_restarted(struct monitor *m)
 	m->runner = VGPU_NO_VF;
 	m->early = 0;
 	m->pairs_compared = false;
-	m->window_is_open = false;
+	m->open_window = VGPU_NO_VF;
 	m->has_turn = VGPU_NO_VF;
 	m->restarted = true;
 }
@@ -71,6 +71,13 @@ static bool is_nothing(const struct monitor *m, const struct vgpu_event *event)
 	return true;
 }
 
+/* A reset of its VF ends a window, too; nobody else runs in one. */
+static bool ends_window(const struct monitor *m, const struct vgpu_record *r)
+{
+	return r->type == VGPU_REC_WINDOW_END || r->type == VGPU_REC_RUN ||
+	       (r->type == VGPU_REC_RESET && (r->vf == m->open_window || r->vf == VGPU_NO_VF));
+}
+
 /* Reads the step's records. One of them says when a change of policy takes effect. */
 static void read_records(struct monitor *m, const struct vgpu_event *event)
 {
@@ -82,6 +89,7 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 	m->states_changed = false;
 	m->window_of = VGPU_NO_VF;
 	m->overrun = 0;
+	m->was_picked_before = false;
 	for (i = 0; i < m->h->out.n_records; i++) {
 		const struct vgpu_record *r = &m->h->out.records[i];
 
@@ -90,16 +98,17 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 		if (r->type == VGPU_REC_RUN) {
 			m->granted_until = r->t + r->a;
 			m->has_turn = r->vf;
+			m->was_picked_before = m->picked_before;
 		}
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
 		m->states_changed |= r->type == VGPU_REC_STATE;
 		if (r->type == VGPU_REC_WINDOW) {
 			m->window_of = r->vf;
-			m->window_is_open = true;
+			m->open_window = r->vf;
 		}
-		if (r->type == VGPU_REC_WINDOW_END || r->type == VGPU_REC_RUN)
-			m->window_is_open = false;
+		if (ends_window(m, r))
+			m->open_window = VGPU_NO_VF;
 		if (r->type == VGPU_REC_STOP) {
 			/* No grant stands behind the time of a VF that was found running. */
 			if (m->granted_until == 0 && r->a > 0 && r->code != VGPU_END_HANG)
@@ -113,6 +122,17 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 	}
 }
 
+/* Whether a VF may have been picked that does not run yet. */
+static bool is_switching(const struct monitor *m)
+{
+	static const bool switching[VGPU_PHASE_COUNT] = {
+		[VGPU_PHASE_LOAD] = true, [VGPU_PHASE_READY] = true, [VGPU_PHASE_START] = true,
+		[VGPU_PHASE_SAVE] = true, [VGPU_PHASE_DROP] = true,
+	};
+
+	return switching[m->core.phase];
+}
+
 static void sample(struct monitor *m)
 {
 	vgpu_nsec apart = 0;
@@ -120,6 +140,7 @@ static void sample(struct monitor *m)
 	uint32_t i;
 
 	vgpu_core_view(m->h->core, &m->core);
+	m->picked_before = (m->picked_before || m->changed) && is_switching(m);
 	m->shares_changed = false;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];

@@ -23,11 +23,12 @@ struct pair_watch {
 
 struct wait_watch {
 	bool on;
-	vgpu_nsec since, apart; /* apart: time so far that the policy did not control */
-	uint64_t n_apart;	/* windows and resets so far */
-	vgpu_nsec bound;	/* as stated at the beginning, or at the last change */
-	vgpu_nsec carried;	/* the largest bound that was stated before a change; NEVER: none */
-	double owes;		/* see monitor_carried */
+	vgpu_nsec since, apart;	  /* apart: time so far that the policy did not control */
+	uint64_t n_apart;	  /* windows and resets so far */
+	vgpu_nsec bound;	  /* as stated at the beginning, or at the last change */
+	vgpu_nsec carried;	  /* what was allowed before a change; NEVER: there was none */
+	vgpu_nsec changed_at;	  /* the last change */
+	double owes;		  /* see monitor_carried */
 	vgpu_nsec old, old_until; /* the bound before the last change; until when it holds */
 	vgpu_nsec debt_charged;	  /* of windows and resets, so far; */
 	double instalment;	  /* of that, at its last account */
@@ -97,14 +98,14 @@ struct monitor {
 	/* Since LAST nothing has changed, but that RUNNER, if any, had the engine. */
 	vgpu_nsec last;
 	uint32_t runner;
-	bool accounted;	     /* in this step a dispatch came to its end, */
-	double overrun;	     /* this much beyond its grant */
-	bool hung;	     /* because its VF did not stop, and was reset */
-	bool changed;	     /* in this step: an operator changed something */
-	bool shares_changed; /* in this step, be it that they were set before it */
-	bool replaced;	     /* it has changed the policy, or the core has */
-	uint32_t window_of;  /* the VF whose window opened in this step; or VGPU_NO_VF */
-	bool window_is_open;
+	bool accounted;	      /* in this step a dispatch came to its end, */
+	double overrun;	      /* this much beyond its grant */
+	bool hung;	      /* because its VF did not stop, and was reset */
+	bool changed;	      /* in this step: an operator changed something */
+	bool shares_changed;  /* in this step, be it that they were set before it */
+	bool replaced;	      /* it has changed the policy, or the core has */
+	uint32_t window_of;   /* the VF whose window opened in this step; or VGPU_NO_VF */
+	uint32_t open_window; /* the VF whose window is open; or VGPU_NO_VF */
 	uint32_t has_turn; /* the VF whose turn has begun and is not accounted yet; or VGPU_NO_VF */
 	bool states_changed;	      /* in this step */
 	bool interrupted;	      /* since the last sample a window or a reset has taken time */
@@ -113,6 +114,8 @@ struct monitor {
 	uint64_t n_windows_and_resets;
 	vgpu_nsec began;	 /* the core */
 	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
+	bool picked_before;	 /* something changed after the VF that will run was picked */
+	bool was_picked_before;	 /* in this step began the grant of such a VF */
 	vgpu_nsec hangs;	 /* time until they were found */
 	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
 	double early;		 /* what the fluid was given ahead of the sample */

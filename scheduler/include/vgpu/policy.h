@@ -68,6 +68,9 @@ enum vgpu_pick_flags {
 	VGPU_PICK_HOLD = 1u << 1,
 	/* Since 1.1. The slice is the rest of a budget: it may be shorter than min_slice_ns. */
 	VGPU_PICK_REMAINDER = 1u << 2,
+	/* Since 1.2. With this pick, what share() says has changed: parameters that were set while
+	 * a round was under way hold from now on. */
+	VGPU_PICK_NEW_SHARES = 1u << 3,
 };
 
 /* The answer of pick(). The host presets it to: park until the next wake. */
