@@ -14,13 +14,14 @@
 static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
 	const struct ring_vf *vf = &r->vfs[index];
-	int64_t round = r->awake_slots * (int64_t)r->slice, passed = r->done - vf->since;
+	int64_t others = (r->awake_slots - vf->slots) * (int64_t)r->slice;
+	int64_t passed = r->done - vf->since;
 
-	if (!vf->awake || round == 0)
+	if (!vf->awake || others == 0)
 		return 0;
 	if (r->open && index == r->owner)
 		return -512;
-	return (passed < round ? passed : round) * 1024 / round - (vf->served ? 512 : 0);
+	return (passed < others ? passed : others) * 1024 / others - (vf->served ? 512 : 0);
 }
 
 static int64_t ring_export_lag(void *state, uint32_t index)

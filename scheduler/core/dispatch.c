@@ -70,6 +70,7 @@ void dispatch_begin(struct vgpu_core *core)
 		core->policy->run(core->memory, d->vf, core->now);
 	/* Act on what has happened since the pick. */
 	core->notes.waker = d->early;
+	core->notes.anew = d->anew;
 	core->notes.wanted = true;
 }
 

@@ -287,6 +287,13 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
+/* What runs, or was picked to, was decided with the old parameters. */
+static void decide_anew(struct vgpu_core *core)
+{
+	core->notes.anew = true;
+	core->d.anew = true;
+}
+
 int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 {
 	const struct vgpu_policy_ops *policy = event->policy;
@@ -300,7 +307,8 @@ int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event)
 		return -EINVAL;
 	memcpy(row(waits ? core->next_vf_params : core->vf_params, event->vf), event->params,
 	       sizeof(int64_t) * VGPU_MAX_PARAMS);
-	core->notes.anew |= !waits;
+	if (!waits)
+		decide_anew(core);
 	ledger_share_out(core);
 	return 0;
 }
@@ -319,7 +327,8 @@ int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *even
 		return -EINVAL;
 	memcpy(waits ? core->next_params : core->params, event->params, sizeof(core->params));
 	policy->set_params(memory, event->params, core->now);
-	core->notes.anew |= !waits;
+	if (!waits)
+		decide_anew(core);
 	ledger_share_out(core);
 	return 0;
 }

@@ -125,6 +125,7 @@ struct dispatch {
 	bool open;
 	bool orphan; /* not picked: the VF was found running at the start */
 	bool lone;   /* prolonged while no other VF had work */
+	bool anew;   /* parameters have changed since the pick */
 	uint32_t vf;
 	uint32_t flags;
 	uint32_t waker; /* the VF whose wake preempts it */

@@ -109,7 +109,7 @@ static void membership(struct monitor *m)
 
 		if (anew)
 			w->lag.carried = w->wait.owes = 0;
-		if (m->changed || m->was_picked_before)
+		if (m->changed)
 			carry(m, i);
 		if (m->fluid[i].in && !in)
 			fluid_leave(m->fluid, m->h->n_vfs, i, had(w));

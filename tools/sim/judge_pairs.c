@@ -98,7 +98,7 @@ void judge_pairs(struct monitor *m)
 	uint32_t i;
 
 	/* A grant may have been given already at the instant from which services are compared. */
-	if ((changed || m->was_picked_before) && m->h->now >= m->h->work_from)
+	if (changed && m->h->now >= m->h->work_from)
 		carry(m);
 	if (!m->pairs_compared || changed) {
 		if (m->h->now > m->h->work_from)

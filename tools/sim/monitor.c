@@ -89,7 +89,6 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 	m->states_changed = false;
 	m->window_of = VGPU_NO_VF;
 	m->overrun = 0;
-	m->was_picked_before = false;
 	for (i = 0; i < m->h->out.n_records; i++) {
 		const struct vgpu_record *r = &m->h->out.records[i];
 
@@ -98,7 +97,6 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 		if (r->type == VGPU_REC_RUN) {
 			m->granted_until = r->t + r->a;
 			m->has_turn = r->vf;
-			m->was_picked_before = m->picked_before;
 		}
 		if (r->type == VGPU_REC_HANG)
 			m->hangs += r->a;
@@ -122,17 +120,6 @@ static void read_records(struct monitor *m, const struct vgpu_event *event)
 	}
 }
 
-/* Whether a VF may have been picked that does not run yet. */
-static bool is_switching(const struct monitor *m)
-{
-	static const bool switching[VGPU_PHASE_COUNT] = {
-		[VGPU_PHASE_LOAD] = true, [VGPU_PHASE_READY] = true, [VGPU_PHASE_START] = true,
-		[VGPU_PHASE_SAVE] = true, [VGPU_PHASE_DROP] = true,
-	};
-
-	return switching[m->core.phase];
-}
-
 static void sample(struct monitor *m)
 {
 	vgpu_nsec apart = 0;
@@ -140,7 +127,6 @@ static void sample(struct monitor *m)
 	uint32_t i;
 
 	vgpu_core_view(m->h->core, &m->core);
-	m->picked_before = (m->picked_before || m->changed) && is_switching(m);
 	m->shares_changed = false;
 	for (i = 0; i < m->h->n_vfs; i++) {
 		struct watched *w = &m->vfs[i];

@@ -114,8 +114,6 @@ struct monitor {
 	uint64_t n_windows_and_resets;
 	vgpu_nsec began;	 /* the core */
 	vgpu_nsec granted_until; /* the end of the grant that runs; 0: none */
-	bool picked_before;	 /* something changed after the VF that will run was picked */
-	bool was_picked_before;	 /* in this step began the grant of such a VF */
 	vgpu_nsec hangs;	 /* time until they were found */
 	vgpu_nsec making_room;	 /* time until those that were found running had stopped */
 	double early;		 /* what the fluid was given ahead of the sample */
