@@ -71,6 +71,16 @@ static void leave_engine(struct vgpu_core *core, uint32_t index, enum vgpu_end r
 		core->target = VGPU_NO_VF;
 }
 
+/* The switch in progress has failed: what was issued ahead will not be done. */
+static void drop_ahead(struct vgpu_core *core)
+{
+	if (core->ahead == 0)
+		return;
+	core->ahead = 0;
+	if (core->target != VGPU_NO_VF && core->target != core->resident)
+		ladder_catch_up(core, core->target);
+}
+
 void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 {
 	struct vf *vf = core_vf(core, index);
@@ -78,6 +88,11 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 
 	if (ladder_is_resetting(vf))
 		return;
+	if (core->ahead > 0 && core->target == index && !on_engine) {
+		vf->reset_comes = true;
+		vf->reset_strike |= strike;
+		return;
+	}
 	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
@@ -96,6 +111,20 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 	if (on_engine)
 		core_enter(core, VGPU_PHASE_RESET, VGPU_NEVER);
 	issue(core, index);
+	if (on_engine)
+		drop_ahead(core);
+}
+
+void ladder_catch_up(struct vgpu_core *core, uint32_t index)
+{
+	struct vf *vf = core_vf(core, index);
+	bool strike = vf->reset_strike;
+
+	if (!vf->reset_comes)
+		return;
+	vf->reset_comes = false;
+	vf->reset_strike = false;
+	ladder_reset(core, index, strike);
 }
 
 void ladder_hang(struct vgpu_core *core, uint32_t index, uint64_t late)

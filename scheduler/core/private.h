@@ -94,6 +94,8 @@ struct vf {
 			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
+	bool reset_comes;	 /* its reset waits until it is on the engine */
+	bool reset_strike;	 /* and is for its own fault */
 	bool quarantined;	 /* lasts until an operator resets the VF */
 	vgpu_nsec backoff_until; /* 0: no back-off */
 	vgpu_nsec waiting_since; /* since when it has work without running; VGPU_NEVER: it has none,
@@ -168,8 +170,9 @@ struct vgpu_core {
 	vgpu_nsec window_end;
 	vgpu_nsec phase_since;
 	vgpu_nsec phase_deadline; /* time-out of the command in flight, or end of parking */
-	vgpu_nsec switch_cost;	  /* of the switch in progress, so far not charged to a VF */
-	vgpu_nsec load_took;	  /* of the switch in progress */
+	uint32_t ahead; /* commands of the switch in progress that were issued with the last one */
+	vgpu_nsec switch_cost; /* of the switch in progress, so far not charged to a VF */
+	vgpu_nsec load_took;   /* of the switch in progress */
 	uint32_t switch_waker;
 	struct estimate save_time, start_time; /* SAVE; LOAD and RUN */
 
@@ -268,8 +271,10 @@ void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
 /* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
 /* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on
- * its earlier faults. */
+ * its earlier faults. Waits until the VF is on the engine if the GPU may be loading it already. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
+/* Resets a VF whose reset had to wait, because its LOAD had been issued already. */
+void ladder_catch_up(struct vgpu_core *core, uint32_t vf);
 /* Returns whether a reset is under way, or will be tried again; then another one has no effect. */
 bool ladder_is_resetting(const struct vf *vf);
 /* Forgets the VF's faults: ends back-off and quarantine. */

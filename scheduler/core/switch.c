@@ -26,22 +26,55 @@ static bool waits_for_device(enum vgpu_phase phase)
 	       phase != VGPU_PHASE_RESET;
 }
 
-/* Issues the command of PHASE for VF and waits for its answer. */
-static void issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
+/* The command of PHASE for a VF. */
+static enum vgpu_command command_of(const struct vgpu_core *core, enum vgpu_phase phase,
+				    uint32_t index)
 {
-	struct vf *vf = core_vf(core, index);
-	enum vgpu_command command = steps[phase].command;
-	vgpu_nsec timeout;
+	if (phase == VGPU_PHASE_LOAD && core->vfs[index].context == VGPU_CTX_NONE)
+		return VGPU_CMD_INIT;
+	return steps[phase].command;
+}
 
-	if (phase == VGPU_PHASE_LOAD && vf->context == VGPU_CTX_NONE)
-		command = VGPU_CMD_INIT;
-	else
-		assert(vf->context == steps[phase].before);
-	timeout = command == VGPU_CMD_IDLE ? core->config.grace
-					   : core->config.command_timeout[command];
-	core_enter(core, phase, nsec_add(core->now, timeout));
-	core_act(core, VGPU_AC_COMMAND, index, command);
+static void act(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
+{
+	core_act(core, VGPU_AC_COMMAND, index, command_of(core, phase, index));
 	core->out->actions[core->out->n_actions - 1].planned = planned;
+}
+
+/* Waits for the answer to the command of PHASE for VF. Returns whether it has issued the command:
+ * that may have been done with the one before it. */
+static bool issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
+{
+	enum vgpu_command command = command_of(core, phase, index);
+
+	assert(command == VGPU_CMD_INIT || core->vfs[index].context == steps[phase].before);
+	core_enter(core, phase,
+		   nsec_add(core->now, command == VGPU_CMD_IDLE
+					       ? core->config.grace
+					       : core->config.command_timeout[command]));
+	if (core->ahead > 0) {
+		core->ahead--;
+		return false;
+	}
+	act(core, phase, index, planned);
+	return true;
+}
+
+/* Issues what will follow PHASE of the switch to the target, as far as that is certain. */
+static void issue_ahead(struct vgpu_core *core, enum vgpu_phase phase)
+{
+	const struct dispatch *d = &core->d;
+
+	if (!core->config.chains || core->target == VGPU_NO_VF)
+		return;
+	if (phase == VGPU_PHASE_SAVE) {
+		act(core, VGPU_PHASE_LOAD, core->target, 0);
+		core->ahead++;
+	}
+	if (!d->open || d->not_before <= core->now) {
+		act(core, VGPU_PHASE_START, core->target, d->open ? d->not_before : 0);
+		core->ahead++;
+	}
 }
 
 static void estimate_add(struct estimate *e, vgpu_nsec took)
@@ -256,12 +289,15 @@ static void park(struct vgpu_core *core, vgpu_nsec until)
 static void go_to_target(struct vgpu_core *core)
 {
 	if (core->resident != VGPU_NO_VF) {
-		issue(core, VGPU_PHASE_SAVE, core->resident, 0);
+		if (issue(core, VGPU_PHASE_SAVE, core->resident, 0))
+			issue_ahead(core, VGPU_PHASE_SAVE);
 		return;
 	}
-	issue(core, VGPU_PHASE_LOAD, core->target, 0);
+	if (issue(core, VGPU_PHASE_LOAD, core->target, 0))
+		issue_ahead(core, VGPU_PHASE_LOAD);
 	core->resident = core->target;
 	core->in_window = !core->d.open;
+	ladder_catch_up(core, core->resident);
 }
 
 /* Chooses what is next: an exclusive window that waits, else the policy's pick. False: nothing,

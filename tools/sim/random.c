@@ -397,6 +397,7 @@ void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct
 		s->gpu_reset = random_one_in(r, 2);
 		s->windows_stick = random_one_in(r, 10);
 	}
+	s->chains = random_one_in(r, 2);
 	if (operators)
 		random_ops(r, policy, faults, in_time, s);
 }

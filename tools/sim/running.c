@@ -137,6 +137,7 @@ static void set_up_host(struct vhost *h, const struct scenario *s)
 	h->config.min_slice = s->min_slice;
 	h->config.min_run = s->min_slice;
 	h->config.ask_at_end = s->ask_at_end;
+	h->config.chains = s->chains;
 	h->refuse_windows_end = s->windows_stick;
 	h->work_from = s->work_from;
 }

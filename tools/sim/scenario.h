@@ -63,7 +63,7 @@ struct scenario {
 	vgpu_nsec until, work_from;
 	struct vhost_range load, run, init, window, scrub, reset, timer_late;
 	uint32_t command_fails_ppm, reset_fails_ppm;
-	bool gpu_reset, windows_stick, ask_at_end;
+	bool gpu_reset, windows_stick, ask_at_end, chains;
 	vgpu_nsec min_slice;
 	struct scenario_vf *vfs;
 	struct scenario_op *ops;

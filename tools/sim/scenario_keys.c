@@ -88,6 +88,7 @@ const struct key scenario_keys[] = {
 	{"memory", KEY_NUMBER, offsetof(struct scenario, memory), NULL},
 	{"gpu_reset", KEY_FLAG, offsetof(struct scenario, gpu_reset), NULL},
 	{"ask_at_end", KEY_FLAG, offsetof(struct scenario, ask_at_end), NULL},
+	{"chains", KEY_FLAG, offsetof(struct scenario, chains), NULL},
 	{"windows_stick", KEY_FLAG, offsetof(struct scenario, windows_stick), NULL},
 	{NULL, 0, 0, NULL},
 };

@@ -291,13 +291,15 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 	uint32_t i;
 
 	end(h);
-	/* A driver waits for a command in flight before it reads the GPU's state; no core gets the
-	 * answer. */
-	if (h->command_at != VGPU_NEVER && h->command_at > h->now) {
-		tenant_works(h, tenant_left(h), h->command_at);
-		h->now = h->command_at;
+	/* A driver waits for the commands in flight before it reads the GPU's state; no core gets
+	 * the answers. */
+	while (h->command_at != VGPU_NEVER) {
+		if (h->command_at > h->now) {
+			tenant_works(h, tenant_left(h), h->command_at);
+			h->now = h->command_at;
+		}
+		device_done(h);
 	}
-	h->command_at = VGPU_NEVER;
 	h->timer_at = VGPU_NEVER;
 	for (i = 0; i < h->n_vfs; i++) {
 		struct vhost_vf *vf = &h->vfs[i];
@@ -383,9 +385,11 @@ static void due(struct vhost *h, uint32_t i)
 
 static void fire(struct vhost *h, const vgpu_nsec *left)
 {
+	struct vgpu_event done;
+
 	if (h->command_at <= h->now) {
-		h->command_at = VGPU_NEVER;
-		vhost_event(h, &h->command);
+		done = device_done(h);
+		vhost_event(h, &done);
 		if (h->running != VGPU_NO_VF && h->vfs[h->running].last_start == h->now)
 			device_faults(h, h->running);
 	} else if (h->gpu_memory && memory_next(h) <= h->now) {

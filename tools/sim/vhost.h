@@ -112,6 +112,8 @@ struct vhost_dispatch {
 	vgpu_nsec start, end, granted;
 };
 
+#define VHOST_CHAIN 3
+
 struct vhost {
 	struct vgpu_core *core;
 	struct vgpu_core_config config;
@@ -136,6 +138,9 @@ struct vhost {
 	vgpu_nsec timer_for; /* the deadline for which the timer is armed */
 	vgpu_nsec armed;     /* when it was armed */
 	struct vgpu_event command;
+	struct vgpu_action chain[VHOST_CHAIN]; /* commands that follow the one in flight */
+	uint32_t chain_n, chain_at;
+	uint64_t command_step; /* the step in which the last command was issued */
 	uint32_t running;
 	struct heap due; /* VFs to which something will happen without an event of the core, by
 			    instant */

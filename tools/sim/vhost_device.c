@@ -3,8 +3,8 @@
 
 #include "vhost_private.h"
 
-/* Carries out a command. The legal order is checked here, independently of the core. */
-static void command(struct vhost *h, const struct vgpu_action *a)
+/* Begins a command. The legal order is checked here, independently of the core. */
+static void begin(struct vhost *h, const struct vgpu_action *a)
 {
 	static const struct {
 		enum vgpu_context before, after;
@@ -20,9 +20,6 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	vgpu_nsec took = 0;
 	uint32_t i;
 
-	if (h->command_at != VGPU_NEVER)
-		vhost_fail(h, "%s for VF %u while a command is in flight",
-			   vgpu_command_names[a->code], a->vf);
 	if (h->vfs[a->vf].context != legal[a->code].before)
 		vhost_fail(h, "%s for VF %u, whose context is %s", vgpu_command_names[a->code],
 			   a->vf, vgpu_context_names[h->vfs[a->vf].context]);
@@ -72,10 +69,52 @@ static void command(struct vhost *h, const struct vgpu_action *a)
 	h->command_at = h->now + took;
 }
 
+/* A command of the core. Those that it issues in one step follow each other, if the GPU can do
+ * that. */
+static void command(struct vhost *h, const struct vgpu_action *a)
+{
+	bool follows =
+		h->command_at != VGPU_NEVER && h->config.chains && h->command_step == h->steps;
+
+	h->command_step = h->steps;
+	if (follows && h->chain_n < VHOST_CHAIN) {
+		h->chain[h->chain_n++] = *a;
+		return;
+	}
+	if (h->command_at != VGPU_NEVER)
+		vhost_fail(h, "%s for VF %u while a command is in flight",
+			   vgpu_command_names[a->code], a->vf);
+	h->chain_n = h->chain_at = 0;
+	begin(h, a);
+}
+
+/* The command is done, or will never be: none follows a failure, nor a reset of its VF. */
+static void drop(struct vhost *h)
+{
+	h->command_at = VGPU_NEVER;
+	h->chain_n = h->chain_at = 0;
+}
+
+struct vgpu_event device_done(struct vhost *h)
+{
+	struct vgpu_event done = h->command;
+	const struct vgpu_action *next = &h->chain[h->chain_at];
+
+	h->command_at = VGPU_NEVER;
+	if (done.value != 0 || h->chain_at == h->chain_n ||
+	    h->vfs[next->vf].context == VGPU_CTX_BROKEN) {
+		drop(h);
+	} else {
+		h->chain_at++;
+		begin(h, next);
+	}
+	return done;
+}
+
 void device_forget(struct vhost *h, uint32_t vf)
 {
 	if (h->command_at != VGPU_NEVER && h->command.vf == vf)
-		h->command_at = VGPU_NEVER;
+		drop(h);
 	h->vfs[vf].context = VGPU_CTX_NONE;
 	h->vfs[vf].dirty = true;
 	memory_writes(h, vf);
@@ -108,7 +147,7 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		h->vfs[a->vf].reset_at = h->now + draw(h, h->reset);
 		h->vfs[a->vf].reset_level = a->code;
 		if (h->command_at != VGPU_NEVER && h->command.vf == a->vf)
-			h->command_at = VGPU_NEVER;
+			drop(h);
 		h->vfs[a->vf].context = VGPU_CTX_BROKEN;
 		break;
 	case VGPU_AC_SCRUB:

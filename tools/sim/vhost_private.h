@@ -28,6 +28,8 @@ static inline void event_vf(struct vhost *h, enum vgpu_event_type type, uint32_t
 
 /* The device (vhost_device.c): carries out an action of the core. */
 void device_act(struct vhost *h, const struct vgpu_action *a);
+/* The command in flight is done: begins the one that follows it, and returns its answer. */
+struct vgpu_event device_done(struct vhost *h);
 /* A reset has destroyed VF's context, and ended its driver. */
 void device_forget(struct vhost *h, uint32_t vf);
 /* The reset of VF ends now. */

@@ -141,12 +141,15 @@ enum vgpu_access {
 };
 
 enum vgpu_action_type {
-	VGPU_AC_COMMAND = 0, /* issue `code` for `vf`; exactly one VGPU_EV_DONE follows */
-	VGPU_AC_RESET,	     /* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
-	VGPU_AC_ACCESS,	     /* give the guest of `vf` access `code`, an enum vgpu_access */
-	VGPU_AC_NOTICE,	     /* send the guest of `vf` notice `code`, an enum vgpu_notice */
-	VGPU_AC_SCRUB,	     /* clear the memory of `vf`; exactly one VGPU_EV_SCRUBBED follows */
-	VGPU_AC_RETIRE,	     /* the caller owns `memory` again */
+	/* Issue `code` for `vf`; exactly one VGPU_EV_DONE follows. Several of one step are to be
+	 * done in their order, each when the one before it has succeeded; none follows a failure,
+	 * nor a reset of its VF. */
+	VGPU_AC_COMMAND = 0,
+	VGPU_AC_RESET,	/* reset level `code`; exactly one VGPU_EV_RESET_DONE follows */
+	VGPU_AC_ACCESS, /* give the guest of `vf` access `code`, an enum vgpu_access */
+	VGPU_AC_NOTICE, /* send the guest of `vf` notice `code`, an enum vgpu_notice */
+	VGPU_AC_SCRUB,	/* clear the memory of `vf`; exactly one VGPU_EV_SCRUBBED follows */
+	VGPU_AC_RETIRE, /* the caller owns `memory` again */
 };
 
 struct vgpu_action {
@@ -253,6 +256,7 @@ struct vgpu_core_config {
 	uint32_t max_vfs;
 	uint32_t reset_levels; /* bit n: the GPU can do enum vgpu_reset_level n */
 	bool gpu_reset;	       /* whether the ladder may climb to VGPU_RESET_GPU */
+	bool chains;	       /* the GPU takes several commands at once, and does them in order */
 	bool ask_at_end;       /* issue IDLE at the end of a grant, not early; for comparisons with
 				* schedulers that do so */
 	vgpu_nsec min_slice, max_slice;
