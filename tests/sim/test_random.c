@@ -60,6 +60,7 @@ static void set_up(struct vhost *h, int level)
 			vf->window_ppm = vhost_random(h) % 2 ? 0 : 3000;
 		}
 	}
+	h->config.chains = vhost_random(h) % 2;
 	if (level == FAULTS) {
 		h->command_fails_ppm = vhost_random(h) % 2 ? 0 : 50;
 		h->reset_fails_ppm = vhost_random(h) % 2 ? 0 : 100000;
@@ -78,14 +79,28 @@ static unsigned n_policies(void)
 	return n;
 }
 
-/* Draws what an operator does meanwhile. */
+/* The VF to which the world switch in progress leads; else VF. */
+static uint32_t coming(struct vhost *h, uint32_t vf)
+{
+	struct vgpu_vf_view view;
+	uint32_t i;
+
+	for (i = 0; i < h->n_vfs; i++) {
+		vgpu_core_vf_view(h->core, i, &view);
+		if (view.comes && !view.on_engine)
+			vf = i;
+	}
+	return vf;
+}
+
+/* Draws what an operator does meanwhile, or a guest. */
 static void meddle(struct vhost *h)
 {
 	static int64_t rows[64][VGPU_MAX_PARAMS];
 	int64_t values[VGPU_MAX_PARAMS];
 	uint32_t vf = (uint32_t)(vhost_random(h) % h->n_vfs), i;
 
-	switch (vhost_random(h) % 5) {
+	switch (vhost_random(h) % 6) {
 	case 0: {
 		const struct vgpu_policy_ops *policy =
 			vgpu_builtin_policies[vhost_random(h) % n_policies()];
@@ -108,7 +123,7 @@ static void meddle(struct vhost *h)
 						    .params = values});
 		break;
 	case 2:
-		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = vf});
+		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_RESET_VF, .vf = coming(h, vf)});
 		break;
 	case 3: /* answers that the core does not wait for */
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_DONE,
@@ -118,6 +133,11 @@ static void meddle(struct vhost *h)
 		break;
 	case 4:
 		vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_BUSY, .vf = h->n_vfs + 3});
+		break;
+	case 5:
+		vf = coming(h, vf);
+		if (h->vfs[vf].up)
+			vhost_guest_reset(h, vf);
 		break;
 	}
 }

@@ -116,6 +116,14 @@ static bool again(struct scenario *s, const struct vgpu_policy_ops *policy, uint
 	return true;
 }
 
+static bool chained(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
+{
+	(void)policy;
+	(void)to;
+	s->chains = !s->chains;
+	return true;
+}
+
 static bool other_order(struct scenario *s, const struct vgpu_policy_ops *policy, uint32_t *to)
 {
 	uint32_t i, k;
@@ -313,6 +321,7 @@ static const struct relation {
 } relations[] = {
 	{"once more", NULL, again, same_hash},
 	{"with a change that is refused", NULL, refused, same_hash},
+	{"on a GPU that takes commands in another way", NULL, chained, same_hash},
 	{"in another order", NULL, other_order, same_shares},
 	{"with twice the weights", NULL, other_weights, same_shares},
 	{"at half the pace", NULL, other_pace, same_shares},

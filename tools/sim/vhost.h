@@ -171,6 +171,8 @@ void vhost_start(struct vhost *h, const struct vgpu_policy_ops *policy, const in
 		 const int64_t (*vf_params)[VGPU_MAX_PARAMS]);
 /* Runs to instant UNTIL, to the first violation, or to the last allowed step. */
 void vhost_run(struct vhost *h, vgpu_nsec until);
+/* The guest of VF, whose driver is up, resets its function. */
+void vhost_guest_reset(struct vhost *h, uint32_t vf);
 /* Returns whether the run may go on: no violation yet, and steps are left. */
 bool vhost_goes_on(const struct vhost *h);
 /* Must be called after VF's next_change was set from outside. */

@@ -186,14 +186,19 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		vhost_touch(h, a->vf);
 }
 
+void vhost_guest_reset(struct vhost *h, uint32_t vf)
+{
+	device_forget(h, vf);
+	h->vfs[vf].context = VGPU_CTX_BROKEN; /* until it is reset from the PF, too */
+	event_vf(h, VGPU_EV_GUEST_RESET, vf, 0, 0);
+}
+
 void device_faults(struct vhost *h, uint32_t i)
 {
 	if (!h->vfs[i].up)
 		return;
 	if (chance(h, h->vfs[i].reset_ppm)) {
-		device_forget(h, i);
-		h->vfs[i].context = VGPU_CTX_BROKEN; /* until it is reset from the PF, too */
-		event_vf(h, VGPU_EV_GUEST_RESET, i, 0, 0);
+		vhost_guest_reset(h, i);
 	} else if (chance(h, h->vfs[i].window_ppm)) {
 		event_vf(h, VGPU_EV_REQUEST, i, VGPU_WINDOW_FINI, 0);
 	}
