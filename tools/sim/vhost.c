@@ -99,6 +99,10 @@ static vgpu_nsec later(vgpu_nsec a, vgpu_nsec b)
 /* Checks invariants 3 and 1 of the list in docs/architecture.md. */
 static void check(struct vhost *h)
 {
+	static const bool waits[VGPU_PHASE_COUNT] = {[VGPU_PHASE_LOAD] = true,
+						     [VGPU_PHASE_START] = true,
+						     [VGPU_PHASE_SAVE] = true,
+						     [VGPU_PHASE_DROP] = true};
 	struct vgpu_core_view core;
 	struct vgpu_vf_view vf;
 	vgpu_nsec sum;
@@ -129,6 +133,10 @@ static void check(struct vhost *h)
 			   (unsigned long long)sum, (unsigned long long)core.engine.wall_ns);
 	if (on_engine > 1)
 		vhost_fail(h, "two VFs on the engine");
+	if (waits[core.phase] && h->command_at == VGPU_NEVER)
+		vhost_fail(h,
+			   "the core waits for an answer in phase %s, and no command is in flight",
+			   vgpu_phase_names[core.phase]);
 	if (h->timer_at != VGPU_NEVER && vgpu_core_deadline(h->core) == h->timer_for &&
 	    h->now > later(h->timer_for, h->armed) + h->timer_late.max)
 		vhost_fail(h, "a deadline %llu ns in the past, in phase %s",
