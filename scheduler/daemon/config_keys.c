@@ -32,7 +32,7 @@ const struct config_key config_keys[] = {
 	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; null:OPTIONS: no GPU, to "
 	 "measure vgpud alone; required"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
-	 "GPU-IOV register layout: auto, navi or tonga"},
+	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
 	 "number of virtual functions to enable"},
 	{GPU, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,

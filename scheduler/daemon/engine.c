@@ -97,6 +97,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;
+	e->config.core.chains = e->caps.chain >= VGPU_CHAIN;
 	gpu_memory_open(&e->memory, e->ops->memory, e->driver, &e->caps, &e->found,
 			&e->config.driver);
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {

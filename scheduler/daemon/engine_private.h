@@ -53,6 +53,7 @@ struct engine {
 	struct histogram lateness, switches, preemption, decisions;
 	vgpu_nsec slow_since; /* when the first of n_slow slow decisions was made */
 	uint32_t n_slow;
+	vgpu_nsec stepped_at; /* the core's time */
 	vgpu_nsec idle_issued, idle_acked;
 	uint64_t records_lost, steps;
 };

@@ -108,20 +108,33 @@ void engine_publish(struct engine *e)
 	latest_publish(&e->policy);
 }
 
+/* Issues the commands of this step, of which A is the first. */
+static int issue(struct engine *e, const struct vgpu_action *a)
+{
+	const struct vgpu_action *end = &e->out.actions[e->out.n_actions];
+	struct vgpu_order orders[VGPU_CHAIN];
+	vgpu_nsec now = vgpu_now();
+	uint32_t n = 0;
+
+	if (a->code == VGPU_CMD_IDLE) {
+		e->idle_issued = now;
+		if (a->planned && now >= a->planned)
+			histogram_add(&e->lateness, now - a->planned);
+	}
+	for (; a < end && a->type == VGPU_AC_COMMAND && n < VGPU_CHAIN; a++)
+		orders[n++] = (struct vgpu_order){a->vf, (enum vgpu_command)a->code};
+	return e->ops->switched->commands(e->driver, orders, n, now);
+}
+
 static int carry_out(struct engine *e, const struct vgpu_action *a)
 {
-	vgpu_nsec now;
 	uint32_t slot;
 
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
-		now = vgpu_now();
-		if (a->code == VGPU_CMD_IDLE) {
-			e->idle_issued = now;
-			if (a->planned && now >= a->planned)
-				histogram_add(&e->lateness, now - a->planned);
-		}
-		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
+		if (a > e->out.actions && a[-1].type == VGPU_AC_COMMAND)
+			return 0; /* issued with the one before it */
+		return issue(e, a);
 	case VGPU_AC_RESET:
 		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
 					     vgpu_now());
@@ -198,17 +211,28 @@ static bool concerns_policy(const struct engine *e, const struct vgpu_event *eve
 	       event->type == VGPU_EV_SET_VF;
 }
 
+/* When EVENT happened: by the driver's account, but neither before the last step nor in the future.
+ */
+static vgpu_nsec instant(const struct engine *e, const struct vgpu_event *event)
+{
+	vgpu_nsec now = vgpu_now();
+
+	if (event->type != VGPU_EV_DONE || event->now == 0 || event->now > now)
+		return now;
+	return event->now > e->stepped_at ? event->now : e->stepped_at;
+}
+
 int engine_step(struct engine *e, struct vgpu_event *event)
 {
-	vgpu_nsec computed;
+	vgpu_nsec computed, began = vgpu_now();
 	uint32_t i;
 	int r, failed = 0;
 
-	event->now = vgpu_now();
+	event->now = e->stepped_at = instant(e, event);
 	measure(e, event);
 	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, vgpu_now() - event->now);
+	histogram_add(&e->decisions, vgpu_now() - began);
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;

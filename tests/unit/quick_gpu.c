@@ -160,19 +160,21 @@ static void quick_close(struct vgpu_driver *driver, bool lost)
 	pthread_mutex_unlock(&lock);
 }
 
-static int quick_command(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
-			 vgpu_nsec now)
+static int quick_commands(struct vgpu_driver *driver, const struct vgpu_order *orders, uint32_t n,
+			  vgpu_nsec now)
 {
-	bool kept;
+	bool is_idle = orders[0].command == VGPU_CMD_IDLE, kept;
 
-	if (command == VGPU_CMD_IDLE && watch)
+	if (is_idle && watch)
 		watch();
 	pthread_mutex_lock(&lock);
-	kept = command == VGPU_CMD_IDLE && !stops;
+	kept = is_idle && !stops;
 	if (kept)
-		idle = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = command};
+		idle = (struct vgpu_event){.type = VGPU_EV_DONE,
+					   .vf = orders[0].vf,
+					   .code = VGPU_CMD_IDLE};
 	pthread_mutex_unlock(&lock);
-	return kept ? 0 : vgpu_null_driver.switched->command(driver, vf, command, now);
+	return kept ? 0 : vgpu_null_driver.switched->commands(driver, orders, n, now);
 }
 
 static int quick_is_busy(struct vgpu_driver *driver, bool *failed)
@@ -235,7 +237,7 @@ static void make_tables(void)
 	device_face.fd = quick_fd;
 	device_face.dispatch = quick_dispatch;
 	switched_face = *vgpu_null_driver.switched;
-	switched_face.command = quick_command;
+	switched_face.commands = quick_commands;
 	memory_face = *vgpu_null_driver.memory;
 	memory_face.busy = quick_is_busy;
 	quick_driver = vgpu_null_driver;

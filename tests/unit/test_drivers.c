@@ -28,7 +28,7 @@ static void tables(void)
 			  f->dispatch && f->reset);
 		CU_ASSERT_EQUAL((*d)->switched != NULL, (*d)->kind == VGPU_DRIVER_SWITCHED);
 		CU_ASSERT_EQUAL((*d)->programmed != NULL, (*d)->kind == VGPU_DRIVER_PROGRAMMED);
-		CU_ASSERT(!(*d)->switched || ((*d)->switched->command && (*d)->switched->gates &&
+		CU_ASSERT(!(*d)->switched || ((*d)->switched->commands && (*d)->switched->gates &&
 					      (*d)->switched->notice));
 		CU_ASSERT(!(*d)->programmed ||
 			  ((*d)->programmed->program && (*d)->programmed->programmed &&
@@ -84,7 +84,7 @@ static void names(void)
 static const struct vgpu_driver_ops *const ops = &vgpu_null_driver;
 static struct vgpu_driver *driver;
 static struct vgpu_core *core;
-static vgpu_nsec now;
+static vgpu_nsec now, stepped;
 static struct vgpu_event queue[MAX_QUEUED];
 static uint32_t n_queued, n_taken;
 
@@ -95,19 +95,35 @@ static void on_event(void *data, const struct vgpu_event *event)
 	queue[n_queued++] = *event;
 }
 
+/* Issues the commands of a step when A is the first. */
+static void issue(const struct vgpu_action *a, const struct vgpu_output *out)
+{
+	struct vgpu_order orders[VGPU_CHAIN];
+	uint32_t n = 0;
+
+	if (a > out->actions && a[-1].type == VGPU_AC_COMMAND)
+		return;
+	for (; a < &out->actions[out->n_actions] && a->type == VGPU_AC_COMMAND; a++)
+		orders[n++] = (struct vgpu_order){a->vf, (enum vgpu_command)a->code};
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, orders, n, now), 0);
+}
+
 static void step(struct vgpu_event event)
 {
 	static struct vgpu_output out;
 	uint32_t i;
 
-	event.now = now;
+	/* Only the answer to a command says when it happened. */
+	if (event.type != VGPU_EV_DONE || event.now < stepped)
+		event.now = now;
+	stepped = event.now;
 	CU_ASSERT_EQUAL(vgpu_core_step(core, &event, &out), 0);
 	for (i = 0; i < out.n_actions; i++) {
 		const struct vgpu_action *a = &out.actions[i];
 		struct vgpu_event scrubbed = {.type = VGPU_EV_SCRUBBED, .vf = a->vf};
 
 		if (a->type == VGPU_AC_COMMAND)
-			ops->switched->command(driver, a->vf, (enum vgpu_command)a->code, now);
+			issue(a, &out);
 		else if (a->type == VGPU_AC_RESET)
 			ops->device->reset(driver, a->vf, (enum vgpu_reset_level)a->code, now);
 		else if (a->type == VGPU_AC_ACCESS)

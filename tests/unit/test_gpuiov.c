@@ -239,11 +239,13 @@ static void reset_fails(void)
  * if the reset ends at that instant. */
 static void guest_resets_meanwhile(void)
 {
+	const struct vgpu_order init = {1, VGPU_CMD_INIT};
+
 	begin(NULL);
 	softgpu_function_reset(gpu, 1);
 	CU_ASSERT(reg(GPUIOV_VF_RESET_REQ) & 1u << 1);
 	atomic_store(&reset_ends_at_look, 1u << 1);
-	CU_ASSERT_EQUAL(ops->switched->command(driver, 1, VGPU_CMD_INIT, VGPU_SEC), 0);
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, &init, 1, VGPU_SEC), 0);
 	CU_ASSERT_EQUAL_FATAL(n_events, 1);
 	CU_ASSERT_EQUAL(events[0].type, VGPU_EV_GUEST_RESET);
 	CU_ASSERT_EQUAL(events[0].vf, 1);

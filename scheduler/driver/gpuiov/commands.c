@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "gpuiov.h"
+#include "vgpu/clock.h"
 
 static const uint8_t codes[VGPU_CMD_COUNT] = {
 	[VGPU_CMD_IDLE] = GPUIOV_CMD_IDLE, [VGPU_CMD_SAVE] = GPUIOV_CMD_SAVE,
@@ -25,43 +26,9 @@ static vgpu_nsec next_poll(const struct vgpu_driver *d)
 /* After a slow command, so many commands of its kind use interrupts. */
 #define SLOW_FOR 255
 
-/*
- * Most commands are done when they are written, and an interrupt would only wake the engine thread
- * for nothing. A slow command is polled, and the next SLOW_FOR commands of its kind use interrupts.
- *
- * Writes the command and reads command and status back in one trip. The read ascends, so that the
- * command is read before the status: in the other order, a command that the GPU has not yet
- * accepted would look done.
- */
-int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now)
+static uint32_t dword_of(const struct vgpu_order *o)
 {
-	uint32_t dword = codes[command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(vf) << 8;
-	bool interrupts = d->config.interrupts && d->slow[command] > 0;
-	uint32_t region, answer[2];
-	uint64_t cmd, status;
-	int r;
-
-	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
-	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
-	d->command = (struct gpuiov_pending){.active = true,
-					     .vf = vf,
-					     .command = command,
-					     .poll_at = VGPU_NEVER,
-					     .interrupts = interrupts};
-	if (interrupts) {
-		d->slow[command]--;
-		dword |= GPUIOV_CMD_EXECUTE_INTR;
-		d->command.poll_at = now + next_poll(d);
-		return vfio_write(d->device, region, cmd, &dword, sizeof(dword));
-	}
-	/* In both layouts the status follows the command. */
-	r = vfio_write_read(d->device, region, cmd, &dword, sizeof(dword), cmd, answer,
-			    sizeof(answer));
-	if (r < 0)
-		return r;
-	if (answer[(status - cmd) / 4] % 256 >= GPUIOV_STATUS_IDLING)
-		d->slow[command] = SLOW_FOR;
-	return gpuiov_command_done(d, answer[0], answer[(status - cmd) / 4], now);
+	return codes[o->command] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(o->vf) << 8;
 }
 
 /*
@@ -79,44 +46,172 @@ static int was_reset(struct vgpu_driver *d, uint32_t vf, bool *yes)
 	return r;
 }
 
-/* Checks command and status as read, and reports the answer if it is there. */
-int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now)
+/* Reports that the next order has ended with STATUS, at instant AT (0: not known). */
+static int answer(struct vgpu_driver *d, uint32_t status, vgpu_nsec at)
 {
 	struct gpuiov_pending *p = &d->command;
+	const struct vgpu_order *o = &p->orders[p->done++];
 	bool reset = false;
-	int r = 0;
+	int r = status ? was_reset(d, o->vf, &reset) : 0;
 
-	status &= 0xff;
-	if (!p->active)
-		return 0;
-	if (cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_IDLING) {
-		if (cmd == UINT32_MAX)
-			return -ENODEV; /* all ones: the device is gone */
-		p->poll_at = now + next_poll(d);
-		p->polls++;
-		return 0;
-	}
-	p->active = false;
-	p->poll_at = VGPU_NEVER;
-	if (status != 0)
-		r = was_reset(d, p->vf, &reset);
 	if (r < 0)
 		return r;
 	if (reset) {
-		d->busy &= ~(1u << p->vf);
-		gpuiov_emit(d, VGPU_EV_GUEST_RESET, p->vf, 0, 0, now);
+		d->busy &= ~(1u << o->vf);
+		gpuiov_emit(d, VGPU_EV_GUEST_RESET, o->vf, 0, 0, at);
 	} else {
-		gpuiov_emit(d, VGPU_EV_DONE, p->vf, p->command, (int64_t)status, now);
+		gpuiov_emit(d, VGPU_EV_DONE, o->vf, o->command, (int64_t)status, at);
 	}
 	return 0;
 }
 
+static void end(struct vgpu_driver *d)
+{
+	d->command.active = false;
+	d->command.poll_at = VGPU_NEVER;
+}
+
+static void look_later(struct vgpu_driver *d, vgpu_nsec now)
+{
+	d->command.poll_at = now + next_poll(d);
+	d->command.polls++;
+}
+
+/* Checks command and status as read, and reports the answer if it is there. */
+int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now)
+{
+	status &= 0xff;
+	if (!d->command.active)
+		return 0;
+	if (cmd & GPUIOV_CMD_EXECUTE || status >= GPUIOV_STATUS_IDLING) {
+		if (cmd == UINT32_MAX)
+			return -ENODEV; /* all ones: the device is gone */
+		look_later(d, now);
+		return 0;
+	}
+	end(d);
+	return answer(d, status, 0);
+}
+
+/* Writes the command and reads command and status back in one trip. The read ascends, so that the
+ * command is read before the status: in the other order, a command that the GPU has not yet
+ * accepted would look done. */
+static int issue_one(struct vgpu_driver *d, vgpu_nsec now)
+{
+	uint32_t dword = dword_of(&d->command.orders[0]), region, words[2];
+	enum vgpu_command command = d->command.orders[0].command;
+	uint64_t cmd, status;
+	int r;
+
+	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
+	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
+	if (d->command.interrupts) {
+		dword |= GPUIOV_CMD_EXECUTE_INTR;
+		return vfio_write(d->device, region, cmd, &dword, sizeof(dword));
+	}
+	/* In both layouts the status follows the command. */
+	r = vfio_write_read(d->device, region, cmd, &dword, sizeof(dword), cmd, words,
+			    sizeof(words));
+	if (r < 0)
+		return r;
+	if (words[(status - cmd) / 4] % 256 >= GPUIOV_STATUS_IDLING)
+		d->slow[command] = SLOW_FOR;
+	return gpuiov_command_done(d, words[0], words[(status - cmd) / 4], now);
+}
+
+/* A chain's status, and the time that each command took. */
+struct progress {
+	uint32_t status, took[SOFTGPU_CHAIN_LENGTH];
+};
+
+/* Reports the commands that have ended. Each began when the one before it ended. The last one has
+ * ended by now; how long before that it did is not known. */
+static int chain_done(struct vgpu_driver *d, const struct progress *at, vgpu_nsec now)
+{
+	struct gpuiov_pending *p = &d->command;
+	uint32_t done = SOFTGPU_CHAIN_DONE(at->status), i;
+	bool active = at->status & SOFTGPU_CHAIN_ACTIVE;
+	vgpu_nsec ended = active ? p->issued : now;
+	int r = 0;
+
+	if (at->status == UINT32_MAX)
+		return -ENODEV;
+	if (done > p->n)
+		return -EPROTO;
+	for (i = 0; i < done && active; i++)
+		ended += at->took[i];
+	for (i = done; i-- > p->done;)
+		ended -= at->took[i];
+	if (!active)
+		end(d);
+	else
+		look_later(d, now);
+	while (p->done < done && r == 0) {
+		ended += at->took[p->done];
+		r = answer(d, GPUIOV_STATUS_DONE, ended > p->issued ? ended : p->issued);
+	}
+	if (r == 0 && !active && done < p->n)
+		r = answer(d, SOFTGPU_CHAIN_CODE(at->status), now);
+	return r;
+}
+
+static int issue_chain(struct vgpu_driver *d)
+{
+	struct gpuiov_pending *p = &d->command;
+	uint32_t words[SOFTGPU_CHAIN_LENGTH + 1] = {0}, i;
+	struct progress at;
+	int r;
+
+	for (i = 0; i < p->n; i++)
+		words[i] = dword_of(&p->orders[i]);
+	words[SOFTGPU_CHAIN_LENGTH] = p->n | (p->interrupts ? GPUIOV_CMD_EXECUTE_INTR : 0);
+	if (p->interrupts)
+		return vfio_write(d->device, VFIO_REGION_BAR5, SOFTGPU_CHAIN, words, sizeof(words));
+	r = vfio_write_read(d->device, VFIO_REGION_BAR5, SOFTGPU_CHAIN, words, sizeof(words),
+			    SOFTGPU_CHAIN_STATUS, &at, sizeof(at));
+	if (r < 0)
+		return r;
+	if (at.status & SOFTGPU_CHAIN_ACTIVE && SOFTGPU_CHAIN_DONE(at.status) < p->n)
+		d->slow[p->orders[SOFTGPU_CHAIN_DONE(at.status)].command] = SLOW_FOR;
+	return chain_done(d, &at, vgpu_now());
+}
+
+int gpuiov_chain_look(struct vgpu_driver *d, vgpu_nsec now)
+{
+	struct progress at;
+	int r = vfio_read(d->device, VFIO_REGION_BAR5, SOFTGPU_CHAIN_STATUS, &at, sizeof(at));
+
+	return r < 0 ? r : chain_done(d, &at, now);
+}
+
+/*
+ * Most commands are done when they are written, and an interrupt would only wake the engine thread
+ * for nothing. A slow command is polled, and the next SLOW_FOR commands of its kind use interrupts.
+ */
+int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
+		    vgpu_nsec now)
+{
+	struct gpuiov_pending *p = &d->command;
+	uint32_t i;
+
+	*p = (struct gpuiov_pending){.active = true, .n = n, .issued = now, .poll_at = VGPU_NEVER};
+	for (i = 0; i < n; i++) {
+		uint8_t *slow = &d->slow[orders[i].command];
+
+		p->orders[i] = orders[i];
+		p->interrupts |= d->config.interrupts && *slow > 0;
+		*slow -= *slow > 0;
+	}
+	if (p->interrupts)
+		p->poll_at = now + next_poll(d);
+	return n > 1 ? issue_chain(d) : issue_one(d, now);
+}
+
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now)
 {
-	if (d->command.active && (d->command.vf == vf || level == VGPU_RESET_GPU)) {
-		d->command.active = false;
-		d->command.poll_at = VGPU_NEVER;
-	}
+	if (d->command.active &&
+	    (level == VGPU_RESET_GPU || d->command.orders[d->command.done].vf == vf))
+		end(d);
 	if (level == VGPU_RESET_GPU) {
 		d->gpu_resetting = true;
 		d->gpu_reset_vf = vf;

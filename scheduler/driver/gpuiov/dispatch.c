@@ -91,7 +91,10 @@ static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 	if (r < 0)
 		return r;
 	*news = busy_changed(d, busy, now);
-	r = gpuiov_command_done(d, words[0], words[(status - cmd) / 4], now);
+	if (d->command.n > 1)
+		r = d->command.active ? gpuiov_chain_look(d, now) : 0;
+	else
+		r = gpuiov_command_done(d, words[0], words[(status - cmd) / 4], now);
 	*news |= pending && !d->command.active;
 	return r;
 }

@@ -15,10 +15,12 @@
 /* Number of the device's descriptor in the epoll set, after the vectors. */
 #define GPUIOV_DEVICE GPUIOV_PF_VECTORS
 
+/* The commands in flight: the first DONE of the N orders have been answered. */
 struct gpuiov_pending {
 	bool active;
-	uint32_t vf;
-	enum vgpu_command command;
+	struct vgpu_order orders[VGPU_CHAIN];
+	uint32_t n, done;
+	vgpu_nsec issued;
 	vgpu_nsec poll_at;
 	uint32_t polls;
 	bool interrupts; /* when it is done, by an interrupt */
@@ -71,8 +73,12 @@ int gpuiov_read_own(struct vgpu_driver *d, uint32_t offset, uint32_t *value);
 typedef int gpuiov_enable(struct vfio_device *device, uint32_t n, struct vgpu_error *err);
 int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err);
 
-int gpuiov_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command, vgpu_nsec now);
+int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
+		    vgpu_nsec now);
+/* Checks command and status as read, and reports the answer if it is there. */
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);
+/* The same for commands that were issued as a chain: reads where it is. */
+int gpuiov_chain_look(struct vgpu_driver *d, vgpu_nsec now);
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);

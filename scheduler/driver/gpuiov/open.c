@@ -21,8 +21,6 @@
 
 static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
 {
-	static const struct gpuiov_layout *const layouts[] = {&gpuiov_layout_navi,
-							      &gpuiov_layout_tonga};
 	uint8_t config[GPUIOV_CONFIG_SIZE];
 	struct gpuiov_identity identity;
 	uint32_t i;
@@ -37,17 +35,19 @@ static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct v
 	d->model = identity.model;
 	d->sriov = identity.sriov;
 	d->cap = identity.cap;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; gpuiov_layouts[i]; i++) {
+		const struct gpuiov_layout *l = gpuiov_layouts[i];
+
 		/* Only the length of the capability distinguishes the layouts. */
-		if (wanted ? strcmp(layouts[i]->name, wanted) == 0
-			   : layouts[i]->cap_length == identity.cap_length)
-			d->layout = layouts[i];
+		if (wanted ? strcmp(l->name, wanted) == 0 : l->cap_length == identity.cap_length)
+			d->layout = l;
 	}
 	if (!d->layout)
-		return vgpu_error_set(err, -ENODEV,
-				      "GPU-IOV capability of %" PRIu32
-				      " bytes: not a known layout; set layout = navi or tonga",
-				      identity.cap_length);
+		return vgpu_error_set(
+			err, -ENODEV,
+			"GPU-IOV capability of %" PRIu32
+			" bytes: not a known layout; set layout = navi, tonga or soft",
+			identity.cap_length);
 	if (d->layout->cap_length > GPUIOV_CONFIG_SIZE - d->cap)
 		return vgpu_error_set(err, -ENODEV,
 				      "layout %s does not fit into the configuration space behind "
@@ -101,7 +101,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.placement = d->config.placement,
 		.pinned = d->config.pinned,
 	};
-	uint32_t mib, context, id = 0;
+	uint32_t mib, context, id = 0, features = 0;
 	uint16_t total;
 	int r;
 
@@ -116,6 +116,8 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		r = read16(d, PCI_COMMAND, &d->decode);
 	if (r == 0)
 		r = gpuiov_read_own(d, SOFTGPU_ID, &id);
+	if (r == 0 && gpuiov_has(d, GPUIOV_FEATURES))
+		r = gpuiov_read(d, GPUIOV_FEATURES, &features);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;
@@ -125,6 +127,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.memory = (uint64_t)mib << 20,
 		.host = d->config.host,
 		.granule = GPUIOV_FB_UNIT,
+		.chain = features & SOFTGPU_TAKES_CHAINS ? VGPU_CHAIN : 1,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
 	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
@@ -504,7 +507,7 @@ static const struct vgpu_device_face device_face = {
 };
 
 static const struct vgpu_switched_face switched_face = {
-	.command = gpuiov_command,
+	.commands = gpuiov_commands,
 	.gates = gpuiov_gates,
 	.notice = gpuiov_notice,
 };

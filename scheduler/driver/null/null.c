@@ -31,6 +31,8 @@ struct vgpu_driver {
 
 	bool active; /* a command is under way until DONE_AT */
 	struct vgpu_event command;
+	struct vgpu_order chain[VGPU_CHAIN]; /* the commands that were issued with it */
+	uint32_t chain_n, chain_at;	     /* chain_at: the first that has not begun */
 	vgpu_nsec done_at;
 	uint32_t news[TOLD];
 	bool gpu_reset; /* the end of a GPU reset is to be reported */
@@ -129,6 +131,7 @@ static int null_open(struct vgpu_driver **out, const struct vgpu_driver_config *
 		.memory = d->options.memory,
 		.granule = GRANULE,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
+		.chain = VGPU_CHAIN,
 		.preemption = "hard",
 	};
 	snprintf(caps->model, sizeof(caps->model), "none");
@@ -155,11 +158,27 @@ static vgpu_nsec null_deadline(const struct vgpu_driver *d)
 	return d->active ? d->done_at : VGPU_NEVER;
 }
 
+/* Begins the next command of the chain at NOW. */
+static void begin_command(struct vgpu_driver *d, vgpu_nsec now)
+{
+	const struct vgpu_order *o = &d->chain[d->chain_at++];
+	bool hangs = o->command == VGPU_CMD_IDLE && d->options.hangs >> o->vf & 1;
+
+	d->active = true;
+	d->command = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = o->vf, .code = o->command};
+	d->done_at = hangs ? VGPU_NEVER : now + d->options.command;
+}
+
+/* The command in progress is done: the next one has begun at the same instant. */
 static void end_command(struct vgpu_driver *d, vgpu_nsec now)
 {
+	struct vgpu_event done = d->command;
+
+	done.now = d->done_at < now ? d->done_at : now;
 	d->active = false;
-	d->command.now = now;
-	d->sink(d->data, &d->command);
+	if (d->chain_at < d->chain_n)
+		begin_command(d, done.now);
+	d->sink(d->data, &done);
 }
 
 static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
@@ -175,7 +194,7 @@ static int null_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	};
 	uint32_t i, vf, news;
 
-	if (d->active && now >= d->done_at)
+	while (d->active && now >= d->done_at)
 		end_command(d, now);
 	if (d->gpu_reset)
 		emit(d, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, now);
@@ -216,15 +235,14 @@ static int null_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level 
 	return 0;
 }
 
-static int null_command(struct vgpu_driver *d, uint32_t vf, enum vgpu_command command,
-			vgpu_nsec now)
+static int null_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint32_t n,
+			 vgpu_nsec now)
 {
-	bool hangs = command == VGPU_CMD_IDLE && d->options.hangs >> vf & 1;
-
-	d->active = true;
-	d->command = (struct vgpu_event){.type = VGPU_EV_DONE, .vf = vf, .code = command};
-	d->done_at = hangs ? VGPU_NEVER : now + d->options.command;
-	if (d->done_at <= now)
+	memcpy(d->chain, orders, n * sizeof(*orders));
+	d->chain_n = n;
+	d->chain_at = 0;
+	begin_command(d, now);
+	while (d->active && d->done_at <= now)
 		end_command(d, now);
 	return 0;
 }
@@ -301,7 +319,7 @@ static const struct vgpu_device_face device_face = {
 };
 
 static const struct vgpu_switched_face switched_face = {
-	.command = null_command,
+	.commands = null_commands,
 	.gates = null_gates,
 	.notice = null_notice,
 };

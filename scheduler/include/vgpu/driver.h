@@ -31,6 +31,7 @@ struct vgpu_driver_caps {
 	uint64_t host;	  /* bytes of host memory that the GPU reaches, addressed after its own */
 	uint64_t granule; /* bytes */
 	uint32_t reset_levels; /* bit n: enum vgpu_reset_level n */
+	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
 	 * that took when it was measured (0: it was not measured). */
 	const char *preemption; /* "tile", "block", "hard" or "kill", static */
@@ -106,12 +107,22 @@ struct vgpu_device_face {
 		     vgpu_nsec now);
 };
 
+struct vgpu_order {
+	uint32_t vf;
+	enum vgpu_command command;
+};
+
+/* The most commands of a world switch that can be certain at once: SAVE, LOAD, RUN. */
+#define VGPU_CHAIN 3u
+
 /* For GPUs whose worlds vgpud switches. */
 struct vgpu_switched_face {
-	/* Issues a command; one VGPU_EV_DONE follows. If the GPU is done at once, the event is sent
-	 * before this returns. */
-	int (*command)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_command command,
-		       vgpu_nsec now);
+	/* Issues N commands, 1 to the GPU's `chain`, which are done one after the other. A
+	 * VGPU_EV_DONE follows for each, up to the first that fails; its `now` is the instant at
+	 * which the command ended if the GPU tells that, else 0. If the GPU is done at once, the
+	 * events are sent before this returns. */
+	int (*commands)(struct vgpu_driver *driver, const struct vgpu_order *orders, uint32_t n,
+			vgpu_nsec now);
 	/* Sets which registers the guest of VF may reach. */
 	int (*gates)(struct vgpu_driver *driver, uint32_t vf, enum vgpu_access access);
 	/* Sends a notice to the guest of VF. */

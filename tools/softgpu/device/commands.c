@@ -125,11 +125,35 @@ static bool is_legal(const struct softgpu *gpu, uint32_t code, int index)
 	}
 }
 
+static void issue(struct softgpu *gpu, uint32_t dword);
+
+/* A command of the chain has ended: begins the next one, if there is one and this one has not
+ * failed. */
+static void chain_on(struct softgpu *gpu, uint32_t status)
+{
+	struct chain *c = &gpu->chain;
+	vgpu_nsec now = vgpu_now(), took = now - c->began;
+
+	c->took[c->at] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+	c->failed = status;
+	c->at += status == GPUIOV_STATUS_DONE;
+	if (status == GPUIOV_STATUS_DONE && c->at < c->n) {
+		c->began = now;
+		issue(gpu, c->dwords[c->at]);
+		return;
+	}
+	c->active = false;
+	if (c->interrupt)
+		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_CMD_COMPLETE);
+}
+
 static void finish(struct softgpu *gpu, uint32_t status)
 {
 	gpu->command.in_flight = false;
 	gpu->status = status;
-	if (gpu->command.interrupt)
+	if (gpu->chain.active)
+		chain_on(gpu, status);
+	else if (gpu->command.interrupt)
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_CMD_COMPLETE);
 }
 
@@ -178,7 +202,7 @@ static void report_hang(struct softgpu *gpu)
 	raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
 }
 
-void command_write(struct softgpu *gpu, uint32_t dword)
+static void issue(struct softgpu *gpu, uint32_t dword)
 {
 	uint32_t code = dword & GPUIOV_CMD_TYPE, fcn = dword >> 8 & 0xff;
 	int vf = (int)GPUIOV_FCN_VF_OF(fcn);
@@ -186,12 +210,6 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 	const struct softgpu_fault *fault;
 	vgpu_nsec latency;
 
-	if (!(dword & GPUIOV_CMD_EXECUTE))
-		return;
-	if (gpu->command.in_flight) {
-		gpu->dropped++;
-		return;
-	}
 	gpu->command = (struct command){
 		.in_flight = true,
 		.interrupt = dword & GPUIOV_CMD_EXECUTE_INTR,
@@ -235,6 +253,45 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 	}
 	gpu->command.done_at = vgpu_now() + latency;
 	pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+void command_write(struct softgpu *gpu, uint32_t dword)
+{
+	if (!(dword & GPUIOV_CMD_EXECUTE))
+		return;
+	if (gpu->command.in_flight)
+		gpu->dropped++;
+	else
+		issue(gpu, dword);
+}
+
+void command_chain(struct softgpu *gpu, uint32_t go)
+{
+	struct chain *c = &gpu->chain;
+	uint32_t n = go & 0xf;
+
+	if (n == 0 || n > SOFTGPU_CHAIN_LENGTH)
+		return;
+	if (gpu->command.in_flight) {
+		gpu->dropped++;
+		return;
+	}
+	c->active = true;
+	c->interrupt = go & GPUIOV_CMD_EXECUTE_INTR;
+	c->n = n;
+	c->at = 0;
+	c->failed = 0;
+	memset(c->took, 0, sizeof(c->took));
+	c->began = vgpu_now();
+	issue(gpu, c->dwords[0]);
+}
+
+uint32_t command_chain_status(const struct softgpu *gpu)
+{
+	const struct chain *c = &gpu->chain;
+	uint32_t code = c->active ? gpu->status : c->failed;
+
+	return c->at | code << 8 | (c->active ? SOFTGPU_CHAIN_ACTIVE : 0);
 }
 
 static void reset_done(struct softgpu *gpu, int index);
@@ -361,6 +418,7 @@ static void gpu_was_reset(struct softgpu *gpu)
 	gpu->active = -1;
 	gpu->active_status = GPUIOV_ACTIVE_IDLE;
 	gpu->command.in_flight = false;
+	gpu->chain.active = false;
 	pci_build_pf(gpu);
 	if (gpu->enabled) {
 		gpu->enabled = 0;

@@ -72,6 +72,16 @@ struct command {
 	vgpu_nsec done_at; /* when its latency is over; VGPU_NEVER: it does not end */
 };
 
+/* Commands that follow each other. */
+struct chain {
+	bool active;
+	bool interrupt;
+	uint32_t n, at;
+	uint32_t dwords[SOFTGPU_CHAIN_LENGTH], took[SOFTGPU_CHAIN_LENGTH];
+	uint32_t failed; /* status of the one that has failed */
+	vgpu_nsec began; /* the one in progress */
+};
+
 struct softgpu {
 	struct softgpu_config config;
 	const struct gpuiov_layout *layout;
@@ -105,6 +115,7 @@ struct softgpu {
 	struct memory_file *discarded;	 /* old files, which the filler must empty */
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
+	struct chain chain;
 	uint64_t serial;
 	struct vf vfs[SOFTGPU_MAX_VFS];
 
@@ -180,6 +191,9 @@ void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset);
 
 /* commands.c */
 void command_write(struct softgpu *gpu, uint32_t dword);
+/* Begins the commands of gpu->chain; GO: as in SOFTGPU_CHAIN_GO. */
+void command_chain(struct softgpu *gpu, uint32_t go);
+uint32_t command_chain_status(const struct softgpu *gpu);
 void command_engine_stopped(struct softgpu *gpu);
 void command_vf_reset(struct softgpu *gpu, int vf);
 void command_gpu_reset(struct softgpu *gpu);

@@ -150,7 +150,7 @@ static void usage(FILE *to)
 	      "NAME\n"
 	      "                     (nobody)\n"
 	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (25)\n"
-	      "  --layout NAME      GPU-IOV register layout: navi or tonga (navi)\n"
+	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (navi)\n"
 	      "  --latency LIST     delay commands: NAME=US, NAME=MIN-MAX or NAME=~MEDIAN/SIGMA,\n"
 	      "                     microseconds, separated by commas; NAME: idle, save, load, "
 	      "run,\n"
@@ -278,8 +278,8 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		case LAYOUT:
 			config->layout = gpuiov_layout_by_name(optarg);
 			if (!config->layout)
-				r = vgpu_error_set(&err, -EINVAL, "--layout %s: want navi or tonga",
-						   optarg);
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--layout %s: want navi, tonga or soft", optarg);
 			break;
 		case LATENCY:
 			r = softgpu_parse_latency(config, optarg, &err);

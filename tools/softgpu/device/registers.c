@@ -160,6 +160,8 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_IH_PENDING:
 	case GPUIOV_VF_RESET_REQ:
 		return vm_bitmap(gpu, reg);
+	case GPUIOV_FEATURES:
+		return SOFTGPU_TAKES_CHAINS;
 	case GPUIOV_ACTIVE_FCN:
 		return (gpu->active < 0 ? GPUIOV_FCN_PF : GPUIOV_FCN_VF((uint32_t)gpu->active)) |
 		       gpu->active_status << 8;
@@ -406,14 +408,34 @@ static uint64_t *wide_register(struct softgpu *gpu, uint32_t offset)
 	}
 }
 
+/* A register of chains that is a word of memory; NULL: OFFSET is none, or this layout has none. */
+static uint32_t *chain_register(struct softgpu *gpu, uint32_t offset)
+{
+	uint32_t i;
+
+	if (gpu->layout->at[GPUIOV_FEATURES].space == GPUIOV_NOWHERE)
+		return NULL;
+	for (i = 0; i < SOFTGPU_CHAIN_LENGTH; i++) {
+		if (offset == SOFTGPU_CHAIN + 4 * i)
+			return &gpu->chain.dwords[i];
+		if (offset == SOFTGPU_CHAIN_TOOK + 4 * i)
+			return &gpu->chain.took[i];
+	}
+	return NULL;
+}
+
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 {
 	uint32_t part;
 	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
 	const uint64_t *wide = wide_register(gpu, offset);
+	const uint32_t *word;
 
 	if (reg != GPUIOV_REGISTERS)
 		return reg_read(gpu, reg, part);
+	word = chain_register(gpu, offset);
+	if (word)
+		return *word;
 	if (wide)
 		return half(*wide, offset);
 	switch (offset) {
@@ -423,6 +445,8 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 		return gpu->fill_status;
 	case SOFTGPU_HANG_INFO:
 		return gpu->hang_info;
+	case SOFTGPU_CHAIN_STATUS:
+		return command_chain_status(gpu);
 	case SOFTGPU_FB_OVERLAP:
 		return memory_overlaps(gpu);
 	case SOFTGPU_DROPPED_CMDS:
@@ -449,6 +473,7 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	uint32_t part;
 	enum gpuiov_register reg = mmio_register(gpu, offset, &part);
 	uint64_t *wide = wide_register(gpu, offset);
+	uint32_t *word;
 
 	if (reg != GPUIOV_REGISTERS) {
 		reg_write(gpu, reg, part, value);
@@ -456,6 +481,11 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	}
 	if (offset == SOFTGPU_VIOLATORS)
 		gpu->violators &= ~value;
+	word = chain_register(gpu, offset);
+	if (word && offset < SOFTGPU_CHAIN_GO && !gpu->chain.active)
+		*word = value;
+	if (offset == SOFTGPU_CHAIN_GO && chain_register(gpu, SOFTGPU_CHAIN))
+		command_chain(gpu, value);
 	/* The registers of a clear or copy in progress cannot be changed; the aperture can. */
 	if (gpu->fill_status & SOFTGPU_FILL_BUSY && wide != &gpu->host_base &&
 	    wide != &gpu->host_size)

@@ -57,6 +57,7 @@ enum gpuiov_register {
 	GPUIOV_HVVM_DW0, /* the engine's own mailbox: four bits from each VF's scheduler */
 	GPUIOV_HVVM_DW1, /* VFs 0-15: bit 2n: our message was taken; bit 2n + 1: a message waits */
 	GPUIOV_HVVM_DW2, /* VFs 16-30 */
+	GPUIOV_FEATURES, /* softgpu: what it has beyond the published layouts */
 	GPUIOV_IH_PENDING, /* softgpu: VFs whose message waits (hardware: the interrupt ring) */
 	GPUIOV_REGISTERS,
 };
@@ -79,8 +80,10 @@ struct gpuiov_layout {
 
 extern const struct gpuiov_layout gpuiov_layout_navi;
 extern const struct gpuiov_layout gpuiov_layout_tonga;
+extern const struct gpuiov_layout gpuiov_layout_soft;
+extern const struct gpuiov_layout *const gpuiov_layouts[]; /* all; NULL-terminated */
 
-/* Returns the layout called NAME ("navi", "tonga"), or NULL. */
+/* Returns the layout called NAME ("navi", "tonga", "soft"), or NULL. */
 const struct gpuiov_layout *gpuiov_layout_by_name(const char *name);
 
 /* Function ids in commands. */
@@ -172,6 +175,9 @@ enum gpuiov_notice { /* PF to VF */
 enum { GPUIOV_VECTOR_ENGINE = 0, GPUIOV_VECTOR_MAILBOX = 1, GPUIOV_PF_VECTORS = 2 };
 enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS = 2 };
 
+/* FEATURES */
+#define SOFTGPU_TAKES_CHAINS (1u << 0)
+
 /* softgpu's own registers in the PF's BAR 5, bytes */
 #define SOFTGPU_ID 0x0400u /* reads 'SGPU' */
 #define SOFTGPU_ID_VALUE 0x55504753u
@@ -201,6 +207,19 @@ enum softgpu_preempt {
 	SOFTGPU_PREEMPT_HARD = 2,  /* stops at any instruction; work resumes there */
 	SOFTGPU_PREEMPT_KILL = 3,  /* kills work that does not stop, and resets its VF */
 };
+/* Commands that are done one after the other, each when the one before it is DONE: up to three
+ * dwords as in CMD; then GO: their number, and GPUIOV_CMD_EXECUTE_INTR for one interrupt when all
+ * are done or one has failed. */
+#define SOFTGPU_CHAIN 0x0480u
+#define SOFTGPU_CHAIN_LENGTH 3u
+#define SOFTGPU_CHAIN_GO 0x048cu
+/* How many are done [7:0]; CMD_STATUS of the one that is in progress, or has failed [15:8]; whether
+ * one is in progress [31] */
+#define SOFTGPU_CHAIN_STATUS 0x0490u
+#define SOFTGPU_CHAIN_DONE(v) ((v)&0xffu)
+#define SOFTGPU_CHAIN_CODE(v) ((v) >> 8 & 0xffu)
+#define SOFTGPU_CHAIN_ACTIVE (1u << 31)
+#define SOFTGPU_CHAIN_TOOK 0x0494u   /* nanoseconds that each took */
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
 #define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another entry */
 #define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */
