@@ -88,6 +88,48 @@ static uint32_t ring_next(const struct ring *r)
 	return set_next(s, r->owner == VGPU_NO_VF ? r->first : r->owner);
 }
 
+/* The part of SERVICE of VF that the others are owed. */
+static int64_t ring_others_part(const struct ring *r, const struct ring_vf *vf, int64_t service)
+{
+	int64_t others = r->awake_slots - vf->slots;
+
+	return r->awake_slots ? service * others / r->awake_slots : 0;
+}
+
+/* What a VF is owed by its place in the round. WAITED: the part of the others' turns that have
+ * passed since its own, in 1024ths, less a half: it ends its turn as far ahead as it will be behind
+ * when the next one begins. */
+static int64_t ring_place_lag(const struct ring *r, const struct ring_vf *vf, int64_t waited)
+{
+	return ring_others_part(r, vf, ring_turn(r, vf)) * waited / 1024;
+}
+
+/*
+ * The first turn begins: what each VF was owed under the policy before, beyond what it is owed by
+ * its place in the round, is paid by its turns.
+ */
+static void ring_take_over(struct ring *r)
+{
+	int64_t before = 0, others, waited;
+	uint32_t i, index = r->first;
+
+	for (i = 0; i < r->facts->max_vfs; i++, index = (index + 1) % r->facts->max_vfs) {
+		struct ring_vf *vf = &r->vfs[index];
+
+		if (!vf->awake) { /* it is owed nothing, and keeps its debt */
+			ring_owe(r, vf, vf->lag < 0 ? -vf->lag : 0);
+			continue;
+		}
+		others = (r->awake_slots - vf->slots) * (int64_t)r->slice;
+		waited = others ? (others - before) * 1024 / others : 1024;
+		ring_owe(r, vf, ring_place_lag(r, vf, waited - 512) - vf->lag);
+		vf->since = r->done - (others - before);
+		vf->served = true;
+		before += ring_turn(r, vf);
+	}
+	r->takes_over = false;
+}
+
 /* Opens the next slot, at START or later. */
 static void ring_open(struct ring *r, vgpu_nsec start)
 {
@@ -96,6 +138,8 @@ static void ring_open(struct ring *r, vgpu_nsec start)
 	struct ring_vf *vf;
 
 	ring_close(r);
+	if (r->takes_over)
+		ring_take_over(r);
 	for (;;) {
 		r->owner = ring_next(r);
 		if (r->owner == VGPU_NO_VF)

@@ -6,10 +6,7 @@
 
 #include "ring.h"
 
-/*
- * The part of its next turn that VF has waited for already, in 1024ths: all when all others have
- * had theirs. A VF that has had a turn, or is in the middle of one, began the wait half a turn
- * ahead, and ends it half a turn behind; before its first turn, imported lag says what it is owed.
+/* For ring_place_lag(). Before its first turn since it woke, a VF is owed what it has waited for.
  */
 static int64_t ring_waited(const struct ring *r, uint32_t index)
 {
@@ -28,27 +25,26 @@ static int64_t ring_export_lag(void *state, uint32_t index)
 {
 	struct ring *r = state;
 	const struct ring_vf *vf = &r->vfs[index];
-	int64_t lag = -vf->debt;
+	int64_t lag = -vf->debt, more = 0;
 
+	if (r->takes_over) /* no turn has begun yet */
+		return vf->lag;
 	if (r->open && index == r->owner)
-		lag -= ring_result(r);
-	return lag + ring_turn(r, vf) * ring_waited(r, index) / 1024;
+		more = ring_result(r);
+	/* The rest of its turn is service; what it had beyond that is its debt. */
+	lag -= more < 0 ? ring_others_part(r, vf, more) : more;
+	return lag + ring_place_lag(r, vf, ring_waited(r, index));
 }
 
-/* The VF that is owed most begins; the others follow in the order of their numbers. Its place in
- * the order pays a VF up to half a turn either way, so that this part of the lag is not paid in
- * turns as well. */
+/* The VF that is owed most begins; the others follow in the order of their numbers. */
 static void ring_import_lag(void *state, uint32_t index, int64_t lag)
 {
 	struct ring *r = state;
-	struct ring_vf *vf = &r->vfs[index];
-	int64_t half = ring_turn(r, vf) / 2;
 
-	ring_owe(r, vf, (lag > half ? half - lag : lag < -half ? -half - lag : 0) - vf->debt);
-	if (r->owner == VGPU_NO_VF && (r->first == VGPU_NO_VF || lag > r->first_lag)) {
+	r->vfs[index].lag = lag;
+	if (r->owner == VGPU_NO_VF && (!r->takes_over || lag > r->vfs[r->first].lag))
 		r->first = index;
-		r->first_lag = lag;
-	}
+	r->takes_over = true;
 }
 
 static void ring_share(void *state, uint32_t vf, uint64_t *numerator, uint64_t *denominator)

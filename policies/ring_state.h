@@ -26,6 +26,7 @@ struct ring_vf {
 	int64_t over;	 /* the longest time beyond an end of a slice so far */
 	int64_t late;	 /* the longest time between a planned start and the start so far */
 	int64_t since;	 /* the ring's `done` at the end of its last turn, or when it woke */
+	int64_t lag;	 /* from the policy before this one, until the first turn begins */
 };
 
 struct ring {
@@ -43,8 +44,8 @@ struct ring {
 	int64_t member_slots, awake_slots;
 	int64_t done; /* service of all VFs so far */
 
-	uint32_t first; /* the VF that begins: the one that is owed most */
-	int64_t first_lag;
+	uint32_t first;	 /* the VF that begins: the one that is owed most */
+	bool takes_over; /* lags have come from the policy before this one */
 
 	/* The open slot, until slot_end, and its owner's turn */
 	uint32_t owner;

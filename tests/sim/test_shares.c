@@ -914,6 +914,40 @@ static void policies_in_step(void)
 	}
 }
 
+/* A policy that replaces itself knows what each VF is owed by its place in the round, so that no
+ * turn is longer or shorter for it. */
+static void replaces_itself(void)
+{
+	static const char *const names[] = {"equal", "strict"};
+	static struct vhost_dispatch log[4000];
+	vgpu_nsec length;
+	unsigned p, k;
+	size_t i;
+
+	for (p = 0; p < 2; p++) {
+		const struct vgpu_policy_ops *policy = vgpu_builtin_policy(names[p]);
+
+		machine(3, 58, VGPU_NO_VF);
+		h.log = log;
+		h.log_max = 4000;
+		vhost_start(&h, policy, NULL, NULL);
+		vhost_run(&h, VGPU_SEC);
+		for (k = 0; k < 100; k++) {
+			vhost_change_policy(&h, policy, NULL, NULL);
+			vhost_run(&h, h.now + 17 * VGPU_MSEC);
+		}
+		for (i = 1; i + 1 < h.log_n; i++) {
+			length = h.log[i].end - h.log[i].start;
+			if (length < 2 * VGPU_MSEC - VGPU_USEC ||
+			    length > 2 * VGPU_MSEC + VGPU_USEC)
+				break;
+		}
+		CU_ASSERT_EQUAL(i + 1, h.log_n);
+		CU_ASSERT(h.log_n > 900 && h.log_n < h.log_max);
+		done();
+	}
+}
+
 /* Whoever runs, the turns that follow are to be longer after VF 0's and shorter after VF 1's. */
 static void changes_between_turns(void)
 {
@@ -1105,6 +1139,7 @@ static const struct test tests[] = {
 	{"changes of policy favour no VF", changes_favour_nobody},
 	{"changes in step with the round favour no VF", changes_in_step},
 	{"changes of policy in step with the round favour no VF", policies_in_step},
+	{"a policy that replaces itself changes no turn", replaces_itself},
 	{"strict: slots of a round", slots_of_a_round},
 	{"changes between turns favour no VF", changes_between_turns},
 	{"late timers", late_timers},

@@ -38,6 +38,7 @@ vram_mib=256 # of start_softgpu
 mib_of=() next_mib=() marks=(0) recordings=() records=0 written=0
 for n in $(seq 0 $((vfs - 1))); do mib_of[n]=16; done
 mib_of[2]=32 mib_of[vm]=32
+configured=("${mib_of[@]}") restarted=''
 
 # --- The machine -------------------------------------------------------------------------------------------------------
 # The VM's VF is a vfio-user device where there is a QEMU that has them (tests/vm/setup-vfio-user). Else its VM only has a lease.
@@ -113,7 +114,10 @@ beside() {
 	vgpud) [ -n "${killed[vgpud]:-}" ] || strike_at vgpud KILL $vgpud_pid; return ;;
 	compact) command=("$vgpuctl" memory compact) ;;
 	resize) command=("$vgpuctl" memory set $aside_vf ${aside_mib}M); next_mib[$aside_vf]=$aside_mib ;;
-	resize-force) command=("$vgpuctl" memory set $aside_vf ${aside_mib}M --force); touched[$aside_vf]=1 ;;
+	resize-force)
+		command=("$vgpuctl" memory set $aside_vf ${aside_mib}M --force)
+		next_mib[$aside_vf]=$aside_mib touched[$aside_vf]=1
+		;;
 	reset) command=("$vgpuctl" vf reset $aside_vf); touched[$aside_vf]=1 ;;
 	policy) read -ra command <<<"$vgpuctl policy set $aside_text" ;;
 	weight) command=("$vgpuctl" vf set $aside_vf weight=$weight) ;;
@@ -156,6 +160,7 @@ $((hit_at + hit_for)) go_on"
 
 # --- What operators do after it ----------------------------------------------------------------------------------------
 restart_vgpud() {
+	restarted=1
 	wait $vgpud_pid 2>/dev/null
 	check_everywhere
 	recordings=()
