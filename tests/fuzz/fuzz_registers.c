@@ -462,7 +462,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int before = next_fd(), fn;
 	uint32_t i;
 
-	layout = shape & 1 ? &gpuiov_layout_tonga : &gpuiov_layout_navi;
+	layout = shape & 1   ? &gpuiov_layout_tonga
+		 : shape & 8 ? &gpuiov_layout_soft
+			     : &gpuiov_layout_navi;
 	config.layout = layout;
 	scribble = shape & 4 ? (uint8_t)input_number(&in, 1) : 0;
 	HOLDS(softgpu_create(&gpu, &config, &carrier, NULL, &err) == 0);

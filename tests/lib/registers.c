@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of registers and commands in both layouts, on any bus. */
+/* Tests of registers and commands in all layouts, on any bus. */
 #include <stdlib.h>
 #include <time.h>
 
 #include "bus.h"
 
+#define LAYOUTS 3
+static const char *const names[LAYOUTS] = {"navi", "tonga", "soft"};
+
 static void identity(void)
 {
-	static const char *const names[] = {"navi", "tonga"};
 	uint8_t pf[4096], vf[4096];
 	uint16_t at;
 	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < LAYOUTS; i++) {
 		begin(names[i]);
 		bus->read(SOFTGPU_PF, VFIO_REGION_CONFIG, 0, pf, sizeof(pf));
 		bus->read(2, VFIO_REGION_CONFIG, 0, vf, sizeof(vf));
@@ -38,10 +40,9 @@ static void command_order(void)
 		{9, 9, 9, 9, 1, 9}, {9, 9, 9, 2, 9, 9}, {3, 9, 9, 9, 9, 9},
 		{9, 4, 9, 9, 9, 9}, {9, 9, 1, 9, 9, 0},
 	};
-	static const char *const names[] = {"navi", "tonga"};
 	uint32_t l, i, c, state;
 
-	for (l = 0; l < 2; l++) {
+	for (l = 0; l < LAYOUTS; l++) {
 		begin(names[l]);
 		srand(4);
 		for (state = 0, i = 0; i < 600; i++) {
@@ -73,6 +74,58 @@ static void command_protocol(void)
 	CU_ASSERT_EQUAL(command(GPUIOV_CMD_INIT, 0), 0);
 	CU_ASSERT_EQUAL(get(GPUIOV_VM_INIT), 1);
 	CU_ASSERT_EQUAL(get(GPUIOV_ACTIVE_FCN) & 0xff, 0x80);
+	end();
+}
+
+/* Writes N commands for their VFs as a chain, waits for its end and returns its status. */
+static uint32_t chain(uint32_t n, const uint32_t (*of)[2])
+{
+	uint32_t words[SOFTGPU_CHAIN_LENGTH + 1] = {0}, i, status;
+
+	for (i = 0; i < n && i < SOFTGPU_CHAIN_LENGTH; i++)
+		words[i] = of[i][0] | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(of[i][1]) << 8;
+	words[SOFTGPU_CHAIN_LENGTH] = n;
+	bus->write(SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_CHAIN, words, sizeof(words));
+	do
+		status = get_own(SOFTGPU_CHAIN_STATUS);
+	while (status & SOFTGPU_CHAIN_ACTIVE);
+	return status;
+}
+
+/* Commands of a chain are done in order, up to the first that fails. */
+static void chains(void)
+{
+	static const uint32_t first[][2] = {{GPUIOV_CMD_INIT, 0}, {GPUIOV_CMD_RUN, 0}};
+	static const uint32_t over[][2] = {{GPUIOV_CMD_SAVE, 0},
+					   {GPUIOV_CMD_INIT, 1},
+					   {GPUIOV_CMD_RUN, 1}};
+	static const uint32_t wrong[][2] = {{GPUIOV_CMD_IDLE, 1},
+					    {GPUIOV_CMD_LOAD, 0},
+					    {GPUIOV_CMD_SAVE, 1}};
+	uint32_t status, i;
+
+	begin("soft");
+	CU_ASSERT_EQUAL(get(GPUIOV_FEATURES) & SOFTGPU_TAKES_CHAINS, SOFTGPU_TAKES_CHAINS);
+	CU_ASSERT_EQUAL(chain(2, first), 2);
+	CU_ASSERT_EQUAL(get(GPUIOV_ACTIVE_FCN), 0x80 | GPUIOV_ACTIVE_RUNNING << 8);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	CU_ASSERT_EQUAL(chain(3, over), 3);
+	CU_ASSERT_EQUAL(get(GPUIOV_ACTIVE_FCN), 0x81 | GPUIOV_ACTIVE_RUNNING << 8);
+	for (i = 0; i < 3; i++)
+		CU_ASSERT(get_own(SOFTGPU_CHAIN_TOOK + 4 * i) < 100000000);
+	/* VF 0 is not loaded while VF 1 is on the engine, and VF 1 not saved after that. */
+	status = chain(3, wrong);
+	CU_ASSERT_EQUAL(SOFTGPU_CHAIN_DONE(status), 1);
+	CU_ASSERT_EQUAL(SOFTGPU_CHAIN_CODE(status), GPUIOV_STATUS_ABORTED);
+	CU_ASSERT_EQUAL(get(GPUIOV_ACTIVE_FCN), 0x81 | GPUIOV_ACTIVE_IDLE << 8);
+	/* None, and more than there is room for, are no chain. */
+	CU_ASSERT_EQUAL(chain(0, first), status);
+	CU_ASSERT_EQUAL(chain(SOFTGPU_CHAIN_LENGTH + 1, over), status);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 1), 0);
+	end();
+	begin("navi");
+	CU_ASSERT_EQUAL(chain(2, first), 0);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_INIT), 0);
 	end();
 }
 
@@ -137,7 +190,6 @@ static void undisturbed(uint8_t digest[32])
 /* Two VFs take turns of random, mostly tiny, length; each computes what one VF computes alone. */
 static void preempted_results(void)
 {
-	static const char *const names[] = {"navi", "tonga"};
 	uint8_t alone[32], digest[32];
 	uint32_t l, i, vf, turns;
 	struct timespec pause;
@@ -148,7 +200,7 @@ static void preempted_results(void)
 	begin("navi");
 	undisturbed(alone);
 	end();
-	for (l = 0; l < 2; l++) {
+	for (l = 0; l < LAYOUTS; l++) {
 		begin(names[l]);
 		for (vf = 0; vf < 2; vf++) {
 			bring_up(vf);
@@ -230,10 +282,9 @@ static void gates(void)
 /* Messages travel both ways; one that is not yet acknowledged is not overwritten. */
 static void mailbox(void)
 {
-	static const char *const names[] = {"navi", "tonga"};
 	uint32_t l, trn, rcv, control, region, value;
 
-	for (l = 0; l < 2; l++) {
+	for (l = 0; l < LAYOUTS; l++) {
 		begin(names[l]);
 		trn = where(GPUIOV_MBOX_TRN, &region);
 		rcv = where(GPUIOV_MBOX_RCV, &region);
@@ -290,6 +341,7 @@ const struct test register_tests[] = {
 	{"PF and VFs report their identity", identity},
 	{"commands are taken only in their legal order", command_order},
 	{"a command starts only by a write of a whole dword", command_protocol},
+	{"a chain's commands are done in order", chains},
 	{"results are bit-identical, however often work is preempted", preempted_results},
 	{"LOAD refuses a damaged context", damaged_context},
 	{"closed gates stop and count a VF's accesses", gates},

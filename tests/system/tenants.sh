@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Four tenants compute under strict slices, in both layouts, with interrupts and by polling: all results are right, and
+# Four tenants compute under strict slices, in all layouts, with interrupts and by polling: all results are right, and
 # every tenant gets its share although one of them is a hog.
 . "$(dirname "$0")/lib.sh"
-for layout in navi tonga; do
+for layout in navi tonga soft; do
 	for completion in interrupt poll; do
 		start_softgpu --vfs 4 --layout $layout
 		config <<-CONF

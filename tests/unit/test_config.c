@@ -90,7 +90,7 @@ static void mistakes(void)
 		 ":4: [profile a]: no GPU's policy takes this parameter: weight"},
 		{GPU "[profile a b]\nweight = 3\n", ":4: [profile a b]: want a name"},
 		{GPU "completion = magic\n", "want one of: poll, interrupt"},
-		{GPU "layout = vega\n", "want auto, navi or tonga"},
+		{GPU "layout = vega\n", "want auto, navi, tonga or soft"},
 		{GPU "vfs = 2\nvfs = 3\n", ":4: vfs: given twice in [gpu a]"},
 		{GPU "[vf a/7]\nweight = 5\n", "the GPU has only 4 VFs"},
 		{GPU "[vf b/0]\nweight = 5\n", ":4: [vf b/...]: no section [gpu b] precedes"},

@@ -16,6 +16,7 @@
 #include "vfio/device.h"
 #include "vfio/user_proto.h"
 #include "vfio/user_server.h"
+#include "vgpu/clock.h"
 #include "vgpu/driver.h"
 
 #define VFS 2u
@@ -149,19 +150,19 @@ static void set_endpoint(struct vfio_endpoint *e)
 	pthread_rwlock_unlock(&endpoint_lock);
 }
 
-/* Opens a GPU whose VFs take 20 ms for a reset, with its driver. */
-static void begin(const char *fault)
+/* Opens a GPU and its driver. */
+static void begin_with(const char *fault, const char *latency)
 {
 	struct vfio_endpoint *e;
 	struct softgpu_config config = {.n_vfs = 31,
 					.vram = 64u << 20,
-					.layout = &gpuiov_layout_navi,
+					.layout = &gpuiov_layout_soft,
 					.seed = 1};
 	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1};
 	struct vgpu_driver_found found;
 	struct vgpu_driver_caps caps;
 
-	CU_ASSERT_EQUAL_FATAL(softgpu_parse_latency(&config, "flr=20000", &err), 0);
+	CU_ASSERT_EQUAL_FATAL(softgpu_parse_latency(&config, latency, &err), 0);
 	if (fault)
 		CU_ASSERT_EQUAL_FATAL(softgpu_parse_fault(&config, fault, &err), 0);
 	CU_ASSERT_EQUAL_FATAL(softgpu_create(&gpu, &config, &carrier, NULL, &err), 0);
@@ -179,7 +180,13 @@ static void begin(const char *fault)
 		CU_FAIL_FATAL("the driver does not open");
 	}
 	CU_ASSERT_EQUAL(caps.max_vfs, 31);
+	CU_ASSERT_EQUAL(caps.chain, VGPU_CHAIN);
 	CU_ASSERT_EQUAL(n_events, 0);
+}
+
+static void begin(const char *fault)
+{
+	begin_with(fault, "flr=20000");
 }
 
 static void end(void)
@@ -252,6 +259,78 @@ static void guest_resets_meanwhile(void)
 	end();
 }
 
+static const struct vgpu_order up[] = {{0, VGPU_CMD_INIT}, {0, VGPU_CMD_RUN}};
+static const struct vgpu_order idle[] = {{0, VGPU_CMD_IDLE}};
+static const struct vgpu_order over[] = {{0, VGPU_CMD_SAVE}, {1, VGPU_CMD_INIT}, {1, VGPU_CMD_RUN}};
+
+/* Issues a chain, and waits for its answers. */
+static void issue(const struct vgpu_order *orders, uint32_t n, uint32_t answers)
+{
+	vgpu_nsec until = vgpu_now() + 10 * VGPU_SEC;
+
+	n_events = 0;
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, orders, n, vgpu_now()), 0);
+	while (n_events < answers && vgpu_now() < until) {
+		CU_ASSERT_EQUAL_FATAL(ops->device->dispatch(driver, vgpu_now()), 0);
+		short_pause();
+	}
+	CU_ASSERT_EQUAL(n_events, answers);
+}
+
+static void is_done(uint32_t i, const struct vgpu_order *o)
+{
+	CU_ASSERT_EQUAL(events[i].type, VGPU_EV_DONE);
+	CU_ASSERT_EQUAL(events[i].vf, o->vf);
+	CU_ASSERT_EQUAL(events[i].code, o->command);
+	CU_ASSERT_EQUAL(events[i].value, 0);
+}
+
+/* Each command of a chain is answered, with the instant at which it ended: at once, or after the
+ * time that it takes. */
+static void chains(void)
+{
+	static const char *const latencies[] = {"flr=20000",
+						"flr=20000,save=4000,init=7000,run=2000"};
+	const vgpu_nsec took[2][3] = {{0, 0, 0}, {4 * VGPU_MSEC, 7 * VGPU_MSEC, 2 * VGPU_MSEC}};
+	vgpu_nsec before;
+	uint32_t i, k;
+
+	for (k = 0; k < 2; k++) {
+		begin_with(NULL, latencies[k]);
+		issue(up, 2, 2);
+		is_done(0, &up[0]);
+		is_done(1, &up[1]);
+		issue(idle, 1, 1);
+		before = vgpu_now();
+		issue(over, 3, 3);
+		for (i = 0; i < 3; i++) {
+			is_done(i, &over[i]);
+			CU_ASSERT(events[i].now >= before + took[k][i]);
+			before = events[i].now;
+		}
+		end();
+	}
+}
+
+/* A chain ends with the VF that its guest resets; that VF is not blamed. */
+static void guest_resets_in_a_chain(void)
+{
+	begin(NULL);
+	issue(up, 2, 2);
+	issue(idle, 1, 1);
+	softgpu_function_reset(gpu, 1);
+	issue(over, 3, 2);
+	is_done(0, &over[0]);
+	CU_ASSERT_EQUAL(events[1].type, VGPU_EV_GUEST_RESET);
+	CU_ASSERT_EQUAL(events[1].vf, 1);
+	/* A command that fails for another reason is answered with its status. */
+	n_events = 0;
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, over, 3, vgpu_now()), 0);
+	CU_ASSERT_EQUAL(n_events, 1);
+	CU_ASSERT(events[0].type == VGPU_EV_DONE && events[0].value == GPUIOV_STATUS_ABORTED);
+	end();
+}
+
 /* A device that has just gone answers with all ones, possibly in the middle of a read. The driver
  * reports nothing about VFs that do not exist. */
 static void busy_bits_without_vfs(void)
@@ -272,6 +351,8 @@ static const struct test tests[] = {
 	{"a reset that ends while the driver reads its state is done", reset_ends_meanwhile},
 	{"a refused reset is reported as failed", reset_fails},
 	{"a guest's reset does not count against its VF", guest_resets_meanwhile},
+	{"each command of a chain is answered", chains},
+	{"a guest's reset ends a chain", guest_resets_in_a_chain},
 	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
 	{NULL, NULL},
 };

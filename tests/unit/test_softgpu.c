@@ -114,12 +114,12 @@ static void begin_with(const struct softgpu_config *config, const char *name)
 
 static void pci_identity(void)
 {
-	static const char *const names[] = {"navi", "tonga"};
+	static const char *const names[] = {"navi", "tonga", "soft"};
 	uint8_t pf[4096], vf[4096];
 	uint16_t at;
 	uint32_t i, ones = UINT32_MAX, size;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		begin(names[i]);
 		softgpu_read(gpu, SOFTGPU_PF, 7, 0, pf, 4096);
 		softgpu_read(gpu, 2, 7, 0, vf, 4096);

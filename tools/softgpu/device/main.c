@@ -150,7 +150,7 @@ static void usage(FILE *to)
 	      "NAME\n"
 	      "                     (nobody)\n"
 	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (25)\n"
-	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (navi)\n"
+	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (soft)\n"
 	      "  --latency LIST     delay commands: NAME=US, NAME=MIN-MAX or NAME=~MEDIAN/SIGMA,\n"
 	      "                     microseconds, separated by commas; NAME: idle, save, load, "
 	      "run,\n"
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	struct front front = {.lock = PTHREAD_RWLOCK_INITIALIZER};
 	struct softgpu_config config = {
 		.n_vfs = 4,
-		.layout = &gpuiov_layout_navi,
+		.layout = &gpuiov_layout_soft,
 		.seed = 1,
 		.window = UINT64_C(256) << 20,
 		.kill_after = 25 * VGPU_MSEC, /* below vgpud's default grace of 50 ms */
