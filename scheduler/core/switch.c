@@ -46,12 +46,11 @@ static void act(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, v
 static bool issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
 {
 	enum vgpu_command command = command_of(core, phase, index);
+	vgpu_nsec timeout = command == VGPU_CMD_IDLE ? core->config.grace
+						     : core->config.command_timeout[command];
 
 	assert(command == VGPU_CMD_INIT || core->vfs[index].context == steps[phase].before);
-	core_enter(core, phase,
-		   nsec_add(core->now, command == VGPU_CMD_IDLE
-					       ? core->config.grace
-					       : core->config.command_timeout[command]));
+	core_enter(core, phase, nsec_add(core->now, timeout));
 	if (core->ahead > 0) {
 		core->ahead--;
 		return false;

@@ -419,8 +419,9 @@ static void finish(struct reader *r)
 		if (!g->device[0])
 			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
 		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
-			complain(r, r->file, 0, "[gpu %s]: layout = %s: want auto, navi, tonga or soft",
-				 g->name, g->layout);
+			complain(r, r->file, 0,
+				 "[gpu %s]: layout = %s: want auto, navi, tonga or soft", g->name,
+				 g->layout);
 		if (g->lone_slice_ms * 1000 < g->min_slice_us)
 			complain(r, r->file, 0,
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
