@@ -40,6 +40,11 @@ static uint32_t n_events;
 /* Bits of VFs: the next read of a reset register waits until their resets end. */
 static _Atomic uint32_t reset_ends_at_look;
 static _Atomic bool busy_is_nonsense;
+static _Atomic bool writes_wait; /* the next write arrives when this is false */
+
+/* What begin() makes. */
+static const struct gpuiov_layout *layout = &gpuiov_layout_soft;
+static bool interrupts;
 
 static void on_event(void *data, const struct vgpu_event *event)
 {
@@ -104,6 +109,8 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		     uint32_t count)
 {
 	(void)device;
+	while (atomic_load(&writes_wait))
+		short_pause();
 	softgpu_write(gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
@@ -156,9 +163,9 @@ static void begin_with(const char *fault, const char *latency)
 	struct vfio_endpoint *e;
 	struct softgpu_config config = {.n_vfs = 31,
 					.vram = 64u << 20,
-					.layout = &gpuiov_layout_soft,
+					.layout = layout,
 					.seed = 1};
-	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1};
+	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .interrupts = interrupts};
 	struct vgpu_driver_found found;
 	struct vgpu_driver_caps caps;
 
@@ -180,7 +187,7 @@ static void begin_with(const char *fault, const char *latency)
 		CU_FAIL_FATAL("the driver does not open");
 	}
 	CU_ASSERT_EQUAL(caps.max_vfs, 31);
-	CU_ASSERT_EQUAL(caps.chain, VGPU_CHAIN);
+	CU_ASSERT_EQUAL(caps.chain, layout == &gpuiov_layout_soft ? VGPU_CHAIN : 1);
 	CU_ASSERT_EQUAL(n_events, 0);
 }
 
@@ -331,13 +338,41 @@ static void guest_resets_in_a_chain(void)
 	end();
 }
 
+/* The status page does not answer a command that the device has not taken yet. */
+static void page_is_old(void)
+{
+	static const struct vgpu_order init = {1, VGPU_CMD_INIT}, save = {0, VGPU_CMD_SAVE};
+	uint32_t i;
+
+	interrupts = true;
+	begin_with(NULL, "flr=20000,init=2000");
+	interrupts = false;
+	issue(up, 2, 2); /* INIT is slow, so the next one is not waited for */
+	issue(idle, 1, 1);
+	issue(&save, 1, 1);
+	n_events = 0;
+	atomic_store(&writes_wait, true);
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, &init, 1, vgpu_now()), 0);
+	for (i = 0; i < 20; i++) {
+		CU_ASSERT_EQUAL(ops->device->dispatch(driver, vgpu_now()), 0);
+		short_pause();
+	}
+	CU_ASSERT_EQUAL(n_events, 0);
+	atomic_store(&writes_wait, false);
+	next_event();
+	is_done(0, &init);
+	end();
+}
+
 /* A device that has just gone answers with all ones, possibly in the middle of a read. The driver
  * reports nothing about VFs that do not exist. */
 static void busy_bits_without_vfs(void)
 {
 	uint32_t i;
 
+	layout = &gpuiov_layout_navi;
 	begin(NULL);
+	layout = &gpuiov_layout_soft;
 	atomic_store(&busy_is_nonsense, true);
 	CU_ASSERT_EQUAL(ops->device->dispatch(driver, VGPU_SEC), 0);
 	atomic_store(&busy_is_nonsense, false);
@@ -353,6 +388,7 @@ static const struct test tests[] = {
 	{"a guest's reset does not count against its VF", guest_resets_meanwhile},
 	{"each command of a chain is answered", chains},
 	{"a guest's reset ends a chain", guest_resets_in_a_chain},
+	{"a status page that is older than a command does not answer it", page_is_old},
 	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
 	{NULL, NULL},
 };

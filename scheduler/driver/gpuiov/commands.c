@@ -119,14 +119,9 @@ static int issue_one(struct vgpu_driver *d, vgpu_nsec now)
 	return gpuiov_command_done(d, words[0], words[(status - cmd) / 4], now);
 }
 
-/* A chain's status, and the time that each command took. */
-struct progress {
-	uint32_t status, took[SOFTGPU_CHAIN_LENGTH];
-};
-
 /* Reports the commands that have ended. Each began when the one before it ended. The last one has
  * ended by now; how long before that it did is not known. */
-static int chain_done(struct vgpu_driver *d, const struct progress *at, vgpu_nsec now)
+int gpuiov_chain_done(struct vgpu_driver *d, const struct gpuiov_progress *at, vgpu_nsec now)
 {
 	struct gpuiov_pending *p = &d->command;
 	uint32_t done = SOFTGPU_CHAIN_DONE(at->status), i;
@@ -159,7 +154,7 @@ static int issue_chain(struct vgpu_driver *d)
 {
 	struct gpuiov_pending *p = &d->command;
 	uint32_t words[SOFTGPU_CHAIN_LENGTH + 1] = {0}, i;
-	struct progress at;
+	struct gpuiov_progress at;
 	int r;
 
 	for (i = 0; i < p->n; i++)
@@ -173,15 +168,15 @@ static int issue_chain(struct vgpu_driver *d)
 		return r;
 	if (at.status & SOFTGPU_CHAIN_ACTIVE && SOFTGPU_CHAIN_DONE(at.status) < p->n)
 		d->slow[p->orders[SOFTGPU_CHAIN_DONE(at.status)].command] = SLOW_FOR;
-	return chain_done(d, &at, vgpu_now());
+	return gpuiov_chain_done(d, &at, vgpu_now());
 }
 
 int gpuiov_chain_look(struct vgpu_driver *d, vgpu_nsec now)
 {
-	struct progress at;
+	struct gpuiov_progress at;
 	int r = vfio_read(d->device, VFIO_REGION_BAR5, SOFTGPU_CHAIN_STATUS, &at, sizeof(at));
 
-	return r < 0 ? r : chain_done(d, &at, now);
+	return r < 0 ? r : gpuiov_chain_done(d, &at, now);
 }
 
 /*
@@ -194,6 +189,7 @@ int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint
 	struct gpuiov_pending *p = &d->command;
 	uint32_t i;
 
+	d->taken++;
 	*p = (struct gpuiov_pending){.active = true, .n = n, .issued = now, .poll_at = VGPU_NEVER};
 	for (i = 0; i < n; i++) {
 		uint8_t *slow = &d->slow[orders[i].command];

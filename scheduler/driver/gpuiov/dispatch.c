@@ -66,16 +66,39 @@ static bool busy_changed(struct vgpu_driver *d, uint32_t busy, vgpu_nsec now)
 	return changed != 0;
 }
 
-/* Reads command, status and busy bits, in one read where they are adjacent. *NEWS: whether anything
- * was found that explains an interrupt. */
+/* The same of the status page, which may be older than the commands in flight. */
+static int look_at_page(struct vgpu_driver *d, const uint32_t *words, bool *news, vgpu_nsec now)
+{
+	bool taken = words[SOFTGPU_SHOWS_TAKEN] == d->taken, pending = d->command.active;
+	struct gpuiov_progress at = {.status = words[SOFTGPU_SHOWS_CHAIN]};
+	int r;
+
+	if (words[SOFTGPU_SHOWS_TAKEN] == UINT32_MAX && words[SOFTGPU_SHOWS_STATUS] == UINT32_MAX)
+		return -ENODEV;
+	*news = busy_changed(d, words[SOFTGPU_SHOWS_BUSY], now);
+	if (pending && taken && d->command.n > 1) {
+		memcpy(at.took, &words[SOFTGPU_SHOWS_TOOK], sizeof(at.took));
+		r = gpuiov_chain_done(d, &at, now);
+	} else {
+		r = gpuiov_command_done(d, taken ? 0 : GPUIOV_CMD_EXECUTE,
+					words[SOFTGPU_SHOWS_STATUS], now);
+	}
+	*news |= pending && !d->command.active;
+	return r;
+}
+
+/* Reads command, status and busy bits, in one read where they are adjacent, or from the status
+ * page. *NEWS: whether anything was found that explains an interrupt. */
 static int look_at_engine(struct vgpu_driver *d, bool *news, vgpu_nsec now)
 {
 	bool pending = d->command.active;
-	uint32_t words[4] = {0}, region, busy_region, busy = 0;
+	uint32_t words[4] = {0}, shown[SOFTGPU_STATUS_WORDS], region, busy_region, busy = 0;
 	uint64_t cmd, status, busy_at;
 	bool together;
 	int r;
 
+	if (gpuiov_read_page(d, shown))
+		return look_at_page(d, shown, news, now);
 	gpuiov_place(d, GPUIOV_CMD, &region, &cmd);
 	gpuiov_place(d, GPUIOV_CMD_STATUS, &region, &status);
 	gpuiov_place(d, GPUIOV_VM_BUSY, &busy_region, &busy_at);

@@ -39,6 +39,11 @@ struct vgpu_driver {
 	vgpu_event_sink *sink;
 	void *data;
 
+	/* The status page, or NULL; and how many commands the GPU has taken when it has taken those
+	 * of this driver. */
+	const _Atomic uint32_t *page;
+	uint32_t taken;
+
 	int epoll, vectors[GPUIOV_PF_VECTORS];
 	struct gpuiov_pending command;
 	uint8_t slow[VGPU_CMD_COUNT]; /* how many more commands of a kind use interrupts */
@@ -79,6 +84,18 @@ int gpuiov_commands(struct vgpu_driver *d, const struct vgpu_order *orders, uint
 int gpuiov_command_done(struct vgpu_driver *d, uint32_t cmd, uint32_t status, vgpu_nsec now);
 /* The same for commands that were issued as a chain: reads where it is. */
 int gpuiov_chain_look(struct vgpu_driver *d, vgpu_nsec now);
+/* A chain's status, and the time that each command took. */
+struct gpuiov_progress {
+	uint32_t status, took[SOFTGPU_CHAIN_LENGTH];
+};
+/* The same, of what was read. */
+int gpuiov_chain_done(struct vgpu_driver *d, const struct gpuiov_progress *at, vgpu_nsec now);
+
+/* page.c: maps the status page, if the GPU has one. Returns 0 or -errno. */
+int gpuiov_map_page(struct vgpu_driver *d, uint32_t features);
+/* Reads the status page as it was at one instant. Returns false if there is none, or if it is
+ * always being written. */
+bool gpuiov_read_page(const struct vgpu_driver *d, uint32_t words[SOFTGPU_STATUS_WORDS]);
 int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);

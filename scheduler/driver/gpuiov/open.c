@@ -118,6 +118,8 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		r = gpuiov_read_own(d, SOFTGPU_ID, &id);
 	if (r == 0 && gpuiov_has(d, GPUIOV_FEATURES))
 		r = gpuiov_read(d, GPUIOV_FEATURES, &features);
+	if (r == 0)
+		r = gpuiov_map_page(d, features);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	d->decode &= PCI_COMMAND_MEMORY;

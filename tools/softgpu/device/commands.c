@@ -259,6 +259,7 @@ void command_write(struct softgpu *gpu, uint32_t dword)
 {
 	if (!(dword & GPUIOV_CMD_EXECUTE))
 		return;
+	gpu->taken++;
 	if (gpu->command.in_flight)
 		gpu->dropped++;
 	else
@@ -272,6 +273,7 @@ void command_chain(struct softgpu *gpu, uint32_t go)
 
 	if (n == 0 || n > SOFTGPU_CHAIN_LENGTH)
 		return;
+	gpu->taken++;
 	if (gpu->command.in_flight) {
 		gpu->dropped++;
 		return;

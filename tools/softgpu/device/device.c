@@ -35,6 +35,7 @@ void softgpu_unlock(struct softgpu *gpu)
 		gpu->vfs_changing++;
 	gpu->irqs_pf = 0;
 	gpu->vfs_changed = false;
+	status_publish(gpu);
 	pthread_mutex_unlock(&gpu->lock);
 	for (v = 0; pf >> v; v++)
 		if (pf >> v & 1)
@@ -152,6 +153,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		softgpu_random(gpu);
 	gpu->began = vgpu_now();
 	gpu->memfd = -1;
+	gpu->status_fd = -1;
 	gpu->active = -1;
 	gpu->running = -1;
 	gpu->giving_back = -1;
@@ -173,6 +175,8 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		r = workers_create(gpu, err);
 	if (r == 0)
 		r = size_memory(gpu, err);
+	if (r == 0)
+		r = status_create(gpu, err);
 	if (r == 0)
 		r = memory_create(gpu, err);
 	if (r == 0)
@@ -201,6 +205,7 @@ void softgpu_destroy(struct softgpu *gpu)
 	workers_destroy(gpu->workers);
 	gpu->workers = NULL;
 	memory_destroy(gpu);
+	status_destroy(gpu);
 	pthread_cond_destroy(&gpu->sequencer_cond);
 	pthread_cond_destroy(&gpu->links_cond);
 	pthread_cond_destroy(&gpu->filler_cond);
@@ -239,6 +244,10 @@ void softgpu_region(struct softgpu *gpu, int fn, uint32_t region, struct softgpu
 		softgpu_unlock(gpu);
 	} else if (region < sizeof(sizes) / sizeof(sizes[0])) {
 		out->size = sizes[region];
+	}
+	if (fn == SOFTGPU_PF && region == VFIO_REGION_BAR2 && gpu->status_page) {
+		out->mmap_fd = gpu->status_fd;
+		out->mmap_size = BAR2_SIZE;
 	}
 }
 
@@ -347,6 +356,8 @@ void softgpu_read(struct softgpu *gpu, int fn, uint32_t region, uint64_t offset,
 		registers_config_read(gpu, (uint32_t)offset, data, size);
 	else if (region == VFIO_REGION_BAR5)
 		mmio_read(gpu, offset, data, size);
+	else if (region == VFIO_REGION_BAR2 && offset + size <= sizeof(gpu->shown))
+		memcpy(data, (uint8_t *)gpu->shown + offset, size);
 	else if (region == VFIO_REGION_BAR0 && offset + size <= gpu->config.vram)
 		memory_access(gpu, offset, data, size, false);
 	softgpu_unlock(gpu);

@@ -116,6 +116,10 @@ struct softgpu {
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	struct chain chain;
+	uint32_t taken; /* commands and chains that were written */
+	int status_fd;
+	void *status_page;		      /* or NULL */
+	uint32_t shown[SOFTGPU_STATUS_WORDS]; /* what is in it */
 	uint64_t serial;
 	struct vf vfs[SOFTGPU_MAX_VFS];
 
@@ -149,6 +153,7 @@ void pci_build_pf(struct softgpu *gpu);
 /* registers.c */
 void registers_config_read(struct softgpu *gpu, uint32_t offset, void *data, uint32_t size);
 void registers_config_write(struct softgpu *gpu, uint32_t offset, const void *data, uint32_t size);
+uint32_t registers_busy(const struct softgpu *gpu); /* VM_BUSY */
 uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset);
 void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value);
 void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
@@ -188,6 +193,11 @@ void swap_copied_in(struct vf *vf, uint64_t at, const uint64_t *hashes, uint64_t
  * at OFFSET again, where the PF has copied the memory to: updates the VF's file. */
 void swap_left(struct vf *vf);
 void swap_came(struct softgpu *gpu, struct vf *vf, uint64_t offset);
+
+/* status.c: the status page, if the layout has one; publish: under the lock, before interrupts. */
+int status_create(struct softgpu *gpu, struct vgpu_error *err);
+void status_destroy(struct softgpu *gpu);
+void status_publish(struct softgpu *gpu);
 
 /* commands.c */
 void command_write(struct softgpu *gpu, uint32_t dword);

@@ -54,6 +54,11 @@ static uint32_t vm_bitmap(const struct softgpu *gpu, enum gpuiov_register reg)
 	return bits;
 }
 
+uint32_t registers_busy(const struct softgpu *gpu)
+{
+	return vm_bitmap(gpu, GPUIOV_VM_BUSY);
+}
+
 static uint32_t mailbox_control(const struct channel *out, const struct channel *in)
 {
 	return (out->valid ? GPUIOV_MBOX_TRN_VALID : 0) | (out->acked ? GPUIOV_MBOX_TRN_ACK : 0) |
@@ -161,7 +166,7 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_VF_RESET_REQ:
 		return vm_bitmap(gpu, reg);
 	case GPUIOV_FEATURES:
-		return SOFTGPU_TAKES_CHAINS;
+		return SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS;
 	case GPUIOV_ACTIVE_FCN:
 		return (gpu->active < 0 ? GPUIOV_FCN_PF : GPUIOV_FCN_VF((uint32_t)gpu->active)) |
 		       gpu->active_status << 8;

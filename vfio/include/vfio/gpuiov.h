@@ -177,6 +177,18 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 
 /* FEATURES */
 #define SOFTGPU_TAKES_CHAINS (1u << 0)
+#define SOFTGPU_SHOWS (1u << 1) /* the PF's BAR 2 is a status page */
+
+/* The words of the status page. The first one is odd while the others are being written. */
+enum softgpu_shows {
+	SOFTGPU_SHOWS_SEQUENCE = 0,
+	SOFTGPU_SHOWS_TAKEN,  /* commands and chains that were written since softgpu's start */
+	SOFTGPU_SHOWS_STATUS, /* CMD_STATUS */
+	SOFTGPU_SHOWS_BUSY,   /* VM_BUSY */
+	SOFTGPU_SHOWS_CHAIN,  /* SOFTGPU_CHAIN_STATUS */
+	SOFTGPU_SHOWS_TOOK,   /* SOFTGPU_CHAIN_TOOK, three words */
+	SOFTGPU_STATUS_WORDS = SOFTGPU_SHOWS_TOOK + 3,
+};
 
 /* softgpu's own registers in the PF's BAR 5, bytes */
 #define SOFTGPU_ID 0x0400u /* reads 'SGPU' */
