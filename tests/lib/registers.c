@@ -129,6 +129,41 @@ static void chains(void)
 	end();
 }
 
+static uint32_t shown(enum softgpu_shows word)
+{
+	uint32_t value;
+
+	bus->read(SOFTGPU_PF, VFIO_REGION_BAR2, 4 * word, &value, sizeof(value));
+	return value;
+}
+
+/* The status page shows what the registers do, and counts commands and chains. */
+static void status_page(void)
+{
+	static const uint32_t first[][2] = {{GPUIOV_CMD_INIT, 3}, {GPUIOV_CMD_RUN, 3}};
+	uint32_t taken;
+
+	begin("soft");
+	CU_ASSERT_EQUAL(get(GPUIOV_FEATURES) & SOFTGPU_SHOWS, SOFTGPU_SHOWS);
+	taken = shown(SOFTGPU_SHOWS_TAKEN);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 3), GPUIOV_STATUS_ABORTED);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_TAKEN), taken + 1);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_STATUS), GPUIOV_STATUS_ABORTED);
+	CU_ASSERT_EQUAL(chain(2, first), shown(SOFTGPU_SHOWS_CHAIN));
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_TAKEN), taken + 2);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_STATUS), GPUIOV_STATUS_DONE);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_TOOK), get_own(SOFTGPU_CHAIN_TOOK));
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 3), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 3), 0);
+	bring_up(2);
+	put(2, (struct softgpu_packet){.opcode = SOFTGPU_SPIN, .arg = {100}});
+	ring(2);
+	CU_ASSERT_EQUAL(get(GPUIOV_VM_BUSY), 4);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_BUSY), 4);
+	CU_ASSERT_EQUAL(shown(SOFTGPU_SHOWS_SEQUENCE) % 2, 0);
+	end();
+}
+
 static float number(uint32_t i)
 {
 	return (float)(i * 2654435761u % 1999) / 999.0f - 1.0f;
@@ -342,6 +377,7 @@ const struct test register_tests[] = {
 	{"commands are taken only in their legal order", command_order},
 	{"a command starts only by a write of a whole dword", command_protocol},
 	{"a chain's commands are done in order", chains},
+	{"the status page shows what the registers do", status_page},
 	{"results are bit-identical, however often work is preempted", preempted_results},
 	{"LOAD refuses a damaged context", damaged_context},
 	{"closed gates stop and count a VF's accesses", gates},
