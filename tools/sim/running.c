@@ -113,6 +113,7 @@ static void set_up_vf(struct vhost_vf *vf, const struct scenario_vf *from)
 	vf->think = from->think;
 	vf->period = from->period;
 	vf->late = from->late;
+	vf->late_span = from->late_span;
 	vf->save = from->save;
 	vf->rare = from->rare;
 	vf->window = from->window;

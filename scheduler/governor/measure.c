@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the counters of an epoch say.
+ *
+ * Firmware does not report whether a VF had work. A VF that was not served is asleep. A VF that was
+ * served less than its quantum in each turn had no more work, but may also have been one of few
+ * that stop in time. The time-outs tell: no turn of VF j is longer than q_j + p_j, so there were at
+ * least A_j / (q_j + p_j) turns, less one, and a VF that was served less than that many of its
+ * quanta has left turns unused. It is owed nothing for them. All others get the benefit of the
+ * doubt.
+ *
+ * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
+ * (q_j + x_j), if the one that is least late stops in time.
+ */
+#include "private.h"
+
+/* A reading is not usable if a counter went back (the device was reset), if the VFs were served for
+ * longer than time has passed, by an eighth, or if it comes so late that the policy would have to
+ * divide more than two epochs at once. */
+static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vgpu_nsec passed)
+{
+	vgpu_nsec sum = 0;
+	uint32_t i;
+
+	if (passed > 2 * g->config.epoch)
+		return false;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		if (active[i] < g->vfs[i].counter)
+			return false;
+		sum += active[i] - g->vfs[i].counter;
+	}
+	return sum <= passed + passed / 8;
+}
+
+/* How many turns there were at least, in Q16. */
+static uint64_t least_turns(const struct vgpu_governor *g)
+{
+	uint64_t most = 0, turns;
+	uint32_t i;
+
+	if (g->config.timeout.max == 0)
+		return 0;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		const struct governed *vf = &g->vfs[i];
+
+		turns = (vf->served << 16) / (max_ns(vf->quantum, vf->before) + vf->timeout);
+		most = turns > most ? turns : most;
+	}
+	return most;
+}
+
+static enum vgpu_governed_state state_of(const struct governed *vf, uint64_t turns)
+{
+	uint64_t full;
+
+	if (vf->served == 0)
+		return VGPU_GOVERNED_ASLEEP;
+	/* Both ends of the epoch cut a turn. */
+	full = turns > 2 * 65536 ? turns - 2 * 65536 : 0;
+	if (vf->served < min_ns(vf->quantum, vf->before) * full >> 16)
+		return VGPU_GOVERNED_PARTIAL;
+	return VGPU_GOVERNED_BUSY;
+}
+
+/* Ends the claim of a VF that did not want its turns. A VF that did want them is owed an epoch at
+ * most. What a VF owes, it keeps. */
+static void lapse(const struct vgpu_governor *g, struct governed *vf)
+{
+	int64_t least = vf->state == VGPU_GOVERNED_BUSY ? -(int64_t)g->config.epoch : 0;
+	int64_t before = vf->ledger.carry - (int64_t)vf->served;
+
+	if (before >= least)
+		return;
+	vf->ledger.lapsed += before - least;
+	vf->ledger.carry -= before - least;
+}
+
+/* Learns by how much VFs stop late. */
+static void learn_lateness(struct vgpu_governor *g)
+{
+	uint64_t served = 0, turns = 0, least = UINT64_MAX, ratio;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
+			continue;
+		served += g->vfs[i].served;
+		turns += g->vfs[i].quantum + g->vfs[i].late;
+	}
+	if (turns == 0)
+		return;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+		int64_t turn, now = (int64_t)(vf->quantum + vf->late);
+
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			continue;
+		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
+		vf->late = (vgpu_nsec)(now + (turn - now) / LATE_GAIN); /* with the quantum */
+		ratio = (vf->late << 20) / vf->quantum;
+		least = ratio < least ? ratio : least;
+	}
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+		vgpu_nsec most = g->config.timeout.max ? vf->timeout : g->config.rotation;
+		vgpu_nsec turn;
+
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			continue;
+		turn = (vgpu_nsec)((unsigned __int128)vf->late * (UINT64_C(1) << 20) / least);
+		vf->late = turn > vf->quantum ? min_ns(turn - vf->quantum, most) : 0;
+	}
+}
+
+bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
+{
+	vgpu_nsec passed = g->now - g->epoch_began;
+	bool usable = active && is_usable(g, active, passed);
+	uint64_t turns;
+	uint32_t i;
+
+	g->busy = 0;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		vf->served = usable ? active[i] - vf->counter : 0;
+		vf->counter = active ? active[i] : vf->counter;
+		vf->ledger.served += vf->served;
+		vf->ledger.carry += (int64_t)vf->served;
+		g->busy += vf->served;
+	}
+	g->n_still = g->busy ? 0 : g->n_still + 1;
+	g->wall += max_ns(passed, g->busy); /* clocks differ: what was served counts */
+	if (!usable) {
+		g->unread += passed;
+		return false;
+	}
+	g->idle += max_ns(passed, g->busy) - g->busy;
+	turns = least_turns(g);
+	for (i = 0; i < g->config.max_vfs; i++) {
+		g->vfs[i].state = state_of(&g->vfs[i], turns);
+		lapse(g, &g->vfs[i]);
+	}
+	learn_lateness(g);
+	for (i = 0; i < g->config.max_vfs; i++)
+		g->vfs[i].before = g->vfs[i].quantum;
+	return true;
+}

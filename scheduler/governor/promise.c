@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VF is promised.
+ *
+ * By the firmware alone, if it gives turns in order and ends each by its time-out (Linux,
+ * drivers/gpu/drm/xe/abi/guc_klvs_abi.h), for quanta q, time-outs p, and a world switch W:
+ *
+ *   wait_i  <= sum over others j of (q_j + p_j) + n W
+ *   share_i >= q_i / (q_i + sum over others j of (q_j + p_j) + n W), less one rotation
+ *
+ * By the loop: when counters are read, a VF has been served what its policy has charged it, and the
+ * carry. The policy keeps its own bound on what it has charged. The ideal server divides what all
+ * were served, the policy divides what it charged, and these differ by the sum of all carries. So
+ *
+ *   |lag_i| <= max_lag_i + worst_i + share_i * sum of all worst_j
+ *
+ * with worst_j the largest carry of VF j so far.
+ */
+#include "private.h"
+
+uint64_t promise_part(const struct vgpu_governor *g, uint32_t vf)
+{
+	uint64_t numerator, denominator, sum = 0, own = 0, part;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		numerator = 0;
+		denominator = 1;
+		if (g->policy && g->vfs[i].admitted)
+			g->policy->share(g->memory, i, &numerator, &denominator);
+		else
+			numerator = 1;
+		part = (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
+		sum += part;
+		own = i == vf ? part : own;
+	}
+	return (uint64_t)((unsigned __int128)own * WHOLE / (sum + !sum));
+}
+
+vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
+{
+	vgpu_nsec sum = g->config.max_vfs * g->config.switch_ns;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++)
+		sum += i == vf ? 0 : g->vfs[i].timeout;
+	return sum;
+}
+
+static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
+{
+	struct vgpu_bound policy = {.max_lag = VGPU_NEVER};
+	vgpu_nsec all = 0;
+	uint32_t i;
+
+	if (g->mode != VGPU_GOVERNOR_GOVERNED || !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+		return VGPU_NEVER;
+	g->policy->bound(g->memory, vf, &policy);
+	if (policy.max_lag == VGPU_NEVER)
+		return VGPU_NEVER;
+	for (i = 0; i < g->config.max_vfs; i++)
+		all += g->vfs[i].worst;
+	return policy.max_lag + g->vfs[vf].worst +
+	       (vgpu_nsec)((unsigned __int128)all * promise_part(g, vf) >> 32);
+}
+
+void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out)
+{
+	vgpu_nsec others = promise_others(g, vf), rotation = 0, own = g->vfs[vf].quantum;
+	vgpu_nsec least = g->config.quantum.min;
+	bool bounded = g->config.timeout.max > 0;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++)
+		rotation += g->vfs[i].quantum;
+	*out = (struct vgpu_governed_bound){.max_wait = VGPU_NEVER, .max_lag = lag_bound(g, vf)};
+	if (bounded) {
+		out->max_wait = g->config.rotation - least + others;
+		out->least_ppm = (uint32_t)(own * 1000000 / (rotation + others));
+	}
+	if (g->policy && !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+		out->leak_ppm =
+			(uint32_t)((g->config.max_vfs - 1) * least * 1000000 / g->config.rotation);
+}
