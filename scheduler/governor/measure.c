@@ -2,7 +2,8 @@
 /*
  * What the counters of an epoch say.
  *
- * Firmware does not report whether a VF had work. A VF that was not served is asleep. A VF that was
+ * Firmware does not report whether a VF had work. A VF that was not served for as long as a VF may
+ * have to wait is asleep. A VF that was
  * served less than its quantum in each turn had no more work, but may also have been one of few
  * that stop in time. The time-outs tell: no turn of VF j is longer than q_j + p_j, so there were at
  * least A_j / (q_j + p_j) turns, less one, and a VF that was served less than that many of its
@@ -16,13 +17,13 @@
 
 /* A reading is not usable if a counter went back (the device was reset), if the VFs were served for
  * longer than time has passed, by an eighth, or if it comes so late that the policy would have to
- * divide more than two epochs at once. */
+ * divide more than three epochs at once. */
 static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vgpu_nsec passed)
 {
 	vgpu_nsec sum = 0;
 	uint32_t i;
 
-	if (passed > 2 * g->config.epoch)
+	if (passed > 3 * g->config.epoch)
 		return false;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		if (active[i] < g->vfs[i].counter)
@@ -49,11 +50,26 @@ static uint64_t least_turns(const struct vgpu_governor *g)
 	return most;
 }
 
-static enum vgpu_governed_state state_of(const struct governed *vf, uint64_t turns)
+/* A VF with work may have no turn in an epoch that is shorter than the longest wait. Where no wait
+ * is bounded, two epochs tell. */
+static bool is_asleep(const struct vgpu_governor *g, uint32_t index)
 {
+	const struct governed *vf = &g->vfs[index];
+	vgpu_nsec wait = promise_wait(g, index);
+
+	if (vf->unserved == 0)
+		return false;
+	return vf->state != VGPU_GOVERNED_BUSY ||
+	       vf->unserved >= (wait == VGPU_NEVER ? 2 * g->config.epoch : wait);
+}
+
+static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t index,
+					 uint64_t turns)
+{
+	const struct governed *vf = &g->vfs[index];
 	uint64_t full;
 
-	if (vf->served == 0)
+	if (is_asleep(g, index))
 		return VGPU_GOVERNED_ASLEEP;
 	/* Both ends of the epoch cut a turn. */
 	full = turns > 2 * 65536 ? turns - 2 * 65536 : 0;
@@ -62,17 +78,24 @@ static enum vgpu_governed_state state_of(const struct governed *vf, uint64_t tur
 	return VGPU_GOVERNED_BUSY;
 }
 
-/* Ends the claim of a VF that did not want its turns. A VF that did want them is owed an epoch at
- * most. What a VF owes, it keeps. */
+/*
+ * Writes off what is not to be carried further. A VF that did not want its turns is owed nothing
+ * for them. Otherwise a VF is owed an epoch at most, or owes one: more than that gathers only where
+ * no plan can make up for how late VFs stop, and would be paid for long after that has ended. What
+ * is so cut off is added to what the bound allows.
+ */
 static void lapse(const struct vgpu_governor *g, struct governed *vf)
 {
-	int64_t least = vf->state == VGPU_GOVERNED_BUSY ? -(int64_t)g->config.epoch : 0;
-	int64_t before = vf->ledger.carry - (int64_t)vf->served;
+	int64_t most = (int64_t)g->config.epoch, kept = vf->ledger.carry - (int64_t)vf->served;
+	int64_t least = vf->state == VGPU_GOVERNED_BUSY ? -most : 0, before = kept;
 
-	if (before >= least)
-		return;
-	vf->ledger.lapsed += before - least;
-	vf->ledger.carry -= before - least;
+	kept = kept < least ? least : kept > most ? most : kept;
+	vf->ledger.lapsed += before - kept;
+	vf->ledger.carry -= before - kept;
+	if (before > most)
+		vf->cut += (vgpu_nsec)(before - most);
+	else if (before < -most)
+		vf->cut += (vgpu_nsec)(-most - before);
 }
 
 /* Learns by how much VFs stop late. */
@@ -96,7 +119,8 @@ static void learn_lateness(struct vgpu_governor *g)
 		if (vf->state != VGPU_GOVERNED_BUSY)
 			continue;
 		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
-		vf->late = (vgpu_nsec)(now + (turn - now) / LATE_GAIN); /* with the quantum */
+		vf->lessons += vf->lessons < LATE_GAIN;
+		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* with the quantum */
 		ratio = (vf->late << 20) / vf->quantum;
 		least = ratio < least ? ratio : least;
 	}
@@ -125,6 +149,7 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 
 		vf->served = usable ? active[i] - vf->counter : 0;
 		vf->counter = active ? active[i] : vf->counter;
+		vf->unserved = vf->served || !usable ? 0 : vf->unserved + passed;
 		vf->ledger.served += vf->served;
 		vf->ledger.carry += (int64_t)vf->served;
 		g->busy += vf->served;
@@ -138,7 +163,7 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 	g->idle += max_ns(passed, g->busy) - g->busy;
 	turns = least_turns(g);
 	for (i = 0; i < g->config.max_vfs; i++) {
-		g->vfs[i].state = state_of(&g->vfs[i], turns);
+		g->vfs[i].state = state_of(g, i, turns);
 		lapse(g, &g->vfs[i]);
 	}
 	learn_lateness(g);

@@ -23,8 +23,8 @@
  * the epoch, so that the cost of a step is bounded. */
 #define TURNS_PER_EPOCH 256u
 
-/* The estimate of a VF's lateness moves by 1/LATE_GAIN of each epoch's surprise. */
-#define LATE_GAIN 8
+/* The estimate of a VF's lateness is a mean over so many epochs. */
+#define LATE_GAIN 16
 
 /* Fractions are Q32; lengths inside the search are quantum steps in Q16. */
 #define WHOLE (UINT64_C(1) << 32)
@@ -36,13 +36,16 @@ struct governed {
 	enum vgpu_governed_state state;
 	struct vgpu_governed_ledger ledger;
 	vgpu_nsec counter;	    /* as read last */
+	vgpu_nsec unserved;	    /* since it was on the engine last, about */
 	vgpu_nsec served;	    /* in the last epoch */
 	vgpu_nsec given;	    /* by the policy, for the last epoch */
 	vgpu_nsec quantum, timeout; /* in force */
 	vgpu_nsec before;	    /* the quantum that was in force until the epoch began */
 	vgpu_nsec late;		    /* estimate, each turn */
+	int64_t lessons;	    /* epochs in LATE, at most LATE_GAIN */
 	int64_t owed;		    /* at the end of the last epoch */
 	int64_t fluid;		    /* what the policy's ideal gave in the last epoch */
+	vgpu_nsec cut;		    /* written off, because it was too much to carry */
 	vgpu_nsec worst;	    /* the largest carry so far, either way */
 };
 
@@ -132,6 +135,8 @@ void schedule_nominal(struct vgpu_governor *g);
 
 /* promise.c */
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out);
+/* Returns the longest wait of a VF with work. */
+vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
 /* Returns the VF's share of what is promised to all, Q32. */
 uint64_t promise_part(const struct vgpu_governor *g, uint32_t vf);
 /* Time-outs and switches of all VFs but one. */

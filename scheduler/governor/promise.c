@@ -12,9 +12,10 @@
  * carry. The policy keeps its own bound on what it has charged. The ideal server divides what all
  * were served, the policy divides what it charged, and these differ by the sum of all carries. So
  *
- *   |lag_i| <= max_lag_i + worst_i + share_i * sum of all worst_j
+ *   |lag_i| <= max_lag_i + off_i + share_i * sum of all off_j
  *
- * with worst_j the largest carry of VF j so far.
+ * with off_j the largest carry of VF j so far, and what was written off of it (measure.c), which is
+ * nothing where some plan can make up for how late VFs stop.
  */
 #include "private.h"
 
@@ -59,25 +60,40 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 	if (policy.max_lag == VGPU_NEVER)
 		return VGPU_NEVER;
 	for (i = 0; i < g->config.max_vfs; i++)
-		all += g->vfs[i].worst;
-	return policy.max_lag + g->vfs[vf].worst +
+		all += g->vfs[i].worst + g->vfs[i].cut;
+	return policy.max_lag + g->vfs[vf].worst + g->vfs[vf].cut +
 	       (vgpu_nsec)((unsigned __int128)all * promise_part(g, vf) >> 32);
+}
+
+/*
+ * The longest wait under any plans. In one rotation, turns are of one plan or of the next, and the
+ * longer of both fit in with the longest rotation (search.c). Where more plans can follow each
+ * other during a wait, there are as many pairs of them.
+ */
+vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf)
+{
+	vgpu_nsec wait, pairs;
+
+	for (pairs = 1; pairs <= 8 && g->config.timeout.max > 0; pairs++) {
+		wait = pairs * g->config.rotation - g->config.quantum.min + promise_others(g, vf);
+		if (2 + wait / g->config.epoch <= 2 * pairs)
+			return wait;
+	}
+	return VGPU_NEVER;
 }
 
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out)
 {
 	vgpu_nsec others = promise_others(g, vf), rotation = 0, own = g->vfs[vf].quantum;
 	vgpu_nsec least = g->config.quantum.min;
-	bool bounded = g->config.timeout.max > 0;
 	uint32_t i;
 
 	for (i = 0; i < g->config.max_vfs; i++)
 		rotation += g->vfs[i].quantum;
-	*out = (struct vgpu_governed_bound){.max_wait = VGPU_NEVER, .max_lag = lag_bound(g, vf)};
-	if (bounded) {
-		out->max_wait = g->config.rotation - least + others;
+	*out = (struct vgpu_governed_bound){.max_wait = promise_wait(g, vf),
+					    .max_lag = lag_bound(g, vf)};
+	if (g->config.timeout.max > 0)
 		out->least_ppm = (uint32_t)(own * 1000000 / (rotation + others));
-	}
 	if (g->policy && !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
 		out->leak_ppm =
 			(uint32_t)((g->config.max_vfs - 1) * least * 1000000 / g->config.rotation);

@@ -2,8 +2,9 @@
 /*
  * From what VFs are due to a program. Each write is a line in the kernel's log, and may wait behind
  * a VF's reset, so a program is written only if it is needed: if some VF would get a share that is
- * wrong by more than the tolerance, where the right share is the policy's ideal and what the VF is
- * owed, paid within `settle`. With 1 % and 2 s a VF may so be behind or ahead by 20 ms.
+ * wrong by more than the tolerance. The right share is the policy's ideal, and what the VF is owed
+ * beyond the slack, paid within `settle`. With 1 %, 0.5 s and 4 ms a VF may so be behind or ahead
+ * by 9 ms.
  */
 #include <string.h>
 
@@ -74,13 +75,23 @@ void schedule_nominal(struct vgpu_governor *g)
 	issue(g, &q);
 }
 
+/* What VF is owed, as far as that is worth a correction. */
+static int64_t to_correct(const struct vgpu_governor *g, const struct governed *vf)
+{
+	int64_t slack = (int64_t)g->config.slack;
+
+	if (vf->owed > slack)
+		return vf->owed - slack;
+	return vf->owed < -slack ? vf->owed + slack : 0;
+}
+
 /* What VF should get in `settle`. */
 static uint64_t due(const struct vgpu_governor *g, const struct governed *vf)
 {
 	int64_t fluid = vf->fluid > 0 ? vf->fluid : 1;
-	int64_t due =
-		(int64_t)((__int128)fluid * (int64_t)g->config.settle / (int64_t)g->config.epoch) +
-		vf->owed;
+	int64_t due = (int64_t)((__int128)fluid * (int64_t)g->config.settle /
+				(int64_t)(g->busy + !g->busy)) +
+		      to_correct(g, vf);
 
 	return due > 0 ? (uint64_t)due : 1;
 }

@@ -13,9 +13,9 @@
 /* The most rotations that are tried. */
 #define TRIES 96u
 
-/* Of two plans that are about as good, that whose rotation is nearer to what is wanted: each step
- * away costs this much, Q32. */
-#define COST_OF_LENGTH (WHOLE / 2000000)
+/* A plan whose rotation is twice as long as wanted, or nearly nothing, has to be better by so much,
+ * Q32, if all VFs stop in time. */
+#define COST_OF_LENGTH (WHOLE / 1000)
 
 /* Returns PART of LENGTH. */
 static uint64_t part_of(uint64_t part, uint64_t length)
@@ -34,16 +34,19 @@ static uint64_t ensured(const struct wish *w, uint32_t i, uint64_t length)
 
 uint64_t search_error(const struct wish *w, const struct quanta *q)
 {
-	uint64_t steps = 0, competing = 0, all = 0, per, worst = 0, is, off;
+	uint64_t steps = 0, both = 0, before = 0, competing = 0, all = 0, per, worst = 0, is, off;
 	uint32_t i;
 
 	for (i = 0; i < w->n; i++) {
 		steps += q->steps[i];
+		before += w->vfs[i].now;
+		both += q->steps[i] > w->vfs[i].now ? q->steps[i] : w->vfs[i].now;
 		all += q->steps[i] * ONE_STEP + w->vfs[i].late;
 		if (w->vfs[i].share)
 			competing += q->steps[i] * ONE_STEP + w->vfs[i].late;
 	}
-	if (steps > w->rotation)
+	/* In the rotation in which a plan begins to act, some turns are still of the last one. */
+	if (steps > w->rotation || (both > w->rotation && before <= w->rotation))
 		return WHOLE;
 	per = (UINT64_C(1) << 56) / (competing + !competing);
 	for (i = 0; i < w->n; i++) {
@@ -63,6 +66,21 @@ uint64_t search_error(const struct wish *w, const struct quanta *q)
 	return worst;
 }
 
+/*
+ * What it costs to be a whole rotation away from the length that is wanted. The later VFs stop, the
+ * more: in another rotation they take another part of the time, and an estimate of lateness is a
+ * mean, which the next epoch need not be like. A quarter of the part that the latest VF takes.
+ */
+static uint64_t cost_of_length(const struct wish *w)
+{
+	uint64_t latest = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		latest = w->vfs[i].late > latest ? w->vfs[i].late : latest;
+	return COST_OF_LENGTH + (latest << 14) / w->wanted;
+}
+
 static uint64_t price(const struct wish *w, const struct quanta *q, uint64_t cost)
 {
 	uint64_t total = search_error(w, q), steps = 0;
@@ -75,7 +93,7 @@ static uint64_t price(const struct wish *w, const struct quanta *q, uint64_t cos
 		steps += q->steps[i];
 	}
 	steps = steps > w->wanted ? steps - w->wanted : w->wanted - steps;
-	return total + steps * COST_OF_LENGTH;
+	return total + steps * cost_of_length(w) / w->wanted;
 }
 
 /* The quanta of a rotation of LENGTH, rounded. */

@@ -32,7 +32,8 @@ void vgpu_governor_defaults(struct vgpu_governor_config *config, uint32_t max_vf
 		.rotation = 100 * VGPU_MSEC,
 		.turn = 16 * VGPU_MSEC, /* XE_FAIR_EXEC_QUANTUM of Linux 7.2's xe */
 		.stop = 16 * VGPU_MSEC, /* XE_FAIR_PREEMPT_TIMEOUT of Linux 7.2's xe */
-		.settle = 2 * VGPU_SEC,
+		.slack = 4 * VGPU_MSEC,
+		.settle = 500 * VGPU_MSEC,
 		.tolerance_ppm = 10000,
 		.still_epochs = 2,
 	};
@@ -51,6 +52,7 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 
 	if (!range_is_good(&config->quantum) || config->max_vfs == 0 ||
 	    config->max_vfs > VGPU_GPU_MAX_VFS || config->epoch < VGPU_MSEC ||
+	    config->settle < config->epoch ||
 	    config->rotation < config->max_vfs * config->quantum.min ||
 	    config->rotation / config->quantum.step > 1u << 13)
 		return NULL;
@@ -114,6 +116,26 @@ static void plan(struct vgpu_governor *g)
 		schedule_nominal(g);
 }
 
+/*
+ * An epoch is a whole number of rotations, as far as they can be foretold. Then each VF has had the
+ * same number of turns when counters are read, and is not taken to be ahead for being in the middle
+ * of one.
+ */
+static vgpu_nsec epoch_length(const struct vgpu_governor *g)
+{
+	vgpu_nsec all = 0, busy = 0, length = g->config.epoch, turn;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		turn = g->programming ? g->asked.vfs[i].quantum : g->vfs[i].quantum;
+		turn += g->vfs[i].late + g->config.switch_ns;
+		all += turn;
+		busy += g->vfs[i].state == VGPU_GOVERNED_BUSY ? turn : 0;
+	}
+	busy = busy ? busy : all; /* before the first epoch, all may have work */
+	return busy > length ? length : (length + busy - 1) / busy * busy;
+}
+
 static int on_usage(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	if (!g->reading)
@@ -127,8 +149,8 @@ static int on_usage(struct vgpu_governor *g, const struct vgpu_governor_event *e
 	g->epochs++;
 	notice_still(g);
 	g->epoch_began = g->now;
-	g->epoch_ends = g->now + g->config.epoch;
 	plan(g);
+	g->epoch_ends = g->now + epoch_length(g);
 	return 0;
 }
 
@@ -164,8 +186,8 @@ static int on_start(struct vgpu_governor *g, const struct vgpu_governor_event *e
 		return -EBUSY;
 	g->mode = refuse_mode(g->policy, g->params, &unused);
 	g->epoch_began = event->now;
-	g->epoch_ends = event->now + g->config.epoch;
 	schedule_nominal(g);
+	g->epoch_ends = event->now + epoch_length(g);
 	return 0;
 }
 

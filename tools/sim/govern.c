@@ -42,18 +42,24 @@ static bool refused(struct govern_result *out, const struct vgpu_governor_output
 	return r < 0;
 }
 
-/* What the policy promises to each VF that always has work, in any unit. */
-static void take_shares(struct run *r)
+/* Looks at what the policy promises to each VF, in any unit. A policy may apply new parameters only
+ * in its next round. */
+static void look_at_shares(struct run *r)
 {
-	bool promised = r->policy->promises & VGPU_PROMISE_PROPORTIONAL;
+	bool promised = r->policy->promises & VGPU_PROMISE_PROPORTIONAL, changed = false;
 	uint64_t numerator, denominator;
+	double share;
 	uint32_t i;
 
 	for (i = 0; i < r->s->n_vfs; i++) {
 		r->policy->share(r->memory, i, &numerator, &denominator);
-		r->weights[i] = promised ? (double)numerator / (double)denominator : 0;
+		share = promised ? (double)numerator / (double)denominator : 0;
+		changed = changed || share != r->weights[i];
+		r->weights[i] = share;
 	}
-	judge_governed_change(&r->judge, &r->firmware, promised ? r->weights : NULL);
+	if (!changed)
+		return;
+	judge_governed_change(&r->judge, r->s->n_vfs, promised ? r->weights : NULL);
 	r->n_samples = 0;
 }
 
@@ -111,6 +117,7 @@ static void read_counters(struct run *r)
 	firmware_usage(&r->firmware, active);
 	step(r, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
 	step(r, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_USAGE, .active = active});
+	look_at_shares(r);
 	judge_governed_epoch(&r->judge, &r->firmware, r->governor);
 	r->read_at = VGPU_NEVER;
 }
@@ -142,9 +149,12 @@ static void sample(struct run *r)
 	for (i = 0; i < r->s->n_vfs; i++) {
 		if (r->s->vfs[i].work != VHOST_ALWAYS || r->weights[i] <= 0)
 			continue;
-		if (r->n_samples > SAMPLES_1S)
+		if (r->n_samples > SAMPLES_1S + SAMPLES_10S)
 			r->out->worst_1s = fmax(r->out->worst_1s, error_over(r, i, SAMPLES_1S));
 		if (r->n_samples > SAMPLES_10S)
+			r->out->with_start =
+				fmax(r->out->with_start, error_over(r, i, SAMPLES_10S));
+		if (r->n_samples > 2 * SAMPLES_10S)
 			r->out->worst_10s = fmax(r->out->worst_10s, error_over(r, i, SAMPLES_10S));
 	}
 }
@@ -195,7 +205,7 @@ static int set_policy(struct run *r, const char *name, const struct settings *pa
 	carry_out(r, &o);
 	r->policy = policy;
 	r->memory = event.memory;
-	take_shares(r);
+	look_at_shares(r);
 	return 0;
 }
 
@@ -214,13 +224,13 @@ static void operate(struct run *r, const struct scenario_op *op)
 		step(r, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_VF,
 						     .vf = op->vf,
 						     .params = values});
-		take_shares(r);
+		look_at_shares(r);
 		return;
 	}
 	vgpu_param_defaults(r->policy->params, values);
 	settings_apply(&op->params, r->policy->params, false, values, &err);
 	step(r, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_POLICY, .params = values});
-	take_shares(r);
+	look_at_shares(r);
 }
 
 static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
@@ -316,7 +326,8 @@ static int set_up(struct run *r, struct vgpu_error *err)
 	config.rotation = from->rotation;
 	config.turn = from->turn;
 	config.stop = from->stop;
-	config.settle = from->settle;
+	config.slack = from->slack;
+	config.settle = from->settle > config.epoch ? from->settle : config.epoch;
 	config.switch_ns = from->switch_ns;
 	config.tolerance_ppm = from->tolerance_ppm;
 	r->asked = (struct vgpu_program){.keep_turns = false};
@@ -365,7 +376,7 @@ int govern_run(const struct scenario *s, const struct govern_line *line, struct 
 
 	if (why)
 		return vgpu_error_set(err, -EINVAL, "%s", why);
-	*out = (struct govern_result){.worst_1s = -1, .worst_10s = -1};
+	*out = (struct govern_result){.worst_1s = -1, .worst_10s = -1, .with_start = -1};
 	r = calloc(1, sizeof(*r));
 	r->s = s;
 	r->line = line;

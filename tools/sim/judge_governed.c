@@ -22,14 +22,13 @@ static bool always_works(const struct judge_governed *j, uint32_t vf)
 	return j->scenario->vfs[vf].work == VHOST_ALWAYS;
 }
 
-void judge_governed_change(struct judge_governed *j, const struct firmware *f, const double *shares)
+void judge_governed_change(struct judge_governed *j, uint32_t n, const double *shares)
 {
 	uint32_t i;
 
-	for (i = 0; i < f->n; i++) {
-		j->base[i] = (double)f->vfs[i].active;
-		/* A change is never allowed to lose what was owed before: the bound then counts in
-		 * addition. */
+	for (i = 0; i < n; i++) {
+		j->base[i] = j->read[i];
+		/* No change may lose what was owed before: the bound then counts in addition. */
 		if (j->result->vfs[i].bound.max_lag != VGPU_NEVER)
 			j->brought[i] = (double)j->result->vfs[i].bound.max_lag;
 		j->weights[i] = shares ? shares[i] : 0;
@@ -132,6 +131,8 @@ void judge_governed_epoch(struct judge_governed *j, const struct firmware *f,
 	judge_wait(j, f);
 	if (view.mode == VGPU_GOVERNOR_GOVERNED && view.unread == 0 && f->now < f->freeze_at)
 		judge_lag(j, f);
+	for (i = 0; i < f->n; i++)
+		j->read[i] = (double)f->vfs[i].active;
 }
 
 void judge_governed_program(struct judge_governed *j, const struct vgpu_program *program,

@@ -16,13 +16,14 @@ struct judge_governed {
 	/* Since the last change of claims: what each VF was served until then, and by how much it
 	 * may have been off. */
 	double base[VGPU_GPU_MAX_VFS], brought[VGPU_GPU_MAX_VFS];
+	double read[VGPU_GPU_MAX_VFS];	  /* what each VF was served when counters were read last */
 	double weights[VGPU_GPU_MAX_VFS]; /* shares, in any unit; all 0: none are promised */
 	vgpu_nsec longest_wait[VGPU_GPU_MAX_VFS]; /* the largest stated bound */
 };
 
-/* The shares of all VFs are now SHARES (NULL: none are promised). Comparisons begin anew. */
-void judge_governed_change(struct judge_governed *j, const struct firmware *f,
-			   const double *shares);
+/* The shares of the N VFs are SHARES (NULL: none are promised), from the epoch under way on.
+ * Comparisons begin anew. */
+void judge_governed_change(struct judge_governed *j, uint32_t n, const double *shares);
 /* The counters have just been read, and the governor has decided. */
 void judge_governed_epoch(struct judge_governed *j, const struct firmware *f,
 			  const struct vgpu_governor *g);

@@ -19,7 +19,8 @@ void scenario_init(struct scenario *s, uint32_t n_vfs)
 			     .epoch = 500 * VGPU_MSEC,
 			     .rotation = 100 * VGPU_MSEC,
 			     .turn = 16 * VGPU_MSEC,
-			     .settle = 2 * VGPU_SEC,
+			     .slack = 4 * VGPU_MSEC,
+			     .settle = 500 * VGPU_MSEC,
 			     .tolerance_ppm = 10000},
 		.vfs = calloc(n_vfs, sizeof(struct scenario_vf)),
 	};

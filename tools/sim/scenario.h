@@ -60,7 +60,7 @@ struct scenario_governed {
 	bool on;
 	vgpu_nsec step; /* of quanta */
 	vgpu_nsec stop; /* preemption time-out */
-	vgpu_nsec epoch, rotation, turn, settle, switch_ns;
+	vgpu_nsec epoch, rotation, turn, slack, settle, switch_ns;
 	uint32_t tolerance_ppm;
 	vgpu_nsec freeze; /* when the counters freeze; 0: never */
 };

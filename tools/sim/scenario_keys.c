@@ -98,6 +98,7 @@ const struct key scenario_governed_keys[] = {
 	{"epoch", KEY_TIME, offsetof(struct scenario_governed, epoch), NULL},
 	{"rotation", KEY_TIME, offsetof(struct scenario_governed, rotation), NULL},
 	{"turn", KEY_TIME, offsetof(struct scenario_governed, turn), NULL},
+	{"slack", KEY_TIME, offsetof(struct scenario_governed, slack), NULL},
 	{"settle", KEY_TIME, offsetof(struct scenario_governed, settle), NULL},
 	{"switch", KEY_TIME, offsetof(struct scenario_governed, switch_ns), NULL},
 	{"tolerance", KEY_PPM, offsetof(struct scenario_governed, tolerance_ppm), NULL},

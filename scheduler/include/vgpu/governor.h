@@ -30,6 +30,7 @@ struct vgpu_governor_config {
 	vgpu_nsec turn;	     /* the mean quantum, where no other length makes shares more exact */
 	vgpu_nsec stop;	     /* the preemption time-out to program: how late a VF may stop */
 	vgpu_nsec switch_ns; /* the firmware's world switch; 0: not known */
+	vgpu_nsec slack;     /* so much that a VF is owed, or owes, is not corrected */
 	vgpu_nsec settle;    /* what a VF is owed is paid in this time */
 	uint32_t tolerance_ppm; /* a program is written if a share would be off by more */
 	uint32_t still_epochs;	/* counters that stand still for so long are not relied upon */
@@ -97,8 +98,8 @@ enum vgpu_governed_state {
 /* What firmware and governor promise to a VF as of now; in addition to struct vgpu_bound. */
 struct vgpu_governed_bound {
 	/* The most by which the VF's service differs, whenever counters are read, from its policy's
-	 * ideal; VGPU_NEVER: no promise. Grows with the largest carry so far, and with nothing
-	 * else. */
+	 * ideal; VGPU_NEVER: no promise. Grows with the largest carry so far, and with what was
+	 * written off, and with nothing else. */
 	vgpu_nsec max_lag;
 	vgpu_nsec max_wait; /* by the firmware alone, for any plan; VGPU_NEVER: no time-outs */
 	/* The firmware alone gives the VF this part of the time, if it always has work. */
