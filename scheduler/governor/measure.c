@@ -15,6 +15,10 @@
  */
 #include "private.h"
 
+/* A VF may have so many turns of its plan less than another one: both ends of the epoch cut a turn,
+ * and one turn may have begun before the plan was in force. */
+#define SPARE_TURNS 3u
+
 /* A reading is not usable if a counter went back (the device was reset), if the VFs were served for
  * longer than time has passed, by an eighth, or if it comes so late that the policy would have to
  * divide more than three epochs at once. */
@@ -33,10 +37,12 @@ static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vg
 	return sum <= passed + passed / 8;
 }
 
-/* How many turns there were at least, in Q16. */
+/* How many turns of the plan in force some VF had at least. The epoch may have begun with a turn of
+ * the plan before. */
 static uint64_t least_turns(const struct vgpu_governor *g)
 {
 	uint64_t most = 0, turns;
+	vgpu_nsec first;
 	uint32_t i;
 
 	if (g->config.timeout.max == 0)
@@ -44,7 +50,8 @@ static uint64_t least_turns(const struct vgpu_governor *g)
 	for (i = 0; i < g->config.max_vfs; i++) {
 		const struct governed *vf = &g->vfs[i];
 
-		turns = (vf->served << 16) / (max_ns(vf->quantum, vf->before) + vf->timeout);
+		first = min_ns(vf->served, vf->before + vf->timeout);
+		turns = (vf->served - first) / (vf->quantum + vf->timeout);
 		most = turns > most ? turns : most;
 	}
 	return most;
@@ -67,13 +74,11 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
 					 uint64_t turns)
 {
 	const struct governed *vf = &g->vfs[index];
-	uint64_t full;
+	uint64_t full = turns > SPARE_TURNS ? turns - SPARE_TURNS : 0;
 
 	if (is_asleep(g, index))
 		return VGPU_GOVERNED_ASLEEP;
-	/* Both ends of the epoch cut a turn. */
-	full = turns > 2 * 65536 ? turns - 2 * 65536 : 0;
-	if (vf->served < min_ns(vf->quantum, vf->before) * full >> 16)
+	if (vf->served < vf->quantum * full)
 		return VGPU_GOVERNED_PARTIAL;
 	return VGPU_GOVERNED_BUSY;
 }
@@ -110,7 +115,7 @@ static void learn_lateness(struct vgpu_governor *g)
 		served += g->vfs[i].served;
 		turns += g->vfs[i].quantum + g->vfs[i].late;
 	}
-	if (turns == 0)
+	if (served == 0)
 		return;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		struct governed *vf = &g->vfs[i];
@@ -121,7 +126,7 @@ static void learn_lateness(struct vgpu_governor *g)
 		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
 		vf->lessons += vf->lessons < LATE_GAIN;
 		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* with the quantum */
-		ratio = (vf->late << 20) / vf->quantum;
+		ratio = (vf->late << 20) / vf->quantum + 1;
 		least = ratio < least ? ratio : least;
 	}
 	for (i = 0; i < g->config.max_vfs; i++) {

@@ -21,7 +21,7 @@
 
 /* The most turns that a policy is asked for in one epoch. A slice is at least so small a part of
  * the epoch, so that the cost of a step is bounded. */
-#define TURNS_PER_EPOCH 256u
+#define TURNS_PER_EPOCH 128u
 
 /* The estimate of a VF's lateness is a mean over so many epochs. */
 #define LATE_GAIN 16
@@ -137,8 +137,8 @@ void schedule_nominal(struct vgpu_governor *g);
 void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out);
 /* Returns the longest wait of a VF with work. */
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
-/* Returns the VF's share of what is promised to all, Q32. */
-uint64_t promise_part(const struct vgpu_governor *g, uint32_t vf);
+/* Writes each VF's part of what is promised to all, Q32. */
+void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
 /* Time-outs and switches of all VFs but one. */
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);
 

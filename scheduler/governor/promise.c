@@ -19,23 +19,21 @@
  */
 #include "private.h"
 
-uint64_t promise_part(const struct vgpu_governor *g, uint32_t vf)
+void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
 {
-	uint64_t numerator, denominator, sum = 0, own = 0, part;
+	uint64_t numerator, denominator, sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < g->config.max_vfs; i++) {
-		numerator = 0;
+		numerator = 1;
 		denominator = 1;
-		if (g->policy && g->vfs[i].admitted)
+		if (g->policy)
 			g->policy->share(g->memory, i, &numerator, &denominator);
-		else
-			numerator = 1;
-		part = (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
-		sum += part;
-		own = i == vf ? part : own;
+		parts[i] = (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
+		sum += parts[i];
 	}
-	return (uint64_t)((unsigned __int128)own * WHOLE / (sum + !sum));
+	for (i = 0; i < g->config.max_vfs; i++)
+		parts[i] = (uint64_t)((unsigned __int128)parts[i] * WHOLE / (sum + !sum));
 }
 
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
@@ -51,6 +49,7 @@ vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
 static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 {
 	struct vgpu_bound policy = {.max_lag = VGPU_NEVER};
+	uint64_t parts[VGPU_GPU_MAX_VFS];
 	vgpu_nsec all = 0;
 	uint32_t i;
 
@@ -59,10 +58,11 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 	g->policy->bound(g->memory, vf, &policy);
 	if (policy.max_lag == VGPU_NEVER)
 		return VGPU_NEVER;
+	promise_parts(g, parts);
 	for (i = 0; i < g->config.max_vfs; i++)
 		all += g->vfs[i].worst + g->vfs[i].cut;
 	return policy.max_lag + g->vfs[vf].worst + g->vfs[vf].cut +
-	       (vgpu_nsec)((unsigned __int128)all * promise_part(g, vf) >> 32);
+	       (vgpu_nsec)((unsigned __int128)all * parts[vf] >> 32);
 }
 
 /*
@@ -72,10 +72,10 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
  */
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf)
 {
-	vgpu_nsec wait, pairs;
+	vgpu_nsec others = promise_others(g, vf), wait, pairs;
 
 	for (pairs = 1; pairs <= 8 && g->config.timeout.max > 0; pairs++) {
-		wait = pairs * g->config.rotation - g->config.quantum.min + promise_others(g, vf);
+		wait = pairs * g->config.rotation - g->config.quantum.min + others;
 		if (2 + wait / g->config.epoch <= 2 * pairs)
 			return wait;
 	}

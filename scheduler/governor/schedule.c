@@ -19,17 +19,19 @@ static uint64_t to_steps(const struct vgpu_governor *g, vgpu_nsec ns)
 static void begin_wish(const struct vgpu_governor *g, struct wish *w)
 {
 	vgpu_nsec step = g->config.quantum.step;
+	uint64_t parts[VGPU_GPU_MAX_VFS];
 	struct vgpu_bound bound;
 	uint32_t i;
 
 	*w = (struct wish){.n = g->config.max_vfs,
 			   .rotation = to_steps(g, g->config.rotation),
 			   .wanted = to_steps(g, g->config.max_vfs * g->config.turn)};
+	promise_parts(g, parts);
 	for (i = 0; i < w->n; i++) {
 		bound = (struct vgpu_bound){.budget = 0};
 		if (g->policy && g->vfs[i].admitted)
 			g->policy->bound(g->memory, i, &bound);
-		w->vfs[i].part = promise_part(g, i);
+		w->vfs[i].part = parts[i];
 		w->vfs[i].least = to_steps(g, g->config.quantum.min);
 		w->vfs[i].now = to_steps(g, g->vfs[i].quantum);
 		w->vfs[i].others = promise_others(g, i) * ONE_STEP / step;

@@ -265,24 +265,26 @@ void vgpu_governor_vf_view(const struct vgpu_governor *g, uint32_t vf,
 	promise_bound(g, vf, &out->bound);
 }
 
-/* Whether some VF that stops as late as it may gets more than its share under any plan. */
-static bool is_too_late(const struct vgpu_governor *g, uint32_t vf)
+/* Whether a VF of PART that stops as late as it may gets more than its share under any plan. */
+static bool is_too_late(const struct vgpu_governor *g, uint32_t vf, uint64_t part)
 {
 	vgpu_nsec least = g->config.quantum.min + g->vfs[vf].timeout;
 	vgpu_nsec longest = g->config.rotation + promise_others(g, vf) + g->vfs[vf].timeout;
 
-	return (vgpu_nsec)((unsigned __int128)promise_part(g, vf) * longest >> 32) < least;
+	return (vgpu_nsec)((unsigned __int128)part * longest >> 32) < least;
 }
 
 const char *vgpu_governor_warning(const struct vgpu_governor *g)
 {
+	uint64_t parts[VGPU_GPU_MAX_VFS];
 	const char *warning = NULL;
 	uint32_t i;
 
 	if (g->policy && g->policy->warning)
 		warning = g->policy->warning(g->memory);
+	promise_parts(g, parts);
 	for (i = 0; i < g->config.max_vfs && !warning && g->mode == VGPU_GOVERNOR_GOVERNED; i++)
-		if (is_too_late(g, i))
+		if (is_too_late(g, i, parts[i]))
 			warning = "a VF may stop so late that no plan makes up for it: lower the "
 				  "preemption time-out, raise the rotation, or raise its share";
 	return warning;
