@@ -139,7 +139,7 @@ void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_gover
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
 /* Writes each VF's part of what is promised to all, Q32. */
 void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
-/* Time-outs and switches of all VFs but one. */
+/* Returns the time-outs and switches of all VFs but one: those in force, or to be. */
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);
 
 /* search.c */

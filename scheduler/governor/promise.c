@@ -42,7 +42,7 @@ vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
 	uint32_t i;
 
 	for (i = 0; i < g->config.max_vfs; i++)
-		sum += i == vf ? 0 : g->vfs[i].timeout;
+		sum += i == vf ? 0 : max_ns(g->vfs[i].timeout, g->config.stop);
 	return sum;
 }
 

@@ -36,7 +36,9 @@ static const struct {
 
 static bool names(const char *of, const char *name)
 {
-	return strcmp(of, name) == 0;
+	size_t length = strlen(name);
+
+	return strlen(of) == length && memcmp(of, name, length) == 0;
 }
 
 /* Returns the place of a parameter in TABLE, or -1. */
