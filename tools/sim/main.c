@@ -14,6 +14,7 @@
 #include "builtin.h"
 #include "compare.h"
 #include "generate.h"
+#include "govern_report.h"
 #include "peer.h"
 #include "plugin.h"
 #include "prove.h"
@@ -408,6 +409,30 @@ static int cmd_check(const struct options *o)
 	return ok ? 0 : 1;
 }
 
+/* The policies that are governed. */
+static const char *const governed[] = {"fair", "equal", "wdrr", "strict", "prio", "qos", NULL};
+
+static int cmd_govern(const struct options *o)
+{
+	const char *path = o->save ? o->save : "failing.scn";
+	struct scenario s;
+	int r = 0, i;
+
+	if (o->n_args) {
+		if (read_one(&s, o) < 0)
+			return 2;
+		s.until = o->until ? o->until : s.until;
+		r = govern_compare(&s, o->json, stdout);
+		scenario_free(&s);
+		return r;
+	}
+	if (o->policy)
+		return govern_prove(o->policy, o->decisions, o->seed, path, stdout);
+	for (i = 0; governed[i] && r == 0; i++)
+		r = govern_prove(governed[i], o->decisions, o->seed, path, stdout);
+	return r;
+}
+
 static void print_study(const struct admission_options *o, const struct admission_study *a)
 {
 	printf("%s: %" PRIu64 " sets, %" PRIu64 " admitted, %" PRIu64 " of those with a miss (%.1f "
@@ -569,6 +594,10 @@ static const struct command {
 	{"prove", "", "try to break policies: --policy P --decisions N --seed S [--save FILE]",
 	 cmd_prove},
 	{"check", "FILE", "run a scenario under all invariants", cmd_check},
+	{"govern", "FILE", "run a governed GPU beside static quanta; --json, --until", cmd_govern},
+	{"govern", "",
+	 "try to break governed shares: --policy P --decisions N (epochs) --seed S [--save FILE]",
+	 cmd_govern},
 	{"admission", "",
 	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N",
 	 cmd_admission},

@@ -113,6 +113,7 @@ static void set_up_vf(struct vhost_vf *vf, const struct scenario_vf *from)
 	vf->think = from->think;
 	vf->period = from->period;
 	vf->late = from->late;
+	vf->late_span = from->late_span;
 	vf->save = from->save;
 	vf->rare = from->rare;
 	vf->window = from->window;
@@ -169,6 +170,10 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	int e;
 
 	*r = (struct running){.scenario = s, .find = find};
+	if (s->governed.on)
+		return vgpu_error_set(err, -EINVAL,
+				      "vgpud does not switch this scenario's GPU, its firmware "
+				      "does: run it with vgpu-sim govern");
 	policy = policy ? policy : find(s->policy);
 	if (!policy)
 		return vgpu_error_set(err, -EINVAL, "%s: no such policy", s->policy);

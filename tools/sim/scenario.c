@@ -14,6 +14,14 @@ void scenario_init(struct scenario *s, uint32_t n_vfs)
 		.seed = 1,
 		.until = 10 * VGPU_SEC,
 		.min_slice = 500 * VGPU_USEC,
+		.governed = {.step = VGPU_MSEC,
+			     .stop = 16 * VGPU_MSEC,
+			     .epoch = 500 * VGPU_MSEC,
+			     .rotation = 100 * VGPU_MSEC,
+			     .turn = 16 * VGPU_MSEC,
+			     .slack = 3500 * VGPU_USEC,
+			     .settle = 500 * VGPU_MSEC,
+			     .tolerance_ppm = 10000},
 		.vfs = calloc(n_vfs, sizeof(struct scenario_vf)),
 	};
 }

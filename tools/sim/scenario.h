@@ -35,6 +35,8 @@ struct scenario_vf {
 	enum role role;
 	enum vhost_work work;
 	struct vhost_range burst, think, period, late, save, rare, window;
+	struct vhost_range quantum;   /* of a governed GPU, set by hand and never corrected */
+	struct vhost_range late_span; /* the VF stops late in every other span of this length */
 	uint32_t rare_ppm, hang_ppm, reset_ppm, window_ppm;
 	struct settings params;
 	struct scenario_item *items;
@@ -53,6 +55,16 @@ struct scenario_op {
 
 enum placement { PLACE_ROUND_ROBIN = 0, PLACE_FIRST_FIT, PLACE_LEAST_LOADED };
 
+/* A GPU whose firmware schedules. */
+struct scenario_governed {
+	bool on;
+	vgpu_nsec step; /* of quanta */
+	vgpu_nsec stop; /* preemption time-out */
+	vgpu_nsec epoch, rotation, turn, slack, settle, switch_ns;
+	uint32_t tolerance_ppm;
+	vgpu_nsec freeze; /* when the counters freeze; 0: never */
+};
+
 struct scenario {
 	uint32_t n_vfs, n_gpus;
 	enum placement placement;
@@ -65,6 +77,7 @@ struct scenario {
 	uint32_t command_fails_ppm, reset_fails_ppm;
 	bool gpu_reset, windows_stick, ask_at_end, chains;
 	vgpu_nsec min_slice;
+	struct scenario_governed governed;
 	struct scenario_vf *vfs;
 	struct scenario_op *ops;
 	size_t n_ops, max_ops;

@@ -93,6 +93,20 @@ const struct key scenario_keys[] = {
 	{NULL, 0, 0, NULL},
 };
 
+const struct key scenario_governed_keys[] = {
+	{"step", KEY_TIME, offsetof(struct scenario_governed, step), NULL},
+	{"stop", KEY_TIME, offsetof(struct scenario_governed, stop), NULL},
+	{"epoch", KEY_TIME, offsetof(struct scenario_governed, epoch), NULL},
+	{"rotation", KEY_TIME, offsetof(struct scenario_governed, rotation), NULL},
+	{"turn", KEY_TIME, offsetof(struct scenario_governed, turn), NULL},
+	{"slack", KEY_TIME, offsetof(struct scenario_governed, slack), NULL},
+	{"settle", KEY_TIME, offsetof(struct scenario_governed, settle), NULL},
+	{"switch", KEY_TIME, offsetof(struct scenario_governed, switch_ns), NULL},
+	{"tolerance", KEY_PPM, offsetof(struct scenario_governed, tolerance_ppm), NULL},
+	{"freeze", KEY_TIME, offsetof(struct scenario_governed, freeze), NULL},
+	{NULL, 0, 0, NULL},
+};
+
 const struct key scenario_vf_keys[] = {
 	{"role", KEY_CHOICE, offsetof(struct scenario_vf, role), scenario_roles},
 	{"burst", KEY_RANGE, offsetof(struct scenario_vf, burst), NULL},
@@ -102,6 +116,8 @@ const struct key scenario_vf_keys[] = {
 	{"save", KEY_RANGE, offsetof(struct scenario_vf, save), NULL},
 	{"rare", KEY_RANGE, offsetof(struct scenario_vf, rare), NULL},
 	{"window", KEY_RANGE, offsetof(struct scenario_vf, window), NULL},
+	{"quantum", KEY_RANGE, offsetof(struct scenario_vf, quantum), NULL},
+	{"late_span", KEY_RANGE, offsetof(struct scenario_vf, late_span), NULL},
 	{"rare_ppm", KEY_PPM, offsetof(struct scenario_vf, rare_ppm), NULL},
 	{"hang_ppm", KEY_PPM, offsetof(struct scenario_vf, hang_ppm), NULL},
 	{"reset_ppm", KEY_PPM, offsetof(struct scenario_vf, reset_ppm), NULL},

@@ -15,7 +15,7 @@ struct key {
 	const char *const *choices; /* KEY_CHOICE */
 };
 
-extern const struct key scenario_keys[], scenario_vf_keys[];
+extern const struct key scenario_keys[], scenario_governed_keys[], scenario_vf_keys[];
 extern const char *const scenario_works[], *const scenario_kinds[], *const scenario_placements[];
 
 /* Reads a number with a unit (default ns); *END: what follows it. */

@@ -175,6 +175,12 @@ static int on_gpu(struct reader *r)
 	return read_settings(r, 1, scenario_keys, r->s, OF_POLICY, NULL);
 }
 
+static int on_governed(struct reader *r)
+{
+	r->s->governed.on = true;
+	return read_settings(r, 1, scenario_governed_keys, &r->s->governed, OF_POLICY, NULL);
+}
+
 static int read_policy(struct reader *r, int at, char *name, size_t size, struct settings *params)
 {
 	if (r->n <= at || strlen(r->words[at]) >= size)
@@ -298,6 +304,7 @@ static const struct {
 	{"until", on_until},
 	{"work_from", on_work_from},
 	{"gpu", on_gpu},
+	{"governed", on_governed},
 	{"policy", on_policy},
 	{"vf", on_vf},
 	{"at", on_at},
@@ -323,7 +330,8 @@ static int read_line(struct reader *r, char *line)
 		if (strcmp(directives[i].word, r->words[0]) == 0)
 			return directives[i].read(r);
 	return bad(r,
-		   "want vfs, gpus, seed, until, work_from, gpu, policy, vf, at, or t_ns vf kind",
+		   "want vfs, gpus, seed, until, work_from, gpu, governed, policy, vf, at, or t_ns "
+		   "vf kind",
 		   r->words[0]);
 }
 

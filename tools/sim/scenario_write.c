@@ -27,6 +27,10 @@ void scenario_write(const struct scenario *s, FILE *to)
 	}
 	fprintf(to, "gpu");
 	scenario_keys_write(scenario_keys, s, to, " ");
+	if (s->governed.on) {
+		fprintf(to, "\ngoverned");
+		scenario_keys_write(scenario_governed_keys, &s->governed, to, " ");
+	}
 	fprintf(to, "\npolicy %s", s->policy);
 	settings_write(&s->params, to);
 	fputc('\n', to);

@@ -57,8 +57,9 @@ struct vhost_job {
 struct vhost_vf {
 	enum vhost_work work;
 	struct vhost_range burst, think;
-	struct vhost_range period; /* VHOST_PERIODIC: above 0 */
-	struct vhost_range late;   /* from IDLE issued to IDLE acknowledged */
+	struct vhost_range period;    /* VHOST_PERIODIC: above 0 */
+	struct vhost_range late;      /* from IDLE issued to IDLE acknowledged */
+	struct vhost_range late_span; /* if set: only in every other span of this length */
 	struct vhost_range save;
 	struct vhost_range window; /* its exclusive windows; 0: as the host's */
 	unsigned hang_ppm;	   /* of its preemptions */

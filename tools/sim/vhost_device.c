@@ -32,6 +32,8 @@ static void begin(struct vhost *h, const struct vgpu_action *a)
 	switch (a->code) {
 	case VGPU_CMD_IDLE:
 		took = draw(h, chance(h, vf->rare_ppm) ? vf->rare : vf->late);
+		if (vf->late_span.max && h->now / vf->late_span.max % 2)
+			took = 0;
 		h->idle_asked = h->now;
 		break;
 	case VGPU_CMD_SAVE:

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the counters of an epoch say.
+ *
+ * Firmware does not report whether a VF had work. A VF that was not served for as long as a VF may
+ * have to wait is asleep. A VF that was served less than its quantum in each turn had no more work,
+ * but may also have been one of few that stop in time. The time-outs tell: no turn of VF j is
+ * longer than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends,
+ * and a VF that was served less than that many of its quanta has left turns unused. It is owed
+ * nothing for them. All others get the benefit of the doubt.
+ *
+ * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
+ * (q_j + x_j), if half of them stop in time.
+ */
+#include "private.h"
+
+/* A VF may have so many turns of its plan less than another one: both ends of the epoch cut a turn,
+ * and one turn may have begun before the plan was in force. */
+#define SPARE_TURNS 3u
+
+/* A reading is not usable if a counter went back (the device was reset), if the VFs were served for
+ * longer than time has passed, by an eighth, or if it comes so late that the policy would have to
+ * divide more than three epochs at once. */
+static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vgpu_nsec passed)
+{
+	vgpu_nsec sum = 0;
+	uint32_t i;
+
+	if (passed > 3 * g->config.epoch)
+		return false;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		if (active[i] < g->vfs[i].counter)
+			return false;
+		sum += active[i] - g->vfs[i].counter;
+	}
+	return sum <= passed + passed / 8;
+}
+
+/* How many turns of the plan in force some VF had at least. The epoch may have begun with a turn of
+ * the plan before. */
+static uint64_t least_turns(const struct vgpu_governor *g)
+{
+	uint64_t most = 0, turns;
+	vgpu_nsec first;
+	uint32_t i;
+
+	if (g->config.timeout.max == 0)
+		return 0;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		const struct governed *vf = &g->vfs[i];
+
+		first = min_ns(vf->served, vf->before + vf->timeout);
+		turns = (vf->served - first) / (vf->quantum + vf->timeout);
+		most = turns > most ? turns : most;
+	}
+	return most;
+}
+
+/* A VF with work may have no turn in an epoch that is shorter than the longest wait. Where no wait
+ * is bounded, two epochs tell. */
+static bool is_asleep(const struct vgpu_governor *g, uint32_t index)
+{
+	const struct governed *vf = &g->vfs[index];
+	vgpu_nsec wait = promise_wait(g, index);
+
+	if (vf->unserved == 0)
+		return false;
+	return vf->state != VGPU_GOVERNED_BUSY ||
+	       vf->unserved >= (wait == VGPU_NEVER ? 2 * g->config.epoch : wait);
+}
+
+static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t index,
+					 uint64_t turns)
+{
+	const struct governed *vf = &g->vfs[index];
+	uint64_t full = turns > SPARE_TURNS ? turns - SPARE_TURNS : 0;
+
+	if (is_asleep(g, index))
+		return VGPU_GOVERNED_ASLEEP;
+	if (vf->served < vf->quantum * full)
+		return VGPU_GOVERNED_PARTIAL;
+	return VGPU_GOVERNED_BUSY;
+}
+
+/*
+ * Writes off what is not to be carried further. A VF that did not want its turns is owed nothing
+ * for them. Otherwise a VF is owed at most two epochs of its ideal service: a VF that seems to be
+ * owed more, although plans have made up for it, has less work than it seems. And it owes at most
+ * an epoch: more gathers only where no plan can make up for how late VFs stop, and would be paid
+ * for long after that has ended. What is cut off is added to what the bound allows.
+ */
+static void lapse(const struct vgpu_governor *g, struct governed *vf)
+{
+	int64_t before = vf->ledger.carry - (int64_t)vf->served, kept = before;
+	int64_t most = (int64_t)g->config.epoch, least = vf->fluid > 0 ? -2 * vf->fluid : 0;
+
+	if (vf->state != VGPU_GOVERNED_BUSY)
+		least = 0;
+	kept = kept < least ? least : kept > most ? most : kept;
+	vf->ledger.lapsed += before - kept;
+	vf->ledger.carry -= before - kept;
+	if (vf->state == VGPU_GOVERNED_BUSY)
+		vf->cut += (vgpu_nsec)(before > kept ? before - kept : kept - before);
+}
+
+/* Returns the lower median of N numbers, which it sorts. */
+static uint64_t lower_median(uint64_t *numbers, uint32_t n)
+{
+	uint64_t number;
+	uint32_t i, k;
+
+	for (i = 1; i < n; i++) {
+		number = numbers[i];
+		for (k = i; k > 0 && numbers[k - 1] > number; k--)
+			numbers[k] = numbers[k - 1];
+		numbers[k] = number;
+	}
+	return numbers[(n - 1) / 2];
+}
+
+/*
+ * Learns by how much VFs stop late. Their turns, as parts of their quanta, are known up to a
+ * factor. It is chosen so that half of the VFs stop in time. If the one with the shortest turns
+ * were taken for the measure, a VF that leaves a part of each turn unused would make all others
+ * look late, and plans that make room for that would swing. If more than half of the VFs are late,
+ * the estimates are too low: then it takes more epochs until shares are right.
+ */
+static void learn_lateness(struct vgpu_governor *g)
+{
+	uint64_t served = 0, turns = 0, ratios[VGPU_GPU_MAX_VFS], one;
+	uint32_t n = 0, i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
+			continue;
+		served += g->vfs[i].served;
+		turns += g->vfs[i].quantum + g->vfs[i].late;
+	}
+	if (served == 0)
+		return;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+		int64_t turn, now = (int64_t)(vf->quantum + vf->late);
+
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			continue;
+		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
+		vf->lessons += vf->lessons < LATE_GAIN;
+		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* with the quantum */
+		ratios[n++] = (vf->late << 20) / vf->quantum + 1;
+	}
+	one = lower_median(ratios, n);
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+		vgpu_nsec most = g->config.timeout.max ? vf->timeout : g->config.rotation, turn;
+
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			continue;
+		turn = (vgpu_nsec)((unsigned __int128)vf->late * (UINT64_C(1) << 20) / one);
+		vf->late = turn > vf->quantum ? min_ns(turn - vf->quantum, most) : 0;
+	}
+}
+
+bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
+{
+	vgpu_nsec passed = g->now - g->epoch_began;
+	bool usable = active && is_usable(g, active, passed);
+	uint64_t turns;
+	uint32_t i;
+
+	g->busy = 0;
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+
+		vf->served = usable ? active[i] - vf->counter : 0;
+		vf->counter = active ? active[i] : vf->counter;
+		vf->unserved = vf->served || !usable ? 0 : vf->unserved + passed;
+		vf->ledger.served += vf->served;
+		vf->ledger.carry += (int64_t)vf->served;
+		g->busy += vf->served;
+	}
+	g->n_still = g->busy ? 0 : g->n_still + 1;
+	g->wall += max_ns(passed, g->busy); /* clocks differ: what was served counts */
+	if (!usable) {
+		g->unread += passed;
+		return false;
+	}
+	g->idle += max_ns(passed, g->busy) - g->busy;
+	turns = least_turns(g);
+	for (i = 0; i < g->config.max_vfs; i++) {
+		g->vfs[i].state = state_of(g, i, turns);
+		lapse(g, &g->vfs[i]);
+	}
+	learn_lateness(g);
+	for (i = 0; i < g->config.max_vfs; i++)
+		g->vfs[i].before = g->vfs[i].quantum;
+	return true;
+}

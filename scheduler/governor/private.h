@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the governor. Each file has one idea, and calls only files below it in this list
+ * (tests/lint checks that):
+ *
+ *   step.c         turns events into calls; the life of an epoch
+ *   claims.c       the policy and its parameters: what is taken, and what is refused
+ *   refuse.c       what no firmware can do, as sentences
+ *   virtual.c      the policy divides an epoch, in virtual time
+ *   measure.c      what an epoch's counters say: service, sleep, lateness
+ *   schedule.c     from what VFs are due to quanta, and whether they are worth writing
+ *   promise.c      bounds
+ *   search.c       the quanta with the least error
+ */
+#ifndef GOVERNOR_PRIVATE_H
+#define GOVERNOR_PRIVATE_H
+
+#include <assert.h>
+
+#include "vgpu/governor.h"
+
+/* The most turns that a policy is asked for in one epoch. A slice is at least so small a part of
+ * the epoch, so that the cost of a step is bounded. */
+#define TURNS_PER_EPOCH 128u
+
+/* The estimate of a VF's lateness is a mean over so many epochs. */
+#define LATE_GAIN 16
+
+/* Fractions are Q32; lengths inside the search are quantum steps in Q16. */
+#define WHOLE (UINT64_C(1) << 32)
+#define ONE_STEP (UINT64_C(1) << 16)
+
+struct governed {
+	bool admitted;
+	bool awake; /* as the policy was told */
+	enum vgpu_governed_state state;
+	struct vgpu_governed_ledger ledger;
+	vgpu_nsec counter;	    /* as read last */
+	vgpu_nsec unserved;	    /* since it was on the engine last, about */
+	vgpu_nsec served;	    /* in the last epoch */
+	vgpu_nsec given;	    /* by the policy, for the last epoch */
+	vgpu_nsec quantum, timeout; /* in force */
+	vgpu_nsec before;	    /* the quantum that was in force until the epoch began */
+	vgpu_nsec late;		    /* estimate, each turn */
+	int64_t lessons;	    /* epochs in LATE, at most LATE_GAIN */
+	int64_t owed;		    /* at the end of the last epoch */
+	int64_t fluid;		    /* what the policy's ideal gave in the last epoch */
+	vgpu_nsec cut;		    /* written off, because it was too much to carry */
+	vgpu_nsec worst;	    /* the largest carry so far, either way */
+};
+
+struct vgpu_governor {
+	struct vgpu_governor_config config;
+	struct vgpu_facts facts; /* what policies are told */
+	enum vgpu_governor_mode mode;
+	const struct vgpu_policy_ops *policy;
+	void *memory;
+	int64_t params[VGPU_MAX_PARAMS];
+	int64_t vf_params[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS];
+	vgpu_nsec now;	   /* of the last step */
+	vgpu_nsec virtual; /* time, of the policy */
+	vgpu_nsec busy;	   /* sum of what VFs were served in the last epoch */
+	vgpu_nsec epoch_began, epoch_ends;
+	bool reading, programming, rewrite, keep_turns;
+	uint32_t n_still;	   /* epochs in which no counter moved */
+	struct vgpu_program asked; /* the program under way */
+	vgpu_nsec wall, idle, unread;
+	uint64_t epochs, plans, writes, clamped, failed;
+	struct governed vfs[VGPU_GPU_MAX_VFS];
+	struct vgpu_governor_output *out; /* of the step under way */
+};
+
+/* What search.c is asked for. */
+struct wish {
+	uint32_t n;
+	uint64_t rotation; /* most sum of quanta, steps */
+	uint64_t wanted;   /* sum of quanta, of plans that are about as good */
+	struct {
+		uint64_t part;	 /* of all the time, Q32; those of all VFs add up to WHOLE */
+		uint64_t share;	 /* of the time of the VFs that compete, Q32; 0: does not compete */
+		uint64_t floor;	 /* the least part of the time that the firmware must ensure, Q32 */
+		uint64_t others; /* time-outs and switches of the other VFs, Q16 */
+		uint64_t late;	 /* Q16 */
+		uint64_t least;	 /* quantum, steps */
+		uint64_t now;	 /* quantum in force, steps */
+	} vfs[VGPU_GPU_MAX_VFS];
+};
+
+struct quanta {
+	uint64_t steps[VGPU_GPU_MAX_VFS];
+};
+
+static inline vgpu_nsec min_ns(vgpu_nsec a, vgpu_nsec b)
+{
+	return a < b ? a : b;
+}
+
+static inline vgpu_nsec max_ns(vgpu_nsec a, vgpu_nsec b)
+{
+	return a > b ? a : b;
+}
+
+/* claims.c */
+int claims_set_policy(struct vgpu_governor *g, const struct vgpu_governor_event *event);
+int claims_set_params(struct vgpu_governor *g, const struct vgpu_governor_event *event);
+int claims_set_vf(struct vgpu_governor *g, const struct vgpu_governor_event *event);
+
+/* refuse.c */
+/* Returns why no firmware can do what PARAMS, or those of a VF, ask for; or NULL. */
+const char *refuse_params(const struct vgpu_governor *g, const struct vgpu_policy_ops *policy,
+			  const int64_t *params);
+const char *refuse_vf(const struct vgpu_policy_ops *policy, const int64_t *values);
+/* Returns why this GPU cannot keep what POLICY, in MEMORY, now promises to the VFs; or NULL. */
+const char *refuse_promises(struct vgpu_governor *g, const struct vgpu_policy_ops *policy,
+			    void *memory);
+/* Returns how the policy is carried out, and whether turns without work are kept. */
+enum vgpu_governor_mode refuse_mode(const struct vgpu_policy_ops *policy, const int64_t *params,
+				    bool *keep_turns);
+
+/* virtual.c */
+/* Lets the policy divide what VFs were served in the last epoch. Returns false if it broke its
+ * contract. */
+bool virtual_run(struct vgpu_governor *g);
+
+/* measure.c */
+/* Closes an epoch with the counters that were read; ACTIVE is NULL if they could not be. Returns
+ * false if they are not usable. */
+bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active);
+
+/* schedule.c */
+/* Issues the plan, if it is worth its writes. */
+void schedule_due(struct vgpu_governor *g);
+/* Issues the policy's shares, without corrections. */
+void schedule_nominal(struct vgpu_governor *g);
+
+/* promise.c */
+void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out);
+/* Returns the longest wait of a VF with work. */
+vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
+/* Writes each VF's part of what is promised to all, Q32. */
+void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
+/* Returns the time-outs and switches of all VFs but one: those in force, or to be. */
+vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);
+
+/* search.c */
+/* Returns by how much the share of a VF that competes is off at most, under quanta Q, Q32; WHOLE if
+ * Q does not fit. */
+uint64_t search_error(const struct wish *w, const struct quanta *q);
+/* Writes the quanta with the least error, counting COST (Q32) for each that differs from what is in
+ * force. */
+void search_quanta(const struct wish *w, uint64_t cost, struct quanta *out);
+
+#endif

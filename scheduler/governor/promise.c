@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a VF is promised.
+ *
+ * By the firmware alone, if it gives turns in order and ends each by its time-out (Linux,
+ * drivers/gpu/drm/xe/abi/guc_klvs_abi.h), for quanta q, time-outs p, and a world switch W:
+ *
+ *   wait_i  <= sum over others j of (q_j + p_j) + n W
+ *   share_i >= q_i / (q_i + sum over others j of (q_j + p_j) + n W), less one rotation
+ *
+ * By the loop: when counters are read, a VF has been served what its policy has charged it, and the
+ * carry. The policy keeps its own bound on what it has charged. The ideal server divides what all
+ * were served, the policy divides what it charged, and these differ by the sum of all carries. So
+ *
+ *   |lag_i| <= max_lag_i + off_i + share_i * sum of all off_j
+ *
+ * with off_j the largest carry of VF j so far, and what was written off of it (measure.c), which is
+ * nothing where some plan can make up for how late VFs stop.
+ */
+#include "private.h"
+
+void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
+{
+	uint64_t numerator, denominator, sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		numerator = 1;
+		denominator = 1;
+		if (g->policy)
+			g->policy->share(g->memory, i, &numerator, &denominator);
+		parts[i] = numerator >= denominator
+				   ? WHOLE
+				   : (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
+		sum += parts[i];
+	}
+	for (i = 0; i < g->config.max_vfs; i++)
+		parts[i] = (uint64_t)((unsigned __int128)parts[i] * WHOLE / (sum + !sum));
+}
+
+vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
+{
+	vgpu_nsec sum = g->config.max_vfs * g->config.switch_ns;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++)
+		sum += i == vf ? 0 : max_ns(g->vfs[i].timeout, g->config.stop);
+	return sum;
+}
+
+static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
+{
+	struct vgpu_bound policy = {.max_lag = VGPU_NEVER};
+	uint64_t parts[VGPU_GPU_MAX_VFS];
+	vgpu_nsec all = 0;
+	uint32_t i;
+
+	if (g->mode != VGPU_GOVERNOR_GOVERNED || !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+		return VGPU_NEVER;
+	g->policy->bound(g->memory, vf, &policy);
+	if (policy.max_lag == VGPU_NEVER)
+		return VGPU_NEVER;
+	promise_parts(g, parts);
+	for (i = 0; i < g->config.max_vfs; i++)
+		all += g->vfs[i].worst + g->vfs[i].cut;
+	return policy.max_lag + g->vfs[vf].worst + g->vfs[vf].cut +
+	       (vgpu_nsec)((unsigned __int128)all * parts[vf] >> 32);
+}
+
+/*
+ * The longest wait under any plans. In one rotation, turns are of one plan or of the next, and the
+ * longer of both fit in with the longest rotation (search.c). Where more plans can follow each
+ * other during a wait, there are as many pairs of them.
+ */
+vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf)
+{
+	vgpu_nsec others = promise_others(g, vf), wait, pairs;
+
+	for (pairs = 1; pairs <= 8 && g->config.timeout.max > 0; pairs++) {
+		wait = pairs * g->config.rotation - g->config.quantum.min + others;
+		if (2 + wait / g->config.epoch <= 2 * pairs)
+			return wait;
+	}
+	return VGPU_NEVER;
+}
+
+void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_governed_bound *out)
+{
+	vgpu_nsec others = promise_others(g, vf), rotation = 0, own = g->vfs[vf].quantum;
+	vgpu_nsec least = g->config.quantum.min;
+	uint32_t i;
+
+	for (i = 0; i < g->config.max_vfs; i++)
+		rotation += g->vfs[i].quantum;
+	*out = (struct vgpu_governed_bound){.max_wait = promise_wait(g, vf),
+					    .max_lag = lag_bound(g, vf)};
+	if (g->config.timeout.max > 0)
+		out->least_ppm = (uint32_t)(own * 1000000 / (rotation + others));
+	if (g->mode == VGPU_GOVERNOR_GOVERNED && !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+		out->leak_ppm =
+			(uint32_t)((g->config.max_vfs - 1) * least * 1000000 / g->config.rotation);
+}

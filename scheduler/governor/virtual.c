@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy divides an epoch in virtual time: it picks, and each pick is accounted at once, until
+ * as much is given as the VFs were served together. What is known by now is who had work. A VF that
+ * left turns unused falls asleep when it has got what it used, so that the policy gives the rest to
+ * others by its own rules.
+ *
+ * A turn is charged its length, and an instalment of the VF's carry: at most half a turn less, or a
+ * whole one more, so that no policy sees an overrun that is worse than one slice.
+ *
+ * Virtual time is the time that was charged. It never goes back, and is never behind the clock when
+ * an epoch is divided.
+ */
+#include "private.h"
+
+static void sync_awake(struct vgpu_governor *g, uint32_t index, bool awake)
+{
+	struct governed *vf = &g->vfs[index];
+
+	if (!vf->admitted || vf->awake == awake)
+		return;
+	vf->awake = awake;
+	if (awake)
+		g->policy->wake(g->memory, index, g->virtual);
+	else
+		g->policy->sleep(g->memory, index, g->virtual);
+}
+
+/* Returns what the turn pays of the carry of earlier epochs. */
+static int64_t instalment(const struct governed *vf, vgpu_nsec turn)
+{
+	int64_t carry = vf->ledger.carry - (int64_t)vf->served + (int64_t)vf->given;
+	int64_t most = (int64_t)turn, least = -(int64_t)(turn / 2);
+
+	if (carry > most)
+		return most;
+	return carry < least ? least : carry;
+}
+
+/* Charges a turn of SLICE, or what the VF still wants. Returns its length, without the instalment.
+ */
+static vgpu_nsec charge(struct vgpu_governor *g, uint32_t index, vgpu_nsec slice)
+{
+	struct governed *vf = &g->vfs[index];
+	bool partial = vf->state == VGPU_GOVERNED_PARTIAL;
+	bool runs_dry = partial && vf->given + slice >= vf->served;
+	vgpu_nsec turn = runs_dry ? vf->served - vf->given : slice;
+	int64_t more = instalment(vf, turn);
+	vgpu_nsec used = (vgpu_nsec)((int64_t)turn + more);
+	struct vgpu_usage usage = {
+		.vf = index,
+		.reason = runs_dry ? VGPU_END_YIELD : VGPU_END_SLICE,
+		.start = g->virtual,
+		.end = g->virtual + used,
+		.granted = more < 0 ? used : turn,
+		.used = used,
+		.overrun = more > 0 ? (vgpu_nsec)more : 0,
+		.charge = used,
+	};
+
+	vf->given += turn;
+	vf->ledger.charged += used;
+	vf->ledger.carry -= (int64_t)used;
+	g->virtual = usage.end;
+	g->policy->account(g->memory, &usage);
+	if (runs_dry)
+		sync_awake(g, index, false);
+	return turn;
+}
+
+/* Returns whether the pick is one that the contract allows; VGPU_NO_VF is. */
+static bool is_legal(const struct vgpu_governor *g, const struct vgpu_pick *pick)
+{
+	if (pick->vf == VGPU_NO_VF)
+		return pick->park_until > g->virtual;
+	return pick->vf < g->config.max_vfs && g->vfs[pick->vf].awake && pick->slice > 0 &&
+	       pick->not_before <= g->virtual + g->facts.max_slice_ns;
+}
+
+/* Lets the policy have one turn. Returns how much of the epoch it takes; 0: the policy broke its
+ * contract. */
+static vgpu_nsec turn(struct vgpu_governor *g, vgpu_nsec left)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
+	vgpu_nsec slice;
+
+	g->policy->pick(g->memory, &pick, g->virtual);
+	if (!is_legal(g, &pick))
+		return 0;
+	if (pick.vf == VGPU_NO_VF) {
+		left = min_ns(left, pick.park_until - g->virtual);
+		g->virtual += left;
+		return left;
+	}
+	g->virtual = max_ns(g->virtual, pick.not_before);
+	slice = min_ns(max_ns(pick.slice, g->facts.min_slice_ns), g->facts.max_slice_ns);
+	slice = min_ns(slice, left);
+	if (g->policy->run)
+		g->policy->run(g->memory, pick.vf, g->virtual);
+	return charge(g, pick.vf, slice);
+}
+
+/* Returns what the policy owes a VF, less what it has not been charged yet. */
+static int64_t owes(const struct vgpu_governor *g, uint32_t index)
+{
+	return g->policy->export_lag(g->memory, index) - g->vfs[index].ledger.carry;
+}
+
+bool virtual_run(struct vgpu_governor *g)
+{
+	vgpu_nsec left = g->busy, had = 1;
+	int64_t before[VGPU_GPU_MAX_VFS];
+	uint32_t i, turns;
+
+	g->virtual = max_ns(g->virtual, g->now);
+	for (i = 0; i < g->config.max_vfs; i++) {
+		sync_awake(g, i, g->vfs[i].state != VGPU_GOVERNED_ASLEEP);
+		g->vfs[i].given = 0;
+	}
+	for (i = 0; i < g->config.max_vfs; i++)
+		before[i] = g->vfs[i].awake ? owes(g, i) + (int64_t)g->vfs[i].served : 0;
+	for (turns = 0; left > 0 && had > 0 && turns < 4 * TURNS_PER_EPOCH; turns++) {
+		had = turn(g, left);
+		left -= min_ns(left, had);
+	}
+	/* What was owed has grown by what the policy's ideal gave, less what was served. */
+	for (i = 0; i < g->config.max_vfs; i++) {
+		struct governed *vf = &g->vfs[i];
+		int64_t carry = vf->ledger.carry;
+
+		vf->owed = vf->awake ? owes(g, i) : 0;
+		vf->fluid = vf->awake ? vf->owed - before[i] + (int64_t)vf->served : 0;
+		vf->worst = max_ns(vf->worst, (vgpu_nsec)(carry < 0 ? -carry : carry));
+	}
+	return had > 0;
+}

@@ -1,0 +1,764 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The governor: alone, with counters as a test wants them; and against the model of firmware, with
+ * the figures that are promised of it. Expected values follow from the turns: with quanta q and
+ * late stops l, VF i gets (q_i + l_i) of each rotation's sum (q_j + l_j).
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "builtin.h"
+#include "govern.h"
+#include "judge_governed.h"
+#include "suite.h"
+
+#define VFS 4u
+#define MS VGPU_MSEC
+
+static struct vgpu_governor *g;
+static struct vgpu_governor_output out;
+static struct vgpu_program in_force;
+static void *memory;
+static vgpu_nsec now, active[VGPU_GPU_MAX_VFS], late[VGPU_GPU_MAX_VFS];
+static uint32_t n_programs;
+static int64_t params[VGPU_MAX_PARAMS], rows[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS];
+
+static const struct vgpu_policy_ops *policy_named(const char *name)
+{
+	unsigned i;
+
+	for (i = 0; strcmp(vgpu_builtin_policies[i]->name, name) != 0; i++)
+		;
+	return vgpu_builtin_policies[i];
+}
+
+static int step(struct vgpu_governor_event event)
+{
+	int r;
+
+	event.now = now;
+	r = vgpu_governor_step(g, &event, &out);
+	n_programs += out.program;
+	return r;
+}
+
+static void defaults(const struct vgpu_policy_ops *policy)
+{
+	uint32_t i;
+
+	vgpu_param_defaults(policy->params, params);
+	for (i = 0; i < VFS; i++)
+		vgpu_param_defaults(policy->vf_params, rows + i * VGPU_MAX_PARAMS);
+}
+
+/* Sets one parameter by name, of the policy or of VF. */
+static void set(const struct vgpu_policy_ops *policy, uint32_t vf, const char *name,
+		const char *value)
+{
+	bool own = vf == VGPU_NO_VF;
+	struct vgpu_error err;
+
+	CU_ASSERT_EQUAL_FATAL(vgpu_param_set(own ? policy->params : policy->vf_params, name, value,
+					     own ? params : rows + vf * VGPU_MAX_PARAMS, &err),
+			      0);
+}
+
+static int take(const struct vgpu_policy_ops *policy)
+{
+	void *lent = calloc(1, policy->memory(VFS));
+	int r = step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_POLICY,
+						  .policy = policy,
+						  .memory = lent,
+						  .params = params,
+						  .vf_params = rows});
+
+	free(r < 0 ? lent : out.retired);
+	memory = r < 0 ? memory : lent;
+	return r;
+}
+
+/* FOUND: the quantum that all VFs have already. */
+static void make_with(bool keeps_turns, vgpu_nsec found)
+{
+	struct vgpu_setting quantum = {MS, 100 * VGPU_SEC, MS};
+	struct vgpu_setting timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
+	struct vgpu_governor_config config;
+	uint32_t i;
+
+	vgpu_governor_defaults(&config, VFS, quantum, timeout);
+	config.keeps_turns = keeps_turns;
+	now = 40 * 24 * 3600 * VGPU_SEC;
+	memory = NULL;
+	n_programs = 0;
+	in_force = (struct vgpu_program){.keep_turns = false};
+	for (i = 0; i < VFS; i++)
+		in_force.vfs[i].quantum = found;
+	memset(active, 0, sizeof(active));
+	memset(late, 0, sizeof(late));
+	g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+}
+
+static void make(bool keeps_turns)
+{
+	make_with(keeps_turns, 0);
+}
+
+static void end(void)
+{
+	free(memory);
+	free(g);
+}
+
+/* The last program is in force, as it was asked for. */
+static void apply(void)
+{
+	if (!out.program)
+		return;
+	in_force = out.plan;
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
+							  .applied = &in_force}),
+			0);
+}
+
+static void start(const char *name)
+{
+	const struct vgpu_policy_ops *policy = policy_named(name);
+
+	make(true);
+	defaults(policy);
+	CU_ASSERT_EQUAL_FATAL(take(policy), 0);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START}), 0);
+	CU_ASSERT(out.program);
+	apply();
+}
+
+/* Reads the counters as they are. */
+static void read_counters(void)
+{
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER}), 0);
+	CU_ASSERT(out.read);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_USAGE,
+							  .active = active}),
+			0);
+}
+
+/* An epoch in which the VFs of the bitmap BUSY always have work. Leaves the program to be applied.
+ */
+static void pass(uint32_t busy)
+{
+	vgpu_nsec rotation = 0, epoch = vgpu_governor_deadline(g) - now;
+	uint32_t i;
+
+	now += epoch;
+	for (i = 0; i < VFS; i++)
+		rotation += busy >> i & 1 ? in_force.vfs[i].quantum + late[i] : 0;
+	for (i = 0; i < VFS && rotation; i++)
+		if (busy >> i & 1)
+			active[i] += (in_force.vfs[i].quantum + late[i]) * epoch / rotation;
+	read_counters();
+}
+
+static struct vgpu_governed_vf_view vf_view(uint32_t vf)
+{
+	struct vgpu_governed_vf_view view;
+
+	vgpu_governor_vf_view(g, vf, &view);
+	return view;
+}
+
+static struct vgpu_governor_view view(void)
+{
+	struct vgpu_governor_view v;
+
+	vgpu_governor_view(g, &v);
+	return v;
+}
+
+/* Shares that are exact are left alone, for ever; a changed claim is one program, of the next
+ * epoch.
+ */
+static void writes_only_what_changes(void)
+{
+	int64_t weight[VGPU_MAX_PARAMS] = {[0] = 300};
+	uint32_t k;
+
+	start("fair");
+	for (k = 0; k < 200; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT_EQUAL(n_programs, 1);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_VF,
+							  .vf = 2,
+							  .params = weight}),
+			0);
+	CU_ASSERT_FALSE(out.program);
+	pass(0xf);
+	CU_ASSERT(out.program);
+	apply();
+	for (k = 0; k < 40; k++) {
+		pass(0xf);
+		apply();
+	}
+	k = n_programs;
+	CU_ASSERT(k <= 8); /* and the payment of half an epoch */
+	CU_ASSERT_EQUAL(in_force.vfs[2].quantum, 3 * in_force.vfs[0].quantum);
+	CU_ASSERT_EQUAL(in_force.vfs[1].quantum, in_force.vfs[3].quantum);
+	end();
+}
+
+/* A VF that stops late pays: after some epochs all VFs are served equally, and the ledger closes.
+ */
+static void late_stops_are_charged(void)
+{
+	vgpu_nsec before[VFS], least = VGPU_NEVER, most = 0, served = 0;
+	uint32_t k, i;
+
+	start("equal");
+	late[1] = 6 * MS;
+	for (k = 0; k < 40; k++) {
+		pass(0xf);
+		apply();
+		if (k == 19)
+			memcpy(before, active, sizeof(before));
+	}
+	for (i = 0; i < VFS; i++) {
+		struct vgpu_governed_ledger l = vf_view(i).ledger;
+
+		least = active[i] - before[i] < least ? active[i] - before[i] : least;
+		most = active[i] - before[i] > most ? active[i] - before[i] : most;
+		served += l.served;
+		CU_ASSERT_EQUAL(l.served, active[i]);
+		CU_ASSERT_EQUAL(l.served, l.charged + (vgpu_nsec)l.carry + (vgpu_nsec)l.lapsed);
+		/* What the last epochs have left over, less than two slices. */
+		CU_ASSERT(llabs(l.carry) < 8 * (int64_t)MS);
+	}
+	CU_ASSERT(most - least < 30 * MS); /* of 2.5 s each */
+	CU_ASSERT(in_force.vfs[1].quantum + 4 * MS < in_force.vfs[0].quantum);
+	CU_ASSERT(vf_view(1).late > 4 * MS && vf_view(1).late < 8 * MS);
+	CU_ASSERT_EQUAL(view().wall, served + view().idle);
+	end();
+}
+
+static vgpu_nsec told, told_overrun; /* to a policy, of VF 0 */
+
+static void listen(void *state, const struct vgpu_usage *usage)
+{
+	told += usage->vf == 0 ? usage->charge : 0;
+	told_overrun += usage->vf == 0 ? usage->overrun : 0;
+	CU_ASSERT_EQUAL(usage->end - usage->start, usage->used);
+	CU_ASSERT(usage->charge <= 2 * usage->granted);
+	policy_named("equal")->account(state, usage);
+}
+
+/* The policy hears of what a VF took too much: as overruns, none of which is longer than its turn.
+ */
+static void carry_is_charged(void)
+{
+	struct vgpu_policy_ops listener = *policy_named("equal");
+	uint32_t k;
+
+	listener.account = listen;
+	told = told_overrun = 0;
+	make(true);
+	defaults(&listener);
+	CU_ASSERT_EQUAL_FATAL(take(&listener), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	apply();
+	late[0] = 15 * MS;
+	for (k = 0; k < 3; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT(told_overrun > 30 * MS);
+	CU_ASSERT_EQUAL(told, vf_view(0).ledger.charged);
+	end();
+}
+
+/* A VF without work keeps its quantum, and saves nothing up. */
+static void sleepers_save_nothing_up(void)
+{
+	vgpu_nsec nominal;
+	uint32_t k;
+
+	start("fair");
+	nominal = in_force.vfs[3].quantum;
+	for (k = 0; k < 100; k++) {
+		pass(0x7);
+		apply();
+	}
+	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_ASLEEP);
+	CU_ASSERT_EQUAL(in_force.vfs[3].quantum, nominal);
+	CU_ASSERT_EQUAL(vf_view(3).ledger.carry, 0);
+	for (k = 0; k < 6; k++) {
+		pass(0xf);
+		apply();
+		CU_ASSERT(in_force.vfs[3].quantum <= nominal + 2 * MS);
+	}
+	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_BUSY);
+	end();
+}
+
+/* A VF that was owed time because of another's lateness has no claim when it sleeps. */
+static void claims_end_with_work(void)
+{
+	start("equal");
+	late[0] = 15 * MS;
+	pass(0xf);
+	apply();
+	CU_ASSERT(vf_view(3).ledger.carry < -10 * (int64_t)MS);
+	pass(0x7);
+	apply();
+	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_ASLEEP);
+	CU_ASSERT_EQUAL(vf_view(3).ledger.carry, 0);
+	CU_ASSERT(vf_view(3).ledger.lapsed < 0);
+	end();
+}
+
+/* A VF that leaves most of its turns unused is owed nothing for them. */
+static void light_vfs_are_owed_nothing(void)
+{
+	uint32_t k, i;
+
+	start("fair");
+	for (k = 0; k < 40; k++) {
+		vgpu_nsec epoch = vgpu_governor_deadline(g) - now;
+
+		now += epoch;
+		active[0] += epoch / 100;
+		for (i = 1; i < VFS; i++)
+			active[i] += epoch * 33 / 100;
+		read_counters();
+		apply();
+		CU_ASSERT_EQUAL(vf_view(0).state, VGPU_GOVERNED_PARTIAL);
+		CU_ASSERT(vf_view(0).ledger.carry >= 0);
+	}
+	CU_ASSERT_EQUAL(n_programs, 1);
+	end();
+}
+
+static void frozen_counters(void)
+{
+	vgpu_nsec nominal;
+	uint32_t k;
+
+	start("fair");
+	nominal = in_force.vfs[0].quantum;
+	late[0] = 6 * MS;
+	for (k = 0; k < 10; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT(in_force.vfs[0].quantum < nominal);
+	pass(0);
+	apply();
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_GOVERNED);
+	pass(0);
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STILL);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(out.says);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.says, "static plan holds"));
+	CU_ASSERT(out.program);
+	apply();
+	CU_ASSERT_EQUAL(in_force.vfs[0].quantum, nominal);
+	CU_ASSERT_EQUAL(in_force.vfs[1].quantum, nominal);
+	pass(0);
+	CU_ASSERT_PTR_NULL(out.says);
+	pass(0xf);
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_GOVERNED);
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	end();
+}
+
+/* Counters that go back, or count more than the time, are not believed. */
+static void absurd_counters(void)
+{
+	vgpu_nsec served;
+	uint32_t i;
+
+	start("fair");
+	pass(0xf);
+	apply();
+	served = vf_view(0).ledger.served;
+	now = vgpu_governor_deadline(g);
+	/* The counter of one VF was reset; the sum of all is believable. */
+	active[0] -= 50 * MS;
+	for (i = 1; i < VFS; i++)
+		active[i] += 150 * MS;
+	read_counters();
+	apply();
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	CU_ASSERT_EQUAL(vf_view(0).ledger.served, served);
+	CU_ASSERT(view().unread >= 500 * MS);
+	pass(0xf);
+	apply();
+	CU_ASSERT_PTR_NULL(out.says);
+	CU_ASSERT(vf_view(0).ledger.served > served);
+	served = vf_view(0).ledger.served;
+	now = vgpu_governor_deadline(g);
+	active[1] += 10 * VGPU_SEC;
+	read_counters();
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	CU_ASSERT_EQUAL(vf_view(0).ledger.served, served);
+	end();
+}
+
+/* A program that the GPU refuses is written again, whole, in the next epoch; what it has clamped is
+ * what is in force. */
+static void answers(void)
+{
+	struct vgpu_program applied;
+	uint32_t n;
+
+	/* The quanta are right already, the time-outs are not. */
+	make_with(true, 16 * MS);
+	defaults(policy_named("fair"));
+	CU_ASSERT_EQUAL_FATAL(take(policy_named("fair")), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	CU_ASSERT(out.program);
+	in_force = out.plan;
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .error = -EUCLEAN});
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	n = n_programs;
+	pass(0xf);
+	CU_ASSERT_EQUAL(n_programs, n + 1);
+	applied = out.plan;
+	applied.vfs[0].quantum += MS;
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .applied = &applied});
+	CU_ASSERT_EQUAL(vf_view(0).quantum, applied.vfs[0].quantum);
+	CU_ASSERT_EQUAL(view().clamped, 1);
+	CU_ASSERT_EQUAL(view().failed, 1);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
+							  .applied = &applied}),
+			-EBUSY);
+	end();
+}
+
+static void stop_leaves_the_nominal_plan(void)
+{
+	struct vgpu_program nominal;
+	uint32_t k, i;
+
+	start("fair");
+	nominal = in_force;
+	late[2] = 8 * MS;
+	for (k = 0; k < 10; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT(in_force.vfs[2].quantum < nominal.vfs[2].quantum);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
+	CU_ASSERT(out.program);
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
+	apply();
+	CU_ASSERT_EQUAL(vgpu_governor_deadline(g), VGPU_NEVER);
+	end();
+}
+
+/* The same while a program is under way: the nominal plan follows it. */
+static void stop_waits_for_the_program(void)
+{
+	struct vgpu_program nominal;
+	uint32_t i;
+
+	start("fair");
+	nominal = in_force;
+	late[2] = 15 * MS;
+	pass(0xf);
+	CU_ASSERT(out.program);
+	in_force = out.plan;
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
+	CU_ASSERT_FALSE(out.program);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .applied = &in_force});
+	CU_ASSERT(out.program);
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
+	apply();
+	CU_ASSERT_FALSE(out.program);
+	end();
+}
+
+static void pick_nobody_there(void *state, struct vgpu_pick *pick, vgpu_nsec at)
+{
+	(void)state;
+	(void)at;
+	pick->vf = VFS;
+	pick->slice = MS;
+}
+
+/* A policy that breaks its contract is not asked again, and the static plan holds. */
+static void faulty_policy(void)
+{
+	struct vgpu_policy_ops faulty = *policy_named("equal");
+	const struct vgpu_policy_ops *fair = policy_named("fair");
+	uint32_t k;
+
+	faulty.pick = pick_nobody_there;
+	make(true);
+	defaults(&faulty);
+	CU_ASSERT_EQUAL_FATAL(take(&faulty), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	apply();
+	late[0] = 10 * MS;
+	pass(0xf);
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_FAULTY);
+	CU_ASSERT_PTR_NOT_NULL(out.says && strstr(out.says, "broke its contract") ? out.says
+										  : NULL);
+	apply();
+	CU_ASSERT_EQUAL(in_force.vfs[0].quantum, in_force.vfs[1].quantum);
+	defaults(fair);
+	CU_ASSERT_EQUAL(take(fair), 0);
+	for (k = 0; k < 10; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_GOVERNED);
+	CU_ASSERT(in_force.vfs[0].quantum + 5 * MS < in_force.vfs[1].quantum);
+	end();
+}
+
+/* What firmware cannot do: each is refused in a sentence, and nothing changes. */
+static void refusals(void)
+{
+	static const struct {
+		const char *policy, *param, *value;
+		uint32_t vf;
+		bool keeps_turns;
+		const char *says; /* NULL: accepted */
+	} cases[] = {
+		{"deadline", NULL, NULL, 0, true, "in a fixed order"},
+		{"strict", "idle", "donate", VGPU_NO_VF, true, "cannot lend the turn"},
+		{"strict", "idle", "hold", VGPU_NO_VF, false, "passes over"},
+		{"strict", "idle", "hold", VGPU_NO_VF, true, NULL},
+		{"strict", "idle", "compress", VGPU_NO_VF, false, NULL},
+		{"fair", "latency_slice_us", "2000", 1, true, "latency_slice_us"},
+		{"qos", "max_ppm", "500000", 1, true, "limits no VF"},
+		{"qos", "min_ppm", "200000", 1, true, "two rotations"},
+		{"qos", NULL, NULL, 0, true, NULL},
+		{"prio", NULL, NULL, 0, true, NULL},
+		{"best-effort", NULL, NULL, 0, true, NULL},
+	};
+	const struct vgpu_policy_ops *policy;
+	uint32_t i;
+	int r;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		policy = policy_named(cases[i].policy);
+		make(cases[i].keeps_turns);
+		defaults(policy);
+		if (cases[i].param)
+			set(policy, cases[i].vf, cases[i].param, cases[i].value);
+		r = take(policy);
+		CU_ASSERT_EQUAL(r, cases[i].says ? -EOPNOTSUPP : 0);
+		if (cases[i].says && out.why)
+			CU_ASSERT_PTR_NOT_NULL(strstr(out.why, cases[i].says));
+		CU_ASSERT_EQUAL(out.why != NULL, cases[i].says != NULL);
+		CU_ASSERT_EQUAL(view().policy, cases[i].says ? NULL : policy);
+		end();
+	}
+}
+
+/* A guarantee is admitted if the firmware alone ensures it, and then every plan keeps it. */
+static void guarantees(void)
+{
+	const struct vgpu_policy_ops *qos = policy_named("qos");
+	uint32_t k, i;
+
+	make(true);
+	defaults(qos);
+	set(qos, 0, "min_ppm", "800000");
+	set(qos, 0, "period_ms", "1000");
+	CU_ASSERT_EQUAL(take(qos), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(out.why && strstr(out.why, "do not fit") ? out.why : NULL);
+	set(qos, 0, "min_ppm", "400000");
+	CU_ASSERT_EQUAL_FATAL(take(qos), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	CU_ASSERT(out.program);
+	apply();
+	for (i = 1; i < VFS; i++)
+		late[i] = 15 * MS;
+	for (k = 0; k < 20; k++) {
+		pass(0xf);
+		apply();
+		CU_ASSERT(vf_view(0).bound.least_ppm >= 400000);
+	}
+	/* A change that does not fit is refused, and the old guarantee still holds. */
+	set(qos, 0, "min_ppm", "800000");
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_VF,
+							  .vf = 0,
+							  .params = rows}),
+			-EOPNOTSUPP);
+	CU_ASSERT(vf_view(0).bound.least_ppm >= 400000);
+	end();
+}
+
+/* How policies are carried out: once, with or without idle turns; or by the loop. */
+static void modes(void)
+{
+	uint32_t k;
+
+	start("best-effort");
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STATIC);
+	CU_ASSERT_EQUAL(in_force.vfs[0].quantum, in_force.vfs[3].quantum);
+	CU_ASSERT_FALSE(in_force.keep_turns);
+	late[0] = 6 * MS;
+	for (k = 0; k < 20; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT_EQUAL(n_programs, 1);
+	CU_ASSERT_EQUAL(vf_view(0).bound.max_lag, VGPU_NEVER);
+	CU_ASSERT_EQUAL(vf_view(0).bound.leak_ppm, 0);
+	end();
+	start("strict");
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STATIC);
+	CU_ASSERT(in_force.keep_turns);
+	end();
+	start("prio");
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_GOVERNED);
+	CU_ASSERT_EQUAL(vf_view(0).bound.leak_ppm, 30000); /* 3 turns of 1 ms in 100 */
+	end();
+}
+
+/* Under prio, VFs of later classes get the least quantum while an earlier one has work. */
+static void classes(void)
+{
+	const struct vgpu_policy_ops *prio = policy_named("prio");
+	uint32_t k, i;
+
+	make(true);
+	defaults(prio);
+	set(prio, 0, "class", "0");
+	CU_ASSERT_EQUAL_FATAL(take(prio), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	apply();
+	for (k = 0; k < 30; k++) {
+		pass(0xf);
+		apply();
+	}
+	for (i = 1; i < VFS; i++)
+		CU_ASSERT(in_force.vfs[i].quantum <= 2 * MS);
+	CU_ASSERT(in_force.vfs[0].quantum >= 30 * MS);
+	end();
+}
+
+/* --- Against the model of firmware --- */
+
+static struct govern_result run_file(const char *name, bool fixed, vgpu_nsec epoch)
+{
+	struct govern_line line = {.label = "", .fixed = fixed, .epoch = epoch};
+	struct govern_result result = {.violation = "not run"};
+	struct vgpu_error err;
+	struct scenario s;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s.scn", SCENARIOS, name);
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, path, &err), 0);
+	CU_ASSERT_EQUAL(govern_run(&s, &line, &result, &err), 0);
+	CU_ASSERT_STRING_EQUAL(result.violation, "");
+	scenario_free(&s);
+	return result;
+}
+
+/* Worst errors of shares, in points, and settings written in a second. */
+static void figures(void)
+{
+	static const struct {
+		const char *name;
+		double fixed_1s, fixed_10s; /* of static quanta, give or take a point */
+		double most_1s, most_10s, writes;
+	} cases[] = {
+		{"four-equal-one-late", 9.9, 7.0, 5, 0.5, 3},
+		{"constant-late", 7.8, 6.5, 3, 0.4, 0.2},
+		{"two-equal-time-out-abused", 9.6, 8.3, 4.8, 0.6, 5},
+		{"weights-100-70-30", 2.9, 2.5, 3.3, 0.3, 0.2},
+		{"eight-one-one-late", 14.9, 12.1, 7.6, 0.5, 3},
+	};
+	struct govern_result r;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		r = run_file(cases[i].name, true, 0);
+		CU_ASSERT_DOUBLE_EQUAL(100 * r.worst_1s, cases[i].fixed_1s, 1);
+		CU_ASSERT_DOUBLE_EQUAL(100 * r.worst_10s, cases[i].fixed_10s, 1);
+		CU_ASSERT_EQUAL(r.writes_per_s, 0);
+		r = run_file(cases[i].name, false, 0);
+		CU_ASSERT(r.worst_1s >= 0 && 100 * r.worst_1s <= cases[i].most_1s);
+		CU_ASSERT(r.worst_10s >= 0 && 100 * r.worst_10s <= cases[i].most_10s);
+		CU_ASSERT(r.writes_per_s <= cases[i].writes);
+		CU_ASSERT(r.plans_per_s <= 2);
+	}
+}
+
+static void freezes(void)
+{
+	struct govern_result r = run_file("frozen-counters", false, 0);
+
+	CU_ASSERT(r.still);
+	CU_ASSERT_EQUAL(r.vfs[0].quantum, r.vfs[1].quantum);
+}
+
+/* The judge notices what is wrong: each of its rules, with one thing planted. */
+static void judge_notices(void)
+{
+	static struct firmware f;
+	struct judge_governed judge;
+	struct govern_result result;
+	struct vgpu_program program = {.keep_turns = false};
+	const double even[VFS] = {1, 1, 1, 1}, wrong[VFS] = {1e6, 1, 1, 1};
+	struct scenario s;
+	uint32_t plant, k, i;
+
+	for (plant = 0; plant < 6; plant++) {
+		start("fair");
+		scenario_init(&s, VFS);
+		firmware_init(&f, &s);
+		f.now = now;
+		f.freeze_at = VGPU_NEVER;
+		result = (struct govern_result){.worst_1s = -1};
+		judge = (struct judge_governed){.scenario = &s,
+						.result = &result,
+						.epoch = 500 * MS};
+		judge_governed_change(&judge, VFS, plant == 1 ? wrong : even);
+		for (k = 0; k < 40; k++) {
+			pass(0xf);
+			for (i = 0; i < VFS; i++)
+				f.vfs[i].active = active[i] + (plant == 2 && i == 3);
+			f.vfs[1].waited = plant == 3 ? VGPU_SEC : 0;
+			judge_governed_epoch(&judge, &f, g);
+			apply();
+		}
+		for (i = 0; i < VFS; i++)
+			program.vfs[i].quantum = plant == 4 ? 40 * MS : 16 * MS;
+		judge_governed_program(&judge, &program, plant == 5 ? 400 * MS : 500 * MS);
+		CU_ASSERT_EQUAL(result.violation[0] != '\0', plant != 0);
+		scenario_free(&s);
+		end();
+	}
+}
+
+static const struct test tests[] = {
+	{"writes only what changes", writes_only_what_changes},
+	{"late stops are charged", late_stops_are_charged},
+	{"carry is charged", carry_is_charged},
+	{"sleepers save nothing up", sleepers_save_nothing_up},
+	{"claims end with work", claims_end_with_work},
+	{"light VFs are owed nothing", light_vfs_are_owed_nothing},
+	{"frozen counters", frozen_counters},
+	{"absurd counters", absurd_counters},
+	{"answers", answers},
+	{"stop leaves the nominal plan", stop_leaves_the_nominal_plan},
+	{"stop waits for the program", stop_waits_for_the_program},
+	{"faulty policy", faulty_policy},
+	{"refusals", refusals},
+	{"guarantees", guarantees},
+	{"modes", modes},
+	{"classes", classes},
+	{"figures", figures},
+	{"freezes", freezes},
+	{"judge notices", judge_notices},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("governor", tests)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Governed GPUs in virtual time: the governor and its policy against the model of firmware, and a
+ * judge of what came out. The judge looks at the model's own counters and at what the governor
+ * states; it shares no arithmetic with the governor.
+ */
+#ifndef SIM_GOVERN_H
+#define SIM_GOVERN_H
+
+#include "scenario.h"
+#include "vgpu/governor.h"
+
+/* How a run is governed. */
+struct govern_line {
+	char label[40];
+	bool fixed;	 /* the nominal plan for ever: no loop */
+	vgpu_nsec epoch; /* 0: the scenario's */
+};
+
+struct govern_result {
+	/* The worst error of the share of a VF that always has work, over windows of 1 and 10 s, as
+	 * a part of 1; below 0: no such window. The first 10 s are not in these: the governor
+	 * learns, and pays what it owes for that. In WITH_START they are. */
+	double worst_1s, worst_10s, with_start;
+	double writes_per_s, plans_per_s; /* settings written; programs; after the first second */
+	double lag;			  /* the largest |lag| / stated bound */
+	double wait;			  /* the longest wait / stated bound */
+	uint64_t epochs, discarded, resets;
+	bool still;	     /* the governor ended on the static plan, for want of counters */
+	char violation[320]; /* "": all invariants held */
+	double shares[VGPU_GPU_MAX_VFS]; /* of the time */
+	struct vgpu_governed_vf_view vfs[VGPU_GPU_MAX_VFS];
+};
+
+/* Runs S, a scenario of a governed GPU. 0; -EINVAL: the scenario, or a refused policy, with the
+ * reason. */
+int govern_run(const struct scenario *s, const struct govern_line *line, struct govern_result *out,
+	       struct vgpu_error *err);
+
+/* Draws scenario number N of SEED for the policy NAME. The caller frees it by scenario_free. */
+void govern_random(struct scenario *s, const char *name, uint64_t seed, uint64_t n);
+
+#endif

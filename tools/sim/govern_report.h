@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What vgpu-sim govern does: compares a governed GPU with static quanta, and draws random epochs.
+ */
+#ifndef SIM_GOVERN_REPORT_H
+#define SIM_GOVERN_REPORT_H
+
+#include <stdio.h>
+
+#include "govern.h"
+
+/* Runs S with static quanta and with some lengths of epoch, and prints a table, or JSON. Returns
+ * the program's exit status. */
+int govern_compare(const struct scenario *s, bool json, FILE *to);
+/* Runs random scenarios under POLICY until EPOCHS have passed. A scenario that breaks an invariant
+ * is saved in PATH. Returns the program's exit status. */
+int govern_prove(const char *policy, uint64_t epochs, uint64_t seed, const char *path, FILE *to);
+
+#endif
