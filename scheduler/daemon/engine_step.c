@@ -220,8 +220,7 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	for (i = 0; i < e->out.n_records; i++) {
 		if (e->out.records[i].type == VGPU_REC_PARK)
 			e->idle_acked = 0;
-		if (!spsc_push(&e->records, &e->out.records[i]))
-			e->records_lost++;
+		trail_add(&e->records, &e->out.records[i]);
 	}
 	if (failed < 0)
 		engine_lose(e, -ENODEV);
@@ -235,6 +234,9 @@ void engine_drain(struct engine *e)
 
 		engine_step(e, &event);
 	}
+	/* The next events are put where the last ones were: into the cache. */
+	if (e->local_head == e->local_tail)
+		e->local_head = e->local_tail = 0;
 }
 
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)

@@ -93,7 +93,7 @@ kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 vgpud_pid=$!
 pids+=($!)
 await 30 ctl gpu list
-grep -q "raise LimitNOFILE to 512" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
+grep -q "raise LimitNOFILE to 1024" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
 attack idle 100 $port 65534
 attack idle 48 "$run/control.sock" $readers
 in_time
