@@ -108,14 +108,12 @@ void engine_publish(struct engine *e)
 	latest_publish(&e->policy);
 }
 
-static int carry_out(struct engine *e, const struct vgpu_action *a)
+static int carry_out(struct engine *e, const struct vgpu_action *a, vgpu_nsec now)
 {
-	vgpu_nsec now;
 	uint32_t slot;
 
 	switch (a->type) {
 	case VGPU_AC_COMMAND:
-		now = vgpu_now();
 		if (a->code == VGPU_CMD_IDLE) {
 			e->idle_issued = now;
 			if (a->planned && now >= a->planned)
@@ -123,8 +121,7 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 		}
 		return e->ops->switched->command(e->driver, a->vf, (enum vgpu_command)a->code, now);
 	case VGPU_AC_RESET:
-		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
-					     vgpu_now());
+		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code, now);
 	case VGPU_AC_ACCESS:
 		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
 	case VGPU_AC_NOTICE:
@@ -200,7 +197,7 @@ static bool concerns_policy(const struct engine *e, const struct vgpu_event *eve
 
 int engine_step(struct engine *e, struct vgpu_event *event)
 {
-	vgpu_nsec computed;
+	vgpu_nsec computed, now;
 	uint32_t i;
 	int r, failed = 0;
 
@@ -208,7 +205,8 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	measure(e, event);
 	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, vgpu_now() - event->now);
+	now = vgpu_now();
+	histogram_add(&e->decisions, now - event->now);
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
@@ -216,7 +214,7 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	gpu_memory_stepped(&e->memory);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
-			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
+			failed = carry_out(e, &e->out.actions[i], now) < 0 ? -EIO : failed;
 	for (i = 0; i < e->out.n_records; i++) {
 		if (e->out.records[i].type == VGPU_REC_PARK)
 			e->idle_acked = 0;

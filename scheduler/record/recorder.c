@@ -176,18 +176,28 @@ uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs)
 	}
 }
 
-static uint32_t mix(uint32_t h, const void *data, size_t size)
+#define HASH_BEGIN 0xcbf29ce484222325u
+
+/* FNV-1a (Fowler, Noll, Vo) with 64 bits, by words: byte by byte it took a quarter of the
+ * instructions of a switch. SIZE is a multiple of a word. */
+static uint64_t mix(uint64_t h, const void *data, size_t size)
 {
 	const uint8_t *p = data;
+	uint64_t word;
 
-	while (size--)
-		h = (h ^ *p++) * 16777619u; /* FNV-1a */
+	for (; size; size -= sizeof(word), p += sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		h = (h ^ word) * 0x100000001b3u;
+		/* A factor carries bits upwards only. */
+		h ^= h >> 32;
+	}
 	return h;
 }
 
 uint32_t record_hash(int result, const struct vgpu_output *out)
 {
-	uint32_t h = mix(2166136261u, &result, sizeof(result)), i;
+	uint64_t first = (uint64_t)(int64_t)result, h = mix(HASH_BEGIN, &first, sizeof(first));
+	uint32_t i;
 
 	for (i = 0; i < out->n_actions; i++) {
 		const struct vgpu_action *a = &out->actions[i];
@@ -195,14 +205,13 @@ uint32_t record_hash(int result, const struct vgpu_output *out)
 
 		h = mix(h, words, sizeof(words));
 	}
-	for (i = 0; i < out->n_records; i++)
-		h = mix(h, &out->records[i], sizeof(out->records[i]));
-	return h;
+	return (uint32_t)mix(h, out->records, out->n_records * sizeof(out->records[0]));
 }
 
 uint32_t record_memory_hash(const struct vgpu_memory_output *out)
 {
-	uint32_t h = 2166136261u, i;
+	uint64_t h = HASH_BEGIN;
+	uint32_t i;
 
 	for (i = 0; i < out->n; i++) {
 		const struct vgpu_memory_action *a = &out->actions[i];
@@ -215,7 +224,7 @@ uint32_t record_memory_hash(const struct vgpu_memory_output *out)
 		h = mix(h, head, sizeof(head));
 		h = mix(h, answers ? plan : place, answers ? sizeof(plan) : sizeof(place));
 	}
-	return h;
+	return (uint32_t)h;
 }
 
 /* Begins a segment with an image of the arena. */
@@ -323,7 +332,7 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 		r->slot_sizes[slot] = 0;
 	e->result = result;
 	e->hash = record_hash(result, out);
-	atomic_store(&s->n, n + 1);
+	atomic_store_explicit(&s->n, n + 1, memory_order_release);
 	return result;
 }
 
@@ -354,7 +363,7 @@ void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
 	atomic_store(&s->payload_used, used + size);
 	vgpu_memory_step((struct vgpu_memory_state *)recorder_state_memory(r), event, out);
 	e->hash = record_memory_hash(out);
-	atomic_store(&s->n, n + 1);
+	atomic_store_explicit(&s->n, n + 1, memory_order_release);
 }
 
 /* Copies a segment; false if the engine thread began to overwrite it meanwhile. */
