@@ -5,6 +5,7 @@
 # A slice is 500 us at least, so one GPU has at most 2000 switches a second. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR alone.sh [SECONDS for each measurement [ROUNDS]]
 . "$(dirname "$0")/../system/lib.sh"
+tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
 seconds=${1:-1} rounds=${2:-3}
 ms=$(awk -v s="$seconds" 'BEGIN {print s * 1000}')
 # GPUs, and switches a second of all of them together.
@@ -25,7 +26,7 @@ switches() { json stats --gpu gpu0 | jq -c '{now_ns, switches}'; }
 cell() { # GPUS PER_S
 	local i slice=$((1000000 * $1 / $2))
 	gpus "$1" $slice >"$run/vgpud.conf"
-	BENCH_ALLOCS=$run/allocs LD_PRELOAD=$VGPU_BUILD/tests/bench/libbench_allocs.so "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
+	BENCH_ALLOCS=$run/allocs LD_PRELOAD=$tools/libbench_allocs.so "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 	vgpud_pid=$!
 	pids+=($!)
 	await 30 ctl gpu list
@@ -33,12 +34,12 @@ cell() { # GPUS PER_S
 	: >"$run/uses"
 	for i in $(seq "$rounds"); do
 		kill -STOP $vgpud_pid
-		"$VGPU_BUILD/tests/bench/bench-wake" "$1" $(($2 / $1)) "$ms" >>"$run/wakes" || fail "bench-wake ended with $?"
+		"$tools/bench-wake" "$1" $(($2 / $1)) "$ms" >>"$run/wakes" || fail "bench-wake ended with $?"
 		kill -CONT $vgpud_pid
 		sleep 0.2
 		{
 			switches
-			"$VGPU_BUILD/tests/bench/bench-usage" $vgpud_pid "$ms" || fail "bench-usage ended with $?"
+			"$tools/bench-usage" $vgpud_pid "$ms" || fail "bench-usage ended with $?"
 			switches
 		} | jq -cs '.[1] + {per_s: ((.[2].switches - .[0].switches) / (.[2].now_ns - .[0].now_ns) * 1e9)}' >>"$run/uses"
 	done
