@@ -3,18 +3,13 @@
 # Measures what vgpud itself costs, on GPUs without a device: CPU time, context switches, page faults and cache misses for a
 # world switch, and memory. Beside it, in turn with it, what this machine needs to wake as many threads as often (bench-wake).
 # A slice is 500 us at least, so one GPU has at most 2000 switches a second. One JSON object on stdout; nothing is asserted.
-# Usage: VGPU_BUILD=DIR alone.sh [SECONDS for each measurement [ROUNDS]]
+# Usage: VGPU_BUILD=DIR alone.sh [SECONDS for each measurement [ROUNDS [GPUS,SWITCHES_PER_S]]]
 . "$(dirname "$0")/../system/lib.sh"
 tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
 seconds=${1:-1} rounds=${2:-3}
 ms=$(awk -v s="$seconds" 'BEGIN {print s * 1000}')
 # GPUs, and switches a second of all of them together.
-cells='1 1000
-1 2000
-8 1000
-8 10000
-64 1000
-64 10000'
+cells='1,1000 1,2000 8,1000 8,10000 64,1000 64,10000'
 gpus() { # N SLICE_US
 	local i
 	printf '[daemon]\nsocket = %s\n' "$run/control.sock"
@@ -56,5 +51,5 @@ cell() { # GPUS PER_S
 		 context_switches: a_switch(.switches), faults: a_switch(.faults), cache_misses: a_switch(.cache_misses),
 		 engine_thread_allocations: $allocs, rss_kib: ($uses | last | .rss_kib), own_kib: ($uses | last | .own_kib)}'
 }
-while read -r n per_s; do cell "$n" "$per_s"; done <<<"$cells" >"$run/cells"
+for i in ${3:-$cells}; do cell "${i%,*}" "${i#*,}"; done >"$run/cells"
 jq -n --arg machine "$(this_machine)" --slurpfile cells "$run/cells" '{bench: "alone", machine: $machine, cells: $cells}'

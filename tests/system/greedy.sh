@@ -24,8 +24,9 @@ cat >"$run/vgpud.conf" <<-CONF
 	slice_us = 500
 CONF
 start_vgpud
-# As many records as vgpud keeps, so that 'timeline' has its longest answer.
-full() { [ "$(json timeline --ms 60000 | jq '.records | length')" -ge 32768 ]; }
+# As many records as vgpud keeps (32768, less the oldest, which are overwritten meanwhile), so that 'timeline' has its longest
+# answer.
+full() { [ "$(json timeline --ms 60000 | jq '.records | length')" -ge 32000 ]; }
 await 120 full
 
 memory() { awk "/^$1:/ {print \$2 * 1024}" /proc/$vgpud_pid/status; }
