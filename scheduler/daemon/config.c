@@ -23,7 +23,8 @@ struct deferred {
 	int vf; /* -1: a parameter of the GPU */
 };
 
-#define MAX_DEFERRED 512u
+#define MAX_DEFERRED (64u * CONFIG_MAX_GPUS)
+#define MAX_SEEN (128u * CONFIG_MAX_GPUS)
 
 struct reader {
 	struct config *config;
@@ -31,7 +32,7 @@ struct reader {
 	const char *file;
 	FILE *stream;
 	int line, wrong;
-	char seen[1024][96]; /* "section\1key" of this file, to find duplicates */
+	char seen[MAX_SEEN][96]; /* "section\1key" of this file, to find duplicates */
 	uint32_t n_seen;
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
@@ -124,6 +125,7 @@ static struct gpu_config *gpu_named(struct config *c, const char *name, bool mak
 			return &c->gpus[i];
 	if (!make || c->n_gpus == CONFIG_MAX_GPUS)
 		return NULL;
+	memset(&c->gpus[i], 0, sizeof(c->gpus[i]));
 	snprintf(c->gpus[i].name, sizeof(c->gpus[i].name), "%s", name);
 	set_defaults(GPU, &c->gpus[i]);
 	c->n_gpus++;
@@ -279,7 +281,7 @@ static int on_line(void *data, const char *section, const char *name, const char
 	for (i = 0; i < r->n_seen; i++)
 		if (strcmp(r->seen[i], mark) == 0)
 			complain(r, r->file, r->line, "%s: given twice in [%s]", name, section);
-	if (r->n_seen < 1024)
+	if (r->n_seen < MAX_SEEN)
 		strcpy(r->seen[r->n_seen++], mark);
 	if (strcmp(section, "daemon") == 0) {
 		key = find_key(DAEMON, name);
@@ -465,7 +467,7 @@ int config_read(struct config *out, const char *file, FILE *errors)
 
 	if (!r)
 		return -ENOMEM;
-	memset(out, 0, sizeof(*out));
+	memset(out, 0, offsetof(struct config, gpus));
 	set_defaults(DAEMON, out);
 	r->config = out;
 	r->errors = errors;

@@ -15,7 +15,7 @@
 /* Values of a VF's key "pinned", in the order of its choices. */
 enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 
-#define CONFIG_MAX_GPUS 8u
+#define CONFIG_MAX_GPUS 64u
 #define CONFIG_MAX_PROFILES 32u
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
@@ -53,10 +53,10 @@ struct config {
 	char metrics[128];    /* address that serves them; "": none */
 	char group[32];	      /* whose members may read */
 	char policy_dir[160]; /* of plug-ins; "": none are loaded */
-	uint32_t n_gpus;
-	struct gpu_config gpus[CONFIG_MAX_GPUS];
 	uint32_t n_profiles;
 	struct profile profiles[CONFIG_MAX_PROFILES];
+	uint32_t n_gpus;
+	struct gpu_config gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
 
 /* Returns the profile of that name, which is CONFIG's, or NULL. */

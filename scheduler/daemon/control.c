@@ -227,8 +227,9 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 	struct group *group = getgrnam(config->group);
 	int fd, hook, r;
 
-	*control =
-		(struct control){.config = config, .group = group ? group->gr_gid : (unsigned)-1};
+	memset(control, 0, offsetof(struct control, gpus));
+	control->config = config;
+	control->group = group ? group->gr_gid : (unsigned)-1;
 	control->base = event_base_new();
 	if (!control->base)
 		return vgpu_error_set(err, -ENOMEM, "cannot start libevent");
@@ -263,14 +264,10 @@ int control_add(struct control *control, struct gpu_config *config, struct engin
 	struct gpu *gpu = &control->gpus[control->n_gpus];
 
 	*gpu = (struct gpu){.config = config, .engine = engine, .control = control};
-	gpu->history.size = HISTORY;
-	gpu->history.records = calloc(HISTORY, sizeof(struct vgpu_record));
-	gpu->events.size = EVENTS;
-	gpu->events.records = calloc(EVENTS, sizeof(struct vgpu_record));
 	gpu->readable =
 		event_new(control->base, engine_fd(engine), EV_READ | EV_PERSIST, on_engine, gpu);
 	control->n_gpus++;
-	if (!gpu->history.records || !gpu->events.records || !gpu->readable)
+	if (!trail_init(&gpu->events, EVENTS) || !gpu->readable)
 		return -ENOMEM;
 	return event_add(gpu->readable, NULL);
 }
@@ -303,8 +300,7 @@ void control_stop(struct control *control)
 		engine_stop(gpu->engine);
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
 			lease_clear(&gpu->leases[vf]);
-		free(gpu->history.records);
-		free(gpu->events.records);
+		trail_finish(&gpu->events);
 	}
 	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)

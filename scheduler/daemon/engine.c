@@ -19,7 +19,7 @@
 
 #define FIFO_ENGINE 50
 #define STACK_SIZE (256u << 10)
-#define RECORDS 16384u
+#define RECORDS 32768u /* a power of two; a switch makes about six */
 /* How long engine_stop waits for the world switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
 /* timer_at when the timer has fired: an instant in the past. The timer stays readable until it is
@@ -299,7 +299,7 @@ static void engine_free(struct engine *e)
 	vgpu_close(&e->tell);
 	spsc_finish(&e->requests);
 	spsc_finish(&e->replies);
-	spsc_finish(&e->records);
+	trail_finish(&e->records);
 	latest_finish(&e->policy);
 	recorder_free(e->recorder);
 	free(e);
@@ -339,7 +339,7 @@ static int make_queues(struct engine *e)
 	if (!spsc_init(&e->requests, ENGINE_REQUESTS, sizeof(void *)) ||
 	    !spsc_init(&e->replies, ENGINE_REQUESTS, sizeof(void *)) ||
 	    !latest_init(&e->policy, sizeof(struct engine_policy)) ||
-	    !spsc_init(&e->records, RECORDS, sizeof(struct vgpu_record)))
+	    !trail_init(&e->records, RECORDS))
 		return -ENOMEM;
 	return 0;
 }
@@ -460,9 +460,9 @@ const struct engine_policy *engine_policy(struct engine *e)
 	return latest_get(&e->policy);
 }
 
-bool engine_record(struct engine *e, struct vgpu_record *out)
+const struct trail *engine_records(const struct engine *e)
 {
-	return spsc_pop(&e->records, out);
+	return &e->records;
 }
 
 int engine_fd(const struct engine *e)

@@ -2,13 +2,14 @@
 /*
  * The engine thread of a GPU: the loop around the core. It waits for an absolute timer, the driver
  * and requests, makes events of them, steps the core, and carries out the core's actions. It never
- * logs, allocates or takes a lock while doing so: requests, answers and records cross to the
- * control thread in bounded queues.
+ * logs, allocates or takes a lock while doing so: requests and answers cross to and from the
+ * control thread in bounded queues, and its records lie in a trail that any thread may read.
  */
 #ifndef DAEMON_ENGINE_H
 #define DAEMON_ENGINE_H
 
 #include "engine_request.h"
+#include "trail.h"
 #include "vgpu/record.h"
 
 struct engine;
@@ -34,14 +35,15 @@ const char *engine_trouble(const struct engine *engine);
 bool engine_is_realtime(const struct engine *engine);
 
 /* The other end of the queues, for one thread. engine_send returns false when ENGINE_REQUESTS are
- * under way: each has room for its answer, so that no answer is ever dropped. The others return
- * NULL or false when their queue is empty. */
+ * under way: each has room for its answer, so that no answer is ever dropped. engine_receive
+ * returns NULL when there is no answer. */
 bool engine_send(struct engine *engine, struct engine_request *request);
 struct engine_request *engine_receive(struct engine *engine);
-bool engine_record(struct engine *engine, struct vgpu_record *out);
 /* Returns the engine's policy and parameters, for the same thread, valid until its next call. They
  * include the changes of all requests that engine_receive has returned. */
 const struct engine_policy *engine_policy(struct engine *engine);
+/* Returns the core's records, the engine's; valid until engine_stop. Any thread. */
+const struct trail *engine_records(const struct engine *engine);
 /* Copies the latest events; see recorder_copy. Any thread. */
 int engine_recording(struct engine *engine, struct recording *out);
 /* Returns a descriptor, the engine's, that is readable when there is something to receive. */

@@ -10,6 +10,7 @@
 #include "gpu_memory.h"
 #include "latest.h"
 #include "spsc.h"
+#include "trail.h"
 #include "vgpu/record.h"
 
 #define LOCAL_EVENTS 512u
@@ -48,14 +49,15 @@ struct engine {
 	bool realtime, told;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
-	struct spsc requests, replies, records;
+	struct spsc requests, replies;
+	struct trail records;
 
 	struct histogram lateness, switches, preemption, decisions;
 	vgpu_nsec slow_since; /* when the first of n_slow slow decisions was made */
 	uint32_t n_slow;
 	vgpu_nsec stepped_at; /* the core's time */
 	vgpu_nsec idle_issued, idle_acked;
-	uint64_t records_lost, steps;
+	uint64_t steps;
 };
 
 /* Queues a driver's event until the current step is done: the core is not entered twice. DATA is

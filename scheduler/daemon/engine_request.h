@@ -53,7 +53,7 @@ struct engine_snapshot {
 	struct histogram preemption; /* from IDLE issued until acknowledged */
 	struct histogram decisions;  /* time of one event in core and policy */
 	char warning[256];	     /* the policy's; "": none */
-	uint64_t records_lost, steps;
+	uint64_t steps;
 	bool realtime; /* SCHED_FIFO was granted */
 };
 

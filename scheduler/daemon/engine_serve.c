@@ -35,7 +35,6 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 		.epoch = memory.epoch,
 		.waited = memory.waited,
 		.n_vfs = e->config.core.max_vfs,
-		.records_lost = e->records_lost,
 		.steps = e->steps,
 		.realtime = e->realtime,
 	};

@@ -109,11 +109,10 @@ void engine_publish(struct engine *e)
 }
 
 /* Issues the commands of this step, of which A is the first. */
-static int issue(struct engine *e, const struct vgpu_action *a)
+static int issue(struct engine *e, const struct vgpu_action *a, vgpu_nsec now)
 {
 	const struct vgpu_action *end = &e->out.actions[e->out.n_actions];
 	struct vgpu_order orders[VGPU_CHAIN];
-	vgpu_nsec now = vgpu_now();
 	uint32_t n = 0;
 
 	if (a->code == VGPU_CMD_IDLE) {
@@ -126,7 +125,7 @@ static int issue(struct engine *e, const struct vgpu_action *a)
 	return e->ops->switched->commands(e->driver, orders, n, now);
 }
 
-static int carry_out(struct engine *e, const struct vgpu_action *a)
+static int carry_out(struct engine *e, const struct vgpu_action *a, vgpu_nsec now)
 {
 	uint32_t slot;
 
@@ -134,10 +133,9 @@ static int carry_out(struct engine *e, const struct vgpu_action *a)
 	case VGPU_AC_COMMAND:
 		if (a > e->out.actions && a[-1].type == VGPU_AC_COMMAND)
 			return 0; /* issued with the one before it */
-		return issue(e, a);
+		return issue(e, a, now);
 	case VGPU_AC_RESET:
-		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code,
-					     vgpu_now());
+		return e->ops->device->reset(e->driver, a->vf, (enum vgpu_reset_level)a->code, now);
 	case VGPU_AC_ACCESS:
 		return e->ops->switched->gates(e->driver, a->vf, (enum vgpu_access)a->code);
 	case VGPU_AC_NOTICE:
@@ -213,10 +211,8 @@ static bool concerns_policy(const struct engine *e, const struct vgpu_event *eve
 
 /* When EVENT happened: by the driver's account, but neither before the last step nor in the future.
  */
-static vgpu_nsec instant(const struct engine *e, const struct vgpu_event *event)
+static vgpu_nsec instant(const struct engine *e, const struct vgpu_event *event, vgpu_nsec now)
 {
-	vgpu_nsec now = vgpu_now();
-
 	if (event->type != VGPU_EV_DONE || event->now == 0 || event->now > now)
 		return now;
 	return event->now > e->stepped_at ? event->now : e->stepped_at;
@@ -224,15 +220,16 @@ static vgpu_nsec instant(const struct engine *e, const struct vgpu_event *event)
 
 int engine_step(struct engine *e, struct vgpu_event *event)
 {
-	vgpu_nsec computed, began = vgpu_now();
+	vgpu_nsec computed, began = vgpu_now(), now;
 	uint32_t i;
 	int r, failed = 0;
 
-	event->now = e->stepped_at = instant(e, event);
+	event->now = e->stepped_at = instant(e, event, began);
 	measure(e, event);
 	computed = e->is_plugin ? cpu_time() : 0;
 	r = recorder_step(e->recorder, e->core, event, &e->out);
-	histogram_add(&e->decisions, vgpu_now() - began);
+	now = vgpu_now();
+	histogram_add(&e->decisions, now - began);
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
@@ -240,12 +237,11 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	gpu_memory_stepped(&e->memory);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
-			failed = carry_out(e, &e->out.actions[i]) < 0 ? -EIO : failed;
+			failed = carry_out(e, &e->out.actions[i], now) < 0 ? -EIO : failed;
 	for (i = 0; i < e->out.n_records; i++) {
 		if (e->out.records[i].type == VGPU_REC_PARK)
 			e->idle_acked = 0;
-		if (!spsc_push(&e->records, &e->out.records[i]))
-			e->records_lost++;
+		trail_add(&e->records, &e->out.records[i]);
 	}
 	if (failed < 0)
 		engine_lose(e, -ENODEV);
@@ -259,6 +255,9 @@ void engine_drain(struct engine *e)
 
 		engine_step(e, &event);
 	}
+	/* The next events are put where the last ones were: into the cache. */
+	if (e->local_head == e->local_tail)
+		e->local_head = e->local_tail = 0;
 }
 
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)

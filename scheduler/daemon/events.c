@@ -13,11 +13,6 @@
 
 #define LOG_PER_SECOND 20u
 
-static void ring_add(struct record_ring *ring, const struct vgpu_record *record)
-{
-	ring->records[ring->n++ % ring->size] = *record;
-}
-
 /* Whether a record is rare enough for 'vgpuctl events'. */
 static bool is_event(const struct vgpu_record *r)
 {
@@ -119,13 +114,22 @@ static void note_policy(struct gpu *gpu, const struct vgpu_record *r)
 
 void events_take(struct gpu *gpu)
 {
+	const struct trail *records = engine_records(gpu->engine);
+	uint64_t begin = trail_begin(records), end = trail_end(records);
 	struct vgpu_record record;
 
-	while (engine_record(gpu->engine, &record)) {
-		ring_add(&gpu->history, &record);
+	if (gpu->taken < begin) {
+		gpu->records_lost += begin - gpu->taken;
+		gpu->taken = begin;
+	}
+	while (gpu->taken < end) {
+		if (!trail_read(records, gpu->taken++, &record)) {
+			gpu->records_lost++;
+			continue;
+		}
 		if (!is_event(&record))
 			continue;
-		ring_add(&gpu->events, &record);
+		trail_add(&gpu->events, &record);
 		log_record(gpu, &record);
 		note_use(gpu, &record);
 		if (record.type == VGPU_REC_HANG)

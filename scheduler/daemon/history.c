@@ -40,9 +40,9 @@ static const char *code_name(const struct vgpu_record *r)
 	}
 }
 
-/* Which records of a ring to print. */
+/* Which records of a trail to print. */
 struct selection {
-	const struct record_ring *ring;
+	const struct trail *trail;
 	vgpu_nsec since;
 	uint64_t limit; /* so many of the newest */
 };
@@ -69,30 +69,30 @@ static void print_record(struct printbuf *to, const struct vgpu_record *r, bool 
 static int print_records(json *list, struct printbuf *to, int level, int flags)
 {
 	const struct selection *s = json_object_get_userdata(list);
-	const struct record_ring *ring = s->ring;
-	uint64_t first = ring->n > ring->size ? ring->n - ring->size : 0, i, printed = 0;
+	uint64_t end = trail_end(s->trail), i = trail_begin(s->trail), printed = 0;
+	struct vgpu_record record;
 
 	(void)level;
 	(void)flags;
-	if (ring->n - first > s->limit)
-		first = ring->n - s->limit;
+	if (end > s->limit && i < end - s->limit)
+		i = end - s->limit;
 	printbuf_memappend(to, "[", 1);
-	for (i = first; i < ring->n; i++)
-		if (ring->records[i % ring->size].t >= s->since)
-			print_record(to, &ring->records[i % ring->size], printed++ == 0);
+	for (; i < end; i++)
+		if (trail_read(s->trail, i, &record) && record.t >= s->since)
+			print_record(to, &record, printed++ == 0);
 	return printbuf_memappend(to, "]", 1);
 }
 
-/* Returns a list of the records of a ring since SINCE, the newest LIMIT of them. The caller prints
- * it before the ring changes, and frees it. */
-static json *records_json(const struct record_ring *ring, vgpu_nsec since, uint64_t limit)
+/* Returns a list of the records of a trail since SINCE, the newest LIMIT of them, as they are when
+ * it is printed. The caller frees it before the trail. */
+static json *records_json(const struct trail *trail, vgpu_nsec since, uint64_t limit)
 {
 	struct selection *s = malloc(sizeof(*s));
 	json *list = json_object_new_array();
 
 	if (!s)
 		return list;
-	*s = (struct selection){ring, since, limit};
+	*s = (struct selection){trail, since, limit};
 	json_object_set_serializer(list, print_records, s, json_object_free_userdata);
 	return list;
 }
@@ -107,8 +107,8 @@ json *finish_timeline(struct call *call)
 	put_int(o, "now_ns", now);
 	put_int(o, "since_ns", now > span ? now - span : 0);
 	json_object_object_add(o, "records",
-			       records_json(&call->gpu->history, now > span ? now - span : 0,
-					    HISTORY));
+			       records_json(engine_records(call->gpu->engine),
+					    now > span ? now - span : 0, UINT64_MAX));
 	return o;
 }
 

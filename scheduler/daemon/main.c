@@ -40,6 +40,7 @@
  *   histogram.h        counts times by their length
  *   latest.h           a value that one thread publishes to another
  *   spsc.h             a queue between two threads
+ *   trail.h            the last records of one thread, for all threads
  *   put.h              members of JSON objects
  *   share.c            the readers' share of the control thread
  *   log.c              the log
@@ -101,7 +102,7 @@ static void lock_memory(void)
 }
 
 /* Descriptors for all connections that may be open at a time, and for the GPUs. */
-#define DESCRIPTORS 512u
+#define DESCRIPTORS 1024u
 
 static void raise_descriptors(void)
 {

@@ -227,7 +227,7 @@ static json *finish_stats(struct call *call)
 	json_object_object_add(o, "preemption", quantiles(&s->preemption));
 	json_object_object_add(o, "decision", quantiles(&s->decisions));
 	put_int(o, "steps", s->steps);
-	put_int(o, "records_lost", s->records_lost);
+	put_int(o, "records_lost", call->gpu->records_lost);
 	put_int(o, "stale_answers", l->stale_answers);
 	put_int(o, "clamped_slices", l->clamped);
 	put_int(o, "evictions", l->evictions);

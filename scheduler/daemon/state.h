@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "share.h"
+#include "trail.h"
 #include "vgpu/record.h"
 
 /* RESERVED: for a VM that is starting; it expires after lease_s. */
@@ -26,14 +27,7 @@ struct lease {
 	struct json_object *params;
 };
 
-#define HISTORY 32768u
 #define EVENTS 1024u
-
-struct record_ring {
-	struct vgpu_record *records;
-	uint32_t size;
-	uint64_t n; /* records ever added; the last `size` of them are here */
-};
 
 /* What the control thread knows of a GPU. */
 struct gpu {
@@ -41,16 +35,17 @@ struct gpu {
 	struct engine *engine;
 	struct control *control;
 	struct event *readable;
-	uint32_t under_way;	    /* requests at the engine and in the outbox */
-	uint32_t for_readers;	    /* of these, readers' */
-	struct call *outbox;	    /* calls that wait until the engine has room */
-	struct call *changes;	    /* of policy and parameters, in order; see change.h */
-	bool change_sent;	    /* the first of them is at the engine */
-	bool changing;		    /* change_run is running: do not enter it again */
-	vgpu_nsec policy_since;	    /* when the policy in force took over, CLOCK_MONOTONIC */
-	struct record_ring history; /* all records */
-	struct record_ring events;  /* the rare ones, for 'vgpuctl events' */
-	const char *trouble;	    /* engine_trouble, as last logged */
+	uint32_t under_way;	/* requests at the engine and in the outbox */
+	uint32_t for_readers;	/* of these, readers' */
+	struct call *outbox;	/* calls that wait until the engine has room */
+	struct call *changes;	/* of policy and parameters, in order; see change.h */
+	bool change_sent;	/* the first of them is at the engine */
+	bool changing;		/* change_run is running: do not enter it again */
+	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
+	uint64_t taken;		/* records of the engine that events_take has looked at */
+	uint64_t records_lost;	/* those that were overwritten before */
+	struct trail events;	/* the rare ones, for 'vgpuctl events' */
+	const char *trouble;	/* engine_trouble, as last logged */
 	struct lease leases[VGPU_GPU_MAX_VFS];
 	uint32_t in_use;  /* bitmap of VFs whose guest driver is up or initialising */
 	uint32_t unsized; /* bitmap of VFs that must still get their usual memory */
@@ -65,12 +60,12 @@ struct control {
 	struct door *door, *hook_door; /* of the control socket, and of the hook socket */
 	struct share share;
 	struct event *tick, *second;
-	uint32_t n_gpus;
-	struct gpu gpus[CONFIG_MAX_GPUS];
 	struct client *clients;
 	struct call *calls; /* under way, of all clients, also of disconnected ones */
 	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
 	char refused[320];  /* why a running VM got no VF, as last logged */
+	uint32_t n_gpus;
+	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };
 
 #endif

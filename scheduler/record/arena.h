@@ -63,6 +63,6 @@ struct record_policy_payload {
 };
 
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 4u
+#define RECORD_VERSION 5u
 
 #endif

@@ -4,6 +4,7 @@
 # as they can: small requests, doorbells, and reads of 256 KiB. Prints JSON; "machine" is what this machine needs for a trip
 # by itself at the same time, so a ratio is to be compared with the machine's own.
 . "$(dirname "$0")/../system/lib.sh"
+tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
 start_softgpu --vfs 4
 config <<-CONF
 	vfs = 4
@@ -11,7 +12,7 @@ config <<-CONF
 CONF
 start_vgpud
 for n in 0 1 2 3; do await 30 is $n state available; done
-accesses() { "$VGPU_BUILD/tests/bench/bench-access" "$run/gpu/vf0.sock" 5000 >"$run/$1.json" || fail "bench-access ended with $?"; await 30 is 0 state available; }
+accesses() { "$tools/bench-access" "$run/gpu/vf0.sock" 5000 >"$run/$1.json" || fail "bench-access ended with $?"; await 30 is 0 state available; }
 accesses quiet
 n=0
 for kind in requests doorbells registers; do

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sample.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
 #include "vgpu/clock.h"
@@ -24,13 +25,6 @@
 
 enum { REGISTER, DOORBELL, TRIP_HERE, KINDS };
 static const char *const names[KINDS] = {"register", "doorbell", "machine"};
-
-static int compare(const void *a, const void *b)
-{
-	vgpu_nsec x = *(const vgpu_nsec *)a, y = *(const vgpu_nsec *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 static void *echo(void *arg)
 {
@@ -59,14 +53,6 @@ static bool once(struct vfio_device *d, int fd, int kind)
 		return send(fd, message, TRIP, MSG_NOSIGNAL) == TRIP &&
 		       recv(fd, message, TRIP, MSG_WAITALL) == TRIP;
 	}
-}
-
-static void print(const char *name, vgpu_nsec *ns, unsigned n, const char *end)
-{
-	qsort(ns, n, sizeof(*ns), compare);
-	printf("\"%s\":{\"n\":%u,\"p50_us\":%.1f,\"p99_us\":%.1f,\"max_us\":%.1f}%s", name, n,
-	       (double)ns[n / 2] / 1e3, (double)ns[n * 99ul / 100] / 1e3, (double)ns[n - 1] / 1e3,
-	       end);
 }
 
 int main(int argc, char **argv)
@@ -107,7 +93,7 @@ int main(int argc, char **argv)
 	}
 	printf("{");
 	for (k = 0; k < KINDS; k++)
-		print(names[k], ns[k], n, k + 1 < KINDS ? "," : "}\n");
+		sample_print(names[k], ns[k], n, k + 1 < KINDS ? "," : "}\n");
 	vfio_device_close(d);
 	return 0;
 }

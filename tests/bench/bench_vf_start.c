@@ -6,26 +6,11 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "sample.h"
 #include "vf_process.h"
 #include "vgpu/clock.h"
 
 #define TIMES 50
-
-static int compare(const void *a, const void *b)
-{
-	vgpu_nsec x = *(const vgpu_nsec *)a, y = *(const vgpu_nsec *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void print(const char *name, vgpu_nsec *ns, const char *end)
-{
-	qsort(ns, TIMES, sizeof(*ns), compare);
-	printf("\"%s\":{\"n\":%d,\"min_us\":%.0f,\"p50_us\":%.0f,\"p99_us\":%.0f,\"max_us\":%.0f}%"
-	       "s",
-	       name, TIMES, (double)ns[0] / 1e3, (double)ns[TIMES / 2] / 1e3,
-	       (double)ns[TIMES * 99 / 100] / 1e3, (double)ns[TIMES - 1] / 1e3, end);
-}
 
 static vgpu_nsec start_nothing(void)
 {
@@ -64,7 +49,7 @@ int main(void)
 		nothing[i] = start_nothing();
 	}
 	printf("{");
-	print("vf_process_ready", process, ",");
-	print("program_that_does_nothing", nothing, "}\n");
+	sample_print("vf_process_ready", process, TIMES, ",");
+	sample_print("program_that_does_nothing", nothing, TIMES, "}\n");
 	return 0;
 }

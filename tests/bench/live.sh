@@ -4,6 +4,7 @@
 # latency beside a hog, and vgpud's own costs. One JSON object on stdout; nothing is asserted.
 # Usage: VGPU_BUILD=DIR live.sh [SECONDS for each measurement]
 . "$(dirname "$0")/../system/lib.sh"
+tools=${BENCH_TOOLS:-$VGPU_BUILD}/tests/bench
 seconds=${1:-8}
 note() { echo "live: $*" >&2; }
 stop() { kill "$vgpud_pid" "$softgpu_pid" 2>/dev/null; wait "$vgpud_pid" "$softgpu_pid" 2>/dev/null; rm -rf "$run/gpu"; }
@@ -21,6 +22,14 @@ busy() { # WORKLOAD...: starts one guest for each VF
 	sleep 1
 }
 idle() { kill -INT "${guests[@]}" 2>/dev/null; wait "${guests[@]}" 2>/dev/null; }
+
+# What this machine needs for two round trips to another process, which is the least that a world switch takes: one to stop a
+# VF, and one to start another. vgpud stands still meanwhile, and a VF computes.
+trips() {
+	kill -STOP "$vgpud_pid"
+	"$tools/bench-trips" 2 1000 $((seconds * 500)) || fail "bench-trips ended with $?"
+	kill -CONT "$vgpud_pid"
+}
 
 # Computes the share error from the records, over windows of 1 s that begin with a turn of VF 0.
 windows() {
@@ -70,6 +79,7 @@ json stats >"$run/b.json"
 late=$(jq -c '.boundary_lateness' "$run/b.json")
 switch=$(jq -c '.world_switch' "$run/b.json")
 preempt=$(jq -c '.preemption' "$run/b.json")
+trips_switch=$(trips)
 idle; stop
 
 note "lost time beyond W/(q+W)"
@@ -119,7 +129,7 @@ config <<<"vfs = 4
 policy = equal
 slice_us = 900"
 export BENCH_ALLOCS=$run/allocs
-preload=$VGPU_BUILD/tests/bench/libbench_allocs.so
+preload=$tools/libbench_allocs.so
 LD_PRELOAD=$preload "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
 vgpud_pid=$!; pids+=($!)
 await 30 ctl gpu list
@@ -129,18 +139,20 @@ ticks() { awk -v f="$1" '{print $f}' "/proc/$vgpud_pid/stat"; } # 14 user, 15 sy
 json stats >"$run/a.json"; u0=$(ticks 14) s0=$(ticks 15)
 sleep "$seconds"
 json stats >"$run/b.json"; u1=$(ticks 14) s1=$(ticks 15)
+trips_cost=$(trips)
 rss=$(awk '/^VmRSS/ {print $2}' "/proc/$vgpud_pid/status")
-cost=$(jq -cn --slurpfile a "$run/a.json" --slurpfile b "$run/b.json" --argjson u $((u1 - u0)) --argjson sys $((s1 - s0)) --argjson rss "$rss" '
+cost=$(jq -cn --slurpfile a "$run/a.json" --slurpfile b "$run/b.json" --argjson u $((u1 - u0)) --argjson sys $((s1 - s0)) --argjson rss "$rss" --argjson trips "$trips_cost" '
 	(($b[0].now_ns - $a[0].now_ns) / 1e9) as $s
-	| {switches_per_s: (($b[0].switches - $a[0].switches) / $s), user_percent: ($u / $s), system_percent: ($sys / $s), cpu_percent: (($u + $sys) / $s), rss_kib: $rss}')
+	| {switches_per_s: (($b[0].switches - $a[0].switches) / $s), user_percent: ($u / $s), system_percent: ($sys / $s), cpu_percent: (($u + $sys) / $s), rss_kib: $rss}
+	| . + {switch_cpu_us: (.cpu_percent * 1e4 / .switches_per_s), two_trips_cpu_us: $trips.cpu_us}')
 idle
 kill $vgpud_pid; wait $vgpud_pid
 allocs=$(cat "$run/allocs")
 kill $softgpu_pid; wait $softgpu_pid
 
-jq -n --argjson shares "{${shares%,}}" --argjson late "$late" --argjson cyclic "$cyclic" --argjson switch "$switch" \
+jq -n --argjson shares "{${shares%,}}" --argjson late "$late" --argjson cyclic "$cyclic" --argjson switch "$switch" --argjson trips "$trips_switch" \
 	--argjson preempt "$preempt" --argjson lost "[${lost%,}]" --argjson inter "{${inter%,}}" --argjson cost "$cost" \
 	--argjson allocs "$allocs" --arg machine "$(this_machine)" \
 	'{bench: "live", machine: $machine, share_error_percent: $shares, boundary_lateness: $late, cyclictest: $cyclic,
-	  world_switch: $switch, preemption: $preempt, lost_time: $lost, interactive: $inter,
+	  world_switch: $switch, two_trips: $trips.round, preemption: $preempt, lost_time: $lost, interactive: $inter,
 	  vgpud: ($cost + {engine_thread_allocations: $allocs})}'

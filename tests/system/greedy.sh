@@ -24,8 +24,9 @@ cat >"$run/vgpud.conf" <<-CONF
 	slice_us = 500
 CONF
 start_vgpud
-# As many records as vgpud keeps, so that 'timeline' has its longest answer.
-full() { [ "$(json timeline --ms 60000 | jq '.records | length')" -ge 32768 ]; }
+# As many records as vgpud keeps (32768, less the oldest, which are overwritten meanwhile), so that 'timeline' has its longest
+# answer.
+full() { [ "$(json timeline --ms 60000 | jq '.records | length')" -ge 32000 ]; }
 await 120 full
 
 memory() { awk "/^$1:/ {print \$2 * 1024}" /proc/$vgpud_pid/status; }
@@ -93,7 +94,7 @@ kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
 vgpud_pid=$!
 pids+=($!)
 await 30 ctl gpu list
-grep -q "raise LimitNOFILE to 512" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
+grep -q "raise LimitNOFILE to 1024" "$run/vgpud.log" || fail "vgpud did not say that it may open too few descriptors"
 attack idle 100 $port 65534
 attack idle 48 "$run/control.sock" $readers
 in_time

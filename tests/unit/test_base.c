@@ -7,6 +7,7 @@
 
 #include "histogram.h"
 #include "spsc.h"
+#include "trail.h"
 #include "suite.h"
 #include "vfio/device.h"
 #include "vfio/gpuiov.h"
@@ -249,6 +250,48 @@ static void queue_keeps_order(void)
 	spsc_finish(&q);
 }
 
+#define WRITTEN 200000u
+
+static void *write_trail(void *arg)
+{
+	uint64_t i;
+
+	for (i = 0; i < WRITTEN; i++)
+		trail_add(arg, &(struct vgpu_record){.t = i, .a = i, .b = i});
+	return NULL;
+}
+
+/* A reader gets the record that it asks for, whole, or learns that it was overwritten. */
+static void trail_reads_whole_records(void)
+{
+	struct vgpu_record got;
+	uint64_t next = 0, n = 0, missed = 0;
+	pthread_t writer;
+	struct trail t;
+
+	CU_ASSERT_FATAL(trail_init(&t, 8));
+	CU_ASSERT(trail_begin(&t) == 0 && trail_end(&t) == 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&writer, NULL, write_trail, &t), 0);
+	while (next < WRITTEN) {
+		if (next == trail_end(&t))
+			continue;
+		if (trail_read(&t, next, &got)) {
+			n += got.t == next && got.a == next && got.b == next;
+			next++;
+		} else {
+			missed += trail_begin(&t) - next;
+			next = trail_begin(&t);
+		}
+	}
+	CU_ASSERT_EQUAL(n + missed, WRITTEN);
+	pthread_join(writer, NULL);
+	CU_ASSERT_EQUAL(trail_begin(&t), WRITTEN - 7);
+	CU_ASSERT(trail_read(&t, WRITTEN - 1, &got) && got.t == WRITTEN - 1);
+	CU_ASSERT(trail_read(&t, WRITTEN - 7, &got) && got.t == WRITTEN - 7);
+	CU_ASSERT_FALSE(trail_read(&t, WRITTEN - 8, &got));
+	trail_finish(&t);
+}
+
 static void put32(uint8_t *config, uint32_t at, uint32_t value)
 {
 	memcpy(config + at, &value, 4);
@@ -397,6 +440,7 @@ static const struct test tests[] = {
 	{"histogram: buckets are monotone and narrow", histogram_is_monotone},
 	{"histogram: quantiles", histogram_quantiles},
 	{"queue: keeps its order between two threads", queue_keeps_order},
+	{"trail: a reader gets whole records", trail_reads_whole_records},
 	{"capabilities: a chain with two vendor capabilities", capability_walk},
 	{"capabilities: the walk through a hostile chain ends", capability_walk_hostile},
 	{"layouts: agree with the published numbers", layouts},

@@ -240,7 +240,38 @@ static void method_table(void)
 	CU_ASSERT_EQUAL(n, n_changing);
 }
 
+/* As many GPUs as there may be, each with parameters of its policy and of all its VFs; and one
+ * more.
+ */
+static void many_gpus(void)
+{
+	char *text = NULL;
+	size_t size = 0;
+	uint32_t i, vf;
+	FILE *f = open_memstream(&text, &size);
+
+	for (i = 0; i <= CONFIG_MAX_GPUS; i++) {
+		fprintf(f, "[gpu g%u]\ndevice = null:\nvfs = 31\npolicy = fair\nslice_us = %u\n", i,
+			1000 + i);
+		for (vf = 0; vf < 31; vf++)
+			fprintf(f, "[vf g%u/%u]\nweight = %u\n", i, vf, 1 + vf);
+		fflush(f);
+		if (i + 1 < CONFIG_MAX_GPUS)
+			continue;
+		CU_ASSERT_EQUAL(read_text(text), i < CONFIG_MAX_GPUS ? 0 : -EINVAL);
+		if (i == CONFIG_MAX_GPUS)
+			break;
+		CU_ASSERT_EQUAL(config.n_gpus, CONFIG_MAX_GPUS);
+		CU_ASSERT_EQUAL(config.gpus[i].params[0], 1000 + i);
+		CU_ASSERT_EQUAL(config.gpus[i].vf_params[30][0], 31);
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "more than 64 GPUs"));
+	fclose(f);
+	free(text);
+}
+
 static const struct test tests[] = {
+	{"many GPUs with many parameters", many_gpus},
 	{"a complete file is read", complete},
 	{"each mistake is reported with its line", mistakes},
 	{"all mistakes are reported at once", all_mistakes_at_once},
