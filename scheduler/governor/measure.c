@@ -11,7 +11,7 @@
  * doubt.
  *
  * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
- * (q_j + x_j), if the one that is least late stops in time.
+ * (q_j + x_j), and from what half of them do.
  */
 #include "private.h"
 
@@ -85,29 +85,51 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
 
 /*
  * Writes off what is not to be carried further. A VF that did not want its turns is owed nothing
- * for them. Otherwise a VF is owed an epoch at most, or owes one: more than that gathers only where
- * no plan can make up for how late VFs stop, and would be paid for long after that has ended. What
- * is so cut off is added to what the bound allows.
+ * for them. Otherwise a VF is owed at most two epochs of its ideal service: a VF that seems to be
+ * owed more, although plans have made up for it, has less work than it seems. And it owes at most
+ * an epoch: more gathers only where no plan can make up for how late VFs stop, and would be paid
+ * for long after that has ended. What is cut off is added to what the bound allows.
  */
 static void lapse(const struct vgpu_governor *g, struct governed *vf)
 {
-	int64_t most = (int64_t)g->config.epoch, kept = vf->ledger.carry - (int64_t)vf->served;
-	int64_t least = vf->state == VGPU_GOVERNED_BUSY ? -most : 0, before = kept;
+	int64_t before = vf->ledger.carry - (int64_t)vf->served, kept = before;
+	int64_t most = (int64_t)g->config.epoch, least = vf->fluid > 0 ? -2 * vf->fluid : 0;
 
+	if (vf->state != VGPU_GOVERNED_BUSY)
+		least = 0;
 	kept = kept < least ? least : kept > most ? most : kept;
 	vf->ledger.lapsed += before - kept;
 	vf->ledger.carry -= before - kept;
-	if (before > most)
-		vf->cut += (vgpu_nsec)(before - most);
-	else if (before < -most)
-		vf->cut += (vgpu_nsec)(-most - before);
+	if (vf->state == VGPU_GOVERNED_BUSY)
+		vf->cut += (vgpu_nsec)(before > kept ? before - kept : kept - before);
 }
 
-/* Learns by how much VFs stop late. */
+/* Returns the lower median of N numbers, which it sorts. */
+static uint64_t lower_median(uint64_t *numbers, uint32_t n)
+{
+	uint64_t number;
+	uint32_t i, k;
+
+	for (i = 1; i < n; i++) {
+		number = numbers[i];
+		for (k = i; k > 0 && numbers[k - 1] > number; k--)
+			numbers[k] = numbers[k - 1];
+		numbers[k] = number;
+	}
+	return numbers[(n - 1) / 2];
+}
+
+/*
+ * Learns by how much VFs stop late. Their turns, as parts of their quanta, are known up to a
+ * factor. It is chosen so that half of the VFs stop in time. If the one with the shortest turns
+ * were taken for the measure, a VF that leaves a part of each turn unused would make all others
+ * look late, and plans that make room for that would swing. If more than half of the VFs are late,
+ * the estimates are too low: then it takes more epochs until shares are right.
+ */
 static void learn_lateness(struct vgpu_governor *g)
 {
-	uint64_t served = 0, turns = 0, least = UINT64_MAX, ratio;
-	uint32_t i;
+	uint64_t served = 0, turns = 0, ratios[VGPU_GPU_MAX_VFS], one;
+	uint32_t n = 0, i;
 
 	for (i = 0; i < g->config.max_vfs; i++) {
 		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
@@ -126,17 +148,16 @@ static void learn_lateness(struct vgpu_governor *g)
 		turn = (int64_t)((unsigned __int128)vf->served * turns / served);
 		vf->lessons += vf->lessons < LATE_GAIN;
 		vf->late = (vgpu_nsec)(now + (turn - now) / vf->lessons); /* with the quantum */
-		ratio = (vf->late << 20) / vf->quantum + 1;
-		least = ratio < least ? ratio : least;
+		ratios[n++] = (vf->late << 20) / vf->quantum + 1;
 	}
+	one = lower_median(ratios, n);
 	for (i = 0; i < g->config.max_vfs; i++) {
 		struct governed *vf = &g->vfs[i];
-		vgpu_nsec most = g->config.timeout.max ? vf->timeout : g->config.rotation;
-		vgpu_nsec turn;
+		vgpu_nsec most = g->config.timeout.max ? vf->timeout : g->config.rotation, turn;
 
 		if (vf->state != VGPU_GOVERNED_BUSY)
 			continue;
-		turn = (vgpu_nsec)((unsigned __int128)vf->late * (UINT64_C(1) << 20) / least);
+		turn = (vgpu_nsec)((unsigned __int128)vf->late * (UINT64_C(1) << 20) / one);
 		vf->late = turn > vf->quantum ? min_ns(turn - vf->quantum, most) : 0;
 	}
 }

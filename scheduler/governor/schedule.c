@@ -3,8 +3,8 @@
  * From what VFs are due to a program. Each write is a line in the kernel's log, and may wait behind
  * a VF's reset, so a program is written only if it is needed: if some VF would get a share that is
  * wrong by more than the tolerance. The right share is the policy's ideal, and what the VF is owed
- * beyond the slack, paid within `settle`. With 1 %, 0.5 s and 4 ms a VF may so be behind or ahead
- * by 9 ms.
+ * beyond the slack, paid within `settle`. With 1 %, 0.5 s and 3.5 ms a VF may so be behind or
+ * ahead by 8.5 ms.
  */
 #include <string.h>
 

@@ -30,9 +30,9 @@ void vgpu_governor_defaults(struct vgpu_governor_config *config, uint32_t max_vf
 		.timeout = timeout,
 		.epoch = 500 * VGPU_MSEC,
 		.rotation = 100 * VGPU_MSEC,
-		.turn = 16 * VGPU_MSEC, /* XE_FAIR_EXEC_QUANTUM of Linux 7.2's xe */
-		.stop = 16 * VGPU_MSEC, /* XE_FAIR_PREEMPT_TIMEOUT of Linux 7.2's xe */
-		.slack = 4 * VGPU_MSEC,
+		.turn = 16 * VGPU_MSEC, /* XE_FAIR_EXEC_QUANTUM_MS of Linux 7.2's xe */
+		.stop = 16 * VGPU_MSEC, /* XE_FAIR_PREEMPT_TIMEOUT_US of the same */
+		.slack = 3500 * VGPU_USEC,
 		.settle = 500 * VGPU_MSEC,
 		.tolerance_ppm = 10000,
 		.still_epochs = 2,

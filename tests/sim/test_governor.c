@@ -77,11 +77,13 @@ static int take(const struct vgpu_policy_ops *policy)
 	return r;
 }
 
-static void make(bool keeps_turns)
+/* FOUND: the quantum that all VFs have already. */
+static void make_with(bool keeps_turns, vgpu_nsec found)
 {
 	struct vgpu_setting quantum = {MS, 100 * VGPU_SEC, MS};
 	struct vgpu_setting timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
 	struct vgpu_governor_config config;
+	uint32_t i;
 
 	vgpu_governor_defaults(&config, VFS, quantum, timeout);
 	config.keeps_turns = keeps_turns;
@@ -89,10 +91,17 @@ static void make(bool keeps_turns)
 	memory = NULL;
 	n_programs = 0;
 	in_force = (struct vgpu_program){.keep_turns = false};
+	for (i = 0; i < VFS; i++)
+		in_force.vfs[i].quantum = found;
 	memset(active, 0, sizeof(active));
 	memset(late, 0, sizeof(late));
 	g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+}
+
+static void make(bool keeps_turns)
+{
+	make_with(keeps_turns, 0);
 }
 
 static void end(void)
@@ -222,6 +231,8 @@ static void late_stops_are_charged(void)
 		served += l.served;
 		CU_ASSERT_EQUAL(l.served, active[i]);
 		CU_ASSERT_EQUAL(l.served, l.charged + (vgpu_nsec)l.carry + (vgpu_nsec)l.lapsed);
+		/* What the last epochs have left over, less than two slices. */
+		CU_ASSERT(llabs(l.carry) < 8 * (int64_t)MS);
 	}
 	CU_ASSERT(most - least < 30 * MS); /* of 2.5 s each */
 	CU_ASSERT(in_force.vfs[1].quantum + 4 * MS < in_force.vfs[0].quantum);
@@ -251,6 +262,22 @@ static void sleepers_save_nothing_up(void)
 		CU_ASSERT(in_force.vfs[3].quantum <= nominal + 2 * MS);
 	}
 	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_BUSY);
+	end();
+}
+
+/* A VF that was owed time because of another's lateness has no claim when it sleeps. */
+static void claims_end_with_work(void)
+{
+	start("equal");
+	late[0] = 15 * MS;
+	pass(0xf);
+	apply();
+	CU_ASSERT(vf_view(3).ledger.carry < -10 * (int64_t)MS);
+	pass(0x7);
+	apply();
+	CU_ASSERT_EQUAL(vf_view(3).state, VGPU_GOVERNED_ASLEEP);
+	CU_ASSERT_EQUAL(vf_view(3).ledger.carry, 0);
+	CU_ASSERT(vf_view(3).ledger.lapsed < 0);
 	end();
 }
 
@@ -312,13 +339,17 @@ static void frozen_counters(void)
 static void absurd_counters(void)
 {
 	vgpu_nsec served;
+	uint32_t i;
 
 	start("fair");
 	pass(0xf);
 	apply();
 	served = vf_view(0).ledger.served;
 	now = vgpu_governor_deadline(g);
-	active[0] = 5; /* the device was reset */
+	/* The counter of one VF was reset; the sum of all is believable. */
+	active[0] -= 50 * MS;
+	for (i = 1; i < VFS; i++)
+		active[i] += 150 * MS;
 	read_counters();
 	apply();
 	CU_ASSERT_PTR_NOT_NULL(out.says);
@@ -344,7 +375,8 @@ static void answers(void)
 	struct vgpu_program applied;
 	uint32_t n;
 
-	make(true);
+	/* The quanta are right already, the time-outs are not. */
+	make_with(true, 16 * MS);
 	defaults(policy_named("fair"));
 	CU_ASSERT_EQUAL_FATAL(take(policy_named("fair")), 0);
 	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
@@ -540,7 +572,8 @@ static void figures(void)
 		double most_1s, most_10s, writes;
 	} cases[] = {
 		{"four-equal-one-late", 9.9, 7.0, 5, 0.5, 3},
-		{"two-equal-time-out-abused", 9.6, 8.3, 4.8, 0.5, 5},
+		{"constant-late", 7.8, 6.5, 3, 0.4, 0.2},
+		{"two-equal-time-out-abused", 9.6, 8.3, 4.8, 0.6, 5},
 		{"weights-100-70-30", 2.9, 2.5, 3.3, 0.3, 0.2},
 		{"eight-one-one-late", 14.9, 12.1, 7.6, 0.5, 3},
 	};
@@ -611,6 +644,7 @@ static const struct test tests[] = {
 	{"writes only what changes", writes_only_what_changes},
 	{"late stops are charged", late_stops_are_charged},
 	{"sleepers save nothing up", sleepers_save_nothing_up},
+	{"claims end with work", claims_end_with_work},
 	{"light VFs are owed nothing", light_vfs_are_owed_nothing},
 	{"frozen counters", frozen_counters},
 	{"absurd counters", absurd_counters},

@@ -19,7 +19,7 @@ void scenario_init(struct scenario *s, uint32_t n_vfs)
 			     .epoch = 500 * VGPU_MSEC,
 			     .rotation = 100 * VGPU_MSEC,
 			     .turn = 16 * VGPU_MSEC,
-			     .slack = 4 * VGPU_MSEC,
+			     .slack = 3500 * VGPU_USEC,
 			     .settle = 500 * VGPU_MSEC,
 			     .tolerance_ppm = 10000},
 		.vfs = calloc(n_vfs, sizeof(struct scenario_vf)),
