@@ -241,6 +241,41 @@ static void late_stops_are_charged(void)
 	end();
 }
 
+static vgpu_nsec told, told_overrun; /* to a policy, of VF 0 */
+
+static void listen(void *state, const struct vgpu_usage *usage)
+{
+	told += usage->vf == 0 ? usage->charge : 0;
+	told_overrun += usage->vf == 0 ? usage->overrun : 0;
+	CU_ASSERT_EQUAL(usage->end - usage->start, usage->used);
+	CU_ASSERT(usage->charge <= 2 * usage->granted);
+	policy_named("equal")->account(state, usage);
+}
+
+/* The policy hears of what a VF took too much: as overruns, none of which is longer than its turn.
+ */
+static void carry_is_charged(void)
+{
+	struct vgpu_policy_ops listener = *policy_named("equal");
+	uint32_t k;
+
+	listener.account = listen;
+	told = told_overrun = 0;
+	make(true);
+	defaults(&listener);
+	CU_ASSERT_EQUAL_FATAL(take(&listener), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	apply();
+	late[0] = 15 * MS;
+	for (k = 0; k < 3; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT(told_overrun > 30 * MS);
+	CU_ASSERT_EQUAL(told, vf_view(0).ledger.charged);
+	end();
+}
+
 /* A VF without work keeps its quantum, and saves nothing up. */
 static void sleepers_save_nothing_up(void)
 {
@@ -643,6 +678,7 @@ static void judge_notices(void)
 static const struct test tests[] = {
 	{"writes only what changes", writes_only_what_changes},
 	{"late stops are charged", late_stops_are_charged},
+	{"carry is charged", carry_is_charged},
 	{"sleepers save nothing up", sleepers_save_nothing_up},
 	{"claims end with work", claims_end_with_work},
 	{"light VFs are owed nothing", light_vfs_are_owed_nothing},
