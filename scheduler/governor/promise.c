@@ -94,7 +94,7 @@ void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_gover
 					    .max_lag = lag_bound(g, vf)};
 	if (g->config.timeout.max > 0)
 		out->least_ppm = (uint32_t)(own * 1000000 / (rotation + others));
-	if (g->policy && !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+	if (g->mode == VGPU_GOVERNOR_GOVERNED && !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
 		out->leak_ppm =
 			(uint32_t)((g->config.max_vfs - 1) * least * 1000000 / g->config.rotation);
 }

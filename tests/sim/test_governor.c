@@ -547,6 +547,7 @@ static void modes(void)
 	}
 	CU_ASSERT_EQUAL(n_programs, 1);
 	CU_ASSERT_EQUAL(vf_view(0).bound.max_lag, VGPU_NEVER);
+	CU_ASSERT_EQUAL(vf_view(0).bound.leak_ppm, 0);
 	end();
 	start("strict");
 	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STATIC);
