@@ -5,10 +5,12 @@
  * each rotation's sum (q_j + l_j).
  */
 #include <errno.h>
+#include <stdlib.h>
 
+#include "builtin.h"
 #include "engine.h"
 #include "suite.h"
-#include "vgpu/driver.h"
+#include "vgpu/governor.h"
 
 #define VFS 4u
 #define MS VGPU_MSEC
@@ -231,6 +233,86 @@ static void stop_and_reset(void)
 	close_gpu();
 }
 
+/* The governor's reads and programs, carried out by the driver. */
+static void carry_out(struct vgpu_governor *g, struct vgpu_governor_event event)
+{
+	struct vgpu_governor_event next = {.now = now};
+	struct vgpu_governor_output out;
+	struct vgpu_program applied;
+	vgpu_nsec active[VFS];
+
+	event.now = now;
+	CU_ASSERT_EQUAL(vgpu_governor_step(g, &event, &out), 0);
+	if (out.read) {
+		next.type = VGPU_GOVERNOR_USAGE;
+		next.active = active;
+		CU_ASSERT_EQUAL(ops->programmed->usage(gpu, active, now), 0);
+		carry_out(g, next);
+	}
+	if (out.program) {
+		next.type = VGPU_GOVERNOR_PROGRAMMED;
+		next.applied = &applied;
+		CU_ASSERT_EQUAL(ops->programmed->program(gpu, &out.plan, now), 0);
+		CU_ASSERT_EQUAL(ops->device->dispatch(gpu, now), 0);
+		CU_ASSERT_EQUAL(ops->programmed->programmed(gpu, &applied), 0);
+		carry_out(g, next);
+	}
+}
+
+/* The governor over a driver: a VF that stops late gets no more than the others, until the counters
+ * freeze. */
+static void governed(void)
+{
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	int64_t params[VGPU_MAX_PARAMS], rows[VFS * VGPU_MAX_PARAMS];
+	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_POLICY, .policy = fair};
+	struct vgpu_governor_config config;
+	struct vgpu_program found;
+	struct vgpu_governor_view view;
+	struct vgpu_governor *g;
+	vgpu_nsec end;
+	uint32_t i;
+
+	open_gpu("null-firmware:late_vf=2,late_us=6000,freeze_ms=40000");
+	vgpu_governor_defaults(&config, VFS, caps.quantum, caps.timeout);
+	config.keeps_turns = caps.keeps_turns;
+	ops->device->dispatch(gpu, now);
+	ops->programmed->programmed(gpu, &found);
+	g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &found, now);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+	vgpu_param_defaults(fair->params, params);
+	for (i = 0; i < VFS; i++)
+		vgpu_param_defaults(fair->vf_params, rows + i * VGPU_MAX_PARAMS);
+	event.memory = calloc(1, fair->memory(VFS));
+	event.params = params;
+	event.vf_params = rows;
+	carry_out(g, event);
+	carry_out(g, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	for (i = 0; i < 2; i++) {
+		pass(0);
+		for (end = now + 15 * VGPU_SEC; vgpu_governor_deadline(g) < end;) {
+			now = vgpu_governor_deadline(g);
+			carry_out(g, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
+		}
+		pass(end - now);
+	}
+	/* Of the last 15 s each had a quarter, give or take half a point. */
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT(near(i, 15 * VGPU_SEC, 1, 4, 37 * MS));
+	now += 10 * VGPU_SEC;
+	for (i = 0; i < 30; i++) {
+		now = vgpu_governor_deadline(g) > now ? vgpu_governor_deadline(g) : now;
+		carry_out(g, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
+	}
+	vgpu_governor_view(g, &view);
+	CU_ASSERT_EQUAL(view.mode, VGPU_GOVERNOR_STILL);
+	ops->programmed->programmed(gpu, &found);
+	CU_ASSERT_EQUAL(found.vfs[2].quantum, found.vfs[0].quantum);
+	free(event.memory);
+	free(g);
+	close_gpu();
+}
+
 /* vgpud cannot program a GPU yet, and says so before it takes one. */
 static void refused(void)
 {
@@ -250,6 +332,7 @@ static const struct test tests[] = {
 	{"settings are clamped, and read back as applied", clamped},
 	{"counters may stand still while VFs run", frozen},
 	{"VFs are stopped and reset", stop_and_reset},
+	{"the governor evens out a late stopper, over a driver", governed},
 	{"the engine refuses a GPU that its firmware schedules", refused},
 	{NULL, NULL},
 };
