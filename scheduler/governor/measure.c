@@ -3,15 +3,14 @@
  * What the counters of an epoch say.
  *
  * Firmware does not report whether a VF had work. A VF that was not served for as long as a VF may
- * have to wait is asleep. A VF that was
- * served less than its quantum in each turn had no more work, but may also have been one of few
- * that stop in time. The time-outs tell: no turn of VF j is longer than q_j + p_j, so there were at
- * least A_j / (q_j + p_j) turns, less one, and a VF that was served less than that many of its
- * quanta has left turns unused. It is owed nothing for them. All others get the benefit of the
- * doubt.
+ * have to wait is asleep. A VF that was served less than its quantum in each turn had no more work,
+ * but may also have been one of few that stop in time. The time-outs tell: no turn of VF j is
+ * longer than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends,
+ * and a VF that was served less than that many of its quanta has left turns unused. It is owed
+ * nothing for them. All others get the benefit of the doubt.
  *
  * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
- * (q_j + x_j), and from what half of them do.
+ * (q_j + x_j), if half of them stop in time.
  */
 #include "private.h"
 

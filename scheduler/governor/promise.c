@@ -29,7 +29,9 @@ void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
 		denominator = 1;
 		if (g->policy)
 			g->policy->share(g->memory, i, &numerator, &denominator);
-		parts[i] = (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
+		parts[i] = numerator >= denominator
+				   ? WHOLE
+				   : (uint64_t)((unsigned __int128)numerator * WHOLE / denominator);
 		sum += parts[i];
 	}
 	for (i = 0; i < g->config.max_vfs; i++)

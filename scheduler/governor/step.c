@@ -175,6 +175,9 @@ static int on_programmed(struct vgpu_governor *g, const struct vgpu_governor_eve
 		g->vfs[i].quantum = max_ns(event->applied->vfs[i].quantum, 1);
 		g->vfs[i].timeout = event->applied->vfs[i].timeout;
 	}
+	/* The stop came while this program was under way. */
+	if (g->mode == VGPU_GOVERNOR_STOPPED && g->rewrite)
+		schedule_nominal(g);
 	return 0;
 }
 
@@ -196,7 +199,8 @@ static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *ev
 	(void)event;
 	g->mode = VGPU_GOVERNOR_STOPPED;
 	g->epoch_ends = VGPU_NEVER;
-	if (g->policy)
+	g->rewrite |= g->programming;
+	if (g->policy && !g->programming)
 		schedule_nominal(g);
 	return 0;
 }

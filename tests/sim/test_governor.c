@@ -456,6 +456,68 @@ static void stop_leaves_the_nominal_plan(void)
 	end();
 }
 
+/* The same while a program is under way: the nominal plan follows it. */
+static void stop_waits_for_the_program(void)
+{
+	struct vgpu_program nominal;
+	uint32_t i;
+
+	start("fair");
+	nominal = in_force;
+	late[2] = 15 * MS;
+	pass(0xf);
+	CU_ASSERT(out.program);
+	in_force = out.plan;
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
+	CU_ASSERT_FALSE(out.program);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .applied = &in_force});
+	CU_ASSERT(out.program);
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
+	apply();
+	CU_ASSERT_FALSE(out.program);
+	end();
+}
+
+static void pick_nobody_there(void *state, struct vgpu_pick *pick, vgpu_nsec at)
+{
+	(void)state;
+	(void)at;
+	pick->vf = VFS;
+	pick->slice = MS;
+}
+
+/* A policy that breaks its contract is not asked again, and the static plan holds. */
+static void faulty_policy(void)
+{
+	struct vgpu_policy_ops faulty = *policy_named("equal");
+	const struct vgpu_policy_ops *fair = policy_named("fair");
+	uint32_t k;
+
+	faulty.pick = pick_nobody_there;
+	make(true);
+	defaults(&faulty);
+	CU_ASSERT_EQUAL_FATAL(take(&faulty), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	apply();
+	late[0] = 10 * MS;
+	pass(0xf);
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_FAULTY);
+	CU_ASSERT_PTR_NOT_NULL(out.says && strstr(out.says, "broke its contract") ? out.says
+										  : NULL);
+	apply();
+	CU_ASSERT_EQUAL(in_force.vfs[0].quantum, in_force.vfs[1].quantum);
+	defaults(fair);
+	CU_ASSERT_EQUAL(take(fair), 0);
+	for (k = 0; k < 10; k++) {
+		pass(0xf);
+		apply();
+	}
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_GOVERNED);
+	CU_ASSERT(in_force.vfs[0].quantum + 5 * MS < in_force.vfs[1].quantum);
+	end();
+}
+
 /* What firmware cannot do: each is refused in a sentence, and nothing changes. */
 static void refusals(void)
 {
@@ -687,6 +749,8 @@ static const struct test tests[] = {
 	{"absurd counters", absurd_counters},
 	{"answers", answers},
 	{"stop leaves the nominal plan", stop_leaves_the_nominal_plan},
+	{"stop waits for the program", stop_waits_for_the_program},
+	{"faulty policy", faulty_policy},
 	{"refusals", refusals},
 	{"guarantees", guarantees},
 	{"modes", modes},

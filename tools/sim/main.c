@@ -410,7 +410,7 @@ static int cmd_check(const struct options *o)
 }
 
 /* The policies that are governed. */
-static const char *const governed[] = {"fair", "equal", "wdrr", "strict", NULL};
+static const char *const governed[] = {"fair", "equal", "wdrr", "strict", "prio", "qos", NULL};
 
 static int cmd_govern(const struct options *o)
 {
