@@ -27,6 +27,7 @@ struct cbs {
 	bool ran;	/* in this period */
 	bool displaced; /* by another server, which pays for the switch back */
 	bool lent;	/* its debt in this period is from another policy */
+	bool repays;	/* and it has had no work since then: its bandwidth pays for that */
 	vgpu_nsec budget, period; /* budget 0: no server */
 	vgpu_nsec piece; /* how long it runs before another server may interrupt it; 0: the least
 			    run */
@@ -204,12 +205,16 @@ static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
-	bool lent = c->lent;
+	bool lent = c->lent, repays = c->repays;
 	vgpu_nsec lost;
 
 	c->awake = true;
+	c->repays = false;
 	if (c->budget == 0)
 		return;
+	/* It slept since the change, and its bandwidth has paid for what it came with. */
+	if (repays)
+		c->left = (int64_t)c->budget - servers_ahead(c, now);
 	if (c->deadline <= now) {
 		servers_wake_anew(c, now);
 	} else if (c->left > servers_crumb(s) + c->cost) {
@@ -512,6 +517,7 @@ static inline void servers_online(struct servers *s, uint32_t index, vgpu_nsec n
 		return;
 	servers_begin_period(c, now);
 	c->lent = true;
+	c->repays = true;
 }
 
 /*
