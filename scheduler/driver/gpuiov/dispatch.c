@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
-#include "vgpu/descriptor.h"
 
 /* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
@@ -231,18 +230,15 @@ static int look_at_device(struct vgpu_driver *d)
 		       : -ECONNRESET;
 }
 
-/* Returns the readable descriptors as bits by vector, and empties their counters. */
+/* Returns which descriptors have news, as bits by vector. */
 static uint32_t news_of(struct vgpu_driver *d)
 {
 	struct epoll_event events[GPUIOV_PF_VECTORS + 1];
 	int n = epoll_wait(d->epoll, events, GPUIOV_PF_VECTORS + 1, 0), i;
 	uint32_t news = 0;
 
-	for (i = 0; i < n; i++) {
-		if (events[i].data.u32 == GPUIOV_DEVICE ||
-		    vgpu_eventfd_drain(d->vectors[events[i].data.u32]))
-			news |= 1u << events[i].data.u32;
-	}
+	for (i = 0; i < n; i++)
+		news |= 1u << events[i].data.u32;
 	return news;
 }
 

@@ -403,7 +403,8 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 
 static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 {
-	struct epoll_event want = {.events = EPOLLIN};
+	/* An edge is a new interrupt, so nobody has to read the counters. */
+	struct epoll_event want = {.events = EPOLLIN | EPOLLET};
 	int r = 0;
 	uint32_t i;
 
@@ -417,7 +418,7 @@ static int set_up_events(struct vgpu_driver *d, struct vgpu_error *err)
 		    epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->vectors[i], &want) < 0)
 			r = -errno;
 	}
-	want.data.u32 = GPUIOV_DEVICE;
+	want = (struct epoll_event){.events = EPOLLIN, .data.u32 = GPUIOV_DEVICE};
 	if (r == 0 && vfio_fd(d->device) >= 0 &&
 	    epoll_ctl(d->epoll, EPOLL_CTL_ADD, vfio_fd(d->device), &want) < 0)
 		r = -errno;
