@@ -53,9 +53,8 @@ static inline void trail_add(struct trail *t, const struct vgpu_record *record)
 	memcpy(words, record, sizeof(words));
 	/* Whoever sees a word of this record sees N, too, and with it that the slot is used again.
 	 */
-	atomic_thread_fence(memory_order_release);
 	for (i = 0; i < TRAIL_WORDS; i++)
-		atomic_store_explicit(&slot->words[i], words[i], memory_order_relaxed);
+		atomic_store_explicit(&slot->words[i], words[i], memory_order_release);
 	atomic_store_explicit(&t->n, n + 1, memory_order_release);
 }
 
@@ -81,8 +80,7 @@ static inline bool trail_read(const struct trail *t, uint64_t i, struct vgpu_rec
 	size_t k;
 
 	for (k = 0; k < TRAIL_WORDS; k++)
-		words[k] = atomic_load_explicit(&slot->words[k], memory_order_relaxed);
-	atomic_thread_fence(memory_order_acquire);
+		words[k] = atomic_load_explicit(&slot->words[k], memory_order_acquire);
 	memcpy(out, words, sizeof(words));
 	return atomic_load_explicit(&t->n, memory_order_relaxed) - i < t->size;
 }

@@ -265,7 +265,7 @@ static void *write_trail(void *arg)
 static void trail_reads_whole_records(void)
 {
 	struct vgpu_record got;
-	uint64_t next = 0, n = 0, missed = 0;
+	uint64_t next = 0, n = 0, missed = 0, begin;
 	pthread_t writer;
 	struct trail t;
 
@@ -279,8 +279,9 @@ static void trail_reads_whole_records(void)
 			n += got.t == next && got.a == next && got.b == next;
 			next++;
 		} else {
-			missed += trail_begin(&t) - next;
-			next = trail_begin(&t);
+			begin = trail_begin(&t);
+			missed += begin - next;
+			next = begin;
 		}
 	}
 	CU_ASSERT_EQUAL(n + missed, WRITTEN);

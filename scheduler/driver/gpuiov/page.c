@@ -14,8 +14,7 @@ bool gpuiov_read_page(const struct vgpu_driver *d, uint32_t words[SOFTGPU_STATUS
 	for (tries = 0; d->page && tries < TRIES; tries++) {
 		before = atomic_load_explicit(&d->page[0], memory_order_acquire);
 		for (i = 1; i < SOFTGPU_STATUS_WORDS; i++)
-			words[i] = atomic_load_explicit(&d->page[i], memory_order_relaxed);
-		atomic_thread_fence(memory_order_acquire);
+			words[i] = atomic_load_explicit(&d->page[i], memory_order_acquire);
 		words[0] = atomic_load_explicit(&d->page[0], memory_order_relaxed);
 		if (words[0] == before && before % 2 == 0)
 			return true;
