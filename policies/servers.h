@@ -206,20 +206,17 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 {
 	struct cbs *c = &s->cbs[index];
 	bool lent = c->lent, repays = c->repays;
+	int64_t left = (int64_t)c->budget - servers_ahead(c, now); /* with what has accrued */
 	vgpu_nsec lost;
 
 	c->awake = true;
 	c->repays = false;
 	if (c->budget == 0)
 		return;
-	/* It slept since the change, and its bandwidth has paid for what it came with. */
-	if (repays)
-		c->left = (int64_t)c->budget - servers_ahead(c, now);
 	if (c->deadline <= now) {
 		servers_wake_anew(c, now);
-	} else if (c->left > servers_crumb(s) + c->cost) {
-		if (s->accrue)
-			c->left = (int64_t)c->budget - servers_ahead(c, now);
+	} else if ((repays ? left : c->left) > servers_crumb(s) + c->cost) {
+		c->left = repays || s->accrue ? left : c->left;
 		c->released = now;
 		c->deadline = now + c->period;
 	}

@@ -627,6 +627,33 @@ static void late_after_alone(void)
 	}
 }
 
+/* deadline: the time for which a change waits pays off nothing; from then on, also while the VF
+ * sleeps, its bandwidth does. */
+static void budget_in_a_change(void)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+
+	take("deadline", 1);
+	serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
+	CU_ASSERT(change(0, 0));
+	policy->import_lag(state, 0, -4 * (int64_t)VGPU_MSEC);
+	policy->online(state, 0, 90 * VGPU_MSEC);
+	policy->wake(state, 0, 90 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(policy->export_lag(state, 0), -4 * (int64_t)VGPU_MSEC);
+	free(state);
+
+	take("deadline", 1);
+	serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
+	CU_ASSERT(change(0, 0));
+	policy->import_lag(state, 0, -4 * (int64_t)VGPU_MSEC);
+	policy->online(state, 0, 90 * VGPU_MSEC);
+	policy->wake(state, 0, 110 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(policy->export_lag(state, 0), -2 * (int64_t)VGPU_MSEC);
+	policy->pick(state, &pick, 110 * VGPU_MSEC);
+	CU_ASSERT(pick.vf == 0 && pick.slice == 8 * VGPU_MSEC);
+	free(state);
+}
+
 /* qos: while a change of policy waits, the bucket of the policy that comes is not filled. */
 static void bucket_in_a_change(void)
 {
@@ -788,6 +815,7 @@ static const struct test tests[] = {
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
 	{"late after it ran alone", late_after_alone},
+	{"deadline: a change that waits pays off nothing", budget_in_a_change},
 	{"a bucket in a change of policy", bucket_in_a_change},
 	{"guarantees that are let go", let_go},
 	{"what was reclaimed before a wake, or a change", reclaimed_before},
