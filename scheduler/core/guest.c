@@ -70,6 +70,8 @@ void guest_reset(struct vgpu_core *core, uint32_t index)
 
 	vf->ledger.guest_resets++;
 	vf->want_init = false;
+	if (core->resident == index)
+		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
 	if (vf->context != VGPU_CTX_NONE || vf->queued || core->resident == index ||
 	    core->target == index)
 		ladder_reset(core, index, false);

@@ -81,6 +81,18 @@ static void drop_ahead(struct vgpu_core *core)
 		ladder_catch_up(core, core->target);
 }
 
+/* Whether a reset must wait, because the GPU goes on by itself: it may be loading the VF already,
+ * or is saving it. A VF that is at fault, or that its guest has reset, is not saved any more. */
+static bool must_wait(const struct vgpu_core *core, uint32_t index, bool strike)
+{
+	if (core->ahead == 0)
+		return false;
+	if (core->resident != index)
+		return core->target == index;
+	return !strike && core->phase == VGPU_PHASE_SAVE &&
+	       core->vfs[index].context == VGPU_CTX_IDLED;
+}
+
 void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 {
 	struct vf *vf = core_vf(core, index);
@@ -88,11 +100,13 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 
 	if (ladder_is_resetting(vf))
 		return;
-	if (core->ahead > 0 && core->target == index && !on_engine) {
+	if (must_wait(core, index, strike)) {
 		vf->reset_comes = true;
 		vf->reset_strike |= strike;
 		return;
 	}
+	vf->reset_comes = false;
+	vf->reset_strike = false;
 	leave_engine(core, index, strike ? VGPU_END_HANG : VGPU_END_REMOVED);
 	vf->context = VGPU_CTX_BROKEN;
 	vf->busy = false;
@@ -122,8 +136,6 @@ void ladder_catch_up(struct vgpu_core *core, uint32_t index)
 
 	if (!vf->reset_comes)
 		return;
-	vf->reset_comes = false;
-	vf->reset_strike = false;
 	ladder_reset(core, index, strike);
 }
 

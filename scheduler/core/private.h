@@ -94,7 +94,7 @@ struct vf {
 			  */
 	uint32_t scrubs; /* scrubs in flight; only the answer to the last one counts */
 	struct reset reset;
-	bool reset_comes;	 /* its reset waits until it is on the engine */
+	bool reset_comes;	 /* its reset waits for the end of a command */
 	bool reset_strike;	 /* and is for its own fault */
 	bool quarantined;	 /* lasts until an operator resets the VF */
 	vgpu_nsec backoff_until; /* 0: no back-off */
@@ -271,9 +271,11 @@ void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
 /* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
 /* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on
- * its earlier faults. Waits until the VF is on the engine if the GPU may be loading it already. */
+ * its earlier faults. While the GPU has commands of a switch ahead of it, a reset of the VF that is
+ * being loaded waits until it is on the engine, and one of the VF that is being saved until it is
+ * off it; but not for its own fault. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
-/* Resets a VF whose reset had to wait, because its LOAD had been issued already. */
+/* Resets a VF whose reset had to wait. */
 void ladder_catch_up(struct vgpu_core *core, uint32_t vf);
 /* Returns whether a reset is under way, or will be tried again; then another one has no effect. */
 bool ladder_is_resetting(const struct vf *vf);

@@ -201,6 +201,7 @@ static void saved(struct vgpu_core *core, uint32_t index)
 	}
 	/* If the engine was to be parked, another VF may have got work meanwhile. */
 	core->resident = VGPU_NO_VF;
+	ladder_catch_up(core, index);
 	core->notes.go_on = true;
 }
 

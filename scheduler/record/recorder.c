@@ -414,7 +414,8 @@ int recorder_copy(struct recorder *r, struct recording *out)
 	for (i = 0; ok && i <= kept; i++)
 		ok = copy_segment(&r->segments[(current + SEGMENTS - kept + i) % SEGMENTS], i == 0,
 				  out);
-	if (!ok || atomic_load(&r->begun_ever) < ever) {
+	/* One more segment may have begun meanwhile; with two, the oldest may be a new one. */
+	if (!ok || atomic_load(&r->begun_ever) - ever > 1) {
 		recording_free(out);
 		return -EAGAIN;
 	}

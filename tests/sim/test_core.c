@@ -92,6 +92,8 @@ static int event(enum vgpu_event_type type, uint32_t vf, uint32_t code, int64_t 
 		STEP(at_us, VGPU_EV_TIMER, 0, 0, expected);                                        \
 	} while (0)
 
+static bool chains;
+
 static void begin(const struct vgpu_policy_ops *policy, uint32_t n)
 {
 	static int64_t rows[8][VGPU_MAX_PARAMS];
@@ -105,6 +107,7 @@ static void begin(const struct vgpu_policy_ops *policy, uint32_t n)
 
 	now = 0;
 	vgpu_core_defaults(&config, n);
+	config.chains = chains;
 	memory = calloc(1, vgpu_core_size(n));
 	fallback_memory = calloc(1, vgpu_fallback_policy->memory(n));
 	core = vgpu_core_init(memory, &config, vgpu_fallback_policy, fallback_memory, 0);
@@ -570,6 +573,42 @@ static void overdue(void)
 	end();
 }
 
+/* On a GPU that takes a whole switch at once, an operator resets the VF that is being saved: the
+ * reset waits until it is saved, because the GPU goes on with the other VF. */
+static void reset_in_a_chain(void)
+{
+	struct vgpu_core_view view;
+
+	chains = true;
+	begin(vgpu_builtin_policy("equal"), 2);
+	chains = false;
+	STEP(0, VGPU_EV_REQUEST, 0, VGPU_WINDOW_INIT, "init 0; run 0; ");
+	STEP(0, VGPU_EV_REQUEST, 1, VGPU_WINDOW_INIT, "");
+	DONE(0, VGPU_CMD_INIT, 0, "");
+	DONE(0, VGPU_CMD_RUN, 0, "gates 0=all; tell 0 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 0, VGPU_WINDOW_INIT, "gates 0=work; idle 0; ");
+	DONE(0, VGPU_CMD_IDLE, 0, "save 0; init 1; run 1; ");
+	DONE(0, VGPU_CMD_SAVE, 0, "");
+	DONE(0, VGPU_CMD_INIT, 1, "");
+	DONE(0, VGPU_CMD_RUN, 1, "gates 1=all; tell 1 ready; ");
+	STEP(0, VGPU_EV_RELEASE, 1, VGPU_WINDOW_INIT, "gates 1=work; idle 1; ");
+	DONE(0, VGPU_CMD_IDLE, 1, "save 1; ");
+	DONE(0, VGPU_CMD_SAVE, 1, "");
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; run 0; ");
+	STEP(10000, VGPU_EV_BUSY, 1, 0, "");
+	DONE(10080, VGPU_CMD_LOAD, 0, "");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	TIMER(12100, "idle 0; ");
+	DONE(12120, VGPU_CMD_IDLE, 0, "save 0; load 1; run 1; ");
+	STEP(12130, VGPU_EV_RESET_VF, 0, 0, "");
+	DONE(12200, VGPU_CMD_SAVE, 0, "gates 0=none; tell 0 reset; reset vf 0; ");
+	DONE(12280, VGPU_CMD_LOAD, 1, "");
+	DONE(12300, VGPU_CMD_RUN, 1, "");
+	vgpu_core_view(core, &view);
+	CU_ASSERT(view.phase == VGPU_PHASE_RUN && view.current == 1);
+	end();
+}
+
 /* A VF that overran and is then reset by its guest owes as much as before. */
 static void debt_survives_reset(void)
 {
@@ -797,6 +836,7 @@ static const struct test tests[] = {
 	{"exclusive windows are bounded, and limited", windows},
 	{"the ladder of resets", ladder},
 	{"what may be overdue", overdue},
+	{"a VF that is reset while it is saved lets the switch end", reset_in_a_chain},
 	{"debt survives a reset", debt_survives_reset},
 	{"adoption of what runs", adoption},
 	{"faulty policies are evicted", bad_policies},

@@ -57,6 +57,7 @@ static int answer(struct vgpu_driver *d, uint32_t status, vgpu_nsec at)
 	if (r < 0)
 		return r;
 	if (reset) {
+		d->told |= 1u << o->vf;
 		d->busy &= ~(1u << o->vf);
 		gpuiov_emit(d, VGPU_EV_GUEST_RESET, o->vf, 0, 0, at);
 	} else {
@@ -131,11 +132,13 @@ int gpuiov_chain_done(struct vgpu_driver *d, const struct gpuiov_progress *at, v
 
 	if (at->status == UINT32_MAX)
 		return -ENODEV;
-	if (done > p->n)
-		return -EPROTO;
+	if (done > p->n) { /* it was not taken: this is the chain before it */
+		end(d);
+		return answer(d, GPUIOV_STATUS_ABORTED, now);
+	}
 	for (i = 0; i < done && active; i++)
 		ended += at->took[i];
-	for (i = done; i-- > p->done;)
+	for (i = active || done == p->n ? done : done + 1; i-- > p->done;)
 		ended -= at->took[i];
 	if (!active)
 		end(d);

@@ -169,6 +169,11 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 	if (d->gpu_resetting)
 		return 0;
 	r = gpuiov_read_resets(d, &going_on, &notified);
+	/* A chain's commands that ended before a reset are answered before it. */
+	d->told = 0;
+	if (r == 0 && notified && d->command.active && d->command.n > 1)
+		r = gpuiov_chain_look(d, now);
+	notified &= ~d->told;
 	if (r == 0 && notified)
 		r = gpuiov_write(d, GPUIOV_RESET_NOTIFICATION, notified);
 	if (r < 0)

@@ -48,7 +48,8 @@ struct vgpu_driver {
 	struct gpuiov_pending command;
 	uint8_t slow[VGPU_CMD_COUNT]; /* how many more commands of a kind use interrupts */
 	uint32_t busy;		      /* bitmaps by VF, from here on */
-	uint32_t resetting;	      /* requested by vgpud */
+	uint32_t told; /* guests' resets that were reported in a command's place, in this look */
+	uint32_t resetting; /* requested by vgpud */
 	uint32_t gates[3];
 	uint32_t overlaps; /* VFs whose partitions overlap, as last reported */
 	bool gpu_resetting;

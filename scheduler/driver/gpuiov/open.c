@@ -17,7 +17,7 @@
 #include "vfio/recognise.h"
 #include "vgpu/descriptor.h"
 
-#define SETTLE_MS 1000
+#define SETTLE_MS 2000 /* a chain may take 1.5 s by the core's time-outs */
 
 static int find_capabilities(struct vgpu_driver *d, const char *wanted, struct vgpu_error *err)
 {

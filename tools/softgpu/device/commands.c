@@ -137,7 +137,9 @@ static void chain_on(struct softgpu *gpu, uint32_t status)
 	c->took[c->at] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
 	c->failed = status;
 	c->at += status == GPUIOV_STATUS_DONE;
-	if (status == GPUIOV_STATUS_DONE && c->at < c->n) {
+	if (c->cut && c->at < c->n)
+		c->failed = GPUIOV_STATUS_ABORTED;
+	if (c->failed == GPUIOV_STATUS_DONE && c->at < c->n) {
 		c->began = now;
 		issue(gpu, c->dwords[c->at]);
 		return;
@@ -283,6 +285,7 @@ void command_chain(struct softgpu *gpu, uint32_t go)
 	c->n = n;
 	c->at = 0;
 	c->failed = 0;
+	c->cut = false;
 	memset(c->took, 0, sizeof(c->took));
 	c->began = vgpu_now();
 	issue(gpu, c->dwords[0]);
@@ -379,6 +382,14 @@ void command_vf_reset(struct softgpu *gpu, int index)
 		return;
 	}
 	begin_reset(gpu, index);
+}
+
+/* The PF resets a VF: it does not expect what follows the command in progress for that VF. */
+void command_reset_by_pf(struct softgpu *gpu, int index)
+{
+	if (gpu->chain.active && gpu->command.vf == index)
+		gpu->chain.cut = true;
+	command_vf_reset(gpu, index);
 }
 
 /* Resets the whole GPU: VFs are disabled and memory is cleared. */

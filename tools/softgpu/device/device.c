@@ -170,13 +170,13 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		gpu->die_at = vgpu_now() + die->min;
 	pci_build_pf(gpu);
 	init_locks(gpu);
-	r = leaving_create(&gpu->leaving, gpu, err);
+	r = status_create(gpu, err);
+	if (r == 0)
+		r = leaving_create(&gpu->leaving, gpu, err);
 	if (r == 0 && config->device)
 		r = workers_create(gpu, err);
 	if (r == 0)
 		r = size_memory(gpu, err);
-	if (r == 0)
-		r = status_create(gpu, err);
 	if (r == 0)
 		r = memory_create(gpu, err);
 	if (r == 0)

@@ -75,6 +75,7 @@ struct command {
 /* Commands that follow each other. */
 struct chain {
 	bool active;
+	bool cut; /* ends with the command in progress: the PF resets its VF */
 	bool interrupt;
 	uint32_t n, at;
 	uint32_t dwords[SOFTGPU_CHAIN_LENGTH], took[SOFTGPU_CHAIN_LENGTH];
@@ -206,6 +207,7 @@ void command_chain(struct softgpu *gpu, uint32_t go);
 uint32_t command_chain_status(const struct softgpu *gpu);
 void command_engine_stopped(struct softgpu *gpu);
 void command_vf_reset(struct softgpu *gpu, int vf);
+void command_reset_by_pf(struct softgpu *gpu, int index);
 void command_gpu_reset(struct softgpu *gpu);
 void command_vfs_enabled(struct softgpu *gpu, uint32_t n);
 void command_busy(struct softgpu *gpu, int vf, bool busy);

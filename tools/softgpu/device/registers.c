@@ -229,7 +229,7 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 	case GPUIOV_VF_RESET_REQ:
 		for (i = 0; i < gpu->enabled; i++)
 			if (value >> i & 1)
-				command_vf_reset(gpu, (int)i);
+				command_reset_by_pf(gpu, (int)i);
 		break;
 	case GPUIOV_GATE_REGISTERS:
 	case GPUIOV_GATE_DOORBELL:
