@@ -631,27 +631,27 @@ static void late_after_alone(void)
  * sleeps, its bandwidth does. */
 static void budget_in_a_change(void)
 {
-	struct vgpu_pick pick = {.vf = VGPU_NO_VF};
+	static const struct {
+		vgpu_nsec slept; /* since the change */
+		int64_t owed;
+	} cases[] = {{0, 4 * (int64_t)VGPU_MSEC}, {20 * VGPU_MSEC, 2 * (int64_t)VGPU_MSEC}};
+	uint32_t i;
 
-	take("deadline", 1);
-	serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
-	CU_ASSERT(change(0, 0));
-	policy->import_lag(state, 0, -4 * (int64_t)VGPU_MSEC);
-	policy->online(state, 0, 90 * VGPU_MSEC);
-	policy->wake(state, 0, 90 * VGPU_MSEC);
-	CU_ASSERT_EQUAL(policy->export_lag(state, 0), -4 * (int64_t)VGPU_MSEC);
-	free(state);
+	for (i = 0; i < 2; i++) {
+		vgpu_nsec at = 90 * VGPU_MSEC + cases[i].slept;
+		struct vgpu_pick pick = {.vf = VGPU_NO_VF};
 
-	take("deadline", 1);
-	serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
-	CU_ASSERT(change(0, 0));
-	policy->import_lag(state, 0, -4 * (int64_t)VGPU_MSEC);
-	policy->online(state, 0, 90 * VGPU_MSEC);
-	policy->wake(state, 0, 110 * VGPU_MSEC);
-	CU_ASSERT_EQUAL(policy->export_lag(state, 0), -2 * (int64_t)VGPU_MSEC);
-	policy->pick(state, &pick, 110 * VGPU_MSEC);
-	CU_ASSERT(pick.vf == 0 && pick.slice == 8 * VGPU_MSEC);
-	free(state);
+		take("deadline", 1);
+		serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
+		CU_ASSERT(change(0, 0));
+		policy->import_lag(state, 0, -4 * (int64_t)VGPU_MSEC);
+		policy->online(state, 0, 90 * VGPU_MSEC);
+		policy->wake(state, 0, at);
+		CU_ASSERT_EQUAL(policy->export_lag(state, 0), -cases[i].owed);
+		policy->pick(state, &pick, at);
+		CU_ASSERT(pick.vf == 0 && pick.slice == 10 * VGPU_MSEC - (vgpu_nsec)cases[i].owed);
+		free(state);
+	}
 }
 
 /* qos: while a change of policy waits, the bucket of the policy that comes is not filled. */

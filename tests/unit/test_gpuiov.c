@@ -338,6 +338,30 @@ static void guest_resets_in_a_chain(void)
 	end();
 }
 
+/* What a chain has done before a guest's reset ended is reported before that reset, also if the
+ * driver sees both in one look. */
+static void answers_before_resets(void)
+{
+	vgpu_nsec until = vgpu_now() + 10 * VGPU_SEC;
+
+	begin_with(NULL, "flr=20000,save=5000");
+	issue(up, 2, 2);
+	issue(idle, 1, 1);
+	n_events = 0;
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, over, 3, vgpu_now()), 0);
+	CU_ASSERT_EQUAL(n_events, 0);
+	softgpu_function_reset(gpu, 0);
+	atomic_store(&reset_ends_at_look, 1u << 0);
+	while (n_events < 4 && vgpu_now() < until)
+		CU_ASSERT_EQUAL_FATAL(ops->device->dispatch(driver, vgpu_now()), 0);
+	CU_ASSERT_EQUAL_FATAL(n_events, 4);
+	is_done(0, &over[0]);
+	is_done(1, &over[1]);
+	is_done(2, &over[2]);
+	CU_ASSERT(events[3].type == VGPU_EV_GUEST_RESET && events[3].vf == 0);
+	end();
+}
+
 /* The status page does not answer a command that the device has not taken yet. */
 static void page_is_old(void)
 {
@@ -388,6 +412,7 @@ static const struct test tests[] = {
 	{"a guest's reset does not count against its VF", guest_resets_meanwhile},
 	{"each command of a chain is answered", chains},
 	{"a guest's reset ends a chain", guest_resets_in_a_chain},
+	{"a chain's answers come before a later reset", answers_before_resets},
 	{"a status page that is older than a command does not answer it", page_is_old},
 	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
 	{NULL, NULL},

@@ -167,6 +167,42 @@ static void one_command(void)
 	end();
 }
 
+static bool chain_has_ended(void *unused)
+{
+	(void)unused;
+	return !(get_own(SOFTGPU_CHAIN_STATUS) & SOFTGPU_CHAIN_ACTIVE);
+}
+
+/* If the PF resets the VF of a chain's command in progress, the next command is aborted. If that
+ * VF's guest resets it, the others' commands are done. */
+static void reset_in_a_chain(void)
+{
+	static const uint32_t codes[] = {GPUIOV_CMD_SAVE | GPUIOV_FCN_VF(0) << 8,
+					 GPUIOV_CMD_INIT | GPUIOV_FCN_VF(1) << 8,
+					 GPUIOV_CMD_RUN | GPUIOV_FCN_VF(1) << 8};
+	struct softgpu_config config = {.latency = {[SOFTGPU_T_SAVE] = {.a = 20 * VGPU_MSEC},
+						    [SOFTGPU_T_FLR] = {.a = 200 * VGPU_MSEC}}};
+	uint32_t words[SOFTGPU_CHAIN_LENGTH + 1] = {codes[0], codes[1], codes[2], 3}, by_guest;
+
+	for (by_guest = 0; by_guest < 2; by_guest++) {
+		begin_with(&config, "soft");
+		bring_up(0);
+		CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+		CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+		softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_CHAIN, words,
+			      sizeof(words));
+		if (by_guest)
+			softgpu_function_reset(gpu, 0);
+		else
+			set(GPUIOV_VF_RESET_REQ, 1);
+		CU_ASSERT(await(chain_has_ended, NULL));
+		CU_ASSERT_EQUAL(get_own(SOFTGPU_CHAIN_STATUS),
+				by_guest ? 3 : 1 | GPUIOV_STATUS_ABORTED << 8);
+		CU_ASSERT_EQUAL(get(GPUIOV_VM_INIT) >> 1 & 1, by_guest);
+		end();
+	}
+}
+
 /* A hostile packet stops its VF with the right error, and affects nothing else. */
 static void hostile_packets(void)
 {
@@ -727,6 +763,7 @@ static void no_threads(void)
 static const struct test tests[] = {
 	{"PF and VFs have correct configuration spaces", pci_identity},
 	{"a second command at a time is dropped", one_command},
+	{"a reset in a chain ends it, or not", reset_in_a_chain},
 	{"a hostile packet stops only its VF", hostile_packets},
 	{"a hostile ring stops only its VF", hostile_rings},
 	{"random rings affect no other VF", random_rings},
