@@ -797,11 +797,14 @@ void links_destroy(struct softgpu *gpu)
 	}
 	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
 		struct vf *vf = &gpu->vfs[i];
+		struct link *l = vf->link;
 
-		vgpu_close(&vf->link->listener); /* nobody waits for a process there any more */
-		local_destroy(vf->local);
-		pthread_cond_destroy(&vf->link->cond);
-		free(vf->link);
+		softgpu_lock(gpu); /* the thread that waits for processes that exit wakes links */
 		vf->link = NULL;
+		softgpu_unlock(gpu);
+		vgpu_close(&l->listener); /* nobody waits for a process there any more */
+		local_destroy(vf->local);
+		pthread_cond_destroy(&l->cond);
+		free(l);
 	}
 }
