@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -172,6 +173,15 @@ static int receive_result(int fd, int deadline_ms, int *result)
 	return read(fd, result, sizeof(*result)) == (ssize_t)sizeof(*result) ? 0 : -ECHILD;
 }
 
+/* Closes all descriptors above stderr but one: a write that is late must hold no lock, socket or
+ * device of ours, which the next to open it would find in use. */
+static void close_all_but(int kept)
+{
+	if (kept > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)kept - 1, 0);
+	close_range((unsigned)kept + 1, UINT_MAX, 0);
+}
+
 /*
  * A grandchild writes, because a write that is late must not leave a zombie of ours: init reaps it.
  * Neither child calls anything that needs a lock which another thread may have held at the fork.
@@ -189,6 +199,7 @@ int kernel_write_text(int deadline_ms, const char *text, const char *format, ...
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
+		close_all_but(ends[1]);
 		pid = _Fork();
 		if (pid <= 0) {
 			r = pid < 0 ? -errno : write_text(text, path);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
@@ -274,12 +275,20 @@ static void writes_that_wait(void)
 	char folder[64] = "/tmp/vgpud-fifo.XXXXXX", byte;
 	pthread_t thread;
 	siginfo_t info;
+	int lock, again;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	lock = open(folder, O_RDONLY | O_CLOEXEC);
+	again = open(folder, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_EQUAL(flock(lock, LOCK_EX), 0);
 	snprintf(fifo, sizeof(fifo), "%s/wait", folder);
 	CU_ASSERT_EQUAL_FATAL(mkfifo(fifo, 0600), 0);
 	/* A late write times out. Its child process is reaped once the write has ended. */
 	CU_ASSERT_EQUAL(kernel_write_text(20, "1", "%s", fifo), -ETIMEDOUT);
+	/* While it waits, it holds none of our locks. */
+	close(lock);
+	CU_ASSERT_EQUAL(flock(again, LOCK_EX | LOCK_NB), 0);
+	close(again);
 	reader = open(fifo, O_RDONLY);
 	CU_ASSERT_EQUAL(read(reader, &byte, 1), 0); /* pwrite() to a FIFO fails, so it is empty */
 	CU_ASSERT(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT) < 0 && errno == ECHILD);
