@@ -125,13 +125,6 @@ use_impostors() {
 	export IMPOSTOR=$run/kind REAL=$VGPU_BUILD/tools/softgpu/vf
 }
 becomes() { echo "$1" >"$IMPOSTOR"; }
-# The process of VF N; nothing if there is none.
-process_of() { # N
-	local p
-	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
-	done
-}
 runs() { [ -n "$(process_of "$1")" ]; }
 # ends N: kills the process of VF N, as soon as there is one.
 ends() {

@@ -23,6 +23,9 @@ free() { echo $(($(json memory show | jq .free_bytes) >> 20)); }
 await 30 clean
 for n in 0 1 2 3; do await 30 is $n state available; done
 total=$(free)
+# The descriptor by which the process of VF 3 has its partition: its number, and which file it is.
+descriptor() { find "/proc/$(process_of 3)/fd" -lname '/memfd:softgpu (deleted)' -printf '%f\n'; }
+file() { stat -Lc %i "/proc/$(process_of 3)/fd/$(descriptor)"; }
 
 # VF 3 grows, as planned before. VF 2 loses its memory and gets memory again.
 ctl memory plan 3 128M | grep -q '128 MiB at' || fail "no plan: $(ctl memory plan 3 128M)"
@@ -47,9 +50,13 @@ await 30 is 0 state active
 await 30 is 1 state active
 ! ctl memory set 1 32M 2>"$run/refused.log" || fail "memory set resized the partition of an active VF"
 grep -q 'VF 1 is active' "$run/refused.log" || fail "$(cat "$run/refused.log")"
-for size in 16 96 32 64; do
-	ctl memory set 3 ${size}M >/dev/null || fail "VF 3 was not given $size MiB"
-	[ "$(mib 3)" = $size ] || fail "VF 3 has $(mib 3) MiB"
+# Its process keeps the descriptor's number: a thread of it may be about to send it to a client.
+number=$(descriptor)
+for size in 16 96 none 32 64; do
+	was=$(file)
+	ctl memory set 3 ${size/%[0-9]/&M} >/dev/null || fail "VF 3 was not given $size MiB"
+	[ "$(mib 3)" = ${size/none/0} ] || fail "VF 3 has $(mib 3) MiB"
+	[ $size = none ] || { [ "$(descriptor)" = "$number" ] && [ "$(file)" != "$was" ]; } || fail "the descriptor $number became '$(descriptor)'"
 done
 
 # The holes on both sides of VF 1 are each too small: vgpud moves VF 1, whose guest continues.

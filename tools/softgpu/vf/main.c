@@ -78,10 +78,33 @@ int vf_dma(const struct vf *vf, uint64_t iova, void *buffer, uint32_t size, bool
 	return ask.result;
 }
 
+/*
+ * Takes over the file of a partition; -1: there is none. Its number never changes: the server's
+ * thread sends it to a client after it has let go of the lock, and must not send what else has got
+ * the number meanwhile. Returns 0 or -errno.
+ */
+static int set_memfd(struct vf *vf, int fd)
+{
+	int r = 0;
+
+	if (fd < 0)
+		fd = memfd_create("no partition", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (vf->memfd < 0) {
+		vf->memfd = fd;
+		return 0;
+	}
+	if (dup3(fd, vf->memfd, O_CLOEXEC) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
 /* Changes the partition. The device does this only while nothing is executed. */
 static void take_memory(struct vf *vf, const struct vf_order *order, const int *fds)
 {
-	void *p = NULL;
+	void *p;
 
 	if (vf->executing)
 		_exit(1);
@@ -89,12 +112,9 @@ static void take_memory(struct vf *vf, const struct vf_order *order, const int *
 	vf->compute = NULL;
 	if (vf->memory)
 		munmap(vf->memory, vf->window);
-	if (vf->memfd >= 0)
-		close(vf->memfd);
-	vf->memfd = fds[0];
-	if (vf->memfd >= 0)
-		p = mmap(NULL, order->window, PROT_READ | PROT_WRITE, MAP_SHARED, vf->memfd, 0);
-	if (p == MAP_FAILED)
+	p = fds[0] >= 0 ? mmap(NULL, order->window, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0)
+			: NULL;
+	if (p == MAP_FAILED || set_memfd(vf, fds[0]) < 0)
 		_exit(1);
 	vf->memory = p;
 	vf->window = order->window;

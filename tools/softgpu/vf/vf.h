@@ -41,7 +41,7 @@ struct vf {
 	uint32_t to_vf_seen, to_pf_seen; /* mailbox serials that have raised their interrupts */
 
 	struct pci_function pci;
-	int memfd; /* -1: no partition */
+	int memfd; /* its number stays the same; -1: there was no partition yet */
 	uint8_t *memory;
 	uint64_t window, size;	 /* bytes of the file; of the partition */
 	struct compute *compute; /* the connection to the worker; NULL: there is none */
