@@ -15,6 +15,9 @@
 
 /* docs/policies.md, "Changes" */
 #define POLICY_STAYS VGPU_SEC
+#define COMMANDS                                                                                   \
+	(1u << VGPU_PHASE_LOAD | 1u << VGPU_PHASE_START | 1u << VGPU_PHASE_SAVE |                  \
+	 1u << VGPU_PHASE_DROP)
 
 static vgpu_nsec more(vgpu_nsec a, vgpu_nsec b)
 {
@@ -140,7 +143,7 @@ void judge_wait(struct monitor *m, uint32_t vf)
 /*
  * The VF on the engine may be beyond its grant, and a timer beyond its deadline: by how much will
  * be in the bounds when that is over. A reset, a window, or the hang of a VF after its window, that
- * is under way is not counted yet.
+ * is under way is not counted yet; nor is a command that may never be answered.
  */
 void wait_finish(struct monitor *m, uint32_t vf)
 {
@@ -149,6 +152,8 @@ void wait_finish(struct monitor *m, uint32_t vf)
 			  (m->core.phase == VGPU_PHASE_RUN || m->core.phase == VGPU_PHASE_IDLE));
 	vgpu_nsec now = apart_now ? m->last : m->h->now, due = vgpu_core_deadline(m->h->core);
 
+	if (1u << m->core.phase & COMMANDS)
+		now = m->phase_since;
 	now = due < now ? due : now;
 	if (m->runner != VGPU_NO_VF && m->granted_until < now)
 		now = m->granted_until;

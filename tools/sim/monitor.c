@@ -165,6 +165,9 @@ void monitor_step(struct monitor *m, const struct vgpu_event *event)
 		judge_budget(m, i);
 		judge_limit(m, i);
 	}
+	if (m->core.phase != m->phase)
+		m->phase_since = m->h->now;
+	m->phase = m->core.phase;
 	m->last = m->h->now;
 	m->runner = m->h->running;
 	m->restarted = false;

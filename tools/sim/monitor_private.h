@@ -98,6 +98,8 @@ struct monitor {
 	/* Since LAST nothing has changed, but that RUNNER, if any, had the engine. */
 	vgpu_nsec last;
 	uint32_t runner;
+	uint32_t phase; /* the core's, in which it has been since PHASE_SINCE */
+	vgpu_nsec phase_since;
 	bool accounted;	      /* in this step a dispatch came to its end, */
 	double overrun;	      /* this much beyond its grant */
 	bool hung;	      /* because its VF did not stop, and was reset */
