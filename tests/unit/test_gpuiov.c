@@ -40,7 +40,10 @@ static uint32_t n_events;
 /* Bits of VFs: the next read of a reset register waits until their resets end. */
 static _Atomic uint32_t reset_ends_at_look;
 static _Atomic bool busy_is_nonsense;
-static _Atomic bool writes_wait; /* the next write arrives when this is false */
+/* A command that is under way to the device: its register and word are kept. */
+static _Atomic enum { PASS, KEEP, KEPT } command_write;
+static uint64_t kept_at;
+static uint32_t kept_word;
 
 /* What begin() makes. */
 static const struct gpuiov_layout *layout = &gpuiov_layout_soft;
@@ -109,8 +112,12 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		     uint32_t count)
 {
 	(void)device;
-	while (atomic_load(&writes_wait))
-		short_pause();
+	if (region == VFIO_REGION_CONFIG && count == 4 && atomic_load(&command_write) == KEEP) {
+		kept_at = offset;
+		memcpy(&kept_word, data, count);
+		atomic_store(&command_write, KEPT);
+		return;
+	}
 	softgpu_write(gpu, SOFTGPU_PF, region, offset, data, count);
 }
 
@@ -362,10 +369,11 @@ static void answers_before_resets(void)
 	end();
 }
 
-/* The status page does not answer a command that the device has not taken yet. */
+/* The status page does not answer a command that has not reached the device yet. */
 static void page_is_old(void)
 {
 	static const struct vgpu_order init = {1, VGPU_CMD_INIT}, save = {0, VGPU_CMD_SAVE};
+	vgpu_nsec until = vgpu_now() + 10 * VGPU_SEC;
 	uint32_t i;
 
 	interrupts = true;
@@ -375,14 +383,17 @@ static void page_is_old(void)
 	issue(idle, 1, 1);
 	issue(&save, 1, 1);
 	n_events = 0;
-	atomic_store(&writes_wait, true);
+	atomic_store(&command_write, KEEP);
 	CU_ASSERT_EQUAL(ops->switched->commands(driver, &init, 1, vgpu_now()), 0);
+	while (atomic_load(&command_write) != KEPT && vgpu_now() < until)
+		short_pause();
 	for (i = 0; i < 20; i++) {
 		CU_ASSERT_EQUAL(ops->device->dispatch(driver, vgpu_now()), 0);
 		short_pause();
 	}
 	CU_ASSERT_EQUAL(n_events, 0);
-	atomic_store(&writes_wait, false);
+	atomic_store(&command_write, PASS);
+	softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_CONFIG, kept_at, &kept_word, 4);
 	next_event();
 	is_done(0, &init);
 	end();
