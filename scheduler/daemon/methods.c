@@ -291,7 +291,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
 			put_text(vm, "uuid", l->uuid);
-			put_text(vm, "slice", l->vf_name);
+			put_text(vm, "vf_name", l->vf_name);
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);

@@ -326,7 +326,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 			 which);
 	else
 		snprintf(text, sizeof(text), "%s", which);
-	json_object_object_add(o, "slice", json_object_new_string(l->vf_name));
+	json_object_object_add(o, "vf_name", json_object_new_string(l->vf_name));
 	json_object_object_add(o, "state", json_object_new_string(lease_state_names[l->state]));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	return o;
@@ -344,7 +344,7 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 	job->answer = json_object_new_object();
 	vfs = json_object_new_array();
 	json_object_object_add(job->answer, "domain", json_object_new_string(job->claim.domain));
-	json_object_object_add(job->answer, "slices", vfs);
+	json_object_object_add(job->answer, "vfs", vfs);
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];

@@ -473,7 +473,7 @@ static void leases_remember(void)
 {
 	static const char *const saved =
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
-		"\"domain\":\"d\",\"slice\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
+		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
 	struct json_object *o;
 	FILE *f;
 
