@@ -12,7 +12,7 @@
 #include "history.h"
 #include "hook.h"
 #include "lease.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "methods.h"
 #include "policy_methods.h"
 #include "reconcile.h"

@@ -10,7 +10,7 @@
 #include "engine.h"
 #include "lease.h"
 #include "log.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "vfio/device.h"
 #include "vm.h"
 #include "vgpu/clock.h"
