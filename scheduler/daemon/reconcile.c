@@ -99,8 +99,8 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 
 /* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
  * a VF. */
-static bool adopt_slice(struct control *control, const struct claim *claim,
-			const struct claim_vf *claimed)
+static bool adopt_vf(struct control *control, const struct claim *claim,
+		     const struct claim_vf *claimed)
 {
 	struct gpu *gpu;
 	uint32_t vf;
@@ -128,7 +128,7 @@ static uint32_t adopt(struct control *control, const struct claim *claim)
 	uint32_t i, without = 0;
 
 	for (i = 0; i < claim->n_vfs; i++)
-		without += !adopt_slice(control, claim, &claim->vfs[i]);
+		without += !adopt_vf(control, claim, &claim->vfs[i]);
 	return without;
 }
 
