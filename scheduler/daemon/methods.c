@@ -253,8 +253,7 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 		r = call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
-	change_begin(call, make_vf_set);
-	return 0;
+	return change_request(call, make_vf_set, err);
 }
 
 static json *finish_vf_set(struct call *call)

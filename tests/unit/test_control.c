@@ -269,6 +269,50 @@ static void who_looks_does_not_keep_out(void)
 	end();
 }
 
+/* Changes from many connections, of which each may have 16 under way, fill the list of an engine
+ * that does not answer. Those beyond it are refused with a message that says why; the others are
+ * made when the engine answers again. */
+static void changes_have_an_end(void)
+{
+	static struct peer *crowd[4];
+	struct json_object *o;
+	uint32_t i, k, refusals = 0;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < 4; i++) {
+		crowd[i] = calloc(1, sizeof(*crowd[i]));
+		join(crowd[i], config.socket);
+		for (k = 0; k < 15; k++)
+			say(crowd[i], k % 2 ? "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n"
+					    : "{\"method\":\"vf.set\",\"args\":{\"vf\":1,"
+					      "\"params\":{\"weight\":\"300\"}}}\n");
+	}
+	for (i = 0; i < 100; i++)
+		turn();
+	quick_unblock();
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < 15; k++) {
+			o = hear(crowd[i]);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+			if (!get(o, "result")) {
+				refusals++;
+				CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
+				CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
+							      "48 changes of gpu0 are under way"));
+			}
+			json_object_put(o);
+		}
+		close(crowd[i]->fd);
+		free(crowd[i]);
+	}
+	CU_ASSERT_EQUAL(refusals, 60 - 48);
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"200\"}}}\n");
+	CU_ASSERT(says(&one, "weight", "200"));
+	end();
+}
+
 /* Connects, and makes a reader of the client that has come: the test is no other user. */
 static void make_reader(struct peer *p)
 {
@@ -660,6 +704,7 @@ static void one_line_each(void)
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"requests that only read do not block changes", who_looks_does_not_keep_out},
+	{"changes of one GPU are limited over all connections", changes_have_an_end},
 	{"a reader has one request at a time", one_at_a_time},
 	{"readers who have gone leave their places", gone},
 	{"readers' requests leave places to root's", readers_keep_nobody_out},
