@@ -111,8 +111,8 @@ static void conclude(struct running *r, struct monitor_result *result, struct pr
 	monitor_result_add(&out->result, result);
 }
 
-/* What models the memory. In one scenario of four, partitions change and move beside the core; by
- * force, too, where tenants misbehave. */
+/* What models the memory. In one scenario of four, changes of partitions are requested beside the
+ * core; by force, too, where tenants misbehave. */
 static enum vhost_memory_kind memory_of(const struct scenario *s)
 {
 	if (s->seed % 4 != 2 || s->n_vfs > VGPU_GPU_MAX_VFS || s->n_ops ||
