@@ -110,25 +110,24 @@ static int set_token(int device, const char *token)
 
 static int bind_iommufd(const struct iommu *m, int device, const char *token, bool is_pf)
 {
-	uint8_t uuid[16];
-	struct iommufd_bind bind = {.argsz = IOMMUFD_BIND_SIZE_WITHOUT_TOKEN,
-				    .iommufd = m->control};
+	struct vfio_device_bind_iommufd bind = {.argsz = sizeof(bind), .iommufd = m->control};
 	int r;
 
 	if (token) {
+		uint8_t uuid[16];
+		struct bind_with_token with_token = {.argsz = sizeof(with_token),
+						     .flags = VFIO_DEVICE_BIND_FLAG_TOKEN,
+						     .iommufd = m->control,
+						     .token_uuid_ptr = (uintptr_t)uuid};
+
 		parse_token(token, uuid);
-		bind.argsz = sizeof(bind);
-		bind.flags = IOMMUFD_BIND_TOKEN;
-		bind.token = (uintptr_t)uuid;
-		r = vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
+		r = vfio_kernel->ioctl(device, VFIO_DEVICE_BIND_IOMMUFD, &with_token);
 		if (r != -EINVAL)
 			return r;
 		/* Before Linux 6.17 this call neither takes nor needs a token; opening a VF by its
 		 * group does. */
-		bind = (struct iommufd_bind){.argsz = IOMMUFD_BIND_SIZE_WITHOUT_TOKEN,
-					     .iommufd = m->control};
 	}
-	r = vfio_kernel->ioctl(device, IOMMUFD_BIND, &bind);
+	r = vfio_kernel->ioctl(device, VFIO_DEVICE_BIND_IOMMUFD, &bind);
 	return r == 0 && token && is_pf ? set_token(device, token) : r;
 }
 
@@ -158,14 +157,14 @@ static bool has_node(const struct pci_info *info, char *path, size_t size)
 /* Attaches a new address space for the function's DMA in place of any earlier one. */
 static int attach_space(struct iommu *m, int device)
 {
-	struct iommufd_ioas_alloc ioas = {.size = sizeof(ioas)};
-	struct iommufd_attach attach = {.argsz = sizeof(attach)};
-	int r = vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_ALLOC, &ioas);
+	struct iommu_ioas_alloc ioas = {.size = sizeof(ioas)};
+	struct vfio_device_attach_iommufd_pt attach = {.argsz = sizeof(attach)};
+	int r = vfio_kernel->ioctl(m->control, IOMMU_IOAS_ALLOC, &ioas);
 
 	m->ioas = attach.pt_id = ioas.out_ioas_id;
 	if (r != 0)
 		return r;
-	return vfio_kernel->ioctl(device, IOMMUFD_ATTACH, &attach);
+	return vfio_kernel->ioctl(device, VFIO_DEVICE_ATTACH_IOMMUFD_PT, &attach);
 }
 
 static int open_node(struct iommu *m, const struct pci_info *info, const char *path,
@@ -232,9 +231,10 @@ int iommu_map(const struct iommu *m, void *memory, uint64_t iova, uint64_t size)
 		.iova = iova,
 		.size = size,
 	};
-	struct iommufd_ioas_map node = {
+	struct iommu_ioas_map node = {
 		.size = sizeof(node),
-		.flags = IOMMUFD_MAP_FIXED_IOVA | IOMMUFD_MAP_READ | IOMMUFD_MAP_WRITE,
+		.flags = IOMMU_IOAS_MAP_FIXED_IOVA | IOMMU_IOAS_MAP_READABLE |
+			 IOMMU_IOAS_MAP_WRITEABLE,
 		.ioas_id = m->ioas,
 		.user_va = (uintptr_t)memory,
 		.length = size,
@@ -242,7 +242,7 @@ int iommu_map(const struct iommu *m, void *memory, uint64_t iova, uint64_t size)
 	};
 
 	return m->group >= 0 ? vfio_kernel->ioctl(m->control, VFIO_IOMMU_MAP_DMA, &group)
-			     : vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_MAP, &node);
+			     : vfio_kernel->ioctl(m->control, IOMMU_IOAS_MAP, &node);
 }
 
 int iommu_unmap(const struct iommu *m, uint64_t iova, uint64_t size)
@@ -250,11 +250,11 @@ int iommu_unmap(const struct iommu *m, uint64_t iova, uint64_t size)
 	struct vfio_iommu_type1_dma_unmap group = {.argsz = sizeof(group),
 						   .iova = iova,
 						   .size = size};
-	struct iommufd_ioas_unmap node = {.size = sizeof(node),
-					  .ioas_id = m->ioas,
-					  .iova = iova,
-					  .length = size};
+	struct iommu_ioas_unmap node = {.size = sizeof(node),
+					.ioas_id = m->ioas,
+					.iova = iova,
+					.length = size};
 
 	return m->group >= 0 ? vfio_kernel->ioctl(m->control, VFIO_IOMMU_UNMAP_DMA, &group)
-			     : vfio_kernel->ioctl(m->control, IOMMUFD_IOAS_UNMAP, &node);
+			     : vfio_kernel->ioctl(m->control, IOMMU_IOAS_UNMAP, &node);
 }

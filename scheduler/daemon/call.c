@@ -8,7 +8,7 @@
 #include "client.h"
 #include "engine.h"
 
-#define MAX_UNDER_WAY 48u /* root's, to an engine; more that only read are refused */
+#define MAX_UNDER_WAY 48u /* root's requests to an engine that only read; and its changes */
 
 static const char *errno_name(int r)
 {
@@ -116,20 +116,51 @@ void call_queue(struct call *call)
 	call_send_waiting(call->gpu);
 }
 
-int call_send(struct call *call, struct vgpu_error *err)
+/* Clients' changes of the call's GPU that are under way, this one apart, also of clients who have
+ * gone. Reservations are not among them: each has a VF of its own. */
+static uint32_t changes_beside(const struct call *call)
+{
+	const struct call *c;
+	uint32_t n = 0;
+
+	for (c = call->control->calls; c; c = c->next)
+		n += c != call && c->gpu == call->gpu && c->method && !c->reservation &&
+		     c->method->access == ACCESS_CHANGE;
+	return n;
+}
+
+int call_admit(const struct call *call, struct vgpu_error *err)
 {
 	const struct gpu *gpu = call->gpu;
+	uint32_t n;
 
+	if (call->method->access == ACCESS_CHANGE) {
+		n = changes_beside(call);
+		return n < MAX_UNDER_WAY
+			       ? 0
+			       : vgpu_error_set(err, -EAGAIN,
+						"%u changes of %s are under way, and vgpud refuses "
+						"more; try again",
+						n, gpu->config->name);
+	}
 	/* A reader has one request under way for each of its connections, and does not keep root
 	 * out. */
-	if (call->method->access == ACCESS_READ && !call->of_reader &&
-	    gpu->under_way - gpu->for_readers >= MAX_UNDER_WAY)
+	n = gpu->under_way - gpu->for_readers;
+	if (!call->of_reader && n >= MAX_UNDER_WAY)
 		return vgpu_error_set(err, -EAGAIN,
 				      "%u requests to %s are under way, and vgpud refuses more "
 				      "that only read; try again",
-				      gpu->under_way - gpu->for_readers, gpu->config->name);
-	call_queue(call);
+				      n, gpu->config->name);
 	return 0;
+}
+
+int call_send(struct call *call, struct vgpu_error *err)
+{
+	int r = call_admit(call, err);
+
+	if (r == 0)
+		call_queue(call);
+	return r;
 }
 
 static void answered(struct piece *piece)

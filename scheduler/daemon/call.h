@@ -88,8 +88,10 @@ void call_answered(struct call *call);
 void call_refuse(struct client *client, struct json_object *id, int r, const char *text);
 /* Sends the call's request to the engine of its GPU, now or as soon as the engine has room. */
 void call_queue(struct call *call);
-/* Does the same for a client's request. Returns 0, or -EAGAIN if the method only reads and many
- * requests to this engine are under way. */
+/* Returns 0 if there is room for a client's request to its GPU; -EAGAIN if many requests that only
+ * read, or many changes, are under way. */
+int call_admit(const struct call *call, struct vgpu_error *err);
+/* Sends a client's request, if there is room for it: see call_admit. */
 int call_send(struct call *call, struct vgpu_error *err);
 /* Sends as many of a GPU's waiting requests as its engine has room for. */
 void call_send_waiting(struct gpu *gpu);

@@ -98,6 +98,15 @@ void change_begin(struct call *call, change_make *how)
 	change_run(call->gpu);
 }
 
+int change_request(struct call *call, change_make *how, struct vgpu_error *err)
+{
+	int r = call_admit(call, err);
+
+	if (r == 0)
+		change_begin(call, how);
+	return r;
+}
+
 static void on_changed(struct call *call)
 {
 	if (call->request.result < 0)

@@ -17,6 +17,8 @@
  * before this returns: with call_over, result and reason in call->request.
  */
 void change_begin(struct call *call, change_make *make);
+/* Queues a client's change. Returns 0; -EAGAIN if too many changes of the GPU are under way. */
+int change_request(struct call *call, change_make *make, struct vgpu_error *err);
 /* Queues a change of a VF's parameters that no client waits for; a refusal is logged. Frees ARGS,
  * which may be NULL. */
 void change_vf(struct gpu *gpu, uint32_t vf, change_make *make, struct json_object *args);

@@ -14,7 +14,7 @@
 #include "listen.h"
 #include "lease.h"
 #include "log.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "methods.h"
 #include "service.h"
 #include "vm.h"

@@ -8,7 +8,7 @@
 #include "engine.h"
 #include "lease.h"
 #include "log.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "vm.h"
 
 #define LOG_PER_SECOND 20u

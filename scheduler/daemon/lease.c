@@ -67,7 +67,7 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "state", lease_state_names[l->state]);
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
-			put_text(o, "slice", l->vf_name);
+			put_text(o, "vf_name", l->vf_name);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
@@ -150,7 +150,7 @@ static bool load_one(struct control *control, struct json_object *o)
 	load_params(gpu, (uint32_t)vf, o);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
-	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "slice"));
+	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "vf_name"));
 	l->expires = number_of(o, "expires_ns");
 	for (g = 0; g < CLAIM_ON_HANG; g++)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)

@@ -15,7 +15,7 @@
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
  *   events.c           handles what the engines report
- *   memory.c           the methods memory.*
+ *   memory_methods.c   the methods memory.*
  *   vm.c               VMs and their VFs
  *   lease.c            which VF belongs to which VM
  *   change.c           changes of policy and parameters, in their order

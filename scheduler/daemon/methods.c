@@ -12,7 +12,7 @@
 #include "history.h"
 #include "hook.h"
 #include "lease.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "methods.h"
 #include "policy_methods.h"
 #include "reconcile.h"
@@ -253,8 +253,7 @@ static int begin_vf_set(struct control *control, struct call *call, struct vgpu_
 		r = call_find_vf(call, &call->vf, err);
 	if (r < 0)
 		return r;
-	change_begin(call, make_vf_set);
-	return 0;
+	return change_request(call, make_vf_set, err);
 }
 
 static json *finish_vf_set(struct call *call)
@@ -291,7 +290,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			vm = json_object_new_object();
 			put_text(vm, "domain", l->domain);
 			put_text(vm, "uuid", l->uuid);
-			put_text(vm, "slice", l->vf_name);
+			put_text(vm, "vf_name", l->vf_name);
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);

@@ -148,8 +148,7 @@ int begin_policy_set(struct control *control, struct call *call, struct vgpu_err
 	call->policy = name ? plugin_policy(control->config->policy_dir, name, err) : NULL;
 	if (name && !call->policy)
 		return vgpu_error_prefix(err, -EINVAL, "policy %.40s", name);
-	change_begin(call, make_policy_set);
-	return 0;
+	return change_request(call, make_policy_set, err);
 }
 
 json *finish_policy_set(struct call *call)

@@ -99,8 +99,8 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 
 /* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
  * a VF. */
-static bool adopt_slice(struct control *control, const struct claim *claim,
-			const struct claim_vf *claimed)
+static bool adopt_vf(struct control *control, const struct claim *claim,
+		     const struct claim_vf *claimed)
 {
 	struct gpu *gpu;
 	uint32_t vf;
@@ -128,7 +128,7 @@ static uint32_t adopt(struct control *control, const struct claim *claim)
 	uint32_t i, without = 0;
 
 	for (i = 0; i < claim->n_vfs; i++)
-		without += !adopt_slice(control, claim, &claim->vfs[i]);
+		without += !adopt_vf(control, claim, &claim->vfs[i]);
 	return without;
 }
 
@@ -326,7 +326,7 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 			 which);
 	else
 		snprintf(text, sizeof(text), "%s", which);
-	json_object_object_add(o, "slice", json_object_new_string(l->vf_name));
+	json_object_object_add(o, "vf_name", json_object_new_string(l->vf_name));
 	json_object_object_add(o, "state", json_object_new_string(lease_state_names[l->state]));
 	json_object_object_add(o, "text", json_object_new_string(text));
 	return o;
@@ -344,7 +344,7 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 	job->answer = json_object_new_object();
 	vfs = json_object_new_array();
 	json_object_object_add(job->answer, "domain", json_object_new_string(job->claim.domain));
-	json_object_object_add(job->answer, "slices", vfs);
+	json_object_object_add(job->answer, "vfs", vfs);
 	for (g = 0; g < control->n_gpus; g++)
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];

@@ -10,7 +10,7 @@
 #include "engine.h"
 #include "lease.h"
 #include "log.h"
-#include "memory.h"
+#include "memory_methods.h"
 #include "vfio/device.h"
 #include "vm.h"
 #include "vgpu/clock.h"
@@ -177,10 +177,10 @@ static void add_answer(struct reservation *job, const char *state, const char *t
 	struct json_object *o = json_object_new_object();
 	const char *name = job->claim.vfs[job->at].name;
 
-	json_object_object_add(o, "slice", json_object_new_string(name));
+	json_object_object_add(o, "vf_name", json_object_new_string(name));
 	json_object_object_add(o, "state", json_object_new_string(state));
 	json_object_object_add(o, "text", json_object_new_string(text));
-	json_object_array_add(json_object_object_get(job->answer, "slices"), o);
+	json_object_array_add(json_object_object_get(job->answer, "vfs"), o);
 }
 
 /* Gives back what was reserved so far. */

@@ -28,7 +28,7 @@ struct reservation {
 	bool over;			  /* the VM has ended meanwhile */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
 	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
-	struct json_object *answer;	  /* RESERVE_ASK: its "slices" are added to; else NULL */
+	struct json_object *answer;	  /* RESERVE_ASK: its "vfs" are added to; else NULL */
 };
 
 /* Begins call->reservation, whose claim and mode are set. Answers the call when it ends, with one

@@ -71,7 +71,7 @@ struct vgpu_governor {
 };
 
 /* What search.c is asked for. */
-struct wish {
+struct target {
 	uint32_t n;
 	uint64_t rotation; /* most sum of quanta, steps */
 	uint64_t wanted;   /* sum of quanta, of plans that are about as good */
@@ -145,9 +145,9 @@ vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);
 /* search.c */
 /* Returns by how much the share of a VF that competes is off at most, under quanta Q, Q32; WHOLE if
  * Q does not fit. */
-uint64_t search_error(const struct wish *w, const struct quanta *q);
+uint64_t search_error(const struct target *t, const struct quanta *q);
 /* Writes the quanta with the least error, counting COST (Q32) for each that differs from what is in
  * force. */
-void search_quanta(const struct wish *w, uint64_t cost, struct quanta *out);
+void search_quanta(const struct target *t, uint64_t cost, struct quanta *out);
 
 #endif

@@ -15,28 +15,28 @@ static uint64_t to_steps(const struct vgpu_governor *g, vgpu_nsec ns)
 	return ns / g->config.quantum.step;
 }
 
-/* What is the same in each wish. */
-static void begin_wish(const struct vgpu_governor *g, struct wish *w)
+/* What is the same in each target. */
+static void begin_target(const struct vgpu_governor *g, struct target *t)
 {
 	vgpu_nsec step = g->config.quantum.step;
 	uint64_t parts[VGPU_GPU_MAX_VFS];
 	struct vgpu_bound bound;
 	uint32_t i;
 
-	*w = (struct wish){.n = g->config.max_vfs,
-			   .rotation = to_steps(g, g->config.rotation),
-			   .wanted = to_steps(g, g->config.max_vfs * g->config.turn)};
+	*t = (struct target){.n = g->config.max_vfs,
+			     .rotation = to_steps(g, g->config.rotation),
+			     .wanted = to_steps(g, g->config.max_vfs * g->config.turn)};
 	promise_parts(g, parts);
-	for (i = 0; i < w->n; i++) {
+	for (i = 0; i < t->n; i++) {
 		bound = (struct vgpu_bound){.budget = 0};
 		if (g->policy && g->vfs[i].admitted)
 			g->policy->bound(g->memory, i, &bound);
-		w->vfs[i].part = parts[i];
-		w->vfs[i].least = to_steps(g, g->config.quantum.min);
-		w->vfs[i].now = to_steps(g, g->vfs[i].quantum);
-		w->vfs[i].others = promise_others(g, i) * ONE_STEP / step;
+		t->vfs[i].part = parts[i];
+		t->vfs[i].least = to_steps(g, g->config.quantum.min);
+		t->vfs[i].now = to_steps(g, g->vfs[i].quantum);
+		t->vfs[i].others = promise_others(g, i) * ONE_STEP / step;
 		if (bound.budget)
-			w->vfs[i].floor =
+			t->vfs[i].floor =
 				(uint64_t)((unsigned __int128)bound.budget * WHOLE / bound.period);
 	}
 }
@@ -66,14 +66,14 @@ static void issue(struct vgpu_governor *g, const struct quanta *q)
 
 void schedule_nominal(struct vgpu_governor *g)
 {
-	struct wish w;
+	struct target t;
 	struct quanta q;
 	uint32_t i;
 
-	begin_wish(g, &w);
-	for (i = 0; i < w.n; i++)
-		w.vfs[i].share = w.vfs[i].part;
-	search_quanta(&w, 0, &q);
+	begin_target(g, &t);
+	for (i = 0; i < t.n; i++)
+		t.vfs[i].share = t.vfs[i].part;
+	search_quanta(&t, 0, &q);
 	issue(g, &q);
 }
 
@@ -99,26 +99,26 @@ static uint64_t due(const struct vgpu_governor *g, const struct governed *vf)
 }
 
 /* Adds who competes, and for what. Returns how many do. */
-static uint32_t compete(const struct vgpu_governor *g, struct wish *w)
+static uint32_t compete(const struct vgpu_governor *g, struct target *t)
 {
 	uint64_t dues[VGPU_GPU_MAX_VFS], sum = 0, parts = 0;
 	uint32_t n = 0, i;
 
-	for (i = 0; i < w->n; i++) {
+	for (i = 0; i < t->n; i++) {
 		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
 			continue;
 		n++;
 		dues[i] = due(g, &g->vfs[i]);
 		sum += dues[i];
-		parts += w->vfs[i].part;
+		parts += t->vfs[i].part;
 	}
-	for (i = 0; i < w->n; i++) {
+	for (i = 0; i < t->n; i++) {
 		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
 			continue;
-		w->vfs[i].share = (uint64_t)((unsigned __int128)dues[i] * WHOLE / sum);
-		w->vfs[i].share += w->vfs[i].share == 0;
-		w->vfs[i].part = (uint64_t)((unsigned __int128)dues[i] * parts / sum);
-		w->vfs[i].late = g->vfs[i].late * ONE_STEP / g->config.quantum.step;
+		t->vfs[i].share = (uint64_t)((unsigned __int128)dues[i] * WHOLE / sum);
+		t->vfs[i].share += t->vfs[i].share == 0;
+		t->vfs[i].part = (uint64_t)((unsigned __int128)dues[i] * parts / sum);
+		t->vfs[i].late = g->vfs[i].late * ONE_STEP / g->config.quantum.step;
 	}
 	return n;
 }
@@ -127,16 +127,16 @@ void schedule_due(struct vgpu_governor *g)
 {
 	uint64_t tolerance = g->config.tolerance_ppm * WHOLE / 1000000;
 	struct quanta q;
-	struct wish w;
+	struct target t;
 	uint32_t i;
 
-	begin_wish(g, &w);
-	if (compete(g, &w) == 0)
+	begin_target(g, &t);
+	if (compete(g, &t) == 0)
 		return;
-	for (i = 0; i < w.n; i++)
-		q.steps[i] = w.vfs[i].now;
-	if (!g->rewrite && search_error(&w, &q) <= tolerance)
+	for (i = 0; i < t.n; i++)
+		q.steps[i] = t.vfs[i].now;
+	if (!g->rewrite && search_error(&t, &q) <= tolerance)
 		return;
-	search_quanta(&w, tolerance / 8, &q);
+	search_quanta(&t, tolerance / 8, &q);
 	issue(g, &q);
 }

@@ -24,41 +24,41 @@ static uint64_t part_of(uint64_t part, uint64_t length)
 }
 
 /* The least quantum with which the firmware alone ensures floor, in a rotation of LENGTH. */
-static uint64_t ensured(const struct wish *w, uint32_t i, uint64_t length)
+static uint64_t ensured(const struct target *t, uint32_t i, uint64_t length)
 {
-	uint64_t least = part_of(w->vfs[i].floor, length + w->vfs[i].others);
+	uint64_t least = part_of(t->vfs[i].floor, length + t->vfs[i].others);
 
-	least = (least + ONE_STEP - 1) / ONE_STEP + (w->vfs[i].floor > 0);
-	return least > w->vfs[i].least ? least : w->vfs[i].least;
+	least = (least + ONE_STEP - 1) / ONE_STEP + (t->vfs[i].floor > 0);
+	return least > t->vfs[i].least ? least : t->vfs[i].least;
 }
 
-uint64_t search_error(const struct wish *w, const struct quanta *q)
+uint64_t search_error(const struct target *t, const struct quanta *q)
 {
 	uint64_t steps = 0, both = 0, before = 0, competing = 0, all = 0, per, worst = 0, is, off;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++) {
+	for (i = 0; i < t->n; i++) {
 		steps += q->steps[i];
-		before += w->vfs[i].now;
-		both += q->steps[i] > w->vfs[i].now ? q->steps[i] : w->vfs[i].now;
-		all += q->steps[i] * ONE_STEP + w->vfs[i].late;
-		if (w->vfs[i].share)
-			competing += q->steps[i] * ONE_STEP + w->vfs[i].late;
+		before += t->vfs[i].now;
+		both += q->steps[i] > t->vfs[i].now ? q->steps[i] : t->vfs[i].now;
+		all += q->steps[i] * ONE_STEP + t->vfs[i].late;
+		if (t->vfs[i].share)
+			competing += q->steps[i] * ONE_STEP + t->vfs[i].late;
 	}
 	/* In the rotation in which a plan begins to act, some turns are still of the last one. */
-	if (steps > w->rotation || (both > w->rotation && before <= w->rotation))
+	if (steps > t->rotation || (both > t->rotation && before <= t->rotation))
 		return WHOLE;
 	per = (UINT64_C(1) << 56) / (competing + !competing);
-	for (i = 0; i < w->n; i++) {
-		if (w->vfs[i].floor && q->steps[i] < ensured(w, i, steps * ONE_STEP))
+	for (i = 0; i < t->n; i++) {
+		if (t->vfs[i].floor && q->steps[i] < ensured(t, i, steps * ONE_STEP))
 			return WHOLE;
-		if (w->vfs[i].share) {
-			is = (q->steps[i] * ONE_STEP + w->vfs[i].late) * per >> 24;
-			off = is > w->vfs[i].share ? is - w->vfs[i].share : w->vfs[i].share - is;
+		if (t->vfs[i].share) {
+			is = (q->steps[i] * ONE_STEP + t->vfs[i].late) * per >> 24;
+			off = is > t->vfs[i].share ? is - t->vfs[i].share : t->vfs[i].share - is;
 		} else {
 			/* A VF without work keeps its quantum, unless it is far from its part. */
 			is = q->steps[i] * ONE_STEP;
-			off = part_of(w->vfs[i].part, all);
+			off = part_of(t->vfs[i].part, all);
 			off = is + ONE_STEP < off / 2 || is > 2 * off + ONE_STEP ? WHOLE / 16 : 0;
 		}
 		worst = off > worst ? off : worst;
@@ -71,50 +71,50 @@ uint64_t search_error(const struct wish *w, const struct quanta *q)
  * more: in another rotation they take another part of the time, and an estimate of lateness is a
  * mean, which the next epoch need not be like. A quarter of the part that the latest VF takes.
  */
-static uint64_t cost_of_length(const struct wish *w)
+static uint64_t cost_of_length(const struct target *t)
 {
 	uint64_t latest = 0;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++)
-		latest = w->vfs[i].late > latest ? w->vfs[i].late : latest;
-	return COST_OF_LENGTH + (latest << 14) / w->wanted;
+	for (i = 0; i < t->n; i++)
+		latest = t->vfs[i].late > latest ? t->vfs[i].late : latest;
+	return COST_OF_LENGTH + (latest << 14) / t->wanted;
 }
 
-static uint64_t price(const struct wish *w, const struct quanta *q, uint64_t cost)
+static uint64_t price(const struct target *t, const struct quanta *q, uint64_t cost)
 {
-	uint64_t total = search_error(w, q), steps = 0;
+	uint64_t total = search_error(t, q), steps = 0;
 	uint32_t i;
 
 	if (total == WHOLE)
 		return UINT64_MAX;
-	for (i = 0; i < w->n; i++) {
-		total += q->steps[i] != w->vfs[i].now ? cost : 0;
+	for (i = 0; i < t->n; i++) {
+		total += q->steps[i] != t->vfs[i].now ? cost : 0;
 		steps += q->steps[i];
 	}
-	steps = steps > w->wanted ? steps - w->wanted : w->wanted - steps;
-	return total + steps * cost_of_length(w) / w->wanted;
+	steps = steps > t->wanted ? steps - t->wanted : t->wanted - steps;
+	return total + steps * cost_of_length(t) / t->wanted;
 }
 
 /* The quanta of a rotation of LENGTH, rounded. */
-static void at_length(const struct wish *w, uint64_t length, struct quanta *q)
+static void at_length(const struct target *t, uint64_t length, struct quanta *q)
 {
 	uint64_t turn, least;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++) {
-		turn = part_of(w->vfs[i].part, length);
-		turn = turn > w->vfs[i].late ? turn - w->vfs[i].late : 0;
-		least = ensured(w, i, length);
+	for (i = 0; i < t->n; i++) {
+		turn = part_of(t->vfs[i].part, length);
+		turn = turn > t->vfs[i].late ? turn - t->vfs[i].late : 0;
+		least = ensured(t, i, length);
 		q->steps[i] = (turn + ONE_STEP / 2) / ONE_STEP;
 		q->steps[i] = q->steps[i] < least ? least : q->steps[i];
 	}
 }
 
-static void keep_better(const struct wish *w, uint64_t cost, const struct quanta *q, uint64_t *best,
-			struct quanta *out)
+static void keep_better(const struct target *t, uint64_t cost, const struct quanta *q,
+			uint64_t *best, struct quanta *out)
 {
-	uint64_t total = price(w, q, cost);
+	uint64_t total = price(t, q, cost);
 
 	if (total < *best) {
 		*best = total;
@@ -124,49 +124,50 @@ static void keep_better(const struct wish *w, uint64_t cost, const struct quanta
 
 /* All plans that differ from what is in force in one quantum, by what makes that VF's share right.
  */
-static void try_one_by_one(const struct wish *w, uint64_t cost, uint64_t *best, struct quanta *out)
+static void try_one_by_one(const struct target *t, uint64_t cost, uint64_t *best,
+			   struct quanta *out)
 {
 	struct quanta q;
 	uint64_t rest = 0, turn;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++) {
-		q.steps[i] = w->vfs[i].now;
-		rest += w->vfs[i].share ? q.steps[i] * ONE_STEP + w->vfs[i].late : 0;
+	for (i = 0; i < t->n; i++) {
+		q.steps[i] = t->vfs[i].now;
+		rest += t->vfs[i].share ? q.steps[i] * ONE_STEP + t->vfs[i].late : 0;
 	}
-	keep_better(w, cost, &q, best, out);
-	for (i = 0; i < w->n; i++) {
-		uint64_t share = w->vfs[i].share, own = q.steps[i] * ONE_STEP + w->vfs[i].late;
+	keep_better(t, cost, &q, best, out);
+	for (i = 0; i < t->n; i++) {
+		uint64_t share = t->vfs[i].share, own = q.steps[i] * ONE_STEP + t->vfs[i].late;
 
 		if (share == 0 || share >= WHOLE - (WHOLE >> 8))
 			continue;
 		/* turn / (turn + rest) = share */
 		turn = (rest - own) * (share >> 8) / ((WHOLE - share) >> 8);
-		turn = turn > w->vfs[i].late ? turn - w->vfs[i].late : 0;
+		turn = turn > t->vfs[i].late ? turn - t->vfs[i].late : 0;
 		q.steps[i] = (turn + ONE_STEP / 2) / ONE_STEP;
-		if (q.steps[i] < w->vfs[i].least)
-			q.steps[i] = w->vfs[i].least;
-		keep_better(w, cost, &q, best, out);
-		q.steps[i] = w->vfs[i].now;
+		if (q.steps[i] < t->vfs[i].least)
+			q.steps[i] = t->vfs[i].least;
+		keep_better(t, cost, &q, best, out);
+		q.steps[i] = t->vfs[i].now;
 	}
 }
 
-void search_quanta(const struct wish *w, uint64_t cost, struct quanta *out)
+void search_quanta(const struct target *t, uint64_t cost, struct quanta *out)
 {
 	uint64_t best = UINT64_MAX, late = 0, first = 0, length, last, stride;
 	struct quanta q;
 	uint32_t i;
 
-	for (i = 0; i < w->n; i++) {
-		late += w->vfs[i].late;
-		first += w->vfs[i].least * ONE_STEP;
-		out->steps[i] = w->vfs[i].least;
+	for (i = 0; i < t->n; i++) {
+		late += t->vfs[i].late;
+		first += t->vfs[i].least * ONE_STEP;
+		out->steps[i] = t->vfs[i].least;
 	}
-	try_one_by_one(w, cost, &best, out);
-	last = w->rotation * ONE_STEP + late;
+	try_one_by_one(t, cost, &best, out);
+	last = t->rotation * ONE_STEP + late;
 	stride = ((last - first) / TRIES + ONE_STEP - 1) / ONE_STEP * ONE_STEP;
 	for (length = first; length <= last; length += stride ? stride : ONE_STEP) {
-		at_length(w, length, &q);
-		keep_better(w, cost, &q, &best, out);
+		at_length(t, length, &q);
+		keep_better(t, cost, &q, &best, out);
 	}
 }

@@ -214,10 +214,68 @@ static void with_faults_and_operators(void)
 	CU_ASSERT(getenv("VHOST_SEED") || (changes > 10000 && moves > 1000));
 }
 
+#define RESTART_VFS 3u
+#define RESTART_STEPS 400u
+
+/* The scenario of the restarts: three tenants with all kinds of times, all of which behave. */
+static void begin_for_restart(struct vhost *h, const struct vgpu_policy_ops *policy, uint64_t seed)
+{
+	vhost_init(h, RESTART_VFS, seed);
+	set_up(h, CALM);
+	h->memory = VHOST_MEMORY_CLEARS;
+	vhost_start(h, policy, NULL, NULL);
+}
+
+/* vgpud dies after step K, whatever it was about to do: the next one gives each VF a turn within a
+ * second, and resets none, but for those whose driver was in its window: it starts again. */
+static void restart_after(uint64_t k, const struct vgpu_policy_ops *policy, uint64_t seed)
+{
+	static struct vhost h;
+	uint64_t before[RESTART_VFS];
+	struct vgpu_vf_view view;
+	bool up[RESTART_VFS];
+	uint32_t i;
+
+	begin_for_restart(&h, policy, seed);
+	h.most_steps = k;
+	vhost_run(&h, 100 * VGPU_SEC);
+	h.most_steps = 0;
+	for (i = 0; i < RESTART_VFS; i++)
+		up[i] = h.vfs[i].up;
+	vhost_restart(&h, policy, NULL, NULL);
+	for (i = 0; i < RESTART_VFS; i++)
+		before[i] = h.vfs[i].dispatches;
+	vhost_run(&h, h.now + VGPU_SEC);
+	for (i = 0; i < RESTART_VFS; i++) {
+		vgpu_core_vf_view(h.core, i, &view);
+		if (h.vfs[i].dispatches == before[i])
+			vhost_fail(&h, "VF %u had no turn", i);
+		if (view.ledger.resets > !up[i] || view.ledger.hangs)
+			vhost_fail(&h, "VF %u was reset", i);
+	}
+	if (h.violations)
+		fprintf(stderr, "policy %s, seed %llu, restart after step %llu\n", policy->name,
+			(unsigned long long)seed, (unsigned long long)k);
+	CU_ASSERT_EQUAL(h.violations, 0);
+	vhost_finish(&h);
+}
+
+static void restarts(void)
+{
+	const char *only = getenv("VHOST_SEED");
+	uint64_t seed = only ? strtoull(only, NULL, 0) : 7, k;
+	unsigned p;
+
+	for (p = 0; vgpu_builtin_policies[p]; p++)
+		for (k = 1; k <= RESTART_STEPS; k++)
+			restart_after(k, vgpu_builtin_policies[p], seed);
+}
+
 static const struct test tests[] = {
 	{"random tenants, no faults", calm},
 	{"random tenants, hangs, resets, windows, failing commands", with_faults},
 	{"the same, with policies and parameters changed while it runs", with_faults_and_operators},
+	{"a restart after each step", restarts},
 	{NULL, NULL},
 };
 

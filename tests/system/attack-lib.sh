@@ -94,7 +94,7 @@ attack_all() {
 	trap 'r=$?; echo "$were" 2>/dev/null >$pages; (exit $r); finish' EXIT
 	for kind in $1; do
 		if [ "$kind" = huge ] && ! { echo $((were + 4)) >$pages; } 2>/dev/null; then
-			echo "$kind: this machine has no huge pages to set aside"
+			echo "skipped: $kind: this machine has no huge pages to set aside"
 			continue
 		fi
 		: >"$run/attack.txt"
@@ -107,7 +107,7 @@ attack_all() {
 		kill "${pids[-1]}" 2>/dev/null
 		wait "${pids[-1]}"; result=$?
 		[ "$kind" != huge ] || echo "$were" >$pages
-		[ $result != 3 ] || echo "$kind is not possible here: $(cat "$run/attack.txt")"
+		[ $result != 3 ] || echo "skipped: $kind is not possible here: $(cat "$run/attack.txt")"
 		[ $result = 0 ] || [ $result = 3 ] || fail "the attack $kind ended with $result: $(cat "$run/attack.txt")"
 		# It is served again, within the time that a process has to say that it is there.
 		"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"

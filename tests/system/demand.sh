@@ -24,7 +24,7 @@ cat >"$run/vgpud.conf" <<-CONF
 CONF
 mib_is() { [ "$(mib "$1")" = "$2" ]; }
 weight() { json vf show "$1" | jq .params.weight; }
-office=$(slice "<v:profile>office</v:profile>")
+office=$(claim "<v:profile>office</v:profile>")
 start_vgpud
 for n in 0 1 2 3; do await 30 is $n state available; done
 [ "$(mib 0)" = 0 ] && [ "$(mib 3)" = 32 ] || fail "$(ctl vf list)"
@@ -33,18 +33,18 @@ for n in 0 1 2 3; do await 30 is $n state available; done
 sequence 1 "$office" prepare start started || fail "$(cat "$run/said")"
 one=$(vf_of 1)
 [ "$(mib "$one")" = 96 ] && [ "$(weight "$one")" = 50 ] || fail "$(ctl vf list)"
-sequence 2 "$(slice "<v:profile>office</v:profile><v:memory unit='MiB'>160</v:memory><v:sched><v:weight>70</v:weight></v:sched>")" \
+sequence 2 "$(claim "<v:profile>office</v:profile><v:memory unit='MiB'>160</v:memory><v:sched><v:weight>70</v:weight></v:sched>")" \
 	prepare start started || fail "$(cat "$run/said")"
 two=$(vf_of 2)
 [ "$(mib "$two")" = 160 ] && [ "$(weight "$two")" = 70 ] || fail "$(ctl vf list)"
 
 # A claim that cannot be met is refused with one sentence and leaves no lease.
-refused "no \[profile huge\] is configured" hook 5 "$(slice "<v:profile>huge</v:profile>")" prepare
-refused "VFs of gpu0 have no memory until a VM claims some" hook 5 "$(slice "<v:device gpu='gpu0' vf='2'/>")" prepare
-refused "480 MiB are claimed; gpu0 can free at most" hook 5 "$(slice "<v:memory unit='MiB'>480</v:memory>")" prepare
+refused "no \[profile huge\] is configured" hook 5 "$(claim "<v:profile>huge</v:profile>")" prepare
+refused "VFs of gpu0 have no memory until a VM claims some" hook 5 "$(claim "<v:device gpu='gpu0' vf='2'/>")" prepare
+refused "480 MiB are claimed; gpu0 can free at most" hook 5 "$(claim "<v:memory unit='MiB'>480</v:memory>")" prepare
 leases_are '["vm1 running","vm2 running"]'
 # A claim without memory gets the VF whose memory is configured.
-sequence 6 "$(slice "<v:profile>light</v:profile>")" prepare start started || fail "$(cat "$run/said")"
+sequence 6 "$(claim "<v:profile>light</v:profile>")" prepare start started || fail "$(cat "$run/said")"
 [ "$(vf_of 6)" = 3 ] && [ "$(mib 3)" = 32 ] && [ "$(weight 3)" = 20 ] || fail "$(ctl vf list)"
 
 # vgpud is killed: VMs keep their partitions, even those whose guest has not started.
@@ -62,7 +62,7 @@ await 30 clean
 before=$(vf "$two" memory_offset)
 rest=$(($(json memory show | jq .after_compaction_bytes) >> 20))
 [ $rest -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "nothing to compact: $(ctl memory show)"
-sequence 7 "$(slice "<v:memory unit='MiB'>$rest</v:memory>")" prepare start started || fail "$(cat "$run/said"; ctl memory show)"
+sequence 7 "$(claim "<v:memory unit='MiB'>$rest</v:memory>")" prepare start started || fail "$(cat "$run/said"; ctl memory show)"
 [ "$(mib "$(vf_of 7)")" = "$rest" ] || fail "$(ctl vf list)"
 [ "$(vf "$two" memory_offset)" != "$before" ] || fail "vm2's partition was not moved: $(ctl memory show)"
 runs=$(vf "$two" dispatches)
@@ -74,7 +74,7 @@ kill -INT $g; wait_guest $g g
 for n in 2 6 7; do hook $n "$office" release; done
 for n in 0 1 2; do await 30 mib_is $n 0; done
 ctl memory set 0 64M >/dev/null || fail "memory set failed"
-sequence 8 "$(slice "<v:memory unit='MiB'>128</v:memory><v:device gpu='gpu0' vf='0'/>")" prepare start started || fail "$(cat "$run/said")"
+sequence 8 "$(claim "<v:memory unit='MiB'>128</v:memory><v:device gpu='gpu0' vf='0'/>")" prepare start started || fail "$(cat "$run/said")"
 [ "$(mib 0)" = 128 ] || fail "$(ctl vf list)"
 hook 8 "$office" release
 await 30 mib_is 0 64

@@ -21,8 +21,8 @@ weight() { json vf show "$1" | jq .params.weight; }
 
 conf fair
 start_vgpud
-any=$(slice "")
-heavy=$(slice "<v:device pool='render'/><v:sched><v:weight>300</v:weight></v:sched>")
+any=$(claim "")
+heavy=$(claim "<v:device pool='render'/><v:sched><v:weight>300</v:weight></v:sched>")
 
 # A VM starts and ends. While it has the VF, the VF has the weight of its claim.
 sequence 1 "$heavy" prepare start || fail "$(cat "$run/said")"
@@ -45,26 +45,26 @@ domain 1 "$any" | "$run/qemu" vm1 reconnect begin - || fail "the hook failed und
 sequence 1 "$any" prepare start || fail "$(cat "$run/said")"; leases_are '["vm1 reserved"]'
 sequence 1 "$any" started
 # A running VM that vgpud does not know is added by reconnect.
-hook 9 "$(slice "<v:device gpu='gpu0' vf='2'/>")" reconnect || fail "$(cat "$run/said")"; leases_are '["vm1 running","vm9 running"]'
+hook 9 "$(claim "<v:device gpu='gpu0' vf='2'/>")" reconnect || fail "$(cat "$run/said")"; leases_are '["vm1 running","vm9 running"]'
 hook 9 "$any" release
 
 # Each refusal is one sentence that says what is wrong.
-refused "vm2/a: there is no GPU gpu7" hook 2 "$(slice "<v:device gpu='gpu7'/>")" prepare
-refused "there is no GPU in pool fast" hook 2 "$(slice "<v:device pool='fast'/>")" prepare
+refused "vm2/a: there is no GPU gpu7" hook 2 "$(claim "<v:device gpu='gpu7'/>")" prepare
+refused "there is no GPU in pool fast" hook 2 "$(claim "<v:device pool='fast'/>")" prepare
 theirs=$(vf_of 1)
-refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(slice "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
-refused "has VFs 0 to 3, no VF 9" hook 2 "$(slice "<v:device gpu='gpu0' vf='9'/>")" prepare
-refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(slice "<v:memory unit='MiB'>9000</v:memory>")" prepare
-refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(slice "<v:sched policy='strict'/>")" prepare
-refused "policy fair: slots: no such parameter" hook 2 "$(slice "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
-refused "policy fair: weight = 99999: want 1 to" hook 2 "$(slice "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
-refused "line 1: <weigth> is not known in <sched>" hook 2 "$(slice "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
+refused "VF $theirs of gpu0 belongs to vm1" hook 2 "$(claim "<v:device gpu='gpu0' vf='$theirs'/>")" prepare
+refused "has VFs 0 to 3, no VF 9" hook 2 "$(claim "<v:device gpu='gpu0' vf='9'/>")" prepare
+refused "9000 MiB are claimed; gpu0 can free at most" hook 2 "$(claim "<v:memory unit='MiB'>9000</v:memory>")" prepare
+refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(claim "<v:sched policy='strict'/>")" prepare
+refused "policy fair: slots: no such parameter" hook 2 "$(claim "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
+refused "policy fair: weight = 99999: want 1 to" hook 2 "$(claim "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
+refused "line 1: <weigth> is not known in <sched>" hook 2 "$(claim "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
 refused "cannot be moved to another host" hook 2 "$any" migrate
-hook 2 "$(slice "<v:device gpu='gpu7'/>" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
+hook 2 "$(claim "<v:device gpu='gpu7'/>" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
 hook 2 "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1'>" reconnect || fail "reconnect was refused"
 leases_are '["vm1 running"]'
 # The VF is being scrubbed when its VM starts again: the start waits for the scrub and is not refused.
-own=$(slice "<v:device gpu='gpu0' vf='3'/>")
+own=$(claim "<v:device gpu='gpu0' vf='3'/>")
 sequence 3 "$own" prepare start started stopped release prepare start started stopped release || fail "$(cat "$run/said")"
 # A VM claims two VFs: it gets both or none.
 two="<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a'><v:sched><v:weight>50</v:weight></v:sched></v:vf><v:vf name='b'><v:device gpu='gpu7'/></v:vf></v:vgpu>"
@@ -89,7 +89,7 @@ free=$(((theirs + 1) % 4))
 await 10 is $free state available
 start_guest p $free sha256 --seconds 100; p=$guest_pid
 await 30 is $free state active
-refused "VF $free of gpu0 is active" hook 2 "$(slice "<v:device gpu='gpu0' vf='$free'/>")" prepare
+refused "VF $free of gpu0 is active" hook 2 "$(claim "<v:device gpu='gpu0' vf='$free'/>")" prepare
 kill -INT $p
 wait $p || fail "the guest ended with $?"
 
@@ -110,7 +110,7 @@ hook 4 "$heavy" release
 # vgpud is down: a VM that requires a GPU does not start, other VMs start, and running VMs are not affected.
 kill $vgpud_pid; wait $vgpud_pid
 refused "requires a GPU, and vgpud is not running" hook 2 "$any" prepare
-hook 2 "$(slice "" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
+hook 2 "$(claim "" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
 hook 2 "" prepare || fail "a VM without a claim was refused"
 for operation in started stopped release reconnect; do hook 1 "$any" $operation || fail "$operation was refused"; done
 # vgpud is stopped and does not answer: the hook gives up after its time-out.
@@ -143,7 +143,7 @@ done
 kill $vgpud_pid; wait $vgpud_pid
 conf qos
 start_vgpud
-most=$(slice "<v:sched><v:share min='60'/></v:sched>")
+most=$(claim "<v:sched><v:share min='60'/></v:sched>")
 hook 1 "$most" prepare || fail "$(cat "$run/said")"
 refused "policy qos: " hook 2 "$most" prepare
 leases_are '["vm1 reserved"]'

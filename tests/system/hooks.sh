@@ -7,7 +7,7 @@ uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }
 domain() { # N CLAIM
 	echo "<domain type='kvm'><name>vm$1</name><uuid>$(uuid "$1")</uuid><metadata>$2</metadata></domain>"
 }
-slice() { # INSIDE [ATTRIBUTES]
+claim() { # INSIDE [ATTRIBUTES]
 	echo "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' ${2:-}><v:vf name='a'>$1</v:vf></v:vgpu>"
 }
 # hook N CLAIM OPERATION: calls the hook as libvirt does for domain vmN; its messages go to $run/said.

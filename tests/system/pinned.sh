@@ -35,7 +35,7 @@ ctl memory show --svg "$run/map.svg" >/dev/null && grep -q 'host memory' "$run/m
 # The cost of swapping is stated.
 ctl memory plan 0 96M | grep -q 'out and in within .* in epochs of' || fail "$(ctl memory plan 0 96M)"
 ! ctl memory plan 2 96M | grep -q 'is swapped' || fail "$(ctl memory plan 2 96M)"
-sequence 1 "$(slice '')" prepare start started || fail "VM 1 was refused: $(cat "$run/said")"
+sequence 1 "$(claim '')" prepare start started || fail "VM 1 was refused: $(cat "$run/said")"
 [ "$(vf_of 1)" = 3 ] || fail "VM 1 has VF $(vf_of 1)"
 grep -q "vm1/a: its memory is swapped to host memory, out and in within" "$run/vgpud.log" || fail "vgpud's log does not state the cost of swapping for vm1: $(cat "$run/vgpud.log")"
 for n in 0 1 2; do kill -INT ${g[n]}; wait_guest ${g[n]} g$n; done

@@ -22,6 +22,7 @@ for p in $(children); do
 	done
 	[ "$(id -u)" != 0 ] || ! grep -qE '^(Uid|Gid):.*\b0\b' "/proc/$p/status" || fail "worker $p runs as root"
 done
+[ "$(id -u)" = 0 ] || echo "skipped: needs root, whose workers run as another user"
 
 start_guest a 0 sha256 --device-memory --seconds 300; a=$guest_pid
 start_guest b 1 mixed --seconds 300; b=$guest_pid

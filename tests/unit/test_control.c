@@ -21,6 +21,7 @@
 #include "lease.h"
 #include "listen.h"
 #include "log.h"
+#include "machine.h"
 #include "plugin.h"
 #include "quick_gpu.h"
 #include "suite.h"
@@ -269,6 +270,50 @@ static void who_looks_does_not_keep_out(void)
 	end();
 }
 
+/* Changes from many connections, of which each may have 16 under way, fill the list of an engine
+ * that does not answer. Those beyond it are refused with a message that says why; the others are
+ * made when the engine answers again. */
+static void changes_have_an_end(void)
+{
+	static struct peer *crowd[4];
+	struct json_object *o;
+	uint32_t i, k, refusals = 0;
+
+	begin("fair");
+	turn();
+	quick_block();
+	for (i = 0; i < 4; i++) {
+		crowd[i] = calloc(1, sizeof(*crowd[i]));
+		join(crowd[i], config.socket);
+		for (k = 0; k < 15; k++)
+			say(crowd[i], k % 2 ? "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n"
+					    : "{\"method\":\"vf.set\",\"args\":{\"vf\":1,"
+					      "\"params\":{\"weight\":\"300\"}}}\n");
+	}
+	for (i = 0; i < 100; i++)
+		turn();
+	quick_unblock();
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < 15; k++) {
+			o = hear(crowd[i]);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+			if (!get(o, "result")) {
+				refusals++;
+				CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
+				CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
+							      "48 changes of gpu0 are under way"));
+			}
+			json_object_put(o);
+		}
+		close(crowd[i]->fd);
+		free(crowd[i]);
+	}
+	CU_ASSERT_EQUAL(refusals, 60 - 48);
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"200\"}}}\n");
+	CU_ASSERT(says(&one, "weight", "200"));
+	end();
+}
+
 /* Connects, and makes a reader of the client that has come: the test is no other user. */
 static void make_reader(struct peer *p)
 {
@@ -473,7 +518,7 @@ static void leases_remember(void)
 {
 	static const char *const saved =
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
-		"\"domain\":\"d\",\"slice\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
+		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
 	struct json_object *o;
 	FILE *f;
 
@@ -543,6 +588,260 @@ static void a_list_older_than_the_end(void)
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
 	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0); /* it runs again */
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	end();
+}
+
+#define NO_VM "8a1f0b3c-0000-4000-8000-000000000002"
+#define CLAIM(vfs)                                                                                 \
+	"<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid><metadata>"                    \
+	"<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'>" vfs "</v:vgpu></metadata>"
+#define UNCLAIMED "<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid>"
+#define A "<v:vf name='a'><v:device gpu='gpu0' vf='1'/>"
+#define HEAVY_A A "<v:sched><v:weight>300</v:weight></v:sched></v:vf>"
+#define HOSTDEV                                                                                    \
+	"<devices><hostdev mode='subsystem' type='pci'><source><address domain='0x0000' "          \
+	"bus='0x04' slot='0x10' function='0x2'/></source><alias name='ua-vgpud-a'/></hostdev>"     \
+	"</devices>"
+#define VF1 "0000:04:10.2"
+
+/* Sends a call of libvirt's hook. */
+static void hook(struct peer *p, const char *operation, const char *xml)
+{
+	char text[1400];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"hook\",\"args\":{\"operation\":\"%s\",\"xml\":\"%s\"}}\n",
+		 operation, xml);
+	say(p, text);
+}
+
+/* Returns whether the next answer is a result. */
+static bool done(struct peer *p)
+{
+	struct json_object *o = hear(p);
+	bool is = get(o, "result") != NULL;
+
+	if (!is)
+		printf("\n  no result: %s\n", json_object_to_json_string(o));
+	json_object_put(o);
+	return is;
+}
+
+/* Reports that libvirt runs one VM, with an XML or, if it is NULL, another VM. Returns how many
+ * elements the list KEY of the answer has; the address in its first one is then in ADDRESS. */
+static size_t sync_vm(const char *xml, const char *key, char address[32])
+{
+	char text[1400];
+	struct json_object *o, *list;
+	size_t n;
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.sync\",\"args\":{\"as_of_ns\":%llu,\"domains\":{\"%s\":\"%s\"}}}"
+		 "\n",
+		 (unsigned long long)vgpu_now(), xml ? VM_UUID : NO_VM, xml ? xml : "");
+	say(&one, text);
+	o = hear(&one);
+	list = get(get(o, "result"), key);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(list);
+	n = json_object_array_length(list);
+	address[0] = '\0';
+	if (n && json_object_is_type(json_object_array_get_idx(list, 0), json_type_object))
+		snprintf(address, 32, "%s",
+			 json_object_get_string(
+				 get(json_object_array_get_idx(list, 0), "address")));
+	json_object_put(o);
+	return n;
+}
+
+/* Begins with VFs that no tenant has: a reset ends the guest drivers of the quick GPU's. */
+static void begin_free(void)
+{
+	char text[80];
+	uint32_t vf;
+
+	begin("fair");
+	for (vf = 0; vf < QUICK_VFS; vf++) {
+		snprintf(text, sizeof(text), "{\"method\":\"vf.reset\",\"args\":{\"vf\":%u}}\n",
+			 vf);
+		say(&one, text);
+		CU_ASSERT(done(&one));
+		snprintf(text, sizeof(text), "{\"method\":\"vf.show\",\"args\":{\"vf\":%u}}\n", vf);
+		CU_ASSERT_FATAL(comes_to_say(&one, text, "state", "available"));
+	}
+}
+
+static int64_t weight(uint32_t vf)
+{
+	return engine_policy(control.gpus[0].engine)->to_come.vf_params[vf][0];
+}
+
+static uint32_t n_leases(void)
+{
+	uint32_t vf, n = 0;
+
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+		n += control.gpus[0].leases[vf].state != LEASE_NONE;
+	return n;
+}
+
+/* A claim for more memory than the GPU can free is refused with both sizes. The VFs that were tried
+ * are free afterwards, for the next VM. */
+static void too_little_memory(void)
+{
+	begin_free();
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:memory unit='MiB'>200</v:memory></v:vf>") "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "200 MiB are claimed; gpu0 can free at most"));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	end();
+}
+
+/* The hook disconnects while its reservation is under way, because libvirt has given the start up:
+ * the VF is free again, with its usual parameters. */
+static void hook_leaves(void)
+{
+	static struct peer hooked;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+
+	begin_free();
+	join(&hooked, config.socket);
+	turn();
+	quick_block();
+	hook(&hooked, "prepare", CLAIM(HEAVY_A "<v:vf name='b'/>") "</domain>");
+	while (!control.calls && vgpu_now() < until)
+		turn();
+	close(hooked.fd);
+	while (control.clients && control.clients->next && control.clients->next->next &&
+	       vgpu_now() < until)
+		turn();
+	quick_unblock();
+	while (control.calls && vgpu_now() < until)
+		turn();
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	end();
+}
+
+/* A reservation whose VM does not start within lease_s ends. It stays until then, and when the VF
+ * is in use by then: the VM runs, though no hook has said so. */
+static void reservations_expire(void)
+{
+	struct lease *l = &control.gpus[0].leases[1];
+	vgpu_nsec before;
+
+	begin_free();
+	before = vgpu_now();
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(l->expires >= before + 60 * VGPU_SEC && l->expires <= vgpu_now() + 60 * VGPU_SEC);
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
+	l->expires = before;
+	control.gpus[0].in_use = 2;
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>"); /* ends the lease before it */
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
+	l->expires = before;
+	control.gpus[0].in_use = 0;
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	end();
+}
+
+/* What vgpud-libvirt reports of a running VM decides: a VF without a device in its XML is to be
+ * attached; one that is no longer claimed, but has the device that vgpud-libvirt attached, is to be
+ * detached; the VF of a VM that is gone is free. */
+static void synced(void)
+{
+	const struct lease *l = &control.gpus[0].leases[1];
+	char address[32];
+
+	make_machine();
+	point("../" VF1, PCI_DEVICES "/" PF "/virtfn1");
+	begin("fair");
+	strcpy(control.gpus[0].config->device, "pci:" PF);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "attach", address), 1);
+	CU_ASSERT_STRING_EQUAL(address, VF1);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "attach", address), 0);
+	CU_ASSERT_EQUAL(sync_vm(UNCLAIMED HOSTDEV "</domain>", "detach", address), 1);
+	CU_ASSERT_STRING_EQUAL(address, VF1);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING); /* the VM still has the device */
+	CU_ASSERT_EQUAL(sync_vm(UNCLAIMED "</domain>", "detach", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(NULL, "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	strcpy(control.gpus[0].config->device, "quick:");
+	end();
+	remove_machine();
+}
+
+/* A claim that was changed while its VM runs gets its parameters with the next report; one that the
+ * policy refuses changes nothing. */
+static void repaired(void)
+{
+	char address[32];
+
+	begin("fair");
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(A "</v:vf>") "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM(A "<v:sched><v:weight>99999</v:weight></v:sched></v:vf>") "</domain>",
+			"missing", address),
+		0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	CU_ASSERT(strstr(control.gpus[0].leases[1].said, "99999") != NULL);
+	end();
+}
+
+/* vgpud is restarted while a VM runs with two VFs, one of which is no longer configured: the other
+ * stays the VM's, and the VM is reported as lacking one. */
+static void one_of_two(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
+		"\"domain\":\"vm1\",\"vf_name\":\"a\",\"params\":{\"weight\":\"300\"}},"
+		"{\"gpu\":\"gpu0\",\"vf\":5,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
+		"\"domain\":\"vm1\",\"vf_name\":\"b\",\"params\":{}}]\n";
+	char address[32];
+	FILE *f;
+
+	begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	hook(&other, "started",
+	     CLAIM(HEAVY_A "<v:vf name='b'><v:device gpu='gpu0' vf='5'/></v:vf>") "</domain>");
+	CU_ASSERT(done(&other));
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM(HEAVY_A
+			      "<v:vf name='b'><v:device gpu='gpu0' vf='5'/></v:vf>") "</domain>",
+			"missing", address),
+		1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
 	end();
 }
 
@@ -660,6 +959,7 @@ static void one_line_each(void)
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"requests that only read do not block changes", who_looks_does_not_keep_out},
+	{"changes of one GPU are limited over all connections", changes_have_an_end},
 	{"a reader has one request at a time", one_at_a_time},
 	{"readers who have gone leave their places", gone},
 	{"readers' requests leave places to root's", readers_keep_nobody_out},
@@ -669,6 +969,12 @@ static const struct test tests[] = {
 	{"a change for a replaced policy is made again", made_again},
 	{"leases keep parameters across policies", leases_remember},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
+	{"a claim for too much memory leaves nothing reserved", too_little_memory},
+	{"a hook that leaves takes its reservation along", hook_leaves},
+	{"reservations end after lease_s", reservations_expire},
+	{"VFs are attached, detached and freed as libvirt's list says", synced},
+	{"a changed claim of a running VM is applied", repaired},
+	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a client without credentials is refused", strangers},
 	{"requests with unsuitable arguments are refused", not_wanted},
 	{"a log message stays on one line", one_line_each},

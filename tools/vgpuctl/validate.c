@@ -34,12 +34,12 @@ static char *slurp(const char *file, size_t *size)
 	return text;
 }
 
-static struct json_object *slice_json(const struct claim_vf *s)
+static struct json_object *vf_json(const struct claim_vf *s)
 {
 	struct json_object *o = json_object_new_object(), *params = json_object_new_object();
 	uint32_t i;
 
-	json_object_object_add(o, "slice", json_object_new_string(s->name));
+	json_object_object_add(o, "vf_name", json_object_new_string(s->name));
 	if (s->alias[0])
 		json_object_object_add(o, "alias", json_object_new_string(s->alias));
 	if (s->gpu[0])
@@ -118,8 +118,8 @@ bool validate(const char *file, bool as_json)
 	list = json_object_new_array();
 	json_object_object_add(o, "required", json_object_new_boolean(claim.required));
 	for (i = 0; i < claim.n_vfs; i++)
-		json_object_array_add(list, slice_json(&claim.vfs[i]));
-	json_object_object_add(o, "slices", list);
+		json_object_array_add(list, vf_json(&claim.vfs[i]));
+	json_object_object_add(o, "vfs", list);
 	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
 	return true;

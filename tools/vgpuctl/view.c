@@ -117,16 +117,16 @@ void view_gpu_list(struct json_object *o)
 
 void view_vm_explain(struct json_object *o)
 {
-	struct json_object *list = get(o, "slices");
+	struct json_object *list = get(o, "vfs");
 	size_t i, n = json_object_array_length(list);
 
 	if (n == 0)
 		printf("%s claims no VF and has none\n", get_text(o, "domain"));
 	for (i = 0; i < n; i++) {
-		struct json_object *slice = json_object_array_get_idx(list, i);
+		struct json_object *vf = json_object_array_get_idx(list, i);
 
-		printf("%s/%s: %s: %s\n", get_text(o, "domain"), get_text(slice, "slice"),
-		       get_text(slice, "state"), get_text(slice, "text"));
+		printf("%s/%s: %s: %s\n", get_text(o, "domain"), get_text(vf, "vf_name"),
+		       get_text(vf, "state"), get_text(vf, "text"));
 	}
 }
 
@@ -142,7 +142,7 @@ void view_vm_list(struct json_object *o)
 		struct json_object *vm = json_object_array_get_idx(list, i);
 
 		cell(&t, "%s", get_text(vm, "domain"));
-		cell(&t, "%s", get_text(vm, "slice"));
+		cell(&t, "%s", get_text(vm, "vf_name"));
 		cell(&t, "%s", get_text(vm, "gpu"));
 		cell(&t, "%" PRId64, get_int(vm, "vf"));
 		cell(&t, "%s", get_text(vm, "state"));

@@ -32,7 +32,7 @@ void timeline_svg(struct json_object *o, FILE *to);
 /* Writes the Chrome trace format, which Perfetto reads. */
 void timeline_trace(struct json_object *o, FILE *to);
 
-/* memory.c: which VF has which part of a GPU's memory */
+/* memory_view.c: which VF has which part of a GPU's memory */
 void view_memory(struct json_object *o, unsigned width);
 /* Prints what a resize would move and clear, or has moved and cleared. */
 void view_memory_plan(struct json_object *o);

@@ -2,7 +2,7 @@
 /*
  * The GPU-IOV driver: the PF of an AMD SR-IOV GPU, or of softgpu. registers.c finds each register,
  * open.c sets a GPU up or adopts it, commands.c carries actions out, dispatch.c finds out what
- * happened, memory.c partitions, clears and copies.
+ * happened, place.c partitions, clears and copies.
  */
 #ifndef GPUIOV_DRIVER_H
 #define GPUIOV_DRIVER_H
@@ -101,7 +101,7 @@ int gpuiov_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level
 int gpuiov_gates(struct vgpu_driver *d, uint32_t vf, enum vgpu_access access);
 int gpuiov_notice(struct vgpu_driver *d, uint32_t vf, enum vgpu_notice notice);
 
-/* memory.c */
+/* place.c */
 /* Sets the GPU's aperture to host memory. Returns 0, or -errno; -EOPNOTSUPP: it has none. */
 int gpuiov_set_aperture(struct vgpu_driver *d);
 int gpuiov_read_table(struct vgpu_driver *d, struct vgpu_partition *out);

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attach.h"
@@ -24,6 +23,7 @@
 #include "hung.h"
 #include "log.h"
 #include "set.h"
+#include "vgpu/clock.h"
 
 #define URI "urn:vgpud:xmlns:domain:1"
 #define SOCKET "/run/vgpud/hook.sock"
@@ -159,10 +159,9 @@ static struct json_object *running(void)
 	struct json_object *args, *domains;
 	char uuid[VIR_UUID_STRING_BUFLEN];
 	virDomainPtr *list = NULL;
-	struct timespec t;
+	vgpu_nsec as_of = vgpu_now();
 	int n, i;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
 	n = virConnectListAllDomains(a.libvirt, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	if (n < 0)
 		return NULL;
@@ -174,8 +173,7 @@ static struct json_object *running(void)
 		virDomainFree(list[i]);
 	}
 	free(list);
-	json_object_object_add(args, "as_of_ns",
-			       json_object_new_int64(t.tv_sec * INT64_C(1000000000) + t.tv_nsec));
+	json_object_object_add(args, "as_of_ns", json_object_new_int64((int64_t)as_of));
 	json_object_object_add(args, "domains", domains);
 	return args;
 }

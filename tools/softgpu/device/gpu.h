@@ -162,7 +162,7 @@ void raise_pf(struct softgpu *gpu, uint32_t vector, uint32_t bits);
 void registers_take_message(struct softgpu *gpu, int vf, bool valid, const uint32_t words[4]);
 void registers_take_acknowledgement(struct softgpu *gpu, int vf);
 
-/* memory.c */
+/* partitions.c */
 int memory_create(struct softgpu *gpu, struct vgpu_error *err);
 void memory_destroy(struct softgpu *gpu);
 bool memory_set_partition(struct softgpu *gpu, int vf, uint64_t offset, uint64_t size);

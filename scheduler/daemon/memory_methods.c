@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "memory.h"
+#include "memory_methods.h"
 
 #include <errno.h>
 #include <string.h>
