@@ -348,23 +348,28 @@ static void turn(const struct set *s, const struct vgpu_policy_ops *p, void *sta
 	vfs[pick.vf].debt = (double)usage.charge / MS;
 }
 
+static void facts_of(struct vgpu_facts *facts, vgpu_nsec switch_ns)
+{
+	*facts = (struct vgpu_facts){.max_vfs = MOST,
+				     .switch_ns = switch_ns,
+				     .switch_high_ns = switch_ns,
+				     .min_slice_ns = (vgpu_nsec)(least * MS),
+				     .max_slice_ns = 500 * VGPU_MSEC,
+				     .min_run_ns = (vgpu_nsec)(least * MS),
+				     .grace_ns = 50 * VGPU_MSEC,
+				     .window_ns = VGPU_SEC};
+}
+
 static void run_set(const struct set *s)
 {
 	const struct vgpu_policy_ops *p = vgpu_builtin_policy(s->policy);
-	vgpu_nsec w_ns = (vgpu_nsec)(s->w_ms * MS);
-	struct vgpu_facts facts = {.max_vfs = MOST,
-				   .switch_ns = w_ns,
-				   .switch_high_ns = w_ns,
-				   .min_slice_ns = (vgpu_nsec)(least * MS),
-				   .max_slice_ns = 500 * VGPU_MSEC,
-				   .min_run_ns = (vgpu_nsec)(least * MS),
-				   .grace_ns = 50 * VGPU_MSEC,
-				   .window_ns = VGPU_SEC};
+	struct vgpu_facts facts;
 	int64_t params[VGPU_MAX_PARAMS], row[VGPU_MAX_PARAMS];
 	const char *why = "";
 	void *state = calloc(1, p->memory(MOST));
 	uint32_t v;
 
+	facts_of(&facts, (vgpu_nsec)(s->w_ms * MS));
 	w = s->w_ms;
 	slice = (double)s->slice_us / 1000;
 	shares = late = 0;
@@ -387,6 +392,120 @@ static void run_set(const struct set *s)
 	turn(s, p, state);
 	compare_all(s, p, state);
 	free(state);
+}
+
+/* Servers, driven by hand: VF 0 has 5 ms in 50, VF 1 has 2 ms in 20, VF 2 only what they leave. */
+static const struct vgpu_policy_ops *servers;
+static struct vgpu_facts gpu;
+static void *server_state;
+static vgpu_nsec now;
+static uint32_t running;
+static vgpu_nsec granted, began;
+
+static void servers_begin(void)
+{
+	static const int64_t budgets[][2] = {{5000, 50000}, {2000, 20000}, {0, 33000}};
+	int64_t params[VGPU_MAX_PARAMS], row[VGPU_MAX_PARAMS];
+	const char *why;
+	uint32_t v;
+
+	servers = vgpu_builtin_policy("deadline");
+	facts_of(&gpu, 300 * VGPU_USEC);
+	server_state = calloc(1, servers->memory(MOST));
+	vgpu_param_defaults(servers->params, params);
+	servers->attach(server_state, &gpu, params);
+	for (v = 0; v < 3; v++) {
+		row[0] = budgets[v][0];
+		row[1] = budgets[v][1];
+		CU_ASSERT_FATAL(servers->admit(server_state, v, row, 0, &why));
+		servers->online(server_state, v, 0);
+	}
+	now = VGPU_SEC;
+}
+
+/* The policy decides; returns which VF runs after a switch, or VGPU_NO_VF. */
+static uint32_t decide(void)
+{
+	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
+
+	servers->pick(server_state, &pick, now);
+	running = pick.vf;
+	granted = pick.slice;
+	if (running != VGPU_NO_VF) {
+		now += gpu.switch_ns;
+		servers->run(server_state, running, now);
+	}
+	began = now;
+	return running;
+}
+
+static void stopped(enum vgpu_end reason)
+{
+	struct vgpu_usage usage = {.vf = running,
+				   .reason = reason,
+				   .start = began,
+				   .end = now,
+				   .granted = granted,
+				   .used = now - began,
+				   .charge = now - began};
+
+	servers->account(server_state, &usage);
+}
+
+/* VF 0 runs for so long and is interrupted by VF 1, which has a job of 1 ms. IDLE: VF 0 runs out of
+ * work while it is being stopped. */
+static void interrupted_after(vgpu_nsec t, bool idle)
+{
+	servers_begin();
+	servers->wake(server_state, 0, now);
+	CU_ASSERT_EQUAL(decide(), 0);
+	now += t;
+	CU_ASSERT(servers->wake(server_state, 1, now));
+	if (idle)
+		servers->sleep(server_state, 0, now);
+	stopped(VGPU_END_WAKE_PREEMPT);
+	CU_ASSERT_EQUAL(decide(), 1);
+	now += VGPU_MSEC;
+	servers->sleep(server_state, 1, now);
+	stopped(VGPU_END_YIELD);
+}
+
+/* A server is not charged for the switch back to a job that another server has interrupted: what it
+ * is promised stays whole. */
+static void resumed(void)
+{
+	struct vgpu_bound b = {0};
+
+	interrupted_after(4 * VGPU_MSEC, false);
+	CU_ASSERT_EQUAL(decide(), 0);
+	now += 950 * VGPU_USEC;
+	servers->sleep(server_state, 0, now);
+	stopped(VGPU_END_YIELD);
+	now += 60 * VGPU_MSEC;
+	servers->wake(server_state, 0, now);
+	servers->bound(server_state, 0, &b);
+	CU_ASSERT_EQUAL(b.budget, 5 * VGPU_MSEC);
+	free(server_state);
+}
+
+/* A server that wakes with less left than its switch needs waits for its next period, whatever
+ * ended its last turn: it would preempt another one for a deadline that is less than a period away.
+ */
+static void rests(void)
+{
+	interrupted_after(4500 * VGPU_USEC, true);
+	servers->wake(server_state, 2, now);
+	CU_ASSERT_EQUAL(decide(), 2);
+	now += VGPU_MSEC;
+	CU_ASSERT_FALSE(servers->wake(server_state, 0, now));
+	while (running == 2) {
+		now = began + granted;
+		stopped(VGPU_END_SLICE);
+		decide();
+	}
+	CU_ASSERT_EQUAL(running, 0);
+	CU_ASSERT_EQUAL(now, VGPU_SEC + 50 * VGPU_MSEC + gpu.switch_ns);
+	free(server_state);
 }
 
 /* The sets of each policy are a test, so that one can be run by its name. */
@@ -422,6 +541,8 @@ static const struct test bounds_tests[] = {
 	{"equal", equal_states},
 	{"deadline", deadline_states},
 	{"best-effort", best_effort_states},
+	{"a job that was interrupted", resumed},
+	{"a rest that is too short", rests},
 	{NULL, NULL},
 };
 
