@@ -409,7 +409,10 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 	switched -= c->cost ? c->cost : (int64_t)s->facts->switch_high_ns;
 	c->left -= (int64_t)service + c->cost + (switched > 0 ? switched : 0);
 	c->ran = true;
-	c->displaced = (s->turn.cut && usage->reason == VGPU_END_SLICE) ||
+	/* The host interrupts the longest turns, to see that VFs stop; admission has counted that.
+	 */
+	c->displaced = (usage->reason == VGPU_END_SLICE &&
+			(s->turn.cut || usage->granted >= s->facts->max_slice_ns)) ||
 		       usage->reason == VGPU_END_WAKE_PREEMPT ||
 		       usage->reason == VGPU_END_EXCLUSIVE;
 	if (early && !c->displaced && c->left > 0)

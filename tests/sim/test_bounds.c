@@ -532,6 +532,26 @@ TEST_OF(equal, "equal")
 TEST_OF(deadline, "deadline")
 TEST_OF(best_effort, "best-effort")
 
+/* A budget that is longer than the longest turn is had in full: the switch between two turns is
+ * admission's. */
+static void long_budgets(void)
+{
+	int64_t row[VGPU_MAX_PARAMS] = {600000, 5000000};
+	const char *why;
+
+	servers_begin();
+	CU_ASSERT_FATAL(servers->set_vf(server_state, 0, row, now, &why));
+	servers->wake(server_state, 0, now);
+	CU_ASSERT_EQUAL(decide(), 0);
+	CU_ASSERT_EQUAL(granted, 600 * VGPU_MSEC);
+	granted = gpu.max_slice_ns;
+	now += granted;
+	stopped(VGPU_END_SLICE);
+	CU_ASSERT_EQUAL(decide(), 0);
+	CU_ASSERT_EQUAL(granted, 100 * VGPU_MSEC);
+	free(server_state);
+}
+
 static const struct test bounds_tests[] = {
 	{"fair", fair_states},
 	{"qos", qos_states},
@@ -543,6 +563,7 @@ static const struct test bounds_tests[] = {
 	{"best-effort", best_effort_states},
 	{"a job that was interrupted", resumed},
 	{"a rest that is too short", rests},
+	{"a budget of several turns", long_budgets},
 	{NULL, NULL},
 };
 
