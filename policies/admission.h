@@ -3,7 +3,8 @@
  * Tests whether a set of servers (budget Q in each period T, deadlines at the ends of periods) is
  * schedulable by EDF, on an engine that takes time to switch and cannot be preempted at once.
  *
- *   C = Q + W       what a server costs in a period: its budget and its own switch in
+ *   C = Q + W       what a server costs in a period: its budget and its own switch in, and another
+ *                   for each longest turn that is in Q
  *   R = W           to resume the server that it preempts: a job never preempts one of the same or
  *                   of a shorter period, so this counts where some period up to t is longer; what
  *                   runs in the background is resumed in the background's time
@@ -60,6 +61,7 @@ enum admission_mode {
 struct admission {
 	enum admission_mode mode;
 	vgpu_nsec switch_ns; /* the longest W */
+	vgpu_nsec longest;   /* turn */
 	bool pieces;	     /* servers run in pieces as long as others can spare, see cbs.piece */
 	vgpu_nsec run;	     /* the least time that a VF runs before it is preempted */
 	vgpu_nsec stretch;   /* run, and everything that may come on top of it */
@@ -70,10 +72,10 @@ struct admission {
 /* How many longest periods the second test looks ahead; a set that needs more is refused. */
 #define ADMISSION_HORIZON 16u
 
-/* Returns C: the budget and its switch. */
+/* Returns C: the budget, and a switch for each turn in which the host lets the server have it. */
 static inline vgpu_nsec admission_cost(const struct admission *a, const struct server *s)
 {
-	return s->budget + a->switch_ns;
+	return s->budget + (1 + s->budget / a->longest) * a->switch_ns;
 }
 
 static inline bool admission_fits(const struct admission *a, uint64_t demand, vgpu_nsec t)

@@ -87,7 +87,7 @@ static struct admission rules(const struct deadline *d, const int64_t *values)
 	if (values[P_COVER] >= COVER_GRACE)
 		cover += f->grace_ns;
 	if (values[P_COVER] >= COVER_WINDOWS)
-		cover += f->window_ns;
+		cover += f->window_ns + f->switch_high_ns; /* back to whom it interrupts */
 	a = promises_rules(&d->s, values[P_ADMISSION], values[P_CAP], late(values), cover);
 	/* Reclaimed time makes jobs longer, and gives them more pieces. */
 	a.pieces = a.pieces && values[P_RECLAIM] == 0;

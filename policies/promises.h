@@ -120,6 +120,7 @@ static inline struct admission promises_rules(const struct servers *s, int64_t m
 	return (struct admission){
 		.mode = (enum admission_mode)mode,
 		.switch_ns = f->switch_high_ns,
+		.longest = f->max_slice_ns,
 		.pieces = mode == ADMISSION_FULL,
 		.run = run,
 		.stretch = run + late + cover,

@@ -41,6 +41,7 @@ struct qos {
 	vgpu_nsec started;     /* when the current VF began to run; 0: not yet */
 	vgpu_nsec settled;     /* the part of its service that its guarantee was charged already */
 	struct heap throttled; /* VFs with work but without tokens, by when they have some */
+	struct heap held;      /* those of them whose guarantee is held back, too */
 	struct vf *own;
 	struct eevdf_vf vfs[];
 };
@@ -82,7 +83,7 @@ static size_t memory(uint32_t max_vfs)
 {
 	return sizeof(struct qos) + max_vfs * (sizeof(struct eevdf_vf) + sizeof(struct vf)) +
 	       servers_memory(max_vfs) + promises_memory(max_vfs) + eevdf_memory(max_vfs) +
-	       heap_memory(max_vfs);
+	       2 * heap_memory(max_vfs);
 }
 
 /* The rules of admission under the given parameters. */
@@ -129,7 +130,8 @@ static void attach(void *state, const struct vgpu_facts *facts, const int64_t *v
 	rest = servers_init(&q->s, facts, rest);
 	rest = promises_init(&q->promises, rest, facts->max_vfs);
 	rest = eevdf_init(&q->e, facts, q->vfs, rest);
-	q->own = heap_init(&q->throttled, rest, facts->max_vfs);
+	rest = heap_init(&q->throttled, rest, facts->max_vfs);
+	q->own = heap_init(&q->held, rest, facts->max_vfs);
 	q->current = VGPU_NO_VF;
 	set_params(state, values, 0);
 }
@@ -172,6 +174,7 @@ static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 	bool limited = is_limited(vf), may, serve;
 
 	heap_remove(&q->throttled, index);
+	heap_remove(&q->held, index);
 	fill(vf, now);
 	may = vf->awake && (!limited || vf->tokens >= least);
 	serve = vf->awake && (!limited || vf->tokens >= owing);
@@ -185,6 +188,8 @@ static void place(struct qos *q, uint32_t index, vgpu_nsec now)
 		eevdf_sleep(&q->e, index, now);
 	if (vf->awake && !may)
 		heap_insert(&q->throttled, index, tokens_at(vf, serve ? least : owing));
+	if (vf->awake && !serve && owing < 0)
+		heap_insert(&q->held, index, tokens_at(vf, owing));
 }
 
 static void advance(struct qos *q, vgpu_nsec now)
@@ -339,14 +344,12 @@ static vgpu_nsec earlier(vgpu_nsec a, vgpu_nsec b)
  */
 static vgpu_nsec let_go(const struct qos *q, uint32_t at, vgpu_nsec deadline, vgpu_nsec until)
 {
-	const struct heap_entry *e = &q->throttled.entries[at];
-	const struct cbs *c;
+	const struct heap_entry *e = &q->held.entries[at];
 	uint32_t i;
 
-	if (at >= q->throttled.n || e->key >= until)
+	if (at >= q->held.n || e->key >= until)
 		return until;
-	c = &q->s.cbs[e->vf];
-	if (c->budget && !c->awake && e->key + c->period < deadline)
+	if (e->key + q->s.cbs[e->vf].period < deadline)
 		return e->key;
 	for (i = 1; i <= 4; i++)
 		until = let_go(q, 4 * at + i, deadline, until);

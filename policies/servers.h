@@ -34,7 +34,6 @@ struct cbs {
 	int64_t left;
 	int64_t cost; /* of its next switch, out of its budget */
 	vgpu_nsec released, deadline;
-	vgpu_nsec preempted_for; /* the deadline for which it has preempted already */
 	vgpu_nsec early;   /* of this period's budget: lost by stops before the ends of turns */
 	vgpu_nsec lost;	   /* the most that it has lost of a budget by its own stops */
 	vgpu_nsec deepest; /* its largest debt so far */
@@ -93,6 +92,13 @@ static inline void servers_dequeue(struct servers *s, uint32_t index)
 	heap_remove(&s->exhausted, index);
 }
 
+/* What the next switch costs the server: nothing if admission has counted it, or if another server,
+ * which has displaced it, pays. */
+static inline int64_t servers_own_switch(const struct servers *s, const struct cbs *c)
+{
+	return c->ran && !c->displaced ? 2 * (int64_t)s->facts->switch_high_ns : 0;
+}
+
 /* How much of a budget must be left for its server to go on. A server that another has displaced
  * goes on with any rest: the other has paid for the switch, and the rest may be what its job needs.
  */
@@ -109,7 +115,7 @@ static inline void servers_queue(struct servers *s, uint32_t index)
 
 	if (!c->awake || c->budget == 0)
 		return;
-	c->cost = c->ran && !c->displaced ? 2 * (int64_t)s->facts->switch_high_ns : 0;
+	c->cost = servers_own_switch(s, c);
 	if (c->left > servers_enough(s, c)) {
 		heap_insert(&s->ready, index, c->deadline);
 		return;
@@ -202,6 +208,8 @@ static inline void servers_wake_anew(struct cbs *c, vgpu_nsec now)
 	servers_begin_period(c, now);
 }
 
+/* A server that is ready after this has a new deadline, a period from now: it may preempt for that.
+ * If less is left than its own switch needs, it waits for the end of its period. */
 static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now)
 {
 	struct cbs *c = &s->cbs[index];
@@ -211,8 +219,10 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 
 	c->awake = true;
 	c->repays = false;
+	c->displaced = false; /* its job is done */
 	if (c->budget == 0)
 		return;
+	c->cost = servers_own_switch(s, c);
 	if (c->deadline <= now) {
 		servers_wake_anew(c, now);
 	} else if ((repays ? left : c->left) > servers_crumb(s) + c->cost) {
@@ -230,27 +240,21 @@ static inline void servers_wake(struct servers *s, uint32_t index, vgpu_nsec now
 
 /*
  * Whether INDEX, which has just woken, is to take the engine from a server with the deadline
- * AGAINST (VGPU_NEVER: from one in the background). Once for each deadline: that is what admission
- * reckons with.
+ * AGAINST (VGPU_NEVER: from one in the background). Its deadline is new, so it preempts once for
+ * each deadline: that is what admission reckons with.
  */
-static inline bool servers_preempts(struct servers *s, uint32_t index, vgpu_nsec against)
+static inline bool servers_preempts(const struct servers *s, uint32_t index, vgpu_nsec against)
 {
-	struct cbs *c = &s->cbs[index];
-
-	if (!heap_has(&s->ready, index) || c->deadline >= against ||
-	    c->preempted_for == c->deadline || (against != VGPU_NEVER && s->turn.piece))
-		return false;
-	c->preempted_for = c->deadline;
-	return true;
+	return heap_has(&s->ready, index) && s->cbs[index].deadline < against &&
+	       (against == VGPU_NEVER || !s->turn.piece);
 }
 
+/* If it still runs, its account is to come. */
 static inline void servers_sleep(struct servers *s, uint32_t index)
 {
 	struct cbs *c = &s->cbs[index];
 
 	c->awake = false;
-	c->displaced = false;
-	c->cost = c->ran ? 2 * (int64_t)s->facts->switch_high_ns : 0;
 	servers_dequeue(s, index);
 }
 
@@ -405,7 +409,10 @@ static inline void servers_charge(struct servers *s, const struct vgpu_usage *us
 	switched -= c->cost ? c->cost : (int64_t)s->facts->switch_high_ns;
 	c->left -= (int64_t)service + c->cost + (switched > 0 ? switched : 0);
 	c->ran = true;
-	c->displaced = (s->turn.cut && usage->reason == VGPU_END_SLICE) ||
+	/* The host interrupts the longest turns, to see that VFs stop; admission has counted that.
+	 */
+	c->displaced = (usage->reason == VGPU_END_SLICE &&
+			(s->turn.cut || usage->granted >= s->facts->max_slice_ns)) ||
 		       usage->reason == VGPU_END_WAKE_PREEMPT ||
 		       usage->reason == VGPU_END_EXCLUSIVE;
 	if (early && !c->displaced && c->left > 0)

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "builtin.h"
@@ -34,11 +35,13 @@ static const struct load {
 	const char *name;
 	uint32_t awake;	  /* VFs that have work; 0: all */
 	uint32_t changes; /* VFs that wake, and as many that sleep, before each decision */
+	bool throttled;	  /* two VFs have budgets; the others, a limit (qos) or nothing */
 } loads[] = {
-	{"all awake", 0, 0},
-	{"two awake", 2, 0},
-	{"two awake, one wakes and one sleeps", 2, 1},
-	{"half awake, four wake and four sleep", MOST, 4},
+	{"all awake", 0, 0, false},
+	{"two awake", 2, 0, false},
+	{"two awake, one wakes and one sleeps", 2, 1, false},
+	{"half awake, four wake and four sleep", MOST, 4, false},
+	{"two with a budget, the rest throttled", 0, 0, true},
 };
 
 /* One policy at work. */
@@ -78,6 +81,25 @@ static void sleep_vf(struct bench *b)
 	b->policy->sleep(b->state, b->order[--b->awake], b->t);
 }
 
+static void set(const struct bench *b, int64_t *row, const char *name, int64_t value)
+{
+	uint32_t i;
+
+	for (i = 0; b->policy->vf_params[i].name; i++)
+		if (strcmp(b->policy->vf_params[i].name, name) == 0)
+			row[i] = value;
+}
+
+/* The first two VFs have 10 ms in 50; the others may have a thousandth of the time. */
+static void limit(const struct bench *b, int64_t *row, uint32_t vf)
+{
+	set(b, row, "budget_us", vf < 2 ? 10000 : 0);
+	set(b, row, "period_us", 50000);
+	set(b, row, "min_ppm", vf < 2 ? 200000 : 0);
+	set(b, row, "period_ms", 50);
+	set(b, row, "max_ppm", vf < 2 ? 1000000 : 1000);
+}
+
 static void begin(struct bench *b)
 {
 	int64_t params[16], row[16];
@@ -95,7 +117,10 @@ static void begin(struct bench *b)
 	for (i = 0; i < n; i++) {
 		if (b->policy == vgpu_builtin_policy("fair"))
 			row[0] = 1 + (int64_t)(next_random() % 1000);
-		b->policy->admit(b->state, i, row, 0, &why);
+		if (b->load->throttled)
+			limit(b, row, i);
+		if (!b->policy->admit(b->state, i, row, 0, &why))
+			abort(); /* a set that fits */
 		b->policy->online(b->state, i, 0);
 		b->order[i] = i;
 	}

@@ -16,6 +16,12 @@ struct whole {
 	vgpu_nsec job, period;
 };
 
+/* Periods are long enough for what is covered: a grace is 50 ms, a window 1 s. */
+static vgpu_nsec scale(const struct admission_options *o)
+{
+	return !o->cover ? 1 : strcmp(o->cover, "windows") == 0 ? 100 : 10;
+}
+
 static void draw_gpu(struct rng *r, const struct admission_options *o, struct scenario *s)
 {
 	vgpu_nsec half = o->switch_ns / 2;
@@ -26,10 +32,14 @@ static void draw_gpu(struct rng *r, const struct admission_options *o, struct sc
 	random_set_number(&s->params, "late_us", (int64_t)(o->late / VGPU_USEC));
 	if (o->mode)
 		settings_set(&s->params, "admission", o->mode);
+	if (o->cover) {
+		settings_set(&s->params, "cover", o->cover);
+		settings_set(&s->params, "slice_us", "50000");
+	}
 	s->load = (struct vhost_range){o->vary ? half / 2 : half, half};
 	s->min_slice = o->min_slice;
 	s->work_from = 500 * VGPU_MSEC;
-	s->until = s->work_from + 1500 * VGPU_MSEC;
+	s->until = s->work_from + (o->cover ? 500 : 1500) * VGPU_MSEC * scale(o);
 }
 
 /* What a VF uses of its next budget after its work: until the device reports that it has none, and
@@ -62,7 +72,7 @@ static void draw_server(struct rng *r, const struct admission_options *o, double
 			struct scenario_vf *vf, struct whole *whole)
 {
 	static const int64_t periods_ms[] = {8, 16, 33, 50, 100};
-	int64_t period = periods_ms[random_draw(r) % 5];
+	int64_t period = periods_ms[random_draw(r) % 5] * (int64_t)scale(o);
 	int64_t budget = (int64_t)(share * (double)period * 1000);
 
 	if (strcmp(o->policy->name, "qos") == 0) {
@@ -90,7 +100,7 @@ static void draw_set(struct rng *r, const struct admission_options *o, struct sc
 	bool together = random_one_in(r, 3);
 	vgpu_nsec half = o->switch_ns / 2;
 
-	scenario_init(s, n + o->background);
+	scenario_init(s, n + o->background + (o->cover != NULL));
 	draw_gpu(r, o, s);
 	for (i = 0; i < n; i++)
 		all += parts[i] = (double)random_between(r, 1, 1000);
@@ -102,12 +112,39 @@ static void draw_set(struct rng *r, const struct admission_options *o, struct sc
 						o->switch_ns - half};
 		if (i < n)
 			draw_server(r, o, load * parts[i] / all, vf, &whole[i]);
+		else if (i == n + o->background)
+			vf->work = VHOST_NEVER;
 	}
 }
 
-/* Runs a set; false if the policy refuses a part of it. */
+/* At an instant in the middle of the run a VF hangs when it is to stop next, or the last VF, which
+ * has no work, takes an exclusive window. The others have their budgets all the same. */
+static void happens(struct running *r, const struct scenario *s, bool window)
+{
+	vgpu_nsec length = s->until - s->work_from;
+	struct rng rng = {.state = s->seed};
+	vgpu_nsec t = s->work_from +
+		      (vgpu_nsec)random_between(&rng, (int64_t)length / 4, (int64_t)length / 2);
+	uint32_t vf = s->n_vfs - 1;
+
+	if (!window)
+		vf = (uint32_t)random_between(&rng, 0, s->n_vfs - 2);
+	monitor_covers(r->host.monitor, vf);
+	running_run(r, t);
+	if (!window) {
+		r->host.vfs[vf].hangs_next = true;
+		return;
+	}
+	r->host.vfs[vf].own_window = r->host.config.window_max - 1;
+	r->host.vfs[vf].stays_down = true;
+	vhost_event(&r->host, &(struct vgpu_event){.type = VGPU_EV_REQUEST,
+						   .vf = vf,
+						   .code = VGPU_WINDOW_FINI});
+}
+
+/* Runs a set; false if the policy refuses a part of it. COVER as in the options. */
 static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *policy,
-		    struct monitor_result *result)
+		    const char *cover, struct monitor_result *result)
 {
 	struct vgpu_vf_view v;
 	struct vgpu_error err;
@@ -123,6 +160,8 @@ static bool run_set(const struct scenario *s, const struct vgpu_policy_ops *poli
 	}
 	r.host.quiet = r.host.goes_on = true; /* this study judges budgets only */
 	r.host.monitor = monitor_new(&r.host, true);
+	if (admitted && cover)
+		happens(&r, s, strcmp(cover, "windows") == 0);
 	if (admitted)
 		running_run(&r, s->until);
 	monitor_finish(r.host.monitor, result);
@@ -169,7 +208,7 @@ static bool could_be_kept(const struct scenario *drawn, const struct whole *w,
 		settings_set(&s.params, "admission", "sum");
 		if (k > 0)
 			make_harder(&s, w, o, k - 1);
-		kept = run_set(&s, o->policy, &result) && result.missed == 0;
+		kept = run_set(&s, o->policy, NULL, &result) && result.missed == 0;
 		scenario_free(&s);
 	}
 	return kept;
@@ -191,7 +230,7 @@ int admission_study(const struct admission_options *o, prove_progress *progress,
 		    struct admission_study *out)
 {
 	struct rng rng = {.state = o->seed};
-	struct whole whole[MOST_SERVERS + MOST_BACKGROUND];
+	struct whole whole[MOST_SERVERS + MOST_BACKGROUND + 1];
 	struct monitor_result result;
 	struct scenario s;
 	bool admitted;
@@ -202,7 +241,7 @@ int admission_study(const struct admission_options *o, prove_progress *progress,
 	for (k = 0; k < o->sets && r == 0; k++) {
 		memset(whole, 0, sizeof(whole));
 		draw_set(&rng, o, &s, whole);
-		admitted = run_set(&s, o->policy, &result);
+		admitted = run_set(&s, o->policy, o->cover, &result);
 		out->admitted += admitted;
 		if (admitted && result.missed > 0 && out->missed++ == 0 && o->save)
 			r = save(&s, o->save);
@@ -210,7 +249,7 @@ int admission_study(const struct admission_options *o, prove_progress *progress,
 			out->deadlines += result.deadlines;
 			if (result.worst_miss > out->worst_miss)
 				out->worst_miss = result.worst_miss;
-		} else if (!o->mode) {
+		} else if (!o->mode && !o->cover) {
 			out->kept_but_refused += could_be_kept(&s, whole, o);
 		}
 		scenario_free(&s);

@@ -14,6 +14,10 @@ struct admission_options {
 	vgpu_nsec switch_ns, min_slice, late;
 	uint32_t background; /* number of VFs without a budget that always have work */
 	bool vary;	     /* world switches vary, and the policy knows the longest */
+	/* The policy's parameter `cover`, and once in each set what it covers happens: a VF hangs
+	 * (grace), or its driver takes the engine for as long as it may (windows). NULL: neither.
+	 */
+	const char *cover;
 	/* The policy's parameter `admission`; NULL: full, and refused sets are run all the same. */
 	const char *mode;
 	const char *save; /* the file for the first admitted set that misses, or NULL */

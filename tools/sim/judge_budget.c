@@ -158,7 +158,7 @@ void judge_budget(struct monitor *m, uint32_t vf)
 		b->level = (b->level > 0 ? b->level : 0) + w->service - w->last;
 	}
 	b->level_at = m->h->now;
-	if (m->interrupted)
+	if (m->interrupted && (m->covered == VGPU_NO_VF || m->covered == vf))
 		begin_anew(m, vf, false);
 	if (b->counting)
 		count(m, vf);

@@ -27,7 +27,7 @@
 #define LINES_MAX 64u
 
 struct options {
-	const char *policy, *svg, *save, *admission, *plugin, *mix;
+	const char *policy, *svg, *save, *admission, *cover, *plugin, *mix;
 	const char *with[LINES_MAX];
 	unsigned n_with;
 	bool json, log, check, monitor, vary;
@@ -440,7 +440,7 @@ static void print_study(const struct admission_options *o, const struct admissio
 	       o->policy->name, a->sets, a->admitted, a->missed,
 	       a->admitted ? 100.0 * (double)a->missed / (double)a->admitted : 0,
 	       (double)a->worst_miss / 1e6, a->deadlines);
-	if (!o->mode)
+	if (!o->mode && !o->cover)
 		printf("; %" PRIu64 " refused would have been kept: %.1f %% accepted of those that "
 		       "can be",
 		       a->kept_but_refused,
@@ -459,6 +459,7 @@ static int cmd_admission(const struct options *o)
 					    .late = o->late,
 					    .background = o->background,
 					    .vary = o->vary,
+					    .cover = o->cover,
 					    .mode = o->admission,
 					    .save = o->save};
 	struct admission_study a;
@@ -469,7 +470,10 @@ static int cmd_admission(const struct options *o)
 				strcmp(options.policy->name, "deadline") != 0))
 		return usage_error("admission --policy deadline|qos [--sets N] [--switch US] "
 				   "[--vary] [--min-slice US] [--late US] [--background N] "
-				   "[--admission MODE] [--save FILE]");
+				   "[--cover grace|windows] [--admission MODE] [--save FILE]");
+	if (o->cover && (strcmp(options.policy->name, "deadline") != 0 || o->save ||
+			 (strcmp(o->cover, "grace") != 0 && strcmp(o->cover, "windows") != 0)))
+		return usage_error("--cover grace|windows is for deadline, without --save");
 	if (admission_study(&options, progress, &a) < 0) {
 		fprintf(stderr, "vgpu-sim: %s: cannot be written\n", o->save);
 		return 2;
@@ -599,7 +603,8 @@ static const struct command {
 	 "try to break governed shares: --policy P --decisions N (epochs) --seed S [--save FILE]",
 	 cmd_govern},
 	{"admission", "",
-	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N",
+	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N "
+	 "--cover C",
 	 cmd_admission},
 	{"generate", "KIND...",
 	 "write a workload of one VF for each kind, or --mix MIX; --seed, --until, --vf N",
@@ -667,6 +672,7 @@ int main(int argc, char **argv)
 		WITH,
 		VARY,
 		BACKGROUND,
+		COVER,
 		HELP
 	};
 	static const struct option options[] = {
@@ -691,6 +697,7 @@ int main(int argc, char **argv)
 		{"with", required_argument, NULL, WITH},
 		{"vary", no_argument, NULL, VARY},
 		{"background", required_argument, NULL, BACKGROUND},
+		{"cover", required_argument, NULL, COVER},
 		{"help", no_argument, NULL, HELP},
 		{NULL, 0, NULL, 0},
 	};
@@ -771,6 +778,9 @@ int main(int argc, char **argv)
 		case BACKGROUND:
 			ok = number(optarg, 1, &v) && v <= 64;
 			o.background = (uint32_t)v;
+			break;
+		case COVER:
+			o.cover = optarg;
 			break;
 		case MIX:
 			o.mix = optarg;

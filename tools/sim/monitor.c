@@ -12,6 +12,7 @@ struct monitor *monitor_new(struct vhost *h, bool budgets)
 
 	m->h = h;
 	m->budgets = budgets;
+	m->covered = VGPU_NO_VF;
 	m->fluid = calloc(h->n_vfs, sizeof(*m->fluid));
 	for (i = 0; i < h->n_vfs; i++) {
 		const struct vhost_vf *vf = &h->vfs[i];
@@ -24,6 +25,11 @@ struct monitor *monitor_new(struct vhost *h, bool budgets)
 	}
 	monitor_restarted(m);
 	return m;
+}
+
+void monitor_covers(struct monitor *m, uint32_t vf)
+{
+	m->covered = vf;
 }
 
 void monitor_free(struct monitor *m)

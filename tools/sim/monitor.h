@@ -31,6 +31,10 @@ struct monitor_result {
  */
 struct monitor *monitor_new(struct vhost *h, bool budgets);
 void monitor_free(struct monitor *m);
+/* The policy has counted on one window or hang of VF: budgets of the other VFs are judged across
+ * it.
+ */
+void monitor_covers(struct monitor *m, uint32_t vf);
 
 /* Called after each step. */
 void monitor_step(struct monitor *m, const struct vgpu_event *event);

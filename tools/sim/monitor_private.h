@@ -110,6 +110,7 @@ struct monitor {
 	uint32_t open_window; /* the VF whose window is open; or VGPU_NO_VF */
 	uint32_t has_turn; /* the VF whose turn has begun and is not accounted yet; or VGPU_NO_VF */
 	bool states_changed;	      /* in this step */
+	uint32_t covered;	      /* whose windows and hangs break no budget; or VGPU_NO_VF */
 	bool interrupted;	      /* since the last sample a window or a reset has taken time */
 	bool restarted;		      /* the next sample is the first one of a core */
 	vgpu_nsec windows_and_resets; /* time that went into them, of all VFs */
