@@ -245,7 +245,8 @@ static void import_lag(void *state, uint32_t index, int64_t lag)
 	eevdf_import_lag(class_of(p, index), index, lag);
 }
 
-/* The VF's share of the time that is left to its class. */
+/* The VF's share of the time that is left to its class; if a VF changes its class when its turn has
+ * ended, as from then on, because the core asks only when an operator has changed something. */
 static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *denominator)
 {
 	struct prio *p = state;
@@ -254,7 +255,7 @@ static void share(void *state, uint32_t index, uint64_t *numerator, uint64_t *de
 	*numerator = p->vfs[index].t.weight;
 	*denominator = 0;
 	for (i = 0; i < p->facts->max_vfs; i++)
-		if (p->vfs[i].admitted && p->own[i].class == p->own[index].class)
+		if (p->vfs[i].admitted && p->own[i].next_class == p->own[index].next_class)
 			*denominator += p->vfs[i].t.weight;
 }
 
