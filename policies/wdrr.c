@@ -82,6 +82,14 @@ static int64_t quantum_of(const struct wdrr *w, const struct vf *vf)
 	return w->quantum * vf->weight / 100;
 }
 
+/* A deficit from a larger weight is not kept under a smaller one. What a VF uses of a turn that has
+ * begun is charged before that: otherwise it would be in debt for what it was due. */
+static void limit(const struct wdrr *w, struct vf *vf)
+{
+	if (vf->deficit > quantum_of(w, vf))
+		vf->deficit = quantum_of(w, vf);
+}
+
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
 		   const char **why)
 {
@@ -94,9 +102,8 @@ static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec
 	if (vf->awake)
 		w->contenders += (uint64_t)values[V_WEIGHT] - vf->weight;
 	vf->weight = (uint32_t)values[V_WEIGHT];
-	/* A deficit from a larger weight is not kept under a smaller one. */
-	if (vf->deficit > quantum_of(w, vf))
-		vf->deficit = quantum_of(w, vf);
+	if (w->turn != index || w->fresh)
+		limit(w, vf);
 	return true;
 }
 
@@ -211,6 +218,8 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 
 		if (w->fresh)
 			give(w, i);
+		else
+			limit(w, vf);
 		w->fresh = false;
 		if (vf->deficit >= least) {
 			w->turn = i;

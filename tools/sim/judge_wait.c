@@ -99,12 +99,14 @@ static void carry(struct monitor *m, uint32_t vf)
 	w->bound = m->vfs[vf].v.bound.max_wait;
 }
 
-/* A turn or a pause that was decided before a change is carried out after it. */
+/* A turn or a pause that was decided before a change is carried out after it. Of several changes
+ * the one counts before which the longest wait was stated. */
 static void decided_before(struct monitor *m, uint32_t vf)
 {
 	const struct watched *w = &m->vfs[vf];
 
-	if (w->before.max_wait == VGPU_NEVER || m->h->now < w->wait.old_until)
+	if (w->before.max_wait == VGPU_NEVER ||
+	    (m->h->now < w->wait.old_until && w->before.max_wait <= w->wait.old))
 		return;
 	m->vfs[vf].wait.old = w->before.max_wait;
 	m->vfs[vf].wait.old_until = m->h->now + w->before.max_wait;
