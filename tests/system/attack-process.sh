@@ -5,10 +5,10 @@
 # next client. attack-process.sh KIND...: what a process is that is taken over (tests/system/impostor.c).
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-use_impostors
+use_impostors vf
 becomes none
 start_tenants
-had=$(descriptors)
+count_what_is_held
 
 # Each process is nobody's, cannot become more, goes first where memory runs out, and has a budget of descriptors.
 for n in 0 1 2 3; do
@@ -47,12 +47,12 @@ kinds=${*:-deaf scribble truncate notices late}
 for kind in $kinds; do
 	observe before
 	becomes $kind
-	ends 3
-	await 30 runs 3
+	ends vf 3
+	await 30 runs vf 3
 	neighbours_keep "a VF process that was taken over: $kind"
 	becomes none
-	ends 3
+	ends vf 3
 	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 done
-await 10 no_more_descriptors "$had"
+nothing_more_is_held
 end_tenants

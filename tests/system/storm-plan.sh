@@ -33,7 +33,7 @@ asides=(
 	"12 vm"
 	"8 vgpud"
 )
-visitors=("10 canary" "2 interrupts" "2 holes" "2 registers" "2 maps" "2 resets" "2 silence")
+visitors=("10 canary" "2 interrupts" "2 holes" "2 registers" "2 requests" "2 doorbells" "2 maps" "2 resets" "2 silence")
 policies=(
 	"4 fair"
 	"4 equal"

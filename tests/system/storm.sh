@@ -7,6 +7,7 @@
 # policy's bounds; vgpud's ledger sums up; the table of memory is whole, and no visitor's mark is found; no lease, process,
 # descriptor, memory file or socket is left.
 # --seed S repeats a storm's choices (storm-plan.sh), --from K all but the first of them; --plan prints them, and does nothing.
+# The last line is one of JSON, with the storm's totals.
 # --plant FAULT: skip-clear, refuse-reset, keep-visitor or keep-lease. A storm that does not find it is a defect: storm-faults.sh.
 here=$(dirname "$0")
 . "$here/storm-plan.sh"
@@ -225,12 +226,14 @@ as_before
 mv "$run/left" "$run/baseline"
 look before; judged_pid=$vgpud_pid
 aside_pid=
+declare -A hits_of visits_of # how often each came
 for event in $(seq "$events"); do
 	plan "$event"
 	[ "$event" -ge "$from" ] || continue
 	printf '%d: ' "$event"
 	planned
 	touched=() killed=()
+	hits_of[$what $signal]=$((${hits_of[$what $signal]:-0} + 1)) visits_of[$visitor]=$((${visits_of[$visitor]:-0} + 1))
 	happen
 	mend
 	if [ $visitor = canary ]; then
@@ -257,3 +260,9 @@ stop_libvirtd TERM
 [ -z "$(find "$run/gpu" -name 'vf*')" ] || fail "sockets are left: $(ls "$run/gpu")"
 [ $events -lt 20 ] || [ $written -gt 0 ] || fail "no visitor has left a mark"
 echo "storm: $events events, seed $seed, $written visitors left marks, $SECONDS s: nothing was found"
+for kind in "${!hits_of[@]}" "${!visits_of[@]}"; do echo "$kind ${hits_of[$kind]:-${visits_of[$kind]}}"; done |
+	jq -Rnc --arg machine "$(this_machine)" --argjson events $((events - from + 1)) --argjson seed "$seed" --argjson marks $written --argjson seconds $SECONDS '
+	[inputs | split(" ")] as $kinds |
+	{machine: $machine, events: $events, seed: $seed, seconds: $seconds, found: 0, marks: $marks,
+	 hits: ([$kinds[] | select(length == 3) | {"\(.[0]) \(.[1])": (.[2] | tonumber)}] | add),
+	 visitors: ([$kinds[] | select(length == 2) | {(.[0]): (.[1] | tonumber)}] | add)}'

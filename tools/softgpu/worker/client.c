@@ -16,6 +16,18 @@
 #include "program.h"
 #include "vgpu/descriptor.h"
 
+/* The page that this process, the VF's process and the worker map. None of them can take it away
+ * from the others: a mapped page behind the end of a file is a SIGBUS. -1: it cannot be made. */
+static int create_shared(void)
+{
+	int fd = memfd_create("softgpu-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && (ftruncate(fd, sizeof(struct worker_shared)) < 0 ||
+			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0))
+		vgpu_close(&fd);
+	return fd;
+}
+
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
 {
@@ -57,14 +69,14 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 		w->socket = pair[0];
 		fds[0] = pair[1];
 	}
-	fds[1] = memfd_create("softgpu-worker", MFD_CLOEXEC);
+	fds[1] = create_shared();
 	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
 	w->wake_fd = vgpu_eventfd();
 	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
 	for (i = 0; i < 4; i++)
 		if (fds[i] < 0)
 			r = -EMFILE;
-	if (r == 0 && ftruncate(fds[1], sizeof(*w->shared)) == 0)
+	if (r == 0)
 		w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 				 fds[1], 0);
 	if (r < 0 || !w->shared || w->shared == MAP_FAILED) {
