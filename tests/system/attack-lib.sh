@@ -187,13 +187,6 @@ use_impostors() {
 	export IMPOSTOR=$run/kind REAL=$VGPU_BUILD/tools/softgpu/$1
 }
 becomes() { echo "$1" >"$IMPOSTOR"; rm -f "$IMPOSTOR.began"; }
-# The process of VF N that is softgpu-NAME (vf or worker); nothing if there is none.
-program_of() { # NAME N
-	local p
-	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -qE "softgpu-$1 (.* )?--vf $2 " && echo "$p"
-	done
-}
 runs() { [ -n "$(program_of "$1" "$2")" ]; }
 # ends NAME N: kills that process, as soon as there is one.
 ends() {

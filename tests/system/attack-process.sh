@@ -12,7 +12,7 @@ count_what_is_held
 
 # Each process is nobody's, cannot become more, goes first where memory runs out, and has a budget of descriptors.
 for n in 0 1 2 3; do
-	p=$(process_of $n)
+	p=$(program_of vf $n)
 	[ "$(echo "$p" | wc -w)" = 1 ] || fail "VF $n has the processes '$p'"
 	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
 		grep -qx "$line" "/proc/$p/status" || fail "VF $n: $(cat "/proc/$p/status")"
@@ -36,7 +36,7 @@ for signal in STOP KILL; do
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 	await 30 is 3 state active
 	observe before
-	kill -$signal "$(process_of 3)"
+	kill -$signal "$(program_of vf 3)"
 	neighbours_keep "a VF process gets SIG$signal"
 	wait $victim
 	await 60 is 3 state available

@@ -686,13 +686,13 @@ static void wait_again(struct link *l)
  * from reaping before nobody uses the process's entries in /proc: a thread of the real-time class
  * would spin there, and keep the CPU from the program that is reading them.
  */
-static void hurry(const struct link *l, bool up)
+static void set_real_time(const struct link *l, bool on)
 {
 	int fifo = l->gpu->config.fifo;
-	struct sched_param param = {.sched_priority = up ? fifo : 0};
+	struct sched_param param = {.sched_priority = on ? fifo : 0};
 
 	if (fifo > 0)
-		pthread_setschedparam(pthread_self(), up ? SCHED_FIFO : SCHED_OTHER, &param);
+		pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
 static void *link_thread(void *arg)
@@ -714,9 +714,9 @@ static void *link_thread(void *arg)
 		l->limit = vf_of(l)->file ? vf_of(l)->file->size : 0;
 		softgpu_unlock(gpu);
 		err.text[0] = 0;
-		hurry(l, false);
+		set_real_time(l, false);
 		r = start(l, &err);
-		hurry(l, true);
+		set_real_time(l, true);
 		softgpu_lock(gpu);
 		l->started = r == 0;
 		if (r < 0)
@@ -726,9 +726,9 @@ static void *link_thread(void *arg)
 		started = l->ready;
 		finish(l);
 		softgpu_unlock(gpu); /* delivers interrupts */
-		hurry(l, false);
+		set_real_time(l, false);
 		wait_for_exit(l);
-		hurry(l, true);
+		set_real_time(l, true);
 		softgpu_lock(gpu);
 		if (!started && is_wanted(l))
 			wait_again(l);
