@@ -5,14 +5,14 @@
 # next client. attack-process.sh KIND...: what a process is that is taken over (tests/system/impostor.c).
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-use_impostors vf
+use_impostors
 becomes none
 start_tenants
-count_what_is_held
+had=$(descriptors)
 
 # Each process is nobody's, cannot become more, goes first where memory runs out, and has a budget of descriptors.
 for n in 0 1 2 3; do
-	p=$(program_of vf $n)
+	p=$(process_of $n)
 	[ "$(echo "$p" | wc -w)" = 1 ] || fail "VF $n has the processes '$p'"
 	for line in "NoNewPrivs:	1" "Seccomp:	2" "CapPrm:	0*" "CapEff:	0*"; do
 		grep -qx "$line" "/proc/$p/status" || fail "VF $n: $(cat "/proc/$p/status")"
@@ -36,7 +36,7 @@ for signal in STOP KILL; do
 	start_guest victim 3 spin --us 50000 --depth 16 --seconds 600; victim=$guest_pid
 	await 30 is 3 state active
 	observe before
-	kill -$signal "$(program_of vf 3)"
+	kill -$signal "$(process_of 3)"
 	neighbours_keep "a VF process gets SIG$signal"
 	wait $victim
 	await 60 is 3 state available
@@ -47,12 +47,12 @@ kinds=${*:-deaf scribble truncate notices late}
 for kind in $kinds; do
 	observe before
 	becomes $kind
-	ends vf 3
-	await 30 runs vf 3
+	ends 3
+	await 30 runs 3
 	neighbours_keep "a VF process that was taken over: $kind"
 	becomes none
-	ends vf 3
+	ends 3
 	"$attack" look "$run/gpu/vf3.sock" 30 >"$run/look.txt" || fail "after $kind the VF is not served"
 done
-nothing_more_is_held
+await 10 no_more_descriptors "$had"
 end_tenants

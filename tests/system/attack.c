@@ -258,17 +258,6 @@ static void look(struct vfio_device *d)
 	}
 }
 
-/* Takes exclusive windows, as many and as long as it can: three short ones, which one credit may
- * pay for, then long ones. */
-static void windows(struct guest *g)
-{
-	unsigned n = 0;
-
-	for (; attack_goes_on(); n++)
-		if (guest_hold_engine(g, n % 2, (n < 3 ? 200 : 900) * VGPU_MSEC, 60 * VGPU_SEC) < 0)
-			return;
-}
-
 static const struct kind {
 	const char *name;
 	/* One of them: as a bare client, or as a guest whose VF executes its packets. */
@@ -309,8 +298,6 @@ static const struct kind {
 	{"resets", resets, NULL},
 	/* fills the socket with requests, and reads no answer */
 	{"silence", silence, NULL},
-	/* ends and starts its driver again and again, and keeps the engine meanwhile */
-	{"windows", NULL, windows},
 	/* no attack: reads a register once, and ends */
 	{"look", look, NULL},
 };

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF process or a worker that somebody has taken over: softgpu starts it by the name of the real
- * one. For VF 3 it does what the file $IMPOSTOR says: a VF process from when the real one would let
- * a client in, a worker from its first RUN, when it creates the file $IMPOSTOR.began. For other
- * VFs, and where the file says "none", it becomes the real program, in $REAL.
+ * A VF process that somebody has taken over: softgpu starts it by the name of the real
+ * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in;
+ * for others, and where the file says "none", it becomes the real program, in $REAL.
  *
  *   deaf      answers nothing, takes no order, and does not stop
  *   scribble  writes numbers at random over all that it shares with the device
  *   truncate  truncates and punches what it shares, and fills what can be filled
  *   notices   asks the device to look, without an end
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
- *   fill      fills the socket and the eventfd, and reads nothing (a worker)
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "page.h"
-#include "protocol.h"
 
 static void become(const char *name, char **argv)
 {
@@ -116,62 +115,6 @@ static void be_vf(const char *kind)
 		pause();
 }
 
-static void has_begun(void)
-{
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s.began", getenv("IMPOSTOR"));
-	f = fopen(path, "we");
-	if (f)
-		fclose(f);
-}
-
-/* Fills what the VF's process reads, and what wakes it, and lets it write for nobody. */
-static void fill(int event, int socket)
-{
-	const uint64_t full = UINT64_MAX - 1;
-	struct worker_message m = {.type = WORKER_DMA};
-
-	if (write(event, &full, sizeof(full)) == sizeof(full))
-		fcntl(event, F_SETFL, fcntl(event, F_GETFL) & ~O_NONBLOCK);
-	/* Each of these wants an answer that this process never reads. */
-	while (send(socket, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
-		;
-}
-
-static void be_worker(const char *kind)
-{
-	struct worker_shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-					    MAP_SHARED, WORKER_SHARED_FD, 0);
-	struct worker_message m;
-
-	if (shared == MAP_FAILED)
-		_exit(1);
-	strcpy(shared->about.name, "impostor");
-	atomic_store(&shared->state, WORKER_READY);
-	notify(WORKER_WAKE_FD);
-	/* A client's first packet is what could have taken it over. */
-	if (recv(WORKER_SOCKET_FD, &m, sizeof(m), 0) <= 0)
-		_exit(0);
-	has_begun();
-	while (strcmp(kind, "deaf") != 0) {
-		if (strcmp(kind, "scribble") == 0) {
-			scribble((uint32_t *)shared, sizeof(*shared));
-			scribble((uint32_t *)&m, sizeof(m));
-			m.type = (uint32_t)random() % 8;
-			send(WORKER_SOCKET_FD, &m, sizeof(m), MSG_NOSIGNAL | MSG_DONTWAIT);
-			notify(WORKER_WAKE_FD);
-		}
-		if (strcmp(kind, "truncate") == 0)
-			truncate_all(WORKER_SHARED_FD, WORKER_WAKE_FD, WORKER_SOCKET_FD);
-		if (strcmp(kind, "fill") == 0)
-			fill(WORKER_WAKE_FD, WORKER_SOCKET_FD);
-	}
-	for (;;)
-		pause();
-}
-
 int main(int argc, char **argv)
 {
 	const char *name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
@@ -181,7 +124,6 @@ int main(int argc, char **argv)
 	if (!f || fscanf(f, "%31s", kind) != 1 || strcmp(kind, "none") == 0 || !is_vf_3(argc, argv))
 		become(name, argv);
 	fclose(f);
-	if (strcmp(name, "softgpu-worker") == 0)
-		be_worker(kind);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it never ends by itself */
 	be_vf(kind);
 }

@@ -24,8 +24,8 @@ await 30 clean
 for n in 0 1 2 3; do await 30 is $n state available; done
 total=$(free)
 # The descriptor by which the process of VF 3 has its partition: its number, and which file it is.
-descriptor() { find "/proc/$(program_of vf 3)/fd" -lname '/memfd:softgpu (deleted)' -printf '%f\n'; }
-file() { stat -Lc %i "/proc/$(program_of vf 3)/fd/$(descriptor)"; }
+descriptor() { find "/proc/$(process_of 3)/fd" -lname '/memfd:softgpu (deleted)' -printf '%f\n'; }
+file() { stat -Lc %i "/proc/$(process_of 3)/fd/$(descriptor)"; }
 
 # VF 3 grows, as planned before. VF 2 loses its memory and gets memory again.
 ctl memory plan 3 128M | grep -q '128 MiB at' || fail "no plan: $(ctl memory plan 3 128M)"

@@ -255,43 +255,22 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	return 0;
 }
 
-/* Releases the engine, and waits until the host has read that. */
-static int release_engine(struct guest *g, uint32_t release, vgpu_nsec deadline)
+int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
 	uint32_t word, control = GPUIOV_MBOX_TRN_VALID;
-	int r = send_request(g, release);
+	vgpu_nsec deadline = vgpu_now() + timeout;
+	int r = request_engine(g, GPUIOV_REQ_FINI, timeout, err);
 
+	g->up = false;
+	if (r == 0)
+		r = send_request(g, GPUIOV_REL_FINI);
+	/* A guest that disconnects before the host has read REL_FINI is reset instead. */
 	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
 		if (r == 0)
 			r = read32(g, g->mailbox.control, &control);
 	}
 	return r;
-}
-
-int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
-{
-	vgpu_nsec deadline = vgpu_now() + timeout;
-	int r = request_engine(g, GPUIOV_REQ_FINI, timeout, err);
-
-	g->up = false;
-	/* A guest that disconnects before the host has read REL_FINI is reset instead. */
-	if (r == 0)
-		r = release_engine(g, GPUIOV_REL_FINI, deadline);
-	return r;
-}
-
-int guest_hold_engine(struct guest *g, bool init, vgpu_nsec time, vgpu_nsec timeout)
-{
-	const struct timespec pause = {(time_t)(time / VGPU_SEC), (long)(time % VGPU_SEC)};
-	vgpu_nsec deadline = vgpu_now() + timeout;
-	int r = request_engine(g, init ? GPUIOV_REQ_INIT : GPUIOV_REQ_FINI, timeout, NULL);
-
-	g->up = false;
-	if (r < 0)
-		return r;
-	nanosleep(&pause, NULL);
-	return release_engine(g, init ? GPUIOV_REL_INIT : GPUIOV_REL_FINI, deadline);
 }
 
 void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)

@@ -24,9 +24,6 @@ void guest_close(struct guest *g);
 int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
 /* Ends the driver: requests the engine and releases it for good. Errors as above. */
 int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err);
-/* Requests the engine to start (INIT) or to end a driver, keeps it for TIME, and releases it. The
- * VF cannot be used until guest_bring_up(). Errors as above. */
-int guest_hold_engine(struct guest *g, bool init, vgpu_nsec time, vgpu_nsec timeout);
 
 /* The part of the window that the caller may use: its address, its size in bytes, and its offset in
  * the partition, as packets use it. */
