@@ -34,7 +34,9 @@ struct wdrr {
 	bool extended;	  /* the running VF goes on beyond what was offered */
 	vgpu_nsec beside; /* when another VF woke, since then; VGPU_NEVER: none has */
 	int64_t offered;
-	vgpu_nsec expected;	      /* when the last pick was planned to run */
+	vgpu_nsec expected; /* when the last pick was planned to run */
+	bool runs;	    /* it does, since: */
+	vgpu_nsec began;
 	int64_t done;		      /* service of all VFs so far */
 	uint64_t weights, contenders; /* sums of the weights of all VFs, and of those with work */
 	struct vf vfs[];
@@ -82,28 +84,22 @@ static int64_t quantum_of(const struct wdrr *w, const struct vf *vf)
 	return w->quantum * vf->weight / 100;
 }
 
-/* A deficit from a larger weight is not kept under a smaller one. What a VF uses of a turn that has
- * begun is charged before that: otherwise it would be in debt for what it was due. */
-static void limit(const struct wdrr *w, struct vf *vf)
-{
-	if (vf->deficit > quantum_of(w, vf))
-		vf->deficit = quantum_of(w, vf);
-}
-
 static bool set_vf(void *state, uint32_t index, const int64_t *values, vgpu_nsec now,
 		   const char **why)
 {
 	struct wdrr *w = state;
 	struct vf *vf = &w->vfs[index];
+	int64_t used = w->runs && w->turn == index ? (int64_t)(now - w->began) : 0;
 
-	(void)now;
 	(void)why;
 	w->weights += (uint64_t)values[V_WEIGHT] - vf->weight;
 	if (vf->awake)
 		w->contenders += (uint64_t)values[V_WEIGHT] - vf->weight;
 	vf->weight = (uint32_t)values[V_WEIGHT];
-	if (w->turn != index || w->fresh)
-		limit(w, vf);
+	/* A deficit from a larger weight is not kept under a smaller one; what the VF has used of
+	 * its turn so far, and will be charged for, came from the larger one. */
+	if (vf->deficit - used > quantum_of(w, vf))
+		vf->deficit = quantum_of(w, vf) + used;
 	return true;
 }
 
@@ -218,8 +214,6 @@ static void pick(void *state, struct vgpu_pick *out, vgpu_nsec now)
 
 		if (w->fresh)
 			give(w, i);
-		else
-			limit(w, vf);
 		w->fresh = false;
 		if (vf->deficit >= least) {
 			w->turn = i;
@@ -253,6 +247,8 @@ static void run(void *state, uint32_t index, vgpu_nsec now)
 {
 	struct wdrr *w = state;
 
+	w->runs = true;
+	w->began = now;
 	if (now > w->expected && (int64_t)(now - w->expected) > w->vfs[index].late)
 		w->vfs[index].late = (int64_t)(now - w->expected);
 }
@@ -277,6 +273,7 @@ static void account(void *state, const struct vgpu_usage *usage)
 	vgpu_nsec shared = usage->end > w->beside ? usage->end - w->beside : 0, own;
 	int64_t more, late = (int64_t)usage->overrun;
 
+	w->runs = false;
 	/* What a VF that was alone uses after another VF has work is its debt, even if it stops no
 	 * later than usual. */
 	own = usage->used > shared ? usage->used - shared : 0;
