@@ -3,7 +3,8 @@
  * best-effort: VFs that have work take turns. Nothing is charged, and the only promise is that the
  * engine does not stand still. Every eighth round one VF that seems to have no work is visited all
  * the same, so that a lost doorbell cannot strand a guest (AMD's hybrid liquid mode: 8 skips, 500
- * us).
+ * us). After each visit that finds no work the next one is twice as far away, up to a second, so
+ * that a VF that is alone loses no more than it must.
  */
 #include "set.h"
 #include "vgpu/policy.h"
@@ -11,11 +12,13 @@
 enum { P_SLICE, P_REVISIT };
 
 #define VISIT_NS (500 * VGPU_USEC)
+#define RAREST VGPU_SEC /* between two visits */
 
 struct best_effort {
 	const struct vgpu_facts *facts;
 	vgpu_nsec slice;
 	uint32_t revisit, rounds;
+	uint32_t gap; /* rounds between two visits */
 	uint32_t last, last_visited;
 	bool visiting;		/* the last pick was a visit */
 	bool ran;		/* a VF has run */
@@ -26,8 +29,10 @@ struct best_effort {
 static const struct vgpu_param params[] = {
 	[P_SLICE] = {"slice_us", "us", "length of one turn", VGPU_PARAM_INT, 500, 500000, 6000,
 		     NULL},
-	[P_REVISIT] = {"revisit", "rounds", "rounds after which an idle VF is visited; 0: never",
-		       VGPU_PARAM_INT, 0, 1000, 8, NULL},
+	[P_REVISIT] =
+		{"revisit", "rounds",
+		 "rounds after which an idle VF is visited, more after visits in vain; 0: never",
+		 VGPU_PARAM_INT, 0, 1000, 8, NULL},
 	{.name = NULL},
 };
 
@@ -45,6 +50,7 @@ static void set_params(void *state, const int64_t *values, vgpu_nsec now)
 	(void)now;
 	b->slice = (vgpu_nsec)values[P_SLICE] * VGPU_USEC;
 	b->revisit = (uint32_t)values[P_REVISIT];
+	b->gap = b->revisit;
 }
 
 static void attach(void *state, const struct vgpu_facts *facts, const int64_t *values)
@@ -99,7 +105,7 @@ static bool wake(void *state, uint32_t vf, vgpu_nsec now)
 static bool visit_is_due(struct best_effort *b, uint32_t rounds)
 {
 	b->rounds += rounds;
-	if (b->revisit == 0 || b->rounds < b->revisit)
+	if (b->gap == 0 || b->rounds < b->gap)
 		return false;
 	b->rounds = 0;
 	return b->idle.n > 0;
@@ -137,16 +143,24 @@ static vgpu_nsec extend(void *state, uint32_t vf, vgpu_nsec end)
 	if (b->awake.n != 1 || !set_has(&b->awake, vf))
 		return 0;
 	if (visit_is_due(b, 1)) {
-		b->rounds = b->revisit; /* the next pick makes the visit */
+		b->rounds = b->gap; /* the next pick makes the visit */
 		return 0;
 	}
 	return b->slice;
 }
 
+/* The visits become rarer while they find VFs that have no work. */
 static void account(void *state, const struct vgpu_usage *usage)
 {
-	(void)state;
-	(void)usage;
+	struct best_effort *b = state;
+	uint64_t most = RAREST / (b->slice * (b->awake.n ? b->awake.n : 1));
+
+	if (!b->visiting)
+		return;
+	if (usage->reason != VGPU_END_YIELD || set_has(&b->awake, usage->vf))
+		b->gap = b->revisit;
+	else if (2 * (uint64_t)b->gap <= most)
+		b->gap *= 2;
 }
 
 /* Nothing is charged, but the order of turns is kept: a VF that is next sooner exports more. */
