@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
 slice_ms=10 grace_ms=100
+max_stolen=1 # percent of this machine's CPU time that its host may take while neighbours are judged
 room_us=200 # strict leaves this between slices, however long a switch takes
 # A client can end its own VF's process by SIGBUS: that is no finding of a sanitizer's.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_sigbus=0"
@@ -32,8 +33,15 @@ start_tenants() { # options of softgpu
 	bound=$(jq '[.vfs[0:3][] | .lag_bound_ns] | max' "$run/after.json")
 	judge "nobody attacks" before after
 }
+# CPU time, in ticks, that the host of a virtual machine took from it since boot.
+stolen() { awk '/^cpu / {print $9}' /proc/stat; }
 # observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
-observe() { jq -s '.[0] + {engine: .[1]}' <(json vf list) <(json stats) >"$run/$1.json"; }
+observe() { jq -s --argjson stolen "$(stolen)" '.[0] + {engine: .[1], stolen: $stolen}' <(json vf list) <(json stats) >"$run/$1.json"; }
+# was_fit BEFORE AFTER: this machine's host took at most max_stolen percent of its CPU time meanwhile.
+was_fit() {
+	jq -en --slurpfile b "$run/$1.json" --slurpfile a "$run/$2.json" --argjson most $max_stolen --argjson ticks "$(($(getconf CLK_TCK) * $(nproc)))" \
+		'($a[0].stolen - $b[0].stolen) <= ($a[0].wall_ns - $b[0].wall_ns) / 1e9 * $ticks * $most / 100' >/dev/null
+}
 nothing_owed() { json vf list | jq -e '[.vfs[0:3][] | .debt_ns == 0] | all'; }
 # have_run NAME: every neighbour has had 40 slices since NAME.
 have_run() {
@@ -43,9 +51,11 @@ have_run() {
 # judge WHAT BEFORE AFTER: fails unless the neighbours had their shares of the time that could be had in between, nobody
 # waited longer than without an attack by more than a slice, the grace, and what VF 3 had of exclusive windows and resets, and
 # no neighbour was reset or owes time. Prints the figures. vgpud keeps the longest wait since its start, so
-# extra_wait_ms is 0 if that has not grown; latest_ms is the latest that a turn has ended since then.
+# extra_wait_ms is 0 if that has not grown; latest_ms is the latest that a turn has ended since then. Whether this machine was
+# fit for that is decided before anybody looks at what was measured.
 judge() {
 	local figures
+	was_fit "$2" "$3" || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --slurpfile b "$run/$2.json" --slurpfile a "$run/$3.json" --argjson quiet "$quiet" --argjson bound "$bound" \
 		--argjson slice $((slice_ms * 1000)) --argjson room $room_us '
 		$b[0] as $b | $a[0] as $a |
