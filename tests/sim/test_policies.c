@@ -759,6 +759,34 @@ static void reclaimed_before(void)
 	}
 }
 
+/* qos: what the guarantees leave is shared by weight, beside them: 20 % of the time each for VFs 0
+ * and 1, and of the rest three sixths, one and two. */
+static void excess(void)
+{
+	static const int64_t weights[] = {300, 100, 200}, guaranteed[] = {200000, 200000, 0};
+	double run_ns[3], all = 0, rest;
+	uint32_t i;
+
+	machine("qos", 3);
+	for (i = 0; i < 3; i++) {
+		set_vf(i, "weight", weights[i]);
+		set_vf(i, "min_ppm", guaranteed[i]);
+		h.vfs[i].work = VHOST_ALWAYS;
+	}
+	CU_ASSERT_FATAL(run(20 * VGPU_SEC));
+	for (i = 0; i < 3; i++) {
+		run_ns[i] = (double)view_of(i).ledger.run_ns;
+		all += run_ns[i];
+	}
+	rest = all - 0.4 * 20e9;
+	for (i = 0; i < 3; i++) {
+		double due = (double)guaranteed[i] / 1e6 * 20e9 + rest * (double)weights[i] / 600;
+
+		CU_ASSERT(run_ns[i] > due - 50e6 && run_ns[i] < due + 50e6);
+	}
+	done();
+}
+
 /* qos: a guarantee by frames is the time of a frame in each frame's period; one above the limit is
  * refused. */
 static void frames(void)
@@ -852,6 +880,7 @@ static const struct test tests[] = {
 	{"reclaimed time makes no job late", reclaiming},
 	{"small quanta", small_quanta},
 	{"lost doorbells", lost_doorbells},
+	{"guarantees leave the rest to weights", excess},
 	{"slices follow the rotation", rotations},
 	{"classes owe each other nothing", classes},
 	{NULL, NULL},
