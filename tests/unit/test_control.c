@@ -219,6 +219,28 @@ static void every_request_is_answered(void)
 	end();
 }
 
+/* Hears N answers, and lets the peer go. Returns how many of them are refusals, for the reason WHY.
+ */
+static uint32_t count_refusals(struct peer *p, uint32_t n, const char *why)
+{
+	struct json_object *o;
+	uint32_t refusals = 0;
+
+	while (n-- > 0) {
+		o = hear(p);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+		if (!get(o, "result")) {
+			refusals++;
+			CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
+			CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"), why));
+		}
+		json_object_put(o);
+	}
+	close(p->fd);
+	free(p);
+	return refusals;
+}
+
 /* Requests that only read fill the queue of an engine that does not answer. Some of them are
  * refused, with a message that says why; requests that change something wait and are carried
  * out. */
@@ -246,21 +268,8 @@ static void who_looks_does_not_keep_out(void)
 	turn();
 	quick_unblock();
 	CU_ASSERT(says(&one, "weight", "300"));
-	for (i = 0; i < 8; i++) {
-		for (k = 0; k < 10; k++) {
-			o = hear(crowd[i]);
-			CU_ASSERT_PTR_NOT_NULL_FATAL(o);
-			if (!get(o, "result")) {
-				refusals++;
-				CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
-				CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
-							      "requests to gpu0 are under way"));
-			}
-			json_object_put(o);
-		}
-		close(crowd[i]->fd);
-		free(crowd[i]);
-	}
+	for (i = 0; i < 8; i++)
+		refusals += count_refusals(crowd[i], 10, "requests to gpu0 are under way");
 	CU_ASSERT_EQUAL(refusals, 80 - 48);
 	for (i = 0; i < 20; i++) {
 		o = hear(&other);
@@ -276,7 +285,6 @@ static void who_looks_does_not_keep_out(void)
 static void changes_have_an_end(void)
 {
 	static struct peer *crowd[4];
-	struct json_object *o;
 	uint32_t i, k, refusals = 0;
 
 	begin("fair");
@@ -293,21 +301,8 @@ static void changes_have_an_end(void)
 	for (i = 0; i < 100; i++)
 		turn();
 	quick_unblock();
-	for (i = 0; i < 4; i++) {
-		for (k = 0; k < 15; k++) {
-			o = hear(crowd[i]);
-			CU_ASSERT_PTR_NOT_NULL_FATAL(o);
-			if (!get(o, "result")) {
-				refusals++;
-				CU_ASSERT_STRING_EQUAL(text_at(o, "error", "code"), "EAGAIN");
-				CU_ASSERT_PTR_NOT_NULL(strstr(text_at(o, "error", "message"),
-							      "48 changes of gpu0 are under way"));
-			}
-			json_object_put(o);
-		}
-		close(crowd[i]->fd);
-		free(crowd[i]);
-	}
+	for (i = 0; i < 4; i++)
+		refusals += count_refusals(crowd[i], 15, "48 changes of gpu0 are under way");
 	CU_ASSERT_EQUAL(refusals, 60 - 48);
 	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":\"200\"}}}\n");
 	CU_ASSERT(says(&one, "weight", "200"));
