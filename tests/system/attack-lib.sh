@@ -19,11 +19,12 @@ start_tenants() { # options of softgpu
 	CONF
 	start_vgpud
 	for n in 0 1 2 3; do await 30 is $n state available; done
-	# They always have work, at any moment.
+	observe start
+	# They always have work once they have begun: t0 may prepare its jobs for seconds while its driver is ready.
 	start_guest t0 0 sha256 --size 8 --depth 16 --seconds 600; tenants+=($guest_pid)
 	start_guest t1 1 spin --us 50000 --depth 16 --seconds 600; tenants+=($guest_pid)
 	start_guest t2 2 spin --us 50000 --depth 16 --seconds 600; tenants+=($guest_pid)
-	await 30 active 3
+	await 60 have_run start
 	# They have paid for their drivers' starts.
 	await 30 nothing_owed
 	observe before
