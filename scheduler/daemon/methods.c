@@ -226,6 +226,7 @@ static json *finish_stats(struct call *call)
 	json_object_object_add(o, "world_switch", quantiles(&s->switches));
 	json_object_object_add(o, "preemption", quantiles(&s->preemption));
 	json_object_object_add(o, "decision", quantiles(&s->decisions));
+	put_int(o, "spun_ns", s->spun);
 	put_int(o, "steps", s->steps);
 	put_int(o, "records_lost", call->gpu->records_lost);
 	put_int(o, "stale_answers", l->stale_answers);
