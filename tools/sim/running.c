@@ -283,6 +283,15 @@ void running_run(struct running *r, vgpu_nsec until)
 	vhost_run(&r->host, until);
 }
 
+uint32_t running_refused(const struct running *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->host.n_vfs; i++)
+		n += r->host.vfs[i].refused != NULL;
+	return n;
+}
+
 void running_finish(struct running *r)
 {
 	uint32_t i;
