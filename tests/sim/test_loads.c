@@ -195,6 +195,18 @@ static void figures(void)
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TOKEN_P99), 3, 1e-3);
 }
 
+/* Two switches for each frame, one of which the waking VF is charged for: both are lost. */
+static void switches(void)
+{
+	struct compare_line line =
+		compared("fair", "vfs 2\nuntil 10s\ngpu load=100us run=50us\nvf * save=150us\n"
+				 "vf 0 role=frames work=periodic period=20ms burst=5ms "
+				 "weight=1000\nvf 1 role=training\n");
+
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_SWITCHES), 100, 1);
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_LOST), 3, 0.03);
+}
+
 /* A job that is never done counts with its lateness at the end: starving a VF does not improve the
  * figures. */
 static void never_done(void)
@@ -335,6 +347,7 @@ static const struct test tests[] = {
 	{"mixes are scenarios", mixes_are_scenarios},
 	{"compare: mistakes in a line", line_mistakes},
 	{"compare: figures told beforehand", figures},
+	{"compare: switches", switches},
 	{"compare: a job that is never done", never_done},
 	{"compare: the gap in shares", share_gap},
 	{"compare: VFs that a policy refuses", refused_vfs},

@@ -233,7 +233,7 @@ static void judge(struct compare_line *line, const struct running *r)
 	if (trains)
 		add(line, COMPARE_TRAINING, 100 * training / wall);
 	add(line, COMPARE_SWITCHES, 1e9 * (double)h->switches / wall);
-	add(line, COMPARE_LOST, 100 * (double)core.engine.switch_ns / wall);
+	add(line, COMPARE_LOST, 100 * (double)running_switched(r) / wall);
 	line->evictions += core.engine.evictions;
 	line->refused = refused > line->refused ? refused : line->refused;
 }

@@ -80,7 +80,7 @@ void report_add(struct report *report, const struct running *r)
 		double wall = (double)core.engine.wall_ns / 100 + 1;
 
 		report->switch_pct = report->switch_pct * before / (double)report->decisions +
-				     w * (double)core.engine.switch_ns / wall;
+				     w * (double)running_switched(r) / wall;
 		report->idle_pct = report->idle_pct * before / (double)report->decisions +
 				   w * (double)core.engine.idle_ns / wall;
 	}

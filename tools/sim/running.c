@@ -292,6 +292,22 @@ uint32_t running_refused(const struct running *r)
 	return n;
 }
 
+vgpu_nsec running_switched(const struct running *r)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view vf;
+	vgpu_nsec sum;
+	uint32_t i;
+
+	vgpu_core_view(r->host.core, &core);
+	sum = core.engine.switch_ns;
+	for (i = 0; i < r->host.n_vfs; i++) {
+		vgpu_core_vf_view(r->host.core, i, &vf);
+		sum += vf.ledger.switch_ns;
+	}
+	return sum;
+}
+
 void running_finish(struct running *r)
 {
 	uint32_t i;
