@@ -156,14 +156,20 @@ void link_gates(struct softgpu *gpu)
 	}
 }
 
-void link_message(struct link *l)
+void link_words(struct link *l)
 {
-	const struct channel *c = &vf_of(l)->to_vf;
+	struct vf_message *m = &l->page->to_vf;
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		atomic_store(&l->page->to_vf.words[i], c->words[i]);
-	link_set(l, &l->page->to_vf.serial, c->valid ? ++l->to_vf : 0);
+	for (i = 0; i < 4 && atomic_load(&m->serial) == 0; i++)
+		atomic_store(&m->words[i], vf_of(l)->to_vf.words[i]);
+}
+
+void link_message(struct link *l)
+{
+	atomic_store(&l->page->to_vf.serial, 0);
+	link_words(l);
+	link_set(l, &l->page->to_vf.serial, vf_of(l)->to_vf.valid ? ++l->to_vf : 0);
 }
 
 void link_acknowledge(struct link *l)
@@ -337,10 +343,11 @@ static void read_mailbox(struct link *l)
 	uint32_t serial = atomic_load(&m->serial), words[4], i;
 	uint32_t taken = atomic_load(&l->page->to_vf_taken);
 
-	if (serial != l->to_pf) {
+	for (i = 0; i < 4; i++)
+		words[i] = atomic_load(&m->words[i]);
+	/* A message that is being replaced is read when the process asks for that. */
+	if (serial != l->to_pf && atomic_load(&m->serial) == serial) {
 		l->to_pf = serial;
-		for (i = 0; i < 4; i++)
-			words[i] = atomic_load(&m->words[i]);
 		registers_take_message(l->gpu, l->vf, serial != 0, words);
 	}
 	if (taken != l->to_vf_taken) {
