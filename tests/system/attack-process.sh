@@ -43,7 +43,7 @@ for signal in STOP KILL; do
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
-kinds=${*:-deaf scribble truncate notices late}
+kinds=${*:-deaf hold scribble truncate notices late}
 for kind in $kinds; do
 	observe before
 	becomes $kind

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A VF process that somebody has taken over: softgpu starts it by the name of the real
- * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in;
- * for others, and where the file says "none", it becomes the real program, in $REAL.
+ * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would be ready; for
+ * others, and where the file says "none", it becomes the real program, in $REAL.
  *
  *   deaf      answers nothing, takes no order, and does not stop
  *   scribble  writes numbers at random over all that it shares with the device
  *   truncate  truncates and punches what it shares, and fills what can be filled
+ *   hold      keeps the lock of the page's file, from before the device has sealed it
  *   notices   asks the device to look, without an end
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "page.h"
@@ -88,19 +93,44 @@ static void say_all(struct vf_page *page)
 	atomic_store(&page->to_vf_taken, (uint32_t)random());
 }
 
+/* Writes to what is shared from a page that never comes, which keeps the file's lock. */
+static void *write_for_ever(void *never)
+{
+	if (pwrite(VF_PAGE_FD, never, 64, 0) < 0)
+		perror("impostor: pwrite");
+	return NULL;
+}
+
+static void hold_lock(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffd_msg fault;
+	pthread_t thread;
+
+	range.range.start = (uintptr_t)page;
+	range.range.len = 4096;
+	if (fd < 0 || page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) < 0 ||
+	    ioctl(fd, UFFDIO_REGISTER, &range) < 0 ||
+	    pthread_create(&thread, NULL, write_for_ever, page) != 0 ||
+	    read(fd, &fault, sizeof(fault)) != sizeof(fault))
+		perror("impostor: userfaultfd");
+}
+
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
-	bool quiet = strcmp(kind, "deaf") == 0;
+	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
+	if (strcmp(kind, "hold") == 0)
+		hold_lock();
 	atomic_store(&page->ready, 1);
 	notify(VF_NOTICE_FD);
-	/* Nobody has taken it over before it has clients. */
-	while (!(fcntl(VF_PAGE_FD, F_GET_SEALS) & F_SEAL_SHRINK))
-		usleep(100);
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));
