@@ -163,7 +163,7 @@ static const struct vgpu_policy_ops *find(const char *name)
 static void audit(struct recording *recordings, uint32_t n, struct audit_result *out)
 {
 	struct vgpu_error err = {""};
-	struct audit *a = audit_new(0);
+	struct audit *a = audit_new(0, 0);
 	uint32_t i;
 
 	recorder_free(recorder);
@@ -417,7 +417,7 @@ static void a_gap_is_seen(void)
 	save(&recordings[0]);
 	run_events(30000);
 	save(&recordings[1]);
-	a = audit_new(0);
+	a = audit_new(0, 0);
 	recorder_free(recorder);
 	CU_ASSERT_EQUAL(audit_add(a, &recordings[0], find, &err), 0);
 	CU_ASSERT_EQUAL(audit_add(a, &recordings[1], find, &err), 0);

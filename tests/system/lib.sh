@@ -121,8 +121,8 @@ active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | lengt
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 recordings=()
 steps() { json stats | jq .steps; }
-audit() { # the recordings so far, as shares.json
-	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
+audit() { # [options] the recordings so far, as shares.json
+	"$sim" audit --json "$@" "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
 	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
 can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }
