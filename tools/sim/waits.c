@@ -35,7 +35,7 @@ void waits_step(struct waits *w, const struct vgpu_core *core, uint32_t n, vgpu_
 
 		if (w->last)
 			pass(w, v, now, taken);
-		v->naps += w->last && now > w->from && v->works && !works;
+		v->naps += w->last && now >= w->from && v->works && !works;
 		if (waits && !(w->last && v->waits)) {
 			v->since = now;
 			v->taken = taken;
