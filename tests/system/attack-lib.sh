@@ -53,9 +53,9 @@ have_run() {
 }
 # judge WHAT: fails unless since `before` the neighbours had their shares of the time that could be had, waited no longer than
 # without an attack by more than a slice and the grace, were not reset and owe no time, and VF 3 had no more than its own share
-# in turns, windows and resets, but for the credit of windows. vgpud's ledgers say what they had; its records say how long each
-# wait was, less the windows and resets in it, and when a neighbour had no work: that is not missing. Prints the figures, and
-# adds them to figures.json. Whether this machine was fit for that is decided before anybody looks at what was measured.
+# in turns, windows and resets, but for the credit of windows and what vgpud wrote off after hangs. vgpud's ledgers say what they had; its records say how long each
+# wait was, less the windows and resets in it, and when a neighbour had no work: that is not missing. What neighbours ran beyond
+# their grants is the machine's lateness, and is allowed. Prints the figures, and adds them to figures.json. Whether this machine was fit for that is decided before anybody looks at what was measured.
 judge() {
 	local figures
 	recordings=("$run/shares.rec")
@@ -70,14 +70,16 @@ judge() {
 		--argjson grace $grace_ms --argjson credit $credit_ms '
 		$b[0] as $b | $a[0] as $a | $r[0].vfs as $r | def ms: . / 1e5 | round / 10;
 		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns;
-		($a.wall_ns - $b.wall_ns) as $wall | (($wall - ($a | taken) + ($b | taken)) * $slice / ($slice + $room)) as $available |
-		[range(3) as $i | {had: ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns), asleep: $r[$i].asleep_ns}] as $n |
+		($a.wall_ns - $b.wall_ns) as $wall | ($a.vfs[3].forgiven_ns - $b.vfs[3].forgiven_ns) as $forgiven |
+		(($wall - $forgiven - ($a | taken) + ($b | taken)) * $slice / ($slice + $room)) as $available |
+		[range(3) as $i | {had: ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns), asleep: $r[$i].asleep_ns, late: ($a.vfs[$i].overrun_ns - $b.vfs[$i].overrun_ns)}] as $n |
+		($n | map(.late) | add) as $late |
 		{attack: $attack, available_ms: ($available / 1e6 | round), share: ($n | map(.had / $available * 1000 | round / 1000)),
-		 missing_ms: ($n | map($available / 4 - .had - .asleep) | [max, 0] | max | ms), bound_ms: ($bound | ms),
+		 missing_ms: ($n | map($available / 4 - .had - .asleep) | [max, 0] | max | ms), bound_ms: ($bound + $late | ms), late_ms: ($late | ms),
 		 asleep_ms: ($n | map(.asleep) | max | ms), naps: ([$r[0:3][].naps] | max),
-		 extra_wait_ms: ([([$r[0:3][].waited_ns] | max) - $quiet, 0] | max | ms), wait_bound_ms: ($slice / 1e3 + $grace),
-		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $credit * 1e6 | ms),
-		 windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
+		 extra_wait_ms: ([([$r[0:3][].waited_ns] | max) - $quiet, 0] | max | ms), wait_bound_ms: ($slice * 1e3 + $grace * 1e6 + $late | ms),
+		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven + $credit * 1e6 | ms),
+		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
 		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
 		 innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
 	echo "$figures" | tee -a "$run/figures.json"
@@ -130,13 +132,16 @@ attack_all() {
 	await 10 no_more_descriptors "$had"
 	end_tenants
 }
-# use_impostors: softgpu finds tests/system/impostor where it would find softgpu-vf. becomes KIND: what VF 3's next process is.
+# use_impostors PROGRAM: softgpu finds tests/system/impostor where it would find that program of a VF. becomes KIND: what VF 3's
+# next one is.
 use_impostors() {
 	mkdir -p "$run/bin" "$run/libexec/vgpud"
 	cp "$softgpu" "$run/bin/softgpu"
-	cp "$VGPU_BUILD/tests/system/impostor" "$run/libexec/vgpud/softgpu-vf"
+	ln -s "$VGPU_BUILD"/tools/softgpu/{vf/softgpu-vf,worker/softgpu-worker} "$run/libexec/vgpud"
+	rm "$run/libexec/vgpud/$1"
+	cp "$VGPU_BUILD/tests/system/impostor" "$run/libexec/vgpud/$1"
 	softgpu=$run/bin/softgpu
-	export IMPOSTOR=$run/kind REAL=$VGPU_BUILD/tools/softgpu/vf
+	export IMPOSTOR=$run/kind REAL=$VGPU_BUILD/tools/softgpu/${1#softgpu-}
 }
 becomes() { echo "$1" >"$IMPOSTOR"; }
 runs() { [ -n "$(process_of "$1")" ]; }

@@ -5,7 +5,7 @@
 # next client. attack-process.sh KIND...: what a process is that is taken over (tests/system/impostor.c).
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-use_impostors
+use_impostors softgpu-vf
 becomes none
 start_tenants
 had=$(descriptors)

@@ -67,11 +67,11 @@ start_softgpu() { # options
 	pids+=($!)
 	await 20 test -S "$run/gpu/pf.sock"
 }
-# The process of VF N; nothing if there is none.
-process_of() { # N
+# The process of VF N, or its worker; nothing if there is none.
+process_of() { # N [PROGRAM]
 	local p
 	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "${2:-softgpu-vf} .*--vf $1 " && echo "$p"
 	done
 }
 config() { # reads further lines for the GPU on stdin
