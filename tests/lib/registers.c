@@ -344,6 +344,66 @@ static void mailbox(void)
 	}
 }
 
+/* An acknowledgement is for the message that was read, not for one that has replaced it since. */
+static void mailbox_unread(void)
+{
+	uint32_t l, trn, rcv, control, region, value;
+
+	for (l = 0; l < LAYOUTS; l++) {
+		begin(names[l]);
+		trn = where(GPUIOV_MBOX_TRN, &region);
+		rcv = where(GPUIOV_MBOX_RCV, &region);
+		control = where(GPUIOV_MBOX_CONTROL, &region);
+		set(GPUIOV_MBOX_INDEX, 2);
+		for (value = 1; value <= 2; value++) {
+			const uint32_t none = 0, valid = GPUIOV_MBOX_TRN_VALID;
+
+			bus->write(2, 5, control, &none, 4);
+			bus->write(2, 5, trn, &value, 4);
+			bus->write(2, 5, control, &valid, 4);
+			if (value == 1)
+				CU_ASSERT_EQUAL(get(GPUIOV_MBOX_RCV), 1);
+		}
+		set(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_RCV_ACK);
+		CU_ASSERT_EQUAL(get(GPUIOV_IH_PENDING), 4);
+		CU_ASSERT_FALSE(vf_read32(2, control) & GPUIOV_MBOX_TRN_ACK);
+		CU_ASSERT_EQUAL(get(GPUIOV_MBOX_RCV), 2);
+		set(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_RCV_ACK);
+		CU_ASSERT_EQUAL(get(GPUIOV_IH_PENDING), 0);
+		CU_ASSERT(vf_read32(2, control) & GPUIOV_MBOX_TRN_ACK);
+		for (value = 1; value <= 2; value++) {
+			set(GPUIOV_MBOX_CONTROL, 0);
+			set(GPUIOV_MBOX_TRN, value);
+			set(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
+			if (value == 1)
+				CU_ASSERT_EQUAL(vf_read32(2, rcv), 1);
+		}
+		value = GPUIOV_MBOX_RCV_ACK;
+		bus->write(2, 5, control, &value, 4);
+		CU_ASSERT_FALSE(get(GPUIOV_MBOX_CONTROL) & GPUIOV_MBOX_TRN_ACK);
+		CU_ASSERT(vf_read32(2, control) & GPUIOV_MBOX_RCV_VALID);
+		bus->write(2, 5, control, &value, 4);
+		CU_ASSERT(get(GPUIOV_MBOX_CONTROL) & GPUIOV_MBOX_TRN_ACK);
+		end();
+	}
+}
+
+/* A word that is not marked as a message can be read, too: so the PF writes the end of a reset. */
+static void mailbox_unmarked(void)
+{
+	uint32_t region;
+
+	begin("navi");
+	set(GPUIOV_MBOX_INDEX, 2);
+	set(GPUIOV_MBOX_TRN, 5);
+	set(GPUIOV_MBOX_CONTROL, GPUIOV_MBOX_TRN_VALID);
+	set(GPUIOV_MBOX_CONTROL, 0);
+	set(GPUIOV_MBOX_TRN, 6);
+	CU_ASSERT_EQUAL(vf_read32(2, where(GPUIOV_MBOX_RCV, &region)), 6);
+	CU_ASSERT_FALSE(vf_read32(2, where(GPUIOV_MBOX_CONTROL, &region)) & GPUIOV_MBOX_RCV_VALID);
+	end();
+}
+
 /* The engine's mailbox and the busy bits report a queue that drains. */
 static bool is_drained(void *arg)
 {
@@ -382,6 +442,8 @@ const struct test register_tests[] = {
 	{"LOAD refuses a damaged context", damaged_context},
 	{"closed gates stop and count a VF's accesses", gates},
 	{"mailbox messages travel both ways", mailbox},
+	{"a mailbox message is not acknowledged unread", mailbox_unread},
+	{"a mailbox word without a mark can be read", mailbox_unmarked},
 	{"a queue that drains is reported", busy_and_empty},
 	{NULL, NULL},
 };

@@ -18,6 +18,7 @@ static int64_t values[VGPU_MAX_PARAMS], vf_values[N][VGPU_MAX_PARAMS];
 static struct recorder *recorder;
 static struct vgpu_core *core;
 static vgpu_nsec now;
+static vgpu_nsec audit_from;
 static struct {
 	bool on;
 	uint32_t vf, command;
@@ -163,7 +164,7 @@ static const struct vgpu_policy_ops *find(const char *name)
 static void audit(struct recording *recordings, uint32_t n, struct audit_result *out)
 {
 	struct vgpu_error err = {""};
-	struct audit *a = audit_new(0);
+	struct audit *a = audit_new(0, audit_from);
 	uint32_t i;
 
 	recorder_free(recorder);
@@ -331,6 +332,40 @@ static void what_was_late_once_excuses_nothing(void)
 	CU_ASSERT(r.n_broken > 0 && strstr(r.broken, "times as far apart"));
 }
 
+/* What was before an instant is not counted, and who has no work does not wait. */
+static void waits_are_measured(void)
+{
+	struct audit_result r;
+	vgpu_nsec slept, woke;
+	uint32_t late;
+
+	for (late = 0; late < 2; late++) {
+		begin("equal");
+		start();
+		run_events(500);
+		next_stop_late = 500 * VGPU_MSEC;
+		run_events(500);
+		audit_from = late ? now : 0;
+		slept = now;
+		step((struct vgpu_event){.type = VGPU_EV_EMPTY, .vf = 1});
+		run_events(500);
+		woke = now;
+		step((struct vgpu_event){.type = VGPU_EV_BUSY, .vf = 1});
+		run_events(500);
+		save_and_audit(&r);
+		audit_from = 0;
+		CU_ASSERT_EQUAL(r.vfs[0].asleep_ns, 0);
+		CU_ASSERT_EQUAL(r.vfs[0].naps, 0);
+		CU_ASSERT_EQUAL(r.vfs[1].asleep_ns, woke - slept);
+		CU_ASSERT_EQUAL(r.vfs[1].naps, 1);
+		CU_ASSERT(r.vfs[0].waited_ns > SLICE && r.vfs[1].waited_ns > SLICE);
+		CU_ASSERT_EQUAL(r.vfs[0].waited_ns > 500 * VGPU_MSEC ||
+					r.vfs[1].waited_ns > 500 * VGPU_MSEC,
+				late == 0);
+		CU_ASSERT(!late || r.vfs[0].waited_ns < 4 * SLICE);
+	}
+}
+
 static void timers_that_come_late_always(void)
 {
 	struct audit_result r;
@@ -417,7 +452,7 @@ static void a_gap_is_seen(void)
 	save(&recordings[0]);
 	run_events(30000);
 	save(&recordings[1]);
-	a = audit_new(0);
+	a = audit_new(0, 0);
 	recorder_free(recorder);
 	CU_ASSERT_EQUAL(audit_add(a, &recordings[0], find, &err), 0);
 	CU_ASSERT_EQUAL(audit_add(a, &recordings[1], find, &err), 0);
@@ -440,6 +475,7 @@ static const struct test tests[] = {
 	{"weights that nobody minds", weights_that_nobody_minds},
 	{"what was late once excuses nothing", what_was_late_once_excuses_nothing},
 	{"timers that come late always", timers_that_come_late_always},
+	{"waits and sleep are measured", waits_are_measured},
 	{"waits beyond the bound", waits_beyond_the_bound},
 	{"turns that are too long are seen", turns_that_are_too_long_are_seen},
 	{"recordings join", recordings_join},

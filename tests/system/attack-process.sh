@@ -5,7 +5,7 @@
 # next client. attack-process.sh KIND...: what a process is that is taken over (tests/system/impostor.c).
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
-use_impostors
+use_impostors softgpu-vf
 becomes none
 start_tenants
 had=$(descriptors)
@@ -43,7 +43,7 @@ for signal in STOP KILL; do
 done
 start_guest next 3 mandelbrot --jobs 2; wait_guest $guest_pid next
 await 60 is 3 state available
-kinds=${*:-deaf scribble truncate notices late}
+kinds=${*:-deaf hold scribble truncate notices late}
 for kind in $kinds; do
 	observe before
 	becomes $kind

@@ -235,6 +235,19 @@ static void resets(struct vfio_device *d)
 		;
 }
 
+/* Its driver starts and stops, back to back. */
+static void windows(struct guest *g)
+{
+	struct vgpu_error err;
+	int r = 0;
+
+	while (r == 0 && attack_goes_on()) {
+		r = guest_bring_down(g, 60 * VGPU_SEC, &err);
+		if (r == 0)
+			r = guest_bring_up(g, 60 * VGPU_SEC, &err);
+	}
+}
+
 static void silence(struct vfio_device *d)
 {
 	struct {
@@ -296,6 +309,8 @@ static const struct kind {
 	{"descriptors", descriptors, NULL},
 	/* resets its VF, and leaves and comes back */
 	{"resets", resets, NULL},
+	/* its driver starts and stops as often as it may, each time in an exclusive window */
+	{"windows", NULL, windows},
 	/* fills the socket with requests, and reads no answer */
 	{"silence", silence, NULL},
 	/* no attack: reads a register once, and ends */

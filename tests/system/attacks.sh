@@ -6,4 +6,4 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/attack-lib.sh"
 start_tenants
-attack_all "${*:-interrupts registers doorbells requests maps crowd descriptors resets silence}"
+attack_all "${*:-interrupts registers doorbells requests maps crowd descriptors resets windows silence}"

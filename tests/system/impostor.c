@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A VF process that somebody has taken over: softgpu starts it by the name of the real
- * one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would let a client in;
+ * A VF process, or a worker, that somebody has taken over: softgpu starts it by the name of the
+ * real one. For VF 3 it does what the file $IMPOSTOR says, from when the real one would be ready;
  * for others, and where the file says "none", it becomes the real program, in $REAL.
  *
  *   deaf      answers nothing, takes no order, and does not stop
  *   scribble  writes numbers at random over all that it shares with the device
  *   truncate  truncates and punches what it shares, and fills what can be filled
+ *   hold      keeps the lock of the page's file, from before the device has sealed it
  *   notices   asks the device to look, without an end
  *   late      says that it has stopped, and fails, and has work, all at once, without an end
+ *
+ * As a worker, from when it has its first run:
+ *
+ *   deaf      reads nothing, and does not stop
+ *   asks      asks for copies without an end, and reads no answer
+ *   fences    reports fences without an end
+ *   scribble  writes numbers at random over all that it shares with others
+ *   truncate  truncates and punches what it shares, and fills what can be filled
  */
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "page.h"
+#include "protocol.h"
 
 static void become(const char *name, char **argv)
 {
@@ -88,19 +103,44 @@ static void say_all(struct vf_page *page)
 	atomic_store(&page->to_vf_taken, (uint32_t)random());
 }
 
+/* Writes to what is shared from a page that never comes, which keeps the file's lock. */
+static void *write_for_ever(void *never)
+{
+	if (pwrite(VF_PAGE_FD, never, 64, 0) < 0)
+		perror("impostor: pwrite");
+	return NULL;
+}
+
+static void hold_lock(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct uffd_msg fault;
+	pthread_t thread;
+
+	range.range.start = (uintptr_t)page;
+	range.range.len = 4096;
+	if (fd < 0 || page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) < 0 ||
+	    ioctl(fd, UFFDIO_REGISTER, &range) < 0 ||
+	    pthread_create(&thread, NULL, write_for_ever, page) != 0 ||
+	    read(fd, &fault, sizeof(fault)) != sizeof(fault))
+		perror("impostor: userfaultfd");
+}
+
 static void be_vf(const char *kind)
 {
 	struct vf_page *page =
 		mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, VF_PAGE_FD, 0);
-	bool quiet = strcmp(kind, "deaf") == 0;
+	bool quiet = strcmp(kind, "deaf") == 0 || strcmp(kind, "hold") == 0;
 
 	if (page == MAP_FAILED)
 		_exit(1);
+	if (strcmp(kind, "hold") == 0)
+		hold_lock();
 	atomic_store(&page->ready, 1);
 	notify(VF_NOTICE_FD);
-	/* Nobody has taken it over before it has clients. */
-	while (!(fcntl(VF_PAGE_FD, F_GET_SEALS) & F_SEAL_SHRINK))
-		usleep(100);
 	while (!quiet) {
 		if (strcmp(kind, "scribble") == 0)
 			scribble((uint32_t *)page, sizeof(*page));
@@ -115,6 +155,32 @@ static void be_vf(const char *kind)
 		pause();
 }
 
+static void be_worker(const char *kind)
+{
+	struct worker_message m = {.type = strcmp(kind, "asks") == 0 ? WORKER_DMA : WORKER_FENCE};
+	struct pollfd has_run = {WORKER_SOCKET_FD, POLLIN, 0};
+	struct worker_shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					    MAP_SHARED, WORKER_SHARED_FD, 0);
+
+	if (shared == MAP_FAILED)
+		_exit(1);
+	atomic_store(&shared->state, WORKER_READY);
+	notify(WORKER_WAKE_FD);
+	poll(&has_run, 1, -1);
+	for (;;) {
+		if (strcmp(kind, "deaf") == 0)
+			pause();
+		if (strcmp(kind, "scribble") == 0)
+			scribble((uint32_t *)shared, sizeof(*shared));
+		if (strcmp(kind, "truncate") == 0) {
+			truncate_all(WORKER_SHARED_FD, WORKER_WAKE_FD, WORKER_SOCKET_FD);
+			truncate_all(WORKER_WINDOW_FD, WORKER_WAKE_FD, WORKER_SOCKET_FD);
+		}
+		if (m.type == WORKER_DMA || strcmp(kind, "fences") == 0)
+			send(WORKER_SOCKET_FD, &m, sizeof(m), MSG_NOSIGNAL);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = strrchr(argv[0], '/') ? strrchr(argv[0], '/') + 1 : argv[0];
@@ -125,5 +191,7 @@ int main(int argc, char **argv)
 		become(name, argv);
 	fclose(f);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it never ends by itself */
+	if (strcmp(name, "softgpu-worker") == 0)
+		be_worker(kind);
 	be_vf(kind);
 }

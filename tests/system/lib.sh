@@ -67,11 +67,11 @@ start_softgpu() { # options
 	pids+=($!)
 	await 20 test -S "$run/gpu/pf.sock"
 }
-# The process of VF N; nothing if there is none.
-process_of() { # N
+# The process of VF N, or its worker; nothing if there is none.
+process_of() { # N [PROGRAM]
 	local p
 	for p in $(cat /proc/"$softgpu_pid"/task/*/children); do
-		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "softgpu-vf --vf $1 " && echo "$p"
+		tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "${2:-softgpu-vf} .*--vf $1 " && echo "$p"
 	done
 }
 config() { # reads further lines for the GPU on stdin
@@ -121,8 +121,8 @@ active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | lengt
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 recordings=()
 steps() { json stats | jq .steps; }
-audit() { # the recordings so far, as shares.json
-	"$sim" audit --json "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
+audit() { # [options] the recordings so far, as shares.json
+	"$sim" audit --json "$@" "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
 	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
 can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }

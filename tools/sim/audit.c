@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "audit.h"
+#include "waits.h"
 
 /* Half of the timers have to come within this part of the turn that they end. */
 #define LATE_PART 0.25
@@ -54,17 +55,20 @@ struct audit {
 	vgpu_nsec began, granted, asked_at, planned, charged;
 	struct turn *turns;
 	size_t n_turns, room;
+	struct waits waits;
 	struct audit_result result;
 	struct audited vfs[VGPU_GPU_MAX_VFS];
 	struct pair pairs[VGPU_GPU_MAX_VFS][VGPU_GPU_MAX_VFS]; /* the higher number first */
 };
 
-struct audit *audit_new(vgpu_nsec late)
+struct audit *audit_new(vgpu_nsec late, vgpu_nsec from)
 {
 	struct audit *a = calloc(1, sizeof(*a));
 
-	if (a)
+	if (a) {
 		a->late = late;
+		a->waits.from = from;
+	}
 	return a;
 }
 
@@ -427,8 +431,10 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 	if (replay->at < a->skip)
 		return;
 	a->last = *e;
-	a->result.events++;
+	if (a->result.events++ == 0)
+		a->result.begin = e->now;
 	observe(a, core);
+	waits_step(&a->waits, core, a->n_vfs, e->now);
 	for (i = 0; i < replay->out.n_records; i++)
 		read_record(a, &replay->out.records[i], &changed, &accounted);
 	if (changed)
@@ -454,6 +460,7 @@ static void begin_anew(struct audit *a)
 
 	a->result.gaps += a->begun;
 	a->began = 0;
+	a->waits.last = 0;
 	forget(a);
 	for (i = 0; i < a->n_vfs; i++)
 		a->vfs[i].seen = false;
@@ -540,6 +547,9 @@ void audit_finish(const struct audit *a, struct audit_result *out)
 			.share = share(w),
 			.had_ns = w->had,
 			.allowed_ns = w->allowed,
+			.waited_ns = a->waits.vfs[i].longest,
+			.asleep_ns = a->waits.vfs[i].asleep,
+			.naps = a->waits.vfs[i].naps,
 		};
 		for (k = n = 0; room && k < a->n_turns; k++)
 			if (a->turns[k].vf == i && a->turns[k].period == out->periods)

@@ -19,9 +19,9 @@
 struct audit;
 
 /* LATE: timers may come so many ns late in the median, as those of an emulated machine do, and in
- * any case by a quarter of the turn. NULL: no memory. Free it with audit_free, which takes NULL,
- * too. Not thread-safe. */
-struct audit *audit_new(vgpu_nsec late);
+ * any case by a quarter of the turn. FROM: waits and sleep that ended before this instant are not
+ * counted. NULL: no memory. Free it with audit_free, which takes NULL, too. Not thread-safe. */
+struct audit *audit_new(vgpu_nsec late, vgpu_nsec from);
 void audit_free(struct audit *a);
 
 /*
@@ -42,6 +42,10 @@ struct audit_vf {
 	double had_ns, allowed_ns;
 	uint64_t turns;
 	vgpu_nsec planned_ns; /* the median, from the start of a turn to its planned stop */
+	/* Since FROM: its longest wait for a turn, less the windows and resets in it; how long it
+	 * had no work, and how often it ran out of it. */
+	vgpu_nsec waited_ns, asleep_ns;
+	uint64_t naps;
 };
 
 struct audit_result {
@@ -50,6 +54,7 @@ struct audit_result {
 	uint64_t timed;			 /* turns that ended as planned, by a timer */
 	vgpu_nsec late_ns, late_max_ns;	 /* how late those timers came: the median, the most */
 	double late_part;		 /* the median of that over the length of the turn */
+	vgpu_nsec begin; /* the first event */
 	double pairs, wait; /* the largest parts of what was allowed that were needed */
 	uint32_t n_vfs;
 	struct audit_vf vfs[VGPU_GPU_MAX_VFS];
@@ -60,9 +65,9 @@ struct audit_result {
 /* What it has come to so far. */
 void audit_finish(const struct audit *a, struct audit_result *out);
 
-/* Reads N recordings from the files PATHS, in order of time, audits them, with LATE as above, and
- * writes the result to OUT, as JSON if JSON. 0: all promises were kept, 1: not, 2: cannot be
- * judged, with the reason on stderr. */
-int audit_files(char *const *paths, int n, vgpu_nsec late, bool json, FILE *out);
+/* Reads N recordings from the files PATHS, in order of time, audits them, with LATE and FROM as
+ * above, and writes the result to OUT, as JSON if JSON. 0: all promises were kept, 1: not, 2:
+ * cannot be judged, with the reason on stderr. */
+int audit_files(char *const *paths, int n, vgpu_nsec late, vgpu_nsec from, bool json, FILE *out);
 
 #endif

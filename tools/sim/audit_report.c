@@ -28,6 +28,7 @@ static void print_json(const struct audit_result *r, FILE *out)
 	uint32_t i;
 
 	put_int(o, "events", r->events);
+	put_int(o, "begin_ns", r->begin);
 	put_int(o, "turns", r->turns);
 	put_int(o, "periods", r->periods);
 	put_int(o, "gaps", r->gaps);
@@ -48,6 +49,9 @@ static void print_json(const struct audit_result *r, FILE *out)
 		put(v, "allowed_ns", vf->allowed_ns);
 		put_int(v, "turns", vf->turns);
 		put_int(v, "planned_ns", vf->planned_ns);
+		put_int(v, "waited_ns", vf->waited_ns);
+		put_int(v, "asleep_ns", vf->asleep_ns);
+		put_int(v, "naps", vf->naps);
 		json_object_array_add(list, v);
 	}
 	json_object_object_add(o, "vfs", list);
@@ -109,9 +113,9 @@ static int add_file(struct audit *a, const char *path)
 	return r;
 }
 
-int audit_files(char *const *paths, int n, vgpu_nsec late, bool json, FILE *out)
+int audit_files(char *const *paths, int n, vgpu_nsec late, vgpu_nsec from, bool json, FILE *out)
 {
-	struct audit *a = audit_new(late);
+	struct audit *a = audit_new(late, from);
 	struct audit_result result;
 	int i, r = a ? 0 : -ENOMEM;
 

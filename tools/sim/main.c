@@ -32,7 +32,7 @@ struct options {
 	unsigned n_with;
 	bool json, log, check, monitor, vary;
 	uint64_t decisions, seed, sets, seeds;
-	vgpu_nsec until, switch_ns, min_slice, late;
+	vgpu_nsec until, switch_ns, min_slice, late, from;
 	uint32_t vf, background;
 	char **args;
 	int n_args;
@@ -544,7 +544,7 @@ static int audit(void *options)
 {
 	const struct options *o = options;
 
-	return audit_files(o->args, o->n_args, o->late, o->json, stdout);
+	return audit_files(o->args, o->n_args, o->late, o->from, o->json, stdout);
 }
 
 static int cmd_audit(const struct options *o)
@@ -607,7 +607,7 @@ static const struct command {
 	 "replay what vgpuctl record saved; --log: print its version and configuration",
 	 cmd_replay},
 	{"audit", "FILE...",
-	 "compare what vgpuctl record saved with the policy's bounds; --json, --late US",
+	 "compare what vgpuctl record saved with the policy's bounds; --json, --late US, --from S",
 	 cmd_audit},
 	{"policies", "", "list policies, models, kinds, mixes and formats", cmd_policies},
 	{NULL, NULL, NULL, NULL},
@@ -657,6 +657,7 @@ int main(int argc, char **argv)
 		SWITCH,
 		MIN_SLICE,
 		LATE,
+		FROM,
 		VF,
 		ADMISSION,
 		PLUGIN,
@@ -682,6 +683,7 @@ int main(int argc, char **argv)
 		{"switch", required_argument, NULL, SWITCH},
 		{"min-slice", required_argument, NULL, MIN_SLICE},
 		{"late", required_argument, NULL, LATE},
+		{"from", required_argument, NULL, FROM},
 		{"vf", required_argument, NULL, VF},
 		{"admission", required_argument, NULL, ADMISSION},
 		{"plugin", required_argument, NULL, PLUGIN},
@@ -748,6 +750,9 @@ int main(int argc, char **argv)
 			break;
 		case LATE:
 			ok = number(optarg, 1e3, &o.late);
+			break;
+		case FROM:
+			ok = number(optarg, 1e9, &o.from);
 			break;
 		case VF:
 			ok = number(optarg, 1, &v) && v < 100000;

@@ -29,6 +29,7 @@ enum context_state { CONTEXT_NONE = 0, CONTEXT_LOADED, CONTEXT_SAVED };
 struct channel {
 	uint32_t words[4];
 	bool valid, acked;
+	bool seen; /* to the PF: the PF has read this message, not only one before it */
 };
 
 struct leaving;

@@ -35,7 +35,7 @@
 #define GONE_MS 200
 /* The page of a process that notifies the device is read at most PAGE_READS times in PAGE_READS_IN,
  * so that a process cannot keep the device busy. */
-#define PAGE_READS 8u
+#define PAGE_READS 4u
 #define PAGE_READS_IN VGPU_MSEC
 /* How long a thread of the device watches a VF that stops: twice as long as a tile takes. */
 #define WATCH (25 * VGPU_USEC)
@@ -66,7 +66,8 @@ struct link {
 	/* what was read last */
 	uint64_t limit; /* of the process's memory, beside GROUPS_ALLOWANCE */
 	uint32_t notices, resets, violations, gate_drops, to_pf, to_vf_taken;
-	bool faulted;
+	bool faulted; /* the PF was told of it; false again when the VF is as new */
+	bool renewed; /* a new context was loaded since */
 	vgpu_nsec page_reads_since;
 	uint32_t page_reads;
 };
@@ -119,12 +120,14 @@ vgpu_nsec link_deadline(const struct link *l)
 
 void link_overdue(struct link *l)
 {
-	fprintf(stderr, "<4>softgpu: VF %d does not stop: its process is killed\n", l->vf);
+	fprintf(stderr, "<4>softgpu: VF %d does not %s: its process is killed\n", l->vf,
+		l->ready ? "stop" : "start");
 	link_kill(l);
 }
 
 void link_context(struct link *l, enum vf_context_kind kind)
 {
+	l->renewed |= kind == VF_CONTEXT_INIT;
 	/* The process need not be woken: it reads the word before anything that depends on it. */
 	atomic_store(&l->page->context, VF_CONTEXT_WORD(++l->context, kind));
 }
@@ -156,14 +159,20 @@ void link_gates(struct softgpu *gpu)
 	}
 }
 
-void link_message(struct link *l)
+void link_words(struct link *l)
 {
-	const struct channel *c = &vf_of(l)->to_vf;
+	struct vf_message *m = &l->page->to_vf;
 	uint32_t i;
 
-	for (i = 0; i < 4; i++)
-		atomic_store(&l->page->to_vf.words[i], c->words[i]);
-	link_set(l, &l->page->to_vf.serial, c->valid ? ++l->to_vf : 0);
+	for (i = 0; i < 4 && atomic_load(&m->serial) == 0; i++)
+		atomic_store(&m->words[i], vf_of(l)->to_vf.words[i]);
+}
+
+void link_message(struct link *l)
+{
+	atomic_store(&l->page->to_vf.serial, 0);
+	link_words(l);
+	link_set(l, &l->page->to_vf.serial, vf_of(l)->to_vf.valid ? ++l->to_vf : 0);
 }
 
 void link_acknowledge(struct link *l)
@@ -301,7 +310,8 @@ bool link_stop(struct link *l, bool kill)
 /* Ends a stop if the process has stopped. */
 static void read_run(struct link *l)
 {
-	if (!l->stopping || atomic_load(&l->page->run) != VF_RUN_WORD(l->run, VF_STOPPED))
+	if (!l->ready || !l->stopping ||
+	    atomic_load(&l->page->run) != VF_RUN_WORD(l->run, VF_STOPPED))
 		return;
 	l->stopping = false;
 	l->deadline = VGPU_NEVER;
@@ -322,13 +332,17 @@ static void read_status(struct link *l)
 		gpu->hvvm_waits |= 1u << l->vf;
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_HVVM_RCV);
 	}
+	/* One fault is one interrupt, however often a process says that there is one. */
+	if (!(status & VF_FAULTED) && l->renewed)
+		l->faulted = false;
 	if (status & VF_FAULTED && !l->faulted) {
+		l->faulted = true;
+		l->renewed = false;
 		if (gpu->workers)
 			workers_kill(gpu, l->vf);
 		gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
 	}
-	l->faulted = status & VF_FAULTED;
 }
 
 static void read_mailbox(struct link *l)
@@ -337,10 +351,11 @@ static void read_mailbox(struct link *l)
 	uint32_t serial = atomic_load(&m->serial), words[4], i;
 	uint32_t taken = atomic_load(&l->page->to_vf_taken);
 
-	if (serial != l->to_pf) {
+	for (i = 0; i < 4; i++)
+		words[i] = atomic_load(&m->words[i]);
+	/* A message that is being replaced is read when the process asks for that. */
+	if (serial != l->to_pf && atomic_load(&m->serial) == serial) {
 		l->to_pf = serial;
-		for (i = 0; i < 4; i++)
-			words[i] = atomic_load(&m->words[i]);
 		registers_take_message(l->gpu, l->vf, serial != 0, words);
 	}
 	if (taken != l->to_vf_taken) {
@@ -427,16 +442,11 @@ static void publish_all(struct link *l)
 		link_context(l, VF_CONTEXT_INIT);
 }
 
-/* The process has mapped its page. Seals the page, so that it cannot be taken away from the device,
- * and hands the VF over to the process. */
+/* The page is sealed: hands the VF over to the process. */
 static void begin(struct link *l)
 {
 	const struct vf_order serve = {.type = VF_ORDER_SERVE};
 
-	if (fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
-		link_kill(l);
-		return;
-	}
 	l->page = l->mapped;
 	l->ready = true;
 	publish_all(l);
@@ -577,27 +587,60 @@ static void limit_rate(struct link *l)
 	softgpu_lock(l->gpu);
 }
 
+/*
+ * While this thread starts a process, seals its page, and reaps it, it has ordinary priority, since
+ * nothing waits for that, and clients cause as much of it as they like. Above all, the kernel does
+ * not return from reaping before nobody uses the process's entries in /proc: a thread of the
+ * real-time class would spin there, and keep the CPU from the program that is reading them.
+ */
+static void set_real_time(const struct link *l, bool on)
+{
+	int fifo = l->gpu->config.fifo;
+	struct sched_param param = {.sched_priority = on ? fifo : 0};
+
+	if (fifo > 0)
+		pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/*
+ * The process has mapped its page: seals it, so that it cannot be taken away from the device.
+ * False: the process has no such page. Called without the lock: a process can keep the lock of the
+ * page's file for as long as it lives, which is until the deadline.
+ */
+static bool seal(struct link *l)
+{
+	bool sealed;
+
+	set_real_time(l, false);
+	sealed = fcntl(l->page_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0;
+	set_real_time(l, true);
+	return sealed;
+}
+
 /* Serves the process until it has ended, or must end. */
 static void serve(struct link *l)
 {
-	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
 	struct epoll_event events[3];
-	bool gone = false;
+	bool gone = false, maps;
 	int n, i;
 
+	l->deadline = vgpu_now() + START_MS * VGPU_MSEC;
+	pthread_cond_signal(&l->gpu->sequencer_cond);
 	while (!gone && !l->kill && !l->gpu->quit && (uint32_t)l->vf < l->gpu->enabled) {
 		softgpu_unlock(l->gpu);
-		n = epoll_wait(l->epoll, events, 3, l->ready ? -1 : START_MS);
+		n = epoll_wait(l->epoll, events, 3, -1);
+		maps = !l->ready && atomic_load(&l->mapped->ready);
+		if (maps && !seal(l))
+			gone = true;
 		softgpu_lock(l->gpu);
 		for (i = 0; i < n; i++) {
 			gone |= events[i].data.u64 == GONE;
 			if (events[i].data.u64 == WAKE)
 				vgpu_eventfd_drain(l->wake);
 		}
-		if (!l->ready && atomic_load(&l->mapped->ready) && !gone)
+		if (maps && !gone && !l->kill)
 			begin(l);
-		if (!l->ready && vgpu_now() >= until)
-			break;
+		read_run(l);
 		limit_rate(l);
 		read_page(l);
 		softgpu_unlock(l->gpu); /* delivers interrupts */
@@ -680,21 +723,6 @@ static void wait_again(struct link *l)
 	pthread_cond_timedwait(&l->cond, &l->gpu->lock, &t);
 }
 
-/*
- * While this thread starts a process, and reaps one, it has ordinary priority, since nothing waits
- * for either, and clients cause as many of them as they like. Above all, the kernel does not return
- * from reaping before nobody uses the process's entries in /proc: a thread of the real-time class
- * would spin there, and keep the CPU from the program that is reading them.
- */
-static void set_real_time(const struct link *l, bool on)
-{
-	int fifo = l->gpu->config.fifo;
-	struct sched_param param = {.sched_priority = on ? fifo : 0};
-
-	if (fifo > 0)
-		pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
-}
-
 static void *link_thread(void *arg)
 {
 	struct link *l = arg;
@@ -756,7 +784,10 @@ void links_follow(struct softgpu *gpu)
 	uint32_t i;
 
 	for (i = 0; i < gpu->config.n_vfs; i++)
-		link_wake(gpu->vfs[i].link);
+		if (i < gpu->enabled || !gpu->vfs[i].link->has_process)
+			link_wake(gpu->vfs[i].link);
+		else
+			link_kill(gpu->vfs[i].link);
 	while (!settled && !gpu->quit) {
 		for (settled = true, i = 0; i < gpu->config.n_vfs; i++)
 			settled &= has_followed(gpu->vfs[i].link);
@@ -809,7 +840,7 @@ void links_destroy(struct softgpu *gpu)
 	/* All threads first: one whose process is just ready looks at all VFs. */
 	for (i = 0; i < gpu->config.n_vfs && gpu->vfs[i].link; i++) {
 		softgpu_lock(gpu);
-		link_wake(gpu->vfs[i].link);
+		link_kill(gpu->vfs[i].link);
 		softgpu_unlock(gpu);
 		if (gpu->vfs[i].link->has_thread)
 			pthread_join(gpu->vfs[i].link->thread, NULL);

@@ -36,6 +36,9 @@ void link_end_context(struct link *l);
 void link_forget(struct link *l);
 /* Tells the process that the VF has another partition, or none. */
 void link_memory(struct link *l);
+/* Shows the process the words of the PF's message, unless the message that it shows is valid: the
+ * end of a reset is a word that is never marked as a message. */
+void link_words(struct link *l);
 /* Tells the process that the PF's message is valid, or no longer. */
 void link_message(struct link *l);
 /* Tells the process that the PF has acknowledged the VF's message. */

@@ -74,7 +74,8 @@ static void mailbox_write(struct channel *out, struct channel *in, uint32_t valu
 	} else {
 		out->valid = true;
 	}
-	if (value & GPUIOV_MBOX_RCV_ACK && in->valid)
+	/* The VF may have replaced a message that the PF has read by one that it has not. */
+	if (value & GPUIOV_MBOX_RCV_ACK && in->valid && in->seen)
 		in->acked = true;
 }
 
@@ -105,6 +106,7 @@ void registers_take_message(struct softgpu *gpu, int index, bool valid, const ui
 
 	c->valid = valid;
 	c->acked = false;
+	c->seen = false;
 	if (!valid)
 		return;
 	memcpy(c->words, words, sizeof(c->words));
@@ -183,6 +185,8 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_MBOX_TRN:
 		return vf ? vf->to_vf.words[part] : 0;
 	case GPUIOV_MBOX_RCV:
+		if (vf)
+			vf->to_pf.seen = true;
 		return vf ? vf->to_pf.words[part] : 0;
 	case GPUIOV_MBOX_CONTROL:
 		return vf ? mailbox_control(&vf->to_vf, &vf->to_pf) : 0;
@@ -241,8 +245,10 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 		gpu->mbox_index = value & 0x1f;
 		break;
 	case GPUIOV_MBOX_TRN:
-		if (vf)
-			vf->to_vf.words[part] = value;
+		if (!vf)
+			break;
+		vf->to_vf.words[part] = value;
+		link_words(vf->link);
 		break;
 	case GPUIOV_MBOX_CONTROL:
 		pf_mailbox_control(gpu, value);

@@ -22,6 +22,8 @@
 /* When a request without an answer is repeated: a restarted vgpud does not know requests that an
  * earlier one received. Drivers of hardware VFs do the same. */
 #define REPEAT_AFTER (2 * VGPU_SEC)
+/* A vgpud that runs reads a message sooner. */
+#define READ_WITHIN VGPU_SEC
 
 /* Offsets of the mailbox's registers in BAR 5. */
 struct mailbox {
@@ -136,8 +138,10 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 			return -ENODEV;
 		if (control & GPUIOV_MBOX_RCV_VALID)
 			return write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
-		/* The PF writes the end of a reset without marking it as a message. */
-		if (*word == GPUIOV_FLR_DONE)
+		/* The PF writes the end of a reset without marking it as a message, and the word
+		 * stays: it is news while the request that the reset has dropped was not repeated.
+		 */
+		if (*word == GPUIOV_FLR_DONE && !(control & GPUIOV_MBOX_TRN_VALID))
 			return 0;
 		*word = 0;
 		now = vgpu_now();
@@ -148,10 +152,26 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 	}
 }
 
+/* Whether the PF still has to read our last message. */
+static bool is_unread(uint32_t control)
+{
+	return (control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_TRN_ACK)) == GPUIOV_MBOX_TRN_VALID;
+}
+
+/* Sends a message when the PF has read the one before, or has not done so for long. */
 static int send_request(struct guest *g, uint32_t word)
 {
-	int r = write32(g, g->mailbox.control, 0);
+	const struct timespec pause = {0, 1000000};
+	vgpu_nsec until = vgpu_now() + READ_WITHIN;
+	uint32_t control = 0;
+	int r = read32(g, g->mailbox.control, &control);
 
+	while (r == 0 && is_unread(control) && vgpu_now() < until) {
+		nanosleep(&pause, NULL);
+		r = read32(g, g->mailbox.control, &control);
+	}
+	if (r == 0)
+		r = write32(g, g->mailbox.control, 0);
 	if (r == 0)
 		r = write32(g, g->mailbox.trn, word);
 	if (r != 0)
@@ -165,8 +185,7 @@ static int repeat_request(struct guest *g, uint32_t request)
 	uint32_t control;
 	int r = read32(g, g->mailbox.control, &control);
 
-	if (r < 0 || control & GPUIOV_MBOX_RCV_VALID ||
-	    (control & (GPUIOV_MBOX_TRN_VALID | GPUIOV_MBOX_TRN_ACK)) == GPUIOV_MBOX_TRN_VALID)
+	if (r < 0 || control & GPUIOV_MBOX_RCV_VALID || is_unread(control))
 		return r;
 	return send_request(g, request);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Executes a VF's packets by its worker: sends it RUN and STOP, raises the interrupts and does the
- * DMA that it asks for. If the worker does not stop in time, the VF has failed, and softgpu kills
- * the worker.
+ * DMA that it asks for. It never waits for the worker but in poll(), and looks at the RUN word
+ * between any two messages. If the worker does not read, or does not stop in time, the VF has
+ * failed, and softgpu kills the worker.
  */
 #include <errno.h>
 #include <poll.h>
@@ -29,10 +30,26 @@ struct compute {
 	uint32_t serial;
 };
 
-static void send_message(struct compute *c, const struct worker_message *m)
+static uint64_t lost(const struct compute *c, const char *why)
 {
-	/* If the worker is gone, receive() sees it. */
-	vgpu_socket_send_all(c->setup.socket, m, sizeof(*m));
+	fprintf(stderr, "<4>softgpu: VF %u: %s: its worker is killed, and the VF needs a reset\n",
+		c->vf->number, why);
+	return SOFTGPU_FAULTED;
+}
+
+/* Sends a message, of which a worker that reads has few to read. False: it does not read, and the
+ * run is over with *ERROR. */
+static bool send_message(struct compute *c, const struct worker_message *m, uint64_t *error)
+{
+	while (send(c->setup.socket, m, sizeof(*m), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN)
+			return true; /* it is gone, which receive() sees */
+		*error = lost(c, "its worker does not read messages");
+		return false;
+	}
+	return true;
 }
 
 static void release(struct compute *c)
@@ -113,7 +130,8 @@ void compute_doorbell(struct compute *c, uint64_t wptr)
 	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);
 }
 
-static void serve_dma(struct compute *c, const struct worker_message *m)
+/* False: the run is over, with *ERROR. */
+static bool serve_dma(struct compute *c, const struct worker_message *m, uint64_t *error)
 {
 	const struct vf *vf = c->vf;
 	struct worker_message answer = {.type = WORKER_DMA_DONE, .dma.result = -EFAULT};
@@ -130,14 +148,7 @@ static void serve_dma(struct compute *c, const struct worker_message *m)
 			left -= n;
 		}
 	}
-	send_message(c, &answer);
-}
-
-static uint64_t lost(const struct compute *c, const char *why)
-{
-	fprintf(stderr, "<4>softgpu: VF %u: %s: its worker is killed, and the VF needs a reset\n",
-		c->vf->number, why);
-	return SOFTGPU_FAULTED;
+	return send_message(c, &answer, error);
 }
 
 /* The run is over: notes the VF's context. Returns the error. */
@@ -156,33 +167,32 @@ static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 	}
 }
 
-/* Serves the worker's messages. True: the run is over, with *ERROR. */
+/* Serves one message of the worker, if there is one. True: the run is over, with *ERROR. */
 static bool receive(struct compute *c, uint64_t *error)
 {
 	struct worker_message m;
-	ssize_t n;
+	ssize_t n = recv(c->setup.socket, &m, sizeof(m), MSG_DONTWAIT);
 
-	while ((n = recv(c->setup.socket, &m, sizeof(m), MSG_DONTWAIT)) == sizeof(m)) {
-		switch (m.type) {
-		case WORKER_FENCE:
-			vfio_endpoint_irq(c->vf->endpoint, SOFTGPU_VECTOR_FENCE);
-			break;
-		case WORKER_DMA:
-			serve_dma(c, &m);
-			break;
-		case WORKER_ENDED:
-			if (m.serial != c->serial)
-				break;
-			*error = note_end(c, &m.ended);
-			return true;
-		default:
-			break;
-		}
-	}
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
-	*error = lost(c, "its worker has died");
-	return true;
+	if (n != sizeof(m)) {
+		*error = lost(c, "its worker has died");
+		return true;
+	}
+	switch (m.type) {
+	case WORKER_FENCE:
+		vfio_endpoint_irq(c->vf->endpoint, SOFTGPU_VECTOR_FENCE);
+		return false;
+	case WORKER_DMA:
+		return !serve_dma(c, &m, error);
+	case WORKER_ENDED:
+		if (m.serial != c->serial)
+			return false;
+		*error = note_end(c, &m.ended);
+		return true;
+	default:
+		return false;
+	}
 }
 
 static bool must_stop(const struct vf *vf)
@@ -205,7 +215,8 @@ static uint64_t serve_run(struct compute *c)
 		at = vgpu_now();
 		if (deadline == VGPU_NEVER && must_stop(c->vf)) {
 			deadline = at + c->setup.kill_after;
-			send_message(c, &stop);
+			if (!send_message(c, &stop, &error))
+				return error;
 		}
 		if (deadline <= at)
 			return lost(c, "its work does not stop");
@@ -222,6 +233,7 @@ uint64_t compute_execute(struct vf *vf)
 	struct compute *c = vf->compute;
 	const struct context *live = &vf->live;
 	struct worker_message m = {.type = WORKER_RUN};
+	uint64_t error = SOFTGPU_OK;
 
 	if (!c || atomic_load(&c->shared->state) != WORKER_READY) {
 		fprintf(stderr,
@@ -236,6 +248,5 @@ uint64_t compute_execute(struct vf *vf)
 	m.run.fence_at = live->fence_addr;
 	m.run.stops = c->setup.stops;
 	compute_doorbell(c, atomic_load(&vf->wptr));
-	send_message(c, &m);
-	return serve_run(c);
+	return send_message(c, &m, &error) ? serve_run(c) : error;
 }

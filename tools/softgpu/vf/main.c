@@ -205,10 +205,12 @@ void vf_take_orders(struct vf *vf)
 		receive_order(vf);
 }
 
+/* The device changes FORGET, then GENERATION: a new generation is read before what it begins with,
+ * and applied after that. So what this process says in a generation is never of the one before. */
 void vf_follow(struct vf *vf)
 {
 	struct vf_page *page = vf->page;
-	uint32_t word;
+	uint32_t generation = atomic_load(&page->generation), word;
 
 	if (!vf->executing)
 		vf_take_orders(vf);
@@ -222,9 +224,8 @@ void vf_follow(struct vf *vf)
 		vf->context = word;
 		take_context(vf);
 	}
-	word = atomic_load(&page->generation);
-	if (word != vf->generation) {
-		vf->generation = word;
+	if (generation != vf->generation) {
+		vf->generation = generation;
 		vf->busy = false;
 		vf_publish(vf);
 		vf_notify(vf);

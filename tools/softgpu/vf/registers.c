@@ -43,10 +43,11 @@ static enum gpuiov_register mailbox_register(const struct vf *vf, uint32_t offse
 	return GPUIOV_REGISTERS;
 }
 
-static uint32_t mailbox_control(const struct vf *vf)
+static uint32_t mailbox_control(struct vf *vf)
 {
 	uint32_t in = atomic_load(&vf->page->to_vf.serial), value = 0;
 
+	vf->to_vf_read = in;
 	if (vf->to_pf)
 		value |= GPUIOV_MBOX_TRN_VALID;
 	if (vf->to_pf && atomic_load(&vf->page->to_pf_taken) == vf->to_pf)
@@ -70,7 +71,8 @@ static void write_mailbox_control(struct vf *vf, uint32_t value)
 		vf->to_pf = ++vf->to_pf_last;
 	}
 	atomic_store(&page->to_pf.serial, vf->to_pf);
-	if (value & GPUIOV_MBOX_RCV_ACK && in)
+	/* The PF may have replaced the message that the client has seen. */
+	if (value & GPUIOV_MBOX_RCV_ACK && in && in == vf->to_vf_read)
 		atomic_store(&page->to_vf_taken, in);
 	vf_notify(vf);
 }
@@ -96,6 +98,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 	case GPUIOV_MBOX_TRN:
 		return vf->words[part];
 	case GPUIOV_MBOX_RCV:
+		vf->to_vf_read = atomic_load(&vf->page->to_vf.serial);
 		return atomic_load(&vf->page->to_vf.words[part]);
 	case GPUIOV_MBOX_CONTROL:
 		return mailbox_control(vf);

@@ -39,6 +39,7 @@ struct vf {
 	/* the words of the page that have been applied */
 	uint32_t context, generation, forget, orders;
 	uint32_t to_vf_seen, to_pf_seen; /* mailbox serials that have raised their interrupts */
+	uint32_t to_vf_read;		 /* the one that the client has seen last */
 
 	struct pci_function pci;
 	int memfd; /* its number stays the same; -1: there was no partition yet */

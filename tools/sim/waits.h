@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long VFs waited for their turns and had no work, from the steps of a core. Time of exclusive
+ * windows and resets, which VFs pay for, is no part of a wait.
+ */
+#ifndef SIM_WAITS_H
+#define SIM_WAITS_H
+
+#include "vgpu/core.h"
+
+struct waiting {
+	bool works, waits; /* as of the last step: it has work; and is not on the engine */
+	vgpu_nsec since;   /* when the wait began, */
+	vgpu_nsec taken;   /* and what windows and resets had taken by then */
+	vgpu_nsec longest; /* wait; one that goes on counts */
+	vgpu_nsec asleep;  /* how long it had no work */
+	uint64_t naps;	   /* how often it ran out of work */
+};
+
+struct waits {
+	vgpu_nsec from; /* what ended before is not counted */
+	vgpu_nsec last; /* step; 0: none yet */
+	struct waiting vfs[VGPU_GPU_MAX_VFS];
+};
+
+/* The core, which has N VFs, has made a step at NOW. Not thread-safe. */
+void waits_step(struct waits *w, const struct vgpu_core *core, uint32_t n, vgpu_nsec now);
+
+#endif
