@@ -53,7 +53,7 @@ struct xe_counters {
 	vgpu_nsec last; /* VGPU_NEVER: there was no reading */
 };
 
-static int read_format(struct unit *u, struct vgpu_error *err)
+static int read_format(struct unit *u, const char *pf, struct vgpu_error *err)
 {
 	char text[64];
 	uint32_t i, last;
@@ -71,7 +71,7 @@ static int read_format(struct unit *u, struct vgpu_error *err)
 					      "no " XE_UNITS
 					      "/%s/format/%s; vgpud needs Linux 6.19 "
 					      "or later, with CONFIG_PERF_EVENTS",
-					      u->name, u->name, field_names[i]);
+					      pf, u->name, field_names[i]);
 	}
 	return 0;
 }
@@ -95,7 +95,7 @@ static int read_unit(struct unit *u, const char *pf, struct vgpu_error *err)
 	int r;
 
 	xe_unit(pf, u->name);
-	r = read_format(u, err);
+	r = read_format(u, pf, err);
 	if (r < 0)
 		return r;
 	r = kernel_read_number(&type, XE_UNITS "/%s/type", u->name);
