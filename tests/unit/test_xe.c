@@ -753,11 +753,15 @@ static void any_call_fails(void)
 	struct vgpu_driver_config config = config_of(2);
 	char text[32];
 	uint32_t i;
-	int r;
+	int r = 0;
 
 	config.sizes[0] = config.sizes[1] = 1024 * XE_MIB;
 	for (n = 0; n <= total; n++) {
-		make_xe_machine();
+		/* One on which it has failed is as new. */
+		if (r == 0)
+			make_xe_machine();
+		xe_trace[0] = '\0';
+		xe_calls = 0;
 		xe_fail_at = n;
 		r = try_open(&config);
 		total = n == 0 ? xe_calls : total;
@@ -771,6 +775,7 @@ static void any_call_fails(void)
 		CU_ASSERT(xe_functions[1].memory == (r == 0 ? 1024 * XE_MIB : 0));
 		if (r == 0) {
 			close_gpu();
+			remove_xe_machine();
 		} else {
 			CU_ASSERT(err.text[0] != '\0');
 			CU_ASSERT(kernel_read_text(text, sizeof(text),
@@ -778,8 +783,9 @@ static void any_call_fails(void)
 							       "/sriov_drivers_autoprobe") > 0);
 			CU_ASSERT_STRING_EQUAL(text, "1");
 		}
-		remove_xe_machine();
 	}
+	if (r < 0)
+		remove_xe_machine();
 	printf("[%u calls] ", total);
 	CU_ASSERT(total > 100);
 }
