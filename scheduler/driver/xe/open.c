@@ -295,7 +295,8 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 	found->planned = *p;
 	for (i = 0; i < s->config->n_vfs && s->other_sizes; i++)
 		found->planned.vfs[i].size = s->config->sizes[i];
-	pci_model(s->pf.address, caps->model, sizeof(caps->model));
+	snprintf(caps->model, sizeof(caps->model), "Intel %04x", s->pf.device);
+	pci_model(&s->pf, caps->model, sizeof(caps->model));
 	snprintf(caps->layout, sizeof(caps->layout), "none");
 	snprintf(caps->transport, sizeof(caps->transport), "sriov_admin");
 }

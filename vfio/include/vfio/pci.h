@@ -40,9 +40,9 @@ bool pci_is_address(const char *text);
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
-/* Writes the model of a function, by udev's database of hardware; or, if that does not have it,
- * vendor and device number: "8086:e211". */
-void pci_model(const char *address, char *out, size_t size);
+/* Writes the model of a function, by udev's database of hardware (hwdb), to OUT, which is unchanged
+ * if that does not have it. */
+void pci_model(const struct pci_info *info, char *out, size_t size);
 
 /* Lists the functions whose class is GPU or accelerator, without VFs. Returns their number, of
  * which the first MAX are described, or -errno. */
