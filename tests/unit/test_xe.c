@@ -2,6 +2,7 @@
 /* The driver for Intel GPUs, on a kernel that the test makes up (xe_kernel.h). */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -790,6 +791,26 @@ static void any_call_fails(void)
 	CU_ASSERT(total > 100);
 }
 
+/* Counters of the real kernel. One whose unit has gone reads as an empty file. */
+static void real_counters(void)
+{
+	int fd = vfio_real_kernel.perf_open(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, 0);
+	uint64_t first = 0, second = 0;
+
+	if (fd < 0) { /* the right to count is not every machine's */
+		CU_ASSERT(fd == -EACCES || fd == -EPERM || fd == -ENOSYS);
+	} else {
+		CU_ASSERT_EQUAL(vfio_real_kernel.perf_read(fd, &first), 0);
+		CU_ASSERT_EQUAL(vfio_real_kernel.perf_read(fd, &second), 0);
+		CU_ASSERT(first > 0 && second > first);
+		close(fd);
+	}
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CU_ASSERT_EQUAL(vfio_real_kernel.perf_read(fd, &first), -ENODEV);
+	close(fd);
+	CU_ASSERT(vfio_real_kernel.perf_open(UINT32_MAX, 0, 0) < 0);
+}
+
 static const struct test tests[] = {
 	{"a GPU is set up in the kernel's order", set_up},
 	{"a GPU that has its VFs is adopted as it is", adopt},
@@ -802,6 +823,7 @@ static const struct test tests[] = {
 	{"parts that disagree are written again", parts_disagree},
 	{"a GPU without its driver is lost", lost},
 	{"usage comes from the kernel's counters", usage},
+	{"counters of the real kernel", real_counters},
 	{"VFs are stopped and reset", stop_and_reset},
 	{"memory changes for all VFs, or for none", memory},
 	{"each refusal says what helps, and changes nothing", refused},
