@@ -96,9 +96,9 @@ struct vgpu_device_face {
 	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
 	/* Reads the GPU's state, always including whether an issued command is done, and sends what
 	 * has happened as events. Accesses the GPU only: it does not wait, and makes no system
-	 * call, except to drain its own descriptor. Returns 0, or a negative error if the GPU is lost: -ESTALE: Linux wants the GPU
-	 * back; -EREMOTEIO: the bus has reported an error; -ECONNRESET: somebody else has reset
-	 * it; -ENODEV: it is gone, or has lost its driver. */
+	 * call, except to drain its own descriptor. Returns 0, or a negative error if the GPU is
+	 * lost: -ESTALE: Linux wants the GPU back; -EREMOTEIO: the bus has reported an error;
+	 * -ECONNRESET: somebody else has reset it; -ENODEV: it is gone, or has lost its driver. */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative
