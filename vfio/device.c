@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "transports.h"
 #include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
@@ -132,6 +133,7 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 {
 	uint8_t config[GPUIOV_CONFIG_SIZE] = {0};
 	struct vgpu_error why = {""};
+	const struct host_driver *host = host_driver_of(info);
 	char path[96];
 	ssize_t size = 0;
 	int fd, r;
@@ -144,6 +146,11 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 			err, -ENODEV,
 			"%s has no SR-IOV, or SR-IOV is switched off in the firmware setup",
 			info->address);
+	if (host && host->schedules)
+		return vgpu_error_set(
+			err, -EBUSY,
+			"%s (%04x:%04x): driver %s has it, and it is left as it is; %s",
+			info->address, info->vendor, info->device, info->driver, host->could);
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", info->address);
 	fd = vfio_kernel->open(path, O_RDONLY);
 	if (fd >= 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "hosts.h"
 #include "transports.h"
 #include "vfio/doctor.h"
 #include "vfio/kernel.h"
@@ -115,24 +116,32 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf)
 
 static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 {
+	const struct host_driver *host = gpu->total_vfs ? host_driver_of(gpu) : NULL;
 	struct gpuiov_identity identity = {.model = NULL};
 	struct vgpu_error why = {""};
-	char finding[256];
+	char finding[256], model[64] = "PCI function";
 	bool ours = gpu->total_vfs && transport_recognise(gpu, &identity, &why) == 0;
+
+	if (ours)
+		snprintf(model, sizeof(model), "%s", identity.model);
+	else
+		pci_model(gpu, model, sizeof(model));
 
 	snprintf(finding, sizeof(finding),
 		 "%s (%04x:%04x), driver %s, %" PRIu32 " of %" PRIu32 " VFs, IOMMU group %" PRId32
 		 ", NUMA node %" PRId32 ", resets: %s",
-		 ours ? identity.model : "PCI function", gpu->vendor, gpu->device,
-		 gpu->driver[0] ? gpu->driver : "none", gpu->vfs, gpu->total_vfs, gpu->group,
-		 gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
+		 model, gpu->vendor, gpu->device, gpu->driver[0] ? gpu->driver : "none", gpu->vfs,
+		 gpu->total_vfs, gpu->group, gpu->numa_node, gpu->resets[0] ? gpu->resets : "none");
 	if (gpu->total_vfs == 0) {
 		d->report(
 			d->data, DOCTOR_NOTE, gpu->address, finding,
 			"no SR-IOV: the GPU has none, or it is switched off in the firmware setup");
 		return;
 	}
-	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding, why.text);
+	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding,
+		  host ? host->could : why.text);
+	if (host)
+		host->report(gpu, d->report, d->data);
 	if (ours && gpu->group_size > 1) {
 		snprintf(finding, sizeof(finding), "shares its IOMMU group with %s",
 			 gpu->neighbour);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +76,22 @@ static int real_list(const char *path, int (*each)(void *data, const char *name)
 	return r;
 }
 
+static int real_perf_open(uint32_t type, uint64_t config, int cpu)
+{
+	struct perf_event_attr attr = {.type = type, .size = sizeof(attr), .config = config};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Counters have no offset: pread() fails. One whose unit has gone reads as an empty file. */
+static int real_perf_read(int fd, uint64_t *value)
+{
+	ssize_t n = read(fd, value, sizeof(*value));
+
+	return n < 0 ? -errno : n == (ssize_t)sizeof(*value) ? 0 : -ENODEV;
+}
+
 const struct vfio_kernel vfio_real_kernel = {
 	.open = real_open,
 	.read = real_read,
@@ -82,6 +100,8 @@ const struct vfio_kernel vfio_real_kernel = {
 	.map = real_map,
 	.readlink = real_readlink,
 	.list = real_list,
+	.perf_open = real_perf_open,
+	.perf_read = real_perf_read,
 };
 
 const struct vfio_kernel *vfio_kernel = &vfio_real_kernel;
@@ -149,6 +169,14 @@ static int write_text(const char *text, const char *path)
 	n = vfio_kernel->write(fd, text, strlen(text), 0);
 	close(fd);
 	return n < 0 ? (int)n : (size_t)n < strlen(text) ? -EIO : 0;
+}
+
+int kernel_write_here(const char *text, const char *format, ...)
+{
+	char path[PATH_SIZE];
+
+	MAKE_PATH(path, format);
+	return write_text(text, path);
 }
 
 static int64_t now_ms(void)
@@ -274,4 +302,18 @@ static int stop_at_first(void *data, const char *name)
 bool kernel_has_entries(const char *path)
 {
 	return vfio_kernel->list(path, stop_at_first, NULL) == 1;
+}
+
+static int is_named(void *name, const char *entry)
+{
+	return strcmp(name, entry) == 0;
+}
+
+bool kernel_has(const char *name, const char *format, ...)
+{
+	char path[PATH_SIZE], wanted[64];
+
+	MAKE_PATH(path, format);
+	snprintf(wanted, sizeof(wanted), "%s", name);
+	return vfio_kernel->list(path, is_named, wanted) == 1;
 }

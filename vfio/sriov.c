@@ -118,7 +118,7 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 
 static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 {
-	char vf[PCI_ADDRESS_SIZE], driver[64];
+	char vf[PCI_ADDRESS_SIZE], driver[64], user[64];
 	struct pci_info info;
 	int r = pci_vf_address(pf, n, vf);
 
@@ -136,6 +136,9 @@ static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 				      " with %s; the slot lacks access control services (ACS): "
 				      "move the GPU to another",
 				      vf, info.group, info.neighbour);
+	/* Whichever VFIO driver a VF is in use with serves its user. */
+	if (strstr(info.driver, "vfio") && pci_user(vf, user, sizeof(user)))
+		return 0;
 	pci_vfio_driver(vf, driver, sizeof(driver));
 	return pci_bind(vf, driver, err);
 }

@@ -26,8 +26,8 @@ int transport_kernel_vfs(struct vfio_device *d, const char *address, uint32_t n,
 			 struct vgpu_error *err);
 
 /* Checks, before a PF is unbound from its driver, whether a driver of vgpud knows it. Changes
- * nothing. Returns 0; -ENODEV: none does; -EINVAL: it is a VF; -EACCES: only root can tell; with
- * the reason in ERR. */
+ * nothing. Returns 0; -ENODEV: none does; -EBUSY: its driver schedules its VFs, and keeps it;
+ * -EINVAL: it is a VF; -EACCES: only root can tell; with the reason in ERR. */
 int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out,
 			struct vgpu_error *err);
 

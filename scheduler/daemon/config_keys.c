@@ -29,8 +29,9 @@ const struct config_key config_keys[] = {
 	 "address that serves metrics to Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; "
 	 "empty: none"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH; null:OPTIONS: no GPU, to "
-	 "measure vgpud alone; required"},
+	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or xe:ADDRESS; null:OPTIONS: "
+	 "no "
+	 "GPU, to measure vgpud alone; required"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,

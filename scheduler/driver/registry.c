@@ -4,8 +4,9 @@
 
 #include "vgpu/driver.h"
 
-const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_null_driver,
-						      &vgpu_null_firmware_driver, NULL};
+const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_xe_driver,
+						      &vgpu_null_driver, &vgpu_null_firmware_driver,
+						      NULL};
 
 const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err)
 {
@@ -21,9 +22,10 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 		refused |= r < 0;
 	}
 	if (!refused)
-		vgpu_error_set(err, -EINVAL,
-			       "%s: not a device; want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH "
-			       "or null:OPTIONS",
-			       device);
+		vgpu_error_set(
+			err, -EINVAL,
+			"%s: not a device; want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, "
+			"xe:ADDRESS or null:OPTIONS",
+			device);
 	return NULL;
 }

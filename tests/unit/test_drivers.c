@@ -37,7 +37,7 @@ static void tables(void)
 			  ((*d)->memory->place && (*d)->memory->clear && (*d)->memory->copy &&
 			   (*d)->memory->busy && (*d)->memory->read));
 	}
-	CU_ASSERT_EQUAL(n, 3);
+	CU_ASSERT_EQUAL(n, 4);
 }
 
 static void names(void)
@@ -57,12 +57,15 @@ static void names(void)
 		{"null-firmware:late_vf=3,late_us=2000,program_us=5000", &vgpu_null_firmware_driver,
 		 ""},
 		{"null-firmware:hang=1", NULL, "device null-firmware: hang: no such parameter"},
-		{"null", NULL, "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or null:OPTIONS"},
+		{"null", NULL,
+		 "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS or null:OPTIONS"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
 		/* A GPU that no driver of vgpud knows keeps its host driver. */
 		{"sysfs:" PF, NULL, "it is left as it is"},
 		{"vfio:" PF ",token-file=/x", NULL, "it is left as it is"},
+		{"xe:" PF, NULL, "is not an Intel GPU, and stays as it is"},
+		{"xe:03:00.0", NULL, "not a PCI address"},
 	};
 	const struct vgpu_driver_ops *d;
 	char text[32];

@@ -96,9 +96,9 @@ struct vgpu_device_face {
 	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
 	/* Reads the GPU's state, always including whether an issued command is done, and sends what
 	 * has happened as events. Accesses the GPU only: it does not wait, and makes no system
-	 * call. Returns 0, or a negative error if the GPU is lost: -ESTALE: Linux wants the GPU
-	 * back; -EREMOTEIO: the bus has reported an error; -ECONNRESET: somebody else has reset
-	 * it. */
+	 * call, except to drain its own descriptor. Returns 0, or a negative error if the GPU is
+	 * lost: -ESTALE: Linux wants the GPU back; -EREMOTEIO: the bus has reported an error;
+	 * -ECONNRESET: somebody else has reset it; -ENODEV: it is gone, or has lost its driver. */
 	int (*dispatch)(struct vgpu_driver *driver, vgpu_nsec now);
 
 	/* Begins a reset; VGPU_EV_RESET_DONE follows when it has ended. Here and below, a negative
@@ -145,12 +145,15 @@ struct vgpu_programmed_face {
 	int (*program)(struct vgpu_driver *driver, const struct vgpu_program *program,
 		       vgpu_nsec now);
 	/* Returns 1 while the last schedule is being programmed; 0 when it is in force, with what
-	 * the GPU reports in APPLIED, which may differ from what was asked for. */
+	 * the GPU reports in APPLIED, which may differ from what was asked for. Negative: the GPU
+	 * has refused a part of it, and is not lost; APPLIED is what it reports. -EBUSY: it takes
+	 * none now, but will. */
 	int (*programmed)(struct vgpu_driver *driver, struct vgpu_program *applied);
 	/* Reads the time that each VF has spent on the engine since some instant, which may change
 	 * when the GPU is reset. */
 	int (*usage)(struct vgpu_driver *driver, vgpu_nsec *active, vgpu_nsec now);
-	/* Ends a VF's work until its guest's driver comes up again. */
+	/* Ends a VF's work until its guest's driver comes up again, or the VF is reset.
+	 * VGPU_EV_HANG follows if the GPU cannot. */
 	int (*stop)(struct vgpu_driver *driver, uint32_t vf, vgpu_nsec now);
 };
 
@@ -190,6 +193,8 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 
 /* GPU-IOV: softgpu. */
 extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
+/* Intel GPUs, through the settings of the kernel's driver xe. */
+extern const struct vgpu_driver_ops vgpu_xe_driver;
 /* GPUs that do not exist, for tests and for measuring vgpud alone: one that vgpud switches, and one
  * that firmware schedules. */
 extern const struct vgpu_driver_ops vgpu_null_driver;

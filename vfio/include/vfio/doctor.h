@@ -13,7 +13,8 @@ enum doctor_verdict { DOCTOR_OK = 0, DOCTOR_NOTE, DOCTOR_BAD };
 typedef void doctor_report(void *data, enum doctor_verdict verdict, const char *subject,
 			   const char *finding, const char *cure);
 
-/* Calls REPORT for each finding. Any thread; blocks for some milliseconds. */
+/* Calls REPORT for each finding. Any thread; blocks for some milliseconds, and for seconds while
+ * Linux resets a VF of an Intel GPU. */
 void vfio_doctor(doctor_report *report, void *data);
 
 #endif

@@ -21,6 +21,11 @@ struct vfio_kernel {
 	/* Calls EACH for every name in a directory until it returns non-zero, and returns that
 	 * value. */
 	int (*list)(const char *path, int (*each)(void *data, const char *name), void *data);
+	/* Opens a counter (perf_event_open): event CONFIG of the unit with number TYPE, read on
+	 * CPU. Returns a descriptor. */
+	int (*perf_open)(uint32_t type, uint64_t config, int cpu);
+	/* Reads a counter. Returns 0; -ENODEV: the unit that counts has gone. */
+	int (*perf_read)(int fd, uint64_t *value);
 };
 
 /* The table in use. Only tests set it, before anything else runs. */
@@ -39,6 +44,10 @@ int kernel_read_number(int64_t *out, const char *format, ...) __attribute__((for
  * milliseconds: the process then continues alone, and nothing needs to wait for it. */
 int kernel_write_text(int deadline_ms, const char *text, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Writes TEXT to a file of sysfs in the calling thread, which waits for as long as Linux does.
+ * Returns 0 or -errno. */
+int kernel_write_here(const char *text, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Calls EACH for every line of a file, without its newline. Lines are shorter than 4 KiB.
  * 0 or -errno. */
 int kernel_each_line(const char *path, void (*each)(void *data, const char *line), void *data);
@@ -47,5 +56,7 @@ int kernel_read_link(char *out, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Whether PATH is a directory with anything in it. */
 bool kernel_has_entries(const char *path);
+/* Whether the directory that FORMAT makes has an entry NAME. */
+bool kernel_has(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -7,6 +7,7 @@
 #define VFIO_PCI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "vgpu/types.h"
@@ -39,6 +40,10 @@ bool pci_is_address(const char *text);
  * -EIO: invalid values; with the reason in ERR. */
 int pci_describe(const char *address, struct pci_info *out, struct vgpu_error *err);
 
+/* Writes the model of a function, by udev's database of hardware (hwdb), to OUT, which is unchanged
+ * if that does not have it. */
+void pci_model(const struct pci_info *info, char *out, size_t size);
+
 /* Lists the functions whose class is GPU or accelerator, without VFs. Returns their number, of
  * which the first MAX are described, or -errno. */
 int pci_list_gpus(struct pci_info *out, uint32_t max);
@@ -65,14 +70,15 @@ int pci_suppress_resets(const char *address, struct vgpu_error *err);
  * while a process holds the PF, or uses a VF. */
 int pci_release(const char *address, struct vgpu_error *err);
 
-/* Gets the VFIO driver for a function: the variant that modules.alias lists for it, or vfio-pci. */
+/* Gets the VFIO driver for a function: the variant that modules.alias lists for it (xe-vfio-pci for
+ * VFs of Intel's GPUs), or vfio-pci. */
 void pci_vfio_driver(const char *address, char *out, size_t size);
 
 /*
  * Makes exactly N VFs of PF, each bound to its VFIO driver and at no instant to another. If there
- * are N already, only binds those that need it. Returns 0, or -errno with the reason in ERR;
- * -EBUSY: a VF that must be removed is in use, by the process named in ERR. If making VFs fails,
- * there are none.
+ * are N already, only binds those that need it, and none that a process has open. Returns 0, or
+ * -errno with the reason in ERR; -EBUSY: a VF that must be removed is in use, by the process named
+ * in ERR. If making VFs fails, there are none.
  */
 int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err);
 

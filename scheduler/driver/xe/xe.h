@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver for Intel GPUs whose PF the kernel's driver xe has. The GPU's firmware gives turns to
+ * its functions, and vgpud sets how long they are, through files of sysfs (vfio/xe_admin.h).
+ *
+ * A read or a write of such a file may wait for seconds, while the kernel resets a VF. So a thread
+ * of the driver's own makes them, the writer, and the engine thread never waits for it.
+ */
+#ifndef XE_H
+#define XE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "vfio/xe_admin.h"
+#include "vgpu/driver.h"
+
+#define XE_FUNCTIONS (VGPU_GPU_MAX_VFS + 1)
+#define XE_UNKNOWN UINT32_MAX
+/* The host's own work: the least turn, and the kernel's own time-out. */
+#define XE_PF_QUANTUM_MS 1u
+#define XE_PF_TIMEOUT_US 16000u
+
+static inline uint32_t xe_function_of(uint32_t vf)
+{
+	return vf + 1;
+}
+
+/* The settings of the PF and of the VFs that are scheduled; XE_UNKNOWN: the GPU's parts
+ * disagree. */
+struct xe_schedule {
+	uint32_t n; /* functions */
+	uint32_t at[XE_FUNCTIONS][XE_SETTINGS];
+};
+
+/* Reads all settings of OUT->n functions. Returns 0, or -errno; -EUCLEAN: some are XE_UNKNOWN. */
+int xe_read_schedule(const char *pf, struct xe_schedule *out);
+/*
+ * Writes the settings in which the GPU differs from WANT (but not to XE_UNKNOWN), each write being
+ * a line in the kernel's log, and reads all back into HAVE. What cannot be written does not keep
+ * the rest from being written. Returns 0, or the first error; HAVE is what the GPU has, all the
+ * same.
+ */
+int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have);
+/* Converts, and clamps to what the GPU can do. */
+void xe_schedule_of(const struct vgpu_program *program, uint32_t n_vfs, struct xe_schedule *out);
+void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out);
+
+/*
+ * Gives VFs 0 to N - 1 the memory WANT, bytes, or leaves all as they are: VFs that change must not
+ * be in use. First all that shrink, then all that grow. HAVE: what they have then, which the kernel
+ * has rounded up; CHANGED: bitmap of those that have another size. Returns 0, or -errno with the
+ * reason in ERR.
+ */
+int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *have,
+		  uint32_t *changed, struct vgpu_error *err);
+int xe_read_all_memory(const char *pf, uint32_t n, uint64_t *have, struct vgpu_error *err);
+
+/* Resets a VF, upon which the kernel clears its memory. May wait for 10 s. Returns 0 or -errno. */
+int xe_reset_vf(const char *pf, uint32_t vf);
+
+/* The counters of functions. */
+struct xe_counters;
+/* Opens the counters of the PF and of N VFs, which must be enabled. Returns 0, or -errno with the
+ * reason in ERR. */
+int xe_counters_open(struct xe_counters **out, const char *pf, uint32_t n, struct vgpu_error *err);
+/* Reads what each VF has used, nanoseconds, since some instant, which changes when the counters
+ * contradict each other. Returns 0, or -errno: the GPU has gone. Does not block. */
+int xe_counters_read(struct xe_counters *c, vgpu_nsec *active, vgpu_nsec now);
+void xe_counters_close(struct xe_counters *c);
+
+/*
+ * The writer. The engine thread asks, and reads answers when `done` is readable. `want` belongs to
+ * the engine thread, `have` and `result` to the writer while `asked` is set, and the other way
+ * round.
+ */
+struct xe_writer {
+	char pf[PCI_ADDRESS_SIZE];
+	pthread_t thread;
+	int wake, done; /* eventfds: the engine thread has asked; the writer has answered */
+	_Atomic bool end;
+	_Atomic bool asked;
+	struct xe_schedule want, have;
+	int result;			/* of the last schedule: 0, or the first error */
+	_Atomic uint32_t stops, resets; /* bitmaps of VFs: asked for */
+	_Atomic uint32_t stops_failed, resets_done; /* answered */
+	_Atomic int reset_results[VGPU_GPU_MAX_VFS];
+	_Atomic int lost; /* 0, or -ENODEV: the PF has lost its driver */
+};
+
+/* Starts the thread; HAVE: what the GPU has. Returns 0 or -errno. */
+int xe_writer_start(struct xe_writer *w, const char *pf, const struct xe_schedule *have);
+/* Ends it when it has done what was asked for, which may take seconds. */
+void xe_writer_end(struct xe_writer *w);
+/* Has the thread look at what was asked for. Does not block. */
+void xe_writer_wake(struct xe_writer *w);
+
+struct vgpu_driver {
+	struct xe_writer writer;
+	struct xe_counters *counters;
+	vgpu_event_sink *sink;
+	void *data;
+	uint32_t n_vfs;
+	int lock; /* the PF's configuration space: another vgpud cannot lock it */
+};
+
+int xe_probe(const char *device, struct vgpu_error *err);
+int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+	    struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
+	    void *data, struct vgpu_error *err);
+void xe_close(struct vgpu_driver *d, bool lost);
+
+#endif

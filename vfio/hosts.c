@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "hosts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "vfio/kernel.h"
+#include "vfio/xe_admin.h"
+
+/* Reads quantum (ms) or preemption time-out (us) of a function, 0: the PF. 0 or -errno. */
+typedef int read_setting(const char *where, uint32_t function, enum xe_setting setting,
+			 uint32_t *value);
+
+struct turns {
+	uint32_t least[2], most[2]; /* of VFs; quantum and time-out */
+	uint32_t pf[2];
+	uint32_t endless; /* functions */
+	char first[16];	  /* the first of them */
+	int error;	  /* the first error */
+};
+
+static void read_turns(read_setting *read, const char *where, uint32_t n_vfs, struct turns *t)
+{
+	uint32_t i, k, value[2];
+	int r = 0;
+
+	*t = (struct turns){.least = {UINT32_MAX, UINT32_MAX}};
+	for (i = 0; i <= n_vfs; i++) {
+		for (k = 0; k < 2; k++) {
+			value[k] = 0;
+			r = read(where, i, k ? XE_TIMEOUT : XE_QUANTUM, &value[k]);
+			t->error = t->error ? t->error : r;
+			if (i == 0)
+				t->pf[k] = value[k];
+			if (i && value[k] < t->least[k])
+				t->least[k] = value[k];
+			if (i && value[k] > t->most[k])
+				t->most[k] = value[k];
+		}
+		if (value[0] && value[1])
+			continue;
+		if (t->endless++ == 0 && i == 0)
+			snprintf(t->first, sizeof(t->first), "the PF");
+		else if (t->endless == 1)
+			snprintf(t->first, sizeof(t->first), "VF %" PRIu32, i - 1);
+	}
+}
+
+/* What is set, what of it is endless, and that it is lost. */
+static void report_turns(const struct pci_info *pf, read_setting *read, const char *where,
+			 const char *files, doctor_report *report, void *data)
+{
+	char finding[256], cure[256];
+	struct turns t;
+
+	read_turns(read, where, pf->vfs, &t);
+	if (t.error) {
+		snprintf(finding, sizeof(finding), "quantum and time-out cannot be read: %s",
+			 t.error == -EUCLEAN ? "parts of the GPU disagree" : strerror(-t.error));
+		report(data, DOCTOR_NOTE, pf->address, finding,
+		       t.error == -EUCLEAN ? "write them again" : "run this as root");
+		return;
+	}
+	snprintf(finding, sizeof(finding),
+		 "quantum: PF %" PRIu32 " ms, VFs %" PRIu32 " to %" PRIu32
+		 " ms; preemption time-out: PF %" PRIu32 " us, VFs %" PRIu32 " to %" PRIu32 " us",
+		 t.pf[0], t.least[0], t.most[0], t.pf[1], t.least[1], t.most[1]);
+	report(data, DOCTOR_OK, pf->address, finding, "");
+	if (t.endless) {
+		snprintf(finding, sizeof(finding),
+			 "endless: quantum or time-out is 0 for %s and %" PRIu32
+			 " more functions, which may keep the GPU for ever",
+			 t.first, t.endless - 1);
+		snprintf(cure, sizeof(cure),
+			 "before VMs start, set both for the PF and all VFs: %s", files);
+		report(data, DOCTOR_BAD, pf->address, finding, cure);
+	}
+	if (t.endless <= pf->vfs)
+		report(data, DOCTOR_NOTE, pf->address,
+		       "unsaved: these settings are lost when VFs are removed, and when the host "
+		       "restarts",
+		       "have them set at each start");
+}
+
+static int read_xe(const char *where, uint32_t function, enum xe_setting setting, uint32_t *value)
+{
+	return xe_read(where, function, setting, value);
+}
+
+/* A tool of Intel's sets the PF's priority the wrong way round: intel/xpumanager, linvf.cpp. */
+static void report_priorities(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	uint32_t own, vf;
+
+	if (xe_read(pf->address, XE_PF, XE_PRIORITY, &own) < 0 ||
+	    xe_read(pf->address, 1, XE_PRIORITY, &vf) < 0)
+		return;
+	if (own == XE_NORMAL && vf == XE_LOW)
+		report(data, DOCTOR_NOTE, pf->address,
+		       "inverted: the PF keeps its turn while the host has no work, and VFs do not",
+		       "write low to sriov_admin/pf/profile/sched_priority");
+	else
+		report(data, DOCTOR_OK, pf->address,
+		       vf == XE_NORMAL ? "turns of VFs without work pass unused"
+				       : "VFs without work are passed over",
+		       "");
+}
+
+static void report_xe(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	struct pci_info found;
+	struct vgpu_error why = {""};
+
+	if (xe_recognise(pf->address, &found, &why) < 0) {
+		report(data, DOCTOR_NOTE, pf->address, "vgpud cannot schedule it", why.text);
+		return;
+	}
+	if (!xe_counts_functions(pf->address))
+		report(data, DOCTOR_NOTE, pf->address, "the kernel does not count what VFs use",
+		       "use Linux 6.19 or later, with CONFIG_PERF_EVENTS");
+	if (pf->vfs == 0)
+		return; /* the kernel sets VFs up when it makes them */
+	report_turns(pf, read_xe, pf->address,
+		     "sriov_admin/.bulk_profile/exec_quantum_ms and preempt_timeout_us", report,
+		     data);
+	report_priorities(pf, report, data);
+}
+
+/* WHERE: the folder of a card's SR-IOV settings. */
+static int read_i915(const char *where, uint32_t function, enum xe_setting setting, uint32_t *value)
+{
+	const char *file = setting == XE_QUANTUM ? "exec_quantum_ms" : "preempt_timeout_us";
+	char folder[16] = "pf";
+	int64_t number = 0;
+	int r;
+
+	if (function)
+		snprintf(folder, sizeof(folder), "vf%" PRIu32, function);
+	r = kernel_read_number(&number, "%s/%s/gt0/%s", where, folder, file);
+	if (r == -ENOENT) /* of GPUs with one GT */
+		r = kernel_read_number(&number, "%s/%s/gt/%s", where, folder, file);
+	*value = (uint32_t)number;
+	return r;
+}
+
+static int card(void *out, const char *name)
+{
+	if (strncmp(name, "card", 4) != 0)
+		return 0;
+	snprintf(out, 32, "%s", name);
+	return 1;
+}
+
+/* Intel's own kernels have such settings under i915, by two names. */
+static void report_i915(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	static const char *const folders[] = {"prelim_iov", "iov"};
+	char path[96], name[32] = "";
+	uint32_t i;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/drm", pf->address);
+	vfio_kernel->list(path, card, name);
+	for (i = 0; i < 2 && name[0] && pf->vfs; i++) {
+		if (!kernel_has(folders[i], "/sys/class/drm/%s", name))
+			continue;
+		snprintf(path, sizeof(path), "/sys/class/drm/%s/%s", name, folders[i]);
+		report_turns(pf, read_i915, path, path, report, data);
+	}
+}
+
+static void report_nvidia(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	char vf[PCI_ADDRESS_SIZE], finding[128];
+	uint32_t i, vgpus = 0, typed = 0;
+	int64_t type;
+
+	for (i = 0; i < pf->vfs; i++) {
+		if (pci_vf_address(pf->address, i, vf) < 0 ||
+		    kernel_read_number(&type, PCI_DEVICES "/%s/nvidia/current_vgpu_type", vf) < 0)
+			continue;
+		vgpus++;
+		typed += type != 0;
+	}
+	snprintf(finding, sizeof(finding),
+		 "NVIDIA vGPU: %" PRIu32 " of %" PRIu32 " VFs have a vGPU type", typed, pf->vfs);
+	report(data, DOCTOR_NOTE, pf->address,
+	       vgpus ? finding : "the driver nvidia has no vGPUs here",
+	       vgpus ? "unsaved: types are lost when the host restarts; have them set at each start"
+		     : "VFs need NVIDIA's licensed host driver, and sriov-manage -e");
+}
+
+static void report_gim(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	char profile[64] = "?", mode[64] = "?", finding[192];
+
+	if (kernel_read_text(profile, sizeof(profile),
+			     PCI_DEVICES "/%s/accelerator_partition_profile", pf->address) < 0 ||
+	    kernel_read_text(mode, sizeof(mode), PCI_DEVICES "/%s/memory_partition_mode",
+			     pf->address) < 0)
+		return;
+	snprintf(finding, sizeof(finding),
+		 "divided in space, not in time: partition profile %s, memory mode %s", profile,
+		 mode);
+	report(data, DOCTOR_NOTE, pf->address, finding, "");
+}
+
+static void report_nothing(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	(void)pf;
+	(void)report;
+	(void)data;
+}
+
+static const struct host_driver drivers[] = {
+	{0x8086, XE_DRIVER, true, "the driver of vgpud for it is device = xe:ADDRESS", report_xe},
+	{0x8086, "i915", true,
+	 "vgpud has no driver for i915's VFs; where Linux 6.19 or later supports the GPU with xe, "
+	 "boot with i915.force_probe=!ID xe.force_probe=ID",
+	 report_i915},
+	{0x10de, "nvidia", true,
+	 "vgpud has no driver for NVIDIA vGPU, which schedules its VFs itself; without VFs, "
+	 "softgpu "
+	 "shares the GPU by its engine cuda",
+	 report_nvidia},
+	{0x1002, "gim", true, "vgpud has no driver for GIM, which schedules its VFs itself",
+	 report_gim},
+	{0x1002, "amdgpu", false,
+	 "amdgpu makes no VFs; AMD's GIM does, and vgpud has no driver for it", report_nothing},
+};
+
+const struct host_driver *host_driver_of(const struct pci_info *pf)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (drivers[i].vendor == pf->vendor && strcmp(drivers[i].name, pf->driver) == 0)
+			return &drivers[i];
+	return NULL;
+}

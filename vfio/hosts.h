@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Drivers of the host for GPUs that have VFs. */
+#ifndef VFIO_HOSTS_H
+#define VFIO_HOSTS_H
+
+#include "vfio/doctor.h"
+#include "vfio/pci.h"
+
+struct host_driver {
+	uint16_t vendor;
+	const char *name;
+	bool schedules;	   /* it makes VFs, and has firmware schedule them: never taken from it */
+	const char *could; /* what vgpud can do with such a GPU */
+	/* Reports what is set, and what of it is a trap. Changes nothing. */
+	void (*report)(const struct pci_info *pf, doctor_report *report, void *data);
+};
+
+/* Returns the driver that has this PF, if it is one of these; else NULL. */
+const struct host_driver *host_driver_of(const struct pci_info *pf);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The settings by which the kernel's driver xe lets a host steer the firmware of an Intel GPU:
+ * /sys/bus/pci/devices/PF/sriov_admin. Which of them there are is found by looking at the files,
+ * not at the kernel's version, because vendors carry them to older kernels.
+ *
+ * Functions are numbered as the kernel does: 0 is the PF, N is VF N - 1 of vgpud. Settings are
+ * whole numbers, in the kernel's units. Calls may block for as long as a VF is being reset, 5 s and
+ * more: never call them from a thread that must go on. Any thread, one at a time for each GPU.
+ */
+#ifndef VFIO_XE_ADMIN_H
+#define VFIO_XE_ADMIN_H
+
+#include "vfio/pci.h"
+
+#define XE_DRIVER "xe"
+#define XE_PF 0u
+/* The least value that the kernel takes as a length, and the largest that it does not clamp. */
+#define XE_QUANTUM_MAX_MS 100000u
+#define XE_TIMEOUT_MAX_US 100000000u
+
+enum xe_setting {
+	XE_QUANTUM = 0, /* ms; 0: endless */
+	XE_TIMEOUT,	/* preemption time-out, us; 0: endless */
+	XE_PRIORITY,	/* enum xe_priority */
+	XE_SETTINGS,
+};
+
+enum xe_priority {
+	XE_LOW = 0, /* the function is passed over while it has no work */
+	XE_NORMAL,  /* it keeps its turn */
+	XE_HIGH,    /* the PF only: its turn comes next */
+};
+
+/* Checks that the PF at ADDRESS is an Intel GPU with SR-IOV that the driver xe has, and that this
+ * kernel has the settings. Changes nothing. Returns 0 with the PF described in OUT; or -errno with
+ * the reason in ERR. */
+int xe_recognise(const char *address, struct pci_info *out, struct vgpu_error *err);
+
+/* Reads a setting of a function. Returns 0, or -errno; -EUCLEAN: the GPU's parts disagree, so that
+ * it must be written again. */
+int xe_read(const char *pf, uint32_t function, enum xe_setting setting, uint32_t *value);
+
+/* Writes a setting of a function; of XE_PRIORITY, the PF's only. The kernel clamps in silence, and
+ * may have applied a part if it fails. Returns 0, or -errno; -EBUSY: the GPU is being reset, write
+ * it later; -ECANCELED: the kernel has given the GPU up. */
+int xe_write(const char *pf, uint32_t function, enum xe_setting setting, uint32_t value);
+
+/* Writes the priority of all functions, which the firmware has as one setting. */
+int xe_write_priorities(const char *pf, enum xe_priority priority);
+/* Whether the kernel has that file. */
+bool xe_has_priorities(const char *pf);
+
+/* Whether the GPU has memory of its own that this kernel lets the host divide. */
+bool xe_has_memory(const char *pf);
+/* Read and write a VF's memory, bytes; 0: none. Before it gives a VF another size, the kernel takes
+ * away what it has, and does not give that back if it then fails. */
+int xe_read_memory(const char *pf, uint32_t function, uint64_t *bytes);
+int xe_write_memory(const char *pf, uint32_t function, uint64_t bytes);
+
+/* Ends all work of a VF, until the VF is reset. */
+int xe_stop(const char *pf, uint32_t function);
+
+/* Writes the name that the kernel gives to the GPU's counters: "xe_0000_03_00.0". */
+#define XE_UNITS "/sys/bus/event_source/devices"
+#define XE_UNIT_SIZE 24
+void xe_unit(const char *pf, char out[XE_UNIT_SIZE]);
+/* Whether the kernel counts the time of single functions. */
+bool xe_counts_functions(const char *pf);
+
+#endif
