@@ -46,6 +46,8 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 
 	if (d->command.active)
 		t = sooner(t, d->command.poll_at);
+	if (d->plan.active)
+		t = sooner(t, d->plan.look_at);
 	if (d->resetting || d->gpu_resetting)
 		t = sooner(t, d->slow_at);
 	return t;
@@ -191,6 +193,8 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 			gpuiov_emit(d, VGPU_EV_GUEST_RESET, vf, 0, 0, now);
 		}
 	}
+	if (d->schedules)
+		return gpuiov_look_at_drivers(d, now);
 	r = gpuiov_read(d, GPUIOV_IH_PENDING, &pending);
 	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++)
 		if (pending >> vf & 1)
@@ -275,9 +279,10 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	}
 	if (r < 0)
 		return r;
-	if (engine || all || d->command.active)
+	r = gpuiov_look_at_plan(d, now);
+	if (r == 0 && !d->schedules && (engine || all || d->command.active))
 		r = look_at_engine(d, &news, now);
-	if (r == 0 && ((engine && !news) || all))
+	if (r == 0 && !d->schedules && ((engine && !news) || all))
 		r = look_for_hangs(d, now);
 	if (r == 0 && (guests || all || (slow && d->resetting)))
 		r = look_at_guests(d, now);
