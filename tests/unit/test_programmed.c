@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "builtin.h"
-#include "engine.h"
 #include "suite.h"
 #include "vgpu/governor.h"
 
@@ -313,17 +312,6 @@ static void governed(void)
 	close_gpu();
 }
 
-/* vgpud cannot program a GPU yet, and says so before it takes one. */
-static void refused(void)
-{
-	struct engine_config config = {.driver = {.device = "null-firmware:", .n_vfs = VFS}};
-	struct engine *engine;
-	struct vgpu_error err = {""};
-
-	CU_ASSERT_EQUAL(engine_start(&engine, &config, &err), -EOPNOTSUPP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the firmware of this GPU schedules it"));
-}
-
 static const struct test tests[] = {
 	{"VFs share the engine by their quanta", quanta},
 	{"a new quantum applies from the next turn on", next_turn},
@@ -333,7 +321,6 @@ static const struct test tests[] = {
 	{"counters may stand still while VFs run", frozen},
 	{"VFs are stopped and reset", stop_and_reset},
 	{"the governor evens out a late stopper, over a driver", governed},
-	{"the engine refuses a GPU that its firmware schedules", refused},
 	{NULL, NULL},
 };
 

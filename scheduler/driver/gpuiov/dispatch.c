@@ -182,8 +182,10 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 		return r;
 	if (notified == UINT32_MAX)
 		return -ENODEV;
-	for (vf = 0; vf < d->config.n_vfs; vf++) {
+	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++) {
 		bit = 1u << vf;
+		if (d->schedules && notified & bit)
+			r = gpuiov_look_at_late(d, vf, now);
 		if (d->resetting & bit && (notified & bit || !(going_on & bit))) {
 			d->resetting &= ~bit;
 			gpuiov_emit(d, VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF,
@@ -193,8 +195,10 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 			gpuiov_emit(d, VGPU_EV_GUEST_RESET, vf, 0, 0, now);
 		}
 	}
-	if (d->schedules)
-		return gpuiov_look_at_drivers(d, now);
+	if (r == 0 && d->schedules)
+		r = gpuiov_look_at_drivers(d, now);
+	if (r < 0 || d->schedules)
+		return r;
 	r = gpuiov_read(d, GPUIOV_IH_PENDING, &pending);
 	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++)
 		if (pending >> vf & 1)

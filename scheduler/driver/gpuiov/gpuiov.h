@@ -60,8 +60,9 @@ struct vgpu_driver {
 	uint32_t told; /* guests' resets that were reported in a command's place, in this look */
 	uint32_t resetting; /* requested by vgpud */
 	uint32_t gates[3];
-	uint32_t up;	   /* guests' drivers, of GPUs that schedule */
-	uint32_t overlaps; /* VFs whose partitions overlap, as last reported */
+	uint32_t late[VGPU_GPU_MAX_VFS]; /* how often VFs were late, as last reported */
+	uint32_t up;			 /* guests' drivers, of GPUs that schedule */
+	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at;  /* the next look at everything */
@@ -130,6 +131,8 @@ int gpuiov_read_plan(struct vgpu_driver *d);
 int gpuiov_begin_turns(struct vgpu_driver *d);
 /* Reports guests' drivers that have come up or gone; finds out whether a plan is in force. */
 int gpuiov_look_at_drivers(struct vgpu_driver *d, vgpu_nsec now);
+/* A VF was reset: reports a hang if it was because it did not stop, or end a window, in time. */
+int gpuiov_look_at_late(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 int gpuiov_look_at_plan(struct vgpu_driver *d, vgpu_nsec now);
 int gpuiov_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now);
 int gpuiov_programmed(struct vgpu_driver *d, struct vgpu_program *applied);

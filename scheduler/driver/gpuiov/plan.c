@@ -37,10 +37,22 @@ int gpuiov_read_turns(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 	return r;
 }
 
+static int read_late(struct vgpu_driver *d, uint32_t vf, uint32_t *late)
+{
+	uint32_t counts[4] = {0};
+	int r = read_own(d, SOFTGPU_TURN_COUNTS_OF(vf), counts, sizeof(counts));
+
+	*late = counts[1] + counts[3];
+	return r;
+}
+
 int gpuiov_begin_turns(struct vgpu_driver *d)
 {
-	uint32_t state, status = 0;
+	uint32_t state, status = 0, i;
 	int r = gpuiov_read_own(d, SOFTGPU_TURN_STATE, &state);
+
+	for (i = 0; i < d->config.n_vfs && r == 0; i++)
+		r = read_late(d, i, &d->late[i]);
 
 	if (r < 0 || state & 1)
 		return r;
@@ -63,6 +75,17 @@ int gpuiov_look_at_drivers(struct vgpu_driver *d, vgpu_nsec now)
 				    up >> vf & 1 ? VGPU_WINDOW_INIT : VGPU_WINDOW_FINI, 0, now);
 	d->up = up;
 	return 0;
+}
+
+int gpuiov_look_at_late(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now)
+{
+	uint32_t late;
+	int r = read_late(d, vf, &late);
+
+	if (r == 0 && late != d->late[vf])
+		gpuiov_emit(d, VGPU_EV_HANG, vf, 0, (int64_t)d->plan.applied.vfs[vf].timeout, now);
+	d->late[vf] = r == 0 ? late : d->late[vf];
+	return r;
 }
 
 static uint32_t in_us(vgpu_nsec ns)
