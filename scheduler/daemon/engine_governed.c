@@ -160,6 +160,9 @@ static int make_governor(struct engine *e, const struct vgpu_program *applied)
 	vgpu_governor_defaults(&config, n, e->caps.quantum, e->caps.timeout);
 	config.keeps_turns = e->caps.keeps_turns;
 	config.stop = e->config.core.grace;
+	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here may
+	 * be longer than the mean one. */
+	config.slack = config.turn + config.turn / 4;
 	free(g->governor);
 	*g = (struct governed){.governor = NULL};
 	e->out.why = "out of memory";
