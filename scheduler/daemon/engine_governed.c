@@ -27,7 +27,8 @@ struct governed {
 	struct policy_values values; /* in force */
 	void *memory;		     /* of the policy */
 	bool programming;
-	uint32_t up; /* bitmap of VFs whose guest's driver is up */
+	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
+	uint32_t up;			  /* bitmap of VFs whose guest's driver is up */
 	uint64_t resets[VGPU_GPU_MAX_VFS], guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
 	struct reading readings[READINGS];
 	uint64_t n_readings; /* since the policy and its values have changed */
@@ -117,9 +118,12 @@ static int read_counters(struct engine *e)
 	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_USAGE};
 	vgpu_nsec active[VGPU_GPU_MAX_VFS];
 	int r = e->ops->programmed->usage(e->driver, active, vgpu_now());
+	uint32_t i;
 
 	if (r < 0)
 		return r;
+	for (i = 0; i < e->config.core.max_vfs; i++)
+		active[i] -= e->governed->base[i];
 	event.active = active;
 	r = step(e, event);
 	keep_reading(e->governed, active, e->config.core.max_vfs);
@@ -160,8 +164,8 @@ static int make_governor(struct engine *e, const struct vgpu_program *applied)
 	vgpu_governor_defaults(&config, n, e->caps.quantum, e->caps.timeout);
 	config.keeps_turns = e->caps.keeps_turns;
 	config.stop = e->config.core.grace;
-	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here may
-	 * be longer than the mean one. */
+	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
+	 * may be longer than the mean one. */
 	config.slack = config.turn + config.turn / 4;
 	free(g->governor);
 	*g = (struct governed){.governor = NULL};
@@ -221,6 +225,8 @@ static int build(struct engine *e)
 	recorder_restart(e->recorder); /* the governor's steps are not recorded */
 	e->ops->programmed->programmed(e->driver, &applied);
 	r = make_governor(e, &applied);
+	if (r == 0)
+		r = e->ops->programmed->usage(e->driver, e->governed->base, vgpu_now());
 	memory = r == 0 ? engine_take_slot(e, e->config.begin.policy) : NULL;
 	if (r == 0 && !memory)
 		return -E2BIG;

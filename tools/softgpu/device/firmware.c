@@ -219,7 +219,6 @@ static bool begin(struct softgpu *gpu, vgpu_nsec now)
 	fw->phase = wants >> vf & 1 ? FIRMWARE_ENTER : FIRMWARE_EMPTY;
 	fw->window = wants_window(&fw->vfs[vf], now) ? fw->vfs[vf].request : 0;
 	fw->released = false;
-	fw->issued = false;
 	fw->began = fw->entered = now;
 	return true;
 }
@@ -233,6 +232,7 @@ static bool end(struct softgpu *gpu, vgpu_nsec now)
 	if (fw->window && fw->phase != FIRMWARE_EMPTY)
 		f->window_at = now + (pause > WINDOW_PAUSE ? pause : WINDOW_PAUSE);
 	fw->window = 0;
+	fw->issued = false; /* a reset may have come before the answer */
 	fw->phase = FIRMWARE_AWAY;
 	fw->turns.current = TURNS_NOBODY;
 	return true;
