@@ -134,16 +134,6 @@ static void wait_for_something(struct engine *e)
 	}
 }
 
-int engine_look(struct engine *e)
-{
-	int r = e->ops->device->dispatch(e->driver, vgpu_now());
-
-	e->device_speaks = false;
-	if (r == 0)
-		engine_drain(e);
-	return r;
-}
-
 static void run_once(struct engine *e)
 {
 	int r;

@@ -298,7 +298,8 @@ static void change_policy(struct engine *e, struct engine_request *request)
 		return;
 	}
 	memcpy(values.params, event->params, sizeof(values.params));
-	memcpy(values.vf_params, event->vf_params, sizeof(values.vf_params));
+	memcpy(values.vf_params, event->vf_params,
+	       e->config.core.max_vfs * sizeof(values.vf_params[0]));
 	request->result = take_policy(e, &values, memory);
 	if (request->result < 0)
 		e->slot_used[recorder_slot_of(e->recorder, memory)] = false;

@@ -236,6 +236,16 @@ void engine_drain(struct engine *e)
 		e->local_head = e->local_tail = 0;
 }
 
+int engine_look(struct engine *e)
+{
+	int r = e->ops->device->dispatch(e->driver, vgpu_now());
+
+	e->device_speaks = false;
+	if (r == 0)
+		engine_drain(e);
+	return r;
+}
+
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)
 {
 	size_t size = policy->memory(e->config.core.max_vfs);

@@ -225,7 +225,7 @@ static int firmware_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec no
 	if (now - d->since < d->options.freeze)
 		turns_advance(&d->turns, now);
 	for (i = 0; i < d->n_vfs; i++)
-		active[i] = d->turns.vfs[i].active;
+		active[i] = d->options.served + d->turns.vfs[i].active;
 	return 0;
 }
 

@@ -180,7 +180,7 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 
 /* FEATURES */
 #define SOFTGPU_TAKES_CHAINS (1u << 0)
-#define SOFTGPU_SHOWS (1u << 1) /* the PF's BAR 2 is a status page */
+#define SOFTGPU_SHOWS (1u << 1)	    /* the PF's BAR 2 is a status page */
 #define SOFTGPU_SCHEDULES (1u << 2) /* it schedules its VFs itself, by a plan of turns */
 
 /* The words of the status page. The first one is odd while the others are being written. */
@@ -235,7 +235,7 @@ enum softgpu_preempt {
 #define SOFTGPU_CHAIN_DONE(v) ((v)&0xffu)
 #define SOFTGPU_CHAIN_CODE(v) ((v) >> 8 & 0xffu)
 #define SOFTGPU_CHAIN_ACTIVE (1u << 31)
-#define SOFTGPU_CHAIN_TOOK 0x0494u   /* nanoseconds that each took */
+#define SOFTGPU_CHAIN_TOOK 0x0494u /* nanoseconds that each took */
 /* The plan of turns, of GPUs that schedule themselves: for each VF quantum and time-out in
  * microseconds. Writes prepare a plan, which CONFIG_AUTO puts into force as a whole; reads give the
  * plan in force. */
