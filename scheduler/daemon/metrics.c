@@ -253,8 +253,13 @@ static void put_family(struct evbuffer *out, const struct family *f, const struc
 {
 	static const char *const units[] = {"seconds", "bytes", "ratio"};
 	struct place p;
+	bool somebody = !f->governed;
 	uint32_t g, i;
 
+	for (g = 0; g < s->n; g++)
+		somebody |= s->looks[g] && s->looks[g]->governed;
+	if (!somebody)
+		return;
 	evbuffer_add_printf(out, "# TYPE %s %s\n", f->name, f->kind == GAUGE ? "gauge" : "counter");
 	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (ends(f->name, units[i]))

@@ -566,19 +566,23 @@ static void cut_short(void)
 	end();
 }
 
-/* A guest that does not give its window back loses it, and its VF is reset. It gets no other window
- * before its time, and its neighbour is served meanwhile. Without REFUSED, the same if the reset
- * has no effect at first. */
-static void greedy_guest(const char *fault)
+/* A guest that does not give its window back loses it, and its neighbour is served. */
+static void window_is_lost(const char *fault)
 {
-	const struct vgpu_event *e;
-	uint64_t active[2];
-
 	begin_scheduling(fault, "flr=0");
 	send(0, GPUIOV_REQ_INIT);
 	CU_ASSERT(hears(0, GPUIOV_READY));
 	CU_ASSERT(comes_up(1));
 	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_COUNTS_OF(0) + 12), 1);
+}
+
+/* Its VF is then reset, and gets no other window before its time. */
+static void windows(void)
+{
+	const struct vgpu_event *e;
+	uint64_t active[2];
+
+	window_is_lost(NULL);
 	CU_ASSERT(hears(0, GPUIOV_FLR_DONE));
 	send(0, GPUIOV_REQ_INIT);
 	softgpu_read(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_TURN_ACTIVE, active, 16);
@@ -595,14 +599,11 @@ static void greedy_guest(const char *fault)
 	end();
 }
 
-static void windows(void)
-{
-	greedy_guest(NULL);
-}
-
 static void windows_of_a_broken_vf(void)
 {
-	greedy_guest("refuse-reset,count=2");
+	window_is_lost("refuse-reset,vf=0");
+	CU_ASSERT_EQUAL(heard(0), GPUIOV_FLR);
+	end();
 }
 
 /* A guest may ask for three resets a minute. */
