@@ -488,6 +488,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	*out = (struct engine_config){
 		.begin.policy = g->ops,
 		.realtime = g->realtime,
+		.spin = (vgpu_nsec)g->spin_us * VGPU_USEC,
 		.driver =
 			{
 				.device = g->device,

@@ -63,6 +63,10 @@ const struct config_key config_keys[] = {
 	 "reset the whole GPU if the reset of a VF fails; all tenants lose their work"},
 	{GPU, "realtime", BOOL, AT(gpu_config, realtime), 0, 1, 1, NULL, NULL,
 	 "run the engine thread with real-time priority (SCHED_FIFO)"},
+	{GPU, "spin_us", INT, AT(gpu_config, spin_us), 0, 200, 0, NULL, NULL,
+	 "how long the engine thread waits on the CPU, instead of asleep, for the end of each "
+	 "slice, microseconds: slices end more exactly, for CPU time in proportion to the number "
+	 "of switches"},
 	{GPU, "min_slice_us", INT, AT(gpu_config, min_slice_us), 100, 100000, 500, NULL, NULL,
 	 "shortest slice, microseconds"},
 	{GPU, "grace_ms", INT, AT(gpu_config, grace_ms), 1, 10000, 50, NULL, NULL,

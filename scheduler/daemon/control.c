@@ -114,6 +114,16 @@ static bool in_group(int fd, gid_t gid, unsigned group)
 	return false;
 }
 
+/* Tells a stranger why, and closes the connection. The socket is new, so the text fits. */
+static void turn_away(const struct control *control, int fd, bool is_hook)
+{
+	dprintf(fd,
+		"{\"id\":null,\"error\":{\"code\":\"EACCES\",\"message\":\"permission denied: you "
+		"are not %s%s\"}}\n",
+		is_hook ? "root" : "in group ", is_hook ? "" : control->config->group);
+	close(fd);
+}
+
 /* Takes over a connection. Returns whether its peer may change things. */
 static bool admit(struct control *control, int fd, bool is_hook)
 {
@@ -124,7 +134,7 @@ static bool admit(struct control *control, int fd, bool is_hook)
 	if (may_change || (known && !is_hook && in_group(fd, peer.gid, control->group)))
 		client_add(control, fd, &peer, is_hook, may_change, &client_ops);
 	else
-		close(fd);
+		turn_away(control, fd, is_hook);
 	return may_change;
 }
 

@@ -116,14 +116,40 @@ static vgpu_nsec next_deadline(const struct engine *e)
 	return other < t ? other : t;
 }
 
+/* How long before AT this thread wakes up, to wait on the CPU from then on: only for instants at
+ * which the core has planned to act, never for time-outs. */
+static vgpu_nsec spins(const struct engine *e, vgpu_nsec at)
+{
+	if (e->config.spin == 0 || !e->driver || at == VGPU_NEVER || at <= e->config.spin ||
+	    at != vgpu_core_deadline(e->core) || vgpu_core_is_overdue(e->core, at))
+		return 0;
+	return e->config.spin;
+}
+
+/* Waits on the CPU until UNTIL, or until something happens. */
+static void spin(struct engine *e, vgpu_nsec until)
+{
+	vgpu_nsec began = vgpu_now(), now = began;
+	struct epoll_event event;
+
+	if (began >= until)
+		return;
+
+	vgpu_eventfd_drain(e->timer); /* a timer is read as an eventfd is */
+	while (now < until && epoll_wait(e->epoll, &event, 1, 0) == 0)
+		now = vgpu_now();
+	e->spun += (now < until ? now : until) - began;
+}
+
 static void wait_for_something(struct engine *e)
 {
 	struct epoll_event events[4];
 	/* Sleep in spite of a request only if it was put off for a near deadline. */
 	bool asked = !spsc_is_empty(&e->requests) && !e->put_off && !atomic_load(&e->quit);
+	vgpu_nsec deadline = next_deadline(e), early = spins(e, deadline);
 	int i, n;
 
-	arm(e, next_deadline(e));
+	arm(e, deadline - early);
 	n = epoll_wait(e->epoll, events, 4, asked ? 0 : -1);
 	for (i = 0; i < n; i++) {
 		e->device_speaks |= events[i].data.fd == e->driver_fd;
@@ -132,6 +158,8 @@ static void wait_for_something(struct engine *e)
 		if (events[i].data.fd == e->wake)
 			vgpu_eventfd_drain(e->wake);
 	}
+	if (n == 1 && events[0].data.fd == e->timer && early)
+		spin(e, deadline);
 }
 
 static void run_once(struct engine *e)

@@ -86,6 +86,7 @@ struct engine {
 	vgpu_nsec slow_since; /* when the first of n_slow slow decisions was made */
 	uint32_t n_slow;
 	vgpu_nsec stepped_at; /* the core's time */
+	vgpu_nsec spun;	      /* time waited on the CPU */
 	vgpu_nsec idle_issued, idle_acked;
 	uint64_t steps;
 };

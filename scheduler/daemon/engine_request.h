@@ -30,6 +30,7 @@ struct engine_config {
 	struct vgpu_core_config core;
 	struct policy_values begin; /* the values that the core starts with */
 	bool realtime;
+	vgpu_nsec spin;	    /* wait so long on the CPU for the end of each slice; 0: sleep */
 	vgpu_nsec epoch;    /* least length of an epoch of swapping */
 	uint32_t swappable; /* bitmap of VFs that are swapped even if they have a guarantee */
 };
@@ -66,7 +67,8 @@ struct engine_snapshot {
 	struct histogram decisions;  /* time of one event in core and policy */
 	char warning[256];	     /* the policy's; "": none */
 	uint64_t steps;
-	bool realtime; /* SCHED_FIFO was granted */
+	vgpu_nsec spun; /* time that the engine thread has waited on the CPU */
+	bool realtime;	/* SCHED_FIFO was granted */
 };
 
 enum engine_ask { ENGINE_EVENT = 0, ENGINE_SNAPSHOT, ENGINE_MEMORY };

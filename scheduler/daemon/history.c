@@ -8,6 +8,7 @@
 
 #include "engine.h"
 #include "history.h"
+#include "lease.h"
 #include "policy_methods.h"
 
 static const char *code_name(const struct vgpu_record *r)
@@ -97,6 +98,22 @@ static json *records_json(const struct trail *trail, vgpu_nsec since, uint64_t l
 	return list;
 }
 
+/* The name of the VM of each VF; null: it has none. */
+static json *domains_json(const struct call *call)
+{
+	json *list = json_object_new_array();
+	const struct lease *l;
+	uint32_t vf;
+
+	for (vf = 0; vf < call->snapshot.n_vfs; vf++) {
+		l = &call->gpu->leases[vf];
+		json_object_array_add(list, l->state == LEASE_NONE
+						    ? NULL
+						    : json_object_new_string(l->domain));
+	}
+	return list;
+}
+
 json *finish_timeline(struct call *call)
 {
 	json *o = json_object_new_object();
@@ -104,6 +121,7 @@ json *finish_timeline(struct call *call)
 
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "vfs", call->snapshot.n_vfs);
+	json_object_object_add(o, "domains", domains_json(call));
 	put_int(o, "now_ns", now);
 	put_int(o, "since_ns", now > span ? now - span : 0);
 	json_object_object_add(o, "records",
@@ -119,7 +137,8 @@ json *finish_events(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "now_ns", call->snapshot.now);
 	json_object_object_add(o, "records",
-			       records_json(&call->gpu->events, 0,
+			       records_json(&call->gpu->events,
+					    (vgpu_nsec)call_int(call, "since_ns", 0),
 					    (uint64_t)call_int(call, "limit", 50)));
 	return o;
 }

@@ -55,6 +55,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 
 #include "config.h"
 #include "control.h"
@@ -270,7 +271,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (config_read(&config, file, stderr) < 0)
-		return 1;
+		return EX_CONFIG; /* the unit does not restart vgpud then */
 	if (dump)
 		config_dump(&config, stdout);
 	return check || dump ? 0 : run(&config);

@@ -85,9 +85,13 @@ static json *vf_json(const struct call *call, uint32_t i)
 	const struct vgpu_vf_view *vf = &s->vfs[i];
 	const struct vgpu_vf_ledger *l = &vf->ledger;
 	json *o = json_object_new_object(), *ends = json_object_new_object();
+	char name[sizeof(((struct claim_hostdev *)0)->address)];
 	uint32_t e;
 
 	put_int(o, "vf", i);
+	vm_vf_name(call->gpu, i, name, sizeof(name));
+	if (name[0])
+		put_text(o, "address", name);
 	if (call->gpu->leases[i].state != LEASE_NONE)
 		put_text(o, "domain", call->gpu->leases[i].domain);
 	put_text(o, "state", vgpu_vf_state_names[vf->state]);
@@ -283,6 +287,7 @@ static json *finish_stats(struct call *call)
 	json_object_object_add(o, "world_switch", quantiles(&s->switches));
 	json_object_object_add(o, "preemption", quantiles(&s->preemption));
 	json_object_object_add(o, "decision", quantiles(&s->decisions));
+	put_int(o, "spun_ns", s->spun);
 	put_int(o, "steps", s->steps);
 	put_int(o, "records_lost", call->gpu->records_lost);
 	put_int(o, "stale_answers", l->stale_answers);
@@ -292,10 +297,38 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
+/* The claim of a VM decides about its VF: vgpud would undo another change as soon as it reads the
+ * claim again. */
+static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
+{
+	const struct lease *l = &call->gpu->leases[call->vf];
+	struct vgpu_error changes = {""};
+	size_t n = 0;
+	json *given;
+
+	if (l->state == LEASE_NONE)
+		return 0;
+	json_object_object_get_ex(call->args, "params", &given);
+	json_object_object_foreach(given, key, value)
+	{
+		if (n < sizeof(changes.text))
+			n += (size_t)snprintf(changes.text + n, sizeof(changes.text) - n,
+					      " %s:%.40s=%.40s", l->vf_name, key,
+					      json_object_get_string(value));
+	}
+	return vgpu_error_set(err, -EBUSY,
+			      "VF %u of %s belongs to VM %.80s, whose claim decides: use 'vgpuctl "
+			      "vm set %.80s%s'",
+			      call->vf, call->gpu->config->name, l->domain, l->domain,
+			      changes.text);
+}
+
 static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	int r;
+	int r = refuse_if_leased(call, err);
 
+	if (r != 0)
+		return r;
 	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
 	r = call_params(call, now->policy->vf_params, call->params, err);
 	change_set_vf(call, now);
@@ -590,7 +623,10 @@ const struct method methods[] = {
 	{"events",
 	 ACCESS_READ,
 	 "list hangs, resets, exclusive windows and changes of state",
-	 {GPU_ARG, {"limit", ARG_INT, 1, EVENTS, false, "number of records, the newest (50)"}},
+	 {GPU_ARG,
+	  {"limit", ARG_INT, 1, EVENTS, false, "number of records, the newest (50)"},
+	  {"since_ns", ARG_INT, 0, INT64_MAX, false,
+	   "the earliest record, CLOCK_MONOTONIC, nanoseconds (0)"}},
 	 begin_snapshot,
 	 finish_events},
 	{"record",

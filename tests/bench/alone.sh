@@ -40,8 +40,13 @@ cell() { # GPUS PER_S
 	done
 	kill $vgpud_pid
 	wait $vgpud_pid
+	# Memory, for as many switches, without the library that counts allocations.
+	start_vgpud
+	"$tools/bench-usage" $vgpud_pid $((ms * rounds)) >"$run/memory" || fail "bench-usage ended with $?"
+	kill $vgpud_pid
+	wait $vgpud_pid
 	jq -cn --argjson gpus "$1" --argjson wanted "$2" --argjson allocs "$(cat "$run/allocs")" \
-		--slurpfile wakes "$run/wakes" --slurpfile uses "$run/uses" '
+		--slurpfile wakes "$run/wakes" --slurpfile uses "$run/uses" --slurpfile memory "$run/memory" '
 		def median: sort | .[(length - 1) / 2 | floor];
 		def a_switch(f): [$uses[] | select(f != null) | f / (.per_s * $gpus)] | if length > 0 then median else null end;
 		{gpus: $gpus, wanted_per_s: $wanted, switches_per_s: ([$uses[].per_s * $gpus] | median),
@@ -49,7 +54,7 @@ cell() { # GPUS PER_S
 		 ratio: ([range($uses | length) | $uses[.].cpu_us / ($uses[.].per_s * $gpus) / $wakes[.].cpu_us] | median),
 		 cpu_percent: ([$uses[].cpu_us / 1e4] | median),
 		 context_switches: a_switch(.switches), faults: a_switch(.faults), cache_misses: a_switch(.cache_misses),
-		 engine_thread_allocations: $allocs, rss_kib: ($uses | last | .rss_kib), own_kib: ($uses | last | .own_kib)}'
+		 engine_thread_allocations: $allocs, rss_kib: $memory[0].rss_kib, own_kib: $memory[0].own_kib}'
 }
 for i in ${3:-$cells}; do cell "${i%,*}" "${i#*,}"; done >"$run/cells"
 jq -n --arg machine "$(this_machine)" --slurpfile cells "$run/cells" '{bench: "alone", machine: $machine, cells: $cells}'

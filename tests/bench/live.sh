@@ -82,6 +82,19 @@ preempt=$(jq -c '.preemption' "$run/b.json")
 trips_switch=$(trips)
 idle; stop
 
+note "boundary lateness with spin_us = 100"
+machine <<<"vfs = 4
+policy = equal
+slice_us = 1000
+spin_us = 100"
+busy spin spin spin spin
+json stats >"$run/a.json"
+sleep "$seconds"
+json stats >"$run/b.json"
+spin=$(jq -c --slurpfile a "$run/a.json" '.boundary_lateness + {spin_us: 100, switches_per_s: ((.switches - $a[0].switches) * 1e9 / (.now_ns - $a[0].now_ns)),
+	spun_percent: (100 * (.spun_ns - $a[0].spun_ns) / (.now_ns - $a[0].now_ns))}' "$run/b.json")
+idle; stop
+
 note "lost time beyond W/(q+W)"
 lost=
 for policy in equal fair; do
@@ -151,8 +164,8 @@ allocs=$(cat "$run/allocs")
 kill $softgpu_pid; wait $softgpu_pid
 
 jq -n --argjson shares "{${shares%,}}" --argjson late "$late" --argjson cyclic "$cyclic" --argjson switch "$switch" --argjson trips "$trips_switch" \
-	--argjson preempt "$preempt" --argjson lost "[${lost%,}]" --argjson inter "{${inter%,}}" --argjson cost "$cost" \
+	--argjson preempt "$preempt" --argjson spin "$spin" --argjson lost "[${lost%,}]" --argjson inter "{${inter%,}}" --argjson cost "$cost" \
 	--argjson allocs "$allocs" --arg machine "$(this_machine)" \
-	'{bench: "live", machine: $machine, share_error_percent: $shares, boundary_lateness: $late, cyclictest: $cyclic,
+	'{bench: "live", machine: $machine, share_error_percent: $shares, boundary_lateness: $late, lateness_with_spin: $spin, cyclictest: $cyclic,
 	  world_switch: $switch, two_trips: $trips.round, preemption: $preempt, lost_time: $lost, interactive: $inter,
 	  vgpud: ($cost + {engine_thread_allocations: $allocs})}'

@@ -247,6 +247,18 @@ static uint32_t some_place(struct input *in, uint64_t *offset)
 	return regions[choice % 5];
 }
 
+/* Commands with their codes and VFs, as one chain: where the layout has none, nothing happens. */
+static void write_chain(struct input *in)
+{
+	uint32_t n = 1 + (uint32_t)input_number(in, 1) % (SOFTGPU_CHAIN_LENGTH + 1), i, dword;
+
+	for (i = 0; i < n; i++) {
+		dword = (uint32_t)input_number(in, 4);
+		softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_CHAIN + 4 * i, &dword, 4);
+	}
+	softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_CHAIN_GO, &n, 4);
+}
+
 /* What the PF's driver may do. */
 static void access_pf(struct input *in, uint32_t op)
 {
@@ -254,6 +266,10 @@ static void access_pf(struct input *in, uint32_t op)
 	uint8_t data[64];
 	uint64_t at;
 
+	if ((op & 0x30) == 0x30) {
+		write_chain(in);
+		return;
+	}
 	if (op & 0x10) { /* a command with its code and VF */
 		at = layout->at[GPUIOV_CMD].offset +
 		     (layout->at[GPUIOV_CMD].space == GPUIOV_BLOCK ? block : cap);

@@ -195,6 +195,18 @@ static void figures(void)
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_TOKEN_P99), 3, 1e-3);
 }
 
+/* Two switches for each frame, one of which the waking VF is charged for: both are lost. */
+static void switches(void)
+{
+	struct compare_line line =
+		compared("fair", "vfs 2\nuntil 10s\ngpu load=100us run=50us\nvf * save=150us\n"
+				 "vf 0 role=frames work=periodic period=20ms burst=5ms "
+				 "weight=1000\nvf 1 role=training\n");
+
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_SWITCHES), 100, 1);
+	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&line, COMPARE_LOST), 3, 0.03);
+}
+
 /* A job that is never done counts with its lateness at the end: starving a VF does not improve the
  * figures. */
 static void never_done(void)
@@ -218,6 +230,55 @@ static void share_gap(void)
 	CU_ASSERT(compare_mean(&fair, COMPARE_GAP) < 0.5);
 	CU_ASSERT_DOUBLE_EQUAL(compare_mean(&equal, COMPARE_GAP), 66.7, 0.5);
 	CU_ASSERT(compare_mean(&set, COMPARE_GAP) < 0.5);
+}
+
+/* What WRITE makes of LINE. */
+static char *written(void (*write)(const struct compare_line *lines, unsigned n, FILE *to),
+		     const struct compare_line *line)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	write(line, 1, f);
+	fclose(f);
+	return text;
+}
+
+/* Guarantees that cannot all be kept: the table and the JSON say how many VFs were refused, over
+ * all runs at most, and the gap is that of the others. */
+static void refused_vfs(void)
+{
+	static const char text[] = "vfs 3\nuntil 10s\nvf * role=training\n";
+	static const struct {
+		const char *line, *table, *json;
+	} cases[] = {
+		{"qos", " 0.00 %\n", "\"refused\":0,"},
+		{"qos training.fps=60 training.frame_us=5000", " 0.00 %  (refused 1 VF)\n",
+		 "\"refused\":1,"},
+		{"qos training.fps=60 training.frame_us=12000", " 0.00 %  (refused 2 VFs)\n",
+		 "\"refused\":2,"},
+	};
+	struct compare_line line;
+	struct vgpu_error err;
+	char *table, *json;
+	struct scenario s;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		line = compared(cases[i].line, text);
+		read_text(&s, text);
+		CU_ASSERT_EQUAL(compare_run(&line, &s, &err), 0);
+		scenario_free(&s);
+		CU_ASSERT_EQUAL(line.refused, i);
+		CU_ASSERT(compare_mean(&line, COMPARE_GAP) < 0.5);
+		table = written(compare_table, &line);
+		json = written(compare_json, &line);
+		CU_ASSERT_PTR_NOT_NULL(strstr(table, cases[i].table));
+		CU_ASSERT_PTR_NOT_NULL(strstr(json, cases[i].json));
+		free(table);
+		free(json);
+	}
 }
 
 /* No model pays for a switch of a VF with itself. */
@@ -286,8 +347,10 @@ static const struct test tests[] = {
 	{"mixes are scenarios", mixes_are_scenarios},
 	{"compare: mistakes in a line", line_mistakes},
 	{"compare: figures told beforehand", figures},
+	{"compare: switches", switches},
 	{"compare: a job that is never done", never_done},
 	{"compare: the gap in shares", share_gap},
+	{"compare: VFs that a policy refuses", refused_vfs},
 	{"models go on with the same VF", models_go_on},
 	{"models: wakers preempt", wakers_preempt},
 	{"bvt: warps are loans", warps_are_loans},

@@ -9,6 +9,8 @@ config <<-CONF
 	[vf gpu0/1]
 	weight = 300
 CONF
+group=$(getent group | awk -F: '$3 > 0 && $3 != 65534 {name = $1} END {print name}')
+sed -i "/^\[daemon\]/a group = $group" "$run/vgpud.conf"
 start_vgpud
 code() { # EXPECTED COMMAND...
 	local want=$1 got
@@ -103,8 +105,15 @@ grep -q '<svg' "$run/t.svg" && grep -q '</svg>' "$run/t.svg" || fail "the SVG of
 code 0 ctl trace --ms 50
 jq -e '.traceEvents | length > 5' "$run/out.txt" >/dev/null || fail "the trace has fewer than 6 events"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-	chmod 755 "$run"; chmod 666 "$run/control.sock"
-	code 3 setpriv --reuid=65534 --regid=65534 --clear-groups "$vgpuctl" --socket "$run/control.sock" gpu list
+	# Another user: the kernel refuses the connection; vgpud refuses it; and vgpud refuses a change to one who may read.
+	as() { setpriv --reuid=65534 --regid="$1" --clear-groups "$vgpuctl" --socket "$run/control.sock" "${@:2}"; }
+	other=$(getent group | awk -F: '$3 > 0 && $3 != 65534 {print $3; exit}')
+	chmod 755 "$run"; chgrp "$other" "$run/control.sock"; chmod 660 "$run/control.sock"
+	code 4 as 65534 gpu list; says "permission denied on $run/control.sock: you are not in group $(getent group "$other" | cut -d: -f1)"
+	chmod 666 "$run/control.sock"
+	code 4 as 65534 gpu list; says "permission denied: you are not in group $group"
+	code 0 as "$(getent group "$group" | cut -d: -f3)" gpu list
+	code 4 as "$(getent group "$group" | cut -d: -f3)" policy set fair; says "policy.set: only root may do this"
 else
 	echo "skipped: needs root and setpriv to be another user"
 fi

@@ -30,8 +30,14 @@ leases_are '["vm1 reserved"]'
 [ "$(weight 0)" = 300 ] || fail "the weight is not set"
 hook 1 "$heavy" started || fail "$(cat "$run/said")"; leases_are '["vm1 running"]'
 [ "$(vf 0 domain)" = vm1 ] || fail "vf show 0 does not name the domain vm1"
+# The claim decides: vf set refuses a VM's VF, applies nothing of it, and names the command that changes the claim.
+! ctl vf set 0 weight=500 latency_slice_us=2000 2>"$run/refusal" || fail "vf set changed a VF that belongs to vm1"
+grep -qF "VF 0 of gpu0 belongs to VM vm1, whose claim decides: use 'vgpuctl vm set vm1 a:weight=500 a:latency_slice_us=2000'" "$run/refusal" ||
+	fail "$(cat "$run/refusal")"
+[ "$(weight 0)" = 300 ] || fail "a refused vf set changed the weight"
 sequence 1 "$heavy" stopped release || fail "$(cat "$run/said")"; leases_are '[]'
 [ "$(weight 0)" = 100 ] || fail "the VF still has the weight of vm1 after its end"
+ctl vf set 0 weight=100 >/dev/null || fail "vf set was refused although the VF belongs to no VM"
 grep -q "vm1 has ended: destroyed" "$run/vgpud.log" || fail "vgpud's log does not give libvirt's reason for the end of vm1"
 await 10 is 0 state available
 # A start that another hook refuses; a crash; a restart of libvirtd; operations that vgpud ignores.

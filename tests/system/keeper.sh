@@ -34,7 +34,7 @@ wait $keeper_pid || fail "the keeper ended with $?"
 # A program that fails at its first start is not started again.
 echo nonsense >"$run/vgpud.conf"
 "$keeper" "$vgpud" --config "$run/vgpud.conf" 2>"$run/refused.txt"
-[ $? = 1 ] || fail "the keeper did not end with 1 although vgpud refused its configuration"
+[ $? = 78 ] || fail "the keeper did not end with vgpud's status although vgpud refused its configuration"
 # Descriptors that one child stores are passed to the next child. The keeper ignores messages of other processes.
 cat >"$run/life.py" <<'PY'
 import os, socket, sys

@@ -4,8 +4,9 @@
 
 # VFs that this event hit, and whose tenants may have lost work; the visitor's is always one. Everybody else is innocent.
 declare -A touched killed
-# A process has ended, whether or not its parent has heard of it.
-dead() { ! grep -q '^State:	[^ZX]' "/proc/$1/status" 2>/dev/null; }
+# A process has ended, whether or not its parent has heard of it: its locks and descriptors go with its last thread, which may
+# be later than its first.
+dead() { ! grep -qs '^State:	[^ZX]' "/proc/$1"/task/*/status; }
 
 # --- Tenants -----------------------------------------------------------------------------------------------------------
 declare -A guest_pids resets_of asked_at

@@ -934,6 +934,24 @@ static void not_wanted(void)
 	end();
 }
 
+/* A VM's claim decides about its VF: vf.set is refused, and says what to use. */
+static void claims_decide(void)
+{
+	struct lease *l;
+
+	begin("fair");
+	l = &control.gpus[0].leases[1];
+	snprintf(l->domain, sizeof(l->domain), "web");
+	snprintf(l->vf_name, sizeof(l->vf_name), "a");
+	l->state = LEASE_RESERVED;
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":200}}}\n");
+	CU_ASSERT(refused(&one, "EBUSY", "'vgpuctl vm set web a:weight=200'"));
+	l->state = LEASE_NONE;
+	say(&one, "{\"method\":\"vf.set\",\"args\":{\"vf\":1,\"params\":{\"weight\":200}}}\n");
+	CU_ASSERT(says(&one, "weight", "200"));
+	end();
+}
+
 /* A name with control characters neither ends a line of the log nor begins one. */
 static void one_line_each(void)
 {
@@ -971,6 +989,7 @@ static const struct test tests[] = {
 	{"a changed claim of a running VM is applied", repaired},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a client without credentials is refused", strangers},
+	{"vf.set is refused for a VM's VF", claims_decide},
 	{"requests with unsuitable arguments are refused", not_wanted},
 	{"a log message stays on one line", one_line_each},
 	{NULL, NULL},

@@ -472,6 +472,77 @@ static void pins(void)
 	}
 }
 
+static bool is_parked(void)
+{
+	return shot.core.phase == VGPU_PHASE_PARKED;
+}
+
+static vgpu_nsec since;
+
+static bool a_while_later(void)
+{
+	return shot.now >= since + 200 * VGPU_MSEC;
+}
+
+/* The time of a GPU without work goes on in every view. */
+static void idle_time(void)
+{
+	vgpu_nsec wall, idle, now;
+
+	begin_with("fair");
+	await(is_parked);
+	wall = shot.core.engine.wall_ns;
+	idle = shot.core.engine.idle_ns;
+	since = now = shot.now;
+	await(a_while_later);
+	/* A view may be 10 ms old. */
+	CU_ASSERT(shot.core.engine.wall_ns - wall + 10 * VGPU_MSEC >= shot.now - now);
+	CU_ASSERT(shot.core.engine.idle_ns - idle + 10 * VGPU_MSEC >= shot.now - now);
+	stop_and_replay();
+}
+
+static vgpu_nsec spin_of;
+
+static void take_turns(vgpu_nsec spin)
+{
+	struct engine_config config;
+
+	quick_reset();
+	quick_config(&config, vgpu_builtin_policy("best-effort"));
+	config.spin = spin;
+	begin(&config);
+	quick_busy(0, true);
+	quick_busy(1, true);
+	await(both_have_run);
+	spin_of = shot.spun;
+	since = shot.now;
+	await(a_while_later);
+}
+
+/* An engine waits on the CPU for the ends of slices if it is told to, for at most so long each. It
+ * answers requests meanwhile, and sleeps while nothing is planned. */
+static void spins_for_ends(void)
+{
+	vgpu_nsec spin = 200 * VGPU_USEC;
+	uint64_t turns;
+
+	take_turns(0);
+	CU_ASSERT_EQUAL(shot.spun, 0);
+	engine_stop(e);
+	take_turns(spin);
+	CU_ASSERT(shot.spun > spin_of);
+	turns = shot.vfs[0].ledger.dispatches + shot.vfs[1].ledger.dispatches;
+	CU_ASSERT(shot.spun <= (turns + 1) * spin);
+	quick_busy(0, false);
+	quick_busy(1, false);
+	await(is_parked);
+	spin_of = shot.spun;
+	since = shot.now;
+	await(a_while_later);
+	CU_ASSERT_EQUAL(shot.spun, spin_of);
+	stop_and_replay();
+}
+
 static const struct test tests[] = {
 	{"requests are answered while a change of policy waits", while_a_change_waits},
 	{"a busy request does not delay others", what_stays_busy},
@@ -479,6 +550,8 @@ static const struct test tests[] = {
 	{"a GPU whose policy refuses its VFs stays lost", cannot_be_set_up},
 	{"a GPU lost during a change of policy gets the new policy", lost_in_a_change},
 	{"a guarantee without room is refused", pins},
+	{"the time of a GPU without work goes on", idle_time},
+	{"ends of slices are waited for on the CPU, if told so", spins_for_ends},
 	{NULL, NULL},
 };
 

@@ -2,14 +2,31 @@
 #include "control_client.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "vgpu/local_socket.h"
 
 #define MAX_ANSWER (64u << 20)
+
+/* The socket's own group is the one whose members may connect. */
+static int deny(const char *path, struct vgpu_error *err)
+{
+	struct stat at;
+	const struct group *group = stat(path, &at) == 0 ? getgrgid(at.st_gid) : NULL;
+
+	if (!group || group->gr_gid == 0)
+		return vgpu_error_set(err, -EACCES, "permission denied on %s: only root may use it",
+				      path);
+	return vgpu_error_set(err, -EACCES,
+			      "permission denied on %s: you are not in group %s; 'usermod -a -G %s "
+			      "USER' adds a user, from the next login on",
+			      path, group->gr_name, group->gr_name);
+}
 
 int client_connect(const char *path, struct vgpu_error *err)
 {
@@ -19,10 +36,7 @@ int client_connect(const char *path, struct vgpu_error *err)
 		return vgpu_error_set(err, fd, "socket path %s: longer than %u characters", path,
 				      VGPU_SOCKET_PATH - 1);
 	if (fd == -EACCES)
-		return vgpu_error_set(err, fd,
-				      "permission denied on %s: you are neither root nor in "
-				      "vgpud's group (usually vgpu)",
-				      path);
+		return deny(path, err);
 	if (fd < 0)
 		return vgpu_error_set(err, fd, "cannot connect to %s: %s; is vgpud running?", path,
 				      strerror(-fd));
@@ -118,11 +132,13 @@ int client_answer(const char *line, struct json_object **result, int *refusal,
 	return r;
 }
 
-/* Sends a line, and reads the one that answers it; that is the caller's. NULL: there is none. */
+/* Sends a line, and reads the one that answers it; that is the caller's. NULL: there is none.
+ * vgpud may have said why it refuses the connection, and closed it, before the line was sent. */
 static char *exchange(int fd, const char *request)
 {
-	if (!request || vgpu_socket_send_all(fd, request, strlen(request)) < 0)
+	if (!request)
 		return NULL;
+	vgpu_socket_send_all(fd, request, strlen(request));
 	return read_line(fd);
 }
 
@@ -135,8 +151,8 @@ int client_call(int fd, const char *method, struct json_object *args, struct jso
 	free(request);
 	if (!answer)
 		return vgpu_error_set(err, -ECONNRESET,
-				      "vgpud closed the connection: it has stopped, has too many "
-				      "clients, or you are neither root nor in its group");
+				      "vgpud closed the connection without an answer: it has "
+				      "stopped, or is out of memory");
 	r = client_answer(answer, result, &refusal, err);
 	free(answer);
 	return r > 0 ? refusal : r;

@@ -9,6 +9,7 @@
 #include "builtin.h"
 #include "compare.h"
 #include "peer.h"
+#include "report.h"
 
 #define LATENCIES_MAX 200000u
 
@@ -199,6 +200,8 @@ static void gap(struct compare_line *line, const struct running *r)
 		const struct scenario_vf *vf = &r->scenario->vfs[r->vfs[i]];
 		double had = (double)vhost_service(h, i) / weight_of(vf);
 
+		if (h->vfs[i].refused)
+			continue;
 		most = fmax(most, had);
 		if (vf->role == ROLE_TRAINING || missed(&h->vfs[i]) > MISSED_MUCH)
 			least = fmin(least, had);
@@ -211,9 +214,9 @@ static void judge(struct compare_line *line, const struct running *r)
 {
 	const struct vhost *h = &r->host;
 	double wall = (double)h->now, training = 0;
+	uint32_t refused = running_refused(r), i;
 	struct vgpu_core_view core;
 	bool trains = false;
-	uint32_t i;
 
 	vgpu_core_view(h->core, &core);
 	latencies(line, r, ROLE_FRAMES, COMPARE_FRAME_P50, COMPARE_FRAME_P99);
@@ -230,8 +233,9 @@ static void judge(struct compare_line *line, const struct running *r)
 	if (trains)
 		add(line, COMPARE_TRAINING, 100 * training / wall);
 	add(line, COMPARE_SWITCHES, 1e9 * (double)h->switches / wall);
-	add(line, COMPARE_LOST, 100 * (double)core.engine.switch_ns / wall);
+	add(line, COMPARE_LOST, 100 * (double)running_switched(r) / wall);
 	line->evictions += core.engine.evictions;
+	line->refused = refused > line->refused ? refused : line->refused;
 }
 
 /* Sets up S with the parameters of the line, and those that the line has for the VFs' roles. */
@@ -304,6 +308,7 @@ void compare_table(const struct compare_line *lines, unsigned n, FILE *to)
 				strcpy(cell, "-");
 			fprintf(to, " %12s", cell);
 		}
+		report_refused(lines[i].refused, to);
 		fprintf(to, "%s\n", lines[i].evictions ? "  (was evicted)" : "");
 	}
 }
@@ -330,6 +335,7 @@ void compare_json(const struct compare_line *lines, unsigned n, FILE *to)
 				       json_object_new_int((int)lines[i].runs[COMPARE_LOST]));
 		json_object_object_add(o, "evictions",
 				       json_object_new_int64((int64_t)lines[i].evictions));
+		json_object_object_add(o, "refused", json_object_new_int64(lines[i].refused));
 		for (f = 0; f < COMPARE_FIGURES; f++) {
 			if (!lines[i].runs[f])
 				continue;

@@ -34,6 +34,8 @@ struct compare_line {
 	double sum[COMPARE_FIGURES], worst[COMPARE_FIGURES];
 	unsigned runs[COMPARE_FIGURES];
 	uint64_t evictions;
+	uint32_t refused; /* VFs in the run in which the policy refused most; they have no part in
+			     the figures */
 };
 
 /*

@@ -59,26 +59,23 @@ static void progress(double done)
 	fprintf(stderr, "] %3.0f %%%s", 100 * (done < 1 ? done : 1), done >= 1 ? "\n" : "");
 }
 
-/* Prints which VFs the policy refused, and why; returns how many. */
-static uint32_t print_refused(const struct running *r)
+/* Prints which VFs the policy refused, and why. */
+static void print_refused(const struct running *r)
 {
 	struct vgpu_core_view core;
-	uint32_t i, n = 0;
+	uint32_t i;
 
 	vgpu_core_view(r->host.core, &core);
 	for (i = 0; i < r->host.n_vfs; i++) {
 		if (!r->host.vfs[i].refused)
 			continue;
-		n++;
 		fprintf(stderr, "vgpu-sim: VF %u: %s refuses it: %s\n", r->vfs[i],
 			core.policy->name, r->host.vfs[i].refused);
 	}
-	return n;
 }
 
 static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_policy_ops *policy,
-		   const struct options *o, struct report *report, uint32_t *refused,
-		   struct vgpu_error *err)
+		   const struct options *o, struct report *report, struct vgpu_error *err)
 {
 	struct vhost_dispatch *log = NULL;
 	struct running r;
@@ -106,7 +103,7 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	}
 	report_add(report, &r);
 	if (!o->monitor)
-		*refused += print_refused(&r);
+		print_refused(&r);
 	if (o->log)
 		report_log(&r.host, stdout);
 	if (o->svg && gpu == 0)
@@ -121,20 +118,18 @@ static int run_gpu(const struct scenario *s, uint32_t gpu, const struct vgpu_pol
 	return e;
 }
 
-/* Runs S. REFUSED: how many VFs the policy did not admit. */
 static int run_scenario(struct scenario *s, const struct vgpu_policy_ops *policy,
-			const struct options *o, struct report *report, uint32_t *refused)
+			const struct options *o, struct report *report)
 {
 	struct vgpu_error err;
 	uint32_t gpu;
 	int e = scenario_place(s, &err);
 
 	*report = (struct report){.decisions = 0};
-	*refused = 0;
 	if (o->until)
 		s->until = o->until;
 	for (gpu = 0; gpu < s->n_gpus && e == 0; gpu++)
-		e = run_gpu(s, gpu, policy, o, report, refused, &err);
+		e = run_gpu(s, gpu, policy, o, report, &err);
 	if (e < 0)
 		fprintf(stderr, "vgpu-sim: %s\n", err.text);
 	return e;
@@ -168,19 +163,18 @@ static int cmd_run(const struct options *o)
 	const struct vgpu_policy_ops *policy;
 	struct report report;
 	struct scenario s;
-	uint32_t refused;
 	bool ok;
 	int r;
 
 	policy = policy_option(o, &ok);
 	if (!ok || read_one(&s, o) < 0)
 		return 2;
-	r = run_scenario(&s, policy, o, &report, &refused);
+	r = run_scenario(&s, policy, o, &report);
 	if (r == 0 && o->json)
 		report_json(&report, stdout);
 	else if (r == 0 && !o->log)
 		report_table(&report, stdout);
-	r = r < 0 || refused ? 2 : report.violations ? 1 : 0;
+	r = r < 0 || report.refused ? 2 : report.violations ? 1 : 0;
 	report_free(&report);
 	scenario_free(&s);
 	return r;
@@ -276,7 +270,6 @@ static int cmd_compare(const struct options *o)
 	struct report report;
 	struct scenario s;
 	unsigned n = 0, i;
-	uint32_t refused;
 	int r = 0;
 
 	for (i = 0; vgpu_builtin_policies[i]; i++)
@@ -302,7 +295,7 @@ static int cmd_compare(const struct options *o)
 	else
 		report_compare_head(stdout);
 	for (i = 0; i < n && r == 0; i++) {
-		r = run_scenario(&s, all[i], &monitored, &report, &refused);
+		r = run_scenario(&s, all[i], &monitored, &report);
 		if (r == 0 && o->json) {
 			report_json(&report, stdout);
 			puts(i + 1 < n ? "," : "]");

@@ -65,7 +65,7 @@ void report_add(struct report *report, const struct running *r)
 	for (i = 0; i < h->n_vfs; i++) {
 		out = &report->vfs[report->n_vfs + i];
 		out->share = out->share / (all > 0 ? all : 1);
-		if (!out->backlogged || promised == 0)
+		if (!out->backlogged || out->promised == 0)
 			continue;
 		out->promised /= promised;
 		out->error = fabs(out->share - out->promised) / out->promised;
@@ -80,11 +80,12 @@ void report_add(struct report *report, const struct running *r)
 		double wall = (double)core.engine.wall_ns / 100 + 1;
 
 		report->switch_pct = report->switch_pct * before / (double)report->decisions +
-				     w * (double)core.engine.switch_ns / wall;
+				     w * (double)running_switched(r) / wall;
 		report->idle_pct = report->idle_pct * before / (double)report->decisions +
 				   w * (double)core.engine.idle_ns / wall;
 	}
 	report->evictions += core.engine.evictions;
+	report->refused += running_refused(r);
 	report->violations += h->violations;
 	report->hash = report->hash * UINT64_C(1099511628211) ^ h->hash;
 	if (h->monitor) {
@@ -160,6 +161,7 @@ void report_json(const struct report *report, FILE *to)
 	put_int(o, "missed", report->monitor.missed);
 	put(o, "worst_miss_ms", (double)report->monitor.worst_miss / 1e6);
 	put_int(o, "evictions", report->evictions);
+	put_int(o, "refused", report->refused);
 	put_int(o, "violations", report->violations);
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)report->hash);
 	json_object_object_add(o, "hash", json_object_new_string(hash));
@@ -189,6 +191,12 @@ void report_json(const struct report *report, FILE *to)
 	json_object_put(o);
 }
 
+void report_refused(uint32_t n, FILE *to)
+{
+	if (n > 0)
+		fprintf(to, "  (refused %u VF%s)", n, n == 1 ? "" : "s");
+}
+
 void report_compare_head(FILE *to)
 {
 	fprintf(to, "%-12s %12s %10s %10s %12s %10s %10s %8s\n", "RULE", "SHARE ERROR", "LAG/BOUND",
@@ -203,9 +211,11 @@ void report_compare_line(const struct report *report, FILE *to)
 		snprintf(lag, sizeof(lag), "%.3f", report->monitor.lag);
 	if (report->fg_p99_ms > 0)
 		snprintf(p99, sizeof(p99), "%.2f ms", report->fg_p99_ms);
-	fprintf(to, "%-12s %10.3f %% %10s %7.2f ms %12s %8.2f %% %8.2f %% %8llu\n", report->policy,
+	fprintf(to, "%-12s %10.3f %% %10s %7.2f ms %12s %8.2f %% %8.2f %% %8llu", report->policy,
 		report->worst_error, lag, report->max_wait_ms, p99, report->switch_pct,
 		report->idle_pct, (unsigned long long)report->decisions);
+	report_refused(report->refused, to);
+	fputc('\n', to);
 }
 
 void report_log(const struct vhost *h, FILE *to)

@@ -26,7 +26,7 @@ struct report {
 	double max_wait_ms;
 	struct monitor_result monitor;
 	uint64_t violations, evictions, hash;
-	uint32_t n_vfs;
+	uint32_t n_vfs, refused; /* refused: of them, the policy did not admit these */
 	struct report_vf *vfs;
 };
 
@@ -40,6 +40,9 @@ void report_json(const struct report *report, FILE *to);
 /* Write one line for each rule. */
 void report_compare_head(FILE *to);
 void report_compare_line(const struct report *report, FILE *to);
+
+/* Says beside a line how many VFs the policy refused; nothing if N is 0. */
+void report_refused(uint32_t n, FILE *to);
 
 /* Write the dispatches in h->log, as sentences, and as a timeline. */
 void report_log(const struct vhost *h, FILE *to);

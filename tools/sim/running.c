@@ -283,6 +283,31 @@ void running_run(struct running *r, vgpu_nsec until)
 	vhost_run(&r->host, until);
 }
 
+uint32_t running_refused(const struct running *r)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < r->host.n_vfs; i++)
+		n += r->host.vfs[i].refused != NULL;
+	return n;
+}
+
+vgpu_nsec running_switched(const struct running *r)
+{
+	struct vgpu_core_view core;
+	struct vgpu_vf_view vf;
+	vgpu_nsec sum;
+	uint32_t i;
+
+	vgpu_core_view(r->host.core, &core);
+	sum = core.engine.switch_ns;
+	for (i = 0; i < r->host.n_vfs; i++) {
+		vgpu_core_vf_view(r->host.core, i, &vf);
+		sum += vf.ledger.switch_ns;
+	}
+	return sum;
+}
+
 void running_finish(struct running *r)
 {
 	uint32_t i;

@@ -130,6 +130,10 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 		  const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err);
 /* Runs to instant UNTIL, with the changes by operators. */
 void running_run(struct running *r, vgpu_nsec until);
+/* Returns how many VFs of the GPU the policy does not admit. */
+uint32_t running_refused(const struct running *r);
+/* Returns the time in world switches, whether or not it was charged to a VF. */
+vgpu_nsec running_switched(const struct running *r);
 void running_finish(struct running *r);
 
 /* Places each VF on a GPU by the scenario's rule; 0 or -ENOSPC with the reason. */

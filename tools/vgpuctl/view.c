@@ -530,6 +530,8 @@ void view_stats(struct json_object *o)
 	print_table(&t);
 	printf("\nwall %.3f s, switching %.3f s, idle %.3f s\n", get_ms(o, "wall_ns") / 1e3,
 	       get_ms(o, "switch_ns") / 1e3, get_ms(o, "idle_ns") / 1e3);
+	if (get_int(o, "spun_ns"))
+		printf("waited on the CPU for ends of slices %.3f s\n", get_ms(o, "spun_ns") / 1e3);
 	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
 		printf("%-16s %" PRId64 "\n", counters[i], get_int(o, counters[i]));
 }

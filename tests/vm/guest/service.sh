@@ -53,6 +53,14 @@ kill -STOP $old
 goes_on watchdog
 check "the journal reports the watchdog's time-out" await 20 sh -c 'journalctl -b --no-pager | grep -q "vgpud.service: Watchdog timeout"'
 check "log lines in the journal have the field VGPU_GPU" await 20 sh -c "journalctl -b -t vgpud VGPU_GPU=gpu0 -o cat --no-pager | grep -q 'gpu=gpu0'"
+# More kills in a row than systemd's limit of starts allows by default.
+for i in 1 2 3 4 5 6 7 8; do
+	old=$(property MainPID)
+	kill -9 $old
+	need "killed $i times in a row: a new vgpud runs" await 60 is_another
+done
+goes_on "killed 8 times"
+check "both sockets are still active" [ "$(systemctl is-active vgpud-control.socket vgpud-hook.socket | sort -u)" = active ]
 kill -INT $a $b
 wait $a $b
 check "A's results are right" right a
@@ -95,5 +103,7 @@ systemctl stop vgpud vgpud-control.socket vgpud-hook.socket
 echo 'nonsense = 1' >>/etc/vgpud/vgpud.conf
 systemctl start vgpud
 check "with a wrong configuration the start fails" [ $? != 0 ]
+check "it says by its exit status that the configuration cannot be used" [ "$(property ExecMainStatus)" = 78 ]
+check "systemd does not try again" [ "$(property NRestarts) $(property ActiveState)" = "0 failed" ]
 check "the journal names the wrong key" await 20 sh -c "journalctl -b -t vgpud -o cat --no-pager | grep -q 'nonsense'"
 finish
