@@ -165,6 +165,7 @@ static void on_tick(evutil_socket_t fd, short what, void *data)
 	for (i = 0; i < control->n_gpus; i++) {
 		events_take(&control->gpus[i]);
 		events_trouble(&control->gpus[i]);
+		events_said(&control->gpus[i]);
 		change_run(&control->gpus[i]);
 	}
 }

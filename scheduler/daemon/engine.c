@@ -29,50 +29,6 @@
 static const char NOT_SET_UP[] =
 	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
 
-/* Makes a new core, and steps it with the policy, the VFs and their parameters. */
-static int build_core(struct engine *e)
-{
-	const struct vgpu_policy_ops *fallback = vgpu_fallback_policy;
-	const struct policy_values *begin = &e->config.begin;
-	uint32_t n = e->config.core.max_vfs, i;
-	struct vgpu_event event;
-	int r;
-
-	e->is_set_up = false;
-	if (begin->policy->memory(n) > RECORD_SLOT_SIZE)
-		return -E2BIG;
-	memset(recorder_core_memory(e->recorder), 0, vgpu_core_size(n));
-	memset(recorder_fallback_memory(e->recorder), 0, fallback->memory(n));
-	e->slot_used[0] = e->slot_used[1] = false;
-	recorder_restart(e->recorder);
-	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
-				 recorder_fallback_memory(e->recorder), vgpu_now());
-	e->memory.core = e->core;
-	event = (struct vgpu_event){.type = VGPU_EV_POLICY,
-				    .policy = begin->policy,
-				    .memory = engine_take_slot(e, begin->policy),
-				    .params = begin->params,
-				    .vf_params = begin->vf_params[0]};
-	r = engine_step(e, &event);
-	for (i = 0; i < n && r == 0 && e->driver; i++) {
-		event = (struct vgpu_event){.type = VGPU_EV_ADD,
-					    .vf = i,
-					    .code = e->found.contexts[i],
-					    .value = e->found.driver_up[i],
-					    .policy = begin->policy,
-					    .params = begin->vf_params[i]};
-		r = engine_step(e, &event);
-		event = (struct vgpu_event){.type = VGPU_EV_AWAY, .vf = i, .code = 1};
-		if (r == 0 && e->driver && !vgpu_memory_is_here(e->memory.state, i))
-			r = engine_step(e, &event);
-	}
-	event = (struct vgpu_event){.type = VGPU_EV_START};
-	if (r == 0 && e->driver)
-		engine_step(e, &event);
-	e->is_set_up = r == 0 && e->driver;
-	return r;
-}
-
 static int open_device(struct engine *e, struct vgpu_error *err)
 {
 	struct epoll_event want = {.events = EPOLLIN};
@@ -103,12 +59,17 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {
 		r = vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	} else {
-		r = build_core(e);
+		e->time = e->caps.kind == VGPU_DRIVER_PROGRAMMED ? &engine_governed
+								 : &engine_switched;
+		e->is_set_up = false;
+		e->slot_used[0] = e->slot_used[1] = false;
+		r = e->time->build(e);
+		e->is_set_up = r == 0 && e->driver;
 		if (r < 0)
 			vgpu_error_set(err, r, "policy %s: %s", e->config.begin.policy->name,
 				       e->out.why ? e->out.why : strerror(-r));
 	}
-	if (r == 0 && e->driver) /* build_core may have lost it again */
+	if (r == 0 && e->driver) /* it may have been lost again */
 		atomic_store(&e->trouble, NULL);
 	if (r < 0 && e->driver) {
 		atomic_store(&e->trouble, NOT_SET_UP);
@@ -148,19 +109,19 @@ static vgpu_nsec next_deadline(const struct engine *e)
 
 	if (!e->driver)
 		return e->reopen_at;
-	t = vgpu_core_deadline(e->core);
+	t = e->time->deadline(e);
 	other = e->ops->device->deadline(e->driver);
 	t = other < t ? other : t;
-	other = gpu_memory_deadline(&e->memory);
+	other = e->time->moves_memory ? gpu_memory_deadline(&e->memory) : VGPU_NEVER;
 	return other < t ? other : t;
 }
 
-/* How long before AT this thread wakes up, to wait on the CPU from then on: only for instants at
- * which the core has planned to act, never for time-outs. */
+/* How long before AT this thread wakes up, to wait on the CPU from then on: only for planned
+ * instants, never for time-outs. */
 static vgpu_nsec spins(const struct engine *e, vgpu_nsec at)
 {
 	if (e->config.spin == 0 || !e->driver || at == VGPU_NEVER || at <= e->config.spin ||
-	    at != vgpu_core_deadline(e->core) || vgpu_core_is_overdue(e->core, at))
+	    !e->time->plans || !e->time->plans(e, at))
 		return 0;
 	return e->config.spin;
 }
@@ -173,7 +134,6 @@ static void spin(struct engine *e, vgpu_nsec until)
 
 	if (began >= until)
 		return;
-
 	vgpu_eventfd_drain(e->timer); /* a timer is read as an eventfd is */
 	while (now < until && epoll_wait(e->epoll, &event, 1, 0) == 0)
 		now = vgpu_now();
@@ -201,38 +161,6 @@ static void wait_for_something(struct engine *e)
 		spin(e, deadline);
 }
 
-/* Dispatches the device's events, and steps the core with them. Negative: the device is gone. */
-static int look_at_device(struct engine *e)
-{
-	int r = e->ops->device->dispatch(e->driver, vgpu_now());
-
-	e->device_speaks = false;
-	if (r == 0)
-		engine_drain(e);
-	return r;
-}
-
-/*
- * Steps the core when its deadline has come. If this thread did not run for longer than the device
- * or a guest has time to answer (vgpud was stopped, or the host was busy), the answer may wait
- * beside the expired time-out: so events of the device come before the time-out.
- */
-static int keep_time(struct engine *e)
-{
-	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
-	vgpu_nsec now = vgpu_now();
-	int r = 0;
-
-	if (now < vgpu_core_deadline(e->core))
-		return 0;
-	if (vgpu_core_is_overdue(e->core, now))
-		r = look_at_device(e);
-	if (r == 0 && e->driver && vgpu_now() >= vgpu_core_deadline(e->core))
-		engine_step(e, &timer);
-	engine_drain(e);
-	return r;
-}
-
 static void run_once(struct engine *e)
 {
 	int r;
@@ -242,33 +170,21 @@ static void run_once(struct engine *e)
 			open_again(e);
 		return;
 	}
-	r = keep_time(e);
+	r = e->time->keep(e);
 	if (!e->driver)
 		return;
 	if (r == 0 && (e->device_speaks || vgpu_now() >= e->ops->device->deadline(e->driver)))
-		r = look_at_device(e);
-	if (r == 0 && e->driver)
+		r = engine_look(e);
+	if (r == 0 && e->driver && e->time->moves_memory)
 		r = gpu_memory_run(&e->memory, vgpu_now());
 	if (r < 0)
 		engine_lose(e, r);
 	engine_drain(e);
 }
 
-/* Whether the GPU can be left as it is: a VF runs, or none has work. */
-static bool at_rest(struct engine *e)
-{
-	struct vgpu_core_view view;
-
-	if (!e->driver)
-		return true;
-	vgpu_core_view(e->core, &view);
-	return view.phase == VGPU_PHASE_RUN || view.phase == VGPU_PHASE_PARKED;
-}
-
 static void *engine_thread(void *arg)
 {
 	struct engine *e = arg;
-	struct vgpu_event stop = {.type = VGPU_EV_STOP};
 	vgpu_nsec until;
 
 	while (!atomic_load(&e->quit)) {
@@ -279,9 +195,9 @@ static void *engine_thread(void *arg)
 		engine_publish(e);
 	}
 	if (e->driver)
-		engine_step(e, &stop);
+		e->time->stop(e);
 	until = vgpu_now() + STOP_WITHIN;
-	while (!at_rest(e) && vgpu_now() < until) {
+	while (e->driver && !e->time->at_rest(e) && vgpu_now() < until) {
 		wait_for_something(e);
 		run_once(e);
 	}
@@ -330,6 +246,7 @@ static void engine_free(struct engine *e)
 	trail_finish(&e->records);
 	latest_finish(&e->policy);
 	recorder_free(e->recorder);
+	governed_free(e->governed);
 	free(e);
 }
 
@@ -403,12 +320,6 @@ int engine_start(struct engine **out, const struct engine_config *config, struct
 
 	if (!ops)
 		return -ENODEV;
-	if (ops->kind != VGPU_DRIVER_SWITCHED)
-		return vgpu_error_set(err, -EOPNOTSUPP,
-				      "%s: the firmware of this GPU schedules it (driver %s), and "
-				      "this vgpud schedules only GPUs that it switches itself: "
-				      "remove it from the configuration",
-				      config->driver.device, ops->name);
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
@@ -462,6 +373,12 @@ void engine_retry(struct engine *e)
 const char *engine_trouble(const struct engine *e)
 {
 	return atomic_load(&e->trouble);
+}
+
+const char *engine_says(const struct engine *e, uint32_t *n)
+{
+	*n = atomic_load(&e->n_says);
+	return atomic_load(&e->says);
 }
 
 bool engine_send(struct engine *e, struct engine_request *request)

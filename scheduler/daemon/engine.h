@@ -31,6 +31,9 @@ void engine_retry(struct engine *engine);
 bool engine_is_alive(struct engine *engine);
 /* Why the device is lost, a constant text; NULL: it is not lost. Any thread. */
 const char *engine_trouble(const struct engine *engine);
+/* Returns what the engine has said for the log last, a constant text, and how often it has said
+ * anything; NULL: nothing. Any thread. */
+const char *engine_says(const struct engine *engine, uint32_t *n);
 /* Whether the engine thread runs as SCHED_FIFO. */
 bool engine_is_realtime(const struct engine *engine);
 

@@ -16,6 +16,36 @@
 #define LOCAL_EVENTS 512u
 #define ENGINE_REQUESTS 64u /* under way at a time; a power of two */
 
+struct engine;
+struct governed;
+
+/* Who decides how the time of a GPU is spent: the core, or the governor. */
+struct engine_time {
+	bool moves_memory; /* VFs can be taken off the engine, so that partitions can change */
+	/* Begins with config.begin. 0, or -errno with the reason in out.why, or NULL. */
+	int (*build)(struct engine *e);
+	/* Returns when keep() must be called; it does what is due. Negative: the GPU is lost. */
+	vgpu_nsec (*deadline)(const struct engine *e);
+	int (*keep)(struct engine *e);
+	/* Steps with an event of the driver. */
+	int (*step)(struct engine *e, struct vgpu_event *event);
+	/* Carries out the event of a request, and sets its result. */
+	void (*change)(struct engine *e, struct engine_request *request);
+	/* Begins to stop; then tells whether the GPU can be left as it is. */
+	void (*stop)(struct engine *e);
+	bool (*at_rest)(struct engine *e);
+	/* Whether it has planned to act at the instant AT, which is no time-out. NULL: never. */
+	bool (*plans)(const struct engine *e, vgpu_nsec at);
+	/* Closes the ledger now, if it is old. NULL: it is never old. */
+	void (*catch_up)(struct engine *e);
+	/* Fills in what a snapshot says of time. */
+	void (*view)(struct engine *e, struct engine_snapshot *s);
+	/* Reads policy and values: those to come, or those in force. Returns whether a change of
+	 * policy waits. */
+	bool (*values)(const struct engine *e, bool to_come, struct policy_values *out);
+};
+extern const struct engine_time engine_switched, engine_governed;
+
 struct engine {
 	struct engine_config config;
 	const struct vgpu_driver_ops *ops;
@@ -25,6 +55,8 @@ struct engine {
 	vgpu_nsec reopen_at;
 	struct vgpu_error lost_why;
 
+	const struct engine_time *time;
+	struct governed *governed; /* engine_governed's; NULL: the GPU was never of that kind */
 	struct vgpu_core *core;
 	struct recorder *recorder;    /* it also owns the memory of the core and its policies */
 	bool is_set_up;		      /* the core has its policy and all its VFs */
@@ -47,6 +79,8 @@ struct engine {
 	uint32_t under_way;   /* requests; owned by the thread that sends them */
 	bool put_off;	      /* a request waits for a near deadline */
 	bool realtime, told;
+	_Atomic(const char *) says; /* a constant text for the log, which was said N_SAYS times */
+	_Atomic uint32_t n_says;
 	_Atomic(const char *) trouble; /* why the device is lost; NULL: it is not */
 	bool device_speaks;	       /* the driver's descriptor is readable */
 	struct spsc requests, replies;
@@ -78,11 +112,14 @@ void engine_drain(struct engine *e);
 /* Returns zeroed memory for a policy. NULL: both slots are in use, or the policy needs more. */
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
 
-/* Reads policy and values from the core: those to come, or those in force. */
-void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out);
+/* Dispatches the device's events, and steps with them. Negative: the device is gone. */
+int engine_look(struct engine *e);
 /* Publishes the policy to the control thread, if it has changed. */
 void engine_publish(struct engine *e);
 
+__attribute__((format(printf, 3, 4))) void engine_refuse(struct engine_request *request, int r,
+							 const char *format, ...);
+void governed_free(struct governed *g);
 /* Answers one request, unless the core has a deadline so near that the request must wait. */
 void engine_serve(struct engine *e);
 /* Answers a change of partitions that has ended: DATA is the engine. */

@@ -6,6 +6,7 @@
 #include "histogram.h"
 #include "vgpu/core.h"
 #include "vgpu/driver.h"
+#include "vgpu/governor.h"
 #include "vgpu/memory_step.h"
 #include "vgpu/param.h"
 
@@ -34,6 +35,12 @@ struct engine_config {
 	uint32_t swappable; /* bitmap of VFs that are swapped even if they have a guarantee */
 };
 
+/* What a VF of a governed GPU was served, among those that always had work. */
+struct engine_share {
+	bool known; /* it had work in the whole span */
+	uint32_t promised_ppm, served_ppm;
+};
+
 /* The whole state of a GPU at one instant. */
 struct engine_snapshot {
 	vgpu_nsec now;
@@ -49,6 +56,11 @@ struct engine_snapshot {
 	struct vgpu_core_view core;
 	uint32_t n_vfs;
 	struct vgpu_vf_view vfs[VGPU_GPU_MAX_VFS];
+	bool governed; /* the GPU's firmware schedules; what follows is about that */
+	struct vgpu_governor_view governor;
+	struct vgpu_governed_vf_view governed_vfs[VGPU_GPU_MAX_VFS];
+	vgpu_nsec span; /* that SHARES are about */
+	struct engine_share shares[VGPU_GPU_MAX_VFS];
 	struct histogram lateness;   /* from IDLE's planned instant until it was issued */
 	struct histogram switches;   /* from IDLE acknowledged until the next RUN acknowledged */
 	struct histogram preemption; /* from IDLE issued until acknowledged */

@@ -65,44 +65,20 @@ void engine_lose(struct engine *e, int r)
 {
 	vgpu_error_set(&e->lost_why, r, "%s", engine_why_lost(r));
 	atomic_store(&e->trouble, engine_why_lost(r));
-	/* The next core starts with the values that this one has now. */
+	/* The next core or governor starts with the values that this one has now. */
 	if (e->is_set_up)
-		engine_read_values(e, true, &e->config.begin);
+		e->time->values(e, true, &e->config.begin);
 	engine_let_go(e, true);
-}
-
-void engine_read_values(const struct engine *e, bool to_come, struct policy_values *out)
-{
-	struct vgpu_core_view core;
-	struct vgpu_vf_view vf;
-	bool next;
-	uint32_t i;
-
-	vgpu_core_view(e->core, &core);
-	next = to_come && core.next_policy;
-	out->policy = next ? core.next_policy : core.policy;
-	memcpy(out->params, next ? core.next_params : core.params, sizeof(out->params));
-	for (i = 0; i < e->config.core.max_vfs; i++) {
-		vgpu_core_vf_view(e->core, i, &vf);
-		if (vf.admitted)
-			memcpy(out->vf_params[i], next ? vf.next_params : vf.params,
-			       sizeof(out->vf_params[i]));
-		else
-			vgpu_param_defaults(out->policy->vf_params, out->vf_params[i]);
-	}
 }
 
 void engine_publish(struct engine *e)
 {
 	struct engine_policy *p = latest_next(&e->policy);
-	struct vgpu_core_view view;
 
 	if (!e->policy_changed || !e->is_set_up)
 		return;
-	vgpu_core_view(e->core, &view);
-	p->change_waits = view.next_policy != NULL;
-	engine_read_values(e, false, &p->in_force);
-	engine_read_values(e, true, &p->to_come);
+	e->time->values(e, false, &p->in_force);
+	p->change_waits = e->time->values(e, true, &p->to_come);
 	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
 	e->policy_changed = false;
 	latest_publish(&e->policy);
@@ -253,11 +229,21 @@ void engine_drain(struct engine *e)
 	while (e->driver && e->local_head != e->local_tail) {
 		struct vgpu_event event = e->local[e->local_head++ % LOCAL_EVENTS];
 
-		engine_step(e, &event);
+		e->time->step(e, &event);
 	}
 	/* The next events are put where the last ones were: into the cache. */
 	if (e->local_head == e->local_tail)
 		e->local_head = e->local_tail = 0;
+}
+
+int engine_look(struct engine *e)
+{
+	int r = e->ops->device->dispatch(e->driver, vgpu_now());
+
+	e->device_speaks = false;
+	if (r == 0)
+		engine_drain(e);
+	return r;
 }
 
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy)

@@ -9,9 +9,12 @@
 #include "lease.h"
 #include "log.h"
 #include "memory_methods.h"
+#include "vgpu/clock.h"
 #include "vm.h"
 
 #define LOG_PER_SECOND 20u
+/* An engine may say the same in each epoch. */
+#define SAY_AGAIN (60 * VGPU_SEC)
 
 /* Whether a record is rare enough for 'vgpuctl events'. */
 static bool is_event(const struct vgpu_record *r)
@@ -153,6 +156,22 @@ void events_trouble(struct gpu *gpu)
 			 gpu->config->name);
 	else
 		log_line(LOG_NOTICE, "GPU found again gpu=%s", gpu->config->name);
+}
+
+void events_said(struct gpu *gpu)
+{
+	uint32_t n;
+	const char *text = engine_says(gpu->engine, &n);
+	vgpu_nsec now = vgpu_now();
+
+	if (n == gpu->n_said)
+		return;
+	gpu->n_said = n;
+	if (text == gpu->said && now - gpu->said_at < SAY_AGAIN)
+		return;
+	gpu->said = text;
+	gpu->said_at = now;
+	log_line(LOG_WARNING, "%s gpu=%s", text, gpu->config->name);
 }
 
 void events_second(struct gpu *gpu)

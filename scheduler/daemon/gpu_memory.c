@@ -24,7 +24,7 @@ void gpu_memory_open(struct gpu_memory *h, const struct vgpu_memory_face *ops,
 		.n_vfs = config->n_vfs,
 		.total = caps->memory,
 		.host = caps->host,
-		.granule = caps->granule,
+		.granule = caps->granule ? caps->granule : 1, /* the GPU has no memory face */
 		.placement = config->placement,
 		.partition = found->partition,
 		.pinned = config->pinned,

@@ -220,7 +220,7 @@ static void on_usual(struct call *call)
 	 * again. */
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
 		call->gpu->unsized |= 1u << want->vf;
-	else if (r < 0)
+	else if (r < 0 && r != -EOPNOTSUPP) /* a GPU whose partitions are fixed */
 		log_line(LOG_WARNING, "%s; the VF keeps its memory gpu=%s vf=%u", call->request.why,
 			 call->gpu->config->name, want->vf);
 	call_drop(call);

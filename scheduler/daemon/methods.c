@@ -48,6 +48,37 @@ static json *quantiles(const struct histogram *h)
 	return o;
 }
 
+static const char *const governed_states[] = {
+	[VGPU_GOVERNED_ASLEEP] = "asleep",
+	[VGPU_GOVERNED_PARTIAL] = "partial",
+	[VGPU_GOVERNED_BUSY] = "busy",
+};
+
+/* What only a VF has whose GPU's firmware schedules. */
+static void put_governed_vf(json *o, const struct engine_snapshot *s, uint32_t i)
+{
+	const struct vgpu_governed_vf_view *vf = &s->governed_vfs[i];
+	const struct engine_share *share = &s->shares[i];
+
+	put_text(o, "work", governed_states[vf->state]);
+	put_int(o, "quantum_ns", vf->quantum);
+	put_int(o, "timeout_ns", vf->timeout);
+	put_int(o, "late_ns", vf->late);
+	json_object_object_add(o, "carry_ns", json_object_new_int64(vf->ledger.carry));
+	json_object_object_add(o, "lapsed_ns", json_object_new_int64(vf->ledger.lapsed));
+	put_int(o, "least_ppm", vf->bound.least_ppm);
+	put_int(o, "leak_ppm", vf->bound.leak_ppm);
+	put_int(o, "span_ns", s->span);
+	json_object_object_add(o, "promised_ppm",
+			       share->known ? json_object_new_int64(share->promised_ppm) : NULL);
+	json_object_object_add(o, "served_ppm",
+			       share->known ? json_object_new_int64(share->served_ppm) : NULL);
+	json_object_object_add(o, "error_ppm",
+			       share->known ? json_object_new_int64((int64_t)share->served_ppm -
+								    (int64_t)share->promised_ppm)
+					    : NULL);
+}
+
 static json *vf_json(const struct call *call, uint32_t i)
 {
 	const struct engine_snapshot *s = &call->snapshot;
@@ -113,6 +144,8 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "refused", l->refused);
 	put_int(o, "clamped", l->clamped);
 	put_int(o, "violations", l->violations);
+	if (s->governed)
+		put_governed_vf(o, s, i);
 	return o;
 }
 
@@ -150,6 +183,27 @@ static json *finish_vf_show(struct call *call)
 	return vf_json(call, (uint32_t)call_int(call, "vf", 0));
 }
 
+static void put_governor(json *o, const struct vgpu_governor_view *g)
+{
+	static const char *const modes[] = {
+		[VGPU_GOVERNOR_NONE] = "none",
+		[VGPU_GOVERNOR_STATIC] = "static",
+		[VGPU_GOVERNOR_GOVERNED] = "governed",
+		[VGPU_GOVERNOR_STILL] = "counters stand still",
+		[VGPU_GOVERNOR_FAULTY] = "faulty policy",
+		[VGPU_GOVERNOR_STOPPED] = "stopped",
+	};
+
+	put_text(o, "governor", modes[g->mode]);
+	put_bool(o, "keeps_turns", g->keep_turns);
+	put_int(o, "epochs", g->epochs);
+	put_int(o, "plans", g->plans);
+	put_int(o, "plan_writes", g->writes);
+	put_int(o, "plans_failed", g->failed);
+	put_int(o, "settings_clamped", g->clamped);
+	put_int(o, "unread_ns", g->unread);
+}
+
 static json *gpu_json(struct call *call)
 {
 	const struct engine_snapshot *s = &call->snapshot;
@@ -184,6 +238,9 @@ static json *gpu_json(struct call *call)
 		put_text(o, "evicted_policy", s->core.faulty);
 		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
 	}
+	put_text(o, "scheduler", s->governed ? "firmware" : "vgpud");
+	if (s->governed)
+		put_governor(o, &s->governor);
 	put_text(o, "phase", vgpu_phase_names[s->core.phase]);
 	json_object_object_add(o, "current",
 			       s->core.current == VGPU_NO_VF

@@ -80,6 +80,19 @@ static double swapped(const struct place *p)
 	return p->s->found.partition.vfs[p->vf - p->s->vfs].offset >= p->s->caps.memory;
 }
 
+static double quantum(const struct place *p)
+{
+	return (double)p->s->governed_vfs[p->vf - p->s->vfs].quantum / 1e9;
+}
+
+/* 0 unless the VF always had work. */
+static double share_error(const struct place *p)
+{
+	const struct engine_share *share = &p->s->shares[p->vf - p->s->vfs];
+
+	return ((double)share->served_ppm - (double)share->promised_ppm) / 1e6;
+}
+
 static double free_memory(const struct place *p)
 {
 	return (double)p->s->found.partition.free;
@@ -104,11 +117,13 @@ static const struct family {
 	enum kind kind;
 	size_t at;				/* of a counter */
 	double (*value)(const struct place *p); /* of a gauge */
+	bool governed;				/* only GPUs whose firmware schedules have it */
 } families[] = {
-#define GPU_AT(f) offsetof(struct engine_snapshot, core.engine.f), NULL
-#define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL
-#define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL
-	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up},
+#define GPU_AT(f) offsetof(struct engine_snapshot, core.engine.f), NULL, false
+#define MEMORY_AT(f) offsetof(struct engine_snapshot, memory.f), NULL, false
+#define GOVERNOR_AT(f) offsetof(struct engine_snapshot, governor.f), NULL, true
+#define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL, false
+	{"vgpud_gpu_up", "1 if the GPU answers", false, GAUGE, 0, up, false},
 	{"vgpud_gpu_wall_seconds", "time since vgpud took the GPU", false, SECONDS,
 	 GPU_AT(wall_ns)},
 	{"vgpud_gpu_idle_seconds", "time in which no VF had the engine, world switches excluded",
@@ -119,7 +134,7 @@ static const struct family {
 	{"vgpud_gpu_evictions", "policies that were evicted because they broke their contract",
 	 false, COUNT, GPU_AT(evictions)},
 	{"vgpud_gpu_free_memory_bytes", "memory that belongs to no partition", false, GAUGE, 0,
-	 free_memory},
+	 free_memory, false},
 	{"vgpud_gpu_memory_cleared_bytes", "memory that was cleared and verified", false, COUNT,
 	 MEMORY_AT(cleared)},
 	{"vgpud_gpu_memory_moved_bytes", "memory of partitions that were moved to make room", false,
@@ -129,16 +144,25 @@ static const struct family {
 	{"vgpud_gpu_memory_swapped_in_bytes", "memory of VFs that was swapped in from host memory",
 	 false, COUNT, MEMORY_AT(swapped[1])},
 	{"vgpud_gpu_memory_swap_wait_max_seconds",
-	 "longest time that a VF with work was swapped out", false, GAUGE, 0, swap_wait},
+	 "longest time that a VF with work was swapped out", false, GAUGE, 0, swap_wait, false},
 	{"vgpud_gpu_memory_failed_pieces",
 	 "pieces of memory that were not clear, or not equal to their original, when verified",
 	 false, COUNT, MEMORY_AT(failed_pieces)},
 	{"vgpud_gpu_memory_wait_seconds", "time that changes of partitions waited for memory",
 	 false, SECONDS, MEMORY_AT(waited)},
 	{"vgpud_gpu_boundary_lateness_p99_seconds",
-	 "lateness of the ends of slices, 99th percentile", false, GAUGE, 0, lateness},
+	 "lateness of the ends of slices, 99th percentile", false, GAUGE, 0, lateness, false},
 	{"vgpud_gpu_world_switch_p50_seconds", "control part of a world switch, median", false,
-	 GAUGE, 0, world_switch},
+	 GAUGE, 0, world_switch, false},
+	{"vgpud_gpu_plan_writes", "settings of VFs' turns that vgpud has changed in the firmware",
+	 false, COUNT, GOVERNOR_AT(writes)},
+	{"vgpud_gpu_plans_failed", "plans of turns that the GPU has refused", false, COUNT,
+	 GOVERNOR_AT(failed)},
+	{"vgpud_vf_quantum_seconds", "length of the VF's turns, as programmed", true, GAUGE, 0,
+	 quantum, true},
+	{"vgpud_vf_share_error_ratio",
+	 "what the VF was served in the last 10 s less its share, among VFs that always had work",
+	 true, GAUGE, 0, share_error, true},
 	{"vgpud_vf_run_seconds", "time that the VF ran on the engine", true, SECONDS,
 	 VF_AT(run_ns)},
 	{"vgpud_vf_overrun_seconds", "overrun: engine time used past the ends of grants", true,
@@ -162,15 +186,16 @@ static const struct family {
 	{"vgpud_vf_violations",
 	 "number of accesses outside the VF's partition, which the GPU stopped", true, COUNT,
 	 VF_AT(violations)},
-	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", true, GAUGE, 0, share},
+	{"vgpud_vf_share_ratio", "promised share of the GPU, 0 to 1", true, GAUGE, 0, share, false},
 	{"vgpud_vf_lag_over_bound_ratio",
 	 "lag relative to the bound that the policy promises; 0 without a bound", true, GAUGE, 0,
-	 lag_over_bound},
-	{"vgpud_vf_memory_bytes", "size of the VF's partition", true, GAUGE, 0, memory},
+	 lag_over_bound, false},
+	{"vgpud_vf_memory_bytes", "size of the VF's partition", true, GAUGE, 0, memory, false},
 	{"vgpud_vf_swapped", "1 if the VF's memory is swapped out to host memory", true, GAUGE, 0,
-	 swapped},
+	 swapped, false},
 #undef GPU_AT
 #undef MEMORY_AT
+#undef GOVERNOR_AT
 #undef VF_AT
 };
 
@@ -228,8 +253,13 @@ static void put_family(struct evbuffer *out, const struct family *f, const struc
 {
 	static const char *const units[] = {"seconds", "bytes", "ratio"};
 	struct place p;
+	bool somebody = !f->governed;
 	uint32_t g, i;
 
+	for (g = 0; g < s->n; g++)
+		somebody |= s->looks[g] && s->looks[g]->governed;
+	if (!somebody)
+		return;
 	evbuffer_add_printf(out, "# TYPE %s %s\n", f->name, f->kind == GAUGE ? "gauge" : "counter");
 	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (ends(f->name, units[i]))
@@ -237,6 +267,8 @@ static void put_family(struct evbuffer *out, const struct family *f, const struc
 	evbuffer_add_printf(out, "# HELP %s %s\n", f->name, f->help);
 	for (g = 0; g < s->n; g++) {
 		p = (struct place){.gpu = &s->metrics->control->gpus[g], .s = s->looks[g]};
+		if (p.s && f->governed && !p.s->governed)
+			continue;
 		if (p.s && !f->of_vf)
 			put_sample(out, f, &p);
 		for (i = 0; p.s && f->of_vf && i < p.s->n_vfs; i++) {

@@ -46,6 +46,9 @@ struct gpu {
 	uint64_t records_lost;	/* those that were overwritten before */
 	struct trail events;	/* the rare ones, for 'vgpuctl events' */
 	const char *trouble;	/* engine_trouble, as last logged */
+	const char *said;	/* engine_says, as last logged */
+	uint32_t n_said;
+	vgpu_nsec said_at;
 	struct lease leases[VGPU_GPU_MAX_VFS];
 	uint32_t in_use;  /* bitmap of VFs whose guest driver is up or initialising */
 	uint32_t unsized; /* bitmap of VFs that must still get their usual memory */

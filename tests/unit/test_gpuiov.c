@@ -47,7 +47,7 @@ static uint32_t kept_word;
 
 /* What begin() makes. */
 static const struct gpuiov_layout *layout = &gpuiov_layout_soft;
-static bool interrupts;
+static bool interrupts, schedules;
 
 static void on_event(void *data, const struct vgpu_event *event)
 {
@@ -171,6 +171,7 @@ static void begin_with(const char *fault, const char *latency)
 	struct softgpu_config config = {.n_vfs = 31,
 					.vram = 64u << 20,
 					.layout = layout,
+					.schedules = schedules,
 					.seed = 1};
 	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .interrupts = interrupts};
 	struct vgpu_driver_found found;
@@ -194,7 +195,8 @@ static void begin_with(const char *fault, const char *latency)
 		CU_FAIL_FATAL("the driver does not open");
 	}
 	CU_ASSERT_EQUAL(caps.max_vfs, 31);
-	CU_ASSERT_EQUAL(caps.chain, layout == &gpuiov_layout_soft ? VGPU_CHAIN : 1);
+	CU_ASSERT_EQUAL(caps.kind, schedules ? VGPU_DRIVER_PROGRAMMED : VGPU_DRIVER_SWITCHED);
+	CU_ASSERT_EQUAL(caps.chain, layout == &gpuiov_layout_soft && !schedules ? VGPU_CHAIN : 1);
 	CU_ASSERT_EQUAL(n_events, 0);
 }
 
@@ -417,6 +419,233 @@ static void busy_bits_without_vfs(void)
 	end();
 }
 
+/* From here on: a GPU that schedules itself. Real guests' words, in real time. */
+static void begin_scheduling(const char *fault, const char *latency)
+{
+	schedules = true;
+	begin_with(fault, latency);
+	schedules = false;
+}
+
+static uint32_t own(uint32_t offset)
+{
+	uint32_t value;
+
+	softgpu_read(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, offset, &value, 4);
+	return value;
+}
+
+static uint64_t mailbox(enum gpuiov_register r)
+{
+	return layout->at[r].offset;
+}
+
+/* A guest's driver sends a word. */
+static void send(int vf, uint32_t word)
+{
+	const uint32_t none = 0, valid = GPUIOV_MBOX_TRN_VALID;
+
+	softgpu_write(gpu, vf, VFIO_REGION_BAR5, mailbox(GPUIOV_MBOX_CONTROL), &none, 4);
+	softgpu_write(gpu, vf, VFIO_REGION_BAR5, mailbox(GPUIOV_MBOX_TRN), &word, 4);
+	softgpu_write(gpu, vf, VFIO_REGION_BAR5, mailbox(GPUIOV_MBOX_CONTROL), &valid, 4);
+}
+
+/* Returns the word that a guest finds in its mailbox. */
+static uint32_t heard(int vf)
+{
+	uint32_t word = 0;
+
+	softgpu_read(gpu, vf, VFIO_REGION_BAR5, mailbox(GPUIOV_MBOX_RCV), &word, 4);
+	return word;
+}
+
+static bool hears(int vf, uint32_t word)
+{
+	vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+
+	while (heard(vf) != word && vgpu_now() < until)
+		short_pause();
+	return heard(vf) == word;
+}
+
+static bool comes_up(int vf)
+{
+	vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+
+	send(vf, GPUIOV_REQ_INIT);
+	if (!hears(vf, GPUIOV_READY))
+		return false;
+	send(vf, GPUIOV_REL_INIT);
+	while (!(own(SOFTGPU_TURN_UP) >> vf & 1) && vgpu_now() < until)
+		short_pause();
+	return own(SOFTGPU_TURN_UP) >> vf & 1;
+}
+
+/* Programs equal quanta, and dispatches until the GPU has answered. Returns what programmed() does.
+ */
+static int programs(vgpu_nsec quantum, vgpu_nsec *now)
+{
+	struct vgpu_program p = {.keep_turns = false}, applied;
+	uint32_t tries;
+	int r;
+
+	p.vfs[0].quantum = p.vfs[1].quantum = quantum;
+	p.vfs[0].timeout = p.vfs[1].timeout = 20 * VGPU_MSEC;
+	CU_ASSERT_EQUAL(ops->programmed->program(driver, &p, *now), 0);
+	CU_ASSERT_EQUAL(ops->programmed->programmed(driver, &applied), 1);
+	CU_ASSERT_EQUAL(ops->programmed->program(driver, &p, *now), -EBUSY);
+	for (tries = 0; tries < 50000; tries++) {
+		CU_ASSERT_EQUAL_FATAL(ops->device->dispatch(driver, *now += VGPU_MSEC), 0);
+		r = ops->programmed->programmed(driver, &applied);
+		if (r <= 0)
+			return r;
+		short_pause();
+	}
+	return 1;
+}
+
+static vgpu_nsec quantum_in_force(void)
+{
+	return own(SOFTGPU_TURN_PLAN_OF(0)) * VGPU_USEC;
+}
+
+/* A plan takes its time, is clamped, and read back. One that is refused, or never answered, leaves
+ * the one before it in force. */
+static void plans(void)
+{
+	vgpu_nsec now = VGPU_SEC;
+
+	begin_scheduling("refuse-plan,skip=1,count=1", "config=20000");
+	CU_ASSERT_EQUAL(programs(7 * VGPU_MSEC, &now), 0);
+	CU_ASSERT_EQUAL(quantum_in_force(), 7 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(programs(8 * VGPU_MSEC, &now), -EIO);
+	CU_ASSERT_EQUAL(quantum_in_force(), 7 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(programs(0, &now), 0);
+	CU_ASSERT_EQUAL(quantum_in_force(), VGPU_MSEC);
+	end();
+	now = VGPU_SEC;
+	begin_scheduling("hang,cmd=config,count=1", "flr=0");
+	CU_ASSERT_EQUAL(programs(7 * VGPU_MSEC, &now), -EIO);
+	CU_ASSERT(now > VGPU_SEC + 400 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(programs(7 * VGPU_MSEC, &now), 0);
+	CU_ASSERT_EQUAL(quantum_in_force(), 7 * VGPU_MSEC);
+	end();
+}
+
+/* vgpud ends after it has written a plan and before it puts it into force, or before the GPU
+ * schedules: the next one finds the plan before it, and lets the GPU schedule. */
+static void cut_short(void)
+{
+	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .device = device_name};
+	struct vgpu_driver_found found;
+	struct vgpu_driver_caps caps;
+	struct vgpu_program applied;
+	const uint32_t longer[] = {99000, 99000};
+	uint32_t region = VFIO_REGION_CONFIG, dword = GPUIOV_CMD_DISABLE_AUTO | GPUIOV_CMD_EXECUTE;
+	vgpu_nsec now = VGPU_SEC;
+	uint8_t pointer;
+
+	begin_scheduling(NULL, "flr=0");
+	CU_ASSERT_EQUAL(programs(7 * VGPU_MSEC, &now), 0);
+	CU_ASSERT(comes_up(0));
+	softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_TURN_PLAN, longer, 8);
+	softgpu_read(gpu, SOFTGPU_PF, region, 0x400 + layout->block_pointer, &pointer, 1);
+	softgpu_write(gpu, SOFTGPU_PF, region,
+		      0x400 + (uint64_t)pointer * 16 + layout->at[GPUIOV_CMD].offset, &dword, 4);
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_STATE), 0);
+	ops->device->close(driver, false);
+	n_events = 0;
+	CU_ASSERT_EQUAL_FATAL(ops->device->open(&driver, &want, &caps, &found, on_event, NULL,
+						&err),
+			      0);
+	CU_ASSERT(found.adopted && found.driver_up[0] && !found.driver_up[1]);
+	CU_ASSERT_EQUAL(ops->programmed->programmed(driver, &applied), 0);
+	CU_ASSERT_EQUAL(applied.vfs[0].quantum, 7 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_STATE), 1);
+	CU_ASSERT(comes_up(1));
+	end();
+}
+
+/* A guest that does not give its window back loses it, and its neighbour is served. */
+static void window_is_lost(const char *fault)
+{
+	begin_scheduling(fault, "flr=0");
+	send(0, GPUIOV_REQ_INIT);
+	CU_ASSERT(hears(0, GPUIOV_READY));
+	CU_ASSERT(comes_up(1));
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_COUNTS_OF(0) + 12), 1);
+}
+
+/* Its VF is then reset, and gets no other window before its time. */
+static void windows(void)
+{
+	const struct vgpu_event *e;
+	uint64_t active[2];
+
+	window_is_lost(NULL);
+	CU_ASSERT(hears(0, GPUIOV_FLR_DONE));
+	send(0, GPUIOV_REQ_INIT);
+	softgpu_read(gpu, SOFTGPU_PF, VFIO_REGION_BAR5, SOFTGPU_TURN_ACTIVE, active, 16);
+	/* The window was its own time. */
+	CU_ASSERT(active[0] >= 500 * VGPU_MSEC && active[1] < active[0]);
+	for (e = next_event(); e->type != VGPU_EV_HANG; e = next_event())
+		;
+	CU_ASSERT_EQUAL(e->vf, 0);
+	send(1, GPUIOV_REQ_FINI);
+	CU_ASSERT(hears(1, GPUIOV_READY));
+	send(1, GPUIOV_REL_FINI);
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_COUNTS_OF(0) + 8), 1);
+	CU_ASSERT(heard(0) != GPUIOV_READY);
+	end();
+}
+
+static void windows_of_a_broken_vf(void)
+{
+	window_is_lost("refuse-reset,vf=0");
+	CU_ASSERT_EQUAL(heard(0), GPUIOV_FLR);
+	end();
+}
+
+/* A guest may ask for three resets a minute. */
+static void resets(void)
+{
+	uint32_t i;
+
+	begin_scheduling(NULL, "flr=0");
+	for (i = 0; i < 3; i++) {
+		send(0, GPUIOV_REQ_RESET);
+		CU_ASSERT(hears(0, GPUIOV_FLR_DONE));
+		CU_ASSERT_EQUAL(comes_up(0), true);
+	}
+	send(0, GPUIOV_REQ_RESET);
+	CU_ASSERT(hears(0, GPUIOV_FAIL));
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_UP), 1);
+	end();
+}
+
+/* VFs that are disabled in a window leave nothing behind. */
+static void disabled(void)
+{
+	struct vgpu_driver_config want = {.n_vfs = VFS, .host_node = -1, .device = device_name};
+	struct vgpu_driver_found found;
+	struct vgpu_driver_caps caps;
+	uint16_t none = 0;
+
+	begin_scheduling(NULL, "flr=0");
+	send(0, GPUIOV_REQ_INIT);
+	CU_ASSERT(hears(0, GPUIOV_READY));
+	softgpu_write(gpu, SOFTGPU_PF, VFIO_REGION_CONFIG, 0x330 + SRIOV_CTRL, &none, 2);
+	CU_ASSERT_EQUAL(own(SOFTGPU_TURN_UP), 0);
+	ops->device->close(driver, false);
+	n_events = 0;
+	CU_ASSERT_EQUAL_FATAL(ops->device->open(&driver, &want, &caps, &found, on_event, NULL,
+						&err),
+			      0);
+	CU_ASSERT(!found.adopted);
+	CU_ASSERT(comes_up(1));
+	end();
+}
+
 static const struct test tests[] = {
 	{"a reset that ends while the driver reads its state is done", reset_ends_meanwhile},
 	{"a refused reset is reported as failed", reset_fails},
@@ -426,6 +655,12 @@ static const struct test tests[] = {
 	{"a chain's answers come before a later reset", answers_before_resets},
 	{"a status page that is older than a command does not answer it", page_is_old},
 	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
+	{"plans are programmed as a whole, or not", plans},
+	{"a plan that vgpud did not finish leaves the GPU as it is", cut_short},
+	{"windows are bounded, spaced and paid for", windows},
+	{"a VF whose reset fails does not stop the others", windows_of_a_broken_vf},
+	{"a guest may ask for so many resets", resets},
+	{"VFs that are disabled in a window leave nothing behind", disabled},
 	{NULL, NULL},
 };
 

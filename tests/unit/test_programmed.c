@@ -5,11 +5,15 @@
  * each rotation's sum (q_j + l_j).
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "builtin.h"
 #include "engine.h"
 #include "suite.h"
+#include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 #include "vgpu/governor.h"
 
 #define VFS 4u
@@ -313,15 +317,120 @@ static void governed(void)
 	close_gpu();
 }
 
-/* vgpud cannot program a GPU yet, and says so before it takes one. */
-static void refused(void)
+/* From here on: vgpud's engine over this driver, in real time. */
+static struct engine *engine;
+
+static int start_engine(const char *device, const char *policy, struct vgpu_error *err)
 {
-	struct engine_config config = {.driver = {.device = "null-firmware:", .n_vfs = VFS}};
-	struct engine *engine;
+	struct engine_config config = {
+		.driver = {.device = device, .n_vfs = VFS, .host_node = -1},
+		.begin = {.policy = vgpu_builtin_policy(policy)},
+	};
+	uint32_t i;
+
+	vgpu_core_defaults(&config.core, VFS);
+	vgpu_param_defaults(config.begin.policy->params, config.begin.params);
+	for (i = 0; i < VFS; i++)
+		vgpu_param_defaults(config.begin.policy->vf_params, config.begin.vf_params[i]);
+	return engine_start(&engine, &config, err);
+}
+
+/* Sends a request, and waits for its answer. */
+static int ask(struct engine_request *request)
+{
+	struct pollfd p = {engine_fd(engine), POLLIN, 0};
+	struct engine_request *answered;
+
+	CU_ASSERT_FATAL(engine_send(engine, request));
+	for (;;) {
+		vgpu_eventfd_drain(p.fd);
+		answered = engine_receive(engine);
+		if (answered)
+			break;
+		CU_ASSERT_FATAL(poll(&p, 1, 60000) == 1);
+	}
+	CU_ASSERT_PTR_EQUAL(answered, request);
+	return request->result;
+}
+
+static const struct engine_snapshot *look(void)
+{
+	static struct engine_snapshot s;
+	struct engine_request request = {.ask = ENGINE_SNAPSHOT, .snapshot = &s};
+
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	return &s;
+}
+
+/* The engine refuses what firmware cannot do, and keeps what it had; what it takes becomes quanta.
+ */
+static void engine_changes(void)
+{
+	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	int64_t rows[VFS * VGPU_MAX_PARAMS] = {0}, params[VGPU_MAX_PARAMS];
+	struct engine_request request = {.ask = ENGINE_EVENT};
 	struct vgpu_error err = {""};
 
-	CU_ASSERT_EQUAL(engine_start(&engine, &config, &err), -EOPNOTSUPP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the firmware of this GPU schedules it"));
+	CU_ASSERT_EQUAL(start_engine("null-firmware:", "deadline", &err), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot run first who is due"));
+	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:program_us=2000", "fair", &err), 0);
+	CU_ASSERT(look()->governed && look()->vfs[1].state == VGPU_VF_ACTIVE);
+
+	request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+					    .policy = vgpu_builtin_policy("deadline"),
+					    .params = rows,
+					    .vf_params = rows};
+	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(request.why, "cannot run first who is due"));
+	CU_ASSERT_PTR_EQUAL(look()->core.policy, fair);
+	CU_ASSERT_PTR_EQUAL(engine_policy(engine)->in_force.policy, fair);
+
+	vgpu_param_defaults(fair->vf_params, params);
+	CU_ASSERT_EQUAL(vgpu_param_set(fair->vf_params, "weight", "300", params, &err), 0);
+	request.event = (struct vgpu_event){.type = VGPU_EV_SET_VF,
+					    .vf = 1,
+					    .policy = fair,
+					    .params = params};
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT_EQUAL(engine_policy(engine)->in_force.vf_params[1][0], params[0]);
+	request.event.policy = vgpu_builtin_policy("wdrr");
+	CU_ASSERT_EQUAL(ask(&request), -ESTALE);
+	request = (struct engine_request){.ask = ENGINE_MEMORY};
+	CU_ASSERT_EQUAL(ask(&request), -EOPNOTSUPP);
+	engine_stop(engine);
+}
+
+/* Waits until the governor has closed N epochs. */
+static const struct engine_snapshot *epochs(uint64_t n)
+{
+	vgpu_nsec until = vgpu_now() + 60 * VGPU_SEC;
+	const struct engine_snapshot *s = look();
+
+	while (s->governor.epochs < n && vgpu_now() < until) {
+		nanosleep(&(struct timespec){0, 20000000}, NULL);
+		s = look();
+	}
+	return s;
+}
+
+/* What VFs were served before the engine began counts for nothing: the first epoch can be used, and
+ * the sums close. */
+static void engine_begins(void)
+{
+	const struct engine_snapshot *s;
+	struct vgpu_error err = {""};
+	vgpu_nsec sum = 0;
+	uint32_t i;
+
+	CU_ASSERT_EQUAL_FATAL(start_engine("null-firmware:served_ms=90000", "fair", &err), 0);
+	s = epochs(3);
+	CU_ASSERT(s->governor.epochs >= 3 && s->governor.unread == 0);
+	for (i = 0; i < VFS; i++)
+		sum += s->governed_vfs[i].ledger.served;
+	CU_ASSERT_EQUAL(s->governor.wall, sum + s->governor.idle + s->governor.unread);
+	CU_ASSERT(sum > VGPU_SEC && s->governor.idle < VGPU_SEC / 2);
+	CU_ASSERT(s->governor.plans >= 1);
+	engine_stop(engine);
 }
 
 static const struct test tests[] = {
@@ -333,7 +442,8 @@ static const struct test tests[] = {
 	{"counters may stand still while VFs run", frozen},
 	{"VFs are stopped and reset", stop_and_reset},
 	{"the governor evens out a late stopper, over a driver", governed},
-	{"the engine refuses a GPU that its firmware schedules", refused},
+	{"an engine takes changes, and refuses what firmware cannot do", engine_changes},
+	{"an engine begins with the counters that it finds", engine_begins},
 	{NULL, NULL},
 };
 

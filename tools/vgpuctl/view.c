@@ -205,10 +205,41 @@ static const char *phase_text(const char *phase)
 	return phase;
 }
 
+static bool is_governed(struct json_object *gpu)
+{
+	return get(gpu, "governor") != NULL;
+}
+
+static void governor(struct json_object *o)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "the GPU's firmware, by vgpud's plan (%s)",
+		 get_text(o, "governor"));
+	line("scheduler", text);
+	snprintf(text, sizeof(text),
+		 "%" PRId64 " made, %" PRId64 " settings written, %" PRId64 " plans refused",
+		 get_int(o, "plans"), get_int(o, "plan_writes"), get_int(o, "plans_failed"));
+	line("plans", text);
+}
+
+static void world_switches(struct json_object *o)
+{
+	double wall = (double)get_int(o, "wall_ns");
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s%s%s", phase_text(get_text(o, "phase")),
+		 get(o, "current") ? " VF " : "", get(o, "current") ? get_text(o, "current") : "");
+	line("now", text);
+	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of the time",
+		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,
+		 wall > 0 ? 100 * (double)get_int(o, "switch_ns") / wall : 0);
+	line("world switches", text);
+}
+
 void view_gpu_show(struct json_object *o)
 {
 	char a[32], b[32], c[32], text[160];
-	double wall = (double)get_int(o, "wall_ns");
 
 	line("gpu", get_text(o, "gpu"));
 	line("device", get_text(o, "device"));
@@ -236,13 +267,10 @@ void view_gpu_show(struct json_object *o)
 			 get_text(o, "evicted_why"));
 		line("evicted policy", text);
 	}
-	snprintf(text, sizeof(text), "%s%s%s", phase_text(get_text(o, "phase")),
-		 get(o, "current") ? " VF " : "", get(o, "current") ? get_text(o, "current") : "");
-	line("now", text);
-	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of the time",
-		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,
-		 wall > 0 ? 100 * (double)get_int(o, "switch_ns") / wall : 0);
-	line("world switches", text);
+	if (is_governed(o))
+		governor(o);
+	else
+		world_switches(o);
 	preemption(o);
 	line("engine thread",
 	     json_object_get_boolean(get(o, "realtime")) ? "SCHED_FIFO" : "normal priority");
@@ -271,6 +299,39 @@ static double served_by_all(struct json_object *list)
 	return sum;
 }
 
+/* The VFs of a GPU whose firmware schedules. */
+static void governed_vfs(struct json_object *list)
+{
+	static const char *const heads[] = {"VF",	 ">PROMISED", ">RECEIVED",
+					    "STATE",	 "WORK",      ">QUANTUM",
+					    ">TIME-OUT", ">RUN",      ">ERROR IN 10 S",
+					    ">HANGS",	 NULL};
+	static struct table t;
+	double all = served_by_all(list);
+	size_t i;
+
+	t = (struct table){.heads = heads};
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *vf = json_object_array_get_idx(list, i);
+
+		cell(&t, "%" PRId64, get_int(vf, "vf"));
+		cell(&t, "%.2f %%", 100 * promised(vf));
+		cell(&t, "%.2f %%", all > 0 ? 100 * served(vf) / all : 0);
+		cell(&t, "%s", get_text(vf, "state"));
+		cell(&t, "%s", get_text(vf, "work"));
+		cell(&t, "%.1f ms", get_ms(vf, "quantum_ns"));
+		cell(&t, "%.1f ms", get_ms(vf, "timeout_ns"));
+		cell(&t, "%.1f ms", served(vf) / 1e6);
+		if (get(vf, "error_ppm"))
+			cell(&t, "%+.2f points", (double)get_int(vf, "error_ppm") / 1e4);
+		else
+			cell(&t, "-");
+		cell(&t, "%" PRId64, get_int(vf, "hangs"));
+		row(&t);
+	}
+	print_table(&t);
+}
+
 void view_vf_list(struct json_object *o)
 {
 	static const char *const heads[] = {"VF",	 "STATE",  ">MEMORY",  ">PROMISED",
@@ -282,6 +343,12 @@ void view_vf_list(struct json_object *o)
 	char text[32];
 	size_t i;
 
+	printf("%s, policy %s, %.1f s\n", get_text(o, "gpu"), get_text(o, "policy"),
+	       get_ms(o, "wall_ns") / 1e3);
+	if (json_object_array_length(list) > 0 && get(json_object_array_get_idx(list, 0), "work")) {
+		governed_vfs(list);
+		return;
+	}
 	t = (struct table){.heads = heads};
 	for (i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *vf = json_object_array_get_idx(list, i);
@@ -300,8 +367,6 @@ void view_vf_list(struct json_object *o)
 		cell(&t, "%" PRId64, get_int(vf, "hangs"));
 		row(&t);
 	}
-	printf("%s, policy %s, %.1f s\n", get_text(o, "gpu"), get_text(o, "policy"),
-	       get_ms(o, "wall_ns") / 1e3);
 	print_table(&t);
 }
 

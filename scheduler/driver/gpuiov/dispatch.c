@@ -46,6 +46,8 @@ vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 
 	if (d->command.active)
 		t = sooner(t, d->command.poll_at);
+	if (d->plan.active)
+		t = sooner(t, d->plan.look_at);
 	if (d->resetting || d->gpu_resetting)
 		t = sooner(t, d->slow_at);
 	return t;
@@ -180,8 +182,10 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 		return r;
 	if (notified == UINT32_MAX)
 		return -ENODEV;
-	for (vf = 0; vf < d->config.n_vfs; vf++) {
+	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++) {
 		bit = 1u << vf;
+		if (d->schedules && notified & bit)
+			r = gpuiov_look_at_late(d, vf, now);
 		if (d->resetting & bit && (notified & bit || !(going_on & bit))) {
 			d->resetting &= ~bit;
 			gpuiov_emit(d, VGPU_EV_RESET_DONE, vf, VGPU_RESET_VF,
@@ -191,6 +195,10 @@ static int look_at_guests(struct vgpu_driver *d, vgpu_nsec now)
 			gpuiov_emit(d, VGPU_EV_GUEST_RESET, vf, 0, 0, now);
 		}
 	}
+	if (r == 0 && d->schedules)
+		r = gpuiov_look_at_drivers(d, now);
+	if (r < 0 || d->schedules)
+		return r;
 	r = gpuiov_read(d, GPUIOV_IH_PENDING, &pending);
 	for (vf = 0; vf < d->config.n_vfs && r == 0; vf++)
 		if (pending >> vf & 1)
@@ -275,9 +283,10 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 	}
 	if (r < 0)
 		return r;
-	if (engine || all || d->command.active)
+	r = gpuiov_look_at_plan(d, now);
+	if (r == 0 && !d->schedules && (engine || all || d->command.active))
 		r = look_at_engine(d, &news, now);
-	if (r == 0 && ((engine && !news) || all))
+	if (r == 0 && !d->schedules && ((engine && !news) || all))
 		r = look_for_hangs(d, now);
 	if (r == 0 && (guests || all || (slow && d->resetting)))
 		r = look_at_guests(d, now);

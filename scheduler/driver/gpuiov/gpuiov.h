@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The GPU-IOV driver: the PF of an AMD SR-IOV GPU, or of softgpu. registers.c finds each register,
- * open.c sets a GPU up or adopts it, commands.c carries actions out, dispatch.c finds out what
- * happened, place.c partitions, clears and copies.
+ * open.c sets a GPU up or adopts it, commands.c carries actions out, plan.c
+ * programs GPUs that schedule themselves, dispatch.c finds out what happened, place.c partitions,
+ * clears and copies.
  */
 #ifndef GPUIOV_DRIVER_H
 #define GPUIOV_DRIVER_H
@@ -44,6 +45,14 @@ struct vgpu_driver {
 	const _Atomic uint32_t *page;
 	uint32_t taken;
 
+	bool schedules; /* the GPU gives VFs the engine by itself */
+	struct {
+		bool active; /* it has not been answered */
+		int error;   /* 0; -EIO: the GPU has refused the last one */
+		vgpu_nsec began, look_at;
+		struct vgpu_program applied;
+	} plan;
+
 	int epoll, vectors[GPUIOV_PF_VECTORS];
 	struct gpuiov_pending command;
 	uint8_t slow[VGPU_CMD_COUNT]; /* how many more commands of a kind use interrupts */
@@ -51,7 +60,9 @@ struct vgpu_driver {
 	uint32_t told; /* guests' resets that were reported in a command's place, in this look */
 	uint32_t resetting; /* requested by vgpud */
 	uint32_t gates[3];
-	uint32_t overlaps; /* VFs whose partitions overlap, as last reported */
+	uint32_t late[VGPU_GPU_MAX_VFS]; /* how often VFs were late, as last reported */
+	uint32_t up;			 /* guests' drivers, of GPUs that schedule */
+	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
 	vgpu_nsec look_at;  /* the next look at everything */
@@ -111,6 +122,22 @@ int gpuiov_copy(struct vgpu_driver *d, struct vgpu_extent from, uint64_t to);
 int gpuiov_memory_busy(struct vgpu_driver *d, bool *failed);
 int gpuiov_look_for_violations(struct vgpu_driver *d, vgpu_nsec now);
 int gpuiov_memory_read(struct vgpu_driver *d, uint64_t offset, void *data, uint32_t size);
+
+/* plan.c: GPUs that schedule themselves. Return 0 or -errno. */
+int gpuiov_read_turns(struct vgpu_driver *d, struct vgpu_driver_caps *caps);
+/* Reads the plan in force into plan.applied. */
+int gpuiov_read_plan(struct vgpu_driver *d);
+/* Lets the GPU schedule, unless it does; -EIO: it refuses. */
+int gpuiov_begin_turns(struct vgpu_driver *d);
+/* Reports guests' drivers that have come up or gone; finds out whether a plan is in force. */
+int gpuiov_look_at_drivers(struct vgpu_driver *d, vgpu_nsec now);
+/* A VF was reset: reports a hang if it was because it did not stop, or end a window, in time. */
+int gpuiov_look_at_late(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
+int gpuiov_look_at_plan(struct vgpu_driver *d, vgpu_nsec now);
+int gpuiov_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now);
+int gpuiov_programmed(struct vgpu_driver *d, struct vgpu_program *applied);
+int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now);
+int gpuiov_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 
 int gpuiov_fd(const struct vgpu_driver *d);
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d);

@@ -133,6 +133,7 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
 	};
 	snprintf(caps->model, sizeof(caps->model), "%s", d->model);
+	d->schedules = features & SOFTGPU_SCHEDULES;
 	snprintf(caps->layout, sizeof(caps->layout), "%s", d->layout->name);
 	snprintf(caps->transport, sizeof(caps->transport), "%s", d->device->ops->name);
 	if (id != SOFTGPU_ID_VALUE)
@@ -140,6 +141,8 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 			err, -ENODEV,
 			"vendor and device id are softgpu's, but the registers are not");
 	r = read_preemption(d, caps);
+	if (r == 0 && d->schedules)
+		r = gpuiov_read_turns(d, caps);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	if (d->config.n_vfs > caps->max_vfs)
@@ -160,6 +163,19 @@ static int plan(struct vgpu_driver *d, struct vgpu_driver_caps *caps,
 static uint32_t context_offset(const struct vgpu_partition *p)
 {
 	return (uint32_t)(p->save_area.offset / GPUIOV_CONTEXT_UNIT) << 10;
+}
+
+/* Asks for interrupts. A GPU that schedules itself also reads its guests' messages, and begins. */
+static int hear(struct vgpu_driver *d)
+{
+	int r;
+
+	if (d->schedules)
+		return gpuiov_begin_turns(d);
+	r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
+	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
+		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
+	return r;
 }
 
 int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_error *err)
@@ -188,9 +204,7 @@ int gpuiov_bring_up(struct vgpu_driver *d, gpuiov_enable *enable, struct vgpu_er
 	if (r == 0 && enable(d->device, d->config.n_vfs, err) < 0)
 		return -EIO;
 	if (r == 0)
-		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
-	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
-		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
+		r = hear(d);
 	return r ? vgpu_error_set(err, r, "cannot write registers: %s", strerror(-r)) : 0;
 }
 
@@ -292,9 +306,7 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 	for (i = 0; i < 3 && r == 0; i++)
 		r = gpuiov_read(d, (enum gpuiov_register)(GPUIOV_GATE_REGISTERS + i), &d->gates[i]);
 	if (r == 0)
-		r = gpuiov_write(d, GPUIOV_MBOX_INT, GPUIOV_MBOX_INT_VALID);
-	if (r == 0 && gpuiov_has(d, GPUIOV_INTR_ENABLE))
-		r = gpuiov_write(d, GPUIOV_INTR_ENABLE, GPUIOV_INTR_BUSY | GPUIOV_INTR_NEED_FLR);
+		r = hear(d);
 	if (r < 0)
 		return r;
 	for (i = 0; i < d->config.n_vfs; i++) {
@@ -330,6 +342,20 @@ static int adopt(struct vgpu_driver *d, struct vgpu_driver_found *found)
 		found->contexts[i] = VGPU_CTX_BROKEN;
 		found->driver_up[i] = false;
 	}
+	found->adopted = r == 0;
+	return r;
+}
+
+/* The same of a GPU that schedules itself: it knows its guests, and goes on as it is. */
+static int adopt_turns(struct vgpu_driver *d, struct vgpu_driver_found *found)
+{
+	uint32_t i;
+	int r = hear(d);
+
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_TURN_UP, &d->up);
+	for (i = 0; i < d->config.n_vfs; i++)
+		found->driver_up[i] = d->up >> i & 1;
 	found->adopted = r == 0;
 	return r;
 }
@@ -383,7 +409,7 @@ static int set_up(struct vgpu_driver *d, uint64_t total, struct vgpu_driver_foun
 	if (r == 0 && enabled)
 		r = gpuiov_read(d, GPUIOV_VM_INIT, &in_use);
 	if (r == 0 && ours)
-		r = adopt(d, found);
+		r = d->schedules ? adopt_turns(d, found) : adopt(d, found);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot read registers: %s", strerror(-r));
 	if (!ours && in_use)
@@ -474,6 +500,8 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 		r = open_host_memory(d, found, err);
 	if (r == 0)
 		r = set_up(d, caps->memory, found, err);
+	if (r == 0 && d->schedules && gpuiov_read_plan(d) < 0)
+		r = vgpu_error_set(err, -ENODEV, "cannot read registers");
 	if (r == 0)
 		r = set_up_events(d, err);
 	if (r < 0) {
@@ -515,6 +543,13 @@ static const struct vgpu_switched_face switched_face = {
 	.notice = gpuiov_notice,
 };
 
+static const struct vgpu_programmed_face programmed_face = {
+	.program = gpuiov_program,
+	.programmed = gpuiov_programmed,
+	.usage = gpuiov_usage,
+	.stop = gpuiov_stop,
+};
+
 static const struct vgpu_memory_face memory_face = {
 	.place = gpuiov_place_vf,
 	.clear = gpuiov_clear,
@@ -526,8 +561,8 @@ static const struct vgpu_memory_face memory_face = {
 const struct vgpu_driver_ops vgpu_gpuiov_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "gpuiov",
-	.kind = VGPU_DRIVER_SWITCHED,
 	.device = &device_face,
 	.switched = &switched_face,
+	.programmed = &programmed_face,
 	.memory = &memory_face,
 };

@@ -118,6 +118,7 @@ static int firmware_open(struct vgpu_driver **out, const struct vgpu_driver_conf
 		d->program.vfs[i].timeout = quanta.min;
 	}
 	*caps = (struct vgpu_driver_caps){
+		.kind = VGPU_DRIVER_PROGRAMMED,
 		.driver = vgpu_null_firmware_driver.name,
 		.max_vfs = options.max_vfs,
 		.reset_levels = 1u << VGPU_RESET_VF | 1u << VGPU_RESET_GPU,
@@ -224,7 +225,7 @@ static int firmware_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec no
 	if (now - d->since < d->options.freeze)
 		turns_advance(&d->turns, now);
 	for (i = 0; i < d->n_vfs; i++)
-		active[i] = d->turns.vfs[i].active;
+		active[i] = d->options.served + d->turns.vfs[i].active;
 	return 0;
 }
 
@@ -248,7 +249,6 @@ static const struct vgpu_programmed_face programmed_face = {
 const struct vgpu_driver_ops vgpu_null_firmware_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "null-firmware",
-	.kind = VGPU_DRIVER_PROGRAMMED,
 	.device = &device_face,
 	.programmed = &programmed_face,
 };

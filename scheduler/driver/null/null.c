@@ -335,7 +335,6 @@ static const struct vgpu_memory_face memory_face = {
 const struct vgpu_driver_ops vgpu_null_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "null",
-	.kind = VGPU_DRIVER_SWITCHED,
 	.device = &device_face,
 	.switched = &switched_face,
 	.memory = &memory_face,

@@ -22,6 +22,7 @@ struct null_firmware_options {
 	uint32_t late_vf; /* stops `late` after the end of each of its turns; VGPU_NO_VF: none */
 	vgpu_nsec late;
 	vgpu_nsec program; /* how long programming a schedule takes */
+	vgpu_nsec served;  /* what usage() begins with, as on a GPU that was in use before */
 	vgpu_nsec freeze;  /* when usage() stops counting; some GPUs' counters freeze at a reset */
 };
 

@@ -65,7 +65,7 @@ int null_read_options(const char *device, struct null_options *out, struct vgpu_
 	return 0;
 }
 
-enum { F_MAX_VFS, F_BUSY, F_LATE_VF, F_LATE, F_PROGRAM, F_FREEZE };
+enum { F_MAX_VFS, F_BUSY, F_LATE_VF, F_LATE, F_PROGRAM, F_FREEZE, F_SERVED };
 
 static const struct vgpu_param firmware_options[] = {
 	[F_MAX_VFS] = {.name = "max_vfs",
@@ -80,6 +80,7 @@ static const struct vgpu_param firmware_options[] = {
 	[F_LATE] = {.name = "late_us", .min = 0, .max = 10000000, .def = 1000},
 	[F_PROGRAM] = {.name = "program_us", .min = 0, .max = 10000000, .def = 0},
 	[F_FREEZE] = {.name = "freeze_ms", .min = 0, .max = INT32_MAX, .def = 0},
+	[F_SERVED] = {.name = "served_ms", .min = 0, .max = INT32_MAX, .def = 0},
 	{.name = NULL},
 };
 
@@ -98,6 +99,7 @@ int null_read_firmware_options(const char *device, struct null_firmware_options 
 		.late = (vgpu_nsec)v[F_LATE] * VGPU_USEC,
 		.program = (vgpu_nsec)v[F_PROGRAM] * VGPU_USEC,
 		.freeze = v[F_FREEZE] ? (vgpu_nsec)v[F_FREEZE] * VGPU_MSEC : VGPU_NEVER,
+		.served = (vgpu_nsec)v[F_SERVED] * VGPU_MSEC,
 	};
 	return 0;
 }

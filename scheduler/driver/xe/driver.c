@@ -111,7 +111,6 @@ static const struct vgpu_programmed_face programmed_face = {
 const struct vgpu_driver_ops vgpu_xe_driver = {
 	.size = sizeof(struct vgpu_driver_ops),
 	.name = "xe",
-	.kind = VGPU_DRIVER_PROGRAMMED,
 	.device = &device_face,
 	.programmed = &programmed_face,
 };

@@ -277,6 +277,7 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 
 	*found = (struct vgpu_driver_found){.adopted = !s->fresh};
 	*caps = (struct vgpu_driver_caps){
+		.kind = VGPU_DRIVER_PROGRAMMED,
 		.driver = vgpu_xe_driver.name,
 		.max_vfs = s->pf.total_vfs < VGPU_GPU_MAX_VFS ? s->pf.total_vfs : VGPU_GPU_MAX_VFS,
 		.granule = GRANULE,

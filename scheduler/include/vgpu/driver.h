@@ -20,9 +20,16 @@ struct vgpu_setting {
 	vgpu_nsec min, max, step;
 };
 
+/* Who decides which VF is on the engine. */
+enum vgpu_driver_kind {
+	VGPU_DRIVER_SWITCHED = 0, /* vgpud, by commands to the GPU */
+	VGPU_DRIVER_PROGRAMMED,	  /* the GPU's firmware, by a schedule that vgpud programs */
+};
+
 /* What the GPU can do, and what it can bound. */
 struct vgpu_driver_caps {
-	const char *driver; /* the driver's name, static */
+	enum vgpu_driver_kind kind; /* the driver then has the face of that kind */
+	const char *driver;	    /* the driver's name, static */
 	char model[64];
 	char layout[16];
 	char transport[16];
@@ -67,12 +74,6 @@ struct vgpu_driver_found {
 
 /* Receives events, in their order; called from dispatch(), and from the calls below that say so. */
 typedef void vgpu_event_sink(void *data, const struct vgpu_event *event);
-
-/* Who decides which VF is on the engine. */
-enum vgpu_driver_kind {
-	VGPU_DRIVER_SWITCHED = 0, /* vgpud, by commands to the GPU */
-	VGPU_DRIVER_PROGRAMMED,	  /* the GPU's firmware, by a schedule that vgpud programs */
-};
 
 /* What every driver has. */
 struct vgpu_device_face {
@@ -177,7 +178,6 @@ struct vgpu_memory_face {
 struct vgpu_driver_ops {
 	size_t size; /* of this table, as the driver was built with */
 	const char *name;
-	enum vgpu_driver_kind kind;
 	const struct vgpu_device_face *device;
 	const struct vgpu_switched_face *switched;
 	const struct vgpu_programmed_face *programmed;

@@ -153,6 +153,7 @@ static void finish(struct softgpu *gpu, uint32_t status)
 {
 	gpu->command.in_flight = false;
 	gpu->status = status;
+	firmware_wake(gpu);
 	if (gpu->chain.active)
 		chain_on(gpu, status);
 	else if (gpu->command.interrupt)
@@ -257,12 +258,19 @@ static void issue(struct softgpu *gpu, uint32_t dword)
 	pthread_cond_signal(&gpu->sequencer_cond);
 }
 
+void command_issue(struct softgpu *gpu, uint32_t code, int vf)
+{
+	issue(gpu, code | GPUIOV_FCN_VF((uint32_t)vf) << 8);
+}
+
 void command_write(struct softgpu *gpu, uint32_t dword)
 {
 	if (!(dword & GPUIOV_CMD_EXECUTE))
 		return;
 	gpu->taken++;
-	if (gpu->command.in_flight)
+	if (gpu->firmware.scheduler)
+		firmware_command(gpu, dword);
+	else if (gpu->command.in_flight)
 		gpu->dropped++;
 	else
 		issue(gpu, dword);
@@ -273,7 +281,7 @@ void command_chain(struct softgpu *gpu, uint32_t go)
 	struct chain *c = &gpu->chain;
 	uint32_t n = go & 0xf;
 
-	if (n == 0 || n > SOFTGPU_CHAIN_LENGTH)
+	if (gpu->firmware.scheduler || n == 0 || n > SOFTGPU_CHAIN_LENGTH)
 		return;
 	gpu->taken++;
 	if (gpu->command.in_flight) {
@@ -322,12 +330,34 @@ void command_engine_stopped(struct softgpu *gpu)
 	for (i = 0; i < gpu->enabled; i++)
 		if (gpu->vfs[i].reset_waits)
 			begin_reset(gpu, (int)i);
+	firmware_wake(gpu);
 	if (!c->in_flight || c->hung || c->code != GPUIOV_CMD_IDLE)
 		return;
 	if (c->done_at <= vgpu_now())
 		complete(gpu);
 	else
 		pthread_cond_signal(&gpu->sequencer_cond);
+}
+
+/* The engine is nobody's, and the command in progress for VF INDEX has failed, if it was its own.
+ */
+static void leave_engine(struct softgpu *gpu, int index)
+{
+	if (gpu->command.vf == index && (gpu->command.in_flight || gpu->command.hung)) {
+		gpu->command.hung = false;
+		finish(gpu, GPUIOV_STATUS_ABORTED);
+	}
+	if (gpu->active == index) {
+		gpu->active = -1;
+		gpu->active_status = GPUIOV_ACTIVE_IDLE;
+	}
+}
+
+void command_take_away(struct softgpu *gpu, int vf)
+{
+	if (gpu->running == vf)
+		engine_stop_now(gpu);
+	leave_engine(gpu, vf);
 }
 
 /* Resets all state of a VF except its memory. */
@@ -345,14 +375,8 @@ static void forget(struct softgpu *gpu, int index)
 		memory_renew(gpu, index);
 	else if (gpu->workers)
 		workers_restart(gpu, index);
-	if (gpu->command.vf == index && (gpu->command.in_flight || gpu->command.hung)) {
-		gpu->command.hung = false;
-		finish(gpu, GPUIOV_STATUS_ABORTED);
-	}
-	if (gpu->active == index) {
-		gpu->active = -1;
-		gpu->active_status = GPUIOV_ACTIVE_IDLE;
-	}
+	leave_engine(gpu, index);
+	firmware_forgot(gpu, index);
 	link_wake(vf->link);
 }
 
@@ -362,6 +386,7 @@ static void reset_done(struct softgpu *gpu, int index)
 
 	vf->reset_at = VGPU_NEVER;
 	if (fault_happens(gpu, SOFTGPU_FAULT_REFUSE_RESET, index, -1)) {
+		firmware_reset_failed(gpu, index);
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 		return;
 	}
@@ -432,6 +457,7 @@ static void gpu_was_reset(struct softgpu *gpu)
 	gpu->active_status = GPUIOV_ACTIVE_IDLE;
 	gpu->command.in_flight = false;
 	gpu->chain.active = false;
+	firmware_init(gpu);
 	pci_build_pf(gpu);
 	if (gpu->enabled) {
 		gpu->enabled = 0;
@@ -463,6 +489,7 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 	if (gpu->vfs[index].busy == busy)
 		return;
 	gpu->vfs[index].busy = busy;
+	firmware_wake(gpu);
 	if (gpu->busy_irq_at != VGPU_NEVER)
 		return;
 	now = vgpu_now();
@@ -478,7 +505,8 @@ void command_busy(struct softgpu *gpu, int index, bool busy)
 /* When do_due() must be called next; VGPU_NEVER: nothing is due. */
 static vgpu_nsec next_instant(const struct softgpu *gpu)
 {
-	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at;
+	vgpu_nsec t = gpu->busy_irq_at < gpu->gpu_reset_at ? gpu->busy_irq_at : gpu->gpu_reset_at,
+		  due;
 	uint32_t i;
 
 	if (gpu->command.in_flight && !gpu->command.hung &&
@@ -492,7 +520,9 @@ static vgpu_nsec next_instant(const struct softgpu *gpu)
 	}
 	if (gpu->enabled && gpu->ask_at < t)
 		t = gpu->ask_at;
-	return gpu->die_at < t ? gpu->die_at : t;
+	t = gpu->die_at < t ? gpu->die_at : t;
+	due = firmware_deadline(gpu);
+	return due < t ? due : t;
 }
 
 /* Does everything that is due at NOW. */
@@ -528,6 +558,7 @@ static void do_due(struct softgpu *gpu, vgpu_nsec now)
 		if (gpu->vfs[i].reset_at <= now)
 			reset_done(gpu, (int)i);
 	}
+	firmware_run(gpu, vgpu_now());
 }
 
 void *command_sequencer(void *arg)

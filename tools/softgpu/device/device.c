@@ -138,6 +138,12 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	if (config->n_vfs == 0 || config->n_vfs > config->layout->max_vfs)
 		return vgpu_error_set(err, -EINVAL, "%u VFs: layout %s has 1 to %u", config->n_vfs,
 				      config->layout->name, config->layout->max_vfs);
+	if (config->schedules && config->layout->at[GPUIOV_FEATURES].space == GPUIOV_NOWHERE)
+		return vgpu_error_set(
+			err, -EINVAL,
+			"--scheduler firmware: layout %s has no registers for it; use "
+			"--layout soft",
+			config->layout->name);
 	if (config->vram % GPUIOV_FB_UNIT || config->vram > UINT64_C(1) << 40)
 		return vgpu_error_set(err, -EINVAL,
 				      "GPU memory: want a multiple of 16 MiB, up to 1 TiB");
@@ -163,11 +169,16 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 		gpu->vfs[i].reset_at = VGPU_NEVER;
 	}
 	gpu->die_at = VGPU_NEVER;
-	for (i = 0; i < config->n_faults; i++)
+	gpu->firmware.frozen_at = VGPU_NEVER;
+	for (i = 0; i < config->n_faults; i++) {
 		if (config->faults[i].kind == SOFTGPU_FAULT_DIE)
 			die = &config->faults[i];
+		if (config->faults[i].kind == SOFTGPU_FAULT_FREEZE)
+			gpu->firmware.frozen_at = gpu->began + config->faults[i].min;
+	}
 	if (die)
 		gpu->die_at = vgpu_now() + die->min;
+	firmware_init(gpu);
 	pci_build_pf(gpu);
 	init_locks(gpu);
 	r = status_create(gpu, err);

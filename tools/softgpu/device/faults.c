@@ -10,7 +10,7 @@
 #include "vgpu/number.h"
 
 static const char *const timed_names[SOFTGPU_TIMED] = {
-	"idle", "save", "load", "run", "init", "shutdown", "flr", "gpu-reset",
+	"idle", "save", "load", "run", "init", "shutdown", "config", "flr", "gpu-reset",
 };
 
 static const char *const fault_names[] = {
@@ -21,6 +21,8 @@ static const char *const fault_names[] = {
 	[SOFTGPU_FAULT_DIE] = "die",
 	[SOFTGPU_FAULT_BRICK] = "brick",
 	[SOFTGPU_FAULT_SKIP_CLEAR] = "skip-clear",
+	[SOFTGPU_FAULT_REFUSE_PLAN] = "refuse-plan",
+	[SOFTGPU_FAULT_FREEZE] = "freeze-counters",
 };
 
 uint64_t softgpu_random(struct softgpu *gpu)
@@ -124,7 +126,8 @@ int softgpu_parse_latency(struct softgpu_config *config, const char *text, struc
 		if (what < 0)
 			return vgpu_error_set(err, -EINVAL,
 					      "--latency %s: want idle, save, load, run, init, "
-					      "shutdown, flr or gpu-reset, each =MICROSECONDS",
+					      "shutdown, config, flr or gpu-reset, each "
+					      "=MICROSECONDS",
 					      text);
 		l = (struct softgpu_latency){0};
 		if (eq[1] == '~') {
@@ -206,7 +209,8 @@ int softgpu_parse_fault(struct softgpu_config *config, const char *text, struct 
 	if (kind < 0)
 		return vgpu_error_set(err, -EINVAL,
 				      "--fault %s: want hang, late-idle, lose-irq, refuse-reset, "
-				      "die, brick or skip-clear, then ,KEY=VALUE ...",
+				      "die, brick, skip-clear, refuse-plan or freeze-counters, "
+				      "then ,KEY=VALUE ...",
 				      text);
 	f.kind = (enum softgpu_fault_kind)kind;
 	while (*p == ',') {

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "firmware.h"
 #include "packet.h"
 #include "page.h"
 #include "pci.h"
@@ -118,6 +119,7 @@ struct softgpu {
 	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
 	struct command command;
 	struct chain chain;
+	struct firmware firmware;
 	uint32_t taken; /* commands and chains that were written */
 	int status_fd;
 	void *status_page;		      /* or NULL */
@@ -203,6 +205,10 @@ void status_publish(struct softgpu *gpu);
 
 /* commands.c */
 void command_write(struct softgpu *gpu, uint32_t dword);
+/* Begins a command of the device's own scheduler. */
+void command_issue(struct softgpu *gpu, uint32_t code, int vf);
+/* Takes the engine from a VF whose reset has failed. */
+void command_take_away(struct softgpu *gpu, int vf);
 /* Begins the commands of gpu->chain; GO: as in SOFTGPU_CHAIN_GO. */
 void command_chain(struct softgpu *gpu, uint32_t go);
 uint32_t command_chain_status(const struct softgpu *gpu);

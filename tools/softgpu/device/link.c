@@ -341,6 +341,8 @@ static void read_status(struct link *l)
 		if (gpu->workers)
 			workers_kill(gpu, l->vf);
 		gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
+		if (gpu->firmware.scheduler)
+			firmware_reset(gpu, l->vf);
 		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
 	}
 }

@@ -150,14 +150,17 @@ static void usage(FILE *to)
 	      "NAME\n"
 	      "                     (nobody)\n"
 	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (25)\n"
+	      "  --scheduler NAME   who gives VFs the engine: driver, the PF's driver by world\n"
+	      "                     switches; firmware, softgpu itself by a plan (driver)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (soft)\n"
 	      "  --latency LIST     delay commands: NAME=US, NAME=MIN-MAX or NAME=~MEDIAN/SIGMA,\n"
 	      "                     microseconds, separated by commas; NAME: idle, save, load, "
 	      "run,\n"
-	      "                     init, shutdown, flr or gpu-reset\n"
+	      "                     init, shutdown, config, flr or gpu-reset\n"
 	      "  --fault SPEC       inject a fault: hang, late-idle, lose-irq, refuse-reset, die,\n"
-	      "                     brick or skip-clear, then ,vf=N ,cmd=NAME ,skip=N ,count=N\n"
-	      "                     ,ppm=N ,us=MIN-MAX; may be repeated\n"
+	      "                     brick, skip-clear, refuse-plan or freeze-counters, then ,vf=N\n"
+	      "                     ,cmd=NAME ,skip=N ,count=N ,ppm=N ,us=MIN-MAX; may be "
+	      "repeated\n"
 	      "  --seed N           seed of latencies and faults (1)\n"
 	      "  --no-realtime      do not give real-time priority to the threads that answer the "
 	      "PF\n"
@@ -199,6 +202,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		WINDOW,
 		KILL_AFTER,
 		WORKER_USER,
+		SCHEDULER,
 		LAYOUT,
 		LATENCY,
 		FAULT,
@@ -216,6 +220,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"window", required_argument, NULL, WINDOW},
 		{"kill-after", required_argument, NULL, KILL_AFTER},
 		{"worker-user", required_argument, NULL, WORKER_USER},
+		{"scheduler", required_argument, NULL, SCHEDULER},
 		{"layout", required_argument, NULL, LAYOUT},
 		{"latency", required_argument, NULL, LATENCY},
 		{"fault", required_argument, NULL, FAULT},
@@ -274,6 +279,13 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 			break;
 		case WORKER_USER:
 			worker_user = optarg;
+			break;
+		case SCHEDULER:
+			config->schedules = strcmp(optarg, "firmware") == 0;
+			if (!config->schedules && strcmp(optarg, "driver") != 0)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--scheduler %s: want driver or firmware",
+						   optarg);
 			break;
 		case LAYOUT:
 			config->layout = gpuiov_layout_by_name(optarg);

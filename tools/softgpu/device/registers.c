@@ -110,6 +110,7 @@ void registers_take_message(struct softgpu *gpu, int index, bool valid, const ui
 	if (!valid)
 		return;
 	memcpy(c->words, words, sizeof(c->words));
+	firmware_wake(gpu);
 	if (gpu->mbox_int & GPUIOV_MBOX_INT_VALID)
 		raise_pf(gpu, GPUIOV_VECTOR_MAILBOX, 0);
 }
@@ -161,14 +162,15 @@ static uint32_t reg_read(struct softgpu *gpu, enum gpuiov_register reg, uint32_t
 	case GPUIOV_CMD:
 		return gpu->cmd_dword;
 	case GPUIOV_CMD_STATUS:
-		return gpu->status;
+		return gpu->firmware.scheduler ? gpu->firmware.answer : gpu->status;
 	case GPUIOV_VM_BUSY:
 	case GPUIOV_VM_INIT:
 	case GPUIOV_IH_PENDING:
 	case GPUIOV_VF_RESET_REQ:
 		return vm_bitmap(gpu, reg);
 	case GPUIOV_FEATURES:
-		return SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS;
+		return gpu->firmware.scheduler ? SOFTGPU_SCHEDULES
+					       : SOFTGPU_TAKES_CHAINS | SOFTGPU_SHOWS;
 	case GPUIOV_ACTIVE_FCN:
 		return (gpu->active < 0 ? GPUIOV_FCN_PF : GPUIOV_FCN_VF((uint32_t)gpu->active)) |
 		       gpu->active_status << 8;
@@ -232,12 +234,16 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 		break;
 	case GPUIOV_VF_RESET_REQ:
 		for (i = 0; i < gpu->enabled; i++)
-			if (value >> i & 1)
+			if (value >> i & 1 && gpu->firmware.scheduler)
+				firmware_reset(gpu, (int)i);
+			else if (value >> i & 1)
 				command_reset_by_pf(gpu, (int)i);
 		break;
 	case GPUIOV_GATE_REGISTERS:
 	case GPUIOV_GATE_DOORBELL:
 	case GPUIOV_GATE_MEMORY:
+		if (gpu->firmware.scheduler)
+			break; /* it keeps the gates */
 		gpu->gates[reg - GPUIOV_GATE_REGISTERS] = value;
 		link_gates(gpu);
 		break;
@@ -251,7 +257,8 @@ static void reg_write(struct softgpu *gpu, enum gpuiov_register reg, uint32_t pa
 		link_words(vf->link);
 		break;
 	case GPUIOV_MBOX_CONTROL:
-		pf_mailbox_control(gpu, value);
+		if (!gpu->firmware.scheduler) /* it reads the messages */
+			pf_mailbox_control(gpu, value);
 		break;
 	case GPUIOV_MBOX_INT:
 		gpu->mbox_int = value & 3;
@@ -475,7 +482,7 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 	case SOFTGPU_PREEMPT_LONGEST:
 		return gpu->workers ? (uint32_t)workers_tested(gpu)->longest : 0;
 	default:
-		return 0;
+		return firmware_read(gpu, offset);
 	}
 }
 
@@ -492,6 +499,7 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	}
 	if (offset == SOFTGPU_VIOLATORS)
 		gpu->violators &= ~value;
+	firmware_write(gpu, offset, value);
 	word = chain_register(gpu, offset);
 	if (word && offset < SOFTGPU_CHAIN_GO && !gpu->chain.active)
 		*word = value;

@@ -34,6 +34,7 @@ enum softgpu_timed {
 	SOFTGPU_T_RUN,
 	SOFTGPU_T_INIT,
 	SOFTGPU_T_SHUTDOWN,
+	SOFTGPU_T_CONFIG,
 	SOFTGPU_T_FLR,
 	SOFTGPU_T_GPU_RESET,
 	SOFTGPU_TIMED,
@@ -47,6 +48,8 @@ enum softgpu_fault_kind {
 	SOFTGPU_FAULT_DIE,	    /* the device stops answering: all ones */
 	SOFTGPU_FAULT_BRICK,	    /* the same, after a reset of the whole GPU */
 	SOFTGPU_FAULT_SKIP_CLEAR,   /* memory is reported as cleared, and is not */
+	SOFTGPU_FAULT_REFUSE_PLAN,  /* a plan of turns is not put into force */
+	SOFTGPU_FAULT_FREEZE,	    /* the VFs' counters stand still */
 };
 
 struct softgpu_fault {
@@ -56,7 +59,7 @@ struct softgpu_fault {
 	uint32_t skip;	    /* occasions to skip at first */
 	uint32_t count;	    /* how often the fault happens; UINT32_MAX: no limit */
 	uint32_t ppm;	    /* chance at each occasion; 1000000: always */
-	vgpu_nsec min, max; /* LATE_IDLE: how late; DIE: when */
+	vgpu_nsec min, max; /* LATE_IDLE: how late; DIE, FREEZE: when */
 };
 
 struct softgpu_config {
@@ -67,7 +70,8 @@ struct softgpu_config {
 	struct softgpu_fault faults[SOFTGPU_MAX_FAULTS];
 	uint32_t n_faults;
 	uint64_t seed;
-	int fifo; /* SCHED_FIFO priority of the threads that answer the PF; 0: ordinary */
+	bool schedules; /* has a scheduler of its own, instead of world switches by the PF */
+	int fifo;	/* SCHED_FIFO priority of the threads that answer the PF; 0: ordinary */
 	/* What computes. NULL: the VFs' processes. "cuda" or "host": worker processes, on the GPU
 	 * with the number device_index (in the order of PCI addresses), or on this CPU. WINDOW:
 	 * with workers, the bytes of a partition that BAR 0 shows. */

@@ -98,8 +98,11 @@ enum gpuiov_command {
 	GPUIOV_CMD_SAVE = 2,
 	GPUIOV_CMD_LOAD = 3,
 	GPUIOV_CMD_RUN = 4,
+	GPUIOV_CMD_ENABLE_AUTO = 6, /* the GPU schedules its VFs itself */
 	GPUIOV_CMD_INIT = 7,
+	GPUIOV_CMD_DISABLE_AUTO = 0xb,
 	GPUIOV_CMD_SHUTDOWN = 0xd,
+	GPUIOV_CMD_CONFIG_AUTO = 0xf, /* puts a plan of turns into force */
 };
 #define GPUIOV_CMD_TYPE 0x0fu
 #define GPUIOV_CMD_EXECUTE 0x10u
@@ -177,7 +180,8 @@ enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS 
 
 /* FEATURES */
 #define SOFTGPU_TAKES_CHAINS (1u << 0)
-#define SOFTGPU_SHOWS (1u << 1) /* the PF's BAR 2 is a status page */
+#define SOFTGPU_SHOWS (1u << 1)	    /* the PF's BAR 2 is a status page */
+#define SOFTGPU_SCHEDULES (1u << 2) /* it schedules its VFs itself, by a plan of turns */
 
 /* The words of the status page. The first one is odd while the others are being written. */
 enum softgpu_shows {
@@ -231,7 +235,25 @@ enum softgpu_preempt {
 #define SOFTGPU_CHAIN_DONE(v) ((v)&0xffu)
 #define SOFTGPU_CHAIN_CODE(v) ((v) >> 8 & 0xffu)
 #define SOFTGPU_CHAIN_ACTIVE (1u << 31)
-#define SOFTGPU_CHAIN_TOOK 0x0494u   /* nanoseconds that each took */
+#define SOFTGPU_CHAIN_TOOK 0x0494u /* nanoseconds that each took */
+/* The plan of turns, of GPUs that schedule themselves: for each VF quantum and time-out in
+ * microseconds. Writes prepare a plan, which CONFIG_AUTO puts into force as a whole; reads give the
+ * plan in force. */
+#define SOFTGPU_TURN_PLAN 0x0500u
+#define SOFTGPU_TURN_PLAN_OF(vf) (SOFTGPU_TURN_PLAN + 8u * (vf))
+#define SOFTGPU_TURN_FLAGS 0x05f8u
+#define SOFTGPU_TURN_KEEP 1u /* turns of VFs without work pass unused */
+/* What a plan can hold, microseconds: quantum min, max, step; time-out min, max, step */
+#define SOFTGPU_TURN_LIMITS 0x0600u
+#define SOFTGPU_TURN_STATE 0x0618u /* bit 0: the GPU schedules */
+#define SOFTGPU_TURN_UP 0x061cu	   /* VFs whose guest's driver is up */
+/* Nanoseconds that each VF has spent on the engine, 64 bits. A read of the first dword takes all of
+ * them at one instant; the others are read as of then. */
+#define SOFTGPU_TURN_ACTIVE 0x0700u
+/* Counts of each VF: turns begun, turns that it did not end in time, windows, windows that it did
+ * not end in time */
+#define SOFTGPU_TURN_COUNTS 0x0800u
+#define SOFTGPU_TURN_COUNTS_OF(vf) (SOFTGPU_TURN_COUNTS + 16u * (vf))
 #define SOFTGPU_HANG_INFO 0x0420u    /* the last hang: function id [7:0], command [15:8] */
 #define SOFTGPU_FB_OVERLAP 0x0424u   /* VFs whose table entries overlap another entry */
 #define SOFTGPU_DROPPED_CMDS 0x0428u /* commands written while one was in flight */

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of a GPU whose firmware schedules: the governor decides. It is stepped once in an epoch,
+ * with the VFs' counters, and what it wants programmed goes to the driver. The firmware serves the
+ * guests, so the driver's events only tell whose driver is up, and who was reset.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_private.h"
+#include "vgpu/clock.h"
+
+#define PPM UINT64_C(1000000)
+/* What VFs were served is shown for this long, of this many readings. */
+#define SPAN (10 * VGPU_SEC)
+#define READINGS 32u
+
+struct reading {
+	vgpu_nsec at;
+	vgpu_nsec active[VGPU_GPU_MAX_VFS];
+	uint32_t busy; /* VFs that always had work since the reading before */
+};
+
+struct governed {
+	struct vgpu_governor *governor;
+	struct policy_values values; /* in force */
+	void *memory;		     /* of the policy */
+	bool programming;
+	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
+	uint32_t up;			  /* bitmap of VFs whose guest's driver is up */
+	uint64_t resets[VGPU_GPU_MAX_VFS], guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
+	struct reading readings[READINGS];
+	uint64_t n_readings; /* since the policy and its values have changed */
+};
+
+void governed_free(struct governed *g)
+{
+	if (!g)
+		return;
+	free(g->governor);
+	free(g);
+}
+
+static void say(struct engine *e, const char *text)
+{
+	if (!text)
+		return;
+	atomic_store(&e->says, text);
+	atomic_fetch_add(&e->n_says, 1);
+	e->told = true;
+}
+
+static void record(struct engine *e, enum vgpu_record_type type, uint32_t vf, uint32_t code,
+		   uint64_t a, uint64_t b)
+{
+	struct vgpu_record r = {.t = vgpu_now(),
+				.type = (uint16_t)type,
+				.code = (uint16_t)code,
+				.vf = vf,
+				.a = a,
+				.b = b};
+
+	trail_add(&e->records, &r);
+	e->told = true;
+}
+
+static int step(struct engine *e, struct vgpu_governor_event event);
+
+/* What was programmed is in force, or was refused. Negative: the GPU is lost. */
+static int look_at_program(struct engine *e)
+{
+	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_PROGRAMMED};
+	struct vgpu_program applied;
+	int r;
+
+	if (!e->governed->programming)
+		return 0;
+	r = e->ops->programmed->programmed(e->driver, &applied);
+	if (r > 0)
+		return 0;
+	e->governed->programming = false;
+	event.applied = &applied;
+	event.error = r;
+	return step(e, event);
+}
+
+static int program(struct engine *e, const struct vgpu_program *plan)
+{
+	int r = e->ops->programmed->program(e->driver, plan, vgpu_now());
+
+	if (r == -EBUSY)
+		return step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
+							    .error = r});
+	e->governed->programming = r == 0;
+	return r;
+}
+
+static void keep_reading(struct governed *g, const vgpu_nsec *active, uint32_t n)
+{
+	struct reading *to = &g->readings[g->n_readings % READINGS];
+	struct vgpu_governed_vf_view vf;
+	uint32_t i;
+
+	*to = (struct reading){.at = vgpu_now()};
+	for (i = 0; i < n; i++) {
+		vgpu_governor_vf_view(g->governor, i, &vf);
+		to->active[i] = active[i];
+		to->busy |= (uint32_t)(vf.state == VGPU_GOVERNED_BUSY) << i;
+	}
+	g->n_readings++;
+}
+
+static int read_counters(struct engine *e)
+{
+	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_USAGE};
+	vgpu_nsec active[VGPU_GPU_MAX_VFS];
+	int r = e->ops->programmed->usage(e->driver, active, vgpu_now());
+	uint32_t i;
+
+	if (r < 0)
+		return r;
+	for (i = 0; i < e->config.core.max_vfs; i++)
+		active[i] -= e->governed->base[i];
+	event.active = active;
+	r = step(e, event);
+	keep_reading(e->governed, active, e->config.core.max_vfs);
+	return r;
+}
+
+/* Steps the governor, and carries out what it wants. Returns 0; -EINVAL, -EOPNOTSUPP or -EBUSY: it
+ * has refused the event, with out.why; another error: the GPU is lost. */
+static int step(struct engine *e, struct vgpu_governor_event event)
+{
+	struct governed *g = e->governed;
+	struct vgpu_governor_output out;
+	uint32_t slot;
+	int r;
+
+	event.now = e->stepped_at = vgpu_now();
+	r = vgpu_governor_step(g->governor, &event, &out);
+	histogram_add(&e->decisions, vgpu_now() - event.now);
+	e->steps++;
+	e->out.why = out.why;
+	slot = out.retired ? recorder_slot_of(e->recorder, out.retired) : RECORD_SLOTS;
+	if (slot < RECORD_SLOTS)
+		e->slot_used[slot] = false;
+	say(e, out.says);
+	if (r == 0 && out.read)
+		r = read_counters(e);
+	if (r == 0 && out.program)
+		r = program(e, &out.plan);
+	return r;
+}
+
+static int make_governor(struct engine *e, const struct vgpu_program *applied)
+{
+	uint32_t n = e->config.core.max_vfs;
+	struct vgpu_governor_config config;
+	struct governed *g = e->governed;
+
+	vgpu_governor_defaults(&config, n, e->caps.quantum, e->caps.timeout);
+	config.keeps_turns = e->caps.keeps_turns;
+	config.stop = e->config.core.grace;
+	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
+	 * may be longer than the mean one. */
+	config.slack = config.turn + config.turn / 4;
+	free(g->governor);
+	*g = (struct governed){.governor = NULL};
+	e->out.why = "out of memory";
+	g->governor = calloc(1, vgpu_governor_size());
+	if (!g->governor)
+		return -ENOMEM;
+	e->out.why = "the least quanta of all VFs do not fit into a rotation of 100 ms: configure "
+		     "fewer VFs";
+	return vgpu_governor_init(g->governor, &config, applied, vgpu_now()) ? 0 : -EINVAL;
+}
+
+/* Takes a policy with its values into force, in MEMORY. */
+static int take_policy(struct engine *e, const struct policy_values *values, void *memory)
+{
+	struct vgpu_governor_event event = {.type = VGPU_GOVERNOR_POLICY,
+					    .policy = values->policy,
+					    .memory = memory,
+					    .params = values->params,
+					    .vf_params = values->vf_params[0]};
+	int r = step(e, event);
+
+	if (r < 0)
+		return r;
+	e->governed->values = *values;
+	e->governed->memory = memory;
+	e->governed->n_readings = 0;
+	record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	e->policy_changed = true;
+	return 0;
+}
+
+static void set_up_driver(struct engine *e, uint32_t vf, bool up)
+{
+	struct governed *g = e->governed;
+
+	g->up = up ? g->up | 1u << vf : g->up & ~(1u << vf);
+	record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+}
+
+static int build(struct engine *e)
+{
+	struct vgpu_program applied = {.keep_turns = false};
+	void *memory;
+	uint32_t i;
+	int r;
+
+	e->out.why = "host_memory_mib: vgpud cannot swap VFs of a GPU whose firmware schedules: "
+		     "leave the key out";
+	if (e->caps.host > 0)
+		return -EOPNOTSUPP;
+	e->out.why = "out of memory";
+	if (!e->governed)
+		e->governed = calloc(1, sizeof(*e->governed));
+	if (!e->governed)
+		return -ENOMEM;
+	recorder_restart(e->recorder); /* the governor's steps are not recorded */
+	e->ops->programmed->programmed(e->driver, &applied);
+	r = make_governor(e, &applied);
+	if (r == 0)
+		r = e->ops->programmed->usage(e->driver, e->governed->base, vgpu_now());
+	memory = r == 0 ? engine_take_slot(e, e->config.begin.policy) : NULL;
+	if (r == 0 && !memory)
+		return -E2BIG;
+	if (r == 0)
+		r = take_policy(e, &e->config.begin, memory);
+	for (i = 0; i < e->config.core.max_vfs && r == 0; i++)
+		set_up_driver(e, i, e->found.driver_up[i]);
+	if (r == 0)
+		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	return r;
+}
+
+static vgpu_nsec deadline(const struct engine *e)
+{
+	struct vgpu_program applied;
+
+	if (e->governed->programming && e->ops->programmed->programmed(e->driver, &applied) != 1)
+		return 0;
+	return vgpu_governor_deadline(e->governed->governor);
+}
+
+static int keep(struct engine *e)
+{
+	int r = look_at_program(e);
+
+	if (r == 0 && vgpu_now() >= deadline(e))
+		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
+	return r;
+}
+
+/* An event of the driver. */
+static int on_event(struct engine *e, struct vgpu_event *event)
+{
+	struct governed *g = e->governed;
+	uint32_t vf = event->vf;
+
+	switch (event->type) {
+	case VGPU_EV_RELEASE:
+		set_up_driver(e, vf, event->code == VGPU_WINDOW_INIT);
+		break;
+	case VGPU_EV_HANG:
+		g->hangs[vf]++;
+		record(e, VGPU_REC_HANG, vf, VGPU_PHASE_IDLE, (uint64_t)event->value, 0);
+		break;
+	case VGPU_EV_GUEST_RESET:
+		g->guest_resets[vf]++;
+		break;
+	case VGPU_EV_RESET_DONE:
+		record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
+		break;
+	case VGPU_EV_VIOLATION:
+		record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
+		break;
+	default: /* the firmware sees to it */
+		break;
+	}
+	return 0;
+}
+
+static void change_policy(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+	struct policy_values values = {.policy = event->policy};
+	void *memory = engine_take_slot(e, event->policy);
+
+	if (!memory) {
+		engine_refuse(request, -E2BIG, "the policy needs more than %u KiB of memory",
+			      RECORD_SLOT_SIZE >> 10);
+		return;
+	}
+	memcpy(values.params, event->params, sizeof(values.params));
+	memcpy(values.vf_params, event->vf_params,
+	       e->config.core.max_vfs * sizeof(values.vf_params[0]));
+	request->result = take_policy(e, &values, memory);
+	if (request->result < 0)
+		e->slot_used[recorder_slot_of(e->recorder, memory)] = false;
+}
+
+/* New parameters of the policy, or of a VF. */
+static void change_values(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+	struct policy_values *values = &e->governed->values;
+	bool of_vf = event->type == VGPU_EV_SET_VF;
+	int64_t *to = of_vf ? values->vf_params[event->vf] : values->params;
+
+	if (event->policy != values->policy) {
+		request->result = -ESTALE;
+		return;
+	}
+	request->result =
+		step(e, (struct vgpu_governor_event){.type = of_vf ? VGPU_GOVERNOR_SET_VF
+								   : VGPU_GOVERNOR_SET_POLICY,
+						     .vf = event->vf,
+						     .params = event->params});
+	if (request->result < 0)
+		return;
+	memcpy(to, event->params, VGPU_MAX_PARAMS * sizeof(*to));
+	e->governed->n_readings = 0;
+	e->policy_changed = true;
+}
+
+static void reset_vf(struct engine *e, struct engine_request *request)
+{
+	uint32_t vf = request->event.vf;
+
+	record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
+	e->governed->resets[vf]++;
+	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
+	if (request->result < 0)
+		engine_lose(e, request->result);
+}
+
+static void change(struct engine *e, struct engine_request *request)
+{
+	e->out.why = NULL;
+	switch (request->event.type) {
+	case VGPU_EV_POLICY:
+		change_policy(e, request);
+		break;
+	case VGPU_EV_SET_POLICY:
+	case VGPU_EV_SET_VF:
+		change_values(e, request);
+		break;
+	case VGPU_EV_RESET_VF:
+		reset_vf(e, request);
+		break;
+	default:
+		engine_refuse(request, -EOPNOTSUPP,
+			      "the firmware of this GPU schedules it: vgpud cannot do this");
+		return;
+	}
+	if (request->result < 0 && e->out.why)
+		engine_refuse(request, request->result, "%s", e->out.why);
+}
+
+/* The nominal plan stands from now on. */
+static void stop(struct engine *e)
+{
+	if (step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}) < 0)
+		engine_lose(e, -ENODEV);
+}
+
+static bool at_rest(struct engine *e)
+{
+	return !e->governed->programming;
+}
+
+static uint32_t ppm(uint64_t part, uint64_t whole)
+{
+	return (uint32_t)((unsigned __int128)part * PPM / whole);
+}
+
+/* What VFs that always had work were served in the last readings, and what they were promised. */
+static void view_shares(const struct governed *g, struct engine_snapshot *s)
+{
+	const struct reading *last, *first;
+	uint64_t i, n = g->n_readings < READINGS ? g->n_readings : READINGS;
+	uint64_t numerator, denominator, all = 0, served = 0;
+	uint64_t parts[VGPU_GPU_MAX_VFS] = {0};
+	uint32_t busy = UINT32_MAX, vf;
+
+	if (n < 2)
+		return;
+	last = first = &g->readings[(g->n_readings - 1) % READINGS];
+	for (i = 1; i < n && last->at - first->at < SPAN; i++) {
+		busy &= first->busy;
+		first = &g->readings[(g->n_readings - 1 - i) % READINGS];
+	}
+	s->span = last->at - first->at;
+	for (vf = 0; vf < s->n_vfs; vf++) {
+		if (!(busy >> vf & 1) || last->active[vf] < first->active[vf])
+			continue;
+		g->values.policy->share(g->memory, vf, &numerator, &denominator);
+		parts[vf] = denominator ? numerator * PPM / denominator : 0;
+		all += parts[vf];
+		served += last->active[vf] - first->active[vf];
+	}
+	for (vf = 0; vf < s->n_vfs && all > 0 && served > 0; vf++)
+		if (busy >> vf & 1 && last->active[vf] >= first->active[vf])
+			s->shares[vf] = (struct engine_share){
+				.known = true,
+				.promised_ppm = (uint32_t)(parts[vf] * PPM / all),
+				.served_ppm = ppm(last->active[vf] - first->active[vf], served)};
+}
+
+static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot *s)
+{
+	struct vgpu_governed_vf_view *from = &s->governed_vfs[i];
+	struct vgpu_vf_view *to = &s->vfs[i];
+
+	vgpu_governor_vf_view(g->governor, i, from);
+	*to = (struct vgpu_vf_view){
+		.state = g->up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
+		.has_work = from->state != VGPU_GOVERNED_ASLEEP,
+		.admitted = true,
+		.lag_ns = from->owed,
+		.bound = {.max_lag = from->bound.max_lag, .max_wait = from->bound.max_wait},
+	};
+	to->ledger.run_ns = from->ledger.served;
+	to->ledger.charged_ns = from->ledger.charged;
+	to->ledger.resets = g->resets[i];
+	to->ledger.guest_resets = g->guest_resets[i];
+	to->ledger.hangs = g->hangs[i];
+	memcpy(to->params, g->values.vf_params[i], sizeof(to->params));
+	g->values.policy->share(g->memory, i, &to->share_numerator, &to->share_denominator);
+}
+
+static void view(struct engine *e, struct engine_snapshot *s)
+{
+	const struct governed *g = e->governed;
+	const char *warning = vgpu_governor_warning(g->governor);
+	uint32_t i;
+
+	if (warning)
+		strncpy(s->warning, warning, sizeof(s->warning) - 1);
+	s->governed = true;
+	vgpu_governor_view(g->governor, &s->governor);
+	s->core = (struct vgpu_core_view){.started = true,
+					  .current = VGPU_NO_VF,
+					  .policy = g->values.policy,
+					  .engine = {.wall_ns = s->governor.wall,
+						     .idle_ns = s->governor.idle}};
+	memcpy(s->core.params, g->values.params, sizeof(s->core.params));
+	for (i = 0; i < s->n_vfs; i++)
+		view_vf(g, i, s);
+	view_shares(g, s);
+}
+
+static bool values(const struct engine *e, bool to_come, struct policy_values *out)
+{
+	(void)to_come;
+	*out = e->governed->values;
+	return false;
+}
+
+const struct engine_time engine_governed = {
+	.build = build,
+	.deadline = deadline,
+	.keep = keep,
+	.step = on_event,
+	.change = change,
+	.stop = stop,
+	.at_rest = at_rest,
+	.view = view,
+	.values = values,
+};

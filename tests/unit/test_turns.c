@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* The round robin of softgpu's own scheduler, in virtual time. */
+#include <string.h>
+
+#include "draw.h"
+#include "suite.h"
+#include "turns.h"
+
+#define MS VGPU_MSEC
+#define N 4u
+
+static struct turns t;
+
+static void program(vgpu_nsec a, vgpu_nsec b, vgpu_nsec c, vgpu_nsec d, bool keep)
+{
+	const vgpu_nsec quanta[N] = {a, b, c, d};
+	struct turns_plan plan = {.keep = keep};
+	uint32_t i;
+
+	for (i = 0; i < N; i++) {
+		plan.vfs[i].quantum = quanta[i];
+		plan.vfs[i].timeout = 4 * MS;
+	}
+	turns_program(&t, &plan);
+}
+
+/* VFs have turns in their order; those that do not want one are passed over. */
+static void order(void)
+{
+	static const int want[] = {0, 2, 3, 0, 2, 3, 0};
+	uint32_t i;
+
+	turns_init(&t, N, 0);
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		CU_ASSERT_EQUAL(turns_begin(&t, 0xd, i), want[i]);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0, 9), TURNS_NOBODY);
+	/* A VF that begins to want a turn has it in its place, not first. */
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x6, 10), 1);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x7, 11), 2);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x7, 12), 0);
+}
+
+/* A turn ends with its quantum, or when its VF wants no more and another does. */
+static void ends(void)
+{
+	turns_init(&t, N, 0);
+	program(8 * MS, 2 * MS, 2 * MS, 2 * MS, false);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x3, 100 * MS), 0);
+	CU_ASSERT(!turns_is_over(&t, 0x3, 108 * MS - 1));
+	CU_ASSERT(turns_is_over(&t, 0x3, 108 * MS));
+	CU_ASSERT(turns_is_over(&t, 0x2, 101 * MS));
+	CU_ASSERT(!turns_is_over(&t, 0x0, 101 * MS));
+	CU_ASSERT(turns_others(&t, 0x2) && !turns_others(&t, 0x1) && !turns_others(&t, 0));
+	/* A new quantum counts from the next turn on. */
+	program(3 * MS, 2 * MS, 2 * MS, 2 * MS, false);
+	CU_ASSERT(!turns_is_over(&t, 0x3, 108 * MS - 1));
+	turns_begin(&t, 0x1, 108 * MS);
+	CU_ASSERT(turns_is_over(&t, 0x1, 111 * MS) && !turns_is_over(&t, 0x1, 111 * MS - 1));
+}
+
+/* Kept turns pass unused, but not if nobody wants one. */
+static void kept(void)
+{
+	turns_init(&t, N, 0);
+	program(8 * MS, 2 * MS, 2 * MS, 2 * MS, true);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x1, 0), 0);
+	CU_ASSERT_EQUAL(turns_begin(&t, 0x1, 8 * MS), 1);
+	CU_ASSERT(!turns_is_over(&t, 0x1, 9 * MS) && turns_is_over(&t, 0x1, 10 * MS));
+	CU_ASSERT_EQUAL(turns_begin(&t, 0, 10 * MS), TURNS_NOBODY);
+}
+
+static void clamped(void)
+{
+	struct turns_plan plan = {.keep = false};
+	uint32_t i;
+
+	plan.vfs[0].quantum = 0; /* not endless */
+	plan.vfs[1].quantum = 1234567;
+	plan.vfs[2].quantum = VGPU_NEVER;
+	plan.vfs[2].timeout = VGPU_NEVER;
+	turns_init(&t, N, 0);
+	turns_program(&t, &plan);
+	CU_ASSERT_EQUAL(t.plan.vfs[0].quantum, turns_quanta.min);
+	CU_ASSERT_EQUAL(t.plan.vfs[0].timeout, turns_timeouts.min);
+	CU_ASSERT_EQUAL(t.plan.vfs[1].quantum, 1200000);
+	CU_ASSERT_EQUAL(t.plan.vfs[2].quantum, turns_quanta.max);
+	CU_ASSERT_EQUAL(t.plan.vfs[2].timeout, turns_timeouts.max);
+	turns_init(&t, SOFTGPU_MAX_VFS, 0);
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
+		CU_ASSERT(t.plan.vfs[i].quantum >= turns_quanta.min && t.plan.vfs[i].timeout > 0);
+	CU_ASSERT_EQUAL(turns_begin(&t, 1u << 30, 0), 30);
+}
+
+/* Each nanosecond is counted for one VF, or for none, and no counter goes back. */
+static void counters(void)
+{
+	vgpu_nsec now = 5, counted = 0, sum = 0, active, last[N] = {0};
+	uint32_t i, k;
+	int vf = TURNS_NOBODY;
+
+	turns_init(&t, N, now);
+	for (i = 0; i < 10000; i++) {
+		vgpu_nsec passed = draw(3 * MS);
+
+		now += passed;
+		counted += vf == TURNS_NOBODY ? 0 : passed;
+		for (k = 0; k < N; k++) {
+			active = turns_active(&t, k, now);
+			CU_ASSERT_FATAL(active >= last[k]);
+			last[k] = active;
+		}
+		vf = (int)draw(N + 1) - 1;
+		turns_count(&t, vf, now);
+	}
+	for (k = 0; k < N; k++)
+		sum += turns_active(&t, k, now);
+	CU_ASSERT_EQUAL(sum, counted);
+}
+
+static const struct test tests[] = {
+	{"VFs have turns in their order", order},
+	{"a turn ends with its quantum, or early", ends},
+	{"kept turns pass unused", kept},
+	{"plans are clamped, and 0 is not endless", clamped},
+	{"each nanosecond is counted once", counters},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("turns", tests)
