@@ -51,14 +51,41 @@ code 1 ctl vf set 1 latency_slice_us=1000 weight=0; says "weight = 0"
 code 1 ctl vf set 1 colour=red; says "no such parameter; the parameters are: weight, latency_slice_us"
 code 1 ctl vf set 9 weight=5; says "gpu0 has VFs 0 to 2"
 code 2 ctl vf set 1; says "want NAME=VALUE"
-code 2 ctl vf set x weight=1; says "want the number of a VF"
-code 2 ctl vf explode
-code 2 ctl gpu list --colour
+code 2 ctl vf set x weight=1; says "x: want the number or the address of a VF"
+code 2 ctl vf set; says "want the number or the address of a VF"
+code 2 ctl vf explode; says "vf explode: no such command"
+code 2 ctl vf lsit; says "did you mean 'vf list'?"
+code 2 ctl memry show; says "did you mean 'memory show'?"
+code 2 ctl policy; says "policy: want list, show, explain or set"
+code 2 ctl; says "usage: vgpuctl"
+code 2 ctl gpu list --colour; says "--colour: not an option"
+code 2 ctl gpu list --wacth; says "did you mean --watch?"
+code 2 ctl gpu list --svg "$run/never.svg"; says "gpu list takes no --svg"
+code 2 ctl vf list more; says 'unexpected argument "more"'
+code 2 ctl events --since yesteryear; says "--since yesteryear: want 30s"
+code 2 ctl vf list --count 3; says "--interval and --count need --watch"
+code 2 ctl top --sort colour; says "--sort colour: want vf"
+code 2 ctl --socket "$run/nothing.sock" vf set 1; says "want NAME=VALUE"
+# Help, in each of the ways in which people ask for it.
+for words in "vf set --help" "vf set -h" "help vf set" "vf --help set"; do
+	code 0 ctl $words
+	grep -q '^usage: vgpuctl vf set VF NAME=VALUE' "$run/out.txt" && grep -q -- --gpu "$run/out.txt" && ! grep -q -- --svg "$run/out.txt" ||
+		fail "$words: $(cat "$run/out.txt")"
+done
+for words in "vf --help" "help vf"; do
+	code 0 ctl $words
+	[ "$(grep -c '^  vf ' "$run/out.txt")" = 4 ] && ! grep -q '^  gpu ' "$run/out.txt" || fail "$words: $(cat "$run/out.txt")"
+done
+code 2 ctl help vfs; says "vfs: no such command"
 code 5 ctl --gpu nowhere gpu show; says "no such GPU"
+code 5 ctl vm show nobody; says "nobody: no VM of that name has a VF"
+code 5 ctl vf show 0000:99:00.1; says "no GPU has a VF at that address"
+code 0 ctl vf show "$run/gpu/vf1.sock"; grep -q '^  weight  *50$' "$run/out.txt" || fail "the VF of vf1.sock is not VF 1"
+code 1 ctl --svg /nowhere/x.svg timeline; says "/nowhere/x.svg: No such file or directory"
 code 0 ctl --gpu=gpu0 gpu show
 code 5 ctl --gpu=nowhere gpu show; says "no such GPU"
-code 2 ctl --force=yes gpu list; says "--force: not an option"
-code 2 ctl timeline --ms=0; says "--ms 0: out of range"
+code 2 ctl --force=yes gpu list; says "--force takes no value"
+code 2 ctl timeline --ms=0; says "--ms 0: want 1 to 60000"
 code 3 "$vgpuctl" --socket="$run/nothing.sock" gpu list; says "$run/nothing.sock"
 code 3 "$vgpuctl" --socket "$run/nothing.sock" gpu list; says "is vgpud running?"
 code 1 ctl policy set bogus; says "no such policy is built in"

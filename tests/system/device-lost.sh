@@ -18,6 +18,11 @@ kill -9 $softgpu_pid
 await 30 state_is lost
 ctl gpu show | grep -q '^why' || fail "gpu show gives no reason for the loss"
 ctl vf set 1 weight=1 2>/dev/null && fail "vf set succeeded although the GPU is lost"
+# Time stands still for the counters of a lost GPU: figures that are made of them are still figures.
+for view in "top --count 2 --interval 0.05" "vf list" "policy explain" stats timeline "timeline --svg $run/t.svg" "timeline --html $run/t.html"; do
+	ctl $view >>"$run/views" || fail "$view fails for a lost GPU"
+done
+! grep -iE '(^|[^a-z])-?(nan|inf)([^a-z]|$)' "$run/views" "$run/t.svg" "$run/t.html" || fail "a figure is not a number"
 start_softgpu --vfs 2
 await 30 state_is running
 [ "$(vf 1 params.weight)" = 250 ] || fail "VF 1 lost its weight of 250 with the GPU"

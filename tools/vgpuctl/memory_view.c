@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "answer.h"
+#include "screen.h"
 #include "view.h"
 
 #define MIB(bytes) ((bytes) >> 20)
@@ -37,16 +39,16 @@ static struct label label_of(struct json_object *extent)
 /* Prints the map of the TOTAL bytes from BEGIN as one line of WIDTH characters. */
 static void draw(struct json_object *list, int64_t begin, int64_t total, unsigned width)
 {
-	size_t i = 0, n = json_object_array_length(list);
+	size_t i = 0, n = count(list);
 	struct json_object *e;
 	unsigned column;
 	int64_t middle;
 
 	for (column = 0; column < width && n > 0; column++) {
 		middle = begin + (int64_t)((double)total * (column + 0.5) / width);
-		e = json_object_array_get_idx(list, i);
+		e = at(list, i);
 		while (i + 1 < n && middle >= get_int(e, "offset") + get_int(e, "bytes"))
-			e = json_object_array_get_idx(list, ++i);
+			e = at(list, ++i);
 		putchar(label_of(e).mark);
 	}
 	putchar('\n');
@@ -57,8 +59,8 @@ static void list_extents(struct json_object *list, int64_t begin)
 	struct json_object *e;
 	size_t i;
 
-	for (i = 0; i < json_object_array_length(list); i++) {
-		e = json_object_array_get_idx(list, i);
+	for (i = 0; i < count(list); i++) {
+		e = at(list, i);
 		printf("%8" PRId64 " MiB  %7" PRId64 " MiB  %-10s %s\n",
 		       MIB(get_int(e, "offset") - begin), MIB(get_int(e, "bytes")),
 		       label_of(e).word, get(e, "domain") ? get_text(e, "domain") : "");
@@ -89,8 +91,9 @@ static void view_host(struct json_object *o, unsigned width)
 	       SECONDS("epoch_ns"), SECONDS("swap_wait_max_ns"));
 }
 
-void view_memory(struct json_object *o, unsigned width)
+void view_memory(struct json_object *o)
 {
+	unsigned width = screen_picture_width();
 	struct json_object *list = get(o, "extents");
 	int64_t total = get_int(o, "total_bytes");
 
@@ -125,9 +128,9 @@ void view_memory_plan(struct json_object *o)
 		printf("no memory");
 	if (get_int(o, "clear_bytes"))
 		printf(", after %" PRId64 " MiB have been cleared", MIB(get_int(o, "clear_bytes")));
-	for (i = 0; i < json_object_array_length(list); i++)
-		printf("%s%" PRId64, i ? ", " : "; VFs to be moved: ",
-		       json_object_get_int64(json_object_array_get_idx(list, i)));
+	for (i = 0; i < count(list); i++)
+		printf("%s%" PRId64,
+		       i ? ", " : "; VFs to be moved: ", json_object_get_int64(at(list, i)));
 	if (i)
 		printf(" (%" PRId64 " MiB)", MIB(get_int(o, "move_bytes")));
 	if (get(o, "cost"))
@@ -155,8 +158,8 @@ static void row_svg(struct json_object *list, int64_t begin, int64_t total, int 
 	struct json_object *e;
 	size_t i;
 
-	for (i = 0; i < json_object_array_length(list); i++) {
-		e = json_object_array_get_idx(list, i);
+	for (i = 0; i < count(list); i++) {
+		e = at(list, i);
 		x = 50 + (double)(get_int(e, "offset") - begin) * scale;
 		w = (double)get_int(e, "bytes") * scale;
 		fprintf(to,

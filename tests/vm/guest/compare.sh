@@ -18,7 +18,7 @@ END
 	need "both run" await 40 at_least 1 dispatches 10
 	await 60 at_least 1 dispatches 1000
 	ctl -o json gpu show | jq -r .device
-	ctl stats | head -5
+	ctl stats | head -6
 	kill -INT $a $b
 	wait $a $b
 	kill $vgpud_pid

@@ -68,7 +68,7 @@ kill -INT $c $d
 wait $c $d
 ctl vf list
 ctl gpu show | grep -E "over|switches"
-ctl stats | head -5
+ctl stats | head -6
 if [ "$hold" = sysfs ]; then
 	check "vgpud --release is refused while vgpud holds the PF" sh -c "vgpud --release $pf 2>&1 | grep -q 'another program holds'"
 fi

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Reads vgpud's answers. Texts and objects stay the object's. Any thread. */
+#ifndef VGPUCTL_ANSWER_H
+#define VGPUCTL_ANSWER_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+
+/* Members of an object: 0, "-", false and NULL if it has none of that name, or if it is null. */
+static inline struct json_object *get(struct json_object *o, const char *key)
+{
+	struct json_object *value = NULL;
+
+	json_object_object_get_ex(o, key, &value);
+	return value;
+}
+
+static inline int64_t get_int(struct json_object *o, const char *key)
+{
+	return json_object_get_int64(get(o, key));
+}
+
+static inline bool get_bool(struct json_object *o, const char *key)
+{
+	return json_object_get_boolean(get(o, key));
+}
+
+static inline const char *get_text(struct json_object *o, const char *key)
+{
+	struct json_object *value = get(o, key);
+
+	return value ? json_object_get_string(value) : "-";
+}
+
+static inline double get_ms(struct json_object *o, const char *key)
+{
+	return (double)get_int(o, key) / 1e6;
+}
+
+/* A list, which may be NULL: how many elements it has, and element I (NULL: there is none). */
+static inline size_t count(struct json_object *list)
+{
+	return list ? json_object_array_length(list) : 0;
+}
+
+static inline struct json_object *at(struct json_object *list, size_t i)
+{
+	return i < count(list) ? json_object_array_get_idx(list, i) : NULL;
+}
+
+/* PART of WHOLE; 0 if there is no whole. */
+static inline double ratio(double part, double whole)
+{
+	return whole > 0 ? part / whole : 0;
+}
+
+/* What the policy promises the VF of the engine's time while all VFs have work. */
+static inline double promised(struct json_object *vf)
+{
+	return ratio((double)get_int(vf, "share_numerator"),
+		     (double)get_int(vf, "share_denominator"));
+}
+
+/* The engine time that a VF had, charged and donated, nanoseconds. */
+static inline double served(struct json_object *vf)
+{
+	return (double)(get_int(vf, "run_ns") + get_int(vf, "donated_ns"));
+}
+
+/* How long the VF had work or the engine, nanoseconds: the time of which it received a part. A VF
+ * that came late or was idle has a short one, and its part is not smaller for it. */
+static inline double wanted(struct json_object *vf)
+{
+	return served(vf) + (double)get_int(vf, "wait_ns");
+}
+
+#endif

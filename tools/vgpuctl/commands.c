@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands.h"
+
+#include <string.h>
+
+#include "options.h"
+#include "text.h"
+#include "view.h"
+
+#define SHOWS (TAKES_GPU | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
+#define LISTS (TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
+#define ACTS (TAKES_GPU | TAKES_FORMAT)
+
+const struct command commands[] = {
+	{"gpu", "list", "gpu.list", "", "list the GPUs", NO_GPU, LISTS, view_gpu_list, NULL, NULL},
+	{"gpu", "show", "gpu.show", "", "show the state of a GPU", EACH_GPU, SHOWS, view_gpu_show,
+	 NULL, NULL},
+	{"vf", "list", "vf.list", "", "list the VFs: share promised and received", EACH_GPU, SHOWS,
+	 view_vf_list, NULL, NULL},
+	{"vf", "show", "vf.show", "VF", "show all figures of a VF", ONE_GPU, SHOWS, view_vf_show,
+	 NULL, NULL},
+	{"vf", "set", "vf.set", "VF NAME=VALUE...", "change parameters of a VF without a VM",
+	 ONE_GPU, ACTS, view_params, NULL, NULL},
+	{"vf", "reset", "vf.reset", "VF", "reset a VF: its guest loses its work; ends a quarantine",
+	 ONE_GPU, ACTS, NULL, NULL, NULL},
+	{"memory", "show", "memory.show", "", "show which VF has which part of the memory",
+	 EACH_GPU, SHOWS | TAKES_SVG, view_memory, memory_svg, NULL},
+	{"memory", "plan", "memory.plan", "VF SIZE",
+	 "show what a resize of a VF would move and clear", ONE_GPU, ACTS, view_memory_plan, NULL,
+	 NULL},
+	{"memory", "set", "memory.set", "VF SIZE", "resize a VF to SIZE: 512M, 2G or none", ONE_GPU,
+	 ACTS | TAKES_FORCE, view_memory_plan, NULL, NULL},
+	{"memory", "compact", "memory.compact", "",
+	 "move partitions until the free memory is one block", ONE_GPU, ACTS, NULL, NULL, NULL},
+	{"vm", "list", "vm.list", "", "list the VMs that have a VF", NO_GPU, LISTS, view_vm_list,
+	 NULL, NULL},
+	{"vm", "show", "vm.list", "VM", "show all figures of a VM's VFs", NO_GPU, LISTS, NULL, NULL,
+	 NULL},
+	{"vm", "top", "vf.list", "", "show the VMs' shares live", EACH_GPU,
+	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
+	{"vm", "explain", "vm.explain", "VM", "show what a VM claims and has, or why it gets none",
+	 NO_GPU, TAKES_FORMAT, view_vm_explain, NULL, NULL},
+	{"vm", "set", NULL, "VM NAME=VALUE...",
+	 "change the claim in a VM's XML, and its VF if it runs", NO_GPU, 0, NULL, NULL, NULL},
+	{"policy", "list", "policy.list", "", "list the policies and their parameters", NO_GPU,
+	 TAKES_FORMAT, view_policy_list, NULL, NULL},
+	{"policy", "show", "policy.show", "", "show the policy in force and its parameters",
+	 EACH_GPU, SHOWS, view_policy_show, NULL, NULL},
+	{"policy", "explain", "vf.list", "", "show what the policy promises to each VF", EACH_GPU,
+	 SHOWS, view_policy_explain, NULL, NULL},
+	{"policy", "set", "policy.set", "[POLICY] [NAME=VALUE...]",
+	 "change the policy or its parameters", ONE_GPU, ACTS, view_policy_set, NULL, NULL},
+	{"top", NULL, "vf.list", "", "show the VFs' shares live", EACH_GPU,
+	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
+	{"timeline", NULL, "timeline", "", "show which VF ran when", EACH_GPU,
+	 SHOWS | TAKES_MS | TAKES_SVG | TAKES_HTML, view_timeline, timeline_svg, timeline_html},
+	{"trace", NULL, "timeline", "", "print the timeline for Perfetto", EACH_GPU,
+	 TAKES_GPU | TAKES_MS, NULL, NULL, NULL},
+	{"stats", NULL, "stats", "", "show latencies and counters", EACH_GPU, SHOWS, view_stats,
+	 NULL, NULL},
+	{"events", NULL, "events", "", "list hangs, resets and exclusive windows", EACH_GPU,
+	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_LIMIT | TAKES_SINCE | TAKES_FOLLOW, NULL,
+	 NULL, NULL},
+	{"doctor", NULL, NULL, "", "check whether this host is ready; changes nothing", NO_GPU,
+	 TAKES_FORMAT, NULL, NULL, NULL},
+	{"validate", NULL, NULL, "FILE|VM", "check a domain's XML and print its claim", NO_GPU,
+	 TAKES_FORMAT, NULL, NULL, NULL},
+	{"record", NULL, "record", "", "save the latest events for vgpu-sim replay", ONE_GPU,
+	 TAKES_GPU | TAKES_OUTPUT, NULL, NULL, NULL},
+	{"complete", NULL, NULL, "[WORD...]", "print how the last word may go on, for shells",
+	 NO_GPU, 0, NULL, NULL, NULL},
+	{NULL, NULL, NULL, NULL, NULL, NO_GPU, 0, NULL, NULL, NULL},
+};
+
+static void name_of(const struct command *c, char *out, size_t size)
+{
+	snprintf(out, size, "%s%s%s", c->noun, c->verb ? " " : "", c->verb ? c->verb : "");
+}
+
+static void row(FILE *to, const struct command *c)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%s%s%s %s", c->noun, c->verb ? " " : "",
+		 c->verb ? c->verb : "", c->words);
+	fprintf(to, "  %-38s %s\n", text, c->help);
+}
+
+/* Whether a command begins with the words; those beyond a command's name are its arguments. */
+static bool begins(const struct command *c, char *const *words, int n)
+{
+	return (n < 1 || strcmp(c->noun, words[0]) == 0) &&
+	       (n < 2 || !c->verb || strcmp(c->verb, words[1]) == 0);
+}
+
+/* Says that there is no such command, and which one the user may have meant. */
+static void unknown(char *const *words, int n)
+{
+	char wanted[80], name[40], best[40] = "";
+	const struct command *c;
+	unsigned least = 4, d;
+
+	snprintf(wanted, sizeof(wanted), "%.38s%s%.38s", words[0], n > 1 ? " " : "",
+		 n > 1 ? words[1] : "");
+	for (c = commands; c->noun; c++) {
+		name_of(c, name, sizeof(name));
+		d = text_distance(c->verb ? wanted : words[0], name);
+		if (d < least && d < strlen(name)) {
+			least = d;
+			snprintf(best, sizeof(best), "%s", name);
+		}
+	}
+	fprintf(stderr, "vgpuctl: %s: no such command", wanted);
+	if (best[0])
+		fprintf(stderr, "; did you mean '%s'?", best);
+	fputs(best[0] ? " See vgpuctl --help\n" : "; see vgpuctl --help\n", stderr);
+}
+
+/* Says which verbs a noun has. */
+static void want_verb(const char *noun)
+{
+	const struct command *c;
+	const char *before = "want ";
+
+	fprintf(stderr, "vgpuctl: %s: ", noun);
+	for (c = commands; c->noun; c++) {
+		if (strcmp(c->noun, noun) != 0)
+			continue;
+		fprintf(stderr, "%s%s", before, c->verb);
+		before = c[1].noun && c[2].noun && strcmp(c[1].noun, noun) == 0 &&
+					 strcmp(c[2].noun, noun) != 0
+				 ? " or "
+				 : ", ";
+	}
+	fprintf(stderr, "; see vgpuctl %s --help\n", noun);
+}
+
+const struct command *command_find(char *const *words, int n, int *used)
+{
+	const struct command *c;
+	bool noun = false;
+
+	for (c = commands; c->noun; c++) {
+		*used = c->verb ? 2 : 1;
+		if (n >= *used && begins(c, words, n))
+			return c;
+		noun = noun || strcmp(c->noun, words[0]) == 0;
+		/* The VMs are what one asks for with the noun alone. */
+		if (n == 1 && strcmp(words[0], "vm") == 0 && begins(c, words, n)) {
+			*used = 1;
+			return c;
+		}
+	}
+	if (noun && n == 1)
+		want_verb(words[0]);
+	else
+		unknown(words, n);
+	return NULL;
+}
+
+bool command_help(FILE *to, char *const *words, int n)
+{
+	const struct command *c, *only = NULL;
+	unsigned takes = 0, found = 0;
+
+	for (c = commands; c->noun; c++)
+		if (begins(c, words, n)) {
+			only = c;
+			takes |= c->takes;
+			found++;
+		}
+	if (found == 0) {
+		unknown(words, n);
+		return false;
+	}
+	if (found > 1) {
+		fprintf(to, "usage: vgpuctl [options] %s\n\n", n ? words[0] : "COMMAND");
+		for (c = commands; c->noun; c++)
+			if (begins(c, words, n))
+				row(to, c);
+	} else {
+		fprintf(to, "usage: vgpuctl %s%s%s%s%s [options]\n\n  %s\n", only->noun,
+			only->verb ? " " : "", only->verb ? only->verb : "",
+			only->words[0] ? " " : "", only->words, only->help);
+	}
+	fputs("\nOptions:\n", to);
+	options_help(to, takes);
+	if (n == 0)
+		fputs("\nA VF is a number, a PCI address or the path of a vfio-user socket.\n"
+		      "vgpuctl COMMAND --help shows what one command takes.\n"
+		      "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 vgpud not "
+		      "reached,\n"
+		      "4 permission denied, 5 no such GPU or VM.\n",
+		      to);
+	return true;
+}

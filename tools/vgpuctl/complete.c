@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Completion, for every shell: the table of commands says what a word is, and vgpud which GPUs,
+ * VFs, policies and parameters there are. Without vgpud there are no names, and no message.
+ */
+#include "complete.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "commands.h"
+#include "session.h"
+
+#define MAX_WORDS 40
+
+/* The words before the last one, without options and their values. */
+struct line {
+	const struct options *options;
+	const char *words[MAX_WORDS];
+	int n;
+};
+
+static void offer_each(struct json_object *list, const char *key, const char *after)
+{
+	size_t i;
+
+	for (i = 0; i < count(list); i++)
+		printf("%s%s\n", get_text(at(list, i), key), after);
+}
+
+/* Asks vgpud; NULL: it does not answer. */
+static struct json_object *ask(const struct line *line, const char *method, const char *vf)
+{
+	struct session s = {.options = line->options, .fd = -1};
+	struct json_object *args = json_object_new_object(), *answer = NULL;
+
+	if (session_open(&s) == EXIT_OK && (!vf || session_find_vf(&s, vf, args) == EXIT_OK)) {
+		if (line->options->gpu && count(s.gpus) == 1)
+			json_object_object_add(args, "gpu",
+					       json_object_get(get(at(s.gpus, 0), "gpu")));
+		session_call(&s, method, json_object_get(args), &answer);
+	}
+	json_object_put(args);
+	session_close(&s);
+	return answer;
+}
+
+static void offer_asked(const struct line *line, const char *method, const char *list,
+			const char *key)
+{
+	struct json_object *answer = ask(line, method, NULL);
+
+	offer_each(get(answer, list), key, "");
+	json_object_put(answer);
+}
+
+static void offer_keys(struct json_object *o)
+{
+	struct json_object_iterator i = json_object_iter_begin(o), end = json_object_iter_end(o);
+
+	for (; !json_object_iter_equal(&i, &end); json_object_iter_next(&i))
+		printf("%s=\n", json_object_iter_peek_name(&i));
+}
+
+/* The parameters of a VF, or of the policy in force or named. */
+static void offer_params(const struct line *line, const struct command *c)
+{
+	struct json_object *answer, *list;
+	size_t i;
+
+	if (strcmp(c->method, "vf.set") == 0) {
+		answer = ask(line, "vf.show", line->words[2]);
+		if (get(answer, "params"))
+			offer_keys(get(answer, "params"));
+		json_object_put(answer);
+		return;
+	}
+	if (line->n <= 2 || strchr(line->words[2], '=')) {
+		answer = ask(line, "policy.show", NULL);
+		offer_each(get(answer, "params"), "name", "=");
+		json_object_put(answer);
+		return;
+	}
+	answer = ask(line, "policy.list", NULL);
+	list = get(answer, "policies");
+	for (i = 0; i < count(list); i++)
+		if (strcmp(get_text(at(list, i), "policy"), line->words[2]) == 0)
+			offer_each(get(at(list, i), "params"), "name", "=");
+	json_object_put(answer);
+}
+
+/* Offers arguments: what the command's words say at the place of the last word. */
+static void offer_arguments(const struct line *line, const struct command *c, int used)
+{
+	bool is_first = line->n == used;
+
+	if (is_first && strncmp(c->words, "VF", 2) == 0)
+		offer_asked(line, "vf.list", "vfs", "vf");
+	else if (is_first && strcmp(c->words, "FILE|VM") == 0)
+		fputs(":files\n:vms\n", stdout);
+	else if (is_first && strcmp(c->method ? c->method : "", "vm.list") == 0 && c->words[0])
+		offer_asked(line, "vm.list", "vms", "domain");
+	else if (is_first && strncmp(c->words, "VM", 2) == 0)
+		fputs(":vms\n", stdout);
+	else if (line->n == used + 1 && strcmp(c->words, "VF SIZE") == 0)
+		fputs("none\n", stdout);
+	else if (c->method && strstr(c->words, "NAME=VALUE"))
+		offer_params(line, c);
+	if (is_first && strncmp(c->words, "[POLICY]", 8) == 0)
+		offer_asked(line, "policy.list", "policies", "policy");
+}
+
+/* Offers nouns, or the verbs of a noun. */
+static void offer_commands(const struct line *line)
+{
+	const struct command *c, *before;
+
+	for (c = commands; c->noun; c++) {
+		if (line->n == 1 && c->verb && strcmp(c->noun, line->words[0]) == 0)
+			puts(c->verb);
+		for (before = commands; before < c && strcmp(before->noun, c->noun) != 0; before++)
+			;
+		if (line->n == 0 && before == c)
+			puts(c->noun);
+	}
+}
+
+static const struct command *find(const struct line *line, int *used)
+{
+	const struct command *c;
+
+	for (c = commands; c->noun; c++) {
+		*used = c->verb ? 2 : 1;
+		if (line->n >= *used && strcmp(line->words[0], c->noun) == 0 &&
+		    (!c->verb || strcmp(line->words[1], c->verb) == 0))
+			return c;
+	}
+	return NULL;
+}
+
+static void offer_values(const struct line *line, const char *value)
+{
+	if (strcmp(value, "NAME") == 0)
+		offer_asked(line, "gpu.list", "gpus", "gpu");
+	else if (strcmp(value, "FILE") == 0 || strcmp(value, "PATH") == 0)
+		puts(":files");
+	else if (strcmp(value, "json") == 0)
+		puts("json\ntext");
+	else if (strcmp(value, "COLUMN") == 0)
+		puts("vf\nvm\nnow\nreceived\nwait\nturns\noverrun");
+}
+
+int complete(const struct options *options, char **words)
+{
+	struct options asked = *options;
+	struct line line = {.options = &asked};
+	const char *last = "", *value = NULL;
+	const struct command *c;
+	int used = 0, i, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	/* A shell shows what may come next, and no messages. */
+	if (null >= 0)
+		dup2(null, STDERR_FILENO);
+	for (i = 0; words[i]; i++) {
+		last = words[i];
+		if (!words[i + 1])
+			break;
+		if (value) {
+			if (strcmp(value, "NAME") == 0)
+				asked.gpu = words[i];
+			if (strcmp(value, "PATH") == 0)
+				asked.socket = words[i];
+			value = NULL;
+		} else if (words[i][0] == '-') {
+			value = options_value(words[i]);
+		} else if (line.n < MAX_WORDS) {
+			line.words[line.n++] = words[i];
+		}
+	}
+	c = find(&line, &used);
+	if (value)
+		offer_values(&line, value);
+	else if (last[0] == '-')
+		options_names(stdout, c ? c->takes : UINT32_MAX);
+	else if (c)
+		offer_arguments(&line, c, used);
+	else
+		offer_commands(&line);
+	if (null >= 0)
+		close(null);
+	return EXIT_OK;
+}

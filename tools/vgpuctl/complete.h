@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VGPUCTL_COMPLETE_H
+#define VGPUCTL_COMPLETE_H
+
+#include "options.h"
+
+/* Prints, one on a line, what the last of WORDS may be, given those before it; the words end at
+ * NULL. ":files" stands for the names of files, ":vms" for those of libvirt's domains. Returns an
+ * exit code. */
+int complete(const struct options *options, char **words);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of the command line. */
+#ifndef VGPUCTL_OPTIONS_H
+#define VGPUCTL_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Options that only some commands take, as bits. */
+enum {
+	TAKES_GPU = 1 << 0,
+	TAKES_FORMAT = 1 << 1,
+	TAKES_WATCH = 1 << 2, /* --watch */
+	TAKES_TIMES = 1 << 3, /* --interval, --count */
+	TAKES_MS = 1 << 4,
+	TAKES_SVG = 1 << 5,
+	TAKES_HTML = 1 << 6,
+	TAKES_LIMIT = 1 << 7,
+	TAKES_SINCE = 1 << 8,
+	TAKES_FOLLOW = 1 << 9,
+	TAKES_OUTPUT = 1 << 10,
+	TAKES_FORCE = 1 << 11,
+	TAKES_SORT = 1 << 12,
+};
+
+struct options {
+	const char *socket, *gpu, *svg, *html, *output, *since, *sort;
+	bool json, force, watch, follow, help, version;
+	int64_t ms, limit, count;
+	double interval;
+	unsigned given; /* of the bits above */
+	char **words;	/* what is no option, in order */
+	int n_words;
+};
+
+/* Reads the command line: options may stand anywhere, as --name VALUE or --name=VALUE. Reorders
+ * ARGV, in which the words stay. Returns 0, or -EINVAL with the reason on stderr. */
+int options_read(int argc, char **argv, struct options *o);
+/* Prints the options that a command takes, and those that every command takes. */
+void options_help(FILE *to, unsigned takes);
+/* Returns the name of the first option of GIVEN that is not in TAKES; NULL: there is none. */
+const char *options_refused(unsigned given, unsigned takes);
+/* Prints the names of the options that a command takes, one on a line. */
+void options_names(FILE *to, unsigned takes);
+/* Returns what the value of option WORD is, as the help calls it (FILE, NAME...); NULL: WORD is no
+ * option, or one without a value. */
+const char *options_value(const char *word);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "control_client.h"
+#include "screen.h"
+#include "vgpu/number.h"
+
+#define DEFAULT_SOCKET "/run/vgpud/control.sock"
+
+static int exit_code(int r)
+{
+	return r == -EACCES	  ? EXIT_DENIED
+	       : r == -ENOENT	  ? EXIT_NOT_FOUND
+	       : r == -ECONNRESET ? EXIT_NO_DAEMON
+				  : EXIT_FAILED;
+}
+
+void print_json(struct json_object *o)
+{
+	puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+}
+
+int session_call(struct session *s, const char *method, struct json_object *args,
+		 struct json_object **result)
+{
+	struct vgpu_error err = {""};
+	int r = client_call(s->fd, method, args, result, &err);
+
+	if (r == 0)
+		return EXIT_OK;
+	screen_end();
+	fprintf(stderr, "vgpuctl: %s\n", err.text);
+	return exit_code(r);
+}
+
+int session_call_gpu(struct session *s, size_t i, const char *method, struct json_object *args,
+		     struct json_object **result)
+{
+	const char *name = get_text(at(s->gpus, i), "gpu");
+	int r;
+
+	if (!args)
+		args = json_object_new_object();
+	json_object_object_add(args, "gpu", json_object_new_string(name));
+	r = session_call(s, method, args, result);
+	if (r == EXIT_OK && !get(*result, "gpu"))
+		json_object_object_add(*result, "gpu", json_object_new_string(name));
+	return r;
+}
+
+/* Whether WORD is the address, in full or without the PCI domain 0000. */
+static bool is_address(const char *address, const char *word)
+{
+	return strcmp(address, word) == 0 ||
+	       (strncmp(address, "0000:", 5) == 0 && strcmp(address + 5, word) == 0);
+}
+
+/* Whether WORD is the name of the GPU, or its PCI address: "sysfs:ADDRESS", "vfio:ADDRESS,...". */
+static bool is_gpu(struct json_object *gpu, const char *word)
+{
+	const char *device = strchr(get_text(gpu, "device"), ':');
+	char address[64];
+
+	if (strcmp(get_text(gpu, "gpu"), word) == 0)
+		return true;
+	snprintf(address, sizeof(address), "%.*s", device ? (int)strcspn(device + 1, ",") : 0,
+		 device ? device + 1 : "");
+	return is_address(address, word);
+}
+
+static int find_gpus(struct session *s)
+{
+	const char *word = s->options->gpu;
+	struct json_object *answer = NULL, *list;
+	int r = session_call(s, "gpu.list", NULL, &answer);
+	size_t i;
+
+	s->gpus = json_object_new_array();
+	list = get(answer, "gpus");
+	for (i = 0; i < count(list); i++)
+		if (!word || is_gpu(at(list, i), word))
+			json_object_array_add(s->gpus, json_object_get(at(list, i)));
+	json_object_put(answer);
+	if (r == EXIT_OK && word && count(s->gpus) == 0) {
+		fprintf(stderr, "vgpuctl: gpu %s: no such GPU; 'vgpuctl gpu list' shows them\n",
+			word);
+		return EXIT_NOT_FOUND;
+	}
+	return r;
+}
+
+int session_open(struct session *s)
+{
+	const char *path = s->options->socket ? s->options->socket : DEFAULT_SOCKET;
+	struct vgpu_error err = {""};
+
+	if (s->fd >= 0)
+		return EXIT_OK;
+	s->fd = client_connect(path, &err);
+	if (s->fd < 0) {
+		fprintf(stderr, "vgpuctl: %s\n", err.text);
+		return s->fd == -EACCES ? EXIT_DENIED : EXIT_NO_DAEMON;
+	}
+	return find_gpus(s);
+}
+
+void session_close(struct session *s)
+{
+	json_object_put(s->gpus);
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+int session_find_vf(struct session *s, const char *word, struct json_object *args)
+{
+	struct json_object *answer, *vf;
+	int64_t number;
+	size_t g, i;
+	int r;
+
+	if (vgpu_parse_between(word, 0, 1000000, &number) == 0) {
+		json_object_object_add(args, "vf", json_object_new_int64(number));
+		return EXIT_OK;
+	}
+	if (!strpbrk(word, ":/")) {
+		fprintf(stderr,
+			"vgpuctl: %s: want the number or the address of a VF, as in 'vgpuctl vf "
+			"list'\n",
+			word);
+		return EXIT_USAGE;
+	}
+	r = session_open(s);
+	if (r != EXIT_OK)
+		return r;
+	for (g = 0; g < count(s->gpus); g++) {
+		r = session_call_gpu(s, g, "vf.list", NULL, &answer);
+		if (r != EXIT_OK)
+			return r;
+		for (i = 0; i < count(get(answer, "vfs")); i++) {
+			vf = at(get(answer, "vfs"), i);
+			if (!is_address(get_text(vf, "address"), word))
+				continue;
+			json_object_object_add(args, "gpu", json_object_get(get(answer, "gpu")));
+			json_object_object_add(args, "vf", json_object_get(get(vf, "vf")));
+			json_object_put(answer);
+			return EXIT_OK;
+		}
+		json_object_put(answer);
+	}
+	fprintf(stderr, "vgpuctl: %s: no GPU has a VF at that address\n", word);
+	return EXIT_NOT_FOUND;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* The connection to vgpud, and which GPUs a command is about. One thread. */
+#ifndef VGPUCTL_SESSION_H
+#define VGPUCTL_SESSION_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "options.h"
+
+/* Exit codes: scripts rely on them, and vgpuctl(8) lists them. */
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NO_DAEMON = 3,
+	EXIT_DENIED = 4,
+	EXIT_NOT_FOUND = 5
+};
+
+struct session {
+	const struct options *options;
+	int fd;			  /* -1: not connected yet */
+	struct json_object *gpus; /* of gpu.list: those that the command is about */
+};
+
+/* Connects to vgpud, if that was not done before, and finds the GPUs: the one that --gpu names, by
+ * its name or its PCI address, or all. Returns an exit code; what failed is on stderr then. */
+int session_open(struct session *s);
+void session_close(struct session *s);
+
+/* In an open session: calls METHOD with ARGS, which it frees. Returns an exit code: EXIT_OK and the
+ * result, which the caller frees, or what failed is on stderr and the screen is given back. */
+int session_call(struct session *s, const char *method, struct json_object *args,
+		 struct json_object **result);
+/* The same for GPU I; the result has the GPU's name as "gpu". */
+int session_call_gpu(struct session *s, size_t i, const char *method, struct json_object *args,
+		     struct json_object **result);
+/* Finds the VF that WORD names: its number, PCI address or path. Adds "vf" to ARGS, and its GPU
+ * unless WORD is a number. Connects if it must. Returns an exit code, as session_call. */
+int session_find_vf(struct session *s, const char *word, struct json_object *args);
+
+/* Prints an answer as JSON. */
+void print_json(struct json_object *o);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Which VF did what from when to when, from the records of vgpud's method timeline. */
+#ifndef VGPUCTL_SPANS_H
+#define VGPUCTL_SPANS_H
+
+#include <json-c/json.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAX_VFS 32
+
+enum kind { RUN, OVERRUN, WINDOW, RESET, KINDS };
+
+/* What they are called. */
+extern const char *const kind_names[KINDS];
+
+struct span {
+	int64_t from, to; /* CLOCK_MONOTONIC, nanoseconds */
+	int vf;
+	enum kind kind;
+};
+
+struct spans {
+	struct span *list;
+	size_t n;
+};
+
+/* Returns the spans of an answer; the caller frees the list. */
+struct spans spans_collect(struct json_object *answer);
+/* Returns the VFs of an answer. */
+int spans_vfs(struct json_object *answer);
+/* Returns the name of the VF's VM; "": it has none. The text is the answer's. */
+const char *spans_vm(struct json_object *answer, int vf);
+/* Writes "VF N", with the name of its VM. */
+void spans_label(struct json_object *answer, int vf, char *out, size_t size);
+/* Returns the distance of marks on an axis, nanoseconds: 1, 2 or 5 times a power of ten, so that
+ * SPAN has at most MOST of them. */
+int64_t spans_step(int64_t span, unsigned most);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef VGPUCTL_TOP_H
+#define VGPUCTL_TOP_H
+
+#include "session.h"
+
+/* Shows the VFs' shares again and again; BY_VM: only those that belong to a VM. Returns an exit
+ * code. */
+int top(struct session *s, bool by_vm);
+
+#endif

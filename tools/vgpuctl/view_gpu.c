@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "view.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "answer.h"
+#include "table.h"
+
+static const char *mib(int64_t bytes, char *text)
+{
+	snprintf(text, 32, "%" PRId64 " MiB", bytes >> 20);
+	return text;
+}
+
+void view_gpu_list(struct json_object *o)
+{
+	static const char *const heads[] = {"GPU", "DEVICE", ">VFS", "POLICY", NULL};
+	struct json_object *list = get(o, "gpus");
+	struct table *t = table_new(heads);
+	size_t i;
+
+	for (i = 0; i < count(list); i++) {
+		struct json_object *g = at(list, i);
+
+		cell(t, "%s", get_text(g, "gpu"));
+		cell(t, "%s", get_text(g, "device"));
+		cell(t, "%" PRId64, get_int(g, "vfs"));
+		cell(t, "%s", get_text(g, "policy"));
+	}
+	table_print(t);
+}
+
+static void line(const char *name, const char *value)
+{
+	printf("%-18s %s\n", name, value);
+}
+
+/* Prints how the GPU stops work, and how long that took when it was measured. */
+static void preemption(struct json_object *o)
+{
+	static const struct {
+		const char *level, *text;
+	} texts[] = {
+		{"tile", "cooperative, at the end of each short work item"},
+		{"block", "between the thread blocks of a GPU kernel"},
+		{"hard", "at any instruction; the work resumes there"},
+		{"kill", "none: work that does not end in time is killed and its VF reset"},
+	};
+	const char *level = get_text(o, "preemption"), *says = level;
+	char text[160];
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(level, texts[i].level) == 0)
+			says = texts[i].text;
+	if (get_int(o, "preempt_longest_ns") == 0)
+		snprintf(text, sizeof(text), "%s", says);
+	else
+		snprintf(text, sizeof(text), "%s; measured: %.0f us, at most %.0f us", says,
+			 (double)get_int(o, "preempt_typical_ns") / 1e3,
+			 (double)get_int(o, "preempt_longest_ns") / 1e3);
+	line("preemption", text);
+}
+
+/* What the engine does in a phase, for a sentence that ends in the VF, if there is one. */
+static const char *phase_text(const char *phase)
+{
+	static const char *const texts[][2] = {
+		{"parked", "no VF has work"},  {"ready", "loaded"},    {"idling", "stopping"},
+		{"dropping", "shutting down"}, {"reset", "resetting"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i][0], phase) == 0)
+			return texts[i][1];
+	return phase;
+}
+
+static void governor(struct json_object *o)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "the GPU's firmware, by vgpud's plan (%s)",
+		 get_text(o, "governor"));
+	line("scheduler", text);
+	snprintf(text, sizeof(text),
+		 "%" PRId64 " made, %" PRId64 " settings written, %" PRId64 " plans refused",
+		 get_int(o, "plans"), get_int(o, "plan_writes"), get_int(o, "plans_failed"));
+	line("plans", text);
+}
+
+static void world_switches(struct json_object *o)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "%s%s%s", phase_text(get_text(o, "phase")),
+		 get(o, "current") ? " VF " : "", get(o, "current") ? get_text(o, "current") : "");
+	line("now", text);
+	snprintf(text, sizeof(text), "%" PRId64 ", about %.1f us each, %.2f %% of the time",
+		 get_int(o, "switches"), (double)get_int(o, "switch_estimate_ns") / 1e3,
+		 100 * ratio((double)get_int(o, "switch_ns"), (double)get_int(o, "wall_ns")));
+	line("world switches", text);
+}
+
+void view_gpu_show(struct json_object *o)
+{
+	char a[32], b[32], c[32], text[160];
+
+	line("gpu", get_text(o, "gpu"));
+	line("device", get_text(o, "device"));
+	line("state", get_text(o, "state"));
+	if (get(o, "why"))
+		line("why", get_text(o, "why"));
+	snprintf(text, sizeof(text), "%s, driver %s, layout %s, over %s", get_text(o, "model"),
+		 get_text(o, "driver"), get_text(o, "layout"), get_text(o, "transport"));
+	line("model", text);
+	snprintf(text, sizeof(text), "%" PRId64 " of at most %" PRId64 "%s", get_int(o, "vfs"),
+		 get_int(o, "max_vfs"),
+		 get_bool(o, "adopted") ? ", adopted as an earlier vgpud left them" : "");
+	line("vfs", text);
+	snprintf(text, sizeof(text), "%s, %s for the PF, %s free",
+		 mib(get_int(o, "memory_bytes"), a), mib(get_int(o, "pf_memory_bytes"), b),
+		 mib(get_int(o, "free_memory_bytes"), c));
+	line("memory", text);
+	line("policy", get_text(o, "policy"));
+	json_object_object_foreach(get(o, "params"), key, value)
+		printf("  %-16s %s\n", key, json_object_get_string(value));
+	if (get(o, "evicted_policy")) {
+		snprintf(text, sizeof(text), "%s: %s", get_text(o, "evicted_policy"),
+			 get_text(o, "evicted_why"));
+		line("evicted policy", text);
+	}
+	if (get(o, "governor"))
+		governor(o);
+	else
+		world_switches(o);
+	preemption(o);
+	line("engine thread", get_bool(o, "realtime") ? "SCHED_FIFO" : "normal priority");
+}
+
+void view_stats(struct json_object *o)
+{
+	static const char *const heads[] = {"TIME", ">N", ">P50", ">P99", ">P99.9", ">MAX", NULL};
+	static const char *const times[] = {"boundary_lateness", "world_switch", "preemption",
+					    "decision"};
+	static const char *const counters[] = {"switches",	"steps",	  "records_lost",
+					       "stale_answers", "clamped_slices", "evictions",
+					       "limited_wakes"};
+	static const char *const parts[] = {"p50_ns", "p99_ns", "p999_ns", "max_ns"};
+	struct table *t = table_new(heads);
+	size_t i, j;
+
+	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		struct json_object *h = get(o, times[i]);
+
+		cell(t, "%s", times[i]);
+		cell(t, "%" PRId64, get_int(h, "n"));
+		for (j = 0; j < 4; j++)
+			cell(t, "%.1f us", (double)get_int(h, parts[j]) / 1e3);
+	}
+	printf("%s\n", get_text(o, "gpu"));
+	table_print(t);
+	printf("\nwall %.3f s, switching %.3f s, idle %.3f s\n", get_ms(o, "wall_ns") / 1e3,
+	       get_ms(o, "switch_ns") / 1e3, get_ms(o, "idle_ns") / 1e3);
+	if (get_int(o, "spun_ns"))
+		printf("waited on the CPU for ends of slices %.3f s\n", get_ms(o, "spun_ns") / 1e3);
+	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+		printf("%-16s %" PRId64 "\n", counters[i], get_int(o, counters[i]));
+}
