@@ -61,7 +61,8 @@ judge() {
 	local figures
 	recordings=("$run/shares.rec")
 	ctl record --output "${recordings[0]}" >/dev/null || fail "vgpuctl record failed"
-	audit --from "$(jq .now "$run/before.json")"
+	since=$(jq .now "$run/before.json")
+	audit
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
 	jq -e '.begin_ns / 1e9 <= $b[0].now' --slurpfile b "$run/before.json" "$run/shares.json" >/dev/null || fail "$1: the records begin too late"
 	: "${quiet:=$(jq '[.vfs[0:3][].waited_ns] | max' "$run/shares.json")}"

@@ -12,7 +12,8 @@ start_tenants --engine host --window 32M --kill-after 2000
 had=$(descriptors)
 taken_over() { [ "$(readlink "/proc/$(process_of 3 softgpu-worker)/exe")" -ef "$run/libexec/vgpud/softgpu-worker" ]; }
 was_reset() { at_least 3 resets $((resets + 1)); }
-for kind in ${*:-asks fences scribble}; do
+kinds=${*:-asks fences scribble}
+for kind in $kinds; do
 	resets=$(vf 3 resets)
 	becomes "$kind"
 	ends 3 # and its worker

@@ -54,7 +54,7 @@ struct audit_result {
 	uint64_t timed;			 /* turns that ended as planned, by a timer */
 	vgpu_nsec late_ns, late_max_ns;	 /* how late those timers came: the median, the most */
 	double late_part;		 /* the median of that over the length of the turn */
-	vgpu_nsec begin; /* the first event */
+	vgpu_nsec begin;		 /* the first event */
 	double pairs, wait; /* the largest parts of what was allowed that were needed */
 	uint32_t n_vfs;
 	struct audit_vf vfs[VGPU_GPU_MAX_VFS];
