@@ -30,6 +30,7 @@ start_tenants() { # options of softgpu
 	observe before
 	await 20 have_run before
 	observe after
+	recordings=()
 	bound=$(jq '[.vfs[0:3][] | .lag_bound_ns] | max' "$run/after.json")
 	judge "nobody attacks"
 }
@@ -59,8 +60,7 @@ have_run() {
 # $ATTACK_FIGURES.
 judge() {
 	local figures
-	recordings=("$run/shares.rec")
-	ctl record --output "${recordings[0]}" >/dev/null || fail "vgpuctl record failed"
+	record_more
 	since=$(jq .now "$run/before.json")
 	audit
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
@@ -91,10 +91,22 @@ judge() {
 	jq -e '.owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour owes time that others took"
 	jq -e '.innocents_reset == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
+# A VF process that was taken over can cause so many events that one recording does not reach back to the beginning.
+record_more() {
+	recorded=$(steps)
+	recordings+=("$run/shares.${#recordings[@]}.rec")
+	ctl record --output "${recordings[-1]}" >/dev/null || fail "vgpuctl record failed"
+}
+have_run_in_records() { # NAME
+	[ "$(steps)" -lt $((recorded + 3000)) ] || record_more
+	have_run "$1"
+}
 # neighbours_keep WHAT: judges what has been since `before`, for as long as 40 more slices take.
 neighbours_keep() {
+	recordings=()
+	record_more
 	observe middle
-	await 20 have_run middle
+	await 20 have_run_in_records middle
 	observe after
 	judge "$1"
 }
