@@ -36,10 +36,8 @@ start_tenants() { # options of softgpu
 }
 # CPU time, in ticks, that the host of a virtual machine took from it since boot.
 stolen() { awk '/^cpu / {print $9}' /proc/stat; }
-# observe NAME: saves what vgpud's ledgers have by now, as NAME.json, and what its clock shows.
-observe() {
-	jq --argjson stolen "$(stolen)" --argjson now "$(cut -d' ' -f1 /proc/uptime)" '. + {stolen: $stolen, now: $now}' <(json vf list) >"$run/$1.json"
-}
+# observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
+observe() { jq --argjson stolen "$(stolen)" '. + {stolen: $stolen}' <(json vf list) >"$run/$1.json"; }
 # was_fit BEFORE AFTER: this machine's host took at most max_stolen percent of its CPU time meanwhile.
 was_fit() {
 	jq -en --slurpfile b "$run/$1.json" --slurpfile a "$run/$2.json" --argjson most $max_stolen --argjson ticks "$(($(getconf CLK_TCK) * $(nproc)))" \
@@ -61,10 +59,10 @@ have_run() {
 judge() {
 	local figures
 	record_more
-	since=$(jq .now "$run/before.json")
+	since=$(jq '.wall_ns / 1e9' "$run/before.json")
 	audit
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
-	jq -e '.begin_ns / 1e9 <= $b[0].now' --slurpfile b "$run/before.json" "$run/shares.json" >/dev/null || fail "$1: the records begin too late"
+	jq -e '.begin_ns <= $b[0].wall_ns' --slurpfile b "$run/before.json" "$run/shares.json" >/dev/null || fail "$1: the records begin too late"
 	: "${quiet:=$(jq '[.vfs[0:3][].waited_ns] | max' "$run/shares.json")}"
 	was_fit before after || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --arg attack "$1" --slurpfile b "$run/before.json" --slurpfile a "$run/after.json" --slurpfile r "$run/shares.json" \

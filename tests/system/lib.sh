@@ -121,7 +121,7 @@ active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | lengt
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
 recordings=() since=0
 steps() { json stats | jq .steps; }
-audit() { # the recordings so far, as shares.json; waits since the instant $since of vgpud's clock
+audit() { # the recordings so far, as shares.json; waits since $since seconds of the ledgers' wall_ns
 	"$sim" audit --json --from "$since" "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
 	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
