@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What attacks on a VF cost its neighbours: runs the tests of attacks with all their kinds, and writes what they measured, as
+# What attacks on a VF cost its neighbours: runs the tests of attacks, and writes what they measured, as
 # docs/figures/attacks.json. A test that fails ends this. VGPU_BUILD names the build.
 set -euo pipefail
 tests=$(cd "$(dirname "$0")/../system" && pwd)
@@ -13,7 +13,7 @@ load=$(cut -d' ' -f1 /proc/loadavg)
 run attacks
 run attack-memory
 run attack-process
-run attack-worker deaf asks fences scribble truncate
+run attack-worker
 jq -s --arg day "$(date -u +%F)" --arg load "$load" \
 	--arg machine "$(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(nproc) CPUs, Linux $(uname -r)" \
 	'{bench: "attacks", day: $day, machine: $machine, load: ($load | tonumber), attacks: [.[] | select(.attack != "nobody attacks") |

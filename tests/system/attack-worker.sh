@@ -12,7 +12,7 @@ start_tenants --engine host --window 32M --kill-after 2000
 had=$(descriptors)
 taken_over() { [ "$(readlink "/proc/$(process_of 3 softgpu-worker)/exe")" -ef "$run/libexec/vgpud/softgpu-worker" ]; }
 was_reset() { at_least 3 resets $((resets + 1)); }
-kinds=${*:-asks fences scribble}
+kinds=${*:-asks fences}
 for kind in $kinds; do
 	resets=$(vf 3 resets)
 	becomes "$kind"
