@@ -345,7 +345,7 @@ static void waits_are_measured(void)
 		run_events(500);
 		next_stop_late = 500 * VGPU_MSEC;
 		run_events(500);
-		audit_from = late ? now : 0;
+		audit_from = late ? now - VGPU_SEC : 0; /* when the core began */
 		slept = now;
 		step((struct vgpu_event){.type = VGPU_EV_EMPTY, .vf = 1});
 		run_events(500);

@@ -2,7 +2,6 @@
 # Sourced by tests in which VF 3 has a hostile client, and VFs 0, 1 and 2 compute. Neighbours are judged by vgpud's own records.
 slice_ms=10 grace_ms=100
 max_stolen=1 # percent of this machine's CPU time that its host may take while neighbours are judged
-credit_ms=500 # of windows that a VF need not have paid for before it has another
 room_us=200 # strict leaves this between slices, however long a switch takes
 # A client can end its own VF's process by SIGBUS: that is no finding of a sanitizer's.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}handle_sigbus=0"
@@ -31,15 +30,14 @@ start_tenants() { # options of softgpu
 	observe before
 	await 20 have_run before
 	observe after
+	recordings=()
 	bound=$(jq '[.vfs[0:3][] | .lag_bound_ns] | max' "$run/after.json")
 	judge "nobody attacks"
 }
 # CPU time, in ticks, that the host of a virtual machine took from it since boot.
 stolen() { awk '/^cpu / {print $9}' /proc/stat; }
-# observe NAME: saves what vgpud's ledgers have by now, as NAME.json, and what its clock shows.
-observe() {
-	jq --argjson stolen "$(stolen)" --argjson now "$(cut -d' ' -f1 /proc/uptime)" '. + {stolen: $stolen, now: $now}' <(json vf list) >"$run/$1.json"
-}
+# observe NAME: saves what vgpud's ledgers have by now, as NAME.json.
+observe() { jq --argjson stolen "$(stolen)" '. + {stolen: $stolen}' <(json vf list) >"$run/$1.json"; }
 # was_fit BEFORE AFTER: this machine's host took at most max_stolen percent of its CPU time meanwhile.
 was_fit() {
 	jq -en --slurpfile b "$run/$1.json" --slurpfile a "$run/$2.json" --argjson most $max_stolen --argjson ticks "$(($(getconf CLK_TCK) * $(nproc)))" \
@@ -52,24 +50,26 @@ have_run() {
 		'[range(3) as $i | .vfs[$i].run_ns - $was[0].vfs[$i].run_ns >= $least] | all'
 }
 # judge WHAT: fails unless since `before` the neighbours had their shares of the time that could be had, waited no longer than
-# without an attack by more than a slice and the grace, were not reset and owe no time, and VF 3 had no more than its own share
-# in turns, windows and resets, but for the credit of windows and what vgpud wrote off after hangs. vgpud's ledgers say what they had; its records say how long each
-# wait was, less the windows and resets in it, and when a neighbour had no work: that is not missing. What neighbours ran beyond
-# their grants is the machine's lateness, and is allowed. Prints the figures, and adds them to figures.json. Whether this machine was fit for that is decided before anybody looks at what was measured.
+# without an attack by more than a slice and the grace, were not reset and owe no time; and VF 3 had no more than its own share
+# in turns, windows and resets, but for what it still owes, and what vgpud wrote off after hangs. vgpud's ledgers say what they
+# had; its records say how long each wait was, less the windows and resets in it, and when a neighbour had no work, which is not
+# missing. What neighbours ran beyond their grants is the machine's lateness, and is allowed. Whether this machine was fit for
+# that is decided before anybody looks at what was measured. Prints the figures, and adds them to the file
+# $ATTACK_FIGURES.
 judge() {
 	local figures
-	recordings=("$run/shares.rec")
-	ctl record --output "${recordings[0]}" >/dev/null || fail "vgpuctl record failed"
-	audit --from "$(jq .now "$run/before.json")"
+	record_more
+	since=$(jq '.wall_ns / 1e9' "$run/before.json")
+	audit
 	[ "$(jq .broken "$run/shares.json")" = null ] || fail "$1: vgpud broke a bound of its policy: $(jq -c . "$run/shares.json")"
-	jq -e '.begin_ns / 1e9 <= $b[0].now' --slurpfile b "$run/before.json" "$run/shares.json" >/dev/null || fail "$1: the records begin too late"
+	jq -e '.begin_ns <= $b[0].wall_ns' --slurpfile b "$run/before.json" "$run/shares.json" >/dev/null || fail "$1: the records begin too late"
 	: "${quiet:=$(jq '[.vfs[0:3][].waited_ns] | max' "$run/shares.json")}"
 	was_fit before after || { echo "skipped: $1 is not judged: the host of this machine took more than $max_stolen % of its CPU time"; return; }
 	figures=$(jq -cn --arg attack "$1" --slurpfile b "$run/before.json" --slurpfile a "$run/after.json" --slurpfile r "$run/shares.json" \
 		--argjson quiet "$quiet" --argjson bound "$bound" --argjson slice $((slice_ms * 1000)) --argjson room $room_us \
-		--argjson grace $grace_ms --argjson credit $credit_ms '
+		--argjson grace $grace_ms '
 		$b[0] as $b | $a[0] as $a | $r[0].vfs as $r | def ms: . / 1e5 | round / 10;
-		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns;
+		def taken: [.vfs[] | .exclusive_ns + .reset_ns] | add; def own: .vfs[3] | .run_ns + .exclusive_ns + .reset_ns - .debt_ns;
 		($a.wall_ns - $b.wall_ns) as $wall | ($a.vfs[3].forgiven_ns - $b.vfs[3].forgiven_ns) as $forgiven |
 		(($wall - $forgiven - ($a | taken) + ($b | taken)) * $slice / ($slice + $room)) as $available |
 		[range(3) as $i | {had: ($a.vfs[$i].run_ns - $b.vfs[$i].run_ns), asleep: $r[$i].asleep_ns, late: ($a.vfs[$i].overrun_ns - $b.vfs[$i].overrun_ns)}] as $n |
@@ -78,21 +78,33 @@ judge() {
 		 missing_ms: ($n | map($available / 4 - .had - .asleep) | [max, 0] | max | ms), bound_ms: ($bound + $late | ms), late_ms: ($late | ms),
 		 asleep_ms: ($n | map(.asleep) | max | ms), naps: ([$r[0:3][].naps] | max),
 		 extra_wait_ms: ([([$r[0:3][].waited_ns] | max) - $quiet, 0] | max | ms), wait_bound_ms: ($slice * 1e3 + $grace * 1e6 + $late | ms),
-		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven + $credit * 1e6 | ms),
+		 attacker_ms: (($a | own) - ($b | own) | ms), attacker_bound_ms: ($wall / 4 + $bound + $forgiven | ms),
 		 forgiven_ms: ($forgiven | ms), windows: ($a.vfs[3].windows - $b.vfs[3].windows), windows_ms: ($a.vfs[3].exclusive_ns - $b.vfs[3].exclusive_ns | ms),
 		 reset_ms: ($a.vfs[3].reset_ns - $b.vfs[3].reset_ns | ms), owed_ms: ([$a.vfs[0:3][].debt_ns] | max | ms),
 		 innocents_reset: ([$a.vfs[0:3][] | .resets + .guest_resets + .hangs] | add)}')
-	echo "$figures" | tee -a "$run/figures.json"
+	echo "$figures" | tee -a "${ATTACK_FIGURES:-/dev/null}"
 	jq -e '.missing_ms <= .bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour did not get its share"
 	jq -e '.extra_wait_ms <= .wait_bound_ms' <<<"$figures" >/dev/null || fail "$1: a neighbour waited too long: $(ctl events | tail -20)"
 	jq -e '.attacker_ms <= .attacker_bound_ms' <<<"$figures" >/dev/null || fail "$1: VF 3 had more than its share: $(ctl vf show 3)"
 	jq -e '.owed_ms == 0' <<<"$figures" >/dev/null || fail "$1: a neighbour owes time that others took"
 	jq -e '.innocents_reset == 0' <<<"$figures" >/dev/null || fail "$1: an innocent VF was reset: $(ctl vf list)"
 }
+# A VF process that was taken over can cause so many events that one recording does not reach back to the beginning.
+record_more() {
+	recorded=$(steps)
+	recordings+=("$run/shares.${#recordings[@]}.rec")
+	ctl record --output "${recordings[-1]}" >/dev/null || fail "vgpuctl record failed"
+}
+have_run_in_records() { # NAME
+	[ "$(steps)" -lt $((recorded + 3000)) ] || record_more
+	have_run "$1"
+}
 # neighbours_keep WHAT: judges what has been since `before`, for as long as 40 more slices take.
 neighbours_keep() {
+	recordings=()
+	record_more
 	observe middle
-	await 20 have_run middle
+	await 20 have_run_in_records middle
 	observe after
 	judge "$1"
 }

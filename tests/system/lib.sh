@@ -119,10 +119,10 @@ active() { [ "$(json vf list | jq '[.vfs[] | select(.state == "active")] | lengt
 # VF=WEIGHT: the test states that this VF had work and has this weight. turns=US: the test states that half of all turns are
 # planned to take at most US microseconds.
 sim=$VGPU_BUILD/tools/sim/vgpu-sim
-recordings=()
+recordings=() since=0
 steps() { json stats | jq .steps; }
-audit() { # [options] the recordings so far, as shares.json
-	"$sim" audit --json "$@" "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
+audit() { # the recordings so far, as shares.json; waits since $since seconds of the ledgers' wall_ns
+	"$sim" audit --json --from "$since" "${recordings[@]}" >"$run/shares.json" 2>"$run/audit.log"
 	[ $? -lt 2 ] || fail "vgpu-sim cannot audit the recordings"
 }
 can_be_judged() { jq -e '[.vfs[] | select(.had_ns > 0)] | length > 1' "$run/shares.json" >/dev/null; }

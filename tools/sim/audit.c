@@ -431,10 +431,10 @@ static void stepped(void *arg, const struct replay *replay, const struct vgpu_co
 	if (replay->at < a->skip)
 		return;
 	a->last = *e;
-	if (a->result.events++ == 0)
-		a->result.begin = e->now;
 	observe(a, core);
-	waits_step(&a->waits, core, a->n_vfs, e->now);
+	if (a->result.events++ == 0)
+		a->result.begin = a->core.engine.wall_ns;
+	waits_step(&a->waits, core, a->n_vfs, a->core.engine.wall_ns);
 	for (i = 0; i < replay->out.n_records; i++)
 		read_record(a, &replay->out.records[i], &changed, &accounted);
 	if (changed)

@@ -19,8 +19,9 @@
 struct audit;
 
 /* LATE: timers may come so many ns late in the median, as those of an emulated machine do, and in
- * any case by a quarter of the turn. FROM: waits and sleep that ended before this instant are not
- * counted. NULL: no memory. Free it with audit_free, which takes NULL, too. Not thread-safe. */
+ * any case by a quarter of the turn. FROM: waits and sleep that ended before this wall_ns of the
+ * ledgers do not count. NULL: no memory. Free it with audit_free, which takes NULL, too. Not
+ * thread-safe. */
 struct audit *audit_new(vgpu_nsec late, vgpu_nsec from);
 void audit_free(struct audit *a);
 
