@@ -206,28 +206,24 @@ static void report_gim(const struct pci_info *pf, doctor_report *report, void *d
 	report(data, DOCTOR_NOTE, pf->address, finding, "");
 }
 
-static void report_nothing(const struct pci_info *pf, doctor_report *report, void *data)
+static void report_amdgpu(const struct pci_info *pf, doctor_report *report, void *data)
 {
-	(void)pf;
-	(void)report;
-	(void)data;
+	report(data, DOCTOR_NOTE, pf->address, "amdgpu makes no VFs",
+	       "AMD's GIM does, for some boards; vgpud has no driver for it");
 }
 
 static const struct host_driver drivers[] = {
-	{0x8086, XE_DRIVER, true, "the driver of vgpud for it is device = xe:ADDRESS", report_xe},
-	{0x8086, "i915", true,
+	{0x8086, XE_DRIVER, "the driver of vgpud for it is device = xe:ADDRESS", report_xe},
+	{0x8086, "i915",
 	 "vgpud has no driver for i915's VFs; where Linux 6.19 or later supports the GPU with xe, "
 	 "boot with i915.force_probe=!ID xe.force_probe=ID",
 	 report_i915},
-	{0x10de, "nvidia", true,
+	{0x10de, "nvidia",
 	 "vgpud has no driver for NVIDIA vGPU, which schedules its VFs itself; without VFs, "
-	 "softgpu "
-	 "shares the GPU by its engine cuda",
+	 "softgpu shares the GPU by its engine cuda",
 	 report_nvidia},
-	{0x1002, "gim", true, "vgpud has no driver for GIM, which schedules its VFs itself",
-	 report_gim},
-	{0x1002, "amdgpu", false,
-	 "amdgpu makes no VFs; AMD's GIM does, and vgpud has no driver for it", report_nothing},
+	{0x1002, "gim", "vgpud has no driver for GIM, which schedules its VFs itself", report_gim},
+	{0x1002, "amdgpu", NULL, report_amdgpu},
 };
 
 const struct host_driver *host_driver_of(const struct pci_info *pf)
