@@ -474,6 +474,8 @@ static void stop_and_reset(void)
 	/* There is no reset of the GPU that the other VFs survive. */
 	CU_ASSERT_EQUAL(caps.reset_levels, 1u << VGPU_RESET_VF);
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 0, VGPU_RESET_GPU, 1), 0);
+	while (n_told == 2)
+		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
 	CU_ASSERT(told[2].type == VGPU_EV_RESET_DONE && told[2].value == -EOPNOTSUPP);
 	close_gpu();
 	remove_xe_machine();
@@ -523,6 +525,10 @@ static void memory(void)
 	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 1, true, false};
 	CU_ASSERT_EQUAL(open_sized(7000, 3000, 5000), -EIO);
 	xe_fault.end = NULL;
+	CU_ASSERT(has_memory(8000, 3000, 5000));
+	/* The GPU is being reset: that is no VF in use, with which the GPU would be adopted. */
+	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EBUSY, 1, true, false};
+	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EAGAIN);
 	CU_ASSERT(has_memory(8000, 3000, 5000));
 	/* It fails later, when the VFs have their new memory. */
 	xe_no_counters = -EACCES;

@@ -344,7 +344,11 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	*d = (struct vgpu_driver){.sink = sink, .data = data, .n_vfs = config->n_vfs, .lock = -1};
+	*d = (struct vgpu_driver){.sink = sink,
+				  .data = data,
+				  .n_vfs = config->n_vfs,
+				  .gpu_reset_vf = VGPU_NO_VF,
+				  .lock = -1};
 	s.memory = xe_has_memory(s.pf.address);
 	s.fresh = s.pf.vfs != config->n_vfs;
 	r = check_config(&s, err);

@@ -50,7 +50,7 @@ void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out)
  * Gives VFs 0 to N - 1 the memory WANT, bytes, or leaves all as they are: VFs that change must not
  * be in use. First all that shrink, then all that grow. HAVE: what they have then, which the kernel
  * has rounded up; CHANGED: bitmap of those that have another size. Returns 0, or -errno with the
- * reason in ERR.
+ * reason in ERR; -EBUSY: one that would change is in use, and nothing was tried.
  */
 int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *have,
 		  uint32_t *changed, struct vgpu_error *err);
@@ -101,7 +101,8 @@ struct vgpu_driver {
 	vgpu_event_sink *sink;
 	void *data;
 	uint32_t n_vfs;
-	int lock; /* the PF's configuration space: another vgpud cannot lock it */
+	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */
+	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
 };
 
 int xe_probe(const char *device, struct vgpu_error *err);
