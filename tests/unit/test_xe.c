@@ -516,6 +516,9 @@ static void memory(void)
 	/* Nobody gets less for a change that fails: not enough, or the firmware refuses. */
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 6000), -ENOSPC);
 	CU_ASSERT(has_memory(8000, 3000, 5000));
+	/* What they got back is cleared as well. */
+	CU_ASSERT(xe_functions[1].resets == 3 && xe_functions[2].resets == 3 &&
+		  xe_functions[3].resets == 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "all VFs have what they had"));
 	xe_running = 1;
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EIO);

@@ -234,24 +234,28 @@ static int make_vfs(struct setup *s, struct vgpu_error *err)
 	return r;
 }
 
+/* What VFs get back is cleared as well. */
 static void put_back(const struct setup *s)
 {
 	const char *pf = s->pf.address;
 	uint64_t sizes[VGPU_GPU_MAX_VFS];
 	struct xe_schedule have;
-	uint32_t changed;
+	uint32_t changed, i;
 
 	if (s->fresh)
 		pci_set_vfs(pf, 0, NULL);
 	if (s->memory && (s->fresh || s->resized))
 		xe_set_memory(pf, s->config->n_vfs, s->found_memory, sizes, &changed, NULL);
-	if (!s->fresh)
-		return;
-	write_schedule(pf, &s->found, &have);
-	if (s->pf.vfs)
-		pci_set_vfs(pf, s->pf.vfs, NULL);
-	kernel_write_text(QUICK_MS, s->autoprobe ? "1" : "0",
-			  PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+	if (s->fresh) {
+		write_schedule(pf, &s->found, &have);
+		if (s->pf.vfs)
+			pci_set_vfs(pf, s->pf.vfs, NULL);
+		kernel_write_text(QUICK_MS, s->autoprobe ? "1" : "0",
+				  PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+	}
+	for (i = 0; i < s->pf.vfs && s->memory; i++)
+		if (s->fresh || s->resized >> i & 1)
+			xe_reset_vf(pf, i);
 }
 
 static int lock(struct setup *s, int *fd, struct vgpu_error *err)
