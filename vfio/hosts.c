@@ -108,6 +108,23 @@ static void report_priorities(const struct pci_info *pf, doctor_report *report, 
 		       "");
 }
 
+static void report_memory(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	uint64_t least = UINT64_MAX, most = 0, bytes;
+	char finding[96];
+	uint32_t i;
+
+	for (i = 1; i <= pf->vfs && xe_read_memory(pf->address, i, &bytes) == 0; i++) {
+		least = bytes < least ? bytes : least;
+		most = bytes > most ? bytes : most;
+	}
+	if (least == UINT64_MAX)
+		return; /* it has none of its own */
+	snprintf(finding, sizeof(finding), "memory of VFs: %" PRIu64 " to %" PRIu64 " MiB",
+		 least >> 20, most >> 20);
+	report(data, DOCTOR_OK, pf->address, finding, "");
+}
+
 static void report_xe(const struct pci_info *pf, doctor_report *report, void *data)
 {
 	struct pci_info found;
@@ -126,6 +143,7 @@ static void report_xe(const struct pci_info *pf, doctor_report *report, void *da
 		     "sriov_admin/.bulk_profile/exec_quantum_ms and preempt_timeout_us", report,
 		     data);
 	report_priorities(pf, report, data);
+	report_memory(pf, report, data);
 }
 
 /* WHERE: the folder of a card's SR-IOV settings. */

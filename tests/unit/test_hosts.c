@@ -61,6 +61,7 @@ static void intel_xe(void)
 	xe_trace[0] = '\0';
 	CU_ASSERT(doctor_says("quantum: PF 16 ms, VFs 16 to 16 ms; preemption time-out: PF 16000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "VFs without work are passed over"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of VFs: 5460 to 5460 MiB"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "unsaved: these settings are lost"));
 	CU_ASSERT_EQUAL(bad, 0);
 	/* A time-out of 0 is as endless as a quantum of 0; VFs that do not exist do not count. */

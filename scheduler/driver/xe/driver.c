@@ -74,7 +74,9 @@ static int xe_programmed(struct vgpu_driver *d, struct vgpu_program *applied)
 	if (atomic_load(&d->writer.asked))
 		return 1;
 	xe_program_of(&d->writer.have, applied);
-	return d->writer.result;
+	if (atomic_load(&d->writer.lost))
+		return -ENODEV;
+	return d->writer.result < 0 ? -EIO : 0;
 }
 
 static int xe_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)

@@ -47,7 +47,7 @@ static void *run(void *arg)
 		end = atomic_load(&w->end);
 		stop_and_reset(w);
 		if (atomic_load(&w->asked)) {
-			w->result = xe_write_schedule(w->pf, &w->want, &w->have);
+			w->result = xe_write_schedule(w->pf, &w->want, &w->have, &w->end);
 			/* The settings go when the PF's driver goes. */
 			if (w->result == -ENODEV || w->result == -ENOENT)
 				atomic_store(&w->lost, -ENODEV);

@@ -38,10 +38,11 @@ int xe_read_schedule(const char *pf, struct xe_schedule *out);
 /*
  * Writes the settings in which the GPU differs from WANT (but not to XE_UNKNOWN), each write being
  * a line in the kernel's log, and reads all back into HAVE. What cannot be written does not keep
- * the rest from being written. Returns 0, or the first error; HAVE is what the GPU has, all the
- * same.
+ * the rest from being written. While the GPU is being reset it waits, for 5 s, or until END (NULL:
+ * never). Returns 0, or the first error; HAVE is what the GPU has, all the same.
  */
-int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have);
+int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have,
+		      const _Atomic bool *end);
 /* Converts, and clamps to what the GPU can do. */
 void xe_schedule_of(const struct vgpu_program *program, uint32_t n_vfs, struct xe_schedule *out);
 void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out);
