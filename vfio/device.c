@@ -146,7 +146,7 @@ int transport_recognise(const struct pci_info *info, struct gpuiov_identity *out
 			err, -ENODEV,
 			"%s has no SR-IOV, or SR-IOV is switched off in the firmware setup",
 			info->address);
-	if (host && host->schedules)
+	if (host && host->could)
 		return vgpu_error_set(
 			err, -EBUSY,
 			"%s (%04x:%04x): driver %s has it, and it is left as it is; %s",

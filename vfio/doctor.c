@@ -92,11 +92,13 @@ static void check_interface(const struct doctor *d)
 		  "");
 }
 
-static void check_vfs(const struct doctor *d, const struct pci_info *pf)
+/* HELD: by a driver of the host, which may want its VFs elsewhere. */
+static void check_vfs(const struct doctor *d, const struct pci_info *pf, bool held)
 {
 	char vf[PCI_ADDRESS_SIZE], finding[160], user[64], driver[64];
 	struct pci_info info;
 	uint32_t i;
+	bool right;
 
 	for (i = 0; i < pf->vfs; i++) {
 		if (pci_vf_address(pf->address, i, vf) < 0 || pci_describe(vf, &info, NULL) < 0) {
@@ -108,9 +110,9 @@ static void check_vfs(const struct doctor *d, const struct pci_info *pf)
 		snprintf(finding, sizeof(finding), "VF %" PRIu32 " of %s, driver %s, %s", i,
 			 pf->address, info.driver[0] ? info.driver : "none",
 			 pci_user(vf, user, sizeof(user)) ? user : "not in use");
-		d->report(d->data, strcmp(info.driver, driver) == 0 ? DOCTOR_OK : DOCTOR_NOTE, vf,
-			  finding,
-			  strcmp(info.driver, driver) == 0 ? "" : "vgpud binds it to VFIO");
+		right = held || strcmp(info.driver, driver) == 0;
+		d->report(d->data, right ? DOCTOR_OK : DOCTOR_NOTE, vf, finding,
+			  right ? "" : "vgpud binds it to VFIO");
 	}
 }
 
@@ -126,7 +128,6 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 		snprintf(model, sizeof(model), "%s", identity.model);
 	else
 		pci_model(gpu, model, sizeof(model));
-
 	snprintf(finding, sizeof(finding),
 		 "%s (%04x:%04x), driver %s, %" PRIu32 " of %" PRIu32 " VFs, IOMMU group %" PRId32
 		 ", NUMA node %" PRId32 ", resets: %s",
@@ -138,8 +139,7 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 			"no SR-IOV: the GPU has none, or it is switched off in the firmware setup");
 		return;
 	}
-	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding,
-		  host ? host->could : why.text);
+	d->report(d->data, ours ? DOCTOR_OK : DOCTOR_NOTE, gpu->address, finding, why.text);
 	if (host)
 		host->report(gpu, d->report, d->data);
 	if (ours && gpu->group_size > 1) {
@@ -148,7 +148,7 @@ static void check_gpu(const struct doctor *d, const struct pci_info *gpu)
 		d->report(d->data, DOCTOR_BAD, gpu->address, finding,
 			  "move it to a slot with access control services (ACS)");
 	}
-	check_vfs(d, gpu);
+	check_vfs(d, gpu, host && host->could);
 }
 
 void vfio_doctor(doctor_report *report, void *data)

@@ -108,6 +108,23 @@ static void report_priorities(const struct pci_info *pf, doctor_report *report, 
 		       "");
 }
 
+static void report_memory(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	uint64_t least = UINT64_MAX, most = 0, bytes;
+	char finding[96];
+	uint32_t i;
+
+	for (i = 1; i <= pf->vfs && xe_read_memory(pf->address, i, &bytes) == 0; i++) {
+		least = bytes < least ? bytes : least;
+		most = bytes > most ? bytes : most;
+	}
+	if (least == UINT64_MAX)
+		return; /* it has none of its own */
+	snprintf(finding, sizeof(finding), "memory of VFs: %" PRIu64 " to %" PRIu64 " MiB",
+		 least >> 20, most >> 20);
+	report(data, DOCTOR_OK, pf->address, finding, "");
+}
+
 static void report_xe(const struct pci_info *pf, doctor_report *report, void *data)
 {
 	struct pci_info found;
@@ -126,6 +143,7 @@ static void report_xe(const struct pci_info *pf, doctor_report *report, void *da
 		     "sriov_admin/.bulk_profile/exec_quantum_ms and preempt_timeout_us", report,
 		     data);
 	report_priorities(pf, report, data);
+	report_memory(pf, report, data);
 }
 
 /* WHERE: the folder of a card's SR-IOV settings. */
@@ -206,28 +224,24 @@ static void report_gim(const struct pci_info *pf, doctor_report *report, void *d
 	report(data, DOCTOR_NOTE, pf->address, finding, "");
 }
 
-static void report_nothing(const struct pci_info *pf, doctor_report *report, void *data)
+static void report_amdgpu(const struct pci_info *pf, doctor_report *report, void *data)
 {
-	(void)pf;
-	(void)report;
-	(void)data;
+	report(data, DOCTOR_NOTE, pf->address, "amdgpu makes no VFs",
+	       "AMD's GIM does, for some boards; vgpud has no driver for it");
 }
 
 static const struct host_driver drivers[] = {
-	{0x8086, XE_DRIVER, true, "the driver of vgpud for it is device = xe:ADDRESS", report_xe},
-	{0x8086, "i915", true,
+	{0x8086, XE_DRIVER, "the driver of vgpud for it is device = xe:ADDRESS", report_xe},
+	{0x8086, "i915",
 	 "vgpud has no driver for i915's VFs; where Linux 6.19 or later supports the GPU with xe, "
 	 "boot with i915.force_probe=!ID xe.force_probe=ID",
 	 report_i915},
-	{0x10de, "nvidia", true,
+	{0x10de, "nvidia",
 	 "vgpud has no driver for NVIDIA vGPU, which schedules its VFs itself; without VFs, "
-	 "softgpu "
-	 "shares the GPU by its engine cuda",
+	 "softgpu shares the GPU by its engine cuda",
 	 report_nvidia},
-	{0x1002, "gim", true, "vgpud has no driver for GIM, which schedules its VFs itself",
-	 report_gim},
-	{0x1002, "amdgpu", false,
-	 "amdgpu makes no VFs; AMD's GIM does, and vgpud has no driver for it", report_nothing},
+	{0x1002, "gim", "vgpud has no driver for GIM, which schedules its VFs itself", report_gim},
+	{0x1002, "amdgpu", NULL, report_amdgpu},
 };
 
 const struct host_driver *host_driver_of(const struct pci_info *pf)

@@ -9,8 +9,9 @@
 struct host_driver {
 	uint16_t vendor;
 	const char *name;
-	bool schedules;	   /* it makes VFs, and has firmware schedule them: never taken from it */
-	const char *could; /* what vgpud can do with such a GPU */
+	/* What vgpud can do with such a GPU, whose VFs the driver makes and has firmware schedule:
+	 * vgpud never takes it from the driver. NULL: the driver makes no VFs. */
+	const char *could;
 	/* Reports what is set, and what of it is a trap. Changes nothing. */
 	void (*report)(const struct pci_info *pf, doctor_report *report, void *data);
 };

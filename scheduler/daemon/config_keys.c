@@ -30,8 +30,7 @@ const struct config_key config_keys[] = {
 	 "empty: none"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
 	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or xe:ADDRESS; null:OPTIONS: "
-	 "no "
-	 "GPU, to measure vgpud alone; required"},
+	 "no GPU, to measure vgpud alone; required"},
 	{GPU, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,

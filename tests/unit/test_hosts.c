@@ -61,6 +61,7 @@ static void intel_xe(void)
 	xe_trace[0] = '\0';
 	CU_ASSERT(doctor_says("quantum: PF 16 ms, VFs 16 to 16 ms; preemption time-out: PF 16000"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "VFs without work are passed over"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of VFs: 5460 to 5460 MiB"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "unsaved: these settings are lost"));
 	CU_ASSERT_EQUAL(bad, 0);
 	/* A time-out of 0 is as endless as a quantum of 0; VFs that do not exist do not count. */
@@ -112,6 +113,10 @@ static void others(void)
 	CU_ASSERT(doctor_says("the driver nvidia has no vGPUs here"));
 	put_file("1145\n", PCI_DEVICES "/%s/virtfn0/nvidia/current_vgpu_type", PF);
 	CU_ASSERT(doctor_says("NVIDIA vGPU: 1 of 1 VFs have a vGPU type; unsaved: types are lost"));
+	/* Where the host's driver wants its VFs is its own business. */
+	point("../../drivers/nvidia", PCI_DEVICES "/" PF "/virtfn0/driver");
+	CU_ASSERT(doctor_says("VF 0 of " PF ", driver nvidia"));
+	CU_ASSERT_PTR_NULL(strstr(text, "vgpud binds it"));
 	host("0x1002\n", "gim");
 	CU_ASSERT(doctor_says("vgpud has no driver for GIM"));
 	put_file("1\n", PCI_DEVICES "/%s/accelerator_partition_profile", PF);

@@ -16,45 +16,44 @@ static vgpu_nsec xe_deadline(const struct vgpu_driver *d)
 	return VGPU_NEVER;
 }
 
+static void tell(struct vgpu_driver *d, vgpu_nsec now, enum vgpu_event_type type, uint32_t vf,
+		 enum vgpu_reset_level level, int result)
+{
+	d->sink(d->data,
+		&(struct vgpu_event){
+			.now = now, .type = type, .vf = vf, .code = level, .value = result});
+}
+
 /* A VF that cannot be stopped needs a reset. */
 static int xe_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
 	struct xe_writer *w = &d->writer;
-	struct vgpu_event event = {.now = now};
 	uint32_t failed, done, i;
 
 	vgpu_eventfd_drain(w->done);
 	failed = atomic_exchange(&w->stops_failed, 0);
 	done = atomic_exchange(&w->resets_done, 0);
 	for (i = 0; i < d->n_vfs; i++) {
-		event.vf = i;
-		event.type = VGPU_EV_HANG;
 		if (failed >> i & 1)
-			d->sink(d->data, &event);
-		if (!(done >> i & 1))
-			continue;
-		event.type = VGPU_EV_RESET_DONE;
-		event.code = VGPU_RESET_VF;
-		event.value = atomic_load(&w->reset_results[i]);
-		d->sink(d->data, &event);
-		event.code = 0;
-		event.value = 0;
+			tell(d, now, VGPU_EV_HANG, i, 0, 0);
+		if (done >> i & 1)
+			tell(d, now, VGPU_EV_RESET_DONE, i, VGPU_RESET_VF,
+			     atomic_load(&w->reset_results[i]));
 	}
+	if (d->gpu_reset_vf != VGPU_NO_VF)
+		tell(d, now, VGPU_EV_RESET_DONE, d->gpu_reset_vf, VGPU_RESET_GPU, -EOPNOTSUPP);
+	d->gpu_reset_vf = VGPU_NO_VF;
 	return atomic_load(&w->lost);
 }
 
 /* The kernel has no reset of the whole GPU that VFs survive. */
 static int xe_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now)
 {
-	if (level != VGPU_RESET_VF) {
-		d->sink(d->data, &(struct vgpu_event){.now = now,
-						      .type = VGPU_EV_RESET_DONE,
-						      .vf = vf,
-						      .code = level,
-						      .value = -EOPNOTSUPP});
-		return 0;
-	}
-	atomic_fetch_or(&d->writer.resets, 1u << vf);
+	(void)now;
+	if (level == VGPU_RESET_GPU)
+		d->gpu_reset_vf = vf;
+	else
+		atomic_fetch_or(&d->writer.resets, 1u << vf);
 	xe_writer_wake(&d->writer);
 	return 0;
 }
@@ -75,7 +74,9 @@ static int xe_programmed(struct vgpu_driver *d, struct vgpu_program *applied)
 	if (atomic_load(&d->writer.asked))
 		return 1;
 	xe_program_of(&d->writer.have, applied);
-	return d->writer.result;
+	if (atomic_load(&d->writer.lost))
+		return -ENODEV;
+	return d->writer.result < 0 ? -EIO : 0;
 }
 
 static int xe_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)

@@ -55,6 +55,8 @@ static int write_one(const char *pf, uint32_t vf, uint64_t want)
 
 	if (r == 0)
 		r = xe_read_memory(pf, xe_function_of(vf), &now);
+	if (r == -EBUSY)
+		return -EAGAIN; /* the GPU is being reset; -EBUSY says that a VF is in use */
 	return r < 0 ? r : is_as_wanted(now, want) ? 0 : -EIO;
 }
 

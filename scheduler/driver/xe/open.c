@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 
 #include "vfio/kernel.h"
 #include "vgpu/descriptor.h"
@@ -21,11 +20,8 @@
 
 #define PREFIX "xe:"
 #define QUICK_MS 5000
-#define BUSY_TRIES 50
-#define BUSY_PAUSE_NS 100000000
 #define FIRST_QUANTUM (16 * VGPU_MSEC) /* until there is a policy; the kernel's own since 7.2 */
 #define FIRST_TIMEOUT (16 * VGPU_MSEC)
-#define GRANULE ((uint64_t)2 << 20)
 
 int xe_probe(const char *device, struct vgpu_error *err)
 {
@@ -47,7 +43,6 @@ struct setup {
 	struct xe_schedule found, have;
 	uint64_t found_memory[VGPU_GPU_MAX_VFS], sizes[VGPU_GPU_MAX_VFS];
 	uint32_t resized; /* bitmap of VFs */
-	bool other_sizes; /* VFs in use have other sizes than configured, and keep them */
 	int64_t autoprobe;
 };
 
@@ -93,19 +88,6 @@ static int check_config(const struct setup *s, struct vgpu_error *err)
 				      "remove memory_mib",
 				      s->pf.address);
 	return 0;
-}
-
-/* A GPU reset that is under way ends by itself. */
-static int write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have)
-{
-	struct timespec pause = {0, BUSY_PAUSE_NS};
-	int r = xe_write_schedule(pf, want, have), i;
-
-	for (i = 0; i < BUSY_TRIES && r == -EBUSY; i++) {
-		nanosleep(&pause, NULL);
-		r = xe_write_schedule(pf, want, have);
-	}
-	return r;
 }
 
 /* Reads all that this call may change. */
@@ -156,8 +138,8 @@ static int set_memory(struct setup *s, struct vgpu_error *err)
 		return 0;
 	if (s->config->sizes[0]) {
 		r = xe_set_memory(s->pf.address, n, s->config->sizes, s->sizes, &s->resized, err);
-		s->other_sizes = r == -EBUSY && !s->fresh;
-		return s->other_sizes ? 0 : r;
+		/* VFs in use keep what they have. */
+		return r == -EBUSY && !s->fresh ? 0 : r;
 	}
 	r = xe_read_all_memory(s->pf.address, n, s->sizes, err);
 	for (i = 0; i < n && r == 0; i++)
@@ -185,7 +167,7 @@ static int set_turns(struct setup *s, struct vgpu_error *err)
 		first.vfs[i].timeout = FIRST_TIMEOUT;
 	}
 	xe_schedule_of(&first, s->config->n_vfs, &want);
-	r = write_schedule(s->pf.address, &want, &s->have);
+	r = xe_write_schedule(s->pf.address, &want, &s->have, NULL);
 	if (r == 0 && memcmp(want.at, s->have.at, sizeof(want.at)) != 0)
 		r = -EIO;
 	return r < 0 ? vgpu_error_set(err, r,
@@ -234,24 +216,28 @@ static int make_vfs(struct setup *s, struct vgpu_error *err)
 	return r;
 }
 
+/* What VFs get back is cleared as well. */
 static void put_back(const struct setup *s)
 {
 	const char *pf = s->pf.address;
 	uint64_t sizes[VGPU_GPU_MAX_VFS];
 	struct xe_schedule have;
-	uint32_t changed;
+	uint32_t changed, i;
 
 	if (s->fresh)
 		pci_set_vfs(pf, 0, NULL);
 	if (s->memory && (s->fresh || s->resized))
 		xe_set_memory(pf, s->config->n_vfs, s->found_memory, sizes, &changed, NULL);
-	if (!s->fresh)
-		return;
-	write_schedule(pf, &s->found, &have);
-	if (s->pf.vfs)
-		pci_set_vfs(pf, s->pf.vfs, NULL);
-	kernel_write_text(QUICK_MS, s->autoprobe ? "1" : "0",
-			  PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+	if (s->fresh) {
+		xe_write_schedule(pf, &s->found, &have, NULL);
+		if (s->pf.vfs)
+			pci_set_vfs(pf, s->pf.vfs, NULL);
+		kernel_write_text(QUICK_MS, s->autoprobe ? "1" : "0",
+				  PCI_DEVICES "/%s/sriov_drivers_autoprobe", pf);
+	}
+	for (i = 0; i < s->pf.vfs && s->memory; i++)
+		if (s->fresh || s->resized >> i & 1)
+			xe_reset_vf(pf, i);
 }
 
 static int lock(struct setup *s, int *fd, struct vgpu_error *err)
@@ -272,7 +258,6 @@ static int lock(struct setup *s, int *fd, struct vgpu_error *err)
 static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		     struct vgpu_driver_found *found)
 {
-	struct vgpu_partition *p = &found->partition;
 	uint32_t i;
 
 	*found = (struct vgpu_driver_found){.adopted = !s->fresh};
@@ -280,22 +265,16 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		.kind = VGPU_DRIVER_PROGRAMMED,
 		.driver = vgpu_xe_driver.name,
 		.max_vfs = s->pf.total_vfs < VGPU_GPU_MAX_VFS ? s->pf.total_vfs : VGPU_GPU_MAX_VFS,
-		.granule = GRANULE,
 		.reset_levels = 1u << VGPU_RESET_VF,
 		.preemption = "hard",
 		.quantum = {VGPU_MSEC, XE_QUANTUM_MAX_MS * VGPU_MSEC, VGPU_MSEC},
 		.timeout = {VGPU_USEC, XE_TIMEOUT_MAX_US * VGPU_USEC, VGPU_USEC},
 		.keeps_turns = xe_has_priorities(s->pf.address),
 	};
-	/* The kernel does not say where memory is: the offsets only keep the VFs apart. */
-	for (i = 0; i < s->config->n_vfs; i++) {
+	/* There is no memory to partition: sizes are set here and by the kernel, and nowhere else.
+	 */
+	for (i = 0; i < s->config->n_vfs; i++)
 		found->driver_up[i] = true;
-		p->vfs[i] = (struct vgpu_extent){caps->memory, s->sizes[i]};
-		caps->memory += s->sizes[i];
-	}
-	found->planned = *p;
-	for (i = 0; i < s->config->n_vfs && s->other_sizes; i++)
-		found->planned.vfs[i].size = s->config->sizes[i];
 	snprintf(caps->model, sizeof(caps->model), "Intel %04x", s->pf.device);
 	pci_model(&s->pf, caps->model, sizeof(caps->model));
 	snprintf(caps->layout, sizeof(caps->layout), "none");
@@ -316,8 +295,6 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 			vgpu_error_set(err, r, "%s: cannot read its settings back: %s", pf,
 				       strerror(-r));
 	}
-	if (r == 0 && s->memory)
-		r = xe_read_all_memory(pf, s->config->n_vfs, s->sizes, err);
 	if (r == 0)
 		r = xe_counters_open(&d->counters, pf, s->config->n_vfs, err);
 	if (r == 0) {
@@ -345,7 +322,11 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	*d = (struct vgpu_driver){.sink = sink, .data = data, .n_vfs = config->n_vfs, .lock = -1};
+	*d = (struct vgpu_driver){.sink = sink,
+				  .data = data,
+				  .n_vfs = config->n_vfs,
+				  .gpu_reset_vf = VGPU_NO_VF,
+				  .lock = -1};
 	s.memory = xe_has_memory(s.pf.address);
 	s.fresh = s.pf.vfs != config->n_vfs;
 	r = check_config(&s, err);

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The settings of all functions: what the GPU has, and how it gets others. */
 #include <errno.h>
+#include <time.h>
 
 #include "xe.h"
+
+/* How long a reset of the GPU may take. */
+#define BUSY_TRIES 50
+#define BUSY_PAUSE_NS 100000000
 
 int xe_read_schedule(const char *pf, struct xe_schedule *out)
 {
@@ -63,7 +68,7 @@ static int write_differences(const char *pf, const struct xe_schedule *want,
 	return first ? first : r;
 }
 
-int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have)
+static int write_once(const char *pf, const struct xe_schedule *want, struct xe_schedule *have)
 {
 	int r, read;
 
@@ -77,6 +82,19 @@ int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_
 		read = xe_read_schedule(pf, have);
 	}
 	return r ? r : read;
+}
+
+int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have,
+		      const _Atomic bool *end)
+{
+	struct timespec pause = {0, BUSY_PAUSE_NS};
+	int r = write_once(pf, want, have), i;
+
+	for (i = 0; i < BUSY_TRIES && r == -EBUSY && !(end && atomic_load(end)); i++) {
+		nanosleep(&pause, NULL);
+		r = write_once(pf, want, have);
+	}
+	return r;
 }
 
 /* The nearest whole number of UNITs from 1 to MAX: 0 means endless. */

@@ -21,25 +21,13 @@ int xe_reset_vf(const char *pf, uint32_t vf)
 	return kernel_write_text(RESET_MS, "1", PCI_DEVICES "/%s/virtfn%" PRIu32 "/reset", pf, vf);
 }
 
-/* The settings go when the PF's driver goes. */
-static void note(struct xe_writer *w, int r)
-{
-	if (r == -ENODEV || r == -ENOENT)
-		atomic_store(&w->lost, -ENODEV);
-}
-
 static void stop_and_reset(struct xe_writer *w)
 {
 	uint32_t stops = atomic_exchange(&w->stops, 0), resets = atomic_exchange(&w->resets, 0), i;
-	int r;
 
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
-		if (stops >> i & 1) {
-			r = xe_stop(w->pf, xe_function_of(i));
-			note(w, r);
-			if (r < 0)
-				atomic_fetch_or(&w->stops_failed, 1u << i);
-		}
+		if (stops >> i & 1 && xe_stop(w->pf, xe_function_of(i)) < 0)
+			atomic_fetch_or(&w->stops_failed, 1u << i);
 		if (resets >> i & 1) {
 			atomic_store(&w->reset_results[i], xe_reset_vf(w->pf, i));
 			atomic_fetch_or(&w->resets_done, 1u << i);
@@ -59,8 +47,10 @@ static void *run(void *arg)
 		end = atomic_load(&w->end);
 		stop_and_reset(w);
 		if (atomic_load(&w->asked)) {
-			w->result = xe_write_schedule(w->pf, &w->want, &w->have);
-			note(w, w->result);
+			w->result = xe_write_schedule(w->pf, &w->want, &w->have, &w->end);
+			/* The settings go when the PF's driver goes. */
+			if (w->result == -ENODEV || w->result == -ENOENT)
+				atomic_store(&w->lost, -ENODEV);
 			atomic_store(&w->asked, false);
 		}
 		vgpu_eventfd_signal(w->done);

@@ -38,10 +38,11 @@ int xe_read_schedule(const char *pf, struct xe_schedule *out);
 /*
  * Writes the settings in which the GPU differs from WANT (but not to XE_UNKNOWN), each write being
  * a line in the kernel's log, and reads all back into HAVE. What cannot be written does not keep
- * the rest from being written. Returns 0, or the first error; HAVE is what the GPU has, all the
- * same.
+ * the rest from being written. While the GPU is being reset it waits, for 5 s, or until END (NULL:
+ * never). Returns 0, or the first error; HAVE is what the GPU has, all the same.
  */
-int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have);
+int xe_write_schedule(const char *pf, const struct xe_schedule *want, struct xe_schedule *have,
+		      const _Atomic bool *end);
 /* Converts, and clamps to what the GPU can do. */
 void xe_schedule_of(const struct vgpu_program *program, uint32_t n_vfs, struct xe_schedule *out);
 void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out);
@@ -50,7 +51,7 @@ void xe_program_of(const struct xe_schedule *schedule, struct vgpu_program *out)
  * Gives VFs 0 to N - 1 the memory WANT, bytes, or leaves all as they are: VFs that change must not
  * be in use. First all that shrink, then all that grow. HAVE: what they have then, which the kernel
  * has rounded up; CHANGED: bitmap of those that have another size. Returns 0, or -errno with the
- * reason in ERR.
+ * reason in ERR; -EBUSY: one that would change is in use, and nothing was tried.
  */
 int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *have,
 		  uint32_t *changed, struct vgpu_error *err);
@@ -101,7 +102,8 @@ struct vgpu_driver {
 	vgpu_event_sink *sink;
 	void *data;
 	uint32_t n_vfs;
-	int lock; /* the PF's configuration space: another vgpud cannot lock it */
+	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */
+	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
 };
 
 int xe_probe(const char *device, struct vgpu_error *err);

@@ -146,9 +146,8 @@ struct vgpu_programmed_face {
 	int (*program)(struct vgpu_driver *driver, const struct vgpu_program *program,
 		       vgpu_nsec now);
 	/* Returns 1 while the last schedule is being programmed; 0 when it is in force, with what
-	 * the GPU reports in APPLIED, which may differ from what was asked for. Negative: the GPU
-	 * has refused a part of it, and is not lost; APPLIED is what it reports. -EBUSY: it takes
-	 * none now, but will. */
+	 * the GPU reports in APPLIED, which may differ from what was asked for; -EIO: the GPU has
+	 * refused it or a part of it, and APPLIED is what it reports. */
 	int (*programmed)(struct vgpu_driver *driver, struct vgpu_program *applied);
 	/* Reads the time that each VF has spent on the engine since some instant, which may change
 	 * when the GPU is reset. */
