@@ -6,6 +6,7 @@
  *   main.c             starts and ends vgpud
  *   uevents.c          reads what the kernel reports about PCI functions
  *   metrics.c          offers metrics
+ *   metrics_text.c     writes them
  *   http.c             serves them over HTTP
  *   control.c          the sockets, their clients, and the loop of the control thread
  *   methods.c          the table of methods
@@ -35,6 +36,7 @@
  *   config.c           reads the configuration
  *   config_keys.c      the table of its keys
  *   config.h           the configuration
+ *   metrics_format.c   chooses between their formats
  *   metrics_address.c  reads the address of the metrics
  *   engine_request.h   what crosses between the control thread and an engine
  *   histogram.h        counts times by their length
