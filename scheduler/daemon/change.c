@@ -110,8 +110,8 @@ int change_request(struct call *call, change_make *how, struct vgpu_error *err)
 static void on_changed(struct call *call)
 {
 	if (call->request.result < 0)
-		log_line(LOG_WARNING, "the VF keeps its parameters: %s gpu=%s vf=%u",
-			 call->request.why, call->gpu->config->name, call->vf);
+		log_about(about_vf(call->gpu, call->vf, LOG_PLAIN), LOG_WARNING,
+			  "the VF keeps its parameters: %s", call->request.why);
 	call_drop(call);
 }
 

@@ -407,8 +407,7 @@ static void finish(struct reader *r)
 	uint32_t i, vf;
 
 	if (c->metrics[0] && !metrics_is_address(c->metrics))
-		complain(r, r->file, 0,
-			 "[daemon]: metrics = %s: want 127.0.0.1:PORT, [::1]:PORT or unix:PATH",
+		complain(r, r->file, 0, "[daemon]: metrics = %s: want " METRICS_ADDRESS_WANT,
 			 c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));

@@ -26,8 +26,9 @@ const struct config_key config_keys[] = {
 	{DAEMON, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
 	 "how long a VF stays reserved for a VM that is starting, seconds"},
 	{DAEMON, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
-	 "address that serves metrics to Prometheus: 127.0.0.1:PORT, [::1]:PORT or unix:PATH; "
-	 "empty: none"},
+	 "address that serves metrics to Prometheus: ADDRESS:PORT, [IPV6-ADDRESS]:PORT or "
+	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "
+	 "TLS; empty: none"},
 	{GPU, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
 	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or xe:ADDRESS; null:OPTIONS: "
 	 "no GPU, to measure vgpud alone; required"},

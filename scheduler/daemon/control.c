@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "change.h"
@@ -232,6 +233,14 @@ static void on_engine(evutil_socket_t fd, short what, void *data)
 	change_run(gpu);
 }
 
+/* systemd has given the socket to its group, and vgpud has no right to under its unit. */
+static bool belongs_to(const char *path, gid_t group)
+{
+	struct stat s;
+
+	return stat(path, &s) == 0 && s.st_gid == group;
+}
+
 int control_start(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct timeval often = {0, 50000}, second = {1, 0};
@@ -253,8 +262,11 @@ int control_start(struct control *control, struct config *config, struct vgpu_er
 		listen_close("control", config->socket);
 		return hook;
 	}
-	if (group && chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
-		log_line(LOG_WARNING, "cannot give %s to group %s: %s; only root can use vgpuctl",
+	if (group && !belongs_to(config->socket, group->gr_gid) &&
+	    chown(config->socket, (uid_t)-1, group->gr_gid) < 0)
+		log_line(LOG_WARNING,
+			 "cannot give %s to group %s: %s; under systemd, set SocketGroup= of "
+			 "vgpud-control.socket to that group",
 			 config->socket, config->group, strerror(errno));
 	r = share_start(&control->share, control->base);
 	r |= door_open(&control->door, control->base, fd, "control socket", DOOR_RESERVE, &door_ops,
@@ -316,6 +328,7 @@ void control_stop(struct control *control)
 	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)
 		call_drop(control->calls);
+	json_object_put(control->unadmitted);
 	share_stop(&control->share);
 	door_close(control->door);
 	door_close(control->hook_door);

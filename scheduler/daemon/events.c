@@ -36,12 +36,13 @@ static bool is_event(const struct vgpu_record *r)
 	}
 }
 
-/* Writes the log line for a record that operators must know of, and returns its level. 0: the
- * record is not logged. */
-static int describe(const struct vgpu_record *r, char *text, size_t size)
+/* Writes the log line for a record that operators must know of, and which message it is, and
+ * returns its level. 0: the record is not logged. */
+static int describe(const struct vgpu_record *r, char *text, size_t size, enum log_message *message)
 {
 	switch ((enum vgpu_record_type)r->type) {
 	case VGPU_REC_HANG:
+		*message = LOG_HANG;
 		if (r->a == 0)
 			snprintf(text, size, "VF %u faulted and is being reset", r->vf);
 		else
@@ -50,20 +51,24 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 				 r->vf, vgpu_phase_names[r->code], (double)r->a / 1e6);
 		return LOG_WARNING;
 	case VGPU_REC_RESET_DONE:
+		*message = LOG_RESET_FAILED;
 		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again",
 			 vgpu_reset_names[r->code], r->vf);
 		return r->b ? LOG_ERR : 0;
 	case VGPU_REC_STATE:
+		*message = LOG_OUT_OF_SERVICE;
 		snprintf(
 			text, size,
 			"VF %u is %s and gets no engine time; 'vgpuctl vf reset %u' brings it back",
 			r->vf, vgpu_vf_state_names[r->code], r->vf);
 		return r->code == VGPU_VF_QUARANTINED || r->code == VGPU_VF_FAILED ? LOG_ERR : 0;
 	case VGPU_REC_EVICTED:
+		*message = LOG_EVICTED;
 		snprintf(text, size, "the policy was evicted and replaced by %s: %s",
 			 vgpu_fallback_policy->name, vgpu_fault_text((enum vgpu_fault)r->code));
 		return LOG_ERR;
 	case VGPU_REC_VIOLATION:
+		*message = LOG_VIOLATION;
 		snprintf(
 			text, size,
 			r->code ? "the GPU says that the partition of VF %u overlaps another one"
@@ -79,13 +84,15 @@ static int describe(const struct vgpu_record *r, char *text, size_t size)
 static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 {
 	char text[160];
-	int level = describe(r, text, sizeof(text));
+	enum log_message message;
+	int level = describe(r, text, sizeof(text), &message);
 
 	if (level == 0)
 		return;
 	if (gpu->logged++ < LOG_PER_SECOND)
-		log_line(level, "%s gpu=%s vf=%d", text, gpu->config->name,
-			 r->vf == VGPU_NO_VF ? -1 : (int)r->vf);
+		log_about(r->vf < VGPU_GPU_MAX_VFS ? about_vf(gpu, r->vf, message)
+						   : about_gpu(gpu, message),
+			  level, "%s", text);
 	else
 		gpu->log_dropped++;
 }
@@ -152,10 +159,10 @@ void events_trouble(struct gpu *gpu)
 		return;
 	gpu->trouble = trouble;
 	if (trouble)
-		log_line(LOG_ERR, "GPU lost: %s; vgpud keeps looking for it gpu=%s", trouble,
-			 gpu->config->name);
+		log_about(about_gpu(gpu, LOG_GPU_LOST), LOG_ERR,
+			  "GPU lost: %s; vgpud keeps looking for it", trouble);
 	else
-		log_line(LOG_NOTICE, "GPU found again gpu=%s", gpu->config->name);
+		log_about(about_gpu(gpu, LOG_GPU_FOUND), LOG_NOTICE, "GPU found again");
 }
 
 void events_said(struct gpu *gpu)
@@ -177,9 +184,9 @@ void events_said(struct gpu *gpu)
 void events_second(struct gpu *gpu)
 {
 	if (gpu->log_dropped)
-		log_line(LOG_WARNING,
-			 "%" PRIu64 " more messages in one second were not logged gpu=%s",
-			 gpu->log_dropped, gpu->config->name);
+		log_about(about_gpu(gpu, LOG_PLAIN), LOG_WARNING,
+			  "%" PRIu64 " more messages in one second were not logged",
+			  gpu->log_dropped);
 	gpu->logged = 0;
 	gpu->log_dropped = 0;
 }

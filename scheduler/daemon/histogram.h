@@ -11,8 +11,8 @@
 
 struct histogram {
 	uint64_t n;
-	vgpu_nsec max;
-	uint32_t buckets[HISTOGRAM_BUCKETS];
+	vgpu_nsec max, sum;
+	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
 /* Sixteen buckets for each power of two; below 32 ns one for each nanosecond. */
@@ -36,9 +36,22 @@ static inline vgpu_nsec histogram_value(uint32_t b)
 static inline void histogram_add(struct histogram *h, vgpu_nsec t)
 {
 	h->n++;
+	h->sum += t;
 	h->buckets[histogram_bucket(t)]++;
 	if (t > h->max)
 		h->max = t;
+}
+
+/* Returns how many times were below 2^POWER nanoseconds, POWER 5 to 43: exactly, because octaves
+ * end buckets. */
+static inline uint64_t histogram_below(const struct histogram *h, uint32_t power)
+{
+	uint64_t n = 0;
+	uint32_t b;
+
+	for (b = 0; b < histogram_bucket((vgpu_nsec)1 << power); b++)
+		n += h->buckets[b];
+	return n;
 }
 
 /* Returns the time that PER_MILLE of all times do not exceed, rounded up to a bucket;

@@ -81,7 +81,8 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 			    strcmp(other->reservation->claim.uuid, job->claim.uuid) == 0)
 				other->reservation->over = true;
 		if (strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
-			log_line(LOG_INFO, "domain %s has ended: %s", job->claim.domain, reason);
+			log_about(about_vm(job->claim.domain, LOG_PLAIN), LOG_INFO,
+				  "domain %s has ended: %s", job->claim.domain, reason);
 		if (vm_end_leases(control, job->claim.uuid))
 			leases_save(control);
 		break;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,16 +109,36 @@ static void refuse(struct http_peer *peer, const char *status)
 	http_answer(peer, status, "text/plain", NULL);
 }
 
+/* Finds a header's value in LINES, and ends it; NULL: it is not there. Of a header that is there
+ * twice, the first counts. */
+static char *header(char *lines, const char *name)
+{
+	size_t n = strlen(name);
+	char *line, *value;
+
+	for (line = strchr(lines, '\n'); line; line = strchr(line, '\n')) {
+		line++;
+		if (strncasecmp(line, name, n) != 0 || line[n] != ':')
+			continue;
+		value = line + n + 1;
+		value[strcspn(value, "\r\n")] = '\0';
+		return value;
+	}
+	return NULL;
+}
+
 /* Answers a request whose head is HEAD. */
 static void answer(struct http_peer *peer, char *head)
 {
 	char *path = strchr(head, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
+	const char *accept;
 
 	if (!version || version > head + strcspn(head, "\r\n") ||
 	    strncmp(version, " HTTP/1.", 8) != 0) {
 		refuse(peer, "400 Bad Request");
 		return;
 	}
+	accept = header(version + 1, "Accept");
 	*path++ = *version = '\0';
 	path[strcspn(path, "?")] = '\0';
 	if (strcmp(head, "GET") != 0) {
@@ -125,7 +146,7 @@ static void answer(struct http_peer *peer, char *head)
 		return;
 	}
 	peer->stage = WAITS;
-	if (!peer->http->ops->get(peer, path, peer->http->data))
+	if (!peer->http->ops->get(peer, path, accept, peer->http->data))
 		refuse(peer, "404 Not Found");
 }
 

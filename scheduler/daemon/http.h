@@ -26,9 +26,10 @@ struct http;
 struct http_peer;
 
 struct http_ops {
-	/* Answers a GET by http_answer, now or later. PATH ends before a '?'. Returns whether it
+	/* Answers a GET by http_answer, now or later. PATH ends before a '?'; ACCEPT is that
+	 * header's value, NULL: there is none. Both are valid during the call. Returns whether it
 	 * does; 404 is answered otherwise. */
-	bool (*get)(struct http_peer *peer, const char *path, void *data);
+	bool (*get)(struct http_peer *peer, const char *path, const char *accept, void *data);
 	/* The peer has gone before it was answered. */
 	void (*gone)(struct http_peer *peer, void *data);
 };

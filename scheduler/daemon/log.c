@@ -14,7 +14,29 @@
 
 #include "log.h"
 
-#define MAX_FIELDS 8
+#define MAX_FIELDS 7
+
+static const char *const ids[LOG_MESSAGES] = {
+	[LOG_READY] = "9ed97166c469488e96cba59bdd89ac7e",
+	[LOG_GPU_ADOPTED] = "24bfa13979164ac8b3c6220c70743142",
+	[LOG_GPU_LOST] = "f6c6d1233d8a4334a82bf33edee82860",
+	[LOG_GPU_FOUND] = "8ff71da922b94a92b1bd9950c1c1b589",
+	[LOG_HANG] = "0e6b0ea9b18e4984a657fcd52fa808be",
+	[LOG_RESET_FAILED] = "1d4af02820f1474aa3d072ec7a1b15b6",
+	[LOG_OUT_OF_SERVICE] = "068a6ab8da474b3a88c6bd4662defe3d",
+	[LOG_EVICTED] = "0408cc930e8b4b1f8ed8ba15b341abc9",
+	[LOG_VIOLATION] = "a4d74ebbdbe94a368d112130e84938bf",
+	[LOG_VM_REFUSED] = "db2e17f58a0a4a0fa2b05f873fe25385",
+	[LOG_VM_RESERVED] = "0529e085ce0e4d4c844d5dce8b7c210d",
+	[LOG_VM_ADOPTED] = "1cc0c013a89747e4adad10cad31f4d70",
+	[LOG_VM_UNADMITTED] = "fb50c6faba6c4550a2235880eaa0fe8b",
+	[LOG_VM_RELEASED] = "d2456c42be0647bfa3132d372b6086b6",
+};
+
+const char *log_message_id(enum log_message message)
+{
+	return ids[message];
+}
 
 /* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */
 static bool to_journal(void)
@@ -30,44 +52,27 @@ static bool to_journal(void)
 	return known;
 }
 
-/* Makes journal fields VGPU_NAME=value of the words "name=value" that TEXT ends with. Returns how
- * many. */
-static int take_fields(const char *text, char fields[MAX_FIELDS][64])
+static void send(const struct log_place *place, const struct log_about *about, int level,
+		 const char *text)
 {
-	size_t end = strlen(text), start, name, i;
-	int n;
+	char fields[MAX_FIELDS][600];
+	struct iovec parts[MAX_FIELDS];
+	int n = 0, i;
 
-	for (n = 0; n < MAX_FIELDS; n++) {
-		for (start = end; start > 0 && text[start - 1] != ' '; start--)
-			;
-		for (name = start; islower((unsigned char)text[name]); name++)
-			;
-		if (start == 0 || name == start || text[name] != '=')
-			break;
-		snprintf(fields[n], sizeof(fields[n]), "VGPU_%.*s", (int)(end - start),
-			 text + start);
-		for (i = 5; fields[n][i] && fields[n][i] != '='; i++)
-			fields[n][i] = (char)toupper((unsigned char)fields[n][i]);
-		end = start - 1;
-	}
-	return n;
-}
-
-static void send(int level, const char *text)
-{
-	char message[600], priority[16], fields[MAX_FIELDS][64],
-		identifier[] = "SYSLOG_IDENTIFIER=vgpud";
-	struct iovec parts[3 + MAX_FIELDS];
-	char *all[3 + MAX_FIELDS] = {message, priority, identifier};
-	int n = take_fields(text, fields), i;
-
-	snprintf(message, sizeof(message), "MESSAGE=%s", text);
-	snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
+	snprintf(fields[n++], sizeof(fields[0]), "MESSAGE=%s", text);
+	snprintf(fields[n++], sizeof(fields[0]), "PRIORITY=%d", level);
+	snprintf(fields[n++], sizeof(fields[0]), "SYSLOG_IDENTIFIER=vgpud");
+	if (about->gpu)
+		snprintf(fields[n++], sizeof(fields[0]), "VGPU_GPU=%s", about->gpu);
+	if (about->vf >= 0)
+		snprintf(fields[n++], sizeof(fields[0]), "VGPU_VF=%d", about->vf);
+	if (about->vm)
+		snprintf(fields[n++], sizeof(fields[0]), "VGPU_VM=%s", about->vm);
+	if (ids[about->message])
+		snprintf(fields[n++], sizeof(fields[0]), "MESSAGE_ID=%s", ids[about->message]);
 	for (i = 0; i < n; i++)
-		all[3 + i] = fields[i];
-	for (i = 0; i < 3 + n; i++)
-		parts[i] = (struct iovec){all[i], strlen(all[i])};
-	sd_journal_sendv(parts, 3 + n);
+		parts[i] = (struct iovec){fields[i], strlen(fields[i])};
+	sd_journal_sendv_with_location(place->file, place->line, place->function, parts, n);
 }
 
 /* Names come from others: none of them begins a line of its own, or steers a terminal. */
@@ -78,18 +83,25 @@ static void one_line(char *text)
 			*text = '?';
 }
 
-void log_line(int level, const char *format, ...)
+void log_write(const struct log_place *place, struct log_about about, int level, const char *format,
+	       ...)
 {
 	int keep = errno;
 	char text[512];
+	size_t n;
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	n = strlen(text);
+	if (about.gpu)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, " gpu=%s", about.gpu);
+	if (about.vf >= 0 && n < sizeof(text))
+		snprintf(text + n, sizeof(text) - n, " vf=%d", about.vf);
 	one_line(text);
 	if (to_journal())
-		send(level, text);
+		send(place, &about, level, text);
 	else
 		fprintf(stderr, "<%d>vgpud: %s\n", level, text);
 	errno = keep;

@@ -6,6 +6,7 @@
  *   main.c             starts and ends vgpud
  *   uevents.c          reads what the kernel reports about PCI functions
  *   metrics.c          offers metrics
+ *   metrics_text.c     writes them
  *   http.c             serves them over HTTP
  *   control.c          the sockets, their clients, and the loop of the control thread
  *   methods.c          the table of methods
@@ -37,6 +38,7 @@
  *   config.c           reads the configuration
  *   config_keys.c      the table of its keys
  *   config.h           the configuration
+ *   metrics_format.c   chooses between their formats
  *   metrics_address.c  reads the address of the metrics
  *   engine_request.h   what crosses between the control thread and an engine
  *   histogram.h        counts times by their length
@@ -49,6 +51,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +60,7 @@
 #include <sys/stat.h>
 #include <sysexits.h>
 
+#include "call.h"
 #include "config.h"
 #include "control.h"
 #include "engine.h"
@@ -123,6 +127,28 @@ static void raise_descriptors(void)
 			(unsigned long long)limit.rlim_cur, DESCRIPTORS);
 }
 
+static void on_found(struct call *call)
+{
+	if (call->request.result == 0 && call->snapshot.found.adopted)
+		log_about(about_gpu(call->gpu, LOG_GPU_ADOPTED), LOG_NOTICE,
+			  "adopted as it was found, with %" PRIu32 " VFs: what runs goes on",
+			  call->snapshot.n_vfs);
+	call_drop(call);
+}
+
+/* Asks the engine whether its GPU was set up already, and logs it if so. */
+static void look_for_adoption(struct gpu *gpu)
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call)
+		return;
+	call->then = on_found;
+	call->request =
+		(struct engine_request){.ask = ENGINE_SNAPSHOT, .snapshot = &call->snapshot};
+	call_queue(call);
+}
+
 static int start_gpus(struct control *control, struct config *config, struct vgpu_error *err)
 {
 	struct engine_config engine_config;
@@ -132,6 +158,7 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 
 	for (i = 0; i < config->n_gpus; i++) {
 		struct gpu_config *g = &config->gpus[i];
+		struct gpu *gpu = &control->gpus[i];
 
 		config_to_engine(g, &engine_config);
 		r = engine_start(&engine, &engine_config, err);
@@ -141,17 +168,16 @@ static int start_gpus(struct control *control, struct config *config, struct vgp
 		if (r < 0)
 			return vgpu_error_set(err, r, "gpu %s: out of memory", g->name);
 		if (g->realtime && !engine_is_realtime(engine))
-			log_line(LOG_NOTICE,
-				 "the engine thread runs without real-time priority: slices may "
-				 "end late on a loaded host; grant CAP_SYS_NICE gpu=%s",
-				 g->name);
+			log_about(about_gpu(gpu, LOG_PLAIN), LOG_NOTICE,
+				  "the engine thread runs without real-time priority: slices may "
+				  "end late on a loaded host; grant CAP_SYS_NICE");
 		if (strncmp(g->device, "vfio:", 5) == 0 && !service_holds())
-			log_line(LOG_NOTICE,
-				 "a restart of vgpud resets this PF, because nothing holds its "
-				 "descriptors meanwhile: use systemd or vgpud-keeper gpu=%s",
-				 g->name);
-		log_line(LOG_INFO, "scheduling %s: %lld VFs, policy %s gpu=%s", g->device,
-			 (long long)g->vfs, g->policy, g->name);
+			log_about(about_gpu(gpu, LOG_PLAIN), LOG_NOTICE,
+				  "a restart of vgpud resets this PF, because nothing holds its "
+				  "descriptors meanwhile: use systemd or vgpud-keeper");
+		log_about(about_gpu(gpu, LOG_PLAIN), LOG_INFO, "scheduling %s: %lld VFs, policy %s",
+			  g->device, (long long)g->vfs, g->policy);
+		look_for_adoption(gpu);
 	}
 	return 0;
 }
@@ -197,7 +223,8 @@ static int run(struct config *config)
 	if (config->n_gpus == 0)
 		log_line(LOG_NOTICE, "the configuration has no [gpu NAME] section: vgpud has "
 				     "nothing to schedule");
-	log_line(LOG_INFO, "ready at %s", config->socket);
+	log_about(((struct log_about){.message = LOG_READY, .vf = -1}), LOG_INFO, "ready at %s",
+		  config->socket);
 	service_ready();
 	event_base_dispatch(control.base);
 	event_free(term);

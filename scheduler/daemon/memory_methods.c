@@ -221,8 +221,8 @@ static void on_usual(struct call *call)
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
 		call->gpu->unsized |= 1u << want->vf;
 	else if (r < 0 && r != -EOPNOTSUPP) /* a GPU whose partitions are fixed */
-		log_line(LOG_WARNING, "%s; the VF keeps its memory gpu=%s vf=%u", call->request.why,
-			 call->gpu->config->name, want->vf);
+		log_about(about_vf(call->gpu, want->vf, LOG_PLAIN), LOG_WARNING,
+			  "%s; the VF keeps its memory", call->request.why);
 	call_drop(call);
 }
 

@@ -4,12 +4,18 @@
 #define DAEMON_METRICS_ADDRESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
+#include <sys/socket.h>
 
-/* Whether WHERE is an address that can serve metrics: "127.0.0.1:PORT", "[::1]:PORT" or
- * "unix:PATH". */
+#define METRICS_ADDRESS_WANT                                                                       \
+	"an address with a port, such as 127.0.0.1:9475 or [::1]:9475, or unix:PATH"
+
+/* Whether WHERE is an address that can serve metrics: "unix:PATH", or what metrics_address_parse
+ * reads. */
 bool metrics_is_address(const char *where);
-/* Splits "HOST:PORT" of this machine: HOST without brackets goes to OUT. Returns PORT, or -1. */
-int32_t metrics_address_split(const char *where, char out[16]);
+/* Reads "ADDRESS:PORT", "[IPV6-ADDRESS]:PORT" or "localhost:PORT". Returns the size of OUT's
+ * address, or 0 for anything else. */
+socklen_t metrics_address_parse(const char *where, struct sockaddr_storage *out);
+/* Whether only this machine can reach an address that metrics_address_parse has read. */
+bool metrics_address_is_local(const struct sockaddr_storage *address);
 
 #endif

@@ -20,10 +20,9 @@ static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
-		log_line(LOG_WARNING,
-			 "%s/%s: the changed claim was refused: %s; the VF keeps its parameters "
-			 "gpu=%s vf=%u",
-			 l->domain, l->vf_name, why, gpu->config->name, vf);
+		log_about(about_vf(gpu, vf, LOG_VM_REFUSED), LOG_WARNING,
+			  "%s/%s: the changed claim was refused: %s; the VF keeps its parameters",
+			  l->domain, l->vf_name, why);
 	snprintf(l->said, sizeof(l->said), "%s", why);
 }
 
@@ -34,9 +33,9 @@ static void on_applied(struct call *call)
 	if (call->request.result >= 0)
 		call->gpu->leases[vf].said[0] = '\0';
 	if (call->request.result == 0) {
-		log_line(LOG_INFO, "%s/%s: the changed claim is in force gpu=%s vf=%u",
-			 call->gpu->leases[vf].domain, call->gpu->leases[vf].vf_name,
-			 call->gpu->config->name, vf);
+		log_about(about_vf(call->gpu, vf, LOG_PLAIN), LOG_INFO,
+			  "%s/%s: the changed claim is in force", call->gpu->leases[vf].domain,
+			  call->gpu->leases[vf].vf_name);
 		leases_save(call->control);
 	} else if (call->request.result < 0) {
 		complain(call->gpu, vf,
@@ -115,8 +114,8 @@ static bool adopt_vf(struct control *control, const struct claim *claim,
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
 		vm_take(gpu, vf, claim, claimed, LEASE_RUNNING);
-		log_line(LOG_INFO, "VF adopted for %s/%s gpu=%s vf=%u", claim->domain,
-			 claimed->name, gpu->config->name, vf);
+		log_about(about_vf(gpu, vf, LOG_VM_ADOPTED), LOG_INFO, "VF adopted for %s/%s",
+			  claim->domain, claimed->name);
 	}
 	apply(control, gpu, vf, claimed);
 	return true;
@@ -234,10 +233,39 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
 }
 
+/* Whether vgpud admitted a VM that runs now: one that requires what it claims has a lease then. */
+static bool is_admitted(struct control *control, const struct claim *claim)
+{
+	struct gpu *gpu;
+	uint32_t vf;
+
+	return claim->n_vfs == 0 || !claim->required ||
+	       lease_find(control, claim->uuid, NULL, &gpu, &vf);
+}
+
+/* Warns of VMs that run without having been admitted, of each once. LIST, which this takes, has
+ * their UUIDs and names as of now. */
+static void warn_of(struct control *control, struct json_object *list)
+{
+	json_object_object_foreach(list, uuid, name)
+	{
+		const char *domain = json_object_get_string(name);
+
+		if (!json_object_object_get_ex(control->unadmitted, uuid, NULL))
+			log_about(about_vm(domain, LOG_VM_UNADMITTED), LOG_WARNING,
+				  "domain %s runs, and vgpud did not admit its claim: unless the "
+				  "claim is newer than the start, see whether libvirt calls the "
+				  "hook (vgpuctl doctor)",
+				  domain);
+	}
+	json_object_put(control->unadmitted);
+	control->unadmitted = list;
+}
+
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static struct claim claim; /* only the control thread uses it */
-	struct json_object *as_of, *answer;
+	struct json_object *as_of, *answer, *unadmitted = json_object_new_object();
 	struct picture p = {.claim = &claim};
 	struct vgpu_error why;
 
@@ -260,10 +288,14 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
 			continue;
 		}
+		if (!is_admitted(control, &claim))
+			json_object_object_add(unadmitted, uuid,
+					       json_object_new_string(claim.domain));
 		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
 		vm_end_those(control, compare, &p, "no longer has the VF's device");
 	}
+	warn_of(control, unadmitted);
 	vm_end_those(control, has_gone, &p, "no longer runs");
 	leases_save(control);
 	answer = json_object_new_object();

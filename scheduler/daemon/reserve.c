@@ -225,10 +225,10 @@ static void refuse(struct call *call)
 	}
 	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
 	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
-		log_line(LOG_NOTICE, "%s%s", err.text,
-			 job->claim.required && job->mode == RESERVE_START
-				 ? ""
-				 : "; the VM runs without it");
+		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
+			  job->claim.required && job->mode == RESERVE_START
+				  ? ""
+				  : "; the VM runs without it");
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
@@ -254,12 +254,11 @@ static void on_params(struct call *call)
 	char cost[400];
 
 	if (call->request.result == 0 && !job->over) {
-		log_line(LOG_INFO, "VF reserved for %s/%s gpu=%s vf=%u", job->claim.domain,
-			 job->claim.vfs[job->at].name, call->gpu->config->name, job->vf);
+		log_about(about_vf(call->gpu, job->vf, LOG_VM_RESERVED), LOG_INFO,
+			  "VF reserved for %s/%s", job->claim.domain, job->claim.vfs[job->at].name);
 		if (cost_of(call, cost, sizeof(cost)))
-			log_line(LOG_NOTICE, "%s/%s: %s gpu=%s vf=%u", job->claim.domain,
-				 job->claim.vfs[job->at].name, cost, call->gpu->config->name,
-				 job->vf);
+			log_about(about_vf(call->gpu, job->vf, LOG_PLAIN), LOG_NOTICE, "%s/%s: %s",
+				  job->claim.domain, job->claim.vfs[job->at].name, cost);
 		job->reserved |= 1u << job->at;
 		job->at++;
 		begin_vf(call);

@@ -7,6 +7,7 @@
 #include <event2/event.h>
 
 #include "config.h"
+#include "log.h"
 #include "share.h"
 #include "trail.h"
 #include "vgpu/record.h"
@@ -56,6 +57,28 @@ struct gpu {
 	uint64_t log_dropped;
 };
 
+/* What a line of the log is about: a GPU, a VF and the VM that has it, or a VM. */
+static inline struct log_about about_gpu(const struct gpu *gpu, enum log_message message)
+{
+	return (struct log_about){.message = message, .gpu = gpu->config->name, .vf = -1};
+}
+
+static inline struct log_about about_vf(const struct gpu *gpu, uint32_t vf,
+					enum log_message message)
+{
+	const struct lease *l = &gpu->leases[vf];
+
+	return (struct log_about){.message = message,
+				  .gpu = gpu->config->name,
+				  .vf = (int)vf,
+				  .vm = l->state != LEASE_NONE ? l->domain : NULL};
+}
+
+static inline struct log_about about_vm(const char *domain, enum log_message message)
+{
+	return (struct log_about){.message = message, .vm = domain, .vf = -1};
+}
+
 struct client;
 struct control {
 	struct config *config;
@@ -64,9 +87,10 @@ struct control {
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls; /* under way, of all clients, also of disconnected ones */
-	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
-	char refused[320];  /* why a running VM got no VF, as last logged */
+	struct call *calls;		/* under way, of all clients, also of disconnected ones */
+	unsigned group;			/* its gid; (gid_t)-1: it does not exist */
+	struct json_object *unadmitted; /* running VMs that vgpud did not admit, as last logged */
+	char refused[320];		/* why a running VM got no VF, as last logged */
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

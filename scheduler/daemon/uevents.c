@@ -29,10 +29,10 @@ static bool is_pf(const struct gpu *gpu, const char *address)
 static void on_pf(struct gpu *gpu, const char *action, const char *address)
 {
 	if (strcmp(action, "remove") == 0)
-		log_line(LOG_NOTICE, "the kernel removed %s gpu=%s", address, gpu->config->name);
+		log_about(about_gpu(gpu, LOG_PLAIN), LOG_NOTICE, "the kernel removed %s", address);
 	if (strcmp(action, "add") != 0)
 		return;
-	log_line(LOG_NOTICE, "the kernel added %s gpu=%s", address, gpu->config->name);
+	log_about(about_gpu(gpu, LOG_PLAIN), LOG_NOTICE, "the kernel added %s", address);
 	engine_retry(gpu->engine);
 }
 
@@ -47,14 +47,13 @@ static void on_vf_driver(struct gpu *gpu, const struct pci_info *vf)
 		if (pci_vf_address(vf->pf, i, name) == 0 && strcmp(name, vf->address) == 0)
 			break;
 	if (strstr(vf->driver, "vfio"))
-		log_line(LOG_NOTICE, "%s is bound to %s again gpu=%s vf=%" PRIu32, vf->address,
-			 vf->driver, gpu->config->name, i);
+		log_about(about_vf(gpu, i, LOG_PLAIN), LOG_NOTICE, "%s is bound to %s again",
+			  vf->address, vf->driver);
 	else
-		log_line(LOG_WARNING,
-			 "%s was unbound from VFIO and has %s%s: no tenant can use it; restart "
-			 "vgpud to bind it again gpu=%s vf=%" PRIu32,
-			 vf->address, vf->driver[0] ? "driver " : "no driver", vf->driver,
-			 gpu->config->name, i);
+		log_about(about_vf(gpu, i, LOG_PLAIN), LOG_WARNING,
+			  "%s was unbound from VFIO and has %s%s: no tenant can use it; restart "
+			  "vgpud to bind it again",
+			  vf->address, vf->driver[0] ? "driver " : "no driver", vf->driver);
 }
 
 static void on_change(struct control *control, const char *action, const char *address)

@@ -56,8 +56,8 @@ bool vm_end_leases(struct control *control, const char *uuid)
 	uint32_t vf;
 
 	while (lease_find(control, uuid, NULL, &gpu, &vf)) {
-		log_line(LOG_INFO, "domain %s has released its VF gpu=%s vf=%u",
-			 gpu->leases[vf].domain, gpu->config->name, vf);
+		log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_INFO,
+			  "domain %s has released its VF", gpu->leases[vf].domain);
 		vm_end_lease(control, gpu, vf);
 		any = true;
 	}
@@ -185,8 +185,9 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 
 			if (gpu->leases[vf].state == LEASE_NONE || !over(gpu, vf, data))
 				continue;
-			log_line(LOG_NOTICE, "domain %s %s; its VF is free again gpu=%s vf=%u",
-				 gpu->leases[vf].domain, why, gpu->config->name, vf);
+			log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_NOTICE,
+				  "domain %s %s; its VF is free again", gpu->leases[vf].domain,
+				  why);
 			vm_end_lease(control, gpu, vf);
 			any = true;
 		}

@@ -195,6 +195,24 @@ kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 virsh -q destroy vm1
 start_vgpud
 await 20 leases_are '[]'
+# libvirtd starts without a hook and does not notice the one that is made then: doctor says so, a VM that claims a VF starts
+# unasked, and vgpud warns of it once. After a reload the hook is called.
+doctor() { PATH=$PATH:${agent%/*} ctl -o json doctor | jq -r '.[] | select(.subject == "libvirt'"'"'s hook") | .verdict'; }
+hook_is() { [ "$(doctor)" = "$1" ]; }
+hook=/etc/libvirt/hooks/qemu.d/50-vgpud
+hook_is ok || fail "doctor says of the hook, which libvirt calls: $(doctor)"
+[ -z "$(virsh -q list --all --name | grep probe)" ] || fail "doctor leaves its VM behind"
+stop_libvirtd TERM
+mv $hook "$run/hook"
+start_libvirtd
+mv "$run/hook" $hook
+hook_is bad || fail "doctor says of the hook, which libvirt does not call: $(doctor)"
+virsh -q start vm2 || fail "vm2 does not start without a hook"
+await 20 grep -q "domain vm2 runs, and vgpud did not admit its claim" "$run/vgpud.log"
+kill -HUP "$(cat /run/libvirt/libvirtd.pid)"
+await 20 hook_is ok
+[ "$(grep -c "domain vm2 runs, and vgpud did not" "$run/vgpud.log")" = 1 ] || fail "vgpud warns of vm2 more than once"
+virsh -q destroy vm2
 kill $agent_pid
 wait $agent_pid || fail "the agent ended with $?"
 # Eight VMs start at once for four VFs: four of them get one.

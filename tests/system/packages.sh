@@ -20,14 +20,41 @@ mount -t tmpfs tmpfs "$root/run"
 "$(dirname "$0")/../../tools/packaging/debian/build" "$run/debs" || fail "the packages cannot be built"
 rm -f "$run"/debs/*dbgsym*
 cp "$run"/debs/*.deb "$root/tmp/"
+command -v lintian >/dev/null || { echo "skipped: lintian is missing"; exit 77; }
+lintian --allow-root --fail-on error "$run"/debs/*.deb >"$run/lintian.log" 2>&1 || fail "lintian finds errors in the packages"
 within() { chroot "$root" /usr/bin/env PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_OFFLINE=1 DEBIAN_FRONTEND=noninteractive "$@"; }
+# dpkg_as_on_a_host ARGS...: dpkg, whose scripts find a running systemd: one that notes in $root/tmp/units what it is told, and that
+# says of every unit that it is active.
+mkdir "$root/tmp/systemd"
+cat >"$root/tmp/systemd/systemctl" <<'SH'
+#!/bin/sh
+for w; do case $w in --*) ;; *) words="${words:+$words }$w" ;; esac; done
+echo "$words" >>/tmp/units
+case $words in preset* | is-enabled*) exec /usr/bin/systemctl "$@" ;; esac
+SH
+chmod +x "$root/tmp/systemd/systemctl"
+rm -f "$root/usr/sbin/policy-rc.d" # containers forbid that packages start services
+dpkg_as_on_a_host() {
+	mkdir -p "$root/run/systemd/system"
+	: >"$root/tmp/units"
+	within sh -c 'PATH=/tmp/systemd:$PATH exec dpkg "$@"' dpkg "$@" >"$run/dpkg.log" 2>&1
+	local r=$?
+	rm -r "$root/run/systemd"
+	cp "$root/tmp/units" "$run/units.log"
+	return $r
+}
+told() { grep -qx -- "$1" "$run/units.log" || fail "systemd was not told: $1"; }
+line_of() { grep -nx -- "$1" "$run/units.log" | cut -d: -f1; }
 state() { within dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | tr -d ' '; }
 packages="vgpud vgpud-libvirt vgpud-dev softgpu"
 for p in $packages; do [ -z "$(state $p)" ] || { echo "skipped: $p is installed here"; exit 77; }; done
 
 # vgpud-libvirt depends on vgpud and is not configured without it.
 within dpkg -i --force-depends-version /tmp/vgpud-libvirt_*.deb >"$run/dpkg.log" 2>&1 && fail "vgpud-libvirt was installed without vgpud"
-within sh -c 'dpkg -i /tmp/*.deb' >"$run/dpkg.log" 2>&1 || fail "the packages cannot be installed"
+dpkg_as_on_a_host -R -i /tmp || fail "the packages cannot be installed"
+# libvirt looks for hooks when it starts and when it reloads.
+told "try-reload-or-restart libvirtd.service"
+told "try-reload-or-restart virtqemud.service"
 for p in $packages; do [ "$(state $p)" = ii ] || fail "package $p has state $(state $p), want ii"; done
 within vgpud --check-config >"$run/said.log" 2>&1 || fail "vgpud refuses the configuration that the package installs"
 within getent group vgpu >/dev/null || fail "the package made no group vgpu"
@@ -37,8 +64,26 @@ for unit in vgpud.service vgpud-control.socket vgpud-hook.socket vgpud-libvirt.s
 	within systemctl is-enabled --quiet $unit || fail "$unit is not enabled"
 done
 within systemctl is-enabled --quiet vgpud-softgpu@.service && fail "vgpud-softgpu@.service is enabled by default"
-[ "$(within readlink /etc/libvirt/hooks/qemu.d/50-vgpud)" = /usr/sbin/vgpud-hook ] || fail "the hook is not installed where libvirt looks for it"
+hook=/etc/libvirt/hooks/qemu.d/50-vgpud
+has_hook() { [ "$(readlink "$root$hook")" = /usr/sbin/vgpud-hook ]; }
+has_hook || fail "the hook is not installed where libvirt looks for it"
 echo "<domain type='kvm'><name>x</name></domain>" | within /etc/libvirt/hooks/qemu.d/50-vgpud x prepare begin - || fail "the hook refuses a VM that claims no VF"
+# What the units and the documents refer to is installed, but for the sources (../).
+for unit in "$root"/lib/systemd/system/vgpud*; do
+	pages=$(sed -n 's/^Documentation=//p' "$unit")
+	[ -n "$pages" ] || fail "${unit##*/} names no documentation"
+	for page in $pages; do
+		[[ $page =~ ^man:(.*)\((.)\)$ ]] && [ -e "$root/usr/share/man/man${BASH_REMATCH[2]}/${BASH_REMATCH[1]}.${BASH_REMATCH[2]}.gz" ] ||
+			fail "${unit##*/}: Documentation=$page is not installed"
+	done
+done
+docs=$root/usr/share/doc/vgpud
+n=0
+while read -r file link; do
+	[[ $link == ../[a-z]* ]] || [ -e "$(dirname "$file")/$link" ] || fail "$file refers to $link, which is not installed"
+	n=$((n + 1))
+done < <(grep -oE '\]\([^):#]+' "$docs/README.md" "$docs"/docs/*.md | sed 's/:](/ /')
+[ $n -gt 20 ] || fail "the installed documents have $n links to each other, want more than 20"
 within sh -c 'man -w vgpud.conf >/dev/null 2>&1 || test -e /usr/share/man/man5/vgpud.conf.5.gz' || fail "the manual page vgpud.conf(5) is not installed"
 for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt; do
 	within $program --help >/dev/null || fail "$program does not start"
@@ -46,24 +91,46 @@ done
 within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu-worker is not installed"
 within test -x /usr/libexec/vgpud/softgpu-vf || fail "softgpu-vf is not installed"
 
-# An upgrade keeps changed configuration files.
+# An upgrade keeps changed configuration files, and does not put back a hook that the operator removed.
+rm "$root$hook"
 echo "# mine" >>"$root/etc/vgpud/vgpud.conf"
 within sh -c 'mkdir -p /var/lib/vgpud && touch /var/lib/vgpud/vf-token'
 for p in $packages; do
 	within sh -c "cd /tmp && dpkg-deb -R ${p}_*.deb new && rm ${p}_*.deb &&
 		sed -i 's/0\.1\.0/0.1.1/' new/DEBIAN/control && dpkg-deb -b new ${p}_new.deb >/dev/null && rm -r new" || fail "$p cannot be rebuilt as version 0.1.1"
 done
-within sh -c 'dpkg -i /tmp/*_new.deb' >"$run/dpkg.log" 2>&1 || fail "the packages cannot be upgraded"
+dpkg_as_on_a_host -R -i /tmp || fail "the packages cannot be upgraded"
+told "restart vgpud.service"
+grep -E "^stop|libvirtd|virtqemud|restart .*socket" "$run/units.log" && fail "an upgrade stops what must go on"
 for p in $packages; do [ "$(within dpkg-query -W -f '${Version}' $p)" = 0.1.1 ] || fail "$p does not have version 0.1.1 after the upgrade"; done
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "the upgrade lost the operator's change of vgpud.conf"
 
-# Removing the packages removes programs and the hook (without vgpud the hook would block VMs). Configuration and state stay
-# until the packages are purged.
-within dpkg -r $packages >"$run/dpkg.log" 2>&1 || fail "the packages cannot be removed"
+[ ! -L "$root$hook" ] || fail "the upgrade has put back the hook that the operator removed"
+within dpkg -r vgpud-libvirt >"$run/dpkg.log" 2>&1 && within dpkg -i /tmp/vgpud-libvirt_new.deb >"$run/dpkg.log" 2>&1 ||
+	fail "vgpud-libvirt cannot be installed again"
+[ ! -L "$root$hook" ] || fail "the second installation has put back the hook that the operator removed"
+# One that is there goes and comes with the package.
+ln -s /usr/sbin/vgpud-hook "$root$hook"
+within dpkg -r vgpud-libvirt >"$run/dpkg.log" 2>&1 || fail "vgpud-libvirt cannot be removed"
+[ ! -L "$root$hook" ] || fail "removing vgpud-libvirt leaves the hook"
+within dpkg -i /tmp/vgpud-libvirt_new.deb >"$run/dpkg.log" 2>&1 && has_hook || fail "the second installation has not made the hook"
+
+# Removing the packages removes programs and the hook (without vgpud the hook would block VMs), and ends what runs, the sockets
+# before the services that they start. Configuration and state stay until the packages are purged.
+wants=/etc/systemd/system/multi-user.target.wants
+ln -s /lib/systemd/system/vgpud-softgpu@.service "$root$wants/vgpud-softgpu@soft0.service"
+mkdir -p "$root/etc/vgpud/vgpud.conf.d"
+touch "$root/etc/vgpud/softgpu-soft0.conf" "$root/etc/vgpud/vgpud.conf.d/mine.conf"
+mkdir -p "$root/run/vgpud" && touch "$root/run/vgpud/leases.json"
+dpkg_as_on_a_host -r $packages || fail "the packages cannot be removed"
+told "stop vgpud-softgpu@\*.service"
+told "stop vgpud-libvirt.service"
+[ "$(line_of "stop vgpud-control.socket vgpud-hook.socket")" -lt "$(line_of "stop vgpud.service")" ] ||
+	fail "vgpud is stopped while its sockets can start it again"
 left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"
 [ -e "$root/var/lib/vgpud/vf-token" ] || fail "removing the packages deleted the VF token"
 within dpkg -P $packages >"$run/dpkg.log" 2>&1 || fail "the packages cannot be purged"
-left=$(within sh -c 'ls -d /etc/vgpud /var/lib/vgpud 2>/dev/null; find /etc/systemd /var/lib/systemd -name "vgpud*"')
+left=$(within sh -c 'ls -d /etc/vgpud /var/lib/vgpud* /run/vgpud 2>/dev/null; find /etc/systemd /etc/libvirt /var/lib/systemd /usr/share -name "*vgpu*"')
 [ -z "$left" ] || fail "files are left after the packages were purged: $left"

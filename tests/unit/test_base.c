@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "histogram.h"
+#include "metrics_address.h"
+#include "metrics_format.h"
 #include "spsc.h"
 #include "trail.h"
 #include "suite.h"
@@ -428,6 +430,70 @@ static void numbers_of_bytes(void)
 	CU_ASSERT(vgpu_parse_hex_byte("fAce", &byte) == 0 && byte == 0xfa);
 }
 
+static void histogram_bounds(void)
+{
+	static struct histogram h;
+	vgpu_nsec t;
+
+	for (t = 0; t < 5000; t++)
+		histogram_add(&h, t);
+	CU_ASSERT_EQUAL(histogram_below(&h, 10), 1024);
+	CU_ASSERT_EQUAL(histogram_below(&h, 12), 4096);
+	CU_ASSERT_EQUAL(histogram_below(&h, 32), 5000);
+	CU_ASSERT_EQUAL(h.sum, 5000 * 4999 / 2);
+}
+
+static void metrics_formats(void)
+{
+	static const struct {
+		const char *accept;
+		enum metrics_format format;
+	} clients[] = {
+		{NULL, METRICS_TEXT},
+		{"", METRICS_TEXT},
+		{"*/*", METRICS_TEXT},
+		{"text/html,application/xhtml+xml,*/*;q=0.8", METRICS_TEXT},
+		{"application/openmetrics-text", METRICS_OPEN},
+		{" Application/OpenMetrics-Text ; version=1.0.0 ; charset=utf-8", METRICS_OPEN},
+		{"application/openmetrics-text;version=1.0.0,application/openmetrics-text;"
+		 "version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+		 METRICS_OPEN},
+		{"application/openmetrics-text;version=0.0.1;q=0.75,text/plain;q=0.5",
+		 METRICS_TEXT},
+		{"application/openmetrics-text;version=0.0.4", METRICS_TEXT},
+		{"application/openmetrics-text;q=0.3,text/plain;version=0.0.4;q=0.5", METRICS_TEXT},
+		{"text/plain;q=0.5,application/openmetrics-text;q=0.5", METRICS_OPEN},
+		{"application/openmetrics-text;q=0", METRICS_TEXT},
+		{"application/openmetrics-text;q=2", METRICS_TEXT},
+		{"application/openmetrics-text;q=0.5,text/*;q=0.9", METRICS_TEXT},
+		{"text/plain;q=0.1,*/*;q=0.9,application/openmetrics-text;q=0.5", METRICS_OPEN},
+		{",;=,q=;,", METRICS_TEXT},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
+		CU_ASSERT_EQUAL(metrics_choose(clients[i].accept), clients[i].format);
+}
+
+static void metrics_addresses(void)
+{
+	static const char *const wrong[] = {"",	       "127.0.0.1",	"127.0.0.1:0",
+					    "host:80", "1.2.3:80",	"127.0.0.1:70000",
+					    "::1:80",  "[::1]80",	"[]:80",
+					    ":80",     "[127.0.0.1]:80"};
+	struct sockaddr_storage a;
+	size_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		CU_ASSERT_EQUAL(metrics_address_parse(wrong[i], &a), 0);
+	CU_ASSERT(metrics_address_parse("localhost:9475", &a) && metrics_address_is_local(&a));
+	CU_ASSERT(metrics_address_parse("127.0.0.9:9475", &a) && metrics_address_is_local(&a));
+	CU_ASSERT(metrics_address_parse("[::1]:9475", &a) && metrics_address_is_local(&a));
+	CU_ASSERT(metrics_address_parse("0.0.0.0:9475", &a) && !metrics_address_is_local(&a));
+	CU_ASSERT(metrics_address_parse("[::]:9475", &a) && !metrics_address_is_local(&a));
+	CU_ASSERT(metrics_address_parse("[fe80::1]:9475", &a) && !metrics_address_is_local(&a));
+}
+
 static const struct test tests[] = {
 	{"partition: equal parts by default", partition_equal},
 	{"partition: impossible requests are refused", partition_refusals},
@@ -440,6 +506,9 @@ static const struct test tests[] = {
 	{"numbers: sizes and hexadecimal bytes", numbers_of_bytes},
 	{"histogram: buckets are monotone and narrow", histogram_is_monotone},
 	{"histogram: quantiles", histogram_quantiles},
+	{"histogram: bounds that are powers of two are exact", histogram_bounds},
+	{"metrics: the format that a client prefers", metrics_formats},
+	{"metrics: addresses", metrics_addresses},
 	{"queue: keeps its order between two threads", queue_keeps_order},
 	{"trail: a reader gets whole records", trail_reads_whole_records},
 	{"capabilities: a chain with two vendor capabilities", capability_walk},

@@ -2,14 +2,18 @@
 #include "doctor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <json-c/json.h>
 
+#include "domain.h"
 #include "vfio/doctor.h"
 
 #define LIBVIRT "/etc/libvirt"
 #define HOOK LIBVIRT "/hooks/qemu.d/50-vgpud"
+#define HOOK_NAME "libvirt's hook"
 
 struct round {
 	struct json_object *list; /* NULL: print each finding */
@@ -41,18 +45,41 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	json_object_array_add(r->list, o);
 }
 
+/* Whether libvirt calls the hook: vgpud-libvirt finds out (see its probe.c). */
+static void probe_hook(struct round *r)
+{
+	char unused[] = "", verb[] = "probe-hook";
+	char *argv[] = {unused, verb, NULL}, *text;
+	size_t size = 0;
+	int status;
+
+	text = domain_output(argv, &size, &status);
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	if (status == 0)
+		finding(r, DOCTOR_OK, HOOK_NAME, text, "");
+	else if (status == 1)
+		finding(r, DOCTOR_BAD, HOOK_NAME,
+			"libvirt does not call it: VMs start without their VFs",
+			"systemctl reload libvirtd, or virtqemud");
+	else
+		finding(r, DOCTOR_NOTE, HOOK_NAME, "whether libvirt calls it cannot be told",
+			text && *text ? text : "vgpud-libvirt cannot be run");
+	free(text);
+}
+
 /* libvirt runs every executable file in hooks/qemu.d; ours is a symlink to /usr/sbin/vgpud-hook. */
 static void check_hook(struct round *r)
 {
 	if (access(LIBVIRT, F_OK) < 0)
 		finding(r, DOCTOR_NOTE, "libvirt",
 			"libvirt is not installed; only programs can use VFs", "");
-	else if (access(HOOK, X_OK) == 0)
-		finding(r, DOCTOR_OK, "libvirt's hook", HOOK, "");
-	else
-		finding(r, DOCTOR_NOTE, "libvirt's hook",
+	else if (access(HOOK, X_OK) < 0)
+		finding(r, DOCTOR_NOTE, HOOK_NAME,
 			"not installed: vgpud is not consulted when a VM starts",
 			"ln -s /usr/sbin/vgpud-hook " HOOK ", and reload libvirtd");
+	else
+		probe_hook(r);
 }
 
 bool doctor(bool as_json, bool colour)

@@ -21,31 +21,44 @@ void domain_run(char **argv)
 		strerror(errno));
 }
 
-char *domain_xml(const char *name, size_t *size)
+char *domain_output(char **argv, size_t *size, int *status)
 {
-	char *text = NULL, unused[] = "", verb[] = "xml";
-	char *argv[] = {unused, verb, strdup(name), NULL};
-	int ends[2], status = -1, r = 0;
-	pid_t child = -1;
+	char *text = NULL;
+	int ends[2], r;
+	pid_t child;
 
-	if (!argv[2] || pipe(ends) < 0 || (child = fork()) < 0) {
-		fprintf(stderr, "vgpuctl: %s: %s\n", name, strerror(errno));
-	} else if (child == 0) {
+	*status = -1;
+	if (pipe(ends) < 0)
+		return NULL;
+	child = fork();
+	if (child == 0) {
 		dup2(ends[1], STDOUT_FILENO);
 		close(ends[0]);
 		close(ends[1]);
 		domain_run(argv);
 		_exit(127);
-	} else {
-		close(ends[1]);
-		r = vgpu_read_all(ends[0], CLAIM_MAX_BYTES, &text, size);
-		close(ends[0]);
-		waitpid(child, &status, 0);
 	}
-	if (r < 0)
-		fprintf(stderr, "vgpuctl: %s: its XML: %s\n", name, strerror(-r));
+	close(ends[1]);
+	r = child < 0 ? -errno : vgpu_read_all(ends[0], CLAIM_MAX_BYTES, &text, size);
+	close(ends[0]);
+	if (child > 0 && waitpid(child, status, 0) == child)
+		*status = WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+	errno = -r;
+	return r < 0 ? NULL : text;
+}
+
+char *domain_xml(const char *name, size_t *size)
+{
+	char unused[] = "", verb[] = "xml";
+	char *argv[] = {unused, verb, strdup(name), NULL}, *text = NULL;
+	int status;
+
+	if (argv[2])
+		text = domain_output(argv, size, &status);
+	if (!text)
+		fprintf(stderr, "vgpuctl: %s: its XML: %s\n", name, strerror(errno));
 	free(argv[2]);
-	if (r == 0 && status == 0)
+	if (text && status == 0)
 		return text;
 	free(text);
 	return NULL;

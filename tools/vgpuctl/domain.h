@@ -9,6 +9,11 @@
  * with the reason on stderr. */
 char *domain_xml(const char *name, size_t *size);
 
+/* Runs vgpud-libvirt with the arguments ARGV, as domain_run does, and returns what it prints: SIZE
+ * bytes and a terminating zero, which the caller frees. STATUS is its exit code, -1: it had none.
+ * NULL: an error, in errno. */
+char *domain_output(char **argv, size_t *size, int *status);
+
 /* Replaces this program by vgpud-libvirt with the arguments ARGV; overwrites ARGV[0] with its name.
  * Returns only if vgpud-libvirt cannot be run, with the reason on stderr. */
 void domain_run(char **argv);

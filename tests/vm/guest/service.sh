@@ -53,6 +53,11 @@ kill -STOP $old
 goes_on watchdog
 check "the journal reports the watchdog's time-out" await 20 sh -c 'journalctl -b --no-pager | grep -q "vgpud.service: Watchdog timeout"'
 check "log lines in the journal have the field VGPU_GPU" await 20 sh -c "journalctl -b -t vgpud VGPU_GPU=gpu0 -o cat --no-pager | grep -q 'gpu=gpu0'"
+# The journal knows the GPU, the place in the code, the kind of message (the catalog explains it), and that the GPU was adopted.
+# Each vgpud but the first has adopted it.
+entry() { journalctl -b -t vgpud -o json --no-pager --output-fields=MESSAGE,MESSAGE_ID,CODE_FUNC,CODE_FILE,VGPU_GPU | grep "$1" | tail -1; }
+adopted() { entry 'adopted as it was found' | jq -e '.VGPU_GPU == "gpu0" and (.MESSAGE_ID | length) == 32 and .CODE_FUNC == "on_found" and (.CODE_FILE | endswith("daemon/main.c"))'; }
+check "the journal has the adoption, with its fields" await 20 adopted
 # More kills in a row than systemd's limit of starts allows by default.
 for i in 1 2 3 4 5 6 7 8; do
 	old=$(property MainPID)

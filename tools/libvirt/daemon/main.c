@@ -22,6 +22,7 @@
 #include "control_client.h"
 #include "hung.h"
 #include "log.h"
+#include "probe.h"
 #include "set.h"
 #include "vgpu/clock.h"
 
@@ -321,11 +322,13 @@ static void usage(FILE *to)
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
+	      "       vgpud-libvirt [--connect URI] probe-hook\n"
 	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
 	      "to\n"
 	      "them. With set: changes parameters in a domain's claim, as \"vgpuctl vm set\" "
 	      "does.\n"
-	      "With xml: prints a domain's XML.\n"
+	      "With xml: prints a domain's XML. With probe-hook: asks libvirt to start a VM that\n"
+	      "cannot start, and prints whether libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
 	      to);
@@ -359,6 +362,8 @@ int main(int argc, char **argv)
 		return set(uri, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
+	if (optind + 1 == argc && strcmp(argv[optind], "probe-hook") == 0)
+		return probe_hook(uri);
 	if (optind < argc) {
 		usage(stderr);
 		return 2;
