@@ -16,19 +16,6 @@
 
 /* An upper bound of the time that one answer takes. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
-/* A view may be that old: each step for a reader takes room in the recording. */
-#define STALE_AFTER (10 * VGPU_MSEC)
-
-/* Steps the core to now if its ledger is old: the ledger closes at each step, and a GPU without
- * work makes none. A deadline that is due is left to keep_time, which looks at the device first. */
-static void catch_up(struct engine *e)
-{
-	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
-	vgpu_nsec now = vgpu_now();
-
-	if (e->driver && now >= e->stepped_at + STALE_AFTER && now < vgpu_core_deadline(e->core))
-		engine_step(e, &timer);
-}
 
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
@@ -99,7 +86,7 @@ static void answer(struct engine *e, struct engine_request *request)
 	request->result = 0;
 	request->why[0] = '\0';
 	if (request->ask == ENGINE_SNAPSHOT) {
-		catch_up(e);
+		e->time->catch_up(e);
 		fill_snapshot(e, request->snapshot);
 	} else if (!e->driver) {
 		engine_refuse(request, -ENODEV, "%s", e->lost_why.text);
