@@ -378,6 +378,19 @@ static uint32_t ppm(uint64_t part, uint64_t whole)
 	return (uint32_t)((unsigned __int128)part * PPM / whole);
 }
 
+static bool is_planned(const struct engine *e, vgpu_nsec at)
+{
+	(void)e;
+	(void)at;
+	return false; /* an epoch may end late */
+}
+
+/* What a view says is as of the last reading. */
+static void catch_up(struct engine *e)
+{
+	(void)e;
+}
+
 /* What VFs that always had work were served in the last readings, and what they were promised. */
 static void view_shares(const struct governed *g, struct engine_snapshot *s)
 {
@@ -469,6 +482,8 @@ const struct engine_time engine_governed = {
 	.change = change,
 	.stop = stop,
 	.at_rest = at_rest,
+	.is_planned = is_planned,
+	.catch_up = catch_up,
 	.view = view,
 	.values = values,
 };

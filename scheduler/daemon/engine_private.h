@@ -34,11 +34,10 @@ struct engine_time {
 	/* Begins to stop; then tells whether the GPU can be left as it is. */
 	void (*stop)(struct engine *e);
 	bool (*at_rest)(struct engine *e);
-	/* Whether it has planned to act at the instant AT, which is no time-out. NULL: never. */
-	bool (*plans)(const struct engine *e, vgpu_nsec at);
-	/* Closes the ledger now, if it is old. NULL: it is never old. */
+	/* Returns whether AT is an instant for which it pays to wait on the CPU. */
+	bool (*is_planned)(const struct engine *e, vgpu_nsec at);
+	/* Brings to now what a snapshot says of time; then fills it in. */
 	void (*catch_up)(struct engine *e);
-	/* Fills in what a snapshot says of time. */
 	void (*view)(struct engine *e, struct engine_snapshot *s);
 	/* Reads policy and values: those to come, or those in force. Returns whether a change of
 	 * policy waits. */

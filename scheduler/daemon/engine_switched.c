@@ -184,20 +184,21 @@ static void change(struct engine *e, struct engine_request *request)
 		step(e, request);
 }
 
-static bool plans(const struct engine *e, vgpu_nsec at)
-{
-	return at == vgpu_core_deadline(e->core) && !vgpu_core_is_overdue(e->core, at);
-}
-
-/* The core's ledger closes at each step, and a GPU without work makes none. A deadline that is due
- * is left to keep(), which looks at the device first. */
+/* Steps the core to now if its ledger is old: the ledger closes at each step, and a GPU without
+ * work makes none. A deadline that is due is left to keep(), which looks at the device first. */
 static void catch_up(struct engine *e)
 {
 	struct vgpu_event timer = {.type = VGPU_EV_TIMER};
 	vgpu_nsec now = vgpu_now();
 
-	if (now >= e->stepped_at + STALE_AFTER && now < vgpu_core_deadline(e->core))
+	if (e->driver && now >= e->stepped_at + STALE_AFTER && now < vgpu_core_deadline(e->core))
 		engine_step(e, &timer);
+}
+
+/* The core has planned to act then; it is no time-out. */
+static bool is_planned(const struct engine *e, vgpu_nsec at)
+{
+	return at == vgpu_core_deadline(e->core) && !vgpu_core_is_overdue(e->core, at);
 }
 
 static void view(struct engine *e, struct engine_snapshot *s)
@@ -221,7 +222,7 @@ const struct engine_time engine_switched = {
 	.change = change,
 	.stop = stop,
 	.at_rest = at_rest,
-	.plans = plans,
+	.is_planned = is_planned,
 	.catch_up = catch_up,
 	.view = view,
 	.values = values,
