@@ -27,7 +27,10 @@ for kind in $kinds; do
 	neighbours_keep "a worker that was taken over: $kind"
 	[ "$(process_of 3)" = "$p" ] || fail "$kind: the VF's process waited for its worker"
 	kill -INT $victim
-	wait_guest $victim victim
+	wait $victim || fail "$kind: the guest ended with $?: $(cat "$run/victim.log")"
+	await 30 is 3 state available
+	start_guest after 3 sha256 --jobs 2 --seconds 100
+	wait_guest $guest_pid after
 	await 30 is 3 state available
 done
 await 30 no_more_descriptors "$had"

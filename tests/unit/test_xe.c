@@ -669,7 +669,7 @@ static const struct {
 	{"cannot divide the memory of " PF, -EINVAL, no_memory},
 	{"cannot change the memory of VF 2: No space left", -ENOSPC, too_much},
 	{"1 of 3 VFs have memory", -EINVAL, some_memory},
-	{"run vgpud with CAP_PERFMON", -EACCES, no_permission},
+	{"SystemCallFilter=perf_event_open", -EACCES, no_permission},
 	{"does not count what each VF uses", -ENODEV, no_format},
 	{"the kernel has given the GPU up", -ECANCELED, wedged},
 	{"driver xe-vfio-pci does not bind it", -EIO, not_bound},

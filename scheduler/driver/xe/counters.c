@@ -162,7 +162,8 @@ static int open_all(struct xe_counters *c, const struct unit *u)
 static const char *cure_of(int r)
 {
 	if (r == -EACCES || r == -EPERM)
-		return "run vgpud with CAP_PERFMON, as its service does";
+		return "allow vgpud the kernel's counters: a drop-in of vgpud.service with "
+		       "SystemCallFilter=perf_event_open (see vgpud's xe.md)";
 	if (r == -EMFILE || r == -ENFILE)
 		return "raise the limit on open files (LimitNOFILE of the service)";
 	return "vgpud needs GuC firmware that counts for each VF (linux-firmware)";
