@@ -76,7 +76,7 @@ done
 "$greedy" "$run/control.sock" $port idle 100 4 "$group" 65534 >"$run/attack.json" &
 idle=$!
 pids+=($idle)
-/usr/bin/python3 -c 'import sys, urllib.request; t = urllib.request.urlopen(sys.argv[1], timeout=30).read(); sys.exit(not t.endswith(b"# EOF\n"))' \
+/usr/bin/python3 -c 'import sys, urllib.request as u; r = u.Request(sys.argv[1], headers={"Accept": "application/openmetrics-text"}); sys.exit(not u.urlopen(r, timeout=30).read().endswith(b"# EOF\n"))' \
 	"http://127.0.0.1:$port/metrics" || fail "metrics were not served while other connections idled"
 wait $idle || fail "greedy ended with $?"
 
