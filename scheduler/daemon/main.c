@@ -12,6 +12,7 @@
  *   hook.c             the method of libvirt's hook
  *   history.c          the methods that show what has happened
  *   policy_methods.c   the methods policy.*
+ *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
  *   events.c           handles what the engines report
@@ -31,6 +32,7 @@
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine
  *   gpu_memory.c       steps the memory reducer and carries out its actions
+ *   trial.c            asks a core of its own whether a policy takes parameters
  *   config_show.c      writes the configuration
  *   config.c           reads the configuration
  *   config_keys.c      the table of its keys

@@ -17,6 +17,7 @@
 #include "policy_methods.h"
 #include "reconcile.h"
 #include "vm.h"
+#include "vm_check.h"
 
 /* Adds a bound; null if there is none. */
 static void put_bound(json *o, const char *key, vgpu_nsec value)
@@ -489,6 +490,15 @@ const struct method methods[] = {
 	 "show what a VM claims and has, or why it gets none",
 	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_explain_begin,
+	 NULL},
+	{"vm.check",
+	 ACCESS_CHANGE,
+	 "check whether the policies take a changed claim of a VM; changes nothing",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
+	  {"claim", ARG_STRING, 0, 0, true, "the changed <vgpu> element"},
+	  {"next_start", ARG_BOOL, 0, 0, false,
+	   "the claim is for the VM's next start, not for the VM as it runs"}},
+	 vm_check_begin,
 	 NULL},
 	{"hook",
 	 ACCESS_CHANGE,

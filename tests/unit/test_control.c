@@ -840,6 +840,65 @@ static void one_of_two(void)
 	end();
 }
 
+#define SHARE(percent) A "<v:sched><v:share min='" percent "'/></v:sched></v:vf>"
+#define WEIGHT(w) A "<v:sched><v:weight>" w "</v:weight></v:sched></v:vf>"
+
+/* Asks whether vm1 may have a changed claim. */
+static void check_claim(const char *xml, const char *vfs, bool next_start)
+{
+	char text[2000];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.check\",\"args\":{\"xml\":\"%s\",\"claim\":\""
+		 "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'>%s</v:vgpu>\","
+		 "\"next_start\":%s}}\n",
+		 xml, vfs, next_start ? "true" : "false");
+	say(&one, text);
+}
+
+/* A claim that would be refused is refused before it is written, and a check changes nothing:
+ * values out of range, guarantees beyond the GPU, and, for a VM that runs, guarantees beyond what
+ * the others leave. */
+static void checked_first(void)
+{
+	static const char xml[] = CLAIM(A "</v:vf>") "</domain>";
+	static const char broken[] = CLAIM(A "<v:weigth/></v:vf>") "</domain>";
+	int64_t before[VGPU_MAX_PARAMS];
+	char address[32];
+
+	begin("qos");
+	CU_ASSERT_EQUAL(sync_vm(xml, "missing", address), 0);
+	control_settle(&control);
+	memcpy(before, engine_policy(control.gpus[0].engine)->to_come.vf_params[1], sizeof(before));
+	check_claim(xml, WEIGHT("0"), false);
+	CU_ASSERT(refused(&one, "EINVAL", "line 1: <weight>: '0' is not a whole number above 0"));
+	check_claim(xml, A "<v:sched><v:param name='weight' value='0'/></v:sched></v:vf>", false);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: gpu0: policy qos: weight = 0: want 1 to"));
+	check_claim(xml, A "<v:sched><v:param name='weigth' value='3'/></v:sched></v:vf>", true);
+	CU_ASSERT(refused(&one, "EINVAL", "weigth: no such parameter"));
+	check_claim(xml, A "<v:sched policy='fair'/></v:vf>", true);
+	CU_ASSERT(refused(&one, "EINVAL", "gpu0 has policy qos, but the claim wants fair"));
+	check_claim(xml, "<v:vf name='a'><v:device gpu='gpu7'/></v:vf>", true);
+	CU_ASSERT(refused(&one, "ENOENT", "vm1/a: there is no GPU for it"));
+	check_claim(xml, SHARE("100"), true);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: policy qos: "));
+	check_claim(xml, SHARE("50"), true);
+	CU_ASSERT(done(&one));
+	say(&one,
+	    "{\"method\":\"vf.set\",\"args\":{\"vf\":0,\"params\":{\"min_ppm\":\"600000\"}}}\n");
+	CU_ASSERT(done(&one));
+	check_claim(xml, SHARE("50"), true);
+	CU_ASSERT(done(&one));
+	check_claim(xml, SHARE("50"), false);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: policy qos: "));
+	check_claim(broken, WEIGHT("7"), false); /* a claim that cannot be read can be mended */
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(memcmp(&engine_policy(control.gpus[0].engine)->to_come.vf_params[1], before,
+			       sizeof(before)),
+			0);
+	end();
+}
+
 static uint32_t makes, wrong, results[2];
 
 /* Makes a change; the first WRONG attempts are for a policy that is no longer in force. */
@@ -969,6 +1028,7 @@ static const struct test tests[] = {
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
+	{"a changed claim is checked before it is written", checked_first},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a client without credentials is refused", strangers},
 	{"requests with unsuitable arguments are refused", not_wanted},
