@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <ini.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "metrics_address.h"
 #include "plugin.h"
 #include "vfio/gpuiov.h"
+#include "vgpu/file.h"
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
@@ -312,14 +314,15 @@ static char *next_line(char *text, int size, void *data)
 	return fgets(text, size, r->stream);
 }
 
-static void read_file(struct reader *r, const char *file)
+/* Reads the file at PATH, which messages call FILE. */
+static void read_file(struct reader *r, const char *path, const char *file)
 {
 	int bad;
 
 	r->file = file;
 	r->line = 0;
 	r->n_seen = 0;
-	r->stream = fopen(file, "re");
+	r->stream = fopen(path, "re");
 	if (!r->stream) {
 		r->wrong++;
 		fprintf(r->errors, "%s: %s\n", file, strerror(errno));
@@ -340,20 +343,43 @@ static int is_drop_in(const struct dirent *entry)
 	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
-static void read_drop_ins(struct reader *r, const char *file)
+static void read_staged(struct reader *r, const char *saved)
 {
-	char dir[256], path[600];
-	struct dirent **entries = NULL;
-	int n, i;
+	char staged[PATH_MAX];
 
+	snprintf(staged, sizeof(staged), "%s" VGPU_FILE_STAGED, saved);
+	read_file(r, staged, saved);
+}
+
+/* STAGED: reads what is staged for CONFIG_SAVED, in its place by its name. */
+static void read_drop_ins(struct reader *r, const char *file, bool staged)
+{
+	char dir[300], path[600], saved[300];
+	struct dirent **entries = NULL;
+	int n, i, order;
+
+	config_saved_path(file, saved, sizeof(saved));
 	snprintf(dir, sizeof(dir), "%s.d", file);
 	n = scandir(dir, &entries, is_drop_in, alphasort);
 	for (i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-		read_file(r, path);
+		order = staged ? strcoll(entries[i]->d_name, CONFIG_SAVED) : -1;
+		if (order > 0) {
+			read_staged(r, saved);
+			staged = false;
+		}
+		if (order != 0)
+			read_file(r, path, path);
 		free(entries[i]);
 	}
+	if (staged)
+		read_staged(r, saved);
 	free(entries);
+}
+
+void config_saved_path(const char *file, char *out, size_t size)
+{
+	snprintf(out, size, "%s.d/" CONFIG_SAVED, file);
 }
 
 /* Sets an empty OUT to NAME in the directory of PATH. */
@@ -412,6 +438,7 @@ static void finish(struct reader *r)
 			 c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
+	beside(c->socket, "live.json", c->live, sizeof(c->live));
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 			 i ? ", " : "", vgpu_builtin_policies[i]->name);
@@ -460,7 +487,7 @@ static void finish(struct reader *r)
 	check_profiles(r);
 }
 
-int config_read(struct config *out, const char *file, FILE *errors)
+static int read_all(struct config *out, const char *file, bool staged, FILE *errors)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	int wrong;
@@ -469,16 +496,42 @@ int config_read(struct config *out, const char *file, FILE *errors)
 		return -ENOMEM;
 	memset(out, 0, offsetof(struct config, gpus));
 	set_defaults(DAEMON, out);
+	if (strlen(file) >= sizeof(out->file)) {
+		fprintf(errors, "%s: the path is longer than %zu characters\n", file,
+			sizeof(out->file) - 1);
+		free(r);
+		return -EINVAL;
+	}
+	strcpy(out->file, file);
 	r->config = out;
 	r->errors = errors;
-	read_file(r, file);
-	read_drop_ins(r, file);
+	read_file(r, file, file);
+	read_drop_ins(r, file, staged);
 	r->file = file;
 	if (r->wrong == 0)
 		finish(r);
 	wrong = r->wrong;
 	free(r);
 	return wrong ? -EINVAL : 0;
+}
+
+int config_read(struct config *out, const char *file, FILE *errors)
+{
+	return read_all(out, file, false, errors);
+}
+
+int config_read_staged(struct config *out, const char *file, FILE *errors)
+{
+	return read_all(out, file, true, errors);
+}
+
+void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
+		     const struct vgpu_policy_ops *policy, int64_t *out)
+{
+	if (policy == gpu->ops)
+		memcpy(out, gpu->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
+	else
+		vgpu_param_defaults(policy->vf_params, out);
 }
 
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)

@@ -11,13 +11,16 @@
  *   methods.c          the table of methods
  *   hook.c             the method of libvirt's hook
  *   history.c          the methods that show what has happened
- *   policy_methods.c   the methods policy.*
+ *   policy_methods.c   the methods policy.*, and vf.set
+ *   config_methods.c   the methods config.*
  *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
  *   events.c           handles what the engines report
  *   memory_methods.c   the methods memory.*
  *   vm.c               VMs and their VFs
+ *   live.c             changes that are in force until a restart
+ *   policy_change.c    prepares changes of policy and parameters
  *   lease.c            which VF belongs to which VM
  *   change.c           changes of policy and parameters, in their order
  *   args.c             reads the arguments of a call
@@ -32,6 +35,7 @@
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine
  *   gpu_memory.c       steps the memory reducer and carries out its actions
+ *   saved.c            the drop-in for saved changes
  *   trial.c            asks a core of its own whether a policy takes parameters
  *   config_show.c      writes the configuration
  *   config.c           reads the configuration
@@ -61,6 +65,7 @@
 #include "control.h"
 #include "engine.h"
 #include "lease.h"
+#include "live.h"
 #include "log.h"
 #include "metrics.h"
 #include "service.h"
@@ -175,7 +180,8 @@ static int run(struct config *config)
 		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
-		/* Before clients connect, the VFs of VMs have the parameters that they had. */
+		live_load(&control);
+		/* Before clients connect, all VFs have the parameters that they had. */
 		control_settle(&control);
 	}
 	if (r < 0) {
@@ -205,6 +211,7 @@ static int run(struct config *config)
 	service_stopping();
 	uevents_stop(uevents);
 	metrics_stop(metrics);
+	live_end(&control);
 	control_stop(&control);
 	log_line(LOG_INFO, "stopped; GPUs, VFs and guests keep running");
 	return 0;

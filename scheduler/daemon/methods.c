@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "args.h"
-#include "change.h"
+#include "config_methods.h"
 #include "engine.h"
 #include "history.h"
 #include "hook.h"
@@ -237,32 +237,6 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
-static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
-{
-	int r;
-
-	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
-	r = call_params(call, now->policy->vf_params, call->params, err);
-	change_set_vf(call, now);
-	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
-}
-
-static int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	int r = call_find_gpu(control, call, err);
-
-	if (r == 0)
-		r = call_find_vf(call, &call->vf, err);
-	if (r < 0)
-		return r;
-	return change_request(call, make_vf_set, err);
-}
-
-static json *finish_vf_set(struct call *call)
-{
-	return params_json(call->request.event.policy->vf_params, call->params);
-}
-
 static int begin_vf_reset(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	uint32_t vf = 0;
@@ -407,6 +381,11 @@ int method_check(const struct method *method, struct json_object *args, struct v
 		"params", ARG_OBJECT, 0, 0, r, t                                                   \
 	}
 
+#define SAVE_ARGS                                                                                  \
+	{"save", ARG_BOOL, 0, 0, false, "keep the change over a restart of vgpud"},                \
+	{                                                                                          \
+		"reason", ARG_STRING, 0, 0, false, "with save: why, for the configuration"         \
+	}
 #define MIB_ARG                                                                                    \
 	{                                                                                          \
 		"mib", ARG_INT, 0, 1 << 24, true, "size of the partition, MiB; 0: no memory"       \
@@ -426,7 +405,8 @@ const struct method methods[] = {
 	{"vf.set",
 	 ACCESS_CHANGE,
 	 "change the policy's parameters of a VF",
-	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change")},
+	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change"),
+	  SAVE_ARGS},
 	 begin_vf_set,
 	 finish_vf_set},
 	{"vf.reset",
@@ -526,9 +506,16 @@ const struct method methods[] = {
 	 {GPU_ARG,
 	  {"policy", ARG_STRING, 0, 0, false,
 	   "name of the policy; without it, only parameters change"},
-	  PARAMS_ARG(false, "name and value of each parameter to change")},
+	  PARAMS_ARG(false, "name and value of each parameter to change"),
+	  SAVE_ARGS},
 	 begin_policy_set,
 	 finish_policy_set},
+	{"config.diff",
+	 ACCESS_CHANGE,
+	 "list where vgpud differs from its configuration",
+	 {{0}},
+	 config_diff_begin,
+	 NULL},
 	{"timeline",
 	 ACCESS_READ,
 	 "list all records of the last milliseconds",

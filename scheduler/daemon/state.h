@@ -41,6 +41,8 @@ struct gpu {
 	struct call *changes;	/* of policy and parameters, in order; see change.h */
 	bool change_sent;	/* the first of them is at the engine */
 	bool changing;		/* change_run is running: do not enter it again */
+	bool live_policy;	/* an operator has set policy or parameters: see live.h */
+	uint32_t live_vfs;	/* bitmap of VFs whose parameters an operator has set */
 	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
 	uint64_t taken;		/* records of the engine that events_take has looked at */
 	uint64_t records_lost;	/* those that were overwritten before */

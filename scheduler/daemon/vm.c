@@ -6,24 +6,16 @@
 
 #include "change.h"
 #include "lease.h"
+#include "live.h"
 #include "log.h"
 #include "vfio/pci.h"
 #include "vgpu/clock.h"
 #include "vgpu/param.h"
 
-void vm_usual_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		     int64_t *out)
-{
-	if (policy == gpu->config->ops)
-		memcpy(out, gpu->config->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
-	else
-		vgpu_param_defaults(policy->vf_params, out);
-}
-
 static int make_usual(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	(void)err;
-	vm_usual_params(call->gpu, call->vf, now->policy, call->params);
+	config_vf_usual(call->gpu->config, call->vf, now->policy, call->params);
 	change_set_vf(call, now);
 	return 0;
 }
@@ -71,6 +63,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 
 	lease_clear(l);
 	l->state = state;
+	live_forget_vf(gpu, vf);
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
@@ -167,7 +160,7 @@ int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_
 	if (claimed->profile[0] && !p)
 		return vgpu_error_set(err, -EINVAL, "no [profile %s] is configured",
 				      claimed->profile);
-	vm_usual_params(gpu, vf, policy, values);
+	config_vf_usual(gpu->config, vf, policy, values);
 	if (p)
 		r = apply_params(policy, p->params, p->n_params, values, err);
 	if (r != 0)

@@ -21,9 +21,6 @@ int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_
 /* The same, if the claim does not want another policy; ERR names GPU and policy. */
 int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
-/* Sets VALUES to the parameters that the VF has without a VM. */
-void vm_usual_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-		     int64_t *values);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 

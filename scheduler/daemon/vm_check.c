@@ -59,7 +59,7 @@ static int check_free(const struct gpu *gpu, const struct claim_vf *claimed, str
 	int r;
 
 	for (vf = 0; vf < gpu->config->vfs; vf++)
-		vm_usual_params(gpu, vf, values.policy, values.vf_params[vf]);
+		config_vf_usual(gpu->config, vf, values.policy, values.vf_params[vf]);
 	r = vm_read_claimed(gpu, at, values.policy, claimed, values.vf_params[at], err);
 	return r < 0 ? r : trial(gpu->config, &values, &refused, err);
 }

@@ -227,7 +227,7 @@ static void method_table(void)
 	static const char *const changing[] = {"vf.set",     "vf.reset",       "policy.set",
 					       "memory.set", "memory.compact", "hook",
 					       "vm.sync",    "vm.extend",      "vm.hung",
-					       "vm.check"};
+					       "vm.check",   "config.diff"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 

@@ -157,6 +157,7 @@ static void begin(const char *policy)
 	snprintf(config.socket, sizeof(config.socket), "%s/control", dir);
 	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", dir);
 	snprintf(config.leases, sizeof(config.leases), "%s/leases", dir);
+	snprintf(config.live, sizeof(config.live), "%s/live", dir);
 	config.lease_s = 60;
 	gpu.ops = vgpu_builtin_policy(policy);
 	quick_config(&engine_config, gpu.ops);
@@ -182,6 +183,7 @@ static void end(void)
 	close(other.fd);
 	control_stop(&control);
 	unlink(config.leases);
+	unlink(config.live);
 }
 
 /* As many requests as one read brings: each is answered under its id, with a result or with an
@@ -899,6 +901,73 @@ static void checked_first(void)
 	end();
 }
 
+static void write_file(const char *name, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void set_weight(const char *more)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vf.set\",\"args\":{\"vf\":2,\"params\":{\"weight\":\"70\"}%s}}\n",
+		 more);
+	say(&one, text);
+}
+
+/* A change of a VF that is not saved is in the file of live changes, until the VF is leased or the
+ * change is saved. It is saved only if the configuration reads back with it. */
+static void kept_or_saved(void)
+{
+	struct json_object *o;
+	char address[32];
+
+	begin("fair");
+	set_weight("");
+	CU_ASSERT(says(&one, "weight", "70"));
+	o = json_object_from_file(config.live);
+	CU_ASSERT_EQUAL(json_object_array_length(o), 1);
+	CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, 0), "params", "weight"), "70");
+	json_object_put(o);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='2'/></v:vf>") "</domain>",
+			"missing", address),
+		0);
+	CU_ASSERT(access(config.live, F_OK) < 0);
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EBUSY", "VF 2 belongs to vm1"));
+	sync_vm(NULL, "missing", address);
+	control_settle(&control);
+	snprintf(config.file, sizeof(config.file), "%s/conf", dir);
+	write_file("conf", "[gpu gpu0]\ndevice = null:\n");
+	set_weight(",\"save\":true,\"reason\":\"test\"");
+	CU_ASSERT(says(&one, "weight", "70"));
+	CU_ASSERT(access(config.live, F_OK) < 0);
+	CU_ASSERT_EQUAL(control.gpus[0].config->vf_params[2][0], 70);
+	write_file("conf.d/zzz.conf", "[vf gpu0/2]\nweight = 9\n");
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EEXIST", "a drop-in that is read after zz-saved.conf"));
+	write_file("conf", "[gpu gpu0]\n");
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EINVAL", "the configuration would be wrong"));
+	for (uint32_t i = 0; i < 4; i++) {
+		static const char *const names[] = {"conf.d/zzz.conf", "conf.d/zz-saved.conf",
+						    "conf", "conf.d"};
+
+		snprintf(config.file, sizeof(config.file), "%s/%s", dir, names[i]);
+		CU_ASSERT_EQUAL(remove(config.file), 0);
+	}
+	end();
+}
+
 static uint32_t makes, wrong, results[2];
 
 /* Makes a change; the first WRONG attempts are for a policy that is no longer in force. */
@@ -1029,6 +1098,7 @@ static const struct test tests[] = {
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
 	{"a changed claim is checked before it is written", checked_first},
+	{"changes are kept over a crash, or saved", kept_or_saved},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a client without credentials is refused", strangers},
 	{"requests with unsuitable arguments are refused", not_wanted},

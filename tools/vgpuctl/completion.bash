@@ -22,7 +22,7 @@ _vgpuctl() {
 	# The words before the cursor, without options and their values.
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		--help | --version) ;;
+		--force | --help | --save | --version) ;;
 		-*) i=$((i + 1)) ;;
 		*) words+=("${COMP_WORDS[i]}") ;;
 		esac

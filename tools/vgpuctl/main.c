@@ -29,8 +29,8 @@ enum {
 };
 
 struct options {
-	const char *socket, *gpu, *svg, *output;
-	bool json, force;
+	const char *socket, *gpu, *svg, *output, *reason;
+	bool json, force, save;
 	int64_t ms, limit, count;
 	double interval;
 	char *words[33]; /* noun, verb, arguments, NULL */
@@ -72,6 +72,8 @@ static const struct command {
 	 view_policy_explain},
 	{"policy", "set", "policy.set", "[POLICY] [NAME=VALUE...]",
 	 "change the policy or its parameters", NULL},
+	{"config", "diff", "config.diff", "", "show where vgpud differs from its configuration",
+	 view_config_diff},
 	{"top", NULL, "vf.list", "", "show the VFs' shares live", NULL},
 	{"timeline", NULL, "timeline", "", "show which VF ran when", NULL},
 	{"trace", NULL, "timeline", "", "print the timeline for Perfetto", NULL},
@@ -105,6 +107,8 @@ static void usage(FILE *to)
 	      "  --limit N        events: number of events (1 to 1024; 50)\n"
 	      "  --output FILE    record: write to FILE instead of stdout\n"
 	      "  --force          memory set: reset the VF if a guest uses it\n"
+	      "  --save           vf set, policy set: keep the change over a restart of vgpud\n"
+	      "  --reason TEXT    with --save: why; stands beside the change in the configuration\n"
 	      "  --help, --version\n"
 	      "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 vgpud not reached,\n"
 	      "4 permission denied, 5 no such GPU.\n",
@@ -152,6 +156,9 @@ static int parse(int argc, char **argv, struct options *o)
 		} else if (!joined && strcmp(a, "--force") == 0) {
 			o->force = true;
 			continue;
+		} else if (!joined && strcmp(a, "--save") == 0) {
+			o->save = true;
+			continue;
 		} else if (a[0] != '-' || !a[1] || number(a, INT64_MIN, 0, &unused)) {
 			if (o->n_words == 32)
 				return wrong_usage("more than 32 arguments");
@@ -168,6 +175,8 @@ static int parse(int argc, char **argv, struct options *o)
 			o->socket = value;
 		} else if (strcmp(a, "--svg") == 0) {
 			o->svg = value;
+		} else if (strcmp(a, "--reason") == 0) {
+			o->reason = value;
 		} else if (strcmp(a, "--output") == 0) {
 			o->output = value;
 		} else if (strcmp(a, "--ms") == 0) {
@@ -239,6 +248,10 @@ static struct json_object *arguments(const struct options *o, const struct comma
 		json_object_object_add(args, "mib", json_object_new_int64(mib));
 		i++;
 	}
+	if (o->save)
+		json_object_object_add(args, "save", json_object_new_boolean(true));
+	if (o->reason)
+		json_object_object_add(args, "reason", json_object_new_string(o->reason));
 	if (strcmp(c->method, "memory.set") == 0 && o->force)
 		json_object_object_add(args, "force", json_object_new_boolean(true));
 	if (strcmp(c->method, "vm.explain") == 0) {
@@ -408,6 +421,8 @@ static int show(const struct options *o, const struct command *c, struct json_ob
 		printf("policy %s\n", get_text(answer, "policy"));
 		view_params(get(answer, "params"));
 	}
+	if ((strcmp(c->method, "policy.set") == 0 || strcmp(c->method, "vf.set") == 0) && !o->save)
+		fputs("vgpuctl: this lasts until vgpud is restarted; --save keeps it\n", stderr);
 	return EXIT_OK;
 }
 

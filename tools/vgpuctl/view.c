@@ -152,6 +152,23 @@ void view_vm_list(struct json_object *o)
 	print_table(&t);
 }
 
+void view_config_diff(struct json_object *o)
+{
+	struct json_object *list = get(o, "differences"), *d;
+	size_t i, n = json_object_array_length(list);
+
+	if (n == 0)
+		puts("vgpud runs as configured");
+	for (i = 0; i < n; i++) {
+		d = json_object_array_get_idx(list, i);
+		printf("[%s] %s: runs with %s, configured %s (%s)\n", get_text(d, "section"),
+		       get_text(d, "key"), get(d, "running") ? get_text(d, "running") : "none",
+		       get(d, "configured") ? get_text(d, "configured") : "none",
+		       json_object_get_boolean(get(d, "live")) ? "a reload changes it"
+							       : "needs a restart");
+	}
+}
+
 static void line(const char *name, const char *value)
 {
 	printf("%-18s %s\n", name, value);
