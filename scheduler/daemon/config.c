@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "builtin.h"
 #include "config_keys.h"
@@ -19,7 +20,8 @@
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
-	char file[160], name[48], value[64];
+	const char *file;
+	char name[48], value[64];
 	int line;
 	uint32_t gpu;
 	int vf; /* -1: a parameter of the GPU */
@@ -38,15 +40,24 @@ struct reader {
 	uint32_t n_seen;
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
+	const char *profile_files[CONFIG_MAX_PROFILES][CLAIM_MAX_PARAMS]; /* of their lines */
+	char **files; /* the names of all files */
+	size_t n_files;
+	/* Bitmap of GPUs with a mistake in their sections: what follows from it is not reported. */
+	uint64_t unsure;
 };
 
+/* LINE 0: the mistake is in no one line. */
 __attribute__((format(printf, 4, 5))) static void complain(struct reader *r, const char *file,
 							   int line, const char *format, ...)
 {
 	va_list args;
 
 	r->wrong++;
-	fprintf(r->errors, "%s:%d: ", file, line);
+	fprintf(r->errors, "%s:", file);
+	if (line)
+		fprintf(r->errors, "%d:", line);
+	fputc(' ', r->errors);
 	va_start(args, format);
 	vfprintf(r->errors, format, args);
 	va_end(args);
@@ -152,7 +163,7 @@ static void defer(struct reader *r, uint32_t gpu, int vf, const char *name, cons
 		return;
 	}
 	d = &r->deferred[r->n_deferred++];
-	snprintf(d->file, sizeof(d->file), "%s", r->file);
+	d->file = r->file;
 	strcpy(d->name, name);
 	strcpy(d->value, value);
 	d->line = r->line;
@@ -170,6 +181,16 @@ static const struct config_key *find_key(enum section section, const char *name)
 	return NULL;
 }
 
+static void set_gpu_key(struct reader *r, const struct gpu_config *gpu,
+			const struct config_key *key, void *at, const char *value)
+{
+	int wrong = r->wrong;
+
+	set_key(r, key, at, value);
+	if (r->wrong > wrong)
+		r->unsure |= UINT64_C(1) << (gpu - r->config->gpus);
+}
+
 static void gpu_line(struct reader *r, const char *gpu_name, const char *name, const char *value)
 {
 	struct gpu_config *gpu;
@@ -185,7 +206,7 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 		complain(r, r->file, r->line, "[gpu %s]: more than %u GPUs", gpu_name,
 			 CONFIG_MAX_GPUS);
 	else if (key)
-		set_key(r, key, (char *)gpu + key->at, value);
+		set_gpu_key(r, gpu, key, (char *)gpu + key->at, value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), -1, name, value);
 }
@@ -208,7 +229,8 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 		complain(r, r->file, r->line, "[vf %s/...]: no section [gpu %s] precedes this one",
 			 which, which);
 	else if (key)
-		set_key(r, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t), value);
+		set_gpu_key(r, gpu, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t),
+			    value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
 }
@@ -242,6 +264,7 @@ static void set_profile_param(struct reader *r, struct profile *p, const char *n
 	snprintf(param->name, sizeof(param->name), "%s", name);
 	snprintf(param->value, sizeof(param->value), "%s", value);
 	param->line = r->line;
+	r->profile_files[p - r->config->profiles][i] = r->file;
 	p->n_params += i == p->n_params;
 }
 
@@ -314,24 +337,44 @@ static char *next_line(char *text, int size, void *data)
 	return fgets(text, size, r->stream);
 }
 
+/* Keeps the name of a file for messages. */
+static const char *keep_name(struct reader *r, const char *file)
+{
+	char **more = realloc(r->files, (r->n_files + 1) * sizeof(*more)), *name = strdup(file);
+
+	if (more)
+		r->files = more;
+	if (!more || !name) {
+		free(name);
+		return "out of memory";
+	}
+	return r->files[r->n_files++] = name;
+}
+
 /* Reads the file at PATH, which messages call FILE. */
 static void read_file(struct reader *r, const char *path, const char *file)
 {
+	struct stat s;
 	int bad;
 
-	r->file = file;
+	r->file = file = keep_name(r, file);
 	r->line = 0;
 	r->n_seen = 0;
 	r->stream = fopen(path, "re");
 	if (!r->stream) {
-		r->wrong++;
-		fprintf(r->errors, "%s: %s\n", file, strerror(errno));
+		complain(r, file, 0, "%s", strerror(errno));
+		return;
+	}
+	/* A directory can be opened, and reads like an empty file. */
+	if (fstat(fileno(r->stream), &s) == 0 && S_ISDIR(s.st_mode)) {
+		complain(r, file, 0, "it is a directory; want a file");
+		fclose(r->stream);
 		return;
 	}
 	bad = ini_parse_stream(next_line, r, on_line, r);
 	if (bad > 0)
 		complain(r, file, bad, "neither a [section] nor key = value");
-	else if (bad < 0)
+	else if (bad < 0 || ferror(r->stream))
 		complain(r, file, 0, "cannot be read");
 	fclose(r->stream);
 }
@@ -361,6 +404,8 @@ static void read_drop_ins(struct reader *r, const char *file, bool staged)
 	config_saved_path(file, saved, sizeof(saved));
 	snprintf(dir, sizeof(dir), "%s.d", file);
 	n = scandir(dir, &entries, is_drop_in, alphasort);
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+		complain(r, dir, 0, "%s", strerror(errno));
 	for (i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
 		order = staged ? strcoll(entries[i]->d_name, CONFIG_SAVED) : -1;
@@ -418,9 +463,32 @@ static void check_profiles(struct reader *r)
 	for (i = 0; i < c->n_profiles; i++)
 		for (k = 0; k < c->profiles[i].n_params; k++)
 			if (!is_known(c, &c->profiles[i].params[k], &err))
-				complain(r, r->file, c->profiles[i].params[k].line,
+				complain(r, r->profile_files[i][k], c->profiles[i].params[k].line,
 					 "[profile %s]: no GPU's policy takes this parameter: %s",
 					 c->profiles[i].name, err.text);
+}
+
+/* A device without its transport and options: two sections must not have the same one. */
+static int device_name(const char *device, const char **name)
+{
+	const char *colon = strchr(device, ':');
+
+	*name = colon ? colon + 1 : device;
+	return strncmp(device, "null", 4) == 0 ? 0 : (int)strcspn(*name, ",");
+}
+
+static void check_twice(struct reader *r, uint32_t gpu)
+{
+	const struct config *c = r->config;
+	const char *name, *other;
+	int n = device_name(c->gpus[gpu].device, &name);
+	uint32_t i;
+
+	for (i = 0; i < gpu && n > 0; i++)
+		if (device_name(c->gpus[i].device, &other) == n &&
+		    strncmp(name, other, (size_t)n) == 0)
+			complain(r, r->file, 0, "[gpu %s]: device = %s: [gpu %s] has it already",
+				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
 /* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
@@ -445,8 +513,9 @@ static void finish(struct reader *r)
 	for (i = 0; i < c->n_gpus; i++) {
 		struct gpu_config *g = &c->gpus[i];
 
-		if (!g->device[0])
+		if (!g->device[0] && !(r->unsure >> i & 1))
 			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
+		check_twice(r, i);
 		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
 			complain(r, r->file, 0,
 				 "[gpu %s]: layout = %s: want auto, navi, tonga or soft", g->name,
@@ -455,7 +524,7 @@ static void finish(struct reader *r)
 			complain(r, r->file, 0,
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
 		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
-			if (g->memory_mib[vf])
+			if (g->memory_mib[vf] && !(r->unsure >> i & 1))
 				complain(r, r->file, 0,
 					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
 					 vf, g->vfs);
@@ -473,7 +542,7 @@ static void finish(struct reader *r)
 		struct deferred *d = &r->deferred[i];
 		struct gpu_config *g = &c->gpus[d->gpu];
 
-		if (!g->ops)
+		if (!g->ops || (r->unsure >> d->gpu & 1))
 			continue;
 		if (d->vf >= g->vfs)
 			complain(r, d->file, d->line,
@@ -508,9 +577,11 @@ static int read_all(struct config *out, const char *file, bool staged, FILE *err
 	read_file(r, file, file);
 	read_drop_ins(r, file, staged);
 	r->file = file;
-	if (r->wrong == 0)
-		finish(r);
+	finish(r);
 	wrong = r->wrong;
+	while (r->n_files > 0)
+		free(r->files[--r->n_files]);
+	free(r->files);
 	free(r);
 	return wrong ? -EINVAL : 0;
 }

@@ -17,6 +17,7 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 
 #define CONFIG_MAX_GPUS 64u
 #define CONFIG_MAX_PROFILES 32u
+#define CONFIG_DEFAULT_GROUP "vgpu"
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
 /* Memory and parameters under a name that claims can refer to. */
@@ -66,7 +67,8 @@ const struct profile *config_profile(const struct config *config, const char *na
 
 /*
  * Reads FILE and its drop-ins into OUT. Prints every mistake to ERRORS, one line each with file and
- * line number. Returns 0; -EINVAL if there were mistakes; -ENOMEM. On an error OUT is undefined.
+ * line number where it is in one line. Returns 0; -EINVAL if there were mistakes: then OUT has what
+ * could be read; -ENOMEM: OUT is undefined.
  */
 int config_read(struct config *out, const char *file, FILE *errors);
 

@@ -13,7 +13,7 @@ const struct config_key config_keys[] = {
 #define AT(s, f) offsetof(struct s, f), sizeof(((struct s *)0)->f)
 	{DAEMON, RESTART, "socket", TEXT, AT(config, socket), 0, 0, 0, "/run/vgpud/control.sock",
 	 NULL, "path of the control socket, which vgpuctl uses"},
-	{DAEMON, RESTART, "group", TEXT, AT(config, group), 0, 0, 0, "vgpu", NULL,
+	{DAEMON, RESTART, "group", TEXT, AT(config, group), 0, 0, 0, CONFIG_DEFAULT_GROUP, NULL,
 	 "group whose members may look at everything; only root may change anything"},
 	{DAEMON, LIVE, "policy_dir", TEXT, AT(config, policy_dir), 0, 0, 0, "", NULL,
 	 "directory from which policies that are not built in are loaded, NAME.so; empty: none "

@@ -36,6 +36,7 @@
  *   engine_private.h   an engine
  *   gpu_memory.c       steps the memory reducer and carries out its actions
  *   saved.c            the drop-in for saved changes
+ *   config_check.c     checks what the configuration's files do not tell
  *   trial.c            asks a core of its own whether a policy takes parameters
  *   config_show.c      writes the configuration
  *   config.c           reads the configuration
@@ -62,6 +63,7 @@
 #include <sysexits.h>
 
 #include "config.h"
+#include "config_check.h"
 #include "control.h"
 #include "engine.h"
 #include "lease.h"
@@ -243,7 +245,7 @@ int main(int argc, char **argv)
 	static struct config config;
 	const char *file = CONFIG_DEFAULT_FILE;
 	bool check = false, dump = false;
-	int option;
+	int option, r, wrong;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
@@ -277,7 +279,11 @@ int main(int argc, char **argv)
 			argv[optind]);
 		return 2;
 	}
-	if (config_read(&config, file, stderr) < 0)
+	r = config_read(&config, file, stderr);
+	wrong = r < 0 ? 1 : config_check_policies(&config, stderr);
+	if (check && r != -ENOMEM)
+		wrong += config_check_host(&config, stderr);
+	if (wrong)
 		return EX_CONFIG; /* the unit does not restart vgpud then */
 	if (dump)
 		config_dump(&config, stdout);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_check.h"
 #include "vgpu/file.h"
 
 #define MAX_BYTES (1u << 20)
@@ -196,6 +197,8 @@ static int read_back(struct config *out, const char *file, const struct saving *
 	if (!errors)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	r = config_read_staged(out, file, errors);
+	if (r == 0 && config_check_policies(out, errors) > 0)
+		r = -EINVAL;
 	fclose(errors);
 	if (r < 0)
 		vgpu_error_set(err, r, "the configuration would be wrong: %.*s",

@@ -927,8 +927,11 @@ static void set_weight(const char *more)
  * change is saved. It is saved only if the configuration reads back with it. */
 static void kept_or_saved(void)
 {
+	static const char *const files[] = {"conf.d/zzz.conf", "conf.d/zz-saved.conf", "conf",
+					    "conf.d"};
+	char address[32], path[300];
 	struct json_object *o;
-	char address[32];
+	size_t i;
 
 	begin("fair");
 	set_weight("");
@@ -958,12 +961,9 @@ static void kept_or_saved(void)
 	write_file("conf", "[gpu gpu0]\n");
 	set_weight(",\"save\":true");
 	CU_ASSERT(refused(&one, "EINVAL", "the configuration would be wrong"));
-	for (uint32_t i = 0; i < 4; i++) {
-		static const char *const names[] = {"conf.d/zzz.conf", "conf.d/zz-saved.conf",
-						    "conf", "conf.d"};
-
-		snprintf(config.file, sizeof(config.file), "%s/%s", dir, names[i]);
-		CU_ASSERT_EQUAL(remove(config.file), 0);
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		CU_ASSERT_EQUAL(remove(path), 0);
 	}
 	end();
 }
