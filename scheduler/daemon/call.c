@@ -55,6 +55,7 @@ void call_drop(struct call *call)
 		call->free_reservation(call->reservation);
 	free(call->claimed);
 	free(call->saving);
+	free(call->reload);
 	free(call);
 }
 

@@ -49,6 +49,8 @@ struct call {
 	struct claim_vf *claimed;	 /* what a running VM claims; the call frees it */
 	struct reservation *reservation; /* the call frees it with free_reservation */
 	void (*free_reservation)(struct reservation *reservation);
+	struct reload *reload;		    /* of config_methods.c; the call frees it */
+	const struct policy_values *wanted; /* for whole_change_make */
 	struct saving *saving; /* what is saved once the change is made; the call frees it */
 	struct scrape *scrape; /* of metrics.c, for which the call looks at a GPU */
 	struct engine_request request;

@@ -6,5 +6,6 @@
 #include "call.h"
 
 int config_diff_begin(struct control *control, struct call *call, struct vgpu_error *err);
+int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err);
 
 #endif

@@ -108,6 +108,13 @@ void live_forget_vf(struct gpu *gpu, uint32_t vf)
 	save(gpu->control);
 }
 
+void live_forget(struct gpu *gpu)
+{
+	gpu->live_policy = false;
+	gpu->live_vfs = 0;
+	save(gpu->control);
+}
+
 static void on_kept(struct call *call)
 {
 	struct gpu *gpu = call->gpu;

@@ -18,6 +18,9 @@ void live_changed_vf(struct gpu *gpu, uint32_t vf);
 /* The VF has the parameters of a VM or of the configuration again. */
 void live_forget_vf(struct gpu *gpu, uint32_t vf);
 
+/* Policy and parameters of the GPU are those of the configuration again. */
+void live_forget(struct gpu *gpu);
+
 /* Puts the changes that a vgpud kept which did not end cleanly into force again. Failures are
  * logged. */
 void live_load(struct control *control);

@@ -67,3 +67,32 @@ int vf_change_make(struct call *call, const struct policy_values *now, struct vg
 	change_set_vf(call, now);
 	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
 }
+
+int whole_change_make(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	const struct policy_values *want = call->wanted;
+	bool same = want->policy == now->policy;
+	uint32_t vf;
+
+	(void)err;
+	memcpy(call->params, want->params, sizeof(call->params));
+	memcpy(call->vf_params, want->vf_params, sizeof(call->vf_params));
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+		if (call->gpu->leases[vf].state == LEASE_NONE)
+			continue;
+		if (same)
+			memcpy(call->vf_params[vf], now->vf_params[vf],
+			       sizeof(call->vf_params[vf]));
+		else
+			carry_over_lease(call, vf, want->policy);
+	}
+	/* A change to the same policy checks all values together: one after another, the first
+	 * could be refused for want of what the second gives back. */
+	call->request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+						  .policy = want->policy,
+						  .params = call->params,
+						  .vf_params = call->vf_params[0]};
+	return same && memcmp(call->params, now->params, sizeof(call->params)) == 0 &&
+	       memcmp(call->vf_params, now->vf_params,
+		      (size_t)call->gpu->config->vfs * sizeof(call->vf_params[0])) == 0;
+}

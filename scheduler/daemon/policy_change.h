@@ -10,5 +10,8 @@
 change_make policy_change_make;
 /* A change_make: gives call->vf the parameters in the call's "params". */
 change_make vf_change_make;
+/* A change_make: gives the GPU the policy and all values of call->wanted, at once or not at all.
+ * VFs that VMs have keep theirs. */
+change_make whole_change_make;
 
 #endif

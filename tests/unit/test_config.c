@@ -311,7 +311,7 @@ static void method_table(void)
 	static const char *const changing[] = {"vf.set",     "vf.reset",       "policy.set",
 					       "memory.set", "memory.compact", "hook",
 					       "vm.sync",    "vm.extend",      "vm.hung",
-					       "vm.check",   "config.diff"};
+					       "vm.check",   "config.diff",    "config.reload"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 

@@ -74,6 +74,8 @@ static const struct command {
 	 "change the policy or its parameters", NULL},
 	{"config", "diff", "config.diff", "", "show where vgpud differs from its configuration",
 	 view_config_diff},
+	{"config", "reload", "config.reload", "",
+	 "check the configuration, and put into force what needs no restart", view_config_reload},
 	{"top", NULL, "vf.list", "", "show the VFs' shares live", NULL},
 	{"timeline", NULL, "timeline", "", "show which VF ran when", NULL},
 	{"trace", NULL, "timeline", "", "print the timeline for Perfetto", NULL},

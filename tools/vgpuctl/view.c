@@ -152,7 +152,8 @@ void view_vm_list(struct json_object *o)
 	print_table(&t);
 }
 
-void view_config_diff(struct json_object *o)
+/* Lists differences between what runs and what is configured. */
+static void view_differences(struct json_object *o, const char *live, const char *restart)
 {
 	struct json_object *list = get(o, "differences"), *d;
 	size_t i, n = json_object_array_length(list);
@@ -164,9 +165,18 @@ void view_config_diff(struct json_object *o)
 		printf("[%s] %s: runs with %s, configured %s (%s)\n", get_text(d, "section"),
 		       get_text(d, "key"), get(d, "running") ? get_text(d, "running") : "none",
 		       get(d, "configured") ? get_text(d, "configured") : "none",
-		       json_object_get_boolean(get(d, "live")) ? "a reload changes it"
-							       : "needs a restart");
+		       json_object_get_boolean(get(d, "live")) ? live : restart);
 	}
+}
+
+void view_config_diff(struct json_object *o)
+{
+	view_differences(o, "a reload changes it", "needs a restart");
+}
+
+void view_config_reload(struct json_object *o)
+{
+	view_differences(o, "changed now", "needs a restart");
 }
 
 static void line(const char *name, const char *value)

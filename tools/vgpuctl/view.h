@@ -14,6 +14,7 @@ void view_gpu_list(struct json_object *o);
 void view_gpu_show(struct json_object *o);
 void view_vm_list(struct json_object *o);
 void view_config_diff(struct json_object *o);
+void view_config_reload(struct json_object *o);
 void view_vm_explain(struct json_object *o);
 void view_vf_list(struct json_object *o);
 void view_vf_show(struct json_object *o);
