@@ -53,18 +53,23 @@ static int take_fields(const char *text, char fields[MAX_FIELDS][64])
 	return n;
 }
 
-static void send(int level, const char *text)
+/* ID: "" or the message's own. */
+static void send(int level, const char *id, const char *text)
 {
 	char message[600], priority[16], fields[MAX_FIELDS][64],
-		identifier[] = "SYSLOG_IDENTIFIER=vgpud";
-	struct iovec parts[3 + MAX_FIELDS];
-	char *all[3 + MAX_FIELDS] = {message, priority, identifier};
+		identifier[] = "SYSLOG_IDENTIFIER=vgpud", message_id[48];
+	struct iovec parts[4 + MAX_FIELDS];
+	char *all[4 + MAX_FIELDS] = {message, priority, identifier};
 	int n = take_fields(text, fields), i;
 
 	snprintf(message, sizeof(message), "MESSAGE=%s", text);
 	snprintf(priority, sizeof(priority), "PRIORITY=%d", level);
 	for (i = 0; i < n; i++)
 		all[3 + i] = fields[i];
+	if (*id) {
+		snprintf(message_id, sizeof(message_id), "MESSAGE_ID=%s", id);
+		all[3 + n++] = message_id;
+	}
 	for (i = 0; i < 3 + n; i++)
 		parts[i] = (struct iovec){all[i], strlen(all[i])};
 	sd_journal_sendv(parts, 3 + n);
@@ -78,19 +83,34 @@ static void one_line(char *text)
 			*text = '?';
 }
 
-void log_line(int level, const char *format, ...)
+static void write_line(int level, const char *id, const char *format, va_list args)
 {
 	int keep = errno;
 	char text[512];
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	one_line(text);
 	if (to_journal())
-		send(level, text);
+		send(level, id, text);
 	else
 		fprintf(stderr, "<%d>vgpud: %s\n", level, text);
 	errno = keep;
+}
+
+void log_line(int level, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(level, "", format, args);
+	va_end(args);
+}
+
+void log_known(int level, const char *id, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(level, id, format, args);
+	va_end(args);
 }

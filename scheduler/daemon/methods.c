@@ -271,9 +271,20 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
 			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
+			if (l->said[0])
+				put_text(vm, "refused", l->said);
 			json_object_array_add(list, vm);
 		}
 	json_object_object_add(o, "vms", list);
+	list = json_object_new_array();
+	for (g = 0; g < control->n_unreadable; g++) {
+		vm = json_object_new_object();
+		put_text(vm, "domain", control->unreadable[g].domain);
+		put_text(vm, "uuid", control->unreadable[g].uuid);
+		put_text(vm, "why", control->unreadable[g].why);
+		json_object_array_add(list, vm);
+	}
+	json_object_object_add(o, "unreadable", list);
 	call_answer(call, o);
 	return 0;
 }

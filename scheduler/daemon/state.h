@@ -55,6 +55,12 @@ struct gpu {
 	uint64_t log_dropped;
 };
 
+/* A running VM whose claim cannot be read: its VFs keep what they have. */
+struct unreadable {
+	char uuid[37], domain[256], why[200];
+};
+#define UNREADABLE 16u /* others are only logged */
+
 struct client;
 struct control {
 	struct config *config;
@@ -63,9 +69,11 @@ struct control {
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls; /* under way, of all clients, also of disconnected ones */
-	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
-	char refused[320];  /* why a running VM got no VF, as last logged */
+	struct call *calls;    /* under way, of all clients, also of disconnected ones */
+	unsigned group;	       /* its gid; (gid_t)-1: it does not exist */
+	char refused[320];     /* why a running VM got no VF, as last logged */
+	uint32_t n_unreadable; /* by the last vm.sync */
+	struct unreadable unreadable[UNREADABLE];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

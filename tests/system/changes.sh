@@ -118,4 +118,16 @@ refuses "[vf gpu0/2], with the VFs before it: policy qos" config reload
 sed -i 's/slice_us = 2500/slice_us = 1/; s/^vfs = 3/vfs = many/' "$run/vgpud.conf"
 refuses "vfs = many: want" config reload
 [ "$(json policy show | jq .values.slice_us)" = 2500 ] && [ "$(vf 2 params.min_ppm)" = 0 ] || fail "a refused reload has changed something: $(ctl vf list)"
+# One GPU refuses, because it is lost: the other gets its former values back.
+cp "$run/good.conf" "$run/vgpud.conf"
+start_softgpu --vfs 2
+printf '[gpu gpu1]\ndevice = vfio-user:%s\nvfs = 2\n' "$run/gpu/pf.sock" >>"$run/vgpud.conf"
+restart TERM
+kill -9 $softgpu_pid
+is_lost() { [ "$(json --gpu gpu1 gpu show | jq -r .state)" = lost ]; }
+await 30 is_lost
+sed -i 's/slice_us = 2500/slice_us = 2600/; /pf.sock/a slice_us = 3000' "$run/vgpud.conf"
+refuses "nothing was changed: gpu1: " config reload
+back() { [ "$(json --gpu gpu0 policy show | jq -c '[.values.slice_us, .next_policy]')" = '[2500,null]' ]; }
+await 30 back
 [ -z "$(find "$run" -name '*.new')" ] || fail "files were left: $(find "$run" -name '*.new')"

@@ -150,6 +150,20 @@ void view_vm_list(struct json_object *o)
 		row(&t);
 	}
 	print_table(&t);
+	for (i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *vm = json_object_array_get_idx(list, i);
+
+		if (get(vm, "refused"))
+			printf("%s/%s: the changed claim was refused: %s\n", get_text(vm, "domain"),
+			       get_text(vm, "vf_name"), get_text(vm, "refused"));
+	}
+	list = get(o, "unreadable");
+	for (i = 0; list && i < json_object_array_length(list); i++) {
+		struct json_object *vm = json_object_array_get_idx(list, i);
+
+		printf("%s: the claim cannot be read: %s\n", get_text(vm, "domain"),
+		       get_text(vm, "why"));
+	}
 }
 
 /* Lists differences between what runs and what is configured. */
