@@ -83,7 +83,8 @@ static void one_line(char *text)
 			*text = '?';
 }
 
-static void write_line(int level, const char *id, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void write_line(int level, const char *id,
+							     const char *format, va_list args)
 {
 	int keep = errno;
 	char text[512];
