@@ -24,6 +24,8 @@ enum log_message {
 	LOG_EVICTED,
 	LOG_VIOLATION,
 	LOG_VM_REFUSED,
+	LOG_CLAIM_REFUSED,
+	LOG_CLAIM_UNREADABLE,
 	LOG_VM_RESERVED,
 	LOG_VM_ADOPTED,
 	LOG_VM_UNADMITTED,
@@ -56,7 +58,5 @@ struct log_place {
 __attribute__((format(printf, 4, 5))) void log_write(const struct log_place *place,
 						     struct log_about about, int level,
 						     const char *format, ...);
-/* Returns the message's MESSAGE_ID, 32 hexadecimal digits; NULL: it has none. */
-const char *log_message_id(enum log_message message);
 
 #endif

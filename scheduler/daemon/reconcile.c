@@ -20,7 +20,7 @@ static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
-		log_about(about_vf(gpu, vf, LOG_VM_REFUSED), LOG_WARNING,
+		log_about(about_vf(gpu, vf, LOG_CLAIM_REFUSED), LOG_WARNING,
 			  "%s/%s: the changed claim was refused: %s; the VF keeps its parameters",
 			  l->domain, l->vf_name, why);
 	snprintf(l->said, sizeof(l->said), "%s", why);
@@ -262,11 +262,35 @@ static void warn_of(struct control *control, struct json_object *list)
 	control->unadmitted = list;
 }
 
+/* Notes that a VM's claim cannot be read, and logs it unless it is KNOWN from the list before. */
+static void note_unreadable(struct control *control, const char *uuid, const struct claim *claim,
+			    const char *why, const struct unreadable *known, uint32_t n_known)
+{
+	struct unreadable u = {.uuid = ""};
+	bool is_known = false;
+	uint32_t i;
+
+	snprintf(u.uuid, sizeof(u.uuid), "%s", uuid);
+	snprintf(u.domain, sizeof(u.domain), "%s", claim->domain[0] ? claim->domain : uuid);
+	snprintf(u.why, sizeof(u.why), "%s", why);
+	for (i = 0; i < n_known; i++)
+		is_known |= strcmp(known[i].uuid, u.uuid) == 0 && strcmp(known[i].why, u.why) == 0;
+	if (control->n_unreadable < UNREADABLE)
+		control->unreadable[control->n_unreadable++] = u;
+	if (!is_known)
+		log_about(about_vm(u.domain, LOG_CLAIM_UNREADABLE), LOG_WARNING,
+			  "domain %s (%s): its claim cannot be read: %s; its VFs keep their "
+			  "parameters",
+			  u.domain, u.uuid, u.why);
+}
+
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static struct claim claim; /* only the control thread uses it */
 	struct json_object *as_of, *answer, *unadmitted = json_object_new_object();
+	static struct unreadable known[UNREADABLE];
 	struct picture p = {.claim = &claim};
+	uint32_t n_known = control->n_unreadable;
 	struct vgpu_error why;
 
 	(void)err;
@@ -276,6 +300,8 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	p.attach = json_object_new_array();
 	p.detach = json_object_new_array();
 	p.missing = json_object_new_array();
+	memcpy(known, control->unreadable, sizeof(known));
+	control->n_unreadable = 0;
 	json_object_object_foreach(p.domains, uuid, xml)
 	{
 		const char *text = json_object_get_string(xml);
@@ -285,7 +311,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
-			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
+			note_unreadable(control, uuid, &claim, why.text, known, n_known);
 			continue;
 		}
 		if (!is_admitted(control, &claim))
@@ -317,6 +343,9 @@ static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vg
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	job->mode = mode;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "domain %s: its claim cannot be read",
+					 job->claim.domain);
 	if (r == 0 && !job->claim.uuid[0])
 		r = vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	return r;

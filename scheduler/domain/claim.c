@@ -563,15 +563,15 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	xmlNode *uuid = child_of(domain, "uuid"), *name = child_of(domain, "name"), *n;
 	xmlNode *metadata = child_of(domain, "metadata"), *devices = child_of(domain, "devices");
 
+	if (uuid)
+		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
+	if (name)
+		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
 	for (n = metadata ? metadata->children : NULL; n; n = n->next)
 		if (n->ns && is_ours(n))
 			read_claim(rd, n);
 	if (rd->r < 0)
 		return;
-	if (uuid)
-		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
-	if (name)
-		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
 	for (n = devices ? devices->children : NULL; n; n = n->next)
 		if (is(n, "hostdev"))
 			read_hostdev(rd, n);
@@ -632,7 +632,9 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 		read_root(&rd, root);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
-	if (rd.r < 0)
-		*out = (struct claim){.required = out->required};
+	if (rd.r < 0) { /* whose claim it is can be said nevertheless */
+		out->n_vfs = 0;
+		out->n_hostdevs = 0;
+	}
 	return rd.r;
 }
