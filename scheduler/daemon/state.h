@@ -87,6 +87,13 @@ struct unreadable {
 };
 #define UNREADABLE 16u /* others are only logged */
 
+/* What vgpud warns of, about VMs that run. */
+enum control_warning {
+	CONTROL_UNADMITTED = 0, /* vgpud did not admit their claims */
+	CONTROL_MAY_LOSE_STATE, /* QEMU would save or migrate them without the state of their VFs */
+	CONTROL_WARNINGS
+};
+
 struct client;
 struct control {
 	struct config *config;
@@ -95,11 +102,12 @@ struct control {
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls;		/* under way, of all clients, also of disconnected ones */
-	unsigned group;			/* its gid; (gid_t)-1: it does not exist */
-	struct json_object *unadmitted; /* running VMs that vgpud did not admit, as last logged */
-	char refused[320];		/* why a running VM got no VF, as last logged */
-	uint32_t n_unreadable;		/* by the last vm.sync */
+	struct call *calls; /* under way, of all clients, also of disconnected ones */
+	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
+	struct json_object
+		*warned[CONTROL_WARNINGS]; /* of which running VMs, by UUID their names */
+	char refused[320];		   /* why a running VM got no VF, as last logged */
+	uint32_t n_unreadable;		   /* by the last vm.sync */
 	struct unreadable unreadable[UNREADABLE];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */

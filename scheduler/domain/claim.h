@@ -58,6 +58,7 @@ struct claim {
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
+	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
 /*

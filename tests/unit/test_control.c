@@ -820,6 +820,49 @@ static void repaired(void)
 	end();
 }
 
+#define VFIO_USER                                                                                  \
+	"<q:arg "                                                                                  \
+	"value='{\\\"driver\\\":\\\"vfio-user-pci\\\",\\\"id\\\":\\\"ua-vgpu0\\\",\\\"socket\\\":" \
+	"{\\\"path\\\":\\\"/run/softgpu/vf1.sock\\\"}}'/>"
+#define COMMANDLINE(args)                                                                          \
+	"<q:commandline xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'>" args                \
+	"</q:commandline></domain>"
+
+/* Whether vgpud has warned that the state of vm1's VF may be lost. */
+static bool warns(const char *xml)
+{
+	char address[32];
+
+	sync_vm(xml, "missing", address);
+	return get(control.warned[CONTROL_MAY_LOSE_STATE], VM_UUID) != NULL;
+}
+
+/* QEMU saves a VM without the state of a vfio-user device: vgpud warns of a VM that could be saved,
+ * and refuses one that comes back so. */
+static void state_of_vfio_user(void)
+{
+	static const char with[] = CLAIM(HEAVY_A) COMMANDLINE(VFIO_USER);
+
+	begin_free();
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) "</domain>"));
+	CU_ASSERT(warns(with));
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) COMMANDLINE(
+		VFIO_USER "<q:arg value='driver=vvfat,node-name=n,dir=/d,rw=on'/>")));
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) COMMANDLINE(
+		VFIO_USER "<q:arg value='{\\\"driver\\\":\\\"vvfat\\\",\\\"rw\\\":true}'/>")));
+	/* One that is read only can be migrated. */
+	CU_ASSERT(warns(CLAIM(HEAVY_A)
+				COMMANDLINE(VFIO_USER "<q:arg value='driver=vvfat,dir=/d'/>")));
+	CU_ASSERT_FALSE(warns(UNCLAIMED COMMANDLINE(VFIO_USER)));
+	hook(&one, "restore", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	hook(&one, "restore", with);
+	CU_ASSERT(refused(&one, "EOPNOTSUPP", "without the state of its VF"));
+	hook(&one, "restore", UNCLAIMED COMMANDLINE(VFIO_USER));
+	CU_ASSERT(done(&one));
+	end();
+}
+
 /* vgpud is restarted while a VM runs with two VFs, one of which is no longer configured: the other
  * stays the VM's, and the VM is reported as lacking one. */
 static void one_of_two(void)
@@ -1127,6 +1170,7 @@ static const struct test tests[] = {
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
+	{"a VM whose VF has no state that is saved is reported", state_of_vfio_user},
 	{"a changed claim is checked before it is written", checked_first},
 	{"changes are kept over a crash, or saved", kept_or_saved},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
