@@ -40,11 +40,8 @@ static const struct operation {
 	int seconds;
 	bool refusable;
 } operations[] = {
-	{"prepare", 10, true},
-	{"start", 10, true},
-	{"migrate", 10, true},
-	{"restore", 10, true},
-	{"", 2, false},
+	{"prepare", 10, true}, {"start", 10, true}, {"migrate", 10, true},
+	{"restore", 10, true}, {"", 2, false},
 };
 
 static long long deadline; /* milliseconds of CLOCK_MONOTONIC */
