@@ -71,23 +71,55 @@ static int write_all(int fd, const char *data, size_t size)
 	return 0;
 }
 
-int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t size)
+static int staged_path(const char *path, char *out)
+{
+	return snprintf(out, PATH_MAX, "%s" VGPU_FILE_STAGED, path) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int vgpu_file_stage(const char *path, mode_t mode, const void *data, size_t size)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
-	char temporary[PATH_MAX];
-	int r;
+	char staged[PATH_MAX];
+	int r = staged_path(path, staged);
 
-	if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-		return -ENAMETOOLONG;
-	fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+	if (r < 0)
+		return r;
+	fd = open(staged, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, data, size);
-	if (r == 0 && (fsync(fd) < 0 || rename(temporary, path) < 0))
+	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	if (r < 0)
-		unlink(temporary);
+		unlink(staged);
 	return r;
+}
+
+int vgpu_file_commit(const char *path)
+{
+	char staged[PATH_MAX];
+	int r = staged_path(path, staged);
+
+	if (r == 0 && rename(staged, path) < 0) {
+		r = -errno;
+		unlink(staged);
+	}
+	return r;
+}
+
+void vgpu_file_discard(const char *path)
+{
+	char staged[PATH_MAX];
+
+	if (staged_path(path, staged) == 0)
+		unlink(staged);
+}
+
+int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t size)
+{
+	int r = vgpu_file_stage(path, mode, data, size);
+
+	return r == 0 ? vgpu_file_commit(path) : r;
 }
 
 void vgpu_make_parent(const char *path)

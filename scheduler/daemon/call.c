@@ -54,6 +54,8 @@ void call_drop(struct call *call)
 	if (call->reservation)
 		call->free_reservation(call->reservation);
 	free(call->claimed);
+	free(call->saving);
+	free(call->reload);
 	free(call);
 }
 

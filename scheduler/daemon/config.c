@@ -5,19 +5,23 @@
 #include <errno.h>
 #include <ini.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "builtin.h"
 #include "config_keys.h"
 #include "metrics_address.h"
 #include "plugin.h"
 #include "vfio/gpuiov.h"
+#include "vgpu/file.h"
 
 /* A line whose key is none of ours: a parameter, checked once the policy is known. */
 struct deferred {
-	char file[160], name[48], value[64];
+	const char *file;
+	char name[48], value[64];
 	int line;
 	uint32_t gpu;
 	int vf; /* -1: a parameter of the GPU */
@@ -36,15 +40,24 @@ struct reader {
 	uint32_t n_seen;
 	struct deferred deferred[MAX_DEFERRED];
 	uint32_t n_deferred;
+	const char *profile_files[CONFIG_MAX_PROFILES][CLAIM_MAX_PARAMS]; /* of their lines */
+	char **files; /* the names of all files */
+	size_t n_files;
+	/* Bitmap of GPUs with a mistake in their sections: what follows from it is not reported. */
+	uint64_t unsure;
 };
 
+/* LINE 0: the mistake is in no one line. */
 __attribute__((format(printf, 4, 5))) static void complain(struct reader *r, const char *file,
 							   int line, const char *format, ...)
 {
 	va_list args;
 
 	r->wrong++;
-	fprintf(r->errors, "%s:%d: ", file, line);
+	fprintf(r->errors, "%s:", file);
+	if (line)
+		fprintf(r->errors, "%d:", line);
+	fputc(' ', r->errors);
 	va_start(args, format);
 	vfprintf(r->errors, format, args);
 	va_end(args);
@@ -150,7 +163,7 @@ static void defer(struct reader *r, uint32_t gpu, int vf, const char *name, cons
 		return;
 	}
 	d = &r->deferred[r->n_deferred++];
-	snprintf(d->file, sizeof(d->file), "%s", r->file);
+	d->file = r->file;
 	strcpy(d->name, name);
 	strcpy(d->value, value);
 	d->line = r->line;
@@ -168,6 +181,16 @@ static const struct config_key *find_key(enum section section, const char *name)
 	return NULL;
 }
 
+static void set_gpu_key(struct reader *r, const struct gpu_config *gpu,
+			const struct config_key *key, void *at, const char *value)
+{
+	int wrong = r->wrong;
+
+	set_key(r, key, at, value);
+	if (r->wrong > wrong)
+		r->unsure |= UINT64_C(1) << (gpu - r->config->gpus);
+}
+
 static void gpu_line(struct reader *r, const char *gpu_name, const char *name, const char *value)
 {
 	struct gpu_config *gpu;
@@ -183,7 +206,7 @@ static void gpu_line(struct reader *r, const char *gpu_name, const char *name, c
 		complain(r, r->file, r->line, "[gpu %s]: more than %u GPUs", gpu_name,
 			 CONFIG_MAX_GPUS);
 	else if (key)
-		set_key(r, key, (char *)gpu + key->at, value);
+		set_gpu_key(r, gpu, key, (char *)gpu + key->at, value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), -1, name, value);
 }
@@ -206,7 +229,8 @@ static void vf_line(struct reader *r, char *which, const char *name, const char 
 		complain(r, r->file, r->line, "[vf %s/...]: no section [gpu %s] precedes this one",
 			 which, which);
 	else if (key)
-		set_key(r, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t), value);
+		set_gpu_key(r, gpu, key, (char *)gpu + key->at + (size_t)vf * sizeof(int64_t),
+			    value);
 	else
 		defer(r, (uint32_t)(gpu - r->config->gpus), (int)vf, name, value);
 }
@@ -240,6 +264,7 @@ static void set_profile_param(struct reader *r, struct profile *p, const char *n
 	snprintf(param->name, sizeof(param->name), "%s", name);
 	snprintf(param->value, sizeof(param->value), "%s", value);
 	param->line = r->line;
+	r->profile_files[p - r->config->profiles][i] = r->file;
 	p->n_params += i == p->n_params;
 }
 
@@ -312,23 +337,44 @@ static char *next_line(char *text, int size, void *data)
 	return fgets(text, size, r->stream);
 }
 
-static void read_file(struct reader *r, const char *file)
+/* Keeps the name of a file for messages. */
+static const char *keep_name(struct reader *r, const char *file)
 {
+	char **more = realloc(r->files, (r->n_files + 1) * sizeof(*more)), *name = strdup(file);
+
+	if (more)
+		r->files = more;
+	if (!more || !name) {
+		free(name);
+		return "out of memory";
+	}
+	return r->files[r->n_files++] = name;
+}
+
+/* Reads the file at PATH, which messages call FILE. */
+static void read_file(struct reader *r, const char *path, const char *file)
+{
+	struct stat s;
 	int bad;
 
-	r->file = file;
+	r->file = file = keep_name(r, file);
 	r->line = 0;
 	r->n_seen = 0;
-	r->stream = fopen(file, "re");
+	r->stream = fopen(path, "re");
 	if (!r->stream) {
-		r->wrong++;
-		fprintf(r->errors, "%s: %s\n", file, strerror(errno));
+		complain(r, file, 0, "%s", strerror(errno));
+		return;
+	}
+	/* A directory can be opened, and reads like an empty file. */
+	if (fstat(fileno(r->stream), &s) == 0 && S_ISDIR(s.st_mode)) {
+		complain(r, file, 0, "it is a directory; want a file");
+		fclose(r->stream);
 		return;
 	}
 	bad = ini_parse_stream(next_line, r, on_line, r);
 	if (bad > 0)
 		complain(r, file, bad, "neither a [section] nor key = value");
-	else if (bad < 0)
+	else if (bad < 0 || ferror(r->stream))
 		complain(r, file, 0, "cannot be read");
 	fclose(r->stream);
 }
@@ -340,20 +386,45 @@ static int is_drop_in(const struct dirent *entry)
 	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
-static void read_drop_ins(struct reader *r, const char *file)
+static void read_staged(struct reader *r, const char *saved)
 {
-	char dir[256], path[600];
-	struct dirent **entries = NULL;
-	int n, i;
+	char staged[PATH_MAX];
 
+	snprintf(staged, sizeof(staged), "%s" VGPU_FILE_STAGED, saved);
+	read_file(r, staged, saved);
+}
+
+/* STAGED: reads what is staged for CONFIG_SAVED, in its place by its name. */
+static void read_drop_ins(struct reader *r, const char *file, bool staged)
+{
+	char dir[300], path[600], saved[300];
+	struct dirent **entries = NULL;
+	int n, i, order;
+
+	config_saved_path(file, saved, sizeof(saved));
 	snprintf(dir, sizeof(dir), "%s.d", file);
 	n = scandir(dir, &entries, is_drop_in, alphasort);
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+		complain(r, dir, 0, "%s", strerror(errno));
 	for (i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-		read_file(r, path);
+		order = staged ? strcoll(entries[i]->d_name, CONFIG_SAVED) : -1;
+		if (order > 0) {
+			read_staged(r, saved);
+			staged = false;
+		}
+		if (order != 0)
+			read_file(r, path, path);
 		free(entries[i]);
 	}
+	if (staged)
+		read_staged(r, saved);
 	free(entries);
+}
+
+void config_saved_path(const char *file, char *out, size_t size)
+{
+	snprintf(out, size, "%s.d/" CONFIG_SAVED, file);
 }
 
 /* Sets an empty OUT to NAME in the directory of PATH. */
@@ -392,9 +463,32 @@ static void check_profiles(struct reader *r)
 	for (i = 0; i < c->n_profiles; i++)
 		for (k = 0; k < c->profiles[i].n_params; k++)
 			if (!is_known(c, &c->profiles[i].params[k], &err))
-				complain(r, r->file, c->profiles[i].params[k].line,
+				complain(r, r->profile_files[i][k], c->profiles[i].params[k].line,
 					 "[profile %s]: no GPU's policy takes this parameter: %s",
 					 c->profiles[i].name, err.text);
+}
+
+/* A device without its transport and options: two sections must not have the same one. */
+static int device_name(const char *device, const char **name)
+{
+	const char *colon = strchr(device, ':');
+
+	*name = colon ? colon + 1 : device;
+	return strncmp(device, "null", 4) == 0 ? 0 : (int)strcspn(*name, ",");
+}
+
+static void check_twice(struct reader *r, uint32_t gpu)
+{
+	const struct config *c = r->config;
+	const char *name, *other;
+	int n = device_name(c->gpus[gpu].device, &name);
+	uint32_t i;
+
+	for (i = 0; i < gpu && n > 0; i++)
+		if (device_name(c->gpus[i].device, &other) == n &&
+		    strncmp(name, other, (size_t)n) == 0)
+			complain(r, r->file, 0, "[gpu %s]: device = %s: [gpu %s] has it already",
+				 c->gpus[gpu].name, c->gpus[gpu].device, c->gpus[i].name);
 }
 
 /* Checks what needs the whole configuration: policies, their parameters, and keys that depend on
@@ -411,14 +505,16 @@ static void finish(struct reader *r)
 			 c->metrics);
 	beside(c->socket, "hook.sock", c->hook_socket, sizeof(c->hook_socket));
 	beside(c->socket, "leases.json", c->leases, sizeof(c->leases));
+	beside(c->socket, "live.json", c->live, sizeof(c->live));
 	for (i = 0; vgpu_builtin_policies[i]; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 			 i ? ", " : "", vgpu_builtin_policies[i]->name);
 	for (i = 0; i < c->n_gpus; i++) {
 		struct gpu_config *g = &c->gpus[i];
 
-		if (!g->device[0])
+		if (!g->device[0] && !(r->unsure >> i & 1))
 			complain(r, r->file, 0, "[gpu %s]: device is missing", g->name);
+		check_twice(r, i);
 		if (strcmp(g->layout, "auto") != 0 && !gpuiov_layout_by_name(g->layout))
 			complain(r, r->file, 0,
 				 "[gpu %s]: layout = %s: want auto, navi, tonga or soft", g->name,
@@ -427,7 +523,7 @@ static void finish(struct reader *r)
 			complain(r, r->file, 0,
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
 		for (vf = (uint32_t)g->vfs; vf < VGPU_GPU_MAX_VFS; vf++)
-			if (g->memory_mib[vf])
+			if (g->memory_mib[vf] && !(r->unsure >> i & 1))
 				complain(r, r->file, 0,
 					 "[vf %s/%u]: the GPU has only %" PRId64 " VFs", g->name,
 					 vf, g->vfs);
@@ -445,7 +541,7 @@ static void finish(struct reader *r)
 		struct deferred *d = &r->deferred[i];
 		struct gpu_config *g = &c->gpus[d->gpu];
 
-		if (!g->ops)
+		if (!g->ops || (r->unsure >> d->gpu & 1))
 			continue;
 		if (d->vf >= g->vfs)
 			complain(r, d->file, d->line,
@@ -459,7 +555,7 @@ static void finish(struct reader *r)
 	check_profiles(r);
 }
 
-int config_read(struct config *out, const char *file, FILE *errors)
+static int read_all(struct config *out, const char *file, bool staged, FILE *errors)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	int wrong;
@@ -468,16 +564,44 @@ int config_read(struct config *out, const char *file, FILE *errors)
 		return -ENOMEM;
 	memset(out, 0, offsetof(struct config, gpus));
 	set_defaults(DAEMON, out);
+	if (strlen(file) >= sizeof(out->file)) {
+		fprintf(errors, "%s: the path is longer than %zu characters\n", file,
+			sizeof(out->file) - 1);
+		free(r);
+		return -EINVAL;
+	}
+	strcpy(out->file, file);
 	r->config = out;
 	r->errors = errors;
-	read_file(r, file);
-	read_drop_ins(r, file);
+	read_file(r, file, file);
+	read_drop_ins(r, file, staged);
 	r->file = file;
-	if (r->wrong == 0)
-		finish(r);
+	finish(r);
 	wrong = r->wrong;
+	while (r->n_files > 0)
+		free(r->files[--r->n_files]);
+	free(r->files);
 	free(r);
 	return wrong ? -EINVAL : 0;
+}
+
+int config_read(struct config *out, const char *file, FILE *errors)
+{
+	return read_all(out, file, false, errors);
+}
+
+int config_read_staged(struct config *out, const char *file, FILE *errors)
+{
+	return read_all(out, file, true, errors);
+}
+
+void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
+		     const struct vgpu_policy_ops *policy, int64_t *out)
+{
+	if (policy == gpu->ops)
+		memcpy(out, gpu->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
+	else
+		vgpu_param_defaults(policy->vf_params, out);
 }
 
 void config_to_engine(const struct gpu_config *g, struct engine_config *out)

@@ -17,6 +17,7 @@ enum { PINNED_AUTO = 0, PINNED_YES, PINNED_NO };
 
 #define CONFIG_MAX_GPUS 64u
 #define CONFIG_MAX_PROFILES 32u
+#define CONFIG_DEFAULT_GROUP "vgpu"
 #define CONFIG_DEFAULT_FILE "/etc/vgpud/vgpud.conf"
 
 /* Memory and parameters under a name that claims can refer to. */
@@ -47,8 +48,10 @@ struct gpu_config {
 };
 
 struct config {
+	char file[256]; /* from which it was read */
 	char socket[108], hook_socket[108];
 	char leases[160]; /* path of the file that they are saved in */
+	char live[160];	  /* path of the file that live changes are kept in */
 	int64_t lease_s;
 	char metrics[128];    /* address that serves them; "": none */
 	char group[32];	      /* whose members may read */
@@ -64,9 +67,28 @@ const struct profile *config_profile(const struct config *config, const char *na
 
 /*
  * Reads FILE and its drop-ins into OUT. Prints every mistake to ERRORS, one line each with file and
- * line number. Returns 0; -EINVAL if there were mistakes; -ENOMEM. On an error OUT is undefined.
+ * line number where it is in one line. Returns 0; -EINVAL if there were mistakes: then OUT has what
+ * could be read; -ENOMEM: OUT is undefined.
  */
 int config_read(struct config *out, const char *file, FILE *errors);
+
+/* The last drop-in, which 'vgpuctl --save' writes: its name, and its path. */
+#define CONFIG_SAVED "zz-saved.conf"
+void config_saved_path(const char *file, char *out, size_t size);
+/* As config_read, with the file that is staged at the path of CONFIG_SAVED (vgpu/file.h) instead of
+ * that drop-in. */
+int config_read_staged(struct config *out, const char *file, FILE *errors);
+
+/* Sets OUT to the parameters that a VF has by configuration, or, if POLICY is not the configured
+ * one, to that policy's defaults. */
+void config_vf_usual(const struct gpu_config *gpu, uint32_t vf,
+		     const struct vgpu_policy_ops *policy, int64_t *out);
+
+/* Calls SEE for each key of the configuration with its value as text, section by section. LIVE: it
+ * can change without a restart of vgpud. */
+typedef void config_see(void *data, const char *section, const char *key, const char *value,
+			bool live);
+void config_walk(const struct config *config, config_see *see, void *data);
 
 /* Prints the configuration with all defaults, as a file that config_read reads to the same. */
 void config_dump(const struct config *config, FILE *to);

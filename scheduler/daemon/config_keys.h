@@ -7,10 +7,13 @@
 #include <stdint.h>
 
 enum section { DAEMON, GPU, VF, PROFILE };
+/* What puts a changed key into force: a restart of vgpud, or also 'vgpuctl config reload'. */
+enum when { RESTART, LIVE };
 enum type { TEXT, INT, BOOL, CHOICE };
 
 struct config_key {
 	enum section section;
+	enum when when;
 	const char *name;
 	enum type type;
 	size_t at;   /* offset in struct config, gpu_config (a VF's: of an array) or profile */

@@ -8,8 +8,16 @@
 #include "builtin.h"
 #include "config_keys.h"
 
-static void dump_section(FILE *to, enum section section, const void *base)
+/* What config_walk hands on. */
+struct walk {
+	config_see *see;
+	void *data;
+	char section[64];
+};
+
+static void walk_section(const struct walk *w, enum section section, const void *base)
 {
+	char text[256];
 	int64_t v;
 	size_t i;
 
@@ -20,54 +28,78 @@ static void dump_section(FILE *to, enum section section, const void *base)
 			continue;
 		memcpy(&v, (const char *)base + k->at, sizeof(v));
 		if (k->type == TEXT)
-			fprintf(to, "%s = %s\n", k->name, (const char *)base + k->at);
+			snprintf(text, sizeof(text), "%s", (const char *)base + k->at);
 		else if (k->type == BOOL)
-			fprintf(to, "%s = %s\n", k->name, v ? "yes" : "no");
+			snprintf(text, sizeof(text), "%s", v ? "yes" : "no");
 		else if (k->type == CHOICE)
-			fprintf(to, "%s = %s\n", k->name, k->choices[v]);
+			snprintf(text, sizeof(text), "%s", k->choices[v]);
 		else
-			fprintf(to, "%s = %" PRId64 "\n", k->name, v);
+			snprintf(text, sizeof(text), "%" PRId64, v);
+		w->see(w->data, w->section, k->name, text, k->when == LIVE);
 	}
 }
 
-static void dump_params(FILE *to, const struct vgpu_param *table, const int64_t *values)
+static void walk_params(const struct walk *w, const struct vgpu_param *table, const int64_t *values)
 {
 	char text[64];
 	int i;
 
 	for (i = 0; table[i].name; i++) {
 		vgpu_param_text(&table[i], values[i], text, sizeof(text));
-		fprintf(to, "%s = %s\n", table[i].name, text);
+		w->see(w->data, w->section, table[i].name, text, true);
 	}
 }
 
-void config_dump(const struct config *c, FILE *to)
+void config_walk(const struct config *c, config_see *see, void *data)
 {
+	struct walk w = {see, data, "daemon"};
 	uint32_t i, vf;
 
-	fputs("[daemon]\n", to);
-	dump_section(to, DAEMON, c);
+	walk_section(&w, DAEMON, c);
 	for (i = 0; i < c->n_gpus; i++) {
 		const struct gpu_config *g = &c->gpus[i];
 
-		fprintf(to, "\n[gpu %s]\n", g->name);
-		dump_section(to, GPU, g);
-		dump_params(to, g->ops->params, g->params);
+		snprintf(w.section, sizeof(w.section), "gpu %s", g->name);
+		walk_section(&w, GPU, g);
+		walk_params(&w, g->ops->params, g->params);
 		for (vf = 0; vf < g->vfs; vf++) {
-			fprintf(to, "\n[vf %s/%u]\n", g->name, vf);
-			dump_section(to, VF, (const char *)g + vf * sizeof(int64_t));
-			dump_params(to, g->ops->vf_params, g->vf_params[vf]);
+			snprintf(w.section, sizeof(w.section), "vf %s/%u", g->name, vf);
+			walk_section(&w, VF, (const char *)g + vf * sizeof(int64_t));
+			walk_params(&w, g->ops->vf_params, g->vf_params[vf]);
 		}
 	}
 	for (i = 0; i < c->n_profiles; i++) {
 		const struct profile *p = &c->profiles[i];
 		uint32_t k;
 
-		fprintf(to, "\n[profile %s]\n", p->name);
-		dump_section(to, PROFILE, p);
+		snprintf(w.section, sizeof(w.section), "profile %s", p->name);
+		walk_section(&w, PROFILE, p);
 		for (k = 0; k < p->n_params; k++)
-			fprintf(to, "%s = %s\n", p->params[k].name, p->params[k].value);
+			see(data, w.section, p->params[k].name, p->params[k].value, true);
 	}
+}
+
+struct dump {
+	FILE *to;
+	char section[64]; /* the last */
+};
+
+static void dump_key(void *data, const char *section, const char *key, const char *value, bool live)
+{
+	struct dump *d = data;
+
+	(void)live;
+	if (strcmp(d->section, section) != 0)
+		fprintf(d->to, "%s[%s]\n", d->section[0] ? "\n" : "", section);
+	snprintf(d->section, sizeof(d->section), "%s", section);
+	fprintf(d->to, "%s = %s\n", key, value);
+}
+
+void config_dump(const struct config *c, FILE *to)
+{
+	struct dump d = {to, ""};
+
+	config_walk(c, dump_key, &d);
 }
 
 static void help_params(FILE *to, const struct vgpu_param *table)

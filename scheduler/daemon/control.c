@@ -328,7 +328,8 @@ void control_stop(struct control *control)
 	/* The engines are stopped: nothing will answer these calls. */
 	while (control->calls)
 		call_drop(control->calls);
-	json_object_put(control->unadmitted);
+	for (i = 0; i < CONTROL_WARNINGS; i++)
+		json_object_put(control->warned[i]);
 	share_stop(&control->share);
 	door_close(control->door);
 	door_close(control->hook_door);

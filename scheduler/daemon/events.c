@@ -178,7 +178,7 @@ void events_said(struct gpu *gpu)
 		return;
 	gpu->said = text;
 	gpu->said_at = now;
-	log_line(LOG_WARNING, "%s gpu=%s", text, gpu->config->name);
+	log_about(about_gpu(gpu, LOG_PLAIN), LOG_WARNING, "%s", text);
 }
 
 void events_second(struct gpu *gpu)

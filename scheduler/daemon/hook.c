@@ -30,15 +30,26 @@ static bool has_all(struct control *control, const struct claim *claim)
 	return true;
 }
 
-/* What each of libvirt's operations does with the VM's leases. Those that are not listed (restore,
- * attach and those of newer libvirts) do nothing. */
-enum doing { PREPARE, KEEP, ADOPT, END, REFUSE };
+/* Whether the domain has a vfio-user device: QEMU saves a VM without the state of such devices. */
+static bool is_saved_without_state(const struct claim *claim)
+{
+	uint32_t i;
+
+	for (i = 0; i < claim->n_hostdevs; i++)
+		if (claim->hostdevs[i].address[0] == '/')
+			return true;
+	return false;
+}
+
+/* What each of libvirt's operations does with the VM's leases. Those that are not listed (attach
+ * and those of newer libvirts) do nothing. */
+enum doing { PREPARE, KEEP, ADOPT, END, MIGRATE, RESTORE };
 static const struct {
 	const char *name;
 	enum doing doing;
 } operations[] = {
-	{"prepare", PREPARE}, {"start", KEEP},	    {"started", ADOPT},	 {"stopped", END},
-	{"release", END},     {"reconnect", ADOPT}, {"migrate", REFUSE},
+	{"prepare", PREPARE}, {"start", KEEP},	    {"started", ADOPT},	  {"stopped", END},
+	{"release", END},     {"reconnect", ADOPT}, {"migrate", MIGRATE}, {"restore", RESTORE},
 };
 
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
@@ -86,7 +97,17 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		if (vm_end_leases(control, job->claim.uuid))
 			leases_save(control);
 		break;
-	case REFUSE:
+	case RESTORE:
+		if (!is_saved_without_state(&job->claim))
+			break;
+		return vgpu_error_set(
+			err, -ENOTSUP,
+			"domain %s was saved without the state of its VF, which would "
+			"be dead in the guest: start it without the saved state (virsh "
+			"start --force-boot), or take the device out (virsh "
+			"save-image-edit, managedsave-edit)",
+			job->claim.domain);
+	case MIGRATE:
 		return vgpu_error_set(err, -ENOTSUP,
 				      "domain %s: the state of a VF cannot be moved to another "
 				      "host; detach the VF first",

@@ -27,16 +27,14 @@ static const char *const ids[LOG_MESSAGES] = {
 	[LOG_EVICTED] = "0408cc930e8b4b1f8ed8ba15b341abc9",
 	[LOG_VIOLATION] = "a4d74ebbdbe94a368d112130e84938bf",
 	[LOG_VM_REFUSED] = "db2e17f58a0a4a0fa2b05f873fe25385",
+	[LOG_CLAIM_REFUSED] = "d2a94be871c04e6fa3c55f0d9be61a28",
+	[LOG_CLAIM_UNREADABLE] = "6b1c5a0e3f5d4c7f9d0b8a2e47c1f936",
 	[LOG_VM_RESERVED] = "0529e085ce0e4d4c844d5dce8b7c210d",
 	[LOG_VM_ADOPTED] = "1cc0c013a89747e4adad10cad31f4d70",
 	[LOG_VM_UNADMITTED] = "fb50c6faba6c4550a2235880eaa0fe8b",
+	[LOG_VM_MAY_LOSE_STATE] = "b408a566a13b475093d409480d5c1f53",
 	[LOG_VM_RELEASED] = "d2456c42be0647bfa3132d372b6086b6",
 };
-
-const char *log_message_id(enum log_message message)
-{
-	return ids[message];
-}
 
 /* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */
 static bool to_journal(void)

@@ -24,9 +24,12 @@ enum log_message {
 	LOG_EVICTED,
 	LOG_VIOLATION,
 	LOG_VM_REFUSED,
+	LOG_CLAIM_REFUSED,
+	LOG_CLAIM_UNREADABLE,
 	LOG_VM_RESERVED,
 	LOG_VM_ADOPTED,
 	LOG_VM_UNADMITTED,
+	LOG_VM_MAY_LOSE_STATE,
 	LOG_VM_RELEASED,
 	LOG_MESSAGES
 };
@@ -56,7 +59,5 @@ struct log_place {
 __attribute__((format(printf, 4, 5))) void log_write(const struct log_place *place,
 						     struct log_about about, int level,
 						     const char *format, ...);
-/* Returns the message's MESSAGE_ID, 32 hexadecimal digits; NULL: it has none. */
-const char *log_message_id(enum log_message message);
 
 #endif

@@ -12,12 +12,16 @@
  *   methods.c          the table of methods
  *   hook.c             the method of libvirt's hook
  *   history.c          the methods that show what has happened
- *   policy_methods.c   the methods policy.*
+ *   policy_methods.c   the methods policy.*, and vf.set
+ *   config_methods.c   the methods config.*
+ *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
  *   events.c           handles what the engines report
  *   memory_methods.c   the methods memory.*
  *   vm.c               VMs and their VFs
+ *   live.c             changes that are in force until a restart
+ *   policy_change.c    prepares changes of policy and parameters
  *   lease.c            which VF belongs to which VM
  *   change.c           changes of policy and parameters, in their order
  *   args.c             reads the arguments of a call
@@ -34,6 +38,9 @@
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine
  *   gpu_memory.c       steps the memory reducer and carries out its actions
+ *   saved.c            the drop-in for saved changes
+ *   config_check.c     checks what the configuration's files do not tell
+ *   trial.c            asks a core of its own whether a policy takes parameters
  *   config_show.c      writes the configuration
  *   config.c           reads the configuration
  *   config_keys.c      the table of its keys
@@ -62,9 +69,11 @@
 
 #include "call.h"
 #include "config.h"
+#include "config_check.h"
 #include "control.h"
 #include "engine.h"
 #include "lease.h"
+#include "live.h"
 #include "log.h"
 #include "metrics.h"
 #include "service.h"
@@ -201,7 +210,8 @@ static int run(struct config *config)
 		r = metrics_start(&metrics, &control, config->metrics, &err);
 	if (r == 0) {
 		leases_load(&control);
-		/* Before clients connect, the VFs of VMs have the parameters that they had. */
+		live_load(&control);
+		/* Before clients connect, all VFs have the parameters that they had. */
 		control_settle(&control);
 	}
 	if (r < 0) {
@@ -232,6 +242,7 @@ static int run(struct config *config)
 	service_stopping();
 	uevents_stop(uevents);
 	metrics_stop(metrics);
+	live_end(&control);
 	control_stop(&control);
 	log_line(LOG_INFO, "stopped; GPUs, VFs and guests keep running");
 	return 0;
@@ -263,7 +274,7 @@ int main(int argc, char **argv)
 	static struct config config;
 	const char *file = CONFIG_DEFAULT_FILE;
 	bool check = false, dump = false;
-	int option;
+	int option, r, wrong;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
@@ -297,7 +308,11 @@ int main(int argc, char **argv)
 			argv[optind]);
 		return 2;
 	}
-	if (config_read(&config, file, stderr) < 0)
+	r = config_read(&config, file, stderr);
+	wrong = r < 0 ? 1 : config_check_policies(&config, stderr);
+	if (check && r != -ENOMEM)
+		wrong += config_check_host(&config, stderr);
+	if (wrong)
 		return EX_CONFIG; /* the unit does not restart vgpud then */
 	if (dump)
 		config_dump(&config, stdout);

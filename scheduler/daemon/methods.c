@@ -7,7 +7,7 @@
 #include <inttypes.h>
 
 #include "args.h"
-#include "change.h"
+#include "config_methods.h"
 #include "engine.h"
 #include "history.h"
 #include "hook.h"
@@ -17,6 +17,7 @@
 #include "policy_methods.h"
 #include "reconcile.h"
 #include "vm.h"
+#include "vm_check.h"
 
 /* Adds a bound; null if there is none. */
 static void put_bound(json *o, const char *key, vgpu_nsec value)
@@ -297,60 +298,6 @@ static json *finish_stats(struct call *call)
 	return o;
 }
 
-/* The claim of a VM decides about its VF: vgpud would undo another change as soon as it reads the
- * claim again. */
-static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
-{
-	const struct lease *l = &call->gpu->leases[call->vf];
-	struct vgpu_error changes = {""};
-	size_t n = 0;
-	json *given;
-
-	if (l->state == LEASE_NONE)
-		return 0;
-	json_object_object_get_ex(call->args, "params", &given);
-	json_object_object_foreach(given, key, value)
-	{
-		if (n < sizeof(changes.text))
-			n += (size_t)snprintf(changes.text + n, sizeof(changes.text) - n,
-					      " %s:%.40s=%.40s", l->vf_name, key,
-					      json_object_get_string(value));
-	}
-	return vgpu_error_set(err, -EBUSY,
-			      "VF %u of %s belongs to VM %.80s, whose claim decides: use 'vgpuctl "
-			      "vm set %.80s%s'",
-			      call->vf, call->gpu->config->name, l->domain, l->domain,
-			      changes.text);
-}
-
-static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
-{
-	int r = refuse_if_leased(call, err);
-
-	if (r != 0)
-		return r;
-	memcpy(call->params, now->vf_params[call->vf], sizeof(call->params));
-	r = call_params(call, now->policy->vf_params, call->params, err);
-	change_set_vf(call, now);
-	return r ? vgpu_error_prefix(err, r, "policy %s", now->policy->name) : 0;
-}
-
-static int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	int r = call_find_gpu(control, call, err);
-
-	if (r == 0)
-		r = call_find_vf(call, &call->vf, err);
-	if (r < 0)
-		return r;
-	return change_request(call, make_vf_set, err);
-}
-
-static json *finish_vf_set(struct call *call)
-{
-	return params_json(call->request.event.policy->vf_params, call->params);
-}
-
 static int begin_vf_reset(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	uint32_t vf = 0;
@@ -385,9 +332,20 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
 			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
+			if (l->said[0])
+				put_text(vm, "refused", l->said);
 			json_object_array_add(list, vm);
 		}
 	json_object_object_add(o, "vms", list);
+	list = json_object_new_array();
+	for (g = 0; g < control->n_unreadable; g++) {
+		vm = json_object_new_object();
+		put_text(vm, "domain", control->unreadable[g].domain);
+		put_text(vm, "uuid", control->unreadable[g].uuid);
+		put_text(vm, "why", control->unreadable[g].why);
+		json_object_array_add(list, vm);
+	}
+	json_object_object_add(o, "unreadable", list);
 	call_answer(call, o);
 	return 0;
 }
@@ -495,6 +453,11 @@ int method_check(const struct method *method, struct json_object *args, struct v
 		"params", ARG_OBJECT, 0, 0, r, t                                                   \
 	}
 
+#define SAVE_ARGS                                                                                  \
+	{"save", ARG_BOOL, 0, 0, false, "keep the change over a restart of vgpud"},                \
+	{                                                                                          \
+		"reason", ARG_STRING, 0, 0, false, "with save: why, for the configuration"         \
+	}
 #define MIB_ARG                                                                                    \
 	{                                                                                          \
 		"mib", ARG_INT, 0, 1 << 24, true, "size of the partition, MiB; 0: no memory"       \
@@ -514,7 +477,8 @@ const struct method methods[] = {
 	{"vf.set",
 	 ACCESS_CHANGE,
 	 "change the policy's parameters of a VF",
-	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change")},
+	 {GPU_ARG, VF_ARG, PARAMS_ARG(true, "name and value of each parameter to change"),
+	  SAVE_ARGS},
 	 begin_vf_set,
 	 finish_vf_set},
 	{"vf.reset",
@@ -579,6 +543,15 @@ const struct method methods[] = {
 	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 vm_explain_begin,
 	 NULL},
+	{"vm.check",
+	 ACCESS_CHANGE,
+	 "check whether the policies take a changed claim of a VM; changes nothing",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
+	  {"claim", ARG_STRING, 0, 0, true, "the changed <vgpu> element"},
+	  {"next_start", ARG_BOOL, 0, 0, false,
+	   "the claim is for the VM's next start, not for the VM as it runs"}},
+	 vm_check_begin,
+	 NULL},
 	{"hook",
 	 ACCESS_CHANGE,
 	 "handle a call of libvirt's hook; an error refuses the operation",
@@ -605,9 +578,22 @@ const struct method methods[] = {
 	 {GPU_ARG,
 	  {"policy", ARG_STRING, 0, 0, false,
 	   "name of the policy; without it, only parameters change"},
-	  PARAMS_ARG(false, "name and value of each parameter to change")},
+	  PARAMS_ARG(false, "name and value of each parameter to change"),
+	  SAVE_ARGS},
 	 begin_policy_set,
 	 finish_policy_set},
+	{"config.diff",
+	 ACCESS_CHANGE,
+	 "list where vgpud differs from its configuration",
+	 {{0}},
+	 config_diff_begin,
+	 NULL},
+	{"config.reload",
+	 ACCESS_CHANGE,
+	 "check the configuration and put into force what needs no restart, all of it or nothing",
+	 {{0}},
+	 config_reload_begin,
+	 NULL},
 	{"timeline",
 	 ACCESS_READ,
 	 "list all records of the last milliseconds",

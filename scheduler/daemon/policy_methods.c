@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The methods policy.*. */
+/* The methods policy.*, and vf.set. */
+#include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "builtin.h"
-#include "change.h"
-#include "policy_methods.h"
-#include "lease.h"
+#include "client.h"
+#include "live.h"
 #include "plugin.h"
+#include "policy_change.h"
+#include "policy_methods.h"
+#include "saved.h"
+
+#define LONGEST_REASON 100u
 
 static json *param_table(const struct vgpu_param *table)
 {
@@ -85,57 +92,105 @@ json *finish_policy_show(struct call *call)
 	return o;
 }
 
-/* Carries over what a VM's VF had under earlier policies: the last one may only have replaced an
- * evicted one. */
-static void carry_over_lease(struct call *call, uint32_t vf, const struct vgpu_policy_ops *policy)
+/* Notes why what is saved is saved: when, by whom, and the reason given. */
+static int note_why(const struct call *call, struct saving *saving, struct vgpu_error *err)
 {
-	if (call->gpu->leases[vf].state == LEASE_NONE)
-		return;
-	json_object_object_foreach(lease_params(call->gpu, vf), name, value)
-		vgpu_param_set(policy->vf_params, name, json_object_get_string(value),
-			       call->vf_params[vf], NULL);
+	const char *reason = call_text(call, "reason");
+	struct tm tm;
+	time_t now = time(NULL);
+	char when[32];
+	size_t i;
+
+	if (reason && strlen(reason) > LONGEST_REASON)
+		return vgpu_error_set(err, -EINVAL, "reason: longer than %u characters",
+				      LONGEST_REASON);
+	for (i = 0; reason && reason[i]; i++)
+		if (iscntrl((unsigned char)reason[i]))
+			return vgpu_error_set(err, -EINVAL, "reason: want one line of text");
+	strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&now, &tm));
+	snprintf(saving->why, sizeof(saving->why), "%s, by uid %u%s%s", when,
+		 call->client ? (unsigned)call->client->uid : 0, reason ? ": " : "",
+		 reason ? reason : "");
+	return 0;
 }
 
-/* VF parameters that the new policy has by the same name keep their values. */
-static void carry_over(struct call *call, const struct policy_values *now,
-		       const struct vgpu_policy_ops *policy)
+/* Adds the call's parameters, as texts of their own. */
+static int add_params(const struct call *call, const struct vgpu_param *table,
+		      struct saving *saving, struct vgpu_error *err)
 {
-	const struct vgpu_param *from = now->policy->vf_params, *to = policy->vf_params;
-	int i, j;
-	uint32_t vf;
+	int64_t values[VGPU_MAX_PARAMS] = {0};
+	char text[64];
+	json *given;
+	int i, r = call_params(call, table, values, err);
 
-	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
-		vgpu_param_defaults(to, call->vf_params[vf]);
-		carry_over_lease(call, vf, policy);
-		for (i = 0; to[i].name; i++)
-			for (j = 0; from[j].name; j++)
-				if (strcmp(to[i].name, from[j].name) == 0)
-					call->vf_params[vf][i] = now->vf_params[vf][j];
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "policy %s", saving->policy->name);
+	json_object_object_get_ex(call->args, "params", &given);
+	for (i = 0; table[i].name; i++) {
+		if (!json_object_object_get_ex(given, table[i].name, NULL))
+			continue;
+		vgpu_param_text(&table[i], values[i], text, sizeof(text));
+		saving_add(saving, table[i].name, text);
 	}
+	return 0;
 }
 
-static int make_policy_set(struct call *call, const struct policy_values *now,
-			   struct vgpu_error *err)
+/* Prepares what is saved once the change is made, and checks that it can be saved then. VF: -1 for
+ * the policy. */
+static int prepare_save(struct call *call, int32_t vf, struct vgpu_error *err)
 {
-	const struct vgpu_policy_ops *policy = call->policy ? call->policy : now->policy;
-	bool same = policy == now->policy;
+	const struct vgpu_policy_ops *policy =
+		call->policy ? call->policy : change_policy_of(call->gpu)->policy;
+	struct gpu_config *gpu = call->gpu->config;
+	struct saving *saving;
 	int r;
 
-	if (same) {
-		memcpy(call->params, now->params, sizeof(call->params));
-	} else {
-		vgpu_param_defaults(policy->params, call->params);
-		carry_over(call, now, policy);
-	}
-	r = call_params(call, policy->params, call->params, err);
+	if (!call_int(call, "save", 0))
+		return call_text(call, "reason")
+			       ? vgpu_error_set(err, -EINVAL, "reason: only with save")
+			       : 0;
+	saving = call->saving = calloc(1, sizeof(*saving));
+	if (!saving)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	saving->gpu = gpu;
+	saving->policy = policy;
+	if (vf < 0)
+		snprintf(saving->section, sizeof(saving->section), "gpu %s", gpu->name);
+	else
+		snprintf(saving->section, sizeof(saving->section), "vf %s/%d", gpu->name, vf);
+	if (call->policy)
+		saving_add(saving, "policy", policy->name);
+	r = note_why(call, saving, err);
+	if (r == 0)
+		r = add_params(call, vf < 0 ? policy->params : policy->vf_params, saving, err);
 	if (r < 0)
-		return vgpu_error_prefix(err, r, "policy %s", policy->name);
-	call->request.event =
-		(struct vgpu_event){.type = same ? VGPU_EV_SET_POLICY : VGPU_EV_POLICY,
-				    .policy = policy,
-				    .params = call->params,
-				    .vf_params = call->vf_params[0]};
-	return 0;
+		return r;
+	r = saved_check(call->control->config, saving, err);
+	return r < 0 ? vgpu_error_prefix(err, r, "nothing was changed, as this cannot be saved")
+		     : 0;
+}
+
+/* The change is made, or refused: saves it, or notes that it is not. */
+static void on_set(struct call *call)
+{
+	struct engine_request *request = &call->request;
+	bool of_vf = request->event.type == VGPU_EV_SET_VF;
+	struct vgpu_error err = {""};
+	int r = 0;
+
+	if (request->result >= 0 && call->saving)
+		r = saved_write(call->control->config, call->saving, &err);
+	if (request->result >= 0 && of_vf)
+		live_changed_vf(call->gpu, call->vf);
+	else if (request->result >= 0)
+		live_changed_policy(call->gpu);
+	if (r < 0) {
+		request->result = r;
+		snprintf(request->why, sizeof(request->why),
+			 "changed until vgpud is restarted, but not saved: %.200s", err.text);
+	}
+	call->then = NULL;
+	call_over(call);
 }
 
 int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err)
@@ -148,7 +203,11 @@ int begin_policy_set(struct control *control, struct call *call, struct vgpu_err
 	call->policy = name ? plugin_policy(control->config->policy_dir, name, err) : NULL;
 	if (name && !call->policy)
 		return vgpu_error_prefix(err, -EINVAL, "policy %.40s", name);
-	return change_request(call, make_policy_set, err);
+	r = prepare_save(call, -1, err);
+	if (r < 0)
+		return r;
+	call->then = on_set;
+	return change_request(call, policy_change_make, err);
 }
 
 json *finish_policy_set(struct call *call)
@@ -159,4 +218,59 @@ json *finish_policy_set(struct call *call)
 	put_text(o, "policy", policy->name);
 	json_object_object_add(o, "params", params_json(policy->params, call->params));
 	return o;
+}
+
+/* The claim of a VM decides about its VF: vgpud would undo another change as soon as it reads the
+ * claim again. */
+static int refuse_if_leased(const struct call *call, struct vgpu_error *err)
+{
+	const struct lease *l = &call->gpu->leases[call->vf];
+	struct vgpu_error changes = {""};
+	size_t n = 0;
+	json *given;
+
+	if (l->state == LEASE_NONE)
+		return 0;
+	json_object_object_get_ex(call->args, "params", &given);
+	json_object_object_foreach(given, key, value)
+	{
+		if (n < sizeof(changes.text))
+			n += (size_t)snprintf(changes.text + n, sizeof(changes.text) - n,
+					      " %s:%.40s=%.40s", l->vf_name, key,
+					      json_object_get_string(value));
+	}
+	return vgpu_error_set(err, -EBUSY,
+			      "VF %u of %s belongs to VM %.80s, whose claim decides: use 'vgpuctl "
+			      "vm set %.80s%s'",
+			      call->vf, call->gpu->config->name, l->domain, l->domain,
+			      changes.text);
+}
+
+/* A VM may have got the VF since the call began. */
+static int make_vf_set(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	int r = refuse_if_leased(call, err);
+
+	return r < 0 ? r : vf_change_make(call, now, err);
+}
+
+int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	int r = call_find_gpu(control, call, err);
+
+	if (r == 0)
+		r = call_find_vf(call, &call->vf, err);
+	if (r == 0)
+		r = refuse_if_leased(call, err);
+	if (r == 0)
+		r = prepare_save(call, (int32_t)call->vf, err);
+	if (r < 0)
+		return r;
+	call->then = on_set;
+	return change_request(call, make_vf_set, err);
+}
+
+json *finish_vf_set(struct call *call)
+{
+	return params_json(call->request.event.policy->vf_params, call->params);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The methods policy.*, as rows of the table in methods.c name them. Control thread. */
+/* The methods policy.* and vf.set, as rows of the table in methods.c name them. Control thread. */
 #ifndef DAEMON_POLICY_METHODS_H
 #define DAEMON_POLICY_METHODS_H
 
@@ -9,5 +9,7 @@ int begin_policy_list(struct control *control, struct call *call, struct vgpu_er
 json *finish_policy_show(struct call *call);
 int begin_policy_set(struct control *control, struct call *call, struct vgpu_error *err);
 json *finish_policy_set(struct call *call);
+int begin_vf_set(struct control *control, struct call *call, struct vgpu_error *err);
+json *finish_vf_set(struct call *call);
 
 #endif

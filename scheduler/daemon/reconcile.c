@@ -20,7 +20,7 @@ static void complain(struct gpu *gpu, uint32_t vf, const char *why)
 	struct lease *l = &gpu->leases[vf];
 
 	if (strcmp(l->said, why) != 0)
-		log_about(about_vf(gpu, vf, LOG_VM_REFUSED), LOG_WARNING,
+		log_about(about_vf(gpu, vf, LOG_CLAIM_REFUSED), LOG_WARNING,
 			  "%s/%s: the changed claim was refused: %s; the VF keeps its parameters",
 			  l->domain, l->vf_name, why);
 	snprintf(l->said, sizeof(l->said), "%s", why);
@@ -243,39 +243,89 @@ static bool is_admitted(struct control *control, const struct claim *claim)
 	       lease_find(control, claim->uuid, NULL, &gpu, &vf);
 }
 
-/* Warns of VMs that run without having been admitted, of each once. LIST, which this takes, has
- * their UUIDs and names as of now. */
-static void warn_of(struct control *control, struct json_object *list)
+/* Whether QEMU would save or migrate the VM without the state of its VF, and without an error. */
+static bool may_lose_state(const struct claim *claim)
+{
+	uint32_t i;
+
+	for (i = 0; i < claim->n_hostdevs && claim->n_vfs > 0 && !claim->stays; i++)
+		if (claim->hostdevs[i].address[0] == '/')
+			return true;
+	return false;
+}
+
+static const struct {
+	enum log_message message;
+	const char *text;
+} warnings[CONTROL_WARNINGS] = {
+	[CONTROL_UNADMITTED] = {LOG_VM_UNADMITTED,
+				"runs, and vgpud did not admit its claim: unless the claim is "
+				"newer than the start, see whether libvirt calls the hook "
+				"(vgpuctl doctor)"},
+	[CONTROL_MAY_LOSE_STATE] = {LOG_VM_MAY_LOSE_STATE,
+				    "could be saved or migrated, and its VF would be dead after "
+				    "that, since QEMU moves no state of vfio-user devices: add "
+				    "the block device that prevents it (vgpud's domain.md)"},
+};
+
+/* Warns of VMs, of each once. LIST, which this takes, has their UUIDs and names as of now. */
+static void warn_of(struct control *control, enum control_warning what, struct json_object *list)
 {
 	json_object_object_foreach(list, uuid, name)
 	{
 		const char *domain = json_object_get_string(name);
 
-		if (!json_object_object_get_ex(control->unadmitted, uuid, NULL))
-			log_about(about_vm(domain, LOG_VM_UNADMITTED), LOG_WARNING,
-				  "domain %s runs, and vgpud did not admit its claim: unless the "
-				  "claim is newer than the start, see whether libvirt calls the "
-				  "hook (vgpuctl doctor)",
-				  domain);
+		if (!json_object_object_get_ex(control->warned[what], uuid, NULL))
+			log_about(about_vm(domain, warnings[what].message), LOG_WARNING,
+				  "domain %s %s", domain, warnings[what].text);
 	}
-	json_object_put(control->unadmitted);
-	control->unadmitted = list;
+	json_object_put(control->warned[what]);
+	control->warned[what] = list;
+}
+
+/* Notes that a VM's claim cannot be read, and logs it unless it is KNOWN from the list before. */
+static void note_unreadable(struct control *control, const char *uuid, const struct claim *claim,
+			    const char *why, const struct unreadable *known, uint32_t n_known)
+{
+	struct unreadable u = {.uuid = ""};
+	bool is_known = false;
+	uint32_t i;
+
+	snprintf(u.uuid, sizeof(u.uuid), "%s", uuid);
+	snprintf(u.domain, sizeof(u.domain), "%s", claim->domain[0] ? claim->domain : uuid);
+	snprintf(u.why, sizeof(u.why), "%s", why);
+	for (i = 0; i < n_known; i++)
+		is_known |= strcmp(known[i].uuid, u.uuid) == 0 && strcmp(known[i].why, u.why) == 0;
+	if (control->n_unreadable < UNREADABLE)
+		control->unreadable[control->n_unreadable++] = u;
+	if (!is_known)
+		log_about(about_vm(u.domain, LOG_CLAIM_UNREADABLE), LOG_WARNING,
+			  "domain %s (%s): its claim cannot be read: %s; its VFs keep their "
+			  "parameters",
+			  u.domain, u.uuid, u.why);
 }
 
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static struct claim claim; /* only the control thread uses it */
-	struct json_object *as_of, *answer, *unadmitted = json_object_new_object();
+	struct json_object *as_of, *answer, *warn[CONTROL_WARNINGS];
+	static struct unreadable known[UNREADABLE];
 	struct picture p = {.claim = &claim};
+	uint32_t n_known = control->n_unreadable;
 	struct vgpu_error why;
+	uint32_t i;
 
 	(void)err;
+	for (i = 0; i < CONTROL_WARNINGS; i++)
+		warn[i] = json_object_new_object();
 	json_object_object_get_ex(call->args, "domains", &p.domains);
 	json_object_object_get_ex(call->args, "as_of_ns", &as_of);
 	p.as_of = (vgpu_nsec)json_object_get_int64(as_of);
 	p.attach = json_object_new_array();
 	p.detach = json_object_new_array();
 	p.missing = json_object_new_array();
+	memcpy(known, control->unreadable, sizeof(known));
+	control->n_unreadable = 0;
 	json_object_object_foreach(p.domains, uuid, xml)
 	{
 		const char *text = json_object_get_string(xml);
@@ -285,17 +335,21 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
-			log_line(LOG_WARNING, "domain %s: %s", uuid, why.text);
+			note_unreadable(control, uuid, &claim, why.text, known, n_known);
 			continue;
 		}
 		if (!is_admitted(control, &claim))
-			json_object_object_add(unadmitted, uuid,
+			json_object_object_add(warn[CONTROL_UNADMITTED], uuid,
+					       json_object_new_string(claim.domain));
+		if (may_lose_state(&claim))
+			json_object_object_add(warn[CONTROL_MAY_LOSE_STATE], uuid,
 					       json_object_new_string(claim.domain));
 		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
 		vm_end_those(control, compare, &p, "no longer has the VF's device");
 	}
-	warn_of(control, unadmitted);
+	for (i = 0; i < CONTROL_WARNINGS; i++)
+		warn_of(control, i, warn[i]);
 	vm_end_those(control, has_gone, &p, "no longer runs");
 	leases_save(control);
 	answer = json_object_new_object();
@@ -317,6 +371,9 @@ static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vg
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	job->mode = mode;
 	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	if (r < 0)
+		return vgpu_error_prefix(err, r, "domain %s: its claim cannot be read",
+					 job->claim.domain);
 	if (r == 0 && !job->claim.uuid[0])
 		r = vgpu_error_set(err, -EINVAL, "the domain has no UUID");
 	return r;

@@ -59,24 +59,17 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 		      const struct claim_vf *claimed, struct vgpu_error *why)
 {
-	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
 
-	if ((claimed->gpu[0] && strcmp(claimed->gpu, name) != 0) ||
-	    (claimed->pool[0] && strcmp(claimed->pool, gpu->config->pool) != 0) ||
-	    (hostdev && vm_vf_at(gpu, hostdev->address) < 0))
+	if (!vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
-	else if (claimed->policy[0] && strcmp(claimed->policy, policy->name) != 0)
-		vgpu_error_set(why, -EINVAL,
-			       "%s has policy %s, but the claim wants %s (vgpuctl policy set)",
-			       name, policy->name, claimed->policy);
-	else if (vm_read_params(gpu, 0, policy, claimed, values, &err) < 0)
-		vgpu_error_set(why, -EINVAL, "%s: policy %s: %s", name, policy->name, err.text);
+	else if (vm_read_claimed(gpu, 0, policy, claimed, values, &err) < 0)
+		*why = err;
 	else
 		return check_device(gpu, job, claimed, why) == 0;
 	return false;

@@ -42,6 +42,8 @@ struct gpu {
 	struct call *changes;	/* of policy and parameters, in order; see change.h */
 	bool change_sent;	/* the first of them is at the engine */
 	bool changing;		/* change_run is running: do not enter it again */
+	bool live_policy;	/* an operator has set policy or parameters: see live.h */
+	uint32_t live_vfs;	/* bitmap of VFs whose parameters an operator has set */
 	vgpu_nsec policy_since; /* when the policy in force took over, CLOCK_MONOTONIC */
 	uint64_t taken;		/* records of the engine that events_take has looked at */
 	uint64_t records_lost;	/* those that were overwritten before */
@@ -79,6 +81,19 @@ static inline struct log_about about_vm(const char *domain, enum log_message mes
 	return (struct log_about){.message = message, .vm = domain, .vf = -1};
 }
 
+/* A running VM whose claim cannot be read: its VFs keep what they have. */
+struct unreadable {
+	char uuid[37], domain[256], why[200];
+};
+#define UNREADABLE 16u /* others are only logged */
+
+/* What vgpud warns of, about VMs that run. */
+enum control_warning {
+	CONTROL_UNADMITTED = 0, /* vgpud did not admit their claims */
+	CONTROL_MAY_LOSE_STATE, /* QEMU would save or migrate them without the state of their VFs */
+	CONTROL_WARNINGS
+};
+
 struct client;
 struct control {
 	struct config *config;
@@ -87,10 +102,13 @@ struct control {
 	struct share share;
 	struct event *tick, *second;
 	struct client *clients;
-	struct call *calls;		/* under way, of all clients, also of disconnected ones */
-	unsigned group;			/* its gid; (gid_t)-1: it does not exist */
-	struct json_object *unadmitted; /* running VMs that vgpud did not admit, as last logged */
-	char refused[320];		/* why a running VM got no VF, as last logged */
+	struct call *calls; /* under way, of all clients, also of disconnected ones */
+	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
+	struct json_object
+		*warned[CONTROL_WARNINGS]; /* of which running VMs, by UUID their names */
+	char refused[320];		   /* why a running VM got no VF, as last logged */
+	uint32_t n_unreadable;		   /* by the last vm.sync */
+	struct unreadable unreadable[UNREADABLE];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

@@ -6,24 +6,16 @@
 
 #include "change.h"
 #include "lease.h"
+#include "live.h"
 #include "log.h"
 #include "vfio/pci.h"
 #include "vgpu/clock.h"
 #include "vgpu/param.h"
 
-static void usual_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
-			 int64_t *out)
-{
-	if (policy == gpu->config->ops)
-		memcpy(out, gpu->config->vf_params[vf], VGPU_MAX_PARAMS * sizeof(*out));
-	else
-		vgpu_param_defaults(policy->vf_params, out);
-}
-
 static int make_usual(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
 	(void)err;
-	usual_params(call->gpu, call->vf, now->policy, call->params);
+	config_vf_usual(call->gpu->config, call->vf, now->policy, call->params);
 	change_set_vf(call, now);
 	return 0;
 }
@@ -71,6 +63,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 
 	lease_clear(l);
 	l->state = state;
+	live_forget_vf(gpu, vf);
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
@@ -138,6 +131,15 @@ const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struc
 	return NULL;
 }
 
+bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed)
+{
+	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
+
+	return (!claimed->gpu[0] || strcmp(claimed->gpu, gpu->config->name) == 0) &&
+	       (!claimed->pool[0] || strcmp(claimed->pool, gpu->config->pool) == 0) &&
+	       (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
+}
+
 static int apply_params(const struct vgpu_policy_ops *policy, const struct claim_param *params,
 			uint32_t n, int64_t *values, struct vgpu_error *err)
 {
@@ -158,12 +160,27 @@ int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_
 	if (claimed->profile[0] && !p)
 		return vgpu_error_set(err, -EINVAL, "no [profile %s] is configured",
 				      claimed->profile);
-	usual_params(gpu, vf, policy, values);
+	config_vf_usual(gpu->config, vf, policy, values);
 	if (p)
 		r = apply_params(policy, p->params, p->n_params, values, err);
 	if (r != 0)
 		return r;
 	return apply_params(policy, claimed->params, claimed->n_params, values, err);
+}
+
+int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err)
+{
+	int r;
+
+	if (claimed->policy[0] && strcmp(claimed->policy, policy->name) != 0)
+		return vgpu_error_set(
+			err, -EINVAL,
+			"%s has policy %s, but the claim wants %s (vgpuctl policy set)",
+			gpu->config->name, policy->name, claimed->policy);
+	r = vm_read_params(gpu, vf, policy, claimed, values, err);
+	return r == 0 ? 0
+		      : vgpu_error_prefix(err, r, "%s: policy %s", gpu->config->name, policy->name);
 }
 
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed)

@@ -18,6 +18,9 @@
  * in ERR: a parameter that the policy refuses, or an unknown profile. */
 int vm_read_params(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
 		   const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
+/* The same, if the claim does not want another policy; ERR names GPU and policy. */
+int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
@@ -37,6 +40,10 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name);
 /* Returns the domain's own device for a claimed VF, found by its alias; NULL: none. */
 const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
 					  const struct claim_vf *claimed);
+
+/* Whether a claim lets the claimed VF be one of this GPU's: by the GPU's name, its pool, and the
+ * domain's own device. */
+bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed);
 
 /* Leases the VF to a VM for one VF of its claim. */
 void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,

@@ -526,6 +526,15 @@ static const char *member(struct json_object *o, const char *name)
 	return text ? text : "";
 }
 
+/* Whether an argument of QEMU's is a block device that QEMU cannot migrate: a vvfat that may be
+ * written to. O is the argument as JSON, if it is. */
+static bool keeps_here(const char *text, struct json_object *o)
+{
+	return o ? strcmp(member(o, "driver"), "vvfat") == 0 &&
+			       json_object_get_boolean(json_object_object_get(o, "rw"))
+		 : strstr(text, "driver=vvfat") && strstr(text, "rw=on");
+}
+
 /* Reads <qemu:commandline>'s <qemu:arg value='{"driver": "vfio-user-pci", "id": ALIAS, "socket":
  * {"path": PATH}, ...}'/>: how domains have vfio-user devices, of which libvirt has no element. */
 static void read_commandline(struct reader *rd, xmlNode *commandline)
@@ -539,6 +548,7 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 			is(arg, "arg") ? xmlGetNoNsProp(arg, (const xmlChar *)"value") : NULL;
 
 		o = value && value[0] == '{' ? json_tokener_parse((const char *)value) : NULL;
+		rd->out->stays |= value && keeps_here((const char *)value, o);
 		xmlFree(value);
 		path = json_object_object_get(json_object_object_get(o, "socket"), "path");
 		if (path && strcmp(member(o, "driver"), "vfio-user-pci") == 0 &&
@@ -563,15 +573,15 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	xmlNode *uuid = child_of(domain, "uuid"), *name = child_of(domain, "name"), *n;
 	xmlNode *metadata = child_of(domain, "metadata"), *devices = child_of(domain, "devices");
 
+	if (uuid)
+		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
+	if (name)
+		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
 	for (n = metadata ? metadata->children : NULL; n; n = n->next)
 		if (n->ns && is_ours(n))
 			read_claim(rd, n);
 	if (rd->r < 0)
 		return;
-	if (uuid)
-		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
-	if (name)
-		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
 	for (n = devices ? devices->children : NULL; n; n = n->next)
 		if (is(n, "hostdev"))
 			read_hostdev(rd, n);
@@ -632,7 +642,9 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 		read_root(&rd, root);
 	xmlFreeDoc(doc);
 	xmlFreeParserCtxt(parser);
-	if (rd.r < 0)
-		*out = (struct claim){.required = out->required};
+	if (rd.r < 0) { /* whose claim it is can be said nevertheless */
+		out->n_vfs = 0;
+		out->n_hostdevs = 0;
+	}
 	return rd.r;
 }

@@ -58,14 +58,15 @@ struct claim {
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];
+	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
 /*
  * Parses TEXT, SIZE bytes: a whole domain, or the <vgpu> element alone, with its namespace or (as
  * virsh metadata prints it) without. Returns 0, also for a domain without a claim; -EINVAL with
  * line and reason in ERR if it is not XML or violates the schema; -E2BIG if SIZE exceeds
- * CLAIM_MAX_BYTES; -ENOMEM. After an error OUT says only whether the VM needs a VF, which is taken
- * to be so if the claim could not be read.
+ * CLAIM_MAX_BYTES; -ENOMEM. After an error OUT says only whose claim it is, where that could be
+ * read, and whether the VM needs a VF, which is taken to be so if the claim could not be read.
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
+#include "config_check.h"
 #include "control.h"
 #include "methods.h"
 #include "suite.h"
@@ -121,6 +122,89 @@ static void all_mistakes_at_once(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5:"));
 }
 
+/* One mistake does not hide another kind, nor make up more of them; and no message has line 0. */
+static void mistakes_of_all_kinds(void)
+{
+	CU_ASSERT_EQUAL(read_text("[daemon]\nmetrics = x\n" GPU
+				  "vfs = 99\n[vf a/7]\nmemory_mib = 5\n"
+				  "[gpu b]\ndevice = sysfs:/x,y\npolicy = fair\nweigth = 3\n"
+				  "[gpu c]\nvfs = 2\n[profile p]\nweigth = 2\n"),
+			-EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[daemon]: metrics = x"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5: vfs = 99: want 1 to 31"));
+	CU_ASSERT_PTR_NULL(strstr(said, "[vf a/7]"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(said, "[gpu b]: device = sysfs:/x,y: [gpu a] has it already"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":11: policy fair: weigth: no such parameter"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[gpu c]: device is missing"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":15: [profile p]: no GPU's policy takes this"));
+	CU_ASSERT_PTR_NULL(strstr(said, ":0:"));
+}
+
+/* What a file of the configuration must not be. */
+static void not_a_file(void)
+{
+	FILE *errors = fmemopen(said, sizeof(said) - 1, "w");
+	char path[300];
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	CU_ASSERT_EQUAL(config_read(&config, "/", errors), -EINVAL);
+	CU_ASSERT_EQUAL(config_read(&config, path, errors), -EINVAL);
+	fclose(errors);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "/: it is a directory"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "the path is longer than 255 characters"));
+}
+
+/* Returns how many mistakes a check finds in TEXT, which has none for config_read; its messages go
+ * to `said`. */
+static int checked(int (*check)(const struct config *config, FILE *errors), const char *text)
+{
+	FILE *errors;
+	int wrong;
+
+	CU_ASSERT_EQUAL(read_text(text), 0);
+	memset(said, 0, sizeof(said));
+	errors = fmemopen(said, sizeof(said) - 1, "w");
+	wrong = check(&config, errors);
+	fclose(errors);
+	return wrong;
+}
+
+/* Guarantees that add up to more than a GPU has are found before it is opened, for each GPU. */
+static void guarantees_add_up(void)
+{
+	static const char *const halves = "policy = qos\n[vf a/0]\nmin_ppm = 400000\n"
+					  "[vf a/2]\nmin_ppm = 400000\n";
+	char text[600];
+
+	snprintf(text, sizeof(text), "%s%s", GPU, halves);
+	CU_ASSERT_EQUAL(checked(config_check_policies, text), 0);
+	snprintf(text, sizeof(text),
+		 "%s%s[vf a/3]\nmin_ppm = 400000\n[gpu b]\ndevice = null:\npolicy = qos\n"
+		 "[vf b/0]\nmin_ppm = 1000000\n",
+		 GPU, halves);
+	CU_ASSERT_EQUAL(checked(config_check_policies, text), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf a/3], with the VFs before it: policy qos: "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf b/0], with the VFs before it: policy qos: "));
+}
+
+/* Devices and groups that this host does not have. */
+static void not_here(void)
+{
+	CU_ASSERT_EQUAL(checked(config_check_host, "[gpu a]\ndevice = null:\n"), 0);
+	CU_ASSERT_EQUAL(checked(config_check_host,
+				"[daemon]\ngroup = no-such-group\n"
+				"[gpu a]\ndevice = sysfs:fffe:1f:00.0\n"
+				"[gpu b]\ndevice = vfio-user:/nonexistent/pf.sock\n"
+				"[gpu c]\ndevice = nonsense:3\n[gpu d]\ndevice = null:\n"),
+			4);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "group = no-such-group: this host has no such group"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "/sys/bus/pci/devices/fffe:1f:00.0: No such file"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "/nonexistent/pf.sock: No such file or directory"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[gpu c]: device = nonsense:3: nonsense:3: not a"));
+}
+
 /* A dumped configuration reads back to the same. */
 static void dump_round_trip(void)
 {
@@ -226,7 +310,8 @@ static void method_table(void)
 {
 	static const char *const changing[] = {"vf.set",     "vf.reset",       "policy.set",
 					       "memory.set", "memory.compact", "hook",
-					       "vm.sync",    "vm.extend",      "vm.hung"};
+					       "vm.sync",    "vm.extend",      "vm.hung",
+					       "vm.check",   "config.diff",    "config.reload"};
 	const unsigned n_changing = sizeof(changing) / sizeof(changing[0]);
 	unsigned i, j, n = 0;
 
@@ -275,6 +360,10 @@ static const struct test tests[] = {
 	{"a complete file is read", complete},
 	{"each mistake is reported with its line", mistakes},
 	{"all mistakes are reported at once", all_mistakes_at_once},
+	{"mistakes of all kinds are reported at once", mistakes_of_all_kinds},
+	{"a directory is no configuration", not_a_file},
+	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
+	{"devices and groups that do not exist are mistakes", not_here},
 	{"a dumped configuration reads back to the same", dump_round_trip},
 	{"drop-ins are read in the order of their names", drop_ins},
 	{"malformed files are refused", rubbish},

@@ -157,6 +157,7 @@ static void begin(const char *policy)
 	snprintf(config.socket, sizeof(config.socket), "%s/control", dir);
 	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", dir);
 	snprintf(config.leases, sizeof(config.leases), "%s/leases", dir);
+	snprintf(config.live, sizeof(config.live), "%s/live", dir);
 	config.lease_s = 60;
 	gpu.ops = vgpu_builtin_policy(policy);
 	quick_config(&engine_config, gpu.ops);
@@ -182,6 +183,7 @@ static void end(void)
 	close(other.fd);
 	control_stop(&control);
 	unlink(config.leases);
+	unlink(config.live);
 }
 
 /* As many requests as one read brings: each is answered under its id, with a result or with an
@@ -803,6 +805,61 @@ static void repaired(void)
 	control_settle(&control);
 	CU_ASSERT_EQUAL(weight(1), 300);
 	CU_ASSERT(strstr(control.gpus[0].leases[1].said, "99999") != NULL);
+	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	/* One that cannot be read is shown by the VM's name for as long as it stands. */
+	sync_vm(CLAIM(A "<v:sched><v:weigth>7</v:weigth></v:sched></v:vf>") "</domain>", "missing",
+		address);
+	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	CU_ASSERT_STRING_EQUAL(control.unreadable[0].domain, "vm1");
+	CU_ASSERT_PTR_NOT_NULL(strstr(control.unreadable[0].why, "<weigth> is not known"));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	CU_ASSERT_STRING_EQUAL(control.gpus[0].leases[1].said, "");
+	end();
+}
+
+#define VFIO_USER                                                                                  \
+	"<q:arg "                                                                                  \
+	"value='{\\\"driver\\\":\\\"vfio-user-pci\\\",\\\"id\\\":\\\"ua-vgpu0\\\",\\\"socket\\\":" \
+	"{\\\"path\\\":\\\"/run/softgpu/vf1.sock\\\"}}'/>"
+#define COMMANDLINE(args)                                                                          \
+	"<q:commandline xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'>" args                \
+	"</q:commandline></domain>"
+
+/* Whether vgpud has warned that the state of vm1's VF may be lost. */
+static bool warns(const char *xml)
+{
+	char address[32];
+
+	sync_vm(xml, "missing", address);
+	return get(control.warned[CONTROL_MAY_LOSE_STATE], VM_UUID) != NULL;
+}
+
+/* QEMU saves a VM without the state of a vfio-user device: vgpud warns of a VM that could be saved,
+ * and refuses one that comes back so. */
+static void state_of_vfio_user(void)
+{
+	static const char with[] = CLAIM(HEAVY_A) COMMANDLINE(VFIO_USER);
+
+	begin_free();
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) "</domain>"));
+	CU_ASSERT(warns(with));
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) COMMANDLINE(
+		VFIO_USER "<q:arg value='driver=vvfat,node-name=n,dir=/d,rw=on'/>")));
+	CU_ASSERT_FALSE(warns(CLAIM(HEAVY_A) COMMANDLINE(
+		VFIO_USER "<q:arg value='{\\\"driver\\\":\\\"vvfat\\\",\\\"rw\\\":true}'/>")));
+	/* One that is read only can be migrated. */
+	CU_ASSERT(warns(CLAIM(HEAVY_A)
+				COMMANDLINE(VFIO_USER "<q:arg value='driver=vvfat,dir=/d'/>")));
+	CU_ASSERT_FALSE(warns(UNCLAIMED COMMANDLINE(VFIO_USER)));
+	hook(&one, "restore", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	hook(&one, "restore", with);
+	CU_ASSERT(refused(&one, "EOPNOTSUPP", "without the state of its VF"));
+	hook(&one, "restore", UNCLAIMED COMMANDLINE(VFIO_USER));
+	CU_ASSERT(done(&one));
 	end();
 }
 
@@ -837,6 +894,132 @@ static void one_of_two(void)
 			"missing", address),
 		1);
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
+	end();
+}
+
+#define SHARE(percent) A "<v:sched><v:share min='" percent "'/></v:sched></v:vf>"
+#define WEIGHT(w) A "<v:sched><v:weight>" w "</v:weight></v:sched></v:vf>"
+
+/* Asks whether vm1 may have a changed claim. */
+static void check_claim(const char *xml, const char *vfs, bool next_start)
+{
+	char text[2000];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.check\",\"args\":{\"xml\":\"%s\",\"claim\":\""
+		 "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'>%s</v:vgpu>\","
+		 "\"next_start\":%s}}\n",
+		 xml, vfs, next_start ? "true" : "false");
+	say(&one, text);
+}
+
+/* A claim that would be refused is refused before it is written, and a check changes nothing:
+ * values out of range, guarantees beyond the GPU, and, for a VM that runs, guarantees beyond what
+ * the others leave. */
+static void checked_first(void)
+{
+	static const char xml[] = CLAIM(A "</v:vf>") "</domain>";
+	static const char broken[] = CLAIM(A "<v:weigth/></v:vf>") "</domain>";
+	int64_t before[VGPU_MAX_PARAMS];
+	char address[32];
+
+	begin("qos");
+	CU_ASSERT_EQUAL(sync_vm(xml, "missing", address), 0);
+	control_settle(&control);
+	memcpy(before, engine_policy(control.gpus[0].engine)->to_come.vf_params[1], sizeof(before));
+	check_claim(xml, WEIGHT("0"), false);
+	CU_ASSERT(refused(&one, "EINVAL", "line 1: <weight>: '0' is not a whole number above 0"));
+	check_claim(xml, A "<v:sched><v:param name='weight' value='0'/></v:sched></v:vf>", false);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: gpu0: policy qos: weight = 0: want 1 to"));
+	check_claim(xml, A "<v:sched><v:param name='weigth' value='3'/></v:sched></v:vf>", true);
+	CU_ASSERT(refused(&one, "EINVAL", "weigth: no such parameter"));
+	check_claim(xml, A "<v:sched policy='fair'/></v:vf>", true);
+	CU_ASSERT(refused(&one, "EINVAL", "gpu0 has policy qos, but the claim wants fair"));
+	check_claim(xml, "<v:vf name='a'><v:device gpu='gpu7'/></v:vf>", true);
+	CU_ASSERT(refused(&one, "ENOENT", "vm1/a: there is no GPU for it"));
+	check_claim(xml, SHARE("100"), true);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: policy qos: "));
+	check_claim(xml, SHARE("50"), true);
+	CU_ASSERT(done(&one));
+	say(&one,
+	    "{\"method\":\"vf.set\",\"args\":{\"vf\":0,\"params\":{\"min_ppm\":\"600000\"}}}\n");
+	CU_ASSERT(done(&one));
+	check_claim(xml, SHARE("50"), true);
+	CU_ASSERT(done(&one));
+	check_claim(xml, SHARE("50"), false);
+	CU_ASSERT(refused(&one, "EINVAL", "vm1/a: policy qos: "));
+	check_claim(broken, WEIGHT("7"), false); /* a claim that cannot be read can be mended */
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(memcmp(&engine_policy(control.gpus[0].engine)->to_come.vf_params[1], before,
+			       sizeof(before)),
+			0);
+	end();
+}
+
+static void write_file(const char *name, const char *text)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void set_weight(const char *more)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vf.set\",\"args\":{\"vf\":2,\"params\":{\"weight\":\"70\"}%s}}\n",
+		 more);
+	say(&one, text);
+}
+
+/* A change of a VF that is not saved is in the file of live changes, until the VF is leased or the
+ * change is saved. It is saved only if the configuration reads back with it. */
+static void kept_or_saved(void)
+{
+	static const char *const files[] = {"conf.d/zzz.conf", "conf.d/zz-saved.conf", "conf",
+					    "conf.d"};
+	char address[32], path[300];
+	struct json_object *o;
+	size_t i;
+
+	begin("fair");
+	set_weight("");
+	CU_ASSERT(says(&one, "weight", "70"));
+	o = json_object_from_file(config.live);
+	CU_ASSERT_EQUAL(json_object_array_length(o), 1);
+	CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, 0), "params", "weight"), "70");
+	json_object_put(o);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='2'/></v:vf>") "</domain>",
+			"missing", address),
+		0);
+	CU_ASSERT(access(config.live, F_OK) < 0);
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EBUSY", "VF 2 of gpu0 belongs to VM vm1"));
+	sync_vm(NULL, "missing", address);
+	control_settle(&control);
+	snprintf(config.file, sizeof(config.file), "%s/conf", dir);
+	write_file("conf", "[gpu gpu0]\ndevice = null:\n");
+	set_weight(",\"save\":true,\"reason\":\"test\"");
+	CU_ASSERT(says(&one, "weight", "70"));
+	CU_ASSERT(access(config.live, F_OK) < 0);
+	CU_ASSERT_EQUAL(control.gpus[0].config->vf_params[2][0], 70);
+	write_file("conf.d/zzz.conf", "[vf gpu0/2]\nweight = 9\n");
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EEXIST", "a drop-in that is read after zz-saved.conf"));
+	write_file("conf", "[gpu gpu0]\n");
+	set_weight(",\"save\":true");
+	CU_ASSERT(refused(&one, "EINVAL", "the configuration would be wrong"));
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+		CU_ASSERT_EQUAL(remove(path), 0);
+	}
 	end();
 }
 
@@ -987,6 +1170,9 @@ static const struct test tests[] = {
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
+	{"a VM whose VF has no state that is saved is reported", state_of_vfio_user},
+	{"a changed claim is checked before it is written", checked_first},
+	{"changes are kept over a crash, or saved", kept_or_saved},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a client without credentials is refused", strangers},
 	{"vf.set is refused for a VM's VF", claims_decide},

@@ -125,6 +125,11 @@ int arguments(struct session *s, const struct command *c, char *const *words,
 	}
 	if (r == EXIT_OK && s->options->ms)
 		json_object_object_add(in.args, "ms", json_object_new_int64(s->options->ms));
+	if (r == EXIT_OK && s->options->save)
+		json_object_object_add(in.args, "save", json_object_new_boolean(true));
+	if (r == EXIT_OK && s->options->reason)
+		json_object_object_add(in.args, "reason",
+				       json_object_new_string(s->options->reason));
 	if (r == EXIT_OK)
 		*out = in.args;
 	else

@@ -69,6 +69,8 @@ static int show(const struct options *o, const struct command *c, struct json_ob
 		print_json(answer);
 	else if (c->view)
 		c->view(answer);
+	if (c->takes & TAKES_SAVE && !o->save)
+		fputs("vgpuctl: this lasts until vgpud is restarted; --save keeps it\n", stderr);
 	return EXIT_OK;
 }
 

@@ -24,6 +24,10 @@ void view_policy_explain(struct json_object *o);
 void view_policy_show(struct json_object *o);
 void view_policy_set(struct json_object *o);
 
+/* view_config.c */
+void view_config_diff(struct json_object *o);
+void view_config_reload(struct json_object *o);
+
 /* vm.c */
 void view_vm_list(struct json_object *o);
 void view_vm_explain(struct json_object *o);

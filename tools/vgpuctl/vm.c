@@ -25,6 +25,16 @@ void view_vm_list(struct json_object *o)
 		cell(t, "%s", get_text(vm, "uuid"));
 	}
 	table_print(t);
+	for (i = 0; i < count(list); i++) {
+		vm = at(list, i);
+		if (get(vm, "refused"))
+			printf("%s/%s: the changed claim was refused: %s\n", get_text(vm, "domain"),
+			       get_text(vm, "vf_name"), get_text(vm, "refused"));
+	}
+	list = get(o, "unreadable");
+	for (i = 0; i < count(list); i++)
+		printf("%s: the claim cannot be read: %s\n", get_text(at(list, i), "domain"),
+		       get_text(at(list, i), "why"));
 }
 
 void view_vm_explain(struct json_object *o)

@@ -19,6 +19,12 @@ int vgpu_file_read(const char *path, size_t max, char **out, size_t *size);
  * old one stands.
  */
 int vgpu_file_replace(const char *path, mode_t mode, const void *data, size_t size);
+/* The two halves of that, for what must be looked at in between. Staging writes PATH with this
+ * suffix; then commit it, or discard it. 0 or -errno; then nothing is staged. */
+#define VGPU_FILE_STAGED ".new"
+int vgpu_file_stage(const char *path, mode_t mode, const void *data, size_t size);
+int vgpu_file_commit(const char *path);
+void vgpu_file_discard(const char *path);
 /* Makes the directory that PATH lies in, but none above that; one that is there already is well.
  * Errors are the next call's to meet. */
 void vgpu_make_parent(const char *path);

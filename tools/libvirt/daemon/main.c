@@ -320,13 +320,14 @@ static int print_xml(const char *uri, const char *domain)
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
-	      "       vgpud-libvirt [--connect URI] set DOMAIN [VF:]NAME=VALUE...\n"
+	      "       vgpud-libvirt [--connect URI] [--socket PATH] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
 	      "       vgpud-libvirt [--connect URI] probe-hook\n"
 	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
 	      "to\n"
-	      "them. With set: changes parameters in a domain's claim, as \"vgpuctl vm set\" "
-	      "does.\n"
+	      "them. With set: asks vgpud, then changes parameters in a domain's claim, as "
+	      "\"vgpuctl\n"
+	      "vm set\" does.\n"
 	      "With xml: prints a domain's XML. With probe-hook: asks libvirt to start a VM that\n"
 	      "cannot start, and prints whether libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
@@ -359,7 +360,7 @@ int main(int argc, char **argv)
 	}
 	virSetErrorFunc(NULL, on_error);
 	if (optind < argc && strcmp(argv[optind], "set") == 0)
-		return set(uri, argc - optind - 1, argv + optind + 1);
+		return set(uri, a.socket, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
 	if (optind + 1 == argc && strcmp(argv[optind], "probe-hook") == 0)

@@ -1,178 +1,207 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Changes a domain's claim: in its definition and, if it runs, in the running domain, or in
+ * neither. vgpud is asked about both before the first is written, as the hook asks it at the VM's
+ * start: a definition with a claim that vgpud refuses is a domain that cannot start.
+ */
 #include "set.h"
 
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
-#include <libxml/parser.h>
-#include <libxml/tree.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "claim.h"
+#include "control_client.h"
+#include "edit.h"
 
 #define KEY "vgpu"
 
-static bool is(const xmlNode *n, const char *name)
+/* One of the domain's two descriptions. */
+struct side {
+	const char *name;
+	unsigned affect, xml; /* flags of virDomain...Metadata, and of virDomainGetXMLDesc */
+	char *old, *new;      /* the claim's text */
+	struct claim before, after;
+};
+
+__attribute__((format(printf, 2, 3))) static bool say(virDomainPtr d, const char *format, ...)
 {
-	return n->type == XML_ELEMENT_NODE && strcmp((const char *)n->name, name) == 0;
+	va_list args;
+
+	fprintf(stderr, "vgpud-libvirt: %s%s", d ? virDomainGetName(d) : "", d ? ": " : "");
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return false;
 }
 
-static bool has(xmlNode *n, const char *attribute, const char *value)
+/* Reads and changes the claim, in memory. False: it cannot, with the reason on stderr. */
+static bool prepare(virDomainPtr d, struct side *s, int n, char **changes)
 {
-	xmlChar *text = xmlGetNoNsProp(n, (const xmlChar *)attribute);
-	bool same = text && strcmp((const char *)text, value) == 0;
+	struct vgpu_error err, unused;
+	char why[300];
 
-	xmlFree(text);
-	return same;
-}
-
-/* Finds the <vf> with that name; "": the first. */
-static xmlNode *find_vf(xmlNode *root, const char *name)
-{
-	xmlNode *n;
-
-	for (n = root->children; n; n = n->next)
-		if (is(n, "vf") && (!name[0] || has(n, "name", name)))
-			return n;
-	return NULL;
-}
-
-/* Removes what sets a parameter: its <param>, or the element or attribute of its own
- * (docs/domain.md). The new value becomes a <param>. */
-static void remove_named(xmlNode *sched, const char *name)
-{
-	static const struct {
-		const char *param, *element, *attribute;
-	} names[] = {
-		{"weight", "weight", NULL},
-		{"latency_slice_us", "latency-slice", NULL},
-		{"class", "priority", NULL},
-		{"min_ppm", "share", "min"},
-		{"max_ppm", "share", "max"},
-		{"budget_us", "deadline", "budget-us"},
-		{"period_us", "deadline", "period-us"},
-	};
-	xmlNode *n, *next;
-	size_t i;
-
-	for (n = sched->children; n; n = next) {
-		next = n->next;
-		if (is(n, "param") && has(n, "name", name)) {
-			xmlUnlinkNode(n);
-			xmlFreeNode(n);
-			continue;
-		}
-		for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			if (strcmp(names[i].param, name) != 0 || !is(n, names[i].element))
-				continue;
-			if (names[i].attribute) {
-				xmlUnsetProp(n, (const xmlChar *)names[i].attribute);
-				continue;
-			}
-			xmlUnlinkNode(n);
-			xmlFreeNode(n);
-			break;
-		}
+	s->old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, CLAIM_URI, s->affect);
+	if (!s->old) {
+		/* virDomainGetName overwrites libvirt's last error. */
+		snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
+		return say(d, "%s has no claim to change: %s", s->name, why);
 	}
-}
-
-/* Applies "[VF:]NAME=VALUE" to the tree. False: it cannot, with the reason on stderr. */
-static bool change(xmlNode *root, const char *text)
-{
-	const char *colon = strchr(text, ':'), *equals = strchr(text, '=');
-	char vf[64] = "", name[32];
-	xmlNode *s, *sched, *p;
-
-	if (colon && equals && colon < equals) {
-		snprintf(vf, sizeof(vf), "%.*s", (int)(colon - text), text);
-		text = colon + 1;
-	}
-	if (!equals || equals == text || !equals[1]) {
-		fprintf(stderr, "vgpud-libvirt: %s: want NAME=VALUE\n", text);
+	s->new = edit_claim(s->old, n, changes);
+	if (!s->new)
 		return false;
-	}
-	snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
-	s = find_vf(root, vf);
-	if (!s) {
-		fprintf(stderr, "vgpud-libvirt: the domain's claim has no <vf> %s\n", vf);
-		return false;
-	}
-	for (sched = s->children; sched && !is(sched, "sched"); sched = sched->next)
-		;
-	if (!sched)
-		sched = xmlNewChild(s, s->ns, (const xmlChar *)"sched", NULL);
-	remove_named(sched, name);
-	p = xmlNewChild(sched, s->ns, (const xmlChar *)"param", NULL);
-	xmlNewProp(p, (const xmlChar *)"name", (const xmlChar *)name);
-	xmlNewProp(p, (const xmlChar *)"value", (const xmlChar *)equals + 1);
+	/* The old claim may be wrong: then it is what the change mends. */
+	claim_parse(&s->before, s->old, strlen(s->old), &unused);
+	if (claim_parse(&s->after, s->new, strlen(s->new), &err) < 0)
+		return say(d, "%s", err.text);
 	return true;
 }
 
-/* Reads, changes, checks and writes the claim in one of the domain's definitions: persistent or
- * live. False: it cannot, with the reason on stderr. */
-static bool change_one(virDomainPtr d, unsigned flags, int n, char **changes)
+/* Asks vgpud whether the changed claim can be. */
+static bool ask(virDomainPtr d, const struct side *s, int vgpud)
 {
-	char *old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, CLAIM_URI, flags);
-	xmlDoc *doc =
-		old ? xmlReadMemory(old, (int)strlen(old), NULL, NULL, XML_PARSE_NONET) : NULL;
-	struct vgpu_error err = {"out of memory"};
-	struct claim claim;
-	xmlChar *text = NULL;
+	struct json_object *args = json_object_new_object(), *result = NULL;
+	char *xml = virDomainGetXMLDesc(d, s->xml);
+	struct vgpu_error err;
+	int r;
+
+	json_object_object_add(args, "xml", json_object_new_string(xml ? xml : ""));
+	json_object_object_add(args, "claim", json_object_new_string(s->new));
+	json_object_object_add(args, "next_start",
+			       json_object_new_boolean(s->affect == VIR_DOMAIN_AFFECT_CONFIG));
+	free(xml);
+	r = client_call(vgpud, "vm.check", args, &result, &err);
+	json_object_put(result);
+	return r == 0 ? true : say(NULL, "%s; nothing was changed", err.text);
+}
+
+static bool put(virDomainPtr d, const struct side *s, const char *claim)
+{
+	return virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, claim, KEY, CLAIM_URI,
+				    s->affect) == 0;
+}
+
+/* Writes all sides; if one cannot be written, those before it get their old claim back. */
+static bool write_all(virDomainPtr d, struct side *const *sides, int n)
+{
+	char why[300];
 	int i;
-	bool ok = doc != NULL;
 
-	if (!old) {
-		/* virDomainGetName overwrites libvirt's last error. */
-		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
-		fprintf(stderr, "vgpud-libvirt: domain %s has no claim to change: %s\n",
-			virDomainGetName(d), err.text);
+	for (i = 0; i < n && put(d, sides[i], sides[i]->new); i++)
+		;
+	if (i == n)
+		return true;
+	snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
+	say(d, "%s cannot be changed: %s", sides[i]->name, why);
+	while (--i >= 0) {
+		if (put(d, sides[i], sides[i]->old))
+			continue;
+		snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
+		say(d,
+		    "%s is changed nevertheless, because its old claim could not be put back: %s",
+		    sides[i]->name, why);
 	}
-	for (i = 0; i < n && ok; i++)
-		ok = change(xmlDocGetRootElement(doc), changes[i]);
-	if (ok) {
-		xmlNode *root = xmlDocGetRootElement(doc);
-		xmlBuffer *buffer = xmlBufferCreate();
+	return false;
+}
 
-		/* Without the XML declaration, because the text becomes a part of the domain's
-		 * XML. */
-		xmlNodeDump(buffer, doc, root, 0, 0);
-		text = xmlBufferDetach(buffer);
-		xmlBufferFree(buffer);
-		ok = claim_parse(&claim, (const char *)text, strlen((const char *)text), &err) == 0;
-		if (!ok)
-			fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d), err.text);
+static const char *value_of(const struct claim *claim, const char *vf, const char *param)
+{
+	uint32_t i, p;
+
+	for (i = 0; i < claim->n_vfs; i++)
+		for (p = 0; p < claim->vfs[i].n_params; p++)
+			if (strcmp(claim->vfs[i].name, vf) == 0 &&
+			    strcmp(claim->vfs[i].params[p].name, param) == 0)
+				return claim->vfs[i].params[p].value;
+	return "not claimed";
+}
+
+/* Says what has changed. */
+static void report(virDomainPtr d, const struct side *s)
+{
+	const struct claim_vf *vf;
+	const char *before;
+	bool any = false;
+	uint32_t i, p;
+
+	for (i = 0; i < s->after.n_vfs; i++)
+		for (vf = &s->after.vfs[i], p = 0; p < vf->n_params; p++) {
+			before = value_of(&s->before, vf->name, vf->params[p].name);
+			if (strcmp(before, vf->params[p].value) == 0)
+				continue;
+			printf("%s/%s, %s: %s %s -> %s\n", virDomainGetName(d), vf->name, s->name,
+			       vf->params[p].name, before, vf->params[p].value);
+			any = true;
+		}
+	if (!any)
+		printf("%s, %s: the claim has these values already\n", virDomainGetName(d),
+		       s->name);
+}
+
+static bool set_domain(virDomainPtr d, int vgpud, int n, char **changes)
+{
+	struct side config = {.name = "the definition",
+			      .affect = VIR_DOMAIN_AFFECT_CONFIG,
+			      .xml = VIR_DOMAIN_XML_INACTIVE},
+		    live = {.name = "the running VM", .affect = VIR_DOMAIN_AFFECT_LIVE};
+	struct side *sides[2];
+	int n_sides = 0, i;
+	bool ok = true;
+
+	if (virDomainIsPersistent(d) == 1)
+		sides[n_sides++] = &config;
+	if (virDomainIsActive(d) == 1)
+		sides[n_sides++] = &live;
+	if (n_sides == 0)
+		return say(d, "libvirt does not say whether the domain runs or is defined: %s",
+			   virGetLastErrorMessage());
+	for (i = 0; i < n_sides && ok; i++)
+		ok = prepare(d, sides[i], n, changes);
+	for (i = 0; i < n_sides && ok; i++)
+		ok = ask(d, sides[i], vgpud);
+	ok = ok && write_all(d, sides, n_sides);
+	for (i = 0; i < n_sides; i++) {
+		if (ok)
+			report(d, sides[i]);
+		free(sides[i]->old);
+		free(sides[i]->new);
 	}
-	if (ok && virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, (const char *)text, KEY,
-				       CLAIM_URI, flags) < 0) {
-		snprintf(err.text, sizeof(err.text), "%s", virGetLastErrorMessage());
-		fprintf(stderr, "vgpud-libvirt: %s: %s\n", virDomainGetName(d), err.text);
-		ok = false;
-	}
-	xmlFree(text);
-	xmlFreeDoc(doc);
-	free(old);
 	return ok;
 }
 
-int set(const char *uri, int argc, char **argv)
+int set(const char *uri, const char *socket, int argc, char **argv)
 {
-	virConnectPtr c = virConnectOpen(uri);
-	virDomainPtr d = c && argc > 1 ? virDomainLookupByName(c, argv[0]) : NULL;
-	bool ok = d != NULL;
+	virConnectPtr c = NULL;
+	virDomainPtr d = NULL;
+	struct vgpu_error err;
+	bool ok = false;
+	int vgpud;
 
-	if (argc < 2)
-		fputs("vgpud-libvirt: set: want DOMAIN [VF:]NAME=VALUE...\n", stderr);
-	else if (!d)
-		fprintf(stderr, "vgpud-libvirt: %s: %s\n", argv[0], virGetLastErrorMessage());
-	ok = ok && (!virDomainIsPersistent(d) ||
-		    change_one(d, VIR_DOMAIN_AFFECT_CONFIG, argc - 1, argv + 1));
-	ok = ok && (virDomainIsActive(d) != 1 ||
-		    change_one(d, VIR_DOMAIN_AFFECT_LIVE, argc - 1, argv + 1));
+	if (argc < 2) {
+		say(NULL, "set: want DOMAIN [VF:]NAME=VALUE...");
+		return 2;
+	}
+	vgpud = client_connect(socket, &err);
+	if (vgpud < 0) {
+		say(NULL, "vgpud must be asked first: %s; nothing was changed", err.text);
+		return 1;
+	}
+	c = virConnectOpen(uri);
+	d = c ? virDomainLookupByName(c, argv[0]) : NULL;
+	if (d)
+		ok = set_domain(d, vgpud, argc - 1, argv + 1);
+	else
+		say(NULL, "%s: %s", argv[0], virGetLastErrorMessage());
 	if (d)
 		virDomainFree(d);
 	if (c)
 		virConnectClose(c);
-	return argc < 2 ? 2 : ok ? 0 : 1;
+	close(vgpud);
+	return ok ? 0 : 1;
 }

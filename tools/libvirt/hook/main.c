@@ -2,8 +2,8 @@
 /*
  * vgpud-hook: libvirt's hook for QEMU. It passes its arguments and the domain's XML to vgpud; if
  * vgpud refuses, it prints the reason on stderr in one sentence, which virsh shows. It lets a
- * domain without a claim pass without asking vgpud. It refuses only starts and incoming migrations:
- * if a "reconnect" failed, libvirt would kill a running VM.
+ * domain without a claim pass without asking vgpud. It refuses only starts, saved states and
+ * incoming migrations: if a "reconnect" failed, libvirt would kill a running VM.
  *
  *     vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < XML      (libvirt.org/hooks.html)
  *
@@ -40,10 +40,8 @@ static const struct operation {
 	int seconds;
 	bool refusable;
 } operations[] = {
-	{"prepare", 10, true},
-	{"start", 10, true},
-	{"migrate", 10, true},
-	{"", 2, false},
+	{"prepare", 10, true}, {"start", 10, true}, {"migrate", 10, true},
+	{"restore", 10, true}, {"", 2, false},
 };
 
 static long long deadline; /* milliseconds of CLOCK_MONOTONIC */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "config_check.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "trial.h"
+#include "vfio/pci.h"
+
+int config_check_policies(const struct config *config, FILE *errors)
+{
+	struct policy_values values;
+	struct vgpu_error err;
+	int wrong = 0;
+	uint32_t i;
+	int32_t vf;
+
+	for (i = 0; i < config->n_gpus; i++) {
+		const struct gpu_config *g = &config->gpus[i];
+
+		values.policy = g->ops;
+		memcpy(values.params, g->params, sizeof(values.params));
+		memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+		if (trial(g, &values, &vf, &err) == 0)
+			continue;
+		wrong++;
+		if (vf < 0)
+			fprintf(errors, "%s: [gpu %s]: %s\n", config->file, g->name, err.text);
+		else
+			fprintf(errors, "%s: [vf %s/%d], with the VFs before it: %s\n",
+				config->file, g->name, vf, err.text);
+	}
+	return wrong;
+}
+
+/* Finds the file that stands for a device, on this host. False: none does. */
+static bool device_path(const char *device, char *out, size_t size)
+{
+	static const struct {
+		const char *transport, *directory;
+	} places[] = {{"sysfs:", PCI_DEVICES "/"}, {"vfio:", PCI_DEVICES "/"}, {"vfio-user:", ""}};
+	size_t i, n;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		n = strlen(places[i].transport);
+		if (strncmp(device, places[i].transport, n) != 0)
+			continue;
+		snprintf(out, size, "%s%.*s", places[i].directory, (int)strcspn(device + n, ","),
+			 device + n);
+		return true;
+	}
+	return false;
+}
+
+static int check_device(const struct config *config, const struct gpu_config *g, FILE *errors)
+{
+	struct vgpu_error err = {""};
+	char path[300];
+	struct stat s;
+
+	if (!g->device[0])
+		return 0;
+	if (device_path(g->device, path, sizeof(path)) && stat(path, &s) < 0)
+		vgpu_error_set(&err, -errno, "%s: %s (%s)", path, strerror(errno),
+			       strncmp(g->device, "vfio-user:", 10) == 0
+				       ? "is softgpu running?"
+				       : "'vgpuctl doctor' lists the GPUs of this host");
+	else if (vgpu_driver_for(g->device, &err))
+		return 0;
+	fprintf(errors, "%s: [gpu %s]: device = %s: %s\n", config->file, g->name, g->device,
+		err.text);
+	return 1;
+}
+
+int config_check_host(const struct config *config, FILE *errors)
+{
+	int wrong = 0;
+	uint32_t i;
+
+	/* Without packages there may be no group: then only root can use vgpuctl. */
+	if (strcmp(config->group, CONFIG_DEFAULT_GROUP) != 0 && !getgrnam(config->group)) {
+		wrong++;
+		fprintf(errors,
+			"%s: [daemon]: group = %s: this host has no such group; make it with "
+			"groupadd, or choose another\n",
+			config->file, config->group);
+	}
+	for (i = 0; i < config->n_gpus; i++)
+		wrong += check_device(config, &config->gpus[i], errors);
+	return wrong;
+}

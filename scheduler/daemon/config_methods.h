@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The methods config.*, as rows of the table in methods.c name them. Control thread. */
+#ifndef DAEMON_CONFIG_METHODS_H
+#define DAEMON_CONFIG_METHODS_H
+
+#include "call.h"
+
+int config_diff_begin(struct control *control, struct call *call, struct vgpu_error *err);
+int config_reload_begin(struct control *control, struct call *call, struct vgpu_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A claim that no policy takes leaves a domain that cannot start, and it shows only then. So
+ * whoever changes a claim asks first. VFs that the VM has are tried together with what the other
+ * VFs have now; VFs that it would get at its start, with what the others have by configuration:
+ * another VM's guarantee may be gone by then, one that exceeds the GPU is not.
+ */
+#include "vm_check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "args.h"
+#include "change.h"
+#include "claim.h"
+#include "lease.h"
+#include "trial.h"
+#include "vm.h"
+
+static int refuse(const struct claim *claim, const struct claim_vf *claimed, int r,
+		  struct vgpu_error *err)
+{
+	return vgpu_error_prefix(err, r, "%s/%s", claim->domain, claimed->name);
+}
+
+/* The VFs that the VM has of this GPU; notes in HAS which of the claim's they are. */
+static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *has,
+			struct vgpu_error *err)
+{
+	struct policy_values values = *change_policy_of(gpu);
+	const struct claim_vf *last = NULL;
+	struct gpu *at;
+	uint32_t i, vf;
+	int32_t refused;
+	int r;
+
+	for (i = 0; i < claim->n_vfs; i++) {
+		if (!lease_find(gpu->control, claim->uuid, claim->vfs[i].name, &at, &vf) ||
+		    at != gpu)
+			continue;
+		*has |= 1u << i;
+		last = &claim->vfs[i];
+		r = vm_read_claimed(gpu, vf, values.policy, last, values.vf_params[vf], err);
+		if (r < 0)
+			return refuse(claim, last, r, err);
+	}
+	r = last ? trial(gpu->config, &values, &refused, err) : 0;
+	return r < 0 ? refuse(claim, last, r, err) : 0;
+}
+
+/* A VF that the VM would get of this GPU. */
+static int check_free(const struct gpu *gpu, const struct claim_vf *claimed, struct vgpu_error *err)
+{
+	struct policy_values values = *change_policy_of(gpu);
+	uint32_t at =
+		claimed->vf >= 0 && claimed->vf < gpu->config->vfs ? (uint32_t)claimed->vf : 0;
+	int32_t refused;
+	uint32_t vf;
+	int r;
+
+	for (vf = 0; vf < gpu->config->vfs; vf++)
+		config_vf_usual(gpu->config, vf, values.policy, values.vf_params[vf]);
+	r = vm_read_claimed(gpu, at, values.policy, claimed, values.vf_params[at], err);
+	return r < 0 ? r : trial(gpu->config, &values, &refused, err);
+}
+
+/* A VF that the VM would get: one GPU that would take it is enough. */
+static int check_any(struct control *control, const struct claim *claim,
+		     const struct claim_vf *claimed, struct vgpu_error *err)
+{
+	uint32_t g;
+	int r = -ENOENT;
+
+	vgpu_error_set(err, r, "there is no GPU for it (vgpuctl gpu list)");
+	for (g = 0; g < control->n_gpus && r < 0; g++)
+		if (vm_may_be_on(&control->gpus[g], claim, claimed))
+			r = check_free(&control->gpus[g], claimed, err);
+	return r < 0 ? refuse(claim, claimed, r, err) : 0;
+}
+
+/* Reads the domain, and the changed claim in place of its own. */
+static int read_claim(const struct call *call, struct claim *out, struct vgpu_error *err)
+{
+	static struct claim domain; /* only the control thread uses it */
+	const char *xml = call_text(call, "xml"), *claim = call_text(call, "claim");
+	int r = claim_parse(out, claim, strlen(claim), err);
+
+	if (r < 0)
+		return r;
+	r = claim_parse(&domain, xml, strlen(xml), err);
+	if (domain.uuid[0] == '\0')
+		return r < 0 ? r : vgpu_error_set(err, -EINVAL, "the domain has no UUID");
+	memcpy(out->uuid, domain.uuid, sizeof(out->uuid));
+	memcpy(out->domain, domain.domain, sizeof(out->domain));
+	memcpy(out->hostdevs, domain.hostdevs, sizeof(out->hostdevs));
+	out->n_hostdevs = domain.n_hostdevs;
+	return 0;
+}
+
+int vm_check_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	static struct claim claim; /* only the control thread uses it */
+	int r = read_claim(call, &claim, err);
+	uint32_t i, has = 0;
+
+	for (i = 0; i < control->n_gpus && r == 0 && !call_int(call, "next_start", 0); i++)
+		r = check_leased(&control->gpus[i], &claim, &has, err);
+	for (i = 0; i < claim.n_vfs && r == 0; i++)
+		if (!(has >> i & 1))
+			r = check_any(control, &claim, &claim.vfs[i], err);
+	if (r == 0)
+		call_answer(call, NULL);
+	return r;
+}

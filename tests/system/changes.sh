@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Changes that last: until a restart and no longer, over a crash, saved into the configuration, or refused whole.
+. "$(dirname "$0")/lib.sh"
+saved=$run/vgpud.conf.d/zz-saved.conf
+cat >"$run/vgpud.conf" <<CONF
+[daemon]
+socket = $run/control.sock
+[gpu gpu0]
+device = null:
+vfs = 3
+policy = fair
+[vf gpu0/1]
+weight = 300
+CONF
+restart() { # SIGNAL
+	kill -"$1" $vgpud_pid
+	wait $vgpud_pid 2>/dev/null
+	: >"$run/vgpud.log"
+	start_vgpud
+}
+does() { ctl "$@" >"$run/out.txt" 2>"$run/err.txt" || fail "$*: $(cat "$run/err.txt")"; }
+refuses() { # WORDS COMMAND...
+	local words=$1
+	shift
+	ctl "$@" >"$run/out.txt" 2>"$run/err.txt" && fail "$* was accepted"
+	grep -qF -- "$words" "$run/err.txt" || fail "$*: '$words' is not in: $(cat "$run/err.txt")"
+}
+weight_is() { [ "$(vf "$1" params.weight)" = "$2" ] || fail "VF $1 has weight $(vf "$1" params.weight), not $2"; }
+policy_is() { [ "$(json policy show | jq -r '.next_policy // .policy')" = "$1" ] || fail "the policy is not $1: $(json policy show | jq -c .)"; }
+differs() { # LINES: what config diff prints
+	[ "$(ctl config diff)" = "$1" ] || fail "config diff prints: $(ctl config diff)"
+}
+logs() { grep -qF -- "$1" "$run/vgpud.log" || fail "the log does not say: $1"; }
+start_vgpud
+differs "vgpud runs as configured"
+
+# Without --save a change lasts until vgpud is restarted, and says so. A crash is no restart.
+does vf set 1 weight=50
+grep -q "until vgpud is restarted; --save keeps it" "$run/err.txt" || fail "vf set does not say how long it lasts: $(cat "$run/err.txt")"
+differs "[vf gpu0/1] weight: runs with 50, configured 300 (a reload changes it)"
+restart KILL
+logs "a live change was kept over the crash"
+weight_is 1 50
+does policy set wdrr
+does vf set 2 weight=70
+restart ABRT
+policy_is wdrr
+weight_is 1 50
+weight_is 2 70
+kill $vgpud_pid; wait $vgpud_pid
+logs "policy wdrr was not saved, and is lost: the next vgpud begins with fair gpu=gpu0"
+logs "weight = 50 was not saved, and is lost"
+logs "weight = 70 was not saved, and is lost: the next vgpud begins with 100 gpu=gpu0 vf=2"
+[ ! -e "$run/live.json" ] || fail "live.json outlived a clean end"
+: >"$run/vgpud.log"
+start_vgpud
+policy_is fair
+weight_is 1 300
+weight_is 2 100
+
+# With --save it stays, with date and reason; a live change beside it is not saved along.
+does vf set 2 weight=60
+does vf set 1 weight=75 --save --reason "night shift"
+does policy set slice_us=2000 --save
+restart TERM
+weight_is 1 75
+weight_is 2 100
+differs "vgpud runs as configured"
+grep -qE '^# 20[0-9-]+ [0-9:]+ UTC, by uid 0: night shift$' "$saved" || fail "the saved weight has no date or reason: $(cat "$saved")"
+[ "$(json policy show | jq .values.slice_us)" = 2000 ] || fail "the saved slice_us is lost"
+does vf set 1 weight=80 --save
+[ "$(grep -c weight "$saved")" = 1 ] || fail "a key is saved twice: $(cat "$saved")"
+
+# What cannot be saved is not changed either, and nothing that was saved is touched.
+kept=$(cat "$saved")
+refuses "weight = 0: want 1 to 10000" vf set 1 weight=0 --save
+refuses "policy strict: weight: no such parameter" policy set strict --save
+refuses "reason: want one line" vf set 1 weight=9 --save --reason "two
+lines"
+refuses "reason: only with save" vf set 1 weight=9 --reason why
+printf '[vf gpu0/1]\nweight = 1\n' >"$run/vgpud.conf.d/zzz.conf"
+refuses "a drop-in that is read after zz-saved.conf sets the same key" vf set 1 weight=9 --save
+rm "$run/vgpud.conf.d/zzz.conf"
+echo "include = other" >>"$saved"
+kept=$(cat "$saved")
+refuses "the configuration would be wrong" vf set 1 weight=9 --save
+[ "$(cat "$saved")" = "$kept" ] || fail "a refused change has touched $saved: $(cat "$saved")"
+weight_is 1 80
+policy_is fair
+# A saved policy takes the saved parameters of the one before it along.
+sed -i /include/d "$saved"
+sed -i '/^\[vf/,$d' "$run/vgpud.conf"
+restart TERM
+weight_is 1 80
+does policy set strict slice_us=3000 --save
+restart KILL
+policy_is strict
+grep -q weight "$saved" && fail "a parameter of the former policy is still saved: $(cat "$saved")"
+differs "vgpud runs as configured"
+
+# A reload puts the files into force as a whole, and says what needs a restart; with a mistake in them it changes nothing.
+rm "$saved"
+sed -i 's/^policy = .*/policy = qos\nslice_us = 2500\nspin_us = 10/' "$run/vgpud.conf"
+printf '[vf gpu0/0]\nmin_ppm = 500000\n[vf gpu0/1]\nmin_ppm = 100000\n' >>"$run/vgpud.conf"
+does config reload
+policy_is qos
+grep -qF "[gpu gpu0] policy: runs with strict, configured qos (changed now)" "$run/out.txt" &&
+	grep -qF "[gpu gpu0] spin_us: runs with 0, configured 10 (needs a restart)" "$run/out.txt" || fail "config reload says: $(cat "$run/out.txt")"
+differs "[gpu gpu0] spin_us: runs with 0, configured 10 (needs a restart)"
+# Neither of the two could be changed before the other.
+sed -i 's/min_ppm = 500000/min_ppm = 5/; s/min_ppm = 100000/min_ppm = 700000/; s/min_ppm = 5$/min_ppm = 100000/' "$run/vgpud.conf"
+does config reload
+await 30 is 1 params.min_ppm 700000 # at the end of the present slice
+cp "$run/vgpud.conf" "$run/good.conf"
+printf '[vf gpu0/2]\nmin_ppm = 600000\n' >>"$run/vgpud.conf"
+refuses "[vf gpu0/2], with the VFs before it: policy qos" config reload
+sed -i 's/slice_us = 2500/slice_us = 1/; s/^vfs = 3/vfs = many/' "$run/vgpud.conf"
+refuses "vfs = many: want" config reload
+[ "$(json policy show | jq .values.slice_us)" = 2500 ] && [ "$(vf 2 params.min_ppm)" = 0 ] || fail "a refused reload has changed something: $(ctl vf list)"
+# One GPU refuses, because it is lost: the other gets its former values back.
+cp "$run/good.conf" "$run/vgpud.conf"
+start_softgpu --vfs 2
+printf '[gpu gpu1]\ndevice = vfio-user:%s\nvfs = 2\n' "$run/gpu/pf.sock" >>"$run/vgpud.conf"
+restart TERM
+kill -9 $softgpu_pid
+is_lost() { [ "$(json --gpu gpu1 gpu show | jq -r .state)" = lost ]; }
+await 30 is_lost
+sed -i 's/slice_us = 2500/slice_us = 2600/; /pf.sock/a slice_us = 3000' "$run/vgpud.conf"
+refuses "nothing was changed: gpu1: " config reload
+back() { [ "$(json --gpu gpu0 policy show | jq -c '[.values.slice_us, .next_policy]')" = '[2500,null]' ]; }
+await 30 back
+[ -z "$(find "$run" -name '*.new')" ] || fail "files were left: $(find "$run" -name '*.new')"
