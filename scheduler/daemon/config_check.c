@@ -6,10 +6,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine.h"
 #include "trial.h"
 #include "vfio/pci.h"
 
-int config_check_policies(const struct config *config, FILE *errors)
+/* What the GPU can do; NULL: nobody has opened it. */
+static const struct vgpu_driver_caps *caps_of(const struct control *running,
+					      const struct gpu_config *gpu)
+{
+	uint32_t i;
+
+	for (i = 0; running && i < running->n_gpus; i++)
+		if (strcmp(running->gpus[i].config->name, gpu->name) == 0 &&
+		    strcmp(running->gpus[i].config->device, gpu->device) == 0)
+			return &engine_policy(running->gpus[i].engine)->caps;
+	return NULL;
+}
+
+int config_check_policies(const struct config *config, const struct control *running, FILE *errors)
 {
 	struct policy_values values;
 	struct vgpu_error err;
@@ -23,7 +37,7 @@ int config_check_policies(const struct config *config, FILE *errors)
 		values.policy = g->ops;
 		memcpy(values.params, g->params, sizeof(values.params));
 		memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
-		if (trial(g, &values, &vf, &err) == 0)
+		if (trial(g, caps_of(running, g), &values, &vf, &err) == 0)
 			continue;
 		wrong++;
 		if (vf < 0)
@@ -40,7 +54,10 @@ static bool device_path(const char *device, char *out, size_t size)
 {
 	static const struct {
 		const char *transport, *directory;
-	} places[] = {{"sysfs:", PCI_DEVICES "/"}, {"vfio:", PCI_DEVICES "/"}, {"vfio-user:", ""}};
+	} places[] = {{"sysfs:", PCI_DEVICES "/"},
+		      {"vfio:", PCI_DEVICES "/"},
+		      {"xe:", PCI_DEVICES "/"},
+		      {"vfio-user:", ""}};
 	size_t i, n;
 
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

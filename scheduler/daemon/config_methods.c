@@ -46,7 +46,7 @@ static int read_files(const struct control *control, struct config *out, char **
 	if (!errors)
 		return -ENOMEM;
 	r = config_read(out, control->config->file, errors);
-	if (r == 0 && config_check_policies(out, errors) > 0)
+	if (r == 0 && config_check_policies(out, control, errors) > 0)
 		r = -EINVAL;
 	fclose(errors);
 	return r;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine_governed.h"
 #include "engine_private.h"
 #include "vgpu/clock.h"
 
@@ -153,27 +154,38 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	return r;
 }
 
-static int make_governor(struct engine *e, const struct vgpu_program *applied)
+int engine_make_governor(struct vgpu_governor **out, const struct vgpu_driver_caps *caps,
+			 const struct vgpu_core_config *core, const struct vgpu_program *applied,
+			 const char **why)
 {
-	uint32_t n = e->config.core.max_vfs;
 	struct vgpu_governor_config config;
-	struct governed *g = e->governed;
+	void *memory = calloc(1, vgpu_governor_size());
 
-	vgpu_governor_defaults(&config, n, e->caps.quantum, e->caps.timeout);
-	config.keeps_turns = e->caps.keeps_turns;
-	config.stop = e->config.core.grace;
+	vgpu_governor_defaults(&config, core->max_vfs, caps->quantum, caps->timeout);
+	config.keeps_turns = caps->keeps_turns;
+	config.stop = core->grace;
 	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
 	 * may be longer than the mean one. */
 	config.slack = config.turn + config.turn / 4;
+	*why = "out of memory";
+	if (!memory)
+		return -ENOMEM;
+	*out = vgpu_governor_init(memory, &config, applied, vgpu_now());
+	if (*out)
+		return 0;
+	free(memory);
+	*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: configure fewer "
+	       "VFs";
+	return -EINVAL;
+}
+
+static int make_governor(struct engine *e, const struct vgpu_program *applied)
+{
+	struct governed *g = e->governed;
+
 	free(g->governor);
 	*g = (struct governed){.governor = NULL};
-	e->out.why = "out of memory";
-	g->governor = calloc(1, vgpu_governor_size());
-	if (!g->governor)
-		return -ENOMEM;
-	e->out.why = "the least quanta of all VFs do not fit into a rotation of 100 ms: configure "
-		     "fewer VFs";
-	return vgpu_governor_init(g->governor, &config, applied, vgpu_now()) ? 0 : -EINVAL;
+	return engine_make_governor(&g->governor, &e->caps, &e->config.core, applied, &e->out.why);
 }
 
 /* Takes a policy with its values into force, in MEMORY. */

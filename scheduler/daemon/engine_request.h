@@ -22,6 +22,7 @@ struct policy_values {
 struct engine_policy {
 	struct policy_values in_force, to_come;
 	bool change_waits;
+	struct vgpu_driver_caps caps; /* of the GPU, as it was opened last */
 };
 
 struct engine_config {

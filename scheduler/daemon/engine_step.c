@@ -79,6 +79,7 @@ void engine_publish(struct engine *e)
 		return;
 	e->time->values(e, false, &p->in_force);
 	p->change_waits = e->time->values(e, true, &p->to_come);
+	p->caps = e->caps;
 	e->is_plugin = !vgpu_builtin_policy(p->in_force.policy->name);
 	e->policy_changed = false;
 	latest_publish(&e->policy);

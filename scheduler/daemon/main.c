@@ -30,6 +30,9 @@
  *   door.c             accepts connections
  *   listen.c           sockets to listen on
  *   service.c          talks to the service manager
+ *   saved.c            the drop-in for saved changes
+ *   config_check.c     checks what the configuration's files do not tell
+ *   trial.c            asks a core or a governor of its own whether a policy takes parameters
  *   state.h            what the control thread knows
  *   engine.c           the thread of an engine
  *   engine_switched.c  the time of a GPU by the core
@@ -38,9 +41,6 @@
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine
  *   gpu_memory.c       steps the memory reducer and carries out its actions
- *   saved.c            the drop-in for saved changes
- *   config_check.c     checks what the configuration's files do not tell
- *   trial.c            asks a core of its own whether a policy takes parameters
  *   config_show.c      writes the configuration
  *   config.c           reads the configuration
  *   config_keys.c      the table of its keys
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	r = config_read(&config, file, stderr);
-	wrong = r < 0 ? 1 : config_check_policies(&config, stderr);
+	wrong = r < 0 ? 1 : config_check_policies(&config, NULL, stderr);
 	if (check && r != -ENOMEM)
 		wrong += config_check_host(&config, stderr);
 	if (wrong)

@@ -165,7 +165,7 @@ static int prepare_save(struct call *call, int32_t vf, struct vgpu_error *err)
 		r = add_params(call, vf < 0 ? policy->params : policy->vf_params, saving, err);
 	if (r < 0)
 		return r;
-	r = saved_check(call->control->config, saving, err);
+	r = saved_check(call->control, saving, err);
 	return r < 0 ? vgpu_error_prefix(err, r, "nothing was changed, as this cannot be saved")
 		     : 0;
 }
@@ -179,7 +179,7 @@ static void on_set(struct call *call)
 	int r = 0;
 
 	if (request->result >= 0 && call->saving)
-		r = saved_write(call->control->config, call->saving, &err);
+		r = saved_write(call->control, call->saving, &err);
 	if (request->result >= 0 && of_vf)
 		live_changed_vf(call->gpu, call->vf);
 	else if (request->result >= 0)

@@ -185,7 +185,7 @@ static void compare(void *data, const char *section, const char *key, const char
 }
 
 /* Reads the configuration with what is staged. */
-static int read_back(struct config *out, const char *file, const struct saving *s,
+static int read_back(struct config *out, const struct control *control, const struct saving *s,
 		     struct vgpu_error *err)
 {
 	struct reading reading = {s, 0};
@@ -196,8 +196,8 @@ static int read_back(struct config *out, const char *file, const struct saving *
 
 	if (!errors)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = config_read_staged(out, file, errors);
-	if (r == 0 && config_check_policies(out, errors) > 0)
+	r = config_read_staged(out, control->config->file, errors);
+	if (r == 0 && config_check_policies(out, control, errors) > 0)
 		r = -EINVAL;
 	fclose(errors);
 	if (r < 0)
@@ -234,8 +234,8 @@ struct work {
 	struct config config;
 };
 
-static int stage(struct work *w, const char *path, const char *file, const struct saving *s,
-		 struct vgpu_error *err)
+static int stage(struct work *w, const char *path, const struct control *control,
+		 const struct saving *s, struct vgpu_error *err)
 {
 	char *text;
 	int r = load(&w->drop_in, path, err);
@@ -252,13 +252,13 @@ static int stage(struct work *w, const char *path, const char *file, const struc
 	free(text);
 	if (r < 0)
 		return vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r));
-	r = read_back(&w->config, file, s, err);
+	r = read_back(&w->config, control, s, err);
 	if (r < 0)
 		vgpu_file_discard(path);
 	return r;
 }
 
-static int save(const struct config *config, const struct saving *s, bool commit,
+static int save(const struct control *control, const struct saving *s, bool commit,
 		struct vgpu_error *err)
 {
 	struct work *w = calloc(1, sizeof(*w));
@@ -267,8 +267,8 @@ static int save(const struct config *config, const struct saving *s, bool commit
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	config_saved_path(config->file, path, sizeof(path));
-	r = stage(w, path, config->file, s, err);
+	config_saved_path(control->config->file, path, sizeof(path));
+	r = stage(w, path, control, s, err);
 	if (r == 0 && !commit) {
 		vgpu_file_discard(path);
 	} else if (r == 0) {
@@ -282,12 +282,12 @@ static int save(const struct config *config, const struct saving *s, bool commit
 	return r;
 }
 
-int saved_check(const struct config *config, const struct saving *saving, struct vgpu_error *err)
+int saved_check(const struct control *control, const struct saving *saving, struct vgpu_error *err)
 {
-	return save(config, saving, false, err);
+	return save(control, saving, false, err);
 }
 
-int saved_write(const struct config *config, const struct saving *saving, struct vgpu_error *err)
+int saved_write(const struct control *control, const struct saving *saving, struct vgpu_error *err)
 {
-	return save(config, saving, true, err);
+	return save(control, saving, true, err);
 }

@@ -8,7 +8,7 @@
 #ifndef DAEMON_SAVED_H
 #define DAEMON_SAVED_H
 
-#include "config.h"
+#include "state.h"
 
 /* Keys of one section to be saved. */
 struct saving {
@@ -25,11 +25,11 @@ struct saving {
 /* Adds a key; there is room for the policy and all its parameters. */
 void saving_add(struct saving *saving, const char *key, const char *value);
 
-/* Returns 0 if what is SAVING could be saved in CONFIG's drop-in; -errno with the reason in ERR.
- * Changes nothing. */
-int saved_check(const struct config *config, const struct saving *saving, struct vgpu_error *err);
+/* Returns 0 if what is SAVING could be saved in the configuration's drop-in; -errno with the reason
+ * in ERR. Changes nothing. */
+int saved_check(const struct control *control, const struct saving *saving, struct vgpu_error *err);
 /* Saves it, and puts the policy and the parameters that the GPU then has by configuration into
  * saving->gpu. Returns 0; -errno with the reason in ERR: then nothing is changed. */
-int saved_write(const struct config *config, const struct saving *saving, struct vgpu_error *err);
+int saved_write(const struct control *control, const struct saving *saving, struct vgpu_error *err);
 
 #endif

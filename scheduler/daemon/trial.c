@@ -5,7 +5,19 @@
 #include <stdlib.h>
 
 #include "builtin.h"
+#include "engine_governed.h"
+#include "vgpu/clock.h"
 #include "vgpu/record.h"
+
+#define ONLY_ASKED "it was only asked"
+
+/* At least as much as any GPU's firmware can do. */
+static const struct vgpu_driver_caps any_firmware = {
+	.kind = VGPU_DRIVER_PROGRAMMED,
+	.quantum = {20 * VGPU_USEC, 100 * VGPU_SEC, 20 * VGPU_USEC},
+	.timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC},
+	.keeps_turns = true,
+};
 
 /* What a core needs, in one piece of memory. */
 struct bench {
@@ -65,18 +77,13 @@ static int begin(struct bench *b, const struct policy_values *values, int32_t *v
 	return r;
 }
 
-int trial(const struct gpu_config *gpu, const struct policy_values *values, int32_t *vf,
-	  struct vgpu_error *err)
+static int ask_core(const struct gpu_config *gpu, const struct policy_values *values, int32_t *vf,
+		    struct vgpu_error *err)
 {
 	const struct vgpu_policy_ops *policy = values->policy;
-	struct bench *b;
+	struct bench *b = make_bench(gpu, policy);
 	int r;
 
-	*vf = -1;
-	if (policy->memory((uint32_t)gpu->vfs) > RECORD_SLOT_SIZE)
-		return vgpu_error_set(err, -E2BIG, "policy %s: it needs more than %u KiB of memory",
-				      policy->name, RECORD_SLOT_SIZE >> 10);
-	b = make_bench(gpu, policy);
 	if (!b)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	r = begin(b, values, vf);
@@ -84,7 +91,61 @@ int trial(const struct gpu_config *gpu, const struct policy_values *values, int3
 		vgpu_error_set(err, r, "policy %s: %s", policy->name,
 			       b->out.why ? b->out.why : "refused, without a reason");
 	if (policy->detach)
-		policy->detach(b->policy, VGPU_DETACH_REPLACED, "it was only asked");
+		policy->detach(b->policy, VGPU_DETACH_REPLACED, ONLY_ASKED);
 	free_bench(b);
+	return r;
+}
+
+static int ask_governor(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+			const struct policy_values *values, struct vgpu_error *err)
+{
+	const struct vgpu_policy_ops *policy = values->policy;
+	struct vgpu_program applied = {.keep_turns = false};
+	struct vgpu_governor_output out = {.why = NULL};
+	struct vgpu_governor *governor = NULL;
+	struct engine_config config;
+	void *memory = calloc(1, policy->memory((uint32_t)gpu->vfs));
+	int r = -ENOMEM;
+
+	out.why = "out of memory";
+	config_to_engine(gpu, &config);
+	if (memory)
+		r = engine_make_governor(&governor, caps, &config.core, &applied, &out.why);
+	if (r == 0)
+		r = vgpu_governor_step(governor,
+				       &(struct vgpu_governor_event){.now = vgpu_now(),
+								     .type = VGPU_GOVERNOR_POLICY,
+								     .policy = policy,
+								     .memory = memory,
+								     .params = values->params,
+								     .vf_params =
+									     values->vf_params[0]},
+				       &out);
+	if (r < 0)
+		vgpu_error_set(err, r, "policy %s: %s", policy->name,
+			       out.why ? out.why : "refused, without a reason");
+	else if (policy->detach)
+		policy->detach(memory, VGPU_DETACH_REPLACED, ONLY_ASKED);
+	free(governor);
+	free(memory);
+	return r;
+}
+
+int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err)
+{
+	const struct vgpu_policy_ops *policy = values->policy;
+	struct vgpu_error unused;
+	int r;
+
+	*vf = -1;
+	if (policy->memory((uint32_t)gpu->vfs) > RECORD_SLOT_SIZE)
+		return vgpu_error_set(err, -E2BIG, "policy %s: it needs more than %u KiB of memory",
+				      policy->name, RECORD_SLOT_SIZE >> 10);
+	if (caps && caps->kind == VGPU_DRIVER_PROGRAMMED)
+		return ask_governor(gpu, caps, values, err);
+	r = ask_core(gpu, values, vf, err);
+	if (r == -EINVAL && !caps && ask_governor(gpu, &any_firmware, values, &unused) == 0)
+		return 0;
 	return r;
 }

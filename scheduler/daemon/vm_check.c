@@ -13,6 +13,7 @@
 #include "args.h"
 #include "change.h"
 #include "claim.h"
+#include "engine.h"
 #include "lease.h"
 #include "trial.h"
 #include "vm.h"
@@ -23,6 +24,13 @@ static int refuse(const struct claim *claim, const struct claim_vf *claimed, int
 	return vgpu_error_prefix(err, r, "%s/%s", claim->domain, claimed->name);
 }
 
+static int try(const struct gpu *gpu, const struct policy_values *values, struct vgpu_error *err)
+{
+	int32_t refused;
+
+	return trial(gpu->config, &engine_policy(gpu->engine)->caps, values, &refused, err);
+}
+
 /* The VFs that the VM has of this GPU; notes in HAS which of the claim's they are. */
 static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *has,
 			struct vgpu_error *err)
@@ -31,7 +39,6 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 	const struct claim_vf *last = NULL;
 	struct gpu *at;
 	uint32_t i, vf;
-	int32_t refused;
 	int r;
 
 	for (i = 0; i < claim->n_vfs; i++) {
@@ -44,7 +51,7 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 		if (r < 0)
 			return refuse(claim, last, r, err);
 	}
-	r = last ? trial(gpu->config, &values, &refused, err) : 0;
+	r = last ? try(gpu, &values, err) : 0;
 	return r < 0 ? refuse(claim, last, r, err) : 0;
 }
 
@@ -54,14 +61,13 @@ static int check_free(const struct gpu *gpu, const struct claim_vf *claimed, str
 	struct policy_values values = *change_policy_of(gpu);
 	uint32_t at =
 		claimed->vf >= 0 && claimed->vf < gpu->config->vfs ? (uint32_t)claimed->vf : 0;
-	int32_t refused;
 	uint32_t vf;
 	int r;
 
 	for (vf = 0; vf < gpu->config->vfs; vf++)
 		config_vf_usual(gpu->config, vf, values.policy, values.vf_params[vf]);
 	r = vm_read_claimed(gpu, at, values.policy, claimed, values.vf_params[at], err);
-	return r < 0 ? r : trial(gpu->config, &values, &refused, err);
+	return r < 0 ? r : try(gpu, &values, err);
 }
 
 /* A VF that the VM would get: one GPU that would take it is enough. */

@@ -130,4 +130,22 @@ sed -i 's/slice_us = 2500/slice_us = 2600/; /pf.sock/a slice_us = 3000' "$run/vg
 refuses "nothing was changed: gpu1: " config reload
 back() { [ "$(json --gpu gpu0 policy show | jq -c '[.values.slice_us, .next_policy]')" = '[2500,null]' ]; }
 await 30 back
+# A GPU whose firmware schedules: what no firmware can do is neither saved nor put into force.
+printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = null-firmware:\nvfs = 2\npolicy = fair\n' "$run/control.sock" >"$run/vgpud.conf"
+restart TERM
+does vf set 1 weight=300 --save
+kept=$(cat "$saved")
+refuses "latency_slice_us: firmware gives each VF one turn" vf set 1 latency_slice_us=2000 --save
+cp "$run/vgpud.conf" "$run/good.conf"
+sed -i 's/^policy = .*/policy = qos/' "$run/vgpud.conf"
+printf '[vf gpu0/0]\nmax_ppm = 500000\n' >>"$run/vgpud.conf"
+refuses "policy qos: max_ppm: firmware gives the turns of VFs without work to the others" config reload
+policy_is fair
+[ "$(cat "$saved")" = "$kept" ] || fail "a refused change has touched $saved: $(cat "$saved")"
+cp "$run/good.conf" "$run/vgpud.conf"
+does config reload
+does vf set 0 weight=50
+restart KILL
+weight_is 0 50
+weight_is 1 300
 [ -z "$(find "$run" -name '*.new')" ] || fail "files were left: $(find "$run" -name '*.new')"

@@ -10,6 +10,7 @@
 #include "control.h"
 #include "methods.h"
 #include "suite.h"
+#include "trial.h"
 
 static char dir[64], file[96];
 static struct config config;
@@ -171,6 +172,11 @@ static int checked(int (*check)(const struct config *config, FILE *errors), cons
 	return wrong;
 }
 
+static int policies(const struct config *read, FILE *errors)
+{
+	return config_check_policies(read, NULL, errors);
+}
+
 /* Guarantees that add up to more than a GPU has are found before it is opened, for each GPU. */
 static void guarantees_add_up(void)
 {
@@ -179,14 +185,65 @@ static void guarantees_add_up(void)
 	char text[600];
 
 	snprintf(text, sizeof(text), "%s%s", GPU, halves);
-	CU_ASSERT_EQUAL(checked(config_check_policies, text), 0);
+	CU_ASSERT_EQUAL(checked(policies, text), 0);
 	snprintf(text, sizeof(text),
 		 "%s%s[vf a/3]\nmin_ppm = 400000\n[gpu b]\ndevice = null:\npolicy = qos\n"
 		 "[vf b/0]\nmin_ppm = 1000000\n",
 		 GPU, halves);
-	CU_ASSERT_EQUAL(checked(config_check_policies, text), 2);
+	CU_ASSERT_EQUAL(checked(policies, text), 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf a/3], with the VFs before it: policy qos: "));
 	CU_ASSERT_PTR_NOT_NULL(strstr(said, "[vf b/0], with the VFs before it: policy qos: "));
+}
+
+static vgpu_nsec switch_ns;
+
+static void attach_picky(void *state, const struct vgpu_facts *facts, const int64_t *params)
+{
+	switch_ns = facts->switch_ns;
+	vgpu_builtin_policy("equal")->attach(state, facts, params);
+}
+
+/* Admits no VF where a world switch takes time. */
+static bool admit_picky(void *state, uint32_t vf, const int64_t *params, vgpu_nsec now,
+			const char **why)
+{
+	*why = "a world switch takes time";
+	return switch_ns == 0 && vgpu_builtin_policy("equal")->admit(state, vf, params, now, why);
+}
+
+/* A GPU whose firmware schedules is tried with a governor, another with a core. Of one that was not
+ * opened nobody knows which it is: refused is what neither of them takes. */
+static void tried_as_its_kind(void)
+{
+	static const struct vgpu_driver_caps switched = {.kind = VGPU_DRIVER_SWITCHED},
+					     firmware = {.kind = VGPU_DRIVER_PROGRAMMED,
+							 .quantum = {VGPU_MSEC, VGPU_SEC,
+								     VGPU_MSEC},
+							 .timeout = {VGPU_USEC, VGPU_SEC,
+								     VGPU_USEC}};
+	struct vgpu_policy_ops picky = *vgpu_builtin_policy("equal");
+	struct policy_values values;
+	struct vgpu_error err = {""};
+	const struct gpu_config *g = config.gpus;
+	int32_t vf;
+
+	CU_ASSERT_EQUAL(read_text(GPU "policy = fair\n[vf a/1]\nlatency_slice_us = 2000\n"), 0);
+	values.policy = g->ops;
+	memcpy(values.params, g->params, sizeof(values.params));
+	memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+	CU_ASSERT_EQUAL(trial(g, &switched, &values, &vf, &err), 0);
+	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
+	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: latency_slice_us: firmware gives"));
+	picky.attach = attach_picky;
+	picky.admit = admit_picky;
+	values.policy = &picky;
+	vgpu_param_defaults(picky.params, values.params);
+	CU_ASSERT_EQUAL(trial(g, &switched, &values, &vf, &err), -EINVAL);
+	CU_ASSERT_EQUAL(vf, 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a world switch takes time"));
+	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), 0);
+	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
 }
 
 /* Devices and groups that this host does not have. */
@@ -363,6 +420,7 @@ static const struct test tests[] = {
 	{"mistakes of all kinds are reported at once", mistakes_of_all_kinds},
 	{"a directory is no configuration", not_a_file},
 	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
+	{"a GPU is tried as what it is", tried_as_its_kind},
 	{"devices and groups that do not exist are mistakes", not_here},
 	{"a dumped configuration reads back to the same", dump_round_trip},
 	{"drop-ins are read in the order of their names", drop_ins},
