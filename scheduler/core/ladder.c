@@ -82,15 +82,15 @@ static void drop_ahead(struct vgpu_core *core)
 }
 
 /* Whether a reset must wait, because the GPU goes on by itself: it may be loading the VF already,
- * or is saving it. A VF that is at fault, or that its guest has reset, is not saved any more. */
-static bool must_wait(const struct vgpu_core *core, uint32_t index, bool strike)
+ * or is saving it, and may run another one by now. A VF whose command has failed, or that its guest
+ * has reset, is not saved any more. */
+static bool must_wait(const struct vgpu_core *core, uint32_t index)
 {
 	if (core->ahead == 0)
 		return false;
 	if (core->resident != index)
 		return core->target == index;
-	return !strike && core->phase == VGPU_PHASE_SAVE &&
-	       core->vfs[index].context == VGPU_CTX_IDLED;
+	return core->phase == VGPU_PHASE_SAVE && core->vfs[index].context == VGPU_CTX_IDLED;
 }
 
 void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
@@ -100,7 +100,7 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 
 	if (ladder_is_resetting(vf))
 		return;
-	if (must_wait(core, index, strike)) {
+	if (must_wait(core, index)) {
 		vf->reset_comes = true;
 		vf->reset_strike |= strike;
 		return;
@@ -139,11 +139,26 @@ void ladder_catch_up(struct vgpu_core *core, uint32_t index)
 	ladder_reset(core, index, strike);
 }
 
-void ladder_hang(struct vgpu_core *core, uint32_t index, uint64_t late)
+static void hang(struct vgpu_core *core, uint32_t index, uint64_t late)
 {
 	core_vf(core, index)->ledger.hangs++;
 	core_record(core, VGPU_REC_HANG, index, core->phase, late, 0);
 	ladder_reset(core, index, true);
+}
+
+void ladder_hang(struct vgpu_core *core)
+{
+	core_vf(core, core->resident)->context = VGPU_CTX_BROKEN;
+	hang(core, core->resident, core->now - core->phase_since);
+}
+
+void ladder_fault(struct vgpu_core *core, uint32_t index)
+{
+	const struct vf *vf = core_vf(core, index);
+	bool is_noticed = vf->context == VGPU_CTX_BROKEN || (vf->reset_comes && vf->reset_strike);
+
+	if (!is_noticed && vf->context != VGPU_CTX_NONE)
+		hang(core, index, 0);
 }
 
 void ladder_overstay(struct vgpu_core *core, uint32_t index)

@@ -267,13 +267,16 @@ bool dispatch_prolong(struct vgpu_core *core);
 void dispatch_learn(struct vgpu_core *core, uint32_t vf, vgpu_nsec took);
 
 /* ladder.c */
-void ladder_hang(struct vgpu_core *core, uint32_t vf, uint64_t late);
+/* The VF on the engine has not carried out the command of this phase, or not in time. */
+void ladder_hang(struct vgpu_core *core);
+/* The GPU says that a VF is at fault; that may be known already. */
+void ladder_fault(struct vgpu_core *core, uint32_t vf);
 /* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
 /* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on
  * its earlier faults. While the GPU has commands of a switch ahead of it, a reset of the VF that is
  * being loaded waits until it is on the engine, and one of the VF that is being saved until it is
- * off it; but not for its own fault. */
+ * off it. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
 /* Resets a VF whose reset had to wait. */
 void ladder_catch_up(struct vgpu_core *core, uint32_t vf);

@@ -170,11 +170,7 @@ static int on_guest_reset(struct vgpu_core *core, const struct vgpu_event *event
 
 static int on_hang(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	const struct vf *vf = &core->vfs[event->vf];
-
-	/* The time-outs may have noticed it first. */
-	if (vf->context != VGPU_CTX_BROKEN && vf->context != VGPU_CTX_NONE)
-		ladder_hang(core, event->vf, 0);
+	ladder_fault(core, event->vf);
 	return 0;
 }
 

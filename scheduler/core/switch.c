@@ -228,7 +228,7 @@ void switch_done(struct vgpu_core *core, uint32_t index, enum vgpu_command comma
 	core_record(core, VGPU_REC_COMMAND, index, command, core->now - core->phase_since,
 		    (uint64_t)status);
 	if (status != 0) {
-		ladder_hang(core, index, core->now - core->phase_since);
+		ladder_hang(core);
 		return;
 	}
 	vf->context = steps[phase].after;
@@ -264,7 +264,7 @@ void switch_timer(struct vgpu_core *core)
 	else if (core->phase == VGPU_PHASE_READY && due)
 		start_target(core);
 	else if (waits_for_device(core->phase) && due)
-		ladder_hang(core, core->resident, core->now - core->phase_since);
+		ladder_hang(core);
 }
 
 void switch_release(struct vgpu_core *core)

@@ -573,12 +573,9 @@ static void overdue(void)
 	end();
 }
 
-/* On a GPU that takes a whole switch at once, an operator resets the VF that is being saved: the
- * reset waits until it is saved, because the GPU goes on with the other VF. */
-static void reset_in_a_chain(void)
+/* On a GPU that takes a whole switch at once, VF 0 is being saved, and VF 1 will run. */
+static void begin_chain(void)
 {
-	struct vgpu_core_view view;
-
 	chains = true;
 	begin(vgpu_builtin_policy("equal"), 2);
 	chains = false;
@@ -600,12 +597,52 @@ static void reset_in_a_chain(void)
 	DONE(10100, VGPU_CMD_RUN, 0, "");
 	TIMER(12100, "idle 0; ");
 	DONE(12120, VGPU_CMD_IDLE, 0, "save 0; load 1; run 1; ");
+}
+
+static bool runs(uint32_t vf)
+{
+	struct vgpu_core_view view;
+
+	vgpu_core_view(core, &view);
+	return view.phase == VGPU_PHASE_RUN && view.current == vf;
+}
+
+/* An operator resets the VF that is being saved: the reset waits until it is saved, because the GPU
+ * goes on with the other VF. */
+static void reset_in_a_chain(void)
+{
+	begin_chain();
 	STEP(12130, VGPU_EV_RESET_VF, 0, 0, "");
 	DONE(12200, VGPU_CMD_SAVE, 0, "gates 0=none; tell 0 reset; reset vf 0; ");
 	DONE(12280, VGPU_CMD_LOAD, 1, "");
 	DONE(12300, VGPU_CMD_RUN, 1, "");
-	vgpu_core_view(core, &view);
-	CU_ASSERT(view.phase == VGPU_PHASE_RUN && view.current == 1);
+	CU_ASSERT(runs(1));
+	end();
+}
+
+/* The same if the GPU says that the VF is at fault: it may have saved that VF all the same, and run
+ * the other one, which is not to suffer. */
+static void fault_in_a_chain(void)
+{
+	struct vgpu_vf_view view;
+
+	begin_chain();
+	STEP(12130, VGPU_EV_HANG, 0, 0, "");
+	STEP(12130, VGPU_EV_HANG, 0, 0, ""); /* it is said once more */
+	DONE(12200, VGPU_CMD_SAVE, 0, "gates 0=none; tell 0 reset; reset vf 0; ");
+	DONE(12280, VGPU_CMD_LOAD, 1, "");
+	DONE(12300, VGPU_CMD_RUN, 1, "");
+	CU_ASSERT(runs(1));
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT_EQUAL(view.ledger.hangs, 1);
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT_EQUAL(view.ledger.hangs, 0);
+	end();
+	/* It was not saved: the chain has ended, and nothing waits. */
+	begin_chain();
+	STEP(12130, VGPU_EV_HANG, 0, 0, "");
+	CU_ASSERT_EQUAL(event(VGPU_EV_DONE, 0, VGPU_CMD_SAVE, 1, NULL), 0);
+	CU_ASSERT_STRING_EQUAL(said, "gates 0=none; tell 0 reset; reset vf 0; ");
 	end();
 }
 
@@ -837,6 +874,7 @@ static const struct test tests[] = {
 	{"the ladder of resets", ladder},
 	{"what may be overdue", overdue},
 	{"a VF that is reset while it is saved lets the switch end", reset_in_a_chain},
+	{"a VF that is at fault while it is saved costs the next one nothing", fault_in_a_chain},
 	{"debt survives a reset", debt_survives_reset},
 	{"adoption of what runs", adoption},
 	{"faulty policies are evicted", bad_policies},
