@@ -152,12 +152,19 @@ void ladder_hang(struct vgpu_core *core)
 	hang(core, core->resident, core->now - core->phase_since);
 }
 
-void ladder_fault(struct vgpu_core *core, uint32_t index)
+void ladder_fault(struct vgpu_core *core, uint32_t index, bool stuck)
 {
-	const struct vf *vf = core_vf(core, index);
-	bool is_noticed = vf->context == VGPU_CTX_BROKEN || (vf->reset_comes && vf->reset_strike);
+	struct vf *vf = core_vf(core, index);
+	bool is_noticed = vf->context == VGPU_CTX_BROKEN || vf->context == VGPU_CTX_NONE;
+	bool waits = vf->reset_comes && vf->reset_strike;
 
-	if (!is_noticed && vf->context != VGPU_CTX_NONE)
+	if (stuck && !is_noticed && core->resident == index)
+		vf->context = VGPU_CTX_BROKEN; /* no SAVE will end any more */
+	if (is_noticed || (waits && vf->context != VGPU_CTX_BROKEN))
+		return;
+	if (waits)
+		ladder_reset(core, index, true);
+	else
 		hang(core, index, 0);
 }
 

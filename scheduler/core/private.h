@@ -269,8 +269,9 @@ void dispatch_learn(struct vgpu_core *core, uint32_t vf, vgpu_nsec took);
 /* ladder.c */
 /* The VF on the engine has not carried out the command of this phase, or not in time. */
 void ladder_hang(struct vgpu_core *core);
-/* The GPU says that a VF is at fault; that may be known already. */
-void ladder_fault(struct vgpu_core *core, uint32_t vf);
+/* The GPU says that a VF is at fault; that may be known already. STUCK: the GPU will not answer the
+ * command for that VF. */
+void ladder_fault(struct vgpu_core *core, uint32_t vf, bool stuck);
 /* The VF has not given its exclusive window back in time. */
 void ladder_overstay(struct vgpu_core *core, uint32_t vf);
 /* Resets a VF; STRIKE: it is at fault. The state that the VF enters after its scrub also depends on

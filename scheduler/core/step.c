@@ -170,7 +170,7 @@ static int on_guest_reset(struct vgpu_core *core, const struct vgpu_event *event
 
 static int on_hang(struct vgpu_core *core, const struct vgpu_event *event)
 {
-	ladder_fault(core, event->vf);
+	ladder_fault(core, event->vf, event->code);
 	return 0;
 }
 

@@ -644,6 +644,16 @@ static void fault_in_a_chain(void)
 	CU_ASSERT_EQUAL(event(VGPU_EV_DONE, 0, VGPU_CMD_SAVE, 1, NULL), 0);
 	CU_ASSERT_STRING_EQUAL(said, "gates 0=none; tell 0 reset; reset vf 0; ");
 	end();
+	/* It never will be: no answer is waited for. */
+	begin_chain();
+	STEP(12130, VGPU_EV_HANG, 0, 0, "");
+	STEP(12140, VGPU_EV_HANG, 0, 1, "gates 0=none; tell 0 reset; reset vf 0; ");
+	vgpu_core_vf_view(core, 0, &view);
+	CU_ASSERT_EQUAL(view.ledger.hangs, 1);
+	end();
+	begin_chain();
+	STEP(12130, VGPU_EV_HANG, 0, 1, "gates 0=none; tell 0 reset; reset vf 0; ");
+	end();
 }
 
 /* A VF that overran and is then reset by its guest owes as much as before. */

@@ -44,7 +44,7 @@ logs "a live change was kept over the crash"
 weight_is 1 50
 does policy set wdrr
 does vf set 2 weight=70
-restart ABRT
+restart SYS
 policy_is wdrr
 weight_is 1 50
 weight_is 2 70

@@ -27,7 +27,8 @@ by_weight() {
 	jq -en --slurpfile a "$run/before.json" --slurpfile b "$run/after.json" --argjson w "{$weights}" --argjson points "$points" '
 		[$w | to_entries[] | (.key | tonumber) as $i | {vf: $i, weight: .value, ran: ($b[0].vfs[$i].run_ns - $a[0].vfs[$i].run_ns)}]
 		| (map(.ran) | add) as $all | (map(.weight) | add) as $weights
-		| map(. + {off: (100 * (.ran / $all - .weight / $weights) | . * 100 | round / 100)})
+		| map(. + {off: (100 * (.ran / $all - .weight / $weights) | . * 100 | round / 100),
+			off_ms: ((.ran - $all * .weight / $weights) / 1e6 | round), bounds: [$a[0].vfs[.vf].lag_bound_ns, $b[0].vfs[.vf].lag_bound_ns]})
 		| stderr | all(.off | fabs <= $points)' >/dev/null 2>"$run/shares" || fail "shares are not by weight: $(cat "$run/shares")"
 	cat "$run/shares"
 	echo

@@ -139,7 +139,7 @@ static int look_for_hangs(struct vgpu_driver *d, vgpu_nsec now)
 		return r;
 	r = gpuiov_read_own(d, SOFTGPU_HANG_INFO, &fcn);
 	if (r == 0 && GPUIOV_FCN_IS_VF(fcn) && GPUIOV_FCN_VF_OF(fcn) < d->config.n_vfs)
-		gpuiov_emit(d, VGPU_EV_HANG, GPUIOV_FCN_VF_OF(fcn), 0, 0, now);
+		gpuiov_emit(d, VGPU_EV_HANG, GPUIOV_FCN_VF_OF(fcn), (fcn >> 8 & 0xff) != 0, 0, now);
 	return r;
 }
 

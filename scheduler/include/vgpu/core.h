@@ -86,7 +86,8 @@ enum vgpu_event_type {
 	VGPU_EV_REQUEST,     /* the guest of `vf` asks for window `code` */
 	VGPU_EV_RELEASE,     /* the guest of `vf` gives window `code` back */
 	VGPU_EV_GUEST_RESET, /* the guest's side has reset the function, or the tenant died */
-	VGPU_EV_HANG,	     /* the GPU reports that `vf` needs a reset */
+	VGPU_EV_HANG,	     /* the GPU reports that `vf` needs a reset; code 1: it will not answer the
+			      * command for `vf` */
 	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for `policy`. For a VF
 			      * that was found in use and is adopted, code: its enum vgpu_context,
 			      * value: 1 if its driver is up. For a new one VGPU_CTX_NONE and 0: it
