@@ -86,19 +86,18 @@ enum vgpu_event_type {
 	VGPU_EV_REQUEST,     /* the guest of `vf` asks for window `code` */
 	VGPU_EV_RELEASE,     /* the guest of `vf` gives window `code` back */
 	VGPU_EV_GUEST_RESET, /* the guest's side has reset the function, or the tenant died */
-	VGPU_EV_HANG,	/* the GPU reports that `vf` needs a reset; code 1: it will not answer the
-			 * command for `vf` */
-	VGPU_EV_ADD,	/* `vf` is configured; params: its parameters, for `policy`. For a VF
-			 * that was found in use and is adopted, code: its enum vgpu_context,
-			 * value: 1 if its driver is up. For a new one VGPU_CTX_NONE and 0: it
-			 * is scrubbed first */
-	VGPU_EV_SET_VF, /* params: new parameters of `vf`, for `policy` */
-	VGPU_EV_SET_POLICY, /* params: new parameters of the policy itself, for `policy` */
-	VGPU_EV_POLICY,	    /* change to `policy`, with its memory, params and vf_params */
-	VGPU_EV_RESET_VF,   /* an operator resets `vf`; ends back-off and quarantine */
-	VGPU_EV_START,	    /* begin to schedule */
-	VGPU_EV_STOP,	    /* issue no further command; the VF that runs keeps running */
-	VGPU_EV_CONDEMN,    /* the host has found the policy at fault; code: enum vgpu_fault */
+	VGPU_EV_HANG,	     /* the GPU says: `vf` needs a reset; code 1: it has a command to do */
+	VGPU_EV_ADD,	     /* `vf` is configured; params: its parameters, for `policy`. For a VF
+			      * that was found in use and is adopted, code: its enum vgpu_context,
+			      * value: 1 if its driver is up. For a new one VGPU_CTX_NONE and 0: it
+			      * is scrubbed first */
+	VGPU_EV_SET_VF,	     /* params: new parameters of `vf`, for `policy` */
+	VGPU_EV_SET_POLICY,  /* params: new parameters of the policy itself, for `policy` */
+	VGPU_EV_POLICY,	     /* change to `policy`, with its memory, params and vf_params */
+	VGPU_EV_RESET_VF,    /* an operator resets `vf`; ends back-off and quarantine */
+	VGPU_EV_START,	     /* begin to schedule */
+	VGPU_EV_STOP,	     /* issue no further command; the VF that runs keeps running */
+	VGPU_EV_CONDEMN,     /* the host has found the policy at fault; code: enum vgpu_fault */
 	VGPU_EV_HOLD, /* code 1: `vf` leaves the engine and stays off it, as if its driver were
 		       * not up, so that its memory can be moved; code 0 ends that, and so does
 		       * a reset or an exclusive window of `vf` */
