@@ -126,13 +126,13 @@ int main(void)
 {
 	uint32_t i, k;
 
-	puts("[");
+	puts("{\"bench\": \"governor\", \"results\": [");
 	for (i = 0; names[i]; i++)
 		for (k = 0; vgpu_builtin_policies[k]; k++)
 			if (strcmp(vgpu_builtin_policies[k]->name, names[i]) == 0) {
 				measure(vgpu_builtin_policies[k], 4, ",");
 				measure(vgpu_builtin_policies[k], 24, names[i + 1] ? "," : "");
 			}
-	puts("]");
+	puts("]}");
 	return 0;
 }

@@ -35,7 +35,7 @@ claimed=$(starts with | quantiles)
 hooked=$(starts without | quantiles)
 "$agent" 2>"$run/agent.log" &
 pids+=($!)
-await 20 grep -q following "$run/agent.log"
+await 20 grep -q "connected to libvirt" "$run/agent.log"
 virsh -q start with
 vf=$(json vm list | jq '.vms[0].vf')
 counts() { [ "$(json vf show "$vf" | jq .params.weight)" = "$1" ]; }
