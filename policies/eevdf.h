@@ -28,6 +28,7 @@ struct eevdf_vf {
 	bool admitted;
 	bool competes;	   /* it has work, and may run */
 	vgpu_nsec latency; /* service after which each request is due; 0: not configured */
+	uint64_t least;	   /* the shortest slice, in virtual time */
 	uint64_t deadline; /* the end of its request, in virtual time */
 	uint64_t eligible; /* the V at which it is eligible; valid while it is queued */
 	int64_t owed;	   /* what it owed when it began to wait, for its wait bound */
@@ -83,9 +84,9 @@ static inline uint64_t eevdf_due(const struct eevdf *e, const struct eevdf_vf *v
  * slack, preempting one VF some microseconds early would make all others ineligible, and noise
  * would decide the order of turns.
  */
-static inline uint64_t eevdf_eligible_at(const struct eevdf *e, const struct eevdf_vf *vf)
+static inline uint64_t eevdf_eligible_at(const struct eevdf_vf *vf)
 {
-	return vf->t.v - vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
+	return vf->t.v - vf->least;
 }
 
 /* Requires VF->eligible, as it is while the VF is queued. */
@@ -98,7 +99,7 @@ static inline void eevdf_queue(struct eevdf *e, uint32_t index)
 {
 	struct eevdf_vf *vf = &e->vfs[index];
 
-	vf->eligible = eevdf_eligible_at(e, vf);
+	vf->eligible = eevdf_eligible_at(vf);
 	if (eevdf_is_eligible(e, vf))
 		heap_insert(&e->ready, index, eevdf_due(e, vf));
 	else
@@ -145,8 +146,7 @@ static inline void eevdf_renew(const struct eevdf *e, struct eevdf_vf *vf)
 /* Moves the deadline on by whole requests, until there is room for a slice worth a switch. */
 static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
 {
-	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
-	int64_t missing = (int64_t)(vf->t.v + least - vf->deadline);
+	int64_t missing = (int64_t)(vf->t.v + vf->least - vf->deadline);
 	uint64_t request;
 
 	if (missing <= 0)
@@ -159,9 +159,8 @@ static inline void eevdf_advance(const struct eevdf *e, struct eevdf_vf *vf)
  * has moved on by. Else the VF's next slice would be as long as what was written off. */
 static inline void eevdf_retreat(const struct eevdf *e, struct eevdf_vf *vf)
 {
-	uint64_t least = vtime_distance((int64_t)e->facts->min_slice_ns, vf->t.weight);
 	uint64_t request = vtime_distance((int64_t)e->slice, vf->t.weight);
-	int64_t beyond = (int64_t)(vf->deadline - vf->t.v - least);
+	int64_t beyond = (int64_t)(vf->deadline - vf->t.v - vf->least);
 
 	if (beyond > 0)
 		vf->deadline -= (uint64_t)beyond / request * request;
@@ -237,6 +236,7 @@ static inline void eevdf_set(struct eevdf *e, uint32_t index, uint32_t weight, v
 	if (vf->t.member)
 		vtime_place(&e->t, &vf->t, weight, vtime_lag(&e->t, &vf->t));
 	vf->t.weight = weight;
+	vf->least = vtime_distance((int64_t)e->facts->min_slice_ns, weight);
 	if (heap_has(&e->leaving, index)) {
 		heap_remove(&e->leaving, index);
 		heap_insert(&e->leaving, index, vf->t.v);
@@ -292,7 +292,7 @@ static inline bool eevdf_would_be_first(struct eevdf *e)
 
 	if (others->n == 0)
 		return true;
-	own->eligible = eevdf_eligible_at(e, own);
+	own->eligible = eevdf_eligible_at(own);
 	eligible = eevdf_is_eligible(e, own);
 	if (eligible != (others == &e->ready))
 		return eligible;

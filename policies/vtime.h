@@ -20,7 +20,7 @@
 #include "vgpu/types.h"
 
 #define VTIME_SHIFT 20
-#define VTIME_REBASE (INT64_C(1) << 44)
+#define VTIME_REBASE_SHIFT 44 /* V is far from the base beyond 2^44 */
 
 /* Virtual time starts a tenth of a second before it wraps around, so that every run tests the wrap
  * (as Linux does with jiffies). */
@@ -79,10 +79,12 @@ static inline bool vtime_reached(const struct vtime *t, uint64_t at)
 /* Moves the base to V when V is far from it. */
 static inline void vtime_rebase(struct vtime *t)
 {
-	__int128 far = (__int128)t->weights * VTIME_REBASE;
+	/* |sum| is below 2^107: weights are at most 2^28, and one charge is at most 2^83. */
+	int64_t weights = (int64_t)t->weights;
 	uint64_t to;
 
-	if (t->sum < far && t->sum > -far)
+	if ((int64_t)(t->sum >> VTIME_REBASE_SHIFT) < weights &&
+	    (int64_t)((t->sum - 1) >> VTIME_REBASE_SHIFT) >= -weights)
 		return;
 	to = vtime_now(t);
 	t->sum -= (__int128)t->weights * (int64_t)(to - t->base);

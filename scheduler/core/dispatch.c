@@ -13,13 +13,21 @@ void dispatch_open(struct vgpu_core *core, const struct vgpu_pick *pick)
 	assert(!core->d.open);
 	core->d = (struct dispatch){
 		.open = true,
+		.orphan = false,
+		.lone = false,
+		.anew = false,
 		.vf = pick->vf,
 		.flags = pick->flags,
 		.waker = VGPU_NO_VF,
 		.early = VGPU_NO_VF,
+		.reason = VGPU_END_SLICE,
 		.not_before = pick->not_before,
 		.granted = pick->slice,
 		.late = pick->late,
+		.start = 0,
+		.end = 0,
+		.preempt_at = 0,
+		.natural_end = 0,
 		.yield_at = VGPU_NEVER,
 	};
 	core->vfs[pick->vf].ledger.dispatches++;
@@ -151,6 +159,10 @@ void dispatch_close(struct vgpu_core *core, enum vgpu_end reason)
 		.start = d->start ? d->start : core->now,
 		.end = core->now,
 		.granted = d->granted,
+		.used = 0,
+		.overrun = 0,
+		.charge = 0,
+		.switched = 0,
 	};
 
 	if (!d->open)

@@ -77,7 +77,8 @@ static void drop_ahead(struct vgpu_core *core)
 	if (core->ahead == 0)
 		return;
 	core->ahead = 0;
-	if (core->target != VGPU_NO_VF && core->target != core->resident)
+	if (core->target != VGPU_NO_VF && core->target != core->resident &&
+	    core->vfs[core->target].reset_comes)
 		ladder_catch_up(core, core->target);
 }
 
@@ -132,11 +133,8 @@ void ladder_reset(struct vgpu_core *core, uint32_t index, bool strike)
 void ladder_catch_up(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
-	bool strike = vf->reset_strike;
 
-	if (!vf->reset_comes)
-		return;
-	ladder_reset(core, index, strike);
+	ladder_reset(core, index, vf->reset_strike);
 }
 
 static void hang(struct vgpu_core *core, uint32_t index, uint64_t late)

@@ -59,7 +59,8 @@ void ledger_pay(struct vgpu_core *core, struct vf *vf)
 }
 
 /* A VF pays during its own window, too. */
-static void add_debt(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount)
+static __attribute__((noinline)) void add_debt(struct vgpu_core *core, struct vf *vf,
+					       vgpu_nsec amount)
 {
 	vgpu_nsec most = nsec_max(DEBT_MAX, WINDOW_CREDIT + core->config.window_max), beyond;
 
@@ -128,35 +129,22 @@ void ledger_share_out(struct vgpu_core *core)
 	}
 }
 
-/* For how long the VF has been waiting, with work; 0: it has none, or runs. */
-vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf)
+static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec elapsed)
 {
-	return nsec_past(core->now, vf->waiting_since);
-}
-
-static void add_run(struct vgpu_core *core, struct vf *vf, vgpu_nsec from, vgpu_nsec to)
-{
-	vgpu_nsec donated = 0;
+	vgpu_nsec from = core->now - elapsed, donated = 0;
 
 	/* In another VF's slot only the time within the grant is donated; the rest is overrun. */
 	if (core->d.open && core->d.flags & VGPU_PICK_DONATED)
-		donated = nsec_past(nsec_min(to, core->d.end), from);
+		donated = nsec_past(nsec_min(core->now, core->d.end), from);
 	vf->ledger.donated_ns += donated;
-	vf->ledger.run_ns += to - from - donated;
-	vf->open_run += to - from - donated;
+	vf->ledger.run_ns += elapsed - donated;
+	vf->open_run += elapsed - donated;
 }
 
-void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
+/* Most steps of a switch come at one instant or a few, so they do not pay for what this needs. */
+static __attribute__((noinline)) void spend(struct vgpu_core *core, vgpu_nsec elapsed)
 {
-	vgpu_nsec from = core->now, elapsed;
 	struct vf *resident, *target;
-
-	assert(now >= from); /* the caller's clock must be monotonic */
-	elapsed = now - from;
-	core->now = now;
-	core->ledger.wall_ns += elapsed;
-	if (elapsed == 0)
-		return;
 
 	switch (core->phase) {
 	case VGPU_PHASE_PARKED:
@@ -183,7 +171,7 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 			resident->ledger.exclusive_ns += elapsed;
 			add_debt(core, resident, elapsed);
 		} else {
-			add_run(core, resident, from, now);
+			add_run(core, resident, elapsed);
 		}
 		return;
 	case VGPU_PHASE_SAVE:
@@ -200,6 +188,17 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
 		break;
 	}
 	assert(false); /* all phases are handled above */
+}
+
+void ledger_advance(struct vgpu_core *core, vgpu_nsec now)
+{
+	vgpu_nsec elapsed = now - core->now;
+
+	assert(now >= core->now); /* the caller's clock must be monotonic */
+	core->now = now;
+	core->ledger.wall_ns += elapsed;
+	if (elapsed > 0)
+		spend(core, elapsed);
 }
 
 /* Charges up to AMOUNT of the present switch to a VF. */

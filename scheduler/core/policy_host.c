@@ -16,11 +16,6 @@
 
 #include "private.h"
 
-bool vf_is_runnable(const struct vf *vf)
-{
-	return vf->state == VGPU_VF_ACTIVE && vf->online && vf->busy;
-}
-
 static int64_t *row(int64_t *rows, uint32_t index)
 {
 	return rows + (size_t)index * VGPU_MAX_PARAMS;
@@ -363,13 +358,12 @@ int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *ev
 	memcpy(core->next_params, event->params, sizeof(core->next_params));
 	core->next_policy = policy;
 	core->next_memory = event->memory;
-	if (core->phase == VGPU_PHASE_PARKED && !core->d.open)
+	if (core->phase == VGPU_PHASE_PARKED && !core->d.open && policy_host_change_is_due(core))
 		policy_host_finish_change(core);
 	core->notes.wanted = true;
 	return 0;
 }
 
-/* The VF has run, or has no more work. */
 void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = core_vf(core, index);
@@ -383,11 +377,9 @@ void policy_host_had_turn(struct vgpu_core *core, uint32_t index)
 	core->round_stalls_at = core->now + ROUND_STALLS;
 }
 
-/* Whether a new policy waits and may take over. */
-bool policy_host_change_is_due(const struct vgpu_core *core)
+bool policy_host_change_may_begin(const struct vgpu_core *core)
 {
-	return core->next_policy &&
-	       (core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS);
+	return core->n_owed_turns == 0 || core->now - core->policy_since >= POLICY_STAYS;
 }
 
 void policy_host_finish_change(struct vgpu_core *core)
@@ -397,8 +389,6 @@ void policy_host_finish_change(struct vgpu_core *core)
 	void *old_memory = core->memory;
 	uint32_t i;
 
-	if (!policy_host_change_is_due(core))
-		return;
 	assert(!core->d.open);
 	core->n_owed_turns = 0;
 	core->policy_since = core->now;

@@ -213,7 +213,6 @@ vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf);
 void ledger_pay(struct vgpu_core *core, struct vf *vf);
 void ledger_share_out(struct vgpu_core *core);
 vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf);
-vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf);
 bool history_exceeds(struct history *h, uint32_t limit, vgpu_nsec span, vgpu_nsec now);
 
 /* policy_host.c */
@@ -225,11 +224,12 @@ int policy_host_add(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_vf(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_set_policy(struct vgpu_core *core, const struct vgpu_event *event);
 int policy_host_begin_change(struct vgpu_core *core, const struct vgpu_event *event);
-bool policy_host_change_is_due(const struct vgpu_core *core);
+/* Whether a new policy, which waits, may take over. */
+bool policy_host_change_may_begin(const struct vgpu_core *core);
 void policy_host_finish_change(struct vgpu_core *core);
+/* The VF has run, or has no more work. */
 void policy_host_had_turn(struct vgpu_core *core, uint32_t vf);
 int policy_host_condemn(struct vgpu_core *core, uint32_t fault);
-bool vf_is_runnable(const struct vf *vf);
 
 /* window.c */
 void window_enqueue(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
@@ -279,7 +279,7 @@ void ladder_overstay(struct vgpu_core *core, uint32_t vf);
  * being loaded waits until it is on the engine, and one of the VF that is being saved until it is
  * off it. */
 void ladder_reset(struct vgpu_core *core, uint32_t vf, bool strike);
-/* Resets a VF whose reset had to wait. */
+/* Resets a VF whose reset had to wait (reset_comes). */
 void ladder_catch_up(struct vgpu_core *core, uint32_t vf);
 /* Returns whether a reset is under way, or will be tried again; then another one has no effect. */
 bool ladder_is_resetting(const struct vf *vf);
@@ -355,6 +355,25 @@ static inline vgpu_nsec nsec_max(vgpu_nsec a, vgpu_nsec b)
 static inline vgpu_nsec nsec_past(vgpu_nsec a, vgpu_nsec b)
 {
 	return a > b ? a - b : 0;
+}
+
+/* Questions that each step asks. */
+
+static inline bool vf_is_runnable(const struct vf *vf)
+{
+	return vf->state == VGPU_VF_ACTIVE && vf->online && vf->busy;
+}
+
+/* For how long the VF has been waiting, with work; 0: it has none, or runs. */
+static inline vgpu_nsec ledger_waits(const struct vgpu_core *core, const struct vf *vf)
+{
+	return nsec_past(core->now, vf->waiting_since);
+}
+
+/* Whether a new policy waits and may take over. */
+static inline bool policy_host_change_is_due(const struct vgpu_core *core)
+{
+	return core->next_policy && policy_host_change_may_begin(core);
 }
 
 static inline vgpu_nsec nsec_add(vgpu_nsec a, vgpu_nsec b)

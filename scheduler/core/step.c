@@ -359,9 +359,15 @@ static const struct handler {
 	[VGPU_EV_VIOLATION] = {on_violation, A_VF},
 };
 
+static bool is_configured(struct vgpu_core *core, uint32_t index)
+{
+	const struct vf *vf = core_vf(core, index);
+
+	return vf && vf->state != VGPU_VF_ABSENT;
+}
+
 int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struct vgpu_output *out)
 {
-	const struct vf *vf = core_vf(core, event->vf);
 	const struct handler *handler = &handlers[event->type];
 	int r;
 
@@ -372,7 +378,7 @@ int vgpu_core_step(struct vgpu_core *core, const struct vgpu_event *event, struc
 	core->out = out;
 	core->notes = (struct notes){.waker = VGPU_NO_VF};
 	ledger_advance(core, event->now);
-	if (handler->subject != NOBODY && (!vf || vf->state == VGPU_VF_ABSENT)) {
+	if (handler->subject != NOBODY && !is_configured(core, event->vf)) {
 		core->ledger.stale_answers += handler->subject == ANSWER;
 		out->why = "no such VF";
 		return -EINVAL;

@@ -35,9 +35,10 @@ static enum vgpu_command command_of(const struct vgpu_core *core, enum vgpu_phas
 	return steps[phase].command;
 }
 
-static void act(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index, vgpu_nsec planned)
+static void act(struct vgpu_core *core, enum vgpu_command command, uint32_t index,
+		vgpu_nsec planned)
 {
-	core_act(core, VGPU_AC_COMMAND, index, command_of(core, phase, index));
+	core_act(core, VGPU_AC_COMMAND, index, command);
 	core->out->actions[core->out->n_actions - 1].planned = planned;
 }
 
@@ -55,7 +56,7 @@ static bool issue(struct vgpu_core *core, enum vgpu_phase phase, uint32_t index,
 		core->ahead--;
 		return false;
 	}
-	act(core, phase, index, planned);
+	act(core, command, index, planned);
 	return true;
 }
 
@@ -67,11 +68,11 @@ static void issue_ahead(struct vgpu_core *core, enum vgpu_phase phase)
 	if (!core->config.chains || core->target == VGPU_NO_VF)
 		return;
 	if (phase == VGPU_PHASE_SAVE) {
-		act(core, VGPU_PHASE_LOAD, core->target, 0);
+		act(core, command_of(core, VGPU_PHASE_LOAD, core->target), core->target, 0);
 		core->ahead++;
 	}
 	if (!d->open || d->not_before <= core->now) {
-		act(core, VGPU_PHASE_START, core->target, d->open ? d->not_before : 0);
+		act(core, VGPU_CMD_RUN, core->target, d->open ? d->not_before : 0);
 		core->ahead++;
 	}
 }
@@ -201,7 +202,8 @@ static void saved(struct vgpu_core *core, uint32_t index)
 	}
 	/* If the engine was to be parked, another VF may have got work meanwhile. */
 	core->resident = VGPU_NO_VF;
-	ladder_catch_up(core, index);
+	if (vf->reset_comes)
+		ladder_catch_up(core, index);
 	core->notes.go_on = true;
 }
 
@@ -297,14 +299,16 @@ static void go_to_target(struct vgpu_core *core)
 		issue_ahead(core, VGPU_PHASE_LOAD);
 	core->resident = core->target;
 	core->in_window = !core->d.open;
-	ladder_catch_up(core, core->resident);
+	if (core->vfs[core->resident].reset_comes)
+		ladder_catch_up(core, core->resident);
 }
 
 /* Chooses what is next: an exclusive window that waits, else the policy's pick. False: nothing,
  * park until pick->park_until. */
 static bool choose(struct vgpu_core *core, struct vgpu_pick *pick)
 {
-	policy_host_finish_change(core);
+	if (policy_host_change_is_due(core))
+		policy_host_finish_change(core);
 	core->target = window_pop(core);
 	if (core->target != VGPU_NO_VF)
 		return true;
@@ -330,8 +334,9 @@ static void adopt(struct vgpu_core *core)
 	}
 }
 
-/* No VF runs: goes to the target, or chooses one. */
-static void go_on(struct vgpu_core *core)
+/* No VF runs: goes to the target, or chooses one. Most steps end without that, and are not to save
+ * the registers that this needs. */
+static __attribute__((noinline)) void go_on(struct vgpu_core *core)
 {
 	const struct vf *on = core_vf(core, core->resident);
 	struct vgpu_pick pick;
@@ -373,7 +378,6 @@ static void end_grant(struct vgpu_core *core)
 void switch_settle(struct vgpu_core *core)
 {
 	const struct notes *n = &core->notes;
-
 	bool waits = core->phase == VGPU_PHASE_PARKED && core->started;
 
 	if (n->go_on || (waits && (n->wanted || n->anew))) {

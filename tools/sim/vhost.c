@@ -144,53 +144,86 @@ static void check(struct vhost *h)
 			   vgpu_phase_names[core.phase]);
 }
 
-static void mix(struct vhost *h, uint64_t v)
+/* VF runs, for a grant of R. */
+static void look_run(struct vhost *h, const struct vgpu_record *r)
 {
-	h->hash = (h->hash ^ v) * UINT64_C(1099511628211);
+	struct vhost_vf *vf = &h->vfs[r->vf];
+
+	if (r->a > h->config.max_slice)
+		vhost_fail(h, "VF %u: granted %llu ns, beyond the longest slice", r->vf,
+			   (unsigned long long)r->a);
+	vf->last_start = r->t;
+	vf->dispatches++;
+	h->running = r->vf;
+	h->switches++;
+	if (vf->work == VHOST_SLEEPER && vf->busy) {
+		vf->next_change = h->now + r->a / 20 * 19;
+		vhost_touch(h, r->vf);
+	}
+	if (h->log_n < h->log_max)
+		h->log[h->log_n++] = (struct vhost_dispatch){r->vf, r->t, VGPU_NEVER, r->a};
 }
 
-static void look(struct vhost *h, const struct vgpu_record *r)
+static void look_stop(struct vhost *h, const struct vgpu_record *r)
 {
-	struct vhost_vf *vf;
-	vgpu_nsec bound;
+	/* Invariant 2: a VF overruns its grant by at most late timers and the grace. */
+	vgpu_nsec bound = h->timer_late.max + h->config.grace + h->timer_late.max;
 
-	mix(h, r->t);
-	mix(h, (uint64_t)r->type << 32 | r->vf);
-	mix(h, r->a);
-	if (r->type == VGPU_REC_RUN) {
-		if (r->a > h->config.max_slice)
-			vhost_fail(h, "VF %u: granted %llu ns, beyond the longest slice", r->vf,
-				   (unsigned long long)r->a);
-		vf = &h->vfs[r->vf];
-		vf->last_start = r->t;
-		vf->dispatches++;
-		h->running = r->vf;
-		h->switches++;
-		if (vf->work == VHOST_SLEEPER && vf->busy) {
-			vf->next_change = h->now + r->a / 20 * 19;
-			vhost_touch(h, r->vf);
+	if (r->a == 0)
+		return;
+	if (r->b > bound)
+		vhost_fail(h, "VF %u: overran by %llu ns", r->vf, (unsigned long long)r->b);
+	h->running = VGPU_NO_VF;
+	if (h->log_n > 0 && h->log[h->log_n - 1].end == VGPU_NEVER)
+		h->log[h->log_n - 1].end = r->t;
+}
+
+static void look_window_end(struct vhost *h, const struct vgpu_record *r)
+{
+	if (r->a > h->config.window_max + h->timer_late.max)
+		vhost_fail(h, "VF %u: its window took %llu ns", r->vf, (unsigned long long)r->a);
+}
+
+static void look_hang(struct vhost *h, const struct vgpu_record *r)
+{
+	if (r->code == VGPU_PHASE_IDLE && r->a > h->config.grace + h->timer_late.max)
+		vhost_fail(h, "VF %u: found to hang after %llu ns", r->vf,
+			   (unsigned long long)r->a);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t v)
+{
+	return (hash ^ v) * UINT64_C(1099511628211);
+}
+
+/* Hashes the step's records, and learns from them. */
+static void look(struct vhost *h)
+{
+	const struct vgpu_record *r = h->out.records, *end = r + h->out.n_records;
+	uint64_t hash = h->hash;
+
+	for (; r < end; r++) {
+		hash = mix(hash, r->t);
+		hash = mix(hash, (uint64_t)r->type << 32 | r->vf);
+		hash = mix(hash, r->a);
+		switch (r->type) {
+		case VGPU_REC_RUN:
+			look_run(h, r);
+			break;
+		case VGPU_REC_STOP:
+			look_stop(h, r);
+			break;
+		case VGPU_REC_WINDOW_END:
+			look_window_end(h, r);
+			break;
+		case VGPU_REC_HANG:
+			look_hang(h, r);
+			break;
+		default:
+			break;
 		}
-		if (h->log_n < h->log_max)
-			h->log[h->log_n++] = (struct vhost_dispatch){r->vf, r->t, VGPU_NEVER, r->a};
-	} else if (r->type == VGPU_REC_STOP && r->a > 0) {
-		/* Invariant 2: a VF overruns its grant by at most late timers and the grace. */
-		bound = h->timer_late.max + h->config.grace + h->timer_late.max;
-		if (r->b > bound)
-			vhost_fail(h, "VF %u: overran by %llu ns", r->vf, (unsigned long long)r->b);
-		h->running = VGPU_NO_VF;
-		if (h->log_n > 0 && h->log[h->log_n - 1].end == VGPU_NEVER)
-			h->log[h->log_n - 1].end = r->t;
-	} else if (r->type == VGPU_REC_WINDOW_END) {
-		bound = h->config.window_max + h->timer_late.max;
-		if (r->a > bound)
-			vhost_fail(h, "VF %u: its window took %llu ns", r->vf,
-				   (unsigned long long)r->a);
-	} else if (r->type == VGPU_REC_HANG && r->code == VGPU_PHASE_IDLE) {
-		bound = h->config.grace + h->timer_late.max;
-		if (r->a > bound)
-			vhost_fail(h, "VF %u: found to hang after %llu ns", r->vf,
-				   (unsigned long long)r->a);
 	}
+	h->hash = hash;
 }
 
 const struct vgpu_policy_ops *vhost_policy(const struct vhost *h)
@@ -201,28 +234,32 @@ const struct vgpu_policy_ops *vhost_policy(const struct vhost *h)
 	return view.next_policy ? view.next_policy : view.policy;
 }
 
-int vhost_event(struct vhost *h, const struct vgpu_event *event)
+int vhost_step(struct vhost *h, const struct vgpu_event *event)
 {
-	struct vgpu_event e = *event;
+	int r = vgpu_core_step(h->core, event, &h->out);
 	uint32_t i;
-	int r;
 
-	e.now = h->now;
-	if (e.params && !e.policy)
-		e.policy = vhost_policy(h);
-	r = vgpu_core_step(h->core, &e, &h->out);
 	h->steps++;
 	if (h->gpu_memory)
 		memory_core_stepped(h);
-	for (i = 0; i < h->out.n_records; i++)
-		look(h, &h->out.records[i]);
+	look(h);
 	for (i = 0; i < h->out.n_actions; i++)
 		device_act(h, &h->out.actions[i]);
 	if (!h->unchecked)
 		check(h);
 	if (h->monitor)
-		monitor_step(h->monitor, &e);
+		monitor_step(h->monitor, event);
 	return r;
+}
+
+int vhost_event(struct vhost *h, const struct vgpu_event *event)
+{
+	struct vgpu_event e = *event;
+
+	e.now = h->now;
+	if (e.params && !e.policy)
+		e.policy = vhost_policy(h);
+	return vhost_step(h, &e);
 }
 
 /* Configures a VF; if the policy refuses it, keeps the reason. */
@@ -391,15 +428,21 @@ static void due(struct vhost *h, uint32_t i)
 	vhost_touch(h, i);
 }
 
+/* The command in flight is done. */
+static void answer(struct vhost *h)
+{
+	struct vgpu_event done = device_done(h);
+
+	vhost_step(h, &done);
+	if (h->running != VGPU_NO_VF && h->vfs[h->running].last_start == h->now)
+		device_faults(h, h->running);
+}
+
+/* Does what happens first at this instant. LEFT: tenant_left() */
 static void fire(struct vhost *h, const vgpu_nsec *left)
 {
-	struct vgpu_event done;
-
 	if (h->command_at <= h->now) {
-		done = device_done(h);
-		vhost_event(h, &done);
-		if (h->running != VGPU_NO_VF && h->vfs[h->running].last_start == h->now)
-			device_faults(h, h->running);
+		answer(h);
 	} else if (h->gpu_memory && memory_next(h) <= h->now) {
 		memory_due(h);
 	} else if (h->due.n && h->due.entries[0].key <= h->now) {
@@ -436,31 +479,45 @@ static void arm(struct vhost *h)
 	h->timer_for = deadline;
 }
 
-bool vhost_goes_on(const struct vhost *h)
+static inline bool goes_on(const struct vhost *h)
 {
 	return (h->violations == 0 || h->goes_on) &&
 	       (h->most_steps == 0 || h->steps < h->most_steps);
 }
 
+bool vhost_goes_on(const struct vhost *h)
+{
+	return goes_on(h);
+}
+
+/* Moves to the next instant at which anything happens, and does what happens first; false: that is
+ * after UNTIL. */
+static bool move_on(struct vhost *h, vgpu_nsec until)
+{
+	vgpu_nsec *left = tenant_left(h), next = earliest(h, left);
+
+	if (next > until)
+		return false;
+	if (next < h->now)
+		next = h->now;
+	tenant_works(h, left, next);
+	h->now = next;
+	fire(h, left);
+	return true;
+}
+
 void vhost_run(struct vhost *h, vgpu_nsec until)
 {
-	vgpu_nsec next, *left;
-
-	while (vhost_goes_on(h)) {
+	while (goes_on(h)) {
 		arm(h);
-		left = tenant_left(h);
-		next = earliest(h, left);
-		if (next > until)
+		if (h->command_at <= h->now) /* it comes first, and no time passes */
+			answer(h);
+		else if (!move_on(h, until))
 			break;
-		if (next < h->now)
-			next = h->now;
-		tenant_works(h, left, next);
-		h->now = next;
-		fire(h, left);
 		if (h->gpu_memory)
 			memory_follow(h);
 	}
-	if (h->now < until && vhost_goes_on(h)) {
+	if (h->now < until && goes_on(h)) {
 		tenant_works(h, tenant_left(h), until);
 		h->now = until;
 	}

@@ -113,6 +113,13 @@ struct vhost_dispatch {
 	vgpu_nsec start, end, granted;
 };
 
+/* A command in flight, and the answer to it. */
+struct vhost_command {
+	uint32_t vf;
+	uint32_t code; /* enum vgpu_command */
+	int64_t status;
+};
+
 #define VHOST_CHAIN 3
 
 struct vhost {
@@ -138,7 +145,7 @@ struct vhost {
 	vgpu_nsec command_at, timer_at;
 	vgpu_nsec timer_for; /* the deadline for which the timer is armed */
 	vgpu_nsec armed;     /* when it was armed */
-	struct vgpu_event command;
+	struct vhost_command command;
 	struct vgpu_action chain[VHOST_CHAIN]; /* commands that follow the one in flight */
 	uint32_t chain_n, chain_at;
 	uint64_t command_step; /* the step in which the last command was issued */

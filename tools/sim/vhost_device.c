@@ -3,6 +3,19 @@
 
 #include "vhost_private.h"
 
+/* No other VF's context is on the engine. */
+static __attribute__((noinline)) void check_alone(struct vhost *h, const struct vgpu_action *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < h->n_vfs; i++)
+		if (i != a->vf && h->vfs[i].context != VGPU_CTX_NONE &&
+		    h->vfs[i].context != VGPU_CTX_SAVED && h->vfs[i].reset_at == VGPU_NEVER &&
+		    h->vfs[i].context != VGPU_CTX_BROKEN)
+			vhost_fail(h, "%s for VF %u while VF %u is %s", vgpu_command_names[a->code],
+				   a->vf, i, vgpu_context_names[h->vfs[i].context]);
+}
+
 /* Begins a command. The legal order is checked here, independently of the core. */
 static void begin(struct vhost *h, const struct vgpu_action *a)
 {
@@ -18,17 +31,12 @@ static void begin(struct vhost *h, const struct vgpu_action *a)
 	};
 	struct vhost_vf *vf = &h->vfs[a->vf];
 	vgpu_nsec took = 0;
-	uint32_t i;
 
-	if (h->vfs[a->vf].context != legal[a->code].before)
+	if (vf->context != legal[a->code].before)
 		vhost_fail(h, "%s for VF %u, whose context is %s", vgpu_command_names[a->code],
-			   a->vf, vgpu_context_names[h->vfs[a->vf].context]);
-	for (i = 0; i < h->n_vfs && !h->unchecked; i++)
-		if (i != a->vf && h->vfs[i].context != VGPU_CTX_NONE &&
-		    h->vfs[i].context != VGPU_CTX_SAVED && h->vfs[i].reset_at == VGPU_NEVER &&
-		    h->vfs[i].context != VGPU_CTX_BROKEN)
-			vhost_fail(h, "%s for VF %u while VF %u is %s", vgpu_command_names[a->code],
-				   a->vf, i, vgpu_context_names[h->vfs[i].context]);
+			   a->vf, vgpu_context_names[vf->context]);
+	if (!h->unchecked)
+		check_alone(h, a);
 	switch (a->code) {
 	case VGPU_CMD_IDLE:
 		took = draw(h, chance(h, vf->rare_ppm) ? vf->rare : vf->late);
@@ -55,19 +63,18 @@ static void begin(struct vhost *h, const struct vgpu_action *a)
 	}
 	if (h->gpu_memory)
 		memory_command(h, a->vf, (enum vgpu_command)a->code);
-	h->command =
-		(struct vgpu_event){.type = VGPU_EV_DONE, .vf = a->vf, .code = a->code, .value = 0};
+	h->command = (struct vhost_command){.vf = a->vf, .code = a->code};
 	if (chance(h, h->command_fails_ppm)) {
-		h->command.value = 2;
+		h->command.status = 2;
 		h->command_at = h->now + took;
 		return;
 	}
 	if (a->code == VGPU_CMD_IDLE && (vf->hangs_next || chance(h, vf->hang_ppm))) {
 		vf->hangs_next = false;
-		h->vfs[a->vf].context = VGPU_CTX_BROKEN;
+		vf->context = VGPU_CTX_BROKEN;
 		return;
 	}
-	h->vfs[a->vf].context = legal[a->code].after;
+	vf->context = legal[a->code].after;
 	h->command_at = h->now + took;
 }
 
@@ -99,18 +106,22 @@ static void drop(struct vhost *h)
 
 struct vgpu_event device_done(struct vhost *h)
 {
-	struct vgpu_event done = h->command;
+	struct vhost_command done = h->command;
 	const struct vgpu_action *next = &h->chain[h->chain_at];
 
 	h->command_at = VGPU_NEVER;
-	if (done.value != 0 || h->chain_at == h->chain_n ||
+	if (done.status != 0 || h->chain_at == h->chain_n ||
 	    h->vfs[next->vf].context == VGPU_CTX_BROKEN) {
 		drop(h);
 	} else {
 		h->chain_at++;
 		begin(h, next);
 	}
-	return done;
+	return (struct vgpu_event){.now = h->now,
+				   .type = VGPU_EV_DONE,
+				   .vf = done.vf,
+				   .code = done.code,
+				   .value = done.status};
 }
 
 void device_forget(struct vhost *h, uint32_t vf)
@@ -135,14 +146,12 @@ static vgpu_nsec window_length(struct vhost *h, const struct vhost_vf *vf)
 	return draw(h, vf->window.max ? vf->window : h->window);
 }
 
-void device_act(struct vhost *h, const struct vgpu_action *a)
+/* Carries out what is not a command. */
+static void act(struct vhost *h, const struct vgpu_action *a)
 {
 	int i;
 
 	switch (a->type) {
-	case VGPU_AC_COMMAND:
-		command(h, a);
-		return; /* nothing of it is due without an event of the core */
 	case VGPU_AC_RESET:
 		if (h->vfs[a->vf].reset_at != VGPU_NEVER)
 			vhost_fail(h, "VF %u: two resets at once", a->vf);
@@ -182,10 +191,19 @@ void device_act(struct vhost *h, const struct vgpu_action *a)
 		free(a->memory);
 		break;
 	case VGPU_AC_ACCESS:
+	case VGPU_AC_COMMAND:
 		break;
 	}
 	if (a->vf < h->n_vfs)
 		vhost_touch(h, a->vf);
+}
+
+void device_act(struct vhost *h, const struct vgpu_action *a)
+{
+	if (a->type == VGPU_AC_COMMAND)
+		command(h, a); /* nothing of it is due without an event of the core */
+	else
+		act(h, a);
 }
 
 void vhost_guest_reset(struct vhost *h, uint32_t vf)

@@ -20,10 +20,14 @@ static inline vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
+/* Steps the core by EVENT, which is complete, and carries out its actions. */
+int vhost_step(struct vhost *h, const struct vgpu_event *event);
+
 static inline void event_vf(struct vhost *h, enum vgpu_event_type type, uint32_t vf, uint32_t code,
 			    int64_t value)
 {
-	vhost_event(h, &(struct vgpu_event){.type = type, .vf = vf, .code = code, .value = value});
+	vhost_step(h, &(struct vgpu_event){
+			      .now = h->now, .type = type, .vf = vf, .code = code, .value = value});
 }
 
 /* The device (vhost_device.c): carries out an action of the core. */
@@ -37,11 +41,37 @@ void device_reset_is_done(struct vhost *h, uint32_t vf);
 /* Draws faults in mid-slice for VF, which has just begun to run. */
 void device_faults(struct vhost *h, uint32_t vf);
 
-/* The tenants (vhost_tenant.c). Returns the engine time that the running VF's job still needs;
- * NULL: it never ends. */
-vgpu_nsec *tenant_left(const struct vhost *h);
+/* The VF's present job, or NULL. */
+static inline struct vhost_job *vhost_job(const struct vhost_vf *vf)
+{
+	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
+					      : NULL;
+}
+
+/* Returns the engine time that the running VF's job still needs; NULL: it never ends. */
+static inline vgpu_nsec *tenant_left(const struct vhost *h)
+{
+	struct vhost_job *job;
+
+	if (h->running == VGPU_NO_VF || !h->vfs[h->running].busy)
+		return NULL;
+	job = vhost_job(&h->vfs[h->running]);
+	return job ? &job->left : NULL;
+}
+
 /* The running VF works until TO. LEFT: tenant_left() */
-void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to);
+static inline void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to)
+{
+	vgpu_nsec done;
+
+	if (!left)
+		return;
+	done = sooner(*left, to - h->now);
+	*left -= done;
+	h->vfs[h->running].queued -= done;
+}
+
+/* The tenants (vhost_tenant.c). */
 /* VF's present job is done: it may have another, or think. */
 void tenant_job_done(struct vhost *h, uint32_t vf);
 /* VF's driver gives its exclusive window back. */

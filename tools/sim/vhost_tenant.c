@@ -4,39 +4,11 @@
 #include "monitor.h"
 #include "vhost_private.h"
 
-/* The VF's present job, or NULL. */
-static struct vhost_job *job(const struct vhost_vf *vf)
-{
-	return vf->jobs_head != vf->jobs_tail ? &vf->jobs[vf->jobs_head & (vf->jobs_size - 1)]
-					      : NULL;
-}
-
-vgpu_nsec *tenant_left(const struct vhost *h)
-{
-	const struct vhost_vf *vf;
-
-	if (h->running == VGPU_NO_VF)
-		return NULL;
-	vf = &h->vfs[h->running];
-	return vf->busy && job(vf) ? &job(vf)->left : NULL;
-}
-
 vgpu_nsec vhost_pending(const struct vhost *h, uint32_t vf)
 {
-	const struct vhost_job *at = job(&h->vfs[vf]);
+	const struct vhost_job *at = vhost_job(&h->vfs[vf]);
 
 	return at && !at->prep ? h->now - at->arrived : 0;
-}
-
-void tenant_works(struct vhost *h, vgpu_nsec *left, vgpu_nsec to)
-{
-	vgpu_nsec done;
-
-	if (!left)
-		return;
-	done = sooner(*left, to - h->now);
-	*left -= done;
-	h->vfs[h->running].queued -= done;
 }
 
 static void add_job(struct vhost_vf *vf, vgpu_nsec now, vgpu_nsec length, bool prep)
@@ -84,7 +56,7 @@ static bool item(struct vhost *h, uint32_t i, const struct vhost_item *it)
 			it->kind == VHOST_PREP);
 		return true;
 	case VHOST_THINK:
-		vf->next_change = job(vf) ? VGPU_NEVER : h->now + it->value;
+		vf->next_change = vhost_job(vf) ? VGPU_NEVER : h->now + it->value;
 		return false;
 	case VHOST_DEPART:
 		vf->stays_down = true;
@@ -124,13 +96,13 @@ static void script(struct vhost *h, uint32_t i)
 		if (it->kind != VHOST_ARRIVE &&
 		    !vf->up) /* the script goes on when the driver is up */
 			break;
-		if (it->kind == VHOST_THINK && job(vf))
+		if (it->kind == VHOST_THINK && vhost_job(vf))
 			break; /* the script goes on when the VF is out of work */
 		vf->item++;
 		if (!item(h, i, it))
 			break;
 	}
-	if (vf->up && job(vf))
+	if (vf->up && vhost_job(vf))
 		set_busy(h, i, true);
 }
 
@@ -142,13 +114,13 @@ static void ticks(struct vhost *h, uint32_t i)
 	if (vf->tick == 0)
 		vf->tick = h->now + draw(h, (struct vhost_range){1, vf->period.max});
 	for (; vf->tick <= h->now; vf->tick += draw(h, vf->period)) {
-		if (job(vf))
+		if (vhost_job(vf))
 			vf->missed++;
 		else
 			add_job(vf, vf->tick, draw(h, vf->burst) + 1, false);
 	}
 	vf->next_change = vf->tick;
-	if (job(vf))
+	if (vhost_job(vf))
 		set_busy(h, i, true);
 }
 
@@ -182,7 +154,7 @@ void tenant_lives(struct vhost *h, uint32_t i)
 		set_busy(h, i, !vf->busy);
 		return;
 	case VHOST_BURSTS:
-		if (!job(vf))
+		if (!vhost_job(vf))
 			add_job(vf, h->now, draw(h, vf->burst) + 1, false);
 		set_busy(h, i, true);
 		return;
@@ -204,10 +176,10 @@ void tenant_job_done(struct vhost *h, uint32_t i)
 {
 	struct vhost_vf *vf = &h->vfs[i];
 
-	if (!job(vf)->prep && vf->n_latencies < vf->max_latencies)
-		vf->latencies[vf->n_latencies++] = h->now - job(vf)->arrived;
+	if (!vhost_job(vf)->prep && vf->n_latencies < vf->max_latencies)
+		vf->latencies[vf->n_latencies++] = h->now - vhost_job(vf)->arrived;
 	vf->jobs_head++;
-	if (job(vf))
+	if (vhost_job(vf))
 		return;
 	if (vf->work == VHOST_BURSTS)
 		vf->next_change = h->now + draw(h, vf->think);
