@@ -141,6 +141,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	code 4 as 65534 gpu list; says "permission denied: you are not in group $group"
 	code 0 as "$(getent group "$group" | cut -d: -f3)" gpu list
 	code 4 as "$(getent group "$group" | cut -d: -f3)" policy set fair; says "policy.set: only root may do this"
+	code 0 as "$(getent group "$group" | cut -d: -f3)" policy explain fair
+	code 1 as "$(getent group "$group" | cut -d: -f3)" policy explain other; says "policy other: it is neither built in nor loaded"
 else
 	echo "skipped: needs root and setpriv to be another user"
 fi
