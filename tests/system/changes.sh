@@ -66,6 +66,7 @@ promises() { json policy explain "$@" | jq -c '[.policy, .in_force, [.vfs[] | [.
 bounds() { json policy explain "$@" | jq -c '[.vfs[].lag_bound_ns, .vfs[].wait_bound_ns]'; }
 would=$(promises wdrr)
 before=$(bounds wdrr)
+[ "$(json policy explain qos | jq -c '.vfs[1].params | [.weight, .min_ppm]')" = "[350,0]" ] || fail "qos would not have VF 1's weight alone: $(json policy explain qos)"
 policy_is fair
 [ "$(promises)" = "$(promises fair)" ] || fail "explain fair is not about the policy in force: $(promises fair)"
 [ "$(jq -r '.[2][1][0] * 550 == 350' <<<"$would")" = true ] || fail "wdrr would not promise VF 1 its present weight: $would"
