@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Runs the commands of docs/first-vm.md for the software GPU, in namespaces of their own, and compares what they print with what
-# the document shows. Instead of systemd, a stand-in starts what ExecStart= of our unit files says.
+# Runs the commands of docs/first-vm.md for the software GPU, and those of README.md for a VM, in namespaces of their own, and
+# compares what they print with what the documents show. Instead of systemd, a stand-in starts what ExecStart= of our unit files
+# says.
 here=$(cd "$(dirname "$0")" && pwd)
 agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
 [ -x "$agent" ] || { echo "skipped: vgpud-libvirt is not built: libvirt's headers are missing"; exit 77; }
@@ -65,6 +66,9 @@ sed -i 's/--engine cuda/--engine host/' page.md
 for section in softgpu "CUDA worker"; do
 	"$here/run-page.py" ${SHOW:+--show} page.md "$section" || fail "docs/first-vm.md shows something else than the programs print"
 done
+# README.md has the same VM, as it was defined.
+"$agent" set vm1 weight=200 >/dev/null || fail "vm1 does not get its former weight"
+"$here/run-page.py" ${SHOW:+--show} "$here/../../README.md" "One VM, from its XML to its end" || fail "README.md shows something else than the programs print"
 cd /
 for unit in "$run"/*.pid; do kill "$(cat "$unit")"; done
 stop_libvirtd TERM
