@@ -164,7 +164,7 @@ void vfio_doctor(doctor_report *report, void *data)
 	check_interface(&d);
 	n = pci_list_gpus(gpus, MAX_GPUS);
 	if (n <= 0)
-		report(data, DOCTOR_NOTE, "GPUs", "no PCI function is a GPU",
+		report(data, DOCTOR_NOTE, DOCTOR_NO_GPU, "no PCI function is a GPU",
 		       "softgpu, the software GPU, needs none");
 	for (i = 0; i < n && i < (int)MAX_GPUS; i++)
 		check_gpu(&d, &gpus[i]);

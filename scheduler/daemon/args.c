@@ -88,3 +88,20 @@ int call_params(const struct call *call, const struct vgpu_param *table, int64_t
 	memcpy(values, copy, sizeof(copy));
 	return 0;
 }
+
+int call_look_begin(struct control *control, struct call *call, struct vgpu_error *err)
+{
+	int r = call_find_gpu(control, call, err);
+
+	if (r < 0)
+		return r;
+	call->request.ask = ENGINE_SNAPSHOT;
+	call->request.snapshot = &call->snapshot;
+	return call_send(call, err);
+}
+
+void put_bound(json *o, const char *key, vgpu_nsec value)
+{
+	json_object_object_add(o, key,
+			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
+}

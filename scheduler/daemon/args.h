@@ -11,6 +11,8 @@ typedef struct json_object json;
 /* Sets call->gpu and *VF from the call's arguments. Return 0, or -errno with the reason in ERR. */
 int call_find_gpu(struct control *control, struct call *call, struct vgpu_error *err);
 int call_find_vf(struct call *call, uint32_t *vf, struct vgpu_error *err);
+/* The begin of methods that answer from a view of the GPU: asks the engine for call->snapshot. */
+int call_look_begin(struct control *control, struct call *call, struct vgpu_error *err);
 /* Returns the argument NAME, or OTHERWISE if it was not given. */
 int64_t call_int(const struct call *call, const char *name, int64_t otherwise);
 /* Returns the text of the argument NAME, which is the call's, or NULL. */
@@ -21,5 +23,7 @@ int call_params(const struct call *call, const struct vgpu_param *table, int64_t
 		struct vgpu_error *err);
 /* Returns VALUES by their names in TABLE, as an object that the caller frees. */
 json *params_json(const struct vgpu_param *table, const int64_t *values);
+/* Adds a bound, nanoseconds; null if it is VGPU_NEVER. */
+void put_bound(json *o, const char *key, vgpu_nsec value);
 
 #endif

@@ -57,6 +57,7 @@ struct call {
 	struct engine_snapshot snapshot;
 	/* new values, which the engine reads while the call is under way */
 	const struct vgpu_policy_ops *policy; /* the policy that the client named, or NULL */
+	bool would_be; /* of policy.explain: the snapshot has promises of a trial */
 	int64_t params[VGPU_MAX_PARAMS];
 	int64_t vf_params[VGPU_GPU_MAX_VFS][VGPU_MAX_PARAMS];
 };

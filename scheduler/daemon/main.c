@@ -13,6 +13,7 @@
  *   hook.c             the method of libvirt's hook
  *   history.c          the methods that show what has happened
  *   policy_methods.c   the methods policy.*, and vf.set
+ *   policy_explain.c   what a policy promises, or would promise
  *   config_methods.c   the methods config.*
  *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run

@@ -14,28 +14,11 @@
 #include "lease.h"
 #include "memory_methods.h"
 #include "methods.h"
+#include "policy_explain.h"
 #include "policy_methods.h"
 #include "reconcile.h"
 #include "vm.h"
 #include "vm_check.h"
-
-/* Adds a bound; null if there is none. */
-static void put_bound(json *o, const char *key, vgpu_nsec value)
-{
-	json_object_object_add(o, key,
-			       value == VGPU_NEVER ? NULL : json_object_new_int64((int64_t)value));
-}
-
-static int begin_snapshot(struct control *control, struct call *call, struct vgpu_error *err)
-{
-	int r = call_find_gpu(control, call, err);
-
-	if (r < 0)
-		return r;
-	call->request.ask = ENGINE_SNAPSHOT;
-	call->request.snapshot = &call->snapshot;
-	return call_send(call, err);
-}
 
 static json *quantiles(const struct histogram *h)
 {
@@ -176,7 +159,7 @@ static int begin_vf_show(struct control *control, struct call *call, struct vgpu
 		r = call_find_vf(call, &vf, err);
 	if (r != 0)
 		return r;
-	return begin_snapshot(control, call, err);
+	return call_look_begin(control, call, err);
 }
 
 static json *finish_vf_show(struct call *call)
@@ -466,12 +449,12 @@ int method_check(const struct method *method, struct json_object *args, struct v
 const struct method methods[] = {
 	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
 	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
-	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, begin_snapshot, gpu_json},
+	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, call_look_begin, gpu_json},
 	{"vf.list",
 	 ACCESS_READ,
 	 "list the VFs of a GPU",
 	 {GPU_ARG},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_vf_list},
 	{"vf.show", ACCESS_READ, "show a VF", {GPU_ARG, VF_ARG}, begin_vf_show, finish_vf_show},
 	{"vf.set",
@@ -491,7 +474,7 @@ const struct method methods[] = {
 	 ACCESS_READ,
 	 "show which VF has which part of a GPU's memory",
 	 {GPU_ARG},
-	 begin_snapshot,
+	 call_look_begin,
 	 memory_json},
 	{"memory.plan",
 	 ACCESS_READ,
@@ -570,8 +553,16 @@ const struct method methods[] = {
 	 ACCESS_READ,
 	 "show the policy of a GPU",
 	 {GPU_ARG},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_policy_show},
+	{"policy.explain",
+	 ACCESS_READ,
+	 "show what a policy promises, or would promise, to each VF of a GPU",
+	 {GPU_ARG,
+	  {"policy", ARG_STRING, 0, 0, false, "the policy; without it, the one in force"},
+	  PARAMS_ARG(false, "name and value of parameters that it would have")},
+	 policy_explain_begin,
+	 policy_explain_finish},
 	{"policy.set",
 	 ACCESS_CHANGE,
 	 "change the policy of a GPU or its parameters",
@@ -598,13 +589,13 @@ const struct method methods[] = {
 	 ACCESS_READ,
 	 "list all records of the last milliseconds",
 	 {GPU_ARG, {"ms", ARG_INT, 1, 60000, false, "how far back, milliseconds (100)"}},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_timeline},
 	{"stats",
 	 ACCESS_READ,
 	 "show latencies and counters of a GPU",
 	 {GPU_ARG},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_stats},
 	{"events",
 	 ACCESS_READ,
@@ -613,13 +604,13 @@ const struct method methods[] = {
 	  {"limit", ARG_INT, 1, EVENTS, false, "number of records, the newest (50)"},
 	  {"since_ns", ARG_INT, 0, INT64_MAX, false,
 	   "the earliest record, CLOCK_MONOTONIC, nanoseconds (0)"}},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_events},
 	{"record",
 	 ACCESS_READ,
 	 "return the latest events for vgpu-sim replay",
 	 {GPU_ARG},
-	 begin_snapshot,
+	 call_look_begin,
 	 finish_record},
 	{0},
 };

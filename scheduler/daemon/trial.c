@@ -19,6 +19,15 @@ static const struct vgpu_driver_caps any_firmware = {
 	.keeps_turns = true,
 };
 
+/* What is asked, and where the answer goes. */
+struct question {
+	const struct gpu_config *gpu;
+	const struct policy_values *values;
+	vgpu_nsec switch_ns;	   /* that the core counts on; 0: what it assumes */
+	struct trial_promise *out; /* NULL: only whether the policy begins */
+	int32_t vf;		   /* which is refused, or -1 */
+};
+
 /* What a core needs, in one piece of memory. */
 struct bench {
 	struct vgpu_output out;
@@ -35,14 +44,17 @@ static void free_bench(struct bench *b)
 	free(b);
 }
 
-static struct bench *make_bench(const struct gpu_config *gpu, const struct vgpu_policy_ops *policy)
+static struct bench *make_bench(const struct question *q)
 {
+	const struct vgpu_policy_ops *policy = q->values->policy;
 	struct bench *b = calloc(1, sizeof(*b));
-	uint32_t n = (uint32_t)gpu->vfs;
+	uint32_t n = (uint32_t)q->gpu->vfs;
 
 	if (!b)
 		return NULL;
-	config_to_engine(gpu, &b->config);
+	config_to_engine(q->gpu, &b->config);
+	if (q->switch_ns)
+		b->config.core.switch_nominal = q->switch_ns;
 	b->core_memory = calloc(1, vgpu_core_size(n));
 	b->fallback = calloc(1, vgpu_fallback_policy->memory(n));
 	b->policy = calloc(1, policy->memory(n));
@@ -53,8 +65,9 @@ static struct bench *make_bench(const struct gpu_config *gpu, const struct vgpu_
 }
 
 /* Sets the core up as an engine does. */
-static int begin(struct bench *b, const struct policy_values *values, int32_t *vf)
+static int begin(struct bench *b, struct question *q)
 {
+	const struct policy_values *values = q->values;
 	struct vgpu_event event = {.type = VGPU_EV_POLICY,
 				   .policy = values->policy,
 				   .memory = b->policy,
@@ -72,33 +85,79 @@ static int begin(struct bench *b, const struct policy_values *values, int32_t *v
 					    .policy = values->policy,
 					    .params = values->vf_params[i]};
 		r = vgpu_core_step(b->core, &event, &b->out);
-		*vf = (int32_t)i;
+		q->vf = (int32_t)i;
 	}
 	return r;
 }
 
-static int ask_core(const struct gpu_config *gpu, const struct policy_values *values, int32_t *vf,
-		    struct vgpu_error *err)
+static void note_core(const struct bench *b, struct trial_promise *out)
 {
-	const struct vgpu_policy_ops *policy = values->policy;
-	struct bench *b = make_bench(gpu, policy);
+	struct vgpu_vf_view view;
+	uint32_t i;
+
+	for (i = 0; i < b->config.core.max_vfs; i++) {
+		vgpu_core_vf_view(b->core, i, &view);
+		out[i] = (struct trial_promise){.numerator = view.share_numerator,
+						.denominator = view.share_denominator,
+						.bound = view.bound};
+	}
+}
+
+static int ask_core(struct question *q, struct vgpu_error *err)
+{
+	const struct vgpu_policy_ops *policy = q->values->policy;
+	struct bench *b = make_bench(q);
 	int r;
 
 	if (!b)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = begin(b, values, vf);
+	r = begin(b, q);
 	if (r < 0)
 		vgpu_error_set(err, r, "policy %s: %s", policy->name,
 			       b->out.why ? b->out.why : "refused, without a reason");
+	else if (q->out)
+		note_core(b, q->out);
 	if (policy->detach)
 		policy->detach(b->policy, VGPU_DETACH_REPLACED, ONLY_ASKED);
 	free_bench(b);
 	return r;
 }
 
-static int ask_governor(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
-			const struct policy_values *values, struct vgpu_error *err)
+/* What holds once the GPU does what the nominal plan says. */
+static void note_governor(struct vgpu_governor *g, const struct question *q, void *memory)
 {
+	struct vgpu_governor_output out;
+	struct vgpu_program plan;
+	struct vgpu_governed_vf_view view;
+	struct trial_promise *p = q->out;
+	uint32_t i;
+
+	vgpu_governor_step(g,
+			   &(struct vgpu_governor_event){.now = vgpu_now(),
+							 .type = VGPU_GOVERNOR_START},
+			   &out);
+	plan = out.plan;
+	if (out.program)
+		vgpu_governor_step(g,
+				   &(struct vgpu_governor_event){.now = vgpu_now(),
+								 .type = VGPU_GOVERNOR_PROGRAMMED,
+								 .applied = &plan},
+				   &out);
+	for (i = 0; i < (uint32_t)q->gpu->vfs; i++, p++) {
+		vgpu_governor_vf_view(g, i, &view);
+		*p = (struct trial_promise){.bound = {.max_lag = view.bound.max_lag,
+						      .max_wait = view.bound.max_wait},
+					    .least_ppm = view.bound.least_ppm,
+					    .leak_ppm = view.bound.leak_ppm};
+		q->values->policy->share(memory, i, &p->numerator, &p->denominator);
+	}
+}
+
+static int ask_governor(const struct question *q, const struct vgpu_driver_caps *caps,
+			struct vgpu_error *err)
+{
+	const struct gpu_config *gpu = q->gpu;
+	const struct policy_values *values = q->values;
 	const struct vgpu_policy_ops *policy = values->policy;
 	struct vgpu_program applied = {.keep_turns = false};
 	struct vgpu_governor_output out = {.why = NULL};
@@ -124,28 +183,49 @@ static int ask_governor(const struct gpu_config *gpu, const struct vgpu_driver_c
 	if (r < 0)
 		vgpu_error_set(err, r, "policy %s: %s", policy->name,
 			       out.why ? out.why : "refused, without a reason");
-	else if (policy->detach)
+	else if (q->out)
+		note_governor(governor, q, memory);
+	if (r == 0 && policy->detach)
 		policy->detach(memory, VGPU_DETACH_REPLACED, ONLY_ASKED);
 	free(governor);
 	free(memory);
 	return r;
 }
 
-int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
-	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err)
+static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct vgpu_error *err)
 {
-	const struct vgpu_policy_ops *policy = values->policy;
+	const struct vgpu_policy_ops *policy = q->values->policy;
 	struct vgpu_error unused;
 	int r;
 
-	*vf = -1;
-	if (policy->memory((uint32_t)gpu->vfs) > RECORD_SLOT_SIZE)
+	q->vf = -1;
+	if (policy->memory((uint32_t)q->gpu->vfs) > RECORD_SLOT_SIZE)
 		return vgpu_error_set(err, -E2BIG, "policy %s: it needs more than %u KiB of memory",
 				      policy->name, RECORD_SLOT_SIZE >> 10);
 	if (caps && caps->kind == VGPU_DRIVER_PROGRAMMED)
-		return ask_governor(gpu, caps, values, err);
-	r = ask_core(gpu, values, vf, err);
-	if (r == -EINVAL && !caps && ask_governor(gpu, &any_firmware, values, &unused) == 0)
+		return ask_governor(q, caps, err);
+	r = ask_core(q, err);
+	if (r == -EINVAL && !caps && ask_governor(q, &any_firmware, &unused) == 0)
 		return 0;
 	return r;
+}
+
+int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err)
+{
+	struct question q = {.gpu = gpu, .values = values};
+	int r = ask(&q, caps, err);
+
+	*vf = q.vf;
+	return r;
+}
+
+int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+		   const struct policy_values *values, vgpu_nsec switch_ns,
+		   struct trial_promise *out, struct vgpu_error *err)
+{
+	struct question q = {.gpu = gpu, .values = values, .switch_ns = switch_ns, .out = out};
+	int r = ask(&q, caps, err);
+
+	return r < 0 && q.vf >= 0 ? vgpu_error_prefix(err, r, "VF %d", q.vf) : r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks a core or a governor of its own, beside the GPUs, whether a policy takes parameters. Any
- * thread. */
+/* Asks a core or a governor of its own, beside the GPUs, whether a policy takes parameters, and
+ * what it would promise with them. Any thread. */
 #ifndef DAEMON_TRIAL_H
 #define DAEMON_TRIAL_H
 
@@ -17,5 +17,21 @@
  */
 int trial(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
 	  const struct policy_values *values, int32_t *vf, struct vgpu_error *err);
+
+/* What a policy promises to one VF. */
+struct trial_promise {
+	uint64_t numerator, denominator; /* of its share */
+	struct vgpu_bound bound;
+	uint32_t least_ppm, leak_ppm; /* as in struct vgpu_governed_bound; 0 if vgpud switches */
+};
+
+/*
+ * As trial(), of an opened GPU, and writes to OUT what the policy would promise to each of the
+ * GPU's VFs when it begins, before any VF has stopped late. SWITCH_NS is the world switch to count
+ * on; 0: the configured one. Writes nothing on an error; a reason names the VF that is refused.
+ */
+int trial_promises(const struct gpu_config *gpu, const struct vgpu_driver_caps *caps,
+		   const struct policy_values *values, vgpu_nsec switch_ns,
+		   struct trial_promise *out, struct vgpu_error *err);
 
 #endif

@@ -28,6 +28,7 @@ refuses() { # WORDS COMMAND...
 }
 weight_is() { [ "$(vf "$1" params.weight)" = "$2" ] || fail "VF $1 has weight $(vf "$1" params.weight), not $2"; }
 policy_is() { [ "$(json policy show | jq -r '.next_policy // .policy')" = "$1" ] || fail "the policy is not $1: $(json policy show | jq -c .)"; }
+in_force() { [ "$(json policy show | jq -r .policy)" = "$1" ]; }
 differs() { # LINES: what config diff prints
 	[ "$(ctl config diff)" = "$1" ] || fail "config diff prints: $(ctl config diff)"
 }
@@ -58,6 +59,31 @@ start_vgpud
 policy_is fair
 weight_is 1 300
 weight_is 2 100
+
+# What another policy would promise, as it then does: the same shares, and bounds for lag that grow with how late VFs stop.
+does vf set 1 weight=350
+promises() { json policy explain "$@" | jq -c '[.policy, .in_force, [.vfs[] | [.share_numerator / .share_denominator, .params]]]'; }
+bounds() { json policy explain "$@" | jq -c '[.vfs[].lag_bound_ns, .vfs[].wait_bound_ns]'; }
+would=$(promises wdrr)
+before=$(bounds wdrr)
+[ "$(json policy explain qos | jq -c '.vfs[1].params | [.weight, .min_ppm]')" = "[350,0]" ] || fail "qos would not have VF 1's weight alone: $(json policy explain qos)"
+policy_is fair
+[ "$(promises)" = "$(promises fair)" ] || fail "explain fair is not about the policy in force: $(promises fair)"
+[ "$(jq -r '.[2][1][0] * 550 == 350' <<<"$would")" = true ] || fail "wdrr would not promise VF 1 its present weight: $would"
+does policy set wdrr
+policy_is wdrr
+await 30 in_force wdrr
+[ "$(promises)" = "${would/false/true}" ] || fail "wdrr promises $(promises), and said before: $would"
+jq -ne --argjson b "$before" --argjson a "$(bounds)" '[$b, $a] | map(.[:3]) | transpose | all(.[0] <= .[1] and .[0] > 0)' >/dev/null || fail "wdrr's bounds for lag are $(bounds), and were said to begin with $before"
+jq -ne --argjson a "$(bounds wdrr quantum_us=4000)" --argjson b "$(bounds wdrr quantum_us=40000)" '[$a, $b] | transpose | all(.[0] < .[1])' >/dev/null ||
+	fail "a longer quantum does not lengthen the waits: $(bounds wdrr quantum_us=40000)"
+refuses "policy wdrr: slice_us: no such parameter" policy explain wdrr slice_us=1000
+does policy set qos
+does vf set 0 min_ppm=600000
+refuses "VF 0: policy qos: " policy explain qos cap_pct=30
+does policy set fair
+does vf set 1 weight=300
+await 30 in_force fair
 
 # With --save it stays, with date and reason; a live change beside it is not saved along.
 does vf set 2 weight=60

@@ -66,6 +66,17 @@ code 2 ctl events --since yesteryear; says "--since yesteryear: want 30s"
 code 2 ctl vf list --count 3; says "--interval and --count need --watch"
 code 2 ctl top --sort colour; says "--sort colour: want vf"
 code 2 ctl --socket "$run/nothing.sock" vf set 1; says "want NAME=VALUE"
+# The last line of doctor says what to do next, here and now.
+next_is() { # WORDS COMMAND...
+	"${@:2}" doctor >"$run/out.txt" # fails where a finding is bad
+	tail -1 "$run/out.txt" | grep -q "^next: .*$1" || fail "doctor's last line: $(tail -1 "$run/out.txt"), want: $1"
+	[ "$(grep -c '^next: ' "$run/out.txt")" = 1 ] || fail "doctor says more than one thing to do next: $(cat "$run/out.txt")"
+}
+next_is "vgpud has 1 GPU: put a claim into a VM's XML" ctl
+grep -q "bad .*libvirt's hook" "$run/out.txt" || next_is "vgpud-softgpu@soft0\|enable --now vgpud.service\|: [a-z]* " "$vgpuctl" --socket "$run/nothing.sock"
+tail -1 "$run/out.txt" | grep -q "vgpud has" && fail "doctor finds a vgpud that does not run"
+json doctor >"$run/out.txt"
+jq -e 'type == "array" and all(.[]; .verdict and .subject)' "$run/out.txt" >/dev/null || fail "doctor does not print JSON"
 # Help, in each of the ways in which people ask for it.
 for words in "vf set --help" "vf set -h" "help vf set" "vf --help set"; do
 	code 0 ctl $words
@@ -141,6 +152,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	code 4 as 65534 gpu list; says "permission denied: you are not in group $group"
 	code 0 as "$(getent group "$group" | cut -d: -f3)" gpu list
 	code 4 as "$(getent group "$group" | cut -d: -f3)" policy set fair; says "policy.set: only root may do this"
+	code 0 as "$(getent group "$group" | cut -d: -f3)" policy explain fair
+	code 1 as "$(getent group "$group" | cut -d: -f3)" policy explain other; says "policy other: it is neither built in nor loaded"
 else
 	echo "skipped: needs root and setpriv to be another user"
 fi

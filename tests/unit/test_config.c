@@ -246,6 +246,45 @@ static void tried_as_its_kind(void)
 	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
 }
 
+/* A trial tells what the policy would promise: a longer world switch lengthens waits, and a
+ * firmware promises what its turns and time-outs give. What is refused is refused by name. */
+static void promises_of_a_trial(void)
+{
+	static const struct vgpu_driver_caps switched = {.kind = VGPU_DRIVER_SWITCHED},
+					     firmware = {.kind = VGPU_DRIVER_PROGRAMMED,
+							 .quantum = {VGPU_MSEC, VGPU_SEC,
+								     VGPU_MSEC},
+							 .timeout = {VGPU_USEC, VGPU_SEC,
+								     VGPU_USEC}};
+	struct trial_promise quick[VGPU_GPU_MAX_VFS], slow[VGPU_GPU_MAX_VFS];
+	struct vgpu_policy_ops picky = *vgpu_builtin_policy("equal");
+	const struct gpu_config *g = config.gpus;
+	struct policy_values values;
+	struct vgpu_error err = {""};
+
+	CU_ASSERT_EQUAL(read_text(GPU "policy = fair\n[vf a/1]\nweight = 300\n"), 0);
+	values.policy = g->ops;
+	memcpy(values.params, g->params, sizeof(values.params));
+	memcpy(values.vf_params, g->vf_params, sizeof(values.vf_params));
+	CU_ASSERT_EQUAL(trial_promises(g, &switched, &values, VGPU_USEC, quick, &err), 0);
+	CU_ASSERT_EQUAL(trial_promises(g, &switched, &values, 5 * VGPU_MSEC, slow, &err), 0);
+	CU_ASSERT_EQUAL(quick[1].numerator * quick[0].denominator,
+			3 * quick[0].numerator * quick[1].denominator);
+	CU_ASSERT(quick[0].bound.max_wait < slow[0].bound.max_wait);
+	CU_ASSERT(slow[0].bound.max_wait < VGPU_NEVER);
+	CU_ASSERT_EQUAL(quick[0].least_ppm, 0);
+	CU_ASSERT_EQUAL(trial_promises(g, &firmware, &values, 0, slow, &err), 0);
+	CU_ASSERT(slow[0].least_ppm > 0);
+	CU_ASSERT(slow[1].least_ppm > slow[0].least_ppm);
+	CU_ASSERT(slow[0].bound.max_lag < VGPU_NEVER);
+	picky.attach = attach_picky;
+	picky.admit = admit_picky;
+	values.policy = &picky;
+	vgpu_param_defaults(picky.params, values.params);
+	CU_ASSERT_EQUAL(trial_promises(g, &switched, &values, VGPU_USEC, quick, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 0: policy equal: a world switch takes time"));
+}
+
 /* Devices and groups that this host does not have. */
 static void not_here(void)
 {
@@ -421,6 +460,7 @@ static const struct test tests[] = {
 	{"a directory is no configuration", not_a_file},
 	{"guarantees beyond the GPU are mistakes", guarantees_add_up},
 	{"a GPU is tried as what it is", tried_as_its_kind},
+	{"a trial tells what a policy would promise", promises_of_a_trial},
 	{"devices and groups that do not exist are mistakes", not_here},
 	{"a dumped configuration reads back to the same", dump_round_trip},
 	{"drop-ins are read in the order of their names", drop_ins},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "doctor.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,10 @@
 
 #include <json-c/json.h>
 
+#include "answer.h"
+#include "control_client.h"
 #include "domain.h"
+#include "session.h"
 #include "vfio/doctor.h"
 
 #define LIBVIRT "/etc/libvirt"
@@ -18,6 +22,9 @@
 struct round {
 	struct json_object *list; /* NULL: print each finding */
 	bool colour, well;
+	char cure[200]; /* of the first bad finding that has one, with its subject */
+	bool is_hook;	/* it is about libvirt's hook */
+	bool no_gpu;	/* no PCI function is a GPU */
 };
 
 static void finding(void *data, enum doctor_verdict verdict, const char *subject, const char *text,
@@ -28,7 +35,12 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 	struct round *r = data;
 	struct json_object *o;
 
+	r->no_gpu = r->no_gpu || strcmp(subject, DOCTOR_NO_GPU) == 0;
 	r->well = r->well && verdict != DOCTOR_BAD;
+	if (verdict == DOCTOR_BAD && *cure && !r->cure[0]) {
+		snprintf(r->cure, sizeof(r->cure), "%s: %s", subject, cure);
+		r->is_hook = strcmp(subject, HOOK_NAME) == 0;
+	}
 	if (!r->list) {
 		printf(r->colour ? "\033[%sm%-4s\033[0m  " : "%.0s%-4s  ", colours[verdict],
 		       words[verdict]);
@@ -82,14 +94,68 @@ static void check_hook(struct round *r)
 		probe_hook(r);
 }
 
-bool doctor(bool as_json, bool colour)
+/* How many GPUs and VMs vgpud has, or -errno. */
+static int ask_vgpud(const struct options *o, size_t *gpus, size_t *vms)
 {
-	struct round r = {as_json ? json_object_new_array() : NULL, colour, true};
+	struct vgpu_error err;
+	struct json_object *g = NULL, *v = NULL;
+	int fd = client_connect(session_path(o), &err), r = fd;
+
+	if (r >= 0)
+		r = client_call(fd, "gpu.list", NULL, &g, &err);
+	if (r >= 0)
+		r = client_call(fd, "vm.list", NULL, &v, &err);
+	*gpus = count(get(g, "gpus"));
+	*vms = count(get(v, "vms"));
+	json_object_put(g);
+	json_object_put(v);
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* The one thing to do next. A vgpud with GPUs shows that the host is ready for those. */
+static void next_step(const struct options *o, const struct round *r)
+{
+	size_t gpus, vms;
+	int answers = ask_vgpud(o, &gpus, &vms);
+
+	fputs("next: ", stdout);
+	if (answers == -EACCES)
+		puts("run this as root: you may not ask vgpud");
+	else if (answers >= 0 && gpus > 0 && r->is_hook)
+		puts(r->cure);
+	else if (answers >= 0 && vms > 0)
+		printf("nothing to do: %zu VFs belong to VMs ('vgpuctl vm list')\n", vms);
+	else if (answers >= 0 && gpus > 0)
+		printf("vgpud has %zu GPU%s: put a claim into a VM's XML and start the VM ('man "
+		       "vgpud-domain')\n",
+		       gpus, gpus > 1 ? "s" : "");
+	else if (r->no_gpu)
+		puts("start the software GPU (systemctl enable --now vgpud-softgpu@soft0), name it "
+		     "in /etc/vgpud/vgpud.conf, and restart vgpud");
+	else if (r->cure[0])
+		printf("%s\n", r->cure);
+	else if (answers >= 0)
+		puts("name a GPU in /etc/vgpud/vgpud.conf.d/gpu.conf ('man vgpud.conf'), then "
+		     "systemctl restart vgpud");
+	else
+		puts("systemctl enable --now vgpud.service; 'systemctl status vgpud' says why it "
+		     "does not run");
+}
+
+bool doctor(const struct options *o, bool colour)
+{
+	struct round r = {.list = o->json ? json_object_new_array() : NULL,
+			  .colour = colour,
+			  .well = true};
 
 	vfio_doctor(finding, &r);
 	check_hook(&r);
-	if (as_json)
+	if (r.list)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
+	else
+		next_step(o, &r);
 	json_object_put(r.list);
 	return r.well;
 }

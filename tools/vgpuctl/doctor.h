@@ -4,9 +4,11 @@
 
 #include <stdbool.h>
 
+#include "options.h"
+
 /* Prints what keeps vgpud from driving GPUs on this host, and the remedy for each finding, as text
- * or JSON. Reads the kernel's files only: it needs no vgpud and changes nothing. Returns false if
- * any finding is "bad". */
-bool doctor(bool as_json, bool colour);
+ * or JSON; the last line of the text says what to do next. Reads the kernel's files, and asks vgpud
+ * if it runs; changes nothing. Returns false if any finding is "bad". */
+bool doctor(const struct options *o, bool colour);
 
 #endif

@@ -187,7 +187,7 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 static int without_vgpud(const struct options *o, const struct command *c, char **words)
 {
 	if (strcmp(c->noun, "doctor") == 0 && !words[0])
-		return doctor(o->json, view_colour) ? EXIT_OK : EXIT_FAILED;
+		return doctor(o, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && words[0] && !words[1])
 		return validate(words[0], o->json) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1]) {

@@ -95,9 +95,14 @@ static int find_gpus(struct session *s)
 	return r;
 }
 
+const char *session_path(const struct options *o)
+{
+	return o->socket ? o->socket : DEFAULT_SOCKET;
+}
+
 int session_open(struct session *s)
 {
-	const char *path = s->options->socket ? s->options->socket : DEFAULT_SOCKET;
+	const char *path = session_path(s->options);
 	struct vgpu_error err = {""};
 
 	if (s->fd >= 0)

@@ -25,6 +25,9 @@ struct session {
 	struct json_object *gpus; /* of gpu.list: those that the command is about */
 };
 
+/* Returns the path of vgpud's control socket, which is the options'. */
+const char *session_path(const struct options *o);
+
 /* Connects to vgpud, if that was not done before, and finds the GPUs: the one that --gpu names, by
  * its name or its PCI address, or all. Returns an exit code; what failed is on stderr then. */
 int session_open(struct session *s);

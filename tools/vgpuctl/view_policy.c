@@ -22,12 +22,14 @@ void view_policy_explain(struct json_object *o)
 		"VF",	      "VM",	">SHARE", ">LAG AT MOST", ">WAIT AT MOST",
 		">GUARANTEE", ">LIMIT", NULL};
 	struct json_object *list = get(o, "vfs"), *vf;
+	bool in_force = get_bool(o, "in_force");
 	struct table *t = table_new(heads);
+	int64_t late = 0;
 	size_t i;
 
 	for (i = 0; i < count(list); i++) {
 		vf = at(list, i);
-
+		late = get_int(vf, "max_overrun_ns") > late ? get_int(vf, "max_overrun_ns") : late;
 		cell(t, "%" PRId64, get_int(vf, "vf"));
 		cell(t, "%s", get_text(vf, "domain"));
 		cell(t, "%.2f %%", 100 * promised(vf));
@@ -44,7 +46,8 @@ void view_policy_explain(struct json_object *o)
 		else
 			cell(t, "-");
 	}
-	printf("%s, policy %s\n", get_text(o, "gpu"), get_text(o, "policy"));
+	printf("%s, policy %s%s\n", get_text(o, "gpu"), get_text(o, "policy"),
+	       in_force ? "" : ", if it were in force now");
 	table_print(t);
 	puts("SHARE: part of the engine time, while all these VFs have work.\n"
 	     "LAG AT MOST: how far a VF's service may be ahead of or behind its exact share.\n"
@@ -53,6 +56,10 @@ void view_policy_explain(struct json_object *o)
 	     "GUARANTEE: one job of this length in each period is finished within the period.\n"
 	     "LIMIT: part of the engine time that a VF cannot exceed, plus a burst.\n"
 	     "-: not promised.");
+	if (!in_force)
+		printf("These are the bounds when the policy begins. They grow with how late VFs "
+		       "stop: at most\n%.1f ms so far.\n",
+		       (double)late / 1e6);
 }
 
 static void param_rows(struct json_object *list, const char *of)

@@ -6,6 +6,9 @@
 #ifndef VFIO_DOCTOR_H
 #define VFIO_DOCTOR_H
 
+/* The subject of the finding that no PCI function is a GPU. */
+#define DOCTOR_NO_GPU "GPUs"
+
 enum doctor_verdict { DOCTOR_OK = 0, DOCTOR_NOTE, DOCTOR_BAD };
 
 /* Receives a finding: what was checked ("IOMMU", "0000:03:00.0"), the result, and the remedy ("":

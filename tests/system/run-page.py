@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""run-page.py [--show] PAGE HEADING: runs what a section of a document shows, and compares what it prints.
+
+In the blocks ```console of the section, a line that begins with "# " is a command of root; what follows, up to the next command,
+is what it prints, with its errors. A block ```FORMAT FILE makes the file, in the directory where the commands run. Numbers,
+UUIDs and the space between words are not compared. "..." in a line of the document stands for any words, and alone for any number
+of lines. --show prints what the commands print instead."""
+import re
+import subprocess
+import sys
+
+show = sys.argv[1] == "--show"
+page, heading = sys.argv[-2:]
+TIMEOUT = 120
+
+
+def section():
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", open(page).read(), re.M | re.S)
+    assert found, f"{page} has no section {heading}"
+    return found.group(1)
+
+
+def commands(block):
+    """Splits a block into pairs of a command and what it prints; a here-document belongs to its command."""
+    ends, command, output = None, [], []
+    for line in block.splitlines():
+        if ends is not None:
+            command.append(line)
+            ends = None if line == ends else ends
+        elif line.startswith("# "):
+            if command:
+                yield "\n".join(command), output
+            command, output = [line[2:]], []
+            here = re.search(r"<<'?(\S+?)'?$", line)
+            ends = here and here.group(1)
+        else:
+            output.append(line)
+    assert ends is None, f"a here-document does not end with {ends}"
+    if command:
+        yield "\n".join(command), output
+
+
+def plain(line):
+    """What is compared of a line: everything but its numbers, UUIDs, and how wide its columns are."""
+    words = " ".join(line.split())
+    words = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "UUID", words)
+    return re.sub(r"(?<![\w-])-?\d+(\.\d+)?", "N", words)
+
+
+def like(want, has):
+    """Whether a line HAS is that of the document."""
+    return re.fullmatch(".*".join(re.escape(part) for part in plain(want).split("...")), plain(has)) is not None
+
+
+def same(wants, has):
+    """Whether the lines HAS are those of the document."""
+    if not wants:
+        return not has
+    if wants[0] == "...":
+        return any(same(wants[1:], has[i:]) for i in range(len(has) + 1))
+    return bool(has) and like(wants[0], has[0]) and same(wants[1:], has[1:])
+
+
+n = wrong = 0
+for kind, name, block in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", section(), re.M | re.S):
+    if kind != "console":
+        if name:
+            open(name, "w").write(block)
+        continue
+    for command, wants in commands(block):
+        done = subprocess.run(["bash", "-c", command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=TIMEOUT, text=True)
+        has = [line for line in done.stdout.splitlines() if line.strip()]
+        wants = [line for line in wants if line.strip()]
+        n += 1
+        if show:
+            print("# " + command, *has, sep="\n")
+        elif not same(wants, has):
+            wrong += 1
+            print(f"FAILED: {page}: # {command}", "--- the document has", *wants, "--- it prints", *has, sep="\n")
+print(f"{n} commands of {page}, {heading}: {wrong} print something else than the document")
+sys.exit(wrong > 0 or n == 0)
