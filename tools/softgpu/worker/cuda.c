@@ -14,6 +14,7 @@
 
 #include "cuda_private.h"
 #include "gate.h"
+#include "gpus.h"
 #include "limit.h"
 #include "protocol.h"
 #include "rm.h"
@@ -339,10 +340,25 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	return use_channels(d, err);
 }
 
+/* Shows the GPU alone to libcuda, unless the environment says what it shall see. Returns the GPU's
+ * number there. */
+static uint32_t show_one(uint32_t gpu)
+{
+	char uuid[64];
+
+	if (getenv("CUDA_VISIBLE_DEVICES") || gpus_uuid(GPUS_ROOT, gpu, uuid, sizeof(uuid)) < 0)
+		return gpu;
+	setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
+	return 0;
+}
+
 static int cuda_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
+	struct device_setup shown = *setup;
 	int r;
 
+	rm_driver(RM_VERSION_FILE);
+	shown.gpu = show_one(setup->gpu);
 	/* Functions are loaded with their module, not at their first launch, in a slice. Without a
 	 * cache of compiled modules, compile times do not tell a guest what others have compiled.
 	 */
@@ -355,7 +371,7 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 0);
 	d->window_size = setup->window_size;
 	d->behind = setup->size - setup->window_size;
-	r = set_up(d, setup, err);
+	r = set_up(d, &shown, err);
 	if (r < 0)
 		free(d); /* the process exits now, and the driver frees everything else */
 	return r;
