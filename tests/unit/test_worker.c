@@ -321,25 +321,26 @@ static void limits(void)
 
 /* the GPUs that the driver lists */
 
-static void list_gpu(const char *root, const char *address, const char *uuid)
+static void list_gpu(const char *root, const char *address, const char *uuid, const char *minor)
 {
 	char command[256];
 
 	snprintf(command, sizeof(command),
-		 "mkdir -p %s/%s && printf 'Model: \t\t NVIDIA X\nGPU UUID: \t %s\nIRQ: 1\n' "
-		 ">%s/%s/information",
-		 root, address, uuid, root, address);
+		 "mkdir -p %s/%s && printf 'Model: \\t\\t NVIDIA X\\nGPU UUID: \\t %s\\nDevice "
+		 "Minor: \\t %s\\n' >%s/%s/information",
+		 root, address, uuid, minor, root, address);
 	CU_ASSERT_EQUAL(system(command), 0);
 }
 
 static void uuids(void)
 {
-	char root[] = "/tmp/vgpud-gpus.XXXXXX", command[64], uuid[64] = "";
+	char root[] = "/tmp/vgpud-gpus.XXXXXX", command[64], uuid[64] = "", path[64], expected[64];
+	int fd;
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
-	list_gpu(root, "0000:ab:00.0", "GPU-second");
-	list_gpu(root, "0000:3b:00.0", "GPU-first");
-	list_gpu(root, "0001:01:00.0", "GPU-?");
+	list_gpu(root, "0000:ab:00.0", "GPU-second", "3");
+	list_gpu(root, "0000:3b:00.0", "GPU-first", "7");
+	list_gpu(root, "0001:01:00.0", "GPU-?", "x");
 	CU_ASSERT_EQUAL(gpus_uuid(root, 0, uuid, sizeof(uuid)), 0);
 	CU_ASSERT_STRING_EQUAL(uuid, "GPU-first");
 	CU_ASSERT_EQUAL(gpus_uuid(root, 1, uuid, sizeof(uuid)), 0);
@@ -348,6 +349,20 @@ static void uuids(void)
 	CU_ASSERT_EQUAL(gpus_uuid(root, 2, uuid, sizeof(uuid)), -ENOENT);
 	CU_ASSERT_EQUAL(gpus_uuid(root, 3, uuid, sizeof(uuid)), -ENOENT);
 	CU_ASSERT_EQUAL(gpus_uuid("/nonexistent", 0, uuid, sizeof(uuid)), -ENOENT);
+	/* their files; the first GPU's cannot be opened */
+	snprintf(command, sizeof(command), ": >%s/nvidia3", root);
+	CU_ASSERT_EQUAL(system(command), 0);
+	snprintf(expected, sizeof(expected), "%s/nvidia3", root);
+	fd = gpus_open(root, root, 1, path, sizeof(path));
+	CU_ASSERT(fd >= 0 && close(fd) == 0);
+	CU_ASSERT_STRING_EQUAL(path, expected);
+	CU_ASSERT_EQUAL(gpus_open(root, root, 0, path, sizeof(path)), -ENOENT);
+	snprintf(expected, sizeof(expected), "%s/nvidia7", root);
+	CU_ASSERT_STRING_EQUAL(path, expected);
+	path[0] = 0;
+	CU_ASSERT_EQUAL(gpus_open(root, root, 2, path, sizeof(path)), -ENOENT);
+	CU_ASSERT_EQUAL(gpus_open(root, root, 3, path, sizeof(path)), -ENOENT);
+	CU_ASSERT_STRING_EQUAL(path, "");
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	CU_ASSERT_EQUAL(system(command), 0);
 }

@@ -13,5 +13,10 @@
  * locks, and a GPU that comes or goes does not change which one is meant. 0, or -ENOENT if the
  * driver does not list that GPU. Any thread. */
 int gpus_uuid(const char *root, uint32_t index, char *uuid, size_t size);
+/* Opens the file of the same GPU in the directory DEV. As long as a program has it open, the driver
+ * keeps the GPU initialised; otherwise it takes seconds to start whenever the last worker has
+ * ended. Returns the descriptor, which is the caller's; -ENOENT if the driver does not list that
+ * GPU; or another -errno of opening the file, whose path is in PATH. Any thread. */
+int gpus_open(const char *root, const char *dev, uint32_t index, char *path, size_t size);
 
 #endif
