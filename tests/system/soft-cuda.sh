@@ -17,6 +17,21 @@ done <<-CASES
 	75=6 (compute capability 6.0) is too old
 	102=0 is too old
 CASES
+# A driver that does not start: each error has its own sentence, which says what to do.
+while read -r error says; do
+	SOFT_CUDA_INIT=$error LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda 2>"$run/refused.txt" &&
+		fail "softgpu accepted a driver that reports error $error"
+	[ "$(wc -l <"$run/refused.txt")" = 1 ] && grep -q "error $error: .*$says" "$run/refused.txt" || fail "$error: $(cat "$run/refused.txt")"
+done <<-CASES
+	3 load the kernel modules nvidia and nvidia-uvm
+	46 end the program that has it to itself
+	100 the NVIDIA driver sees no GPU: check
+	802 start nvidia-fabricmanager
+	803 load the module anew, or reboot
+	804 remove cuda-compat
+	999 check that /dev/nvidia-uvm exists
+	1 an unknown error
+CASES
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/none" --engine cuda --gpu 7 2>"$run/refused.txt" && fail "softgpu accepted --gpu 7 with one GPU"
 grep -q -- '--gpu 7: there is no such GPU; the highest number is 0' "$run/refused.txt" || fail "$(cat "$run/refused.txt")"
 LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 5000 2>>"$run/softgpu.log" &

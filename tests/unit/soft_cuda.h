@@ -8,7 +8,6 @@
 #include "cuda.h"
 #include "ptx.h"
 
-#define CUDA_ERROR_NOT_INITIALIZED 3
 #define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_CONTEXT 201
 #define CUDA_ERROR_INVALID_PTX 218

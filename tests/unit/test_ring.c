@@ -319,10 +319,70 @@ static void launched_once(void)
 	bench_close(&b);
 }
 
+static _Atomic uint64_t polls;
+
+static enum device_state count_poll(struct device *d, uint32_t slot)
+{
+	polls++;
+	return device_host.poll(d, slot);
+}
+
+/* Returns whether there is no poll for 50 ms in a row, within ten seconds. */
+static bool falls_asleep(void)
+{
+	const struct timespec step = {.tv_nsec = 10000000};
+	uint32_t i, quiet = 0;
+	uint64_t before;
+
+	for (i = 0; i < 1000 && quiet < 5; i++) {
+		before = polls;
+		nanosleep(&step, NULL);
+		quiet = before == polls ? quiet + 1 : 0;
+	}
+	return quiet == 5;
+}
+
+/* While the device is stopped hard the ring's thread sleeps, until the next run. */
+static void frozen(void)
+{
+	struct worker_message m, ended;
+	uint32_t i, stops = 0;
+	struct bench b;
+	uint64_t n;
+
+	bench_open(&b);
+	b.ops.poll = count_poll;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {65536, 20000}});
+	for (i = 0; i < 200; i++) {
+		m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+		n = __atomic_load_n((uint64_t *)(b.window + 65536), __ATOMIC_ACQUIRE);
+		ring_run(b.ring, &m);
+		while (i < 3 &&
+		       __atomic_load_n((uint64_t *)(b.window + 65536), __ATOMIC_ACQUIRE) == n)
+			sched_yield();
+		ring_stop(b.ring);
+		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+		stops += ring_freeze(b.ring, &ended);
+		if (i < 3)
+			CU_ASSERT(falls_asleep());
+		b.ops.resume(b.device);
+	}
+	m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+	ring_run(b.ring, &m);
+	do {
+		CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
+	} while (!ring_end(b.ring, &b.ended));
+	CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
+	CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 65536), 20000);
+	CU_ASSERT(stops > 3);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
 	{"a piece without a gate is launched once", launched_once},
+	{"a ring whose device is stopped sleeps", frozen},
 	{NULL, NULL},
 };
 

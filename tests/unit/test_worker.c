@@ -20,6 +20,7 @@
 #include "cuda.h"
 #include "draw.h"
 #include "gate.h"
+#include "gpus.h"
 #include "limit.h"
 #include "packet.h"
 #include "protocol.h"
@@ -318,6 +319,54 @@ static void limits(void)
 	free(path);
 }
 
+/* the GPUs that the driver lists */
+
+static void list_gpu(const char *root, const char *address, const char *uuid, const char *minor)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command),
+		 "mkdir -p %s/%s && printf 'Model: \\t\\t NVIDIA X\\nGPU UUID: \\t %s\\nDevice "
+		 "Minor: \\t %s\\n' >%s/%s/information",
+		 root, address, uuid, minor, root, address);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void uuids(void)
+{
+	char root[] = "/tmp/vgpud-gpus.XXXXXX", command[64], uuid[64] = "", path[64], expected[64];
+	int fd;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
+	list_gpu(root, "0000:ab:00.0", "GPU-second", "3");
+	list_gpu(root, "0000:3b:00.0", "GPU-first", "7");
+	list_gpu(root, "0001:01:00.0", "GPU-?", "x");
+	CU_ASSERT_EQUAL(gpus_uuid(root, 0, uuid, sizeof(uuid)), 0);
+	CU_ASSERT_STRING_EQUAL(uuid, "GPU-first");
+	CU_ASSERT_EQUAL(gpus_uuid(root, 1, uuid, sizeof(uuid)), 0);
+	CU_ASSERT_STRING_EQUAL(uuid, "GPU-second");
+	CU_ASSERT_EQUAL(gpus_uuid(root, 1, uuid, 8), -ENOENT);
+	CU_ASSERT_EQUAL(gpus_uuid(root, 2, uuid, sizeof(uuid)), -ENOENT);
+	CU_ASSERT_EQUAL(gpus_uuid(root, 3, uuid, sizeof(uuid)), -ENOENT);
+	CU_ASSERT_EQUAL(gpus_uuid("/nonexistent", 0, uuid, sizeof(uuid)), -ENOENT);
+	/* their files; the first GPU's cannot be opened */
+	snprintf(command, sizeof(command), ": >%s/nvidia3", root);
+	CU_ASSERT_EQUAL(system(command), 0);
+	snprintf(expected, sizeof(expected), "%s/nvidia3", root);
+	fd = gpus_open(root, root, 1, path, sizeof(path));
+	CU_ASSERT(fd >= 0 && close(fd) == 0);
+	CU_ASSERT_STRING_EQUAL(path, expected);
+	CU_ASSERT_EQUAL(gpus_open(root, root, 0, path, sizeof(path)), -ENOENT);
+	snprintf(expected, sizeof(expected), "%s/nvidia7", root);
+	CU_ASSERT_STRING_EQUAL(path, expected);
+	path[0] = 0;
+	CU_ASSERT_EQUAL(gpus_open(root, root, 2, path, sizeof(path)), -ENOENT);
+	CU_ASSERT_EQUAL(gpus_open(root, root, 3, path, sizeof(path)), -ENOENT);
+	CU_ASSERT_STRING_EQUAL(path, "");
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
 /* rights that a worker gives up */
 
 static int denied_in_thread;
@@ -494,6 +543,7 @@ static const struct test tests[] = {
 	{"malformed PTX is refused or rewritten", rubbish},
 	{"the loader refuses unsuitable libraries", refusals},
 	{"a memory limit that cannot be set is an error", limits},
+	{"GPUs are found in the order of their addresses", uuids},
 	{"a worker gives up all rights that it does not need", confinement},
 	{"handles of channels are known until they are freed", handles},
 	{NULL, NULL},

@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "gpus.h"
 #include "leaving.h"
 #include "limit.h"
 #include "link.h"
 #include "workers.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /* A worker that quits has this long to clear its memory. */
 #define QUIT (6 * VGPU_SEC)
@@ -22,7 +24,23 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_tested tested;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
+	int gpu_fd; /* keeps an NVIDIA GPU initialised; -1: there is none */
 };
+
+/* Keeps the GPU initialised while no worker runs. */
+static void hold_gpu(struct workers *w, const struct softgpu_config *config)
+{
+	char path[64] = "";
+	int fd = gpus_open(GPUS_ROOT, "/dev", config->device_index, path, sizeof(path));
+
+	if (fd >= 0)
+		w->gpu_fd = fd;
+	else if (path[0])
+		fprintf(stderr,
+			"<5>softgpu: %s: %s: without nvidia-persistenced the GPU starts anew after "
+			"each time without a worker\n",
+			path, strerror(-fd));
+}
 
 void workers_begin(struct softgpu *gpu, int index)
 {
@@ -112,8 +130,12 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	w->gpu_fd = -1;
+	if (strcmp(gpu->config.device, "cuda") == 0)
+		hold_gpu(w, &gpu->config);
 	r = workers_test(&gpu->config, &w->tested, err);
 	if (r < 0) {
+		vgpu_close(&w->gpu_fd);
 		free(w);
 		return r;
 	}
@@ -134,5 +156,6 @@ void workers_destroy(struct workers *w)
 	if (strcmp(w->gpu->config.device, "cuda") == 0)
 		for (i = 0; i < SOFTGPU_MAX_VFS; i++)
 			limit_forget(LIMIT_ROOT, getpid(), i);
+	vgpu_close(&w->gpu_fd);
 	free(w);
 }

@@ -14,6 +14,7 @@
 
 #include "cuda_private.h"
 #include "gate.h"
+#include "gpus.h"
 #include "limit.h"
 #include "protocol.h"
 #include "rm.h"
@@ -35,9 +36,38 @@ const char *cuda_error_name(struct device *d, CUresult e)
 	return name;
 }
 
+/* What to do about errors with which the driver refuses to start, or to make a context. The numbers
+ * are cuda.h's; the causes are those that NVIDIA's documentation of the error codes names. */
+static const struct remedy {
+	CUresult e;
+	int r;
+	const char *text;
+} remedies[] = {
+	{CUDA_ERROR_NOT_INITIALIZED, -ENODEV,
+	 "the driver is not running: load the kernel modules nvidia and nvidia-uvm"},
+	{CUDA_ERROR_DEVICE_UNAVAILABLE, -EBUSY,
+	 "the GPU is unavailable: end the program that has it to itself, or look for Xid in dmesg"},
+	{CUDA_ERROR_NO_DEVICE, -ENODEV,
+	 "the NVIDIA driver sees no GPU: check lspci, dmesg and the rights of /dev/nvidia*"},
+	{CUDA_ERROR_SYSTEM_NOT_READY, -EAGAIN,
+	 "the GPU's links are not ready: start nvidia-fabricmanager, and try again"},
+	{CUDA_ERROR_DRIVER_MISMATCH, -EOPNOTSUPP,
+	 "libcuda and the kernel module have different versions: load the module anew, or reboot"},
+	{CUDA_ERROR_COMPAT_UNSUPPORTED, -EOPNOTSUPP,
+	 "this libcuda is one for forward compatibility, which the GPU lacks: remove cuda-compat"},
+	{CUDA_ERROR_UNKNOWN, -EIO,
+	 "the driver gives no reason: check that /dev/nvidia-uvm exists (nvidia-modprobe -u)"},
+};
+
 static int failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err)
 {
-	return vgpu_error_set(err, -EIO, "CUDA: %s: %s", what, cuda_error_name(d, e));
+	size_t i;
+
+	for (i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (remedies[i].e == e)
+			return vgpu_error_set(err, remedies[i].r, "CUDA: %s: error %d: %s", what, e,
+					      remedies[i].text);
+	return vgpu_error_set(err, -EIO, "CUDA: %s: error %d: %s", what, e, cuda_error_name(d, e));
 }
 
 static int attribute(struct device *d, CUdevice device, int which)
@@ -54,14 +84,8 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	CUresult e = d->api.cuInit(0);
 	int n = 0, i;
 
-	if (e == CUDA_ERROR_NO_DEVICE)
-		return vgpu_error_set(err, -ENODEV, "the NVIDIA driver sees no GPU");
 	if (e != CUDA_SUCCESS)
-		return failed(
-			d, e,
-			"it does not start: check that the driver's libraries and kernel module "
-			"have the same version",
-			err);
+		return failed(d, e, "it does not start", err);
 	d->api.cuDeviceGetCount(&n);
 	if (index >= (uint32_t)n)
 		return vgpu_error_set(err, -ENODEV,
@@ -316,10 +340,25 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	return use_channels(d, err);
 }
 
+/* Shows the GPU alone to libcuda, unless the environment says what it shall see. Returns the GPU's
+ * number there. */
+static uint32_t show_one(uint32_t gpu)
+{
+	char uuid[64];
+
+	if (getenv("CUDA_VISIBLE_DEVICES") || gpus_uuid(GPUS_ROOT, gpu, uuid, sizeof(uuid)) < 0)
+		return gpu;
+	setenv("CUDA_VISIBLE_DEVICES", uuid, 1);
+	return 0;
+}
+
 static int cuda_open(struct device *d, const struct device_setup *setup, struct vgpu_error *err)
 {
+	struct device_setup shown = *setup;
 	int r;
 
+	rm_driver(RM_VERSION_FILE);
+	shown.gpu = show_one(setup->gpu);
 	/* Functions are loaded with their module, not at their first launch, in a slice. Without a
 	 * cache of compiled modules, compile times do not tell a guest what others have compiled.
 	 */
@@ -332,7 +371,7 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 0);
 	d->window_size = setup->window_size;
 	d->behind = setup->size - setup->window_size;
-	r = set_up(d, setup, err);
+	r = set_up(d, &shown, err);
 	if (r < 0)
 		free(d); /* the process exits now, and the driver frees everything else */
 	return r;

@@ -43,13 +43,13 @@ struct ring {
 
 	/* protected by the lock */
 	bool quit, running;
-	bool frozen; /* the run was stopped hard; the thread has not left it */
 	struct worker_message ended;
 
-	/* read without the lock; STOP and SHUT are written with it */
-	_Atomic uint32_t stop; /* the run must stop; the thread sleeps on this futex */
-	_Atomic bool shut;     /* the gate is shut */
-	_Atomic int dma;       /* 1: the DMA piece is in progress; 0 or negative: its result */
+	/* read without the lock; STOP, FROZEN and SHUT are written with it */
+	_Atomic uint32_t frozen; /* the run was stopped hard; the thread sleeps on this futex */
+	_Atomic uint32_t stop;	 /* the run must stop; the thread sleeps on this futex */
+	_Atomic bool shut;	 /* the gate is shut */
+	_Atomic int dma;	 /* 1: the DMA piece is in progress; 0 or negative: its result */
 
 	/* owned by the thread while it runs */
 	uint64_t base, n, rptr, fence_at;
@@ -371,15 +371,25 @@ static vgpu_nsec sleep_time(const struct ring *r, const struct piece *p, vgpu_ns
 }
 
 /* Sleeps before the next poll. A stop, or the end of a DMA piece, ends the sleep. SINCE: when the
- * last progress was made. */
+ * last progress was made. While the device is stopped hard there is nothing to poll: the next run
+ * ends the sleep. */
 static void wait_for_progress(struct ring *r, vgpu_nsec since)
 {
 	const struct entry *e = entry_at(r, 0);
 	vgpu_nsec at = vgpu_now();
 	struct timespec t = {.tv_nsec = (long)sleep_time(r, &e->piece, at - e->at)};
 
-	if (at - since > SPIN_NS)
+	if (atomic_load(&r->frozen))
+		futex(&r->frozen, FUTEX_WAIT, 1, NULL);
+	else if (at - since > SPIN_NS)
 		futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
+}
+
+/* Called with the lock held. */
+static void thaw(struct ring *r)
+{
+	atomic_store(&r->frozen, 0);
+	futex(&r->frozen, FUTEX_WAKE, 1, NULL);
 }
 
 static void wake_thread(struct ring *r)
@@ -513,6 +523,7 @@ void ring_destroy(struct ring *r)
 	r->shut = true;
 	atomic_store(&r->stop, true);
 	atomic_store(&r->dma, 0);
+	thaw(r);
 	pthread_cond_signal(&r->cond);
 	pthread_mutex_unlock(&r->lock);
 	wake_thread(r);
@@ -528,10 +539,10 @@ void ring_run(struct ring *r, const struct worker_message *m)
 	bool was_frozen;
 
 	pthread_mutex_lock(&r->lock);
-	was_frozen = r->frozen;
-	r->frozen = false;
+	was_frozen = atomic_load(&r->frozen);
 	r->ended.serial = m->serial;
 	atomic_store(&r->stop, false);
+	thaw(r);
 	if (was_frozen && !r->running && r->ended.ended.end >= WORKER_FAILED) {
 		/* The run has failed while it was stopped: it is over now. */
 		vgpu_eventfd_signal(r->setup.event_fd);
@@ -562,7 +573,7 @@ bool ring_end(struct ring *r, struct worker_message *m)
 	bool over;
 
 	pthread_mutex_lock(&r->lock);
-	over = !r->running && !r->frozen;
+	over = !r->running && !atomic_load(&r->frozen);
 	*m = r->ended;
 	pthread_mutex_unlock(&r->lock);
 	return over;
@@ -573,7 +584,8 @@ bool ring_freeze(struct ring *r, struct worker_message *m)
 	bool frozen;
 
 	pthread_mutex_lock(&r->lock);
-	frozen = r->frozen = r->running;
+	frozen = r->running;
+	atomic_store(&r->frozen, frozen);
 	*m = r->ended;
 	if (frozen)
 		m->ended = (struct worker_ended){

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "protocol.h"
 #include "rm.h"
+#include "rm_objects.h"
 
 /* nvos.h, nv_escape.h */
 #define NV_MAGIC 'F'
@@ -48,12 +48,6 @@ _Static_assert(sizeof(struct nv_free) == 16 && sizeof(struct nv_control) == 32 &
 	       "the kernel's layout");
 #define NV_IOCTL_CONTROL _IOWR(NV_MAGIC, NV_ESC_CONTROL, struct nv_control)
 
-/* Classes: a subdevice, a group of channels (KEPLER_CHANNEL_GROUP_A; later GPUs use it too), and
- * channels from Volta to Blackwell. */
-#define CLASS_SUBDEVICE 0x2080u
-#define CLASS_GROUP 0xa06cu
-static const uint32_t channel_classes[] = {0xc36f, 0xc46f, 0xc56f, 0xc86f, 0xc96f, 0xca6f};
-
 /* ctrl2080fifo.h: after this call none of the channels runs until they are enabled. */
 #define FIFO_DISABLE_CHANNELS 0x2080110bu
 #define DISABLE_MOST 64u
@@ -68,152 +62,182 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
 		       offsetof(struct disable_channels, clients) == 24 &&
 		       offsetof(struct disable_channels, channels) == 280,
 	       "the kernel's layout");
-/* ctrla06c.h: the parameters are two bytes, three from 575 on. */
+/* ctrla06c.h, ctrla06fgpfifo.h: the first byte of the parameters says whether the group or channel
+ * is put on its runlist or taken off. A group's have two bytes, three from 575 on. */
 #define GROUP_SCHEDULE 0xa06c0101u
+#define CHANNEL_SCHEDULE 0xa06f0103u
+#define LONG_SCHEDULE_SINCE 575u
 
-#define MAX_OBJECTS 1024u
-
-struct object {
-	uint32_t client, parent, handle, class;
-	int fd; /* a duplicate of the descriptor that made it */
-};
+/* How long rm_stop() waits for threads that are just changing what may run. The call itself is one
+ * message to the GPU's firmware, well below a millisecond; 10 ms is what may pass when another
+ * process holds RM's locks, and less than the deadline after which softgpu kills this process. */
+#define CHANGE_WAIT_NS 10000000L
+/* Refusals that are reported; more would only fill the log. */
+#define MOST_REPORTS 16u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct object objects[MAX_OBJECTS];
-static uint32_t n_objects;
-static bool incomplete; /* some objects are not in the table: rm_stop() would miss their channels */
-static uint32_t stopped_by;
-static uint32_t schedule_size = 2;
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+static uint32_t stopped_by; /* the method; 0: channels may run */
+static uint32_t changing;   /* threads in a call that changes what may run */
+static uint32_t schedule_size = 3;
+static uint32_t reports;
 
-static bool is_channel(uint32_t class)
+uint32_t rm_driver(const char *file)
 {
-	size_t i;
+	FILE *f = fopen(file, "re");
+	char line[256] = "", *at;
+	unsigned major = 0, minor;
 
-	for (i = 0; i < sizeof(channel_classes) / sizeof(channel_classes[0]); i++)
-		if (channel_classes[i] == class)
-			return true;
-	return false;
-}
-
-static bool is_of_interest(uint32_t class)
-{
-	return class == CLASS_SUBDEVICE || class == CLASS_GROUP || is_channel(class);
-}
-
-/* RM accepts calls for a client only through the open file that made the client, so a duplicate of
- * that descriptor is kept. One for each client is enough. */
-static int keep_file(uint32_t client, int fd)
-{
-	uint32_t i;
-
-	for (i = 0; i < n_objects; i++)
-		if (objects[i].client == client)
-			return objects[i].fd;
-	return fcntl(fd, F_DUPFD_CLOEXEC, 64);
-}
-
-static void remember(int fd, uint32_t client, uint32_t parent, uint32_t handle, uint32_t class)
-{
-	if (!is_of_interest(class))
-		return;
+	if (f && fgets(line, sizeof(line), f))
+		/* "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release ..."
+		 */
+		for (at = strchr(line, ' '); at && major == 0; at = strchr(at + 1, ' '))
+			if (sscanf(at, " %u.%u", &major, &minor) != 2)
+				major = 0;
+	if (f)
+		fclose(f);
 	pthread_mutex_lock(&lock);
-	if (n_objects == MAX_OBJECTS) {
-		incomplete = true;
-	} else {
-		objects[n_objects] =
-			(struct object){client, parent, handle, class, keep_file(client, fd)};
-		incomplete |= objects[n_objects].fd < 0;
-		n_objects++;
-	}
+	schedule_size = major == 0 || major >= LONG_SCHEDULE_SINCE ? 3 : 2;
 	pthread_mutex_unlock(&lock);
+	return major;
 }
 
-/* Removes an object and all its descendants. */
-static void forget_tree(uint32_t client, uint32_t handle)
+/* One call of libcuda's, whatever its ioctl looks like. */
+struct call {
+	unsigned number;
+	size_t size;
+	const void *argument;
+};
+
+static bool read_call(unsigned long request, const void *argument, struct call *out)
 {
-	uint32_t i = 0;
+	struct nv_transfer t;
 
-	while (i < n_objects) {
-		const struct object o = objects[i];
-
-		if (o.client != client ||
-		    (o.handle != handle && o.parent != handle && handle != client)) {
-			i++;
-			continue;
-		}
-		objects[i] = objects[--n_objects];
-		if (o.handle != handle) {
-			forget_tree(client, o.handle);
-			i = 0;
-		}
+	if (!argument || _IOC_TYPE(request) != NV_MAGIC)
+		return false;
+	*out = (struct call){_IOC_NR(request), _IOC_SIZE(request), argument};
+	if (out->number == NV_ESC_XFER && out->size == sizeof(t)) {
+		memcpy(&t, argument, sizeof(t));
+		*out = (struct call){t.command, t.size, (const void *)(uintptr_t)t.argument};
 	}
+	return out->argument != NULL;
 }
 
-static void forget(uint32_t client, uint32_t handle)
+/* Whether C puts channels on a runlist, or frees some: a stop or its end must not come between what
+ * RM does and what the table knows. Called with the lock held. */
+static bool changes(const struct call *c)
 {
-	pthread_mutex_lock(&lock);
-	forget_tree(client, handle);
-	pthread_mutex_unlock(&lock);
+	struct nv_control control;
+	struct nv_free gone;
+
+	if (c->number == NV_ESC_FREE && c->size == sizeof(gone)) {
+		memcpy(&gone, c->argument, sizeof(gone));
+		return rm_objects_hold(gone.client, gone.object);
+	}
+	if (c->number != NV_ESC_CONTROL || c->size != sizeof(control))
+		return false;
+	memcpy(&control, c->argument, sizeof(control));
+	return (control.command == GROUP_SCHEDULE || control.command == CHANNEL_SCHEDULE) &&
+	       control.params_size > 0 && *(const uint8_t *)(uintptr_t)control.params;
 }
 
-static void note(int fd, unsigned number, size_t size, const void *argument)
+/* A new channel has no work before libcuda knows its handle. So while channels are stopped, the
+ * thread that has made one waits here. Called with the lock held. */
+static void wait_until_resumed(void)
+{
+	while (stopped_by)
+		pthread_cond_wait(&cond, &lock);
+}
+
+static void note_alloc(int fd, uint32_t client, uint32_t parent, uint32_t handle, uint32_t class)
+{
+	rm_objects_add(fd, client, parent, handle, class);
+	if (rm_kind(class) != RM_OTHER)
+		wait_until_resumed();
+}
+
+static void note(int fd, const struct call *c)
 {
 	struct nv_alloc_rights wide;
 	struct nv_alloc narrow;
 	struct nv_free gone;
 
-	if (number == NV_ESC_ALLOC && size == sizeof(wide)) {
-		memcpy(&wide, argument, sizeof(wide));
+	if (c->number == NV_ESC_ALLOC && c->size == sizeof(wide)) {
+		memcpy(&wide, c->argument, sizeof(wide));
 		if (wide.status == 0)
-			remember(fd, wide.client, wide.parent, wide.object, wide.class);
-	} else if (number == NV_ESC_ALLOC && size == sizeof(narrow)) {
-		memcpy(&narrow, argument, sizeof(narrow));
+			note_alloc(fd, wide.client, wide.parent, wide.object, wide.class);
+	} else if (c->number == NV_ESC_ALLOC && c->size == sizeof(narrow)) {
+		memcpy(&narrow, c->argument, sizeof(narrow));
 		if (narrow.status == 0)
-			remember(fd, narrow.client, narrow.parent, narrow.object, narrow.class);
-	} else if (number == NV_ESC_FREE && size == sizeof(gone)) {
-		memcpy(&gone, argument, sizeof(gone));
+			note_alloc(fd, narrow.client, narrow.parent, narrow.object, narrow.class);
+	} else if (c->number == NV_ESC_FREE && c->size == sizeof(gone)) {
+		memcpy(&gone, c->argument, sizeof(gone));
 		if (gone.status == 0)
-			forget(gone.client, gone.object);
+			rm_objects_remove(gone.client, gone.object);
 	}
 }
 
 void rm_note(int fd, unsigned long request, const void *argument, int result)
 {
-	struct nv_transfer t;
+	struct call c;
 
-	if (result < 0 || !argument || _IOC_TYPE(request) != NV_MAGIC)
+	if (result < 0 || !read_call(request, argument, &c))
 		return;
-	if (_IOC_NR(request) == NV_ESC_XFER && _IOC_SIZE(request) == sizeof(t)) {
-		memcpy(&t, argument, sizeof(t));
-		note(fd, t.command, t.size, (const void *)(uintptr_t)t.argument);
-	} else {
-		note(fd, _IOC_NR(request), _IOC_SIZE(request), argument);
+	pthread_mutex_lock(&lock);
+	note(fd, &c);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Waits until C may be made. Returns whether end_change() must follow. */
+static bool begin_change(const struct call *c)
+{
+	bool does;
+
+	pthread_mutex_lock(&lock);
+	does = changes(c);
+	if (does) {
+		wait_until_resumed();
+		changing++;
 	}
+	pthread_mutex_unlock(&lock);
+	return does;
+}
+
+static void end_change(void)
+{
+	pthread_mutex_lock(&lock);
+	changing--;
+	pthread_cond_broadcast(&cond);
+	pthread_mutex_unlock(&lock);
 }
 
 /* libcuda calls this function, because the linker finds symbols in the program before the
  * libraries. */
 int ioctl(int fd, unsigned long request, ...)
 {
+	bool change;
 	va_list list;
 	void *argument;
-	int r;
+	struct call c;
+	int r, saved;
 
 	va_start(list, request);
 	argument = va_arg(list, void *);
 	va_end(list);
-	r = (int)syscall(SYS_ioctl, fd, request, argument);
-	if (_IOC_TYPE(request) == NV_MAGIC) {
-		int saved = errno;
-
-		rm_note(fd, request, argument, r);
-		errno = saved;
-	}
+	if (_IOC_TYPE(request) != NV_MAGIC)
+		return rm_call(fd, request, argument);
+	change = read_call(request, argument, &c) && begin_change(&c);
+	r = rm_call(fd, request, argument);
+	saved = errno;
+	rm_note(fd, request, argument, r);
+	if (change)
+		end_change();
+	errno = saved;
 	return r;
 }
 
-/* 0, -errno, or RM's status, which is positive. */
-static int control(const struct object *on, uint32_t command, void *params, uint32_t size)
+/* 0 or -errno; -EOPNOTSUPP: RM refuses, which is reported with RM's status. */
+static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
 {
 	struct nv_control c = {
 		.client = on->client,
@@ -223,72 +247,80 @@ static int control(const struct object *on, uint32_t command, void *params, uint
 		.params_size = size,
 	};
 
-	if (syscall(SYS_ioctl, on->fd, NV_IOCTL_CONTROL, &c) < 0)
+	if (rm_call(on->fd, NV_IOCTL_CONTROL, &c) < 0)
 		return -errno;
-	return (int)c.status;
-}
-
-static const struct object *subdevice_of(uint32_t client)
-{
-	uint32_t i;
-
-	for (i = 0; i < n_objects; i++)
-		if (objects[i].client == client && objects[i].class == CLASS_SUBDEVICE)
-			return &objects[i];
-	return NULL;
-}
-
-static int disable_some(struct disable_channels *some, bool disable)
-{
-	const struct object *subdevice = some->n ? subdevice_of(some->clients[0]) : NULL;
-	int r;
-
-	if (some->n == 0)
+	if (c.status == 0)
 		return 0;
-	if (!subdevice)
-		return -EOPNOTSUPP;
-	some->disable = disable;
-	r = control(subdevice, FIFO_DISABLE_CHANNELS, some, sizeof(*some));
-	*some = (struct disable_channels){0};
-	return r > 0 ? -EOPNOTSUPP : r;
+	if (reports++ < MOST_REPORTS)
+		fprintf(stderr,
+			"<5>softgpu: NVIDIA's resource manager refuses command 0x%08x with %u "
+			"bytes on "
+			"an object of class 0x%04x: status 0x%x\n",
+			command, size, on->class, c.status);
+	return -EOPNOTSUPP;
 }
 
-/* Disables or enables all channels of all groups: those that compute and those that copy. */
+static bool same_device(const struct rm_object *a, const struct rm_object *b)
+{
+	return a->client == b->client && rm_objects_device(a) == rm_objects_device(b);
+}
+
+/* Collects the channels of the device of the object FIRST, itself included. Returns how many there
+ * are, which may be more than the DISABLE_MOST that are collected; 0 if an earlier object has the
+ * same device. */
+static uint32_t channels_of(uint32_t first, struct disable_channels *out)
+{
+	const struct rm_object *o = rm_objects_at(first), *other;
+	uint32_t n = 0, i;
+
+	*out = (struct disable_channels){0};
+	for (i = 0; i < rm_objects_count(); i++) {
+		other = rm_objects_at(i);
+		if (rm_kind(other->class) != RM_CHANNEL || !same_device(o, other))
+			continue;
+		if (i < first)
+			return 0;
+		if (n < DISABLE_MOST) {
+			out->clients[n] = other->client;
+			out->channels[n] = other->handle;
+		}
+		n++;
+	}
+	out->n = n < DISABLE_MOST ? n : DISABLE_MOST;
+	return n;
+}
+
+/* Disables or enables all channels: those that compute and those that copy. Each device's are in
+ * one call: RM's own code does the same around changes of an address space, with the same limit. */
 static int set_channels(bool disable)
 {
-	struct disable_channels some = {0};
+	struct disable_channels all;
+	const struct rm_object *o;
 	uint32_t i;
 	int r = 0;
 
-	for (i = 0; i < n_objects && r == 0; i++) {
-		if (!is_channel(objects[i].class))
+	for (i = 0; i < rm_objects_count() && r == 0; i++) {
+		o = rm_objects_at(i);
+		if (rm_kind(o->class) != RM_CHANNEL || channels_of(i, &all) == 0)
 			continue;
-		if (some.n == DISABLE_MOST || (some.n > 0 && some.clients[0] != objects[i].client))
-			r = disable_some(&some, disable);
-		some.clients[some.n] = objects[i].client;
-		some.channels[some.n++] = objects[i].handle;
+		all.disable = disable;
+		r = control(rm_objects_subdevice(o), FIFO_DISABLE_CHANNELS, &all, sizeof(all));
 	}
-	if (r < 0)
-		return r;
-	return disable_some(&some, disable);
+	return r;
 }
 
 static int set_groups(bool disable)
 {
-	uint8_t params[3] = {!disable, 0, 0};
 	uint32_t i;
 	int r = 0;
 
-	for (i = 0; i < n_objects && r == 0; i++) {
-		if (objects[i].class != CLASS_GROUP)
-			continue;
-		r = control(&objects[i], GROUP_SCHEDULE, params, schedule_size);
-		if (r > 0) { /* the size may be wrong for this driver */
-			schedule_size = 5 - schedule_size;
-			r = control(&objects[i], GROUP_SCHEDULE, params, schedule_size);
-		}
+	for (i = 0; i < rm_objects_count() && r == 0; i++) {
+		uint8_t params[3] = {!disable, 0, 0};
+
+		if (rm_kind(rm_objects_at(i)->class) == RM_GROUP)
+			r = control(rm_objects_at(i), GROUP_SCHEDULE, params, schedule_size);
 	}
-	return r > 0 ? -EOPNOTSUPP : r;
+	return r;
 }
 
 static int set(uint32_t method, bool disable)
@@ -296,17 +328,39 @@ static int set(uint32_t method, bool disable)
 	return method == WORKER_STOP_CHANNELS ? set_channels(disable) : set_groups(disable);
 }
 
+/* Whether every channel can be disabled. Called with the lock held. */
+static bool knows_channels(void)
+{
+	struct disable_channels all;
+	const struct rm_object *o;
+	uint32_t n = 0, i;
+
+	for (i = 0; i < rm_objects_count(); i++) {
+		o = rm_objects_at(i);
+		if (rm_kind(o->class) != RM_CHANNEL)
+			continue;
+		n++;
+		if (!rm_objects_subdevice(o) || channels_of(i, &all) > DISABLE_MOST)
+			return false;
+	}
+	return n > 0;
+}
+
+static bool knows_groups(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < rm_objects_count(); i++)
+		if (rm_kind(rm_objects_at(i)->class) == RM_GROUP)
+			return true;
+	return false;
+}
+
 /* Whether the table has all that METHOD needs. Called with the lock held. */
 static bool knows(uint32_t method)
 {
-	uint32_t i, groups = 0, channels = 0, subdevices = 0;
-
-	for (i = 0; i < n_objects; i++) {
-		groups += objects[i].class == CLASS_GROUP;
-		channels += is_channel(objects[i].class);
-		subdevices += objects[i].class == CLASS_SUBDEVICE;
-	}
-	return !incomplete && (method == WORKER_STOP_CHANNELS ? channels && subdevices : groups);
+	return rm_objects_complete() &&
+	       (method == WORKER_STOP_CHANNELS ? knows_channels() : knows_groups());
 }
 
 bool rm_offers(uint32_t method)
@@ -319,16 +373,45 @@ bool rm_offers(uint32_t method)
 	return offers;
 }
 
+/* Waits for threads in calls that change what may run: after a stop their call would start a
+ * channel again, or a channel in the table may be gone, and RM would refuse all. Called with the
+ * lock held. 0 or -EBUSY. */
+static int await_changes(void)
+{
+	struct timespec until;
+	int r = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += CHANGE_WAIT_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (changing > 0 && r == 0)
+		r = pthread_cond_clockwait(&cond, &lock, CLOCK_MONOTONIC, &until);
+	return changing > 0 ? -EBUSY : 0;
+}
+
+static void release(void)
+{
+	stopped_by = 0;
+	pthread_cond_broadcast(&cond);
+}
+
 int rm_stop(uint32_t method)
 {
-	int r;
+	int r = -EOPNOTSUPP;
 
 	pthread_mutex_lock(&lock);
-	r = knows(method) ? set(method, true) : -EOPNOTSUPP;
-	if (r == 0)
-		stopped_by = method;
-	else
-		set(method, false); /* some channels may have been stopped */
+	if (knows(method)) {
+		stopped_by = method; /* from now on nobody begins a change */
+		r = await_changes();
+		if (r == 0) {
+			r = set(method, true);
+			if (r < 0)
+				set(method, false); /* some channels may have been stopped */
+		}
+		if (r < 0)
+			release();
+	}
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -339,7 +422,7 @@ int rm_resume(void)
 
 	pthread_mutex_lock(&lock);
 	r = stopped_by ? set(stopped_by, false) : 0;
-	stopped_by = 0;
+	release();
 	pthread_mutex_unlock(&lock);
 	return r;
 }

@@ -6,6 +6,9 @@
  * the work of this process off the GPU and puts it back. This needs no privileges: the driver
  * allows every process to do it with its own channels.
  *
+ * While the work is off the GPU, no thread of libcuda can put new work on it: a thread that makes a
+ * channel, schedules or frees one waits in ioctl() until rm_resume().
+ *
  * Numbers and layouts are those of the open kernel modules, 515 to 595; a comment marks what
  * differs between them. Any thread may call these functions.
  */
@@ -15,11 +18,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it needs.
- */
+/* Reads the driver's version from FILE, on which the size of one structure depends. Returns its
+ * major number; 0 if it is not known: then the newest structure is used. */
+uint32_t rm_driver(const char *file);
+#define RM_VERSION_FILE "/proc/driver/nvidia/version"
+
+/* Whether rm_stop() can use METHOD (enum worker_stop): libcuda has made the objects that it needs,
+ * and no more channels than one call can disable. */
 bool rm_offers(uint32_t method);
 /* Takes all channels of this process off the GPU, those of copy engines too. 0: none of them runs
- * any more; or -errno; -EOPNOTSUPP: RM refuses, or rm_offers() is false. */
+ * any more; or -errno; -EOPNOTSUPP: RM refuses, or rm_offers() is false; -EBUSY: a thread has been
+ * scheduling or freeing a channel for too long. RM's refusals are reported on standard error. Not
+ * for a thread that makes channels. */
 int rm_stop(uint32_t method);
 /* Puts back what rm_stop() took off. 0 or -errno. */
 int rm_resume(void);
@@ -27,5 +37,8 @@ int rm_resume(void);
 /* Takes note of an ioctl of libcuda's. RESULT: what the kernel returned. Called by the ioctl() of
  * this program, and by tests. */
 void rm_note(int fd, unsigned long request, const void *argument, int result);
+
+/* rm_call.c: the ioctl system call. */
+int rm_call(int fd, unsigned long request, void *argument);
 
 #endif
