@@ -570,7 +570,7 @@ static void module_memory(void)
 	tenant_start(&t);
 	CU_ASSERT(load_as(&t, 0, big_ptx, n, false));
 	put(&t, (struct softgpu_packet){SOFTGPU_MODULE_UNLOAD, 0, {0}});
-	CU_ASSERT(load_as(&t, 0, own_ptx, strlen(own_ptx), false));
+	CU_ASSERT(load_as(&t, 2, own_ptx, strlen(own_ptx), false));
 	CU_ASSERT(load_as(&t, 1, big_ptx, n, false));
 	tenant_end(&t);
 	tenant_start(&t);
