@@ -23,14 +23,15 @@ static struct ring *ring;
 static int event_fd, result_of_dma;
 
 /* Stands in for the compiler: only the gate is tested here. */
-static int compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
-		   char *log, uint32_t log_size)
+static int compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
+		   void **compiled, char *log, uint32_t log_size)
 {
 	struct vgpu_error err = {.text = ""};
 	char *out = NULL;
 	int r = 0;
 
 	(void)d;
+	(void)module;
 	HOLDS(image[bytes] == 0);
 	if (gate_is_ptx(image, bytes) && gated)
 		r = gate_ptx((char *)image, bytes, &out, &err);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "ptx_private.h"
 
@@ -485,8 +486,12 @@ struct ptx *ptx_read(const char *text, const char *name)
 
 	p->at = text;
 	p->reads = true;
+	p->globals = mmap(NULL, MAX_GLOBALS, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->globals == MAP_FAILED)
+		abort();
 	if (!read_all(p, name)) {
-		free(p);
+		ptx_free(p);
 		return NULL;
 	}
 	p->reads = false;
@@ -507,7 +512,18 @@ uint32_t ptx_shared(const struct ptx *p)
 	return p->shared;
 }
 
+uint32_t ptx_local(const struct ptx *p)
+{
+	return p->local;
+}
+
+uint32_t ptx_globals(const struct ptx *p)
+{
+	return p->n_globals;
+}
+
 void ptx_free(struct ptx *p)
 {
+	munmap(p->globals, MAX_GLOBALS);
 	free(p);
 }

@@ -33,6 +33,11 @@ bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size);
 /* Bytes of static shared memory. */
 uint32_t ptx_shared(const struct ptx *p);
 
+/* Bytes of local memory that each thread needs. */
+uint32_t ptx_local(const struct ptx *p);
+/* Bytes of all arrays outside of functions. */
+uint32_t ptx_globals(const struct ptx *p);
+
 void ptx_run(struct ptx *p, const struct ptx_launch *l);
 void ptx_free(struct ptx *p);
 

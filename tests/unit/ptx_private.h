@@ -11,8 +11,8 @@
 
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
-#define MAX_GLOBALS 65536u
-#define MAX_PARAMS 34u /* those of a launch, the gate, and one too many */
+#define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
+#define MAX_PARAMS 34u		/* those of a launch, the gate, and one too many */
 
 enum op {
 	OP_ADD,
@@ -85,7 +85,7 @@ struct ptx {
 	char token[64];
 	struct instruction code[MAX_CODE];
 	struct symbol symbols[MAX_SYMBOLS];
-	uint8_t globals[MAX_GLOBALS];
+	uint8_t *globals;
 	uint32_t n_code, n_symbols, n_registers;
 	uint32_t shared, local, n_globals, scope;
 	struct place params[MAX_PARAMS];

@@ -224,6 +224,8 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{CU_ATTRIBUTE_MAX_GRID_X, INT32_MAX},
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},
+		{CU_ATTRIBUTE_PROCESSORS, 4},
+		{CU_ATTRIBUTE_THREADS_PER_PROCESSOR, 2048},
 		{CU_ATTRIBUTE_KERNEL_TIMEOUT, 0},
 		{CU_ATTRIBUTE_COMPUTE_MODE, 0},
 		{CU_ATTRIBUTE_MAJOR, 7},
@@ -266,10 +268,24 @@ CUresult cuCtxSetCurrent(CUcontext c)
 	return c == &context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* The driver gives at least what it needs, whatever it is asked for. */
+static size_t limits[] = {1024, 1 << 20, 8 << 20};
+
 CUresult cuCtxSetLimit(int limit, size_t value)
 {
-	(void)limit;
-	(void)value;
+	static const size_t least[] = {0, 1 << 16, 1 << 20};
+
+	if (limit < 0 || limit > CU_LIMIT_MALLOC_HEAP_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	limits[limit] = value < least[limit] ? least[limit] : value;
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxGetLimit(size_t *value, int limit)
+{
+	if (limit < 0 || limit > CU_LIMIT_MALLOC_HEAP_SIZE)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = limits[limit];
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -42,4 +42,12 @@ extern __thread CUcontext soft_cuda_context;
 /* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);
 
+/* soft_cuda_elf.c: the binary of PTX text whose arrays outside of functions have GLOBALS bytes; the
+ * caller frees it. */
+uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size);
+/* The text in a binary; NULL: this device does not execute the binary. */
+const char *soft_cuda_text(const void *binary);
+/* The first PTX text in a fat binary that is not compressed, or NULL. */
+const char *soft_cuda_fat_text(const uint8_t *fat, size_t n);
+
 #endif

@@ -15,8 +15,9 @@ struct module {
 static struct module *modules;
 
 struct link {
-	char *log, *text;
-	size_t log_size;
+	char *log;
+	uint8_t *binary;
+	size_t log_size, size;
 };
 
 CUresult cuLinkCreate(unsigned n, int *options, void **values, CUlink *out)
@@ -34,13 +35,16 @@ CUresult cuLinkCreate(unsigned n, int *options, void **values, CUlink *out)
 	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static bool is_ptx(const char *text)
+/* Whether TEXT is PTX, and how many bytes its arrays have. */
+static bool is_ptx(const char *text, uint32_t *globals)
 {
 	struct ptx *all = ptx_read(text, NULL);
 	bool is = all;
 
-	if (all)
+	if (all) {
+		*globals = ptx_globals(all);
 		ptx_free(all);
+	}
 	return is;
 }
 
@@ -48,29 +52,35 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 		       unsigned options, int *option, void **values)
 {
 	struct link *l = link;
+	const char *text = data;
+	uint32_t globals;
 
 	(void)name;
 	(void)option;
 	(void)values;
-	if (type != CU_JIT_INPUT_PTX || options || ((char *)data)[n - 1])
+	if (options || (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) ||
+	    (type == CU_JIT_INPUT_PTX && text[n - 1]))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_ptx(data)) {
+	if (type == CU_JIT_INPUT_FATBINARY)
+		text = soft_cuda_fat_text(data, n);
+	if (!text)
+		return CUDA_SUCCESS; /* nothing for this GPU */
+	if (!is_ptx(text, &globals)) {
 		snprintf(l->log, l->log_size, "this is no PTX");
 		return CUDA_ERROR_INVALID_PTX;
 	}
-	l->text = strdup(data);
+	l->binary = soft_cuda_binary(text, globals, &l->size);
 	return CUDA_SUCCESS;
 }
 
-/* The binary that this linker makes is the text itself. */
 CUresult cuLinkComplete(CUlink link, void **out, size_t *n)
 {
 	struct link *l = link;
 
-	if (!l->text)
+	if (!l->binary)
 		return CUDA_ERROR_INVALID_IMAGE;
-	*out = l->text;
-	*n = strlen(l->text) + 1;
+	*out = l->binary;
+	*n = l->size;
 	return CUDA_SUCCESS;
 }
 
@@ -78,9 +88,9 @@ CUresult cuLinkDestroy(CUlink link)
 {
 	struct link *l = link;
 
-	if (l->text)
-		memset(l->text, '?', strlen(l->text));
-	free(l->text);
+	if (l->binary)
+		memset(l->binary, '?', l->size);
+	free(l->binary);
 	free(l);
 	return CUDA_SUCCESS;
 }
@@ -88,6 +98,7 @@ CUresult cuLinkDestroy(CUlink link)
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
 			    void **values)
 {
+	const char *text = soft_cuda_text(image);
 	struct module *m;
 
 	(void)options;
@@ -96,10 +107,10 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (n)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_ptx(image))
+	if (!text)
 		return CUDA_ERROR_INVALID_IMAGE;
 	m = calloc(1, sizeof(*m));
-	m->text = strdup(image);
+	m->text = strdup(text);
 	m->next = modules;
 	modules = m;
 	*out = m;
@@ -149,10 +160,19 @@ CUresult cuFuncGetAttribute(int *out, int which, CUfunction function)
 {
 	struct function *f = function;
 
-	*out = which == CU_FUNC_SHARED_SIZE_BYTES ? (int)ptx_shared(f->code) : 1024;
-	return which == CU_FUNC_SHARED_SIZE_BYTES || which == CU_FUNC_MAX_THREADS_PER_BLOCK
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_VALUE;
+	switch (which) {
+	case CU_FUNC_MAX_THREADS_PER_BLOCK:
+		*out = 1024;
+		return CUDA_SUCCESS;
+	case CU_FUNC_SHARED_SIZE_BYTES:
+		*out = (int)ptx_shared(f->code);
+		return CUDA_SUCCESS;
+	case CU_FUNC_LOCAL_SIZE_BYTES:
+		*out = (int)ptx_local(f->code);
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 }
 
 CUresult cuFuncSetAttribute(CUfunction f, int which, int value)

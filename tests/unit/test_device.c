@@ -49,6 +49,7 @@ static int begin(struct tenant *t, struct vgpu_error *err)
 	struct worker_options options = {.device = device,
 					 .size = PARTITION,
 					 .limit = UINT64_C(8) << 30,
+					 .modules = UINT64_C(64) << 20,
 					 .uid = 65534,
 					 .gid = 65534};
 
@@ -430,21 +431,22 @@ static void nonsense(void)
 
 /* GPU kernels that the guest brings: on a GPU */
 
-extern const char own_ptx[]; /* own.ptx */
+extern const char big_ptx[], own_ptx[]; /* own.ptx */
 
 #define IMAGE_AT FREE_AT
 #define LOG_AT (FREE_AT + 65536)
 #define LAUNCH_AT (FREE_AT + 131072)
 #define DATA_AT (FREE_AT + 262144)
 
-/* Loads a module, and waits for the compiler. */
-static bool load(struct tenant *t, const char *image, bool gated)
+/* Loads an image of BYTES bytes as MODULE, and waits for the compiler. */
+static bool load_as(struct tenant *t, uint32_t module, const void *image, uint64_t bytes,
+		    bool gated)
 {
 	struct softgpu_packet p = {SOFTGPU_MODULE_LOAD,
 				   gated ? SOFTGPU_MODULE_GATED : 0,
-				   {0, IMAGE_AT, strlen(image), LOG_AT, 4096}};
+				   {module, IMAGE_AT, bytes, LOG_AT, 4096}};
 
-	strcpy((char *)t->window + IMAGE_AT, image);
+	memcpy(t->window + IMAGE_AT, image, bytes);
 	put(t, p);
 	for (;;) {
 		struct pollfd w = {t->worker->wake_fd, POLLIN, 0};
@@ -459,6 +461,11 @@ static bool load(struct tenant *t, const char *image, bool gated)
 			if (poll(&w, 1, PATIENCE_MS) <= 0 || read(w.fd, &n, sizeof(n)) < 0)
 				return false;
 	}
+}
+
+static bool load(struct tenant *t, const char *image, bool gated)
+{
+	return load_as(t, 0, image, strlen(image), gated);
 }
 
 static void put_launch(struct tenant *t, const char *function, uint32_t grid, uint32_t block,
@@ -512,6 +519,67 @@ static void modules(void)
 		CU_ASSERT_EQUAL(k, 0);
 		tenant_end(&t);
 	}
+}
+
+static bool refused(const struct tenant *t, const char *says)
+{
+	return t->ended.end == WORKER_FAILED && t->ended.error == SOFTGPU_BAD_MODULE &&
+	       strstr((const char *)t->window + LOG_AT, says);
+}
+
+/* PTX as compilers hand it over: with a zero byte behind it. Other images are refused, with a
+ * reason in the log. */
+static void images(void)
+{
+	static const char *const bad[] = {"", "no image", "\177ELF", "\x50\xed\x55\xba"};
+	static const char *const says[] = {"no PTX, no cubin", "no PTX, no cubin",
+					   "its tables are wrong", "cut off"};
+	struct tenant t;
+	uint32_t i;
+
+	tenant_start(&t);
+	CU_ASSERT(load_as(&t, 0, own_ptx, strlen(own_ptx) + 1, false));
+	CU_ASSERT(load_as(&t, 1, own_ptx, strlen(own_ptx) + 1, true));
+	tenant_end(&t);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		tenant_start(&t);
+		CU_ASSERT(!load_as(&t, 0, bad[i], strlen(bad[i]) + 1, false));
+		CU_ASSERT(refused(&t, says[i]));
+		tenant_end(&t);
+	}
+}
+
+/* What modules and threads need beside the partition is counted against the VF: it has 64 MiB for
+ * that, a module 40 MiB, and the threads of the GPU kernel "deep" more than 64 MiB. */
+static void module_memory(void)
+{
+	const uint64_t n = strlen(big_ptx);
+	struct tenant t;
+
+	tenant_start(&t);
+	CU_ASSERT(load_as(&t, 0, big_ptx, n, false));
+	CU_ASSERT(load_as(&t, 0, big_ptx, n, false)); /* in the place of the first */
+	put_launch(&t, "touch", 1, 1, buffer(DATA_AT, 8), value(0, 0), 1);
+	CU_ASSERT(finish(&t, 50000));
+	CU_ASSERT_EQUAL(*(uint64_t *)(t.window + DATA_AT), 5);
+	CU_ASSERT(!load_as(&t, 1, big_ptx, n, false));
+	CU_ASSERT(refused(&t, "the module takes 4"));
+	CU_ASSERT(
+		refused(&t, "of the VF's 64 MiB for modules (softgpu's --module-memory) are left"));
+	tenant_end(&t);
+	tenant_start(&t);
+	CU_ASSERT(load_as(&t, 0, big_ptx, n, false));
+	put(&t, (struct softgpu_packet){SOFTGPU_MODULE_UNLOAD, 0, {0}});
+	CU_ASSERT(load_as(&t, 2, own_ptx, strlen(own_ptx), false));
+	CU_ASSERT(load_as(&t, 1, big_ptx, n, false));
+	tenant_end(&t);
+	tenant_start(&t);
+	CU_ASSERT(load_as(&t, 0, big_ptx, n, false));
+	put_launch(&t, "deep", 1, 1, buffer(DATA_AT, 8), value(0, 0), 1);
+	run(&t);
+	CU_ASSERT(listen_for(&t, PATIENCE_MS));
+	CU_ASSERT(t.ended.end == WORKER_FAILED && t.ended.error == SOFTGPU_BAD_LAUNCH);
+	tenant_end(&t);
 }
 
 /* A wrong launch stops the VF that asks for it, with an error code, and affects nothing else. */
@@ -640,6 +708,8 @@ static const struct test stops[] = {{"endless work is stopped and continued", en
 				    {NULL, NULL}};
 static const struct test takes[] = {
 	{"modules: launches, with a gate and without", modules},
+	{"images are known by their beginning", images},
+	{"modules and local memory count against the VF", module_memory},
 	{"hostile launches stop only their VF", hostile_launches},
 	{NULL, NULL},
 };

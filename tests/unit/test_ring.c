@@ -19,10 +19,11 @@
 static _Atomic uint32_t compiler_may_end, woken;
 static const char *complaint;
 
-static int slow_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
-			void **compiled, char *log, uint32_t log_size)
+static int slow_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
+			bool gated, void **compiled, char *log, uint32_t log_size)
 {
 	(void)d;
+	(void)module;
 	(void)bytes;
 	(void)gated;
 	while (!atomic_load(&compiler_may_end))

@@ -146,6 +146,9 @@ static void usage(FILE *to)
 	      "  --gpu N            cuda: the GPU's number, in the order of PCI addresses (0)\n"
 	      "  --window SIZE      cuda, host: size of the part of a partition that BAR 0 shows\n"
 	      "                     (256M)\n"
+	      "  --module-memory SIZE\n"
+	      "                     cuda: memory beside its partition that a VF's modules and the\n"
+	      "                     local memory of its GPU kernels may take (256M)\n"
 	      "  --worker-user NAME if softgpu runs as root, run VFs' processes and workers as "
 	      "NAME\n"
 	      "                     (nobody)\n"
@@ -200,6 +203,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		ENGINE,
 		GPU,
 		WINDOW,
+		MODULE_MEMORY,
 		KILL_AFTER,
 		WORKER_USER,
 		SCHEDULER,
@@ -218,6 +222,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"engine", required_argument, NULL, ENGINE},
 		{"gpu", required_argument, NULL, GPU},
 		{"window", required_argument, NULL, WINDOW},
+		{"module-memory", required_argument, NULL, MODULE_MEMORY},
 		{"kill-after", required_argument, NULL, KILL_AFTER},
 		{"worker-user", required_argument, NULL, WORKER_USER},
 		{"scheduler", required_argument, NULL, SCHEDULER},
@@ -269,6 +274,13 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 			if (!parse_size(optarg, &config->window) || config->window % GPUIOV_FB_UNIT)
 				r = vgpu_error_set(&err, -EINVAL,
 						   "--window %s: want a multiple of 16M", optarg);
+			break;
+		case MODULE_MEMORY:
+			if (!parse_size(optarg, &config->module_memory))
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--module-memory %s: want a number with M or G, "
+						   "up to 1024G",
+						   optarg);
 			break;
 		case KILL_AFTER:
 			if (!parse_number(optarg, 60000, &value) || value == 0)
@@ -336,6 +348,7 @@ int main(int argc, char **argv)
 		.layout = &gpuiov_layout_soft,
 		.seed = 1,
 		.window = UINT64_C(256) << 20,
+		.module_memory = UINT64_C(256) << 20,
 		.kill_after = 25 * VGPU_MSEC, /* below vgpud's default grace of 50 ms */
 		.fifo = FIFO_PF,
 	};

@@ -53,6 +53,7 @@ static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_
 		.vf = number,
 		.size = PARTITION,
 		.limit = LIMIT,
+		.modules = config->module_memory,
 		.fifo = config->fifo,
 		.uid = config->worker_uid,
 		.gid = config->worker_gid,
@@ -211,8 +212,10 @@ static void measure_kill(struct tenant *a, struct workers_tested *out)
 }
 
 /* Notes the device's name and its free memory. The first worker uses as much memory beside its
- * partition as the second, whose use is the difference between what the two found free. */
-static void note_device(const struct tenant *a, const struct tenant *b, struct workers_tested *out)
+ * partition as the second, whose use is the difference between what the two found free. Neither has
+ * loaded a module: what modules may take comes on top. */
+static void note_device(const struct tenant *a, const struct tenant *b,
+			const struct softgpu_config *config, struct workers_tested *out)
 {
 	const struct device_about *first = &a->worker->shared->about;
 	const struct device_about *second = &b->worker->shared->about;
@@ -224,6 +227,8 @@ static void note_device(const struct tenant *a, const struct tenant *b, struct w
 	out->limit_error[sizeof(out->limit_error) - 1] = 0;
 	out->overhead = first->free > second->free ? first->free - second->free : 0;
 	out->free = second->free + 2 * out->overhead;
+	if (out->modules)
+		out->overhead += config->module_memory;
 }
 
 static int start_two(struct tenant *a, struct tenant *b, const struct softgpu_config *config,
@@ -252,7 +257,7 @@ static int try(const struct softgpu_config *config, uint32_t method, struct work
 
 	*why = NULL;
 	if (r == 0) {
-		note_device(&a, &b, out);
+		note_device(&a, &b, config, out);
 		if (method == 0)
 			measure_kill(&a, out);
 		else if (!(a.worker->shared->about.stops & method))

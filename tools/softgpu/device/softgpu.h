@@ -78,7 +78,9 @@ struct softgpu_config {
 	const char *device;
 	uint32_t device_index;
 	uint64_t window;
-	vgpu_nsec kill_after; /* how long a worker may take to stop */
+	uint64_t module_memory; /* bytes of GPU memory beside its partition that each VF's modules
+				 * and the local memory of its GPU kernels may take */
+	vgpu_nsec kill_after;	/* how long a worker may take to stop */
 	/* The user of VF processes and workers, if this process runs as root; 0: root. */
 	uid_t worker_uid;
 	gid_t worker_gid;

@@ -17,7 +17,7 @@
 
 /* A worker that quits has this long to clear its memory. */
 #define QUIT (6 * VGPU_SEC)
-/* How much a worker's context may grow when GPU kernels need more stack or modules are loaded. */
+/* How much a worker's context may grow for what the driver itself needs. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
 struct workers {
@@ -54,6 +54,7 @@ void workers_begin(struct softgpu *gpu, int index)
 		.size = vf->fb_size,
 		.vf = (uint32_t)index,
 		.limit = limit,
+		.modules = gpu->config.module_memory,
 		.fifo = gpu->config.fifo,
 		.uid = gpu->config.worker_uid,
 		.gid = gpu->config.worker_gid,

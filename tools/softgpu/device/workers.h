@@ -41,7 +41,7 @@ struct workers_tested {
 	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
 	bool modules;		    /* the device executes MODULE_LOAD and LAUNCH */
 	uint64_t free;	   /* bytes that are free while no worker runs; 0: there is no such limit */
-	uint64_t overhead; /* bytes that a worker uses beside its VF's memory */
+	uint64_t overhead; /* bytes that a worker may use beside its VF's memory */
 	char device[64];   /* name */
 	char limit_error[128]; /* why the driver does not limit VFs' memory as well; "": it does */
 };

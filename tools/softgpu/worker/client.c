@@ -31,15 +31,17 @@ static int create_shared(void)
 static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
 		 struct vgpu_error *err)
 {
-	char gpu[16], size[24], vf[16], limit[24], fifo[16], uid[16], gid[16];
-	const char *args[] = {"--device", o->device, "--gpu",	gpu,   "--size",     size,
-			      "--vf",	  vf,	     "--limit", limit, "--realtime", fifo,
-			      "--user",	  uid,	     "--group", gid,   NULL};
+	char gpu[16], size[24], vf[16], limit[24], modules[24], fifo[16], uid[16], gid[16];
+	const char *args[] = {"--device",  o->device, "--gpu",	    gpu,       "--size",
+			      size,	   "--vf",    vf,	    "--limit", limit,
+			      "--modules", modules,   "--realtime", fifo,      "--user",
+			      uid,	   "--group", gid,	    NULL};
 
 	snprintf(gpu, sizeof(gpu), "%u", o->gpu);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)o->size);
 	snprintf(vf, sizeof(vf), "%u", o->vf);
 	snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o->limit);
+	snprintf(modules, sizeof(modules), "%llu", (unsigned long long)o->modules);
 	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);

@@ -23,12 +23,13 @@ struct worker_client {
 struct worker_options {
 	const char *device; /* "cuda" or "host" */
 	uint32_t gpu;
-	int window_fd;	/* the file of the VF's window; stays the caller's */
-	uint32_t vf;	/* the VF's number */
-	uint64_t limit; /* bytes of GPU memory that the worker may use; 0: no limit */
-	uint64_t size;	/* bytes of the whole partition */
-	int fifo;	/* SCHED_FIFO priority of its control thread; 0: ordinary */
-	uid_t uid;	/* its user, if this process runs as root; 0: root */
+	int window_fd;	  /* the file of the VF's window; stays the caller's */
+	uint32_t vf;	  /* the VF's number */
+	uint64_t limit;	  /* bytes of GPU memory that the worker may use; 0: no limit */
+	uint64_t size;	  /* bytes of the whole partition */
+	uint64_t modules; /* bytes beside it that modules and local memory may take */
+	int fifo;	  /* SCHED_FIFO priority of its control thread; 0: ordinary */
+	uid_t uid;	  /* its user, if this process runs as root; 0: root */
 	gid_t gid;
 };
 

@@ -2,7 +2,8 @@
 /*
  * An NVIDIA GPU as a device: one context and one stream, in a process that serves one VF and then
  * ends. All of the VF's device memory is reserved at the start and mapped in no other process; its
- * window is a memory file of its own, pinned. Nothing else is ever allocated for a guest.
+ * window is a memory file of its own, pinned. What the driver allocates beside it for a guest's GPU
+ * kernels is counted against an allowance of the VF (struct cuda_extra).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -119,6 +120,38 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	for (i = 0; i < 3; i++)
 		d->max_grid[i] = attribute(d, *out, CU_ATTRIBUTE_MAX_GRID_X + i);
 	d->max_shared = attribute(d, *out, CU_ATTRIBUTE_MAX_SHARED_OPTIN);
+	d->major = attribute(d, *out, CU_ATTRIBUTE_MAJOR);
+	d->minor = attribute(d, *out, CU_ATTRIBUTE_MINOR);
+	d->extra.threads = (uint64_t)attribute(d, *out, CU_ATTRIBUTE_PROCESSORS) *
+			   (uint64_t)attribute(d, *out, CU_ATTRIBUTE_THREADS_PER_PROCESSOR);
+	return 0;
+}
+
+/* GPU kernels can have a heap and an output buffer, outside the partition: as little as possible.
+ * The driver may give more than it is asked for. */
+static int set_limits(struct device *d, struct vgpu_error *err)
+{
+	struct cuda_extra *x = &d->extra;
+	size_t heap = 0, fifo = 0, stack = 0;
+	CUresult e;
+
+	d->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 0);
+	d->api.cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 0);
+	e = d->api.cuCtxGetLimit(&heap, CU_LIMIT_MALLOC_HEAP_SIZE);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuCtxGetLimit(&fifo, CU_LIMIT_PRINTF_FIFO_SIZE);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
+	if (e != CUDA_SUCCESS)
+		return failed(d, e, "the memory of its context is not known", err);
+	x->fixed = heap + fifo;
+	x->stack = stack;
+	if (x->fixed > x->most)
+		return vgpu_error_set(
+			err, -EINVAL,
+			"--module-memory %llu bytes is too little: the driver keeps %llu bytes for "
+			"the heap of GPU kernels",
+			(unsigned long long)x->most, (unsigned long long)x->fixed);
 	return 0;
 }
 
@@ -137,9 +170,7 @@ static int make_context(struct device *d, CUdevice device, struct vgpu_error *er
 		e = d->api.cuEventCreate(&d->events[i], CU_EVENT_DISABLE_TIMING);
 	if (e != CUDA_SUCCESS)
 		return failed(d, e, "a context cannot be made", err);
-	/* GPU kernels can allocate memory outside the partition: as little as possible. */
-	d->api.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 0);
-	return 0;
+	return set_limits(d, err);
 }
 
 /* Clears all of the VF's device memory. */
@@ -241,14 +272,16 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 	static const char *const names[KERNELS] = {KERNEL_LIST(NAME)};
 #undef NAME
 	char log[1024] = "", *text;
-	void *image = NULL;
+	uint8_t *image = NULL;
+	size_t size;
 	CUresult e;
 	uint32_t i;
 	int r = gate_ptx(kernels_ptx, strlen(kernels_ptx), &text, err);
 
 	if (r < 0)
 		return r;
-	e = cuda_assemble(d, text, &image, log, sizeof(log));
+	e = cuda_assemble(d, CU_JIT_INPUT_PTX, text, strlen(text) + 1, &image, &size, log,
+			  sizeof(log));
 	free(text);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->own, image, 0, NULL, NULL);
@@ -371,6 +404,8 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	setenv("CUDA_MPS_PIPE_DIRECTORY", "/nonexistent", 0);
 	d->window_size = setup->window_size;
 	d->behind = setup->size - setup->window_size;
+	d->extra.most = setup->modules;
+	d->vf = setup->vf;
 	r = set_up(d, &shown, err);
 	if (r < 0)
 		free(d); /* the process exits now, and the driver frees everything else */

@@ -39,8 +39,10 @@ enum {
 };
 enum {
 	CU_ATTRIBUTE_MAX_GRID_X = 5, /* y, z follow */
+	CU_ATTRIBUTE_PROCESSORS = 16,
 	CU_ATTRIBUTE_KERNEL_TIMEOUT = 17,
 	CU_ATTRIBUTE_COMPUTE_MODE = 20,
+	CU_ATTRIBUTE_THREADS_PER_PROCESSOR = 39,
 	CU_ATTRIBUTE_MAJOR = 75,
 	CU_ATTRIBUTE_MINOR = 76,
 	CU_ATTRIBUTE_MAX_SHARED_OPTIN = 97,
@@ -54,13 +56,17 @@ enum {
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_HOST_PORTABLE = 1,
 	CU_HOST_DEVICEMAP = 2,
+	CU_LIMIT_STACK_SIZE = 0,
+	CU_LIMIT_PRINTF_FIFO_SIZE = 1,
 	CU_LIMIT_MALLOC_HEAP_SIZE = 2,
 	CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
 	CU_FUNC_SHARED_SIZE_BYTES = 1,
+	CU_FUNC_LOCAL_SIZE_BYTES = 3,
 	CU_FUNC_MAX_DYNAMIC_SHARED = 8,
 	CU_JIT_ERROR_LOG = 5,
 	CU_JIT_ERROR_LOG_SIZE = 6,
 	CU_JIT_INPUT_PTX = 1,
+	CU_JIT_INPUT_FATBINARY = 2,
 };
 
 struct cu_location {
@@ -90,6 +96,7 @@ _Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) ==
 	X(cuDevicePrimaryCtxSetFlags, 11000, (CUdevice, unsigned))                                 \
 	X(cuCtxSetCurrent, 4000, (CUcontext))                                                      \
 	X(cuCtxSetLimit, 3010, (int, size_t))                                                      \
+	X(cuCtxGetLimit, 3010, (size_t *, int))                                                    \
 	X(cuStreamCreate, 2000, (CUstream *, unsigned))                                            \
 	X(cuStreamSynchronize, 2000, (CUstream))                                                   \
 	X(cuEventCreate, 2000, (CUevent *, unsigned))                                              \

@@ -8,32 +8,36 @@
 
 #include "cuda_private.h"
 #include "gate.h"
+#include "image.h"
+
+/* A module's sections lie in pages of the driver's of this size. */
+#define MODULE_GRAIN (UINT64_C(2) << 20)
 
 /* The result of a compilation: a binary for this GPU. */
 struct compiled {
-	void *image;
+	uint8_t *image;
+	uint64_t memory; /* bytes that it takes when it is loaded */
 	bool gated;
 };
 
-CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, uint32_t log_size)
+CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, uint8_t **out,
+		       size_t *size, char *log, uint32_t log_size)
 {
 	int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_SIZE};
 	void *values[] = {log, (void *)(uintptr_t)log_size}, *made;
 	CUresult e, ended;
 	CUlink link;
-	size_t size;
 
 	e = d->api.cuLinkCreate(2, options, values, &link);
 	if (e != CUDA_SUCCESS)
 		return e;
-	e = d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text, strlen(text) + 1, "module", 0, NULL,
-				 NULL);
+	e = d->api.cuLinkAddData(link, kind, image, bytes, "module", 0, NULL, NULL);
 	if (e == CUDA_SUCCESS)
-		e = d->api.cuLinkComplete(link, &made, &size);
+		e = d->api.cuLinkComplete(link, &made, size);
 	if (e == CUDA_SUCCESS) {
-		*image = malloc(size);
-		if (*image)
-			memcpy(*image, made, size);
+		*out = malloc(*size);
+		if (*out)
+			memcpy(*out, made, *size);
 		else
 			e = CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -41,53 +45,146 @@ CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, ui
 	return e == CUDA_SUCCESS ? ended : e;
 }
 
-/* Compiles PTX, with a gate if GATED. 0 with *OUT, which the caller frees; or -errno with *ERR,
- * which is empty if LOG has the compiler's messages. */
-static int compile_ptx(struct device *d, char *ptx, uint64_t bytes, bool gated, void **out,
-		       char *log, uint32_t log_size, struct vgpu_error *err)
+/* An image on its way to a binary for this GPU. */
+struct job {
+	struct device *d;
+	uint8_t *image, *out;
+	uint64_t bytes, size;
+	char *log;
+	uint32_t log_size;
+};
+
+/* 0; or -EINVAL with *ERR, which is empty if the log has the compiler's messages. */
+static int assemble(struct job *j, int kind, void *image, size_t bytes, struct vgpu_error *err)
 {
-	char *gated_ptx = NULL;
-	CUresult e;
+	CUresult e = j->d->api.cuCtxSetCurrent(j->d->context);
+	size_t size = 0;
+
+	if (e == CUDA_SUCCESS)
+		e = cuda_assemble(j->d, kind, image, bytes, &j->out, &size, j->log, j->log_size);
+	j->size = size;
+	if (e == CUDA_SUCCESS)
+		return 0;
+	return vgpu_error_set(err, -EINVAL, "%s", j->log[0] ? "" : cuda_error_name(j->d, e));
+}
+
+static int compile_ptx(struct job *j, bool gated, struct vgpu_error *err)
+{
+	char *text = (char *)j->image, *gated_text = NULL;
 	int r = 0;
 
 	if (gated)
-		r = gate_ptx(ptx, bytes, &gated_ptx, err);
-	if (r < 0)
-		return r;
-	e = d->api.cuCtxSetCurrent(d->context);
-	if (e == CUDA_SUCCESS)
-		e = cuda_assemble(d, gated ? gated_ptx : ptx, out, log, log_size);
-	free(gated_ptx);
-	if (e == CUDA_SUCCESS)
-		return 0;
-	return vgpu_error_set(err, -EINVAL, "%s", log[0] ? "" : cuda_error_name(d, e));
+		r = gate_ptx(text, strlen(text), &gated_text, err);
+	if (gated_text)
+		text = gated_text;
+	if (r == 0)
+		r = assemble(j, CU_JIT_INPUT_PTX, text, strlen(text) + 1, err);
+	free(gated_text);
+	return r;
 }
 
-int cuda_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
-		 char *log, uint32_t log_size)
+static int copy_cubin(struct job *j, const uint8_t *cubin, uint64_t bytes, struct vgpu_error *err)
 {
+	j->out = malloc(bytes ? bytes : 1);
+	if (!j->out)
+		return vgpu_error_set(err, -ENOMEM, "out of memory");
+	memcpy(j->out, cubin, bytes);
+	j->size = bytes;
+	return 0;
+}
+
+/* Takes this GPU's binary out of a fat one. If there is none, the linker compiles the PTX in it; it
+ * leaves out binaries. */
+static int unpack(struct job *j, struct vgpu_error *err)
+{
+	const uint8_t *cubin;
+	uint64_t bytes;
+	int r = image_find(j->image, j->bytes, j->d->major, j->d->minor, &cubin, &bytes, err);
+
+	if (r < 0)
+		return r;
+	return cubin ? copy_cubin(j, cubin, bytes, err)
+		     : assemble(j, CU_JIT_INPUT_FATBINARY, j->image, j->bytes, err);
+}
+
+static int make_binary(struct job *j, bool gated, struct vgpu_error *err)
+{
+	enum image_kind kind = image_kind(j->image, j->bytes);
+
+	if (kind == IMAGE_PTX)
+		return compile_ptx(j, gated, err);
+	if (gated)
+		return vgpu_error_set(err, -EINVAL,
+				      "the image is not PTX; only PTX can be loaded as gated");
+	if (kind == IMAGE_CUBIN)
+		return copy_cubin(j, j->image, j->bytes, err);
+	if (kind == IMAGE_FAT)
+		return unpack(j, err);
+	return vgpu_error_set(err, -EINVAL,
+			      "the image is no PTX, no cubin and no fat binary: compile it with "
+			      "--ptx, --cubin or --fatbin");
+}
+
+/* What is left of the VF's allowance if MODULE, and LOCAL instead of its local memory, are left
+ * out. */
+static uint64_t left_of(const struct cuda_extra *x, uint32_t module, uint64_t local)
+{
+	uint64_t used = x->fixed + local;
+	uint32_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_MODULES; i++)
+		used += i == module ? 0 : x->modules[i];
+	return x->most > used ? x->most - used : 0;
+}
+
+/* Counts the binary against the VF's allowance. 0 with *MEMORY, or -EINVAL with one sentence. */
+static int check_memory(const struct job *j, uint32_t module, uint64_t *memory,
+			struct vgpu_error *err)
+{
+	uint64_t left = left_of(&j->d->extra, module, j->d->extra.local);
+	struct image_needs needs;
+	int r = image_needs(j->out, j->size, &needs, err);
+
+	if (r < 0)
+		return r;
+	if (!needs.code)
+		return vgpu_error_set(err, -EINVAL,
+				      "the image has no GPU kernel for this GPU, as PTX or as an "
+				      "uncompressed binary");
+	/* whole pages are counted */
+	if (needs.memory > left / MODULE_GRAIN * MODULE_GRAIN)
+		return vgpu_error_set(
+			err, -EINVAL,
+			"the module takes %llu MiB, and %llu MiB of the VF's %llu MiB for "
+			"modules (softgpu's --module-memory) are left",
+			(unsigned long long)(needs.memory >> 20) + 1,
+			(unsigned long long)(left >> 20),
+			(unsigned long long)(j->d->extra.most >> 20));
+	*memory = (needs.memory + MODULE_GRAIN - 1) / MODULE_GRAIN * MODULE_GRAIN;
+	return 0;
+}
+
+int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
+		 void **compiled, char *log, uint32_t log_size)
+{
+	struct job j = {d, image, NULL, bytes, 0, log, log_size};
 	struct compiled *c = calloc(1, sizeof(*c));
 	struct vgpu_error err = {""};
-	int r = 0;
+	int r = c ? 0 : vgpu_error_set(&err, -ENOMEM, "out of memory");
 
-	if (!c) {
-		r = vgpu_error_set(&err, -ENOMEM, "out of memory");
-	} else if (gate_is_ptx(image, bytes)) {
-		r = compile_ptx(d, (char *)image, bytes, gated, &c->image, log, log_size, &err);
-	} else if (gated) {
-		r = vgpu_error_set(&err, -EINVAL,
-				   "the image is not PTX; only PTX can be loaded as gated");
-	} else {
-		c->image = image; /* a binary: the driver checks it when it is loaded */
-		image = NULL;
-	}
+	if (r == 0)
+		r = make_binary(&j, gated, &err);
+	if (r == 0)
+		r = check_memory(&j, module, &c->memory, &err);
 	free(image);
 	if (r < 0) {
 		if (err.text[0])
 			snprintf(log, log_size, "%s", err.text);
+		free(j.out);
 		free(c);
 		return r;
 	}
+	c->image = j.out;
 	c->gated = gated;
 	*compiled = c;
 	return 0;
@@ -100,6 +197,8 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
+	if (e == CUDA_SUCCESS)
+		d->extra.modules[module] = c->memory;
 	d->gated[module] = c->gated;
 	free(c->image);
 	free(c);
@@ -108,7 +207,37 @@ int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 
 void cuda_unload(struct device *d, uint32_t module)
 {
-	d->api.cuModuleUnload(d->modules[module]);
+	if (d->api.cuModuleUnload(d->modules[module]) == CUDA_SUCCESS)
+		d->extra.modules[module] = 0;
+}
+
+/* Counts the local memory of F against the VF's allowance: the driver makes room for all threads
+ * that may run at a time, and keeps the most that any GPU kernel has needed. 0 or -EINVAL. */
+static int count_local(struct device *d, CUfunction f)
+{
+	struct cuda_extra *x = &d->extra;
+	uint64_t wanted;
+	int bytes = 0;
+
+	if (d->api.cuFuncGetAttribute(&bytes, CU_FUNC_LOCAL_SIZE_BYTES, f) != CUDA_SUCCESS ||
+	    bytes < 0)
+		return -EINVAL;
+	wanted = (uint64_t)bytes <= x->stack ? 0 : (uint64_t)bytes * x->threads;
+	if (wanted <= x->local)
+		return 0;
+	if (wanted > left_of(x, SOFTGPU_MAX_MODULES, 0)) {
+		if (!x->reported)
+			fprintf(stderr,
+				"<5>softgpu: VF %u: a GPU kernel needs %d bytes of local memory "
+				"for "
+				"each of %llu threads, more than is left of --module-memory: it is "
+				"refused\n",
+				d->vf, bytes, (unsigned long long)x->threads);
+		x->reported = true;
+		return -EINVAL;
+	}
+	x->local = wanted;
+	return 0;
 }
 
 /* Reads where the function's parameters lie, the gate's left out. 0 or -EINVAL. */
@@ -155,6 +284,8 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		return -EINVAL;
 	if (p->shared > 0 && d->api.cuFuncSetAttribute(f, CU_FUNC_MAX_DYNAMIC_SHARED,
 						       (int)p->shared) != CUDA_SUCCESS)
+		return -EINVAL;
+	if (count_local(d, f) < 0)
 		return -EINVAL;
 	p->function = f;
 	p->flags = d->gated[module] ? HAS_GATE : 0;

@@ -19,6 +19,17 @@ struct gate_page {
 				*/
 };
 
+/* What the driver has allocated for the VF beside its partition, at most; bytes. */
+struct cuda_extra {
+	uint64_t most;	/* the VF's allowance for all of this */
+	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
+	uint64_t modules[SOFTGPU_MAX_MODULES];
+	uint64_t local;	  /* the local memory of all threads that run at a time */
+	uint64_t threads; /* how many these are, on the whole GPU */
+	uint64_t stack;	  /* the local memory that each thread of a context has from the start */
+	bool reported;	  /* a GPU kernel that needs too much has been reported */
+};
+
 struct device {
 	struct cuda_api api;
 	CUcontext context;
@@ -33,9 +44,11 @@ struct device {
 	CUfunction kernels[KERNELS];
 	CUmodule modules[SOFTGPU_MAX_MODULES];
 	bool gated[SOFTGPU_MAX_MODULES];
-	int max_grid[3], max_shared;
+	int max_grid[3], max_shared, major, minor;
+	struct cuda_extra extra;
 	struct vgpu_error limit_error; /* why the driver does not limit the memory; "": it does */
 	char name[NAME_SIZE];
+	uint32_t vf;
 };
 
 /* PIECE_FUNCTION: the module was given a gate. */
@@ -43,11 +56,13 @@ struct device {
 
 const char *cuda_error_name(struct device *d, CUresult e);
 
-/* cuda_module.c: compiles PTX to a binary for this GPU, *IMAGE, which the caller frees. LOG gets
- * the compiler's messages. */
-CUresult cuda_assemble(struct device *d, char *text, void **image, char *log, uint32_t log_size);
-int cuda_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated, void **compiled,
-		 char *log, uint32_t log_size);
+/* cuda_module.c: compiles an image of one of the kinds that the linker takes (PTX, whose last byte
+ * is 0, or a fat binary) to a binary for this GPU, *OUT of *SIZE bytes, which the caller frees. LOG
+ * gets the compiler's messages. */
+CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, uint8_t **out,
+		       size_t *size, char *log, uint32_t log_size);
+int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
+		 void **compiled, char *log, uint32_t log_size);
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
 void cuda_unload(struct device *d, uint32_t module);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,

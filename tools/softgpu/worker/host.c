@@ -261,10 +261,11 @@ static int host_resume(struct device *d)
 	return 0;
 }
 
-static int host_compile(struct device *d, uint8_t *image, uint64_t bytes, bool gated,
-			void **compiled, char *log, uint32_t log_size)
+static int host_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
+			bool gated, void **compiled, char *log, uint32_t log_size)
 {
 	(void)d;
+	(void)module;
 	(void)bytes;
 	(void)gated;
 	(void)compiled;

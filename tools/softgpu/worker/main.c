@@ -234,7 +234,7 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 }
 
 /* The options that are numbers; their places in struct option and in arrays. */
-enum { GPU = 0, SIZE, VF, LIMIT, REALTIME, USER, GROUP, NUMBERS };
+enum { GPU = 0, SIZE, VF, LIMIT, MODULES, REALTIME, USER, GROUP, NUMBERS };
 
 /* Reads what softgpu passes: numbers, and the name of the device. 0; -EINVAL with a message on
  * standard error. */
@@ -247,6 +247,7 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 		{"size", required_argument, NULL, SIZE},
 		{"vf", required_argument, NULL, VF},
 		{"limit", required_argument, NULL, LIMIT},
+		{"modules", required_argument, NULL, MODULES},
 		{"realtime", required_argument, NULL, REALTIME},
 		{"user", required_argument, NULL, USER},
 		{"group", required_argument, NULL, GROUP},
@@ -254,8 +255,9 @@ static int read_options(int argc, char **argv, uint64_t numbers[NUMBERS],
 		{NULL, 0, NULL, 0},
 	};
 	static const uint64_t most[NUMBERS] = {
-		[GPU] = UINT32_MAX, [SIZE] = UINT64_MAX, [VF] = UINT32_MAX,    [LIMIT] = UINT64_MAX,
-		[REALTIME] = 99,    [USER] = UINT32_MAX, [GROUP] = UINT32_MAX,
+		[GPU] = UINT32_MAX,   [SIZE] = UINT64_MAX,    [VF] = UINT32_MAX,
+		[LIMIT] = UINT64_MAX, [MODULES] = UINT64_MAX, [REALTIME] = 99,
+		[USER] = UINT32_MAX,  [GROUP] = UINT32_MAX,
 	};
 	int option;
 
@@ -294,6 +296,7 @@ int main(int argc, char **argv)
 	setup.size = numbers[SIZE];
 	setup.vf = (uint32_t)numbers[VF];
 	setup.limit = numbers[LIMIT];
+	setup.modules = numbers[MODULES];
 	param.sched_priority = (int)numbers[REALTIME];
 	prctl(PR_SET_TIMERSLACK, 1000);
 	catch_quit();

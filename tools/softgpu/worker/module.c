@@ -24,6 +24,7 @@ struct module_table {
 	pthread_t thread;
 	uint8_t *image;
 	uint64_t bytes;
+	uint32_t number;
 	bool gated;
 	void *compiled;
 	int result;
@@ -62,8 +63,8 @@ static void *compile(void *arg)
 {
 	struct module_table *t = arg;
 
-	t->result = t->ops->compile(t->device, t->image, t->bytes, t->gated, &t->compiled, t->log,
-				    sizeof(t->log));
+	t->result = t->ops->compile(t->device, t->number, t->image, t->bytes, t->gated,
+				    &t->compiled, t->log, sizeof(t->log));
 	atomic_store(&t->compiling, COMPILING_DONE);
 	atomic_store(&t->shared->waits, 0);
 	t->wake();
@@ -90,6 +91,7 @@ static int begin_to_compile(struct module_table *t, const struct softgpu_packet 
 	memcpy(t->image, window + a[1], a[2]);
 	t->image[a[2]] = 0;
 	t->bytes = a[2];
+	t->number = (uint32_t)a[0];
 	t->gated = p->flags & SOFTGPU_MODULE_GATED;
 	memset(t->log, 0, sizeof(t->log));
 	atomic_store(&t->shared->waits, 1);
