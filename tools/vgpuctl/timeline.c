@@ -11,6 +11,7 @@
 #include "view.h"
 
 #define NAME_MOST 20u
+#define COUNTER_STEPS 40u /* at most so many values of a trace's counter */
 
 /* How long a VF did what in each column. */
 struct column {
@@ -128,6 +129,35 @@ static void put_name(const char *key, const char *name)
 	json_object_put(o);
 }
 
+/* Prints counters of a VF: which part of each step it had the engine, overran, had a window or was
+ * reset. Steps are counted from the first instant of the answer. */
+static void trace_counters(struct json_object *o, const struct spans *s, int vf, size_t pid)
+{
+	int64_t since = get_int(o, "since_ns"), span = get_int(o, "now_ns") - since;
+	int64_t step = spans_step(span > 0 ? span : 1, COUNTER_STEPS);
+	unsigned n = span > 0 ? (unsigned)(span / step) : 0, c;
+	struct column *row = calloc(n + 1, sizeof(*row));
+	char label[400], name[440];
+	size_t i;
+	int k;
+
+	for (i = 0; row && i < s->n; i++)
+		if (s->list[i].vf == vf)
+			spread(row, n, &s->list[i], since, (double)step);
+	spans_label(o, vf, label, sizeof(label));
+	snprintf(name, sizeof(name), "%s, %% of %g ms", label, (double)step / 1e6);
+	for (c = 0; row && c < n; c++) {
+		printf(",\n{\"ph\":\"C\",\"pid\":%zu,", pid);
+		put_name("name", name);
+		printf(",\"ts\":%.3f,\"args\":{", ((double)since + (double)c * (double)step) / 1e3);
+		for (k = 0; k < KINDS; k++)
+			printf("%s\"%s\":%.2f", k ? "," : "", kind_names[k],
+			       100 * row[c].time[k] / (double)step);
+		fputs("}}", stdout);
+	}
+	free(row);
+}
+
 /* Prints the events of one GPU, as process PID. */
 static void trace_gpu(struct json_object *o, size_t pid)
 {
@@ -153,6 +183,8 @@ static void trace_gpu(struct json_object *o, size_t pid)
 		       "\"dur\":%.3f}",
 		       pid, s.list[i].vf, kind_names[s.list[i].kind], (double)s.list[i].from / 1e3,
 		       (double)(s.list[i].to - s.list[i].from) / 1e3);
+	for (vf = 0; vf < spans_vfs(o); vf++)
+		trace_counters(o, &s, vf, pid);
 	free(s.list);
 }
 
