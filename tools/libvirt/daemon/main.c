@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "claim.h"
 #include "control_client.h"
 #include "hung.h"
 #include "log.h"
@@ -26,7 +27,6 @@
 #include "set.h"
 #include "vgpu/clock.h"
 
-#define URI "urn:vgpud:xmlns:domain:1"
 #define SOCKET "/run/vgpud/hook.sock"
 #define LOOK_EVERY_S 60
 #define KEEPALIVE_S 5
@@ -90,7 +90,7 @@ static void on_metadata(virConnectPtr c, virDomainPtr d, int type, const char *u
 	(void)d;
 	(void)type;
 	(void)data;
-	a.look |= uri && strcmp(uri, URI) == 0;
+	a.look |= uri && strcmp(uri, CLAIM_URI) == 0;
 }
 
 static void on_close(virConnectPtr c, int reason, void *data)
@@ -146,7 +146,7 @@ static void reach_vgpud(void)
 static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
-	bool matters = xml && (strstr(xml, URI) || strstr(xml, "<hostdev "));
+	bool matters = xml && (claim_is_possible(xml) || strstr(xml, "<hostdev "));
 	struct json_object *text = json_object_new_string(matters ? xml : "");
 
 	free(xml);
