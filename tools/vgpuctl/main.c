@@ -12,6 +12,7 @@
 #include "doctor.h"
 #include "domain.h"
 #include "events.h"
+#include "inventory.h"
 #include "screen.h"
 #include "top.h"
 #include "validate.h"
@@ -176,6 +177,8 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = top(&s, strcmp(c->noun, "vm") == 0);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
+	else if (strcmp(c->noun, "inventory") == 0)
+		r = inventory(&s);
 	else
 		r = watch(&s, c, args, words);
 	json_object_put(args);
