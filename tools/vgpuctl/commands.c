@@ -70,6 +70,8 @@ const struct command commands[] = {
 	 NULL, NULL},
 	{"inventory", NULL, "gpu.capacity", "", "print what this host has to offer to VMs",
 	 EACH_GPU, TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_INVENTORY, NULL, NULL, NULL},
+	{"audit", NULL, "vm.list", "", "compare OpenStack's bookings with what VMs have", NO_GPU,
+	 TAKES_FORMAT | TAKES_PLACEMENT, NULL, NULL, NULL},
 	{"doctor", NULL, NULL, "", "check whether this host is ready; changes nothing", NO_GPU,
 	 TAKES_FORMAT, NULL, NULL, NULL},
 	{"validate", NULL, NULL, "FILE|VM", "check a domain's XML and print its claim", NO_GPU,

@@ -7,6 +7,7 @@
 
 #include "answer.h"
 #include "arguments.h"
+#include "audit.h"
 #include "commands.h"
 #include "complete.h"
 #include "doctor.h"
@@ -177,6 +178,8 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = top(&s, strcmp(c->noun, "vm") == 0);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
+	else if (strcmp(c->noun, "audit") == 0)
+		r = audit(&s);
 	else if (strcmp(c->noun, "inventory") == 0)
 		r = inventory(&s);
 	else

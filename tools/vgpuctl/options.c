@@ -55,6 +55,8 @@ static const struct row {
 	 "nova (provider.yaml), nova-pci, json or prometheus-sd"},
 	{"check", 0, NULL, FLAG, AT(check), 0, 0, TAKES_INVENTORY,
 	 "with --output: write nothing, and fail if FILE is out of date"},
+	{"placement", 0, "FILE", TEXT, AT(placement), 0, 0, TAKES_PLACEMENT,
+	 "placement's allocations on this host: a file, or a URL (with $OS_TOKEN)"},
 	{"force", 0, NULL, FLAG, AT(force), 0, 0, TAKES_FORCE,
 	 "reset the VF if a guest uses it; the guest loses its work"},
 	{"save", 0, NULL, FLAG, AT(save), 0, 0, TAKES_SAVE,

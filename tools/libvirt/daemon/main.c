@@ -317,18 +317,44 @@ static int print_xml(const char *uri, const char *domain)
 	return xml ? free(xml), 0 : 1;
 }
 
+/* Prints UUID and name of each domain that runs. Returns an exit code. */
+static int print_running(const char *uri)
+{
+	virConnectPtr c = virConnectOpenReadOnly(uri);
+	char uuid[VIR_UUID_STRING_BUFLEN];
+	virDomainPtr *list = NULL;
+	int n, i;
+
+	n = c ? virConnectListAllDomains(c, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE) : -1;
+	if (n < 0)
+		fprintf(stderr, "vgpud-libvirt: %s\n", libvirts_words());
+	for (i = 0; i < n; i++) {
+		if (virDomainGetUUIDString(list[i], uuid) == 0)
+			printf("%s %s\n", uuid, virDomainGetName(list[i]));
+		virDomainFree(list[i]);
+	}
+	free(list);
+	if (c)
+		virConnectClose(c);
+	return n < 0;
+}
+
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] [--socket PATH] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
+	      "       vgpud-libvirt [--connect URI] list\n"
 	      "       vgpud-libvirt [--connect URI] probe-hook\n"
 	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
 	      "to\n"
 	      "them. With set: asks vgpud, then changes parameters in a domain's claim, as "
 	      "\"vgpuctl\n"
 	      "vm set\" does.\n"
-	      "With xml: prints a domain's XML. With probe-hook: asks libvirt to start a VM that\n"
+	      "With xml: prints a domain's XML. With list: prints UUID and name of the domains "
+	      "that "
+	      "run.\n"
+	      "With probe-hook: asks libvirt to start a VM that\n"
 	      "cannot start, and prints whether libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
@@ -363,6 +389,8 @@ int main(int argc, char **argv)
 		return set(uri, a.socket, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
+	if (optind + 1 == argc && strcmp(argv[optind], "list") == 0)
+		return print_running(uri);
 	if (optind + 1 == argc && strcmp(argv[optind], "probe-hook") == 0)
 		return probe_hook(uri);
 	if (optind < argc) {
