@@ -44,33 +44,34 @@ static bool admits(struct question *q, int64_t share)
 			      q->switch_ns, promises, NULL) == 0;
 }
 
+/* Finds by bisection the share next to HIGH, towards LOW, on LOW's side: LOW is admitted and HIGH
+ * is not, or the other way round. */
+static int64_t edge(struct question *q, int64_t low, int64_t high, bool low_is_admitted)
+{
+	int64_t middle;
+
+	while (high - low > 1) {
+		middle = (low + high) / 2;
+		if (admits(q, middle) == low_is_admitted)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low_is_admitted ? low : high;
+}
+
 /* Finds the least and the most that is admitted. A guarantee that is too small is refused as well
  * as one that is too large; what is between them is admitted. Returns false if nothing is. */
-static bool find(struct question *q, int64_t most, int64_t *least, int64_t *largest)
+static bool find(struct question *q, int64_t *least, int64_t *most)
 {
-	int64_t low, high, middle, inside = most;
+	int64_t inside = WHOLE;
 
 	while (inside > 0 && !admits(q, inside))
 		inside /= 2;
 	if (inside == 0)
 		return false;
-	for (low = inside, high = 2 * inside > most ? most + 1 : 2 * inside; high - low > 1;) {
-		middle = (low + high) / 2;
-		if (admits(q, middle))
-			low = middle;
-		else
-			high = middle;
-	}
-	*largest = low;
-	for (low = 0, high = inside; least && high - low > 1;) {
-		middle = (low + high) / 2;
-		if (admits(q, middle))
-			high = middle;
-		else
-			low = middle;
-	}
-	if (least)
-		*least = high;
+	*most = inside == WHOLE ? WHOLE : edge(q, inside, 2 * inside, true);
+	*least = edge(q, 0, inside, false);
 	return true;
 }
 
@@ -84,16 +85,15 @@ static void ask_usual(struct question *q)
 		config_vf_usual(q->gpu->config, vf, q->values.policy, q->values.vf_params[vf]);
 }
 
-/* The sum of equal shares of as many VFs as can have some; *N is their number. */
-static int64_t total(struct question *q, uint32_t *n)
+/* The sum of equal shares of as many VFs as can have the LEAST each; *N is their number. Fewer VFs
+ * could have more together; but then a sum would not tell that more of them are too many. */
+static int64_t total(struct question *q, int64_t least, uint32_t *n)
 {
-	int64_t share;
-
 	for (*n = (uint32_t)q->gpu->config->vfs; *n > 0; --*n) {
 		ask_usual(q);
-		q->asked = *n == 32 ? ~0u : (1u << *n) - 1;
-		if (find(q, WHOLE / *n, NULL, &share))
-			return share * *n;
+		q->asked = (1u << *n) - 1;
+		if (admits(q, least))
+			return edge(q, least, WHOLE + 1, true) * *n;
 	}
 	return 0;
 }
@@ -135,17 +135,17 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	struct question q = {.gpu = call->gpu,
 			     .asked = 1,
 			     .switch_ns = (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP};
-	int64_t least = 0, one = 0, all, now = 0;
+	int64_t least = 0, one = 0, all, now = 0, unused;
 	struct json_object *o;
 	uint32_t n = 0;
 
 	ask_usual(&q);
-	if (!find(&q, WHOLE, &least, &one))
+	if (!find(&q, &least, &one))
 		return NULL;
-	all = total(&q, &n);
+	all = total(&q, least, &n);
 	q.values = *change_policy_of(call->gpu);
 	q.asked = free < 0 ? 0 : 1u << free;
-	if (free < 0 || !find(&q, WHOLE, NULL, &now))
+	if (free < 0 || !find(&q, &unused, &now))
 		now = 0;
 	o = json_object_new_object();
 	put_int(o, "least", (uint64_t)least);
