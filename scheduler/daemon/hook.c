@@ -63,7 +63,7 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	r = vm_parse_claim(control, &job->claim, xml, err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");
 	for (i = 0; i < n && strcmp(operations[i].name, operation) != 0; i++)

@@ -10,6 +10,7 @@
  *   http.c             serves them over HTTP
  *   control.c          the sockets, their clients, and the loop of the control thread
  *   methods.c          the table of methods
+ *   capacity.c         what a GPU has to offer to VMs
  *   hook.c             the method of libvirt's hook
  *   history.c          the methods that show what has happened
  *   policy_methods.c   the methods policy.*, and vf.set

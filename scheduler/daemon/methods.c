@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "args.h"
+#include "capacity.h"
 #include "config_methods.h"
 #include "engine.h"
 #include "history.h"
@@ -450,6 +451,12 @@ const struct method methods[] = {
 	{"methods", ACCESS_READ, "list the methods", {{0}}, begin_methods, NULL},
 	{"gpu.list", ACCESS_READ, "list the GPUs", {{0}}, begin_gpu_list, NULL},
 	{"gpu.show", ACCESS_READ, "show a GPU", {GPU_ARG}, call_look_begin, gpu_json},
+	{"gpu.capacity",
+	 ACCESS_CHANGE,
+	 "show what a GPU has to offer to VMs",
+	 {GPU_ARG},
+	 call_look_begin,
+	 capacity_json},
 	{"vf.list",
 	 ACCESS_READ,
 	 "list the VFs of a GPU",

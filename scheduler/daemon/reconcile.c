@@ -334,7 +334,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		if (has_ended_since(control, &p))
 			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
-		if (text && text[0] && claim_parse(&claim, text, strlen(text), &why) < 0) {
+		if (text && text[0] && vm_parse_claim(control, &claim, text, &why) < 0) {
 			note_unreadable(control, uuid, &claim, why.text, known, n_known);
 			continue;
 		}
@@ -370,7 +370,7 @@ static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vg
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	job->mode = mode;
-	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	r = vm_parse_claim(call->control, &job->claim, xml, err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "domain %s: its claim cannot be read",
 					 job->claim.domain);

@@ -128,7 +128,69 @@ const struct claim_hostdev *vm_hostdev_of(const struct claim *claim, const struc
 	for (i = 0; i < claim->n_hostdevs; i++)
 		if (strcmp(claim->hostdevs[i].alias, alias) == 0)
 			return &claim->hostdevs[i];
-	return NULL;
+	return claimed->hostdev >= 0 ? &claim->hostdevs[claimed->hostdev] : NULL;
+}
+
+/* Whether a claimed VF has this device. */
+static bool is_taken(const struct claim *claim, const struct claim_hostdev *device)
+{
+	uint32_t i;
+
+	for (i = 0; i < claim->n_vfs; i++)
+		if (vm_hostdev_of(claim, &claim->vfs[i]) == device)
+			return true;
+	return false;
+}
+
+/* Whether a claimed VF without a device may have this one, which is VF number VF of GPU. */
+static bool suits(const struct gpu *gpu, int32_t vf, const struct claim *claim,
+		  const struct claim_vf *claimed)
+{
+	return !claimed->alias[0] && !vm_hostdev_of(claim, claimed) &&
+	       vm_may_be_on(gpu, claim, claimed) && (claimed->vf < 0 || claimed->vf == vf);
+}
+
+/* Gives a device to the first claimed VF that it suits, those first that name a GPU or a pool. */
+static void give_device(const struct gpu *gpu, int32_t vf, struct claim *claim, uint32_t device)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2 * claim->n_vfs; i++) {
+		struct claim_vf *claimed = &claim->vfs[i % claim->n_vfs];
+
+		if (i < claim->n_vfs && !claimed->gpu[0] && !claimed->pool[0])
+			continue;
+		if (!suits(gpu, vf, claim, claimed))
+			continue;
+		claimed->hostdev = (int32_t)device;
+		return;
+	}
+}
+
+void vm_find_devices(const struct control *control, struct claim *out)
+{
+	uint32_t i, g;
+	int32_t vf;
+
+	for (i = 0; i < out->n_hostdevs; i++) {
+		if (out->hostdevs[i].managed || is_taken(out, &out->hostdevs[i]))
+			continue;
+		for (g = 0; g < control->n_gpus; g++) {
+			vf = vm_vf_at(&control->gpus[g], out->hostdevs[i].address);
+			if (vf >= 0)
+				give_device(&control->gpus[g], vf, out, i);
+		}
+	}
+}
+
+int vm_parse_claim(const struct control *control, struct claim *out, const char *xml,
+		   struct vgpu_error *err)
+{
+	int r = claim_parse(out, xml, strlen(xml), err);
+
+	if (r == 0)
+		vm_find_devices(control, out);
+	return r;
 }
 
 bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed)

@@ -37,7 +37,15 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
-/* Returns the domain's own device for a claimed VF, found by its alias; NULL: none. */
+/* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
+ * are VFs of these GPUs and that libvirt leaves to vgpud (managed='no'): each is the device of the
+ * first claimed VF that it suits and that has none. Nova writes such devices. */
+int vm_parse_claim(const struct control *control, struct claim *out, const char *xml,
+		   struct vgpu_error *err);
+/* Gives the devices of OUT to its claimed VFs, as vm_parse_claim does. */
+void vm_find_devices(const struct control *control, struct claim *out);
+/* Returns the domain's own device for a claimed VF: the one with its alias, or the one that
+ * vm_parse_claim has found; NULL: none. */
 const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
 					  const struct claim_vf *claimed);
 

@@ -100,6 +100,7 @@ static int read_claim(const struct call *call, struct claim *out, struct vgpu_er
 	memcpy(out->domain, domain.domain, sizeof(out->domain));
 	memcpy(out->hostdevs, domain.hostdevs, sizeof(out->hostdevs));
 	out->n_hostdevs = domain.n_hostdevs;
+	vm_find_devices(call->control, out);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nova.h"
 #include "shape.h"
 #include "vgpu/param.h"
 
@@ -403,6 +404,7 @@ static void read_vf(struct reader *rd, struct claim_vf *unused, xmlNode *node)
 		return;
 	}
 	s->vf = -1;
+	s->hostdev = -1;
 	s->line = (int)xmlGetLineNo(node);
 	only_attributes(rd, node, names);
 	attribute(rd, node, "name", s->name, sizeof(s->name));
@@ -491,6 +493,7 @@ static void read_hostdev(struct reader *rd, xmlNode *node)
 		 hex(rd, address, "bus"), hex(rd, address, "slot"), hex(rd, address, "function"));
 	if (alias)
 		attribute(rd, alias, "name", h->alias, sizeof(h->alias));
+	h->managed = has(node, "managed", "yes");
 	rd->out->n_hostdevs++;
 }
 
@@ -568,6 +571,42 @@ static bool is_ours(const xmlNode *node)
 	       (!node->ns || strcmp((const char *)node->ns->href, CLAIM_URI) == 0);
 }
 
+/* Reads what Nova's flavor claims. The <vgpu> to which it amounts is read like any other. */
+static void read_nova(struct reader *rd, xmlNode *instance)
+{
+	xmlNode *claim;
+
+	rd->r = nova_claim(instance, &claim, rd->err);
+	if (rd->r < 0) {
+		rd->out->required = true;
+	} else if (claim) {
+		read_claim(rd, claim);
+		if (rd->r < 0)
+			vgpu_error_prefix(rd->err, rd->r, "Nova's flavor");
+		xmlFreeNode(claim);
+	}
+}
+
+/* Reads the claim in <metadata>: ours, or else Nova's. */
+static void read_metadata(struct reader *rd, xmlNode *metadata)
+{
+	xmlNode *nova = NULL, *n;
+	bool ours = false;
+
+	for (n = metadata->children; n; n = n->next) {
+		if (!n->ns)
+			continue;
+		if (is(n, "instance") && strcmp((const char *)n->ns->href, NOVA_URI) == 0)
+			nova = n;
+		if (!is_ours(n))
+			continue;
+		ours = true;
+		read_claim(rd, n);
+	}
+	if (nova && !ours)
+		read_nova(rd, nova);
+}
+
 static void read_domain(struct reader *rd, xmlNode *domain)
 {
 	xmlNode *uuid = child_of(domain, "uuid"), *name = child_of(domain, "name"), *n;
@@ -577,9 +616,8 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
 	if (name)
 		content(rd, name, rd->out->domain, sizeof(rd->out->domain));
-	for (n = metadata ? metadata->children : NULL; n; n = n->next)
-		if (n->ns && is_ours(n))
-			read_claim(rd, n);
+	if (metadata)
+		read_metadata(rd, metadata);
 	if (rd->r < 0)
 		return;
 	for (n = devices ? devices->children : NULL; n; n = n->next)
@@ -605,6 +643,11 @@ static void read_root(struct reader *rd, xmlNode *root)
 	else
 		wrong(rd, root, "<%s> is neither a <domain> nor a <vgpu> of " CLAIM_URI,
 		      root->name);
+}
+
+bool claim_is_possible(const char *xml)
+{
+	return strstr(xml, CLAIM_URI) || strstr(xml, NOVA_URI);
 }
 
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)

@@ -35,6 +35,7 @@ struct claim_vf {
 	char name[64], alias[64];
 	char gpu[32], pool[32]; /* "": any */
 	int32_t vf;		/* -1: any */
+	int32_t hostdev;	/* index in claim.hostdevs of its device without its alias; -1 */
 	char profile[32];	/* of the configuration; "": none */
 	uint64_t memory;	/* least bytes; 0: the profile's, or any */
 	char policy[32];	/* that must be in force on the GPU; "": any */
@@ -49,6 +50,7 @@ struct claim_hostdev {
 	char address[128]; /* PCI address, or path of the socket */
 	char alias[80];
 	char token[37]; /* from its qemu:override; "": none */
+	bool managed;	/* libvirt binds it to its driver: it is none of vgpud's VFs */
 };
 
 struct claim {
@@ -61,9 +63,13 @@ struct claim {
 	bool stays; /* its QEMU refuses to migrate and to save it: docs/domain.md says how */
 };
 
+/* Whether a domain's XML may have a claim: a quick look, which most domains fail. */
+bool claim_is_possible(const char *xml);
+
 /*
  * Parses TEXT, SIZE bytes: a whole domain, or the <vgpu> element alone, with its namespace or (as
- * virsh metadata prints it) without. Returns 0, also for a domain without a claim; -EINVAL with
+ * virsh metadata prints it) without. A domain without a <vgpu> may have a claim in Nova's metadata
+ * (nova.h). Returns 0, also for a domain without a claim; -EINVAL with
  * line and reason in ERR if it is not XML or violates the schema; -E2BIG if SIZE exceeds
  * CLAIM_MAX_BYTES; -ENOMEM. After an error OUT says only whose claim it is, where that could be
  * read, and whether the VM needs a VF, which is taken to be so if the claim could not be read.

@@ -21,6 +21,14 @@
 
 #define OPEN "<domain type='kvm'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>"
 #define OURS "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'"
+#define NOVA(flavor, name)                                                                         \
+	"<nova:instance xmlns:nova='http://openstack.org/xmlns/libvirt/nova/1.1'>"                 \
+	"<nova:package version='31.0.0'/><nova:name>" name "</nova:name>"                          \
+	"<nova:flavor name='" flavor "'><nova:vcpus>1</nova:vcpus></nova:flavor></nova:instance>"
+/* A server's name as Nova escapes it. */
+#define HOSTILE                                                                                    \
+	"&lt;v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' required='no'&gt;"              \
+	"&lt;v:vf name='a'/&gt;&lt;/v:vgpu&gt;"
 #define REQUIRED OPEN "<metadata>" OURS "><v:vf name='a'/></v:vgpu></metadata></domain>"
 #define OPTIONAL                                                                                   \
 	OPEN "<metadata>" OURS " required='no'><v:vf name='a'/></v:vgpu></metadata></domain>"
@@ -128,6 +136,12 @@ static void claims(void)
 		 0},
 		{OPEN "<metadata>" OURS "><v:vf name='required=no'/></v:vgpu></metadata></domain>",
 		 1},
+		/* Nova's flavor is a claim; what its tenant writes is none, and cannot make the
+		 * flavor's claim optional. */
+		{OPEN "<metadata>" NOVA("small", "") "</metadata></domain>", 0},
+		{OPEN "<metadata>" NOVA("vgpud.small", "web") "</metadata></domain>", 1},
+		{OPEN "<metadata>" NOVA("vgpud.small", HOSTILE) "</metadata></domain>", 1},
+		{OPEN "<metadata>" NOVA("small", HOSTILE) "</metadata></domain>", 0},
 		/* A claim that violates the schema is left to vgpud to judge. */
 		{OPEN "<metadata>" OURS "><v:slcie/></v:vgpu></metadata></domain>", 1},
 	};

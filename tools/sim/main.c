@@ -13,6 +13,7 @@
 #include "audit.h"
 #include "builtin.h"
 #include "compare.h"
+#include "fleet.h"
 #include "generate.h"
 #include "govern_report.h"
 #include "peer.h"
@@ -554,6 +555,23 @@ static int cmd_audit(const struct options *o)
 	return run_apart(audit, (void *)o);
 }
 
+static int cmd_fleet(const struct options *o)
+{
+	struct fleet_options options;
+	struct fleet_result result;
+	struct vgpu_error err;
+	int r = fleet_read(&options, o->args, o->n_args, &err);
+
+	if (r == 0)
+		r = fleet_run(&options, &result, &err);
+	if (r < 0) {
+		fprintf(stderr, "vgpu-sim: fleet: %s\n", err.text);
+		return 2;
+	}
+	fleet_report(&options, &result, o->json, stdout);
+	return 0;
+}
+
 static int cmd_policies(const struct options *o)
 {
 	unsigned i;
@@ -572,6 +590,9 @@ static int cmd_policies(const struct options *o)
 	puts("mixes of tenants:");
 	for (i = 0; mixes[i].name; i++)
 		printf("  %-22s %s\n", mixes[i].name, mixes[i].help);
+	puts("mixes of servers for fleets:");
+	for (i = 0; fleet_mixes[i].name; i++)
+		printf("  %-22s %s\n", fleet_mixes[i].name, fleet_mixes[i].help);
 	puts("formats to convert:");
 	for (i = 0; converters[i].name; i++)
 		printf("  %-22s %s\n", converters[i].name, converters[i].help);
@@ -599,6 +620,11 @@ static const struct command {
 	 "test random budgets: --policy P --sets N --switch US --vary --late US --background N "
 	 "--cover C",
 	 cmd_admission},
+	{"fleet", "NAME=VALUE...",
+	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, switch_us, "
+	 "providers=hosts|gpus, placement=best-fit|profile, "
+	 "weigher=spread|pack, mix, servers, load_pct, seed; --json",
+	 cmd_fleet},
 	{"generate", "KIND...",
 	 "write a workload of one VF for each kind, or --mix MIX; --seed, --until, --vf N",
 	 cmd_generate},

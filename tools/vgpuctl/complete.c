@@ -148,6 +148,8 @@ static void offer_values(const struct line *line, const char *value)
 		offer_asked(line, "gpu.list", "gpus", "gpu");
 	else if (strcmp(value, "FILE") == 0 || strcmp(value, "PATH") == 0)
 		puts(":files");
+	else if (strcmp(value, "FORMAT") == 0)
+		puts("nova\nnova-pci\njson\nprometheus-sd");
 	else if (strcmp(value, "json") == 0)
 		puts("json\ntext");
 	else if (strcmp(value, "COLUMN") == 0)

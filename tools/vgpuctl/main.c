@@ -7,11 +7,13 @@
 
 #include "answer.h"
 #include "arguments.h"
+#include "audit.h"
 #include "commands.h"
 #include "complete.h"
 #include "doctor.h"
 #include "domain.h"
 #include "events.h"
+#include "inventory.h"
 #include "screen.h"
 #include "top.h"
 #include "validate.h"
@@ -176,6 +178,10 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = top(&s, strcmp(c->noun, "vm") == 0);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
+	else if (strcmp(c->noun, "audit") == 0)
+		r = audit(&s);
+	else if (strcmp(c->noun, "inventory") == 0)
+		r = inventory(&s);
 	else
 		r = watch(&s, c, args, words);
 	json_object_put(args);

@@ -22,12 +22,14 @@ enum {
 	TAKES_OUTPUT = 1 << 10,
 	TAKES_FORCE = 1 << 11,
 	TAKES_SORT = 1 << 12,
-	TAKES_SAVE = 1 << 13, /* --save, --reason */
+	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
+	TAKES_INVENTORY = 1 << 14, /* --format, --check */
+	TAKES_PLACEMENT = 1 << 15,
 };
 
 struct options {
-	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason;
-	bool json, force, save, watch, follow, help, version;
+	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement;
+	bool json, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count;
 	double interval;
 	unsigned given; /* of the bits above */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "claim.h"
 #include "control_client.h"
 #include "hung.h"
 #include "log.h"
@@ -26,7 +27,6 @@
 #include "set.h"
 #include "vgpu/clock.h"
 
-#define URI "urn:vgpud:xmlns:domain:1"
 #define SOCKET "/run/vgpud/hook.sock"
 #define LOOK_EVERY_S 60
 #define KEEPALIVE_S 5
@@ -90,7 +90,7 @@ static void on_metadata(virConnectPtr c, virDomainPtr d, int type, const char *u
 	(void)d;
 	(void)type;
 	(void)data;
-	a.look |= uri && strcmp(uri, URI) == 0;
+	a.look |= uri && strcmp(uri, CLAIM_URI) == 0;
 }
 
 static void on_close(virConnectPtr c, int reason, void *data)
@@ -146,7 +146,7 @@ static void reach_vgpud(void)
 static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
-	bool matters = xml && (strstr(xml, URI) || strstr(xml, "<hostdev "));
+	bool matters = xml && (claim_is_possible(xml) || strstr(xml, "<hostdev "));
 	struct json_object *text = json_object_new_string(matters ? xml : "");
 
 	free(xml);
@@ -317,18 +317,44 @@ static int print_xml(const char *uri, const char *domain)
 	return xml ? free(xml), 0 : 1;
 }
 
+/* Prints UUID and name of each domain that runs. Returns an exit code. */
+static int print_running(const char *uri)
+{
+	virConnectPtr c = virConnectOpenReadOnly(uri);
+	char uuid[VIR_UUID_STRING_BUFLEN];
+	virDomainPtr *list = NULL;
+	int n, i;
+
+	n = c ? virConnectListAllDomains(c, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE) : -1;
+	if (n < 0)
+		fprintf(stderr, "vgpud-libvirt: %s\n", libvirts_words());
+	for (i = 0; i < n; i++) {
+		if (virDomainGetUUIDString(list[i], uuid) == 0)
+			printf("%s %s\n", uuid, virDomainGetName(list[i]));
+		virDomainFree(list[i]);
+	}
+	free(list);
+	if (c)
+		virConnectClose(c);
+	return n < 0;
+}
+
 static void usage(FILE *to)
 {
 	fputs("usage: vgpud-libvirt [--connect URI] [--socket PATH]\n"
 	      "       vgpud-libvirt [--connect URI] [--socket PATH] set DOMAIN [VF:]NAME=VALUE...\n"
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
+	      "       vgpud-libvirt [--connect URI] list\n"
 	      "       vgpud-libvirt [--connect URI] probe-hook\n"
 	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
 	      "to\n"
 	      "them. With set: asks vgpud, then changes parameters in a domain's claim, as "
 	      "\"vgpuctl\n"
 	      "vm set\" does.\n"
-	      "With xml: prints a domain's XML. With probe-hook: asks libvirt to start a VM that\n"
+	      "With xml: prints a domain's XML. With list: prints UUID and name of the domains "
+	      "that "
+	      "run.\n"
+	      "With probe-hook: asks libvirt to start a VM that\n"
 	      "cannot start, and prints whether libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
@@ -363,6 +389,8 @@ int main(int argc, char **argv)
 		return set(uri, a.socket, argc - optind - 1, argv + optind + 1);
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
+	if (optind + 1 == argc && strcmp(argv[optind], "list") == 0)
+		return print_running(uri);
 	if (optind + 1 == argc && strcmp(argv[optind], "probe-hook") == 0)
 		return probe_hook(uri);
 	if (optind < argc) {

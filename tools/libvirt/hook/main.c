@@ -196,9 +196,8 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 	struct vgpu_error why;
 	int r;
 
-	/* Only the system's libvirt, as root, can give VFs to VMs. strstr is a quick test that most
-	 * domains fail. */
-	if (geteuid() == 0 && strstr(xml, CLAIM_URI))
+	/* Only the system's libvirt, as root, can give VFs to VMs. */
+	if (geteuid() == 0 && claim_is_possible(xml))
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
 		return true;

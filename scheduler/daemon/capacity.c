@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "capacity.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "change.h"
+#include "engine.h"
+#include "put.h"
+#include "trial.h"
+#include "vm.h"
+
+#define SHARE "min_ppm"
+/* Shares are offered in per mille: what a scheduler of VMs counts must be whole. */
+#define PPM 1000
+#define WHOLE 1000
+/* Guarantees are tried with world switches as long as the measured ones, rounded up to this, so
+ * that the answer does not change with each measurement. */
+#define SWITCH_STEP (50 * VGPU_USEC)
+
+/* A question to the policy: the VFs' parameters, and which VFs get the share that is looked for. */
+struct question {
+	const struct gpu *gpu;
+	struct policy_values values;
+	uint32_t asked; /* VFs, as bits */
+	vgpu_nsec switch_ns;
+};
+
+/* Whether the policy admits a share, in per mille, for each of the VFs that are asked about. */
+static bool admits(struct question *q, int64_t share)
+{
+	const struct vgpu_policy_ops *policy = q->values.policy;
+	const struct gpu *gpu = q->gpu;
+	char text[24];
+	struct trial_promise promises[VGPU_GPU_MAX_VFS];
+	uint32_t vf;
+
+	snprintf(text, sizeof(text), "%" PRId64, share * PPM);
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++)
+		if (q->asked >> vf & 1 && vgpu_param_set(policy->vf_params, SHARE, text,
+							 q->values.vf_params[vf], NULL) < 0)
+			return false;
+	return trial_promises(gpu->config, &engine_policy(gpu->engine)->caps, &q->values,
+			      q->switch_ns, promises, NULL) == 0;
+}
+
+/* Finds by bisection the share next to HIGH, towards LOW, on LOW's side: LOW is admitted and HIGH
+ * is not, or the other way round. */
+static int64_t edge(struct question *q, int64_t low, int64_t high, bool low_is_admitted)
+{
+	int64_t middle;
+
+	while (high - low > 1) {
+		middle = (low + high) / 2;
+		if (admits(q, middle) == low_is_admitted)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low_is_admitted ? low : high;
+}
+
+/* Finds the least and the most that is admitted. A guarantee that is too small is refused as well
+ * as one that is too large; what is between them is admitted. Returns false if nothing is. */
+static bool find(struct question *q, int64_t *least, int64_t *most)
+{
+	int64_t inside = WHOLE;
+
+	while (inside > 0 && !admits(q, inside))
+		inside /= 2;
+	if (inside == 0)
+		return false;
+	*most = inside == WHOLE ? WHOLE : edge(q, inside, 2 * inside, true);
+	*least = edge(q, 0, inside, false);
+	return true;
+}
+
+/* The values that VFs have by configuration, under the policy that is in force. */
+static void ask_usual(struct question *q)
+{
+	uint32_t vf;
+
+	q->values = *change_policy_of(q->gpu);
+	for (vf = 0; vf < (uint32_t)q->gpu->config->vfs; vf++)
+		config_vf_usual(q->gpu->config, vf, q->values.policy, q->values.vf_params[vf]);
+}
+
+/* The sum of equal shares of as many VFs as can have the LEAST each; *N is their number. Fewer VFs
+ * could have more together; but then a sum would not tell that more of them are too many. */
+static int64_t total(struct question *q, int64_t least, uint32_t *n)
+{
+	for (*n = (uint32_t)q->gpu->config->vfs; *n > 0; --*n) {
+		ask_usual(q);
+		q->asked = (1u << *n) - 1;
+		if (admits(q, least))
+			return edge(q, least, WHOLE + 1, true) * *n;
+	}
+	return 0;
+}
+
+/* What VFs that VMs have are promised, in ppm. */
+static uint64_t promised(const struct call *call)
+{
+	const struct vgpu_bound *b;
+	uint64_t sum = 0;
+	uint32_t vf;
+
+	for (vf = 0; vf < call->snapshot.n_vfs; vf++) {
+		b = &call->snapshot.vfs[vf].bound;
+		if (call->gpu->leases[vf].state != LEASE_NONE && b->period)
+			sum += b->budget * 1000000 / b->period;
+	}
+	return sum;
+}
+
+static int32_t free_vf(const struct call *call, uint32_t *n)
+{
+	int32_t first = -1;
+	uint32_t vf;
+
+	for (vf = *n = 0; vf < call->snapshot.n_vfs; vf++) {
+		if (call->gpu->leases[vf].state != LEASE_NONE ||
+		    call->snapshot.vfs[vf].state != VGPU_VF_AVAIL)
+			continue;
+		first = first < 0 ? (int32_t)vf : first;
+		++*n;
+	}
+	return first;
+}
+
+/* The figures of the shares; NULL: VFs cannot be guaranteed a share. */
+static struct json_object *shares(const struct call *call, int32_t free)
+{
+	vgpu_nsec high = call->snapshot.core.facts.switch_high_ns;
+	struct question q = {.gpu = call->gpu,
+			     .asked = 1,
+			     .switch_ns = (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP};
+	int64_t least = 0, one = 0, all, now = 0, unused;
+	struct json_object *o;
+	uint32_t n = 0;
+
+	ask_usual(&q);
+	if (!find(&q, &least, &one))
+		return NULL;
+	all = total(&q, least, &n);
+	q.values = *change_policy_of(call->gpu);
+	q.asked = free < 0 ? 0 : 1u << free;
+	if (free < 0 || !find(&q, &unused, &now))
+		now = 0;
+	o = json_object_new_object();
+	put_int(o, "least", (uint64_t)least);
+	put_int(o, "most", (uint64_t)(one < all ? one : all));
+	put_int(o, "total", (uint64_t)all);
+	put_int(o, "total_vfs", n);
+	put_int(o, "largest_free", (uint64_t)now);
+	put_int(o, "switch_ns", q.switch_ns);
+	return o;
+}
+
+/* The memory that VFs can have, and how much of it one of them can. */
+static struct json_object *memory(const struct call *call)
+{
+	const struct engine_snapshot *s = &call->snapshot;
+	const struct gpu_config *config = call->gpu->config;
+	uint64_t all = s->caps.host ? s->caps.host : s->caps.memory - s->found.partition.pf.size;
+	uint64_t most = 0, fixed = 0, size;
+	struct json_object *o = json_object_new_object();
+	uint32_t vf;
+
+	for (vf = 0; vf < s->n_vfs; vf++) {
+		fixed += (uint64_t)config->memory_mib[vf] << 20;
+		size = config->on_demand ? (uint64_t)config->memory_mib[vf] << 20
+					 : s->found.partition.vfs[vf].size;
+		most = size > most ? size : most;
+	}
+	if (config->on_demand && fixed < all && most < all - fixed)
+		most = all - fixed;
+	put_int(o, "granule_bytes", s->caps.granule);
+	put_int(o, "total_bytes", all / s->caps.granule * s->caps.granule);
+	put_int(o, "most_bytes", most / s->caps.granule * s->caps.granule);
+	return o;
+}
+
+struct json_object *capacity_json(struct call *call)
+{
+	const struct gpu_config *config = call->gpu->config;
+	const struct engine_snapshot *s = &call->snapshot;
+	struct json_object *o = json_object_new_object();
+	char address[PCI_ADDRESS_SIZE];
+	uint32_t n;
+	int32_t free = free_vf(call, &n);
+
+	put_text(o, "gpu", config->name);
+	put_text(o, "pool", config->pool);
+	if (gpu_pf_address(call->gpu, address))
+		put_text(o, "pf_address", address);
+	put_text(o, "model", s->caps.model);
+	put_text(o, "state", s->lost ? "lost" : "running");
+	put_text(o, "policy", change_policy_of(call->gpu)->policy->name);
+	put_int(o, "vfs", s->n_vfs);
+	put_int(o, "free_vfs", n);
+	put_bool(o, "on_demand", config->on_demand != 0);
+	put_int(o, "promised_ppm", promised(call));
+	json_object_object_add(o, "shares", shares(call, free));
+	json_object_object_add(o, "memory", s->caps.granule ? memory(call) : NULL);
+	return o;
+}

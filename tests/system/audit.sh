@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpuctl audit: each way in which placement's allocations and vgpud's leases can differ is found, and nothing else is
+# (docs/fleet.md). The servers get their VFs from the hook; libvirt's own test driver says which of them run.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/hooks.sh"
+agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
+[ -x "$agent" ] || { echo "skipped: built without libvirt"; exit 77; }
+start_softgpu --vfs 4
+cat >"$run/vgpud.conf" <<-CONF
+	[daemon]
+	socket = $run/control.sock
+	[gpu gpu0]
+	device = vfio-user:$run/gpu/pf.sock
+	policy = qos
+	vfs = 4
+	partition = demand
+CONF
+start_vgpud
+server() { # N SHARE MIB: the flavor of server N
+	echo "<n:instance xmlns:n='http://openstack.org/xmlns/libvirt/nova/1.1'><n:flavor name='f'><n:extraSpecs>\
+<n:extraSpec name='resources:CUSTOM_VGPUD_VF'>1</n:extraSpec><n:extraSpec name='resources:CUSTOM_VGPUD_SHARE'>$2</n:extraSpec>\
+<n:extraSpec name='resources:CUSTOM_VGPUD_MEMORY_MB'>$3</n:extraSpec></n:extraSpecs></n:flavor></n:instance>"
+}
+start_server() { sequence "$1" "$(server "$@")" prepare start started || fail "$(cat "$run/said")"; }
+booking() { # N SHARE MIB: an allocation as placement answers it
+	echo "\"$(uuid "$1")\": {\"resources\": {\"VCPU\": 1, \"CUSTOM_VGPUD_VF\": 1, \"CUSTOM_VGPUD_SHARE\": $2, \"CUSTOM_VGPUD_MEMORY_MB\": $3}}"
+}
+provider() { # BOOKINGS...
+	local IFS=,
+	echo "{\"allocations\": {$*}, \"resource_provider_generation\": 7}"
+}
+mkdir "$run/bin"
+cat >"$run/bin/vgpud-libvirt" <<-WRAPPER
+	#!/bin/sh
+	exec "$agent" --connect "test://$run/node.xml" "\$@"
+WRAPPER
+chmod +x "$run/bin/vgpud-libvirt"
+runs() { # N...: the domains that libvirt runs
+	{
+		echo "<node>"
+		for n; do
+			echo "<domain type='test'><name>vm$n</name><uuid>$(uuid "$n")</uuid><memory>65536</memory><os><type>hvm</type></os></domain>"
+		done
+		echo "</node>"
+	} >"$run/node.xml"
+}
+audit() { PATH=$run/bin:$PATH ctl -o json audit --placement "${1:-$run/placement.json}" >"$run/audit.json" 2>"$run/said"; }
+found() { jq -c '[.servers[] | "\(.domain) \(.finding)"] | sort' "$run/audit.json"; }
+finds() { # CODE FINDINGS
+	local r=0
+	audit || r=$?
+	[ "$r $(found)" = "$1 $2" ] || fail "want $1 $2; got $r $(found): $(cat "$run/said")"
+}
+
+# All agrees. 24 MiB are booked, and the partition is larger, because it is a multiple of the granule.
+start_server 1 200 24
+start_server 2 300 16
+runs 1 2
+provider "$(booking 1 200 24)" "$(booking 2 300 16)" "\"$(uuid 9)\": {\"resources\": {\"VCPU\": 2}}" >"$run/placement.json"
+finds 0 '["vm1 agrees","vm2 agrees"]'
+[ "$(jq .agree "$run/audit.json")" = true ] || fail "$(cat "$run/audit.json")"
+# A booked server that runs without a VF, and one that does not run.
+runs 1 2 3
+provider "$(booking 1 200 24)" "$(booking 2 300 16)" "$(booking 3 100 16)" "$(booking 4 100 16)" >"$run/placement.json"
+finds 1 '["null stopped","vm1 agrees","vm2 agrees","vm3 without-gpu"]'
+# Only a stopped one: nothing is wrong. Without libvirt it cannot be told.
+runs 1 2
+provider "$(booking 1 200 24)" "$(booking 2 300 16)" "$(booking 4 100 16)" >"$run/placement.json"
+finds 0 '["null stopped","vm1 agrees","vm2 agrees"]'
+mv "$run/node.xml" "$run/gone.xml"
+finds 0 '["null unknown","vm1 agrees","vm2 agrees"]'
+mv "$run/gone.xml" "$run/node.xml"
+# A server that was not booked; a share, a memory and a number of VFs that differ. Several providers add up.
+provider "$(booking 1 200 24)" >"$run/placement.json"
+finds 1 '["vm1 agrees","vm2 not-booked"]'
+for other in "199 24" "201 24" "200 33" "200 8"; do
+	provider "$(booking 1 $other)" "$(booking 2 300 16)" >"$run/placement.json"
+	finds 1 '["vm1 differs","vm2 agrees"]'
+done
+echo "[$(provider "$(booking 1 200 24)"), $(provider "$(booking 2 300 16)")]" >"$run/placement.json"
+finds 0 '["vm1 agrees","vm2 agrees"]'
+echo "[$(provider "$(booking 1 200 24)"), $(provider "$(booking 1 200 24)" "$(booking 2 300 16)")]" >"$run/placement.json"
+finds 1 '["vm1 differs","vm2 agrees"]'
+PATH=$run/bin:$PATH ctl audit --placement "$run/placement.json" >"$run/audit.txt"
+grep -q "vm1 *differs *2 VF, 400 permille, 48 MiB *1 VF, 200 permille, 32 MiB" "$run/audit.txt" || fail "$(cat "$run/audit.txt")"
+
+# What is no answer of placement is refused, and never taken for "nothing is booked".
+for wrong in "" "[]" "{" "{\"allocations\": [1]}" "{\"allocations\": {}, \"project_id\": \"p\"}" "[{\"allocations\": {}}, 5]" "7"; do
+	echo "$wrong" >"$run/placement.json"
+	audit; [ $? = 1 ] && grep -q "not what placement answers" "$run/said" || fail "'$wrong': $(cat "$run/said")"
+done
+audit "$run/missing.json"; [ $? = 1 ] && grep -q "missing.json: No such file" "$run/said" || fail "$(cat "$run/said")"
+ctl audit 2>/dev/null; [ $? = 2 ] || fail "audit without --placement: no usage error"
+
+# By HTTP, with the token in a header and not among the arguments.
+cat >"$run/serve.py" <<-'PY'
+	import http.server, sys
+	class Placement(http.server.BaseHTTPRequestHandler):
+	    def do_GET(self):
+	        ok = self.path == "/placement/resource_providers/x/allocations" and self.headers["X-Auth-Token"] == "secret" \
+	            and self.headers["OpenStack-API-Version"].startswith("placement 1.")
+	        self.send_response(200 if ok else 401); self.end_headers()
+	        self.wfile.write(open(sys.argv[1], "rb").read() if ok else b"{}")
+	s = http.server.HTTPServer(("127.0.0.1", 0), Placement)
+	print(s.server_port, flush=True)
+	s.serve_forever()
+PY
+provider "$(booking 1 200 24)" "$(booking 2 300 16)" >"$run/placement.json"
+/usr/bin/python3 "$run/serve.py" "$run/placement.json" >"$run/port" 2>"$run/serve.txt" &
+pids+=($!)
+await 10 test -s "$run/port"
+url=http://127.0.0.1:$(cat "$run/port")/placement/resource_providers/x/allocations
+OS_TOKEN=secret audit "$url" || fail "$(cat "$run/said")"
+[ "$(found)" = '["vm1 agrees","vm2 agrees"]' ] || fail "$(found)"
+OS_TOKEN=wrong audit "$url"; [ $? = 1 ] && grep -q 401 "$run/said" || fail "$(cat "$run/said")"

@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpuctl inventory: what it offers is what vgpud admits, and what it writes is what Nova and Prometheus read (docs/fleet.md).
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 6
+conf() { # POLICY, lines for the GPU
+	cat >"$run/vgpud.conf" <<-CONF
+		[daemon]
+		socket = $run/control.sock
+		[gpu gpu0]
+		device = vfio-user:$run/gpu/pf.sock
+		pool = render.big
+		policy = $1
+		vfs = 6
+		partition = demand
+	CONF
+}
+shares() { jq ".gpus[0].shares.$1" "$run/inventory.json"; }
+look_at_inventory() { ctl inventory --format json >"$run/inventory.json" || fail "no inventory"; }
+all() { for v in 0 1 2 3 4 5; do ctl vf set $v min_ppm="$1" >/dev/null 2>"$run/said" || return; done; }
+none() { all 0 || fail "$(cat "$run/said")"; }
+
+conf qos
+start_vgpud
+look_at_inventory
+total=$(shares total) least=$(shares least) most=$(shares most) n=$(shares total_vfs)
+[ "$n" = 6 ] || fail "equal shares are possible for $n of 6 VFs: $(cat "$run/inventory.json")"
+# Equal shares on all VFs are admitted, and not a per mille more.
+each=$((total / 6))
+all $((each * 1000)) || fail "$total per mille are offered, and a sixth is refused: $(cat "$run/said")"
+none
+all $(((each + 1) * 1000)) && fail "$total per mille are offered, and 6 x $((each + 1)) are admitted, too"
+none
+# The least share and the most that one VF can have.
+ctl vf set 0 min_ppm=$((least * 1000)) >/dev/null || fail "the least share, $least, is refused"
+ctl vf set 0 min_ppm=$(((least - 1) * 1000)) >/dev/null 2>&1 && fail "less than the least share, $least, is admitted"
+ctl vf set 0 min_ppm=$((most * 1000)) >/dev/null || fail "the largest share, $most, is refused"
+# What is left beside a VM's share is the largest that is admitted now.
+ctl vf set 5 min_ppm=0 >/dev/null
+ctl vf set 0 min_ppm=500000 >/dev/null || fail "half of the GPU is refused"
+# No VM has VF 0, so the question is what VF 0 itself could have: the answer must be found by asking, not by adding.
+look_at_inventory
+free=$(shares largest_free)
+ctl vf set 0 min_ppm=$((free * 1000)) >/dev/null || fail "the largest free share, $free, is refused"
+[ "$free" = 1000 ] || ! ctl vf set 0 min_ppm=$(((free + 1) * 1000)) >/dev/null 2>&1 || fail "more than the largest free share is admitted"
+none
+
+# provider.yaml, by the document's own schema of Nova: version 1.0, CUSTOM_ classes and traits, whole numbers.
+ctl inventory --format nova --output "$run/vgpud.yaml" || fail "not written"
+/usr/bin/python3 - "$run/vgpud.yaml" "$run/inventory.json" <<'PY' || fail "$(cat "$run/vgpud.yaml")"
+import json, re, sys, yaml
+y, inventory = yaml.safe_load(open(sys.argv[1])), json.load(open(sys.argv[2]))
+gpu = inventory["gpus"][0]
+assert y["meta"] == {"schema_version": "1.0"} and set(y) == {"meta", "providers"}, y
+[p] = y["providers"]
+assert set(p) == {"identification", "inventories", "traits"} and p["identification"] == {"uuid": "$COMPUTE_NODE"}, p
+classes = {}
+for item in p["inventories"]["additional"]:
+    [(name, values)] = item.items()
+    assert re.fullmatch("CUSTOM_[A-Z0-9_]{1,248}", name), name
+    assert set(values) == {"total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"}, values
+    assert 1 <= values["min_unit"] <= values["max_unit"] <= values["total"] and values["step_size"] >= 1, values
+    classes[name] = values
+assert set(classes) == {"CUSTOM_VGPUD_VF", "CUSTOM_VGPUD_SHARE", "CUSTOM_VGPUD_MEMORY_MB"}, classes
+assert classes["CUSTOM_VGPUD_VF"]["total"] == 6
+assert classes["CUSTOM_VGPUD_SHARE"]["total"] == gpu["shares"]["total"] < 900, classes # less than the cap: switches take time
+assert classes["CUSTOM_VGPUD_MEMORY_MB"]["total"] == gpu["memory"]["total_bytes"] >> 20
+traits = p["traits"]["additional"]
+assert all(re.fullmatch("CUSTOM_[A-Z0-9_]{1,248}", t) for t in traits), traits
+assert {"CUSTOM_VGPUD", "CUSTOM_VGPUD_POLICY_QOS", "CUSTOM_VGPUD_POOL_RENDER_BIG"} < set(traits), traits
+PY
+[ "$(ls "$run"/vgpud.yaml*)" = "$run/vgpud.yaml" ] || fail "a part of the writing is left: $(ls "$run")"
+# --check: for configuration management.
+ctl inventory --format nova --output "$run/vgpud.yaml" --check >/dev/null || fail "what was just written is out of date"
+sed -i 's/VF: {total: 6/VF: {total: 8/' "$run/vgpud.yaml"
+ctl inventory --format nova --output "$run/vgpud.yaml" --check >"$run/said" && fail "a changed file is taken for up to date"
+grep -q "^-.*VF: {total: 8" "$run/said" && grep -q "^+.*VF: {total: 6" "$run/said" || fail "$(cat "$run/said")"
+grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "--check changed the file"
+ctl inventory --format nova --output "$run/none/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "a file was written where no directory is"
+ctl inventory --format nova --output "$run/none.yaml" --check 2>/dev/null; [ $? = 1 ] || fail "a missing file is up to date"
+for wrong in "--check" "--format yaml" "--output $run/x" "--format nova --check"; do
+	ctl inventory $wrong >/dev/null 2>"$run/said"; [ $? = 2 ] || fail "inventory $wrong: no usage error"
+done
+ctl inventory --format nova-pci >/dev/null 2>"$run/said" && fail "PCI devices of a GPU that is none"
+grep -q "VFs of this GPU are not; use --format nova" "$run/said" || fail "$(cat "$run/said")"
+[ "$(ctl inventory --format prometheus-sd | jq -r '.[0].targets[0], .[0].labels.vgpud_pools' | paste -sd' ')" = "$(hostname):9475 ,render.big," ] ||
+	fail "$(ctl inventory --format prometheus-sd)"
+ctl inventory | grep -q "6 of 6" || fail "$(ctl inventory)"
+
+# Under a policy that guarantees no shares there are none to offer; VFs and memory are.
+ctl policy set fair >/dev/null || fail "the policy cannot be changed"
+await 10 sh -c "'$vgpuctl' --socket '$run/control.sock' -o json gpu show | grep -q '\"policy\":.*fair'"
+ctl inventory --format nova >"$run/fair.yaml"
+grep -q CUSTOM_VGPUD_SHARE "$run/fair.yaml" && fail "shares are offered under fair"
+grep -q "CUSTOM_VGPUD_MEMORY_MB: {total" "$run/fair.yaml" && grep -q POLICY_FAIR "$run/fair.yaml" || fail "$(cat "$run/fair.yaml")"
+
+# A GPU that is lost: no inventory, and the file stays.
+kill -9 "$softgpu_pid"; wait "$softgpu_pid" 2>/dev/null
+lost() { [ "$(json gpu show | jq -r .state)" = lost ]; }
+await 20 lost
+ctl inventory --format nova --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without the lost GPU"
+grep -q "gpu0 is lost" "$run/said" || fail "$(cat "$run/said")"
+grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"

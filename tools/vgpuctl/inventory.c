@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inventory is made from vgpud's answers to gpu.capacity, so it says what vgpud admits and not
+ * what a sum of rates suggests. A host with a GPU that is lost has no inventory: a scheduler that
+ * is told less than there is would lose the VMs' allocations.
+ */
+#include "inventory.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "table.h"
+#include "vgpu/file.h"
+
+#define MIB (1 << 20)
+#define LONGEST_FILE MIB
+/* Where vgpud serves metrics in its documents and its example of a configuration. */
+#define METRICS_PORT 9475
+
+/* What is written, and about what. */
+struct report {
+	struct session *s;
+	FILE *to;
+	struct json_object *gpus; /* answers of gpu.capacity */
+};
+
+/* What one resource class of placement has: what a host has of it, and one GPU. */
+struct class
+{
+	int64_t total, least, most, step;
+};
+
+static struct json_object *gpu_at(const struct report *r, size_t i)
+{
+	return at(r->gpus, i);
+}
+
+static int64_t mib(struct json_object *gpu, const char *key)
+{
+	return get_int(get(gpu, "memory"), key) / MIB;
+}
+
+/* Adds a GPU's figures to a class: totals add up, and what one VM can have is the largest GPU's. */
+static void add(struct class *c, int64_t total, int64_t least, int64_t most, int64_t step)
+{
+	c->total += total;
+	c->least = c->least == 0 || least < c->least ? least : c->least;
+	c->most = most > c->most ? most : c->most;
+	c->step = step > c->step ? step : c->step;
+}
+
+static void print_class(FILE *to, const char *name, const struct class *c)
+{
+	if (c->total > 0)
+		fprintf(to,
+			"        - CUSTOM_VGPUD_%s: {total: %" PRId64
+			", reserved: 0, min_unit: %" PRId64 ", max_unit: %" PRId64
+			", step_size: %" PRId64 ", allocation_ratio: 1.0}\n",
+			name, c->total, c->least, c->most, c->step);
+}
+
+/* Prints a trait, in placement's letters. */
+static void print_trait(FILE *to, const char *kind, const char *name)
+{
+	fprintf(to, "        - CUSTOM_VGPUD_%s_", kind);
+	for (; *name; name++)
+		fputc(isalnum((unsigned char)*name) ? toupper((unsigned char)*name) : '_', to);
+	fputc('\n', to);
+}
+
+/* Prints a trait for each different value that the GPUs have. */
+static void print_traits(const struct report *r, const char *kind, const char *key)
+{
+	size_t i, j;
+
+	for (i = 0; i < count(r->gpus); i++) {
+		const char *value = get_text(gpu_at(r, i), key);
+
+		for (j = 0; j < i && strcmp(get_text(gpu_at(r, j), key), value) != 0; j++)
+			;
+		if (j == i && value[0] && strcmp(value, "-") != 0)
+			print_trait(r->to, kind, value);
+	}
+}
+
+/* Prints Nova's provider configuration (schema 1.0). VFS: whether the provider has the VFs, too. */
+static void print_provider(const struct report *r, const char *by, const char *id, bool vfs)
+{
+	struct class vf = {0}, share = {0}, memory = {0};
+	size_t i;
+
+	for (i = 0; i < count(r->gpus); i++) {
+		struct json_object *gpu = gpu_at(r, i), *shares = get(gpu, "shares");
+		int64_t step = mib(gpu, "granule_bytes");
+
+		step = step ? step : 1;
+		add(&vf, get_int(gpu, "vfs"), 1, get_int(gpu, "vfs"), 1);
+		if (shares)
+			add(&share, get_int(shares, "total"), get_int(shares, "least"),
+			    get_int(shares, "most"), 1);
+		if (get(gpu, "memory"))
+			add(&memory, mib(gpu, "total_bytes"), step, mib(gpu, "most_bytes"), step);
+	}
+	fprintf(r->to,
+		"meta:\n  schema_version: '1.0'\nproviders:\n  - identification:\n"
+		"      %s: '%s'\n    inventories:\n      additional:\n",
+		by, id);
+	if (vfs)
+		print_class(r->to, "VF", &vf);
+	print_class(r->to, "SHARE", &share);
+	print_class(r->to, "MEMORY_MB", &memory);
+	fputs("    traits:\n      additional:\n        - CUSTOM_VGPUD\n", r->to);
+	print_traits(r, "POLICY", "policy");
+	print_traits(r, "POOL", "pool");
+	print_traits(r, "GPU", "model");
+}
+
+static int as_nova(struct report *r)
+{
+	fputs("# Made by 'vgpuctl inventory --format nova'. nova-compute reads it at its start.\n",
+	      r->to);
+	print_provider(r, "uuid", "$COMPUTE_NODE", true);
+	return EXIT_OK;
+}
+
+static void host_name(char *out, size_t size)
+{
+	if (gethostname(out, size) < 0)
+		snprintf(out, size, "localhost");
+	out[size - 1] = '\0';
+}
+
+/* Prints Nova's [pci] device_spec for each VF, as comments, and the provider of the PF. */
+static int as_nova_pci(struct report *r)
+{
+	const char *gpu = get_text(gpu_at(r, 0), "gpu"), *pf = get_text(gpu_at(r, 0), "pf_address");
+	struct json_object *answer = NULL, *vfs;
+	char host[256], id[300];
+	size_t i;
+	int code;
+
+	if (count(r->gpus) != 1 || strcmp(pf, "-") == 0) {
+		fprintf(stderr,
+			"vgpuctl: --format nova-pci is for hosts with one GPU, a PCI device: "
+			"%s\n",
+			count(r->gpus) != 1 ? "with several, a server could get a VF of one and "
+					      "the share of another; use --format nova"
+					    : "VFs of this GPU are not; use --format nova");
+		return EXIT_FAILED;
+	}
+	code = session_call_gpu(r->s, 0, "vf.list", NULL, &answer);
+	if (code != EXIT_OK)
+		return code;
+	host_name(host, sizeof(host));
+	fprintf(r->to,
+		"# Made by 'vgpuctl inventory --format nova-pci' for %s. nova.conf on this host "
+		"needs\n#   [pci]\n#   report_in_placement = True\n",
+		gpu);
+	vfs = get(answer, "vfs");
+	for (i = 0; i < count(vfs); i++)
+		fprintf(r->to,
+			"#   device_spec = {\"address\": \"%s\", \"managed\": \"no\", "
+			"\"resource_class\": \"CUSTOM_VGPUD_VF\", \"traits\": \"CUSTOM_VGPUD\"}\n",
+			get_text(at(vfs, i), "address"));
+	fputs("# and on the hosts of nova-api and nova-scheduler\n"
+	      "#   [filter_scheduler]\n#   pci_in_placement = True\n#   [pci]\n"
+	      "#   alias = {\"name\": \"vgpud\", \"device_type\": \"type-VF\", "
+	      "\"resource_class\": \"CUSTOM_VGPUD_VF\"}\n",
+	      r->to);
+	json_object_put(answer);
+	snprintf(id, sizeof(id), "%s_%s", host, pf);
+	print_provider(r, "name", id, false);
+	return EXIT_OK;
+}
+
+static int as_json(struct report *r)
+{
+	struct json_object *o = json_object_new_object();
+	char host[256];
+
+	host_name(host, sizeof(host));
+	json_object_object_add(o, "host", json_object_new_string(host));
+	json_object_object_add(o, "gpus", json_object_get(r->gpus));
+	fprintf(r->to, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
+	json_object_put(o);
+	return EXIT_OK;
+}
+
+/* Prints one target with its labels, as Prometheus' file_sd_configs and http_sd_configs read it. */
+static int as_prometheus(struct report *r)
+{
+	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
+	struct json_object *targets = json_object_new_array(), *labels = json_object_new_object();
+	char host[256], target[300], pools[512] = ",";
+	size_t i;
+
+	host_name(host, sizeof(host));
+	snprintf(target, sizeof(target), "%s:%d", host, METRICS_PORT);
+	for (i = 0; i < count(r->gpus); i++) {
+		const char *pool = get_text(gpu_at(r, i), "pool");
+		char word[40];
+
+		snprintf(word, sizeof(word), ",%s,", pool);
+		if (pool[0] && !strstr(pools, word))
+			snprintf(pools + strlen(pools), sizeof(pools) - strlen(pools), "%s,", pool);
+	}
+	json_object_array_add(targets, json_object_new_string(target));
+	json_object_object_add(o, "targets", targets);
+	json_object_object_add(labels, "vgpud_host", json_object_new_string(host));
+	json_object_object_add(labels, "vgpud_pools",
+			       json_object_new_string(pools[1] ? pools : ""));
+	json_object_object_add(o, "labels", labels);
+	json_object_array_add(list, o);
+	fprintf(r->to, "%s\n", json_object_to_json_string_ext(list, JSON_C_TO_STRING_PRETTY));
+	json_object_put(list);
+	return EXIT_OK;
+}
+
+static int as_text(struct report *r)
+{
+	static const char *const heads[] = {"GPU",	 "POOL",      "POLICY",	  ">FREE VFS",
+					    ">SHARES",	 ">PROMISED", ">LARGEST", ">MEMORY",
+					    ">ONE VF'S", NULL};
+	struct table *t = table_new(heads);
+	size_t i;
+
+	for (i = 0; i < count(r->gpus); i++) {
+		struct json_object *gpu = gpu_at(r, i), *shares = get(gpu, "shares");
+
+		cell(t, "%s", get_text(gpu, "gpu"));
+		cell(t, "%s", get_text(gpu, "pool"));
+		cell(t, "%s", get_text(gpu, "policy"));
+		cell(t, "%" PRId64 " of %" PRId64, get_int(gpu, "free_vfs"), get_int(gpu, "vfs"));
+		cell(t, shares ? "%.1f %%" : "-", (double)get_int(shares, "total") / 10);
+		cell(t, "%.1f %%", (double)get_int(gpu, "promised_ppm") / 1e4);
+		cell(t, shares ? "%.1f %%" : "-", (double)get_int(shares, "largest_free") / 10);
+		cell(t, "%" PRId64 " MiB", mib(gpu, "total_bytes"));
+		cell(t, "%" PRId64 " MiB", mib(gpu, "most_bytes"));
+	}
+	table_print(t);
+	return EXIT_OK;
+}
+
+static const struct {
+	const char *name;
+	int (*print)(struct report *r);
+} formats[] = {
+	{"nova", as_nova},
+	{"nova-pci", as_nova_pci},
+	{"json", as_json},
+	{"prometheus-sd", as_prometheus},
+};
+
+/* Asks about all GPUs. Refuses if one of them is lost. */
+static int ask(struct report *r)
+{
+	struct json_object *answer;
+	int code = EXIT_OK;
+	size_t i;
+
+	r->gpus = json_object_new_array();
+	for (i = 0; i < count(r->s->gpus) && code == EXIT_OK; i++) {
+		code = session_call_gpu(r->s, i, "gpu.capacity", NULL, &answer);
+		if (code != EXIT_OK)
+			return code;
+		json_object_array_add(r->gpus, answer);
+		if (strcmp(get_text(answer, "state"), "running") != 0) {
+			fprintf(stderr,
+				"vgpuctl: %s is lost (vgpuctl gpu show): there is no inventory "
+				"without it, because a scheduler would take its VMs for surplus\n",
+				get_text(answer, "gpu"));
+			code = EXIT_FAILED;
+		}
+	}
+	return code;
+}
+
+/* Compares FILE with TEXT, and says where they differ. */
+static int check(const char *file, const char *text)
+{
+	char *has = NULL;
+	size_t size, line = 1, start = 0, i;
+	int r = vgpu_file_read(file, LONGEST_FILE, &has, &size);
+
+	if (r < 0) {
+		fprintf(stderr, "vgpuctl: %s: %s\n", file, strerror(-r));
+		return EXIT_FAILED;
+	}
+	for (i = 0; has[i] && has[i] == text[i]; i++)
+		if (has[i] == '\n') {
+			line++;
+			start = i + 1;
+		}
+	if (has[i] == text[i])
+		printf("%s: up to date\n", file);
+	else
+		printf("%s differs in line %zu:\n-%.*s\n+%.*s\n", file, line,
+		       (int)strcspn(has + start, "\n"), has + start,
+		       (int)strcspn(text + start, "\n"), text + start);
+	r = has[i] == text[i] ? EXIT_OK : EXIT_FAILED;
+	free(has);
+	return r;
+}
+
+static int put_out(const struct options *o, const char *text, size_t size)
+{
+	int r;
+
+	if (!o->output) {
+		fputs(text, stdout);
+		return EXIT_OK;
+	}
+	if (o->check)
+		return check(o->output, text);
+	r = vgpu_file_replace(o->output, 0644, text, size);
+	if (r < 0)
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->output, strerror(-r));
+	return r < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+int inventory(struct session *s)
+{
+	const struct options *o = s->options;
+	const char *format = o->format ? o->format : o->json ? "json" : NULL;
+	size_t i, n = sizeof(formats) / sizeof(formats[0]), size = 0;
+	struct report r = {.s = s};
+	char *text = NULL;
+	int code;
+
+	for (i = 0; format && i < n && strcmp(formats[i].name, format) != 0; i++)
+		;
+	if (i == n || (o->check && !(o->output && format)) || (o->output && !format)) {
+		fprintf(stderr, "vgpuctl: inventory: want %s\n",
+			i == n ? "--format nova, nova-pci, json or prometheus-sd"
+			       : "--format beside --output, and both beside --check");
+		return EXIT_USAGE;
+	}
+	code = session_open(s);
+	if (code == EXIT_OK)
+		code = ask(&r);
+	if (code == EXIT_OK && !format)
+		code = as_text(&r);
+	else if (code == EXIT_OK && (r.to = open_memstream(&text, &size))) {
+		code = formats[i].print(&r);
+		fclose(r.to);
+		if (code == EXIT_OK)
+			code = put_out(o, text, size);
+	}
+	free(text);
+	json_object_put(r.gpus);
+	return code;
+}

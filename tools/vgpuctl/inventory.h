@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What this host has to offer to VMs, in the words of those who place VMs: docs/fleet.md. */
+#ifndef VGPUCTL_INVENTORY_H
+#define VGPUCTL_INVENTORY_H
+
+#include "session.h"
+
+/* Prints the inventory in the format of --format, or writes it to --output, whole or not at all;
+ * with --check only says whether that file is what would be written. Connects. Returns an exit
+ * code: EXIT_FAILED, too, if --check finds a difference. */
+int inventory(struct session *s);
+
+#endif

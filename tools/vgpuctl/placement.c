@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "placement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "vgpu/file.h"
+
+#define LONGEST (16u << 20)
+#define PREFIX "CUSTOM_VGPUD_"
+#define TIMEOUT_S "30"
+
+const char *const placement_classes[BOOKED] = {"VF", "SHARE", "MEMORY_MB"};
+
+/* Runs curl, which gets the token by stdin: arguments are for everybody to see. */
+static int fetch(const char *url, char **text, size_t *size)
+{
+	const char *token = getenv("OS_TOKEN");
+	int in[2], out[2], status = -1, r;
+	pid_t child;
+
+	if (pipe(in) < 0 || pipe(out) < 0)
+		return -errno;
+	child = fork();
+	if (child == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		close(in[1]);
+		close(out[0]);
+		execlp("curl", "curl", "-fsS", "--max-time", TIMEOUT_S, "-H", "@-", "--", url,
+		       NULL);
+		fprintf(stderr, "vgpuctl: cannot run curl: %s; install the package curl\n",
+			strerror(errno));
+		_exit(127);
+	}
+	close(out[1]);
+	dprintf(in[1], "Accept: application/json\nOpenStack-API-Version: placement 1.28\n");
+	if (token)
+		dprintf(in[1], "X-Auth-Token: %s\n", token);
+	close(in[1]);
+	close(in[0]); /* not before: a curl that cannot run would raise SIGPIPE */
+	r = child < 0 ? -errno : vgpu_read_all(out[0], LONGEST, text, size);
+	close(out[0]);
+	if (child > 0 && waitpid(child, &status, 0) == child && r == 0 && status != 0)
+		r = -ECANCELED; /* curl has said why */
+	return r;
+}
+
+static char *slurp(const char *where, size_t *size)
+{
+	char *text = NULL;
+	int r;
+
+	if (strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0)
+		r = fetch(where, &text, size);
+	else if (strcmp(where, "-") == 0)
+		r = vgpu_read_all(STDIN_FILENO, LONGEST, &text, size);
+	else
+		r = vgpu_file_read(where, LONGEST, &text, size);
+	if (r >= 0)
+		return text;
+	if (r == -E2BIG)
+		fprintf(stderr, "vgpuctl: %s: longer than %u bytes, the most that are read\n",
+			where, LONGEST);
+	else if (r != -ECANCELED)
+		fprintf(stderr, "vgpuctl: %s: %s\n", where, strerror(-r));
+	free(text);
+	return NULL;
+}
+
+/* Adds what one server has booked of one provider. */
+static void add(struct json_object *out, const char *uuid, struct json_object *resources)
+{
+	struct json_object *list = get(out, uuid);
+	int i;
+
+	if (!json_object_is_type(resources, json_type_object))
+		return;
+	json_object_object_foreach(resources, name, amount)
+	{
+		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
+			continue;
+		if (!list) {
+			list = json_object_new_array();
+			for (i = 0; i < BOOKED; i++)
+				json_object_array_add(list, json_object_new_int64(0));
+			json_object_object_add(out, uuid, list);
+		}
+		for (i = 0; i < BOOKED; i++)
+			if (strcmp(name + strlen(PREFIX), placement_classes[i]) == 0)
+				json_object_array_put_idx(list, (size_t)i,
+							  json_object_new_int64(
+								  json_object_get_int64(
+									  at(list, (size_t)i)) +
+								  json_object_get_int64(amount)));
+	}
+}
+
+/* Reads the allocations of one provider: by server. Those of one server, by provider, name a
+ * project, and are refused: nobody could tell them apart later. */
+static bool read_provider(struct json_object *out, struct json_object *provider)
+{
+	struct json_object *all = get(provider, "allocations");
+
+	if (!json_object_is_type(provider, json_type_object) ||
+	    !json_object_is_type(all, json_type_object) || get(provider, "project_id"))
+		return false;
+	json_object_object_foreach(all, uuid, allocation)
+		add(out, uuid, get(allocation, "resources"));
+	return true;
+}
+
+struct json_object *placement_read(const char *where)
+{
+	struct json_object *out = NULL, *root = NULL;
+	size_t size = 0, i, n;
+	char *text = slurp(where, &size);
+	bool ok, list;
+
+	if (!text)
+		return NULL;
+	root = json_tokener_parse(text);
+	free(text);
+	out = json_object_new_object();
+	list = json_object_is_type(root, json_type_array);
+	n = list ? count(root) : 1;
+	ok = n > 0;
+	for (i = 0; i < n && ok; i++)
+		ok = read_provider(out, list ? at(root, i) : root);
+	json_object_put(root);
+	if (ok)
+		return out;
+	fprintf(stderr,
+		"vgpuctl: %s: not what placement answers to GET "
+		"/resource_providers/UUID/allocations\n",
+		where);
+	json_object_put(out);
+	return NULL;
+}
