@@ -27,19 +27,22 @@ static void spread(struct column *row, unsigned width, const struct span *s, int
 	for (; c < width && c * length < to; c++) {
 		a = from > c * length ? from : c * length;
 		b = to < (c + 1) * length ? to : (c + 1) * length;
-		row[c].time[s->kind] += b > a ? b - a : 0;
+		row[c].time[s->kind] += b > a ? (b - a) * s->part : 0;
 	}
 }
 
-/* What the VF did for most of the column's time. */
+/* What the VF did for most of the column's time; or, where firmware gave it turns, how many eighths
+ * of that it had. */
 static char mark_of(const struct column *c, double length)
 {
-	static const char marks[KINDS] = {'#', '!', 'x', 'R'};
+	static const char marks[SERVED] = {'#', '!', 'x', 'R'};
 	double most = length / 2;
-	char mark = '.';
+	/* The shares of two, four and eight equal VFs are whole eighths. */
+	int eighths = (int)(8 * c->time[SERVED] / length + 0.5);
+	char mark = eighths > 7 ? '#' : eighths > 0 ? (char)('0' + eighths) : '.';
 	int k;
 
-	for (k = 0; k < KINDS; k++) {
+	for (k = 0; k < SERVED; k++) {
 		if (c->time[k] > most) {
 			most = c->time[k];
 			mark = marks[k];
@@ -69,6 +72,26 @@ static void axis(int64_t span, unsigned width, unsigned label)
 	while (width > 0 && names[width - 1] == ' ')
 		names[--width] = '\0';
 	printf("%*s%s\n%*s%s\n", (int)label, "", marks, (int)label, "", names);
+}
+
+/* Marks the columns in which plans came into force. */
+static void show_plans(struct json_object *o, unsigned width, unsigned label, double length)
+{
+	struct json_object *records = get(o, "records");
+	int64_t since = get_int(o, "since_ns"), t;
+	char marks[4100];
+	unsigned c;
+	size_t i;
+
+	memset(marks, '.', width);
+	marks[width] = '\0';
+	for (i = 0; i < count(records); i++) {
+		t = spans_plan(at(records, i));
+		c = t > since ? (unsigned)((double)(t - since) / length) : width;
+		if (c < width)
+			marks[c] = '|';
+	}
+	printf("%-*s%s\n", (int)label, "plans", marks);
 }
 
 static unsigned longest_name(struct json_object *o)
@@ -113,9 +136,16 @@ void view_timeline(struct json_object *o)
 			putchar(mark_of(&row[c], length));
 		putchar('\n');
 	}
+	if (spans_governed(o))
+		show_plans(o, width, label, length);
 	if (span > 0)
 		axis(span, width, label);
-	puts("#: running  !: overrun  x: exclusive window  R: being reset  .: not on the engine");
+	if (spans_governed(o))
+		puts("1 to 7: eighths of the time on the engine  #: all of it  |: a plan came into "
+		     "force");
+	else
+		puts("#: running  !: overrun  x: exclusive window  R: being reset  .: not on the "
+		     "engine");
 	free(row);
 	free(s.list);
 }
@@ -126,6 +156,25 @@ static void put_name(const char *key, const char *name)
 
 	printf("\"%s\":%s", key, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);
+}
+
+/* An epoch, as a counter: the VF's part of the time in it. */
+static void trace_served(const struct span *s, size_t pid)
+{
+	printf(",\n{\"ph\":\"C\",\"pid\":%zu,\"name\":\"VF %d "
+	       "served\",\"ts\":%.3f,\"args\":{\"percent\":%.2f}}",
+	       pid, s->vf, (double)s->from / 1e3, 100 * s->part);
+}
+
+/* The quantum of a plan, as an instant of its VF. */
+static void trace_plan(struct json_object *record, size_t pid)
+{
+	if (strcmp(get_text(record, "type"), "plan") != 0)
+		return;
+	printf(",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":%zu,\"tid\":%" PRId64
+	       ",\"name\":\"quantum %.3f ms\",\"ts\":%.3f}",
+	       pid, get_int(record, "vf"), get_ms(record, "a"),
+	       (double)get_int(record, "t_ns") / 1e3);
 }
 
 /* Prints the events of one GPU, as process PID. */
@@ -148,11 +197,18 @@ static void trace_gpu(struct json_object *o, size_t pid)
 		put_name("name", name);
 		fputs("}}", stdout);
 	}
+	for (i = 0; i < count(get(o, "records")); i++)
+		trace_plan(at(get(o, "records"), i), pid);
 	for (i = 0; i < s.n; i++)
-		printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,"
-		       "\"dur\":%.3f}",
-		       pid, s.list[i].vf, kind_names[s.list[i].kind], (double)s.list[i].from / 1e3,
-		       (double)(s.list[i].to - s.list[i].from) / 1e3);
+		if (s.list[i].kind == SERVED)
+			trace_served(&s.list[i], pid);
+		else
+			printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"name\":\"%s\",\"ts\":%."
+			       "3f,"
+			       "\"dur\":%.3f}",
+			       pid, s.list[i].vf, kind_names[s.list[i].kind],
+			       (double)s.list[i].from / 1e3,
+			       (double)(s.list[i].to - s.list[i].from) / 1e3);
 	free(s.list);
 }
 
