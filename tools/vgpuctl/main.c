@@ -15,6 +15,7 @@
 #include "screen.h"
 #include "top.h"
 #include "validate.h"
+#include "verify.h"
 #include "view.h"
 #include "vm.h"
 #include "vgpu/clock.h"
@@ -176,6 +177,8 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = top(&s, strcmp(c->noun, "vm") == 0);
 	else if (strcmp(c->noun, "events") == 0)
 		r = events(&s);
+	else if (strcmp(c->noun, "verify") == 0)
+		r = verify(&s);
 	else
 		r = watch(&s, c, args, words);
 	json_object_put(args);
@@ -203,7 +206,7 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 
 int main(int argc, char **argv)
 {
-	struct options o = {.interval = 1, .socket = getenv("VGPUD_SOCKET")};
+	struct options o = {.interval = 1, .seconds = 30, .socket = getenv("VGPUD_SOCKET")};
 	const struct command *c;
 	const char *refused;
 	int used;

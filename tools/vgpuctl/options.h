@@ -22,13 +22,14 @@ enum {
 	TAKES_OUTPUT = 1 << 10,
 	TAKES_FORCE = 1 << 11,
 	TAKES_SORT = 1 << 12,
-	TAKES_SAVE = 1 << 13, /* --save, --reason */
+	TAKES_SAVE = 1 << 13,	/* --save, --reason */
+	TAKES_VERIFY = 1 << 14, /* --seconds, --busy, --change */
 };
 
 struct options {
-	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason;
+	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *busy, *change;
 	bool json, force, save, watch, follow, help, version;
-	int64_t ms, limit, count;
+	int64_t ms, limit, count, seconds;
 	double interval;
 	unsigned given; /* of the bits above */
 	char **words;	/* what is no option, in order */
