@@ -24,9 +24,9 @@ struct reading {
 };
 
 struct governed {
-	struct vgpu_governor *governor;
-	struct policy_values values; /* in force */
-	void *memory;		     /* of the policy */
+	struct vgpu_governor *governor; /* its memory is the recorder's */
+	struct policy_values values;	/* in force */
+	void *memory;			/* of the policy */
 	bool programming;
 	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
 	uint32_t up;			  /* bitmap of VFs whose guest's driver is up */
@@ -37,9 +37,6 @@ struct governed {
 
 void governed_free(struct governed *g)
 {
-	if (!g)
-		return;
-	free(g->governor);
 	free(g);
 }
 
@@ -68,6 +65,29 @@ static void record(struct engine *e, enum vgpu_record_type type, uint32_t vf, ui
 
 static int step(struct engine *e, struct vgpu_governor_event event);
 
+/* The settings of all VFs that are in force from now on. */
+static void record_plan(struct engine *e, const struct vgpu_program *applied)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->config.core.max_vfs; i++)
+		record(e, VGPU_REC_PLAN, i, 0, applied->vfs[i].quantum, applied->vfs[i].timeout);
+}
+
+/* What VFs were served in the epoch that has ended. */
+static void record_epoch(struct engine *e)
+{
+	struct vgpu_governed_epoch epoch;
+	struct vgpu_governor_view view;
+	uint32_t i;
+
+	vgpu_governor_view(e->governed->governor, &view);
+	for (i = 0; i < e->config.core.max_vfs; i++) {
+		vgpu_governor_epoch(e->governed->governor, i, &epoch);
+		record(e, VGPU_REC_SERVED, i, epoch.state, epoch.served, view.length);
+	}
+}
+
 /* What was programmed is in force, or was refused. Negative: the GPU is lost. */
 static int look_at_program(struct engine *e)
 {
@@ -83,6 +103,8 @@ static int look_at_program(struct engine *e)
 	e->governed->programming = false;
 	event.applied = &applied;
 	event.error = r;
+	if (r == 0)
+		record_plan(e, &applied);
 	return step(e, event);
 }
 
@@ -139,7 +161,7 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	int r;
 
 	event.now = e->stepped_at = vgpu_now();
-	r = vgpu_governor_step(g->governor, &event, &out);
+	r = recorder_governor_step(e->recorder, g->governor, &event, &out);
 	histogram_add(&e->decisions, vgpu_now() - event.now);
 	e->steps++;
 	e->out.why = out.why;
@@ -147,6 +169,8 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	if (slot < RECORD_SLOTS)
 		e->slot_used[slot] = false;
 	say(e, out.says);
+	if (out.closed)
+		record_epoch(e);
 	if (r == 0 && out.read)
 		r = read_counters(e);
 	if (r == 0 && out.program)
@@ -154,12 +178,12 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	return r;
 }
 
-int engine_make_governor(struct vgpu_governor **out, const struct vgpu_driver_caps *caps,
-			 const struct vgpu_core_config *core, const struct vgpu_program *applied,
-			 const char **why)
+struct vgpu_governor *engine_make_governor(void *memory, const struct vgpu_driver_caps *caps,
+					   const struct vgpu_core_config *core,
+					   const struct vgpu_program *applied, const char **why)
 {
 	struct vgpu_governor_config config;
-	void *memory = calloc(1, vgpu_governor_size());
+	struct vgpu_governor *governor;
 
 	vgpu_governor_defaults(&config, core->max_vfs, caps->quantum, caps->timeout);
 	config.keeps_turns = caps->keeps_turns;
@@ -167,25 +191,23 @@ int engine_make_governor(struct vgpu_governor **out, const struct vgpu_driver_ca
 	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
 	 * may be longer than the mean one. */
 	config.slack = config.turn + config.turn / 4;
-	*why = "out of memory";
-	if (!memory)
-		return -ENOMEM;
-	*out = vgpu_governor_init(memory, &config, applied, vgpu_now());
-	if (*out)
-		return 0;
-	free(memory);
-	*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: configure fewer "
-	       "VFs";
-	return -EINVAL;
+	governor = vgpu_governor_init(memory, &config, applied, vgpu_now());
+	if (!governor)
+		*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: "
+		       "configure "
+		       "fewer VFs";
+	return governor;
 }
 
 static int make_governor(struct engine *e, const struct vgpu_program *applied)
 {
-	struct governed *g = e->governed;
+	void *memory = memset(recorder_governor_memory(e->recorder), 0, vgpu_governor_size());
 
-	free(g->governor);
-	*g = (struct governed){.governor = NULL};
-	return engine_make_governor(&g->governor, &e->caps, &e->config.core, applied, &e->out.why);
+	recorder_restart(e->recorder);
+	*e->governed = (struct governed){.governor = engine_make_governor(memory, &e->caps,
+									  &e->config.core, applied,
+									  &e->out.why)};
+	return e->governed->governor ? 0 : -EINVAL;
 }
 
 /* Takes a policy with its values into force, in MEMORY. */
@@ -232,9 +254,9 @@ static int build(struct engine *e)
 		e->governed = calloc(1, sizeof(*e->governed));
 	if (!e->governed)
 		return -ENOMEM;
-	recorder_restart(e->recorder); /* the governor's steps are not recorded */
 	e->ops->programmed->programmed(e->driver, &applied);
 	r = make_governor(e, &applied);
+	record_plan(e, &applied);
 	if (r == 0)
 		r = e->ops->programmed->usage(e->driver, e->governed->base, vgpu_now());
 	memory = r == 0 ? engine_take_slot(e, e->config.begin.policy) : NULL;

@@ -13,6 +13,12 @@
 
 static const char *code_name(const struct vgpu_record *r)
 {
+	static const char *const work[] = {
+		[VGPU_GOVERNED_ASLEEP] = "asleep",
+		[VGPU_GOVERNED_PARTIAL] = "partial",
+		[VGPU_GOVERNED_BUSY] = "busy",
+	};
+
 	switch ((enum vgpu_record_type)r->type) {
 	case VGPU_REC_STOP:
 	case VGPU_REC_PREEMPT:
@@ -36,6 +42,8 @@ static const char *code_name(const struct vgpu_record *r)
 		return r->code == VGPU_WINDOW_INIT   ? "init"
 		       : r->code == VGPU_WINDOW_FINI ? "fini"
 						     : "reset";
+	case VGPU_REC_SERVED:
+		return work[r->code];
 	default:
 		return "";
 	}
@@ -117,9 +125,13 @@ static json *domains_json(const struct call *call)
 json *finish_timeline(struct call *call)
 {
 	json *o = json_object_new_object();
-	vgpu_nsec span = (vgpu_nsec)call_int(call, "ms", 100) * VGPU_MSEC, now = call->snapshot.now;
+	/* An epoch of a governed GPU is as long as a hundred turns of a switched one. */
+	int64_t usual = call->snapshot.governed ? 10000 : 100;
+	vgpu_nsec span = (vgpu_nsec)call_int(call, "ms", usual) * VGPU_MSEC;
+	vgpu_nsec now = call->snapshot.now;
 
 	put_text(o, "gpu", call->gpu->config->name);
+	put_text(o, "scheduler", call->snapshot.governed ? "firmware" : "vgpud");
 	put_int(o, "vfs", call->snapshot.n_vfs);
 	json_object_object_add(o, "domains", domains_json(call));
 	put_int(o, "now_ns", now);

@@ -161,16 +161,18 @@ static int ask_governor(const struct question *q, const struct vgpu_driver_caps 
 	const struct vgpu_policy_ops *policy = values->policy;
 	struct vgpu_program applied = {.keep_turns = false};
 	struct vgpu_governor_output out = {.why = NULL};
-	struct vgpu_governor *governor = NULL;
+	struct vgpu_governor *governor;
 	struct engine_config config;
 	void *memory = calloc(1, policy->memory((uint32_t)gpu->vfs));
-	int r = -ENOMEM;
+	void *state = calloc(1, vgpu_governor_size());
+	int r = memory && state ? -EINVAL : -ENOMEM;
 
 	out.why = "out of memory";
 	config_to_engine(gpu, &config);
-	if (memory)
-		r = engine_make_governor(&governor, caps, &config.core, &applied, &out.why);
-	if (r == 0)
+	governor = memory && state
+			   ? engine_make_governor(state, caps, &config.core, &applied, &out.why)
+			   : NULL;
+	if (governor)
 		r = vgpu_governor_step(governor,
 				       &(struct vgpu_governor_event){.now = vgpu_now(),
 								     .type = VGPU_GOVERNOR_POLICY,
@@ -187,7 +189,7 @@ static int ask_governor(const struct question *q, const struct vgpu_driver_caps 
 		note_governor(governor, q, memory);
 	if (r == 0 && policy->detach)
 		policy->detach(memory, VGPU_DETACH_REPLACED, ONLY_ASKED);
-	free(governor);
+	free(state);
 	free(memory);
 	return r;
 }

@@ -61,6 +61,7 @@ struct vgpu_governor {
 	vgpu_nsec virtual; /* time, of the policy */
 	vgpu_nsec busy;	   /* sum of what VFs were served in the last epoch */
 	vgpu_nsec epoch_began, epoch_ends;
+	vgpu_nsec length; /* of the last epoch */
 	bool reading, programming, rewrite, keep_turns;
 	uint32_t n_still;	   /* epochs in which no counter moved */
 	struct vgpu_program asked; /* the program under way */

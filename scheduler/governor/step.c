@@ -143,7 +143,9 @@ static int on_usage(struct vgpu_governor *g, const struct vgpu_governor_event *e
 	g->reading = false;
 	if (g->mode == VGPU_GOVERNOR_STOPPED)
 		return 0;
-	if (!measure_close(g, event->error < 0 ? NULL : event->active))
+	g->length = g->now - g->epoch_began;
+	g->out->closed = measure_close(g, event->error < 0 ? NULL : event->active);
+	if (!g->out->closed)
 		g->out->says = "the VFs' counters are not usable in this epoch: they could not be "
 			       "read, came too late, went back, or add up to more than the time";
 	g->epochs++;
@@ -244,6 +246,7 @@ void vgpu_governor_view(const struct vgpu_governor *g, struct vgpu_governor_view
 		.wall = g->wall,
 		.idle = g->idle,
 		.unread = g->unread,
+		.length = g->length,
 		.epochs = g->epochs,
 		.plans = g->plans,
 		.writes = g->writes,
@@ -267,6 +270,25 @@ void vgpu_governor_vf_view(const struct vgpu_governor *g, uint32_t vf,
 		.ledger = from->ledger,
 	};
 	promise_bound(g, vf, &out->bound);
+}
+
+void vgpu_governor_epoch(const struct vgpu_governor *g, uint32_t vf,
+			 struct vgpu_governed_epoch *out)
+{
+	const struct governed *from = &g->vfs[vf];
+
+	*out = (struct vgpu_governed_epoch){
+		.state = from->state,
+		.served = from->served,
+		.late = from->late,
+		.owed = from->owed,
+		.ledger = from->ledger,
+	};
+}
+
+void vgpu_governor_rebind(struct vgpu_governor *g, const struct vgpu_policy_ops *policy)
+{
+	g->policy = policy;
 }
 
 /* Whether a VF of PART that stops as late as it may gets more than its share under any plan. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena: one piece of memory that holds a core, its policies and the memory reducer; and its
- * parts. */
+/* The arena: one piece of memory that holds a core or a governor, its policies and the memory
+ * reducer; and its parts. What recorder.c and recording.c share. */
 #ifndef RECORD_ARENA_H
 #define RECORD_ARENA_H
 
 #include "vgpu/record.h"
 
-#define ARENA_CORE 0u
+#define ARENA_CORE 0u /* or the governor */
 #define ARENA_CORE_MAX (256u << 10)
 #define ARENA_FALLBACK ARENA_CORE_MAX
 #define ARENA_SLOTS (ARENA_FALLBACK + RECORD_SLOT_SIZE)
@@ -25,7 +25,7 @@ static inline void arena_parts(const struct record_header *h, struct arena_part 
 {
 	uint32_t i;
 
-	parts[0] = (struct arena_part){ARENA_CORE, h->core_size};
+	parts[0] = (struct arena_part){ARENA_CORE, h->core_size + h->governor_size};
 	parts[1] = (struct arena_part){ARENA_FALLBACK, h->fallback_size};
 	for (i = 0; i < RECORD_SLOTS; i++)
 		parts[2 + i] =
@@ -51,6 +51,10 @@ void *arena_map(uint64_t address);
 
 /* Returns the bytes of parameters that an event carries: its own, then a row for each VF. */
 uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs);
+/* FNV-1a (Fowler, Noll, Vo) with 64 bits, by words: byte by byte it took a quarter of the
+ * instructions of a switch. SIZE is a multiple of a word. */
+#define RECORD_HASH_BEGIN 0xcbf29ce484222325u
+uint64_t record_mix(uint64_t hash, const void *data, size_t size);
 /* Return the hash of everything that a step put out. */
 uint32_t record_hash(int result, const struct vgpu_output *out);
 uint32_t record_memory_hash(const struct vgpu_memory_output *out);
@@ -62,7 +66,29 @@ struct record_policy_payload {
 	uint32_t slot, pad;
 };
 
+#define RECORD_PROGRAM_WORDS (1 + 2 * VGPU_GPU_MAX_VFS)
+
+/* An event of a governor, and what it points to. */
+struct record_governor_event {
+	struct vgpu_governor_event event;
+	int64_t params[VGPU_MAX_PARAMS], rows[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS];
+	vgpu_nsec active[VGPU_GPU_MAX_VFS];
+	struct vgpu_program applied;
+};
+
+/* Returns the bytes that a governor's event carries, beside its entry; writes them, SLOT being that
+ * of its policy; makes the event of an entry again: false if the entry is damaged. */
+uint32_t record_governor_size(const struct vgpu_governor_event *event, uint32_t max_vfs);
+void record_governor_put(const struct vgpu_governor_event *event, uint32_t slot, uint32_t max_vfs,
+			 uint8_t *to);
+bool record_governor_get(const struct recording *r, const struct record_entry *e, uint8_t *arena,
+			 const struct vgpu_policy_ops *(*find)(const char *name),
+			 struct record_governor_event *out);
+/* Returns the hash of what a step of G put out and, if an epoch has ended, of what it came to. */
+uint32_t record_governor_hash(int result, const struct vgpu_governor *g, uint32_t max_vfs,
+			      const struct vgpu_governor_output *out);
+
 #define RECORD_MAGIC "vgpurec"
-#define RECORD_VERSION 5u
+#define RECORD_VERSION 6u
 
 #endif

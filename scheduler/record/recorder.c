@@ -80,6 +80,7 @@ struct recorder *recorder_new(uint32_t max_vfs, struct vgpu_error *err)
 	uint32_t i;
 
 	assert(vgpu_core_size(max_vfs) <= ARENA_CORE_MAX);
+	assert(vgpu_governor_size() <= ARENA_CORE_MAX);
 	assert(vgpu_memory_state_size() <= ARENA_MEMORY_MAX);
 	if (ok)
 		r->arena = arena_map(0);
@@ -125,6 +126,11 @@ void recorder_free(struct recorder *r)
 }
 
 void *recorder_core_memory(struct recorder *r)
+{
+	return r->arena + ARENA_CORE;
+}
+
+void *recorder_governor_memory(struct recorder *r)
 {
 	return r->arena + ARENA_CORE;
 }
@@ -176,11 +182,7 @@ uint32_t record_payload_size(const struct vgpu_event *event, uint32_t max_vfs)
 	}
 }
 
-#define HASH_BEGIN 0xcbf29ce484222325u
-
-/* FNV-1a (Fowler, Noll, Vo) with 64 bits, by words: byte by byte it took a quarter of the
- * instructions of a switch. SIZE is a multiple of a word. */
-static uint64_t mix(uint64_t h, const void *data, size_t size)
+uint64_t record_mix(uint64_t h, const void *data, size_t size)
 {
 	const uint8_t *p = data;
 	uint64_t word;
@@ -196,21 +198,22 @@ static uint64_t mix(uint64_t h, const void *data, size_t size)
 
 uint32_t record_hash(int result, const struct vgpu_output *out)
 {
-	uint64_t first = (uint64_t)(int64_t)result, h = mix(HASH_BEGIN, &first, sizeof(first));
+	uint64_t first = (uint64_t)(int64_t)result,
+		 h = record_mix(RECORD_HASH_BEGIN, &first, sizeof(first));
 	uint32_t i;
 
 	for (i = 0; i < out->n_actions; i++) {
 		const struct vgpu_action *a = &out->actions[i];
 		uint64_t words[] = {(uint64_t)a->type << 32 | a->vf, a->code, a->planned};
 
-		h = mix(h, words, sizeof(words));
+		h = record_mix(h, words, sizeof(words));
 	}
-	return (uint32_t)mix(h, out->records, out->n_records * sizeof(out->records[0]));
+	return (uint32_t)record_mix(h, out->records, out->n_records * sizeof(out->records[0]));
 }
 
 uint32_t record_memory_hash(const struct vgpu_memory_output *out)
 {
-	uint64_t h = HASH_BEGIN;
+	uint64_t h = RECORD_HASH_BEGIN;
 	uint32_t i;
 
 	for (i = 0; i < out->n; i++) {
@@ -221,19 +224,51 @@ uint32_t record_memory_hash(const struct vgpu_memory_output *out)
 		uint64_t plan[] = {a->id,	 a->plan.size,	 a->plan.offset, a->plan.clear,
 				   a->plan.move, a->plan.movers, a->plan.largest};
 
-		h = mix(h, head, sizeof(head));
-		h = mix(h, answers ? plan : place, answers ? sizeof(plan) : sizeof(place));
+		h = record_mix(h, head, sizeof(head));
+		h = record_mix(h, answers ? plan : place, answers ? sizeof(plan) : sizeof(place));
 	}
 	return (uint32_t)h;
 }
 
+/* Whose state the arena holds: one of the two is NULL. */
+struct decider {
+	const struct vgpu_core *core;
+	const struct vgpu_governor *governor;
+};
+
+static void name(char *to, const struct vgpu_policy_ops *policy)
+{
+	if (policy)
+		memcpy(to, policy->name, sizeof(policy->name));
+}
+
+static void describe_core(const struct vgpu_core *core, struct record_header *h)
+{
+	struct vgpu_core_view view;
+
+	vgpu_core_view(core, &view);
+	h->core_size = vgpu_core_size(h->max_vfs);
+	h->fallback_size = view.fallback->memory(h->max_vfs);
+	name(h->policy, view.policy);
+	name(h->fallback, view.fallback);
+	name(h->next_policy, view.next_policy);
+}
+
+static void describe_governor(const struct vgpu_governor *governor, struct record_header *h)
+{
+	struct vgpu_governor_view view;
+
+	vgpu_governor_view(governor, &view);
+	h->governor_size = vgpu_governor_size();
+	name(h->policy, view.policy);
+}
+
 /* Begins a segment with an image of the arena. */
-static void begin_segment(struct recorder *r, const struct vgpu_core *core)
+static void begin_segment(struct recorder *r, struct decider of)
 {
 	uint32_t index = (atomic_load(&r->current) + 1) % SEGMENTS, i;
 	struct segment *s = &r->segments[index];
 	struct arena_part parts[ARENA_PARTS];
-	struct vgpu_core_view view;
 	uint8_t *to = s->image;
 	uint64_t generation = atomic_load_explicit(&s->generation, memory_order_relaxed);
 
@@ -244,22 +279,18 @@ static void begin_segment(struct recorder *r, const struct vgpu_core *core)
 	atomic_thread_fence(memory_order_release);
 	atomic_store(&s->n, 0);
 	atomic_store(&s->payload_used, 0);
-	vgpu_core_view(core, &view);
 	s->header = (struct record_header){
 		.magic = RECORD_MAGIC,
 		.version = RECORD_VERSION,
 		.max_vfs = r->max_vfs,
 		.address = (uint64_t)(uintptr_t)r->arena,
-		.core_size = vgpu_core_size(r->max_vfs),
 		.memory_size = vgpu_memory_state_size(),
-		.fallback_size = view.fallback->memory(r->max_vfs),
 		.slot_sizes = {r->slot_sizes[0], r->slot_sizes[1]},
 	};
-	memcpy(s->header.policy, view.policy->name, sizeof(s->header.policy));
-	memcpy(s->header.fallback, view.fallback->name, sizeof(s->header.fallback));
-	if (view.next_policy)
-		memcpy(s->header.next_policy, view.next_policy->name,
-		       sizeof(s->header.next_policy));
+	if (of.core)
+		describe_core(of.core, &s->header);
+	else
+		describe_governor(of.governor, &s->header);
 	arena_parts(&s->header, parts);
 	for (i = 0; i < ARENA_PARTS; i++) {
 		memcpy(to, r->arena + parts[i].offset, parts[i].size);
@@ -294,20 +325,21 @@ static uint32_t put_payload(struct recorder *r, struct segment *s, const struct 
 
 /* Returns the segment that has room for one more entry and SIZE bytes of payload; begins one if
  * necessary. */
-static struct segment *segment_for(struct recorder *r, const struct vgpu_core *core, uint32_t size)
+static struct segment *segment_for(struct recorder *r, struct decider of, uint32_t size)
 {
 	const struct segment *s = &r->segments[atomic_load(&r->current)];
 
 	if (!r->begun || atomic_load(&s->n) == ENTRIES ||
 	    atomic_load(&s->payload_used) + size > PAYLOAD)
-		begin_segment(r, core);
+		begin_segment(r, of);
 	return &r->segments[atomic_load(&r->current)];
 }
 
 int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_event *event,
 		  struct vgpu_output *out)
 {
-	struct segment *s = segment_for(r, core, record_payload_size(event, r->max_vfs));
+	struct segment *s = segment_for(r, (struct decider){.core = core},
+					record_payload_size(event, r->max_vfs));
 	uint32_t n = atomic_load(&s->n), i, slot;
 	struct record_entry *e = &s->entries[n];
 	int result;
@@ -336,6 +368,39 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 	return result;
 }
 
+int recorder_governor_step(struct recorder *r, struct vgpu_governor *g,
+			   const struct vgpu_governor_event *event,
+			   struct vgpu_governor_output *out)
+{
+	uint32_t size = record_governor_size(event, r->max_vfs);
+	struct segment *s = segment_for(r, (struct decider){.governor = g}, size);
+	uint32_t n = atomic_load(&s->n), used = atomic_load(&s->payload_used), slot, retired;
+	struct record_entry *e = &s->entries[n];
+	int result;
+
+	*e = (struct record_entry){
+		.now = event->now,
+		.value = event->error,
+		.type = RECORD_OF_GOVERNOR + event->type,
+		.vf = event->vf,
+		.payload = size ? used + 1 : 0,
+	};
+	slot = event->type == VGPU_GOVERNOR_POLICY ? recorder_slot_of(r, event->memory)
+						   : RECORD_SLOTS;
+	record_governor_put(event, slot, r->max_vfs, s->payload + used);
+	atomic_store(&s->payload_used, used + size);
+	result = vgpu_governor_step(g, event, out);
+	retired = recorder_slot_of(r, out->retired);
+	if (retired < RECORD_SLOTS)
+		r->slot_sizes[retired] = 0;
+	if (slot < RECORD_SLOTS && result == 0)
+		r->slot_sizes[slot] = event->policy->memory(r->max_vfs);
+	e->result = result;
+	e->hash = record_governor_hash(result, g, r->max_vfs, out);
+	atomic_store_explicit(&s->n, n + 1, memory_order_release);
+	return result;
+}
+
 /* Bytes of payload of a memory reducer's event. */
 static uint32_t memory_payload_size(const struct vgpu_memory_event *event)
 {
@@ -347,7 +412,7 @@ void recorder_memory_step(struct recorder *r, const struct vgpu_core *core,
 			  const struct vgpu_memory_event *event, struct vgpu_memory_output *out)
 {
 	uint32_t size = memory_payload_size(event);
-	struct segment *s = segment_for(r, core, size);
+	struct segment *s = segment_for(r, (struct decider){.core = core}, size);
 	uint32_t n = atomic_load(&s->n), used = atomic_load(&s->payload_used);
 	struct record_entry *e = &s->entries[n];
 

@@ -99,9 +99,10 @@ static const char *objection(const struct record_header *h)
 		return "a recording of another version";
 	if (h->max_vfs == 0 || h->max_vfs > VGPU_GPU_MAX_VFS)
 		return "damaged: impossible number of VFs";
-	if (h->core_size != vgpu_core_size(h->max_vfs) ||
+	if ((h->governor_size ? h->governor_size != vgpu_governor_size() || h->core_size > 0
+			      : h->core_size != vgpu_core_size(h->max_vfs)) ||
 	    h->memory_size != vgpu_memory_state_size())
-		return "made by another build: its core has another layout";
+		return "made by another build: its core or governor has another layout";
 	if (h->fallback_size > RECORD_SLOT_SIZE || h->slot_sizes[0] > RECORD_SLOT_SIZE ||
 	    h->slot_sizes[1] > RECORD_SLOT_SIZE || h->n_entries > MAX_ENTRIES ||
 	    h->payload_size > MAX_BYTES || h->text_size > MAX_BYTES || h->address % 4096 ||
@@ -205,7 +206,25 @@ static bool memory_event_of(const struct recording *r, const struct record_entry
 	return true;
 }
 
-/* Steps the core or the memory reducer by an entry. False: the entry is damaged. */
+/* Steps the governor by an entry. False: the entry is none of its events. */
+static bool replay_governor(const struct recording *r, const struct record_entry *entry,
+			    uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
+			    struct replay *out, int *result)
+{
+	struct vgpu_governor *g = (struct vgpu_governor *)(void *)(arena + ARENA_CORE);
+	static struct record_governor_event event;
+
+	if (!record_governor_get(r, entry, arena, find, &event))
+		return false;
+	if (event.event.vf >= r->header.max_vfs)
+		return false;
+	*result = vgpu_governor_step(g, &event.event, &out->governor);
+	out->decisions += out->governor.program;
+	out->hash = record_governor_hash(*result, g, r->header.max_vfs, &out->governor);
+	return true;
+}
+
+/* Steps the core, the governor or the memory reducer by an entry. False: the entry is damaged. */
 static bool replay_entry(const struct recording *r, const struct record_entry *entry,
 			 uint8_t *arena, const struct vgpu_policy_ops *(*find)(const char *name),
 			 struct replay *out)
@@ -214,14 +233,17 @@ static bool replay_entry(const struct recording *r, const struct record_entry *e
 	struct vgpu_memory_state *memory = (void *)(arena + ARENA_MEMORY);
 	struct vgpu_memory_event of_memory;
 	struct vgpu_event event;
+	bool governed = r->header.governor_size > 0;
 	int result = 0;
 	uint32_t i;
 
 	out->out.n_records = 0;
-	if (memory_event_of(r, entry, &of_memory)) {
+	if (governed && replay_governor(r, entry, arena, find, out, &result)) {
+		;
+	} else if (memory_event_of(r, entry, &of_memory)) {
 		vgpu_memory_step(memory, &of_memory, &out->memory);
 		out->hash = record_memory_hash(&out->memory);
-	} else if (event_of(r, entry, arena, find, &event)) {
+	} else if (!governed && event_of(r, entry, arena, find, &event)) {
 		result = vgpu_core_step(core, &event, &out->out);
 		for (i = 0; i < out->out.n_records; i++)
 			out->decisions += out->out.records[i].type == VGPU_REC_RUN;
@@ -235,24 +257,43 @@ static bool replay_entry(const struct recording *r, const struct record_entry *e
 	return true;
 }
 
+/* Finds the policy that a recording names; "": none, which is right if it MAY be. */
+static bool bind(const char *name, bool may,
+		 const struct vgpu_policy_ops *(*find)(const char *name),
+		 const struct vgpu_policy_ops **out, struct vgpu_error *err)
+{
+	*out = name[0] ? find(name) : NULL;
+	if (*out || (!name[0] && may))
+		return true;
+	vgpu_error_set(err, -ENOENT, "policy %s is not available", name);
+	return false;
+}
+
 static int restore(const struct recording *r, uint8_t *arena,
 		   const struct vgpu_policy_ops *(*find)(const char *name), struct vgpu_error *err)
 {
 	const struct record_header *h = &r->header;
-	const struct vgpu_policy_ops *policy = find(h->policy), *fallback = find(h->fallback);
-	const struct vgpu_policy_ops *next = h->next_policy[0] ? find(h->next_policy) : NULL;
+	const struct vgpu_policy_ops *policy, *next, *fallback;
+	bool governed = h->governor_size > 0;
 	struct arena_part parts[ARENA_PARTS];
 	const uint8_t *from = r->image;
 	uint32_t i;
 
-	if (!policy || !fallback || (h->next_policy[0] && !next))
-		return vgpu_error_set(err, -ENOENT, "policy %s is not available", h->policy);
+	/* A governor begins without a policy, and has none to fall back to. */
+	if (!bind(h->policy, governed, find, &policy, err) ||
+	    !bind(h->fallback, governed, find, &fallback, err) ||
+	    !bind(h->next_policy, true, find, &next, err))
+		return -ENOENT;
 	arena_parts(h, parts);
 	for (i = 0; i < ARENA_PARTS; i++) {
 		memcpy(arena + parts[i].offset, from, parts[i].size);
 		from += parts[i].size;
 	}
-	vgpu_core_rebind((struct vgpu_core *)(void *)(arena + ARENA_CORE), policy, next, fallback);
+	if (governed)
+		vgpu_governor_rebind((struct vgpu_governor *)(void *)(arena + ARENA_CORE), policy);
+	else
+		vgpu_core_rebind((struct vgpu_core *)(void *)(arena + ARENA_CORE), policy, next,
+				 fallback);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  * 1  it damages a file, which must be refused;
  * 2  it damages a file whose checksum is then corrected. Reading the file must return. (Replaying
  *    it would be like running a forged program; vgpu-sim does that in a process of its own.)
+ * 3  it is events of a governor, which are recorded and replayed likewise.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "vgpu/record.h"
 
 #define N_VFS 2u
+#define N_GOVERNED 5u
 #define MAX_EVENTS 300u
 #define GRANULE (UINT64_C(1) << 20)
 
@@ -169,14 +171,27 @@ static void begin(struct input *in)
 			      recorder_fallback_memory(recorder), now);
 }
 
-/* Records the events of IN. Returns the recording as a file, which the caller frees. */
-static char *record(struct input *in, size_t *size)
+/* Writes what was recorded as a file, which the caller frees. */
+static char *save(size_t *size)
 {
 	struct recording r;
 	struct vgpu_error err;
 	char *file = NULL;
-	uint32_t i, type;
 	FILE *to;
+
+	HOLDS(recorder_copy(recorder, &r) == 0);
+	recorder_free(recorder); /* frees the addresses that the replay needs */
+	to = open_memstream(&file, size);
+	HOLDS(to && recording_write(&r, to, &err) == 0);
+	fclose(to);
+	recording_free(&r);
+	return file;
+}
+
+/* Records the events of IN. Returns the recording as a file, which the caller frees. */
+static char *record(struct input *in, size_t *size)
+{
+	uint32_t i, type;
 
 	begin(in);
 	for (i = 0; i < MAX_EVENTS && (i == 0 || in->left > 0); i++) {
@@ -189,13 +204,100 @@ static char *record(struct input *in, size_t *size)
 	}
 	/* Without a free slot, a change of policy records no event: one event always follows. */
 	core_event(in, VGPU_EV_TIMER);
-	HOLDS(recorder_copy(recorder, &r) == 0);
-	recorder_free(recorder); /* frees the addresses that the replay needs */
-	to = open_memstream(&file, size);
-	HOLDS(to && recording_write(&r, to, &err) == 0);
-	fclose(to);
-	recording_free(&r);
-	return file;
+	return save(size);
+}
+
+/* Begins a governor, of a GPU that may have no time-outs. False: no GPU is like that. */
+static struct vgpu_governor *begin_governor(struct input *in)
+{
+	struct vgpu_setting quantum = {VGPU_MSEC, 100 * VGPU_SEC, VGPU_MSEC};
+	struct vgpu_setting timeout = {VGPU_USEC, VGPU_SEC, VGPU_USEC};
+	struct vgpu_program found = {.keep_turns = false};
+	struct vgpu_governor_config config;
+	struct vgpu_error err;
+	uint64_t flags = input_number(in, 1);
+	struct vgpu_governor *g;
+
+	timeout.max = flags & 1 ? 0 : timeout.max;
+	vgpu_governor_defaults(&config, N_GOVERNED, quantum, timeout);
+	config.keeps_turns = flags & 2;
+	config.switch_ns = flags & 4 ? 200 * VGPU_USEC : 0;
+	config.stop = flags & 8 ? VGPU_MSEC : config.stop;
+	now = 1;
+	memset(slot_used, 0, sizeof(slot_used));
+	recorder = recorder_new(N_GOVERNED, &err);
+	HOLDS(recorder);
+	g = vgpu_governor_init(recorder_governor_memory(recorder), &config, &found, now);
+	HOLDS(g);
+	return g;
+}
+
+/* One event of a governor, with what it needs: any counters, any outcome of a program. */
+static void governor_event(struct input *in, struct vgpu_governor *g,
+			   enum vgpu_governor_event_type type)
+{
+	static int64_t params[VGPU_MAX_PARAMS], rows[N_GOVERNED][VGPU_MAX_PARAMS];
+	static vgpu_nsec active[N_GOVERNED];
+	static struct vgpu_program applied;
+	struct vgpu_governor_event e = {
+		.now = now, .type = type, .active = active, .applied = &applied, .params = params};
+	struct vgpu_governor_output governed;
+	struct vgpu_governor_view view;
+	uint32_t i, slot = RECORD_SLOTS, retired;
+	int r;
+
+	vgpu_governor_view(g, &view);
+	e.vf = (uint32_t)input_number(in, 1) % N_GOVERNED;
+	if (type == VGPU_GOVERNOR_USAGE || type == VGPU_GOVERNOR_PROGRAMMED)
+		e.error = (int)(input_number(in, 1) % 8 == 0 ? -EIO : 0);
+	for (i = 0; i < N_GOVERNED && type == VGPU_GOVERNOR_USAGE; i++)
+		active[i] = now / N_GOVERNED + input_number(in, 1) * VGPU_MSEC;
+	for (i = 0; i < N_GOVERNED && type == VGPU_GOVERNOR_PROGRAMMED; i++) {
+		applied.vfs[i].quantum = (1 + input_number(in, 1)) * VGPU_MSEC;
+		applied.vfs[i].timeout = input_number(in, 1) * VGPU_MSEC;
+	}
+	e.policy = view.policy;
+	if (type == VGPU_GOVERNOR_POLICY) {
+		for (i = 0; vgpu_builtin_policies[i]; i++)
+			;
+		e.policy = vgpu_builtin_policies[input_number(in, 1) % i];
+		slot = slot_used[0] ? 1 : 0;
+		e.memory = recorder_slot_memory(recorder, slot);
+		memset(e.memory, 0, RECORD_SLOT_SIZE);
+		e.vf_params = rows[0];
+		for (i = 0; i < N_GOVERNED; i++)
+			params_of(in, e.policy->vf_params, rows[i]);
+	}
+	if (e.policy)
+		params_of(in, type == VGPU_GOVERNOR_SET_VF ? e.policy->vf_params : e.policy->params,
+			  params);
+	r = recorder_governor_step(recorder, g, &e, &governed);
+	HOLDS(r == 0 || r == -EINVAL || r == -EOPNOTSUPP || r == -EBUSY);
+	HOLDS(r == 0 || (!governed.read && !governed.program && !governed.retired));
+	if (slot < RECORD_SLOTS)
+		slot_used[slot] = r == 0;
+	retired = recorder_slot_of(recorder, governed.retired);
+	if (retired < RECORD_SLOTS)
+		slot_used[retired] = false;
+}
+
+/* Records a governor's events of IN. Returns the recording as a file, which the caller frees. */
+static char *record_governor(struct input *in, size_t *size)
+{
+	struct vgpu_governor *g = begin_governor(in);
+	vgpu_nsec deadline;
+	uint32_t i;
+
+	for (i = 0; i < MAX_EVENTS && (i == 0 || in->left > 0); i++) {
+		deadline = vgpu_governor_deadline(g);
+		if (input_number(in, 1) & 1 && deadline != VGPU_NEVER && deadline > now)
+			now = deadline;
+		now += input_number(in, 1) * VGPU_MSEC;
+		governor_event(in, g,
+			       (enum vgpu_governor_event_type)(input_number(in, 1) %
+							       VGPU_GOVERNOR_EVENT_COUNT));
+	}
+	return save(size);
 }
 
 static int read_file(struct recording *r, const char *file, size_t size, struct vgpu_error *err)
@@ -211,13 +313,13 @@ static int read_file(struct recording *r, const char *file, size_t size, struct 
 	return result;
 }
 
-static void replay(struct input *in)
+static void replay(struct input *in, char *(*make)(struct input *in, size_t *size))
 {
 	static struct replay replay;
 	struct vgpu_error err;
 	struct recording r;
 	size_t size;
-	char *file = record(in, &size);
+	char *file = make(in, &size);
 
 	HOLDS(read_file(&r, file, size, &err) == 0);
 	HOLDS(recording_replay(&r, vgpu_builtin_policy, NULL, &replay, &err) == 0);
@@ -283,9 +385,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
 
-	switch (input_number(&in, 1) % 3) {
+	switch (input_number(&in, 1) % 4) {
 	case 0:
-		replay(&in);
+		replay(&in, record);
+		break;
+	case 3:
+		replay(&in, record_governor);
 		break;
 	case 1:
 		damage(&in, false);

@@ -30,6 +30,9 @@ offers policy set be -- best-effort
 offers policy set fair sl -- slice_us= slice=
 offers memory set 1 "" -- none
 offers top --int -- --interval
+offers verify "" -- gpu0
+offers verify --change "" -- 0 1
+offers verify --busy "" -- all
 offers gpu list --svg --
 offers validate "$run/vgpud.c" -- "$run/vgpud.conf"
 offers timeline --svg "$run/vgpud.c" -- "$run/vgpud.conf"

@@ -34,6 +34,14 @@ by_weight() {
 	echo
 }
 
+# replays NAME: what vgpud has recorded of its governor is replayed, with the same outcome of every step.
+replays() {
+	ctl record --output "$run/$1.rec" || fail "vgpuctl record failed"
+	"$sim" replay "$run/$1.rec" >"$run/said" 2>&1 || fail "the replay of $1 differs: $(cat "$run/said")"
+	grep -q " [1-9][0-9]* decisions: the same" "$run/said" || fail "the recording $1 has no plan: $(cat "$run/said")"
+	cat "$run/said"
+}
+
 # What no firmware can do is refused before vgpud takes the GPU, and later.
 sed '/vf gpu0/,$d; s/policy = fair/policy = deadline/' "$run/vgpud.conf" >"$run/deadline.conf"
 ! "$vgpud" --config "$run/deadline.conf" 2>"$run/deadline.said" && grep -q "cannot run first who is due" "$run/deadline.said" ||
@@ -56,6 +64,27 @@ by_weight 9000 3 0=2 1=1 2=1 3=1
 ctl vf list
 [ "$(vf 3 late_ns)" -gt 1000000 ] || fail "vgpud has not found VF 3 late: $(ctl vf list)"
 
+# All of it is recorded and replayed: refused plans, epochs, changes. The timeline shows who was served how much, and plans.
+ctl policy set wdrr >/dev/null || fail "vgpuctl policy set failed"
+ctl policy set fair >/dev/null || fail "vgpuctl policy set failed"
+replays changes
+ctl timeline --ms 60000 >"$run/timeline" || fail "vgpuctl timeline failed"
+grep -qE "^VF 3 .*[1-7]{4}" "$run/timeline" && grep -qE '^plans .*\|' "$run/timeline" || fail "timeline: $(cat "$run/timeline")"
+ctl timeline --svg "$run/t.svg" && grep -q "VF 3 served" "$run/t.svg" && ctl timeline --html "$run/t.html" || fail "pictures of the timeline"
+ctl trace --ms 20000 | jq -e '[.traceEvents[] | select(.ph == "C" and (.name | startswith("VF 3"))).args.served | select(. > 0)] | length > 5 and (add / length | . > 10 and . < 30)' \
+	>/dev/null || fail "trace has not what VF 3 was served"
+# A recording in which one counter, of any reading, is another, with a sum that fits: the replay sees that something else follows.
+for i in 1 2 3 4 5 6; do
+	I=$i perl -e 'use integer; local $/; $_ = <STDIN>; ($n, $payload, $text) = unpack("Q3", substr($_, 168, 24)); $entries = length($_) - $payload - 40 * $n;
+		for $k (0 .. $n - 1) { ($type, $at) = unpack("x16 L x8 L", substr($_, $entries + 40 * $k, 40)); push @found, $at if $type == 0x201 && $at }
+		$at = length($_) - $payload + $found[@found * $ENV{I} / 7] - 1 + 8 * ($ENV{I} % 4);
+		substr($_, $at, 8) = pack("Q", unpack("Q", substr($_, $at, 8)) + 1); substr($_, 192, 8) = pack("Q", 0);
+		$h = 0xcbf29ce484222325; $h = ($h ^ $_) * 0x100000001b3, $h ^= $h >> 32 & 0xffffffff for unpack("Q*", $_ . "\0" x ((8 - length($_) % 8) % 8));
+		substr($_, 192, 8) = pack("Q", $h); print' <"$run/changes.rec" >"$run/other.rec"
+	"$sim" replay "$run/other.rec" >"$run/said" 2>&1
+	[ $? = 1 ] && grep -q "of the governor differs" "$run/said" || fail "the replay of another recording: $(cat "$run/said")"
+done
+
 # VF 2 is idle, and then taken and left by one guest after another, each with two windows. Its neighbours share the rest.
 kill -9 "${guests[2]}"
 await 30 is 2 state available
@@ -77,6 +106,7 @@ start_vgpud
 gpu_field adopted true || fail "$(ctl gpu show)"
 for n in 0 1 3; do is $n state active || fail "VF $n was not adopted: $(ctl vf list)"; done
 by_weight 5000 5 0=2 1=1 3=1
+replays adopted
 said "are not usable" && fail "vgpud took an adopted GPU's counters for nonsense"
 for n in 0 1 3; do is $n guest_resets 0 || fail "VF $n was reset: $(ctl vf list)"; done
 kill $vgpud_pid
@@ -96,3 +126,4 @@ await 60 gpu_field governor "counters stand still"
 await 30 said "no VF's counter moves"
 quanta_are_equal() { [ "$(vf 0 quantum_ns)" = "$(vf 1 quantum_ns)" ]; }
 await 30 quanta_are_equal
+replays frozen

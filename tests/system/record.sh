@@ -48,10 +48,10 @@ done
 # process of its own, and vgpu-sim reports that. A sanitizer's report about that process is no failure of this test.
 found=0
 for i in $(seq 20); do
-	I=$i perl -e 'use integer; local $/; $_ = <STDIN>; ($header, $text) = (192, unpack("Q", substr($_, 176, 8)));
+	I=$i perl -e 'use integer; local $/; $_ = <STDIN>; ($header, $text) = (200, unpack("Q", substr($_, 184, 8)));
 		substr($_, $header + $text + (length($_) - $header - $text - 8) * $ENV{I} / 40, 8) = pack("Q", $ENV{I} * 1000003);
-		substr($_, 184, 8) = pack("Q", 0); $h = 0xcbf29ce484222325; $h = ($h ^ $_) * 0x100000001b3, $h ^= $h >> 32 & 0xffffffff for unpack("Q*", $_ . "\0" x ((8 - length($_) % 8) % 8));
-		substr($_, 184, 8) = pack("Q", $h); print' <"$run/late.rec" >"$run/forged.rec"
+		substr($_, 192, 8) = pack("Q", 0); $h = 0xcbf29ce484222325; $h = ($h ^ $_) * 0x100000001b3, $h ^= $h >> 32 & 0xffffffff for unpack("Q*", $_ . "\0" x ((8 - length($_) % 8) % 8));
+		substr($_, 192, 8) = pack("Q", $h); print' <"$run/late.rec" >"$run/forged.rec"
 	said=$(ASAN_OPTIONS=abort_on_error=1 UBSAN_OPTIONS='' "$sim" replay "$run/forged.rec" 2>&1)
 	status=$?
 	[ $status -le 2 ] || fail "a forged recording crashed vgpu-sim replay: $i: $status: $said"

@@ -374,6 +374,8 @@ static void read_record(struct audit *a, const struct vgpu_record *r, bool *chan
 	case VGPU_REC_REFUSED:
 	case VGPU_REC_FORGIVEN:
 	case VGPU_REC_VIOLATION:
+	case VGPU_REC_SERVED:
+	case VGPU_REC_PLAN:
 	case VGPU_REC_COUNT:
 		break;
 	}
@@ -474,6 +476,10 @@ int audit_add(struct audit *a, const struct recording *r,
 	uint64_t n = r->header.n_entries, i = n;
 	int e;
 
+	if (r->header.governor_size)
+		return vgpu_error_set(err, -EINVAL,
+				      "of a GPU whose firmware schedules: 'vgpuctl verify' judges "
+				      "those");
 	if (a->begun && r->header.max_vfs != a->n_vfs)
 		return vgpu_error_set(err, -EINVAL, "of another GPU than the recording before it");
 	if (a->begun && (n == 0 || r->entries[n - 1].now < a->last.now))

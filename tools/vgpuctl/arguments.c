@@ -31,6 +31,14 @@ static int read_vf(struct reading *in)
 	return session_find_vf(in->s, *in->word++, in->args);
 }
 
+/* May be left out. */
+static int read_gpu(struct reading *in)
+{
+	if (*in->word)
+		in->s->named = *in->word++;
+	return EXIT_OK;
+}
+
 /* "512M", "2G" or "none". */
 static int read_memory(struct reading *in)
 {
@@ -105,8 +113,8 @@ static const struct {
 	const char *word;
 	int (*read)(struct reading *in);
 } readers[] = {
-	{"VF", read_vf},	   {"SIZE", read_memory},	{"VM", read_domain},
-	{"[POLICY]", read_policy}, {"NAME=VALUE", read_params},
+	{"VF", read_vf},     {"SIZE", read_memory},	{"VM", read_domain},
+	{"[GPU]", read_gpu}, {"[POLICY]", read_policy}, {"NAME=VALUE", read_params},
 };
 
 int arguments(struct session *s, const struct command *c, char *const *words,

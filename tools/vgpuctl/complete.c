@@ -100,6 +100,8 @@ static void offer_arguments(const struct line *line, const struct command *c, in
 
 	if (is_first && strncmp(c->words, "VF", 2) == 0)
 		offer_asked(line, "vf.list", "vfs", "vf");
+	else if (is_first && strcmp(c->words, "[GPU]") == 0)
+		offer_asked(line, "gpu.list", "gpus", "gpu");
 	else if (is_first && strcmp(c->words, "FILE|VM") == 0)
 		fputs(":files\n:vms\n", stdout);
 	else if (is_first && strcmp(c->method ? c->method : "", "vm.list") == 0 && c->words[0])
@@ -150,6 +152,10 @@ static void offer_values(const struct line *line, const char *value)
 		puts(":files");
 	else if (strcmp(value, "FORMAT") == 0)
 		puts("nova\nnova-pci\njson\nprometheus-sd");
+	else if (strcmp(value, "VF") == 0)
+		offer_asked(line, "vf.list", "vfs", "vf");
+	else if (strcmp(value, "VFS") == 0)
+		puts("all");
 	else if (strcmp(value, "json") == 0)
 		puts("json\ntext");
 	else if (strcmp(value, "COLUMN") == 0)

@@ -17,6 +17,7 @@
 #include "screen.h"
 #include "top.h"
 #include "validate.h"
+#include "verify.h"
 #include "view.h"
 #include "vm.h"
 #include "vgpu/clock.h"
@@ -182,6 +183,8 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 		r = audit(&s);
 	else if (strcmp(c->noun, "inventory") == 0)
 		r = inventory(&s);
+	else if (strcmp(c->noun, "verify") == 0)
+		r = verify(&s);
 	else
 		r = watch(&s, c, args, words);
 	json_object_put(args);
@@ -209,7 +212,7 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 
 int main(int argc, char **argv)
 {
-	struct options o = {.interval = 1, .socket = getenv("VGPUD_SOCKET")};
+	struct options o = {.interval = 1, .seconds = 30, .socket = getenv("VGPUD_SOCKET")};
 	const struct command *c;
 	const char *refused;
 	int used;

@@ -63,6 +63,13 @@ static const struct row {
 	 "keep the change over a restart of vgpud"},
 	{"reason", 0, "TEXT", TEXT, AT(reason), 0, 0, TAKES_SAVE,
 	 "with --save: why; stands beside the change in the configuration"},
+	{"seconds", 0, "N", NUMBER, AT(seconds), 2, 86400, TAKES_VERIFY,
+	 "how long to measure (2 to 86400; 30)"},
+	{"busy", 0, "VFS", TEXT, AT(busy), 0, 0, TAKES_VERIFY,
+	 "these VFs have work all the time: all, or numbers with commas between; without it, what "
+	 "vgpud sees decides"},
+	{"change", 0, "VF", TEXT, AT(change), 0, 0, TAKES_VERIFY,
+	 "double the weight of VF for at most 20 s, see how soon that acts, and put it back"},
 	{"socket", 0, "PATH", TEXT, AT(socket), 0, 0, 0,
 	 "vgpud's control socket ($VGPUD_SOCKET, or /run/vgpud/control.sock)"},
 	{"help", 'h', NULL, FLAG, AT(help), 0, 0, 0, "show this help, or that of a command"},

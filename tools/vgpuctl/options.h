@@ -25,12 +25,14 @@ enum {
 	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
 	TAKES_INVENTORY = 1 << 14, /* --format, --check */
 	TAKES_PLACEMENT = 1 << 15,
+	TAKES_VERIFY = 1 << 16, /* --seconds, --busy, --change */
 };
 
 struct options {
-	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement;
+	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
+		*busy, *change;
 	bool json, force, save, check, watch, follow, help, version;
-	int64_t ms, limit, count;
+	int64_t ms, limit, count, seconds;
 	double interval;
 	unsigned given; /* of the bits above */
 	char **words;	/* what is no option, in order */

@@ -76,7 +76,7 @@ static bool is_gpu(struct json_object *gpu, const char *word)
 
 static int find_gpus(struct session *s)
 {
-	const char *word = s->options->gpu;
+	const char *word = s->named ? s->named : s->options->gpu;
 	struct json_object *answer = NULL, *list;
 	int r = session_call(s, "gpu.list", NULL, &answer);
 	size_t i;

@@ -16,11 +16,14 @@ enum {
 	EXIT_USAGE = 2,
 	EXIT_NO_DAEMON = 3,
 	EXIT_DENIED = 4,
-	EXIT_NOT_FOUND = 5
+	EXIT_NOT_FOUND = 5,
+	EXIT_BROKEN = 6,     /* verify: a bound was broken */
+	EXIT_NOT_JUDGED = 7, /* verify: nothing could be judged */
 };
 
 struct session {
 	const struct options *options;
+	const char *named;	  /* the GPU that an argument names; NULL: see --gpu */
 	int fd;			  /* -1: not connected yet */
 	struct json_object *gpus; /* of gpu.list: those that the command is about */
 };
@@ -28,8 +31,9 @@ struct session {
 /* Returns the path of vgpud's control socket, which is the options'. */
 const char *session_path(const struct options *o);
 
-/* Connects to vgpud, if that was not done before, and finds the GPUs: the one that --gpu names, by
- * its name or its PCI address, or all. Returns an exit code; what failed is on stderr then. */
+/* Connects to vgpud, if that was not done before, and finds the GPUs: the one that an argument or
+ * --gpu names, by its name or its PCI address, or all. Returns an exit code; what failed is on
+ * stderr then. */
 int session_open(struct session *s);
 void session_close(struct session *s);
 

@@ -7,9 +7,10 @@
 
 #include "answer.h"
 
-const char *const kind_names[KINDS] = {"running", "overrun", "exclusive window", "being reset"};
+const char *const kind_names[KINDS] = {"running", "overrun", "exclusive window", "being reset",
+				       "served"};
 
-static void add(struct spans *s, int vf, int64_t from, int64_t to, enum kind kind)
+static void add_part(struct spans *s, int vf, int64_t from, int64_t to, enum kind kind, double part)
 {
 	struct span *more;
 
@@ -21,7 +22,12 @@ static void add(struct spans *s, int vf, int64_t from, int64_t to, enum kind kin
 			return;
 		s->list = more;
 	}
-	s->list[s->n++] = (struct span){from, to, vf, kind};
+	s->list[s->n++] = (struct span){from, to, vf, kind, part};
+}
+
+static void add(struct spans *s, int vf, int64_t from, int64_t to, enum kind kind)
+{
+	add_part(s, vf, from, to, kind, 1);
 }
 
 /* Pairs the records of beginnings and ends. A span that began before the first record starts at
@@ -62,6 +68,9 @@ struct spans spans_collect(struct json_object *o)
 		} else if (strcmp(type, "reset-done") == 0) {
 			add(&s, vf, begun[2][vf] ? begun[2][vf] : since, t, RESET);
 			begun[2][vf] = 0;
+		} else if (strcmp(type, "served") == 0 && get_int(r, "b") > 0) {
+			add_part(&s, vf, t - get_int(r, "b"), t, SERVED,
+				 ratio((double)get_int(r, "a"), (double)get_int(r, "b")));
 		}
 	}
 	for (k = 0; k < 3; k++)
@@ -69,6 +78,18 @@ struct spans spans_collect(struct json_object *o)
 			if (begun[k][vf])
 				add(&s, vf, begun[k][vf], now, kinds[k]);
 	return s;
+}
+
+int64_t spans_plan(struct json_object *record)
+{
+	return strcmp(get_text(record, "type"), "plan") == 0 && get_int(record, "vf") == 0
+		       ? get_int(record, "t_ns")
+		       : 0;
+}
+
+bool spans_governed(struct json_object *answer)
+{
+	return strcmp(get_text(answer, "scheduler"), "firmware") == 0;
 }
 
 int spans_vfs(struct json_object *answer)

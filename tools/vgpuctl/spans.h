@@ -4,12 +4,14 @@
 #define VGPUCTL_SPANS_H
 
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MAX_VFS 32
 
-enum kind { RUN, OVERRUN, WINDOW, RESET, KINDS };
+/* SERVED: an epoch of a GPU whose firmware schedules, in which the VF had turns. */
+enum kind { RUN, OVERRUN, WINDOW, RESET, SERVED, KINDS };
 
 /* What they are called. */
 extern const char *const kind_names[KINDS];
@@ -18,6 +20,7 @@ struct span {
 	int64_t from, to; /* CLOCK_MONOTONIC, nanoseconds */
 	int vf;
 	enum kind kind;
+	double part; /* of the span on the engine; 1 for all kinds but SERVED */
 };
 
 struct spans {
@@ -27,6 +30,10 @@ struct spans {
 
 /* Returns the spans of an answer; the caller frees the list. */
 struct spans spans_collect(struct json_object *answer);
+/* Returns when a plan came into force, if RECORD says that of its GPU's first VF; else 0. */
+int64_t spans_plan(struct json_object *record);
+/* Whether the answer is of a GPU whose firmware schedules. */
+bool spans_governed(struct json_object *answer);
 /* Returns the VFs of an answer. */
 int spans_vfs(struct json_object *answer);
 /* Returns the name of the VF's VM; "": it has none. The text is the answer's. */

@@ -28,19 +28,22 @@ static void spread(struct column *row, unsigned width, const struct span *s, int
 	for (; c < width && c * length < to; c++) {
 		a = from > c * length ? from : c * length;
 		b = to < (c + 1) * length ? to : (c + 1) * length;
-		row[c].time[s->kind] += b > a ? b - a : 0;
+		row[c].time[s->kind] += b > a ? (b - a) * s->part : 0;
 	}
 }
 
-/* What the VF did for most of the column's time. */
+/* What the VF did for most of the column's time; or, where firmware gave it turns, how many eighths
+ * of that it had. */
 static char mark_of(const struct column *c, double length)
 {
-	static const char marks[KINDS] = {'#', '!', 'x', 'R'};
+	static const char marks[SERVED] = {'#', '!', 'x', 'R'};
 	double most = length / 2;
-	char mark = '.';
+	/* The shares of two, four and eight equal VFs are whole eighths. */
+	int eighths = (int)(8 * c->time[SERVED] / length + 0.5);
+	char mark = eighths > 7 ? '#' : eighths > 0 ? (char)('0' + eighths) : '.';
 	int k;
 
-	for (k = 0; k < KINDS; k++) {
+	for (k = 0; k < SERVED; k++) {
 		if (c->time[k] > most) {
 			most = c->time[k];
 			mark = marks[k];
@@ -70,6 +73,26 @@ static void axis(int64_t span, unsigned width, unsigned label)
 	while (width > 0 && names[width - 1] == ' ')
 		names[--width] = '\0';
 	printf("%*s%s\n%*s%s\n", (int)label, "", marks, (int)label, "", names);
+}
+
+/* Marks the columns in which plans came into force. */
+static void show_plans(struct json_object *o, unsigned width, unsigned label, double length)
+{
+	struct json_object *records = get(o, "records");
+	int64_t since = get_int(o, "since_ns"), t;
+	char marks[4100];
+	unsigned c;
+	size_t i;
+
+	memset(marks, '.', width);
+	marks[width] = '\0';
+	for (i = 0; i < count(records); i++) {
+		t = spans_plan(at(records, i));
+		c = t > since ? (unsigned)((double)(t - since) / length) : width;
+		if (c < width)
+			marks[c] = '|';
+	}
+	printf("%-*s%s\n", (int)label, "plans", marks);
 }
 
 static unsigned longest_name(struct json_object *o)
@@ -114,9 +137,16 @@ void view_timeline(struct json_object *o)
 			putchar(mark_of(&row[c], length));
 		putchar('\n');
 	}
+	if (spans_governed(o))
+		show_plans(o, width, label, length);
 	if (span > 0)
 		axis(span, width, label);
-	puts("#: running  !: overrun  x: exclusive window  R: being reset  .: not on the engine");
+	if (spans_governed(o))
+		puts("1 to 7: eighths of the time on the engine  #: all of it  |: a plan came into "
+		     "force");
+	else
+		puts("#: running  !: overrun  x: exclusive window  R: being reset  .: not on the "
+		     "engine");
 	free(row);
 	free(s.list);
 }
@@ -130,7 +160,7 @@ static void put_name(const char *key, const char *name)
 }
 
 /* Prints counters of a VF: which part of each step it had the engine, overran, had a window or was
- * reset. Steps are counted from the first instant of the answer. */
+ * reset; or which part it was served. Steps are counted from the first instant of the answer. */
 static void trace_counters(struct json_object *o, const struct spans *s, int vf, size_t pid)
 {
 	int64_t since = get_int(o, "since_ns"), span = get_int(o, "now_ns") - since;
@@ -139,7 +169,7 @@ static void trace_counters(struct json_object *o, const struct spans *s, int vf,
 	struct column *row = calloc(n + 1, sizeof(*row));
 	char label[400], name[440];
 	size_t i;
-	int k;
+	int first = spans_governed(o) ? SERVED : 0, end = spans_governed(o) ? KINDS : SERVED, k;
 
 	for (i = 0; row && i < s->n; i++)
 		if (s->list[i].vf == vf)
@@ -150,12 +180,23 @@ static void trace_counters(struct json_object *o, const struct spans *s, int vf,
 		printf(",\n{\"ph\":\"C\",\"pid\":%zu,", pid);
 		put_name("name", name);
 		printf(",\"ts\":%.3f,\"args\":{", ((double)since + (double)c * (double)step) / 1e3);
-		for (k = 0; k < KINDS; k++)
-			printf("%s\"%s\":%.2f", k ? "," : "", kind_names[k],
+		for (k = first; k < end; k++)
+			printf("%s\"%s\":%.2f", k > first ? "," : "", kind_names[k],
 			       100 * row[c].time[k] / (double)step);
 		fputs("}}", stdout);
 	}
 	free(row);
+}
+
+/* The quantum of a plan, as an instant of its VF. */
+static void trace_plan(struct json_object *record, size_t pid)
+{
+	if (strcmp(get_text(record, "type"), "plan") != 0)
+		return;
+	printf(",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":%zu,\"tid\":%" PRId64
+	       ",\"name\":\"quantum %.3f ms\",\"ts\":%.3f}",
+	       pid, get_int(record, "vf"), get_ms(record, "a"),
+	       (double)get_int(record, "t_ns") / 1e3);
 }
 
 /* Prints the events of one GPU, as process PID. */
@@ -178,11 +219,16 @@ static void trace_gpu(struct json_object *o, size_t pid)
 		put_name("name", name);
 		fputs("}}", stdout);
 	}
+	for (i = 0; i < count(get(o, "records")); i++)
+		trace_plan(at(get(o, "records"), i), pid);
 	for (i = 0; i < s.n; i++)
-		printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"name\":\"%s\",\"ts\":%.3f,"
-		       "\"dur\":%.3f}",
-		       pid, s.list[i].vf, kind_names[s.list[i].kind], (double)s.list[i].from / 1e3,
-		       (double)(s.list[i].to - s.list[i].from) / 1e3);
+		if (s.list[i].kind != SERVED) /* a counter says more of an epoch */
+			printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"name\":\"%s\",\"ts\":%."
+			       "3f,"
+			       "\"dur\":%.3f}",
+			       pid, s.list[i].vf, kind_names[s.list[i].kind],
+			       (double)s.list[i].from / 1e3,
+			       (double)(s.list[i].to - s.list[i].from) / 1e3);
 	for (vf = 0; vf < spans_vfs(o); vf++)
 		trace_counters(o, &s, vf, pid);
 	free(s.list);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Draws the spans [from, to, vf, kind], in ms, that lie between FROM and TO.
+// Draws the spans [from, to, vf, kind, part of the time], in ms, that lie between FROM and TO.
 const canvas = document.getElementById('timeline'), tip = document.getElementById('tip'), pen = canvas.getContext('2d')
 const left = 160, right = 10, row = 26, height = 8 + row * names.length + 30
 let from = 0, to = span, grip = null
@@ -30,12 +30,12 @@ function draw() {
 		pen.fillStyle = '#000'
 		pen.fillText(name, 4, 22 + vf * row, left - 8)
 	})
-	for (const [begin, end, vf, kind] of spans) {
+	for (const [begin, end, vf, kind, part] of spans) {
 		if (end < from || begin > to)
 			continue
 		const a = Math.max(x(begin), left), b = Math.min(x(end), left + width())
 		pen.fillStyle = colours[kind]
-		pen.fillRect(a, 8 + vf * row, Math.max(b - a, 0.5), 20)
+		pen.fillRect(a, 28 + vf * row - 20 * part, Math.max(b - a, 0.5), 20 * part)
 	}
 	const distance = step(8)
 	pen.fillStyle = '#000'
@@ -69,7 +69,7 @@ canvas.onmousemove = event => {
 		return
 	}
 	const found = spans.find(s => s[2] === vf && s[0] <= at && at <= s[1])
-	tip.textContent = found ? `${names[vf]}: ${kinds[found[3]]} for ${(found[1] - found[0]).toFixed(3)} ms, ` +
+	tip.textContent = found ? `${names[vf]}: ${kinds[found[3]]} for ${((found[1] - found[0]) * found[4]).toFixed(3)} ms, ` +
 		`from ${(span - found[0]).toFixed(3)} ms ago` : '\u00a0'
 }
 canvas.ondblclick = () => { from = 0; to = span; draw() }

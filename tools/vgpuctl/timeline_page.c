@@ -12,7 +12,7 @@
 #define WIDTH 1000
 #define ROW 28
 
-static const char *const colours[KINDS] = {"#4e79a7", "#f28e2b", "#b07aa1", "#e15759"};
+static const char *const colours[KINDS] = {"#4e79a7", "#f28e2b", "#b07aa1", "#e15759", "#59a14f"};
 
 void timeline_svg(struct json_object *o, FILE *to)
 {
@@ -54,11 +54,19 @@ void timeline_svg(struct json_object *o, FILE *to)
 		if (length <= 0)
 			continue;
 		fprintf(to,
-			"<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"20\" fill=\"%s\">"
-			"<title>VF %d %s %.3f ms</title></rect>\n",
-			LEFT + from * scale, s.list[i].vf * ROW + 28, length * scale,
-			colours[s.list[i].kind], s.list[i].vf, kind_names[s.list[i].kind],
-			length / 1e6);
+			"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
+			"fill=\"%s\"><title>VF %d %s %.3f ms</title></rect>\n",
+			LEFT + from * scale, s.list[i].vf * ROW + 48 - 20 * s.list[i].part,
+			length * scale, 20 * s.list[i].part, colours[s.list[i].kind], s.list[i].vf,
+			kind_names[s.list[i].kind], length * s.list[i].part / 1e6);
+	}
+	for (i = 0; i < count(get(o, "records")); i++) {
+		t = spans_plan(at(get(o, "records"), i));
+		if (t > since)
+			fprintf(to,
+				"<path d=\"M%.2f 24V%d\" stroke=\"#333\"><title>a plan came into "
+				"force</title></path>\n",
+				LEFT + (double)(t - since) * scale, bottom);
 	}
 	for (k = 0; k < KINDS; k++)
 		fprintf(to,
@@ -135,9 +143,10 @@ void timeline_html(struct json_object *o, FILE *to)
 	put_value(to, "colours", texts(colours, KINDS));
 	fputs("const spans=[", to);
 	for (i = 0; i < s.n; i++)
-		fprintf(to, "%s[%.6f,%.6f,%d,%d]", i ? "," : "",
+		fprintf(to, "%s[%.6f,%.6f,%d,%d,%.4f]", i ? "," : "",
 			(double)(s.list[i].from > since ? s.list[i].from - since : 0) / 1e6,
-			(double)(s.list[i].to - since) / 1e6, s.list[i].vf, (int)s.list[i].kind);
+			(double)(s.list[i].to - since) / 1e6, s.list[i].vf, (int)s.list[i].kind,
+			s.list[i].part);
 	fputs("];\n", to);
 	fputs(script, to);
 	fputs("</script></body></html>\n", to);

@@ -182,6 +182,10 @@ enum vgpu_record_type {
 	VGPU_REC_POLICY,     /* the policy changed */
 	VGPU_REC_EVICTED,    /* the policy broke its contract; code: enum vgpu_fault */
 	VGPU_REC_VIOLATION,  /* code: 0 an access, 1 overlapping partitions */
+	/* Only of GPUs whose firmware schedules. */
+	VGPU_REC_SERVED, /* a: ns on the engine in the epoch that ends, b: its length in ns, code:
+			    enum vgpu_governed_state */
+	VGPU_REC_PLAN,	 /* the VF's settings from now on; a: quantum, b: time-out, ns */
 	VGPU_REC_COUNT,
 };
 

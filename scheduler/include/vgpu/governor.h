@@ -45,6 +45,7 @@ enum vgpu_governor_event_type {
 	VGPU_GOVERNOR_SET_VF,	  /* new parameters of `vf` */
 	VGPU_GOVERNOR_START,	  /* write the nominal plan, and begin the first epoch */
 	VGPU_GOVERNOR_STOP,	  /* write the nominal plan, which then stands */
+	VGPU_GOVERNOR_EVENT_COUNT,
 };
 
 struct vgpu_governor_event {
@@ -63,6 +64,7 @@ struct vgpu_governor_event {
 struct vgpu_governor_output {
 	bool read;    /* read the counters of all VFs, and step USAGE */
 	bool program; /* program `plan`, and step PROGRAMMED when it is in force */
+	bool closed;  /* an epoch has ended, and its counters count */
 	struct vgpu_program plan;
 	void *retired;	  /* memory of a policy, the caller's again; or NULL */
 	const char *says; /* a sentence for the log; or NULL */
@@ -118,11 +120,20 @@ struct vgpu_governed_vf_view {
 	struct vgpu_governed_bound bound;
 };
 
+/* What an epoch came to, for one VF. */
+struct vgpu_governed_epoch {
+	enum vgpu_governed_state state;
+	vgpu_nsec served, late; /* in the epoch; estimate, each turn */
+	int64_t owed;		/* by the policy, as of the epoch's end */
+	struct vgpu_governed_ledger ledger;
+};
+
 struct vgpu_governor_view {
 	enum vgpu_governor_mode mode;
 	const struct vgpu_policy_ops *policy;
 	/* wall = sum of served + idle + unread */
 	vgpu_nsec wall, idle, unread;
+	vgpu_nsec length; /* of the last epoch */
 	uint64_t epochs, plans;
 	uint64_t writes;	  /* settings of VFs that a plan changed */
 	uint64_t clamped, failed; /* settings that the GPU changed; programs that it refused */
@@ -161,6 +172,14 @@ vgpu_nsec vgpu_governor_deadline(const struct vgpu_governor *g);
 void vgpu_governor_view(const struct vgpu_governor *g, struct vgpu_governor_view *out);
 void vgpu_governor_vf_view(const struct vgpu_governor *g, uint32_t vf,
 			   struct vgpu_governed_vf_view *out);
+
+/* Writes what the last epoch came to; VF < max_vfs. Unlike the views it asks the policy nothing. */
+void vgpu_governor_epoch(const struct vgpu_governor *g, uint32_t vf,
+			 struct vgpu_governed_epoch *out);
+
+/* Gives a governor whose memory was copied to where it had been the functions of its policy (NULL:
+ * it has none), whose memory was copied likewise. */
+void vgpu_governor_rebind(struct vgpu_governor *g, const struct vgpu_policy_ops *policy);
 
 /* Returns a warning to the operator, or NULL: goals of the policy that conflict, or a VF that could
  * stop so late that no plan makes up for it. Valid until the next step. */

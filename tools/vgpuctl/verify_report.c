@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* The report: a JSON file that says by itself what was measured, where and how. It names no VM and
+ * no host. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "answer.h"
+#include "table.h"
+#include "verify.h"
+
+#define FORMAT "vgpud-verify-1"
+
+static const char *const verdicts[VERDICTS] = {"kept", "BROKEN", "not judged", "measured"};
+
+static void put_ns(struct json_object *o, const char *key, int64_t ns)
+{
+	json_object_object_add(o, key, ns < 0 ? NULL : json_object_new_int64(ns));
+}
+
+static void put_text(struct json_object *o, const char *key, const char *text)
+{
+	json_object_object_add(o, key, json_object_new_string(text));
+}
+
+void verify_found(struct verify *v, const char *check, int vf, enum verdict verdict,
+		  int64_t measured, int64_t allowed, const char *text, ...)
+{
+	struct json_object *o = json_object_new_object();
+	char line[200];
+	va_list args;
+
+	va_start(args, text);
+	vsnprintf(line, sizeof(line), text, args);
+	va_end(args);
+	put_text(o, "check", check);
+	if (vf >= 0)
+		json_object_object_add(o, "vf", json_object_new_int(vf));
+	put_text(o, "verdict", verdicts[verdict]);
+	put_ns(o, "measured_ns", measured);
+	put_ns(o, "allowed_ns", allowed);
+	put_text(o, "what", line);
+	json_object_array_add(v->checks, o);
+}
+
+static bool has(const struct verify *v, enum verdict verdict)
+{
+	size_t i;
+
+	for (i = 0; i < count(v->checks); i++)
+		if (strcmp(get_text(at(v->checks, i), "verdict"), verdicts[verdict]) == 0)
+			return true;
+	return false;
+}
+
+/* That counters add up, go forward and move tells nothing of what the policy promises. */
+static bool is_promised(struct json_object *check)
+{
+	return strncmp(get_text(check, "check"), "counter", 7) != 0;
+}
+
+enum verdict verify_result(const struct verify *v)
+{
+	size_t i;
+
+	if (has(v, BROKEN))
+		return BROKEN;
+	for (i = 0; i < count(v->checks); i++)
+		if (is_promised(at(v->checks, i)) &&
+		    strcmp(get_text(at(v->checks, i), "verdict"), verdicts[KEPT]) == 0)
+			return KEPT;
+	return NOT_JUDGED;
+}
+
+/* Names of VMs stay on the host. */
+static struct json_object *without_names(struct json_object *answer)
+{
+	struct json_object *list = get(answer, "vfs");
+	size_t i;
+
+	for (i = 0; i < (json_object_is_type(list, json_type_array) ? count(list) : 0); i++)
+		json_object_object_del(at(list, i), "domain");
+	return json_object_get(answer);
+}
+
+/* [now, wall, [run...], [bitmap of VFs with work]], each sample a row. */
+static struct json_object *samples(const struct verify *v)
+{
+	struct json_object *list = json_object_new_array(), *row, *runs;
+	uint64_t k, works;
+	int i;
+
+	for (k = 0; k < v->n; k++) {
+		row = json_object_new_array();
+		runs = json_object_new_array();
+		works = 0;
+		for (i = 0; i < v->n_vfs; i++) {
+			json_object_array_add(runs,
+					      json_object_new_int64(v->samples[k].vfs[i].run));
+			works |= (uint64_t)v->samples[k].vfs[i].works << i;
+		}
+		json_object_array_add(row, json_object_new_int64(v->samples[k].now));
+		json_object_array_add(row, json_object_new_int64(v->samples[k].wall));
+		json_object_array_add(row, runs);
+		json_object_array_add(row, json_object_new_int64((int64_t)works));
+		json_object_array_add(list, row);
+	}
+	return list;
+}
+
+static struct json_object *host(void)
+{
+	struct json_object *o = json_object_new_object();
+	struct utsname u;
+
+	if (uname(&u) == 0) {
+		put_text(o, "kernel", u.release);
+		put_text(o, "machine", u.machine);
+	}
+	json_object_object_add(o, "cpus",
+			       json_object_new_int64((int64_t)sysconf(_SC_NPROCESSORS_ONLN)));
+	return o;
+}
+
+static struct json_object *asked(const struct verify *v)
+{
+	const struct options *from = v->session->options;
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "seconds", json_object_new_int64(from->seconds));
+	json_object_object_add(o, "busy", json_object_new_int64(v->busy));
+	json_object_object_add(o, "change",
+			       from->change ? json_object_new_string(from->change) : NULL);
+	return o;
+}
+
+static struct json_object *report(const struct verify *v)
+{
+	struct json_object *o = json_object_new_object();
+	time_t now = time(NULL);
+	struct tm tm;
+	char date[40];
+
+	gmtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	put_text(o, "format", FORMAT);
+	put_text(o, "vgpuctl", VGPU_VERSION);
+	put_text(o, "at", date);
+	put_text(o, "result", verdicts[verify_result(v)]);
+	json_object_object_add(o, "interrupted", json_object_new_boolean(v->interrupted));
+	json_object_object_add(o, "asked", asked(v));
+	json_object_object_add(o, "host", host());
+	json_object_object_add(o, "checks", json_object_get(v->checks));
+	json_object_object_add(o, "gpu", without_names(v->gpu));
+	json_object_object_add(o, "vfs", without_names(v->vfs));
+	json_object_object_add(o, "samples", samples(v));
+	json_object_object_add(o, "epochs", json_object_get(v->epochs));
+	return o;
+}
+
+int verify_save(struct verify *v, const char *path)
+{
+	struct json_object *o = report(v);
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY);
+	FILE *f = fopen(path, "we");
+	bool ok = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+
+	if ((f && fclose(f) != 0) || !ok) {
+		fprintf(stderr, "vgpuctl: %s: %s\n", path, strerror(errno));
+		json_object_put(o);
+		return EXIT_FAILED;
+	}
+	json_object_put(o);
+	return EXIT_OK;
+}
+
+static void ms_cell(struct table *t, struct json_object *check, const char *key)
+{
+	if (get(check, key))
+		cell(t, "%.2f ms", get_ms(check, key));
+	else
+		cell(t, "-");
+}
+
+void verify_print(struct verify *v, const char *path)
+{
+	static const char *const heads[] = {"CHECK",	">VF",	"RESULT", ">MEASURED",
+					    ">ALLOWED", "WHAT", NULL};
+	static const char *const results[VERDICTS] = {
+		[KEPT] = "every bound that could be judged was kept",
+		[BROKEN] = "a bound was broken",
+		[NOT_JUDGED] = "nothing could be judged: have VFs work all the time, or measure "
+			       "longer",
+	};
+	struct table *t = table_new(heads);
+	struct json_object *c;
+	size_t i;
+
+	for (i = 0; i < count(v->checks); i++) {
+		c = at(v->checks, i);
+		cell(t, "%s", get_text(c, "check"));
+		if (get(c, "vf"))
+			cell(t, "%" PRId64, get_int(c, "vf"));
+		else
+			cell(t, "-");
+		cell(t, "%s", get_text(c, "verdict"));
+		ms_cell(t, c, "measured_ns");
+		ms_cell(t, c, "allowed_ns");
+		cell(t, "%s", get_text(c, "what"));
+	}
+	printf("%s (%s), scheduled by %s, policy %s\n", get_text(v->gpu, "gpu"),
+	       get_text(v->gpu, "model"), get_text(v->gpu, "scheduler"),
+	       get_text(v->gpu, "policy"));
+	table_print(t);
+	printf("%s%s. The report is %s\n", v->interrupted ? "interrupted; until then, " : "",
+	       results[verify_result(v)], path);
+}
