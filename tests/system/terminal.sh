@@ -41,7 +41,7 @@ shows " $name-1 " -- ctl vf list || fail "vf list cuts a name: $(ctl vf list)"
 shows " $name-1 " -- ctl top --count 1 --interval 0.05 || fail "top cuts a name in a pipe: $(ctl top --count 1 --interval 0.05)"
 [ "$(ctl trace | jq -r '[.traceEvents[] | select(.name == "process_name").args.name] | join(",")')" = gpu0,gpu1 ] || fail "trace does not have both GPUs"
 # A trace has the names of VMs, and counters that add up to the spans of the same time.
-ctl --gpu gpu0 trace --ms 200 >"$run/trace.json"
+ctl --gpu gpu0 trace --ms 2000 >"$run/trace.json"
 jq -e --arg name "VF 30 $name-1" '.traceEvents | (map(select(.ph == "C").name) | unique | length) == 31 and any(.name == "thread_name" and .args.name == $name) and
 	any(.ph == "C" and (.name | startswith($name + ", % of "))) and
 	([.[] | select(.ph == "C") | .args | add] | add > 0 and max <= 100.05)' "$run/trace.json" >/dev/null || fail "the trace lacks a name or counters: $(head -c 600 "$run/trace.json")"

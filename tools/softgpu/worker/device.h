@@ -85,11 +85,11 @@ struct device_setup {
 	uint32_t gpu;	 /* the GPU's number, in the order of PCI addresses */
 	uint8_t *window; /* of the VF, mapped here */
 	uint64_t window_size, size;
-	uint32_t vf;	/* the VF's number; names its control group */
+	uint32_t vf;	  /* the VF's number; names its control group */
 	uint64_t modules; /* bytes of GPU memory beside SIZE that the VF's modules, and the local
 			   * memory of their GPU kernels, may take */
-	uint64_t limit; /* bytes of GPU memory that the driver allows this process, its context
-			 * included; 0: the driver has no limits */
+	uint64_t limit;	  /* bytes of GPU memory that the driver allows this process, its context
+			   * included; 0: the driver has no limits */
 };
 
 struct device_ops {
@@ -120,9 +120,9 @@ struct device_ops {
 	 */
 	int (*stop)(struct device *d, uint32_t method);
 	int (*resume)(struct device *d);
-	/* Compiles IMAGE, which ends in a 0 byte and belongs to the device from now on, for the place
-	 * of MODULE. LOG gets the compiler's messages, or why the device refuses the image. 0 or
-	 * -errno. */
+	/* Compiles IMAGE, which ends in a 0 byte and belongs to the device from now on, for the
+	 * place of MODULE. LOG gets the compiler's messages, or why the device refuses the image. 0
+	 * or -errno. */
 	int (*compile)(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes,
 		       bool gated, void **compiled, char *log, uint32_t log_size);
 	/* Makes the compiled module usable; called in the VF's own slice, after the unloading of
