@@ -117,6 +117,15 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 			      driver, r ? ": " : "; see the kernel's log", r ? strerror(-r) : "");
 }
 
+int pci_unbind(const char *address)
+{
+	int r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
+				  address);
+	int cleared = kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
+
+	return r == -ENOENT ? cleared : r < 0 ? r : cleared;
+}
+
 static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 {
 	char vf[PCI_ADDRESS_SIZE], driver[64], user[64];

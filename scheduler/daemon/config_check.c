@@ -57,6 +57,7 @@ static bool device_path(const char *device, char *out, size_t size)
 	} places[] = {{"sysfs:", PCI_DEVICES "/"},
 		      {"vfio:", PCI_DEVICES "/"},
 		      {"xe:", PCI_DEVICES "/"},
+		      {"gim:", PCI_DEVICES "/"},
 		      {"vfio-user:", ""}};
 	size_t i, n;
 

@@ -65,6 +65,16 @@ static void record(struct engine *e, enum vgpu_record_type type, uint32_t vf, ui
 
 static int step(struct engine *e, struct vgpu_governor_event event);
 
+/* Counters that a GPU does not have stand still: that is no news. */
+static bool is_news(const struct engine *e, enum vgpu_governor_event_type type)
+{
+	struct vgpu_governor_view view;
+
+	vgpu_governor_view(e->governed->governor, &view);
+	return !e->caps.no_usage || type != VGPU_GOVERNOR_USAGE ||
+	       view.mode == VGPU_GOVERNOR_FAULTY;
+}
+
 /* The settings of all VFs that are in force from now on. */
 static void record_plan(struct engine *e, const struct vgpu_program *applied)
 {
@@ -168,8 +178,9 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	slot = out.retired ? recorder_slot_of(e->recorder, out.retired) : RECORD_SLOTS;
 	if (slot < RECORD_SLOTS)
 		e->slot_used[slot] = false;
-	say(e, out.says);
-	if (out.closed)
+	if (out.says && is_news(e, event.type))
+		say(e, out.says);
+	if (out.closed && !e->caps.no_usage)
 		record_epoch(e);
 	if (r == 0 && out.read)
 		r = read_counters(e);
@@ -191,6 +202,8 @@ struct vgpu_governor *engine_make_governor(void *memory, const struct vgpu_drive
 	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
 	 * may be longer than the mean one. */
 	config.slack = config.turn + config.turn / 4;
+	if (caps->no_usage)
+		config.still_epochs = 1; /* the static plan, at once */
 	governor = vgpu_governor_init(memory, &config, applied, vgpu_now());
 	if (!governor)
 		*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: "
@@ -268,6 +281,8 @@ static int build(struct engine *e)
 		set_up_driver(e, i, e->found.driver_up[i]);
 	if (r == 0)
 		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	if (r == 0)
+		say(e, e->caps.note);
 	return r;
 }
 
@@ -458,15 +473,18 @@ static void view_shares(const struct governed *g, struct engine_snapshot *s)
 				.served_ppm = ppm(last->active[vf] - first->active[vf], served)};
 }
 
+/* Nobody knows which VFs have work on a GPU that does not tell what they use. */
 static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_governed_vf_view *from = &s->governed_vfs[i];
 	struct vgpu_vf_view *to = &s->vfs[i];
 
 	vgpu_governor_vf_view(g->governor, i, from);
+	if (s->caps.no_usage)
+		from->bound.max_lag = VGPU_NEVER;
 	*to = (struct vgpu_vf_view){
 		.state = g->up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
-		.has_work = from->state != VGPU_GOVERNED_ASLEEP,
+		.has_work = s->caps.no_usage || from->state != VGPU_GOVERNED_ASLEEP,
 		.admitted = true,
 		.lag_ns = from->owed,
 		.bound = {.max_lag = from->bound.max_lag, .max_wait = from->bound.max_wait},
@@ -490,6 +508,10 @@ static void view(struct engine *e, struct engine_snapshot *s)
 		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	s->governed = true;
 	vgpu_governor_view(g->governor, &s->governor);
+	s->governor.keep_turns |= e->caps.always_keeps_turns;
+	if (e->caps.no_usage &&
+	    (s->governor.mode == VGPU_GOVERNOR_GOVERNED || s->governor.mode == VGPU_GOVERNOR_STILL))
+		s->governor.mode = VGPU_GOVERNOR_STATIC;
 	s->core = (struct vgpu_core_view){.started = true,
 					  .current = VGPU_NO_VF,
 					  .policy = g->values.policy,

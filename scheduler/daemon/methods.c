@@ -45,7 +45,7 @@ static void put_governed_vf(json *o, const struct engine_snapshot *s, uint32_t i
 	const struct vgpu_governed_vf_view *vf = &s->governed_vfs[i];
 	const struct engine_share *share = &s->shares[i];
 
-	put_text(o, "work", governed_states[vf->state]);
+	put_text(o, "work", s->caps.no_usage ? "unknown" : governed_states[vf->state]);
 	put_int(o, "quantum_ns", vf->quantum);
 	put_int(o, "timeout_ns", vf->timeout);
 	put_int(o, "late_ns", vf->late);

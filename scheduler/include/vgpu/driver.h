@@ -41,11 +41,16 @@ struct vgpu_driver_caps {
 	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
 	 * that took when it was measured (0: it was not measured). */
-	const char *preemption; /* "tile", "block", "hard" or "kill", static */
+	const char *preemption; /* "tile", "block", "hard", "kill" or "unknown", static */
 	vgpu_nsec preempt_typical, preempt_longest;
 	/* Only for GPUs whose firmware schedules. */
 	struct vgpu_setting quantum, timeout;
 	bool keeps_turns; /* the firmware can let the turn of a VF without work pass unused */
+	bool always_keeps_turns; /* and does so whatever is programmed */
+	/* Nothing tells what VFs use: usage() is always 0, and the policy's shares are not
+	 * corrected. */
+	bool no_usage;
+	const char *note; /* what the operator should know of how it schedules; static, or NULL */
 };
 
 struct vgpu_driver_config {
@@ -194,6 +199,8 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
 /* Intel GPUs, through the settings of the kernel's driver xe. */
 extern const struct vgpu_driver_ops vgpu_xe_driver;
+/* AMD GPUs, through the settings of AMD's driver GIM. */
+extern const struct vgpu_driver_ops vgpu_gim_driver;
 /* GPUs that do not exist, for tests and for measuring vgpud alone: one that vgpud switches, and one
  * that firmware schedules. */
 extern const struct vgpu_driver_ops vgpu_null_driver;
