@@ -8,6 +8,7 @@
 
 #include "vfio/gim_admin.h"
 #include "vfio/kernel.h"
+#include "vfio/nvidia_admin.h"
 #include "vfio/xe_admin.h"
 
 /* Reads quantum (ms) or preemption time-out (us) of a function, 0: the PF. 0 or -errno. */
@@ -191,23 +192,23 @@ static void report_i915(const struct pci_info *pf, doctor_report *report, void *
 
 static void report_nvidia(const struct pci_info *pf, doctor_report *report, void *data)
 {
-	char vf[PCI_ADDRESS_SIZE], finding[128];
-	uint32_t i, vgpus = 0, typed = 0;
-	int64_t type;
+	struct vgpu_error why = {""};
+	struct pci_info found;
+	char finding[128];
+	uint32_t i, typed = 0, type;
 
-	for (i = 0; i < pf->vfs; i++) {
-		if (pci_vf_address(pf->address, i, vf) < 0 ||
-		    kernel_read_number(&type, PCI_DEVICES "/%s/nvidia/current_vgpu_type", vf) < 0)
-			continue;
-		vgpus++;
-		typed += type != 0;
+	if (nvidia_recognise(pf->address, &found, &why) < 0) {
+		report(data, DOCTOR_NOTE, pf->address, "the driver nvidia has no vGPUs here",
+		       why.text);
+		return;
 	}
+	for (i = 0; i < pf->vfs; i++)
+		typed += nvidia_read_type(pf->address, i, &type) == 0 && type != 0;
 	snprintf(finding, sizeof(finding),
 		 "NVIDIA vGPU: %" PRIu32 " of %" PRIu32 " VFs have a vGPU type", typed, pf->vfs);
-	report(data, DOCTOR_NOTE, pf->address,
-	       vgpus ? finding : "the driver nvidia has no vGPUs here",
-	       vgpus ? "unsaved: types are lost when the host restarts; have them set at each start"
-		     : "VFs need NVIDIA's licensed host driver, and sriov-manage -e");
+	report(data, DOCTOR_NOTE, pf->address, finding,
+	       "unsaved: types and policy are lost when the host restarts; vgpud puts them back "
+	       "(vgpu_type, policy)");
 }
 
 static void report_slices(const struct pci_info *pf, doctor_report *report, void *data)
@@ -273,9 +274,9 @@ static const struct host_driver drivers[] = {
 	 "vgpud has no driver for i915's VFs; where Linux 6.19 or later supports the GPU with xe, "
 	 "boot with i915.force_probe=!ID xe.force_probe=ID",
 	 report_i915},
-	{0x10de, "nvidia",
-	 "vgpud has no driver for NVIDIA vGPU, which schedules its VFs itself; without VFs, "
-	 "softgpu shares the GPU by its engine cuda",
+	{0x10de, NVIDIA_DRIVER,
+	 "the driver of vgpud for its vGPUs is device = nvidia:ADDRESS; without VFs, softgpu "
+	 "shares the GPU by its engine cuda",
 	 report_nvidia},
 	{0x1002, GIM_DRIVER, "the driver of vgpud for it is device = gim:ADDRESS", report_gim},
 	{0x1002, "amdgpu", NULL, report_amdgpu},

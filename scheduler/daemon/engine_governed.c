@@ -40,29 +40,6 @@ void governed_free(struct governed *g)
 	free(g);
 }
 
-static void say(struct engine *e, const char *text)
-{
-	if (!text)
-		return;
-	atomic_store(&e->says, text);
-	atomic_fetch_add(&e->n_says, 1);
-	e->told = true;
-}
-
-static void record(struct engine *e, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		   uint64_t a, uint64_t b)
-{
-	struct vgpu_record r = {.t = vgpu_now(),
-				.type = (uint16_t)type,
-				.code = (uint16_t)code,
-				.vf = vf,
-				.a = a,
-				.b = b};
-
-	trail_add(&e->records, &r);
-	e->told = true;
-}
-
 static int step(struct engine *e, struct vgpu_governor_event event);
 
 /* Counters that a GPU does not have stand still: that is no news. */
@@ -81,7 +58,8 @@ static void record_plan(struct engine *e, const struct vgpu_program *applied)
 	uint32_t i;
 
 	for (i = 0; i < e->config.core.max_vfs; i++)
-		record(e, VGPU_REC_PLAN, i, 0, applied->vfs[i].quantum, applied->vfs[i].timeout);
+		engine_record(e, VGPU_REC_PLAN, i, 0, applied->vfs[i].quantum,
+			      applied->vfs[i].timeout);
 }
 
 /* What VFs were served in the epoch that has ended. */
@@ -94,7 +72,7 @@ static void record_epoch(struct engine *e)
 	vgpu_governor_view(e->governed->governor, &view);
 	for (i = 0; i < e->config.core.max_vfs; i++) {
 		vgpu_governor_epoch(e->governed->governor, i, &epoch);
-		record(e, VGPU_REC_SERVED, i, epoch.state, epoch.served, view.length);
+		engine_record(e, VGPU_REC_SERVED, i, epoch.state, epoch.served, view.length);
 	}
 }
 
@@ -179,7 +157,7 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	if (slot < RECORD_SLOTS)
 		e->slot_used[slot] = false;
 	if (out.says && is_news(e, event.type))
-		say(e, out.says);
+		engine_say(e, out.says);
 	if (out.closed && !e->caps.no_usage)
 		record_epoch(e);
 	if (r == 0 && out.read)
@@ -238,7 +216,7 @@ static int take_policy(struct engine *e, const struct policy_values *values, voi
 	e->governed->values = *values;
 	e->governed->memory = memory;
 	e->governed->n_readings = 0;
-	record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
 	e->policy_changed = true;
 	return 0;
 }
@@ -248,7 +226,7 @@ static void set_up_driver(struct engine *e, uint32_t vf, bool up)
 	struct governed *g = e->governed;
 
 	g->up = up ? g->up | 1u << vf : g->up & ~(1u << vf);
-	record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+	engine_record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
 }
 
 static int build(struct engine *e)
@@ -282,7 +260,7 @@ static int build(struct engine *e)
 	if (r == 0)
 		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
 	if (r == 0)
-		say(e, e->caps.note);
+		engine_say(e, e->caps.note);
 	return r;
 }
 
@@ -316,16 +294,16 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		break;
 	case VGPU_EV_HANG:
 		g->hangs[vf]++;
-		record(e, VGPU_REC_HANG, vf, VGPU_PHASE_IDLE, (uint64_t)event->value, 0);
+		engine_record(e, VGPU_REC_HANG, vf, VGPU_PHASE_IDLE, (uint64_t)event->value, 0);
 		break;
 	case VGPU_EV_GUEST_RESET:
 		g->guest_resets[vf]++;
 		break;
 	case VGPU_EV_RESET_DONE:
-		record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
+		engine_record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
 		break;
 	case VGPU_EV_VIOLATION:
-		record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
+		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
 		break;
 	default: /* the firmware sees to it */
 		break;
@@ -380,7 +358,7 @@ static void reset_vf(struct engine *e, struct engine_request *request)
 {
 	uint32_t vf = request->event.vf;
 
-	record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
+	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
 	e->governed->resets[vf]++;
 	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
 	if (request->result < 0)

@@ -111,8 +111,10 @@ static void others(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "endless: quantum or time-out is 0 for VF 0"));
 	host("0x10de\n", "nvidia");
 	CU_ASSERT(doctor_says("the driver nvidia has no vGPUs here"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "vgpud needs NVIDIA vGPU software 17 or later"));
 	put_file("1145\n", PCI_DEVICES "/%s/virtfn0/nvidia/current_vgpu_type", PF);
-	CU_ASSERT(doctor_says("NVIDIA vGPU: 1 of 1 VFs have a vGPU type; unsaved: types are lost"));
+	CU_ASSERT(doctor_says("NVIDIA vGPU: 1 of 1 VFs have a vGPU type; unsaved: types and"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "device = nvidia:ADDRESS"));
 	/* Where the host's driver wants its VFs is its own business. */
 	point("../../drivers/nvidia", PCI_DEVICES "/" PF "/virtfn0/driver");
 	CU_ASSERT(doctor_says("VF 0 of " PF ", driver nvidia"));

@@ -150,7 +150,7 @@ int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 		return -ENOMEM;
 	r = check_config(&pf, config, err);
 	if (r == 0)
-		r = settings_lock(d, pf.address, err);
+		r = settings_lock(&d->lock, pf.address, err);
 	if (r == 0)
 		r = settings_check_vfs(&pf, err);
 	if (r == 0)

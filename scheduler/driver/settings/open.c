@@ -77,16 +77,15 @@ int settings_check_vfs(const struct pci_info *pf, struct vgpu_error *err)
 	return 0;
 }
 
-int settings_lock(struct vgpu_driver *d, const char *pf, struct vgpu_error *err)
+int settings_lock(int *fd, const char *pf, struct vgpu_error *err)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", pf);
-	d->lock = vfio_kernel->open(path, O_RDONLY);
-	if (d->lock < 0)
-		return vgpu_error_set(err, d->lock, "%s: cannot open %s: %s", pf, path,
-				      strerror(-d->lock));
-	if (flock(d->lock, LOCK_EX | LOCK_NB) < 0)
+	*fd = vfio_kernel->open(path, O_RDONLY);
+	if (*fd < 0)
+		return vgpu_error_set(err, *fd, "%s: cannot open %s: %s", pf, path, strerror(-*fd));
+	if (flock(*fd, LOCK_EX | LOCK_NB) < 0)
 		return vgpu_error_set(err, -EBUSY, "%s: another program holds this device", pf);
 	return 0;
 }

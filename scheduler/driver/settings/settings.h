@@ -12,8 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "vfio/pci.h"
-#include "vgpu/driver.h"
+#include "settings_open.h"
 
 /* What such a driver adds. The writer calls these. */
 struct settings_ops {
@@ -70,17 +69,6 @@ struct vgpu_driver {
 struct vgpu_driver *settings_new(vgpu_event_sink *sink, void *data, struct vgpu_error *err);
 /* Closes the lock and frees it; its writer has ended, or was never started. */
 void settings_free(struct vgpu_driver *d);
-
-/* Refuse what no such GPU can do: too many VFs, layouts, host memory, partitions on demand. Returns
- * 0, or -EINVAL with the reason. */
-int settings_check_config(const struct pci_info *pf, const struct vgpu_driver_config *config,
-			  struct vgpu_error *err);
-/* Refuses a GPU with a VF that has a driver of the host: programs of the host may use it. Returns
- * 0, or -EBUSY with the reason. */
-int settings_check_vfs(const struct pci_info *pf, struct vgpu_error *err);
-/* Locks the PF's configuration space for D. Returns 0, or -errno with the reason; -EBUSY: another
- * program holds it. */
-int settings_lock(struct vgpu_driver *d, const char *pf, struct vgpu_error *err);
 
 /* Calls of the faces, as in vgpu/driver.h. */
 int settings_fd(const struct vgpu_driver *d);

@@ -271,7 +271,7 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 	if (r == 0)
 		r = check_sizes(&s, err);
 	if (r == 0)
-		r = settings_lock(d, s.pf.address, err);
+		r = settings_lock(&d->lock, s.pf.address, err);
 	if (r == 0)
 		r = find(&s, err);
 	if (r == 0)
