@@ -23,6 +23,7 @@
 #include "log.h"
 #include "machine.h"
 #include "plugin.h"
+#include "gim_kernel.h"
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vm.h"
@@ -146,28 +147,34 @@ static bool comes_to_say(struct peer *p, const char *request, const char *key, c
 	return is;
 }
 
-static void begin(const char *policy)
+static void begin_with(struct gpu_config *gpu, const struct engine_config *engine_config)
 {
-	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
-	struct engine_config engine_config;
 	struct engine *engine;
 	struct vgpu_error err = {""};
 
-	quick_reset();
 	snprintf(config.socket, sizeof(config.socket), "%s/control", dir);
 	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", dir);
 	snprintf(config.leases, sizeof(config.leases), "%s/leases", dir);
 	snprintf(config.live, sizeof(config.live), "%s/live", dir);
 	config.lease_s = 60;
-	gpu.ops = vgpu_builtin_policy(policy);
-	quick_config(&engine_config, gpu.ops);
-	memcpy(gpu.params, engine_config.begin.params, sizeof(gpu.params));
-	memcpy(gpu.vf_params, engine_config.begin.vf_params, sizeof(gpu.vf_params));
+	memcpy(gpu->params, engine_config->begin.params, sizeof(gpu->params));
+	memcpy(gpu->vf_params, engine_config->begin.vf_params, sizeof(gpu->vf_params));
 	CU_ASSERT_EQUAL_FATAL(control_start(&control, &config, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(engine_start(&engine, &engine_config, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(control_add(&control, &gpu, engine), 0);
+	CU_ASSERT_EQUAL_FATAL(engine_start(&engine, engine_config, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(control_add(&control, gpu, engine), 0);
 	join(&one, config.socket);
 	join(&other, config.socket);
+}
+
+static void begin(const char *policy)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
+	struct engine_config engine_config;
+
+	quick_reset();
+	gpu.ops = vgpu_builtin_policy(policy);
+	quick_config(&engine_config, gpu.ops);
+	begin_with(&gpu, &engine_config);
 }
 
 static void end(void)
@@ -697,6 +704,62 @@ static void too_little_memory(void)
 	end();
 }
 
+/* Begins with a GPU that a driver of the host has. */
+static void begin_gim(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "gim:" PF, .vfs = GIM_VFS};
+	struct engine_config engine_config;
+	uint32_t i;
+
+	gpu.ops = vgpu_builtin_policy("fair");
+	vgpu_param_defaults(gpu.ops->params, gpu.params);
+	for (i = 0; i < GIM_VFS; i++)
+		vgpu_param_defaults(gpu.ops->vf_params, gpu.vf_params[i]);
+	config_to_engine(&gpu, &engine_config);
+	engine_config.driver.layout = NULL;
+	engine_config.realtime = false;
+	begin_with(&gpu, &engine_config);
+}
+
+/* Waits until the first VF's slice is N times that of the last. */
+static bool slices_come_to(uint32_t vf, uint32_t n)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	bool is = false;
+
+	while (!is && vgpu_now() < until) {
+		turn();
+		reactive_lock();
+		is = gim_slices[vf] == n * gim_slices[GIM_VFS - 1];
+		reactive_unlock();
+	}
+	return is;
+}
+
+/* A GPU that a driver of the host has hides its guests and its memory. Its VFs can be claimed all
+ * the same, but not one that a process without a lease uses. */
+static void guests_hidden(void)
+{
+	make_gim_machine();
+	begin_gim();
+	/* VF 0 is in use by a process that vgpud knows nothing of. */
+	put_file("qemu\n", "/proc/%s/comm", "4711");
+	put_file("", "/proc/%s/fd/0", "4711");
+	point("/dev/vfio/50", "/proc/4711/fd/9");
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
+	CU_ASSERT(slices_come_to(1, 3));
+	hook(&one, "release", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	CU_ASSERT(slices_come_to(1, 1));
+	CU_ASSERT(gim_resets[1] == 1 && gim_resets[0] == 0);
+	end();
+	remove_gim_machine();
+}
+
 /* The hook disconnects while its reservation is under way, because libvirt has given the start up:
  * the VF is free again, with its usual parameters. */
 static void hook_leaves(void)
@@ -1166,6 +1229,7 @@ static const struct test tests[] = {
 	{"leases keep parameters across policies", leases_remember},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
+	{"VFs of a GPU of the host can be claimed", guests_hidden},
 	{"a hook that leaves takes its reservation along", hook_leaves},
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},

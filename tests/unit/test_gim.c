@@ -111,7 +111,7 @@ static void adopt(void)
 	make_gim_machine();
 	gim_slices[2] = 2500;
 	open_gpu();
-	CU_ASSERT(found.adopted && found.driver_up[GIM_VFS - 1]);
+	CU_ASSERT(found.adopted && !found.driver_up[GIM_VFS - 1]);
 	CU_ASSERT(caps.no_usage && caps.kind == VGPU_DRIVER_PROGRAMMED && caps.timeout.max == 0);
 	CU_ASSERT(caps.quantum.min == 100 * US && caps.quantum.max == VGPU_SEC &&
 		  caps.quantum.step == 100 * US);

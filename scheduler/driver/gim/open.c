@@ -111,11 +111,9 @@ static void describe(const struct pci_info *pf, struct vgpu_driver_caps *caps,
 		[GIM_MODE_LIQUID] = UNUSABLE "VFs without work are passed over (sch_policy=2)",
 	};
 	enum gim_mode mode = gim_mode();
-	uint32_t i;
 
+	/* Nobody tells whose guest's driver is up. */
 	*found = (struct vgpu_driver_found){.adopted = true};
-	for (i = 0; i < pf->vfs; i++)
-		found->driver_up[i] = true;
 	*caps = (struct vgpu_driver_caps){
 		.kind = VGPU_DRIVER_PROGRAMMED,
 		.driver = vgpu_gim_driver.name,
@@ -127,6 +125,7 @@ static void describe(const struct pci_info *pf, struct vgpu_driver_caps *caps,
 		.keeps_turns = mode == GIM_MODE_SOLID,
 		.always_keeps_turns = mode == GIM_MODE_SOLID,
 		.no_usage = true,
+		.hides_guests = true,
 		.note = mode == GIM_MODE_SOFTWARE ? NULL : notes[mode],
 	};
 	snprintf(caps->model, sizeof(caps->model), "AMD %04x", pf->device);

@@ -167,11 +167,7 @@ static void put_back(const struct setup *s, struct nvidia_library *l)
 static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		     struct vgpu_driver_found *found)
 {
-	uint32_t i;
-
 	*found = (struct vgpu_driver_found){.adopted = s->typed == 0};
-	for (i = 0; i < s->config->n_vfs; i++)
-		found->driver_up[i] = false; /* VMs that run are observed */
 	*caps = (struct vgpu_driver_caps){
 		.kind = VGPU_DRIVER_DECLARED,
 		.driver = vgpu_nvidia_driver.name,
@@ -179,6 +175,7 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		.reset_levels = 1u << VGPU_RESET_VF,
 		.preemption = "unknown",
 		.no_usage = true,
+		.hides_guests = true, /* for the time until they are observed */
 		.note = "NVIDIA's driver schedules this GPU: vgpud chooses its policy while no "
 			"vGPU exists, and observes",
 	};

@@ -199,8 +199,8 @@ static void put_back(const struct setup *s)
 static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		     struct vgpu_driver_found *found)
 {
-	uint32_t i;
-
+	/* There is no memory to partition: sizes are set here and by the kernel, and nowhere else.
+	 * Nobody tells whose guest's driver is up. */
 	*found = (struct vgpu_driver_found){.adopted = !s->fresh};
 	*caps = (struct vgpu_driver_caps){
 		.kind = VGPU_DRIVER_PROGRAMMED,
@@ -208,14 +208,11 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		.max_vfs = s->pf.total_vfs < VGPU_GPU_MAX_VFS ? s->pf.total_vfs : VGPU_GPU_MAX_VFS,
 		.reset_levels = 1u << VGPU_RESET_VF,
 		.preemption = "hard",
+		.hides_guests = true,
 		.quantum = {VGPU_MSEC, XE_QUANTUM_MAX_MS * VGPU_MSEC, VGPU_MSEC},
 		.timeout = {VGPU_USEC, XE_TIMEOUT_MAX_US * VGPU_USEC, VGPU_USEC},
 		.keeps_turns = xe_has_priorities(s->pf.address),
 	};
-	/* There is no memory to partition: sizes are set here and by the kernel, and nowhere else.
-	 */
-	for (i = 0; i < s->config->n_vfs; i++)
-		found->driver_up[i] = true;
 	snprintf(caps->model, sizeof(caps->model), "Intel %04x", s->pf.device);
 	pci_model(&s->pf, caps->model, sizeof(caps->model));
 	snprintf(caps->layout, sizeof(caps->layout), "none");

@@ -51,6 +51,8 @@ struct vgpu_driver_caps {
 	/* Nothing tells what VFs use: usage() is always 0, and the policy's shares are not
 	 * corrected. */
 	bool no_usage;
+	/* Nobody tells whose guest's driver is up: VFs look available while VMs use them. */
+	bool hides_guests;
 	const char *note; /* what the operator should know of how it schedules; static, or NULL */
 };
 
