@@ -5,6 +5,7 @@
  * comes. The test plays the clients, and turns the control thread's event loop between their
  * actions.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
@@ -23,7 +24,9 @@
 #include "log.h"
 #include "machine.h"
 #include "plugin.h"
+#include "fake_nvml.h"
 #include "gim_kernel.h"
+#include "nvidia_kernel.h"
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vm.h"
@@ -760,6 +763,69 @@ static void guests_hidden(void)
 	remove_gim_machine();
 }
 
+/* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
+static void policies_of_its_own(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0",
+					.device = "nvidia:" PF,
+					.vfs = NVIDIA_VFS,
+					.vgpu_type = NVIDIA_TYPE};
+	struct fake_nvml *fake = dlsym(dlopen("libnvidia-ml.so.1", RTLD_NOW), "fake_nvml");
+	struct engine_config engine_config;
+	struct json_object *o, *list;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(fake);
+	strcpy(fake->gpu, PF);
+	fake->caps = (struct nvml_caps){.policies = {1, 2, 3},
+					.has_arr = 1,
+					.min_frequency = 63,
+					.max_frequency = 960};
+	fake->policy = NVML_BEST_EFFORT;
+	fake->arr = NVML_ARR_ON;
+	fake->n_log = 1;
+	fake->entries[0] = (struct nvml_entry2){5, 700, 700, 3, 2000, 50, 9};
+	make_nvidia_machine();
+	gpu.ops = vgpu_builtin_policy("equal");
+	vgpu_param_defaults(gpu.ops->params, gpu.params);
+	config_to_engine(&gpu, &engine_config);
+	engine_config.driver.layout = NULL;
+	engine_config.realtime = false;
+	begin_with(&gpu, &engine_config);
+	say(&one, "{\"method\":\"gpu.show\"}\n");
+	o = hear(&one);
+	CU_ASSERT_STRING_EQUAL(text_at(o, "result", "scheduler"), "driver");
+	list = get(get(o, "result"), "declared");
+	CU_ASSERT_STRING_EQUAL(json_object_get_string(get(list, "policy")), "equal");
+	CU_ASSERT_EQUAL(json_object_get_int64(get(list, "slice_ns")), 2000000);
+	CU_ASSERT(!json_object_get_boolean(get(list, "waits")) && !get(list, "trouble"));
+	list = json_object_array_get_idx(get(list, "runlists"), 0);
+	CU_ASSERT(json_object_get_int(get(list, "id")) == 3 &&
+		  json_object_get_int(get(list, "run_ns")) == 700 &&
+		  json_object_get_int(get(list, "preempt_ns")) == 50 &&
+		  json_object_get_int(get(list, "weight")) == 9);
+	json_object_put(o);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(refused(&one, "EOPNOTSUPP", "choose strict (fixed share)"));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"policy.explain\",\"args\":{\"policy\":\"equal\"}}\n");
+	o = hear(&one);
+	list = json_object_array_get_idx(get(get(o, "result"), "vfs"), 0);
+	CU_ASSERT_PTR_NOT_NULL(list);
+	CU_ASSERT_PTR_NULL(get(list, "wait_bound_ns"));
+	json_object_put(o);
+	/* A VM takes a VF, and gives it back: its vGPU type stays. */
+	hook(&one, "prepare", CLAIM("<v:vf name='a'/>") "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].state, LEASE_RESERVED);
+	hook(&one, "release", CLAIM("<v:vf name='a'/>") "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(n_leases() == 0 && nvidia_types[0] == NVIDIA_TYPE);
+	end();
+	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->inits == fake->shutdowns);
+	remove_nvidia_machine();
+}
+
 /* The hook disconnects while its reservation is under way, because libvirt has given the start up:
  * the VF is free again, with its usual parameters. */
 static void hook_leaves(void)
@@ -1230,6 +1296,7 @@ static const struct test tests[] = {
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
 	{"VFs of a GPU of the host can be claimed", guests_hidden},
+	{"a GPU with policies of its own", policies_of_its_own},
 	{"a hook that leaves takes its reservation along", hook_leaves},
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},

@@ -105,6 +105,7 @@ static void adopt(void)
 {
 	struct vgpu_program applied;
 	vgpu_nsec active[GIM_VFS] = {1, 1, 1, 1};
+	char text[32];
 	uint32_t i;
 	int lock;
 
@@ -119,6 +120,10 @@ static void adopt(void)
 		CU_ASSERT_STRING_EQUAL(driver_of(i), "vfio-pci");
 	CU_ASSERT_PTR_NULL(strstr(reactive_trace, "asymmetric_timeslice"));
 	CU_ASSERT_PTR_NULL(strstr(reactive_trace, "sriov_numvfs"));
+	/* The PF stays with its driver. */
+	CU_ASSERT_PTR_NULL(strstr(reactive_trace, PF "/driver"));
+	CU_ASSERT_EQUAL(kernel_read_link(text, sizeof(text), PCI_DEVICES "/" PF "/driver"), 0);
+	CU_ASSERT_STRING_EQUAL(text, "gim");
 	CU_ASSERT_EQUAL(ops->programmed->programmed(gpu, &applied), 0);
 	CU_ASSERT(applied.vfs[2].quantum == 2500 * US && applied.vfs[3].quantum == 4000 * US);
 	CU_ASSERT_EQUAL(ops->programmed->usage(gpu, active, 7), 0);
