@@ -605,6 +605,7 @@ static void a_list_older_than_the_end(void)
 #define UNCLAIMED "<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid>"
 #define A "<v:vf name='a'><v:device gpu='gpu0' vf='1'/>"
 #define HEAVY_A A "<v:sched><v:weight>300</v:weight></v:sched></v:vf>"
+#define HEAVY "<v:vf name='a'><v:sched><v:weight>300</v:weight></v:sched></v:vf>"
 #define HOSTDEV                                                                                    \
 	"<devices><hostdev mode='subsystem' type='pci'><source><address domain='0x0000' "          \
 	"bus='0x04' slot='0x10' function='0x2'/></source><alias name='ua-vgpud-a'/></hostdev>"     \
@@ -749,12 +750,16 @@ static void guests_hidden(void)
 	put_file("qemu\n", "/proc/%s/comm", "4711");
 	put_file("", "/proc/%s/fd/0", "4711");
 	point("/dev/vfio/50", "/proc/4711/fd/9");
-	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='0'/></v:vf>") "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "is used by qemu (pid 4711), which has no lease"));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	hook(&one, "prepare", CLAIM(HEAVY) "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(n_leases(), 1);
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
 	CU_ASSERT(slices_come_to(1, 3));
-	hook(&one, "release", CLAIM(HEAVY_A) "</domain>");
+	hook(&one, "release", CLAIM(HEAVY) "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(n_leases(), 0);
 	CU_ASSERT(slices_come_to(1, 1));
