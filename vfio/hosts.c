@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "vfio/gim_admin.h"
 #include "vfio/kernel.h"
+#include "vfio/nvidia_admin.h"
 #include "vfio/xe_admin.h"
 
 /* Reads quantum (ms) or preemption time-out (us) of a function, 0: the PF. 0 or -errno. */
@@ -190,44 +192,80 @@ static void report_i915(const struct pci_info *pf, doctor_report *report, void *
 
 static void report_nvidia(const struct pci_info *pf, doctor_report *report, void *data)
 {
-	char vf[PCI_ADDRESS_SIZE], finding[128];
-	uint32_t i, vgpus = 0, typed = 0;
-	int64_t type;
+	struct vgpu_error why = {""};
+	struct pci_info found;
+	char finding[128];
+	uint32_t i, typed = 0, type;
 
-	for (i = 0; i < pf->vfs; i++) {
-		if (pci_vf_address(pf->address, i, vf) < 0 ||
-		    kernel_read_number(&type, PCI_DEVICES "/%s/nvidia/current_vgpu_type", vf) < 0)
-			continue;
-		vgpus++;
-		typed += type != 0;
+	if (nvidia_recognise(pf->address, &found, &why) < 0) {
+		report(data, DOCTOR_NOTE, pf->address, "the driver nvidia has no vGPUs here",
+		       why.text);
+		return;
 	}
+	for (i = 0; i < pf->vfs; i++)
+		typed += nvidia_read_type(pf->address, i, &type) == 0 && type != 0;
 	snprintf(finding, sizeof(finding),
 		 "NVIDIA vGPU: %" PRIu32 " of %" PRIu32 " VFs have a vGPU type", typed, pf->vfs);
+	report(data, DOCTOR_NOTE, pf->address, finding,
+	       "unsaved: types and policy are lost when the host restarts; vgpud puts them back "
+	       "(vgpu_type, policy)");
+}
+
+static void report_slices(const struct pci_info *pf, doctor_report *report, void *data)
+{
+	static const char *const modes[] = {
+		[GIM_MODE_UNKNOWN] = "whether VFs without work keep their turns is not known",
+		[GIM_MODE_SOLID] = "turns of VFs without work pass unused",
+		[GIM_MODE_LIQUID] = "VFs without work are passed over",
+		[GIM_MODE_SOFTWARE] = "one slice for all VFs",
+	};
+	uint32_t slices[VGPU_GPU_MAX_VFS] = {0}, least = UINT32_MAX, most = 0, i;
+	uint32_t n = pf->vfs < VGPU_GPU_MAX_VFS ? pf->vfs : VGPU_GPU_MAX_VFS;
+	char finding[192];
+
+	if (gim_read_slices(pf->address, n, slices) < 0)
+		return;
+	for (i = 0; i < n; i++) {
+		least = slices[i] < least ? slices[i] : least;
+		most = slices[i] > most ? slices[i] : most;
+	}
+	snprintf(finding, sizeof(finding), "slices: VFs %" PRIu32 " to %" PRIu32 " us; %s", least,
+		 most, modes[gim_mode()]);
+	report(data, DOCTOR_OK, pf->address, finding, "");
 	report(data, DOCTOR_NOTE, pf->address,
-	       vgpus ? finding : "the driver nvidia has no vGPUs here",
-	       vgpus ? "unsaved: types are lost when the host restarts; have them set at each start"
-		     : "VFs need NVIDIA's licensed host driver, and sriov-manage -e");
+	       "endless: GIM has no preemption time-out, so that a VF may stop late by any time",
+	       "");
 }
 
 static void report_gim(const struct pci_info *pf, doctor_report *report, void *data)
 {
-	char profile[64] = "?", mode[64] = "?", finding[192];
+	struct gim_partitions parts;
+	struct vgpu_error why = {""};
+	struct pci_info found;
+	char finding[128];
+	int r = gim_recognise(pf->address, &found, &why);
 
-	if (kernel_read_text(profile, sizeof(profile),
-			     PCI_DEVICES "/%s/accelerator_partition_profile", pf->address) < 0 ||
-	    kernel_read_text(mode, sizeof(mode), PCI_DEVICES "/%s/memory_partition_mode",
-			     pf->address) < 0)
+	if (r == 0) {
+		report_slices(pf, report, data);
 		return;
+	}
+	if (r != -EOPNOTSUPP || !gim_read_partitions(pf->address, &parts)) {
+		report(data, DOCTOR_NOTE, pf->address, "vgpud cannot schedule it", why.text);
+		return;
+	}
 	snprintf(finding, sizeof(finding),
-		 "divided in space, not in time: partition profile %s, memory mode %s", profile,
-		 mode);
-	report(data, DOCTOR_NOTE, pf->address, finding, "");
+		 "divided in space, not in time: partition profile %s (%" PRIu32
+		 "), memory mode %s",
+		 parts.profile, parts.index, parts.memory);
+	report(data, DOCTOR_NOTE, pf->address, finding,
+	       "each VF has its own part, and there is nothing to slice; profiles are set through "
+	       "accelerator_partition_profile, and must be read back, since GIM accepts any");
 }
 
 static void report_amdgpu(const struct pci_info *pf, doctor_report *report, void *data)
 {
 	report(data, DOCTOR_NOTE, pf->address, "amdgpu makes no VFs",
-	       "AMD's GIM does, for some boards; vgpud has no driver for it");
+	       "AMD's GIM does, for some boards; vgpud's driver for it is device = gim:ADDRESS");
 }
 
 static const struct host_driver drivers[] = {
@@ -236,11 +274,11 @@ static const struct host_driver drivers[] = {
 	 "vgpud has no driver for i915's VFs; where Linux 6.19 or later supports the GPU with xe, "
 	 "boot with i915.force_probe=!ID xe.force_probe=ID",
 	 report_i915},
-	{0x10de, "nvidia",
-	 "vgpud has no driver for NVIDIA vGPU, which schedules its VFs itself; without VFs, "
-	 "softgpu shares the GPU by its engine cuda",
+	{0x10de, NVIDIA_DRIVER,
+	 "the driver of vgpud for its vGPUs is device = nvidia:ADDRESS; without VFs, softgpu "
+	 "shares the GPU by its engine cuda",
 	 report_nvidia},
-	{0x1002, "gim", "vgpud has no driver for GIM, which schedules its VFs itself", report_gim},
+	{0x1002, GIM_DRIVER, "the driver of vgpud for it is device = gim:ADDRESS", report_gim},
 	{0x1002, "amdgpu", NULL, report_amdgpu},
 };
 

@@ -20,6 +20,7 @@
 #define VFS_DEADLINE_MS 30000
 #define BIND_DEADLINE_MS 10000
 #define QUICK_MS 5000
+#define RESET_MS 10000 /* Intel's driver clears a VF's memory for up to 5 s */
 #define PROBES 20
 #define PROBE_PAUSE_NS 50000000
 
@@ -116,6 +117,15 @@ int pci_bind(const char *address, const char *driver, struct vgpu_error *err)
 			      driver, r ? ": " : "; see the kernel's log", r ? strerror(-r) : "");
 }
 
+int pci_unbind(const char *address)
+{
+	int r = kernel_write_text(BIND_DEADLINE_MS, address, PCI_DEVICES "/%s/driver/unbind",
+				  address);
+	int cleared = kernel_write_text(QUICK_MS, "\n", PCI_DEVICES "/%s/driver_override", address);
+
+	return r == -ENOENT ? cleared : r < 0 ? r : cleared;
+}
+
 static int bind_vf(const char *pf, uint32_t n, struct vgpu_error *err)
 {
 	char vf[PCI_ADDRESS_SIZE], driver[64], user[64];
@@ -176,6 +186,13 @@ int pci_set_vfs(const char *pf, uint32_t n, struct vgpu_error *err)
 	if (r < 0 && info.vfs != n)
 		write_number_of_vfs(pf, 0, NULL);
 	return r;
+}
+
+/* A process of its own writes, because this write may wait for a lock that another program's unbind
+ * of the VF holds for ever. */
+int pci_reset_vf(const char *pf, uint32_t n)
+{
+	return kernel_write_text(RESET_MS, "1", PCI_DEVICES "/%s/virtfn%" PRIu32 "/reset", pf, n);
 }
 
 /* Linux before 5.15 has no such list: nothing to do. */

@@ -37,22 +37,15 @@ static struct folder folder_of(uint32_t function)
 
 static int check_driver(const struct pci_info *pf, struct vgpu_error *err)
 {
-	if (pf->vendor != VENDOR_INTEL)
-		return vgpu_error_set(err, -ENODEV,
-				      "%s (%04x:%04x, driver %s) is not an Intel GPU, and stays as "
-				      "it is; vgpuctl doctor lists the GPUs of this host",
-				      pf->address, pf->vendor, pf->device,
-				      pf->driver[0] ? pf->driver : "none");
-	if (pf->pf[0])
-		return vgpu_error_set(err, -EINVAL, "%s is a VF; give its PF, %s", pf->address,
-				      pf->pf);
-	if (strcmp(pf->driver, XE_DRIVER) != 0)
-		return vgpu_error_set(err, -ENODEV,
-				      "%s: has driver %s, not xe, and stays as it is; if xe "
-				      "supports this GPU, boot with i915.force_probe=!%04x "
-				      "xe.force_probe=%04x",
-				      pf->address, pf->driver[0] ? pf->driver : "none", pf->device,
-				      pf->device);
+	char cure[128];
+	int r;
+
+	snprintf(cure, sizeof(cure),
+		 "if xe supports this GPU, boot with i915.force_probe=!%04x xe.force_probe=%04x",
+		 pf->device, pf->device);
+	r = pci_check_owner(pf, VENDOR_INTEL, "an Intel GPU", XE_DRIVER, cure, err);
+	if (r < 0)
+		return r;
 	if (pf->total_vfs == 0)
 		return vgpu_error_set(
 			err, -ENODEV,

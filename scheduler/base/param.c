@@ -56,7 +56,8 @@ int vgpu_param_set(const struct vgpu_param *table, const char *name, const char 
 		if (vgpu_parse_between(value, p->min, p->max, &v) < 0)
 			return vgpu_error_set(err, -EINVAL,
 					      "%s = %s: want %" PRId64 " to %" PRId64 "%s%s", name,
-					      value, p->min, p->max, *p->unit ? " " : "", p->unit);
+					      value, p->min, p->max, p->unit && *p->unit ? " " : "",
+					      p->unit ? p->unit : "");
 		values[i] = v;
 		return 0;
 	}

@@ -519,6 +519,11 @@ static void finish(struct reader *r)
 			complain(r, r->file, 0,
 				 "[gpu %s]: layout = %s: want auto, navi, tonga or soft", g->name,
 				 g->layout);
+		if (g->vgpu_type && strncmp(g->device, "nvidia:", 7) != 0)
+			complain(r, r->file, 0,
+				 "[gpu %s]: vgpu_type is only for device = nvidia:ADDRESS: remove "
+				 "it",
+				 g->name);
 		if (g->lone_slice_ms * 1000 < g->min_slice_us)
 			complain(r, r->file, 0,
 				 "[gpu %s]: lone_slice_ms is shorter than min_slice_us", g->name);
@@ -622,6 +627,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 				.huge_pages = g->huge_pages,
 				.host_node = (int)g->host_node,
 				.interrupts = g->interrupts,
+				.vgpu_type = (uint32_t)g->vgpu_type,
 			},
 		.epoch = (vgpu_nsec)g->epoch_ms * VGPU_MSEC,
 	};

@@ -38,6 +38,7 @@ struct gpu_config {
 	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
 	int64_t on_demand; /* VFs of memory_mib 0 have no memory until a VM claims some */
+	int64_t vgpu_type; /* 0: none */
 	int64_t placement; /* enum vgpu_placement */
 	int64_t host_memory_mib, huge_pages, host_node, epoch_ms;
 	int64_t pinned[VGPU_GPU_MAX_VFS]; /* PINNED_ */

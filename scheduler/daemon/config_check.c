@@ -54,10 +54,9 @@ static bool device_path(const char *device, char *out, size_t size)
 {
 	static const struct {
 		const char *transport, *directory;
-	} places[] = {{"sysfs:", PCI_DEVICES "/"},
-		      {"vfio:", PCI_DEVICES "/"},
-		      {"xe:", PCI_DEVICES "/"},
-		      {"vfio-user:", ""}};
+	} places[] = {{"sysfs:", PCI_DEVICES "/"},  {"vfio:", PCI_DEVICES "/"},
+		      {"xe:", PCI_DEVICES "/"},	    {"gim:", PCI_DEVICES "/"},
+		      {"nvidia:", PCI_DEVICES "/"}, {"vfio-user:", ""}};
 	size_t i, n;
 
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {

@@ -33,12 +33,16 @@ const struct config_key config_keys[] = {
 	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "
 	 "TLS; empty: none"},
 	{GPU, RESTART, "device", TEXT, AT(gpu_config, device), 0, 0, 0, "", NULL,
-	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH or xe:ADDRESS; null:OPTIONS: "
-	 "no GPU, to measure vgpud alone; required"},
+	 "PF to schedule: sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS (Intel, driver "
+	 "xe), gim:ADDRESS (AMD, driver gim) or nvidia:ADDRESS (NVIDIA vGPU); null:OPTIONS: no "
+	 "GPU, to measure vgpud alone; required"},
 	{GPU, RESTART, "layout", TEXT, AT(gpu_config, layout), 0, 0, 0, "auto", NULL,
 	 "GPU-IOV register layout: auto, navi, tonga or soft"},
 	{GPU, RESTART, "vfs", INT, AT(gpu_config, vfs), 1, VGPU_GPU_MAX_VFS, 4, NULL, NULL,
 	 "number of virtual functions to enable"},
+	{GPU, RESTART, "vgpu_type", INT, AT(gpu_config, vgpu_type), 0, 1 << 20, 0, NULL, NULL,
+	 "nvidia:ADDRESS only: number of the vGPU type that VFs without one get at the start, of "
+	 "the VF's nvidia/creatable_vgpu_types; 0: VFs stay as they are"},
 	{GPU, LIVE, "policy", TEXT, AT(gpu_config, policy), 0, 0, 0, "fair", NULL,
 	 "policy that decides which VF runs when: a built-in one, or NAME of policy_dir"},
 	{GPU, LIVE, "pool", TEXT, AT(gpu_config, pool), 0, 0, 0, "", NULL,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "builtin.h"
+#include "engine_declared.h"
 #include "engine_private.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
@@ -29,11 +30,33 @@
 static const char NOT_SET_UP[] =
 	"the device is back, but cannot be set up as before ('vgpuctl gpu show' says why)";
 
+/* By who schedules a GPU. */
+static const struct engine_time *const times[] = {
+	[VGPU_DRIVER_SWITCHED] = &engine_switched,
+	[VGPU_DRIVER_PROGRAMMED] = &engine_governed,
+	[VGPU_DRIVER_DECLARED] = &engine_declared,
+};
+
+/* A GPU with policies of its own gets one when it is opened. */
+static int declare(struct engine *e, struct vgpu_error *err)
+{
+	const char *why = NULL;
+
+	if (e->ops->declared)
+		why = declaration_of(&e->config.begin, e->config.core.max_vfs,
+				     &e->config.driver.declaration);
+	return why ? vgpu_error_set(err, -EOPNOTSUPP, "policy %s: %s", e->config.begin.policy->name,
+				    why)
+		   : 0;
+}
+
 static int open_device(struct engine *e, struct vgpu_error *err)
 {
 	struct epoll_event want = {.events = EPOLLIN};
-	int r;
+	int r = declare(e, err);
 
+	if (r < 0)
+		return r;
 	e->device_speaks = true;
 	r = e->ops->device->open(&e->driver, &e->config.driver, &e->caps, &e->found, engine_sink, e,
 				 err);
@@ -59,8 +82,7 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 	if (epoll_ctl(e->epoll, EPOLL_CTL_ADD, e->driver_fd, &want) < 0) {
 		r = vgpu_error_set(err, -errno, "epoll: %s", strerror(errno));
 	} else {
-		e->time = e->caps.kind == VGPU_DRIVER_PROGRAMMED ? &engine_governed
-								 : &engine_switched;
+		e->time = times[e->caps.kind];
 		e->is_set_up = false;
 		e->slot_used[0] = e->slot_used[1] = false;
 		r = e->time->build(e);
@@ -247,6 +269,7 @@ static void engine_free(struct engine *e)
 	latest_finish(&e->policy);
 	recorder_free(e->recorder);
 	governed_free(e->governed);
+	declared_free(e->declared);
 	free(e);
 }
 

@@ -40,30 +40,17 @@ void governed_free(struct governed *g)
 	free(g);
 }
 
-static void say(struct engine *e, const char *text)
-{
-	if (!text)
-		return;
-	atomic_store(&e->says, text);
-	atomic_fetch_add(&e->n_says, 1);
-	e->told = true;
-}
-
-static void record(struct engine *e, enum vgpu_record_type type, uint32_t vf, uint32_t code,
-		   uint64_t a, uint64_t b)
-{
-	struct vgpu_record r = {.t = vgpu_now(),
-				.type = (uint16_t)type,
-				.code = (uint16_t)code,
-				.vf = vf,
-				.a = a,
-				.b = b};
-
-	trail_add(&e->records, &r);
-	e->told = true;
-}
-
 static int step(struct engine *e, struct vgpu_governor_event event);
+
+/* Counters that a GPU does not have stand still: that is no news. */
+static bool is_news(const struct engine *e, enum vgpu_governor_event_type type)
+{
+	struct vgpu_governor_view view;
+
+	vgpu_governor_view(e->governed->governor, &view);
+	return !e->caps.no_usage || type != VGPU_GOVERNOR_USAGE ||
+	       view.mode == VGPU_GOVERNOR_FAULTY;
+}
 
 /* The settings of all VFs that are in force from now on. */
 static void record_plan(struct engine *e, const struct vgpu_program *applied)
@@ -71,7 +58,8 @@ static void record_plan(struct engine *e, const struct vgpu_program *applied)
 	uint32_t i;
 
 	for (i = 0; i < e->config.core.max_vfs; i++)
-		record(e, VGPU_REC_PLAN, i, 0, applied->vfs[i].quantum, applied->vfs[i].timeout);
+		engine_record(e, VGPU_REC_PLAN, i, 0, applied->vfs[i].quantum,
+			      applied->vfs[i].timeout);
 }
 
 /* What VFs were served in the epoch that has ended. */
@@ -84,7 +72,7 @@ static void record_epoch(struct engine *e)
 	vgpu_governor_view(e->governed->governor, &view);
 	for (i = 0; i < e->config.core.max_vfs; i++) {
 		vgpu_governor_epoch(e->governed->governor, i, &epoch);
-		record(e, VGPU_REC_SERVED, i, epoch.state, epoch.served, view.length);
+		engine_record(e, VGPU_REC_SERVED, i, epoch.state, epoch.served, view.length);
 	}
 }
 
@@ -168,8 +156,9 @@ static int step(struct engine *e, struct vgpu_governor_event event)
 	slot = out.retired ? recorder_slot_of(e->recorder, out.retired) : RECORD_SLOTS;
 	if (slot < RECORD_SLOTS)
 		e->slot_used[slot] = false;
-	say(e, out.says);
-	if (out.closed)
+	if (out.says && is_news(e, event.type))
+		engine_say(e, out.says);
+	if (out.closed && !e->caps.no_usage)
 		record_epoch(e);
 	if (r == 0 && out.read)
 		r = read_counters(e);
@@ -191,6 +180,8 @@ struct vgpu_governor *engine_make_governor(void *memory, const struct vgpu_drive
 	/* Epochs and rotations drift apart, so that a reading is off by up to a turn, which here
 	 * may be longer than the mean one. */
 	config.slack = config.turn + config.turn / 4;
+	if (caps->no_usage)
+		config.still_epochs = 1; /* the static plan, at once */
 	governor = vgpu_governor_init(memory, &config, applied, vgpu_now());
 	if (!governor)
 		*why = "the least quanta of all VFs do not fit into a rotation of 100 ms: "
@@ -225,7 +216,7 @@ static int take_policy(struct engine *e, const struct policy_values *values, voi
 	e->governed->values = *values;
 	e->governed->memory = memory;
 	e->governed->n_readings = 0;
-	record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
 	e->policy_changed = true;
 	return 0;
 }
@@ -235,7 +226,7 @@ static void set_up_driver(struct engine *e, uint32_t vf, bool up)
 	struct governed *g = e->governed;
 
 	g->up = up ? g->up | 1u << vf : g->up & ~(1u << vf);
-	record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+	engine_record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
 }
 
 static int build(struct engine *e)
@@ -268,6 +259,8 @@ static int build(struct engine *e)
 		set_up_driver(e, i, e->found.driver_up[i]);
 	if (r == 0)
 		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	if (r == 0)
+		engine_say(e, e->caps.note);
 	return r;
 }
 
@@ -301,16 +294,16 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		break;
 	case VGPU_EV_HANG:
 		g->hangs[vf]++;
-		record(e, VGPU_REC_HANG, vf, VGPU_PHASE_IDLE, (uint64_t)event->value, 0);
+		engine_record(e, VGPU_REC_HANG, vf, VGPU_PHASE_IDLE, (uint64_t)event->value, 0);
 		break;
 	case VGPU_EV_GUEST_RESET:
 		g->guest_resets[vf]++;
 		break;
 	case VGPU_EV_RESET_DONE:
-		record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
+		engine_record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
 		break;
 	case VGPU_EV_VIOLATION:
-		record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
+		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
 		break;
 	default: /* the firmware sees to it */
 		break;
@@ -365,7 +358,7 @@ static void reset_vf(struct engine *e, struct engine_request *request)
 {
 	uint32_t vf = request->event.vf;
 
-	record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
+	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
 	e->governed->resets[vf]++;
 	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
 	if (request->result < 0)
@@ -458,15 +451,18 @@ static void view_shares(const struct governed *g, struct engine_snapshot *s)
 				.served_ppm = ppm(last->active[vf] - first->active[vf], served)};
 }
 
+/* Nobody knows which VFs have work on a GPU that does not tell what they use. */
 static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_governed_vf_view *from = &s->governed_vfs[i];
 	struct vgpu_vf_view *to = &s->vfs[i];
 
 	vgpu_governor_vf_view(g->governor, i, from);
+	if (s->caps.no_usage)
+		from->bound.max_lag = VGPU_NEVER;
 	*to = (struct vgpu_vf_view){
 		.state = g->up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
-		.has_work = from->state != VGPU_GOVERNED_ASLEEP,
+		.has_work = s->caps.no_usage || from->state != VGPU_GOVERNED_ASLEEP,
 		.admitted = true,
 		.lag_ns = from->owed,
 		.bound = {.max_lag = from->bound.max_lag, .max_wait = from->bound.max_wait},
@@ -490,6 +486,10 @@ static void view(struct engine *e, struct engine_snapshot *s)
 		strncpy(s->warning, warning, sizeof(s->warning) - 1);
 	s->governed = true;
 	vgpu_governor_view(g->governor, &s->governor);
+	s->governor.keep_turns |= e->caps.always_keeps_turns;
+	if (e->caps.no_usage &&
+	    (s->governor.mode == VGPU_GOVERNOR_GOVERNED || s->governor.mode == VGPU_GOVERNOR_STILL))
+		s->governor.mode = VGPU_GOVERNOR_STATIC;
 	s->core = (struct vgpu_core_view){.started = true,
 					  .current = VGPU_NO_VF,
 					  .policy = g->values.policy,

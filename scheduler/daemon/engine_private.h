@@ -18,6 +18,7 @@
 
 struct engine;
 struct governed;
+struct declared;
 
 /* Who decides how the time of a GPU is spent: the core, or the governor. */
 struct engine_time {
@@ -43,7 +44,7 @@ struct engine_time {
 	 * policy waits. */
 	bool (*values)(const struct engine *e, bool to_come, struct policy_values *out);
 };
-extern const struct engine_time engine_switched, engine_governed;
+extern const struct engine_time engine_switched, engine_governed, engine_declared;
 
 struct engine {
 	struct engine_config config;
@@ -56,6 +57,7 @@ struct engine {
 
 	const struct engine_time *time;
 	struct governed *governed; /* engine_governed's; NULL: the GPU was never of that kind */
+	struct declared *declared; /* engine_declared's, likewise */
 	struct vgpu_core *core;
 	struct recorder *recorder;    /* it also owns the memory of the core and its policies */
 	bool is_set_up;		      /* the core has its policy and all its VFs */
@@ -119,6 +121,12 @@ void engine_publish(struct engine *e);
 __attribute__((format(printf, 3, 4))) void engine_refuse(struct engine_request *request, int r,
 							 const char *format, ...);
 void governed_free(struct governed *g);
+void declared_free(struct declared *d);
+/* Says TEXT, a constant, in the log; NULL: nothing. */
+void engine_say(struct engine *e, const char *text);
+/* Adds a record of now. */
+void engine_record(struct engine *e, enum vgpu_record_type type, uint32_t vf, uint32_t code,
+		   uint64_t a, uint64_t b);
 /* Answers one request, unless the core has a deadline so near that the request must wait. */
 void engine_serve(struct engine *e);
 /* Answers a change of partitions that has ended: DATA is the engine. */

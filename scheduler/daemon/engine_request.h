@@ -60,6 +60,8 @@ struct engine_snapshot {
 	bool governed; /* the GPU's firmware schedules; what follows is about that */
 	struct vgpu_governor_view governor;
 	struct vgpu_governed_vf_view governed_vfs[VGPU_GPU_MAX_VFS];
+	bool declared; /* the GPU has policies of its own; what follows is about that */
+	struct vgpu_observation observed;
 	vgpu_nsec span; /* that SHARES are about */
 	struct engine_share shares[VGPU_GPU_MAX_VFS];
 	struct histogram lateness;   /* from IDLE's planned instant until it was issued */

@@ -39,6 +39,7 @@
  *   engine.c           the thread of an engine
  *   engine_switched.c  the time of a GPU by the core
  *   engine_governed.c  the time of a GPU by the governor
+ *   engine_declared.c  the time of a GPU by its vendor's scheduler
  *   engine_serve.c     answers the control thread's requests
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine

@@ -45,7 +45,7 @@ static void put_governed_vf(json *o, const struct engine_snapshot *s, uint32_t i
 	const struct vgpu_governed_vf_view *vf = &s->governed_vfs[i];
 	const struct engine_share *share = &s->shares[i];
 
-	put_text(o, "work", governed_states[vf->state]);
+	put_text(o, "work", s->caps.no_usage ? "unknown" : governed_states[vf->state]);
 	put_int(o, "quantum_ns", vf->quantum);
 	put_int(o, "timeout_ns", vf->timeout);
 	put_int(o, "late_ns", vf->late);
@@ -189,6 +189,33 @@ static void put_governor(json *o, const struct vgpu_governor_view *g)
 	put_int(o, "unread_ns", g->unread);
 }
 
+/* What the GPU's own scheduler does. */
+static void put_declared(json *o, const struct vgpu_observation *seen)
+{
+	json *d = json_object_new_object(), *lists = json_object_new_array(), *list;
+	uint32_t i;
+
+	if (seen->policy)
+		put_text(d, "policy", seen->policy);
+	put_int(d, "slice_ns", seen->slice);
+	put_bool(d, "waits", seen->waits);
+	if (seen->trouble)
+		put_text(d, "trouble", seen->trouble);
+	put_int(d, "vgpus", seen->running);
+	put_int(d, "unassigned", seen->unassigned);
+	for (i = 0; i < seen->n_runlists; i++) {
+		list = json_object_new_object();
+		put_int(list, "id", seen->runlists[i].id);
+		put_int(list, "weight", seen->runlists[i].weight);
+		put_int(list, "turns", seen->runlists[i].turns);
+		put_int(list, "run_ns", seen->runlists[i].run);
+		put_int(list, "preempt_ns", seen->runlists[i].preemption);
+		json_object_array_add(lists, list);
+	}
+	json_object_object_add(d, "runlists", lists);
+	json_object_object_add(o, "declared", d);
+}
+
 static json *gpu_json(struct call *call)
 {
 	const struct engine_snapshot *s = &call->snapshot;
@@ -223,7 +250,9 @@ static json *gpu_json(struct call *call)
 		put_text(o, "evicted_policy", s->core.faulty);
 		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
 	}
-	put_text(o, "scheduler", s->governed ? "firmware" : "vgpud");
+	put_text(o, "scheduler", s->governed ? "firmware" : s->declared ? "driver" : "vgpud");
+	if (s->declared)
+		put_declared(o, &s->observed);
 	if (s->governed)
 		put_governor(o, &s->governor);
 	put_text(o, "phase", vgpu_phase_names[s->core.phase]);

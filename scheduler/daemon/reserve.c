@@ -106,6 +106,20 @@ static bool better(uint64_t a, uint64_t b, uint64_t least)
 	return (a >= least) != (b >= least) ? a >= least : a < b;
 }
 
+/* Whether a process that vgpud knows nothing of uses a VF. GPUs with guests that speak to vgpud say
+ * so themselves. */
+static bool is_used_otherwise(const struct call *call, uint32_t vf, struct vgpu_error *why)
+{
+	char address[PCI_ADDRESS_SIZE], user[64];
+
+	if (!call->snapshot.caps.hides_guests || !vm_vf_address(call->gpu, vf, address) ||
+	    !pci_user(address, user, sizeof(user)))
+		return false;
+	vgpu_error_set(why, -EBUSY, "VF %u of %s (%s) is used by %s, which has no lease", vf,
+		       call->gpu->config->name, address, user);
+	return true;
+}
+
 /* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
  * yet. Returns -1 with the reason in WHY if there is none. */
 static int32_t choose(struct call *call, struct vgpu_error *why)
@@ -134,7 +148,11 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 		if (best < 0 || better(vfs[i].size, vfs[best].size, least ? least : 1))
 			best = (int32_t)i;
 	}
-	if (best >= 0 && least == 0 && vfs[best].size == 0) {
+	if (best >= 0 && is_used_otherwise(call, (uint32_t)best, why)) {
+		job->tried |= 1u << best;
+		return choose(call, why);
+	}
+	if (best >= 0 && least == 0 && vfs[best].size == 0 && call->snapshot.caps.memory) {
 		vgpu_error_set(why, -EINVAL,
 			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
 			       "or a <profile> with memory_mib",

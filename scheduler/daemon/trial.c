@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "builtin.h"
+#include "engine_declared.h"
 #include "engine_governed.h"
 #include "vgpu/clock.h"
 #include "vgpu/record.h"
@@ -124,7 +125,8 @@ static int ask_core(struct question *q, struct vgpu_error *err)
 }
 
 /* What holds once the GPU does what the nominal plan says. */
-static void note_governor(struct vgpu_governor *g, const struct question *q, void *memory)
+static void note_governor(struct vgpu_governor *g, const struct question *q,
+			  const struct vgpu_driver_caps *caps, void *memory)
 {
 	struct vgpu_governor_output out;
 	struct vgpu_program plan;
@@ -145,6 +147,8 @@ static void note_governor(struct vgpu_governor *g, const struct question *q, voi
 				   &out);
 	for (i = 0; i < (uint32_t)q->gpu->vfs; i++, p++) {
 		vgpu_governor_vf_view(g, i, &view);
+		if (caps->no_usage)
+			view.bound.max_lag = VGPU_NEVER;
 		*p = (struct trial_promise){.bound = {.max_lag = view.bound.max_lag,
 						      .max_wait = view.bound.max_wait},
 					    .least_ppm = view.bound.least_ppm,
@@ -186,12 +190,27 @@ static int ask_governor(const struct question *q, const struct vgpu_driver_caps 
 		vgpu_error_set(err, r, "policy %s: %s", policy->name,
 			       out.why ? out.why : "refused, without a reason");
 	else if (q->out)
-		note_governor(governor, q, memory);
+		note_governor(governor, q, caps, memory);
 	if (r == 0 && policy->detach)
 		policy->detach(memory, VGPU_DETACH_REPLACED, ONLY_ASKED);
 	free(state);
 	free(memory);
 	return r;
+}
+
+static int ask_declared(const struct question *q, struct vgpu_error *err)
+{
+	struct vgpu_declaration unused;
+	const char *why = declaration_of(q->values, (uint32_t)q->gpu->vfs, &unused);
+	uint32_t i;
+
+	/* Nothing is promised, not even a share. */
+	for (i = 0; i < (uint32_t)q->gpu->vfs && !why && q->out; i++)
+		q->out[i] = (struct trial_promise){.denominator = 1,
+						   .bound = {.max_lag = VGPU_NEVER,
+							     .max_wait = VGPU_NEVER}};
+	return why ? vgpu_error_set(err, -EOPNOTSUPP, "policy %s: %s", q->values->policy->name, why)
+		   : 0;
 }
 
 static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct vgpu_error *err)
@@ -204,6 +223,8 @@ static int ask(struct question *q, const struct vgpu_driver_caps *caps, struct v
 	if (policy->memory((uint32_t)q->gpu->vfs) > RECORD_SLOT_SIZE)
 		return vgpu_error_set(err, -E2BIG, "policy %s: it needs more than %u KiB of memory",
 				      policy->name, RECORD_SLOT_SIZE >> 10);
+	if (caps && caps->kind == VGPU_DRIVER_DECLARED)
+		return ask_declared(q, err);
 	if (caps && caps->kind == VGPU_DRIVER_PROGRAMMED)
 		return ask_governor(q, caps, err);
 	r = ask_core(q, err);

@@ -4,9 +4,15 @@
 
 #include "vgpu/driver.h"
 
-const struct vgpu_driver_ops *const vgpu_drivers[] = {&vgpu_gpuiov_driver, &vgpu_xe_driver,
-						      &vgpu_null_driver, &vgpu_null_firmware_driver,
-						      NULL};
+const struct vgpu_driver_ops *const vgpu_drivers[] = {
+	&vgpu_gpuiov_driver,
+	&vgpu_xe_driver,
+	&vgpu_gim_driver,
+	&vgpu_nvidia_driver,
+	&vgpu_null_driver,
+	&vgpu_null_firmware_driver,
+	NULL,
+};
 
 const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_error *err)
 {
@@ -25,7 +31,7 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 		vgpu_error_set(
 			err, -EINVAL,
 			"%s: not a device; want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, "
-			"xe:ADDRESS or null:OPTIONS",
+			"xe:ADDRESS, gim:ADDRESS, nvidia:ADDRESS or null:OPTIONS",
 			device);
 	return NULL;
 }

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static char root[64], paths[64][200];
-unsigned calls, fail_at, questions;
+_Atomic unsigned calls, fail_at, questions;
 int fail_with;
 bool vfs_stick, nobody_probes;
 
@@ -21,8 +21,8 @@ static bool fails(void)
 
 const char *inside(const char *path)
 {
-	static char full[2][400];
-	static unsigned n;
+	static _Thread_local char full[2][400];
+	static _Thread_local unsigned n;
 
 	n++;
 	snprintf(full[n % 2], sizeof(full[0]), "%s%s", root, path);

@@ -14,9 +14,9 @@
 #define PF "0000:03:00.0"
 
 /* Number of files opened, links read and folders listed so far. */
-extern unsigned questions;
+extern _Atomic unsigned questions;
 /* Number of kernel calls so far; the number of the call that fails (0: none), and its error. */
-extern unsigned calls, fail_at;
+extern _Atomic unsigned calls, fail_at;
 extern int fail_with;
 /* If set: writing 0 to sriov_numvfs removes no VFs; writing drivers_probe binds no driver. */
 extern bool vfs_stick, nobody_probes;
@@ -26,7 +26,7 @@ extern bool vfs_stick, nobody_probes;
 void make_machine(void);
 void remove_machine(void);
 
-/* The real place of a path of the machine. Valid until the next call but one. */
+/* The real place of a path of the machine. Valid until the thread's next call but one. */
 const char *inside(const char *path);
 /* Writes a file with this text; makes its folders as needed. */
 void put_file(const char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

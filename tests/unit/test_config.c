@@ -78,6 +78,7 @@ static void mistakes(void)
 	} cases[] = {
 		{"[gpu a]\nvfs = 2\n", "device is missing"},
 		{GPU "vfs = 99\n", ":3: vfs = 99: want 1 to 31"},
+		{GPU "vgpu_type = 7\n", "vgpu_type is only for device = nvidia:ADDRESS"},
 		{GPU "vfs = 2x\n", ":3: vfs = 2x: want 1 to 31"},
 		{GPU "policy = best\n",
 		 "want one of: fair, qos, strict, equal, deadline, prio, wdrr, best-effort"},
@@ -220,7 +221,8 @@ static void tried_as_its_kind(void)
 							 .quantum = {VGPU_MSEC, VGPU_SEC,
 								     VGPU_MSEC},
 							 .timeout = {VGPU_USEC, VGPU_SEC,
-								     VGPU_USEC}};
+								     VGPU_USEC}},
+					     driver = {.kind = VGPU_DRIVER_DECLARED};
 	struct vgpu_policy_ops picky = *vgpu_builtin_policy("equal");
 	struct policy_values values;
 	struct vgpu_error err = {""};
@@ -235,6 +237,8 @@ static void tried_as_its_kind(void)
 	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
 	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), -EOPNOTSUPP);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: latency_slice_us: firmware gives"));
+	CU_ASSERT_EQUAL(trial(g, &driver, &values, &vf, &err), -EOPNOTSUPP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "policy fair: this GPU has policies of its own"));
 	picky.attach = attach_picky;
 	picky.admit = admit_picky;
 	values.policy = &picky;
@@ -244,6 +248,9 @@ static void tried_as_its_kind(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a world switch takes time"));
 	CU_ASSERT_EQUAL(trial(g, &firmware, &values, &vf, &err), 0);
 	CU_ASSERT_EQUAL(trial(g, NULL, &values, &vf, &err), 0);
+	values.policy = vgpu_builtin_policy("equal");
+	vgpu_param_defaults(values.policy->params, values.params);
+	CU_ASSERT_EQUAL(trial(g, &driver, &values, &vf, &err), 0);
 }
 
 /* A trial tells what the policy would promise: a longer world switch lengthens waits, and a

@@ -5,6 +5,7 @@
  * comes. The test plays the clients, and turns the control thread's event loop between their
  * actions.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <json-c/json.h>
 #include <poll.h>
@@ -23,6 +24,9 @@
 #include "log.h"
 #include "machine.h"
 #include "plugin.h"
+#include "fake_nvml.h"
+#include "gim_kernel.h"
+#include "nvidia_kernel.h"
 #include "quick_gpu.h"
 #include "suite.h"
 #include "vm.h"
@@ -146,28 +150,34 @@ static bool comes_to_say(struct peer *p, const char *request, const char *key, c
 	return is;
 }
 
-static void begin(const char *policy)
+static void begin_with(struct gpu_config *gpu, const struct engine_config *engine_config)
 {
-	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
-	struct engine_config engine_config;
 	struct engine *engine;
 	struct vgpu_error err = {""};
 
-	quick_reset();
 	snprintf(config.socket, sizeof(config.socket), "%s/control", dir);
 	snprintf(config.hook_socket, sizeof(config.hook_socket), "%s/hook", dir);
 	snprintf(config.leases, sizeof(config.leases), "%s/leases", dir);
 	snprintf(config.live, sizeof(config.live), "%s/live", dir);
 	config.lease_s = 60;
-	gpu.ops = vgpu_builtin_policy(policy);
-	quick_config(&engine_config, gpu.ops);
-	memcpy(gpu.params, engine_config.begin.params, sizeof(gpu.params));
-	memcpy(gpu.vf_params, engine_config.begin.vf_params, sizeof(gpu.vf_params));
+	memcpy(gpu->params, engine_config->begin.params, sizeof(gpu->params));
+	memcpy(gpu->vf_params, engine_config->begin.vf_params, sizeof(gpu->vf_params));
 	CU_ASSERT_EQUAL_FATAL(control_start(&control, &config, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(engine_start(&engine, &engine_config, &err), 0);
-	CU_ASSERT_EQUAL_FATAL(control_add(&control, &gpu, engine), 0);
+	CU_ASSERT_EQUAL_FATAL(engine_start(&engine, engine_config, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(control_add(&control, gpu, engine), 0);
 	join(&one, config.socket);
 	join(&other, config.socket);
+}
+
+static void begin(const char *policy)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
+	struct engine_config engine_config;
+
+	quick_reset();
+	gpu.ops = vgpu_builtin_policy(policy);
+	quick_config(&engine_config, gpu.ops);
+	begin_with(&gpu, &engine_config);
 }
 
 static void end(void)
@@ -595,6 +605,7 @@ static void a_list_older_than_the_end(void)
 #define UNCLAIMED "<domain type='kvm'><name>vm1</name><uuid>" VM_UUID "</uuid>"
 #define A "<v:vf name='a'><v:device gpu='gpu0' vf='1'/>"
 #define HEAVY_A A "<v:sched><v:weight>300</v:weight></v:sched></v:vf>"
+#define HEAVY "<v:vf name='a'><v:sched><v:weight>300</v:weight></v:sched></v:vf>"
 #define HOSTDEV                                                                                    \
 	"<devices><hostdev mode='subsystem' type='pci'><source><address domain='0x0000' "          \
 	"bus='0x04' slot='0x10' function='0x2'/></source><alias name='ua-vgpud-a'/></hostdev>"     \
@@ -695,6 +706,129 @@ static void too_little_memory(void)
 	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
 	CU_ASSERT_EQUAL(weight(1), 300);
 	end();
+}
+
+/* Begins with a GPU that a driver of the host has. */
+static void begin_gim(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "gim:" PF, .vfs = GIM_VFS};
+	struct engine_config engine_config;
+	uint32_t i;
+
+	gpu.ops = vgpu_builtin_policy("fair");
+	vgpu_param_defaults(gpu.ops->params, gpu.params);
+	for (i = 0; i < GIM_VFS; i++)
+		vgpu_param_defaults(gpu.ops->vf_params, gpu.vf_params[i]);
+	config_to_engine(&gpu, &engine_config);
+	engine_config.driver.layout = NULL;
+	engine_config.realtime = false;
+	begin_with(&gpu, &engine_config);
+}
+
+/* Waits until the first VF's slice is N times that of the last. */
+static bool slices_come_to(uint32_t vf, uint32_t n)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	bool is = false;
+
+	while (!is && vgpu_now() < until) {
+		turn();
+		reactive_lock();
+		is = gim_slices[vf] == n * gim_slices[GIM_VFS - 1];
+		reactive_unlock();
+	}
+	return is;
+}
+
+/* A GPU that a driver of the host has hides its guests and its memory. Its VFs can be claimed all
+ * the same, but not one that a process without a lease uses. */
+static void guests_hidden(void)
+{
+	make_gim_machine();
+	begin_gim();
+	/* VF 0 is in use by a process that vgpud knows nothing of. */
+	put_file("qemu\n", "/proc/%s/comm", "4711");
+	put_file("", "/proc/%s/fd/0", "4711");
+	point("/dev/vfio/50", "/proc/4711/fd/9");
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='0'/></v:vf>") "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "is used by qemu (pid 4711), which has no lease"));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	hook(&one, "prepare", CLAIM(HEAVY) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
+	CU_ASSERT(slices_come_to(1, 3));
+	hook(&one, "release", CLAIM(HEAVY) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	CU_ASSERT(slices_come_to(1, 1));
+	CU_ASSERT(gim_resets[1] == 1 && gim_resets[0] == 0);
+	end();
+	remove_gim_machine();
+}
+
+/* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
+static void policies_of_its_own(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0",
+					.device = "nvidia:" PF,
+					.vfs = NVIDIA_VFS,
+					.vgpu_type = NVIDIA_TYPE};
+	struct fake_nvml *fake = dlsym(dlopen("libnvidia-ml.so.1", RTLD_NOW), "fake_nvml");
+	struct engine_config engine_config;
+	struct json_object *o, *list;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(fake);
+	strcpy(fake->gpu, PF);
+	fake->caps = (struct nvml_caps){.policies = {1, 2, 3},
+					.has_arr = 1,
+					.min_frequency = 63,
+					.max_frequency = 960};
+	fake->policy = NVML_BEST_EFFORT;
+	fake->arr = NVML_ARR_ON;
+	fake->n_log = 1;
+	fake->entries[0] = (struct nvml_entry2){5, 700, 700, 3, 2000, 50, 9};
+	make_nvidia_machine();
+	gpu.ops = vgpu_builtin_policy("equal");
+	vgpu_param_defaults(gpu.ops->params, gpu.params);
+	config_to_engine(&gpu, &engine_config);
+	engine_config.driver.layout = NULL;
+	engine_config.realtime = false;
+	begin_with(&gpu, &engine_config);
+	say(&one, "{\"method\":\"gpu.show\"}\n");
+	o = hear(&one);
+	CU_ASSERT_STRING_EQUAL(text_at(o, "result", "scheduler"), "driver");
+	list = get(get(o, "result"), "declared");
+	CU_ASSERT_STRING_EQUAL(json_object_get_string(get(list, "policy")), "equal");
+	CU_ASSERT_EQUAL(json_object_get_int64(get(list, "slice_ns")), 2000000);
+	CU_ASSERT(!json_object_get_boolean(get(list, "waits")) && !get(list, "trouble"));
+	list = json_object_array_get_idx(get(list, "runlists"), 0);
+	CU_ASSERT(json_object_get_int(get(list, "id")) == 3 &&
+		  json_object_get_int(get(list, "run_ns")) == 700 &&
+		  json_object_get_int(get(list, "preempt_ns")) == 50 &&
+		  json_object_get_int(get(list, "weight")) == 9);
+	json_object_put(o);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(refused(&one, "EOPNOTSUPP", "choose strict (fixed share)"));
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"policy.explain\",\"args\":{\"policy\":\"equal\"}}\n");
+	o = hear(&one);
+	list = json_object_array_get_idx(get(get(o, "result"), "vfs"), 0);
+	CU_ASSERT_PTR_NOT_NULL(list);
+	CU_ASSERT_PTR_NULL(get(list, "wait_bound_ns"));
+	json_object_put(o);
+	/* A VM takes a VF, and gives it back: its vGPU type stays. */
+	hook(&one, "prepare", CLAIM("<v:vf name='a'/>") "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[0].state, LEASE_RESERVED);
+	hook(&one, "release", CLAIM("<v:vf name='a'/>") "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(n_leases() == 0 && nvidia_types[0] == NVIDIA_TYPE);
+	end();
+	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->inits == fake->shutdowns);
+	remove_nvidia_machine();
 }
 
 /* The hook disconnects while its reservation is under way, because libvirt has given the start up:
@@ -1166,6 +1300,8 @@ static const struct test tests[] = {
 	{"leases keep parameters across policies", leases_remember},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
+	{"VFs of a GPU of the host can be claimed", guests_hidden},
+	{"a GPU with policies of its own", policies_of_its_own},
 	{"a hook that leaves takes its reservation along", hook_leaves},
 	{"reservations end after lease_s", reservations_expire},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},

@@ -26,17 +26,18 @@ static void tables(void)
 		CU_ASSERT_PTR_NOT_NULL((*d)->name);
 		CU_ASSERT(f && f->probe && f->open && f->close && f->fd && f->deadline &&
 			  f->dispatch && f->reset);
-		CU_ASSERT((*d)->switched || (*d)->programmed);
+		CU_ASSERT((*d)->switched || (*d)->programmed || (*d)->declared);
 		CU_ASSERT(!(*d)->switched || ((*d)->switched->commands && (*d)->switched->gates &&
 					      (*d)->switched->notice));
 		CU_ASSERT(!(*d)->programmed ||
 			  ((*d)->programmed->program && (*d)->programmed->programmed &&
 			   (*d)->programmed->usage && (*d)->programmed->stop));
+		CU_ASSERT(!(*d)->declared || ((*d)->declared->declare && (*d)->declared->observe));
 		CU_ASSERT(!(*d)->memory ||
 			  ((*d)->memory->place && (*d)->memory->clear && (*d)->memory->copy &&
 			   (*d)->memory->busy && (*d)->memory->read));
 	}
-	CU_ASSERT_EQUAL(n, 4);
+	CU_ASSERT_EQUAL(n, 6);
 }
 
 static void names(void)
@@ -57,7 +58,8 @@ static void names(void)
 		 ""},
 		{"null-firmware:hang=1", NULL, "device null-firmware: hang: no such parameter"},
 		{"null", NULL,
-		 "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS or null:OPTIONS"},
+		 "want sysfs:ADDRESS, vfio:ADDRESS, vfio-user:PATH, xe:ADDRESS, gim:ADDRESS, "
+		 "nvidia:ADDRESS or null:OPTIONS"},
 		{"sysfs:03:00.0", NULL, "not a PCI address"},
 		{"sysfs:0000:77:00.0", NULL, "no such PCI function"},
 		/* A GPU that no driver of vgpud knows keeps its host driver. */
@@ -65,6 +67,10 @@ static void names(void)
 		{"vfio:" PF ",token-file=/x", NULL, "it is left as it is"},
 		{"xe:" PF, NULL, "is not an Intel GPU, and stays as it is"},
 		{"xe:03:00.0", NULL, "not a PCI address"},
+		{"gim:" PF, NULL, "is not an AMD GPU, and stays as it is"},
+		{"gim:03:00.0", NULL, "not a PCI address"},
+		{"nvidia:" PF, NULL, "is not an NVIDIA GPU, and stays as it is"},
+		{"nvidia:", NULL, "not a PCI address"},
 	};
 	const struct vgpu_driver_ops *d;
 	char text[32];

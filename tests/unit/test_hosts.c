@@ -111,17 +111,30 @@ static void others(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "endless: quantum or time-out is 0 for VF 0"));
 	host("0x10de\n", "nvidia");
 	CU_ASSERT(doctor_says("the driver nvidia has no vGPUs here"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "vgpud needs NVIDIA vGPU software 17 or later"));
 	put_file("1145\n", PCI_DEVICES "/%s/virtfn0/nvidia/current_vgpu_type", PF);
-	CU_ASSERT(doctor_says("NVIDIA vGPU: 1 of 1 VFs have a vGPU type; unsaved: types are lost"));
+	CU_ASSERT(doctor_says("NVIDIA vGPU: 1 of 1 VFs have a vGPU type; unsaved: types and"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "device = nvidia:ADDRESS"));
 	/* Where the host's driver wants its VFs is its own business. */
 	point("../../drivers/nvidia", PCI_DEVICES "/" PF "/virtfn0/driver");
 	CU_ASSERT(doctor_says("VF 0 of " PF ", driver nvidia"));
 	CU_ASSERT_PTR_NULL(strstr(text, "vgpud binds it"));
 	host("0x1002\n", "gim");
-	CU_ASSERT(doctor_says("vgpud has no driver for GIM"));
-	put_file("1\n", PCI_DEVICES "/%s/accelerator_partition_profile", PF);
-	put_file("NPS4\n", PCI_DEVICES "/%s/memory_partition_mode", PF);
-	CU_ASSERT(doctor_says("partition profile 1, memory mode NPS4"));
+	CU_ASSERT(doctor_says("device = gim:ADDRESS"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "vgpud cannot schedule it; " PF ": there is no /sys"));
+	put_file("VF0\t Active\t timeslice = 4000 us\n",
+		 "/sys/kernel/debug/gim/%s/asymmetric_timeslice", PF);
+	put_file("2\n", "/sys/module/gim/parameters/%s", "sch_policy");
+	CU_ASSERT(doctor_says("slices: VFs 4000 to 4000 us; VFs without work are passed over"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "endless: GIM has no preemption time-out"));
+	put_file("Asics not support asymmetric time slice setting!\n",
+		 "/sys/kernel/debug/gim/%s/asymmetric_timeslice", PF);
+	CU_ASSERT(doctor_says("vgpud cannot schedule it; " PF ": GIM cannot set the slices"));
+	put_file("profile_index       profile_type\n1                   CPX \n",
+		 PCI_DEVICES "/%s/accelerator_partition_profile", PF);
+	put_file("memory_partition_mode: NPS4\nnuma_count: 4\n",
+		 PCI_DEVICES "/%s/memory_partition_mode", PF);
+	CU_ASSERT(doctor_says("partition profile CPX (1), memory mode NPS4"));
 	host("0x1002\n", "amdgpu");
 	CU_ASSERT(doctor_says("amdgpu makes no VFs; AMD's GIM does"));
 	remove_machine();

@@ -132,7 +132,7 @@ static void set_up(void)
 	for (i = 0; i < VFS; i++)
 		config.sizes[i] = (2048 + i) * XE_MIB + 1;
 	CU_ASSERT_EQUAL_FATAL(try_open(&config), 0);
-	CU_ASSERT(!found.adopted && found.driver_up[VFS - 1] && caps.max_vfs == XE_VFS);
+	CU_ASSERT(!found.adopted && !found.driver_up[VFS - 1] && caps.max_vfs == XE_VFS);
 	CU_ASSERT(before("vf3/profile/vram_quota", "pf/profile/exec_quantum_ms"));
 	CU_ASSERT(before("vf3/profile/preempt_timeout_us", "sriov_numvfs"));
 	CU_ASSERT(before("sriov_drivers_autoprobe=0", "sriov_numvfs"));

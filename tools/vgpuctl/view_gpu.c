@@ -91,6 +91,35 @@ static void governor(struct json_object *o)
 	line("plans", text);
 }
 
+/* What the scheduler of the GPU's own driver does. */
+static void declared(struct json_object *o)
+{
+	struct json_object *d = get(o, "declared"), *lists = get(d, "runlists"), *list;
+	char text[256];
+	size_t i;
+
+	snprintf(text, sizeof(text), "the GPU's driver, policy %s%s",
+		 get(d, "policy") ? get_text(d, "policy") : "unknown",
+		 get(d, "trouble")	? "; vgpud's cannot be set"
+		 : get_bool(d, "waits") ? "; vgpud's waits until no vGPU exists"
+					: "");
+	line("scheduler", text);
+	if (get(d, "trouble"))
+		line("why", get_text(d, "trouble"));
+	snprintf(text, sizeof(text), "%" PRId64 " exist, %" PRId64 " of them of no VF known here",
+		 get_int(d, "vgpus"), get_int(d, "unassigned"));
+	line("vGPUs", text);
+	for (i = 0; i < count(lists); i++) {
+		list = at(lists, i);
+		snprintf(text, sizeof(text),
+			 "%" PRId64 ": %" PRId64 " turns seen, ran %.3f s, stopping took %.3f s",
+			 get_int(list, "id"), get_int(list, "turns"),
+			 (double)get_int(list, "run_ns") / 1e9,
+			 (double)get_int(list, "preempt_ns") / 1e9);
+		line("runlist", text);
+	}
+}
+
 static void world_switches(struct json_object *o)
 {
 	char text[160];
@@ -134,6 +163,8 @@ void view_gpu_show(struct json_object *o)
 	}
 	if (get(o, "governor"))
 		governor(o);
+	else if (get(o, "declared"))
+		declared(o);
 	else
 		world_switches(o);
 	preemption(o);

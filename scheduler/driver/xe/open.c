@@ -7,15 +7,11 @@
  * anything fails, the GPU is as it was found.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "vfio/kernel.h"
-#include "vgpu/descriptor.h"
 #include "xe.h"
 
 #define PREFIX "xe:"
@@ -46,35 +42,13 @@ struct setup {
 	int64_t autoprobe;
 };
 
-static int check_config(const struct setup *s, struct vgpu_error *err)
+static int check_sizes(const struct setup *s, struct vgpu_error *err)
 {
 	const struct vgpu_driver_config *c = s->config;
 	uint32_t sized = 0, i;
 
-	if (c->n_vfs > s->pf.total_vfs || c->n_vfs > VGPU_GPU_MAX_VFS)
-		return vgpu_error_set(err, -EINVAL, "vfs = %" PRIu32 ": %s has at most %" PRIu32,
-				      c->n_vfs, s->pf.address,
-				      s->pf.total_vfs < VGPU_GPU_MAX_VFS ? s->pf.total_vfs
-									 : VGPU_GPU_MAX_VFS);
-	if (c->layout)
-		return vgpu_error_set(err, -EINVAL,
-				      "layout = %s: %s is not a GPU-IOV GPU; remove layout",
-				      c->layout, s->pf.address);
-	if (c->host)
-		return vgpu_error_set(
-			err, -EINVAL,
-			"host_memory_mib: VFs of %s cannot be swapped to host memory; "
-			"remove it",
-			s->pf.address);
-	for (i = 0; i < c->n_vfs; i++) {
-		if (c->sizes[i] == VGPU_SIZE_NONE)
-			return vgpu_error_set(err, -EINVAL,
-					      "partition = demand: the memory of a VF of %s cannot "
-					      "change while VMs run; use partition = equal, or "
-					      "memory_mib",
-					      s->pf.address);
+	for (i = 0; i < c->n_vfs; i++)
 		sized += c->sizes[i] != 0;
-	}
 	if (sized && sized < c->n_vfs)
 		return vgpu_error_set(err, -EINVAL,
 				      "memory_mib: set for %" PRIu32 " of %" PRIu32
@@ -109,24 +83,6 @@ static int find(struct setup *s, struct vgpu_error *err)
 		return vgpu_error_set(err, r, "%s: cannot read its settings (sriov_admin): %s", pf,
 				      strerror(-r));
 	return s->memory ? xe_read_all_memory(pf, s->config->n_vfs, s->found_memory, err) : 0;
-}
-
-/* A program of the host may use a VF that has a driver of the host. */
-static int check_vfs(const struct setup *s, struct vgpu_error *err)
-{
-	char address[PCI_ADDRESS_SIZE];
-	struct pci_info vf;
-	uint32_t i;
-
-	for (i = 0; i < s->pf.vfs; i++)
-		if (pci_vf_address(s->pf.address, i, address) == 0 &&
-		    pci_describe(address, &vf, NULL) == 0 && vf.driver[0] &&
-		    !strstr(vf.driver, "vfio"))
-			return vgpu_error_set(err, -EBUSY,
-					      "%s: VF %" PRIu32 " (%s) has driver %s, so that "
-					      "programs of this host may use it; unbind it first",
-					      s->pf.address, i, address, vf.driver);
-	return 0;
 }
 
 static int set_memory(struct setup *s, struct vgpu_error *err)
@@ -188,7 +144,7 @@ static int clear(const struct setup *s, struct vgpu_error *err)
 
 	for (i = 0; i < s->config->n_vfs && r == 0 && s->memory; i++)
 		if (s->fresh || s->resized >> i & 1)
-			r = xe_reset_vf(s->pf.address, i);
+			r = pci_reset_vf(s->pf.address, i);
 	return r < 0 ? vgpu_error_set(err, r,
 				      "%s: cannot reset VF %" PRIu32 ", which clears its memory: "
 				      "%s",
@@ -237,29 +193,14 @@ static void put_back(const struct setup *s)
 	}
 	for (i = 0; i < s->pf.vfs && s->memory; i++)
 		if (s->fresh || s->resized >> i & 1)
-			xe_reset_vf(pf, i);
-}
-
-static int lock(struct setup *s, int *fd, struct vgpu_error *err)
-{
-	char path[96];
-
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", s->pf.address);
-	*fd = vfio_kernel->open(path, O_RDONLY);
-	if (*fd < 0)
-		return vgpu_error_set(err, *fd, "%s: cannot open %s: %s", s->pf.address, path,
-				      strerror(-*fd));
-	if (flock(*fd, LOCK_EX | LOCK_NB) < 0)
-		return vgpu_error_set(err, -EBUSY, "%s: another program holds this device",
-				      s->pf.address);
-	return 0;
+			pci_reset_vf(pf, i);
 }
 
 static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		     struct vgpu_driver_found *found)
 {
-	uint32_t i;
-
+	/* There is no memory to partition: sizes are set here and by the kernel, and nowhere else.
+	 * Nobody tells whose guest's driver is up. */
 	*found = (struct vgpu_driver_found){.adopted = !s->fresh};
 	*caps = (struct vgpu_driver_caps){
 		.kind = VGPU_DRIVER_PROGRAMMED,
@@ -267,14 +208,11 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 		.max_vfs = s->pf.total_vfs < VGPU_GPU_MAX_VFS ? s->pf.total_vfs : VGPU_GPU_MAX_VFS,
 		.reset_levels = 1u << VGPU_RESET_VF,
 		.preemption = "hard",
+		.hides_guests = true,
 		.quantum = {VGPU_MSEC, XE_QUANTUM_MAX_MS * VGPU_MSEC, VGPU_MSEC},
 		.timeout = {VGPU_USEC, XE_TIMEOUT_MAX_US * VGPU_USEC, VGPU_USEC},
 		.keeps_turns = xe_has_priorities(s->pf.address),
 	};
-	/* There is no memory to partition: sizes are set here and by the kernel, and nowhere else.
-	 */
-	for (i = 0; i < s->config->n_vfs; i++)
-		found->driver_up[i] = true;
 	snprintf(caps->model, sizeof(caps->model), "Intel %04x", s->pf.device);
 	pci_model(&s->pf, caps->model, sizeof(caps->model));
 	snprintf(caps->layout, sizeof(caps->layout), "none");
@@ -284,6 +222,7 @@ static void describe(const struct setup *s, struct vgpu_driver_caps *caps,
 static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err)
 {
 	const char *pf = s->pf.address;
+	struct vgpu_program have;
 	int r = make_vfs(s, err);
 
 	if (r == 0) {
@@ -298,7 +237,8 @@ static int set_up(struct vgpu_driver *d, struct setup *s, struct vgpu_error *err
 	if (r == 0)
 		r = xe_counters_open(&d->counters, pf, s->config->n_vfs, err);
 	if (r == 0) {
-		r = xe_writer_start(&d->writer, pf, &s->have);
+		xe_program_of(&s->have, &have);
+		r = settings_writer_start(&d->writer, &xe_settings, pf, s->config->n_vfs, &have);
 		if (r < 0)
 			vgpu_error_set(err, r, "%s: cannot start a thread: %s", pf, strerror(-r));
 	}
@@ -319,28 +259,24 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 
 	if (r < 0)
 		return r;
-	d = calloc(1, sizeof(*d));
+	d = settings_new(sink, data, err);
 	if (!d)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	*d = (struct vgpu_driver){.sink = sink,
-				  .data = data,
-				  .n_vfs = config->n_vfs,
-				  .gpu_reset_vf = VGPU_NO_VF,
-				  .lock = -1};
+		return -ENOMEM;
 	s.memory = xe_has_memory(s.pf.address);
 	s.fresh = s.pf.vfs != config->n_vfs;
-	r = check_config(&s, err);
+	r = settings_check_config(&s.pf, config, err);
 	if (r == 0)
-		r = lock(&s, &d->lock, err);
+		r = check_sizes(&s, err);
+	if (r == 0)
+		r = settings_lock(&d->lock, s.pf.address, err);
 	if (r == 0)
 		r = find(&s, err);
 	if (r == 0)
-		r = check_vfs(&s, err);
+		r = settings_check_vfs(&s.pf, err);
 	if (r == 0)
 		r = set_up(d, &s, err);
 	if (r < 0) {
-		vgpu_close(&d->lock);
-		free(d);
+		settings_free(d);
 		return r;
 	}
 	describe(&s, caps, found);
@@ -351,8 +287,7 @@ int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
 void xe_close(struct vgpu_driver *d, bool lost)
 {
 	(void)lost; /* nobody keeps anything of it */
-	xe_writer_end(&d->writer);
+	settings_writer_end(&d->writer);
 	xe_counters_close(d->counters);
-	vgpu_close(&d->lock);
-	free(d);
+	settings_free(d);
 }

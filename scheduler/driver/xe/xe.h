@@ -2,18 +2,12 @@
 /*
  * The driver for Intel GPUs whose PF the kernel's driver xe has. The GPU's firmware gives turns to
  * its functions, and vgpud sets how long they are, through files of sysfs (vfio/xe_admin.h).
- *
- * A read or a write of such a file may wait for seconds, while the kernel resets a VF. So a thread
- * of the driver's own makes them, the writer, and the engine thread never waits for it.
  */
 #ifndef XE_H
 #define XE_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
+#include "../settings/settings.h"
 #include "vfio/xe_admin.h"
-#include "vgpu/driver.h"
 
 #define XE_FUNCTIONS (VGPU_GPU_MAX_VFS + 1)
 #define XE_UNKNOWN UINT32_MAX
@@ -57,9 +51,6 @@ int xe_set_memory(const char *pf, uint32_t n, const uint64_t *want, uint64_t *ha
 		  uint32_t *changed, struct vgpu_error *err);
 int xe_read_all_memory(const char *pf, uint32_t n, uint64_t *have, struct vgpu_error *err);
 
-/* Resets a VF, upon which the kernel clears its memory. May wait for 10 s. Returns 0 or -errno. */
-int xe_reset_vf(const char *pf, uint32_t vf);
-
 /* The counters of functions. */
 struct xe_counters;
 /* Opens the counters of the PF and of N VFs, which must be enabled. Returns 0, or -errno with the
@@ -70,41 +61,8 @@ int xe_counters_open(struct xe_counters **out, const char *pf, uint32_t n, struc
 int xe_counters_read(struct xe_counters *c, vgpu_nsec *active, vgpu_nsec now);
 void xe_counters_close(struct xe_counters *c);
 
-/*
- * The writer. The engine thread asks, and reads answers when `done` is readable. `want` belongs to
- * the engine thread, `have` and `result` to the writer while `asked` is set, and the other way
- * round.
- */
-struct xe_writer {
-	char pf[PCI_ADDRESS_SIZE];
-	pthread_t thread;
-	int wake, done; /* eventfds: the engine thread has asked; the writer has answered */
-	_Atomic bool end;
-	_Atomic bool asked;
-	struct xe_schedule want, have;
-	int result;			/* of the last schedule: 0, or the first error */
-	_Atomic uint32_t stops, resets; /* bitmaps of VFs: asked for */
-	_Atomic uint32_t stops_failed, resets_done; /* answered */
-	_Atomic int reset_results[VGPU_GPU_MAX_VFS];
-	_Atomic int lost; /* 0, or -ENODEV: the PF has lost its driver */
-};
-
-/* Starts the thread; HAVE: what the GPU has. Returns 0 or -errno. */
-int xe_writer_start(struct xe_writer *w, const char *pf, const struct xe_schedule *have);
-/* Ends it when it has done what was asked for, which may take seconds. */
-void xe_writer_end(struct xe_writer *w);
-/* Has the thread look at what was asked for. Does not block. */
-void xe_writer_wake(struct xe_writer *w);
-
-struct vgpu_driver {
-	struct xe_writer writer;
-	struct xe_counters *counters;
-	vgpu_event_sink *sink;
-	void *data;
-	uint32_t n_vfs;
-	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */
-	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
-};
+/* What the writer writes with. */
+extern const struct settings_ops xe_settings;
 
 int xe_probe(const char *device, struct vgpu_error *err);
 int xe_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,

@@ -24,6 +24,7 @@ struct vgpu_setting {
 enum vgpu_driver_kind {
 	VGPU_DRIVER_SWITCHED = 0, /* vgpud, by commands to the GPU */
 	VGPU_DRIVER_PROGRAMMED,	  /* the GPU's firmware, by a schedule that vgpud programs */
+	VGPU_DRIVER_DECLARED,	  /* its vendor's scheduler, by a policy that vgpud chooses */
 };
 
 /* What the GPU can do, and what it can bound. */
@@ -41,11 +42,24 @@ struct vgpu_driver_caps {
 	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
 	 * that took when it was measured (0: it was not measured). */
-	const char *preemption; /* "tile", "block", "hard" or "kill", static */
+	const char *preemption; /* "tile", "block", "hard", "kill" or "unknown", static */
 	vgpu_nsec preempt_typical, preempt_longest;
 	/* Only for GPUs whose firmware schedules. */
 	struct vgpu_setting quantum, timeout;
 	bool keeps_turns; /* the firmware can let the turn of a VF without work pass unused */
+	bool always_keeps_turns; /* and does so whatever is programmed */
+	/* Nothing tells what VFs use: usage() is always 0, and the policy's shares are not
+	 * corrected. */
+	bool no_usage;
+	/* Nobody tells whose guest's driver is up: VFs look available while VMs use them. */
+	bool hides_guests;
+	const char *note; /* what the operator should know of how it schedules; static, or NULL */
+};
+
+/* What a GPU with policies of its own is to do. */
+struct vgpu_declaration {
+	const char *policy; /* "strict", "equal" or "best-effort", static */
+	vgpu_nsec slice;    /* 0: the GPU's own default */
 };
 
 struct vgpu_driver_config {
@@ -55,11 +69,13 @@ struct vgpu_driver_config {
 	uint64_t pf_reserve;		  /* bytes */
 	uint64_t sizes[VGPU_GPU_MAX_VFS]; /* bytes of each VF, as in vgpu/partition.h */
 	enum vgpu_placement placement;
-	uint64_t host;	 /* bytes of host memory, a multiple of the granule; 0: none */
-	bool huge_pages; /* host memory is made of huge pages */
-	int host_node;	 /* its NUMA node; -1: the GPU's */
-	uint32_t pinned; /* VFs that are never swapped out */
-	bool interrupts; /* completion by interrupt; else by polling alone */
+	uint64_t host;	    /* bytes of host memory, a multiple of the granule; 0: none */
+	bool huge_pages;    /* host memory is made of huge pages */
+	int host_node;	    /* its NUMA node; -1: the GPU's */
+	uint32_t pinned;    /* VFs that are never swapped out */
+	bool interrupts;    /* completion by interrupt; else by polling alone */
+	uint32_t vgpu_type; /* number of the type that VFs of NVIDIA vGPU get; 0: what they have */
+	struct vgpu_declaration declaration; /* only for a driver with that face */
 };
 
 /* What open() found. */
@@ -157,6 +173,41 @@ struct vgpu_programmed_face {
 	int (*stop)(struct vgpu_driver *driver, uint32_t vf, vgpu_nsec now);
 };
 
+#define VGPU_RUNLISTS 64u
+
+/* The turns that a GPU's own scheduler has given, in sums: whose a runlist is, it does not tell. */
+struct vgpu_runlist {
+	uint32_t id, weight;
+	uint64_t turns; /* that were seen */
+	vgpu_nsec run, preemption;
+};
+
+/* What a GPU with policies of its own does. */
+struct vgpu_observation {
+	const char *policy;  /* that it has; NULL: another one */
+	vgpu_nsec slice;     /* 0: not known */
+	bool waits;	     /* what was declared last is not in force */
+	const char *trouble; /* why not, if it is not only for VMs that run; static, or NULL */
+	uint32_t running;    /* VMs' vGPUs that exist */
+	uint32_t unassigned; /* of these, so many of which no VF is known */
+	uint32_t up;	     /* bitmap of VFs whose vGPU exists */
+	vgpu_nsec wall;	     /* since open() */
+	vgpu_nsec active[VGPU_GPU_MAX_VFS]; /* estimate, of percentages: the GPU worked for it */
+	uint32_t n_runlists;
+	struct vgpu_runlist runlists[VGPU_RUNLISTS];
+};
+
+/* For GPUs with policies of their own, of which vgpud chooses one. */
+struct vgpu_declared_face {
+	/* Begins to put WANT into force; observe() tells when it is. Returns 0, or -errno with the
+	 * reason: the GPU cannot, or not now. */
+	int (*declare)(struct vgpu_driver *driver, const struct vgpu_declaration *want,
+		       struct vgpu_error *err);
+	/* Writes what was observed last, if that is news since the last call. Returns whether it
+	 * is. */
+	bool (*observe)(struct vgpu_driver *driver, struct vgpu_observation *out);
+};
+
 /* For GPUs whose memory vgpud partitions. */
 struct vgpu_memory_face {
 	/* Gives a VF another partition; size 0: none. The VF must have no context, or a saved one
@@ -180,6 +231,7 @@ struct vgpu_driver_ops {
 	const struct vgpu_device_face *device;
 	const struct vgpu_switched_face *switched;
 	const struct vgpu_programmed_face *programmed;
+	const struct vgpu_declared_face *declared;
 	const struct vgpu_memory_face *memory;
 };
 
@@ -194,6 +246,10 @@ const struct vgpu_driver_ops *vgpu_driver_for(const char *device, struct vgpu_er
 extern const struct vgpu_driver_ops vgpu_gpuiov_driver;
 /* Intel GPUs, through the settings of the kernel's driver xe. */
 extern const struct vgpu_driver_ops vgpu_xe_driver;
+/* AMD GPUs, through the settings of AMD's driver GIM. */
+extern const struct vgpu_driver_ops vgpu_gim_driver;
+/* NVIDIA GPUs with vGPUs, through NVIDIA's licensed host driver. */
+extern const struct vgpu_driver_ops vgpu_nvidia_driver;
 /* GPUs that do not exist, for tests and for measuring vgpud alone: one that vgpud switches, and one
  * that firmware schedules. */
 extern const struct vgpu_driver_ops vgpu_null_driver;

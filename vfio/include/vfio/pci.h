@@ -59,6 +59,18 @@ bool pci_user(const char *address, char *out, size_t size);
  * -errno with the reason in ERR; the function may then have no driver. */
 int pci_bind(const char *address, const char *driver, struct vgpu_error *err);
 
+/* Takes a function's driver away, and the override. Returns 0 or -errno. */
+int pci_unbind(const char *address);
+
+/* Refuses a PF that a driver of the host does not have as a driver of vgpud needs it: another
+ * VENDOR's, which is called NAME ("an Intel GPU"); a VF; or one that has not DRIVER, which CURE is
+ * for. Returns 0, or -errno with the reason in ERR. */
+int pci_check_owner(const struct pci_info *pf, uint16_t vendor, const char *name,
+		    const char *driver, const char *cure, struct vgpu_error *err);
+
+/* Resets VF number N of PF. May wait for 10 s. Returns 0 or -errno. */
+int pci_reset_vf(const char *pf, uint32_t n);
+
 /* Empties the kernel's list of methods to reset a function, until pci_release: VFIO would reset a
  * PF when it is opened and closed, and its VFs would lose their state. (AMD's GPUs do not recover
  * at all: github.com/amd/MxGPU-Virtualization, issue 25.) Returns 0, or -errno with the reason in

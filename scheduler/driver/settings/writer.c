@@ -1,35 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that reads and writes settings, stops VFs and resets them. */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "vfio/kernel.h"
+#include "settings.h"
 #include "vfio/thread.h"
 #include "vgpu/descriptor.h"
-#include "xe.h"
 
-#define RESET_MS 10000 /* the kernel clears a VF's memory for up to 5 s */
-
-/* A process of its own writes, because this write may wait for a lock that another program's unbind
- * of the VF holds for ever. */
-int xe_reset_vf(const char *pf, uint32_t vf)
-{
-	return kernel_write_text(RESET_MS, "1", PCI_DEVICES "/%s/virtfn%" PRIu32 "/reset", pf, vf);
-}
-
-static void stop_and_reset(struct xe_writer *w)
+static void stop_and_reset(struct settings_writer *w)
 {
 	uint32_t stops = atomic_exchange(&w->stops, 0), resets = atomic_exchange(&w->resets, 0), i;
 
 	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
-		if (stops >> i & 1 && xe_stop(w->pf, xe_function_of(i)) < 0)
+		if (stops >> i & 1 && (!w->ops->stop || w->ops->stop(w->pf, i) < 0))
 			atomic_fetch_or(&w->stops_failed, 1u << i);
 		if (resets >> i & 1) {
-			atomic_store(&w->reset_results[i], xe_reset_vf(w->pf, i));
+			atomic_store(&w->reset_results[i], pci_reset_vf(w->pf, i));
 			atomic_fetch_or(&w->resets_done, 1u << i);
 		}
 	}
@@ -37,7 +26,7 @@ static void stop_and_reset(struct xe_writer *w)
 
 static void *run(void *arg)
 {
-	struct xe_writer *w = arg;
+	struct settings_writer *w = arg;
 	struct pollfd p = {.fd = w->wake, .events = POLLIN};
 	bool end;
 
@@ -47,7 +36,7 @@ static void *run(void *arg)
 		end = atomic_load(&w->end);
 		stop_and_reset(w);
 		if (atomic_load(&w->asked)) {
-			w->result = xe_write_schedule(w->pf, &w->want, &w->have, &w->end);
+			w->result = w->ops->write(w->pf, w->n_vfs, &w->want, &w->have, &w->end);
 			/* The settings go when the PF's driver goes. */
 			if (w->result == -ENODEV || w->result == -ENOENT)
 				atomic_store(&w->lost, -ENODEV);
@@ -58,22 +47,25 @@ static void *run(void *arg)
 	return NULL;
 }
 
-void xe_writer_wake(struct xe_writer *w)
+void settings_writer_wake(struct settings_writer *w)
 {
 	vgpu_eventfd_signal(w->wake);
 }
 
-int xe_writer_start(struct xe_writer *w, const char *pf, const struct xe_schedule *have)
+int settings_writer_start(struct settings_writer *w, const struct settings_ops *ops, const char *pf,
+			  uint32_t n_vfs, const struct vgpu_program *have)
 {
 	int r;
 
+	w->ops = ops;
+	w->n_vfs = n_vfs;
 	snprintf(w->pf, sizeof(w->pf), "%s", pf);
 	w->have = *have;
 	w->wake = vgpu_eventfd();
 	w->done = vgpu_eventfd();
 	r = w->wake < 0 ? w->wake : w->done < 0 ? w->done : 0;
 	if (r == 0)
-		r = -vfio_thread_create(&w->thread, "vgpud-xe", SCHED_OTHER, 0, run, w);
+		r = -vfio_thread_create(&w->thread, "vgpud-settings", SCHED_OTHER, 0, run, w);
 	if (r < 0) {
 		vgpu_close(&w->wake);
 		vgpu_close(&w->done);
@@ -81,10 +73,10 @@ int xe_writer_start(struct xe_writer *w, const char *pf, const struct xe_schedul
 	return r;
 }
 
-void xe_writer_end(struct xe_writer *w)
+void settings_writer_end(struct settings_writer *w)
 {
 	atomic_store(&w->end, true);
-	xe_writer_wake(w);
+	settings_writer_wake(w);
 	pthread_join(w->thread, NULL);
 	vgpu_close(&w->wake);
 	vgpu_close(&w->done);

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of a GPU that has policies of its own: its vendor's scheduler decides. vgpud chooses the
+ * policy, and keeps the books of what is observed.
+ */
+#include "engine_declared.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_private.h"
+#include "vgpu/clock.h"
+
+struct declared {
+	struct policy_values values;
+	struct vgpu_observation seen;
+	uint64_t resets[VGPU_GPU_MAX_VFS];
+};
+
+/* Parameters that have a meaning for such a GPU. All others must have their defaults, so that
+ * nobody relies on what has no effect. */
+static const char *const meant[] = {"slice_us", "slice", "idle", "slots", NULL};
+
+static const char WAITS[] =
+	"the configured policy of this GPU waits: its driver changes it only while no vGPU exists";
+
+void declared_free(struct declared *d)
+{
+	free(d);
+}
+
+static bool has_meaning(const char *name)
+{
+	int i;
+
+	for (i = 0; meant[i]; i++)
+		if (strcmp(meant[i], name) == 0)
+			return true;
+	return false;
+}
+
+static bool are_usual(const struct vgpu_param *table, const int64_t *values)
+{
+	int i;
+
+	for (i = 0; table[i].name; i++)
+		if (!has_meaning(table[i].name) && values[i] != table[i].def)
+			return false;
+	return true;
+}
+
+static int64_t value_of(const struct vgpu_param *table, const int64_t *values, const char *name)
+{
+	int i;
+
+	for (i = 0; table[i].name; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return values[i];
+	return 0;
+}
+
+const char *declaration_of(const struct policy_values *values, uint32_t n,
+			   struct vgpu_declaration *out)
+{
+	static const char *const names[] = {"strict", "equal", "best-effort"};
+	const struct vgpu_policy_ops *policy = values->policy;
+	size_t i, at;
+
+	for (at = 0; at < 3 && strcmp(names[at], policy->name) != 0; at++)
+		;
+	if (at == 3)
+		return "this GPU has policies of its own: choose strict (fixed share), equal or "
+		       "best-effort";
+	if (value_of(policy->params, values->params, "idle") != 0)
+		return "idle: this GPU holds the turn of a vGPU without work; use idle = hold";
+	if (!are_usual(policy->params, values->params))
+		return "the policy of this GPU has no parameters but slice_us; leave all others "
+		       "at their defaults";
+	for (i = 0; i < n; i++)
+		if (!are_usual(policy->vf_params, values->vf_params[i]) ||
+		    value_of(policy->vf_params, values->vf_params[i], "slots") !=
+			    value_of(policy->vf_params, values->vf_params[0], "slots"))
+			return "slots: this GPU gives all vGPUs turns of one length; give all VFs "
+			       "the same";
+	*out = (struct vgpu_declaration){.policy = names[at]};
+	/* Turns of best-effort are as long as the GPU likes. */
+	if (at < 2 && value_of(policy->params, values->params, "slice") == 0)
+		out->slice =
+			(vgpu_nsec)value_of(policy->params, values->params, "slice_us") * VGPU_USEC;
+	return NULL;
+}
+
+/* Notes what has changed. */
+static void look(struct engine *e)
+{
+	struct declared *d = e->declared;
+	struct vgpu_observation before = d->seen;
+	uint32_t i;
+
+	if (!e->ops->declared->observe(e->driver, &d->seen))
+		return;
+	for (i = 0; i < e->config.core.max_vfs; i++)
+		if ((before.up ^ d->seen.up) >> i & 1)
+			engine_record(e, VGPU_REC_STATE, i,
+				      d->seen.up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+	if (d->seen.trouble && d->seen.trouble != before.trouble)
+		engine_say(e, d->seen.trouble);
+	else if (d->seen.waits && !d->seen.trouble && !before.waits)
+		engine_say(e, WAITS);
+}
+
+static int build(struct engine *e)
+{
+	e->out.why = "out of memory";
+	if (!e->declared)
+		e->declared = calloc(1, sizeof(*e->declared));
+	if (!e->declared)
+		return -ENOMEM;
+	*e->declared = (struct declared){.values = e->config.begin};
+	recorder_restart(e->recorder); /* there is nothing to replay */
+	engine_say(e, e->caps.note);
+	look(e);
+	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	e->policy_changed = true;
+	return 0;
+}
+
+static vgpu_nsec deadline(const struct engine *e)
+{
+	(void)e;
+	return VGPU_NEVER;
+}
+
+static int keep(struct engine *e)
+{
+	look(e);
+	return 0;
+}
+
+static int on_event(struct engine *e, struct vgpu_event *event)
+{
+	if (event->type == VGPU_EV_RESET_DONE)
+		engine_record(e, VGPU_REC_RESET_DONE, event->vf, event->code, 0, event->value != 0);
+	return 0;
+}
+
+/* Puts NEXT in the place of what is in force, if the GPU can do it. */
+static void change_to(struct engine *e, struct engine_request *request,
+		      const struct policy_values *next)
+{
+	struct vgpu_declaration now, want;
+	struct vgpu_error err = {""};
+	const char *why = declaration_of(next, e->config.core.max_vfs, &want);
+
+	if (why) {
+		engine_refuse(request, -EOPNOTSUPP, "%s", why);
+		return;
+	}
+	declaration_of(&e->declared->values, e->config.core.max_vfs, &now);
+	if (strcmp(now.policy, want.policy) != 0 || now.slice != want.slice)
+		request->result = e->ops->declared->declare(e->driver, &want, &err);
+	if (request->result < 0) {
+		engine_refuse(request, request->result, "%s", err.text);
+		return;
+	}
+	e->declared->values = *next;
+	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
+	e->policy_changed = true;
+}
+
+static void change_policy(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+	struct policy_values next = {.policy = event->policy};
+
+	memcpy(next.params, event->params, sizeof(next.params));
+	memcpy(next.vf_params, event->vf_params,
+	       e->config.core.max_vfs * sizeof(next.vf_params[0]));
+	change_to(e, request, &next);
+}
+
+/* New parameters of the policy, or of a VF. */
+static void change_values(struct engine *e, struct engine_request *request)
+{
+	const struct vgpu_event *event = &request->event;
+	struct policy_values next = e->declared->values;
+	bool of_vf = event->type == VGPU_EV_SET_VF;
+
+	if (event->policy != next.policy) {
+		request->result = -ESTALE;
+		return;
+	}
+	memcpy(of_vf ? next.vf_params[event->vf] : next.params, event->params, sizeof(next.params));
+	change_to(e, request, &next);
+}
+
+static void reset_vf(struct engine *e, struct engine_request *request)
+{
+	uint32_t vf = request->event.vf;
+
+	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
+	e->declared->resets[vf]++;
+	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
+}
+
+static void change(struct engine *e, struct engine_request *request)
+{
+	switch (request->event.type) {
+	case VGPU_EV_POLICY:
+		change_policy(e, request);
+		break;
+	case VGPU_EV_SET_POLICY:
+	case VGPU_EV_SET_VF:
+		change_values(e, request);
+		break;
+	case VGPU_EV_RESET_VF:
+		reset_vf(e, request);
+		break;
+	default:
+		engine_refuse(request, -EOPNOTSUPP,
+			      "the driver of this GPU schedules it: vgpud cannot do this");
+	}
+}
+
+static void stop(struct engine *e)
+{
+	(void)e; /* the policy stands */
+}
+
+static bool at_rest(struct engine *e)
+{
+	(void)e;
+	return true;
+}
+
+static bool is_planned(const struct engine *e, vgpu_nsec at)
+{
+	(void)e;
+	(void)at;
+	return false;
+}
+
+/* What a view says is as of the last observation. */
+static void catch_up(struct engine *e)
+{
+	(void)e;
+}
+
+static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot *s)
+{
+	struct vgpu_vf_view *to = &s->vfs[i];
+	bool up = d->seen.up >> i & 1;
+
+	*to = (struct vgpu_vf_view){
+		.state = up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
+		.has_work = up,
+		.admitted = true,
+		.share_denominator = 1,
+		.bound = {.max_lag = VGPU_NEVER, .max_wait = VGPU_NEVER},
+	};
+	/* The share of strict is that of the type's most instances, which vgpud does not know. */
+	if (up && strcmp(d->values.policy->name, "equal") == 0) {
+		to->share_numerator = 1;
+		to->share_denominator = d->seen.running;
+	}
+	to->ledger.run_ns = d->seen.active[i];
+	to->ledger.resets = d->resets[i];
+	memcpy(to->params, d->values.vf_params[i], sizeof(to->params));
+}
+
+static void view(struct engine *e, struct engine_snapshot *s)
+{
+	const struct declared *d = e->declared;
+	vgpu_nsec sum = 0;
+	uint32_t i;
+
+	s->declared = true;
+	s->observed = d->seen;
+	for (i = 0; i < s->n_vfs; i++) {
+		view_vf(d, i, s);
+		sum += d->seen.active[i];
+	}
+	s->core = (struct vgpu_core_view){.started = true,
+					  .current = VGPU_NO_VF,
+					  .policy = d->values.policy,
+					  .engine = {.wall_ns = d->seen.wall,
+						     .idle_ns = d->seen.wall > sum
+									? d->seen.wall - sum
+									: 0}};
+	memcpy(s->core.params, d->values.params, sizeof(s->core.params));
+}
+
+static bool values(const struct engine *e, bool to_come, struct policy_values *out)
+{
+	(void)to_come;
+	*out = e->declared->values;
+	return false;
+}
+
+const struct engine_time engine_declared = {
+	.build = build,
+	.deadline = deadline,
+	.keep = keep,
+	.step = on_event,
+	.change = change,
+	.stop = stop,
+	.at_rest = at_rest,
+	.is_planned = is_planned,
+	.catch_up = catch_up,
+	.view = view,
+	.values = values,
+};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* GPUs with policies of their own: vgpud's policies in their words. */
+#ifndef DAEMON_ENGINE_DECLARED_H
+#define DAEMON_ENGINE_DECLARED_H
+
+#include "engine_request.h"
+
+/* Makes a declaration of VALUES, for N VFs. Returns NULL; or why no such GPU can do that, a
+ * constant text. Any thread. */
+const char *declaration_of(const struct policy_values *values, uint32_t n,
+			   struct vgpu_declaration *out);
+
+#endif

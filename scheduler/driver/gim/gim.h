@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver for AMD GPUs whose PF AMD's driver GIM has, and whose VFs have turns (Radeon PRO
+ * V710). GIM makes the VFs when it is loaded; vgpud sets the length of each VF's turns, through
+ * debugfs (vfio/gim_admin.h). There are no preemption time-outs, and nothing that tells what a VF
+ * has used: GIM's perf_log adds up turns, and what of them a VF used is not published.
+ */
+#ifndef GIM_H
+#define GIM_H
+
+#include "../settings/settings.h"
+#include "vfio/gim_admin.h"
+
+/* What the writer writes with. */
+extern const struct settings_ops gim_settings;
+
+/* Reads the slices of all VFs. Returns 0 or -errno. */
+int gim_read_program(const char *pf, uint32_t n_vfs, struct vgpu_program *out);
+
+int gim_probe(const char *device, struct vgpu_error *err);
+int gim_open(struct vgpu_driver **out, const struct vgpu_driver_config *config,
+	     struct vgpu_driver_caps *caps, struct vgpu_driver_found *found, vgpu_event_sink *sink,
+	     void *data, struct vgpu_error *err);
+void gim_close(struct vgpu_driver *d, bool lost);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What drivers share for GPUs that a driver of the host has: their firmware gives turns to VFs, and
+ * vgpud sets how long these are, through files of the kernel.
+ *
+ * A read or a write of such a file may wait for seconds, while the kernel resets a VF. So a thread
+ * makes them, the writer, and the engine thread never waits for it.
+ */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "settings_open.h"
+
+/* What such a driver adds. The writer calls these. */
+struct settings_ops {
+	/* Writes the settings in which the GPU differs from WANT, and reads all back into HAVE.
+	 * What cannot be written does not keep the rest from being written. May wait, but not for
+	 * long once END is set. Returns 0, or the first error. */
+	int (*write)(const char *pf, uint32_t n_vfs, const struct vgpu_program *want,
+		     struct vgpu_program *have, const _Atomic bool *end);
+	/* Stops a VF until it is reset. Returns 0 or -errno. NULL: the GPU cannot. */
+	int (*stop)(const char *pf, uint32_t vf);
+};
+
+/*
+ * The writer. The engine thread asks, and reads answers when `done` is readable. `want` belongs to
+ * the engine thread, `have` and `result` to the writer while `asked` is set, and the other way
+ * round.
+ */
+struct settings_writer {
+	const struct settings_ops *ops;
+	char pf[PCI_ADDRESS_SIZE];
+	uint32_t n_vfs;
+	pthread_t thread;
+	int wake, done; /* eventfds: the engine thread has asked; the writer has answered */
+	_Atomic bool end;
+	_Atomic bool asked;
+	struct vgpu_program want, have;
+	int result;			/* of the last schedule: 0, or the first error */
+	_Atomic uint32_t stops, resets; /* bitmaps of VFs: asked for */
+	_Atomic uint32_t stops_failed, resets_done; /* answered */
+	_Atomic int reset_results[VGPU_GPU_MAX_VFS];
+	_Atomic int lost; /* 0, or -ENODEV: the PF has lost its driver */
+};
+
+/* Starts the thread; HAVE: what the GPU has. Returns 0 or -errno. */
+int settings_writer_start(struct settings_writer *w, const struct settings_ops *ops, const char *pf,
+			  uint32_t n_vfs, const struct vgpu_program *have);
+/* Ends it when it has done what was asked for, which may take seconds. */
+void settings_writer_end(struct settings_writer *w);
+/* Has the thread look at what was asked for. Does not block. */
+void settings_writer_wake(struct settings_writer *w);
+
+struct xe_counters;
+
+struct vgpu_driver {
+	struct settings_writer writer;
+	struct xe_counters *counters; /* NULL: the GPU has none */
+	vgpu_event_sink *sink;
+	void *data;
+	uint32_t gpu_reset_vf; /* for which a reset of the GPU was refused, to be told; or none */
+	int lock;	       /* the PF's configuration space: another vgpud cannot lock it */
+};
+
+/* Makes a driver without a writer. NULL, with the reason in ERR: out of memory. */
+struct vgpu_driver *settings_new(vgpu_event_sink *sink, void *data, struct vgpu_error *err);
+/* Closes the lock and frees it; its writer has ended, or was never started. */
+void settings_free(struct vgpu_driver *d);
+
+/* Calls of the faces, as in vgpu/driver.h. */
+int settings_fd(const struct vgpu_driver *d);
+vgpu_nsec settings_deadline(const struct vgpu_driver *d);
+int settings_dispatch(struct vgpu_driver *d, vgpu_nsec now);
+int settings_reset(struct vgpu_driver *d, uint32_t vf, enum vgpu_reset_level level, vgpu_nsec now);
+int settings_program(struct vgpu_driver *d, const struct vgpu_program *program, vgpu_nsec now);
+int settings_programmed(struct vgpu_driver *d, struct vgpu_program *applied);
+int settings_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* What opening a GPU that a driver of the host has begins with. */
+#ifndef SETTINGS_OPEN_H
+#define SETTINGS_OPEN_H
+
+#include "vfio/pci.h"
+#include "vgpu/driver.h"
+
+/* Refuses what no such GPU can do: too many VFs, layouts, host memory, partitions on demand.
+ * Returns 0, or -EINVAL with the reason. */
+int settings_check_config(const struct pci_info *pf, const struct vgpu_driver_config *config,
+			  struct vgpu_error *err);
+/* Refuses a GPU with a VF that has a driver of the host: programs of the host may use it. Returns
+ * 0, or -EBUSY with the reason. */
+int settings_check_vfs(const struct pci_info *pf, struct vgpu_error *err);
+/* Locks the PF's configuration space: *FD, the caller's, holds the lock;
+ * below 0: it was not opened. Returns 0, or -errno with the reason; -EBUSY: another program holds
+ * it. */
+int settings_lock(int *fd, const char *pf, struct vgpu_error *err);
+
+#endif

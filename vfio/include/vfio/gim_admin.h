@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * AMD GPUs that AMD's driver GIM has (amd/MxGPU-Virtualization). GIM makes the VFs when it is
+ * loaded. A Radeon PRO V710's VFs have turns, whose lengths are in a file of debugfs; GPUs of the
+ * MI300 kind are divided in space: each VF has its own part, and there is nothing to slice. Calls
+ * may block. Any thread, one at a time for each GPU.
+ */
+#ifndef VFIO_GIM_ADMIN_H
+#define VFIO_GIM_ADMIN_H
+
+#include "vfio/pci.h"
+
+#define GIM_DRIVER "gim"
+/* What asymmetric_timeslice takes, microseconds. */
+#define GIM_SLICE_MIN 100u
+#define GIM_SLICE_MAX 1000000u
+#define GIM_SLICE_STEP 100u
+
+/* How the GPU's own scheduler treats VFs without work (GIM's parameter sch_policy). */
+enum gim_mode {
+	GIM_MODE_UNKNOWN = 0, /* the parameter is not set, or differs between GPUs */
+	GIM_MODE_SOLID,	      /* 1: turns of VFs without work pass unused */
+	GIM_MODE_LIQUID,      /* 2: VFs without work are passed over */
+	GIM_MODE_SOFTWARE,    /* 3 and more: GIM itself switches, with one slice for all VFs */
+};
+
+/* How a GPU is divided in space, as GIM says it. */
+struct gim_partitions {
+	char profile[16]; /* "CPX" */
+	char memory[16];  /* "NPS4" */
+	uint32_t index;	  /* of the profile */
+};
+
+/* Describes the GPU with that address if vgpud can schedule it. Returns 0, or -errno with the
+ * reason in ERR. Changes nothing. */
+int gim_recognise(const char *address, struct pci_info *out, struct vgpu_error *err);
+
+/* Reads the slices of VFs 0 to N - 1, microseconds. Returns 0 or -errno; -EOPNOTSUPP: the GPU has
+ * none; -EINVAL: the file has another form, or fewer VFs. */
+int gim_read_slices(const char *pf, uint32_t n, uint32_t *slices);
+/* Writes the slice of a VF. GIM stops the GPU's scheduler for that, and starts it again. Returns 0
+ * or -errno; 0 does not say that the GPU has taken it. */
+int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice);
+
+enum gim_mode gim_mode(void);
+
+/* Returns whether the GPU is divided in space. */
+bool gim_read_partitions(const char *pf, struct gim_partitions *out);
+
+#endif
