@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "xe_kernel.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,15 +78,23 @@ static void trace(const char *path, const char *text)
 	snprintf(xe_trace + n, sizeof(xe_trace) - n, "%s=%s\n", name, text);
 }
 
+/* Linux makes the priority of single VFs read-only; other files can only be written. */
+static bool is_allowed(const char *path, int access_mode)
+{
+	if (strncmp(path, ADMIN, strlen(ADMIN)) != 0)
+		return true;
+	if (access_mode == O_RDONLY)
+		return path[strlen(ADMIN)] != '.' && !ends(path, "/stop");
+	return path[strlen(ADMIN)] != 'v' || !ends(path, "sched_priority");
+}
+
 static int fake_open(const char *path, int flags)
 {
 	int fd, r;
 
 	pthread_mutex_lock(&all);
 	r = ++xe_calls == xe_fail_at ? -EIO : 0;
-	/* Linux makes the priority of single VFs read-only. */
-	if (r == 0 && flags & O_WRONLY && strncmp(path, ADMIN "vf", strlen(ADMIN) + 2) == 0 &&
-	    ends(path, "sched_priority"))
+	if (r == 0 && !is_allowed(path, flags & O_ACCMODE))
 		r = -EACCES;
 	if (r == 0 && strncmp(path, ADMIN, strlen(ADMIN)) == 0 && access(inside(ADMIN), F_OK) < 0)
 		r = -ENOENT;
@@ -129,9 +139,9 @@ static int show(const char *path, char *out, size_t size)
 
 	if (strcmp(file, "profile/sched_priority") == 0) {
 		for (i = 0; i < (f ? 2u : 3u); i++)
-			n += snprintf(out + n, size - (size_t)n, x->priority == i ? "[%s] " : "%s ",
-				      words[i]);
-		return n;
+			n += snprintf(out + n, size - (size_t)n,
+				      x->priority == i ? "%s[%s]" : "%s%s", i ? " " : "", words[i]);
+		return n + snprintf(out + n, size - (size_t)n, "\n");
 	}
 	if (strcmp(file, "profile/vram_quota") == 0)
 		return snprintf(out, size, "%llu\n", (unsigned long long)x->memory);
@@ -174,11 +184,42 @@ static int store_memory(struct xe_function *x, uint64_t bytes, int error)
 	return 0;
 }
 
+/* A new line at the end does not count. */
+static bool is_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	return strncmp(text, word, n) == 0 && (!text[n] || strcmp(text + n, "\n") == 0);
+}
+
+/* As Linux's kstrtoull() with base 0. */
+static int parse_number(const char *text, unsigned long long most, unsigned long long *out)
+{
+	const char *digits = text + (*text == '+');
+	char *end;
+
+	errno = 0;
+	*out = strtoull(digits, &end, 0);
+	if (!isdigit((unsigned char)*digits) || (*end && strcmp(end, "\n") != 0))
+		return -EINVAL;
+	return errno == ERANGE || *out > most ? -ERANGE : 0;
+}
+
+/* As Linux's kstrtobool(). */
+static int parse_bool(const char *text, bool *out)
+{
+	*out = *text && strchr("yYtT1", *text);
+	if (*out || (*text && strchr("nNfF0", *text)))
+		return 0;
+	*out = strncasecmp(text, "on", 2) == 0;
+	return *out || strncasecmp(text, "of", 2) == 0 ? 0 : -EINVAL;
+}
+
 static int store_priority(uint32_t f, bool everybody, const char *text)
 {
 	uint32_t value, i;
 
-	for (value = 0; value < 3 && strcmp(text, words[value]) != 0; value++)
+	for (value = 0; value < 3 && !is_word(text, words[value]); value++)
 		;
 	if (value == 3 || (value == 2 && (f || everybody)))
 		return -EINVAL;
@@ -188,34 +229,42 @@ static int store_priority(uint32_t f, bool everybody, const char *text)
 	return 0;
 }
 
+static int store_setting(struct xe_function *x, const char *file, uint32_t value, int error)
+{
+	bool quantum = ends(file, "exec_quantum_ms");
+	uint32_t *gts = quantum ? x->quantum : x->timeout, max = quantum ? 100000 : 100000000, i;
+
+	for (i = 0; i < XE_GTS; i++)
+		if (!error || xe_fault.applied >> i & 1)
+			gts[i] = value > max ? max : value;
+	return error;
+}
+
 static int store(const char *path, const char *text, int error)
 {
-	char file[40], *end;
-	uint32_t f = parse(path, file), max, i;
-	bool everybody = strstr(path, ".bulk_profile") != NULL;
-	struct xe_function *x = &xe_functions[f];
+	char file[40];
+	uint32_t f = parse(path, file), first = f, last = f;
 	unsigned long long value;
-	uint32_t *gts;
+	bool everybody = strstr(path, ".bulk_profile") != NULL, memory = ends(file, "vram_quota"),
+	     yes;
+	int r;
 
 	if (ends(file, "sched_priority"))
 		return error ? error : store_priority(f, everybody, text);
-	value = strtoull(text, &end, 0);
-	if (*end || end == text)
-		return -EINVAL;
-	if (ends(file, "vram_quota"))
-		return store_memory(x, value, error);
 	if (strcmp(file, "stop") == 0) {
-		x->stops += value && !error;
-		return error;
+		r = parse_bool(text, &yes);
+		xe_functions[f].stops += r == 0 && yes && !error;
+		return r ? r : error;
 	}
-	if (value > UINT32_MAX)
-		return -EINVAL;
-	gts = ends(file, "exec_quantum_ms") ? x->quantum : x->timeout;
-	max = ends(file, "exec_quantum_ms") ? 100000 : 100000000;
-	for (i = 0; i < XE_GTS; i++)
-		if (!error || (xe_fault.partial && i == 0))
-			gts[i] = value > max ? max : (uint32_t)value;
-	return error;
+	r = parse_number(text, memory ? UINT64_MAX : UINT32_MAX, &value);
+	if (everybody) {
+		first = memory;
+		last = XE_VFS;
+	}
+	for (f = first; f <= last && r == 0; f++)
+		r = memory ? store_memory(&xe_functions[f], value, error)
+			   : store_setting(&xe_functions[f], file, (uint32_t)value, error);
+	return r;
 }
 
 static bool are_default(void)
@@ -283,7 +332,7 @@ static ssize_t fake_write(int fd, const void *data, size_t size, uint64_t offset
 	if (strncmp(path, ADMIN, strlen(ADMIN)) == 0)
 		await_settings();
 	r = fault(path, true);
-	if (r == 0 || xe_fault.partial || ends(path, "vram_quota"))
+	if (r == 0 || xe_fault.applied || ends(path, "vram_quota"))
 		trace(path, text);
 	if (ends(path, "/reset")) {
 		CU_ASSERT_EQUAL(sscanf(path, PCI_DEVICES "/" PF "/virtfn%u/%5s", &vf, of), 2);

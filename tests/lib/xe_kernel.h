@@ -33,12 +33,13 @@ extern uint32_t xe_running;
 /* What was written, a line each: "vf1/profile/exec_quantum_ms=16", "sriov_numvfs=2". */
 extern char xe_trace[16384];
 /* The next TIMES reads and WRITES, or writes alone, of files whose path ends with END (NULL: none)
- * fail with ERROR; a write PARTIAL-ly: GT 0 has it. TIMES 0: all. */
+ * fail with ERROR. TIMES 0: all. APPLIED: bitmap of GTs that have what was written all the same. */
 extern struct xe_fault {
 	const char *end;
 	int error;
 	unsigned times;
-	bool writes, partial;
+	bool writes;
+	uint32_t applied;
 } xe_fault;
 /* Error of opening counters; of reading them. */
 extern int xe_no_counters, xe_counters_gone;

@@ -10,6 +10,7 @@
 
 #include "suite.h"
 #include "vgpu/driver.h"
+#include "xe_abi.h"
 #include "xe_kernel.h"
 
 #define VFS 3u
@@ -328,7 +329,7 @@ static void busy(void)
 
 	make_xe_machine();
 	open_gpu();
-	xe_fault = (struct xe_fault){"vf1/profile/exec_quantum_ms", -EBUSY, 2, true, false};
+	xe_fault = (struct xe_fault){"vf1/profile/exec_quantum_ms", -EBUSY, 2, true, 0};
 	CU_ASSERT_EQUAL(program(schedule(false, 20, 10, 5), &applied), 0);
 	CU_ASSERT_EQUAL(applied.vfs[1].quantum, 10 * MS);
 	CU_ASSERT_EQUAL(strncmp(xe_trace, "vf1/profile/exec_quantum_ms=20\n", 31), 0);
@@ -347,12 +348,12 @@ static void parts_disagree(void)
 	CU_ASSERT_EQUAL(program(schedule(false, 16, 16, 16), &applied), 0);
 	CU_ASSERT_EQUAL(lines_with("vf2/profile/exec_quantum_ms=16"), 1);
 	CU_ASSERT_EQUAL(xe_functions[2].quantum[1], 16);
-	xe_fault = (struct xe_fault){"vf2/profile/exec_quantum_ms", -EIO, 1, true, true};
+	xe_fault = (struct xe_fault){"vf2/profile/exec_quantum_ms", -EIO, 1, true, 1};
 	CU_ASSERT_EQUAL(program(schedule(false, 16, 12, 16), &applied), 0);
 	CU_ASSERT_EQUAL(lines_with("vf2/profile/exec_quantum_ms=12"), 2);
 	CU_ASSERT(applied.vfs[1].quantum == 12 * MS && xe_functions[2].quantum[1] == 12);
 	/* It does not help: that is told. */
-	xe_fault = (struct xe_fault){"vf2/profile/exec_quantum_ms", -EIO, 0, true, true};
+	xe_fault = (struct xe_fault){"vf2/profile/exec_quantum_ms", -EIO, 0, true, 1};
 	CU_ASSERT_EQUAL(program(schedule(false, 16, 11, 15), &applied), -EIO);
 	CU_ASSERT_EQUAL(applied.vfs[2].quantum, 15 * MS);
 	xe_fault.end = NULL;
@@ -453,13 +454,13 @@ static void stop_and_reset(void)
 		  told[0].code == VGPU_RESET_VF && told[0].value == 0);
 	CU_ASSERT(xe_functions[2].stops == 1 && xe_functions[3].resets == 2);
 	/* A VF that cannot be stopped needs a reset; a reset that fails is told. */
-	xe_fault = (struct xe_fault){"vf2/stop", -EIO, 1, true, false};
+	xe_fault = (struct xe_fault){"vf2/stop", -EIO, 1, true, 0};
 	n_told = 0;
 	CU_ASSERT_EQUAL(ops->programmed->stop(gpu, 1, 1), 0);
 	while (n_told == 0)
 		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
 	CU_ASSERT(n_told == 1 && told[0].type == VGPU_EV_HANG && told[0].vf == 1);
-	xe_fault = (struct xe_fault){"virtfn1/reset", -ENOTTY, 1, true, false};
+	xe_fault = (struct xe_fault){"virtfn1/reset", -ENOTTY, 1, true, 0};
 	CU_ASSERT_EQUAL(ops->device->reset(gpu, 1, VGPU_RESET_VF, 1), 0);
 	while (n_told == 1)
 		CU_ASSERT_EQUAL_FATAL(await_and_dispatch(), 0);
@@ -518,12 +519,12 @@ static void memory(void)
 	CU_ASSERT(has_memory(8000, 3000, 5000));
 	xe_running = XE_VFS + 1;
 	/* The write fails, and the VF is left with nothing. */
-	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 1, true, false};
+	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 1, true, 0};
 	CU_ASSERT_EQUAL(open_sized(7000, 3000, 5000), -EIO);
 	xe_fault.end = NULL;
 	CU_ASSERT(has_memory(8000, 3000, 5000));
 	/* The GPU is being reset: that is no VF in use, with which the GPU would be adopted. */
-	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EBUSY, 1, true, false};
+	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EBUSY, 1, true, 0};
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EAGAIN);
 	CU_ASSERT(has_memory(8000, 3000, 5000));
 	/* It fails later, when the VFs have their new memory. */
@@ -541,7 +542,7 @@ static void memory(void)
 	close_gpu();
 	/* What cannot be given back is said. */
 	xe_use_none();
-	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 0, true, false};
+	xe_fault = (struct xe_fault){"vf1/profile/vram_quota", -EIO, 0, true, 0};
 	CU_ASSERT_EQUAL(open_sized(9000, 2000, 5000), -EIO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "VF 0 does not get back what it had"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "sriov_admin/vf1/profile/vram_quota"));
@@ -641,7 +642,7 @@ static void no_format(struct vgpu_driver_config *config)
 static void wedged(struct vgpu_driver_config *config)
 {
 	(void)config;
-	xe_fault = (struct xe_fault){"vf3/profile/preempt_timeout_us", -ECANCELED, 1, true, false};
+	xe_fault = (struct xe_fault){"vf3/profile/preempt_timeout_us", -ECANCELED, 1, true, 0};
 }
 
 static void not_bound(struct vgpu_driver_config *config)
@@ -811,7 +812,77 @@ static void real_counters(void)
 	CU_ASSERT(vfio_real_kernel.perf_open(UINT32_MAX, 0, 0) < 0);
 }
 
+static int admin_open(const char *path, int flags)
+{
+	char full[200];
+
+	snprintf(full, sizeof(full), PCI_DEVICES "/" PF "/sriov_admin/%s", path);
+	return vfio_kernel->open(full, flags);
+}
+
+static int admin_read(void *data, const char *path, char *out, size_t size)
+{
+	int fd = admin_open(path, O_RDONLY), r;
+
+	(void)data;
+	if (fd < 0)
+		return fd;
+	r = (int)vfio_kernel->read(fd, out, size, 0);
+	close(fd);
+	return r;
+}
+
+static int admin_write(void *data, const char *path, const char *text, size_t size)
+{
+	int fd = admin_open(path, O_WRONLY), r;
+
+	(void)data;
+	if (fd < 0)
+		return fd;
+	r = (int)vfio_kernel->write(fd, text, size, 0);
+	close(fd);
+	return r < 0 ? r : 0;
+}
+
+static int admin_fault(void *data, const char *kind, unsigned times)
+{
+	static const struct {
+		const char *kind;
+		struct xe_fault fault;
+	} faults[] = {
+		{"busy", {"", -EBUSY, 0, true, 0}},
+		{"eio", {"", -EIO, 0, true, 2}}, /* GT 0 refuses */
+		{"partial", {"", -EIO, 0, true, 1}},
+	};
+	size_t i;
+
+	(void)data;
+	if (strcmp(kind, "wedged") == 0) {
+		xe_fault = (struct xe_fault){times ? "" : NULL, -ECANCELED, 0, true, 0};
+		return 0;
+	}
+	for (i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		if (strcmp(kind, faults[i].kind) != 0)
+			continue;
+		xe_fault = faults[i].fault;
+		xe_fault.times = times;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* What the made-up kernel offers is held against the same file as Linux's source. */
+static void made_up_kernel(void)
+{
+	struct xe_abi abi = {.read = admin_read, .write = admin_write, .fault = admin_fault};
+
+	make_xe_machine();
+	CU_ASSERT_EQUAL(xe_abi_compare(XE_ADMIN, &abi), 0);
+	remove_xe_machine();
+}
+
 static const struct test tests[] = {
+	{"the made-up kernel offers what Linux does", made_up_kernel},
 	{"a GPU is set up in the kernel's order", set_up},
 	{"a GPU that has its VFs is adopted as it is", adopt},
 	{"only changes are written", changes},

@@ -6,6 +6,10 @@
  *
  *     -device pcie-root-port,id=rp0,pref64-reserve=4G -device softgpu,bus=rp0,vfs=4,vram-mb=256
  *
+ * With scheduler=firmware,layout=soft it schedules itself. With guise=xe it has the numbers of an
+ * Intel GPU, for the lab's driver xe (xe/), and a reset of a VF by its client clears the VF's
+ * memory.
+ *
  * QEMU's PCI core has the standard part of the configuration space (BARs, MSI-X, SR-IOV, FLR, ARI),
  * at the same places as the library; GPU-IOV's capability and all BARs are the library's. A change
  * of the SR-IOV registers is told to both. DMA carries each function's own requester id, through
@@ -52,6 +56,10 @@ enum {
 static const int bars[] = {0, 2, 4, 5};
 #define MSIX_BAR 4
 
+/* guise=xe: an Arc Pro B60, whose VFs have the same number */
+#define XE_VENDOR 0x8086
+#define XE_DEVICE 0xe211
+
 struct bar {
 	Function *f;
 	int number;
@@ -64,7 +72,7 @@ struct Function {
 	/* of the PF */
 	uint16_t vfs;
 	uint32_t vram_mb;
-	char *layout, *latency, *fault;
+	char *layout, *latency, *fault, *scheduler, *guise;
 	struct softgpu *gpu;
 	QEMUBH *irq;
 	uint32_t pending[1 + SOFTGPU_MAX_VFS];
@@ -265,6 +273,11 @@ static void config_write(PCIDevice *d, uint32_t address, uint32_t value, int siz
 	pcie_aer_write_config(d, address, value, size);
 }
 
+static bool has_guise(const Function *pf)
+{
+	return pf->guise && strcmp(pf->guise, "xe") == 0;
+}
+
 /* A function-level reset. On the PF it has no effect on the GPU. QEMU also resets VFs that the
  * machine does not see. */
 static void reset(DeviceState *dev)
@@ -272,7 +285,12 @@ static void reset(DeviceState *dev)
 	Function *f = FUNCTION(dev), *pf = pf_of(f);
 	int fn = number(f);
 
-	if (pf->gpu && fn != SOFTGPU_PF && function(pf, fn)) {
+	if (!pf->gpu || fn == SOFTGPU_PF || !function(pf, fn)) {
+		return;
+	}
+	if (has_guise(pf)) {
+		softgpu_function_closed(pf->gpu, fn);
+	} else {
 		softgpu_function_reset(pf->gpu, fn);
 	}
 }
@@ -284,6 +302,7 @@ static bool create(Function *f, Error **errp)
 		.vram = (uint64_t)f->vram_mb << 20,
 		.layout = gpuiov_layout_by_name(f->layout ? f->layout : "navi"),
 		.seed = 1,
+		.schedules = f->scheduler && strcmp(f->scheduler, "firmware") == 0,
 	};
 	struct vgpu_error err = {"no such layout"};
 
@@ -340,6 +359,7 @@ static void realize(PCIDevice *d, Error **errp)
 	Function *f = FUNCTION(d);
 	uint8_t own[CONFIG_END];
 	bool vf = pci_is_vf(d);
+	uint16_t vf_device;
 	unsigned vectors;
 
 	if (!vf && !create(f, errp)) {
@@ -365,8 +385,13 @@ static void realize(PCIDevice *d, Error **errp)
 	if (vf) {
 		return;
 	}
-	if (!init_sriov(d, CAP_SRIOV, TYPE_SOFTGPU_VF, lduw_le_p(own + CAP_SRIOV + 0x1a), f->vfs,
-			errp)) {
+	vf_device = lduw_le_p(own + CAP_SRIOV + 0x1a);
+	if (has_guise(f)) {
+		pci_config_set_vendor_id(d->config, XE_VENDOR);
+		pci_config_set_device_id(d->config, XE_DEVICE);
+		vf_device = XE_DEVICE;
+	}
+	if (!init_sriov(d, CAP_SRIOV, TYPE_SOFTGPU_VF, vf_device, f->vfs, errp)) {
 		return;
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(bars); i++) {
@@ -399,6 +424,8 @@ static PROPERTY properties[] = {DEFINE_PROP_UINT16("vfs", Function, vfs, 4),
 				DEFINE_PROP_STRING("layout", Function, layout),
 				DEFINE_PROP_STRING("latency", Function, latency),
 				DEFINE_PROP_STRING("fault", Function, fault),
+				DEFINE_PROP_STRING("scheduler", Function, scheduler),
+				DEFINE_PROP_STRING("guise", Function, guise),
 				PROPERTIES_END};
 
 static void function_class(ObjectClass *class, void *data)
