@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Keeps in running domains what their VFs would take with them to another host: an element of the
+ * live <metadata>, which libvirt carries there. A domain's definition has none.
+ */
+#ifndef LIBVIRT_TRAVEL_H
+#define LIBVIRT_TRAVEL_H
+
+#include <json-c/json.h>
+#include <libvirt/libvirt.h>
+
+/* Puts <travel> elements into domains of LIBVIRT: WANT, which this takes, has them by the domains'
+ * UUIDs. Domains that have theirs already are not changed; those that are not in WANT any more lose
+ * theirs. Failures are logged, and tried again when the element changes. */
+void travel_update(virConnectPtr libvirt, struct json_object *want);
+
+#endif
