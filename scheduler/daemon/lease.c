@@ -15,6 +15,8 @@
 
 const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running", "incoming"};
 
+const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "may-lose-state"};
+
 bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
 {
 	return l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&

@@ -328,6 +328,31 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 }
 
 /* Lists the leases, GPU by GPU. */
+/* What vgpud warns of, about VMs that run. */
+static json *warnings_json(struct control *control)
+{
+	json *list = json_object_new_array(), *o;
+	uint32_t what;
+
+	for (what = 0; what < CONTROL_WARNINGS; what++) {
+		if (!control->warned[what])
+			continue;
+		json_object_object_foreach(control->warned[what], host, vms)
+		{
+			(void)host;
+			json_object_object_foreach(vms, uuid, domain)
+			{
+				o = json_object_new_object();
+				put_text(o, "warning", control_warning_names[what]);
+				put_text(o, "domain", json_object_get_string(domain));
+				put_text(o, "uuid", uuid);
+				json_object_array_add(list, o);
+			}
+		}
+	}
+	return list;
+}
+
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
@@ -362,6 +387,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 		json_object_array_add(list, vm);
 	}
 	json_object_object_add(o, "unreadable", list);
+	json_object_object_add(o, "warnings", warnings_json(control));
 	call_answer(call, o);
 	return 0;
 }

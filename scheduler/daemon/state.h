@@ -99,6 +99,9 @@ enum control_warning {
 	CONTROL_WARNINGS
 };
 
+/* Their names in answers of vm.list. */
+extern const char *const control_warning_names[CONTROL_WARNINGS];
+
 struct client;
 struct control {
 	struct config *config;

@@ -148,6 +148,17 @@ host=$(named "$run/there") vm_sync 0
 leases_are '[]'
 export VGPUD_LIBVIRT_DIR=$run/here
 
+# A VM with a VF of softgpu, and without the block device that keeps QEMU from saving it: doctor says so while it runs.
+warned_of() { ctl -o json doctor | jq -r '.[] | select(.subject | startswith("VM ")) | "\(.verdict) \(.subject) \(.finding)"'; }
+sed 's|</domain>|<q:commandline xmlns:q="http://libvirt.org/schemas/domain/qemu/1.0"><q:arg value='"'"'{"driver":"vfio-user-pci","id":"ua-x","socket":{"path":"/x/vf0.sock"}}'"'"'/></q:commandline></domain>|; s/required=.*yes.//' "$run/with.xml" >"$run/soft.xml"
+vm_sync 0 "$run/soft.xml"
+grep -q "^note VM vm1 could be saved or migrated, and its VF would be dead after that" <<<"$(warned_of)" || fail "doctor says: $(warned_of)"
+host=$(named "$run/there") vm_sync 0
+grep -q "VM vm1 could be saved" <<<"$(warned_of)" || fail "another libvirt's list has ended the warning of vm1"
+vm_sync 0
+[ -z "$(warned_of)" ] || fail "doctor warns of a VM that is gone: $(warned_of)"
+leases_are '[]'
+
 # At an address that is free here, the VM stays, and its XML as it was.
 coming 2 41 3 >"$run/in.xml"
 move 2 migrate || fail "$(cat "$run/said")"
