@@ -1140,6 +1140,31 @@ static void not_resumed(void)
 	end_movable();
 }
 
+/* The GPU is lost and comes back while a VM is on its way: its VF still waits for it. */
+static void lost_meanwhile(void)
+{
+	const struct gpu *gpu = &control.gpus[0];
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+
+	begin_movable();
+	hook(&one, "migrate", COMES("0x2", TRAVEL("5")));
+	CU_ASSERT(done(&one));
+	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
+	quick_present(false);
+	while (!gpu->trouble && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NOT_NULL(gpu->trouble);
+	quick_present(true);
+	while (gpu->trouble && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(gpu->trouble);
+	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
+	CU_ASSERT_EQUAL(gpu->leases[1].state, LEASE_INCOMING);
+	hook(&one, "release", COMES("0x2", ""));
+	CU_ASSERT(done(&one));
+	end_movable();
+}
+
 /* A state goes only to a VF that can take it over. */
 static void misfits(void)
 {
@@ -1469,6 +1494,7 @@ static const struct test tests[] = {
 	{"reservations end after lease_s", reservations_expire},
 	{"VMs that come wait until they resume", incoming},
 	{"VMs that do not come, or are not seen to resume", not_resumed},
+	{"the GPU is lost while a VM comes", lost_meanwhile},
 	{"states that do not fit", misfits},
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
