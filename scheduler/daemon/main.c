@@ -23,6 +23,7 @@
  *   reserve.c          finds VFs for a VM
  *   fit.c              which VFs can take over the state that comes with a VM
  *   events.c           handles what the engines report
+ *   libvirts.c         which libvirts report
  *   memory_methods.c   the methods memory.*
  *   vm.c               VMs and their VFs
  *   live.c             changes that are in force until a restart

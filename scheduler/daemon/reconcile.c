@@ -10,6 +10,7 @@
 #include "engine.h"
 #include "hold.h"
 #include "lease.h"
+#include "libvirts.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -258,6 +259,22 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
 }
 
+/* After three looks that were missed. */
+#define SILENCE (180 * VGPU_SEC)
+
+/* Whether a lease is of a libvirt that no longer reports, and nobody has its VF. Only of a PCI
+ * function can it be told whether somebody has it. */
+static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const struct lease *l = &gpu->leases[vf];
+	const struct picture *p = data;
+	char address[PCI_ADDRESS_SIZE];
+
+	return l->state == LEASE_RUNNING && !lease_is_of(l, p->host, l->uuid) &&
+	       libvirts_silent(gpu->control, l->host) >= SILENCE &&
+	       vm_vf_address(gpu, vf, address) && !vm_uses(gpu, vf);
+}
+
 /* A VM that has come from another host, and whose CPUs run, has resumed. */
 static void resume(struct control *control, const struct picture *p)
 {
@@ -389,6 +406,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	json_object_object_get_ex(call->args, "as_of_ns", &as_of);
 	json_object_object_get_ex(call->args, "paused", &p.paused);
 	p.host = call_host(call);
+	libvirts_note(control, p.host);
 	p.as_of = (vgpu_nsec)json_object_get_int64(as_of);
 	p.attach = json_object_new_array();
 	p.detach = json_object_new_array();
@@ -421,6 +439,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	for (i = 0; i < CONTROL_WARNINGS; i++)
 		warn_of(control, i, p.host, warn[i]);
 	vm_end_those(control, has_gone, &p, "no longer runs");
+	vm_end_those(control, is_orphan, &p, "belongs to a libvirt that no longer reports");
 	leases_save(control);
 	answer = json_object_new_object();
 	json_object_object_add(answer, "attach", p.attach);

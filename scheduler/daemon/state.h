@@ -92,6 +92,13 @@ struct unreadable {
 };
 #define UNREADABLE 16u /* others are only logged */
 
+/* A libvirt that reports: libvirts.h. */
+struct libvirt {
+	char host[CLAIM_HOST_SIZE];
+	vgpu_nsec heard; /* CLOCK_MONOTONIC; 0: none */
+};
+#define LIBVIRTS 16u
+
 /* What vgpud warns of, about VMs that run. */
 enum control_warning {
 	CONTROL_UNADMITTED = 0, /* vgpud did not admit their claims */
@@ -117,6 +124,7 @@ struct control {
 	char refused[320];		   /* why a running VM got no VF, as last logged */
 	uint32_t n_unreadable;		   /* by each libvirt's last vm.sync */
 	struct unreadable unreadable[UNREADABLE];
+	struct libvirt libvirts[LIBVIRTS];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

@@ -115,8 +115,7 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name)
 	return -1;
 }
 
-/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. */
-static bool is_in_use(const struct gpu *gpu, uint32_t vf)
+bool vm_uses(const struct gpu *gpu, uint32_t vf)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
 
@@ -338,7 +337,7 @@ static bool has_not_come(struct gpu *gpu, uint32_t vf, vgpu_nsec now)
 
 	if (now < l->expires && now < l->resumes_by)
 		return false;
-	if (!is_in_use(gpu, vf))
+	if (!vm_uses(gpu, vf))
 		return now >= l->expires;
 	if (now >= l->expires) /* QEMU has it, and waits for its state: look again later */
 		l->expires = now + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
@@ -363,7 +362,7 @@ static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
 		return has_not_come(gpu, vf, *t);
 	if (l->state != LEASE_RESERVED || *t < l->expires)
 		return false;
-	if (!is_in_use(gpu, vf))
+	if (!vm_uses(gpu, vf))
 		return true;
 	/* The VM has started, but no hook reported it. */
 	l->state = LEASE_RUNNING;

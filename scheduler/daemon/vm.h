@@ -39,6 +39,8 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
+/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches /proc. */
+bool vm_uses(const struct gpu *gpu, uint32_t vf);
 /* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
  * are VFs of these GPUs and that libvirt leaves to vgpud (managed='no'): each is the device of the
  * first claimed VF that it suits and that has none. Nova writes such devices. */

@@ -1047,6 +1047,7 @@ static void incoming(void)
 	struct lease *l = &control.gpus[0].leases[1];
 	struct json_object *o, *devices;
 	char address[32];
+	uint32_t i;
 
 	begin_movable();
 	libvirt = "here";
@@ -1082,6 +1083,23 @@ static void incoming(void)
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "false"));
 	CU_ASSERT(comes_to_say(&one, INCOMING, "brought_ns", "40000000"));
+	libvirt = "there";
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	/* "here" has not reported for long; but somebody has the VF */
+	for (i = 0; i < LIBVIRTS; i++)
+		if (strcmp(control.libvirts[i].host, "here") == 0)
+			control.libvirts[i].heard -= 181 * VGPU_SEC;
+	put_file("1\n", PCI_DEVICES "/" VF1 "/enable");
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	put_file("0\n", PCI_DEVICES "/" VF1 "/enable");
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	/* it reports again, and its VM runs */
+	libvirt = "here";
+	sync_vm(COMES("0x2", TRAVEL("40000")), "missing", address);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	libvirt = "there";
 	sync_vm(NULL, "missing", address);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);

@@ -24,9 +24,9 @@
 #include "host.h"
 #include "hung.h"
 #include "log.h"
+#include "metadata.h"
 #include "probe.h"
 #include "set.h"
-#include "travel.h"
 #include "vgpu/clock.h"
 
 #define SOCKET "/run/vgpud/hook.sock"
@@ -270,7 +270,7 @@ static void note_travels(struct json_object *domains)
 		json_object_put(answer);
 	}
 	if (a.vgpud >= 0)
-		travel_update(a.libvirt, want);
+		metadata_update(a.libvirt, want);
 	else
 		json_object_put(want); /* it ended meanwhile: what is noted stays */
 }

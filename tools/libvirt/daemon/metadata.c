@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "travel.h"
+#include "metadata.h"
 
 #include <libvirt/virterror.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ static bool put(virConnectPtr libvirt, const char *uuid, const char *text)
 	return true;
 }
 
-void travel_update(virConnectPtr libvirt, struct json_object *want)
+void metadata_update(virConnectPtr libvirt, struct json_object *want)
 {
 	struct json_object *had;
 
