@@ -93,10 +93,9 @@ int vm_travel_begin(struct control *control, struct call *call, struct vgpu_erro
 	const char *xml = call_text(call, "xml");
 	int r;
 
-	(void)control;
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = claim_parse(&job->claim, xml, strlen(xml), err);
+	r = vm_parse_claim(control, &job->claim, xml, err);
 	if (r < 0)
 		return r;
 	snprintf(job->claim.host, sizeof(job->claim.host), "%s", call_host(call));

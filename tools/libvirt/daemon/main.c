@@ -260,7 +260,7 @@ static void note_travels(struct json_object *domains)
 	{
 		if (a.vgpud < 0)
 			break;
-		if (!strstr(json_object_get_string(xml), URI))
+		if (!claim_is_possible(json_object_get_string(xml)))
 			continue;
 		args = new_args();
 		json_object_object_add(args, "xml", json_object_get(xml));
