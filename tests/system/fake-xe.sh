@@ -6,7 +6,7 @@
 command -v unshare >/dev/null || { echo "skipped: unshare is missing"; exit 77; }
 if [ -z "${IN_FAKE_XE:-}" ]; then
 	unshare --mount --propagation private sh -c 'mount -t tmpfs none /sys/bus/pci' 2>/dev/null ||
-		{ echo "skipped: no mount namespaces here"; exit 77; }
+		{ echo "skipped: no namespaces here"; exit 77; }
 	made=0
 	[ -d /lib/modules ] || { mkdir /lib/modules && made=1; }
 	IN_FAKE_XE=1 unshare --mount --propagation private "$0" "$@"
