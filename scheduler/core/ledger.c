@@ -13,7 +13,7 @@
  * VF without work uses nothing of its share, so its share of the time pays. Every nanosecond of a
  * debt is paid once:
  *
- *   exclusive + reset = debt + debt_charged + debt_lapsed + written_off
+ *   exclusive + reset + brought = debt + debt_charged + debt_lapsed + written_off
  */
 #include <assert.h>
 
@@ -58,20 +58,38 @@ void ledger_pay(struct vgpu_core *core, struct vf *vf)
 		vf->paid_until = core->now;
 }
 
-/* A VF pays during its own window, too. */
-static __attribute__((noinline)) void add_debt(struct vgpu_core *core, struct vf *vf,
-					       vgpu_nsec amount)
+static vgpu_nsec largest_debt(const struct vgpu_core *core)
 {
-	vgpu_nsec most = nsec_max(DEBT_MAX, WINDOW_CREDIT + core->config.window_max), beyond;
+	return nsec_max(DEBT_MAX, WINDOW_CREDIT + core->config.window_max);
+}
+
+/* Adds to a debt that the time has paid on until SINCE. */
+static __attribute__((noinline)) void add_debt(struct vgpu_core *core, struct vf *vf,
+					       vgpu_nsec amount, vgpu_nsec since)
+{
+	vgpu_nsec beyond;
 
 	if (vf->ledger.debt_ns == 0)
-		vf->paid_until = core->now - amount;
+		vf->paid_until = since;
 	vf->ledger.debt_ns += amount;
 	ledger_pay(core, vf);
-	beyond = nsec_past(vf->ledger.debt_ns, most);
+	beyond = nsec_past(vf->ledger.debt_ns, largest_debt(core));
 	vf->ledger.debt_ns -= beyond;
 	vf->written_off += beyond;
 	vf->instalment = vf->ledger.debt_ns / DEBT_TURNS + 1;
+}
+
+/* A VF pays during its own window, too. */
+static void add_apart(struct vgpu_core *core, struct vf *vf, vgpu_nsec elapsed)
+{
+	add_debt(core, vf, elapsed, core->now - elapsed);
+}
+
+void ledger_bring(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount)
+{
+	amount = nsec_min(amount, largest_debt(core));
+	vf->ledger.brought_ns += amount;
+	add_debt(core, vf, amount, core->now);
 }
 
 /* When the VF will owe little enough for a window, if it has no work until then. */
@@ -156,7 +174,7 @@ static __attribute__((noinline)) void spend(struct vgpu_core *core, vgpu_nsec el
 		if (core->in_window) {
 			target = &core->vfs[core->target];
 			target->ledger.exclusive_ns += elapsed;
-			add_debt(core, target, elapsed);
+			add_apart(core, target, elapsed);
 		} else if (core->phase == VGPU_PHASE_READY) {
 			core->ledger.idle_ns += elapsed;
 		} else {
@@ -169,7 +187,7 @@ static __attribute__((noinline)) void spend(struct vgpu_core *core, vgpu_nsec el
 		resident = &core->vfs[core->resident];
 		if (core->in_window) {
 			resident->ledger.exclusive_ns += elapsed;
-			add_debt(core, resident, elapsed);
+			add_apart(core, resident, elapsed);
 		} else {
 			add_run(core, resident, elapsed);
 		}
@@ -182,7 +200,7 @@ static __attribute__((noinline)) void spend(struct vgpu_core *core, vgpu_nsec el
 	case VGPU_PHASE_RESET:
 		resident = &core->vfs[core->resident];
 		resident->ledger.reset_ns += elapsed;
-		add_debt(core, resident, elapsed);
+		add_apart(core, resident, elapsed);
 		return;
 	case VGPU_PHASE_COUNT:
 		break;

@@ -87,6 +87,7 @@ struct vf {
 	bool online;	 /* the policy was told that its driver is up */
 	bool held;	 /* it must stay off the engine: VGPU_EV_HOLD */
 	bool away;	 /* its memory is not on the GPU: VGPU_EV_AWAY */
+	bool incoming;	 /* its VM has not resumed yet: VGPU_EV_INCOMING */
 	bool awake;	 /* the policy was told that it has work */
 	bool owed_turn;	 /* it has waited since the policy changed */
 	bool owed_round; /* it has waited since the last exclusive window ended */
@@ -210,6 +211,8 @@ void ledger_advance(struct vgpu_core *core, vgpu_nsec now);
 void ledger_charge_switch(struct vgpu_core *core, uint32_t vf, vgpu_nsec amount);
 vgpu_nsec ledger_close(struct vgpu_core *core, struct vf *vf, bool donated, vgpu_nsec overrun);
 vgpu_nsec ledger_lapses(const struct vgpu_core *core, const struct vf *vf);
+/* A VF comes from another host and owes AMOUNT there. */
+void ledger_bring(struct vgpu_core *core, struct vf *vf, vgpu_nsec amount);
 void ledger_pay(struct vgpu_core *core, struct vf *vf);
 void ledger_share_out(struct vgpu_core *core);
 vgpu_nsec ledger_credit_at(struct vgpu_core *core, struct vf *vf);
@@ -304,6 +307,12 @@ void guest_request(struct vgpu_core *core, uint32_t vf, enum vgpu_window window)
 void guest_release(struct vgpu_core *core, uint32_t vf, enum vgpu_window window);
 /* The guest's side has reset the function, or the tenant died. */
 void guest_reset(struct vgpu_core *core, uint32_t vf);
+
+/* Whether the VF cannot be loaded, whatever it or its guest does. */
+static inline bool vf_is_out(const struct vf *vf)
+{
+	return vf->away || vf->incoming;
+}
 
 /* Add an action or a record to the step's output. Inline, because each world switch has a dozen. */
 static inline void core_act(struct vgpu_core *core, enum vgpu_action_type type, uint32_t vf,

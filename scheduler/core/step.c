@@ -248,13 +248,13 @@ static int on_stop(struct vgpu_core *core, const struct vgpu_event *event)
 	return 0;
 }
 
-/* Lets a VF that was held, or away, use the engine again. */
+/* Lets a VF that was held or out use the engine again, if it is neither any more. */
 static void come_back(struct vgpu_core *core, uint32_t index)
 {
 	struct vf *vf = &core->vfs[index];
 
-	vf->held = false;
-	vf->away = false;
+	if (vf->held || vf_is_out(vf))
+		return;
 	if (vf->state == VGPU_VF_ACTIVE) {
 		policy_host_online(core, index, true);
 		policy_host_sync(core, index);
@@ -270,22 +270,48 @@ static bool comes(const struct vgpu_core *core, uint32_t index)
 	       (core->target == index || (core->d.open && core->d.vf == index));
 }
 
-static int on_away(struct vgpu_core *core, const struct vgpu_event *event)
+/* Sets REASON, for which the VF cannot be loaded. */
+static int put_out(struct vgpu_core *core, uint32_t index, bool *reason)
 {
-	struct vf *vf = &core->vfs[event->vf];
-
-	if (event->code == 0) {
-		if (vf->away)
-			come_back(core, event->vf);
-		return 0;
-	}
-	if (core->resident == event->vf || comes(core, event->vf)) {
+	if (core->resident == index || comes(core, index)) {
 		core->out->why = "the VF is on the engine, or on its way there";
 		return -EBUSY;
 	}
+	*reason = true;
+	policy_host_online(core, index, false);
+	return 0;
+}
+
+static int on_away(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+	int r;
+
+	if (event->code != 0) {
+		r = put_out(core, event->vf, &vf->away);
+		vf->held &= r < 0;
+		return r;
+	}
+	if (!vf->away)
+		return 0;
+	vf->away = false;
 	vf->held = false;
-	vf->away = true;
-	policy_host_online(core, event->vf, false);
+	come_back(core, event->vf);
+	return 0;
+}
+
+static int on_incoming(struct vgpu_core *core, const struct vgpu_event *event)
+{
+	struct vf *vf = &core->vfs[event->vf];
+
+	if (event->code != 0)
+		return put_out(core, event->vf, &vf->incoming);
+	if (!vf->incoming)
+		return 0;
+	vf->incoming = false;
+	if (event->value > 0)
+		ledger_bring(core, vf, (vgpu_nsec)event->value);
+	come_back(core, event->vf);
 	return 0;
 }
 
@@ -295,8 +321,10 @@ static int on_hold(struct vgpu_core *core, const struct vgpu_event *event)
 	struct dispatch *d = &core->d;
 
 	if (event->code == 0) {
-		if (vf->held)
+		if (vf->held) {
+			vf->held = false;
 			come_back(core, event->vf);
+		}
 		return 0;
 	}
 	if (vf->state != VGPU_VF_ACTIVE || !vf->online) {
@@ -357,6 +385,7 @@ static const struct handler {
 	[VGPU_EV_HOLD] = {on_hold, A_VF},
 	[VGPU_EV_AWAY] = {on_away, A_VF},
 	[VGPU_EV_VIOLATION] = {on_violation, A_VF},
+	[VGPU_EV_INCOMING] = {on_incoming, A_VF},
 };
 
 static bool is_configured(struct vgpu_core *core, uint32_t index)
@@ -449,6 +478,7 @@ void vgpu_core_vf_brief(const struct vgpu_core *core, uint32_t index, struct vgp
 	out->comes = comes(core, index);
 	out->held = vf->held;
 	out->away = vf->away;
+	out->incoming = vf->incoming;
 	out->backoff_until = vf->state == VGPU_VF_BACKOFF ? vf->backoff_until : 0;
 	out->ledger = vf->ledger;
 	out->ledger.debt_ns -= lapses;

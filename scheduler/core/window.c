@@ -38,7 +38,7 @@ static void plan(struct vgpu_core *core)
 
 	core->window_deadline = VGPU_NEVER;
 	for (index = core->window_head; index != VGPU_NO_VF; index = core->vfs[index].next_queued) {
-		if (core->vfs[index].away)
+		if (vf_is_out(&core->vfs[index]))
 			continue;
 		at = ledger_credit_at(core, &core->vfs[index]);
 		if (at <= core->now)
@@ -109,13 +109,13 @@ void window_cancel(struct vgpu_core *core, uint32_t index)
 	vf->queued = false;
 }
 
-/* The first VF in the queue whose memory is on the GPU, and that has credit. */
+/* The first VF in the queue that can be loaded, and that has credit. */
 static uint32_t first(struct vgpu_core *core)
 {
 	uint32_t index = core->window_head;
 
-	while (index != VGPU_NO_VF &&
-	       (core->vfs[index].away || ledger_credit_at(core, &core->vfs[index]) > core->now))
+	while (index != VGPU_NO_VF && (vf_is_out(&core->vfs[index]) ||
+				       ledger_credit_at(core, &core->vfs[index]) > core->now))
 		index = core->vfs[index].next_queued;
 	return index;
 }

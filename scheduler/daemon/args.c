@@ -13,6 +13,13 @@ const char *call_text(const struct call *call, const char *name)
 								   : NULL;
 }
 
+const char *call_host(const struct call *call)
+{
+	const char *host = call_text(call, "host");
+
+	return host ? host : "";
+}
+
 int64_t call_int(const struct call *call, const char *name, int64_t otherwise)
 {
 	json *value;

@@ -17,6 +17,8 @@ int call_look_begin(struct control *control, struct call *call, struct vgpu_erro
 int64_t call_int(const struct call *call, const char *name, int64_t otherwise);
 /* Returns the text of the argument NAME, which is the call's, or NULL. */
 const char *call_text(const struct call *call, const char *name);
+/* Returns the libvirt on whose behalf the client calls (struct claim); "": it does not say. */
+const char *call_host(const struct call *call);
 /* Sets VALUES from the call's "params", {"name": value, ...}, checked against TABLE. Returns 0; on
  * a mistake it changes nothing and returns -EINVAL with the reason in ERR. */
 int call_params(const struct call *call, const struct vgpu_param *table, int64_t *values,

@@ -28,6 +28,10 @@ const struct config_key config_keys[] = {
 	 "live.json beside socket"},
 	{DAEMON, LIVE, "lease_s", INT, AT(config, lease_s), 1, 86400, 120, NULL, NULL,
 	 "how long a VF stays reserved for a VM that is starting, seconds"},
+	{DAEMON, LIVE, "incoming_s", INT, AT(config, incoming_s), 1, 86400, 600, NULL, NULL,
+	 "how long the VF of a VM that comes from another host, or from a file, waits for the VM "
+	 "to "
+	 "resume, seconds; then it gets turns all the same"},
 	{DAEMON, RESTART, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "address that serves metrics to Prometheus: ADDRESS:PORT, [IPV6-ADDRESS]:PORT or "
 	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "

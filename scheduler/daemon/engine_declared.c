@@ -217,6 +217,8 @@ static void change(struct engine *e, struct engine_request *request)
 	case VGPU_EV_RESET_VF:
 		reset_vf(e, request);
 		break;
+	case VGPU_EV_INCOMING: /* the kernel's driver keeps a VF stopped, and counts what it had */
+		break;
 	default:
 		engine_refuse(request, -EOPNOTSUPP,
 			      "the driver of this GPU schedules it: vgpud cannot do this");

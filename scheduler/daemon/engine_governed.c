@@ -379,6 +379,15 @@ static void change(struct engine *e, struct engine_request *request)
 	case VGPU_EV_RESET_VF:
 		reset_vf(e, request);
 		break;
+	case VGPU_EV_INCOMING:
+		/* The kernel's driver keeps a VF stopped while its state is loaded, and the
+		 * firmware passes over it: there is nothing to hold back. */
+		if (request->event.code == 0 && request->event.value > 0)
+			request->result = step(e, (struct vgpu_governor_event){
+							  .type = VGPU_GOVERNOR_BRING,
+							  .vf = request->event.vf,
+							  .owed = (vgpu_nsec)request->event.value});
+		break;
 	default:
 		engine_refuse(request, -EOPNOTSUPP,
 			      "the firmware of this GPU schedules it: vgpud cannot do this");
@@ -469,6 +478,7 @@ static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot
 	};
 	to->ledger.run_ns = from->ledger.served;
 	to->ledger.charged_ns = from->ledger.charged;
+	to->ledger.brought_ns = from->ledger.brought;
 	to->ledger.resets = g->resets[i];
 	to->ledger.guest_resets = g->guest_resets[i];
 	to->ledger.hangs = g->hangs[i];

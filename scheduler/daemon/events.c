@@ -7,6 +7,7 @@
 #include "builtin.h"
 #include "engine.h"
 #include "lease.h"
+#include "hold.h"
 #include "log.h"
 #include "memory_methods.h"
 #include "vgpu/clock.h"
@@ -154,10 +155,15 @@ void events_take(struct gpu *gpu)
 void events_trouble(struct gpu *gpu)
 {
 	const char *trouble = engine_trouble(gpu->engine);
+	uint32_t vf;
 
 	if (trouble == gpu->trouble)
 		return;
 	gpu->trouble = trouble;
+	/* A GPU that returns has a new core, which holds nothing back yet. */
+	for (vf = 0; vf < VGPU_GPU_MAX_VFS && !trouble; vf++)
+		if (gpu->leases[vf].state == LEASE_INCOMING)
+			hold_begin(gpu, vf);
 	if (trouble)
 		log_about(about_gpu(gpu, LOG_GPU_LOST), LOG_ERR,
 			  "GPU lost: %s; vgpud keeps looking for it", trouble);

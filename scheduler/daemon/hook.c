@@ -2,22 +2,17 @@
 #include "hook.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
+#include "incoming.h"
 #include "lease.h"
-#include "reconcile.h"
 #include "log.h"
+#include "reconcile.h"
 #include "reserve.h"
 #include "vm.h"
-
-static const char *text_arg(const struct call *call, const char *name)
-{
-	struct json_object *value;
-
-	return json_object_object_get_ex(call->args, name, &value) ? json_object_get_string(value)
-								   : "";
-}
 
 static bool has_all(struct control *control, const struct claim *claim)
 {
@@ -25,20 +20,14 @@ static bool has_all(struct control *control, const struct claim *claim)
 	uint32_t i, vf;
 
 	for (i = 0; i < claim->n_vfs; i++)
-		if (!lease_find(control, claim->uuid, claim->vfs[i].name, &gpu, &vf))
+		if (!lease_find(control, claim, claim->vfs[i].name, &gpu, &vf))
 			return false;
 	return true;
 }
 
-/* Whether the domain has a vfio-user device: QEMU saves a VM without the state of such devices. */
-static bool is_saved_without_state(const struct claim *claim)
+static bool is_same_vm(const struct claim *a, const struct claim *b)
 {
-	uint32_t i;
-
-	for (i = 0; i < claim->n_hostdevs; i++)
-		if (claim->hostdevs[i].address[0] == '/')
-			return true;
-	return false;
+	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->host, b->host) == 0;
 }
 
 /* What each of libvirt's operations does with the VM's leases. Those that are not listed (attach
@@ -54,8 +43,8 @@ static const struct {
 
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
-	const char *operation = text_arg(call, "operation"), *xml = text_arg(call, "xml");
-	const char *reason = text_arg(call, "reason");
+	const char *operation = call_text(call, "operation"), *xml = call_text(call, "xml");
+	const char *reason = call_text(call, "reason");
 	struct reservation *job = reserve_new(call);
 	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
@@ -74,13 +63,16 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	}
 	if (!job->claim.uuid[0])
 		return vgpu_error_set(err, -EINVAL, "the domain has no UUID");
+	snprintf(job->claim.host, sizeof(job->claim.host), "%s", call_host(call));
 	switch (operations[i].doing) {
 	case KEEP: /* a vgpud restarted since "prepare" may have lost them */
 		if (has_all(control, &job->claim))
 			break;
 		__attribute__((fallthrough));
 	case PREPARE: /* end leases of an earlier start whose end was not reported */
-		vm_end_leases(control, job->claim.uuid);
+		if (incoming_is_expected(control, &job->claim))
+			break;
+		vm_end_leases(control, &job->claim);
 		reserve_begin(call);
 		return 0;
 	case ADOPT:
@@ -89,29 +81,18 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	case END:
 		for (other = control->calls; other; other = other->next)
 			if (other->reservation &&
-			    strcmp(other->reservation->claim.uuid, job->claim.uuid) == 0)
+			    is_same_vm(&other->reservation->claim, &job->claim))
 				other->reservation->over = true;
-		if (strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
+		if (reason &&
+		    strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
 			log_about(about_vm(job->claim.domain, LOG_PLAIN), LOG_INFO,
 				  "domain %s has ended: %s", job->claim.domain, reason);
-		if (vm_end_leases(control, job->claim.uuid))
+		if (vm_end_leases(control, &job->claim))
 			leases_save(control);
 		break;
-	case RESTORE:
-		if (!is_saved_without_state(&job->claim))
-			break;
-		return vgpu_error_set(
-			err, -ENOTSUP,
-			"domain %s was saved without the state of its VF, which would "
-			"be dead in the guest: start it without the saved state (virsh "
-			"start --force-boot), or take the device out (virsh "
-			"save-image-edit, managedsave-edit)",
-			job->claim.domain);
 	case MIGRATE:
-		return vgpu_error_set(err, -ENOTSUP,
-				      "domain %s: the state of a VF cannot be moved to another "
-				      "host; detach the VF first",
-				      job->claim.domain);
+	case RESTORE:
+		return incoming_begin(control, call, xml, operations[i].doing == RESTORE, err);
 	}
 	call_answer(call, NULL);
 	return 0;

@@ -6,21 +6,31 @@
 #include <unistd.h>
 
 #include "change.h"
+#include "hold.h"
 #include "log.h"
 #include "put.h"
+#include "travel.h"
 #include "vgpu/file.h"
 #include "vgpu/param.h"
 
-const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running"};
+const char *const lease_state_names[LEASE_STATES] = {"none", "reserved", "running", "incoming"};
 
-struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
+const char *const control_warning_names[CONTROL_WARNINGS] = {"unadmitted", "may-lose-state"};
+
+bool lease_is_of(const struct lease *l, const char *host, const char *uuid)
+{
+	return l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
+	       (!host[0] || !l->host[0] || strcmp(l->host, host) == 0);
+}
+
+struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf)
 {
 	for (*gpu = control->gpus; *gpu < control->gpus + control->n_gpus; (*gpu)++)
 		for (*vf = 0; *vf < VGPU_GPU_MAX_VFS; (*vf)++) {
 			struct lease *l = &(*gpu)->leases[*vf];
 
-			if (l->state != LEASE_NONE && strcmp(l->uuid, uuid) == 0 &&
+			if (lease_is_of(l, claim->host, claim->uuid) &&
 			    (!vf_name || strcmp(l->vf_name, vf_name) == 0))
 				return l;
 		}
@@ -65,10 +75,14 @@ static struct json_object *to_json(struct control *control)
 			put_text(o, "gpu", control->gpus[g].config->name);
 			json_object_object_add(o, "vf", json_object_new_int64(vf));
 			put_text(o, "state", lease_state_names[l->state]);
+			put_text(o, "host", l->host);
 			put_text(o, "uuid", l->uuid);
 			put_text(o, "domain", l->domain);
 			put_text(o, "vf_name", l->vf_name);
 			json_object_object_add(o, "expires_ns", json_object_new_int64(l->expires));
+			json_object_object_add(o, "resumes_by_ns",
+					       json_object_new_int64(l->resumes_by));
+			json_object_object_add(o, "owed_ns", json_object_new_int64(l->owed));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
 			json_object_object_add(o, "params",
@@ -135,7 +149,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 /* Loads one lease. Returns false if its GPU or VF is no longer configured. */
 static bool load_one(struct control *control, struct json_object *o)
 {
-	int64_t vf = number_of(o, "vf");
+	int64_t vf = number_of(o, "vf"), owed;
 	struct gpu *gpu = NULL;
 	struct lease *l;
 	uint32_t g;
@@ -148,6 +162,7 @@ static bool load_one(struct control *control, struct json_object *o)
 		return false;
 	l = &gpu->leases[vf];
 	load_params(gpu, (uint32_t)vf, o);
+	snprintf(l->host, sizeof(l->host), "%s", text_of(o, "host"));
 	snprintf(l->uuid, sizeof(l->uuid), "%s", text_of(o, "uuid"));
 	snprintf(l->domain, sizeof(l->domain), "%s", text_of(o, "domain"));
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", text_of(o, "vf_name"));
@@ -156,9 +171,16 @@ static bool load_one(struct control *control, struct json_object *o)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)
 			l->on_hang = g;
 	l->hung = json_object_get_boolean(json_object_object_get(o, "hung"));
-	l->state = strcmp(text_of(o, "state"), lease_state_names[LEASE_RESERVED]) == 0
-			   ? LEASE_RESERVED
-			   : LEASE_RUNNING;
+	l->state = LEASE_RUNNING;
+	for (g = 0; g < LEASE_STATES; g++)
+		if (strcmp(text_of(o, "state"), lease_state_names[g]) == 0)
+			l->state = (enum lease_state)g;
+	if (l->state == LEASE_INCOMING) {
+		l->resumes_by = (vgpu_nsec)number_of(o, "resumes_by_ns");
+		owed = number_of(o, "owed_ns");
+		l->owed = owed > 0 && owed <= (int64_t)TRAVEL_MAX_OWED ? (vgpu_nsec)owed : 0;
+		hold_begin(gpu, (uint32_t)vf);
+	}
 	return true;
 }
 

@@ -16,9 +16,11 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf);
 /* Frees what the lease holds and sets it to LEASE_NONE. */
 void lease_clear(struct lease *l);
 
-/* Returns the lease of the VM UUID for its claimed VF VF_NAME (NULL: any claim), and its place in
- * *GPU and *VF; NULL: none. */
-struct lease *lease_find(struct control *control, const char *uuid, const char *vf_name,
+/* Whether the lease is of a VM with that UUID of the libvirt HOST; "": of any libvirt. */
+bool lease_is_of(const struct lease *l, const char *host, const char *uuid);
+/* Returns the lease of the claim's VM for its claimed VF VF_NAME (NULL: any claim), and its place
+ * in *GPU and *VF; NULL: none. */
+struct lease *lease_find(struct control *control, const struct claim *claim, const char *vf_name,
 			 struct gpu **gpu, uint32_t *vf);
 
 /* Write and read the file of leases. Failures are logged; leases that cannot be read, or whose GPU

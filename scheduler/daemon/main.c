@@ -12,6 +12,8 @@
  *   methods.c          the table of methods
  *   capacity.c         what a GPU has to offer to VMs
  *   hook.c             the method of libvirt's hook
+ *   outgoing.c         what VMs would take to another host
+ *   incoming.c         VMs that come with the state of their VFs
  *   history.c          the methods that show what has happened
  *   policy_methods.c   the methods policy.*, and vf.set
  *   policy_explain.c   what a policy promises, or would promise
@@ -19,12 +21,15 @@
  *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
+ *   fit.c              which VFs can take over the state that comes with a VM
  *   events.c           handles what the engines report
+ *   libvirts.c         which libvirts report
  *   memory_methods.c   the methods memory.*
  *   vm.c               VMs and their VFs
  *   live.c             changes that are in force until a restart
  *   policy_change.c    prepares changes of policy and parameters
  *   lease.c            which VF belongs to which VM
+ *   hold.c             VFs of VMs that have not resumed yet
  *   change.c           changes of policy and parameters, in their order
  *   args.c             reads the arguments of a call
  *   call.c             a request, from its beginning to its answer

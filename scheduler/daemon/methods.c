@@ -14,6 +14,7 @@
 #include "hook.h"
 #include "lease.h"
 #include "memory_methods.h"
+#include "outgoing.h"
 #include "methods.h"
 #include "policy_explain.h"
 #include "policy_methods.h"
@@ -83,6 +84,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_text(o, "context", vgpu_context_names[vf->context]);
 	put_bool(o, "has_work", vf->has_work);
 	put_bool(o, "on_engine", vf->on_engine);
+	put_bool(o, "incoming", vf->incoming);
 	put_int(o, "memory_bytes", s->found.partition.vfs[i].size);
 	if (s->found.partition.vfs[i].offset < s->caps.memory)
 		put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
@@ -102,6 +104,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "debt_ns", l->debt_ns);
 	put_int(o, "debt_charged_ns", l->debt_charged_ns);
 	put_int(o, "debt_lapsed_ns", l->debt_lapsed_ns);
+	put_int(o, "brought_ns", l->brought_ns);
 	put_int(o, "written_off_ns", vf->written_off_ns);
 	put_int(o, "overrun_ns", l->overrun_ns);
 	put_int(o, "max_overrun_ns", l->max_overrun_ns);
@@ -325,6 +328,31 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 }
 
 /* Lists the leases, GPU by GPU. */
+/* What vgpud warns of, about VMs that run. */
+static json *warnings_json(struct control *control)
+{
+	json *list = json_object_new_array(), *o;
+	uint32_t what;
+
+	for (what = 0; what < CONTROL_WARNINGS; what++) {
+		if (!control->warned[what])
+			continue;
+		json_object_object_foreach(control->warned[what], host, vms)
+		{
+			(void)host;
+			json_object_object_foreach(vms, uuid, domain)
+			{
+				o = json_object_new_object();
+				put_text(o, "warning", control_warning_names[what]);
+				put_text(o, "domain", json_object_get_string(domain));
+				put_text(o, "uuid", uuid);
+				json_object_array_add(list, o);
+			}
+		}
+	}
+	return list;
+}
+
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
@@ -359,6 +387,7 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 		json_object_array_add(list, vm);
 	}
 	json_object_object_add(o, "unreadable", list);
+	json_object_object_add(o, "warnings", warnings_json(control));
 	call_answer(call, o);
 	return 0;
 }
@@ -541,19 +570,30 @@ const struct method methods[] = {
 	 {{"as_of_ns", ARG_INT, 0, INT64_MAX, true,
 	   "when libvirt listed its domains, CLOCK_MONOTONIC, nanoseconds"},
 	  {"domains", ARG_OBJECT, 0, 0, true,
-	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"}},
+	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"},
+	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"},
+	  {"paused", ARG_OBJECT, 0, 0, false,
+	   "the domains whose CPUs do not run, by UUID; without it, none is known to run"}},
 	 vm_sync_begin,
 	 NULL},
 	{"vm.extend",
 	 ACCESS_CHANGE,
 	 "reserve the VFs that a running VM claims and does not have",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
+	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"}},
 	 vm_extend_begin,
+	 NULL},
+	{"vm.travel",
+	 ACCESS_READ,
+	 "write what the VFs of a running VM would take to another host; {}: they cannot be moved",
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
+	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"}},
+	 vm_travel_begin,
 	 NULL},
 	{"vm.hung",
 	 ACCESS_CHANGE,
 	 "list, once each, the VMs to pause or stop because their VF hung",
-	 {{0}},
+	 {{"host", ARG_STRING, 0, 0, false, "of which libvirt; without it, of all"}},
 	 vm_hung_begin,
 	 NULL},
 	{"vm.explain",
@@ -575,6 +615,7 @@ const struct method methods[] = {
 	 ACCESS_CHANGE,
 	 "handle a call of libvirt's hook; an error refuses the operation",
 	 {{"operation", ARG_STRING, 0, 0, true, "prepare, start, started, stopped, release, ..."},
+	  {"host", ARG_STRING, 0, 0, false, "which libvirt calls, as its hook names it"},
 	  {"reason", ARG_STRING, 0, 0, false, "reason of a release"},
 	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,

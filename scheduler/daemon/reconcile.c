@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "args.h"
 #include "change.h"
 #include "engine.h"
+#include "hold.h"
 #include "lease.h"
+#include "libvirts.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -96,6 +99,20 @@ static struct gpu *named_vf(struct control *control, const struct claim *claim,
 	return NULL;
 }
 
+/* Finds the lease of a VM whose libvirt was named otherwise before (its directory was made anew):
+ * the VM has the device of the VF that is leased to its UUID. */
+static struct lease *moved_house(struct control *control, const struct claim *claim,
+				 const struct claim_vf *claimed, struct gpu **gpu, uint32_t *vf)
+{
+	struct lease *l;
+
+	*gpu = vm_hostdev_of(claim, claimed) ? named_vf(control, claim, claimed, vf) : NULL;
+	l = *gpu ? &(*gpu)->leases[*vf] : NULL;
+	return l && lease_is_of(l, "", claim->uuid) && strcmp(l->vf_name, claimed->name) == 0
+		       ? l
+		       : NULL;
+}
+
 /* Confirms or makes the lease of one claimed VF, and applies its parameters. Returns whether it has
  * a VF. */
 static bool adopt_vf(struct control *control, const struct claim *claim,
@@ -103,8 +120,12 @@ static bool adopt_vf(struct control *control, const struct claim *claim,
 {
 	struct gpu *gpu;
 	uint32_t vf;
-	struct lease *l = lease_find(control, claim->uuid, claimed->name, &gpu, &vf);
+	struct lease *l = lease_find(control, claim, claimed->name, &gpu, &vf);
 
+	if (!l)
+		l = moved_house(control, claim, claimed, &gpu, &vf);
+	if (l)
+		snprintf(l->host, sizeof(l->host), "%s", claim->host[0] ? claim->host : l->host);
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
 		l->since = vgpu_now();
@@ -144,6 +165,9 @@ void follow_adopt(struct control *control, const struct claim *claim)
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
+	const char *host; /* which libvirt; "": not told */
+	struct json_object
+		*paused; /* of these domains, those whose CPUs do not run; NULL: not told */
 	const struct claim *claim; /* of the VM that is looked at */
 	const char *uuid;	   /* that VM's */
 	struct json_object *attach, *detach, *missing;
@@ -192,7 +216,7 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 	const struct claim_vf *claimed;
 	char address[PCI_ADDRESS_SIZE];
 
-	if (l->state != LEASE_RUNNING || l->since > p->as_of || strcmp(l->uuid, p->uuid) != 0 ||
+	if (l->state != LEASE_RUNNING || l->since > p->as_of || !lease_is_of(l, p->host, p->uuid) ||
 	    !vm_vf_address(gpu, vf, address))
 		return false;
 	device = hostdev_at(p->claim, address);
@@ -217,7 +241,7 @@ static bool has_ended_since(const struct control *control, const struct picture 
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			l = &control->gpus[g].leases[vf];
 			if (l->state == LEASE_NONE && l->since > p->as_of &&
-			    strcmp(l->uuid, p->uuid) == 0)
+			    strcmp(l->uuid, p->uuid) == 0 && strcmp(l->host, p->host) == 0)
 				return true;
 		}
 	return false;
@@ -229,8 +253,44 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 	const struct lease *l = &gpu->leases[vf];
 	const struct picture *p = data;
 
+	/* Another libvirt's list says nothing about it. */
 	return l->state == LEASE_RUNNING && l->since <= p->as_of &&
+	       lease_is_of(l, p->host, l->uuid) &&
 	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
+}
+
+/* After three looks that were missed. */
+#define SILENCE (180 * VGPU_SEC)
+
+/* Whether a lease is of a libvirt that no longer reports, and nobody has its VF. Only of a PCI
+ * function can it be told whether somebody has it. */
+static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
+{
+	const struct lease *l = &gpu->leases[vf];
+	const struct picture *p = data;
+	char address[PCI_ADDRESS_SIZE];
+
+	return l->state == LEASE_RUNNING && !lease_is_of(l, p->host, l->uuid) &&
+	       libvirts_silent(gpu->control, l->host) >= SILENCE &&
+	       vm_vf_address(gpu, vf, address) && !vm_uses(gpu, vf);
+}
+
+/* A VM that has come from another host, and whose CPUs run, has resumed. */
+static void resume(struct control *control, const struct picture *p)
+{
+	uint32_t g, vf;
+
+	if (!p->paused || json_object_object_get_ex(p->paused, p->uuid, NULL))
+		return;
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			struct gpu *gpu = &control->gpus[g];
+			const struct lease *l = &gpu->leases[vf];
+
+			if (l->state == LEASE_INCOMING && l->since <= p->as_of &&
+			    lease_is_of(l, p->host, p->uuid))
+				hold_resume(gpu, vf);
+		}
 }
 
 /* Whether vgpud admitted a VM that runs now: one that requires what it claims has a lease then. */
@@ -239,8 +299,7 @@ static bool is_admitted(struct control *control, const struct claim *claim)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	return claim->n_vfs == 0 || !claim->required ||
-	       lease_find(control, claim->uuid, NULL, &gpu, &vf);
+	return claim->n_vfs == 0 || !claim->required || lease_find(control, claim, NULL, &gpu, &vf);
 }
 
 /* Whether QEMU would save or migrate the VM without the state of its VF, and without an error. */
@@ -268,31 +327,56 @@ static const struct {
 				    "the block device that prevents it (vgpud's domain.md)"},
 };
 
-/* Warns of VMs, of each once. LIST, which this takes, has their UUIDs and names as of now. */
-static void warn_of(struct control *control, enum control_warning what, struct json_object *list)
+/* Warns of a libvirt's VMs, of each once. LIST, which this takes, has their UUIDs and names as of
+ * now. */
+static void warn_of(struct control *control, enum control_warning what, const char *host,
+		    struct json_object *list)
 {
+	struct json_object *before = NULL;
+
+	if (!control->warned[what])
+		control->warned[what] = json_object_new_object();
+	json_object_object_get_ex(control->warned[what], host, &before);
 	json_object_object_foreach(list, uuid, name)
 	{
 		const char *domain = json_object_get_string(name);
 
-		if (!json_object_object_get_ex(control->warned[what], uuid, NULL))
+		if (!json_object_object_get_ex(before, uuid, NULL))
 			log_about(about_vm(domain, warnings[what].message), LOG_WARNING,
 				  "domain %s %s", domain, warnings[what].text);
 	}
-	json_object_put(control->warned[what]);
-	control->warned[what] = list;
+	json_object_object_add(control->warned[what], host, list);
+}
+
+/* Takes a libvirt's VMs from the list of those whose claims cannot be read; the others stay. */
+static uint32_t take_unreadable(struct control *control, const char *host, struct unreadable *out)
+{
+	uint32_t i, kept = 0, n = 0;
+
+	for (i = 0; i < control->n_unreadable; i++) {
+		struct unreadable *u = &control->unreadable[i];
+
+		if (strcmp(u->host, host) == 0)
+			out[n++] = *u;
+		else
+			control->unreadable[kept++] = *u;
+	}
+	control->n_unreadable = kept;
+	return n;
 }
 
 /* Notes that a VM's claim cannot be read, and logs it unless it is KNOWN from the list before. */
-static void note_unreadable(struct control *control, const char *uuid, const struct claim *claim,
-			    const char *why, const struct unreadable *known, uint32_t n_known)
+static void note_unreadable(struct control *control, const struct picture *p, const char *why,
+			    const struct unreadable *known, uint32_t n_known)
 {
 	struct unreadable u = {.uuid = ""};
 	bool is_known = false;
 	uint32_t i;
 
-	snprintf(u.uuid, sizeof(u.uuid), "%s", uuid);
-	snprintf(u.domain, sizeof(u.domain), "%s", claim->domain[0] ? claim->domain : uuid);
+	snprintf(u.host, sizeof(u.host), "%s", p->host);
+	snprintf(u.uuid, sizeof(u.uuid), "%s", p->uuid);
+	snprintf(u.domain, sizeof(u.domain), "%s",
+		 p->claim->domain[0] ? p->claim->domain : p->uuid);
 	snprintf(u.why, sizeof(u.why), "%s", why);
 	for (i = 0; i < n_known; i++)
 		is_known |= strcmp(known[i].uuid, u.uuid) == 0 && strcmp(known[i].why, u.why) == 0;
@@ -311,8 +395,8 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	struct json_object *as_of, *answer, *warn[CONTROL_WARNINGS];
 	static struct unreadable known[UNREADABLE];
 	struct picture p = {.claim = &claim};
-	uint32_t n_known = control->n_unreadable;
 	struct vgpu_error why;
+	uint32_t n_known;
 	uint32_t i;
 
 	(void)err;
@@ -320,12 +404,14 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 		warn[i] = json_object_new_object();
 	json_object_object_get_ex(call->args, "domains", &p.domains);
 	json_object_object_get_ex(call->args, "as_of_ns", &as_of);
+	json_object_object_get_ex(call->args, "paused", &p.paused);
+	p.host = call_host(call);
+	libvirts_note(control, p.host);
 	p.as_of = (vgpu_nsec)json_object_get_int64(as_of);
 	p.attach = json_object_new_array();
 	p.detach = json_object_new_array();
 	p.missing = json_object_new_array();
-	memcpy(known, control->unreadable, sizeof(known));
-	control->n_unreadable = 0;
+	n_known = take_unreadable(control, p.host, known);
 	json_object_object_foreach(p.domains, uuid, xml)
 	{
 		const char *text = json_object_get_string(xml);
@@ -335,9 +421,10 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 			continue;
 		claim = (struct claim){.required = false}; /* for "": neither claim nor device */
 		if (text && text[0] && vm_parse_claim(control, &claim, text, &why) < 0) {
-			note_unreadable(control, uuid, &claim, why.text, known, n_known);
+			note_unreadable(control, &p, why.text, known, n_known);
 			continue;
 		}
+		snprintf(claim.host, sizeof(claim.host), "%s", p.host);
 		if (!is_admitted(control, &claim))
 			json_object_object_add(warn[CONTROL_UNADMITTED], uuid,
 					       json_object_new_string(claim.domain));
@@ -346,11 +433,13 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 					       json_object_new_string(claim.domain));
 		if (adopt(control, &claim) > 0)
 			json_object_array_add(p.missing, json_object_new_string(uuid));
+		resume(control, &p);
 		vm_end_those(control, compare, &p, "no longer has the VF's device");
 	}
 	for (i = 0; i < CONTROL_WARNINGS; i++)
-		warn_of(control, i, warn[i]);
+		warn_of(control, i, p.host, warn[i]);
 	vm_end_those(control, has_gone, &p, "no longer runs");
+	vm_end_those(control, is_orphan, &p, "belongs to a libvirt that no longer reports");
 	leases_save(control);
 	answer = json_object_new_object();
 	json_object_object_add(answer, "attach", p.attach);
@@ -376,6 +465,7 @@ static int begin_with_claim(struct call *call, enum reserve_mode mode, struct vg
 					 job->claim.domain);
 	if (r == 0 && !job->claim.uuid[0])
 		r = vgpu_error_set(err, -EINVAL, "the domain has no UUID");
+	snprintf(job->claim.host, sizeof(job->claim.host), "%s", call_host(call));
 	return r;
 }
 
@@ -406,6 +496,8 @@ static struct json_object *explain(const struct gpu *gpu, uint32_t vf, const str
 	else if (l->said[0])
 		snprintf(text, sizeof(text), "%s; the changed claim was refused: %s", which,
 			 l->said);
+	else if (l->state == LEASE_INCOMING)
+		snprintf(text, sizeof(text), "%s; gets turns once the VM has resumed", which);
 	else if (!claimed_of(claim, l->vf_name))
 		snprintf(text, sizeof(text), "%s; no longer claimed: released when the VM ends",
 			 which);
@@ -438,8 +530,7 @@ int vm_explain_begin(struct control *control, struct call *call, struct vgpu_err
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			const struct gpu *gpu = &control->gpus[g];
 
-			if (gpu->leases[vf].state != LEASE_NONE &&
-			    strcmp(gpu->leases[vf].uuid, job->claim.uuid) == 0)
+			if (lease_is_of(&gpu->leases[vf], "", job->claim.uuid))
 				json_object_array_add(vfs, explain(gpu, vf, &job->claim));
 		}
 	reserve_begin(call);

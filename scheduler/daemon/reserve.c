@@ -8,6 +8,8 @@
 
 #include "change.h"
 #include "engine.h"
+#include "fit.h"
+#include "hold.h"
 #include "lease.h"
 #include "log.h"
 #include "memory_methods.h"
@@ -19,6 +21,12 @@
 #define SCRUB_TIMEOUT (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
+/* Whether the VM comes with the state of the claimed VF. */
+static bool comes(const struct reservation *job, const struct claim_vf *claimed)
+{
+	return job->mode == RESERVE_INCOMING && fit_device(&job->claim, claimed);
+}
+
 /* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
  * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
@@ -27,7 +35,10 @@ static int check_device(const struct gpu *gpu, const struct reservation *job,
 	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
+	int r = comes(job, claimed) ? fit_check_gpu(gpu, &job->travel, claimed, why) : 0;
 
+	if (r < 0)
+		return r;
 	if (claimed->alias[0] && !hostdev)
 		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
 				      claimed->alias);
@@ -64,7 +75,9 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
 
-	if (!vm_may_be_on(gpu, &job->claim, claimed))
+	/* What comes has the address of another host's VF, and gets another one. */
+	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
+				: !vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
 	if (engine_trouble(gpu->engine))
 		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
@@ -127,9 +140,11 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
-	const struct vgpu_extent *vfs = call->snapshot.found.partition.vfs;
+	const struct engine_snapshot *is = &call->snapshot;
 	const char *name = call->gpu->config->name;
-	int32_t want = hostdev ? vm_vf_at(call->gpu, hostdev->address) : claimed->vf, best = -1;
+	bool moved = comes(job, claimed);
+	int32_t at = hostdev ? vm_vf_at(call->gpu, hostdev->address) : -1, best = -1;
+	int32_t want = hostdev && !moved ? at : claimed->vf;
 	uint64_t least = vm_memory(call->gpu, claimed);
 	uint32_t i;
 
@@ -143,23 +158,30 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 		    (job->picked[job->gpu] | job->tried) >> i & 1)
 			continue;
 		job->scrubbing |= is_being_scrubbed(call, i);
-		if (!is_free(call, i, want >= 0 ? why : NULL))
+		if (!is_free(call, i, want >= 0 ? why : NULL) ||
+		    (moved && fit_check_vf(call->gpu, i, is, &job->travel, claimed, why) < 0))
 			continue;
-		if (best < 0 || better(vfs[i].size, vfs[best].size, least ? least : 1))
+		if (moved && best >= 0 && best == at) /* at the address that it has had */
+			continue;
+		if (best < 0 || (moved && at == (int32_t)i) ||
+		    better(vm_memory_of(call->gpu, i, is),
+			   vm_memory_of(call->gpu, (uint32_t)best, is), least ? least : 1))
 			best = (int32_t)i;
 	}
 	if (best >= 0 && is_used_otherwise(call, (uint32_t)best, why)) {
 		job->tried |= 1u << best;
 		return choose(call, why);
 	}
-	if (best >= 0 && least == 0 && vfs[best].size == 0 && call->snapshot.caps.memory) {
+	/* The kernel's driver partitions the memory of some GPUs. */
+	if (best >= 0 && least == 0 && is->caps.memory > 0 &&
+	    is->found.partition.vfs[best].size == 0) {
 		vgpu_error_set(why, -EINVAL,
 			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
 			       "or a <profile> with memory_mib",
 			       name);
 		return -1;
 	}
-	if (best < 0 && want < 0 && !job->tried)
+	if (best < 0 && want < 0 && !job->tried && !(moved && why->text[0]))
 		vgpu_error_set(why, -EBUSY, "all %u VFs of %s are in use (vgpuctl vm list)",
 			       call->snapshot.n_vfs, name);
 	return best;
@@ -202,8 +224,10 @@ static void undo(struct control *control, const struct reservation *job)
 
 	for (i = 0; i < job->claim.n_vfs; i++) {
 		if (!(job->reserved >> i & 1) ||
-		    !lease_find(control, job->claim.uuid, job->claim.vfs[i].name, &gpu, &vf))
+		    !lease_find(control, &job->claim, job->claim.vfs[i].name, &gpu, &vf))
 			continue;
+		if (gpu->leases[vf].state == LEASE_INCOMING)
+			hold_drop(gpu, vf);
 		gpu->leases[vf].state = LEASE_NONE;
 		vm_set_usual(gpu, vf);
 		memory_give_usual(gpu, vf);
@@ -217,9 +241,13 @@ static void refuse(struct call *call)
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
 	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
+	/* A VM cannot come without the VF whose state it brings. */
+	bool must = job->claim.required || job->mode == RESERVE_INCOMING;
 	struct control *control = call->control;
 	struct vgpu_error err;
 
+	if (comes(job, claimed))
+		hostdev = NULL;
 	if (!job->why.text[0])
 		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
 			       hostdev ? "with a VF at " : "",
@@ -235,15 +263,13 @@ static void refuse(struct call *call)
 		return;
 	}
 	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
-	if (job->mode == RESERVE_START || strcmp(control->refused, err.text) != 0)
+	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0)
 		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
-			  job->claim.required && job->mode == RESERVE_START
-				  ? ""
-				  : "; the VM runs without it");
+			  must && job->mode != RESERVE_RUNNING ? "" : "; the VM runs without it");
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
-	if (job->claim.required || job->mode == RESERVE_RUNNING)
+	if (must || job->mode == RESERVE_RUNNING)
 		call_fail(call, -EBUSY, err.text);
 	else
 		call_answer(call, NULL);
@@ -271,6 +297,8 @@ static void on_params(struct call *call)
 			log_about(about_vf(call->gpu, job->vf, LOG_PLAIN), LOG_NOTICE, "%s/%s: %s",
 				  job->claim.domain, job->claim.vfs[job->at].name, cost);
 		job->reserved |= 1u << job->at;
+		if (call->gpu->leases[job->vf].state == LEASE_INCOMING)
+			hold_begin(call->gpu, job->vf);
 		job->at++;
 		begin_vf(call);
 		return;
@@ -373,6 +401,7 @@ static void on_snapshot(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
+	const struct travel_vf *from;
 	int32_t vf = -1;
 
 	if (job->over) { /* after the VM's end, take nothing */
@@ -390,8 +419,13 @@ static void on_snapshot(struct call *call)
 	/* From here on no other reservation gets this VF. */
 	if (job->mode != RESERVE_ASK)
 		vm_take(call->gpu, job->vf, &job->claim, claimed,
-			job->mode == RESERVE_RUNNING ? LEASE_RUNNING : LEASE_RESERVED);
-	if (call->snapshot.found.partition.vfs[vf].size < vm_memory(call->gpu, claimed))
+			job->mode == RESERVE_RUNNING ? LEASE_RUNNING
+			: comes(job, claimed)	     ? LEASE_INCOMING
+						     : LEASE_RESERVED);
+	from = travel_of(&job->travel, claimed->name);
+	if (job->mode == RESERVE_INCOMING && from)
+		call->gpu->leases[job->vf].owed = from->owed;
+	if (vm_memory_of(call->gpu, job->vf, &call->snapshot) < vm_memory(call->gpu, claimed))
 		ask_memory(call);
 	else
 		ask_policy(call);
@@ -415,7 +449,7 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	struct gpu *gpu;
 	uint32_t vf;
 
-	return lease_find(control, job->claim.uuid, job->claim.vfs[job->at].name, &gpu, &vf);
+	return lease_find(control, &job->claim, job->claim.vfs[job->at].name, &gpu, &vf);
 }
 
 static void next_candidate(struct call *call)
@@ -436,7 +470,8 @@ static void next_candidate(struct call *call)
 		job->at++;
 	if (job->at == job->claim.n_vfs) {
 		leases_save(control);
-		call_answer(call, json_object_get(job->answer));
+		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
+								: json_object_get(job->answer));
 		return;
 	}
 	claimed = &job->claim.vfs[job->at];

@@ -8,17 +8,20 @@
 
 #include "call.h"
 #include "claim.h"
+#include "travel.h"
 
 /* What a reservation is for. */
 enum reserve_mode {
-	RESERVE_START,	 /* the VM is starting */
-	RESERVE_RUNNING, /* it runs: only VFs that it lacks, and that can be attached */
-	RESERVE_ASK,	 /* reserve nothing; answer what would be reserved */
+	RESERVE_START,	  /* the VM is starting */
+	RESERVE_INCOMING, /* it comes, with the state of its VFs: incoming.h */
+	RESERVE_RUNNING,  /* it runs: only VFs that it lacks, and that can be attached */
+	RESERVE_ASK,	  /* reserve nothing; answer what would be reserved */
 };
 
 /* A reservation under way: tries each VF of the claim on each GPU until one fits. */
 struct reservation {
 	struct claim claim;
+	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
 	uint32_t at, gpu, vf;		  /* that are being tried: AT counts the VFs of the claim */
 	struct vgpu_error why;		  /* why the last candidate was refused */

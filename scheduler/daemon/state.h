@@ -6,23 +6,28 @@
 
 #include <event2/event.h>
 
+#include "claim.h"
 #include "config.h"
 #include "log.h"
 #include "share.h"
 #include "trail.h"
 #include "vgpu/record.h"
 
-/* RESERVED: for a VM that is starting; it expires after lease_s. */
-enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_STATES };
+/* RESERVED: for a VM that is starting; it expires after lease_s. INCOMING: for a VM that comes from
+ * another host or from a file, and has not resumed: the VF gets no turn (incoming.h). */
+enum lease_state { LEASE_NONE = 0, LEASE_RESERVED, LEASE_RUNNING, LEASE_INCOMING, LEASE_STATES };
 
 struct lease {
 	enum lease_state state;
-	char uuid[37], domain[256], vf_name[64];
-	vgpu_nsec expires; /* when a reservation ends, CLOCK_MONOTONIC */
-	vgpu_nsec since;   /* when the state began, CLOCK_MONOTONIC */
-	uint32_t on_hang;  /* enum claim_on_hang */
-	bool hung;	   /* on_hang is due, and vgpud-libvirt has not fetched it yet */
-	char said[160];	   /* why its changed claim was refused, as last logged */
+	/* HOST: whose libvirt has the VM (claim.h). Two libvirts may have VMs of the same UUID. */
+	char host[CLAIM_HOST_SIZE], uuid[37], domain[256], vf_name[64];
+	vgpu_nsec expires;    /* when a reservation ends, CLOCK_MONOTONIC */
+	vgpu_nsec resumes_by; /* INCOMING: until when it waits for its VM, CLOCK_MONOTONIC */
+	vgpu_nsec owed;	      /* INCOMING: what the VM owes for the time at the other host */
+	vgpu_nsec since;      /* when the state began, CLOCK_MONOTONIC */
+	uint32_t on_hang;     /* enum claim_on_hang */
+	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
+	char said[160];	      /* why its changed claim was refused, as last logged */
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */
 	struct json_object *params;
@@ -83,9 +88,16 @@ static inline struct log_about about_vm(const char *domain, enum log_message mes
 
 /* A running VM whose claim cannot be read: its VFs keep what they have. */
 struct unreadable {
-	char uuid[37], domain[256], why[200];
+	char host[CLAIM_HOST_SIZE], uuid[37], domain[256], why[200];
 };
 #define UNREADABLE 16u /* others are only logged */
+
+/* A libvirt that reports: libvirts.h. */
+struct libvirt {
+	char host[CLAIM_HOST_SIZE];
+	vgpu_nsec heard; /* CLOCK_MONOTONIC; 0: none */
+};
+#define LIBVIRTS 16u
 
 /* What vgpud warns of, about VMs that run. */
 enum control_warning {
@@ -93,6 +105,9 @@ enum control_warning {
 	CONTROL_MAY_LOSE_STATE, /* QEMU would save or migrate them without the state of their VFs */
 	CONTROL_WARNINGS
 };
+
+/* Their names in answers of vm.list. */
+extern const char *const control_warning_names[CONTROL_WARNINGS];
 
 struct client;
 struct control {
@@ -105,10 +120,11 @@ struct control {
 	struct call *calls; /* under way, of all clients, also of disconnected ones */
 	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
 	struct json_object
-		*warned[CONTROL_WARNINGS]; /* of which running VMs, by UUID their names */
+		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
 	char refused[320];		   /* why a running VM got no VF, as last logged */
-	uint32_t n_unreadable;		   /* by the last vm.sync */
+	uint32_t n_unreadable;		   /* by each libvirt's last vm.sync */
 	struct unreadable unreadable[UNREADABLE];
+	struct libvirt libvirts[LIBVIRTS];
 	uint32_t n_gpus;
 	struct gpu gpus[CONFIG_MAX_GPUS]; /* last: those beyond N_GPUS are never touched */
 };

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "args.h"
 #include "change.h"
+#include "hold.h"
 #include "lease.h"
 #include "live.h"
 #include "log.h"
@@ -29,6 +31,8 @@ void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
 
+	if (gpu->leases[vf].state == LEASE_INCOMING)
+		hold_drop(gpu, vf);
 	gpu->leases[vf].state = LEASE_NONE;
 	gpu->leases[vf].since = vgpu_now();
 	vm_set_usual(gpu, vf);
@@ -41,13 +45,13 @@ void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 	call_queue(call);
 }
 
-bool vm_end_leases(struct control *control, const char *uuid)
+bool vm_end_leases(struct control *control, const struct claim *claim)
 {
 	struct gpu *gpu;
 	bool any = false;
 	uint32_t vf;
 
-	while (lease_find(control, uuid, NULL, &gpu, &vf)) {
+	while (lease_find(control, claim, NULL, &gpu, &vf)) {
 		log_about(about_vf(gpu, vf, LOG_VM_RELEASED), LOG_INFO,
 			  "domain %s has released its VF", gpu->leases[vf].domain);
 		vm_end_lease(control, gpu, vf);
@@ -66,10 +70,12 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	live_forget_vf(gpu, vf);
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
+	snprintf(l->host, sizeof(l->host), "%s", claim->host);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);
 	snprintf(l->vf_name, sizeof(l->vf_name), "%s", claimed->name);
-	l->expires = vgpu_now() + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+	l->expires = l->since + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+	l->resumes_by = l->since + (vgpu_nsec)gpu->control->config->incoming_s * VGPU_SEC;
 }
 
 bool gpu_pf_address(const struct gpu *gpu, char out[PCI_ADDRESS_SIZE])
@@ -109,8 +115,7 @@ int32_t vm_vf_at(const struct gpu *gpu, const char *name)
 	return -1;
 }
 
-/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. */
-static bool is_in_use(const struct gpu *gpu, uint32_t vf)
+bool vm_uses(const struct gpu *gpu, uint32_t vf)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
 
@@ -193,13 +198,17 @@ int vm_parse_claim(const struct control *control, struct claim *out, const char 
 	return r;
 }
 
+bool vm_may_be_of(const struct gpu *gpu, const struct claim_vf *claimed)
+{
+	return (!claimed->gpu[0] || strcmp(claimed->gpu, gpu->config->name) == 0) &&
+	       (!claimed->pool[0] || strcmp(claimed->pool, gpu->config->pool) == 0);
+}
+
 bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed)
 {
 	const struct claim_hostdev *hostdev = vm_hostdev_of(claim, claimed);
 
-	return (!claimed->gpu[0] || strcmp(claimed->gpu, gpu->config->name) == 0) &&
-	       (!claimed->pool[0] || strcmp(claimed->pool, gpu->config->pool) == 0) &&
-	       (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
+	return vm_may_be_of(gpu, claimed) && (!hostdev || vm_vf_at(gpu, hostdev->address) >= 0);
 }
 
 static int apply_params(const struct vgpu_policy_ops *policy, const struct claim_param *params,
@@ -245,6 +254,13 @@ int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy
 		      : vgpu_error_prefix(err, r, "%s: policy %s", gpu->config->name, policy->name);
 }
 
+uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot)
+{
+	/* Where the kernel partitions the memory, sizes are the configured ones. */
+	return snapshot->caps.memory ? snapshot->found.partition.vfs[vf].size
+				     : (uint64_t)gpu->config->memory_mib[vf] << 20;
+}
+
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed)
 {
 	const struct profile *p = config_profile(gpu->control->config, claimed->profile);
@@ -288,6 +304,7 @@ void vm_hung(struct gpu *gpu, uint32_t vf)
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	struct json_object *answer = json_object_new_object(), *lists[CLAIM_ON_HANG] = {NULL};
+	const char *host = call_host(call);
 	bool any = false;
 	uint32_t g, vf;
 
@@ -300,7 +317,7 @@ int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error 
 		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
 			struct lease *l = &control->gpus[g].leases[vf];
 
-			if (l->state == LEASE_NONE || !l->hung)
+			if (!l->hung || !lease_is_of(l, host, l->uuid))
 				continue;
 			json_object_array_add(lists[l->on_hang], json_object_new_string(l->uuid));
 			l->hung = false;
@@ -312,14 +329,40 @@ int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error 
 	return 0;
 }
 
+/* Whether the VM of an INCOMING lease has not come. One that has come, and is not seen to resume,
+ * gets its turns at last. */
+static bool has_not_come(struct gpu *gpu, uint32_t vf, vgpu_nsec now)
+{
+	struct lease *l = &gpu->leases[vf];
+
+	if (now < l->expires && now < l->resumes_by)
+		return false;
+	if (!vm_uses(gpu, vf))
+		return now >= l->expires;
+	if (now >= l->expires) /* QEMU has it, and waits for its state: look again later */
+		l->expires = now + (vgpu_nsec)gpu->control->config->lease_s * VGPU_SEC;
+	if (now < l->resumes_by)
+		return false;
+	log_about(
+		about_vf(gpu, vf, LOG_VM_NOT_RESUMED), LOG_WARNING,
+		"domain %s was not seen to resume within incoming_s; its VF gets turns from now on "
+		"(does vgpud-libvirt run?)",
+		l->domain);
+	hold_resume(gpu, vf);
+	leases_save(gpu->control);
+	return false;
+}
+
 static bool has_expired(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const vgpu_nsec *t = data;
 	struct lease *l = &gpu->leases[vf];
 
+	if (l->state == LEASE_INCOMING)
+		return has_not_come(gpu, vf, *t);
 	if (l->state != LEASE_RESERVED || *t < l->expires)
 		return false;
-	if (!is_in_use(gpu, vf))
+	if (!vm_uses(gpu, vf))
 		return true;
 	/* The VM has started, but no hook reported it. */
 	l->state = LEASE_RUNNING;

@@ -24,6 +24,8 @@ int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
 
+/* Returns the size of a VF's partition, bytes; 0: vgpud does not know it. */
+uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot);
 /* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed);
 
@@ -37,6 +39,8 @@ bool vm_vf_address(const struct gpu *gpu, uint32_t vf, char out[PCI_ADDRESS_SIZE
 void vm_vf_name(const struct gpu *gpu, uint32_t vf, char *out, size_t size);
 /* Returns the number of the VF with that name, or -1. */
 int32_t vm_vf_at(const struct gpu *gpu, const char *name);
+/* Whether a process uses the VF: its guest driver is up, or VFIO has it open. Searches /proc. */
+bool vm_uses(const struct gpu *gpu, uint32_t vf);
 /* Parses a domain as claim_parse does, and finds the devices without an alias of the claim's that
  * are VFs of these GPUs and that libvirt leaves to vgpud (managed='no'): each is the device of the
  * first claimed VF that it suits and that has none. Nova writes such devices. */
@@ -49,8 +53,9 @@ void vm_find_devices(const struct control *control, struct claim *out);
 const struct claim_hostdev *vm_hostdev_of(const struct claim *claim,
 					  const struct claim_vf *claimed);
 
-/* Whether a claim lets the claimed VF be one of this GPU's: by the GPU's name, its pool, and the
- * domain's own device. */
+/* Whether a claim lets the claimed VF be one of this GPU's, by the GPU's name and its pool. */
+bool vm_may_be_of(const struct gpu *gpu, const struct claim_vf *claimed);
+/* The same, and by the domain's own device. */
 bool vm_may_be_on(const struct gpu *gpu, const struct claim *claim, const struct claim_vf *claimed);
 
 /* Leases the VF to a VM for one VF of its claim. */
@@ -58,8 +63,8 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	     const struct claim_vf *claimed, enum lease_state state);
 /* Ends a lease: gives the VF its usual parameters, and has it reset and scrubbed. */
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf);
-/* Ends all leases of a VM. Returns whether there were any. */
-bool vm_end_leases(struct control *control, const char *uuid);
+/* Ends all leases of the claim's VM. Returns whether there were any. */
+bool vm_end_leases(struct control *control, const struct claim *claim);
 /* Ends the leases for which OVER returns true (it may change them), logs each with WHY, and
  * saves. */
 void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_t vf, void *data),
@@ -68,7 +73,8 @@ void vm_end_those(struct control *control, bool (*over)(struct gpu *gpu, uint32_
 void vm_hung(struct gpu *gpu, uint32_t vf);
 /* The method "vm.hung". */
 int vm_hung_begin(struct control *control, struct call *call, struct vgpu_error *err);
-/* Every second: ends the reservations of VMs that did not start in time. */
+/* Every second: ends the reservations of VMs that did not start in time, and the wait of those that
+ * did not resume. */
 void vm_expire(struct control *control);
 
 #endif

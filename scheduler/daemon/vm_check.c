@@ -42,8 +42,7 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 	int r;
 
 	for (i = 0; i < claim->n_vfs; i++) {
-		if (!lease_find(gpu->control, claim->uuid, claim->vfs[i].name, &at, &vf) ||
-		    at != gpu)
+		if (!lease_find(gpu->control, claim, claim->vfs[i].name, &at, &vf) || at != gpu)
 			continue;
 		*has |= 1u << i;
 		last = &claim->vfs[i];

@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
-#include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "document.h"
 #include "nova.h"
-#include "shape.h"
 #include "vgpu/param.h"
 
 const char *const claim_on_hang_names[CLAIM_ON_HANG] = {"reset", "pause", "stop"};
@@ -653,38 +652,15 @@ bool claim_is_possible(const char *xml)
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err)
 {
 	struct reader rd = {out, err, 0};
-	const xmlError *error;
-	xmlParserCtxt *parser;
-	xmlNode *root;
 	xmlDoc *doc;
 
 	/* What cannot be read may be a claim: the VM is taken to need its VF. */
 	*out = (struct claim){.required = true};
-	if (size > CLAIM_MAX_BYTES)
-		return vgpu_error_set(err, -E2BIG,
-				      "the domain's XML has %zu bytes; at most %u are accepted",
-				      size, CLAIM_MAX_BYTES);
-	rd.r = shape_check(text, size, err);
+	rd.r = document_read(&doc, text, size, err);
 	if (rd.r < 0)
 		return rd.r;
-	parser = xmlNewParserCtxt();
-	if (!parser)
-		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	/* Without XML_PARSE_HUGE, libxml2 limits depth and entities. The document cannot choose its
-	 * encoding: shape_check has read it as UTF-8. */
-	doc = xmlCtxtReadMemory(parser, text, (int)size, NULL, "UTF-8",
-				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
-	root = doc ? xmlDocGetRootElement(doc) : NULL;
-	error = xmlCtxtGetLastError(parser);
-	if (!root)
-		rd.r = vgpu_error_set(err, -EINVAL, "line %d: not XML: %.*s",
-				      error ? error->line : 1,
-				      (int)strcspn(error ? error->message : "empty", "\n"),
-				      error ? error->message : "empty");
-	else
-		read_root(&rd, root);
+	read_root(&rd, xmlDocGetRootElement(doc));
 	xmlFreeDoc(doc);
-	xmlFreeParserCtxt(parser);
 	if (rd.r < 0) { /* whose claim it is can be said nevertheless */
 		out->n_vfs = 0;
 		out->n_hostdevs = 0;

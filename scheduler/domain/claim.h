@@ -11,13 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "vgpu/types.h"
+#include "document.h"
 
 #define CLAIM_URI "urn:vgpud:xmlns:domain:1"
-#define CLAIM_MAX_BYTES (1u << 20)
+#define CLAIM_MAX_BYTES DOCUMENT_MAX_BYTES
 #define CLAIM_MAX_VFS 8u
 #define CLAIM_MAX_PARAMS 12u
 #define CLAIM_MAX_HOSTDEVS 32u
+#define CLAIM_HOST_SIZE 40
 
 /* A policy's parameter as text; the policy's table gives it a meaning. */
 struct claim_param {
@@ -55,8 +56,10 @@ struct claim_hostdev {
 
 struct claim {
 	char uuid[37], domain[256]; /* "" if only the <vgpu> element was given */
-	bool required;		    /* the VM must not start without its VFs */
-	uint32_t n_vfs;		    /* 0: no claim */
+	/* Which libvirt has the domain; "": not known. It is not in the XML: the caller sets it. */
+	char host[CLAIM_HOST_SIZE];
+	bool required;	/* the VM must not start without its VFs */
+	uint32_t n_vfs; /* 0: no claim */
 	struct claim_vf vfs[CLAIM_MAX_VFS];
 	uint32_t n_hostdevs;
 	struct claim_hostdev hostdevs[CLAIM_MAX_HOSTDEVS];

@@ -75,24 +75,35 @@ static int count_markup(const char *text, size_t size, struct vgpu_error *err)
 					SHAPE_MAX_MARKUP);
 }
 
+/* Where no element begins; each ends as its second word says. */
+static const char *const apart[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
+#define APART (sizeof(apart) / sizeof(apart[0]))
+
+/* Goes on to the next '<' that begins a tag or a declaration. False: there is none. */
+static bool find_tag(struct scan *s)
+{
+	size_t i;
+
+	while (s->at < s->end) {
+		for (i = 0; *s->at == '<' && i < APART && !begins_with(s, apart[i][0]); i++)
+			;
+		if (*s->at != '<')
+			step(s);
+		else if (i < APART)
+			skip_past(s, apart[i][0], apart[i][1]);
+		else
+			return true;
+	}
+	return false;
+}
+
 int shape_check(const char *text, size_t size, struct vgpu_error *err)
 {
-	/* Where no element begins; each ends as its second word says. */
-	static const char *const apart[][2] = {{"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
 	struct scan s = {.at = text, .end = text + size, .line = 1};
-	size_t i;
 	int r = count_markup(text, size, err);
 
-	while (s.at < s.end && r == 0) {
-		if (*s.at != '<') {
-			step(&s);
-			continue;
-		}
-		for (i = 0; i < 3 && !begins_with(&s, apart[i][0]); i++)
-			;
-		if (i < 3)
-			skip_past(&s, apart[i][0], apart[i][1]);
-		else if (begins_with(&s, "<!"))
+	while (r == 0 && find_tag(&s)) {
+		if (begins_with(&s, "<!"))
 			r = vgpu_error_set(err, -EINVAL,
 					   "line %u: document type definitions are not allowed",
 					   s.line);
@@ -100,4 +111,21 @@ int shape_check(const char *text, size_t size, struct vgpu_error *err)
 			r = tag(&s, err);
 	}
 	return r;
+}
+
+const char *shape_element(const char *text, size_t size, uint32_t n, size_t *length)
+{
+	struct scan s = {.at = text, .end = text + size, .line = 1};
+	const char *begin;
+
+	while (find_tag(&s)) {
+		begin = s.at;
+		if (tag(&s, NULL) < 0 || s.at == s.end)
+			return NULL;
+		if (begin[1] == '/' || n-- > 0)
+			continue;
+		*length = (size_t)(s.at + 1 - begin);
+		return begin;
+	}
+	return NULL;
 }

@@ -9,6 +9,7 @@
 #define DOMAIN_SHAPE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "vgpu/types.h"
 
@@ -26,5 +27,9 @@
  * thread.
  */
 int shape_check(const char *text, size_t size, struct vgpu_error *err);
+
+/* Returns the start tag of element number N (0: the root, then in the order of the text) of TEXT,
+ * from its '<' to its '>', and its LENGTH; NULL: there are fewer elements, or TEXT is not XML. */
+const char *shape_element(const char *text, size_t size, uint32_t n, size_t *length);
 
 #endif

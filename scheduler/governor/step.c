@@ -207,6 +207,19 @@ static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *ev
 	return 0;
 }
 
+/* Nothing more than what could be owed here, too. */
+static int on_bring(struct vgpu_governor *g, const struct vgpu_governor_event *event)
+{
+	struct governed *vf = &g->vfs[event->vf];
+	vgpu_nsec owes = vf->ledger.carry > 0 ? (vgpu_nsec)vf->ledger.carry : 0;
+	vgpu_nsec room = g->config.epoch > owes ? g->config.epoch - owes : 0;
+	vgpu_nsec brought = min_ns(event->owed, room);
+
+	vf->ledger.brought += brought;
+	vf->ledger.carry += (int64_t)brought;
+	return 0;
+}
+
 static const struct {
 	int (*apply)(struct vgpu_governor *g, const struct vgpu_governor_event *event);
 	bool needs_policy;
@@ -219,6 +232,7 @@ static const struct {
 	[VGPU_GOVERNOR_SET_VF] = {claims_set_vf, true},
 	[VGPU_GOVERNOR_START] = {on_start, true},
 	[VGPU_GOVERNOR_STOP] = {on_stop, false},
+	[VGPU_GOVERNOR_BRING] = {on_bring, true},
 };
 
 int vgpu_governor_step(struct vgpu_governor *g, const struct vgpu_governor_event *event,

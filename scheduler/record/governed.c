@@ -125,6 +125,7 @@ bool record_governor_get(const struct recording *r, const struct record_entry *e
 		.now = e->now,
 		.type = (enum vgpu_governor_event_type)(e->type - RECORD_OF_GOVERNOR),
 		.vf = e->vf,
+		.owed = (vgpu_nsec)e->value,
 		.error = (int)e->value,
 	};
 	size = record_governor_size(event, n);

@@ -380,7 +380,7 @@ int recorder_governor_step(struct recorder *r, struct vgpu_governor *g,
 
 	*e = (struct record_entry){
 		.now = event->now,
-		.value = event->error,
+		.value = event->type == VGPU_GOVERNOR_BRING ? (int64_t)event->owed : event->error,
 		.type = RECORD_OF_GOVERNOR + event->type,
 		.vf = event->vf,
 		.payload = size ? used + 1 : 0,

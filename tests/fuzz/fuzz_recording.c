@@ -38,6 +38,7 @@ static const uint32_t codes[VGPU_EV_COUNT] = {
 	[VGPU_EV_HOLD] = 2,
 	[VGPU_EV_AWAY] = 2,
 	[VGPU_EV_VIOLATION] = 2,
+	[VGPU_EV_INCOMING] = 2,
 };
 
 static void params_of(struct input *in, const struct vgpu_param *table, int64_t *values)

@@ -227,6 +227,43 @@ static void debts_are_bounded(void)
 	end();
 }
 
+/* What a VM owed at the host from which it comes is a debt like any other: it is paid in sixty
+ * turns, it is bounded, and a claim to the contrary is nothing. */
+static void brought_debts(void)
+{
+	static const struct {
+		int64_t value;
+		vgpu_nsec owes;
+	} brought[] = {{60 * VGPU_MSEC, 60 * VGPU_MSEC},
+		       {-(int64_t)VGPU_SEC, 0},
+		       {INT64_MIN, 0},
+		       {INT64_MAX, 2 * VGPU_SEC}};
+	uint32_t i, k;
+
+	for (i = 0; i < sizeof(brought) / sizeof(brought[0]); i++) {
+		vgpu_core_defaults(&config, PUPPET_VFS);
+		begin();
+		step((struct vgpu_event){.type = VGPU_EV_INCOMING, .code = 1});
+		CU_ASSERT(view_of(0).incoming);
+		step((struct vgpu_event){.type = VGPU_EV_INCOMING, .value = brought[i].value});
+		CU_ASSERT_FALSE(view_of(0).incoming);
+		CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, brought[i].owes);
+		CU_ASSERT_EQUAL(view_of(0).ledger.brought_ns, brought[i].owes);
+		/* said again, it is not owed again */
+		step((struct vgpu_event){.type = VGPU_EV_INCOMING, .value = brought[i].value});
+		CU_ASSERT_EQUAL(view_of(0).ledger.brought_ns, brought[i].owes);
+		if (i == 0) {
+			driver_up(0, 0);
+			runs(0);
+			for (k = 0; k < 61; k++)
+				turn(0);
+			CU_ASSERT_EQUAL(view_of(0).ledger.debt_ns, 0);
+			CU_ASSERT(view_of(0).ledger.debt_charged_ns > 55 * VGPU_MSEC);
+		}
+		end();
+	}
+}
+
 /* The wait for a planned start is idle time of the engine, and no VF runs before. */
 static void planned_starts(void)
 {
@@ -462,6 +499,7 @@ static const struct test tests[] = {
 	{"what is given", gifts},
 	{"debts are paid in full", debts},
 	{"debts are bounded", debts_are_bounded},
+	{"debts from another host", brought_debts},
 	{"planned starts are kept", planned_starts},
 	{"the world switch is measured", measured_switch},
 	{"preemption times are learnt", learnt_stops},

@@ -272,6 +272,41 @@ static void away(void)
 	end();
 }
 
+/* A VF whose VM has not resumed stays off the engine, whatever it asks for, and comes back when
+ * both its VM has resumed and its memory is there. */
+static void incoming(void)
+{
+	struct vgpu_vf_view view;
+
+	begin(vgpu_builtin_policy("equal"), 2);
+	two_drivers_up();
+	STEP(10000, VGPU_EV_BUSY, 0, 0, "load 0; ");
+	now = 10020 * VGPU_USEC;
+	CU_ASSERT_EQUAL(event(VGPU_EV_INCOMING, 0, 1, 0, NULL), -EBUSY);
+	DONE(10080, VGPU_CMD_LOAD, 0, "run 0; ");
+	DONE(10100, VGPU_CMD_RUN, 0, "");
+	CU_ASSERT_EQUAL(event(VGPU_EV_INCOMING, 0, 1, 0, NULL), -EBUSY);
+	STEP(10110, VGPU_EV_INCOMING, 1, 1, "");
+	STEP(10120, VGPU_EV_BUSY, 1, 0, "");
+	CU_ASSERT_EQUAL(event(VGPU_EV_HOLD, 1, 1, 0, NULL), -EBUSY);
+	STEP(10130, VGPU_EV_AWAY, 1, 1, "");
+	STEP(10140, VGPU_EV_AWAY, 1, 0, ""); /* its memory has come, its VM has not */
+	STEP(10150, VGPU_EV_REQUEST, 1, VGPU_WINDOW_FINI, "");
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT(view.incoming && !view.away && view.state == VGPU_VF_EXCLUSIVE);
+	TIMER(12100, "");
+	CU_ASSERT_EQUAL(view.ledger.run_ns + view.ledger.exclusive_ns, 0);
+	STEP(13000, VGPU_EV_AWAY, 1, 1, "");
+	STEP(13010, VGPU_EV_INCOMING, 1, 0, ""); /* the other way round */
+	vgpu_core_vf_view(core, 1, &view);
+	CU_ASSERT(view.away && !view.incoming);
+	STEP(20000, VGPU_EV_AWAY, 1, 0, "");
+	TIMER(20000, "idle 0; ");
+	DONE(20020, VGPU_CMD_IDLE, 0, "save 0; ");
+	DONE(20100, VGPU_CMD_SAVE, 0, "load 1; ");
+	end();
+}
+
 /* A device: a command takes 20 us, a window no time. */
 struct device {
 	bool at_work;
@@ -878,6 +913,7 @@ static const struct test tests[] = {
 	{"a VF without work yields", yields},
 	{"a VF that is held stays away", held},
 	{"a VF whose memory is not there stays away", away},
+	{"a VF whose VM has not resumed stays out", incoming},
 	{"others lose no turn to that", others_lose_nothing},
 	{"hang: reset, back-off, quarantine", hangs},
 	{"exclusive windows are bounded, and limited", windows},

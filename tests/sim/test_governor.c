@@ -208,6 +208,40 @@ static void writes_only_what_changes(void)
 	end();
 }
 
+/* What a VM was served beyond its share on another host, it is charged here: it gets that much less
+ * than the others, and no more is believed than a VF can owe. */
+static void brought_debt(void)
+{
+	static const vgpu_nsec owed[] = {40 * MS, VGPU_NEVER};
+	vgpu_nsec epoch, want;
+	uint32_t k, n;
+
+	for (n = 0; n < 2; n++) {
+		start("equal");
+		pass(0xf);
+		apply();
+		epoch = vgpu_governor_deadline(g) - now;
+		CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_BRING,
+								  .vf = 1,
+								  .owed = owed[n]}),
+				0);
+		want = vf_view(1).ledger.brought;
+		CU_ASSERT(n ? want >= epoch / 2 && want <= 2 * epoch : want == owed[n]);
+		for (k = 0; k < 60; k++) {
+			struct vgpu_governed_ledger l = vf_view(1).ledger;
+
+			CU_ASSERT_EQUAL(l.served + l.brought,
+					l.charged + (vgpu_nsec)l.carry + (vgpu_nsec)l.lapsed);
+			pass(0xf);
+			apply();
+		}
+		/* Off by what the last epochs have left over. */
+		CU_ASSERT(active[1] + want < active[0] + 30 * MS);
+		CU_ASSERT(active[1] + want + 30 * MS > active[0]);
+		end();
+	}
+}
+
 /* A VF that stops late pays: after some epochs all VFs are served equally, and the ledger closes.
  */
 static void late_stops_are_charged(void)
@@ -740,6 +774,7 @@ static void judge_notices(void)
 
 static const struct test tests[] = {
 	{"writes only what changes", writes_only_what_changes},
+	{"a debt from another host is charged", brought_debt},
 	{"late stops are charged", late_stops_are_charged},
 	{"carry is charged", carry_is_charged},
 	{"sleepers save nothing up", sleepers_save_nothing_up},

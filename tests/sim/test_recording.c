@@ -166,6 +166,10 @@ static void same(void)
 				policy = set_policy(names[any(5)]);
 			else if (any(50) == 0)
 				set_weight(policy, any(VFS), 20 + any(200));
+			else if (any(50) == 0)
+				step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_BRING,
+								  .vf = any(VFS),
+								  .owed = any(900) * VGPU_MSEC});
 			epoch();
 		}
 		step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP});

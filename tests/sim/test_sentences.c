@@ -227,12 +227,12 @@ static void reset_on_its_way(void)
  * answer of the device, it is counted as stale. */
 static void nobody(void)
 {
-	static const enum vgpu_event_type requests[] = {VGPU_EV_BUSY,	  VGPU_EV_EMPTY,
-							VGPU_EV_REQUEST,  VGPU_EV_RELEASE,
-							VGPU_EV_HANG,	  VGPU_EV_SET_VF,
-							VGPU_EV_HOLD,	  VGPU_EV_GUEST_RESET,
-							VGPU_EV_AWAY,	  VGPU_EV_RESET_VF,
-							VGPU_EV_VIOLATION};
+	static const enum vgpu_event_type requests[] = {VGPU_EV_BUSY,	   VGPU_EV_EMPTY,
+							VGPU_EV_REQUEST,   VGPU_EV_RELEASE,
+							VGPU_EV_HANG,	   VGPU_EV_SET_VF,
+							VGPU_EV_HOLD,	   VGPU_EV_GUEST_RESET,
+							VGPU_EV_AWAY,	   VGPU_EV_RESET_VF,
+							VGPU_EV_VIOLATION, VGPU_EV_INCOMING};
 	static const enum vgpu_event_type answers[] = {VGPU_EV_DONE, VGPU_EV_RESET_DONE,
 						       VGPU_EV_SCRUBBED};
 	static const uint32_t absent[] = {0, PUPPET_VFS}; /* not configured; beyond the last */

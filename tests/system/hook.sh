@@ -65,7 +65,12 @@ refused "gpu0 has policy fair, but the claim wants strict" hook 2 "$(claim "<v:s
 refused "policy fair: slots: no such parameter" hook 2 "$(claim "<v:sched><v:param name='slots' value='2'/></v:sched>")" prepare
 refused "policy fair: weight = 99999: want 1 to" hook 2 "$(claim "<v:sched><v:weight>99999</v:weight></v:sched>")" prepare
 refused "line 1: <weigth> is not known in <sched>" hook 2 "$(claim "<v:sched><v:weigth>9</v:weigth></v:sched>")" prepare
-refused "cannot be moved to another host" hook 2 "$any" migrate
+# The state of softgpu's VFs cannot be moved; a VM that brings no device has no state to move.
+soft="$any</metadata><q:commandline xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:arg
+	value='{\"driver\":\"vfio-user-pci\",\"id\":\"ua-vgpu0\",\"socket\":{\"path\":\"$run/gpu/vf1.sock\"}}'/></q:commandline><metadata>"
+refused "cannot be moved to another host" hook 2 "$soft" migrate
+refused "was saved without the state of its VF" hook 2 "$soft" restore
+hook 2 "$any" migrate || fail "$(cat "$run/said")"
 hook 2 "$(claim "<v:device gpu='gpu7'/>" "required='no'")" prepare || fail "a claim with required='no' that cannot be met blocked the VM"
 hook 2 "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1'>" reconnect || fail "reconnect was refused"
 leases_are '["vm1 running"]'

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -33,7 +34,7 @@
 #define OPTIONAL                                                                                   \
 	OPEN "<metadata>" OURS " required='no'><v:vf name='a'/></v:vgpu></metadata></domain>"
 
-static char dir[64], path[100], said[4096];
+static char dir[64], path[100], said[4096], printed[4096];
 static int listener = -1;
 
 static void begin(void)
@@ -62,10 +63,11 @@ static void begin_listening(int backlog)
 	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 }
 
-/* Runs the hook to its end. Returns its exit status; its messages are in SAID. */
+/* Runs the hook to its end. Returns its exit status; its messages are in SAID, and what libvirt
+ * would take for the domain in PRINTED. */
 static int hook(const char *operation, const char *xml)
 {
-	int in[2], out[2], status = -1;
+	int in[2], out[2], sink = memfd_create("stdout", MFD_CLOEXEC), status = -1;
 	size_t have = 0;
 	ssize_t n;
 	pid_t pid;
@@ -75,6 +77,7 @@ static int hook(const char *operation, const char *xml)
 	if (pid == 0) {
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDERR_FILENO);
+		dup2(sink, STDOUT_FILENO);
 		execl(HOOK, HOOK, "vm1", operation, "begin", "-", NULL);
 		_exit(127);
 	}
@@ -90,6 +93,9 @@ static int hook(const char *operation, const char *xml)
 	said[have] = '\0';
 	close(out[0]);
 	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	n = pread(sink, printed, sizeof(printed) - 1, 0);
+	printed[n > 0 ? n : 0] = '\0';
+	close(sink);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -210,6 +216,59 @@ static void answers(void)
 	end();
 }
 
+#define COMES(at)                                                                                  \
+	OPEN "<metadata>" OURS "><v:vf name='a'/></v:vgpu></metadata><devices><hostdev "           \
+	     "type='pci'><source><address domain='0x0000' " at "/></source></hostdev></devices>"   \
+	     "</domain>"
+#define AT_3 "bus='0x03' slot='0x00' function='0x1'"
+#define AT_4 "bus='0x04' slot='0x10' function='0x2'"
+#define MOVED(from) "{\"from\":\"" from "\",\"to\":\"0000:04:10.2\"}"
+#define DEVICES(list) "{\"id\":1,\"result\":{\"devices\":[" list "]}}\n"
+#define MOVED_3 MOVED("0000:03:00.1")
+
+/* What the hook prints is the domain for libvirt: with the VFs that vgpud gives, for the operations
+ * of which libvirt reads it, or nothing. */
+static void prints(void)
+{
+	static const struct {
+		const char *operation, *answer;
+		int status;
+		const char *says, *prints;
+	} cases[] = {
+		{"migrate", DEVICES(MOVED_3), 0, "", COMES(AT_4)},
+		{"restore", DEVICES(MOVED_3), 0, "", COMES(AT_4)},
+		{"migrate", DEVICES(""), 0, "", ""},
+		{"migrate", "{\"id\":1,\"result\":{}}\n", 0, "", ""},
+		{"prepare", DEVICES(MOVED_3), 0, "", ""},
+		{"reconnect", DEVICES(MOVED_3), 0, "", ""},
+		{"migrate", DEVICES(MOVED("0000:05:00.1")), 1,
+		 "vgpud: the domain has no PCI device at", ""},
+		{"migrate", DEVICES(MOVED("x")), 1, "vgpud: x, 0000:04:10.2: not PCI addresses",
+		 ""},
+		{"migrate", DEVICES("{}"), 1, "vgpud: , : not PCI addresses", ""},
+		{"migrate", DEVICES("1,1,1,1,1,1,1,1," MOVED_3), 1,
+		 "vgpud: vgpud moves more than 8 VFs", ""},
+		{"migrate", "{\"id\":1,\"error\":{\"code\":\"EBUSY\",\"message\":\"no\"}}\n", 1,
+		 "vgpud: no", ""},
+	};
+	pthread_t thread;
+	unsigned i;
+
+	begin();
+	begin_listening(16);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		pthread_create(&thread, NULL, answer, (void *)cases[i].answer);
+		CU_ASSERT_EQUAL(hook(cases[i].operation, COMES(AT_3)), cases[i].status);
+		CU_ASSERT_EQUAL(strncmp(said, cases[i].says, strlen(cases[i].says)), 0);
+		CU_ASSERT_STRING_EQUAL(printed, cases[i].prints);
+		if (strcmp(printed, cases[i].prints) != 0)
+			printf("\n  case %u: %s%s\n", i, printed, said);
+		pthread_join(thread, NULL);
+	}
+	close(listener);
+	end();
+}
+
 /* Other connections are ahead in the backlog: the hook waits for its turn, and does not fail. */
 static void *make_room(void *fd)
 {
@@ -249,6 +308,7 @@ static const struct test tests[] = {
 	{"claims are told from what looks like one", claims},
 	{"XML that is too long is refused", too_long},
 	{"refusals are told from other answers", answers},
+	{"what libvirt takes for the domain", prints},
 	{"the hook waits at a full backlog", full_backlog},
 	{NULL, NULL},
 };

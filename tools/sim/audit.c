@@ -391,7 +391,8 @@ static void observe(struct audit *a, const struct vgpu_core *core)
 		struct audited *w = &a->vfs[i];
 
 		vgpu_core_vf_view(core, i, &w->v);
-		can_run = w->v.state == VGPU_VF_ACTIVE && !w->v.held && !w->v.away;
+		can_run =
+			w->v.state == VGPU_VF_ACTIVE && !w->v.held && !w->v.away && !w->v.incoming;
 		if (!w->seen || !can_run)
 			w->works = can_run && w->v.has_work;
 		if (!w->seen)

@@ -140,7 +140,7 @@ static void for_window(struct monitor *m, uint32_t vf)
 	struct window_watch *d = &w->window;
 	double n = m->h->n_vfs, apart = (double)m->windows_and_resets, rounds, allowed;
 
-	if (w->v.state != VGPU_VF_EXCLUSIVE || d->in || d->vague || w->v.away ||
+	if (w->v.state != VGPU_VF_EXCLUSIVE || d->in || d->vague || w->v.away || w->v.incoming ||
 	    d->owes > CREDIT - TOLERANCE - d->unsure) {
 		d->asked = VGPU_NEVER;
 		return;

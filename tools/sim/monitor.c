@@ -146,7 +146,7 @@ static void sample(struct monitor *m)
 		if (m->restarted)
 			w->last = w->service;
 		w->ready = w->v.state == VGPU_VF_ACTIVE && m->h->vfs[i].busy && !w->v.held &&
-			   !w->v.away;
+			   !w->v.away && !w->v.incoming;
 		apart += w->v.ledger.exclusive_ns + w->v.ledger.reset_ns;
 		n += w->v.ledger.windows + w->v.ledger.resets;
 	}

@@ -118,7 +118,7 @@ static void check(struct vhost *h)
 		if (l->run_ns + l->switch_ns + l->debt_charged_ns !=
 		    l->charged_ns + l->forgiven_ns + vf.pending_ns)
 			vhost_fail(h, "VF %u: charges do not add up", i);
-		if (l->exclusive_ns + l->reset_ns !=
+		if (l->exclusive_ns + l->reset_ns + l->brought_ns !=
 		    l->debt_ns + l->debt_charged_ns + l->debt_lapsed_ns + vf.written_off_ns)
 			vhost_fail(h, "VF %u: debts do not add up", i);
 		on_engine += vf.on_engine;

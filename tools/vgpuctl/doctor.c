@@ -94,6 +94,39 @@ static void check_hook(struct round *r)
 		probe_hook(r);
 }
 
+/* What vgpud warns of, about VMs that run. */
+static void check_vms(const struct options *o, struct round *r)
+{
+	static const char *const texts[][3] = {
+		{"unadmitted", "runs, and vgpud did not admit its claim",
+		 "see whether libvirt calls the hook, and start the VM anew"},
+		{"may-lose-state",
+		 "could be saved or migrated, and its VF would be dead after that",
+		 "add the block device that prevents it: vgpud's domain.md, VFs of softgpu"},
+	};
+	struct json_object *v = NULL, *list, *w;
+	struct vgpu_error err;
+	char subject[80];
+	size_t i, k;
+	int fd = client_connect(session_path(o), &err);
+
+	if (fd >= 0)
+		client_call(fd, "vm.list", NULL, &v, &err);
+	list = get(v, "warnings");
+	for (i = 0; i < count(list); i++) {
+		w = json_object_array_get_idx(list, i);
+		for (k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
+			if (strcmp(get_text(w, "warning"), texts[k][0]) != 0)
+				continue;
+			snprintf(subject, sizeof(subject), "VM %s", get_text(w, "domain"));
+			finding(r, DOCTOR_NOTE, subject, texts[k][1], texts[k][2]);
+		}
+	}
+	json_object_put(v);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* How many GPUs and VMs vgpud has, or -errno. */
 static int ask_vgpud(const struct options *o, size_t *gpus, size_t *vms)
 {
@@ -152,6 +185,7 @@ bool doctor(const struct options *o, bool colour)
 
 	vfio_doctor(finding, &r);
 	check_hook(&r);
+	check_vms(o, &r);
 	if (r.list)
 		puts(json_object_to_json_string_ext(r.list, JSON_C_TO_STRING_PRETTY));
 	else

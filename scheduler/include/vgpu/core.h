@@ -106,6 +106,11 @@ enum vgpu_event_type {
 		       * engine, or on its way there */
 	VGPU_EV_VIOLATION, /* code 0: the GPU has stopped an access of `vf` outside of its
 			    * partition; code 1: the partition of `vf` overlaps another */
+	VGPU_EV_INCOMING, /* code 1: the VM of `vf` comes from another host and has not resumed: the
+			   * VF is not loaded, not even for an exclusive window, whatever happens,
+			   * until code 0, with value: what it owes for the time before, ns. More
+			   * than the largest debt is not believed. Code 1 is refused while `vf` is
+			   * on the engine, or on its way there */
 	VGPU_EV_COUNT,
 };
 
@@ -233,12 +238,13 @@ struct vgpu_vf_ledger {
 	vgpu_nsec reset_ns;	/* its resets */
 	/* What was charged to its share. At every step
 	 *   run + switch + debt_charged == charged + forgiven + pending, and
-	 *   exclusive + reset == debt_charged + debt_lapsed + debt + written_off. */
+	 *   exclusive + reset + brought == debt_charged + debt_lapsed + debt + written_off. */
 	vgpu_nsec charged_ns;
 	vgpu_nsec forgiven_ns;
-	vgpu_nsec debt_ns;	   /* windows and resets that are still to be charged */
+	vgpu_nsec debt_ns;	   /* windows, resets and what was brought, still to be charged */
 	vgpu_nsec debt_charged_ns; /* windows and resets that were charged, in instalments */
 	vgpu_nsec debt_lapsed_ns;  /* windows and resets that its share of the time paid for */
+	vgpu_nsec brought_ns;	   /* what its VM owed when it came from another host */
 	vgpu_nsec overrun_ns;	   /* the part of run_ns beyond the grants */
 	vgpu_nsec max_overrun_ns;
 	vgpu_nsec preempt_ns;  /* the estimate of its preemption time */
@@ -316,7 +322,7 @@ bool vgpu_core_is_overdue(const struct vgpu_core *core, vgpu_nsec now);
 struct vgpu_vf_view {
 	enum vgpu_vf_state state;
 	enum vgpu_context context;
-	bool has_work, held, away;
+	bool has_work, held, away, incoming;
 	bool admitted;	       /* the policy has admitted it */
 	bool on_engine, comes; /* its context is on the engine; is on its way there */
 	vgpu_nsec backoff_until;

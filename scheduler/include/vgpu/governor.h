@@ -45,6 +45,8 @@ enum vgpu_governor_event_type {
 	VGPU_GOVERNOR_SET_VF,	  /* new parameters of `vf` */
 	VGPU_GOVERNOR_START,	  /* write the nominal plan, and begin the first epoch */
 	VGPU_GOVERNOR_STOP,	  /* write the nominal plan, which then stands */
+	VGPU_GOVERNOR_BRING, /* the VM of `vf` comes from another host, and `owed` is what it was
+			      * served there beyond its share: it is charged here, up to an epoch */
 	VGPU_GOVERNOR_EVENT_COUNT,
 };
 
@@ -53,6 +55,7 @@ struct vgpu_governor_event {
 	enum vgpu_governor_event_type type;
 	uint32_t vf;
 	int error; /* 0, or negative; of PROGRAMMED, -EBUSY: try again later */
+	vgpu_nsec owed;
 	const vgpu_nsec *active;
 	const struct vgpu_program *applied;
 	const struct vgpu_policy_ops *policy;
@@ -82,10 +85,12 @@ enum vgpu_governor_mode {
 };
 
 /*
- * Where a VF's service went, nanoseconds. When a step has ended, served = charged + carry + lapsed.
+ * Where a VF's service went, nanoseconds. When a step has ended,
+ * served + brought = charged + carry + lapsed.
  */
 struct vgpu_governed_ledger {
 	vgpu_nsec served;  /* read from its counter */
+	vgpu_nsec brought; /* served on another host, and to be charged here */
 	vgpu_nsec charged; /* by the policy */
 	int64_t carry;	   /* served beyond what the policy gave, and not charged yet */
 	int64_t lapsed; /* not charged for good. Below 0: not used for want of work, and not owed */

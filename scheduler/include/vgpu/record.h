@@ -29,7 +29,7 @@
 /* One event, and its outcome. */
 struct record_entry {
 	uint64_t now;
-	int64_t value; /* of the governor's: its error */
+	int64_t value; /* of the governor's: its error; of BRING, what is owed */
 	uint32_t type, vf, code;
 	/* offset + 1 in the payload of its parameters (of the memory reducer's: of the event); 0:
 	 * none */

@@ -21,8 +21,10 @@
 #include "attach.h"
 #include "claim.h"
 #include "control_client.h"
+#include "host.h"
 #include "hung.h"
 #include "log.h"
+#include "metadata.h"
 #include "probe.h"
 #include "set.h"
 #include "vgpu/clock.h"
@@ -36,8 +38,9 @@
 static struct {
 	const char *socket;
 	virConnectPtr libvirt;
-	int events[4]; /* numbers of the callbacks registered with libvirt */
-	int vgpud;     /* descriptor; -1: not connected */
+	char host[CLIENT_HOST_SIZE]; /* which libvirt that is */
+	int events[4];		     /* numbers of the callbacks registered with libvirt */
+	int vgpud;		     /* descriptor; -1: not connected */
 	int vgpud_watch;
 	bool look; /* libvirt or vgpud has changed: sync again */
 	bool lost; /* the connection to libvirt is */
@@ -153,11 +156,27 @@ static struct json_object *claim_of(virDomainPtr d)
 	return text;
 }
 
+/* Whether a domain's CPUs do not run: it waits for its state, or was paused. */
+static bool is_paused(virDomainPtr d)
+{
+	int state, reason;
+
+	return virDomainGetState(d, &state, &reason, 0) < 0 || state != VIR_DOMAIN_RUNNING;
+}
+
+static struct json_object *new_args(void)
+{
+	struct json_object *args = json_object_new_object();
+
+	json_object_object_add(args, "host", json_object_new_string(a.host));
+	return args;
+}
+
 /* Makes the arguments of vm.sync from the domains that libvirt runs now; the caller frees them.
  * NULL: libvirt does not answer. */
 static struct json_object *running(void)
 {
-	struct json_object *args, *domains;
+	struct json_object *args, *domains, *paused;
 	char uuid[VIR_UUID_STRING_BUFLEN];
 	virDomainPtr *list = NULL;
 	vgpu_nsec as_of = vgpu_now();
@@ -166,16 +185,22 @@ static struct json_object *running(void)
 	n = virConnectListAllDomains(a.libvirt, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	if (n < 0)
 		return NULL;
-	args = json_object_new_object();
+	args = new_args();
 	domains = json_object_new_object();
+	paused = json_object_new_object();
 	for (i = 0; i < n; i++) {
-		if (virDomainGetUUIDString(list[i], uuid) == 0)
+		if (virDomainGetUUIDString(list[i], uuid) == 0) {
+			/* The state first: a domain that resumes meanwhile sends an event. */
+			if (is_paused(list[i]))
+				json_object_object_add(paused, uuid, json_object_new_boolean(true));
 			json_object_object_add(domains, uuid, claim_of(list[i]));
+		}
 		virDomainFree(list[i]);
 	}
 	free(list);
 	json_object_object_add(args, "as_of_ns", json_object_new_int64((int64_t)as_of));
 	json_object_object_add(args, "domains", domains);
+	json_object_object_add(args, "paused", paused);
 	return args;
 }
 
@@ -201,7 +226,7 @@ static void on_second(int timer, void *data)
 	(void)timer;
 	(void)data;
 	reach_vgpud();
-	hung = a.vgpud >= 0 ? call("vm.hung", json_object_new_object(), 4) : NULL;
+	hung = a.vgpud >= 0 ? call("vm.hung", new_args(), 4) : NULL;
 	pause_and_stop(a.libvirt, hung);
 	json_object_put(hung);
 	if (++a.seconds % LOOK_EVERY_S == 0)
@@ -216,7 +241,7 @@ static void extend(struct json_object *domains, struct json_object *missing)
 
 	for (i = 0; i < n && a.vgpud >= 0; i++) {
 		const char *uuid = json_object_get_string(json_object_array_get_idx(missing, i));
-		struct json_object *args = json_object_new_object(), *result;
+		struct json_object *args = new_args(), *result;
 
 		json_object_object_add(args, "xml",
 				       json_object_get(json_object_object_get(domains, uuid)));
@@ -224,6 +249,30 @@ static void extend(struct json_object *domains, struct json_object *missing)
 		a.look |= result != NULL; /* the next sync attaches it */
 		json_object_put(result);
 	}
+}
+
+/* Asks what each VM's VFs would take to another host, and keeps it in the domain. */
+static void note_travels(struct json_object *domains)
+{
+	struct json_object *want = json_object_new_object(), *args, *answer, *text;
+
+	json_object_object_foreach(domains, uuid, xml)
+	{
+		if (a.vgpud < 0)
+			break;
+		if (!claim_is_possible(json_object_get_string(xml)))
+			continue;
+		args = new_args();
+		json_object_object_add(args, "xml", json_object_get(xml));
+		answer = call("vm.travel", args, 0);
+		if (json_object_object_get_ex(answer, "travel", &text))
+			json_object_object_add(want, uuid, json_object_get(text));
+		json_object_put(answer);
+	}
+	if (a.vgpud >= 0)
+		metadata_update(a.libvirt, want);
+	else
+		json_object_put(want); /* it ended meanwhile: what is noted stays */
 }
 
 static void tell(void)
@@ -238,6 +287,7 @@ static void tell(void)
 	answer = call("vm.sync", args, 4);
 	attach_and_detach(a.libvirt, answer);
 	extend(domains, json_object_object_get(answer, "missing"));
+	note_travels(domains);
 	json_object_put(answer);
 	json_object_put(domains);
 }
@@ -261,6 +311,7 @@ static bool connect_libvirt(const char *uri)
 	a.libvirt = virConnectOpen(uri);
 	if (!a.libvirt)
 		return false;
+	client_host(uri, a.host); /* libvirt has made its directory by now */
 	virConnectSetKeepAlive(a.libvirt, KEEPALIVE_S, KEEPALIVES);
 	virConnectRegisterCloseCallback(a.libvirt, on_close, NULL, NULL);
 	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {

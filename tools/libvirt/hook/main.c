@@ -5,6 +5,10 @@
  * domain without a claim pass without asking vgpud. It refuses only starts, saved states and
  * incoming migrations: if a "reconnect" failed, libvirt would kill a running VM.
  *
+ * What it prints on stdout for "migrate" and "restore", libvirt takes for the domain's XML: it
+ * prints that, with the addresses of other VFs, if vgpud has given the VM other ones, and nothing
+ * in all other cases.
+ *
  *     vgpud-hook DOMAIN OPERATION SUB-OPERATION EXTRA < XML      (libvirt.org/hooks.html)
  *
  * It parses the claim as vgpud does. It never calls libvirt, which waits for it, and it has a
@@ -24,6 +28,8 @@
 
 #include "claim.h"
 #include "control_client.h"
+#include "host.h"
+#include "redirect.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -34,14 +40,15 @@
 #define RESTART_MS 2000
 #define RETRY_MS 20
 
-/* For each operation how long to wait for vgpud, and whether it may be refused. */
+/* For each operation how long to wait for vgpud, whether it may be refused, and whether libvirt
+ * takes the hook's output for the domain's XML. */
 static const struct operation {
 	const char *name;
 	int seconds;
-	bool refusable;
+	bool refusable, filters;
 } operations[] = {
-	{"prepare", 10, true}, {"start", 10, true}, {"migrate", 10, true},
-	{"restore", 10, true}, {"", 2, false},
+	{"prepare", 10, true, false}, {"start", 10, true, false}, {"migrate", 10, true, true},
+	{"restore", 10, true, true},  {"", 2, false, false},
 };
 
 static long long deadline; /* milliseconds of CLOCK_MONOTONIC */
@@ -88,7 +95,10 @@ static char *slurp(int fd, size_t max, char end)
 static char *question(char **argv, const char *xml)
 {
 	struct json_object *args = json_object_new_object();
+	char host[CLIENT_HOST_SIZE];
 
+	client_host(NULL, host);
+	json_object_object_add(args, "host", json_object_new_string(host));
 	json_object_object_add(args, "operation", json_object_new_string(argv[2]));
 	json_object_object_add(args, "reason", json_object_new_string(argv[4]));
 	json_object_object_add(args, "xml", json_object_new_string(xml));
@@ -156,21 +166,20 @@ static int ask(const char *path, const char *text, char **answer)
 	return -ETIMEDOUT;
 }
 
-/* Asks vgpud. Returns 0: it agrees; 1: it refuses, with the reason in WHY, one line; -errno: no
- * answer. */
-static int consult(char **argv, const char *xml, struct vgpu_error *why)
+/* Asks vgpud. Returns 0: it agrees, with its answer in *RESULT, which the caller frees; 1: it
+ * refuses, with the reason in WHY, one line; -errno: no answer. */
+static int consult(char **argv, const char *xml, struct json_object **result,
+		   struct vgpu_error *why)
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
-	struct json_object *result = NULL;
 	char *text = question(argv, xml), *answer = NULL, *p;
 	int refusal, r = text ? ask(path ? path : SOCKET, text, &answer) : -ENOMEM;
 
 	free(text);
 	if (r < 0)
 		return r;
-	r = client_answer(answer, &result, &refusal, why);
+	r = client_answer(answer, result, &refusal, why);
 	free(answer);
-	json_object_put(result);
 	for (p = why->text; r > 0 && *p; p++)
 		*p = *p == '\n' ? ' ' : *p;
 	return r;
@@ -189,9 +198,58 @@ static enum need need_of(const char *xml)
 	return (r == 0 || r == -EINVAL) && !claim.required ? NEED_OPTIONAL : NEED_REQUIRED;
 }
 
+static const char *member(struct json_object *o, const char *name)
+{
+	const char *text = json_object_get_string(json_object_object_get(o, name));
+
+	return text ? text : "";
+}
+
+/* Makes the domain's XML with the VFs that vgpud's answer names. Returns 0; 1: the XML or the
+ * answer does not allow that, with the reason in WHY. *OUT, which the caller frees, is NULL if all
+ * VFs are where they were. */
+static int redirected(struct json_object *answer, const char *xml, char **out,
+		      struct vgpu_error *why)
+{
+	struct json_object *devices = json_object_object_get(answer, "devices"), *o;
+	size_t i, n = json_object_is_type(devices, json_type_array)
+			      ? json_object_array_length(devices)
+			      : 0;
+	struct redirect list[REDIRECT_MAX];
+
+	*out = NULL;
+	if (n > REDIRECT_MAX) {
+		vgpu_error_set(why, -EPROTO, "vgpud moves more than %u VFs", REDIRECT_MAX);
+		return 1;
+	}
+	for (i = 0; i < n; i++) {
+		o = json_object_array_get_idx(devices, i);
+		snprintf(list[i].from, sizeof(list[i].from), "%s", member(o, "from"));
+		snprintf(list[i].to, sizeof(list[i].to), "%s", member(o, "to"));
+	}
+	return n > 0 && redirect_devices(xml, strlen(xml), list, (uint32_t)n, out, why) < 0;
+}
+
+/* Gives libvirt the XML of a domain with other VFs. Returns as consult does. */
+static int pass_on(const struct operation *o, struct json_object *answer, const char *xml,
+		   struct vgpu_error *why)
+{
+	char *out = NULL;
+	int r = o->filters ? redirected(answer, xml, &out, why) : 0;
+
+	if (r == 0 && out && (fputs(out, stdout) == EOF || fflush(stdout) == EOF)) {
+		vgpu_error_set(why, -EIO, "cannot give libvirt the domain's XML: %s",
+			       strerror(errno));
+		r = 1;
+	}
+	free(out);
+	return r;
+}
+
 /* Whether the VM may go on; if not, prints the reason on stderr. */
 static bool allows(const struct operation *o, char **argv, const char *xml)
 {
+	struct json_object *answer = NULL;
 	enum need need = NEED_NOTHING;
 	struct vgpu_error why;
 	int r;
@@ -201,7 +259,10 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
 		return true;
-	r = consult(argv, xml, &why);
+	r = consult(argv, xml, &answer, &why);
+	if (r == 0)
+		r = pass_on(o, answer, xml, &why);
+	json_object_put(answer);
 	if (r == 0 || !o->refusable || (r < 0 && need == NEED_OPTIONAL))
 		return true;
 	if (r > 0)

@@ -86,6 +86,14 @@ int pci_release(const char *address, struct vgpu_error *err);
  * VFs of Intel's GPUs), or vfio-pci. */
 void pci_vfio_driver(const char *address, char *out, size_t size);
 
+/* Whether the VFIO driver of that name moves the state of its functions to another host. */
+bool pci_can_migrate(const char *driver);
+
+#define PCI_KIND_SIZE 24
+/* Gets what a function must have in common with another one to take over the state of its VFs:
+ * vendor, device and revision, "8086:e212:00". xe compares the same. Returns 0 or -errno. */
+int pci_migration_kind(const char *address, char out[PCI_KIND_SIZE]);
+
 /*
  * Makes exactly N VFs of PF, each bound to its VFIO driver and at no instant to another. If there
  * are N already, only binds those that need it, and none that a process has open. Returns 0, or

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * XML that somebody else has written, parsed by libxml2 without network, external entities and
+ * document type definitions, and within bounds of size and shape. Any thread.
+ */
+#ifndef DOMAIN_DOCUMENT_H
+#define DOMAIN_DOCUMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "vgpu/types.h"
+
+#define DOCUMENT_MAX_BYTES (1u << 20)
+
+struct _xmlDoc;
+struct _xmlNode;
+
+/*
+ * Parses TEXT, SIZE bytes, to *OUT, which has a root element and which the caller frees
+ * (xmlFreeDoc). Returns 0; -E2BIG: more than DOCUMENT_MAX_BYTES; -EINVAL, with line and reason in
+ * ERR: not XML, or shape_check refuses it; -ENOMEM.
+ */
+int document_read(struct _xmlDoc **out, const char *text, size_t size, struct vgpu_error *err);
+
+/* Whether NODE is an element of that local name. */
+bool document_is(const struct _xmlNode *node, const char *name);
+/* Returns NODE's first child element of that local name; NULL: none, or NODE is NULL. */
+struct _xmlNode *document_child(struct _xmlNode *node, const char *name);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Another VF for a domain that comes from another host: the XML with other source addresses of its
+ * <hostdev>s, and otherwise byte for byte as it was. Any thread.
+ */
+#ifndef DOMAIN_REDIRECT_H
+#define DOMAIN_REDIRECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+#define REDIRECT_MAX 8u
+
+/* The <hostdev mode='subsystem' type='pci'> whose source is FROM gets the source TO; both are PCI
+ * addresses, "0000:01:00.0". */
+struct redirect {
+	char from[16], to[16];
+};
+
+/*
+ * Redirects N devices, at most REDIRECT_MAX, of the domain TEXT, SIZE bytes and
+ * a zero. Writes the new XML to
+ * *OUT, which the caller frees. Returns 0; -EINVAL with the reason in ERR: not XML, a device is
+ * missing or there twice, its address is not written as libvirt writes it, or the result would not
+ * be the same document but for these addresses, which libxml2 judges; -E2BIG: TEXT is too long;
+ * -ENOMEM.
+ */
+int redirect_devices(const char *text, size_t size, const struct redirect *list, uint32_t n,
+		     char **out, struct vgpu_error *err);
+
+#endif

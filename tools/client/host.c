@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DIRECTORY "/run/libvirt"
+
+/* The directory of the socket in "qemu:///system?socket=/run/libvirt/libvirt-sock". */
+static void directory_of(const char *uri, char *out, size_t size)
+{
+	static const char word[] = "socket=";
+	const char *socket = uri ? strstr(uri, word) : NULL, *from = getenv("VGPUD_LIBVIRT_DIR");
+	char *slash;
+
+	snprintf(out, size, "%s", from ? from : DIRECTORY);
+	if (!socket || from)
+		return;
+	socket += strlen(word);
+	snprintf(out, size, "%.*s", (int)strcspn(socket, "&"), socket);
+	slash = strrchr(out, '/');
+	if (slash)
+		*slash = '\0';
+}
+
+void client_host(const char *uri, char out[CLIENT_HOST_SIZE])
+{
+	char path[256];
+	struct stat s;
+
+	directory_of(uri, path, sizeof(path));
+	out[0] = '\0';
+	if (stat(path, &s) == 0)
+		snprintf(out, CLIENT_HOST_SIZE, "%llx:%llx", (unsigned long long)s.st_dev,
+			 (unsigned long long)s.st_ino);
+}
