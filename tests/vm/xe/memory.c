@@ -24,7 +24,7 @@ static u32 units_of(u64 bytes)
 
 void lab_memory_init(struct lab_xe *x)
 {
-	x->units = (lab_config_read(x, x->cap + FB_AVAILABLE) & 0xffff) * (SZ_1M / SZ_64K) / 256;
+	x->units = (lab_config_read(x, x->cap + FB_AVAILABLE) & 0xffff) / (GPUIOV_FB_UNIT / SZ_1M);
 	lab_config_write(x, x->cap + CONTEXT, 0);
 }
 
