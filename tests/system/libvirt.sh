@@ -227,6 +227,8 @@ mv $hook "$run/hook"
 start_libvirtd
 mv "$run/hook" $hook
 hook_is bad || fail "doctor says of the hook, which libvirt does not call: $(doctor)"
+next=$(PATH=$PATH:${agent%/*} ctl doctor | tail -1)
+[[ $next == "next: libvirt's hook: systemctl reload libvirtd"* ]] || fail "doctor does not end with the hook: $next"
 virsh -q start vm2 || fail "vm2 does not start without a hook"
 await 20 grep -q "domain vm2 runs, and vgpud did not admit its claim" "$run/vgpud.log"
 kill -HUP "$(cat /run/libvirt/libvirtd.pid)"

@@ -23,7 +23,7 @@ struct round {
 	struct json_object *list; /* NULL: print each finding */
 	bool colour, well;
 	char cure[200]; /* of the first bad finding that has one, with its subject */
-	bool is_hook;	/* it is about libvirt's hook */
+	char hook[200]; /* the same of libvirt's hook; "": it is not bad */
 	bool no_gpu;	/* no PCI function is a GPU */
 };
 
@@ -37,10 +37,10 @@ static void finding(void *data, enum doctor_verdict verdict, const char *subject
 
 	r->no_gpu = r->no_gpu || strcmp(subject, DOCTOR_NO_GPU) == 0;
 	r->well = r->well && verdict != DOCTOR_BAD;
-	if (verdict == DOCTOR_BAD && *cure && !r->cure[0]) {
+	if (verdict == DOCTOR_BAD && *cure && !r->cure[0])
 		snprintf(r->cure, sizeof(r->cure), "%s: %s", subject, cure);
-		r->is_hook = strcmp(subject, HOOK_NAME) == 0;
-	}
+	if (verdict == DOCTOR_BAD && strcmp(subject, HOOK_NAME) == 0)
+		snprintf(r->hook, sizeof(r->hook), "%s: %s", subject, cure);
 	if (!r->list) {
 		printf(r->colour ? "\033[%sm%-4s\033[0m  " : "%.0s%-4s  ", colours[verdict],
 		       words[verdict]);
@@ -156,8 +156,8 @@ static void next_step(const struct options *o, const struct round *r)
 	fputs("next: ", stdout);
 	if (answers == -EACCES)
 		puts("run this as root: you may not ask vgpud");
-	else if (answers >= 0 && gpus > 0 && r->is_hook)
-		puts(r->cure);
+	else if (answers >= 0 && gpus > 0 && r->hook[0])
+		puts(r->hook);
 	else if (answers >= 0 && vms > 0)
 		printf("nothing to do: %zu VFs belong to VMs ('vgpuctl vm list')\n", vms);
 	else if (answers >= 0 && gpus > 0)
