@@ -282,7 +282,7 @@ static void endless(void)
 		}
 		CU_ASSERT(begun > 0 && (k == 0 || a.hard == begun));
 		/* the work ends with its worker, and the other tenant is not affected */
-		worker_kill(a.worker);
+		CU_ASSERT(worker_kill(a.worker, PATIENCE_MS));
 		forget(&a);
 		put_job(&b, &jobs[0], FREE_AT, FREE_AT);
 		CU_ASSERT(finish(&b, 0) && is_right(&b, &jobs[0], FREE_AT));
@@ -317,7 +317,7 @@ static void killed(void)
 			stop(&t);
 			tenant_end(&t);
 		} else {
-			worker_kill(t.worker);
+			CU_ASSERT(worker_kill(t.worker, PATIENCE_MS));
 			forget(&t);
 		}
 	}
@@ -643,7 +643,7 @@ static void hostile_kernels(void)
 		CU_ASSERT_EQUAL(before, *(volatile uint64_t *)(bad.window + DATA_AT));
 	}
 	printf(" longest stop %.0f us;", (double)bad.longest / 1e3);
-	worker_kill(bad.worker);
+	CU_ASSERT(worker_kill(bad.worker, PATIENCE_MS));
 	forget(&bad);
 
 	tenant_start(&bad);
@@ -651,7 +651,7 @@ static void hostile_kernels(void)
 	put_launch(&bad, "poke", 1, 1, value(UINT64_C(0x700000000000), 8), value(0, 0), 1);
 	run(&bad);
 	CU_ASSERT(listen_for(&bad, PATIENCE_MS) && bad.ended.end == WORKER_LOST);
-	worker_kill(bad.worker);
+	CU_ASSERT(worker_kill(bad.worker, PATIENCE_MS));
 	forget(&bad);
 	put_job(&good, &jobs[4], WINDOW, FREE_AT);
 	CU_ASSERT(finish(&good, 0) && is_right(&good, &jobs[4], FREE_AT));
@@ -728,7 +728,7 @@ int main(int argc, char **argv)
 	r = start(&t, &err);
 	if (r == -ENODEV || r == -EOPNOTSUPP) {
 		printf("skipped: %s\n", err.text);
-		worker_kill(t.worker);
+		worker_kill(t.worker, PATIENCE_MS);
 		forget(&t);
 		return 77;
 	}
@@ -738,7 +738,7 @@ int main(int argc, char **argv)
 	}
 	about = t.worker->shared->about;
 	printf("on %s\n", about.name);
-	worker_kill(t.worker);
+	worker_kill(t.worker, PATIENCE_MS);
 	forget(&t);
 	if (about.stops & HARD_STOPS)
 		tables[n++] = stops;

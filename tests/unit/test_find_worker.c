@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/ptrace.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -32,7 +34,8 @@ static int start_worker(void)
 	r = r ? r : worker_wait_ready(w, 30000, &err);
 	if (r < 0)
 		fprintf(stderr, "%s\n", err.text);
-	worker_kill(w);
+	if (!worker_kill(w, 30000))
+		r = -EBUSY;
 	close(fd);
 	return r < 0;
 }
@@ -75,7 +78,34 @@ static void from_here(void)
 	CU_ASSERT_EQUAL(start_worker(), 0);
 }
 
+/* A process that was killed may not end: here because a tracer stops it on its way out, as a
+ * hanging driver would. Nobody waits for it for ever. */
+static void stuck(void)
+{
+	struct worker_client *w = calloc(1, sizeof(*w));
+	pid_t pid = fork();
+	int again;
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	CU_ASSERT_FATAL(pid > 0 && w);
+	*w = (struct worker_client){.pid = pid,
+				    .pidfd = pidfd_open(pid, 0),
+				    .socket = -1,
+				    .wake_fd = -1,
+				    .shared_fd = -1};
+	again = pidfd_open(pid, 0);
+	CU_ASSERT_FATAL(w->pidfd >= 0 && again >= 0);
+	CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT), 0);
+	CU_ASSERT(!worker_kill(w, 200));
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, __WALL), pid); /* it has stopped in its exit */
+	CU_ASSERT_EQUAL(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	CU_ASSERT(worker_gone(again, 30000));
+}
+
 static const struct test tests[] = {
+	{"a worker that does not end is given up", stuck},
 	{"a program in the build folder finds its worker", from_here},
 	{"a program in another folder finds the installed worker", from_elsewhere},
 	{NULL, NULL},

@@ -444,7 +444,7 @@ static void races(void)
 	for (i = 0; i < THREADS; i++)
 		CU_ASSERT_FATAL(pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)i) ==
 				0);
-	while (stops < 1000) {
+	while (stops < 300) {
 		for (k = atomic_load(&made) + (uint32_t)draw(3); atomic_load(&made) < k;)
 			sched_yield();
 		for (k = (uint32_t)draw(4); k > 0; k--)

@@ -5,17 +5,24 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "bus.h"
+#include "gpu.h"
+#include "leaving.h"
 #include "sha256.h"
 #include "suite.h"
+#include "vgpu/clock.h"
 
 static struct softgpu *gpu;
 static struct softgpu_config config_of_next; /* latencies and faults of the next GPU */
@@ -760,7 +767,40 @@ static void no_threads(void)
 	}
 }
 
+/* A process that was killed and does not end, because a tracer stops it on its way out as a hanging
+ * driver would, is reported; nobody waits for it for ever. */
+static void stuck_process(void)
+{
+	static struct softgpu none = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	int saved = dup(STDERR_FILENO), log = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct vgpu_error err = {""};
+	struct leaving *l = NULL;
+	char text[256] = "";
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	CU_ASSERT_FATAL(pid > 0 && saved >= 0 && log >= 0);
+	CU_ASSERT_EQUAL_FATAL(ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_TRACEEXIT), 0);
+	CU_ASSERT_EQUAL_FATAL(leaving_create(&l, &none, &err), 0);
+	dup2(log, STDERR_FILENO);
+	softgpu_lock(&none);
+	leaving_add(l, pidfd_open(pid, 0), -1, vgpu_now());
+	softgpu_unlock(&none);
+	leaving_destroy(l); /* waits until the deadlines have passed */
+	dup2(saved, STDERR_FILENO);
+	CU_ASSERT(pread(log, text, sizeof(text) - 1, 0) > 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "a process that was killed 2 s ago has not ended"));
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, __WALL), pid); /* it has stopped in its exit */
+	CU_ASSERT_EQUAL(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
+	close(saved);
+	close(log);
+}
+
 static const struct test tests[] = {
+	{"a process that does not end is reported", stuck_process},
 	{"PF and VFs have correct configuration spaces", pci_identity},
 	{"a second command at a time is dropped", one_command},
 	{"a reset in a chain ends it, or not", reset_in_a_chain},

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,10 +17,15 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
+/* A process that was killed and has not ended after this time is reported: it is in a call of a
+ * driver that hangs, or its memory is large. */
+#define REPORT_AFTER (2 * VGPU_SEC)
+
 struct leaver {
 	struct leaver *next;
 	int pidfd, vf;
-	vgpu_nsec until;
+	vgpu_nsec until; /* when to kill it, or, if it is killed, to report it */
+	bool killed;
 };
 
 struct leaving {
@@ -47,15 +53,22 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
-/* Kills processes that have exceeded their deadline. Returns the next deadline. */
+/* Kills processes that have exceeded their deadline, and reports those that do not end then; what
+ * depends on them waits on. Returns the next deadline. */
 static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 {
 	vgpu_nsec next = VGPU_NEVER;
 	struct leaver *e;
 
 	for (e = l->first; e; e = e->next) {
-		if (e->until <= now) {
+		if (e->until <= now && !e->killed) {
 			pidfd_send_signal(e->pidfd, SIGKILL, NULL, 0);
+			e->killed = true;
+			e->until = now + REPORT_AFTER;
+		} else if (e->until <= now) {
+			fprintf(stderr, "<3>softgpu: a process that was killed 2 s ago has not "
+					"ended: a driver "
+					"may hang: look at dmesg\n");
 			e->until = VGPU_NEVER;
 		}
 		if (e->until < next)

@@ -33,6 +33,7 @@
 #define FIRST_STAND_STILL (20 * VGPU_MSEC)
 #define START_MS 30000 /* a CUDA context takes 1 or 2 s, and longer on a driver just loaded */
 #define DEADLINE (2 * VGPU_SEC)
+#define KILL_MS 10000	       /* the driver frees the worker's memory first */
 #define BOUND (20 * VGPU_MSEC) /* a stop that takes longer is late */
 #define MOST_LATE 2u	       /* more late stops are not the host's delays any more */
 
@@ -69,12 +70,21 @@ static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_
 	return worker_start(&t->worker, &options, err);
 }
 
-static void tenant_end(struct tenant *t)
+/* 0; or -EBUSY with one sentence if the tenant's worker does not end. */
+static int tenant_end(struct tenant *t, struct vgpu_error *err)
 {
-	worker_kill(t->worker);
+	bool gone = worker_kill(t->worker, KILL_MS);
+
 	if (t->window && t->window != MAP_FAILED)
 		munmap(t->window, WINDOW);
 	vgpu_close(&t->fd);
+	if (gone)
+		return 0;
+	return vgpu_error_set(
+		err, -EBUSY,
+		"a worker that was killed %d s ago has not ended: the GPU's driver may "
+		"hang: look at dmesg, and reset the GPU",
+		KILL_MS / 1000);
 }
 
 static void put(struct tenant *t, struct softgpu_packet p)
@@ -196,19 +206,22 @@ static const char *test_method(struct tenant *a, struct tenant *b, uint32_t meth
 }
 
 /* Measures how long killing a worker takes, which is used if no method of stopping works. */
-static void measure_kill(struct tenant *a, struct workers_tested *out)
+static int measure_kill(struct tenant *a, struct workers_tested *out, struct vgpu_error *err)
 {
+	int r;
+
 	vgpu_nsec begin;
 
 	put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
 	run(a, 0);
 	moves(a, word(a, COUNTER_AT), DEADLINE);
 	begin = vgpu_now();
-	worker_kill(a->worker);
-	a->worker = NULL;
+	r = tenant_end(a, err);
+	*a = (struct tenant){.fd = -1};
 	out->stops = WORKER_STOP_BLOCK;
 	out->level = SOFTGPU_PREEMPT_KILL;
 	out->typical = out->longest = vgpu_now() - begin;
+	return r;
 }
 
 /* Notes the device's name and its free memory. The first worker uses as much memory beside its
@@ -253,21 +266,23 @@ static int try(const struct softgpu_config *config, uint32_t method, struct work
 	       const char **why, struct vgpu_error *err)
 {
 	struct tenant a = {.fd = -1}, b = {.fd = -1};
-	int r = start_two(&a, &b, config, err);
+	int r = start_two(&a, &b, config, err), ended;
 
 	*why = NULL;
 	if (r == 0) {
 		note_device(&a, &b, config, out);
 		if (method == 0)
-			measure_kill(&a, out);
+			r = measure_kill(&a, out, err);
 		else if (!(a.worker->shared->about.stops & method))
 			*why = "the device does not offer it";
 		else
 			*why = test_method(&a, &b, method, out);
 	}
-	tenant_end(&a);
-	tenant_end(&b);
-	return r;
+	ended = tenant_end(&a, err);
+	if (r == 0)
+		r = ended;
+	ended = tenant_end(&b, err);
+	return r < 0 ? r : ended;
 }
 
 int workers_test(const struct softgpu_config *config, struct workers_tested *out,

@@ -127,12 +127,18 @@ bool worker_gone(int pidfd, int ms)
 	return true;
 }
 
-void worker_kill(struct worker_client *w)
+bool worker_kill(struct worker_client *w, int ms)
 {
+	int pidfd;
+
 	if (!w)
-		return;
+		return true;
 	pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
-	worker_gone(worker_quit(w), -1);
+	pidfd = worker_quit(w);
+	if (worker_gone(pidfd, ms))
+		return true;
+	close(pidfd);
+	return false;
 }
 
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err)

@@ -40,8 +40,9 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 /* Asks the worker to clear its memory and exit, and frees W. Returns its pidfd, which is the
  * caller's; -1 if W is NULL. */
 int worker_quit(struct worker_client *w);
-/* Kills the worker, waits for its end, and frees W. W may be NULL. */
-void worker_kill(struct worker_client *w);
+/* Kills the worker, waits up to MS milliseconds for its end, and frees W, which may be NULL.
+ * Returns whether it has ended: a process in a call of a driver that hangs does not. */
+bool worker_kill(struct worker_client *w, int ms);
 /* Waits up to MS milliseconds for the end of a process. Returns whether it has ended; then PIDFD is
  * closed. */
 bool worker_gone(int pidfd, int ms);
