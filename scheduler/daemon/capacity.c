@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "change.h"
 #include "engine.h"
@@ -186,10 +187,13 @@ struct json_object *capacity_json(struct call *call)
 	const struct gpu_config *config = call->gpu->config;
 	const struct engine_snapshot *s = &call->snapshot;
 	struct json_object *o = json_object_new_object();
-	char address[PCI_ADDRESS_SIZE];
+	char address[PCI_ADDRESS_SIZE], host[256];
 	uint32_t n;
 	int32_t free = free_vf(call, &n);
 
+	if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
+		strcpy(host, "localhost");
+	put_text(o, "host", host);
 	put_text(o, "gpu", config->name);
 	put_text(o, "pool", config->pool);
 	if (gpu_pf_address(call->gpu, address))
