@@ -158,6 +158,19 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	return o;
 }
 
+/* The unit in which sizes are to be booked, so that a sum says what fits: the granule, or with
+ * placement = profile the smallest of the profiles, which are 1/1, 1/2, 1/4 ... of ALL. */
+static uint64_t unit_of(const struct call *call, uint64_t all)
+{
+	uint64_t granule = call->snapshot.caps.granule, unit = all;
+
+	if (call->gpu->config->placement != VGPU_PLACE_PROFILE)
+		return granule;
+	while (unit % (2 * granule) == 0)
+		unit /= 2;
+	return unit;
+}
+
 /* The memory that VFs can have, and how much of it one of them can. */
 static struct json_object *memory(const struct call *call)
 {
@@ -176,8 +189,9 @@ static struct json_object *memory(const struct call *call)
 	}
 	if (config->on_demand && fixed < all && most < all - fixed)
 		most = all - fixed;
-	put_int(o, "granule_bytes", s->caps.granule);
-	put_int(o, "total_bytes", all / s->caps.granule * s->caps.granule);
+	all = all / s->caps.granule * s->caps.granule;
+	put_int(o, "unit_bytes", unit_of(call, all));
+	put_int(o, "total_bytes", all);
 	put_int(o, "most_bytes", most / s->caps.granule * s->caps.granule);
 	return o;
 }

@@ -95,7 +95,7 @@ static void print_provider(const struct report *r, const char *by, const char *i
 
 	for (i = 0; i < count(r->gpus); i++) {
 		struct json_object *gpu = gpu_at(r, i), *shares = get(gpu, "shares");
-		int64_t step = mib(gpu, "granule_bytes");
+		int64_t step = mib(gpu, "unit_bytes");
 
 		step = step ? step : 1;
 		add(&vf, get_int(gpu, "vfs"), 1, get_int(gpu, "vfs"), 1);
