@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "change.h"
 #include "engine.h"
@@ -157,6 +158,19 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	return o;
 }
 
+/* The unit in which sizes are to be booked, so that a sum says what fits: the granule, or with
+ * placement = profile the smallest of the profiles, which are 1/1, 1/2, 1/4 ... of ALL. */
+static uint64_t unit_of(const struct call *call, uint64_t all)
+{
+	uint64_t granule = call->snapshot.caps.granule, unit = all;
+
+	if (call->gpu->config->placement != VGPU_PLACE_PROFILE)
+		return granule;
+	while (unit % (2 * granule) == 0)
+		unit /= 2;
+	return unit;
+}
+
 /* The memory that VFs can have, and how much of it one of them can. */
 static struct json_object *memory(const struct call *call)
 {
@@ -175,8 +189,9 @@ static struct json_object *memory(const struct call *call)
 	}
 	if (config->on_demand && fixed < all && most < all - fixed)
 		most = all - fixed;
-	put_int(o, "granule_bytes", s->caps.granule);
-	put_int(o, "total_bytes", all / s->caps.granule * s->caps.granule);
+	all = all / s->caps.granule * s->caps.granule;
+	put_int(o, "unit_bytes", unit_of(call, all));
+	put_int(o, "total_bytes", all);
 	put_int(o, "most_bytes", most / s->caps.granule * s->caps.granule);
 	return o;
 }
@@ -186,10 +201,13 @@ struct json_object *capacity_json(struct call *call)
 	const struct gpu_config *config = call->gpu->config;
 	const struct engine_snapshot *s = &call->snapshot;
 	struct json_object *o = json_object_new_object();
-	char address[PCI_ADDRESS_SIZE];
+	char address[PCI_ADDRESS_SIZE], host[256];
 	uint32_t n;
 	int32_t free = free_vf(call, &n);
 
+	if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
+		strcpy(host, "localhost");
+	put_text(o, "host", host);
 	put_text(o, "gpu", config->name);
 	put_text(o, "pool", config->pool);
 	if (gpu_pf_address(call->gpu, address))

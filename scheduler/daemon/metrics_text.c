@@ -92,7 +92,7 @@ static const struct family {
 #define GOVERNOR_AT(f) offsetof(struct engine_snapshot, governor.f), NULL, true
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL, false
 	{"vgpud_build", "the version of vgpud that runs", OF_VGPUD, INFO, 0, NULL, false},
-	{"vgpud_gpu", "the GPU's device, and the policy in force", OF_GPU, INFO, 0, NULL, false},
+	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL, false},
 	{"vgpud_gpu_up", "1 if the GPU answers", OF_GPU, GAUGE, 0, up, false},
 	{"vgpud_gpu_wall_seconds", "time since vgpud took the GPU", OF_GPU, SECONDS,
 	 GPU_AT(wall_ns)},
@@ -258,6 +258,8 @@ static void put_info(struct evbuffer *out, const struct family *f, const struct 
 	} else {
 		evbuffer_add(out, ",", 1);
 		put_label(out, "device", p->gpu->config->device);
+		evbuffer_add(out, ",", 1);
+		put_label(out, "pool", p->gpu->config->pool);
 		evbuffer_add(out, ",", 1);
 		put_label(out, "policy", p->s->core.policy ? p->s->core.policy->name : "");
 	}

@@ -94,6 +94,16 @@ ctl inventory --format nova >"$run/fair.yaml"
 grep -q CUSTOM_VGPUD_SHARE "$run/fair.yaml" && fail "shares are offered under fair"
 grep -q "CUSTOM_VGPUD_MEMORY_MB: {total" "$run/fair.yaml" && grep -q POLICY_FAIR "$run/fair.yaml" || fail "$(cat "$run/fair.yaml")"
 
+# Partitions of 1/1, 1/2, 1/4 ...: memory is booked in the smallest of these, because 1 MiB more takes twice as much.
+kill $vgpud_pid; wait $vgpud_pid
+conf qos
+echo "placement = profile" >>"$run/vgpud.conf"
+start_vgpud
+look_at_inventory
+jq -e '.gpus[0].memory | .total_bytes == 224 * 1048576 and .unit_bytes == 112 * 1048576' "$run/inventory.json" >/dev/null ||
+	fail "$(jq -c .gpus[0].memory "$run/inventory.json")"
+ctl inventory --format nova | grep -q "MEMORY_MB: {total: 224, reserved: 0, min_unit: 112, max_unit: 224, step_size: 112," || fail "$(ctl inventory --format nova)"
+
 # A GPU that is lost: no inventory, and the file stays.
 kill -9 "$softgpu_pid"; wait "$softgpu_pid" 2>/dev/null
 lost() { [ "$(json gpu show | jq -r .state)" = lost ]; }

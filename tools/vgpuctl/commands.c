@@ -81,6 +81,8 @@ const struct command commands[] = {
 	{"verify", NULL, "gpu.show", "[GPU]",
 	 "measure what VFs get, against the policy's bounds; writes a report", NO_GPU,
 	 TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_VERIFY, NULL, NULL, NULL},
+	{"bridge", NULL, NULL, "", "connect stdin and stdout to vgpud, for --host", NO_GPU, 0, NULL,
+	 NULL, NULL},
 	{"complete", NULL, NULL, "[WORD...]", "print how the last word may go on, for shells",
 	 NO_GPU, 0, NULL, NULL, NULL},
 	{NULL, NULL, NULL, NULL, NULL, NO_GPU, 0, NULL, NULL, NULL},

@@ -9,16 +9,19 @@
 #include <unistd.h>
 
 #include "claim.h"
+#include "remote.h"
 #include "vgpu/file.h"
 
 void domain_run(char **argv)
 {
 	static char program[] = "vgpud-libvirt";
 
+	int r;
+
 	argv[0] = program;
-	execvp(program, argv);
+	r = remote_run(argv);
 	fprintf(stderr, "vgpuctl: cannot run %s: %s; install the package vgpud-libvirt\n", program,
-		strerror(errno));
+		strerror(-r));
 }
 
 char *domain_output(char **argv, size_t *size, int *status)

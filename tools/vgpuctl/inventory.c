@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "answer.h"
 #include "table.h"
@@ -96,7 +95,7 @@ static void print_provider(const struct report *r, const char *by, const char *i
 
 	for (i = 0; i < count(r->gpus); i++) {
 		struct json_object *gpu = gpu_at(r, i), *shares = get(gpu, "shares");
-		int64_t step = mib(gpu, "granule_bytes");
+		int64_t step = mib(gpu, "unit_bytes");
 
 		step = step ? step : 1;
 		add(&vf, get_int(gpu, "vfs"), 1, get_int(gpu, "vfs"), 1);
@@ -128,11 +127,10 @@ static int as_nova(struct report *r)
 	return EXIT_OK;
 }
 
-static void host_name(char *out, size_t size)
+/* The host's name, as its vgpud knows it. */
+static const char *host_of(const struct report *r)
 {
-	if (gethostname(out, size) < 0)
-		snprintf(out, size, "localhost");
-	out[size - 1] = '\0';
+	return get_text(gpu_at(r, 0), "host");
 }
 
 /* Prints Nova's [pci] device_spec for each VF, as comments, and the provider of the PF. */
@@ -140,7 +138,7 @@ static int as_nova_pci(struct report *r)
 {
 	const char *gpu = get_text(gpu_at(r, 0), "gpu"), *pf = get_text(gpu_at(r, 0), "pf_address");
 	struct json_object *answer = NULL, *vfs;
-	char host[256], id[300];
+	char id[300];
 	size_t i;
 	int code;
 
@@ -156,7 +154,6 @@ static int as_nova_pci(struct report *r)
 	code = session_call_gpu(r->s, 0, "vf.list", NULL, &answer);
 	if (code != EXIT_OK)
 		return code;
-	host_name(host, sizeof(host));
 	fprintf(r->to,
 		"# Made by 'vgpuctl inventory --format nova-pci' for %s. nova.conf on this host "
 		"needs\n#   [pci]\n#   report_in_placement = True\n",
@@ -173,7 +170,7 @@ static int as_nova_pci(struct report *r)
 	      "\"resource_class\": \"CUSTOM_VGPUD_VF\"}\n",
 	      r->to);
 	json_object_put(answer);
-	snprintf(id, sizeof(id), "%s_%s", host, pf);
+	snprintf(id, sizeof(id), "%s_%s", host_of(r), pf);
 	print_provider(r, "name", id, false);
 	return EXIT_OK;
 }
@@ -181,10 +178,8 @@ static int as_nova_pci(struct report *r)
 static int as_json(struct report *r)
 {
 	struct json_object *o = json_object_new_object();
-	char host[256];
 
-	host_name(host, sizeof(host));
-	json_object_object_add(o, "host", json_object_new_string(host));
+	json_object_object_add(o, "host", json_object_new_string(host_of(r)));
 	json_object_object_add(o, "gpus", json_object_get(r->gpus));
 	fprintf(r->to, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY));
 	json_object_put(o);
@@ -196,11 +191,10 @@ static int as_prometheus(struct report *r)
 {
 	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
 	struct json_object *targets = json_object_new_array(), *labels = json_object_new_object();
-	char host[256], target[300], pools[512] = ",";
+	char target[300], pools[512] = ",";
 	size_t i;
 
-	host_name(host, sizeof(host));
-	snprintf(target, sizeof(target), "%s:%d", host, METRICS_PORT);
+	snprintf(target, sizeof(target), "%s:%d", host_of(r), METRICS_PORT);
 	for (i = 0; i < count(r->gpus); i++) {
 		const char *pool = get_text(gpu_at(r, i), "pool");
 		char word[40];
@@ -211,7 +205,7 @@ static int as_prometheus(struct report *r)
 	}
 	json_object_array_add(targets, json_object_new_string(target));
 	json_object_object_add(o, "targets", targets);
-	json_object_object_add(labels, "vgpud_host", json_object_new_string(host));
+	json_object_object_add(labels, "vgpud_host", json_object_new_string(host_of(r)));
 	json_object_object_add(labels, "vgpud_pools",
 			       json_object_new_string(pools[1] ? pools : ""));
 	json_object_object_add(o, "labels", labels);

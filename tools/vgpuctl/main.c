@@ -14,6 +14,7 @@
 #include "domain.h"
 #include "events.h"
 #include "inventory.h"
+#include "remote.h"
 #include "screen.h"
 #include "top.h"
 #include "validate.h"
@@ -192,9 +193,23 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 	return r;
 }
 
+/* Runs doctor on another host, with the vgpuctl there. */
+static int doctor_there(const struct options *o)
+{
+	char program[] = "vgpuctl", verb[] = "doctor", format[] = "-o", json[] = "json";
+	char *argv[] = {program, verb, o->json ? format : NULL, json, NULL};
+
+	fprintf(stderr, "vgpuctl: cannot run ssh: %s\n", strerror(-remote_run(argv)));
+	return EXIT_FAILED;
+}
+
 /* The commands that work while vgpud is down. */
 static int without_vgpud(const struct options *o, const struct command *c, char **words)
 {
+	if (strcmp(c->noun, "bridge") == 0 && !words[0])
+		return remote_bridge(session_path(o));
+	if (strcmp(c->noun, "doctor") == 0 && !words[0] && o->host)
+		return doctor_there(o);
 	if (strcmp(c->noun, "doctor") == 0 && !words[0])
 		return doctor(o, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && words[0] && !words[1])
@@ -247,6 +262,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "vgpuctl: --interval and --count need %s\n",
 			c->takes & TAKES_FOLLOW ? "--follow" : "--watch");
 		return EXIT_USAGE;
+	}
+	if (o.host) {
+		if (remote_check(o.host) < 0)
+			return EXIT_USAGE;
+		remote_set(o.host);
+		if (o.socket == getenv("VGPUD_SOCKET")) /* which names a socket here */
+			o.socket = NULL;
 	}
 	view_colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 	return c->method ? with_vgpud(&o, c, o.words + used) : without_vgpud(&o, c, o.words + used);

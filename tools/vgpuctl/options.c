@@ -70,6 +70,8 @@ static const struct row {
 	 "vgpud sees decides"},
 	{"change", 0, "VF", TEXT, AT(change), 0, 0, TAKES_VERIFY,
 	 "double the weight of VF for at most 20 s, see how soon that acts, and put it back"},
+	{"host", 0, "HOST", TEXT, AT(host), 0, 0, 0,
+	 "the vgpud of another host, by ssh: [USER@]HOST or ssh://[USER@]HOST[:PORT]"},
 	{"socket", 0, "PATH", TEXT, AT(socket), 0, 0, 0,
 	 "vgpud's control socket ($VGPUD_SOCKET, or /run/vgpud/control.sock)"},
 	{"help", 'h', NULL, FLAG, AT(help), 0, 0, 0, "show this help, or that of a command"},

@@ -30,7 +30,7 @@ enum {
 
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
-		*busy, *change;
+		*busy, *change, *host;
 	bool json, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count, seconds;
 	double interval;

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "answer.h"
 #include "control_client.h"
+#include "remote.h"
 #include "screen.h"
 #include "vgpu/number.h"
 
@@ -35,7 +37,10 @@ int session_call(struct session *s, const char *method, struct json_object *args
 	if (r == 0)
 		return EXIT_OK;
 	screen_end();
-	fprintf(stderr, "vgpuctl: %s\n", err.text);
+	if (s->ssh)
+		fprintf(stderr, "vgpuctl: %s: %s\n", s->options->host, err.text);
+	else
+		fprintf(stderr, "vgpuctl: %s\n", err.text);
 	return exit_code(r);
 }
 
@@ -100,6 +105,36 @@ const char *session_path(const struct options *o)
 	return o->socket ? o->socket : DEFAULT_SOCKET;
 }
 
+/* Ends the connection. Returns the exit code of the vgpuctl on the other host; 0: there is none. */
+static int hang_up(struct session *s)
+{
+	int status = 0;
+
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	if (s->ssh && waitpid(s->ssh, &status, 0) != s->ssh)
+		status = 0;
+	s->ssh = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+}
+
+/* Connects to another host's vgpud. What keeps that from working shows with the first answer. */
+static int open_there(struct session *s)
+{
+	int r;
+
+	s->fd = remote_connect(s->options->host, s->options->socket, &s->ssh);
+	if (s->fd < 0) {
+		fprintf(stderr, "vgpuctl: ssh: %s\n", strerror(-s->fd));
+		return EXIT_NO_DAEMON;
+	}
+	r = find_gpus(s);
+	if (r == EXIT_NO_DAEMON && hang_up(s) == EXIT_DENIED)
+		r = EXIT_DENIED;
+	return r;
+}
+
 int session_open(struct session *s)
 {
 	const char *path = session_path(s->options);
@@ -107,6 +142,8 @@ int session_open(struct session *s)
 
 	if (s->fd >= 0)
 		return EXIT_OK;
+	if (s->options->host)
+		return open_there(s);
 	s->fd = client_connect(path, &err);
 	if (s->fd < 0) {
 		fprintf(stderr, "vgpuctl: %s\n", err.text);
@@ -118,8 +155,7 @@ int session_open(struct session *s)
 void session_close(struct session *s)
 {
 	json_object_put(s->gpus);
-	if (s->fd >= 0)
-		close(s->fd);
+	hang_up(s);
 }
 
 int session_find_vf(struct session *s, const char *word, struct json_object *args)

@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "options.h"
 
@@ -25,6 +26,7 @@ struct session {
 	const struct options *options;
 	const char *named;	  /* the GPU that an argument names; NULL: see --gpu */
 	int fd;			  /* -1: not connected yet */
+	pid_t ssh;		  /* of a connection to another host; 0: none */
 	struct json_object *gpus; /* of gpu.list: those that the command is about */
 };
 

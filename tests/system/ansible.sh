@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The Ansible role: ansible-lint finds nothing, ansible-playbook reads it, vgpud takes the example's configuration, and the
+# role's provider tasks do what they say on this machine: written once, then left alone, and nova-compute is told only then.
+. "$(dirname "$0")/lib.sh"
+ansible=$(cd "$(dirname "$0")/../../tools/packaging/ansible" && pwd)
+for tool in ansible-lint ansible-playbook; do
+	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
+done
+[ "$(id -u)" = 0 ] || { echo "skipped: needs root, who owns what the role writes"; exit 77; }
+export HOME=$run ANSIBLE_LOCAL_TEMP=$run/tmp ANSIBLE_REMOTE_TEMP=$run/tmp ANSIBLE_ROLES_PATH=$ansible/roles ANSIBLE_NOCOLOR=1
+cp -r "$ansible" "$run/ansible"
+cd "$run/ansible" || exit 1
+ansible-lint --offline --nocolor --profile production site.yml roles >"$run/lint.log" 2>&1 || fail "ansible-lint finds faults"
+ansible-playbook -i localhost, --syntax-check site.yml >"$run/syntax.log" 2>&1 || fail "ansible-playbook does not read the example"
+# The provider tasks, with a vgpud that runs here. The handler leaves a mark instead of restarting a service.
+start_softgpu --vfs 8
+/usr/bin/python3 -c 'import yaml; print(yaml.safe_load(open("site.yml"))[0]["roles"][0]["vars"]["vgpud_config"])' | sed "s|sysfs:.*|vfio-user:$run/gpu/pf.sock|" >"$run/example.conf"
+grep -q vfio-user "$run/example.conf" || fail "the example has no device"
+"$vgpud" --check-config --config "$run/example.conf" 2>"$run/config.log" || fail "vgpud refuses the example's configuration"
+printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = vfio-user:%s\nvfs = 2\npolicy = qos\n' "$run/control.sock" "$run/gpu/pf.sock" >"$run/vgpud.conf"
+start_vgpud
+cat >play.yml <<PLAY
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  environment: {VGPUD_SOCKET: "$run/control.sock", PATH: "${vgpuctl%/*}:/usr/bin:/bin"}
+  vars: {vgpud_nova: true, vgpud_nova_provider_dir: "$run/provider", vgpud_nova_format: nova}
+  tasks:
+    - ansible.builtin.include_tasks: roles/vgpud/tasks/nova.yml
+  handlers:
+    - name: Restart nova-compute
+      ansible.builtin.copy: {content: "restarted", dest: "$run/restarted", mode: "0644"}
+PLAY
+play() { rm -f "$run/restarted"; ansible-playbook -i localhost, play.yml >"$run/play.log" 2>&1; }
+play || fail "the tasks fail"
+[ -e "$run/restarted" ] || fail "nova-compute was not told of its new provider file"
+grep -q "CUSTOM_VGPUD_VF: {total: 2" "$run/provider/vgpud.yaml" || fail "$(cat "$run/provider/vgpud.yaml")"
+play || fail "the tasks fail when nothing has changed"
+[ ! -e "$run/restarted" ] || fail "nova-compute was restarted, though nothing has changed"
+sed -i 's/total: 2/total: 3/' "$run/provider/vgpud.yaml"
+play || fail "the tasks fail"
+[ -e "$run/restarted" ] && grep -q "CUSTOM_VGPUD_VF: {total: 2" "$run/provider/vgpud.yaml" || fail "a changed file was not put right"
+# vgpud is down: the play fails, and the file stays.
+kill $vgpud_pid; wait $vgpud_pid
+play && fail "the tasks succeed without vgpud"
+grep -q "CUSTOM_VGPUD_VF: {total: 2" "$run/provider/vgpud.yaml" || fail "the provider file is gone"

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# vgpuctl --host: another host's vgpud by ssh. The ssh on this PATH is a script that gives its command to a shell, as sshd does,
+# with the environment of another user; all the rest is real.
+. "$(dirname "$0")/lib.sh"
+start_softgpu --vfs 2
+cat >"$run/vgpud.conf" <<-CONF
+	[daemon]
+	socket = $run/control.sock
+	[gpu gpu0]
+	device = vfio-user:$run/gpu/pf.sock
+	policy = fair
+	vfs = 2
+CONF
+start_vgpud
+mkdir "$run/bin" "$run/there"
+cat >"$run/bin/ssh" <<-SSH
+	#!/bin/sh
+	printf '%s\n' "\$*" >>"$run/ssh.txt"
+	[ "\$1 \$2" = "-T --" ] || exit 254
+	case \$3 in
+	user@there) ;;
+	*) echo "ssh: connect to host \$3 port 22: No route to host" >&2; exit 255 ;;
+	esac
+	exec env -i PATH="$run/there:${vgpuctl%/*}:/usr/bin:/bin" VGPUD_SOCKET="$run/control.sock" /bin/sh -c "\$4"
+SSH
+chmod +x "$run/bin/ssh"
+there() { PATH=$run/bin:$PATH VGPUD_SOCKET=/nonexistent "$vgpuctl" --host user@there "$@" 2>"$run/said"; }
+
+# The answers are those of the socket itself; changes are made.
+for command in "gpu list" "policy show" "vf list" "vm list"; do
+	there $command >"$run/a" || fail "$command: $(cat "$run/said")"
+	ctl $command >"$run/b"
+	[ "$command" = "vf list" ] || cmp "$run/a" "$run/b" || fail "$command differs: $(cat "$run/a")"
+done
+there vf set 1 weight=250 >/dev/null || fail "$(cat "$run/said")"
+[ "$(json vf show 1 | jq .params.weight)" = 250 ] || fail "the weight was not set"
+# A long answer, and a view that asks again and again over one connection.
+there timeline --ms 60000 -o json >"$run/timeline.json" || fail "$(cat "$run/said")"
+jq -e .records "$run/timeline.json" >/dev/null || fail "the timeline is cut"
+: >"$run/ssh.txt"
+there -w --interval 0.05 --count 3 gpu show >"$run/watch.txt" || fail "$(cat "$run/said")"
+[ "$(wc -l <"$run/ssh.txt")" = 1 ] || fail "more than one ssh: $(cat "$run/ssh.txt")"
+# Files are written here, and the socket's path is the other host's. Errors and exit codes are those of the answer.
+there inventory --format nova --output "$run/vgpud.yaml" || fail "$(cat "$run/said")"
+grep -q CUSTOM_VGPUD_VF "$run/vgpud.yaml" || fail "$(cat "$run/vgpud.yaml")"
+there --socket "$run/none.sock" gpu list; [ $? = 3 ] || fail "a vgpud that is not there: $(cat "$run/said")"
+grep -q "cannot connect to $run/none.sock" "$run/said" || fail "$(cat "$run/said")"
+there vf set 1 weight=0 >/dev/null && fail "weight=0 was accepted"
+grep -q "user@there: policy fair: weight = 0" "$run/said" || fail "$(cat "$run/said")"
+there gpu show --gpu gpu9; [ $? = 5 ] || fail "$(cat "$run/said")"
+# Every word arrives as it is: nothing of it is a command for the other shell.
+cat >"$run/there/vgpud-libvirt" <<-AGENT
+	#!/bin/sh
+	printf '<%s>\n' "\$@" >"$run/words"
+AGENT
+chmod +x "$run/there/vgpud-libvirt"
+hostile="a'b; touch $run/hacked; \$(touch $run/hacked) \"c\" *"
+there vm set "$hostile" weight=5 || fail "$(cat "$run/said")"
+[ "$(cat "$run/words")" = "<set>
+<$hostile>
+<weight=5>" ] || fail "$(cat "$run/words")"
+[ ! -e "$run/hacked" ] || fail "a word ran as a command on the other host"
+# doctor runs there.
+there doctor -o json >"$run/doctor.json" # its findings, and so its exit code, are this machine's
+jq -e 'length > 0' "$run/doctor.json" >/dev/null || fail "$(cat "$run/said")"
+grep -q "'doctor' '-o' 'json'" "$run/ssh.txt" || fail "doctor did not run on the other host"
+# A host that is not reached, and one that would be an option of ssh.
+PATH=$run/bin:$PATH "$vgpuctl" --host nowhere gpu list 2>"$run/said"; [ $? = 3 ] || fail "$(cat "$run/said")"
+grep -q "No route to host" "$run/said" || fail "$(cat "$run/said")"
+: >"$run/ssh.txt"
+for host in -oProxyCommand=true ""; do
+	PATH=$run/bin:$PATH "$vgpuctl" --host="$host" gpu list 2>"$run/said"; [ $? = 2 ] || fail "--host '$host': $(cat "$run/said")"
+done
+[ ! -s "$run/ssh.txt" ] || fail "ssh was run: $(cat "$run/ssh.txt")"
+PATH=/nonexistent "$vgpuctl" --host there gpu list 2>"$run/said"; [ $? = 3 ] && grep -q "cannot run ssh" "$run/said" || fail "$(cat "$run/said")"
