@@ -88,7 +88,8 @@ static void judge_ledger(struct judge_governed *j, const struct firmware *f,
 		const struct vgpu_governed_ledger *l = &j->result->vfs[i].ledger;
 
 		served += l->served;
-		if (l->served + l->brought != l->charged + (vgpu_nsec)l->carry + (vgpu_nsec)l->lapsed)
+		if (l->served + l->brought !=
+		    l->charged + (vgpu_nsec)l->carry + (vgpu_nsec)l->lapsed)
 			broken(j, "VF %u: its ledger does not close", i);
 		if (view->unread == 0 && f->now < f->freeze_at && l->served != f->vfs[i].active)
 			broken(j, "VF %u was served %llu ns, and %llu ns are booked", i,
