@@ -161,6 +161,38 @@ static void learn_lateness(struct vgpu_governor *g)
 	}
 }
 
+/*
+ * Learns by how much rotations are longer than quanta and lateness tell: lateness is known up to a
+ * factor, and what a switch takes is not known at all. In an epoch each VF has whole turns, but for
+ * one whose turn the reading cuts. So what a VF was served is a multiple of its turn, and the
+ * median of how much longer that makes turns is what all have in common. A reading at the end of
+ * whole rotations cuts nobody's turn.
+ */
+static void learn_stretch(struct vgpu_governor *g)
+{
+	uint64_t ratios[VGPU_GPU_MAX_VFS], turns, now;
+	uint32_t n = 0, i;
+
+	for (i = 0; i < g->config.max_vfs; i++) {
+		const struct governed *vf = &g->vfs[i];
+		vgpu_nsec turn = vf->quantum + vf->late;
+
+		if (vf->state != VGPU_GOVERNED_BUSY)
+			continue;
+		if (vf->before != vf->quantum)
+			return; /* turns of two plans */
+		turns = (vf->served + turn / 2) / turn;
+		if (turns > 0)
+			ratios[n++] = vf->served * (NO_STRETCH >> 4) / (turns * turn) << 4;
+	}
+	if (n < 3)
+		return; /* the one that is cut counts for too much */
+	now = lower_median(ratios, n);
+	if (now < NO_STRETCH - MOST_STRETCH || now > NO_STRETCH + MOST_STRETCH)
+		return;
+	g->stretch = g->stretch - g->stretch / 4 + now / 4;
+}
+
 bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 {
 	vgpu_nsec passed = g->now - g->epoch_began;
@@ -191,6 +223,8 @@ bool measure_close(struct vgpu_governor *g, const vgpu_nsec *active)
 		g->vfs[i].state = state_of(g, i, turns);
 		lapse(g, &g->vfs[i]);
 	}
+	if (may_cut_turns(g))
+		learn_stretch(g);
 	learn_lateness(g);
 	for (i = 0; i < g->config.max_vfs; i++)
 		g->vfs[i].before = g->vfs[i].quantum;

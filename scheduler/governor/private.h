@@ -23,6 +23,11 @@
  * the epoch, so that the cost of a step is bounded. */
 #define TURNS_PER_EPOCH 128u
 
+/* Rotations may be longer than quanta and lateness tell by this part, Q20, and are seldom shorter.
+ */
+#define NO_STRETCH (UINT64_C(1) << 20)
+#define MOST_STRETCH (NO_STRETCH / 4)
+
 /* The estimate of a VF's lateness is a mean over so many epochs. */
 #define LATE_GAIN 16
 
@@ -62,6 +67,7 @@ struct vgpu_governor {
 	vgpu_nsec busy;	   /* sum of what VFs were served in the last epoch */
 	vgpu_nsec epoch_began, epoch_ends;
 	vgpu_nsec length; /* of the last epoch */
+	uint64_t stretch; /* of real rotations to those that quanta and lateness tell, Q20 */
 	bool reading, programming, rewrite, keep_turns;
 	uint32_t n_still;	   /* epochs in which no counter moved */
 	struct vgpu_program asked; /* the program under way */
@@ -94,6 +100,13 @@ struct quanta {
 static inline vgpu_nsec min_ns(vgpu_nsec a, vgpu_nsec b)
 {
 	return a < b ? a : b;
+}
+
+/* Whether readings may cut turns, so that what VFs are owed is known up to a turn: the slack is
+ * that large. */
+static inline bool may_cut_turns(const struct vgpu_governor *g)
+{
+	return g->config.slack >= g->config.turn;
 }
 
 static inline vgpu_nsec max_ns(vgpu_nsec a, vgpu_nsec b)
@@ -140,13 +153,15 @@ void promise_bound(const struct vgpu_governor *g, uint32_t vf, struct vgpu_gover
 vgpu_nsec promise_wait(const struct vgpu_governor *g, uint32_t vf);
 /* Writes each VF's part of what is promised to all, Q32. */
 void promise_parts(const struct vgpu_governor *g, uint64_t *parts);
-/* Returns the time-outs and switches of all VFs but one: those in force, or to be. */
+/* Returns a VF's time-out: that in force, or to be. */
+vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf);
+/* Returns the time-outs of all VFs but one (VGPU_NO_VF: of all), and the switches. */
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf);
 
 /* search.c */
 /* Returns by how much the share of a VF that competes is off at most, under quanta Q, Q32; WHOLE if
- * Q does not fit. */
-uint64_t search_error(const struct target *t, const struct quanta *q);
+ * Q does not fit. If that is LIMIT or more, it may return less, but no less than LIMIT. */
+uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t limit);
 /* Writes the quanta with the least error, counting COST (Q32) for each that differs from what is in
  * force. */
 void search_quanta(const struct target *t, uint64_t cost, struct quanta *out);

@@ -38,13 +38,18 @@ void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
 		parts[i] = (uint64_t)((unsigned __int128)parts[i] * WHOLE / (sum + !sum));
 }
 
+vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf)
+{
+	return max_ns(g->vfs[vf].timeout, g->config.stop);
+}
+
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
 {
 	vgpu_nsec sum = g->config.max_vfs * g->config.switch_ns;
 	uint32_t i;
 
 	for (i = 0; i < g->config.max_vfs; i++)
-		sum += i == vf ? 0 : max_ns(g->vfs[i].timeout, g->config.stop);
+		sum += i == vf ? 0 : promise_stop(g, i);
 	return sum;
 }
 

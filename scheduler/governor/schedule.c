@@ -4,7 +4,7 @@
  * a VF's reset, so a program is written only if it is needed: if some VF would get a share that is
  * wrong by more than the tolerance. The right share is the policy's ideal, and what the VF is owed
  * beyond the slack, paid within `settle`. With 1 %, 0.5 s and 3.5 ms a VF may so be behind or
- * ahead by 8.5 ms.
+ * ahead by 8.5 ms. If one step of one quantum is enough, no more is changed.
  */
 #include <string.h>
 
@@ -15,11 +15,19 @@ static uint64_t to_steps(const struct vgpu_governor *g, vgpu_nsec ns)
 	return ns / g->config.quantum.step;
 }
 
+/* Whether the policy may state budgets. Only since version 1.1 of the contract it promises them. */
+static bool may_have_floors(const struct vgpu_policy_ops *policy)
+{
+	return policy && (policy->promises & VGPU_PROMISE_GUARANTEE || policy->abi_minor == 0);
+}
+
 /* What is the same in each target. */
 static void begin_target(const struct vgpu_governor *g, struct target *t)
 {
 	vgpu_nsec step = g->config.quantum.step;
 	uint64_t parts[VGPU_GPU_MAX_VFS];
+	vgpu_nsec all = promise_others(g, VGPU_NO_VF);
+	bool floors = may_have_floors(g->policy);
 	struct vgpu_bound bound;
 	uint32_t i;
 
@@ -29,12 +37,12 @@ static void begin_target(const struct vgpu_governor *g, struct target *t)
 	promise_parts(g, parts);
 	for (i = 0; i < t->n; i++) {
 		bound = (struct vgpu_bound){.budget = 0};
-		if (g->policy && g->vfs[i].admitted)
+		if (floors && g->vfs[i].admitted)
 			g->policy->bound(g->memory, i, &bound);
 		t->vfs[i].part = parts[i];
 		t->vfs[i].least = to_steps(g, g->config.quantum.min);
 		t->vfs[i].now = to_steps(g, g->vfs[i].quantum);
-		t->vfs[i].others = promise_others(g, i) * ONE_STEP / step;
+		t->vfs[i].others = (all - promise_stop(g, i)) * ONE_STEP / step;
 		if (bound.budget)
 			t->vfs[i].floor =
 				(uint64_t)((unsigned __int128)bound.budget * WHOLE / bound.period);
@@ -77,29 +85,31 @@ void schedule_nominal(struct vgpu_governor *g)
 	issue(g, &q);
 }
 
-/* What VF is owed, as far as that is worth a correction. */
-static int64_t to_correct(const struct vgpu_governor *g, const struct governed *vf)
+/* What VF is owed, as far as that is worth a correction: what exceeds the slack, or, IN_FULL, all
+ * of it then. */
+static int64_t to_correct(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
 {
-	int64_t slack = (int64_t)g->config.slack;
+	int64_t slack = (int64_t)g->config.slack, kept = to_half ? slack / 2 : slack;
 
 	if (vf->owed > slack)
-		return vf->owed - slack;
-	return vf->owed < -slack ? vf->owed + slack : 0;
+		return vf->owed - kept;
+	return vf->owed < -slack ? vf->owed + kept : 0;
 }
 
 /* What VF should get in `settle`. */
-static uint64_t due(const struct vgpu_governor *g, const struct governed *vf)
+static uint64_t due(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
 {
 	int64_t fluid = vf->fluid > 0 ? vf->fluid : 1;
 	int64_t due = (int64_t)((__int128)fluid * (int64_t)g->config.settle /
 				(int64_t)(g->busy + !g->busy)) +
-		      to_correct(g, vf);
+		      to_correct(g, vf, to_half);
 
 	return due > 0 ? (uint64_t)due : 1;
 }
 
-/* Adds who competes, and for what. Returns how many do. */
-static uint32_t compete(const struct vgpu_governor *g, struct target *t)
+/* Adds who competes, and for what, if only what exceeds SLACK is made up for. Returns how many do.
+ */
+static uint32_t compete(const struct vgpu_governor *g, struct target *t, bool to_half)
 {
 	uint64_t dues[VGPU_GPU_MAX_VFS], sum = 0, parts = 0;
 	uint32_t n = 0, i;
@@ -108,7 +118,7 @@ static uint32_t compete(const struct vgpu_governor *g, struct target *t)
 		if (g->vfs[i].state != VGPU_GOVERNED_BUSY)
 			continue;
 		n++;
-		dues[i] = due(g, &g->vfs[i]);
+		dues[i] = due(g, &g->vfs[i], to_half);
 		sum += dues[i];
 		parts += t->vfs[i].part;
 	}
@@ -123,6 +133,52 @@ static uint32_t compete(const struct vgpu_governor *g, struct target *t)
 	return n;
 }
 
+/*
+ * Looks for quanta that differ from those in force, Q, in a single step, and give each VF a share
+ * that is wrong by LIMIT at most. Writes the best to Q. Quanta are whole steps, of which often none
+ * is right, so plans go to and fro between two: the less they differ, the longer each of them
+ * stays.
+ */
+static bool try_a_step(const struct target *t, uint64_t limit, struct quanta *q)
+{
+	uint64_t least = limit + 1, error, now, best_steps = 0;
+	uint32_t i, up, best = 0;
+
+	for (i = 0; i < t->n; i++) {
+		now = q->steps[i];
+		for (up = 0; up < 2 && t->vfs[i].share; up++) {
+			q->steps[i] = up ? now + 1 : now - 1;
+			error = q->steps[i] < t->vfs[i].least ? WHOLE : search_error(t, q, least);
+			if (error >= least)
+				continue;
+			least = error;
+			best = i;
+			best_steps = q->steps[i];
+		}
+		q->steps[i] = now;
+	}
+	if (least <= limit)
+		q->steps[best] = best_steps;
+	return least <= limit;
+}
+
+/*
+ * Where readings are off by up to a turn, a slack of a turn hides that. Then a VF that has come to
+ * the edge of the slack is seen on either side of it, again and again: a correction that ended
+ * there would begin anew with every other reading. So what a VF is owed is paid down to half of the
+ * slack; unless a step of a quantum is enough, which pays in its own time, up to the other edge.
+ * Returns whether it was; else T is what remains to be searched for.
+ */
+static bool correct_seldom(const struct vgpu_governor *g, uint64_t tolerance, struct target *t,
+			   struct quanta *q)
+{
+	if (try_a_step(t, tolerance, q))
+		return true;
+	begin_target(g, t);
+	compete(g, t, true);
+	return false;
+}
+
 void schedule_due(struct vgpu_governor *g)
 {
 	uint64_t tolerance = g->config.tolerance_ppm * WHOLE / 1000000;
@@ -131,12 +187,13 @@ void schedule_due(struct vgpu_governor *g)
 	uint32_t i;
 
 	begin_target(g, &t);
-	if (compete(g, &t) == 0)
+	if (compete(g, &t, false) == 0)
 		return;
 	for (i = 0; i < t.n; i++)
 		q.steps[i] = t.vfs[i].now;
-	if (!g->rewrite && search_error(&t, &q) <= tolerance)
+	if (!g->rewrite && search_error(&t, &q, WHOLE) <= tolerance)
 		return;
-	search_quanta(&t, tolerance / 8, &q);
+	if (g->rewrite || !may_cut_turns(g) || !correct_seldom(g, tolerance, &t, &q))
+		search_quanta(&t, tolerance / 8, &q);
 	issue(g, &q);
 }

@@ -26,30 +26,35 @@ static uint64_t part_of(uint64_t part, uint64_t length)
 /* The least quantum with which the firmware alone ensures floor, in a rotation of LENGTH. */
 static uint64_t ensured(const struct target *t, uint32_t i, uint64_t length)
 {
-	uint64_t least = part_of(t->vfs[i].floor, length + t->vfs[i].others);
+	uint64_t least;
 
-	least = (least + ONE_STEP - 1) / ONE_STEP + (t->vfs[i].floor > 0);
+	if (t->vfs[i].floor == 0)
+		return t->vfs[i].least;
+	least = part_of(t->vfs[i].floor, length + t->vfs[i].others);
+	least = (least + ONE_STEP - 1) / ONE_STEP + 1;
 	return least > t->vfs[i].least ? least : t->vfs[i].least;
 }
 
-uint64_t search_error(const struct target *t, const struct quanta *q)
+uint64_t search_error(const struct target *t, const struct quanta *q, uint64_t limit)
 {
-	uint64_t steps = 0, both = 0, before = 0, competing = 0, all = 0, per, worst = 0, is, off;
+	uint64_t steps = 0, both = 0, before = 0, competing = 0, all, per, worst = 0, is, off;
 	uint32_t i;
 
+	all = 0;
 	for (i = 0; i < t->n; i++) {
+		uint64_t now = t->vfs[i].now, turn = q->steps[i] * ONE_STEP + t->vfs[i].late;
+
 		steps += q->steps[i];
-		before += t->vfs[i].now;
-		both += q->steps[i] > t->vfs[i].now ? q->steps[i] : t->vfs[i].now;
-		all += q->steps[i] * ONE_STEP + t->vfs[i].late;
-		if (t->vfs[i].share)
-			competing += q->steps[i] * ONE_STEP + t->vfs[i].late;
+		before += now;
+		both += q->steps[i] > now ? q->steps[i] : now;
+		all += turn;
+		competing += t->vfs[i].share ? turn : 0;
 	}
 	/* In the rotation in which a plan begins to act, some turns are still of the last one. */
 	if (steps > t->rotation || (both > t->rotation && before <= t->rotation))
 		return WHOLE;
 	per = (UINT64_C(1) << 56) / (competing + !competing);
-	for (i = 0; i < t->n; i++) {
+	for (i = 0; i < t->n && worst < limit; i++) {
 		if (t->vfs[i].floor && q->steps[i] < ensured(t, i, steps * ONE_STEP))
 			return WHOLE;
 		if (t->vfs[i].share) {
@@ -81,21 +86,6 @@ static uint64_t cost_of_length(const struct target *t)
 	return COST_OF_LENGTH + (latest << 14) / t->wanted;
 }
 
-static uint64_t price(const struct target *t, const struct quanta *q, uint64_t cost)
-{
-	uint64_t total = search_error(t, q), steps = 0;
-	uint32_t i;
-
-	if (total == WHOLE)
-		return UINT64_MAX;
-	for (i = 0; i < t->n; i++) {
-		total += q->steps[i] != t->vfs[i].now ? cost : 0;
-		steps += q->steps[i];
-	}
-	steps = steps > t->wanted ? steps - t->wanted : t->wanted - steps;
-	return total + steps * cost_of_length(t) / t->wanted;
-}
-
 /* The quanta of a rotation of LENGTH, rounded. */
 static void at_length(const struct target *t, uint64_t length, struct quanta *q)
 {
@@ -111,22 +101,43 @@ static void at_length(const struct target *t, uint64_t length, struct quanta *q)
 	}
 }
 
-static void keep_better(const struct target *t, uint64_t cost, const struct quanta *q,
-			uint64_t *best, struct quanta *out)
-{
-	uint64_t total = price(t, q, cost);
+/* A search, and the best plan so far. */
+struct search {
+	const struct target *t;
+	uint64_t cost;	    /* of each quantum that changes */
+	uint64_t of_length; /* cost_of_length() */
+	uint64_t best;
+	struct quanta *out;
+};
 
-	if (total < *best) {
-		*best = total;
-		*out = *q;
+/* Keeps Q if it is better. Its error, which takes the longest to compute, matters only if its
+ * writes and its length do not cost too much already. */
+static void keep_better(struct search *s, const struct quanta *q)
+{
+	const struct target *t = s->t;
+	uint64_t total = 0, steps = 0, error;
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		total += q->steps[i] != t->vfs[i].now ? s->cost : 0;
+		steps += q->steps[i];
 	}
+	steps = steps > t->wanted ? steps - t->wanted : t->wanted - steps;
+	total += steps * s->of_length / t->wanted;
+	if (total >= s->best)
+		return;
+	error = search_error(t, q, s->best - total);
+	if (error == WHOLE || total + error >= s->best)
+		return;
+	s->best = total + error;
+	*s->out = *q;
 }
 
 /* All plans that differ from what is in force in one quantum, by what makes that VF's share right.
  */
-static void try_one_by_one(const struct target *t, uint64_t cost, uint64_t *best,
-			   struct quanta *out)
+static void try_one_by_one(struct search *s)
 {
+	const struct target *t = s->t;
 	struct quanta q;
 	uint64_t rest = 0, turn;
 	uint32_t i;
@@ -135,7 +146,7 @@ static void try_one_by_one(const struct target *t, uint64_t cost, uint64_t *best
 		q.steps[i] = t->vfs[i].now;
 		rest += t->vfs[i].share ? q.steps[i] * ONE_STEP + t->vfs[i].late : 0;
 	}
-	keep_better(t, cost, &q, best, out);
+	keep_better(s, &q);
 	for (i = 0; i < t->n; i++) {
 		uint64_t share = t->vfs[i].share, own = q.steps[i] * ONE_STEP + t->vfs[i].late;
 
@@ -147,14 +158,15 @@ static void try_one_by_one(const struct target *t, uint64_t cost, uint64_t *best
 		q.steps[i] = (turn + ONE_STEP / 2) / ONE_STEP;
 		if (q.steps[i] < t->vfs[i].least)
 			q.steps[i] = t->vfs[i].least;
-		keep_better(t, cost, &q, best, out);
+		keep_better(s, &q);
 		q.steps[i] = t->vfs[i].now;
 	}
 }
 
 void search_quanta(const struct target *t, uint64_t cost, struct quanta *out)
 {
-	uint64_t best = UINT64_MAX, late = 0, first = 0, length, last, stride;
+	struct search s = {t, cost, cost_of_length(t), UINT64_MAX, out};
+	uint64_t late = 0, first = 0, length, last, stride;
 	struct quanta q;
 	uint32_t i;
 
@@ -163,11 +175,11 @@ void search_quanta(const struct target *t, uint64_t cost, struct quanta *out)
 		first += t->vfs[i].least * ONE_STEP;
 		out->steps[i] = t->vfs[i].least;
 	}
-	try_one_by_one(t, cost, &best, out);
+	try_one_by_one(&s);
 	last = t->rotation * ONE_STEP + late;
 	stride = ((last - first) / TRIES + ONE_STEP - 1) / ONE_STEP * ONE_STEP;
 	for (length = first; length <= last; length += stride ? stride : ONE_STEP) {
 		at_length(t, length, &q);
-		keep_better(t, cost, &q, &best, out);
+		keep_better(&s, &q);
 	}
 }

@@ -68,6 +68,7 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 	g->now = now;
 	g->virtual = now;
 	g->epoch_ends = VGPU_NEVER;
+	g->stretch = NO_STRETCH;
 	g->keep_turns = applied->keep_turns;
 	for (i = 0; i < config->max_vfs; i++) {
 		g->vfs[i].quantum = max_ns(applied->vfs[i].quantum, 1);
@@ -133,6 +134,7 @@ static vgpu_nsec epoch_length(const struct vgpu_governor *g)
 		busy += g->vfs[i].state == VGPU_GOVERNED_BUSY ? turn : 0;
 	}
 	busy = busy ? busy : all; /* before the first epoch, all may have work */
+	busy = (vgpu_nsec)((unsigned __int128)busy * g->stretch / NO_STRETCH);
 	return busy > length ? length : (length + busy - 1) / busy * busy;
 }
 

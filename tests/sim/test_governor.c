@@ -705,6 +705,8 @@ static void figures(void)
 	} cases[] = {
 		{"four-equal-one-late", 9.9, 7.0, 5, 0.5, 3},
 		{"constant-late", 7.8, 6.5, 3, 0.4, 0.2},
+		{"rounded-late", 6.3, 6.0, 3, 0.7, 0.2},
+		{"fine-late", 6.3, 6.0, 3, 0.5, 0.2},
 		{"two-equal-time-out-abused", 9.6, 8.3, 4.8, 0.6, 5},
 		{"weights-100-70-30", 2.9, 2.5, 3.3, 0.3, 0.2},
 		{"eight-one-one-late", 14.9, 12.1, 7.6, 0.5, 3},

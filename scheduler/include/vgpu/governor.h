@@ -30,8 +30,9 @@ struct vgpu_governor_config {
 	vgpu_nsec turn;	     /* the mean quantum, where no other length makes shares more exact */
 	vgpu_nsec stop;	     /* the preemption time-out to program: how late a VF may stop */
 	vgpu_nsec switch_ns; /* the firmware's world switch; 0: not known */
-	vgpu_nsec slack;     /* so much that a VF is owed, or owes, is not corrected */
-	vgpu_nsec settle;    /* what a VF is owed is paid in this time */
+	vgpu_nsec slack;  /* so much that a VF is owed, or owes, is not corrected. `turn` or more:
+			   * readings may cut turns, on a real clock */
+	vgpu_nsec settle; /* what a VF is owed is paid in this time */
 	uint32_t tolerance_ppm; /* a program is written if a share would be off by more */
 	uint32_t still_epochs;	/* counters that stand still for so long are not relied upon */
 };
