@@ -166,7 +166,7 @@ static uint64_t unit_of(const struct call *call, uint64_t all)
 
 	if (call->gpu->config->placement != VGPU_PLACE_PROFILE)
 		return granule;
-	while (unit % (2 * granule) == 0)
+	while (unit && unit % (2 * granule) == 0)
 		unit /= 2;
 	return unit;
 }

@@ -73,6 +73,8 @@ static int open_device(struct engine *e, struct vgpu_error *err)
 				      "the GPU cannot reset a single VF, so that vgpud could not "
 				      "stop one that hangs");
 	}
+	/* Of a GPU whose memory vgpud does not divide, there is nothing in nothing. */
+	e->caps.granule += e->caps.granule == 0;
 	e->driver_fd = e->ops->device->fd(e->driver);
 	want.data.fd = e->driver_fd;
 	e->config.core.reset_levels = e->caps.reset_levels;

@@ -249,6 +249,7 @@ static void catch_up(struct engine *e)
 	(void)e;
 }
 
+/* Whether a VF has work is not known: a VM that runs may have none. */
 static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_vf_view *to = &s->vfs[i];
@@ -256,7 +257,6 @@ static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot
 
 	*to = (struct vgpu_vf_view){
 		.state = up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
-		.has_work = up,
 		.admitted = true,
 		.share_denominator = 1,
 		.bound = {.max_lag = VGPU_NEVER, .max_wait = VGPU_NEVER},

@@ -754,6 +754,17 @@ static void guests_hidden(void)
 {
 	make_gim_machine();
 	begin_gim();
+	/* What there is to ask has an answer. */
+	say(&one, "{\"method\":\"memory.show\"}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"gpu.capacity\"}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"stats\"}\n");
+	CU_ASSERT(done(&one));
+	say(&one, "{\"method\":\"gpu.show\"}\n");
+	CU_ASSERT(says(&one, "governor", "static"));
+	say(&one, "{\"method\":\"memory.plan\",\"args\":{\"vf\":0,\"mib\":64}}\n");
+	CU_ASSERT(refused(&one, "EOPNOTSUPP", "set the VFs' memory in the"));
 	/* VF 0 is in use by a process that vgpud knows nothing of. */
 	put_file("qemu\n", "/proc/%s/comm", "4711");
 	put_file("", "/proc/%s/fd/0", "4711");
