@@ -92,7 +92,8 @@ static const struct family {
 #define GOVERNOR_AT(f) offsetof(struct engine_snapshot, governor.f), NULL, true
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL, false
 	{"vgpud_build", "the version of vgpud that runs", OF_VGPUD, INFO, 0, NULL, false},
-	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL, false},
+	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL,
+	 false},
 	{"vgpud_gpu_up", "1 if the GPU answers", OF_GPU, GAUGE, 0, up, false},
 	{"vgpud_gpu_wall_seconds", "time since vgpud took the GPU", OF_GPU, SECONDS,
 	 GPU_AT(wall_ns)},
