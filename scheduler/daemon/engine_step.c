@@ -196,17 +196,25 @@ static void judge_decision(struct engine *e, vgpu_nsec took)
 	engine_sink(e, &(struct vgpu_event){.type = VGPU_EV_CONDEMN, .code = VGPU_FAULT_SLOW});
 }
 
-/* Whether a step may have changed the published policy or values. */
-static bool concerns_policy(const struct engine *e, const struct vgpu_event *event)
+/* Whether an event may change the published policy or values. */
+static bool sets_policy(const struct vgpu_event *event)
 {
-	uint32_t i;
-
-	for (i = 0; i < e->out.n_records; i++)
-		if (e->out.records[i].type == VGPU_REC_POLICY ||
-		    e->out.records[i].type == VGPU_REC_EVICTED)
-			return true;
 	return event->type == VGPU_EV_POLICY || event->type == VGPU_EV_SET_POLICY ||
 	       event->type == VGPU_EV_SET_VF;
+}
+
+/* Hands the step's records to the control thread, and learns from them. */
+static void pass_on(struct engine *e)
+{
+	const struct vgpu_record *r = e->out.records, *end = r + e->out.n_records;
+
+	for (; r < end; r++) {
+		if (r->type == VGPU_REC_PARK)
+			e->idle_acked = 0;
+		else if (r->type == VGPU_REC_POLICY || r->type == VGPU_REC_EVICTED)
+			e->policy_changed = true;
+		trail_add(&e->records, r);
+	}
 }
 
 /* When EVENT happened: by the driver's account, but neither before the last step nor in the future.
@@ -233,16 +241,12 @@ int engine_step(struct engine *e, struct vgpu_event *event)
 	if (e->is_plugin)
 		judge_decision(e, cpu_time() - computed);
 	e->steps++;
-	e->policy_changed |= concerns_policy(e, event);
+	e->policy_changed |= sets_policy(event);
 	gpu_memory_stepped(&e->memory);
 	for (i = 0; i < e->out.n_actions; i++)
 		if (failed == 0 || e->out.actions[i].type == VGPU_AC_RETIRE)
 			failed = carry_out(e, &e->out.actions[i], now) < 0 ? -EIO : failed;
-	for (i = 0; i < e->out.n_records; i++) {
-		if (e->out.records[i].type == VGPU_REC_PARK)
-			e->idle_acked = 0;
-		trail_add(&e->records, &e->out.records[i]);
-	}
+	pass_on(e);
 	if (failed < 0)
 		engine_lose(e, -ENODEV);
 	return r;

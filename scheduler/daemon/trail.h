@@ -53,6 +53,7 @@ static inline void trail_add(struct trail *t, const struct vgpu_record *record)
 	memcpy(words, record, sizeof(words));
 	/* Whoever sees a word of this record sees N, too, and with it that the slot is used again.
 	 */
+#pragma GCC unroll 4
 	for (i = 0; i < TRAIL_WORDS; i++)
 		atomic_store_explicit(&slot->words[i], words[i], memory_order_release);
 	atomic_store_explicit(&t->n, n + 1, memory_order_release);

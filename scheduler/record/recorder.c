@@ -187,6 +187,7 @@ uint64_t record_mix(uint64_t h, const void *data, size_t size)
 	const uint8_t *p = data;
 	uint64_t word;
 
+#pragma GCC unroll 4
 	for (; size; size -= sizeof(word), p += sizeof(word)) {
 		memcpy(&word, p, sizeof(word));
 		h = (h ^ word) * 0x100000001b3u;
@@ -302,15 +303,15 @@ static void begin_segment(struct recorder *r, struct decider of)
 	r->begun = true;
 }
 
-static uint32_t put_payload(struct recorder *r, struct segment *s, const struct vgpu_event *event)
+/* SIZE: record_payload_size(), above 0. Returns its place in the segment, plus 1. */
+static uint32_t put_payload(struct recorder *r, struct segment *s, const struct vgpu_event *event,
+			    uint32_t size)
 {
-	uint32_t size = record_payload_size(event, r->max_vfs), at = atomic_load(&s->payload_used);
+	uint32_t at = atomic_load(&s->payload_used);
 	uint32_t row = VGPU_MAX_PARAMS * sizeof(int64_t);
 	uint8_t *to = s->payload + at;
 	struct record_policy_payload p = {.slot = RECORD_SLOTS};
 
-	if (size == 0)
-		return 0;
 	if (event->policy)
 		memcpy(p.name, event->policy->name, sizeof(p.name));
 	if (event->type == VGPU_EV_POLICY) {
@@ -338,8 +339,8 @@ static struct segment *segment_for(struct recorder *r, struct decider of, uint32
 int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_event *event,
 		  struct vgpu_output *out)
 {
-	struct segment *s = segment_for(r, (struct decider){.core = core},
-					record_payload_size(event, r->max_vfs));
+	uint32_t size = record_payload_size(event, r->max_vfs);
+	struct segment *s = segment_for(r, (struct decider){.core = core}, size);
 	uint32_t n = atomic_load(&s->n), i, slot;
 	struct record_entry *e = &s->entries[n];
 	int result;
@@ -350,7 +351,7 @@ int recorder_step(struct recorder *r, struct vgpu_core *core, const struct vgpu_
 		.type = event->type,
 		.vf = event->vf,
 		.code = event->code,
-		.payload = put_payload(r, s, event),
+		.payload = size ? put_payload(r, s, event, size) : 0,
 	};
 	slot = event->type == VGPU_EV_POLICY ? recorder_slot_of(r, event->memory) : RECORD_SLOTS;
 	if (slot < RECORD_SLOTS)
