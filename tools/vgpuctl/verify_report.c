@@ -14,6 +14,7 @@
 #include "verify.h"
 
 #define FORMAT "vgpud-verify-1"
+#define NOTHING "nothing could be judged: have VFs work all the time, or measure longer"
 
 static const char *const verdicts[VERDICTS] = {"kept", "BROKEN", "not judged", "measured"};
 
@@ -193,8 +194,7 @@ void verify_print(struct verify *v, const char *path)
 	static const char *const results[VERDICTS] = {
 		[KEPT] = "every bound that could be judged was kept",
 		[BROKEN] = "a bound was broken",
-		[NOT_JUDGED] = "nothing could be judged: have VFs work all the time, or measure "
-			       "longer",
+		[NOT_JUDGED] = NOTHING,
 	};
 	struct table *t = table_new(heads);
 	struct json_object *c;
