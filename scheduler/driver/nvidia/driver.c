@@ -37,7 +37,7 @@ static void look_at_resets(struct vgpu_driver *d)
 {
 	uint32_t i;
 
-	for (i = 0; i < d->watcher.n_vfs; i++) {
+	for (i = 0; i < VGPU_GPU_MAX_VFS; i++) {
 		if (!d->resets[i])
 			continue;
 		if (!(d->last.up >> i & 1))
