@@ -63,12 +63,14 @@ if ! qemu-system-x86_64 -device help 2>&1 | grep -q '"vfio-user-pci"'; then
 fi
 cd "$run/home" || exit 1
 sed -i 's/--engine cuda/--engine host/' page.md
-for section in softgpu "CUDA worker"; do
-	"$here/run-page.py" ${SHOW:+--show} page.md "$section" || fail "docs/first-vm.md shows something else than the programs print"
-done
+follow() { # PAGE SECTION
+	"$here/run-page.py" ${SHOW:+--show} "$1" "$2" || fail "${1##*/} shows something else than the programs print"
+}
+follow page.md softgpu
 # README.md has the same VM, as it was defined.
 "$agent" set vm1 weight=200 >/dev/null || fail "vm1 does not get its former weight"
-"$here/run-page.py" ${SHOW:+--show} "$here/../../README.md" "One VM, from its XML to its end" || fail "README.md shows something else than the programs print"
+follow "$here/../../README.md" "One VM, from its XML to its end"
+follow page.md "CUDA worker"
 cd /
 for unit in "$run"/*.pid; do kill "$(cat "$unit")"; done
 stop_libvirtd TERM
