@@ -1152,10 +1152,18 @@ static void not_resumed(void)
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "false"));
-	hook(&one, "migrate", COMES("0x2", "")); /* ends the lease before it */
+	/* libvirt refuses a second VM of that UUID, after the hook: the first one keeps its VF. */
+	hook(&one, "migrate", COMES("0x6", ""));
+	CU_ASSERT(refused(&one, "EBUSY", "domain vm1 is here already, and uses VF 1 of gpu0"));
+	hook(&one, "restore", COMES("0x2", ""));
+	CU_ASSERT(refused(&one, "EBUSY", "is here already"));
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	/* Its end was not reported: what comes ends its lease. */
+	control.gpus[0].in_use = 0;
+	hook(&one, "migrate", COMES("0x2", ""));
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
-	control.gpus[0].in_use = 0;
 	l->expires = 0;
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
