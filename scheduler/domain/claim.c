@@ -573,9 +573,10 @@ static bool is_ours(const xmlNode *node)
 /* Reads what Nova's flavor claims. The <vgpu> to which it amounts is read like any other. */
 static void read_nova(struct reader *rd, xmlNode *instance)
 {
-	xmlNode *claim;
+	xmlNode *claim = NULL;
 
-	rd->r = nova_claim(instance, &claim, rd->err);
+	if (rd->r == 0) /* else the domain's name or UUID cannot be read */
+		rd->r = nova_claim(instance, &claim, rd->err);
 	if (rd->r < 0) {
 		rd->out->required = true;
 	} else if (claim) {

@@ -155,13 +155,18 @@ static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNo
 	return 0;
 }
 
+/* _private is the application's: it marks a VF that was counted. Nova books "resourcesA" and
+ * "resources_A" apart, and both are named A. */
 static int put_vf(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
 {
-	(void)vf;
-	return amount == 1 ? 0
-			   : wrong(s, err,
-				   "want 1; for several VFs give each a group of its own, such as "
-				   "resources_A and resources_B");
+	if (amount != 1)
+		return wrong(s, err,
+			     "want 1; for several VFs give each a group of its own, such as "
+			     "resources_A and resources_B");
+	if (vf->_private)
+		return wrong(s, err, "given twice for one VF");
+	vf->_private = vf;
+	return 0;
 }
 
 static int put_share(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
