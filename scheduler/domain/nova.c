@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "claim.h"
+#include "document.h"
 #include "vgpu/number.h"
 
 #define RESOURCES "resources"
@@ -133,16 +134,11 @@ static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNo
 		    struct vgpu_error *err)
 {
 	uint32_t count = 0;
-	xmlChar *has;
 	xmlNode *n;
-	bool same;
 
 	for (n = root->children; n; n = n->next, count++) {
-		has = xmlGetNoNsProp(n, (const xmlChar *)"name");
-		same = has && strcmp((const char *)has, name) == 0;
-		xmlFree(has);
 		*out = n;
-		if (same)
+		if (document_has(n, "name", name))
 			return 0;
 	}
 	if (count == CLAIM_MAX_VFS)
