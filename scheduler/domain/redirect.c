@@ -121,8 +121,10 @@ static bool find_value(const char *tag, size_t length, const char *name, struct 
 		if (*value != '=')
 			return false;
 		value += 1 + strspn(value + 1, space);
+		if (*value != '"' && *value != '\'')
+			return false;
 		close = strchr(value + 1, *value);
-		if ((*value != '"' && *value != '\'') || !close || close >= end)
+		if (!close || close >= end)
 			return false;
 		if (strlen(name) == n && strncmp(at, name, n) == 0) {
 			out->at = value + 1;
