@@ -649,3 +649,11 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 	}
 	return rd.r;
 }
+
+bool claim_exists(const char *xml)
+{
+	struct claim claim;
+
+	return claim_is_possible(xml) &&
+	       (claim_parse(&claim, xml, strlen(xml), NULL) < 0 || claim.n_vfs > 0);
+}

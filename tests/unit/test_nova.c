@@ -273,12 +273,44 @@ static void devices(void)
 	CU_ASSERT_EQUAL(claim.vfs[0].hostdev, -1);
 }
 
+/* Of Nova's domains vgpud-libvirt reports those that have a claim, and those whose claim cannot be
+ * read. */
+static void existence(void)
+{
+	static const char end[] = "</metadata></domain>";
+	static const struct {
+		const char *begin;
+		bool exists;
+	} domains[] = {
+		{INSTANCE("web", "m1.small", "", ""), false},
+		{INSTANCE("vgpud.office", "m1.small", SPECS(SPEC("hw:cpu_policy", "shared")), ""),
+		 false},
+		{INSTANCE("web", "vgpud.office", "", ""), true},
+		{INSTANCE("web", "m1.small", SPECS(SPEC("vgpud:weight", "5")), ""), true},
+		{INSTANCE("web", "m1.small", SPECS(SPEC("vgpud:wieght", "5")), ""), true},
+		{INSTANCE("web", "m1.small", "", "") OURS("<vf name='a'/>"), true},
+		{INSTANCE("web", "m1.small", "", "") OURS("<vf/>"), true},
+		{INSTANCE("<", "m1.small", "", ""), true},
+		{"<domain><metadata>", false},
+	};
+	char text[2000];
+	size_t i;
+
+	for (i = 0; i < sizeof(domains) / sizeof(domains[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s", domains[i].begin, end);
+		if (claim_exists(text) != domains[i].exists)
+			printf("\n  %zu is wrong\n", i);
+		CU_ASSERT_EQUAL(claim_exists(text), domains[i].exists);
+	}
+}
+
 static const struct test tests[] = {
 	{"a flavor amounts to a claim", flavors},
 	{"a mistake in a flavor is refused with its line", refusals},
 	{"a domain without a readable name is refused", nameless},
 	{"nothing that a tenant writes is read", tenants},
 	{"a claim of our own counts instead", ours_first},
+	{"few of Nova's domains have a claim", existence},
 	{"devices that libvirt manages are told apart", devices},
 	{NULL, NULL},
 };

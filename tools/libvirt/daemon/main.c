@@ -149,7 +149,7 @@ static void reach_vgpud(void)
 static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
-	bool matters = xml && (claim_is_possible(xml) || strstr(xml, "<hostdev "));
+	bool matters = xml && (strstr(xml, "<hostdev ") || claim_exists(xml));
 	struct json_object *text = json_object_new_string(matters ? xml : "");
 
 	free(xml);
