@@ -25,6 +25,27 @@ static int refuse(const struct claim *claim, bool restores, struct vgpu_error *e
 					 claim->domain);
 }
 
+/* libvirt refuses a second VM of the same UUID, but calls the hook before it looks. Whether the
+ * claim's VM is here and has a VF open: then ERR says which. */
+static bool is_here(struct control *control, const struct claim *claim, struct vgpu_error *err)
+{
+	uint32_t g, vf;
+
+	for (g = 0; g < control->n_gpus; g++)
+		for (vf = 0; vf < VGPU_GPU_MAX_VFS; vf++) {
+			const struct gpu *gpu = &control->gpus[g];
+
+			if (!lease_is_of(&gpu->leases[vf], claim->host, claim->uuid) ||
+			    !vm_uses(gpu, vf))
+				continue;
+			vgpu_error_set(err, -EBUSY,
+				       "domain %s is here already, and uses VF %u of %s",
+				       gpu->leases[vf].domain, vf, gpu->config->name);
+			return true;
+		}
+	return false;
+}
+
 int incoming_begin(struct control *control, struct call *call, const char *xml, bool restores,
 		   struct vgpu_error *err)
 {
@@ -43,6 +64,8 @@ int incoming_begin(struct control *control, struct call *call, const char *xml, 
 		call_answer(call, NULL);
 		return 0;
 	}
+	if (is_here(control, &job->claim, err))
+		return -EBUSY;
 	r = travel_read(&job->travel, xml, strlen(xml), err);
 	if (r < 0)
 		return vgpu_error_prefix(err, r, "<metadata> of the domain");

@@ -327,7 +327,6 @@ static int begin_vf_reset(struct control *control, struct call *call, struct vgp
 	return call_send(call, err);
 }
 
-/* Lists the leases, GPU by GPU. */
 /* What vgpud warns of, about VMs that run. */
 static json *warnings_json(struct control *control)
 {
@@ -353,6 +352,7 @@ static json *warnings_json(struct control *control)
 	return list;
 }
 
+/* Lists the leases, GPU by GPU. */
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;

@@ -389,6 +389,25 @@ static void note_unreadable(struct control *control, const struct picture *p, co
 			  u.domain, u.uuid, u.why);
 }
 
+/* Forgets what is shown of libvirts that no longer report: nobody else would take it back. */
+static void forget_silent(struct control *control)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < CONTROL_WARNINGS; i++) {
+		json_object_object_foreach(control->warned[i], host, unused)
+		{
+			(void)unused;
+			if (libvirts_silent(control, host) >= SILENCE)
+				json_object_object_del(control->warned[i], host);
+		}
+	}
+	for (i = 0; i < control->n_unreadable; i++)
+		if (libvirts_silent(control, control->unreadable[i].host) < SILENCE)
+			control->unreadable[kept++] = control->unreadable[i];
+	control->n_unreadable = kept;
+}
+
 int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static struct claim claim; /* only the control thread uses it */
@@ -438,6 +457,7 @@ int vm_sync_begin(struct control *control, struct call *call, struct vgpu_error 
 	}
 	for (i = 0; i < CONTROL_WARNINGS; i++)
 		warn_of(control, i, p.host, warn[i]);
+	forget_silent(control);
 	vm_end_those(control, has_gone, &p, "no longer runs");
 	vm_end_those(control, is_orphan, &p, "belongs to a libvirt that no longer reports");
 	leases_save(control);

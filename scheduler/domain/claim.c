@@ -38,11 +38,6 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct reader *rd, const
 	rd->r = vgpu_error_set(rd->err, -EINVAL, "line %ld: %s", xmlGetLineNo(node), text);
 }
 
-static bool is(const xmlNode *node, const char *name)
-{
-	return node->type == XML_ELEMENT_NODE && strcmp((const char *)node->name, name) == 0;
-}
-
 /* Copies VALUE to OUT and frees it; a value that does not fit is a mistake. */
 static void copy(struct reader *rd, const xmlNode *node, const char *what, xmlChar *value,
 		 char *out, size_t size)
@@ -263,7 +258,7 @@ static void unknown(struct reader *rd, const xmlNode *node, const xmlNode *in)
 	size_t i;
 
 	for (i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++)
-		if (is(node, renamed[i][0]))
+		if (document_is(node, renamed[i][0]))
 			wrong(rd, node, "<%s> is now <%s>", renamed[i][0], renamed[i][1]);
 	wrong(rd, node, "<%s> is not known in <%s>", node->name, in->name);
 }
@@ -279,7 +274,7 @@ static void children(struct reader *rd, struct claim_vf *s, xmlNode *node,
 			wrong(rd, n, "<%s> cannot contain text", node->name);
 		if (n->type != XML_ELEMENT_NODE)
 			continue;
-		for (i = 0; table[i].name && !is(n, table[i].name); i++)
+		for (i = 0; table[i].name && !document_is(n, table[i].name); i++)
 			;
 		if (!table[i].name)
 			unknown(rd, n, node);
@@ -448,24 +443,6 @@ static void read_claim(struct reader *rd, xmlNode *node)
 		wrong(rd, node, "<vgpu> has no <vf>");
 }
 
-static xmlNode *child_of(xmlNode *node, const char *name)
-{
-	xmlNode *n = node ? node->children : NULL;
-
-	while (n && !is(n, name))
-		n = n->next;
-	return n;
-}
-
-static bool has(xmlNode *node, const char *name, const char *value)
-{
-	xmlChar *text = xmlGetNoNsProp(node, (const xmlChar *)name);
-	bool same = text && strcmp((const char *)text, value) == 0;
-
-	xmlFree(text);
-	return same;
-}
-
 /* Reads the hexadecimal number of an attribute such as function='0x1'. */
 static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 {
@@ -481,8 +458,8 @@ static unsigned hex(struct reader *rd, xmlNode *node, const char *name)
 static void read_hostdev(struct reader *rd, xmlNode *node)
 {
 	struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
-	xmlNode *address = child_of(child_of(node, "source"), "address");
-	xmlNode *alias = child_of(node, "alias");
+	xmlNode *address = document_child(document_child(node, "source"), "address");
+	xmlNode *alias = document_child(node, "alias");
 	char type[16];
 
 	attribute(rd, node, "type", type, sizeof(type));
@@ -492,7 +469,7 @@ static void read_hostdev(struct reader *rd, xmlNode *node)
 		 hex(rd, address, "bus"), hex(rd, address, "slot"), hex(rd, address, "function"));
 	if (alias)
 		attribute(rd, alias, "name", h->alias, sizeof(h->alias));
-	h->managed = has(node, "managed", "yes");
+	h->managed = document_has(node, "managed", "yes");
 	rd->out->n_hostdevs++;
 }
 
@@ -505,11 +482,13 @@ static void read_override(struct reader *rd, xmlNode *override)
 	uint32_t i;
 
 	for (device = override->children; device; device = device->next) {
-		xmlNode *frontend = is(device, "device") ? child_of(device, "frontend") : NULL;
+		xmlNode *frontend =
+			document_is(device, "device") ? document_child(device, "frontend") : NULL;
 
 		for (property = frontend ? frontend->children : NULL; property;
 		     property = property->next) {
-			if (!is(property, "property") || !has(property, "name", "vf-token"))
+			if (!document_is(property, "property") ||
+			    !document_has(property, "name", "vf-token"))
 				continue;
 			attribute(rd, device, "alias", alias, sizeof(alias));
 			attribute(rd, property, "value", token, sizeof(token));
@@ -546,8 +525,9 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 
 	for (arg = commandline->children; arg; arg = arg->next) {
 		struct claim_hostdev *h = &rd->out->hostdevs[rd->out->n_hostdevs];
-		xmlChar *value =
-			is(arg, "arg") ? xmlGetNoNsProp(arg, (const xmlChar *)"value") : NULL;
+		xmlChar *value = document_is(arg, "arg")
+					 ? xmlGetNoNsProp(arg, (const xmlChar *)"value")
+					 : NULL;
 
 		o = value && value[0] == '{' ? json_tokener_parse((const char *)value) : NULL;
 		rd->out->stays |= value && keeps_here((const char *)value, o);
@@ -566,16 +546,17 @@ static void read_commandline(struct reader *rd, xmlNode *commandline)
 
 static bool is_ours(const xmlNode *node)
 {
-	return is(node, "vgpu") &&
+	return document_is(node, "vgpu") &&
 	       (!node->ns || strcmp((const char *)node->ns->href, CLAIM_URI) == 0);
 }
 
 /* Reads what Nova's flavor claims. The <vgpu> to which it amounts is read like any other. */
 static void read_nova(struct reader *rd, xmlNode *instance)
 {
-	xmlNode *claim;
+	xmlNode *claim = NULL;
 
-	rd->r = nova_claim(instance, &claim, rd->err);
+	if (rd->r == 0) /* else the domain's name or UUID cannot be read */
+		rd->r = nova_claim(instance, &claim, rd->err);
 	if (rd->r < 0) {
 		rd->out->required = true;
 	} else if (claim) {
@@ -595,7 +576,7 @@ static void read_metadata(struct reader *rd, xmlNode *metadata)
 	for (n = metadata->children; n; n = n->next) {
 		if (!n->ns)
 			continue;
-		if (is(n, "instance") && strcmp((const char *)n->ns->href, NOVA_URI) == 0)
+		if (document_is(n, "instance") && strcmp((const char *)n->ns->href, NOVA_URI) == 0)
 			nova = n;
 		if (!is_ours(n))
 			continue;
@@ -608,8 +589,9 @@ static void read_metadata(struct reader *rd, xmlNode *metadata)
 
 static void read_domain(struct reader *rd, xmlNode *domain)
 {
-	xmlNode *uuid = child_of(domain, "uuid"), *name = child_of(domain, "name"), *n;
-	xmlNode *metadata = child_of(domain, "metadata"), *devices = child_of(domain, "devices");
+	xmlNode *uuid = document_child(domain, "uuid"), *name = document_child(domain, "name"), *n;
+	xmlNode *metadata = document_child(domain, "metadata"),
+		*devices = document_child(domain, "devices");
 
 	if (uuid)
 		content(rd, uuid, rd->out->uuid, sizeof(rd->out->uuid));
@@ -620,14 +602,14 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 	if (rd->r < 0)
 		return;
 	for (n = devices ? devices->children : NULL; n; n = n->next)
-		if (is(n, "hostdev"))
+		if (document_is(n, "hostdev"))
 			read_hostdev(rd, n);
 	for (n = domain->children; n; n = n->next) {
 		if (!n->ns || strcmp((const char *)n->ns->href, QEMU_URI) != 0)
 			continue;
-		if (is(n, "override"))
+		if (document_is(n, "override"))
 			read_override(rd, n);
-		else if (is(n, "commandline"))
+		else if (document_is(n, "commandline"))
 			read_commandline(rd, n);
 	}
 }
@@ -635,7 +617,7 @@ static void read_domain(struct reader *rd, xmlNode *domain)
 static void read_root(struct reader *rd, xmlNode *root)
 {
 	rd->out->required = false;
-	if (is(root, "domain"))
+	if (document_is(root, "domain"))
 		read_domain(rd, root);
 	else if (is_ours(root))
 		read_claim(rd, root);
@@ -666,4 +648,12 @@ int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_er
 		out->n_hostdevs = 0;
 	}
 	return rd.r;
+}
+
+bool claim_exists(const char *xml)
+{
+	struct claim claim;
+
+	return claim_is_possible(xml) &&
+	       (claim_parse(&claim, xml, strlen(xml), NULL) < 0 || claim.n_vfs > 0);
 }

@@ -79,4 +79,8 @@ bool claim_is_possible(const char *xml);
  */
 int claim_parse(struct claim *out, const char *text, size_t size, struct vgpu_error *err);
 
+/* Whether a domain's XML has a claim, or one that cannot be read: every domain of Nova's is
+ * possible, and few have one. */
+bool claim_exists(const char *xml);
+
 #endif

@@ -22,6 +22,15 @@ xmlNode *document_child(xmlNode *node, const char *name)
 	return n;
 }
 
+bool document_has(xmlNode *node, const char *attribute, const char *value)
+{
+	xmlChar *text = xmlGetNoNsProp(node, (const xmlChar *)attribute);
+	bool same = text && strcmp((const char *)text, value) == 0;
+
+	xmlFree(text);
+	return same;
+}
+
 int document_read(xmlDoc **out, const char *text, size_t size, struct vgpu_error *err)
 {
 	const xmlError *error;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "claim.h"
+#include "document.h"
 #include "vgpu/number.h"
 
 #define RESOURCES "resources"
@@ -133,16 +134,11 @@ static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNo
 		    struct vgpu_error *err)
 {
 	uint32_t count = 0;
-	xmlChar *has;
 	xmlNode *n;
-	bool same;
 
 	for (n = root->children; n; n = n->next, count++) {
-		has = xmlGetNoNsProp(n, (const xmlChar *)"name");
-		same = has && strcmp((const char *)has, name) == 0;
-		xmlFree(has);
 		*out = n;
-		if (same)
+		if (document_has(n, "name", name))
 			return 0;
 	}
 	if (count == CLAIM_MAX_VFS)
@@ -155,13 +151,18 @@ static int vf_named(xmlNode *root, const char *name, const struct spec *s, xmlNo
 	return 0;
 }
 
+/* _private is the application's: it marks a VF that was counted. Nova books "resourcesA" and
+ * "resources_A" apart, and both are named A. */
 static int put_vf(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)
 {
-	(void)vf;
-	return amount == 1 ? 0
-			   : wrong(s, err,
-				   "want 1; for several VFs give each a group of its own, such as "
-				   "resources_A and resources_B");
+	if (amount != 1)
+		return wrong(s, err,
+			     "want 1; for several VFs give each a group of its own, such as "
+			     "resources_A and resources_B");
+	if (vf->_private)
+		return wrong(s, err, "given twice for one VF");
+	vf->_private = vf;
+	return 0;
 }
 
 static int put_share(xmlNode *vf, const struct spec *s, int64_t amount, struct vgpu_error *err)

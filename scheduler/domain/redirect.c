@@ -67,22 +67,13 @@ static bool is_at(xmlNode *node, const struct address *where)
 	return true;
 }
 
-static bool is_pci(xmlNode *hostdev)
-{
-	xmlChar *type = xmlGetNoNsProp(hostdev, (const xmlChar *)"type");
-	bool pci = type && strcmp((const char *)type, "pci") == 0;
-
-	xmlFree(type);
-	return pci;
-}
-
 /* Finds the source address of the device at FROM; NULL: there is none, or more than one. */
 static xmlNode *find(xmlNode *root, const struct address *from)
 {
 	xmlNode *devices = document_child(root, "devices"), *n, *address, *found = NULL;
 
 	for (n = devices ? devices->children : NULL; n; n = n->next) {
-		if (!document_is(n, "hostdev") || !is_pci(n))
+		if (!document_is(n, "hostdev") || !document_has(n, "type", "pci"))
 			continue;
 		address = document_child(document_child(n, "source"), "address");
 		if (!address || !is_at(address, from))
@@ -130,8 +121,10 @@ static bool find_value(const char *tag, size_t length, const char *name, struct 
 		if (*value != '=')
 			return false;
 		value += 1 + strspn(value + 1, space);
+		if (*value != '"' && *value != '\'')
+			return false;
 		close = strchr(value + 1, *value);
-		if ((*value != '"' && *value != '\'') || !close || close >= end)
+		if (!close || close >= end)
 			return false;
 		if (strlen(name) == n && strncmp(at, name, n) == 0) {
 			out->at = value + 1;

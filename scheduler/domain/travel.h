@@ -41,8 +41,8 @@ struct travel {
 };
 
 /* Reads the <travel> of a domain. Returns 0, also if there is none; -EINVAL with line and reason in
- * ERR: not XML, more than one, unknown attributes or values, or more than TRAVEL_MAX_OWED; -E2BIG:
- * too long; -ENOMEM. After an error OUT has no VF. */
+ * ERR: not XML, more than one, an attribute that is missing or has no usable value, or more than
+ * TRAVEL_MAX_OWED; -E2BIG: too long; -ENOMEM. After an error OUT has no VF. */
 int travel_read(struct travel *out, const char *text, size_t size, struct vgpu_error *err);
 
 /* Writes the element to TEXT, TRAVEL_TEXT_MAX bytes; names are those of a claim, which need no

@@ -41,6 +41,22 @@ play || fail "the tasks fail when nothing has changed"
 sed -i 's/total: 2/total: 3/' "$run/provider/vgpud.yaml"
 play || fail "the tasks fail"
 [ -e "$run/restarted" ] && grep -q "CUSTOM_VGPUD_VF: {total: 2" "$run/provider/vgpud.yaml" || fail "a changed file was not put right"
+# A new link of the hook has the libvirt that runs reloaded, and no other. No libvirt of systemd's runs in this test, so the list
+# of services has one in its place.
+cat >hook.yml <<PLAY
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - ansible.builtin.command: {cmd: "true"}
+      notify: Reload libvirt
+  handlers:
+    - ansible.builtin.import_tasks: roles/vgpud/handlers/main.yml
+PLAY
+sed -i "s/ansible.builtin.service_facts:/ansible.builtin.set_fact: {ansible_facts: {services: {libvirtd.service: {state: stopped}, virtqemud.service: {state: running}}}}/; \
+	s/ansible.builtin.systemd:/ansible.builtin.debug:/; s/name: \"{{ item }}\"/msg: \"reloads {{ item }}\"/; /state: reloaded/d" roles/vgpud/handlers/main.yml
+ansible-playbook -i localhost, hook.yml >"$run/hook.txt" 2>&1 || fail "the handlers fail: $(cat "$run/hook.txt")"
+[ "$(grep -o '"msg": "reloads .*"' "$run/hook.txt")" = '"msg": "reloads virtqemud.service"' ] || fail "not the libvirt that runs is reloaded: $(cat "$run/hook.txt")"
 # vgpud is down: the play fails, and the file stays.
 kill $vgpud_pid; wait $vgpud_pid
 play && fail "the tasks succeed without vgpud"

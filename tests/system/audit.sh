@@ -86,7 +86,8 @@ PATH=$run/bin:$PATH ctl audit --placement "$run/placement.json" >"$run/audit.txt
 grep -q "vm1 *differs *2 VF, 400 permille, 48 MiB *1 VF, 200 permille, 32 MiB" "$run/audit.txt" || fail "$(cat "$run/audit.txt")"
 
 # What is no answer of placement is refused, and never taken for "nothing is booked".
-for wrong in "" "[]" "{" "{\"allocations\": [1]}" "{\"allocations\": {}, \"project_id\": \"p\"}" "[{\"allocations\": {}}, 5]" "7"; do
+for wrong in "" "[]" "{" "{\"allocations\": [1]}" "{\"allocations\": {}, \"project_id\": \"p\"}" "[{\"allocations\": {}}, 5]" "7" \
+	"$(provider "$(booking 1 -1 24)")" "$(provider "$(booking 1 9223372036854775807 24)")" "$(provider "$(booking 1 '"200"' 24)")"; do
 	echo "$wrong" >"$run/placement.json"
 	audit; [ $? = 1 ] && grep -q "not what placement answers" "$run/said" || fail "'$wrong': $(cat "$run/said")"
 done

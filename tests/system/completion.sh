@@ -37,6 +37,14 @@ offers gpu list --svg --
 offers validate "$run/vgpud.c" -- "$run/vgpud.conf"
 offers timeline --svg "$run/vgpud.c" -- "$run/vgpud.conf"
 offers nonsense "" --
+# Another host's VFs are not this one's, and completion does not run ssh, which might want to ask for a password.
+mkdir "$run/bin"
+printf '#!/bin/sh\n: >"%s"\n' "$run/ssh-ran" >"$run/bin/ssh"
+chmod +x "$run/bin/ssh"
+PATH=$run/bin:$PATH
+offers --host there vf s -- show set
+offers --host there vf show "" --
+[ ! -e "$run/ssh-ran" ] || fail "completion runs ssh"
 (VGPUD_SOCKET=$run/nothing.sock && offers vf show "" --) || exit 1
 completions=$(dirname "$0")/../../tools/vgpuctl
 if command -v fish >/dev/null; then

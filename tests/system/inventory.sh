@@ -86,6 +86,7 @@ grep -q "VFs of this GPU are not; use --format nova" "$run/said" || fail "$(cat 
 [ "$(ctl inventory --format prometheus-sd | jq -r '.[0].targets[0], .[0].labels.vgpud_pools' | paste -sd' ')" = "$(hostname):9475 ,render.big," ] ||
 	fail "$(ctl inventory --format prometheus-sd)"
 ctl inventory | grep -q "6 of 6" || fail "$(ctl inventory)"
+ctl inventory --format nova >/dev/full 2>"$run/said"; [ $? = 1 ] && grep -q "stdout: No space" "$run/said" || fail "a full disk goes unnoticed: $(cat "$run/said")"
 
 # Under a policy that guarantees no shares there are none to offer; VFs and memory are.
 ctl policy set fair >/dev/null || fail "the policy cannot be changed"
@@ -110,4 +111,14 @@ lost() { [ "$(json gpu show | jq -r .state)" = lost ]; }
 await 20 lost
 ctl inventory --format nova --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without the lost GPU"
 grep -q "gpu0 is lost" "$run/said" || fail "$(cat "$run/said")"
+grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"
+
+# A vgpud without a GPU has no inventory: nova-compute would not start with an empty one.
+kill $vgpud_pid; wait $vgpud_pid
+printf '[daemon]\nsocket = %s\n' "$run/control.sock" >"$run/vgpud.conf"
+start_vgpud
+for format in nova nova-pci json prometheus-sd; do
+	ctl inventory --format $format --output "$run/vgpud.yaml" 2>"$run/said"; [ $? = 1 ] || fail "an inventory without a GPU"
+	grep -q "vgpud has no GPU" "$run/said" || fail "$(cat "$run/said")"
+done
 grep -q "VF: {total: 8" "$run/vgpud.yaml" || fail "the file was changed"

@@ -222,6 +222,9 @@ move 1 migrate || fail "$(cat "$run/said")"
 put $pci/0000:41:00.1/enable 1
 await 20 grep -q "domain vm1 was not seen to resume within incoming_s; its VF gets turns" "$run/vgpud.log"
 leases_are '["vm1 running"]'
+# Another one of its UUID is turned away, and takes nothing from it.
+for operation in migrate restore; do turned_away "domain vm1 is here already, and uses VF 0 of gpu0" 1 $operation; done
+leases_are '["vm1 running"]'
 "$hook_program" vm1 release end failed <"$run/in.xml"
 put $pci/0000:41:00.1/enable 0
 kill $vgpud_pid; wait $vgpud_pid

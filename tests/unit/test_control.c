@@ -987,7 +987,7 @@ static bool warns(const char *xml)
 	char address[32];
 
 	sync_vm(xml, "missing", address);
-	return get(get(control.warned[CONTROL_MAY_LOSE_STATE], ""), VM_UUID) != NULL;
+	return get(get(control.warned[CONTROL_MAY_LOSE_STATE], libvirt), VM_UUID) != NULL;
 }
 
 /* QEMU saves a VM without the state of a vfio-user device: vgpud warns of a VM that could be saved,
@@ -1013,6 +1013,44 @@ static void state_of_vfio_user(void)
 	CU_ASSERT(refused(&one, "EOPNOTSUPP", "without the state of its VF"));
 	hook(&one, "restore", UNCLAIMED COMMANDLINE(VFIO_USER));
 	CU_ASSERT(done(&one));
+	end();
+}
+
+/* HOST has not reported for longer than vgpud waits. */
+static void be_silent(const char *host)
+{
+	uint32_t i;
+
+	for (i = 0; i < LIBVIRTS; i++)
+		if (strcmp(control.libvirts[i].host, host) == 0)
+			control.libvirts[i].heard -= 181 * VGPU_SEC;
+}
+
+/* What vgpud shows of a libvirt's VMs stays while that libvirt reports, and no longer: it may have
+ * been made anew, under another name. */
+static void silent_libvirt(void)
+{
+	char address[32];
+
+	begin_free();
+	libvirt = "there";
+	CU_ASSERT(warns(CLAIM(HEAVY_A) COMMANDLINE(VFIO_USER)));
+	libvirt = "then";
+	sync_vm(CLAIM("<v:weight>1</v:weight>") "</domain>", "missing", address);
+	libvirt = "here";
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_PTR_NOT_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "there"));
+	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	be_silent("there");
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_PTR_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "there"));
+	CU_ASSERT_PTR_NULL(get(control.warned[CONTROL_UNADMITTED], "there"));
+	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	be_silent("then");
+	sync_vm(NULL, "missing", address);
+	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	CU_ASSERT_PTR_NOT_NULL(get(control.warned[CONTROL_MAY_LOSE_STATE], "here"));
+	libvirt = "";
 	end();
 }
 
@@ -1058,7 +1096,6 @@ static void incoming(void)
 	struct lease *l = &control.gpus[0].leases[1];
 	struct json_object *o, *devices;
 	char address[32];
-	uint32_t i;
 
 	begin_movable();
 	libvirt = "here";
@@ -1098,9 +1135,7 @@ static void incoming(void)
 	sync_vm(NULL, "missing", address);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	/* "here" has not reported for long; but somebody has the VF */
-	for (i = 0; i < LIBVIRTS; i++)
-		if (strcmp(control.libvirts[i].host, "here") == 0)
-			control.libvirts[i].heard -= 181 * VGPU_SEC;
+	be_silent("here");
 	put_file("1\n", PCI_DEVICES "/" VF1 "/enable");
 	sync_vm(NULL, "missing", address);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
@@ -1152,10 +1187,18 @@ static void not_resumed(void)
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
 	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "false"));
-	hook(&one, "migrate", COMES("0x2", "")); /* ends the lease before it */
+	/* libvirt refuses a second VM of that UUID, after the hook: the first one keeps its VF. */
+	hook(&one, "migrate", COMES("0x6", ""));
+	CU_ASSERT(refused(&one, "EBUSY", "domain vm1 is here already, and uses VF 1 of gpu0"));
+	hook(&one, "restore", COMES("0x2", ""));
+	CU_ASSERT(refused(&one, "EBUSY", "is here already"));
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	/* Its end was not reported: what comes ends its lease. */
+	control.gpus[0].in_use = 0;
+	hook(&one, "migrate", COMES("0x2", ""));
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
-	control.gpus[0].in_use = 0;
 	l->expires = 0;
 	vm_expire(&control);
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
@@ -1528,6 +1571,7 @@ static const struct test tests[] = {
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
 	{"a VM whose VF has no state that is saved is reported", state_of_vfio_user},
+	{"what is shown of a libvirt ends with its reports", silent_libvirt},
 	{"a changed claim is checked before it is written", checked_first},
 	{"changes are kept over a crash, or saved", kept_or_saved},
 	{"a VM keeps one of two VFs across a restart", one_of_two},

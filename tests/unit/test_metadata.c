@@ -28,6 +28,17 @@ void log_line(int level, const char *what, const char *why)
 	logged++;
 }
 
+static bool at_work;
+
+/* In libvirt's place: the test driver knows no jobs. */
+int virDomainGetJobInfo(virDomainPtr d, virDomainJobInfoPtr info)
+{
+	(void)d;
+	*info = (virDomainJobInfo){.type = at_work ? VIR_DOMAIN_JOB_UNBOUNDED
+						   : VIR_DOMAIN_JOB_NONE};
+	return 0;
+}
+
 static void on_error(void *data, virErrorPtr error)
 {
 	(void)data;
@@ -114,8 +125,30 @@ static void kept(void)
 	CU_ASSERT_EQUAL(logged, 1);
 }
 
+/* A domain that is being moved is left alone, and what it should have is done later. */
+static void later(void)
+{
+	logged = 0;
+	at_work = true;
+	CU_ASSERT_EQUAL(update(uuid, TRAVEL("10000")), 0);
+	CU_ASSERT_EQUAL(update(uuid, TRAVEL("10000")), 0);
+	at_work = false;
+	CU_ASSERT_EQUAL(update(uuid, TRAVEL("10000")), 1);
+	CU_ASSERT(has(VIR_DOMAIN_AFFECT_LIVE, "10000"));
+	at_work = true;
+	CU_ASSERT_EQUAL(update(uuid, NULL), 0);
+	CU_ASSERT_EQUAL(update(uuid, NULL), 0);
+	CU_ASSERT(has(VIR_DOMAIN_AFFECT_LIVE, "10000"));
+	at_work = false;
+	CU_ASSERT_EQUAL(update(uuid, NULL), 1);
+	CU_ASSERT(has(VIR_DOMAIN_AFFECT_LIVE, NULL));
+	CU_ASSERT_EQUAL(update(uuid, NULL), 0);
+	CU_ASSERT_EQUAL(logged, 0);
+}
+
 static const struct test tests[] = {
 	{"what a VM would take along is kept in it", kept},
+	{"a domain at work is left for later", later},
 	{NULL, NULL},
 };
 

@@ -167,6 +167,11 @@ static const struct {
 				SPEC("resources-A:CUSTOM_VGPUD_MEMORY_MB", "3")),
 		  ""),
 	 "given twice for one VF"},
+	{INSTANCE("web", "any",
+		  SPECS(SPEC("resources_A:CUSTOM_VGPUD_VF", "1")
+				SPEC("resourcesA:CUSTOM_VGPUD_VF", "1")),
+		  ""),
+	 "resourcesA:CUSTOM_VGPUD_VF = '1': given twice for one VF"},
 	{INSTANCE("web", "any", SPECS(SPEC("vgpud:weight", "5") SPEC("vgpud:param.weight", "5")),
 		  ""),
 	 "weight is given twice"},
@@ -204,6 +209,19 @@ static void refusals(void)
 		CU_ASSERT_EQUAL(claim.n_vfs, 0);
 		CU_ASSERT(claim.required);
 	}
+}
+
+/* A domain whose name cannot be read is refused, also if its flavor is right. */
+static void nameless(void)
+{
+	static const char xml[] = INSTANCE("web", "vgpud.office", "", "");
+	const char *name = strstr(xml, "instance-");
+	char text[2000];
+
+	snprintf(text, sizeof(text), "%.*s%0300d%s", (int)(name - xml), xml, 0, name);
+	CU_ASSERT_EQUAL(parse(text, "", ""), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "name is longer than 255 bytes"));
+	CU_ASSERT(claim.required);
 }
 
 /* What a tenant writes: a name that looks like a claim, image properties that look like extra
@@ -255,11 +273,44 @@ static void devices(void)
 	CU_ASSERT_EQUAL(claim.vfs[0].hostdev, -1);
 }
 
+/* Of Nova's domains vgpud-libvirt reports those that have a claim, and those whose claim cannot be
+ * read. */
+static void existence(void)
+{
+	static const char end[] = "</metadata></domain>";
+	static const struct {
+		const char *begin;
+		bool exists;
+	} domains[] = {
+		{INSTANCE("web", "m1.small", "", ""), false},
+		{INSTANCE("vgpud.office", "m1.small", SPECS(SPEC("hw:cpu_policy", "shared")), ""),
+		 false},
+		{INSTANCE("web", "vgpud.office", "", ""), true},
+		{INSTANCE("web", "m1.small", SPECS(SPEC("vgpud:weight", "5")), ""), true},
+		{INSTANCE("web", "m1.small", SPECS(SPEC("vgpud:wieght", "5")), ""), true},
+		{INSTANCE("web", "m1.small", "", "") OURS("<vf name='a'/>"), true},
+		{INSTANCE("web", "m1.small", "", "") OURS("<vf/>"), true},
+		{INSTANCE("<", "m1.small", "", ""), true},
+		{"<domain><metadata>", false},
+	};
+	char text[2000];
+	size_t i;
+
+	for (i = 0; i < sizeof(domains) / sizeof(domains[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s", domains[i].begin, end);
+		if (claim_exists(text) != domains[i].exists)
+			printf("\n  %zu is wrong\n", i);
+		CU_ASSERT_EQUAL(claim_exists(text), domains[i].exists);
+	}
+}
+
 static const struct test tests[] = {
 	{"a flavor amounts to a claim", flavors},
 	{"a mistake in a flavor is refused with its line", refusals},
+	{"a domain without a readable name is refused", nameless},
 	{"nothing that a tenant writes is read", tenants},
 	{"a claim of our own counts instead", ours_first},
+	{"few of Nova's domains have a claim", existence},
 	{"devices that libvirt manages are told apart", devices},
 	{NULL, NULL},
 };

@@ -32,12 +32,15 @@ static void offer_each(struct json_object *list, const char *key, const char *af
 		printf("%s%s\n", get_text(at(list, i), key), after);
 }
 
-/* Asks vgpud; NULL: it does not answer. */
+/* Asks vgpud; NULL: it does not answer, or is another host's, for which ssh might want to ask. */
 static struct json_object *ask(const struct line *line, const char *method, const char *vf)
 {
 	struct session s = {.options = line->options, .fd = -1};
-	struct json_object *args = json_object_new_object(), *answer = NULL;
+	struct json_object *args, *answer = NULL;
 
+	if (line->options->host)
+		return NULL;
+	args = json_object_new_object();
 	if (session_open(&s) == EXIT_OK && (!vf || session_find_vf(&s, vf, args) == EXIT_OK)) {
 		if (line->options->gpu && count(s.gpus) == 1)
 			json_object_object_add(args, "gpu",
@@ -182,6 +185,8 @@ int complete(const struct options *options, char **words)
 				asked.gpu = words[i];
 			if (strcmp(value, "PATH") == 0)
 				asked.socket = words[i];
+			if (strcmp(value, "HOST") == 0)
+				asked.host = words[i];
 			value = NULL;
 		} else if (words[i][0] == '-') {
 			value = options_value(words[i]);

@@ -159,7 +159,8 @@ static void next_step(const struct options *o, const struct round *r)
 	else if (answers >= 0 && gpus > 0 && r->hook[0])
 		puts(r->hook);
 	else if (answers >= 0 && vms > 0)
-		printf("nothing to do: %zu VFs belong to VMs ('vgpuctl vm list')\n", vms);
+		printf("nothing to do: VMs have %zu VF%s ('vgpuctl vm list')\n", vms,
+		       vms > 1 ? "s" : "");
 	else if (answers >= 0 && gpus > 0)
 		printf("vgpud has %zu GPU%s: put a claim into a VM's XML and start the VM ('man "
 		       "vgpud-domain')\n",

@@ -250,7 +250,7 @@ static const struct {
 	{"prometheus-sd", as_prometheus},
 };
 
-/* Asks about all GPUs. Refuses if one of them is lost. */
+/* Asks about all GPUs. Refuses if there is none, or one of them is lost. */
 static int ask(struct report *r)
 {
 	struct json_object *answer;
@@ -258,6 +258,12 @@ static int ask(struct report *r)
 	size_t i;
 
 	r->gpus = json_object_new_array();
+	if (count(r->s->gpus) == 0) {
+		fputs("vgpuctl: vgpud has no GPU, and no inventory: name one in its "
+		      "configuration ('man vgpud.conf')\n",
+		      stderr);
+		return EXIT_FAILED;
+	}
 	for (i = 0; i < count(r->s->gpus) && code == EXIT_OK; i++) {
 		code = session_call_gpu(r->s, i, "gpu.capacity", NULL, &answer);
 		if (code != EXIT_OK)
@@ -305,15 +311,15 @@ static int put_out(const struct options *o, const char *text, size_t size)
 {
 	int r;
 
-	if (!o->output) {
-		fputs(text, stdout);
-		return EXIT_OK;
-	}
 	if (o->check)
 		return check(o->output, text);
-	r = vgpu_file_replace(o->output, 0644, text, size);
+	if (o->output)
+		r = vgpu_file_replace(o->output, 0644, text, size);
+	else
+		r = fputs(text, stdout) == EOF || fflush(stdout) == EOF ? -errno : 0;
 	if (r < 0)
-		fprintf(stderr, "vgpuctl: %s: %s\n", o->output, strerror(-r));
+		fprintf(stderr, "vgpuctl: %s: %s\n", o->output ? o->output : "stdout",
+			strerror(-r));
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 

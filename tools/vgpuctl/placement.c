@@ -73,18 +73,22 @@ static char *slurp(const char *where, size_t *size)
 	return NULL;
 }
 
-/* Adds what one server has booked of one provider. */
-static void add(struct json_object *out, const char *uuid, struct json_object *resources)
+/* Adds what one server has booked of one provider. Returns whether its amounts can be. */
+static bool add(struct json_object *out, const char *uuid, struct json_object *resources)
 {
 	struct json_object *list = get(out, uuid);
+	int64_t more;
 	int i;
 
 	if (!json_object_is_type(resources, json_type_object))
-		return;
+		return true;
 	json_object_object_foreach(resources, name, amount)
 	{
 		if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
 			continue;
+		more = json_object_get_int64(amount);
+		if (!json_object_is_type(amount, json_type_int) || more < 0 || more > INT32_MAX)
+			return false; /* placement's are INTEGERs of SQL */
 		if (!list) {
 			list = json_object_new_array();
 			for (i = 0; i < BOOKED; i++)
@@ -93,12 +97,12 @@ static void add(struct json_object *out, const char *uuid, struct json_object *r
 		}
 		for (i = 0; i < BOOKED; i++)
 			if (strcmp(name + strlen(PREFIX), placement_classes[i]) == 0)
-				json_object_array_put_idx(list, (size_t)i,
-							  json_object_new_int64(
-								  json_object_get_int64(
-									  at(list, (size_t)i)) +
-								  json_object_get_int64(amount)));
+				json_object_array_put_idx(
+					list, (size_t)i,
+					json_object_new_int64(
+						json_object_get_int64(at(list, (size_t)i)) + more));
 	}
+	return true;
 }
 
 /* Reads the allocations of one provider: by server. Those of one server, by provider, name a
@@ -111,7 +115,10 @@ static bool read_provider(struct json_object *out, struct json_object *provider)
 	    !json_object_is_type(all, json_type_object) || get(provider, "project_id"))
 		return false;
 	json_object_object_foreach(all, uuid, allocation)
-		add(out, uuid, get(allocation, "resources"));
+	{
+		if (!add(out, uuid, get(allocation, "resources")))
+			return false;
+	}
 	return true;
 }
 

@@ -8,19 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is(const xmlNode *n, const char *name)
-{
-	return n->type == XML_ELEMENT_NODE && strcmp((const char *)n->name, name) == 0;
-}
-
-static bool has(xmlNode *n, const char *attribute, const char *value)
-{
-	xmlChar *text = xmlGetNoNsProp(n, (const xmlChar *)attribute);
-	bool same = text && strcmp((const char *)text, value) == 0;
-
-	xmlFree(text);
-	return same;
-}
+#include "document.h"
 
 /* Finds the <vf> with that name; "": the first. */
 static xmlNode *find_vf(xmlNode *root, const char *name)
@@ -28,7 +16,7 @@ static xmlNode *find_vf(xmlNode *root, const char *name)
 	xmlNode *n;
 
 	for (n = root->children; n; n = n->next)
-		if (is(n, "vf") && (!name[0] || has(n, "name", name)))
+		if (document_is(n, "vf") && (!name[0] || document_has(n, "name", name)))
 			return n;
 	return NULL;
 }
@@ -53,13 +41,13 @@ static void remove_named(xmlNode *sched, const char *name)
 
 	for (n = sched->children; n; n = next) {
 		next = n->next;
-		if (is(n, "param") && has(n, "name", name)) {
+		if (document_is(n, "param") && document_has(n, "name", name)) {
 			xmlUnlinkNode(n);
 			xmlFreeNode(n);
 			continue;
 		}
 		for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-			if (strcmp(names[i].param, name) != 0 || !is(n, names[i].element))
+			if (strcmp(names[i].param, name) != 0 || !document_is(n, names[i].element))
 				continue;
 			if (names[i].attribute) {
 				xmlUnsetProp(n, (const xmlChar *)names[i].attribute);
@@ -93,8 +81,7 @@ static bool change(xmlNode *root, const char *text)
 		fprintf(stderr, "vgpud-libvirt: the domain's claim has no <vf> %s\n", vf);
 		return false;
 	}
-	for (sched = s->children; sched && !is(sched, "sched"); sched = sched->next)
-		;
+	sched = document_child(s, "sched");
 	if (!sched)
 		sched = xmlNewChild(s, s->ns, (const xmlChar *)"sched", NULL);
 	remove_named(sched, name);

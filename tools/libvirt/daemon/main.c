@@ -149,7 +149,7 @@ static void reach_vgpud(void)
 static struct json_object *claim_of(virDomainPtr d)
 {
 	char *xml = virDomainGetXMLDesc(d, 0);
-	bool matters = xml && (claim_is_possible(xml) || strstr(xml, "<hostdev "));
+	bool matters = xml && (strstr(xml, "<hostdev ") || claim_exists(xml));
 	struct json_object *text = json_object_new_string(matters ? xml : "");
 
 	free(xml);
@@ -397,16 +397,11 @@ static void usage(FILE *to)
 	      "       vgpud-libvirt [--connect URI] xml DOMAIN\n"
 	      "       vgpud-libvirt [--connect URI] list\n"
 	      "       vgpud-libvirt [--connect URI] probe-hook\n"
-	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches VFs "
-	      "to\n"
-	      "them. With set: asks vgpud, then changes parameters in a domain's claim, as "
-	      "\"vgpuctl\n"
-	      "vm set\" does.\n"
-	      "With xml: prints a domain's XML. With list: prints UUID and name of the domains "
-	      "that "
-	      "run.\n"
-	      "With probe-hook: asks libvirt to start a VM that\n"
-	      "cannot start, and prints whether libvirt called vgpud's hook for it.\n"
+	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches\n"
+	      "VFs to them. With set: asks vgpud, then changes parameters in a domain's claim,\n"
+	      "as \"vgpuctl vm set\" does. With xml: prints a domain's XML. With list: prints\n"
+	      "UUID and name of the domains that run. With probe-hook: asks libvirt to start a\n"
+	      "VM that cannot start, and prints whether libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
 	      to);

@@ -46,6 +46,7 @@ void metadata_update(virConnectPtr libvirt, struct json_object *want)
 {
 	struct json_object *had;
 
+	/* "" stands for what must be done by the next call: it is no element. */
 	json_object_object_foreach(want, uuid, text)
 	{
 		if (!json_object_object_get_ex(noted, uuid, &had) ||
@@ -57,8 +58,9 @@ void metadata_update(virConnectPtr libvirt, struct json_object *want)
 		json_object_object_foreach(noted, before, unused)
 		{
 			(void)unused;
-			if (!json_object_object_get_ex(want, before, NULL))
-				put(libvirt, before, NULL);
+			if (!json_object_object_get_ex(want, before, NULL) &&
+			    !put(libvirt, before, NULL))
+				json_object_object_add(want, before, json_object_new_string(""));
 		}
 	}
 	json_object_put(noted);
