@@ -543,6 +543,12 @@ static void observed(void)
 	nvidia_vm_ends(4712, 0);
 	seen = await(2, 0);
 	CU_ASSERT_EQUAL(seen->up, 1u << 1 | 1u << 2);
+	/* More than are ever listed: those that are known stay known. */
+	CHANGE(fake->more = 100);
+	seen = await(102, 100);
+	CU_ASSERT_EQUAL(seen->up, 1u << 1 | 1u << 2);
+	CHANGE(fake->more = 0);
+	await(2, 0);
 	/* A VM ends, and what it had had stays in the books. */
 	CHANGE(fake->n_vgpus = 1);
 	seen = await(1, 0);
