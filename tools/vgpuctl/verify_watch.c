@@ -341,8 +341,20 @@ int verify_look(struct verify *v)
 	return read_records(v);
 }
 
+/* Returns why nothing of the GPU can be judged, or NULL. */
+static const char *tells_nothing(const struct verify *v)
+{
+	struct json_object *vf = at(get(v->vfs, "vfs"), 0);
+
+	if (strcmp(get_text(v->gpu, "scheduler"), "driver") == 0)
+		return "its driver schedules it, and states no bounds";
+	return strcmp(get_text(vf, "work"), "unknown") == 0 ? "it does not tell what VFs use"
+							    : NULL;
+}
+
 int verify_begin(struct verify *v)
 {
+	const char *why;
 	int i;
 
 	v->walk = calloc(1, sizeof(*v->walk));
@@ -355,6 +367,12 @@ int verify_begin(struct verify *v)
 		v->waits[i] = (struct verify_wait){.longest = -1, .bound = -1};
 	if (ask(v) != EXIT_OK)
 		return EXIT_FAILED;
+	why = tells_nothing(v);
+	if (why) {
+		fprintf(stderr, "vgpuctl: gpu %s: nothing can be judged: %s\n",
+			get_text(v->gpu, "gpu"), why);
+		return EXIT_NOT_JUDGED;
+	}
 	v->governed = strcmp(get_text(v->gpu, "scheduler"), "firmware") == 0;
 	v->n_vfs = spans_vfs(v->gpu);
 	return EXIT_OK;
