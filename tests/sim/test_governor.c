@@ -486,6 +486,16 @@ static void absurd_counters(void)
 	CU_ASSERT_PTR_NOT_NULL(out.says);
 	CU_ASSERT_EQUAL(vf_view(0).ledger.served, served);
 	end();
+	/* So with a counter that goes back before it has counted: it is counted from a base. */
+	start("fair");
+	now = vgpu_governor_deadline(g);
+	active[0] -= 50 * MS;
+	for (i = 1; i < VFS; i++)
+		active[i] += 150 * MS;
+	read_counters();
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	CU_ASSERT_EQUAL(vf_view(0).ledger.served + vf_view(1).ledger.served, 0);
+	end();
 }
 
 /* A program that the GPU refuses is written again, whole, in the next epoch; what it has clamped is
