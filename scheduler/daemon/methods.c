@@ -253,7 +253,7 @@ static json *gpu_json(struct call *call)
 		put_text(o, "evicted_policy", s->core.faulty);
 		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
 	}
-	put_text(o, "scheduler", s->governed ? "firmware" : s->declared ? "driver" : "vgpud");
+	put_scheduler(o, s);
 	if (s->declared)
 		put_declared(o, &s->observed);
 	if (s->governed)

@@ -828,6 +828,10 @@ static void policies_of_its_own(void)
 		  json_object_get_int(get(list, "preempt_ns")) == 50 &&
 		  json_object_get_int(get(list, "weight")) == 9);
 	json_object_put(o);
+	say(&one, "{\"method\":\"timeline\"}\n");
+	o = hear(&one);
+	CU_ASSERT_STRING_EQUAL(text_at(o, "result", "scheduler"), "driver");
+	json_object_put(o);
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
 	CU_ASSERT(refused(&one, "EOPNOTSUPP", "choose strict (fixed share)"));
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
