@@ -18,6 +18,9 @@
 /* Records so old are complete: a step of vgpud writes several with one time. */
 #define SETTLED (20 * (int64_t)VGPU_MSEC)
 #define SAMPLES_MOST 100000u
+/* At least so many records of epochs are kept, and at most twice as many: 31 VFs have five million
+ * in a day. */
+#define EPOCHS_KEPT 100000u
 
 struct verify_walk {
 	int64_t seen;	 /* records until then were taken */
@@ -378,6 +381,14 @@ int verify_begin(struct verify *v)
 	return EXIT_OK;
 }
 
+static void leave_out_old_epochs(struct verify *v)
+{
+	if (count(v->epochs) <= 2 * EPOCHS_KEPT)
+		return;
+	v->left_out += count(v->epochs) - EPOCHS_KEPT;
+	json_object_array_del_idx(v->epochs, 0, count(v->epochs) - EPOCHS_KEPT);
+}
+
 int verify_watch(struct verify *v, int64_t until, int64_t interval)
 {
 	int64_t due = (int64_t)vgpu_now();
@@ -387,6 +398,7 @@ int verify_watch(struct verify *v, int64_t until, int64_t interval)
 		due += interval;
 		v->interrupted = screen_wait((vgpu_nsec)due) == KEY_END;
 		r = verify_look(v);
+		leave_out_old_epochs(v);
 	}
 	return r;
 }
