@@ -204,6 +204,8 @@ static void put_declared(json *o, const struct vgpu_observation *seen)
 	put_bool(d, "waits", seen->waits);
 	if (seen->trouble)
 		put_text(d, "trouble", seen->trouble);
+	if (seen->stale)
+		put_text(d, "stale", seen->stale);
 	put_int(d, "vgpus", seen->running);
 	put_int(d, "unassigned", seen->unassigned);
 	for (i = 0; i < seen->n_runlists; i++) {

@@ -787,6 +787,26 @@ static void guests_hidden(void)
 	remove_gim_machine();
 }
 
+/* The library answers so from now on; whether gpu.show comes to say that what it shows is old, or
+ * no more. */
+static bool becomes_stale(struct fake_nvml *fake, int result)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	struct json_object *o;
+	bool is = result == NVML_OK;
+
+	pthread_mutex_lock(&fake->lock);
+	fake->running = result;
+	pthread_mutex_unlock(&fake->lock);
+	while (is == (result == NVML_OK) && vgpu_now() < until) {
+		say(&one, "{\"method\":\"gpu.show\"}\n");
+		o = hear(&one);
+		is = get(get(get(o, "result"), "declared"), "stale") != NULL;
+		json_object_put(o);
+	}
+	return is;
+}
+
 /* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
 static void policies_of_its_own(void)
 {
@@ -832,6 +852,9 @@ static void policies_of_its_own(void)
 	o = hear(&one);
 	CU_ASSERT_STRING_EQUAL(text_at(o, "result", "scheduler"), "driver");
 	json_object_put(o);
+	/* While the library fails, what was seen last is shown as old. */
+	CU_ASSERT(becomes_stale(fake, NVML_UNKNOWN));
+	CU_ASSERT_FALSE(becomes_stale(fake, NVML_OK));
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
 	CU_ASSERT(refused(&one, "EOPNOTSUPP", "choose strict (fixed share)"));
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");

@@ -553,6 +553,21 @@ static void observed(void)
 	CHANGE(fake->n_vgpus = 1);
 	seen = await(1, 0);
 	CU_ASSERT(seen->up == 1u << 2 && seen->active[2] == VGPU_SEC && seen->wall > 0);
+	/* The library fails: what was seen stays, and is called old. */
+	CU_ASSERT_PTR_NULL(seen->stale);
+	CHANGE({
+		fake->running = NVML_UNKNOWN;
+		fake->n_vgpus = 0;
+	});
+	seen = observe_anew();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(seen->stale);
+	CU_ASSERT_PTR_NOT_NULL(strstr(seen->stale, "kernel's log"));
+	CU_ASSERT_EQUAL(seen->running, 1);
+	CHANGE({
+		fake->running = NVML_OK;
+		fake->n_vgpus = 1;
+	});
+	CU_ASSERT_PTR_NULL(observe_anew()->stale);
 	/* The library's VMs have names that are no UUIDs. */
 	CHANGE(fake->vm_ids = 0);
 	runs(72, UUID_B);

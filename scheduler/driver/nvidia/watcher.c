@@ -208,6 +208,7 @@ static void look(struct nvidia_watcher *w)
 		watch_busy(w);
 		watch_log(w);
 	}
+	w->now.stale = r == NVML_OK ? NULL : nvidia_cause(r);
 	if (nvidia_errno(r) == -ENODEV)
 		atomic_store(&w->lost, -ENODEV);
 	w->now.wall = vgpu_now() - w->began;
