@@ -52,7 +52,8 @@ static int put_back(struct verify *v, const struct change *c)
 {
 	int i, r = EXIT_FAILED;
 
-	for (i = 0; i < PUT_BACK_TRIES && r != EXIT_OK; i++)
+	/* Without the connection no try can help. */
+	for (i = 0; i < PUT_BACK_TRIES && r != EXIT_OK && r != EXIT_NO_DAEMON; i++)
 		r = set_weight(v, c->vf, c->was);
 	if (r == EXIT_OK)
 		fprintf(stderr, "vgpuctl: VF %d has its weight %d again\n", (int)c->vf,
