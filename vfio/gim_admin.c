@@ -49,12 +49,12 @@ int gim_write_slice(const char *pf, uint32_t vf, uint32_t slice)
 enum gim_mode gim_mode(void)
 {
 	char text[256], *rest = text, *word;
-	unsigned mode, first = 0;
+	unsigned mode, first = 0, n = 0;
 
 	if (kernel_read_text(text, sizeof(text), "/sys/module/gim/parameters/sch_policy") <= 0)
 		return GIM_MODE_UNKNOWN;
 	while ((word = strsep(&rest, ","))) {
-		if (sscanf(word, "%u", &mode) != 1 || (first && mode != first))
+		if (sscanf(word, "%u", &mode) != 1 || (n++ && mode != first))
 			return GIM_MODE_UNKNOWN;
 		first = mode;
 	}

@@ -107,6 +107,11 @@ int call_look_begin(struct control *control, struct call *call, struct vgpu_erro
 	return call_send(call, err);
 }
 
+void put_scheduler(json *o, const struct engine_snapshot *s)
+{
+	put_text(o, "scheduler", s->governed ? "firmware" : s->declared ? "driver" : "vgpud");
+}
+
 void put_bound(json *o, const char *key, vgpu_nsec value)
 {
 	json_object_object_add(o, key,

@@ -25,6 +25,8 @@ int call_params(const struct call *call, const struct vgpu_param *table, int64_t
 		struct vgpu_error *err);
 /* Returns VALUES by their names in TABLE, as an object that the caller frees. */
 json *params_json(const struct vgpu_param *table, const int64_t *values);
+/* Adds who schedules the GPU: "vgpud", "firmware" or "driver". */
+void put_scheduler(json *o, const struct engine_snapshot *s);
 /* Adds a bound, nanoseconds; null if it is VGPU_NEVER. */
 void put_bound(json *o, const char *key, vgpu_nsec value);
 

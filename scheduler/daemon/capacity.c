@@ -136,7 +136,7 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	struct question q = {.gpu = call->gpu,
 			     .asked = 1,
 			     .switch_ns = (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP};
-	int64_t least = 0, one = 0, all, now = 0, unused;
+	int64_t least = 0, one = 0, all, now = 0;
 	struct json_object *o;
 	uint32_t n = 0;
 
@@ -146,8 +146,8 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	all = total(&q, least, &n);
 	q.values = *change_policy_of(call->gpu);
 	q.asked = free < 0 ? 0 : 1u << free;
-	if (free < 0 || !find(&q, &unused, &now))
-		now = 0;
+	if (free >= 0 && admits(&q, least))
+		now = edge(&q, least, WHOLE + 1, true);
 	o = json_object_new_object();
 	put_int(o, "least", (uint64_t)least);
 	put_int(o, "most", (uint64_t)(one < all ? one : all));

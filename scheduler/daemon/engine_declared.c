@@ -25,6 +25,9 @@ static const char *const meant[] = {"slice_us", "slice", "idle", "slots", NULL};
 static const char WAITS[] =
 	"the configured policy of this GPU waits: its driver changes it only while no vGPU exists";
 
+static const char STALE[] =
+	"what this GPU does cannot be observed ('vgpuctl gpu show' says why); vgpud keeps trying";
+
 void declared_free(struct declared *d)
 {
 	free(d);
@@ -104,7 +107,9 @@ static void look(struct engine *e)
 		if ((before.up ^ d->seen.up) >> i & 1)
 			engine_record(e, VGPU_REC_STATE, i,
 				      d->seen.up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
-	if (d->seen.trouble && d->seen.trouble != before.trouble)
+	if (d->seen.stale && !before.stale)
+		engine_say(e, STALE);
+	else if (d->seen.trouble && d->seen.trouble != before.trouble)
 		engine_say(e, d->seen.trouble);
 	else if (d->seen.waits && !d->seen.trouble && !before.waits)
 		engine_say(e, WAITS);

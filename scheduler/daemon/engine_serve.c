@@ -17,6 +17,24 @@
 /* An upper bound of the time that one answer takes. */
 #define ANSWER_TAKES (100 * VGPU_USEC)
 
+/* A GPU that is back, and could not be set up, has no policy in force: shows that which it is to
+ * have. */
+static void view_wanted(const struct engine *e, struct engine_snapshot *s)
+{
+	const struct policy_values *wanted = &e->config.begin;
+	uint32_t i;
+
+	s->governed = e->caps.kind == VGPU_DRIVER_PROGRAMMED;
+	s->declared = e->caps.kind == VGPU_DRIVER_DECLARED;
+	s->core = (struct vgpu_core_view){.current = VGPU_NO_VF, .policy = wanted->policy};
+	memcpy(s->core.params, wanted->params, sizeof(s->core.params));
+	for (i = 0; i < s->n_vfs; i++) {
+		s->vfs[i].share_denominator = 1;
+		s->vfs[i].bound.max_lag = s->vfs[i].bound.max_wait = VGPU_NEVER;
+		memcpy(s->vfs[i].params, wanted->vf_params[i], sizeof(s->vfs[i].params));
+	}
+}
+
 static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 {
 	struct vgpu_memory_view memory;
@@ -45,7 +63,10 @@ static void fill_snapshot(struct engine *e, struct engine_snapshot *s)
 	s->switches = e->switches;
 	s->preemption = e->preemption;
 	s->decisions = e->decisions;
-	e->time->view(e, s);
+	if (e->is_set_up)
+		e->time->view(e, s);
+	else
+		view_wanted(e, s);
 }
 
 static void reply(struct engine *e, struct engine_request *request)

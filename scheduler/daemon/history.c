@@ -131,7 +131,7 @@ json *finish_timeline(struct call *call)
 	vgpu_nsec now = call->snapshot.now;
 
 	put_text(o, "gpu", call->gpu->config->name);
-	put_text(o, "scheduler", call->snapshot.governed ? "firmware" : "vgpud");
+	put_scheduler(o, &call->snapshot);
 	put_int(o, "vfs", call->snapshot.n_vfs);
 	json_object_object_add(o, "domains", domains_json(call));
 	put_int(o, "now_ns", now);

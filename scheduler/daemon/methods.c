@@ -204,6 +204,8 @@ static void put_declared(json *o, const struct vgpu_observation *seen)
 	put_bool(d, "waits", seen->waits);
 	if (seen->trouble)
 		put_text(d, "trouble", seen->trouble);
+	if (seen->stale)
+		put_text(d, "stale", seen->stale);
 	put_int(d, "vgpus", seen->running);
 	put_int(d, "unassigned", seen->unassigned);
 	for (i = 0; i < seen->n_runlists; i++) {
@@ -253,7 +255,7 @@ static json *gpu_json(struct call *call)
 		put_text(o, "evicted_policy", s->core.faulty);
 		put_text(o, "evicted_why", vgpu_fault_text(s->core.last_fault));
 	}
-	put_text(o, "scheduler", s->governed ? "firmware" : s->declared ? "driver" : "vgpud");
+	put_scheduler(o, s);
 	if (s->declared)
 		put_declared(o, &s->observed);
 	if (s->governed)

@@ -23,17 +23,18 @@
  * divide more than three epochs at once. */
 static bool is_usable(const struct vgpu_governor *g, const vgpu_nsec *active, vgpu_nsec passed)
 {
-	vgpu_nsec sum = 0;
+	vgpu_nsec sum = 0, most = passed + passed / 8, served;
 	uint32_t i;
 
 	if (passed > 3 * g->config.epoch)
 		return false;
 	for (i = 0; i < g->config.max_vfs; i++) {
-		if (active[i] < g->vfs[i].counter)
+		served = active[i] - g->vfs[i].counter;
+		if (served > most) /* or below zero */
 			return false;
-		sum += active[i] - g->vfs[i].counter;
+		sum += served;
 	}
-	return sum <= passed + passed / 8;
+	return sum <= most;
 }
 
 /* How many turns of the plan in force some VF had at least. The epoch may have begun with a turn of

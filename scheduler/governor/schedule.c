@@ -85,8 +85,8 @@ void schedule_nominal(struct vgpu_governor *g)
 	issue(g, &q);
 }
 
-/* What VF is owed, as far as that is worth a correction: what exceeds the slack, or, IN_FULL, all
- * of it then. */
+/* What VF is owed, as far as that is worth a correction: what exceeds the slack, or then, TO_HALF,
+ * what exceeds half of it. */
 static int64_t to_correct(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
 {
 	int64_t slack = (int64_t)g->config.slack, kept = to_half ? slack / 2 : slack;
@@ -96,7 +96,7 @@ static int64_t to_correct(const struct vgpu_governor *g, const struct governed *
 	return vf->owed < -slack ? vf->owed + kept : 0;
 }
 
-/* What VF should get in `settle`. */
+/* What VF should get in `settle`. TO_HALF: as above. */
 static uint64_t due(const struct vgpu_governor *g, const struct governed *vf, bool to_half)
 {
 	int64_t fluid = vf->fluid > 0 ? vf->fluid : 1;
@@ -107,8 +107,7 @@ static uint64_t due(const struct vgpu_governor *g, const struct governed *vf, bo
 	return due > 0 ? (uint64_t)due : 1;
 }
 
-/* Adds who competes, and for what, if only what exceeds SLACK is made up for. Returns how many do.
- */
+/* Adds who competes, and for what. TO_HALF: as above. Returns how many do. */
 static uint32_t compete(const struct vgpu_governor *g, struct target *t, bool to_half)
 {
 	uint64_t dues[VGPU_GPU_MAX_VFS], sum = 0, parts = 0;
@@ -147,8 +146,10 @@ static bool try_a_step(const struct target *t, uint64_t limit, struct quanta *q)
 	for (i = 0; i < t->n; i++) {
 		now = q->steps[i];
 		for (up = 0; up < 2 && t->vfs[i].share; up++) {
-			q->steps[i] = up ? now + 1 : now - 1;
-			error = q->steps[i] < t->vfs[i].least ? WHOLE : search_error(t, q, least);
+			if (now + 2 * up < t->vfs[i].least + 1)
+				continue; /* too short */
+			q->steps[i] = now + 2 * up - 1;
+			error = search_error(t, q, least);
 			if (error >= least)
 				continue;
 			least = error;

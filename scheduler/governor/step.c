@@ -134,7 +134,7 @@ static vgpu_nsec epoch_length(const struct vgpu_governor *g)
 		busy += g->vfs[i].state == VGPU_GOVERNED_BUSY ? turn : 0;
 	}
 	busy = busy ? busy : all; /* before the first epoch, all may have work */
-	busy = (vgpu_nsec)((unsigned __int128)busy * g->stretch / NO_STRETCH);
+	busy = max_ns((vgpu_nsec)((unsigned __int128)busy * g->stretch / NO_STRETCH), 1);
 	return busy > length ? length : (length + busy - 1) / busy * busy;
 }
 

@@ -21,6 +21,7 @@ static struct vgpu_program in_force;
 static void *memory;
 static vgpu_nsec now, active[VGPU_GPU_MAX_VFS], late[VGPU_GPU_MAX_VFS];
 static uint32_t n_programs;
+static bool cut; /* readings may cut turns: the slack is that of a real GPU */
 static int64_t params[VGPU_MAX_PARAMS], rows[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS];
 
 static const struct vgpu_policy_ops *policy_named(const char *name)
@@ -87,6 +88,8 @@ static void make_with(bool keeps_turns, vgpu_nsec found)
 
 	vgpu_governor_defaults(&config, VFS, quantum, timeout);
 	config.keeps_turns = keeps_turns;
+	if (cut)
+		config.slack = config.turn + config.turn / 4;
 	now = 40 * 24 * 3600 * VGPU_SEC;
 	memory = NULL;
 	n_programs = 0;
@@ -240,6 +243,54 @@ static void brought_debt(void)
 		CU_ASSERT(active[1] + want + 30 * MS > active[0]);
 		end();
 	}
+}
+
+/* An epoch in which the VFs of the bitmap BUSY are served 96 % of what eight turns of 16 ms are. */
+static void pass_short(uint32_t busy)
+{
+	uint32_t i;
+
+	now = vgpu_governor_deadline(g);
+	for (i = 0; i < VFS; i++)
+		active[i] += busy >> i & 1 ? 8 * 16 * MS / 100 * 96 : 0;
+	read_counters();
+}
+
+/* Somebody else writes 0 to the files of a VF's settings, which stands for no limit. */
+static void settings_of_zero(void)
+{
+	static const char *const names[] = {"best-effort", "equal"};
+	uint32_t k, n, i;
+
+	cut = true;
+	for (n = 0; n < 4; n++) {
+		start(names[n / 2]);
+		for (k = 0; k < 8; k++) {
+			pass_short(0xf); /* turns are shorter than it seems */
+			apply();
+		}
+		for (k = 0; k < 20 && n % 2 == 0; k++) {
+			pass_short(0x1);
+			apply();
+		}
+		CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_POLICY,
+								  .params = params}),
+				0);
+		pass_short(n % 2 ? 0xf : 0x1);
+		CU_ASSERT(out.program);
+		out.plan.vfs[0].quantum = 0;
+		apply();
+		for (k = 0; k < 20; k++) {
+			pass_short(n % 2 ? 0xf : 0x1);
+			CU_ASSERT(vgpu_governor_deadline(g) > now);
+			for (i = 0; i < VFS && out.program; i++)
+				CU_ASSERT(out.plan.vfs[i].quantum >= MS &&
+					  out.plan.vfs[i].quantum <= 100 * MS);
+			apply();
+		}
+		end();
+	}
+	cut = false;
 }
 
 /* A VF that stops late pays: after some epochs all VFs are served equally, and the ledger closes.
@@ -434,6 +485,16 @@ static void absurd_counters(void)
 	read_counters();
 	CU_ASSERT_PTR_NOT_NULL(out.says);
 	CU_ASSERT_EQUAL(vf_view(0).ledger.served, served);
+	end();
+	/* So with a counter that goes back before it has counted: it is counted from a base. */
+	start("fair");
+	now = vgpu_governor_deadline(g);
+	active[0] -= 50 * MS;
+	for (i = 1; i < VFS; i++)
+		active[i] += 150 * MS;
+	read_counters();
+	CU_ASSERT_PTR_NOT_NULL(out.says);
+	CU_ASSERT_EQUAL(vf_view(0).ledger.served + vf_view(1).ledger.served, 0);
 	end();
 }
 
@@ -777,6 +838,7 @@ static void judge_notices(void)
 static const struct test tests[] = {
 	{"writes only what changes", writes_only_what_changes},
 	{"a debt from another host is charged", brought_debt},
+	{"settings of zero", settings_of_zero},
 	{"late stops are charged", late_stops_are_charged},
 	{"carry is charged", carry_is_charged},
 	{"sleepers save nothing up", sleepers_save_nothing_up},

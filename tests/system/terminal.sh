@@ -74,6 +74,7 @@ on_terminal 10 40 'see:^gpu0' type:q -- top --interval 0.1
 # Other views are drawn again, and fit, too.
 on_terminal 24 80 'see:^gpu0, policy fair' 'see:^VF  VM ' type:jjj type:q -- vf list -w --interval 0.1
 on_terminal 24 80 'see:gpu0' -- vf list --watch --interval 0.1 --count 2
+on_terminal 24 20000 'see:gpu0' -- timeline --gpu gpu0
 
 # Tables are wrapped between words: a terminal shows the same words as a pipe.
 words() { tr -s ' \n' '\n\n' <"$1" | sort; }

@@ -62,9 +62,11 @@ int nvmlDeviceGetActiveVgpus(void *d, uint32_t *n, uint32_t *ids)
 	uint32_t room = n ? *n : 0, i;
 
 	LOCKED(check(d, n, fake_nvml.running), {
-		*n = fake_nvml.n_vgpus;
-		if (room < fake_nvml.n_vgpus)
+		*n = fake_nvml.n_vgpus + fake_nvml.more;
+		if (room < *n)
 			r = NVML_TOO_SMALL;
+		if (room < *n && ids) /* nobody says what is there then */
+			memset(ids, 0xee, room * sizeof(*ids));
 		for (i = 0; i < fake_nvml.n_vgpus && r == NVML_OK; i++)
 			ids[i] = fake_nvml.vgpus[i].id;
 	});

@@ -27,7 +27,8 @@ struct fake_nvml {
 	struct nvml_set1 set1;
 	struct nvml_set2 set2;
 	unsigned inits, shutdowns, sets;
-	uint32_t n_vgpus;
+	uint32_t n_vgpus,
+		more; /* more: vGPUs that are counted, and nothing else is known of them */
 	struct {
 		uint32_t id, percent;
 		char vm[NVML_ID_SIZE];

@@ -787,6 +787,26 @@ static void guests_hidden(void)
 	remove_gim_machine();
 }
 
+/* The library answers so from now on; whether gpu.show comes to say that what it shows is old, or
+ * no more. */
+static bool becomes_stale(struct fake_nvml *fake, int result)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	struct json_object *o;
+	bool is = result == NVML_OK;
+
+	pthread_mutex_lock(&fake->lock);
+	fake->running = result;
+	pthread_mutex_unlock(&fake->lock);
+	while (is == (result == NVML_OK) && vgpu_now() < until) {
+		say(&one, "{\"method\":\"gpu.show\"}\n");
+		o = hear(&one);
+		is = get(get(get(o, "result"), "declared"), "stale") != NULL;
+		json_object_put(o);
+	}
+	return is;
+}
+
 /* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
 static void policies_of_its_own(void)
 {
@@ -828,6 +848,13 @@ static void policies_of_its_own(void)
 		  json_object_get_int(get(list, "preempt_ns")) == 50 &&
 		  json_object_get_int(get(list, "weight")) == 9);
 	json_object_put(o);
+	say(&one, "{\"method\":\"timeline\"}\n");
+	o = hear(&one);
+	CU_ASSERT_STRING_EQUAL(text_at(o, "result", "scheduler"), "driver");
+	json_object_put(o);
+	/* While the library fails, what was seen last is shown as old. */
+	CU_ASSERT(becomes_stale(fake, NVML_UNKNOWN));
+	CU_ASSERT_FALSE(becomes_stale(fake, NVML_OK));
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
 	CU_ASSERT(refused(&one, "EOPNOTSUPP", "choose strict (fixed share)"));
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"strict\"}}\n");
@@ -1350,6 +1377,75 @@ static void checked_first(void)
 	end();
 }
 
+/* A figure of the shares of gpu.capacity. */
+static int64_t share_of(const char *name)
+{
+	struct json_object *o;
+	int64_t value;
+
+	say(&one, "{\"method\":\"gpu.capacity\"}\n");
+	o = hear(&one);
+	value = json_object_get_int64(get(get(get(o, "result"), "shares"), name));
+	json_object_put(o);
+	return value;
+}
+
+/* Guarantees VF a share, per mille. Returns whether it is admitted. */
+static bool guarantee(uint32_t vf, int64_t share)
+{
+	struct json_object *o;
+	char text[120];
+	bool is;
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vf.set\",\"args\":{\"vf\":%u,\"params\":{\"min_ppm\":\"%lld\"}}}\n",
+		 vf, (long long)share * 1000);
+	say(&one, text);
+	o = hear(&one);
+	is = get(o, "result") != NULL;
+	json_object_put(o);
+	return is;
+}
+
+/* The largest share that is offered is admitted, and no larger one, also where little more is left
+ * than the least that there is. */
+static void offers(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0",
+					.device = "quick:",
+					.vfs = QUICK_VFS,
+					.min_slice_us = 500,
+					.grace_ms = 50,
+					.window_max_ms = 500,
+					.lone_slice_ms = 100,
+					.debt_cap_ms = 100};
+	int64_t least, most, had, now, offered = 0;
+	struct engine_config engine_config;
+
+	quick_reset();
+	gpu.ops = vgpu_builtin_policy("qos");
+	quick_config(&engine_config, gpu.ops);
+	begin_with(&gpu, &engine_config);
+	/* VF 0 has no guest any more: it can be given to a VM. */
+	say(&one, "{\"method\":\"vf.reset\",\"args\":{\"vf\":0}}\n");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.capacity\"}\n", "free_vfs", "1"));
+	least = share_of("least");
+	most = share_of("most");
+	CU_ASSERT_FATAL(least > 1 && most > 300);
+	for (had = most - 300; had <= most; had += least / 2 + 1) {
+		CU_ASSERT_FATAL(guarantee(QUICK_VFS - 1, had));
+		now = share_of("largest_free");
+		offered += now >= least && now < 2 * least;
+		if (now > 0)
+			CU_ASSERT(guarantee(0, now));
+		CU_ASSERT_FALSE(guarantee(0, now > 0 ? now + 1 : least));
+		CU_ASSERT(guarantee(0, 0));
+	}
+	CU_ASSERT(offered > 0);
+	end();
+}
+
 static void write_file(const char *name, const char *text)
 {
 	char path[300];
@@ -1555,6 +1651,7 @@ static const struct test tests[] = {
 	{"readers' requests leave places to root's", readers_keep_nobody_out},
 	{"changes are made in their order", changes_in_their_order},
 	{"a change that waits too long is refused", waits_for_so_long},
+	{"what is offered is admitted", offers},
 	{"an evicted policy can be put back", put_back},
 	{"a change for a replaced policy is made again", made_again},
 	{"leases keep parameters across policies", leases_remember},

@@ -206,6 +206,7 @@ static void modes(void)
 		{"1\n", true, "turns of VFs without work pass unused (sch_policy=1)"},
 		{"2,2\n", false, "VFs without work are passed over (sch_policy=2)"},
 		{"1,2\n", false, "load gim with sch_policy=1 (they do) or 2"},
+		{"0,1\n", false, "load gim with sch_policy=1 (they do) or 2"},
 		{"\n", false, "is not known"},
 		{"x\n", false, "is not known"},
 	};

@@ -89,6 +89,8 @@ static void memory(void)
 		{".nv.shared.k", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, UINT64_C(64) << 30, true},
 		{".nv.shared", SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, 2000, true},
 		{".nv.share", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 98304, true},
+		{".nv.shared", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 98304, false},
+		{".nv.shareds", SHT_NOBITS, SHF_ALLOC | SHF_WRITE, 98304, true},
 	};
 	const Elf64_Sym common = {.st_shndx = SHN_COMMON, .st_size = 1 << 20};
 	struct cubin c;
@@ -154,6 +156,9 @@ static void malformed(void)
 	add(&c, ".nv.global", SHT_NOBITS, SHF_ALLOC, UINT64_C(1) << 63);
 	add(&c, ".nv.global", SHT_NOBITS, SHF_ALLOC, UINT64_C(1) << 63);
 	refuse(&c); /* the sum is less than either */
+	add(&c, ".symtab", SHT_SYMTAB, 0, 48);
+	add(&c, ".symtab", SHT_SYMTAB, 0, 48);
+	refuse(&c);
 	c.head.e_phnum = 2;
 	c.segments[0] = (Elf64_Phdr){.p_type = PT_LOAD, .p_memsz = UINT64_C(1) << 63};
 	c.segments[1] = c.segments[0];

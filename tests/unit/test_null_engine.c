@@ -17,6 +17,7 @@ static struct config config;
 static struct engine *engine;
 static struct vgpu_error err;
 static struct engine_snapshot shown;
+static const struct vgpu_driver_ops *ops; /* instead of the driver of the device; NULL: that one */
 
 static int start(const char *device, const char *policy)
 {
@@ -37,6 +38,7 @@ static int start(const char *device, const char *policy)
 	unlink(file);
 	rmdir(folder);
 	config_to_engine(&config.gpus[0], &want);
+	want.ops = ops;
 	return engine_start(&engine, &want, &err);
 }
 
@@ -182,6 +184,48 @@ static void one_hangs(void)
 	engine_stop(engine);
 }
 
+static _Atomic bool uncounted; /* the GPU's counters cannot be read */
+
+static int usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
+{
+	return uncounted ? -EIO : vgpu_null_firmware_driver.programmed->usage(d, active, now);
+}
+
+static bool cannot_be_set_up(void)
+{
+	return shown.lost && strstr(engine_trouble(engine), "cannot be set up");
+}
+
+static bool is_governed(void)
+{
+	return !shown.lost && shown.governor.epochs > 0;
+}
+
+/* A GPU whose firmware schedules is back, and cannot be set up: whoever looks sees what it is to
+ * have, until it can. */
+static void governed_not_set_up(void)
+{
+	struct vgpu_programmed_face face = *vgpu_null_firmware_driver.programmed;
+	struct vgpu_driver_ops own = vgpu_null_firmware_driver;
+
+	face.usage = usage;
+	own.programmed = &face;
+	ops = &own;
+	CU_ASSERT_EQUAL_FATAL(start("null-firmware:", "fair"), 0);
+	ops = NULL;
+	CU_ASSERT(await(is_governed));
+	uncounted = true;
+	CU_ASSERT(await(cannot_be_set_up));
+	CU_ASSERT(shown.governed && shown.core.current == VGPU_NO_VF);
+	CU_ASSERT_STRING_EQUAL(shown.core.policy->name, "fair");
+	CU_ASSERT_EQUAL(shown.vfs[3].params[0], 100);
+	uncounted = false;
+	CU_ASSERT(await(is_governed));
+	CU_ASSERT_STRING_EQUAL(shown.core.policy->name, "fair");
+	CU_ASSERT_EQUAL(shown.vfs[3].params[0], 100);
+	engine_stop(engine);
+}
+
 static void refusals(void)
 {
 	CU_ASSERT(start("null:colour=red", "fair") < 0);
@@ -196,6 +240,7 @@ static const struct test tests[] = {
 	{"every VF gets turns", runs},
 	{"requests change a running engine", changes},
 	{"a VF that hangs is quarantined", one_hangs},
+	{"a GPU whose counters cannot be read waits to be set up", governed_not_set_up},
 	{"wrong configurations are refused", refusals},
 	{NULL, NULL},
 };

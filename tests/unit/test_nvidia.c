@@ -543,10 +543,31 @@ static void observed(void)
 	nvidia_vm_ends(4712, 0);
 	seen = await(2, 0);
 	CU_ASSERT_EQUAL(seen->up, 1u << 1 | 1u << 2);
+	/* More than are ever listed: those that are known stay known. */
+	CHANGE(fake->more = 100);
+	seen = await(102, 100);
+	CU_ASSERT_EQUAL(seen->up, 1u << 1 | 1u << 2);
+	CHANGE(fake->more = 0);
+	await(2, 0);
 	/* A VM ends, and what it had had stays in the books. */
 	CHANGE(fake->n_vgpus = 1);
 	seen = await(1, 0);
 	CU_ASSERT(seen->up == 1u << 2 && seen->active[2] == VGPU_SEC && seen->wall > 0);
+	/* The library fails: what was seen stays, and is called old. */
+	CU_ASSERT_PTR_NULL(seen->stale);
+	CHANGE({
+		fake->running = NVML_UNKNOWN;
+		fake->n_vgpus = 0;
+	});
+	seen = observe_anew();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(seen->stale);
+	CU_ASSERT_PTR_NOT_NULL(strstr(seen->stale, "kernel's log"));
+	CU_ASSERT_EQUAL(seen->running, 1);
+	CHANGE({
+		fake->running = NVML_OK;
+		fake->n_vgpus = 1;
+	});
+	CU_ASSERT_PTR_NULL(observe_anew()->stale);
 	/* The library's VMs have names that are no UUIDs. */
 	CHANGE(fake->vm_ids = 0);
 	runs(72, UUID_B);

@@ -621,7 +621,7 @@ static const struct command {
 	 "--cover C",
 	 cmd_admission},
 	{"fleet", "NAME=VALUE...",
-	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, switch_us, "
+	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, granule_mib, switch_us, "
 	 "providers=hosts|gpus, placement=best-fit|profile, "
 	 "weigher=spread|pack, mix, servers, load_pct, seed; --json",
 	 cmd_fleet},

@@ -17,6 +17,7 @@
 
 bool view_colour;
 
+#define WIDEST 4000u
 /* Shows the cursor, and what was on the terminal before. */
 #define GIVE_BACK "\033[?25h\033[?1049l"
 
@@ -33,7 +34,7 @@ static unsigned from_environment(const char *name, unsigned otherwise)
 	const char *value = getenv(name);
 	int64_t n;
 
-	return value && vgpu_parse_between(value, 20, 4000, &n) == 0 ? (unsigned)n : otherwise;
+	return value && vgpu_parse_between(value, 20, WIDEST, &n) == 0 ? (unsigned)n : otherwise;
 }
 
 static struct winsize size_of(void)
@@ -54,7 +55,10 @@ unsigned screen_width(void)
 
 unsigned screen_picture_width(void)
 {
-	return isatty(STDOUT_FILENO) ? size_of().ws_col : from_environment("COLUMNS", 100);
+	unsigned width =
+		isatty(STDOUT_FILENO) ? size_of().ws_col : from_environment("COLUMNS", 100);
+
+	return width < WIDEST ? width : WIDEST;
 }
 
 /* The second request to end is obeyed here: vgpud does not answer, or stdout takes nothing. */

@@ -56,7 +56,8 @@ struct verify {
 	uint64_t n, room;
 	struct verify_wait waits[MAX_VFS];
 	struct json_object *gpu, *vfs; /* the last answers */
-	struct json_object *epochs;    /* records "served" and "plan" of a governed GPU */
+	struct json_object *epochs;    /* records "served" and "plan" of a governed GPU, the last */
+	uint64_t left_out;	       /* earlier ones */
 	int64_t longest_epoch;
 	uint64_t disturbances;	    /* so far */
 	struct json_object *checks; /* the judges' results */

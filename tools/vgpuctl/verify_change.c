@@ -52,7 +52,8 @@ static int put_back(struct verify *v, const struct change *c)
 {
 	int i, r = EXIT_FAILED;
 
-	for (i = 0; i < PUT_BACK_TRIES && r != EXIT_OK; i++)
+	/* Without the connection no try can help. */
+	for (i = 0; i < PUT_BACK_TRIES && r != EXIT_OK && r != EXIT_NO_DAEMON; i++)
 		r = set_weight(v, c->vf, c->was);
 	if (r == EXIT_OK)
 		fprintf(stderr, "vgpuctl: VF %d has its weight %d again\n", (int)c->vf,
@@ -60,8 +61,8 @@ static int put_back(struct verify *v, const struct change *c)
 	else
 		fprintf(stderr,
 			"vgpuctl: the weight of VF %d could not be put back: run 'vgpuctl vf set "
-			"%d weight=%d'\n",
-			(int)c->vf, (int)c->vf, (int)c->was);
+			"%d weight=%d --gpu %s'\n",
+			(int)c->vf, (int)c->vf, (int)c->was, get_text(v->gpu, "gpu"));
 	return r;
 }
 
@@ -187,7 +188,7 @@ static int follow(struct verify *v, struct change *c)
 	due = (int64_t)vgpu_now();
 	c->asked = due;
 	r = set_weight(v, c->vf, c->is);
-	if (r != EXIT_OK) {
+	if (r != EXIT_OK && r != EXIT_NO_DAEMON) { /* it was refused */
 		sigprocmask(SIG_SETMASK, &usual, NULL);
 		return r;
 	}

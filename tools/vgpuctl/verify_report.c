@@ -160,6 +160,7 @@ static struct json_object *report(const struct verify *v)
 	json_object_object_add(o, "vfs", without_names(v->vfs));
 	json_object_object_add(o, "samples", samples(v));
 	json_object_object_add(o, "epochs", json_object_get(v->epochs));
+	json_object_object_add(o, "epochs_left_out", json_object_new_int64((int64_t)v->left_out));
 	return o;
 }
 

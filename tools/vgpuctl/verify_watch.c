@@ -18,6 +18,9 @@
 /* Records so old are complete: a step of vgpud writes several with one time. */
 #define SETTLED (20 * (int64_t)VGPU_MSEC)
 #define SAMPLES_MOST 100000u
+/* At least so many records of epochs are kept, and at most twice as many: 31 VFs have five million
+ * in a day. */
+#define EPOCHS_KEPT 100000u
 
 struct verify_walk {
 	int64_t seen;	 /* records until then were taken */
@@ -341,8 +344,20 @@ int verify_look(struct verify *v)
 	return read_records(v);
 }
 
+/* Returns why nothing of the GPU can be judged, or NULL. */
+static const char *tells_nothing(const struct verify *v)
+{
+	struct json_object *vf = at(get(v->vfs, "vfs"), 0);
+
+	if (strcmp(get_text(v->gpu, "scheduler"), "driver") == 0)
+		return "its driver schedules it, and states no bounds";
+	return strcmp(get_text(vf, "work"), "unknown") == 0 ? "it does not tell what VFs use"
+							    : NULL;
+}
+
 int verify_begin(struct verify *v)
 {
+	const char *why;
 	int i;
 
 	v->walk = calloc(1, sizeof(*v->walk));
@@ -355,9 +370,23 @@ int verify_begin(struct verify *v)
 		v->waits[i] = (struct verify_wait){.longest = -1, .bound = -1};
 	if (ask(v) != EXIT_OK)
 		return EXIT_FAILED;
+	why = tells_nothing(v);
+	if (why) {
+		fprintf(stderr, "vgpuctl: gpu %s: nothing can be judged: %s\n",
+			get_text(v->gpu, "gpu"), why);
+		return EXIT_NOT_JUDGED;
+	}
 	v->governed = strcmp(get_text(v->gpu, "scheduler"), "firmware") == 0;
 	v->n_vfs = spans_vfs(v->gpu);
 	return EXIT_OK;
+}
+
+static void leave_out_old_epochs(struct verify *v)
+{
+	if (count(v->epochs) <= 2 * EPOCHS_KEPT)
+		return;
+	v->left_out += count(v->epochs) - EPOCHS_KEPT;
+	json_object_array_del_idx(v->epochs, 0, count(v->epochs) - EPOCHS_KEPT);
 }
 
 int verify_watch(struct verify *v, int64_t until, int64_t interval)
@@ -369,6 +398,7 @@ int verify_watch(struct verify *v, int64_t until, int64_t interval)
 		due += interval;
 		v->interrupted = screen_wait((vgpu_nsec)due) == KEY_END;
 		r = verify_look(v);
+		leave_out_old_epochs(v);
 	}
 	return r;
 }

@@ -106,6 +106,8 @@ static void declared(struct json_object *o)
 	line("scheduler", text);
 	if (get(d, "trouble"))
 		line("why", get_text(d, "trouble"));
+	if (get(d, "stale"))
+		line("stale", get_text(d, "stale"));
 	snprintf(text, sizeof(text), "%" PRId64 " exist, %" PRId64 " of them of no VF known here",
 		 get_int(d, "vgpus"), get_int(d, "unassigned"));
 	line("vGPUs", text);

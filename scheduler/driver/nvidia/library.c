@@ -143,12 +143,13 @@ int nvidia_library_open(struct nvidia_library *l, const char *pf, struct vgpu_er
 				      " (%s): install NVIDIA's licensed host driver with it",
 				      pf, dlerror());
 	l->calls = calloc(1, sizeof(*l->calls));
-	missing = l->calls ? look_up(l) : "memory";
-	r = missing ? vgpu_error_set(err, -ENOSYS,
-				     "%s: " NVIDIA_LIBRARY " has no %s: vgpud needs NVIDIA vGPU "
-				     "software 17 or later",
-				     pf, missing)
-		    : find_gpu(l, pf, err);
+	missing = l->calls ? look_up(l) : NULL;
+	r = !l->calls ? vgpu_error_set(err, -ENOMEM, "out of memory")
+	    : missing ? vgpu_error_set(err, -ENOSYS,
+				       "%s: " NVIDIA_LIBRARY " has no %s: vgpud needs NVIDIA vGPU "
+				       "software 17 or later",
+				       pf, missing)
+		      : find_gpu(l, pf, err);
 	if (r < 0) {
 		free(l->calls);
 		dlclose(l->handle);
@@ -275,7 +276,7 @@ int nvidia_get_running(struct nvidia_library *l, uint32_t *vgpus, uint32_t *n)
 	uint32_t room = *n;
 	int r = l->calls->running(l->device, n, vgpus);
 
-	/* What does not fit in exists all the same. */
+	/* What does not fit in, and is not listed then, exists all the same. */
 	if (r == NVML_TOO_SMALL && *n > room)
 		r = NVML_OK;
 	if (r != NVML_OK)

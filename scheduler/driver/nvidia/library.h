@@ -54,7 +54,7 @@ int nvidia_get_scheduler(struct nvidia_library *l, struct nvidia_scheduler *out)
 int nvidia_set_scheduler(struct nvidia_library *l, const struct nvidia_scheduler *want);
 /* Reads the last turns into OUT, up to NVML_ENTRIES, and their number. */
 int nvidia_get_log(struct nvidia_library *l, struct nvml_entry2 *out, uint32_t *n);
-/* Lists the vGPUs that exist, up to *N, and sets their number. */
+/* Lists the vGPUs that exist if there are no more than *N, and sets their number. */
 int nvidia_get_running(struct nvidia_library *l, uint32_t *vgpus, uint32_t *n);
 /* Reads how busy vGPUs were since the instant SINCE, us; 0: as far back as is known. */
 int nvidia_get_busy(struct nvidia_library *l, uint64_t since, struct nvml_sample *out, uint32_t *n);

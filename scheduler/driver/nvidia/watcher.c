@@ -38,7 +38,7 @@ static bool keep_vgpus(struct nvidia_watcher *w, const uint32_t *ids, uint32_t n
 
 	for (i = 0; i < w->n_vgpus; i++)
 		w->vgpus[i].seen = false;
-	for (i = 0; i < n && i < NVIDIA_VGPUS; i++) {
+	for (i = 0; i < n; i++) {
 		known = find_vgpu(w, ids[i]);
 		if (known)
 			known->seen = true;
@@ -96,7 +96,8 @@ static int watch_vgpus(struct nvidia_watcher *w)
 
 	if (r != NVML_OK)
 		return r;
-	news = keep_vgpus(w, ids, n);
+	/* The library lists none if it cannot list all. */
+	news = n <= NVIDIA_VGPUS && keep_vgpus(w, ids, n);
 	w->now.running = n;
 	w->now.unassigned = n;
 	w->now.up = 0;
@@ -207,6 +208,7 @@ static void look(struct nvidia_watcher *w)
 		watch_busy(w);
 		watch_log(w);
 	}
+	w->now.stale = r == NVML_OK ? NULL : nvidia_cause(r);
 	if (nvidia_errno(r) == -ENODEV)
 		atomic_store(&w->lost, -ENODEV);
 	w->now.wall = vgpu_now() - w->began;

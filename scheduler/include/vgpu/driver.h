@@ -188,6 +188,7 @@ struct vgpu_observation {
 	vgpu_nsec slice;     /* 0: not known */
 	bool waits;	     /* what was declared last is not in force */
 	const char *trouble; /* why not, if it is not only for VMs that run; static, or NULL */
+	const char *stale;   /* why the last look failed, so that all of this is older; or NULL */
 	uint32_t running;    /* VMs' vGPUs that exist */
 	uint32_t unassigned; /* of these, so many of which no VF is known */
 	uint32_t up;	     /* bitmap of VFs whose vGPU exists */

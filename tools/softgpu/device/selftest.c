@@ -208,9 +208,8 @@ static const char *test_method(struct tenant *a, struct tenant *b, uint32_t meth
 /* Measures how long killing a worker takes, which is used if no method of stopping works. */
 static int measure_kill(struct tenant *a, struct workers_tested *out, struct vgpu_error *err)
 {
-	int r;
-
 	vgpu_nsec begin;
+	int r;
 
 	put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
 	run(a, 0);

@@ -52,6 +52,7 @@ struct cubin {
 	const uint8_t *at;
 	uint64_t bytes;
 	Elf64_Ehdr head;
+	bool has_symbols;
 };
 
 static bool inside(const struct cubin *c, uint64_t offset, uint64_t bytes)
@@ -83,16 +84,21 @@ static bool read_head(struct cubin *c)
 		 inside(c, h->e_phoff, (uint64_t)h->e_phnum * sizeof(Elf64_Phdr))));
 }
 
-/* Whether a section describes the shared memory of blocks, which is no device memory. */
+/* Whether a section describes the shared memory of blocks, which is no device memory: ".nv.shared",
+ * or ".nv.shared.FUNCTION". */
 static bool is_shared(const struct cubin *c, const Elf64_Shdr *s)
 {
-	static const char name[] = ".nv.shared";
+	static const char shared[] = ".nv.shared";
 	const Elf64_Shdr names = section_at(c, c->head.e_shstrndx);
+	const uint8_t *name;
 
-	return s->sh_type == SHT_NOBITS && s->sh_size <= SHARED_MOST &&
-	       inside(c, names.sh_offset, names.sh_size) && s->sh_name <= names.sh_size &&
-	       names.sh_size - s->sh_name >= sizeof(name) &&
-	       memcmp(c->at + names.sh_offset + s->sh_name, name, sizeof(name) - 1) == 0;
+	if (s->sh_type != SHT_NOBITS || s->sh_size > SHARED_MOST ||
+	    !inside(c, names.sh_offset, names.sh_size) || s->sh_name > names.sh_size ||
+	    names.sh_size - s->sh_name < sizeof(shared))
+		return false;
+	name = c->at + names.sh_offset + s->sh_name;
+	return memcmp(name, shared, sizeof(shared) - 1) == 0 &&
+	       (name[sizeof(shared) - 1] == '.' || name[sizeof(shared) - 1] == 0);
 }
 
 static bool add(uint64_t *sum, uint64_t value)
@@ -100,12 +106,16 @@ static bool add(uint64_t *sum, uint64_t value)
 	return !__builtin_add_overflow(*sum, value, sum);
 }
 
-/* Adds the sizes of common symbols, for which the loader makes room. */
-static bool add_commons(const struct cubin *c, const Elf64_Shdr *table, uint64_t *sum)
+/* Adds the sizes of common symbols, for which the loader makes room. A file has one table of
+ * symbols; many that overlap would take hours to read. */
+static bool add_commons(struct cubin *c, const Elf64_Shdr *table, uint64_t *sum)
 {
 	uint64_t at;
 	Elf64_Sym s;
 
+	if (c->has_symbols)
+		return false;
+	c->has_symbols = true;
 	for (at = 0; table->sh_size - at >= sizeof(s); at += sizeof(s)) {
 		memcpy(&s, c->at + table->sh_offset + at, sizeof(s));
 		if (s.st_shndx == SHN_COMMON && !add(sum, s.st_size))
@@ -116,7 +126,7 @@ static bool add_commons(const struct cubin *c, const Elf64_Shdr *table, uint64_t
 
 /* Adds what section S takes: its size and what its alignment may cost, whatever its flags say,
  * since the loader may go by its name. */
-static bool add_section(const struct cubin *c, const Elf64_Shdr *s, struct image_needs *out)
+static bool add_section(struct cubin *c, const Elf64_Shdr *s, struct image_needs *out)
 {
 	if (s->sh_type == SHT_NULL)
 		return true;
