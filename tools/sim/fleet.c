@@ -146,14 +146,20 @@ static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *be
 	return n;
 }
 
+/* How many GPUs a host tries: those of the provider that is booked, or all that it has. */
+static uint32_t tried(const struct fleet *f)
+{
+	return f->o->free_choice ? f->o->gpus : f->gpus_each;
+}
+
 /* Asks a host, GPU by GPU, as vgpud does. */
 static enum fleet_why ask(struct fleet *f, struct server *s)
 {
+	uint32_t first = s->provider * f->gpus_each / tried(f) * tried(f), g;
 	enum fleet_why why = FLEET_NO_VF, now;
-	uint32_t g;
 
-	for (g = 0; g < f->gpus_each && why != FLEET_TAKEN; g++) {
-		s->gpu = s->provider * f->gpus_each + g;
+	for (g = 0; g < tried(f) && why != FLEET_TAKEN; g++) {
+		s->gpu = first + g;
 		now = fleet_gpu_take(&f->gpus[s->gpu], &f->kind, &s->size, &s->vf);
 		why = now == FLEET_NO_VF ? why : now;
 	}
@@ -359,20 +365,24 @@ static bool books_agree(const struct fleet *f, struct provider *owned)
 	return true;
 }
 
-/* Whether the GPUs of provider P have what is booked. Profiles round sizes up. */
-static bool gpus_agree(const struct fleet *f, uint32_t p)
+/* Whether the GPUs from FIRST on, among which a host chooses, have what is booked of their
+ * providers. Profiles round sizes up. */
+static bool gpus_agree(const struct fleet *f, uint32_t first)
 {
-	uint64_t vfs = 0, memory = 0, booked = f->providers[p].used[FLEET_MEMORY];
-	uint32_t g;
+	uint64_t vfs = 0, memory = 0, booked_vfs = 0, booked = 0;
+	uint32_t g, p;
 
-	for (g = p * f->gpus_each; g < (p + 1) * f->gpus_each; g++) {
+	for (p = first / f->gpus_each; p < (first + tried(f)) / f->gpus_each; p++) {
+		booked_vfs += f->providers[p].used[FLEET_VF];
+		booked += f->providers[p].used[FLEET_MEMORY];
+	}
+	for (g = first; g < first + tried(f); g++) {
 		vfs += (uint64_t)__builtin_popcount(f->gpus[g].used);
 		memory += vgpu_memory_in(&f->gpus[g].memory, VGPU_EXTENT_OWNED) >> 20;
 		if (vgpu_memory_check(&f->gpus[g].memory))
 			return false;
 	}
-	return vfs == f->providers[p].used[FLEET_VF] &&
-	       (f->o->profile ? memory >= booked : memory == booked);
+	return vfs == booked_vfs && (f->o->profile ? memory >= booked : memory == booked);
 }
 
 /* What the books say must be what the GPUs have: else a fault of this program. */
@@ -380,10 +390,10 @@ static int compare(struct fleet *f, struct vgpu_error *err)
 {
 	struct provider *owned = calloc(f->n_providers, sizeof(*owned));
 	bool allocated = owned, agree = allocated && books_agree(f, owned);
-	uint32_t p;
+	uint32_t g;
 
-	for (p = 0; p < f->n_providers && agree; p++)
-		agree = gpus_agree(f, p);
+	for (g = 0; g < f->n_gpus && agree; g += tried(f))
+		agree = gpus_agree(f, g);
 	free(owned);
 	return agree	   ? 0
 	       : allocated ? vgpu_error_set(err, -EINVAL, "GPUs do not have what is booked")
