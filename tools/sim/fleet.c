@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The scheduler's half follows OpenStack: placement finds resource providers whose sums have room
- * (allocation candidates, at most 1000), a weigher orders them, the best is booked, and if its host
+ * (allocation candidates, at most 1000), a weigher orders their hosts, of the best host the first
+ * candidate is booked (or any: [placement] randomize_allocation_candidates), and if the host
  * refuses, the booking moves to the next one, to three in all. nova/scheduler/manager.py,
  * placement/objects/allocation_candidate.py.
  */
@@ -117,24 +118,63 @@ static void book(struct provider *p, const uint64_t *amount, int sign)
 		p->used[c] += sign > 0 ? amount[c] : -amount[c];
 }
 
-/* Whether provider A is better than B for the weigher: by free memory, as Nova's RAM weigher. The
- * first one stays first. */
+/* How many providers a host has, and its first one. */
+static uint32_t of_host(const struct fleet *f)
+{
+	return f->o->gpus / f->gpus_each;
+}
+
+static uint32_t first_of_host(const struct fleet *f, uint32_t provider)
+{
+	return provider / of_host(f) * of_host(f);
+}
+
+static uint64_t memory_of_host(const struct fleet *f, uint32_t provider)
+{
+	uint32_t first = first_of_host(f, provider), i;
+	uint64_t sum = 0;
+
+	for (i = first; i < first + of_host(f); i++)
+		sum += f->providers[i].used[FLEET_MEMORY];
+	return sum;
+}
+
+/* Whether the host of provider A is better than that of B for the weigher: by free memory, as
+ * Nova's RAM weigher. The first one stays first. */
 static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 {
-	uint64_t x = f->providers[a].used[FLEET_MEMORY], y = f->providers[b].used[FLEET_MEMORY];
+	uint64_t x = memory_of_host(f, a), y = memory_of_host(f, b);
 
 	return f->o->pack ? x > y : x < y;
 }
 
-/* Finds the best candidates, at most FLEET_ATTEMPTS, the best first. Returns how many. */
-static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *best)
+/* Finds the candidate that is booked if its host is chosen: the first one with room, or any. */
+static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *amount,
+			     uint32_t *found)
 {
-	uint32_t n = 0, found = 0, i, k;
+	uint32_t i, n = 0, chosen = UINT32_MAX;
 
-	for (i = 0; i < f->n_providers && found < FLEET_CANDIDATES; i++) {
+	for (i = first; i < first + of_host(f); i++) {
 		if (!has_room(f, &f->providers[i], amount))
 			continue;
-		found++;
+		n++;
+		if (n == 1 || (f->o->any_candidate && random_one_in(&f->rng, n)))
+			chosen = i;
+	}
+	*found += n;
+	return chosen;
+}
+
+/* Finds a candidate of each of the best hosts, at most FLEET_ATTEMPTS, the best first. Returns how
+ * many. */
+static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *best)
+{
+	uint32_t n = 0, found = 0, first, i, k;
+
+	for (first = 0; first < f->n_providers && found < FLEET_CANDIDATES; first += of_host(f)) {
+		i = candidate_of(f, first, amount, &found);
+		if (i == UINT32_MAX)
+			continue;
 		for (k = n; k > 0 && is_better(f, i, best[k - 1]); k--)
 			if (k < FLEET_ATTEMPTS)
 				best[k] = best[k - 1];
