@@ -51,7 +51,6 @@ static void random_fleets(void)
 		o.switch_ns = random_between(&rng, 20, 400) * VGPU_USEC;
 		o.per_gpu = random_one_in(&rng, 2);
 		o.free_choice = random_one_in(&rng, 2);
-		o.any_candidate = random_one_in(&rng, 2);
 		o.profile = random_one_in(&rng, 2);
 		o.pack = random_one_in(&rng, 2);
 		o.mix = mixes[random_draw(&rng) % 3];
@@ -81,10 +80,6 @@ static void sums_that_hold(void)
 		"hosts=20 servers=8000 placement=profile weigher=pack load_pct=120",
 		"hosts=5 gpus=4 providers=gpus servers=8000 placement=profile",
 		"hosts=20 servers=8000 placement=profile vfs=16 switch_us=300",
-		/* The host chooses its GPU itself, in the scheduler's order. */
-		"hosts=5 gpus=4 providers=gpus choice=host servers=8000 placement=profile",
-		"hosts=5 gpus=4 providers=gpus choice=host servers=8000 placement=profile "
-		"weigher=pack",
 	};
 	struct fleet_options o;
 	struct fleet_result r;
@@ -104,10 +99,9 @@ static void sums_that_hold(void)
 	/* Several GPUs behind one sum: some hosts refuse. */
 	o = options("hosts=5 gpus=4 servers=8000 placement=profile");
 	CU_ASSERT(run(&o).refused > 0);
-	/* Hosts that choose the GPU themselves, under a scheduler that books any of a host's GPUs:
-	 * what is booked is not what is free. */
-	o = options("hosts=5 gpus=4 providers=gpus choice=host candidate=any servers=8000 "
-		    "placement=profile");
+	/* A provider for each GPU, and hosts that choose the GPU themselves: what is booked is not
+	 * what is free. */
+	o = options("hosts=5 gpus=4 providers=gpus choice=host servers=8000 placement=profile");
 	CU_ASSERT(run(&o).refused > 0);
 }
 

@@ -2,9 +2,9 @@
 /*
  * The scheduler's half follows OpenStack: placement finds resource providers whose sums have room
  * (allocation candidates, at most 1000), a weigher orders their hosts, of the best host the first
- * candidate is booked (or any: [placement] randomize_allocation_candidates), and if the host
- * refuses, the booking moves to the next one, to three in all. nova/scheduler/manager.py,
- * placement/objects/allocation_candidate.py.
+ * candidate is booked, and if the host refuses, the booking moves to the next one, to three in all.
+ * A host's candidates come in no order: placement collects them in a set.
+ * nova/scheduler/manager.py, placement/objects/allocation_candidate.py.
  */
 #include "fleet.h"
 
@@ -50,8 +50,8 @@ struct fleet {
 	struct fleet_inventory inventory;	 /* of a provider */
 	struct server *servers;			 /* a heap, by their ends */
 	uint32_t n_servers;
-	uint64_t used; /* shares of running servers, per mille */
-	struct rng rng;
+	uint64_t used;	       /* shares of running servers, per mille */
+	struct rng rng, order; /* of servers; of candidates */
 	struct fleet_result *r;
 };
 
@@ -148,7 +148,7 @@ static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 	return f->o->pack ? x > y : x < y;
 }
 
-/* Finds the candidate that is booked if its host is chosen: the first one with room, or any. */
+/* Finds the candidate that is booked if its host is chosen: any with room. */
 static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *amount,
 			     uint32_t *found)
 {
@@ -158,7 +158,7 @@ static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *am
 		if (!has_room(f, &f->providers[i], amount))
 			continue;
 		n++;
-		if (n == 1 || (f->o->any_candidate && random_one_in(&f->rng, n)))
+		if (n == 1 || random_one_in(&f->order, n))
 			chosen = i;
 	}
 	*found += n;
@@ -328,6 +328,7 @@ static int init(struct fleet *f, const struct fleet_options *o, struct fleet_res
 	*f = (struct fleet){.o = o,
 			    .r = r,
 			    .rng = {.state = o->seed},
+			    .order = {.state = ~o->seed},
 			    .n_gpus = o->hosts * o->gpus};
 	f->gpus_each = o->per_gpu ? 1 : o->gpus;
 	f->n_providers = f->n_gpus / f->gpus_each;

@@ -23,12 +23,11 @@ struct fleet_options {
 	uint32_t hosts, gpus, vfs;	  /* gpus of a host, vfs of a GPU */
 	uint64_t memory_mib, granule_mib; /* of a GPU: for all VFs, and the unit of partitions */
 	vgpu_nsec switch_ns;
-	bool per_gpu;	    /* each GPU is a resource provider of its own; else each host is one */
-	bool free_choice;   /* a host may give another of its GPUs than the one that is booked */
-	bool any_candidate; /* the scheduler books any of a host's candidates, not the first */
-	bool profile;	    /* [gpu] placement = profile; else best-fit */
-	bool pack;	    /* the fullest host first; else the emptiest, as Nova's RAM weigher */
-	const char *mix;    /* sizes of servers: fleet_mixes */
+	bool per_gpu;	   /* each GPU is a resource provider of its own; else each host is one */
+	bool free_choice;  /* a host may give another of its GPUs than the one that is booked */
+	bool profile;	   /* [gpu] placement = profile; else best-fit */
+	bool pack;	   /* the fullest host first; else the emptiest, as Nova's RAM weigher */
+	const char *mix;   /* sizes of servers: fleet_mixes */
 	uint64_t servers;  /* that arrive; 0: until the first one finds no place, and none leaves */
 	uint32_t load_pct; /* offered load, in percent of the total of shares */
 	uint64_t seed;
