@@ -3,7 +3,6 @@
 # vgpuctl inventory --placement: a resource provider for each GPU, whatever others do to placement meanwhile, and nothing else
 # touched (docs/fleet.md). With Debian's python3-placement the real service answers, else a strict stand-in (placement-server.py).
 . "$(dirname "$0")/lib.sh"
-command -v curl >/dev/null || { echo "skipped: curl is missing"; exit 77; }
 start_softgpu --vfs 4
 conf() { # further GPUs
 	cat >"$run/vgpud.conf" <<-CONF
