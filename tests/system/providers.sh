@@ -59,7 +59,7 @@ refuses "placement has no provider node1: start nova-compute on the host"
 node1=$(made node1) node2=$(made node2)
 sibling=$(made node1_0000:04:00.0 "$node1")
 lookalike=$(made node2_vgpud_gpu0 "$node2")
-far=$(made node1_vgpud_far "$lookalike") # the name is like ours, and it is not below our host
+far=$(made node1_vgpud_far "$sibling") # the name is like ours, and it is not right below our host
 cpus='{"VCPU": {"total": 8, "reserved": 0, "min_unit": 1, "max_unit": 8, "step_size": 1, "allocation_ratio": 1.0}}'
 for u in "$node1" "$sibling" "$lookalike" "$far"; do
 	api PUT resource_providers/$u/inventories "{\"inventories\": $cpus, \"resource_provider_generation\": 0}" >/dev/null
