@@ -138,7 +138,7 @@ api PUT resource_providers/$node1/inventories "{\"inventories\": $(echo "$cpus" 
 refuses "the provider node1 has CUSTOM_VGPUD_SHARE itself"
 grep -E "^(PUT|POST|DELETE)" "$run/requests" && fail "a refused call has changed something"
 # A token that is missing, options that make no sense, and answers that are none of placement's.
-token= refuses "HTTP 401"
+token='' refuses "HTTP 401"
 for options in "--gpu gpu0" "--format nova" "--output $run/x"; do
 	# shellcheck disable=SC2086
 	keep $options; [ $? = 2 ] || fail "inventory --placement $options: no usage error"
