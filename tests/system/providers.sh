@@ -139,7 +139,8 @@ refuses "the provider node1 has CUSTOM_VGPUD_SHARE itself"
 grep -E "^(PUT|POST|DELETE)" "$run/requests" && fail "a refused call has changed something"
 # A token that is missing, options that make no sense, and answers that are none of placement's.
 token='' refuses "HTTP 401"
-for options in "--gpu gpu0" "--format nova" "--output $run/x"; do
+ctl inventory --provider node1 2>/dev/null; [ $? = 2 ] || fail "inventory --provider without --placement: no usage error"
+for options in "--gpu gpu0" "--format nova" "--output $run/x" "-o json"; do
 	# shellcheck disable=SC2086
 	keep $options; [ $? = 2 ] || fail "inventory --placement $options: no usage error"
 done

@@ -320,9 +320,9 @@ static int keep_providers(struct session *s)
 	struct report r = {.s = s};
 	int code;
 
-	if (o->gpu || o->format || o->output) {
+	if (o->gpu || o->format || o->output || o->json) {
 		fprintf(stderr, "vgpuctl: inventory --placement: all GPUs are meant, and no file: "
-				"leave out --gpu, --format and --output\n");
+				"leave out --gpu, --format, --output and -o\n");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);
@@ -348,11 +348,13 @@ int inventory(struct session *s)
 		;
 	if (o->placement)
 		return keep_providers(s);
-	if (i == n || (o->check && !(o->output && format)) || (o->output && !format)) {
+	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) ||
+	    o->provider) {
 		fprintf(stderr, "vgpuctl: inventory: want %s\n",
-			i == n ? "--format nova, nova-pci, json or prometheus-sd"
-			       : "--format beside --output, and both, or --placement, beside "
-				 "--check");
+			i == n	      ? "--format nova, nova-pci, json or prometheus-sd"
+			: o->provider ? "--placement beside --provider"
+				      : "--format beside --output, and both, or --placement, "
+					"beside --check");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);
