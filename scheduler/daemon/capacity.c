@@ -71,9 +71,18 @@ static bool find(struct question *q, int64_t *least, int64_t *most)
 		inside /= 2;
 	if (inside == 0)
 		return false;
-	*most = inside == WHOLE ? WHOLE : edge(q, inside, 2 * inside, true);
+	if (most)
+		*most = inside == WHOLE ? WHOLE : edge(q, inside, 2 * inside, true);
 	*least = edge(q, 0, inside, false);
 	return true;
+}
+
+/* The world-switch time with which guarantees are tried. */
+static vgpu_nsec switch_of(const struct engine_snapshot *s)
+{
+	vgpu_nsec high = s->core.facts.switch_high_ns;
+
+	return (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP;
 }
 
 /* The values that VFs have by configuration, under the policy that is in force. */
@@ -114,14 +123,14 @@ static uint64_t promised(const struct call *call)
 	return sum;
 }
 
-static int32_t free_vf(const struct call *call, uint32_t *n)
+/* The first VF that a VM could get, and the number of them; -1: there is none. */
+static int32_t free_vf(const struct gpu *gpu, const struct engine_snapshot *s, uint32_t *n)
 {
 	int32_t first = -1;
 	uint32_t vf;
 
-	for (vf = *n = 0; vf < call->snapshot.n_vfs; vf++) {
-		if (call->gpu->leases[vf].state != LEASE_NONE ||
-		    call->snapshot.vfs[vf].state != VGPU_VF_AVAIL)
+	for (vf = *n = 0; vf < s->n_vfs; vf++) {
+		if (gpu->leases[vf].state != LEASE_NONE || s->vfs[vf].state != VGPU_VF_AVAIL)
 			continue;
 		first = first < 0 ? (int32_t)vf : first;
 		++*n;
@@ -129,14 +138,48 @@ static int32_t free_vf(const struct call *call, uint32_t *n)
 	return first;
 }
 
-/* The figures of the shares; NULL: VFs cannot be guaranteed a share. */
-static struct json_object *shares(const struct call *call, int32_t free)
+static bool is_same(const struct policy_values *a, const struct policy_values *b)
 {
-	vgpu_nsec high = call->snapshot.core.facts.switch_high_ns;
-	struct question q = {.gpu = call->gpu,
-			     .asked = 1,
-			     .switch_ns = (high + SWITCH_STEP - 1) / SWITCH_STEP * SWITCH_STEP};
-	int64_t least = 0, one = 0, all, now = 0;
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* A policy's answer depends on its parameters and those of the VFs, on which VF asks, and on the
+ * world-switch time: while they stay as they are, so does it. The least share depends on what VFs
+ * have by configuration, which changes less often. */
+int64_t capacity_largest_free(struct gpu *gpu, const struct engine_snapshot *s)
+{
+	const struct policy_values *values = change_policy_of(gpu);
+	struct largest_free *last = &gpu->largest_free;
+	struct question q = {.gpu = gpu, .asked = 1, .switch_ns = switch_of(s)};
+	uint32_t n;
+	int32_t vf = s->lost ? -1 : free_vf(gpu, s, &n);
+
+	if (vf < 0)
+		return 0;
+	ask_usual(&q);
+	if (last->switch_ns != q.switch_ns || !is_same(&last->usual, &q.values)) {
+		*last = (struct largest_free){.vf = -1,
+					      .switch_ns = q.switch_ns,
+					      .usual = q.values};
+		if (!find(&q, &last->least, NULL))
+			last->least = 0;
+	}
+	if (last->vf == vf && is_same(&last->values, values))
+		return last->share;
+	last->vf = vf;
+	last->values = *values;
+	q.values = *values;
+	q.asked = 1u << vf;
+	last->share =
+		last->least && admits(&q, last->least) ? edge(&q, last->least, WHOLE + 1, true) : 0;
+	return last->share;
+}
+
+/* The figures of the shares; NULL: VFs cannot be guaranteed a share. */
+static struct json_object *shares(const struct call *call)
+{
+	struct question q = {.gpu = call->gpu, .asked = 1, .switch_ns = switch_of(&call->snapshot)};
+	int64_t least = 0, one = 0, all;
 	struct json_object *o;
 	uint32_t n = 0;
 
@@ -144,16 +187,12 @@ static struct json_object *shares(const struct call *call, int32_t free)
 	if (!find(&q, &least, &one))
 		return NULL;
 	all = total(&q, least, &n);
-	q.values = *change_policy_of(call->gpu);
-	q.asked = free < 0 ? 0 : 1u << free;
-	if (free >= 0 && admits(&q, least))
-		now = edge(&q, least, WHOLE + 1, true);
 	o = json_object_new_object();
 	put_int(o, "least", (uint64_t)least);
 	put_int(o, "most", (uint64_t)(one < all ? one : all));
 	put_int(o, "total", (uint64_t)all);
 	put_int(o, "total_vfs", n);
-	put_int(o, "largest_free", (uint64_t)now);
+	put_int(o, "largest_free", (uint64_t)capacity_largest_free(call->gpu, &call->snapshot));
 	put_int(o, "switch_ns", q.switch_ns);
 	return o;
 }
@@ -203,10 +242,10 @@ struct json_object *capacity_json(struct call *call)
 	struct json_object *o = json_object_new_object();
 	char address[PCI_ADDRESS_SIZE], host[256];
 	uint32_t n;
-	int32_t free = free_vf(call, &n);
 
 	if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
 		strcpy(host, "localhost");
+	free_vf(call->gpu, s, &n);
 	put_text(o, "host", host);
 	put_text(o, "gpu", config->name);
 	put_text(o, "pool", config->pool);
@@ -219,7 +258,7 @@ struct json_object *capacity_json(struct call *call)
 	put_int(o, "free_vfs", n);
 	put_bool(o, "on_demand", config->on_demand != 0);
 	put_int(o, "promised_ppm", promised(call));
-	json_object_object_add(o, "shares", shares(call, free));
+	json_object_object_add(o, "shares", shares(call));
 	json_object_object_add(o, "memory", s->caps.granule ? memory(call) : NULL);
 	return o;
 }

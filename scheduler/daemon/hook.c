@@ -32,7 +32,7 @@ static bool is_same_vm(const struct claim *a, const struct claim *b)
 
 /* What each of libvirt's operations does with the VM's leases. Those that are not listed (attach
  * and those of newer libvirts) do nothing. */
-enum doing { PREPARE, KEEP, ADOPT, END, MIGRATE, RESTORE };
+enum doing { NOTHING, PREPARE, KEEP, ADOPT, END, MIGRATE, RESTORE };
 static const struct {
 	const char *name;
 	enum doing doing;
@@ -41,6 +41,16 @@ static const struct {
 	{"release", END},     {"reconnect", ADOPT}, {"migrate", MIGRATE}, {"restore", RESTORE},
 };
 
+/* Counts a refusal that was made before anything was reserved. Who ends is refused nothing. */
+static int refuse(struct control *control, enum doing doing, enum refusal_reason reason, int r)
+{
+	if (doing == PREPARE || doing == KEEP)
+		control->refusals.refused[REFUSAL_START][reason]++;
+	else if (doing == MIGRATE || doing == RESTORE)
+		control->refusals.refused[REFUSAL_INCOMING][reason]++;
+	return r;
+}
+
 int hook_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	const char *operation = call_text(call, "operation"), *xml = call_text(call, "xml");
@@ -48,23 +58,29 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	struct reservation *job = reserve_new(call);
 	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
+	enum doing doing;
 	int r;
 
 	if (!job)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	r = vm_parse_claim(control, &job->claim, xml, err);
-	if (r < 0)
-		return vgpu_error_prefix(err, r, "<metadata> of the domain");
 	for (i = 0; i < n && strcmp(operations[i].name, operation) != 0; i++)
 		;
-	if (i == n || job->claim.n_vfs == 0) {
+	doing = i < n ? operations[i].doing : NOTHING;
+	r = vm_parse_claim(control, &job->claim, xml, err);
+	if (r < 0)
+		return refuse(control, doing, REFUSAL_CLAIM,
+			      vgpu_error_prefix(err, r, "<metadata> of the domain"));
+	if (doing == NOTHING || job->claim.n_vfs == 0) {
 		call_answer(call, NULL);
 		return 0;
 	}
 	if (!job->claim.uuid[0])
-		return vgpu_error_set(err, -EINVAL, "the domain has no UUID");
+		return refuse(control, doing, REFUSAL_CLAIM,
+			      vgpu_error_set(err, -EINVAL, "the domain has no UUID"));
 	snprintf(job->claim.host, sizeof(job->claim.host), "%s", call_host(call));
-	switch (operations[i].doing) {
+	switch (doing) {
+	case NOTHING:
+		break;
 	case KEEP: /* a vgpud restarted since "prepare" may have lost them */
 		if (has_all(control, &job->claim))
 			break;
@@ -92,7 +108,8 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		break;
 	case MIGRATE:
 	case RESTORE:
-		return incoming_begin(control, call, xml, operations[i].doing == RESTORE, err);
+		r = incoming_begin(control, call, xml, doing == RESTORE, err);
+		return r < 0 ? refuse(control, doing, REFUSAL_STATE, r) : 0;
 	}
 	call_answer(call, NULL);
 	return 0;

@@ -41,6 +41,7 @@
  *   config_check.c     checks what the configuration's files do not tell
  *   trial.c            asks a core or a governor of its own whether a policy takes parameters
  *   state.h            what the control thread knows
+ *   refusal.c          why a VM is refused a VF, and how often
  *   engine.c           the thread of an engine
  *   engine_switched.c  the time of a GPU by the core
  *   engine_governed.c  the time of a GPU by the governor

@@ -59,10 +59,10 @@ static void put_host(struct json_object *o, const struct engine_snapshot *s)
 	put_int(o, "swap_wait_max_ns", s->waited);
 }
 
-struct json_object *memory_json(struct call *call)
+/* The table of a snapshot's memory, which it goes on to use. */
+static struct vgpu_memory memory_of(struct engine_snapshot *s)
 {
-	struct engine_snapshot *s = &call->snapshot;
-	struct vgpu_memory all = {
+	return (struct vgpu_memory){
 		.extents = s->extents,
 		.n = s->n_extents,
 		.capacity = VGPU_MEMORY_EXTENTS,
@@ -70,16 +70,32 @@ struct json_object *memory_json(struct call *call)
 		.local = s->caps.memory / s->caps.granule * s->caps.granule,
 		.granule = s->caps.granule,
 	};
-	struct vgpu_memory m = vgpu_memory_local(&all);
+}
+
+uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *s)
+{
+	struct vgpu_memory all, m;
 	struct vgpu_memory_extent scratch[VGPU_MEMORY_EXTENTS];
-	struct json_object *o = json_object_new_object(), *here = json_object_new_array();
-	struct json_object *host = json_object_new_array();
 	struct vgpu_memory_request rule = {
-		.placement = (enum vgpu_placement)call->gpu->config->placement,
+		.placement = (enum vgpu_placement)gpu->config->placement,
 		.base = s->found.partition.pf.size,
-		.span = m.local - s->found.partition.pf.size,
 	};
 	uint64_t from, to;
+
+	if (!s->caps.granule)
+		return 0;
+	all = memory_of(s);
+	m = vgpu_memory_local(&all);
+	rule.span = m.local - rule.base;
+	return vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to);
+}
+
+struct json_object *memory_json(struct call *call)
+{
+	struct engine_snapshot *s = &call->snapshot;
+	struct vgpu_memory all = memory_of(s), m = vgpu_memory_local(&all);
+	struct json_object *o = json_object_new_object(), *here = json_object_new_array();
+	struct json_object *host = json_object_new_array();
 	uint32_t i;
 
 	put_text(o, "gpu", call->gpu->config->name);
@@ -88,8 +104,7 @@ struct json_object *memory_json(struct call *call)
 	put_int(o, "free_bytes", vgpu_memory_in(&m, VGPU_EXTENT_FREE));
 	put_int(o, "scrubbing_bytes", vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING));
 	put_int(o, "largest_free_bytes", vgpu_memory_largest_free(&m));
-	put_int(o, "after_compaction_bytes",
-		vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to));
+	put_int(o, "after_compaction_bytes", memory_after_compaction(call->gpu, s));
 	put_int(o, "cleared_bytes", s->memory.cleared);
 	put_int(o, "moved_bytes", s->memory.moved);
 	put_int(o, "moves", s->memory.moves);

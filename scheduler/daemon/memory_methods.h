@@ -11,6 +11,11 @@
 /* Returns the result of memory.show from the call's snapshot; the caller frees it. */
 struct json_object *memory_json(struct call *call);
 
+/* Returns the size of the largest partition for which the GPU's memory has room once moves have
+ * made it, in bytes; memory that is still being cleared counts. 0: vgpud does not partition the
+ * GPU's memory. The snapshot's extents are read only. */
+uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *s);
+
 int memory_plan_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int memory_set_begin(struct control *control, struct call *call, struct vgpu_error *err);
 int memory_compact_begin(struct control *control, struct call *call, struct vgpu_error *err);

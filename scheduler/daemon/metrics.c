@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "capacity.h"
 #include "http.h"
 #include "log.h"
+#include "memory_methods.h"
 #include "metrics_address.h"
 #include "metrics_text.h"
 #include "vgpu/descriptor.h"
@@ -34,7 +36,7 @@ struct scrape {
 	struct http_peer *peer; /* NULL: it has disconnected */
 	enum metrics_format format;
 	uint32_t n;
-	struct engine_snapshot *looks[CONFIG_MAX_GPUS]; /* NULL: out of memory */
+	struct metrics_look *looks[CONFIG_MAX_GPUS]; /* NULL: out of memory */
 };
 
 static void free_scrape(struct scrape *s)
@@ -83,9 +85,12 @@ static void on_snapshot(struct call *call)
 	struct scrape *s = call->scrape;
 
 	if (call->request.result == 0)
-		s->looks[s->n] = malloc(sizeof(call->snapshot));
+		s->looks[s->n] = malloc(sizeof(*s->looks[0]));
 	if (s->looks[s->n])
-		*s->looks[s->n] = call->snapshot;
+		*s->looks[s->n] = (struct metrics_look){
+			.snapshot = call->snapshot,
+			.largest_share = capacity_largest_free(call->gpu, &call->snapshot),
+			.largest_memory = memory_after_compaction(call->gpu, &call->snapshot)};
 	s->n++;
 	call_drop(call);
 	look_at_next(s);

@@ -13,9 +13,11 @@
 
 /* What a metric is computed from. */
 struct place {
+	const struct control *control;
 	const struct gpu *gpu;
-	const struct engine_snapshot *s;
-	const struct vgpu_vf_view *vf; /* NULL: a metric of the GPU */
+	const struct metrics_look *look;
+	const struct engine_snapshot *s; /* of LOOK */
+	const struct vgpu_vf_view *vf;	 /* NULL: a metric of the GPU */
 };
 
 static double up(const struct place *p)
@@ -73,10 +75,21 @@ static double free_memory(const struct place *p)
 	return (double)p->s->found.partition.free;
 }
 
+static double largest_share(const struct place *p)
+{
+	return (double)p->look->largest_share / 1000;
+}
+
+static double largest_memory(const struct place *p)
+{
+	return (double)p->look->largest_memory;
+}
+
 /* All metrics: of vgpud, of a GPU (offset in struct engine_snapshot) or of each VF (in struct
  * vgpu_vf_view). SECONDS and HISTOGRAM are nanoseconds there. Of STATE there is a sample for each
- * state, 1 for the one in which the VF is. */
-enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, STATE };
+ * state, 1 for the one in which the VF is; of GRANTED and REFUSED one for each kind of request, and
+ * of REFUSED for each reason. */
+enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, STATE, GRANTED, REFUSED };
 enum of { OF_VGPUD, OF_GPU, OF_VF };
 static const struct family {
 	const char *name, *help;
@@ -92,6 +105,10 @@ static const struct family {
 #define GOVERNOR_AT(f) offsetof(struct engine_snapshot, governor.f), NULL, true
 #define VF_AT(f) offsetof(struct vgpu_vf_view, ledger.f), NULL, false
 	{"vgpud_build", "the version of vgpud that runs", OF_VGPUD, INFO, 0, NULL, false},
+	{"vgpud_grants", "VMs that got all VFs that they asked for", OF_VGPUD, GRANTED, 0, NULL,
+	 false},
+	{"vgpud_refusals", "VMs that were refused a VF, by what the refusal's sentence says",
+	 OF_VGPUD, REFUSED, 0, NULL, false},
 	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL,
 	 false},
 	{"vgpud_gpu_up", "1 if the GPU answers", OF_GPU, GAUGE, 0, up, false},
@@ -106,6 +123,13 @@ static const struct family {
 	 OF_GPU, COUNT, GPU_AT(evictions)},
 	{"vgpud_gpu_free_memory_bytes", "memory that belongs to no partition", OF_GPU, GAUGE, 0,
 	 free_memory, false},
+	{"vgpud_gpu_largest_free_memory_bytes",
+	 "largest partition for which the GPU's memory has room once partitions are moved", OF_GPU,
+	 GAUGE, 0, largest_memory, false},
+	{"vgpud_gpu_largest_free_share_ratio",
+	 "largest share that one more VM would be guaranteed; 0 without a free VF, or if the "
+	 "policy guarantees none",
+	 OF_GPU, GAUGE, 0, largest_share, false},
 	{"vgpud_gpu_memory_cleared_bytes", "memory that was cleared and verified", OF_GPU, COUNT,
 	 MEMORY_AT(cleared)},
 	{"vgpud_gpu_memory_moved_bytes", "memory of partitions that were moved to make room",
@@ -279,6 +303,32 @@ static void put_states(struct evbuffer *out, const struct family *f, const struc
 	}
 }
 
+static void put_granted(struct evbuffer *out, const struct family *f, const struct place *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < REFUSAL_REQUESTS; i++) {
+		put_name(out, f, "_total", p);
+		put_label(out, "request", refusal_requests[i]);
+		evbuffer_add_printf(out, "} %" PRIu64 "\n", p->control->refusals.granted[i]);
+	}
+}
+
+static void put_refused(struct evbuffer *out, const struct family *f, const struct place *p)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < REFUSAL_REQUESTS; i++)
+		for (j = 0; j < REFUSAL_REASONS; j++) {
+			put_name(out, f, "_total", p);
+			put_label(out, "request", refusal_requests[i]);
+			evbuffer_add(out, ",", 1);
+			put_label(out, "reason", refusal_reasons[j]);
+			evbuffer_add_printf(out, "} %" PRIu64 "\n",
+					    p->control->refusals.refused[i][j]);
+		}
+}
+
 static void put_number(struct evbuffer *out, const struct family *f, const struct place *p)
 {
 	const void *base = f->of == OF_VF ? (const void *)p->vf : p->s;
@@ -309,6 +359,8 @@ static const struct {
 	[HISTOGRAM] = {{"histogram", "histogram"}, "", put_histogram},
 	[INFO] = {{"gauge", "info"}, "_info", put_info},
 	[STATE] = {{"gauge", "gauge"}, "", put_states},
+	[GRANTED] = {{"counter", "counter"}, "_total", put_granted},
+	[REFUSED] = {{"counter", "counter"}, "_total", put_refused},
 };
 
 static bool ends(const char *text, const char *with)
@@ -332,15 +384,18 @@ static void put_head(struct evbuffer *out, enum metrics_format format, const str
 }
 
 static void put_family(struct evbuffer *out, const struct family *f, const struct control *control,
-		       struct engine_snapshot *const *looks)
+		       struct metrics_look *const *looks)
 {
-	struct place p = {.gpu = NULL};
+	struct place p = {.control = control};
 	uint32_t g, i;
 
 	if (f->of == OF_VGPUD)
 		kinds[f->kind].put(out, f, &p);
 	for (g = 0; f->of != OF_VGPUD && g < control->n_gpus; g++) {
-		p = (struct place){.gpu = &control->gpus[g], .s = looks[g]};
+		p = (struct place){.control = control,
+				   .gpu = &control->gpus[g],
+				   .look = looks[g],
+				   .s = looks[g] ? &looks[g]->snapshot : NULL};
 		if (p.s && f->governed && !p.s->governed)
 			continue;
 		if (p.s && f->of == OF_GPU)
@@ -352,18 +407,18 @@ static void put_family(struct evbuffer *out, const struct family *f, const struc
 	}
 }
 
-static bool some_governed(const struct control *control, struct engine_snapshot *const *looks)
+static bool some_governed(const struct control *control, struct metrics_look *const *looks)
 {
 	uint32_t g;
 
 	for (g = 0; g < control->n_gpus; g++)
-		if (looks[g] && looks[g]->governed)
+		if (looks[g] && looks[g]->snapshot.governed)
 			return true;
 	return false;
 }
 
 void metrics_write(struct evbuffer *out, enum metrics_format format, const struct control *control,
-		   struct engine_snapshot *const *looks)
+		   struct metrics_look *const *looks)
 {
 	size_t i;
 

@@ -9,9 +9,16 @@
 #include "metrics_format.h"
 #include "state.h"
 
-/* Adds all metrics to OUT, in FORMAT. LOOKS has a snapshot of each of CONTROL's GPUs, in their
+/* What metrics are made from, of one GPU. */
+struct metrics_look {
+	struct engine_snapshot snapshot;
+	int64_t largest_share;	 /* that one more VM would be guaranteed, in per mille */
+	uint64_t largest_memory; /* for one more partition, in bytes */
+};
+
+/* Adds all metrics to OUT, in FORMAT. LOOKS has what is known of each of CONTROL's GPUs, in their
  * order; NULL: that GPU has none, and no samples. */
 void metrics_write(struct evbuffer *out, enum metrics_format format, const struct control *control,
-		   struct engine_snapshot *const *looks);
+		   struct metrics_look *const *looks);
 
 #endif

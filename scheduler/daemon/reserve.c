@@ -21,6 +21,13 @@
 #define SCRUB_TIMEOUT (8 * VGPU_SEC)
 #define SCRUB_LOOKS_MS 20
 
+/* As what the metrics count each mode; RESERVE_ASK is not counted. */
+static const enum refusal_request requests[] = {
+	[RESERVE_START] = REFUSAL_START,
+	[RESERVE_INCOMING] = REFUSAL_INCOMING,
+	[RESERVE_RUNNING] = REFUSAL_ATTACH,
+};
+
 /* Whether the VM comes with the state of the claimed VF. */
 static bool comes(const struct reservation *job, const struct claim_vf *claimed)
 {
@@ -30,45 +37,47 @@ static bool comes(const struct reservation *job, const struct claim_vf *claimed)
 /* Whether libvirt can give the VM a VF of this GPU with the XML that it has. Returns 0, or -errno
  * with the reason in WHY. */
 static int check_device(const struct gpu *gpu, const struct reservation *job,
-			const struct claim_vf *claimed, struct vgpu_error *why)
+			const struct claim_vf *claimed, struct refusal *why)
 {
 	const struct claim_hostdev *hostdev = vm_hostdev_of(&job->claim, claimed);
 	const char *name = gpu->config->name;
 	char address[PCI_ADDRESS_SIZE], token[VFIO_TOKEN_SIZE];
-	int r = comes(job, claimed) ? fit_check_gpu(gpu, &job->travel, claimed, why) : 0;
+	int r = comes(job, claimed) ? fit_check_gpu(gpu, &job->travel, claimed, &why->why) : 0;
 
-	if (r < 0)
+	if (r < 0) {
+		why->reason = REFUSAL_STATE;
 		return r;
+	}
 	if (claimed->alias[0] && !hostdev)
-		return vgpu_error_set(why, -EINVAL, "the domain has no <hostdev> with alias %s",
-				      claimed->alias);
+		return refusal_set(why, REFUSAL_DEVICE, -EINVAL,
+				   "the domain has no <hostdev> with alias %s", claimed->alias);
 	if (!vm_vf_address(gpu, 0, address))
 		return job->mode != RESERVE_RUNNING
 			       ? 0
-			       : vgpu_error_set(why, -ENOTSUP,
-						"VFs of %s are not PCI devices: they cannot be "
-						"attached to a running VM",
-						name);
+			       : refusal_set(why, REFUSAL_DEVICE, -ENOTSUP,
+					     "VFs of %s are not PCI devices: they cannot be "
+					     "attached to a running VM",
+					     name);
 	vfio_vf_token(gpu->config->device, token);
 	if (!token[0])
 		return 0;
 	if (!hostdev)
-		return vgpu_error_set(why, -ENOTSUP,
-				      "VFs of %s are opened with a token: the domain needs a "
-				      "<hostdev> of its own that gives it (docs/domain.md)",
-				      name);
+		return refusal_set(why, REFUSAL_TOKEN, -ENOTSUP,
+				   "VFs of %s are opened with a token: the domain needs a "
+				   "<hostdev> of its own that gives it (docs/domain.md)",
+				   name);
 	if (strcasecmp(hostdev->token, token) != 0)
-		return vgpu_error_set(why, -EACCES,
-				      "VFs of %s are opened with a token: the domain's override "
-				      "gives %s %s vf-token (docs/domain.md)",
-				      name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
+		return refusal_set(why, REFUSAL_TOKEN, -EACCES,
+				   "VFs of %s are opened with a token: the domain's override "
+				   "gives %s %s vf-token (docs/domain.md)",
+				   name, hostdev->alias, hostdev->token[0] ? "a wrong" : "no");
 	return 0;
 }
 
 /* Whether a GPU fits a claimed VF, before its VFs are looked at. If not, WHY says so, unless the
  * claim names another GPU. */
 static bool may_serve(const struct gpu *gpu, const struct reservation *job,
-		      const struct claim_vf *claimed, struct vgpu_error *why)
+		      const struct claim_vf *claimed, struct refusal *why)
 {
 	const struct vgpu_policy_ops *policy = change_policy_of(gpu)->policy;
 	const char *name = gpu->config->name;
@@ -80,16 +89,17 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 				: !vm_may_be_on(gpu, &job->claim, claimed))
 		return false;
 	if (engine_trouble(gpu->engine))
-		vgpu_error_set(why, -ENODEV, "%s is lost: %s", name, engine_trouble(gpu->engine));
+		refusal_set(why, REFUSAL_GPU_LOST, -ENODEV, "%s is lost: %s", name,
+			    engine_trouble(gpu->engine));
 	else if (vm_read_claimed(gpu, 0, policy, claimed, values, &err) < 0)
-		*why = err;
+		refusal_set(why, REFUSAL_POLICY, -EINVAL, "%s", err.text);
 	else
 		return check_device(gpu, job, claimed, why) == 0;
 	return false;
 }
 
 /* Whether a VF is free; if not, WHY says so. */
-static bool is_free(const struct call *call, uint32_t vf, struct vgpu_error *why)
+static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	const struct lease *l = &call->gpu->leases[vf];
 	enum vgpu_vf_state state = call->snapshot.vfs[vf].state;
@@ -98,10 +108,11 @@ static bool is_free(const struct call *call, uint32_t vf, struct vgpu_error *why
 	if (l->state == LEASE_NONE && state == VGPU_VF_AVAIL)
 		return true;
 	if (l->state == LEASE_NONE)
-		vgpu_error_set(why, -EBUSY, "VF %u of %s is %s", vf, name,
-			       vgpu_vf_state_names[state]);
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY, "VF %u of %s is %s", vf, name,
+			    vgpu_vf_state_names[state]);
 	else
-		vgpu_error_set(why, -EBUSY, "VF %u of %s belongs to %s", vf, name, l->domain);
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY, "VF %u of %s belongs to %s", vf, name,
+			    l->domain);
 	return false;
 }
 
@@ -121,21 +132,34 @@ static bool better(uint64_t a, uint64_t b, uint64_t least)
 
 /* Whether a process that vgpud knows nothing of uses a VF. GPUs with guests that speak to vgpud say
  * so themselves. */
-static bool is_used_otherwise(const struct call *call, uint32_t vf, struct vgpu_error *why)
+static bool is_used_otherwise(const struct call *call, uint32_t vf, struct refusal *why)
 {
 	char address[PCI_ADDRESS_SIZE], user[64];
 
 	if (!call->snapshot.caps.hides_guests || !vm_vf_address(call->gpu, vf, address) ||
 	    !pci_user(address, user, sizeof(user)))
 		return false;
-	vgpu_error_set(why, -EBUSY, "VF %u of %s (%s) is used by %s, which has no lease", vf,
-		       call->gpu->config->name, address, user);
+	refusal_set(why, REFUSAL_NO_VF, -EBUSY,
+		    "VF %u of %s (%s) is used by %s, which has no lease", vf,
+		    call->gpu->config->name, address, user);
 	return true;
+}
+
+/* Whether a VF can take the state that comes with the VM; if not, WHY says so. */
+static bool takes_state(const struct call *call, uint32_t vf, const struct claim_vf *claimed,
+			struct refusal *why)
+{
+	const struct travel *travel = &call->reservation->travel;
+
+	if (fit_check_vf(call->gpu, vf, &call->snapshot, travel, claimed, &why->why) == 0)
+		return true;
+	why->reason = REFUSAL_STATE;
+	return false;
 }
 
 /* Chooses a free VF: the smallest that is large enough, else one that must grow and was not tried
  * yet. Returns -1 with the reason in WHY if there is none. */
-static int32_t choose(struct call *call, struct vgpu_error *why)
+static int32_t choose(struct call *call, struct refusal *why)
 {
 	struct reservation *job = call->reservation;
 	const struct claim_vf *claimed = &job->claim.vfs[job->at];
@@ -149,8 +173,8 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	uint32_t i;
 
 	if (want >= (int32_t)call->snapshot.n_vfs) {
-		vgpu_error_set(why, -ENOENT, "%s has VFs 0 to %u, no VF %d", name,
-			       call->snapshot.n_vfs - 1, want);
+		refusal_set(why, REFUSAL_NO_GPU, -ENOENT, "%s has VFs 0 to %u, no VF %d", name,
+			    call->snapshot.n_vfs - 1, want);
 		return -1;
 	}
 	for (i = 0; i < call->snapshot.n_vfs; i++) {
@@ -159,7 +183,7 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 			continue;
 		job->scrubbing |= is_being_scrubbed(call, i);
 		if (!is_free(call, i, want >= 0 ? why : NULL) ||
-		    (moved && fit_check_vf(call->gpu, i, is, &job->travel, claimed, why) < 0))
+		    (moved && !takes_state(call, i, claimed, why)))
 			continue;
 		if (moved && best >= 0 && best == at) /* at the address that it has had */
 			continue;
@@ -175,15 +199,16 @@ static int32_t choose(struct call *call, struct vgpu_error *why)
 	/* The kernel's driver partitions the memory of some GPUs. */
 	if (best >= 0 && least == 0 && is->caps.memory > 0 &&
 	    is->found.partition.vfs[best].size == 0) {
-		vgpu_error_set(why, -EINVAL,
-			       "VFs of %s have no memory until a VM claims some: claim <memory>, "
-			       "or a <profile> with memory_mib",
-			       name);
+		refusal_set(why, REFUSAL_CLAIM, -EINVAL,
+			    "VFs of %s have no memory until a VM claims some: claim <memory>, "
+			    "or a <profile> with memory_mib",
+			    name);
 		return -1;
 	}
-	if (best < 0 && want < 0 && !job->tried && !(moved && why->text[0]))
-		vgpu_error_set(why, -EBUSY, "all %u VFs of %s are in use (vgpuctl vm list)",
-			       call->snapshot.n_vfs, name);
+	if (best < 0 && want < 0 && !job->tried && !(moved && why->why.text[0]))
+		refusal_set(why, REFUSAL_NO_VF, -EBUSY,
+			    "all %u VFs of %s are in use (vgpuctl vm list)", call->snapshot.n_vfs,
+			    name);
 	return best;
 }
 
@@ -200,7 +225,7 @@ static void begin_vf(struct call *call)
 {
 	call->reservation->gpu = 0;
 	call->reservation->tried = 0;
-	call->reservation->why.text[0] = '\0';
+	call->reservation->refusal.why.text[0] = '\0';
 	next_candidate(call);
 }
 
@@ -244,28 +269,34 @@ static void refuse(struct call *call)
 	/* A VM cannot come without the VF whose state it brings. */
 	bool must = job->claim.required || job->mode == RESERVE_INCOMING;
 	struct control *control = call->control;
+	struct refusal_counts *counts = &control->refusals;
+	const struct vgpu_error *why = &job->refusal.why;
 	struct vgpu_error err;
 
 	if (comes(job, claimed))
 		hostdev = NULL;
-	if (!job->why.text[0])
-		vgpu_error_set(&job->why, -ENOENT, "there is no GPU %s%s%s (vgpuctl gpu list)",
-			       hostdev ? "with a VF at " : "",
-			       hostdev		  ? hostdev->address
-			       : claimed->pool[0] ? "in pool "
-						  : claimed->gpu,
-			       claimed->pool);
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, claimed->name, job->why.text);
+	if (!why->text[0])
+		refusal_set(&job->refusal, REFUSAL_NO_GPU, -ENOENT,
+			    "there is no GPU %s%s%s (vgpuctl gpu list)",
+			    hostdev ? "with a VF at " : "",
+			    hostdev	       ? hostdev->address
+			    : claimed->pool[0] ? "in pool "
+					       : claimed->gpu,
+			    claimed->pool);
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, claimed->name, why->text);
 	if (job->mode == RESERVE_ASK) {
-		add_answer(job, "refused", job->why.text);
+		add_answer(job, "refused", why->text);
 		job->at++;
 		begin_vf(call);
 		return;
 	}
-	/* vgpud-libvirt asks every minute for a VM that runs: log the same refusal once. */
-	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0)
+	/* vgpud-libvirt asks every minute for a VM that runs: log and count the same refusal once.
+	 */
+	if (job->mode != RESERVE_RUNNING || strcmp(control->refused, err.text) != 0) {
+		counts->refused[requests[job->mode]][job->refusal.reason]++;
 		log_about(about_vm(job->claim.domain, LOG_VM_REFUSED), LOG_NOTICE, "%s%s", err.text,
 			  must && job->mode != RESERVE_RUNNING ? "" : "; the VM runs without it");
+	}
 	if (job->mode == RESERVE_RUNNING)
 		snprintf(control->refused, sizeof(control->refused), "%s", err.text);
 	undo(control, job);
@@ -309,9 +340,10 @@ static void on_params(struct call *call)
 	}
 	call->gpu->leases[job->vf].state = LEASE_NONE;
 	memory_give_usual(call->gpu, job->vf);
-	vgpu_error_set(&job->why, -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
-		       change_policy_of(call->gpu)->policy->name,
-		       call->request.why[0] ? call->request.why : strerror(-call->request.result));
+	refusal_set(&job->refusal, call->request.result == -EINVAL ? REFUSAL_TIME : REFUSAL_BUSY,
+		    -EBUSY, "%s: policy %s: %s", call->gpu->config->name,
+		    change_policy_of(call->gpu)->policy->name,
+		    call->request.why[0] ? call->request.why : strerror(-call->request.result));
 	next_gpu(job);
 	next_candidate(call);
 }
@@ -358,6 +390,7 @@ static void on_memory(struct call *call)
 {
 	struct reservation *job = call->reservation;
 	struct gpu *gpu = call->gpu;
+	bool busy;
 
 	if (call->request.result == 0 && !job->over) {
 		ask_policy(call);
@@ -367,16 +400,18 @@ static void on_memory(struct call *call)
 		gpu->leases[job->vf].state = LEASE_NONE;
 	memory_give_usual(gpu, job->vf);
 	/* Another change is under way, or memory is still being cleared: try again later. */
-	job->scrubbing |= call->request.result == -EBUSY || call->request.result == -EAGAIN;
+	busy = call->request.result == -EBUSY || call->request.result == -EAGAIN;
+	job->scrubbing |= busy;
 	if (call->request.result == -ENOSPC) {
-		vgpu_error_set(&job->why, -ENOSPC,
-			       "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
-			       " MiB in one block (vgpuctl memory show)",
-			       call->request.memory.size >> 20, gpu->config->name,
-			       call->request.plan.largest >> 20);
+		refusal_set(&job->refusal, REFUSAL_MEMORY, -ENOSPC,
+			    "%" PRIu64 " MiB are claimed; %s can free at most %" PRIu64
+			    " MiB in one block (vgpuctl memory show)",
+			    call->request.memory.size >> 20, gpu->config->name,
+			    call->request.plan.largest >> 20);
 		job->tried |= 1u << job->vf;
 	} else {
-		vgpu_error_set(&job->why, -ENOSPC, "%s: %s", gpu->config->name, call->request.why);
+		refusal_set(&job->refusal, busy ? REFUSAL_BUSY : REFUSAL_MEMORY, -ENOSPC, "%s: %s",
+			    gpu->config->name, call->request.why);
 		next_gpu(job);
 	}
 	next_candidate(call);
@@ -409,7 +444,7 @@ static void on_snapshot(struct call *call)
 		return;
 	}
 	if (call->request.result == 0)
-		vf = choose(call, &job->why);
+		vf = choose(call, &job->refusal);
 	if (vf < 0) {
 		next_gpu(job);
 		next_candidate(call);
@@ -469,6 +504,8 @@ static void next_candidate(struct call *call)
 	while (job->at < job->claim.n_vfs && has_a_vf(control, job))
 		job->at++;
 	if (job->at == job->claim.n_vfs) {
+		if (job->reserved)
+			control->refusals.granted[requests[job->mode]]++;
 		leases_save(control);
 		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
 								: json_object_get(job->answer));
@@ -477,7 +514,7 @@ static void next_candidate(struct call *call)
 	claimed = &job->claim.vfs[job->at];
 	for (; job->gpu < control->n_gpus; next_gpu(job)) {
 		call->gpu = &control->gpus[job->gpu];
-		if (!may_serve(call->gpu, job, claimed, &job->why))
+		if (!may_serve(call->gpu, job, claimed, &job->refusal))
 			continue;
 		call->request = (struct engine_request){.ask = ENGINE_SNAPSHOT,
 							.snapshot = &call->snapshot};

@@ -8,6 +8,7 @@
 
 #include "call.h"
 #include "claim.h"
+#include "refusal.h"
 #include "travel.h"
 
 /* What a reservation is for. */
@@ -24,7 +25,7 @@ struct reservation {
 	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
 	uint32_t at, gpu, vf;		  /* that are being tried: AT counts the VFs of the claim */
-	struct vgpu_error why;		  /* why the last candidate was refused */
+	struct refusal refusal;		  /* why the last candidate was refused */
 	vgpu_nsec until;		  /* how long to wait for VFs that are being scrubbed */
 	bool scrubbing;			  /* a VF that would fit is being scrubbed */
 	uint32_t reserved;		  /* bitmap of claimed VFs that have got one */

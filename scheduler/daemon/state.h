@@ -8,7 +8,9 @@
 
 #include "claim.h"
 #include "config.h"
+#include "engine_request.h"
 #include "log.h"
+#include "refusal.h"
 #include "share.h"
 #include "trail.h"
 #include "vgpu/record.h"
@@ -35,6 +37,16 @@ struct lease {
 
 #define EVENTS 1024u
 
+/* The last answer of capacity_largest_free, and what it was computed from. */
+struct largest_free {
+	vgpu_nsec switch_ns;
+	struct policy_values usual; /* by configuration: of LEAST. No policy: nothing is known */
+	int64_t least;		    /* share that can be guaranteed, in per mille; 0: none */
+	int32_t vf;		    /* that asked; -1: SHARE is not known */
+	struct policy_values values;
+	int64_t share; /* in per mille */
+};
+
 /* What the control thread knows of a GPU. */
 struct gpu {
 	struct gpu_config *config;
@@ -57,6 +69,7 @@ struct gpu {
 	const char *said;	/* engine_says, as last logged */
 	uint32_t n_said;
 	vgpu_nsec said_at;
+	struct largest_free largest_free;
 	struct lease leases[VGPU_GPU_MAX_VFS];
 	uint32_t in_use;  /* bitmap of VFs whose guest driver is up or initialising */
 	uint32_t unsized; /* bitmap of VFs that must still get their usual memory */
@@ -122,6 +135,7 @@ struct control {
 	struct json_object
 		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
 	char refused[320];		   /* why a running VM got no VF, as last logged */
+	struct refusal_counts refusals;	   /* of VFs, for the metrics */
 	uint32_t n_unreadable;		   /* by each libvirt's last vm.sync */
 	struct unreadable unreadable[UNREADABLE];
 	struct libvirt libvirts[LIBVIRTS];

@@ -14,7 +14,7 @@ done; done | jq -c '{mix, weigher, placed, used_pct, whole_gpus_pct, profiles_pc
 refusals=$(while read -r words; do
 	# shellcheck disable=SC2086
 	fleet servers=20000 $words
-done <<-CASES | jq -c '{hosts, gpus, providers, weigher, placement, mix, arrived, no_host, gave_up, refused, refused_shares, refused_memory, refused_pct, used_pct}' | jq -cs .
+done <<-CASES | jq -c '{hosts, gpus, providers, choice, weigher, placement, mix, arrived, no_host, gave_up, refused, refused_shares, refused_memory, refused_pct, used_pct}' | jq -cs .
 	hosts=100
 	hosts=100 placement=profile
 	hosts=100 weigher=pack
@@ -27,6 +27,8 @@ done <<-CASES | jq -c '{hosts, gpus, providers, weigher, placement, mix, arrived
 	hosts=25 gpus=4 placement=profile weigher=pack
 	hosts=25 gpus=4 placement=profile providers=gpus
 	hosts=25 gpus=4 placement=profile providers=gpus weigher=pack
+	hosts=25 gpus=4 placement=profile providers=gpus choice=host
+	hosts=25 gpus=4 placement=profile providers=gpus choice=host weigher=pack
 CASES
 )
 scale=$(for ((hosts = 10; hosts <= largest; hosts *= 10)); do

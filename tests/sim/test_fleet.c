@@ -50,6 +50,7 @@ static void random_fleets(void)
 		o.vfs = (uint32_t)random_between(&rng, 1, 31);
 		o.switch_ns = random_between(&rng, 20, 400) * VGPU_USEC;
 		o.per_gpu = random_one_in(&rng, 2);
+		o.free_choice = random_one_in(&rng, 2);
 		o.profile = random_one_in(&rng, 2);
 		o.pack = random_one_in(&rng, 2);
 		o.mix = mixes[random_draw(&rng) % 3];
@@ -62,7 +63,7 @@ static void random_fleets(void)
 		CU_ASSERT(r.refused <= FLEET_ATTEMPTS * r.arrived);
 		CU_ASSERT(r.used_ppm <= r.inventory.total[FLEET_SHARE] * 1000);
 		/* A sum of shares is safe where it is one GPU's. */
-		if (o.per_gpu || o.gpus == 1)
+		if ((o.per_gpu && !o.free_choice) || o.gpus == 1)
 			CU_ASSERT_EQUAL(r.refused_shares, 0);
 		CU_ASSERT(o.servers == 0 || r.arrived == o.servers);
 		refused += r.refused;
@@ -97,6 +98,10 @@ static void sums_that_hold(void)
 	CU_ASSERT(r.refused_memory > 0);
 	/* Several GPUs behind one sum: some hosts refuse. */
 	o = options("hosts=5 gpus=4 servers=8000 placement=profile");
+	CU_ASSERT(run(&o).refused > 0);
+	/* A provider for each GPU, and hosts that choose the GPU themselves: what is booked is not
+	 * what is free. */
+	o = options("hosts=5 gpus=4 providers=gpus choice=host servers=8000 placement=profile");
 	CU_ASSERT(run(&o).refused > 0);
 }
 
@@ -172,9 +177,9 @@ static void rivals(void)
 
 static void settings(void)
 {
-	static const char *const bad[] = {"hosts",	 "hosts=0", "hosts=1e3",     "colour=1",
-					  "mix=none",	 "=5",	    "providers=all", "vfs=32",
-					  "weigher=pac", "seed=-1"};
+	static const char *const bad[] = {"hosts",    "hosts=0",     "hosts=1e3",     "colour=1",
+					  "mix=none", "=5",	     "providers=all", "choice=me",
+					  "vfs=32",   "weigher=pac", "seed=-1"};
 	struct fleet_options o;
 	struct vgpu_error err;
 	char *word;

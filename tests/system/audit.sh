@@ -33,7 +33,7 @@ provider() { # BOOKINGS...
 mkdir "$run/bin"
 cat >"$run/bin/vgpud-libvirt" <<-WRAPPER
 	#!/bin/sh
-	exec "$agent" --connect "test://$run/node.xml" "\$@"
+	exec "$agent" --connect "test://$run/node.xml" --socket "$run/hook.sock" "\$@"
 WRAPPER
 chmod +x "$run/bin/vgpud-libvirt"
 runs() { # N...: the domains that libvirt runs
@@ -52,6 +52,23 @@ finds() { # CODE FINDINGS
 	audit || r=$?
 	[ "$r $(found)" = "$1 $2" ] || fail "want $1 $2; got $r $(found): $(cat "$run/said")"
 }
+
+# The claim of a server of Nova is its flavor, and vm set says so. Without either there is no claim; with both, ours is changed.
+set_weight() { PATH=$run/bin:$PATH ctl vm set vm1 weight=200 >"$run/set.txt" 2>"$run/said"; }
+with() { # METADATA: libvirt runs vm1 with it
+	echo "<node><domain type='test'><name>vm1</name><uuid>$(uuid 1)</uuid><memory>65536</memory><metadata>$1</metadata>\
+<os><type>hvm</type></os></domain></node>" >"$run/node.xml"
+}
+with "$(server 1 200 24)"
+set_weight && fail "vm set changed a server of Nova"
+[ "$(wc -l <"$run/said")" = 1 ] && grep -q "vm1: this is a server of OpenStack Nova, .*server resize --flavor FLAVOR $(uuid 1)" "$run/said" ||
+	fail "$(cat "$run/said")"
+with ""
+set_weight && fail "vm set changed a domain without a claim"
+grep -q "has no claim to change" "$run/said" || fail "$(cat "$run/said")"
+with "$(server 1 200 24)$(claim "<v:sched><v:weight>100</v:weight></v:sched>")"
+set_weight || fail "$(cat "$run/said")"
+grep -q "weight 100 -> 200" "$run/set.txt" || fail "$(cat "$run/set.txt")"
 
 # All agrees. 24 MiB are booked, and the partition is larger, because it is a multiple of the granule.
 start_server 1 200 24

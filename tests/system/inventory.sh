@@ -7,6 +7,7 @@ conf() { # POLICY, lines for the GPU
 	cat >"$run/vgpud.conf" <<-CONF
 		[daemon]
 		socket = $run/control.sock
+		metrics = unix:$run/metrics.sock
 		[gpu gpu0]
 		device = vfio-user:$run/gpu/pf.sock
 		pool = render.big
@@ -43,7 +44,29 @@ look_at_inventory
 free=$(shares largest_free)
 ctl vf set 0 min_ppm=$((free * 1000)) >/dev/null || fail "the largest free share, $free, is refused"
 [ "$free" = 1000 ] || ! ctl vf set 0 min_ppm=$(((free + 1) * 1000)) >/dev/null 2>&1 || fail "more than the largest free share is admitted"
+# The metrics say the same, also when it changes: what they say is admitted for VF 0, and not a per mille more.
+metric() { curl -sS --unix-socket "$run/metrics.sock" http://localhost/metrics | sed -n "s/^$1{[^}]*} //p"; }
+before=0
+for others in 200000 300000 200000 0; do
+	ctl vf set 0 min_ppm=0 >/dev/null
+	ctl vf set 5 min_ppm=$others >/dev/null || fail "VF 5 cannot have $others ppm"
+	free=$(jq -n "$(metric vgpud_gpu_largest_free_share_ratio) * 1000 | round")
+	[ "$free" != "$before" ] || fail "the largest free share is $free per mille, whatever VF 5 has"
+	before=$free
+	ctl vf set 0 min_ppm=$((free * 1000)) >/dev/null || fail "VF 5 has $others ppm: the metrics say $free per mille, which are refused"
+	[ "$free" = 1000 ] || ! ctl vf set 0 min_ppm=$(((free + 1) * 1000)) >/dev/null 2>&1 || fail "more than the metrics say is admitted"
+done
 none
+# The largest partition: room for it is made by moving VF 1's.
+for size in 0:64M 1:32M 0:none; do ctl memory set ${size%:*} ${size#*:} >/dev/null || fail "VF ${size%:*} cannot have ${size#*:}"; done
+all_clear() { [ "$(json memory show | jq .scrubbing_bytes)" = 0 ]; }
+await 10 all_clear
+largest=$(($(metric vgpud_gpu_largest_free_memory_bytes) >> 20)) granule=$(($(json memory show | jq .granule_bytes) >> 20))
+[ "$largest" -gt $(($(json memory show | jq .largest_free_bytes) >> 20)) ] || fail "$largest MiB are free without a move"
+ctl memory set 2 $((largest + granule))M >/dev/null 2>&1 && fail "the metrics say that $largest MiB are the most, and more are given"
+ctl memory set 2 ${largest}M >/dev/null || fail "the metrics say that $largest MiB can be had, and they cannot"
+[ "$(metric vgpud_gpu_largest_free_memory_bytes)" = 0 ] || fail "all memory is given, and $(metric vgpud_gpu_largest_free_memory_bytes) bytes are free"
+for vf in 1 2; do ctl memory set $vf none >/dev/null; done
 
 # provider.yaml, by the document's own schema of Nova: version 1.0, CUSTOM_ classes and traits, whole numbers.
 ctl inventory --format nova --output "$run/vgpud.yaml" || fail "not written"

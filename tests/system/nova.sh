@@ -9,6 +9,7 @@ conf() {
 	cat >"$run/vgpud.conf" <<-CONF
 		[daemon]
 		socket = $run/control.sock
+		metrics = unix:$run/metrics.sock
 		[gpu gpu0]
 		device = vfio-user:$run/gpu/pf.sock
 		pool = render
@@ -81,6 +82,15 @@ refused "CUSTOM_VGPUD_SHARE = '2000': want per mille" hook 3 "$(instance any "$(
 # The scheduler said yes, and vgpud says what there is no time for.
 refused "policy qos: " hook 3 "$(instance any "$(spec resources:CUSTOM_VGPUD_SHARE 950)")" prepare
 leases_are '["vm2 reserved"]'
+# The metrics count each refusal by its reason, and what was granted.
+counted() { curl -sS --unix-socket "$run/metrics.sock" http://localhost/metrics | sed -n 's/^vgpud_\(grants\|refusals\)_total{\(.*\)} \([1-9].*\)/\1 \2 \3/p'; }
+counted >"$run/counted"
+diff "$run/counted" - <<-'WANT' || fail "the metrics count other refusals"
+	grants request="start" 2
+	refusals request="start",reason="claim" 2
+	refusals request="start",reason="policy" 1
+	refusals request="start",reason="time" 1
+WANT
 hook 2 "$(instance vgpud.office)" release
 
 # Two groups are two VFs, both or none.

@@ -670,12 +670,12 @@ static size_t sync_vm(const char *xml, const char *key, char address[32])
 }
 
 /* Begins with VFs that no tenant has: a reset ends the guest drivers of the quick GPU's. */
-static void begin_free(void)
+static void begin_free_with(const char *policy)
 {
 	char text[80];
 	uint32_t vf;
 
-	begin("fair");
+	begin(policy);
 	for (vf = 0; vf < QUICK_VFS; vf++) {
 		snprintf(text, sizeof(text), "{\"method\":\"vf.reset\",\"args\":{\"vf\":%u}}\n",
 			 vf);
@@ -684,6 +684,11 @@ static void begin_free(void)
 		snprintf(text, sizeof(text), "{\"method\":\"vf.show\",\"args\":{\"vf\":%u}}\n", vf);
 		CU_ASSERT_FATAL(comes_to_say(&one, text, "state", "available"));
 	}
+}
+
+static void begin_free(void)
+{
+	begin_free_with("fair");
 }
 
 static int64_t weight(uint32_t vf)
@@ -1642,6 +1647,120 @@ static void one_line_each(void)
 	fclose(f);
 }
 
+/* One refusal of each kind that the quick GPU can make. */
+static const struct {
+	const char *operation; /* NULL: vm.extend */
+	const char *xml, *code, *words;
+	enum refusal_request request;
+	enum refusal_reason reason;
+} refusals[] = {
+	{"prepare", CLAIM("<v:fv/>") "</domain>", "EINVAL", "<metadata> of the domain",
+	 REFUSAL_START, REFUSAL_CLAIM},
+	{"start", CLAIM("<v:fv/>") "</domain>", "EINVAL", "<metadata> of the domain", REFUSAL_START,
+	 REFUSAL_CLAIM},
+	{"migrate", CLAIM("<v:fv/>") "</domain>", "EINVAL", "<metadata> of the domain",
+	 REFUSAL_INCOMING, REFUSAL_CLAIM},
+	{"restore", CLAIM(HEAVY_A) COMMANDLINE(VFIO_USER), "EOPNOTSUPP", "without the state",
+	 REFUSAL_INCOMING, REFUSAL_STATE},
+	{"prepare", CLAIM("<v:vf name='a'><v:device pool='x'/></v:vf>") "</domain>", "EBUSY",
+	 "there is no GPU in pool x", REFUSAL_START, REFUSAL_NO_GPU},
+	{"prepare", CLAIM("<v:vf name='a'><v:device gpu='gpu0' vf='30'/></v:vf>") "</domain>",
+	 "EBUSY", "no VF 30", REFUSAL_START, REFUSAL_NO_GPU},
+	{"prepare", CLAIM("<v:vf name='a'><v:sched policy='fair'/></v:vf>") "</domain>", "EBUSY",
+	 "the claim wants fair", REFUSAL_START, REFUSAL_POLICY},
+	{"prepare", CLAIM("<v:vf name='a' alias='ua-x'/>") "</domain>", "EBUSY",
+	 "has no <hostdev> with alias ua-x", REFUSAL_START, REFUSAL_DEVICE},
+	{"prepare", CLAIM("<v:vf name='a'><v:memory unit='MiB'>200</v:memory></v:vf>") "</domain>",
+	 "EBUSY", "200 MiB are claimed", REFUSAL_START, REFUSAL_MEMORY},
+	{"prepare", CLAIM(SHARE("100")) "</domain>", "EBUSY", "policy qos: ", REFUSAL_START,
+	 REFUSAL_TIME},
+	{NULL, CLAIM(HEAVY_A) "</domain>", "EBUSY", "are not PCI devices", REFUSAL_ATTACH,
+	 REFUSAL_DEVICE},
+};
+
+static uint64_t all_counted(void)
+{
+	const struct refusal_counts *c = &control.refusals;
+	uint64_t sum = 0;
+	uint32_t i, j;
+
+	for (i = 0; i < REFUSAL_REQUESTS; i++) {
+		sum += c->granted[i];
+		for (j = 0; j < REFUSAL_REASONS; j++)
+			sum += c->refused[i][j];
+	}
+	return sum;
+}
+
+static void ask(const char *method, const char *xml)
+{
+	char text[1400];
+
+	snprintf(text, sizeof(text), "{\"method\":\"%s\",\"args\":{\"xml\":\"%s\"}}\n", method,
+		 xml);
+	say(&one, text);
+}
+
+/* Each refusal is counted once, under the reason that its sentence says, and nothing else is. */
+static void reasons_counted(void)
+{
+	const struct refusal_counts *c = &control.refusals;
+	uint64_t before, all;
+	uint32_t i;
+
+	begin_free_with("qos");
+	for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		before = c->refused[refusals[i].request][refusals[i].reason];
+		all = all_counted();
+		if (refusals[i].operation)
+			hook(&one, refusals[i].operation, refusals[i].xml);
+		else
+			ask("vm.extend", refusals[i].xml);
+		CU_ASSERT(refused(&one, refusals[i].code, refusals[i].words));
+		CU_ASSERT_EQUAL(c->refused[refusals[i].request][refusals[i].reason], before + 1);
+		CU_ASSERT_EQUAL(all_counted(), all + 1);
+	}
+	/* vgpud-libvirt asks again and again for a VM that runs. Questions, ends and VMs without a
+	 * claim are not counted. */
+	all = all_counted();
+	ask("vm.extend", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "are not PCI devices"));
+	ask("vm.explain", CLAIM(SHARE("100")) "</domain>");
+	CU_ASSERT(done(&one));
+	hook(&one, "release", CLAIM("<v:fv/>") "</domain>");
+	CU_ASSERT(refused(&one, "EINVAL", "<metadata> of the domain"));
+	hook(&one, "prepare", UNCLAIMED "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(all_counted(), all);
+	/* A VM gets its VF; the next one does not get the same. One that does not need it is
+	 * refused it, too. */
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(c->granted[REFUSAL_START], 1);
+	hook(&one, "start", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(all_counted(), all + 1);
+	hook(&one, "prepare",
+	     "<domain type='kvm'><name>vm2</name><uuid>" NO_VM
+	     "</uuid><metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' "
+	     "required='no'>" HEAVY_A "</v:vgpu></metadata></domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(c->refused[REFUSAL_START][REFUSAL_NO_VF], 1);
+	CU_ASSERT_EQUAL(all_counted(), all + 2);
+	/* A lost GPU. */
+	hook(&one, "release", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	quick_present(false);
+	while (!control.gpus[0].trouble)
+		turn();
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "gpu0 is lost"));
+	CU_ASSERT_EQUAL(c->refused[REFUSAL_START][REFUSAL_GPU_LOST], 1);
+	CU_ASSERT_EQUAL(all_counted(), all + 3);
+	quick_present(true);
+	end();
+}
+
 static const struct test tests[] = {
 	{"every request is answered", every_request_is_answered},
 	{"requests that only read do not block changes", who_looks_does_not_keep_out},
@@ -1669,6 +1788,7 @@ static const struct test tests[] = {
 	{"a changed claim of a running VM is applied", repaired},
 	{"a VM whose VF has no state that is saved is reported", state_of_vfio_user},
 	{"what is shown of a libvirt ends with its reports", silent_libvirt},
+	{"refusals are counted by their reasons", reasons_counted},
 	{"a changed claim is checked before it is written", checked_first},
 	{"changes are kept over a crash, or saved", kept_or_saved},
 	{"a VM keeps one of two VFs across a restart", one_of_two},

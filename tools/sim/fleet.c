@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The scheduler's half follows OpenStack: placement finds resource providers whose sums have room
- * (allocation candidates, at most 1000), a weigher orders them, the best is booked, and if its host
- * refuses, the booking moves to the next one, to three in all. nova/scheduler/manager.py,
- * placement/objects/allocation_candidate.py.
+ * (allocation candidates, at most 1000), a weigher orders their hosts, of the best host the first
+ * candidate is booked, and if the host refuses, the booking moves to the next one, to three in all.
+ * A host's candidates come in no order: placement collects them in a set.
+ * nova/scheduler/manager.py, placement/objects/allocation_candidate.py.
  */
 #include "fleet.h"
 
@@ -49,8 +50,8 @@ struct fleet {
 	struct fleet_inventory inventory;	 /* of a provider */
 	struct server *servers;			 /* a heap, by their ends */
 	uint32_t n_servers;
-	uint64_t used; /* shares of running servers, per mille */
-	struct rng rng;
+	uint64_t used;	       /* shares of running servers, per mille */
+	struct rng rng, order; /* of servers; of candidates */
 	struct fleet_result *r;
 };
 
@@ -117,24 +118,63 @@ static void book(struct provider *p, const uint64_t *amount, int sign)
 		p->used[c] += sign > 0 ? amount[c] : -amount[c];
 }
 
-/* Whether provider A is better than B for the weigher: by free memory, as Nova's RAM weigher. The
- * first one stays first. */
+/* How many providers a host has, and its first one. */
+static uint32_t of_host(const struct fleet *f)
+{
+	return f->o->gpus / f->gpus_each;
+}
+
+static uint32_t first_of_host(const struct fleet *f, uint32_t provider)
+{
+	return provider / of_host(f) * of_host(f);
+}
+
+static uint64_t memory_of_host(const struct fleet *f, uint32_t provider)
+{
+	uint32_t first = first_of_host(f, provider), i;
+	uint64_t sum = 0;
+
+	for (i = first; i < first + of_host(f); i++)
+		sum += f->providers[i].used[FLEET_MEMORY];
+	return sum;
+}
+
+/* Whether the host of provider A is better than that of B for the weigher: by free memory, as
+ * Nova's RAM weigher. The first one stays first. */
 static bool is_better(const struct fleet *f, uint32_t a, uint32_t b)
 {
-	uint64_t x = f->providers[a].used[FLEET_MEMORY], y = f->providers[b].used[FLEET_MEMORY];
+	uint64_t x = memory_of_host(f, a), y = memory_of_host(f, b);
 
 	return f->o->pack ? x > y : x < y;
 }
 
-/* Finds the best candidates, at most FLEET_ATTEMPTS, the best first. Returns how many. */
-static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *best)
+/* Finds the candidate that is booked if its host is chosen: any with room. */
+static uint32_t candidate_of(struct fleet *f, uint32_t first, const uint64_t *amount,
+			     uint32_t *found)
 {
-	uint32_t n = 0, found = 0, i, k;
+	uint32_t i, n = 0, chosen = UINT32_MAX;
 
-	for (i = 0; i < f->n_providers && found < FLEET_CANDIDATES; i++) {
+	for (i = first; i < first + of_host(f); i++) {
 		if (!has_room(f, &f->providers[i], amount))
 			continue;
-		found++;
+		n++;
+		if (n == 1 || random_one_in(&f->order, n))
+			chosen = i;
+	}
+	*found += n;
+	return chosen;
+}
+
+/* Finds a candidate of each of the best hosts, at most FLEET_ATTEMPTS, the best first. Returns how
+ * many. */
+static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *best)
+{
+	uint32_t n = 0, found = 0, first, i, k;
+
+	for (first = 0; first < f->n_providers && found < FLEET_CANDIDATES; first += of_host(f)) {
+		i = candidate_of(f, first, amount, &found);
+		if (i == UINT32_MAX)
+			continue;
 		for (k = n; k > 0 && is_better(f, i, best[k - 1]); k--)
 			if (k < FLEET_ATTEMPTS)
 				best[k] = best[k - 1];
@@ -146,14 +186,20 @@ static uint32_t candidates(struct fleet *f, const uint64_t *amount, uint32_t *be
 	return n;
 }
 
+/* How many GPUs a host tries: those of the provider that is booked, or all that it has. */
+static uint32_t tried(const struct fleet *f)
+{
+	return f->o->free_choice ? f->o->gpus : f->gpus_each;
+}
+
 /* Asks a host, GPU by GPU, as vgpud does. */
 static enum fleet_why ask(struct fleet *f, struct server *s)
 {
+	uint32_t first = s->provider * f->gpus_each / tried(f) * tried(f), g;
 	enum fleet_why why = FLEET_NO_VF, now;
-	uint32_t g;
 
-	for (g = 0; g < f->gpus_each && why != FLEET_TAKEN; g++) {
-		s->gpu = s->provider * f->gpus_each + g;
+	for (g = 0; g < tried(f) && why != FLEET_TAKEN; g++) {
+		s->gpu = first + g;
 		now = fleet_gpu_take(&f->gpus[s->gpu], &f->kind, &s->size, &s->vf);
 		why = now == FLEET_NO_VF ? why : now;
 	}
@@ -282,6 +328,7 @@ static int init(struct fleet *f, const struct fleet_options *o, struct fleet_res
 	*f = (struct fleet){.o = o,
 			    .r = r,
 			    .rng = {.state = o->seed},
+			    .order = {.state = ~o->seed},
 			    .n_gpus = o->hosts * o->gpus};
 	f->gpus_each = o->per_gpu ? 1 : o->gpus;
 	f->n_providers = f->n_gpus / f->gpus_each;
@@ -359,20 +406,24 @@ static bool books_agree(const struct fleet *f, struct provider *owned)
 	return true;
 }
 
-/* Whether the GPUs of provider P have what is booked. Profiles round sizes up. */
-static bool gpus_agree(const struct fleet *f, uint32_t p)
+/* Whether the GPUs from FIRST on, among which a host chooses, have what is booked of their
+ * providers. Profiles round sizes up. */
+static bool gpus_agree(const struct fleet *f, uint32_t first)
 {
-	uint64_t vfs = 0, memory = 0, booked = f->providers[p].used[FLEET_MEMORY];
-	uint32_t g;
+	uint64_t vfs = 0, memory = 0, booked_vfs = 0, booked = 0;
+	uint32_t g, p;
 
-	for (g = p * f->gpus_each; g < (p + 1) * f->gpus_each; g++) {
+	for (p = first / f->gpus_each; p < (first + tried(f)) / f->gpus_each; p++) {
+		booked_vfs += f->providers[p].used[FLEET_VF];
+		booked += f->providers[p].used[FLEET_MEMORY];
+	}
+	for (g = first; g < first + tried(f); g++) {
 		vfs += (uint64_t)__builtin_popcount(f->gpus[g].used);
 		memory += vgpu_memory_in(&f->gpus[g].memory, VGPU_EXTENT_OWNED) >> 20;
 		if (vgpu_memory_check(&f->gpus[g].memory))
 			return false;
 	}
-	return vfs == f->providers[p].used[FLEET_VF] &&
-	       (f->o->profile ? memory >= booked : memory == booked);
+	return vfs == booked_vfs && (f->o->profile ? memory >= booked : memory == booked);
 }
 
 /* What the books say must be what the GPUs have: else a fault of this program. */
@@ -380,10 +431,10 @@ static int compare(struct fleet *f, struct vgpu_error *err)
 {
 	struct provider *owned = calloc(f->n_providers, sizeof(*owned));
 	bool allocated = owned, agree = allocated && books_agree(f, owned);
-	uint32_t p;
+	uint32_t g;
 
-	for (p = 0; p < f->n_providers && agree; p++)
-		agree = gpus_agree(f, p);
+	for (g = 0; g < f->n_gpus && agree; g += tried(f))
+		agree = gpus_agree(f, g);
 	free(owned);
 	return agree	   ? 0
 	       : allocated ? vgpu_error_set(err, -EINVAL, "GPUs do not have what is booked")

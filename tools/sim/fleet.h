@@ -24,6 +24,7 @@ struct fleet_options {
 	uint64_t memory_mib, granule_mib; /* of a GPU: for all VFs, and the unit of partitions */
 	vgpu_nsec switch_ns;
 	bool per_gpu;	   /* each GPU is a resource provider of its own; else each host is one */
+	bool free_choice;  /* a host may give another of its GPUs than the one that is booked */
 	bool profile;	   /* [gpu] placement = profile; else best-fit */
 	bool pack;	   /* the fullest host first; else the emptiest, as Nova's RAM weigher */
 	const char *mix;   /* sizes of servers: fleet_mixes */

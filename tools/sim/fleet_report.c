@@ -97,6 +97,8 @@ int fleet_read(struct fleet_options *o, char *const *words, int n, struct vgpu_e
 		value++;
 		if (strcmp(name, "providers") == 0)
 			r = read_word(name, value, "hosts", "gpus", &o->per_gpu, err);
+		else if (strcmp(name, "choice") == 0)
+			r = read_word(name, value, "booked", "host", &o->free_choice, err);
 		else if (strcmp(name, "weigher") == 0)
 			r = read_word(name, value, "spread", "pack", &o->pack, err);
 		else if (strcmp(name, "placement") == 0)
@@ -117,12 +119,13 @@ static double ratio(uint64_t part, uint64_t whole)
 static void as_json(const struct fleet_options *o, const struct fleet_result *r, FILE *to)
 {
 	fprintf(to,
-		"{\"hosts\":%u,\"gpus\":%u,\"vfs\":%u,\"providers\":\"%s\",\"weigher\":\"%s\","
-		"\"placement\":\"%s\","
+		"{\"hosts\":%u,\"gpus\":%u,\"vfs\":%u,\"providers\":\"%s\",\"choice\":\"%s\","
+		"\"weigher\":\"%s\",\"placement\":\"%s\","
 		"\"mix\":\"%s\",\"switch_us\":%" PRIu64 ",\"load_pct\":%u,\"seed\":%" PRIu64 ",",
 		o->hosts, o->gpus, o->vfs, o->per_gpu ? "gpus" : "hosts",
-		o->pack ? "pack" : "spread", o->profile ? "profile" : "best-fit", o->mix,
-		o->switch_ns / VGPU_USEC, o->servers ? o->load_pct : 0, o->seed);
+		o->free_choice ? "host" : "booked", o->pack ? "pack" : "spread",
+		o->profile ? "profile" : "best-fit", o->mix, o->switch_ns / VGPU_USEC,
+		o->servers ? o->load_pct : 0, o->seed);
 	fprintf(to,
 		"\"share_total\":%" PRIu64 ",\"share_least\":%" PRIu64 ",\"arrived\":%" PRIu64
 		",\"placed\":%" PRIu64 ",\"no_host\":%" PRIu64 ",\"gave_up\":%" PRIu64

@@ -622,7 +622,7 @@ static const struct command {
 	 cmd_admission},
 	{"fleet", "NAME=VALUE...",
 	 "place servers on many hosts: hosts, gpus, vfs, memory_mib, granule_mib, switch_us, "
-	 "providers=hosts|gpus, placement=best-fit|profile, "
+	 "providers=hosts|gpus, choice=booked|host, placement=best-fit|profile, "
 	 "weigher=spread|pack, mix, servers, load_pct, seed; --json",
 	 cmd_fleet},
 	{"generate", "KIND...",

@@ -151,7 +151,7 @@ static void offer_values(const struct line *line, const char *value)
 {
 	if (strcmp(value, "NAME") == 0)
 		offer_asked(line, "gpu.list", "gpus", "gpu");
-	else if (strcmp(value, "FILE") == 0 || strcmp(value, "PATH") == 0)
+	else if (strncmp(value, "FILE", 4) == 0 || strcmp(value, "PATH") == 0)
 		puts(":files");
 	else if (strcmp(value, "FORMAT") == 0)
 		puts("nova\nnova-pci\njson\nprometheus-sd");

@@ -6,13 +6,14 @@
  */
 #include "inventory.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "answer.h"
+#include "offer.h"
+#include "providers.h"
 #include "table.h"
 #include "vgpu/file.h"
 
@@ -28,12 +29,6 @@ struct report {
 	struct json_object *gpus; /* answers of gpu.capacity */
 };
 
-/* What one resource class of placement has: what a host has of it, and one GPU. */
-struct class
-{
-	int64_t total, least, most, step;
-};
-
 static struct json_object *gpu_at(const struct report *r, size_t i)
 {
 	return at(r->gpus, i);
@@ -44,79 +39,73 @@ static int64_t mib(struct json_object *gpu, const char *key)
 	return get_int(get(gpu, "memory"), key) / MIB;
 }
 
-/* Adds a GPU's figures to a class: totals add up, and what one VM can have is the largest GPU's. */
-static void add(struct class *c, int64_t total, int64_t least, int64_t most, int64_t step)
+/* Adds a GPU's class to a host's: totals add up, and what one VM can have is the largest GPU's. */
+static void add(struct offer_class *host, const struct offer_class *c)
 {
-	c->total += total;
-	c->least = c->least == 0 || least < c->least ? least : c->least;
-	c->most = most > c->most ? most : c->most;
-	c->step = step > c->step ? step : c->step;
+	if (c->total <= 0)
+		return;
+	host->total += c->total;
+	host->least = host->least == 0 || c->least < host->least ? c->least : host->least;
+	host->most = c->most > host->most ? c->most : host->most;
+	host->step = c->step > host->step ? c->step : host->step;
 }
 
-static void print_class(FILE *to, const char *name, const struct class *c)
+static void print_class(FILE *to, const char *name, const struct offer_class *c)
 {
 	if (c->total > 0)
 		fprintf(to,
-			"        - CUSTOM_VGPUD_%s: {total: %" PRId64
+			"        - " OFFER_PREFIX "_%s: {total: %" PRId64
 			", reserved: 0, min_unit: %" PRId64 ", max_unit: %" PRId64
 			", step_size: %" PRId64 ", allocation_ratio: 1.0}\n",
 			name, c->total, c->least, c->most, c->step);
 }
 
-/* Prints a trait, in placement's letters. */
-static void print_trait(FILE *to, const char *kind, const char *name)
+/* Whether a GPU before number I has the same trait. */
+static bool was_printed(const struct report *r, size_t i, int trait, const char *text)
 {
-	fprintf(to, "        - CUSTOM_VGPUD_%s_", kind);
-	for (; *name; name++)
-		fputc(isalnum((unsigned char)*name) ? toupper((unsigned char)*name) : '_', to);
-	fputc('\n', to);
+	char other[OFFER_TRAIT_SIZE];
+	size_t j;
+
+	for (j = 0; j < i; j++)
+		if (offer_trait(gpu_at(r, j), trait, other) && strcmp(other, text) == 0)
+			return true;
+	return false;
 }
 
-/* Prints a trait for each different value that the GPUs have. */
-static void print_traits(const struct report *r, const char *kind, const char *key)
+/* Prints each different trait that the GPUs have. */
+static void print_traits(const struct report *r)
 {
-	size_t i, j;
+	char text[OFFER_TRAIT_SIZE];
+	size_t i;
+	int trait;
 
-	for (i = 0; i < count(r->gpus); i++) {
-		const char *value = get_text(gpu_at(r, i), key);
-
-		for (j = 0; j < i && strcmp(get_text(gpu_at(r, j), key), value) != 0; j++)
-			;
-		if (j == i && value[0] && strcmp(value, "-") != 0)
-			print_trait(r->to, kind, value);
-	}
+	for (trait = 0; trait < OFFER_TRAITS; trait++)
+		for (i = 0; i < count(r->gpus); i++)
+			if (offer_trait(gpu_at(r, i), trait, text) &&
+			    !was_printed(r, i, trait, text))
+				fprintf(r->to, "        - %s\n", text);
 }
 
 /* Prints Nova's provider configuration (schema 1.0). VFS: whether the provider has the VFs, too. */
 static void print_provider(const struct report *r, const char *by, const char *id, bool vfs)
 {
-	struct class vf = {0}, share = {0}, memory = {0};
+	struct offer_class host[BOOKED] = {{0}}, gpu[BOOKED];
 	size_t i;
+	int c;
 
 	for (i = 0; i < count(r->gpus); i++) {
-		struct json_object *gpu = gpu_at(r, i), *shares = get(gpu, "shares");
-		int64_t step = mib(gpu, "unit_bytes");
-
-		step = step ? step : 1;
-		add(&vf, get_int(gpu, "vfs"), 1, get_int(gpu, "vfs"), 1);
-		if (shares)
-			add(&share, get_int(shares, "total"), get_int(shares, "least"),
-			    get_int(shares, "most"), 1);
-		if (get(gpu, "memory"))
-			add(&memory, mib(gpu, "total_bytes"), step, mib(gpu, "most_bytes"), step);
+		offer_classes(gpu_at(r, i), gpu);
+		for (c = 0; c < BOOKED; c++)
+			add(&host[c], &gpu[c]);
 	}
 	fprintf(r->to,
 		"meta:\n  schema_version: '1.0'\nproviders:\n  - identification:\n"
 		"      %s: '%s'\n    inventories:\n      additional:\n",
 		by, id);
-	if (vfs)
-		print_class(r->to, "VF", &vf);
-	print_class(r->to, "SHARE", &share);
-	print_class(r->to, "MEMORY_MB", &memory);
-	fputs("    traits:\n      additional:\n        - CUSTOM_VGPUD\n", r->to);
-	print_traits(r, "POLICY", "policy");
-	print_traits(r, "POOL", "pool");
-	print_traits(r, "GPU", "model");
+	for (c = vfs ? BOOKED_VFS : BOOKED_SHARE; c < BOOKED; c++)
+		print_class(r->to, placement_classes[c], &host[c]);
+	fputs("    traits:\n      additional:\n        - " OFFER_PREFIX "\n", r->to);
+	print_traits(r);
 }
 
 static int as_nova(struct report *r)
@@ -323,6 +312,29 @@ static int put_out(const struct options *o, const char *text, size_t size)
 	return r < 0 ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Keeps the GPUs' providers at placement. All GPUs must be known, or some would be taken for gone.
+ */
+static int keep_providers(struct session *s)
+{
+	const struct options *o = s->options;
+	struct report r = {.s = s};
+	int code;
+
+	if (o->gpu || o->format || o->output || o->json) {
+		fprintf(stderr, "vgpuctl: inventory --placement: all GPUs are meant, and no file: "
+				"leave out --gpu, --format, --output and -o\n");
+		return EXIT_USAGE;
+	}
+	code = session_open(s);
+	if (code == EXIT_OK)
+		code = ask(&r);
+	if (code == EXIT_OK)
+		code = providers_keep(o->placement, o->provider ? o->provider : host_of(&r), r.gpus,
+				      o->check);
+	json_object_put(r.gpus);
+	return code;
+}
+
 int inventory(struct session *s)
 {
 	const struct options *o = s->options;
@@ -334,10 +346,15 @@ int inventory(struct session *s)
 
 	for (i = 0; format && i < n && strcmp(formats[i].name, format) != 0; i++)
 		;
-	if (i == n || (o->check && !(o->output && format)) || (o->output && !format)) {
+	if (o->placement)
+		return keep_providers(s);
+	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) ||
+	    o->provider) {
 		fprintf(stderr, "vgpuctl: inventory: want %s\n",
-			i == n ? "--format nova, nova-pci, json or prometheus-sd"
-			       : "--format beside --output, and both beside --check");
+			i == n	      ? "--format nova, nova-pci, json or prometheus-sd"
+			: o->provider ? "--placement beside --provider"
+				      : "--format beside --output, and both, or --placement, "
+					"beside --check");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);

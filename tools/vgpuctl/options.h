@@ -23,14 +23,14 @@ enum {
 	TAKES_FORCE = 1 << 11,
 	TAKES_SORT = 1 << 12,
 	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
-	TAKES_INVENTORY = 1 << 14, /* --format, --check */
+	TAKES_INVENTORY = 1 << 14, /* --format, --check, --provider */
 	TAKES_PLACEMENT = 1 << 15,
 	TAKES_VERIFY = 1 << 16, /* --seconds, --busy, --change */
 };
 
 struct options {
 	const char *socket, *gpu, *svg, *html, *output, *since, *sort, *reason, *format, *placement,
-		*busy, *change, *host;
+		*provider, *busy, *change, *host;
 	bool json, force, save, check, watch, follow, help, version;
 	int64_t ms, limit, count, seconds;
 	double interval;

@@ -5,50 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "answer.h"
+#include "http.h"
 #include "vgpu/file.h"
 
-#define LONGEST (16u << 20)
 #define PREFIX "CUSTOM_VGPUD_"
-#define TIMEOUT_S "30"
 
 const char *const placement_classes[BOOKED] = {"VF", "SHARE", "MEMORY_MB"};
 
-/* Runs curl, which gets the token by stdin: arguments are for everybody to see. */
+/* Returns 0, or -errno; -ECANCELED: the reason is on stderr. */
 static int fetch(const char *url, char **text, size_t *size)
 {
-	const char *token = getenv("OS_TOKEN");
-	int in[2], out[2], status = -1, r;
-	pid_t child;
+	int status = http_request("GET", url, NULL, text, size);
 
-	if (pipe(in) < 0 || pipe(out) < 0)
-		return -errno;
-	child = fork();
-	if (child == 0) {
-		dup2(in[0], STDIN_FILENO);
-		dup2(out[1], STDOUT_FILENO);
-		close(in[1]);
-		close(out[0]);
-		execlp("curl", "curl", "-fsS", "--max-time", TIMEOUT_S, "-H", "@-", "--", url,
-		       NULL);
-		fprintf(stderr, "vgpuctl: cannot run curl: %s; install the package curl\n",
-			strerror(errno));
-		_exit(127);
-	}
-	close(out[1]);
-	dprintf(in[1], "Accept: application/json\nOpenStack-API-Version: placement 1.28\n");
-	if (token)
-		dprintf(in[1], "X-Auth-Token: %s\n", token);
-	close(in[1]);
-	close(in[0]); /* not before: a curl that cannot run would raise SIGPIPE */
-	r = child < 0 ? -errno : vgpu_read_all(out[0], LONGEST, text, size);
-	close(out[0]);
-	if (child > 0 && waitpid(child, &status, 0) == child && r == 0 && status != 0)
-		r = -ECANCELED; /* curl has said why */
-	return r;
+	if (status == 200)
+		return 0;
+	if (status > 0)
+		fprintf(stderr, "vgpuctl: %s: HTTP %d%s\n", url, status, http_hint(status));
+	free(*text);
+	*text = NULL;
+	return -ECANCELED;
 }
 
 static char *slurp(const char *where, size_t *size)
@@ -59,14 +37,14 @@ static char *slurp(const char *where, size_t *size)
 	if (strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0)
 		r = fetch(where, &text, size);
 	else if (strcmp(where, "-") == 0)
-		r = vgpu_read_all(STDIN_FILENO, LONGEST, &text, size);
+		r = vgpu_read_all(STDIN_FILENO, HTTP_LONGEST, &text, size);
 	else
-		r = vgpu_file_read(where, LONGEST, &text, size);
+		r = vgpu_file_read(where, HTTP_LONGEST, &text, size);
 	if (r >= 0)
 		return text;
 	if (r == -E2BIG)
 		fprintf(stderr, "vgpuctl: %s: longer than %u bytes, the most that are read\n",
-			where, LONGEST);
+			where, HTTP_LONGEST);
 	else if (r != -ECANCELED)
 		fprintf(stderr, "vgpuctl: %s: %s\n", where, strerror(-r));
 	free(text);

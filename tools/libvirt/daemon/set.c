@@ -18,6 +18,7 @@
 #include "claim.h"
 #include "control_client.h"
 #include "edit.h"
+#include "nova.h"
 
 #define KEY "vgpu"
 
@@ -41,18 +42,34 @@ __attribute__((format(printf, 2, 3))) static bool say(virDomainPtr d, const char
 	return false;
 }
 
+/* Says why there is no claim to change: the claim of a server of Nova is its flavor. */
+static bool say_why_not(virDomainPtr d, const struct side *s)
+{
+	char why[300], uuid[VIR_UUID_STRING_BUFLEN] = "";
+	char *nova;
+
+	/* virDomainGetName and others overwrite libvirt's last error. */
+	snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
+	nova = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, NOVA_URI, s->affect);
+	if (!nova)
+		return say(d, "%s has no claim to change: %s", s->name, why);
+	free(nova);
+	virDomainGetUUIDString(d, uuid);
+	return say(d,
+		   "this is a server of OpenStack Nova, and its flavor is its claim: choose "
+		   "another flavor with 'openstack server resize --flavor FLAVOR %s'; nothing was "
+		   "changed",
+		   uuid);
+}
+
 /* Reads and changes the claim, in memory. False: it cannot, with the reason on stderr. */
 static bool prepare(virDomainPtr d, struct side *s, int n, char **changes)
 {
 	struct vgpu_error err, unused;
-	char why[300];
 
 	s->old = virDomainGetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, CLAIM_URI, s->affect);
-	if (!s->old) {
-		/* virDomainGetName overwrites libvirt's last error. */
-		snprintf(why, sizeof(why), "%s", virGetLastErrorMessage());
-		return say(d, "%s has no claim to change: %s", s->name, why);
-	}
+	if (!s->old)
+		return say_why_not(d, s);
 	s->new = edit_claim(s->old, n, changes);
 	if (!s->new)
 		return false;

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Why a VM is refused a VF: as a sentence for people, and as a reason that the metrics count. Who
+ * refuses says both. Control thread.
+ */
+#ifndef DAEMON_REFUSAL_H
+#define DAEMON_REFUSAL_H
+
+#include <stdint.h>
+
+#include "vgpu/types.h"
+
+/* docs/protocol.md says the same of each. */
+enum refusal_reason {
+	REFUSAL_NO_GPU = 0, /* there is no such GPU, pool, VF number or device */
+	REFUSAL_GPU_LOST,   /* the GPU does not answer */
+	REFUSAL_CLAIM,	    /* the claim cannot be read, or lacks something */
+	REFUSAL_POLICY,	    /* the policy in force is another, or does not take what is claimed */
+	REFUSAL_NO_VF,	    /* the VF, or each of them, is in use or out of service */
+	REFUSAL_MEMORY,	    /* there is too little memory in one piece */
+	REFUSAL_TIME,	/* the policy does not admit the share or the budget beside the others */
+	REFUSAL_DEVICE, /* the domain lacks the device, or its VF cannot be attached */
+	REFUSAL_TOKEN,	/* the domain gives no token of the GPU's VFs, or a wrong one */
+	REFUSAL_STATE,	/* the state that comes with the VM fits no VF */
+	REFUSAL_BUSY,	/* another change took too long, or memory was still being cleared */
+	REFUSAL_REASONS
+};
+
+/* What was asked for. */
+enum refusal_request {
+	REFUSAL_START = 0, /* the start of a VM */
+	REFUSAL_INCOMING,  /* a VM that comes with the state of its VFs */
+	REFUSAL_ATTACH,	   /* a VF for a VM that runs */
+	REFUSAL_REQUESTS
+};
+
+/* Their words in the metrics. */
+extern const char *const refusal_reasons[REFUSAL_REASONS];
+extern const char *const refusal_requests[REFUSAL_REQUESTS];
+
+/* How requests ended since vgpud's start. */
+struct refusal_counts {
+	uint64_t granted[REFUSAL_REQUESTS];
+	uint64_t refused[REFUSAL_REQUESTS][REFUSAL_REASONS];
+};
+
+struct refusal {
+	enum refusal_reason reason;
+	struct vgpu_error why; /* "": nothing was refused yet */
+};
+
+/* As vgpu_error_set, with the reason. REFUSAL may be NULL. */
+__attribute__((format(printf, 4, 5))) int refusal_set(struct refusal *refusal,
+						      enum refusal_reason reason, int code,
+						      const char *format, ...);
+
+#endif

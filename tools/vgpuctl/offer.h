@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What one GPU has to offer, from vgpud's answer to gpu.capacity, in the words of placement. */
+#ifndef VGPUCTL_OFFER_H
+#define VGPUCTL_OFFER_H
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "placement.h"
+
+#define OFFER_PREFIX "CUSTOM_VGPUD"
+#define OFFER_TRAIT_SIZE 256
+#define OFFER_TRAITS 3
+
+/* What one resource class has: the total, and the least, the most and the unit of what one VM can
+ * book. A total of 0: the class is not offered. */
+struct offer_class {
+	int64_t total, least, most, step;
+};
+
+/* Fills in the classes of placement_classes, in their order. */
+void offer_classes(struct json_object *gpu, struct offer_class out[BOOKED]);
+
+/* Writes the GPU's trait number I, 0 to OFFER_TRAITS - 1: its policy, its pool or its model.
+ * Returns false if it has none. Each GPU has the trait OFFER_PREFIX besides. */
+bool offer_trait(struct json_object *gpu, int i, char out[OFFER_TRAIT_SIZE]);
+
+#endif
