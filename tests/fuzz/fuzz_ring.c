@@ -33,7 +33,9 @@ static int compile(struct device *d, uint32_t module, uint8_t *image, uint64_t b
 	(void)d;
 	(void)module;
 	HOLDS(image[bytes] == 0);
-	if (gate_is_ptx(image, bytes) && gated)
+	if (image[0] == '?')
+		r = -EINVAL;
+	else if (gate_is_ptx(image, bytes) && gated)
 		r = gate_ptx((char *)image, bytes, &out, &err);
 	snprintf(log, log_size, "%s", err.text);
 	free(out);
@@ -59,7 +61,10 @@ static int function(struct device *d, uint32_t module, const char *name, struct 
 	(void)d;
 	(void)p;
 	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
-	p->kind = PIECE_KERNEL;
+	if (name[0] == '?')
+		return -EINVAL;
+	if (p->grid[0] < 256)
+		p->kind = PIECE_KERNEL;
 	p->kernel = KERNEL_FILL;
 	p->gated = true;
 	params->n = 3;
@@ -69,6 +74,12 @@ static int function(struct device *d, uint32_t module, const char *name, struct 
 		params->size[i] = 8;
 	}
 	return 0;
+}
+
+/* Refuses a large grid only when it is launched. */
+static int launch(struct device *d, uint32_t slot, const struct piece *p)
+{
+	return p->kind == PIECE_FUNCTION ? -EINVAL : device_host.launch(d, slot, p);
 }
 
 static void on_send(const struct worker_message *m)
@@ -155,6 +166,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ops.compile = compile;
 	ops.load = load;
 	ops.function = function;
+	ops.launch = launch;
 	HOLDS(ops.prepare(&rs.device, &setup, &err) == 0);
 	HOLDS(ops.open(rs.device, &setup, &err) == 0);
 	event_fd = eventfd(0, EFD_CLOEXEC);

@@ -221,6 +221,11 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 	static const struct {
 		int which, value;
 	} attributes[] = {
+		{1, 1024}, /* threads of a block, and its dimensions */
+		{2, 1024},
+		{3, 1024},
+		{4, 64},
+		{10, 32}, /* threads of a warp */
 		{CU_ATTRIBUTE_MAX_GRID_X, INT32_MAX},
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},

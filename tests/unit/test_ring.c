@@ -63,6 +63,15 @@ static int find_fill(struct device *d, uint32_t module, const char *name, struct
 	return 0;
 }
 
+/* The same for a question, which names no grid. */
+static int find_any_block(struct device *d, uint32_t module, const char *name, struct piece *p,
+			  struct device_params *params)
+{
+	CU_ASSERT_PTR_NOT_NULL(memchr(name, 0, sizeof(((struct softgpu_function *)0)->name)));
+	p->block[0] = 256;
+	return find_fill(d, module, name, p, params);
+}
+
 static void count_wake(void)
 {
 	woken++;
@@ -258,6 +267,137 @@ static void hostile_launches(void)
 	complaint = NULL;
 }
 
+/* A device whose launches of functions fail, like a driver that refuses the grid. */
+static int refuse_launch(struct device *d, uint32_t slot, const struct piece *p)
+{
+	return p->kind == PIECE_FUNCTION ? -EINVAL : device_host.launch(d, slot, p);
+}
+
+static int find_refused(struct device *d, uint32_t module, const char *name, struct piece *p,
+			struct device_params *params)
+{
+	int r = find_fill(d, module, name, p, params);
+
+	p->kind = PIECE_FUNCTION;
+	return r;
+}
+
+static struct softgpu_launch_arg to_memory(void)
+{
+	return (struct softgpu_launch_arg){SOFTGPU_ARG_BUFFER, 0, MIB, 4000};
+}
+
+/* What is wrong with a module or a launch is written to where the packet says, and the VF works
+ * on; without the flag, or if a packet itself is wrong, the VF stops. */
+static void reports(void)
+{
+	struct softgpu_packet load = load_packet,
+			      last = {SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(struct softgpu_launch)}};
+	struct bench b;
+	uint64_t *seen;
+
+	bench_open(&b);
+	seen = (uint64_t *)(b.window + 40960);
+	load.flags = SOFTGPU_REPORT;
+	load.arg[6] = 40960;
+	last.flags = SOFTGPU_REPORT;
+	last.arg[6] = 40968;
+	complaint = "no";
+	atomic_store(&compiler_may_end, 1);
+	bench_put(&b, load);
+	while (bench_run(&b) == WORKER_IDLE && b.ended.ended.active)
+		while (atomic_load(&b.shared.waits))
+			sched_yield();
+	CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
+	CU_ASSERT(seen[0] == SOFTGPU_BAD_MODULE && seen[1] == 0);
+	CU_ASSERT_STRING_EQUAL((char *)b.window + 12288, "no");
+	complaint = NULL;
+	/* nothing is loaded */
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	b.shared.wptr--;
+	bench_put(&b, last);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(seen[1], SOFTGPU_BAD_LAUNCH);
+	bench_load(&b);
+	/* refused by the worker, by the range of an argument, and by the device */
+	seen[1] = 0;
+	put_launch(&b, "nothing", 256, to_memory(), 3);
+	b.shared.wptr--;
+	bench_put(&b, last);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(seen[1], SOFTGPU_BAD_LAUNCH);
+	put_launch(&b, "fill", 256, (struct softgpu_launch_arg){SOFTGPU_ARG_BUFFER, 0, 9 * MIB, 1},
+		   3);
+	b.shared.wptr--;
+	bench_put(&b, last);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(seen[1], SOFTGPU_OUT_OF_RANGE);
+	b.ops.launch = refuse_launch;
+	b.ops.function = find_refused;
+	seen[1] = 0;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	b.shared.wptr--;
+	bench_put(&b, last);
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_FENCE, 0, {77}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(seen[1] == SOFTGPU_BAD_LAUNCH && *(uint64_t *)(b.window + 4096) == 77);
+	CU_ASSERT_EQUAL(seen[0], SOFTGPU_BAD_MODULE);
+	/* a right launch writes nothing */
+	b.ops.launch = device_host.launch;
+	b.ops.function = find_fill;
+	seen[1] = 1234;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	b.shared.wptr--;
+	bench_put(&b, last);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(seen[1], 1234);
+	last.arg[6] = MIB - 4;
+	bench_put(&b, last);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_ARGUMENT);
+	bench_close(&b);
+}
+
+/* FUNCTION and ABOUT. */
+static void questions(void)
+{
+	const struct softgpu_packet ask = {SOFTGPU_FUNCTION,
+					   0,
+					   {3, 40960, sizeof(struct softgpu_function)}};
+	struct softgpu_function *f;
+	struct softgpu_about *about;
+	struct bench b;
+
+	bench_open(&b);
+	f = (struct softgpu_function *)(b.window + 40960);
+	about = (struct softgpu_about *)(b.window + 49152);
+	snprintf(f->name, sizeof(f->name), "fill");
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(f->error == SOFTGPU_BAD_LAUNCH && f->n_params == 0); /* not loaded */
+	bench_load(&b);
+	b.ops.function = find_any_block;
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(f->error == SOFTGPU_OK && f->n_params == 3 && f->offset[2] == 16 &&
+		  f->size[2] == 8);
+	memset(f->name, 'f', sizeof(f->name)); /* without an end */
+	bench_put(&b, ask);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(f->error == SOFTGPU_BAD_LAUNCH && f->n_params == 0 && f->name[255] == 'f');
+	snprintf(b.shared.about.name, sizeof(b.shared.about.name), "a device");
+	b.shared.about.attributes[127] = 42;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_ABOUT, 0, {0, 49152, sizeof(*about)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_STRING_EQUAL(about->name, "a device");
+	CU_ASSERT(about->attributes[127] == 42 && about->window_at == b.ops.address(b.device, 0) &&
+		  about->memory_at == b.ops.address(b.device, MIB));
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_ABOUT, 0, {0, MIB - 8, sizeof(*about)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_OUT_OF_RANGE);
+	bench_close(&b);
+}
+
 /* The number of launches of each piece, by its serial. */
 #define SERIALS 65536u
 static _Atomic uint8_t launches[SERIALS];
@@ -381,6 +521,8 @@ static void frozen(void)
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
+	{"what is wrong is reported where the packet says", reports},
+	{"questions about functions and the device are answered", questions},
 	{"a piece without a gate is launched once", launched_once},
 	{"a ring whose device is stopped sleeps", frozen},
 	{NULL, NULL},

@@ -78,7 +78,9 @@ static void opcodes(void)
 {
 	const struct packet_limits with = {1 << 20, 5 << 20, true},
 				   without = {1 << 20, 5 << 20, false};
-	uint32_t i, k;
+	uint32_t i, k, structures = 0, reports = 0;
+	uint64_t size;
+	bool ok;
 
 	for (i = 0; i < 2000000; i++) {
 		struct softgpu_packet p = {.opcode = (uint32_t)draw(0x90),
@@ -91,10 +93,36 @@ static void opcodes(void)
 		    (p.arg[0] >= SOFTGPU_MAX_MODULES || p.arg[1] > with.window ||
 		     p.arg[2] > with.window - p.arg[1]))
 			CU_FAIL_FATAL("a module from outside of the window was taken");
-		if (p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH &&
+		if ((p.opcode == SOFTGPU_LAUNCH || p.opcode == SOFTGPU_MODULE_LOAD) && draw(2)) {
+			p = (struct softgpu_packet){p.opcode, SOFTGPU_REPORT, {1, 64}};
+			p.arg[2] = sizeof(struct softgpu_launch);
+			p.arg[6] = with.window - 16 + draw(24);
+		}
+		if (p.opcode == SOFTGPU_FUNCTION || p.opcode == SOFTGPU_ABOUT) {
+			size = p.opcode == SOFTGPU_ABOUT ? sizeof(struct softgpu_about)
+							 : sizeof(struct softgpu_function);
+			p.arg[2] = size + draw(20) / 19;
+			if (draw(2))
+				p.arg[1] = with.window - size + draw(3) * 8 - 8;
+			p.arg[0] %= SOFTGPU_MAX_MODULES + 1;
+			ok = packet_check(&with, &p) == SOFTGPU_OK;
+			structures += ok;
+			if (ok != (p.arg[0] < SOFTGPU_MAX_MODULES && p.arg[2] == size &&
+				   p.arg[1] % 8 == 0 && p.arg[1] <= with.window - size))
+				CU_FAIL_FATAL("a structure outside of the window was taken");
+		}
+		if (packet_check(&with, &p) == SOFTGPU_OK && p.flags & SOFTGPU_REPORT &&
+		    (p.opcode == SOFTGPU_LAUNCH || p.opcode == SOFTGPU_MODULE_LOAD)) {
+			reports++;
+			if (p.arg[6] % 8 || p.arg[6] > with.window - 8)
+				CU_FAIL_FATAL("a report outside of the window was taken");
+		}
+		if (((p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH) ||
+		     p.opcode == SOFTGPU_FUNCTION || p.opcode == SOFTGPU_ABOUT) &&
 		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
 			CU_FAIL_FATAL("a module was taken although there is no compiler");
 	}
+	CU_ASSERT(structures > 100 && reports > 100);
 }
 
 static void rings(void)

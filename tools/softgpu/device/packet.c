@@ -66,6 +66,22 @@ static enum softgpu_error check_mandelbrot(const struct packet_limits *l, const 
 	return packet_range(l, a[0], w * h, 4);
 }
 
+/* Where a packet with the flag REPORT writes its error. */
+static enum softgpu_error check_report(const struct packet_limits *l,
+				       const struct softgpu_packet *p)
+{
+	if (!(p->flags & SOFTGPU_REPORT))
+		return SOFTGPU_OK;
+	return p->arg[6] % 8 ? SOFTGPU_BAD_ARGUMENT : in_window(l, p->arg[6], 8);
+}
+
+/* A structure of SIZE bytes in the window. */
+static enum softgpu_error check_structure(const struct packet_limits *l, const uint64_t *a,
+					  uint64_t size)
+{
+	return a[2] != size || a[1] % 8 ? SOFTGPU_BAD_ARGUMENT : in_window(l, a[1], size);
+}
+
 static enum softgpu_error check_module(const struct packet_limits *l,
 				       const struct softgpu_packet *p)
 {
@@ -79,11 +95,16 @@ static enum softgpu_error check_module(const struct packet_limits *l,
 	case SOFTGPU_MODULE_LOAD:
 		if (a[2] == 0 || a[2] >> 30)
 			return SOFTGPU_BAD_ARGUMENT;
-		return first_of(in_window(l, a[1], a[2]), in_window(l, a[3], a[4]), SOFTGPU_OK);
+		return first_of(check_report(l, p), in_window(l, a[1], a[2]),
+				in_window(l, a[3], a[4]));
 	case SOFTGPU_LAUNCH:
 		if (a[2] != sizeof(struct softgpu_launch))
 			return SOFTGPU_BAD_ARGUMENT;
-		return in_window(l, a[1], a[2]);
+		return first_of(check_report(l, p), in_window(l, a[1], a[2]), SOFTGPU_OK);
+	case SOFTGPU_FUNCTION:
+		return check_structure(l, a, sizeof(struct softgpu_function));
+	case SOFTGPU_ABOUT:
+		return check_structure(l, a, sizeof(struct softgpu_about));
 	default:
 		return SOFTGPU_OK;
 	}
@@ -129,6 +150,8 @@ enum softgpu_error packet_check(const struct packet_limits *l, const struct soft
 	case SOFTGPU_MODULE_LOAD:
 	case SOFTGPU_MODULE_UNLOAD:
 	case SOFTGPU_LAUNCH:
+	case SOFTGPU_FUNCTION:
+	case SOFTGPU_ABOUT:
 		return check_module(l, p);
 	case SOFTGPU_FAULT:
 		return SOFTGPU_FAULTED;

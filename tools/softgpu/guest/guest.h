@@ -33,6 +33,8 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 /* Whether the VF can load the guest's own GPU kernels. */
 bool guest_has_modules(struct guest *g);
+/* Whether it also takes the packets FUNCTION and ABOUT, and the flag REPORT. */
+bool guest_has_reports(struct guest *g);
 
 /* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. 0 or -errno. */
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);

@@ -115,7 +115,9 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 	case SOFTGPU_PARTITION_SIZE:
 		return half(vf->size, offset);
 	case SOFTGPU_FEATURES:
-		return offset == SOFTGPU_FEATURES && vf->modules ? SOFTGPU_HAS_MODULES : 0;
+		return offset == SOFTGPU_FEATURES && vf->modules
+			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS
+			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;
 	case SOFTGPU_ERROR_AT:

@@ -95,6 +95,7 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	e = d->api.cuDeviceGet(out, (int)index);
 	if (e != CUDA_SUCCESS)
 		return failed(d, e, "the GPU cannot be opened", err);
+	d->gpu = *out;
 	d->api.cuDeviceGetName(name, sizeof(name), *out);
 	snprintf(d->name, sizeof(d->name), "%s", name);
 	if (attribute(d, *out, CU_ATTRIBUTE_COMPUTE_MODE) != CU_COMPUTE_DEFAULT)
@@ -424,6 +425,7 @@ static void cuda_close(struct device *d)
 static void cuda_about(struct device *d, struct device_about *about)
 {
 	size_t left = 0, all;
+	int i;
 
 	d->api.cuMemGetInfo(&left, &all);
 	*about = (struct device_about){
@@ -433,6 +435,8 @@ static void cuda_about(struct device *d, struct device_about *about)
 	};
 	snprintf(about->name, sizeof(about->name), "%s, CUDA %d.%d", d->name, d->api.version / 1000,
 		 d->api.version % 1000 / 10);
+	for (i = 1; i < (int)SOFTGPU_ATTRIBUTES; i++)
+		about->attributes[i] = attribute(d, d->gpu, i);
 	snprintf(about->limit_error, sizeof(about->limit_error), "%.127s", d->limit_error.text);
 	if (rm_offers(WORKER_STOP_CHANNELS))
 		about->stops |= WORKER_STOP_CHANNELS;

@@ -34,6 +34,7 @@ struct device {
 	struct cuda_api api;
 	CUcontext context;
 	CUstream stream;
+	CUdevice gpu;
 	CUevent events[DEVICE_SLOTS];
 	uint64_t serials[DEVICE_SLOTS]; /* of the gated piece in a slot, 0: none */
 	CUhandle memory;

@@ -61,6 +61,8 @@ struct piece {
 	_Alignas(16) uint8_t params[SOFTGPU_MAX_LAUNCH_BYTES];
 	uint64_t dst, src, bytes; /* TRANSFER; DMA: offset in the window, iova; EVENT: dst */
 	uint64_t value;		  /* FENCE */
+	/* FUNCTION: where in the window a wrong launch is reported; UINT64_MAX: it stops the VF */
+	uint64_t report;
 	uint32_t flags;
 	uint64_t serial; /* the mark of its blocks that have run; differs for each piece */
 	vgpu_nsec cost;	 /* how long it is expected to take; 0: not known */

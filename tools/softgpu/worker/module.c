@@ -207,7 +207,9 @@ static int launch(struct module_table *t, const struct softgpu_packet *p,
 	if (!t->loaded[p->arg[0]] || l.n_args > SOFTGPU_MAX_LAUNCH_ARGS ||
 	    !memchr(l.function, 0, sizeof(l.function)))
 		return -SOFTGPU_BAD_LAUNCH;
-	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared};
+	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared, .report = UINT64_MAX};
+	if (p->flags & SOFTGPU_REPORT)
+		out->report = p->arg[6];
 	for (i = 0; i < 3; i++) {
 		out->grid[i] = l.grid[i];
 		out->block[i] = l.block[i];
@@ -226,6 +228,47 @@ static int launch(struct module_table *t, const struct softgpu_packet *p,
 	return r < 0 ? r : MODULE_PIECE;
 }
 
+/* Where FUNCTION's parameters lie. A name that is not found is no error of the VF. */
+static int find_function(struct module_table *t, const struct softgpu_packet *p, uint8_t *window)
+{
+	struct piece one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+	struct softgpu_function f;
+	struct device_params params = {0};
+
+	memcpy(&f, window + p->arg[1], sizeof(f));
+	f.error = SOFTGPU_OK;
+	if (!t->loaded[p->arg[0]] || !memchr(f.name, 0, sizeof(f.name)) ||
+	    t->ops->function(t->device, (uint32_t)p->arg[0], f.name, &one, &params) < 0) {
+		f.error = SOFTGPU_BAD_LAUNCH;
+		params.n = 0;
+	}
+	f.n_params = params.n;
+	memcpy(f.offset, params.offset, sizeof(f.offset));
+	memcpy(f.size, params.size, sizeof(f.size));
+	memcpy(window + p->arg[1], &f, sizeof(f));
+	return MODULE_DONE;
+}
+
+static int tell_about(struct module_table *t, const struct softgpu_packet *p,
+		      const struct piece_space *space, uint8_t *window)
+{
+	struct softgpu_about about = {.window_at = space->window_at, .memory_at = space->memory_at};
+
+	_Static_assert(sizeof(about.attributes) == sizeof(t->shared->about.attributes) &&
+			       sizeof(about.name) == sizeof(t->shared->about.name),
+		       "one layout");
+	memcpy(about.name, t->shared->about.name, sizeof(about.name));
+	memcpy(about.attributes, t->shared->about.attributes, sizeof(about.attributes));
+	memcpy(window + p->arg[1], &about, sizeof(about));
+	return MODULE_DONE;
+}
+
+bool module_executes(uint32_t opcode)
+{
+	return (opcode >= SOFTGPU_MODULE_LOAD && opcode <= SOFTGPU_LAUNCH) ||
+	       opcode == SOFTGPU_FUNCTION || opcode == SOFTGPU_ABOUT;
+}
+
 int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,
 		  const struct piece_space *space, uint8_t *window, struct piece *out)
 {
@@ -236,6 +279,10 @@ int module_packet(struct module_table *t, struct piece_job *job, const struct pa
 		return load(t, p, window);
 	case SOFTGPU_MODULE_UNLOAD:
 		return unload(t, (uint32_t)p->arg[0]);
+	case SOFTGPU_FUNCTION:
+		return find_function(t, p, window);
+	case SOFTGPU_ABOUT:
+		return tell_about(t, p, space, window);
 	default:
 		return job->at++ > 0 ? MODULE_DONE : launch(t, p, limits, space, window, out);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD and LAUNCH. Everything that a guest passes
- * here is copied out of its window before it is checked. A thread compiles, on the CPU; meanwhile
- * the VF has no work for the GPU, and other VFs have its slices.
+ * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD, LAUNCH, FUNCTION and ABOUT. Everything
+ * that a guest passes here is copied out of its window before it is checked. A thread compiles, on
+ * the CPU; meanwhile the VF has no work for the GPU, and other VFs have its slices.
  */
 #ifndef WORKER_MODULE_H
 #define WORKER_MODULE_H
@@ -21,7 +21,9 @@ void module_table_destroy(struct module_table *t);
 
 enum module_step { MODULE_DONE = 0, MODULE_PIECE, MODULE_COMPILES };
 
-/* Executes the next step of JOB, a packet of one of the three kinds. MODULE_DONE: the packet is
+/* Whether a packet with OPCODE is one of these. */
+bool module_executes(uint32_t opcode);
+/* Executes the next step of JOB, a packet of one of these kinds. MODULE_DONE: the packet is
  * done; MODULE_PIECE: *OUT is its piece; MODULE_COMPILES: call again after WAKE. Negative: an enum
  * softgpu_error. */
 int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,

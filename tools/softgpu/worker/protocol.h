@@ -76,11 +76,12 @@ struct worker_message {
 
 /* What a worker computes on. */
 struct device_about {
-	char name[64];	       /* of the device, and its driver's version */
-	uint32_t stops;	       /* enum worker_stop: methods that may work */
-	bool modules;	       /* guests may load GPU kernels of their own */
-	char limit_error[128]; /* why the driver does not limit its memory as well; "": it does */
-	uint64_t free;	       /* bytes that are free on the device; 0: there is no such limit */
+	char name[64];		 /* of the device, and its driver's version */
+	uint32_t stops;		 /* enum worker_stop: methods that may work */
+	bool modules;		 /* guests may load GPU kernels of their own */
+	int32_t attributes[128]; /* those of struct softgpu_about */
+	char limit_error[128];	 /* why the driver does not limit its memory as well; "": it does */
+	uint64_t free;		 /* bytes that are free on the device; 0: there is no such limit */
 };
 
 enum worker_state { WORKER_STARTING = 0, WORKER_READY, WORKER_REFUSED };

@@ -92,7 +92,7 @@ static void learn(struct ring *r, const struct entry *e)
 
 	if (r->shut)
 		return;
-	if (e->piece.kind == PIECE_FUNCTION)
+	if (e->piece.kind == PIECE_FUNCTION && e->launched)
 		module_learn(r->modules, e->piece.function, took);
 	if (cost)
 		*cost = *cost ? (*cost * 3 + took) / 4 : took;
@@ -123,13 +123,22 @@ static void send_dma(struct ring *r, const struct piece *p)
 	r->setup.send(&m);
 }
 
+/* Writes that a packet with the flag REPORT was wrong to AT, which the packet's check has found in
+ * the window. */
+static void report(struct ring *r, uint64_t at, enum softgpu_error error)
+{
+	__atomic_store_n((uint64_t *)(r->setup.window + at), (uint64_t)error, __ATOMIC_RELEASE);
+}
+
 /* Puts a piece that the device executes into its queue. */
 static void launch(struct ring *r, struct entry *e)
 {
 	int x = r->setup.ops->launch(r->setup.device, slot_of(r, e), &e->piece);
 
 	e->skipped = false;
-	if (x == -EINVAL)
+	if (x == -EINVAL && e->piece.kind == PIECE_FUNCTION && e->piece.report != UINT64_MAX)
+		report(r, e->piece.report, SOFTGPU_BAD_LAUNCH);
+	else if (x == -EINVAL)
 		r->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
@@ -293,7 +302,7 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	vgpu_nsec *cost;
 	int x;
 
-	if (r->job.packet.opcode < SOFTGPU_MODULE_LOAD || r->job.packet.opcode > SOFTGPU_LAUNCH) {
+	if (!module_executes(r->job.packet.opcode)) {
 		if (!piece_next(&r->job, &r->space, p))
 			return NEXT_NONE;
 		cost = cost_of(r, p);
@@ -305,7 +314,10 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	x = module_packet(r->modules, &r->job, &r->limits, &r->space, r->setup.window, p);
 	if (x == MODULE_PIECE)
 		return NEXT_PIECE;
-	if (x < 0)
+	/* A negative result is of MODULE_LOAD or LAUNCH only. */
+	if (x < 0 && r->job.packet.flags & SOFTGPU_REPORT)
+		report(r, r->job.packet.arg[6], (enum softgpu_error)(-x));
+	else if (x < 0)
 		r->bad = (enum softgpu_error)(-x);
 	return x == MODULE_COMPILES ? NEXT_LATER : NEXT_NONE;
 }

@@ -289,6 +289,7 @@ enum softgpu_error {
 
 enum softgpu_feature {
 	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
+	SOFTGPU_HAS_REPORTS = 2, /* FUNCTION, ABOUT, and the flag REPORT */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -314,6 +315,8 @@ enum softgpu_opcode {
 	SOFTGPU_MODULE_UNLOAD = 13, /* module */
 	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes */
 	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
+	SOFTGPU_FUNCTION = 16,	    /* module, struct softgpu_function, bytes */
+	SOFTGPU_ABOUT = 17,	    /* 0, struct softgpu_about, bytes */
 	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
@@ -325,6 +328,10 @@ enum softgpu_opcode {
  * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
 #define SOFTGPU_MAX_MODULES 16u
+/* Flag of MODULE_LOAD and LAUNCH: a module or a launch that is wrong does not stop the VF. Its enum
+ * softgpu_error is written to the 8 bytes at arg[6], in the window; if nothing is wrong, nothing is
+ * written. */
+#define SOFTGPU_REPORT 2u
 
 /* The arguments of LAUNCH, in the window. */
 #define SOFTGPU_MAX_LAUNCH_ARGS 32u
@@ -344,6 +351,23 @@ struct softgpu_launch {
 	uint32_t n_args;
 	char function[256];
 	struct softgpu_launch_arg args[SOFTGPU_MAX_LAUNCH_ARGS];
+};
+
+/* FUNCTION reads the name of a function of a module, and writes where its parameters lie. */
+struct softgpu_function {
+	char name[256];
+	uint32_t error; /* enum softgpu_error; not OK: there is no such function */
+	uint32_t n_params;
+	uint32_t offset[SOFTGPU_MAX_LAUNCH_ARGS], size[SOFTGPU_MAX_LAUNCH_ARGS]; /* bytes */
+};
+
+/* ABOUT writes what GPU kernels run on, and the addresses by which they reach the partition. The
+ * attributes have the numbers of the CUDA Driver API; 0: unknown. */
+#define SOFTGPU_ATTRIBUTES 128u
+struct softgpu_about {
+	char name[64];
+	uint64_t window_at, memory_at; /* the window, and the memory behind it */
+	int32_t attributes[SOFTGPU_ATTRIBUTES];
 };
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* The library with the checks of sample.h, over a real worker whose CUDA driver is the one in
+ * software; and the loss of that worker. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "entries.h"
+#include "guest_direct.h"
+#include "sample.h"
+#include "suite.h"
+
+static void before_init(void)
+{
+	CUcontext c;
+	int n;
+
+	CU_ASSERT_EQUAL(cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_ERROR_NOT_INITIALIZED);
+	CU_ASSERT_EQUAL(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	unsetenv("VGPU_CUDA_VF");
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_ERROR_NO_DEVICE);
+	setenv("VGPU_CUDA_VF", "/direct", 1);
+	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+	CU_ASSERT_EQUAL_FATAL(cuInit(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_SUCCESS);
+}
+
+static void sample(void)
+{
+	const struct sample_check *c;
+	uint32_t round;
+
+	for (round = 0; round < 2; round++)
+		for (c = sample_checks; c->name; c++)
+			if (!c->run()) {
+				printf("%s: FAILED\n", c->name);
+				CU_FAIL("a check failed");
+			}
+}
+
+/* Each entry is found by its name and version, and by no older version. */
+static void entries(void)
+{
+	static const struct {
+		const char *name;
+		int since;
+		void *symbol;
+	} rows[] = {
+#define ROW(symbol, name, since, signature) {name, since, (void *)(uintptr_t)symbol},
+		CUDA_ENTRIES(ROW)
+#undef ROW
+	};
+	void *entry;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CU_ASSERT_EQUAL(cuGetProcAddress_v2(rows[i].name, &entry, rows[i].since, 0, NULL),
+				CUDA_SUCCESS);
+		CU_ASSERT_PTR_EQUAL(entry, rows[i].symbol);
+		if (cuGetProcAddress_v2(rows[i].name, &entry, rows[i].since - 10, 0, NULL) == 0)
+			CU_ASSERT_PTR_NOT_EQUAL(entry, rows[i].symbol);
+	}
+}
+
+/* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
+static void loss(void)
+{
+	CUdeviceptr x;
+	CUcontext c;
+	CUevent event;
+	CUresult e;
+	uint32_t seen;
+
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 4), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuEventCreate(&event, 0), CUDA_SUCCESS);
+	guest_direct_kill();
+	/* Either the worker is still alive, or not. */
+	e = cuEventRecord(event, NULL);
+	while (e == CUDA_SUCCESS || e == CUDA_ERROR_NOT_READY)
+		e = cuEventQuery(event) == CUDA_SUCCESS ? cuEventRecord(event, NULL)
+							: cuEventQuery(event);
+	CU_ASSERT_EQUAL(e, CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(&seen, x, 4), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 4), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuInit(0), CUDA_ERROR_LAUNCH_FAILED);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+static const struct test tests[] = {
+	{"nothing works before cuInit, and cuInit needs a VF", before_init},
+	{"the sample's checks pass", sample},
+	{"the table of entries is whole", entries},
+	{"the loss of the worker is the program's error", loss},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("cuda", tests)

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# CUDA programs over VFs: a program that uses the Driver API, linked to the libcuda.so.1 of tools/cuda, on softgpu's CUDA engine,
+# whose own driver is the one in software (tests/unit/soft_cuda.c). Two programs at a time on two VFs; a second one on a VF; a
+# program that is killed at random instants while its neighbour computes; a GPU kernel that never ends.
+. "$(dirname "$0")/lib.sh"
+driver=$VGPU_BUILD/tests/unit/driver
+sample=$VGPU_BUILD/tests/cuda/cuda-sample
+library=$VGPU_BUILD/tools/cuda/libcuda.so.1
+# The library exports the calls of the Driver API, and nothing else.
+exported=$(nm -D --defined-only "$library" | awk '{print $3}' | grep -vE '^(__asan|__odr_asan|___asan|__ubsan)')
+[ "$(grep -c '^cu[A-Z]' <<<"$exported")" -gt 400 ] || fail "$library exports too little: $exported"
+other=$(grep -v '^cu[A-Z]' <<<"$exported")
+[ -z "$other" ] || fail "$library exports more than the Driver API: $other"
+
+LD_LIBRARY_PATH=$driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 3 --vram 384M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
+softgpu_pid=$!
+pids+=($!)
+await 90 test -S "$run/gpu/pf.sock"
+config <<-CONF
+	vfs = 3
+	policy = fair
+	slice_us = 10000
+	grace_ms = 10000
+CONF
+start_vgpud
+program() { # NAME VF [loop | forever]: starts a program; sets $program_pid
+	local name=$1 vf=$2
+	shift 2
+	rm -f "$run/$name.txt"
+	VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf$vf.sock" "$sample" "$@" >"$run/$name.txt" 2>"$run/$name.log" &
+	program_pid=$!
+	pids+=($!)
+}
+runs() { [ "$(awk '{print $3}' "/proc/$1/stat")" != Z ]; } # a program of this test that was not waited for
+says() { grep -q "$2" "$run/$1.txt"; }
+# A VF counts its guest's resets: the operator's reset ends the count.
+again() { await 60 is "$1" state available; ctl vf reset "$1"; await 60 is "$1" state available; }
+
+# No VF, no such VF, and a VF whose engine runs no GPU kernels are each an error with a reason.
+VGPU_CUDA_LOG=1 "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "a program without a VF succeeded"
+says none CUDA_ERROR_NO_DEVICE && grep -q 'set VGPU_CUDA_VF' "$run/none.err" || fail "$(cat "$run/none.txt" "$run/none.err")"
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf9.sock" "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "a program without a VF succeeded"
+says none CUDA_ERROR_NO_DEVICE && grep -q 'cannot connect' "$run/none.err" || fail "$(cat "$run/none.txt" "$run/none.err")"
+
+# All checks, in two programs at a time on two VFs; then again on the same VFs, which the programs have given back.
+for round in 1 2; do
+	program a 0; a=$program_pid
+	program b 1; b=$program_pid
+	for p in $a $b; do wait "$p" || fail "a program failed in round $round: $(cat "$run"/[ab].txt)"; done
+	await 60 is 0 state available
+	await 60 is 1 state available
+	grep -q 'cuGraphLaunch is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
+done
+
+# A second program cannot have a VF that is in use, and the first one goes on.
+program a 0 loop; a=$program_pid
+await 60 says a ready
+VGPU_CUDA_LOG=1 VGPU_CUDA_VF="$run/gpu/vf0.sock" "$sample" >"$run/none.txt" 2>"$run/none.err" && fail "two programs have one VF"
+says none CUDA_ERROR_DEVICE_UNAVAILABLE && grep -q 'another program holds' "$run/none.err" || fail "$(cat "$run/none.txt" "$run/none.err")"
+
+# A program that is killed at random instants leaves nothing: its VF comes back with its memory clear and no context, and works;
+# its neighbour computes right results all the time, and is never reset.
+resets=$(vf 0 resets)
+for i in 1 2 3 4 5 6 7 8; do
+	program b 1 loop
+	await 60 says b ready
+	sleep "0.$((RANDOM % 300 + 100))"
+	kill -9 "$program_pid"
+	wait "$program_pid" 2>>"$run/b.log"
+	again 1
+	runs "$a" || fail "the neighbour of a killed program ended in round $i: $(cat "$run/a.txt")"
+done
+program b 1
+wait $program_pid || fail "after programs were killed, another one failed: $(cat "$run/b.txt" "$run/b.log")"
+await 60 is 1 state available
+[ "$(vf 0 resets)" = "$resets" ] || fail "the neighbour of killed programs was reset"
+
+# A GPU kernel that never ends is killed after its slice; its program's context ends with an error, and the neighbour goes on.
+program c 2 forever
+wait $program_pid && fail "an endless GPU kernel succeeded"
+says c CUDA_ERROR_LAUNCH_FAILED || fail "$(cat "$run/c.txt" "$run/c.log")"
+again 2
+program c 2
+wait $program_pid || fail "after an endless GPU kernel, another program failed: $(cat "$run/c.txt" "$run/c.log")"
+runs "$a" || fail "the neighbour of an endless GPU kernel ended: $(cat "$run/a.txt")"
+[ "$(vf 0 resets)" = "$resets" ] || fail "the neighbour of an endless GPU kernel was reset"
+kill $a
+wait $a 2>>"$run/a.log"
+# Nothing is left: every descriptor and process that the programs had in softgpu is gone.
+await 60 is 0 state available
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library.h"
+
+/* The VF: a path of a socket, or a name as in vfio/device.h. */
+#define VF_VARIABLE "VGPU_CUDA_VF"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED } state;
+__thread void *call_stack[CONTEXT_STACK];
+__thread int call_depth;
+
+void call_log(const char *format, ...)
+{
+	const char *wanted = getenv("VGPU_CUDA_LOG");
+	char text[512];
+	va_list list;
+
+	if (!wanted || strcmp(wanted, "1") != 0)
+		return;
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	fprintf(stderr, "vgpu-cuda: %s\n", text);
+}
+
+void call_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+/* The child of fork() has no VF: CUDA does not carry over either. No other thread is left. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	if (state == STATE_UP)
+		link_abandon();
+	state = STATE_FORKED;
+}
+
+/* A process that ends without this has its VF reset, which its host counts. */
+__attribute__((destructor)) static void stop(void)
+{
+	if (pthread_mutex_trylock(&lock) != 0)
+		return; /* a thread still waits for the VF */
+	if (state == STATE_UP)
+		link_down();
+	state = STATE_DOWN;
+	pthread_mutex_unlock(&lock);
+}
+
+CUresult call_start(void)
+{
+	const char *vf = getenv(VF_VARIABLE);
+	struct vgpu_error err = {""};
+	char name[256];
+	bool named;
+	CUresult e;
+
+	if (state == STATE_UP)
+		return link_lost();
+	if (state == STATE_FORKED)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!vf || !*vf) {
+		call_log("no VF: set " VF_VARIABLE " to its socket, DIR/vfN.sock");
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	named = strncmp(vf, "vfio:", 5) == 0 || strncmp(vf, "vfio-user:", 10) == 0;
+	if (snprintf(name, sizeof(name), "%s%s", named ? "" : "vfio-user:", vf) >=
+	    (int)sizeof(name)) {
+		call_log(VF_VARIABLE " is longer than %zu bytes", sizeof(name) - 1);
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	e = link_up(name, &err);
+	if (e != CUDA_SUCCESS) {
+		call_log("%s: %s", vf, err.text);
+		return e;
+	}
+	heap_reset(link_parts.memory_size);
+	pthread_atfork(NULL, NULL, in_child);
+	state = STATE_UP;
+	return CUDA_SUCCESS;
+}
+
+CUresult call_begin(enum needs needs, struct context **context)
+{
+	struct context *current;
+
+	call_lock();
+	if (state != STATE_UP)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (needs == NEEDS_DEVICE)
+		return CUDA_SUCCESS;
+	current = call_depth ? handle_find(HANDLE_CONTEXT, call_stack[call_depth - 1]) : NULL;
+	if (!current)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (context)
+		*context = current;
+	return link_lost();
+}
+
+CUresult call_end(const char *name, CUresult e)
+{
+	const char *code = NULL;
+
+	pthread_mutex_unlock(&lock);
+	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
+		cuGetErrorName(e, &code);
+		call_log("%s: %s", name, code ? code : "?");
+	}
+	return e;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Contexts. The VF has one address space and executes everything in one order; a context owns what
+ * was made while it was current, and frees that at its end.
+ */
+#include <stdlib.h>
+
+#include "library.h"
+
+static struct context primary = {.primary = true};
+
+/* Whether FLAGS are known; none of them changes what this library does. CU_CTX_SCHED_*, MAP_HOST,
+ * LMEM_RESIZE_TO_MAX */
+static bool flags_are_known(unsigned flags)
+{
+	return (flags & ~0x1fu) == 0;
+}
+
+static void end(struct context *c)
+{
+	handle_drop(HANDLE_CONTEXT, c->handle);
+	module_end_all(c);
+	stream_end_all(c);
+	heap_give_all(c);
+	c->handle = NULL;
+}
+
+static CUresult push(void *handle)
+{
+	if (call_depth == CONTEXT_STACK)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	call_stack[call_depth++] = handle;
+	return CUDA_SUCCESS;
+}
+
+static CUresult begin(CUdevice device)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	return e == CUDA_SUCCESS && device != 0 ? CUDA_ERROR_INVALID_DEVICE : e;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
+{
+	CUresult e = begin(device);
+
+	if (e == CUDA_SUCCESS)
+		e = out ? link_lost() : CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && primary.retained == 0) {
+		primary.handle = handle_make(HANDLE_CONTEXT, &primary);
+		e = primary.handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (e == CUDA_SUCCESS) {
+		primary.retained++;
+		*out = primary.handle;
+	}
+	return CALL_END(e);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	CUresult e = begin(device);
+
+	if (e == CUDA_SUCCESS && primary.retained == 0)
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS && --primary.retained == 0)
+		end(&primary);
+	return CALL_END(e);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	CUresult e = begin(device);
+
+	if (e == CUDA_SUCCESS && primary.retained > 0) {
+		primary.retained = 0;
+		end(&primary);
+	}
+	return CALL_END(e);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
+{
+	CUresult e = begin(device);
+
+	if (e == CUDA_SUCCESS && !flags_are_known(flags))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		primary.flags = flags;
+	return CALL_END(e);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+	CUresult e = begin(device);
+
+	if (e == CUDA_SUCCESS && (!flags || !active))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS) {
+		*flags = primary.flags;
+		*active = primary.retained > 0;
+	}
+	return CALL_END(e);
+}
+
+static CUresult create(CUcontext *out, unsigned flags)
+{
+	struct context *c;
+	CUresult e = link_lost();
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (!out || !flags_are_known(flags))
+		return CUDA_ERROR_INVALID_VALUE;
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		c->flags = flags;
+		c->handle = handle_make(HANDLE_CONTEXT, c);
+	}
+	if (!c || !c->handle) {
+		free(c);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	e = push(c->handle);
+	if (e != CUDA_SUCCESS) {
+		handle_drop(HANDLE_CONTEXT, c->handle);
+		free(c);
+		return e;
+	}
+	*out = c->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
+{
+	CUresult e = begin(device);
+
+	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+	struct context *c = handle_find(HANDLE_CONTEXT, context);
+
+	if (e == CUDA_SUCCESS && (!c || c->primary))
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS) {
+		if (call_depth > 0 && call_stack[call_depth - 1] == context)
+			call_depth--;
+		end(c);
+		free(c);
+	}
+	return CALL_END(e);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && !handle_find(HANDLE_CONTEXT, context))
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	return CALL_END(e == CUDA_SUCCESS ? push(context) : e);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *out)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && call_depth == 0)
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS && out)
+		*out = call_stack[call_depth - 1];
+	if (e == CUDA_SUCCESS)
+		call_depth--;
+	return CALL_END(e);
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && context && !handle_find(HANDLE_CONTEXT, context))
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS && call_depth > 0)
+		call_depth--;
+	if (e == CUDA_SUCCESS && context)
+		e = push(context);
+	return CALL_END(e);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *out)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && !out)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*out = call_depth ? call_stack[call_depth - 1] : NULL;
+	return CALL_END(e);
+}
+
+CUresult cuCtxGetDevice(CUdevice *out)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && !out)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*out = 0;
+	return CALL_END(e);
+}
+
+CUresult cuCtxGetFlags(unsigned *flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && !flags)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*flags = c->flags;
+	return CALL_END(e);
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned *version)
+{
+	CUresult e = call_begin(context ? NEEDS_DEVICE : NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && context && !handle_find(HANDLE_CONTEXT, context))
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS && !version)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*version = 3020;
+	return CALL_END(e);
+}
+
+/* There is one priority. */
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && least)
+		*least = 0;
+	if (e == CUDA_SUCCESS && greatest)
+		*greatest = 0;
+	return CALL_END(e);
+}
+
+CUresult cuCtxSynchronize(void)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	return CALL_END(e == CUDA_SUCCESS ? link_wait() : e);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The device: there is one, the VF. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library.h"
+
+/* Attributes of the GPU that hold for its VF, too; the numbers are those of CUdevice_attribute. All
+ * others are 0: the library does not carry what they tell of. */
+static const uint8_t passed[] = {
+	1,	    /* threads in a block */
+	2,   3,	 4, /* a block's dimensions */
+	5,   6,	 7, /* a grid's dimensions */
+	8,	    /* shared memory of a block */
+	9,	    /* constant memory */
+	10,	    /* threads in a warp */
+	12,	    /* registers of a block */
+	13,	    /* clock rate */
+	16,	    /* multiprocessors */
+	32,	    /* whether memory has ECC */
+	36,  37,    /* memory clock rate, and bus width */
+	38,	    /* L2 cache */
+	39,	    /* threads of a multiprocessor */
+	75,  76,    /* compute capability */
+	81,  82,    /* shared memory and registers of a multiprocessor */
+	97,	    /* shared memory of a block that asks for it */
+	106,	    /* blocks of a multiprocessor */
+	111,	    /* shared memory of a block that is reserved */
+};
+#define ATTRIBUTES_END 143 /* in CUDA 12.4 */
+
+CUresult cuInit(unsigned flags)
+{
+	call_lock();
+	return CALL_END(flags ? CUDA_ERROR_INVALID_VALUE : call_start());
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+	if (!version)
+		return CUDA_ERROR_INVALID_VALUE;
+	*version = CUDA_SHOWN;
+	return CUDA_SUCCESS;
+}
+
+/* Begins a call about DEVICE. OK: whether its other arguments are right. */
+static CUresult begin(CUdevice device, bool ok)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && !ok)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && device != 0)
+		e = CUDA_ERROR_INVALID_DEVICE;
+	return e;
+}
+
+CUresult cuDeviceGetCount(int *n)
+{
+	CUresult e = begin(0, n);
+
+	if (e == CUDA_SUCCESS)
+		*n = 1;
+	return CALL_END(e);
+}
+
+CUresult cuDeviceGet(CUdevice *out, int index)
+{
+	CUresult e = begin(index, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = 0;
+	return CALL_END(e);
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device)
+{
+	CUresult e = begin(device, name && size > 0);
+
+	if (e == CUDA_SUCCESS)
+		snprintf(name, (size_t)size, "%s", link_about.name);
+	return CALL_END(e);
+}
+
+/* It tells VFs of one host apart, by their names. FNV-1a, 64 bit, twice. */
+static CUresult get_uuid(void *uuid, CUdevice device)
+{
+	CUresult e = begin(device, uuid);
+	const char *c = getenv("VGPU_CUDA_VF");
+	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x5347505556465f30)};
+
+	for (; e == CUDA_SUCCESS && c && *c; c++) {
+		h[0] = (h[0] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+		h[1] = (h[1] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	}
+	if (e == CUDA_SUCCESS)
+		memcpy(uuid, h, sizeof(h));
+	return e;
+}
+
+CUresult cuDeviceGetUuid(void *uuid, CUdevice device)
+{
+	return CALL_END(get_uuid(uuid, device));
+}
+
+CUresult cuDeviceGetUuid_v2(void *uuid, CUdevice device)
+{
+	return CALL_END(get_uuid(uuid, device));
+}
+
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+	CUresult e = begin(device, bytes);
+
+	if (e == CUDA_SUCCESS)
+		*bytes = link_parts.memory_size;
+	return CALL_END(e);
+}
+
+static int attribute(int which)
+{
+	return memchr(passed, which, sizeof(passed)) ? link_about.attributes[which] : 0;
+}
+
+CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
+{
+	CUresult e = begin(device, value && which > 0 && which < ATTRIBUTES_END);
+
+	if (e == CUDA_SUCCESS)
+		*value = attribute(which);
+	return CALL_END(e);
+}
+
+CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
+	CUresult e = begin(device, major && minor);
+
+	if (e == CUDA_SUCCESS) {
+		*major = attribute(75);
+		*minor = attribute(76);
+	}
+	return CALL_END(e);
+}

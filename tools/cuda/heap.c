@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* First fit over a sorted array of allocations. Packets run in the order of their calls, so memory
+ * can be given out again at once: what used it before runs before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "library.h"
+
+#define GRAIN 512u /* CUDA promises 256 */
+
+struct block {
+	uint64_t at, bytes, taken; /* TAKEN: BYTES rounded up */
+	const void *owner;
+};
+
+static struct block *blocks;
+static size_t n_blocks, room;
+static uint64_t heap_size, heap_taken;
+
+void heap_reset(uint64_t size)
+{
+	n_blocks = 0;
+	heap_size = size;
+	heap_taken = 0;
+}
+
+static bool insert(size_t i, struct block b)
+{
+	struct block *more;
+
+	if (n_blocks == room) {
+		more = realloc(blocks, (2 * room + 64) * sizeof(*blocks));
+		if (!more)
+			return false;
+		blocks = more;
+		room = 2 * room + 64;
+	}
+	memmove(&blocks[i + 1], &blocks[i], (n_blocks - i) * sizeof(*blocks));
+	blocks[i] = b;
+	n_blocks++;
+	heap_taken += b.taken;
+	return true;
+}
+
+bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset)
+{
+	struct block b = {.bytes = bytes, .owner = owner};
+	uint64_t end;
+	size_t i;
+
+	if (bytes == 0 || bytes > heap_size)
+		return false;
+	b.taken = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+	for (i = 0; i <= n_blocks; i++) {
+		end = i < n_blocks ? blocks[i].at : heap_size;
+		if (b.taken <= end - b.at) {
+			*offset = b.at;
+			return insert(i, b);
+		}
+		if (i < n_blocks)
+			b.at = blocks[i].at + blocks[i].taken;
+	}
+	return false;
+}
+
+/* The number of blocks that begin at OFFSET or before it. */
+static size_t up_to(uint64_t offset)
+{
+	size_t low = 0, high = n_blocks, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (blocks[middle].at <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool heap_give(uint64_t offset)
+{
+	size_t i = up_to(offset);
+
+	if (i == 0 || blocks[i - 1].at != offset)
+		return false;
+	heap_taken -= blocks[i - 1].taken;
+	memmove(&blocks[i - 1], &blocks[i], (n_blocks - i) * sizeof(*blocks));
+	n_blocks--;
+	return true;
+}
+
+void heap_give_all(const void *owner)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n_blocks; i++) {
+		if (blocks[i].owner == owner)
+			heap_taken -= blocks[i].taken;
+		else
+			blocks[kept++] = blocks[i];
+	}
+	n_blocks = kept;
+}
+
+bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes)
+{
+	size_t i = up_to(offset);
+
+	if (i == 0 || offset - blocks[i - 1].at >= blocks[i - 1].bytes)
+		return false;
+	*begin = blocks[i - 1].at;
+	*bytes = blocks[i - 1].bytes;
+	return true;
+}
+
+uint64_t heap_left(void)
+{
+	return heap_size - heap_taken;
+}

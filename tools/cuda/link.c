@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "guest.h"
+#include "library.h"
+#include "vgpu/clock.h"
+
+#define UP_TIMEOUT (60 * VGPU_SEC)
+#define DOWN_TIMEOUT (5 * VGPU_SEC)
+#define WAIT_STEP (10 * VGPU_SEC)
+/* How often a program that polls finds out whether its VF is still there. */
+#define LOOK_EVERY (100 * VGPU_MSEC)
+/* Packets, of the ring's 1024, and launches that may be in it before the library waits for all. */
+#define PACKETS_MOST 900u
+/* Room that link_stage() and link_launch() leave for the packets that use what they give: while
+ * those are put, nothing is given out anew. */
+#define PACKETS_KEPT 16u
+#define LAUNCHES 256u
+#define ALIGN 4096u
+#define STRUCTURE_BYTES 4096u
+#define STAGE_LEAST (UINT64_C(1) << 20)
+
+_Static_assert(sizeof(struct softgpu_function) <= STRUCTURE_BYTES &&
+		       sizeof(struct softgpu_about) <= STRUCTURE_BYTES &&
+		       sizeof(struct softgpu_launch) + SOFTGPU_MAX_LAUNCH_BYTES <=
+			       LINK_LAUNCH_BYTES,
+	       "the parts of the window");
+
+struct link_parts link_parts;
+struct softgpu_about link_about;
+
+static struct guest *guest;
+static CUresult lost;
+static uint64_t packets, launches; /* put since the ring was last empty */
+static uint64_t done;		   /* packets before those */
+static vgpu_nsec looked;
+static uint8_t *launch_memory, *stage_memory;
+static uint64_t launch_at, stage_at, stage_size, stage_used;
+
+/* Divides the part of the window that is the library's. Whether it is large enough. */
+static bool divide(void)
+{
+	struct link_parts *p = &link_parts;
+	uint64_t at, size, used = 0;
+	uint8_t *memory = guest_memory(guest, &at, &size);
+	const uint64_t sizes[] = {ALIGN, STRUCTURE_BYTES, LINK_LOG, LINK_TIMES * sizeof(*p->times),
+				  (uint64_t)LAUNCHES * LINK_LAUNCH_BYTES};
+	uint64_t begins[5];
+	uint32_t i;
+
+	for (i = 0; i < 5; i++) {
+		begins[i] = used;
+		used += sizes[i];
+	}
+	if (size < used + STAGE_LEAST)
+		return false;
+	p->launch_report = (uint64_t *)memory;
+	p->load_report = p->launch_report + 1;
+	p->launch_report_at = at;
+	p->load_report_at = at + sizeof(uint64_t);
+	p->structure = memory + begins[1];
+	p->structure_at = at + begins[1];
+	p->log = (char *)memory + begins[2];
+	p->log_at = at + begins[2];
+	p->times = (uint64_t *)(memory + begins[3]);
+	p->times_at = at + begins[3];
+	launch_memory = memory + begins[4];
+	launch_at = at + begins[4];
+	stage_memory = memory + used;
+	stage_at = at + used;
+	stage_size = (size - used) / ALIGN * ALIGN;
+	memset(memory, 0, sizes[0]);
+	guest_device_memory(guest, &p->memory_at, &p->memory_size);
+	return true;
+}
+
+/* Unloads what an earlier program on this VF has left, and asks what the VF computes on. */
+static CUresult begin(struct vgpu_error *err)
+{
+	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_about)};
+	CUresult e = CUDA_SUCCESS;
+	uint64_t i;
+
+	for (i = 0; i < SOFTGPU_MAX_MODULES && e == CUDA_SUCCESS; i++)
+		e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){i});
+	if (e == CUDA_SUCCESS)
+		e = link_put(SOFTGPU_ABOUT, 0, arg);
+	if (e == CUDA_SUCCESS)
+		e = link_wait();
+	if (e != CUDA_SUCCESS) {
+		vgpu_error_set(err, -EIO, "the VF does not say what it computes on");
+		return e;
+	}
+	memcpy(&link_about, link_parts.structure, sizeof(link_about));
+	link_about.name[sizeof(link_about.name) - 1] = 0;
+	if (link_about.memory_at % ALIGN || link_parts.memory_at % ALIGN) {
+		vgpu_error_set(err, -EIO, "the VF's device memory does not begin with a page");
+		return CUDA_ERROR_NO_DEVICE;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult link_up(const char *name, struct vgpu_error *err)
+{
+	int r = guest_open(&guest, name, err);
+	CUresult e = CUDA_ERROR_NO_DEVICE;
+
+	if (r < 0)
+		return r == -EBUSY ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NO_DEVICE;
+	lost = CUDA_SUCCESS;
+	packets = launches = stage_used = done = 0;
+	r = guest_bring_up(guest, UP_TIMEOUT, err);
+	if (r < 0) {
+		link_abandon();
+		return CUDA_ERROR_DEVICE_UNAVAILABLE;
+	}
+	if (!guest_has_reports(guest))
+		vgpu_error_set(err, -EOPNOTSUPP,
+			       "this VF runs no GPU kernels: start softgpu with --engine cuda");
+	else if (!divide())
+		vgpu_error_set(err, -ENOSPC,
+			       "the VF's window is too small: start softgpu with a larger "
+			       "--window");
+	else if (link_parts.memory_size == 0)
+		vgpu_error_set(err, -ENOSPC,
+			       "the VF has no memory behind its window: give it more, or start "
+			       "softgpu with a smaller --window");
+	else
+		e = begin(err);
+	if (e != CUDA_SUCCESS)
+		link_down();
+	return e;
+}
+
+void link_down(void)
+{
+	struct vgpu_error err;
+
+	if (guest && lost == CUDA_SUCCESS)
+		guest_bring_down(guest, DOWN_TIMEOUT, &err);
+	link_abandon();
+}
+
+void link_abandon(void)
+{
+	guest_close(guest);
+	guest = NULL;
+}
+
+CUresult link_lost(void)
+{
+	return lost;
+}
+
+/* R: an error of the guest. */
+static CUresult lose(int r)
+{
+	lost = r == -EIO ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_LAUNCH_FAILED;
+	return lost;
+}
+
+/* The error of a launch that was refused. */
+static CUresult take_report(void)
+{
+	uint64_t error = __atomic_exchange_n(link_parts.launch_report, 0, __ATOMIC_ACQ_REL);
+
+	return error == SOFTGPU_OK ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+}
+
+CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
+{
+	struct softgpu_packet p = {.opcode = opcode, .flags = flags};
+	CUresult e = lost;
+
+	if (e == CUDA_SUCCESS && packets >= PACKETS_MOST)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(p.arg, arg, sizeof(p.arg));
+	guest_put(guest, &p);
+	packets++;
+	return CUDA_SUCCESS;
+}
+
+CUresult link_ring(void)
+{
+	int r;
+
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	r = guest_ring(guest);
+	return r < 0 ? lose(r) : CUDA_SUCCESS;
+}
+
+CUresult link_fence(uint64_t *fence)
+{
+	CUresult e = lost;
+
+	if (e == CUDA_SUCCESS && packets >= PACKETS_MOST)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	*fence = guest_put_fence(guest);
+	packets++;
+	return link_ring();
+}
+
+/* GPU kernels may take as long as they like. */
+static int wait_fence(uint64_t fence)
+{
+	int r;
+
+	do
+		r = guest_wait(guest, fence, WAIT_STEP);
+	while (r == -ETIMEDOUT);
+	return r;
+}
+
+CUresult link_wait_for(uint64_t fence)
+{
+	int r;
+
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	r = wait_fence(fence);
+	return r < 0 ? lose(r) : take_report();
+}
+
+CUresult link_wait(void)
+{
+	uint64_t fence;
+	int r;
+
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	fence = guest_put_fence(guest);
+	r = guest_ring(guest);
+	if (r == 0)
+		r = wait_fence(fence);
+	if (r < 0)
+		return lose(r);
+	done += packets;
+	packets = launches = stage_used = 0;
+	return take_report();
+}
+
+CUresult link_reached(uint64_t fence, bool *reached)
+{
+	int r;
+
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	*reached = guest_reached(guest, fence);
+	if (*reached)
+		return take_report();
+	if (vgpu_now() - looked < LOOK_EVERY)
+		return CUDA_SUCCESS;
+	looked = vgpu_now();
+	r = guest_wait(guest, fence, VGPU_MSEC);
+	return r < 0 && r != -ETIMEDOUT ? lose(r) : CUDA_SUCCESS;
+}
+
+uint64_t link_count(void)
+{
+	return done + packets;
+}
+
+uint64_t link_done(void)
+{
+	return done;
+}
+
+CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at)
+{
+	CUresult e;
+
+	if (*bytes > stage_size)
+		*bytes = stage_size;
+	if (*bytes > stage_size - stage_used || packets >= PACKETS_MOST - PACKETS_KEPT) {
+		e = link_wait();
+		if (e != CUDA_SUCCESS)
+			return e;
+	}
+	*memory = stage_memory + stage_used;
+	*at = stage_at + stage_used;
+	stage_used += (*bytes + 63) / 64 * 64;
+	return lost;
+}
+
+uint64_t link_stage_size(void)
+{
+	return stage_size;
+}
+
+CUresult link_launch(uint8_t **memory, uint64_t *at)
+{
+	CUresult e = lost;
+
+	if (e == CUDA_SUCCESS && (launches == LAUNCHES || packets >= PACKETS_MOST - PACKETS_KEPT))
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	*memory = launch_memory + launches * LINK_LAUNCH_BYTES;
+	*at = launch_at + launches * LINK_LAUNCH_BYTES;
+	launches++;
+	return CUDA_SUCCESS;
+}

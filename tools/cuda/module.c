@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* Modules and their functions. The worker compiles, and knows what a function's parameters are. */
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "library.h"
+
+/* What a compiler puts around a fat binary, and a fat binary's own header. NVIDIA documents
+ * neither; this is what nvcc 13.0 writes. */
+#define WRAPPER_MAGIC 0x466243b1u
+#define FAT_MAGIC 0xba55ed50u
+struct wrapper {
+	uint32_t magic, version;
+	const void *data;
+	const void *more;
+};
+struct fat_header {
+	uint32_t magic;
+	uint16_t version, header;
+	uint64_t bytes; /* behind the header */
+};
+
+/* CUjit_option: where the caller wants the compiler's messages. */
+enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
+
+struct wants {
+	char *log;
+	size_t log_size;
+	void **log_used, **info_used;
+};
+
+static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
+
+static uint64_t cubin_bytes(const uint8_t *image)
+{
+	uint64_t most, end;
+	Elf64_Ehdr head;
+	Elf64_Shdr s;
+	uint32_t i;
+
+	memcpy(&head, image, sizeof(head));
+	most = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
+	end = head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize;
+	most = end > most ? end : most;
+	for (i = 0; i < head.e_shnum && head.e_shentsize == sizeof(s); i++) {
+		memcpy(&s, image + head.e_shoff + i * sizeof(s), sizeof(s));
+		end = s.sh_type == SHT_NOBITS ? 0 : s.sh_offset + s.sh_size;
+		most = end > most ? end : most;
+	}
+	return most;
+}
+
+/* How long an image is: it says so itself. The program vouches for it, as with any libcuda. */
+static uint64_t image_bytes(const void **image)
+{
+	struct fat_header fat;
+	struct wrapper wrapper;
+	uint32_t magic;
+
+	memcpy(&magic, *image, sizeof(magic));
+	if (magic == WRAPPER_MAGIC) {
+		memcpy(&wrapper, *image, sizeof(wrapper));
+		*image = wrapper.data;
+		memcpy(&magic, *image, sizeof(magic));
+	}
+	if (magic == FAT_MAGIC) {
+		memcpy(&fat, *image, sizeof(fat));
+		return fat.header + fat.bytes;
+	}
+	if (memcmp(&magic, ELFMAG, SELFMAG) == 0)
+		return cubin_bytes(*image);
+	return strlen(*image) + 1;
+}
+
+static CUresult read_options(unsigned n, const int *options, void **values, struct wants *w)
+{
+	unsigned i;
+
+	if (n > 0 && (!options || !values))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < n; i++) {
+		switch (options[i]) {
+		case JIT_INFO_LOG:
+			break;
+		case JIT_INFO_LOG_SIZE:
+			w->info_used = &values[i];
+			break;
+		case JIT_ERROR_LOG:
+			w->log = values[i];
+			break;
+		case JIT_ERROR_LOG_SIZE:
+			w->log_size = (uintptr_t)values[i];
+			w->log_used = &values[i];
+			break;
+		default:
+			call_log("cuModuleLoadDataEx: option %d is not carried", options[i]);
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Hands the compiler's messages, TEXT, to the caller. */
+static void give_log(const struct wants *w, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (w->info_used)
+		*w->info_used = NULL;
+	if (!w->log || w->log_size == 0)
+		n = 0;
+	else if (n > w->log_size - 1)
+		n = w->log_size - 1;
+	if (w->log && w->log_size > 0) {
+		memcpy(w->log, text, n);
+		w->log[n] = 0;
+	}
+	if (w->log_used)
+		*w->log_used = (void *)n;
+}
+
+/* Has the VF load the image as module NUMBER. */
+static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, const struct wants *w)
+{
+	const struct link_parts *p = &link_parts;
+	uint64_t room = bytes, at, error;
+	char text[LINK_LOG];
+	uint8_t *memory;
+	CUresult e = link_stage(&room, &memory, &at);
+
+	if (e == CUDA_SUCCESS && room < bytes) {
+		call_log("an image of %llu bytes does not fit into the VF's window",
+			 (unsigned long long)bytes);
+		e = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(memory, image, bytes);
+	p->log[0] = 0;
+	*p->load_report = 0;
+	e = link_put(SOFTGPU_MODULE_LOAD, SOFTGPU_REPORT,
+		     (uint64_t[7]){number, at, bytes, p->log_at, LINK_LOG, 0, p->load_report_at});
+	if (e == CUDA_SUCCESS)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	error = __atomic_load_n(p->load_report, __ATOMIC_ACQUIRE);
+	memcpy(text, p->log, sizeof(text));
+	text[sizeof(text) - 1] = 0;
+	give_log(w, text);
+	if (error == SOFTGPU_OK)
+		return CUDA_SUCCESS;
+	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
+	return CUDA_ERROR_INVALID_PTX;
+}
+
+static CUresult load(CUmodule *out, const void *image, const struct wants *w,
+		     const struct context *context)
+{
+	struct module *m;
+	uint64_t bytes;
+	uint32_t number;
+	CUresult e;
+
+	if (!out || !image)
+		return CUDA_ERROR_INVALID_VALUE;
+	bytes = image_bytes(&image);
+	for (number = 0; number < SOFTGPU_MAX_MODULES && numbers[number];)
+		number++;
+	if (number == SOFTGPU_MAX_MODULES) {
+		call_log("a VF has no more than %u modules at a time", SOFTGPU_MAX_MODULES);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m = calloc(1, sizeof(*m));
+	if (m)
+		m->handle = handle_make(HANDLE_MODULE, m);
+	e = m && m->handle ? load_as(number, image, bytes, w) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (e != CUDA_SUCCESS) {
+		if (m)
+			handle_drop(HANDLE_MODULE, m->handle);
+		free(m);
+		return e;
+	}
+	numbers[number] = true;
+	m->number = number;
+	m->context = context;
+	*out = m->handle;
+	return CUDA_SUCCESS;
+}
+
+static CUresult unload(struct module *m)
+{
+	CUresult e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){m->number});
+	struct function *f;
+
+	if (e == CUDA_SUCCESS)
+		e = link_ring();
+	while ((f = m->functions)) {
+		m->functions = f->next;
+		handle_drop(HANDLE_FUNCTION, f->handle);
+		free(f);
+	}
+	numbers[m->number] = false;
+	handle_drop(HANDLE_MODULE, m->handle);
+	free(m);
+	return e;
+}
+
+void module_end_all(const struct context *context)
+{
+	struct module *m;
+	uint32_t at;
+
+	for (at = 0; (m = handle_next(HANDLE_MODULE, &at));)
+		if (m->context == context)
+			unload(m);
+}
+
+CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
+			    void **values)
+{
+	struct context *c;
+	struct wants wants = {0};
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS)
+		e = read_options(n, options, values, &wants);
+	return CALL_END(e == CUDA_SUCCESS ? load(out, image, &wants, c) : e);
+}
+
+CUresult cuModuleLoadData(CUmodule *out, const void *image)
+{
+	return cuModuleLoadDataEx(out, image, 0, NULL, NULL);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
+{
+	return cuModuleLoadDataEx(out, image, 0, NULL, NULL);
+}
+
+/* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
+static char *read_file(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = NULL, *more;
+	size_t n = 0, room = 0;
+
+	while (f) {
+		if (room - n < 2) {
+			room = 2 * room + 65536;
+			more = realloc(text, room);
+			if (!more) {
+				free(text);
+				text = NULL;
+				break;
+			}
+			text = more;
+		}
+		n += fread(text + n, 1, room - n - 1, f);
+		text[n] = 0;
+		if (feof(f))
+			break;
+		if (ferror(f)) {
+			free(text);
+			text = NULL;
+			break;
+		}
+	}
+	if (f)
+		fclose(f);
+	return text;
+}
+
+CUresult cuModuleLoad(CUmodule *out, const char *path)
+{
+	char *text = path ? read_file(path) : NULL;
+	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
+
+	if (text)
+		e = cuModuleLoadDataEx(out, text, 0, NULL, NULL);
+	free(text);
+	return e;
+}
+
+CUresult cuModuleUnload(CUmodule module)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	struct module *m = handle_find(HANDLE_MODULE, module);
+
+	if (e == CUDA_SUCCESS)
+		e = m ? unload(m) : CUDA_ERROR_INVALID_HANDLE;
+	return CALL_END(e);
+}
+
+/* Asks the VF for the function. */
+static CUresult ask(struct function *f)
+{
+	struct softgpu_function *shown = link_parts.structure;
+	CUresult e;
+
+	memcpy(shown, &f->known, sizeof(*shown));
+	e = link_put(SOFTGPU_FUNCTION, 0,
+		     (uint64_t[7]){f->module->number, link_parts.structure_at, sizeof(*shown)});
+	if (e == CUDA_SUCCESS)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(&f->known, shown, sizeof(f->known));
+	f->known.name[sizeof(f->known.name) - 1] = 0;
+	return f->known.error == SOFTGPU_OK && f->known.n_params <= SOFTGPU_MAX_LAUNCH_ARGS
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult get_function(CUfunction *out, struct module *m, const char *name)
+{
+	struct function *f;
+	CUresult e;
+
+	if (!out || !name || !*name)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (strlen(name) >= sizeof(f->known.name))
+		return CUDA_ERROR_NOT_FOUND;
+	for (f = m->functions; f; f = f->next)
+		if (strcmp(f->known.name, name) == 0)
+			break;
+	if (!f) {
+		f = calloc(1, sizeof(*f));
+		if (!f)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		f->module = m;
+		snprintf(f->known.name, sizeof(f->known.name), "%s", name);
+		e = ask(f);
+		f->handle = e == CUDA_SUCCESS ? handle_make(HANDLE_FUNCTION, f) : NULL;
+		if (!f->handle) {
+			free(f);
+			return e == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : e;
+		}
+		f->next = m->functions;
+		m->functions = f;
+	}
+	*out = f->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	struct module *m = handle_find(HANDLE_MODULE, module);
+
+	if (e == CUDA_SUCCESS)
+		e = m ? get_function(out, m, name) : CUDA_ERROR_INVALID_HANDLE;
+	return CALL_END(e);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams and events. The VF executes everything in the order of the calls, whatever their streams;
+ * that is one of the orders that CUDA permits. So a stream never waits for another one's event, and
+ * waiting for a stream waits for all.
+ */
+#include <stdlib.h>
+
+#include "library.h"
+
+#define STREAM_FLAGS 1u	   /* CU_STREAM_NON_BLOCKING */
+#define EVENT_NO_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
+#define EVENT_FLAGS 3u	   /* and CU_EVENT_BLOCKING_SYNC */
+#define DEFAULT_STREAMS 2u /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them */
+
+struct event {
+	void *handle;
+	const struct context *context;
+	uint32_t place; /* in the times */
+	bool timed;
+	uint64_t fence; /* behind its last record; 0: it was not recorded */
+};
+
+static struct stream of_all = {0}; /* the default streams */
+static bool taken[LINK_TIMES];
+
+struct stream *stream_find(CUstream s, const struct context *context)
+{
+	struct stream *stream;
+
+	if ((uintptr_t)s <= DEFAULT_STREAMS)
+		return &of_all;
+	stream = handle_find(HANDLE_STREAM, s);
+	return stream && stream->context == context ? stream : NULL;
+}
+
+static void end_event(struct event *event)
+{
+	handle_drop(HANDLE_EVENT, event->handle);
+	taken[event->place] = false;
+	free(event);
+}
+
+static void end_stream(struct stream *stream)
+{
+	handle_drop(HANDLE_STREAM, stream->handle);
+	free(stream);
+}
+
+void stream_end_all(const struct context *context)
+{
+	struct stream *stream;
+	struct event *event;
+	uint32_t at;
+
+	for (at = 0; (stream = handle_next(HANDLE_STREAM, &at));)
+		if (stream->context == context)
+			end_stream(stream);
+	for (at = 0; (event = handle_next(HANDLE_EVENT, &at));)
+		if (event->context == context)
+			end_event(event);
+}
+
+static CUresult create_stream(CUstream *out, unsigned flags, const struct context *context)
+{
+	struct stream *stream;
+
+	if (!out || flags & ~STREAM_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = calloc(1, sizeof(*stream));
+	if (stream)
+		stream->handle = handle_make(HANDLE_STREAM, stream);
+	if (!stream || !stream->handle) {
+		free(stream);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	stream->context = context;
+	*out = stream->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *out, unsigned flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	return CALL_END(e == CUDA_SUCCESS ? create_stream(out, flags, c) : e);
+}
+
+/* Priorities outside of the range, which has one, are brought into it, as CUDA documents. */
+CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	(void)priority;
+	return CALL_END(e == CUDA_SUCCESS ? create_stream(out, flags, c) : e);
+}
+
+CUresult cuStreamDestroy_v2(CUstream s)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	struct stream *stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+
+	if (e == CUDA_SUCCESS && (!stream || stream == &of_all))
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS)
+		end_stream(stream);
+	return CALL_END(e);
+}
+
+static CUresult query_stream(struct stream *stream)
+{
+	bool reached = true;
+	CUresult e = CUDA_SUCCESS;
+
+	if (stream->last <= link_done())
+		return link_lost();
+	if (stream->last > stream->fenced) {
+		e = link_fence(&stream->fence);
+		stream->fenced = stream->last;
+	}
+	if (e == CUDA_SUCCESS)
+		e = link_reached(stream->fence, &reached);
+	return e == CUDA_SUCCESS && !reached ? CUDA_ERROR_NOT_READY : e;
+}
+
+CUresult cuStreamQuery(CUstream s)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	struct stream *stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+
+	if (e == CUDA_SUCCESS)
+		e = stream ? query_stream(stream) : CUDA_ERROR_INVALID_HANDLE;
+	return CALL_END(e);
+}
+
+CUresult cuStreamSynchronize(CUstream s)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS)
+		e = stream_find(s, c) ? link_wait() : CUDA_ERROR_INVALID_HANDLE;
+	return CALL_END(e);
+}
+
+/* What comes later in any stream comes after the record. */
+CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && (!stream_find(s, c) || !handle_find(HANDLE_EVENT, event)))
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS && flags)
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e);
+}
+
+static CUresult create_event(CUevent *out, unsigned flags, const struct context *context)
+{
+	struct event *event;
+	uint32_t place;
+
+	if (!out || flags & ~EVENT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (place = 0; place < LINK_TIMES && taken[place];)
+		place++;
+	event = place < LINK_TIMES ? calloc(1, sizeof(*event)) : NULL;
+	if (event)
+		event->handle = handle_make(HANDLE_EVENT, event);
+	if (!event || !event->handle) {
+		free(event);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	taken[place] = true;
+	event->place = place;
+	event->context = context;
+	event->timed = !(flags & EVENT_NO_TIMING);
+	*out = event->handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *out, unsigned flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	return CALL_END(e == CUDA_SUCCESS ? create_event(out, flags, c) : e);
+}
+
+/* Begins a call about an event. */
+static CUresult begin(CUevent h, struct event **out)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	*out = handle_find(HANDLE_EVENT, h);
+	return e == CUDA_SUCCESS && !*out ? CUDA_ERROR_INVALID_HANDLE : e;
+}
+
+CUresult cuEventDestroy_v2(CUevent h)
+{
+	struct event *event;
+	CUresult e = begin(h, &event);
+
+	if (e == CUDA_SUCCESS)
+		end_event(event);
+	return CALL_END(e);
+}
+
+CUresult cuEventRecord(CUevent h, CUstream s)
+{
+	struct event *event;
+	CUresult e = begin(h, &event);
+	struct stream *stream;
+	uint64_t at;
+
+	stream = e == CUDA_SUCCESS ? stream_find(s, event->context) : NULL;
+	if (e == CUDA_SUCCESS && !stream)
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS) {
+		at = link_parts.times_at + event->place * sizeof(uint64_t);
+		e = link_put(SOFTGPU_EVENT, 0, (uint64_t[7]){at});
+	}
+	if (e == CUDA_SUCCESS)
+		e = link_fence(&event->fence);
+	if (stream)
+		stream->last = link_count();
+	return CALL_END(e);
+}
+
+/* An event that was never recorded is ready. */
+static CUresult query_event(const struct event *event)
+{
+	bool reached = true;
+	CUresult e = event->fence ? link_reached(event->fence, &reached) : CUDA_SUCCESS;
+
+	return e == CUDA_SUCCESS && !reached ? CUDA_ERROR_NOT_READY : e;
+}
+
+CUresult cuEventQuery(CUevent h)
+{
+	struct event *event;
+	CUresult e = begin(h, &event);
+
+	return CALL_END(e == CUDA_SUCCESS ? query_event(event) : e);
+}
+
+CUresult cuEventSynchronize(CUevent h)
+{
+	struct event *event;
+	CUresult e = begin(h, &event);
+
+	if (e == CUDA_SUCCESS && event->fence)
+		e = link_wait_for(event->fence);
+	return CALL_END(e);
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+	struct event *from, *to;
+	CUresult e = begin(start, &from);
+
+	to = handle_find(HANDLE_EVENT, end);
+	if (e == CUDA_SUCCESS && !milliseconds)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && (!to || !from->fence || !to->fence || !from->timed || !to->timed))
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e == CUDA_SUCCESS)
+		e = query_event(from);
+	if (e == CUDA_SUCCESS)
+		e = query_event(to);
+	if (e == CUDA_SUCCESS)
+		*milliseconds = (float)(int64_t)(link_parts.times[to->place] -
+						 link_parts.times[from->place]) /
+				1e6f;
+	return CALL_END(e);
+}

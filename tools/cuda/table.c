@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "absent.h"
+#include "library.h"
+
+static const struct {
+	const char *name;
+	int since;
+	void *function;
+} entries[] = {
+#define ROW(symbol, name, since, signature) {name, since, (void *)(uintptr_t)symbol},
+	CUDA_ENTRIES(ROW)
+#undef ROW
+};
+
+static const char *const absent[] = {
+#define ROW(name) #name,
+	CUDA_ABSENT(ROW)
+#undef ROW
+};
+
+#define ROWS(table) (sizeof(table) / sizeof((table)[0]))
+
+CUresult table_absent(const char *name)
+{
+	call_log("%s is not carried by this library", name);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* They read none of their arguments. */
+#define DEFINE(name)                                                                               \
+	__attribute__((visibility("default"))) CUresult name(void);                                \
+	CUresult name(void)                                                                        \
+	{                                                                                          \
+		return table_absent(#name);                                                        \
+	}
+CUDA_ABSENT(DEFINE)
+
+/* CUdriverProcAddressQueryResult */
+enum { QUERY_FOUND = 0, QUERY_NOT_FOUND, QUERY_TOO_OLD };
+
+/* Finds the newest signature of NAME that VERSION knows. All streams have one order, so the entries
+ * for a default stream of each thread (a flag) are the same ones. */
+static int find(const char *name, int version, void **entry)
+{
+	int result = QUERY_NOT_FOUND, newest = 0;
+	size_t i;
+
+	*entry = NULL;
+	for (i = 0; i < ROWS(entries); i++) {
+		if (strcmp(entries[i].name, name) != 0)
+			continue;
+		if (result == QUERY_NOT_FOUND)
+			result = QUERY_TOO_OLD;
+		if (entries[i].since > version || entries[i].since < newest)
+			continue;
+		result = QUERY_FOUND;
+		newest = entries[i].since;
+		*entry = entries[i].function;
+	}
+	for (i = 0; result == QUERY_NOT_FOUND && i < ROWS(absent); i++)
+		if (strcmp(absent[i], name) == 0)
+			break;
+	if (result == QUERY_TOO_OLD)
+		call_log("cuGetProcAddress: %s is carried from a later version than %d on", name,
+			 version);
+	else if (result == QUERY_NOT_FOUND)
+		call_log("cuGetProcAddress: %s %s", name,
+			 i < ROWS(absent) ? "is not carried by this library" : "is not known");
+	return result;
+}
+
+CUresult cuGetProcAddress_v2(const char *name, void **entry, int version, uint64_t flags,
+			     int *status)
+{
+	int result;
+
+	if (!name || !entry || flags > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = find(name, version, entry);
+	if (status)
+		*status = result;
+	return result == QUERY_FOUND ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *name, void **entry, int version, uint64_t flags)
+{
+	return cuGetProcAddress_v2(name, entry, version, flags, NULL);
+}
