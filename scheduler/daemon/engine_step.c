@@ -266,8 +266,12 @@ void engine_drain(struct engine *e)
 
 int engine_look(struct engine *e)
 {
-	int r = e->ops->device->dispatch(e->driver, vgpu_now());
+	vgpu_nsec at = e->time->deadline(e);
+	int r;
 
+	if (e->ops->device->expect)
+		e->ops->device->expect(e->driver, e->time->is_planned(e, at) ? at : VGPU_NEVER);
+	r = e->ops->device->dispatch(e->driver, vgpu_now());
 	e->device_speaks = false;
 	if (r == 0)
 		engine_drain(e);

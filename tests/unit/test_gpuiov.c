@@ -40,6 +40,7 @@ static uint32_t n_events;
 /* Bits of VFs: the next read of a reset register waits until their resets end. */
 static _Atomic uint32_t reset_ends_at_look;
 static _Atomic bool busy_is_nonsense;
+static _Atomic uint32_t looks; /* how often the driver has looked at the guests' resets */
 /* A command that is under way to the device: its register and word are kept. */
 static _Atomic enum { PASS, KEEP, KEPT } command_write;
 static uint64_t kept_at;
@@ -97,6 +98,8 @@ static void on_read(void *device, uint32_t region, uint64_t offset, void *data, 
 
 	(void)device;
 	softgpu_read(gpu, SOFTGPU_PF, region, offset, data, count);
+	if (is_at(region, offset, GPUIOV_RESET_NOTIFICATION))
+		atomic_fetch_add(&looks, 1);
 	if (is_at(region, offset, GPUIOV_RESET_NOTIFICATION) ||
 	    is_at(region, offset, GPUIOV_VF_RESET_REQ)) {
 		resets = atomic_exchange(&reset_ends_at_look, 0);
@@ -504,6 +507,53 @@ static int programs(vgpu_nsec quantum, vgpu_nsec *now)
 	return 1;
 }
 
+/* Dispatches with a command planned for AFTER from now. Returns whether the driver looked at all.
+ */
+static bool looks_before(vgpu_nsec now, vgpu_nsec after)
+{
+	uint32_t before = atomic_load(&looks);
+
+	ops->device->expect(driver, now + after);
+	CU_ASSERT_EQUAL(ops->device->dispatch(driver, now), 0);
+	return atomic_load(&looks) != before;
+}
+
+/* A look at everything takes several trips to the device. It does not delay a planned command: it
+ * waits for the command's answer, but not for ever. */
+static void looks_keep_off(void)
+{
+	static const struct vgpu_order init = {1, VGPU_CMD_INIT}, save = {0, VGPU_CMD_SAVE};
+	const vgpu_nsec pause = 50 * VGPU_MSEC; /* between looks, and how long one is put off */
+	vgpu_nsec now;
+
+	interrupts = true;
+	begin_with(NULL, "flr=20000,init=2000");
+	interrupts = false;
+	issue(up, 2, 2); /* INIT is slow, so the next one is not waited for */
+	issue(idle, 1, 1);
+	issue(&save, 1, 1);
+	now = vgpu_now() + VGPU_SEC;
+	CU_ASSERT(looks_before(now, VGPU_SEC));
+	CU_ASSERT(!looks_before(now + pause - 1, VGPU_SEC));
+	now += pause;
+	CU_ASSERT(!looks_before(now, 1));
+	CU_ASSERT_EQUAL(ops->device->deadline(driver), now + 1);
+	CU_ASSERT(looks_before(now, VGPU_SEC));
+
+	now += pause;
+	CU_ASSERT(!looks_before(now, 1));
+	CU_ASSERT(looks_before(now + pause, 1));
+
+	now += 2 * pause;
+	atomic_store(&command_write, KEEP);
+	CU_ASSERT_EQUAL(ops->switched->commands(driver, &init, 1, now), 0);
+	CU_ASSERT(!looks_before(now, VGPU_SEC));
+	CU_ASSERT(ops->device->deadline(driver) > now);
+	CU_ASSERT(looks_before(now + pause, VGPU_SEC));
+	atomic_store(&command_write, PASS);
+	end();
+}
+
 static vgpu_nsec quantum_in_force(void)
 {
 	return own(SOFTGPU_TURN_PLAN_OF(0)) * VGPU_USEC;
@@ -655,6 +705,7 @@ static const struct test tests[] = {
 	{"a chain's answers come before a later reset", answers_before_resets},
 	{"a status page that is older than a command does not answer it", page_is_old},
 	{"busy bits of VFs that do not exist are ignored", busy_bits_without_vfs},
+	{"a look at everything keeps off planned commands", looks_keep_off},
 	{"plans are programmed as a whole, or not", plans},
 	{"a plan that vgpud did not finish leaves the GPU as it is", cut_short},
 	{"windows are bounded, spaced and paid for", windows},

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "gpuiov.h"
+#include "vgpu/clock.h"
 
 /* Pause between looks at everything: with interrupts for all of it, or without. */
 #define LOOK_RARELY (50 * VGPU_MSEC)
@@ -40,9 +41,37 @@ static vgpu_nsec sooner(vgpu_nsec a, vgpu_nsec b)
 	return a < b ? a : b;
 }
 
+/* For how long a look at everything may be put off. Without interrupts it is what finds news. */
+static vgpu_nsec patience(const struct vgpu_driver *d)
+{
+	return d->config.interrupts && gpuiov_has(d, GPUIOV_INTR_STATUS) ? LOOK_RARELY : 0;
+}
+
+void gpuiov_expect(struct vgpu_driver *d, vgpu_nsec planned)
+{
+	d->planned = planned;
+}
+
+/* Whether it is time to look at everything. That takes several trips to the device, so it waits for
+ * the answer to a command, and until it ends before the next planned one. */
+static bool looks_at_all(struct vgpu_driver *d, vgpu_nsec now)
+{
+	if (now < d->look_at)
+		return false;
+	if (now >= d->look_at + patience(d))
+		return true;
+	if (d->command.active)
+		return false;
+	d->put_off_to = now + d->look_takes > d->planned ? d->planned : 0;
+	return d->put_off_to == 0;
+}
+
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d)
 {
-	vgpu_nsec t = d->look_at;
+	vgpu_nsec t = d->look_at + patience(d);
+
+	if (!d->command.active)
+		t = sooner(t, d->put_off_to > d->look_at ? d->put_off_to : d->look_at);
 
 	if (d->command.active)
 		t = sooner(t, d->command.poll_at);
@@ -258,15 +287,14 @@ static uint32_t news_of(struct vgpu_driver *d)
 int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 {
 	uint32_t raised = news_of(d);
-	bool all = now >= d->look_at, slow = now >= d->slow_at, news = false;
+	bool all = looks_at_all(d, now), slow = now >= d->slow_at, news = false;
 	bool engine = raised & 1u << GPUIOV_VECTOR_ENGINE;
 	bool guests = raised & 1u << GPUIOV_VECTOR_MAILBOX;
+	vgpu_nsec began = all ? vgpu_now() : 0;
 	int r = 0;
 
 	if (all)
-		d->look_at = now + (d->config.interrupts && gpuiov_has(d, GPUIOV_INTR_STATUS)
-					    ? LOOK_RARELY
-					    : LOOK_OFTEN);
+		d->look_at = now + (patience(d) ? LOOK_RARELY : LOOK_OFTEN);
 	if (slow)
 		d->slow_at = now + LOOK_SLOWLY;
 	if (raised & 1u << GPUIOV_DEVICE)
@@ -275,7 +303,7 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 		return r;
 	if (d->gpu_resetting)
 		return slow ? look_at_gpu_reset(d, now) : 0;
-	if (now >= d->check_at) {
+	if (all && now >= d->check_at) {
 		d->check_at = now + LOOK_RARELY;
 		r = look_at_device(d);
 		if (r == 0)
@@ -290,5 +318,10 @@ int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now)
 		r = look_for_hangs(d, now);
 	if (r == 0 && (guests || all || (slow && d->resetting)))
 		r = look_at_guests(d, now);
+	if (all) { /* the longest of late: what delayed one look passes */
+		d->look_takes -= d->look_takes / 8;
+		began = vgpu_now() - began;
+		d->look_takes = began > d->look_takes ? began : d->look_takes;
+	}
 	return r;
 }

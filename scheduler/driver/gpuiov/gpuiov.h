@@ -65,7 +65,9 @@ struct vgpu_driver {
 	uint32_t overlaps;		 /* VFs whose partitions overlap, as last reported */
 	bool gpu_resetting;
 	uint32_t gpu_reset_vf;
-	vgpu_nsec look_at;  /* the next look at everything */
+	vgpu_nsec look_at; /* the next look at everything */
+	vgpu_nsec look_takes, put_off_to;
+	vgpu_nsec planned;  /* the next command, as the engine has said */
 	vgpu_nsec check_at; /* the next check of the device itself */
 	vgpu_nsec slow_at;  /* the next look at resets */
 };
@@ -140,6 +142,7 @@ int gpuiov_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now);
 int gpuiov_stop(struct vgpu_driver *d, uint32_t vf, vgpu_nsec now);
 
 int gpuiov_fd(const struct vgpu_driver *d);
+void gpuiov_expect(struct vgpu_driver *d, vgpu_nsec planned);
 vgpu_nsec gpuiov_deadline(const struct vgpu_driver *d);
 int gpuiov_dispatch(struct vgpu_driver *d, vgpu_nsec now);
 

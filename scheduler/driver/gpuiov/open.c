@@ -489,6 +489,7 @@ static int driver_open(struct vgpu_driver **out, const struct vgpu_driver_config
 		.epoll = -1,
 		.vectors = {-1, -1},
 		.command = {.poll_at = VGPU_NEVER},
+		.planned = VGPU_NEVER,
 	};
 	*found = (struct vgpu_driver_found){.adopted = false};
 	r = vfio_device_open(&d->device, config->device, err);
@@ -533,6 +534,7 @@ static const struct vgpu_device_face device_face = {
 	.close = driver_close,
 	.fd = gpuiov_fd,
 	.deadline = gpuiov_deadline,
+	.expect = gpuiov_expect,
 	.dispatch = gpuiov_dispatch,
 	.reset = gpuiov_reset,
 };

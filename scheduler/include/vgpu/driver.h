@@ -111,6 +111,9 @@ struct vgpu_device_face {
 	int (*fd)(const struct vgpu_driver *driver);
 	/* Returns when dispatch() must be called even if the descriptor is not readable. */
 	vgpu_nsec (*deadline)(const struct vgpu_driver *driver);
+	/* Optional. Says for when the next command is planned, or VGPU_NEVER; holds until the next
+	 * call. What dispatch() can put off does not delay that command. */
+	void (*expect)(struct vgpu_driver *driver, vgpu_nsec planned);
 	/* Reads the GPU's state, always including whether an issued command is done, and sends what
 	 * has happened as events. Accesses the GPU only: it does not wait, and makes no system
 	 * call, except to drain its own descriptor. Returns 0, or a negative error if the GPU is
