@@ -19,7 +19,9 @@
 #include "vgpu/descriptor.h"
 
 #define FIFO_ENGINE 50
-#define STACK_SIZE (256u << 10)
+/* glibc's default, which libraries of others expect: a GPU that has come back is opened here, with
+ * NVML if it is NVIDIA's. Pages that are not used take no memory. */
+#define STACK_SIZE (8u << 20)
 #define RECORDS 32768u /* a power of two; a switch makes about six */
 /* How long engine_stop waits for the world switch in progress. */
 #define STOP_WITHIN (2 * VGPU_SEC)
