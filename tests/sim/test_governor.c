@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "builtin.h"
-#include "govern.h"
+#include "govern_report.h"
 #include "judge_governed.h"
 #include "suite.h"
 
@@ -788,6 +788,77 @@ static void figures(void)
 	}
 }
 
+/* What a comparison says of a rule: the worst error over 10 s, in points, and settings written in a
+ * second. Returns how many rows the rule has. */
+static unsigned row_of(const char *table, const char *rule, double *worst, double *writes)
+{
+	size_t length = strlen(rule);
+	const char *line = table;
+	unsigned n = 0;
+
+	for (; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+		if (strncmp(line, rule, length) == 0 && strncmp(line + length, "  ", 2) == 0 &&
+		    sscanf(line + length, "%*s %lf %*s %lf", worst, writes) == 2)
+			n++;
+	return n;
+}
+
+/* Each policy that firmware can do stands beside its own static quanta; one that it cannot do says
+ * why. */
+static void comparison(void)
+{
+	static const char *const rules[] = {"fair", "equal", "wdrr"};
+	struct compare_line lines[16];
+	unsigned n = compare_builtin(lines, 16), i;
+	double worst, writes, fixed_worst, fixed_writes;
+	char *table = NULL, fixed[64];
+	struct vgpu_error err;
+	struct scenario s;
+	size_t size;
+	FILE *f;
+
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, SCENARIOS "/four-equal-one-late.scn", &err), 0);
+	s.until = 40 * VGPU_SEC;
+	f = open_memstream(&table, &size);
+	CU_ASSERT_EQUAL(govern_compare_policies(&s, lines, n, false, f), 0);
+	fclose(f);
+	for (i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		snprintf(fixed, sizeof(fixed), "%s, static quanta", rules[i]);
+		worst = writes = fixed_worst = fixed_writes = -1;
+		CU_ASSERT_EQUAL(row_of(table, rules[i], &worst, &writes), 1);
+		CU_ASSERT_EQUAL(row_of(table, fixed, &fixed_worst, &fixed_writes), 1);
+		/* One VF stops late: a loop gives back to the others what it took. */
+		CU_ASSERT(worst >= 0 && worst < 1 && fixed_worst > 5);
+		CU_ASSERT(writes > 0 && fixed_writes == 0);
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(table, "refused: deadline: firmware gives VFs"));
+	CU_ASSERT_PTR_NULL(strstr(table, "deadline, static"));
+	free(table);
+	/* With parameters, for programs. */
+	CU_ASSERT_EQUAL(compare_parse(&lines[0], "fair slice_us=4000", &err), 0);
+	CU_ASSERT_EQUAL(compare_parse(&lines[1], "strict idle=donate", &err), 0);
+	f = open_memstream(&table, &size);
+	CU_ASSERT_EQUAL(govern_compare_policies(&s, lines, 2, true, f), 0);
+	fclose(f);
+	CU_ASSERT_PTR_NOT_NULL(strstr(table, "\"rule\":\"fair slice_us=4000, static quanta\""));
+	CU_ASSERT_PTR_NOT_NULL(strstr(table, "\"refused\":\"idle = donate: firmware cannot"));
+	free(table);
+	scenario_free(&s);
+	/* Quanta of 8:6:2 by hand are for the scenario's weights, and not for equal shares. */
+	CU_ASSERT_EQUAL_FATAL(scenario_read(&s, SCENARIOS "/weights-100-70-30.scn", &err), 0);
+	s.until = 40 * VGPU_SEC;
+	f = open_memstream(&table, &size);
+	CU_ASSERT_EQUAL(govern_compare_policies(&s, lines, compare_builtin(lines, 16), false, f),
+			0);
+	fclose(f);
+	CU_ASSERT_EQUAL(row_of(table, "fair, static quanta", &fixed_worst, &fixed_writes), 1);
+	CU_ASSERT_DOUBLE_EQUAL(fixed_worst, 2.5, 0.5);
+	CU_ASSERT_EQUAL(row_of(table, "equal, static quanta", &fixed_worst, &fixed_writes), 1);
+	CU_ASSERT_DOUBLE_EQUAL(fixed_worst, 0, 0.5);
+	free(table);
+	scenario_free(&s);
+}
+
 static void freezes(void)
 {
 	struct govern_result r = run_file("frozen-counters", false, 0);
@@ -855,6 +926,7 @@ static const struct test tests[] = {
 	{"modes", modes},
 	{"classes", classes},
 	{"figures", figures},
+	{"comparison", comparison},
 	{"freezes", freezes},
 	{"judge notices", judge_notices},
 	{NULL, NULL},

@@ -83,13 +83,21 @@ int compare_parse(struct compare_line *line, const char *text, struct vgpu_error
 	return e;
 }
 
-unsigned compare_all(struct compare_line *lines, unsigned max)
+unsigned compare_builtin(struct compare_line *lines, unsigned max)
 {
 	struct vgpu_error err;
-	unsigned n = 0, i;
+	unsigned i;
 
-	for (i = 0; vgpu_builtin_policies[i] && n < max; i++)
-		compare_parse(&lines[n++], vgpu_builtin_policies[i]->name, &err);
+	for (i = 0; vgpu_builtin_policies[i] && i < max; i++)
+		compare_parse(&lines[i], vgpu_builtin_policies[i]->name, &err);
+	return i;
+}
+
+unsigned compare_all(struct compare_line *lines, unsigned max)
+{
+	unsigned n = compare_builtin(lines, max), i;
+	struct vgpu_error err;
+
 	for (i = 0; peers[i] && n < max; i++)
 		compare_parse(&lines[n++], peers[i]->name, &err);
 	for (i = 0; i < sizeof(variants) / sizeof(variants[0]) && n < max; i++)
@@ -238,44 +246,40 @@ static void judge(struct compare_line *line, const struct running *r)
 	line->refused = refused > line->refused ? refused : line->refused;
 }
 
-/* Sets up S with the parameters of the line, and those that the line has for the VFs' roles. */
-static void set_up(struct scenario *s, const struct compare_line *line)
+void compare_set_up(struct scenario *to, const struct scenario *from,
+		    const struct compare_line *line)
 {
 	const struct settings *by_role;
 	uint32_t i, k;
 
-	s->params = line->params;
-	for (i = 0; i < s->n_vfs; i++) {
-		by_role = &line->roles[s->vfs[i].role];
+	scenario_copy(to, from);
+	snprintf(to->policy, sizeof(to->policy), "%s", line->policy->name);
+	to->params = line->params;
+	for (i = 0; i < to->n_vfs; i++) {
+		by_role = &line->roles[to->vfs[i].role];
 		for (k = 0; k < by_role->n; k++)
-			settings_set(&s->vfs[i].params, by_role->list[k].name,
+			settings_set(&to->vfs[i].params, by_role->list[k].name,
 				     by_role->list[k].value);
 	}
 }
 
-int compare_run(struct compare_line *line, struct scenario *s, struct vgpu_error *err)
+int compare_run(struct compare_line *line, const struct scenario *s, struct vgpu_error *err)
 {
-	struct settings params = s->params;
-	struct settings *kept = calloc(s->n_vfs, sizeof(*kept));
+	struct scenario own;
 	struct running r;
 	uint32_t i;
 	int e;
 
-	for (i = 0; i < s->n_vfs; i++)
-		kept[i] = s->vfs[i].params;
-	set_up(s, line);
-	e = running_start(&r, s, 0, line->policy, false, VHOST_MEMORY_NONE, peer_or_policy, err);
+	compare_set_up(&own, s, line);
+	e = running_start(&r, &own, 0, line->policy, false, VHOST_MEMORY_NONE, peer_or_policy, err);
 	if (e == 0) {
 		for (i = 0; i < r.host.n_vfs; i++)
 			vhost_keep_latencies(&r.host, i, LATENCIES_MAX);
-		running_run(&r, s->until);
+		running_run(&r, own.until);
 		judge(line, &r);
 		running_finish(&r);
 	}
-	s->params = params;
-	for (i = 0; i < s->n_vfs; i++)
-		s->vfs[i].params = kept[i];
-	free(kept);
+	scenario_free(&own);
 	return e;
 }
 

@@ -173,7 +173,8 @@ static int rows_of(const struct scenario *s, const struct vgpu_policy_ops *polic
 	return e;
 }
 
-/* Returns 0, or -EINVAL with the reason: no such policy or parameter; the governor refuses it. */
+/* Returns 0, or with the reason -EINVAL: no such policy or parameter; or -EOPNOTSUPP: the governor
+ * refuses it. */
 static int set_policy(struct run *r, const char *name, const struct settings *params,
 		      struct vgpu_error *err)
 {
@@ -198,9 +199,8 @@ static int set_policy(struct run *r, const char *name, const struct settings *pa
 	event.memory = calloc(1, policy->memory(r->s->n_vfs));
 	e = vgpu_governor_step(r->governor, &event, &o);
 	if (e < 0) {
-		vgpu_error_set(err, e, "%s: %s", name, o.why ? o.why : strerror(-e));
 		free(event.memory);
-		return e;
+		return vgpu_error_set(err, -EOPNOTSUPP, "%s", o.why ? o.why : strerror(-e));
 	}
 	carry_out(r, &o);
 	r->policy = policy;

@@ -12,7 +12,7 @@
 
 /* How a run is governed. */
 struct govern_line {
-	char label[40];
+	char label[128];
 	bool fixed;	 /* the nominal plan for ever: no loop */
 	vgpu_nsec epoch; /* 0: the scenario's */
 };
@@ -32,8 +32,8 @@ struct govern_result {
 	struct vgpu_governed_vf_view vfs[VGPU_GPU_MAX_VFS];
 };
 
-/* Runs S, a scenario of a governed GPU. 0; -EINVAL: the scenario, or a refused policy, with the
- * reason. */
+/* Runs S, a scenario of a governed GPU. 0; or with the reason: -EOPNOTSUPP: the governor refuses
+ * the policy or its parameters; -EINVAL: the scenario is wrong. */
 int govern_run(const struct scenario *s, const struct govern_line *line, struct govern_result *out,
 	       struct vgpu_error *err);
 

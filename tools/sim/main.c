@@ -264,6 +264,22 @@ static int compare_roles(const struct options *o, struct scenario *from)
 	return e < 0 ? 2 : 0;
 }
 
+/* Compares policies on a GPU whose firmware schedules. The scenario's own policy has the parameters
+ * that the scenario gives it. */
+static int compare_governed(const struct options *o, const struct scenario *s)
+{
+	struct compare_line *lines = calloc(LINES_MAX, sizeof(*lines));
+	unsigned n = o->n_with ? lines_of(o, lines) : compare_builtin(lines, LINES_MAX), i;
+	int r;
+
+	for (i = 0; i < n && !o->n_with; i++)
+		if (strcmp(lines[i].policy->name, s->policy) == 0)
+			lines[i].params = s->params;
+	r = n ? govern_compare_policies(s, lines, n, o->json, stdout) : 2;
+	free(lines);
+	return r;
+}
+
 static int cmd_compare(const struct options *o)
 {
 	const struct vgpu_policy_ops *all[64];
@@ -285,8 +301,8 @@ static int cmd_compare(const struct options *o)
 	if (read_one(&s, o) < 0)
 		return 2;
 	s.until = o->until ? o->until : s.until;
-	if (s.n_gpus == 1 && (o->n_with || compare_has_roles(&s))) {
-		r = compare_roles(o, &s);
+	if (s.governed.on || (s.n_gpus == 1 && (o->n_with || compare_has_roles(&s)))) {
+		r = s.governed.on ? compare_governed(o, &s) : compare_roles(o, &s);
 		scenario_free(&s);
 		return r;
 	}
@@ -606,13 +622,18 @@ static const struct command {
 	{"run", "FILE", "run a scenario; --policy, --json, --log, --svg OUT, --check, --until",
 	 cmd_run},
 	{"compare", "FILE",
-	 "run a scenario under all policies and models of other schedulers; --json", cmd_compare},
+	 "run a scenario under all policies and models of other schedulers, or a governed GPU "
+	 "under "
+	 "all policies, each beside static quanta; --json, --until, --with 'POLICY NAME=VALUE...'",
+	 cmd_compare},
 	{"compare", "--mix MIX",
 	 "run a named mix; --seeds N, --until, --with 'POLICY [ROLE.]NAME=VALUE...'", cmd_compare},
 	{"prove", "", "try to break policies: --policy P --decisions N --seed S [--save FILE]",
 	 cmd_prove},
 	{"check", "FILE", "run a scenario under all invariants", cmd_check},
-	{"govern", "FILE", "run a governed GPU beside static quanta; --json, --until", cmd_govern},
+	{"govern", "FILE",
+	 "run a governed GPU with epochs of several lengths, beside static quanta; --json, --until",
+	 cmd_govern},
 	{"govern", "",
 	 "try to break governed shares: --policy P --decisions N (epochs) --seed S [--save FILE]",
 	 cmd_govern},

@@ -173,7 +173,7 @@ int running_start(struct running *r, const struct scenario *s, uint32_t gpu,
 	if (s->governed.on)
 		return vgpu_error_set(err, -EINVAL,
 				      "vgpud does not switch this scenario's GPU, its firmware "
-				      "does: run it with vgpu-sim govern");
+				      "does: run it with vgpu-sim govern or compare");
 	policy = policy ? policy : find(s->policy);
 	if (!policy)
 		return vgpu_error_set(err, -EINVAL, "%s: no such policy", s->policy);
