@@ -37,9 +37,31 @@ static bool is_event(const struct vgpu_record *r)
 	}
 }
 
+/* Only the core repeats a reset. The driver of a GPU with policies of its own resets VFs itself. */
+static void describe_failed_reset(const struct vgpu_record *r, enum vgpu_driver_kind kind,
+				  char *text, size_t size)
+{
+	const char *level = vgpu_reset_names[r->code];
+
+	if (kind == VGPU_DRIVER_SWITCHED)
+		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again", level,
+			 r->vf);
+	else if (kind == VGPU_DRIVER_PROGRAMMED)
+		snprintf(text, size,
+			 "%s reset of VF %u failed, and vgpud does not repeat it: run 'vgpuctl vf "
+			 "reset %u' before another VM gets the VF",
+			 level, r->vf, r->vf);
+	else
+		snprintf(text, size,
+			 "VF %u was not reset: its vGPU still exists; the host's driver ends it "
+			 "when its VM ends",
+			 r->vf);
+}
+
 /* Writes the log line for a record that operators must know of, and which message it is, and
  * returns its level. 0: the record is not logged. */
-static int describe(const struct vgpu_record *r, char *text, size_t size, enum log_message *message)
+static int describe(const struct vgpu_record *r, enum vgpu_driver_kind kind, char *text,
+		    size_t size, enum log_message *message)
 {
 	switch ((enum vgpu_record_type)r->type) {
 	case VGPU_REC_HANG:
@@ -53,8 +75,7 @@ static int describe(const struct vgpu_record *r, char *text, size_t size, enum l
 		return LOG_WARNING;
 	case VGPU_REC_RESET_DONE:
 		*message = LOG_RESET_FAILED;
-		snprintf(text, size, "%s reset of VF %u failed; vgpud will try again",
-			 vgpu_reset_names[r->code], r->vf);
+		describe_failed_reset(r, kind, text, size);
 		return r->b ? LOG_ERR : 0;
 	case VGPU_REC_STATE:
 		*message = LOG_OUT_OF_SERVICE;
@@ -84,9 +105,10 @@ static int describe(const struct vgpu_record *r, char *text, size_t size, enum l
 /* Guests can cause these at will: vgpud logs LOG_PER_SECOND in a second, and counts the rest. */
 static void log_record(struct gpu *gpu, const struct vgpu_record *r)
 {
+	enum vgpu_driver_kind kind = engine_policy(gpu->engine)->caps.kind;
 	char text[160];
 	enum log_message message;
-	int level = describe(r, text, sizeof(text), &message);
+	int level = describe(r, kind, text, sizeof(text), &message);
 
 	if (level == 0)
 		return;

@@ -753,6 +753,37 @@ static bool slices_come_to(uint32_t vf, uint32_t n)
 	return is;
 }
 
+static FILE *log_file;
+static int kept_stderr;
+
+/* The log goes to a file from here on, until log_comes_to_say(). */
+static void keep_log(void)
+{
+	kept_stderr = dup(STDERR_FILENO);
+	log_file = tmpfile();
+	CU_ASSERT_FATAL(log_file && kept_stderr >= 0 && dup2(fileno(log_file), STDERR_FILENO) >= 0);
+}
+
+/* Waits until the log has WORDS, for a while. Returns whether it has. */
+static bool log_comes_to_say(const char *words)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+	char text[8192];
+	bool is = false;
+	ssize_t n;
+
+	while (!is && vgpu_now() < until) {
+		turn();
+		n = pread(fileno(log_file), text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = '\0';
+		is = strstr(text, words) != NULL;
+	}
+	dup2(kept_stderr, STDERR_FILENO);
+	close(kept_stderr);
+	fclose(log_file);
+	return is;
+}
+
 /* A GPU that a driver of the host has hides its guests and its memory. Its VFs can be claimed all
  * the same, but not one that a process without a lease uses. */
 static void guests_hidden(void)
@@ -788,6 +819,15 @@ static void guests_hidden(void)
 	CU_ASSERT_EQUAL(n_leases(), 0);
 	CU_ASSERT(slices_come_to(1, 1));
 	CU_ASSERT(gim_resets[1] == 1 && gim_resets[0] == 0);
+	/* Nothing repeats a reset that fails. */
+	reactive_lock();
+	gim_reset_error = -ENOTTY;
+	reactive_unlock();
+	keep_log();
+	say(&one, "{\"method\":\"vf.reset\",\"args\":{\"vf\":2}}\n");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(log_comes_to_say("vf reset of VF 2 failed, and vgpud does not repeat it: run "
+				   "'vgpuctl vf reset 2' before another VM gets the VF"));
 	end();
 	remove_gim_machine();
 }
@@ -810,6 +850,20 @@ static bool becomes_stale(struct fake_nvml *fake, int result)
 		json_object_put(o);
 	}
 	return is;
+}
+
+/* A VM that vgpud has not admitted begins on VF 3; whether its guest comes to be seen. */
+static bool vgpu_begins(struct fake_nvml *fake)
+{
+	nvidia_vm(4711, 3, VM_UUID);
+	pthread_mutex_lock(&fake->lock);
+	fake->vm_ids = NVML_VM_IS_UUID;
+	fake->vgpus[0].id = 70;
+	snprintf(fake->vgpus[0].vm, NVML_ID_SIZE, "%s", VM_UUID);
+	fake->n_vgpus = 1;
+	pthread_mutex_unlock(&fake->lock);
+	return comes_to_say(&one, "{\"method\":\"vf.show\",\"args\":{\"vf\":3}}\n", "state",
+			    "active");
 }
 
 /* A GPU with policies of its own: what it does is shown, and what it has not is refused. */
@@ -877,6 +931,15 @@ static void policies_of_its_own(void)
 	hook(&one, "release", CLAIM("<v:vf name='a'/>") "</domain>");
 	CU_ASSERT(done(&one));
 	CU_ASSERT(n_leases() == 0 && nvidia_types[0] == NVIDIA_TYPE);
+	/* Its driver resets VFs, not vgpud. */
+	CU_ASSERT(vgpu_begins(fake));
+	keep_log();
+	say(&one, "{\"method\":\"vf.reset\",\"args\":{\"vf\":3}}\n");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(log_comes_to_say("VF 3 was not reset: its vGPU still exists"));
+	pthread_mutex_lock(&fake->lock);
+	fake->n_vgpus = 0;
+	pthread_mutex_unlock(&fake->lock);
 	end();
 	CU_ASSERT(fake->policy == NVML_FIXED_SHARE && fake->inits == fake->shutdowns);
 	remove_nvidia_machine();
