@@ -9,13 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine_private.h"
-#include "vgpu/clock.h"
+#include "engine_unswitched.h"
 
 struct declared {
-	struct policy_values values;
+	struct unswitched common;
 	struct vgpu_observation seen;
-	uint64_t resets[VGPU_GPU_MAX_VFS];
 };
 
 /* Parameters that have a meaning for such a GPU. All others must have their defaults, so that
@@ -104,9 +102,8 @@ static void look(struct engine *e)
 	if (!e->ops->declared->observe(e->driver, &d->seen))
 		return;
 	for (i = 0; i < e->config.core.max_vfs; i++)
-		if ((before.up ^ d->seen.up) >> i & 1)
-			engine_record(e, VGPU_REC_STATE, i,
-				      d->seen.up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
+		if ((d->common.up ^ d->seen.up) >> i & 1)
+			unswitched_set_up(e, &d->common, i, d->seen.up >> i & 1);
 	if (d->seen.stale && !before.stale)
 		engine_say(e, STALE);
 	else if (d->seen.trouble && d->seen.trouble != before.trouble)
@@ -122,12 +119,11 @@ static int build(struct engine *e)
 		e->declared = calloc(1, sizeof(*e->declared));
 	if (!e->declared)
 		return -ENOMEM;
-	*e->declared = (struct declared){.values = e->config.begin};
+	*e->declared = (struct declared){.seen = {.up = 0}};
 	recorder_restart(e->recorder); /* there is nothing to replay */
 	engine_say(e, e->caps.note);
 	look(e);
-	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
-	e->policy_changed = true;
+	unswitched_take(e, &e->declared->common, &e->config.begin);
 	return 0;
 }
 
@@ -146,7 +142,7 @@ static int keep(struct engine *e)
 static int on_event(struct engine *e, struct vgpu_event *event)
 {
 	if (event->type == VGPU_EV_RESET_DONE)
-		engine_record(e, VGPU_REC_RESET_DONE, event->vf, event->code, 0, event->value != 0);
+		unswitched_reset_done(e, event);
 	return 0;
 }
 
@@ -162,65 +158,33 @@ static void change_to(struct engine *e, struct engine_request *request,
 		engine_refuse(request, -EOPNOTSUPP, "%s", why);
 		return;
 	}
-	declaration_of(&e->declared->values, e->config.core.max_vfs, &now);
+	declaration_of(&e->declared->common.values, e->config.core.max_vfs, &now);
 	if (strcmp(now.policy, want.policy) != 0 || now.slice != want.slice)
 		request->result = e->ops->declared->declare(e->driver, &want, &err);
 	if (request->result < 0) {
 		engine_refuse(request, request->result, "%s", err.text);
 		return;
 	}
-	e->declared->values = *next;
-	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
-	e->policy_changed = true;
-}
-
-static void change_policy(struct engine *e, struct engine_request *request)
-{
-	const struct vgpu_event *event = &request->event;
-	struct policy_values next = {.policy = event->policy};
-
-	memcpy(next.params, event->params, sizeof(next.params));
-	memcpy(next.vf_params, event->vf_params,
-	       e->config.core.max_vfs * sizeof(next.vf_params[0]));
-	change_to(e, request, &next);
-}
-
-/* New parameters of the policy, or of a VF. */
-static void change_values(struct engine *e, struct engine_request *request)
-{
-	const struct vgpu_event *event = &request->event;
-	struct policy_values next = e->declared->values;
-	bool of_vf = event->type == VGPU_EV_SET_VF;
-
-	if (event->policy != next.policy) {
-		request->result = -ESTALE;
-		return;
-	}
-	memcpy(of_vf ? next.vf_params[event->vf] : next.params, event->params, sizeof(next.params));
-	change_to(e, request, &next);
-}
-
-static void reset_vf(struct engine *e, struct engine_request *request)
-{
-	uint32_t vf = request->event.vf;
-
-	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
-	e->declared->resets[vf]++;
-	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
+	unswitched_take(e, &e->declared->common, next);
 }
 
 static void change(struct engine *e, struct engine_request *request)
 {
+	struct declared *d = e->declared;
+	struct policy_values next;
+
 	switch (request->event.type) {
 	case VGPU_EV_POLICY:
-		change_policy(e, request);
+		next = unswitched_policy(&request->event, e->config.core.max_vfs);
+		change_to(e, request, &next);
 		break;
 	case VGPU_EV_SET_POLICY:
 	case VGPU_EV_SET_VF:
-		change_values(e, request);
+		if (unswitched_change(&d->common, request, &next))
+			change_to(e, request, &next);
 		break;
 	case VGPU_EV_RESET_VF:
-		reset_vf(e, request);
+		unswitched_reset(e, &d->common, request);
 		break;
 	case VGPU_EV_INCOMING: /* the kernel's driver keeps a VF stopped, and counts what it had */
 		break;
@@ -241,39 +205,20 @@ static bool at_rest(struct engine *e)
 	return true;
 }
 
-static bool is_planned(const struct engine *e, vgpu_nsec at)
-{
-	(void)e;
-	(void)at;
-	return false;
-}
-
-/* What a view says is as of the last observation. */
-static void catch_up(struct engine *e)
-{
-	(void)e;
-}
-
 /* Whether a VF has work is not known: a VM that runs may have none. */
 static void view_vf(const struct declared *d, uint32_t i, struct engine_snapshot *s)
 {
 	struct vgpu_vf_view *to = &s->vfs[i];
-	bool up = d->seen.up >> i & 1;
+	bool up = d->common.up >> i & 1;
 
-	*to = (struct vgpu_vf_view){
-		.state = up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
-		.admitted = true,
-		.share_denominator = 1,
-		.bound = {.max_lag = VGPU_NEVER, .max_wait = VGPU_NEVER},
-	};
+	to->share_denominator = 1;
+	to->bound = (struct vgpu_bound){.max_lag = VGPU_NEVER, .max_wait = VGPU_NEVER};
 	/* The share of strict is that of the type's most instances, which vgpud does not know. */
-	if (up && strcmp(d->values.policy->name, "equal") == 0) {
+	if (up && strcmp(d->common.values.policy->name, "equal") == 0) {
 		to->share_numerator = 1;
 		to->share_denominator = d->seen.running;
 	}
 	to->ledger.run_ns = d->seen.active[i];
-	to->ledger.resets = d->resets[i];
-	memcpy(to->params, d->values.vf_params[i], sizeof(to->params));
 }
 
 static void view(struct engine *e, struct engine_snapshot *s)
@@ -284,24 +229,19 @@ static void view(struct engine *e, struct engine_snapshot *s)
 
 	s->declared = true;
 	s->observed = d->seen;
+	unswitched_view(&d->common, s);
 	for (i = 0; i < s->n_vfs; i++) {
 		view_vf(d, i, s);
 		sum += d->seen.active[i];
 	}
-	s->core = (struct vgpu_core_view){.started = true,
-					  .current = VGPU_NO_VF,
-					  .policy = d->values.policy,
-					  .engine = {.wall_ns = d->seen.wall,
-						     .idle_ns = d->seen.wall > sum
-									? d->seen.wall - sum
-									: 0}};
-	memcpy(s->core.params, d->values.params, sizeof(s->core.params));
+	s->core.engine.wall_ns = d->seen.wall;
+	s->core.engine.idle_ns = d->seen.wall > sum ? d->seen.wall - sum : 0;
 }
 
 static bool values(const struct engine *e, bool to_come, struct policy_values *out)
 {
 	(void)to_come;
-	*out = e->declared->values;
+	*out = e->declared->common.values;
 	return false;
 }
 
@@ -313,8 +253,6 @@ const struct engine_time engine_declared = {
 	.change = change,
 	.stop = stop,
 	.at_rest = at_rest,
-	.is_planned = is_planned,
-	.catch_up = catch_up,
 	.view = view,
 	.values = values,
 };

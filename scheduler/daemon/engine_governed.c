@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine_governed.h"
-#include "engine_private.h"
+#include "engine_unswitched.h"
 #include "vgpu/clock.h"
 
 #define PPM UINT64_C(1000000)
@@ -25,12 +25,11 @@ struct reading {
 
 struct governed {
 	struct vgpu_governor *governor; /* its memory is the recorder's */
-	struct policy_values values;	/* in force */
-	void *memory;			/* of the policy */
+	struct unswitched common;
+	void *memory; /* of the policy */
 	bool programming;
 	vgpu_nsec base[VGPU_GPU_MAX_VFS]; /* the counters when the governor began */
-	uint32_t up;			  /* bitmap of VFs whose guest's driver is up */
-	uint64_t resets[VGPU_GPU_MAX_VFS], guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
+	uint64_t guest_resets[VGPU_GPU_MAX_VFS], hangs[VGPU_GPU_MAX_VFS];
 	struct reading readings[READINGS];
 	uint64_t n_readings; /* since the policy and its values have changed */
 };
@@ -213,20 +212,10 @@ static int take_policy(struct engine *e, const struct policy_values *values, voi
 
 	if (r < 0)
 		return r;
-	e->governed->values = *values;
+	unswitched_take(e, &e->governed->common, values);
 	e->governed->memory = memory;
 	e->governed->n_readings = 0;
-	engine_record(e, VGPU_REC_POLICY, VGPU_NO_VF, 0, 0, 0);
-	e->policy_changed = true;
 	return 0;
-}
-
-static void set_up_driver(struct engine *e, uint32_t vf, bool up)
-{
-	struct governed *g = e->governed;
-
-	g->up = up ? g->up | 1u << vf : g->up & ~(1u << vf);
-	engine_record(e, VGPU_REC_STATE, vf, up ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL, 0, 0);
 }
 
 static int build(struct engine *e)
@@ -256,7 +245,7 @@ static int build(struct engine *e)
 	if (r == 0)
 		r = take_policy(e, &e->config.begin, memory);
 	for (i = 0; i < e->config.core.max_vfs && r == 0; i++)
-		set_up_driver(e, i, e->found.driver_up[i]);
+		unswitched_set_up(e, &e->governed->common, i, e->found.driver_up[i]);
 	if (r == 0)
 		r = step(e, (struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
 	if (r == 0)
@@ -290,7 +279,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 
 	switch (event->type) {
 	case VGPU_EV_RELEASE:
-		set_up_driver(e, vf, event->code == VGPU_WINDOW_INIT);
+		unswitched_set_up(e, &g->common, vf, event->code == VGPU_WINDOW_INIT);
 		break;
 	case VGPU_EV_HANG:
 		g->hangs[vf]++;
@@ -300,7 +289,7 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 		g->guest_resets[vf]++;
 		break;
 	case VGPU_EV_RESET_DONE:
-		engine_record(e, VGPU_REC_RESET_DONE, vf, event->code, 0, event->value != 0);
+		unswitched_reset_done(e, event);
 		break;
 	case VGPU_EV_VIOLATION:
 		engine_record(e, VGPU_REC_VIOLATION, vf, event->code, 0, 0);
@@ -313,18 +302,14 @@ static int on_event(struct engine *e, struct vgpu_event *event)
 
 static void change_policy(struct engine *e, struct engine_request *request)
 {
-	const struct vgpu_event *event = &request->event;
-	struct policy_values values = {.policy = event->policy};
-	void *memory = engine_take_slot(e, event->policy);
+	struct policy_values values = unswitched_policy(&request->event, e->config.core.max_vfs);
+	void *memory = engine_take_slot(e, values.policy);
 
 	if (!memory) {
 		engine_refuse(request, -E2BIG, "the policy needs more than %u KiB of memory",
 			      RECORD_SLOT_SIZE >> 10);
 		return;
 	}
-	memcpy(values.params, event->params, sizeof(values.params));
-	memcpy(values.vf_params, event->vf_params,
-	       e->config.core.max_vfs * sizeof(values.vf_params[0]));
 	request->result = take_policy(e, &values, memory);
 	if (request->result < 0)
 		e->slot_used[recorder_slot_of(e->recorder, memory)] = false;
@@ -334,35 +319,21 @@ static void change_policy(struct engine *e, struct engine_request *request)
 static void change_values(struct engine *e, struct engine_request *request)
 {
 	const struct vgpu_event *event = &request->event;
-	struct policy_values *values = &e->governed->values;
-	bool of_vf = event->type == VGPU_EV_SET_VF;
-	int64_t *to = of_vf ? values->vf_params[event->vf] : values->params;
+	struct policy_values next;
 
-	if (event->policy != values->policy) {
-		request->result = -ESTALE;
+	if (!unswitched_change(&e->governed->common, request, &next))
 		return;
-	}
 	request->result =
-		step(e, (struct vgpu_governor_event){.type = of_vf ? VGPU_GOVERNOR_SET_VF
-								   : VGPU_GOVERNOR_SET_POLICY,
+		step(e, (struct vgpu_governor_event){.type = event->type == VGPU_EV_SET_VF
+								     ? VGPU_GOVERNOR_SET_VF
+								     : VGPU_GOVERNOR_SET_POLICY,
 						     .vf = event->vf,
 						     .params = event->params});
 	if (request->result < 0)
 		return;
-	memcpy(to, event->params, VGPU_MAX_PARAMS * sizeof(*to));
+	e->governed->common.values = next;
 	e->governed->n_readings = 0;
 	e->policy_changed = true;
-}
-
-static void reset_vf(struct engine *e, struct engine_request *request)
-{
-	uint32_t vf = request->event.vf;
-
-	engine_record(e, VGPU_REC_RESET, vf, VGPU_RESET_VF, 0, 0);
-	e->governed->resets[vf]++;
-	request->result = e->ops->device->reset(e->driver, vf, VGPU_RESET_VF, vgpu_now());
-	if (request->result < 0)
-		engine_lose(e, request->result);
 }
 
 static void change(struct engine *e, struct engine_request *request)
@@ -377,7 +348,8 @@ static void change(struct engine *e, struct engine_request *request)
 		change_values(e, request);
 		break;
 	case VGPU_EV_RESET_VF:
-		reset_vf(e, request);
+		if (unswitched_reset(e, &e->governed->common, request) < 0)
+			engine_lose(e, request->result);
 		break;
 	case VGPU_EV_INCOMING:
 		/* The kernel's driver keeps a VF stopped while its state is loaded, and the
@@ -414,19 +386,6 @@ static uint32_t ppm(uint64_t part, uint64_t whole)
 	return (uint32_t)((unsigned __int128)part * PPM / whole);
 }
 
-static bool is_planned(const struct engine *e, vgpu_nsec at)
-{
-	(void)e;
-	(void)at;
-	return false; /* an epoch may end late */
-}
-
-/* What a view says is as of the last reading. */
-static void catch_up(struct engine *e)
-{
-	(void)e;
-}
-
 /* What VFs that always had work were served in the last readings, and what they were promised. */
 static void view_shares(const struct governed *g, struct engine_snapshot *s)
 {
@@ -447,7 +406,7 @@ static void view_shares(const struct governed *g, struct engine_snapshot *s)
 	for (vf = 0; vf < s->n_vfs; vf++) {
 		if (!(busy >> vf & 1) || last->active[vf] < first->active[vf])
 			continue;
-		g->values.policy->share(g->memory, vf, &numerator, &denominator);
+		g->common.values.policy->share(g->memory, vf, &numerator, &denominator);
 		parts[vf] = denominator ? numerator * PPM / denominator : 0;
 		all += parts[vf];
 		served += last->active[vf] - first->active[vf];
@@ -469,21 +428,16 @@ static void view_vf(const struct governed *g, uint32_t i, struct engine_snapshot
 	vgpu_governor_vf_view(g->governor, i, from);
 	if (s->caps.no_usage)
 		from->bound.max_lag = VGPU_NEVER;
-	*to = (struct vgpu_vf_view){
-		.state = g->up >> i & 1 ? VGPU_VF_ACTIVE : VGPU_VF_AVAIL,
-		.has_work = s->caps.no_usage || from->state != VGPU_GOVERNED_ASLEEP,
-		.admitted = true,
-		.lag_ns = from->owed,
-		.bound = {.max_lag = from->bound.max_lag, .max_wait = from->bound.max_wait},
-	};
+	to->has_work = s->caps.no_usage || from->state != VGPU_GOVERNED_ASLEEP;
+	to->lag_ns = from->owed;
+	to->bound.max_lag = from->bound.max_lag;
+	to->bound.max_wait = from->bound.max_wait;
 	to->ledger.run_ns = from->ledger.served;
 	to->ledger.charged_ns = from->ledger.charged;
 	to->ledger.brought_ns = from->ledger.brought;
-	to->ledger.resets = g->resets[i];
 	to->ledger.guest_resets = g->guest_resets[i];
 	to->ledger.hangs = g->hangs[i];
-	memcpy(to->params, g->values.vf_params[i], sizeof(to->params));
-	g->values.policy->share(g->memory, i, &to->share_numerator, &to->share_denominator);
+	g->common.values.policy->share(g->memory, i, &to->share_numerator, &to->share_denominator);
 }
 
 static void view(struct engine *e, struct engine_snapshot *s)
@@ -500,12 +454,9 @@ static void view(struct engine *e, struct engine_snapshot *s)
 	if (e->caps.no_usage &&
 	    (s->governor.mode == VGPU_GOVERNOR_GOVERNED || s->governor.mode == VGPU_GOVERNOR_STILL))
 		s->governor.mode = VGPU_GOVERNOR_STATIC;
-	s->core = (struct vgpu_core_view){.started = true,
-					  .current = VGPU_NO_VF,
-					  .policy = g->values.policy,
-					  .engine = {.wall_ns = s->governor.wall,
-						     .idle_ns = s->governor.idle}};
-	memcpy(s->core.params, g->values.params, sizeof(s->core.params));
+	unswitched_view(&g->common, s);
+	s->core.engine.wall_ns = s->governor.wall;
+	s->core.engine.idle_ns = s->governor.idle;
 	for (i = 0; i < s->n_vfs; i++)
 		view_vf(g, i, s);
 	view_shares(g, s);
@@ -514,7 +465,7 @@ static void view(struct engine *e, struct engine_snapshot *s)
 static bool values(const struct engine *e, bool to_come, struct policy_values *out)
 {
 	(void)to_come;
-	*out = e->governed->values;
+	*out = e->governed->common.values;
 	return false;
 }
 
@@ -526,8 +477,6 @@ const struct engine_time engine_governed = {
 	.change = change,
 	.stop = stop,
 	.at_rest = at_rest,
-	.is_planned = is_planned,
-	.catch_up = catch_up,
 	.view = view,
 	.values = values,
 };

@@ -35,9 +35,10 @@ struct engine_time {
 	/* Begins to stop; then tells whether the GPU can be left as it is. */
 	void (*stop)(struct engine *e);
 	bool (*at_rest)(struct engine *e);
-	/* Returns whether AT is an instant for which it pays to wait on the CPU. */
+	/* Returns whether AT is an instant for which it pays to wait on the CPU. NULL: none is. */
 	bool (*is_planned)(const struct engine *e, vgpu_nsec at);
-	/* Brings to now what a snapshot says of time; then fills it in. */
+	/* Brings to now what a snapshot says of time (NULL: it is as of the last reading); then
+	 * fills it in. */
 	void (*catch_up)(struct engine *e);
 	void (*view)(struct engine *e, struct engine_snapshot *s);
 	/* Reads policy and values: those to come, or those in force. Returns whether a change of

@@ -107,7 +107,8 @@ static void answer(struct engine *e, struct engine_request *request)
 	request->result = 0;
 	request->why[0] = '\0';
 	if (request->ask == ENGINE_SNAPSHOT) {
-		e->time->catch_up(e);
+		if (e->time->catch_up)
+			e->time->catch_up(e);
 		fill_snapshot(e, request->snapshot);
 	} else if (!e->driver) {
 		engine_refuse(request, -ENODEV, "%s", e->lost_why.text);
