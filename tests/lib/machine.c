@@ -255,6 +255,24 @@ void make_machine(void)
 	vfio_kernel = &fake;
 }
 
+unsigned fail_each_call(const struct each_call *e)
+{
+	unsigned n, total = 0;
+	int r;
+
+	for (n = 0; n <= total; n++) {
+		e->begin();
+		*e->calls = 0;
+		*e->fail_at = n;
+		r = e->act();
+		total = n == 0 ? *e->calls : total;
+		*e->fail_at = 0;
+		e->end(r);
+	}
+	printf("[%u calls] ", total);
+	return total;
+}
+
 void remove_machine(void)
 {
 	vfio_kernel = &vfio_real_kernel;

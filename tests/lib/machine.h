@@ -18,6 +18,16 @@ extern _Atomic unsigned questions;
 /* Number of kernel calls so far; the number of the call that fails (0: none), and its error. */
 extern _Atomic unsigned calls, fail_at;
 extern int fail_with;
+/* Something that calls the kernel, of which any call may fail. */
+struct each_call {
+	_Atomic unsigned *calls, *fail_at; /* which kernel's */
+	void (*begin)(void);		   /* makes the machine */
+	int (*act)(void);
+	void (*end)(int r); /* looks at what ACT has left, when calls work again */
+};
+/* Carries ACT out once with no fault, and once for each call that it has made, which fails then.
+ * Returns how many calls these are. */
+unsigned fail_each_call(const struct each_call *e);
 /* If set: writing 0 to sriov_numvfs removes no VFs; writing drivers_probe binds no driver. */
 extern bool vfs_stick, nobody_probes;
 

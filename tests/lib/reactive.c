@@ -7,7 +7,7 @@
 
 #define MAX_FDS 512
 
-unsigned reactive_calls, reactive_fail_at;
+_Atomic unsigned reactive_calls, reactive_fail_at;
 char reactive_trace[16384];
 
 static const struct reactive *files;

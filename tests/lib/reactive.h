@@ -18,7 +18,7 @@ struct reactive {
 };
 
 /* Number of kernel calls; the number of the one that fails with EIO (0: none). */
-extern unsigned reactive_calls, reactive_fail_at;
+extern _Atomic unsigned reactive_calls, reactive_fail_at;
 /* What was written, a line each: "virtfn0/reset=1", without newlines at the end. */
 extern char reactive_trace[16384];
 

@@ -24,7 +24,7 @@ uint32_t xe_running;
 char xe_trace[16384];
 struct xe_fault xe_fault;
 int xe_no_counters, xe_counters_gone;
-unsigned xe_calls, xe_fail_at;
+_Atomic unsigned xe_calls, xe_fail_at;
 
 /* What a descriptor stands for. */
 static struct {

@@ -44,7 +44,7 @@ extern struct xe_fault {
 /* Error of opening counters; of reading them. */
 extern int xe_no_counters, xe_counters_gone;
 /* Number of kernel calls; the number of the one that fails with EIO (0: none). */
-extern unsigned xe_calls, xe_fail_at;
+extern _Atomic unsigned xe_calls, xe_fail_at;
 
 void make_xe_machine(void);
 void remove_xe_machine(void);

@@ -428,30 +428,31 @@ static void refused(void)
 	remove_machine();
 }
 
-/* Whichever call fails, once, the GPU is open, or is as it was found. */
-static void any_call_fails(void)
+static int open_all(void)
 {
 	struct vgpu_driver_config config = config_of(GIM_VFS);
-	unsigned n, total = 0;
-	uint32_t i;
-	int r;
 
-	for (n = 0; n <= total; n++) {
-		make_gim_machine();
-		reactive_fail_at = n;
-		r = try_open(&config);
-		total = n == 0 ? reactive_calls : total;
-		reactive_fail_at = 0;
-		CU_ASSERT_PTR_NULL(strstr(reactive_trace, "timeslice"));
-		for (i = 0; i < GIM_VFS; i++)
-			CU_ASSERT_STRING_EQUAL(driver_of(i), r == 0 ? "vfio-pci" : "");
-		CU_ASSERT_EQUAL(err.text[0] == '\0', r == 0);
-		if (r == 0)
-			close_gpu();
-		remove_gim_machine();
-	}
-	printf("[%u calls] ", total);
-	CU_ASSERT(total > 60);
+	return try_open(&config);
+}
+
+static void open_or_as_found(int r)
+{
+	uint32_t i;
+
+	CU_ASSERT_PTR_NULL(strstr(reactive_trace, "timeslice"));
+	for (i = 0; i < GIM_VFS; i++)
+		CU_ASSERT_STRING_EQUAL(driver_of(i), r == 0 ? "vfio-pci" : "");
+	CU_ASSERT_EQUAL(err.text[0] == '\0', r == 0);
+	if (r == 0)
+		close_gpu();
+	remove_gim_machine();
+}
+
+static void any_call_fails(void)
+{
+	CU_ASSERT(fail_each_call(&(struct each_call){&reactive_calls, &reactive_fail_at,
+						     make_gim_machine, open_all,
+						     open_or_as_found}) > 60);
 }
 
 /* From here on: vgpud's engine over this driver, in real time. */

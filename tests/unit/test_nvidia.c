@@ -727,31 +727,31 @@ static void refused(void)
 	remove_machine();
 }
 
-/* Whichever call of the kernel fails, once, the GPU is set up, or is as it was found. */
-static void any_call_fails(void)
+static int open_equal(void)
 {
 	struct vgpu_driver_config config = config_of("equal", 0);
-	unsigned n, total = 0;
-	int r;
 
-	for (n = 0; n <= total; n++) {
-		make_gpu();
-		reactive_fail_at = n;
-		r = try_open(&config);
-		total = n == 0 ? reactive_calls : total;
-		CU_ASSERT_EQUAL(err.text[0] == '\0', r == 0);
-		if (r == 0) {
-			close_gpu();
-			CU_ASSERT(has_types(NVIDIA_TYPE, NVIDIA_TYPE, NVIDIA_TYPE, NVIDIA_TYPE));
-			CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
-		} else {
-			CU_ASSERT(has_types(0, 0, 0, 0));
-			CU_ASSERT_EQUAL(fake->policy, NVML_BEST_EFFORT);
-		}
-		remove_gpu();
+	return try_open(&config);
+}
+
+static void set_up_or_as_found(int r)
+{
+	CU_ASSERT_EQUAL(err.text[0] == '\0', r == 0);
+	if (r == 0) {
+		close_gpu();
+		CU_ASSERT(has_types(NVIDIA_TYPE, NVIDIA_TYPE, NVIDIA_TYPE, NVIDIA_TYPE));
+		CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
+	} else {
+		CU_ASSERT(has_types(0, 0, 0, 0));
+		CU_ASSERT_EQUAL(fake->policy, NVML_BEST_EFFORT);
 	}
-	printf("[%u calls] ", total);
-	CU_ASSERT(total > 40);
+	remove_gpu();
+}
+
+static void any_call_fails(void)
+{
+	CU_ASSERT(fail_each_call(&(struct each_call){&reactive_calls, &reactive_fail_at, make_gpu,
+						     open_equal, set_up_or_as_found}) > 40);
 }
 
 /* From here on: vgpud's engine over this driver, in real time. */

@@ -411,36 +411,38 @@ static void strangers(void)
 	remove_machine();
 }
 
-/* Whichever kernel call fails, the result is an error or success: no VF is left with another
- * driver. */
+static int bind_and_make_vfs(void)
+{
+	int r = pci_bind(PF, "pci-pf-stub", &err);
+
+	return r ? r : pci_set_vfs(PF, 2, &err);
+}
+
+/* The result is an error or success: no VF is left with another driver. */
+static void bound_or_error(int r)
+{
+	char address[PCI_ADDRESS_SIZE], driver[32];
+	uint32_t i;
+
+	CU_ASSERT(r == 0 ? all_bound(2) : err.text[0] != '\0');
+	for (i = 0; i < 2; i++)
+		if (pci_vf_address(PF, i, address) == 0 &&
+		    kernel_read_link(driver, sizeof(driver), PCI_DEVICES "/%s/driver", address) ==
+			    0)
+			CU_ASSERT_STRING_EQUAL(driver, "vfio-pci");
+	remove_machine();
+}
+
 static void any_call_fails(void)
 {
 	static const int errors[] = {-EACCES, -EIO, -ENODEV};
-	char address[PCI_ADDRESS_SIZE], driver[32];
-	unsigned n, total = 0, k;
-	uint32_t i;
-	int r;
+	unsigned k;
 
-	/* The first run counts the calls. */
-	for (n = 0; n <= total; n++) {
-		for (k = 0; k < 3; k++) {
-			make_machine();
-			fail_at = n;
-			fail_with = errors[k];
-			r = pci_bind(PF, "pci-pf-stub", &err);
-			r = r ? r : pci_set_vfs(PF, 2, &err);
-			total = n == 0 ? calls : total;
-			fail_at = 0;
-			CU_ASSERT(r == 0 ? all_bound(2) : err.text[0] != '\0');
-			for (i = 0; i < 2; i++)
-				if (pci_vf_address(PF, i, address) == 0 &&
-				    kernel_read_link(driver, sizeof(driver),
-						     PCI_DEVICES "/%s/driver", address) == 0)
-					CU_ASSERT_STRING_EQUAL(driver, "vfio-pci");
-			remove_machine();
-		}
+	for (k = 0; k < sizeof(errors) / sizeof(errors[0]); k++) {
+		fail_with = errors[k];
+		fail_each_call(&(struct each_call){&calls, &fail_at, make_machine,
+						   bind_and_make_vfs, bound_or_error});
 	}
-	printf("[%u calls] ", total);
 }
 
 static const struct test tests[] = {

@@ -747,49 +747,56 @@ static void other_number(void)
 	remove_xe_machine();
 }
 
-/* Whichever call fails, once, the GPU is set up or is as it was, and no VF has a driver of the
- * host. */
-static void any_call_fails(void)
+static bool machine_is_made;
+
+/* A machine on which opening has failed is as new. */
+static void make_machine_again(void)
 {
-	unsigned n, total = 0;
+	if (!machine_is_made)
+		make_xe_machine();
+	machine_is_made = true;
+	xe_trace[0] = '\0';
+}
+
+static int open_two(void)
+{
 	struct vgpu_driver_config config = config_of(2);
-	char text[32];
-	uint32_t i;
-	int r = 0;
 
 	config.sizes[0] = config.sizes[1] = 1024 * XE_MIB;
-	for (n = 0; n <= total; n++) {
-		/* One on which it has failed is as new. */
-		if (r == 0)
-			make_xe_machine();
-		xe_trace[0] = '\0';
-		xe_calls = 0;
-		xe_fail_at = n;
-		r = try_open(&config);
-		total = n == 0 ? xe_calls : total;
-		xe_fail_at = 0;
-		for (i = 0; i < 2; i++)
-			CU_ASSERT(!is_bound_to(i, "xe") && !is_bound_to(i, "amdgpu"));
-		CU_ASSERT_EQUAL(is_bound_to(1, "vfio-pci") || is_bound_to(1, "xe-vfio-pci"),
-				r == 0);
-		for (i = 0; i <= 2; i++)
-			CU_ASSERT_EQUAL(xe_functions[i].quantum[0] != 0, r == 0);
-		CU_ASSERT(xe_functions[1].memory == (r == 0 ? 1024 * XE_MIB : 0));
-		if (r == 0) {
-			close_gpu();
-			remove_xe_machine();
-		} else {
-			CU_ASSERT(err.text[0] != '\0');
-			CU_ASSERT(kernel_read_text(text, sizeof(text),
-						   PCI_DEVICES "/" PF
-							       "/sriov_drivers_autoprobe") > 0);
-			CU_ASSERT_STRING_EQUAL(text, "1");
-		}
-	}
-	if (r < 0)
+	return try_open(&config);
+}
+
+/* No VF has a driver of the host. */
+static void set_up_or_as_it_was(int r)
+{
+	char text[32];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		CU_ASSERT(!is_bound_to(i, "xe") && !is_bound_to(i, "amdgpu"));
+	CU_ASSERT_EQUAL(is_bound_to(1, "vfio-pci") || is_bound_to(1, "xe-vfio-pci"), r == 0);
+	for (i = 0; i <= 2; i++)
+		CU_ASSERT_EQUAL(xe_functions[i].quantum[0] != 0, r == 0);
+	CU_ASSERT(xe_functions[1].memory == (r == 0 ? 1024 * XE_MIB : 0));
+	CU_ASSERT_EQUAL(err.text[0] == '\0', r == 0);
+	if (r == 0) {
+		close_gpu();
 		remove_xe_machine();
-	printf("[%u calls] ", total);
-	CU_ASSERT(total > 100);
+		machine_is_made = false;
+		return;
+	}
+	CU_ASSERT(kernel_read_text(text, sizeof(text),
+				   PCI_DEVICES "/" PF "/sriov_drivers_autoprobe") > 0);
+	CU_ASSERT_STRING_EQUAL(text, "1");
+}
+
+static void any_call_fails(void)
+{
+	CU_ASSERT(fail_each_call(&(struct each_call){&xe_calls, &xe_fail_at, make_machine_again,
+						     open_two, set_up_or_as_it_was}) > 100);
+	if (machine_is_made)
+		remove_xe_machine();
+	machine_is_made = false;
 }
 
 /* Counters of the real kernel. One whose unit has gone reads as an empty file. */
