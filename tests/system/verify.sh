@@ -66,8 +66,13 @@ jq -e .interrupted "$run/once.json" >/dev/null || fail "the report does not say 
 verifies 2 --busy 0,4
 verifies 2 --seconds 2 --change 4
 verifies 5 gpu7
-ctl verify --seconds 2 --output "$run/none/report.json" >"$run/said" 2>&1
+# A file that cannot be written is refused before anything is measured. One that can is replaced when the report is whole.
+timeout 60 "$vgpuctl" --socket "$run/control.sock" verify --seconds 1000 --output "$run/none/report.json" >"$run/said" 2>&1
 [ $? = 1 ] && grep -q "No such file" "$run/said" || fail "a report that cannot be written: $(cat "$run/said")"
+jq -e .format "$run/report.json" >/dev/null || fail "the report of an earlier time did not stand"
+[ -z "$(find "$run" -name '*.new')" ] || fail "a file was left half written"
+ctl verify --seconds 1 --output /dev/stdout 2>/dev/null | cat >"$run/said"
+sed '/^}$/q' "$run/said" | jq -e .format >/dev/null || fail "the report cannot be written to a pipe"
 
 # Its counters freeze: who says that VFs work learns that they are not counted.
 again

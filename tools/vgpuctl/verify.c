@@ -95,16 +95,19 @@ int verify(struct session *s)
 		fprintf(stderr, "vgpuctl: there are %zu GPUs: name one\n", count(s->gpus));
 		return EXIT_USAGE;
 	}
-	r = measure(&v);
+	r = verify_claim(&v, path);
+	if (r == EXIT_OK)
+		r = measure(&v);
 	if (r == EXIT_OK) {
 		verify_judge(&v);
-		r = verify_save(&v, path);
+		r = verify_save(&v);
 	}
 	if (r == EXIT_OK && s->options->json)
 		print_json(v.checks);
 	else if (r == EXIT_OK)
-		verify_print(&v, path);
+		verify_print(&v);
 	r = r == EXIT_OK ? code_of(&v) : r;
+	verify_unclaim(&v);
 	verify_end(&v);
 	return r;
 }

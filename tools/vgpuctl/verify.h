@@ -63,6 +63,9 @@ struct verify {
 	struct json_object *checks; /* the judges' results */
 	bool interrupted;
 	struct verify_walk *walk; /* verify_watch.c's */
+	char *path;		  /* of the report */
+	bool is_staged;		  /* a file for the report is beside PATH */
+	int to;			  /* what is at PATH, if it cannot be replaced; else -1 */
 };
 
 /* Measures the session's GPU as its options say, writes the report and prints what was found.
@@ -100,10 +103,14 @@ enum verdict { KEPT, BROKEN, NOT_JUDGED, MEASURED, VERDICTS };
 __attribute__((format(printf, 7, 8))) void verify_found(struct verify *v, const char *check, int vf,
 							enum verdict verdict, int64_t measured,
 							int64_t allowed, const char *text, ...);
-/* Writes the report to PATH. Returns an exit code. */
-int verify_save(struct verify *v, const char *path);
+/* Opens what the report will be written to, and keeps the name. Returns an exit code. */
+int verify_claim(struct verify *v, const char *path);
+/* Writes the report there. Returns an exit code. */
+int verify_save(struct verify *v);
+/* Leaves nothing half written, and frees the name. */
+void verify_unclaim(struct verify *v);
 /* Prints what was found. */
-void verify_print(struct verify *v, const char *path);
+void verify_print(struct verify *v);
 /* Returns the worst verdict: BROKEN, else KEPT if anything was judged, else NOT_JUDGED. */
 enum verdict verify_result(const struct verify *v);
 

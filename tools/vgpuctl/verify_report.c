@@ -2,9 +2,12 @@
 /* The report: a JSON file that says by itself what was measured, where and how. It names no VM and
  * no host. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,8 +15,11 @@
 #include "answer.h"
 #include "table.h"
 #include "verify.h"
+#include "vgpu/descriptor.h"
+#include "vgpu/file.h"
 
 #define FORMAT "vgpud-verify-1"
+#define MODE 0666 /* less the umask, as other programs' files */
 #define NOTHING "nothing could be judged: have VFs work all the time, or measure longer"
 
 static const char *const verdicts[VERDICTS] = {"kept", "BROKEN", "not judged", "measured"};
@@ -164,20 +170,82 @@ static struct json_object *report(const struct verify *v)
 	return o;
 }
 
-int verify_save(struct verify *v, const char *path)
+/*
+ * A file is written under another name, which is opened before anything is measured, and renamed at
+ * the end: until then the report of an earlier time stands. A device or a pipe cannot be replaced:
+ * it is opened at once.
+ */
+static bool is_replaced(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+static int refuse(const struct verify *v, int r)
+{
+	fprintf(stderr,
+		"vgpuctl: the report cannot be written to %s: %s; name another file by --output\n",
+		v->path, strerror(-r));
+	return EXIT_FAILED;
+}
+
+/* Opens what is there, or makes a file beside it. Returns 0 or -errno. */
+static int open_report(struct verify *v)
+{
+	int r;
+
+	if (!is_replaced(v->path)) {
+		v->to = open(v->path, O_WRONLY | O_CLOEXEC);
+		return v->to < 0 ? -errno : 0;
+	}
+	/* Who may not write a file is not to replace it either. */
+	if (access(v->path, W_OK) < 0 && (errno != ENOENT || !*v->path))
+		return -errno;
+	r = vgpu_file_stage(v->path, MODE, "", 0);
+	v->is_staged = r == 0;
+	return r;
+}
+
+int verify_claim(struct verify *v, const char *path)
+{
+	char *resolved = realpath(path, NULL); /* what a link leads to is replaced, not the link */
+	int r;
+
+	v->to = -1;
+	v->path = resolved ? resolved : strdup(path);
+	r = open_report(v);
+	return r < 0 ? refuse(v, r) : EXIT_OK;
+}
+
+/* Returns 0 or -errno. */
+static int write_report(struct verify *v, const char *text)
+{
+	if (!v->is_staged)
+		return dprintf(v->to, "%s", text) < 0 ? -errno : 0;
+	v->is_staged = false;
+	return vgpu_file_replace(v->path, MODE, text, strlen(text));
+}
+
+int verify_save(struct verify *v)
 {
 	struct json_object *o = report(v);
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY);
-	FILE *f = fopen(path, "we");
-	bool ok = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+	char *text = NULL;
+	int r = -ENOMEM;
 
-	if ((f && fclose(f) != 0) || !ok) {
-		fprintf(stderr, "vgpuctl: %s: %s\n", path, strerror(errno));
-		json_object_put(o);
-		return EXIT_FAILED;
-	}
+	if (asprintf(&text, "%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY)) > 0)
+		r = write_report(v, text);
+	free(text);
 	json_object_put(o);
-	return EXIT_OK;
+	return r < 0 ? refuse(v, r) : EXIT_OK;
+}
+
+void verify_unclaim(struct verify *v)
+{
+	if (v->is_staged)
+		vgpu_file_discard(v->path);
+	vgpu_close(&v->to);
+	free(v->path);
 }
 
 static void ms_cell(struct table *t, struct json_object *check, const char *key)
@@ -188,7 +256,7 @@ static void ms_cell(struct table *t, struct json_object *check, const char *key)
 		cell(t, "-");
 }
 
-void verify_print(struct verify *v, const char *path)
+void verify_print(struct verify *v)
 {
 	static const char *const heads[] = {"CHECK",	">VF",	"RESULT", ">MEASURED",
 					    ">ALLOWED", "WHAT", NULL};
@@ -218,5 +286,5 @@ void verify_print(struct verify *v, const char *path)
 	       get_text(v->gpu, "policy"));
 	table_print(t);
 	printf("%s%s. The report is %s\n", v->interrupted ? "interrupted; until then, " : "",
-	       results[verify_result(v)], path);
+	       results[verify_result(v)], v->path);
 }
