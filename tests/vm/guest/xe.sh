@@ -6,7 +6,7 @@
 mount -t debugfs debugfs /sys/kernel/debug
 admin=$devices/$pf/sriov_admin
 faults=/sys/kernel/debug/lab_xe
-load() { rmmod lab_xe 2>/dev/null; insmod /lib/modules/lab_xe.ko version=$1; }
+load() { rmmod lab_xe 2>/dev/null; insmod /lib/modules/lab_xe.ko version="$@"; }
 quantum() { cat $admin/vf$1/profile/exec_quantum_ms; }
 timeout_of() { cat $admin/vf$1/profile/preempt_timeout_us; }
 vfs() { echo $1 >$devices/$pf/sriov_numvfs; }
@@ -26,12 +26,27 @@ by_weight() { [ "$(ctl -o json vf list | jq '[.vfs[] | .error_ppm] | length == 2
 longer_turn() { [ "$(quantum $((1 + $1)))" -gt $((2 * $(quantum $((2 - $1))))) ]; }
 # nominal N: VF N's quantum is three times that of the other one.
 nominal() { [ "$(quantum $((1 + $1)))" = $((3 * $(quantum $((2 - $1))))) ]; }
+# verifies CODE SECONDS: 'vgpuctl verify' ends with that code, for VFs that always work. judged N FILTER: N of its checks are such.
+verifies() {
+	ctl verify --seconds $2 --busy all --output /run/verify.json >/run/verify.log 2>&1
+	code=$?
+	cat /run/verify.log
+	[ $code = $1 ]
+}
+judged() { [ "$(jq "[.checks[] | select($2)] | length" /run/verify.json)" = $1 ]; }
 # turn_around: the VF that had three quarters gets a quarter, and the other way round.
 big=1
 turn_around() {
 	big=$((1 - big))
 	ctl vf set $big weight=300 && ctl vf set $((1 - big)) weight=100
 } >/dev/null 2>&1
+
+# Of making the folder, its 5 functions and a link, one step fails: nothing is left over.
+for step in 1 3 7; do
+	need "the module is loaded, to fail at step $step" load 7.2 admin_fails=$step
+	check "the PF has no driver" [ ! -e $devices/$pf/driver ]
+	check "nor a sriov_admin" [ ! -e $admin ]
+done
 
 # The files, against what vgpud takes them to be, and the defaults of three versions of Linux.
 need "the module takes the PF" load 7.2
@@ -94,6 +109,17 @@ began=$(gpu epochs)
 check "24 epochs pass" await 90 gpu_at_least epochs $((began + 24))
 check "shares of 10 s come to be by weight, within 3 points" await 120 by_weight
 ctl vf list
+# The report that an operator makes of such a GPU.
+check "vgpuctl verify: what it judges is kept" verifies 0 8
+# An emulated machine stands still at times, and the bounds of shares allow for it: few seconds may be too few to judge them.
+check "verify: both shares are looked at" judged 2 '.check == "share" and (.verdict == "kept" or .verdict == "not judged")'
+check "verify: both waits" judged 2 '.check == "wait" and .verdict == "kept"'
+check "verify: both counters move, and the GPU's sums are true" judged 6 '(.check | startswith("counter")) and .verdict == "kept"'
+check "verify: B was served two to four times as much as A" jq -e '[.checks[] | select(.check == "received").measured_ns] |
+	.[1] > 2 * .[0] and .[1] < 4 * .[0]' /run/verify.json
+check "verify: the report has the GPU, its driver's counters and epochs" jq -e '.format == "vgpud-verify-1" and
+	.gpu.scheduler == "firmware" and (.gpu.device | startswith("xe:")) and (.samples | length) > 4 and
+	([.epochs[] | select(.type == "served")] | length) > 8' /run/verify.json
 kill -INT $a $b
 wait $a
 check "tenant A ends well" [ $? = 0 ]
@@ -166,6 +192,8 @@ check "then the plan is written" await 30 longer_turn $big
 fault frozen 1
 check "counters that stand still are noticed" await 30 gpu_is governor "counters stand still"
 check "the nominal plan is written" await 30 nominal $big
+check "verify finds that they stand still" verifies 6 6
+check "verify: it says which" judged 2 '.check == "counter moves" and .verdict == "BROKEN"'
 fault frozen 0
 check "when they count again, vgpud goes on" await 30 gpu_is governor governed
 check "and says so" said "the VFs' counters move again"

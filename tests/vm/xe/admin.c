@@ -4,6 +4,7 @@
  * Linux 7.3 (drivers/gpu/drm/xe/xe_sriov_pf_sysfs.c, and its description in Documentation/ABI).
  */
 #include <linux/kobject.h>
+#include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
@@ -24,6 +25,10 @@ struct lab_attr {
 };
 
 static const char *const priorities[LAB_PRIORITIES] = {"low", "normal", "high"};
+
+static unsigned int admin_fails;
+module_param(admin_fails, uint, 0444);
+MODULE_PARM_DESC(admin_fails, "the number of the step in making sriov_admin that fails; 0: none");
 
 static struct lab_kobj *lab_kobj_of(struct kobject *kobj)
 {
@@ -225,6 +230,12 @@ static struct kobj_type root_type = {.release = release,
 				     .sysfs_ops = &ops,
 				     .default_groups = root_groups};
 
+/* Returns the error of the step that fails, of those in which the files are made. */
+static int fail(void)
+{
+	return admin_fails && --admin_fails == 0 ? -ENOMEM : 0;
+}
+
 static struct kobject *add(struct lab_xe *x, unsigned int function, struct kobj_type *type,
 			   struct kobject *parent, const char *name)
 {
@@ -236,6 +247,8 @@ static struct kobject *add(struct lab_xe *x, unsigned int function, struct kobj_
 	k->x = x;
 	k->function = function;
 	r = kobject_init_and_add(&k->base, type, parent, "%s", name);
+	if (r == 0)
+		r = fail();
 	if (r) {
 		kobject_put(&k->base);
 		return ERR_PTR(r);
@@ -243,7 +256,7 @@ static struct kobject *add(struct lab_xe *x, unsigned int function, struct kobj_
 	return &k->base;
 }
 
-int lab_admin_init(struct lab_xe *x)
+static int add_all(struct lab_xe *x)
 {
 	struct kobject *k = add(x, 0, &root_type, &x->pdev->dev.kobj, "sriov_admin");
 	unsigned int i;
@@ -255,22 +268,32 @@ int lab_admin_init(struct lab_xe *x)
 	for (i = 0; i <= lab_last(x); i++) {
 		snprintf(name, sizeof(name), i ? "vf%u" : "pf", i);
 		k = add(x, i, &function_type, x->root, name);
-		if (IS_ERR(k)) {
-			lab_admin_exit(x);
+		if (IS_ERR(k))
 			return PTR_ERR(k);
-		}
 		x->functions[i].kobj = k;
 	}
-	return sysfs_create_link(x->functions[0].kobj, &x->pdev->dev.kobj, "device");
+	return fail() ?: sysfs_create_link(x->functions[0].kobj, &x->pdev->dev.kobj, "device");
+}
+
+int lab_admin_init(struct lab_xe *x)
+{
+	int r = add_all(x);
+
+	if (r)
+		lab_admin_exit(x);
+	return r;
 }
 
 void lab_admin_exit(struct lab_xe *x)
 {
 	unsigned int i;
 
-	for (i = 0; i <= lab_last(x); i++)
+	for (i = 0; i <= lab_last(x); i++) {
 		kobject_put(x->functions[i].kobj);
+		x->functions[i].kobj = NULL;
+	}
 	kobject_put(x->root);
+	x->root = NULL;
 }
 
 void lab_admin_link(struct lab_xe *x, unsigned int vfs)
