@@ -21,7 +21,7 @@ enum arg_type { ARG_STRING, ARG_INT, ARG_OBJECT, ARG_BOOL };
 struct arg {
 	const char *name;
 	enum arg_type type;
-	int64_t min, max;
+	int64_t min, max; /* of a number; a text has at least MIN bytes */
 	bool required;
 	const char *help;
 };

@@ -18,6 +18,7 @@
 #include "methods.h"
 #include "policy_explain.h"
 #include "policy_methods.h"
+#include "promised.h"
 #include "reconcile.h"
 #include "vm.h"
 #include "vm_check.h"
@@ -90,8 +91,7 @@ static json *vf_json(const struct call *call, uint32_t i)
 		put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
 	put_bool(o, "swapped", s->found.partition.vfs[i].offset >= s->caps.memory);
 	put_bool(o, "pinned", s->pinned >> i & 1);
-	put_int(o, "share_numerator", vf->share_numerator);
-	put_int(o, "share_denominator", vf->share_denominator);
+	put_promised(o, s->core.policy, vf);
 	json_object_object_add(o, "params", params_json(s->core.policy->vf_params, vf->params));
 	put_int(o, "run_ns", l->run_ns);
 	put_int(o, "donated_ns", l->donated_ns);
@@ -112,12 +112,6 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_int(o, "wait_ns", l->wait_ns);
 	put_int(o, "wait_max_ns", l->wait_max_ns);
 	json_object_object_add(o, "lag_ns", json_object_new_int64(vf->lag_ns));
-	put_bound(o, "lag_bound_ns", vf->bound.max_lag);
-	put_bound(o, "wait_bound_ns", vf->bound.max_wait);
-	put_int(o, "budget_ns", vf->bound.budget);
-	put_int(o, "period_ns", vf->bound.period);
-	put_int(o, "limit_ppm", vf->bound.limit_ppm);
-	put_int(o, "limit_burst_ns", vf->bound.burst);
 	put_int(o, "dispatches", l->dispatches);
 	put_int(o, "wakes", l->wakes);
 	put_int(o, "preempted_others", l->preempted);
@@ -469,6 +463,8 @@ int method_check(const struct method *method, struct json_object *args, struct v
 			if (!json_object_is_type(given, types[arg->type]))
 				return vgpu_error_set(err, -EINVAL, "%s: want %s", key,
 						      json_type_to_name(types[arg->type]));
+			if (arg->type == ARG_STRING && json_object_get_string_len(given) < arg->min)
+				return vgpu_error_set(err, -EINVAL, "%s is empty", key);
 			n = json_object_get_int64(given);
 			if (arg->type == ARG_INT && (n < arg->min || n > arg->max))
 				return vgpu_error_set(err, -EINVAL,
@@ -487,6 +483,11 @@ int method_check(const struct method *method, struct json_object *args, struct v
 #define GPU_ARG                                                                                    \
 	{                                                                                          \
 		"gpu", ARG_STRING, 0, 0, false, "the GPU; may be omitted if there is only one"     \
+	}
+/* Which libvirt's VMs a call is about: two of them have VMs of the same UUID while one moves. */
+#define HOST_ARG                                                                                   \
+	{                                                                                          \
+		"host", ARG_STRING, 1, 0, true, "which libvirt, as vgpud-hook names it"            \
 	}
 #define VF_ARG                                                                                     \
 	{                                                                                          \
@@ -573,7 +574,7 @@ const struct method methods[] = {
 	   "when libvirt listed its domains, CLOCK_MONOTONIC, nanoseconds"},
 	  {"domains", ARG_OBJECT, 0, 0, true,
 	   "the XML of each running domain, by UUID; \"\": it has neither claim nor PCI device"},
-	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"},
+	  HOST_ARG,
 	  {"paused", ARG_OBJECT, 0, 0, false,
 	   "the domains whose CPUs do not run, by UUID; without it, none is known to run"}},
 	 vm_sync_begin,
@@ -581,21 +582,19 @@ const struct method methods[] = {
 	{"vm.extend",
 	 ACCESS_CHANGE,
 	 "reserve the VFs that a running VM claims and does not have",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
-	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"}},
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}, HOST_ARG},
 	 vm_extend_begin,
 	 NULL},
 	{"vm.travel",
 	 ACCESS_READ,
 	 "write what the VFs of a running VM would take to another host; {}: they cannot be moved",
-	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"},
-	  {"host", ARG_STRING, 0, 0, false, "which libvirt, as its hook names it"}},
+	 {{"xml", ARG_STRING, 0, 0, true, "the domain's XML"}, HOST_ARG},
 	 vm_travel_begin,
 	 NULL},
 	{"vm.hung",
 	 ACCESS_CHANGE,
 	 "list, once each, the VMs to pause or stop because their VF hung",
-	 {{"host", ARG_STRING, 0, 0, false, "of which libvirt; without it, of all"}},
+	 {HOST_ARG},
 	 vm_hung_begin,
 	 NULL},
 	{"vm.explain",
@@ -617,7 +616,7 @@ const struct method methods[] = {
 	 ACCESS_CHANGE,
 	 "handle a call of libvirt's hook; an error refuses the operation",
 	 {{"operation", ARG_STRING, 0, 0, true, "prepare, start, started, stopped, release, ..."},
-	  {"host", ARG_STRING, 0, 0, false, "which libvirt calls, as its hook names it"},
+	  HOST_ARG,
 	  {"reason", ARG_STRING, 0, 0, false, "reason of a release"},
 	  {"xml", ARG_STRING, 0, 0, true, "the domain's XML"}},
 	 hook_begin,

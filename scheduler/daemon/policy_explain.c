@@ -17,6 +17,7 @@
 #include "lease.h"
 #include "plugin.h"
 #include "policy_change.h"
+#include "promised.h"
 #include "trial.h"
 
 static int try(struct call *call, struct vgpu_error *err)
@@ -104,14 +105,7 @@ static json *one_vf(const struct call *call, uint32_t i)
 	put_int(o, "vf", i);
 	if (lease->state != LEASE_NONE)
 		put_text(o, "domain", lease->domain);
-	put_int(o, "share_numerator", vf->share_numerator);
-	put_int(o, "share_denominator", vf->share_denominator);
-	put_bound(o, "lag_bound_ns", vf->bound.max_lag);
-	put_bound(o, "wait_bound_ns", vf->bound.max_wait);
-	put_int(o, "budget_ns", vf->bound.budget);
-	put_int(o, "period_ns", vf->bound.period);
-	put_int(o, "limit_ppm", vf->bound.limit_ppm);
-	put_int(o, "limit_burst_ns", vf->bound.burst);
+	put_promised(o, s->core.policy, vf);
 	put_int(o, "max_overrun_ns", vf->ledger.max_overrun_ns);
 	if (s->governed) {
 		put_int(o, "least_ppm", s->governed_vfs[i].bound.least_ppm);
@@ -131,6 +125,7 @@ json *policy_explain_finish(struct call *call)
 		json_object_array_add(list, one_vf(call, i));
 	put_text(o, "gpu", call->gpu->config->name);
 	put_text(o, "policy", s->core.policy->name);
+	put_promises(o, s->core.policy);
 	put_bool(o, "in_force", !call->would_be);
 	put_int(o, "switch_high_ns", s->core.facts.switch_high_ns);
 	json_object_object_add(o, "params", params_json(s->core.policy->params, s->core.params));

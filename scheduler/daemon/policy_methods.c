@@ -12,6 +12,7 @@
 #include "plugin.h"
 #include "policy_change.h"
 #include "policy_methods.h"
+#include "promised.h"
 #include "saved.h"
 
 #define LONGEST_REASON 100u
@@ -46,17 +47,11 @@ static json *param_table(const struct vgpu_param *table)
 
 static json *policy_json(const struct vgpu_policy_ops *p)
 {
-	static const char *const promises[] = {"work-conserving", "proportional", "no-starvation",
-					       "guarantee"};
-	json *o = json_object_new_object(), *list = json_object_new_array();
-	unsigned i;
+	json *o = json_object_new_object();
 
 	put_text(o, "policy", p->name);
 	put_text(o, "help", p->help);
-	for (i = 0; i < 4; i++)
-		if (p->promises >> i & 1)
-			json_object_array_add(list, json_object_new_string(promises[i]));
-	json_object_object_add(o, "promises", list);
+	put_promises(o, p);
 	json_object_object_add(o, "params", param_table(p->params));
 	json_object_object_add(o, "vf_params", param_table(p->vf_params));
 	return o;

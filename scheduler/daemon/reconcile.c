@@ -125,7 +125,7 @@ static bool adopt_vf(struct control *control, const struct claim *claim,
 	if (!l)
 		l = moved_house(control, claim, claimed, &gpu, &vf);
 	if (l)
-		snprintf(l->host, sizeof(l->host), "%s", claim->host[0] ? claim->host : l->host);
+		snprintf(l->host, sizeof(l->host), "%s", claim->host);
 	if (l && l->state == LEASE_RESERVED) {
 		l->state = LEASE_RUNNING;
 		l->since = vgpu_now();
@@ -165,7 +165,7 @@ void follow_adopt(struct control *control, const struct claim *claim)
 struct picture {
 	struct json_object *domains;
 	vgpu_nsec as_of;
-	const char *host; /* which libvirt; "": not told */
+	const char *host; /* which libvirt */
 	struct json_object
 		*paused; /* of these domains, those whose CPUs do not run; NULL: not told */
 	const struct claim *claim; /* of the VM that is looked at */
@@ -253,9 +253,9 @@ static bool has_gone(struct gpu *gpu, uint32_t vf, void *data)
 	const struct lease *l = &gpu->leases[vf];
 	const struct picture *p = data;
 
-	/* Another libvirt's list says nothing about it. */
-	return l->state == LEASE_RUNNING && l->since <= p->as_of &&
-	       lease_is_of(l, p->host, l->uuid) &&
+	/* Another libvirt's list says nothing about it, nor about a lease without a name, of an
+	 * older vgpud. */
+	return l->state == LEASE_RUNNING && l->since <= p->as_of && strcmp(l->host, p->host) == 0 &&
 	       !json_object_object_get_ex(p->domains, l->uuid, NULL);
 }
 
@@ -270,7 +270,7 @@ static bool is_orphan(struct gpu *gpu, uint32_t vf, void *data)
 	const struct picture *p = data;
 	char address[PCI_ADDRESS_SIZE];
 
-	return l->state == LEASE_RUNNING && !lease_is_of(l, p->host, l->uuid) &&
+	return l->state == LEASE_RUNNING && strcmp(l->host, p->host) != 0 &&
 	       libvirts_silent(gpu->control, l->host) >= SILENCE &&
 	       vm_vf_address(gpu, vf, address) && !vm_uses(gpu, vf);
 }

@@ -65,7 +65,8 @@ static struct bench *make_bench(const struct question *q)
 	return NULL;
 }
 
-/* Sets the core up as an engine does. */
+/* Sets the core up as an engine does. If promises are asked for, all VFs are up: some policies
+ * divide the engine between those that are. */
 static int begin(struct bench *b, struct question *q)
 {
 	const struct policy_values *values = q->values;
@@ -85,6 +86,10 @@ static int begin(struct bench *b, struct question *q)
 					    .vf = i,
 					    .policy = values->policy,
 					    .params = values->vf_params[i]};
+		if (q->out) {
+			event.code = VGPU_CTX_SAVED;
+			event.value = 1;
+		}
 		r = vgpu_core_step(b->core, &event, &b->out);
 		q->vf = (int32_t)i;
 	}

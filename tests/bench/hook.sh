@@ -5,7 +5,7 @@
 # Usage: VGPU_BUILD=DIR hook.sh [ROUNDS]
 . "$(dirname "$0")/../system/lib.sh"
 rounds=${1:-300}
-export VGPUD_HOOK_SOCKET=$run/hook.sock
+export VGPUD_HOOK_SOCKET=$run/hook.sock VGPUD_LIBVIRT_DIR=$run
 hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
 start_softgpu --vfs 4
 config <<-CONF

@@ -79,6 +79,9 @@ static unsigned n_policies(void)
 	return n;
 }
 
+/* Requested changes of memory, moved partitions, and VMs that came from other hosts. */
+static uint64_t changes, moves, visits;
+
 /* The VF to which the world switch in progress leads; else VF. */
 static uint32_t coming(struct vhost *h, uint32_t vf)
 {
@@ -93,6 +96,20 @@ static uint32_t coming(struct vhost *h, uint32_t vf)
 	return vf;
 }
 
+/* A VM comes from another host, or one that has come resumes; what it says that it owes may be no
+ * debt, or more than a VF can owe. */
+static void visit(struct vhost *h, uint32_t vf)
+{
+	static const int64_t owed[] = {0, VGPU_MSEC, 50 * VGPU_MSEC, INT64_MAX, INT64_MIN, -1};
+
+	if (h->vfs[vf].incoming) {
+		vhost_resumes(h, vf, owed[vhost_random(h) % (sizeof(owed) / sizeof(owed[0]))]);
+		return;
+	}
+	vhost_comes(h, vf);
+	visits += h->vfs[vf].incoming;
+}
+
 /* Draws what an operator does meanwhile, or a guest. */
 static void meddle(struct vhost *h)
 {
@@ -100,7 +117,7 @@ static void meddle(struct vhost *h)
 	int64_t values[VGPU_MAX_PARAMS];
 	uint32_t vf = (uint32_t)(vhost_random(h) % h->n_vfs), i;
 
-	switch (vhost_random(h) % 6) {
+	switch (vhost_random(h) % 7) {
 	case 0: {
 		const struct vgpu_policy_ops *policy =
 			vgpu_builtin_policies[vhost_random(h) % n_policies()];
@@ -139,10 +156,11 @@ static void meddle(struct vhost *h)
 		if (h->vfs[vf].up)
 			vhost_guest_reset(h, vf);
 		break;
+	case 6:
+		visit(h, vf);
+		break;
 	}
 }
-
-static uint64_t changes, moves; /* requested changes of memory, and moved partitions */
 
 static void one(uint64_t seed, const struct vgpu_policy_ops *policy, int level, bool meddling,
 		vgpu_nsec length)
@@ -207,11 +225,11 @@ static void with_faults(void)
 
 static void with_faults_and_operators(void)
 {
-	changes = moves = 0;
+	changes = moves = visits = 0;
 	all(FAULTS, true, 150, 10 * VGPU_SEC);
-	printf("changes of memory %llu, partitions moved %llu ... ", (unsigned long long)changes,
-	       (unsigned long long)moves);
-	CU_ASSERT(getenv("VHOST_SEED") || (changes > 10000 && moves > 1000));
+	printf("changes of memory %llu, partitions moved %llu, VMs that came %llu ... ",
+	       (unsigned long long)changes, (unsigned long long)moves, (unsigned long long)visits);
+	CU_ASSERT(getenv("VHOST_SEED") || (changes > 10000 && moves > 1000 && visits > 1000));
 }
 
 #define RESTART_VFS 3u

@@ -54,7 +54,7 @@ finds() { # CODE FINDINGS
 }
 
 # The claim of a server of Nova is its flavor, and vm set says so. Without either there is no claim; with both, ours is changed.
-set_weight() { PATH=$run/bin:$PATH ctl vm set vm1 weight=200 >"$run/set.txt" 2>"$run/said"; }
+set_weight() { PATH=$run/bin:$PATH "$vgpuctl" vm set vm1 weight=200 >"$run/set.txt" 2>"$run/said"; }
 with() { # METADATA: libvirt runs vm1 with it
 	echo "<node><domain type='test'><name>vm1</name><uuid>$(uuid 1)</uuid><memory>65536</memory><metadata>$1</metadata>\
 <os><type>hvm</type></os></domain></node>" >"$run/node.xml"

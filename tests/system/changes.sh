@@ -81,6 +81,42 @@ refuses "policy wdrr: slice_us: no such parameter" policy explain wdrr slice_us=
 does policy set qos
 does vf set 0 min_ppm=600000
 refuses "VF 0: policy qos: " policy explain qos cap_pct=30
+# What each policy promises reads true: no share of nothing, no number without its unit, and what it does not promise is "-".
+await 30 in_force qos
+does vf set 0 min_ppm=0
+does vf set 2 weight=100
+explained() { # POLICY PATTERN...: each is a line of what "policy explain" prints
+	local pattern name=${1%% *}
+	does policy explain $1
+	grep -qE '^gpu0, policy '"$name" "$run/out.txt" || fail "explain $1: $(cat "$run/out.txt")"
+	grep -E '(^|[^0-9])0\.00 %|nan|inf|-0\.' "$run/out.txt" && fail "explain $1 prints a number that is none: $(cat "$run/out.txt")"
+	sed -n '/^[0-9]/p' "$run/out.txt" | sed -E 's/[0-9.]+ (ms|%)//g; s/^[0-9]+ //; s/class [0-9]//g' | grep -E '[0-9]' && fail "explain $1 prints a number without a unit: $(cat "$run/out.txt")"
+	for pattern in "${@:2}"; do grep -qE -- "$pattern" "$run/out.txt" || fail "explain $1: no line is '$pattern': $(cat "$run/out.txt")"; done
+}
+third='^[0-2]   -   33\.33 %   +[0-9.]+ ms  +[0-9.]+ ms +- +-$'
+explained fair '^1   -   63\.64 %  +[0-9.]+ ms +[0-9.]+ ms +- +-$' '^2   -   18\.18 % '
+explained wdrr '^1   -   63\.64 %  +[0-9.]+ ms +[0-9.]+ ms +- +-$'
+explained strict "$third"
+explained equal "$third"
+explained best-effort '^0   - +- +- +- +- +-$' '^best-effort promises nothing: VFs with work take turns\.$'
+explained prio '^1   -   63\.64 % of class 4 +- +[0-9.]+ ms +- +-$' '^SHARE: part of what its class gets'
+explained qos '^1   -   63\.64 % ' '^A VF has this share at least'
+explained deadline '^1   - +- +- +- +- +-$' '^No VF has a budget: all take turns, and nothing is promised\.$'
+does policy set deadline
+await 30 in_force deadline
+does vf set 0 budget_us=5000 period_us=20000
+does vf set 1 budget_us=3000 period_us=30000
+# Of the sum, the test itself computes: 5/20 + 3/30, and two world switches in each period.
+switch=$(json policy explain | jq .switch_high_ns)
+most=$(jq -n --argjson w "$switch" '(5/20 + 3/30 + 2 * $w / 20e6 + 2 * $w / 30e6) * 100 * 100 | round / 100')
+explained deadline '^0   -   25\.00 % +- +[0-9.]+ ms +5\.00 ms in each 20\.0 ms +-$' '^1   -   10\.00 % ' '^2   - +- +- +- +- +-$' \
+	"^Budgets and their world switches take at most $(printf %.2f "$most") % of the engine's time; VFs without$"
+explained "deadline reclaim=grub cap_pct=80" "^Budgets and their world switches take at most 80.00 % of the engine's time; VFs without$"
+[ "$(json policy explain | jq -c '[.vfs[].share_of]')" = '["period","period",null]' ] || fail "share_of: $(json policy explain)"
+# What is not promised is not shown as a share elsewhere either.
+[ "$(ctl vf list | awk '$1 ~ /^[0-9]/ && /available|active/ {print $0}' | grep -c ' 0\.00 %  *[0-9.-]* ')" = 0 ] || fail "vf list: $(ctl vf list)"
+does vf set 0 budget_us=0
+does vf set 1 budget_us=0
 does policy set fair
 does vf set 1 weight=300
 await 30 in_force fair

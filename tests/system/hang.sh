@@ -18,6 +18,12 @@ wait $b
 [ $? = 3 ] || fail "the guest of a quarantined VF was not refused (exit status 3)"
 [ "$(vf 0 resets)" = 0 ] || fail "VF 0, which did nothing wrong, was reset"
 ctl events >"$run/events.txt"
+# What the trace has of hangs, resets and windows is a trace.
+ctl trace --ms 60000 >"$run/trace.json"
+/usr/bin/python3 "$(dirname "$0")/trace-format.py" "$run/trace.json" >"$run/said" 2>&1 || fail "$(cat "$run/said")"
+for what in running overrun "exclusive window" "being reset"; do
+	jq -e --arg what "$what" 'any(.traceEvents[]; .ph == "X" and .name == $what)' "$run/trace.json" >/dev/null || fail "the trace has nothing $what"
+done
 grep -q 'VF 1.*hang' "$run/events.txt" || fail "vgpuctl events does not show the hang"
 grep -q 'VF 1 is quarantined' "$run/vgpud.log" || fail "vgpud's log does not report the quarantine"
 ctl vf reset 1 || fail "vgpuctl vf reset failed"

@@ -2,7 +2,7 @@
 # Sourced by tests that call vgpud-hook as libvirt does.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root, for whom alone the hook asks vgpud"; exit 77; }
 hook_program=$VGPU_BUILD/tools/libvirt/hook/vgpud-hook
-export VGPUD_HOOK_SOCKET=$run/hook.sock
+export VGPUD_HOOK_SOCKET=$run/hook.sock VGPUD_LIBVIRT_DIR=$run
 uuid() { printf '8a1f0b3c-0000-4000-8000-%012d' "$1"; }
 domain() { # N CLAIM
 	echo "<domain type='kvm'><name>vm$1</name><uuid>$(uuid "$1")</uuid><metadata>$2</metadata></domain>"

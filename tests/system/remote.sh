@@ -65,6 +65,38 @@ there vm set "$hostile" weight=5 || fail "$(cat "$run/said")"
 there doctor -o json >"$run/doctor.json" # its findings, and so its exit code, are this machine's
 jq -e 'length > 0' "$run/doctor.json" >/dev/null || fail "$(cat "$run/said")"
 grep -q "'doctor' '-o' 'json'" "$run/ssh.txt" || fail "doctor did not run on the other host"
+# What a command cannot do on another host, it refuses, and runs nothing; a socket that a command does not use, too.
+: >"$run/ssh.txt"
+for command in bridge verify complete; do
+	there $command gpu0 2>"$run/said"; [ $? = 2 ] && grep -q "$command takes no --host" "$run/said" || fail "--host $command: $(cat "$run/said")"
+done
+[ ! -s "$run/ssh.txt" ] || fail "ssh was run: $(cat "$run/ssh.txt")"
+for command in "vm set vm1 weight=1" "validate -"; do
+	"$vgpuctl" --socket "$run/control.sock" $command 2>"$run/said" </dev/null; [ $? = 2 ] && grep -q "takes no --socket" "$run/said" || fail "$command: $(cat "$run/said")"
+done
+there --socket "$run/other.sock" doctor >/dev/null
+grep -q "'doctor' '-o' 'text' '--socket' '$run/other.sock'" "$run/ssh.txt" || fail "doctor's socket is lost: $(cat "$run/ssh.txt")"
+# validate with --host is about a domain there, also where a file here has its name.
+echo "<domain><name>here</name></domain>" >"$run/vm1"
+(cd "$run" && there validate vm1 >/dev/null)
+[ "$(cat "$run/words")" = "<xml>
+<vm1>" ] || fail "validate read a file of this host: $(cat "$run/words")"
+# The clocks of two hosts began at different times: events have the time of day all the same, and --since is as long ago as it says.
+if [ "$(id -u)" = 0 ] && unshare --time --monotonic 100000 true 2>/dev/null; then
+	kill $vgpud_pid; wait $vgpud_pid
+	printf '[daemon]\nsocket = %s\n[gpu gpu0]\ndevice = null:\nvfs = 2\n' "$run/control.sock" >"$run/vgpud.conf"
+	unshare --time --monotonic 100000 --fork --kill-child "$vgpud" --config "$run/vgpud.conf" 2>>"$run/vgpud.log" &
+	pids+=($!)
+	await 30 ctl gpu list
+	ctl vf reset 1 || fail "vgpuctl vf reset failed"
+	resets() { there events --since 5m -o json | jq -r '[.records[] | select(.type == "reset-done")][-1].time // ""'; }
+	is_reset() { [ -n "$(resets)" ]; }
+	await 30 is_reset
+	[ $(($(date +%s) - $(date -d "$(resets)" +%s))) -lt 300 ] || fail "the reset was at $(resets), says events, and it is $(date)"
+	there events --since 5m | grep -q "reset-done" || fail "events --since 5m does not have the reset: $(there events)"
+else
+	echo "skipped: needs root and time namespaces to have another clock"
+fi
 # A host that is not reached, and one that would be an option of ssh.
 PATH=$run/bin:$PATH "$vgpuctl" --host nowhere gpu list 2>"$run/said"; [ $? = 3 ] || fail "$(cat "$run/said")"
 grep -q "No route to host" "$run/said" || fail "$(cat "$run/said")"

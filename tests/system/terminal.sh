@@ -39,7 +39,10 @@ for view in "gpu show" "memory show" "policy show" "policy explain" stats timeli
 done
 shows " $name-1 " -- ctl vf list || fail "vf list cuts a name: $(ctl vf list)"
 shows " $name-1 " -- ctl top --count 1 --interval 0.05 || fail "top cuts a name in a pipe: $(ctl top --count 1 --interval 0.05)"
-[ "$(ctl trace | jq -r '[.traceEvents[] | select(.name == "process_name").args.name] | join(",")')" = gpu0,gpu1 ] || fail "trace does not have both GPUs"
+ctl trace >"$run/trace.json"
+/usr/bin/python3 "$(dirname "$0")/trace-format.py" "$run/trace.json" >"$run/said" 2>&1 && grep -q '^2 processes, 34 threads, [1-9][0-9]* slices, 34 counters, 0 instants$' "$run/said" ||
+	fail "the trace of two GPUs: $(cat "$run/said")"
+[ "$(jq -r '[.traceEvents[] | select(.name == "process_name").args.name] | join(",")' "$run/trace.json")" = gpu0,gpu1 ] || fail "trace does not have both GPUs"
 # A trace has the names of VMs, and counters that add up to the spans of the same time.
 ctl --gpu gpu0 trace --ms 2000 >"$run/trace.json"
 jq -e --arg name "VF 30 $name-1" '.traceEvents | (map(select(.ph == "C").name) | unique | length) == 31 and any(.name == "thread_name" and .args.name == $name) and
@@ -47,7 +50,7 @@ jq -e --arg name "VF 30 $name-1" '.traceEvents | (map(select(.ph == "C").name) |
 	([.[] | select(.ph == "C") | .args | add] | add > 0 and max <= 100.05)' "$run/trace.json" >/dev/null || fail "the trace lacks a name or counters: $(head -c 600 "$run/trace.json")"
 jq -e '[.traceEvents[] | select(.ph == "C" and .name[0:5] == "VF 0 " or .ph == "C" and .name[0:5] == "VF 0,")] as $c | ($c[1].ts - $c[0].ts) as $step | $c[0].ts as $from |
 	($from + $step * ($c | length)) as $to |
-	([.traceEvents[] | select(.ph == "X" and .tid == 0) | ([.ts + .dur, $to] | min) - ([.ts, $from] | max) | select(. > 0)] | add) as $spans |
+	([.traceEvents[] | select(.ph == "X" and .tid == 100) | ([.ts + .dur, $to] | min) - ([.ts, $from] | max) | select(. > 0)] | add) as $spans |
 	([$c[].args | add] | add * $step / 100) as $counted | $counted > 0 and ($counted - $spans | fabs) <= 0.01 * $step' "$run/trace.json" >/dev/null ||
 	fail "the counters of VF 0 do not add up to its spans"
 ctl vf set 0 weight=9 2>"$run/said" && fail "vf set chose one of two GPUs"

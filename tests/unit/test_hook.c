@@ -43,6 +43,7 @@ static void begin(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/hook.sock", dir);
 	setenv("VGPUD_HOOK_SOCKET", path, 1);
+	setenv("VGPUD_LIBVIRT_DIR", dir, 1);
 }
 
 static void end(void)
@@ -162,6 +163,36 @@ static void claims(void)
 		CU_ASSERT_EQUAL(status, cases[i].status);
 		CU_ASSERT((said[0] == '\0') == (status == 0));
 	}
+	end();
+}
+
+/* If it cannot be told which libvirt calls, vgpud is not asked: a VM that requires its VF does not
+ * start, and is told what to do; what cannot be refused succeeds. */
+static void which_libvirt(void)
+{
+	static const struct {
+		const char *operation, *xml;
+		int status;
+	} cases[] = {{"prepare", REQUIRED, 1},
+		     {"migrate", REQUIRED, 1},
+		     {"prepare", OPTIONAL, 0},
+		     {"release", REQUIRED, 0},
+		     {"prepare", OPEN "</domain>", 0}};
+	struct pollfd none = {.events = POLLIN};
+	unsigned i;
+
+	begin();
+	begin_listening(4);
+	setenv("VGPUD_LIBVIRT_DIR", "/nonexistent", 1);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL(hook(cases[i].operation, cases[i].xml), cases[i].status);
+		CU_ASSERT_EQUAL(!!strstr(said, "/nonexistent: No such file or directory; make it a "
+					       "link to the directory with libvirt's sockets"),
+				cases[i].status);
+	}
+	none.fd = listener;
+	CU_ASSERT_EQUAL(poll(&none, 1, 0), 0); /* nobody has asked */
+	close(listener);
 	end();
 }
 
@@ -306,6 +337,7 @@ static void full_backlog(void)
 
 static const struct test tests[] = {
 	{"claims are told from what looks like one", claims},
+	{"which libvirt calls must be known", which_libvirt},
 	{"XML that is too long is refused", too_long},
 	{"refusals are told from other answers", answers},
 	{"what libvirt takes for the domain", prints},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "host.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +26,18 @@ static void directory_of(const char *uri, char *out, size_t size)
 		*slash = '\0';
 }
 
-void client_host(const char *uri, char out[CLIENT_HOST_SIZE])
+int client_host(const char *uri, char out[CLIENT_HOST_SIZE], struct vgpu_error *err)
 {
 	char path[256];
 	struct stat s;
 
 	directory_of(uri, path, sizeof(path));
-	out[0] = '\0';
-	if (stat(path, &s) == 0)
-		snprintf(out, CLIENT_HOST_SIZE, "%llx:%llx", (unsigned long long)s.st_dev,
-			 (unsigned long long)s.st_ino);
+	if (stat(path, &s) < 0)
+		return vgpu_error_set(err, -errno,
+				      "which libvirt this is cannot be told: %s: %s; make it a "
+				      "link to the directory with libvirt's sockets",
+				      path, strerror(errno));
+	snprintf(out, CLIENT_HOST_SIZE, "%llx:%llx", (unsigned long long)s.st_dev,
+		 (unsigned long long)s.st_ino);
+	return 0;
 }

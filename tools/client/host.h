@@ -8,11 +8,13 @@
 #ifndef CLIENT_HOST_H
 #define CLIENT_HOST_H
 
+#include "vgpu/types.h"
+
 #define CLIENT_HOST_SIZE 40
 
-/* Names the libvirt with the connection URI (NULL: the system's): by the device and inode of that
- * directory, or "" if it cannot be seen, as that of a libvirt on another machine. The environment's
- * VGPUD_LIBVIRT_DIR, if set, is that directory. */
-void client_host(const char *uri, char out[CLIENT_HOST_SIZE]);
+/* Names the libvirt with the connection URI (NULL: the system's) by the device and inode of that
+ * directory. The environment's VGPUD_LIBVIRT_DIR, if set, is that directory. Returns 0, or -errno
+ * with a sentence in ERR: there is no such directory, as of a libvirt on another machine. */
+int client_host(const char *uri, char out[CLIENT_HOST_SIZE], struct vgpu_error *err);
 
 #endif

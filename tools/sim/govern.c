@@ -362,7 +362,8 @@ static const char *unfit(const struct scenario *s)
 		    s->vfs[i].work != VHOST_PERIODIC && s->vfs[i].work != VHOST_NEVER)
 			return "on a governed GPU, VFs have work=always, bursts, periodic or never";
 	for (i = 0; i < s->n_ops; i++)
-		if (s->ops[i].type == OP_RESET || s->ops[i].type == OP_RESTART)
+		if (s->ops[i].type != OP_POLICY && s->ops[i].type != OP_SET &&
+		    s->ops[i].type != OP_SET_POLICY)
 			return "on a governed GPU, operators change the policy and parameters only";
 	return NULL;
 }

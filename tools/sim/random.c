@@ -360,6 +360,46 @@ static void random_ops(struct rng *r, const struct vgpu_policy_ops *policy, bool
 	}
 }
 
+/* Adds OP in the order of time, behind those of the same instant. */
+static void insert_op(struct scenario *s, struct scenario_op op)
+{
+	size_t i = s->n_ops;
+
+	scenario_add_op(s);
+	for (; i > 0 && s->ops[i - 1].t > op.t; i--)
+		s->ops[i] = s->ops[i - 1];
+	s->ops[i] = op;
+}
+
+/* VMs come from other hosts, a VF's at a time, and resume sooner or later, if at all, with or
+ * without a debt. Draws on a seed of the scenario's own, so that the rest of it stays as it was. */
+static void random_visits(bool faults, struct scenario *s)
+{
+	struct rng r = {.state = s->seed};
+	vgpu_nsec from = faults ? 0 : s->work_from, t;
+	uint32_t n, vf, i;
+
+	/* Not where prove_scenario() needs that nothing is done from outside. */
+	if (s->seed % 2 == 0 || random_one_in(&r, 2))
+		return;
+	n = (uint32_t)random_between(&r, 1, 20);
+	for (i = 0; i < n; i++) {
+		vf = (uint32_t)random_between(&r, 0, s->n_vfs - 1);
+		t = random_between(&r, from, s->until);
+		insert_op(s, (struct scenario_op){.t = t, .type = OP_COMES, .vf = vf});
+		t += random_magnitude(&r, VGPU_USEC, 2 * VGPU_SEC);
+		if (t < s->until)
+			insert_op(s, (struct scenario_op){
+					     .t = t,
+					     .type = OP_RESUMES,
+					     .vf = vf,
+					     .owed = random_one_in(&r, 2)
+							     ? random_magnitude(&r, VGPU_USEC,
+										4 * VGPU_SEC)
+							     : 0});
+	}
+}
+
 void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s)
 {
 	bool faults = random_one_in(r, 3), operators = random_one_in(r, 2);
@@ -400,4 +440,6 @@ void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct
 	s->chains = random_one_in(r, 2);
 	if (operators)
 		random_ops(r, policy, faults, in_time, s);
+	if (scale == SECONDS)
+		random_visits(faults, s);
 }

@@ -22,8 +22,8 @@ void random_set_number(struct settings *s, const char *name, int64_t value);
 /*
  * Draws a scenario to test POLICY: tenants that always work, come and go each millisecond, work at
  * each tick, or sleep from microseconds to weeks; world switches that vary or are constant; timers
- * that are late; in a third of the scenarios faults, in half of them changes by operators. The
- * caller frees it by scenario_free.
+ * that are late; in a third of the scenarios faults, in half of them changes by operators, in a
+ * quarter of those of seconds VMs that come from other hosts. The caller frees it by scenario_free.
  */
 void random_scenario(struct rng *r, const struct vgpu_policy_ops *policy, struct scenario *s);
 

@@ -267,6 +267,14 @@ static void operate(struct running *r, const struct scenario_op *op)
 	case OP_RESTART:
 		restart(r);
 		return;
+	case OP_COMES:
+		if (vf < r->host.n_vfs)
+			vhost_comes(&r->host, vf);
+		return;
+	case OP_RESUMES:
+		if (vf < r->host.n_vfs)
+			vhost_resumes(&r->host, vf, (int64_t)op->owed);
+		return;
 	}
 }
 

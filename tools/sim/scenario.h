@@ -47,8 +47,17 @@ struct scenario_vf {
 /* What an operator does at an instant. */
 struct scenario_op {
 	vgpu_nsec t;
-	enum { OP_POLICY = 0, OP_SET, OP_SET_POLICY, OP_RESET, OP_RESTART } type;
+	enum {
+		OP_POLICY = 0,
+		OP_SET,
+		OP_SET_POLICY,
+		OP_RESET,
+		OP_RESTART,
+		OP_COMES,   /* the VM of `vf` comes from another host */
+		OP_RESUMES, /* it has come, and owes `owed` */
+	} type;
 	uint32_t vf;
+	vgpu_nsec owed;
 	char policy[32];
 	struct settings params;
 };

@@ -226,11 +226,13 @@ static int on_at(struct reader *r)
 {
 	struct scenario_op op = {.t = 0};
 	int e = read_time(r, &op.t);
+	const char *end;
 
 	if (e < 0)
 		return e;
 	if (r->n < 3)
-		return bad(r, "want policy, params, vf, reset or restart", r->words[0]);
+		return bad(r, "want policy, params, vf, reset, restart, comes or resumes",
+			   r->words[0]);
 	if (strcmp(r->words[2], "policy") == 0) {
 		op.type = OP_POLICY;
 		e = read_policy(r, 3, op.policy, sizeof(op.policy), &op.params);
@@ -247,8 +249,19 @@ static int on_at(struct reader *r)
 		e = read_vf_number(r, r->words[3], &op.vf);
 	} else if (r->n == 3 && strcmp(r->words[2], "restart") == 0) {
 		op.type = OP_RESTART;
+	} else if (r->n == 4 && strcmp(r->words[2], "comes") == 0) {
+		op.type = OP_COMES;
+		e = read_vf_number(r, r->words[3], &op.vf);
+	} else if (r->n == 5 && strcmp(r->words[2], "resumes") == 0) {
+		op.type = OP_RESUMES;
+		e = read_vf_number(r, r->words[3], &op.vf);
+		if (e == 0 && (!scenario_parse_time(r->words[4], &op.owed, &end) || *end))
+			e = bad(r, "want what it owes, as in 20ms", r->words[4]);
 	} else {
-		return bad(r, "want policy NAME, params, vf N, reset N or restart", r->words[2]);
+		return bad(r,
+			   "want policy NAME, params, vf N, reset N, restart, comes N or "
+			   "resumes N OWED",
+			   r->words[2]);
 	}
 	if (e < 0)
 		return e;

@@ -11,6 +11,10 @@ static void settings_write(const struct settings *s, FILE *to)
 
 void scenario_write(const struct scenario *s, FILE *to)
 {
+	static const char *const of_vf[] = {[OP_SET] = "vf",
+					    [OP_RESET] = "reset",
+					    [OP_COMES] = "comes",
+					    [OP_RESUMES] = "resumes"};
 	char text[32];
 	uint32_t i;
 	size_t k;
@@ -52,7 +56,11 @@ void scenario_write(const struct scenario *s, FILE *to)
 		else if (op->type == OP_RESTART)
 			fprintf(to, "restart");
 		else
-			fprintf(to, "%s %u", op->type == OP_SET ? "vf" : "reset", op->vf);
+			fprintf(to, "%s %u", of_vf[op->type], op->vf);
+		if (op->type == OP_RESUMES) {
+			scenario_time_text(op->owed, text, sizeof(text));
+			fprintf(to, " %s", text);
+		}
 		settings_write(&op->params, to);
 		fputc('\n', to);
 	}

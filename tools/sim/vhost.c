@@ -122,6 +122,9 @@ static void check(struct vhost *h)
 		    l->debt_ns + l->debt_charged_ns + l->debt_lapsed_ns + vf.written_off_ns)
 			vhost_fail(h, "VF %u: debts do not add up", i);
 		on_engine += vf.on_engine;
+		if (vf.incoming != h->vfs[i].incoming)
+			vhost_fail(h, "VF %u: the core says that its VM %s", i,
+				   vf.incoming ? "has not resumed" : "has resumed");
 		if (vf.context != h->vfs[i].context && h->vfs[i].context != VGPU_CTX_BROKEN &&
 		    h->command_at == VGPU_NEVER && vf.context != VGPU_CTX_BROKEN)
 			vhost_fail(h, "VF %u: the core says that its context is %s, but it is %s",
@@ -240,6 +243,8 @@ int vhost_step(struct vhost *h, const struct vgpu_event *event)
 	uint32_t i;
 
 	h->steps++;
+	if (event->type == VGPU_EV_INCOMING && r == 0)
+		h->vfs[event->vf].incoming = event->code != 0;
 	if (h->gpu_memory)
 		memory_core_stepped(h);
 	look(h);
@@ -262,6 +267,23 @@ int vhost_event(struct vhost *h, const struct vgpu_event *event)
 	return vhost_step(h, &e);
 }
 
+void vhost_comes(struct vhost *h, uint32_t vf)
+{
+	vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_INCOMING, .vf = vf, .code = 1});
+}
+
+void vhost_resumes(struct vhost *h, uint32_t vf, int64_t owed)
+{
+	struct vgpu_vf_view before, after;
+	vgpu_nsec most = owed > 0 && h->vfs[vf].incoming ? (vgpu_nsec)owed : 0;
+
+	vgpu_core_vf_brief(h->core, vf, &before);
+	vhost_event(h, &(struct vgpu_event){.type = VGPU_EV_INCOMING, .vf = vf, .value = owed});
+	vgpu_core_vf_brief(h->core, vf, &after);
+	if (after.ledger.brought_ns - before.ledger.brought_ns > most)
+		vhost_fail(h, "VF %u: it owed %lld ns, and now owes more", vf, (long long)owed);
+}
+
 /* Configures a VF; if the policy refuses it, keeps the reason. */
 static void add(struct vhost *h, uint32_t i, const int64_t *params)
 {
@@ -274,6 +296,10 @@ static void add(struct vhost *h, uint32_t i, const int64_t *params)
 
 	free(vf->refused);
 	vf->refused = r < 0 ? strdup(h->out.why ? h->out.why : "no reason given") : NULL;
+	if (vf->incoming) { /* vgpud knows it from the leases */
+		vf->incoming = false;
+		vhost_comes(h, i);
+	}
 }
 
 /* Makes a core with its policy, and VFs as the device has them. */

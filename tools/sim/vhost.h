@@ -77,7 +77,8 @@ struct vhost_vf {
 	vgpu_nsec tick;	 /* the next tick; 0: its phase is not drawn yet */
 	uint64_t missed; /* ticks */
 	bool busy, up, wants_init;
-	bool dirty; /* its memory may hold data of a former tenant */
+	bool incoming; /* its VM comes from another host: no command may load it */
+	bool dirty;    /* its memory may hold data of a former tenant */
 	bool hangs_next;
 	vgpu_nsec own_window; /* length of its next windows; 0: the host's range */
 	size_t item;
@@ -194,6 +195,10 @@ void vhost_restart(struct vhost *h, const struct vgpu_policy_ops *policy, const 
 /* Steps the core by an event, at the present instant. Parameters without a policy are for the
  * policy to come. */
 int vhost_event(struct vhost *h, const struct vgpu_event *event);
+/* The VM of VF comes from another host, if the core lets it; or it has resumed, and owes OWED
+ * nanoseconds, as it says. */
+void vhost_comes(struct vhost *h, uint32_t vf);
+void vhost_resumes(struct vhost *h, uint32_t vf, int64_t owed);
 /* Returns the policy to come, for which new parameters are: see struct vgpu_core_view. */
 const struct vgpu_policy_ops *vhost_policy(const struct vhost *h);
 int vhost_change_policy(struct vhost *h, const struct vgpu_policy_ops *policy,

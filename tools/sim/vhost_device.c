@@ -35,6 +35,10 @@ static void begin(struct vhost *h, const struct vgpu_action *a)
 	if (vf->context != legal[a->code].before)
 		vhost_fail(h, "%s for VF %u, whose context is %s", vgpu_command_names[a->code],
 			   a->vf, vgpu_context_names[vf->context]);
+	if (vf->incoming &&
+	    (a->code == VGPU_CMD_INIT || a->code == VGPU_CMD_LOAD || a->code == VGPU_CMD_RUN))
+		vhost_fail(h, "%s for VF %u, whose VM has not resumed", vgpu_command_names[a->code],
+			   a->vf);
 	if (!h->unchecked)
 		check_alone(h, a);
 	switch (a->code) {

@@ -5,6 +5,7 @@
 
 #include <json-c/json.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* Members of an object: 0, "-", false and NULL if it has none of that name, or if it is null. */
 static inline struct json_object *get(struct json_object *o, const char *key)
@@ -54,11 +55,20 @@ static inline double ratio(double part, double whole)
 	return whole > 0 ? part / whole : 0;
 }
 
-/* What the policy promises the VF of the engine's time while all VFs have work. */
-static inline double promised(struct json_object *vf)
+/* The VF's share, of whatever "share_of" says. */
+static inline double share(struct json_object *vf)
 {
 	return ratio((double)get_int(vf, "share_numerator"),
 		     (double)get_int(vf, "share_denominator"));
+}
+
+/* What the policy promises the VF of the engine's time while all VFs have work; below 0: nothing,
+ * or a share of something else. */
+static inline double promised(struct json_object *vf)
+{
+	const char *of = get_text(vf, "share_of");
+
+	return strcmp(of, "engine") == 0 || strcmp(of, "period") == 0 ? share(vf) : -1;
 }
 
 /* The engine time that a VF had, charged and donated, nanoseconds. */

@@ -7,9 +7,10 @@
 #include "text.h"
 #include "view.h"
 
-#define SHOWS (TAKES_GPU | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
-#define LISTS (TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
-#define ACTS (TAKES_GPU | TAKES_FORMAT)
+#define ASKS (TAKES_HOST | TAKES_SOCKET) /* vgpud, here or on another host */
+#define SHOWS (ASKS | TAKES_GPU | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
+#define LISTS (ASKS | TAKES_FORMAT | TAKES_WATCH | TAKES_TIMES)
+#define ACTS (ASKS | TAKES_GPU | TAKES_FORMAT)
 
 const struct command commands[] = {
 	{"gpu", "list", "gpu.list", "", "list the GPUs", NO_GPU, LISTS, view_gpu_list, NULL, NULL},
@@ -37,13 +38,14 @@ const struct command commands[] = {
 	{"vm", "show", "vm.list", "VM", "show all figures of a VM's VFs", NO_GPU, LISTS, NULL, NULL,
 	 NULL},
 	{"vm", "top", "vf.list", "", "show the VMs' shares live", EACH_GPU,
-	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
+	 ACTS | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
 	{"vm", "explain", "vm.explain", "VM", "show what a VM claims and has, or why it gets none",
-	 NO_GPU, TAKES_FORMAT, view_vm_explain, NULL, NULL},
+	 NO_GPU, ASKS | TAKES_FORMAT, view_vm_explain, NULL, NULL},
 	{"vm", "set", NULL, "VM NAME=VALUE...",
-	 "change the claim in a VM's XML, and its VF if it runs", NO_GPU, 0, NULL, NULL, NULL},
+	 "change the claim in a VM's XML, and its VF if it runs", NO_GPU, TAKES_HOST, NULL, NULL,
+	 NULL},
 	{"policy", "list", "policy.list", "", "list the policies and their parameters", NO_GPU,
-	 TAKES_FORMAT, view_policy_list, NULL, NULL},
+	 ASKS | TAKES_FORMAT, view_policy_list, NULL, NULL},
 	{"policy", "show", "policy.show", "", "show the policy in force and its parameters",
 	 EACH_GPU, SHOWS, view_policy_show, NULL, NULL},
 	{"policy", "explain", "policy.explain", "[POLICY] [NAME=VALUE...]",
@@ -55,37 +57,35 @@ const struct command commands[] = {
 	{"config", "diff", "config.diff", "", "show where vgpud differs from its configuration",
 	 NO_GPU, LISTS, view_config_diff, NULL, NULL},
 	{"config", "reload", "config.reload", "",
-	 "check the configuration, and put into force what needs no restart", NO_GPU, TAKES_FORMAT,
-	 view_config_reload, NULL, NULL},
+	 "check the configuration, and put into force what needs no restart", NO_GPU,
+	 ASKS | TAKES_FORMAT, view_config_reload, NULL, NULL},
 	{"top", NULL, "vf.list", "", "show the VFs' shares live", EACH_GPU,
-	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
+	 ACTS | TAKES_TIMES | TAKES_SORT, NULL, NULL, NULL},
 	{"timeline", NULL, "timeline", "", "show which VF ran when", EACH_GPU,
 	 SHOWS | TAKES_MS | TAKES_SVG | TAKES_HTML, view_timeline, timeline_svg, timeline_html},
 	{"trace", NULL, "timeline", "", "print the timeline for Perfetto", EACH_GPU,
-	 TAKES_GPU | TAKES_MS, NULL, NULL, NULL},
+	 ASKS | TAKES_GPU | TAKES_MS, NULL, NULL, NULL},
 	{"stats", NULL, "stats", "", "show latencies and counters", EACH_GPU, SHOWS, view_stats,
 	 NULL, NULL},
 	{"events", NULL, "events", "", "list hangs, resets and exclusive windows", EACH_GPU,
-	 TAKES_GPU | TAKES_FORMAT | TAKES_TIMES | TAKES_LIMIT | TAKES_SINCE | TAKES_FOLLOW, NULL,
-	 NULL, NULL},
+	 ACTS | TAKES_TIMES | TAKES_LIMIT | TAKES_SINCE | TAKES_FOLLOW, NULL, NULL, NULL},
 	{"inventory", NULL, "gpu.capacity", "", "print what this host has to offer to VMs",
-	 EACH_GPU, TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_INVENTORY | TAKES_PLACEMENT,
-	 NULL, NULL, NULL},
+	 EACH_GPU, ACTS | TAKES_OUTPUT | TAKES_INVENTORY | TAKES_PLACEMENT, NULL, NULL, NULL},
 	{"audit", NULL, "vm.list", "", "compare OpenStack's bookings with what VMs have", NO_GPU,
-	 TAKES_FORMAT | TAKES_PLACEMENT, NULL, NULL, NULL},
+	 ASKS | TAKES_FORMAT | TAKES_PLACEMENT, NULL, NULL, NULL},
 	{"doctor", NULL, NULL, "", "check whether this host is ready; changes nothing", NO_GPU,
-	 TAKES_FORMAT, NULL, NULL, NULL},
+	 ASKS | TAKES_FORMAT, NULL, NULL, NULL},
 	{"validate", NULL, NULL, "FILE|VM", "check a domain's XML and print its claim", NO_GPU,
-	 TAKES_FORMAT, NULL, NULL, NULL},
+	 TAKES_HOST | TAKES_FORMAT, NULL, NULL, NULL},
 	{"record", NULL, "record", "", "save the latest events for vgpu-sim replay", ONE_GPU,
-	 TAKES_GPU | TAKES_OUTPUT, NULL, NULL, NULL},
+	 ASKS | TAKES_GPU | TAKES_OUTPUT, NULL, NULL, NULL},
 	{"verify", NULL, "gpu.show", "[GPU]",
 	 "measure what VFs get, against the policy's bounds; writes a report", NO_GPU,
-	 TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_VERIFY, NULL, NULL, NULL},
-	{"bridge", NULL, NULL, "", "connect stdin and stdout to vgpud, for --host", NO_GPU, 0, NULL,
-	 NULL, NULL},
+	 TAKES_SOCKET | TAKES_GPU | TAKES_FORMAT | TAKES_OUTPUT | TAKES_VERIFY, NULL, NULL, NULL},
+	{"bridge", NULL, NULL, "", "connect stdin and stdout to vgpud, for --host", NO_GPU,
+	 TAKES_SOCKET, NULL, NULL, NULL},
 	{"complete", NULL, NULL, "[WORD...]", "print how the last word may go on, for shells",
-	 NO_GPU, 0, NULL, NULL, NULL},
+	 NO_GPU, TAKES_SOCKET, NULL, NULL, NULL},
 	{NULL, NULL, NULL, NULL, NULL, NO_GPU, 0, NULL, NULL, NULL},
 };
 

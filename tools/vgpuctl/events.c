@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Events have times of CLOCK_MONOTONIC. They are shown as the time of day, as in the journal: by
- * the difference of the two clocks now.
+ * the difference of the two clocks now. The time of day is the same on all hosts.
  */
 #include "events.h"
 
@@ -15,13 +15,22 @@
 #include "vgpu/clock.h"
 #include "vgpu/number.h"
 
-/* Nanoseconds by which the time of day is ahead of CLOCK_MONOTONIC. */
+/* By how much CLOCK_MONOTONIC is ahead where vgpud runs, nanoseconds. */
+static int64_t ahead_there;
+
+/* CLOCK_MONOTONIC where vgpud runs. */
+static int64_t now_there(void)
+{
+	return (int64_t)vgpu_now() + ahead_there;
+}
+
+/* Nanoseconds by which the time of day is ahead of that clock. */
 static int64_t day_ahead(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * (int64_t)VGPU_SEC + t.tv_nsec - (int64_t)vgpu_now();
+	return (int64_t)t.tv_sec * (int64_t)VGPU_SEC + t.tv_nsec - now_there();
 }
 
 static void time_of_day(int64_t monotonic, char *out, size_t size)
@@ -51,7 +60,7 @@ static bool parse_ago(const char *text, int64_t *out)
 	snprintf(number, sizeof(number), "%.*s", (int)(n - 1), text);
 	if (vgpu_parse_between(number, 0, 1000000, &value) < 0)
 		return false;
-	*out = (int64_t)vgpu_now() - value * seconds[unit - units] * (int64_t)VGPU_SEC;
+	*out = now_there() - value * seconds[unit - units] * (int64_t)VGPU_SEC;
 	return true;
 }
 
@@ -144,6 +153,23 @@ static int ask(struct session *s, size_t gpu, int64_t since, int64_t limit,
 	json_object_object_add(args, "since_ns", json_object_new_int64(since));
 	json_object_object_add(args, "limit", json_object_new_int64(limit));
 	return session_call_gpu(s, gpu, "events", args, answer);
+}
+
+/* Compares the clocks of this host and of that of --host: each counts from its own start. Returns
+ * an exit code. */
+static int compare_clocks(struct session *s)
+{
+	struct json_object *answer;
+	int r = EXIT_OK;
+
+	if (!s->options->host || count(s->gpus) == 0)
+		return r;
+	r = ask(s, 0, 0, 1, &answer);
+	if (r != EXIT_OK)
+		return r;
+	ahead_there = get_int(answer, "now_ns") - (int64_t)vgpu_now();
+	json_object_put(answer);
+	return r;
 }
 
 /* Prints vgpud's answers, GPU by GPU, with the time of day. */
@@ -239,8 +265,12 @@ int events(struct session *s)
 	struct seen *seen = calloc(count(s->gpus) + 1, sizeof(*seen));
 	int64_t since, limit = o->limit ? o->limit : o->since ? 1024 : 50, n = 1;
 	size_t i;
-	int r;
+	int r = compare_clocks(s);
 
+	if (r != EXIT_OK) {
+		free(seen);
+		return r;
+	}
 	if (!seen || !parse_since(o->since, &since)) {
 		fprintf(stderr,
 			"vgpuctl: --since %s: want 30s, 10m, 2h or 1d ago, 14:30, or "

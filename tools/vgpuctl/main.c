@@ -197,9 +197,12 @@ static int with_vgpud(const struct options *o, const struct command *c, char *co
 static int doctor_there(const struct options *o)
 {
 	char program[] = "vgpuctl", verb[] = "doctor", format[] = "-o", json[] = "json";
-	char *argv[] = {program, verb, o->json ? format : NULL, json, NULL};
+	char text[] = "text", option[] = "--socket", *socket = o->socket ? strdup(o->socket) : NULL;
+	char *argv[] = {program, verb, format, o->json ? json : text, socket ? option : NULL,
+			socket,	 NULL};
 
 	fprintf(stderr, "vgpuctl: cannot run ssh: %s\n", strerror(-remote_run(argv)));
+	free(socket);
 	return EXIT_FAILED;
 }
 
@@ -213,7 +216,7 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 	if (strcmp(c->noun, "doctor") == 0 && !words[0])
 		return doctor(o, view_colour) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "validate") == 0 && words[0] && !words[1])
-		return validate(words[0], o->json) ? EXIT_OK : EXIT_FAILED;
+		return validate(words[0], o->host, o->json) ? EXIT_OK : EXIT_FAILED;
 	if (strcmp(c->noun, "vm") == 0 && words[0] && words[1]) {
 		domain_run(o->words); /* the program's name takes the place of the noun */
 		return EXIT_FAILED;

@@ -26,6 +26,8 @@ enum {
 	TAKES_INVENTORY = 1 << 14, /* --format, --check, --provider */
 	TAKES_PLACEMENT = 1 << 15,
 	TAKES_VERIFY = 1 << 16, /* --seconds, --busy, --change */
+	TAKES_HOST = 1 << 17,
+	TAKES_SOCKET = 1 << 18,
 };
 
 struct options {

@@ -65,6 +65,14 @@ void cell(struct table *t, const char *format, ...)
 	t->n++;
 }
 
+void cell_part(struct table *t, double part)
+{
+	if (part < 0)
+		cell(t, "-");
+	else
+		cell(t, "%.2f %%", 100 * part);
+}
+
 /* How many columns of the terminal column C needs. */
 static unsigned needs(const struct table *t, unsigned c)
 {

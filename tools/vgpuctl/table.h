@@ -11,6 +11,8 @@
 struct table *table_new(const char *const *heads);
 /* Adds the next cell; a row is complete when every column has one. */
 void cell(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a part of a whole, in percent; "-" if it is below 0. */
+void cell_part(struct table *t, double part);
 /* Prints the table to stdout and frees it. */
 void table_print(struct table *t);
 

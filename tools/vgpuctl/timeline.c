@@ -11,7 +11,8 @@
 #include "view.h"
 
 #define NAME_MOST 20u
-#define COUNTER_STEPS 40u /* at most so many values of a trace's counter */
+#define COUNTER_STEPS 40u  /* at most so many values of a trace's counter */
+#define TRACE_THREADS 100u /* more than a GPU has VFs */
 
 /* How long a VF did what in each column. */
 struct column {
@@ -151,6 +152,13 @@ void view_timeline(struct json_object *o)
 	free(s.list);
 }
 
+/* The number of a VF's thread in a trace. Perfetto finds the name of a thread by this alone: it is
+ * no other VF's, of whatever GPU, nor that of a process, whose main thread it would be, nor 0. */
+static size_t thread_of(size_t pid, int64_t vf)
+{
+	return TRACE_THREADS * pid + (size_t)vf;
+}
+
 static void put_name(const char *key, const char *name)
 {
 	struct json_object *o = json_object_new_string(name);
@@ -193,9 +201,9 @@ static void trace_plan(struct json_object *record, size_t pid)
 {
 	if (strcmp(get_text(record, "type"), "plan") != 0)
 		return;
-	printf(",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":%zu,\"tid\":%" PRId64
-	       ",\"name\":\"quantum %.3f ms\",\"ts\":%.3f}",
-	       pid, get_int(record, "vf"), get_ms(record, "a"),
+	printf(",\n{\"ph\":\"i\",\"s\":\"t\",\"pid\":%zu,\"tid\":%zu,"
+	       "\"name\":\"quantum %.3f ms\",\"ts\":%.3f}",
+	       pid, thread_of(pid, get_int(record, "vf")), get_ms(record, "a"),
 	       (double)get_int(record, "t_ns") / 1e3);
 }
 
@@ -212,9 +220,9 @@ static void trace_gpu(struct json_object *o, size_t pid)
 	put_name("name", get_text(o, "gpu"));
 	fputs("}}", stdout);
 	for (vf = 0; vf < spans_vfs(o); vf++) {
-		printf(",\n{\"ph\":\"M\",\"pid\":%zu,\"tid\":%d,\"name\":\"thread_name\","
+		printf(",\n{\"ph\":\"M\",\"pid\":%zu,\"tid\":%zu,\"name\":\"thread_name\","
 		       "\"args\":{",
-		       pid, vf);
+		       pid, thread_of(pid, vf));
 		spans_label(o, vf, name, sizeof(name));
 		put_name("name", name);
 		fputs("}}", stdout);
@@ -223,10 +231,9 @@ static void trace_gpu(struct json_object *o, size_t pid)
 		trace_plan(at(get(o, "records"), i), pid);
 	for (i = 0; i < s.n; i++)
 		if (s.list[i].kind != SERVED) /* a counter says more of an epoch */
-			printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%d,\"name\":\"%s\",\"ts\":%."
-			       "3f,"
-			       "\"dur\":%.3f}",
-			       pid, s.list[i].vf, kind_names[s.list[i].kind],
+			printf(",\n{\"ph\":\"X\",\"pid\":%zu,\"tid\":%zu,\"name\":\"%s\","
+			       "\"ts\":%.3f,\"dur\":%.3f}",
+			       pid, thread_of(pid, s.list[i].vf), kind_names[s.list[i].kind],
 			       (double)s.list[i].from / 1e3,
 			       (double)(s.list[i].to - s.list[i].from) / 1e3);
 	for (vf = 0; vf < spans_vfs(o); vf++)
@@ -248,7 +255,9 @@ int timeline_trace(struct session *s, struct json_object *args)
 			json_object_array_add(answers, answer);
 	}
 	if (r == EXIT_OK) {
-		puts("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+		/* No displayTimeUnit: there were versions of Perfetto that took it for the unit of
+		 * the times, which is always microseconds. */
+		puts("{\"traceEvents\":[");
 		for (i = 0; i < count(answers); i++)
 			trace_gpu(at(answers, i), i + 1);
 		puts("\n]}");

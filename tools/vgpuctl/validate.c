@@ -13,14 +13,14 @@
 #include "claim.h"
 #include "vgpu/file.h"
 
-/* Reads FILE ("-": stdin), or, where no such file exists, the XML of the libvirt domain of that
- * name. The caller frees the text. */
-static char *slurp(const char *file, size_t *size)
+/* Reads FILE ("-": stdin), or, on another host or where no such file exists, the XML of the libvirt
+ * domain of that name. The caller frees the text. */
+static char *slurp(const char *file, bool elsewhere, size_t *size)
 {
 	char *text = NULL;
 	int r;
 
-	if (strcmp(file, "-") != 0 && access(file, F_OK) < 0)
+	if (elsewhere || (strcmp(file, "-") != 0 && access(file, F_OK) < 0))
 		return domain_xml(file, size);
 	if (strcmp(file, "-") == 0)
 		r = vgpu_read_all(STDIN_FILENO, CLAIM_MAX_BYTES, &text, size);
@@ -92,13 +92,13 @@ static void print(const struct claim *claim)
 	}
 }
 
-bool validate(const char *file, bool as_json)
+bool validate(const char *file, const char *host, bool as_json)
 {
 	struct json_object *o, *list;
 	struct vgpu_error err;
 	struct claim claim;
 	size_t size = 0;
-	char *text = slurp(file, &size);
+	char *text = slurp(file, host, &size);
 	uint32_t i;
 	int r;
 

@@ -16,46 +16,179 @@ static void bound_cell(struct table *t, struct json_object *vf, const char *key)
 		cell(t, "-");
 }
 
-void view_policy_explain(struct json_object *o)
+/* A share, and of what. */
+static void share_cell(struct table *t, struct json_object *vf)
 {
-	static const char *const heads[] = {
-		"VF",	      "VM",	">SHARE", ">LAG AT MOST", ">WAIT AT MOST",
-		">GUARANTEE", ">LIMIT", NULL};
-	struct json_object *list = get(o, "vfs"), *vf;
-	bool in_force = get_bool(o, "in_force");
-	struct table *t = table_new(heads);
-	int64_t late = 0;
+	if (strcmp(get_text(vf, "share_of"), "class") == 0)
+		cell(t, "%.2f %% of class %" PRId64, 100 * share(vf),
+		     get_int(get(vf, "params"), "class"));
+	else
+		cell_part(t, promised(vf));
+}
+
+static void guarantee_cell(struct table *t, struct json_object *vf)
+{
+	if (get_int(vf, "budget_ns"))
+		cell(t, "%.2f ms in each %.1f ms", get_ms(vf, "budget_ns"),
+		     get_ms(vf, "period_ns"));
+	else
+		cell(t, "-");
+}
+
+static void limit_cell(struct table *t, struct json_object *vf)
+{
+	if (get_int(vf, "limit_ppm"))
+		cell(t, "%.1f %% + %.1f ms", (double)get_int(vf, "limit_ppm") / 1e4,
+		     get_ms(vf, "limit_burst_ns"));
+	else
+		cell(t, "-");
+}
+
+/* A part in millionths, or "-" if it is 0. */
+static void ppm_cell(struct table *t, struct json_object *vf, const char *key)
+{
+	cell_part(t, get_int(vf, key) ? (double)get_int(vf, key) / 1e6 : -1);
+}
+
+static void explain_rows(struct json_object *list, bool governed)
+{
+	static const char *const heads[2][8] = {{"VF", "VM", ">SHARE", ">LAG AT MOST",
+						 ">WAIT AT MOST", ">GUARANTEE", ">LIMIT"},
+						{"VF", "VM", ">SHARE", ">LAG AT MOST",
+						 ">WAIT AT MOST", ">AT LEAST", ">LEAK"}};
+	struct table *t = table_new(heads[governed]);
+	struct json_object *vf;
 	size_t i;
 
 	for (i = 0; i < count(list); i++) {
 		vf = at(list, i);
-		late = get_int(vf, "max_overrun_ns") > late ? get_int(vf, "max_overrun_ns") : late;
 		cell(t, "%" PRId64, get_int(vf, "vf"));
 		cell(t, "%s", get_text(vf, "domain"));
-		cell(t, "%.2f %%", 100 * promised(vf));
+		share_cell(t, vf);
 		bound_cell(t, vf, "lag_bound_ns");
 		bound_cell(t, vf, "wait_bound_ns");
-		if (get_int(vf, "budget_ns"))
-			cell(t, "%.2f ms in each %.1f ms", get_ms(vf, "budget_ns"),
-			     get_ms(vf, "period_ns"));
-		else
-			cell(t, "-");
-		if (get_int(vf, "limit_ppm"))
-			cell(t, "%.1f %% + %.1f ms", (double)get_int(vf, "limit_ppm") / 1e4,
-			     get_ms(vf, "limit_burst_ns"));
-		else
-			cell(t, "-");
+		if (governed) {
+			ppm_cell(t, vf, "least_ppm");
+			ppm_cell(t, vf, "leak_ppm");
+		} else {
+			guarantee_cell(t, vf);
+			limit_cell(t, vf);
+		}
 	}
+	table_print(t);
+}
+
+static bool is_promised(struct json_object *o, const char *what)
+{
+	struct json_object *list = get(o, "promises");
+	size_t i;
+
+	for (i = 0; i < count(list); i++)
+		if (strcmp(json_object_get_string(at(list, i)), what) == 0)
+			return true;
+	return false;
+}
+
+/* vgpud's longest turn, after which it sees whether the VF stops: admission counts a switch for
+ * each. */
+#define LONGEST_TURN 500e6
+
+/* The most that budgets, and the world switches in and back that they cause, take of the engine's
+ * time. With reclaim=grub, VFs with a budget may fill what admission leaves them. */
+static double most_of_budgets(struct json_object *o)
+{
+	struct json_object *list = get(o, "vfs"), *params = get(o, "params"), *vf;
+	double sum = 0, cap = (double)get_int(params, "cap_pct") / 100, period, budget, switches;
+	size_t i;
+
+	for (i = 0; i < count(list); i++) {
+		vf = at(list, i);
+		period = (double)get_int(vf, "period_ns");
+		budget = share(vf) * period;
+		switches = (double)(2 + (int64_t)(budget / LONGEST_TURN)) *
+			   (double)get_int(o, "switch_high_ns");
+		sum += ratio(budget + switches, period);
+	}
+	if (sum > 0 && strcmp(get_text(params, "reclaim"), "grub") == 0 && cap > sum)
+		sum = cap;
+	return sum < 1 ? sum : 1;
+}
+
+/* Of a policy with budgets and no shares: what VFs without a budget have. */
+static void explain_rest(struct json_object *o)
+{
+	double most = most_of_budgets(o);
+
+	if (most > 0)
+		printf("Budgets and their world switches take at most %.2f %% of the engine's "
+		       "time; VFs without\n"
+		       "a budget take turns in the rest, of which nothing is promised.\n",
+		       100 * most);
+	else
+		puts("No VF has a budget: all take turns, and nothing is promised.");
+}
+
+/* Whether the shares add up to more than there is: each is what the VF has when it is up, beside
+ * those that are up now. */
+static bool counts_twice(struct json_object *list)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < count(list); i++)
+		sum += share(at(list, i));
+	return sum > 1.001;
+}
+
+static void explain_words(struct json_object *o, bool governed)
+{
+	bool shares = is_promised(o, "proportional"), budgets = is_promised(o, "guarantee");
+
+	if (shares)
+		puts("SHARE: part of the engine time, while all these VFs have work.");
+	else if (budgets)
+		explain_rest(o);
+	else if (is_promised(o, "no-starvation"))
+		puts("SHARE: part of what its class gets; a class gets what those before it "
+		     "leave.");
+	else
+		printf("%s promises nothing: VFs with work take turns.\n", get_text(o, "policy"));
+	if (shares && counts_twice(get(o, "vfs")))
+		puts("Only VFs that are up share the engine; the line of another one says what it "
+		     "has once\nit is up.");
+	if (shares && budgets)
+		puts("A VF has this share at least: others that have reached their limit leave "
+		     "more.");
+	puts("LAG AT MOST: how far a VF's service may be ahead of or behind its exact share.\n"
+	     "WAIT AT MOST: from having work to running, with the VFs of now; resets of other VFs\n"
+	     "and one exclusive window, and another for each second of the wait, come on top.");
+	if (governed)
+		puts("AT LEAST: part of the time that firmware alone gives a VF that always has "
+		     "work.\n"
+		     "LEAK: part that VFs get although they should wait, for firmware leaves none "
+		     "out.");
+	else
+		puts("GUARANTEE: one job of this length in each period is finished within the "
+		     "period.\n"
+		     "LIMIT: part of the engine time that a VF cannot exceed, plus a burst.");
+	puts("-: not promised.");
+}
+
+void view_policy_explain(struct json_object *o)
+{
+	struct json_object *list = get(o, "vfs");
+	bool in_force = get_bool(o, "in_force"), governed = get(at(list, 0), "least_ppm");
+	int64_t late = 0, longest;
+	size_t i;
+
 	printf("%s, policy %s%s\n", get_text(o, "gpu"), get_text(o, "policy"),
 	       in_force ? "" : ", if it were in force now");
-	table_print(t);
-	puts("SHARE: part of the engine time, while all these VFs have work.\n"
-	     "LAG AT MOST: how far a VF's service may be ahead of or behind its exact share.\n"
-	     "WAIT AT MOST: from having work to running, with the VFs of now; resets of other VFs\n"
-	     "and one exclusive window, and another for each second of the wait, come on top.\n"
-	     "GUARANTEE: one job of this length in each period is finished within the period.\n"
-	     "LIMIT: part of the engine time that a VF cannot exceed, plus a burst.\n"
-	     "-: not promised.");
+	explain_rows(list, governed);
+	explain_words(o, governed);
+	for (i = 0; i < count(list); i++) {
+		longest = get_int(at(list, i), "max_overrun_ns");
+		late = longest > late ? longest : late;
+	}
 	if (!in_force)
 		printf("These are the bounds when the policy begins. They grow with how late VFs "
 		       "stop: at most\n%.1f ms so far.\n",

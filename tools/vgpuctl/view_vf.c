@@ -32,8 +32,8 @@ static void governed_vfs(struct json_object *o)
 		vf = at(list, i);
 		cell(t, "%" PRId64, get_int(vf, "vf"));
 		cell(t, "%s", get_text(vf, "domain"));
-		cell(t, "%.2f %%", 100 * promised(vf));
-		cell(t, "%.2f %%", 100 * ratio(served(vf), all));
+		cell_part(t, promised(vf));
+		cell_part(t, ratio(served(vf), all));
 		cell(t, "%s", get_text(vf, "state"));
 		cell(t, "%s", get_text(vf, "work"));
 		cell(t, "%.1f ms", get_ms(vf, "quantum_ns"));
@@ -68,11 +68,8 @@ static void switched_vfs(struct json_object *o)
 		cell(t, "%" PRId64 " MiB%s", get_int(vf, "memory_bytes") >> 20,
 		     get_bool(vf, "swapped") ? " out" : "");
 		cell(t, "%s", get_text(vf, "state"));
-		cell(t, "%.2f %%", 100 * promised(vf));
-		if (wanted(vf) > 0)
-			cell(t, "%.2f %%", 100 * ratio(served(vf), wanted(vf)));
-		else
-			cell(t, "-");
+		cell_part(t, promised(vf));
+		cell_part(t, wanted(vf) > 0 ? served(vf) / wanted(vf) : -1);
 		cell(t, "%.1f s", wanted(vf) / 1e9);
 		cell(t, "%.1f ms", served(vf) / 1e6);
 		cell(t, "%.1f ms", get_ms(vf, "overrun_ns"));

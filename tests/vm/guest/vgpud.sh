@@ -17,7 +17,7 @@ check "VFs are ready" await 20 is 3 state available
 # libvirt's hook: the claim's alias names a device of the domain, and the address of that device selects the VF.
 hook() { # ADDRESS OPERATION [TOKEN]
 	a=${1#*:}
-	VGPUD_HOOK_SOCKET=/run/hook.sock vgpud-hook vm1 $2 begin - <<END 2>/run/said
+	VGPUD_HOOK_SOCKET=/run/hook.sock VGPUD_LIBVIRT_DIR=/run vgpud-hook vm1 $2 begin - <<END 2>/run/said
 <domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><name>vm1</name><uuid>8a1f0b3c-0000-4000-8000-000000000001</uuid>
 <metadata><v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1'><v:vf name='a' alias='ua-a'/></v:vgpu></metadata>
 <devices><hostdev mode='subsystem' type='pci' managed='no'><source>

@@ -292,8 +292,9 @@ static void tell(void)
 	json_object_put(domains);
 }
 
-/* Registers for events before the first sync, so that no change is missed. */
-static bool connect_libvirt(const char *uri)
+/* Registers for events before the first sync, so that no change is missed. Returns false with the
+ * reason in ERR. */
+static bool connect_libvirt(const char *uri, struct vgpu_error *err)
 {
 	static const struct {
 		int id;
@@ -309,9 +310,14 @@ static bool connect_libvirt(const char *uri)
 	bool all = true;
 
 	a.libvirt = virConnectOpen(uri);
-	if (!a.libvirt)
+	if (!a.libvirt) {
+		vgpu_error_set(err, -EIO, "%s", libvirts_words());
 		return false;
-	client_host(uri, a.host); /* libvirt has made its directory by now */
+	}
+	if (client_host(uri, a.host, err) < 0) { /* libvirt has made its directory by now */
+		virConnectClose(a.libvirt);
+		return false;
+	}
 	virConnectSetKeepAlive(a.libvirt, KEEPALIVE_S, KEEPALIVES);
 	virConnectRegisterCloseCallback(a.libvirt, on_close, NULL, NULL);
 	for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
@@ -418,6 +424,7 @@ int main(int argc, char **argv)
 	struct sigaction action = {.sa_handler = on_signal};
 	const char *uri = "qemu:///system";
 	unsigned backoff = 1, left;
+	struct vgpu_error err;
 	bool told = false;
 	int option;
 
@@ -453,7 +460,7 @@ int main(int argc, char **argv)
 	reach_vgpud();
 	sd_notify(0, "READY=1");
 	while (!ended) {
-		if (connect_libvirt(uri)) {
+		if (connect_libvirt(uri, &err)) {
 			log_line(6, "connected to libvirt", uri);
 			told = false;
 			backoff = 1;
@@ -467,7 +474,7 @@ int main(int argc, char **argv)
 			continue;
 		}
 		if (!told)
-			log_line(4, "waiting for libvirt", libvirts_words());
+			log_line(4, "waiting for libvirt", err.text);
 		told = true;
 		for (left = backoff; left > 0 && !ended; left--)
 			sleep(1);

@@ -92,12 +92,10 @@ static char *slurp(int fd, size_t max, char end)
 	return text;
 }
 
-static char *question(char **argv, const char *xml)
+static char *question(char **argv, const char *host, const char *xml)
 {
 	struct json_object *args = json_object_new_object();
-	char host[CLIENT_HOST_SIZE];
 
-	client_host(NULL, host);
 	json_object_object_add(args, "host", json_object_new_string(host));
 	json_object_object_add(args, "operation", json_object_new_string(argv[2]));
 	json_object_object_add(args, "reason", json_object_new_string(argv[4]));
@@ -168,11 +166,11 @@ static int ask(const char *path, const char *text, char **answer)
 
 /* Asks vgpud. Returns 0: it agrees, with its answer in *RESULT, which the caller frees; 1: it
  * refuses, with the reason in WHY, one line; -errno: no answer. */
-static int consult(char **argv, const char *xml, struct json_object **result,
+static int consult(char **argv, const char *host, const char *xml, struct json_object **result,
 		   struct vgpu_error *why)
 {
 	const char *path = getenv("VGPUD_HOOK_SOCKET");
-	char *text = question(argv, xml), *answer = NULL, *p;
+	char *text = question(argv, host, xml), *answer = NULL, *p;
 	int refusal, r = text ? ask(path ? path : SOCKET, text, &answer) : -ENOMEM;
 
 	free(text);
@@ -251,21 +249,23 @@ static bool allows(const struct operation *o, char **argv, const char *xml)
 {
 	struct json_object *answer = NULL;
 	enum need need = NEED_NOTHING;
+	char host[CLIENT_HOST_SIZE];
 	struct vgpu_error why;
-	int r;
+	int r, named;
 
 	/* Only the system's libvirt, as root, can give VFs to VMs. */
 	if (geteuid() == 0 && claim_is_possible(xml))
 		need = need_of(xml);
 	if (need == NEED_NOTHING)
 		return true;
-	r = consult(argv, xml, &answer, &why);
+	named = client_host(NULL, host, &why);
+	r = named < 0 ? named : consult(argv, host, xml, &answer, &why);
 	if (r == 0)
 		r = pass_on(o, answer, xml, &why);
 	json_object_put(answer);
 	if (r == 0 || !o->refusable || (r < 0 && need == NEED_OPTIONAL))
 		return true;
-	if (r > 0)
+	if (r > 0 || named < 0)
 		fprintf(stderr, "vgpud: %s\n", why.text);
 	else
 		fprintf(stderr,

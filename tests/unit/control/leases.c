@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* VMs get VFs, keep them and give them back, by what the hook and vgpud-libvirt say. */
+#include <string.h>
+#include <unistd.h>
+
+#include "change.h"
+#include "client.h"
+#include "machine.h"
+#include "vm.h"
+#include "vms.h"
+#include "tests.h"
+
+/* A lease keeps the parameters of a VM's VF under policies that lack them. The next policy that
+ * knows them gets them again, also when vgpud was restarted meanwhile. */
+static void leases_remember(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
+		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
+	struct json_object *o;
+	FILE *f;
+
+	bench_begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->in_force.vf_params[1][0], 300);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
+	CU_ASSERT(says(&one, "policy", "equal"));
+	CU_ASSERT(comes_to_say(&one, "{\"method\":\"gpu.show\"}\n", "policy", "equal"));
+	leases_save(&control);
+	o = json_object_from_file(config.leases);
+	CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, 0), "params", "weight"), "300");
+	json_object_put(o);
+	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"fair\"}}\n");
+	CU_ASSERT(says(&one, "policy", "fair"));
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][0], 300);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][0], 100);
+	bench_end();
+}
+
+/* vgpud-libvirt reports that vm1 ran at an instant; returns how many VMs it is then asked about as
+ * missing. */
+static size_t sync_vm1(vgpu_nsec as_of)
+{
+	char text[1024];
+	struct json_object *o;
+	size_t missing;
+
+	snprintf(text, sizeof(text),
+		 "{\"method\":\"vm.sync\",\"args\":{\"as_of_ns\":%llu,\"host\":\"here\","
+		 "\"domains\":{\"" VM_UUID "\":\"" VM_XML "\"}}}\n",
+		 (unsigned long long)as_of);
+	say(&one, text);
+	o = hear(&one);
+	missing = json_object_array_length(get(get(o, "result"), "missing"));
+	json_object_put(o);
+	return missing;
+}
+
+/* libvirt's list of its VMs is older than the end of one of them: that VM gets no lease, nor
+ * another VF. */
+static void a_list_older_than_the_end(void)
+{
+	const struct lease *l = &control.gpus[0].leases[1];
+	vgpu_nsec before;
+
+	bench_begin("fair");
+	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	before = vgpu_now();
+	say(&other, "{\"method\":\"hook\",\"args\":{\"operation\":\"release\",\"host\":\"here\","
+		    "\"xml\":\"" VM_XML "\"}}\n");
+	CU_ASSERT(done(&other));
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm1(before), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm1(vgpu_now()), 0); /* it runs again */
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	bench_end();
+}
+
+/* A claim for more memory than the GPU can free is refused with both sizes. The VFs that were tried
+ * are free afterwards, for the next VM. */
+static void too_little_memory(void)
+{
+	begin_free();
+	hook(&one, "prepare",
+	     CLAIM("<v:vf name='a'><v:memory unit='MiB'>200</v:memory></v:vf>") "</domain>");
+	CU_ASSERT(refused(&one, "EBUSY", "200 MiB are claimed; gpu0 can free at most"));
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RESERVED);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	bench_end();
+}
+
+/* The hook disconnects while its reservation is under way, because libvirt has given the start up:
+ * the VF is free again, with its usual parameters. */
+static void hook_leaves(void)
+{
+	static struct peer hooked;
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+
+	begin_free();
+	join(&hooked, config.socket);
+	turn();
+	quick_block();
+	hook(&hooked, "prepare", CLAIM(HEAVY_A "<v:vf name='b'/>") "</domain>");
+	while (!control.calls && vgpu_now() < until)
+		turn();
+	close(hooked.fd);
+	while (control.clients && control.clients->next && control.clients->next->next &&
+	       vgpu_now() < until)
+		turn();
+	quick_unblock();
+	while (control.calls && vgpu_now() < until)
+		turn();
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	bench_end();
+}
+
+/* A reservation whose VM does not start within lease_s ends. It stays until then, and when the VF
+ * is in use by then: the VM runs, though no hook has said so. */
+static void reservations_expire(void)
+{
+	struct lease *l = &control.gpus[0].leases[1];
+	vgpu_nsec before;
+
+	begin_free();
+	before = vgpu_now();
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>");
+	CU_ASSERT(done(&one));
+	CU_ASSERT(l->expires >= before + 60 * VGPU_SEC && l->expires <= vgpu_now() + 60 * VGPU_SEC);
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
+	l->expires = before;
+	control.gpus[0].in_use = 2;
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	hook(&one, "prepare", CLAIM(HEAVY_A) "</domain>"); /* ends the lease before it */
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(l->state, LEASE_RESERVED);
+	l->expires = before;
+	control.gpus[0].in_use = 0;
+	vm_expire(&control);
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	bench_end();
+}
+
+/* What vgpud-libvirt reports of a running VM decides: a VF without a device in its XML is to be
+ * attached; one that is no longer claimed, but has the device that vgpud-libvirt attached, is to be
+ * detached; the VF of a VM that is gone is free. */
+static void synced(void)
+{
+	const struct lease *l = &control.gpus[0].leases[1];
+	char address[32];
+
+	make_machine();
+	point("../" VF1, PCI_DEVICES "/" PF "/virtfn1");
+	bench_begin("fair");
+	strcpy(control.gpus[0].config->device, "pci:" PF);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "attach", address), 1);
+	CU_ASSERT_STRING_EQUAL(address, VF1);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "attach", address), 0);
+	CU_ASSERT_EQUAL(sync_vm(UNCLAIMED HOSTDEV "</domain>", "detach", address), 1);
+	CU_ASSERT_STRING_EQUAL(address, VF1);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING); /* the VM still has the device */
+	CU_ASSERT_EQUAL(sync_vm(UNCLAIMED "</domain>", "detach", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) HOSTDEV "</domain>", "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(NULL, "missing", address), 0);
+	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
+	strcpy(control.gpus[0].config->device, "quick:");
+	bench_end();
+	remove_machine();
+}
+
+/* A claim that was changed while its VM runs gets its parameters with the next report; one that the
+ * policy refuses changes nothing. */
+static void repaired(void)
+{
+	char address[32];
+
+	bench_begin("fair");
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(A "</v:vf>") "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 100);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM(A "<v:sched><v:weight>99999</v:weight></v:sched></v:vf>") "</domain>",
+			"missing", address),
+		0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	CU_ASSERT(strstr(control.gpus[0].leases[1].said, "99999") != NULL);
+	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	/* One that cannot be read is shown by the VM's name for as long as it stands. */
+	sync_vm(CLAIM(A "<v:sched><v:weigth>7</v:weigth></v:sched></v:vf>") "</domain>", "missing",
+		address);
+	CU_ASSERT_EQUAL(control.n_unreadable, 1);
+	CU_ASSERT_STRING_EQUAL(control.unreadable[0].domain, "vm1");
+	CU_ASSERT_PTR_NOT_NULL(strstr(control.unreadable[0].why, "<weigth> is not known"));
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
+	CU_ASSERT_EQUAL(sync_vm(CLAIM(HEAVY_A) "</domain>", "missing", address), 0);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(control.n_unreadable, 0);
+	CU_ASSERT_STRING_EQUAL(control.gpus[0].leases[1].said, "");
+	bench_end();
+}
+
+/* vgpud is restarted while a VM runs with two VFs, one of which is no longer configured: the other
+ * stays the VM's, and the VM is reported as lacking one. */
+static void one_of_two(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
+		"\"domain\":\"vm1\",\"vf_name\":\"a\",\"params\":{\"weight\":\"300\"}},"
+		"{\"gpu\":\"gpu0\",\"vf\":5,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
+		"\"domain\":\"vm1\",\"vf_name\":\"b\",\"params\":{}}]\n";
+	char address[32];
+	FILE *f;
+
+	bench_begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(weight(1), 300);
+	hook(&other, "started",
+	     CLAIM(HEAVY_A "<v:vf name='b'><v:device gpu='gpu0' vf='5'/></v:vf>") "</domain>");
+	CU_ASSERT(done(&other));
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	CU_ASSERT_EQUAL(
+		sync_vm(CLAIM(HEAVY_A
+			      "<v:vf name='b'><v:device gpu='gpu0' vf='5'/></v:vf>") "</domain>",
+			"missing", address),
+		1);
+	CU_ASSERT_EQUAL(control.gpus[0].leases[1].state, LEASE_RUNNING);
+	bench_end();
+}
+
+const struct test leases_tests[] = {
+	{"leases keep parameters across policies", leases_remember},
+	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
+	{"a claim for too much memory leaves nothing reserved", too_little_memory},
+	{"a hook that leaves takes its reservation along", hook_leaves},
+	{"reservations end after lease_s", reservations_expire},
+	{"VFs are attached, detached and freed as libvirt's list says", synced},
+	{"a changed claim of a running VM is applied", repaired},
+	{"a VM keeps one of two VFs across a restart", one_of_two},
+	{NULL, NULL},
+};
