@@ -147,7 +147,7 @@ static vgpu_nsec next_deadline(const struct engine *e)
 static vgpu_nsec spins(const struct engine *e, vgpu_nsec at)
 {
 	if (e->config.spin == 0 || !e->driver || at == VGPU_NEVER || at <= e->config.spin ||
-	    !e->time->is_planned || !e->time->is_planned(e, at))
+	    !engine_is_planned(e, at))
 		return 0;
 	return e->config.spin;
 }

@@ -35,7 +35,8 @@ struct engine_time {
 	/* Begins to stop; then tells whether the GPU can be left as it is. */
 	void (*stop)(struct engine *e);
 	bool (*at_rest)(struct engine *e);
-	/* Returns whether AT is an instant for which it pays to wait on the CPU. NULL: none is. */
+	/* Returns whether AT is an instant for which it pays to wait on the CPU. NULL: none is;
+	 * call engine_is_planned. */
 	bool (*is_planned)(const struct engine *e, vgpu_nsec at);
 	/* Brings to now what a snapshot says of time (NULL: it is as of the last reading); then
 	 * fills it in. */
@@ -114,6 +115,8 @@ void engine_drain(struct engine *e);
 /* Returns zeroed memory for a policy. NULL: both slots are in use, or the policy needs more. */
 void *engine_take_slot(struct engine *e, const struct vgpu_policy_ops *policy);
 
+/* Returns whether the engine plans to act at AT; it is no time-out. */
+bool engine_is_planned(const struct engine *e, vgpu_nsec at);
 /* Dispatches the device's events, and steps with them. Negative: the device is gone. */
 int engine_look(struct engine *e);
 /* Publishes the policy to the control thread, if it has changed. */

@@ -264,13 +264,18 @@ void engine_drain(struct engine *e)
 		e->local_head = e->local_tail = 0;
 }
 
+bool engine_is_planned(const struct engine *e, vgpu_nsec at)
+{
+	return e->time->is_planned && e->time->is_planned(e, at);
+}
+
 int engine_look(struct engine *e)
 {
 	vgpu_nsec at = e->time->deadline(e);
 	int r;
 
 	if (e->ops->device->expect)
-		e->ops->device->expect(e->driver, e->time->is_planned(e, at) ? at : VGPU_NEVER);
+		e->ops->device->expect(e->driver, engine_is_planned(e, at) ? at : VGPU_NEVER);
 	r = e->ops->device->dispatch(e->driver, vgpu_now());
 	e->device_speaks = false;
 	if (r == 0)

@@ -46,6 +46,7 @@
  *   engine_switched.c  the time of a GPU by the core
  *   engine_governed.c  the time of a GPU by the governor
  *   engine_declared.c  the time of a GPU by its vendor's scheduler
+ *   engine_unswitched.c what the last two have in common
  *   engine_serve.c     answers the control thread's requests
  *   engine_step.c      steps the core and carries out its actions
  *   engine_private.h   an engine

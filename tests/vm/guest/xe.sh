@@ -6,7 +6,7 @@
 mount -t debugfs debugfs /sys/kernel/debug
 admin=$devices/$pf/sriov_admin
 faults=/sys/kernel/debug/lab_xe
-load() { rmmod lab_xe 2>/dev/null; insmod /lib/modules/lab_xe.ko version="$@"; }
+load() { rmmod lab_xe 2>/dev/null; insmod /lib/modules/lab_xe.ko version=$1 admin_fails=${2:-0}; }
 quantum() { cat $admin/vf$1/profile/exec_quantum_ms; }
 timeout_of() { cat $admin/vf$1/profile/preempt_timeout_us; }
 vfs() { echo $1 >$devices/$pf/sriov_numvfs; }
@@ -43,7 +43,7 @@ turn_around() {
 
 # Of making the folder, its 5 functions and a link, one step fails: nothing is left over.
 for step in 1 3 7; do
-	need "the module is loaded, to fail at step $step" load 7.2 admin_fails=$step
+	need "the module is loaded, to fail at step $step" load 7.2 $step
 	check "the PF has no driver" [ ! -e $devices/$pf/driver ]
 	check "nor a sriov_admin" [ ! -e $admin ]
 done
