@@ -110,6 +110,11 @@ bool guest_has_reports(struct guest *g)
 	return g->worker->shared->about.modules;
 }
 
+bool guest_has_symbols(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
 void guest_put(struct guest *g, const struct softgpu_packet *packet)
 {
 	memcpy(g->window + g->wptr++ % PACKETS * sizeof(*packet), packet, sizeof(*packet));
