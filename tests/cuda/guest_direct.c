@@ -110,6 +110,11 @@ bool guest_has_reports(struct guest *g)
 	return g->worker->shared->about.modules;
 }
 
+bool guest_has_symbols(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
 void guest_put(struct guest *g, const struct softgpu_packet *packet)
 {
 	memcpy(g->window + g->wptr++ % PACKETS * sizeof(*packet), packet, sizeof(*packet));
@@ -137,11 +142,6 @@ int guest_ring(struct guest *g)
 	if (!g->running)
 		run(g);
 	return 0;
-}
-
-bool guest_reached(struct guest *g, uint64_t fence)
-{
-	return __atomic_load_n((uint64_t *)(g->window + FENCE_AT), __ATOMIC_ACQUIRE) >= fence;
 }
 
 enum softgpu_error guest_error(struct guest *g)
@@ -173,6 +173,20 @@ static int listen_to(struct guest *g)
 	return 0;
 }
 
+static bool is_reached(const struct guest *g, uint64_t fence)
+{
+	return __atomic_load_n((uint64_t *)(g->window + FENCE_AT), __ATOMIC_ACQUIRE) >= fence;
+}
+
+/* A VF's process hears its worker whatever its guest does; here, whoever asks does it. An error is
+ * found by guest_wait(). */
+bool guest_reached(struct guest *g, uint64_t fence)
+{
+	if (!is_reached(g, fence))
+		listen_to(g);
+	return is_reached(g, fence);
+}
+
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 {
 	struct pollfd p[] = {{g->worker->socket, POLLIN, 0}, {g->worker->wake_fd, POLLIN, 0}};
@@ -184,7 +198,7 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 		r = listen_to(g);
 		if (r < 0)
 			return r;
-		if (guest_reached(g, fence))
+		if (is_reached(g, fence))
 			return 0;
 		now = vgpu_now();
 		if (now >= until)

@@ -8,9 +8,8 @@
 
 int main(int argc, char **argv)
 {
-	const struct sample_check *c;
 	const char *name = "?";
-	int e = cuInit(0), bad = 0;
+	int e = cuInit(0), bad;
 
 	if (e == CUDA_SUCCESS && argc == 2) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
@@ -22,11 +21,7 @@ int main(int argc, char **argv)
 		printf("cuda-sample: %s\n", e == -1 ? "a result is wrong" : name);
 		return 1;
 	}
-	for (c = sample_checks; c->name; c++)
-		if (!c->run()) {
-			printf("cuda-sample: %s: FAILED\n", c->name);
-			bad++;
-		}
-	printf("cuda-sample: %d of %d checks failed\n", bad, (int)(c - sample_checks));
+	bad = sample_run();
+	printf("cuda-sample: %d checks failed\n", bad);
 	return bad > 0;
 }

@@ -6,20 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "entries.h"
+#include "check.h"
 #include "sample.h"
 
 extern const char sample_ptx[];
-CUresult cuGraphLaunch(void *graph, CUstream stream);
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			return false;                                                              \
-		}                                                                                  \
-	} while (0)
-#define OK(call) CHECK((call) == CUDA_SUCCESS)
+CUresult cuMemAdvise(CUdeviceptr at, size_t bytes, int advice, int device);
 
 #define THREADS 256u
 #define BLOCKS(n) (((n) + THREADS - 1) / THREADS)
@@ -27,7 +18,7 @@ CUresult cuGraphLaunch(void *graph, CUstream stream);
 static uint32_t drawn = 1;
 
 /* xorshift32 (Marsaglia, 2003) */
-static uint32_t draw(uint32_t below)
+uint32_t sample_draw(uint32_t below)
 {
 	drawn ^= drawn << 13;
 	drawn ^= drawn >> 17;
@@ -35,8 +26,7 @@ static uint32_t draw(uint32_t below)
 	return drawn % below;
 }
 
-/* Begins a check with the primary context current; end() is its end. */
-static bool begin(void)
+bool sample_begin(void)
 {
 	CUcontext context;
 
@@ -45,7 +35,7 @@ static bool begin(void)
 	return true;
 }
 
-static bool end(void)
+bool sample_end(void)
 {
 	OK(cuCtxSetCurrent(NULL));
 	OK(cuDevicePrimaryCtxRelease_v2(0));
@@ -103,7 +93,7 @@ static bool contexts(void)
 	CHECK(cuDevicePrimaryCtxRelease_v2(0) == CUDA_ERROR_INVALID_CONTEXT);
 	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
 	CHECK(!active);
-	CHECK(begin());
+	CHECK(sample_begin());
 	OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
 	CHECK(active);
 	OK(cuMemGetInfo_v2(&before, &all));
@@ -136,7 +126,7 @@ static bool contexts(void)
 		CHECK(i < 1000);
 	while (i-- > 0)
 		OK(cuCtxPopCurrent_v2(NULL));
-	return end();
+	return sample_end();
 }
 
 static bool memory(void)
@@ -146,7 +136,7 @@ static bool memory(void)
 	uint32_t sizes[64], i, k;
 	char text[64];
 
-	CHECK(begin());
+	CHECK(sample_begin());
 	OK(cuMemGetInfo_v2(&left, &all));
 	CHECK(left == all);
 	CHECK(cuMemAlloc_v2(&q, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -159,14 +149,14 @@ static bool memory(void)
 	OK(cuMemFree_v2(0));
 	/* allocations never overlap, whatever came and went */
 	for (i = 0; i < 2000; i++) {
-		k = draw(64);
+		k = sample_draw(64);
 		if (p[k]) {
 			CHECK(cuMemFree_v2(p[k] + 256) == CUDA_ERROR_INVALID_VALUE);
 			OK(cuMemFree_v2(p[k]));
 			p[k] = 0;
 			continue;
 		}
-		sizes[k] = 1 + draw(100000);
+		sizes[k] = 1 + sample_draw(100000);
 		OK(cuMemAlloc_v2(&p[k], sizes[k]));
 		CHECK(p[k] % 256 == 0);
 		for (q = 0; q < 64; q++)
@@ -197,7 +187,7 @@ static bool memory(void)
 	CHECK(cuMemsetD32_v2(q + 2, 1, 1) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemsetD32_v2(q, 1, (size_t)1 << 62) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemcpyHtoD_v2(q, text, 0));
-	return end();
+	return sample_end();
 }
 
 /* Random copies and sets, and the same on the CPU. */
@@ -208,22 +198,22 @@ static bool copies(void)
 	uint32_t i, k, at, from, n, unit;
 	CUdeviceptr p;
 
-	CHECK(model && seen && begin());
+	CHECK(model && seen && sample_begin());
 	OK(cuMemAlloc_v2(&p, size));
 	OK(cuMemsetD8_v2(p, 0, size));
 	for (i = 0; i < 600; i++) {
-		n = draw(sizeof(data));
-		at = draw(size - n);
-		switch (draw(5)) {
+		n = sample_draw(sizeof(data));
+		at = sample_draw(size - n);
+		switch (sample_draw(5)) {
 		case 0:
 			for (k = 0; k < n; k++)
-				data[k] = (uint8_t)draw(256);
+				data[k] = (uint8_t)sample_draw(256);
 			OK(cuMemcpyHtoD_v2(p + at, data, n));
 			memcpy(model + at, data, n);
 			memset(data, 0, sizeof(data)); /* it was copied already */
 			break;
 		case 1:
-			from = draw(size - n);
+			from = sample_draw(size - n);
 			if (from + n > at && at + n > from)
 				break;
 			OK(cuMemcpyDtoDAsync_v2(p + at, p + from, n, NULL));
@@ -238,7 +228,7 @@ static bool copies(void)
 			memset(model + at, (uint8_t)i, n);
 			break;
 		default:
-			unit = draw(2) ? 2 : 4;
+			unit = sample_draw(2) ? 2 : 4;
 			at = at / unit * unit;
 			OK(unit == 2 ? cuMemsetD16_v2(p + at, (uint16_t)(i * 259), n / 2)
 				     : cuMemsetD32_v2(p + at, i * 0x01234567u, n / 4));
@@ -252,7 +242,7 @@ static bool copies(void)
 	CHECK(memcmp(seen, model, size) == 0);
 	free(model);
 	free(seen);
-	return end();
+	return sample_end();
 }
 
 /* A copy larger than all that is on its way at a time. */
@@ -262,7 +252,7 @@ static bool large_copy(void)
 	CUdeviceptr p;
 	uint32_t *data;
 
-	CHECK(begin());
+	CHECK(sample_begin());
 	OK(cuMemGetInfo_v2(&left, &all));
 	n = all < 40 << 20 ? all : 40 << 20;
 	data = malloc(n);
@@ -276,7 +266,7 @@ static bool large_copy(void)
 	for (i = 0; i < n / 4; i++)
 		CHECK(data[i] == (uint32_t)(i * 2654435761u));
 	free(data);
-	return end();
+	return sample_end();
 }
 
 static bool load(CUmodule *module, CUfunction *function, const char *name)
@@ -297,7 +287,7 @@ static int add_vectors(CUfunction add, uint32_t n, CUstream stream)
 
 	for (k = 0; k < n; k++) {
 		a[k] = (float)k;
-		b[k] = (float)draw(1000) / 8;
+		b[k] = (float)sample_draw(1000) / 8;
 	}
 	for (i = 0; i < 3 && e == CUDA_SUCCESS; i++)
 		e = cuMemAlloc_v2(&on[i], n * 4);
@@ -326,11 +316,11 @@ static bool vector_add(void)
 	CUstream stream;
 	uint32_t i;
 
-	CHECK(begin() && load(&module, &add, "vector_add"));
+	CHECK(sample_begin() && load(&module, &add, "vector_add"));
 	OK(cuStreamCreate(&stream, 1));
 	for (i = 0; i < 5; i++)
-		CHECK(add_vectors(add, 1 + draw(9000), i % 2 ? stream : NULL) == 0);
-	return end();
+		CHECK(add_vectors(add, 1 + sample_draw(9000), i % 2 ? stream : NULL) == 0);
+	return sample_end();
 }
 
 static bool reduction(void)
@@ -341,9 +331,9 @@ static bool reduction(void)
 	CUfunction reduce;
 	CUmodule module;
 
-	CHECK(data && begin() && load(&module, &reduce, "reduce"));
+	CHECK(data && sample_begin() && load(&module, &reduce, "reduce"));
 	for (i = 0; i < n; i++)
-		sum += data[i] = draw(UINT32_MAX);
+		sum += data[i] = sample_draw(UINT32_MAX);
 	OK(cuMemAlloc_v2(&in, n * 4));
 	OK(cuMemAlloc_v2(&part, blocks * 4));
 	OK(cuMemAlloc_v2(&out, 4));
@@ -355,7 +345,7 @@ static bool reduction(void)
 	OK(cuMemcpyDtoH_v2(&seen, out, 4));
 	CHECK(seen == sum);
 	free(data);
-	return end();
+	return sample_end();
 }
 
 /* More launches than the library's ring holds, with structures by value and in one buffer. */
@@ -371,7 +361,7 @@ static bool many_launches(void)
 	CUfunction add;
 	CUmodule module;
 
-	CHECK(begin() && load(&module, &add, "add_part"));
+	CHECK(sample_begin() && load(&module, &add, "add_part"));
 	OK(cuMemAlloc_v2(&all.x, 4));
 	OK(cuMemsetD32_v2(all.x, 0, 1));
 	for (i = 0; i < 1500; i++) {
@@ -389,7 +379,7 @@ static bool many_launches(void)
 	extra[0] = (void *)9;
 	CHECK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra) ==
 	      CUDA_ERROR_INVALID_VALUE);
-	return end();
+	return sample_end();
 }
 
 /* After each error the context works as before. */
@@ -404,7 +394,7 @@ static bool errors(void)
 	uint32_t n = 256;
 	void *params[] = {&x, &x, &n};
 
-	CHECK(begin() && load(&module, &reduce, "reduce"));
+	CHECK(sample_begin() && load(&module, &reduce, "reduce"));
 	OK(cuModuleGetFunction(&add, module, "vector_add"));
 	OK(cuMemAlloc_v2(&x, 1024));
 	CHECK(cuModuleLoadDataEx(&other, ".version 6.0\nnonsense\n", 2, options, values) ==
@@ -443,7 +433,7 @@ static bool errors(void)
 	CHECK(cuModuleUnload(module) == CUDA_ERROR_INVALID_HANDLE);
 	CHECK(cuLaunchKernel(reduce, 1, 1, 1, 256, 1, 1, 0, NULL, params, NULL) ==
 	      CUDA_ERROR_INVALID_HANDLE);
-	return end();
+	return sample_end();
 }
 
 /* A VF has 16 modules; the 17th is refused, and their places can be used again. */
@@ -454,7 +444,7 @@ static bool modules(void)
 	uint32_t round, i;
 
 	for (round = 0; round < 2; round++) {
-		CHECK(begin());
+		CHECK(sample_begin());
 		for (i = 0; i < 16; i++)
 			OK(cuModuleLoadData(&module[i], sample_ptx));
 		CHECK(cuModuleLoadData(&module[16], sample_ptx) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -462,7 +452,7 @@ static bool modules(void)
 		OK(cuModuleLoadFatBinary(&module[16], sample_ptx));
 		OK(cuModuleGetFunction(&add, module[16], "vector_add"));
 		CHECK(add_vectors(add, 300, NULL) == 0);
-		CHECK(end()); /* unloads them all */
+		CHECK(sample_end()); /* unloads them all */
 	}
 	return true;
 }
@@ -476,7 +466,7 @@ static bool events(void)
 	CUmodule module;
 	CUstream stream;
 
-	CHECK(begin() && load(&module, &add, "vector_add"));
+	CHECK(sample_begin() && load(&module, &add, "vector_add"));
 	OK(cuStreamCreateWithPriority(&stream, 0, -5));
 	OK(cuMemAlloc_v2(&x, 1 << 20));
 	CHECK(cuStreamCreate(&stream, 8) == CUDA_ERROR_INVALID_VALUE);
@@ -509,7 +499,7 @@ static bool events(void)
 	OK(cuStreamDestroy_v2(stream));
 	CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_INVALID_HANDLE);
 	CHECK(cuEventRecord(b, stream) == CUDA_ERROR_INVALID_HANDLE);
-	return end();
+	return sample_end();
 }
 
 /* Until a query says that an event has come, and then it has. */
@@ -520,7 +510,7 @@ static bool queries(void)
 	uint32_t i;
 	CUresult e;
 
-	CHECK(begin());
+	CHECK(sample_begin());
 	OK(cuEventCreate(&event, 2));
 	OK(cuMemAlloc_v2(&x, 1 << 20));
 	for (i = 0; i < 50; i++) {
@@ -531,7 +521,7 @@ static bool queries(void)
 		while (e == CUDA_ERROR_NOT_READY);
 		OK(e);
 	}
-	return end();
+	return sample_end();
 }
 
 static bool table(void)
@@ -553,10 +543,10 @@ static bool table(void)
 	CHECK(entry == (void *)cuDeviceGetUuid_v2);
 	CHECK(get("cuMemAlloc", &entry, 2000, 0, &status) == CUDA_ERROR_NOT_FOUND);
 	CHECK(!entry && status == 2);
-	CHECK(get("cuGraphLaunch", &entry, 12040, 0, &status) == CUDA_ERROR_NOT_FOUND);
+	CHECK(get("cuMemAdvise", &entry, 12040, 0, &status) == CUDA_ERROR_NOT_FOUND);
 	CHECK(!entry && status == 1);
 	CHECK(get("", &entry, 12040, 0, &status) == CUDA_ERROR_NOT_FOUND);
-	CHECK(cuGraphLaunch(NULL, NULL) == CUDA_ERROR_NOT_SUPPORTED);
+	CHECK(cuMemAdvise(0, 0, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuGetErrorName(CUDA_ERROR_NOT_READY, &text));
 	CHECK(strcmp(text, "CUDA_ERROR_NOT_READY") == 0);
 	OK(cuGetErrorString(CUDA_ERROR_NOT_SUPPORTED, &text));
@@ -587,12 +577,12 @@ static bool threads(void)
 	void *result;
 	int i;
 
-	CHECK(begin() && load(&module, &add, "vector_add"));
+	CHECK(sample_begin() && load(&module, &add, "vector_add"));
 	for (i = 0; i < 3; i++)
 		CHECK(pthread_create(&thread[i], NULL, in_thread, add) == 0);
 	for (i = 0; i < 3; i++)
 		CHECK(pthread_join(thread[i], &result) == 0 && !result);
-	return end();
+	return sample_end();
 }
 
 /* A child has no VF; its parent's works on. */
@@ -603,7 +593,7 @@ static bool child(void)
 	int status, n;
 	pid_t pid;
 
-	CHECK(begin() && load(&module, &add, "vector_add"));
+	CHECK(sample_begin() && load(&module, &add, "vector_add"));
 	pid = fork();
 	if (pid == 0)
 		_exit(cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED ||
@@ -611,10 +601,10 @@ static bool child(void)
 		      cuInit(0) != CUDA_ERROR_NOT_INITIALIZED);
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 	CHECK(add_vectors(add, 200, NULL) == 0);
-	return end();
+	return sample_end();
 }
 
-const struct sample_check sample_checks[] = {
+static const struct sample_check checks[] = {
 	{"device", device},
 	{"contexts", contexts},
 	{"memory", memory},
@@ -633,16 +623,33 @@ const struct sample_check sample_checks[] = {
 	{NULL, NULL},
 };
 
+static const struct sample_check *const tables[] = {checks, calls_checks, programs_checks,
+						    graphs_checks, NULL};
+
+int sample_run(void)
+{
+	const struct sample_check *c;
+	int bad = 0, t;
+
+	for (t = 0; tables[t]; t++)
+		for (c = tables[t]; c->name; c++)
+			if (!c->run()) {
+				printf("%s: FAILED\n", c->name);
+				bad++;
+			}
+	return bad;
+}
+
 int sample_loop(void)
 {
 	CUfunction add;
 	CUmodule module;
 	int e = 0;
 
-	if (!begin() || !load(&module, &add, "vector_add"))
+	if (!sample_begin() || !load(&module, &add, "vector_add"))
 		return CUDA_ERROR_UNKNOWN;
 	while (e == CUDA_SUCCESS)
-		e = add_vectors(add, 1 + draw(5000), NULL);
+		e = add_vectors(add, 1 + sample_draw(5000), NULL);
 	return e;
 }
 
@@ -653,7 +660,7 @@ int sample_forever(void)
 	CUdeviceptr x;
 	int e;
 
-	if (!begin() || !load(&module, &forever, "forever"))
+	if (!sample_begin() || !load(&module, &forever, "forever"))
 		return -1;
 	e = cuMemAlloc_v2(&x, 8);
 	if (e == CUDA_SUCCESS)

@@ -6,15 +6,9 @@
 #ifndef TESTS_CUDA_SAMPLE_H
 #define TESTS_CUDA_SAMPLE_H
 
-#include <stdbool.h>
-
-struct sample_check {
-	const char *name;
-	bool (*run)(void); /* says on standard error what is wrong */
-};
-
-/* Ended by a row without a name. They need cuInit(), and may be run any number of times. */
-extern const struct sample_check sample_checks[];
+/* Runs all checks, and says which failed. They need cuInit(), and may be run any number of times.
+ * Returns how many failed. */
+int sample_run(void);
 
 /* Adds vectors, and compares, until a call fails: returns its error, or -1 for a wrong result. */
 int sample_loop(void);

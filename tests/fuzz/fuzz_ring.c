@@ -76,6 +76,39 @@ static int function(struct device *d, uint32_t module, const char *name, struct 
 	return 0;
 }
 
+/* A variable under any name but some: its bytes are exactly as many as are told. */
+#define VARIABLE 5000u
+static uint8_t *variable;
+
+static int symbol(struct device *d, uint32_t module, const char *name, uint64_t *at,
+		  uint64_t *bytes)
+{
+	(void)d;
+	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	if (name[0] == '?')
+		return -EINVAL;
+	*at = (uintptr_t)variable;
+	*bytes = VARIABLE;
+	return 0;
+}
+
+static int attributes(struct device *d, uint32_t module, const char *name, int32_t *out)
+{
+	(void)d;
+	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	memset(out, 1, SOFTGPU_FUNCTION_ATTRIBUTES * sizeof(*out));
+	return name[0] == '!' ? -EINVAL : 0;
+}
+
+static int occupancy(struct device *d, uint32_t module, const char *name, uint32_t threads,
+		     uint32_t bytes, uint32_t *blocks)
+{
+	(void)d;
+	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	*blocks = threads ^ bytes;
+	return name[0] == '?' ? -EINVAL : 0;
+}
+
 /* Refuses a large grid only when it is launched. */
 static int launch(struct device *d, uint32_t slot, const struct piece *p)
 {
@@ -123,6 +156,22 @@ static void shorten(struct softgpu_packet *p)
 		p->arg[4] %= 2048;
 }
 
+/* Makes a packet that asks something of a module one that is taken: about a structure among the
+ * bytes of the input. */
+static void aim(struct softgpu_packet *p)
+{
+	static const uint64_t sizes[] = {sizeof(struct softgpu_function),
+					 sizeof(struct softgpu_about),
+					 sizeof(struct softgpu_symbol),
+					 sizeof(struct softgpu_occupancy),
+					 sizeof(struct softgpu_symbol_copy)};
+
+	p->opcode = SOFTGPU_FUNCTION + p->opcode % 5;
+	p->arg[0] %= SOFTGPU_MAX_MODULES;
+	p->arg[1] = WINDOW / 2 + p->arg[1] % (WINDOW / 4) / 8 * 8;
+	p->arg[2] = sizes[p->opcode - SOFTGPU_FUNCTION];
+}
+
 static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t n, uint64_t from)
 {
 	uint64_t count = input_number(in, 1) % (MAX_PACKETS + 1), i, at, a;
@@ -140,6 +189,8 @@ static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t
 		}
 		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
 			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= (input_number(in, 2)) << 32;
+		if (p.flags & 0x80)
+			aim(&p);
 		shorten(&p);
 		at = base + ((from + i) & (n - 1)) * sizeof(p);
 		if (n && at <= WINDOW - sizeof(p))
@@ -166,6 +217,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ops.compile = compile;
 	ops.load = load;
 	ops.function = function;
+	ops.symbol = symbol;
+	ops.attributes = attributes;
+	ops.occupancy = occupancy;
+	variable = malloc(VARIABLE);
+	HOLDS(variable);
 	ops.launch = launch;
 	HOLDS(ops.prepare(&rs.device, &setup, &err) == 0);
 	HOLDS(ops.open(rs.device, &setup, &err) == 0);
@@ -198,5 +254,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ops.close(rs.device);
 	close(event_fd);
 	free(rs.window);
+	free(variable);
 	return 0;
 }

@@ -49,7 +49,7 @@ program b 1; b=$program_pid
 for p in $a $b; do wait "$p" || fail "a program failed: $(cat "$run"/[ab].txt)"; done
 await 60 is 0 state available
 await 60 is 1 state available
-grep -q 'cuGraphLaunch is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
+grep -q 'cuMemAdvise is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
 
 # A second program cannot have a VF that is in use, and the first one goes on.
 program a 0 loop; a=$program_pid

@@ -8,9 +8,18 @@
 #include "ptx_private.h"
 
 /* In the order of enum op and enum compare. */
-static const char *const op_names[] = {"add", "sub", "mul", "mad", "div", "and",  "or",
-				       "xor", "not", "shl", "shr", "shf", "setp", "cvt",
-				       "mov", "ld",  "st",  "bra", "bar", "ret"};
+static const char *const op_names[] = {"add",  "sub",  "mul",  "mad",  "div",	  "and",    "or",
+				       "xor",  "not",  "shl",  "shr",  "shf",	  "setp",   "cvt",
+				       "mov",  "ld",   "st",   "bra",  "bar",	  "ret",    "fma",
+				       "neg",  "abs",  "min",  "max",  "rem",	  "selp",   "popc",
+				       "clz",  "brev", "sqrt", "rcp",  "rsqrt",	  "ex2",    "lg2",
+				       "atom", "red",  "shfl", "vote", "barrier", "membar", "fence",
+				       "exit"};
+/* In the order of enum how. */
+static const char *const how_names[] = {"",    "add",  "min", "max",	"and",	"or",
+					"xor", "exch", "cas", "up",	"down", "bfly",
+					"idx", "all",  "any", "ballot", "popc", "warp",
+					"rni", "rzi",  "rmi", "rpi"};
 static const char *const compare_names[] = {"lt", "le", "gt", "ge", "eq", "ne", "gtu"};
 
 void ptx_stop(struct ptx *p, const char *what)
@@ -120,13 +129,13 @@ static bool read_type(const char *word, size_t n, struct type *out)
 
 struct variable {
 	char name[64];
-	uint32_t align, size;
+	uint32_t align, size, count;
 };
 
 /* Reads a declaration after the word for its space: [.align N] .TYPE [.ptr ...] NAME [[N]]. */
 static struct variable declaration(struct ptx *p)
 {
-	struct variable v = {.align = 1, .size = 1};
+	struct variable v = {.align = 1, .size = 1, .count = 1};
 	bool pointer = false;
 	struct type type;
 
@@ -145,7 +154,8 @@ static struct variable declaration(struct ptx *p)
 	if (*p->at == '[') {
 		next(p);
 		next(p);
-		v.size *= is(p, "]") ? 0 : (uint32_t)number(p);
+		v.count = is(p, "]") ? 0 : (uint32_t)number(p);
+		v.size *= v.count;
 		if (!is(p, "]"))
 			want(p, "]");
 	}
@@ -164,14 +174,20 @@ static uint32_t place(uint32_t *end, const struct variable *v)
 static void global(struct ptx *p)
 {
 	struct variable v = declaration(p);
-	uint32_t at = place(&p->n_globals, &v);
+	uint32_t at = place(&p->n_globals, &v), each;
+	uint64_t n;
 
 	if (p->n_globals > MAX_GLOBALS)
 		ptx_stop(p, "too much memory");
-	add(p, v.name, VALUE, (uint64_t)(uintptr_t)&p->globals[at]);
+	add(p, v.name, VALUE, (uint64_t)(uintptr_t)&p->globals[at])->bytes = v.size;
+	each = v.count ? v.size / v.count : 0;
 	while (!is(p, ";"))
-		if (isdigit((unsigned char)*next(p)))
-			p->globals[at++] = (uint8_t)number(p);
+		if (isdigit((unsigned char)*next(p)) || is(p, "-")) {
+			n = number(p);
+			if (!p->borrows)
+				memcpy(&p->globals[at], &n, each);
+			at += each;
+		}
 }
 
 static void shared(struct ptx *p)
@@ -198,7 +214,7 @@ static void skip(struct ptx *p)
 	}
 }
 
-/* Reads .reg .TYPE NAME[<N>]; */
+/* Reads .reg .TYPE NAME[<N>]; or several names without numbers. */
 static void registers(struct ptx *p)
 {
 	char name[64], each[80];
@@ -207,6 +223,11 @@ static void registers(struct ptx *p)
 	next(p);
 	snprintf(name, sizeof(name), "%s", next(p));
 	next(p);
+	while (is(p, ",")) {
+		add(p, name, REGISTER, p->n_registers++);
+		snprintf(name, sizeof(name), "%s", next(p));
+		next(p);
+	}
 	if (is(p, ";")) {
 		add(p, name, REGISTER, p->n_registers++);
 		return;
@@ -226,11 +247,8 @@ static struct operand operand(struct ptx *p)
 	static const struct {
 		const char *name;
 		uint64_t number;
-	} specials[] = {{"%tid.", TID},
-			{"%ntid.", NTID},
-			{"%ctaid.", CTAID},
-			{"%nctaid.", NCTAID},
-			{"%globaltimer", TIME}};
+	} specials[] = {{"%tid.", TID},	      {"%ntid.", NTID},	      {"%ctaid.", CTAID},
+			{"%nctaid.", NCTAID}, {"%globaltimer", TIME}, {"%laneid", LANE}};
 	struct operand o = {.kind = VALUE};
 	const struct symbol *s = find(p, p->token);
 	size_t i, n;
@@ -304,6 +322,12 @@ static void opcode(struct ptx *p, struct instruction *i)
 		for (k = 0; k < sizeof(compare_names) / sizeof(compare_names[0]); k++)
 			if (strncmp(word, compare_names[k], n) == 0 && !compare_names[k][n])
 				i->compare = (enum compare)k;
+		for (k = 1; k < sizeof(how_names) / sizeof(how_names[0]); k++)
+			if (strncmp(word, how_names[k], n) == 0 && !how_names[k][n])
+				i->how = (enum how)k;
+		if (n == 2 && word[0] == 'v')
+			i->width = (uint32_t)(word[1] - '0');
+		i->high |= n == 2 && memcmp(word, "hi", 2) == 0;
 		i->wide |= n == 4 && memcmp(word, "wide", 4) == 0;
 		i->seen_by_others |= n == 8 && memcmp(word, "volatile", 8) == 0;
 		if (read_type(word, n, &type)) {
@@ -319,7 +343,7 @@ static void instruction(struct ptx *p)
 
 	if (p->n_code == MAX_CODE)
 		ptx_stop(p, "too much code");
-	*i = (struct instruction){0};
+	*i = (struct instruction){.width = 1};
 	if (is(p, "@")) {
 		i->guarded = true;
 		i->negated = *next(p) == '!';
@@ -330,11 +354,17 @@ static void instruction(struct ptx *p)
 	}
 	opcode(p, i);
 	for (next(p); !is(p, ";"); next(p)) {
-		if (is(p, ","))
+		if (is(p, ",") || is(p, "{") || is(p, "}"))
 			continue;
+		if (is(p, "|")) {
+			next(p);
+			i->paired = true;
+			i->second = operand(p).value;
+			continue;
+		}
 		if (i->op == OP_BRA)
 			snprintf(i->label, sizeof(i->label), "%s", p->token);
-		else if (i->n < 4)
+		else if (i->n < MAX_OPERANDS)
 			i->operands[i->n++] = memory_operand(p);
 		else
 			ptx_stop(p, "too many operands");
@@ -482,12 +512,19 @@ static bool read_all(struct ptx *p, const char *name)
 
 struct ptx *ptx_read(const char *text, const char *name)
 {
+	return ptx_read_in(NULL, text, name);
+}
+
+struct ptx *ptx_read_in(const struct ptx *module, const char *text, const char *name)
+{
 	struct ptx *p = calloc(1, sizeof(*p));
 
 	p->at = text;
 	p->reads = true;
-	p->globals = mmap(NULL, MAX_GLOBALS, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p->borrows = module;
+	p->globals = module ? module->globals
+			    : mmap(NULL, MAX_GLOBALS, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->globals == MAP_FAILED)
 		abort();
 	if (!read_all(p, name)) {
@@ -522,8 +559,22 @@ uint32_t ptx_globals(const struct ptx *p)
 	return p->n_globals;
 }
 
+bool ptx_global(const struct ptx *p, const char *name, void **at, size_t *bytes)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_symbols; i++)
+		if (p->symbols[i].bytes && strcmp(p->symbols[i].name, name) == 0) {
+			*at = (void *)(uintptr_t)p->symbols[i].value;
+			*bytes = p->symbols[i].bytes;
+			return true;
+		}
+	return false;
+}
+
 void ptx_free(struct ptx *p)
 {
-	munmap(p->globals, MAX_GLOBALS);
+	if (!p->borrows)
+		munmap(p->globals, MAX_GLOBALS);
 	free(p);
 }

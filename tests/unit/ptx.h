@@ -8,6 +8,7 @@
 #define TESTS_PTX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct ptx;
@@ -26,6 +27,11 @@ struct ptx_launch {
  * result by ptx_free(). Returns NULL, with a message on stderr, if the entry is missing or cannot
  * be parsed. A global address is a pointer. */
 struct ptx *ptx_read(const char *text, const char *name);
+/* The same; its arrays outside of functions are those of MODULE, which was read from the same text
+ * without a name and must outlive the result. */
+struct ptx *ptx_read_in(const struct ptx *module, const char *text, const char *name);
+/* Where the array NAME outside of functions lies, and its bytes. False: there is none. */
+bool ptx_global(const struct ptx *p, const char *name, void **at, size_t *bytes);
 
 /* The offset and size of parameter I, in bytes. Returns false if there are fewer parameters. */
 bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size);

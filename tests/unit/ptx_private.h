@@ -12,7 +12,8 @@
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
-#define MAX_PARAMS 34u		/* those of a launch, the gate, and one too many */
+#define MAX_OPERANDS 6u
+#define MAX_PARAMS 34u /* those of a launch, the gate, and one too many */
 
 enum op {
 	OP_ADD,
@@ -35,8 +36,56 @@ enum op {
 	OP_BRA,
 	OP_BAR,
 	OP_RET,
+	OP_FMA,
+	OP_NEG,
+	OP_ABS,
+	OP_MIN,
+	OP_MAX,
+	OP_REM,
+	OP_SELP,
+	OP_POPC,
+	OP_CLZ,
+	OP_BREV,
+	OP_SQRT,
+	OP_RCP,
+	OP_RSQRT,
+	OP_EX2,
+	OP_LG2,
+	OP_ATOM,
+	OP_RED,
+	OP_SHFL,
+	OP_VOTE,
+	OP_BARRIER,
+	OP_MEMBAR,
+	OP_FENCE,
+	OP_EXIT,
 };
 enum compare { LT, LE, GT, GE, EQ, NE, GTU };
+/* The word behind the opcode of atom, red, shfl, vote and bar, or of a rounding. */
+enum how {
+	HOW_NONE,
+	HOW_ADD,
+	HOW_MIN,
+	HOW_MAX,
+	HOW_AND,
+	HOW_OR,
+	HOW_XOR,
+	HOW_EXCH,
+	HOW_CAS,
+	HOW_UP,
+	HOW_DOWN,
+	HOW_BFLY,
+	HOW_IDX,
+	HOW_ALL,
+	HOW_ANY,
+	HOW_BALLOT,
+	HOW_POPC,
+	HOW_WARP,
+	HOW_RNI,
+	HOW_RZI,
+	HOW_RMI,
+	HOW_RPI,
+};
 
 enum space { SPACE_HERE, SPACE_PARAM, SPACE_SHARED };
 
@@ -48,7 +97,8 @@ struct type {
 
 /* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. */
 enum kind { VALUE, REGISTER, SPECIAL, LOCAL, DYNAMIC, LABEL };
-enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12 };
+enum special { TID, NTID = 3, CTAID = 6, NCTAID = 9, TIME = 12, LANE };
+#define WARP 32u
 
 struct operand {
 	enum kind kind;
@@ -61,10 +111,13 @@ struct instruction {
 	struct type to, type;
 	enum compare compare;
 	enum space space;
-	bool wide, guarded, negated, seen_by_others; /* volatile */
+	enum how how;
+	bool wide, high, guarded, negated, seen_by_others; /* volatile */
 	uint64_t guard;
-	struct operand operands[4];
-	uint32_t n;
+	struct operand operands[MAX_OPERANDS];
+	uint32_t n, width; /* WIDTH: elements that ld or st moves */
+	bool paired;	   /* a predicate behind the destination: SECOND */
+	uint64_t second;
 	char label[64]; /* used until all labels are known */
 };
 
@@ -73,6 +126,7 @@ struct symbol {
 	enum kind kind;
 	uint64_t value;
 	uint32_t scope; /* 0: the whole module */
+	uint32_t bytes; /* of an array outside of functions; 0: it is none */
 	bool gone;	/* its scope has ended */
 };
 
@@ -90,9 +144,41 @@ struct ptx {
 	uint32_t shared, local, n_globals, scope;
 	struct place params[MAX_PARAMS];
 	uint32_t n_params, params_end;
-	bool reads;
+	bool reads, borrows; /* the globals are another's */
 	jmp_buf given_up;
 };
+
+struct thread {
+	uint64_t *registers;
+	uint8_t *local;
+	uint32_t pc, id[3], lane;
+	enum { RUNS, AT_BARRIER, AT_WARP, OVER } state;
+	uint64_t given[4]; /* the sources of the instruction that it waits at */
+};
+
+struct block {
+	const struct ptx_launch *launch;
+	uint8_t *shared;
+	uint32_t dynamic; /* where dynamic shared memory begins */
+	uint32_t id[3];
+};
+
+/* ptx_math.c */
+uint64_t ptx_cut(struct type type, uint64_t v);
+/* Extends V to 64 bits. */
+uint64_t ptx_widen(struct type type, uint64_t v);
+double ptx_to_float(struct type type, uint64_t v);
+uint64_t ptx_from_float(struct type type, double d);
+/* The result of an instruction that computes from V. */
+uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v);
+bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y);
+uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v);
+/* What atom and red write over OLD. */
+uint64_t ptx_atom(struct ptx *p, const struct instruction *i, uint64_t old, uint64_t a, uint64_t b);
+
+/* ptx_warp.c: ends the waiting of threads that all those they wait for have reached. Whether one
+ * can go on. */
+bool ptx_meet(struct ptx *p, struct thread *threads, uint32_t n);
 
 /* Prints what is wrong. While a text is being read, control returns to ptx_read(); otherwise the
  * program aborts. */

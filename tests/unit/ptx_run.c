@@ -6,161 +6,6 @@
 #include "draw.h"
 #include "ptx_private.h"
 
-struct thread {
-	uint64_t *registers;
-	uint8_t *local;
-	uint32_t pc, id[3];
-	bool waits, over;
-};
-
-struct block {
-	const struct ptx_launch *launch;
-	uint8_t *shared;
-	uint32_t dynamic; /* where dynamic shared memory begins */
-	uint32_t id[3];
-};
-
-static uint64_t cut(struct type type, uint64_t v)
-{
-	return type.bits == 64 ? v : v & ((UINT64_C(1) << type.bits) - 1);
-}
-
-/* Extends V to 64 bits. */
-static uint64_t widen(struct type type, uint64_t v)
-{
-	uint64_t sign = UINT64_C(1) << (type.bits - 1);
-
-	v = cut(type, v);
-	return type.kind == 's' ? (v ^ sign) - sign : v;
-}
-
-static double to_float(struct type type, uint64_t v)
-{
-	uint32_t half = (uint32_t)v;
-	double d;
-	float f;
-
-	memcpy(&f, &half, sizeof(f));
-	memcpy(&d, &v, sizeof(d));
-	return type.bits == 32 ? (double)f : d;
-}
-
-static uint64_t from_float(struct type type, double d)
-{
-	float f = (float)d;
-	uint32_t half;
-	uint64_t v;
-
-	memcpy(&half, &f, sizeof(f));
-	memcpy(&v, &d, sizeof(d));
-	return type.bits == 32 ? half : v;
-}
-
-/* The sum, difference or product of two 32-bit floats, computed as doubles and rounded once
- * more, equals the 32-bit result: a double has more than twice a float's bits plus two
- * (Figueroa, 1995). */
-static uint64_t float_result(struct ptx *p, enum op op, struct type type, double a, double b)
-{
-	switch (op) {
-	case OP_ADD:
-		return from_float(type, a + b);
-	case OP_SUB:
-		return from_float(type, a - b);
-	case OP_MUL:
-		return from_float(type, a * b);
-	default:
-		ptx_stop(p, "not with floats");
-	}
-}
-
-static uint64_t shifted(struct type type, enum op op, uint64_t a, uint64_t by)
-{
-	if (op == OP_SHL)
-		return by < type.bits ? a << by : 0;
-	if (type.kind == 's')
-		return (uint64_t)((int64_t)a >> (by < 63 ? by : 63));
-	return by < type.bits ? a >> by : 0;
-}
-
-static uint64_t result(struct ptx *p, const struct instruction *i, const uint64_t *v)
-{
-	uint64_t a = widen(i->type, v[0]), b = widen(i->type, v[1]);
-
-	if (i->type.kind == 'f' && i->op != OP_MOV)
-		return float_result(p, i->op, i->type, to_float(i->type, v[0]),
-				    to_float(i->type, v[1]));
-	switch (i->op) {
-	case OP_ADD:
-		return a + b;
-	case OP_SUB:
-		return a - b;
-	case OP_MUL:
-		return a * b;
-	case OP_MAD:
-		return a * b + v[2];
-	case OP_DIV:
-		if (b == 0)
-			ptx_stop(p, "division by 0");
-		return i->type.kind == 's' ? (uint64_t)((int64_t)a / (int64_t)b) : a / b;
-	case OP_AND:
-		return a & b;
-	case OP_OR:
-		return a | b;
-	case OP_XOR:
-		return a ^ b;
-	case OP_NOT:
-		return ~a;
-	case OP_SHL:
-	case OP_SHR:
-		return shifted(i->type, i->op, a, (uint32_t)v[1]);
-	case OP_SHF: /* .l.wrap: the upper half of b:a after a shift to the left */
-		return ((b << 32 | a) << (v[2] & 31)) >> 32;
-	default:
-		return v[0];
-	}
-}
-
-static bool compare(const struct instruction *i, uint64_t x, uint64_t y)
-{
-	uint64_t a = widen(i->type, x), b = widen(i->type, y);
-	int order = i->type.kind == 's' ? ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b)
-					: (a > b) - (a < b);
-	bool unordered = false;
-
-	if (i->type.kind == 'f') {
-		double f = to_float(i->type, x), g = to_float(i->type, y);
-
-		order = (f > g) - (f < g);
-		unordered = f != f || g != g;
-	}
-	switch (i->compare) {
-	case LT:
-		return !unordered && order < 0;
-	case LE:
-		return !unordered && order <= 0;
-	case GT:
-		return !unordered && order > 0;
-	case GE:
-		return !unordered && order >= 0;
-	case EQ:
-		return !unordered && order == 0;
-	case NE:
-		return !unordered && order != 0;
-	default: /* GTU */
-		return unordered || order > 0;
-	}
-}
-
-static uint64_t convert(struct ptx *p, const struct instruction *i, uint64_t v)
-{
-	if (i->type.kind == 'f')
-		ptx_stop(p, "a conversion of a float");
-	v = widen(i->type, v);
-	if (i->to.kind != 'f')
-		return v;
-	return from_float(i->to, i->type.kind == 's' ? (double)(int64_t)v : (double)v);
-}
-
 static uint64_t special(const struct block *b, const struct thread *t, uint64_t which)
 {
 	const uint32_t *const sets[] = {t->id, b->launch->block, b->id, b->launch->grid};
@@ -168,6 +13,8 @@ static uint64_t special(const struct block *b, const struct thread *t, uint64_t 
 
 	if (which < TIME)
 		return sets[which / 3][which % 3];
+	if (which == LANE)
+		return t->lane;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
@@ -215,49 +62,118 @@ static void store(const struct instruction *i, uint8_t *to, uint64_t v)
 		memcpy(to, &v, i->type.bits / 8);
 }
 
+static void load_all(const struct block *b, struct thread *t, const struct instruction *i)
+{
+	const uint8_t *from = address(b, i->space, get(b, t, &i->operands[i->width]));
+	uint32_t k;
+
+	for (k = 0; k < i->width; k++)
+		t->registers[i->operands[k].value] = load(i, from + k * i->type.bits / 8);
+}
+
+static void store_all(const struct block *b, struct thread *t, const struct instruction *i)
+{
+	uint8_t *to = address(b, i->space, get(b, t, &i->operands[0]));
+	uint32_t k;
+
+	for (k = 0; k < i->width; k++)
+		store(i, to + k * i->type.bits / 8, get(b, t, &i->operands[k + 1]));
+}
+
+/* atom has a destination before its address, red has none. No other thread runs meanwhile. */
+static void change(struct ptx *p, const struct block *b, struct thread *t,
+		   const struct instruction *i)
+{
+	uint32_t first = i->op == OP_ATOM;
+	uint8_t *at = address(b, i->space, get(b, t, &i->operands[first]));
+	uint64_t old = load(i, at), v[2] = {0};
+	uint32_t k;
+
+	for (k = 0; k + first + 1 < i->n && k < 2; k++)
+		v[k] = get(b, t, &i->operands[first + 1 + k]);
+	store(i, at, ptx_atom(p, i, old, v[0], v[1]));
+	if (first)
+		t->registers[i->operands[0].value] = old;
+}
+
+/* Waits for the other threads of the block or the warp; ptx_meet() goes on. */
+static void wait_at(const struct block *b, struct thread *t, const struct instruction *i)
+{
+	const bool result = i->op == OP_SHFL || i->op == OP_VOTE ||
+			    (i->op == OP_BAR && i->how != HOW_NONE && i->how != HOW_WARP);
+	uint32_t k, first = result ? 1 : 0;
+
+	for (k = 0; k + first < i->n && k < 4; k++)
+		t->given[k] = get(b, t, &i->operands[k + first]);
+	t->state = (i->op == OP_BAR && i->how != HOW_WARP) || i->op == OP_BARRIER ? AT_BARRIER
+										  : AT_WARP;
+}
+
+/* Executes what does more than to compute a result. Whether it was that. */
+static bool act(struct ptx *p, const struct block *b, struct thread *t, const struct instruction *i)
+{
+	switch (i->op) {
+	case OP_BRA:
+		t->pc = (uint32_t)i->operands[0].value;
+		return true;
+	case OP_BAR:
+	case OP_BARRIER:
+	case OP_SHFL:
+	case OP_VOTE:
+		wait_at(b, t, i);
+		return true;
+	case OP_MEMBAR:
+	case OP_FENCE:
+		return true;
+	case OP_RET:
+	case OP_EXIT:
+		t->state = OVER;
+		return true;
+	case OP_ST:
+		store_all(b, t, i);
+		return true;
+	case OP_LD:
+		load_all(b, t, i);
+		return true;
+	case OP_ATOM:
+	case OP_RED:
+		change(p, b, t, i);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void step(struct ptx *p, const struct block *b, struct thread *t)
 {
 	const struct instruction *i = &p->code[t->pc++];
 	const struct operand *o = i->operands;
 	uint64_t v[3] = {0}, r;
-	uint32_t k, first = i->op == OP_ST ? 0 : 1;
+	uint32_t k;
 
 	if (i->guarded && (t->registers[i->guard] & 1) == i->negated)
 		return;
-	for (k = 0; k + first < i->n && k < 3; k++)
-		v[k] = get(b, t, &o[k + first]);
+	if (act(p, b, t, i))
+		return;
+	for (k = 0; k + 1 < i->n && k < 3; k++)
+		v[k] = get(b, t, &o[k + 1]);
 	switch (i->op) {
-	case OP_BRA:
-		t->pc = (uint32_t)o[0].value;
-		return;
-	case OP_BAR:
-		t->waits = true;
-		return;
-	case OP_RET:
-		t->over = true;
-		return;
-	case OP_ST:
-		store(i, address(b, i->space, v[0]), v[1]);
-		return;
-	case OP_LD:
-		r = load(i, address(b, i->space, v[0]));
-		break;
 	case OP_SETP:
-		r = compare(i, v[0], v[1]);
+		r = ptx_compare(i, v[0], v[1]);
 		break;
 	case OP_CVT:
-		r = cut(i->to, convert(p, i, v[0]));
+		r = ptx_cut(i->to, ptx_convert(p, i, v[0]));
 		break;
 	default:
-		r = result(p, i, v);
-		r = i->wide ? r : cut(i->type, r);
+		r = ptx_result(p, i, v);
+		r = i->wide ? r : ptx_cut(i->type, r);
 		break;
 	}
 	t->registers[o[0].value] = r;
 }
 
-/* Runs each thread up to the next barrier or its end, and then again. A random thread goes
- * first. */
+/* Runs each thread up to where it waits for others, or its end, and then again. A random thread
+ * goes first. */
 static void run_block(struct ptx *p, const struct block *b, struct thread *threads, uint32_t n)
 {
 	uint32_t k, left = n;
@@ -268,10 +184,12 @@ static void run_block(struct ptx *p, const struct block *b, struct thread *threa
 		for (k = 0, left = 0; k < n; k++) {
 			struct thread *t = &threads[(first + k) % n];
 
-			for (t->waits = false; !t->waits && !t->over;)
+			while (t->state == RUNS)
 				step(p, b, t);
-			left += !t->over;
+			left += t->state != OVER;
 		}
+		if (left > 0 && !ptx_meet(p, threads, n))
+			ptx_stop(p, "threads that wait for each other");
 	}
 }
 
@@ -314,6 +232,7 @@ void ptx_run(struct ptx *p, const struct ptx_launch *l)
 			threads[k] = (struct thread){
 				.registers = registers,
 				.local = (uint8_t *)(registers + p->n_registers),
+				.lane = k % WARP,
 			};
 			place_in(l->block, k, threads[k].id);
 		}

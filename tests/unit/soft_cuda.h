@@ -11,6 +11,8 @@
 #define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_CONTEXT 201
 #define CUDA_ERROR_INVALID_PTX 218
+#define CU_FUNC_REGISTERS 4
+#define CU_FUNC_BINARY_VERSION 6
 
 #define DECLARE(name, since, signature) CUresult name signature;
 CUDA_ENTRIES(DECLARE)

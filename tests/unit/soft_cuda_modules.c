@@ -8,6 +8,7 @@
 
 struct module {
 	char *text;
+	struct ptx *all; /* has the variables */
 	struct function *functions;
 	struct module *next;
 };
@@ -111,6 +112,12 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 		return CUDA_ERROR_INVALID_IMAGE;
 	m = calloc(1, sizeof(*m));
 	m->text = strdup(text);
+	m->all = ptx_read(text, NULL);
+	if (!m->all) {
+		free(m->text);
+		free(m);
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	m->next = modules;
 	modules = m;
 	*out = m;
@@ -126,7 +133,7 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 	for (f = m->functions; f && strcmp(f->name, name) != 0;)
 		f = f->next;
 	if (!f) {
-		code = ptx_read(m->text, name);
+		code = ptx_read_in(m->all, m->text, name);
 		if (!code)
 			return CUDA_ERROR_NOT_FOUND;
 		f = calloc(1, sizeof(*f));
@@ -151,8 +158,36 @@ CUresult cuModuleUnload(CUmodule module)
 		ptx_free(f->code);
 		free(f);
 	}
+	ptx_free(m->all);
 	free(m->text);
 	free(m);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetGlobal(CUdeviceptr *out, size_t *bytes, CUmodule module, const char *name)
+{
+	struct module *m = module;
+	void *at;
+
+	if (!ptx_global(m->all, name, &at, bytes))
+		return CUDA_ERROR_NOT_FOUND;
+	*out = (uintptr_t)at;
+	return CUDA_SUCCESS;
+}
+
+/* A multiprocessor of this device has 2048 threads, 32 blocks and 96 KiB of shared memory. */
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out, CUfunction function, int threads,
+						     size_t shared)
+{
+	struct function *f = function;
+	int by_threads, by_shared;
+
+	if (threads < 1 || threads > 1024)
+		return CUDA_ERROR_INVALID_VALUE;
+	by_threads = 2048 / ((threads + 31) / 32 * 32);
+	by_shared = (int)(98304 / (ptx_shared(f->code) + shared + 1));
+	*out = by_threads < by_shared ? by_threads : by_shared;
+	*out = *out < 32 ? *out : 32;
 	return CUDA_SUCCESS;
 }
 
@@ -169,6 +204,12 @@ CUresult cuFuncGetAttribute(int *out, int which, CUfunction function)
 		return CUDA_SUCCESS;
 	case CU_FUNC_LOCAL_SIZE_BYTES:
 		*out = (int)ptx_local(f->code);
+		return CUDA_SUCCESS;
+	case CU_FUNC_REGISTERS:
+		*out = 32;
+		return CUDA_SUCCESS;
+	case CU_FUNC_BINARY_VERSION:
+		*out = 70;
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

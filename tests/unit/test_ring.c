@@ -72,6 +72,37 @@ static int find_any_block(struct device *d, uint32_t module, const char *name, s
 	return find_fill(d, module, name, p, params);
 }
 
+static int know_nothing(struct device *d, uint32_t module, const char *name, int32_t *out)
+{
+	(void)d;
+	(void)module;
+	out[4] = (int32_t)strlen(name);
+	return 0;
+}
+
+static uint8_t variable[4u << 20];
+
+/* "variable", a large one. */
+static int find_variable(struct device *d, uint32_t module, const char *name, uint64_t *at,
+			 uint64_t *bytes)
+{
+	(void)d;
+	if (strcmp(name, "variable") != 0 || module != 3)
+		return -EINVAL;
+	*at = (uintptr_t)variable;
+	*bytes = sizeof(variable);
+	return 0;
+}
+
+static int count_blocks(struct device *d, uint32_t module, const char *name, uint32_t threads,
+			uint32_t shared, uint32_t *blocks)
+{
+	(void)d;
+	(void)module;
+	*blocks = threads + shared;
+	return strcmp(name, "fill") == 0 ? 0 : -EINVAL;
+}
+
 static void count_wake(void)
 {
 	woken++;
@@ -106,6 +137,9 @@ static void bench_open(struct bench *b)
 	b->ops.compile = slow_compile;
 	b->ops.load = load_nothing;
 	b->ops.function = find_fill;
+	b->ops.attributes = know_nothing;
+	b->ops.symbol = find_variable;
+	b->ops.occupancy = count_blocks;
 	b->event_fd = eventfd(0, EFD_CLOEXEC);
 	CU_ASSERT_FATAL(b->ops.prepare(&b->device, &setup, &err) == 0);
 	CU_ASSERT_FATAL(b->ops.open(b->device, &setup, &err) == 0);
@@ -380,7 +414,7 @@ static void questions(void)
 	bench_put(&b, ask);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
 	CU_ASSERT(f->error == SOFTGPU_OK && f->n_params == 3 && f->offset[2] == 16 &&
-		  f->size[2] == 8);
+		  f->size[2] == 8 && f->attributes[4] == 4);
 	memset(f->name, 'f', sizeof(f->name)); /* without an end */
 	bench_put(&b, ask);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
@@ -395,6 +429,76 @@ static void questions(void)
 	bench_put(&b, (struct softgpu_packet){SOFTGPU_ABOUT, 0, {0, MIB - 8, sizeof(*about)}});
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
 	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_OUT_OF_RANGE);
+	bench_close(&b);
+}
+
+static void put_copy(struct bench *b, struct softgpu_symbol_copy c, uint32_t flags)
+{
+	memcpy(b->window + 57344, &c, sizeof(c));
+	bench_put(b, (struct softgpu_packet){SOFTGPU_SYMBOL_COPY,
+					     flags,
+					     {3, 57344, sizeof(c), 0, 0, 0, 65536}});
+}
+
+/* SYMBOL, OCCUPANCY and SYMBOL_COPY: right ones; and each wrong one, which is reported or stops the
+ * VF, and changes nothing. */
+static void variables(void)
+{
+	static const struct softgpu_symbol_copy wrong[] = {
+		{"variables", 0, 0, 8, 0, 0},
+		{"variable", sizeof(variable) - 7, 0, 8, 0, 0},
+		{"variable", 1, 0, UINT64_MAX, 0, 0},
+		{"variable", UINT64_MAX, 0, 8, 0, 0},
+		{"variable", 0, 2 * MIB - 7, 8, 1, 0},
+		{"variable", 0, MIB - 4, 8, 1, 0}, /* from the window to what is behind it */
+		{"variable", 0, 0, 8, 2, 0},
+	};
+	struct softgpu_symbol *s;
+	struct softgpu_occupancy *o;
+	struct bench b;
+	uint64_t *reported;
+	size_t i;
+
+	bench_open(&b);
+	bench_load(&b);
+	s = (struct softgpu_symbol *)(b.window + 40960);
+	o = (struct softgpu_occupancy *)(b.window + 49152);
+	reported = (uint64_t *)(b.window + 65536);
+	snprintf(s->name, sizeof(s->name), "variable");
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_SYMBOL, 0, {3, 40960, sizeof(*s)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(s->error == SOFTGPU_OK && s->at == (uintptr_t)variable &&
+		  s->bytes == sizeof(variable));
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_SYMBOL, 0, {2, 40960, sizeof(*s)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(s->error == SOFTGPU_BAD_ARGUMENT && s->at == 0); /* not loaded */
+	memset(s->name, 'v', sizeof(s->name));
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_SYMBOL, 0, {3, 40960, sizeof(*s)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(s->error == SOFTGPU_BAD_ARGUMENT);
+	*o = (struct softgpu_occupancy){.name = "fill", .threads = 64, .shared = 3};
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_OCCUPANCY, 0, {3, 49152, sizeof(*o)}});
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(o->error == SOFTGPU_OK && o->blocks == 67);
+	/* 512 KiB there, and back to another place */
+	for (i = 0; i < MIB / 2; i++)
+		b.window[MIB / 2 + i] = (uint8_t)(i * 7 + i / 256);
+	put_copy(&b, (struct softgpu_symbol_copy){"variable", 5, MIB / 2, MIB / 2, 0, 0}, 0);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(memcmp(variable + 5, b.window + MIB / 2, MIB / 2) == 0);
+	put_copy(&b, (struct softgpu_symbol_copy){"variable", 9, MIB, MIB / 2, 1, 0}, 0);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(memcmp((void *)(uintptr_t)b.ops.address(b.device, MIB), variable + 9, MIB / 2) ==
+		  0);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		*reported = 0;
+		put_copy(&b, wrong[i], SOFTGPU_REPORT);
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT(*reported != 0);
+	}
+	put_copy(&b, wrong[0], 0);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_ARGUMENT);
 	bench_close(&b);
 }
 
@@ -523,6 +627,7 @@ static const struct test tests[] = {
 	{"hostile launches fail with an error", hostile_launches},
 	{"what is wrong is reported where the packet says", reports},
 	{"questions about functions and the device are answered", questions},
+	{"variables of modules are found and copied", variables},
 	{"a piece without a gate is launched once", launched_once},
 	{"a ring whose device is stopped sleeps", frozen},
 	{NULL, NULL},

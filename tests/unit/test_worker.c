@@ -98,9 +98,15 @@ static void opcodes(void)
 			p.arg[2] = sizeof(struct softgpu_launch);
 			p.arg[6] = with.window - 16 + draw(24);
 		}
-		if (p.opcode == SOFTGPU_FUNCTION || p.opcode == SOFTGPU_ABOUT) {
-			size = p.opcode == SOFTGPU_ABOUT ? sizeof(struct softgpu_about)
-							 : sizeof(struct softgpu_function);
+		if (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SYMBOL_COPY) {
+			static const uint64_t sizes[] = {sizeof(struct softgpu_function),
+							 sizeof(struct softgpu_about),
+							 sizeof(struct softgpu_symbol),
+							 sizeof(struct softgpu_occupancy),
+							 sizeof(struct softgpu_symbol_copy)};
+
+			size = sizes[p.opcode - SOFTGPU_FUNCTION];
+			p.flags = 0;
 			p.arg[2] = size + draw(20) / 19;
 			if (draw(2))
 				p.arg[1] = with.window - size + draw(3) * 8 - 8;
@@ -111,14 +117,20 @@ static void opcodes(void)
 				   p.arg[1] % 8 == 0 && p.arg[1] <= with.window - size))
 				CU_FAIL_FATAL("a structure outside of the window was taken");
 		}
+		if (p.opcode == SOFTGPU_SYMBOL_COPY && draw(2)) {
+			p = (struct softgpu_packet){p.opcode, SOFTGPU_REPORT, {1, 64}};
+			p.arg[2] = sizeof(struct softgpu_symbol_copy);
+			p.arg[6] = with.window - 16 + draw(24);
+		}
 		if (packet_check(&with, &p) == SOFTGPU_OK && p.flags & SOFTGPU_REPORT &&
-		    (p.opcode == SOFTGPU_LAUNCH || p.opcode == SOFTGPU_MODULE_LOAD)) {
+		    (p.opcode == SOFTGPU_LAUNCH || p.opcode == SOFTGPU_MODULE_LOAD ||
+		     p.opcode == SOFTGPU_SYMBOL_COPY)) {
 			reports++;
 			if (p.arg[6] % 8 || p.arg[6] > with.window - 8)
 				CU_FAIL_FATAL("a report outside of the window was taken");
 		}
 		if (((p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH) ||
-		     p.opcode == SOFTGPU_FUNCTION || p.opcode == SOFTGPU_ABOUT) &&
+		     (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SYMBOL_COPY)) &&
 		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
 			CU_FAIL_FATAL("a module was taken although there is no compiler");
 	}

@@ -23,7 +23,6 @@
 	X(cuCoredumpSetAttributeGlobal)                                                            \
 	X(cuCtxAttach)                                                                             \
 	X(cuCtxCreate)                                                                             \
-	X(cuCtxCreate_v3)                                                                          \
 	X(cuCtxDestroy)                                                                            \
 	X(cuCtxDetach)                                                                             \
 	X(cuCtxDisablePeerAccess)                                                                  \
@@ -32,7 +31,6 @@
 	X(cuCtxGetCacheConfig)                                                                     \
 	X(cuCtxGetDevResource)                                                                     \
 	X(cuCtxGetExecAffinity)                                                                    \
-	X(cuCtxGetId)                                                                              \
 	X(cuCtxGetLimit)                                                                           \
 	X(cuCtxGetSharedMemConfig)                                                                 \
 	X(cuCtxPopCurrent)                                                                         \
@@ -40,7 +38,6 @@
 	X(cuCtxRecordEvent)                                                                        \
 	X(cuCtxResetPersistingL2Cache)                                                             \
 	X(cuCtxSetCacheConfig)                                                                     \
-	X(cuCtxSetFlags)                                                                           \
 	X(cuCtxSetLimit)                                                                           \
 	X(cuCtxSetSharedMemConfig)                                                                 \
 	X(cuCtxWaitEvent)                                                                          \
@@ -48,14 +45,11 @@
 	X(cuDestroyExternalSemaphore)                                                              \
 	X(cuDevResourceGenerateDesc)                                                               \
 	X(cuDevSmResourceSplitByCount)                                                             \
-	X(cuDeviceCanAccessPeer)                                                                   \
 	X(cuDeviceGetByPCIBusId)                                                                   \
-	X(cuDeviceGetDefaultMemPool)                                                               \
 	X(cuDeviceGetDevResource)                                                                  \
 	X(cuDeviceGetExecAffinitySupport)                                                          \
 	X(cuDeviceGetGraphMemAttribute)                                                            \
 	X(cuDeviceGetLuid)                                                                         \
-	X(cuDeviceGetMemPool)                                                                      \
 	X(cuDeviceGetNvSciSyncAttributes)                                                          \
 	X(cuDeviceGetP2PAttribute)                                                                 \
 	X(cuDeviceGetPCIBusId)                                                                     \
@@ -67,87 +61,48 @@
 	X(cuDevicePrimaryCtxSetFlags)                                                              \
 	X(cuDeviceRegisterAsyncNotification)                                                       \
 	X(cuDeviceSetGraphMemAttribute)                                                            \
-	X(cuDeviceSetMemPool)                                                                      \
 	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceUnregisterAsyncNotification)                                                     \
 	X(cuEventDestroy)                                                                          \
-	X(cuEventRecordWithFlags)                                                                  \
 	X(cuExternalMemoryGetMappedBuffer)                                                         \
 	X(cuExternalMemoryGetMappedMipmappedArray)                                                 \
 	X(cuFlushGPUDirectRDMAWrites)                                                              \
-	X(cuFuncGetAttribute)                                                                      \
-	X(cuFuncGetModule)                                                                         \
-	X(cuFuncGetName)                                                                           \
-	X(cuFuncGetParamInfo)                                                                      \
-	X(cuFuncIsLoaded)                                                                          \
-	X(cuFuncLoad)                                                                              \
-	X(cuFuncSetAttribute)                                                                      \
 	X(cuFuncSetBlockShape)                                                                     \
-	X(cuFuncSetCacheConfig)                                                                    \
 	X(cuFuncSetSharedMemConfig)                                                                \
 	X(cuFuncSetSharedSize)                                                                     \
 	X(cuGetExportTable)                                                                        \
 	X(cuGraphAddBatchMemOpNode)                                                                \
-	X(cuGraphAddChildGraphNode)                                                                \
-	X(cuGraphAddDependencies)                                                                  \
-	X(cuGraphAddDependencies_v2)                                                               \
-	X(cuGraphAddEmptyNode)                                                                     \
-	X(cuGraphAddEventRecordNode)                                                               \
-	X(cuGraphAddEventWaitNode)                                                                 \
 	X(cuGraphAddExternalSemaphoresSignalNode)                                                  \
 	X(cuGraphAddExternalSemaphoresWaitNode)                                                    \
-	X(cuGraphAddHostNode)                                                                      \
-	X(cuGraphAddKernelNode)                                                                    \
-	X(cuGraphAddKernelNode_v2)                                                                 \
 	X(cuGraphAddMemAllocNode)                                                                  \
 	X(cuGraphAddMemFreeNode)                                                                   \
-	X(cuGraphAddMemcpyNode)                                                                    \
-	X(cuGraphAddMemsetNode)                                                                    \
 	X(cuGraphAddNode)                                                                          \
 	X(cuGraphAddNode_v2)                                                                       \
 	X(cuGraphBatchMemOpNodeGetParams)                                                          \
 	X(cuGraphBatchMemOpNodeSetParams)                                                          \
-	X(cuGraphChildGraphNodeGetGraph)                                                           \
-	X(cuGraphClone)                                                                            \
 	X(cuGraphConditionalHandleCreate)                                                          \
-	X(cuGraphCreate)                                                                           \
 	X(cuGraphDebugDotPrint)                                                                    \
-	X(cuGraphDestroy)                                                                          \
-	X(cuGraphDestroyNode)                                                                      \
 	X(cuGraphEventRecordNodeGetEvent)                                                          \
 	X(cuGraphEventRecordNodeSetEvent)                                                          \
 	X(cuGraphEventWaitNodeGetEvent)                                                            \
 	X(cuGraphEventWaitNodeSetEvent)                                                            \
 	X(cuGraphExecBatchMemOpNodeSetParams)                                                      \
 	X(cuGraphExecChildGraphNodeSetParams)                                                      \
-	X(cuGraphExecDestroy)                                                                      \
 	X(cuGraphExecEventRecordNodeSetEvent)                                                      \
 	X(cuGraphExecEventWaitNodeSetEvent)                                                        \
 	X(cuGraphExecExternalSemaphoresSignalNodeSetParams)                                        \
 	X(cuGraphExecExternalSemaphoresWaitNodeSetParams)                                          \
 	X(cuGraphExecGetFlags)                                                                     \
 	X(cuGraphExecHostNodeSetParams)                                                            \
-	X(cuGraphExecKernelNodeSetParams)                                                          \
-	X(cuGraphExecKernelNodeSetParams_v2)                                                       \
-	X(cuGraphExecMemcpyNodeSetParams)                                                          \
-	X(cuGraphExecMemsetNodeSetParams)                                                          \
 	X(cuGraphExecNodeSetParams)                                                                \
 	X(cuGraphExecUpdate)                                                                       \
-	X(cuGraphExecUpdate_v2)                                                                    \
 	X(cuGraphExternalSemaphoresSignalNodeGetParams)                                            \
 	X(cuGraphExternalSemaphoresSignalNodeSetParams)                                            \
 	X(cuGraphExternalSemaphoresWaitNodeGetParams)                                              \
 	X(cuGraphExternalSemaphoresWaitNodeSetParams)                                              \
-	X(cuGraphGetEdges)                                                                         \
-	X(cuGraphGetEdges_v2)                                                                      \
-	X(cuGraphGetNodes)                                                                         \
-	X(cuGraphGetRootNodes)                                                                     \
 	X(cuGraphHostNodeGetParams)                                                                \
 	X(cuGraphHostNodeSetParams)                                                                \
 	X(cuGraphInstantiate)                                                                      \
-	X(cuGraphInstantiateWithFlags)                                                             \
-	X(cuGraphInstantiateWithParams)                                                            \
-	X(cuGraphInstantiate_v2)                                                                   \
 	X(cuGraphKernelNodeCopyAttributes)                                                         \
 	X(cuGraphKernelNodeGetAttribute)                                                           \
 	X(cuGraphKernelNodeGetParams)                                                              \
@@ -155,7 +110,6 @@
 	X(cuGraphKernelNodeSetAttribute)                                                           \
 	X(cuGraphKernelNodeSetParams)                                                              \
 	X(cuGraphKernelNodeSetParams_v2)                                                           \
-	X(cuGraphLaunch)                                                                           \
 	X(cuGraphMemAllocNodeGetParams)                                                            \
 	X(cuGraphMemFreeNodeGetParams)                                                             \
 	X(cuGraphMemcpyNodeGetParams)                                                              \
@@ -163,19 +117,13 @@
 	X(cuGraphMemsetNodeGetParams)                                                              \
 	X(cuGraphMemsetNodeSetParams)                                                              \
 	X(cuGraphNodeFindInClone)                                                                  \
-	X(cuGraphNodeGetDependencies)                                                              \
-	X(cuGraphNodeGetDependencies_v2)                                                           \
-	X(cuGraphNodeGetDependentNodes)                                                            \
-	X(cuGraphNodeGetDependentNodes_v2)                                                         \
 	X(cuGraphNodeGetEnabled)                                                                   \
-	X(cuGraphNodeGetType)                                                                      \
 	X(cuGraphNodeSetEnabled)                                                                   \
 	X(cuGraphNodeSetParams)                                                                    \
 	X(cuGraphReleaseUserObject)                                                                \
 	X(cuGraphRemoveDependencies)                                                               \
 	X(cuGraphRemoveDependencies_v2)                                                            \
 	X(cuGraphRetainUserObject)                                                                 \
-	X(cuGraphUpload)                                                                           \
 	X(cuGraphicsMapResources)                                                                  \
 	X(cuGraphicsResourceGetMappedMipmappedArray)                                               \
 	X(cuGraphicsResourceGetMappedPointer)                                                      \
@@ -198,82 +146,46 @@
 	X(cuIpcOpenEventHandle)                                                                    \
 	X(cuIpcOpenMemHandle)                                                                      \
 	X(cuIpcOpenMemHandle_v2)                                                                   \
-	X(cuKernelGetAttribute)                                                                    \
-	X(cuKernelGetFunction)                                                                     \
 	X(cuKernelGetLibrary)                                                                      \
-	X(cuKernelGetName)                                                                         \
-	X(cuKernelGetParamInfo)                                                                    \
-	X(cuKernelSetAttribute)                                                                    \
-	X(cuKernelSetCacheConfig)                                                                  \
 	X(cuLaunch)                                                                                \
 	X(cuLaunchCooperativeKernel)                                                               \
 	X(cuLaunchCooperativeKernelMultiDevice)                                                    \
 	X(cuLaunchGrid)                                                                            \
 	X(cuLaunchGridAsync)                                                                       \
-	X(cuLaunchHostFunc)                                                                        \
-	X(cuLaunchKernelEx)                                                                        \
 	X(cuLibraryEnumerateKernels)                                                               \
-	X(cuLibraryGetGlobal)                                                                      \
-	X(cuLibraryGetKernel)                                                                      \
 	X(cuLibraryGetKernelCount)                                                                 \
 	X(cuLibraryGetManaged)                                                                     \
-	X(cuLibraryGetModule)                                                                      \
 	X(cuLibraryGetUnifiedFunction)                                                             \
-	X(cuLibraryLoadData)                                                                       \
-	X(cuLibraryLoadFromFile)                                                                   \
-	X(cuLibraryUnload)                                                                         \
 	X(cuLinkAddData)                                                                           \
-	X(cuLinkAddData_v2)                                                                        \
 	X(cuLinkAddFile)                                                                           \
-	X(cuLinkAddFile_v2)                                                                        \
-	X(cuLinkComplete)                                                                          \
 	X(cuLinkCreate)                                                                            \
-	X(cuLinkCreate_v2)                                                                         \
-	X(cuLinkDestroy)                                                                           \
 	X(cuMemAddressFree)                                                                        \
 	X(cuMemAddressReserve)                                                                     \
 	X(cuMemAdvise)                                                                             \
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
-	X(cuMemAllocAsync)                                                                         \
-	X(cuMemAllocFromPoolAsync)                                                                 \
 	X(cuMemAllocHost)                                                                          \
-	X(cuMemAllocHost_v2)                                                                       \
 	X(cuMemAllocManaged)                                                                       \
 	X(cuMemAllocPitch)                                                                         \
-	X(cuMemAllocPitch_v2)                                                                      \
 	X(cuMemCreate)                                                                             \
 	X(cuMemExportToShareableHandle)                                                            \
 	X(cuMemFree)                                                                               \
-	X(cuMemFreeAsync)                                                                          \
-	X(cuMemFreeHost)                                                                           \
 	X(cuMemGetAccess)                                                                          \
 	X(cuMemGetAddressRange)                                                                    \
 	X(cuMemGetAllocationGranularity)                                                           \
 	X(cuMemGetAllocationPropertiesFromHandle)                                                  \
 	X(cuMemGetHandleForAddressRange)                                                           \
 	X(cuMemGetInfo)                                                                            \
-	X(cuMemHostAlloc)                                                                          \
 	X(cuMemHostGetDevicePointer)                                                               \
 	X(cuMemHostGetDevicePointer_v2)                                                            \
-	X(cuMemHostGetFlags)                                                                       \
 	X(cuMemHostRegister)                                                                       \
-	X(cuMemHostRegister_v2)                                                                    \
-	X(cuMemHostUnregister)                                                                     \
 	X(cuMemImportFromShareableHandle)                                                          \
 	X(cuMemMap)                                                                                \
 	X(cuMemMapArrayAsync)                                                                      \
-	X(cuMemPoolCreate)                                                                         \
-	X(cuMemPoolDestroy)                                                                        \
 	X(cuMemPoolExportPointer)                                                                  \
 	X(cuMemPoolExportToShareableHandle)                                                        \
-	X(cuMemPoolGetAccess)                                                                      \
-	X(cuMemPoolGetAttribute)                                                                   \
 	X(cuMemPoolImportFromShareableHandle)                                                      \
 	X(cuMemPoolImportPointer)                                                                  \
-	X(cuMemPoolSetAccess)                                                                      \
-	X(cuMemPoolSetAttribute)                                                                   \
-	X(cuMemPoolTrimTo)                                                                         \
 	X(cuMemPrefetchAsync)                                                                      \
 	X(cuMemPrefetchAsync_v2)                                                                   \
 	X(cuMemRangeGetAttribute)                                                                  \
@@ -282,20 +194,13 @@
 	X(cuMemRetainAllocationHandle)                                                             \
 	X(cuMemSetAccess)                                                                          \
 	X(cuMemUnmap)                                                                              \
-	X(cuMemcpy)                                                                                \
 	X(cuMemcpy2D)                                                                              \
 	X(cuMemcpy2DAsync)                                                                         \
-	X(cuMemcpy2DAsync_v2)                                                                      \
 	X(cuMemcpy2DUnaligned)                                                                     \
-	X(cuMemcpy2DUnaligned_v2)                                                                  \
-	X(cuMemcpy2D_v2)                                                                           \
 	X(cuMemcpy3D)                                                                              \
 	X(cuMemcpy3DAsync)                                                                         \
-	X(cuMemcpy3DAsync_v2)                                                                      \
 	X(cuMemcpy3DPeer)                                                                          \
 	X(cuMemcpy3DPeerAsync)                                                                     \
-	X(cuMemcpy3D_v2)                                                                           \
-	X(cuMemcpyAsync)                                                                           \
 	X(cuMemcpyAtoA)                                                                            \
 	X(cuMemcpyAtoA_v2)                                                                         \
 	X(cuMemcpyAtoD)                                                                            \
@@ -320,14 +225,8 @@
 	X(cuMemcpyPeerAsync)                                                                       \
 	X(cuMemsetD16)                                                                             \
 	X(cuMemsetD2D16)                                                                           \
-	X(cuMemsetD2D16Async)                                                                      \
-	X(cuMemsetD2D16_v2)                                                                        \
 	X(cuMemsetD2D32)                                                                           \
-	X(cuMemsetD2D32Async)                                                                      \
-	X(cuMemsetD2D32_v2)                                                                        \
 	X(cuMemsetD2D8)                                                                            \
-	X(cuMemsetD2D8Async)                                                                       \
-	X(cuMemsetD2D8_v2)                                                                         \
 	X(cuMemsetD32)                                                                             \
 	X(cuMemsetD8)                                                                              \
 	X(cuMipmappedArrayCreate)                                                                  \
@@ -338,8 +237,6 @@
 	X(cuModuleEnumerateFunctions)                                                              \
 	X(cuModuleGetFunctionCount)                                                                \
 	X(cuModuleGetGlobal)                                                                       \
-	X(cuModuleGetGlobal_v2)                                                                    \
-	X(cuModuleGetLoadingMode)                                                                  \
 	X(cuModuleGetSurfRef)                                                                      \
 	X(cuModuleGetTexRef)                                                                       \
 	X(cuMulticastAddDevice)                                                                    \
@@ -348,57 +245,34 @@
 	X(cuMulticastCreate)                                                                       \
 	X(cuMulticastGetGranularity)                                                               \
 	X(cuMulticastUnbind)                                                                       \
-	X(cuOccupancyAvailableDynamicSMemPerBlock)                                                 \
-	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                             \
-	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)                                    \
 	X(cuOccupancyMaxActiveClusters)                                                            \
-	X(cuOccupancyMaxPotentialBlockSize)                                                        \
-	X(cuOccupancyMaxPotentialBlockSizeWithFlags)                                               \
 	X(cuOccupancyMaxPotentialClusterSize)                                                      \
 	X(cuParamSetSize)                                                                          \
 	X(cuParamSetTexRef)                                                                        \
 	X(cuParamSetf)                                                                             \
 	X(cuParamSeti)                                                                             \
 	X(cuParamSetv)                                                                             \
-	X(cuPointerGetAttribute)                                                                   \
-	X(cuPointerGetAttributes)                                                                  \
-	X(cuPointerSetAttribute)                                                                   \
 	X(cuProfilerInitialize)                                                                    \
 	X(cuProfilerStart)                                                                         \
 	X(cuProfilerStop)                                                                          \
 	X(cuSignalExternalSemaphoresAsync)                                                         \
-	X(cuStreamAddCallback)                                                                     \
 	X(cuStreamAttachMemAsync)                                                                  \
 	X(cuStreamBatchMemOp)                                                                      \
 	X(cuStreamBatchMemOp_v2)                                                                   \
 	X(cuStreamBeginCapture)                                                                    \
 	X(cuStreamBeginCaptureToGraph)                                                             \
-	X(cuStreamBeginCapture_v2)                                                                 \
 	X(cuStreamCopyAttributes)                                                                  \
 	X(cuStreamDestroy)                                                                         \
-	X(cuStreamEndCapture)                                                                      \
 	X(cuStreamGetAttribute)                                                                    \
-	X(cuStreamGetCaptureInfo)                                                                  \
-	X(cuStreamGetCaptureInfo_v2)                                                               \
-	X(cuStreamGetCaptureInfo_v3)                                                               \
-	X(cuStreamGetCtx)                                                                          \
 	X(cuStreamGetCtx_v2)                                                                       \
-	X(cuStreamGetFlags)                                                                        \
 	X(cuStreamGetGreenCtx)                                                                     \
-	X(cuStreamGetId)                                                                           \
-	X(cuStreamGetPriority)                                                                     \
-	X(cuStreamIsCapturing)                                                                     \
 	X(cuStreamSetAttribute)                                                                    \
-	X(cuStreamUpdateCaptureDependencies)                                                       \
-	X(cuStreamUpdateCaptureDependencies_v2)                                                    \
 	X(cuStreamWaitValue32)                                                                     \
 	X(cuStreamWaitValue32_v2)                                                                  \
 	X(cuStreamWaitValue64)                                                                     \
 	X(cuStreamWaitValue64_v2)                                                                  \
 	X(cuStreamWriteValue32)                                                                    \
-	X(cuStreamWriteValue32_v2)                                                                 \
 	X(cuStreamWriteValue64)                                                                    \
-	X(cuStreamWriteValue64_v2)                                                                 \
 	X(cuSurfObjectCreate)                                                                      \
 	X(cuSurfObjectDestroy)                                                                     \
 	X(cuSurfObjectGetResourceDesc)                                                             \
@@ -443,7 +317,6 @@
 	X(cuTexRefSetMipmapLevelBias)                                                              \
 	X(cuTexRefSetMipmapLevelClamp)                                                             \
 	X(cuTexRefSetMipmappedArray)                                                               \
-	X(cuThreadExchangeStreamCaptureMode)                                                       \
 	X(cuUserObjectCreate)                                                                      \
 	X(cuUserObjectRelease)                                                                     \
 	X(cuUserObjectRetain)                                                                      \

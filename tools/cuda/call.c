@@ -34,6 +34,11 @@ void call_lock(void)
 	pthread_mutex_lock(&lock);
 }
 
+void call_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
 /* The child of fork() has no VF: CUDA does not carry over either. No other thread is left. */
 static void in_child(void)
 {
@@ -87,6 +92,11 @@ CUresult call_start(void)
 	return CUDA_SUCCESS;
 }
 
+struct context *call_current(void)
+{
+	return call_depth ? handle_find(HANDLE_CONTEXT, call_stack[call_depth - 1]) : NULL;
+}
+
 CUresult call_begin(enum needs needs, struct context **context)
 {
 	struct context *current;
@@ -96,7 +106,7 @@ CUresult call_begin(enum needs needs, struct context **context)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (needs == NEEDS_DEVICE)
 		return CUDA_SUCCESS;
-	current = call_depth ? handle_find(HANDLE_CONTEXT, call_stack[call_depth - 1]) : NULL;
+	current = call_current();
 	if (!current)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (context)

@@ -22,8 +22,11 @@ static void end(struct context *c)
 	module_end_all(c);
 	stream_end_all(c);
 	heap_give_all(c);
+	pinned_end_all(c);
 	c->handle = NULL;
 }
+
+static uint64_t n_contexts;
 
 static CUresult push(void *handle)
 {
@@ -48,6 +51,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 		e = out ? link_lost() : CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS && primary.retained == 0) {
 		primary.handle = handle_make(HANDLE_CONTEXT, &primary);
+		primary.number = ++n_contexts;
 		e = primary.handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (e == CUDA_SUCCESS) {
@@ -115,6 +119,7 @@ static CUresult create(CUcontext *out, unsigned flags)
 	c = calloc(1, sizeof(*c));
 	if (c) {
 		c->flags = flags;
+		c->number = ++n_contexts;
 		c->handle = handle_make(HANDLE_CONTEXT, c);
 	}
 	if (!c || !c->handle) {
@@ -135,6 +140,17 @@ CUresult cuCtxCreate_v2(CUcontext *out, unsigned flags, CUdevice device)
 {
 	CUresult e = begin(device);
 
+	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
+}
+
+/* With SMs of its own: the VF has none. */
+CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int n, unsigned flags, CUdevice device)
+{
+	CUresult e = begin(device);
+
+	(void)affinity;
+	if (e == CUDA_SUCCESS && n != 0)
+		e = n < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 	return CALL_END(e == CUDA_SUCCESS ? create(out, flags) : e);
 }
 
@@ -220,6 +236,34 @@ CUresult cuCtxGetFlags(unsigned *flags)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
 		*flags = c->flags;
+	return CALL_END(e);
+}
+
+CUresult cuCtxSetFlags(unsigned flags)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && !flags_are_known(flags))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		c->flags = flags;
+	return CALL_END(e);
+}
+
+CUresult cuCtxGetId(CUcontext context, uint64_t *id)
+{
+	struct context *c;
+	CUresult e = call_begin(context ? NEEDS_DEVICE : NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS && context)
+		c = handle_find(HANDLE_CONTEXT, context);
+	if (e == CUDA_SUCCESS && !c)
+		e = CUDA_ERROR_INVALID_CONTEXT;
+	if (e == CUDA_SUCCESS && !id)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*id = c->number;
 	return CALL_END(e);
 }
 

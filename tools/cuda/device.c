@@ -118,8 +118,15 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 	return CALL_END(e);
 }
 
+/* CUdevice_attribute, of what this library does itself */
+enum { UNIFIED_ADDRESSING = 41, STREAM_PRIORITIES = 78, MEMORY_POOLS = 115 };
+
 static int attribute(int which)
 {
+	if (which == UNIFIED_ADDRESSING)
+		return memory_is_unified();
+	if (which == STREAM_PRIORITIES || which == MEMORY_POOLS)
+		return 1;
 	return memchr(passed, which, sizeof(passed)) ? link_about.attributes[which] : 0;
 }
 
@@ -140,5 +147,17 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 		*major = attribute(75);
 		*minor = attribute(76);
 	}
+	return CALL_END(e);
+}
+
+/* There is one device. */
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+	CUresult e = begin(device, can);
+
+	if (e == CUDA_SUCCESS && peer != 0)
+		e = CUDA_ERROR_INVALID_DEVICE;
+	if (e == CUDA_SUCCESS)
+		*can = 0;
 	return CALL_END(e);
 }

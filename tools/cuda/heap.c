@@ -114,6 +114,33 @@ bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes)
 	return true;
 }
 
+uint64_t heap_of(const void *owner)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < n_blocks; i++)
+		sum += blocks[i].owner == owner ? blocks[i].bytes : 0;
+	return sum;
+}
+
+const void *heap_owner(uint64_t offset)
+{
+	size_t i = up_to(offset);
+
+	return i > 0 && offset - blocks[i - 1].at < blocks[i - 1].bytes ? blocks[i - 1].owner
+									: NULL;
+}
+
+void heap_disown(const void *owner)
+{
+	size_t i;
+
+	for (i = 0; i < n_blocks; i++)
+		if (blocks[i].owner == owner)
+			blocks[i].owner = NULL;
+}
+
 uint64_t heap_left(void)
 {
 	return heap_size - heap_taken;

@@ -20,7 +20,7 @@ static bool fits(uint64_t value, int attribute)
 	return value > 0 && (most <= 0 || value <= (uint32_t)most);
 }
 
-static bool shape_is_valid(const struct softgpu_launch *l)
+static bool shape_is_valid(const struct work_launch *l)
 {
 	bool ok = l->shared == 0 || fits(l->shared, MAX_SHARED);
 	int i;
@@ -50,14 +50,35 @@ static bool read_extra(void **extra, const uint8_t **buffer, size_t *size)
 }
 
 /* Where argument I is; NULL: it is missing. */
-static const uint8_t *argument(const struct softgpu_function *f, uint32_t i, void **params,
+static const uint8_t *argument(const struct function *f, uint32_t i, void **params,
 			       const uint8_t *buffer, size_t size)
 {
+	uint32_t at = f->known.offset[i], n = f->known.size[i];
+
 	if (params)
 		return params[i];
-	if (!buffer || f->offset[i] > size || f->size[i] > size - f->offset[i])
-		return NULL;
-	return buffer + f->offset[i];
+	return buffer && at <= size && n <= size - at ? buffer + at : NULL;
+}
+
+CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
+		     size_t *size)
+{
+	const uint8_t *buffer = NULL, *from;
+	size_t given = 0;
+	uint32_t i;
+
+	*size = 0;
+	if ((params && extra) || (extra && !read_extra(extra, &buffer, &given)))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < f->known.n_params; i++) {
+		from = argument(f, i, params, buffer, given);
+		if (!from || f->known.size[i] > SOFTGPU_MAX_LAUNCH_BYTES ||
+		    f->known.offset[i] > SOFTGPU_MAX_LAUNCH_BYTES - f->known.size[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(args + f->known.offset[i], from, f->known.size[i]);
+		*size = f->known.offset[i] + f->known.size[i];
+	}
+	return CUDA_SUCCESS;
 }
 
 static bool is_value(uint32_t size)
@@ -67,22 +88,20 @@ static bool is_value(uint32_t size)
 
 /* Writes the arguments behind L, at AT in the partition, and into it. */
 static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
-			      const struct softgpu_function *f, void **params, void **extra)
+			      const struct softgpu_function *f, const struct work_launch *w)
 {
 	uint64_t used = sizeof(*l);
-	const uint8_t *buffer = NULL, *from;
-	size_t size = 0;
+	const uint8_t *from;
 	uint32_t i;
 
-	if ((params && extra) || (extra && !read_extra(extra, &buffer, &size)))
-		return CUDA_ERROR_INVALID_VALUE;
 	l->n_args = f->n_params;
 	for (i = 0; i < f->n_params; i++) {
 		struct softgpu_launch_arg *a = &l->args[i];
 
-		from = argument(f, i, params, buffer, size);
-		if (!from || f->size[i] > LINK_LAUNCH_BYTES - used)
+		if (f->offset[i] > w->size || f->size[i] > w->size - f->offset[i] ||
+		    f->size[i] > LINK_LAUNCH_BYTES - used)
 			return CUDA_ERROR_INVALID_VALUE;
+		from = w->args + f->offset[i];
 		*a = (struct softgpu_launch_arg){.bytes = f->size[i]};
 		if (is_value(f->size[i])) {
 			memcpy(&a->value, from, f->size[i]);
@@ -96,24 +115,28 @@ static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
 	return CUDA_SUCCESS;
 }
 
-static CUresult launch(const struct function *f, const struct softgpu_launch *shape, void **params,
-		       void **extra)
+CUresult launch_run(const struct work_launch *w)
 {
 	_Alignas(8) uint8_t whole[LINK_LAUNCH_BYTES];
 	struct softgpu_launch *l = (struct softgpu_launch *)whole;
+	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
 	uint8_t *memory;
 	uint64_t at;
 	CUresult e;
 
-	if (!shape_is_valid(shape))
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!shape_is_valid(w))
 		return CUDA_ERROR_INVALID_VALUE;
 	e = link_launch(&memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
 	memset(whole, 0, sizeof(whole));
-	*l = *shape;
+	memcpy(l->grid, w->grid, sizeof(l->grid));
+	memcpy(l->block, w->block, sizeof(l->block));
+	l->shared = w->shared;
 	memcpy(l->function, f->known.name, sizeof(l->function));
-	e = put_arguments(l, at, &f->known, params, extra);
+	e = put_arguments(l, at, &f->known, w);
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(memory, whole, sizeof(whole));
@@ -123,26 +146,93 @@ static CUresult launch(const struct function *f, const struct softgpu_launch *sh
 	return e == CUDA_SUCCESS ? link_ring() : e;
 }
 
+static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void **params,
+		    void **extra)
+{
+	uint8_t args[SOFTGPU_MAX_LAUNCH_BYTES];
+	struct work w = {.kind = WORK_LAUNCH};
+	const struct function *f;
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	f = handle_find(HANDLE_FUNCTION, function);
+	if (e == CUDA_SUCCESS &&
+	    (!f || (f->module->context && f->module->context != call_current())))
+		e = CUDA_ERROR_INVALID_HANDLE;
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (!shape_is_valid(l))
+		return CUDA_ERROR_INVALID_VALUE;
+	l->function = function;
+	l->args = args;
+	e = launch_pack(f, params, extra, args, &l->size);
+	w.launch = *l;
+	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
 			unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params,
 			void **extra)
 {
-	const struct softgpu_launch shape = {.grid = {gx, gy, gz},
-					     .block = {bx, by, bz},
-					     .shared = shared};
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
-	const struct function *f = handle_find(HANDLE_FUNCTION, function);
-	struct stream *s;
+	struct work_launch l = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
 
-	if (e == CUDA_SUCCESS && (!f || f->module->context != c))
-		e = CUDA_ERROR_INVALID_HANDLE;
-	s = e == CUDA_SUCCESS ? stream_find(stream, c) : NULL;
-	if (e == CUDA_SUCCESS && !s)
-		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS) {
-		e = launch(f, &shape, params, extra);
-		s->last = link_count();
+	return CALL_END(put(function, &l, stream, params, extra));
+}
+
+/* CUlaunchAttributeID */
+enum {
+	LAUNCH_IGNORE = 0,
+	LAUNCH_ACCESS_POLICY = 1,
+	LAUNCH_COOPERATIVE = 2,
+	LAUNCH_SYNCHRONIZATION = 3,
+	LAUNCH_CLUSTER = 4,
+	LAUNCH_CLUSTER_POLICY = 5,
+	LAUNCH_PROGRAMMATIC = 6,
+	LAUNCH_PRIORITY = 8,
+	LAUNCH_DOMAIN_MAP = 9,
+	LAUNCH_DOMAIN = 10,
+	LAUNCH_CARVEOUT = 14,
+};
+
+/* Whether the launch can be as A says. Most are hints, or allow an overlap that need not be. */
+static bool is_honoured(const struct cuda_attribute *a)
+{
+	switch (a->id) {
+	case LAUNCH_IGNORE:
+	case LAUNCH_ACCESS_POLICY:
+	case LAUNCH_SYNCHRONIZATION:
+	case LAUNCH_CLUSTER_POLICY:
+	case LAUNCH_PROGRAMMATIC:
+	case LAUNCH_PRIORITY:
+	case LAUNCH_DOMAIN_MAP:
+	case LAUNCH_DOMAIN:
+	case LAUNCH_CARVEOUT:
+		return true;
+	case LAUNCH_COOPERATIVE:
+		return a->value == 0;
+	case LAUNCH_CLUSTER:
+		return a->cluster[0] == 1 && a->cluster[1] == 1 && a->cluster[2] == 1;
+	default:
+		return false;
 	}
-	return CALL_END(e);
+}
+
+CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction function, void **params,
+			  void **extra)
+{
+	struct work_launch l;
+	unsigned i;
+
+	if (!c || (c->n_attributes && !c->attributes))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < c->n_attributes; i++)
+		if (!is_honoured(&c->attributes[i])) {
+			call_log("cuLaunchKernelEx: attribute %d is not carried with this value",
+				 c->attributes[i].id);
+			return CUDA_ERROR_NOT_SUPPORTED;
+		}
+	l = (struct work_launch){.shared = c->shared};
+	memcpy(l.grid, c->grid, sizeof(l.grid));
+	memcpy(l.block, c->block, sizeof(l.block));
+	return CALL_END(put(function, &l, c->stream, params, extra));
 }

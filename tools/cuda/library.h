@@ -2,8 +2,12 @@
 /*
  * The parts of the library, in an order in which each uses only those after it:
  *
- *   device.c, context.c, module.c, launch.c, copy.c, memory.c, stream.c: the calls
+ *   capture.c, graph.c, instance.c: graphs
+ *   device.c, context.c, module.c, kernel.c, occupancy.c, launch.c, copies.c, sets.c, memory.c,
+ *   pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the other calls
  *   table.c    the table of entries, and calls that are not carried
+ *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
+ *   symbol.c   variables of modules
  *   call.c     begins and ends a call: the lock, the current context, the log
  *   errors.c   names and sentences of errors
  *   heap.c     which bytes of the VF's device memory are allocated
@@ -27,6 +31,7 @@
 struct context {
 	void *handle;
 	bool primary;
+	uint64_t number;
 	uint32_t retained; /* of the primary one; 0: it is not active */
 	unsigned flags;
 };
@@ -37,6 +42,8 @@ enum needs { NEEDS_DEVICE, NEEDS_CONTEXT };
 /* Takes the lock. CUDA_SUCCESS, or why the call cannot go on. *CONTEXT, which may be NULL: the
  * calling thread's current context. */
 CUresult call_begin(enum needs needs, struct context **context);
+/* The calling thread's current context, or NULL; called with the lock. */
+struct context *call_current(void);
 /* Gives the lock back, and logs E if it is an error. Returns E. */
 CUresult call_end(const char *name, CUresult e);
 #define CALL_END(e) call_end(__func__, e)
@@ -49,20 +56,95 @@ CUresult call_start(void);
 extern __thread void *call_stack[CONTEXT_STACK];
 extern __thread int call_depth;
 void call_lock(void);
+void call_unlock(void);
+
+/* What a stream executes. */
+
+enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK_EVENT };
+
+/* One side of a copy: rows of PITCH bytes, HEIGHT of them in a layer. */
+struct work_side {
+	bool host;
+	uint8_t *memory; /* of the host; else: */
+	CUdeviceptr at;
+	uint64_t pitch, height;
+};
+struct work_copy {
+	struct work_side to, from;
+	uint64_t width, rows, layers; /* bytes of a row, rows of a layer */
+};
+struct work_set {
+	CUdeviceptr at;
+	uint64_t pitch, width, rows; /* WIDTH: elements of a row */
+	uint32_t value, unit;	     /* UNIT: bytes of an element, 1, 2 or 4 */
+};
+struct work_launch {
+	CUfunction function;
+	uint32_t grid[3], block[3], shared;
+	uint8_t *args; /* as the function's parameters lie */
+	size_t size;
+};
+struct work_host {
+	void (*run)(void *data);
+	void *data;
+};
+struct work {
+	enum work_kind kind;
+	union {
+		struct work_copy copy;
+		struct work_set set;
+		struct work_launch launch;
+		struct work_host host;
+		CUevent event; /* to record */
+	};
+};
+
+struct stream;
+/* Executes W, or puts it into the graph that S captures. Everything that W points to is read before
+ * this returns; what a graph keeps, it copies. */
+CUresult work_put(struct stream *s, const struct work *w);
+/* Executes W now, in the order of all streams. */
+CUresult work_run(const struct work *w);
+/* copies.c: what C means, for whoever checks *W. */
+CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w);
+/* How W is executed; called with the lock. WORK_HOST lets go of it meanwhile. */
+CUresult copy_run(const struct work_copy *w);
+CUresult set_run(const struct work_set *w);
+CUresult launch_run(const struct work_launch *w);
+CUresult event_run(CUevent event);
+/* Begins a call about the stream S: takes the lock, and finds S. */
+CUresult work_begin(CUstream s, struct stream **stream);
 
 /* stream.c */
+
+struct capture;
+struct node;
+/* Nodes of a graph. */
+struct node_list {
+	struct node **nodes;
+	uint32_t n;
+};
 
 struct stream {
 	void *handle;
 	const struct context *context;
-	uint64_t last;	 /* link_count() behind its last packet */
-	uint64_t fenced; /* LAST at its last query, and a fence behind that */
+	unsigned flags;
+	uint64_t number;
+	struct capture *capture; /* NULL: its calls are executed */
+	struct node_list tips;	 /* of the capture: what the next call comes after */
+	uint64_t last;		 /* link_count() behind its last packet */
+	uint64_t fenced;	 /* LAST at its last query, and a fence behind that */
 	uint64_t fence;
 };
 
 /* The stream S, one of CONTEXT's or a default one; NULL: there is none. Who puts packets for it
  * sets LAST. */
 struct stream *stream_find(CUstream s, const struct context *context);
+struct captured_event;
+/* What captures know of the event; NULL: there is none. */
+struct captured_event *stream_event(CUevent h);
+/* Takes all streams and events out of the capture C. */
+void stream_end_capture(const struct capture *c);
 /* Ends all streams and events of CONTEXT. */
 void stream_end_all(const struct context *context);
 
@@ -70,22 +152,77 @@ void stream_end_all(const struct context *context);
 
 struct module {
 	void *handle;
-	const struct context *context;
-	uint32_t number; /* on the VF */
+	const struct context *context; /* NULL: a library, which belongs to no context */
+	uint32_t number;	       /* on the VF */
 	struct function *functions;
+	struct symbol *symbols;
 };
 
+/* A CUfunction, and a CUkernel. */
 struct function {
 	void *handle;
 	struct module *module;
 	struct function *next;
 	struct softgpu_function known;
+	int shared_most; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as it was set */
+	int carveout;	 /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, a hint */
 };
 
 /* Unloads all modules of CONTEXT. */
 void module_end_all(const struct context *context);
+/* Loads IMAGE for CONTEXT, or as a library. OPTIONS as of cuModuleLoadDataEx(). */
+CUresult module_load(void **out, const void *image, unsigned n, const int *options, void **values,
+		     const struct context *context);
+CUresult module_unload(struct module *m);
+CUresult module_function(CUfunction *out, struct module *m, const char *name);
+/* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
+char *module_read_file(const char *path, size_t *bytes);
+/* How long an image is: it says so itself. */
+uint64_t module_image_bytes(const void **image);
 
-/* memory.c: the offset in the partition of BYTES at the device address AT; false: they are not all
+/* symbol.c: the variables of modules that the program has asked for. */
+
+struct symbol {
+	struct module *module;
+	struct symbol *next;
+	struct softgpu_symbol known;
+};
+
+/* Finds NAME in M, and asks the VF for it the first time. */
+CUresult symbol_find(struct module *m, const char *name, const struct symbol **out);
+/* The variable that all BYTES at AT are in; NULL: there is none. */
+const struct symbol *symbol_at(CUdeviceptr at, uint64_t bytes);
+void symbol_end_all(struct module *m);
+/* Puts a copy between BYTES at OFFSET in S and at OTHER in the partition into the ring. OUT: to the
+ * partition. */
+CUresult symbol_put(const struct symbol *s, uint64_t offset, uint64_t other, uint64_t bytes,
+		    bool out);
+
+/* pinned.c */
+
+struct pinned {
+	uint8_t *at;
+	uint64_t bytes;
+	unsigned flags;
+	bool registered; /* the program's own memory */
+	const struct context *context;
+};
+
+/* The host memory that AT is in; NULL: none that the program has announced. */
+const struct pinned *pinned_find(const void *at);
+void pinned_end_all(const struct context *context);
+
+/* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
+CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
+		     size_t *size);
+/* host_call.c */
+CUresult host_call(const struct work_host *w);
+
+/* memory.c: whether AT is an address of the device that no pointer of this process can equal. */
+bool memory_is_device(uint64_t at);
+/* Whether device memory and this process's have no address in common. */
+bool memory_is_unified(void);
+/* The offset in the partition of BYTES at the device address AT; false: they are not all
  * in one allocation. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
 
@@ -104,6 +241,12 @@ void heap_give_all(const void *owner);
 /* Finds the allocation that OFFSET lies in: its first byte, and bytes as they were asked for. */
 bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes);
 uint64_t heap_left(void);
+/* The bytes of OWNER's allocations. */
+uint64_t heap_of(const void *owner);
+/* Whose the allocation is that OFFSET lies in; NULL: there is none, or nobody's. */
+const void *heap_owner(uint64_t offset);
+/* OWNER's allocations are nobody's from now on; they stay. */
+void heap_disown(const void *owner);
 
 /* handles.c */
 
@@ -113,7 +256,12 @@ enum handle_kind {
 	HANDLE_MODULE,
 	HANDLE_FUNCTION,
 	HANDLE_STREAM,
-	HANDLE_EVENT
+	HANDLE_EVENT,
+	HANDLE_POOL,
+	HANDLE_LINKER,
+	HANDLE_GRAPH,
+	HANDLE_NODE,
+	HANDLE_INSTANCE,
 };
 
 /* A handle for OBJECT; NULL: out of memory. A number is not used twice in a row. */
@@ -140,6 +288,9 @@ struct link_parts {
 #define LINK_TIMES 4096u
 #define LINK_LAUNCH_BYTES 8192u
 
+/* Packets that a call may put after one link_stage(), without a wait in between. */
+#define LINK_BATCH 64u
+
 extern struct link_parts link_parts;
 /* What GPU kernels run on. */
 extern struct softgpu_about link_about;
@@ -158,6 +309,9 @@ CUresult link_lost(void);
 /* Puts a packet into the ring. It runs after link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
 CUresult link_ring(void);
+/* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
+ * for a call that waits. */
+void link_hold(bool hold);
 /* Rings, and waits until all packets are done. */
 CUresult link_wait(void);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
@@ -172,7 +326,7 @@ CUresult link_wait_for(uint64_t fence);
 CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
 /* The most that link_stage() gives. */
 uint64_t link_stage_size(void);
-/* Takes LINK_LAUNCH_BYTES for a launch. */
+/* Takes LINK_LAUNCH_BYTES for a launch or a SYMBOL_COPY. */
 CUresult link_launch(uint8_t **memory, uint64_t *at);
 
 #endif

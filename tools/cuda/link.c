@@ -15,7 +15,7 @@
 #define PACKETS_MOST 900u
 /* Room that link_stage() and link_launch() leave for the packets that use what they give: while
  * those are put, nothing is given out anew. */
-#define PACKETS_KEPT 16u
+#define PACKETS_KEPT LINK_BATCH
 #define LAUNCHES 256u
 #define ALIGN 4096u
 #define STRUCTURE_BYTES 4096u
@@ -34,6 +34,7 @@ static struct guest *guest;
 static CUresult lost;
 static uint64_t packets, launches; /* put since the ring was last empty */
 static uint64_t done;		   /* packets before those */
+static bool held;		   /* link_ring() does nothing */
 static vgpu_nsec looked;
 static uint8_t *launch_memory, *stage_memory;
 static uint64_t launch_at, stage_at, stage_size, stage_used;
@@ -118,6 +119,9 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	if (!guest_has_reports(guest))
 		vgpu_error_set(err, -EOPNOTSUPP,
 			       "this VF runs no GPU kernels: start softgpu with --engine cuda");
+	else if (!guest_has_symbols(guest))
+		vgpu_error_set(err, -EOPNOTSUPP,
+			       "the softgpu of this VF is older than this library: update it");
 	else if (!divide())
 		vgpu_error_set(err, -ENOSPC,
 			       "the VF's window is too small: start softgpu with a larger "
@@ -187,10 +191,15 @@ CUresult link_ring(void)
 {
 	int r;
 
-	if (lost != CUDA_SUCCESS)
+	if (lost != CUDA_SUCCESS || held)
 		return lost;
 	r = guest_ring(guest);
 	return r < 0 ? lose(r) : CUDA_SUCCESS;
+}
+
+void link_hold(bool hold)
+{
+	held = hold;
 }
 
 CUresult link_fence(uint64_t *fence)
@@ -277,7 +286,8 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at)
 
 	if (*bytes > stage_size)
 		*bytes = stage_size;
-	if (*bytes > stage_size - stage_used || packets >= PACKETS_MOST - PACKETS_KEPT) {
+	if (*bytes > stage_size - stage_used || packets >= PACKETS_MOST - PACKETS_KEPT ||
+	    launches > LAUNCHES - PACKETS_KEPT) {
 		e = link_wait();
 		if (e != CUDA_SUCCESS)
 			return e;
@@ -297,7 +307,7 @@ CUresult link_launch(uint8_t **memory, uint64_t *at)
 {
 	CUresult e = lost;
 
-	if (e == CUDA_SUCCESS && (launches == LAUNCHES || packets >= PACKETS_MOST - PACKETS_KEPT))
+	if (e == CUDA_SUCCESS && (launches == LAUNCHES || packets >= PACKETS_MOST - 1))
 		e = link_wait();
 	if (e != CUDA_SUCCESS)
 		return e;

@@ -1,7 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* Allocations: the VF's device memory, which lies behind its window, is given out here. The host
  * counts nothing: the VF has that memory and no other. */
+#include <sys/mman.h>
+
 #include "library.h"
+
+/* The part of this process's address space that is kept free for the device's addresses. */
+static uint64_t kept_at, kept_bytes;
+
+/* Keeps the device's addresses free in this process, once they are known. */
+static void keep(void)
+{
+	void *wanted = (void *)(uintptr_t)link_about.memory_at, *got;
+
+	if (kept_at == link_about.memory_at && kept_bytes == link_parts.memory_size)
+		return;
+	if (kept_bytes)
+		munmap((void *)(uintptr_t)kept_at, kept_bytes);
+	kept_bytes = 0;
+	got = mmap(wanted, link_parts.memory_size, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (got == wanted) {
+		kept_at = link_about.memory_at;
+		kept_bytes = link_parts.memory_size;
+	} else if (got != MAP_FAILED) {
+		munmap(got, link_parts.memory_size); /* a kernel before 4.17 */
+	}
+}
+
+bool memory_is_unified(void)
+{
+	keep();
+	return kept_bytes > 0;
+}
+
+bool memory_is_device(uint64_t at)
+{
+	return memory_is_unified() && at >= kept_at && at - kept_at < kept_bytes;
+}
 
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
@@ -64,5 +100,31 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 		*base = link_about.memory_at + begin;
 	if (e == CUDA_SUCCESS && bytes)
 		*bytes = size;
+	return CALL_END(e);
+}
+
+#define PITCH_ALIGN 512u
+
+/* UNIT: the bytes of the accesses that shall be fast; 4, 8 or 16. */
+CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t rows,
+			    unsigned unit)
+{
+	struct context *c;
+	uint64_t offset, row, all;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS &&
+	    (!out || !pitch || width == 0 || rows == 0 || (unit != 4 && unit != 8 && unit != 16)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	row = width > UINT64_MAX - PITCH_ALIGN
+		      ? UINT64_MAX
+		      : (width + PITCH_ALIGN - 1) / PITCH_ALIGN * PITCH_ALIGN;
+	if (e == CUDA_SUCCESS &&
+	    (__builtin_mul_overflow(row, rows, &all) || !heap_take(all, c, &offset)))
+		e = CUDA_ERROR_OUT_OF_MEMORY;
+	if (e == CUDA_SUCCESS) {
+		*pitch = row;
+		*out = link_about.memory_at + offset;
+	}
 	return CALL_END(e);
 }

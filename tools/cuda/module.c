@@ -25,6 +25,9 @@ struct fat_header {
 
 /* CUjit_option: where the caller wants the compiler's messages. */
 enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
+/* Hints: how to optimise, what else to write into the log or the module. The host compiles with its
+ * defaults. */
+enum { JIT_LEVEL = 7, JIT_DEBUG = 11, JIT_VERBOSE, JIT_LINES, JIT_CACHE };
 
 struct wants {
 	char *log;
@@ -53,8 +56,8 @@ static uint64_t cubin_bytes(const uint8_t *image)
 	return most;
 }
 
-/* How long an image is: it says so itself. The program vouches for it, as with any libcuda. */
-static uint64_t image_bytes(const void **image)
+/* The program vouches for it, as with any libcuda. */
+uint64_t module_image_bytes(const void **image)
 {
 	struct fat_header fat;
 	struct wrapper wrapper;
@@ -84,6 +87,11 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 	for (i = 0; i < n; i++) {
 		switch (options[i]) {
 		case JIT_INFO_LOG:
+		case JIT_LEVEL:
+		case JIT_DEBUG:
+		case JIT_VERBOSE:
+		case JIT_LINES:
+		case JIT_CACHE:
 			break;
 		case JIT_INFO_LOG_SIZE:
 			w->info_used = &values[i];
@@ -157,7 +165,7 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	return CUDA_ERROR_INVALID_PTX;
 }
 
-static CUresult load(CUmodule *out, const void *image, const struct wants *w,
+static CUresult load(void **out, const void *image, const struct wants *w,
 		     const struct context *context)
 {
 	struct module *m;
@@ -167,7 +175,7 @@ static CUresult load(CUmodule *out, const void *image, const struct wants *w,
 
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	bytes = image_bytes(&image);
+	bytes = module_image_bytes(&image);
 	for (number = 0; number < SOFTGPU_MAX_MODULES && numbers[number];)
 		number++;
 	if (number == SOFTGPU_MAX_MODULES) {
@@ -191,7 +199,16 @@ static CUresult load(CUmodule *out, const void *image, const struct wants *w,
 	return CUDA_SUCCESS;
 }
 
-static CUresult unload(struct module *m)
+CUresult module_load(void **out, const void *image, unsigned n, const int *options, void **values,
+		     const struct context *context)
+{
+	struct wants wants = {0};
+	CUresult e = read_options(n, options, values, &wants);
+
+	return e == CUDA_SUCCESS ? load(out, image, &wants, context) : e;
+}
+
+CUresult module_unload(struct module *m)
 {
 	CUresult e = link_put(SOFTGPU_MODULE_UNLOAD, 0, (uint64_t[7]){m->number});
 	struct function *f;
@@ -203,6 +220,7 @@ static CUresult unload(struct module *m)
 		handle_drop(HANDLE_FUNCTION, f->handle);
 		free(f);
 	}
+	symbol_end_all(m);
 	numbers[m->number] = false;
 	handle_drop(HANDLE_MODULE, m->handle);
 	free(m);
@@ -216,19 +234,16 @@ void module_end_all(const struct context *context)
 
 	for (at = 0; (m = handle_next(HANDLE_MODULE, &at));)
 		if (m->context == context)
-			unload(m);
+			module_unload(m);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *options,
 			    void **values)
 {
 	struct context *c;
-	struct wants wants = {0};
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	if (e == CUDA_SUCCESS)
-		e = read_options(n, options, values, &wants);
-	return CALL_END(e == CUDA_SUCCESS ? load(out, image, &wants, c) : e);
+	return CALL_END(e == CUDA_SUCCESS ? module_load(out, image, n, options, values, c) : e);
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -241,8 +256,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 	return cuModuleLoadDataEx(out, image, 0, NULL, NULL);
 }
 
-/* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
-static char *read_file(const char *path)
+char *module_read_file(const char *path, size_t *bytes)
 {
 	FILE *f = fopen(path, "rb");
 	char *text = NULL, *more;
@@ -271,12 +285,14 @@ static char *read_file(const char *path)
 	}
 	if (f)
 		fclose(f);
+	*bytes = n;
 	return text;
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)
 {
-	char *text = path ? read_file(path) : NULL;
+	size_t bytes;
+	char *text = path ? module_read_file(path, &bytes) : NULL;
 	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
 
 	if (text)
@@ -291,7 +307,7 @@ CUresult cuModuleUnload(CUmodule module)
 	struct module *m = handle_find(HANDLE_MODULE, module);
 
 	if (e == CUDA_SUCCESS)
-		e = m ? unload(m) : CUDA_ERROR_INVALID_HANDLE;
+		e = m && m->context ? module_unload(m) : CUDA_ERROR_INVALID_HANDLE;
 	return CALL_END(e);
 }
 
@@ -315,7 +331,7 @@ static CUresult ask(struct function *f)
 		       : CUDA_ERROR_NOT_FOUND;
 }
 
-static CUresult get_function(CUfunction *out, struct module *m, const char *name)
+CUresult module_function(CUfunction *out, struct module *m, const char *name)
 {
 	struct function *f;
 	CUresult e;
@@ -332,6 +348,7 @@ static CUresult get_function(CUfunction *out, struct module *m, const char *name
 		if (!f)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		f->module = m;
+		f->carveout = -1; /* the driver's own choice */
 		snprintf(f->known.name, sizeof(f->known.name), "%s", name);
 		e = ask(f);
 		f->handle = e == CUDA_SUCCESS ? handle_make(HANDLE_FUNCTION, f) : NULL;
@@ -352,6 +369,6 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
 	struct module *m = handle_find(HANDLE_MODULE, module);
 
 	if (e == CUDA_SUCCESS)
-		e = m ? get_function(out, m, name) : CUDA_ERROR_INVALID_HANDLE;
+		e = m ? module_function(out, m, name) : CUDA_ERROR_INVALID_HANDLE;
 	return CALL_END(e);
 }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "capture.h"
 #include "library.h"
 
 #define STREAM_FLAGS 1u	   /* CU_STREAM_NON_BLOCKING */
@@ -18,8 +19,17 @@ struct event {
 	const struct context *context;
 	uint32_t place; /* in the times */
 	bool timed;
+	struct captured_event captured;
 	uint64_t fence; /* behind its last record; 0: it was not recorded */
 };
+
+/* The events' part that captures have: see capture.h. */
+struct captured_event *stream_event(CUevent h)
+{
+	struct event *event = handle_find(HANDLE_EVENT, h);
+
+	return event ? &event->captured : NULL;
+}
 
 static struct stream of_all = {0}; /* the default streams */
 static bool taken[LINK_TIMES];
@@ -36,6 +46,7 @@ struct stream *stream_find(CUstream s, const struct context *context)
 
 static void end_event(struct event *event)
 {
+	capture_forget_event(&event->captured);
 	handle_drop(HANDLE_EVENT, event->handle);
 	taken[event->place] = false;
 	free(event);
@@ -43,8 +54,25 @@ static void end_event(struct event *event)
 
 static void end_stream(struct stream *stream)
 {
+	capture_abandon(stream);
 	handle_drop(HANDLE_STREAM, stream->handle);
 	free(stream);
+}
+
+void stream_end_capture(const struct capture *c)
+{
+	struct stream *stream;
+	struct event *event;
+	uint32_t at;
+
+	for (at = 0; (stream = handle_next(HANDLE_STREAM, &at));)
+		if (stream->capture == c) {
+			stream->capture = NULL;
+			graph_list_clear(&stream->tips);
+		}
+	for (at = 0; (event = handle_next(HANDLE_EVENT, &at));)
+		if (event->captured.capture == c)
+			capture_forget_event(&event->captured);
 }
 
 void stream_end_all(const struct context *context)
@@ -61,6 +89,8 @@ void stream_end_all(const struct context *context)
 			end_event(event);
 }
 
+static uint64_t n_streams = DEFAULT_STREAMS;
+
 static CUresult create_stream(CUstream *out, unsigned flags, const struct context *context)
 {
 	struct stream *stream;
@@ -75,6 +105,8 @@ static CUresult create_stream(CUstream *out, unsigned flags, const struct contex
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	stream->context = context;
+	stream->flags = flags;
+	stream->number = ++n_streams;
 	*out = stream->handle;
 	return CUDA_SUCCESS;
 }
@@ -132,6 +164,8 @@ CUresult cuStreamQuery(CUstream s)
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 	struct stream *stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
 
+	if (e == CUDA_SUCCESS && stream && stream->capture)
+		e = capture_break(stream);
 	if (e == CUDA_SUCCESS)
 		e = stream ? query_stream(stream) : CUDA_ERROR_INVALID_HANDLE;
 	return CALL_END(e);
@@ -139,24 +173,33 @@ CUresult cuStreamQuery(CUstream s)
 
 CUresult cuStreamSynchronize(CUstream s)
 {
+	struct stream *stream;
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
+	stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+	if (e == CUDA_SUCCESS && stream && stream->capture)
+		e = capture_break(stream);
 	if (e == CUDA_SUCCESS)
-		e = stream_find(s, c) ? link_wait() : CUDA_ERROR_INVALID_HANDLE;
+		e = stream ? link_wait() : CUDA_ERROR_INVALID_HANDLE;
 	return CALL_END(e);
 }
 
-/* What comes later in any stream comes after the record. */
-CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned flags)
+/* What comes later in any stream comes after the record. In a graph it need not: there, the stream
+ * joins the capture of the event. */
+CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 {
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+	struct event *event = handle_find(HANDLE_EVENT, h);
 
-	if (e == CUDA_SUCCESS && (!stream_find(s, c) || !handle_find(HANDLE_EVENT, event)))
+	if (e == CUDA_SUCCESS && !event)
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS && flags)
+	if (e == CUDA_SUCCESS && flags > 1)
 		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && (event->captured.capture || stream->capture))
+		e = stream == &of_all ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+				      : capture_wait(stream, &event->captured);
 	return CALL_END(e);
 }
 
@@ -211,32 +254,61 @@ CUresult cuEventDestroy_v2(CUevent h)
 	return CALL_END(e);
 }
 
-CUresult cuEventRecord(CUevent h, CUstream s)
+CUresult event_run(CUevent h)
 {
+	struct event *event = handle_find(HANDLE_EVENT, h);
+	CUresult e;
+
+	if (!event)
+		return CUDA_ERROR_INVALID_HANDLE;
+	e = link_put(SOFTGPU_EVENT, 0,
+		     (uint64_t[7]){link_parts.times_at + event->place * sizeof(uint64_t)});
+	if (e == CUDA_SUCCESS)
+		e = link_fence(&event->fence);
+	return e;
+}
+
+#define RECORD_EXTERNAL 1u /* as a part of the graph, if S captures one */
+
+static CUresult record(CUevent h, CUstream s, unsigned flags)
+{
+	const struct work w = {.kind = WORK_EVENT, .event = h};
 	struct event *event;
 	CUresult e = begin(h, &event);
 	struct stream *stream;
-	uint64_t at;
 
 	stream = e == CUDA_SUCCESS ? stream_find(s, event->context) : NULL;
 	if (e == CUDA_SUCCESS && !stream)
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS) {
-		at = link_parts.times_at + event->place * sizeof(uint64_t);
-		e = link_put(SOFTGPU_EVENT, 0, (uint64_t[7]){at});
-	}
-	if (e == CUDA_SUCCESS)
-		e = link_fence(&event->fence);
-	if (stream)
-		stream->last = link_count();
-	return CALL_END(e);
+	if (e == CUDA_SUCCESS && flags & ~RECORD_EXTERNAL)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e != CUDA_SUCCESS)
+		return e;
+	capture_forget_event(&event->captured);
+	if (stream->capture && !(flags & RECORD_EXTERNAL))
+		return capture_record(stream, &event->captured);
+	return work_put(stream, &w);
+}
+
+CUresult cuEventRecord(CUevent h, CUstream s)
+{
+	return CALL_END(record(h, s, 0));
+}
+
+CUresult cuEventRecordWithFlags(CUevent h, CUstream s, unsigned flags)
+{
+	return CALL_END(record(h, s, flags));
 }
 
 /* An event that was never recorded is ready. */
 static CUresult query_event(const struct event *event)
 {
 	bool reached = true;
-	CUresult e = event->fence ? link_reached(event->fence, &reached) : CUDA_SUCCESS;
+	CUresult e;
+
+	if (event->captured.capture)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	e = event->fence ? link_reached(event->fence, &reached) : CUDA_SUCCESS;
 
 	return e == CUDA_SUCCESS && !reached ? CUDA_ERROR_NOT_READY : e;
 }
@@ -254,6 +326,8 @@ CUresult cuEventSynchronize(CUevent h)
 	struct event *event;
 	CUresult e = begin(h, &event);
 
+	if (e == CUDA_SUCCESS && event->captured.capture)
+		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (e == CUDA_SUCCESS && event->fence)
 		e = link_wait_for(event->fence);
 	return CALL_END(e);

@@ -105,6 +105,14 @@ static enum softgpu_error check_module(const struct packet_limits *l,
 		return check_structure(l, a, sizeof(struct softgpu_function));
 	case SOFTGPU_ABOUT:
 		return check_structure(l, a, sizeof(struct softgpu_about));
+	case SOFTGPU_SYMBOL:
+		return check_structure(l, a, sizeof(struct softgpu_symbol));
+	case SOFTGPU_OCCUPANCY:
+		return check_structure(l, a, sizeof(struct softgpu_occupancy));
+	case SOFTGPU_SYMBOL_COPY:
+		return first_of(check_report(l, p),
+				check_structure(l, a, sizeof(struct softgpu_symbol_copy)),
+				SOFTGPU_OK);
 	default:
 		return SOFTGPU_OK;
 	}
@@ -152,6 +160,9 @@ enum softgpu_error packet_check(const struct packet_limits *l, const struct soft
 	case SOFTGPU_LAUNCH:
 	case SOFTGPU_FUNCTION:
 	case SOFTGPU_ABOUT:
+	case SOFTGPU_SYMBOL:
+	case SOFTGPU_OCCUPANCY:
+	case SOFTGPU_SYMBOL_COPY:
 		return check_module(l, p);
 	case SOFTGPU_FAULT:
 		return SOFTGPU_FAULTED;

@@ -315,6 +315,11 @@ bool guest_has_reports(struct guest *g)
 	return g->features & SOFTGPU_HAS_REPORTS;
 }
 
+bool guest_has_symbols(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_SYMBOLS;
+}
+
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size)
 {
 	return vfio_dma_map(g->device, fd, 0, iova, size);

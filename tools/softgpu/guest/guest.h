@@ -35,6 +35,8 @@ void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 bool guest_has_modules(struct guest *g);
 /* Whether it also takes the packets FUNCTION and ABOUT, and the flag REPORT. */
 bool guest_has_reports(struct guest *g);
+/* Whether it answers what is asked of modules: SYMBOL, OCCUPANCY, SYMBOL_COPY. */
+bool guest_has_symbols(struct guest *g);
 
 /* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. 0 or -errno. */
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);

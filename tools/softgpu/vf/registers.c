@@ -116,7 +116,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 		return half(vf->size, offset);
 	case SOFTGPU_FEATURES:
 		return offset == SOFTGPU_FEATURES && vf->modules
-			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS
+			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;

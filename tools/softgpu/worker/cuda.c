@@ -562,4 +562,7 @@ const struct device_ops device_cuda = {
 	.load = cuda_load_module,
 	.unload = cuda_unload,
 	.function = cuda_function,
+	.attributes = cuda_attributes,
+	.occupancy = cuda_occupancy,
+	.symbol = cuda_symbol,
 };

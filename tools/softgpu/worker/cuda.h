@@ -119,6 +119,8 @@ _Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) ==
 	X(cuModuleLoadDataEx, 2010, (CUmodule *, const void *, unsigned, int *, void **))          \
 	X(cuModuleUnload, 2000, (CUmodule))                                                        \
 	X(cuModuleGetFunction, 2000, (CUfunction *, CUmodule, const char *))                       \
+	X(cuModuleGetGlobal, 3020, (CUdeviceptr *, size_t *, CUmodule, const char *))              \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, (int *, CUfunction, int, size_t))     \
 	X(cuFuncGetAttribute, 2020, (int *, int, CUfunction))                                      \
 	X(cuFuncSetAttribute, 9000, (CUfunction, int, int))                                        \
 	X(cuFuncGetParamInfo, 12040, (CUfunction, size_t, size_t *, size_t *))                     \

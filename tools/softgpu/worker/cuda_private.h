@@ -69,4 +69,10 @@ void cuda_unload(struct device *d, uint32_t module);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params);
 
+/* cuda_question.c: as in struct device_ops. */
+int cuda_attributes(struct device *d, uint32_t module, const char *name, int32_t *out);
+int cuda_occupancy(struct device *d, uint32_t module, const char *name, uint32_t threads,
+		   uint32_t shared, uint32_t *blocks);
+int cuda_symbol(struct device *d, uint32_t module, const char *name, uint64_t *at, uint64_t *bytes);
+
 #endif

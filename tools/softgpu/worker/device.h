@@ -135,6 +135,16 @@ struct device_ops {
 	 * -EINVAL. */
 	int (*function)(struct device *d, uint32_t module, const char *name, struct piece *p,
 			struct device_params *params);
+	/* What the driver knows of a function: SOFTGPU_FUNCTION_ATTRIBUTES numbers. 0 or -EINVAL.
+	 */
+	int (*attributes)(struct device *d, uint32_t module, const char *name, int32_t *out);
+	/* How many blocks of a function, of THREADS threads and SHARED bytes of dynamic shared
+	 * memory, a multiprocessor executes at a time. 0 or -EINVAL. */
+	int (*occupancy)(struct device *d, uint32_t module, const char *name, uint32_t threads,
+			 uint32_t shared, uint32_t *blocks);
+	/* Where a variable of a module lies: the device's address, and its bytes. 0 or -EINVAL. */
+	int (*symbol)(struct device *d, uint32_t module, const char *name, uint64_t *at,
+		      uint64_t *bytes);
 };
 
 extern const struct device_ops device_host, device_cuda;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "module.h"
+#include "question.h"
 
 #define LOG_SIZE 8192u
 #define KNOWN_COSTS 64u
@@ -242,6 +243,9 @@ static int find_function(struct module_table *t, const struct softgpu_packet *p,
 		f.error = SOFTGPU_BAD_LAUNCH;
 		params.n = 0;
 	}
+	memset(f.attributes, 0, sizeof(f.attributes));
+	if (f.error == SOFTGPU_OK)
+		t->ops->attributes(t->device, (uint32_t)p->arg[0], f.name, f.attributes);
 	f.n_params = params.n;
 	memcpy(f.offset, params.offset, sizeof(f.offset));
 	memcpy(f.size, params.size, sizeof(f.size));
@@ -266,15 +270,24 @@ static int tell_about(struct module_table *t, const struct softgpu_packet *p,
 bool module_executes(uint32_t opcode)
 {
 	return (opcode >= SOFTGPU_MODULE_LOAD && opcode <= SOFTGPU_LAUNCH) ||
-	       opcode == SOFTGPU_FUNCTION || opcode == SOFTGPU_ABOUT;
+	       (opcode >= SOFTGPU_FUNCTION && opcode <= SOFTGPU_SYMBOL_COPY);
 }
 
 int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,
 		  const struct piece_space *space, uint8_t *window, struct piece *out)
 {
 	const struct softgpu_packet *p = &job->packet;
+	const struct question q = {t->ops, t->device, (uint32_t)p->arg[0], t->loaded[p->arg[0]]};
+	int r;
 
 	switch (p->opcode) {
+	case SOFTGPU_SYMBOL:
+	case SOFTGPU_OCCUPANCY:
+		question_answer(&q, p->opcode, window + p->arg[1]);
+		return MODULE_DONE;
+	case SOFTGPU_SYMBOL_COPY:
+		r = question_copy(&q, window + p->arg[1], limits, space, &job->at, out);
+		return r == 1 ? MODULE_PIECE : r;
 	case SOFTGPU_MODULE_LOAD:
 		return load(t, p, window);
 	case SOFTGPU_MODULE_UNLOAD:

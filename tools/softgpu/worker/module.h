@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD, LAUNCH, FUNCTION and ABOUT. Everything
+ * A guest's own GPU kernels: MODULE_LOAD, MODULE_UNLOAD, LAUNCH, FUNCTION, ABOUT, and those of
+ * question.h. Everything
  * that a guest passes here is copied out of its window before it is checked. A thread compiles, on
  * the CPU; meanwhile the VF has no work for the GPU, and other VFs have its slices.
  */

@@ -312,9 +312,13 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	if (r->in_flight > 0 && r->job.packet.opcode != SOFTGPU_LAUNCH)
 		return NEXT_LATER;
 	x = module_packet(r->modules, &r->job, &r->limits, &r->space, r->setup.window, p);
-	if (x == MODULE_PIECE)
+	if (x == MODULE_PIECE) {
+		cost = cost_of(r, p);
+		p->cost = cost ? *cost : p->cost;
 		return NEXT_PIECE;
-	/* A negative result is of MODULE_LOAD or LAUNCH only. */
+	}
+	/* A negative result is of MODULE_LOAD, LAUNCH or SYMBOL_COPY only, whose place for a report
+	 * has been checked. */
 	if (x < 0 && r->job.packet.flags & SOFTGPU_REPORT)
 		report(r, r->job.packet.arg[6], (enum softgpu_error)(-x));
 	else if (x < 0)

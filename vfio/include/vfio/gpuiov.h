@@ -290,6 +290,7 @@ enum softgpu_error {
 enum softgpu_feature {
 	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
 	SOFTGPU_HAS_REPORTS = 2, /* FUNCTION, ABOUT, and the flag REPORT */
+	SOFTGPU_HAS_SYMBOLS = 4, /* SYMBOL, OCCUPANCY, SYMBOL_COPY */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -317,6 +318,9 @@ enum softgpu_opcode {
 	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
 	SOFTGPU_FUNCTION = 16,	    /* module, struct softgpu_function, bytes */
 	SOFTGPU_ABOUT = 17,	    /* 0, struct softgpu_about, bytes */
+	SOFTGPU_SYMBOL = 18,	    /* module, struct softgpu_symbol, bytes */
+	SOFTGPU_OCCUPANCY = 19,	    /* module, struct softgpu_occupancy, bytes */
+	SOFTGPU_SYMBOL_COPY = 20,   /* module, struct softgpu_symbol_copy, bytes */
 	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
@@ -328,7 +332,7 @@ enum softgpu_opcode {
  * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
 #define SOFTGPU_MAX_MODULES 16u
-/* Flag of MODULE_LOAD and LAUNCH: a module or a launch that is wrong does not stop the VF. Its enum
+/* Flag of MODULE_LOAD, LAUNCH and SYMBOL_COPY: one that is wrong does not stop the VF. Its enum
  * softgpu_error is written to the 8 bytes at arg[6], in the window; if nothing is wrong, nothing is
  * written. */
 #define SOFTGPU_REPORT 2u
@@ -353,12 +357,39 @@ struct softgpu_launch {
 	struct softgpu_launch_arg args[SOFTGPU_MAX_LAUNCH_ARGS];
 };
 
-/* FUNCTION reads the name of a function of a module, and writes where its parameters lie. */
+/* FUNCTION reads the name of a function of a module, and writes where its parameters lie, and what
+ * the driver knows of it. The attributes have the numbers of the CUDA Driver API; 0: unknown. */
+#define SOFTGPU_FUNCTION_ATTRIBUTES 16u
 struct softgpu_function {
 	char name[256];
 	uint32_t error; /* enum softgpu_error; not OK: there is no such function */
 	uint32_t n_params;
 	uint32_t offset[SOFTGPU_MAX_LAUNCH_ARGS], size[SOFTGPU_MAX_LAUNCH_ARGS]; /* bytes */
+	int32_t attributes[SOFTGPU_FUNCTION_ATTRIBUTES];
+};
+
+/* SYMBOL reads the name of a variable of a module, and writes where it lies. It is not in the
+ * partition: only GPU kernels of the module and SYMBOL_COPY reach it. */
+struct softgpu_symbol {
+	char name[256];
+	uint32_t error, pad; /* enum softgpu_error; not OK: there is no such variable */
+	uint64_t at, bytes;  /* the device's address */
+};
+
+/* OCCUPANCY reads a function and the shape of its blocks, and writes how many of them a
+ * multiprocessor executes at a time. */
+struct softgpu_occupancy {
+	char name[256];
+	uint32_t error, threads; /* of a block */
+	uint32_t shared, blocks; /* bytes of dynamic shared memory of a block */
+};
+
+/* SYMBOL_COPY copies BYTES bytes at OTHER in the partition to those at OFFSET in a variable of a
+ * module; or if OUT is 1, the other way. */
+struct softgpu_symbol_copy {
+	char name[256];
+	uint64_t offset, other, bytes;
+	uint32_t out, pad;
 };
 
 /* ABOUT writes what GPU kernels run on, and the addresses by which they reach the partition. The

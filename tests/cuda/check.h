@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What the checks of the sample share. */
+#ifndef TESTS_CUDA_CHECK_H
+#define TESTS_CUDA_CHECK_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "entries.h"
+
+struct sample_check {
+	const char *name;
+	bool (*run)(void); /* says on standard error what is wrong */
+};
+
+/* Each is ended by a row without a name. */
+extern const struct sample_check calls_checks[], programs_checks[], graphs_checks[];
+extern const char sample_ptx[], programs_ptx[];
+
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			return false;                                                              \
+		}                                                                                  \
+	} while (0)
+#define OK(call) CHECK((call) == CUDA_SUCCESS)
+
+/* A number below BELOW. */
+uint32_t sample_draw(uint32_t below);
+/* Begins a check with the primary context current; sample_end() is its end. */
+bool sample_begin(void);
+bool sample_end(void);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine that runs PTX (ptx.h): each instruction against the CPU's. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw.h"
+#include "ptx.h"
+#include "suite.h"
+
+#define THREADS 96u
+
+/* out[i] = INSTRUCTION of a[i], b[i], c[i]. The registers %o, %a, %b and %c have 32 bits, %O, %A,
+ * %B and %C 64. */
+static const char frame[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
+			    ".visible .entry f(.param .u64 out, .param .u64 in)\n{\n"
+			    ".reg .pred %%p<4>;\n.reg .b32 %%o, %%a, %%b, %%c, %%t;\n"
+			    ".reg .b64 %%O, %%A, %%B, %%C, %%x, %%y;\n"
+			    ".shared .align 8 .b8 s[1024];\n"
+			    "mov.u32 %%t, %%tid.x;\nld.param.u64 %%x, [in];\n"
+			    "mul.wide.u32 %%y, %%t, 24;\nadd.u64 %%x, %%x, %%y;\n"
+			    "ld.global.u64 %%A, [%%x];\nld.global.u64 %%B, [%%x+8];\n"
+			    "ld.global.u64 %%C, [%%x+16];\n"
+			    "cvt.u32.u64 %%a, %%A;\ncvt.u32.u64 %%b, %%B;\ncvt.u32.u64 %%c, %%C;\n"
+			    "mov.u64 %%O, 0;\n%s\n"
+			    "ld.param.u64 %%x, [out];\nmul.wide.u32 %%y, %%t, 8;\n"
+			    "add.u64 %%x, %%x, %%y;\nst.global.u64 [%%x], %%O;\nret;\n}\n";
+
+struct three {
+	uint64_t a, b, c;
+};
+
+static bool run(const char *body, const struct three *in, uint64_t *out, uint32_t threads)
+{
+	char text[4096];
+	struct {
+		uint64_t out, in;
+	} params = {(uintptr_t)out, (uintptr_t)in};
+	struct ptx_launch l = {.grid = {1, 1, 1}, .block = {threads, 1, 1}, .params = &params};
+	struct ptx *p;
+
+	snprintf(text, sizeof(text), frame, body);
+	p = ptx_read(text, "f");
+	if (!p)
+		return false;
+	ptx_run(p, &l);
+	ptx_free(p);
+	return true;
+}
+
+static float f32(uint64_t v)
+{
+	uint32_t half = (uint32_t)v;
+	float f;
+
+	memcpy(&f, &half, sizeof(f));
+	return f;
+}
+
+static uint64_t of32(float f)
+{
+	uint32_t v;
+
+	memcpy(&v, &f, sizeof(v));
+	return v;
+}
+
+static double f64(uint64_t v)
+{
+	double d;
+
+	memcpy(&d, &v, sizeof(d));
+	return d;
+}
+
+static uint64_t of64(double d)
+{
+	uint64_t v;
+
+	memcpy(&v, &d, sizeof(v));
+	return v;
+}
+
+#define TO_64 " cvt.u64.u32 %O, %o;"
+/* The CPU's result for A, B and C. */
+#define OP(name, body, result)                                                                     \
+	static uint64_t name(uint64_t A, uint64_t B, uint64_t C)                                   \
+	{                                                                                          \
+		uint32_t a = (uint32_t)A, b = (uint32_t)B, c = (uint32_t)C;                        \
+                                                                                                   \
+		(void)a, (void)b, (void)c, (void)A, (void)B, (void)C;                              \
+		return result;                                                                     \
+	}
+#define OPS(X)                                                                                     \
+	X(fma_f32, "fma.rn.f32 %o, %a, %b, %c;" TO_64, of32(fmaf(f32(A), f32(B), f32(C))))         \
+	X(fma_f64, "fma.rn.f64 %O, %A, %B, %C;", of64(fma(f64(A), f64(B), f64(C))))                \
+	X(div_f32, "div.rn.f32 %o, %a, %b;" TO_64, of32(f32(A) / f32(B)))                          \
+	X(neg_f32, "neg.f32 %o, %a;" TO_64, of32(-f32(A)))                                         \
+	X(abs_f32, "abs.f32 %o, %a;" TO_64, of32(fabsf(f32(A))))                                   \
+	X(min_f32, "min.f32 %o, %a, %b;" TO_64, of32((float)picked(f32(A), f32(B), -1)))           \
+	X(max_f64, "max.f64 %O, %A, %B;", of64(picked(f64(A), f64(B), 1)))                         \
+	X(sqrt_f32, "abs.f32 %a, %a; sqrt.rn.f32 %o, %a;" TO_64, of32(sqrtf(fabsf(f32(A)))))       \
+	X(rcp_f32, "rcp.rn.f32 %o, %a;" TO_64, of32(1 / f32(A)))                                   \
+	X(min_s32, "min.s32 %o, %a, %b;" TO_64,                                                    \
+	  (uint32_t)((int32_t)a < (int32_t)b ? (int32_t)a : (int32_t)b))                           \
+	X(max_u32, "max.u32 %o, %a, %b;" TO_64, a > b ? a : b)                                     \
+	X(max_s64, "max.s64 %O, %A, %B;", (int64_t)A > (int64_t)B ? A : B)                         \
+	X(neg_s32, "neg.s32 %o, %a;" TO_64, (uint32_t)-a)                                          \
+	X(abs_s32, "abs.s32 %o, %a;" TO_64, (uint32_t)((int32_t)a < 0 ? -a : a))                   \
+	X(rem_u32, "or.b32 %b, %b, 1; rem.u32 %o, %a, %b;" TO_64, a % (b | 1))                     \
+	X(rem_s64, "or.b64 %B, %B, 256; rem.s64 %O, %A, %B;",                                      \
+	  (uint64_t)((int64_t)A % (int64_t)(B | 256)))                                             \
+	X(mul_hi_u32, "mul.hi.u32 %o, %a, %b;" TO_64, (uint64_t)a *b >> 32)                        \
+	X(mul_hi_s32, "mul.hi.s32 %o, %a, %b;" TO_64,                                              \
+	  (uint32_t)((uint64_t)((int64_t)(int32_t)a * (int32_t)b) >> 32))                          \
+	X(selp, "setp.lt.u32 %p1, %a, %b; selp.b32 %o, %b, %c, %p1;" TO_64, a < b ? b : c)         \
+	X(popc, "popc.b32 %o, %a;" TO_64, (uint64_t)__builtin_popcount(a))                         \
+	X(clz, "clz.b32 %o, %a;" TO_64, a ? (uint64_t)__builtin_clz(a) : 32)                       \
+	X(brev_twice, "brev.b32 %o, %a; brev.b32 %o, %o;" TO_64, a)                                \
+	X(brev_one, "mov.u32 %a, 1; brev.b32 %o, %a;" TO_64, 0x80000000u)                          \
+	X(from_s32, "cvt.rn.f32.s32 %o, %a;" TO_64, of32((float)(int32_t)a))                       \
+	X(from_u64, "cvt.rn.f64.u64 %O, %A;", of64((double)A))                                     \
+	X(narrow, "cvt.rn.f32.f64 %o, %A;" TO_64, of32((float)f64(A)))                             \
+	X(widen, "cvt.f64.f32 %O, %a;", of64((double)f32(A)))                                      \
+	X(to_s32, "and.b32 %a, %a, 0xcfffffff; cvt.rzi.s32.f32 %o, %a;" TO_64,                     \
+	  (uint32_t)saturated(trunc(f32(a & 0xcfffffff))))                                         \
+	X(to_s32_even, "cvt.rni.s32.f32 %o, %a;" TO_64, (uint32_t)saturated(rint(f32(a))))         \
+	X(vector_ld, "ld.global.v2.u64 {%A, %B}, [%x]; xor.b64 %O, %A, %B;", A ^ B)                \
+	X(vector_st,                                                                               \
+	  "mul.lo.u32 %t, %t, 8; mov.u32 %o, s; add.u32 %t, %t, %o;"                               \
+	  "st.shared.v2.b32 [%t], {%b, %a}; ld.shared.u64 %O, [%t]; mov.u32 %t, %tid.x;",          \
+	  (uint64_t)a << 32 | b)
+
+/* The one with the sign of SIGN of the difference, a number rather than none; -0 is less than 0. */
+static double picked(double a, double b, int sign)
+{
+	if (a == 0 && b == 0)
+		return signbit(a) && signbit(b)	    ? -0.0
+		       : !signbit(a) && !signbit(b) ? 0.0
+						    : sign * 0.0;
+	if (a != a || b != b)
+		return a != a ? b : a;
+	return (a - b) * sign > 0 ? a : b;
+}
+
+static int32_t saturated(double d)
+{
+	if (d != d)
+		return 0;
+	return d >= 2147483647.0 ? INT32_MAX : d <= -2147483648.0 ? INT32_MIN : (int32_t)d;
+}
+
+OPS(OP)
+
+static const struct {
+	const char *name, *body;
+	uint64_t (*result)(uint64_t a, uint64_t b, uint64_t c);
+} ops[] = {
+#define ROW(name, body, result) {#name, body, name},
+	OPS(ROW)};
+
+static bool is_nan_of(const char *name, uint64_t v)
+{
+	return strstr(name, "f32") || strstr(name, "narrow") ? f32(v) != f32(v) : f64(v) != f64(v);
+}
+
+/* Numbers of all sizes, and floats that are not far from each other. */
+static uint64_t number(void)
+{
+	static const uint64_t edges[] = {0,	     1,		 0x7fffffff, 0x80000000,
+					 UINT64_MAX, 0x3f800000, 0x3fc00000, 0xbf000000};
+
+	switch (draw(4)) {
+	case 0:
+		return edges[draw(8)];
+	case 1:
+		return of32((float)(int64_t)draw(2000) / 8 - 100);
+	case 2:
+		return of64((double)(int64_t)draw(2000) / 8 - 100);
+	default:
+		return draw(1u << 31) << 33 ^ draw(1u << 31) << 10 ^ draw(1u << 20);
+	}
+}
+
+static void computes(void)
+{
+	struct three in[THREADS];
+	uint64_t out[THREADS], wanted;
+	uint32_t round, k;
+	size_t i;
+
+	for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		for (round = 0; round < 10; round++) {
+			for (k = 0; k < THREADS; k++)
+				in[k] = (struct three){number(), number(), number()};
+			CU_ASSERT_FATAL(run(ops[i].body, in, out, THREADS));
+			for (k = 0; k < THREADS; k++) {
+				wanted = ops[i].result(in[k].a, in[k].b, in[k].c);
+				if (out[k] == wanted || (is_nan_of(ops[i].name, out[k]) &&
+							 is_nan_of(ops[i].name, wanted)))
+					continue;
+				printf("%s(%llx, %llx, %llx) = %llx, not %llx\n", ops[i].name,
+				       (unsigned long long)in[k].a, (unsigned long long)in[k].b,
+				       (unsigned long long)in[k].c, (unsigned long long)out[k],
+				       (unsigned long long)wanted);
+				CU_FAIL_FATAL("an instruction is wrong");
+			}
+		}
+}
+
+/* Approximations have a bound of relative error: the ISA's, 2^-22 to 2^-23, doubled. */
+static void approximates(void)
+{
+	static const struct {
+		const char *body;
+		double (*result)(double x);
+	} all[] = {
+		{"ex2.approx.f32 %o, %a;" TO_64, exp2},
+		{"lg2.approx.f32 %o, %a;" TO_64, log2},
+	};
+	struct three in[THREADS];
+	uint64_t out[THREADS];
+	uint32_t k;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < THREADS; k++)
+			in[k] = (struct three){of32(2 + (float)draw(1000) / 32), 0, 0};
+		CU_ASSERT_FATAL(run(all[i].body, in, out, THREADS));
+		for (k = 0; k < THREADS; k++) {
+			double wanted = all[i].result(f32(in[k].a));
+
+			CU_ASSERT(fabs(f32(out[k]) - wanted) <= fabs(wanted) * 0x1p-21);
+		}
+	}
+}
+
+/* Each lane's value goes where the ISA says; the last warp may be short. */
+static void shuffles(void)
+{
+	struct three in[THREADS];
+	uint64_t out[THREADS];
+	uint32_t k, by, lane;
+
+	for (k = 0; k < THREADS; k++)
+		in[k] = (struct three){k * 1000, 0, 0};
+	for (by = 0; by < 32; by++) {
+		for (k = 0; k < THREADS; k++)
+			in[k].b = by;
+		CU_ASSERT_FATAL(run("shfl.sync.down.b32 %o, %a, %b, 31, -1;" TO_64, in, out, 96));
+		for (k = 0; k < THREADS; k++) {
+			lane = k % 32 + by < 32 ? k + by : k;
+			CU_ASSERT_EQUAL(out[k], lane * 1000);
+		}
+		CU_ASSERT_FATAL(run("shfl.sync.up.b32 %o, %a, %b, 0, -1;" TO_64, in, out, 96));
+		for (k = 0; k < THREADS; k++) {
+			lane = k % 32 >= by ? k - by : k;
+			CU_ASSERT_EQUAL(out[k], lane * 1000);
+		}
+		CU_ASSERT_FATAL(run("shfl.sync.bfly.b32 %o, %a, %b, 31, -1;" TO_64, in, out, 96));
+		for (k = 0; k < THREADS; k++)
+			CU_ASSERT_EQUAL(out[k], (k ^ by) * 1000);
+		CU_ASSERT_FATAL(run("shfl.sync.idx.b32 %o, %a, %b, 31, -1;" TO_64, in, out, 96));
+		for (k = 0; k < THREADS; k++)
+			CU_ASSERT_EQUAL(out[k], (k / 32 * 32 + by) * 1000);
+		/* in segments of eight lanes, with a predicate: whether there was a source */
+		CU_ASSERT_FATAL(run("shfl.sync.down.b32 %o|%p1, %a, %b, 6175, -1;"
+				    "selp.b32 %o, %o, 7, %p1;" TO_64,
+				    in, out, 96));
+		for (k = 0; k < THREADS; k++)
+			CU_ASSERT_EQUAL(out[k], k % 8 + by < 8 ? (k + by) * 1000 : 7);
+	}
+}
+
+static void votes(void)
+{
+	struct three in[THREADS];
+	uint64_t out[THREADS];
+	uint32_t k, warp, set[3] = {0};
+
+	for (k = 0; k < THREADS; k++) {
+		in[k] = (struct three){k < 32 || (k >= 64 && draw(2)), 0, 0};
+		set[k / 32] |= (uint32_t)in[k].a << k % 32;
+	}
+	CU_ASSERT_FATAL(run("setp.ne.u32 %p1, %a, 0; vote.sync.ballot.b32 %o, %p1, -1;" TO_64, in,
+			    out, 96));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], set[k / 32]);
+	CU_ASSERT_FATAL(run("setp.ne.u32 %p1, %a, 0; vote.sync.all.pred %p2, %p1, -1;"
+			    "vote.sync.any.pred %p3, %p1, -1; selp.u32 %a, 2, 0, %p2;"
+			    "selp.u32 %b, 1, 0, %p3; or.b32 %o, %a, %b;" TO_64,
+			    in, out, 96));
+	for (k = 0; k < THREADS; k++) {
+		warp = k / 32;
+		CU_ASSERT_EQUAL(out[k], warp == 0 ? 3 : warp == 1 ? 0 : 1);
+	}
+	/* half of a warp, while the other half is elsewhere */
+	CU_ASSERT_FATAL(run("and.b32 %b, %t, 31; setp.lt.u32 %p2, %b, 16; @!%p2 bra over;"
+			    "setp.ne.u32 %p1, %a, 0; vote.sync.ballot.b32 %o, %p1, 65535;" TO_64
+			    "\nover:",
+			    in, out, 96));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], k % 32 < 16 ? set[k / 32] & 0xffff : 0);
+}
+
+/* Atomic changes of one word by all threads, whose sum, bits, least and most do not depend on the
+ * order; and old values, each of which one thread sees. */
+static void atoms(void)
+{
+	static uint64_t word;
+	struct three in[THREADS];
+	uint64_t out[THREADS], sum = 5, most = 5, bits = 5, seen = 0;
+	uint32_t k;
+
+	for (k = 0; k < THREADS; k++) {
+		in[k] = (struct three){(uintptr_t)&word, 1 + draw(1000000), 0};
+		sum += in[k].b;
+		most = in[k].b > most ? in[k].b : most;
+		bits |= in[k].b;
+	}
+	word = 5;
+	CU_ASSERT_FATAL(run("atom.global.add.u64 %O, [%A], %B;", in, out, 96));
+	CU_ASSERT_EQUAL(word, sum);
+	word = 5;
+	CU_ASSERT_FATAL(run("red.global.add.u32 [%A], %b;", in, out, 96));
+	CU_ASSERT_EQUAL(word, sum);
+	word = 5;
+	CU_ASSERT_FATAL(run("atom.global.max.u32 %o, [%A], %b;", in, out, 96));
+	CU_ASSERT_EQUAL(word, most);
+	word = 5;
+	CU_ASSERT_FATAL(run("atom.global.or.b32 %o, [%A], %b;", in, out, 96));
+	CU_ASSERT_EQUAL(word, bits);
+	word = 0;
+	CU_ASSERT_FATAL(run("mov.u32 %b, 1; atom.global.add.u32 %o, [%A], %b;" TO_64, in, out, 96));
+	for (k = 0; k < THREADS; k++)
+		seen += out[k];
+	CU_ASSERT_EQUAL(seen, THREADS * (THREADS - 1) / 2);
+	word = 0; /* one thread finds the 0 */
+	CU_ASSERT_FATAL(run("atom.global.cas.b64 %O, [%A], 0, %B;", in, out, 96));
+	for (k = 0, seen = 0; k < THREADS; k++)
+		seen += out[k] == 0;
+	CU_ASSERT_EQUAL(seen, 1);
+	word = of32(1);
+	CU_ASSERT_FATAL(
+		run("mov.f32 %b, 0f3F000000; atom.global.add.f32 %o, [%A], %b;", in, out, 96));
+	CU_ASSERT_EQUAL(f32(word), 1 + THREADS / 2.f);
+}
+
+/* Threads meet at barriers, whatever each did before, and count. */
+static void barriers(void)
+{
+	struct three in[THREADS];
+	uint64_t out[THREADS];
+	uint32_t k, n = 0;
+
+	for (k = 0; k < THREADS; k++) {
+		in[k] = (struct three){draw(2), 0, 0};
+		n += (uint32_t)in[k].a;
+	}
+	CU_ASSERT_FATAL(
+		run("setp.ne.u32 %p1, %a, 0; bar.red.popc.u32 %o, 0, %p1;" TO_64, in, out, 96));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], n);
+	/* the neighbour's word, written before the barrier */
+	CU_ASSERT_FATAL(run("mul.lo.u32 %b, %t, 4; mov.u32 %c, s; add.u32 %c, %c, %b;"
+			    "st.shared.u32 [%c], %t; membar.cta; barrier.sync 0;"
+			    "xor.b32 %b, %t, 1; mul.lo.u32 %b, %b, 4; mov.u32 %c, s;"
+			    "add.u32 %c, %c, %b; ld.shared.u32 %o, [%c];" TO_64,
+			    in, out, 96));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], k ^ 1);
+	CU_ASSERT_FATAL(run("mov.u32 %o, %laneid; bar.warp.sync -1; fence.acq_rel.gpu;" TO_64, in,
+			    out, 96));
+	for (k = 0; k < THREADS; k++)
+		CU_ASSERT_EQUAL(out[k], k % 32);
+}
+
+static const struct test tests[] = {
+	{"instructions compute what the CPU does", computes},
+	{"approximations stay in their bounds", approximates},
+	{"lanes exchange values", shuffles},
+	{"warps vote", votes},
+	{"atomic changes lose nothing", atoms},
+	{"threads meet at barriers", barriers},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("ptx_ops", tests)

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture.h"
+
+#include <stdlib.h>
+
+/* CUstreamCaptureMode: which calls of other threads spoil a capture; here none does. */
+#define MODES 3
+/* CUstreamCaptureStatus */
+enum { STATUS_NONE = 0, STATUS_ACTIVE, STATUS_BROKEN };
+
+struct capture {
+	struct graph *graph;
+	struct stream *origin;
+	uint64_t id;
+	bool broken;
+	CUgraphNode *handles; /* that were told: see tell_tips() */
+};
+
+static uint64_t n_captures;
+static __thread int mode;
+
+CUresult capture_break(struct stream *s)
+{
+	s->capture->broken = true;
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+static enum node_type type_of(enum work_kind kind)
+{
+	static const enum node_type types[] = {
+		[WORK_NOTHING] = NODE_EMPTY, [WORK_COPY] = NODE_COPY, [WORK_SET] = NODE_SET,
+		[WORK_LAUNCH] = NODE_KERNEL, [WORK_HOST] = NODE_HOST, [WORK_EVENT] = NODE_RECORD,
+	};
+
+	return types[kind];
+}
+
+CUresult capture_add(struct stream *s, const struct work *w)
+{
+	struct capture *c = s->capture;
+	struct node *node;
+
+	if (c->broken)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	node = graph_add(c->graph, type_of(w->kind), w, s->tips.nodes, s->tips.n);
+	if (node && w->kind == WORK_EVENT)
+		node->event = w->event;
+	graph_list_clear(&s->tips);
+	if (node && graph_list_add(&s->tips, node))
+		return CUDA_SUCCESS;
+	c->broken = true;
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Adds the nodes of FROM to TO. */
+static CUresult join(struct capture *c, struct node_list *to, const struct node_list *from)
+{
+	uint32_t i;
+
+	for (i = 0; i < from->n; i++)
+		if (!graph_list_add(to, from->nodes[i])) {
+			c->broken = true;
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		}
+	return CUDA_SUCCESS;
+}
+
+void capture_forget_event(struct captured_event *e)
+{
+	e->capture = NULL;
+	graph_list_clear(&e->tips);
+}
+
+CUresult capture_record(struct stream *s, struct captured_event *e)
+{
+	if (s->capture->broken)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	capture_forget_event(e);
+	e->capture = s->capture;
+	return join(s->capture, &e->tips, &s->tips);
+}
+
+CUresult capture_wait(struct stream *s, struct captured_event *e)
+{
+	if (s->capture && s->capture != e->capture) {
+		s->capture->broken = true;
+		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+	}
+	if (e->capture->broken)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	s->capture = e->capture;
+	return join(s->capture, &s->tips, &e->tips);
+}
+
+/* Ends the capture; the graph is somebody's already, or NULL. */
+static void end(struct capture *c)
+{
+	stream_end_capture(c);
+	free(c->handles);
+	free(c);
+}
+
+void capture_abandon(struct stream *s)
+{
+	struct capture *c = s->capture;
+
+	if (!c)
+		return;
+	graph_list_clear(&s->tips);
+	s->capture = NULL;
+	c->broken = true;
+	if (s != c->origin)
+		return; /* cuStreamEndCapture() will say it */
+	graph_end(c->graph);
+	end(c);
+}
+
+/* Marks a node and all that it comes after. */
+static void mark(struct node *node)
+{
+	uint32_t i;
+
+	if (node->mark)
+		return;
+	node->mark = 1;
+	for (i = 0; i < node->after.n; i++)
+		mark(node->after.nodes[i]);
+}
+
+/* Whether all that other streams did comes before the end of the first one. */
+static bool is_joined(const struct capture *c)
+{
+	struct stream *s;
+	uint32_t i, at;
+
+	for (i = 0; i < c->graph->n; i++)
+		c->graph->nodes[i]->mark = 0;
+	for (i = 0; i < c->origin->tips.n; i++)
+		mark(c->origin->tips.nodes[i]);
+	for (at = 0; (s = handle_next(HANDLE_STREAM, &at));)
+		for (i = 0; s->capture == c && i < s->tips.n; i++)
+			if (!s->tips.nodes[i]->mark)
+				return false;
+	return true;
+}
+
+static CUresult begin_capture(CUstream h, int wanted)
+{
+	struct stream *s;
+	CUresult e = work_begin(h, &s);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (wanted < 0 || wanted >= MODES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!s->handle)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* a default stream */
+	if (s->capture)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	s->capture = calloc(1, sizeof(*s->capture));
+	if (!s->capture)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->capture->graph = graph_make();
+	if (!s->capture->graph) {
+		free(s->capture);
+		s->capture = NULL;
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	s->capture->graph->captured = true;
+	s->capture->origin = s;
+	s->capture->id = ++n_captures;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream h, int wanted)
+{
+	return CALL_END(begin_capture(h, wanted));
+}
+
+static CUresult end_capture(CUstream h, CUgraph *out)
+{
+	struct capture *c;
+	struct stream *s;
+	CUresult e = work_begin(h, &s);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	*out = NULL;
+	c = s->capture;
+	if (!c)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (c->origin != s) {
+		c->broken = true;
+		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+	}
+	if (c->broken)
+		e = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	else if (!is_joined(c))
+		e = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	c->graph->captured = false;
+	if (e == CUDA_SUCCESS)
+		*out = c->graph->handle;
+	else
+		graph_end(c->graph);
+	end(c);
+	return e;
+}
+
+CUresult cuStreamEndCapture(CUstream h, CUgraph *out)
+{
+	return CALL_END(end_capture(h, out));
+}
+
+static int status_of(const struct stream *s)
+{
+	if (!s->capture)
+		return STATUS_NONE;
+	return s->capture->broken ? STATUS_BROKEN : STATUS_ACTIVE;
+}
+
+CUresult cuStreamIsCapturing(CUstream h, int *status)
+{
+	struct stream *s;
+	CUresult e = work_begin(h, &s);
+
+	if (e == CUDA_SUCCESS && !status)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*status = status_of(s);
+	return CALL_END(e);
+}
+
+/* Handles of the nodes that the next call comes after; they are valid until the next such question,
+ * or the end of the capture. */
+static CUresult tell_tips(const struct stream *s, const CUgraphNode **out, size_t *n)
+{
+	CUgraphNode *more = realloc(s->capture->handles, (s->tips.n + 1) * sizeof(CUgraphNode));
+	uint32_t i;
+
+	if (!more)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->capture->handles = more;
+	for (i = 0; i < s->tips.n; i++)
+		more[i] = s->tips.nodes[i]->handle;
+	if (out)
+		*out = more;
+	if (n)
+		*n = s->tips.n;
+	return CUDA_SUCCESS;
+}
+
+static CUresult get_info(CUstream h, int *status, uint64_t *id, CUgraph *graph,
+			 const CUgraphNode **tips, size_t *n)
+{
+	struct stream *s;
+	CUresult e = work_begin(h, &s);
+
+	if (e == CUDA_SUCCESS && !status)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e != CUDA_SUCCESS)
+		return e;
+	*status = status_of(s);
+	if (*status != STATUS_ACTIVE)
+		return CUDA_SUCCESS;
+	if (id)
+		*id = s->capture->id;
+	if (graph)
+		*graph = s->capture->graph->handle;
+	return tips || n ? tell_tips(s, tips, n) : CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream h, int *status, uint64_t *id)
+{
+	return CALL_END(get_info(h, status, id, NULL, NULL, NULL));
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream h, int *status, uint64_t *id, CUgraph *graph,
+				   const CUgraphNode **tips, size_t *n)
+{
+	return CALL_END(get_info(h, status, id, graph, tips, n));
+}
+
+/* Edges have no data here. */
+CUresult cuStreamGetCaptureInfo_v3(CUstream h, int *status, uint64_t *id, CUgraph *graph,
+				   const CUgraphNode **tips, const struct cuda_edge **data,
+				   size_t *n)
+{
+	if (data)
+		*data = NULL;
+	return CALL_END(get_info(h, status, id, graph, tips, n));
+}
+
+/* FLAGS: 0 adds to what the next call comes after, 1 replaces it. */
+static CUresult update_tips(CUstream h, const CUgraphNode *nodes, size_t n, unsigned flags)
+{
+	struct node *node;
+	struct stream *s;
+	CUresult e = work_begin(h, &s);
+	size_t i;
+
+	if (e == CUDA_SUCCESS && (flags > 1 || (n && !nodes)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && status_of(s) != STATUS_ACTIVE)
+		e = CUDA_ERROR_ILLEGAL_STATE;
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
+		node = handle_find(HANDLE_NODE, nodes[i]);
+		if (!node || node->graph != s->capture->graph)
+			e = CUDA_ERROR_INVALID_VALUE;
+	}
+	if (e == CUDA_SUCCESS && flags)
+		graph_list_clear(&s->tips);
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
+		if (!graph_list_add(&s->tips, handle_find(HANDLE_NODE, nodes[i])))
+			e = CUDA_ERROR_OUT_OF_MEMORY;
+	return e;
+}
+
+CUresult cuStreamUpdateCaptureDependencies(CUstream h, CUgraphNode *nodes, size_t n, unsigned flags)
+{
+	return CALL_END(update_tips(h, nodes, n, flags));
+}
+
+/* An edge with data of its own is not carried. */
+CUresult cuStreamUpdateCaptureDependencies_v2(CUstream h, CUgraphNode *nodes,
+					      const struct cuda_edge *data, size_t n,
+					      unsigned flags)
+{
+	if (data)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CALL_END(update_tips(h, nodes, n, flags));
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *wanted)
+{
+	int old = mode;
+
+	if (!wanted || *wanted < 0 || *wanted >= MODES)
+		return CUDA_ERROR_INVALID_VALUE;
+	mode = *wanted;
+	*wanted = old;
+	return CUDA_SUCCESS;
+}

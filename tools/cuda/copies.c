@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that copy. */
+#include "library.h"
+
+static CUresult put(CUstream s, const struct work_copy *copy)
+{
+	const struct work w = {.kind = WORK_COPY, .copy = *copy};
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+}
+
+static struct work_side on_device(CUdeviceptr at)
+{
+	return (struct work_side){.at = at};
+}
+
+static struct work_side on_host(const void *memory)
+{
+	return (struct work_side){.host = true, .memory = (uint8_t *)(uintptr_t)memory};
+}
+
+#define COPY(symbol, dst, to_side, src, from_side)                                                 \
+	CUresult symbol##_v2(dst to, src from, size_t bytes)                                       \
+	{                                                                                          \
+		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1};            \
+                                                                                                   \
+		return CALL_END(put(NULL, &w));                                                    \
+	}                                                                                          \
+	CUresult symbol##Async_v2(dst to, src from, size_t bytes, CUstream s)                      \
+	{                                                                                          \
+		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1};            \
+                                                                                                   \
+		return CALL_END(put(s, &w));                                                       \
+	}
+
+COPY(cuMemcpyHtoD, CUdeviceptr, on_device, const void *, on_host)
+COPY(cuMemcpyDtoH, void *, on_host, CUdeviceptr, on_device)
+COPY(cuMemcpyDtoD, CUdeviceptr, on_device, CUdeviceptr, on_device)
+
+/* The side of an address that may be the device's or the host's. */
+static struct work_side on_either(CUdeviceptr at)
+{
+	return memory_is_device(at) ? on_device(at) : on_host((const void *)(uintptr_t)at);
+}
+
+static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	struct work w = {.kind = WORK_COPY};
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	if (e == CUDA_SUCCESS && !memory_is_unified())
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	if (e != CUDA_SUCCESS)
+		return e;
+	w.copy = (struct work_copy){on_either(to), on_either(from), bytes, 1, 1};
+	return work_put(stream, &w);
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
+{
+	return CALL_END(copy_either(NULL, to, from, bytes));
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
+{
+	return CALL_END(copy_either(s, to, from, bytes));
+}
+
+/* CUmemorytype */
+enum { MEMORY_HOST = 1, MEMORY_DEVICE, MEMORY_ARRAY, MEMORY_UNIFIED };
+
+/* The side that begins SKIPPED rows and X bytes behind the memory of TYPE. */
+static CUresult find_side(unsigned type, const void *host, CUdeviceptr device, uint64_t pitch,
+			  uint64_t height, uint64_t skipped, uint64_t x, struct work_side *out)
+{
+	uint64_t by;
+
+	if (type == MEMORY_UNIFIED && memory_is_unified())
+		*out = on_either(device);
+	else if (type == MEMORY_DEVICE)
+		*out = on_device(device);
+	else if (type == MEMORY_HOST)
+		*out = on_host(host);
+	else
+		return type == MEMORY_ARRAY || type == MEMORY_UNIFIED ? CUDA_ERROR_NOT_SUPPORTED
+								      : CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(skipped, pitch, &by) || __builtin_add_overflow(by, x, &by))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (out->host)
+		out->memory += out->memory ? by : 0;
+	else
+		out->at += by;
+	out->pitch = pitch;
+	out->height = height;
+	return CUDA_SUCCESS;
+}
+
+/* A pitch of 0 means rows without space between them. */
+static uint64_t or_else(uint64_t value, uint64_t other)
+{
+	return value ? value : other;
+}
+
+/* What C means; *W is not yet looked at. */
+CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w)
+{
+	uint64_t skip_to, skip_from, pitch_to, pitch_from, height_to, height_from;
+	CUresult e;
+
+	if (!c || c->from.reserved || c->to.reserved || c->from.lod || c->to.lod)
+		return CUDA_ERROR_INVALID_VALUE;
+	pitch_from = or_else(c->from.pitch, c->width + c->from.x);
+	pitch_to = or_else(c->to.pitch, c->width + c->to.x);
+	height_from = or_else(c->from.height, c->rows + c->from.y);
+	height_to = or_else(c->to.height, c->rows + c->to.y);
+	if (c->from.x > pitch_from || c->width > pitch_from - c->from.x || c->to.x > pitch_to ||
+	    c->width > pitch_to - c->to.x ||
+	    __builtin_mul_overflow(c->from.z, height_from, &skip_from) ||
+	    __builtin_mul_overflow(c->to.z, height_to, &skip_to) ||
+	    __builtin_add_overflow(skip_from, c->from.y, &skip_from) ||
+	    __builtin_add_overflow(skip_to, c->to.y, &skip_to))
+		return CUDA_ERROR_INVALID_VALUE;
+	*w = (struct work_copy){.width = c->width, .rows = c->rows, .layers = c->layers};
+	e = find_side(c->from.type, c->from.host, c->from.device, pitch_from, height_from,
+		      skip_from, c->from.x, &w->from);
+	if (e == CUDA_SUCCESS)
+		e = find_side(c->to.type, c->to.host, c->to.device, pitch_to, height_to, skip_to,
+			      c->to.x, &w->to);
+	return e;
+}
+
+static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c)
+{
+	struct work w = {.kind = WORK_COPY};
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	if (e == CUDA_SUCCESS)
+		e = copies_rows(c, &w.copy);
+	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+}
+
+static struct cuda_copy_side_3d widened(const struct cuda_copy_side_2d *s)
+{
+	return (struct cuda_copy_side_3d){.x = s->x,
+					  .y = s->y,
+					  .type = s->type,
+					  .host = s->host,
+					  .device = s->device,
+					  .array = s->array,
+					  .pitch = s->pitch};
+}
+
+static CUresult put_2d(CUstream s, const struct cuda_copy_2d *c)
+{
+	struct cuda_copy_3d all;
+
+	if (!c)
+		return put_rows(s, NULL);
+	all = (struct cuda_copy_3d){widened(&c->from), widened(&c->to), c->width, c->rows, 1};
+	return put_rows(s, &all);
+}
+
+CUresult cuMemcpy2D_v2(const struct cuda_copy_2d *c)
+{
+	return CALL_END(put_2d(NULL, c));
+}
+
+CUresult cuMemcpy2DUnaligned_v2(const struct cuda_copy_2d *c)
+{
+	return CALL_END(put_2d(NULL, c));
+}
+
+CUresult cuMemcpy2DAsync_v2(const struct cuda_copy_2d *c, CUstream s)
+{
+	return CALL_END(put_2d(s, c));
+}
+
+CUresult cuMemcpy3D_v2(const struct cuda_copy_3d *c)
+{
+	return CALL_END(put_rows(NULL, c));
+}
+
+CUresult cuMemcpy3DAsync_v2(const struct cuda_copy_3d *c, CUstream s)
+{
+	return CALL_END(put_rows(s, c));
+}

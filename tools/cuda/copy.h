@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of bytes in a row, for copies.c, rows.c and set.c. They are in the order of all streams.
+ */
+#ifndef CUDA_COPY_H
+#define CUDA_COPY_H
+
+#include "library.h"
+
+/* Where an address of the device is. */
+struct copy_place {
+	const struct symbol *symbol; /* NULL: in the partition */
+	uint64_t offset;	     /* in the variable or the partition */
+};
+
+/* Whether all BYTES at AT are in one allocation or one variable. */
+bool copy_find(CUdeviceptr at, uint64_t bytes, struct copy_place *p);
+/* At most what one step of a copy of BYTES takes of the window. */
+uint64_t copy_step(uint64_t bytes);
+/* Put one copy between BYTES at OFFSET behind P, and at FROM or TO in the window, into the ring. */
+CUresult copy_in(const struct copy_place *p, uint64_t offset, uint64_t from, uint64_t bytes);
+CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint64_t bytes);
+
+CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes);
+CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes);
+/* Fails if the ranges overlap, and are not the same. */
+CUresult copy_on_device(CUdeviceptr dst, CUdeviceptr src, uint64_t bytes);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool graph_list_has(const struct node_list *l, const struct node *node)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (l->nodes[i] == node)
+			return true;
+	return false;
+}
+
+bool graph_list_add(struct node_list *l, struct node *node)
+{
+	struct node **more;
+
+	if (graph_list_has(l, node))
+		return true;
+	more = realloc(l->nodes, (l->n + 1) * sizeof(struct node *));
+	if (!more)
+		return false;
+	l->nodes = more;
+	l->nodes[l->n++] = node;
+	return true;
+}
+
+void graph_list_clear(struct node_list *l)
+{
+	free(l->nodes);
+	*l = (struct node_list){0};
+}
+
+static void list_drop(struct node_list *l, const struct node *node)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < l->n; i++)
+		if (l->nodes[i] != node)
+			l->nodes[kept++] = l->nodes[i];
+	l->n = kept;
+}
+
+bool graph_work_copy(struct work *to, const struct work *w)
+{
+	*to = *w;
+	if (w->kind != WORK_LAUNCH)
+		return true;
+	to->launch.args = malloc(w->launch.size + 1);
+	if (!to->launch.args)
+		return false;
+	memcpy(to->launch.args, w->launch.args, w->launch.size);
+	return true;
+}
+
+void graph_work_end(struct work *w)
+{
+	if (w->kind == WORK_LAUNCH)
+		free(w->launch.args);
+	w->kind = WORK_NOTHING;
+}
+
+struct graph *graph_make(void)
+{
+	struct graph *g = calloc(1, sizeof(*g));
+
+	if (g)
+		g->handle = handle_make(HANDLE_GRAPH, g);
+	if (g && g->handle)
+		return g;
+	free(g);
+	return NULL;
+}
+
+static void end_node(struct node *node)
+{
+	handle_drop(HANDLE_NODE, node->handle);
+	graph_work_end(&node->work);
+	graph_list_clear(&node->after);
+	if (node->child)
+		graph_end(node->child);
+	free(node);
+}
+
+void graph_end(struct graph *g)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n; i++)
+		end_node(g->nodes[i]);
+	handle_drop(HANDLE_GRAPH, g->handle);
+	free(g->nodes);
+	free(g);
+}
+
+void graph_remove(struct node *node)
+{
+	struct graph *g = node->graph;
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < g->n; i++) {
+		list_drop(&g->nodes[i]->after, node);
+		if (g->nodes[i] != node)
+			g->nodes[kept++] = g->nodes[i];
+	}
+	g->n = kept;
+	end_node(node);
+}
+
+struct node *graph_add(struct graph *g, enum node_type type, const struct work *work,
+		       struct node *const *after, uint32_t n)
+{
+	struct node *node = calloc(1, sizeof(*node)), **more;
+	bool ok;
+	uint32_t i;
+
+	if (!node)
+		return NULL;
+	node->graph = g;
+	node->type = type;
+	node->handle = handle_make(HANDLE_NODE, node);
+	ok = node->handle && graph_work_copy(&node->work, work);
+	if (!ok)
+		node->work.kind = WORK_NOTHING;
+	for (i = 0; i < n && ok; i++)
+		ok = graph_list_add(&node->after, after[i]);
+	more = ok ? realloc(g->nodes, (g->n + 1) * sizeof(struct node *)) : NULL;
+	if (!more) {
+		end_node(node);
+		return NULL;
+	}
+	g->nodes = more;
+	g->nodes[g->n++] = node;
+	return node;
+}
+
+/* Copies what a node is; AFTER is left out. */
+static struct node *copy_node(struct graph *to, const struct node *node)
+{
+	struct node *made = graph_add(to, node->type, &node->work, NULL, 0);
+
+	if (!made)
+		return NULL;
+	made->event = node->event;
+	made->child = node->child ? graph_clone(node->child) : NULL;
+	if (made->child)
+		made->child->owned = true;
+	return node->child && !made->child ? NULL : made;
+}
+
+struct graph *graph_clone(const struct graph *g)
+{
+	struct graph *to = graph_make();
+	bool ok = to;
+	uint32_t i, k;
+
+	for (i = 0; i < g->n && ok; i++) {
+		g->nodes[i]->mark = i;
+		ok = copy_node(to, g->nodes[i]);
+	}
+	for (i = 0; i < g->n && ok; i++)
+		for (k = 0; k < g->nodes[i]->after.n && ok; k++)
+			ok = graph_list_add(&to->nodes[i]->after,
+					    to->nodes[g->nodes[i]->after.nodes[k]->mark]);
+	if (ok)
+		return to;
+	if (to)
+		graph_end(to);
+	return NULL;
+}
+
+/* Takes the first node that nothing left comes before, again and again. Marks: 1 if taken. */
+bool graph_sort(const struct graph *g, struct node **out)
+{
+	uint32_t taken = 0, before, i, k;
+	bool ready;
+
+	for (i = 0; i < g->n; i++)
+		g->nodes[i]->mark = 0;
+	do {
+		before = taken;
+		for (i = 0; i < g->n; i++) {
+			struct node *node = g->nodes[i];
+
+			ready = !node->mark;
+			for (k = 0; k < node->after.n && ready; k++)
+				ready = node->after.nodes[k]->mark;
+			if (!ready)
+				continue;
+			node->mark = 1;
+			out[taken++] = node;
+		}
+	} while (taken > before);
+	return taken == g->n;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Graphs: nodes, each of which comes after others. graph.c has their structure, nodes.c the calls
+ * that add nodes, instance.c executes them, capture.c makes them out of calls. */
+#ifndef CUDA_GRAPH_H
+#define CUDA_GRAPH_H
+
+#include "library.h"
+
+/* CUgraphNodeType */
+enum node_type {
+	NODE_KERNEL = 0,
+	NODE_COPY,
+	NODE_SET,
+	NODE_HOST,
+	NODE_GRAPH,
+	NODE_EMPTY,
+	NODE_WAIT,
+	NODE_RECORD,
+};
+
+struct node {
+	void *handle;
+	struct graph *graph;
+	enum node_type type;
+	struct work work;	/* its arguments are its own */
+	struct graph *child;	/* of NODE_GRAPH; its own */
+	CUevent event;		/* of NODE_WAIT and NODE_RECORD */
+	struct node_list after; /* what it comes after */
+	uint32_t mark;		/* of whoever goes over the graph */
+};
+
+struct graph {
+	void *handle;
+	struct node **nodes; /* in the order of their making */
+	uint32_t n;
+	bool captured; /* a stream makes it: nothing may go */
+	bool owned;    /* a node's: it goes with that */
+};
+
+/* A new graph, with a handle; NULL: out of memory. */
+struct graph *graph_make(void);
+/* Ends the graph and its nodes. */
+void graph_end(struct graph *g);
+struct graph *graph_clone(const struct graph *g);
+/* Makes a node of WORK, whose arguments it copies, after the N nodes AFTER. NULL: out of memory. */
+struct node *graph_add(struct graph *g, enum node_type type, const struct work *work,
+		       struct node *const *after, uint32_t n);
+/* Removes the node from its graph, and frees it. */
+void graph_remove(struct node *node);
+/* Sorts the nodes of G into OUT, of N pointers: each behind those that it comes after. False: there
+ * is a circle. */
+bool graph_sort(const struct graph *g, struct node **out);
+/* Copies W with its arguments; graph_work_end() frees those. False: out of memory. */
+bool graph_work_copy(struct work *to, const struct work *w);
+void graph_work_end(struct work *w);
+
+/* Lists: adding a node that is there does nothing. False: out of memory. */
+bool graph_list_add(struct node_list *l, struct node *node);
+void graph_list_clear(struct node_list *l);
+bool graph_list_has(const struct node_list *l, const struct node *node);
+
+/* nodes.c: the node that P describes; *W points to the program's arguments and to ARGS, of
+ * SOFTGPU_MAX_LAUNCH_BYTES. */
+CUresult nodes_kernel(const struct cuda_kernel_node *p, CUkernel kernel, uint8_t *args,
+		      struct work *w);
+CUresult nodes_set(const struct cuda_set_node *p, struct work *w);
+
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* Libraries, which are modules of no context; and what is known of functions. A CUkernel and a
+ * CUfunction are one handle. */
+#include <stdlib.h>
+
+#include "library.h"
+
+/* CUfunction_attribute */
+enum { SHARED_STATIC = 1, SHARED_MOST = 8, CARVEOUT = 9, ATTRIBUTES = 16 };
+/* CUlibraryOption */
+enum { BINARY_IS_PRESERVED = 1 };
+
+static CUresult load(CUlibrary *out, const void *image, const int *options, void **values,
+		     unsigned n, const int *library_options, unsigned n_library)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+	unsigned i;
+
+	for (i = 0; i < n_library && e == CUDA_SUCCESS; i++)
+		if (!library_options || library_options[i] != BINARY_IS_PRESERVED)
+			e = library_options ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	return e == CUDA_SUCCESS ? module_load(out, image, n, options, values, NULL) : e;
+}
+
+CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *options, void **values,
+			   unsigned n, int *library_options, void **library_values,
+			   unsigned n_library)
+{
+	(void)library_values;
+	return CALL_END(load(out, image, options, values, n, library_options, n_library));
+}
+
+CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, void **values,
+			       unsigned n, int *library_options, void **library_values,
+			       unsigned n_library)
+{
+	size_t bytes;
+	char *text = path ? module_read_file(path, &bytes) : NULL;
+	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
+
+	(void)library_values;
+	if (text)
+		e = cuLibraryLoadData(out, text, options, values, n, library_options, NULL,
+				      n_library);
+	free(text);
+	return e;
+}
+
+/* Begins a call about a library. */
+static CUresult begin(CUlibrary library, struct module **m)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	*m = handle_find(HANDLE_MODULE, library);
+	return e == CUDA_SUCCESS && (!*m || (*m)->context) ? CUDA_ERROR_INVALID_HANDLE : e;
+}
+
+CUresult cuLibraryUnload(CUlibrary library)
+{
+	struct module *m;
+	CUresult e = begin(library, &m);
+
+	return CALL_END(e == CUDA_SUCCESS ? module_unload(m) : e);
+}
+
+CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary library, const char *name)
+{
+	struct module *m;
+	CUresult e = begin(library, &m);
+
+	return CALL_END(e == CUDA_SUCCESS ? module_function(out, m, name) : e);
+}
+
+CUresult cuLibraryGetModule(CUmodule *out, CUlibrary library)
+{
+	struct module *m;
+	CUresult e = begin(library, &m);
+
+	if (e == CUDA_SUCCESS && !out)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*out = m->handle;
+	return CALL_END(e);
+}
+
+/* Begins a call about a function. OK: whether its other arguments are right. */
+static CUresult begin_function(CUfunction h, struct function **f, bool ok)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	*f = handle_find(HANDLE_FUNCTION, h);
+	if (e == CUDA_SUCCESS && !*f)
+		e = CUDA_ERROR_INVALID_HANDLE;
+	return e == CUDA_SUCCESS && !ok ? CUDA_ERROR_INVALID_VALUE : e;
+}
+
+CUresult cuKernelGetFunction(CUfunction *out, CUkernel kernel)
+{
+	struct function *f;
+	CUresult e = begin_function(kernel, &f, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = kernel;
+	return CALL_END(e);
+}
+
+CUresult cuFuncGetModule(CUmodule *out, CUfunction function)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = f->module->handle;
+	return CALL_END(e);
+}
+
+/* The name lives as long as the function. */
+static CUresult get_name(const char **name, CUfunction function)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, name);
+
+	if (e == CUDA_SUCCESS)
+		*name = f->known.name;
+	return e;
+}
+
+CUresult cuFuncGetName(const char **name, CUfunction function)
+{
+	return CALL_END(get_name(name, function));
+}
+
+CUresult cuKernelGetName(const char **name, CUkernel kernel)
+{
+	return CALL_END(get_name(name, kernel));
+}
+
+static CUresult get_param(CUfunction function, size_t i, size_t *offset, size_t *size)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, offset);
+
+	if (e == CUDA_SUCCESS && i >= f->known.n_params)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*offset = f->known.offset[i];
+	if (e == CUDA_SUCCESS && size)
+		*size = f->known.size[i];
+	return e;
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, size_t i, size_t *offset, size_t *size)
+{
+	return CALL_END(get_param(function, i, offset, size));
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t *size)
+{
+	return CALL_END(get_param(kernel, i, offset, size));
+}
+
+static CUresult get_attribute(int *value, int which, CUfunction function)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, value && which >= 0 && which < ATTRIBUTES);
+
+	_Static_assert(ATTRIBUTES <= SOFTGPU_FUNCTION_ATTRIBUTES, "the packet's attributes");
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (which == SHARED_MOST)
+		*value = f->shared_most;
+	else
+		*value = which == CARVEOUT ? f->carveout : f->known.attributes[which];
+	return CUDA_SUCCESS;
+}
+
+/* The host lets each launch have the dynamic shared memory that it asks for, so what is set here
+ * matters to this library alone. */
+static CUresult set_attribute(CUfunction function, int which, int value)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, true);
+	int64_t most = link_about.attributes[97]; /* shared memory of a block that asks for it */
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (which == SHARED_MOST && value >= 0 &&
+	    value <= most - f->known.attributes[SHARED_STATIC]) {
+		f->shared_most = value;
+		return CUDA_SUCCESS;
+	}
+	if (which == CARVEOUT && value >= -1 && value <= 100) {
+		f->carveout = value;
+		return CUDA_SUCCESS;
+	}
+	return which > CARVEOUT && which < ATTRIBUTES ? CUDA_ERROR_NOT_SUPPORTED
+						      : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A device's kernel: there is one device. */
+static CUresult on(CUdevice device)
+{
+	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int *value, int which, CUfunction function)
+{
+	return CALL_END(get_attribute(value, which, function));
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, int which, int value)
+{
+	return CALL_END(set_attribute(function, which, value));
+}
+
+CUresult cuKernelGetAttribute(int *value, int which, CUkernel kernel, CUdevice device)
+{
+	CUresult e = get_attribute(value, which, kernel);
+
+	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
+}
+
+CUresult cuKernelSetAttribute(int which, int value, CUkernel kernel, CUdevice device)
+{
+	CUresult e = device ? call_begin(NEEDS_DEVICE, NULL) : set_attribute(kernel, which, value);
+
+	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
+}
+
+/* A preference for the first-level cache or shared memory; each launch gets what it needs. */
+static CUresult prefer(CUfunction function, int config)
+{
+	struct function *f;
+
+	return begin_function(function, &f, config >= 0 && config <= 3);
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction function, int config)
+{
+	return CALL_END(prefer(function, config));
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, int config, CUdevice device)
+{
+	CUresult e = prefer(kernel, config);
+
+	return CALL_END(e == CUDA_SUCCESS ? on(device) : e);
+}
+
+/* Modules are loaded whole. */
+CUresult cuFuncLoad(CUfunction function)
+{
+	struct function *f;
+
+	return CALL_END(begin_function(function, &f, true));
+}
+
+CUresult cuFuncIsLoaded(int *state, CUfunction function)
+{
+	struct function *f;
+	CUresult e = begin_function(function, &f, state);
+
+	if (e == CUDA_SUCCESS)
+		*state = 1; /* CU_FUNCTION_LOADING_STATE_LOADED */
+	return CALL_END(e);
+}
+
+CUresult cuModuleGetLoadingMode(int *mode)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && !mode)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		*mode = 1; /* CU_MODULE_EAGER_LOADING */
+	return CALL_END(e);
+}

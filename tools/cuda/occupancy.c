@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* How many blocks a multiprocessor executes at a time: the host's driver knows. */
+#include <string.h>
+
+#include "library.h"
+
+/* CUdevice_attribute */
+enum { BLOCK_THREADS = 1, WARP = 10, PROCESSORS = 16, PROCESSOR_THREADS = 39, SHARED_OPTIN = 97 };
+#define OCCUPANCY_FLAGS 1u /* CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE */
+#define SHARED_GRAIN 128u
+
+static CUresult ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks)
+{
+	struct softgpu_occupancy o = {.threads = threads, .shared = (uint32_t)shared};
+	CUresult e;
+
+	if (shared > INT32_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(o.name, f->known.name, sizeof(o.name));
+	memcpy(link_parts.structure, &o, sizeof(o));
+	e = link_put(SOFTGPU_OCCUPANCY, 0,
+		     (uint64_t[7]){f->module->number, link_parts.structure_at, sizeof(o)});
+	if (e == CUDA_SUCCESS)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(&o, link_parts.structure, sizeof(o));
+	*blocks = o.error == SOFTGPU_OK ? (int)o.blocks : 0;
+	return CUDA_SUCCESS;
+}
+
+/* Begins a call about F. OK: whether its other arguments are right. */
+static CUresult begin(CUfunction h, struct function **f, bool ok)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	*f = handle_find(HANDLE_FUNCTION, h);
+	if (e == CUDA_SUCCESS && !*f)
+		e = CUDA_ERROR_INVALID_HANDLE;
+	return e == CUDA_SUCCESS && !ok ? CUDA_ERROR_INVALID_VALUE : e;
+}
+
+static CUresult most_blocks(int *blocks, CUfunction function, int threads, size_t shared,
+			    unsigned flags)
+{
+	struct function *f;
+	CUresult e =
+		begin(function, &f,
+		      blocks && threads > 0 && threads <= link_about.attributes[BLOCK_THREADS] &&
+			      !(flags & ~OCCUPANCY_FLAGS));
+
+	return e == CUDA_SUCCESS ? ask(f, (uint32_t)threads, shared, blocks) : e;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
+						     size_t shared)
+{
+	return CALL_END(most_blocks(blocks, function, threads, shared, 0));
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function,
+							      int threads, size_t shared,
+							      unsigned flags)
+{
+	return CALL_END(most_blocks(blocks, function, threads, shared, flags));
+}
+
+/* Tries each block size, a multiple of a warp, from the largest on: the first one of those with the
+ * most threads at a time. */
+static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*shared_of)(int),
+			   size_t shared, int limit, unsigned flags)
+{
+	const int32_t *about = link_about.attributes;
+	struct function *f;
+	CUresult e = begin(function, &f, grid && block && !(flags & ~OCCUPANCY_FLAGS));
+	int most, warp = about[WARP] > 0 ? about[WARP] : 32, n, best = 0, blocks;
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	most = f->known.attributes[0] ? f->known.attributes[0] : about[BLOCK_THREADS];
+	most = limit > 0 && limit < most ? limit : most;
+	*block = *grid = 0;
+	for (n = most; n > 0 && best < about[PROCESSOR_THREADS]; n = (n - 1) / warp * warp) {
+		e = ask(f, (uint32_t)n, shared_of ? shared_of(n) : shared, &blocks);
+		if (e != CUDA_SUCCESS)
+			return e;
+		if (blocks * n > best) {
+			best = blocks * n;
+			*block = n;
+			*grid = blocks * about[PROCESSORS];
+		}
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function,
+					  size_t (*shared_of)(int), size_t shared, int limit)
+{
+	return CALL_END(best_block(grid, block, function, shared_of, shared, limit, 0));
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction function,
+						   size_t (*shared_of)(int), size_t shared,
+						   int limit, unsigned flags)
+{
+	return CALL_END(best_block(grid, block, function, shared_of, shared, limit, flags));
+}
+
+/* The most dynamic shared memory with which BLOCKS blocks still fit: by halving. */
+static CUresult shared_left(size_t *bytes, CUfunction function, int blocks, int threads)
+{
+	struct function *f;
+	CUresult e = begin(function, &f,
+			   bytes && blocks > 0 && threads > 0 &&
+				   threads <= link_about.attributes[BLOCK_THREADS]);
+	uint64_t fits = 0, over = (uint64_t)link_about.attributes[SHARED_OPTIN] / SHARED_GRAIN + 1;
+	int seen = 0;
+
+	while (e == CUDA_SUCCESS && over - fits > 1) {
+		const uint64_t middle = (fits + over) / 2;
+
+		e = ask(f, (uint32_t)threads, middle * SHARED_GRAIN, &seen);
+		if (seen >= blocks)
+			fits = middle;
+		else
+			over = middle;
+	}
+	if (e == CUDA_SUCCESS)
+		*bytes = fits * SHARED_GRAIN;
+	return e;
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction function, int blocks,
+						 int threads)
+{
+	return CALL_END(shared_left(bytes, function, blocks, threads));
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of an address: of device memory, of a variable, or of host memory that the program
+ * has announced. */
+#include <string.h>
+
+#include "library.h"
+
+/* CUpointer_attribute */
+enum {
+	POINTER_CONTEXT = 1,
+	POINTER_MEMORY_TYPE,
+	POINTER_DEVICE,
+	POINTER_HOST,
+	POINTER_P2P_TOKENS,
+	POINTER_SYNC,
+	POINTER_BUFFER_ID,
+	POINTER_IS_MANAGED,
+	POINTER_ORDINAL,
+	POINTER_IS_IPC,
+	POINTER_RANGE_START,
+	POINTER_RANGE_SIZE,
+	POINTER_MAPPED,
+	POINTER_HANDLE_TYPES,
+	POINTER_IS_RDMA,
+	POINTER_ACCESS,
+	POINTER_POOL,
+};
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
+
+struct about {
+	bool device;
+	uint64_t begin, bytes;
+	const struct context *context;
+};
+
+/* OWNER if it is a context; memory of a pool belongs to none. */
+static const struct context *context_of(const void *owner)
+{
+	const struct context *c;
+	uint32_t i;
+
+	for (i = 0; (c = handle_next(HANDLE_CONTEXT, &i));)
+		if (c == owner)
+			return c;
+	return NULL;
+}
+
+static bool look_up(CUdeviceptr at, struct about *a)
+{
+	const struct pinned *pinned = pinned_find((const void *)(uintptr_t)at);
+	const struct symbol *symbol = symbol_at(at, 1);
+	uint64_t in = at - link_about.memory_at, begin;
+
+	*a = (struct about){.device = true};
+	if (at >= link_about.memory_at && heap_find(in, &begin, &a->bytes)) {
+		a->begin = link_about.memory_at + begin;
+		a->context = context_of(heap_owner(in));
+		return true;
+	}
+	if (symbol) {
+		a->begin = symbol->known.at;
+		a->bytes = symbol->known.bytes;
+		a->context = symbol->module->context;
+		return true;
+	}
+	if (!pinned)
+		return false;
+	*a = (struct about){false, (uintptr_t)pinned->at, pinned->bytes, pinned->context};
+	return true;
+}
+
+static CUresult write(void *data, const void *value, size_t bytes)
+{
+	memcpy(data, value, bytes);
+	return CUDA_SUCCESS;
+}
+
+static CUresult write_int(void *data, int value)
+{
+	return write(data, &value, sizeof(value));
+}
+
+static CUresult write_64(void *data, uint64_t value)
+{
+	return write(data, &value, sizeof(value));
+}
+
+/* An IS of one byte, as CUDA's boolean attributes are. */
+static CUresult write_bool(void *data, bool value)
+{
+	return write(data, &value, 1);
+}
+
+static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *a)
+{
+	switch (which) {
+	case POINTER_CONTEXT:
+		return write_64(data, a->context ? (uintptr_t)a->context->handle : 0);
+	case POINTER_MEMORY_TYPE:
+		return write_int(data, a->device ? MEMORY_DEVICE : MEMORY_HOST);
+	case POINTER_DEVICE:
+		return a->device ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
+	case POINTER_HOST:
+		return a->device ? CUDA_ERROR_INVALID_VALUE : write_64(data, at);
+	case POINTER_BUFFER_ID: /* unique while it lives */
+		return write_64(data, a->begin);
+	case POINTER_ORDINAL:
+		return write_int(data, 0);
+	case POINTER_RANGE_START:
+		return write_64(data, a->begin);
+	case POINTER_RANGE_SIZE:
+		return write_64(data, a->bytes);
+	case POINTER_MAPPED:
+		return write_bool(data, true);
+	case POINTER_SYNC:
+	case POINTER_IS_MANAGED:
+	case POINTER_IS_IPC:
+	case POINTER_IS_RDMA:
+		return write_bool(data, false);
+	case POINTER_HANDLE_TYPES:
+		return write_64(data, 0);
+	case POINTER_ACCESS:
+		return a->device ? write_int(data, ACCESS_BOTH) : CUDA_ERROR_INVALID_VALUE;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+static bool is_known(int which)
+{
+	return which >= POINTER_CONTEXT && which <= POINTER_POOL;
+}
+
+CUresult cuPointerGetAttribute(void *data, int which, CUdeviceptr at)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	struct about a;
+
+	if (e == CUDA_SUCCESS && (!data || !is_known(which) || !look_up(at, &a)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e == CUDA_SUCCESS ? tell(data, which, at, &a) : e);
+}
+
+/* Bytes of an attribute that is not known, as CUDA clears them. */
+static size_t size_of(int which)
+{
+	switch (which) {
+	case POINTER_MEMORY_TYPE:
+	case POINTER_ORDINAL:
+	case POINTER_ACCESS:
+		return sizeof(int);
+	case POINTER_SYNC:
+	case POINTER_IS_MANAGED:
+	case POINTER_IS_IPC:
+	case POINTER_IS_RDMA:
+	case POINTER_MAPPED:
+		return 1;
+	default:
+		return sizeof(uint64_t);
+	}
+}
+
+/* Of an address that is not known, this tells zeros: it is host memory like any other. */
+CUresult cuPointerGetAttributes(unsigned n, int *which, void **data, CUdeviceptr at)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	struct about a;
+	bool known;
+	unsigned i;
+
+	if (e == CUDA_SUCCESS && (!which || !data || n == 0))
+		e = CUDA_ERROR_INVALID_VALUE;
+	known = e == CUDA_SUCCESS && look_up(at, &a);
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
+		if (!is_known(which[i]) || !data[i]) {
+			e = CUDA_ERROR_INVALID_VALUE;
+			break;
+		}
+		memset(data[i], 0, size_of(which[i]));
+		if (which[i] == POINTER_ORDINAL && !known)
+			write_int(data[i], -2);
+		if (known && tell(data[i], which[i], at, &a) == CUDA_ERROR_NOT_SUPPORTED)
+			e = CUDA_ERROR_NOT_SUPPORTED;
+	}
+	return CALL_END(e);
+}
+
+/* Copies of this memory that are not asynchronous are synchronous already. */
+CUresult cuPointerSetAttribute(const void *value, int which, CUdeviceptr at)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	struct about a;
+
+	if (e == CUDA_SUCCESS && (!value || which != POINTER_SYNC || !look_up(at, &a) || !a.device))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory pools, and allocation in the order of a stream. All streams have one order, so memory is
+ * given out and taken back at once; a pool is an owner of allocations and keeps nothing else. */
+#include <stdlib.h>
+
+#include "library.h"
+
+/* CUmemPool_attribute */
+enum {
+	POOL_FOLLOW_EVENTS = 1,
+	POOL_OPPORTUNISTIC,
+	POOL_INTERNAL_DEPENDENCIES,
+	POOL_RELEASE_THRESHOLD,
+	POOL_RESERVED,
+	POOL_RESERVED_MOST,
+	POOL_USED,
+	POOL_USED_MOST,
+};
+enum { TYPE_PINNED = 1, LOCATION_DEVICE = 1 };
+
+struct pool {
+	void *handle;
+	uint64_t threshold, most;
+	int reuse[POOL_INTERNAL_DEPENDENCIES + 1];
+};
+
+static struct pool of_device; /* the default one */
+static void *current;	      /* the handle that the device allocates from; NULL: the default */
+
+static void begin_pool(struct pool *p)
+{
+	int i;
+
+	*p = (struct pool){.handle = handle_make(HANDLE_POOL, p)};
+	for (i = POOL_FOLLOW_EVENTS; i <= POOL_INTERNAL_DEPENDENCIES; i++)
+		p->reuse[i] = 1;
+}
+
+/* Begins a call; makes the default pool the first time. */
+static CUresult begin(CUdevice device, bool ok)
+{
+	CUresult e = call_begin(NEEDS_DEVICE, NULL);
+
+	if (e == CUDA_SUCCESS && !of_device.handle)
+		begin_pool(&of_device);
+	if (e == CUDA_SUCCESS && !of_device.handle)
+		e = CUDA_ERROR_OUT_OF_MEMORY;
+	if (e == CUDA_SUCCESS && device != 0)
+		e = CUDA_ERROR_INVALID_DEVICE;
+	return e == CUDA_SUCCESS && !ok ? CUDA_ERROR_INVALID_VALUE : e;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
+{
+	CUresult e = begin(device, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = of_device.handle;
+	return CALL_END(e);
+}
+
+static struct pool *current_pool(void)
+{
+	struct pool *p = handle_find(HANDLE_POOL, current);
+
+	return p ? p : &of_device;
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
+{
+	CUresult e = begin(device, out);
+
+	if (e == CUDA_SUCCESS)
+		*out = current_pool()->handle;
+	return CALL_END(e);
+}
+
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+	CUresult e = begin(device, true);
+
+	if (e == CUDA_SUCCESS && !handle_find(HANDLE_POOL, pool))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		current = pool;
+	return CALL_END(e);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const struct cuda_pool_props *props)
+{
+	CUresult e = begin(0, out && props);
+	struct pool *p;
+
+	if (e == CUDA_SUCCESS && (props->type != TYPE_PINNED || props->security ||
+				  props->location.type != LOCATION_DEVICE || props->location.id))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && props->handles)
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	p = calloc(1, sizeof(*p));
+	if (p)
+		begin_pool(p);
+	if (!p || !p->handle) {
+		free(p);
+		return CALL_END(CUDA_ERROR_OUT_OF_MEMORY);
+	}
+	*out = p->handle;
+	return CALL_END(CUDA_SUCCESS);
+}
+
+/* Begins a call about a pool. */
+static CUresult find(CUmemoryPool h, struct pool **p, bool ok)
+{
+	CUresult e = begin(0, true);
+
+	*p = handle_find(HANDLE_POOL, h);
+	return e == CUDA_SUCCESS && (!*p || !ok) ? CUDA_ERROR_INVALID_VALUE : e;
+}
+
+/* Its allocations live on until they are freed. */
+CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct pool *p;
+	CUresult e = find(pool, &p, true);
+
+	if (e == CUDA_SUCCESS && p == &of_device)
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS) {
+		heap_disown(p);
+		handle_drop(HANDLE_POOL, pool);
+		free(p);
+	}
+	return CALL_END(e);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int which, void *value)
+{
+	struct pool *p;
+	CUresult e = find(pool, &p, value);
+
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	switch (which) {
+	case POOL_FOLLOW_EVENTS:
+	case POOL_OPPORTUNISTIC:
+	case POOL_INTERNAL_DEPENDENCIES:
+		*(int *)value = p->reuse[which];
+		break;
+	case POOL_RELEASE_THRESHOLD:
+		*(uint64_t *)value = p->threshold;
+		break;
+	case POOL_RESERVED:
+	case POOL_USED:
+		*(uint64_t *)value = heap_of(p);
+		break;
+	case POOL_RESERVED_MOST:
+	case POOL_USED_MOST:
+		*(uint64_t *)value = p->most;
+		break;
+	default:
+		e = CUDA_ERROR_INVALID_VALUE;
+	}
+	return CALL_END(e);
+}
+
+/* What would keep memory, or take it back early, has nothing to do here. */
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int which, void *value)
+{
+	struct pool *p;
+	CUresult e = find(pool, &p, value);
+
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	switch (which) {
+	case POOL_FOLLOW_EVENTS:
+	case POOL_OPPORTUNISTIC:
+	case POOL_INTERNAL_DEPENDENCIES:
+		p->reuse[which] = *(int *)value != 0;
+		break;
+	case POOL_RELEASE_THRESHOLD:
+		p->threshold = *(uint64_t *)value;
+		break;
+	case POOL_RESERVED_MOST:
+	case POOL_USED_MOST: /* can be reset, to what is used */
+		e = *(uint64_t *)value ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+		p->most = e == CUDA_SUCCESS ? heap_of(p) : p->most;
+		break;
+	default:
+		e = CUDA_ERROR_INVALID_VALUE;
+	}
+	return CALL_END(e);
+}
+
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t least)
+{
+	struct pool *p;
+
+	(void)least;
+	return CALL_END(find(pool, &p, true));
+}
+
+/* The one device always has access. */
+CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, struct cuda_location *location)
+{
+	struct pool *p;
+	CUresult e = find(pool, &p, flags && location);
+
+	if (e == CUDA_SUCCESS && (location->type != LOCATION_DEVICE || location->id))
+		e = CUDA_ERROR_INVALID_DEVICE;
+	if (e == CUDA_SUCCESS)
+		*flags = 3; /* CU_MEM_ACCESS_FLAGS_PROT_READWRITE */
+	return CALL_END(e);
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const struct cuda_access *access, size_t n)
+{
+	struct pool *p;
+	CUresult e = find(pool, &p, access || n == 0);
+	size_t i;
+
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
+		if (access[i].location.type != LOCATION_DEVICE || access[i].location.id)
+			e = CUDA_ERROR_INVALID_DEVICE;
+		else if (access[i].flags != 3)
+			e = CUDA_ERROR_INVALID_VALUE; /* as CUDA says of a pool's own device */
+	return CALL_END(e);
+}
+
+/* POOL: NULL: the current one. */
+static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, bool named, CUstream s)
+{
+	struct stream *stream;
+	struct pool *p;
+	uint64_t offset;
+	CUresult e = work_begin(s, &stream);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (stream->capture)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	p = named ? handle_find(HANDLE_POOL, pool) : current_pool();
+	if (!out || bytes == 0 || !p)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!heap_take(bytes, p, &offset))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->most = heap_of(p) > p->most ? heap_of(p) : p->most;
+	*out = link_about.memory_at + offset;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream s)
+{
+	return CALL_END(allocate(out, bytes, NULL, false, s));
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream s)
+{
+	return CALL_END(allocate(out, bytes, pool, true, s));
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr at, CUstream s)
+{
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	if (e == CUDA_SUCCESS && stream->capture)
+		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (e == CUDA_SUCCESS && at != 0 &&
+	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e);
+}

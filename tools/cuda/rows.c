@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of rows and layers of rows. */
+#include <string.h>
+
+#include "copy.h"
+
+/* Where row ROW of LAYER begins. */
+static uint64_t row_at(const struct work_side *s, uint64_t row, uint64_t layer)
+{
+	return (layer * s->height + row) * s->pitch;
+}
+
+/* The bytes from the first one to behind the last one; false: they do not fit into 64 bits. */
+static bool span(const struct work_side *s, const struct work_copy *w, uint64_t *bytes)
+{
+	uint64_t rows, all;
+
+	return !__builtin_mul_overflow(w->layers - 1, s->height, &rows) &&
+	       !__builtin_add_overflow(rows, w->rows - 1, &rows) &&
+	       !__builtin_mul_overflow(rows, s->pitch, &all) &&
+	       !__builtin_add_overflow(all, w->width, bytes);
+}
+
+/* Whether a side is there: all that is between its first and its last byte. */
+static bool is_there(const struct work_side *s, const struct work_copy *w)
+{
+	struct copy_place p;
+	uint64_t bytes;
+
+	if (!span(s, w, &bytes) || (w->rows > 1 && s->pitch < w->width) ||
+	    (w->layers > 1 && s->height < w->rows))
+		return false;
+	return s->host ? s->memory != NULL : copy_find(s->at, bytes, &p);
+}
+
+static bool is_in_a_row(const struct work_side *s, const struct work_copy *w)
+{
+	return (w->rows == 1 || s->pitch == w->width) &&
+	       (w->layers == 1 || (s->pitch == w->width && s->height == w->rows));
+}
+
+static CUresult copy_row(const struct work_side *to, uint64_t at, const struct work_side *from,
+			 uint64_t from_at, uint64_t bytes)
+{
+	if (to->host && from->host) {
+		memmove(to->memory + at, from->memory + from_at, bytes);
+		return CUDA_SUCCESS;
+	}
+	if (to->host)
+		return copy_to_host(to->memory + at, from->at + from_at, bytes);
+	if (from->host)
+		return copy_to_device(to->at + at, from->memory + from_at, bytes);
+	return copy_on_device(to->at + at, from->at + from_at, bytes);
+}
+
+/* Copies N rows of LAYER, from ROW on, to or from the host, through one part of the window. */
+static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, uint64_t n)
+{
+	const struct work_side *device = w->to.host ? &w->from : &w->to;
+	uint64_t bytes = n * w->width, at, i;
+	struct copy_place place;
+	uint8_t *memory;
+	CUresult e = link_stage(&bytes, &memory, &at);
+
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++) {
+		uint64_t from = row_at(&w->from, row + i, layer);
+
+		copy_find(device->at + row_at(device, row + i, layer), w->width, &place);
+		if (w->to.host) {
+			e = copy_out(&place, 0, at + i * w->width, w->width);
+			continue;
+		}
+		memcpy(memory + i * w->width, w->from.memory + from, w->width);
+		e = copy_in(&place, 0, at + i * w->width, w->width);
+	}
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (!w->to.host)
+		return link_ring();
+	e = link_wait();
+	for (i = 0; i < n && e == CUDA_SUCCESS; i++)
+		memcpy(w->to.memory + row_at(&w->to, row + i, layer), memory + i * w->width,
+		       w->width);
+	return e;
+}
+
+/* How many rows one batch has; 0: each row is a copy of its own. */
+static uint64_t batch_of(const struct work_copy *w)
+{
+	uint64_t n = copy_step(UINT64_MAX) / w->width;
+
+	if (w->to.host == w->from.host)
+		return 0;
+	return n < LINK_BATCH ? n : LINK_BATCH;
+}
+
+CUresult copy_run(const struct work_copy *w)
+{
+	uint64_t layer, row, n, each;
+	CUresult e = CUDA_SUCCESS;
+
+	if (w->width == 0 || w->rows == 0 || w->layers == 0)
+		return CUDA_SUCCESS;
+	if (!is_there(&w->to, w) || !is_there(&w->from, w))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (w->from.host && w->to.host)
+		e = link_wait(); /* in the order of the stream */
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (is_in_a_row(&w->to, w) && is_in_a_row(&w->from, w))
+		return copy_row(&w->to, 0, &w->from, 0, w->width * w->rows * w->layers);
+	each = batch_of(w);
+	for (layer = 0; layer < w->layers; layer++)
+		for (row = 0; row < w->rows && e == CUDA_SUCCESS; row += n) {
+			n = each ? each : 1;
+			n = n < w->rows - row ? n : w->rows - row;
+			e = each ? batch(w, layer, row, n)
+				 : copy_row(&w->to, row_at(&w->to, row, layer), &w->from,
+					    row_at(&w->from, row, layer), w->width);
+		}
+	return e;
+}

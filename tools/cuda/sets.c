@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that set device memory, and 32 or 64 bits of it in a stream. */
+#include "library.h"
+
+static CUresult put(CUstream s, const struct work_set *set)
+{
+	const struct work w = {.kind = WORK_SET, .set = *set};
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+
+	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+}
+
+#define ROW(dst, value, n) (&(struct work_set){dst, 0, n, 1, value, sizeof(value)})
+#define ROWS(dst, pitch, value, n, rows)                                                           \
+	(&(struct work_set){dst, pitch, n, rows, value, sizeof(value)})
+
+#define SET(bits, type)                                                                            \
+	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t n)                       \
+	{                                                                                          \
+		return CALL_END(put(NULL, ROW(dst, value, n)));                                    \
+	}                                                                                          \
+	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t n, CUstream s)         \
+	{                                                                                          \
+		return CALL_END(put(s, ROW(dst, value, n)));                                       \
+	}                                                                                          \
+	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t n,       \
+					size_t rows)                                               \
+	{                                                                                          \
+		return CALL_END(put(NULL, ROWS(dst, pitch, value, n, rows)));                      \
+	}                                                                                          \
+	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t n,     \
+					  size_t rows, CUstream s)                                 \
+	{                                                                                          \
+		return CALL_END(put(s, ROWS(dst, pitch, value, n, rows)));                         \
+	}
+
+SET(8, unsigned char)
+SET(16, unsigned short)
+SET(32, unsigned)
+
+/* FLAGS tell whether earlier writes must be seen before: they are, in the one order of all. */
+static CUresult write_value(CUstream s, CUdeviceptr at, uint64_t value, uint32_t words,
+			    unsigned flags)
+{
+	struct work w[2] = {{.kind = WORK_SET, .set = {at, 0, 1, 1, (uint32_t)value, 4}},
+			    {.kind = WORK_SET,
+			     .set = {at + 4, 0, 1, 1, (uint32_t)(value >> 32), 4}}};
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
+	uint32_t i;
+
+	if (e == CUDA_SUCCESS && (flags > 1 || at % (4 * words)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < words && e == CUDA_SUCCESS; i++)
+		e = work_put(stream, &w[i]);
+	return e;
+}
+
+CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr at, uint32_t value, unsigned flags)
+{
+	return CALL_END(write_value(s, at, value, 1, flags));
+}
+
+CUresult cuStreamWriteValue64_v2(CUstream s, CUdeviceptr at, uint64_t value, unsigned flags)
+{
+	return CALL_END(write_value(s, at, value, 2, flags));
+}

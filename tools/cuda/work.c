@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What a stream executes: at once, or as a part of the graph that the stream captures. */
+#include "capture.h"
+#include "library.h"
+
+CUresult work_begin(CUstream s, struct stream **stream)
+{
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	*stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
+}
+
+CUresult work_run(const struct work *w)
+{
+	switch (w->kind) {
+	case WORK_COPY:
+		return copy_run(&w->copy);
+	case WORK_SET:
+		return set_run(&w->set);
+	case WORK_LAUNCH:
+		return launch_run(&w->launch);
+	case WORK_HOST:
+		return host_call(&w->host);
+	case WORK_EVENT:
+		return event_run(w->event);
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
+CUresult work_put(struct stream *s, const struct work *w)
+{
+	CUresult e;
+
+	if (s->capture)
+		return capture_add(s, w);
+	e = work_run(w);
+	/* While a function of the program ran, S may have gone; and it waits for nothing more. */
+	if (w->kind != WORK_HOST)
+		s->last = link_count();
+	return e;
+}
