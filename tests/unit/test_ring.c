@@ -518,6 +518,65 @@ static void frozen(void)
 	bench_close(&b);
 }
 
+/* The steps of the test below. The ring's thread fetches the second packet between its second and
+ * its third poll, and is held in the third one, so that nobody else knows of the packet yet. */
+static struct bench *fetching;
+static _Atomic uint32_t fetch_step, unmarked;
+enum { SECOND_POLL = 2, HELD, RELEASED };
+
+static enum device_state fetch_poll(struct device *d, uint32_t slot)
+{
+	enum device_state state = device_host.poll(d, slot);
+
+	if (fetch_step >= HELD)
+		return state;
+	if (++fetch_step == SECOND_POLL) {
+		bench_put(fetching, (struct softgpu_packet){SOFTGPU_NONPREEMPTIBLE, 0, {1}});
+	} else if (fetch_step == HELD) {
+		while (fetch_step == HELD)
+			sched_yield();
+		state = device_host.poll(d, slot);
+	}
+	return fetch_step < HELD ? DEVICE_RUNNING : state;
+}
+
+static int count_unmarked(struct device *d, uint32_t slot, const struct piece *p)
+{
+	unmarked += !p->gated;
+	return device_host.launch(d, slot, p);
+}
+
+/* A packet that the ring's thread fetches while the device is being stopped hard runs once,
+ * although softgpu has not heard of it. */
+static void fetched_once(void)
+{
+	struct worker_message m = {.run = {0, 16, 0, 4096, 0}}, frozen;
+	struct bench b;
+	uint64_t n;
+
+	bench_open(&b);
+	b.ops.poll = fetch_poll;
+	b.ops.launch = count_unmarked;
+	fetching = &b;
+	fetch_step = unmarked = 0;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {65536, 10}});
+	ring_run(b.ring, &m);
+	while (fetch_step != HELD || b.ops.poll(b.device, 0) != DEVICE_DONE)
+		sched_yield();
+	ring_stop(b.ring);
+	CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+	CU_ASSERT(ring_freeze(b.ring, &frozen));
+	CU_ASSERT_EQUAL(frozen.ended.rptr, 1);
+	fetch_step = RELEASED;
+	CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n)); /* its run is over */
+	b.ops.resume(b.device);
+	b.ended = frozen;
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(b.ended.ended.rptr, 2);
+	CU_ASSERT_EQUAL(unmarked, 2);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
@@ -525,6 +584,7 @@ static const struct test tests[] = {
 	{"questions about functions and the device are answered", questions},
 	{"a piece without a gate is launched once", launched_once},
 	{"a ring whose device is stopped sleeps", frozen},
+	{"a packet that is fetched during a stop runs once", fetched_once},
 	{NULL, NULL},
 };
 

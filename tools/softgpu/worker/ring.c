@@ -561,7 +561,10 @@ void ring_run(struct ring *r, const struct worker_message *m)
 	} else if (!r->running) {
 		r->base = m->run.ring_base;
 		r->n = m->run.ring_size;
-		r->rptr = m->run.rptr;
+		/* The thread of a run that was stopped hard may have gone on to fetch a packet: then
+		 * it knows better than ring_freeze() did how far it is. */
+		if (!was_frozen)
+			r->rptr = m->run.rptr;
 		r->fence_at = m->run.fence_at;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
