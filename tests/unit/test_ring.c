@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "forbear.h"
 #include "ring.h"
 #include "suite.h"
 
@@ -577,6 +578,130 @@ static void fetched_once(void)
 	bench_close(&b);
 }
 
+/* Waits before hard stops, for random work and for work that does what it can to be waited for:
+ * each is for work that is predicted to end within it, and waits in vain are few. */
+static void forbearance(void)
+{
+	uint32_t i, k, vain, limited = 0, all = 0;
+	vgpu_nsec cost, ran, rest, most, wait;
+	struct forbear f;
+	bool ends, in_vain;
+
+	CU_ASSERT_EQUAL(forbear_rest(0, 5), VGPU_NEVER);
+	for (i = 0; i < 400; i++) {
+		bool lies = i % 2;
+		uint32_t in_row = 0;
+
+		f = (struct forbear){0};
+		most = 1 + draw(1000000);
+		for (k = 0, vain = 0; k < 2000; k++) {
+			cost = draw(4) ? 1 + draw(3 * most) : 0;
+			ran = draw(4 * most);
+			rest = forbear_rest(cost, ran);
+			if (cost > 0 && ran <= 2 * cost)
+				CU_ASSERT_EQUAL_FATAL(rest, cost > ran ? cost - ran : 0);
+			if (cost == 0 || ran > 2 * cost + 1)
+				CU_ASSERT_EQUAL_FATAL(rest, VGPU_NEVER);
+			wait = forbear_wait(&f, rest, most);
+			CU_ASSERT_FATAL(wait == 0 || (wait == most && rest < most));
+			if (!lies && rest < most)
+				CU_ASSERT_EQUAL_FATAL(wait, most);
+			ends = !lies;
+			in_vain = wait > 0 && !ends;
+			in_row = in_vain ? in_row + 1 : 0;
+			CU_ASSERT_FATAL(in_row <= FORBEAR_MISSES);
+			vain += in_vain;
+			limited += rest < most && wait == 0;
+			all += rest < most;
+			forbear_over(&f, ends);
+		}
+		CU_ASSERT_FATAL(vain <= FORBEAR_MISSES + 2000 / FORBEAR_AGAIN);
+		CU_ASSERT(!lies || vain > FORBEAR_MISSES); /* it is tried again */
+		/* work that ends as predicted is waited for again, at the latest after this */
+		for (k = 0; lies && k < FORBEAR_AGAIN && forbear_wait(&f, 0, most) == 0; k++)
+			forbear_over(&f, false);
+		CU_ASSERT(k < FORBEAR_AGAIN);
+		forbear_over(&f, true);
+		CU_ASSERT_EQUAL(forbear_wait(&f, 0, most), most);
+	}
+	CU_ASSERT(limited > 1000 && all > limited);
+}
+
+/* The module's function spins without a gate. */
+#define SPIN_NS (200 * VGPU_MSEC)
+static _Atomic uint64_t polls_before;
+
+static int spin_launch(struct device *d, uint32_t slot, const struct piece *p)
+{
+	struct piece spin = *p;
+	uint64_t ns = SPIN_NS;
+
+	spin.kind = PIECE_KERNEL;
+	spin.kernel = KERNEL_SPIN;
+	spin.block[0] = 1;
+	memcpy(spin.params, &ns, sizeof(ns));
+	polls_before = polls;
+	unmarked++;
+	return device_host.launch(d, slot, &spin);
+}
+
+static int find_spin(struct device *d, uint32_t module, const char *name, struct piece *p,
+		     struct device_params *params)
+{
+	p->function = &polls_before; /* its name for module_learn() */
+	return find_refused(d, module, name, p, params);
+}
+
+/* Begins a run, and waits until the ring's thread knows the N-th launch as its head. */
+static void run_until_launched(struct bench *b, uint32_t n)
+{
+	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0, UINT32_MAX}};
+
+	ring_run(b->ring, &m);
+	while (unmarked < n || polls < polls_before + 2)
+		sched_yield();
+}
+
+/* A hard stop waits for a GPU kernel that is about to end, by what it took before; but not for one
+ * that has not ended several times. Time while it is stopped does not count. */
+static void forbears(void)
+{
+	const struct timespec long_time = {.tv_nsec = (long)(3 * SPIN_NS)};
+	const vgpu_nsec most = 2 * VGPU_USEC * UINT32_MAX;
+	struct worker_message ended;
+	struct bench b;
+	uint32_t i;
+	uint64_t n;
+
+	bench_open(&b);
+	bench_load(&b);
+	b.ops.function = find_spin;
+	b.ops.launch = spin_launch;
+	b.ops.poll = count_poll;
+	unmarked = 0;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	run_until_launched(&b, 1);
+	CU_ASSERT_EQUAL(ring_stop(b.ring), 0); /* nobody knows how long it takes */
+	do {
+		CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
+	} while (!ring_end(b.ring, &b.ended));
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	for (i = 0; i <= FORBEAR_MISSES; i++) {
+		run_until_launched(&b, 3);
+		CU_ASSERT_EQUAL(ring_stop(b.ring), i < FORBEAR_MISSES ? most : 0);
+		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+		CU_ASSERT_FATAL(ring_freeze(b.ring, &ended));
+		if (i == 0)
+			nanosleep(&long_time, NULL);
+		b.ops.resume(b.device);
+		b.ended = ended;
+	}
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
@@ -585,6 +710,8 @@ static const struct test tests[] = {
 	{"a piece without a gate is launched once", launched_once},
 	{"a ring whose device is stopped sleeps", frozen},
 	{"a packet that is fetched during a stop runs once", fetched_once},
+	{"few waits for the end of work are in vain", forbearance},
+	{"a hard stop waits for work that is about to end", forbears},
 	{NULL, NULL},
 };
 
