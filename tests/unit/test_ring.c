@@ -627,26 +627,27 @@ static void forbearance(void)
 	CU_ASSERT(limited > 1000 && all > limited);
 }
 
-/* The module's function spins without a gate. */
-#define SPIN_NS (200 * VGPU_MSEC)
+/* The module's function counts without a gate: unlike a spin, it takes as long as it runs. */
+#define COUNTS 100000u
+#define COUNT_NS (COUNTS * 2 * VGPU_USEC)
 static _Atomic uint64_t polls_before;
 
-static int spin_launch(struct device *d, uint32_t slot, const struct piece *p)
+static int launch_count(struct device *d, uint32_t slot, const struct piece *p)
 {
-	struct piece spin = *p;
-	uint64_t ns = SPIN_NS;
+	const uint64_t args[] = {device_host.address(d, 65536), COUNTS};
+	struct piece count = *p;
 
-	spin.kind = PIECE_KERNEL;
-	spin.kernel = KERNEL_SPIN;
-	spin.block[0] = 1;
-	memcpy(spin.params, &ns, sizeof(ns));
+	count.kind = PIECE_KERNEL;
+	count.kernel = KERNEL_COUNT;
+	count.block[0] = 1;
+	memcpy(count.params, args, sizeof(args));
 	polls_before = polls;
 	unmarked++;
-	return device_host.launch(d, slot, &spin);
+	return device_host.launch(d, slot, &count);
 }
 
-static int find_spin(struct device *d, uint32_t module, const char *name, struct piece *p,
-		     struct device_params *params)
+static int find_count(struct device *d, uint32_t module, const char *name, struct piece *p,
+		      struct device_params *params)
 {
 	p->function = &polls_before; /* its name for module_learn() */
 	return find_refused(d, module, name, p, params);
@@ -666,7 +667,7 @@ static void run_until_launched(struct bench *b, uint32_t n)
  * that has not ended several times. Time while it is stopped does not count. */
 static void forbears(void)
 {
-	const struct timespec long_time = {.tv_nsec = (long)(3 * SPIN_NS)};
+	const struct timespec long_time = {.tv_nsec = (long)(3 * COUNT_NS)};
 	const vgpu_nsec most = 2 * VGPU_USEC * UINT32_MAX;
 	struct worker_message ended;
 	struct bench b;
@@ -675,8 +676,8 @@ static void forbears(void)
 
 	bench_open(&b);
 	bench_load(&b);
-	b.ops.function = find_spin;
-	b.ops.launch = spin_launch;
+	b.ops.function = find_count;
+	b.ops.launch = launch_count;
 	b.ops.poll = count_poll;
 	unmarked = 0;
 	put_launch(&b, "fill", 256, to_memory(), 3);
