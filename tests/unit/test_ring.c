@@ -139,7 +139,7 @@ static void bench_put(struct bench *b, struct softgpu_packet p)
 /* Runs the ring until the run ends. Returns how it ended. */
 static uint32_t bench_run(struct bench *b)
 {
-	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0}};
+	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0, 0}};
 	uint64_t n;
 
 	ring_run(b->ring, &m);
@@ -440,7 +440,7 @@ static void launched_once(void)
 		bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {131072, 65536, i}});
 		bench_put(&b, (struct softgpu_packet){SOFTGPU_FENCE, 0, {i + 1}});
 		do {
-			m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+			m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 			ring_run(b.ring, &m);
 			turn.tv_nsec = (long)draw(150000);
 			nanosleep(&turn, NULL);
@@ -496,7 +496,7 @@ static void frozen(void)
 	b.ops.poll = count_poll;
 	bench_put(&b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {65536, 20000}});
 	for (i = 0; i < 200; i++) {
-		m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+		m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 		before = polls;
 		ring_run(b.ring, &m);
 		while (i < 3 && polls == before) /* until it is on the device */
@@ -508,7 +508,7 @@ static void frozen(void)
 			CU_ASSERT(falls_asleep());
 		b.ops.resume(b.device);
 	}
-	m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+	m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 	ring_run(b.ring, &m);
 	do {
 		CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
@@ -551,7 +551,7 @@ static int count_unmarked(struct device *d, uint32_t slot, const struct piece *p
  * although softgpu has not heard of it. */
 static void fetched_once(void)
 {
-	struct worker_message m = {.run = {0, 16, 0, 4096, 0}}, frozen;
+	struct worker_message m = {.run = {0, 16, 0, 4096, 0, 0}}, frozen;
 	struct bench b;
 	uint64_t n;
 

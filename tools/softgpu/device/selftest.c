@@ -123,7 +123,7 @@ static void put(struct tenant *t, struct softgpu_packet p)
 
 static void run(struct tenant *t, uint32_t stops)
 {
-	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, stops}};
+	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, stops, 0}};
 
 	worker_run(t->worker, &m);
 }
