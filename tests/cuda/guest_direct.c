@@ -130,7 +130,8 @@ uint64_t guest_put_fence(struct guest *g)
 
 static void run(struct guest *g)
 {
-	struct worker_message m = {.run = {0, PACKETS, g->ended.rptr, FENCE_AT, WORKER_STOP_BLOCK}};
+	struct worker_message m = {
+		.run = {0, PACKETS, g->ended.rptr, FENCE_AT, WORKER_STOP_BLOCK, 0}};
 
 	worker_run(g->worker, &m);
 	g->running = true;

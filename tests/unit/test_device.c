@@ -99,7 +99,8 @@ static void put(struct tenant *t, struct softgpu_packet p)
 
 static void run(struct tenant *t)
 {
-	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, EVERY_STOP}};
+	struct worker_message m = {
+		.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, EVERY_STOP, 0}};
 
 	worker_run(t->worker, &m);
 }

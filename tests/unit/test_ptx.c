@@ -12,13 +12,14 @@
 #include "piece.h"
 #include "ptx.h"
 #include "suite.h"
+#include "vgpu/clock.h"
 
 extern const char kernels_ptx[], shapes_ptx[];
 
 /* The variables that the gate reads and writes. */
 static uint64_t marks[DEVICE_MARKS];
 static uint32_t shut;
-static uint64_t skipped, serial;
+static uint64_t skipped, serial, relay[2], launch_number;
 
 static struct ptx *read_gated(const char *text, const char *name)
 {
@@ -51,15 +52,20 @@ static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, s
 {
 	uint64_t blocks = (uint64_t)l.grid[0] * l.grid[1] * l.grid[2];
 	uint8_t *buffer = calloc(1, GATE_PARAM_SIZE + size);
-	struct gate_param gate = {(uintptr_t)marks, (uintptr_t)&shut, (uintptr_t)&skipped,
-				  ++serial};
+	struct gate_param gate = {.marks = (uintptr_t)marks,
+				  .flag = (uintptr_t)&shut,
+				  .skipped = (uintptr_t)&skipped,
+				  .serial = ++serial,
+				  .relay = (uintptr_t)relay,
+				  .period = draw(3) ? 0 : draw(100000)};
 	uint32_t launches = 0;
 
-	memcpy(buffer, &gate, sizeof(gate));
 	memcpy(buffer + GATE_PARAM_SIZE, params, size);
 	do {
 		struct closing c = {.after = draw(blocks * 2)};
 
+		gate.launch = ++launch_number;
+		memcpy(buffer, &gate, sizeof(gate));
 		l.params = buffer;
 		l.begins = close_gate;
 		l.data = &c;
@@ -151,6 +157,66 @@ static void each_once(void)
 	ptx_free(p);
 }
 
+#define RELAYED 64u
+#define HOUR (3600 * VGPU_SEC)
+static uint64_t opens_at; /* how many blocks begin before the gate opens */
+
+static void open_gate(void *data, uint64_t n)
+{
+	(void)data;
+	if (n == opens_at)
+		shut = 0;
+}
+
+/* Launches RELAYED blocks. Returns how many run. */
+static uint32_t count_runs(struct ptx *p, struct gate_param *gate)
+{
+	_Alignas(16) uint8_t buffer[GATE_PARAM_SIZE + 8] = {0};
+	uint32_t visits[RELAYED] = {0}, *at = visits, i, n = 0;
+	struct ptx_launch l = {.grid = {16, RELAYED / 16, 1}, .block = {1, 1, 1}, .params = buffer};
+
+	gate->launch = ++launch_number;
+	skipped = 0;
+	memcpy(buffer, gate, sizeof(*gate));
+	memcpy(buffer + GATE_PARAM_SIZE, &at, sizeof(at));
+	l.begins = open_gate;
+	ptx_run(p, &l);
+	for (i = 0; i < RELAYED; i++)
+		n += visits[i];
+	CU_ASSERT_EQUAL(skipped, n < RELAYED ? gate->serial : 0);
+	return n;
+}
+
+/* A block trusts what another one has read, for a while if that was "open", and until the end of
+ * the launch if it was "shut". */
+static void relayed(void)
+{
+	struct ptx *p = read_gated(shapes_ptx, "visit");
+	struct gate_param gate = {.marks = (uintptr_t)marks,
+				  .flag = (uintptr_t)&shut,
+				  .skipped = (uintptr_t)&skipped,
+				  .serial = ++serial,
+				  .relay = (uintptr_t)relay,
+				  .period = HOUR};
+
+	shut = 1;
+	opens_at = UINT64_MAX;
+	relay[0] = vgpu_now(); /* found open just now */
+	CU_ASSERT_EQUAL(count_runs(p, &gate), RELAYED);
+	gate.serial = ++serial;
+	relay[0] = vgpu_now() - 2 * HOUR;
+	CU_ASSERT_EQUAL(count_runs(p, &gate), 0);
+	CU_ASSERT_EQUAL(relay[1], gate.launch);
+	/* it opens meanwhile: the blocks of this launch that follow do not run before those that
+	 * did not, and the next launch begins anew */
+	opens_at = RELAYED / 3;
+	CU_ASSERT_EQUAL(count_runs(p, &gate), 0);
+	CU_ASSERT(shut == 0);
+	CU_ASSERT_EQUAL(count_runs(p, &gate), RELAYED);
+	CU_ASSERT(vgpu_now() - relay[0] < HOUR);
+	ptx_free(p);
+}
+
 /* Without marks the gate is inactive: all blocks run at each launch. */
 static void no_gate(void)
 {
@@ -231,6 +297,7 @@ static void barriers(void)
 static const struct test tests[] = {
 	{"packets give the right result, to the bit", packets},
 	{"each block runs once", each_once},
+	{"blocks tell each other whether the gate is shut", relayed},
 	{"without marks the gate is inactive", no_gate},
 	{"the gate keeps the layout of parameters", parameters},
 	{"the gate keeps barriers and shared memory right", barriers},

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "forbear.h"
 #include "ring.h"
 #include "suite.h"
 
@@ -172,7 +173,7 @@ static void bench_put(struct bench *b, struct softgpu_packet p)
 /* Runs the ring until the run ends. Returns how it ended. */
 static uint32_t bench_run(struct bench *b)
 {
-	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0}};
+	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0, 0}};
 	uint64_t n;
 
 	ring_run(b->ring, &m);
@@ -543,7 +544,7 @@ static void launched_once(void)
 		bench_put(&b, (struct softgpu_packet){SOFTGPU_FILL, 0, {131072, 65536, i}});
 		bench_put(&b, (struct softgpu_packet){SOFTGPU_FENCE, 0, {i + 1}});
 		do {
-			m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+			m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 			ring_run(b.ring, &m);
 			turn.tv_nsec = (long)draw(150000);
 			nanosleep(&turn, NULL);
@@ -599,7 +600,7 @@ static void frozen(void)
 	b.ops.poll = count_poll;
 	bench_put(&b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {65536, 20000}});
 	for (i = 0; i < 200; i++) {
-		m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+		m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 		before = polls;
 		ring_run(b.ring, &m);
 		while (i < 3 && polls == before) /* until it is on the device */
@@ -611,7 +612,7 @@ static void frozen(void)
 			CU_ASSERT(falls_asleep());
 		b.ops.resume(b.device);
 	}
-	m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0}};
+	m = (struct worker_message){.run = {0, 16, b.ended.ended.rptr, 4096, 0, 0}};
 	ring_run(b.ring, &m);
 	do {
 		CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
@@ -619,6 +620,190 @@ static void frozen(void)
 	CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
 	CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 65536), 20000);
 	CU_ASSERT(stops > 3);
+	bench_close(&b);
+}
+
+/* The steps of the test below. The ring's thread fetches the second packet between its second and
+ * its third poll, and is held in the third one, so that nobody else knows of the packet yet. */
+static struct bench *fetching;
+static _Atomic uint32_t fetch_step, unmarked;
+enum { SECOND_POLL = 2, HELD, RELEASED };
+
+static enum device_state fetch_poll(struct device *d, uint32_t slot)
+{
+	enum device_state state = device_host.poll(d, slot);
+
+	if (fetch_step >= HELD)
+		return state;
+	if (++fetch_step == SECOND_POLL) {
+		bench_put(fetching, (struct softgpu_packet){SOFTGPU_NONPREEMPTIBLE, 0, {1}});
+	} else if (fetch_step == HELD) {
+		while (fetch_step == HELD)
+			sched_yield();
+		state = device_host.poll(d, slot);
+	}
+	return fetch_step < HELD ? DEVICE_RUNNING : state;
+}
+
+static int count_unmarked(struct device *d, uint32_t slot, const struct piece *p)
+{
+	unmarked += !p->gated;
+	return device_host.launch(d, slot, p);
+}
+
+/* A packet that the ring's thread fetches while the device is being stopped hard runs once,
+ * although softgpu has not heard of it. */
+static void fetched_once(void)
+{
+	struct worker_message m = {.run = {0, 16, 0, 4096, 0, 0}}, frozen;
+	struct bench b;
+	uint64_t n;
+
+	bench_open(&b);
+	b.ops.poll = fetch_poll;
+	b.ops.launch = count_unmarked;
+	fetching = &b;
+	fetch_step = unmarked = 0;
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {65536, 10}});
+	ring_run(b.ring, &m);
+	while (fetch_step != HELD || b.ops.poll(b.device, 0) != DEVICE_DONE)
+		sched_yield();
+	ring_stop(b.ring);
+	CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+	CU_ASSERT(ring_freeze(b.ring, &frozen));
+	CU_ASSERT_EQUAL(frozen.ended.rptr, 1);
+	fetch_step = RELEASED;
+	CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n)); /* its run is over */
+	b.ops.resume(b.device);
+	b.ended = frozen;
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(b.ended.ended.rptr, 2);
+	CU_ASSERT_EQUAL(unmarked, 2);
+	bench_close(&b);
+}
+
+/* Waits before hard stops, for random work and for work that does what it can to be waited for:
+ * each is for work that is predicted to end within it, and waits in vain are few. */
+static void forbearance(void)
+{
+	uint32_t i, k, vain, limited = 0, all = 0;
+	vgpu_nsec cost, ran, rest, most, wait;
+	struct forbear f;
+	bool ends, in_vain;
+
+	CU_ASSERT_EQUAL(forbear_rest(0, 5), VGPU_NEVER);
+	for (i = 0; i < 400; i++) {
+		bool lies = i % 2;
+		uint32_t in_row = 0;
+
+		f = (struct forbear){0};
+		most = 1 + draw(1000000);
+		for (k = 0, vain = 0; k < 2000; k++) {
+			cost = draw(4) ? 1 + draw(3 * most) : 0;
+			ran = draw(4 * most);
+			rest = forbear_rest(cost, ran);
+			if (cost > 0 && ran <= 2 * cost)
+				CU_ASSERT_EQUAL_FATAL(rest, cost > ran ? cost - ran : 0);
+			if (cost == 0 || ran > 2 * cost + 1)
+				CU_ASSERT_EQUAL_FATAL(rest, VGPU_NEVER);
+			wait = forbear_wait(&f, rest, most);
+			CU_ASSERT_FATAL(wait == 0 || (wait == most && rest < most));
+			if (!lies && rest < most)
+				CU_ASSERT_EQUAL_FATAL(wait, most);
+			ends = !lies;
+			in_vain = wait > 0 && !ends;
+			in_row = in_vain ? in_row + 1 : 0;
+			CU_ASSERT_FATAL(in_row <= FORBEAR_MISSES);
+			vain += in_vain;
+			limited += rest < most && wait == 0;
+			all += rest < most;
+			forbear_over(&f, ends);
+		}
+		CU_ASSERT_FATAL(vain <= FORBEAR_MISSES + 2000 / FORBEAR_AGAIN);
+		CU_ASSERT(!lies || vain > FORBEAR_MISSES); /* it is tried again */
+		/* work that ends as predicted is waited for again, at the latest after this */
+		for (k = 0; lies && k < FORBEAR_AGAIN && forbear_wait(&f, 0, most) == 0; k++)
+			forbear_over(&f, false);
+		CU_ASSERT(k < FORBEAR_AGAIN);
+		forbear_over(&f, true);
+		CU_ASSERT_EQUAL(forbear_wait(&f, 0, most), most);
+	}
+	CU_ASSERT(limited > 1000 && all > limited);
+}
+
+/* The module's function counts without a gate: unlike a spin, it takes as long as it runs. */
+#define COUNTS 100000u
+#define COUNT_NS (COUNTS * 2 * VGPU_USEC)
+static _Atomic uint64_t polls_before;
+
+static int launch_count(struct device *d, uint32_t slot, const struct piece *p)
+{
+	const uint64_t args[] = {device_host.address(d, 65536), COUNTS};
+	struct piece count = *p;
+
+	count.kind = PIECE_KERNEL;
+	count.kernel = KERNEL_COUNT;
+	count.block[0] = 1;
+	memcpy(count.params, args, sizeof(args));
+	polls_before = polls;
+	unmarked++;
+	return device_host.launch(d, slot, &count);
+}
+
+static int find_count(struct device *d, uint32_t module, const char *name, struct piece *p,
+		      struct device_params *params)
+{
+	p->function = &polls_before; /* its name for module_learn() */
+	return find_refused(d, module, name, p, params);
+}
+
+/* Begins a run, and waits until the ring's thread knows the N-th launch as its head. */
+static void run_until_launched(struct bench *b, uint32_t n)
+{
+	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0, UINT32_MAX}};
+
+	ring_run(b->ring, &m);
+	while (unmarked < n || polls < polls_before + 2)
+		sched_yield();
+}
+
+/* A hard stop waits for a GPU kernel that is about to end, by what it took before; but not for one
+ * that has not ended several times. Time while it is stopped does not count. */
+static void forbears(void)
+{
+	const struct timespec long_time = {.tv_nsec = (long)(3 * COUNT_NS)};
+	const vgpu_nsec most = 2 * VGPU_USEC * UINT32_MAX;
+	struct worker_message ended;
+	struct bench b;
+	uint32_t i;
+	uint64_t n;
+
+	bench_open(&b);
+	bench_load(&b);
+	b.ops.function = find_count;
+	b.ops.launch = launch_count;
+	b.ops.poll = count_poll;
+	unmarked = 0;
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	run_until_launched(&b, 1);
+	CU_ASSERT_EQUAL(ring_stop(b.ring), 0); /* nobody knows how long it takes */
+	do {
+		CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n));
+	} while (!ring_end(b.ring, &b.ended));
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	put_launch(&b, "fill", 256, to_memory(), 3);
+	for (i = 0; i <= FORBEAR_MISSES; i++) {
+		run_until_launched(&b, 3);
+		CU_ASSERT_EQUAL(ring_stop(b.ring), i < FORBEAR_MISSES ? most : 0);
+		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+		CU_ASSERT_FATAL(ring_freeze(b.ring, &ended));
+		if (i == 0)
+			nanosleep(&long_time, NULL);
+		b.ops.resume(b.device);
+		b.ended = ended;
+	}
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
 	bench_close(&b);
 }
 
@@ -630,6 +815,9 @@ static const struct test tests[] = {
 	{"variables of modules are found and copied", variables},
 	{"a piece without a gate is launched once", launched_once},
 	{"a ring whose device is stopped sleeps", frozen},
+	{"a packet that is fetched during a stop runs once", fetched_once},
+	{"few waits for the end of work are in vain", forbearance},
+	{"a hard stop waits for work that is about to end", forbears},
 	{NULL, NULL},
 };
 

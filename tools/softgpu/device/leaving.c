@@ -12,6 +12,7 @@
 #include "gpu.h"
 #include "leaving.h"
 #include "link.h"
+#include "workers.h"
 
 #include "vfio/thread.h"
 #include "vgpu/clock.h"
@@ -34,7 +35,16 @@ struct leaving {
 	int epoll, wake;
 	pthread_t thread;
 	bool has_thread, quit;
+	vgpu_nsec quiet_since; /* when the last one without a VF had ended */
 };
+
+/* A process without a VF, which is a worker, does not disturb others any more. */
+static void settled(struct leaving *l)
+{
+	l->quiet_since = vgpu_now();
+	if (l->gpu->workers)
+		workers_tell(l->gpu);
+}
 
 static void remove_leaver(struct leaving *l, struct leaver *gone)
 {
@@ -49,7 +59,9 @@ static void remove_leaver(struct leaving *l, struct leaver *gone)
 	epoll_ctl(l->epoll, EPOLL_CTL_DEL, gone->pidfd, NULL);
 	vgpu_close(&gone->pidfd);
 	free(gone);
-	if (vf >= 0 && l->gpu->vfs[vf].link)
+	if (vf < 0)
+		settled(l);
+	else if (l->gpu->vfs[vf].link)
 		link_wake(l->gpu->vfs[vf].link);
 }
 
@@ -70,6 +82,8 @@ static vgpu_nsec kill_overdue(struct leaving *l, vgpu_nsec now)
 					"ended: a driver "
 					"may hang: look at dmesg\n");
 			e->until = VGPU_NEVER;
+			if (e->vf < 0)
+				settled(l);
 		}
 		if (e->until < next)
 			next = e->until;
@@ -165,6 +179,16 @@ void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until)
 	l->first = e;
 	epoll_ctl(l->epoll, EPOLL_CTL_ADD, pidfd, &want);
 	vgpu_eventfd_signal(l->wake);
+}
+
+vgpu_nsec leaving_quiet_since(const struct leaving *l)
+{
+	const struct leaver *e;
+
+	for (e = l->first; e; e = e->next)
+		if (e->vf < 0 && e->until != VGPU_NEVER)
+			return VGPU_NEVER;
+	return l->quiet_since;
 }
 
 bool leaving_holds(const struct leaving *l, int vf)

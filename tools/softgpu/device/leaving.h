@@ -25,5 +25,8 @@ void leaving_destroy(struct leaving *l);
 void leaving_add(struct leaving *l, int pidfd, int vf, vgpu_nsec until);
 /* Whether a process with this VF is in the list. */
 bool leaving_holds(const struct leaving *l, int vf);
+/* When the last process on which no VF depends had ended, or was found to hang; VGPU_NEVER: there
+ * is one that is about to end. */
+vgpu_nsec leaving_quiet_since(const struct leaving *l);
 
 #endif

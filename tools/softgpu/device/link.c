@@ -61,6 +61,7 @@ struct link {
 
 	uint32_t run, context, to_vf, asked; /* serials */
 	bool stopping, boosted;
+	vgpu_nsec stopped; /* with workers: when it was told to stop; VGPU_NEVER: at once */
 	vgpu_nsec deadline;
 
 	/* what was read last */
@@ -120,6 +121,12 @@ vgpu_nsec link_deadline(const struct link *l)
 
 void link_overdue(struct link *l)
 {
+	/* Another worker may have begun to start or end since the deadline was set. */
+	if (l->gpu->workers && l->stopping && l->stopped != VGPU_NEVER) {
+		l->deadline = l->stopped + KILL_AFTER + workers_stop_most(l->gpu, l->stopped);
+		if (l->deadline > vgpu_now())
+			return;
+	}
 	fprintf(stderr, "<4>softgpu: VF %d does not %s: its process is killed\n", l->vf,
 		l->ready ? "stop" : "start");
 	link_kill(l);
@@ -300,8 +307,10 @@ bool link_stop(struct link *l, bool kill)
 	if (l->gpu->workers)
 		send_order(l, &look, NULL, 0);
 	if (kill || l->gpu->workers) {
-		l->deadline =
-			vgpu_now() + KILL_AFTER + (l->gpu->workers ? l->gpu->config.kill_after : 0);
+		l->stopped = kill ? VGPU_NEVER : vgpu_now();
+		l->deadline = vgpu_now() + KILL_AFTER;
+		if (l->gpu->workers)
+			l->deadline += workers_stop_most(l->gpu, l->stopped);
 		pthread_cond_signal(&l->gpu->sequencer_cond);
 	}
 	return false;

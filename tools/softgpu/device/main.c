@@ -152,7 +152,9 @@ static void usage(FILE *to)
 	      "  --worker-user NAME if softgpu runs as root, run VFs' processes and workers as "
 	      "NAME\n"
 	      "                     (nobody)\n"
-	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (25)\n"
+	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (10 "
+	      "times\n"
+	      "                     the longest stop of the test at the start; at least 25)\n"
 	      "  --scheduler NAME   who gives VFs the engine: driver, the PF's driver by world\n"
 	      "                     switches; firmware, softgpu itself by a plan (driver)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (soft)\n"
@@ -349,7 +351,6 @@ int main(int argc, char **argv)
 		.seed = 1,
 		.window = UINT64_C(256) << 20,
 		.module_memory = UINT64_C(256) << 20,
-		.kill_after = 25 * VGPU_MSEC, /* below vgpud's default grace of 50 ms */
 		.fifo = FIFO_PF,
 	};
 	struct vgpu_error err = {""};

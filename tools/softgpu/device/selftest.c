@@ -2,15 +2,24 @@
 /*
  * Tests whether work on this device can be stopped, and how fast, because neither the GPU's model
  * nor the driver's version tells. One worker counts a word up. It is stopped, must stand still
- * while a second worker computes, and must continue where it was. This is repeated, and in the end
- * the count must be right.
+ * while a second worker computes, and must continue where it was. This is repeated, also while a
+ * third worker starts and ends, because a driver's locks may be held for long then. In the end the
+ * count must be right.
+ *
+ * The host may be busy, so that each step takes much longer than the device needs. Nothing here
+ * depends on how long that is: a round that proves nothing is repeated, and whether stops are late
+ * is judged by how long messages take that stop nothing, and how long work stands still that nobody
+ * stops.
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -28,14 +37,25 @@
 #define RESULT_WORDS 4096u
 
 #define ROUNDS 25u
-#define COUNTS 200000u /* of 2 us each: longer than all rounds together */
+#define CHURNS 2u     /* how often the third worker comes and goes */
+#define COUNTS 50000u /* of 2 us each, at least */
+/* A round begins while more than half of the count is left. Work that has this much left when it is
+ * asked to stop, and counts to its end all the same, was not stopped. */
+#define LEFT (COUNTS / 4)
+#define LEFT_TIME (LEFT * 2 * VGPU_USEC)
+#define LOOK (20 * VGPU_USEC) /* how often a word is read */
 #define STAND_STILL (2 * VGPU_MSEC)
 #define FIRST_STAND_STILL (20 * VGPU_MSEC)
 #define START_MS 30000 /* a CUDA context takes 1 or 2 s, and longer on a driver just loaded */
-#define DEADLINE (2 * VGPU_SEC)
-#define KILL_MS 10000	       /* the driver frees the worker's memory first */
-#define BOUND (20 * VGPU_MSEC) /* a stop that takes longer is late */
-#define MOST_LATE 2u	       /* more late stops are not the host's delays any more */
+#define DEADLINE (20 * VGPU_SEC)
+#define TEST_MOST (60 * VGPU_SEC) /* for all rounds */
+#define KILL_MS 10000		  /* the driver frees the worker's memory first */
+/* Half of all stops may take as long as this; and as TRIPS messages and their answers take, and
+ * STALLS times the longest standstill of work that nobody has stopped within WATCH. */
+#define BOUND (20 * VGPU_MSEC)
+#define TRIPS 4u
+#define STALLS 2u
+#define WATCH (2 * VGPU_SEC)
 
 struct tenant {
 	struct worker_client *worker;
@@ -43,6 +63,13 @@ struct tenant {
 	uint8_t *window;
 	uint64_t wptr;
 	struct worker_ended ended;
+};
+
+/* What the rounds of a test have found. */
+struct rounds {
+	vgpu_nsec took[ROUNDS], trip[ROUNDS];
+	vgpu_nsec until;     /* when a test ends that has not finished */
+	vgpu_nsec disturbed; /* the longest stop while the third worker started or ended */
 };
 
 static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_config *config,
@@ -78,6 +105,7 @@ static int tenant_end(struct tenant *t, struct vgpu_error *err)
 	if (t->window && t->window != MAP_FAILED)
 		munmap(t->window, WINDOW);
 	vgpu_close(&t->fd);
+	*t = (struct tenant){.fd = -1};
 	if (gone)
 		return 0;
 	return vgpu_error_set(
@@ -95,7 +123,7 @@ static void put(struct tenant *t, struct softgpu_packet p)
 
 static void run(struct tenant *t, uint32_t stops)
 {
-	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, stops}};
+	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT, stops, 0}};
 
 	worker_run(t->worker, &m);
 }
@@ -130,12 +158,28 @@ static int await_end(struct tenant *t)
 /* Whether the counter changes from VALUE within TIMEOUT. */
 static bool moves(const struct tenant *t, uint64_t value, vgpu_nsec timeout)
 {
+	const struct timespec look = {.tv_nsec = LOOK};
 	vgpu_nsec until = vgpu_now() + timeout;
 
-	while (word(t, COUNTER_AT) == value)
+	while (word(t, COUNTER_AT) == value) {
 		if (vgpu_now() >= until)
 			return false;
+		nanosleep(&look, NULL);
+	}
 	return true;
+}
+
+/* Waits for the end of the run for as long as the count goes on. As await_end(). */
+static int await_count(struct tenant *t)
+{
+	uint64_t before;
+	int r;
+
+	do {
+		before = word(t, COUNTER_AT);
+		r = await_end(t);
+	} while (r == -ETIMEDOUT && word(t, COUNTER_AT) != before);
+	return r;
 }
 
 /* Lets a tenant compute. Whether its results are right. */
@@ -161,48 +205,245 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Tests a method of stopping. NULL with the times in *OUT; or a sentence that says why it does not
- * work. */
-static const char *test_method(struct tenant *a, struct tenant *b, uint32_t method,
-			       struct workers_tested *out)
+/* Counts to the end, if work was stopped before. NULL or a sentence. */
+static const char *count_out(struct tenant *a, uint32_t method)
 {
-	vgpu_nsec took[ROUNDS], begin;
-	uint64_t before;
-	uint32_t i, late = 0;
-
-	put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
-	for (i = 0; i < ROUNDS; i++) {
-		before = word(a, COUNTER_AT);
+	if (a->ended.active) {
 		run(a, method);
-		if (!moves(a, before, DEADLINE))
-			return i ? "work does not continue after a stop" : "work does not begin";
-		begin = vgpu_now();
+		if (await_count(a) < 0 || a->ended.end != WORKER_IDLE)
+			return "work that was stopped does not end";
+	}
+	return word(a, COUNTER_AT) == COUNTS ? NULL
+					     : "the result of work that was stopped is wrong";
+}
+
+/* Begins a new count, or goes on with the one that was stopped. NULL or a sentence. */
+static const char *go_on(struct tenant *a, uint32_t method)
+{
+	uint64_t before = word(a, COUNTER_AT);
+	const char *why;
+
+	if (a->ended.active && before > COUNTS / 2) {
+		why = count_out(a, method);
+		if (why)
+			return why;
+		before = COUNTS;
+	}
+	if (!a->ended.active)
+		put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
+	run(a, method);
+	return moves(a, before, DEADLINE) ? NULL : "work does not begin, or does not continue";
+}
+
+/* How long a message to a worker takes that has nothing to do, and its answer. */
+static bool time_trip(struct tenant *b, vgpu_nsec *trip)
+{
+	vgpu_nsec begin = vgpu_now();
+
+	run(b, 0);
+	if (await_end(b) < 0)
+		return false;
+	*trip = vgpu_now() - begin;
+	return true;
+}
+
+/* Stops work once. If the work has ended by itself before, and the host has taken too long for that
+ * to prove anything, tries again. NULL with the time that this took, and the time of a message that
+ * stops nothing; or a sentence. */
+static const char *stop_once(struct tenant *a, struct tenant *b, uint32_t method, vgpu_nsec until,
+			     vgpu_nsec *took, vgpu_nsec *trip)
+{
+	vgpu_nsec stopped;
+	const char *why;
+	uint64_t left;
+
+	do {
+		why = go_on(a, method);
+		if (why)
+			return why;
+		if (!time_trip(b, trip))
+			return "other workers do not answer meanwhile";
+		left = COUNTS - word(a, COUNTER_AT);
+		stopped = vgpu_now();
 		worker_stop(a->worker);
 		if (await_end(a) < 0)
 			return "work does not stop";
-		took[i] = vgpu_now() - begin;
-		if (a->ended.end != WORKER_STOPPED || a->ended.level != SOFTGPU_PREEMPT_HARD)
-			return "work ended before it was stopped";
-		late += took[i] > BOUND;
-		if (late > MOST_LATE)
-			return "stopping takes too long";
-		before = word(a, COUNTER_AT);
-		if (moves(a, before, i ? STAND_STILL : FIRST_STAND_STILL))
-			return "work continues although it was stopped";
-		if (i < 3 && !compute(b, 0x5a5a0000 + i))
-			return "other workers cannot compute meanwhile";
+		*took = vgpu_now() - stopped;
+		if (a->ended.end == WORKER_STOPPED && a->ended.level == SOFTGPU_PREEMPT_HARD)
+			return NULL;
+		if (a->ended.end > WORKER_STOPPED || a->ended.active)
+			return "work fails when it is stopped";
+		if (word(a, COUNTER_AT) != COUNTS)
+			return "the result of work that was not stopped is wrong";
+		if (left > LEFT && TRIPS * *trip < LEFT_TIME)
+			return "work runs to its end although it should stop";
+	} while (vgpu_now() < until);
+	return "the host is too busy to test it";
+}
+
+/* Stops work, looks whether it stands still, and lets B compute with VALUE meanwhile, unless that
+ * is 0. NULL or a sentence. */
+static const char *test_stop(struct tenant *a, struct tenant *b, uint32_t method,
+			     vgpu_nsec stand_still, uint32_t value, vgpu_nsec until,
+			     vgpu_nsec *took, vgpu_nsec *trip)
+{
+	const char *why = stop_once(a, b, method, until, took, trip);
+	uint64_t before = word(a, COUNTER_AT);
+
+	if (why)
+		return why;
+	if (moves(a, before, stand_still))
+		return "work continues although it was stopped";
+	if (value && !compute(b, value))
+		return "other workers cannot compute meanwhile";
+	return moves(a, before, 0) ? "work continues although it was stopped" : NULL;
+}
+
+/* Counts to the end. NULL with the longest time in *STALL in which the counter was not seen to
+ * move; or a sentence. */
+static const char *watch(struct tenant *a, uint32_t method, vgpu_nsec *stall)
+{
+	const char *why = count_out(a, method);
+	const struct timespec look = {.tv_nsec = LOOK};
+	vgpu_nsec began, moved, now;
+	uint64_t before, is;
+
+	*stall = 0;
+	if (why)
+		return why;
+	why = go_on(a, method);
+	began = moved = vgpu_now();
+	for (before = word(a, COUNTER_AT); !why && before < COUNTS; before = is) {
+		nanosleep(&look, NULL);
+		is = word(a, COUNTER_AT);
+		now = vgpu_now();
+		if (now - moved > *stall)
+			*stall = now - moved;
+		if (is != before)
+			moved = now;
+		if (now - began > WATCH)
+			break;
 	}
-	run(a, method);
-	if (await_end(a) < 0 || a->ended.end != WORKER_IDLE)
-		return "work that was stopped does not end";
-	if (word(a, COUNTER_AT) != COUNTS)
-		return "the result of work that was stopped is wrong";
-	qsort(took, ROUNDS, sizeof(took[0]), compare);
+	if (!why && (await_count(a) < 0 || word(a, COUNTER_AT) != COUNTS))
+		why = "the result of work that was not stopped is wrong";
+	return why;
+}
+
+/* Whether half of the stops took longer than the host's own delays can explain. NULL or a sentence.
+ */
+static const char *judge_times(struct tenant *a, uint32_t method, const struct rounds *rounds)
+{
+	vgpu_nsec typical = rounds->took[ROUNDS / 2], stall = 0;
+	const char *why;
+
+	if (typical <= BOUND)
+		return NULL;
+	why = watch(a, method, &stall);
+	if (!why && typical > BOUND + TRIPS * rounds->trip[ROUNDS / 2] + STALLS * stall)
+		why = "stopping takes too long";
+	return why;
+}
+
+static const char *test_quiet(struct tenant *a, struct tenant *b, uint32_t method,
+			      struct rounds *rounds)
+{
+	const char *why = NULL;
+	uint32_t i;
+
+	for (i = 0; i < ROUNDS && !why; i++)
+		why = test_stop(a, b, method, i ? STAND_STILL : FIRST_STAND_STILL,
+				i < 3 ? 0x5a5a0000 + i : 0, rounds->until, &rounds->took[i],
+				&rounds->trip[i]);
+	if (why)
+		return why;
+	qsort(rounds->took, ROUNDS, sizeof(rounds->took[0]), compare);
+	qsort(rounds->trip, ROUNDS, sizeof(rounds->trip[0]), compare);
+	return judge_times(a, method, rounds);
+}
+
+/* One stop while the third worker starts or ends. NULL or a sentence. */
+static const char *test_disturbed(struct tenant *a, struct tenant *b, uint32_t method,
+				  struct rounds *rounds)
+{
+	vgpu_nsec took = 0, trip;
+	const char *why = test_stop(a, b, method, STAND_STILL, 0, rounds->until, &took, &trip);
+
+	if (took > rounds->disturbed)
+		rounds->disturbed = took;
+	return why;
+}
+
+/* Stops work while worker C starts. 0 or -errno with one sentence: C does not start. */
+static int test_starting(struct tenant *a, struct tenant *b, uint32_t method, struct tenant *c,
+			 const struct softgpu_config *config, struct rounds *rounds,
+			 const char **why, struct vgpu_error *err)
+{
+	vgpu_nsec until = vgpu_now() + START_MS * VGPU_MSEC;
+	int r = tenant_start(c, 2, config, err);
+
+	if (r < 0)
+		return r;
+	do {
+		*why = test_disturbed(a, b, method, rounds);
+	} while (!*why && atomic_load(&c->worker->shared->state) == WORKER_STARTING &&
+		 !worker_exited(c->worker) && vgpu_now() < until);
+	return *why ? 0 : worker_wait_ready(c->worker, START_MS, err);
+}
+
+/* Stops work while worker C ends. 0 or -errno with one sentence: C does not end. */
+static int test_ending(struct tenant *a, struct tenant *b, uint32_t method, struct tenant *c,
+		       bool kill, struct rounds *rounds, const char **why, struct vgpu_error *err)
+{
+	vgpu_nsec until = vgpu_now() + KILL_MS * VGPU_MSEC;
+
+	pidfd_send_signal(c->worker->pidfd, kill ? SIGKILL : SIGTERM, NULL, 0);
+	do {
+		*why = test_disturbed(a, b, method, rounds);
+	} while (!*why && !worker_exited(c->worker) && vgpu_now() < until);
+	return tenant_end(c, err);
+}
+
+/* Stops work while a third worker comes and goes: it is asked to end the first time, and killed the
+ * second time. 0: *WHY is NULL or a sentence; -errno: the third worker does not start or end. */
+static int test_churn(struct tenant *a, struct tenant *b, uint32_t method,
+		      const struct softgpu_config *config, struct rounds *rounds, const char **why,
+		      struct vgpu_error *err)
+{
+	struct tenant c;
+	uint32_t i;
+	int r = 0, ended;
+
+	for (i = 0; i < CHURNS && r == 0 && !*why; i++) {
+		c = (struct tenant){.fd = -1};
+		r = test_starting(a, b, method, &c, config, rounds, why, err);
+		if (r == 0 && !*why)
+			r = test_ending(a, b, method, &c, i % 2, rounds, why, err);
+		ended = tenant_end(&c, r < 0 ? NULL : err);
+		r = r < 0 ? r : ended;
+	}
+	return r;
+}
+
+/* Tests a method of stopping. 0: *WHY is NULL, with the times in *OUT, or a sentence that says why
+ * the method does not work; -errno: a third worker does not start or end. */
+static int test_method(struct tenant *a, struct tenant *b, uint32_t method,
+		       const struct softgpu_config *config, struct workers_tested *out,
+		       const char **why, struct vgpu_error *err)
+{
+	struct rounds rounds = {.until = vgpu_now() + TEST_MOST};
+	int r = 0;
+
+	*why = test_quiet(a, b, method, &rounds);
+	if (!*why)
+		r = test_churn(a, b, method, config, &rounds, why, err);
+	if (r == 0 && !*why)
+		*why = count_out(a, method);
 	out->stops = WORKER_STOP_BLOCK | method;
 	out->level = SOFTGPU_PREEMPT_HARD;
-	out->typical = took[ROUNDS / 2];
-	out->longest = took[ROUNDS - 1];
-	return NULL;
+	out->typical = rounds.took[ROUNDS / 2];
+	out->longest = rounds.took[ROUNDS - 1];
+	out->disturbed = rounds.disturbed;
+	return r;
 }
 
 /* Measures how long killing a worker takes, which is used if no method of stopping works. */
@@ -216,10 +457,9 @@ static int measure_kill(struct tenant *a, struct workers_tested *out, struct vgp
 	moves(a, word(a, COUNTER_AT), DEADLINE);
 	begin = vgpu_now();
 	r = tenant_end(a, err);
-	*a = (struct tenant){.fd = -1};
 	out->stops = WORKER_STOP_BLOCK;
 	out->level = SOFTGPU_PREEMPT_KILL;
-	out->typical = out->longest = vgpu_now() - begin;
+	out->typical = out->longest = out->disturbed = vgpu_now() - begin;
 	return r;
 }
 
@@ -275,7 +515,7 @@ static int try(const struct softgpu_config *config, uint32_t method, struct work
 		else if (!(a.worker->shared->about.stops & method))
 			*why = "the device does not offer it";
 		else
-			*why = test_method(&a, &b, method, out);
+			r = test_method(&a, &b, method, config, out, why, err);
 	}
 	ended = tenant_end(&a, err);
 	if (r == 0)

@@ -80,7 +80,9 @@ struct softgpu_config {
 	uint64_t window;
 	uint64_t module_memory; /* bytes of GPU memory beside its partition that each VF's modules
 				 * and the local memory of its GPU kernels may take */
-	vgpu_nsec kill_after;	/* how long a worker may take to stop */
+	/* How long a worker may take to stop, if no worker starts or ends meanwhile; 0: a multiple
+	 * of what the test at the start has measured. */
+	vgpu_nsec kill_after;
 	/* The user of VF processes and workers, if this process runs as root; 0: root. */
 	uid_t worker_uid;
 	gid_t worker_gid;

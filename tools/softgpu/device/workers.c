@@ -20,10 +20,30 @@
 /* How much a worker's context may grow for what the driver itself needs. */
 #define LIMIT_SLACK (UINT64_C(256) << 20)
 
+/* A stop may take this many times as long as the longest one of the test at the start, and at least
+ * and at most this long: by itself (vgpud's default grace is 50 ms), and while another worker
+ * starts or ends, which takes longer with the memory that it has than in the test. */
+#define STOPS 10u
+#define KILL_LEAST (25 * VGPU_MSEC)
+#define KILL_MOST VGPU_SEC
+#define DISTURBED_LEAST (2 * VGPU_SEC)
+#define DISTURBED_MOST (10 * VGPU_SEC)
+/* A worker counts as starting or ending for at most this long, whatever it says. */
+#define CHURN_MOST (10 * VGPU_SEC)
+
+/* A VF's worker that is starting, or was killed, since SINCE; VGPU_NEVER: neither. */
+struct churn {
+	vgpu_nsec since;
+	bool killed;
+};
+
 struct workers {
 	struct softgpu *gpu;
 	struct workers_tested tested;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
+	struct churn churn[SOFTGPU_MAX_VFS];
+	vgpu_nsec quiet_since;		      /* when the last of these had settled */
+	vgpu_nsec kill_after, kill_disturbed; /* see struct vf_order */
 	int gpu_fd; /* keeps an NVIDIA GPU initialised; -1: there is none */
 };
 
@@ -63,6 +83,58 @@ void workers_begin(struct softgpu *gpu, int index)
 
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
+	else
+		gpu->workers->churn[index] = (struct churn){vgpu_now(), false};
+	workers_tell(gpu);
+}
+
+/* Whether the worker of the VF still starts or ends. */
+static bool churns(const struct workers *w, int index)
+{
+	const struct churn *c = &w->churn[index];
+	const struct worker_client *of = w->of[index];
+
+	if (!of || c->since == VGPU_NEVER || vgpu_now() - c->since > CHURN_MOST ||
+	    worker_exited(of))
+		return false;
+	return c->killed || atomic_load(&of->shared->state) == WORKER_STARTING;
+}
+
+vgpu_nsec workers_quiet_since(struct softgpu *gpu)
+{
+	struct workers *w = gpu->workers;
+	vgpu_nsec left = leaving_quiet_since(gpu->leaving);
+	bool going = left == VGPU_NEVER;
+	int i;
+
+	for (i = 0; i < (int)SOFTGPU_MAX_VFS; i++) {
+		if (churns(w, i)) {
+			going = true;
+		} else if (w->churn[i].since != VGPU_NEVER) {
+			w->churn[i].since = VGPU_NEVER;
+			w->quiet_since = vgpu_now();
+		}
+	}
+	if (going)
+		return VGPU_NEVER;
+	return left > w->quiet_since ? left : w->quiet_since;
+}
+
+void workers_tell(struct softgpu *gpu)
+{
+	vgpu_nsec quiet_since = workers_quiet_since(gpu);
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs; i++)
+		if (gpu->vfs[i].link)
+			atomic_store(&link_page(gpu->vfs[i].link)->quiet_since, quiet_since);
+}
+
+vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped)
+{
+	const struct workers *w = gpu->workers;
+
+	return workers_quiet_since(gpu) > stopped ? w->kill_disturbed : w->kill_after;
 }
 
 void workers_end(struct softgpu *gpu, int index)
@@ -71,16 +143,22 @@ void workers_end(struct softgpu *gpu, int index)
 	int pidfd = worker_quit(w->of[index]);
 
 	w->of[index] = NULL;
-	if (pidfd >= 0)
-		leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
+	w->churn[index].since = VGPU_NEVER;
+	if (pidfd < 0)
+		return;
+	leaving_add(gpu->leaving, pidfd, -1, vgpu_now() + QUIT);
+	workers_tell(gpu);
 }
 
 void workers_kill(struct softgpu *gpu, int index)
 {
 	struct worker_client *w = gpu->workers->of[index];
 
-	if (w)
-		pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
+	if (!w)
+		return;
+	pidfd_send_signal(w->pidfd, SIGKILL, NULL, 0);
+	gpu->workers->churn[index] = (struct churn){vgpu_now(), true};
+	workers_tell(gpu);
 }
 
 void workers_restart(struct softgpu *gpu, int index)
@@ -103,15 +181,20 @@ void workers_used(struct softgpu *gpu, int index)
 bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 		   int fds[VF_ORDER_FDS])
 {
+	const struct workers_tested *tested = &gpu->workers->tested;
 	const struct worker_client *w = gpu->workers->of[index];
 
 	if (!w)
 		return false;
 	*order = (struct vf_order){
 		.type = VF_ORDER_WORKER,
-		.modules = gpu->workers->tested.modules,
-		.stops = gpu->workers->tested.stops,
-		.kill_after = gpu->config.kill_after,
+		.modules = tested->modules,
+		.stops = tested->stops,
+		.stop_us = (uint32_t)(tested->level == SOFTGPU_PREEMPT_HARD
+					      ? tested->typical / VGPU_USEC
+					      : 0),
+		.kill_after = gpu->workers->kill_after,
+		.kill_disturbed = gpu->workers->kill_disturbed,
 	};
 	fds[0] = w->socket;
 	fds[1] = w->shared_fd;
@@ -124,14 +207,44 @@ const struct workers_tested *workers_tested(const struct softgpu *gpu)
 	return &gpu->workers->tested;
 }
 
+static vgpu_nsec between(vgpu_nsec value, vgpu_nsec least, vgpu_nsec most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* Sets how long a stop may take, and reports it, because vgpud's grace must be longer. */
+static void set_deadlines(struct workers *w, const struct softgpu_config *config)
+{
+	const struct workers_tested *t = &w->tested;
+	bool hard = t->level == SOFTGPU_PREEMPT_HARD;
+
+	w->kill_after = config->kill_after;
+	if (w->kill_after == 0)
+		w->kill_after = between(hard ? STOPS * t->longest : 0, KILL_LEAST, KILL_MOST);
+	w->kill_disturbed = w->kill_after;
+	if (!hard)
+		return;
+	w->kill_disturbed = between(STOPS * t->disturbed, DISTURBED_LEAST, DISTURBED_MOST);
+	if (w->kill_disturbed < w->kill_after)
+		w->kill_disturbed = w->kill_after;
+	fprintf(stderr,
+		"<6>softgpu: %s: work stops within %.1f ms, %.1f ms while a worker starts or ends; "
+		"it is killed after %.0f ms, and after %.0f ms: vgpud's grace_ms must be longer\n",
+		t->device, (double)t->longest / 1e6, (double)t->disturbed / 1e6,
+		(double)w->kill_after / 1e6, (double)w->kill_disturbed / 1e6);
+}
+
 int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 {
 	struct workers *w = calloc(1, sizeof(*w));
+	uint32_t i;
 	int r;
 
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
 	w->gpu_fd = -1;
+	for (i = 0; i < SOFTGPU_MAX_VFS; i++)
+		w->churn[i].since = VGPU_NEVER;
 	if (strcmp(gpu->config.device, "cuda") == 0)
 		hold_gpu(w, &gpu->config);
 	r = workers_test(&gpu->config, &w->tested, err);
@@ -143,6 +256,7 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err)
 	if (w->tested.limit_error[0] && strcmp(gpu->config.device, "cuda") == 0)
 		fprintf(stderr, "<6>softgpu: %s: the driver does not limit VFs' memory: %s\n",
 			w->tested.device, w->tested.limit_error);
+	set_deadlines(w, &gpu->config);
 	w->gpu = gpu;
 	gpu->workers = w;
 	return 0;

@@ -23,6 +23,13 @@ void workers_destroy(struct workers *w);
 void workers_begin(struct softgpu *gpu, int vf);
 /* Asks the VF's worker, if there is one, to clear its memory and exit; does not wait for that. */
 void workers_end(struct softgpu *gpu, int vf);
+/* When the last worker that was starting or ending had done so; VGPU_NEVER: one is at it. Driver
+ * locks may be held for long meanwhile, so stopping others may take longer. */
+vgpu_nsec workers_quiet_since(struct softgpu *gpu);
+/* Tells the VFs' processes about that. */
+void workers_tell(struct softgpu *gpu);
+/* How long a VF that was told to stop at STOPPED may take for it. */
+vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped);
 /* Kills the VF's worker, so that nothing in its queue runs any more. */
 void workers_kill(struct softgpu *gpu, int vf);
 /* Replaces the worker of a VF that was reset, unless it has never run anything. */
@@ -39,6 +46,7 @@ struct workers_tested {
 	uint32_t stops;		    /* enum worker_stop: methods that passed */
 	uint32_t level;		    /* enum softgpu_preempt */
 	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
+	vgpu_nsec disturbed;	    /* the longest while another worker started or ended */
 	bool modules;		    /* the device executes MODULE_LOAD and LAUNCH */
 	uint64_t free;	   /* bytes that are free while no worker runs; 0: there is no such limit */
 	uint64_t overhead; /* bytes that a worker may use beside its VF's memory */
@@ -47,7 +55,7 @@ struct workers_tested {
 };
 const struct workers_tested *workers_tested(const struct softgpu *gpu);
 
-/* selftest.c: does the tests, with two workers of its own. 0 or -errno with one sentence. */
+/* selftest.c: does the tests, with workers of its own. 0 or -errno with one sentence. */
 int workers_test(const struct softgpu_config *config, struct workers_tested *out,
 		 struct vgpu_error *err);
 

@@ -200,12 +200,22 @@ static bool must_stop(const struct vf *vf)
 	return VF_RUN_STATE(atomic_load(&vf->page->run)) >= VF_WATCHED;
 }
 
+/* When a stop that was asked for at STOPPED is late. Stopping may need a lock of the device's
+ * driver, which it holds while another process starts or ends: then it may take longer. */
+static vgpu_nsec late_at(const struct compute *c, vgpu_nsec stopped)
+{
+	if (stopped == VGPU_NEVER)
+		return VGPU_NEVER;
+	return stopped + (atomic_load(&c->vf->page->quiet_since) > stopped ? c->setup.kill_disturbed
+									   : c->setup.kill_after);
+}
+
 /* Serves the worker until its run is over. Returns the error. */
 static uint64_t serve_run(struct compute *c)
 {
 	const struct worker_message stop = {.type = WORKER_STOP, .serial = c->serial};
 	struct pollfd fds[] = {{c->setup.socket, POLLIN, 0}, {VF_CONTROL_FD, POLLIN, 0}};
-	vgpu_nsec deadline = VGPU_NEVER, at;
+	vgpu_nsec stopped = VGPU_NEVER, deadline, at;
 	uint64_t error = SOFTGPU_OK;
 	int left;
 
@@ -213,11 +223,12 @@ static uint64_t serve_run(struct compute *c)
 		if (VF_RUN_STATE(atomic_load(&c->vf->page->run)) == VF_KILLING)
 			return SOFTGPU_OK; /* a reset follows, which starts another worker */
 		at = vgpu_now();
-		if (deadline == VGPU_NEVER && must_stop(c->vf)) {
-			deadline = at + c->setup.kill_after;
+		if (stopped == VGPU_NEVER && must_stop(c->vf)) {
+			stopped = at;
 			if (!send_message(c, &stop, &error))
 				return error;
 		}
+		deadline = late_at(c, stopped);
 		if (deadline <= at)
 			return lost(c, "its work does not stop");
 		left = deadline == VGPU_NEVER ? -1 : (int)((deadline - at) / VGPU_MSEC) + 1;
@@ -247,6 +258,7 @@ uint64_t compute_execute(struct vf *vf)
 	m.run.rptr = live->rptr;
 	m.run.fence_at = live->fence_addr;
 	m.run.stops = c->setup.stops;
+	m.run.stop_us = c->setup.stop_us;
 	compute_doorbell(c, atomic_load(&vf->wptr));
 	return send_message(c, &m, &error) ? serve_run(c) : error;
 }

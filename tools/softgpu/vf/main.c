@@ -123,8 +123,15 @@ static void take_memory(struct vf *vf, const struct vf_order *order, const int *
 
 static void take_worker(struct vf *vf, const struct vf_order *order, const int *fds)
 {
-	const struct compute_setup setup = {fds[0], fds[1], fds[2], order->stops,
-					    order->kill_after};
+	const struct compute_setup setup = {
+		.socket = fds[0],
+		.shared = fds[1],
+		.wake = fds[2],
+		.stops = order->stops,
+		.stop_us = order->stop_us,
+		.kill_after = order->kill_after,
+		.kill_disturbed = order->kill_disturbed,
+	};
 
 	if (vf->executing)
 		_exit(1);

@@ -88,6 +88,9 @@ struct vf_page {
 	_Atomic uint32_t resets_taken; /* how many of RESETS the device has taken note of */
 	_Atomic uint32_t to_pf_taken;  /* the TO_PF.serial that the PF has acknowledged */
 	_Atomic uint32_t asked;	       /* the process must set ANSWERED to the same number */
+	/* When the last worker had started or ended, CLOCK_MONOTONIC; UINT64_MAX: one is starting
+	 * or ending */
+	_Atomic uint64_t quiet_since;
 	struct vf_message to_vf;
 
 	/* written by both */
@@ -119,8 +122,9 @@ struct vf_order {
 	uint32_t modules;      /* WORKER: it executes MODULE_LOAD and LAUNCH */
 	uint64_t window, size; /* MEMORY: bytes of the file; of the whole partition */
 	uint32_t stops;	       /* WORKER: enum worker_stop */
-	uint32_t pad;
-	uint64_t kill_after; /* WORKER: nanoseconds that a stop may take */
+	uint32_t stop_us;      /* WORKER: how long a hard stop takes; 0: not known */
+	/* WORKER: nanoseconds that a stop may take; and if a worker starts or ends meanwhile */
+	uint64_t kill_after, kill_disturbed;
 };
 #define VF_ORDER_FDS 3u
 

@@ -109,7 +109,9 @@ bool kernel_job_is_valid(const struct job *job);
 struct compute_setup {
 	int socket, shared, wake; /* the worker's descriptors; compute_create() takes them over */
 	uint32_t stops;		  /* enum worker_stop */
-	vgpu_nsec kill_after;
+	uint32_t stop_us;	  /* how long a hard stop takes; 0: not known */
+	/* How long a stop may take; and if a worker, of any VF, starts or ends meanwhile. */
+	vgpu_nsec kill_after, kill_disturbed;
 };
 /* Connects to a worker. NULL: memory, a descriptor or a thread is lacking. */
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);

@@ -127,6 +127,13 @@ bool worker_gone(int pidfd, int ms)
 	return true;
 }
 
+bool worker_exited(const struct worker_client *w)
+{
+	struct pollfd p = {w->pidfd, POLLIN, 0};
+
+	return poll(&p, 1, 0) > 0;
+}
+
 bool worker_kill(struct worker_client *w, int ms)
 {
 	int pidfd;

@@ -23,6 +23,9 @@
 /* The driver frees a worker's memory some time after the worker's end. */
 #define MEMORY_TRIES 100
 #define MEMORY_TRY_NS 50000000
+/* Device memory that GPU kernels keep between pieces, and what the blocks of all of them share. */
+#define SCRATCH_BYTES 4096u
+#define RELAY_IN_SCRATCH 2048u
 #define CLEAR_BYTES (UINT64_C(256) << 20)
 
 /* kernels.ptx, as text */
@@ -259,7 +262,10 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuMemsetD8Async(d->marks_at, 0, marks, d->stream);
 	if (e == CUDA_SUCCESS)
-		e = d->api.cuMemAlloc(&d->scratch_at, 4096);
+		e = d->api.cuMemAlloc(&d->scratch_at, SCRATCH_BYTES);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemsetD8Async(d->scratch_at, 0, SCRATCH_BYTES, d->stream);
+	d->relay_at = d->scratch_at + RELAY_IN_SCRATCH;
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuStreamSynchronize(d->stream);
 	if (e != CUDA_SUCCESS)
@@ -486,6 +492,9 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 			.flag = d->gate_at + offsetof(struct gate_page, flag),
 			.skipped = d->gate_at + offsetof(struct gate_page, skipped[slot]),
 			.serial = p->serial,
+			.relay = d->relay_at,
+			.launch = ++d->launches,
+			.period = GATE_PERIOD,
 		};
 	memcpy(buffer, &gate, sizeof(gate));
 	memcpy(buffer + before, p->params, p->params_size);

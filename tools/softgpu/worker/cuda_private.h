@@ -41,6 +41,8 @@ struct device {
 	CUdeviceptr window_at, memory_at, gate_at, marks_at, scratch_at;
 	uint64_t window_size, behind, reserved;
 	struct gate_page *gate;
+	CUdeviceptr relay_at; /* see struct gate_param */
+	uint64_t launches;    /* of GPU kernels with a gate */
 	CUmodule own;
 	CUfunction kernels[KERNELS];
 	CUmodule modules[SOFTGPU_MAX_MODULES];

@@ -2,7 +2,8 @@
 /*
  * A gate at the beginning of each block of a GPU kernel. gate_ptx() rewrites PTX so that each block
  * of a grid first checks whether it has run already, then whether the gate is shut. If neither, the
- * block marks itself as run, and runs. Shutting the gate stops a grid: no more blocks begin.
+ * block marks itself as run, and runs. Shutting the gate stops a grid: after GATE_PERIOD no more
+ * blocks begin.
  * Launching the grid again continues it: blocks that have run end at once. Nothing else changes: a
  * block keeps its number. Blocks that wait for each other must not be stopped between blocks, so a
  * guest that asks for the gate promises that its blocks do not.
@@ -27,7 +28,15 @@ struct gate_param {
 	uint64_t flag;	  /* address of a word; if it is not 0, the gate is shut */
 	uint64_t skipped; /* address of a 64-bit word that gets SERIAL if a block does not run */
 	uint64_t serial;  /* the mark of a block that has run */
+	/* FLAG is in the host's memory, a microsecond away. So blocks tell each other what they
+	 * read there, by two 64-bit words in device memory at RELAY: when the gate was found open
+	 * last, and the last launch that found it shut. A block trusts the first for PERIOD ns.
+	 * LAUNCH differs for each launch, also of the same piece. */
+	uint64_t relay, launch, period;
 };
+/* More than the microsecond that a read of FLAG takes over PCIe, and much less than the 300 us for
+ * which a stop waits. */
+#define GATE_PERIOD 5000u
 
 /* Whether an image is PTX: text whose first word, after comments, is ".version". */
 bool gate_is_ptx(const uint8_t *image, size_t n);

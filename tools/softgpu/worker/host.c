@@ -19,7 +19,7 @@
 #include "protocol.h"
 
 #define STOP_SIGNAL SIGUSR1
-#define STOP_TIMEOUT_S 1
+#define STOP_TIMEOUT_S 10 /* a busy machine lets the thread wait for its CPU */
 
 _Thread_local uint32_t kernel_block, kernel_thread;
 
@@ -238,26 +238,35 @@ static void host_gate(struct device *d, bool shut)
 	atomic_store(&d->shut, shut);
 }
 
+static void unfreeze(void)
+{
+	atomic_store(&frozen, 0);
+	futex(&frozen, FUTEX_WAKE, 1, NULL);
+}
+
 static int host_stop(struct device *d, uint32_t method)
 {
 	struct timespec until;
+	int r;
 
 	if (method != WORKER_STOP_CHANNELS)
 		return -EOPNOTSUPP;
 	atomic_store(&frozen, 1);
-	if (pthread_kill(d->thread, STOP_SIGNAL) != 0)
-		return -ESRCH;
+	r = -pthread_kill(d->thread, STOP_SIGNAL);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += STOP_TIMEOUT_S;
-	return take_engine(&until);
+	if (r == 0)
+		r = take_engine(&until);
+	if (r < 0)
+		unfreeze(); /* nobody calls host_resume() after a stop that has failed */
+	return r;
 }
 
 static int host_resume(struct device *d)
 {
 	(void)d;
-	atomic_store(&frozen, 0);
 	give_engine();
-	futex(&frozen, FUTEX_WAKE, 1, NULL);
+	unfreeze();
 	return 0;
 }
 

@@ -31,6 +31,9 @@
  * its memory is cleared without it. */
 #define CLOSE_SECONDS 5
 
+/* How long after a stop for which the driver was too busy the next one is tried. */
+#define AGAIN VGPU_MSEC
+
 struct worker {
 	const struct device_ops *ops;
 	struct device *device;
@@ -77,13 +80,22 @@ static void stop_hard(struct worker *w)
 {
 	static const uint32_t methods[] = {WORKER_STOP_CHANNELS, WORKER_STOP_GROUPS};
 	struct worker_message m;
+	bool busy = false;
 	size_t i;
+	int r;
 
-	w->hard_at = VGPU_NEVER;
-	for (i = 0; i < sizeof(methods) / sizeof(methods[0]) && !w->held; i++)
-		w->held = w->stops & methods[i] && w->ops->stop(w->device, methods[i]) == 0;
+	for (i = 0; i < sizeof(methods) / sizeof(methods[0]) && !w->held; i++) {
+		if (!(w->stops & methods[i]))
+			continue;
+		r = w->ops->stop(w->device, methods[i]);
+		w->held = r == 0;
+		busy |= r == -EBUSY;
+	}
+	/* Another process may hold the driver's locks for long: it is tried again. softgpu kills
+	 * this process if the work does not end by itself either. */
+	w->hard_at = busy && !w->held ? vgpu_now() + AGAIN : VGPU_NEVER;
 	if (!w->held)
-		return; /* softgpu kills this process if the work does not end by itself */
+		return;
 	ring_freeze(w->ring, &m);
 	send_ended(w, &m);
 }

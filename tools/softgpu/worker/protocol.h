@@ -63,7 +63,8 @@ struct worker_message {
 	union {
 		struct {
 			uint64_t ring_base, ring_size, rptr, fence_at;
-			uint32_t stops; /* enum worker_stop: methods that STOP may use */
+			uint32_t stops;	  /* enum worker_stop: methods that STOP may use */
+			uint32_t stop_us; /* how long a hard stop takes; 0: not known */
 		} run;
 		struct worker_ended ended;
 		struct {

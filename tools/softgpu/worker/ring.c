@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "forbear.h"
 #include "futex.h"
 #include "module.h"
 #include "packet.h"
@@ -29,7 +30,7 @@ struct entry {
 	struct piece piece;
 	bool launched; /* false: it waits until the gate opens, or until it is at the head */
 	bool skipped;  /* some of its blocks have not run */
-	vgpu_nsec at;  /* when it was launched, or came to the head */
+	vgpu_nsec at;  /* when it was launched, or came to the head, without PAUSED */
 	uint64_t rptr; /* behind its packet: later packets may have been read since */
 };
 
@@ -63,9 +64,36 @@ struct ring {
 	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
 	enum softgpu_error bad;	     /* of the current packet; reported after earlier packets */
 	enum softgpu_error error;    /* of a run that has failed: nothing runs any more */
-	/* The piece at the head has no gate, and may take longer than a stop may wait. */
-	_Atomic bool needs_hard_stop;
+	/* The piece at the head has no gate; and, without PAUSED, when it came to the head, and how
+	 * long those in flight take from then on, 0: not known. They may be of different pieces:
+	 * the wait of a stop has a bound of its own. */
+	_Atomic bool ungated;
+	_Atomic vgpu_nsec head_at, head_cost;
+	/* How long the device was stopped hard, in total; since when it is, VGPU_NEVER: it is not.
+	 * Written by the control thread. */
+	_Atomic vgpu_nsec paused, frozen_at;
+
+	/* of the control thread */
+	struct forbear forbear;
+	vgpu_nsec wait_most; /* for work that is about to end, before a hard stop */
 };
+
+/* A clock that stands still while the device is stopped hard. */
+static vgpu_nsec run_time(const struct ring *r)
+{
+	vgpu_nsec at = vgpu_now(), frozen_at = atomic_load(&r->frozen_at);
+
+	return (at < frozen_at ? at : frozen_at) - atomic_load(&r->paused);
+}
+
+/* How long ago AT was, by that clock. Just when the device is continued, the clock may be behind.
+ */
+static vgpu_nsec ran_since(const struct ring *r, vgpu_nsec at)
+{
+	vgpu_nsec now = run_time(r);
+
+	return now > at ? now - at : 0;
+}
 
 static struct entry *entry_at(struct ring *r, uint32_t i)
 {
@@ -88,7 +116,7 @@ static vgpu_nsec *cost_of(struct ring *r, const struct piece *p)
  * the gate was shut is left out: it took longer than its work. */
 static void learn(struct ring *r, const struct entry *e)
 {
-	vgpu_nsec *cost = cost_of(r, &e->piece), took = vgpu_now() - e->at;
+	vgpu_nsec *cost = cost_of(r, &e->piece), took = ran_since(r, e->at);
 
 	if (r->shut)
 		return;
@@ -143,7 +171,7 @@ static void launch(struct ring *r, struct entry *e)
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
-	e->at = vgpu_now();
+	e->at = run_time(r);
 }
 
 /* Executes the piece at the head if it is the worker's own. Returns the state of the piece. */
@@ -193,7 +221,7 @@ static enum device_state collect(struct ring *r)
 		r->head++;
 		r->in_flight--;
 		if (r->in_flight > 0)
-			entry_at(r, 0)->at = vgpu_now(); /* it has the device from now on */
+			entry_at(r, 0)->at = run_time(r); /* it has the device from now on */
 	}
 	return r->in_flight == 0 ? DEVICE_DONE : state;
 }
@@ -393,7 +421,7 @@ static void wait_for_progress(struct ring *r, vgpu_nsec since)
 {
 	const struct entry *e = entry_at(r, 0);
 	vgpu_nsec at = vgpu_now();
-	struct timespec t = {.tv_nsec = (long)sleep_time(r, &e->piece, at - e->at)};
+	struct timespec t = {.tv_nsec = (long)sleep_time(r, &e->piece, ran_since(r, e->at))};
 
 	if (atomic_load(&r->frozen))
 		futex(&r->frozen, FUTEX_WAIT, 1, NULL);
@@ -413,13 +441,18 @@ static void wake_thread(struct ring *r)
 	futex(&r->stop, FUTEX_WAKE, 1, NULL);
 }
 
-/* Tells ring_stop() whether waiting for the pieces in flight is of no use. */
+/* Tells ring_stop() how long the pieces in flight take. */
 static void note_head(struct ring *r)
 {
-	const struct piece *p = &entry_at(r, 0)->piece;
+	const struct entry *e = entry_at(r, 0);
+	vgpu_nsec cost = e->piece.cost;
+	uint32_t i;
 
-	atomic_store(&r->needs_hard_stop, r->in_flight > 0 && p->kind < PIECE_DMA && !p->gated &&
-						  (p->cost == 0 || p->cost > STOP_WAIT_NS));
+	for (i = 1; i < r->in_flight && cost > 0; i++)
+		cost += entry_at(r, i)->piece.cost;
+	atomic_store(&r->head_at, e->at);
+	atomic_store(&r->head_cost, cost);
+	atomic_store(&r->ungated, r->in_flight > 0 && e->piece.kind < PIECE_DMA && !e->piece.gated);
 }
 
 /* Executes packets until there are none, the run must stop, or a packet or the device has failed.
@@ -512,6 +545,7 @@ struct ring *ring_create(const struct ring_setup *setup)
 		return NULL;
 	r->setup = *setup;
 	r->began = vgpu_now();
+	r->frozen_at = VGPU_NEVER;
 	r->limits = (struct packet_limits){setup->window_size, setup->size, setup->modules};
 	r->space = (struct piece_space){
 		.window_at = setup->ops->address(setup->device, 0),
@@ -556,6 +590,12 @@ void ring_run(struct ring *r, const struct worker_message *m)
 
 	pthread_mutex_lock(&r->lock);
 	was_frozen = atomic_load(&r->frozen);
+	if (was_frozen)
+		atomic_fetch_add(&r->paused, vgpu_now() - atomic_load(&r->frozen_at));
+	atomic_store(&r->frozen_at, VGPU_NEVER);
+	r->wait_most = 2 * VGPU_USEC * m->run.stop_us;
+	if (r->wait_most < STOP_WAIT_NS)
+		r->wait_most = STOP_WAIT_NS;
 	r->ended.serial = m->serial;
 	atomic_store(&r->stop, false);
 	thaw(r);
@@ -565,7 +605,10 @@ void ring_run(struct ring *r, const struct worker_message *m)
 	} else if (!r->running) {
 		r->base = m->run.ring_base;
 		r->n = m->run.ring_size;
-		r->rptr = m->run.rptr;
+		/* The thread of a run that was stopped hard may have gone on to fetch a packet:
+		 * then it knows better than ring_freeze() did how far it is. */
+		if (!was_frozen)
+			r->rptr = m->run.rptr;
 		r->fence_at = m->run.fence_at;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
@@ -575,13 +618,19 @@ void ring_run(struct ring *r, const struct worker_message *m)
 
 vgpu_nsec ring_stop(struct ring *r)
 {
+	vgpu_nsec ran;
+
 	pthread_mutex_lock(&r->lock);
 	atomic_store(&r->stop, true);
 	r->setup.ops->gate(r->setup.device, true);
 	r->shut = true;
 	pthread_mutex_unlock(&r->lock);
 	wake_thread(r);
-	return atomic_load(&r->needs_hard_stop) ? 0 : STOP_WAIT_NS;
+	if (!atomic_load(&r->ungated))
+		return STOP_WAIT_NS;
+	ran = ran_since(r, atomic_load(&r->head_at));
+	return forbear_wait(&r->forbear, forbear_rest(atomic_load(&r->head_cost), ran),
+			    r->wait_most);
 }
 
 bool ring_end(struct ring *r, struct worker_message *m)
@@ -592,6 +641,8 @@ bool ring_end(struct ring *r, struct worker_message *m)
 	over = !r->running && !atomic_load(&r->frozen);
 	*m = r->ended;
 	pthread_mutex_unlock(&r->lock);
+	if (over)
+		forbear_over(&r->forbear, true);
 	return over;
 }
 
@@ -611,7 +662,10 @@ bool ring_freeze(struct ring *r, struct worker_message *m)
 			.rptr = atomic_load(&r->setup.shared->rptr_begun),
 		};
 	m->type = WORKER_ENDED;
+	if (frozen)
+		atomic_store(&r->frozen_at, vgpu_now());
 	pthread_mutex_unlock(&r->lock);
+	forbear_over(&r->forbear, !frozen);
 	return frozen;
 }
 

@@ -65,8 +65,12 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
 /* ctrla06c.h, ctrla06fgpfifo.h: the first byte of the parameters says whether the group or channel
  * is put on its runlist or taken off. A group's have two bytes, three from 575 on. */
 #define GROUP_SCHEDULE 0xa06c0101u
-#define CHANNEL_SCHEDULE 0xa06f0103u
 #define LONG_SCHEDULE_SINCE 575u
+/* The command for a channel has one number for each class that it was added with: a06f, a16f, a26f,
+ * b06f, c06f and c36f up to now (g_kernel_channel_nvoc.c), and a channel takes each of them. All
+ * classes of channels end in 6f. */
+#define CHANNEL_SCHEDULE 0x006f0103u
+#define CHANNEL_SCHEDULE_MASK 0x00ffffffu
 
 /* How long rm_stop() waits for threads that are just changing what may run. The call itself is one
  * message to the GPU's firmware, well below a millisecond; 10 ms is what may pass when another
@@ -137,7 +141,8 @@ static bool changes(const struct call *c)
 	if (c->number != NV_ESC_CONTROL || c->size != sizeof(control))
 		return false;
 	memcpy(&control, c->argument, sizeof(control));
-	return (control.command == GROUP_SCHEDULE || control.command == CHANNEL_SCHEDULE) &&
+	return (control.command == GROUP_SCHEDULE ||
+		(control.command & CHANNEL_SCHEDULE_MASK) == CHANNEL_SCHEDULE) &&
 	       control.params_size > 0 && *(const uint8_t *)(uintptr_t)control.params;
 }
 
