@@ -32,6 +32,12 @@ const struct config_key config_keys[] = {
 	 "how long the VF of a VM that comes from another host, or from a file, waits for the VM "
 	 "to "
 	 "resume, seconds; then it gets turns all the same"},
+	{DAEMON, LIVE, "bookings", TEXT, AT(config, bookings), 0, 0, 0, "", NULL,
+	 "path of the socket that says which GPU OpenStack's placement has booked for a VM "
+	 "(vgpuctl booking): hosts with several GPUs; empty: vgpud chooses the GPU"},
+	{DAEMON, LIVE, "booking_ms", INT, AT(config, booking_ms), 10, 5000, 2000, NULL, NULL,
+	 "how long the start of a VM waits for that answer, milliseconds; then vgpud chooses the "
+	 "GPU"},
 	{DAEMON, RESTART, "metrics", TEXT, AT(config, metrics), 0, 0, 0, "", NULL,
 	 "address that serves metrics to Prometheus: ADDRESS:PORT, [IPV6-ADDRESS]:PORT or "
 	 "unix:PATH; an address other than 127.0.0.1 and [::1] serves all who reach it, without "

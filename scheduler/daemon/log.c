@@ -35,6 +35,7 @@ static const char *const ids[LOG_MESSAGES] = {
 	[LOG_VM_MAY_LOSE_STATE] = "b408a566a13b475093d409480d5c1f53",
 	[LOG_VM_RELEASED] = "d2456c42be0647bfa3132d372b6086b6",
 	[LOG_VM_NOT_RESUMED] = "51a4b6d5d05a458b8bb2a7bdca0995d3",
+	[LOG_VM_BOOKING_UNKNOWN] = "e3ff85cc943b4802903b415c7f8ac9ff",
 };
 
 /* Whether stderr is the journal: systemd names its stream in JOURNAL_STREAM (systemd.exec(5)). */

@@ -21,6 +21,8 @@
  *   vm_check.c         checks changed claims before they are written
  *   reconcile.c        compares leases with the VMs that run
  *   reserve.c          finds VFs for a VM
+ *   booking.c          asks which GPU is booked for a VM
+ *   booked.c           on which GPU each VF of a claim is booked
  *   fit.c              which VFs can take over the state that comes with a VM
  *   events.c           handles what the engines report
  *   libvirts.c         which libvirts report

@@ -88,8 +88,8 @@ static double largest_memory(const struct place *p)
 /* All metrics: of vgpud, of a GPU (offset in struct engine_snapshot) or of each VF (in struct
  * vgpu_vf_view). SECONDS and HISTOGRAM are nanoseconds there. Of STATE there is a sample for each
  * state, 1 for the one in which the VF is; of GRANTED and REFUSED one for each kind of request, and
- * of REFUSED for each reason. */
-enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, STATE, GRANTED, REFUSED };
+ * of REFUSED for each reason; of BOOKED for each result. */
+enum kind { SECONDS, COUNT, GAUGE, HISTOGRAM, INFO, STATE, GRANTED, REFUSED, BOOKED };
 enum of { OF_VGPUD, OF_GPU, OF_VF };
 static const struct family {
 	const char *name, *help;
@@ -109,6 +109,8 @@ static const struct family {
 	 false},
 	{"vgpud_refusals", "VMs that were refused a VF, by what the refusal's sentence says",
 	 OF_VGPUD, REFUSED, 0, NULL, false},
+	{"vgpud_bookings", "questions which GPU is booked for a VM, by what came of them", OF_VGPUD,
+	 BOOKED, 0, NULL, false},
 	{"vgpud_gpu", "the GPU's device and pool, and the policy in force", OF_GPU, INFO, 0, NULL,
 	 false},
 	{"vgpud_gpu_up", "1 if the GPU answers", OF_GPU, GAUGE, 0, up, false},
@@ -329,6 +331,17 @@ static void put_refused(struct evbuffer *out, const struct family *f, const stru
 		}
 }
 
+static void put_booked(struct evbuffer *out, const struct family *f, const struct place *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < REFUSAL_BOOKINGS; i++) {
+		put_name(out, f, "_total", p);
+		put_label(out, "result", refusal_bookings[i]);
+		evbuffer_add_printf(out, "} %" PRIu64 "\n", p->control->refusals.bookings[i]);
+	}
+}
+
 static void put_number(struct evbuffer *out, const struct family *f, const struct place *p)
 {
 	const void *base = f->of == OF_VF ? (const void *)p->vf : p->s;
@@ -361,6 +374,7 @@ static const struct {
 	[STATE] = {{"gauge", "gauge"}, "", put_states},
 	[GRANTED] = {{"counter", "counter"}, "_total", put_granted},
 	[REFUSED] = {{"counter", "counter"}, "_total", put_refused},
+	[BOOKED] = {{"counter", "counter"}, "_total", put_booked},
 };
 
 static bool ends(const char *text, const char *with)

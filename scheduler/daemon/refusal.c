@@ -17,6 +17,13 @@ const char *const refusal_requests[REFUSAL_REQUESTS] = {
 	[REFUSAL_ATTACH] = "attach",
 };
 
+const char *const refusal_bookings[REFUSAL_BOOKINGS] = {
+	[REFUSAL_BOOKING_GPU] = "gpu",
+	[REFUSAL_BOOKING_NONE] = "none",
+	[REFUSAL_BOOKING_LATE] = "late",
+	[REFUSAL_BOOKING_FAILED] = "failed",
+};
+
 int refusal_set(struct refusal *refusal, enum refusal_reason reason, int code, const char *format,
 		...)
 {

@@ -34,14 +34,25 @@ enum refusal_request {
 	REFUSAL_REQUESTS
 };
 
+/* What came of asking which GPU is booked for a VM: booking.h. */
+enum refusal_booking {
+	REFUSAL_BOOKING_GPU = 0, /* it gets its VFs from the GPUs that are booked */
+	REFUSAL_BOOKING_NONE,	 /* no GPU of this host is booked by its own provider */
+	REFUSAL_BOOKING_LATE,	 /* there was no answer in time, and vgpud chose the GPU */
+	REFUSAL_BOOKING_FAILED,	 /* there was none that could be used, and vgpud chose it */
+	REFUSAL_BOOKINGS
+};
+
 /* Their words in the metrics. */
 extern const char *const refusal_reasons[REFUSAL_REASONS];
 extern const char *const refusal_requests[REFUSAL_REQUESTS];
+extern const char *const refusal_bookings[REFUSAL_BOOKINGS];
 
 /* How requests ended since vgpud's start. */
 struct refusal_counts {
 	uint64_t granted[REFUSAL_REQUESTS];
 	uint64_t refused[REFUSAL_REQUESTS][REFUSAL_REASONS];
+	uint64_t bookings[REFUSAL_BOOKINGS];
 };
 
 struct refusal {

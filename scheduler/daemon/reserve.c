@@ -84,6 +84,8 @@ static bool may_serve(const struct gpu *gpu, const struct reservation *job,
 	int64_t values[VGPU_MAX_PARAMS];
 	struct vgpu_error err;
 
+	if (job->on[job->at] != BOOKED_ANY && job->on[job->at] != (int32_t)job->gpu)
+		return false;
 	/* What comes has the address of another host's VF, and gets another one. */
 	if (comes(job, claimed) ? !vm_may_be_of(gpu, claimed)
 				: !vm_may_be_on(gpu, &job->claim, claimed))
@@ -271,6 +273,7 @@ static void refuse(struct call *call)
 	struct control *control = call->control;
 	struct refusal_counts *counts = &control->refusals;
 	const struct vgpu_error *why = &job->refusal.why;
+	const struct gpu_config *booked;
 	struct vgpu_error err;
 
 	if (comes(job, claimed))
@@ -283,7 +286,10 @@ static void refuse(struct call *call)
 			    : claimed->pool[0] ? "in pool "
 					       : claimed->gpu,
 			    claimed->pool);
-	vgpu_error_set(&err, -EBUSY, "%s/%s: %s", job->claim.domain, claimed->name, why->text);
+	booked = job->on[job->at] == BOOKED_ANY ? NULL : control->gpus[job->on[job->at]].config;
+	vgpu_error_set(&err, -EBUSY, "%s/%s: %s%s%s%s", job->claim.domain, claimed->name,
+		       booked ? "placement has booked " : "", booked ? booked->name : "",
+		       booked ? ", but " : "", why->text);
 	if (job->mode == RESERVE_ASK) {
 		add_answer(job, "refused", why->text);
 		job->at++;
@@ -527,16 +533,46 @@ static void next_candidate(struct call *call)
 		refuse(call);
 }
 
+static void on_booking(void *data, const int32_t on[CLAIM_MAX_VFS])
+{
+	struct call *call = data;
+	struct reservation *job = call->reservation;
+
+	memcpy(job->on, on, sizeof(job->on));
+	booking_end(job->booking);
+	job->booking = NULL;
+	next_candidate(call);
+}
+
+/* Which GPU is booked is asked for a VM that starts, or comes. Not for RESERVE_ASK, which anybody
+ * may call: it would send others' requests. */
+static bool asks(const struct control *control, const struct reservation *job)
+{
+	return (job->mode == RESERVE_START || job->mode == RESERVE_INCOMING) &&
+	       booking_matters(control);
+}
+
 void reserve_begin(struct call *call)
 {
-	call->reservation->until = vgpu_now() + SCRUB_TIMEOUT;
-	next_candidate(call);
+	struct reservation *job = call->reservation;
+	uint32_t i;
+
+	job->until = vgpu_now() + SCRUB_TIMEOUT;
+	for (i = 0; i < CLAIM_MAX_VFS; i++)
+		job->on[i] = BOOKED_ANY;
+	if (asks(call->control, job))
+		job->booking = booking_begin(call->control, &job->claim,
+					     job->mode == RESERVE_INCOMING, on_booking, call);
+	if (!job->booking)
+		next_candidate(call);
 }
 
 static void free_reservation(struct reservation *job)
 {
-	if (job)
+	if (job) {
+		booking_end(job->booking);
 		json_object_put(job->answer);
+	}
 	free(job);
 }
 

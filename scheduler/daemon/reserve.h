@@ -6,6 +6,7 @@
 #ifndef DAEMON_RESERVE_H
 #define DAEMON_RESERVE_H
 
+#include "booking.h"
 #include "call.h"
 #include "claim.h"
 #include "refusal.h"
@@ -24,12 +25,14 @@ struct reservation {
 	struct claim claim;
 	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
-	uint32_t at, gpu, vf;		  /* that are being tried: AT counts the VFs of the claim */
-	struct refusal refusal;		  /* why the last candidate was refused */
-	vgpu_nsec until;		  /* how long to wait for VFs that are being scrubbed */
-	bool scrubbing;			  /* a VF that would fit is being scrubbed */
-	uint32_t reserved;		  /* bitmap of claimed VFs that have got one */
-	bool over;			  /* the VM has ended meanwhile */
+	uint32_t at, gpu, vf;	   /* that are being tried: AT counts the VFs of the claim */
+	struct refusal refusal;	   /* why the last candidate was refused */
+	vgpu_nsec until;	   /* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;		   /* a VF that would fit is being scrubbed */
+	uint32_t reserved;	   /* bitmap of claimed VFs that have got one */
+	bool over;		   /* the VM has ended meanwhile */
+	struct booking *booking;   /* the question that waits for its answer; else NULL */
+	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */
 	uint32_t picked[CONFIG_MAX_GPUS]; /* RESERVE_ASK: bitmaps of VFs */
 	uint32_t tried;			  /* bitmap of VFs of this GPU that could not grow */
 	struct json_object *answer;	  /* RESERVE_ASK: its "vfs" are added to; else NULL */

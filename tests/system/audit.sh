@@ -116,6 +116,21 @@ cat >"$run/serve.py" <<-'PY'
 	import http.server, sys
 	class Placement(http.server.BaseHTTPRequestHandler):
 	    def do_GET(self):
+	        what = self.path[1:]
+	        if what in ("404", "500", "302"):
+	            self.send_response(int(what)); self.send_header("Location", "/placement/resource_providers/x/allocations"); self.end_headers()
+	            return self.wfile.write(b"no")
+	        if what in ("html", "empty"):
+	            self.send_response(200); self.end_headers()
+	            return self.wfile.write(b"<html>" if what == "html" else b"")
+	        if what == "cut":
+	            self.send_response(200); self.send_header("Content-Length", "100"); self.end_headers()
+	            return self.wfile.write(b'{"allocations": {}')
+	        if what == "huge":
+	            self.send_response(200); self.end_headers()
+	            return self.wfile.write(b'{"allocations": {}' + b" " * (17 << 20) + b"}")
+	        if what == "rubbish":
+	            return self.wfile.write(b"\0\1\2 rubbish")
 	        ok = self.path == "/placement/resource_providers/x/allocations" and self.headers["X-Auth-Token"] == "secret" \
 	            and self.headers["OpenStack-API-Version"].startswith("placement 1.")
 	        self.send_response(200 if ok else 401); self.end_headers()
@@ -132,3 +147,28 @@ url=http://127.0.0.1:$(cat "$run/port")/placement/resource_providers/x/allocatio
 OS_TOKEN=secret audit "$url" || fail "$(cat "$run/said")"
 [ "$(found)" = '["vm1 agrees","vm2 agrees"]' ] || fail "$(found)"
 OS_TOKEN=wrong audit "$url"; [ $? = 1 ] && grep -q 401 "$run/said" || fail "$(cat "$run/said")"
+# The token from a file that somebody renews, of which the first line counts; a wrong one; and none.
+printf 'secret\nX-Auth-Token: wrong\n' >"$run/token"
+OS_TOKEN_FILE=$run/token audit "$url" || fail "$(cat "$run/said")"
+echo wrong >"$run/token"
+OS_TOKEN_FILE=$run/token audit "$url"; [ $? = 1 ] && grep -q 401 "$run/said" || fail "$(cat "$run/said")"
+OS_TOKEN_FILE=$run/none audit "$url"; [ $? = 1 ] && grep -q "OS_TOKEN_FILE: $run/none: No such file" "$run/said" || fail "$(cat "$run/said")"
+# Whatever the server does instead of answering, the audit fails in one sentence, and nobody is found to have booked nothing.
+broken() { # PATH WORDS
+	local r=0
+	OS_TOKEN=secret audit "${url%%/placement*}/$1" || r=$?
+	[ $r = 1 ] && [ ! -s "$run/audit.json" ] && [ "$(wc -l <"$run/said")" = 1 ] && grep -q "$2" "$run/said" || fail "$1: $r $(cat "$run/said" "$run/audit.json")"
+}
+broken 404 "HTTP 404"
+broken 500 "HTTP 500"
+broken 302 "HTTP 302"
+broken html "not what placement answers"
+broken empty "not what placement answers"
+broken cut "transfer closed\|end of response\|outstanding"
+broken huge "longer than 16777216 bytes"
+broken rubbish "HTTP/0.9\|Unsupported\|weird"
+url=http://127.0.0.1:1/
+OS_TOKEN=secret audit "$url"; [ $? = 1 ] && grep -qi "connect" "$run/said" || fail "$(cat "$run/said")"
+for wrong in "http://" "http://127.0.0.1:notaport/"; do
+	audit "$wrong"; [ $? = 1 ] && [ -s "$run/said" ] && [ ! -s "$run/audit.json" ] || fail "$wrong: $(cat "$run/said" "$run/audit.json")"
+done

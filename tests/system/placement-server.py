@@ -3,8 +3,9 @@
 is the real one (Debian's python3-placement, on SQLite, without Keystone) or, where that is missing, a stand-in for those of its
 methods that vgpuctl uses, as strict about generations, names and fields as the API reference. In front of either: while DIR/race has a
 number, each GET of a provider's inventories or traits is followed by somebody else's change of that provider, and the number goes down;
-DIR/requests lists what was asked; DIR/instead, if it is there, is the answer to everything."""
-import io, json, os, re, sys, urllib.parse, uuid, wsgiref.simple_server
+DIR/requests lists what was asked. While they are there, DIR/instead is the answer to everything, with the status in DIR/status, and
+requests whose path begins as DIR/slow says are answered when it is gone."""
+import io, json, os, re, socketserver, sys, threading, time, urllib.parse, uuid, wsgiref.simple_server
 
 run = sys.argv[1]
 
@@ -73,6 +74,9 @@ class StandIn:
             want(u in self.providers and all(c in self.providers[u]["inventories"] for c in a["resources"]), "no such inventory", "409 Conflict")
         self.consumers[consumer] = {u: a["resources"] for u, a in body["allocations"].items()}
 
+    def allocations(self, consumer):
+        return {"allocations": {u: {"generation": self.providers[u]["generation"], "resources": r} for u, r in self.consumers.get(consumer, {}).items()}}
+
     def answer(self, method, path, query, body):
         if m := re.fullmatch(r"/(traits|resource_classes)/(CUSTOM_[A-Z0-9_]{1,248})", path):
             want(method == "PUT", "", "405 Method Not Allowed")
@@ -81,7 +85,10 @@ class StandIn:
         if path == "/resource_providers":
             return self.list(query) if method == "GET" else self.make(body)
         if m := re.fullmatch("/allocations/(.+)", path):
-            return self.allocate(m[1], body)
+            return self.allocations(m[1]) if method == "GET" else self.allocate(m[1], body)
+        if (m := re.fullmatch("/resource_providers/([^/]+)/allocations", path)) and m[1] in self.providers:
+            all = {c: {"resources": a[m[1]]} for c, a in self.consumers.items() if m[1] in a}
+            return {"allocations": all, "resource_provider_generation": self.providers[m[1]]["generation"]}
         m = re.fullmatch("/resource_providers/([^/]+)(?:/(inventories|traits))?", path)
         want(m and m[1] in self.providers, "no such provider", "404 Not Found")
         u, key = m[1], m[2]
@@ -150,15 +157,28 @@ def interfere(path):
     ask("PUT", f"/resource_providers/{m[1]}/traits", {"traits": traits, "resource_provider_generation": now["resource_provider_generation"]})
 
 
+def text_of(name):
+    try:
+        return open(f"{run}/{name}").read()
+    except FileNotFoundError:
+        return None
+
+
+one_at_a_time = threading.Lock()
+
+
 def front(env, start):
     with open(f"{run}/requests", "a") as f:
         f.write(f"{env['REQUEST_METHOD']} {env['PATH_INFO']}\n")
+    while (slow := text_of("slow")) is not None and env["PATH_INFO"].startswith(slow):
+        time.sleep(0.02)
     if os.path.exists(f"{run}/instead"):
-        start("200 OK", [("Content-Type", "application/json")])
+        start((text_of("status") or "200 OK").strip(), [("Content-Type", "application/json")])
         return [open(f"{run}/instead", "rb").read()]
-    out = b"".join(app(env, start))
-    if env["REQUEST_METHOD"] == "GET":
-        interfere(env["PATH_INFO"])
+    with one_at_a_time:
+        out = b"".join(app(env, start))
+        if env["REQUEST_METHOD"] == "GET":
+            interfere(env["PATH_INFO"])
     return [out]
 
 
@@ -167,7 +187,14 @@ class Quiet(wsgiref.simple_server.WSGIRequestHandler):
         pass
 
 
-server = wsgiref.simple_server.make_server("127.0.0.1", 0, front, handler_class=Quiet)
+class Threads(socketserver.ThreadingMixIn, wsgiref.simple_server.WSGIServer):
+    daemon_threads = True
+
+    def handle_error(self, *a): # who asked has gone
+        pass
+
+
+server = wsgiref.simple_server.make_server("127.0.0.1", 0, front, server_class=Threads, handler_class=Quiet)
 open(f"{run}/which", "w").write(which)
 open(f"{run}/port.new", "w").write(str(server.server_port))
 os.rename(f"{run}/port.new", f"{run}/port")

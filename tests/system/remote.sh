@@ -19,7 +19,9 @@ cat >"$run/bin/ssh" <<-SSH
 	printf '%s\n' "\$*" >>"$run/ssh.txt"
 	[ "\$1 \$2" = "-T --" ] || exit 254
 	case \$3 in
-	user@there) ;;
+	user@there | ssh://user@there:2222) ;;
+	dies) exit 0 ;;
+	talks) echo "Welcome to this host"; exit 0 ;;
 	*) echo "ssh: connect to host \$3 port 22: No route to host" >&2; exit 255 ;;
 	esac
 	exec env -i PATH="$run/there:${vgpuctl%/*}:/usr/bin:/bin" VGPUD_SOCKET="$run/control.sock" /bin/sh -c "\$4"
@@ -61,6 +63,22 @@ there vm set "$hostile" weight=5 || fail "$(cat "$run/said")"
 <$hostile>
 <weight=5>" ] || fail "$(cat "$run/words")"
 [ ! -e "$run/hacked" ] || fail "a word ran as a command on the other host"
+# An audit compares what is booked, a file here, with what runs there.
+cat >"$run/there/vgpud-libvirt" <<-AGENT
+	#!/bin/sh
+	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 web"
+AGENT
+echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"CUSTOM_VGPUD_VF": 1}}}}' >"$run/placement.json"
+there -o json audit --placement "$run/placement.json" >"$run/audit.json"; [ $? = 1 ] || fail "$(cat "$run/said")"
+[ "$(jq -c '[.servers[] | "\(.domain) \(.finding)"]' "$run/audit.json")" = '["web without-gpu"]' ] || fail "$(cat "$run/audit.json")"
+# virsh's form of a host, with a port.
+PATH=$run/bin:$PATH "$vgpuctl" --host ssh://user@there:2222 gpu list >"$run/a" || fail "ssh:// does not work"
+ctl gpu list | cmp - "$run/a" || fail "the answer differs"
+# An ssh that ends at once, and one that says something else.
+for host in dies talks; do
+	PATH=$run/bin:$PATH "$vgpuctl" --host $host gpu list >"$run/a" 2>"$run/said"; r=$?
+	[ $r != 0 ] && [ ! -s "$run/a" ] && grep -q "$host" "$run/said" || fail "--host $host: $r $(cat "$run/a" "$run/said")"
+done
 # doctor runs there.
 there doctor -o json >"$run/doctor.json" # its findings, and so its exit code, are this machine's
 jq -e 'length > 0' "$run/doctor.json" >/dev/null || fail "$(cat "$run/said")"

@@ -12,10 +12,9 @@
 
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {requests_tests, changes_tests,
-					     leases_tests,   libvirts_tests,
-					     incoming_tests, gpus_tests,
-					     claims_tests,   NULL};
+	const struct test *const tables[] = {requests_tests, changes_tests,  leases_tests,
+					     libvirts_tests, incoming_tests, gpus_tests,
+					     claims_tests,   booking_tests,  NULL};
 	int r;
 
 	if (!mkdtemp(bench_dir))

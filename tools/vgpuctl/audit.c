@@ -21,6 +21,7 @@ enum finding {
 	WITHOUT_GPU,
 	NOT_BOOKED,
 	DIFFERS,
+	ELSEWHERE,
 	WRONG,
 	UNKNOWN = WRONG,
 	STOPPED,
@@ -36,6 +37,9 @@ static const struct {
 	[NOT_BOOKED] = {"not-booked",
 			"has a VF, and placement has booked none for it on this host"},
 	[DIFFERS] = {"differs", "has another share, memory or number of VFs than was booked"},
+	[ELSEWHERE] = {"elsewhere",
+		       "has VFs of other GPUs than those that placement has booked: start it again "
+		       "(openstack server reboot --hard)"},
 	[UNKNOWN] = {"unknown",
 		     "has no VF; whether it runs cannot be told, because vgpud-libvirt gives no "
 		     "list"},
@@ -52,11 +56,24 @@ static void amounts(struct json_object *list, int64_t *out)
 		out[i] = json_object_get_int64(at(list, i));
 }
 
-/* What vgpud has given, by UUID: lists as placement_read makes them, and the domains' names. */
+/* What vgpud has given, by UUID: lists as placement_read makes them, the domains' names, and the
+ * numbers of VFs as placement_read_host counts them. */
 struct given {
-	struct json_object *amounts, *names;
+	struct json_object *amounts, *names, *on;
 	int64_t granule; /* MiB: partitions are multiples of it */
 };
+
+/* Counts a VF of GPU. */
+static void add_vf(struct json_object *on, const char *uuid, const char *gpu)
+{
+	struct json_object *server = get(on, uuid);
+
+	if (!server) {
+		server = json_object_new_object();
+		json_object_object_add(on, uuid, server);
+	}
+	json_object_object_add(server, gpu, json_object_new_int64(get_int(server, gpu) + 1));
+}
 
 /* Adds one lease. */
 static int add_lease(struct session *s, struct given *given, struct json_object *vm)
@@ -82,6 +99,7 @@ static int add_lease(struct session *s, struct given *given, struct json_object 
 		json_object_array_add(list, json_object_new_int64(sum[i]));
 	json_object_object_add(given->amounts, uuid, list);
 	json_object_object_add(given->names, uuid, json_object_get(get(vm, "domain")));
+	add_vf(given->on, uuid, get_text(vm, "gpu"));
 	return EXIT_OK;
 }
 
@@ -204,10 +222,27 @@ static void print(struct json_object *list)
 	table_print(t);
 }
 
-/* Judges all servers that either side knows, into LIST. Returns whether anything is wrong. */
-static bool compare(struct json_object *booked, const struct given *given, struct json_object *runs,
-		    struct json_object *list)
+/* Whether a server that has what was booked has it of other GPUs. BOOKED_ON may be NULL: it has
+ * booked no GPU by its own provider. Flavors that book no VFs leave their number open. */
+static bool is_elsewhere(struct json_object *booked_on, struct json_object *has_on)
 {
+	if (!booked_on)
+		return false;
+	json_object_object_foreach(booked_on, gpu, vfs)
+	{
+		if (json_object_get_int64(vfs) ? json_object_get_int64(vfs) != get_int(has_on, gpu)
+					       : !get(has_on, gpu))
+			return true;
+	}
+	return json_object_object_length(booked_on) != json_object_object_length(has_on);
+}
+
+/* Judges all servers that either side knows, into LIST; ON: what GPUs are booked. Returns whether
+ * anything is wrong. */
+static bool compare(struct json_object *booked, struct json_object *on, const struct given *given,
+		    struct json_object *runs, struct json_object *list)
+{
+	enum finding finding;
 	bool wrong = false;
 
 	json_object_object_foreach(booked, uuid, amount)
@@ -215,8 +250,11 @@ static bool compare(struct json_object *booked, const struct given *given, struc
 		struct json_object *has = get(given->amounts, uuid);
 		struct json_object *name = get(has ? given->names : runs, uuid);
 
-		wrong |= report(list, uuid, name ? json_object_get_string(name) : NULL,
-				judge(amount, has, given->granule, runs, uuid), amount, has);
+		finding = judge(amount, has, given->granule, runs, uuid);
+		if (finding == AGREES && is_elsewhere(get(on, uuid), get(given->on, uuid)))
+			finding = ELSEWHERE;
+		wrong |= report(list, uuid, name ? json_object_get_string(name) : NULL, finding,
+				amount, has);
 	}
 	json_object_object_foreach(given->amounts, server, has)
 	{
@@ -229,26 +267,33 @@ static bool compare(struct json_object *booked, const struct given *given, struc
 
 int audit(struct session *s)
 {
-	struct json_object *booked, *runs, *o, *list;
+	const char *where = s->options->placement, *host = s->options->provider;
+	struct json_object *booked = NULL, *on, *runs, *o, *list;
 	struct given given = {.granule = 1};
 	bool wrong;
 	int r;
 
-	if (!s->options->placement) {
-		fputs("vgpuctl: audit: want --placement FILE or URL\n", stderr);
+	if (!where || (host && !placement_is_url(where))) {
+		fprintf(stderr, "vgpuctl: audit: want --placement %s\n",
+			host ? "URL beside --provider" : "FILE or URL");
 		return EXIT_USAGE;
 	}
+	on = json_object_new_object();
 	r = session_open(s);
-	booked = r == EXIT_OK ? placement_read(s->options->placement) : NULL;
-	if (!booked)
+	if (r == EXIT_OK)
+		booked = host ? placement_read_host(where, host, on) : placement_read(where);
+	if (!booked) {
+		json_object_put(on);
 		return r == EXIT_OK ? EXIT_FAILED : r;
+	}
 	given.amounts = json_object_new_object();
 	given.names = json_object_new_object();
+	given.on = json_object_new_object();
 	r = ask(s, &given);
 	if (r == EXIT_OK) {
 		runs = running();
 		list = json_object_new_array();
-		wrong = compare(booked, &given, runs, list);
+		wrong = compare(booked, on, &given, runs, list);
 		o = json_object_new_object();
 		json_object_object_add(o, "agree", json_object_new_boolean(!wrong));
 		json_object_object_add(o, "servers", list);
@@ -263,5 +308,7 @@ int audit(struct session *s)
 	json_object_put(booked);
 	json_object_put(given.amounts);
 	json_object_put(given.names);
+	json_object_put(given.on);
+	json_object_put(on);
 	return r;
 }

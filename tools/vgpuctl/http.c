@@ -2,25 +2,46 @@
 #include "http.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "vgpu/clock.h"
 #include "vgpu/file.h"
 #include "vgpu/number.h"
 
-#define TIMEOUT_S "30"
+#define TIMEOUT (30 * VGPU_SEC)
+#define LONGEST_TOKEN 16384u
 /* The newest of the features that are used: a new provider in the answer (1.20), codes of errors
  * (1.23), and generations of consumers in allocations (1.28). Nova has wanted more since 2019. */
 #define VERSION "placement 1.28"
 
-/* Becomes curl, with stdin and stdout IN and OUT. Returns only if it cannot. */
-static void be_curl(const char *method, const char *url, const char *body, int in, int out)
+static vgpu_nsec deadline = VGPU_NEVER;
+
+void http_until(vgpu_nsec instant)
 {
-	const char *args[20] = {"curl", "-sS", "--max-time", TIMEOUT_S, "-H",
-				"@-",	"-X",  method,	     "-w",	"\n%{http_code}"};
+	deadline = instant;
+}
+
+/* Writes how long a request may take, in seconds; false: no longer at all. */
+static bool time_left(char out[16])
+{
+	vgpu_nsec now = vgpu_now(), left = deadline > now ? deadline - now : 0;
+
+	left = left < TIMEOUT ? left : TIMEOUT;
+	snprintf(out, 16, "%.3f", (double)left / 1e9);
+	return left >= VGPU_MSEC;
+}
+
+/* Becomes curl, with stdin and stdout IN and OUT. Returns only if it cannot. */
+static void be_curl(const char *method, const char *url, const char *body, const char *seconds,
+		    int in, int out)
+{
+	const char *args[20] = {"curl", "-sS", "--max-time", seconds, "-H",
+				"@-",	"-X",  method,	     "-w",    "\n%{http_code}"};
 	int n = 10;
 
 	if (body) {
@@ -49,13 +70,42 @@ static int take_status(char *text, size_t *size)
 	return (int)status;
 }
 
-/* Runs curl, which gets the token by stdin: arguments are for everybody to see. */
-static int run(const char *method, const char *url, const char *body, char **text, size_t *size)
+/* Reads the file that $OS_TOKEN_FILE names: somebody else renews the token in it. */
+static int read_token(const char *path, char **out)
 {
-	const char *token = getenv("OS_TOKEN");
+	size_t size;
+	int r = vgpu_file_read(path, LONGEST_TOKEN, out, &size);
+
+	if (r < 0) {
+		fprintf(stderr, "vgpuctl: OS_TOKEN_FILE: %s: %s\n", path, strerror(-r));
+		return -ECANCELED;
+	}
+	(*out)[strcspn(*out, " \t\r\n")] = '\0'; /* nothing in it is a header of its own */
+	return 0;
+}
+
+/* The token, or NULL, which is the caller's. */
+static int get_token(char **out)
+{
+	const char *token = getenv("OS_TOKEN"), *path = getenv("OS_TOKEN_FILE");
+
+	*out = NULL;
+	if (!token && path)
+		return read_token(path, out);
+	*out = token ? strdup(token) : NULL;
+	return token && !*out ? -ENOMEM : 0;
+}
+
+/* Runs curl, which gets the token by stdin: arguments are for everybody to see. */
+static int run(const char *method, const char *url, const char *body, const char *token,
+	       char **text, size_t *size)
+{
 	int in[2], out[2], status = -1, r;
+	char seconds[16];
 	pid_t child;
 
+	if (!time_left(seconds))
+		return -ETIMEDOUT;
 	if (pipe(in) < 0)
 		return -errno;
 	if (pipe(out) < 0) {
@@ -68,7 +118,7 @@ static int run(const char *method, const char *url, const char *body, char **tex
 	if (child == 0) {
 		close(in[1]);
 		close(out[0]);
-		be_curl(method, url, body, in[0], out[1]);
+		be_curl(method, url, body, seconds, in[0], out[1]);
 		_exit(127);
 	}
 	close(out[1]);
@@ -79,6 +129,8 @@ static int run(const char *method, const char *url, const char *body, char **tex
 	close(in[1]);
 	close(in[0]); /* not before: a curl that cannot run would raise SIGPIPE */
 	r = child < 0 ? -errno : vgpu_read_all(out[0], HTTP_LONGEST, text, size);
+	if (child > 0 && r < 0)
+		kill(child, SIGKILL); /* it would complain of the pipe, which closes */
 	close(out[0]);
 	if (child > 0 && waitpid(child, &status, 0) == child && r == 0 && status != 0)
 		r = -ECANCELED; /* curl has said why */
@@ -92,10 +144,14 @@ const char *http_hint(int status)
 
 int http_request(const char *method, const char *url, const char *body, char **text, size_t *size)
 {
+	char *token;
 	int r;
 
 	*text = NULL;
-	r = run(method, url, body, text, size);
+	r = get_token(&token);
+	if (r == 0)
+		r = run(method, url, body, token, text, size);
+	free(token);
 	if (r == 0)
 		r = take_status(*text, size);
 	if (r > 0)

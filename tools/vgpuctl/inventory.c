@@ -90,6 +90,7 @@ static void print_traits(const struct report *r)
 static void print_provider(const struct report *r, const char *by, const char *id, bool vfs)
 {
 	struct offer_class host[BOOKED] = {{0}}, gpu[BOOKED];
+	int64_t any = 0;
 	size_t i;
 	int c;
 
@@ -99,9 +100,12 @@ static void print_provider(const struct report *r, const char *by, const char *i
 			add(&host[c], &gpu[c]);
 	}
 	fprintf(r->to,
-		"meta:\n  schema_version: '1.0'\nproviders:\n  - identification:\n"
-		"      %s: '%s'\n    inventories:\n      additional:\n",
+		"meta:\n  schema_version: '1.0'\nproviders:\n  - identification:\n      %s: '%s'\n",
 		by, id);
+	for (c = vfs ? BOOKED_VFS : BOOKED_SHARE; c < BOOKED; c++)
+		any += host[c].total;
+	if (any > 0) /* nova-compute does not start with an empty list */
+		fputs("    inventories:\n      additional:\n", r->to);
 	for (c = vfs ? BOOKED_VFS : BOOKED_SHARE; c < BOOKED; c++)
 		print_class(r->to, placement_classes[c], &host[c]);
 	fputs("    traits:\n      additional:\n        - " OFFER_PREFIX "\n", r->to);

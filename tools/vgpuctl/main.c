@@ -8,6 +8,7 @@
 #include "answer.h"
 #include "arguments.h"
 #include "audit.h"
+#include "booking.h"
 #include "commands.h"
 #include "complete.h"
 #include "doctor.h"
@@ -221,6 +222,8 @@ static int without_vgpud(const struct options *o, const struct command *c, char 
 		domain_run(o->words); /* the program's name takes the place of the noun */
 		return EXIT_FAILED;
 	}
+	if (strcmp(c->noun, "booking") == 0 && !words[0])
+		return booking(o);
 	if (strcmp(c->noun, "complete") == 0)
 		return complete(o, words);
 	fprintf(stderr, "vgpuctl: %s%s%s: want %s\n", c->noun, c->verb ? " " : "",

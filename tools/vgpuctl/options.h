@@ -23,11 +23,12 @@ enum {
 	TAKES_FORCE = 1 << 11,
 	TAKES_SORT = 1 << 12,
 	TAKES_SAVE = 1 << 13,	   /* --save, --reason */
-	TAKES_INVENTORY = 1 << 14, /* --format, --check, --provider */
+	TAKES_INVENTORY = 1 << 14, /* --format, --check */
 	TAKES_PLACEMENT = 1 << 15,
 	TAKES_VERIFY = 1 << 16, /* --seconds, --busy, --change */
 	TAKES_HOST = 1 << 17,
 	TAKES_SOCKET = 1 << 18,
+	TAKES_PROVIDER = 1 << 19,
 };
 
 struct options {

@@ -9,6 +9,9 @@
 
 #include "answer.h"
 #include "http.h"
+#include "placement_api.h"
+#include "session.h"
+#include "tree.h"
 #include "vgpu/file.h"
 
 #define PREFIX "CUSTOM_VGPUD_"
@@ -29,12 +32,17 @@ static int fetch(const char *url, char **text, size_t *size)
 	return -ECANCELED;
 }
 
+bool placement_is_url(const char *where)
+{
+	return strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0;
+}
+
 static char *slurp(const char *where, size_t *size)
 {
 	char *text = NULL;
 	int r;
 
-	if (strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0)
+	if (placement_is_url(where))
 		r = fetch(where, &text, size);
 	else if (strcmp(where, "-") == 0)
 		r = vgpu_read_all(STDIN_FILENO, HTTP_LONGEST, &text, size);
@@ -51,10 +59,9 @@ static char *slurp(const char *where, size_t *size)
 	return NULL;
 }
 
-/* Adds what one server has booked of one provider. Returns whether its amounts can be. */
-static bool add(struct json_object *out, const char *uuid, struct json_object *resources)
+bool placement_add(struct json_object *out, const char *key, struct json_object *resources)
 {
-	struct json_object *list = get(out, uuid);
+	struct json_object *list = get(out, key);
 	int64_t more;
 	int i;
 
@@ -71,7 +78,7 @@ static bool add(struct json_object *out, const char *uuid, struct json_object *r
 			list = json_object_new_array();
 			for (i = 0; i < BOOKED; i++)
 				json_object_array_add(list, json_object_new_int64(0));
-			json_object_object_add(out, uuid, list);
+			json_object_object_add(out, key, list);
 		}
 		for (i = 0; i < BOOKED; i++)
 			if (strcmp(name + strlen(PREFIX), placement_classes[i]) == 0)
@@ -94,7 +101,7 @@ static bool read_provider(struct json_object *out, struct json_object *provider)
 		return false;
 	json_object_object_foreach(all, uuid, allocation)
 	{
-		if (!add(out, uuid, get(allocation, "resources")))
+		if (!placement_add(out, uuid, get(allocation, "resources")))
 			return false;
 	}
 	return true;
@@ -124,6 +131,69 @@ struct json_object *placement_read(const char *where)
 		"vgpuctl: %s: not what placement answers to GET "
 		"/resource_providers/UUID/allocations\n",
 		where);
+	json_object_put(out);
+	return NULL;
+}
+
+/* Adds how many VFs the servers have booked of GPU, whose provider has these allocations. */
+static void add_vfs(struct json_object *on, const char *gpu, struct json_object *answer)
+{
+	struct json_object *amounts = json_object_new_object(), *server;
+
+	read_provider(amounts, answer);
+	json_object_object_foreach(amounts, uuid, list)
+	{
+		server = get(on, uuid);
+		if (!server) {
+			server = json_object_new_object();
+			json_object_object_add(on, uuid, server);
+		}
+		json_object_object_add(server, gpu, json_object_get(at(list, BOOKED_VFS)));
+	}
+	json_object_put(amounts);
+}
+
+/* Adds what is booked of one provider, and of GPU if it is a GPU's. Returns an exit code. */
+static int add_provider(const char *url, const char *uuid, const char *gpu, struct json_object *out,
+			struct json_object *on)
+{
+	struct json_object *answer;
+	char path[300], name[200];
+	int code;
+
+	api_escape(uuid, name, sizeof(name));
+	snprintf(path, sizeof(path), "resource_providers/%s/allocations", name);
+	code = api_must(url, "GET", path, NULL, "to list what is booked", &answer);
+	if (code != EXIT_OK)
+		return code;
+	if (!read_provider(out, answer))
+		code = api_not_understood(path);
+	else if (gpu)
+		add_vfs(on, gpu, answer);
+	json_object_put(answer);
+	return code;
+}
+
+struct json_object *placement_read_host(const char *url, const char *host, struct json_object *on)
+{
+	struct json_object *out;
+	struct tree tree;
+	size_t i;
+	int code = tree_read(url, host, &tree);
+
+	if (code != EXIT_OK)
+		return NULL;
+	out = json_object_new_object();
+	for (i = 0; i < tree_size(&tree) && code == EXIT_OK; i++) {
+		struct json_object *provider = tree_at(&tree, i);
+
+		code = provider ? add_provider(url, get_text(provider, "uuid"),
+					       tree_gpu(&tree, provider), out, on)
+				: api_not_understood(host);
+	}
+	tree_free(&tree);
+	if (code == EXIT_OK)
+		return out;
 	json_object_put(out);
 	return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenStack's placement, by its HTTP API (docs.openstack.org/api-ref/placement), with the token in
- * $OS_TOKEN. Paths are relative to BASE, its URL. An answer is the caller's to free. Members of an
- * answer stay the answer's; an answer may be anything, NULL included. Requests block for half a
+ * OpenStack's placement, by its HTTP API (docs.openstack.org/api-ref/placement), with the token as
+ * http.h says. Paths are relative to BASE, its URL. An answer is the caller's to free. Members of
+ * an answer stay the answer's; an answer may be anything, NULL included. Requests block for half a
  * minute at most. One thread.
  */
 #ifndef VGPUCTL_PLACEMENT_API_H

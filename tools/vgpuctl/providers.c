@@ -15,99 +15,23 @@
 #include "offer.h"
 #include "placement_api.h"
 #include "session.h"
+#include "tree.h"
 
-#define INFIX "_vgpud_"
 #define TRIES 5
 #define CONFLICT 409
 
 struct keeper {
-	const char *url, *host;
+	const char *url;
 	bool check;
 	uint32_t changes;
-	const char *uuid;	  /* of the host's provider; TREE has it */
-	struct json_object *tree; /* the answer with all providers of the host */
+	struct tree tree;
 };
-
-/* The providers in an answer, and the one in place I; NULL: there is none. */
-static struct json_object *provider_at(struct json_object *answer, size_t i)
-{
-	struct json_object *o = at(api_list(answer, "resource_providers"), i);
-
-	return json_object_is_type(o, json_type_object) ? o : NULL;
-}
-
-static size_t n_providers(struct json_object *answer)
-{
-	return count(api_list(answer, "resource_providers"));
-}
 
 /* Says what is changed, or would be. */
 static void note(struct keeper *k, const char *name, const char *what)
 {
 	printf("%s: %s%s\n", name, k->check ? "would be " : "", what);
 	k->changes++;
-}
-
-/* Finds the host's provider, and all others below it. */
-static int find_tree(struct keeper *k)
-{
-	struct json_object *answer, *host;
-	char path[1000], name[900];
-	size_t i;
-	int code;
-
-	api_escape(k->host, name, sizeof(name));
-	snprintf(path, sizeof(path), "resource_providers?name=%s", name);
-	code = api_must(k->url, "GET", path, NULL, "to list providers", &answer);
-	if (code != EXIT_OK)
-		return code;
-	host = provider_at(answer, 0);
-	if (!host) {
-		if (api_list(answer, "resource_providers"))
-			fprintf(stderr,
-				"vgpuctl: placement has no provider %s: start nova-compute on the "
-				"host, or name its provider with --provider (the hypervisor's host "
-				"name)\n",
-				k->host);
-		else
-			api_not_understood(k->url);
-		json_object_put(answer);
-		return EXIT_FAILED;
-	}
-	snprintf(path, sizeof(path), "resource_providers?in_tree=%s", get_text(host, "uuid"));
-	json_object_put(answer);
-	code = api_must(k->url, "GET", path, NULL, "to list the host's providers", &k->tree);
-	for (i = 0; code == EXIT_OK && i < n_providers(k->tree); i++) {
-		host = provider_at(k->tree, i);
-		if (host && strcmp(get_text(host, "name"), k->host) == 0)
-			k->uuid = get_text(host, "uuid");
-	}
-	return k->uuid || code != EXIT_OK ? code : api_not_understood(k->url);
-}
-
-/* The name of a provider of ours without the host's, a GPU's; NULL: it is none of ours. */
-static const char *gpu_of(const struct keeper *k, struct json_object *provider)
-{
-	const char *name = provider ? get_text(provider, "name") : "";
-	size_t n = strlen(k->host);
-
-	if (!provider || strcmp(get_text(provider, "parent_provider_uuid"), k->uuid) != 0 ||
-	    strncmp(name, k->host, n) != 0 || strncmp(name + n, INFIX, strlen(INFIX)) != 0)
-		return NULL;
-	return name + n + strlen(INFIX);
-}
-
-static struct json_object *provider_of(const struct keeper *k, const char *gpu)
-{
-	const char *is;
-	size_t i;
-
-	for (i = 0; i < n_providers(k->tree); i++) {
-		is = gpu_of(k, provider_at(k->tree, i));
-		if (is && strcmp(is, gpu) == 0)
-			return provider_at(k->tree, i);
-	}
-	return NULL;
 }
 
 /* What the GPU offers, as placement writes it. What somebody has reserved stays reserved. */
@@ -298,10 +222,10 @@ static int make_provider(struct keeper *k, const char *gpu, struct json_object *
 	char name[600], what[640];
 	int code = EXIT_OK;
 
-	snprintf(name, sizeof(name), "%s" INFIX "%s", k->host, gpu);
+	snprintf(name, sizeof(name), "%s" TREE_INFIX "%s", k->tree.host, gpu);
 	snprintf(what, sizeof(what), "to make %s", name);
 	json_object_object_add(body, "name", json_object_new_string(name));
-	json_object_object_add(body, "parent_provider_uuid", json_object_new_string(k->uuid));
+	json_object_object_add(body, "parent_provider_uuid", json_object_new_string(k->tree.uuid));
 	if (!k->check)
 		code = api_must(k->url, "POST", "resource_providers", body, what, out);
 	if (code == EXIT_OK && !k->check && !json_object_is_type(*out, json_type_object)) {
@@ -318,7 +242,7 @@ static int make_provider(struct keeper *k, const char *gpu, struct json_object *
 static int keep_gpu(struct keeper *k, struct json_object *gpu)
 {
 	const char *name = get_text(gpu, "gpu");
-	struct json_object *provider = json_object_get(provider_of(k, name));
+	struct json_object *provider = json_object_get(tree_find(&k->tree, name));
 	int code = EXIT_OK;
 	size_t i;
 
@@ -362,11 +286,11 @@ static int drop_gone(struct keeper *k, struct json_object *gpus)
 	const char *gpu;
 	size_t i;
 
-	for (i = 0; i < n_providers(k->tree); i++) {
-		gpu = gpu_of(k, provider_at(k->tree, i));
+	for (i = 0; i < tree_size(&k->tree); i++) {
+		gpu = tree_gpu(&k->tree, tree_at(&k->tree, i));
 		if (!gpu || is_there(gpus, gpu))
 			continue;
-		r = drop(k, provider_at(k->tree, i));
+		r = drop(k, tree_at(&k->tree, i));
 		code = r != EXIT_OK ? r : code;
 	}
 	return code;
@@ -379,7 +303,7 @@ static int check_host(const struct keeper *k)
 	char path[100];
 	int code;
 
-	snprintf(path, sizeof(path), "resource_providers/%s/inventories", k->uuid);
+	snprintf(path, sizeof(path), "resource_providers/%s/inventories", k->tree.uuid);
 	code = api_must(k->url, "GET", path, NULL, "to show the host's inventory", &answer);
 	if (code != EXIT_OK)
 		return code;
@@ -397,7 +321,7 @@ static int check_host(const struct keeper *k)
 			"vgpuctl: the provider %s has %s itself, and the GPUs would be offered "
 			"twice: remove Nova's provider configuration (vgpud.yaml) and restart "
 			"nova-compute first\n",
-			k->host, name);
+			k->tree.host, name);
 		code = EXIT_FAILED;
 		break;
 	}
@@ -407,8 +331,8 @@ static int check_host(const struct keeper *k)
 
 int providers_keep(const char *url, const char *host, struct json_object *gpus, bool check)
 {
-	struct keeper k = {.url = url, .host = host, .check = check};
-	int code = find_tree(&k), r;
+	struct keeper k = {.url = url, .check = check};
+	int code = tree_read(url, host, &k.tree), r;
 	size_t i;
 
 	if (code == EXIT_OK)
@@ -421,6 +345,6 @@ int providers_keep(const char *url, const char *host, struct json_object *gpus, 
 	}
 	if (code == EXIT_OK && k.changes == 0)
 		printf("%s: up to date\n", host);
-	json_object_put(k.tree);
+	tree_free(&k.tree);
 	return code == EXIT_OK && check && k.changes ? EXIT_FAILED : code;
 }
