@@ -289,7 +289,7 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
 	uint16_t command = 0;
 	char path[96];
-	uint32_t i;
+	uint32_t i, features = 0;
 	int r = pci_describe(address, &s->info, err);
 
 	if (r < 0)
@@ -306,11 +306,6 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 	if (r >= 0)
 		r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
 			       sizeof(command));
-	if (r == 0 && !(command & PCI_COMMAND_MEMORY))
-		return vgpu_error_set(err, -EIO,
-				      "%s is switched off: as root, write 1 to " PCI_DEVICES
-				      "/%s/enable",
-				      address, address);
 	if (r == 0)
 		r = read_sizes(s);
 	for (i = 0; r == 0 && i < sizeof(used) / sizeof(used[0]); i++) {
@@ -319,6 +314,14 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 			return vgpu_error_set(err, -EBUSY, "%s: another program holds this VF",
 					      address);
 	}
+	if (r == 0)
+		r = bar_read(&s->bars[used[0]], SOFTGPU_FEATURES, &features, sizeof(features));
+	/* A reset by the host clears the command register of the VF, but not what QEMU maps. */
+	if (r == 0 && !(command & PCI_COMMAND_MEMORY) && features == UINT32_MAX)
+		return vgpu_error_set(err, -EIO,
+				      "%s is switched off: as root, write 1 to " PCI_DEVICES
+				      "/%s/enable",
+				      address, address);
 	return r < 0 ? explain(s, r, err) : 0;
 }
 

@@ -10,27 +10,28 @@ udevd=/lib/systemd/systemd-udevd
 [ -x "$qemu" ] || { echo "skipped: no QEMU with vfio-user; tests/vm/setup-vfio-user fetches one"; exit 77; }
 [ -x $udevd ] || { echo "skipped: $udevd is missing"; exit 77; }
 . "$here/../system/lib.sh"
-script=cuda
+# The driver in software clears the VF slowly when a program starts, so the VF is small.
+script=cuda vram=64M
 programs=("$VGPU_BUILD"/{tests/cuda/cuda-sample,tools/cuda/vgpu-cuda-check,tools/cuda/libcuda.so.1} "$here/../../tools/cuda/60-vgpu-cuda.rules" $udevd /bin/udevadm)
 if [ "${1:-}" = bench ]; then
-	script=cuda-bench
+	script=cuda-bench vram=128M
 	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/libcuda.so.1} "$here/../cuda/sample.ptx")
 fi
 "$here/image" "$VGPU_LAB" "$run/image.gz" "${programs[@]}" || fail "the image cannot be made"
-LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 2 --vram 256M --window 32M --kill-after 2000 \
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram "$vram" --window 16M --kill-after 8000 \
 	2>>"$run/softgpu.log" &
 softgpu_pid=$!
 pids+=($!)
 await 90 test -S "$run/gpu/pf.sock"
 config <<-CONF
-	vfs = 2
+	vfs = 1
 	grace_ms = 10000
 CONF
 start_vgpud
 await 60 is 0 state available
 # The VM's memory is shared with softgpu, as vfio-user needs it.
 "$qemu" -nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
-	-machine q35,memory-backend=m -m 512 -object memory-backend-memfd,id=m,size=512M,share=on -accel kvm -accel tcg -cpu max -smp 2 \
+	-machine q35,memory-backend=m -m 512 -object memory-backend-memfd,id=m,size=512M,share=on -accel tcg -cpu max -smp 1 \
 	-kernel "$VGPU_LAB/vmlinuz" -initrd "$run/image.gz" -append "console=ttyS0 quiet panic=-1 lab.test=$script" \
 	-device "{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"$run/gpu/vf0.sock\"}}" \
 	</dev/null >"$run/console" 2>"$run/qemu.log" &

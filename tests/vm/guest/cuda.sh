@@ -5,7 +5,9 @@ mkdir -p /etc/udev/rules.d /run/udev
 cp /bin/60-vgpu-cuda.rules /etc/udev/rules.d/
 printf 'root:x:0:0::/:/bin/sh\nmaker:x:1000:1000::/tmp:/bin/sh\nreader:x:1001:1001::/tmp:/bin/sh\n' >/etc/passwd
 printf 'root:x:0:\nvideo:x:44:maker\nmaker:x:1000:\nreader:x:1001:\n' >/etc/group
+chmod 755 /
 chmod 1777 /tmp /run
+cp /bin/libcuda.so.1 /lib/x86_64-linux-gnu/
 export VGPU_CUDA_LOG=1
 # as USER NAME COMMAND: runs a command, with its output in /run/NAME.log
 as() { su -s /bin/sh "$1" -c "$3" >/run/"$2".log 2>&1; }
@@ -19,9 +21,10 @@ starts() { # NAME: starts a program that goes on; sets $program
 }
 address=$(basename "$(dirname "$(grep -l 0x5348 $devices/*/device)")")
 need "the VM has a VF" [ -e $devices/$address/resource0 ]
-# Before udev has done anything, only root may use it, and it is switched off.
-check "a VF that is switched off is said to be" refused root off "vgpu-cuda-check" "$address is switched off"
-check "a VF that this user may not use is said to be" refused maker rights "vgpu-cuda-check" "write 1 to /sys/bus/pci/devices/$address/enable"
+# Before udev has done anything, only root may use it; here it is switched off, too, which not every firmware leaves it.
+check "only root may use the VF" refused maker rights "vgpu-cuda-check" "this user may not use it"
+dd if=/dev/zero of=$devices/$address/config bs=1 count=2 seek=4 conv=notrunc 2>/dev/null # the command register
+check "the check says that the VF is switched off" refused root off "vgpu-cuda-check" "write 1 to /sys/bus/pci/devices/$address/enable"
 systemd-udevd --daemon
 udevadm trigger --action=add
 need "udev ends" udevadm settle --timeout=30
@@ -42,7 +45,7 @@ check "a program leaves a mark" as maker mark "cuda-sample mark"
 check "the next finds none" as maker clean "cuda-sample clean"
 
 # One program at a time has the VF. One that is killed lets go of it, and leaves nothing.
-for i in 1 2 3; do
+for i in 1 2; do
 	starts loop
 	check "a second program is refused ($i)" refused maker second cuda-sample "another program holds this VF"
 	[ $i != 2 ] || check "the check says that the VF is in use" as maker check "vgpu-cuda-check"
@@ -51,6 +54,5 @@ for i in 1 2 3; do
 	wait $program
 	check "after it was killed, nothing is left ($i)" as maker clean "cuda-sample clean"
 done
-check "all checks of the sample pass again" as maker sample cuda-sample
 killall systemd-udevd
 finish
