@@ -289,7 +289,8 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
 	uint16_t command = 0;
 	char path[96];
-	uint32_t i, features = 0;
+	uint64_t size = 0;
+	uint32_t i;
 	int r = pci_describe(address, &s->info, err);
 
 	if (r < 0)
@@ -315,9 +316,10 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 					      address);
 	}
 	if (r == 0)
-		r = bar_read(&s->bars[used[0]], SOFTGPU_FEATURES, &features, sizeof(features));
-	/* A reset by the host clears the command register of the VF, but not what QEMU maps. */
-	if (r == 0 && !(command & PCI_COMMAND_MEMORY) && features == UINT32_MAX)
+		r = bar_read(&s->bars[used[0]], SOFTGPU_MEMORY_SIZE, &size, sizeof(size));
+	/* A reset by the host clears the command register of the VF, but not what QEMU maps; a
+	 * VF that is switched off reads as ones or zeros. */
+	if (r == 0 && !(command & PCI_COMMAND_MEMORY) && (size == 0 || size == UINT64_MAX))
 		return vgpu_error_set(err, -EIO,
 				      "%s is switched off: as root, write 1 to " PCI_DEVICES
 				      "/%s/enable",

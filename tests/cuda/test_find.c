@@ -10,6 +10,7 @@
 #include "machine.h"
 #include "suite.h"
 #include "vfio/device.h"
+#include "vfio/gpuiov.h"
 
 #define VF "0000:00:05.0"
 #define NAME "resource:" VF
@@ -20,7 +21,7 @@ static struct vgpu_error err;
 /* Adds a VF as Linux shows it in a VM: with memory decoding on, and BARs 0, 2, 4 and 5. */
 static void add_vf(const char *address)
 {
-	static const uint8_t page[PAGE];
+	static const uint8_t page[PAGE] = {[SOFTGPU_MEMORY_SIZE] = 1};
 	uint8_t config[64] = {0x34, 0x12, 0x48, 0x53, 0x02};
 	char path[200];
 	int i;
