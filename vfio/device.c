@@ -16,6 +16,7 @@ static const struct {
 } transports[] = {
 	{"vfio-user:", vfio_user_open},
 	{"sysfs:", sysfs_device_open},
+	{"resource:", sysfs_vf_open},
 	{"vfio:", vfio_pci_open},
 };
 
@@ -28,9 +29,10 @@ int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_err
 		if (strncmp(name, transports[i].prefix, length) == 0)
 			return transports[i].open(out, name + length, err);
 	}
-	return vgpu_error_set(
-		err, -EINVAL,
-		"%s: not a device; want sysfs:ADDRESS, vfio:ADDRESS or vfio-user:PATH", name);
+	return vgpu_error_set(err, -EINVAL,
+			      "%s: not a device; want sysfs:ADDRESS, resource:ADDRESS, "
+			      "vfio:ADDRESS or vfio-user:PATH",
+			      name);
 }
 
 void vfio_device_close(struct vfio_device *d)

@@ -13,7 +13,7 @@ static const struct {
 	uint16_t vendor, device;
 	const char *model;
 } known[] = {
-	{0x1234, 0x5347, "softgpu"},
+	{SOFTGPU_VENDOR, SOFTGPU_DEVICE_PF, "softgpu"},
 };
 
 static const char *model_of(const uint8_t *config)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function held through sysfs, bound to pci-pf-stub: configuration space through `config`, BARs
- * through `resourceN`. Opening and closing reset nothing, and its VFs need no token. It has no
- * interrupts, so that the GPU's driver polls. Kernel lockdown forbids it.
+ * A function held through sysfs: configuration space through `config`, BARs through `resourceN`.
+ * Opening and closing reset nothing. It has no interrupts, so that its driver polls. Kernel
+ * lockdown forbids it. A PF is bound to pci-pf-stub first, and its VFs need no token. A VF inside
+ * of a VM stays as it is: a process without any rights but those to three files can have it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 #include "bar.h"
 #include "transports.h"
+#include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
 #include "vfio/pci.h"
 #include "vgpu/descriptor.h"
@@ -264,7 +266,69 @@ static int acquire(struct sysfs_device *s, const char *address, struct vgpu_erro
 		     : 0;
 }
 
-int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
+/* What is wrong with a VF's files. */
+static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
+{
+	if (r == -EACCES)
+		return vgpu_error_set(
+			err, r,
+			"%s: this user may not use it: add the user to the group of " PCI_DEVICES
+			"/%s/resource5, and log in again",
+			s->info.address, s->info.address);
+	if (r == -ENOMEM || r == -EPERM)
+		return vgpu_error_set(err, r,
+				      "%s cannot be mapped: kernel lockdown forbids it; switch "
+				      "Secure Boot off in this VM",
+				      s->info.address);
+	return vgpu_error_set(err, r, "cannot open %s: %s", s->info.address, strerror(-r));
+}
+
+/* Holds a VF by a lock of its registers' file, which only those may open who may use the VF. */
+static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+{
+	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
+	uint16_t command = 0;
+	char path[96];
+	uint64_t size = 0;
+	uint32_t i;
+	int r = pci_describe(address, &s->info, err);
+
+	if (r < 0)
+		return r;
+	if (s->info.vendor != SOFTGPU_VENDOR || s->info.device != SOFTGPU_DEVICE_VF)
+		return vgpu_error_set(err, -ENODEV, "%s (%04x:%04x) is not a VF of softgpu",
+				      address, s->info.vendor, s->info.device);
+	if (s->info.driver[0])
+		return vgpu_error_set(err, -EBUSY,
+				      "%s: driver %s has it; unbind it from that driver", address,
+				      s->info.driver);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
+	s->config = r = vfio_kernel->open(path, O_RDONLY);
+	if (r >= 0)
+		r = sysfs_read(&s->device, VFIO_REGION_CONFIG, PCI_COMMAND, &command,
+			       sizeof(command));
+	if (r == 0)
+		r = read_sizes(s);
+	for (i = 0; r == 0 && i < sizeof(used) / sizeof(used[0]); i++) {
+		r = use_bar(s, used[i]);
+		if (r == 0 && i == 0 && flock(s->files[used[0]], LOCK_EX | LOCK_NB) < 0)
+			return vgpu_error_set(err, -EBUSY, "%s: another program holds this VF",
+					      address);
+	}
+	if (r == 0)
+		r = bar_read(&s->bars[used[0]], SOFTGPU_MEMORY_SIZE, &size, sizeof(size));
+	/* A reset by the host clears the command register of the VF, but not what QEMU maps; a
+	 * VF that is switched off reads as ones or zeros. */
+	if (r == 0 && !(command & PCI_COMMAND_MEMORY) && (size == 0 || size == UINT64_MAX))
+		return vgpu_error_set(err, -EIO,
+				      "%s is switched off: as root, write 1 to " PCI_DEVICES
+				      "/%s/enable",
+				      address, address);
+	return r < 0 ? explain(s, r, err) : 0;
+}
+
+static int open_by(int (*get)(struct sysfs_device *s, const char *address, struct vgpu_error *err),
+		   struct vfio_device **out, const char *name, struct vgpu_error *err)
 {
 	struct sysfs_device *s = calloc(1, sizeof(*s));
 	uint32_t i;
@@ -276,11 +340,21 @@ int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_er
 	s->config = -1;
 	for (i = 0; i < BARS; i++)
 		s->files[i] = -1;
-	r = acquire(s, name, err);
+	r = get(s, name, err);
 	if (r < 0) {
 		sysfs_close(&s->device);
 		return r;
 	}
 	*out = &s->device;
 	return 0;
+}
+
+int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
+{
+	return open_by(acquire, out, name, err);
+}
+
+int sysfs_vf_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
+{
+	return open_by(acquire_vf, out, name, err);
 }

@@ -12,6 +12,8 @@
 int vfio_user_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* sysfs:ADDRESS */
 int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
+/* resource:ADDRESS */
+int sysfs_vf_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* vfio:ADDRESS[,token=UUID][,token-file=PATH] */
 int vfio_pci_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 

@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda-sample [loop | forever]: the checks of sample.h against libcuda.so.1. */
+/* cuda-sample [loop | forever | mark | clean]: the checks of sample.h against libcuda.so.1. */
 #include <stdio.h>
 #include <string.h>
 
 #include "entries.h"
 #include "sample.h"
+
+static int run_other(const char *name)
+{
+	static const struct {
+		const char *name;
+		int (*run)(void);
+	} others[] = {
+		{"loop", sample_loop},
+		{"forever", sample_forever},
+		{"mark", sample_mark},
+		{"clean", sample_clean},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(name, others[i].name) == 0)
+			return others[i].run();
+	return CUDA_ERROR_INVALID_VALUE;
+}
 
 int main(int argc, char **argv)
 {
@@ -14,7 +33,9 @@ int main(int argc, char **argv)
 	if (e == CUDA_SUCCESS && argc == 2) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		puts("ready");
-		e = strcmp(argv[1], "loop") == 0 ? sample_loop() : sample_forever();
+		e = run_other(argv[1]);
+		if (e == CUDA_SUCCESS)
+			return 0;
 	}
 	if (e != CUDA_SUCCESS) {
 		cuGetErrorName(e, &name);

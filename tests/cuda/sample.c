@@ -667,3 +667,48 @@ int sample_forever(void)
 		e = cuLaunchKernel(forever, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&x}, NULL);
 	return e == CUDA_SUCCESS ? cuCtxSynchronize() : e;
 }
+
+/* Allocates all memory. 0, or a call's error. */
+static int take_all(CUdeviceptr *p, size_t *bytes)
+{
+	size_t left;
+	CUcontext context;
+	int e = cuDevicePrimaryCtxRetain(&context, 0);
+
+	if (e == CUDA_SUCCESS)
+		e = cuCtxSetCurrent(context);
+	if (e == CUDA_SUCCESS)
+		e = cuMemGetInfo_v2(&left, bytes);
+	return e == CUDA_SUCCESS ? cuMemAlloc_v2(p, *bytes) : e;
+}
+
+int sample_mark(void)
+{
+	CUdeviceptr p;
+	size_t bytes;
+	int e = take_all(&p, &bytes);
+
+	if (e == CUDA_SUCCESS)
+		e = cuMemsetD8_v2(p, 0x5a, bytes);
+	return e == CUDA_SUCCESS ? cuCtxSynchronize() : e;
+}
+
+int sample_clean(void)
+{
+	CUdeviceptr p;
+	size_t bytes, i;
+	uint8_t *seen;
+	int e = take_all(&p, &bytes);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	seen = malloc(bytes);
+	if (!seen)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	e = cuMemcpyDtoH_v2(seen, p, bytes);
+	for (i = 0; i < bytes && e == CUDA_SUCCESS; i++)
+		if (seen[i])
+			e = -1;
+	free(seen);
+	return e;
+}

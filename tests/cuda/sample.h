@@ -15,4 +15,9 @@ int sample_loop(void);
 /* Launches a GPU kernel that never ends, and waits for it: returns the error. */
 int sample_forever(void);
 
+/* Leaves a mark in all memory of the VF; or looks whether anything is left in it. 0, a call's
+ * error, or -1: something is. */
+int sample_mark(void);
+int sample_clean(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The library with the checks of sample.h, over a real worker whose CUDA driver is the one in
  * software; and the loss of that worker. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "guest_direct.h"
 #include "sample.h"
 #include "suite.h"
+#include "vgpu/clock.h"
 
 static void before_init(void)
 {
@@ -57,6 +59,28 @@ static void entries(void)
 	}
 }
 
+/* Calls that do not wait may leave the doorbell to the library, which rings it by itself. */
+static void rung(void)
+{
+	vgpu_nsec until;
+	CUdeviceptr x;
+	CUcontext c;
+	int i, k;
+
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 64), CUDA_SUCCESS);
+	for (k = 0; k < 20; k++) {
+		for (i = 0; i < 5; i++)
+			CU_ASSERT_EQUAL(cuMemsetD8Async(x, 1, 64, NULL), CUDA_SUCCESS);
+		until = vgpu_now() + 20 * VGPU_SEC;
+		while (!guest_direct_all_rung() && vgpu_now() < until)
+			sched_yield();
+		CU_ASSERT_FATAL(guest_direct_all_rung());
+	}
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
+}
+
 /* A worker that dies takes its program's contexts with it: each call says so, and none waits. */
 static void loss(void)
 {
@@ -89,6 +113,7 @@ static const struct test tests[] = {
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the sample's checks pass", sample},
 	{"the table of entries is whole", entries},
+	{"a doorbell is rung for each call", rung},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

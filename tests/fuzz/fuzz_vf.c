@@ -641,7 +641,7 @@ static void begin(uint64_t shape)
 	notice_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	HOLDS(notice_fd >= 0);
 	vfio_mutex_init(&vf.lock);
-	pci_build(&vf.pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf.vram);
+	pci_build(&vf.pci, SOFTGPU_DEVICE_VF, SOFTGPU_VF_VECTORS, vf.vram);
 	stop_after = MAX_TILES;
 	is_pure = false;
 	vf.has_worker = (shape & 12) == 8;

@@ -46,7 +46,7 @@ dpkg_as_on_a_host() {
 told() { grep -qx -- "$1" "$run/units.log" || fail "systemd was not told: $1"; }
 line_of() { grep -nx -- "$1" "$run/units.log" | cut -d: -f1; }
 state() { within dpkg-query -W -f '${db:Status-Abbrev}' "$1" 2>/dev/null | tr -d ' '; }
-packages="vgpud vgpud-libvirt vgpud-dev softgpu"
+packages="vgpud vgpud-libvirt vgpud-dev softgpu vgpu-cuda"
 for p in $packages; do [ -z "$(state $p)" ] || { echo "skipped: $p is installed here"; exit 77; }; done
 
 # vgpud-libvirt depends on vgpud and is not configured without it.
@@ -85,10 +85,14 @@ while read -r file link; do
 done < <(grep -oE '\]\([^):#]+' "$docs/README.md" "$docs"/docs/*.md | sed 's/:](/ /')
 [ $n -gt 20 ] || fail "the installed documents have $n links to each other, want more than 20"
 within sh -c 'man -w vgpud.conf >/dev/null 2>&1 || test -e /usr/share/man/man5/vgpud.conf.5.gz' || fail "the manual page vgpud.conf(5) is not installed"
-for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt; do
+for program in vgpud vgpuctl vgpud-keeper softgpu vgpu-guest vgpu-sim vgpud-libvirt vgpu-cuda-check; do
 	within $program --help >/dev/null || fail "$program does not start"
 done
 within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu-worker is not installed"
+# In a guest programs find the library by its name, and the check says why they cannot run here: there is no VF.
+within vgpu-cuda-check >"$run/check.txt" 2>&1 && fail "vgpu-cuda-check finds a VF"
+grep -q "^library .*/libcuda.so.1$" "$run/check.txt" && grep -q "no VF of softgpu" "$run/check.txt" || fail "vgpu-cuda-check says: $(cat "$run/check.txt")"
+within test -e /usr/lib/udev/rules.d/60-vgpu-cuda.rules || fail "vgpu-cuda has no udev rule" # vm-cuda applies it
 within test -x /usr/libexec/vgpud/softgpu-vf || fail "softgpu-vf is not installed"
 
 # An upgrade keeps changed configuration files, and does not put back a hook that the operator removed.
@@ -127,7 +131,7 @@ told "stop vgpud-softgpu@\*.service"
 told "stop vgpud-libvirt.service"
 [ "$(line_of "stop vgpud-control.socket vgpud-hook.socket")" -lt "$(line_of "stop vgpud.service")" ] ||
 	fail "vgpud is stopped while its sockets can start it again"
-left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
+left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"
 [ -e "$root/var/lib/vgpud/vf-token" ] || fail "removing the packages deleted the VF token"

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "find.h"
 #include "library.h"
-
-/* The VF: a path of a socket, or a name as in vfio/device.h. */
-#define VF_VARIABLE "VGPU_CUDA_VF"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED } state;
@@ -43,6 +42,7 @@ void call_unlock(void)
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	flush_abandon();
 	if (state == STATE_UP)
 		link_abandon();
 	state = STATE_FORKED;
@@ -51,42 +51,41 @@ static void in_child(void)
 /* A process that ends without this has its VF reset, which its host counts. */
 __attribute__((destructor)) static void stop(void)
 {
-	if (pthread_mutex_trylock(&lock) != 0)
-		return; /* a thread still waits for the VF */
+	struct timespec until;
+
+	/* flush.c may have the lock for an instant. A thread that waits for the VF keeps it. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) != 0)
+		return;
 	if (state == STATE_UP)
 		link_down();
 	state = STATE_DOWN;
 	pthread_mutex_unlock(&lock);
+	flush_end();
 }
 
 CUresult call_start(void)
 {
-	const char *vf = getenv(VF_VARIABLE);
 	struct vgpu_error err = {""};
-	char name[256];
-	bool named;
+	char name[FIND_NAME_SIZE];
 	CUresult e;
 
 	if (state == STATE_UP)
 		return link_lost();
 	if (state == STATE_FORKED)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!vf || !*vf) {
-		call_log("no VF: set " VF_VARIABLE " to its socket, DIR/vfN.sock");
-		return CUDA_ERROR_NO_DEVICE;
-	}
-	named = strncmp(vf, "vfio:", 5) == 0 || strncmp(vf, "vfio-user:", 10) == 0;
-	if (snprintf(name, sizeof(name), "%s%s", named ? "" : "vfio-user:", vf) >=
-	    (int)sizeof(name)) {
-		call_log(VF_VARIABLE " is longer than %zu bytes", sizeof(name) - 1);
+	if (find_vf(name, &err) < 0) {
+		call_log("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	e = link_up(name, &err);
 	if (e != CUDA_SUCCESS) {
-		call_log("%s: %s", vf, err.text);
+		call_log("%s: %s", name, err.text);
 		return e;
 	}
 	heap_reset(link_parts.memory_size);
+	flush_start();
 	pthread_atfork(NULL, NULL, in_child);
 	state = STATE_UP;
 	return CUDA_SUCCESS;

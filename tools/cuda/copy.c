@@ -6,13 +6,17 @@
 
 #include <string.h>
 
-/* Parts of the window that one step of a copy uses, so that the next can be filled meanwhile. */
-#define STEPS 4u
+/* Parts of the window that steps of a copy use in turn, so that one can be filled or read while the
+ * VF copies another. */
+#define PARTS 4u
+/* One step: long beside a doorbell, short beside the copy of a large array. */
+#define STEP_MOST (UINT64_C(4) << 20)
 
 uint64_t copy_step(uint64_t bytes)
 {
-	uint64_t most = link_stage_size() / STEPS;
+	uint64_t most = link_stage_size() / PARTS / 64 * 64;
 
+	most = most < STEP_MOST ? most : STEP_MOST;
 	return bytes < most ? bytes : most;
 }
 
@@ -40,52 +44,99 @@ CUresult copy_out(const struct copy_place *p, uint64_t offset, uint64_t to, uint
 	return link_put(SOFTGPU_DOWNLOAD, 0, (uint64_t[7]){to, p->offset + offset, bytes});
 }
 
+/* A copy in steps: step I has LENGTH() bytes at I * STEP. */
+struct steps {
+	uint64_t bytes, step, n, at;
+	uint8_t *memory;
+	uint64_t fences[PARTS];
+};
+
+/* Takes what a copy of BYTES > 0 needs of the window. */
+static CUresult begin_steps(struct steps *s, uint64_t bytes)
+{
+	uint64_t taken;
+
+	s->bytes = bytes;
+	s->step = copy_step(bytes);
+	s->n = (bytes - 1) / s->step + 1;
+	taken = s->n < PARTS ? s->n * s->step : PARTS * s->step;
+	return link_stage(&taken, &s->memory, &s->at);
+}
+
+static uint64_t length(const struct steps *s, uint64_t i)
+{
+	uint64_t left = s->bytes - i * s->step;
+
+	return left < s->step ? left : s->step;
+}
+
+/* Where step I is in the window, from the first part. */
+static uint64_t part(const struct steps *s, uint64_t i)
+{
+	return i % PARTS * s->step;
+}
+
+/* Ends a copy of more packets than link_stage() leaves room for, or one that failed with E: what it
+ * has of the window must not be given to another while packets use it. */
+static CUresult wait_after(CUresult e)
+{
+	CUresult last = link_wait();
+
+	return e != CUDA_SUCCESS ? e : last;
+}
+
 CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 {
-	uint64_t done, n, at;
-	CUresult e = CUDA_SUCCESS;
 	struct copy_place to;
-	uint8_t *memory;
+	struct steps s;
+	uint64_t i;
+	CUresult e;
 
 	if (bytes == 0)
 		return CUDA_SUCCESS;
 	if (!src || !copy_find(dst, bytes, &to))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (done = 0; done < bytes && e == CUDA_SUCCESS; done += n) {
-		n = copy_step(bytes - done);
-		e = link_stage(&n, &memory, &at);
+	e = begin_steps(&s, bytes);
+	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
+		if (i >= PARTS)
+			e = link_wait_for(s.fences[i % PARTS]);
 		if (e != CUDA_SUCCESS)
 			break;
-		memcpy(memory, (const uint8_t *)src + done, n);
-		e = copy_in(&to, done, at, n);
+		memcpy(s.memory + part(&s, i), (const uint8_t *)src + i * s.step, length(&s, i));
+		e = copy_in(&to, i * s.step, s.at + part(&s, i), length(&s, i));
 		if (e == CUDA_SUCCESS)
-			e = link_ring();
+			e = i + PARTS < s.n ? link_fence(&s.fences[i % PARTS]) : link_ring();
 	}
-	return e;
+	return s.n > PARTS || to.symbol || e != CUDA_SUCCESS ? wait_after(e) : e;
 }
 
+/* A step is read when the next one is on its way. */
 CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 {
-	uint64_t done, n, at;
-	CUresult e = CUDA_SUCCESS;
 	struct copy_place from;
-	uint8_t *memory;
+	struct steps s;
+	uint64_t i, last;
+	CUresult e;
 
 	if (bytes == 0)
 		return CUDA_SUCCESS;
 	if (!dst || !copy_find(src, bytes, &from))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (done = 0; done < bytes && e == CUDA_SUCCESS; done += n) {
-		n = copy_step(bytes - done);
-		e = link_stage(&n, &memory, &at);
+	e = begin_steps(&s, bytes);
+	for (i = 0; i <= s.n && e == CUDA_SUCCESS; i++) {
+		if (i < s.n)
+			e = copy_out(&from, i * s.step, s.at + part(&s, i), length(&s, i));
+		if (i + 1 < s.n && e == CUDA_SUCCESS)
+			e = link_fence(&s.fences[i % PARTS]);
+		if (i == 0 || e != CUDA_SUCCESS)
+			continue;
+		last = i - 1;
+		e = i < s.n ? link_wait_for(s.fences[last % PARTS]) : link_wait();
 		if (e == CUDA_SUCCESS)
-			e = copy_out(&from, done, at, n);
-		if (e == CUDA_SUCCESS)
-			e = link_wait();
-		if (e == CUDA_SUCCESS)
-			memcpy((uint8_t *)dst + done, memory, n);
+			memcpy((uint8_t *)dst + last * s.step, s.memory + part(&s, last),
+			       length(&s, last));
 	}
-	return e;
+	return e == CUDA_SUCCESS ? e : wait_after(e);
 }
 
 /* Between two variables: through the window. */

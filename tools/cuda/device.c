@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The device: there is one, the VF. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "find.h"
 #include "library.h"
 
 /* Attributes of the GPU that hold for its VF, too; the numbers are those of CUdevice_attribute. All
@@ -87,10 +87,12 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 static CUresult get_uuid(void *uuid, CUdevice device)
 {
 	CUresult e = begin(device, uuid);
-	const char *c = getenv("VGPU_CUDA_VF");
+	char name[FIND_NAME_SIZE] = "";
+	const char *c = name;
 	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x5347505556465f30)};
 
-	for (; e == CUDA_SUCCESS && c && *c; c++) {
+	find_vf(name, NULL);
+	for (; e == CUDA_SUCCESS && *c; c++) {
 		h[0] = (h[0] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
 		h[1] = (h[1] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
 	}

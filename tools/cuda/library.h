@@ -13,6 +13,8 @@
  *   heap.c     which bytes of the VF's device memory are allocated
  *   handles.c  numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
+ *   flush.c    a thread that rings the doorbell for calls that do not wait
+ *   find.c     which VF it is
  *
  * One lock covers all of them. A call that waits for the VF keeps it. Everything that the library
  * checks protects the program from itself; the worker on the host checks each packet.
@@ -57,6 +59,7 @@ extern __thread void *call_stack[CONTEXT_STACK];
 extern __thread int call_depth;
 void call_lock(void);
 void call_unlock(void);
+<<<<<<< HEAD
 
 /* What a stream executes. */
 
@@ -114,6 +117,8 @@ CUresult launch_run(const struct work_launch *w);
 CUresult event_run(CUevent event);
 /* Begins a call about the stream S: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
+=======
+>>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 
 /* stream.c */
 
@@ -308,10 +313,17 @@ CUresult link_lost(void);
 
 /* Puts a packet into the ring. It runs after link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
+/* Rings the doorbell, now or within LINK_RING_EVERY nanoseconds, whatever the program does then. */
 CUresult link_ring(void);
+<<<<<<< HEAD
 /* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
  * for a call that waits. */
 void link_hold(bool hold);
+=======
+#define LINK_RING_EVERY 100000
+/* Rings for packets that link_ring() has left. */
+void link_flush(void);
+>>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 /* Rings, and waits until all packets are done. */
 CUresult link_wait(void);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
@@ -328,5 +340,15 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
 uint64_t link_stage_size(void);
 /* Takes LINK_LAUNCH_BYTES for a launch or a SYMBOL_COPY. */
 CUresult link_launch(uint8_t **memory, uint64_t *at);
+
+/* flush.c: all but flush_end() with the lock. */
+
+void flush_start(void);
+/* Has link_flush() called in LINK_RING_EVERY nanoseconds. False: nobody will call it. */
+bool flush_later(void);
+/* Ends the thread, and waits for it. Without the lock. */
+void flush_end(void);
+/* In the child of fork(), which does not have the thread. */
+void flush_abandon(void);
 
 #endif

@@ -20,6 +20,8 @@
 #define ALIGN 4096u
 #define STRUCTURE_BYTES 4096u
 #define STAGE_LEAST (UINT64_C(1) << 20)
+/* Packets that may wait for a doorbell, so that the VF has work while the program makes more. */
+#define UNRUNG_MOST 64u
 
 _Static_assert(sizeof(struct softgpu_function) <= STRUCTURE_BYTES &&
 		       sizeof(struct softgpu_about) <= STRUCTURE_BYTES &&
@@ -36,6 +38,8 @@ static uint64_t packets, launches; /* put since the ring was last empty */
 static uint64_t done;		   /* packets before those */
 static bool held;		   /* link_ring() does nothing */
 static vgpu_nsec looked;
+static uint64_t unrung; /* packets that no doorbell has told of */
+static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
 static uint64_t launch_at, stage_at, stage_size, stage_used;
 
@@ -76,11 +80,25 @@ static bool divide(void)
 	return true;
 }
 
+/* Clears what an earlier program of this machine has left in the VF's memory. */
+static CUresult clear(void)
+{
+	uint64_t at, size;
+	CUresult e;
+
+	guest_memory(guest, &at, &size);
+	e = link_put(SOFTGPU_FILL, 0, (uint64_t[7]){at, size / 4 * 4});
+	if (e == CUDA_SUCCESS)
+		e = link_put(SOFTGPU_FILL, 0,
+			     (uint64_t[7]){link_parts.memory_at, link_parts.memory_size / 4 * 4});
+	return e == CUDA_SUCCESS ? link_wait() : e;
+}
+
 /* Unloads what an earlier program on this VF has left, and asks what the VF computes on. */
 static CUresult begin(struct vgpu_error *err)
 {
 	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_about)};
-	CUresult e = CUDA_SUCCESS;
+	CUresult e = guest_is_fresh(guest) ? CUDA_SUCCESS : clear();
 	uint64_t i;
 
 	for (i = 0; i < SOFTGPU_MAX_MODULES && e == CUDA_SUCCESS; i++)
@@ -110,7 +128,8 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	if (r < 0)
 		return r == -EBUSY ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NO_DEVICE;
 	lost = CUDA_SUCCESS;
-	packets = launches = stage_used = done = 0;
+	packets = launches = stage_used = done = unrung = 0;
+	rung_at = 0;
 	r = guest_bring_up(guest, UP_TIMEOUT, err);
 	if (r < 0) {
 		link_abandon();
@@ -150,6 +169,7 @@ void link_abandon(void)
 {
 	guest_close(guest);
 	guest = NULL;
+	unrung = 0;
 }
 
 CUresult link_lost(void)
@@ -184,17 +204,38 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	memcpy(p.arg, arg, sizeof(p.arg));
 	guest_put(guest, &p);
 	packets++;
+	unrung++;
 	return CUDA_SUCCESS;
+}
+
+static CUresult ring(void)
+{
+	int r = guest_ring(guest);
+
+	unrung = 0;
+	rung_at = vgpu_now();
+	return r < 0 ? lose(r) : CUDA_SUCCESS;
 }
 
 CUresult link_ring(void)
 {
+<<<<<<< HEAD
 	int r;
 
 	if (lost != CUDA_SUCCESS || held)
+=======
+	if (lost != CUDA_SUCCESS)
+>>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 		return lost;
-	r = guest_ring(guest);
-	return r < 0 ? lose(r) : CUDA_SUCCESS;
+	if (unrung < UNRUNG_MOST && vgpu_now() - rung_at < LINK_RING_EVERY && flush_later())
+		return CUDA_SUCCESS;
+	return ring();
+}
+
+void link_flush(void)
+{
+	if (unrung > 0 && lost == CUDA_SUCCESS)
+		ring();
 }
 
 void link_hold(bool hold)
@@ -212,6 +253,7 @@ CUresult link_fence(uint64_t *fence)
 		return e;
 	*fence = guest_put_fence(guest);
 	packets++;
+	unrung++;
 	return link_ring();
 }
 
@@ -230,6 +272,7 @@ CUresult link_wait_for(uint64_t fence)
 {
 	int r;
 
+	link_flush();
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	r = wait_fence(fence);
@@ -244,9 +287,9 @@ CUresult link_wait(void)
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	fence = guest_put_fence(guest);
-	r = guest_ring(guest);
-	if (r == 0)
-		r = wait_fence(fence);
+	if (ring() != CUDA_SUCCESS)
+		return lost;
+	r = wait_fence(fence);
 	if (r < 0)
 		return lose(r);
 	done += packets;
@@ -258,6 +301,7 @@ CUresult link_reached(uint64_t fence, bool *reached)
 {
 	int r;
 
+	link_flush();
 	if (lost != CUDA_SUCCESS)
 		return lost;
 	*reached = guest_reached(guest, fence);

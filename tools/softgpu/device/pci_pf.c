@@ -25,7 +25,7 @@ void pci_build_pf(struct softgpu *gpu)
 	struct pci_function *f = &gpu->pf;
 	uint32_t n = gpu->config.n_vfs, at;
 
-	pci_build(f, DEVICE_PF, GPUIOV_PF_VECTORS, gpu->config.vram);
+	pci_build(f, SOFTGPU_DEVICE_PF, GPUIOV_PF_VECTORS, gpu->config.vram);
 	ext_cap(f, CAP_DECOY, PCI_EXT_CAP_VENDOR, CAP_SRIOV);
 	pci_register(f, CAP_DECOY + 4, 4, 0x0001 | 1u << 16 | 0x18u << 20, 0);
 
@@ -36,7 +36,7 @@ void pci_build_pf(struct softgpu *gpu)
 	pci_register(f, CAP_SRIOV + SRIOV_NUM_VFS, 2, 0, 0xffff);
 	pci_register(f, CAP_SRIOV + 0x14, 2, 1, 0); /* first VF offset */
 	pci_register(f, CAP_SRIOV + 0x16, 2, 1, 0); /* stride */
-	pci_register(f, CAP_SRIOV + 0x1a, 2, DEVICE_VF, 0);
+	pci_register(f, CAP_SRIOV + 0x1a, 2, SOFTGPU_DEVICE_VF, 0);
 	pci_register(f, CAP_SRIOV + 0x1c, 4, 0x553,
 		     0); /* page sizes: 4 KiB to 4 MiB, as on hardware */
 	pci_register(f, CAP_SRIOV + 0x20, 4, 1, 0xffffffff);

@@ -19,6 +19,14 @@
 /* How often registers and memory are read while no interrupt comes, so that a lost interrupt delays
  * the guest by no more than this. */
 #define POLL_MS 100
+/* How often the mailbox is read where there are no interrupts. */
+#define MAILBOX_POLL_MS 1
+/* How long a waiting guest looks at its fence before it sleeps: longer than a small packet takes.
+ */
+#define SPIN (20 * VGPU_USEC)
+/* Where there are no interrupts, it sleeps for a fraction of the time that it has waited. */
+#define NAP_LEAST (50 * VGPU_USEC)
+#define NAP_MOST VGPU_MSEC
 /* When a request without an answer is repeated: a restarted vgpud does not know requests that an
  * earlier one received. Drivers of hardware VFs do the same. */
 #define REPEAT_AFTER (2 * VGPU_SEC)
@@ -33,6 +41,7 @@ struct mailbox {
 struct guest {
 	struct vfio_device *device;
 	int vectors[SOFTGPU_VF_VECTORS];
+	bool polled; /* there are no interrupts, and opening the VF has not reset it */
 	struct mailbox mailbox;
 	uint8_t *memory;
 	size_t size;
@@ -96,6 +105,9 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 		r = find_mailbox(g);
 		if (r == 0)
 			r = vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
+		g->polled = r == -ENOTSUP;
+		if (g->polled)
+			r = 0;
 		if (r < 0)
 			vgpu_error_set(err, r, "%s: not a softgpu VF: %s", name, strerror(-r));
 	}
@@ -123,6 +135,7 @@ void guest_close(struct guest *g)
 static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 {
 	struct pollfd ready = {.fd = g->vectors[SOFTGPU_VECTOR_MAILBOX], .events = POLLIN};
+	const int step = g->polled ? MAILBOX_POLL_MS : POLL_MS;
 	uint32_t control;
 	vgpu_nsec now;
 	int r;
@@ -148,7 +161,7 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 		if (now >= deadline)
 			return 0;
 		now = (deadline - now) / VGPU_MSEC + 1;
-		poll(&ready, 1, now < POLL_MS ? (int)now : POLL_MS);
+		poll(&ready, 1, now < (vgpu_nsec)step ? (int)now : step);
 	}
 }
 
@@ -305,6 +318,11 @@ void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 	*size = g->partition > g->size ? g->partition - g->size : 0;
 }
 
+bool guest_is_fresh(struct guest *g)
+{
+	return !g->polled;
+}
+
 bool guest_has_modules(struct guest *g)
 {
 	return g->features & SOFTGPU_HAS_MODULES;
@@ -389,6 +407,42 @@ static int check_vf(struct guest *g)
 	return 0;
 }
 
+/* Looks at the fence for a short time. Whether it was reached. */
+static bool spin(struct guest *g, uint64_t fence)
+{
+	vgpu_nsec until = vgpu_now() + SPIN;
+
+	do
+		if (guest_reached(g, fence))
+			return true;
+	while (vgpu_now() < until);
+	return false;
+}
+
+/* Waits by naps, and looks for news of the VF as often as with interrupts, and at the end. */
+static int wait_by_naps(struct guest *g, uint64_t fence, vgpu_nsec deadline)
+{
+	vgpu_nsec began = vgpu_now(), now = began, looked = began, nap;
+	struct timespec pause = {0, 0};
+	int r;
+
+	for (; !guest_reached(g, fence); now = vgpu_now()) {
+		if (now - looked >= POLL_MS * VGPU_MSEC || now >= deadline) {
+			looked = now;
+			r = check_vf(g);
+			if (r < 0)
+				return r;
+		}
+		if (now >= deadline)
+			return -ETIMEDOUT;
+		nap = (now - began) / 4;
+		nap = nap < NAP_LEAST ? NAP_LEAST : nap > NAP_MOST ? NAP_MOST : nap;
+		pause.tv_nsec = (long)nap;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 {
 	struct pollfd ready[2] = {
@@ -398,6 +452,10 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 	vgpu_nsec deadline = vgpu_now() + timeout, now;
 	int r, n;
 
+	if (spin(g, fence))
+		return 0;
+	if (g->polled)
+		return wait_by_naps(g, fence, deadline);
 	while (!guest_reached(g, fence)) {
 		now = vgpu_now();
 		if (now >= deadline)

@@ -14,7 +14,8 @@
 
 struct guest;
 
-/* Connects to the VF at NAME ("vfio-user:PATH"). 0 or -errno with the reason. */
+/* Connects to the VF at NAME ("vfio-user:PATH", or another name of vfio/device.h). 0 or -errno with
+ * the reason. */
 int guest_open(struct guest **out, const char *name, struct vgpu_error *err);
 /* Disconnects. Unless guest_bring_down() came first, the VF is reset. G may be NULL. */
 void guest_close(struct guest *g);
@@ -31,6 +32,9 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 
 /* The memory behind the window, which only packets reach; *SIZE is 0 if there is none. */
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
+/* Whether the VF's memory is nobody else's: the VF was reset when it was opened. Otherwise an
+ * earlier program of this machine may have left something in it. */
+bool guest_is_fresh(struct guest *g);
 /* Whether the VF can load the guest's own GPU kernels. */
 bool guest_has_modules(struct guest *g);
 /* Whether it also takes the packets FUNCTION and ABOUT, and the flag REPORT. */

@@ -176,7 +176,7 @@ static void forget(struct vf *vf)
 	vf->int_enable = 0;
 	vf->to_pf = 0;
 	atomic_store(&vf->page->to_pf.serial, 0);
-	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
+	pci_build(&vf->pci, SOFTGPU_DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
 }
 
 static void take_context(struct vf *vf)
@@ -316,7 +316,7 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 	if (vf->page == MAP_FAILED)
 		return vgpu_error_set(err, -errno, "the shared page: %s", strerror(errno));
 	close(VF_PAGE_FD);
-	pci_build(&vf->pci, DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
+	pci_build(&vf->pci, SOFTGPU_DEVICE_VF, SOFTGPU_VF_VECTORS, vf->vram);
 	r = confine_user(uid, gid, NULL, err);
 	if (r < 0)
 		return r;

@@ -7,13 +7,11 @@
 #include <string.h>
 
 #include "pci.h"
+#include "vfio/gpuiov.h"
 
 #define CAP_PM 0x40u
 #define CAP_EXPRESS 0x48u
 #define CAP_MSIX 0x84u
-
-/* No manufacturer uses this number; see docs/softgpu.md. */
-#define VENDOR 0x1234u
 
 #define BAR_64BIT_PREFETCH 0xcu
 
@@ -60,7 +58,7 @@ void pci_bars(struct pci_function *f, uint32_t at, uint64_t memory)
 void pci_build(struct pci_function *f, uint32_t device, uint32_t vectors, uint64_t memory)
 {
 	memset(f, 0, sizeof(*f));
-	pci_register(f, 0x00, 2, VENDOR, 0);
+	pci_register(f, 0x00, 2, SOFTGPU_VENDOR, 0);
 	pci_register(f, 0x02, 2, device, 0);
 	pci_register(f, 0x04, 2, 0,
 		     0x0507); /* command: I/O, memory, master, parity, SERR, INTx off */
@@ -70,7 +68,7 @@ void pci_build(struct pci_function *f, uint32_t device, uint32_t vectors, uint64
 	pci_register(f, 0x0a, 2, 0x0380, 0); /* display controller, other */
 	pci_register(f, 0x0c, 1, 0, 0xff);
 	pci_bars(f, 0x10, memory);
-	pci_register(f, 0x2c, 2, VENDOR, 0);
+	pci_register(f, 0x2c, 2, SOFTGPU_VENDOR, 0);
 	pci_register(f, 0x2e, 2, 1, 0);
 	pci_register(f, 0x34, 1, CAP_PM, 0);
 	pci_register(f, 0x3c, 1, 0, 0xff);

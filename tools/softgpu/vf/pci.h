@@ -10,10 +10,6 @@
 #define BAR2_SIZE 0x1000u
 #define BAR4_SIZE 0x1000u /* MSI-X table and pending bits */
 
-/* No manufacturer uses these numbers; see docs/softgpu.md. */
-#define DEVICE_PF 0x5347u
-#define DEVICE_VF 0x5348u
-
 /* The bytes of a configuration space, and which bits of them a write changes. */
 struct pci_function {
 	uint8_t bytes[PCI_CONFIG_SIZE];

@@ -176,6 +176,11 @@ enum gpuiov_notice { /* PF to VF */
 
 /* Interrupt vectors of softgpu */
 enum { GPUIOV_VECTOR_ENGINE = 0, GPUIOV_VECTOR_MAILBOX = 1, GPUIOV_PF_VECTORS = 2 };
+/* softgpu's PCI functions. No manufacturer uses these numbers; see docs/softgpu.md. */
+#define SOFTGPU_VENDOR 0x1234u
+#define SOFTGPU_DEVICE_PF 0x5347u
+#define SOFTGPU_DEVICE_VF 0x5348u
+
 enum { SOFTGPU_VECTOR_FENCE = 0, SOFTGPU_VECTOR_MAILBOX = 1, SOFTGPU_VF_VECTORS = 2 };
 
 /* FEATURES */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a CUDA program's calls cost: bench-cuda SAMPLE.PTX ROUNDS. The VF is the one of
+ * VGPU_CUDA_VF. Prints JSON; what belongs together was measured in turn, in one run.
+ *
+ *   launch      an asynchronous launch, of BATCH in a row, each with its share of the whole
+ *   round_trip  a synchronous call: cuCtxSynchronize(), for which the VF has to reach a fence
+ *   ping_pong   two threads that wake each other by eventfd, there and back
+ *   to_device, to_host, memcpy: GB a second
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "entries.h"
+#include "sample.h"
+#include "vgpu/clock.h"
+
+#define BATCH 100u
+#define COPY_BYTES ((size_t)32 << 20)
+#define COPIES 15u
+
+static void fail(const char *what, int e)
+{
+	const char *name = NULL;
+
+	cuGetErrorName(e, &name);
+	fprintf(stderr, "bench-cuda: %s: %s\n", what, name ? name : strerror(errno));
+	exit(1);
+}
+
+#define OK(call)                                                                                   \
+	do {                                                                                       \
+		CUresult result = (call);                                                          \
+		if (result != CUDA_SUCCESS)                                                        \
+			fail(#call, result);                                                       \
+	} while (0)
+
+static char *read_file(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	struct stat st;
+	char *text;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		fail(path, -1);
+	text = calloc(1, (size_t)st.st_size + 1);
+	if (!text || read(fd, text, (size_t)st.st_size) != st.st_size)
+		fail(path, -1);
+	close(fd);
+	return text;
+}
+
+static vgpu_nsec *times(unsigned n)
+{
+	vgpu_nsec *ns = calloc(n, sizeof(*ns));
+
+	if (!ns)
+		fail("memory", -1);
+	return ns;
+}
+
+static void measure_launches(CUfunction add, unsigned rounds)
+{
+	vgpu_nsec *ns = times(rounds), began;
+	uint32_t n = 1, i;
+	CUdeviceptr x;
+	unsigned k;
+
+	OK(cuMemAlloc_v2(&x, 4));
+	OK(cuMemsetD32_v2(x, 0, 1));
+	for (k = 0; k < rounds; k++) {
+		OK(cuCtxSynchronize());
+		began = vgpu_now();
+		for (i = 0; i < BATCH; i++)
+			OK(cuLaunchKernel(add, 1, 1, 1, 1, 1, 1, 0, NULL,
+					  (void *[]){&x, &x, &x, &n}, NULL));
+		ns[k] = (vgpu_now() - began) / BATCH;
+	}
+	OK(cuCtxSynchronize());
+	OK(cuMemFree_v2(x));
+	sample_print("launch", ns, rounds, ",");
+	free(ns);
+}
+
+static int ends[2];
+
+static void pass(int fd)
+{
+	if (eventfd_write(fd, 1) < 0)
+		fail("eventfd", -1);
+}
+
+static void take(int fd)
+{
+	eventfd_t n;
+
+	if (eventfd_read(fd, &n) < 0)
+		fail("eventfd", -1);
+}
+
+static void *pong(void *rounds)
+{
+	unsigned i;
+
+	for (i = 0; i < *(unsigned *)rounds; i++) {
+		take(ends[0]);
+		pass(ends[1]);
+	}
+	return NULL;
+}
+
+static void measure_trips(unsigned rounds)
+{
+	vgpu_nsec *trip = times(rounds), *ping = times(rounds), began;
+	pthread_t thread;
+	unsigned i;
+
+	ends[0] = eventfd(0, EFD_CLOEXEC);
+	ends[1] = eventfd(0, EFD_CLOEXEC);
+	if (ends[0] < 0 || ends[1] < 0 || pthread_create(&thread, NULL, pong, &rounds) != 0)
+		fail("thread", -1);
+	for (i = 0; i < rounds; i++) {
+		began = vgpu_now();
+		OK(cuCtxSynchronize());
+		trip[i] = vgpu_now() - began;
+		began = vgpu_now();
+		pass(ends[0]);
+		take(ends[1]);
+		ping[i] = vgpu_now() - began;
+	}
+	pthread_join(thread, NULL);
+	sample_print("round_trip", trip, rounds, ",");
+	sample_print("ping_pong", ping, rounds, ",");
+	free(trip);
+	free(ping);
+}
+
+static double median_rate(vgpu_nsec *ns)
+{
+	qsort(ns, COPIES, sizeof(*ns), sample_compare);
+	return (double)COPY_BYTES / (double)ns[COPIES / 2];
+}
+
+static void measure_copies(void)
+{
+	uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
+	vgpu_nsec ns[3][COPIES], began;
+	CUdeviceptr x;
+	unsigned i;
+
+	if (!from || !to)
+		fail("memory", -1);
+	memset(from, 1, COPY_BYTES);
+	memset(to, 2, COPY_BYTES);
+	OK(cuMemAlloc_v2(&x, COPY_BYTES));
+	OK(cuMemsetD8_v2(x, 0, COPY_BYTES));
+	for (i = 0; i < COPIES; i++) {
+		OK(cuCtxSynchronize());
+		began = vgpu_now();
+		OK(cuMemcpyHtoD_v2(x, from, COPY_BYTES));
+		OK(cuCtxSynchronize());
+		ns[0][i] = vgpu_now() - began;
+		began = vgpu_now();
+		OK(cuMemcpyDtoH_v2(to, x, COPY_BYTES));
+		ns[1][i] = vgpu_now() - began;
+		began = vgpu_now();
+		memcpy(to, from, COPY_BYTES);
+		__asm__ volatile("" ::"r"(to) : "memory");
+		ns[2][i] = vgpu_now() - began;
+	}
+	printf("\"to_device\":%.3f,\"to_host\":%.3f,\"memcpy\":%.3f", median_rate(ns[0]),
+	       median_rate(ns[1]), median_rate(ns[2]));
+	OK(cuMemFree_v2(x));
+	free(from);
+	free(to);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned rounds = argc == 3 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+	CUcontext context;
+	CUfunction add;
+	CUmodule module;
+
+	if (rounds == 0) {
+		fputs("usage: bench-cuda SAMPLE.PTX ROUNDS\n", stderr);
+		return 2;
+	}
+	OK(cuInit(0));
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuModuleLoadData(&module, read_file(argv[1])));
+	OK(cuModuleGetFunction(&add, module, "vector_add"));
+	printf("{");
+	measure_launches(add, rounds);
+	measure_trips(rounds);
+	measure_copies();
+	printf("}\n");
+	OK(cuCtxDestroy_v2(context));
+	return 0;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Which VF a program finds in its VM, and how it opens one by the files of its BARs, on a machine
+ * that the test makes up. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "find.h"
+#include "machine.h"
+#include "suite.h"
+#include "vfio/device.h"
+#include "vfio/gpuiov.h"
+
+#define VF "0000:00:05.0"
+#define NAME "resource:" VF
+#define PAGE 8192u
+
+static struct vgpu_error err;
+
+/* Adds a VF as Linux shows it in a VM: with memory decoding on, and BARs 0, 2, 4 and 5. */
+static void add_vf(const char *address)
+{
+	static const uint8_t page[PAGE] = {[SOFTGPU_MEMORY_SIZE] = 1};
+	uint8_t config[64] = {0x34, 0x12, 0x48, 0x53, 0x02};
+	char path[200];
+	int i;
+
+	function(address, "0x038000\n", "9");
+	put_file("0x5348\n", PCI_DEVICES "/%s/device", address);
+	put_file("0x2000 0x3fff 0x14220c\n0x0 0x0 0x0\n0x4000 0x5fff 0x14220c\n0x0 0x0 0x0\n"
+		 "0x6000 0x7fff 0x40200\n0x8000 0x9fff 0x40200\n0x0 0x0 0x0\n",
+		 PCI_DEVICES "/%s/resource", address);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/config", address);
+	put_bytes(config, sizeof(config), path);
+	for (i = 0; i < 6; i++) {
+		snprintf(path, sizeof(path), PCI_DEVICES "/%s/resource%d", address, i);
+		if (i != 1 && i != 3)
+			put_bytes(page, sizeof(page), path);
+	}
+}
+
+static void make(void)
+{
+	make_machine();
+	add_vf(VF);
+	unsetenv(FIND_VARIABLE);
+}
+
+static int descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void finds(void)
+{
+	static const struct {
+		const char *wanted, *found;
+	} cases[] = {
+		{"", NAME},
+		{"/run/vf0.sock", "vfio-user:/run/vf0.sock"},
+		{"vf0.sock", "vfio-user:vf0.sock"},
+		{"vfio-user:/run/vf0.sock", "vfio-user:/run/vf0.sock"},
+		{"0000:00:07.0", "resource:0000:00:07.0"},
+		{"resource:0000:00:07.0", "resource:0000:00:07.0"},
+		{"vfio:0000:00:07.0", "vfio:0000:00:07.0"},
+		{"0000:00:07", "vfio-user:0000:00:07"},
+	};
+	char name[FIND_NAME_SIZE], all[2][PCI_ADDRESS_SIZE], long_path[400];
+	size_t i;
+
+	make();
+	CU_ASSERT_EQUAL(find_vf(name, &err), 0);
+	CU_ASSERT_STRING_EQUAL(name, NAME);
+	/* the first, in whatever order the kernel lists them, and no PF */
+	add_vf("0000:00:07.0");
+	add_vf("0000:00:04.0");
+	CU_ASSERT_EQUAL(find_all(all, 2), 3);
+	CU_ASSERT_STRING_EQUAL(all[0], "0000:00:04.0");
+	CU_ASSERT_STRING_EQUAL(all[1], VF);
+	remove_machine();
+	make();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		setenv(FIND_VARIABLE, cases[i].wanted, 1);
+		CU_ASSERT_EQUAL(find_vf(name, &err), 0);
+		CU_ASSERT_STRING_EQUAL(name, cases[i].found);
+	}
+	memset(long_path, 'x', sizeof(long_path) - 1);
+	long_path[sizeof(long_path) - 1] = 0;
+	setenv(FIND_VARIABLE, long_path, 1);
+	CU_ASSERT_EQUAL(find_vf(name, &err), -EINVAL);
+	remove_machine();
+	make_machine();
+	unsetenv(FIND_VARIABLE);
+	CU_ASSERT_EQUAL(find_vf(name, &err), -ENODEV);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no VF of softgpu"));
+	remove_machine();
+}
+
+/* A VF is opened as it is, and by one at a time. */
+static void opens(void)
+{
+	struct vfio_device *one, *two;
+	uint32_t value = 7, seen = 0;
+	int fd = -1;
+	size_t size;
+	void *map;
+
+	make();
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&one, NAME, &err), 0);
+	CU_ASSERT_EQUAL(vfio_device_open(&two, NAME, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program holds this VF"));
+	CU_ASSERT_EQUAL(vfio_write(one, VFIO_REGION_BAR5, 8, &value, 4), 0);
+	CU_ASSERT_EQUAL(vfio_read(one, VFIO_REGION_BAR5, 8, &seen, 4), 0);
+	CU_ASSERT_EQUAL(seen, 7);
+	CU_ASSERT_EQUAL(vfio_read(one, VFIO_REGION_BAR5, PAGE - 2, &seen, 4), -EINVAL);
+	CU_ASSERT_EQUAL(vfio_map(one, VFIO_REGION_BAR0, &map, &size), 0);
+	CU_ASSERT_EQUAL(size, PAGE);
+	CU_ASSERT_EQUAL(vfio_irqs(one, &fd, 1), -ENOTSUP);
+	CU_ASSERT_EQUAL(vfio_dma_map(one, fd, 0, 0, PAGE), -ENOTSUP);
+	vfio_device_close(one);
+	CU_ASSERT_EQUAL(vfio_device_open(&two, NAME, &err), 0);
+	CU_ASSERT_EQUAL(vfio_read(two, VFIO_REGION_BAR5, 8, &seen, 4), 0);
+	CU_ASSERT_EQUAL(seen, 7);
+	vfio_device_close(two);
+	remove_machine();
+}
+
+/* Each reason says what to do. */
+static void refuses(void)
+{
+	static const struct {
+		const char *file, *text; /* what is different */
+		int r;
+		const char *why;
+	} cases[] = {
+		{"device", "0x5347\n", -ENODEV, "is not a VF of softgpu"},
+		{"vendor", "0x10de\n", -ENODEV, "is not a VF of softgpu"},
+		{"vendor", "", -EIO, "invalid values"},
+		{"config", "", -EIO, "cannot open"},
+		{"resource", "0x1000 0x1fff\n", -EIO, "cannot open"},
+		{"resource", "0x1000 0xfff 0x200\n", -EIO, "cannot open"},
+	};
+	struct vfio_device *d;
+	int before = descriptors();
+	static uint8_t ones[PAGE];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make();
+		put_file(cases[i].text, PCI_DEVICES "/%s/%s", VF, cases[i].file);
+		CU_ASSERT_EQUAL(vfio_device_open(&d, NAME, &err), cases[i].r);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, cases[i].why));
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, VF));
+		remove_machine();
+	}
+	/* Switched off: its registers read as ones. After a reset by the host, only the command
+	 * says so. */
+	make();
+	put_file("\x34\x12\x48\x53\x01\x01", PCI_DEVICES "/%s/config", VF);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&d, NAME, &err), 0);
+	vfio_device_close(d);
+	memset(ones, 0xff, sizeof(ones));
+	put_bytes(ones, sizeof(ones), PCI_DEVICES "/" VF "/resource5");
+	CU_ASSERT_EQUAL(vfio_device_open(&d, NAME, &err), -EIO);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(err.text, "as root, write 1 to " PCI_DEVICES "/" VF "/enable"));
+	remove_machine();
+	make();
+	point("../../drivers/vfio-pci", PCI_DEVICES "/" VF "/driver");
+	CU_ASSERT_EQUAL(vfio_device_open(&d, NAME, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "driver vfio-pci has it"));
+	CU_ASSERT_EQUAL(vfio_device_open(&d, "resource:00:05.0", &err), -EINVAL);
+	CU_ASSERT_EQUAL(vfio_device_open(&d, "resource:0000:00:06.0", &err), -ENODEV);
+	remove_machine();
+	CU_ASSERT_EQUAL(descriptors(), before);
+}
+
+/* Whichever call of the kernel fails, there is an error or an open VF, and nothing is left open. */
+static void any_call_fails(void)
+{
+	int before = descriptors(), opened = 0, denied = 0;
+	struct vfio_device *d;
+	unsigned n;
+
+	for (n = 1; n < 60; n++) {
+		make();
+		fail_at = calls + n;
+		fail_with = -EACCES;
+		if (vfio_device_open(&d, NAME, &err) == 0) {
+			opened++;
+			vfio_device_close(d);
+		} else if (strstr(err.text, "add the user to the group")) {
+			denied++;
+		}
+		remove_machine();
+	}
+	CU_ASSERT(opened > 0);
+	CU_ASSERT(denied > 0);
+	CU_ASSERT_EQUAL(descriptors(), before);
+}
+
+static const struct test tests[] = {
+	{"the VF that is named, or the first one", finds},
+	{"a VF is opened as it is, by one at a time", opens},
+	{"what is wrong is said, with the cure", refuses},
+	{"any call fails", any_call_fails},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("cuda_find", tests)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+# CUDA programs in a VM, as users: maker is a member of the group video, reader is not. There is no daemon in the VM, and no driver.
+. /tests/lib.sh
+mkdir -p /etc/udev/rules.d /run/udev
+cp /bin/60-vgpu-cuda.rules /etc/udev/rules.d/
+printf 'root:x:0:0::/:/bin/sh\nmaker:x:1000:1000::/tmp:/bin/sh\nreader:x:1001:1001::/tmp:/bin/sh\n' >/etc/passwd
+printf 'root:x:0:\nvideo:x:44:maker\nmaker:x:1000:\nreader:x:1001:\n' >/etc/group
+chmod 755 /
+chmod 1777 /tmp /run
+cp /bin/libcuda.so.1 /lib/x86_64-linux-gnu/
+export VGPU_CUDA_LOG=1
+# as USER NAME COMMAND: runs a command, with its output in /run/NAME.log
+as() { su -s /bin/sh "$1" -c "$3" >/run/"$2".log 2>&1; }
+says() { grep -q "$2" /run/"$1".log; }
+refused() { ! as "$1" "$2" "$3" && says "$2" "$4"; }
+starts() { # NAME: starts a program that goes on; sets $program
+	rm -f /run/"$1".log
+	su -s /bin/sh maker -c "echo \$\$ >/run/$1.pid; exec cuda-sample loop" >/run/"$1".log 2>&1 &
+	program=$!
+	await 60 says "$1" ready
+}
+address=$(basename "$(dirname "$(grep -l 0x5348 $devices/*/device)")")
+need "the VM has a VF" [ -e $devices/$address/resource0 ]
+# Before udev has done anything, only root may use it; here it is switched off, too, which not every firmware leaves it.
+check "only root may use the VF" refused maker rights "vgpu-cuda-check" "this user may not use it"
+dd if=/dev/zero of=$devices/$address/config bs=1 count=2 seek=4 conv=notrunc 2>/dev/null # the command register
+check "the check says that the VF is switched off" refused root off "vgpu-cuda-check" "write 1 to /sys/bus/pci/devices/$address/enable"
+systemd-udevd --daemon
+udevadm trigger --action=add
+need "udev ends" udevadm settle --timeout=30
+check "the rule gives the group video rights" [ "$(stat -c '%U:%G %a' $devices/$address/resource5)" = "root:video 660" ]
+
+need "all checks of the sample pass" as maker sample cuda-sample
+says sample "0 of" || cat /run/sample.log
+check "another user may not use the VF" refused reader reader "cuda-sample" "this user may not use it"
+check "vgpu-cuda-check says so, too" refused reader reader "vgpu-cuda-check" "add the user to the group"
+check "vgpu-cuda-check finds nothing wrong" as maker check "vgpu-cuda-check"
+check "it names the GPU" says check "compute capability"
+check "VGPU_CUDA_VF names the VF" as maker named "VGPU_CUDA_VF=$address vgpu-cuda-check"
+check "VGPU_CUDA_VF names no VF" refused maker wrong "VGPU_CUDA_VF=0000:00:00.0 vgpu-cuda-check" "not a VF of softgpu"
+[ "$failed" = 0 ] || cat /run/*.log
+
+# What a program leaves in the VF's memory, the next does not find.
+check "a program leaves a mark" as maker mark "cuda-sample mark"
+check "the next finds none" as maker clean "cuda-sample clean"
+
+# One program at a time has the VF. One that is killed lets go of it, and leaves nothing.
+for i in 1 2; do
+	starts loop
+	check "a second program is refused ($i)" refused maker second cuda-sample "another program holds this VF"
+	[ $i != 2 ] || check "the check says that the VF is in use" as maker check "vgpu-cuda-check"
+	usleep $((100000 + i * 70000))
+	check "the first program is there ($i)" kill -9 "$(cat /run/loop.pid)"
+	wait $program
+	check "after it was killed, nothing is left ($i)" as maker clean "cuda-sample clean"
+done
+killall systemd-udevd
+finish

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "find.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vfio/gpuiov.h"
+#include "vfio/kernel.h"
+
+struct search {
+	char (*out)[PCI_ADDRESS_SIZE];
+	int max, n;
+};
+
+/* Keeps the lowest addresses, in order. */
+static int look(void *data, const char *name)
+{
+	struct search *s = data;
+	int64_t vendor, device;
+	int i;
+
+	if (!pci_is_address(name) ||
+	    kernel_read_number(&vendor, PCI_DEVICES "/%s/vendor", name) < 0 ||
+	    kernel_read_number(&device, PCI_DEVICES "/%s/device", name) < 0 ||
+	    vendor != SOFTGPU_VENDOR || device != SOFTGPU_DEVICE_VF)
+		return 0;
+	for (i = s->n < s->max ? s->n : s->max; i > 0 && strcmp(name, s->out[i - 1]) < 0; i--)
+		if (i < s->max)
+			memcpy(s->out[i], s->out[i - 1], PCI_ADDRESS_SIZE);
+	if (i < s->max)
+		snprintf(s->out[i], PCI_ADDRESS_SIZE, "%s", name);
+	s->n++;
+	return 0;
+}
+
+int find_all(char out[][PCI_ADDRESS_SIZE], int max)
+{
+	struct search s = {out, max, 0};
+	int r = vfio_kernel->list(PCI_DEVICES, look, &s);
+
+	return r < 0 ? r : s.n;
+}
+
+int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
+{
+	static const char *const prefixes[] = {"resource:", "vfio:", "vfio-user:"};
+	const char *wanted = getenv(FIND_VARIABLE), *prefix = "vfio-user:";
+	char first[1][PCI_ADDRESS_SIZE];
+	size_t i;
+
+	if (!wanted || !*wanted) {
+		if (find_all(first, 1) < 1)
+			return vgpu_error_set(
+				err, -ENODEV,
+				"this machine has no VF of softgpu: attach one to this "
+				"VM, or set " FIND_VARIABLE " to the socket of one, DIR/vfN.sock");
+		wanted = first[0];
+	}
+	if (pci_is_address(wanted))
+		prefix = "resource:";
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(wanted, prefixes[i], strlen(prefixes[i])) == 0)
+			prefix = "";
+	if (snprintf(out, FIND_NAME_SIZE, "%s%s", prefix, wanted) >= FIND_NAME_SIZE)
+		return vgpu_error_set(err, -EINVAL, FIND_VARIABLE " is longer than %d bytes",
+				      FIND_NAME_SIZE - 1 - (int)strlen(prefix));
+	return 0;
+}

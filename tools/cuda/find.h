@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Which VF a program uses. */
+#ifndef CUDA_FIND_H
+#define CUDA_FIND_H
+
+#include "vfio/pci.h"
+#include "vgpu/types.h"
+
+/* The variable that names it: the path of a socket, a PCI address, or a name as in vfio/device.h.
+ */
+#define FIND_VARIABLE "VGPU_CUDA_VF"
+#define FIND_NAME_SIZE 256
+
+/* Writes the VF's name, as vfio_device_open() takes it, to OUT: the one that the environment names,
+ * or the first of this machine. Any thread. 0; -ENODEV: there is none; -EINVAL: the environment
+ * names nothing that could be one; with the reason in ERR. */
+int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err);
+
+/* Writes the addresses of up to MAX VFs of softgpu in this machine to OUT, in ascending order.
+ * Returns how many there are, or -errno. */
+int find_all(char out[][PCI_ADDRESS_SIZE], int max);
+
+#endif

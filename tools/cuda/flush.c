@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Doorbells that no call waits for. A doorbell costs a message to the host, or an exit of the VM,
+ * so calls that follow one another closely share one: the first rings, the others leave their
+ * packets in the ring, and this thread rings for them a little later.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "library.h"
+#include "vfio/thread.h"
+
+static pthread_t thread;
+static sem_t wanted;
+static bool runs;
+
+/* All with the lock. */
+static bool armed, ending;
+
+static void *flush(void *arg)
+{
+	const struct timespec pause = {0, LINK_RING_EVERY};
+	bool ends = false;
+
+	(void)arg;
+	while (!ends) {
+		while (sem_wait(&wanted) < 0 && errno == EINTR)
+			;
+		nanosleep(&pause, NULL);
+		call_lock();
+		armed = false;
+		ends = ending;
+		if (!ends)
+			link_flush();
+		call_unlock();
+	}
+	return NULL;
+}
+
+void flush_start(void)
+{
+	armed = ending = false;
+	runs = sem_init(&wanted, 0, 0) == 0 &&
+	       vfio_thread_create(&thread, "vgpu-cuda", SCHED_OTHER, 0, flush, NULL) == 0;
+}
+
+bool flush_later(void)
+{
+	if (runs && !armed) {
+		armed = true;
+		sem_post(&wanted);
+	}
+	return runs;
+}
+
+void flush_abandon(void)
+{
+	runs = false;
+}
+
+void flush_end(void)
+{
+	bool ran;
+
+	call_lock();
+	ran = runs;
+	runs = false;
+	ending = true;
+	call_unlock();
+	if (!ran)
+		return;
+	sem_post(&wanted);
+	pthread_join(thread, NULL);
+}
