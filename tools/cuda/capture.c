@@ -115,16 +115,24 @@ void capture_abandon(struct stream *s)
 	end(c);
 }
 
-/* Marks a node and all that it comes after. */
-static void mark(struct node *node)
+/* Marks all that a marked node comes after. Nodes mostly come after older ones, so that one pass
+ * from the newest on finds nearly all. */
+static void mark_all(const struct graph *g)
 {
-	uint32_t i;
+	bool more = true;
+	uint32_t i, k;
 
-	if (node->mark)
-		return;
-	node->mark = 1;
-	for (i = 0; i < node->after.n; i++)
-		mark(node->after.nodes[i]);
+	while (more) {
+		more = false;
+		for (i = g->n; i-- > 0;) {
+			const struct node_list *after = &g->nodes[i]->after;
+
+			for (k = 0; k < after->n && g->nodes[i]->mark; k++) {
+				more |= !after->nodes[k]->mark;
+				after->nodes[k]->mark = 1;
+			}
+		}
+	}
 }
 
 /* Whether all that other streams did comes before the end of the first one. */
@@ -136,7 +144,8 @@ static bool is_joined(const struct capture *c)
 	for (i = 0; i < c->graph->n; i++)
 		c->graph->nodes[i]->mark = 0;
 	for (i = 0; i < c->origin->tips.n; i++)
-		mark(c->origin->tips.nodes[i]);
+		c->origin->tips.nodes[i]->mark = 1;
+	mark_all(c->graph);
 	for (at = 0; (s = handle_next(HANDLE_STREAM, &at));)
 		for (i = 0; s->capture == c && i < s->tips.n; i++)
 			if (!s->tips.nodes[i]->mark)
