@@ -63,14 +63,6 @@ there vm set "$hostile" weight=5 || fail "$(cat "$run/said")"
 <$hostile>
 <weight=5>" ] || fail "$(cat "$run/words")"
 [ ! -e "$run/hacked" ] || fail "a word ran as a command on the other host"
-# An audit compares what is booked, a file here, with what runs there.
-cat >"$run/there/vgpud-libvirt" <<-AGENT
-	#!/bin/sh
-	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 web"
-AGENT
-echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"CUSTOM_VGPUD_VF": 1}}}}' >"$run/placement.json"
-there -o json audit --placement "$run/placement.json" >"$run/audit.json"; [ $? = 1 ] || fail "$(cat "$run/said")"
-[ "$(jq -c '[.servers[] | "\(.domain) \(.finding)"]' "$run/audit.json")" = '["web without-gpu"]' ] || fail "$(cat "$run/audit.json")"
 # virsh's form of a host, with a port.
 PATH=$run/bin:$PATH "$vgpuctl" --host ssh://user@there:2222 gpu list >"$run/a" || fail "ssh:// does not work"
 ctl gpu list | cmp - "$run/a" || fail "the answer differs"
@@ -115,6 +107,14 @@ if [ "$(id -u)" = 0 ] && unshare --time --monotonic 100000 true 2>/dev/null; the
 else
 	echo "skipped: needs root and time namespaces to have another clock"
 fi
+# An audit compares what is booked, a file here, with what runs there.
+cat >"$run/there/vgpud-libvirt" <<-AGENT
+	#!/bin/sh
+	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 web"
+AGENT
+echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"CUSTOM_VGPUD_VF": 1}}}}' >"$run/placement.json"
+there -o json audit --placement "$run/placement.json" >"$run/audit.json"; [ $? = 1 ] || fail "$(cat "$run/said")"
+[ "$(jq -c '[.servers[] | "\(.domain) \(.finding)"]' "$run/audit.json")" = '["web without-gpu"]' ] || fail "$(cat "$run/audit.json")"
 # A host that is not reached, and one that would be an option of ssh.
 PATH=$run/bin:$PATH "$vgpuctl" --host nowhere gpu list 2>"$run/said"; [ $? = 3 ] || fail "$(cat "$run/said")"
 grep -q "No route to host" "$run/said" || fail "$(cat "$run/said")"

@@ -70,7 +70,7 @@ int tree_read(const char *url, const char *host, struct tree *out)
 void tree_free(struct tree *tree)
 {
 	json_object_put(tree->answer);
-	*tree = (struct tree){NULL};
+	*tree = (struct tree){.host = NULL};
 }
 
 size_t tree_size(const struct tree *tree)
