@@ -481,6 +481,39 @@ static void races(void)
 	end();
 }
 
+static void *schedule_now(void *arg)
+{
+	made++;
+	put_on_runlist(0x200, CHANNEL);
+	return arg;
+}
+
+/* Whichever number the command to schedule has, it waits for the end of the stop. */
+static void numbers(void)
+{
+	pthread_t thread;
+	uint32_t i, k;
+
+	begin();
+	make(0x10, 0x200, CHANNEL);
+	made = scheduled_while_stopped = 0;
+	for (i = 0; i < 7; i++) {
+		CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_CHANNELS), 0);
+		atomic_store(&stopped, 1);
+		CU_ASSERT_FATAL(pthread_create(&thread, NULL, schedule_now, NULL) == 0);
+		while (made <= i)
+			sched_yield();
+		for (k = 0; k < 1000; k++) /* for a thread that does not wait */
+			sched_yield();
+		atomic_store(&stopped, 0);
+		CU_ASSERT_EQUAL(rm_resume(), 0);
+		pthread_join(thread, NULL);
+		CU_ASSERT_EQUAL(running(), 1);
+	}
+	CU_ASSERT_EQUAL(scheduled_while_stopped, 0);
+	end();
+}
+
 static void *schedule_slowly(void *arg)
 {
 	put_on_runlist(0x200, CHANNEL);
@@ -513,6 +546,7 @@ static const struct test tests[] = {
 	{"a refused stop leaves everything running", refusals},
 	{"the driver's version decides a structure's size", versions},
 	{"what libcuda starts during a stop waits for its end", races},
+	{"each number of the command to schedule waits", numbers},
 	{"a stop does not wait forever", busy},
 	{NULL, NULL},
 };
