@@ -30,6 +30,7 @@
  *   vm.c               VMs and their VFs
  *   live.c             changes that are in force until a restart
  *   policy_change.c    prepares changes of policy and parameters
+ *   promised.c         what a policy promises to a VF, as answers have it
  *   lease.c            which VF belongs to which VM
  *   hold.c             VFs of VMs that have not resumed yet
  *   change.c           changes of policy and parameters, in their order

@@ -11,6 +11,12 @@ command -v nsenter >/dev/null || { echo "skipped: nsenter is missing"; exit 77; 
 for d in etc/hooks/qemu.d run lib cache log; do mkdir -p "$run/b/$d"; done
 cp -r /etc/libvirt/. "$run/b/etc/"
 sed -i "s|$run/libvirtd.log|$run/libvirtd-b.log|" "$run/b/etc/libvirtd.conf"
+# Another hook of the second libvirt, behind vgpud's, which prints nothing for VMs without a device, changes the domain that comes.
+cat >"$run/b/etc/hooks/qemu.d/60-title" <<'HOOK'
+#!/bin/sh
+case $2 in migrate) sed 's|</uuid>|&<title>came</title>|' ;; esac
+HOOK
+chmod +x "$run/b/etc/hooks/qemu.d/60-title"
 # libvirt refuses to migrate to a host that has the same UUID.
 echo 'host_uuid = "00000000-0000-4000-8000-00000000000a"' >>/etc/libvirt/libvirtd.conf
 echo 'host_uuid = "00000000-0000-4000-8000-00000000000b"' >>"$run/b/etc/libvirtd.conf"
@@ -68,6 +74,7 @@ virsh -c "$there" -q version >/dev/null || fail "the other libvirt cannot be rea
 move "" "$there" || fail "vm1 does not migrate: $(cat "$run/said")"
 [ "$(in_b virsh -q domstate vm1)" = running ] || fail "vm1 does not run at the other libvirt"
 [ "$(virsh -q domstate vm1)" = "shut off" ] || fail "vm1 still runs at the first libvirt"
+in_b virsh -q dumpxml vm1 | grep -q '<title>came</title>' || fail "the second libvirt has not taken the XML that a hook has printed: $(in_b virsh -q dumpxml vm1)"
 # The end of vm1 at the first libvirt has ended its lease there, and no other: it has one VF, with its weight, and vm2 has its own.
 one_each() { leases_are '["vm1 running","vm2 running"]'; }
 await 20 one_each
