@@ -1,0 +1,264 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""servers.py [PART...]: what servers of the fleet do, and what must hold. Each part begins and ends with hosts that have none.
+On each host two servers vgpud.large and one vgpud.rest take all shares, and leave a VF and memory free."""
+import collections, concurrent.futures, json, os, pathlib, random, subprocess, sys, time, traceback
+from fleet import *
+
+begun = time.monotonic()
+HOSTILE = "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' required='no'><v:vf name='a'/></v:vgpu>"
+NO_HOST = "No valid host was found"
+figures = {}
+
+
+def say(text):
+    print(f"{time.monotonic() - begun:7.1f} s  {text}", flush=True)
+
+
+def prepare():
+    """Waits for the hosts, and makes the flavors of their inventory."""
+    global hosts, empty
+    hosts = [Host(1), Host(2)]
+    until(240, "nova-compute of both hosts", lambda: all(h.is_up() for h in hosts))
+    until(120, "vgpud's inventory of both hosts in placement", lambda: all(len(h.totals()) == 3 for h in hosts))
+    subprocess.run(["nova-manage", "cell_v2", "discover_hosts"], check=True, capture_output=True)
+    totals = hosts[0].totals()
+    want(totals == hosts[1].totals(), f"the hosts offer {totals} and {hosts[1].totals()}")
+    least = hosts[0].ctl("inventory", "--format", "json")["gpus"][0]["shares"]["least"]
+    make_flavor("plain", {})
+    make_flavor("vgpud.large", resources(300, 48))
+    make_flavor("vgpud.rest", resources(totals["SHARE"] - 600, 48))
+    make_flavor("vgpud.least", resources(least, 16))
+    empty = [h.left() for h in hosts]
+    say(f"the fleet is up; each host offers {totals}")
+
+
+def agree(stopped=()):
+    """What placement has booked is what vgpud has given, to the unit, on each host; servers that are stopped keep their booking. vgpuctl
+    audit says the same. Bookings of servers that are deleted or moved end some seconds after Nova says that they are."""
+    for h in hosts:
+        def same():
+            booked, given = h.booked(), h.given()
+            return {u: b for u, b in booked.items() if u not in stopped} == given and set(booked) - set(given) <= set(stopped)
+        until(60, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
+        status, found = h.audit()
+        want(status == 0 and found == {u: "stopped" if u in stopped else "agrees" for u in h.booked()}, f"{h.name}: vgpuctl audit: {status} {found}")
+
+
+def clear():
+    """Deletes all servers. Nothing of them is left."""
+    for s in servers():
+        nova("DELETE", f"/servers/{s}")
+    until(120, "the servers to be deleted", lambda: not servers())
+    for h, before in zip(hosts, empty):
+        until(60, lambda: f"{h.name} to have what it had before:\n{h.left()}\n{before}", lambda: h.left() == before)
+
+
+def no_host(ids, seconds=180):
+    """The scheduler has refused these servers, and no hook was asked."""
+    for s in settled(ids, seconds).values():
+        want(s["status"] == "ERROR" and NO_HOST in fault(s) and not host_of(s), f"want '{NO_HOST}': {s['status']} on {host_of(s)}: {fault(s)}")
+
+
+def fill():
+    """Servers fill both hosts exactly, and the scheduler refuses the next one."""
+    active([boot("vgpud.large") for _ in range(4)])
+    active([boot("vgpud.rest") for _ in hosts])
+    for h in hosts:
+        used, totals = h.usages(), h.totals()
+        want(used["SHARE"] == totals["SHARE"] and all(used[c] < totals[c] for c in ("VF", "MEMORY_MB")),
+             f"{h.name} is to have only its shares used up: {used} of {totals}")
+    calls = [h.hook_calls() for h in hosts]
+    no_host([boot("vgpud.least"), boot("vgpud.large")])
+    want(calls == [h.hook_calls() for h in hosts], "a hook was called for a server that the scheduler refused")
+    agree()
+    figures["memory_mib"] = memory_mib()
+
+
+def memory_mib():
+    """What all processes here use, shared pages counted once, and the files that they have written, which are in memory."""
+    pss = 0
+    for p in pathlib.Path("/proc").glob("[0-9]*/smaps_rollup"):
+        try:
+            pss += sum(int(line.split()[1]) for line in p.read_text().splitlines() if line.startswith("Pss:"))
+        except OSError:
+            pass  # It has ended.
+    files = os.statvfs("/")
+    return pss // 1024 + (files.f_blocks - files.f_bfree) * files.f_frsize // (1 << 20)
+
+
+def compute():
+    """Servers of both hosts compute on the VFs that Nova has booked, and go on after a hard reboot."""
+    at = {boot("vgpud.large", image=TENANT, host=h.name): h for h in hosts}
+    active(at)
+    for again in range(2):
+        for server, h in at.items():
+            until(120, f"a server on {h.name} to compute", lambda: h.jobs(server) >= 8)
+        if not again:
+            for server in at:
+                act(server, reboot={"type": "HARD"})
+            active(at)
+    agree()
+
+
+def down():
+    """vgpud of one host is down: servers go to the other one, whatever they are called."""
+    one, two = hosts
+    one.stop("vgpud")
+    for s in active([boot("vgpud.large") for _ in range(2)]).values():
+        want(host_of(s) == two.name, f"a server is on {host_of(s)}, whose vgpud is down")
+    third = boot("vgpud.large")
+    s = settled([third])[third]
+    want(s["status"] == "ERROR", f"a third server is {s['status']} on {host_of(s)}")
+    hostile = boot("vgpud.large", HOSTILE, host=one.name)
+    s = settled([hostile])[hostile]
+    want(s["status"] == "ERROR" and "requires a GPU, and vgpud is not running" in fault(s), f"a server that is called like a claim is {s['status']}: {fault(s)}")
+    active([boot("plain", HOSTILE, host=one.name)])
+    until(60, lambda: f"{one.name}'s bookings to end: {one.booked()}", lambda: not one.booked())
+    one.start("vgpud")
+    s = active([boot("vgpud.large")]).popitem()[1]
+    want(host_of(s) == one.name, f"a server is on {host_of(s)}, which is full")
+    agree()
+
+
+def race():
+    """Of ten servers that are asked for at the same time, those that fit start."""
+    refused = [h.refusals() for h in hosts]
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        ids = list(pool.map(boot, 10 * ["vgpud.large"]))
+    found = settled(ids)
+    count = collections.Counter(s["status"] for s in found.values())
+    want(count == {"ACTIVE": 4, "ERROR": 6}, f"want 4 active servers and 6 refused: {count} {[fault(s) for s in found.values()]}")
+    no_host(i for i, s in found.items() if s["status"] == "ERROR")
+    want(refused == [h.refusals() for h in hosts], f"hooks have refused: {[h.refusals() for h in hosts]}")
+    agree()
+
+
+def life():
+    """A server is rebooted, stopped, started and resized."""
+    one, two = hosts
+    server = boot("vgpud.large", host=one.name)
+    active([server])
+    prepares = len([c for c in one.hook_calls() if c[1] == "prepare"])
+    act(server, reboot={"type": "HARD"})
+    active([server])
+    want(len([c for c in one.hook_calls() if c[1] == "prepare"]) > prepares, "the hook was not asked at a hard reboot")
+    agree()
+    act(server, **{"os-stop": None})
+    want(settled([server])[server]["status"] == "SHUTOFF", "the server does not stop")
+    agree(stopped=[server])
+    act(server, **{"os-start": None})
+    active([server])
+    agree()
+    # On the same host, because hosts of a real cloud copy disks by ssh. The old booking is the migration's until the resize is confirmed.
+    two.set_service(status="disabled")
+    act(server, resize={"flavorRef": "vgpud.rest"})
+    want(settled([server])[server]["status"] == "VERIFY_RESIZE", f"the server is not resized: {fault(settled([server])[server])}")
+    want(one.given() == {server: one.booked()[server]} and len(one.booked()) == 2, f"while it is resized: {one.booked()}, {one.given()}")
+    act(server, confirmResize=None)
+    active([server])
+    two.set_service(status="enabled")
+    agree()
+    want(one.given()[server][1] == one.totals()["SHARE"] - 600, f"the resized server has {one.given()}")
+
+
+def evacuate():
+    """nova-compute of one host dies, its server is evacuated; when nova-compute is back, it ends the old domain, and its lease ends."""
+    one, two = hosts
+    server = boot("vgpud.large", host=one.name)
+    active([server])
+    one.stop("compute", "KILL")
+    one.set_service(forced_down=True)
+    act(server, evacuate={})
+    until(120, "the server to be on the other host", lambda: host_of(servers()[server]) == two.name)
+    active([server])
+    want(server in one.given() and server in two.given(), f"the old domain still runs: {one.given()}, {two.given()}")
+    one.start("compute")
+    one.set_service(forced_down=False)
+    until(120, lambda: f"{one.name} to end what was evacuated: {one.given()}, {one.booked()}", lambda: not one.given() and not one.booked())
+    until(60, "nova-compute to be up again", one.is_up)
+    agree()
+
+
+def summary(values):
+    values = sorted(values)
+    return {"n": len(values), "p50": round(values[len(values) // 2], 2), "max": round(values[-1], 2)}
+
+
+def boot_times(rounds=5):
+    """How long a server takes from the request until Nova says that it is active, and the hook's part of it."""
+    taken, hook = collections.defaultdict(list), collections.defaultdict(list)
+    for _ in range(rounds):
+        for flavor in ("plain", "vgpud.large"):
+            calls = [len(h.hook_calls()) for h in hosts]
+            start = time.monotonic()
+            server = boot(flavor)
+            until(120, "a server to be active", lambda: nova("GET", f"/servers/{server}")["server"]["status"] == "ACTIVE")
+            taken[flavor].append(time.monotonic() - start)
+            hook[flavor].append(sum(int(c[3]) for h, n in zip(hosts, calls) for c in h.hook_calls()[n:]))
+            nova("DELETE", f"/servers/{server}")
+            until(120, "it to be deleted", lambda: not servers())
+            until(60, "its booking to end", lambda: not any(h.booked() for h in hosts))
+    for flavor, key in ("plain", "without_gpu"), ("vgpud.large", "with_gpu"):
+        figures[key] = {"boot_to_active_s": summary(taken[flavor]), "hook_ms": summary([us / 1000 for us in hook[flavor]])}
+
+
+def shuffle(operations, seed):
+    """Random operations, some at a time; after each handful, bookings and leases agree."""
+    draw, left, stopped = random.Random(seed), operations, set()
+    while left > 0:
+        known = servers()
+        busy, seen = set(), set()
+        for _ in range(min(left, draw.randint(1, 5))):
+            left -= 1
+            able = [i for i in sorted(known) if i not in seen]
+            what = draw.choice(["boot", "boot", "delete", "reboot", "stop", "start"])
+            if what == "boot" or not able:
+                busy.add(boot(draw.choice(["vgpud.large", "vgpud.rest", "vgpud.least", "plain"])))
+                continue
+            server = draw.choice(able)
+            seen.add(server)
+            status = known[server]["status"]
+            if what == "delete" or status == "ERROR":
+                nova("DELETE", f"/servers/{server}")
+                stopped.discard(server)
+                continue
+            busy.add(server)
+            if what == "stop" and status == "ACTIVE":
+                act(server, **{"os-stop": None})
+                stopped.add(server)
+            elif status == "SHUTOFF":
+                act(server, **{"os-start": None})
+                stopped.discard(server)
+            else:
+                act(server, reboot={"type": "HARD"})
+        settled(busy)
+        until(120, "the deleted servers to go", lambda: all(s["OS-EXT-STS:task_state"] is None for s in servers().values()))
+        agree(stopped)
+        say(f"{operations - left} of {operations} operations, seed {seed}")
+    figures["operations"] = operations
+
+
+PARTS = {"fill": fill, "compute": compute, "down": down, "race": race, "life": life, "evacuate": evacuate, "times": boot_times}
+
+
+def main():
+    parts = sys.argv[1:] or list(PARTS)
+    prepare()
+    figures["ready_s"] = round(time.monotonic() - begun, 1)
+    for part in parts:
+        start = time.monotonic()
+        name, *arguments = part.split(":")
+        (shuffle if name == "shuffle" else PARTS[name])(*map(int, arguments))
+        say(f"{part}: {time.monotonic() - start:.0f} s")
+        clear()
+    pathlib.Path("/logs/figures.json").write_text(json.dumps(figures, indent=1) + "\n")
+
+
+try:
+    main()
+except Exception as failure:
+    say(f"FAILED: {failure}" if isinstance(failure, Failed) else "FAILED: " + traceback.format_exc())
+    for log in sorted(pathlib.Path("/logs").glob("n*.log")):
+        print(f"--- {log}\n{tail(log, 5, ' ERROR |FAILED|error')}")
+    sys.exit(1)
