@@ -83,13 +83,14 @@ def act(server, **action):
 
 
 def settled(ids, seconds=180):
-    """Waits until nothing is under way with these servers, and returns them."""
+    """Waits until nothing is under way with these servers, and returns them. Nova says first that a server has failed, and then why."""
     ids = list(ids)
 
     def look():
         all_ = servers()
         now = [all_.get(i) for i in ids]
-        return all(s and s["status"] in SETTLED and not s["OS-EXT-STS:task_state"] for s in now) and {i: all_[i] for i in ids}
+        return all(s and s["status"] in SETTLED and not s["OS-EXT-STS:task_state"] and (s["status"] != "ERROR" or fault(s))
+                   for s in now) and {i: all_[i] for i in ids}
     return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look) if ids else {}
 
 
@@ -130,6 +131,9 @@ class Host:
 
     def ctl(self, *arguments):
         return json.loads(self.must("vgpuctl", "-o", "json", *arguments))
+
+    def has_provider(self):
+        return placement(f"/resource_providers?name={self.name}")["resource_providers"] != []
 
     def provider(self):
         return placement(f"/resource_providers?name={self.name}")["resource_providers"][0]["uuid"]

@@ -20,7 +20,7 @@ def prepare():
     global hosts, empty
     hosts = [Host(1), Host(2)]
     until(240, "nova-compute of both hosts", lambda: all(h.is_up() for h in hosts))
-    until(120, "vgpud's inventory of both hosts in placement", lambda: all(len(h.totals()) == 3 for h in hosts))
+    until(120, "vgpud's inventory of both hosts in placement", lambda: all(h.has_provider() and len(h.totals()) == 3 for h in hosts))
     subprocess.run(["nova-manage", "cell_v2", "discover_hosts"], check=True, capture_output=True)
     totals = hosts[0].totals()
     want(totals == hosts[1].totals(), f"the hosts offer {totals} and {hosts[1].totals()}")
@@ -260,5 +260,6 @@ try:
 except Exception as failure:
     say(f"FAILED: {failure}" if isinstance(failure, Failed) else "FAILED: " + traceback.format_exc())
     for log in sorted(pathlib.Path("/logs").glob("n*.log")):
-        print(f"--- {log}\n{tail(log, 5, ' ERROR |FAILED|error')}")
+        if lines := tail(log, 5, " ERROR |FAILED|^vgpud:"):
+            print(f"--- {log}\n{lines}")
     sys.exit(1)
