@@ -83,14 +83,17 @@ def act(server, **action):
 
 
 def settled(ids, seconds=180):
-    """Waits until nothing is under way with these servers, and returns them. Nova says first that a server has failed, and then why."""
+    """Waits until nothing is under way with these servers, and returns them. Why one failed is not in Nova's list, and is known later
+    than that it failed."""
     ids = list(ids)
 
     def look():
         all_ = servers()
         now = [all_.get(i) for i in ids]
-        return all(s and s["status"] in SETTLED and not s["OS-EXT-STS:task_state"] and (s["status"] != "ERROR" or fault(s))
-                   for s in now) and {i: all_[i] for i in ids}
+        if not all(s and s["status"] in SETTLED and not s["OS-EXT-STS:task_state"] for s in now):
+            return None
+        found = {i: nova("GET", f"/servers/{i}")["server"] for i in ids}
+        return all(s["status"] != "ERROR" or fault(s) for s in found.values()) and found
     return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look) if ids else {}
 
 

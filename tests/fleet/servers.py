@@ -260,6 +260,6 @@ try:
 except Exception as failure:
     say(f"FAILED: {failure}" if isinstance(failure, Failed) else "FAILED: " + traceback.format_exc())
     for log in sorted(pathlib.Path("/logs").glob("n*.log")):
-        if lines := tail(log, 5, " ERROR |FAILED|^vgpud:"):
+        if lines := tail(log, 3, r" ERROR nova\.(compute|virt|conductor|scheduler)|FAILED"):
             print(f"--- {log}\n{lines}")
     sys.exit(1)
