@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """servers.py [PART...]: what servers of the fleet do, and what must hold. Each part begins and ends with hosts that have none.
 On each host two servers vgpud.large and one vgpud.rest take all shares, and leave a VF and memory free."""
-import collections, concurrent.futures, json, os, pathlib, random, subprocess, sys, time, traceback
+import collections, concurrent.futures, json, os, pathlib, subprocess, sys, time, traceback
 from fleet import *
 
 begun = time.monotonic()
@@ -135,8 +135,8 @@ def race():
 
 
 def life():
-    """A server is rebooted, stopped, started and resized."""
-    one, two = hosts
+    """A server is rebooted, stopped and started."""
+    one = hosts[0]
     server = boot("vgpud.large", host=one.name)
     active([server])
     prepares = len([c for c in one.hook_calls() if c[1] == "prepare"])
@@ -150,96 +150,9 @@ def life():
     act(server, **{"os-start": None})
     active([server])
     agree()
-    # On the same host, because hosts of a real cloud copy disks by ssh. The old booking is the migration's until the resize is confirmed.
-    two.set_service(status="disabled")
-    act(server, resize={"flavorRef": "vgpud.rest"})
-    want(settled([server])[server]["status"] == "VERIFY_RESIZE", f"the server is not resized: {fault(settled([server])[server])}")
-    want(one.given() == {server: one.booked()[server]} and len(one.booked()) == 2, f"while it is resized: {one.booked()}, {one.given()}")
-    act(server, confirmResize=None)
-    active([server])
-    two.set_service(status="enabled")
-    agree()
-    want(one.given()[server][1] == one.totals()["SHARE"] - 600, f"the resized server has {one.given()}")
 
 
-def evacuate():
-    """nova-compute of one host dies, its server is evacuated; when nova-compute is back, it ends the old domain, and its lease ends."""
-    one, two = hosts
-    server = boot("vgpud.large", host=one.name)
-    active([server])
-    one.stop("compute", "KILL")
-    one.set_service(forced_down=True)
-    act(server, evacuate={})
-    until(120, "the server to be on the other host", lambda: host_of(servers()[server]) == two.name)
-    active([server])
-    want(server in one.given() and server in two.given(), f"the old domain still runs: {one.given()}, {two.given()}")
-    one.start("compute")
-    one.set_service(forced_down=False)
-    until(120, lambda: f"{one.name} to end what was evacuated: {one.given()}, {one.booked()}", lambda: not one.given() and not one.booked())
-    until(60, "nova-compute to be up again", one.is_up)
-    agree()
-
-
-def summary(values):
-    values = sorted(values)
-    return {"n": len(values), "p50": round(values[len(values) // 2], 2), "max": round(values[-1], 2)}
-
-
-def boot_times(rounds=5):
-    """How long a server takes from the request until Nova says that it is active, and the hook's part of it."""
-    taken, hook = collections.defaultdict(list), collections.defaultdict(list)
-    for _ in range(rounds):
-        for flavor in ("plain", "vgpud.large"):
-            calls = [len(h.hook_calls()) for h in hosts]
-            start = time.monotonic()
-            server = boot(flavor)
-            until(120, "a server to be active", lambda: nova("GET", f"/servers/{server}")["server"]["status"] == "ACTIVE")
-            taken[flavor].append(time.monotonic() - start)
-            hook[flavor].append(sum(int(c[3]) for h, n in zip(hosts, calls) for c in h.hook_calls()[n:]))
-            nova("DELETE", f"/servers/{server}")
-            until(120, "it to be deleted", lambda: not servers())
-            until(60, "its booking to end", lambda: not any(h.booked() for h in hosts))
-    for flavor, key in ("plain", "without_gpu"), ("vgpud.large", "with_gpu"):
-        figures[key] = {"boot_to_active_s": summary(taken[flavor]), "hook_ms": summary([us / 1000 for us in hook[flavor]])}
-
-
-def shuffle(operations, seed):
-    """Random operations, some at a time; after each handful, bookings and leases agree."""
-    draw, left, stopped = random.Random(seed), operations, set()
-    while left > 0:
-        known = servers()
-        busy, seen = set(), set()
-        for _ in range(min(left, draw.randint(1, 5))):
-            left -= 1
-            able = [i for i in sorted(known) if i not in seen]
-            what = draw.choice(["boot", "boot", "delete", "reboot", "stop", "start"])
-            if what == "boot" or not able:
-                busy.add(boot(draw.choice(["vgpud.large", "vgpud.rest", "vgpud.least", "plain"])))
-                continue
-            server = draw.choice(able)
-            seen.add(server)
-            status = known[server]["status"]
-            if what == "delete" or status == "ERROR":
-                nova("DELETE", f"/servers/{server}")
-                stopped.discard(server)
-                continue
-            busy.add(server)
-            if what == "stop" and status == "ACTIVE":
-                act(server, **{"os-stop": None})
-                stopped.add(server)
-            elif status == "SHUTOFF":
-                act(server, **{"os-start": None})
-                stopped.discard(server)
-            else:
-                act(server, reboot={"type": "HARD"})
-        settled(busy)
-        until(120, "the deleted servers to go", lambda: all(s["OS-EXT-STS:task_state"] is None for s in servers().values()))
-        agree(stopped)
-        say(f"{operations - left} of {operations} operations, seed {seed}")
-    figures["operations"] = operations
-
-
-PARTS = {"fill": fill, "compute": compute, "down": down, "race": race, "life": life, "evacuate": evacuate, "times": boot_times}
+PARTS = {"fill": fill, "compute": compute, "down": down, "race": race, "life": life}
 
 
 def main():
@@ -248,8 +161,7 @@ def main():
     figures["ready_s"] = round(time.monotonic() - begun, 1)
     for part in parts:
         start = time.monotonic()
-        name, *arguments = part.split(":")
-        (shuffle if name == "shuffle" else PARTS[name])(*map(int, arguments))
+        PARTS[part]()
         say(f"{part}: {time.monotonic() - start:.0f} s")
         clear()
     pathlib.Path("/logs/figures.json").write_text(json.dumps(figures, indent=1) + "\n")
