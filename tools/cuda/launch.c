@@ -88,12 +88,8 @@ static bool is_value(uint32_t size)
 
 /* Writes the arguments behind L, at AT in the partition, and into it. *END: the bytes of it all. */
 static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
-<<<<<<< HEAD
-			      const struct softgpu_function *f, const struct work_launch *w)
-=======
-			      const struct softgpu_function *f, void **params, void **extra,
+			      const struct softgpu_function *f, const struct work_launch *w,
 			      uint64_t *end)
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 {
 	uint64_t used = sizeof(*l);
 	const uint8_t *from;
@@ -125,11 +121,8 @@ CUresult launch_run(const struct work_launch *w)
 {
 	_Alignas(8) uint8_t whole[LINK_LAUNCH_BYTES];
 	struct softgpu_launch *l = (struct softgpu_launch *)whole;
-<<<<<<< HEAD
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
-=======
 	uint64_t at, end = 0;
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 	uint8_t *memory;
 	CUresult e;
 
@@ -140,18 +133,12 @@ CUresult launch_run(const struct work_launch *w)
 	e = link_launch(&memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
-<<<<<<< HEAD
-	memset(whole, 0, sizeof(whole));
+	memset(l, 0, sizeof(*l));
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));
 	l->shared = w->shared;
 	memcpy(l->function, f->known.name, sizeof(l->function));
-	e = put_arguments(l, at, &f->known, w);
-=======
-	*l = *shape;
-	memcpy(l->function, f->known.name, sizeof(l->function));
-	e = put_arguments(l, at, &f->known, params, extra, &end);
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
+	e = put_arguments(l, at, &f->known, w, &end);
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(memory, whole, end);

@@ -59,7 +59,6 @@ extern __thread void *call_stack[CONTEXT_STACK];
 extern __thread int call_depth;
 void call_lock(void);
 void call_unlock(void);
-<<<<<<< HEAD
 
 /* What a stream executes. */
 
@@ -117,8 +116,6 @@ CUresult launch_run(const struct work_launch *w);
 CUresult event_run(CUevent event);
 /* Begins a call about the stream S: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
-=======
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 
 /* stream.c */
 
@@ -315,15 +312,12 @@ CUresult link_lost(void);
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
 /* Rings the doorbell, now or within LINK_RING_EVERY nanoseconds, whatever the program does then. */
 CUresult link_ring(void);
-<<<<<<< HEAD
 /* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
  * for a call that waits. */
 void link_hold(bool hold);
-=======
 #define LINK_RING_EVERY 100000
 /* Rings for packets that link_ring() has left. */
 void link_flush(void);
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 /* Rings, and waits until all packets are done. */
 CUresult link_wait(void);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */

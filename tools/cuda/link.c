@@ -219,13 +219,7 @@ static CUresult ring(void)
 
 CUresult link_ring(void)
 {
-<<<<<<< HEAD
-	int r;
-
 	if (lost != CUDA_SUCCESS || held)
-=======
-	if (lost != CUDA_SUCCESS)
->>>>>>> 56c0764 (cuda: programs map a VM's VF, calls share doorbells, copies overlap; a package and a check for guests)
 		return lost;
 	if (unrung < UNRUNG_MOST && vgpu_now() - rung_at < LINK_RING_EVERY && flush_later())
 		return CUDA_SUCCESS;
