@@ -6,7 +6,6 @@ import collections, concurrent.futures, json, os, pathlib, subprocess, sys, time
 from fleet import *
 
 begun = time.monotonic()
-HOSTILE = "<v:vgpu xmlns:v='urn:vgpud:xmlns:domain:1' version='1' required='no'><v:vf name='a'/></v:vgpu>"
 NO_HOST = "No valid host was found"
 figures = {}
 
@@ -101,26 +100,6 @@ def compute():
     agree()
 
 
-def down():
-    """vgpud of one host is down: servers go to the other one, whatever they are called."""
-    one, two = hosts
-    one.stop("vgpud")
-    for s in active([boot("vgpud.large") for _ in range(2)]).values():
-        want(host_of(s) == two.name, f"a server is on {host_of(s)}, whose vgpud is down")
-    third = boot("vgpud.large")
-    s = settled([third])[third]
-    want(s["status"] == "ERROR", f"a third server is {s['status']} on {host_of(s)}")
-    hostile = boot("vgpud.large", HOSTILE, host=one.name)
-    s = settled([hostile])[hostile]
-    want(s["status"] == "ERROR" and "requires a GPU, and vgpud is not running" in fault(s), f"a server that is called like a claim is {s['status']}: {fault(s)}")
-    active([boot("plain", HOSTILE, host=one.name)])
-    until(60, lambda: f"{one.name}'s bookings to end: {one.booked()}", lambda: not one.booked())
-    one.start("vgpud")
-    s = active([boot("vgpud.large")]).popitem()[1]
-    want(host_of(s) == one.name, f"a server is on {host_of(s)}, which is full")
-    agree()
-
-
 def race():
     """Of ten servers that are asked for at the same time, those that fit start."""
     refused = [h.refusals() for h in hosts]
@@ -152,7 +131,7 @@ def life():
     agree()
 
 
-PARTS = {"fill": fill, "compute": compute, "down": down, "race": race, "life": life}
+PARTS = {"fill": fill, "compute": compute, "race": race, "life": life}
 
 
 def main():
