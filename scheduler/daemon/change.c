@@ -107,7 +107,7 @@ int change_request(struct call *call, change_make *how, struct vgpu_error *err)
 	return r;
 }
 
-static void on_changed(struct call *call)
+void change_told(struct call *call)
 {
 	if (call->request.result < 0)
 		log_about(about_vf(call->gpu, call->vf, LOG_PLAIN), LOG_WARNING,
@@ -115,17 +115,14 @@ static void on_changed(struct call *call)
 	call_drop(call);
 }
 
-void change_vf(struct gpu *gpu, uint32_t vf, change_make *how, struct json_object *args)
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *how)
 {
 	struct call *call = call_new(gpu->control, gpu);
 
-	if (!call) {
-		json_object_put(args);
+	if (!call)
 		return;
-	}
 	call->vf = vf;
-	call->args = args;
-	call->then = on_changed;
+	call->then = change_told;
 	change_begin(call, how);
 }
 

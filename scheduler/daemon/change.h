@@ -19,9 +19,10 @@
 void change_begin(struct call *call, change_make *make);
 /* Queues a client's change. Returns 0; -EAGAIN if too many changes of the GPU are under way. */
 int change_request(struct call *call, change_make *make, struct vgpu_error *err);
-/* Queues a change of a VF's parameters that no client waits for; a refusal is logged. Frees ARGS,
- * which may be NULL. */
-void change_vf(struct gpu *gpu, uint32_t vf, change_make *make, struct json_object *args);
+/* Queues a change of a VF's parameters that no client waits for; a refusal is logged. */
+void change_vf(struct gpu *gpu, uint32_t vf, change_make *make);
+/* The end of such a change: logs a refusal, and drops the call. */
+void change_told(struct call *call);
 /* To be called when the engine has answered a change. */
 void change_answered(struct call *call);
 /* Sends the next change if it need not wait any longer. To be called often. */

@@ -47,7 +47,7 @@ struct json_object *lease_params(struct gpu *gpu, uint32_t vf)
 
 	if (!l->params)
 		l->params = json_object_new_object();
-	for (i = 0; table[i].name; i++) {
+	for (i = 0; table[i].name && !l->restoring; i++) {
 		vgpu_param_text(&table[i], now->vf_params[vf][i], text, sizeof(text));
 		put_text(l->params, table[i].name, text);
 	}
@@ -135,15 +135,29 @@ static int make_saved(struct call *call, const struct policy_values *now, struct
 	return 0;
 }
 
+static void on_restored(struct call *call)
+{
+	call->gpu->leases[call->vf].restoring = false;
+	change_told(call);
+}
+
 static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 {
 	struct json_object *params;
+	struct call *call;
 
 	if (!json_object_object_get_ex(lease, "params", &params) ||
 	    !json_object_is_type(params, json_type_object))
 		return;
 	gpu->leases[vf].params = json_object_get(params);
-	change_vf(gpu, vf, make_saved, json_object_get(params));
+	call = call_new(gpu->control, gpu);
+	if (!call)
+		return;
+	gpu->leases[vf].restoring = true;
+	call->vf = vf;
+	call->args = json_object_get(params);
+	call->then = on_restored;
+	change_begin(call, make_saved);
 }
 
 /* Loads one lease. Returns false if its GPU or VF is no longer configured. */

@@ -24,7 +24,7 @@ static int make_usual(struct call *call, const struct policy_values *now, struct
 
 void vm_set_usual(struct gpu *gpu, uint32_t vf)
 {
-	change_vf(gpu, vf, make_usual, NULL);
+	change_vf(gpu, vf, make_usual);
 }
 
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
