@@ -231,6 +231,7 @@ static void on_usual(struct call *call)
 	const struct vgpu_memory_change *want = &call->request.memory;
 	int r = call->request.result;
 
+	call->gpu->resizing &= ~(1u << want->vf);
 	/* The VF is in use, another change is under way, or the GPU is lost: memory_retry tries
 	 * again. */
 	if (r == -EBUSY || r == -ENODEV || r == -ETIMEDOUT)
@@ -254,6 +255,7 @@ void memory_give_usual(struct gpu *gpu, uint32_t vf)
 							   .vf = vf,
 							   .size = VGPU_MEMORY_USUAL};
 	call->then = on_usual;
+	gpu->resizing |= 1u << vf;
 	call_queue(call);
 }
 

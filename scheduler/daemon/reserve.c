@@ -118,11 +118,13 @@ static bool is_free(const struct call *call, uint32_t vf, struct refusal *why)
 	return false;
 }
 
-/* Whether a VF will be free once its memory is clear. */
+/* Whether a VF will be free once its memory is clear, or has its usual size: what is under way
+ * would take from the VM what the snapshot shows. */
 static bool is_being_scrubbed(const struct call *call, uint32_t vf)
 {
 	return call->gpu->leases[vf].state == LEASE_NONE &&
-	       call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING;
+	       (call->snapshot.vfs[vf].state == VGPU_VF_SCRUBBING ||
+		(call->reservation->mode != RESERVE_ASK && call->gpu->resizing >> vf & 1));
 }
 
 /* Whether a VF of size A fits better than one of size B: large enough before too small, then the
@@ -183,7 +185,12 @@ static int32_t choose(struct call *call, struct refusal *why)
 		if ((want >= 0 && i != (uint32_t)want) ||
 		    (job->picked[job->gpu] | job->tried) >> i & 1)
 			continue;
-		job->scrubbing |= is_being_scrubbed(call, i);
+		if (is_being_scrubbed(call, i)) {
+			job->scrubbing = true;
+			refusal_set(want >= 0 ? why : NULL, REFUSAL_BUSY, -EBUSY,
+				    "VF %u of %s is being cleared", i, name);
+			continue;
+		}
 		if (!is_free(call, i, want >= 0 ? why : NULL) ||
 		    (moved && !takes_state(call, i, claimed, why)))
 			continue;

@@ -33,6 +33,7 @@ struct lease {
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */
 	struct json_object *params;
+	bool restoring; /* PARAMS come from a vgpud before this one, and are not in force yet */
 };
 
 #define EVENTS 1024u
@@ -71,9 +72,10 @@ struct gpu {
 	vgpu_nsec said_at;
 	struct largest_free largest_free;
 	struct lease leases[VGPU_GPU_MAX_VFS];
-	uint32_t in_use;  /* bitmap of VFs whose guest driver is up or initialising */
-	uint32_t unsized; /* bitmap of VFs that must still get their usual memory */
-	uint64_t logged;  /* messages in this second, for the rate limit */
+	uint32_t in_use;   /* bitmap of VFs whose guest driver is up or initialising */
+	uint32_t unsized;  /* bitmap of VFs that must still get their usual memory */
+	uint32_t resizing; /* bitmap of VFs for which the engine is asked to give it */
+	uint64_t logged;   /* messages in this second, for the rate limit */
 	uint64_t log_dropped;
 };
 

@@ -276,11 +276,13 @@ grep -q "vm5: vgpud does not know which GPU is booked, and chooses one: no answe
 waits 5000
 killed() { kill -9 $starts; wait $starts 2>/dev/null; true; }
 ended() { hook 7 "$one" release; }
+questions() { local n total=0; for n in $(results); do total=$((total + n)); done; echo $total; }
+all_counted() { [ "$(questions)" = "$1" ]; }
 gives_up() { # ACT
-	local late i
+	local late i asked
 	domain 7 "$one" >"$run/vm7.xml"
 	for i in 1 2 3 4 5; do
-		late=$(result late)
+		late=$(result late) asked=$(questions)
 		: >"$run/requests"
 		echo -n / >"$run/slow"
 		"$hook_program" vm7 prepare begin - <"$run/vm7.xml" 2>/dev/null &
@@ -290,6 +292,7 @@ gives_up() { # ACT
 		[ "$(result late)" != "$late" ] || i=judged
 		rm "$run/slow"
 		wait $starts 2>/dev/null && [ $i = judged ] && fail "a VM that has ended got a VF"
+		await 10 all_counted $((asked + 1))
 		counts none hook 8 "$one" prepare
 		[ $i != judged ] || leases_are '["vm8 reserved"]'
 		ends 8 "$one"

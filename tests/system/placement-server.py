@@ -87,8 +87,8 @@ class StandIn:
         if m := re.fullmatch("/allocations/(.+)", path):
             return self.allocations(m[1]) if method == "GET" else self.allocate(m[1], body)
         if (m := re.fullmatch("/resource_providers/([^/]+)/allocations", path)) and m[1] in self.providers:
-            all = {c: {"resources": a[m[1]]} for c, a in self.consumers.items() if m[1] in a}
-            return {"allocations": all, "resource_provider_generation": self.providers[m[1]]["generation"]}
+            booked = {c: {"resources": a[m[1]]} for c, a in self.consumers.items() if m[1] in a}
+            return {"allocations": booked, "resource_provider_generation": self.providers[m[1]]["generation"]}
         m = re.fullmatch("/resource_providers/([^/]+)(?:/(inventories|traits))?", path)
         want(m and m[1] in self.providers, "no such provider", "404 Not Found")
         u, key = m[1], m[2]

@@ -42,6 +42,39 @@ static void leases_remember(void)
 	bench_end();
 }
 
+/* The parameters of several leases are restored one after the other. What is saved meanwhile is
+ * theirs already. */
+static void several_restored(void)
+{
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
+		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"300\"}},"
+		"{\"gpu\":\"gpu0\",\"vf\":2,\"state\":\"running\",\"uuid\":\"v\","
+		"\"domain\":\"e\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"200\"}}]\n";
+	static const char *const weights[] = {"300", "200"};
+	struct json_object *o;
+	FILE *f;
+	int i;
+
+	bench_begin("fair");
+	f = fopen(config.leases, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+	leases_save(&control);
+	o = json_object_from_file(config.leases);
+	for (i = 0; i < 2; i++)
+		CU_ASSERT_STRING_EQUAL(text_at(json_object_array_get_idx(o, (size_t)i), "params",
+					       "weight"),
+				       weights[i]);
+	json_object_put(o);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][0], 300);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][0], 200);
+	bench_end();
+}
+
 /* vgpud-libvirt reports that vm1 ran at an instant; returns how many VMs it is then asked about as
  * missing. */
 static size_t sync_vm1(vgpu_nsec as_of)
@@ -256,8 +289,30 @@ static void one_of_two(void)
 	bench_end();
 }
 
+/* A VF whose partition is being set to its usual size is given to no VM: it would have less memory
+ * than was seen, or than is claimed. The VM waits for it. */
+static void resized_meanwhile(void)
+{
+	struct gpu *gpu = &control.gpus[0];
+	uint32_t i;
+
+	begin_free();
+	gpu->resizing = UINT32_MAX;
+	hook(&one, "prepare", CLAIM("<v:vf name='a'/>") "</domain>");
+	for (i = 0; i < 20; i++) { /* the engine has made its snapshots by the time it answers */
+		say(&other, "{\"method\":\"stats\"}\n");
+		CU_ASSERT(done(&other));
+	}
+	CU_ASSERT_EQUAL(n_leases(), 0);
+	gpu->resizing = 0;
+	CU_ASSERT(done(&one));
+	CU_ASSERT_EQUAL(n_leases(), 1);
+	bench_end();
+}
+
 const struct test leases_tests[] = {
 	{"leases keep parameters across policies", leases_remember},
+	{"several leases' parameters are restored", several_restored},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
 	{"a hook that leaves takes its reservation along", hook_leaves},
@@ -265,5 +320,6 @@ const struct test leases_tests[] = {
 	{"VFs are attached, detached and freed as libvirt's list says", synced},
 	{"a changed claim of a running VM is applied", repaired},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
+	{"a VF whose partition is being set is given to no VM", resized_meanwhile},
 	{NULL, NULL},
 };
