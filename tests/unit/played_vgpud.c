@@ -224,6 +224,8 @@ static struct json_object *vf(int i)
 	put(o, "budget_ns", gpu.vfs[i].budget);
 	put(o, "share_numerator", share_of(i));
 	put(o, "share_denominator", share_of(0) + share_of(1) + share_of(2));
+	if (share_of(i) > 0)
+		put_text(o, "share_of", "engine");
 	put(o, "quantum_ns", gpu.vfs[i].in_force * 100000);
 	put(params, "weight", gpu.vfs[i].weight);
 	json_object_object_add(o, "params", params);
