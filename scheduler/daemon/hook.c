@@ -25,11 +25,6 @@ static bool has_all(struct control *control, const struct claim *claim)
 	return true;
 }
 
-static bool is_same_vm(const struct claim *a, const struct claim *b)
-{
-	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->host, b->host) == 0;
-}
-
 /* What each of libvirt's operations does with the VM's leases. Those that are not listed (attach
  * and those of newer libvirts) do nothing. */
 enum doing { NOTHING, PREPARE, KEEP, ADOPT, END, MIGRATE, RESTORE };
@@ -56,7 +51,6 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	const char *operation = call_text(call, "operation"), *xml = call_text(call, "xml");
 	const char *reason = call_text(call, "reason");
 	struct reservation *job = reserve_new(call);
-	struct call *other;
 	size_t i, n = sizeof(operations) / sizeof(operations[0]);
 	enum doing doing;
 	int r;
@@ -88,6 +82,7 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 	case PREPARE: /* end leases of an earlier start whose end was not reported */
 		if (incoming_is_expected(control, &job->claim))
 			break;
+		reserve_give_up(control, call);
 		vm_end_leases(control, &job->claim);
 		reserve_begin(call);
 		return 0;
@@ -95,10 +90,7 @@ int hook_begin(struct control *control, struct call *call, struct vgpu_error *er
 		follow_adopt(control, &job->claim);
 		break;
 	case END:
-		for (other = control->calls; other; other = other->next)
-			if (other->reservation &&
-			    is_same_vm(&other->reservation->claim, &job->claim))
-				other->reservation->over = true;
+		reserve_give_up(control, call);
 		if (reason &&
 		    strlen(reason) > 1) /* "-": libvirt before 10.5, or not the last operation */
 			log_about(about_vm(job->claim.domain, LOG_PLAIN), LOG_INFO,

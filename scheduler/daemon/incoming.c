@@ -75,6 +75,7 @@ int incoming_begin(struct control *control, struct call *call, const char *xml, 
 			"domain %s comes without a word of which GPU its VF's state fits, and what "
 			"it owes: vgpud-libvirt did not run where it comes from",
 			job->claim.domain);
+	reserve_give_up(control, call);
 	vm_end_leases(control, &job->claim);
 	reserve_begin(call);
 	return 0;

@@ -574,6 +574,26 @@ void reserve_begin(struct call *call)
 		next_candidate(call);
 }
 
+static bool is_same_vm(const struct claim *a, const struct claim *b)
+{
+	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->host, b->host) == 0;
+}
+
+void reserve_give_up(struct control *control, const struct call *call)
+{
+	struct reservation *job;
+	struct call *other;
+
+	for (other = control->calls; other; other = other->next) {
+		job = other->reservation;
+		if (other == call || !job || job->mode == RESERVE_ASK ||
+		    !is_same_vm(&job->claim, &call->reservation->claim))
+			continue;
+		job->over = true;
+		job->reserved = 0; /* the VM's next lease of that name is not this one's */
+	}
+}
+
 static void free_reservation(struct reservation *job)
 {
 	if (job) {

@@ -140,6 +140,16 @@ static bool counts_twice(struct json_object *list)
 	return sum > 1.001;
 }
 
+static bool has_classes(struct json_object *vfs)
+{
+	size_t i;
+
+	for (i = 0; i < count(vfs); i++)
+		if (strcmp(get_text(at(vfs, i), "share_of"), "class") == 0)
+			return true;
+	return false;
+}
+
 static void explain_words(struct json_object *o, bool governed)
 {
 	bool shares = is_promised(o, "proportional"), budgets = is_promised(o, "guarantee");
@@ -148,7 +158,7 @@ static void explain_words(struct json_object *o, bool governed)
 		puts("SHARE: part of the engine time, while all these VFs have work.");
 	else if (budgets)
 		explain_rest(o);
-	else if (is_promised(o, "no-starvation"))
+	else if (has_classes(get(o, "vfs")))
 		puts("SHARE: part of what its class gets; a class gets what those before it "
 		     "leave.");
 	else

@@ -6,6 +6,7 @@
 #include "change.h"
 #include "client.h"
 #include "machine.h"
+#include "memory_methods.h"
 #include "vm.h"
 #include "vms.h"
 #include "tests.h"
@@ -289,6 +290,16 @@ static void one_of_two(void)
 	bench_end();
 }
 
+/* Waits for the calls that vgpud itself has made. */
+static void calls_end(void)
+{
+	vgpu_nsec until = vgpu_now() + PATIENCE;
+
+	while (control.calls && vgpu_now() < until)
+		turn();
+	CU_ASSERT_PTR_NULL(control.calls);
+}
+
 /* A VF whose partition is being set to its usual size is given to no VM: it would have less memory
  * than was seen, or than is claimed. The VM waits for it. */
 static void resized_meanwhile(void)
@@ -297,6 +308,13 @@ static void resized_meanwhile(void)
 	uint32_t i;
 
 	begin_free();
+	calls_end();
+	quick_block();
+	memory_give_usual(gpu, 1);
+	CU_ASSERT_EQUAL(gpu->resizing, 1u << 1);
+	quick_unblock();
+	calls_end();
+	CU_ASSERT_EQUAL(gpu->resizing, 0);
 	gpu->resizing = UINT32_MAX;
 	hook(&one, "prepare", CLAIM("<v:vf name='a'/>") "</domain>");
 	for (i = 0; i < 20; i++) { /* the engine has made its snapshots by the time it answers */
@@ -307,6 +325,46 @@ static void resized_meanwhile(void)
 	gpu->resizing = 0;
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(n_leases(), 1);
+	bench_end();
+}
+
+#define ON_0 "<v:vf name='a'><v:device gpu='gpu0' vf='0'/></v:vf>"
+
+/* A start that waits for its second VF is given up, and the VM starts anew: the second start keeps
+ * the VF that it gets, although the first one had one of the same name. The first one looks every
+ * 20 ms: before the second one has its VF, or, in most rounds, after that. */
+static void starts_again(void)
+{
+	static struct peer hooked;
+	struct gpu *gpu = &control.gpus[0];
+	vgpu_nsec until;
+	int i;
+
+	begin_free();
+	join(&hooked, config.socket);
+	for (i = 0; i < 8; i++) {
+		calls_end();
+		until = vgpu_now() + PATIENCE;
+		gpu->resizing = 1u << 2;
+		hook(&hooked, "prepare",
+		     CLAIM(HEAVY_A
+			   "<v:vf name='b'><v:device gpu='gpu0' vf='2'/></v:vf>") "</domain>");
+		while (weight(1) != 300 && vgpu_now() < until)
+			turn();
+		say(&other, "{\"method\":\"stats\"}\n"); /* answered after that change */
+		CU_ASSERT(done(&other));
+		hook(&other, "release", CLAIM(HEAVY_A) "</domain>");
+		hook(&one, "prepare", CLAIM(ON_0) "</domain>");
+		CU_ASSERT(done(&other));
+		CU_ASSERT(done(&one));
+		gpu->resizing = 0;
+		CU_ASSERT(refused(&hooked, "ECANCELED", "given up"));
+		CU_ASSERT_EQUAL(n_leases(), 1);
+		CU_ASSERT_EQUAL(gpu->leases[0].state, LEASE_RESERVED);
+		hook(&one, "release", CLAIM(ON_0) "</domain>");
+		CU_ASSERT(done(&one));
+	}
+	close(hooked.fd);
 	bench_end();
 }
 
@@ -321,5 +379,6 @@ const struct test leases_tests[] = {
 	{"a changed claim of a running VM is applied", repaired},
 	{"a VM keeps one of two VFs across a restart", one_of_two},
 	{"a VF whose partition is being set is given to no VM", resized_meanwhile},
+	{"a VM that starts again keeps its VF", starts_again},
 	{NULL, NULL},
 };
