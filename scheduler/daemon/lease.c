@@ -135,9 +135,18 @@ static int make_saved(struct call *call, const struct policy_values *now, struct
 	return 0;
 }
 
+/* Guarantees that were admitted together may be refused in this order, and are not after all others
+ * are restored: the changes of a GPU are made one after the other. */
 static void on_restored(struct call *call)
 {
-	call->gpu->leases[call->vf].restoring = false;
+	struct lease *l = &call->gpu->leases[call->vf];
+
+	if (call->request.result < 0 && l->restoring == RESTORE_FIRST) {
+		l->restoring = RESTORE_AGAIN;
+		change_begin(call, make_saved);
+		return;
+	}
+	l->restoring = RESTORE_NONE;
 	change_told(call);
 }
 
@@ -153,7 +162,7 @@ static void load_params(struct gpu *gpu, uint32_t vf, struct json_object *lease)
 	call = call_new(gpu->control, gpu);
 	if (!call)
 		return;
-	gpu->leases[vf].restoring = true;
+	gpu->leases[vf].restoring = RESTORE_FIRST;
 	call->vf = vf;
 	call->args = json_object_get(params);
 	call->then = on_restored;

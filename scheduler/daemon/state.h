@@ -33,7 +33,8 @@ struct lease {
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */
 	struct json_object *params;
-	bool restoring; /* PARAMS come from a vgpud before this one, and are not in force yet */
+	/* PARAMS come from a vgpud before this one, and are not in force yet. */
+	enum { RESTORE_NONE, RESTORE_FIRST, RESTORE_AGAIN } restoring;
 };
 
 #define EVENTS 1024u
