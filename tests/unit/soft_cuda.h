@@ -21,6 +21,7 @@ struct function {
 	char name[256];
 	struct ptx *code;
 	struct function *next;
+	unsigned dynamic; /* most dynamic shared memory of a launch, bytes; 0: not set */
 };
 
 /* What a work in a stream does. */

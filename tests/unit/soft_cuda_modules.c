@@ -218,9 +218,12 @@ CUresult cuFuncGetAttribute(int *out, int which, CUfunction function)
 
 CUresult cuFuncSetAttribute(CUfunction f, int which, int value)
 {
-	(void)f;
-	return which == CU_FUNC_MAX_DYNAMIC_SHARED && value >= 0 ? CUDA_SUCCESS
-								 : CUDA_ERROR_INVALID_VALUE;
+	struct function *function = f;
+
+	if (which != CU_FUNC_MAX_DYNAMIC_SHARED || value < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	function->dynamic = (unsigned)value;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, size_t i, size_t *at, size_t *size)
@@ -249,7 +252,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 	(void)s;
 	for (i = 0; ptx_param(w.function->code, i, &at, &size); i++)
 		wanted = at + size;
-	if (params || !gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024)
+	if (params || !gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 ||
+	    shared > w.function->dynamic)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra) {
 		if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])

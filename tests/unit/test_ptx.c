@@ -19,7 +19,7 @@ extern const char kernels_ptx[], shapes_ptx[];
 /* The variables that the gate reads and writes. */
 static uint64_t marks[DEVICE_MARKS];
 static uint32_t shut;
-static uint64_t skipped, serial, relay[2], launch_number;
+static uint64_t skipped, serial, relay[2], epoch;
 
 static struct ptx *read_gated(const char *text, const char *name)
 {
@@ -64,7 +64,7 @@ static uint32_t launch(struct ptx *p, struct ptx_launch l, const void *params, s
 	do {
 		struct closing c = {.after = draw(blocks * 2)};
 
-		gate.launch = ++launch_number;
+		gate.epoch = ++epoch; /* the gate opens */
 		memcpy(buffer, &gate, sizeof(gate));
 		l.params = buffer;
 		l.begins = close_gate;
@@ -175,7 +175,7 @@ static uint32_t count_runs(struct ptx *p, struct gate_param *gate)
 	uint32_t visits[RELAYED] = {0}, *at = visits, i, n = 0;
 	struct ptx_launch l = {.grid = {16, RELAYED / 16, 1}, .block = {1, 1, 1}, .params = buffer};
 
-	gate->launch = ++launch_number;
+	gate->epoch = epoch;
 	skipped = 0;
 	memcpy(buffer, gate, sizeof(*gate));
 	memcpy(buffer + GATE_PARAM_SIZE, &at, sizeof(at));
@@ -187,8 +187,8 @@ static uint32_t count_runs(struct ptx *p, struct gate_param *gate)
 	return n;
 }
 
-/* A block trusts what another one has read, for a while if that was "open", and until the end of
- * the launch if it was "shut". */
+/* A block trusts what another one has read, for a while if that was "open", and until the
+ * gate opens if it was "shut". */
 static void relayed(void)
 {
 	struct ptx *p = read_gated(shapes_ptx, "visit");
@@ -200,18 +200,24 @@ static void relayed(void)
 				  .period = HOUR};
 
 	shut = 1;
+	epoch++;
 	opens_at = UINT64_MAX;
 	relay[0] = vgpu_now(); /* found open just now */
 	CU_ASSERT_EQUAL(count_runs(p, &gate), RELAYED);
 	gate.serial = ++serial;
 	relay[0] = vgpu_now() - 2 * HOUR;
 	CU_ASSERT_EQUAL(count_runs(p, &gate), 0);
-	CU_ASSERT_EQUAL(relay[1], gate.launch);
-	/* it opens meanwhile: the blocks of this launch that follow do not run before those that
-	 * did not, and the next launch begins anew */
+	CU_ASSERT_EQUAL(relay[1], gate.epoch);
+	/* another block of that launch had found it open just before that: the launch that follows
+	 * does not run before those blocks that did not */
+	relay[0] = vgpu_now();
+	gate.serial = ++serial;
+	CU_ASSERT_EQUAL(count_runs(p, &gate), 0);
+	/* the flag changes meanwhile: nor do the blocks of the launch itself */
 	opens_at = RELAYED / 3;
 	CU_ASSERT_EQUAL(count_runs(p, &gate), 0);
 	CU_ASSERT(shut == 0);
+	epoch++;
 	CU_ASSERT_EQUAL(count_runs(p, &gate), RELAYED);
 	CU_ASSERT(vgpu_now() - relay[0] < HOUR);
 	ptx_free(p);

@@ -266,6 +266,7 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuMemsetD8Async(d->scratch_at, 0, SCRATCH_BYTES, d->stream);
 	d->relay_at = d->scratch_at + RELAY_IN_SCRATCH;
+	d->epoch = 1;
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuStreamSynchronize(d->stream);
 	if (e != CUDA_SUCCESS)
@@ -493,7 +494,7 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 			.skipped = d->gate_at + offsetof(struct gate_page, skipped[slot]),
 			.serial = p->serial,
 			.relay = d->relay_at,
-			.launch = ++d->launches,
+			.epoch = d->epoch,
 			.period = GATE_PERIOD,
 		};
 	memcpy(buffer, &gate, sizeof(gate));
@@ -539,6 +540,8 @@ static enum device_state cuda_poll(struct device *d, uint32_t slot)
 
 static void cuda_gate(struct device *d, bool shut)
 {
+	if (!shut)
+		d->epoch++;
 	atomic_store(&d->gate->flag, shut);
 }
 

@@ -258,6 +258,16 @@ static int read_params(struct device *d, CUfunction f, bool gated, struct device
 	return 0;
 }
 
+CUresult cuda_allow_shared(struct device *d, CUfunction f)
+{
+	int fixed = 0;
+	CUresult e = d->api.cuFuncGetAttribute(&fixed, CU_FUNC_SHARED_SIZE_BYTES, f);
+
+	return e != CUDA_SUCCESS ? e
+				 : d->api.cuFuncSetAttribute(f, CU_FUNC_MAX_DYNAMIC_SHARED,
+							     d->max_shared - fixed);
+}
+
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params)
 {
@@ -282,8 +292,7 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 	if (e != CUDA_SUCCESS || threads > (uint64_t)most ||
 	    p->shared > (uint32_t)(d->max_shared > fixed ? d->max_shared - fixed : 0))
 		return -EINVAL;
-	if (p->shared > 0 && d->api.cuFuncSetAttribute(f, CU_FUNC_MAX_DYNAMIC_SHARED,
-						       (int)p->shared) != CUDA_SUCCESS)
+	if (p->shared > 0 && cuda_allow_shared(d, f) != CUDA_SUCCESS)
 		return -EINVAL;
 	if (count_local(d, f) < 0)
 		return -EINVAL;

@@ -42,7 +42,7 @@ struct device {
 	uint64_t window_size, behind, reserved;
 	struct gate_page *gate;
 	CUdeviceptr relay_at; /* see struct gate_param */
-	uint64_t launches;    /* of GPU kernels with a gate */
+	uint64_t epoch;	      /* likewise; owned by the thread that opens the gate and launches */
 	CUmodule own;
 	CUfunction kernels[KERNELS];
 	CUmodule modules[SOFTGPU_MAX_MODULES];
@@ -68,6 +68,9 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 		 void **compiled, char *log, uint32_t log_size);
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
 void cuda_unload(struct device *d, uint32_t module);
+/* Lets launches of F have as much dynamic shared memory as there is. It is never less again: a
+ * launch that was skipped is made again after others. */
+CUresult cuda_allow_shared(struct device *d, CUfunction f);
 int cuda_function(struct device *d, uint32_t module, const char *name, struct piece *p,
 		  struct device_params *params);
 

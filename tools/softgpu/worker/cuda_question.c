@@ -28,9 +28,7 @@ int cuda_occupancy(struct device *d, uint32_t module, const char *name, uint32_t
 	if (threads == 0 || threads > 1024 || shared > (uint32_t)d->max_shared ||
 	    d->api.cuModuleGetFunction(&f, d->modules[module], name) != CUDA_SUCCESS)
 		return -EINVAL;
-	/* As for a launch: see cuda_function(). */
-	if (shared > 0 &&
-	    d->api.cuFuncSetAttribute(f, CU_FUNC_MAX_DYNAMIC_SHARED, (int)shared) != CUDA_SUCCESS)
+	if (shared > 0 && cuda_allow_shared(d, f) != CUDA_SUCCESS)
 		return -EINVAL;
 	e = d->api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, (int)threads, shared);
 	if (e != CUDA_SUCCESS || n < 0)

@@ -48,7 +48,7 @@ static const char prologue_text[] = "\n{\n"
 				    "\tld.param.u64 %vg_d6, [__vgpu_gate+32];\n"
 				    "\tcvta.to.global.u64 %vg_d6, %vg_d6;\n"
 				    "\tld.param.u64 %vg_d7, [__vgpu_gate+40];\n"
-				    /* another block of this launch has found the gate shut */
+				    /* another block has found the gate shut since it was opened */
 				    "\tld.volatile.global.u64 %vg_d8, [%vg_d6+8];\n"
 				    "\tsetp.eq.u64 %vg_p3, %vg_d8, %vg_d7;\n"
 				    "\t@%vg_p3 bra __vgpu_shut;\n"

@@ -30,9 +30,10 @@ struct gate_param {
 	uint64_t serial;  /* the mark of a block that has run */
 	/* FLAG is in the host's memory, a microsecond away. So blocks tell each other what they
 	 * read there, by two 64-bit words in device memory at RELAY: when the gate was found open
-	 * last, and the last launch that found it shut. A block trusts the first for PERIOD ns.
-	 * LAUNCH differs for each launch, also of the same piece. */
-	uint64_t relay, launch, period;
+	 * last, and the last EPOCH in which it was found shut. A block trusts the first for PERIOD
+	 * ns, unless the second is its own. A new epoch, not 0, begins when the gate opens: once a
+	 * launch has skipped a block, those that follow it must not run before it goes on. */
+	uint64_t relay, epoch, period;
 };
 /* More than the microsecond that a read of FLAG takes over PCIe, and much less than the 300 us for
  * which a stop waits. */
