@@ -297,6 +297,10 @@ bool link_stop(struct link *l, bool kill)
 		return true;
 	if (!kill && !l->gpu->workers && watch_stop(l))
 		return true;
+	/* The process must know it before it sees the stop: it ends the worker by itself, before
+	 * this device ends the process. */
+	if (l->gpu->workers)
+		atomic_store(&l->page->quiet_since, workers_quiet_since(l->gpu));
 	/* Whatever the state was, the VF cannot be parked any more. A process that executes reads
 	 * the word, and need not be woken. */
 	was = atomic_exchange(&l->page->run, VF_RUN_WORD(l->run, kill ? VF_KILLING : VF_STOPPING));
@@ -446,6 +450,8 @@ static void publish_all(struct link *l)
 	l->asked = 0;
 	l->faulted = l->stopping = l->boosted = false;
 	l->deadline = VGPU_NEVER;
+	if (l->gpu->workers)
+		atomic_store(&l->page->quiet_since, workers_quiet_since(l->gpu));
 	atomic_store(&l->page->generation, 1);
 	link_gates(l->gpu);
 	link_message(l);

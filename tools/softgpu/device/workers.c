@@ -178,6 +178,13 @@ void workers_used(struct softgpu *gpu, int index)
 		gpu->workers->of[index]->has_run = true;
 }
 
+/* A worker waits for work that ends soon for twice the time of a stop: with the stop after it, it
+ * must be in time, however short the operator has made that. */
+static vgpu_nsec typical_stop(const struct workers *w)
+{
+	return w->tested.typical < w->kill_after / 4 ? w->tested.typical : w->kill_after / 4;
+}
+
 bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 		   int fds[VF_ORDER_FDS])
 {
@@ -191,7 +198,7 @@ bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 		.modules = tested->modules,
 		.stops = tested->stops,
 		.stop_us = (uint32_t)(tested->level == SOFTGPU_PREEMPT_HARD
-					      ? tested->typical / VGPU_USEC
+					      ? typical_stop(gpu->workers) / VGPU_USEC
 					      : 0),
 		.kill_after = gpu->workers->kill_after,
 		.kill_disturbed = gpu->workers->kill_disturbed,
