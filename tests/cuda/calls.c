@@ -60,7 +60,9 @@ static bool libraries(void)
 
 static size_t shared_of(int threads)
 {
-	return (size_t)threads * 64;
+	CUdevice device;
+
+	return cuCtxGetDevice(&device) == CUDA_SUCCESS ? (size_t)threads * 64 : SIZE_MAX;
 }
 
 static bool functions(void)

@@ -170,6 +170,8 @@ void link_abandon(void)
 	guest_close(guest);
 	guest = NULL;
 	unrung = 0;
+	lost = CUDA_ERROR_NOT_INITIALIZED; /* another thread may be in a function of the program's
+					    */
 }
 
 CUresult link_lost(void)

@@ -65,6 +65,17 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
 	return CALL_END(most_blocks(blocks, function, threads, shared, flags));
 }
 
+/* Asks the program how much shared memory blocks of N threads need. It may make calls meanwhile. */
+static CUresult ask_program(size_t (*shared_of)(int), int n, size_t *shared, CUfunction function,
+			    struct function **f)
+{
+	call_unlock();
+	*shared = shared_of(n);
+	call_lock();
+	*f = handle_find(HANDLE_FUNCTION, function);
+	return *f ? link_lost() : CUDA_ERROR_INVALID_HANDLE;
+}
+
 /* Tries each block size, a multiple of a warp, from the largest on: the first one of those with the
  * most threads at a time. */
 static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*shared_of)(int),
@@ -81,7 +92,10 @@ static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*
 	most = limit > 0 && limit < most ? limit : most;
 	*block = *grid = 0;
 	for (n = most; n > 0 && best < about[PROCESSOR_THREADS]; n = (n - 1) / warp * warp) {
-		e = ask(f, (uint32_t)n, shared_of ? shared_of(n) : shared, &blocks);
+		if (shared_of)
+			e = ask_program(shared_of, n, &shared, function, &f);
+		if (e == CUDA_SUCCESS)
+			e = ask(f, (uint32_t)n, shared, &blocks);
 		if (e != CUDA_SUCCESS)
 			return e;
 		if (blocks * n > best) {
