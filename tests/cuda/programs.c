@@ -123,6 +123,7 @@ static bool variables(void)
 	CHECK(factor == 2);
 	OK(cuMemcpyDtoH_v2(again, at_table, 16));
 	CHECK(again[0] == 10 && again[3] == 40);
+	CHECK(cuMemcpy((CUdeviceptr)(uintptr_t)&factor, at_factor, 4) == CUDA_ERROR_NOT_SUPPORTED);
 	/* copies stay inside of a variable */
 	CHECK(cuMemcpyDtoH_v2(again, at_table + 4, 16) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemcpyHtoD_v2(at_factor - 1, table, 2) == CUDA_ERROR_INVALID_VALUE);

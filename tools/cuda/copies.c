@@ -45,13 +45,19 @@ static struct work_side on_either(CUdeviceptr at)
 	return memory_is_device(at) ? on_device(at) : on_host((const void *)(uintptr_t)at);
 }
 
+/* Addresses of variables are not kept free in the program, so host memory may have them, too. */
+static bool is_variable(CUdeviceptr at)
+{
+	return !memory_is_device(at) && symbol_at(at, 1);
+}
+
 static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
 	struct work w = {.kind = WORK_COPY};
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
 
-	if (e == CUDA_SUCCESS && !memory_is_unified())
+	if (e == CUDA_SUCCESS && (!memory_is_unified() || is_variable(to) || is_variable(from)))
 		e = CUDA_ERROR_NOT_SUPPORTED;
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -78,7 +84,7 @@ static CUresult find_side(unsigned type, const void *host, CUdeviceptr device, u
 {
 	uint64_t by;
 
-	if (type == MEMORY_UNIFIED && memory_is_unified())
+	if (type == MEMORY_UNIFIED && memory_is_unified() && !is_variable(device))
 		*out = on_either(device);
 	else if (type == MEMORY_DEVICE)
 		*out = on_device(device);
