@@ -123,7 +123,7 @@ again
 mkdir -m 755 "$run/plugins"
 chmod 755 "$run"
 sed 's/out->slice = t->slice;/out->slice = vf == 0 ? 3 * t->slice : t->slice;/; s/max_lag = VGPU_NEVER/max_lag = 20 * VGPU_MSEC/
-	s/max_wait = VGPU_NEVER/max_wait = 10 * VGPU_MSEC/' "$here/docs/example/turns.c" >"$run/turns.c"
+	s/max_wait = VGPU_NEVER/max_wait = 10 * VGPU_MSEC/; s/VGPU_PROMISE_WORK_CONSERVING/& | VGPU_PROMISE_PROPORTIONAL/' "$here/docs/example/turns.c" >"$run/turns.c"
 "${CC:-gcc}" -std=gnu11 -O1 -fPIC -shared -fvisibility=default -I"$here/scheduler/include" -o "$run/plugins/turns.so" "$run/turns.c" ||
 	fail "cannot build the policy"
 start_softgpu --vfs 3
