@@ -104,8 +104,11 @@ static void owe(struct monitor *m, uint32_t vf)
 	d->charged = (double)l->debt_charged_ns;
 	if (m->restarted || l->debt_ns == 0)
 		d->vague = false;
-	if (m->changed || (m->shares_changed && !m->states_changed))
+	/* What a VM owes for the time at another host is not in this count. */
+	if (m->changed || (m->shares_changed && !m->states_changed) ||
+	    (d->came && !w->v.incoming && l->debt_ns > 0))
 		d->vague = true;
+	d->came = w->v.incoming;
 	d->pays = !is_charged(m) || (!w->ready && m->has_turn != vf);
 	d->share = share_of(m, vf);
 	d->rate = fmax(is_charged(m) ? d->share : d->share / 8, LEAST_SHARE);

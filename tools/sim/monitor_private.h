@@ -64,6 +64,7 @@ struct window_watch {
 	double exclusive, apart; /* its time in windows, and in windows and resets, so far */
 	double charged;		 /* of that */
 	double share, rate;	 /* of the time; of the time for its windows */
+	bool came;		 /* its VM came from another host, and had not resumed */
 	bool vague;		 /* its share changes, at an instant that the policy chooses */
 	bool pays;		 /* it has no work: its share of the time pays */
 	bool in;		 /* its window has begun */
