@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "builtin.h"
 #include "change.h"
 #include "client.h"
 #include "machine.h"
@@ -10,6 +11,17 @@
 #include "vm.h"
 #include "vms.h"
 #include "tests.h"
+
+/* Loads the leases that a vgpud before this one has SAVED. */
+static void load(const char *saved)
+{
+	FILE *f = fopen(config.leases, "w");
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fputs(saved, f);
+	fclose(f);
+	leases_load(&control);
+}
 
 /* A lease keeps the parameters of a VM's VF under policies that lack them. The next policy that
  * knows them gets them again, also when vgpud was restarted meanwhile. */
@@ -19,14 +31,9 @@ static void leases_remember(void)
 		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
 		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"300\"}}]\n";
 	struct json_object *o;
-	FILE *f;
 
 	bench_begin("fair");
-	f = fopen(config.leases, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fputs(saved, f);
-	fclose(f);
-	leases_load(&control);
+	load(saved);
 	control_settle(&control);
 	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->in_force.vf_params[1][0], 300);
 	say(&one, "{\"method\":\"policy.set\",\"args\":{\"policy\":\"equal\"}}\n");
@@ -54,15 +61,10 @@ static void several_restored(void)
 		"\"domain\":\"e\",\"vf_name\":\"gpu\",\"params\":{\"weight\":\"200\"}}]\n";
 	static const char *const weights[] = {"300", "200"};
 	struct json_object *o;
-	FILE *f;
 	int i;
 
 	bench_begin("fair");
-	f = fopen(config.leases, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fputs(saved, f);
-	fclose(f);
-	leases_load(&control);
+	load(saved);
 	leases_save(&control);
 	o = json_object_from_file(config.leases);
 	for (i = 0; i < 2; i++)
@@ -73,6 +75,35 @@ static void several_restored(void)
 	control_settle(&control);
 	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][0], 300);
 	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][0], 200);
+	bench_end();
+}
+
+/* Guarantees that were admitted together are restored, also where each of them would be refused
+ * beside what the others have by the configuration. */
+static void restored_in_any_order(void)
+{
+	static struct gpu_config gpu = {.name = "gpu0", .device = "quick:", .vfs = QUICK_VFS};
+	static const char *const saved =
+		"[{\"gpu\":\"gpu0\",\"vf\":1,\"state\":\"running\",\"uuid\":\"u\","
+		"\"domain\":\"d\",\"vf_name\":\"gpu\",\"params\":{\"min_ppm\":\"600000\"}},"
+		"{\"gpu\":\"gpu0\",\"vf\":2,\"state\":\"running\",\"uuid\":\"v\","
+		"\"domain\":\"e\",\"vf_name\":\"gpu\",\"params\":{\"min_ppm\":\"50000\"}}]\n";
+	struct engine_config engine_config;
+	const struct vgpu_param *table;
+	int min = 0;
+
+	quick_reset();
+	gpu.ops = vgpu_builtin_policy("qos");
+	table = gpu.ops->vf_params;
+	while (strcmp(table[min].name, "min_ppm") != 0)
+		min++;
+	quick_config(&engine_config, gpu.ops);
+	engine_config.begin.vf_params[2][min] = 500000;
+	bench_begin_with(&gpu, &engine_config);
+	load(saved);
+	control_settle(&control);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[2][min], 50000);
+	CU_ASSERT_EQUAL(engine_policy(control.gpus[0].engine)->to_come.vf_params[1][min], 600000);
 	bench_end();
 }
 
@@ -266,14 +297,9 @@ static void one_of_two(void)
 		"{\"gpu\":\"gpu0\",\"vf\":5,\"state\":\"running\",\"uuid\":\"" VM_UUID "\","
 		"\"domain\":\"vm1\",\"vf_name\":\"b\",\"params\":{}}]\n";
 	char address[32];
-	FILE *f;
 
 	bench_begin("fair");
-	f = fopen(config.leases, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	fputs(saved, f);
-	fclose(f);
-	leases_load(&control);
+	load(saved);
 	control_settle(&control);
 	CU_ASSERT_EQUAL(n_leases(), 1);
 	CU_ASSERT_EQUAL(weight(1), 300);
@@ -371,6 +397,7 @@ static void starts_again(void)
 const struct test leases_tests[] = {
 	{"leases keep parameters across policies", leases_remember},
 	{"several leases' parameters are restored", several_restored},
+	{"guarantees are restored in any order", restored_in_any_order},
 	{"a list of VMs that is older than a VM's end", a_list_older_than_the_end},
 	{"a claim for too much memory leaves nothing reserved", too_little_memory},
 	{"a hook that leaves takes its reservation along", hook_leaves},
