@@ -26,6 +26,7 @@ struct match {
 	int64_t wants[CLAIM_MAX_VFS][AMOUNTS];
 	uint32_t n;
 	struct part parts[CLAIM_MAX_VFS]; /* no more GPUs than VFs */
+	bool may[CLAIM_MAX_VFS][CLAIM_MAX_VFS]; /* what the claim lets be: VF, part */
 	int32_t *on;
 };
 
@@ -144,6 +145,15 @@ static bool sums_up(struct match *m)
 	return true;
 }
 
+static void ask_claim(struct match *m)
+{
+	uint32_t i, p;
+
+	for (i = 0; i < m->claim->n_vfs; i++)
+		for (p = 0; p < m->n; p++)
+			m->may[i][p] = may_be_on(m, i, &m->parts[p]);
+}
+
 /* Gives VF I, and all after it, to GPUs of which that much is left. Each GPU has a VF booked, and
  * the sums are equal, so that there are at most 8! ways. */
 static bool give(struct match *m, uint32_t i)
@@ -158,7 +168,7 @@ static bool give(struct match *m, uint32_t i)
 		part = &m->parts[p];
 		for (a = 0; a < AMOUNTS && part->left[a] >= m->wants[i][a]; a++)
 			;
-		if (a < AMOUNTS || !may_be_on(m, i, part))
+		if (a < AMOUNTS || !m->may[i][p])
 			continue;
 		for (a = 0; a < AMOUNTS; a++)
 			part->left[a] -= m->wants[i][a];
@@ -178,7 +188,7 @@ static bool give_all(struct match *m)
 	uint32_t i;
 
 	for (i = 0; i < m->claim->n_vfs; i++) {
-		if (!may_be_on(m, i, &m->parts[0]))
+		if (!m->may[i][0])
 			return false;
 		m->on[i] = (int32_t)m->parts[0].gpu;
 	}
@@ -203,6 +213,8 @@ int booked_read(const struct control *control, const struct claim *claim, bool i
 	int r;
 
 	r = read_parts(&m, line, why);
+	if (r == 0)
+		ask_claim(&m);
 	found = r == 0 &&
 		(m.n == 1 ? give_all(&m)
 			  : m.n > 1 && every_gpu_has_a_vf(&m) && sums_up(&m) && give(&m, 0));
