@@ -57,6 +57,37 @@ sed -i "s/ansible.builtin.service_facts:/ansible.builtin.set_fact: {ansible_fact
 	s/ansible.builtin.systemd:/ansible.builtin.debug:/; s/name: \"{{ item }}\"/msg: \"reloads {{ item }}\"/; /state: reloaded/d" roles/vgpud/handlers/main.yml
 ansible-playbook -i localhost, hook.yml >"$run/hook.txt" 2>&1 || fail "the handlers fail: $(cat "$run/hook.txt")"
 [ "$(grep -o '"msg": "reloads .*"' "$run/hook.txt")" = '"msg": "reloads virtqemud.service"' ] || fail "not the libvirt that runs is reloaded: $(cat "$run/hook.txt")"
+# The bookings' files have what the variables say, and only a change of the credentials asks for a new token. The units and
+# packages of systemd's and apt's own are not for a test to change.
+sed -i "s|/etc/vgpud/|$run/etc/|; s/ansible.builtin.\(systemd\|apt\):/ansible.builtin.debug:/; s/^    name: \"{{ item }}\"/    msg: \"starts {{ item }}\"/; \
+	s/^    name: vgpud.*/    msg: \"restarts it\"/; s/^    name:$/    msg:/; /^    enabled: /d; /^    state: /d" roles/vgpud/tasks/bookings.yml
+mkdir "$run/etc"
+bookings() { # VARIABLES
+	cat >bookings.yml <<-PLAY
+		- hosts: localhost
+		  connection: local
+		  gather_facts: false
+		  vars: {vgpud_placement_url: "http://c:8778", vgpud_provider: "gpu7.example", $1}
+		  tasks:
+		    - ansible.builtin.include_tasks: roles/vgpud/tasks/bookings.yml
+		  handlers:
+		    - name: Get a new token
+		      ansible.builtin.copy: {content: "new", dest: "$run/token", mode: "0644"}
+	PLAY
+	rm -f "$run/token"
+	ansible-playbook --diff -i localhost, bookings.yml >"$run/bookings.txt" 2>&1
+}
+keystone='vgpud_keystone: {OS_AUTH_URL: "http://c:5000/v3", OS_APPLICATION_CREDENTIAL_SECRET: "s3cret"}'
+bookings "$keystone" || fail "the tasks of bookings fail: $(cat "$run/bookings.txt")"
+[ "$(cat "$run/etc/booking.env")" = $'PLACEMENT=http://c:8778\nPROVIDER=gpu7.example' ] || fail "$(cat "$run/etc/booking.env")"
+[ "$(cat "$run/etc/keystone.env")" = $'OS_APPLICATION_CREDENTIAL_SECRET=s3cret\nOS_AUTH_URL=http://c:5000/v3' ] || fail "$(cat "$run/etc/keystone.env")"
+[ "$(stat -c '%a %u' "$run/etc/keystone.env")" = "600 0" ] || fail "who may read the credentials: $(stat -c '%a %u' "$run/etc/keystone.env")"
+grep -q s3cret "$run/bookings.txt" && fail "Ansible prints the credentials"
+for unit in vgpud-booking-token.timer vgpud-booking.socket; do grep -q "starts $unit" "$run/bookings.txt" || fail "$unit is not started"; done
+[ -e "$run/token" ] || fail "no token is asked for with the new credentials"
+bookings "$keystone" || fail "the tasks of bookings fail"
+[ ! -e "$run/token" ] || fail "a token is asked for, though nothing has changed"
+bookings 'vgpud_keystone: {}' && fail "the tasks of bookings succeed without credentials"
 # vgpud is down: the play fails, and the file stays.
 kill $vgpud_pid; wait $vgpud_pid
 play && fail "the tasks succeed without vgpud"
