@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* nvml-hold: a CUDA program that has memory. Prints the device's UUID as NVML writes it, and then
- * allocates and frees as the lines of its input say: "+BYTES", "-", each of which it answers with
- * "ok". */
+/* nvml-hold: a CUDA program that has memory. Prints the device's UUID as NVML writes it, and its
+ * memory. Then it allocates and frees as the lines of its input say, "+BYTES" and "-", each of which
+ * it answers with "ok". */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@
 int main(void)
 {
 	CUdeviceptr last = 0;
+	size_t total = 0;
 	uint8_t u[16];
 	char line[64];
 	CUcontext c;
@@ -23,11 +24,13 @@ int main(void)
 		e = cuCtxSetCurrent(c);
 	if (e == CUDA_SUCCESS)
 		e = cuDeviceGetUuid(u, 0);
+	if (e == CUDA_SUCCESS)
+		e = cuDeviceTotalMem_v2(&total, 0);
 	if (e == CUDA_SUCCESS) {
 		printf("GPU-");
 		for (i = 0; i < 16; i++)
 			printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
-		putchar('\n');
+		printf("\ntotal %zu\n", total);
 	}
 	while (e == CUDA_SUCCESS && fgets(line, sizeof(line), stdin)) {
 		e = line[0] == '+' ? cuMemAlloc_v2(&last, strtoull(line + 1, NULL, 10))
