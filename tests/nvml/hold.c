@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* nvml-hold: a CUDA program that has memory. Prints the device's UUID as NVML writes it, and its
- * memory. Then it allocates and frees as the lines of its input say, "+BYTES" and "-", each of which
- * it answers with "ok". */
+ * memory. Then it allocates and frees as the lines of its input say, "+BYTES" and "-", each of
+ * which it answers with "ok". */
 #include <stdio.h>
 #include <stdlib.h>
 

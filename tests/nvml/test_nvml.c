@@ -560,8 +560,12 @@ static void processes(void)
 	CU_ASSERT_EQUAL(p[0].used, a < b ? 5 * MIB : 7 * MIB);
 	CU_ASSERT(p[0].gpu_instance == NVML_NO_INSTANCE &&
 		  p[0].compute_instance == NVML_NO_INSTANCE);
-	n = 3;
 	memset(old, 0xee, sizeof(old));
+	n = 1;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(device, &n, old),
+			NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(old[1].pid, 0xeeeeeeee);
+	n = 3;
 	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(device, &n, old), NVML_SUCCESS);
 	CU_ASSERT_EQUAL(n, 2);
 	CU_ASSERT(old[0].pid == p[0].pid && old[1].used == p[1].used);

@@ -25,6 +25,7 @@ starts() { # NAME: starts a program that goes on; sets $program
 	program=$!
 	await 60 says "$1" ready
 }
+works() { nvml-sample >/run/works.log && says works "^utilization [1-9]"; }
 address=$(basename "$(dirname "$(grep -l 0x5348 $devices/*/device)")")
 need "the VM has a VF" [ -e $devices/$address/resource0 ]
 # Before udev has done anything, only root may use it; here it is switched off, too, which not every firmware leaves it.
@@ -55,6 +56,7 @@ check "the next finds none" as maker clean "cuda-sample clean"
 for i in 1 2; do
 	starts loop
 	check "a second program is refused ($i)" refused maker second cuda-sample "another program holds this VF"
+	[ $i != 1 ] || check "NVML sees the GPU work" await 60 works
 	[ $i != 2 ] || check "the check says that the VF is in use" as maker check "vgpu-cuda-check"
 	usleep $((100000 + i * 70000))
 	check "the first program is there ($i)" kill -9 "$(cat /run/loop.pid)"
