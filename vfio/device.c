@@ -17,6 +17,7 @@ static const struct {
 	{"vfio-user:", vfio_user_open},
 	{"sysfs:", sysfs_device_open},
 	{"resource:", sysfs_vf_open},
+	{"registers:", sysfs_vf_look},
 	{"vfio:", vfio_pci_open},
 };
 

@@ -283,8 +283,10 @@ static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
 	return vgpu_error_set(err, r, "cannot open %s: %s", s->info.address, strerror(-r));
 }
 
-/* Holds a VF by a lock of its registers' file, which only those may open who may use the VF. */
-static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+/* Opens the first N BARs of a VF that a program uses. HOLD: holds it by a lock of its registers'
+ * file, which only those may open who may use the VF. */
+static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, bool hold,
+		   struct vgpu_error *err)
 {
 	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
 	uint16_t command = 0;
@@ -309,9 +311,9 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 			       sizeof(command));
 	if (r == 0)
 		r = read_sizes(s);
-	for (i = 0; r == 0 && i < sizeof(used) / sizeof(used[0]); i++) {
+	for (i = 0; r == 0 && i < n; i++) {
 		r = use_bar(s, used[i]);
-		if (r == 0 && i == 0 && flock(s->files[used[0]], LOCK_EX | LOCK_NB) < 0)
+		if (r == 0 && hold && i == 0 && flock(s->files[used[0]], LOCK_EX | LOCK_NB) < 0)
 			return vgpu_error_set(err, -EBUSY, "%s: another program holds this VF",
 					      address);
 	}
@@ -325,6 +327,16 @@ static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_e
 				      "/%s/enable",
 				      address, address);
 	return r < 0 ? explain(s, r, err) : 0;
+}
+
+static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+{
+	return open_vf(s, address, 3, true, err);
+}
+
+static int look_at_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+{
+	return open_vf(s, address, 1, false, err);
 }
 
 static int open_by(int (*get)(struct sysfs_device *s, const char *address, struct vgpu_error *err),
@@ -357,4 +369,9 @@ int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_er
 int sysfs_vf_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
 {
 	return open_by(acquire_vf, out, name, err);
+}
+
+int sysfs_vf_look(struct vfio_device **out, const char *name, struct vgpu_error *err)
+{
+	return open_by(look_at_vf, out, name, err);
 }

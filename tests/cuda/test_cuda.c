@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The library with the checks of sample.h, over a real worker whose CUDA driver is the one in
  * software; and the loss of that worker. */
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "entries.h"
 #include "guest_direct.h"
+#include "record.h"
 #include "sample.h"
 #include "suite.h"
 #include "vgpu/clock.h"
@@ -57,6 +61,61 @@ static void entries(void)
 		if (cuGetProcAddress_v2(rows[i].name, &entry, rows[i].since - 10, 0, NULL) == 0)
 			CU_ASSERT_PTR_NOT_EQUAL(entry, rows[i].symbol);
 	}
+}
+
+/* Reads what this process tells others. Whether there is something. */
+static bool read_record(struct record *out)
+{
+	char path[40], link[sizeof(RECORD_LINK)];
+	int i, fd;
+	ssize_t n = -1;
+
+	for (i = 0; i < 1024; i++) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
+		if (readlink(path, link, sizeof(link)) != sizeof(RECORD_LINK) - 1 ||
+		    memcmp(link, RECORD_LINK, sizeof(RECORD_LINK) - 1) != 0)
+			continue;
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		n = pread(fd, out, sizeof(*out), 0);
+		close(fd);
+	}
+	return n == sizeof(*out);
+}
+
+/* Others find out what memory this program has, and nothing of a child that has no VF. */
+static void record(void)
+{
+	struct record r = {0};
+	size_t left, all;
+	CUdeviceptr x, y;
+	CUcontext c;
+	int status;
+	pid_t child;
+
+	CU_ASSERT_EQUAL_FATAL(cuDevicePrimaryCtxRetain(&c, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuCtxSetCurrent(c), CUDA_SUCCESS);
+	CU_ASSERT_FATAL(read_record(&r));
+	CU_ASSERT_EQUAL(r.layout, RECORD_LAYOUT);
+	CU_ASSERT_STRING_EQUAL(r.vf, "vfio-user:/direct");
+	CU_ASSERT_EQUAL(cuMemGetInfo_v2(&left, &all), CUDA_SUCCESS);
+	CU_ASSERT(r.total == all && r.used == all - left);
+	CU_ASSERT(r.about.name[0] && r.about.attributes[75] > 0);
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 5 << 20), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAllocAsync(&y, 3 << 20, NULL), CUDA_SUCCESS);
+	CU_ASSERT(read_record(&r));
+	CU_ASSERT_EQUAL(r.used, all - left + (8 << 20));
+	CU_ASSERT_EQUAL(cuMemFree_v2(x), CUDA_SUCCESS);
+	CU_ASSERT(read_record(&r));
+	CU_ASSERT_EQUAL(r.used, all - left + (3 << 20));
+	child = fork();
+	if (child == 0)
+		_exit(read_record(&r));
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_EQUAL(cuMemFreeAsync(y, NULL), CUDA_SUCCESS);
+	CU_ASSERT(read_record(&r));
+	CU_ASSERT_EQUAL(r.used, all - left);
+	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
 /* Calls that do not wait may leave the doorbell to the library, which rings it by itself. */
@@ -113,6 +172,7 @@ static const struct test tests[] = {
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the sample's checks pass", sample},
 	{"the table of entries is whole", entries},
+	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},

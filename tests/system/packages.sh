@@ -91,7 +91,7 @@ done
 within test -x /usr/libexec/vgpud/softgpu-worker || fail "softgpu-worker is not installed"
 # In a guest programs find the library by its name, and the check says why they cannot run here: there is no VF.
 within vgpu-cuda-check >"$run/check.txt" 2>&1 && fail "vgpu-cuda-check finds a VF"
-grep -q "^library .*/libcuda.so.1$" "$run/check.txt" && grep -q "no VF of softgpu" "$run/check.txt" || fail "vgpu-cuda-check says: $(cat "$run/check.txt")"
+grep -q "^library .*/libcuda.so.1$" "$run/check.txt" && grep -q "^NVML .*/libnvidia-ml.so.1$" "$run/check.txt" && grep -q "no VF of softgpu" "$run/check.txt" || fail "vgpu-cuda-check says: $(cat "$run/check.txt")"
 within test -e /usr/lib/udev/rules.d/60-vgpu-cuda.rules || fail "vgpu-cuda has no udev rule" # vm-cuda applies it
 within test -x /usr/libexec/vgpud/softgpu-vf || fail "softgpu-vf is not installed"
 
@@ -131,7 +131,7 @@ told "stop vgpud-softgpu@\*.service"
 told "stop vgpud-libvirt.service"
 [ "$(line_of "stop vgpud-control.socket vgpud-hook.socket")" -lt "$(line_of "stop vgpud.service")" ] ||
 	fail "vgpud is stopped while its sockets can start it again"
-left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
+left=$(within sh -c 'ls -d /usr/sbin/vgpud* /usr/bin/vgpu* /usr/bin/softgpu /usr/libexec/vgpud /lib/systemd/system/vgpud* /usr/lib/*/libcuda.so.1 /usr/lib/*/libnvidia-ml.so.1 /usr/lib/udev/rules.d/60-vgpu* /etc/libvirt/hooks/qemu.d/50-vgpud 2>/dev/null')
 [ -z "$left" ] || fail "files are left after the packages were removed: $left"
 grep -q "^# mine" "$root/etc/vgpud/vgpud.conf" || fail "removing the packages deleted the configuration"
 [ -e "$root/var/lib/vgpud/vf-token" ] || fail "removing the packages deleted the VF token"

@@ -278,6 +278,42 @@ static void hostile_packets(void)
 	end();
 }
 
+static uint64_t ran(uint32_t vf)
+{
+	return vf_read32(vf, SOFTGPU_RAN) | (uint64_t)vf_read32(vf, SOFTGPU_RAN + 4) << 32;
+}
+
+static bool has_run(void *least)
+{
+	return ran(0) >= *(uint64_t *)least;
+}
+
+/* A VF tells for how long its packets were executed, also while one is, and not how long others'
+ * were. */
+static void running_time(void)
+{
+	uint64_t least = 10 * VGPU_MSEC, seen;
+	vgpu_nsec start;
+
+	begin("navi");
+	bring_up(0);
+	CU_ASSERT_EQUAL(ran(0), 0);
+	put(0, (struct softgpu_packet){.opcode = SOFTGPU_ENDLESS});
+	ring(0);
+	start = vgpu_now();
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	CU_ASSERT(await(has_run, &least));
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	seen = ran(0);
+	CU_ASSERT(seen >= least && seen <= vgpu_now() - start);
+	CU_ASSERT_EQUAL(ran(0), seen);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+	CU_ASSERT_EQUAL(ran(1), 0);
+	/* It runs no modules: there is nothing to tell of. */
+	CU_ASSERT_EQUAL(vf_read32(0, SOFTGPU_ABOUT_AT), 0);
+	end();
+}
+
 /* Impossible rings, doorbell values and fences outside of the memory stop the VF with the right
  * error. */
 static void hostile_rings(void)
@@ -806,6 +842,7 @@ static const struct test tests[] = {
 	{"a reset in a chain ends it, or not", reset_in_a_chain},
 	{"a hostile packet stops only its VF", hostile_packets},
 	{"a hostile ring stops only its VF", hostile_rings},
+	{"a VF tells for how long it has run", running_time},
 	{"random rings affect no other VF", random_rings},
 	{"memory: each partition is a file of its own", memory},
 	{"memory: a VF's memory is swapped out and in", aperture},

@@ -12,7 +12,7 @@ udevd=/lib/systemd/systemd-udevd
 . "$here/../system/lib.sh"
 # The driver in software clears the VF slowly when a program starts, so the VF is small.
 script=cuda vram=64M
-programs=("$VGPU_BUILD"/{tests/cuda/cuda-sample,tools/cuda/vgpu-cuda-check,tools/cuda/libcuda.so.1} "$here/../../tools/cuda/60-vgpu-cuda.rules" $udevd /bin/udevadm)
+programs=("$VGPU_BUILD"/{tests/cuda/cuda-sample,tests/nvml/nvml-{sample,hold},tools/cuda/vgpu-cuda-check,tools/cuda/libcuda.so.1,tools/nvml/libnvidia-ml.so.1} "$here/../../tools/cuda/60-vgpu-cuda.rules" $udevd /bin/udevadm)
 if [ "${1:-}" = bench ]; then
 	script=cuda-bench vram=128M
 	programs=("$VGPU_BUILD"/{tests/bench/bench-cuda,tools/cuda/libcuda.so.1} "$here/../cuda/sample.ptx")

@@ -8,6 +8,7 @@
 
 #include "find.h"
 #include "library.h"
+#include "record.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED } state;
@@ -43,6 +44,7 @@ static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	flush_abandon();
+	record_end();
 	if (state == STATE_UP)
 		link_abandon();
 	state = STATE_FORKED;
@@ -60,6 +62,7 @@ __attribute__((destructor)) static void stop(void)
 		return;
 	if (state == STATE_UP)
 		link_down();
+	record_end();
 	state = STATE_DOWN;
 	pthread_mutex_unlock(&lock);
 	flush_end();
@@ -79,12 +82,15 @@ CUresult call_start(void)
 		call_log("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
 	}
+	record_begin(name);
 	e = link_up(name, &err);
 	if (e != CUDA_SUCCESS) {
+		record_end();
 		call_log("%s: %s", name, err.text);
 		return e;
 	}
 	heap_reset(link_parts.memory_size);
+	record_show(link_parts.memory_size, &link_about);
 	flush_start();
 	pthread_atfork(NULL, NULL, in_child);
 	state = STATE_UP;
@@ -117,6 +123,8 @@ CUresult call_end(const char *name, CUresult e)
 {
 	const char *code = NULL;
 
+	if (state == STATE_UP)
+		record_used(link_parts.memory_size - heap_left());
 	pthread_mutex_unlock(&lock);
 	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
 		cuGetErrorName(e, &code);

@@ -22,6 +22,7 @@
 #include "vgpu/descriptor.h"
 
 #define LIBRARY "libcuda.so.1"
+#define NVML "libnvidia-ml.so.1"
 #define VFS_MOST 32
 #define MAJOR 75 /* CUdevice_attribute: compute capability */
 #define MINOR 76
@@ -68,22 +69,22 @@ static bool is_ours(const char *path)
 	return ours;
 }
 
-/* Finds the library as programs do. */
-static bool check_library(void **library)
+/* Finds a library of vgpud's as programs do. */
+static bool check_library(const char *what, const char *name, void **library)
 {
 	struct link_map *map = NULL;
 
-	*library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	*library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!*library)
-		return complain("the loader does not find " LIBRARY " (%s): install the package "
+		return complain("the loader does not find %s (%s): install the package "
 				"vgpu-cuda, or name the library's folder in LD_LIBRARY_PATH",
-				dlerror());
+				name, dlerror());
 	if (dlinfo(*library, RTLD_DI_LINKMAP, &map) < 0 || !is_ours(map->l_name))
 		return complain(
 			"%s is not the library of vgpud: remove the package that it belongs "
 			"to (dpkg -S %s), and install vgpu-cuda",
-			map ? map->l_name : LIBRARY, map ? map->l_name : LIBRARY);
-	say("library", "%s", map->l_name);
+			map ? map->l_name : name, map ? map->l_name : name);
+	say(what, "%s", map->l_name);
 	return true;
 }
 
@@ -182,7 +183,7 @@ static bool check_device(void *library)
 int main(int argc, char **argv)
 {
 	bool busy = false, ok;
-	void *library;
+	void *library, *nvml;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return puts("vgpu-cuda-check " VGPU_VERSION) < 0;
@@ -194,7 +195,8 @@ int main(int argc, char **argv)
 		      strcmp(argv[1], "--help") == 0 ? stdout : stderr);
 		return strcmp(argv[1], "--help") == 0 ? 0 : 2;
 	}
-	ok = check_library(&library);
+	ok = check_library("library", LIBRARY, &library);
+	check_library("NVML", NVML, &nvml); /* programs compute without it */
 	ok = check_vf(&busy) && ok;
 	if (!ok)
 		return 1;

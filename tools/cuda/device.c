@@ -83,21 +83,14 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 	return CALL_END(e);
 }
 
-/* It tells VFs of one host apart, by their names. FNV-1a, 64 bit, twice. */
 static CUresult get_uuid(void *uuid, CUdevice device)
 {
 	CUresult e = begin(device, uuid);
 	char name[FIND_NAME_SIZE] = "";
-	const char *c = name;
-	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x5347505556465f30)};
 
 	find_vf(name, NULL);
-	for (; e == CUDA_SUCCESS && *c; c++) {
-		h[0] = (h[0] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-		h[1] = (h[1] ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
-	}
 	if (e == CUDA_SUCCESS)
-		memcpy(uuid, h, sizeof(h));
+		find_uuid(name, uuid);
 	return e;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "vfio/gpuiov.h"
 #include "vfio/kernel.h"
@@ -67,4 +68,28 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 		return vgpu_error_set(err, -EINVAL, FIND_VARIABLE " is longer than %d bytes",
 				      FIND_NAME_SIZE - 1 - (int)strlen(prefix));
 	return 0;
+}
+
+/* FNV-1a, 64 bit, twice. */
+void find_uuid(const char *name, uint8_t uuid[16])
+{
+	uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), UINT64_C(0x5347505556465f30)};
+
+	for (; *name; name++) {
+		h[0] = (h[0] ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+		h[1] = (h[1] ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+	}
+	memcpy(uuid, h, sizeof(h));
+}
+
+void find_key(const char *name, char out[FIND_NAME_SIZE])
+{
+	size_t prefix = strlen("vfio-user:");
+	struct stat st;
+
+	if (strncmp(name, "vfio-user:", prefix) == 0 && stat(name + prefix, &st) == 0)
+		snprintf(out, FIND_NAME_SIZE, "socket:%ju:%ju", (uintmax_t)st.st_dev,
+			 (uintmax_t)st.st_ino);
+	else
+		snprintf(out, FIND_NAME_SIZE, "%s", name);
 }

@@ -16,6 +16,12 @@
  * names nothing that could be one; with the reason in ERR. */
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err);
 
+/* Writes 16 bytes to UUID, which tell VFs of one machine apart, by their names. */
+void find_uuid(const char *name, uint8_t uuid[16]);
+/* Writes what all programs of this machine find the same VF by: its name, and of a socket its file,
+ * whatever path leads there. */
+void find_key(const char *name, char out[FIND_NAME_SIZE]);
+
 /* Writes the addresses of up to MAX VFs of softgpu in this machine to OUT, in ascending order.
  * Returns how many there are, or -errno. */
 int find_all(char out[][PCI_ADDRESS_SIZE], int max);

@@ -15,6 +15,7 @@
  *   link.c     the VF: its ring, and the parts of its window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
  *   find.c     which VF it is
+ *   record.c   what other programs may know of this one
  *
  * One lock covers all of them. A call that waits for the VF keeps it. Everything that the library
  * checks protects the program from itself; the worker on the host checks each packet.

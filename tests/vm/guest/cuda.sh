@@ -7,7 +7,7 @@ printf 'root:x:0:0::/:/bin/sh\nmaker:x:1000:1000::/tmp:/bin/sh\nreader:x:1001:10
 printf 'root:x:0:\nvideo:x:44:maker\nmaker:x:1000:\nreader:x:1001:\n' >/etc/group
 chmod 755 /
 chmod 1777 /tmp /run
-cp /bin/libcuda.so.1 /lib/x86_64-linux-gnu/
+cp /bin/libcuda.so.1 /bin/libnvidia-ml.so.1 /lib/x86_64-linux-gnu/
 export VGPU_CUDA_LOG=1
 # as USER NAME COMMAND: runs a command, with its output in /run/NAME.log
 # The host lets a VF have nine windows a minute, and a program takes two: one that is refused for that is started again.
@@ -25,6 +25,7 @@ starts() { # NAME: starts a program that goes on; sets $program
 	program=$!
 	await 60 says "$1" ready
 }
+works() { nvml-sample >/run/works.log && says works "^utilization [1-9]"; }
 address=$(basename "$(dirname "$(grep -l 0x5348 $devices/*/device)")")
 need "the VM has a VF" [ -e $devices/$address/resource0 ]
 # Before udev has done anything, only root may use it; here it is switched off, too, which not every firmware leaves it.
@@ -42,6 +43,7 @@ check "another user may not use the VF" refused reader reader "cuda-sample" "thi
 check "vgpu-cuda-check says so, too" refused reader reader "vgpu-cuda-check" "add the user to the group"
 check "vgpu-cuda-check finds nothing wrong" as maker check "vgpu-cuda-check"
 check "it names the GPU" says check "compute capability"
+check "it finds NVML" says check "^NVML .*/libnvidia-ml.so.1"
 check "VGPU_CUDA_VF names the VF" as maker named "VGPU_CUDA_VF=$address vgpu-cuda-check"
 check "VGPU_CUDA_VF names no VF" refused maker wrong "VGPU_CUDA_VF=0000:00:00.0 vgpu-cuda-check" "not a VF of softgpu"
 [ "$failed" = 0 ] || cat /run/*.log
@@ -54,11 +56,54 @@ check "the next finds none" as maker clean "cuda-sample clean"
 for i in 1 2; do
 	starts loop
 	check "a second program is refused ($i)" refused maker second cuda-sample "another program holds this VF"
+	[ $i != 1 ] || check "NVML sees the GPU work" await 60 works
 	[ $i != 2 ] || check "the check says that the VF is in use" as maker check "vgpu-cuda-check"
 	usleep $((100000 + i * 70000))
 	check "the first program is there ($i)" kill -9 "$(cat /run/loop.pid)"
 	wait $program
 	check "after it was killed, nothing is left ($i)" as maker clean "cuda-sample clean"
 done
+
+# NVML looks at the VF, also while a program has it, and tells what each user may know.
+holds() { # USER: starts a program that has 5 MiB and goes on
+	until says hold ^ok; do
+		exec 5>&-
+		wait
+		rm -f /run/hold.*
+		mkfifo -m 666 /run/hold.in
+		su -s /bin/sh "$1" -c "exec nvml-hold" </run/hold.in >/run/hold.log 2>&1 &
+		exec 5>/run/hold.in
+		echo +5242880 >&5
+		await 60 says hold "^ok\|refuses this VF the engine"
+	done
+}
+ends() {
+	exec 5>&-
+	wait
+	rm -f /run/hold.log
+}
+touch /run/hold.log
+check "another user may not look at the VF" refused reader nvml "nvml-sample" "init this user may not"
+check "a user may look at the VF" as maker nvml "nvml-sample"
+for line in "name no GPU, but its interface in software, CUDA 12.4" "pci 0000$address" "capability 7.0" "total [1-9]" "used 0" "utilization [0-9]"; do
+	check "NVML says: $line" says nvml "^$line"
+done
+check "NVML knows no process" [ -z "$(grep ^process /run/nvml.log)" ]
+holds maker
+uuid=$(grep ^GPU- /run/hold.log)
+for user in maker root; do
+	check "NVML works beside a program, for $user" as $user nvml "nvml-sample"
+	for line in "uuid $uuid" "$(grep ^total /run/hold.log)" "used 5242880" "process $(pidof nvml-hold) 5242880"; do
+		check "NVML says to $user: $line" says nvml "^$line\$"
+	done
+done
+ends
+check "memory is free when the program has ended" as maker nvml "nvml-sample"
+check "NVML says that none is used" says nvml "^used 0"
+holds root
+check "NVML works beside another user's program" as maker nvml "nvml-sample"
+check "NVML does not know its memory" says nvml "^memory this user may not know this"
+check "NVML knows its process" says nvml "^process $(pidof nvml-hold) unknown"
+ends
 killall systemd-udevd
 finish

@@ -125,6 +125,17 @@ bool compute_is_ready(const struct compute *c)
 	return atomic_load(&c->shared->state) != WORKER_STARTING && !atomic_load(&c->shared->waits);
 }
 
+struct softgpu_about compute_about(const struct compute *c)
+{
+	struct softgpu_about about = {.name = ""};
+
+	if (!c || atomic_load(&c->shared->state) != WORKER_READY)
+		return about;
+	memcpy(about.name, c->shared->about.name, sizeof(about.name));
+	memcpy(about.attributes, c->shared->about.attributes, sizeof(about.attributes));
+	return about;
+}
+
 void compute_doorbell(struct compute *c, uint64_t wptr)
 {
 	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "vf.h"
+#include "vgpu/clock.h"
 
 bool engine_has_work(const struct vf *vf)
 {
@@ -120,10 +121,12 @@ static void run(struct vf *vf, uint32_t word)
 
 	vf->busy = true;
 	vf->executing = true;
+	vf->run_since = vgpu_now();
 	pthread_mutex_unlock(&vf->lock);
 	error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
 	pthread_mutex_lock(&vf->lock);
 	vf->executing = false;
+	vf->ran += vgpu_now() - vf->run_since;
 	if (error != SOFTGPU_OK)
 		fail(vf, error);
 	vf->failed = error != SOFTGPU_OK;

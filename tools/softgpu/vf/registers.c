@@ -9,6 +9,7 @@
 #include "vf.h"
 #include "vfio/device.h"
 #include "vfio/user_proto.h"
+#include "vgpu/clock.h"
 
 /* How long a client's reset waits until the device has taken note of it, milliseconds. */
 #define RESET_TAKEN_MS 1000
@@ -89,6 +90,21 @@ static void set_half(uint64_t *value, uint32_t offset, uint32_t half_value)
 	*value = (*value & keep) | (uint64_t)half_value << (offset & 4 ? 32 : 0);
 }
 
+/* What a VF tells whoever looks, whether it has the engine or not. */
+static uint32_t read_fact(struct vf *vf, uint32_t offset)
+{
+	struct softgpu_about about;
+	uint32_t value;
+
+	if ((offset & ~4u) == SOFTGPU_RAN)
+		return half(vf->ran + (vf->executing ? vgpu_now() - vf->run_since : 0), offset);
+	if (offset < SOFTGPU_ABOUT_AT || offset - SOFTGPU_ABOUT_AT >= sizeof(about) || !vf->modules)
+		return 0;
+	about = compute_about(vf->compute);
+	memcpy(&value, (uint8_t *)&about + offset - SOFTGPU_ABOUT_AT, sizeof(value));
+	return value;
+}
+
 static uint32_t read_register(struct vf *vf, uint32_t offset)
 {
 	bool loaded = vf->loaded && !vf->executing;
@@ -132,7 +148,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 	case SOFTGPU_FENCE_ADDR:
 		return loaded ? half(vf->live.fence_addr, offset) : 0;
 	default:
-		return 0;
+		return read_fact(vf, offset);
 	}
 }
 

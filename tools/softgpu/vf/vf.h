@@ -53,6 +53,7 @@ struct vf {
 	_Atomic uint64_t wptr;
 	bool serves; /* clients may be accepted */
 	bool loaded, executing;
+	vgpu_nsec ran, run_since; /* until the last run; since when this one lasts */
 	bool failed; /* the first thread's: the last run failed, and the client must be notified */
 	bool busy, dead;
 	uint64_t error, error_at;
@@ -119,6 +120,8 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 void compute_destroy(struct compute *c);
 /* Whether the worker has started, or failed to, and does not wait for a compiler. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
+/* What the worker's GPU is, without addresses; zeros until the worker has started. C may be NULL. */
+struct softgpu_about compute_about(const struct compute *c);
 /* Passes the doorbell on to the worker. */
 void compute_doorbell(struct compute *c, uint64_t wptr);
 /* Executes until there is no work, or the RUN word says to stop. An enum softgpu_error. Called by

@@ -56,6 +56,8 @@ struct vfio_device {
  *   sysfs:ADDRESS      a PF through sysfs; binds it to pci-pf-stub first
  *   resource:ADDRESS   a VF of softgpu in a VM, through the files of its BARs in sysfs: without
  *                      interrupts, DMA or a reset
+ *   registers:ADDRESS  the same, for whoever only reads registers: several processes may have it,
+ *                      also while one has the VF
  *   vfio:ADDRESS       a function through the kernel's VFIO; binds a PF to vfio-pci first.
  *                      ",token=UUID" or ",token-file=PATH" give the token of the host's VFs
  * Returns 0, or -errno with the reason in ERR; -EBUSY if another process holds it.

@@ -277,6 +277,8 @@ enum softgpu_preempt {
  * device memory that only packets can access. */
 #define SOFTGPU_PARTITION_SIZE 0x1040u
 #define SOFTGPU_FEATURES 0x1048u /* packets accepted beyond FAULT, enum softgpu_feature */
+#define SOFTGPU_RAN 0x1050u	 /* 64 bits: nanoseconds for which packets were executed */
+#define SOFTGPU_ABOUT_AT 0x1400u /* struct softgpu_about, without addresses; 0 without modules */
 /* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
 #define SOFTGPU_DOORBELL 0x0u
 

@@ -1,0 +1,831 @@
+/* SPDX-License-Identifier: MIT */
+/* What the library says of a VF on a machine that the test makes up, with programs that are real
+ * processes: they tell of themselves as libcuda does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "calls.h"
+#include "machine.h"
+#include "record.h"
+#include "suite.h"
+#include "vfio/gpuiov.h"
+#include "vgpu/clock.h"
+
+#define VF "0000:00:05.0"
+#define NAME "resource:" VF
+#define PAGE 8192u
+#define MIB (UINT64_C(1) << 20)
+#define TOTAL (48 * MIB)
+
+/* One that the library does not carry. */
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, uint32_t *out);
+
+static uint8_t *registers; /* of the VF */
+static nvmlDevice_t device;
+
+static void set(uint32_t at, const void *value, size_t size)
+{
+	memcpy(registers + at, value, size);
+}
+
+static void set_long(uint32_t at, uint64_t value)
+{
+	set(at, &value, sizeof(value));
+}
+
+static void make(void)
+{
+	static const struct softgpu_about about = {.name = "a GPU",
+						   .attributes = {[75] = 9, [76] = 1}};
+	static const uint8_t page[PAGE], config[64] = {0x34, 0x12, 0x48, 0x53, 0x02};
+	int fd;
+
+	make_machine();
+	function(VF, "0x038000\n", "9");
+	put_file("0x5348\n", PCI_DEVICES "/%s/device", VF);
+	put_file("0x1234\n", PCI_DEVICES "/%s/subsystem_vendor", VF);
+	put_file("0x0007\n", PCI_DEVICES "/%s/subsystem_device", VF);
+	put_file("0x2000 0x3fff 0x14220c\n0x0 0x0 0x0\n0x4000 0x5fff 0x14220c\n0x0 0x0 0x0\n"
+		 "0x6000 0x7fff 0x40200\n0x8000 0x9fff 0x40200\n0x0 0x0 0x0\n",
+		 PCI_DEVICES "/%s/resource", VF);
+	put_bytes(config, sizeof(config), PCI_DEVICES "/" VF "/config");
+	put_bytes(page, sizeof(page), PCI_DEVICES "/" VF "/resource5");
+	fd = open(inside(PCI_DEVICES "/" VF "/resource5"), O_RDWR);
+	registers = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	set_long(SOFTGPU_MEMORY_SIZE, 16 * MIB);
+	set_long(SOFTGPU_PARTITION_SIZE, 16 * MIB + TOTAL);
+	set(SOFTGPU_ABOUT_AT, &about, sizeof(about));
+	unsetenv(FIND_VARIABLE);
+}
+
+static void begin(void)
+{
+	make();
+	CU_ASSERT_EQUAL_FATAL(nvmlInit_v2(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+}
+
+static void end(void)
+{
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
+	munmap(registers, PAGE);
+	remove_machine();
+}
+
+/* Programs: each is a process that has done ACT, and waits to be killed. */
+
+static pid_t start(void (*act)(void))
+{
+	int ready[2];
+	char c = 0;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
+	pid = fork();
+	CU_ASSERT_FATAL(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		act();
+		if (write(ready[1], &c, 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	CU_ASSERT_EQUAL_FATAL(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void use(uint64_t total, uint64_t bytes)
+{
+	static const struct softgpu_about about = {.name = "told by a program",
+						   .attributes = {[75] = 8}};
+
+	record_begin(NAME);
+	if (total > 0)
+		record_show(total, &about);
+	record_used(bytes);
+}
+
+static void use_five(void)
+{
+	use(TOTAL, 5 * MIB);
+}
+
+static void use_seven(void)
+{
+	use(TOTAL, 7 * MIB);
+}
+
+static void use_too_much(void)
+{
+	use(TOTAL, UINT64_MAX);
+}
+
+static void use_another(void)
+{
+	record_begin("resource:0000:00:06.0");
+	record_show(TOTAL, &(struct softgpu_about){.name = "?"});
+	record_used(3 * MIB);
+}
+
+/* A child that has not started another program yet has its parent's descriptors. */
+static void use_with_child(void)
+{
+	use_five();
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
+static void hold(void)
+{
+	int fd = open(inside(PCI_DEVICES "/" VF "/resource5"), O_RDWR);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		_exit(1);
+}
+
+/* As a program does that brings its VF up. */
+static void hold_and_begin(void)
+{
+	hold();
+	use(0, 0);
+}
+
+static void hold_and_use(void)
+{
+	hold();
+	use_five();
+}
+
+static void tell(const void *data, size_t bytes)
+{
+	int fd = memfd_create(RECORD_NAME, MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+		_exit(1);
+}
+
+/* What a program can put where a record is looked for. */
+static void tell_nonsense(void)
+{
+	struct record r = {.layout = RECORD_LAYOUT, .vf = NAME, .total = TOTAL, .used = MIB};
+
+	tell("", 0);
+	tell(&r, sizeof(r) - 1);
+	r.layout++;
+	tell(&r, sizeof(r));
+	r.layout--;
+	memset(r.vf, 'x', sizeof(r.vf)); /* no end */
+	tell(&r, sizeof(r));
+}
+
+static nvmlReturn_t used(uint64_t *out)
+{
+	struct nvml_memory m = {1, 2, 3};
+	nvmlReturn_t e = nvmlDeviceGetMemoryInfo(device, &m);
+
+	*out = m.used;
+	if (e == NVML_SUCCESS) {
+		CU_ASSERT_EQUAL(m.total, TOTAL);
+		CU_ASSERT_EQUAL(m.left, TOTAL - m.used);
+	} else {
+		CU_ASSERT(m.total == 1 && m.left == 2 && m.used == 3);
+	}
+	return e;
+}
+
+static void expect_used(uint64_t bytes)
+{
+	uint64_t seen;
+
+	CU_ASSERT_EQUAL(used(&seen), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(seen, bytes);
+}
+
+static void counts(void)
+{
+	uint32_t n = 7;
+
+	make();
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT_EQUAL(nvmlInitWithFlags(4), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlInit(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlInitWithFlags(3), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount(&n), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount(&n), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_ERROR_UNINITIALIZED);
+	munmap(registers, PAGE);
+	remove_machine();
+}
+
+static void without_vf(void)
+{
+	struct nvml_memory m;
+	nvmlDevice_t d;
+	uint32_t n = 7;
+
+	begin();
+	end();
+	make_machine();
+	CU_ASSERT_EQUAL(nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
+	CU_ASSERT_EQUAL(nvmlInitWithFlags(NVML_INIT_NO_GPUS), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(&n), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &d), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2(VF, &d), NVML_ERROR_NOT_FOUND);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID("GPU-", &d), NVML_ERROR_NOT_FOUND);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID("", &d), NVML_ERROR_NOT_FOUND);
+	/* a handle from before */
+	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(device, &m), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
+	remove_machine();
+	make();
+	fail_at = calls + 1;
+	fail_with = -EACCES;
+	CU_ASSERT_NOT_EQUAL(nvmlInit_v2(), NVML_SUCCESS);
+	munmap(registers, PAGE);
+	remove_machine();
+}
+
+static nvmlReturn_t init_result;
+
+static int init_and_shutdown(void)
+{
+	init_result = nvmlInit_v2();
+	return init_result == NVML_SUCCESS && nvmlShutdown() != NVML_SUCCESS ? -EIO : 0;
+}
+
+static int descriptors_before, denied;
+
+static void before_each(void)
+{
+	make();
+	fail_with = -EACCES;
+	descriptors_before = dup(0);
+	close(descriptors_before);
+}
+
+static void after_each(int r)
+{
+	int now = dup(0);
+
+	close(now);
+	CU_ASSERT_EQUAL(r, 0);
+	CU_ASSERT_EQUAL(now, descriptors_before);
+	denied += init_result == NVML_ERROR_NO_PERMISSION;
+	munmap(registers, PAGE);
+	remove_machine();
+}
+
+/* Whichever call of the kernel fails, init says so and leaves nothing open. */
+static void any_call_fails(void)
+{
+	const struct each_call each = {&calls, &fail_at, before_each, init_and_shutdown,
+				       after_each};
+
+	CU_ASSERT(fail_each_call(&each) > 5);
+	CU_ASSERT(denied > 0);
+}
+
+static void identity(void)
+{
+	struct nvml_pci p;
+	char text[96], want[48] = "GPU-", longer[96];
+	uint8_t u[16];
+	nvmlDevice_t d;
+	uint32_t n = 7, i;
+	int major, minor;
+
+	begin();
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(device, text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, "a GPU");
+	CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(device, &major, &minor), NVML_SUCCESS);
+	CU_ASSERT(major == 9 && minor == 1);
+	CU_ASSERT_EQUAL(nvmlDeviceGetIndex(device, &n), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	find_uuid(NAME, u);
+	for (i = 0; i < 16; i++)
+		sprintf(want + strlen(want), "%s%02x",
+			i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(device, text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, want);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID(text, &d), NVML_SUCCESS);
+	CU_ASSERT_PTR_EQUAL(d, device);
+	snprintf(longer, sizeof(longer), "%s0", want);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID(longer, &d), NVML_ERROR_NOT_FOUND);
+	/* each version of the structure is filled to its own end */
+	memset(&p, 0xee, sizeof(p));
+	CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo(device, &p), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(p.legacy, VF);
+	CU_ASSERT(p.domain == 0 && p.bus == 0 && p.device == 5 && p.id == 0x53481234);
+	CU_ASSERT_EQUAL(p.subsystem, 0xeeeeeeee);
+	CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v2(device, &p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(p.subsystem, 0x00071234);
+	CU_ASSERT_EQUAL((uint8_t)p.address[0], 0xee);
+	CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v3(device, &p), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(p.address, "0000" VF);
+	end();
+}
+
+static void places(void)
+{
+	static const struct {
+		const char *text;
+		nvmlReturn_t e;
+	} cases[] = {
+		{VF, NVML_SUCCESS},
+		{"0000" VF, NVML_SUCCESS},
+		{"0:0:5.0", NVML_SUCCESS},
+		{"0000:00:05", NVML_SUCCESS},
+		{"0000:00:06.0", NVML_ERROR_NOT_FOUND},
+		{"0000:00:05.1", NVML_ERROR_NOT_FOUND},
+		{"0001:00:05.0", NVML_ERROR_NOT_FOUND},
+		{"0000:00:05.0x", NVML_ERROR_NOT_FOUND},
+		{"0000:00:05.", NVML_ERROR_NOT_FOUND},
+		{"00:05.0", NVML_ERROR_NOT_FOUND},
+		{"", NVML_ERROR_NOT_FOUND},
+		{"GPU", NVML_ERROR_NOT_FOUND},
+	};
+	struct nvml_pci p;
+	nvmlDevice_t d;
+	size_t i;
+
+	begin();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2(cases[i].text, &d), cases[i].e);
+		CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId(cases[i].text, &d), cases[i].e);
+	}
+	end();
+	/* A socket has no place among PCI functions. */
+	make();
+	setenv(FIND_VARIABLE, "/nowhere/vf0.sock", 1);
+	CU_ASSERT_EQUAL_FATAL(nvmlInit_v2(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v3(device, &p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(p.domain, NVML_NO_DOMAIN);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2(p.address, &d), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2("0000:00:00.0", &d), NVML_ERROR_NOT_FOUND);
+	end();
+}
+
+/* NULL, handles of nonsense, and buffers without room are errors of each call, and change nothing.
+ */
+static void bad_arguments(void)
+{
+	char text[96] = "before";
+	struct nvml_memory_v2 m2 = {.version = NVML_MEMORY_V2};
+	struct nvml_process_v1 old;
+	struct nvml_utilization u;
+	struct nvml_process p;
+	struct nvml_memory m;
+	struct nvml_pci pci;
+	nvmlDevice_t d, none[] = {NULL, (nvmlDevice_t)1, (nvmlDevice_t)text};
+	uint32_t n = 1, one = 1, i;
+	int a, b;
+
+	begin();
+	for (i = 0; i < 3; i++) {
+		d = none[i];
+		CU_ASSERT_EQUAL(nvmlDeviceGetIndex(d, &n), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetName(d, text, 96), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetUUID(d, text, 96), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo(d, &pci), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v2(d, &pci), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v3(d, &pci), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(d, &a, &b),
+				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(d, &m), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo_v2(d, &m2), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(d, &u), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(d, &one, &old),
+				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v2(d, &one, &p),
+				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, &one, &p),
+				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetGraphicsRunningProcesses_v3(d, &one, &p),
+				NVML_ERROR_INVALID_ARGUMENT);
+	}
+	d = device;
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(1, &d), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID(NULL, &d), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByUUID("x", NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2(NULL, &d), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetHandleByPciBusId_v2(VF, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetIndex(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetPciInfo_v3(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(d, NULL, &b),
+			NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(d, &a, NULL),
+			NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo_v2(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(d, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, NULL, &p),
+			NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, &one, NULL),
+			NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(d, &one, NULL),
+			NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(d, NULL, 96), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(d, text, 5), NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(d, NULL, 96), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(d, text, 40), NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(nvmlSystemGetDriverVersion(NULL, 96), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlSystemGetDriverVersion(text, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(nvmlSystemGetNVMLVersion(NULL, 96), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlSystemGetNVMLVersion(text, 1), NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(nvmlSystemGetCudaDriverVersion(NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlSystemGetProcessName(1, NULL, 9), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlSystemGetProcessName(1, text, 0), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlSystemGetProcessName(UINT32_MAX, text, 9), NVML_ERROR_NOT_FOUND);
+	CU_ASSERT_STRING_EQUAL(text, "before");
+	/* exactly enough */
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(d, text, 6), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(d, text, 41), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlSystemGetProcessName((uint32_t)getpid(), text, 4), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(strlen(text), 3);
+	/* versions of the structure */
+	for (n = 0; n < 32; n++) {
+		m2.version = NVML_MEMORY_V2 ^ 1u << n;
+		m2.total = 1;
+		CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo_v2(d, &m2),
+				NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+		CU_ASSERT_EQUAL(m2.total, 1);
+	}
+	end();
+}
+
+static void versions(void)
+{
+	char text[80];
+	int version = 0;
+
+	begin();
+	CU_ASSERT_EQUAL(nvmlSystemGetCudaDriverVersion_v2(&version), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(version, 12040);
+	CU_ASSERT_EQUAL(nvmlSystemGetDriverVersion(text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, VGPU_VERSION);
+	CU_ASSERT_EQUAL(nvmlSystemGetNVMLVersion(text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, "12." VGPU_VERSION);
+	CU_ASSERT_STRING_EQUAL(nvmlErrorString(NVML_SUCCESS), "no error");
+	CU_ASSERT_PTR_NOT_NULL(nvmlErrorString(-1));
+	CU_ASSERT_PTR_NOT_NULL(nvmlErrorString(8));
+	end();
+}
+
+static void memory(void)
+{
+	struct nvml_memory_v2 m2 = {.version = NVML_MEMORY_V2, .reserved = 1};
+	pid_t a, b;
+
+	begin();
+	expect_used(0);
+	a = start(use_five);
+	expect_used(5 * MIB);
+	b = start(use_seven);
+	expect_used(12 * MIB);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo_v2(device, &m2), NVML_SUCCESS);
+	CU_ASSERT(m2.total == TOTAL && m2.used == 12 * MIB && m2.left == TOTAL - 12 * MIB &&
+		  m2.reserved == 0);
+	stop(a); /* a program that is killed has nothing any more */
+	expect_used(7 * MIB);
+	stop(b);
+	expect_used(0);
+	a = start(use_another);
+	expect_used(0);
+	stop(a);
+	a = start(use_with_child);
+	expect_used(5 * MIB);
+	stop(a);
+	a = start(tell_nonsense);
+	expect_used(0);
+	stop(a);
+	a = start(use_too_much);
+	expect_used(TOTAL);
+	stop(a);
+	end();
+}
+
+static void processes(void)
+{
+	struct nvml_process_v1 old[3];
+	struct nvml_process p[3];
+	uint32_t n = 0;
+	pid_t a, b;
+
+	begin();
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, NULL), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	a = start(use_five);
+	b = start(use_seven);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, NULL),
+			NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(n, 2);
+	memset(p, 0xee, sizeof(p));
+	n = 1;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v2(device, &n, p),
+			NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT_EQUAL(p[1].pid, 0xeeeeeeee);
+	n = 3;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT((pid_t)p[0].pid == (a < b ? a : b) && (pid_t)p[1].pid == (a < b ? b : a));
+	CU_ASSERT_EQUAL(p[0].used, a < b ? 5 * MIB : 7 * MIB);
+	CU_ASSERT(p[0].gpu_instance == NVML_NO_INSTANCE &&
+		  p[0].compute_instance == NVML_NO_INSTANCE);
+	memset(old, 0xee, sizeof(old));
+	n = 1;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(device, &n, old),
+			NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(old[1].pid, 0xeeeeeeee);
+	n = 3;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses(device, &n, old), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT(old[0].pid == p[0].pid && old[1].used == p[1].used);
+	CU_ASSERT_EQUAL(old[2].pid, 0xeeeeeeee);
+	n = 3;
+	CU_ASSERT_EQUAL(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	stop(a);
+	stop(b);
+	end();
+}
+
+/* A program that another user has started tells nothing; the kernel tells that it has the VF. */
+static void others(void)
+{
+	struct nvml_process p[2] = {{0}};
+	uint32_t n = 2;
+	uint64_t seen;
+	pid_t a;
+
+	begin();
+	a = start(hold);
+	CU_ASSERT_EQUAL(used(&seen), NVML_ERROR_NO_PERMISSION);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT((pid_t)p[0].pid == a && p[0].used == NVML_NOT_AVAILABLE);
+	stop(a);
+	a = start(hold_and_begin);
+	expect_used(0);
+	n = 2;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	stop(a);
+	a = start(hold_and_use);
+	expect_used(5 * MIB);
+	n = 2;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 1);
+	stop(a);
+	expect_used(0);
+	end();
+}
+
+/* Looking takes no lock and writes no register: a program can take the VF at any time. */
+static void disturbs_nothing(void)
+{
+	uint8_t before[PAGE];
+	struct nvml_utilization u;
+	pid_t a;
+
+	begin();
+	memcpy(before, registers, PAGE);
+	expect_used(0);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_SUCCESS);
+	a = start(hold_and_use);
+	expect_used(5 * MIB);
+	stop(a);
+	CU_ASSERT_EQUAL(memcmp(before, registers, PAGE), 0);
+	end();
+}
+
+/* With a socket, and with a softgpu that does not tell, only programs know. */
+static void told_by_programs(void)
+{
+	static const uint8_t nothing[sizeof(struct softgpu_about)];
+	struct nvml_utilization u;
+	struct nvml_memory m;
+	char text[96];
+	int major, minor;
+	pid_t a;
+
+	begin();
+	set(SOFTGPU_ABOUT_AT, nothing, sizeof(nothing));
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(device, text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, "VF of softgpu");
+	CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(device, &major, &minor),
+			NVML_ERROR_NOT_SUPPORTED);
+	a = start(use_five);
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(device, text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT_STRING_EQUAL(text, "told by a program");
+	CU_ASSERT_EQUAL(nvmlDeviceGetCudaComputeCapability(device, &major, &minor), NVML_SUCCESS);
+	CU_ASSERT(major == 8 && minor == 0);
+	stop(a);
+	end();
+	make();
+	setenv(FIND_VARIABLE, "/nowhere/vf0.sock", 1);
+	CU_ASSERT_EQUAL_FATAL(nvmlInit_v2(), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(device, &m), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_ERROR_NOT_SUPPORTED);
+	end();
+}
+
+static void lost(void)
+{
+	static uint8_t ones[PAGE];
+	struct nvml_utilization u;
+	char text[96];
+	uint64_t seen;
+
+	begin();
+	memset(ones, 0xff, sizeof(ones));
+	set(0, ones, PAGE);
+	CU_ASSERT_EQUAL(used(&seen), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(nvmlDeviceGetName(device, text, sizeof(text)), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_ERROR_GPU_IS_LOST);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUUID(device, text, sizeof(text)), NVML_SUCCESS);
+	end();
+}
+
+/* The percentage once it is measured again: an answer is repeated for 100 ms. */
+static uint32_t measured(uint32_t unlike)
+{
+	vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+	struct nvml_utilization u = {unlike, 0};
+
+	while (u.gpu == unlike && vgpu_now() < until)
+		CU_ASSERT_EQUAL_FATAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_SUCCESS);
+	return u.gpu;
+}
+
+static void utilization(void)
+{
+	struct nvml_utilization u;
+	vgpu_nsec since[4], until; /* before and after the looks */
+
+	begin();
+	set_long(SOFTGPU_RAN, 0);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(u.gpu, 0);
+	/* more than can be */
+	set_long(SOFTGPU_RAN, 1000 * VGPU_SEC);
+	CU_ASSERT_EQUAL(measured(0), 100);
+	since[0] = vgpu_now();
+	CU_ASSERT_EQUAL(measured(100), 0);
+	since[1] = vgpu_now();
+	/* 60 ms of a time that this test measures, too */
+	set_long(SOFTGPU_RAN, 1000 * VGPU_SEC + 60 * VGPU_MSEC);
+	until = vgpu_now() + 5 * VGPU_SEC; /* in which 60 ms are 1 % and more */
+	do {
+		since[2] = vgpu_now();
+		CU_ASSERT_EQUAL_FATAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_SUCCESS);
+		since[3] = vgpu_now();
+	} while (u.gpu == 0 && since[3] < until);
+	CU_ASSERT(u.gpu <= 6000 * VGPU_MSEC / (since[2] - since[1]));
+	CU_ASSERT(u.gpu >= 6000 * VGPU_MSEC / (since[3] - since[0]));
+	CU_ASSERT_EQUAL(u.memory, 0);
+	/* the host has started another process for the VF */
+	set_long(SOFTGPU_RAN, 5);
+	CU_ASSERT_EQUAL(nvmlDeviceGetUtilizationRates(device, &u), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(u.gpu, 0);
+	end();
+}
+
+/* Standard error of ACT. */
+static void said(void (*act)(void), char *out, size_t size)
+{
+	char path[] = "/tmp/vgpu-nvml.XXXXXX";
+	int fd = mkstemp(path), keep = dup(2);
+	ssize_t n;
+
+	unlink(path);
+	fflush(stderr);
+	dup2(fd, 2);
+	act();
+	dup2(keep, 2);
+	close(keep);
+	n = pread(fd, out, size - 1, 0);
+	out[n > 0 ? n : 0] = '\0';
+	close(fd);
+}
+
+static void ask(void)
+{
+	uint32_t t = 9;
+
+	CU_ASSERT_EQUAL(nvmlDeviceGetTemperature(device, 0, &t), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceGetIndex(NULL, &t), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(t, 9);
+}
+
+static void absent(void)
+{
+	char text[512];
+
+	begin();
+	setenv("VGPU_CUDA_LOG", "1", 1);
+	said(ask, text, sizeof(text));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nvmlDeviceGetTemperature is not carried"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "nvmlDeviceGetIndex: invalid argument"));
+	setenv("VGPU_CUDA_LOG", "0", 1);
+	said(ask, text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "");
+	unsetenv("VGPU_CUDA_LOG");
+	end();
+}
+
+#define THREADS 6
+#define ROUNDS 200
+
+static void *come_and_go(void *arg)
+{
+	struct nvml_process p[4];
+	struct nvml_memory m;
+	char text[96];
+	nvmlDevice_t d;
+	uint32_t i, n;
+
+	for (i = 0; i < ROUNDS; i++) {
+		CU_ASSERT_EQUAL(nvmlInit_v2(), NVML_SUCCESS);
+		CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &d), NVML_SUCCESS);
+		CU_ASSERT_EQUAL(nvmlDeviceGetName(d, text, sizeof(text)), NVML_SUCCESS);
+		if (i % 50 == 0) {
+			n = 4;
+			CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(d, &m), NVML_SUCCESS);
+			CU_ASSERT_EQUAL(m.used, 5 * MIB);
+			CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(d, &n, p),
+					NVML_SUCCESS);
+			CU_ASSERT_EQUAL(n, 1);
+		}
+		CU_ASSERT_EQUAL(nvmlShutdown(), NVML_SUCCESS);
+	}
+	return arg;
+}
+
+static void threads(void)
+{
+	pthread_t t[THREADS];
+	uint32_t i, n;
+	pid_t a;
+
+	make();
+	a = start(use_five);
+	for (i = 0; i < THREADS; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t[i], NULL, come_and_go, NULL), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(t[i], NULL);
+	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(&n), NVML_ERROR_UNINITIALIZED);
+	stop(a);
+	munmap(registers, PAGE);
+	remove_machine();
+}
+
+static const struct test tests[] = {
+	{"init and shutdown are counted", counts},
+	{"without a VF there is no device", without_vf},
+	{"any call fails", any_call_fails},
+	{"the device is the VF", identity},
+	{"the device is found by its place", places},
+	{"bad arguments are errors", bad_arguments},
+	{"the versions are the library's", versions},
+	{"memory is what programs have", memory},
+	{"processes are those that have the VF", processes},
+	{"another user's program is known by its lock", others},
+	{"looking disturbs nothing", disturbs_nothing},
+	{"what the VF does not tell, programs do", told_by_programs},
+	{"a VF that has gone is lost", lost},
+	{"utilization is that of the time in between", utilization},
+	{"calls that are not carried say so", absent},
+	{"threads come and go", threads},
+	{NULL, NULL},
+};
+
+SUITE_MAIN("nvml", tests)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "library.h"
+
+/* Where the processes go: one of both arrays, with room for MOST. */
+struct list {
+	struct nvml_process_v1 *old;
+	struct nvml_process *processes;
+	uint32_t n, most;
+};
+
+static void put(void *data, const struct program *p)
+{
+	struct list *l = data;
+	uint64_t used = p->known ? p->record.used : NVML_NOT_AVAILABLE;
+
+	if (l->n < l->most && l->old)
+		l->old[l->n] = (struct nvml_process_v1){.pid = (uint32_t)p->pid, .used = used};
+	else if (l->n < l->most)
+		l->processes[l->n] = (struct nvml_process){.pid = (uint32_t)p->pid,
+							   .used = used,
+							   .gpu_instance = NVML_NO_INSTANCE,
+							   .compute_instance = NVML_NO_INSTANCE};
+	l->n++;
+}
+
+/* *N: the room in; how many there are, or how many were written, out. NONE: there are none. */
+static nvmlReturn_t list(nvmlDevice_t device, uint32_t *n, struct list l, bool none)
+{
+	const struct vf *vf;
+	nvmlReturn_t e = call_begin(device, n && (*n == 0 || l.old || l.processes), &vf);
+
+	if (e != NVML_SUCCESS)
+		return e;
+	l.most = *n;
+	if (!none)
+		programs_each(vf, put, &l);
+	*n = l.n;
+	return l.n > l.most ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, uint32_t *n,
+						  struct nvml_process_v1 *out)
+{
+	return CALL_END(list(device, n, (struct list){.old = out}, false));
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
+						     struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, false));
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
+						     struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, false));
+}
+
+/* A VF draws nothing. */
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, uint32_t *n,
+						   struct nvml_process_v1 *out)
+{
+	return CALL_END(list(device, n, (struct list){.old = out}, true));
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
+						      struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, true));
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
+						      struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, true));
+}
