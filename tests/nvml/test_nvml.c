@@ -763,7 +763,7 @@ static void absent(void)
 }
 
 #define THREADS 6
-#define ROUNDS 200
+#define ROUNDS 60
 
 static void *come_and_go(void *arg)
 {
@@ -777,7 +777,7 @@ static void *come_and_go(void *arg)
 		CU_ASSERT_EQUAL(nvmlInit_v2(), NVML_SUCCESS);
 		CU_ASSERT_EQUAL(nvmlDeviceGetHandleByIndex_v2(0, &d), NVML_SUCCESS);
 		CU_ASSERT_EQUAL(nvmlDeviceGetName(d, text, sizeof(text)), NVML_SUCCESS);
-		if (i % 50 == 0) {
+		if (i % 20 == 0) {
 			n = 4;
 			CU_ASSERT_EQUAL(nvmlDeviceGetMemoryInfo(d, &m), NVML_SUCCESS);
 			CU_ASSERT_EQUAL(m.used, 5 * MIB);
