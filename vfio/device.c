@@ -14,11 +14,8 @@ static const struct {
 	const char *prefix;
 	int (*open)(struct vfio_device **out, const char *name, struct vgpu_error *err);
 } transports[] = {
-	{"vfio-user:", vfio_user_open},
-	{"sysfs:", sysfs_device_open},
-	{"resource:", sysfs_vf_open},
-	{"registers:", sysfs_vf_look},
-	{"vfio:", vfio_pci_open},
+	{"vfio-user:", vfio_user_open}, {"sysfs:", sysfs_device_open}, {"resource:", sysfs_vf_open},
+	{"registers:", sysfs_vf_look},	{"vfio:", vfio_pci_open},
 };
 
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)

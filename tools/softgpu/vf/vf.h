@@ -120,7 +120,7 @@ struct compute *compute_create(struct vf *vf, const struct compute_setup *setup)
 void compute_destroy(struct compute *c);
 /* Whether the worker has started, or failed to, and does not wait for a compiler. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
-/* What the worker's GPU is, without addresses; zeros until the worker has started. C may be NULL. */
+/* What the worker's GPU is, without addresses; zeros until it has started. C may be NULL. */
 struct softgpu_about compute_about(const struct compute *c);
 /* Passes the doorbell on to the worker. */
 void compute_doorbell(struct compute *c, uint64_t wptr);
