@@ -38,7 +38,7 @@ await 60 is 0 state available
 qemu_pid=$!
 pids+=($!)
 gone() { ! kill -0 $qemu_pid 2>/dev/null; }
-until gone || [ $SECONDS -ge 300 ]; do sleep 0.05; done
+until gone || [ $SECONDS -ge 500 ]; do sleep 0.05; done
 if [ "${1:-}" = bench ]; then
 	tr -d '\r' <"$run/console" | sed -n 's/^BENCH //p' |
 		jq --arg machine "$(this_machine)" '{bench: "cuda-vm", machine: $machine, driver: "in software"} + .' || fail "$(tail -30 "$run/console")"
