@@ -25,7 +25,7 @@ struct match {
 	bool incoming;
 	int64_t wants[CLAIM_MAX_VFS][AMOUNTS];
 	uint32_t n;
-	struct part parts[CLAIM_MAX_VFS]; /* no more GPUs than VFs */
+	struct part parts[CLAIM_MAX_VFS];	/* no more GPUs than VFs */
 	bool may[CLAIM_MAX_VFS][CLAIM_MAX_VFS]; /* what the claim lets be: VF, part */
 	int32_t *on;
 };
