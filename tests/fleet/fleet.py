@@ -95,7 +95,7 @@ def settled(ids, seconds=180, states=SETTLED):
             return None
         found = {i: nova("GET", f"/servers/{i}")["server"] for i in ids}
         return all(s["status"] != "ERROR" or fault(s) for s in found.values()) and found
-    return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look) if ids else {}
+    return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look, 0.5) if ids else {}
 
 
 def host_of(server):

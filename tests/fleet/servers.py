@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """servers.py [PART...]: what servers of the fleet do, and what must hold. Each part begins and ends with hosts that have none."""
-import json, pathlib, sys, time, traceback
+import datetime, json, os, pathlib, re, subprocess, sys, time, traceback
 import failures, latency, operations, parts
 from checks import *
 
@@ -9,9 +9,16 @@ PARTS = {p.__name__: p for p in (parts.fill, parts.compute, parts.race, parts.li
                                  failures.evacuate, latency.latency, operations.operations)}
 
 
+def machine():
+    cpu = re.search("model name.*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[1]
+    qemu = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True).stdout.split()[3]
+    return f"{cpu}, {os.cpu_count()} CPUs, Linux {os.uname().release}, QEMU {qemu} with TCG, Nova 31 of Debian 13"
+
+
 def main():
     chosen = sys.argv[1:] or list(PARTS)
     prepare()
+    figures.update({"bench": "cloud", "day": str(datetime.date.today()), "machine": machine()})
     figures["ready_s"] = round(time.monotonic() - begun, 1)
     for part in chosen:
         start = time.monotonic()
