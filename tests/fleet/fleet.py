@@ -7,7 +7,8 @@ API = "http://10.9.0.1"
 CLASSES = ("VF", "SHARE", "MEMORY_MB")
 # Images (stand-ins.py): nothing to boot from; a program that computes on the VF, and says on the console what came out.
 EMPTY, TENANT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002"
-SETTLED = ("ACTIVE", "ERROR", "SHUTOFF", "VERIFY_RESIZE")
+DONE = ("ACTIVE", "ERROR", "SHUTOFF")
+SETTLED = (*DONE, "VERIFY_RESIZE")
 
 
 class Failed(Exception):
@@ -24,12 +25,12 @@ def tail(path, lines, pattern=""):
     return "\n".join([line for line in pathlib.Path(path).read_text(errors="replace").splitlines() if re.search(pattern, line)][-lines:])
 
 
-def until(seconds, what, probe):
+def until(seconds, what, probe, every=0.2):
     """Calls probe until what it returns is true, and returns that. A deadline that passes is a failure."""
     end = time.monotonic() + seconds
     while not (result := probe()):
         want(time.monotonic() < end, f"timed out after {seconds} s waiting for {what() if callable(what) else what}")
-        time.sleep(0.2)
+        time.sleep(every)
     return result
 
 
@@ -82,7 +83,7 @@ def act(server, **action):
     nova("POST", f"/servers/{server}/action", action)
 
 
-def settled(ids, seconds=180):
+def settled(ids, seconds=180, states=SETTLED):
     """Waits until nothing is under way with these servers, and returns them. Why one failed is not in Nova's list, and is known later
     than that it failed."""
     ids = list(ids)
@@ -90,11 +91,11 @@ def settled(ids, seconds=180):
     def look():
         all_ = servers()
         now = [all_.get(i) for i in ids]
-        if not all(s and s["status"] in SETTLED and not s["OS-EXT-STS:task_state"] for s in now):
+        if not all(s and s["status"] in states and not s["OS-EXT-STS:task_state"] for s in now):
             return None
         found = {i: nova("GET", f"/servers/{i}")["server"] for i in ids}
         return all(s["status"] != "ERROR" or fault(s) for s in found.values()) and found
-    return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look) if ids else {}
+    return until(seconds, lambda: f"the servers to settle: {[(s['status'], s['OS-EXT-STS:task_state']) for s in servers().values()]}", look, 0.5) if ids else {}
 
 
 def host_of(server):

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""What the parts of servers.py share: the fleet's two hosts, its flavors, what is measured, and what must hold after each step.
+On each host two servers vgpud.large and one vgpud.rest take all shares, and leave a VF and memory free."""
+import subprocess, time
+from fleet import *
+
+begun = time.monotonic()
+NO_HOST = "No valid host was found"
+figures = {}
+hosts, empty = [], []
+
+
+def say(text):
+    print(f"{time.monotonic() - begun:7.1f} s  {text}", flush=True)
+
+
+def prepare():
+    """Waits for the hosts, and makes the flavors of their inventory."""
+    hosts.extend([Host(1), Host(2)])
+    until(240, "nova-compute of both hosts", lambda: all(h.is_up() for h in hosts))
+    until(120, "vgpud's inventory of both hosts in placement", lambda: all(h.has_provider() and len(h.totals()) == 3 for h in hosts))
+    subprocess.run(["nova-manage", "cell_v2", "discover_hosts"], check=True, capture_output=True)
+    totals = hosts[0].totals()
+    want(totals == hosts[1].totals(), f"the hosts offer {totals} and {hosts[1].totals()}")
+    least = hosts[0].ctl("inventory", "--format", "json")["gpus"][0]["shares"]["least"]
+    make_flavor("plain", {})
+    make_flavor("vgpud.large", resources(300, 48))
+    make_flavor("vgpud.rest", resources(totals["SHARE"] - 600, 48))
+    make_flavor("vgpud.least", resources(least, 16))
+    empty.extend(h.left() for h in hosts)
+    say(f"the fleet is up; each host offers {totals}")
+
+
+def agree(stopped=(), on=hosts):
+    """What placement has booked is what vgpud has given, to the unit, on these hosts; servers that are stopped keep their booking. vgpuctl
+    audit says the same. Bookings of servers that are deleted or moved end some seconds after Nova says that they are."""
+    for h in on:
+        def same():
+            booked, given = h.booked(), h.given()
+            return {u: b for u, b in booked.items() if u not in stopped} == given and set(booked) - set(given) <= set(stopped)
+        until(60, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
+        status, found = h.audit()
+        want(status == 0 and found == {u: "stopped" if u in stopped else "agrees" for u in h.booked()}, f"{h.name}: vgpuctl audit: {status} {found}")
+
+
+def clear():
+    """Deletes all servers. Nothing of them is left."""
+    for s in servers():
+        nova("DELETE", f"/servers/{s}")
+    until(120, "the servers to be deleted", lambda: not servers())
+    for h, before in zip(hosts, empty):
+        until(60, lambda: f"{h.name} to have what it had before:\n{h.left()}\n{before}", lambda: h.left() == before)
+
+
+def no_host(ids, seconds=180):
+    """The scheduler has refused these servers, and no hook was asked."""
+    for s in settled(ids, seconds).values():
+        want(s["status"] == "ERROR" and NO_HOST in fault(s) and not host_of(s), f"want '{NO_HOST}': {s['status']} on {host_of(s)}: {fault(s)}")
+
+
+def computes(h, server, more=8):
+    """The tenant in this server does more jobs on its VF, all right."""
+    before = h.jobs(server)
+    until(120, f"a server on {h.name} to compute", lambda: h.jobs(server) >= before + more)
