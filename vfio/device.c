@@ -15,7 +15,7 @@ static const struct {
 	int (*open)(struct vfio_device **out, const char *name, struct vgpu_error *err);
 } transports[] = {
 	{"vfio-user:", vfio_user_open}, {"sysfs:", sysfs_device_open}, {"resource:", sysfs_vf_open},
-	{"registers:", sysfs_vf_look},	{"vfio:", vfio_pci_open},
+	{"shared:", sysfs_vf_share},	{"registers:", sysfs_vf_look}, {"vfio:", vfio_pci_open},
 };
 
 int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err)
@@ -29,7 +29,7 @@ int vfio_device_open(struct vfio_device **out, const char *name, struct vgpu_err
 	}
 	return vgpu_error_set(err, -EINVAL,
 			      "%s: not a device; want sysfs:ADDRESS, resource:ADDRESS, "
-			      "vfio:ADDRESS or vfio-user:PATH",
+			      "shared:ADDRESS, vfio:ADDRESS or vfio-user:PATH",
 			      name);
 }
 

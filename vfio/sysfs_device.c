@@ -137,6 +137,16 @@ static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOTSUP;
 }
 
+/* Locks of ranges of the registers' file belong to its description, which only this process has. */
+static int sysfs_lock(struct vfio_device *d, uint32_t n, bool on)
+{
+	struct flock range = {.l_type = on ? F_WRLCK : F_UNLCK, .l_start = n, .l_len = 1};
+
+	if (fcntl(of(d)->files[VFIO_REGION_BAR5], F_OFD_SETLK, &range) == 0)
+		return 0;
+	return errno == EACCES ? -EAGAIN : -errno;
+}
+
 static int sysfs_reset(struct vfio_device *d)
 {
 	return kernel_write_text(10000, "1", PCI_DEVICES "/%s/reset", of(d)->info.address);
@@ -176,6 +186,24 @@ static const struct vfio_device_ops sysfs_ops = {
 	.irqs = sysfs_irqs,
 	.dma_map = sysfs_dma_map,
 	.dma_unmap = sysfs_dma_unmap,
+	.reset = sysfs_reset,
+	.set_vfs = sysfs_set_vfs,
+	.fd = sysfs_fd,
+	.close = sysfs_close,
+};
+
+/* Of a VF that other processes may have, too. */
+static const struct vfio_device_ops shared_ops = {
+	.name = "sysfs",
+	.region = sysfs_region,
+	.read = sysfs_read,
+	.write = sysfs_write,
+	.write_read = transport_write_read,
+	.map = sysfs_map,
+	.irqs = sysfs_irqs,
+	.dma_map = sysfs_dma_map,
+	.dma_unmap = sysfs_dma_unmap,
+	.lock = sysfs_lock,
 	.reset = sysfs_reset,
 	.set_vfs = sysfs_set_vfs,
 	.fd = sysfs_fd,
@@ -283,9 +311,10 @@ static int explain(const struct sysfs_device *s, int r, struct vgpu_error *err)
 	return vgpu_error_set(err, r, "cannot open %s: %s", s->info.address, strerror(-r));
 }
 
-/* Opens the first N BARs of a VF that a program uses. HOLD: holds it by a lock of its registers'
- * file, which only those may open who may use the VF. */
-static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, bool hold,
+/* Opens the first N BARs of a VF that a program uses. HOW: holds it by a lock of its registers'
+ * file, which only those may open who may use the VF: LOCK_EX, LOCK_SH for those who share it, or 0
+ * for those who only look. */
+static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int how,
 		   struct vgpu_error *err)
 {
 	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
@@ -313,7 +342,7 @@ static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, bool
 		r = read_sizes(s);
 	for (i = 0; r == 0 && i < n; i++) {
 		r = use_bar(s, used[i]);
-		if (r == 0 && hold && i == 0 && flock(s->files[used[0]], LOCK_EX | LOCK_NB) < 0)
+		if (r == 0 && how && i == 0 && flock(s->files[used[0]], how | LOCK_NB) < 0)
 			return vgpu_error_set(err, -EBUSY, "%s: another program holds this VF",
 					      address);
 	}
@@ -331,12 +360,18 @@ static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, bool
 
 static int acquire_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
 {
-	return open_vf(s, address, 3, true, err);
+	return open_vf(s, address, 3, LOCK_EX, err);
+}
+
+static int share_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
+{
+	s->device.ops = &shared_ops;
+	return open_vf(s, address, 3, LOCK_SH, err);
 }
 
 static int look_at_vf(struct sysfs_device *s, const char *address, struct vgpu_error *err)
 {
-	return open_vf(s, address, 1, false, err);
+	return open_vf(s, address, 1, 0, err);
 }
 
 static int open_by(int (*get)(struct sysfs_device *s, const char *address, struct vgpu_error *err),
@@ -374,4 +409,9 @@ int sysfs_vf_open(struct vfio_device **out, const char *name, struct vgpu_error 
 int sysfs_vf_look(struct vfio_device **out, const char *name, struct vgpu_error *err)
 {
 	return open_by(look_at_vf, out, name, err);
+}
+
+int sysfs_vf_share(struct vfio_device **out, const char *name, struct vgpu_error *err)
+{
+	return open_by(share_vf, out, name, err);
 }

@@ -14,7 +14,10 @@ int vfio_user_open(struct vfio_device **out, const char *name, struct vgpu_error
 int sysfs_device_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* resource:ADDRESS */
 int sysfs_vf_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
+/* registers:ADDRESS */
 int sysfs_vf_look(struct vfio_device **out, const char *name, struct vgpu_error *err);
+/* shared:ADDRESS */
+int sysfs_vf_share(struct vfio_device **out, const char *name, struct vgpu_error *err);
 /* vfio:ADDRESS[,token=UUID][,token-file=PATH] */
 int vfio_pci_open(struct vfio_device **out, const char *name, struct vgpu_error *err);
 

@@ -116,6 +116,53 @@ bool guest_is_fresh(struct guest *g)
 	return true;
 }
 
+/* It is not shared. */
+uint32_t guest_slots(struct guest *g)
+{
+	(void)g;
+	return 0;
+}
+
+uint32_t guest_slot(struct guest *g)
+{
+	(void)g;
+	return 0;
+}
+
+_Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes)
+{
+	(void)g;
+	*n = 0;
+	*bytes = 0;
+	return NULL;
+}
+
+bool guest_begin_care(struct guest *g)
+{
+	(void)g;
+	return false;
+}
+
+void guest_end_care(struct guest *g)
+{
+	(void)g;
+}
+
+bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout)
+{
+	(void)g;
+	(void)slot;
+	(void)timeout;
+	return false;
+}
+
+void guest_let_go(struct guest *g, uint32_t slot, bool clean)
+{
+	(void)g;
+	(void)slot;
+	(void)clean;
+}
+
 bool guest_has_reports(struct guest *g)
 {
 	return g->worker->shared->about.modules;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda-sample [loop | forever | mark | clean]: the checks of sample.h against libcuda.so.1. */
+/* cuda-sample [loop | forever | mark | clean | rest]: the checks of sample.h against libcuda.so.1.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,10 +13,8 @@ static int run_other(const char *name)
 		const char *name;
 		int (*run)(void);
 	} others[] = {
-		{"loop", sample_loop},
-		{"forever", sample_forever},
-		{"mark", sample_mark},
-		{"clean", sample_clean},
+		{"loop", sample_loop},	 {"forever", sample_forever}, {"mark", sample_mark},
+		{"clean", sample_clean}, {"rest", sample_rest},
 	};
 	size_t i;
 

@@ -668,8 +668,9 @@ int sample_forever(void)
 	return e == CUDA_SUCCESS ? cuCtxSynchronize() : e;
 }
 
-/* Allocates all memory. 0, or a call's error. */
-static int take_all(CUdeviceptr *p, size_t *bytes)
+/* Allocates all memory; or if PART is set, half of what is left of it, which must be a quarter of
+ * all memory at least. 0, or a call's error. */
+static int take(CUdeviceptr *p, size_t *bytes, bool part)
 {
 	size_t left;
 	CUcontext context;
@@ -679,6 +680,10 @@ static int take_all(CUdeviceptr *p, size_t *bytes)
 		e = cuCtxSetCurrent(context);
 	if (e == CUDA_SUCCESS)
 		e = cuMemGetInfo_v2(&left, bytes);
+	if (e == CUDA_SUCCESS && part) {
+		e = left / 2 < *bytes / 4 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+		*bytes = left / 2;
+	}
 	return e == CUDA_SUCCESS ? cuMemAlloc_v2(p, *bytes) : e;
 }
 
@@ -686,19 +691,19 @@ int sample_mark(void)
 {
 	CUdeviceptr p;
 	size_t bytes;
-	int e = take_all(&p, &bytes);
+	int e = take(&p, &bytes, false);
 
 	if (e == CUDA_SUCCESS)
 		e = cuMemsetD8_v2(p, 0x5a, bytes);
 	return e == CUDA_SUCCESS ? cuCtxSynchronize() : e;
 }
 
-int sample_clean(void)
+static int look(bool part)
 {
 	CUdeviceptr p;
 	size_t bytes, i;
 	uint8_t *seen;
-	int e = take_all(&p, &bytes);
+	int e = take(&p, &bytes, part);
 
 	if (e != CUDA_SUCCESS)
 		return e;
@@ -711,4 +716,14 @@ int sample_clean(void)
 			e = -1;
 	free(seen);
 	return e;
+}
+
+int sample_clean(void)
+{
+	return look(false);
+}
+
+int sample_rest(void)
+{
+	return look(true);
 }

@@ -19,5 +19,7 @@ int sample_forever(void);
  * error, or -1: something is. */
 int sample_mark(void);
 int sample_clean(void);
+/* Beside other programs: looks at half of what is left of the memory. */
+int sample_rest(void);
 
 #endif

@@ -14,6 +14,7 @@
 
 #define VF "0000:00:05.0"
 #define NAME "resource:" VF
+#define SHARED "shared:" VF
 #define PAGE 8192u
 
 static struct vgpu_error err;
@@ -63,11 +64,12 @@ static void finds(void)
 	static const struct {
 		const char *wanted, *found;
 	} cases[] = {
-		{"", NAME},
+		{"", SHARED},
 		{"/run/vf0.sock", "vfio-user:/run/vf0.sock"},
 		{"vf0.sock", "vfio-user:vf0.sock"},
 		{"vfio-user:/run/vf0.sock", "vfio-user:/run/vf0.sock"},
-		{"0000:00:07.0", "resource:0000:00:07.0"},
+		{"0000:00:07.0", "shared:0000:00:07.0"},
+		{"shared:0000:00:07.0", "shared:0000:00:07.0"},
 		{"resource:0000:00:07.0", "resource:0000:00:07.0"},
 		{"vfio:0000:00:07.0", "vfio:0000:00:07.0"},
 		{"0000:00:07", "vfio-user:0000:00:07"},
@@ -77,7 +79,7 @@ static void finds(void)
 
 	make();
 	CU_ASSERT_EQUAL(find_vf(name, &err), 0);
-	CU_ASSERT_STRING_EQUAL(name, NAME);
+	CU_ASSERT_STRING_EQUAL(name, SHARED);
 	/* the first, in whatever order the kernel lists them, and no PF */
 	add_vf("0000:00:07.0");
 	add_vf("0000:00:04.0");
@@ -129,6 +131,39 @@ static void opens(void)
 	CU_ASSERT_EQUAL(vfio_read(two, VFIO_REGION_BAR5, 8, &seen, 4), 0);
 	CU_ASSERT_EQUAL(seen, 7);
 	vfio_device_close(two);
+	remove_machine();
+}
+
+/* Several may share a VF, beside none who wants it alone; its locks are each one's. */
+static void shares(void)
+{
+	struct vfio_device *one, *two, *alone;
+	uint32_t value = 7, seen = 0;
+
+	make();
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&one, SHARED, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&two, SHARED, &err), 0);
+	CU_ASSERT_EQUAL(vfio_device_open(&alone, NAME, &err), -EBUSY);
+	CU_ASSERT_EQUAL(vfio_write(one, VFIO_REGION_BAR5, 8, &value, 4), 0);
+	CU_ASSERT_EQUAL(vfio_read(two, VFIO_REGION_BAR5, 8, &seen, 4), 0);
+	CU_ASSERT_EQUAL(seen, 7);
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, true), 0);
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, true), 0);
+	CU_ASSERT_EQUAL(vfio_lock(two, 3, true), -EAGAIN);
+	CU_ASSERT_EQUAL(vfio_lock(two, 4, true), 0);
+	CU_ASSERT_EQUAL(vfio_lock(one, 4, true), -EAGAIN);
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, false), 0);
+	CU_ASSERT_EQUAL(vfio_lock(two, 3, true), 0);
+	/* its end lets go of all of them, and of the VF */
+	vfio_device_close(two);
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, true), 0);
+	CU_ASSERT_EQUAL(vfio_lock(one, 4, true), 0);
+	vfio_device_close(one);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&alone, NAME, &err), 0);
+	CU_ASSERT_EQUAL(vfio_lock(alone, 3, true), -ENOTSUP);
+	CU_ASSERT_EQUAL(vfio_device_open(&one, SHARED, &err), -EBUSY);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another program holds this VF"));
+	vfio_device_close(alone);
 	remove_machine();
 }
 
@@ -209,6 +244,7 @@ static void any_call_fails(void)
 static const struct test tests[] = {
 	{"the VF that is named, or the first one", finds},
 	{"a VF is opened as it is, by one at a time", opens},
+	{"several share a VF", shares},
 	{"what is wrong is said, with the cure", refuses},
 	{"any call fails", any_call_fails},
 	{NULL, NULL},

@@ -2,7 +2,7 @@
 /*
  * A VF's command ring and its packets, executed on the CPU as a worker executes them. The window
  * and the memory behind it are exactly as large as the ring believes, so that AddressSanitizer sees
- * each access outside of them. The input is the ring, packets, and bytes of the window.
+ * each access outside of them. The input is the ring, packets, slots, and bytes of the window.
  */
 #include <errno.h>
 #include <poll.h>
@@ -48,7 +48,7 @@ static int load(struct device *d, uint32_t module, void *compiled)
 {
 	(void)d;
 	(void)compiled;
-	HOLDS(module < SOFTGPU_MAX_MODULES);
+	HOLDS(module < DEVICE_MODULES);
 	return 0;
 }
 
@@ -60,7 +60,7 @@ static int function(struct device *d, uint32_t module, const char *name, struct 
 
 	(void)d;
 	(void)p;
-	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	HOLDS(module < DEVICE_MODULES && memchr(name, 0, 256));
 	if (name[0] == '?')
 		return -EINVAL;
 	if (p->grid[0] < 256)
@@ -84,7 +84,7 @@ static int symbol(struct device *d, uint32_t module, const char *name, uint64_t 
 		  uint64_t *bytes)
 {
 	(void)d;
-	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	HOLDS(module < DEVICE_MODULES && memchr(name, 0, 256));
 	if (name[0] == '?')
 		return -EINVAL;
 	*at = (uintptr_t)variable;
@@ -95,7 +95,7 @@ static int symbol(struct device *d, uint32_t module, const char *name, uint64_t 
 static int attributes(struct device *d, uint32_t module, const char *name, int32_t *out)
 {
 	(void)d;
-	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	HOLDS(module < DEVICE_MODULES && memchr(name, 0, 256));
 	memset(out, 1, SOFTGPU_FUNCTION_ATTRIBUTES * sizeof(*out));
 	return name[0] == '!' ? -EINVAL : 0;
 }
@@ -104,7 +104,7 @@ static int occupancy(struct device *d, uint32_t module, const char *name, uint32
 		     uint32_t bytes, uint32_t *blocks)
 {
 	(void)d;
-	HOLDS(module < SOFTGPU_MAX_MODULES && memchr(name, 0, 256));
+	HOLDS(module < DEVICE_MODULES && memchr(name, 0, 256));
 	*blocks = threads ^ bytes;
 	return name[0] == '?' ? -EINVAL : 0;
 }
@@ -172,6 +172,24 @@ static void aim(struct softgpu_packet *p)
 	p->arg[2] = sizes[p->opcode - SOFTGPU_FUNCTION];
 }
 
+#define SLOTS_AT (WINDOW - 4096)
+
+/* Writes what a guest writes to its slots, whose rings may lie over one another, and over the VF's.
+ */
+static void fill_slots(struct input *in, uint8_t *window, uint64_t base)
+{
+	struct softgpu_slot *slot = (struct softgpu_slot *)(window + SLOTS_AT);
+	uint64_t count = input_number(in, 1) % (SOFTGPU_MAX_SLOTS + 1), how;
+
+	for (; count > 0; count--, slot++) {
+		how = input_number(in, 1);
+		slot->asked = how & 3;
+		slot->ring = how & 4 ? base : input_number(in, 2);
+		slot->packets = UINT64_C(1) << (how & 8 ? 4 : input_number(in, 1) % 64);
+		slot->wptr = how & 16 ? input_number(in, 1) % 16 : input_number(in, 8);
+	}
+}
+
 static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t n, uint64_t from)
 {
 	uint64_t count = input_number(in, 1) % (MAX_PACKETS + 1), i, at, a;
@@ -189,7 +207,9 @@ static void fill_ring(struct input *in, uint8_t *window, uint64_t base, uint64_t
 		}
 		if (p.opcode == SOFTGPU_MANDELBROT || p.opcode == SOFTGPU_GEMM)
 			p.arg[p.opcode == SOFTGPU_GEMM ? 3 : 1] |= (input_number(in, 2)) << 32;
-		if (p.flags & 0x80)
+		if (p.opcode == SOFTGPU_SLOTS && p.flags & 0x40)
+			p.arg[0] = SLOTS_AT;
+		else if (p.flags & 0x80)
 			aim(&p);
 		shorten(&p);
 		at = base + ((from + i) & (n - 1)) * sizeof(p);
@@ -242,6 +262,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (rounds = 0; rounds < 3; rounds++) {
 		fill_ring(&in, rs.window, m.run.ring_base, m.run.ring_size, m.run.rptr);
 		input_bytes(&in, rs.window + WINDOW / 2, input_number(&in, 2) % (WINDOW / 2));
+		fill_slots(&in, rs.window, m.run.ring_base);
 		do
 			ended = run(&m);
 		while (ended.end == WORKER_IDLE && ended.active);

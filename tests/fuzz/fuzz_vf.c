@@ -495,7 +495,9 @@ static void act_as_client(struct input *in, uint32_t op)
 		break;
 	case 1: /* the doorbell */
 		wptr = input_number(in, 1);
-		registers_ops.write(&vf, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &wptr, sizeof(wptr));
+		registers_ops.write(&vf, VFIO_REGION_BAR2,
+				    wptr % 256 == 255 ? SOFTGPU_SLOT_DOORBELL : SOFTGPU_DOORBELL,
+				    &wptr, sizeof(wptr));
 		work();
 		break;
 	case 2:

@@ -18,7 +18,7 @@
 #include "vgpu/clock.h"
 
 #define VF "0000:00:05.0"
-#define NAME "resource:" VF
+#define NAME "shared:" VF
 #define PAGE 8192u
 #define MIB (UINT64_C(1) << 20)
 #define TOTAL (48 * MIB)
@@ -138,7 +138,7 @@ static void use_too_much(void)
 
 static void use_another(void)
 {
-	record_begin("resource:0000:00:06.0");
+	record_begin("shared:0000:00:06.0");
 	record_show(TOTAL, &(struct softgpu_about){.name = "?"});
 	record_used(3 * MIB);
 }

@@ -12,6 +12,7 @@
 #include "forbear.h"
 #include "ring.h"
 #include "suite.h"
+#include "vgpu/clock.h"
 
 /*
  * A device that computes on the CPU, with a slow compiler that knows one GPU kernel. A LAUNCH of it
@@ -807,6 +808,216 @@ static void forbears(void)
 	bench_close(&b);
 }
 
+/* Slots, each with a ring of 16 packets. */
+
+#define SLOT_RING(slot) (131072u + (slot)*4096u)
+
+static struct softgpu_slot *slot_of(const struct bench *b, uint32_t slot)
+{
+	return (struct softgpu_slot *)(b->window + 65536) + slot;
+}
+
+static void open_slots(struct bench *b, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		*slot_of(b, i) =
+			(struct softgpu_slot){.asked = 1, .ring = SLOT_RING(i), .packets = 16};
+	bench_put(b, (struct softgpu_packet){SOFTGPU_SLOTS, 0, {65536, n}});
+	CU_ASSERT_EQUAL(bench_run(b), WORKER_IDLE);
+	for (i = 0; i < n; i++)
+		CU_ASSERT(slot_of(b, i)->answered == 1 && slot_of(b, i)->error == SOFTGPU_OK);
+}
+
+static void slot_put(struct bench *b, uint32_t slot, struct softgpu_packet p)
+{
+	struct softgpu_slot *s = slot_of(b, slot);
+
+	memcpy(b->window + SLOT_RING(slot) + s->wptr % 16 * sizeof(p), &p, sizeof(p));
+	s->wptr++;
+}
+
+static struct softgpu_packet a_fence(uint64_t value)
+{
+	return (struct softgpu_packet){SOFTGPU_FENCE, 0, {value}};
+}
+
+static struct softgpu_packet a_fill(uint64_t at, uint64_t value)
+{
+	return (struct softgpu_packet){SOFTGPU_FILL, 0, {at, 4096, value}};
+}
+
+/* A packet of each slot in turn: each fill overwrites the one of the slot before. */
+static void slots_in_turn(void)
+{
+	struct bench b;
+	uint32_t i;
+
+	bench_open(&b);
+	open_slots(&b, 3);
+	for (i = 0; i < 3; i++) {
+		slot_put(&b, i, a_fill(MIB + i * 4096, i + 1));
+		slot_put(&b, i, a_fill(MIB + (i + 2) % 3 * 4096, 10 + i));
+		slot_put(&b, i, a_fence(100 + i));
+	}
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(!b.ended.ended.active);
+	for (i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(slot_of(&b, i)->fence, 100 + i);
+		bench_put(&b, (struct softgpu_packet){SOFTGPU_DOWNLOAD,
+						      0,
+						      {32768 + i * 8, MIB + i * 4096, 8}});
+	}
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	/* the second packets came after all first ones */
+	for (i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(((uint32_t *)(b.window + 32768))[i * 2], 10 + (i + 1) % 3);
+	bench_close(&b);
+}
+
+/* What is wrong stops its slot, which begins anew when its guest asks for it. */
+static void wrong_slots(void)
+{
+	static const struct {
+		struct softgpu_packet packet;
+		uint64_t wptr;
+		uint32_t error;
+	} cases[] = {
+		{{99, 0, {0}}, 1, SOFTGPU_BAD_OPCODE},
+		{{SOFTGPU_SLOTS, 0, {65536, 1}}, 1, SOFTGPU_BAD_OPCODE},
+		{{SOFTGPU_FAULT, 0, {0}}, 1, SOFTGPU_FAULTED},
+		{{SOFTGPU_FILL, 0, {2 * MIB, 4}}, 1, SOFTGPU_OUT_OF_RANGE},
+		{{SOFTGPU_MODULE_LOAD, 0, {16, 0, 4}}, 1, SOFTGPU_BAD_ARGUMENT},
+		{{SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(struct softgpu_launch)}},
+		 1,
+		 SOFTGPU_BAD_LAUNCH},
+		{{SOFTGPU_NOP, 0, {0}}, 17, SOFTGPU_BAD_RING},
+		{{SOFTGPU_NOP, 0, {0}}, UINT64_MAX, SOFTGPU_BAD_RING},
+	};
+	struct bench b;
+	size_t i;
+
+	bench_open(&b);
+	open_slots(&b, 2);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct softgpu_slot *wrong = slot_of(&b, 0);
+
+		slot_put(&b, 0, cases[i].packet);
+		wrong->wptr = cases[i].wptr;
+		slot_put(&b, 1, a_fence(i + 1));
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT_EQUAL(wrong->error, cases[i].error);
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, i + 1);
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->error, SOFTGPU_OK);
+		/* nothing more of it runs */
+		slot_put(&b, 0, a_fence(7));
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT_EQUAL(wrong->fence, 0);
+		/* a ring that is not valid is told, and one that is runs */
+		wrong->wptr = 0;
+		wrong->ring = MIB;
+		wrong->asked++;
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT(wrong->answered == wrong->asked && wrong->error == SOFTGPU_BAD_RING);
+		wrong->ring = SLOT_RING(0);
+		wrong->asked++;
+		slot_put(&b, 0, a_fence(8));
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT(wrong->answered == wrong->asked && wrong->error == SOFTGPU_OK);
+		CU_ASSERT_EQUAL(wrong->fence, 8);
+		wrong->wptr = 0;
+		wrong->asked++;
+		CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+		CU_ASSERT_EQUAL(wrong->fence, 0);
+	}
+	/* a new context has no slots, whatever lies there */
+	slot_put(&b, 1, a_fence(99));
+	b.ended.ended.rptr = 0;
+	atomic_store(&b.shared.wptr, 0);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	slot_of(&b, 0)->asked++;
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, sizeof(cases) / sizeof(cases[0]));
+	CU_ASSERT_NOT_EQUAL(slot_of(&b, 0)->answered, slot_of(&b, 0)->asked);
+	bench_close(&b);
+}
+
+static uint32_t loads, unloads;
+
+static int count_load(struct device *d, uint32_t module, void *compiled)
+{
+	(void)compiled;
+	loads++;
+	return load_nothing(d, module, compiled);
+}
+
+static void count_unload(struct device *d, uint32_t module)
+{
+	(void)d;
+	(void)module;
+	unloads++;
+}
+
+/* While the module of one slot is compiled, another goes on; each has modules of its own, which go
+ * with it, also one that is still being compiled. */
+static void modules_of_slots(void)
+{
+	const struct softgpu_launch l = {.function = "fill",
+					 .grid = {1, 1, 1},
+					 .block = {256, 1, 1},
+					 .n_args = 3,
+					 .args = {{SOFTGPU_ARG_BUFFER, 0, MIB, 4000},
+						  {SOFTGPU_ARG_VALUE, 0, 1000, 8},
+						  {SOFTGPU_ARG_VALUE, 0, 5, 8}}};
+	const struct softgpu_packet launch = {SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(l)}};
+	const vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+	struct bench b;
+
+	complaint = NULL;
+	loads = unloads = 0;
+	bench_open(&b);
+	b.ops.load = count_load;
+	b.ops.unload = count_unload;
+	memcpy(b.window + 8192, "image", 5);
+	memcpy(b.window + 16384, &l, sizeof(l));
+	open_slots(&b, 2);
+	atomic_store(&compiler_may_end, 0);
+	slot_put(&b, 0, load_packet);
+	slot_put(&b, 0, launch);
+	slot_put(&b, 0, a_fence(1));
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(b.ended.ended.active && atomic_load(&b.shared.waits));
+	slot_put(&b, 1, a_fence(1));
+	slot_put(&b, 1, load_packet); /* after the other's */
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(slot_of(&b, 1)->fence == 1 && slot_of(&b, 0)->fence == 0 && loads == 0);
+	/* the slot whose module is compiled is closed */
+	slot_of(&b, 0)->asked = 0;
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(slot_of(&b, 0)->answered, 0);
+	atomic_store(&compiler_may_end, 1);
+	while (loads < 2 && vgpu_now() < until) {
+		CU_ASSERT_EQUAL_FATAL(bench_run(&b), WORKER_IDLE);
+		sched_yield();
+	}
+	CU_ASSERT_EQUAL_FATAL(loads, 2);
+	CU_ASSERT_EQUAL(unloads, 1); /* what nobody wanted any more */
+	/* the other's module is not that of the first */
+	slot_of(&b, 0)->asked = 2;
+	slot_of(&b, 0)->wptr = 0;
+	slot_put(&b, 0, launch);
+	slot_put(&b, 1, launch);
+	slot_put(&b, 1, a_fence(2));
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(slot_of(&b, 0)->error, SOFTGPU_BAD_LAUNCH);
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 2);
+	slot_of(&b, 1)->asked = 0;
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(unloads, 2);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
@@ -818,6 +1029,9 @@ static const struct test tests[] = {
 	{"a packet that is fetched during a stop runs once", fetched_once},
 	{"few waits for the end of work are in vain", forbearance},
 	{"a hard stop waits for work that is about to end", forbears},
+	{"a packet of each slot in turn", slots_in_turn},
+	{"what is wrong stops its slot only", wrong_slots},
+	{"each slot has modules of its own", modules_of_slots},
 	{NULL, NULL},
 };
 

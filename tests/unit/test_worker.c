@@ -78,7 +78,7 @@ static void opcodes(void)
 {
 	const struct packet_limits with = {1 << 20, 5 << 20, true},
 				   without = {1 << 20, 5 << 20, false};
-	uint32_t i, k, structures = 0, reports = 0;
+	uint32_t i, k, structures = 0, reports = 0, slots = 0;
 	uint64_t size;
 	bool ok;
 
@@ -97,6 +97,17 @@ static void opcodes(void)
 			p = (struct softgpu_packet){p.opcode, SOFTGPU_REPORT, {1, 64}};
 			p.arg[2] = sizeof(struct softgpu_launch);
 			p.arg[6] = with.window - 16 + draw(24);
+		}
+		if (p.opcode == SOFTGPU_SLOTS) {
+			p.arg[1] = draw(SOFTGPU_MAX_SLOTS + 2);
+			size = p.arg[1] * sizeof(struct softgpu_slot);
+			if (draw(2))
+				p.arg[0] = with.window - size + draw(3) * 64 - 64;
+			ok = packet_check(&with, &p) == SOFTGPU_OK;
+			slots += ok;
+			if (ok != (p.arg[0] % 64 == 0 && p.arg[0] <= with.window - size &&
+				   p.arg[1] <= SOFTGPU_MAX_SLOTS))
+				CU_FAIL_FATAL("slots outside of the window were taken");
 		}
 		if (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SYMBOL_COPY) {
 			static const uint64_t sizes[] = {sizeof(struct softgpu_function),
@@ -130,11 +141,12 @@ static void opcodes(void)
 				CU_FAIL_FATAL("a report outside of the window was taken");
 		}
 		if (((p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH) ||
-		     (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SYMBOL_COPY)) &&
+		     (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SLOTS)) &&
 		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
 			CU_FAIL_FATAL("a module was taken although there is no compiler");
 	}
 	CU_ASSERT(structures > 100 && reports > 100);
+	CU_ASSERT(slots > 1000);
 }
 
 static void rings(void)

@@ -124,7 +124,7 @@ CUresult call_end(const char *name, CUresult e)
 	const char *code = NULL;
 
 	if (state == STATE_UP)
-		record_used(link_parts.memory_size - heap_left());
+		record_used(heap_used());
 	pthread_mutex_unlock(&lock);
 	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
 		cuGetErrorName(e, &code);

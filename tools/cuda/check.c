@@ -89,7 +89,7 @@ static bool check_library(const char *what, const char *name, void **library)
 }
 
 /* Opens the VF and closes it again, which neither resets nor uses one in a VM. *BUSY: another
- * program has it. */
+ * program has it alone. */
 static bool check_vf(bool *busy)
 {
 	char name[FIND_NAME_SIZE], all[VFS_MOST][PCI_ADDRESS_SIZE];
@@ -102,7 +102,8 @@ static bool check_vf(bool *busy)
 	if (find_vf(name, &err) < 0)
 		return complain("%s", err.text);
 	say("VF", "%s%s", name, getenv(FIND_VARIABLE) ? ", by " FIND_VARIABLE : "");
-	if (strncmp(name, "resource:", strlen("resource:")) != 0)
+	if (strncmp(name, "resource:", strlen("resource:")) != 0 &&
+	    strncmp(name, "shared:", strlen("shared:")) != 0)
 		return true; /* opening it would reset it */
 	r = vfio_device_open(&device, name, &err);
 	*busy = r == -EBUSY;
@@ -201,7 +202,7 @@ int main(int argc, char **argv)
 	if (!ok)
 		return 1;
 	if (busy)
-		return puts("CUDA programs can run here, one at a time.") < 0;
+		return puts("CUDA programs can run here when that program has ended.") < 0;
 	if (!check_device(library))
 		return 1;
 	return puts("CUDA programs can run here.") < 0;

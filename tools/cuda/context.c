@@ -22,6 +22,7 @@ static void end(struct context *c)
 	module_end_all(c);
 	stream_end_all(c);
 	heap_give_all(c);
+	link_settle();
 	pinned_end_all(c);
 	c->handle = NULL;
 }

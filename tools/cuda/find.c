@@ -46,7 +46,7 @@ int find_all(char out[][PCI_ADDRESS_SIZE], int max)
 
 int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 {
-	static const char *const prefixes[] = {"resource:", "vfio:", "vfio-user:"};
+	static const char *const prefixes[] = {"shared:", "resource:", "vfio:", "vfio-user:"};
 	const char *wanted = getenv(FIND_VARIABLE), *prefix = "vfio-user:";
 	char first[1][PCI_ADDRESS_SIZE];
 	size_t i;
@@ -60,7 +60,7 @@ int find_vf(char out[FIND_NAME_SIZE], struct vgpu_error *err)
 		wanted = first[0];
 	}
 	if (pci_is_address(wanted))
-		prefix = "resource:";
+		prefix = "shared:";
 	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (strncmp(wanted, prefixes[i], strlen(prefixes[i])) == 0)
 			prefix = "";

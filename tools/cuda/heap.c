@@ -42,10 +42,10 @@ static bool insert(size_t i, struct block b)
 	return true;
 }
 
-bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset)
+static bool take(uint64_t bytes, const void *owner, uint64_t *offset)
 {
 	struct block b = {.bytes = bytes, .owner = owner};
-	uint64_t end;
+	uint64_t end, next;
 	size_t i;
 
 	if (bytes == 0 || bytes > heap_size)
@@ -53,14 +53,22 @@ bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset)
 	b.taken = (bytes + GRAIN - 1) / GRAIN * GRAIN;
 	for (i = 0; i <= n_blocks; i++) {
 		end = i < n_blocks ? blocks[i].at : heap_size;
-		if (b.taken <= end - b.at) {
-			*offset = b.at;
-			return insert(i, b);
+		while (b.at <= end && b.taken <= end - b.at) {
+			if (pieces_take(b.at, b.taken, &next)) {
+				*offset = b.at;
+				return insert(i, b);
+			}
+			b.at = next;
 		}
 		if (i < n_blocks)
 			b.at = blocks[i].at + blocks[i].taken;
 	}
 	return false;
+}
+
+bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset)
+{
+	return take(bytes, owner, offset) || (link_care() && take(bytes, owner, offset));
 }
 
 /* The number of blocks that begin at OFFSET or before it. */
@@ -78,6 +86,13 @@ static size_t up_to(uint64_t offset)
 	return low;
 }
 
+bool heap_uses(uint64_t at, uint64_t bytes)
+{
+	size_t i = up_to(at + bytes - 1);
+
+	return i > 0 && blocks[i - 1].at + blocks[i - 1].taken > at;
+}
+
 bool heap_give(uint64_t offset)
 {
 	size_t i = up_to(offset);
@@ -87,6 +102,7 @@ bool heap_give(uint64_t offset)
 	heap_taken -= blocks[i - 1].taken;
 	memmove(&blocks[i - 1], &blocks[i], (n_blocks - i) * sizeof(*blocks));
 	n_blocks--;
+	pieces_freed();
 	return true;
 }
 
@@ -101,6 +117,7 @@ void heap_give_all(const void *owner)
 			blocks[kept++] = blocks[i];
 	}
 	n_blocks = kept;
+	pieces_freed();
 }
 
 bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes)
@@ -143,5 +160,12 @@ void heap_disown(const void *owner)
 
 uint64_t heap_left(void)
 {
-	return heap_size - heap_taken;
+	uint64_t left = pieces_left(heap_size);
+
+	return left > heap_taken ? left - heap_taken : 0;
+}
+
+uint64_t heap_used(void)
+{
+	return heap_taken;
 }

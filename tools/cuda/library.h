@@ -11,6 +11,7 @@
  *   call.c     begins and ends a call: the lock, the current context, the log
  *   errors.c   names and sentences of errors
  *   heap.c     which bytes of the VF's device memory are allocated
+ *   pieces.c   which of them this process has, beside others
  *   handles.c  numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
@@ -232,11 +233,34 @@ bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
 /* table.c: logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult table_absent(const char *name);
 
+/* pieces.c: all with the lock. */
+
+struct guest;
+/* Begins, while the VF executes nothing of this process: clears what an earlier process has left
+ * that had this process's slot. */
+CUresult pieces_begin(struct guest *g);
+/* Clears all that this process has and had, and gives it back. */
+void pieces_end(struct guest *g);
+/* Clears and frees what processes have left that were killed. Whether there was one. */
+bool pieces_care(struct guest *g);
+/* Makes the pieces of BYTES at AT this process's. False: another process has one of them; *NEXT:
+ * behind that one. */
+bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next);
+/* An allocation has ended. */
+void pieces_freed(void);
+/* Whether this process has pieces that it could give back once nothing of it runs; does so. */
+bool pieces_are_idle(void);
+void pieces_give_back(void);
+/* The bytes that this process has or could have, of ALL. */
+uint64_t pieces_left(uint64_t all);
+
 /* heap.c: offsets are in the VF's device memory. */
 
 void heap_reset(uint64_t size);
 /* Allocates BYTES > 0 for OWNER at a multiple of 512. Whether there was room. */
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset);
+/* Whether an allocation lies in BYTES at AT. */
+bool heap_uses(uint64_t at, uint64_t bytes);
 /* Whether an allocation begins at OFFSET; it is free from now on. */
 bool heap_give(uint64_t offset);
 /* Frees all that OWNER has. */
@@ -244,6 +268,8 @@ void heap_give_all(const void *owner);
 /* Finds the allocation that OFFSET lies in: its first byte, and bytes as they were asked for. */
 bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes);
 uint64_t heap_left(void);
+/* The bytes of all allocations of this process. */
+uint64_t heap_used(void);
 /* The bytes of OWNER's allocations. */
 uint64_t heap_of(const void *owner);
 /* Whose the allocation is that OFFSET lies in; NULL: there is none, or nobody's. */
@@ -302,6 +328,10 @@ extern struct softgpu_about link_about;
 CUresult link_up(const char *name, struct vgpu_error *err);
 /* Brings it down. The VF is reset if this is not called before the process ends. */
 void link_down(void);
+/* Of a shared VF: gives memory back that this process no longer needs, now. */
+void link_settle(void);
+/* Of a shared VF: frees what killed processes have left. Whether there was one. */
+bool link_care(void);
 /* Lets go of the VF without a word to it: in the child of fork(). */
 void link_abandon(void);
 /* Whether the VF was lost: then every call returns this error. */
@@ -321,6 +351,10 @@ void link_hold(bool hold);
 void link_flush(void);
 /* Rings, and waits until all packets are done. */
 CUresult link_wait(void);
+/* As link_wait(), and as link_put() with a FILL by 0; the error of an earlier launch stays for a
+ * later call. */
+CUresult link_drain(void);
+CUresult link_fill(uint64_t at, uint64_t bytes);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
 CUresult link_fence(uint64_t *fence);
 CUresult link_reached(uint64_t fence, bool *reached);

@@ -77,6 +77,10 @@ static bool divide(void)
 	stage_size = (size - used) / ALIGN * ALIGN;
 	memset(memory, 0, sizes[0]);
 	guest_device_memory(guest, &p->memory_at, &p->memory_size);
+	if (guest_slots(guest) > 0) {
+		guest_pieces(guest, &i, &size);
+		p->memory_size = i * size;
+	}
 	return true;
 }
 
@@ -107,6 +111,8 @@ static CUresult begin(struct vgpu_error *err)
 		e = link_put(SOFTGPU_ABOUT, 0, arg);
 	if (e == CUDA_SUCCESS)
 		e = link_wait();
+	if (e == CUDA_SUCCESS)
+		e = pieces_begin(guest);
 	if (e != CUDA_SUCCESS) {
 		vgpu_error_set(err, -EIO, "the VF does not say what it computes on");
 		return e;
@@ -117,6 +123,7 @@ static CUresult begin(struct vgpu_error *err)
 		vgpu_error_set(err, -EIO, "the VF's device memory does not begin with a page");
 		return CUDA_ERROR_NO_DEVICE;
 	}
+	pieces_care(guest);
 	return CUDA_SUCCESS;
 }
 
@@ -156,13 +163,37 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 	return e;
 }
 
+/* Waits until all packets are done, but no longer than TIMEOUT. 0 or -errno. */
+static int wait_most(vgpu_nsec timeout)
+{
+	uint64_t fence = guest_put_fence(guest);
+	int r = guest_ring(guest);
+
+	return r == 0 ? guest_wait(guest, fence, timeout) : r;
+}
+
 void link_down(void)
 {
 	struct vgpu_error err;
 
-	if (guest && lost == CUDA_SUCCESS)
+	if (guest && lost == CUDA_SUCCESS) {
+		/* What takes longer is left to the next process. */
+		if (guest_slots(guest) > 0 && wait_most(DOWN_TIMEOUT) == 0)
+			pieces_end(guest);
 		guest_bring_down(guest, DOWN_TIMEOUT, &err);
+	}
 	link_abandon();
+}
+
+bool link_care(void)
+{
+	return lost == CUDA_SUCCESS && pieces_care(guest);
+}
+
+void link_settle(void)
+{
+	if (lost == CUDA_SUCCESS && pieces_are_idle())
+		link_drain();
 }
 
 void link_abandon(void)
@@ -275,7 +306,7 @@ CUresult link_wait_for(uint64_t fence)
 	return r < 0 ? lose(r) : take_report();
 }
 
-CUresult link_wait(void)
+CUresult link_drain(void)
 {
 	uint64_t fence;
 	int r;
@@ -290,7 +321,22 @@ CUresult link_wait(void)
 		return lose(r);
 	done += packets;
 	packets = launches = stage_used = 0;
-	return take_report();
+	pieces_give_back();
+	return CUDA_SUCCESS;
+}
+
+CUresult link_wait(void)
+{
+	CUresult e = link_drain();
+
+	return e == CUDA_SUCCESS ? take_report() : e;
+}
+
+CUresult link_fill(uint64_t at, uint64_t bytes)
+{
+	CUresult e = packets >= PACKETS_MOST ? link_drain() : lost;
+
+	return e == CUDA_SUCCESS ? link_put(SOFTGPU_FILL, 0, (uint64_t[7]){at, bytes}) : e;
 }
 
 CUresult link_reached(uint64_t fence, bool *reached)

@@ -57,6 +57,7 @@ CUresult cuMemGetInfo_v2(size_t *left, size_t *all)
 	if (e == CUDA_SUCCESS && (!left || !all))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS) {
+		link_care();
 		*left = heap_left();
 		*all = link_parts.memory_size;
 	}
@@ -85,6 +86,8 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 	if (e == CUDA_SUCCESS && at != 0 &&
 	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)))
 		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		link_settle();
 	return CALL_END(e);
 }
 

@@ -179,12 +179,13 @@ static CUresult load(void **out, const void *image, const struct wants *w,
 	for (number = 0; number < SOFTGPU_MAX_MODULES && numbers[number];)
 		number++;
 	if (number == SOFTGPU_MAX_MODULES) {
-		call_log("a VF has no more than %u modules at a time", SOFTGPU_MAX_MODULES);
+		call_log("a program has no more than %u modules at a time", SOFTGPU_MAX_MODULES);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	m = calloc(1, sizeof(*m));
 	if (m)
 		m->handle = handle_make(HANDLE_MODULE, m);
+	link_care(); /* it needs of the allowance that all programs of the VF have together */
 	e = m && m->handle ? load_as(number, image, bytes, w) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS) {
 		if (m)

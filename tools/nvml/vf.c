@@ -40,7 +40,8 @@ int vf_open(struct vf **out, struct vgpu_error *err)
 		if (pci_is_address(place))
 			snprintf(vf->address, sizeof(vf->address), "%s", place);
 		snprintf(registers, sizeof(registers), "registers:%s", place);
-		if (strncmp(vf->name, "resource:", strlen("resource:")) == 0)
+		if (strncmp(vf->name, "shared:", strlen("shared:")) == 0 ||
+		    strncmp(vf->name, "resource:", strlen("resource:")) == 0)
 			r = vfio_device_open(&vf->registers, registers, err);
 	}
 	if (r < 0) {

@@ -10,7 +10,7 @@ chmod 1777 /tmp /run
 cp /bin/libcuda.so.1 /bin/libnvidia-ml.so.1 /lib/x86_64-linux-gnu/
 export VGPU_CUDA_LOG=1
 # as USER NAME COMMAND: runs a command, with its output in /run/NAME.log
-# The host lets a VF have nine windows a minute, and a program takes two: one that is refused for that is started again.
+# The host lets a VF have nine windows a minute, and a program that is alone takes two: one that is refused for that is started again.
 as() {
 	until su -s /bin/sh "$1" -c "$3" >/run/"$2".log 2>&1; do
 		says "$2" "refuses this VF the engine" || return 1
@@ -52,17 +52,23 @@ check "VGPU_CUDA_VF names no VF" refused maker wrong "VGPU_CUDA_VF=0000:00:00.0 
 check "a program leaves a mark" as maker mark "cuda-sample mark"
 check "the next finds none" as maker clean "cuda-sample clean"
 
-# One program at a time has the VF. One that is killed lets go of it, and leaves nothing.
-for i in 1 2; do
+# Several programs have the VF at a time. One that is killed leaves nothing, and the others go on.
+starts other
+for i in 1 2 3 4; do
 	starts loop
-	check "a second program is refused ($i)" refused maker second cuda-sample "another program holds this VF"
 	[ $i != 1 ] || check "NVML sees the GPU work" await 60 works
-	[ $i != 2 ] || check "the check says that the VF is in use" as maker check "vgpu-cuda-check"
-	usleep $((100000 + i * 70000))
-	check "the first program is there ($i)" kill -9 "$(cat /run/loop.pid)"
+	usleep $((50000 + i * 70000))
+	check "the program that is killed is there ($i)" kill -9 "$(cat /run/loop.pid)"
 	wait $program
-	check "after it was killed, nothing is left ($i)" as maker clean "cuda-sample clean"
 done
+check "vgpu-cuda-check runs beside another program" as maker check "vgpu-cuda-check"
+check "what killed programs have left is gone" as maker clean "cuda-sample rest"
+check "the results of the other program were right" kill -9 "$(cat /run/other.pid)"
+check "after the last one was killed, nothing is left" as maker clean "cuda-sample clean"
+# With the name resource:ADDRESS, a program has the VF alone.
+starts loop
+check "a program that wants the VF alone is refused" refused maker alone "VGPU_CUDA_VF=resource:$address cuda-sample" "another program holds this VF"
+kill -9 "$(cat /run/loop.pid)"
 
 # NVML looks at the VF, also while a program has it, and tells what each user may know.
 holds() { # USER: starts a program that has 5 MiB and goes on

@@ -118,6 +118,15 @@ static enum softgpu_error check_module(const struct packet_limits *l,
 	}
 }
 
+static enum softgpu_error check_slots(const struct packet_limits *l, const uint64_t *a)
+{
+	if (!l->modules)
+		return SOFTGPU_BAD_OPCODE;
+	if (a[0] % sizeof(struct softgpu_slot) || a[1] > SOFTGPU_MAX_SLOTS)
+		return SOFTGPU_BAD_ARGUMENT;
+	return in_window(l, a[0], a[1] * sizeof(struct softgpu_slot));
+}
+
 enum softgpu_error packet_check(const struct packet_limits *l, const struct softgpu_packet *p)
 {
 	const uint64_t *a = p->arg;
@@ -164,6 +173,8 @@ enum softgpu_error packet_check(const struct packet_limits *l, const struct soft
 	case SOFTGPU_OCCUPANCY:
 	case SOFTGPU_SYMBOL_COPY:
 		return check_module(l, p);
+	case SOFTGPU_SLOTS:
+		return check_slots(l, a);
 	case SOFTGPU_FAULT:
 		return SOFTGPU_FAULTED;
 	default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "guest.h"
+#include "guest_private.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,14 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "vfio/device.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-#define RING_PACKETS 1024u
-#define RING_AT 0u
-#define FENCE_AT (RING_PACKETS * 64u)
-#define FREE_AT (1u << 20)
 /* How often registers and memory are read while no interrupt comes, so that a lost interrupt delays
  * the guest by no more than this. */
 #define POLL_MS 100
@@ -32,24 +27,6 @@
 #define REPEAT_AFTER (2 * VGPU_SEC)
 /* A vgpud that runs reads a message sooner. */
 #define READ_WITHIN VGPU_SEC
-
-/* Offsets of the mailbox's registers in BAR 5. */
-struct mailbox {
-	uint32_t trn, rcv, control, enable;
-};
-
-struct guest {
-	struct vfio_device *device;
-	int vectors[SOFTGPU_VF_VECTORS];
-	bool polled; /* there are no interrupts, and opening the VF has not reset it */
-	struct mailbox mailbox;
-	uint8_t *memory;
-	size_t size;
-	uint64_t partition; /* bytes; the first SIZE of them are mapped */
-	uint32_t features;
-	uint64_t wptr, fence;
-	bool up;
-};
 
 static int read32(struct guest *g, uint32_t offset, uint32_t *value)
 {
@@ -106,6 +83,7 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 		if (r == 0)
 			r = vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
 		g->polled = r == -ENOTSUP;
+		g->share.on = g->device->ops->lock != NULL;
 		if (g->polled)
 			r = 0;
 		if (r < 0)
@@ -243,19 +221,12 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 	return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
 }
 
-int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+int guest_look(struct guest *g)
 {
 	uint64_t partition = 0;
 	void *memory;
-	int r;
+	int r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
 
-	r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
-	if (r < 0)
-		return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
-	r = request_engine(g, GPUIOV_REQ_INIT, timeout, err);
-	if (r < 0)
-		return r;
-	r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
 	if (r == 0)
 		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,
 			      sizeof(partition));
@@ -264,16 +235,31 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 			      sizeof(g->partition));
 	if (r == 0)
 		r = read32(g, SOFTGPU_FEATURES, &g->features);
+	if (r < 0)
+		return r;
 	/* BAR 0 may be larger than the part of the partition that it shows. */
 	g->size = partition < g->size ? partition : g->size;
-	if (r == 0 && g->size < 2 * FREE_AT)
-		r = -ENOSPC;
+	g->memory = memory;
+	return g->size < 2 * FREE_AT ? -ENOSPC : 0;
+}
+
+int guest_start(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	int r = write32(g, g->mailbox.enable, GPUIOV_MBOX_INT_VALID);
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "mailbox: %s", strerror(-r));
+	r = request_engine(g, GPUIOV_REQ_INIT, timeout, err);
+	if (r < 0)
+		return r;
+	r = guest_look(g);
 	if (r < 0)
 		return vgpu_error_set(err, r, "the VF's memory: %s", strerror(-r));
-	g->memory = memory;
+	g->ring = g->memory + RING_AT;
+	g->reached = (uint64_t *)(g->memory + FENCE_AT);
 	g->wptr = 0;
 	g->fence = 0;
-	memset(g->memory + FENCE_AT, 0, 8);
+	*g->reached = 0;
 	r = write64(g, SOFTGPU_RING_BASE, RING_AT);
 	if (r == 0)
 		r = write64(g, SOFTGPU_RING_SIZE, RING_PACKETS);
@@ -287,7 +273,12 @@ int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	return 0;
 }
 
-int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+int guest_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	return g->share.on ? share_bring_up(g, timeout, err) : guest_start(g, timeout, err);
+}
+
+int guest_stop(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 {
 	uint32_t word, control = GPUIOV_MBOX_TRN_VALID;
 	vgpu_nsec deadline = vgpu_now() + timeout;
@@ -305,8 +296,15 @@ int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	return r;
 }
 
+int guest_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	return g->share.on ? share_bring_down(g, timeout, err) : guest_stop(g, timeout, err);
+}
+
 void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 {
+	if (g->share.slots > 0)
+		return share_memory(g, offset, size);
 	*offset = FREE_AT;
 	*size = g->size - FREE_AT;
 	return g->memory + FREE_AT;
@@ -315,12 +313,12 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 {
 	*offset = g->size;
-	*size = g->partition > g->size ? g->partition - g->size : 0;
+	*size = g->partition > g->size && g->share.slots == 0 ? g->partition - g->size : 0;
 }
 
 bool guest_is_fresh(struct guest *g)
 {
-	return !g->polled;
+	return !g->polled || g->share.slots > 0;
 }
 
 bool guest_has_modules(struct guest *g)
@@ -345,7 +343,7 @@ int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size)
 
 void guest_put(struct guest *g, const struct softgpu_packet *packet)
 {
-	memcpy(g->memory + RING_AT + (g->wptr % RING_PACKETS) * 64, packet, 64);
+	memcpy(g->ring + (g->wptr % RING_PACKETS) * 64, packet, 64);
 	g->wptr++;
 }
 
@@ -361,6 +359,8 @@ uint64_t guest_put_fence(struct guest *g)
 
 int guest_ring(struct guest *g)
 {
+	if (g->share.slots > 0)
+		return share_ring(g);
 	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_DOORBELL, &g->wptr, sizeof(g->wptr));
 }
 
@@ -368,7 +368,7 @@ int guest_ring(struct guest *g)
  * fence. So a value above the last fence does not count. */
 bool guest_reached(struct guest *g, uint64_t fence)
 {
-	uint64_t at = __atomic_load_n((uint64_t *)(g->memory + FENCE_AT), __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(g->reached, __ATOMIC_ACQUIRE);
 
 	return at >= fence && at <= g->fence;
 }
@@ -379,12 +379,11 @@ enum softgpu_error guest_error(struct guest *g)
 
 	if (read32(g, SOFTGPU_STATUS, &value) < 0)
 		return SOFTGPU_OK;
-	return (enum softgpu_error)value;
+	return value == SOFTGPU_OK && g->share.slots > 0 ? share_error(g)
+							 : (enum softgpu_error)value;
 }
 
-/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset; -EIO: it has stopped with an
- * error; -ENODEV: the device is gone. */
-static int check_vf(struct guest *g)
+int guest_check(struct guest *g)
 {
 	uint32_t word = 0, control = 0;
 	int r = read32(g, g->mailbox.control, &control);
@@ -396,7 +395,7 @@ static int check_vf(struct guest *g)
 		return r;
 	if (control == UINT32_MAX)
 		return -ENODEV;
-	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE) {
+	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE || !share_is_valid(g)) {
 		g->up = false;
 		return -ECONNRESET;
 	}
@@ -429,7 +428,7 @@ static int wait_by_naps(struct guest *g, uint64_t fence, vgpu_nsec deadline)
 	for (; !guest_reached(g, fence); now = vgpu_now()) {
 		if (now - looked >= POLL_MS * VGPU_MSEC || now >= deadline) {
 			looked = now;
-			r = check_vf(g);
+			r = guest_check(g);
 			if (r < 0)
 				return r;
 		}
@@ -467,7 +466,7 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 			break;
 		if (n == 0 || ready[1].revents || ready[0].revents) {
 			vgpu_eventfd_drain(ready[1].fd);
-			r = check_vf(g);
+			r = guest_check(g);
 			if (r < 0)
 				return r;
 		}

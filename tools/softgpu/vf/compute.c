@@ -118,11 +118,14 @@ void compute_destroy(struct compute *c)
 	vgpu_eventfd_signal(c->quit_fd); /* from now on the watcher owns C */
 }
 
+bool compute_has_started(const struct compute *c)
+{
+	return !c || atomic_load(&c->shared->state) != WORKER_STARTING;
+}
+
 bool compute_is_ready(const struct compute *c)
 {
-	if (!c)
-		return true;
-	return atomic_load(&c->shared->state) != WORKER_STARTING && !atomic_load(&c->shared->waits);
+	return compute_has_started(c) && (!c || !atomic_load(&c->shared->waits));
 }
 
 struct softgpu_about compute_about(const struct compute *c)

@@ -10,9 +10,14 @@
 #include "vf.h"
 #include "vgpu/clock.h"
 
+/* While a module of one ring is compiled, another may have got work: its doorbell says so. */
 bool engine_has_work(const struct vf *vf)
 {
-	return !vf->dead && (vf->live.job.active || vf->live.rptr != atomic_load(&vf->wptr)) &&
+	if (vf->dead)
+		return false;
+	if (vf->bell != vf->bell_heard && compute_has_started(vf->compute))
+		return true;
+	return (vf->live.job.active || vf->live.rptr != atomic_load(&vf->wptr)) &&
 	       (!vf->has_worker || compute_is_ready(vf->compute));
 }
 
@@ -122,6 +127,7 @@ static void run(struct vf *vf, uint32_t word)
 	vf->busy = true;
 	vf->executing = true;
 	vf->run_since = vgpu_now();
+	vf->bell_heard = vf->bell;
 	pthread_mutex_unlock(&vf->lock);
 	error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
 	pthread_mutex_lock(&vf->lock);

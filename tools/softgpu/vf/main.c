@@ -171,6 +171,7 @@ static void forget(struct vf *vf)
 {
 	memset(&vf->live, 0, sizeof(vf->live));
 	atomic_store(&vf->wptr, 0);
+	vf->bell_heard = vf->bell;
 	vf->loaded = false;
 	vf->dead = false;
 	vf->int_enable = 0;
@@ -187,6 +188,7 @@ static void take_context(struct vf *vf)
 	case VF_CONTEXT_INIT:
 		memset(&vf->live, 0, sizeof(vf->live));
 		atomic_store(&vf->wptr, 0);
+		vf->bell_heard = vf->bell;
 		vf->dead = false;
 		vf->loaded = true;
 		break;

@@ -132,7 +132,8 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 		return half(vf->size, offset);
 	case SOFTGPU_FEATURES:
 		return offset == SOFTGPU_FEATURES && vf->modules
-			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS
+			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
+					 SOFTGPU_HAS_SLOTS
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;
@@ -219,13 +220,17 @@ static void write_registers(struct vf *vf, uint64_t offset, const uint8_t *data,
 	}
 }
 
-static void write_doorbell(struct vf *vf, uint64_t wptr)
+static void write_doorbell(struct vf *vf, uint64_t offset, uint64_t value)
 {
 	if (!check_gate(vf, VF_GATE_DOORBELL))
 		return;
-	atomic_store(&vf->wptr, wptr);
-	if (vf->compute)
-		compute_doorbell(vf->compute, wptr);
+	if (offset == SOFTGPU_SLOT_DOORBELL) {
+		vf->bell += vf->modules ? 1 : 0;
+	} else {
+		atomic_store(&vf->wptr, value);
+		if (vf->compute)
+			compute_doorbell(vf->compute, value);
+	}
 	if (vf->dead)
 		return;
 	vf->busy |= vf->executing || !vf->loaded || engine_has_work(vf);
@@ -270,7 +275,7 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		     uint32_t count)
 {
 	struct vf *vf = device;
-	uint64_t wptr;
+	uint64_t value;
 
 	pthread_mutex_lock(&vf->lock);
 	vf_follow(vf);
@@ -282,10 +287,11 @@ static void on_write(void *device, uint32_t region, uint64_t offset, const void 
 		pci_write(&vf->pci, (uint32_t)offset, data, count);
 	} else if (region == VFIO_REGION_BAR5) {
 		write_registers(vf, offset, data, count);
-	} else if (region == VFIO_REGION_BAR2 && offset == SOFTGPU_DOORBELL &&
-		   count == sizeof(wptr)) {
-		memcpy(&wptr, data, sizeof(wptr));
-		write_doorbell(vf, wptr);
+	} else if (region == VFIO_REGION_BAR2 &&
+		   (offset == SOFTGPU_DOORBELL || offset == SOFTGPU_SLOT_DOORBELL) &&
+		   count == sizeof(value)) {
+		memcpy(&value, data, sizeof(value));
+		write_doorbell(vf, offset, value);
 	} else if (region == VFIO_REGION_BAR0 && check_gate(vf, VF_GATE_MEMORY) &&
 		   check_range(vf, offset, count) &&
 		   pwrite(vf->memfd, data, count, (off_t)offset) != (ssize_t)count) {

@@ -51,7 +51,8 @@ struct vf {
 
 	struct context live;
 	_Atomic uint64_t wptr;
-	bool serves; /* clients may be accepted */
+	uint32_t bell, bell_heard; /* doorbells of slots; those before the last run */
+	bool serves;		   /* clients may be accepted */
 	bool loaded, executing;
 	vgpu_nsec ran, run_since; /* until the last run; since when this one lasts */
 	bool failed; /* the first thread's: the last run failed, and the client must be notified */
@@ -118,7 +119,9 @@ struct compute_setup {
 struct compute *compute_create(struct vf *vf, const struct compute_setup *setup);
 /* Disconnects from the worker, which then exits. C may be NULL. */
 void compute_destroy(struct compute *c);
-/* Whether the worker has started, or failed to, and does not wait for a compiler. C may be NULL. */
+/* Whether the worker has started, or failed to. C may be NULL. */
+bool compute_has_started(const struct compute *c);
+/* Whether it does not wait for a compiler either. C may be NULL. */
 bool compute_is_ready(const struct compute *c);
 /* What the worker's GPU is, without addresses; zeros until it has started. C may be NULL. */
 struct softgpu_about compute_about(const struct compute *c);

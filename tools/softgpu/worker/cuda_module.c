@@ -132,7 +132,7 @@ static uint64_t left_of(const struct cuda_extra *x, uint32_t module, uint64_t lo
 	uint64_t used = x->fixed + local;
 	uint32_t i;
 
-	for (i = 0; i < SOFTGPU_MAX_MODULES; i++)
+	for (i = 0; i < DEVICE_MODULES; i++)
 		used += i == module ? 0 : x->modules[i];
 	return x->most > used ? x->most - used : 0;
 }
@@ -225,7 +225,7 @@ static int count_local(struct device *d, CUfunction f)
 	wanted = (uint64_t)bytes <= x->stack ? 0 : (uint64_t)bytes * x->threads;
 	if (wanted <= x->local)
 		return 0;
-	if (wanted > left_of(x, SOFTGPU_MAX_MODULES, 0)) {
+	if (wanted > left_of(x, DEVICE_MODULES, 0)) {
 		if (!x->reported)
 			fprintf(stderr,
 				"<5>softgpu: VF %u: a GPU kernel needs %d bytes of local memory "

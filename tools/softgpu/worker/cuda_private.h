@@ -23,7 +23,7 @@ struct gate_page {
 struct cuda_extra {
 	uint64_t most;	/* the VF's allowance for all of this */
 	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
-	uint64_t modules[SOFTGPU_MAX_MODULES];
+	uint64_t modules[DEVICE_MODULES];
 	uint64_t local;	  /* the local memory of all threads that run at a time */
 	uint64_t threads; /* how many these are, on the whole GPU */
 	uint64_t stack;	  /* the local memory that each thread of a context has from the start */
@@ -45,8 +45,8 @@ struct device {
 	uint64_t epoch;	      /* likewise; owned by the thread that opens the gate and launches */
 	CUmodule own;
 	CUfunction kernels[KERNELS];
-	CUmodule modules[SOFTGPU_MAX_MODULES];
-	bool gated[SOFTGPU_MAX_MODULES];
+	CUmodule modules[DEVICE_MODULES];
+	bool gated[DEVICE_MODULES];
 	int max_grid[3], max_shared, major, minor;
 	struct cuda_extra extra;
 	struct vgpu_error limit_error; /* why the driver does not limit the memory; "": it does */

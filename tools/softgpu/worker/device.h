@@ -18,6 +18,9 @@
 #include "vgpu/types.h"
 
 #define DEVICE_SLOTS 8u
+/* Rings: the VF's, which is number 0, and those of slots; and the modules of all of them. */
+#define DEVICE_SOURCES (1u + SOFTGPU_MAX_SLOTS)
+#define DEVICE_MODULES (DEVICE_SOURCES * SOFTGPU_MAX_MODULES)
 /* The most blocks of a grid that can be stopped between blocks: one mark each. */
 #define DEVICE_MARKS (256u << 10)
 

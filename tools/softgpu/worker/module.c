@@ -18,7 +18,7 @@ struct module_table {
 	struct device *device;
 	struct worker_shared *shared;
 	void (*wake)(void);
-	bool loaded[SOFTGPU_MAX_MODULES];
+	bool loaded[DEVICE_MODULES];
 
 	/* the module being compiled; owned by the thread while BUSY */
 	_Atomic uint32_t compiling; /* enum compiling */
@@ -26,6 +26,7 @@ struct module_table {
 	uint8_t *image;
 	uint64_t bytes;
 	uint32_t number;
+	bool orphan; /* its ring was closed meanwhile */
 	bool gated;
 	void *compiled;
 	int result;
@@ -81,7 +82,7 @@ static int unload(struct module_table *t, uint32_t module)
 	return MODULE_DONE;
 }
 
-static int begin_to_compile(struct module_table *t, const struct softgpu_packet *p,
+static int begin_to_compile(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
 			    const uint8_t *window)
 {
 	const uint64_t *a = p->arg;
@@ -92,35 +93,67 @@ static int begin_to_compile(struct module_table *t, const struct softgpu_packet 
 	memcpy(t->image, window + a[1], a[2]);
 	t->image[a[2]] = 0;
 	t->bytes = a[2];
-	t->number = (uint32_t)a[0];
+	t->number = module;
+	t->orphan = false;
 	t->gated = p->flags & SOFTGPU_MODULE_GATED;
 	memset(t->log, 0, sizeof(t->log));
-	atomic_store(&t->shared->waits, 1);
 	atomic_store(&t->compiling, COMPILING_BUSY);
 	if (pthread_create(&t->thread, NULL, compile, t) != 0) {
 		atomic_store(&t->compiling, COMPILING_NONE);
-		atomic_store(&t->shared->waits, 0);
 		free(t->image);
 		return -SOFTGPU_BAD_MODULE;
 	}
 	return MODULE_COMPILES;
 }
 
-static int load(struct module_table *t, const struct softgpu_packet *p, uint8_t *window)
+static void end_compiling(struct module_table *t)
+{
+	pthread_join(t->thread, NULL);
+	atomic_store(&t->compiling, COMPILING_NONE);
+}
+
+/* Throws away what was compiled for a ring that was closed: its place is free. */
+static void discard(struct module_table *t)
+{
+	end_compiling(t);
+	if (t->result == 0 && t->ops->load(t->device, t->number, t->compiled) == 0)
+		t->ops->unload(t->device, t->number);
+}
+
+void module_close(struct module_table *t, uint32_t source)
+{
+	uint32_t first = source * SOFTGPU_MAX_MODULES, i;
+
+	for (i = 0; i < SOFTGPU_MAX_MODULES; i++)
+		unload(t, first + i);
+	if (atomic_load(&t->compiling) != COMPILING_NONE && t->number - first < SOFTGPU_MAX_MODULES)
+		t->orphan = true;
+}
+
+void module_wait(struct module_table *t)
+{
+	if (atomic_load(&t->compiling) != COMPILING_BUSY)
+		return;
+	atomic_store(&t->shared->waits, 1);
+	/* The compiler may have ended just before that. */
+	if (atomic_load(&t->compiling) != COMPILING_BUSY)
+		atomic_store(&t->shared->waits, 0);
+}
+
+static int load(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
+		uint8_t *window)
 {
 	const uint64_t *a = p->arg;
 	size_t n;
 
-	switch (atomic_load(&t->compiling)) {
-	case COMPILING_NONE:
-		return begin_to_compile(t, p, window);
-	case COMPILING_BUSY:
+	if (atomic_load(&t->compiling) == COMPILING_DONE && t->orphan)
+		discard(t);
+	if (atomic_load(&t->compiling) == COMPILING_NONE)
+		return begin_to_compile(t, module, p, window);
+	/* One module is compiled at a time; this may be another ring's. */
+	if (atomic_load(&t->compiling) == COMPILING_BUSY || t->number != module || t->orphan)
 		return MODULE_COMPILES;
-	default:
-		break;
-	}
-	pthread_join(t->thread, NULL);
-	atomic_store(&t->compiling, COMPILING_NONE);
+	end_compiling(t);
 	n = strnlen(t->log, sizeof(t->log) - 1) + 1;
 	if (a[4] > 0) {
 		n = n < a[4] ? n : a[4];
@@ -129,10 +162,10 @@ static int load(struct module_table *t, const struct softgpu_packet *p, uint8_t 
 	}
 	if (t->result < 0)
 		return -SOFTGPU_BAD_MODULE;
-	unload(t, (uint32_t)a[0]);
-	if (t->ops->load(t->device, (uint32_t)a[0], t->compiled) < 0)
+	unload(t, module);
+	if (t->ops->load(t->device, module, t->compiled) < 0)
 		return -SOFTGPU_BAD_MODULE;
-	t->loaded[a[0]] = true;
+	t->loaded[module] = true;
 	return MODULE_DONE;
 }
 
@@ -194,7 +227,7 @@ void module_learn(struct module_table *t, const void *function, vgpu_nsec took)
 	t->next_cost = (t->next_cost + 1) % KNOWN_COSTS;
 }
 
-static int launch(struct module_table *t, const struct softgpu_packet *p,
+static int launch(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
 		  const struct packet_limits *limits, const struct piece_space *space,
 		  const uint8_t *window, struct piece *out)
 {
@@ -205,7 +238,7 @@ static int launch(struct module_table *t, const struct softgpu_packet *p,
 	int r = 0;
 
 	memcpy(&l, window + p->arg[1], sizeof(l));
-	if (!t->loaded[p->arg[0]] || l.n_args > SOFTGPU_MAX_LAUNCH_ARGS ||
+	if (!t->loaded[module] || l.n_args > SOFTGPU_MAX_LAUNCH_ARGS ||
 	    !memchr(l.function, 0, sizeof(l.function)))
 		return -SOFTGPU_BAD_LAUNCH;
 	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared, .report = UINT64_MAX};
@@ -217,7 +250,7 @@ static int launch(struct module_table *t, const struct softgpu_packet *p,
 		if (l.grid[i] == 0 || l.block[i] == 0)
 			return -SOFTGPU_BAD_LAUNCH;
 	}
-	if (t->ops->function(t->device, (uint32_t)p->arg[0], l.function, out, &params) < 0 ||
+	if (t->ops->function(t->device, module, l.function, out, &params) < 0 ||
 	    params.n != l.n_args || params.bytes > sizeof(out->params))
 		return -SOFTGPU_BAD_LAUNCH;
 	for (i = 0; i < params.n && r == 0; i++)
@@ -230,7 +263,8 @@ static int launch(struct module_table *t, const struct softgpu_packet *p,
 }
 
 /* Where FUNCTION's parameters lie. A name that is not found is no error of the VF. */
-static int find_function(struct module_table *t, const struct softgpu_packet *p, uint8_t *window)
+static int find_function(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
+			 uint8_t *window)
 {
 	struct piece one = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
 	struct softgpu_function f;
@@ -238,14 +272,14 @@ static int find_function(struct module_table *t, const struct softgpu_packet *p,
 
 	memcpy(&f, window + p->arg[1], sizeof(f));
 	f.error = SOFTGPU_OK;
-	if (!t->loaded[p->arg[0]] || !memchr(f.name, 0, sizeof(f.name)) ||
-	    t->ops->function(t->device, (uint32_t)p->arg[0], f.name, &one, &params) < 0) {
+	if (!t->loaded[module] || !memchr(f.name, 0, sizeof(f.name)) ||
+	    t->ops->function(t->device, module, f.name, &one, &params) < 0) {
 		f.error = SOFTGPU_BAD_LAUNCH;
 		params.n = 0;
 	}
 	memset(f.attributes, 0, sizeof(f.attributes));
 	if (f.error == SOFTGPU_OK)
-		t->ops->attributes(t->device, (uint32_t)p->arg[0], f.name, f.attributes);
+		t->ops->attributes(t->device, module, f.name, f.attributes);
 	f.n_params = params.n;
 	memcpy(f.offset, params.offset, sizeof(f.offset));
 	memcpy(f.size, params.size, sizeof(f.size));
@@ -273,11 +307,13 @@ bool module_executes(uint32_t opcode)
 	       (opcode >= SOFTGPU_FUNCTION && opcode <= SOFTGPU_SYMBOL_COPY);
 }
 
-int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,
-		  const struct piece_space *space, uint8_t *window, struct piece *out)
+int module_packet(struct module_table *t, uint32_t source, struct piece_job *job,
+		  const struct packet_limits *limits, const struct piece_space *space,
+		  uint8_t *window, struct piece *out)
 {
 	const struct softgpu_packet *p = &job->packet;
-	const struct question q = {t->ops, t->device, (uint32_t)p->arg[0], t->loaded[p->arg[0]]};
+	const uint32_t module = source * SOFTGPU_MAX_MODULES + (uint32_t)p->arg[0];
+	const struct question q = {t->ops, t->device, module, t->loaded[module]};
 	int r;
 
 	switch (p->opcode) {
@@ -289,14 +325,15 @@ int module_packet(struct module_table *t, struct piece_job *job, const struct pa
 		r = question_copy(&q, window + p->arg[1], limits, space, &job->at, out);
 		return r == 1 ? MODULE_PIECE : r;
 	case SOFTGPU_MODULE_LOAD:
-		return load(t, p, window);
+		return load(t, module, p, window);
 	case SOFTGPU_MODULE_UNLOAD:
-		return unload(t, (uint32_t)p->arg[0]);
+		return unload(t, module);
 	case SOFTGPU_FUNCTION:
-		return find_function(t, p, window);
+		return find_function(t, module, p, window);
 	case SOFTGPU_ABOUT:
 		return tell_about(t, p, space, window);
 	default:
-		return job->at++ > 0 ? MODULE_DONE : launch(t, p, limits, space, window, out);
+		return job->at++ > 0 ? MODULE_DONE
+				     : launch(t, module, p, limits, space, window, out);
 	}
 }

@@ -24,11 +24,18 @@ enum module_step { MODULE_DONE = 0, MODULE_PIECE, MODULE_COMPILES };
 
 /* Whether a packet with OPCODE is one of these. */
 bool module_executes(uint32_t opcode);
-/* Executes the next step of JOB, a packet of one of these kinds. MODULE_DONE: the packet is
- * done; MODULE_PIECE: *OUT is its piece; MODULE_COMPILES: call again after WAKE. Negative: an enum
+/* Executes the next step of JOB, a packet of one of these kinds, of the ring with the number
+ * SOURCE, below DEVICE_SOURCES; each ring has modules of its own. MODULE_DONE: the packet is done;
+ * MODULE_PIECE: *OUT is its piece; MODULE_COMPILES: call again after WAKE. Negative: an enum
  * softgpu_error. */
-int module_packet(struct module_table *t, struct piece_job *job, const struct packet_limits *limits,
-		  const struct piece_space *space, uint8_t *window, struct piece *out);
+int module_packet(struct module_table *t, uint32_t source, struct piece_job *job,
+		  const struct packet_limits *limits, const struct piece_space *space,
+		  uint8_t *window, struct piece *out);
+/* Unloads all modules of SOURCE, while the device executes nothing. What is being compiled for it
+ * is thrown away when it is done. */
+void module_close(struct module_table *t, uint32_t source);
+/* There is no work but what may wait for the compiler: tells softgpu so, until WAKE. */
+void module_wait(struct module_table *t);
 /* Remembers that a launch of FUNCTION took TOOK, as the expected time of the next one. */
 void module_learn(struct module_table *t, const void *function, vgpu_nsec took);
 

@@ -32,6 +32,19 @@ struct entry {
 	bool skipped;  /* some of its blocks have not run */
 	vgpu_nsec at;  /* when it was launched, or came to the head, without PAUSED */
 	uint64_t rptr; /* behind its packet: later packets may have been read since */
+	struct source *source;
+};
+
+/* Where packets come from: the VF's ring, or that of a slot. What a guest writes to a slot is read
+ * once, when the slot is opened, but for ASKED and WPTR. */
+struct source {
+	struct softgpu_slot *slot; /* in the window; NULL: the VF's ring */
+	uint64_t asked;
+	bool open; /* packets are taken: always for the VF's ring; of a slot, until one is wrong */
+	uint64_t base, n, rptr;
+	struct piece_job job;
+	enum softgpu_error bad; /* of the current packet; reported after earlier packets */
+	uint32_t in_flight;
 };
 
 struct ring {
@@ -53,8 +66,10 @@ struct ring {
 	_Atomic int dma;	 /* 1: the DMA piece is in progress; 0 or negative: its result */
 
 	/* owned by the thread while it runs */
-	uint64_t base, n, rptr, fence_at;
-	struct piece_job job;
+	uint64_t fence_at;
+	struct source sources[DEVICE_SOURCES]; /* the VF's ring, and slots */
+	uint32_t n_sources, turn;	       /* whose turn it is */
+	bool fresh;			       /* the VF has a new context, which has no slots */
 	bool prepared; /* the entry behind those in flight holds the next piece already */
 	struct module_table *modules;
 	struct entry entries[DEVICE_SLOTS];
@@ -62,7 +77,6 @@ struct ring {
 	uint64_t serial;
 	vgpu_nsec began;	     /* EVENT packets count from here */
 	vgpu_nsec cost[KERNELS + 2]; /* recent time of a piece, for each kind */
-	enum softgpu_error bad;	     /* of the current packet; reported after earlier packets */
 	enum softgpu_error error;    /* of a run that has failed: nothing runs any more */
 	/* The piece at the head has no gate; and, without PAUSED, when it came to the head, and how
 	 * long those in flight take from then on, 0: not known. They may be of different pieces:
@@ -126,16 +140,19 @@ static void learn(struct ring *r, const struct entry *e)
 		*cost = *cost ? (*cost * 3 + took) / 4 : took;
 }
 
-static void write_fence(struct ring *r, const struct piece *p)
+static void write_fence(struct ring *r, const struct entry *e)
 {
 	struct worker_message m = {.type = WORKER_FENCE};
+	struct softgpu_slot *slot = e->source->slot;
+	const struct piece *p = &e->piece;
 
 	/* The fence was valid when the packet was fetched, but each RUN sets its place anew. */
-	if (!packet_fence_is_valid(&r->limits, r->fence_at)) {
+	if (!slot && !packet_fence_is_valid(&r->limits, r->fence_at)) {
 		r->error = SOFTGPU_OUT_OF_RANGE;
 		return;
 	}
-	__atomic_store_n((uint64_t *)(r->setup.window + r->fence_at), p->value, __ATOMIC_RELEASE);
+	__atomic_store_n(slot ? &slot->fence : (uint64_t *)(r->setup.window + r->fence_at),
+			 p->value, __ATOMIC_RELEASE);
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
 }
@@ -167,7 +184,7 @@ static void launch(struct ring *r, struct entry *e)
 	if (x == -EINVAL && e->piece.kind == PIECE_FUNCTION && e->piece.report != UINT64_MAX)
 		report(r, e->piece.report, SOFTGPU_BAD_LAUNCH);
 	else if (x == -EINVAL)
-		r->bad = SOFTGPU_BAD_LAUNCH;
+		e->source->bad = SOFTGPU_BAD_LAUNCH;
 	else if (x < 0)
 		r->error = SOFTGPU_FAULTED;
 	e->launched = x == 0;
@@ -182,7 +199,7 @@ static enum device_state advance_head(struct ring *r)
 
 	switch (e->piece.kind) {
 	case PIECE_FENCE:
-		write_fence(r, &e->piece);
+		write_fence(r, e);
 		return DEVICE_DONE;
 	case PIECE_EVENT:
 		__atomic_store_n((uint64_t *)(r->setup.window + e->piece.dst),
@@ -194,9 +211,11 @@ static enum device_state advance_head(struct ring *r)
 			send_dma(r, &e->piece);
 		}
 		dma = atomic_load(&r->dma);
-		if (dma < 0) {
+		if (dma < 0 && e->source->slot) {
+			e->source->bad = SOFTGPU_DMA_FAULT;
+		} else if (dma < 0) {
 			r->error = SOFTGPU_DMA_FAULT;
-			r->rptr = e->rptr;
+			e->source->rptr = e->rptr;
 		}
 		return dma == 1 ? DEVICE_RUNNING : DEVICE_DONE;
 	default:
@@ -218,6 +237,7 @@ static enum device_state collect(struct ring *r)
 		if (state != DEVICE_DONE)
 			break;
 		learn(r, entry_at(r, 0));
+		entry_at(r, 0)->source->in_flight--;
 		r->head++;
 		r->in_flight--;
 		if (r->in_flight > 0)
@@ -272,30 +292,80 @@ static void reopen(struct ring *r)
 			launch(r, entry_at(r, i));
 }
 
-static bool has_packet(struct ring *r)
+static uint64_t wptr_of(struct ring *r, const struct source *s)
 {
-	return r->rptr != atomic_load_explicit(&r->setup.shared->wptr, memory_order_acquire);
+	return s->slot ? __atomic_load_n(&s->slot->wptr, __ATOMIC_ACQUIRE)
+		       : atomic_load(&r->setup.shared->wptr);
 }
 
-/* Takes the next packet: copies it first and checks the copy, so that the guest cannot change it
- * after the check. */
-static void fetch(struct ring *r)
+/* Takes the packet before WPTR: copies it first and checks the copy, so that the guest cannot
+ * change it after the check. */
+static void fetch(struct ring *r, struct source *s, uint64_t wptr)
 {
-	uint64_t wptr = atomic_load(&r->setup.shared->wptr), slot;
+	uint64_t at;
 
-	if (!packet_ring_is_valid(&r->limits, r->base, r->n) || wptr - r->rptr > r->n) {
-		r->bad = SOFTGPU_BAD_RING;
+	if (!packet_ring_is_valid(&r->limits, s->base, s->n) || wptr - s->rptr > s->n) {
+		s->bad = SOFTGPU_BAD_RING;
 		return;
 	}
-	slot = r->rptr & (r->n - 1);
-	r->job = (struct piece_job){.active = true};
-	memcpy(&r->job.packet, r->setup.window + r->base + slot * sizeof(r->job.packet),
-	       sizeof(r->job.packet));
-	r->rptr++;
-	r->bad = packet_check(&r->limits, &r->job.packet);
-	if (r->bad == SOFTGPU_OK && r->job.packet.opcode == SOFTGPU_FENCE &&
+	at = s->rptr & (s->n - 1);
+	s->job = (struct piece_job){.active = true};
+	memcpy(&s->job.packet, r->setup.window + s->base + at * sizeof(s->job.packet),
+	       sizeof(s->job.packet));
+	s->rptr++;
+	s->bad = packet_check(&r->limits, &s->job.packet);
+	if (s->slot && s->job.packet.opcode == SOFTGPU_SLOTS)
+		s->bad = SOFTGPU_BAD_OPCODE;
+	if (s->bad == SOFTGPU_OK && s->job.packet.opcode == SOFTGPU_FENCE && !s->slot &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
-		r->bad = SOFTGPU_OUT_OF_RANGE;
+		s->bad = SOFTGPU_OUT_OF_RANGE;
+}
+
+static uint64_t asked_of(const struct source *s)
+{
+	return s->slot ? __atomic_load_n(&s->slot->asked, __ATOMIC_ACQUIRE) : s->asked;
+}
+
+/* Forgets all of a slot, while the device executes nothing. */
+static void forget(struct ring *r, struct source *s)
+{
+	module_close(r->modules, (uint32_t)(s - r->sources));
+	*s = (struct source){.slot = s->slot};
+}
+
+/* Opens a slot whose guest has asked for it, or closes it. */
+static void answer(struct ring *r, struct source *s)
+{
+	uint64_t asked = asked_of(s);
+	bool valid;
+
+	forget(r, s);
+	s->asked = asked;
+	s->base = __atomic_load_n(&s->slot->ring, __ATOMIC_RELAXED);
+	s->n = __atomic_load_n(&s->slot->packets, __ATOMIC_RELAXED);
+	valid = packet_ring_is_valid(&r->limits, s->base, s->n);
+	s->open = asked && valid;
+	__atomic_store_n(&s->slot->error, asked && !valid ? SOFTGPU_BAD_RING : SOFTGPU_OK,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&s->slot->fence, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->slot->answered, asked, __ATOMIC_RELEASE);
+}
+
+/* Makes N slots, all of them closed, of the table at AT. */
+static void make_slots(struct ring *r, uint64_t at, uint64_t n)
+{
+	struct softgpu_slot *slots = (struct softgpu_slot *)(r->setup.window + at);
+	uint32_t i;
+
+	for (i = 1; i < DEVICE_SOURCES; i++) {
+		forget(r, &r->sources[i]);
+		r->sources[i].slot = i <= n ? slots + (i - 1) : NULL;
+	}
+	r->n_sources = 1 + (uint32_t)n;
+	if (r->turn > 0)
+		r->prepared = false;
+	r->turn = 0;
+	r->fresh = false;
 }
 
 /* Whether one more piece may follow those in flight. Pieces with a gate and pieces without are
@@ -323,23 +393,31 @@ static bool fits(struct ring *r, const struct piece *p)
 
 enum next { NEXT_PIECE = 0, NEXT_NONE, NEXT_LATER };
 
-/* Makes the next piece of the current packet. NEXT_NONE: it has no more. NEXT_LATER: try again when
- * the compiler is done, or the pieces in flight are. */
-static enum next next_piece(struct ring *r, struct piece *p)
+/* Makes the next piece of the current packet of S. NEXT_NONE: it has no more. NEXT_LATER: try again
+ * when the compiler is done, or the pieces in flight are. */
+static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 {
+	const struct softgpu_packet *packet = &s->job.packet;
 	vgpu_nsec *cost;
 	int x;
 
-	if (!module_executes(r->job.packet.opcode)) {
-		if (!piece_next(&r->job, &r->space, p))
+	if (packet->opcode == SOFTGPU_SLOTS) {
+		if (r->in_flight > 0)
+			return NEXT_LATER;
+		make_slots(r, packet->arg[0], packet->arg[1]);
+		return NEXT_NONE;
+	}
+	if (!module_executes(packet->opcode)) {
+		if (!piece_next(&s->job, &r->space, p))
 			return NEXT_NONE;
 		cost = cost_of(r, p);
 		p->cost = cost ? *cost : 0;
 		return NEXT_PIECE;
 	}
-	if (r->in_flight > 0 && r->job.packet.opcode != SOFTGPU_LAUNCH)
+	if (r->in_flight > 0 && packet->opcode != SOFTGPU_LAUNCH)
 		return NEXT_LATER;
-	x = module_packet(r->modules, &r->job, &r->limits, &r->space, r->setup.window, p);
+	x = module_packet(r->modules, (uint32_t)(s - r->sources), &s->job, &r->limits, &r->space,
+			  r->setup.window, p);
 	if (x == MODULE_PIECE) {
 		cost = cost_of(r, p);
 		p->cost = cost ? *cost : p->cost;
@@ -347,40 +425,41 @@ static enum next next_piece(struct ring *r, struct piece *p)
 	}
 	/* A negative result is of MODULE_LOAD, LAUNCH or SYMBOL_COPY only, whose place for a report
 	 * has been checked. */
-	if (x < 0 && r->job.packet.flags & SOFTGPU_REPORT)
-		report(r, r->job.packet.arg[6], (enum softgpu_error)(-x));
+	if (x < 0 && packet->flags & SOFTGPU_REPORT)
+		report(r, packet->arg[6], (enum softgpu_error)(-x));
 	else if (x < 0)
-		r->bad = (enum softgpu_error)(-x);
+		s->bad = (enum softgpu_error)(-x);
 	return x == MODULE_COMPILES ? NEXT_LATER : NEXT_NONE;
 }
 
 enum step { STEP_MORE = 0, STEP_WAIT, STEP_END };
 
-/* Takes the next packet, or puts its next piece into the queue if it fits. STEP_MORE: call again;
- * STEP_WAIT: wait for pieces in flight; STEP_END: there is no work. */
-static enum step feed(struct ring *r)
+/* The current packet of S is wrong, and all before it are done. */
+static enum step fail(struct ring *r, struct source *s)
+{
+	if (!s->slot) {
+		r->error = s->bad;
+		return STEP_END;
+	}
+	s->open = s->job.active = false;
+	__atomic_store_n(&s->slot->error, (uint64_t)s->bad, __ATOMIC_RELEASE);
+	s->bad = SOFTGPU_OK;
+	return STEP_MORE;
+}
+
+/* Puts the next piece of the current packet of S into the queue if it fits. */
+static enum step put_piece(struct ring *r, struct source *s)
 {
 	struct entry *e = entry_at(r, r->in_flight);
 
-	if (r->bad != SOFTGPU_OK) {
-		if (r->in_flight > 0)
-			return STEP_WAIT;
-		r->error = r->bad;
-		return STEP_END;
-	}
-	if (!r->job.active) {
-		if (!has_packet(r))
-			return r->in_flight ? STEP_WAIT : STEP_END;
-		fetch(r);
-		return STEP_MORE;
-	}
 	if (r->in_flight == DEVICE_SLOTS)
 		return STEP_WAIT;
-	switch (r->prepared ? NEXT_PIECE : next_piece(r, &e->piece)) {
+	switch (r->prepared ? NEXT_PIECE : next_piece(r, s, &e->piece)) {
 	case NEXT_PIECE:
 		break;
 	case NEXT_NONE:
-		r->job.active = false;
+		s->job.active = false;
+		r->turn = (r->turn + 1) % r->n_sources;
 		return STEP_MORE;
 	case NEXT_LATER:
 		return r->in_flight > 0 ? STEP_WAIT : STEP_END;
@@ -390,13 +469,72 @@ static enum step feed(struct ring *r)
 		return STEP_WAIT;
 	r->prepared = false;
 	e->piece.serial = ++r->serial;
-	e->rptr = r->rptr;
+	e->rptr = s->rptr;
+	e->source = s;
 	e->skipped = false;
 	e->launched = false;
 	r->in_flight++;
+	s->in_flight++;
 	if (e->piece.kind < PIECE_DMA)
 		launch(r, e);
 	return STEP_MORE;
+}
+
+/* Takes the next packet of S, or puts its next piece into the queue. STEP_MORE: call again;
+ * STEP_WAIT: wait for pieces in flight; STEP_END: it has no work, or waits for the compiler. */
+static enum step feed_from(struct ring *r, struct source *s)
+{
+	uint64_t wptr;
+
+	if (asked_of(s) != s->asked) {
+		if (r->in_flight > 0)
+			return STEP_WAIT;
+		r->prepared = false;
+		answer(r, s);
+		return STEP_MORE;
+	}
+	if (!s->open)
+		return STEP_END;
+	if (s->bad != SOFTGPU_OK)
+		return s->in_flight > 0 ? STEP_WAIT : fail(r, s);
+	if (s->job.active)
+		return put_piece(r, s);
+	wptr = wptr_of(r, s);
+	if (wptr == s->rptr)
+		return STEP_END;
+	fetch(r, s, wptr);
+	return STEP_MORE;
+}
+
+/* Goes on with the packet of the ring whose turn it is; when that is done, or cannot go on, with
+ * the next ring's. STEP_END: no ring has work. */
+static enum step feed(struct ring *r)
+{
+	enum step step = STEP_END;
+	uint32_t i;
+
+	if (r->fresh && r->in_flight > 0)
+		return STEP_WAIT;
+	if (r->fresh)
+		make_slots(r, 0, 0);
+	for (i = 0; i < r->n_sources && step == STEP_END && r->error == SOFTGPU_OK; i++) {
+		step = feed_from(r, &r->sources[r->turn]);
+		if (step == STEP_END)
+			r->turn = (r->turn + 1) % r->n_sources;
+	}
+	return step == STEP_END && r->in_flight > 0 ? STEP_WAIT : step;
+}
+
+/* Whether a ring has work, were it for the compiler. */
+static bool has_work(struct ring *r)
+{
+	const struct source *s;
+
+	for (s = r->sources; s < r->sources + r->n_sources; s++)
+		if (asked_of(s) != s->asked || s->in_flight > 0 ||
+		    (s->open && (s->job.active || (s->slot && wptr_of(r, s) != s->rptr))))
+			return true;
+	return false;
 }
 
 /* How long to sleep before the head is polled again, if it has run for RAN: half of the time that
@@ -471,7 +609,7 @@ static enum worker_end pump(struct ring *r)
 			return WORKER_LOST;
 		if (r->error != SOFTGPU_OK)
 			return WORKER_FAILED;
-		atomic_store(&r->setup.shared->rptr_begun, r->rptr);
+		atomic_store(&r->setup.shared->rptr_begun, r->sources[0].rptr);
 		note_head(r);
 		if (r->in_flight != before)
 			since = vgpu_now();
@@ -491,9 +629,11 @@ static enum worker_end pump(struct ring *r)
 		if (atomic_load(&r->stop))
 			continue; /* ring_stop() is shutting the gate */
 		step = feed(r);
-		if (step == STEP_END && r->in_flight == 0)
+		if (step == STEP_END && r->error == SOFTGPU_OK)
+			module_wait(r->modules);
+		if (step == STEP_END)
 			return r->error ? WORKER_FAILED : WORKER_IDLE;
-		if (step != STEP_MORE)
+		if (step == STEP_WAIT)
 			wait_for_progress(r, since);
 	}
 }
@@ -529,8 +669,8 @@ static void *work(void *arg)
 		r->ended.ended.error = r->error;
 		r->ended.ended.level =
 			has_skipped(r) ? SOFTGPU_PREEMPT_BLOCK : SOFTGPU_PREEMPT_TILE;
-		r->ended.ended.active = r->job.active || r->in_flight > 0;
-		r->ended.ended.rptr = r->rptr;
+		r->ended.ended.active = has_work(r);
+		r->ended.ended.rptr = r->sources[0].rptr;
 		vgpu_eventfd_signal(r->setup.event_fd);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -546,6 +686,8 @@ struct ring *ring_create(const struct ring_setup *setup)
 	r->setup = *setup;
 	r->began = vgpu_now();
 	r->frozen_at = VGPU_NEVER;
+	r->sources[0].open = true;
+	r->n_sources = 1;
 	r->limits = (struct packet_limits){setup->window_size, setup->size, setup->modules};
 	r->space = (struct piece_space){
 		.window_at = setup->ops->address(setup->device, 0),
@@ -603,12 +745,15 @@ void ring_run(struct ring *r, const struct worker_message *m)
 		/* The run has failed while it was stopped: it is over now. */
 		vgpu_eventfd_signal(r->setup.event_fd);
 	} else if (!r->running) {
-		r->base = m->run.ring_base;
-		r->n = m->run.ring_size;
+		struct source *own = &r->sources[0];
+
+		own->base = m->run.ring_base;
+		own->n = m->run.ring_size;
 		/* The thread of a run that was stopped hard may have gone on to fetch a packet:
 		 * then it knows better than ring_freeze() did how far it is. */
 		if (!was_frozen)
-			r->rptr = m->run.rptr;
+			own->rptr = m->run.rptr;
+		r->fresh = !was_frozen && m->run.rptr == 0;
 		r->fence_at = m->run.fence_at;
 		r->running = true;
 		pthread_cond_signal(&r->cond);

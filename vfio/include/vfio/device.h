@@ -8,6 +8,7 @@
 #ifndef VFIO_DEVICE_H
 #define VFIO_DEVICE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,7 @@ struct vfio_device_ops {
 	int (*dma_map)(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
 		       uint64_t size);
 	int (*dma_unmap)(struct vfio_device *d, uint64_t iova, uint64_t size);
+	int (*lock)(struct vfio_device *d, uint32_t n, bool on); /* NULL: not shared */
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
@@ -56,6 +58,7 @@ struct vfio_device {
  *   sysfs:ADDRESS      a PF through sysfs; binds it to pci-pf-stub first
  *   resource:ADDRESS   a VF of softgpu in a VM, through the files of its BARs in sysfs: without
  *                      interrupts, DMA or a reset
+ *   shared:ADDRESS     the same, beside other processes that open it so: see vfio_lock()
  *   registers:ADDRESS  the same, for whoever only reads registers: several processes may have it,
  *                      also while one has the VF
  *   vfio:ADDRESS       a function through the kernel's VFIO; binds a PF to vfio-pci first.
@@ -129,6 +132,14 @@ static inline int vfio_dma_map(struct vfio_device *d, int fd, uint64_t offset, u
 static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 {
 	return d->ops->dma_unmap(d, iova, size);
+}
+
+/* A function that was opened as shared has locks, with numbers. Takes lock N, or lets go of it. 0;
+ * -EAGAIN: another process has it; or another -errno; -ENOTSUP: the function is not shared. The end
+ * of a process, however it comes, lets go of its locks. Never waits. */
+static inline int vfio_lock(struct vfio_device *d, uint32_t n, bool on)
+{
+	return d->ops->lock ? d->ops->lock(d, n, on) : -ENOTSUP;
 }
 
 static inline int vfio_reset(struct vfio_device *d)

@@ -279,8 +279,10 @@ enum softgpu_preempt {
 #define SOFTGPU_FEATURES 0x1048u /* packets accepted beyond FAULT, enum softgpu_feature */
 #define SOFTGPU_RAN 0x1050u	 /* 64 bits: nanoseconds for which packets were executed */
 #define SOFTGPU_ABOUT_AT 0x1400u /* struct softgpu_about, without addresses; 0 without modules */
-/* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer. */
+/* A VF's BAR 2: a write of 8 bytes at 0 is the doorbell, the new write pointer; one at 8, of any
+ * value, the doorbell of all slots. */
 #define SOFTGPU_DOORBELL 0x0u
+#define SOFTGPU_SLOT_DOORBELL 0x8u
 
 enum softgpu_error {
 	SOFTGPU_OK = 0,
@@ -298,6 +300,7 @@ enum softgpu_feature {
 	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
 	SOFTGPU_HAS_REPORTS = 2, /* FUNCTION, ABOUT, and the flag REPORT */
 	SOFTGPU_HAS_SYMBOLS = 4, /* SYMBOL, OCCUPANCY, SYMBOL_COPY */
+	SOFTGPU_HAS_SLOTS = 8,	 /* SLOTS, and the doorbell of slots */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -328,6 +331,7 @@ enum softgpu_opcode {
 	SOFTGPU_SYMBOL = 18,	    /* module, struct softgpu_symbol, bytes */
 	SOFTGPU_OCCUPANCY = 19,	    /* module, struct softgpu_occupancy, bytes */
 	SOFTGPU_SYMBOL_COPY = 20,   /* module, struct softgpu_symbol_copy, bytes */
+	SOFTGPU_SLOTS = 21,	    /* struct softgpu_slot in the window, number; not in a slot */
 	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
@@ -397,6 +401,24 @@ struct softgpu_symbol_copy {
 	char name[256];
 	uint64_t offset, other, bytes;
 	uint32_t out, pad;
+};
+
+/* SLOTS gives the VF further rings, each with a fence, an error and modules of its own. A slot is
+ * opened, or begins anew, by another number in ASKED: when nothing of the slot runs any more, the
+ * host unloads its modules, reads where its ring is, and writes that number to ANSWERED. 0: the
+ * slot is closed. A wrong packet stops its slot only. */
+#define SOFTGPU_MAX_SLOTS 8u
+struct softgpu_slot {
+	/* written by the guest */
+	uint64_t asked;
+	uint64_t ring,
+		packets; /* as the registers of the VF's ring; read when the slot is opened */
+	uint64_t wptr;	 /* counts from 0 when the slot is opened */
+	/* written by the host */
+	uint64_t answered;
+	uint64_t fence; /* the value of the last FENCE */
+	uint64_t error; /* enum softgpu_error */
+	uint64_t pad;
 };
 
 /* ABOUT writes what GPU kernels run on, and the addresses by which they reach the partition. The

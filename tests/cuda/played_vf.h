@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A VF that several processes share, as the files of sysfs show it in a VM, without a VM: its
+ * window is a memory file, its registers are memory that processes of this program have in common,
+ * and this process does what the VF's process and the PF do. The worker is the real one.
+ * vfio_device_open() opens it under any name.
+ */
+#ifndef TESTS_CUDA_PLAYED_VF_H
+#define TESTS_CUDA_PLAYED_VF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Begins to play, with a thread of this process. Programs are forked after that. */
+void played_vf_start(void);
+void played_vf_end(void);
+/* How long the VF has the engine, each second time; the other times it has it for all its work,
+ * because on a busy machine large GPU kernels get nowhere in short slices. 0, as at first: always.
+ */
+void played_vf_slices(uint32_t us);
+/* Whether the VF has bits of enum softgpu_feature. */
+void played_vf_features(uint32_t features);
+/* How often the VF was reset, because it was brought up while it was up; how often up and down. */
+uint32_t played_vf_resets(void);
+uint32_t played_vf_ups(void);
+uint32_t played_vf_downs(void);
+/* The window. */
+uint8_t *played_vf_window(uint64_t *bytes);
+/* Writes the doorbell of slots. */
+void played_vf_bell(void);
+
+#endif

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: MIT */
+/* Several programs on one VF, each of them a process with the library, over a real worker whose
+ * CUDA driver is the one in software. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "draw.h"
+#include "entries.h"
+#include "guest.h"
+#include "played_vf.h"
+#include "suite.h"
+#include "vgpu/clock.h"
+
+#define MIB ((size_t)1 << 20)
+#define SLOTS 7 /* of a window of 32 MiB */
+#define SLICE_US 20000
+#define DEADLINE (120 * VGPU_SEC)
+
+extern const char sample_ptx[];
+
+/* What the test and its programs have in common. */
+static struct talk {
+	_Atomic uint32_t rounds[16]; /* of each program */
+	_Atomic uint32_t go, stop;
+} * talk;
+
+typedef int program(uint32_t number);
+
+/* Starts a program. It returns 0, or what it is that is wrong. */
+static pid_t start(program *run, uint32_t number)
+{
+	pid_t parent = getpid(), pid;
+	int n;
+
+	atomic_store(&talk->rounds[number], 0);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		for (n = getpid() % 97; n > 0; n--)
+			draw(1); /* each program draws others */
+		exit(run(number));
+	}
+	CU_ASSERT_FATAL(pid > 0);
+	return pid;
+}
+
+static int end_of(pid_t pid)
+{
+	int status = 0;
+
+	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void kill_it(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	CU_ASSERT_EQUAL(end_of(pid), 128 + SIGKILL);
+}
+
+/* Waits until *WORD is at least VALUE. */
+static bool reaches(_Atomic uint32_t *word, uint32_t value)
+{
+	const struct timespec pause = {0, 1000000};
+	vgpu_nsec until = vgpu_now() + DEADLINE;
+
+	while (atomic_load(word) < value && vgpu_now() < until)
+		nanosleep(&pause, NULL);
+	return atomic_load(word) >= value;
+}
+
+static uint64_t draw_any(void)
+{
+	return draw(UINT64_C(1) << 44) << 20 ^ draw(UINT64_C(1) << 44);
+}
+
+/* What programs do. */
+
+#define TRY(call)                                                                                  \
+	do {                                                                                       \
+		int e_ = (call);                                                                   \
+		if (e_ != CUDA_SUCCESS) {                                                          \
+			printf("%s: %d\n", #call, e_);                                             \
+			return 10;                                                                 \
+		}                                                                                  \
+	} while (0)
+
+static int begin(CUfunction *add)
+{
+	CUcontext context;
+	CUmodule module;
+
+	TRY(cuInit(0));
+	TRY(cuDevicePrimaryCtxRetain(&context, 0));
+	TRY(cuCtxSetCurrent(context));
+	if (!add)
+		return 0;
+	TRY(cuModuleLoadData(&module, sample_ptx));
+	TRY(cuModuleGetFunction(add, module, "vector_add"));
+	return 0;
+}
+
+/* Beside others, a program may have to wait for memory. */
+static int take(CUdeviceptr *p, size_t bytes)
+{
+	vgpu_nsec until = vgpu_now() + DEADLINE;
+	int e;
+
+	do
+		e = cuMemAlloc_v2(p, bytes);
+	while (e == CUDA_ERROR_OUT_OF_MEMORY && vgpu_now() < until);
+	if (e != CUDA_SUCCESS)
+		printf("%zu bytes: %d\n", bytes, e);
+	return e;
+}
+
+/* Adds vectors of random numbers in new memory, with room between them, and compares. */
+static int compute_once(CUfunction add)
+{
+	static float a[3000], b[3000], c[3000];
+	CUdeviceptr x, y, z;
+	uint32_t n = 1 + (uint32_t)draw(3000), i;
+	size_t room = draw(3) * MIB / 2;
+	void *args[] = {&z, &x, &y, &n};
+
+	for (i = 0; i < n; i++) {
+		a[i] = (float)draw(1000);
+		b[i] = (float)draw(1000);
+		c[i] = -1;
+	}
+	if (take(&x, n * 4 + room) || take(&y, n * 4 + room) || take(&z, n * 4))
+		return 10;
+	TRY(cuMemcpyHtoD_v2(x, a, n * 4));
+	TRY(cuMemcpyHtoD_v2(y, b, n * 4));
+	TRY(cuLaunchKernel(add, (n + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, args, NULL));
+	TRY(cuMemcpyDtoH_v2(c, z, n * 4));
+	TRY(cuMemFree_v2(x));
+	TRY(cuMemFree_v2(y));
+	TRY(cuMemFree_v2(z));
+	for (i = 0; i < n; i++)
+		if (c[i] != a[i] + b[i]) {
+			printf("%u of %u is %f, not %f\n", i, n, (double)c[i],
+			       (double)(a[i] + b[i]));
+			return 11;
+		}
+	return 0;
+}
+
+/* Computes until the test says that it is enough. */
+static int compute(uint32_t number)
+{
+	CUfunction add;
+	int r = begin(&add);
+
+	while (r == 0 && !atomic_load(&talk->stop)) {
+		r = compute_once(add);
+		atomic_fetch_add(&talk->rounds[number], 1);
+	}
+	return r;
+}
+
+/* As compute(); at the end all memory is there again, but for what this process has of it. */
+static int compute_and_look(uint32_t number)
+{
+	int r = compute(number);
+	size_t left, all;
+
+	TRY(cuMemGetInfo_v2(&left, &all));
+	if (left != all)
+		printf("%zu of %zu bytes are left\n", left, all);
+	return r ? r : left != all ? 12 : 0;
+}
+
+static int only_begin(uint32_t number)
+{
+	atomic_store(&talk->rounds[number], 1);
+	return cuInit(0);
+}
+
+/* Takes and marks all memory that there is, and waits to be killed. */
+static int mark(uint32_t number)
+{
+	CUdeviceptr p;
+	size_t left, all;
+
+	if (begin(NULL) != 0)
+		return 10;
+	TRY(cuMemGetInfo_v2(&left, &all));
+	TRY(cuMemAlloc_v2(&p, left));
+	TRY(cuMemsetD8_v2(p, 0x5a, left));
+	TRY(cuCtxSynchronize());
+	atomic_store(&talk->rounds[number], 1);
+	pause();
+	return 0;
+}
+
+/* Takes all memory but 4 MiB and marks it; when the test says so, gives all but 4 MiB back. */
+static int hold(uint32_t number)
+{
+	CUdeviceptr p, q;
+	size_t left, all;
+
+	if (begin(NULL) != 0)
+		return 10;
+	TRY(cuMemGetInfo_v2(&left, &all));
+	TRY(cuMemAlloc_v2(&q, 4 * MIB));
+	TRY(cuMemAlloc_v2(&p, left - 8 * MIB));
+	TRY(cuMemsetD8_v2(p, 0x5a, left - 8 * MIB));
+	atomic_store(&talk->rounds[number], 1);
+	while (!atomic_load(&talk->go))
+		sched_yield();
+	TRY(cuMemFree_v2(p));
+	atomic_store(&talk->rounds[number], 2);
+	while (!atomic_load(&talk->stop))
+		sched_yield();
+	return 0;
+}
+
+/* Whether all memory that is left is clear. At least WANT bytes must be. */
+static int look(size_t want)
+{
+	CUdeviceptr p;
+	size_t left, all, i;
+	uint8_t *seen;
+
+	if (begin(NULL) != 0)
+		return 10;
+	TRY(cuMemGetInfo_v2(&left, &all));
+	if (left < want) {
+		printf("%zu of %zu bytes are left, not %zu\n", left, all, want);
+		return 13;
+	}
+	TRY(cuMemAlloc_v2(&p, want));
+	seen = malloc(want);
+	TRY(cuMemcpyDtoH_v2(seen, p, want));
+	for (i = 0; i < want; i++)
+		if (seen[i]) {
+			printf("byte %zu is %02x\n", i, seen[i]);
+			return 14;
+		}
+	free(seen);
+	return 0;
+}
+
+static int look_at_most(uint32_t number)
+{
+	(void)number;
+	return look(12 * MIB);
+}
+
+static int look_at_all(uint32_t number)
+{
+	(void)number;
+	return look(16 * MIB);
+}
+
+/* Beside hold(): there is no more than 4 MiB. */
+static int want_more(uint32_t number)
+{
+	CUdeviceptr p;
+	size_t left, all;
+
+	if (begin(NULL) != 0)
+		return 10;
+	TRY(cuMemGetInfo_v2(&left, &all));
+	if (left != 4 * MIB || all != 16 * MIB)
+		return 15;
+	if (cuMemAlloc_v2(&p, left + 1) != CUDA_ERROR_OUT_OF_MEMORY)
+		return 16;
+	TRY(cuMemAlloc_v2(&p, left));
+	atomic_store(&talk->rounds[number], 1);
+	return 0;
+}
+
+/* A program that writes its slot by itself: first one wrong packet, then anything. */
+static int scribble(uint32_t number)
+{
+	const struct softgpu_packet wrong = {.opcode = 99};
+	struct softgpu_packet p;
+	struct softgpu_slot *slot;
+	struct vgpu_error err;
+	struct guest *g;
+	uint64_t at, size, fence, bytes, i;
+	uint8_t *part, *window = played_vf_window(&bytes);
+
+	if (guest_open(&g, "shared:played", &err) < 0 || guest_bring_up(g, DEADLINE, &err) < 0)
+		return 17;
+	/* the slots lie behind a page of the header, 128 KiB from the window's beginning */
+	slot = (struct softgpu_slot *)(window + (132u << 10)) + guest_slot(g);
+	part = guest_memory(g, &at, &size);
+	guest_put(g, &wrong);
+	fence = guest_put_fence(g);
+	guest_ring(g);
+	if (guest_wait(g, fence, DEADLINE) != -EIO || guest_error(g) != SOFTGPU_BAD_OPCODE)
+		return 18;
+	atomic_store(&talk->rounds[number], 1);
+	for (i = 0;; i++) {
+		p = (struct softgpu_packet){.opcode = (uint32_t)draw(23),
+					    .flags = (uint32_t)draw(4)};
+		for (at = 0; at < 7; at++)
+			p.arg[at] = draw(4) ? draw_any() : draw(16);
+		/* its ring lies before its part; what it may do to others' memory is no news */
+		if (p.opcode < SOFTGPU_FENCE || p.opcode == SOFTGPU_UPLOAD ||
+		    p.opcode == SOFTGPU_DOWNLOAD || p.opcode == SOFTGPU_EVENT)
+			p.arg[0] = draw_any();
+		memcpy(part - 64 * (1 + draw(1024)), &p, sizeof(p));
+		switch (draw(6)) {
+		case 0:
+			slot->wptr = draw(2) ? draw_any() : slot->wptr + 1;
+			break;
+		case 1:
+			slot->ring = draw_any() >> draw(64);
+			break;
+		case 2:
+			slot->packets = UINT64_C(1) << draw(64);
+			break;
+		case 3:
+			slot->asked = draw(3);
+			slot->answered = draw(3);
+			slot->error = draw(12);
+			break;
+		case 4: /* as it should be, so that packets run */
+			slot->ring = (uint64_t)(part - window) - 65536;
+			slot->packets = 1024;
+			slot->wptr = 0;
+			slot->asked++;
+			break;
+		default:
+			break;
+		}
+		if (i % 8 == 0)
+			played_vf_bell();
+	}
+}
+
+/* The tests. */
+
+static void sleep_a_little(uint32_t most_us)
+{
+	const struct timespec t = {0, (long)draw(most_us) * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+static void play(void)
+{
+	memset(talk, 0, sizeof(*talk));
+	played_vf_start();
+}
+
+static void at_the_same_time(void)
+{
+	pid_t pid[3];
+	uint32_t i, seen;
+
+	play();
+	for (i = 0; i < 3; i++)
+		pid[i] = start(compute, i);
+	/* Each goes on until all have computed. */
+	for (i = 0; i < 3; i++)
+		CU_ASSERT(reaches(&talk->rounds[i], 8));
+	/* and while the VF has the engine for a short time at a time */
+	played_vf_slices(SLICE_US);
+	for (i = 0; i < 3; i++) {
+		seen = atomic_load(&talk->rounds[i]);
+		CU_ASSERT(reaches(&talk->rounds[i], seen + 8));
+	}
+	atomic_store(&talk->stop, 1);
+	for (i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(end_of(pid[i]), 0);
+	CU_ASSERT_EQUAL(played_vf_ups(), 1);
+	CU_ASSERT_EQUAL(played_vf_downs(), 1);
+	played_vf_end();
+}
+
+static void killed(void)
+{
+	uint32_t i, seen;
+	pid_t other, victim;
+
+	play();
+	other = start(compute_and_look, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	played_vf_slices(SLICE_US);
+	for (i = 0; i < 12; i++) {
+		victim = start(compute, 1);
+		/* at any instant of its beginning, or of its work */
+		if (i % 2)
+			CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1 + i % 4));
+		sleep_a_little(i % 2 ? 20000 : 150000);
+		kill_it(victim);
+		seen = atomic_load(&talk->rounds[0]);
+		CU_ASSERT_FATAL(reaches(&talk->rounds[0], seen + 2));
+	}
+	atomic_store(&talk->stop, 1);
+	CU_ASSERT_EQUAL(end_of(other), 0);
+	CU_ASSERT_EQUAL(played_vf_ups(), 1);
+	CU_ASSERT_EQUAL(played_vf_resets(), 0);
+	played_vf_end();
+}
+
+static void one_quota(void)
+{
+	pid_t holder;
+
+	play();
+	holder = start(hold, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	CU_ASSERT_EQUAL(end_of(start(want_more, 1)), 0);
+	CU_ASSERT_EQUAL(end_of(start(look_at_most, 1)), 13);
+	atomic_store(&talk->go, 1);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 2));
+	/* what it has freed has its marks, and the next finds none */
+	CU_ASSERT_EQUAL(end_of(start(look_at_most, 1)), 0);
+	atomic_store(&talk->stop, 1);
+	CU_ASSERT_EQUAL(end_of(holder), 0);
+	played_vf_end();
+}
+
+static void nothing_is_left(void)
+{
+	pid_t other, victim;
+
+	play();
+	other = start(compute, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	victim = start(mark, 1);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
+	kill_it(victim);
+	atomic_store(&talk->stop, 1);
+	CU_ASSERT_EQUAL(end_of(start(look_at_most, 1)), 0);
+	end_of(other); /* it may not have got memory beside the victim */
+	/* when all are gone, or killed, the next brings the VF up anew */
+	CU_ASSERT_EQUAL(played_vf_ups(), 1);
+	victim = start(mark, 1);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
+	kill_it(victim);
+	CU_ASSERT_EQUAL(end_of(start(look_at_all, 1)), 0);
+	CU_ASSERT_EQUAL(played_vf_ups(), 3);
+	CU_ASSERT_EQUAL(played_vf_resets(), 1);
+	played_vf_end();
+}
+
+static void all_slots(void)
+{
+	pid_t pid[SLOTS];
+	uint32_t i;
+
+	play();
+	for (i = 0; i < SLOTS; i++) {
+		pid[i] = start(compute, i);
+		CU_ASSERT_FATAL(reaches(&talk->rounds[i], 1));
+	}
+	CU_ASSERT_EQUAL(end_of(start(only_begin, SLOTS)), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	kill_it(pid[3]);
+	pid[3] = start(compute, SLOTS);
+	CU_ASSERT(reaches(&talk->rounds[SLOTS], 1));
+	atomic_store(&talk->stop, 1);
+	for (i = 0; i < SLOTS; i++)
+		CU_ASSERT_EQUAL(end_of(pid[i]), 0);
+	played_vf_end();
+}
+
+static void older_host(void)
+{
+	pid_t first;
+
+	play();
+	played_vf_features(SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS);
+	first = start(compute, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	CU_ASSERT_EQUAL(end_of(start(only_begin, 1)), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	kill_it(first);
+	CU_ASSERT_EQUAL(end_of(start(look_at_all, 1)), 0);
+	CU_ASSERT_EQUAL(played_vf_resets(), 1);
+	played_vf_end();
+}
+
+static void hostile(void)
+{
+	pid_t other, victim;
+	uint32_t i, seen;
+
+	play();
+	other = start(compute, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	for (i = 0; i < 4; i++) {
+		victim = start(scribble, 1);
+		CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
+		seen = atomic_load(&talk->rounds[0]);
+		CU_ASSERT(reaches(&talk->rounds[0], seen + 10));
+		sleep_a_little(100000);
+		kill_it(victim);
+		/* its slot is the next one's */
+		victim = start(compute, 1);
+		CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
+		kill_it(victim);
+	}
+	atomic_store(&talk->stop, 1);
+	CU_ASSERT_EQUAL(end_of(other), 0);
+	CU_ASSERT_EQUAL(played_vf_ups(), 1);
+	played_vf_end();
+}
+
+static const struct test tests[] = {
+	{"three programs compute at the same time", at_the_same_time},
+	{"programs that are killed cost the other nothing", killed},
+	{"all programs have the memory together", one_quota},
+	{"a killed program leaves nothing", nothing_is_left},
+	{"one program for each slot", all_slots},
+	{"an older softgpu lets one program have the VF", older_host},
+	{"what a program writes to its slot stops that slot only", hostile},
+	{NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+	const struct test *const tables[] = {tests, NULL};
+
+	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (talk == MAP_FAILED)
+		return 1;
+	setenv("VGPU_CUDA_VF", "shared:played", 1);
+	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+	return suite_main("cuda_slots", tables, argc, argv);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device memory that several processes share: a process takes pieces of it when an allocation needs
+ * them, and gives them back when none does and nothing of the process runs. Each piece has a word
+ * that says whose it is, and it changes in one step: so a process may be killed between any two.
+ * What it had is cleared by the next that begins or needs memory.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "guest.h"
+#include "library.h"
+
+/* How long the packet of a killed process may still run, before others do without its memory. */
+#define CARE_TIMEOUT VGPU_SEC
+
+static _Atomic uint32_t *owners; /* NULL: this process has all memory */
+static uint32_t n_pieces, mine;
+static uint64_t piece;
+static bool *own;   /* those of this process: the others' words change without it */
+static bool freed;  /* an allocation has ended since pieces were last given back */
+static bool taking; /* pieces were taken for an allocation that is not made yet */
+
+static bool is_free(uint32_t word)
+{
+	return word == 0 || word & GUEST_PIECE_FREE;
+}
+
+static CUresult put_fill(uint32_t from, uint32_t to)
+{
+	return link_fill(link_parts.memory_at + from * piece, (to - from) * piece);
+}
+
+/* Clears all pieces that SLOT has or had last, and makes them nobody's. No process may have SLOT
+ * but this one. */
+static CUresult clear(uint32_t slot)
+{
+	const uint32_t has = 1 + slot, had = has | GUEST_PIECE_FREE;
+	CUresult e = CUDA_SUCCESS;
+	uint32_t i, begin = 0, word;
+	bool is, was = false, any = false;
+
+	for (i = 0; i <= n_pieces && e == CUDA_SUCCESS; i++) {
+		word = had;
+		/* One that is free could be taken by another process while it is cleared. */
+		is = i < n_pieces &&
+		     (atomic_compare_exchange_strong(&owners[i], &word, has) || word == has);
+		if (is && !was)
+			begin = i;
+		if (!is && was)
+			e = put_fill(begin, i);
+		any |= is;
+		was = is;
+	}
+	if (e == CUDA_SUCCESS && any)
+		e = link_drain();
+	for (i = 0; i < n_pieces && e == CUDA_SUCCESS; i++)
+		if (atomic_load(&owners[i]) == has)
+			atomic_store(&owners[i], 0);
+	return e;
+}
+
+CUresult pieces_begin(struct guest *g)
+{
+	uint64_t bytes;
+	uint32_t n;
+
+	owners = NULL;
+	freed = taking = false;
+	if (guest_slots(g) == 0)
+		return CUDA_SUCCESS;
+	owners = guest_pieces(g, &n, &bytes);
+	free(own);
+	own = calloc(n + 1u, sizeof(*own));
+	n_pieces = n;
+	piece = bytes;
+	mine = 1 + guest_slot(g);
+	return own ? clear(guest_slot(g)) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void pieces_end(struct guest *g)
+{
+	if (owners)
+		clear(guest_slot(g));
+	owners = NULL;
+}
+
+bool pieces_care(struct guest *g)
+{
+	bool any = false, clean;
+	uint32_t i;
+
+	if (!owners || !guest_begin_care(g))
+		return false;
+	for (i = 0; i < guest_slots(g); i++) {
+		if (1 + i == mine || !guest_take_over(g, i, CARE_TIMEOUT))
+			continue;
+		clean = clear(i) == CUDA_SUCCESS;
+		guest_let_go(g, i, clean);
+		any |= clean;
+	}
+	guest_end_care(g);
+	return any;
+}
+
+bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)
+{
+	uint32_t i, first, end, word;
+
+	if (!owners)
+		return true;
+	first = (uint32_t)(at / piece);
+	end = (uint32_t)((at + bytes + piece - 1) / piece);
+	for (i = first; i < end; i++) {
+		word = atomic_load(&owners[i]);
+		*next = (i + 1) * piece;
+		if (!is_free(word) && word != mine)
+			return false;
+	}
+	taking = true;
+	for (i = first; i < end; i++) {
+		word = atomic_load(&owners[i]);
+		*next = (i + 1) * piece;
+		/* What is taken in vain goes back with the next pieces. */
+		if (word != mine &&
+		    (!is_free(word) || !atomic_compare_exchange_strong(&owners[i], &word, mine)))
+			break;
+		own[i] = freed = true;
+		/* Another process had it last, and lives: it has not cleared it. */
+		if (word != 0 && word != mine && word != (mine | GUEST_PIECE_FREE) &&
+		    put_fill(i, i + 1) != CUDA_SUCCESS)
+			break;
+	}
+	taking = false;
+	return i == end;
+}
+
+bool pieces_are_idle(void)
+{
+	uint32_t i;
+
+	for (i = 0; owners && freed && i < n_pieces; i++)
+		if (own[i] && !heap_uses(i * piece, piece))
+			return true;
+	return false;
+}
+
+void pieces_give_back(void)
+{
+	uint32_t i;
+
+	if (!owners || !freed || taking)
+		return;
+	freed = false;
+	for (i = 0; i < n_pieces; i++) {
+		if (!own[i] || heap_uses(i * piece, piece))
+			continue;
+		own[i] = false;
+		atomic_store(&owners[i], mine | GUEST_PIECE_FREE);
+	}
+}
+
+void pieces_freed(void)
+{
+	freed = true;
+}
+
+uint64_t pieces_left(uint64_t all)
+{
+	uint64_t n = 0;
+	uint32_t i, word;
+
+	if (!owners)
+		return all;
+	for (i = 0; i < n_pieces; i++) {
+		word = atomic_load(&owners[i]);
+		n += is_free(word) || word == mine;
+	}
+	return n * piece;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A VF that several processes of a machine have. Its window is divided:
+ *
+ *   0        the VF's ring and fence, by which the slots are made
+ *   128 KiB  struct shared_page
+ *   1 MiB    a part for each slot: its ring, and what guest_memory() gives
+ *
+ * Lock 0 is for those who begin, end, or look after slots; lock 1 + N is slot N's, and whoever has
+ * it is alive. So a process may be killed at any instant: what it has left is found by its slot's
+ * number, by the next process that begins or needs memory. The first process brings the VF up and
+ * the last brings it down.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "guest_private.h"
+#include "vgpu/clock.h"
+
+#define PAGE_AT (UINT64_C(128) << 10)
+#define MAGIC 0x746f6c7355504756u
+#define VERSION 1u
+#define PIECE_LEAST (UINT64_C(2) << 20)
+#define PIECES_MOST (UINT32_C(1) << 17)
+/* A slot's part of the window: what a program needs at least. */
+#define PART_LEAST (UINT64_C(4) << 20)
+#define LOCK_BEGIN 0u
+#define LOCK_OF(slot) (1u + (slot))
+#define LOOK_EVERY (100 * VGPU_MSEC)
+#define NAP_NS 200000
+
+struct shared_page {
+	_Atomic uint64_t magic; /* written last */
+	_Atomic uint64_t epoch;
+	_Atomic uint32_t version, slots;
+	_Atomic uint64_t part; /* bytes of the window that a slot has */
+	_Atomic uint32_t n_pieces;
+	_Atomic uint64_t piece;			  /* bytes */
+	_Atomic uint32_t used[SOFTGPU_MAX_SLOTS]; /* something may be left of a process */
+	_Alignas(4096) struct softgpu_slot slot[SOFTGPU_MAX_SLOTS];
+	_Alignas(4096) _Atomic uint32_t owners[PIECES_MOST];
+};
+_Static_assert(PAGE_AT + sizeof(struct shared_page) <= FREE_AT, "it lies before the parts");
+
+static void nap(void)
+{
+	const struct timespec pause = {0, NAP_NS};
+
+	nanosleep(&pause, NULL);
+}
+
+/* Takes the lock N by DEADLINE. 0; -EBUSY: another process has it; or another -errno. */
+static int take_lock(struct guest *g, uint32_t n, vgpu_nsec deadline)
+{
+	int r = vfio_lock(g->device, n, true);
+
+	while (r == -EAGAIN && vgpu_now() < deadline) {
+		nap();
+		r = vfio_lock(g->device, n, true);
+	}
+	return r == -EAGAIN ? -EBUSY : r;
+}
+
+/* Takes a slot that is free. *OTHERS: how many are not. 0; -EBUSY: there is none; or another
+ * -errno. */
+static int take_slot(struct guest *g, uint32_t *others)
+{
+	uint32_t i, got = SOFTGPU_MAX_SLOTS;
+	int r;
+
+	*others = 0;
+	for (i = 0; i < SOFTGPU_MAX_SLOTS; i++) {
+		r = vfio_lock(g->device, LOCK_OF(i), true);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		*others += r < 0;
+		if (r == 0 && got < SOFTGPU_MAX_SLOTS)
+			vfio_lock(g->device, LOCK_OF(i), false);
+		else if (r == 0)
+			got = i;
+	}
+	g->share.own = got;
+	return got < SOFTGPU_MAX_SLOTS ? 0 : -EBUSY;
+}
+
+bool share_is_valid(const struct guest *g)
+{
+	return g->share.slots == 0 || atomic_load(&g->share.page->epoch) == g->share.epoch;
+}
+
+static struct softgpu_slot *slot_of(const struct guest *g, uint32_t slot)
+{
+	return &g->share.page->slot[slot];
+}
+
+enum softgpu_error share_error(const struct guest *g)
+{
+	return g->share.open ? (enum softgpu_error)__atomic_load_n(&slot_of(g, g->share.own)->error,
+								   __ATOMIC_ACQUIRE)
+			     : SOFTGPU_OK;
+}
+
+static int ring_slots(struct guest *g)
+{
+	const uint64_t any = 1;
+
+	return vfio_write(g->device, VFIO_REGION_BAR2, SOFTGPU_SLOT_DOORBELL, &any, sizeof(any));
+}
+
+int share_ring(struct guest *g)
+{
+	__atomic_store_n(&slot_of(g, g->share.own)->wptr, g->wptr, __ATOMIC_RELEASE);
+	return ring_slots(g);
+}
+
+/* Asks the host for ASKED, and waits until it has answered. 0; -ETIMEDOUT; or as guest_check(). */
+static int ask(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadline)
+{
+	struct softgpu_slot *s = slot_of(g, slot);
+	vgpu_nsec looked = vgpu_now(), now;
+	int r;
+
+	__atomic_store_n(&s->asked, asked, __ATOMIC_RELEASE);
+	r = ring_slots(g);
+	while (r == 0 && __atomic_load_n(&s->answered, __ATOMIC_ACQUIRE) != asked) {
+		now = vgpu_now();
+		if (now - looked >= LOOK_EVERY || now >= deadline) {
+			looked = now;
+			r = guest_check(g);
+		}
+		if (r == 0 && now >= deadline)
+			return -ETIMEDOUT;
+		nap();
+	}
+	return r;
+}
+
+static uint64_t part_at(const struct guest *g, uint32_t slot)
+{
+	return FREE_AT + slot * g->share.part;
+}
+
+/* Opens this process's slot, after it has been closed for the process that had it before. */
+static int open_slot(struct guest *g, vgpu_nsec deadline)
+{
+	struct softgpu_slot *s = slot_of(g, g->share.own);
+	int r;
+
+	atomic_store(&g->share.page->used[g->share.own], 1);
+	r = ask(g, g->share.own, 0, deadline);
+	if (r < 0)
+		return r;
+	g->ring = g->memory + part_at(g, g->share.own);
+	g->reached = &s->fence;
+	g->wptr = g->fence = 0;
+	/* What that process has left; nothing of it runs any more. */
+	memset(g->ring, 0, g->share.part);
+	__atomic_store_n(&s->ring, part_at(g, g->share.own), __ATOMIC_RELAXED);
+	__atomic_store_n(&s->packets, RING_PACKETS, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->wptr, 0, __ATOMIC_RELAXED);
+	/* a number that the slot has never had, whatever lies there */
+	r = ask(g, g->share.own, vgpu_now(), deadline);
+	g->share.open = r == 0;
+	return r == 0 && share_error(g) != SOFTGPU_OK ? -EIO : r;
+}
+
+static void put(struct guest *g, uint32_t opcode, uint64_t a, uint64_t b)
+{
+	const struct softgpu_packet p = {.opcode = opcode, .arg = {a, b}};
+
+	guest_put(g, &p);
+}
+
+/* Makes the slots of a VF that this process has just brought up, and clears its memory. */
+static int make_slots(struct guest *g, vgpu_nsec deadline)
+{
+	struct shared_page *page = g->share.page;
+	uint64_t behind = g->partition > g->size ? g->partition - g->size : 0;
+	uint64_t most = (g->size - FREE_AT) / PART_LEAST, bytes = PIECE_LEAST, fence;
+	vgpu_nsec now = vgpu_now();
+
+	if (most == 0)
+		return -ENOSPC;
+	while (behind / bytes > PIECES_MOST)
+		bytes *= 2;
+	atomic_store(&page->magic, 0);
+	memset(page, 0, sizeof(*page));
+	if (most > SOFTGPU_MAX_SLOTS)
+		most = SOFTGPU_MAX_SLOTS;
+	atomic_store(&page->version, VERSION);
+	atomic_store(&page->slots, (uint32_t)most);
+	atomic_store(&page->part, (g->size - FREE_AT) / most / 4096 * 4096);
+	atomic_store(&page->n_pieces, (uint32_t)(behind / bytes));
+	atomic_store(&page->piece, bytes);
+	/* What earlier programs have left. */
+	memset(g->memory + FREE_AT, 0, g->size - FREE_AT);
+	put(g, SOFTGPU_FILL, g->size, behind / 4 * 4);
+	put(g, SOFTGPU_SLOTS, PAGE_AT + offsetof(struct shared_page, slot), most);
+	fence = guest_put_fence(g);
+	guest_ring(g);
+	if (guest_wait(g, fence, deadline > now ? deadline - now : 0) < 0)
+		return -ETIMEDOUT;
+	atomic_store(&page->epoch, now);
+	atomic_store(&page->magic, MAGIC);
+	return 0;
+}
+
+/* Reads once what the header says, and checks it: any process of the VF can write there. Whether it
+ * is valid; then *SLOTS is how many slots there are. */
+static bool read_page(struct guest *g, uint32_t *slots)
+{
+	const struct shared_page *page = g->share.page;
+	struct share *s = &g->share;
+
+	if (atomic_load(&page->magic) != MAGIC || atomic_load(&page->version) != VERSION)
+		return false;
+	*slots = atomic_load(&page->slots);
+	s->epoch = atomic_load(&page->epoch);
+	s->part = atomic_load(&page->part);
+	s->n_pieces = atomic_load(&page->n_pieces);
+	s->piece = atomic_load(&page->piece);
+	return *slots > 0 && *slots <= SOFTGPU_MAX_SLOTS && s->part >= PART_LEAST &&
+	       s->part % 4096 == 0 && s->part <= (g->size - FREE_AT) / *slots &&
+	       s->n_pieces <= PIECES_MOST && s->piece >= PIECE_LEAST &&
+	       s->n_pieces <= (g->partition - g->size) / s->piece;
+}
+
+/* Brings the VF up, alone, or with processes that have lost it. */
+static int begin(struct guest *g, vgpu_nsec deadline, struct vgpu_error *err)
+{
+	vgpu_nsec now = vgpu_now();
+	int r = guest_start(g, deadline > now ? deadline - now : 0, err);
+
+	if (r < 0 || !(g->features & SOFTGPU_HAS_SLOTS))
+		return r;
+	g->share.page = (struct shared_page *)(g->memory + PAGE_AT);
+	r = make_slots(g, deadline);
+	return r < 0 ? vgpu_error_set(err, r, "the VF's slots cannot be made: %s", strerror(-r))
+		     : 0;
+}
+
+static int join(struct guest *g, uint32_t others, vgpu_nsec deadline, struct vgpu_error *err)
+{
+	int r = others > 0 ? guest_look(g) : 0;
+	uint32_t slots = 0;
+
+	if (r < 0)
+		return vgpu_error_set(err, r, "the VF's memory: %s", strerror(-r));
+	if (others > 0 && !(g->features & SOFTGPU_HAS_SLOTS))
+		return vgpu_error_set(err, -EBUSY,
+				      "another program holds this VF, whose softgpu lets one "
+				      "program have it at a time");
+	g->share.page = (struct shared_page *)(g->memory + PAGE_AT);
+	if (others == 0 || !read_page(g, &slots) || guest_check(g) < 0)
+		r = begin(g, deadline, err);
+	if (r < 0 || !(g->features & SOFTGPU_HAS_SLOTS))
+		return r;
+	if (!read_page(g, &slots))
+		return vgpu_error_set(err, -EIO, "another program has damaged the VF's window");
+	if (g->share.own >= slots)
+		return vgpu_error_set(err, -EBUSY, "%u programs hold this VF, and no more may",
+				      others);
+	g->share.slots = slots;
+	r = open_slot(g, deadline);
+	return r < 0 ? vgpu_error_set(err, r, "a slot of the VF cannot be opened: %s", strerror(-r))
+		     : 0;
+}
+
+int share_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	vgpu_nsec deadline = vgpu_now() + timeout;
+	uint32_t others;
+	int r = take_lock(g, LOCK_BEGIN, deadline);
+
+	if (r < 0)
+		return vgpu_error_set(err, r,
+				      "another program begins or ends, and does not finish");
+	r = take_slot(g, &others);
+	if (r < 0)
+		vgpu_error_set(err, r, "%u programs hold this VF, and no more may", others);
+	else
+		r = join(g, others, deadline, err);
+	if (r < 0 && g->share.own < SOFTGPU_MAX_SLOTS)
+		vfio_lock(g->device, LOCK_OF(g->share.own), false);
+	vfio_lock(g->device, LOCK_BEGIN, false);
+	g->up = r == 0;
+	return r;
+}
+
+static bool has_pieces(const struct guest *g, uint32_t slot)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->share.n_pieces; i++)
+		if ((atomic_load(&g->share.page->owners[i]) & ~GUEST_PIECE_FREE) == 1 + slot)
+			return true;
+	return false;
+}
+
+int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
+{
+	vgpu_nsec deadline = vgpu_now() + timeout, now;
+	uint32_t i, others = 0;
+	int r = take_lock(g, LOCK_BEGIN, deadline);
+
+	g->up = false;
+	if (r < 0)
+		return vgpu_error_set(err, r,
+				      "another program begins or ends, and does not finish");
+	for (i = 0; i < SOFTGPU_MAX_SLOTS && others == 0; i++) {
+		if (i == g->share.own)
+			continue;
+		if (vfio_lock(g->device, LOCK_OF(i), true) < 0)
+			others++;
+		else
+			vfio_lock(g->device, LOCK_OF(i), false);
+	}
+	now = vgpu_now();
+	if (others > 0) {
+		r = ask(g, g->share.own, 0, deadline);
+		if (r == 0 && !has_pieces(g, g->share.own))
+			atomic_store(&g->share.page->used[g->share.own], 0);
+	} else {
+		if (g->share.slots > 0)
+			atomic_store(&g->share.page->magic, 0);
+		r = guest_stop(g, deadline > now ? deadline - now : 0, err);
+	}
+	vfio_lock(g->device, LOCK_OF(g->share.own), false);
+	vfio_lock(g->device, LOCK_BEGIN, false);
+	return r;
+}
+
+void *share_memory(struct guest *g, uint64_t *offset, uint64_t *size)
+{
+	*offset = part_at(g, g->share.own) + RING_PACKETS * sizeof(struct softgpu_packet);
+	*size = g->share.part - RING_PACKETS * sizeof(struct softgpu_packet);
+	return g->memory + *offset;
+}
+
+uint32_t guest_slots(struct guest *g)
+{
+	return g->share.slots;
+}
+
+uint32_t guest_slot(struct guest *g)
+{
+	return g->share.own;
+}
+
+_Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes)
+{
+	*n = g->share.n_pieces;
+	*bytes = g->share.piece;
+	return g->share.page->owners;
+}
+
+bool guest_begin_care(struct guest *g)
+{
+	return vfio_lock(g->device, LOCK_BEGIN, true) == 0;
+}
+
+void guest_end_care(struct guest *g)
+{
+	vfio_lock(g->device, LOCK_BEGIN, false);
+}
+
+bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout)
+{
+	if (vfio_lock(g->device, LOCK_OF(slot), true) < 0)
+		return false;
+	if (atomic_load(&g->share.page->used[slot]) && ask(g, slot, 0, vgpu_now() + timeout) == 0)
+		return true;
+	vfio_lock(g->device, LOCK_OF(slot), false);
+	return false;
+}
+
+void guest_let_go(struct guest *g, uint32_t slot, bool clean)
+{
+	if (clean)
+		atomic_store(&g->share.page->used[slot], 0);
+	vfio_lock(g->device, LOCK_OF(slot), false);
+}
