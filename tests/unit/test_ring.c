@@ -3,8 +3,10 @@
  * end, and work that is stopped and continued. */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,9 +112,19 @@ static void count_wake(void)
 	woken++;
 }
 
-static void hear_nothing(const struct worker_message *m)
+/* The ring's thread, once it has sent a DMA; and how often it had slept then. */
+static _Atomic int sender;
+static long sender_slept;
+
+static void hear(const struct worker_message *m)
 {
-	(void)m;
+	struct rusage usage;
+
+	if (m->type != WORKER_DMA)
+		return;
+	getrusage(RUSAGE_THREAD, &usage);
+	sender_slept = usage.ru_nvcsw;
+	atomic_store(&sender, gettid());
 }
 
 #define MIB (UINT64_C(1) << 20)
@@ -149,7 +161,7 @@ static void bench_open(struct bench *b)
 	ring.ops = &b->ops;
 	ring.shared = &b->shared;
 	ring.event_fd = b->event_fd;
-	ring.send = hear_nothing;
+	ring.send = hear;
 	ring.wake = count_wake;
 	b->ring = ring_create(&ring);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(b->ring);
@@ -171,17 +183,28 @@ static void bench_put(struct bench *b, struct softgpu_packet p)
 	atomic_store(&b->shared.wptr, at + 1);
 }
 
-/* Runs the ring until the run ends. Returns how it ended. */
-static uint32_t bench_run(struct bench *b)
+static void bench_begin(struct bench *b)
 {
 	struct worker_message m = {.run = {0, 16, b->ended.ended.rptr, 4096, 0, 0}};
-	uint64_t n;
 
 	ring_run(b->ring, &m);
+}
+
+/* Waits until the run ends. Returns how it ended. */
+static uint32_t bench_end(struct bench *b)
+{
+	uint64_t n;
+
 	do {
 		CU_ASSERT_FATAL(read(b->event_fd, &n, sizeof(n)) == sizeof(n));
 	} while (!ring_end(b->ring, &b->ended));
 	return b->ended.ended.end;
+}
+
+static uint32_t bench_run(struct bench *b)
+{
+	bench_begin(b);
+	return bench_end(b);
 }
 
 static const struct softgpu_packet load_packet = {SOFTGPU_MODULE_LOAD, 0, {3, 8192, 5, 12288, 16}};
@@ -943,6 +966,60 @@ static void wrong_slots(void)
 	bench_close(&b);
 }
 
+/* Whether the ring's thread has slept since it sent the DMA: then it has the next piece ready. */
+static bool sender_sleeps(void)
+{
+	char path[64], line[128];
+	long slept = 0;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", atomic_load(&sender));
+	status = fopen(path, "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(status);
+	while (fgets(line, sizeof(line), status))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &slept);
+	fclose(status);
+	return slept > sender_slept;
+}
+
+/* A DMA of several pieces fails at the first: the rest is nobody else's. Of two slots, the one
+ * whose turn is first has nothing to wait for, so that each has the DMA once. */
+static void rest_of_a_dma(uint32_t slot)
+{
+	vgpu_nsec end = vgpu_now() + 20000 * VGPU_MSEC;
+	struct bench b;
+
+	bench_open(&b);
+	open_slots(&b, 2);
+	slot_put(&b, slot, (struct softgpu_packet){SOFTGPU_DMA_IN, 0, {0, 0, MIB}});
+	slot_put(&b, !slot, a_fence(1));
+	atomic_store(&sender, 0);
+	bench_begin(&b);
+	while (!atomic_load(&sender) || !sender_sleeps()) {
+		CU_ASSERT_FATAL(vgpu_now() < end);
+		sched_yield();
+	}
+	atomic_store(&sender, 0);
+	ring_dma_done(b.ring, -EFAULT);
+	while (__atomic_load_n(&slot_of(&b, !slot)->fence, __ATOMIC_ACQUIRE) != 1 &&
+	       !atomic_load(&sender)) {
+		CU_ASSERT_FATAL(vgpu_now() < end);
+		sched_yield();
+	}
+	CU_ASSERT_EQUAL_FATAL(atomic_load(&sender), 0);
+	CU_ASSERT_EQUAL(bench_end(&b), WORKER_IDLE);
+	CU_ASSERT_EQUAL(slot_of(&b, slot)->error, SOFTGPU_DMA_FAULT);
+	CU_ASSERT_EQUAL(slot_of(&b, !slot)->error, SOFTGPU_OK);
+	CU_ASSERT_EQUAL(slot_of(&b, !slot)->fence, 1);
+	bench_close(&b);
+}
+
+static void rests_of_dmas(void)
+{
+	rest_of_a_dma(0);
+	rest_of_a_dma(1);
+}
+
 static uint32_t loads, unloads;
 
 static int count_load(struct device *d, uint32_t module, void *compiled)
@@ -971,7 +1048,7 @@ static void modules_of_slots(void)
 						  {SOFTGPU_ARG_VALUE, 0, 1000, 8},
 						  {SOFTGPU_ARG_VALUE, 0, 5, 8}}};
 	const struct softgpu_packet launch = {SOFTGPU_LAUNCH, 0, {3, 16384, sizeof(l)}};
-	const vgpu_nsec until = vgpu_now() + 20 * VGPU_SEC;
+	const vgpu_nsec until = vgpu_now() + 20000 * VGPU_MSEC;
 	struct bench b;
 
 	complaint = NULL;
@@ -1031,6 +1108,7 @@ static const struct test tests[] = {
 	{"a hard stop waits for work that is about to end", forbears},
 	{"a packet of each slot in turn", slots_in_turn},
 	{"what is wrong stops its slot only", wrong_slots},
+	{"the rest of a DMA that has failed is not another slot's", rests_of_dmas},
 	{"each slot has modules of its own", modules_of_slots},
 	{NULL, NULL},
 };

@@ -442,6 +442,7 @@ static enum step fail(struct ring *r, struct source *s)
 		return STEP_END;
 	}
 	s->open = s->job.active = false;
+	r->prepared = false; /* it would be a piece of this packet, or of one behind it */
 	__atomic_store_n(&s->slot->error, (uint64_t)s->bad, __ATOMIC_RELEASE);
 	s->bad = SOFTGPU_OK;
 	return STEP_MORE;
