@@ -38,7 +38,7 @@ def agree(stopped=(), on=hosts):
         def same():
             booked, given = h.booked(), h.given()
             return {u: b for u, b in booked.items() if u not in stopped} == given and set(booked) - set(given) <= set(stopped)
-        until(60, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
+        until(120, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
         status, found = h.audit()
         want(status == 0 and found == {u: "stopped" if u in stopped else "agrees" for u in h.booked()}, f"{h.name}: vgpuctl audit: {status} {found}")
 
@@ -49,7 +49,7 @@ def clear():
         nova("DELETE", f"/servers/{s}")
     until(120, "the servers to be deleted", lambda: not servers())
     for h, before in zip(hosts, empty):
-        until(60, lambda: f"{h.name} to have what it had before:\n{h.left()}\n{before}", lambda: h.left() == before)
+        until(120, lambda: f"{h.name} to have what it had before:\n{h.left()}\n{before}", lambda: h.left() == before)
 
 
 def no_host(ids, seconds=180):
