@@ -642,6 +642,7 @@ void config_to_engine(const struct gpu_config *g, struct engine_config *out)
 	vgpu_core_defaults(&out->core, (uint32_t)g->vfs);
 	out->core.gpu_reset = g->gpu_reset;
 	out->core.min_slice = (vgpu_nsec)g->min_slice_us * VGPU_USEC;
+	out->core.switch_nominal = (vgpu_nsec)g->switch_least_us * VGPU_USEC;
 	out->core.grace = (vgpu_nsec)g->grace_ms * VGPU_MSEC;
 	out->core.window_max = (vgpu_nsec)g->window_max_ms * VGPU_MSEC;
 	out->core.lone_slice = (vgpu_nsec)g->lone_slice_ms * VGPU_MSEC;

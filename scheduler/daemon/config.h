@@ -35,7 +35,7 @@ struct gpu_config {
 	char policy[32];
 	char pool[32]; /* which domains may claim instead of the GPU; "": none */
 	int64_t vfs, pf_reserve_mib, interrupts, gpu_reset, realtime, spin_us;
-	int64_t min_slice_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
+	int64_t min_slice_us, switch_least_us, grace_ms, window_max_ms, lone_slice_ms, debt_cap_ms;
 	int64_t memory_mib[VGPU_GPU_MAX_VFS];
 	int64_t on_demand; /* VFs of memory_mib 0 have no memory until a VM claims some */
 	int64_t vgpu_type; /* 0: none */

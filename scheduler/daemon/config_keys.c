@@ -88,6 +88,10 @@ const struct config_key config_keys[] = {
 	 "of switches"},
 	{GPU, RESTART, "min_slice_us", INT, AT(gpu_config, min_slice_us), 100, 100000, 500, NULL,
 	 NULL, "shortest slice, microseconds"},
+	{GPU, RESTART, "switch_least_us", INT, AT(gpu_config, switch_least_us), 0, 100000, 100,
+	 NULL, NULL,
+	 "world switch that guarantees and the inventory leave room for, unless longer ones are "
+	 "measured, microseconds"},
 	{GPU, RESTART, "grace_ms", INT, AT(gpu_config, grace_ms), 1, 10000, 50, NULL, NULL,
 	 "time in which a VF must stop; then vgpud resets it; milliseconds"},
 	{GPU, RESTART, "window_max_ms", INT, AT(gpu_config, window_max_ms), 10, 10000, 1000, NULL,

@@ -18,12 +18,13 @@ def outage():
     ours = [boot("vgpud.large", image=TENANT, host=one.name) for _ in range(2)]
     theirs = [boot("vgpud.large", image=TENANT, host=other.name)]
     # The host without vgpud has more room, so the scheduler tries it first.
-    theirs.append(boot("plain", host=other.name))
+    theirs.extend(boot("plain", host=other.name) for _ in range(2))
     active(ours + theirs)
     before, refusals = one.ctl("vm", "list")["vms"], len(one.refusals())
     one.stop("vgpud", "KILL")
     computes(other, theirs[0])
     nova("DELETE", f"/servers/{ours[1]}")
+    until(120, "a server to be deleted", lambda: ours[1] not in servers() and set(one.booked()) == {ours[0]})
     late = [boot("vgpud.large"), boot("vgpud.rest")]
     for s in active(late).values():
         want(host_of(s) == other.name, f"{s['name']} has started on {host_of(s)}, which has no vgpud")
@@ -31,7 +32,6 @@ def outage():
     forced = boot("vgpud.least", host=one.name)
     refused(forced, one)
     active([boot("plain", host=one.name)])
-    until(60, "a server to be deleted", lambda: ours[1] not in servers())
     one.start("vgpud")
     agree()
     kept = [v for v in before if v["uuid"] == ours[0]]

@@ -206,12 +206,12 @@ class Host:
         return int(done[-1]) if done else 0
 
     def left(self):
-        """What must be the same whenever the host has no server: VMs, leases, memory, and the descriptors of our programs."""
-        memory = self.ctl("memory", "show")
+        """What must be the same whenever the host has no server: VMs, leases, guarantees, memory, and the descriptors of our programs."""
+        memory, vfs = self.ctl("memory", "show"), self.ctl("vf", "list")["vfs"]
         held = {}
         for p in self.must("pgrep", "-x", "vgpud|softgpu|softgpu-vf|qemu.*").split():
             name = self.run("cat", f"/proc/{p}/comm")[1].strip()
             held.setdefault(name, []).append(len(self.run("ls", f"/proc/{p}/fd")[1].split()))
         return {"domains": self.must("virsh", "-q", "list", "--all", "--name").split(), "leases": self.ctl("vm", "list")["vms"],
-                "vfs": sorted(v["state"] for v in self.ctl("vf", "list")["vfs"]), "clearing": memory["scrubbing_bytes"],
+                "vfs": [(v["state"], self.ctl("vf", "show", str(v["vf"]))["params"]["min_ppm"]) for v in vfs], "clearing": memory["scrubbing_bytes"],
                 "free": memory["largest_free_bytes"], "descriptors": {n: sorted(c) for n, c in held.items()}, "booked": self.booked()}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Servers that come, go and change, at random and eight at a time. A seed determines what each of them is asked to do.
     VGPU_OPERATIONS    how many operations; default 1000
-    VGPU_OPERATIONS_S  after so many seconds none is begun; default 600
+    VGPU_OPERATIONS_S  after so many seconds none is begun; default 900
     VGPU_SEED          default: today's date"""
 import collections, concurrent.futures, os, random, threading
 from checks import *

@@ -329,6 +329,19 @@ static void dump_round_trip(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(first, "weight = 250"));
 }
 
+/* Guarantees are tried with the room for switches that the configuration wants. */
+static void room_for_switches(void)
+{
+	struct engine_config engine;
+
+	CU_ASSERT_EQUAL_FATAL(read_text(GPU "vfs = 2\n"), 0);
+	config_to_engine(&config.gpus[0], &engine);
+	CU_ASSERT_EQUAL(engine.core.switch_nominal, 100 * VGPU_USEC);
+	CU_ASSERT_EQUAL_FATAL(read_text(GPU "vfs = 2\nswitch_least_us = 2000\n"), 0);
+	config_to_engine(&config.gpus[0], &engine);
+	CU_ASSERT_EQUAL(engine.core.switch_nominal, 2 * VGPU_MSEC);
+}
+
 static void drop_ins(void)
 {
 	char sub[128], path[200];
@@ -471,6 +484,7 @@ static const struct test tests[] = {
 	{"a trial tells what a policy would promise", promises_of_a_trial},
 	{"devices and groups that do not exist are mistakes", not_here},
 	{"a dumped configuration reads back to the same", dump_round_trip},
+	{"switches have the room that is configured", room_for_switches},
 	{"drop-ins are read in the order of their names", drop_ins},
 	{"malformed files are refused", rubbish},
 	{"arguments of methods are checked", method_arguments},

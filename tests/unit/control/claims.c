@@ -100,6 +100,7 @@ static void offers(void)
 					.device = "quick:",
 					.vfs = QUICK_VFS,
 					.min_slice_us = 500,
+					.switch_least_us = 100,
 					.grace_ms = 50,
 					.window_max_ms = 500,
 					.lone_slice_ms = 100,
