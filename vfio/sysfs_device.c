@@ -176,39 +176,15 @@ static void sysfs_close(struct vfio_device *d)
 	free(s);
 }
 
-static const struct vfio_device_ops sysfs_ops = {
-	.name = "sysfs",
-	.region = sysfs_region,
-	.read = sysfs_read,
-	.write = sysfs_write,
-	.write_read = transport_write_read,
-	.map = sysfs_map,
-	.irqs = sysfs_irqs,
-	.dma_map = sysfs_dma_map,
-	.dma_unmap = sysfs_dma_unmap,
-	.reset = sysfs_reset,
-	.set_vfs = sysfs_set_vfs,
-	.fd = sysfs_fd,
-	.close = sysfs_close,
-};
+#define OPS                                                                                        \
+	.name = "sysfs", .region = sysfs_region, .read = sysfs_read, .write = sysfs_write,         \
+	.write_read = transport_write_read, .map = sysfs_map, .irqs = sysfs_irqs,                  \
+	.dma_map = sysfs_dma_map, .dma_unmap = sysfs_dma_unmap, .reset = sysfs_reset,              \
+	.set_vfs = sysfs_set_vfs, .fd = sysfs_fd, .close = sysfs_close
 
+static const struct vfio_device_ops sysfs_ops = {OPS};
 /* Of a VF that other processes may have, too. */
-static const struct vfio_device_ops shared_ops = {
-	.name = "sysfs",
-	.region = sysfs_region,
-	.read = sysfs_read,
-	.write = sysfs_write,
-	.write_read = transport_write_read,
-	.map = sysfs_map,
-	.irqs = sysfs_irqs,
-	.dma_map = sysfs_dma_map,
-	.dma_unmap = sysfs_dma_unmap,
-	.lock = sysfs_lock,
-	.reset = sysfs_reset,
-	.set_vfs = sysfs_set_vfs,
-	.fd = sysfs_fd,
-	.close = sysfs_close,
-};
+static const struct vfio_device_ops shared_ops = {OPS, .lock = sysfs_lock};
 
 /* Reads the sizes of the BARs: one line each, with first address, last address and flags. */
 static int read_sizes(struct sysfs_device *s)
