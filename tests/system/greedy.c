@@ -2,9 +2,9 @@
 /*
  * Attacks vgpud as one of its readers, or as a client of its metrics: many connections that idle,
  * that ask without reading, or that ask for the most expensive answers again and again. Meanwhile
- * it calls vgpud as root, one call after the other, each over a connection of its own, as vgpuctl
- * does. Runs as root: the connections get the user ids that are given, and no capabilities count
- * for them.
+ * it calls vgpud as root, a hundred times a second at most, each over a connection of its own, as
+ * vgpuctl does. Runs as root: the connections get the user ids that are given, and no capabilities
+ * count for them.
  *
  *     greedy CONTROL-SOCKET ADDRESS MODE CONNECTIONS SECONDS GROUP [UID...]
  *
@@ -36,6 +36,7 @@
 #define SECOND 1000000000ull
 /* After the attack's time, how long root's call may still take. */
 #define LAST_CALL (20 * SECOND)
+#define CALL_EVERY (SECOND / 100) /* root's next call begins so long after an answer */
 
 /* What the connections send: TEXT again and again, or, if SLOW, a byte at a time. */
 static char explain[65000];
@@ -67,7 +68,7 @@ static const char *control, *address;
 static struct connection all[MAX_CONNECTIONS], root = {.fd = -1};
 static unsigned n, held, most_held, closed;
 static uint64_t answers, bytes, refused, calls, lost, longest, between;
-static uint64_t called_at, answers_then;
+static uint64_t called_at, next_call, answers_then;
 static char said[300];
 static gid_t group; /* of the connections */
 
@@ -167,6 +168,8 @@ static void call(short what)
 
 	if (root.fd < 0) {
 		if (!called_at) {
+			if (now() < next_call)
+				return;
 			called_at = now();
 			answers_then = answers;
 		}
@@ -186,6 +189,7 @@ static void call(short what)
 	longest = now() - called_at > longest ? now() - called_at : longest;
 	between = answers - answers_then > between ? answers - answers_then : between;
 	called_at = 0;
+	next_call = now() + CALL_EVERY;
 	close(root.fd);
 	root.fd = -1;
 }

@@ -46,8 +46,8 @@ attack() {
 	[ "$lines" -le 3 ] || fail "$mode: vgpud logged $lines lines"
 	# Unread answers of at most 32 MiB, and one answer that is being made, twice while it grows.
 	[ $rss -le $((48 << 20)) ] || fail "$mode: vgpud took $rss bytes for its readers"
-	# A fifth, and root's own calls; processor time, which other programs of this machine do not add to.
-	[ "$used" -le 40 ] || fail "$mode: readers took $used % of the control thread's time"
+	# A fifth, and the calls of root, a hundred a second; processor time, which other programs of this machine do not add to.
+	[ "$used" -le 30 ] || fail "$mode: readers took $used % of the control thread's time"
 	# Between a call of root and its answer, no reader has two answers. (An answer of the metrics has many lines.)
 	[[ $to != /* ]] || [ "$(got between)" -le $((2 * n)) ] || fail "$mode: $(got between) answers were sent to others while root waited"
 }
