@@ -323,6 +323,39 @@ static bool vector_add(void)
 	return sample_end();
 }
 
+/* Copies that return before the VF has done them, because it computes: together more than the
+ * window holds. Each brings what was in memory when it was called. */
+static bool copies_behind_work(void)
+{
+	const uint32_t part = 512 << 10, busy = 256 << 10;
+	uint32_t *data = malloc(part), i, k;
+	size_t left, all, n;
+	CUdeviceptr p, x;
+	CUfunction add;
+	CUmodule module;
+
+	CHECK(data && sample_begin() && load(&module, &add, "vector_add"));
+	OK(cuMemAlloc_v2(&x, busy * 4));
+	OK(cuMemGetInfo_v2(&left, &all));
+	n = left / 2 / part < 64 ? left / 2 / part : 64;
+	CHECK(n > 2);
+	OK(cuMemAlloc_v2(&p, n * part));
+	OK(cuLaunchKernel(add, BLOCKS(busy), 1, 1, THREADS, 1, 1, 0, NULL,
+			  (void *[]){&x, &x, &x, &(uint32_t){busy}}, NULL));
+	for (k = 0; k < n; k++) {
+		for (i = 0; i < part / 4; i++)
+			data[i] = k * 0x01000193u ^ i;
+		OK(cuMemcpyHtoDAsync_v2(p + k * part, data, part, NULL));
+	}
+	for (k = 0; k < n; k++) {
+		OK(cuMemcpyDtoH_v2(data, p + k * part, part));
+		for (i = 0; i < part / 4; i++)
+			CHECK(data[i] == (k * 0x01000193u ^ i));
+	}
+	free(data);
+	return sample_end();
+}
+
 static bool reduction(void)
 {
 	uint32_t n = 20000, blocks = BLOCKS(20000), i, sum = 0, seen;
@@ -611,6 +644,7 @@ static const struct sample_check checks[] = {
 	{"copies", copies},
 	{"a large copy", large_copy},
 	{"vector add", vector_add},
+	{"copies behind work", copies_behind_work},
 	{"reduction", reduction},
 	{"many launches", many_launches},
 	{"errors", errors},

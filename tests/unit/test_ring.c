@@ -757,7 +757,6 @@ static void forbearance(void)
 
 /* The module's function counts without a gate: unlike a spin, it takes as long as it runs. */
 #define COUNTS 100000u
-#define COUNT_NS (COUNTS * 2 * VGPU_USEC)
 static _Atomic uint64_t polls_before;
 
 static int launch_count(struct device *d, uint32_t slot, const struct piece *p)
@@ -795,9 +794,9 @@ static void run_until_launched(struct bench *b, uint32_t n)
  * that has not ended several times. Time while it is stopped does not count. */
 static void forbears(void)
 {
-	const struct timespec long_time = {.tv_nsec = (long)(3 * COUNT_NS)};
 	const vgpu_nsec most = 2 * VGPU_USEC * UINT32_MAX;
 	struct worker_message ended;
+	vgpu_nsec begun = vgpu_now(), more; /* than twice what any launch can have taken */
 	struct bench b;
 	uint32_t i;
 	uint64_t n;
@@ -816,6 +815,7 @@ static void forbears(void)
 	} while (!ring_end(b.ring, &b.ended));
 	put_launch(&b, "fill", 256, to_memory(), 3);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	more = 3 * (vgpu_now() - begun);
 	put_launch(&b, "fill", 256, to_memory(), 3);
 	for (i = 0; i <= FORBEAR_MISSES; i++) {
 		run_until_launched(&b, 3);
@@ -823,7 +823,9 @@ static void forbears(void)
 		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
 		CU_ASSERT_FATAL(ring_freeze(b.ring, &ended));
 		if (i == 0)
-			nanosleep(&long_time, NULL);
+			nanosleep(&(struct timespec){(time_t)(more / VGPU_SEC),
+						     (long)(more % VGPU_SEC)},
+				  NULL);
 		b.ops.resume(b.device);
 		b.ended = ended;
 	}

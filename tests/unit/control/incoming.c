@@ -66,7 +66,7 @@ static void incoming(void)
 	json_object_put(o);
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
 	CU_ASSERT_EQUAL(weight(1), 300);
-	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
+	CU_ASSERT_FATAL(comes_to_say(&one, INCOMING, "incoming", "true"));
 	hook(&one, "prepare", COMES("0x2", TRAVEL("40000")));
 	CU_ASSERT(done(&one));
 	hook(&one, "started", COMES("0x2", TRAVEL("40000")));
@@ -119,7 +119,7 @@ static void not_resumed(void)
 	hook(&one, "restore", COMES("0x2", ""));
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_INCOMING);
-	CU_ASSERT(comes_to_say(&one, INCOMING, "incoming", "true"));
+	CU_ASSERT_FATAL(comes_to_say(&one, INCOMING, "incoming", "true"));
 	hook(&one, "release", COMES("0x2", ""));
 	CU_ASSERT(done(&one));
 	CU_ASSERT_EQUAL(l->state, LEASE_NONE);
