@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "entries.h"
 #include "guest_direct.h"
 #include "record.h"
@@ -37,6 +38,24 @@ static void sample(void)
 {
 	CU_ASSERT_EQUAL(sample_run(), 0);
 	CU_ASSERT_EQUAL(sample_run(), 0); /* nothing is left of the first time */
+}
+
+/* Memory is shown to other processes of the VF, which this one cannot have. */
+static void alone(void)
+{
+	struct cuda_ipc_memory shown = {{0}};
+	CUdeviceptr p;
+	int shows = 1;
+
+	CU_ASSERT(sample_begin());
+	CU_ASSERT_EQUAL_FATAL(cuMemAlloc_v2(&p, 4096), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuPointerGetAttribute(&shows, 10, p), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(shows & 0xff, 0);
+	CU_ASSERT_EQUAL(cuIpcGetMemHandle(&shown, p), CUDA_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(cuIpcOpenMemHandle_v2(&p, shown, 1), CUDA_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL(cuMemFree_v2(p), CUDA_SUCCESS);
+	CU_ASSERT(sample_end());
 }
 
 /* Each entry is found by its name and version, and by no older version. */
@@ -171,6 +190,7 @@ static void loss(void)
 static const struct test tests[] = {
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the sample's checks pass", sample},
+	{"memory is not shown where there is nobody", alone},
 	{"the table of entries is whole", entries},
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},

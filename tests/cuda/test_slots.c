@@ -33,6 +33,8 @@ extern const char sample_ptx[];
 static struct talk {
 	_Atomic uint32_t rounds[16]; /* of each program */
 	_Atomic uint32_t go, stop;
+	struct cuda_ipc_memory shown;
+	CUdeviceptr at;
 } * talk;
 
 typedef int program(uint32_t number);
@@ -286,6 +288,127 @@ static int want_more(uint32_t number)
 	return 0;
 }
 
+#define SHOWN 700000u /* floats: more than a piece of memory */
+
+/* Shows memory to others, and finds what they have computed in it. */
+static int show(uint32_t number)
+{
+	static float y[SHOWN];
+	CUdeviceptr other;
+	uint32_t i;
+	int shows;
+
+	if (begin(NULL) != 0)
+		return 10;
+	TRY(cuMemAlloc_v2(&other, 3 * MIB));
+	TRY(cuMemAlloc_v2(&talk->at, sizeof(y)));
+	for (i = 0; i < SHOWN; i++)
+		y[i] = (float)i;
+	TRY(cuMemcpyHtoD_v2(talk->at, y, sizeof(y)));
+	TRY(cuPointerGetAttribute(&shows, 10, talk->at));
+	if (!(shows & 0xff) || cuIpcGetMemHandle(NULL, talk->at) != CUDA_ERROR_INVALID_VALUE ||
+	    cuIpcGetMemHandle(&talk->shown, 4096) != CUDA_ERROR_INVALID_VALUE)
+		return 20;
+	TRY(cuIpcGetMemHandle(&talk->shown, talk->at + 1000));
+	if (cuIpcOpenMemHandle_v2(&other, talk->shown, 1) != CUDA_ERROR_INVALID_CONTEXT)
+		return 21;
+	TRY(cuCtxSynchronize());
+	atomic_store(&talk->rounds[number], 1);
+	if (!reaches(&talk->go, 1))
+		return 22;
+	TRY(cuMemcpyDtoH_v2(y, talk->at, sizeof(y)));
+	for (i = 0; i < SHOWN; i++)
+		if (y[i] != (float)i * 2)
+			return 23;
+	return 0;
+}
+
+/* What opening TALK->SHOWN says after the number at BYTE was changed by DIFFERENCE. */
+static int open_changed(uint32_t byte, uint64_t difference)
+{
+	struct cuda_ipc_memory m = talk->shown;
+	CUdeviceptr p;
+	uint64_t v;
+
+	memcpy(&v, m.bytes + byte, sizeof(v));
+	v += difference;
+	memcpy(m.bytes + byte, &v, sizeof(v));
+	return cuIpcOpenMemHandle_v2(&p, m, 1);
+}
+
+/* Computes in memory that show() shows, and lets go of it. */
+static int use(uint32_t number)
+{
+	static float y[SHOWN];
+	uint32_t n = SHOWN;
+	CUdeviceptr p = 0, q = 0, begins;
+	size_t bytes, left, before, all;
+	CUcontext context = NULL, mine;
+	void *args[] = {&p, &p, &p, &n};
+	CUfunction add;
+	uint32_t i;
+
+	if (begin(&add) != 0)
+		return 10;
+	if (cuMemcpyDtoH_v2(y, talk->at, sizeof(y)) != CUDA_ERROR_INVALID_VALUE)
+		return 20;	    /* it was not opened */
+	/* no such words, memory that is not there, other processes */
+	for (i = 0; i < 32; i += 8)
+		if (open_changed(i, UINT64_C(1) << 63) == CUDA_SUCCESS ||
+		    open_changed(i, UINT64_C(1) << 31) == CUDA_SUCCESS)
+			return 21;
+	if (open_changed(0, 1) == CUDA_SUCCESS || open_changed(24, 1) == CUDA_SUCCESS ||
+	    open_changed(8, 2 * MIB) == CUDA_SUCCESS || open_changed(16, 2 * MIB) == CUDA_SUCCESS)
+		return 21;
+	if (cuIpcOpenMemHandle_v2(&p, talk->shown, 0) != CUDA_ERROR_INVALID_VALUE ||
+	    cuIpcOpenMemHandle_v2(NULL, talk->shown, 1) != CUDA_ERROR_INVALID_VALUE)
+		return 22;
+	TRY(cuMemGetInfo_v2(&before, &all));
+	TRY(cuIpcOpenMemHandle_v2(&p, talk->shown, 1));
+	TRY(cuIpcOpenMemHandle(&q, talk->shown, 1));
+	TRY(cuMemGetAddressRange_v2(&begins, &bytes, p + 5000));
+	TRY(cuPointerGetAttribute(&context, 1, p + 5000));
+	TRY(cuCtxGetCurrent(&mine));
+	TRY(cuMemGetInfo_v2(&left, &all));
+	if (p != talk->at || q != p || begins != p || bytes != sizeof(y) || context != mine ||
+	    left != before)
+		return 23;
+	TRY(cuIpcCloseMemHandle(q));
+	TRY(cuLaunchKernel(add, (n + 127) / 128, 1, 1, 128, 1, 1, 0, NULL, args, NULL));
+	TRY(cuMemcpyDtoH_v2(y, p, sizeof(y)));
+	for (i = 0; i < n; i++)
+		if (y[i] != (float)i * 2)
+			return 24;
+	if (cuMemFree_v2(p) != CUDA_ERROR_INVALID_VALUE ||
+	    cuIpcGetMemHandle(&talk->shown, p) != CUDA_ERROR_INVALID_VALUE ||
+	    cuMemcpyDtoH_v2(y, p + 8, sizeof(y)) != CUDA_ERROR_INVALID_VALUE)
+		return 25;
+	TRY(cuIpcCloseMemHandle(p));
+	if (cuIpcCloseMemHandle(p) != CUDA_ERROR_INVALID_VALUE ||
+	    cuMemcpyDtoH_v2(y, p, 4) != CUDA_ERROR_INVALID_VALUE)
+		return 26;
+	/* What is open ends with its context. */
+	TRY(cuCtxCreate_v2(&context, 0, 0));
+	TRY(cuIpcOpenMemHandle_v2(&p, talk->shown, 1));
+	TRY(cuCtxDestroy_v2(context));
+	TRY(cuCtxSetCurrent(mine));
+	if (cuIpcCloseMemHandle(p) != CUDA_ERROR_INVALID_VALUE)
+		return 27;
+	atomic_store(&talk->rounds[number], 1);
+	return 0;
+}
+
+/* Opens what another process has shown that has ended meanwhile. */
+static int use_too_late(uint32_t number)
+{
+	CUdeviceptr p;
+
+	if (begin(NULL) != 0)
+		return 10;
+	atomic_store(&talk->rounds[number], 1);
+	return reaches(&talk->go, 2) ? cuIpcOpenMemHandle_v2(&p, talk->shown, 1) : 20;
+}
+
 /* A program that writes its slot by itself: first one wrong packet, then anything. */
 static int scribble(uint32_t number)
 {
@@ -431,6 +554,23 @@ static void one_quota(void)
 	played_vf_end();
 }
 
+static void shown(void)
+{
+	pid_t owner, late;
+
+	play();
+	owner = start(show, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	late = start(use_too_late, 2);
+	CU_ASSERT_EQUAL(end_of(start(use, 1)), 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[2], 1));
+	atomic_store(&talk->go, 1);
+	CU_ASSERT_EQUAL(end_of(owner), 0);
+	atomic_store(&talk->go, 2);
+	CU_ASSERT_EQUAL(end_of(late), CUDA_ERROR_MAP_FAILED);
+	played_vf_end();
+}
+
 static void nothing_is_left(void)
 {
 	pid_t other, victim;
@@ -520,6 +660,7 @@ static const struct test tests[] = {
 	{"three programs compute at the same time", at_the_same_time},
 	{"programs that are killed cost the other nothing", killed},
 	{"all programs have the memory together", one_quota},
+	{"memory is shown to other programs", shown},
 	{"a killed program leaves nothing", nothing_is_left},
 	{"one program for each slot", all_slots},
 	{"an older softgpu lets one program have the VF", older_host},

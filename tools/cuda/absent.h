@@ -140,12 +140,8 @@
 	X(cuGreenCtxWaitEvent)                                                                     \
 	X(cuImportExternalMemory)                                                                  \
 	X(cuImportExternalSemaphore)                                                               \
-	X(cuIpcCloseMemHandle)                                                                     \
 	X(cuIpcGetEventHandle)                                                                     \
-	X(cuIpcGetMemHandle)                                                                       \
 	X(cuIpcOpenEventHandle)                                                                    \
-	X(cuIpcOpenMemHandle)                                                                      \
-	X(cuIpcOpenMemHandle_v2)                                                                   \
 	X(cuKernelGetLibrary)                                                                      \
 	X(cuLaunch)                                                                                \
 	X(cuLaunchCooperativeKernel)                                                               \

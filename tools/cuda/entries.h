@@ -27,6 +27,7 @@
 	X(101, CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                \
 	X(200, CUDA_ERROR_INVALID_IMAGE, "the image cannot be loaded")                             \
 	X(201, CUDA_ERROR_INVALID_CONTEXT, "no context is current, or it was destroyed")           \
+	X(205, CUDA_ERROR_MAP_FAILED, "the other process no longer has this memory")               \
 	X(209, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image has nothing for this GPU")                 \
 	X(218, CUDA_ERROR_INVALID_PTX, "the PTX does not compile, or does not fit")                \
 	X(301, CUDA_ERROR_FILE_NOT_FOUND, "file not found")                                        \

@@ -59,6 +59,13 @@
 	X(cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", 11020,                               \
 	  (CUdeviceptr * out, size_t bytes, CUmemoryPool pool, CUstream s))                        \
 	X(cuMemFreeAsync, "cuMemFreeAsync", 11020, (CUdeviceptr at, CUstream s))                   \
+	X(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010,                                            \
+	  (struct cuda_ipc_memory * out, CUdeviceptr at))                                          \
+	X(cuIpcOpenMemHandle, "cuIpcOpenMemHandle", 4010,                                          \
+	  (CUdeviceptr * out, struct cuda_ipc_memory memory, unsigned flags))                      \
+	X(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000,                                      \
+	  (CUdeviceptr * out, struct cuda_ipc_memory memory, unsigned flags))                      \
+	X(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, (CUdeviceptr at))                      \
 	X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000,                                    \
 	  (void *data, int which, CUdeviceptr at))                                                 \
 	X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000,                                  \

@@ -12,6 +12,7 @@
  *   errors.c   names and sentences of errors
  *   heap.c     which bytes of the VF's device memory are allocated
  *   pieces.c   which of them this process has, beside others
+ *   ipc.c      memory of others that it has opened
  *   handles.c  numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
@@ -39,6 +40,9 @@ struct context {
 	uint32_t retained; /* of the primary one; 0: it is not active */
 	unsigned flags;
 };
+
+/* OWNER if it is a context, NULL if it is not: context.c. */
+const struct context *context_of(const void *owner);
 
 /* What a call needs. */
 enum needs { NEEDS_DEVICE, NEEDS_CONTEXT };
@@ -226,6 +230,9 @@ CUresult host_call(const struct work_host *w);
 bool memory_is_device(uint64_t at);
 /* Whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
+/* The memory that OFFSET in the VF's device memory lies in: of this process, or of another that it
+ * has opened. */
+bool memory_range(uint64_t offset, uint64_t *begin, uint64_t *bytes);
 /* The offset in the partition of BYTES at the device address AT; false: they are not all
  * in one allocation. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
@@ -253,6 +260,22 @@ bool pieces_are_idle(void);
 void pieces_give_back(void);
 /* The bytes that this process has or could have, of ALL. */
 uint64_t pieces_left(uint64_t all);
+
+/* Whose its pieces are; 0: this process has all memory. */
+uint32_t pieces_mine(void);
+/* Whether all pieces of BYTES > 0 at AT are those of OWNER at this time. */
+bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
+
+/* ipc.c: the memory of other processes of the VF that was opened. */
+
+/* Finds the memory that OFFSET lies in: its first byte, and its bytes. */
+bool ipc_find(uint64_t offset, uint64_t *begin, uint64_t *bytes);
+/* The context that has opened it; NULL: none has. */
+const struct context *ipc_context(uint64_t offset);
+/* Whether other processes may open the allocation that OFFSET lies in. */
+bool ipc_can_show(uint64_t offset);
+/* Closes all that CONTEXT has opened. */
+void ipc_end_all(const struct context *context);
 
 /* heap.c: offsets are in the VF's device memory. */
 

@@ -39,12 +39,17 @@ bool memory_is_device(uint64_t at)
 	return memory_is_unified() && at >= kept_at && at - kept_at < kept_bytes;
 }
 
+bool memory_range(uint64_t offset, uint64_t *begin, uint64_t *bytes)
+{
+	return heap_find(offset, begin, bytes) || ipc_find(offset, begin, bytes);
+}
+
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
 	uint64_t in = at - link_about.memory_at, begin, size;
 
 	if (at < link_about.memory_at || in >= link_parts.memory_size ||
-	    !heap_find(in, &begin, &size) || bytes > size - (in - begin))
+	    !memory_range(in, &begin, &size) || bytes > size - (in - begin))
 		return false;
 	*offset = link_parts.memory_at + in;
 	return true;
@@ -97,7 +102,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 	uint64_t begin, size;
 
 	if (e == CUDA_SUCCESS &&
-	    (at < link_about.memory_at || !heap_find(at - link_about.memory_at, &begin, &size)))
+	    (at < link_about.memory_at || !memory_range(at - link_about.memory_at, &begin, &size)))
 		e = CUDA_ERROR_NOT_FOUND;
 	if (e == CUDA_SUCCESS && base)
 		*base = link_about.memory_at + begin;

@@ -165,6 +165,21 @@ void pieces_freed(void)
 	freed = true;
 }
 
+uint32_t pieces_mine(void)
+{
+	return owners ? mine : 0;
+}
+
+bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner)
+{
+	uint64_t i;
+
+	for (i = at / piece; i <= (at + bytes - 1) / piece; i++)
+		if (i >= n_pieces || atomic_load(&owners[i]) != owner)
+			return false;
+	return true;
+}
+
 uint64_t pieces_left(uint64_t all)
 {
 	uint64_t n = 0;

@@ -28,22 +28,10 @@ enum {
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
 
 struct about {
-	bool device;
+	bool device, can_show; /* to other processes */
 	uint64_t begin, bytes;
 	const struct context *context;
 };
-
-/* OWNER if it is a context; memory of a pool belongs to none. */
-static const struct context *context_of(const void *owner)
-{
-	const struct context *c;
-	uint32_t i;
-
-	for (i = 0; (c = handle_next(HANDLE_CONTEXT, &i));)
-		if (c == owner)
-			return c;
-	return NULL;
-}
 
 static bool look_up(CUdeviceptr at, struct about *a)
 {
@@ -52,9 +40,12 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	uint64_t in = at - link_about.memory_at, begin;
 
 	*a = (struct about){.device = true};
-	if (at >= link_about.memory_at && heap_find(in, &begin, &a->bytes)) {
+	if (at >= link_about.memory_at && memory_range(in, &begin, &a->bytes)) {
 		a->begin = link_about.memory_at + begin;
-		a->context = context_of(heap_owner(in));
+		a->can_show = ipc_can_show(in);
+		a->context = ipc_context(in);
+		if (!a->context)
+			a->context = context_of(heap_owner(in));
 		return true;
 	}
 	if (symbol) {
@@ -65,7 +56,9 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	}
 	if (!pinned)
 		return false;
-	*a = (struct about){false, (uintptr_t)pinned->at, pinned->bytes, pinned->context};
+	*a = (struct about){.begin = (uintptr_t)pinned->at,
+			    .bytes = pinned->bytes,
+			    .context = pinned->context};
 	return true;
 }
 
@@ -114,9 +107,10 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 		return write_bool(data, true);
 	case POINTER_SYNC:
 	case POINTER_IS_MANAGED:
-	case POINTER_IS_IPC:
 	case POINTER_IS_RDMA:
 		return write_bool(data, false);
+	case POINTER_IS_IPC:
+		return write_bool(data, a->can_show);
 	case POINTER_HANDLE_TYPES:
 		return write_64(data, 0);
 	case POINTER_ACCESS:

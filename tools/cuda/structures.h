@@ -69,6 +69,11 @@ struct cuda_access {
 	int flags;
 };
 
+/* CUipcMemHandle */
+struct cuda_ipc_memory {
+	unsigned char bytes[64];
+};
+
 /* CUDA_KERNEL_NODE_PARAMS, CUDA_MEMSET_NODE_PARAMS, CUDA_HOST_NODE_PARAMS */
 struct cuda_kernel_node {
 	CUfunction function;
@@ -111,7 +116,8 @@ _Static_assert(sizeof(struct cuda_copy_2d) == 128 && sizeof(struct cuda_copy_3d)
 		       sizeof(struct cuda_pool_props) == 88 && sizeof(struct cuda_access) == 12 &&
 		       sizeof(struct cuda_kernel_node) == 56 &&
 		       sizeof(struct cuda_kernel_node_2) == 72 &&
-		       sizeof(struct cuda_set_node) == 40 && sizeof(struct cuda_edge) == 8,
+		       sizeof(struct cuda_set_node) == 40 && sizeof(struct cuda_edge) == 8 &&
+		       sizeof(struct cuda_ipc_memory) == 64,
 	       "the interface's layout");
 
 #endif
