@@ -258,6 +258,12 @@ static int look(size_t want)
 	return 0;
 }
 
+static int look_at_some(uint32_t number)
+{
+	(void)number;
+	return look(6 * MIB);
+}
+
 static int look_at_most(uint32_t number)
 {
 	(void)number;
@@ -351,7 +357,7 @@ static int use(uint32_t number)
 	if (begin(&add) != 0)
 		return 10;
 	if (cuMemcpyDtoH_v2(y, talk->at, sizeof(y)) != CUDA_ERROR_INVALID_VALUE)
-		return 20;	    /* it was not opened */
+		return 20; /* it was not opened */
 	/* no such words, memory that is not there, other processes */
 	for (i = 0; i < 32; i += 8)
 		if (open_changed(i, UINT64_C(1) << 63) == CUDA_SUCCESS ||
@@ -409,21 +415,153 @@ static int use_too_late(uint32_t number)
 	return reaches(&talk->go, 2) ? cuIpcOpenMemHandle_v2(&p, talk->shown, 1) : 20;
 }
 
+/* Brings the VF up without the library, and returns its guest. NULL: it cannot. */
+static struct guest *join(struct softgpu_slot **own)
+{
+	struct vgpu_error err;
+	struct guest *g;
+	uint64_t bytes;
+
+	if (guest_open(&g, "shared:played", &err) < 0 || guest_bring_up(g, DEADLINE, &err) < 0)
+		return NULL;
+	/* the slots lie behind a page of the header, 128 KiB from the window's beginning */
+	*own = (struct softgpu_slot *)(played_vf_window(&bytes) + (132u << 10)) + guest_slot(g);
+	return g;
+}
+
+static void wait_for(uint64_t *word, uint64_t value)
+{
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		sched_yield();
+}
+
+static int spins(uint32_t number)
+{
+	const struct softgpu_packet hour = {.opcode = SOFTGPU_SPIN, .arg = {3600000000}};
+	struct softgpu_slot *own;
+	struct guest *g = join(&own);
+
+	if (!g)
+		return 17;
+	guest_put(g, &hour);
+	guest_ring(g);
+	atomic_store(&talk->rounds[number], 1);
+	pause();
+	return 0;
+}
+
+/* Closes its slot, and leaves as the host's answer what the host has not said. */
+static int lies_about_answer(uint32_t number)
+{
+	struct softgpu_slot *own;
+
+	if (!join(&own))
+		return 17;
+	own->asked = 0;
+	played_vf_bell();
+	wait_for(&own->answered, 0);
+	own->answered = 7;
+	atomic_store(&talk->rounds[number], 1);
+	pause();
+	return 0;
+}
+
+/* Takes all memory for a slot that there is not. */
+static int lies_about_owner(uint32_t number)
+{
+	struct softgpu_slot *own;
+	struct guest *g = join(&own);
+	_Atomic uint32_t *owners;
+	uint64_t bytes;
+	uint32_t n, i;
+
+	if (!g)
+		return 17;
+	owners = guest_pieces(g, &n, &bytes);
+	for (i = 0; i < n; i++)
+		atomic_store(&owners[i], 0x50);
+	atomic_store(&talk->rounds[number], 1);
+	pause();
+	return 0;
+}
+
+/* Has 40 MiB of variables compiled in one slot while another launches with 39 MiB of local memory:
+ * together more than the VF's 64 MiB. A third slot's packet makes the first wait with what was
+ * compiled. */
+static int take_twice(uint32_t number)
+{
+	static const char big[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				  ".global .align 8 .b8 big[41943040];\n"
+				  ".visible .entry nothing()\n{\n\tret;\n}\n";
+	static const char deep[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry deep()\n"
+				   "{\n\t.local .align 8 .b8 d[5000];\n\tret;\n}\n";
+	const struct softgpu_launch launch = {.grid = {1, 1, 1},
+					      .block = {1, 1, 1},
+					      .function = "deep"};
+	struct softgpu_packet *ring[3];
+	uint64_t at, size, i, *report;
+	struct softgpu_slot *s;
+	struct guest *g = join(&s);
+	uint8_t *part;
+
+	(void)number;
+	if (!g)
+		return 17;
+	part = guest_memory(g, &at, &size);
+	memset(part, 0, 1 << 20);
+	memcpy(part + 131072, big, sizeof(big));
+	memcpy(part + 196608, deep, sizeof(deep));
+	memcpy(part + 262144, &launch, sizeof(launch));
+	report = (uint64_t *)(part + 327680);
+	s++;
+	for (i = 0; i < 3; i++) {
+		ring[i] = (struct softgpu_packet *)(part + 65536 + 4096 * i);
+		s[i] = (struct softgpu_slot){.ring = at + 65536 + 4096 * i,
+					     .packets = 16,
+					     .asked = 1};
+	}
+	played_vf_bell();
+	for (i = 0; i < 3; i++)
+		wait_for(&s[i].answered, 1);
+	ring[2][0] = (struct softgpu_packet){SOFTGPU_MODULE_LOAD,
+					     SOFTGPU_REPORT,
+					     {0, at + 196608, sizeof(deep), 0, 0, 0, at + 327680}};
+	ring[2][1] = (struct softgpu_packet){SOFTGPU_FENCE, 0, {1}};
+	s[2].wptr = 2;
+	played_vf_bell();
+	wait_for(&s[2].fence, 1);
+	ring[0][0] =
+		(struct softgpu_packet){SOFTGPU_MODULE_LOAD,
+					SOFTGPU_REPORT,
+					{0, at + 131072, sizeof(big), 0, 0, 0, at + 327680 + 8}};
+	ring[1][0] = (struct softgpu_packet){SOFTGPU_SPIN, 0, {150000}};
+	ring[2][2] =
+		(struct softgpu_packet){SOFTGPU_LAUNCH,
+					SOFTGPU_REPORT,
+					{0, at + 262144, sizeof(launch), 0, 0, 0, at + 327696}};
+	ring[0][1] = ring[1][1] = ring[2][3] = (struct softgpu_packet){SOFTGPU_FENCE, 0, {2}};
+	s[1].wptr = 2;
+	s[2].wptr = 4;
+	s[0].wptr = 2;
+	played_vf_bell();
+	for (i = 0; i < 3; i++)
+		wait_for(&s[i].fence, 2);
+	return report[0] != SOFTGPU_OK ? 20 : (report[1] == SOFTGPU_OK) + (report[2] == SOFTGPU_OK);
+}
+
 /* A program that writes its slot by itself: first one wrong packet, then anything. */
 static int scribble(uint32_t number)
 {
 	const struct softgpu_packet wrong = {.opcode = 99};
 	struct softgpu_packet p;
 	struct softgpu_slot *slot;
-	struct vgpu_error err;
-	struct guest *g;
 	uint64_t at, size, fence, bytes, i;
 	uint8_t *part, *window = played_vf_window(&bytes);
+	struct guest *g = join(&slot);
 
-	if (guest_open(&g, "shared:played", &err) < 0 || guest_bring_up(g, DEADLINE, &err) < 0)
+	if (!g)
 		return 17;
-	/* the slots lie behind a page of the header, 128 KiB from the window's beginning */
-	slot = (struct softgpu_slot *)(window + (132u << 10)) + guest_slot(g);
 	part = guest_memory(g, &at, &size);
 	guest_put(g, &wrong);
 	fence = guest_put_fence(g);
@@ -656,6 +794,38 @@ static void hostile(void)
 	played_vf_end();
 }
 
+/* Of a program that was killed: what it left is not believed, and what it left running ends. */
+static void liars(void)
+{
+	static program *const lies[] = {lies_about_answer, lies_about_owner, spins};
+	pid_t other, victim;
+	uint32_t i, seen;
+
+	play();
+	other = start(compute, 0);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
+	for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		victim = start(lies[i], 1);
+		CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
+		kill_it(victim);
+		seen = atomic_load(&talk->rounds[0]);
+		CU_ASSERT(reaches(&talk->rounds[0], seen + 10));
+		CU_ASSERT_EQUAL(end_of(start(look_at_some, 1)), 0);
+	}
+	atomic_store(&talk->stop, 1);
+	CU_ASSERT_EQUAL(end_of(other), 0);
+	CU_ASSERT_EQUAL(played_vf_ups(), 1);
+	played_vf_end();
+}
+
+/* Programs together get no more for their modules than one alone. */
+static void one_allowance(void)
+{
+	play();
+	CU_ASSERT_EQUAL(end_of(start(take_twice, 0)), 1);
+	played_vf_end();
+}
+
 static const struct test tests[] = {
 	{"three programs compute at the same time", at_the_same_time},
 	{"programs that are killed cost the other nothing", killed},
@@ -665,6 +835,8 @@ static const struct test tests[] = {
 	{"one program for each slot", all_slots},
 	{"an older softgpu lets one program have the VF", older_host},
 	{"what a program writes to its slot stops that slot only", hostile},
+	{"what a killed program leaves is not believed", liars},
+	{"modules of all programs have one allowance", one_allowance},
 	{NULL, NULL},
 };
 

@@ -201,7 +201,7 @@ esac
 start_softgpu --vfs $vfs "${faults[@]}"
 cat >"$run/vgpud.conf" <<CONF
 [daemon]
-lease_s = $([ "$plant" = keep-lease ] && echo 86400 || echo 5)
+lease_s = $([ "$plant" = keep-lease ] && echo 86400 || echo 20)
 [gpu gpu0]
 device = vfio-user:$run/gpu/pf.sock
 vfs = $vfs

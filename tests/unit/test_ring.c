@@ -911,6 +911,7 @@ static void wrong_slots(void)
 	} cases[] = {
 		{{99, 0, {0}}, 1, SOFTGPU_BAD_OPCODE},
 		{{SOFTGPU_SLOTS, 0, {65536, 1}}, 1, SOFTGPU_BAD_OPCODE},
+		{{SOFTGPU_ENDLESS, 0, {0}}, 1, SOFTGPU_BAD_OPCODE},
 		{{SOFTGPU_FAULT, 0, {0}}, 1, SOFTGPU_FAULTED},
 		{{SOFTGPU_FILL, 0, {2 * MIB, 4}}, 1, SOFTGPU_OUT_OF_RANGE},
 		{{SOFTGPU_MODULE_LOAD, 0, {16, 0, 4}}, 1, SOFTGPU_BAD_ARGUMENT},
@@ -1022,7 +1023,7 @@ static void rests_of_dmas(void)
 	rest_of_a_dma(1);
 }
 
-static uint32_t loads, unloads;
+static uint32_t loads, unloads, drops;
 
 static int count_load(struct device *d, uint32_t module, void *compiled)
 {
@@ -1036,6 +1037,12 @@ static void count_unload(struct device *d, uint32_t module)
 	(void)d;
 	(void)module;
 	unloads++;
+}
+
+static void count_drop(void *compiled)
+{
+	(void)compiled;
+	drops++;
 }
 
 /* While the module of one slot is compiled, another goes on; each has modules of its own, which go
@@ -1054,10 +1061,11 @@ static void modules_of_slots(void)
 	struct bench b;
 
 	complaint = NULL;
-	loads = unloads = 0;
+	loads = unloads = drops = 0;
 	bench_open(&b);
 	b.ops.load = count_load;
 	b.ops.unload = count_unload;
+	b.ops.drop = count_drop;
 	memcpy(b.window + 8192, "image", 5);
 	memcpy(b.window + 16384, &l, sizeof(l));
 	open_slots(&b, 2);
@@ -1076,12 +1084,12 @@ static void modules_of_slots(void)
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
 	CU_ASSERT_EQUAL(slot_of(&b, 0)->answered, 0);
 	atomic_store(&compiler_may_end, 1);
-	while (loads < 2 && vgpu_now() < until) {
+	while (loads < 1 && vgpu_now() < until) {
 		CU_ASSERT_EQUAL_FATAL(bench_run(&b), WORKER_IDLE);
 		sched_yield();
 	}
-	CU_ASSERT_EQUAL_FATAL(loads, 2);
-	CU_ASSERT_EQUAL(unloads, 1); /* what nobody wanted any more */
+	CU_ASSERT_EQUAL_FATAL(loads, 1);
+	CU_ASSERT_EQUAL(drops, 1); /* what nobody wanted any more */
 	/* the other's module is not that of the first */
 	slot_of(&b, 0)->asked = 2;
 	slot_of(&b, 0)->wptr = 0;
@@ -1093,7 +1101,66 @@ static void modules_of_slots(void)
 	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 2);
 	slot_of(&b, 1)->asked = 0;
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
-	CU_ASSERT_EQUAL(unloads, 2);
+	CU_ASSERT_EQUAL(unloads, 1);
+	bench_close(&b);
+}
+
+/* A slot whose packet is stopped while another's module is compiled has work, and does not wait for
+ * the compiler. */
+static void stopped_beside_a_compiler(void)
+{
+	struct bench b;
+
+	bench_open(&b);
+	memcpy(b.window + 8192, "image", 5);
+	open_slots(&b, 2);
+	atomic_store(&compiler_may_end, 0);
+	slot_put(&b, 0, load_packet);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(atomic_load(&b.shared.waits));
+	slot_put(&b, 1, a_fence(1));
+	slot_put(&b, 1, (struct softgpu_packet){SOFTGPU_SPIN, 0, {60000000}});
+	bench_begin(&b);
+	while (__atomic_load_n(&slot_of(&b, 1)->fence, __ATOMIC_ACQUIRE) != 1)
+		sched_yield();
+	ring_stop(b.ring);
+	CU_ASSERT_EQUAL(bench_end(&b), WORKER_STOPPED);
+	CU_ASSERT(b.ended.ended.active && !atomic_load(&b.shared.waits));
+	atomic_store(&compiler_may_end, 1);
+	bench_close(&b);
+}
+
+static int refuse_to_load(struct device *d, uint32_t module, void *compiled)
+{
+	(void)d;
+	(void)module;
+	(void)compiled;
+	return -EINVAL;
+}
+
+/* A module that is compiled but not loaded is refused with a sentence. */
+static void refused_late(void)
+{
+	const struct softgpu_packet load = {SOFTGPU_MODULE_LOAD,
+					    SOFTGPU_REPORT,
+					    {3, 8192, 5, 24576, 100, 0, 32768}};
+	const vgpu_nsec until = vgpu_now() + 20000 * VGPU_MSEC;
+	struct bench b;
+
+	complaint = NULL;
+	bench_open(&b);
+	b.ops.load = refuse_to_load;
+	memcpy(b.window + 8192, "image", 5);
+	open_slots(&b, 1);
+	atomic_store(&compiler_may_end, 1);
+	slot_put(&b, 0, load);
+	slot_put(&b, 0, a_fence(1));
+	while (slot_of(&b, 0)->fence != 1 && vgpu_now() < until) {
+		CU_ASSERT_EQUAL_FATAL(bench_run(&b), WORKER_IDLE);
+		sched_yield();
+	}
+	CU_ASSERT_EQUAL(*(uint64_t *)(b.window + 32768), SOFTGPU_BAD_MODULE);
+	CU_ASSERT(memchr(b.window + 24576, 0, 100) && b.window[24576]);
 	bench_close(&b);
 }
 
@@ -1112,6 +1179,8 @@ static const struct test tests[] = {
 	{"what is wrong stops its slot only", wrong_slots},
 	{"the rest of a DMA that has failed is not another slot's", rests_of_dmas},
 	{"each slot has modules of its own", modules_of_slots},
+	{"a slot that is stopped while another compiles has work", stopped_beside_a_compiler},
+	{"a module that is refused when it is loaded has a sentence", refused_late},
 	{NULL, NULL},
 };
 

@@ -45,8 +45,7 @@ static void in_child(void)
 	pthread_mutex_init(&lock, NULL);
 	flush_abandon();
 	record_end();
-	if (state == STATE_UP)
-		link_abandon();
+	link_abandon();
 	state = STATE_FORKED;
 }
 
@@ -70,6 +69,7 @@ __attribute__((destructor)) static void stop(void)
 
 CUresult call_start(void)
 {
+	static bool forks; /* a child would keep locks of the VF */
 	struct vgpu_error err = {""};
 	char name[FIND_NAME_SIZE];
 	CUresult e;
@@ -83,6 +83,8 @@ CUresult call_start(void)
 		return CUDA_ERROR_NO_DEVICE;
 	}
 	record_begin(name);
+	if (!forks)
+		forks = pthread_atfork(NULL, NULL, in_child) == 0;
 	e = link_up(name, &err);
 	if (e != CUDA_SUCCESS) {
 		record_end();
@@ -92,7 +94,6 @@ CUresult call_start(void)
 	heap_reset(link_parts.memory_size);
 	record_show(link_parts.memory_size, &link_about);
 	flush_start();
-	pthread_atfork(NULL, NULL, in_child);
 	state = STATE_UP;
 	return CUDA_SUCCESS;
 }

@@ -250,6 +250,8 @@ CUresult pieces_begin(struct guest *g);
 void pieces_end(struct guest *g);
 /* Clears and frees what processes have left that were killed. Whether there was one. */
 bool pieces_care(struct guest *g);
+/* Ends what processes have left running that were killed, and leaves the rest to pieces_care(). */
+void pieces_stop_dead(struct guest *g);
 /* Makes the pieces of BYTES at AT this process's. False: another process has one of them; *NEXT:
  * behind that one. */
 bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next);

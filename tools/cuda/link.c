@@ -8,7 +8,7 @@
 
 #define UP_TIMEOUT (60 * VGPU_SEC)
 #define DOWN_TIMEOUT (5 * VGPU_SEC)
-#define WAIT_STEP (10 * VGPU_SEC)
+#define WAIT_STEP VGPU_SEC
 /* How often a program that polls finds out whether its VF is still there. */
 #define LOOK_EVERY (100 * VGPU_MSEC)
 /* Packets, of the ring's 1024, and launches that may be in it before the library waits for all. */
@@ -198,7 +198,8 @@ void link_settle(void)
 
 void link_abandon(void)
 {
-	guest_close(guest);
+	if (guest)
+		guest_close(guest);
 	guest = NULL;
 	unrung = 0;
 	lost = CUDA_ERROR_NOT_INITIALIZED; /* another thread may be in a function of the program's
@@ -284,14 +285,13 @@ CUresult link_fence(uint64_t *fence)
 	return link_ring();
 }
 
-/* GPU kernels may take as long as they like. */
+/* GPU kernels may take as long as they like, but not those of a process that was killed. */
 static int wait_fence(uint64_t fence)
 {
 	int r;
 
-	do
-		r = guest_wait(guest, fence, WAIT_STEP);
-	while (r == -ETIMEDOUT);
+	while ((r = guest_wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
+		pieces_stop_dead(guest);
 	return r;
 }
 

@@ -21,9 +21,10 @@ static bool *own;   /* those of this process: the others' words change without i
 static bool freed;  /* an allocation has ended since pieces were last given back */
 static bool taking; /* pieces were taken for an allocation that is not made yet */
 
+/* Any process of the VF can write words, so one may be no slot's. */
 static bool is_free(uint32_t word)
 {
-	return word == 0 || word & GUEST_PIECE_FREE;
+	return word == 0 || word & GUEST_PIECE_FREE || word > SOFTGPU_MAX_SLOTS;
 }
 
 static CUresult put_fill(uint32_t from, uint32_t to)
@@ -101,6 +102,18 @@ bool pieces_care(struct guest *g)
 	}
 	guest_end_care(g);
 	return any;
+}
+
+void pieces_stop_dead(struct guest *g)
+{
+	uint32_t i;
+
+	if (!owners || !guest_begin_care(g))
+		return;
+	for (i = 0; i < guest_slots(g); i++)
+		if (1 + i != mine && guest_take_over(g, i, CARE_TIMEOUT))
+			guest_let_go(g, i, false);
+	guest_end_care(g);
 }
 
 bool pieces_take(uint64_t at, uint64_t bytes, uint64_t *next)

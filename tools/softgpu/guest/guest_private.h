@@ -22,6 +22,7 @@ struct share {
 	uint32_t slots;	   /* 0: its host has none, and this process alone has the VF */
 	uint32_t own;	   /* this process's slot */
 	bool open;	   /* the slot is; before that, its error is of another process */
+	uint64_t asked;	   /* the last number that a slot was given */
 	uint64_t epoch;	   /* changes when the VF is brought up anew */
 	struct shared_page *page;
 };

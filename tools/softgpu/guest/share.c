@@ -137,6 +137,23 @@ static int ask(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadlin
 	return r;
 }
 
+/* A number that no slot of a living program has: a slot's words may have any value. */
+static uint64_t new_number(struct guest *g)
+{
+	vgpu_nsec now = vgpu_now();
+
+	g->share.asked = now > g->share.asked ? now : g->share.asked + 1;
+	return g->share.asked;
+}
+
+/* Closes the slot of a process that has ended, whatever it has left there: without packets, a slot
+ * is not open, and a new number is always answered. */
+static int close_slot(struct guest *g, uint32_t slot, vgpu_nsec deadline)
+{
+	__atomic_store_n(&slot_of(g, slot)->packets, 0, __ATOMIC_RELAXED);
+	return ask(g, slot, new_number(g), deadline);
+}
+
 static uint64_t part_at(const struct guest *g, uint32_t slot)
 {
 	return FREE_AT + slot * g->share.part;
@@ -149,7 +166,7 @@ static int open_slot(struct guest *g, vgpu_nsec deadline)
 	int r;
 
 	atomic_store(&g->share.page->used[g->share.own], 1);
-	r = ask(g, g->share.own, 0, deadline);
+	r = close_slot(g, g->share.own, deadline);
 	if (r < 0)
 		return r;
 	g->ring = g->memory + part_at(g, g->share.own);
@@ -160,8 +177,7 @@ static int open_slot(struct guest *g, vgpu_nsec deadline)
 	__atomic_store_n(&s->ring, part_at(g, g->share.own), __ATOMIC_RELAXED);
 	__atomic_store_n(&s->packets, RING_PACKETS, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->wptr, 0, __ATOMIC_RELAXED);
-	/* a number that the slot has never had, whatever lies there */
-	r = ask(g, g->share.own, vgpu_now(), deadline);
+	r = ask(g, g->share.own, new_number(g), deadline);
 	g->share.open = r == 0;
 	return r == 0 && share_error(g) != SOFTGPU_OK ? -EIO : r;
 }
@@ -370,7 +386,8 @@ bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout)
 {
 	if (vfio_lock(g->device, LOCK_OF(slot), true) < 0)
 		return false;
-	if (atomic_load(&g->share.page->used[slot]) && ask(g, slot, 0, vgpu_now() + timeout) == 0)
+	if ((atomic_load(&g->share.page->used[slot]) || has_pieces(g, slot)) &&
+	    close_slot(g, slot, vgpu_now() + timeout) == 0)
 		return true;
 	vfio_lock(g->device, LOCK_OF(slot), false);
 	return false;

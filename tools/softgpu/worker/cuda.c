@@ -572,6 +572,7 @@ const struct device_ops device_cuda = {
 	.resume = cuda_resume,
 	.compile = cuda_compile,
 	.load = cuda_load_module,
+	.drop = cuda_drop,
 	.unload = cuda_unload,
 	.function = cuda_function,
 	.attributes = cuda_attributes,

@@ -190,18 +190,28 @@ int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t byt
 	return 0;
 }
 
+void cuda_drop(void *compiled)
+{
+	struct compiled *c = compiled;
+
+	free(c->image);
+	free(c);
+}
+
+/* While it was compiled, another ring may have taken what was left of the allowance. */
 int cuda_load_module(struct device *d, uint32_t module, void *compiled)
 {
 	struct compiled *c = compiled;
-	CUresult e = d->api.cuCtxSetCurrent(d->context);
+	CUresult e = CUDA_ERROR_OUT_OF_MEMORY;
 
+	if (c->memory <= left_of(&d->extra, module, d->extra.local))
+		e = d->api.cuCtxSetCurrent(d->context);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->modules[module], c->image, 0, NULL, NULL);
 	if (e == CUDA_SUCCESS)
 		d->extra.modules[module] = c->memory;
 	d->gated[module] = c->gated;
-	free(c->image);
-	free(c);
+	cuda_drop(c);
 	return e == CUDA_SUCCESS ? 0 : -EINVAL;
 }
 

@@ -23,11 +23,12 @@ struct gate_page {
 struct cuda_extra {
 	uint64_t most;	/* the VF's allowance for all of this */
 	uint64_t fixed; /* the heap and the output buffer of GPU kernels */
-	uint64_t modules[DEVICE_MODULES];
-	uint64_t local;	  /* the local memory of all threads that run at a time */
-	uint64_t threads; /* how many these are, on the whole GPU */
-	uint64_t stack;	  /* the local memory that each thread of a context has from the start */
-	bool reported;	  /* a GPU kernel that needs too much has been reported */
+	/* Written by the ring's thread; the compiler's looks at them, and may be wrong. */
+	_Atomic uint64_t modules[DEVICE_MODULES];
+	_Atomic uint64_t local; /* the local memory of all threads that run at a time */
+	uint64_t threads;	/* how many these are, on the whole GPU */
+	uint64_t stack; /* the local memory that each thread of a context has from the start */
+	bool reported;	/* a GPU kernel that needs too much has been reported */
 };
 
 struct device {
@@ -67,6 +68,7 @@ CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, ui
 int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
 		 void **compiled, char *log, uint32_t log_size);
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);
+void cuda_drop(void *compiled);
 void cuda_unload(struct device *d, uint32_t module);
 /* Lets launches of F have as much dynamic shared memory as there is. It is never less again: a
  * launch that was skipped is made again after others. */

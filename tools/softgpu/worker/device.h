@@ -133,6 +133,8 @@ struct device_ops {
 	/* Makes the compiled module usable; called in the VF's own slice, after the unloading of
 	 * the module that it replaces. 0 or -errno. */
 	int (*load)(struct device *d, uint32_t module, void *compiled);
+	/* Frees what compile() has made instead. */
+	void (*drop)(void *compiled);
 	void (*unload)(struct device *d, uint32_t module);
 	/* Finds a function of a module for P, and checks that the grid of P can be launched. 0 or
 	 * -EINVAL. */

@@ -291,6 +291,11 @@ static int host_load(struct device *d, uint32_t module, void *compiled)
 	return -EOPNOTSUPP;
 }
 
+static void host_drop(void *compiled)
+{
+	(void)compiled;
+}
+
 static void host_unload(struct device *d, uint32_t module)
 {
 	(void)d;
@@ -322,6 +327,7 @@ const struct device_ops device_host = {
 	.resume = host_resume,
 	.compile = host_compile,
 	.load = host_load,
+	.drop = host_drop,
 	.unload = host_unload,
 	.function = host_function,
 };

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,13 +53,6 @@ struct module_table *module_table_create(const struct device_ops *ops, struct de
 	t->shared = shared;
 	t->wake = wake;
 	return t;
-}
-
-void module_table_destroy(struct module_table *t)
-{
-	if (t && atomic_load(&t->compiling) != COMPILING_NONE)
-		pthread_join(t->thread, NULL);
-	free(t);
 }
 
 static void *compile(void *arg)
@@ -112,12 +106,19 @@ static void end_compiling(struct module_table *t)
 	atomic_store(&t->compiling, COMPILING_NONE);
 }
 
-/* Throws away what was compiled for a ring that was closed: its place is free. */
+/* Throws away what was compiled for a ring that was closed. */
 static void discard(struct module_table *t)
 {
 	end_compiling(t);
-	if (t->result == 0 && t->ops->load(t->device, t->number, t->compiled) == 0)
-		t->ops->unload(t->device, t->number);
+	if (t->result == 0)
+		t->ops->drop(t->compiled);
+}
+
+void module_table_destroy(struct module_table *t)
+{
+	if (t && atomic_load(&t->compiling) != COMPILING_NONE)
+		discard(t);
+	free(t);
 }
 
 void module_close(struct module_table *t, uint32_t source)
@@ -128,6 +129,11 @@ void module_close(struct module_table *t, uint32_t source)
 		unload(t, first + i);
 	if (atomic_load(&t->compiling) != COMPILING_NONE && t->number - first < SOFTGPU_MAX_MODULES)
 		t->orphan = true;
+}
+
+void module_go_on(struct module_table *t)
+{
+	atomic_store(&t->shared->waits, 0);
 }
 
 void module_wait(struct module_table *t)
@@ -154,19 +160,22 @@ static int load(struct module_table *t, uint32_t module, const struct softgpu_pa
 	if (atomic_load(&t->compiling) == COMPILING_BUSY || t->number != module || t->orphan)
 		return MODULE_COMPILES;
 	end_compiling(t);
+	if (t->result == 0) {
+		unload(t, module);
+		t->result = t->ops->load(t->device, module, t->compiled);
+		t->loaded[module] = t->result == 0;
+		if (t->result < 0)
+			snprintf(t->log, sizeof(t->log),
+				 "the GPU's driver does not load the module, or what it needs was "
+				 "taken while it was compiled");
+	}
 	n = strnlen(t->log, sizeof(t->log) - 1) + 1;
 	if (a[4] > 0) {
 		n = n < a[4] ? n : a[4];
 		memcpy(window + a[3], t->log, n);
 		window[a[3] + n - 1] = 0;
 	}
-	if (t->result < 0)
-		return -SOFTGPU_BAD_MODULE;
-	unload(t, module);
-	if (t->ops->load(t->device, module, t->compiled) < 0)
-		return -SOFTGPU_BAD_MODULE;
-	t->loaded[module] = true;
-	return MODULE_DONE;
+	return t->result < 0 ? -SOFTGPU_BAD_MODULE : MODULE_DONE;
 }
 
 /* Writes one argument to TO, where the function expects SIZE bytes. 0, or a negative enum

@@ -314,7 +314,8 @@ static void fetch(struct ring *r, struct source *s, uint64_t wptr)
 	       sizeof(s->job.packet));
 	s->rptr++;
 	s->bad = packet_check(&r->limits, &s->job.packet);
-	if (s->slot && s->job.packet.opcode == SOFTGPU_SLOTS)
+	if (s->slot &&
+	    (s->job.packet.opcode == SOFTGPU_SLOTS || s->job.packet.opcode == SOFTGPU_ENDLESS))
 		s->bad = SOFTGPU_BAD_OPCODE;
 	if (s->bad == SOFTGPU_OK && s->job.packet.opcode == SOFTGPU_FENCE && !s->slot &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
@@ -492,6 +493,7 @@ static enum step feed_from(struct ring *r, struct source *s)
 			return STEP_WAIT;
 		r->prepared = false;
 		answer(r, s);
+		r->turn = (r->turn + 1) % r->n_sources; /* it may ask again and again */
 		return STEP_MORE;
 	}
 	if (!s->open)
@@ -602,6 +604,7 @@ static enum worker_end pump(struct ring *r)
 	enum device_state state;
 	enum step step;
 
+	module_go_on(r->modules);
 	for (;;) {
 		uint32_t before = r->in_flight;
 
