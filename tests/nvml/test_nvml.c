@@ -175,6 +175,86 @@ static void hold_and_use(void)
 	use_five();
 }
 
+static void share(void)
+{
+	int fd = open(inside(PCI_DEVICES "/" VF "/resource5"), O_RDWR);
+
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0)
+		_exit(1);
+}
+
+static void share_twice(void)
+{
+	share();
+	share();
+}
+
+static void share_and_use_five(void)
+{
+	share();
+	use_five();
+}
+
+static void share_and_use_seven(void)
+{
+	share();
+	use_seven();
+}
+
+#define CROWD 200u /* more than the library tells apart */
+
+static int crowd[2]; /* a pipe that ends with the last of them */
+
+static pid_t start_crowd(void (*act)(void))
+{
+	pid_t pid;
+
+	CU_ASSERT_EQUAL_FATAL(pipe(crowd), 0);
+	pid = start(act);
+	close(crowd[1]);
+	return pid;
+}
+
+static void stop_crowd(pid_t pid)
+{
+	char c;
+
+	stop(pid);
+	CU_ASSERT_EQUAL(read(crowd[0], &c, 1), 0);
+	close(crowd[0]);
+}
+
+/* Children that have locks of their own. */
+static void share_in_a_crowd(void)
+{
+	int ready[2];
+	uint32_t i;
+	char c = 0;
+
+	share();
+	if (pipe(ready) < 0)
+		_exit(1);
+	for (i = 0; i < CROWD; i++) {
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			share();
+			if (write(ready[1], &c, 1) == 1)
+				for (;;)
+					pause();
+			_exit(1);
+		}
+	}
+	for (i = 0; i < CROWD; i++)
+		if (read(ready[0], &c, 1) != 1)
+			_exit(1);
+}
+
+static void share_in_a_crowd_and_use(void)
+{
+	use_five();
+	share_in_a_crowd();
+}
+
 static void tell(const void *data, size_t bytes)
 {
 	int fd = memfd_create(RECORD_NAME, MFD_CLOEXEC);
@@ -609,6 +689,87 @@ static void others(void)
 	end();
 }
 
+/* Programs that share the VF, started in this order: how much memory each is said to have, and
+ * together. */
+struct sharing {
+	void (*act[2])(void);
+	uint64_t used[2]; /* NVML_NOT_AVAILABLE: not known; then that of both is not, either */
+};
+
+static const struct sharing sharings[] = {
+	{{share_and_use_five, share}, {5 * MIB, NVML_NOT_AVAILABLE}},
+	{{share, share_and_use_five}, {NVML_NOT_AVAILABLE, 5 * MIB}},
+	{{share, share}, {NVML_NOT_AVAILABLE, NVML_NOT_AVAILABLE}},
+	{{share_twice, share_twice}, {NVML_NOT_AVAILABLE, NVML_NOT_AVAILABLE}},
+	{{share_and_use_five, share_and_use_seven}, {5 * MIB, 7 * MIB}},
+};
+
+static void expect_sharing(const struct sharing *s)
+{
+	bool known = s->used[0] != NVML_NOT_AVAILABLE && s->used[1] != NVML_NOT_AVAILABLE;
+	struct nvml_process p[5] = {{0}};
+	uint32_t n = 5, i, j, found;
+	uint64_t seen;
+	pid_t pid[2];
+
+	begin();
+	for (i = 0; i < 2; i++)
+		pid[i] = start(s->act[i]);
+	CU_ASSERT_EQUAL(used(&seen), known ? NVML_SUCCESS : NVML_ERROR_NO_PERMISSION);
+	CU_ASSERT(!known || seen == s->used[0] + s->used[1]);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 2);
+	for (i = 0; i < 2; i++) {
+		for (j = found = 0; j < 5; j++)
+			found += (pid_t)p[j].pid == pid[i] && p[j].used == s->used[i];
+		CU_ASSERT_EQUAL(found, 1);
+	}
+	stop(pid[0]);
+	stop(pid[1]);
+	expect_used(0);
+	end();
+}
+
+static void shared(void)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(sharings) / sizeof(sharings[0]); i++)
+		expect_sharing(&sharings[i]);
+}
+
+/* Nobody hides in a crowd, and the list has an end. */
+static void crowds(void)
+{
+	static struct nvml_process p[CROWD];
+	uint32_t n = CROWD;
+	uint64_t seen;
+	pid_t a, b;
+
+	begin();
+	a = start_crowd(share_in_a_crowd_and_use);
+	expect_used(5 * MIB);
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 1);
+	b = start(share);
+	CU_ASSERT_EQUAL(used(&seen), NVML_ERROR_NO_PERMISSION);
+	n = CROWD;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 2);
+	CU_ASSERT((pid_t)p[1].pid == b && p[1].used == NVML_NOT_AVAILABLE);
+	stop(b);
+	stop_crowd(a);
+	end();
+	begin();
+	a = start_crowd(share_in_a_crowd);
+	CU_ASSERT_EQUAL(used(&seen), NVML_ERROR_NO_PERMISSION);
+	n = CROWD;
+	CU_ASSERT_EQUAL(nvmlDeviceGetComputeRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT(n > 8 && n < CROWD);
+	stop_crowd(a);
+	end();
+}
+
 /* Looking takes no lock and writes no register: a program can take the VF at any time. */
 static void disturbs_nothing(void)
 {
@@ -819,6 +980,8 @@ static const struct test tests[] = {
 	{"memory is what programs have", memory},
 	{"processes are those that have the VF", processes},
 	{"another user's program is known by its lock", others},
+	{"programs that share the VF are all seen", shared},
+	{"a crowd hides nobody", crowds},
 	{"looking disturbs nothing", disturbs_nothing},
 	{"what the VF does not tell, programs do", told_by_programs},
 	{"a VF that has gone is lost", lost},

@@ -16,34 +16,49 @@
 #include "vgpu/descriptor.h"
 
 #define PATH 64
-/* Programs that are told apart. A child shares its parent's descriptors until it starts another
- * program: each memory file counts once, for the process with the lowest number. */
-#define FILES_MOST 128u
+/* Programs that are told apart. */
+#define MOST 128u
+
+struct set {
+	int64_t values[MOST];
+	uint32_t n;
+};
 
 struct search {
 	const struct vf *vf;
 	dev_t memory; /* where memory files are */
-	ino_t seen[FILES_MOST];
-	uint32_t n;
-	pid_t holder; /* of the VF's lock; 0: it has told of itself, or there is none */
+	/* A child shares its parent's descriptors until it starts another program: each memory file
+	 * counts once, for the process that is found first. */
+	struct set files;
+	struct set told;    /* processes that have a record */
+	struct set unknown; /* processes that have none, and hold the VF */
 	void (*each)(void *data, const struct program *p);
 	void *data;
 };
 
-static bool is_new(struct search *s, ino_t inode)
+static bool has(const struct set *set, int64_t value)
 {
 	uint32_t i;
 
-	for (i = 0; i < s->n; i++)
-		if (s->seen[i] == inode)
-			return false;
-	if (s->n < FILES_MOST)
-		s->seen[s->n++] = inode;
+	for (i = 0; i < set->n; i++)
+		if (set->values[i] == value)
+			return true;
+	return false;
+}
+
+/* Whether VALUE is new. One for which there is no room always is. */
+static bool add(struct set *set, int64_t value)
+{
+	if (has(set, value))
+		return false;
+	if (set->n < MOST)
+		set->values[set->n++] = value;
 	return true;
 }
 
-/* Reads the record that is descriptor FD of PID. Whether it is a new one, and of this VF. */
-static bool read_record(struct search *s, pid_t pid, const char *fd, struct record *out)
+/* Reads the record that is descriptor FD of PID. *INODE: of its file. Whether it is of this VF. */
+static bool read_record(const struct search *s, pid_t pid, const char *fd, struct record *out,
+			ino_t *inode)
 {
 	VGPU_AUTO_CLOSE int place = -1, file = -1;
 	char path[PATH], link[sizeof(RECORD_LINK) + 1];
@@ -65,30 +80,47 @@ static bool read_record(struct search *s, pid_t pid, const char *fd, struct reco
 	out->about.name[sizeof(out->about.name) - 1] = '\0';
 	if (out->used > out->total)
 		out->used = out->total;
-	return out->layout == RECORD_LAYOUT && strcmp(out->vf, vf_key(s->vf)) == 0 &&
-	       is_new(s, st.st_ino);
+	*inode = st.st_ino;
+	return out->layout == RECORD_LAYOUT && strcmp(out->vf, vf_key(s->vf)) == 0;
 }
 
-static void look_at(struct search *s, pid_t pid)
+/* Whether PID has a record. */
+static bool look_at(struct search *s, pid_t pid)
 {
 	struct program p = {.pid = pid, .known = true};
 	char path[PATH];
 	struct dirent *d;
+	bool told = false;
+	ino_t inode;
 	DIR *fds;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	fds = opendir(path);
 	while (fds && (d = readdir(fds))) {
 		if (!isdigit((unsigned char)d->d_name[0]) ||
-		    !read_record(s, pid, d->d_name, &p.record))
+		    !read_record(s, pid, d->d_name, &p.record, &inode))
 			continue;
-		if (s->holder == pid)
-			s->holder = 0;
-		if (p.record.total > 0)
+		told = true;
+		if (add(&s->files, (int64_t)inode) && p.record.total > 0)
 			s->each(s->data, &p);
 	}
 	if (fds)
 		closedir(fds);
+	if (told)
+		add(&s->told, pid);
+	return told;
+}
+
+/* A process that has taken a lock on the VF: it may have begun since processes were looked at. No
+ * more than MOST that are unknown are named, whatever the kernel's list has. */
+static void look_at_holder(void *data, pid_t pid)
+{
+	struct search *s = data;
+
+	if (has(&s->told, pid) || has(&s->unknown, pid) || s->unknown.n == MOST || look_at(s, pid))
+		return;
+	add(&s->unknown, pid);
+	s->each(s->data, &(struct program){.pid = pid});
 }
 
 static bool find_memory(dev_t *out)
@@ -105,7 +137,7 @@ static bool find_memory(dev_t *out)
 void programs_each(const struct vf *vf, void (*each)(void *data, const struct program *p),
 		   void *data)
 {
-	struct search s = {.vf = vf, .each = each, .data = data, .holder = vf_holder(vf)};
+	struct search s = {.vf = vf, .each = each, .data = data};
 	DIR *processes = find_memory(&s.memory) ? opendir("/proc") : NULL;
 	struct dirent *d;
 
@@ -114,11 +146,10 @@ void programs_each(const struct vf *vf, void (*each)(void *data, const struct pr
 			look_at(&s, (pid_t)strtol(d->d_name, NULL, 10));
 	if (processes)
 		closedir(processes);
-	if (s.holder)
-		each(data, &(struct program){.pid = s.holder});
+	vf_holders(vf, look_at_holder, &s);
 }
 
-static void add(void *data, const struct program *p)
+static void sum_up(void *data, const struct program *p)
 {
 	struct programs_sum *sum = data;
 
@@ -134,5 +165,5 @@ static void add(void *data, const struct program *p)
 void programs_sum(const struct vf *vf, struct programs_sum *out)
 {
 	*out = (struct programs_sum){0};
-	programs_each(vf, add, out);
+	programs_each(vf, sum_up, out);
 }

@@ -152,30 +152,29 @@ void vf_pci(const struct vf *vf, struct nvml_pci *out)
 		 out->device, function);
 }
 
-pid_t vf_holder(const struct vf *vf)
+void vf_holders(const struct vf *vf, void (*each)(void *data, pid_t pid), void *data)
 {
 	unsigned long inode;
 	unsigned major_number, minor_number;
 	VGPU_AUTO_CLOSE int fd = -1;
-	pid_t pid, holder = 0;
 	char line[256], kind[16];
 	struct stat st;
 	FILE *locks;
+	pid_t pid;
 
 	if (!vf->registers)
-		return 0;
+		return;
 	snprintf(line, sizeof(line), PCI_DEVICES "/%s/resource5", vf->address);
 	fd = vfio_kernel->open(line, O_RDONLY);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return 0;
+		return;
 	locks = fopen("/proc/locks", "re");
-	while (locks && !holder && fgets(line, sizeof(line), locks))
+	while (locks && fgets(line, sizeof(line), locks))
 		if (sscanf(line, "%*d: %15s %*s %*s %d %x:%x:%lu", kind, &pid, &major_number,
 			   &minor_number, &inode) == 5 &&
 		    strcmp(kind, "FLOCK") == 0 && inode == st.st_ino &&
 		    makedev(major_number, minor_number) == st.st_dev)
-			holder = pid;
+			each(data, pid);
 	if (locks)
 		fclose(locks);
-	return holder;
 }
