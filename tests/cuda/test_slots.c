@@ -504,6 +504,7 @@ static int take_twice(uint32_t number)
 	struct softgpu_slot *s;
 	struct guest *g = join(&s);
 	uint8_t *part;
+	int n;
 
 	(void)number;
 	if (!g)
@@ -547,7 +548,9 @@ static int take_twice(uint32_t number)
 	played_vf_bell();
 	for (i = 0; i < 3; i++)
 		wait_for(&s[i].fence, 2);
-	return report[0] != SOFTGPU_OK ? 20 : (report[1] == SOFTGPU_OK) + (report[2] == SOFTGPU_OK);
+	n = report[0] != SOFTGPU_OK ? 20 : (report[1] == SOFTGPU_OK) + (report[2] == SOFTGPU_OK);
+	guest_close(g);
+	return n;
 }
 
 /* A program that writes its slot by itself: first one wrong packet, then anything. */
