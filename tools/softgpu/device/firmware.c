@@ -450,6 +450,9 @@ vgpu_nsec firmware_deadline(const struct softgpu *gpu)
 	if (fw->wake)
 		return 0;
 	now = vgpu_now();
+	/* A window may have come due since firmware_run() looked. */
+	if (fw->phase == FIRMWARE_AWAY && gpu->active < 0 && wanting(gpu, now))
+		return 0;
 	for (i = 0; i < gpu->enabled; i++) {
 		const struct firmware_vf *f = &fw->vfs[i];
 
