@@ -210,7 +210,7 @@ check_left() {
 	done
 }
 # Leases are those of the VMs that run, and nothing is reserved.
-check_leases() { await 30 leases_are '["vm1 running"]'; }
+check_leases() { await 60 leases_are '["vm1 running"]'; }
 
 check_all() {
 	check_tenants
