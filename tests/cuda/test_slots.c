@@ -196,13 +196,18 @@ static int only_begin(uint32_t number)
 /* Takes and marks all memory that there is, and waits to be killed. */
 static int mark(uint32_t number)
 {
+	vgpu_nsec until = vgpu_now() + DEADLINE;
 	CUdeviceptr p;
 	size_t left, all;
+	int e;
 
 	if (begin(NULL) != 0)
 		return 10;
-	TRY(cuMemGetInfo_v2(&left, &all));
-	TRY(cuMemAlloc_v2(&p, left));
+	do { /* others take and free some, not always at one end */
+		TRY(cuMemGetInfo_v2(&left, &all));
+		e = cuMemAlloc_v2(&p, left);
+	} while (e == CUDA_ERROR_OUT_OF_MEMORY && vgpu_now() < until);
+	TRY(e);
 	TRY(cuMemsetD8_v2(p, 0x5a, left));
 	TRY(cuCtxSynchronize());
 	atomic_store(&talk->rounds[number], 1);
@@ -246,7 +251,8 @@ static int look(size_t want)
 		printf("%zu of %zu bytes are left, not %zu\n", left, all, want);
 		return 13;
 	}
-	TRY(cuMemAlloc_v2(&p, want));
+	if (take(&p, want))
+		return 10;
 	seen = malloc(want);
 	TRY(cuMemcpyDtoH_v2(seen, p, want));
 	for (i = 0; i < want; i++)
