@@ -143,17 +143,6 @@ static void use_another(void)
 	record_used(3 * MIB);
 }
 
-/* A child that has not started another program yet has its parent's descriptors. */
-static void use_with_child(void)
-{
-	use_five();
-	if (fork() == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-}
-
 static void hold(void)
 {
 	int fd = open(inside(PCI_DEVICES "/" VF "/resource5"), O_RDWR);
@@ -224,29 +213,46 @@ static void stop_crowd(pid_t pid)
 	close(crowd[0]);
 }
 
-/* Children that have locks of their own. */
-static void share_in_a_crowd(void)
+/* Has N children that ACT; each ends with this process. */
+static void have_children(uint32_t n, void (*act)(void))
 {
 	int ready[2];
 	uint32_t i;
 	char c = 0;
 
-	share();
 	if (pipe(ready) < 0)
 		_exit(1);
-	for (i = 0; i < CROWD; i++) {
+	for (i = 0; i < n; i++) {
 		if (fork() == 0) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			share();
+			act();
 			if (write(ready[1], &c, 1) == 1)
 				for (;;)
 					pause();
 			_exit(1);
 		}
 	}
-	for (i = 0; i < CROWD; i++)
+	for (i = 0; i < n; i++)
 		if (read(ready[0], &c, 1) != 1)
 			_exit(1);
+}
+
+static void nothing(void)
+{
+}
+
+/* A child that has not started another program yet has its parent's descriptors. */
+static void use_with_child(void)
+{
+	use_five();
+	have_children(1, nothing);
+}
+
+/* Children that have locks of their own. */
+static void share_in_a_crowd(void)
+{
+	share();
+	have_children(CROWD, share);
 }
 
 static void share_in_a_crowd_and_use(void)
@@ -600,9 +606,9 @@ static void memory(void)
 	a = start(use_another);
 	expect_used(0);
 	stop(a);
-	a = start(use_with_child);
+	a = start_crowd(use_with_child);
 	expect_used(5 * MIB);
-	stop(a);
+	stop_crowd(a);
 	a = start(tell_nonsense);
 	expect_used(0);
 	stop(a);
