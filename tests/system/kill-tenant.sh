@@ -8,6 +8,7 @@ config <<-CONF
 	vfs = 3
 	grace_ms = 1000
 	policy = strict
+	slice_us = $slice_us
 CONF
 start_vgpud
 start_guest a 0 sha256 --depth 8 --seconds 300; a=$guest_pid
@@ -23,7 +24,7 @@ done
 [ "$(vf 2 hangs)" = 0 ] || fail "vgpud counted a hang for a tenant that was killed"
 start_guest c 2 mandelbrot --jobs 3; c=$guest_pid
 wait_guest $c c
-shares_kept 3 0=1 1=1 turns=2000
+shares_kept 3 0=1 1=1 turns=$slice_us
 kill -INT $a $b
 wait_guest $a a; wait_guest $b b
 [ "$(field a resets)" = 0 ] && [ "$(field b resets)" = 0 ] || fail "a tenant that was not killed was reset"

@@ -9,6 +9,7 @@ as() { # COMPLETION: interrupt or poll
 	config <<-CONF
 		vfs = 3
 		policy = strict
+		slice_us = $slice_us
 		completion = $1
 		grace_ms = 1000
 	CONF
@@ -28,7 +29,7 @@ for how in KILL:poll KILL:interrupt TERM:poll KILL:poll TERM:interrupt KILL:inte
 	[ "$(json gpu show | jq .adopted)" = true ] || fail "the GPU was not adopted"
 	await 30 active 3
 done
-shares_kept 3 turns=2000
+shares_kept 3 turns=$slice_us
 kill -INT $a $b $c
 wait_guest $a a; wait_guest $b b; wait_guest $c c
 for g in a b c; do [ "$(field $g resets)" = 0 ] || fail "tenant $g was reset"; done
