@@ -58,8 +58,14 @@ def placement(path):
     return answer
 
 
-def resources(share, memory):
-    return {"resources:CUSTOM_VGPUD_VF": "1", "resources:CUSTOM_VGPUD_SHARE": str(share), "resources:CUSTOM_VGPUD_MEMORY_MB": str(memory)}
+def release():
+    """Nova's release. Up to 31 a domain has only the name of its flavor."""
+    shown = subprocess.run(["dpkg-query", "-W", "-f", "${source:Upstream-Version}", "nova-common"], capture_output=True, text=True, check=True)
+    return int(shown.stdout.split(".")[0])
+
+
+def resources(share, memory, group=""):
+    return {f"resources{group}:CUSTOM_VGPUD_VF": "1", f"resources{group}:CUSTOM_VGPUD_SHARE": str(share), f"resources{group}:CUSTOM_VGPUD_MEMORY_MB": str(memory)}
 
 
 def make_flavor(name, specs):
@@ -114,6 +120,14 @@ def active(ids, seconds=180):
     return found
 
 
+def sums(pairs):
+    """Adds up amounts by their key."""
+    found = {}
+    for key, amounts in pairs:
+        found[key] = tuple(map(sum, zip(found.get(key, (0, 0, 0)), amounts)))
+    return found
+
+
 class Host:
     def __init__(self, n):
         self.name, self.dir = f"node{n}", pathlib.Path(f"/srv/node{n}")
@@ -150,26 +164,42 @@ class Host:
         found = placement(f"/resource_providers/{self.provider()}/usages")["usages"]
         return {c: found[f"CUSTOM_VGPUD_{c}"] for c in CLASSES}
 
-    def booked(self):
-        """What placement has booked here, by server: VFs, share and memory."""
-        found = placement(f"/resource_providers/{self.provider()}/allocations")["allocations"]
-        return {u: tuple(a["resources"].get(f"CUSTOM_VGPUD_{c}", 0) for c in CLASSES) for u, a in found.items()
+    def gpus(self):
+        return [g["gpu"] for g in self.ctl("gpu", "list")["gpus"]]
+
+    def providers(self):
+        """The host's own provider, and those of its GPUs if they have their own: names by UUID."""
+        return {p["uuid"]: p["name"] for p in placement(f"/resource_providers?in_tree={self.provider()}")["resource_providers"]}
+
+    def bookings(self):
+        """What placement has booked here, by server and provider: VFs, share and memory."""
+        return {(u, name): tuple(a["resources"].get(f"CUSTOM_VGPUD_{c}", 0) for c in CLASSES) for p, name in self.providers().items()
+                for u, a in placement(f"/resource_providers/{p}/allocations")["allocations"].items()
                 if any(r.startswith("CUSTOM_VGPUD_") for r in a["resources"])}
+
+    def vfs(self, server=None):
+        """The VFs that VMs have, or this server: the VM's UUID, the GPU, and vgpud's view of the VF."""
+        return [(vm["uuid"], vm["gpu"], {**vm, **self.ctl("vf", "show", str(vm["vf"]), "--gpu", vm["gpu"])})
+                for vm in self.ctl("vm", "list")["vms"] if server in (None, vm["uuid"])]
+
+    def booked(self):
+        """What placement has booked here, by server."""
+        return sums((u, amounts) for (u, _), amounts in self.bookings().items())
 
     def given(self):
         """What vgpud has given here, by server."""
-        sums = {}
-        for vm in self.ctl("vm", "list")["vms"]:
-            vf = self.ctl("vf", "show", str(vm["vf"]))
-            has = (1, vf["params"]["min_ppm"] / 1000, vf["memory_bytes"] / (1 << 20))
-            sums[vm["uuid"]] = tuple(map(sum, zip(sums.get(vm["uuid"], (0, 0, 0)), has)))
-        return sums
+        return sums((u, (1, vf["params"]["min_ppm"] / 1000, vf["memory_bytes"] / (1 << 20))) for u, _, vf in self.vfs())
 
     def audit(self):
         """vgpuctl's own comparison: its exit status, and what it found, by server."""
-        status, out, err = self.run("vgpuctl", "-o", "json", "audit", "--placement", f"{API}:8778/resource_providers/{self.provider()}/allocations")
+        status, out, err = self.run("vgpuctl", "-o", "json", "audit", "--placement", f"{API}:8778", "--provider", self.name)
         want(out, f"{self.name}: vgpuctl audit ends with {status}: {err}")
         return status, {s["uuid"]: s["finding"] for s in json.loads(out)["servers"]}
+
+    def metric(self, name, label):
+        """vgpud's counters of this name, by the value of their label."""
+        text = self.must("curl", "-sS", "--unix-socket", "/run/vgpud/metrics.sock", "http://localhost/metrics")
+        return {value: int(count) for value, count in re.findall(rf'^{name}{{{label}="(\w+)"}} (\d+)$', text, re.M)}
 
     def hook_calls(self):
         """The calls of the hook: domain, operation, exit status, microseconds."""
@@ -207,11 +237,13 @@ class Host:
 
     def left(self):
         """What must be the same whenever the host has no server: VMs, leases, guarantees, memory, and the descriptors of our programs."""
-        memory, vfs = self.ctl("memory", "show"), self.ctl("vf", "list")["vfs"]
-        held = {}
+        held, gpus = {}, {}
+        for gpu in self.gpus():
+            memory = self.ctl("memory", "show", "--gpu", gpu)
+            vfs = [self.ctl("vf", "show", str(v["vf"]), "--gpu", gpu) for v in self.ctl("vf", "list", "--gpu", gpu)["vfs"]]
+            gpus[gpu] = (memory["scrubbing_bytes"], memory["largest_free_bytes"], [(v["state"], v["params"]["min_ppm"]) for v in vfs])
         for p in self.must("pgrep", "-x", "vgpud|softgpu|softgpu-vf|qemu.*").split():
             name = self.run("cat", f"/proc/{p}/comm")[1].strip()
             held.setdefault(name, []).append(len(self.run("ls", f"/proc/{p}/fd")[1].split()))
         return {"domains": self.must("virsh", "-q", "list", "--all", "--name").split(), "leases": self.ctl("vm", "list")["vms"],
-                "vfs": [(v["state"], self.ctl("vf", "show", str(v["vf"]))["params"]["min_ppm"]) for v in vfs], "clearing": memory["scrubbing_bytes"],
-                "free": memory["largest_free_bytes"], "descriptors": {n: sorted(c) for n, c in held.items()}, "booked": self.booked()}
+                "gpus": gpus, "descriptors": {n: sorted(c) for n, c in held.items()}, "booked": self.booked()}

@@ -96,3 +96,23 @@ def resize():
         closed.set_service(status="enabled")
         agree()
         computes(ends, server)
+
+
+def specs():
+    """What a flavor's extra specs say is what its VFs are given (Nova 32 and later), and what vgpud cannot give is refused by name."""
+    one = hosts[0]
+    keys = {"vgpud:pool": "render", "vgpud:share_max": "50.5", "vgpud:on_hang": "pause"}
+    make_flavor("two", {**resources(100, 32, "_A"), **resources(150, 48, "_B"), **keys, "group_policy": "none"})
+    make_flavor("typo", {**resources(100, 16), "vgpud:colour": "red"})
+    make_flavor("elsewhere", {**resources(100, 16), **keys, "vgpud:pool": "elsewhere"})
+    server = boot("two", image=TENANT, host=one.name)
+    active([server])
+    agree()
+    has = sorted((vf["params"]["min_ppm"], vf["params"]["max_ppm"], vf["memory_bytes"] >> 20, vf["on_hang"]) for _, _, vf in one.vfs(server))
+    want(has == [(100000, 505000, 32, "pause"), (150000, 505000, 48, "pause")], f"the VFs of two groups have {has}")
+    computes(one, server)
+    for flavor, why in (("typo", "vgpud:colour is not known"), ("elsewhere", "pool elsewhere")):
+        found = settled([boot(flavor, host=one.name)])
+        want(all(s["status"] == "ERROR" for s in found.values()), f"{flavor}: {[s['status'] for s in found.values()]}")
+        want(tail(f"/logs/{one.name}-compute.log", 1, why), f"{one.name} does not say '{why}'")
+    agree()
