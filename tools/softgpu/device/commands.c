@@ -414,6 +414,8 @@ void command_reset_by_pf(struct softgpu *gpu, int index)
 {
 	if (gpu->chain.active && gpu->command.vf == index)
 		gpu->chain.cut = true;
+	if (gpu->running == index)
+		link_log_stuck(gpu->vfs[index].link);
 	command_vf_reset(gpu, index);
 }
 

@@ -19,6 +19,7 @@
 #include "link.h"
 #include "local.h"
 #include "program.h"
+#include "stuck.h"
 #include "vfio/thread.h"
 #include "vfio/user_server.h"
 #include "vgpu/clock.h"
@@ -318,6 +319,12 @@ bool link_stop(struct link *l, bool kill)
 		pthread_cond_signal(&l->gpu->sequencer_cond);
 	}
 	return false;
+}
+
+void link_log_stuck(const struct link *l)
+{
+	if (l->ready && l->stopping)
+		stuck_log(l->vf, l->pid);
 }
 
 /* Ends a stop if the process has stopped. */

@@ -53,6 +53,8 @@ void link_run(struct link *l);
 /* Stops the process; KILL: also work that cannot be preempted. True: nothing is executed any more;
  * false: engine_stopped() follows. */
 bool link_stop(struct link *l, bool kill);
+/* If the process was to stop and has not, logs what it does. */
+void link_log_stuck(const struct link *l);
 /* Kills the process. */
 void link_kill(struct link *l);
 /* When a stop must have ended; VGPU_NEVER: there is no such time. */
