@@ -32,13 +32,13 @@ await 120 full
 memory() { awk "/^$1:/ {print \$2 * 1024}" /proc/$vgpud_pid/status; }
 ticks() { awk '{print $14 + $15}' /proc/$vgpud_pid/task/$vgpud_pid/stat; }
 got() { jq -r ".$1" "$run/attack.json"; }
-# attack MODE CONNECTIONS ADDRESS [UID...]: lets greedy attack for five seconds, and checks what must hold for every attack.
+# attack MODE CONNECTIONS ADDRESS [UID...]: lets greedy attack for three seconds, and checks what must hold for every attack.
 attack() {
 	local mode=$1 n=$2 to=$3 lines began=$EPOCHREALTIME used rss
 	shift 3
 	echo 5 >/proc/$vgpud_pid/clear_refs # VmHWM begins again
 	rss=$(memory VmRSS) used=$(ticks) lines=$(wc -l <"$run/vgpud.log")
-	"$greedy" "$run/control.sock" "$to" "$mode" "$n" 5 "$group" "$@" >"$run/attack.json" 2>"$run/greedy.log" || fail "greedy $mode: $(cat "$run/greedy.log")"
+	"$greedy" "$run/control.sock" "$to" "$mode" "$n" 3 "$group" "$@" >"$run/attack.json" 2>"$run/greedy.log" || fail "greedy $mode: $(cat "$run/greedy.log")"
 	used=$(($(ticks) - used)) lines=$(($(wc -l <"$run/vgpud.log") - lines)) rss=$(($(memory VmHWM) - rss))
 	used=$(awk "BEGIN {print int($used * 100 / $(getconf CLK_TCK) / ($EPOCHREALTIME - $began))}")
 	echo "$mode, $n connections to ${to##*/}: $((rss >> 20)) MiB, control thread $used %, $lines lines logged, root waited $(($(got wait_ns) / 1000000)) ms: $(cat "$run/attack.json")"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# storm.sh [N] [--seed S] [--from K] [--plan] [--plant FAULT]: N events (15) in which vgpud, a process of a VF, a guest, libvirtd,
+# storm.sh [N] [--seed S] [--from K] [--plan] [--plant FAULT]: N events (8) in which vgpud, a process of a VF, a guest, libvirtd,
 # vgpud-libvirt or a VM's QEMU is killed, or stopped for up to three seconds and continued, at random instants, while three
 # programs and a VM compute, visitors leave marks or attack, and operators change memory, policies and weights. After each
 # event: every result is right to the bit or reported as lost; nobody whom nothing has hit was reset; shares are within the
@@ -12,7 +12,7 @@
 here=$(dirname "$0")
 . "$here/storm-plan.sh"
 args=("$@")
-events=15 seed=1 from=1 plant='' only_plan=''
+events=8 seed=1 from=1 plant='' only_plan=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--seed) seed=$2; shift ;;
