@@ -15,8 +15,8 @@ for options in ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
 done
 # The length of slices, in us, for tests of strict that judge when turns end: its default. ThreadSanitizer makes what vgpud
 # itself does at the end of a turn ten times as long, and that is no lateness of vgpud's.
-slice_us=2000
-! grep -qa __tsan_init "$vgpud" || slice_us=4000
+tsan='' slice_us=2000
+! grep -qa __tsan_init "$vgpud" || tsan=yes slice_us=4000
 command -v jq >/dev/null || { echo "skipped: jq is missing"; exit 77; }
 
 # A description of this machine, for benchmarks.

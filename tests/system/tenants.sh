@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 # With ThreadSanitizer a run takes up to a minute, and its threads are the same in all layouts.
 kinds=(navi:{interrupt,poll} tonga:{interrupt,poll} soft:{interrupt,poll})
-[ $slice_us = 2000 ] || kinds=(navi:poll soft:interrupt)
+[ -z "$tsan" ] || kinds=(navi:poll soft:interrupt)
 for kind in "${kinds[@]}"; do
 	layout=${kind%:*} completion=${kind#*:}
 	start_softgpu --vfs 4 --layout $layout
