@@ -45,6 +45,7 @@ struct call {
 	struct call *next_change;
 	uint32_t tries;
 	vgpu_nsec until;
+	bool again; /* of live.c: it was refused, and waits behind the others now */
 	uint32_t vf;
 	struct claim_vf *claimed;	 /* what a running VM claims; the call frees it */
 	struct reservation *reservation; /* the call frees it with free_reservation */

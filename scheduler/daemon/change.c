@@ -11,6 +11,9 @@
 
 /* How often a change is prepared before it fails because the policy is replaced too often. */
 #define TRIES 4u
+/* How long a reload may keep other changes waiting, of all GPUs. One whose engine does not answer
+ * loses this. */
+#define RELOAD_TIMEOUT (2 * VGPU_SEC)
 /* How long a change of policy waits for the one before it to take effect. While the GPU answers,
  * the core needs less than a second. */
 #define CHANGE_TIMEOUT (2 * VGPU_SEC)
@@ -73,13 +76,22 @@ static bool make(struct gpu *gpu)
 	return false;
 }
 
+/* Whether the reload keeps the first change waiting. */
+static bool is_held(const struct gpu *gpu)
+{
+	const struct control *control = gpu->control;
+
+	return control->reload && gpu->changes != control->reload &&
+	       vgpu_now() < control->reload_until;
+}
+
 void change_run(struct gpu *gpu)
 {
 	/* The end of a change may begin another one from within: the loop below runs that, too. */
 	if (gpu->changing)
 		return;
 	gpu->changing = true;
-	while (gpu->changes && !gpu->change_sent && make(gpu))
+	while (gpu->changes && !gpu->change_sent && !is_held(gpu) && make(gpu))
 		;
 	gpu->changing = false;
 }
@@ -88,14 +100,32 @@ void change_begin(struct call *call, change_make *how)
 {
 	struct call **last = &call->gpu->changes;
 
-	while (*last)
+	/* Before all others, but for the one that is at the engine. */
+	if (call == call->control->reload && *last && call->gpu->change_sent)
 		last = &(*last)->next_change;
-	*last = call;
+	while (call != call->control->reload && *last)
+		last = &(*last)->next_change;
 	call->make = how;
-	call->next_change = NULL;
+	call->next_change = *last;
+	*last = call;
 	call->tries = 0;
 	call->until = 0;
 	change_run(call->gpu);
+}
+
+void change_reload(struct call *reload)
+{
+	reload->control->reload = reload;
+	reload->control->reload_until = vgpu_now() + RELOAD_TIMEOUT;
+}
+
+void change_reloaded(struct control *control)
+{
+	uint32_t g;
+
+	control->reload = NULL;
+	for (g = 0; g < control->n_gpus; g++)
+		change_run(&control->gpus[g]);
 }
 
 int change_request(struct call *call, change_make *how, struct vgpu_error *err)

@@ -19,6 +19,14 @@
 void change_begin(struct call *call, change_make *make);
 /* Queues a client's change. Returns 0; -EAGAIN if too many changes of the GPU are under way. */
 int change_request(struct call *call, change_make *make, struct vgpu_error *err);
+/*
+ * From now on the changes that RELOAD begins come before all others, which wait until
+ * change_reloaded(), for two seconds at most: a reload gives all GPUs their values or puts all
+ * former ones back, and nothing that is answered meanwhile may be overwritten by that.
+ */
+void change_reload(struct call *reload);
+/* The reload is over, and adopted. */
+void change_reloaded(struct control *control);
 /* Queues a change of a VF's parameters that no client waits for; a refusal is logged. */
 void change_vf(struct gpu *gpu, uint32_t vf, change_make *make);
 /* The end of such a change: logs a refusal, and drops the call. */

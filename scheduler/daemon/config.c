@@ -328,13 +328,33 @@ static int on_line(void *data, const char *section, const char *name, const char
 	return 1;
 }
 
-/* inih tells its callbacks no line number: count the lines that it reads. */
+/*
+ * inih tells its callbacks no line number: count the lines that it reads. It would take the rest of
+ * a line that is longer than its buffer for another line: of a comment, that rest is left out; of
+ * anything else, it is a mistake.
+ */
 static char *next_line(char *text, int size, void *data)
 {
 	struct reader *r = data;
+	char *last = &text[size - 2];
+	int c;
 
 	r->line++;
-	return fgets(text, size, r->stream);
+	*last = '\0';
+	if (!fgets(text, size, r->stream))
+		return NULL;
+	if (*last == '\0' || *last == '\n')
+		return text;
+	c = getc(r->stream);
+	if (c == EOF || c == '\n')
+		return text;
+	while (c != EOF && c != '\n')
+		c = getc(r->stream);
+	c = text[strspn(text, " \t")];
+	if (c != '#' && c != ';')
+		complain(r, r->file, r->line, "a line has at most %d bytes", size - 1);
+	text[0] = '\0';
+	return text;
 }
 
 /* Keeps the name of a file for messages. */

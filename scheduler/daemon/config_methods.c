@@ -143,10 +143,11 @@ static json *differences(const struct control *control, const struct config *run
 /* A reload under way: GPU by GPU, and back again if one of them refuses. */
 struct reload {
 	struct config runs, configured;
-	struct policy_values wanted[CONFIG_MAX_GPUS], before[CONFIG_MAX_GPUS];
+	struct policy_values wanted, before[CONFIG_MAX_GPUS];
 	uint32_t at;
 	int refused; /* why, as -errno; 0: no GPU has refused */
 	char why[300];
+	const char *left; /* a GPU whose former values could not be put back, or NULL */
 };
 
 static struct gpu_config *same_gpu(struct config *config, const struct gpu *gpu)
@@ -193,21 +194,44 @@ static void adopt(struct control *control, struct config *configured)
 
 static void next_gpu(struct call *call);
 
+/* A change_make: what is configured; or what there was before, if a GPU has refused. */
+static int make(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	struct reload *reload = call->reload;
+	struct policy_values *before = &reload->before[reload->at], *want = &reload->wanted;
+	const struct gpu_config *g = same_gpu(&reload->configured, call->gpu);
+
+	if (!g)
+		return 1;
+	if (reload->refused) {
+		*want = *before;
+	} else {
+		*before = *now;
+		want->policy = g->ops;
+		memcpy(want->params, g->params, sizeof(want->params));
+		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
+	}
+	call->wanted = want;
+	return whole_change_make(call, now, err);
+}
+
 static void on_reloaded(struct call *call)
 {
 	struct reload *reload = call->reload;
 
-	if (call->request.result < 0 && reload->refused)
+	if (call->request.result < 0 && reload->refused) {
+		reload->left = call->gpu->config->name;
 		log_about(about_gpu(call->gpu, LOG_PLAIN), LOG_ERR,
 			  "the former values cannot be put back: %s", call->request.why);
+	}
 	if (call->request.result >= 0 || reload->refused) {
 		reload->at += reload->refused ? -1 : 1;
 		next_gpu(call);
 		return;
 	}
 	reload->refused = call->request.result;
-	snprintf(reload->why, sizeof(reload->why), "nothing was changed: %s: %.200s",
-		 call->gpu->config->name, call->request.why);
+	snprintf(reload->why, sizeof(reload->why), "%s: %.200s", call->gpu->config->name,
+		 call->request.why);
 	reload->at--;
 	next_gpu(call);
 }
@@ -218,39 +242,27 @@ static void next_gpu(struct call *call)
 	struct control *control = call->control;
 	struct reload *reload = call->reload;
 	json *answer;
+	char text[400];
 
 	if (reload->refused && reload->at == UINT32_MAX) {
-		call_fail(call, reload->refused, reload->why);
+		snprintf(text, sizeof(text), "%s%s: %s",
+			 reload->left ? reload->left : "nothing was changed",
+			 reload->left ? " has new values that cannot be taken back" : "",
+			 reload->why);
+		change_reloaded(control);
+		call_fail(call, reload->refused, text);
 		return;
 	}
 	if (reload->at == control->n_gpus) {
 		answer = json_object_get(json_object_object_get(call->args, "answer"));
 		adopt(control, &reload->configured);
+		change_reloaded(control);
 		call_answer(call, answer);
 		return;
 	}
 	call->gpu = &control->gpus[reload->at];
-	call->wanted = reload->refused ? &reload->before[reload->at] : &reload->wanted[reload->at];
 	call->then = on_reloaded;
-	change_begin(call, whole_change_make);
-}
-
-static void plan(struct control *control, struct reload *reload)
-{
-	uint32_t i;
-
-	for (i = 0; i < control->n_gpus; i++) {
-		const struct gpu_config *g = same_gpu(&reload->configured, &control->gpus[i]);
-		struct policy_values *want = &reload->wanted[i];
-
-		reload->before[i] = *change_policy_of(&control->gpus[i]);
-		*want = reload->before[i];
-		if (!g)
-			continue;
-		want->policy = g->ops;
-		memcpy(want->params, g->params, sizeof(want->params));
-		memcpy(want->vf_params, g->vf_params, sizeof(want->vf_params));
-	}
+	change_begin(call, make);
 }
 
 /* Reads the files, and makes the answer: what differs. The call may be over then: returns whether
@@ -290,6 +302,8 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 {
 	json *answer;
 
+	if (control->reload)
+		return vgpu_error_set(err, -EBUSY, "a reload is under way; try again");
 	call->reload = calloc(1, sizeof(*call->reload));
 	if (!call->reload)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
@@ -298,7 +312,7 @@ int config_reload_begin(struct control *control, struct call *call, struct vgpu_
 	if (!call->args)
 		call->args = json_object_new_object();
 	json_object_object_add(call->args, "answer", answer);
-	plan(control, call->reload);
+	change_reload(call);
 	next_gpu(call);
 	return 0;
 }

@@ -127,6 +127,13 @@ static void on_kept(struct call *call)
 	bool of_vf = !call->policy;
 	struct log_about what = about(gpu, of_vf ? (int32_t)call->vf : -1);
 
+	/* What was in force together may be refused in this order: a guarantee needs what the next
+	 * change gives back. */
+	if (call->request.result < 0 && !call->again) {
+		call->again = true;
+		change_begin(call, of_vf ? vf_change_make : policy_change_make);
+		return;
+	}
 	if (call->request.result < 0) {
 		log_about(what, LOG_WARNING, "a live change was not kept over the crash: %s",
 			  call->request.why);

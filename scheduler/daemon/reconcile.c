@@ -11,6 +11,7 @@
 #include "hold.h"
 #include "lease.h"
 #include "libvirts.h"
+#include "live.h"
 #include "log.h"
 #include "reserve.h"
 #include "vfio/pci.h"
@@ -135,6 +136,7 @@ static bool adopt_vf(struct control *control, const struct claim *claim,
 		if (!gpu || gpu->leases[vf].state != LEASE_NONE)
 			return false;
 		vm_take(gpu, vf, claim, claimed, LEASE_RUNNING);
+		live_forget_vf(gpu, vf);
 		log_about(about_vf(gpu, vf, LOG_VM_ADOPTED), LOG_INFO, "VF adopted for %s/%s",
 			  claim->domain, claimed->name);
 	}

@@ -11,6 +11,7 @@
 #include "fit.h"
 #include "hold.h"
 #include "lease.h"
+#include "live.h"
 #include "log.h"
 #include "memory_methods.h"
 #include "vfio/device.h"
@@ -263,7 +264,10 @@ static void undo(struct control *control, const struct reservation *job)
 		if (gpu->leases[vf].state == LEASE_INCOMING)
 			hold_drop(gpu, vf);
 		gpu->leases[vf].state = LEASE_NONE;
-		vm_set_usual(gpu, vf);
+		if (job->former_policy[i])
+			vm_set_former(gpu, vf, job->former_policy[i], job->former[i]);
+		else
+			vm_set_usual(gpu, vf);
 		memory_give_usual(gpu, vf);
 	}
 	leases_save(control);
@@ -379,10 +383,12 @@ static void pick(struct call *call)
 
 static int make_params(struct call *call, const struct policy_values *now, struct vgpu_error *err)
 {
-	const struct reservation *job = call->reservation;
+	struct reservation *job = call->reservation;
 	int r = vm_read_params(call->gpu, job->vf, now->policy, &job->claim.vfs[job->at],
 			       call->params, err);
 
+	job->former_policy[job->at] = call->gpu->live_vfs >> job->vf & 1 ? now->policy : NULL;
+	memcpy(job->former[job->at], now->vf_params[job->vf], sizeof(job->former[0]));
 	change_set_vf(call, now);
 	return r;
 }
@@ -500,6 +506,18 @@ static bool has_a_vf(struct control *control, const struct reservation *job)
 	return lease_find(control, &job->claim, job->claim.vfs[job->at].name, &gpu, &vf);
 }
 
+/* The VFs are the VM's: what an operator has set there before is over. */
+static void forget_live(struct control *control, const struct reservation *job)
+{
+	struct gpu *gpu;
+	uint32_t i, vf;
+
+	for (i = 0; i < job->claim.n_vfs; i++)
+		if (job->reserved >> i & 1 &&
+		    lease_find(control, &job->claim, job->claim.vfs[i].name, &gpu, &vf))
+			live_forget_vf(gpu, vf);
+}
+
 static void next_candidate(struct call *call)
 {
 	struct control *control = call->control;
@@ -519,6 +537,7 @@ static void next_candidate(struct call *call)
 	if (job->at == job->claim.n_vfs) {
 		if (job->reserved)
 			control->refusals.granted[requests[job->mode]]++;
+		forget_live(control, job);
 		leases_save(control);
 		call_answer(call, job->mode == RESERVE_INCOMING ? fit_answer(control, &job->claim)
 								: json_object_get(job->answer));

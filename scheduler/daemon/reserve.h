@@ -25,11 +25,14 @@ struct reservation {
 	struct claim claim;
 	struct travel travel; /* RESERVE_INCOMING: what came with the VM */
 	enum reserve_mode mode;
-	uint32_t at, gpu, vf;	   /* that are being tried: AT counts the VFs of the claim */
-	struct refusal refusal;	   /* why the last candidate was refused */
-	vgpu_nsec until;	   /* how long to wait for VFs that are being scrubbed */
-	bool scrubbing;		   /* a VF that would fit is being scrubbed */
-	uint32_t reserved;	   /* bitmap of claimed VFs that have got one */
+	uint32_t at, gpu, vf;	/* that are being tried: AT counts the VFs of the claim */
+	struct refusal refusal; /* why the last candidate was refused */
+	vgpu_nsec until;	/* how long to wait for VFs that are being scrubbed */
+	bool scrubbing;		/* a VF that would fit is being scrubbed */
+	uint32_t reserved;	/* bitmap of claimed VFs that have got one */
+	/* by VFs of the claim: live parameters that the VF has had, and their policy, else NULL */
+	const struct vgpu_policy_ops *former_policy[CLAIM_MAX_VFS];
+	int64_t former[CLAIM_MAX_VFS][VGPU_MAX_PARAMS];
 	bool over;		   /* the VM has ended meanwhile */
 	struct booking *booking;   /* the question that waits for its answer; else NULL */
 	int32_t on[CLAIM_MAX_VFS]; /* by VFs of the claim: GPU that is booked, or BOOKED_ANY */

@@ -91,12 +91,24 @@ static bool is_param_of(const struct vgpu_param *table, const char *name)
 	return false;
 }
 
-/* Whether only the GPU's former policy has this parameter. */
+static bool saves_policy(const struct saving *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n && strcmp(s->keys[i].key, "policy") != 0; i++)
+		;
+	return i < s->n;
+}
+
+/* Whether only the GPU's former policy has this parameter. A policy that runs without being saved
+ * makes no other a former one. */
 static bool is_stale(const struct entry *e, const struct saving *s)
 {
 	const struct vgpu_policy_ops *old = s->gpu->ops;
 	size_t n = strlen(s->gpu->name);
 
+	if (!saves_policy(s))
+		return false;
 	if (strncmp(e->section, "gpu ", 4) == 0 && strcmp(e->section + 4, s->gpu->name) == 0)
 		return is_param_of(old->params, e->key) && !is_param_of(s->policy->params, e->key);
 	if (strncmp(e->section, "vf ", 3) == 0 && strncmp(e->section + 3, s->gpu->name, n) == 0 &&
@@ -214,17 +226,40 @@ static int read_back(struct config *out, const struct control *control, const st
 			      " sets the same key: rename it");
 }
 
-static void adopt(const struct config *from, struct gpu_config *gpu)
+/* Copies the saved keys that are in TABLE. */
+static void adopt_params(const struct saving *s, const struct vgpu_param *table,
+			 const int64_t *from, int64_t *to)
 {
+	uint32_t i, p;
+
+	for (i = 0; i < s->n; i++)
+		for (p = 0; table[p].name; p++)
+			if (strcmp(table[p].name, s->keys[i].key) == 0)
+				to[p] = from[p];
+}
+
+/* Takes over what was saved, and nothing else that somebody may have written into the files: that
+ * is in force after a reload. */
+static void adopt(const struct config *from, const struct saving *s)
+{
+	struct gpu_config *gpu = s->gpu;
+	const char *vf = strchr(s->section, '/');
 	const struct gpu_config *g;
+	uint32_t n = vf ? (uint32_t)strtoul(vf + 1, NULL, 10) : 0;
 
 	for (g = from->gpus; g < from->gpus + from->n_gpus; g++) {
 		if (strcmp(g->name, gpu->name) != 0)
 			continue;
-		memcpy(gpu->policy, g->policy, sizeof(gpu->policy));
-		gpu->ops = g->ops;
-		memcpy(gpu->params, g->params, sizeof(gpu->params));
-		memcpy(gpu->vf_params, g->vf_params, sizeof(gpu->vf_params));
+		if (saves_policy(s)) {
+			memcpy(gpu->policy, g->policy, sizeof(gpu->policy));
+			gpu->ops = g->ops;
+			memcpy(gpu->params, g->params, sizeof(gpu->params));
+			memcpy(gpu->vf_params, g->vf_params, sizeof(gpu->vf_params));
+		} else if (g->ops == gpu->ops && vf) {
+			adopt_params(s, g->ops->vf_params, g->vf_params[n], gpu->vf_params[n]);
+		} else if (g->ops == gpu->ops) {
+			adopt_params(s, g->ops->params, g->params, gpu->params);
+		}
 	}
 }
 
@@ -276,7 +311,7 @@ static int save(const struct control *control, const struct saving *s, bool comm
 		if (r < 0)
 			vgpu_error_set(err, r, "cannot write %s: %s", path, strerror(-r));
 		else
-			adopt(&w->config, s->gpu);
+			adopt(&w->config, s);
 	}
 	free(w);
 	return r;

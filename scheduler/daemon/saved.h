@@ -28,8 +28,8 @@ void saving_add(struct saving *saving, const char *key, const char *value);
 /* Returns 0 if what is SAVING could be saved in the configuration's drop-in; -errno with the reason
  * in ERR. Changes nothing. */
 int saved_check(const struct control *control, const struct saving *saving, struct vgpu_error *err);
-/* Saves it, and puts the policy and the parameters that the GPU then has by configuration into
- * saving->gpu. Returns 0; -errno with the reason in ERR: then nothing is changed. */
+/* Saves it, and puts it into saving->gpu: with the policy, also the parameters that the GPU then
+ * has by configuration. Returns 0; -errno with the reason in ERR: then nothing is changed. */
 int saved_write(const struct control *control, const struct saving *saving, struct vgpu_error *err);
 
 #endif

@@ -137,9 +137,11 @@ struct control {
 	unsigned group;	    /* its gid; (gid_t)-1: it does not exist */
 	struct json_object
 		*warned[CONTROL_WARNINGS]; /* of which running VMs: by libvirt, by UUID, names */
-	char refused[320];		   /* why a running VM got no VF, as last logged */
-	struct refusal_counts refusals;	   /* of VFs, for the metrics */
-	uint32_t n_unreadable;		   /* by each libvirt's last vm.sync */
+	struct call *reload; /* config.reload while it has all GPUs to itself; else NULL */
+	vgpu_nsec reload_until;
+	char refused[320];		/* why a running VM got no VF, as last logged */
+	struct refusal_counts refusals; /* of VFs, for the metrics */
+	uint32_t n_unreadable;		/* by each libvirt's last vm.sync */
 	struct unreadable unreadable[UNREADABLE];
 	struct libvirt libvirts[LIBVIRTS];
 	uint32_t n_gpus;

@@ -27,6 +27,36 @@ void vm_set_usual(struct gpu *gpu, uint32_t vf)
 	change_vf(gpu, vf, make_usual);
 }
 
+/* Puts back what the call has brought, if it is for the policy of now. */
+static int make_former(struct call *call, const struct policy_values *now, struct vgpu_error *err)
+{
+	if (now->policy != call->policy)
+		return make_usual(call, now, err);
+	change_set_vf(call, now);
+	return 0;
+}
+
+static void on_former(struct call *call)
+{
+	if (call->request.result == 0)
+		live_changed_vf(call->gpu, call->vf);
+	change_told(call);
+}
+
+void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		   const int64_t params[VGPU_MAX_PARAMS])
+{
+	struct call *call = call_new(gpu->control, gpu);
+
+	if (!call)
+		return;
+	call->vf = vf;
+	call->policy = policy;
+	memcpy(call->params, params, sizeof(call->params));
+	call->then = on_former;
+	change_begin(call, make_former);
+}
+
 void vm_end_lease(struct control *control, struct gpu *gpu, uint32_t vf)
 {
 	struct call *call;
@@ -67,7 +97,6 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 
 	lease_clear(l);
 	l->state = state;
-	live_forget_vf(gpu, vf);
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
 	snprintf(l->host, sizeof(l->host), "%s", claim->host);

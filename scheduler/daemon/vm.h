@@ -23,6 +23,9 @@ int vm_read_claimed(const struct gpu *gpu, uint32_t vf, const struct vgpu_policy
 		    const struct claim_vf *claimed, int64_t *values, struct vgpu_error *err);
 /* Gives the VF the parameters that it has without a VM. */
 void vm_set_usual(struct gpu *gpu, uint32_t vf);
+/* Gives the VF the live parameters back that it had under this policy before a VM was to get it. */
+void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *policy,
+		   const int64_t params[VGPU_MAX_PARAMS]);
 
 /* Returns the size of a VF's partition, bytes; 0: vgpud does not know it. */
 uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot);

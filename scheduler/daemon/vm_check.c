@@ -2,12 +2,13 @@
 /*
  * A claim that no policy takes leaves a domain that cannot start, and it shows only then. So
  * whoever changes a claim asks first. VFs that the VM has are tried together with what the other
- * VFs have now; VFs that it would get at its start, with what the others have by configuration:
- * another VM's guarantee may be gone by then, one that exceeds the GPU is not.
+ * VFs have now; VFs that it would get at its start, together with what the others have by
+ * configuration: another VM's guarantee may be gone by then, one that exceeds the GPU is not.
  */
 #include "vm_check.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "args.h"
@@ -54,23 +55,50 @@ static int check_leased(struct gpu *gpu, const struct claim *claim, uint32_t *ha
 	return r < 0 ? refuse(claim, last, r, err) : 0;
 }
 
-/* A VF that the VM would get of this GPU. */
-static int check_free(const struct gpu *gpu, const struct claim_vf *claimed, struct vgpu_error *err)
+/* What VFs of a GPU would have at the VM's start: those in GIVEN what the VM claims. */
+struct start {
+	struct policy_values values;
+	uint32_t given;
+};
+
+static void begin_start(const struct gpu *gpu, struct start *s)
 {
-	struct policy_values values = *change_policy_of(gpu);
-	uint32_t at =
-		claimed->vf >= 0 && claimed->vf < gpu->config->vfs ? (uint32_t)claimed->vf : 0;
 	uint32_t vf;
+
+	s->values = *change_policy_of(gpu);
+	s->given = 0;
+	for (vf = 0; vf < gpu->config->vfs; vf++)
+		config_vf_usual(gpu->config, vf, s->values.policy, s->values.vf_params[vf]);
+}
+
+/* Another VF that the VM would get of this GPU. If it cannot, S is as before. */
+static int check_free(const struct gpu *gpu, struct start *s, const struct claim_vf *claimed,
+		      struct vgpu_error *err)
+{
+	int64_t usual[VGPU_MAX_PARAMS], *params;
+	uint32_t vf = 0, vfs = gpu->config->vfs;
 	int r;
 
-	for (vf = 0; vf < gpu->config->vfs; vf++)
-		config_vf_usual(gpu->config, vf, values.policy, values.vf_params[vf]);
-	r = vm_read_claimed(gpu, at, values.policy, claimed, values.vf_params[at], err);
-	return r < 0 ? r : try(gpu, &values, err);
+	if (claimed->vf >= 0 && (uint32_t)claimed->vf < vfs)
+		vf = (uint32_t)claimed->vf;
+	while (s->given >> vf & 1 && claimed->vf < 0 && vf + 1 < vfs)
+		vf++;
+	if (s->given >> vf & 1)
+		return vgpu_error_set(err, -EBUSY, "%s has no other VF for it", gpu->config->name);
+	params = s->values.vf_params[vf];
+	memcpy(usual, params, sizeof(usual));
+	r = vm_read_claimed(gpu, vf, s->values.policy, claimed, params, err);
+	if (r == 0)
+		r = try(gpu, &s->values, err);
+	if (r < 0)
+		memcpy(params, usual, sizeof(usual));
+	else
+		s->given |= 1u << vf;
+	return r;
 }
 
 /* A VF that the VM would get: one GPU that would take it is enough. */
-static int check_any(struct control *control, const struct claim *claim,
+static int check_any(struct control *control, struct start *starts, const struct claim *claim,
 		     const struct claim_vf *claimed, struct vgpu_error *err)
 {
 	uint32_t g;
@@ -79,7 +107,7 @@ static int check_any(struct control *control, const struct claim *claim,
 	vgpu_error_set(err, r, "there is no GPU for it (vgpuctl gpu list)");
 	for (g = 0; g < control->n_gpus && r < 0; g++)
 		if (vm_may_be_on(&control->gpus[g], claim, claimed))
-			r = check_free(&control->gpus[g], claimed, err);
+			r = check_free(&control->gpus[g], &starts[g], claimed, err);
 	return r < 0 ? refuse(claim, claimed, r, err) : 0;
 }
 
@@ -106,14 +134,19 @@ static int read_claim(const struct call *call, struct claim *out, struct vgpu_er
 int vm_check_begin(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	static struct claim claim; /* only the control thread uses it */
-	int r = read_claim(call, &claim, err);
+	struct start *starts = calloc(control->n_gpus, sizeof(*starts));
+	int r = starts ? read_claim(call, &claim, err)
+		       : vgpu_error_set(err, -ENOMEM, "out of memory");
 	uint32_t i, has = 0;
 
 	for (i = 0; i < control->n_gpus && r == 0 && !call_int(call, "next_start", 0); i++)
 		r = check_leased(&control->gpus[i], &claim, &has, err);
+	for (i = 0; i < control->n_gpus && r == 0; i++)
+		begin_start(&control->gpus[i], &starts[i]);
 	for (i = 0; i < claim.n_vfs && r == 0; i++)
 		if (!(has >> i & 1))
-			r = check_any(control, &claim, &claim.vfs[i], err);
+			r = check_any(control, starts, &claim, &claim.vfs[i], err);
+	free(starts);
 	if (r == 0)
 		call_answer(call, NULL);
 	return r;

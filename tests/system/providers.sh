@@ -107,6 +107,12 @@ keeps
 [ "$(cat "$run/race")" = 0 ] && grep -q "gpu0: given its inventory" "$run/kept" || fail "$(cat "$run/race" "$run/kept")"
 inventories node1_vgpud_gpu0 | jq -e '.CUSTOM_VGPUD_VF | .total == 4 and .reserved == 3' >/dev/null || fail "$(inventories node1_vgpud_gpu0)"
 traits node1_vgpud_gpu0 | grep -q "^CUSTOM_SOMEBODY_ELSES CUSTOM_VGPUD CUSTOM_VGPUD_GPU" || fail "$(traits node1_vgpud_gpu0)"
+# Nor does it take away what somebody else lets the provider offer.
+api PUT resource_classes/CUSTOM_SOMEBODY_ELSES
+reserve '.inventories.CUSTOM_SOMEBODY_ELSES = (.inventories.CUSTOM_VGPUD_VF | .reserved = 0 | .total = 4)'
+keeps
+inventories node1_vgpud_gpu0 | jq -e '.CUSTOM_VGPUD_VF.total == 4 and .CUSTOM_SOMEBODY_ELSES.total == 4' >/dev/null || fail "$(inventories node1_vgpud_gpu0)"
+keeps --check
 # It does not try for ever.
 reserve '.inventories.CUSTOM_VGPUD_VF.total = 9'
 echo 1000 >"$run/race"

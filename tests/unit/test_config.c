@@ -116,6 +116,29 @@ static void mistakes(void)
 	}
 }
 
+/* inih reads lines into a buffer: what does not fit is no line of its own. */
+static void long_lines(void)
+{
+	char text[4096], fill[400];
+	size_t n;
+
+	for (n = 180; n < 220; n++) {
+		memset(fill, 'x', n);
+		fill[n] = '\0';
+		snprintf(text, sizeof(text), GPU "# %svfs = 2\n; %svfs = 3\nvfs = 99\n", fill,
+			 fill);
+		CU_ASSERT_EQUAL(read_text(text), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, ":5: vfs = 99: want 1 to 31"));
+		CU_ASSERT_PTR_NULL(strstr(said, "given twice"));
+		snprintf(text, sizeof(text), "#%s\n" GPU "#%s", fill, fill);
+		CU_ASSERT_EQUAL(read_text(text), 0);
+	}
+	snprintf(text, sizeof(text), "[gpu a]\nlayout = %s\ndevice = null:\nvfs = 99\n", fill);
+	CU_ASSERT_EQUAL(read_text(text), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":2: a line has at most 199 bytes"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, ":4: vfs = 99: want 1 to 31"));
+}
+
 static void all_mistakes_at_once(void)
 {
 	CU_ASSERT_EQUAL(read_text(GPU "vfs = 0\ngrace_ms = x\ncompletion = 3\n"), -EINVAL);
@@ -476,6 +499,7 @@ static const struct test tests[] = {
 	{"many GPUs with many parameters", many_gpus},
 	{"a complete file is read", complete},
 	{"each mistake is reported with its line", mistakes},
+	{"long lines", long_lines},
 	{"all mistakes are reported at once", all_mistakes_at_once},
 	{"mistakes of all kinds are reported at once", mistakes_of_all_kinds},
 	{"a directory is no configuration", not_a_file},

@@ -34,7 +34,8 @@ static void note(struct keeper *k, const char *name, const char *what)
 	k->changes++;
 }
 
-/* What the GPU offers, as placement writes it. What somebody has reserved stays reserved. */
+/* What the GPU offers, as placement writes it. What somebody has reserved stays reserved, and what
+ * else the provider has, it keeps: placement replaces all of it together. */
 static struct json_object *wanted_inventories(struct json_object *gpu, struct json_object *has)
 {
 	struct json_object *all = json_object_new_object(), *one;
@@ -43,6 +44,13 @@ static struct json_object *wanted_inventories(struct json_object *gpu, struct js
 	char name[64];
 	int c;
 
+	if (json_object_is_type(has, json_type_object)) {
+		json_object_object_foreach(has, class, inventory)
+		{
+			if (strncmp(class, OFFER_PREFIX "_", strlen(OFFER_PREFIX "_")) != 0)
+				json_object_object_add(all, class, json_object_get(inventory));
+		}
+	}
 	offer_classes(gpu, classes);
 	for (c = 0; c < BOOKED; c++) {
 		if (classes[c].total <= 0)
@@ -139,7 +147,8 @@ static int make_names(const struct keeper *k, const struct aspect *a, struct jso
 	{
 		(void)unused;
 		snprintf(path, sizeof(path), "%s/%s", a->names, name);
-		code = code == EXIT_OK ? api_tell(k->url, "PUT", path, "a resource class") : code;
+		if (code == EXIT_OK && strncmp(name, OFFER_PREFIX, strlen(OFFER_PREFIX)) == 0)
+			code = api_tell(k->url, "PUT", path, "a resource class");
 	}
 	return code;
 }
