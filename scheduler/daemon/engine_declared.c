@@ -159,7 +159,9 @@ static void change_to(struct engine *e, struct engine_request *request,
 		return;
 	}
 	declaration_of(&e->declared->common.values, e->config.core.max_vfs, &now);
-	if (strcmp(now.policy, want.policy) != 0 || now.slice != want.slice)
+	/* What waits, or was refused, is tried again. */
+	if (strcmp(now.policy, want.policy) != 0 || now.slice != want.slice ||
+	    e->declared->seen.waits || e->declared->seen.trouble)
 		request->result = e->ops->declared->declare(e->driver, &want, &err);
 	if (request->result < 0) {
 		engine_refuse(request, request->result, "%s", err.text);

@@ -94,7 +94,7 @@ int claims_set_policy(struct vgpu_governor *g, const struct vgpu_governor_event 
 int claims_set_params(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	const char *why = refuse_params(g, g->policy, event->params);
-	bool keep_turns;
+	enum vgpu_governor_mode mode;
 
 	if (why)
 		return refuse(g, why);
@@ -108,9 +108,10 @@ int claims_set_params(struct vgpu_governor *g, const struct vgpu_governor_event 
 		return refuse(g, why);
 	}
 	memcpy(g->params, event->params, sizeof(g->params));
-	if (g->mode == VGPU_GOVERNOR_GOVERNED || g->mode == VGPU_GOVERNOR_STATIC)
-		g->mode = refuse_mode(g->policy, g->params, &keep_turns);
-	refuse_mode(g->policy, g->params, &g->keep_turns);
+	mode = refuse_mode(g->policy, g->params, &g->keep_turns);
+	if (g->mode == VGPU_GOVERNOR_GOVERNED || g->mode == VGPU_GOVERNOR_STATIC ||
+	    (g->mode == VGPU_GOVERNOR_STILL && mode == VGPU_GOVERNOR_STATIC))
+		g->mode = mode;
 	g->rewrite = true;
 	return 0;
 }

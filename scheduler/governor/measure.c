@@ -7,7 +7,8 @@
  * but may also have been one of few that stop in time. The time-outs tell: no turn of VF j is
  * longer than q_j + p_j, so there were at least A_j / (q_j + p_j) turns, less some at both ends,
  * and a VF that was served less than that many of its quanta has left turns unused. It is owed
- * nothing for them. All others get the benefit of the doubt.
+ * nothing for them, and if it has left all of them unused, it is asleep. All others get the benefit
+ * of the doubt.
  *
  * The lateness x of the others follows from the ratios of what they were served, (q_i + x_i) /
  * (q_j + x_j), if half of them stop in time.
@@ -79,7 +80,7 @@ static enum vgpu_governed_state state_of(const struct vgpu_governor *g, uint32_t
 	if (is_asleep(g, index))
 		return VGPU_GOVERNED_ASLEEP;
 	if (vf->served < vf->quantum * full)
-		return VGPU_GOVERNED_PARTIAL;
+		return vf->served ? VGPU_GOVERNED_PARTIAL : VGPU_GOVERNED_ASLEEP;
 	return VGPU_GOVERNED_BUSY;
 }
 

@@ -68,9 +68,12 @@ struct vgpu_governor {
 	vgpu_nsec epoch_began, epoch_ends;
 	vgpu_nsec length; /* of the last epoch */
 	uint64_t stretch; /* of real rotations to those that quanta and lateness tell, Q20 */
-	bool reading, programming, rewrite, keep_turns;
-	uint32_t n_still;	   /* epochs in which no counter moved */
-	struct vgpu_program asked; /* the program under way */
+	bool reading, programming, rewrite;
+	bool keep_turns, kept_turns; /* as the policy wants it; as it is in force */
+	bool placed;		     /* a plan of ours is in force, or was */
+	bool stop_waits;	     /* the plan of the end waits for the one under way */
+	uint32_t n_still;	     /* epochs in which no counter moved */
+	struct vgpu_program asked;   /* the program under way */
 	vgpu_nsec wall, idle, unread;
 	uint64_t epochs, plans, writes, clamped, failed;
 	struct governed vfs[VGPU_GPU_MAX_VFS];
@@ -107,6 +110,13 @@ static inline vgpu_nsec min_ns(vgpu_nsec a, vgpu_nsec b)
 static inline bool may_cut_turns(const struct vgpu_governor *g)
 {
 	return g->config.slack >= g->config.turn;
+}
+
+/* Whether one turn may be longer than a policy's longest slice. Then VFs with work wait for so many
+ * epochs that they cannot be told from VFs without, and no lag is bounded. */
+static inline bool stops_too_late(const struct vgpu_governor *g)
+{
+	return g->config.timeout.max > 0 && g->config.stop > g->facts.max_slice_ns;
 }
 
 static inline vgpu_nsec max_ns(vgpu_nsec a, vgpu_nsec b)

@@ -40,7 +40,8 @@ void promise_parts(const struct vgpu_governor *g, uint64_t *parts)
 
 vgpu_nsec promise_stop(const struct vgpu_governor *g, uint32_t vf)
 {
-	return max_ns(g->vfs[vf].timeout, g->config.stop);
+	/* What was found in force is overwritten by the first plan. */
+	return g->placed ? max_ns(g->vfs[vf].timeout, g->config.stop) : g->config.stop;
 }
 
 vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
@@ -60,7 +61,8 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 	vgpu_nsec all = 0;
 	uint32_t i;
 
-	if (g->mode != VGPU_GOVERNOR_GOVERNED || !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
+	if (g->mode != VGPU_GOVERNOR_GOVERNED || stops_too_late(g) ||
+	    !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
 		return VGPU_NEVER;
 	g->policy->bound(g->memory, vf, &policy);
 	if (policy.max_lag == VGPU_NEVER)

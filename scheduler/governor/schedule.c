@@ -53,7 +53,8 @@ static void issue(struct vgpu_governor *g, const struct quanta *q)
 {
 	struct vgpu_program *plan = &g->out->plan;
 	vgpu_nsec stop = g->config.timeout.max ? g->config.stop : 0;
-	uint32_t i, changed = 0;
+	bool keeps = g->keep_turns || g->config.always_keeps_turns;
+	uint32_t i, changed = keeps != g->kept_turns;
 
 	*plan = (struct vgpu_program){.keep_turns = g->keep_turns};
 	for (i = 0; i < g->config.max_vfs; i++) {
@@ -188,8 +189,11 @@ void schedule_due(struct vgpu_governor *g)
 	uint32_t i;
 
 	begin_target(g, &t);
-	if (compete(g, &t, false) == 0)
+	if (compete(g, &t, false) == 0) {
+		if (g->rewrite) /* another policy, or other parameters: for when a VF has work */
+			schedule_nominal(g);
 		return;
+	}
 	for (i = 0; i < t.n; i++)
 		q.steps[i] = t.vfs[i].now;
 	if (!g->rewrite && search_error(&t, &q, WHOLE) <= tolerance)

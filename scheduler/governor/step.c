@@ -69,7 +69,7 @@ struct vgpu_governor *vgpu_governor_init(void *memory, const struct vgpu_governo
 	g->virtual = now;
 	g->epoch_ends = VGPU_NEVER;
 	g->stretch = NO_STRETCH;
-	g->keep_turns = applied->keep_turns;
+	g->kept_turns = applied->keep_turns;
 	for (i = 0; i < config->max_vfs; i++) {
 		g->vfs[i].quantum = max_ns(applied->vfs[i].quantum, 1);
 		g->vfs[i].before = g->vfs[i].quantum;
@@ -158,7 +158,7 @@ static int on_usage(struct vgpu_governor *g, const struct vgpu_governor_event *e
 	return 0;
 }
 
-static int on_programmed(struct vgpu_governor *g, const struct vgpu_governor_event *event)
+static int note_programmed(struct vgpu_governor *g, const struct vgpu_governor_event *event)
 {
 	uint32_t i;
 
@@ -173,16 +173,30 @@ static int on_programmed(struct vgpu_governor *g, const struct vgpu_governor_eve
 				       "written again in the next epoch";
 		return 0;
 	}
+	g->placed = true;
+	g->kept_turns = event->applied->keep_turns;
 	for (i = 0; i < g->config.max_vfs; i++) {
 		g->clamped += event->applied->vfs[i].quantum != g->asked.vfs[i].quantum;
 		g->clamped += event->applied->vfs[i].timeout != g->asked.vfs[i].timeout;
 		g->vfs[i].quantum = max_ns(event->applied->vfs[i].quantum, 1);
 		g->vfs[i].timeout = event->applied->vfs[i].timeout;
 	}
-	/* The stop came while this program was under way. */
-	if (g->mode == VGPU_GOVERNOR_STOPPED && g->rewrite)
-		schedule_nominal(g);
 	return 0;
+}
+
+/* A stop that came while a program was under way leaves the nominal plan, whatever has become of
+ * that program. */
+static int on_programmed(struct vgpu_governor *g, const struct vgpu_governor_event *event)
+{
+	bool stops = g->stop_waits;
+	int r = note_programmed(g, event);
+
+	if (r == 0 && stops) {
+		g->stop_waits = false;
+		g->rewrite = true;
+		schedule_nominal(g);
+	}
+	return r;
 }
 
 static int on_start(struct vgpu_governor *g, const struct vgpu_governor_event *event)
@@ -203,7 +217,7 @@ static int on_stop(struct vgpu_governor *g, const struct vgpu_governor_event *ev
 	(void)event;
 	g->mode = VGPU_GOVERNOR_STOPPED;
 	g->epoch_ends = VGPU_NEVER;
-	g->rewrite |= g->programming;
+	g->stop_waits = g->policy && g->programming;
 	if (g->policy && !g->programming)
 		schedule_nominal(g);
 	return 0;
@@ -324,6 +338,10 @@ const char *vgpu_governor_warning(const struct vgpu_governor *g)
 
 	if (g->policy && g->policy->warning)
 		warning = g->policy->warning(g->memory);
+	if (!warning && g->mode == VGPU_GOVERNOR_GOVERNED && stops_too_late(g))
+		warning =
+			"the preemption time-out is longer than a quarter of an epoch, so nothing "
+			"bounds how far a VF may be from its share: lower grace_ms";
 	promise_parts(g, parts);
 	for (i = 0; i < g->config.max_vfs && !warning && g->mode == VGPU_GOVERNOR_GOVERNED; i++)
 		if (is_too_late(g, i, parts[i]))

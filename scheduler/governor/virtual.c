@@ -77,27 +77,29 @@ static bool is_legal(const struct vgpu_governor *g, const struct vgpu_pick *pick
 	       pick->not_before <= g->virtual + g->facts.max_slice_ns;
 }
 
-/* Lets the policy have one turn. Returns how much of the epoch it takes; 0: the policy broke its
- * contract. */
-static vgpu_nsec turn(struct vgpu_governor *g, vgpu_nsec left)
+/* Lets the policy have one turn, of which *LEFT is so much less. Returns false if the policy broke
+ * its contract. */
+static bool turn(struct vgpu_governor *g, vgpu_nsec *left)
 {
 	struct vgpu_pick pick = {.vf = VGPU_NO_VF, .park_until = VGPU_NEVER};
-	vgpu_nsec slice;
+	vgpu_nsec slice, had;
 
 	g->policy->pick(g->memory, &pick, g->virtual);
 	if (!is_legal(g, &pick))
-		return 0;
+		return false;
 	if (pick.vf == VGPU_NO_VF) {
-		left = min_ns(left, pick.park_until - g->virtual);
-		g->virtual += left;
-		return left;
+		had = min_ns(*left, pick.park_until - g->virtual);
+		g->virtual += had;
+		*left -= had;
+		return true;
 	}
 	g->virtual = max_ns(g->virtual, pick.not_before);
 	slice = min_ns(max_ns(pick.slice, g->facts.min_slice_ns), g->facts.max_slice_ns);
-	slice = min_ns(slice, left);
+	slice = min_ns(slice, *left);
 	if (g->policy->run)
 		g->policy->run(g->memory, pick.vf, g->virtual);
-	return charge(g, pick.vf, slice);
+	*left -= charge(g, pick.vf, slice);
+	return true;
 }
 
 /* Returns what the policy owes a VF, less what it has not been charged yet. */
@@ -108,7 +110,8 @@ static int64_t owes(const struct vgpu_governor *g, uint32_t index)
 
 bool virtual_run(struct vgpu_governor *g)
 {
-	vgpu_nsec left = g->busy, had = 1;
+	vgpu_nsec left = g->busy;
+	bool legal = true;
 	int64_t before[VGPU_GPU_MAX_VFS];
 	uint32_t i, turns;
 
@@ -119,10 +122,8 @@ bool virtual_run(struct vgpu_governor *g)
 	}
 	for (i = 0; i < g->config.max_vfs; i++)
 		before[i] = g->vfs[i].awake ? owes(g, i) + (int64_t)g->vfs[i].served : 0;
-	for (turns = 0; left > 0 && had > 0 && turns < 4 * TURNS_PER_EPOCH; turns++) {
-		had = turn(g, left);
-		left -= min_ns(left, had);
-	}
+	for (turns = 0; left > 0 && legal && turns < 4 * TURNS_PER_EPOCH; turns++)
+		legal = turn(g, &left);
 	/* What was owed has grown by what the policy's ideal gave, less what was served. */
 	for (i = 0; i < g->config.max_vfs; i++) {
 		struct governed *vf = &g->vfs[i];
@@ -132,5 +133,5 @@ bool virtual_run(struct vgpu_governor *g)
 		vf->fluid = vf->awake ? vf->owed - before[i] + (int64_t)vf->served : 0;
 		vf->worst = max_ns(vf->worst, (vgpu_nsec)(carry < 0 ? -carry : carry));
 	}
-	return had > 0;
+	return legal;
 }

@@ -78,13 +78,14 @@ static int take(const struct vgpu_policy_ops *policy)
 	return r;
 }
 
-/* FOUND: the quantum that all VFs have already. */
-static void make_with(bool keeps_turns, vgpu_nsec found)
+/* What all VFs have already. */
+static struct vgpu_program found;
+
+static void make_found(bool keeps_turns)
 {
 	struct vgpu_setting quantum = {MS, 100 * VGPU_SEC, MS};
 	struct vgpu_setting timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
 	struct vgpu_governor_config config;
-	uint32_t i;
 
 	vgpu_governor_defaults(&config, VFS, quantum, timeout);
 	config.keeps_turns = keeps_turns;
@@ -93,18 +94,26 @@ static void make_with(bool keeps_turns, vgpu_nsec found)
 	now = 40 * 24 * 3600 * VGPU_SEC;
 	memory = NULL;
 	n_programs = 0;
-	in_force = (struct vgpu_program){.keep_turns = false};
-	for (i = 0; i < VFS; i++)
-		in_force.vfs[i].quantum = found;
+	in_force = found;
 	memset(active, 0, sizeof(active));
 	memset(late, 0, sizeof(late));
 	g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(g);
 }
 
+static void find(vgpu_nsec quantum, vgpu_nsec timeout, bool keep_turns)
+{
+	uint32_t i;
+
+	found = (struct vgpu_program){.keep_turns = keep_turns};
+	for (i = 0; i < VFS; i++)
+		found.vfs[i].quantum = quantum, found.vfs[i].timeout = timeout;
+}
+
 static void make(bool keeps_turns)
 {
-	make_with(keeps_turns, 0);
+	find(0, 0, false);
+	make_found(keeps_turns);
 }
 
 static void end(void)
@@ -506,7 +515,8 @@ static void answers(void)
 	uint32_t n;
 
 	/* The quanta are right already, the time-outs are not. */
-	make_with(true, 16 * MS);
+	find(16 * MS, 0, false);
+	make_found(true);
 	defaults(policy_named("fair"));
 	CU_ASSERT_EQUAL_FATAL(take(policy_named("fair")), 0);
 	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
@@ -526,6 +536,105 @@ static void answers(void)
 	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
 							  .applied = &applied}),
 			-EBUSY);
+	end();
+}
+
+static bool starts(const char *name, const char *idle)
+{
+	const struct vgpu_policy_ops *policy = policy_named(name);
+
+	defaults(policy);
+	if (idle)
+		set(policy, VGPU_NO_VF, "idle", idle);
+	CU_ASSERT_EQUAL_FATAL(take(policy), 0);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START}), 0);
+	return out.program;
+}
+
+/* Whether turns are kept is in force, too: it is written if nothing else differs. */
+static void kept_turns_are_in_force(void)
+{
+	find(16 * MS, 16 * MS, false);
+	make_found(true);
+	CU_ASSERT_FALSE(starts("fair", NULL));
+	end();
+	make_found(true);
+	CU_ASSERT(starts("strict", "hold") && out.plan.keep_turns);
+	apply();
+	CU_ASSERT(view().keep_turns);
+	end();
+	find(16 * MS, 16 * MS, true);
+	make_found(true);
+	CU_ASSERT(starts("fair", NULL) && !out.plan.keep_turns);
+	end();
+	make_found(true);
+	CU_ASSERT_FALSE(starts("strict", "hold"));
+	end();
+}
+
+/* Time-outs that the first plan overwrites refuse no guarantee. */
+static void found_time_outs_refuse_nothing(void)
+{
+	const struct vgpu_policy_ops *qos = policy_named("qos");
+	uint32_t i;
+
+	find(16 * MS, 500 * MS, false);
+	make_found(true);
+	defaults(qos);
+	for (i = 0; i < VFS; i++) {
+		set(qos, i, "min_ppm", "120000");
+		set(qos, i, "period_ms", "500");
+	}
+	CU_ASSERT_EQUAL_FATAL(take(qos), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	CU_ASSERT(out.program);
+	apply();
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT(vf_view(i).bound.least_ppm >= 120000);
+	end();
+}
+
+/* While no VF works, a change is written all the same, for when one does. */
+static void changes_while_still(void)
+{
+	const struct vgpu_policy_ops *strict = policy_named("strict"), *fair = policy_named("fair");
+	uint32_t k;
+
+	start("fair");
+	for (k = 0; k < 5; k++) {
+		pass(0);
+		apply();
+	}
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STILL);
+	defaults(fair);
+	set(fair, 0, "weight", "300");
+	CU_ASSERT_EQUAL_FATAL(take(fair), 0);
+	pass(0);
+	CU_ASSERT(out.program && out.plan.vfs[0].quantum > 2 * out.plan.vfs[1].quantum);
+	apply();
+	pass(0);
+	CU_ASSERT_FALSE(out.program);
+	/* idle = hold is the static plan for ever, from whatever state it comes. */
+	defaults(strict);
+	set(strict, VGPU_NO_VF, "idle", "compress");
+	CU_ASSERT_EQUAL_FATAL(take(strict), 0);
+	pass(0xf);
+	apply();
+	for (k = 0; k < 5; k++) {
+		pass(0);
+		apply();
+	}
+	CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STILL);
+	set(strict, VGPU_NO_VF, "idle", "hold");
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_SET_POLICY,
+							  .params = params}),
+			0);
+	for (k = 0; k < 3; k++) {
+		pass(0xf);
+		apply();
+		CU_ASSERT_EQUAL(view().mode, VGPU_GOVERNOR_STATIC);
+	}
+	CU_ASSERT(in_force.keep_turns);
 	end();
 }
 
@@ -570,6 +679,28 @@ static void stop_waits_for_the_program(void)
 	for (i = 0; i < VFS; i++)
 		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
 	apply();
+	CU_ASSERT_FALSE(out.program);
+	end();
+}
+
+/* The same if the GPU refuses that program, once; a nominal plan that it refuses is not tried
+ * again. */
+static void stop_after_a_refusal(void)
+{
+	struct vgpu_program nominal;
+	uint32_t i;
+
+	start("fair");
+	nominal = in_force;
+	late[2] = 15 * MS;
+	pass(0xf);
+	CU_ASSERT(out.program);
+	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .error = -EIO});
+	CU_ASSERT(out.program);
+	for (i = 0; i < VFS; i++)
+		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .error = -EIO});
 	CU_ASSERT_FALSE(out.program);
 	end();
 }
@@ -756,6 +887,39 @@ static struct govern_result run_file(const char *name, bool fixed, vgpu_nsec epo
 	return result;
 }
 
+/* One of ten VFs stops working, and others have whole turns before it could have waited too long.
+ */
+static void one_that_stops(void)
+{
+	struct govern_result r = run_file("ten-one-stops", false, 0);
+
+	CU_ASSERT(r.wait <= 1 && !r.still);
+}
+
+/* A time-out that is longer than a slice of the policy's: no bound is stated, and a warning is. */
+static void late_stops_bound_nothing(void)
+{
+	struct vgpu_governor_config config;
+	struct vgpu_setting quantum = {MS, 100 * VGPU_SEC, MS};
+	struct vgpu_setting timeout = {VGPU_USEC, 100 * VGPU_SEC, VGPU_USEC};
+	uint32_t k;
+
+	for (k = 0; k < 2; k++) {
+		make(true);
+		free(g);
+		vgpu_governor_defaults(&config, VFS, quantum, timeout);
+		config.stop = k ? config.epoch / 4 + MS : config.epoch / 4;
+		g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
+		CU_ASSERT(starts("fair", NULL));
+		apply();
+		CU_ASSERT_EQUAL(vf_view(0).bound.max_lag == VGPU_NEVER, k == 1);
+		CU_ASSERT_EQUAL(vgpu_governor_warning(g) &&
+					strstr(vgpu_governor_warning(g), "a quarter of an epoch"),
+				k == 1);
+		end();
+	}
+}
+
 /* Worst errors of shares, in points, and settings written in a second. */
 static void figures(void)
 {
@@ -920,6 +1084,12 @@ static const struct test tests[] = {
 	{"answers", answers},
 	{"stop leaves the nominal plan", stop_leaves_the_nominal_plan},
 	{"stop waits for the program", stop_waits_for_the_program},
+	{"stop after a refusal", stop_after_a_refusal},
+	{"kept turns are in force", kept_turns_are_in_force},
+	{"found time-outs refuse nothing", found_time_outs_refuse_nothing},
+	{"changes while still", changes_while_still},
+	{"a VF that stops accuses no policy", one_that_stops},
+	{"late stops bound nothing", late_stops_bound_nothing},
 	{"faulty policy", faulty_policy},
 	{"refusals", refusals},
 	{"guarantees", guarantees},

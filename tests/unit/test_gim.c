@@ -168,6 +168,7 @@ static void changes(void)
 /* A write that had no effect succeeds; what is read back tells. */
 static void unheard(void)
 {
+	vgpu_nsec active[VGPU_GPU_MAX_VFS];
 	struct vgpu_program applied;
 
 	make_gim_machine();
@@ -186,8 +187,12 @@ static void unheard(void)
 	CU_ASSERT_EQUAL(program(schedule(9000, 5000, 5000, 6000), &applied), -EIO);
 	CU_ASSERT_STRING_EQUAL(reactive_trace, "");
 	gim_says = NULL;
-	/* The file goes with the PF's driver. */
+	/* The file goes with the PF's driver, which is seen though nothing is to be written. */
+	CU_ASSERT_EQUAL(ops->programmed->usage(gpu, active, 2), 0);
+	CU_ASSERT_EQUAL(await_and_dispatch(), 0);
 	take("/sys/kernel/debug/gim/" PF "/asymmetric_timeslice");
+	CU_ASSERT_EQUAL(ops->programmed->usage(gpu, active, 2), 0);
+	CU_ASSERT_EQUAL(await_and_dispatch(), -ENODEV);
 	CU_ASSERT_EQUAL(program(schedule(9000, 5000, 5000, 6000), &applied), -ENODEV);
 	CU_ASSERT_EQUAL(ops->device->dispatch(gpu, 2), -ENODEV);
 	close_gpu();
@@ -522,9 +527,10 @@ static bool await_slices(uint32_t n)
 static void engine_runs(void)
 {
 	const struct vgpu_policy_ops *fair = vgpu_builtin_policy("fair");
+	const struct vgpu_policy_ops *equal = vgpu_builtin_policy("equal");
 	struct engine_request request = {.ask = ENGINE_EVENT};
 	const struct engine_snapshot *s;
-	int64_t params[VGPU_MAX_PARAMS];
+	int64_t params[VGPU_MAX_PARAMS], rows[VGPU_GPU_MAX_VFS * VGPU_MAX_PARAMS], i;
 	uint64_t plans;
 	uint32_t n;
 
@@ -552,8 +558,22 @@ static void engine_runs(void)
 	CU_ASSERT(s->governor.epochs >= 6 && s->governor.plans == plans);
 	CU_ASSERT_PTR_NOT_NULL(strstr(engine_says(engine, &n), "does not tell what VFs use"));
 	CU_ASSERT_EQUAL(n, 1);
+	/* While no counter moves, another policy is written all the same. */
+	vgpu_param_defaults(equal->params, params);
+	for (i = 0; i < VGPU_GPU_MAX_VFS; i++)
+		vgpu_param_defaults(equal->vf_params, rows + i * VGPU_MAX_PARAMS);
+	request.event = (struct vgpu_event){.type = VGPU_EV_POLICY,
+					    .policy = equal,
+					    .params = params,
+					    .vf_params = rows};
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	CU_ASSERT(await_slices(1));
+	/* GIM goes, and nothing is to be written: it is noticed. */
+	take("/sys/kernel/debug/gim/" PF "/asymmetric_timeslice");
+	for (n = 0; n < DEADLINE_MS / 10 && !engine_trouble(engine); n++)
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_PTR_NOT_NULL(engine_trouble(engine));
 	engine_stop(engine);
-	CU_ASSERT(await_slices(3));
 	remove_gim_machine();
 }
 

@@ -848,6 +848,7 @@ static void engine_runs(void)
 {
 	const struct vgpu_policy_ops *strict = vgpu_builtin_policy("strict");
 	const struct vgpu_policy_ops *equal = vgpu_builtin_policy("equal");
+	const struct vgpu_policy_ops *best = vgpu_builtin_policy("best-effort");
 	int64_t rows[NVIDIA_VFS * VGPU_MAX_PARAMS], params[VGPU_MAX_PARAMS], i;
 	struct engine_request request = {.ask = ENGINE_EVENT};
 	const struct engine_snapshot *s;
@@ -879,6 +880,29 @@ static void engine_runs(void)
 		nanosleep(&(struct timespec){0, 10000000}, NULL);
 	CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
 	CU_ASSERT_PTR_EQUAL(engine_policy(engine)->in_force.policy, equal);
+	/* One that the library refuses, when its turn comes, is tried again when it is set again.
+	 */
+	vgpu_param_defaults(best->params, params);
+	for (i = 0; i < NVIDIA_VFS; i++)
+		vgpu_param_defaults(best->vf_params, rows + i * VGPU_MAX_PARAMS);
+	request.event.policy = best;
+	CHANGE(fake->set = NVML_RESET_REQUIRED);
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	for (n = 0; n < DEADLINE_MS / 10 && !look()->observed.trouble; n++)
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(fake->policy, NVML_EQUAL_SHARE);
+	CHANGE(fake->set = 0);
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	for (n = 0; n < DEADLINE_MS / 10 && look()->observed.trouble; n++)
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+	CU_ASSERT_EQUAL(fake->policy, NVML_BEST_EFFORT);
+	request.event.policy = equal;
+	vgpu_param_defaults(equal->params, params);
+	for (i = 0; i < NVIDIA_VFS; i++)
+		vgpu_param_defaults(equal->vf_params, rows + i * VGPU_MAX_PARAMS);
+	CU_ASSERT_EQUAL(ask(&request), 0);
+	for (n = 0; n < DEADLINE_MS / 10 && strcmp(look()->observed.policy, "equal") != 0; n++)
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
 	/* A VM comes, and is in the books. */
 	runs(5, UUID_A);
 	nvidia_vm(4711, 3, UUID_A);

@@ -287,6 +287,9 @@ static void conclude(struct run *r)
 	out->epochs = view.epochs;
 	out->discarded = view.unread > 0;
 	out->still = view.mode == VGPU_GOVERNOR_STILL;
+	if (view.mode == VGPU_GOVERNOR_FAULTY && !out->violation[0])
+		snprintf(out->violation, sizeof(out->violation),
+			 "the governor says that policy %s broke its contract", view.policy->name);
 	if (seconds > 0) {
 		out->writes_per_s = (double)(view.writes - r->writes_first) / seconds;
 		out->plans_per_s = (double)(view.plans - r->plans_first) / seconds;

@@ -57,11 +57,21 @@ static int write_program(const char *pf, uint32_t n_vfs, const struct vgpu_progr
 	return first ? first : r;
 }
 
-const struct settings_ops gim_settings = {.write = write_program, .stop = NULL};
+/* Nothing else is read of a GPU whose plan stands. */
+static int look(const char *pf, uint32_t n_vfs)
+{
+	uint32_t slices[VGPU_GPU_MAX_VFS];
 
+	return gim_read_slices(pf, n_vfs, slices);
+}
+
+const struct settings_ops gim_settings = {.write = write_program, .stop = NULL, .look = look};
+
+/* There is nothing to count. Once an epoch is often enough to see that GIM has gone. */
 static int gim_usage(struct vgpu_driver *d, vgpu_nsec *active, vgpu_nsec now)
 {
 	(void)now;
+	settings_writer_wake(&d->writer);
 	memset(active, 0, d->writer.n_vfs * sizeof(*active));
 	return 0;
 }

@@ -23,6 +23,9 @@ struct settings_ops {
 		     struct vgpu_program *have, const _Atomic bool *end);
 	/* Stops a VF until it is reset. Returns 0 or -errno. NULL: the GPU cannot. */
 	int (*stop)(const char *pf, uint32_t vf);
+	/* Looks whether the settings are still there, each time that the writer is woken and asked
+	 * for nothing. Returns 0 or -errno. NULL: what else is read tells. */
+	int (*look)(const char *pf, uint32_t n_vfs);
 };
 
 /*

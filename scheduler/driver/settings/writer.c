@@ -28,20 +28,24 @@ static void *run(void *arg)
 {
 	struct settings_writer *w = arg;
 	struct pollfd p = {.fd = w->wake, .events = POLLIN};
-	bool end;
+	bool end, asked;
+	int r = 0;
 
 	do {
 		poll(&p, 1, -1);
 		vgpu_eventfd_drain(w->wake);
 		end = atomic_load(&w->end);
 		stop_and_reset(w);
-		if (atomic_load(&w->asked)) {
-			w->result = w->ops->write(w->pf, w->n_vfs, &w->want, &w->have, &w->end);
-			/* The settings go when the PF's driver goes. */
-			if (w->result == -ENODEV || w->result == -ENOENT)
-				atomic_store(&w->lost, -ENODEV);
+		asked = atomic_load(&w->asked);
+		if (asked)
+			r = w->result = w->ops->write(w->pf, w->n_vfs, &w->want, &w->have, &w->end);
+		else if (w->ops->look)
+			r = w->ops->look(w->pf, w->n_vfs);
+		/* The settings go when the PF's driver goes. */
+		if (r == -ENODEV || r == -ENOENT)
+			atomic_store(&w->lost, -ENODEV);
+		if (asked)
 			atomic_store(&w->asked, false);
-		}
 		vgpu_eventfd_signal(w->done);
 	} while (!end);
 	return NULL;

@@ -24,7 +24,7 @@
 struct vgpu_governor_config {
 	uint32_t max_vfs;		      /* at most VGPU_GPU_MAX_VFS */
 	struct vgpu_setting quantum, timeout; /* what the GPU can do; timeout.max 0: it has none */
-	bool keeps_turns;		      /* as in struct vgpu_driver_caps */
+	bool keeps_turns, always_keeps_turns; /* as in struct vgpu_driver_caps */
 	vgpu_nsec epoch;     /* counters are read, and a plan is made, this often */
 	vgpu_nsec rotation;  /* the longest sum of all quanta */
 	vgpu_nsec turn;	     /* the mean quantum, where no other length makes shares more exact */
