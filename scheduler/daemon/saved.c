@@ -238,8 +238,8 @@ static void adopt_params(const struct saving *s, const struct vgpu_param *table,
 				to[p] = from[p];
 }
 
-/* Takes over what was saved, and nothing else that somebody may have written into the files: that
- * is in force after a reload. */
+/* Takes over what was saved, with a policy all of its parameters, and nothing else that somebody
+ * may have written into the files: that is in force after a reload. */
 static void adopt(const struct config *from, const struct saving *s)
 {
 	struct gpu_config *gpu = s->gpu;
