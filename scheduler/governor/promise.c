@@ -54,6 +54,12 @@ vgpu_nsec promise_others(const struct vgpu_governor *g, uint32_t vf)
 	return sum;
 }
 
+bool promise_is_lost(const struct vgpu_governor *g)
+{
+	return g->config.timeout.max > 0 && g->config.rotation + promise_others(g, VGPU_NO_VF) >
+						    LONGEST_ROTATION * g->config.epoch;
+}
+
 static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 {
 	struct vgpu_bound policy = {.max_lag = VGPU_NEVER};
@@ -61,7 +67,7 @@ static vgpu_nsec lag_bound(const struct vgpu_governor *g, uint32_t vf)
 	vgpu_nsec all = 0;
 	uint32_t i;
 
-	if (g->mode != VGPU_GOVERNOR_GOVERNED || stops_too_late(g) ||
+	if (g->mode != VGPU_GOVERNOR_GOVERNED || promise_is_lost(g) ||
 	    !(g->policy->promises & VGPU_PROMISE_PROPORTIONAL))
 		return VGPU_NEVER;
 	g->policy->bound(g->memory, vf, &policy);

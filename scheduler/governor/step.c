@@ -338,10 +338,10 @@ const char *vgpu_governor_warning(const struct vgpu_governor *g)
 
 	if (g->policy && g->policy->warning)
 		warning = g->policy->warning(g->memory);
-	if (!warning && g->mode == VGPU_GOVERNOR_GOVERNED && stops_too_late(g))
-		warning =
-			"the preemption time-out is longer than a quarter of an epoch, so nothing "
-			"bounds how far a VF may be from its share: lower grace_ms";
+	if (!warning && g->mode == VGPU_GOVERNOR_GOVERNED && promise_is_lost(g))
+		warning = "the preemption time-outs of all VFs add up to more than five epochs "
+			  "(2.5 s), so nothing bounds how far a VF may be from its share: lower "
+			  "grace_ms";
 	promise_parts(g, parts);
 	for (i = 0; i < g->config.max_vfs && !warning && g->mode == VGPU_GOVERNOR_GOVERNED; i++)
 		if (is_too_late(g, i, parts[i]))

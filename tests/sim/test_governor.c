@@ -896,7 +896,7 @@ static void one_that_stops(void)
 	CU_ASSERT(r.wait <= 1 && !r.still);
 }
 
-/* A time-out that is longer than a slice of the policy's: no bound is stated, and a warning is. */
+/* Time-outs that add up to more than five epochs: no bound is stated, and a warning is. */
 static void late_stops_bound_nothing(void)
 {
 	struct vgpu_governor_config config;
@@ -908,13 +908,13 @@ static void late_stops_bound_nothing(void)
 		make(true);
 		free(g);
 		vgpu_governor_defaults(&config, VFS, quantum, timeout);
-		config.stop = k ? config.epoch / 4 + MS : config.epoch / 4;
+		config.stop = (5 * config.epoch - config.rotation) / VFS + k * MS;
 		g = vgpu_governor_init(calloc(1, vgpu_governor_size()), &config, &in_force, now);
 		CU_ASSERT(starts("fair", NULL));
 		apply();
 		CU_ASSERT_EQUAL(vf_view(0).bound.max_lag == VGPU_NEVER, k == 1);
 		CU_ASSERT_EQUAL(vgpu_governor_warning(g) &&
-					strstr(vgpu_governor_warning(g), "a quarter of an epoch"),
+					strstr(vgpu_governor_warning(g), "more than five epochs"),
 				k == 1);
 		end();
 	}

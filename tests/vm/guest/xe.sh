@@ -216,9 +216,11 @@ say "quanta written after that: $((($(lines 'execution quantum') - quanta) / 2))
 
 # A VF is reset while its guest computes, which then has to begin anew. The other one does not notice.
 check "vf reset 0 succeeds" ctl vf reset 0
+check "C is told, and begins anew" goes_on 0
 kill -INT $c 2>/dev/null
 wait $c
-check "C's results were right until then" right c
+check "C's results are right" right c
+check "C knows of one reset" [ "$(jq .resets /run/c.json)" = 1 ]
 start_guest f 0 sha256 --seconds 10000
 f=$guest_pid
 check "VF 0 serves another guest" goes_on 0

@@ -110,6 +110,9 @@ void firmware_forgot(struct softgpu *gpu, int vf)
 {
 	struct firmware *fw = &gpu->firmware;
 	struct firmware_vf *f = &fw->vfs[vf];
+	/* A guest that was up has to begin anew, also after a reset that the host has made by
+	 * itself, of which nobody has told it. */
+	bool tell = f->told || f->up;
 
 	if (!fw->scheduler)
 		return;
@@ -119,7 +122,7 @@ void firmware_forgot(struct softgpu *gpu, int vf)
 	set_up(gpu, vf, false);
 	f->request = 0;
 	f->broken = false;
-	if (f->told)
+	if (tell)
 		send(gpu, vf, GPUIOV_FLR_DONE, false);
 	f->told = false;
 	firmware_wake(gpu);
