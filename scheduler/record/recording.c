@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -187,11 +188,16 @@ static bool event_of(const struct recording *r, const struct record_entry *e, ui
 	return true;
 }
 
+static bool is_of_memory(const struct record_entry *e)
+{
+	return e->type >= RECORD_OF_MEMORY && e->type - RECORD_OF_MEMORY < VGPU_ME_COUNT;
+}
+
 /* The same for the memory reducer. */
 static bool memory_event_of(const struct recording *r, const struct record_entry *e,
 			    struct vgpu_memory_event *out)
 {
-	if (e->type < RECORD_OF_MEMORY || e->type - RECORD_OF_MEMORY >= VGPU_ME_COUNT)
+	if (!is_of_memory(e))
 		return false;
 	*out = (struct vgpu_memory_event){.type = e->type - RECORD_OF_MEMORY};
 	if (e->payload && e->payload - 1 + sizeof(*out) > r->header.payload_size)
@@ -302,7 +308,8 @@ int recording_replay(const struct recording *r,
 		     const struct replay_watch *watch, struct replay *out, struct vgpu_error *err)
 {
 	uint8_t *arena = arena_map(r->header.address);
-	uint64_t i, now = 0;
+	/* By reducer: the core is told when a command has ended, the memory when somebody looks. */
+	uint64_t i, clocks[2] = {0, 0}, *now;
 	int e;
 
 	*out = (struct replay){.events = 0};
@@ -314,13 +321,20 @@ int recording_replay(const struct recording *r,
 		const struct record_entry *entry = &r->entries[i];
 
 		out->at = i;
-		if (entry->now < now || !replay_entry(r, entry, arena, find, out))
-			e = vgpu_error_set(err, -EINVAL, "event %llu is damaged",
-					   (unsigned long long)i);
+		now = &clocks[is_of_memory(entry)];
+		if (entry->now < *now)
+			e = vgpu_error_set(err, -EINVAL,
+					   "event %" PRIu64 " comes %" PRIu64
+					   " ns before the one that precedes it",
+					   i, *now - entry->now);
+		else if (!replay_entry(r, entry, arena, find, out))
+			e = vgpu_error_set(err, -EINVAL,
+					   "event %" PRIu64 ", of type %u, is damaged", i,
+					   entry->type);
 		else if (watch && !out->differs && entry->type < RECORD_OF_MEMORY)
 			watch->stepped(watch->arg, out,
 				       (const struct vgpu_core *)(void *)(arena + ARENA_CORE));
-		now = entry->now;
+		*now = entry->now;
 	}
 	munmap(arena, ARENA_SIZE);
 	return e;

@@ -284,10 +284,45 @@ static void damaged(void)
 	recording_free(&r);
 }
 
+/* The memory may have looked at its clock before the other was told when something has ended. */
+static void clocks_of_their_own(void)
+{
+	static const struct vgpu_memory_config of = {.n_vfs = VFS,
+						     .total = 8 << 20,
+						     .granule = 1 << 20,
+						     .pinned = (1 << VFS) - 1,
+						     .partition = {.pf = {0, 1 << 20}}};
+	struct vgpu_memory_event event = {.type = VGPU_ME_TIMER};
+	struct vgpu_memory_output memory;
+	struct vgpu_error err;
+	struct recording r;
+	struct replay done;
+
+	begin();
+	CU_ASSERT_PTR_NOT_NULL_FATAL(vgpu_memory_open(recorder_state_memory(recorder), &of));
+	set_policy("fair");
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_START});
+	epoch();
+	event.now = now + 1000;
+	recorder_memory_step(recorder, NULL, &event, &memory);
+	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_TIMER});
+	event.now = now + 2000;
+	recorder_memory_step(recorder, NULL, &event, &memory);
+	r = end();
+	CU_ASSERT_FALSE(replay(&r)->differs);
+	CU_ASSERT_EQUAL(replay(&r)->events, r.header.n_entries);
+	/* But each goes forward. */
+	r.entries[r.header.n_entries - 1].now -= 1001;
+	CU_ASSERT_EQUAL(recording_replay(&r, vgpu_builtin_policy, NULL, &done, &err), -EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "comes 1 ns before"));
+	recording_free(&r);
+}
+
 static const struct test tests[] = {
 	{"a governor's recording is replayed, with the same outcome", same},
 	{"a replay notices what was changed", changed},
 	{"entries of a governor that are damaged are refused", damaged},
+	{"each reducer has a clock of its own", clocks_of_their_own},
 	{NULL, NULL},
 };
 
