@@ -660,8 +660,9 @@ static void stop_leaves_the_nominal_plan(void)
 	end();
 }
 
-/* The same while a program is under way: the nominal plan follows it. */
-static void stop_waits_for_the_program(void)
+/* The stop comes while a program is under way, which ends so: the nominal plan
+ * follows. */
+static void stop_while_programming(struct vgpu_governor_event end_of_it)
 {
 	struct vgpu_program nominal;
 	uint32_t i;
@@ -674,33 +675,29 @@ static void stop_waits_for_the_program(void)
 	in_force = out.plan;
 	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
 	CU_ASSERT_FALSE(out.program);
-	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .applied = &in_force});
+	step(end_of_it);
 	CU_ASSERT(out.program);
 	for (i = 0; i < VFS; i++)
 		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
+}
+
+static void stop_waits_for_the_program(void)
+{
+	stop_while_programming((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED,
+							    .applied = &in_force});
 	apply();
 	CU_ASSERT_FALSE(out.program);
 	end();
 }
 
-/* The same if the GPU refuses that program, once; a nominal plan that it refuses is not tried
- * again. */
+/* A nominal plan that the GPU refuses is not tried again. */
 static void stop_after_a_refusal(void)
 {
-	struct vgpu_program nominal;
-	uint32_t i;
+	const struct vgpu_governor_event refused = {.type = VGPU_GOVERNOR_PROGRAMMED,
+						    .error = -EIO};
 
-	start("fair");
-	nominal = in_force;
-	late[2] = 15 * MS;
-	pass(0xf);
-	CU_ASSERT(out.program);
-	CU_ASSERT_EQUAL(step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_STOP}), 0);
-	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .error = -EIO});
-	CU_ASSERT(out.program);
-	for (i = 0; i < VFS; i++)
-		CU_ASSERT_EQUAL(out.plan.vfs[i].quantum, nominal.vfs[i].quantum);
-	step((struct vgpu_governor_event){.type = VGPU_GOVERNOR_PROGRAMMED, .error = -EIO});
+	stop_while_programming(refused);
+	step(refused);
 	CU_ASSERT_FALSE(out.program);
 	end();
 }

@@ -19,7 +19,7 @@ has_passed() { [ "$(passed)" -ge "$1" ]; }
 # by_weight MS POINTS VF=WEIGHT...: while the VFs of this GPU use it for MS ms, each of those named here gets its share of what
 # they get together, give or take POINTS percent of it. ThreadSanitizer slows the GPU's own scheduler, so that shares tell nothing.
 by_weight() {
-	local ms=$1 points=${TSAN_OPTIONS:+100} weights='' i
+	local ms=$1 points=${tsan:+100} weights='' i
 	points=${points:-$2}
 	for i in "${@:3}"; do weights+="${weights:+,}\"${i%=*}\":${i#*=}"; done
 	look before
