@@ -13,8 +13,8 @@ plugins=$run/plugins
 mkdir -m 755 "$plugins"
 chmod 755 "$run"
 
-# Installs vgpud as a packager does, then builds the plug-in as a user of the package does.
-DESTDIR=$run/root meson install -C "$VGPU_BUILD" --no-rebuild --quiet >"$run/install.log" 2>&1 || fail "meson install failed"
+# Installs what a packager gives to those who write plug-ins, then builds one as they do.
+DESTDIR=$run/root meson install -C "$VGPU_BUILD" --no-rebuild --quiet --tags devel >"$run/install.log" 2>&1 || fail "meson install failed"
 pc=$(find "$run/root" -name vgpu-policy.pc)
 [ -n "$pc" ] || fail "meson install installed no vgpu-policy.pc"
 cflags=$(PKG_CONFIG_PATH=$(dirname "$pc") PKG_CONFIG_SYSROOT_DIR=$run/root PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 pkg-config --cflags vgpu-policy) ||
