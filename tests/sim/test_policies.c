@@ -9,6 +9,7 @@
 #include "builtin.h"
 #include "heap.h"
 #include "suite.h"
+#include "vgpu/memory_step.h"
 #include "vhost.h"
 #include "vtime.h"
 
@@ -615,6 +616,48 @@ static void debts_of_guarantees(void)
 	}
 }
 
+/* A guarantee is one, which pins its VF to the GPU's memory, though a stop was so late that nothing
+ * of its budget can be stated any more. */
+static void late_beyond_a_budget(void)
+{
+	static const char *const names[] = {"qos", "deadline"};
+	const struct vgpu_usage usage = {
+		.vf = 0,
+		.reason = VGPU_END_SLICE,
+		.start = VGPU_MSEC,
+		.end = 151 * VGPU_MSEC,
+		.granted = 10 * VGPU_MSEC,
+		.used = 150 * VGPU_MSEC,
+		.overrun = 140 * VGPU_MSEC,
+		.charge = 150 * VGPU_MSEC,
+	};
+	struct vgpu_vf_view view;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		view = (struct vgpu_vf_view){.state = VGPU_VF_ACTIVE};
+		take(names[i], 1);
+		if (i == 0) {
+			set_vf(0, "fps", 10);
+			set_vf(0, "frame_us", 10000);
+		} else {
+			serve(0, 10 * VGPU_MSEC, 100 * VGPU_MSEC);
+		}
+		CU_ASSERT(change(0, 0));
+		policy->online(state, 0, 0);
+		policy->wake(state, 0, 0);
+		begins(0, VGPU_MSEC);
+		policy->bound(state, 0, &view.bound);
+		CU_ASSERT(view.bound.budget > 0 && vgpu_memory_vf_of(&view).guaranteed);
+		policy->account(state, &usage);
+		view.bound = (struct vgpu_bound){0};
+		policy->bound(state, 0, &view.bound);
+		CU_ASSERT_EQUAL(view.bound.budget, 0);
+		CU_ASSERT(vgpu_memory_vf_of(&view).guaranteed);
+		free(state);
+	}
+}
+
 /* A VF that runs alone has its work done after 20 ms, and stops 25 ms late. It owes what another
  * VF, which wakes 10 ms before that, has missed meanwhile, and no more. */
 static void late_after_alone(void)
@@ -865,6 +908,7 @@ static const struct test tests[] = {
 	{"grants that are not prolonged", not_prolonged},
 	{"lags are carried over", lags},
 	{"debts of guarantees are carried over", debts_of_guarantees},
+	{"late beyond a budget", late_beyond_a_budget},
 	{"late after it ran alone", late_after_alone},
 	{"deadline: a change that waits pays off nothing", budget_in_a_change},
 	{"a bucket in a change of policy", bucket_in_a_change},

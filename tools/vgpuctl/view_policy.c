@@ -28,7 +28,7 @@ static void share_cell(struct table *t, struct json_object *vf)
 
 static void guarantee_cell(struct table *t, struct json_object *vf)
 {
-	if (get_int(vf, "budget_ns"))
+	if (get_int(vf, "period_ns"))
 		cell(t, "%.2f ms in each %.1f ms", get_ms(vf, "budget_ns"),
 		     get_ms(vf, "period_ns"));
 	else

@@ -214,7 +214,7 @@ static inline struct vgpu_memory_vf vgpu_memory_vf_of(const struct vgpu_vf_view 
 		.away = view->away,
 		.parked = kept && !view->on_engine && !view->comes &&
 			  (view->context == VGPU_CTX_NONE || view->context == VGPU_CTX_SAVED),
-		.guaranteed = view->bound.budget > 0,
+		.guaranteed = view->bound.period > 0,
 		.run_ns = view->ledger.run_ns,
 		.share = {view->share_numerator, view->share_denominator},
 	};

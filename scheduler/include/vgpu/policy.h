@@ -128,9 +128,10 @@ struct vgpu_bound {
 	 * beside windows; resets and changes of policy meanwhile and, after a restart of vgpud, the
 	 * time until the VF that it found running has stopped. VGPU_NEVER: no promise. */
 	vgpu_nsec max_wait;
-	/* Since 1.1. A guarantee beside the share; 0: none. A job of at most BUDGET that arrives
-	 * when its predecessor is done, and at least PERIOD after that one arrived, is done within
-	 * PERIOD. A VF that always has work gets k budgets in k periods. */
+	/* Since 1.1. A guarantee beside the share; PERIOD 0: none. A job of at most BUDGET that
+	 * arrives when its predecessor is done, and at least PERIOD after that one arrived, is done
+	 * within PERIOD. A VF that always has work gets k budgets in k periods. BUDGET is 0 if the
+	 * VF has been seen to stop so late that a whole budget may be missing. */
 	vgpu_nsec budget, period;
 	/* Since 1.1. A limit in millionths; 0: none. In any window of length t the VF gets at most
 	 * limit_ppm * t / 10^6 + BURST of service, and what is not charged to it yet: a save
