@@ -168,16 +168,17 @@ differs "vgpud runs as configured"
 # A reload puts the files into force as a whole, and says what needs a restart; with a mistake in them it changes nothing.
 rm "$saved"
 sed -i 's/^policy = .*/policy = qos\nslice_us = 2500\nspin_us = 10/' "$run/vgpud.conf"
-printf '[vf gpu0/0]\nmin_ppm = 500000\n[vf gpu0/1]\nmin_ppm = 100000\n' >>"$run/vgpud.conf"
+# So much of a long period is left that switches that take ten times as long with a sanitizer change no answer.
+printf '[vf gpu0/0]\nperiod_ms = 300\nmin_ppm = 500000\n[vf gpu0/1]\nperiod_ms = 300\nmin_ppm = 50000\n' >>"$run/vgpud.conf"
 does config reload
 policy_is qos
 grep -qF "[gpu gpu0] policy: runs with strict, configured qos (changed now)" "$run/out.txt" &&
 	grep -qF "[gpu gpu0] spin_us: runs with 0, configured 10 (needs a restart)" "$run/out.txt" || fail "config reload says: $(cat "$run/out.txt")"
 differs "[gpu gpu0] spin_us: runs with 0, configured 10 (needs a restart)"
-# Neither of the two could be changed before the other.
-sed -i 's/min_ppm = 500000/min_ppm = 5/; s/min_ppm = 100000/min_ppm = 700000/; s/min_ppm = 5$/min_ppm = 100000/' "$run/vgpud.conf"
+# VF 1 has room for its guarantee only together with VF 0's change.
+sed -i 's/min_ppm = 500000/min_ppm = 5/; s/min_ppm = 50000$/min_ppm = 500000/; s/min_ppm = 5$/min_ppm = 50000/' "$run/vgpud.conf"
 does config reload
-await 30 is 1 params.min_ppm 700000 # at the end of the present slice
+await 30 is 1 params.min_ppm 500000 # at the end of the present slice
 cp "$run/vgpud.conf" "$run/good.conf"
 printf '[vf gpu0/2]\nmin_ppm = 600000\n' >>"$run/vgpud.conf"
 refuses "[vf gpu0/2], with the VFs before it: policy qos" config reload

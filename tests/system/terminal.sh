@@ -82,7 +82,7 @@ on_terminal 24 20000 'see:gpu0' -- timeline --gpu gpu0
 # Tables are wrapped between words: a terminal shows the same words as a pipe.
 words() { tr -s ' \n' '\n\n' <"$1" | sort; }
 ctl policy list >"$run/wide"
-on_terminal 400 80 "see:$(tail -1 "$run/wide" | awk '{print $1}')" "save:$run/narrow" -- policy list
+on_terminal 400 80 "see:$(tail -1 "$run/wide" | awk '{print $NF}')\$" "save:$run/narrow" -- policy list
 [ "$(wc -L <"$run/narrow")" -le 80 ] && [ "$(wc -L <"$run/wide")" -gt 80 ] || fail "policy list: $(cat "$run/narrow")"
 diff <(words "$run/narrow") <(words "$run/wide") || fail "policy list cuts words: $(cat "$run/narrow")"
 
