@@ -137,14 +137,10 @@ static int sysfs_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t size)
 	return -ENOTSUP;
 }
 
-/* Locks of ranges of the registers' file belong to its description, which only this process has. */
-static int sysfs_lock(struct vfio_device *d, uint32_t n, bool on)
+/* The registers' file: only those may open it who may use the VF. */
+static int sysfs_lock_fd(struct vfio_device *d)
 {
-	struct flock range = {.l_type = on ? F_WRLCK : F_UNLCK, .l_start = n, .l_len = 1};
-
-	if (fcntl(of(d)->files[VFIO_REGION_BAR5], F_OFD_SETLK, &range) == 0)
-		return 0;
-	return errno == EACCES ? -EAGAIN : -errno;
+	return of(d)->files[VFIO_REGION_BAR5];
 }
 
 static int sysfs_reset(struct vfio_device *d)
@@ -184,7 +180,7 @@ static void sysfs_close(struct vfio_device *d)
 
 static const struct vfio_device_ops sysfs_ops = {OPS};
 /* Of a VF that other processes may have, too. */
-static const struct vfio_device_ops shared_ops = {OPS, .lock = sysfs_lock};
+static const struct vfio_device_ops shared_ops = {OPS, .lock_fd = sysfs_lock_fd};
 
 /* Reads the sizes of the BARs: one line each, with first address, last address and flags. */
 static int read_sizes(struct sysfs_device *s)

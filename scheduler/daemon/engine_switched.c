@@ -24,6 +24,7 @@ static int build(struct engine *e)
 	memset(recorder_core_memory(e->recorder), 0, vgpu_core_size(n));
 	memset(recorder_fallback_memory(e->recorder), 0, fallback->memory(n));
 	recorder_restart(e->recorder);
+	engine_say(e, e->caps.note);
 	e->core = vgpu_core_init(recorder_core_memory(e->recorder), &e->config.core, fallback,
 				 recorder_fallback_memory(e->recorder), vgpu_now());
 	e->memory.core = e->core;

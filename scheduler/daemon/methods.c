@@ -233,6 +233,7 @@ static json *gpu_json(struct call *call)
 	put_text(o, "preemption", s->caps.preemption);
 	put_int(o, "preempt_typical_ns", s->caps.preempt_typical);
 	put_int(o, "preempt_longest_ns", s->caps.preempt_longest);
+	put_int(o, "preempt_leak_ppm", s->caps.preempt_leak);
 	put_bool(o, "adopted", s->found.adopted);
 	put_bool(o, "realtime", s->realtime);
 	put_int(o, "vfs", s->n_vfs);

@@ -21,6 +21,7 @@
 #include "vgpu/clock.h"
 
 #define BATCH 100u
+#define TURN 50u /* round trips, and then as many by eventfd */
 #define COPY_BYTES ((size_t)32 << 20)
 #define COPIES 15u
 
@@ -117,21 +118,26 @@ static void *pong(void *rounds)
 static void measure_trips(unsigned rounds)
 {
 	vgpu_nsec *trip = times(rounds), *ping = times(rounds), began;
+	unsigned i, k, n;
 	pthread_t thread;
-	unsigned i;
 
 	ends[0] = eventfd(0, EFD_CLOEXEC);
 	ends[1] = eventfd(0, EFD_CLOEXEC);
 	if (ends[0] < 0 || ends[1] < 0 || pthread_create(&thread, NULL, pong, &rounds) != 0)
 		fail("thread", -1);
-	for (i = 0; i < rounds; i++) {
-		began = vgpu_now();
-		OK(cuCtxSynchronize());
-		trip[i] = vgpu_now() - began;
-		began = vgpu_now();
-		pass(ends[0]);
-		take(ends[1]);
-		ping[i] = vgpu_now() - began;
+	for (i = 0; i < rounds; i += n) {
+		n = rounds - i < TURN ? rounds - i : TURN;
+		for (k = i; k < i + n; k++) {
+			began = vgpu_now();
+			OK(cuCtxSynchronize());
+			trip[k] = vgpu_now() - began;
+		}
+		for (k = i; k < i + n; k++) {
+			began = vgpu_now();
+			pass(ends[0]);
+			take(ends[1]);
+			ping[k] = vgpu_now() - began;
+		}
 	}
 	pthread_join(thread, NULL);
 	sample_print("round_trip", trip, rounds, ",");

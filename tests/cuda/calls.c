@@ -130,12 +130,90 @@ static bool launches(void)
 	OK(cuLaunchKernelEx(&c, f, params, NULL));
 	a[1].cluster[0] = 2;
 	CHECK(cuLaunchKernelEx(&c, f, params, NULL) == CUDA_ERROR_NOT_SUPPORTED);
-	a[1] = (struct cuda_attribute){.id = 2, .value = 1}; /* cooperative */
-	CHECK(cuLaunchKernelEx(&c, f, params, NULL) == CUDA_ERROR_NOT_SUPPORTED);
 	a[1] = (struct cuda_attribute){.id = 12};
 	CHECK(cuLaunchKernelEx(&c, f, params, NULL) == CUDA_ERROR_NOT_SUPPORTED);
 	CHECK(cuLaunchKernelEx(NULL, f, params, NULL) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuCtxSynchronize());
+	return sample_end();
+}
+
+/* Launches GRID blocks of THREADS threads that wait for each other, as an attribute says or a call,
+ * and compares their sums. */
+#define MEET_BLOCKS 256u
+
+static bool meet(CUfunction f, CUdeviceptr x, uint32_t grid, uint32_t threads, bool attribute)
+{
+	struct cuda_attribute a = {.id = 2, .value = 1};
+	struct cuda_launch_config c = {.grid = {grid, 1, 1},
+				       .block = {threads, 1, 1},
+				       .attributes = &a,
+				       .n_attributes = 1};
+	uint32_t rounds = 1 + sample_draw(5), sums[MEET_BLOCKS], i;
+	void *params[] = {&x, &rounds};
+
+	OK(cuMemsetD8_v2(x, 0, 64 + 2 * MEET_BLOCKS * 4));
+	if (attribute)
+		OK(cuLaunchKernelEx(&c, f, params, NULL));
+	else
+		OK(cuLaunchCooperativeKernel(f, grid, 1, 1, threads, 1, 1, 0, NULL, params));
+	OK(cuMemcpyDtoH_v2(sums, x + 64 + MEET_BLOCKS * 4, grid * 4));
+	for (i = 0; i < grid; i++)
+		CHECK(sums[i] == rounds * (rounds + 1) / 2);
+	return true;
+}
+
+static bool cooperative(void)
+{
+	struct cuda_kernel_node node = {.grid = {3, 1, 1}, .block = {64, 1, 1}};
+	uint32_t rounds = 2, threads = 1024, sums[2], i;
+	int can, blocks, processors;
+	CUgraphNode first;
+	CUgraphExec exec;
+	CUmodule module;
+	CUfunction f;
+	CUdeviceptr x;
+	CUgraph graph;
+	CUstream s;
+	size_t n = 1;
+	void *params[] = {&x, &rounds};
+
+	CHECK(sample_begin());
+	OK(cuDeviceGetAttribute(&can, 95, 0));
+	CHECK(can == 1);
+	OK(cuModuleLoadData(&module, meet_ptx));
+	OK(cuModuleGetFunction(&f, module, "meet"));
+	OK(cuMemAlloc_v2(&x, 64 + 2 * MEET_BLOCKS * 4));
+	for (i = 0; i < 6; i++)
+		CHECK(meet(f, x, 1 + sample_draw(8), 1 + sample_draw(256), i % 2));
+	/* as many as the GPU runs at a time, but not more */
+	OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, (int)threads, 0));
+	OK(cuDeviceGetAttribute(&processors, 16, 0));
+	blocks *= processors;
+	if (blocks <= (int)MEET_BLOCKS)
+		CHECK(meet(f, x, (uint32_t)blocks, threads, false));
+	CHECK(cuLaunchCooperativeKernel(f, (unsigned)blocks + 1, 1, 1, threads, 1, 1, 0, NULL,
+					params) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	CHECK(cuLaunchCooperativeKernel(f, 65535, 65535, 65535, threads, 1, 1, 0, NULL, params) ==
+	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	CHECK(cuLaunchCooperativeKernel(f, 0, 1, 1, threads, 1, 1, 0, NULL, params) ==
+	      CUDA_ERROR_INVALID_VALUE);
+	/* in a graph, also with other parameters */
+	OK(cuMemsetD8_v2(x, 0, 64 + 2 * MEET_BLOCKS * 4));
+	OK(cuStreamCreate(&s, 0));
+	OK(cuStreamBeginCapture_v2(s, 0));
+	OK(cuLaunchCooperativeKernel(f, 2, 1, 1, 32, 1, 1, 0, s, params));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphGetNodes(graph, &first, &n));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	node.function = f;
+	node.params = params;
+	OK(cuGraphExecKernelNodeSetParams(exec, first, &node));
+	OK(cuGraphLaunch(exec, s));
+	OK(cuStreamSynchronize(s));
+	OK(cuMemcpyDtoH_v2(sums, x + 64 + MEET_BLOCKS * 4, sizeof(sums)));
+	CHECK(sums[0] == 3 && sums[1] == 3);
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
 	return sample_end();
 }
 
@@ -498,6 +576,7 @@ const struct sample_check calls_checks[] = {
 	{"libraries", libraries},
 	{"functions", functions},
 	{"launches with attributes", launches},
+	{"launches whose blocks wait for each other", cooperative},
 	{"host memory", host_memory},
 	{"pools", pools},
 	{"pointers", pointers},

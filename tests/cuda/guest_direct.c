@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -41,9 +42,58 @@ void guest_direct_kill(void)
 	kill(only->worker->pid, SIGKILL);
 }
 
+static int listen_to(struct guest *g);
+
 bool guest_direct_all_rung(void)
 {
 	return atomic_load(&only->worker->shared->wptr) == only->wptr;
+}
+
+/* Has the worker carry out M. 0 or -errno. */
+static int ask(struct worker_memory m)
+{
+	struct pollfd p = {only->worker->memory_fd, POLLIN, 0};
+
+	if (send(p.fd, &m, sizeof(m), MSG_NOSIGNAL) != sizeof(m) || poll(&p, 1, READY_MS) != 1 ||
+	    recv(p.fd, &m, sizeof(m), 0) != sizeof(m))
+		return -ECONNRESET;
+	return m.result;
+}
+
+/* Copies all device memory to COPY, or back from it. */
+static int carry(uint8_t *copy, uint8_t *stage, enum worker_memory_what what)
+{
+	uint64_t at;
+	int r = 0;
+
+	for (at = 0; at < PARTITION - WINDOW && r == 0; at += WORKER_STAGE) {
+		if (what == WORKER_MEMORY_IN)
+			memcpy(stage, copy + at, WORKER_STAGE);
+		r = ask((struct worker_memory){.what = what, .at = at, .bytes = WORKER_STAGE});
+		if (what == WORKER_MEMORY_OUT)
+			memcpy(copy + at, stage, WORKER_STAGE);
+	}
+	return r;
+}
+
+int guest_direct_swap(void)
+{
+	uint8_t *copy = malloc(PARTITION - WINDOW);
+	uint8_t *stage = mmap(NULL, WORKER_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+			      only->worker->stage_fd, 0);
+	int r = copy && stage != MAP_FAILED ? 0 : -ENOMEM;
+
+	while (r == 0 && only->running) /* the last fence is before the end of the run */
+		r = listen_to(only);
+	if (r == 0)
+		r = carry(copy, stage, WORKER_MEMORY_OUT);
+	if (r == 0)
+		r = ask((struct worker_memory){.what = WORKER_MEMORY_LEAVE});
+	if (r == 0)
+		r = carry(copy, stage, WORKER_MEMORY_IN);
+	munmap(stage, WORKER_STAGE);
+	free(copy);
+	return r;
 }
 
 int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
@@ -163,12 +213,146 @@ void guest_let_go(struct guest *g, uint32_t slot, bool clean)
 	(void)clean;
 }
 
+void guest_use_slot(struct guest *g)
+{
+	(void)g;
+}
+
+bool guest_is_awake(struct guest *g)
+{
+	(void)g;
+	return false;
+}
+
+/* Of a VF that one process has, nobody else knows an event. */
+
+bool guest_has_events(struct guest *g)
+{
+	(void)g;
+	return false;
+}
+
+bool guest_fence_reached(struct guest *g, const struct guest_fence *fence)
+{
+	(void)g;
+	(void)fence;
+	return true;
+}
+
+int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout)
+{
+	(void)g;
+	(void)fence;
+	(void)timeout;
+	return 0;
+}
+
+int guest_event_make(struct guest *g, struct guest_event *out)
+{
+	(void)g;
+	(void)out;
+	return -ENOSPC;
+}
+
+void guest_event_end(struct guest *g, const struct guest_event *event)
+{
+	(void)g;
+	(void)event;
+}
+
+bool guest_event_is(struct guest *g, const struct guest_event *event)
+{
+	(void)g;
+	(void)event;
+	return false;
+}
+
+bool guest_event_is_own(struct guest *g, const struct guest_event *event)
+{
+	(void)g;
+	(void)event;
+	return false;
+}
+
+void guest_event_record(struct guest *g, const struct guest_event *event, uint64_t value)
+{
+	(void)g;
+	(void)event;
+	(void)value;
+}
+
+/* Nor does anybody else have memory of it. */
+
+uint32_t guest_common_most(struct guest *g)
+{
+	(void)g;
+	return 0;
+}
+
+int guest_common_make(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t *number)
+{
+	(void)g;
+	(void)pieces;
+	(void)n;
+	(void)number;
+	return -ENOSPC;
+}
+
+int guest_common_show(struct guest *g, uint32_t number)
+{
+	(void)g;
+	(void)number;
+	return -ENOTSUP;
+}
+
+int guest_common_open(struct guest *g, int fd, uint32_t *number, uint32_t *pieces, uint32_t *n)
+{
+	(void)g;
+	(void)fd;
+	(void)number;
+	(void)pieces;
+	(void)n;
+	return -ENOTSUP;
+}
+
+void guest_common_drop(struct guest *g, uint32_t number)
+{
+	(void)g;
+	(void)number;
+}
+
+bool guest_common_collect(struct guest *g)
+{
+	(void)g;
+	return false;
+}
+
+bool guest_is_common(struct guest *g, uint32_t word)
+{
+	(void)g;
+	(void)word;
+	return false;
+}
+
+bool guest_event_last(struct guest *g, const struct guest_event *event, struct guest_fence *out)
+{
+	(void)g;
+	(void)event;
+	(void)out;
+	return false;
+}
+
 bool guest_has_reports(struct guest *g)
 {
 	return g->worker->shared->about.modules;
 }
 
 bool guest_has_symbols(struct guest *g)
+{
+	return g->worker->shared->about.modules;
+}
+
+bool guest_has_arena(struct guest *g)
 {
 	return g->worker->shared->about.modules;
 }
@@ -184,6 +368,11 @@ uint64_t guest_put_fence(struct guest *g)
 
 	guest_put(g, &p);
 	return g->fence;
+}
+
+uint64_t guest_put_mark(struct guest *g)
+{
+	return guest_put_fence(g);
 }
 
 static void run(struct guest *g)
@@ -238,12 +427,17 @@ static bool is_reached(const struct guest *g, uint64_t fence)
 }
 
 /* A VF's process hears its worker whatever its guest does; here, whoever asks does it. An error is
- * found by guest_wait(). */
+ * found by guest_wait() and guest_check(). */
 bool guest_reached(struct guest *g, uint64_t fence)
 {
 	if (!is_reached(g, fence))
 		listen_to(g);
 	return is_reached(g, fence);
+}
+
+int guest_check(struct guest *g)
+{
+	return listen_to(g);
 }
 
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
@@ -266,4 +460,9 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 		if (p[1].revents & POLLIN && read(p[1].fd, &n, sizeof(n)) < 0)
 			return -errno;
 	}
+}
+
+int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout)
+{
+	return guest_wait(g, mark, timeout);
 }

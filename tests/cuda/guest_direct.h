@@ -6,6 +6,9 @@
 
 /* Kills the worker of the guest that is open. */
 void guest_direct_kill(void);
+/* Swaps the device memory of the guest that is open out and in again, while nothing of it runs. 0
+ * or -errno. */
+int guest_direct_swap(void);
 /* Whether a doorbell has told of all packets that the guest that is open has put into its ring. */
 bool guest_direct_all_rung(void);
 

@@ -107,6 +107,11 @@ static void hear(void)
 	int r;
 
 	while ((r = worker_receive(worker, &m)) > 0) {
+		if (m.type == WORKER_DMA) { /* it is no VM's: it has no memory for that */
+			m.type = WORKER_DMA_DONE;
+			m.dma.result = -EFAULT;
+			worker_send(worker, &m);
+		}
 		if (m.type != WORKER_ENDED)
 			continue;
 		running = false;
@@ -175,7 +180,8 @@ void played_vf_start(void)
 	if (window == MAP_FAILED)
 		abort();
 	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
-					   SOFTGPU_HAS_SLOTS);
+					   SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
+					   SOFTGPU_HAS_AWAIT);
 	atomic_store(&c->reset_wanted, 1); /* the first worker */
 	if (pthread_create(&thread, NULL, play, NULL) != 0)
 		abort();
@@ -364,11 +370,9 @@ static int no_irqs(struct vfio_device *d, const int *eventfds, uint32_t count)
 	return -ENOTSUP;
 }
 
-static int lock_vf(struct vfio_device *d, uint32_t n, bool on)
+static int lock_fd_of(struct vfio_device *d)
 {
-	struct flock range = {.l_type = on ? F_WRLCK : F_UNLCK, .l_start = n, .l_len = 1};
-
-	return fcntl(((struct played *)d)->lock_fd, F_OFD_SETLK, &range) < 0 ? -errno : 0;
+	return ((struct played *)d)->lock_fd;
 }
 
 static void close_vf(struct vfio_device *d)
@@ -383,7 +387,7 @@ static const struct vfio_device_ops ops = {
 	.write = write_vf,
 	.map = map_vf,
 	.irqs = no_irqs,
-	.lock = lock_vf,
+	.lock_fd = lock_fd_of,
 	.close = close_vf,
 };
 

@@ -11,9 +11,11 @@
 
 #include "check.h"
 #include "entries.h"
+#include "fat.h"
 #include "guest_direct.h"
 #include "record.h"
 #include "sample.h"
+#include "soft_binary.h"
 #include "suite.h"
 #include "vgpu/clock.h"
 
@@ -40,11 +42,13 @@ static void sample(void)
 	CU_ASSERT_EQUAL(sample_run(), 0); /* nothing is left of the first time */
 }
 
-/* Memory is shown to other processes of the VF, which this one cannot have. */
+/* Memory and events are shown to other processes of the VF, which this one cannot have. */
 static void alone(void)
 {
 	struct cuda_ipc_memory shown = {{0}};
+	struct cuda_ipc_event event = {{0}};
 	CUdeviceptr p;
+	CUevent e;
 	int shows = 1;
 
 	CU_ASSERT(sample_begin());
@@ -55,7 +59,121 @@ static void alone(void)
 	CU_ASSERT_EQUAL(cuIpcOpenMemHandle_v2(&p, shown, 1), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT_EQUAL(cuIpcCloseMemHandle(p), CUDA_ERROR_INVALID_VALUE);
 	CU_ASSERT_EQUAL(cuMemFree_v2(p), CUDA_SUCCESS);
+	CU_ASSERT(cuDeviceGetAttribute(&shows, 125, 0) == CUDA_SUCCESS && shows == 0);
+	CU_ASSERT_EQUAL(cuEventCreate(&e, 4), CUDA_ERROR_INVALID_VALUE);
+	CU_ASSERT_EQUAL_FATAL(cuEventCreate(&e, 6), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuIpcGetEventHandle(&event, e), CUDA_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(cuEventRecord(e, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuEventSynchronize(e), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuEventDestroy_v2(e), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuIpcOpenEventHandle(&e, event), CUDA_ERROR_NOT_SUPPORTED);
 	CU_ASSERT(sample_end());
+}
+
+/* What is mapped stays mapped while the VF's memory is swapped, at both of its addresses. */
+static void swapped(void)
+{
+	const struct cuda_allocation what = {.type = 1, .location = {1, 0}};
+	const struct cuda_access both = {{1, 0}, 3};
+	const size_t g = (size_t)2 << 20;
+	uint32_t seen[2], marks[2] = {0x12345678, 0x9abcdef0};
+	CUmemHandle h, other;
+	CUdeviceptr at;
+	int round;
+
+	CU_ASSERT_FATAL(sample_begin());
+	CU_ASSERT_EQUAL_FATAL(cuMemAddressReserve(&at, 16 * g, 0, 0, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(cuMemCreate(&other, g, &what, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(cuMemCreate(&h, 2 * g, &what, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemMap(at + g, 2 * g, 0, h, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemMap(at + 3 * g, g, 0, other, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemMap(at + 7 * g, 2 * g, 0, h, 0), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemSetAccess(at + g, 3 * g, &both, 1), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemSetAccess(at + 7 * g, 2 * g, &both, 1), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(at + 3 * g - 4, marks, 8), CUDA_SUCCESS);
+	for (round = 0; round < 2; round++) {
+		CU_ASSERT_EQUAL(cuCtxSynchronize(), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL_FATAL(guest_direct_swap(), 0);
+		CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, at + 3 * g - 4, 8), CUDA_SUCCESS);
+		CU_ASSERT(seen[0] == marks[0] && seen[1] == marks[1]);
+		CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, at + 9 * g - 4, 4), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(seen[0], marks[0]);
+		marks[0]++;
+		CU_ASSERT_EQUAL(cuMemcpyHtoD_v2(at + 9 * g - 4, marks, 4), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(seen, at + 3 * g - 4, 4), CUDA_SUCCESS);
+		CU_ASSERT_EQUAL(seen[0], marks[0]);
+	}
+	CU_ASSERT_EQUAL(cuMemUnmap(at + g, 3 * g), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemUnmap(at + 7 * g, 2 * g), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemRelease(h), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemRelease(other), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemAddressFree(at, 16 * g), CUDA_SUCCESS);
+	CU_ASSERT(sample_end());
+}
+
+/* Loads F, launches its GPU kernel, and frees F. The call's error, or -1 for a wrong result. */
+static CUresult run_fat(struct fat *f)
+{
+	uint32_t seen = 0;
+	CUfunction function;
+	CUmodule module;
+	CUdeviceptr x;
+	CUresult e = cuModuleLoadFatBinary(&module, f->at);
+
+	free(f->at);
+	if (e != CUDA_SUCCESS)
+		return e;
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 4), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemsetD32_v2(x, 41, 1), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&function, module, "add_one"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&x}, NULL),
+			CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemcpyDtoH_v2(&seen, x, 4), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuMemFree_v2(x), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleUnload(module), CUDA_SUCCESS);
+	return seen == 42 ? CUDA_SUCCESS : -1;
+}
+
+/* PTX and binaries from a fat binary, as they are and compressed; and damaged ones. */
+static void fat_binaries(void)
+{
+	static const char text[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
+				   ".visible .entry add_one(.param .u64 at)\n{\n"
+				   "\t.reg .b64 %d<2>;\n\t.reg .b32 %r<2>;\n"
+				   "\tld.param.u64 %d0, [at];\n\tcvta.to.global.u64 %d1, %d0;\n"
+				   "\tld.global.u32 %r0, [%d1];\n\tadd.u32 %r1, %r0, 1;\n"
+				   "\tst.global.u32 [%d1], %r1;\n\tret;\n}\n";
+	static const uint64_t packings[] = {0, FAT_LZ4, FAT_ZSTD};
+	uint8_t *cubin;
+	struct fat f;
+	size_t n, i, at;
+
+	cubin = soft_cuda_binary(text, 0, &n);
+	CU_ASSERT_FATAL(sample_begin());
+	for (i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		fat_begin(&f);
+		fat_add(&f, FAT_CUBIN, 90, packings[i], "for another GPU", 16);
+		fat_add(&f, FAT_PTX, 70, packings[i], text, sizeof(text) - 1);
+		CU_ASSERT_EQUAL(run_fat(&f), CUDA_SUCCESS);
+		fat_begin(&f);
+		fat_add(&f, FAT_PTX, 70, packings[i], "nonsense", 8);
+		at = fat_add(&f, FAT_CUBIN, 70, packings[i], cubin, n);
+		CU_ASSERT_EQUAL(run_fat(&f), CUDA_SUCCESS);
+		fat_begin(&f);
+		at = fat_add(&f, FAT_CUBIN, 70, packings[i], cubin, n);
+		memset(f.at + at + FAT_MEMBER, 0xff, 16);
+		CU_ASSERT_EQUAL(run_fat(&f), CUDA_ERROR_INVALID_PTX);
+		/* a few bytes that would become more than the VF may have */
+		fat_begin(&f);
+		at = fat_add(&f, FAT_PTX, 70, packings[i], text, sizeof(text) - 1);
+		memcpy(f.at + at + FAT_UNPACKED, &(uint64_t){UINT64_C(1) << 62}, 8);
+		CU_ASSERT_EQUAL(run_fat(&f), packings[i] ? CUDA_ERROR_INVALID_PTX : CUDA_SUCCESS);
+	}
+	fat_begin(&f);
+	fat_add(&f, FAT_PTX, 90, FAT_ZSTD, text, sizeof(text) - 1);
+	CU_ASSERT_EQUAL(run_fat(&f), CUDA_ERROR_INVALID_PTX); /* nothing for this GPU */
+	CU_ASSERT(sample_end());
+	free(cubin);
 }
 
 /* Each entry is found by its name and version, and by no older version. */
@@ -191,6 +309,8 @@ static const struct test tests[] = {
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the sample's checks pass", sample},
 	{"memory is not shown where there is nobody", alone},
+	{"what is mapped stays so while memory is swapped", swapped},
+	{"what nvcc has compressed is loaded", fat_binaries},
 	{"the table of entries is whole", entries},
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},

@@ -3,8 +3,10 @@
  * that the test makes up. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "find.h"
 #include "machine.h"
@@ -167,6 +169,52 @@ static void shares(void)
 	remove_machine();
 }
 
+/* A mark is there while a descriptor of it is, and no other descriptor shows it. */
+static void marks(void)
+{
+	struct vfio_device *one, *two, *alone;
+	int fd, more, copy;
+	uint32_t n = 0;
+
+	make();
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&one, SHARED, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&two, SHARED, &err), 0);
+	CU_ASSERT_FALSE(vfio_is_marked(one, 3));
+	fd = vfio_mark(one, 3);
+	more = vfio_mark(two, 3);
+	CU_ASSERT_FATAL(fd >= 0 && more >= 0);
+	CU_ASSERT(vfio_is_marked(one, 3) && vfio_is_marked(two, 3));
+	CU_ASSERT(!vfio_is_marked(one, 2) && !vfio_is_marked(one, 4));
+	CU_ASSERT_EQUAL(vfio_mark_of(two, fd, &n), 0);
+	CU_ASSERT_EQUAL(n, 3);
+	CU_ASSERT_EQUAL(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	CU_ASSERT_EQUAL(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	/* it is none of the locks, and the device has none */
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, true), 0);
+	CU_ASSERT_EQUAL(vfio_lock(one, 3, false), 0);
+	CU_ASSERT_EQUAL(vfio_mark_of(two, STDIN_FILENO, &n), -EINVAL);
+	CU_ASSERT_EQUAL(vfio_mark_of(two, -1, &n), -EINVAL);
+	/* until the last copy of the last one is closed, whatever becomes of the device */
+	copy = dup(fd);
+	close(fd);
+	close(more);
+	vfio_device_close(one);
+	CU_ASSERT_TRUE(vfio_is_marked(two, 3));
+	CU_ASSERT_EQUAL(vfio_mark_of(two, copy, &n), 0);
+	close(copy);
+	CU_ASSERT_FALSE(vfio_is_marked(two, 3));
+	copy = vfio_mark(two, UINT32_MAX);
+	CU_ASSERT_EQUAL(vfio_mark_of(two, copy, &n), 0);
+	CU_ASSERT_EQUAL(n, UINT32_MAX);
+	close(copy);
+	vfio_device_close(two);
+	CU_ASSERT_EQUAL_FATAL(vfio_device_open(&alone, NAME, &err), 0);
+	CU_ASSERT_EQUAL(vfio_mark(alone, 3), -ENOTSUP);
+	CU_ASSERT_EQUAL(vfio_mark_of(alone, STDIN_FILENO, &n), -ENOTSUP);
+	vfio_device_close(alone);
+	remove_machine();
+}
+
 /* Each reason says what to do. */
 static void refuses(void)
 {
@@ -245,6 +293,7 @@ static const struct test tests[] = {
 	{"the VF that is named, or the first one", finds},
 	{"a VF is opened as it is, by one at a time", opens},
 	{"several share a VF", shares},
+	{"marks last as long as their descriptors", marks},
 	{"what is wrong is said, with the cure", refuses},
 	{"any call fails", any_call_fails},
 	{NULL, NULL},

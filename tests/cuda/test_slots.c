@@ -4,28 +4,20 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "draw.h"
 #include "entries.h"
 #include "guest.h"
 #include "played_vf.h"
-#include "suite.h"
+#include "processes.h"
 #include "vgpu/clock.h"
 
 #define MIB ((size_t)1 << 20)
 #define SLOTS 7 /* of a window of 32 MiB */
 #define SLICE_US 20000
-#define DEADLINE (120 * VGPU_SEC)
 
 extern const char sample_ptx[];
 
@@ -37,52 +29,10 @@ static struct talk {
 	CUdeviceptr at;
 } * talk;
 
-typedef int program(uint32_t number);
-
-/* Starts a program. It returns 0, or what it is that is wrong. */
 static pid_t start(program *run, uint32_t number)
 {
-	pid_t parent = getpid(), pid;
-	int n;
-
 	atomic_store(&talk->rounds[number], 0);
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-		for (n = getpid() % 97; n > 0; n--)
-			draw(1); /* each program draws others */
-		exit(run(number));
-	}
-	CU_ASSERT_FATAL(pid > 0);
-	return pid;
-}
-
-static int end_of(pid_t pid)
-{
-	int status = 0;
-
-	CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static void kill_it(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	CU_ASSERT_EQUAL(end_of(pid), 128 + SIGKILL);
-}
-
-/* Waits until *WORD is at least VALUE. */
-static bool reaches(_Atomic uint32_t *word, uint32_t value)
-{
-	const struct timespec pause = {0, 1000000};
-	vgpu_nsec until = vgpu_now() + DEADLINE;
-
-	while (atomic_load(word) < value && vgpu_now() < until)
-		nanosleep(&pause, NULL);
-	return atomic_load(word) >= value;
+	return process_start(run, number);
 }
 
 static uint64_t draw_any(void)
@@ -212,6 +162,17 @@ static int mark(uint32_t number)
 	TRY(cuCtxSynchronize());
 	atomic_store(&talk->rounds[number], 1);
 	pause();
+	return 0;
+}
+
+/* Has the VF, and no memory, until the test says so. */
+static int stay(uint32_t number)
+{
+	if (begin(NULL) != 0)
+		return 10;
+	atomic_store(&talk->rounds[number], 1);
+	while (!atomic_load(&talk->go))
+		sched_yield();
 	return 0;
 }
 
@@ -592,8 +553,10 @@ static int scribble(uint32_t number)
 		case 0:
 			slot->wptr = draw(2) ? draw_any() : slot->wptr + 1;
 			break;
-		case 1:
-			slot->ring = draw_any() >> draw(64);
+		case 1: /* in its part or outside of the window: what lies in others' parts would be
+			 * executed again */
+			at = draw_any() >> draw(64);
+			slot->ring = at < bytes ? (uint64_t)(part - window) + at % size : at;
 			break;
 		case 2:
 			slot->packets = UINT64_C(1) << draw(64);
@@ -720,17 +683,21 @@ static void shown(void)
 
 static void nothing_is_left(void)
 {
-	pid_t other, victim;
+	pid_t other, keeper, victim;
 
 	play();
+	keeper = start(stay, 2);
+	CU_ASSERT_FATAL(reaches(&talk->rounds[2], 1));
 	other = start(compute, 0);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[0], 1));
 	victim = start(mark, 1);
 	CU_ASSERT_FATAL(reaches(&talk->rounds[1], 1));
 	kill_it(victim);
 	atomic_store(&talk->stop, 1);
-	CU_ASSERT_EQUAL(end_of(start(look_at_most, 1)), 0);
 	end_of(other); /* it may not have got memory beside the victim */
+	CU_ASSERT_EQUAL(end_of(start(look_at_most, 1)), 0);
+	atomic_store(&talk->go, 1);
+	CU_ASSERT_EQUAL(end_of(keeper), 0);
 	/* when all are gone, or killed, the next brings the VF up anew */
 	CU_ASSERT_EQUAL(played_vf_ups(), 1);
 	victim = start(mark, 1);
@@ -851,12 +818,5 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-	const struct test *const tables[] = {tests, NULL};
-
-	talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (talk == MAP_FAILED)
-		return 1;
-	setenv("VGPU_CUDA_VF", "shared:played", 1);
-	setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
-	return suite_main("cuda_slots", tables, argc, argv);
+	return processes_main("cuda_slots", tests, &talk, sizeof(*talk), argc, argv);
 }

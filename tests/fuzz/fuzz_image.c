@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Images of GPU kernels that a guest hands over. No byte outside of the image is read. A binary
- * that is accepted needs at least as much memory as its largest section that is not shared memory,
- * and what is found in a fat binary lies inside it.
+ * that is accepted needs at least as much memory as its largest section that is not shared memory.
+ * What is found in a fat binary lies inside it, and is unpacked to what its header says, or not.
  */
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "fuzz.h"
 #include "image.h"
@@ -33,8 +34,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vgpu_error err = {.text = ""};
 	struct image_needs needs;
-	const uint8_t *cubin;
-	uint64_t bytes;
+	struct image_member m;
+	uint8_t *out;
 	int r;
 
 	switch (image_kind(data, size)) {
@@ -45,10 +46,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			HOLDS(needs.memory >= largest(data, 1 << 20));
 		break;
 	case IMAGE_FAT:
-		r = image_find(data, size, 8, 6, &cubin, &bytes, &err);
+		r = image_find(data, size, 8, 6, &m, &err);
 		HOLDS(r == 0 || (r == -EINVAL && err.text[0]));
-		if (r == 0 && cubin)
-			HOLDS(cubin >= data && bytes <= size && cubin + bytes <= data + size);
+		if (r < 0 || m.kind == IMAGE_UNKNOWN)
+			break;
+		HOLDS(m.at >= data && m.bytes <= size && m.at + m.bytes <= data + size);
+		r = image_unpack(&m, 1 << 20, &out, &err);
+		HOLDS(r == 0 ? out && out[m.unpacked] == 0 : r == -EINVAL && err.text[0] && !out);
+		free(out);
 		break;
 	default:
 		break;

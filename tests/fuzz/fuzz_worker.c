@@ -198,7 +198,7 @@ static bool has_nan(const struct softgpu_packet *p)
  * it takes long, or the result is not determined. */
 static uint64_t execute_model(uint64_t count, uint64_t *rptr)
 {
-	const struct packet_limits limits = {WINDOW, WINDOW, false};
+	const struct packet_limits limits = {.window = WINDOW, .size = WINDOW};
 	struct vf_page page = {.run = VF_RUN};
 	struct vf vf = {.page = &page, .memory = model, .window = WINDOW, .size = WINDOW};
 	uint64_t error = SOFTGPU_OK, tiles = 0;

@@ -80,9 +80,9 @@ python3 - "$saxpy" "$run" <<'PY'
 import struct, sys
 text, run = open(sys.argv[1], 'rb').read() + b'\0', sys.argv[2]
 open(run + '/zero.ptx', 'wb').write(text)
-def entry(kind, body):
-    return struct.pack('<HHIQIIIIQQ', kind, 0x101, 64, len(body), 0, 0, 0, 90, 0, 0x11) + bytes(16) + body
-entries = entry(2, b'a binary for another GPU') + entry(1, text)
+def entry(kind, capability, body):
+    return struct.pack('<HHIQIIIIQQ', kind, 0x101, 64, len(body), 0, 0, 0, capability, 0, 0x11) + bytes(16) + body
+entries = entry(2, 90, b'a binary for another GPU') + entry(1, 70, text)
 open(run + '/saxpy.fatbin', 'wb').write(struct.pack('<IHHQ', 0xba55ed50, 1, 16, len(entries)) + entries)
 sections = [(0, 0, 0, 0, 0), (1, 3, 0, 384, 16), (3, 1, 6, 384, 16), (5, 8, 3, 400, 64 << 30)]
 table = b''.join(struct.pack('<IIQQQQIIQQ', n, t, f, 0, at, size, 0, 0, 4, 0) for n, t, f, at, size in sections)

@@ -114,16 +114,23 @@ static struct symbol *find(struct ptx *p, const char *name)
 	return NULL;
 }
 
+static struct type type_of(char kind, uint32_t bits)
+{
+	const uint64_t top = bits ? UINT64_C(1) << (bits - 1) : 0;
+
+	return (struct type){kind, (uint8_t)bits, top * 2 - 1, kind == 's' ? top : 0};
+}
+
 /* Reads the type in WORD, without its dot: pred, b8 to b64, u8 ..., s8 ..., f32, f64. */
 static bool read_type(const char *word, size_t n, struct type *out)
 {
 	if (n == 4 && memcmp(word, "pred", 4) == 0) {
-		*out = (struct type){'b', 1};
+		*out = type_of('b', 1);
 		return true;
 	}
 	if (n < 2 || n > 3 || !strchr("usfb", word[0]) || !isdigit((unsigned char)word[1]))
 		return false;
-	*out = (struct type){word[0], (uint8_t)atoi(word + 1)};
+	*out = type_of(word[0], (uint32_t)atoi(word + 1));
 	return true;
 }
 
@@ -369,6 +376,7 @@ static void instruction(struct ptx *p)
 		else
 			ptx_stop(p, "too many operands");
 	}
+	i->sources = i->n > 3 ? 3 : i->n > 0 ? i->n - 1 : 0;
 }
 
 static void local(struct ptx *p)
@@ -465,6 +473,7 @@ static bool entry(struct ptx *p, const char *name)
 		next(p);
 	body(p);
 	resolve(p);
+	ptx_prepare(p);
 	return true;
 }
 

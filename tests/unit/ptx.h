@@ -15,11 +15,15 @@ struct ptx;
 
 struct ptx_launch {
 	uint32_t grid[3], block[3];
-	uint32_t shared;    /* bytes of dynamic shared memory */
-	const void *params; /* laid out as ptx_param() says */
+	uint32_t shared;      /* bytes of dynamic shared memory */
+	bool together;	      /* the blocks take turns, so that each may wait for the others */
+	const uint64_t *only; /* the block that runs alone; NULL: all do */
+	const void *params;   /* laid out as ptx_param() says */
 	/* Blocks begin in random order, as on a GPU. This is called before each block with the
 	 * number of blocks that have begun. May be NULL. */
 	void (*begins)(void *data, uint64_t n);
+	/* Called again and again in the middle of blocks; it may take its time. May be NULL. */
+	void (*pauses)(void *data);
 	void *data;
 };
 

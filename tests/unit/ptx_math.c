@@ -6,19 +6,6 @@
 
 #include "ptx_private.h"
 
-uint64_t ptx_cut(struct type type, uint64_t v)
-{
-	return type.bits == 64 ? v : v & ((UINT64_C(1) << type.bits) - 1);
-}
-
-uint64_t ptx_widen(struct type type, uint64_t v)
-{
-	uint64_t sign = UINT64_C(1) << (type.bits - 1);
-
-	v = ptx_cut(type, v);
-	return type.kind == 's' ? (v ^ sign) - sign : v;
-}
-
 double ptx_to_float(struct type type, uint64_t v)
 {
 	uint32_t half = (uint32_t)v;
@@ -155,7 +142,7 @@ static bool is_less(struct type type, uint64_t a, uint64_t b)
 
 uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *v)
 {
-	uint64_t a = ptx_widen(i->type, v[0]), b = ptx_widen(i->type, v[1]);
+	uint64_t a = ptx_widen(&i->type, v[0]), b = ptx_widen(&i->type, v[1]);
 
 	if (i->op == OP_SELP)
 		return v[2] & 1 ? v[0] : v[1];
@@ -207,33 +194,13 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 
 bool ptx_compare(const struct instruction *i, uint64_t x, uint64_t y)
 {
-	uint64_t a = ptx_widen(i->type, x), b = ptx_widen(i->type, y);
-	int order = i->type.kind == 's' ? ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b)
-					: (a > b) - (a < b);
-	bool unordered = false;
+	double f, g;
 
-	if (i->type.kind == 'f') {
-		double f = ptx_to_float(i->type, x), g = ptx_to_float(i->type, y);
-
-		order = (f > g) - (f < g);
-		unordered = f != f || g != g;
-	}
-	switch (i->compare) {
-	case LT:
-		return !unordered && order < 0;
-	case LE:
-		return !unordered && order <= 0;
-	case GT:
-		return !unordered && order > 0;
-	case GE:
-		return !unordered && order >= 0;
-	case EQ:
-		return !unordered && order == 0;
-	case NE:
-		return !unordered && order != 0;
-	default: /* GTU */
-		return unordered || order > 0;
-	}
+	if (i->type.kind != 'f')
+		return ptx_compares(i->compare, ptx_order(&i->type, x, y), false);
+	f = ptx_to_float(i->type, x);
+	g = ptx_to_float(i->type, y);
+	return ptx_compares(i->compare, (f > g) - (f < g), f != f || g != g);
 }
 
 /* The integer that D is rounded to, in the type's bounds. */
@@ -274,7 +241,7 @@ uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v)
 	}
 	if (i->type.kind == 'f')
 		return to_integer(i, ptx_to_float(i->type, v));
-	v = ptx_widen(i->type, v);
+	v = ptx_widen(&i->type, v);
 	if (i->to.kind != 'f')
 		return v;
 	if (i->to.bits == 32) { /* rounded once */
@@ -312,7 +279,7 @@ uint64_t ptx_atom(struct ptx *p, const struct instruction *i, uint64_t old, uint
 	case HOW_EXCH:
 		return a;
 	case HOW_CAS:
-		return ptx_cut(i->type, old) == ptx_cut(i->type, a) ? b : old;
+		return ptx_cut(&i->type, old) == ptx_cut(&i->type, a) ? b : old;
 	default:
 		ptx_stop(p, "an unknown operation");
 	}

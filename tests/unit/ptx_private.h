@@ -89,10 +89,12 @@ enum how {
 
 enum space { SPACE_HERE, SPACE_PARAM, SPACE_SHARED };
 
-/* The kind is 'u', 's', 'f' or 'b'. A predicate has one bit. */
+/* The kind is 'u', 's', 'f' or 'b'. A predicate has one bit. MASK has the type's bits; SIGN is the
+ * sign bit of a signed integer, otherwise 0. */
 struct type {
 	char kind;
 	uint8_t bits;
+	uint64_t mask, sign;
 };
 
 /* The kind of an operand or a name. DYNAMIC memory lies after all other shared memory. */
@@ -116,9 +118,41 @@ struct instruction {
 	uint64_t guard;
 	struct operand operands[MAX_OPERANDS];
 	uint32_t n, width; /* WIDTH: elements that ld or st moves */
+	uint32_t sources;  /* operands behind the first, at most 3 */
 	bool paired;	   /* a predicate behind the destination: SECOND */
 	uint64_t second;
 	char label[64]; /* used until all labels are known */
+};
+
+/* What an instruction does that is executed often: it computes with integers in registers, moves
+ * one element to or from memory, or branches. */
+enum does {
+	DOES_MORE, /* see struct instruction */
+	DOES_BRANCH,
+	DOES_MOVE,
+	DOES_ADD,
+	DOES_SUB,
+	DOES_MUL,
+	DOES_MAD,
+	DOES_AND,
+	DOES_OR,
+	DOES_XOR,
+	DOES_SHIFT_LEFT,
+	DOES_COMPARE,
+	DOES_LOAD_32,
+	DOES_LOAD_64,
+	DOES_STORE_32,
+	DOES_STORE_64,
+};
+
+/* Such an instruction, prepared. Its sources are registers: behind those of the text are registers
+ * that hold the constants. */
+struct quick {
+	struct type type;
+	uint64_t cut;		     /* the bits of the result */
+	uint16_t to, from[3], guard; /* TO: of a branch, where it leads */
+	uint8_t does, compare;	     /* enum does, enum compare */
+	bool guarded, negated;
 };
 
 struct symbol {
@@ -138,9 +172,11 @@ struct ptx {
 	const char *at;
 	char token[64];
 	struct instruction code[MAX_CODE];
+	struct quick quick[MAX_CODE];
+	uint64_t constants[MAX_CODE * 3];
 	struct symbol symbols[MAX_SYMBOLS];
 	uint8_t *globals;
-	uint32_t n_code, n_symbols, n_registers;
+	uint32_t n_code, n_symbols, n_registers, n_constants;
 	uint32_t shared, local, n_globals, scope;
 	struct place params[MAX_PARAMS];
 	uint32_t n_params, params_end;
@@ -161,12 +197,61 @@ struct block {
 	uint8_t *shared;
 	uint32_t dynamic; /* where dynamic shared memory begins */
 	uint32_t id[3];
+	uint32_t n; /* threads */
+	struct thread *threads;
+	uint64_t *memory; /* their registers and local memory */
 };
 
-/* ptx_math.c */
-uint64_t ptx_cut(struct type type, uint64_t v);
+/* This machine takes most of the time of the tests that use it: what it does for each instruction
+ * is inline, and calls between its files go through no table of a shared library. */
+#pragma GCC visibility push(hidden)
+
+static inline uint64_t ptx_cut(const struct type *type, uint64_t v)
+{
+	return v & type->mask;
+}
+
 /* Extends V to 64 bits. */
-uint64_t ptx_widen(struct type type, uint64_t v);
+static inline uint64_t ptx_widen(const struct type *type, uint64_t v)
+{
+	return ((v & type->mask) ^ type->sign) - type->sign;
+}
+
+/* -1, 0 or 1: how two integers are ordered. */
+static inline int ptx_order(const struct type *type, uint64_t x, uint64_t y)
+{
+	/* with the top bit inverted, signed numbers are ordered as unsigned ones are */
+	const uint64_t top = type->sign ? UINT64_C(1) << 63 : 0;
+	const uint64_t a = ptx_widen(type, x) ^ top, b = ptx_widen(type, y) ^ top;
+
+	return (a > b) - (a < b);
+}
+
+/* Whether two values that are in this order compare so. */
+static inline bool ptx_compares(enum compare compare, int order, bool unordered)
+{
+	switch (compare) {
+	case LT:
+		return !unordered && order < 0;
+	case LE:
+		return !unordered && order <= 0;
+	case GT:
+		return !unordered && order > 0;
+	case GE:
+		return !unordered && order >= 0;
+	case EQ:
+		return !unordered && order == 0;
+	case NE:
+		return !unordered && order != 0;
+	default: /* GTU */
+		return unordered || order > 0;
+	}
+}
+
+/* ptx_quick.c: fills QUICK and CONSTANTS, when all of an entry has been read. */
+void ptx_prepare(struct ptx *p);
+
+/* ptx_math.c */
 double ptx_to_float(struct type type, uint64_t v);
 uint64_t ptx_from_float(struct type type, double d);
 /* The result of an instruction that computes from V. */
@@ -183,5 +268,7 @@ bool ptx_meet(struct ptx *p, struct thread *threads, uint32_t n);
 /* Prints what is wrong. While a text is being read, control returns to ptx_read(); otherwise the
  * program aborts. */
 __attribute__((noreturn)) void ptx_stop(struct ptx *p, const char *what);
+
+#pragma GCC visibility pop
 
 #endif

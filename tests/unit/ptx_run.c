@@ -19,20 +19,24 @@ static uint64_t special(const struct block *b, const struct thread *t, uint64_t 
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t get(const struct block *b, const struct thread *t, const struct operand *o)
+/* An operand that is neither a register nor a value. */
+static uint64_t get_other(const struct block *b, const struct thread *t, const struct operand *o)
 {
 	switch (o->kind) {
-	case REGISTER:
-		return t->registers[o->value] + (uint64_t)o->offset;
 	case SPECIAL:
 		return special(b, t, o->value);
 	case LOCAL:
 		return (uint64_t)(uintptr_t)t->local + o->value + (uint64_t)o->offset;
-	case DYNAMIC:
-		return b->dynamic + (uint64_t)o->offset;
 	default:
-		return o->value + (uint64_t)o->offset;
+		return b->dynamic + (uint64_t)o->offset;
 	}
+}
+
+static inline uint64_t get(const struct block *b, const struct thread *t, const struct operand *o)
+{
+	if (o->kind == REGISTER)
+		return t->registers[o->value] + (uint64_t)o->offset;
+	return o->kind == VALUE ? o->value + (uint64_t)o->offset : get_other(b, t, o);
 }
 
 static uint8_t *address(const struct block *b, enum space space, uint64_t at)
@@ -109,41 +113,6 @@ static void wait_at(const struct block *b, struct thread *t, const struct instru
 										  : AT_WARP;
 }
 
-/* Executes what does more than to compute a result. Whether it was that. */
-static bool act(struct ptx *p, const struct block *b, struct thread *t, const struct instruction *i)
-{
-	switch (i->op) {
-	case OP_BRA:
-		t->pc = (uint32_t)i->operands[0].value;
-		return true;
-	case OP_BAR:
-	case OP_BARRIER:
-	case OP_SHFL:
-	case OP_VOTE:
-		wait_at(b, t, i);
-		return true;
-	case OP_MEMBAR:
-	case OP_FENCE:
-		return true;
-	case OP_RET:
-	case OP_EXIT:
-		t->state = OVER;
-		return true;
-	case OP_ST:
-		store_all(b, t, i);
-		return true;
-	case OP_LD:
-		load_all(b, t, i);
-		return true;
-	case OP_ATOM:
-	case OP_RED:
-		change(p, b, t, i);
-		return true;
-	default:
-		return false;
-	}
-}
-
 static void step(struct ptx *p, const struct block *b, struct thread *t)
 {
 	const struct instruction *i = &p->code[t->pc++];
@@ -153,44 +122,137 @@ static void step(struct ptx *p, const struct block *b, struct thread *t)
 
 	if (i->guarded && (t->registers[i->guard] & 1) == i->negated)
 		return;
-	if (act(p, b, t, i))
-		return;
-	for (k = 0; k + 1 < i->n && k < 3; k++)
-		v[k] = get(b, t, &o[k + 1]);
 	switch (i->op) {
-	case OP_SETP:
-		r = ptx_compare(i, v[0], v[1]);
-		break;
-	case OP_CVT:
-		r = ptx_cut(i->to, ptx_convert(p, i, v[0]));
-		break;
+	case OP_BRA:
+		t->pc = (uint32_t)o[0].value;
+		return;
+	case OP_BAR:
+	case OP_BARRIER:
+	case OP_SHFL:
+	case OP_VOTE:
+		wait_at(b, t, i);
+		return;
+	case OP_MEMBAR:
+	case OP_FENCE:
+		return;
+	case OP_RET:
+	case OP_EXIT:
+		t->state = OVER;
+		return;
+	case OP_ST:
+		store_all(b, t, i);
+		return;
+	case OP_LD:
+		load_all(b, t, i);
+		return;
+	case OP_ATOM:
+	case OP_RED:
+		change(p, b, t, i);
+		return;
 	default:
-		r = ptx_result(p, i, v);
-		r = i->wide ? r : ptx_cut(i->type, r);
 		break;
+	}
+	for (k = 0; k < i->sources; k++)
+		v[k] = get(b, t, &o[k + 1]);
+	if (i->op == OP_SETP) {
+		r = ptx_compare(i, v[0], v[1]);
+	} else if (i->op == OP_CVT) {
+		r = ptx_cut(&i->to, ptx_convert(p, i, v[0]));
+	} else {
+		r = ptx_result(p, i, v);
+		r = i->wide ? r : ptx_cut(&i->type, r);
 	}
 	t->registers[o[0].value] = r;
 }
 
-/* Runs each thread up to where it waits for others, or its end, and then again. A random thread
- * goes first. */
-static void run_block(struct ptx *p, const struct block *b, struct thread *threads, uint32_t n)
+/* Executes up to MOST instructions of T, which runs, but not beyond one at which it waits for
+ * others, or its end. */
+static void run_thread(struct ptx *p, const struct block *b, struct thread *t, uint64_t most)
 {
-	uint32_t k, left = n;
+	uint64_t *const r = t->registers;
+	uint32_t pc = t->pc, half;
+	uint64_t v = 0, x, y;
 
-	while (left > 0) {
-		uint32_t first = (uint32_t)draw(n);
+	for (; most > 0; most--) {
+		const struct quick q = p->quick[pc];
 
-		for (k = 0, left = 0; k < n; k++) {
-			struct thread *t = &threads[(first + k) % n];
-
-			while (t->state == RUNS)
-				step(p, b, t);
-			left += t->state != OVER;
+		if (q.does == DOES_MORE) {
+			t->pc = pc;
+			step(p, b, t);
+			if (t->state != RUNS)
+				return;
+			pc = t->pc;
+			continue;
 		}
-		if (left > 0 && !ptx_meet(p, threads, n))
-			ptx_stop(p, "threads that wait for each other");
+		pc++;
+		if (q.guarded && (r[q.guard] & 1) == q.negated)
+			continue;
+		x = r[q.from[0]];
+		y = r[q.from[1]];
+		switch ((enum does)q.does) {
+		case DOES_BRANCH:
+			pc = q.to;
+			continue;
+		case DOES_STORE_32:
+			half = (uint32_t)r[q.from[2]];
+			memcpy((void *)(uintptr_t)(x + y), &half, sizeof(half));
+			continue;
+		case DOES_STORE_64:
+			memcpy((void *)(uintptr_t)(x + y), &r[q.from[2]], sizeof(v));
+			continue;
+		case DOES_LOAD_32:
+			memcpy(&half, (const void *)(uintptr_t)(x + y), sizeof(half));
+			v = half;
+			break;
+		case DOES_LOAD_64:
+			memcpy(&v, (const void *)(uintptr_t)(x + y), sizeof(v));
+			break;
+		case DOES_ADD:
+			v = x + y;
+			break;
+		case DOES_SUB:
+			v = x - y;
+			break;
+		case DOES_MUL:
+			v = ptx_widen(&q.type, x) * ptx_widen(&q.type, y);
+			break;
+		case DOES_MAD:
+			v = ptx_widen(&q.type, x) * ptx_widen(&q.type, y) + r[q.from[2]];
+			break;
+		case DOES_AND:
+			v = x & y;
+			break;
+		case DOES_OR:
+			v = x | y;
+			break;
+		case DOES_XOR:
+			v = x ^ y;
+			break;
+		case DOES_SHIFT_LEFT:
+			v = (uint32_t)y < q.type.bits ? x << (uint32_t)y : 0;
+			break;
+		case DOES_COMPARE:
+			v = ptx_compares((enum compare)q.compare, ptx_order(&q.type, x, y), false);
+			break;
+		default: /* DOES_MOVE */
+			v = x;
+			break;
+		}
+		r[q.to] = v & q.cut;
 	}
+	t->pc = pc;
+}
+
+/* Registers of a thread: those of the text, and constants. */
+static uint32_t registers_of(const struct ptx *p)
+{
+	return p->n_registers + p->n_constants;
+}
+
+/* Words of a thread's registers and local memory. */
+static size_t words_of(const struct ptx *p)
+{
+	return registers_of(p) + (p->local + 7) / 8 + 1;
 }
 
 static void place_in(const uint32_t *size, uint64_t n, uint32_t *id)
@@ -200,46 +262,147 @@ static void place_in(const uint32_t *size, uint64_t n, uint32_t *id)
 	id[2] = (uint32_t)(n / size[0] / size[1]);
 }
 
-void ptx_run(struct ptx *p, const struct ptx_launch *l)
+/* The most steps of a thread before others of the grid go on, if its blocks run at a time. */
+#define TURN 50u
+/* The most steps of a thread before the launch may pause. */
+#define PAUSE 200u
+
+static uint64_t most_steps(const struct ptx_launch *l)
 {
-	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], i, other, swap;
-	uint32_t n = l->block[0] * l->block[1] * l->block[2], k;
-	size_t each = p->n_registers + (p->local + 7) / 8 + 1;
-	uint64_t *order = malloc(blocks * sizeof(*order)), *memory = malloc(n * each * 8);
-	struct thread *threads = malloc(n * sizeof(*threads));
-	struct block b = {
+	if (l->together)
+		return TURN;
+	return l->pauses ? PAUSE : UINT64_MAX;
+}
+
+/* Runs each thread of B up to where it waits for others, its end, or the end of its turn. A random
+ * thread goes first. Whether any has not ended. */
+static bool run_threads(struct ptx *p, struct block *b)
+{
+	const uint32_t first = (uint32_t)draw(b->n);
+	bool left = false, runs = false;
+	uint32_t k;
+
+	for (k = 0; k < b->n; k++) {
+		struct thread *t = &b->threads[(first + k) % b->n];
+
+		if (t->state == RUNS)
+			run_thread(p, b, t, most_steps(b->launch));
+		left |= t->state != OVER;
+		runs |= t->state == RUNS;
+		if (b->launch->pauses)
+			b->launch->pauses(b->launch->data);
+	}
+	if (left && !runs && !ptx_meet(p, b->threads, b->n))
+		ptx_stop(p, "threads that wait for each other");
+	return left;
+}
+
+static void make_block(struct ptx *p, const struct ptx_launch *l, struct block *b)
+{
+	const size_t each = words_of(p);
+
+	*b = (struct block){
 		.launch = l,
 		.shared = malloc(p->shared + l->shared + 1),
 		.dynamic = p->shared,
+		.n = l->block[0] * l->block[1] * l->block[2],
 	};
+	b->memory = malloc(b->n * each * 8);
+	b->threads = malloc(b->n * sizeof(*b->threads));
+}
 
-	for (i = 0; i < blocks; i++)
+static void free_block(struct block *b)
+{
+	free(b->memory);
+	free(b->threads);
+	free(b->shared);
+}
+
+/* Makes B the block with this number. */
+static void begin_block(struct ptx *p, struct block *b, uint64_t number)
+{
+	const size_t each = words_of(p);
+	uint32_t k;
+
+	place_in(b->launch->grid, number, b->id);
+	/* memory that nothing has written holds arbitrary bytes */
+	memset(b->memory, (int)draw(256), b->n * each * 8);
+	memset(b->shared, (int)draw(256), p->shared + b->launch->shared);
+	for (k = 0; k < b->n; k++) {
+		uint64_t *registers = b->memory + k * each;
+
+		b->threads[k] = (struct thread){
+			.registers = registers,
+			.local = (uint8_t *)(registers + registers_of(p)),
+			.lane = k % WARP,
+		};
+		memcpy(registers + p->n_registers, p->constants, p->n_constants * sizeof(uint64_t));
+		place_in(b->launch->block, k, b->threads[k].id);
+	}
+}
+
+/* All blocks at a time, in turns. */
+static void run_together(struct ptx *p, const struct ptx_launch *l, uint64_t n)
+{
+	struct block *blocks = malloc(n * sizeof(*blocks));
+	bool left = true;
+	uint64_t i;
+
+	for (i = 0; i < n; i++) {
+		make_block(p, l, &blocks[i]);
+		begin_block(p, &blocks[i], i);
+	}
+	while (left)
+		for (i = 0, left = false; i < n; i++)
+			left |= run_threads(p, &blocks[i]);
+	for (i = 0; i < n; i++)
+		free_block(&blocks[i]);
+	free(blocks);
+}
+
+/* One block after another, in random order. */
+static void run_in_order(struct ptx *p, const struct ptx_launch *l, uint64_t n)
+{
+	uint64_t *order = malloc(n * sizeof(*order)), i, other, swap;
+	struct block b;
+
+	make_block(p, l, &b);
+	for (i = 0; i < n; i++)
 		order[i] = i;
-	for (i = 0; i < blocks; i++) {
-		other = i + draw(blocks - i);
+	for (i = 0; i < n; i++) {
+		other = i + draw(n - i);
 		swap = order[i];
 		order[i] = order[other];
 		order[other] = swap;
-		place_in(l->grid, order[i], b.id);
 		if (l->begins)
 			l->begins(l->data, i);
-		/* memory that nothing has written holds arbitrary bytes */
-		memset(memory, (int)draw(256), n * each * 8);
-		memset(b.shared, (int)draw(256), p->shared + l->shared);
-		for (k = 0; k < n; k++) {
-			uint64_t *registers = memory + k * each;
-
-			threads[k] = (struct thread){
-				.registers = registers,
-				.local = (uint8_t *)(registers + p->n_registers),
-				.lane = k % WARP,
-			};
-			place_in(l->block, k, threads[k].id);
-		}
-		run_block(p, &b, threads, n);
+		begin_block(p, &b, order[i]);
+		while (run_threads(p, &b))
+			;
 	}
 	free(order);
-	free(memory);
-	free(threads);
-	free(b.shared);
+	free_block(&b);
+}
+
+static void run_one(struct ptx *p, const struct ptx_launch *l, uint64_t number)
+{
+	struct block b;
+
+	make_block(p, l, &b);
+	begin_block(p, &b, number);
+	while (run_threads(p, &b))
+		;
+	free_block(&b);
+}
+
+void ptx_run(struct ptx *p, const struct ptx_launch *l)
+{
+	const uint64_t n = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+
+	if (l->only)
+		run_one(p, l, *l->only);
+	else if (l->together)
+		run_together(p, l, n);
+	else
+		run_in_order(p, l, n);
 }

@@ -93,7 +93,7 @@ static void exchange(struct ptx *p, struct thread *warp, uint32_t n, uint32_t ma
 		if (i->op == OP_VOTE)
 			vote(p, warp, n, &warp[k], mask);
 		if (i->op == OP_SHFL) {
-			warp[k].registers[i->operands[0].value] = ptx_cut(i->type, values[k]);
+			warp[k].registers[i->operands[0].value] = ptx_cut(&i->type, values[k]);
 			if (i->paired)
 				warp[k].registers[i->second] = found[k];
 		}

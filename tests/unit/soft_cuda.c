@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "soft_cuda.h"
+#include "soft_gpu.h"
 
 #define GRAIN (UINT64_C(2) << 20)
 #define MEMORY (UINT64_C(1) << 30)
@@ -35,7 +37,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 static struct work *first, **last = &first;
 static uint64_t put, done; /* works queued, and works done */
-static uint64_t taken;	   /* bytes of memory in use */
 static struct kept *all_kept;
 static bool is_up;
 static int context;
@@ -62,7 +63,9 @@ static void execute(struct work *w)
 		memset(w->dst, w->value, w->n);
 		break;
 	case WORK_LAUNCH:
+		soft_gpu_take();
 		ptx_run(w->function->code, &w->launch);
+		soft_gpu_give();
 		break;
 	}
 }
@@ -187,8 +190,8 @@ CUresult cuInit(unsigned flags)
 
 	if (error || flags)
 		return error ? atoi(error) : CUDA_ERROR_INVALID_VALUE;
-	is_up = true;
-	return CUDA_SUCCESS;
+	is_up = soft_gpu_open();
+	return is_up ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -229,12 +232,13 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{CU_ATTRIBUTE_MAX_GRID_X, INT32_MAX},
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},
-		{CU_ATTRIBUTE_PROCESSORS, 4},
+		{CU_ATTRIBUTE_PROCESSORS, SOFT_CUDA_PROCESSORS},
 		{CU_ATTRIBUTE_THREADS_PER_PROCESSOR, 2048},
 		{CU_ATTRIBUTE_KERNEL_TIMEOUT, 0},
 		{CU_ATTRIBUTE_COMPUTE_MODE, 0},
 		{CU_ATTRIBUTE_MAJOR, 7},
 		{CU_ATTRIBUTE_MINOR, 0},
+		{SOFT_CUDA_COOPERATIVE_LAUNCH, 1},
 		{CU_ATTRIBUTE_MAX_SHARED_OPTIN, 98304},
 		{CU_ATTRIBUTE_VIRTUAL_MEMORY, 1},
 	};
@@ -303,13 +307,6 @@ CUresult cuGetErrorName(CUresult e, const char **name)
 
 /* memory */
 
-CUresult cuMemGetInfo(size_t *left, size_t *all)
-{
-	*left = MEMORY - taken;
-	*all = MEMORY;
-	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
 CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation *what, int option)
 {
 	(void)option;
@@ -318,59 +315,277 @@ CUresult cuMemGetAllocationGranularity(size_t *grain, const struct cu_allocation
 							   : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* A handle is the descriptor of a memory file plus one. */
+/*
+ * The GPU's memory is one file, in which it keeps its contents: who gets memory finds what its last
+ * owner has left there. Each allocation has an open file of its own, and holds a lock on a byte for
+ * each granule that it has, which ends with the process, too. SOFT_CUDA_POOL names the file, and
+ * its size is the GPU's; without it each process has a GPU of its own. An allocation lives as long
+ * as its handle, or a mapping of it. One thread at a time makes the calls that change these lists.
+ */
+struct memory {
+	struct memory *next;
+	int fd;
+	bool released;
+	uint32_t n, refs; /* granules; its handle, and mappings */
+	uint32_t granules[];
+};
+struct mapping {
+	struct mapping *next;
+	struct memory *memory;
+	CUdeviceptr at;
+};
+struct reservation {
+	struct reservation *next;
+	CUdeviceptr at;
+	size_t size;
+};
+static struct memory *memories;
+static struct mapping *mappings;
+static struct reservation *reservations;
+
+static int pool_open(void)
+{
+	static int own = -1;
+	const char *path = getenv("SOFT_CUDA_POOL");
+	char again[32];
+
+	if (path)
+		return open(path, O_RDWR | O_CLOEXEC);
+	if (own < 0) {
+		own = memfd_create("soft-cuda", MFD_CLOEXEC);
+		if (own < 0 || ftruncate(own, (off_t)MEMORY) < 0)
+			return -1;
+	}
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", own);
+	return open(again, O_RDWR | O_CLOEXEC);
+}
+
+static uint64_t pool_size(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static bool lock_granule(int fd, uint64_t granule, int how)
+{
+	struct flock lock_of = {.l_type = F_WRLCK, .l_start = (off_t)granule, .l_len = 1};
+
+	return fcntl(fd, how, &lock_of) == 0 && (how != F_OFD_GETLK || lock_of.l_type == F_UNLCK);
+}
+
+CUresult cuMemGetInfo(size_t *left, size_t *all)
+{
+	int fd = pool_open();
+	uint64_t i;
+
+	*all = pool_size(fd);
+	*left = 0;
+	for (i = 0; i < *all / GRAIN; i++)
+		*left += lock_granule(fd, i, F_OFD_GETLK) ? GRAIN : 0;
+	close(fd);
+	return soft_cuda_context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static void forget_memory(struct memory *m)
+{
+	struct memory **link = &memories;
+
+	if (--m->refs > 0)
+		return;
+	while (*link != m)
+		link = &(*link)->next;
+	*link = m->next;
+	close(m->fd);
+	free(m);
+}
+
+static struct memory *find_memory(CUhandle handle)
+{
+	struct memory *m = memories;
+
+	while (m && (m->released || (CUhandle)(uintptr_t)m != handle))
+		m = m->next;
+	return m;
+}
+
 CUresult cuMemCreate(CUhandle *out, size_t size, const struct cu_allocation *what, uint64_t flags)
 {
-	int fd;
+	struct memory *m;
+	uint64_t i;
 
+	if (!soft_cuda_context)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (what->type != 1 || size == 0 || size % GRAIN || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (size > MEMORY - taken)
+	m = calloc(1, sizeof(*m) + size / GRAIN * sizeof(m->granules[0]));
+	m->fd = pool_open();
+	m->refs = 1;
+	m->next = memories;
+	memories = m;
+	for (i = 0; i < pool_size(m->fd) / GRAIN && m->n < size / GRAIN; i++)
+		if (lock_granule(m->fd, i, F_OFD_SETLK))
+			m->granules[m->n++] = (uint32_t)i;
+	if (m->n < size / GRAIN) {
+		forget_memory(m);
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	fd = memfd_create("soft-cuda", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	taken += size;
-	*out = (CUhandle)fd + 1;
+	}
+	*out = (uintptr_t)m;
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemRelease(CUhandle handle)
 {
-	return close((int)handle - 1) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	struct memory *m = find_memory(handle);
+
+	if (!m)
+		return CUDA_ERROR_INVALID_VALUE;
+	m->released = true;
+	forget_memory(m);
+	return CUDA_SUCCESS;
 }
 
-static CUresult mapped(void *p)
+static size_t size_of(const struct memory *m)
 {
-	return p == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return m->n * GRAIN;
 }
 
+/* AT is a hint: addresses that are in use stay whose they are. */
 CUresult cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr at,
 			     uint64_t flags)
 {
-	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct reservation *r;
+	uint64_t begin, got;
+	void *p;
 
-	*out = (uintptr_t)p;
-	return size % GRAIN || align || at || flags ? CUDA_ERROR_INVALID_VALUE : mapped(p);
+	if (size == 0 || size % GRAIN || align || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = mmap((void *)(uintptr_t)at, size + GRAIN, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	got = (uintptr_t)p;
+	begin = (got + GRAIN - 1) / GRAIN * GRAIN;
+	if (begin > got)
+		munmap(p, begin - got);
+	munmap((void *)(uintptr_t)(begin + size), got + GRAIN - begin);
+	r = malloc(sizeof(*r));
+	*r = (struct reservation){reservations, begin, size};
+	reservations = r;
+	*out = begin;
+	return CUDA_SUCCESS;
+}
+
+static bool is_reserved(CUdeviceptr at, size_t size)
+{
+	const struct reservation *r = reservations;
+
+	while (r && (at < r->at || at - r->at > r->size || size > r->size - (at - r->at)))
+		r = r->next;
+	return r;
+}
+
+/* Where the mapping that begins at AT is linked; NULL: none does. */
+static struct mapping **find_mapping(CUdeviceptr at)
+{
+	struct mapping **link = &mappings;
+
+	while (*link && (*link)->at != at)
+		link = &(*link)->next;
+	return *link ? link : NULL;
+}
+
+/* Whether SIZE at AT are whole mappings, from end to end. */
+static bool is_mapped(CUdeviceptr at, size_t size)
+{
+	struct mapping **link;
+	size_t n;
+
+	while (size > 0) {
+		link = find_mapping(at);
+		n = link ? size_of((*link)->memory) : 0;
+		if (n == 0 || n > size)
+			return false;
+		at += n;
+		size -= n;
+	}
+	return true;
+}
+
+static bool overlaps(CUdeviceptr at, size_t size)
+{
+	const struct mapping *m = mappings;
+
+	while (m && (m->at >= at + size || at >= m->at + size_of(m->memory)))
+		m = m->next;
+	return m;
+}
+
+/* SOFT_CUDA_MAPS: how often there is memory for the page tables of a mapping. */
+static bool has_page_tables(void)
+{
+	const char *most = getenv("SOFT_CUDA_MAPS");
+	static long maps;
+
+	return !most || ++maps <= atol(most);
+}
+
+static bool map_file(CUdeviceptr at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+	return mmap((void *)(uintptr_t)at, size, protection, flags | MAP_FIXED, fd, offset) !=
+	       MAP_FAILED;
 }
 
 CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUhandle handle, uint64_t flags)
 {
-	if (offset || flags || size % GRAIN)
+	struct memory *memory = find_memory(handle);
+	struct mapping *m;
+	uint32_t i;
+
+	if (offset || flags || at % GRAIN || !memory || size != size_of(memory) ||
+	    !is_reserved(at, size) || overlaps(at, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	return mapped(mmap((void *)(uintptr_t)at, size, PROT_NONE, MAP_SHARED | MAP_FIXED,
-			   (int)handle - 1, 0));
+	if (!has_page_tables())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (i = 0; i < memory->n; i++)
+		if (!map_file(at + i * GRAIN, GRAIN, PROT_NONE, MAP_SHARED, memory->fd,
+			      (off_t)(memory->granules[i] * GRAIN)))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	m = malloc(sizeof(*m));
+	*m = (struct mapping){mappings, memory, at};
+	mappings = m;
+	memory->refs++;
+	return CUDA_SUCCESS;
 }
 
+/* Only whole mappings, and only while nothing in the stream may use them. */
 CUresult cuMemUnmap(CUdeviceptr at, size_t size)
 {
-	return mapped(mmap((void *)(uintptr_t)at, size, PROT_NONE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	struct mapping **link, *m;
+	bool busy;
+
+	pthread_mutex_lock(&lock);
+	busy = done < put;
+	pthread_mutex_unlock(&lock);
+	if (busy || size == 0 || !is_mapped(at, size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!map_file(at, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	while (size > 0) {
+		link = find_mapping(at);
+		m = *link;
+		at += size_of(m->memory);
+		size -= size_of(m->memory);
+		*link = m->next;
+		forget_memory(m->memory);
+		free(m);
+	}
+	return CUDA_SUCCESS;
 }
 
 CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const struct cu_access *access, size_t n)
 {
-	if (n != 1 || access->location.type != 1 || access->flags != 3)
+	if (n != 1 || access->location.type != 1 || access->flags != 3 || !is_mapped(at, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return mprotect((void *)(uintptr_t)at, size, PROT_READ | PROT_WRITE) == 0
 		       ? CUDA_SUCCESS

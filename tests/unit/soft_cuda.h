@@ -7,10 +7,13 @@
 
 #include "cuda.h"
 #include "ptx.h"
+#include "soft_binary.h"
 
 #define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_CONTEXT 201
 #define CUDA_ERROR_INVALID_PTX 218
+#define SOFT_CUDA_PROCESSORS 4
+#define SOFT_CUDA_COOPERATIVE_LAUNCH 95 /* an attribute of the device */
 #define CU_FUNC_REGISTERS 4
 #define CU_FUNC_BINARY_VERSION 6
 
@@ -44,13 +47,5 @@ extern __thread CUcontext soft_cuda_context;
 
 /* Puts WORK at the end of the stream, which frees PARAMS from now on. */
 CUresult soft_cuda_enqueue(struct work work);
-
-/* soft_cuda_elf.c: the binary of PTX text whose arrays outside of functions have GLOBALS bytes; the
- * caller frees it. */
-uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size);
-/* The text in a binary; NULL: this device does not execute the binary. */
-const char *soft_cuda_text(const void *binary);
-/* The first PTX text in a fat binary that is not compressed, or NULL. */
-const char *soft_cuda_fat_text(const uint8_t *fat, size_t n);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "soft_cuda.h"
+#include "soft_gpu.h"
 
 struct module {
 	char *text;
@@ -59,13 +60,8 @@ CUresult cuLinkAddData(CUlink link, int type, void *data, size_t n, const char *
 	(void)name;
 	(void)option;
 	(void)values;
-	if (options || (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) ||
-	    (type == CU_JIT_INPUT_PTX && text[n - 1]))
+	if (options || type != CU_JIT_INPUT_PTX || text[n - 1])
 		return CUDA_ERROR_INVALID_VALUE;
-	if (type == CU_JIT_INPUT_FATBINARY)
-		text = soft_cuda_fat_text(data, n);
-	if (!text)
-		return CUDA_SUCCESS; /* nothing for this GPU */
 	if (!is_ptx(text, &globals)) {
 		snprintf(l->log, l->log_size, "this is no PTX");
 		return CUDA_ERROR_INVALID_PTX;
@@ -239,21 +235,16 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t i, size_t *at, size_t *s
 }
 
 /* EXTRA holds the buffer of the parameters, and its size. */
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-			unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
-			void **extra)
+static CUresult launch(struct work w, void **params, void **extra)
 {
-	struct work w = {.kind = WORK_LAUNCH,
-			 .function = function,
-			 .launch = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared}};
+	const uint32_t *grid = w.launch.grid, *block = w.launch.block;
 	uint32_t at, size, wanted = 0, i;
 	size_t n = 0;
 
-	(void)s;
 	for (i = 0; ptx_param(w.function->code, i, &at, &size); i++)
 		wanted = at + size;
-	if (params || !gx || !gy || !gz || !bx || !by || !bz || bx * by * bz > 1024 ||
-	    shared > w.function->dynamic)
+	if (params || !grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] ||
+	    block[0] * block[1] * block[2] > 1024 || w.launch.shared > w.function->dynamic)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra) {
 		if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
@@ -264,4 +255,42 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 	}
 	w.launch.params = w.params;
 	return n < wanted ? CUDA_ERROR_INVALID_VALUE : soft_cuda_enqueue(w);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
+			void **extra)
+{
+	(void)s;
+	return launch((struct work){.kind = WORK_LAUNCH,
+				    .function = function,
+				    .launch = {.pauses = soft_gpu_pauses(),
+					       .grid = {gx, gy, gz},
+					       .block = {bx, by, bz},
+					       .shared = shared}},
+		      params, extra);
+}
+
+CUresult cuLaunchKernelEx(const struct cu_launch *l, CUfunction function, void **params,
+			  void **extra)
+{
+	struct work w = {.kind = WORK_LAUNCH, .function = function};
+	uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	int each = 0, cooperates = 0;
+
+	cuDeviceGetAttribute(&cooperates, SOFT_CUDA_COOPERATIVE_LAUNCH, 0);
+	if (!cooperates)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (l->n_attributes != 1 || l->attributes->id != CU_LAUNCH_COOPERATIVE)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(w.launch.grid, l->grid, sizeof(l->grid));
+	memcpy(w.launch.block, l->block, sizeof(l->block));
+	w.launch.shared = l->shared;
+	w.launch.together = l->attributes->cooperative;
+	cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, function,
+						    (int)(l->block[0] * l->block[1] * l->block[2]),
+						    l->shared);
+	if (w.launch.together && blocks > (uint64_t)each * SOFT_CUDA_PROCESSORS)
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	return launch(w, params, extra);
 }

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Workers on a device, as softgpu starts them: "test-device host", or "test-device cuda" on a GPU
- * (skipped where there is none). Each packet is compared with plain C while the work is stopped at
- * random instants. Other tests check what a tenant leaves behind, and what a broken or hostile
- * tenant costs the others.
+ * Workers on a device, as softgpu starts them: "test-device host"; "test-device soft-cuda", with
+ * the CUDA driver in software; or "test-device cuda" on a GPU (skipped where there is none). Each
+ * packet is compared with plain C while the work is stopped at random instants. Other tests check
+ * what a tenant leaves behind, and what a broken or hostile tenant costs the others.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -430,9 +432,353 @@ static void nonsense(void)
 	tenant_end(&t);
 }
 
+/* swapping, by the program that has started the worker */
+
+#define BEHIND (PARTITION - WINDOW)
+
+/* Asks the worker, and waits for its answer. The result; -EPIPE: there is no answer. */
+static int ask(struct tenant *t, struct worker_memory m)
+{
+	struct pollfd p = {t->worker->memory_fd, POLLIN, 0};
+
+	if (send(p.fd, &m, sizeof(m), MSG_NOSIGNAL) < 0 || poll(&p, 1, PATIENCE_MS) <= 0 ||
+	    recv(p.fd, &m, sizeof(m), 0) != sizeof(m))
+		return -EPIPE;
+	return m.result;
+}
+
+static int ask_copy(struct tenant *t, uint8_t *at_home, uint64_t at, uint64_t n, bool out)
+{
+	const struct worker_memory m = {.what = out ? WORKER_MEMORY_OUT : WORKER_MEMORY_IN,
+					.at = at,
+					.bytes = n};
+	int r;
+
+	if (!out && pwrite(t->worker->stage_fd, at_home + at, n, 0) != (ssize_t)n)
+		return -errno;
+	r = ask(t, m);
+	if (r == 0 && out && pread(t->worker->stage_fd, at_home + at, n, 0) != (ssize_t)n)
+		return -errno;
+	return r;
+}
+
+static int copy_all(struct tenant *t, uint8_t *home, bool out)
+{
+	uint64_t at, n;
+	int r = 0;
+
+	for (at = 0; at < BEHIND && r == 0; at += n) {
+		n = 1 + draw(WORKER_STAGE);
+		n = n < BEHIND - at ? n : BEHIND - at;
+		r = ask_copy(t, home, at, n, out);
+	}
+	return r;
+}
+
+static int leave(struct tenant *t)
+{
+	return ask(t, (struct worker_memory){.what = WORKER_MEMORY_LEAVE});
+}
+
+static bool put_about(struct tenant *t, struct softgpu_about *out)
+{
+	put(t, (struct softgpu_packet){SOFTGPU_ABOUT, 0, {0, FREE_AT, sizeof(*out)}});
+	if (!finish(t, 0))
+		return false;
+	memcpy(out, t->window + FREE_AT, sizeof(*out));
+	return true;
+}
+
+/* Work in device memory is stopped at random instants, hard ones too, and its memory goes to host
+ * memory and comes back. Another tenant has memory meanwhile. Results are right to the bit, and the
+ * addresses are the same. */
+static void swaps(void)
+{
+	uint8_t *home = malloc(BEHIND);
+	struct tenant t, other;
+	/* The machine that executes PTX is slow, and stops only between blocks. */
+	const uint64_t turn_us = about.stops & HARD_STOPS ? 3000 : 400000;
+	const uint32_t rounds = about.stops & HARD_STOPS ? 6 : 1;
+	uint32_t round, k, swapped = 0, hard = 0, busy = 0;
+	struct softgpu_about before = {.name = ""}, after = {.name = ""};
+	uint64_t shown[JOBS], next;
+	int r;
+
+	jobs_begin();
+	tenant_start(&t);
+	for (round = 0; round < rounds; round++) {
+		CU_ASSERT(!about.modules || put_about(&t, &before));
+		for (k = 0, next = FREE_AT; k < JOBS; k++) {
+			shown[k] = next;
+			put_job(&t, &jobs[k], WINDOW + next, next);
+			next += (jobs[k].bytes + 255) / 256 * 256;
+		}
+		do {
+			struct timespec turn = {.tv_nsec = (long)(draw(turn_us) * 1000)};
+
+			run(&t);
+			nanosleep(&turn, NULL);
+			CU_ASSERT_FATAL(stop(&t));
+			if (draw(4) && swapped > 0)
+				continue;
+			hard += t.ended.end == WORKER_STOPPED &&
+				t.ended.level == SOFTGPU_PREEMPT_HARD;
+			r = copy_all(&t, home, true);
+			busy += r == -EBUSY;
+			if (r == -EBUSY)
+				continue;
+			CU_ASSERT_EQUAL_FATAL(r, 0);
+			CU_ASSERT_EQUAL_FATAL(leave(&t), 0);
+			if (swapped++ % 16 == 0) {
+				tenant_start(&other);
+				put(&other, (struct softgpu_packet){SOFTGPU_FILL,
+								    0,
+								    {WINDOW, BEHIND, 0xffffffff}});
+				CU_ASSERT(finish(&other, 0));
+				CU_ASSERT(worker_kill(other.worker, PATIENCE_MS));
+				forget(&other);
+			}
+			CU_ASSERT_EQUAL_FATAL(copy_all(&t, home, false), 0);
+		} while (t.ended.end == WORKER_STOPPED);
+		CU_ASSERT_EQUAL(t.ended.end, WORKER_IDLE);
+		for (k = 0; k < JOBS; k++)
+			CU_ASSERT(is_right(&t, &jobs[k], shown[k]));
+		CU_ASSERT(!about.modules || put_about(&t, &after));
+		CU_ASSERT(memcmp(&before, &after, sizeof(before)) == 0);
+	}
+	printf(" %u swaps, %u after a hard stop, %u refused;", swapped, hard, busy);
+	CU_ASSERT(swapped > 0);
+	tenant_end(&t);
+	free(home);
+}
+
+/* What the worker refuses, and what it does not mind. */
+static void swaps_refused(void)
+{
+	const struct worker_memory bad[] = {
+		{0, 0, 0, 0},
+		{4, 0, 0, 64},
+		{WORKER_MEMORY_OUT, 0, 0, 0},
+		{WORKER_MEMORY_OUT, 0, 0, WORKER_STAGE + 1},
+		{WORKER_MEMORY_OUT, 0, BEHIND - 8, 16},
+		{WORKER_MEMORY_OUT, 0, UINT64_MAX - 7, 16},
+		{WORKER_MEMORY_IN, 0, 0, 64}, /* nothing has left */
+	};
+	uint8_t *home = calloc(1, BEHIND);
+	struct tenant t;
+	uint32_t i, k;
+
+	jobs_begin();
+	tenant_start(&t);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CU_ASSERT_EQUAL(ask(&t, bad[i]), -EINVAL);
+	for (i = 0; i < 200; i++) {
+		struct worker_memory m;
+
+		for (k = 0; k < sizeof(m); k++)
+			((uint8_t *)&m)[k] = (uint8_t)draw(256);
+		if (i % 2)
+			send(t.worker->memory_fd, &m, 1 + draw(sizeof(m) - 1), MSG_NOSIGNAL);
+		else
+			CU_ASSERT(m.what <= 3 || ask(&t, m) == -EINVAL);
+	}
+	put_job(&t, &jobs[4], WINDOW, FREE_AT);
+	CU_ASSERT(finish(&t, 0) && is_right(&t, &jobs[4], FREE_AT));
+
+	/* a run that has not ended */
+	put(&t, (struct softgpu_packet){SOFTGPU_ENDLESS, 0, {0}});
+	run(&t);
+	CU_ASSERT(!listen_for(&t, 2));
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 0, 64, true), -EBUSY);
+	CU_ASSERT_EQUAL(leave(&t), -EBUSY);
+	CU_ASSERT(stop(&t));
+
+	/* a gap, and a copy that begins again where it was */
+	CU_ASSERT_EQUAL(copy_all(&t, home, true), 0);
+	CU_ASSERT_EQUAL(leave(&t), 0);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 0, 64, true), -EINVAL);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 64, 64, false), -EINVAL);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 0, 128, false), 0);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 64, 128, false), 0);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 193, 64, false), -EINVAL);
+	/* given up half way, and begun anew */
+	CU_ASSERT_EQUAL(leave(&t), 0);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 64, 64, false), -EINVAL);
+	CU_ASSERT_EQUAL(copy_all(&t, home, false), 0);
+	CU_ASSERT_EQUAL(ask_copy(&t, home, 0, 64, false), -EINVAL);
+	tenant_end(&t);
+
+	/* to run without memory ends the worker, even if the work needs none */
+	tenant_start(&t);
+	CU_ASSERT_EQUAL(copy_all(&t, home, true), 0);
+	CU_ASSERT_EQUAL(leave(&t), 0);
+	put_job(&t, &jobs[4], FREE_AT, FREE_AT);
+	run(&t);
+	CU_ASSERT(listen_for(&t, PATIENCE_MS) && t.ended.end == WORKER_LOST);
+	CU_ASSERT(worker_kill(t.worker, PATIENCE_MS));
+	forget(&t);
+	/* one that is out ends as any other does */
+	tenant_start(&t);
+	CU_ASSERT_EQUAL(copy_all(&t, home, true), 0);
+	CU_ASSERT_EQUAL(leave(&t), 0);
+	tenant_end(&t);
+	free(home);
+}
+
+/* What COUNT has written. */
+static uint64_t counted(const struct tenant *t)
+{
+	return *(volatile uint64_t *)(t->window + FREE_AT);
+}
+
+/* Memory is not taken from a GPU kernel that was stopped in its middle: the kernel may end first,
+ * and one that does not is stopped again. */
+static void swaps_drain(void)
+{
+	uint8_t *home = malloc(BEHIND);
+	struct tenant t;
+	uint64_t before;
+	vgpu_nsec until;
+	uint32_t tries;
+	bool hard = false;
+	int r = -EBUSY;
+
+	tenant_start(&t);
+	/* one that ends within a few milliseconds; on a busy machine it takes longer, or has ended
+	 * before it could be stopped */
+	for (tries = 0; tries < 100 && !(hard && r == 0); tries++) {
+		memset(t.window + FREE_AT, 0, 128);
+		put(&t, (struct softgpu_packet){SOFTGPU_FILL, 0, {WINDOW, 64, 0}});
+		put(&t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, 5000}});
+		put(&t, (struct softgpu_packet){SOFTGPU_FILL, 0, {WINDOW, 64, 7}});
+		put(&t, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {FREE_AT + 64, WINDOW, 64}});
+		run(&t);
+		while (counted(&t) == 0)
+			;
+		CU_ASSERT_FATAL(stop(&t));
+		hard = t.ended.end == WORKER_STOPPED && t.ended.level == SOFTGPU_PREEMPT_HARD &&
+		       counted(&t) < 5000;
+		r = copy_all(&t, home, true);
+		if (hard && r == 0) {
+			CU_ASSERT_EQUAL(counted(&t), 5000);
+			CU_ASSERT_EQUAL(*(uint32_t *)home, 0); /* nothing after it has run */
+			CU_ASSERT_EQUAL(leave(&t), 0);
+			CU_ASSERT_EQUAL(copy_all(&t, home, false), 0);
+			/* It is not counted again: the worker knows better how far it is. */
+			memset(t.window + FREE_AT, 0, 8);
+			t.ended.rptr = 0;
+		}
+		CU_ASSERT_FATAL(finish(&t, 0));
+		CU_ASSERT_EQUAL(counted(&t), hard && r == 0 ? 0 : 5000);
+		CU_ASSERT_EQUAL(*(uint32_t *)(t.window + FREE_AT + 64), 7);
+	}
+	CU_ASSERT(hard && r == 0);
+	/* one that does not */
+	put(&t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, UINT64_C(1) << 40}});
+	*(uint64_t *)(t.window + FREE_AT) = 0;
+	run(&t);
+	while (counted(&t) == 0)
+		;
+	CU_ASSERT_FATAL(stop(&t));
+	until = vgpu_now() + 60 * VGPU_SEC;
+	/* it runs for this, if none has done so lately; and not again at once */
+	before = counted(&t);
+	do {
+		CU_ASSERT_EQUAL_FATAL(copy_all(&t, home, true), -EBUSY);
+		CU_ASSERT_FATAL(vgpu_now() < until);
+	} while (counted(&t) == before);
+	before = counted(&t);
+	CU_ASSERT_EQUAL(leave(&t), -EBUSY);
+	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	CU_ASSERT_EQUAL(counted(&t), before);
+	run(&t);
+	CU_ASSERT(!listen_for(&t, 20));
+	CU_ASSERT(counted(&t) > before);
+	CU_ASSERT(stop(&t));
+	CU_ASSERT(worker_kill(t.worker, PATIENCE_MS));
+	forget(&t);
+	free(home);
+}
+
+/* The memory of the GPU in software, whose driver keeps it in this file; two tenants have room. */
+static char pool[] = "/tmp/vgpud-test-pool-XXXXXX";
+#define POOL (BEHIND * 2 + (UINT64_C(16) << 20))
+
+/* How often a word is in the GPU's memory. */
+static uint64_t count_words(uint32_t word)
+{
+	static uint32_t words[65536];
+	uint64_t at, n = 0;
+	int fd = open(pool, O_RDONLY | O_CLOEXEC);
+	size_t i;
+
+	for (at = 0; at < POOL; at += sizeof(words)) {
+		if (pread(fd, words, sizeof(words), (off_t)at) != (ssize_t)sizeof(words))
+			break;
+		for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			n += words[i] == word;
+	}
+	close(fd);
+	return at == POOL ? n : UINT64_MAX;
+}
+
+static void mark(struct tenant *t, uint32_t word)
+{
+	put(t, (struct softgpu_packet){SOFTGPU_FILL, 0, {WINDOW, BEHIND, word}});
+	CU_ASSERT(finish(t, 0));
+	CU_ASSERT_EQUAL(count_words(word), BEHIND / 4);
+}
+
+/* While a VF is out its memory is another's, which finds nothing of it there. Without room it stays
+ * out, and loses nothing. */
+static void swaps_free_memory(void)
+{
+	uint8_t *home = malloc(BEHIND);
+	struct vgpu_error err = {""};
+	struct tenant a, b, c = {.fd = -1};
+	uint64_t i, others = 0;
+
+	tenant_start(&a);
+	tenant_start(&b);
+	mark(&a, 0xaaaa0001);
+	CU_ASSERT_EQUAL(start(&c, &err), -ENOMEM);
+	CU_ASSERT(worker_kill(c.worker, PATIENCE_MS));
+	forget(&c);
+	CU_ASSERT_EQUAL(copy_all(&a, home, true), 0);
+	CU_ASSERT_EQUAL(leave(&a), 0);
+	CU_ASSERT_EQUAL(count_words(0xaaaa0001), 0);
+	tenant_start(&c);
+	mark(&c, 0xcccc0003);
+	CU_ASSERT_EQUAL(ask_copy(&a, home, 0, 4096, false), -ENOMEM);
+	CU_ASSERT_EQUAL(ask_copy(&a, home, 0, 4096, false), -ENOMEM);
+	CU_ASSERT_EQUAL(count_words(0xcccc0003), BEHIND / 4);
+	CU_ASSERT(worker_kill(c.worker, PATIENCE_MS)); /* it cannot clear its memory */
+	forget(&c);
+	CU_ASSERT_EQUAL(count_words(0xcccc0003), BEHIND / 4);
+	CU_ASSERT_EQUAL(ask_copy(&a, home, 0, 4096, false), 0);
+	CU_ASSERT_EQUAL(count_words(0xcccc0003), 0);
+	CU_ASSERT_EQUAL(copy_all(&a, home, false), 0);
+	put(&a, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {FREE_AT, WINDOW, 8 << 20}});
+	CU_ASSERT(finish(&a, 0));
+	for (i = 0; i < 8 << 20; i += 4)
+		others += *(uint32_t *)(a.window + FREE_AT + i) != 0xaaaa0001;
+	CU_ASSERT_EQUAL(others, 0);
+	/* given up half way: what it has taken for that is free again */
+	CU_ASSERT_EQUAL(copy_all(&a, home, true), 0);
+	CU_ASSERT_EQUAL(leave(&a), 0);
+	CU_ASSERT_EQUAL(ask_copy(&a, home, 0, 4096, false), 0);
+	CU_ASSERT_EQUAL(leave(&a), 0);
+	tenant_start(&c);
+	tenant_end(&c);
+	CU_ASSERT_EQUAL(copy_all(&a, home, false), 0);
+	tenant_end(&a);
+	tenant_end(&b);
+	free(home);
+}
+
 /* GPU kernels that the guest brings: on a GPU */
 
-extern const char big_ptx[], own_ptx[]; /* own.ptx */
+extern const char big_ptx[], meet_ptx[], own_ptx[];
 
 #define IMAGE_AT FREE_AT
 #define LOG_AT (FREE_AT + 65536)
@@ -469,8 +815,9 @@ static bool load(struct tenant *t, const char *image, bool gated)
 	return load_as(t, 0, image, strlen(image), gated);
 }
 
-static void put_launch(struct tenant *t, const char *function, uint32_t grid, uint32_t block,
-		       struct softgpu_launch_arg a, struct softgpu_launch_arg b, uint32_t n)
+static void put_launch_as(struct tenant *t, uint32_t flags, const char *function, uint32_t grid,
+			  uint32_t block, struct softgpu_launch_arg a, struct softgpu_launch_arg b,
+			  uint32_t n)
 {
 	struct softgpu_launch l = {.grid = {grid, 1, 1},
 				   .block = {block, 1, 1},
@@ -479,7 +826,13 @@ static void put_launch(struct tenant *t, const char *function, uint32_t grid, ui
 
 	snprintf(l.function, sizeof(l.function), "%s", function);
 	memcpy(t->window + LAUNCH_AT, &l, sizeof(l));
-	put(t, (struct softgpu_packet){SOFTGPU_LAUNCH, 0, {0, LAUNCH_AT, sizeof(l)}});
+	put(t, (struct softgpu_packet){SOFTGPU_LAUNCH, flags, {0, LAUNCH_AT, sizeof(l)}});
+}
+
+static void put_launch(struct tenant *t, const char *function, uint32_t grid, uint32_t block,
+		       struct softgpu_launch_arg a, struct softgpu_launch_arg b, uint32_t n)
+{
+	put_launch_as(t, 0, function, grid, block, a, b, n);
 }
 
 static struct softgpu_launch_arg buffer(uint64_t at, uint64_t bytes)
@@ -520,6 +873,59 @@ static void modules(void)
 		CU_ASSERT_EQUAL(k, 0);
 		tenant_end(&t);
 	}
+}
+
+static bool is_bad_launch(struct tenant *t)
+{
+	return listen_for(t, PATIENCE_MS) && t->ended.end == WORKER_FAILED &&
+	       t->ended.error == SOFTGPU_BAD_LAUNCH;
+}
+
+/* A grid whose blocks wait for each other is not stopped between blocks, though its module has a
+ * gate; and one that the GPU does not run at a time is refused. */
+static void together(void)
+{
+	const uint32_t places = 256, grid = 32, rounds = 2, launches = 60;
+	const uint64_t bytes = 64 + 2 * places * 4;
+	/* A launch that is not stopped between blocks ends, however short its turn is. */
+	const uint64_t turn_us = about.stops & HARD_STOPS ? 100 : 1000;
+	struct tenant t;
+	uint32_t i, k, gated, *sums;
+
+	for (gated = 0; gated < 2; gated++) {
+		tenant_start(&t);
+		CU_ASSERT_FATAL(load(&t, meet_ptx, gated));
+		for (k = 0; k < launches; k++) {
+			put(&t, (struct softgpu_packet){SOFTGPU_FILL, 0, {WINDOW, bytes, 0}});
+			put_launch_as(&t, SOFTGPU_LAUNCH_TOGETHER, "meet", grid, 64,
+				      buffer(WINDOW, bytes), value(rounds, 4), 2);
+		}
+		put(&t, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {DATA_AT, WINDOW, bytes}});
+		CU_ASSERT(finish(&t, turn_us));
+		sums = (uint32_t *)(t.window + DATA_AT + 64 + places * 4);
+		for (i = 0, k = 0; i < grid; i++)
+			k += sums[i] != rounds * (rounds + 1) / 2;
+		CU_ASSERT_EQUAL(k, 0);
+		put_launch_as(&t, SOFTGPU_LAUNCH_TOGETHER, "meet", 1 << 20, 64,
+			      buffer(WINDOW, bytes), value(1, 4), 2);
+		run(&t);
+		CU_ASSERT(is_bad_launch(&t));
+		tenant_end(&t);
+	}
+	/* Only the driver in software heeds this: it is one that has no such launches. */
+	setenv("SOFT_CUDA_ATTRIBUTE", "95=0", 1);
+	tenant_start(&t);
+	unsetenv("SOFT_CUDA_ATTRIBUTE");
+	CU_ASSERT_FATAL(load(&t, meet_ptx, false));
+	put_launch_as(&t, SOFTGPU_LAUNCH_TOGETHER, "meet", 1, 64, buffer(WINDOW, bytes),
+		      value(1, 4), 2);
+	if (strstr(about.name, "in software")) {
+		run(&t);
+		CU_ASSERT(is_bad_launch(&t));
+	} else {
+		CU_ASSERT(finish(&t, 0));
+	}
+	tenant_end(&t);
 }
 
 static bool refused(const struct tenant *t, const char *says)
@@ -693,6 +1099,125 @@ static void early_guest(void)
 		CU_ASSERT_EQUAL(write_during_start(), 0);
 }
 
+/* A worker whose work may only be stopped softly. */
+static void run_softly(struct tenant *t)
+{
+	struct worker_message m = {.run = {0, RING_PACKETS, t->ended.rptr, FENCE_AT,
+					   WORKER_STOP_BLOCK | WORKER_STOP_SOFT, 0}};
+
+	worker_run(t->worker, &m);
+}
+
+#define BESIDE 20000u
+
+/* Lets B count beside A. What A counts in the meantime, while B counts BESIDE / 2 or more, which is
+ * *OTHER. */
+static uint64_t count_beside(struct tenant *a, struct tenant *b, uint64_t *other)
+{
+	const struct timespec look = {.tv_nsec = 20000};
+	uint64_t own, began;
+
+	*(volatile uint64_t *)(b->window + FREE_AT) = 0;
+	put(b, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, BESIDE}});
+	run(b);
+	while (counted(b) == 0)
+		nanosleep(&look, NULL);
+	own = counted(a);
+	began = counted(b);
+	while (counted(b) < BESIDE / 2)
+		nanosleep(&look, NULL);
+	own = counted(a) - own;
+	*other = counted(b) - began;
+	CU_ASSERT_FATAL(listen_for(b, PATIENCE_MS));
+	CU_ASSERT_EQUAL(b->ended.end, WORKER_IDLE);
+	CU_ASSERT_EQUAL(counted(b), BESIDE);
+	return own;
+}
+
+/* The resource manager does not let a worker stop its channels, but set their time slices. What is
+ * stopped softly goes on with a small part of the GPU, and afterwards with its own part again. */
+static void soft(void)
+{
+	char path[] = "/tmp/vgpud-test-gpu-XXXXXX";
+	const uint64_t counts = 300000;
+	int fd = mkostemp(path, O_CLOEXEC);
+	struct tenant a, b;
+	uint64_t own, other, before;
+
+	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, 4096) == 0 && fchmod(fd, 0666) == 0);
+	setenv("SOFT_CUDA_RM", path, 1);
+	tenant_start(&a);
+	tenant_start(&b);
+	unsetenv("SOFT_CUDA_RM");
+	CU_ASSERT_EQUAL(a.worker->shared->about.stops, EVERY_STOP | WORKER_STOP_SOFT);
+	put(&a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, counts}});
+	run(&a);
+	while (counted(&a) == 0)
+		;
+	worker_stop(a.worker); /* it is refused */
+	CU_ASSERT(!listen_for(&a, 20));
+	CU_ASSERT(worker_kill(a.worker, PATIENCE_MS));
+	forget(&a);
+
+	setenv("SOFT_CUDA_RM", path, 1);
+	tenant_start(&a);
+	unsetenv("SOFT_CUDA_RM");
+	put(&a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, counts}});
+	run_softly(&a);
+	while (counted(&a) == 0)
+		;
+	CU_ASSERT_FATAL(stop(&a));
+	CU_ASSERT_EQUAL(a.ended.end, WORKER_STOPPED);
+	CU_ASSERT_EQUAL(a.ended.level, SOFTGPU_PREEMPT_SOFT);
+	own = count_beside(&a, &b, &other);
+	printf(" %.1f %% while it is stopped,", 100 * (double)own / (double)(own + other));
+	CU_ASSERT(own > 0 && own * 4 < other);
+	before = counted(&a);
+	run_softly(&a);
+	own = count_beside(&a, &b, &other);
+	printf(" %.1f %% while it runs;", 100 * (double)own / (double)(own + other));
+	CU_ASSERT(own * 4 > other);
+	CU_ASSERT(counted(&a) > before && counted(&a) < counts);
+	CU_ASSERT(listen_for(&a, PATIENCE_MS));
+	CU_ASSERT_EQUAL(a.ended.end, WORKER_IDLE);
+	CU_ASSERT_EQUAL(counted(&a), counts);
+	tenant_end(&a);
+	tenant_end(&b);
+	close(fd);
+	unlink(path);
+}
+
+/* A worker that cannot undo half of a soft stop ends: its VF must not run with what is left. */
+static void soft_sticks(void)
+{
+	char path[] = "/tmp/vgpud-test-gpu-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+	struct tenant a;
+
+	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, 4096) == 0 && fchmod(fd, 0666) == 0);
+	setenv("SOFT_CUDA_RM", path, 1);
+	setenv("SOFT_CUDA_STICKS", "1", 1);
+	tenant_start(&a);
+	unsetenv("SOFT_CUDA_RM");
+	unsetenv("SOFT_CUDA_STICKS");
+	put(&a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, 300000}});
+	run_softly(&a);
+	while (counted(&a) == 0)
+		;
+	worker_stop(a.worker);
+	CU_ASSERT(poll(&(struct pollfd){a.worker->pidfd, POLLIN, 0}, 1, PATIENCE_MS) == 1);
+	CU_ASSERT(counted(&a) < 300000);
+	CU_ASSERT(worker_kill(a.worker, PATIENCE_MS));
+	forget(&a);
+	close(fd);
+	unlink(path);
+}
+
+static const struct test softs[] = {{"work that is stopped softly keeps a small part of the GPU",
+				     soft},
+				    {"a worker ends if work is stopped softly by half",
+				     soft_sticks},
+				    {NULL, NULL}};
 static const struct test any[] = {
 	{"packets give the right result, to the bit", packets},
 	{"results are right after a thousand world switches", switches},
@@ -702,13 +1227,20 @@ static const struct test any[] = {
 	{"DMA is carried out by the program that started the worker", dma},
 	{"malformed messages change nothing", nonsense},
 	{"a worker that starts leaves its guest's window alone", early_guest},
+	{"results are right although device memory is swapped", swaps},
+	{"swapping: wrong requests are refused", swaps_refused},
 	{NULL, NULL},
 };
 /* tests for devices that can stop any work, that accept modules, and that do both */
 static const struct test stops[] = {{"endless work is stopped and continued", endless},
+				    {"memory is swapped at the end of a GPU kernel", swaps_drain},
 				    {NULL, NULL}};
+static const struct test shares[] = {{"swapped memory is free for others, and clear",
+				      swaps_free_memory},
+				     {NULL, NULL}};
 static const struct test takes[] = {
 	{"modules: launches, with a gate and without", modules},
+	{"modules: launches whose blocks wait for each other", together},
 	{"images are known by their beginning", images},
 	{"modules and local memory count against the VF", module_memory},
 	{"hostile launches stop only their VF", hostile_launches},
@@ -717,15 +1249,34 @@ static const struct test takes[] = {
 static const struct test both[] = {{"hostile GPU kernels end only their worker", hostile_kernels},
 				   {NULL, NULL}};
 
+/* Makes the memory of the GPU in software, which other devices do not use. */
+static bool make_pool(void)
+{
+	int fd = mkstemp(pool);
+
+	if (fd < 0 || fchmod(fd, 0666) < 0 || ftruncate(fd, (off_t)POOL) < 0)
+		return false;
+	close(fd);
+	return setenv("SOFT_CUDA_POOL", pool, 1) == 0;
+}
+
 int main(int argc, char **argv)
 {
-	const struct test *tables[5] = {any};
+	const struct test *tables[7] = {any};
+	bool in_software = false;
 	uint32_t n = 1;
 	struct vgpu_error err = {""};
 	struct tenant t = {.fd = -1};
 	int r;
 
 	device = argc > 1 ? argv[1] : device;
+	if (strcmp(device, "soft-cuda") == 0) {
+		device = "cuda";
+		setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the workers */
+		in_software = true;
+	}
+	if (in_software && !make_pool())
+		return 1;
 	r = start(&t, &err);
 	if (r == -ENODEV || r == -EOPNOTSUPP) {
 		printf("skipped: %s\n", err.text);
@@ -749,5 +1300,12 @@ int main(int argc, char **argv)
 		tables[n++] = takes;
 	if (about.modules && about.stops & HARD_STOPS)
 		tables[n++] = both;
-	return suite_main("device", tables, argc - 1, argv + 1);
+	if (in_software)
+		tables[n++] = softs;
+	if (about.free > 0 && about.free < POOL)
+		tables[n++] = shares;
+	r = suite_main("device", tables, argc - 1, argv + 1);
+	if (in_software)
+		unlink(pool);
+	return r;
 }

@@ -3,13 +3,15 @@
  * binary for one GPU in a fat one. */
 #include <elf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw.h"
+#include "fat.h"
 #include "image.h"
 #include "suite.h"
 
-#define MAX_BYTES 65536u
 #define CUDA 190
 
 /* A cubin that is being written. Its sections' contents follow the tables. */
@@ -180,32 +182,55 @@ static void malformed(void)
 	}
 }
 
-/* Appends an entry to a fat binary. */
-static void put(uint8_t *fat, uint16_t kind, uint32_t capability, uint32_t flags, const char *text)
-{
-	uint64_t *bytes = (uint64_t *)(fat + 8), n = strlen(text) + 1;
-	uint8_t *at = fat + 16 + *bytes;
+/* Members for several GPUs, packed in each way. Their texts repeat, so that they are compressed. */
+#define TEXT_SIZE 4096u
 
-	memset(at, 0, 64);
-	memcpy(at, &kind, 2);
-	at[4] = 64;
-	memcpy(at + 8, &n, 8);
-	memcpy(at + 28, &capability, 4);
-	memcpy(at + 40, &flags, 4);
-	memcpy(at + 64, text, n);
-	*bytes += 64 + n;
+static const char *text_of(const char *word)
+{
+	static char text[TEXT_SIZE];
+
+	memset(text, 'x', sizeof(text));
+	snprintf(text, sizeof(text), "%s", word);
+	return text;
 }
 
-static uint64_t begin_fat(uint8_t *fat)
+static void add_text(struct fat *f, uint16_t kind, uint32_t capability, uint64_t flags,
+		     const char *word)
 {
-	memcpy(fat, "\x50\xed\x55\xba\x01\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00", 16);
-	put(fat, 1, 70, 0, "PTX");
-	put(fat, 2, 75, 0x11, "for 7.5");
-	put(fat, 2, 80, 0x11, "for 8.0");
-	put(fat, 2, 89, 0x8011, "for 8.9, compressed");
-	put(fat, 2, 86, 0x11, "for 8.6");
-	put(fat, 2, 90, 0x2011, "for 9.0, compressed");
-	return 16 + *(uint64_t *)(fat + 8);
+	fat_add(f, kind, capability, flags, text_of(word), TEXT_SIZE);
+}
+
+static void make_fat(struct fat *f)
+{
+	fat_begin(f);
+	add_text(f, FAT_PTX, 70, FAT_ZSTD, "PTX for 7.0");
+	add_text(f, FAT_CUBIN, 75, 0x11, "for 7.5");
+	add_text(f, FAT_CUBIN, 80, FAT_LZ4, "for 8.0");
+	add_text(f, FAT_CUBIN, 89, FAT_ZSTD, "for 8.9");
+	add_text(f, FAT_CUBIN, 86, 0x11, "for 8.6");
+	add_text(f, FAT_PTX, 90, FAT_LZ4, "PTX for 9.0");
+	add_text(f, FAT_CUBIN, 90, FAT_LZ4 | FAT_ZSTD, "packed in two ways");
+	add_text(f, FAT_PTX, 80, 0, "PTX for 8.0");
+	add_text(f, FAT_CUBIN, 100, FAT_EXACT | FAT_ZSTD, "for 10.0a");
+	add_text(f, FAT_PTX, 110, FAT_FAMILY | FAT_ZSTD, "PTX for 11.0f");
+	add_text(f, 0x10, 120, 0, "of an unknown kind");
+}
+
+/* The best member for a GPU, unpacked; the caller frees it. NULL: there is none. */
+static uint8_t *unpacked_for(const struct fat *f, int major, int minor)
+{
+	struct vgpu_error err = {""};
+	struct image_member m;
+	uint8_t *out = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(image_find(f->at, f->bytes, major, minor, &m, &err), 0);
+	if (m.kind == IMAGE_UNKNOWN)
+		return NULL;
+	CU_ASSERT_EQUAL(m.unpacked, TEXT_SIZE);
+	CU_ASSERT_EQUAL_FATAL(image_unpack(&m, TEXT_SIZE, &out, &err), 0);
+	CU_ASSERT_EQUAL(out[TEXT_SIZE], 0);
+	CU_ASSERT_EQUAL(m.kind == IMAGE_PTX, strncmp((char *)out, "PTX", 3) == 0);
+	return out;
 }
 
 static void fat(void)
@@ -214,34 +239,138 @@ static void fat(void)
 		int major, minor;
 		const char *found;
 	} cases[] = {
-		{7, 0, NULL},	   {7, 5, "for 7.5"}, {8, 0, "for 8.0"}, {8, 6, "for 8.6"},
-		{8, 7, "for 8.6"}, {8, 9, "for 8.6"}, {9, 0, NULL},	 {10, 0, NULL},
+		{6, 0, NULL},		{7, 0, "PTX for 7.0"},	  {7, 5, "for 7.5"},
+		{8, 0, "for 8.0"},	{8, 6, "for 8.6"},	  {8, 7, "for 8.6"},
+		{8, 9, "for 8.9"},	{9, 0, "PTX for 9.0"},	  {10, 0, "for 10.0a"},
+		{10, 3, "PTX for 9.0"}, {11, 0, "PTX for 11.0f"}, {12, 0, "PTX for 9.0"},
 	};
-	uint8_t image[MAX_BYTES], *copy;
-	uint64_t n = begin_fat(image), found, cut, i, k;
 	struct vgpu_error err = {""};
-	const uint8_t *cubin;
+	struct image_member m;
+	struct fat f;
+	uint8_t *out;
+	uint64_t cut;
+	size_t i;
 
-	CU_ASSERT_EQUAL(image_kind(image, n), IMAGE_FAT);
+	make_fat(&f);
+	CU_ASSERT_EQUAL(image_kind(f.at, f.bytes), IMAGE_FAT);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		CU_ASSERT_EQUAL(image_find(image, n, cases[i].major, cases[i].minor, &cubin, &found,
-					   &err),
-				0);
-		CU_ASSERT_EQUAL(cubin != NULL, cases[i].found != NULL);
-		if (cubin && cases[i].found)
-			CU_ASSERT_STRING_EQUAL((const char *)cubin, cases[i].found);
+		out = unpacked_for(&f, cases[i].major, cases[i].minor);
+		CU_ASSERT_EQUAL(out != NULL, cases[i].found != NULL);
+		if (out && cases[i].found)
+			CU_ASSERT_EQUAL(memcmp(out, text_of(cases[i].found), TEXT_SIZE), 0);
+		free(out);
 	}
-	for (cut = 0; cut < n; cut++)
-		CU_ASSERT_EQUAL(image_find(image, cut, 8, 6, &cubin, &found, &err), -EINVAL);
+	for (cut = 0; cut < f.bytes; cut++)
+		CU_ASSERT_EQUAL(image_find(f.at, cut, 8, 6, &m, &err), -EINVAL);
+	free(f.at);
+}
+
+/* Changes bits of a fat binary: what is found lies inside it, and is unpacked to no more than its
+ * header says. */
+static void hostile_fat(void)
+{
+	static const int gpus[][2] = {{7, 0}, {8, 0}, {8, 6}, {8, 9}, {9, 0}};
+	struct vgpu_error err = {""};
+	struct image_member m;
+	struct fat f;
+	uint8_t *copy, *out;
+	uint32_t i, k, gpu;
+	int r;
+
+	make_fat(&f);
 	for (i = 0; i < 20000; i++) {
-		n = begin_fat(image);
-		for (k = draw(4); k > 0; k--)
-			image[draw(n)] ^= (uint8_t)(1u << draw(8));
-		copy = malloc(n);
-		memcpy(copy, image, n);
-		if (image_find(copy, n, 8, 6, &cubin, &found, &err) == 0 && cubin)
-			CU_ASSERT(cubin >= copy && found <= n && cubin + found <= copy + n);
+		copy = malloc(f.bytes);
+		memcpy(copy, f.at, f.bytes);
+		for (k = (uint32_t)draw(4); k > 0; k--)
+			copy[draw(f.bytes)] ^= (uint8_t)(1u << draw(8));
+		gpu = (uint32_t)draw(sizeof(gpus) / sizeof(gpus[0]));
+		if (image_find(copy, f.bytes, gpus[gpu][0], gpus[gpu][1], &m, &err) == 0 &&
+		    m.kind != IMAGE_UNKNOWN) {
+			CU_ASSERT(m.at >= copy && m.bytes <= f.bytes &&
+				  m.at + m.bytes <= copy + f.bytes);
+			r = image_unpack(&m, 2 * TEXT_SIZE, &out, &err);
+			CU_ASSERT_EQUAL(r == 0, out != NULL);
+			CU_ASSERT(r == 0 || (r == -EINVAL && err.text[0]));
+			free(out);
+		}
 		free(copy);
+	}
+	free(f.at);
+}
+
+/* A header that lies about how large its member is; and members that are larger than allowed. */
+static void lies(void)
+{
+	static const uint64_t packings[] = {FAT_LZ4, FAT_ZSTD};
+	static const uint64_t sizes[] = {0, 1, TEXT_SIZE - 1, TEXT_SIZE + 1, UINT64_C(1) << 40};
+	struct vgpu_error err = {""};
+	struct image_member m;
+	const uint8_t *inside;
+	uint8_t *out;
+	struct fat f;
+	size_t at, i, k;
+
+	for (i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		fat_begin(&f);
+		at = fat_add(&f, FAT_CUBIN, 80, packings[i], text_of("text"), TEXT_SIZE);
+		for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+			memcpy(f.at + at + FAT_UNPACKED, &sizes[k], 8);
+			CU_ASSERT_EQUAL(image_find(f.at, f.bytes, 8, 0, &m, &err), 0);
+			CU_ASSERT_EQUAL_FATAL(m.kind, IMAGE_CUBIN);
+			CU_ASSERT_EQUAL(image_unpack(&m, 1 << 20, &out, &err), -EINVAL);
+			CU_ASSERT_PTR_NULL(out);
+		}
+		memcpy(f.at + at + FAT_UNPACKED, &(uint64_t){TEXT_SIZE}, 8);
+		CU_ASSERT_EQUAL(image_find(f.at, f.bytes, 8, 0, &m, &err), 0);
+		CU_ASSERT_EQUAL(image_unpack(&m, TEXT_SIZE - 1, &out, &err), -EINVAL);
+		/* what is compressed ends before its member does, or behind it */
+		inside = m.at;
+		memcpy(f.at + at + FAT_PACKED, &(uint32_t){(uint32_t)m.bytes - 1}, 4);
+		CU_ASSERT_EQUAL(image_find(f.at, f.bytes, 8, 0, &m, &err), 0);
+		CU_ASSERT_PTR_EQUAL(m.at, inside);
+		CU_ASSERT_EQUAL(image_unpack(&m, TEXT_SIZE, &out, &err), -EINVAL);
+		memcpy(f.at + at + FAT_PACKED, &(uint32_t){(uint32_t)f.bytes}, 4);
+		CU_ASSERT_EQUAL(image_find(f.at, f.bytes, 8, 0, &m, &err), 0);
+		CU_ASSERT_EQUAL(m.kind, IMAGE_UNKNOWN);
+		free(f.at);
+	}
+}
+
+/* What the library of Zstandard unpacks, but no compiler writes: it is refused, and the same text
+ * in one frame is not. */
+static void frames(void)
+{
+#define FRAME "\x28\xb5\x2f\xfd\x20"
+#define SKIPPED "\x50\x2a\x4d\x18\0\0\0"
+	static const struct {
+		bool taken;
+		size_t bytes;
+		const char *at;
+	} cases[] = {
+		{true, 13, FRAME "\4\x21\0\0text"},
+		/* two; one behind a frame to skip, and before one */
+		{false, 22, FRAME "\2\x11\0\0te" FRAME "\2\x11\0\0xt"},
+		{false, 21, SKIPPED "\0" FRAME "\4\x21\0\0text"},
+		{false, 21, FRAME "\4\x21\0\0text" SKIPPED "\0"},
+		/* versions 0.5 and 0.7 */
+		{false, 15, "\x25\xb5\x2f\xfd\0\x40\0\4text\xc0\0\0"},
+		{false, 16, "\x27\xb5\x2f\xfd\x20\4\x40\0\4text\xc0\0\0"},
+		{false, 3, FRAME},
+		{false, 0, FRAME},
+	};
+	struct image_member m = {.kind = IMAGE_CUBIN, .packing = IMAGE_ZSTD, .unpacked = 4};
+	struct vgpu_error err = {""};
+	uint8_t *out, *at;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		m.at = at = malloc(cases[i].bytes);
+		memcpy(at, cases[i].at, cases[i].bytes);
+		m.bytes = cases[i].bytes;
+		CU_ASSERT_EQUAL(image_unpack(&m, 4, &out, &err), cases[i].taken ? 0 : -EINVAL);
+		CU_ASSERT_EQUAL(out && memcmp(out, "text", 4) == 0, cases[i].taken);
+		free(out);
+		free(at);
 	}
 }
 
@@ -260,7 +389,10 @@ static void kinds(void)
 static const struct test tests[] = {
 	{"the memory that a binary needs is never less than what it takes", memory},
 	{"binaries with wrong tables are refused", malformed},
-	{"a fat binary's binary for one GPU is found", fat},
+	{"of a fat binary, a GPU's binary is unpacked, or the best PTX for it", fat},
+	{"a changed fat binary is never read outside of it", hostile_fat},
+	{"a member is what its header says, or is refused", lies},
+	{"a compressed member is one frame of the format of today", frames},
 	{"images are known by their beginning", kinds},
 	{NULL, NULL},
 };

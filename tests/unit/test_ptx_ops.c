@@ -93,6 +93,41 @@ static uint64_t of64(double d)
 		return result;                                                                     \
 	}
 #define OPS(X)                                                                                     \
+	X(add_s32, "add.s32 %o, %a, %b;" TO_64, (uint32_t)(a + b))                                 \
+	X(sub_u64, "sub.u64 %O, %A, %B;", A - B)                                                   \
+	X(sub_constant, "sub.s64 %O, 5, %A;", 5 - A)                                               \
+	X(mul_lo_s64, "mul.lo.s64 %O, %A, %B;", A *B)                                              \
+	X(mul_wide_s32, "mul.wide.s32 %O, %a, %b;", (uint64_t)((int64_t)(int32_t)a * (int32_t)b))  \
+	X(mul_wide_u32, "mul.wide.u32 %O, %a, %b;", (uint64_t)a *b)                                \
+	X(mad_lo_u32, "mad.lo.u32 %o, %a, %b, %c;" TO_64, (uint32_t)(a * b + c))                   \
+	X(mad_wide_s32, "mad.wide.s32 %O, %a, %b, %C;",                                            \
+	  (uint64_t)((int64_t)(int32_t)a * (int32_t)b) + C)                                        \
+	X(logic, "and.b64 %x, %A, %B; or.b64 %y, %A, %C; xor.b64 %O, %x, %y;", (A & B) ^ (A | C))  \
+	X(not, "not.b32 %o, %a;" TO_64, (uint32_t)~a)                                              \
+	X(shl_b32, "and.b32 %c, %c, 63; shl.b32 %o, %a, %c;" TO_64,                                \
+	  (c & 63) < 32 ? (uint32_t)(a << (c & 31)) : 0)                                           \
+	X(shl_b64, "and.b32 %c, %c, 127; shl.b64 %O, %A, %c;", (c & 127) < 64 ? A << (c & 63) : 0) \
+	X(shr_s32, "and.b32 %c, %c, 63; shr.s32 %o, %a, %c;" TO_64,                                \
+	  (uint32_t)((int32_t)a >> ((c & 63) < 31 ? (c & 63) : 31)))                               \
+	X(le_s32, "setp.le.s32 %p1, %a, %b; selp.b64 %O, %A, %C, %p1;",                            \
+	  (int32_t)a <= (int32_t)b ? A : C)                                                        \
+	X(gt_s64, "setp.gt.s64 %p1, %A, %B; selp.b64 %O, %A, %C, %p1;",                            \
+	  (int64_t)A > (int64_t)B ? A : C)                                                         \
+	X(ge_u64, "setp.ge.u64 %p1, %A, %B; selp.b64 %O, %A, %C, %p1;", A >= B ? A : C)            \
+	X(eq_b32, "setp.eq.b32 %p1, %a, 1; selp.b64 %O, %A, %C, %p1;", a == 1 ? A : C)             \
+	X(guarded,                                                                                 \
+	  "setp.ne.u32 %p1, %a, %b; mov.u64 %O, %C;"                                               \
+	  "@%p1 mov.u64 %O, %A; @!%p1 xor.b64 %O, %O, %B;",                                        \
+	  a != b ? A : C ^ B)                                                                      \
+	X(branches,                                                                                \
+	  "setp.lt.u32 %p1, %a, %b; @%p1 bra L1; mov.u64 %O, %B; bra L2;"                          \
+	  "L1: mov.u64 %O, %A; L2: add.u64 %O, %O, 1;",                                            \
+	  (a < b ? A : B) + 1)                                                                     \
+	X(ld_u32, "ld.global.u32 %o, [%x+20];" TO_64, C >> 32)                                     \
+	X(ld_s16, "ld.global.u16 %o, [%x+2];" TO_64, A >> 16 & 0xffff)                             \
+	X(st_u32, "st.global.u32 [%x+4], %b; ld.global.u64 %O, [%x];", (uint64_t)b << 32 | a)      \
+	X(st_u64, "st.global.u64 [%x+8], %C; st.global.u32 [%x+8], 77; ld.global.u64 %O, [%x+8];", \
+	  (C >> 32 << 32) | 77)                                                                    \
 	X(fma_f32, "fma.rn.f32 %o, %a, %b, %c;" TO_64, of32(fmaf(f32(A), f32(B), f32(C))))         \
 	X(fma_f64, "fma.rn.f64 %O, %A, %B, %C;", of64(fma(f64(A), f64(B), f64(C))))                \
 	X(div_f32, "div.rn.f32 %o, %a, %b;" TO_64, of32(f32(A) / f32(B)))                          \
@@ -264,7 +299,8 @@ static void shuffles(void)
 		CU_ASSERT_FATAL(run("shfl.sync.idx.b32 %o, %a, %b, 31, -1;" TO_64, in, out, 96));
 		for (k = 0; k < THREADS; k++)
 			CU_ASSERT_EQUAL(out[k], (k / 32 * 32 + by) * 1000);
-		/* in segments of eight lanes, with a predicate: whether there was a source */
+		/* in segments of eight lanes, with a predicate: whether there was a
+		 * source */
 		CU_ASSERT_FATAL(run("shfl.sync.down.b32 %o|%p1, %a, %b, 6175, -1;"
 				    "selp.b32 %o, %o, 7, %p1;" TO_64,
 				    in, out, 96));
@@ -304,8 +340,8 @@ static void votes(void)
 		CU_ASSERT_EQUAL(out[k], k % 32 < 16 ? set[k / 32] & 0xffff : 0);
 }
 
-/* Atomic changes of one word by all threads, whose sum, bits, least and most do not depend on the
- * order; and old values, each of which one thread sees. */
+/* Atomic changes of one word by all threads, whose sum, bits, least and most do not
+ * depend on the order; and old values, each of which one thread sees. */
 static void atoms(void)
 {
 	static uint64_t word;

@@ -2,6 +2,7 @@
 /* A worker's ring on the CPU, in this process: launches of a guest's own GPU kernels from end to
  * end, and work that is stopped and continued. */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "ring.h"
 #include "suite.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
 
 /*
  * A device that computes on the CPU, with a slow compiler that knows one GPU kernel. A LAUNCH of it
@@ -141,7 +143,10 @@ struct bench {
 static void bench_open(struct bench *b)
 {
 	struct device_setup setup = {.window_size = MIB, .size = 2 * MIB};
-	struct ring_setup ring = {.window_size = MIB, .size = 2 * MIB, .modules = true};
+	struct ring_setup ring = {.window_size = MIB,
+				  .size = 2 * MIB,
+				  .modules = true,
+				  .linger = 50 * VGPU_USEC};
 	struct vgpu_error err;
 
 	memset(b, 0, sizeof(*b));
@@ -631,7 +636,7 @@ static void frozen(void)
 			sched_yield();
 		ring_stop(b.ring);
 		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
-		stops += ring_freeze(b.ring, &ended);
+		stops += ring_freeze(b.ring, SOFTGPU_PREEMPT_HARD, &ended);
 		if (i < 3)
 			CU_ASSERT(falls_asleep());
 		b.ops.resume(b.device);
@@ -694,7 +699,7 @@ static void fetched_once(void)
 		sched_yield();
 	ring_stop(b.ring);
 	CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
-	CU_ASSERT(ring_freeze(b.ring, &frozen));
+	CU_ASSERT(ring_freeze(b.ring, SOFTGPU_PREEMPT_HARD, &frozen));
 	CU_ASSERT_EQUAL(frozen.ended.rptr, 1);
 	fetch_step = RELEASED;
 	CU_ASSERT_FATAL(read(b.event_fd, &n, sizeof(n)) == sizeof(n)); /* its run is over */
@@ -821,7 +826,7 @@ static void forbears(void)
 		run_until_launched(&b, 3);
 		CU_ASSERT_EQUAL(ring_stop(b.ring), i < FORBEAR_MISSES ? most : 0);
 		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
-		CU_ASSERT_FATAL(ring_freeze(b.ring, &ended));
+		CU_ASSERT_FATAL(ring_freeze(b.ring, SOFTGPU_PREEMPT_HARD, &ended));
 		if (i == 0)
 			nanosleep(&(struct timespec){(time_t)(more / VGPU_SEC),
 						     (long)(more % VGPU_SEC)},
@@ -860,7 +865,7 @@ static void slot_put(struct bench *b, uint32_t slot, struct softgpu_packet p)
 	struct softgpu_slot *s = slot_of(b, slot);
 
 	memcpy(b->window + SLOT_RING(slot) + s->wptr % 16 * sizeof(p), &p, sizeof(p));
-	s->wptr++;
+	__atomic_store_n(&s->wptr, s->wptr + 1, __ATOMIC_RELEASE);
 }
 
 static struct softgpu_packet a_fence(uint64_t value)
@@ -1023,6 +1028,37 @@ static void rests_of_dmas(void)
 	rest_of_a_dma(1);
 }
 
+/* Reads what a GPU kernel writes meanwhile, which a device does without atomics. */
+__attribute__((no_sanitize("thread"), noinline)) static uint64_t peek(const volatile uint64_t *at)
+{
+	return *at;
+}
+
+/* A wrong packet ends the run, but not while the device still executes what another ring has put
+ * there: that would be in the next VF's slice. */
+static void wrong_beside_others(void)
+{
+	enum { COUNTED = 40960, ROUNDS = 50000 };
+	const vgpu_nsec end = vgpu_now() + 20000 * VGPU_MSEC;
+	uint64_t *counted;
+	struct bench b;
+
+	bench_open(&b);
+	open_slots(&b, 1);
+	counted = (uint64_t *)(b.window + COUNTED);
+	slot_put(&b, 0, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTED, ROUNDS}});
+	bench_begin(&b);
+	while (peek(counted) == 0) {
+		CU_ASSERT_FATAL(vgpu_now() < end);
+		sched_yield();
+	}
+	bench_put(&b, (struct softgpu_packet){.opcode = 99});
+	CU_ASSERT_EQUAL(bench_end(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_OPCODE);
+	CU_ASSERT_EQUAL(*counted, ROUNDS);
+	bench_close(&b);
+}
+
 static uint32_t loads, unloads, drops;
 
 static int count_load(struct device *d, uint32_t module, void *compiled)
@@ -1130,6 +1166,250 @@ static void stopped_beside_a_compiler(void)
 	bench_close(&b);
 }
 
+/* One slot waits for another. */
+
+static struct softgpu_packet an_await(uint64_t slot, uint64_t asked, uint64_t fence)
+{
+	return (struct softgpu_packet){SOFTGPU_AWAIT, 0, {slot, asked, fence}};
+}
+
+/* Runs what there is. Whether the ring says that there is more. */
+static bool more_work(struct bench *b)
+{
+	CU_ASSERT_EQUAL_FATAL(bench_run(b), WORKER_IDLE);
+	return b->ended.ended.active;
+}
+
+/* What is behind the wait comes after what the other slot has put before its fence. While only
+ * waits are left, there is no work. */
+static void awaits_a_fence(void)
+{
+	struct bench b;
+
+	bench_open(&b);
+	open_slots(&b, 3);
+	slot_put(&b, 1, an_await(0, 1, 5));
+	slot_put(&b, 1, a_fill(MIB, 2));
+	slot_put(&b, 1, a_fence(1));
+	CU_ASSERT(!more_work(&b));
+	/* the fence in the window is what a guest says; the worker knows its own */
+	slot_of(&b, 0)->fence = 100;
+	CU_ASSERT(!more_work(&b));
+	slot_put(&b, 0, a_fence(4));
+	slot_put(&b, 2, a_fence(7));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT(slot_of(&b, 0)->fence == 4 && slot_of(&b, 2)->fence == 7);
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 0);
+	slot_put(&b, 0, a_fill(MIB, 1));
+	slot_put(&b, 0, a_fence(5));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 1);
+	bench_put(&b, (struct softgpu_packet){SOFTGPU_DOWNLOAD, 0, {32768, MIB, 8}});
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(*(uint32_t *)(b.window + 32768), 2);
+	/* what was reached is not waited for, nor what nobody will do any more */
+	slot_put(&b, 1, an_await(0, 1, 5));
+	slot_put(&b, 1, an_await(0, 1, 2));
+	slot_put(&b, 1, an_await(0, 2, 100));
+	slot_put(&b, 1, an_await(7, 1, 100));
+	slot_put(&b, 1, a_fence(2));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 2);
+	bench_close(&b);
+}
+
+static void close_it(struct softgpu_slot *s)
+{
+	s->asked = 0;
+}
+
+static void begin_it_anew(struct softgpu_slot *s)
+{
+	s->wptr = 0;
+	s->asked++;
+}
+
+static void break_its_ring(struct softgpu_slot *s)
+{
+	s->wptr = UINT64_MAX;
+}
+
+/* Nobody waits for a slot whose opening has ended, however it has. */
+static void awaits_nobody(void)
+{
+	static void (*const ends[])(struct softgpu_slot * s) = {close_it, begin_it_anew,
+								break_its_ring};
+	struct bench b;
+	size_t i;
+
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		bench_open(&b);
+		open_slots(&b, 2);
+		slot_put(&b, 0, a_fence(9));
+		slot_put(&b, 1, an_await(0, 1, 10));
+		slot_put(&b, 1, a_fence(1));
+		CU_ASSERT(!more_work(&b));
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 0);
+		ends[i](slot_of(&b, 0));
+		CU_ASSERT(!more_work(&b));
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 1);
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->error, SOFTGPU_OK);
+		bench_close(&b);
+	}
+	/* a slot that begins anew has reached nothing yet */
+	bench_open(&b);
+	open_slots(&b, 2);
+	slot_put(&b, 0, a_fence(9));
+	CU_ASSERT(!more_work(&b));
+	begin_it_anew(slot_of(&b, 0));
+	CU_ASSERT(!more_work(&b));
+	slot_put(&b, 1, an_await(0, 2, 9));
+	slot_put(&b, 1, a_fence(1));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 0);
+	bench_close(&b);
+}
+
+static void wrong_awaits(void)
+{
+	static const uint64_t wrong[] = {0, SOFTGPU_MAX_SLOTS, UINT32_MAX, UINT64_MAX};
+	struct bench b;
+	size_t i;
+
+	bench_open(&b);
+	open_slots(&b, 2);
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		slot_put(&b, 0, an_await(wrong[i], slot_of(&b, 0)->asked, 0));
+		slot_put(&b, 1, a_fence(i + 1));
+		CU_ASSERT(!more_work(&b));
+		CU_ASSERT_EQUAL(slot_of(&b, 0)->error, SOFTGPU_BAD_ARGUMENT);
+		CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, i + 1);
+		begin_it_anew(slot_of(&b, 0));
+		CU_ASSERT(!more_work(&b));
+	}
+	bench_put(&b, an_await(1, 1, 0));
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_FAILED);
+	CU_ASSERT_EQUAL(b.ended.ended.error, SOFTGPU_BAD_OPCODE);
+	bench_close(&b);
+}
+
+/* Slots that wait for each other have no work, and keep nobody else from it. The end of one frees
+ * the others. */
+static void awaits_in_a_circle(void)
+{
+	struct bench b;
+	uint32_t i;
+
+	bench_open(&b);
+	open_slots(&b, 4);
+	for (i = 0; i < 3; i++) {
+		slot_put(&b, i, an_await((i + 1) % 3, 1, 1));
+		slot_put(&b, i, a_fence(1));
+	}
+	CU_ASSERT(!more_work(&b));
+	slot_put(&b, 3, a_fence(1));
+	bench_put(&b, (struct softgpu_packet){.opcode = SOFTGPU_NOP});
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT(slot_of(&b, 3)->fence == 1 && b.ended.ended.rptr == 2);
+	for (i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL(slot_of(&b, i)->fence, 0);
+	close_it(slot_of(&b, 1));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT(slot_of(&b, 0)->fence == 1 && slot_of(&b, 2)->fence == 1);
+	bench_close(&b);
+}
+
+/* A wait goes on after a stop. It ends with the context, and with the slots. */
+static void awaits_across_stops(void)
+{
+	const vgpu_nsec end = vgpu_now() + 20000 * VGPU_MSEC;
+	struct bench b;
+
+	bench_open(&b);
+	open_slots(&b, 2);
+	slot_put(&b, 0, a_fence(1));
+	slot_put(&b, 0, (struct softgpu_packet){SOFTGPU_SPIN, 0, {100000}});
+	slot_put(&b, 0, a_fence(2));
+	slot_put(&b, 1, an_await(0, 1, 2));
+	slot_put(&b, 1, a_fence(1));
+	bench_begin(&b);
+	while (__atomic_load_n(&slot_of(&b, 0)->fence, __ATOMIC_ACQUIRE) != 1) {
+		CU_ASSERT_FATAL(vgpu_now() < end);
+		sched_yield();
+	}
+	ring_stop(b.ring);
+	CU_ASSERT_EQUAL(bench_end(&b), WORKER_STOPPED);
+	CU_ASSERT(b.ended.ended.active && slot_of(&b, 1)->fence == 0);
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT(slot_of(&b, 0)->fence == 2 && slot_of(&b, 1)->fence == 1);
+	/* new slots */
+	slot_put(&b, 1, an_await(0, 1, 3));
+	slot_put(&b, 1, a_fence(2));
+	CU_ASSERT(!more_work(&b));
+	open_slots(&b, 2);
+	slot_put(&b, 1, a_fence(3));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 3);
+	/* a new context */
+	slot_put(&b, 1, an_await(0, 1, 1));
+	slot_put(&b, 1, a_fence(4));
+	CU_ASSERT(!more_work(&b));
+	b.ended.ended.rptr = 0;
+	atomic_store(&b.shared.wptr, 0);
+	CU_ASSERT(!more_work(&b));
+	open_slots(&b, 2);
+	slot_put(&b, 1, a_fence(5));
+	CU_ASSERT(!more_work(&b));
+	CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 5);
+	bench_close(&b);
+}
+
+/* A wait that is stopped hard beside what it waits for goes on in the next run, also if that has
+ * ended in between, when the pieces in flight were let to their end for a swap. */
+static void awaits_across_hard_stops(void)
+{
+	struct worker_message frozen, m;
+	struct bench b;
+	uint64_t before;
+	uint32_t drains;
+
+	for (drains = 0; drains < 2; drains++) {
+		bench_open(&b);
+		b.ops.poll = count_poll;
+		open_slots(&b, 2);
+		slot_put(&b, 1, an_await(0, 1, 2));
+		slot_put(&b, 1, a_fence(1));
+		CU_ASSERT(!more_work(&b));
+		slot_put(&b, 0, (struct softgpu_packet){SOFTGPU_COUNT, 0, {196608, 20000}});
+		slot_put(&b, 0, a_fence(2));
+		before = polls;
+		bench_begin(&b);
+		while (polls == before) /* until it is on the device */
+			sched_yield();
+		ring_stop(b.ring);
+		CU_ASSERT_EQUAL_FATAL(b.ops.stop(b.device, WORKER_STOP_CHANNELS), 0);
+		CU_ASSERT(ring_freeze(b.ring, SOFTGPU_PREEMPT_HARD, &frozen));
+		CU_ASSERT(frozen.ended.active && slot_of(&b, 0)->fence == 0);
+		b.ops.resume(b.device);
+		if (drains) {
+			ring_drain(b.ring);
+			while (!ring_is_still(b.ring))
+				sched_yield();
+			CU_ASSERT_EQUAL(slot_of(&b, 1)->fence, 0); /* nothing begins */
+			vgpu_eventfd_drain(b.event_fd);
+		}
+		b.ended = frozen;
+		m = (struct worker_message){.run = {0, 16, frozen.ended.rptr, 4096, 0, 0}};
+		ring_run(b.ring, &m);
+		bench_end(&b);
+		CU_ASSERT_EQUAL(b.ended.ended.end, WORKER_IDLE);
+		CU_ASSERT(!b.ended.ended.active);
+		CU_ASSERT(slot_of(&b, 0)->fence == 2 && slot_of(&b, 1)->fence == 1);
+		CU_ASSERT(slot_of(&b, 0)->awake == 0 && slot_of(&b, 1)->awake == 0);
+		bench_close(&b);
+	}
+}
+
 static int refuse_to_load(struct device *d, uint32_t module, void *compiled)
 {
 	(void)d;
@@ -1164,6 +1444,117 @@ static void refused_late(void)
 	bench_close(&b);
 }
 
+/* Serves the end of a run as a VF's process does: begins the next one if there is work that does
+ * not wait for the compiler, or a doorbell that the worker does not know of. Returns whether a run
+ * goes on. */
+static bool serve_end(struct bench *b)
+{
+	uint64_t n;
+
+	if (poll(&(struct pollfd){b->event_fd, POLLIN, 0}, 1, 0) == 0)
+		return true;
+	CU_ASSERT_FATAL(read(b->event_fd, &n, sizeof(n)) == sizeof(n));
+	if (!ring_end(b->ring, &b->ended))
+		return true;
+	CU_ASSERT_EQUAL(b->ended.ended.end, WORKER_IDLE);
+	CU_ASSERT_EQUAL(slot_of(b, 0)->awake, 0);
+	if ((!b->ended.ended.active || atomic_load(&b->shared.waits)) &&
+	    b->ended.ended.heard == atomic_load(&b->shared.bell))
+		return false;
+	bench_begin(b);
+	return true;
+}
+
+/* A guest that rings only if its slot is not awake: no packet is left behind, when a packet comes
+ * just as the worker goes to sleep, too. */
+static void awake(void)
+{
+	enum { PACKETS = 3000 };
+	const vgpu_nsec end = vgpu_now() + 20 * VGPU_SEC;
+	uint64_t i, spared = 0, rung = 0;
+	bool runs = false, lost = false, rings;
+	struct softgpu_slot *s;
+	struct bench b;
+
+	bench_open(&b);
+	open_slots(&b, 1);
+	s = slot_of(&b, 0);
+	CU_ASSERT_EQUAL(s->awake, 0);
+	for (i = 1; (i <= PACKETS || !spared || !rung) && !lost && vgpu_now() < end; i++) {
+		/* at once, or about when the worker goes to sleep */
+		const vgpu_nsec until = vgpu_now() + (i % 2) * (30 * VGPU_USEC + i * 7919 % 40000);
+
+		while (vgpu_now() < until)
+			runs = runs && serve_end(&b);
+		slot_put(&b, 0, a_fence(i));
+		atomic_thread_fence(memory_order_seq_cst);
+		rings = !__atomic_load_n(&s->awake, __ATOMIC_RELAXED);
+		if (rings)
+			atomic_fetch_add(&b.shared.bell, 1);
+		rung += rings;
+		spared += !rings;
+		if (rings && !runs) {
+			bench_begin(&b);
+			runs = true;
+		}
+		while (__atomic_load_n(&s->fence, __ATOMIC_ACQUIRE) != i && runs)
+			runs = serve_end(&b);
+		lost = __atomic_load_n(&s->fence, __ATOMIC_ACQUIRE) != i;
+	}
+	CU_ASSERT(!lost);
+	CU_ASSERT(rung > 0 && spared > 0);
+	while (runs)
+		runs = serve_end(&b);
+	bench_close(&b);
+}
+
+/* The same while the module of another slot is compiled: a run ends at once then, and the VF has no
+ * work but for the compiler. */
+static void awake_beside_a_compiler(void)
+{
+	enum { SPARED = 3000 };
+	const vgpu_nsec end = vgpu_now() + 10 * VGPU_SEC;
+	uint64_t i, spared = 0;
+	struct softgpu_slot *s;
+	struct bench b;
+	bool runs, lost = false;
+	uint32_t k;
+
+	bench_open(&b);
+	memcpy(b.window + 8192, "image", 5);
+	open_slots(&b, 8);
+	s = slot_of(&b, 0);
+	atomic_store(&compiler_may_end, 0);
+	slot_put(&b, 1, load_packet);
+	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
+	CU_ASSERT(b.ended.ended.active && atomic_load(&b.shared.waits));
+	for (i = 1; spared < SPARED && !lost && vgpu_now() < end; i++) {
+		bench_begin(&b);
+		runs = true;
+		while (runs && !__atomic_load_n(&s->awake, __ATOMIC_RELAXED))
+			runs = serve_end(&b);
+		/* before or after the worker's last look */
+		for (k = 0; k < i % 32; k++)
+			__atomic_load_n(&s->fence, __ATOMIC_ACQUIRE);
+		slot_put(&b, 0, a_fence(i));
+		atomic_thread_fence(memory_order_seq_cst);
+		if (__atomic_load_n(&s->awake, __ATOMIC_RELAXED)) {
+			spared++;
+		} else {
+			atomic_fetch_add(&b.shared.bell, 1);
+			if (!runs)
+				bench_begin(&b);
+			runs = true;
+		}
+		while (runs)
+			runs = serve_end(&b);
+		lost = __atomic_load_n(&s->fence, __ATOMIC_ACQUIRE) != i;
+	}
+	CU_ASSERT(!lost && spared > 0); /* a busy machine has fewer by the deadline */
+	atomic_store(&compiler_may_end, 1);
+	bench_close(&b);
+}
+
 static const struct test tests[] = {
 	{"modules are loaded, launched and unloaded", modules},
 	{"hostile launches fail with an error", hostile_launches},
@@ -1178,8 +1569,17 @@ static const struct test tests[] = {
 	{"a packet of each slot in turn", slots_in_turn},
 	{"what is wrong stops its slot only", wrong_slots},
 	{"the rest of a DMA that has failed is not another slot's", rests_of_dmas},
+	{"a wrong packet waits for what other rings have in flight", wrong_beside_others},
 	{"each slot has modules of its own", modules_of_slots},
 	{"a slot that is stopped while another compiles has work", stopped_beside_a_compiler},
+	{"packets of a slot that is awake need no doorbell", awake},
+	{"nor do they while another slot's module is compiled", awake_beside_a_compiler},
+	{"a slot waits for another's fence", awaits_a_fence},
+	{"a slot waits for no slot that has ended", awaits_nobody},
+	{"a slot does not wait for itself, or for none", wrong_awaits},
+	{"slots that wait for each other have no work", awaits_in_a_circle},
+	{"a wait goes on after a stop, and ends with the context", awaits_across_stops},
+	{"a wait goes on after a hard stop, and after a drain", awaits_across_hard_stops},
 	{"a module that is refused when it is loaded has a sentence", refused_late},
 	{NULL, NULL},
 };

@@ -3,7 +3,7 @@
  * Stopping a process's channels, against a resource manager in software that keeps NVIDIA's rules:
  * a call must come through the file that made the client, and name a subdevice of the GPU that the
  * channels are on; it has at most 64 channels; scheduling a channel makes it run, whatever stopped
- * it before.
+ * it before; a group has a time slice, and the firmware accepts none that is too short.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -58,11 +58,15 @@ struct disable {
 static struct object {
 	uint32_t handle, parent, class;
 	bool exists, scheduled, disabled;
+	uint64_t timeslice; /* of a group, us */
 } objects[OBJECTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ino_t client_file; /* of the file through which the client was made */
 static uint32_t schedule_bytes = 3, calls, scheduled_while_stopped;
 static bool refuses;		       /* it refuses all commands */
+static uint64_t least, sets;	       /* the least time slice, us; how often one was asked for */
+static uint32_t refuses_set;	       /* the group whose time slice cannot be set */
+static uint32_t refuses_longer;	       /* the one whose time slice can only be made shorter */
 static _Atomic uint32_t slow;	       /* a call to schedule waits until this is 0 */
 static _Atomic uint32_t stopped, turn; /* between rm_stop() and rm_resume(); counts the latter */
 
@@ -134,10 +138,26 @@ static uint32_t schedule(struct object *on, uint8_t enable, uint32_t size)
 	return 0;
 }
 
+static uint32_t timeslice(struct object *on, bool set, uint64_t *us, uint32_t size)
+{
+	if (on->class != GROUP || size != sizeof(*us))
+		return INVALID_ARGUMENT;
+	if (!set) {
+		*us = on->timeslice;
+		return 0;
+	}
+	sets++;
+	if (*us < least || on->handle == refuses_set ||
+	    (on->handle == refuses_longer && *us > on->timeslice))
+		return 0x56u;
+	on->timeslice = *us;
+	return 0;
+}
+
 static uint32_t command(const struct control *c)
 {
 	struct object *on = find(c->object);
-	const void *params = (const void *)(uintptr_t)c->params;
+	void *params = (void *)(uintptr_t)c->params;
 
 	calls++;
 	if (refuses)
@@ -146,6 +166,8 @@ static uint32_t command(const struct control *c)
 		return INVALID_OBJECT;
 	if (c->command == 0x2080110bu)
 		return disable(on, params, c->params_size);
+	if (c->command == 0xa06c0103u || c->command == 0xa06c0104u)
+		return timeslice(on, c->command == 0xa06c0103u, params, c->params_size);
 	return schedule(on, *(const uint8_t *)params, c->params_size);
 }
 
@@ -157,7 +179,7 @@ static uint32_t alloc(const struct alloc *a)
 		;
 	if (i == OBJECTS || find(a->object))
 		return INVALID_ARGUMENT;
-	objects[i] = (struct object){a->object, a->parent, a->class, true, false, false};
+	objects[i] = (struct object){a->object, a->parent, a->class, true, false, false, 2048};
 	return 0;
 }
 
@@ -201,6 +223,7 @@ int rm_call(int fd, unsigned long request, void *argument)
 /* what libcuda does */
 
 static int nvidiactl;
+static _Atomic uint32_t made; /* of what threads make, or begin */
 
 static void make(uint32_t parent, uint32_t handle, uint32_t class)
 {
@@ -253,6 +276,7 @@ static void begin(void)
 	client_file = st.st_ino;
 	calls = 0;
 	refuses = false;
+	least = sets = refuses_set = 0;
 	make(CLIENT, 0x10, 0x80);
 	make(0x10, 0x11, SUBDEVICE);
 	make(0x10, 0x100, GROUP);
@@ -365,6 +389,109 @@ static void refusals(void)
 	end();
 }
 
+static uint64_t timeslice_of(uint32_t group)
+{
+	return find(group)->timeslice;
+}
+
+/* A soft stop gives all groups the shortest time slice, and its end gives each its own. */
+static void soft(void)
+{
+	begin();
+	CU_ASSERT(!rm_offers(WORKER_STOP_SOFT | WORKER_STOP_GROUPS)); /* one at a time */
+	make(0x10, 0x101, GROUP);
+	make_channels(0x100, 0x200, 2);
+	make_channels(0x101, 0x300, 1);
+	put_on_runlist(0x100, GROUP);
+	put_on_runlist(0x101, GROUP);
+	find(0x101)->timeslice = 1000;
+	CU_ASSERT(rm_offers(WORKER_STOP_SOFT));
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), 0);
+	CU_ASSERT(timeslice_of(0x100) == 1 && timeslice_of(0x101) == 1);
+	CU_ASSERT_EQUAL(running(), 3); /* it does not stop them */
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	CU_ASSERT(timeslice_of(0x100) == 2048 && timeslice_of(0x101) == 1000);
+	/* a channel without a group has no time slice that can be set */
+	make(0x10, 0x400, CHANNEL);
+	CU_ASSERT(!rm_offers(WORKER_STOP_SOFT));
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(rm_resume(), 0); /* so that it does not wait if it was stopped */
+	drop(0x400);
+	/* a firmware that has a least one: it is found once */
+	least = 100;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), 0);
+	CU_ASSERT(timeslice_of(0x100) == 128 && timeslice_of(0x101) == 128);
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	CU_ASSERT(timeslice_of(0x100) == 2048 && timeslice_of(0x101) == 1000);
+	sets = 0;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), 0);
+	CU_ASSERT_EQUAL(sets, 2);
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	end();
+}
+
+/* A soft stop that fails half way leaves all groups with their own time slices. */
+static void soft_refused(void)
+{
+	begin();
+	make(0x10, 0x101, GROUP);
+	make_channels(0x100, 0x200, 1);
+	make_channels(0x101, 0x300, 1);
+	refuses_set = 0x101;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), -EOPNOTSUPP);
+	CU_ASSERT(timeslice_of(0x100) == 2048 && timeslice_of(0x101) == 2048);
+	refuses_set = 0;
+	least = 4096; /* nothing shorter than what they have */
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), -EOPNOTSUPP);
+	CU_ASSERT(timeslice_of(0x100) == 2048 && timeslice_of(0x101) == 2048);
+	/* one does not get its own again */
+	least = 0;
+	refuses_set = 0x101;
+	refuses_longer = 0x100;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), -EIO);
+	CU_ASSERT(timeslice_of(0x100) < 2048);
+	refuses_longer = 0;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(timeslice_of(0x100), 2048);
+	end();
+}
+
+static void *set_timeslice(void *arg)
+{
+	uint64_t us = 500;
+	struct control c = {.client = CLIENT,
+			    .object = 0x100,
+			    .command = 0xa06c0103u,
+			    .params = (uintptr_t)&us,
+			    .params_size = sizeof(us)};
+
+	made++;
+	CU_ASSERT(ioctl(nvidiactl, CONTROL, &c) == 0 && c.status == 0);
+	return arg;
+}
+
+/* A time slice that libcuda sets during a soft stop is set after it, and is kept. */
+static void soft_race(void)
+{
+	pthread_t thread;
+	uint32_t k;
+
+	begin();
+	make_channels(0x100, 0x200, 1);
+	made = 0;
+	CU_ASSERT_EQUAL(rm_stop(WORKER_STOP_SOFT), 0);
+	CU_ASSERT_FATAL(pthread_create(&thread, NULL, set_timeslice, NULL) == 0);
+	while (made == 0)
+		sched_yield();
+	for (k = 0; k < 1000; k++) /* for a thread that does not wait */
+		sched_yield();
+	CU_ASSERT(timeslice_of(0x100) < 500);
+	CU_ASSERT_EQUAL(rm_resume(), 0);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(timeslice_of(0x100), 500);
+	end();
+}
+
 static uint32_t version(const char *text)
 {
 	char path[] = "/tmp/vgpud-version.XXXXXX";
@@ -412,7 +539,7 @@ static void versions(void)
 /* Threads like those of libcuda make, schedule and free channels while the work is stopped and
  * continued. */
 #define THREADS 3u
-static _Atomic uint32_t quit, made, early;
+static _Atomic uint32_t quit, early;
 
 static void *churn(void *arg)
 {
@@ -544,6 +671,9 @@ static const struct test tests[] = {
 	{"all channels stop in one call, and 65 are refused", channels},
 	{"channels are stopped on the GPU that they are on", gpus},
 	{"a refused stop leaves everything running", refusals},
+	{"a soft stop sets all groups' time slices, and sets them back", soft},
+	{"a refused soft stop leaves all time slices as they were", soft_refused},
+	{"a time slice that libcuda sets waits for the end of a soft stop", soft_race},
 	{"the driver's version decides a structure's size", versions},
 	{"what libcuda starts during a stop waits for its end", races},
 	{"each number of the command to schedule waits", numbers},

@@ -8,11 +8,15 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +24,12 @@
 #include "bus.h"
 #include "gpu.h"
 #include "leaving.h"
+#include "protocol.h"
 #include "sha256.h"
 #include "suite.h"
 #include "vgpu/clock.h"
+#include "vgpu/descriptor.h"
+#include "workers.h"
 
 static struct softgpu *gpu;
 static struct softgpu_config config_of_next; /* latencies and faults of the next GPU */
@@ -33,6 +40,10 @@ static uint8_t memory_of_client[CLIENT_SIZE];
 #define HOST_MIB 128u
 #define HOST_IOVA UINT64_C(0x100000000)
 static uint8_t *host_memory;
+/* When it is 1, the next copy to or from that memory fails, as if its file got no more memory; or
+ * calls DURING_COPY. */
+static _Atomic uint32_t copies_left;
+static void (*during_copy)(void);
 uint8_t *client_memory = memory_of_client;
 
 static void on_irq(void *opaque, int fn, uint32_t vector)
@@ -50,6 +61,11 @@ static int on_dma(void *opaque, int fn, uint64_t iova, void *buffer, uint64_t si
 	if (fn == SOFTGPU_PF) {
 		if (iova < HOST_IOVA || iova - HOST_IOVA + size > HOST_MIB * MIB)
 			return -EFAULT;
+		if (atomic_load(&copies_left) > 0 && atomic_fetch_sub(&copies_left, 1) == 1) {
+			if (!during_copy)
+				return -ENOSPC;
+			during_copy();
+		}
 		memcpy(to_client ? host_memory + (iova - HOST_IOVA) : buffer,
 		       to_client ? buffer : host_memory + (iova - HOST_IOVA), size);
 		return 0;
@@ -422,17 +438,67 @@ static void memory(void)
 	end();
 }
 
-static void fill(uint64_t to, uint64_t from, uint64_t size, uint32_t what)
+/* What goes to standard error meanwhile. */
+static struct {
+	int file, before;
+} heard = {-1, -1};
+
+static void listen_to_log(void)
+{
+	fflush(stderr);
+	heard.file = memfd_create("log", MFD_CLOEXEC);
+	heard.before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+	CU_ASSERT_FATAL(heard.file >= 0 && heard.before >= 0);
+	dup2(heard.file, STDERR_FILENO);
+}
+
+/* How often TEXT was heard. */
+static uint32_t end_of_log(const char *text)
+{
+	char all[4096] = "";
+	const char *p = all;
+	uint32_t n = 0;
+
+	dup2(heard.before, STDERR_FILENO);
+	CU_ASSERT(pread(heard.file, all, sizeof(all) - 1, 0) >= 0);
+	fputs(all, stderr);
+	close(heard.file);
+	close(heard.before);
+	while ((p = strstr(p, text))) {
+		n++;
+		p++;
+	}
+	return n;
+}
+
+static void begin_fill(uint64_t to, uint64_t from, uint64_t size, uint32_t what)
 {
 	uint64_t range[2] = {to, size};
-	uint32_t status = SOFTGPU_FILL_BUSY;
 
 	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_OFFSET, range, 16);
 	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_COPY_FROM, &from, 8);
 	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_CTRL, &what, 4);
+}
+
+/* Clears or copies memory. Returns the status at the end. */
+static uint32_t try_fill(uint64_t to, uint64_t from, uint64_t size, uint32_t what)
+{
+	uint32_t status = SOFTGPU_FILL_BUSY;
+
+	begin_fill(to, from, size, what);
 	while (status & SOFTGPU_FILL_BUSY)
 		softgpu_read(gpu, SOFTGPU_PF, 5, SOFTGPU_FILL_CTRL, &status, 4);
-	CU_ASSERT_EQUAL(status, 0);
+	return status;
+}
+
+static void fill(uint64_t to, uint64_t from, uint64_t size, uint32_t what)
+{
+	CU_ASSERT_EQUAL(try_fill(to, from, size, what), 0);
+}
+
+static bool copy_fails(uint64_t to, uint64_t from, uint64_t size)
+{
+	return try_fill(to, from, size, SOFTGPU_COPY_START) == SOFTGPU_FILL_FAILED;
 }
 
 static uint32_t word(int vf, uint64_t at)
@@ -500,6 +566,513 @@ static void aperture(void)
 	end();
 	free(host_memory);
 	host_memory = NULL;
+}
+
+/* Puts PACKETS into the VF's ring, and waits until they are done. */
+static void carry_out(uint32_t vf, const struct softgpu_packet *packets, uint32_t n)
+{
+	struct fence done = {vf, wptr[vf] + n + 1};
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		put(vf, packets[i]);
+	put(vf, (struct softgpu_packet){SOFTGPU_FENCE, 0, {done.value}});
+	ring(vf);
+	CU_ASSERT(await(fence_reached, &done));
+}
+
+static uint32_t here(void)
+{
+	return get(GPUIOV_FB_TABLE) >> 16;
+}
+
+static bool needs_reset(void *unused)
+{
+	(void)unused;
+	return (get_own(SOFTGPU_HANG_INFO) & 0xff) == GPUIOV_FCN_VF(0);
+}
+
+static const struct softgpu_config with_workers = {.device = "host",
+						   .window = 16 * MIB,
+						   .module_memory = MIB,
+						   .kill_after = VGPU_SEC};
+
+static void run_vf(uint32_t vf)
+{
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, vf), 0);
+}
+
+static void save_vf(uint32_t vf)
+{
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, vf), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, vf), 0);
+}
+
+/* The same with a worker, which alone reaches the memory behind the window: its bytes are copied to
+ * host memory and back, and the entry of the VF's memory is accepted only if all of them were. */
+static void aperture_of_a_worker(void)
+{
+	const uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB}, home = 512 * MIB, old = 64 * MIB;
+	const uint64_t window = 16 * MIB, size = VF_MIB * MIB, part = 20 * MIB;
+	const struct softgpu_packet marks[] = {
+		{SOFTGPU_FILL, 0, {window, size - window, 0x77777777}},
+		{SOFTGPU_FILL, 0, {size - 64, 64, 0x12345678}},
+	};
+	const struct softgpu_packet look[] = {
+		{SOFTGPU_DOWNLOAD, 0, {MIB, window, 64}},
+		{SOFTGPU_DOWNLOAD, 0, {MIB + 64, size - 64, 64}},
+	};
+	uint32_t *host, shown;
+
+	host_memory = calloc(HOST_MIB, MIB);
+	host = (uint32_t *)(void *)host_memory;
+	begin_with(&with_workers, "navi");
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_HOST_BASE, base, 16);
+	bring_up(0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	carry_out(0, marks, 2);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+	fill(home, old, part, SOFTGPU_COPY_START);
+	CU_ASSERT_EQUAL(host[(part - 4) / 4], 0x77777777);
+	partition(0, VF_MIB, 512); /* refused: the rest was not copied */
+	CU_ASSERT_EQUAL(here(), 64 / 16);
+	fill(home + part, old + part, size - part, SOFTGPU_COPY_START);
+	CU_ASSERT_EQUAL(host[(size - 4) / 4], 0x12345678);
+	softgpu_read(gpu, SOFTGPU_PF, 0, old + size - 4, &shown, 4); /* for the PF to compare */
+	CU_ASSERT_EQUAL(shown, 0x12345678);
+	/* a VF that has run since must be copied anew */
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(here(), 64 / 16);
+	fill(home, old, size, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(here(), 512 / 16);
+	fill(old, 0, size, SOFTGPU_FILL_START);
+	softgpu_read(gpu, SOFTGPU_PF, 0, old + size - 4, &shown, 4);
+	CU_ASSERT_EQUAL(shown, 0);
+
+	/* back, half of it; given up, because the PF clears it; and all of it, to another place */
+	fill(old, home, part, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 64);
+	CU_ASSERT_EQUAL(here(), 512 / 16);
+	fill(old, 0, size, SOFTGPU_FILL_START);
+	CU_ASSERT_EQUAL(copy_fails(old + part, home + part, size - part), true);
+	host[(size - 4) / 4] = 0x1111;
+	fill(320 * MIB, home, size, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 320);
+	CU_ASSERT_EQUAL(here(), 320 / 16);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	carry_out(0, look, 2);
+	CU_ASSERT_EQUAL(word(0, MIB), 0x77777777);
+	CU_ASSERT_EQUAL(word(0, MIB + 64), 0x12345678);
+	CU_ASSERT_EQUAL(word(0, MIB + 124), 0x1111);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_SAVE, 0), 0);
+
+	/* its worker dies while it is out: the copy back fails, and the PF learns that this VF
+	 * needs a reset; after that it begins with clear memory */
+	fill(home, 320 * MIB, size, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 512);
+	softgpu_lock(gpu);
+	workers_kill(gpu, 0);
+	softgpu_unlock(gpu);
+	CU_ASSERT(copy_fails(old, home, size));
+	CU_ASSERT(await(needs_reset, NULL));
+	reset_vf(0);
+	partition(0, VF_MIB, 64);
+	bring_up(0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_RUN, 0), 0);
+	carry_out(0, look, 2);
+	CU_ASSERT_EQUAL(word(0, MIB), 0);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), 0);
+	end();
+	free(host_memory);
+	host_memory = NULL;
+}
+
+#define HOME (512 * MIB)
+#define OLD (64 * MIB)
+#define SIZE (VF_MIB * MIB)
+
+/* VF 0 computes and is saved: its device memory is 0x77777777. */
+static void compute_and_save(void)
+{
+	const struct softgpu_packet mark = {SOFTGPU_FILL,
+					    0,
+					    {16 * MIB, SIZE - 16 * MIB, 0x77777777}};
+
+	carry_out(0, &mark, 1);
+	save_vf(0);
+}
+
+static void begin_saved(void)
+{
+	const uint64_t base[2] = {HOST_IOVA, HOST_MIB * MIB};
+
+	host_memory = calloc(HOST_MIB, MIB);
+	begin_with(&with_workers, "navi");
+	softgpu_write(gpu, SOFTGPU_PF, 5, SOFTGPU_HOST_BASE, base, 16);
+	bring_up(0);
+	run_vf(0);
+	compute_and_save();
+}
+
+static void end_saved(void)
+{
+	end();
+	free(host_memory);
+	host_memory = NULL;
+}
+
+/* Whether VF 0 runs again, and finds in its device memory what it has left there. */
+static void expect_whole(void)
+{
+	const struct softgpu_packet look[] = {
+		{SOFTGPU_DOWNLOAD, 0, {MIB, 16 * MIB, 64}},
+		{SOFTGPU_DOWNLOAD, 0, {MIB + 64, SIZE - 64, 64}},
+	};
+
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 0), 0);
+	run_vf(0);
+	carry_out(0, look, 2);
+	CU_ASSERT_EQUAL(word(0, MIB), 0x77777777);
+	CU_ASSERT_EQUAL(word(0, MIB + 124), 0x77777777);
+	save_vf(0);
+}
+
+/* Sets a limit of this process, and returns what it was. */
+static struct rlimit limit(int which, struct rlimit to)
+{
+	struct rlimit was;
+
+	getrlimit((__rlimit_resource_t)which, &was);
+	CU_ASSERT_EQUAL(setrlimit((__rlimit_resource_t)which, &to), 0);
+	return was;
+}
+
+static struct rlimit limit_to(int which, rlim_t n)
+{
+	struct rlimit to;
+
+	getrlimit((__rlimit_resource_t)which, &to);
+	to.rlim_cur = n;
+	return limit(which, to);
+}
+
+/* Whether the PF's own file has no pages but those of saved contexts. */
+static bool is_freed(void *unused)
+{
+	struct stat st;
+
+	(void)unused;
+	return fstat(gpu->memfd, &st) == 0 && st.st_blocks * 512 < (blkcnt_t)MIB;
+}
+
+/* The process of a VF's worker; 0: there is none. */
+static pid_t worker_of(uint32_t vf)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	char path[64], line[512], wanted[16];
+	struct dirent *task;
+	ssize_t n;
+	pid_t pid, found = 0;
+	FILE *children;
+	int fd, k = snprintf(wanted, sizeof(wanted), "--vf%c%u%c", 0, vf, 0);
+
+	while (found == 0 && (task = readdir(tasks))) {
+		snprintf(path, sizeof(path), "/proc/self/task/%.16s/children", task->d_name);
+		children = fopen(path, "re");
+		while (children && found == 0 && fscanf(children, "%d", &pid) == 1) {
+			snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+			n = fd < 0 ? 0 : read(fd, line, sizeof(line));
+			if (n > 0 && memmem(line, (size_t)n, wanted, (size_t)k) &&
+			    memmem(line, (size_t)n, "softgpu-worker", 14))
+				found = pid;
+			vgpu_close(&fd);
+		}
+		if (children)
+			fclose(children);
+	}
+	closedir(tasks);
+	return found;
+}
+
+/* How much memory of its own the worker of VF 0 has, in bytes. */
+static uint64_t memory_of_worker(void)
+{
+	unsigned long long kib = 0;
+	char path[64], line[128];
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", worker_of(0));
+	status = fopen(path, "re");
+	CU_ASSERT_FATAL(status != NULL);
+	while (fgets(line, sizeof(line), status) && sscanf(line, "RssAnon: %llu", &kib) != 1)
+		;
+	fclose(status);
+	return kib << 10;
+}
+
+static bool has_given_back(void *had)
+{
+	return memory_of_worker() < *(uint64_t *)had - SIZE / 2;
+}
+
+static struct rlimit descriptors;
+
+static void have_descriptors(void)
+{
+	limit(RLIMIT_NOFILE, descriptors);
+}
+
+/* Host memory, files and descriptors run out in the middle of a swap. Each time the copy fails, one
+ * sentence says so until the memory has moved, no worker is killed, and when the host has enough
+ * again the swap goes on. */
+static void shortage(void)
+{
+	static const char sentence[] = "VF 0: this host has too little memory";
+	struct rlimit was;
+	uint64_t had;
+
+	signal(SIGXFSZ, SIG_IGN);
+	begin_saved();
+	had = memory_of_worker();
+	/* out: the PF's memory gets no page, twice; then no file of this process may grow, which
+	 * is where the PF compares; then there is no descriptor */
+	listen_to_log();
+	atomic_store(&copies_left, 20);
+	CU_ASSERT(copy_fails(HOME, OLD, SIZE));
+	atomic_store(&copies_left, 1);
+	CU_ASSERT(copy_fails(HOME, OLD, SIZE));
+	was = limit_to(RLIMIT_FSIZE, OLD + 24 * MIB);
+	CU_ASSERT(copy_fails(HOME, OLD, SIZE));
+	limit(RLIMIT_FSIZE, was);
+	CU_ASSERT_EQUAL(end_of_log(sentence), 1);
+	was = limit_to(RLIMIT_NOFILE, 3);
+	CU_ASSERT(copy_fails(HOME, OLD, SIZE));
+	limit(RLIMIT_NOFILE, was);
+	CU_ASSERT_FALSE(needs_reset(NULL));
+	fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+
+	/* when it has left, its worker cannot be told so until its window has come: nothing else
+	 * comes before it has been told */
+	descriptors = limit_to(RLIMIT_NOFILE, 3);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(here(), 512 / 16);
+	fill(OLD, 0, SIZE, SOFTGPU_FILL_START);
+	during_copy = have_descriptors;
+	atomic_store(&copies_left, 3);
+	CU_ASSERT(copy_fails(OLD, HOME, SIZE));
+	during_copy = NULL;
+	CU_ASSERT_EQUAL(atomic_load(&copies_left), 0);
+	CU_ASSERT_FALSE(needs_reset(NULL));
+	CU_ASSERT(await(has_given_back, &had));
+
+	/* back: the same, and its worker has no room in the file through which it copies */
+	listen_to_log();
+	atomic_store(&copies_left, 20);
+	CU_ASSERT(copy_fails(OLD, HOME, SIZE));
+	was = limit_to(RLIMIT_FSIZE, 4096);
+	CU_ASSERT(copy_fails(OLD, HOME, SIZE));
+	limit(RLIMIT_FSIZE, was);
+	was = limit_to(RLIMIT_NOFILE, 3);
+	CU_ASSERT(copy_fails(OLD + 16 * MIB, HOME + 16 * MIB, SIZE - 16 * MIB));
+	limit(RLIMIT_NOFILE, was);
+	CU_ASSERT(end_of_log(sentence) <= 1); /* it may have been said above */
+	CU_ASSERT_FALSE(needs_reset(NULL));
+	fill(OLD, HOME, SIZE, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 64);
+	CU_ASSERT_EQUAL(here(), 64 / 16);
+	expect_whole();
+
+	/* A copy that has failed keeps no memory when its VF runs again. */
+	atomic_store(&copies_left, 20);
+	CU_ASSERT(copy_fails(HOME, OLD, SIZE));
+	CU_ASSERT_FALSE(is_freed(NULL));
+	expect_whole();
+	CU_ASSERT(await(is_freed, NULL));
+	end_saved();
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+/* A worker that says, when its VF has left, that the VF runs: nobody would ask it again, and what
+ * it has would be missing to others. */
+static void refuses_to_leave(void)
+{
+	const struct softgpu_packet spin = {SOFTGPU_SPIN, 0, {10000000}};
+	struct worker_message run = {.type = WORKER_RUN, .run = {.ring_size = 64}};
+	struct vf_order order;
+	int fds[VF_ORDER_FDS];
+
+	begin_saved();
+	run.run.rptr = wptr[0] - 1;
+	library_write(0, VFIO_REGION_BAR0, run.run.rptr % 64 * 64, &spin, sizeof(spin));
+	fill(HOME, OLD, SIZE, SOFTGPU_COPY_START); /* the packet too: it may be read there */
+	softgpu_lock(gpu); /* as a VF's process could that its guest has taken over */
+	CU_ASSERT_FATAL(workers_order(gpu, 0, &order, fds));
+	CU_ASSERT_EQUAL(send(fds[0], &run, sizeof(run), MSG_DONTWAIT), sizeof(run));
+	softgpu_unlock(gpu);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(here(), 512 / 16);
+	fill(OLD, 0, SIZE, SOFTGPU_FILL_START);
+	CU_ASSERT(await(needs_reset, NULL));
+	end_saved();
+}
+
+/* The VF is reset while a piece of its memory is on its way to host memory, and computes again. */
+static void reset_and_run(void)
+{
+	reset_vf(0);
+	bring_up(0);
+	run_vf(0);
+	save_vf(0);
+}
+
+static void copied_by_another(void)
+{
+	begin_saved();
+	during_copy = reset_and_run;
+	atomic_store(&copies_left,
+		     17); /* the first of the device memory: the window is 16 pieces */
+	try_fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+	during_copy = NULL;
+	CU_ASSERT_EQUAL(atomic_load(&copies_left), 0);
+	partition(0, VF_MIB, 512); /* refused: the first piece was another worker's */
+	CU_ASSERT_EQUAL(here(), 64 / 16);
+	end_saved();
+}
+
+static void kill_worker(void)
+{
+	softgpu_lock(gpu);
+	workers_kill(gpu, 0);
+	softgpu_unlock(gpu);
+}
+
+/* The VF that has lost its worker is reset, begins with clear memory, and computes again. */
+static void expect_new(void)
+{
+	const struct softgpu_packet look = {SOFTGPU_DOWNLOAD, 0, {MIB, 16 * MIB, 64}};
+
+	CU_ASSERT(await(needs_reset, NULL));
+	reset_vf(0);
+	partition(0, VF_MIB, 64);
+	bring_up(0);
+	run_vf(0);
+	set_word(0, FENCE_AT, 0); /* the window is what it was */
+	set_word(0, MIB, 1);
+	carry_out(0, &look, 1);
+	CU_ASSERT_EQUAL(word(0, MIB), 0);
+	compute_and_save();
+}
+
+/* VF 1 computes in its own device memory. */
+static void expect_other(void)
+{
+	static uint32_t value;
+	const struct softgpu_packet work[] = {
+		{SOFTGPU_FILL, 0, {16 * MIB, 64, ++value}},
+		{SOFTGPU_DOWNLOAD, 0, {MIB, 16 * MIB, 64}},
+	};
+
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_LOAD, 1), 0);
+	run_vf(1);
+	carry_out(1, work, 2);
+	CU_ASSERT_EQUAL(word(1, MIB), value);
+	save_vf(1);
+}
+
+static void begin_other(void)
+{
+	bring_up(1);
+	run_vf(1);
+	save_vf(1);
+}
+
+/* A worker is killed at each stage of a swap: while it copies the first, a later and the last piece
+ * out; while it takes them back; and when its VF leaves. */
+static void dies(void)
+{
+	static const struct {
+		uint32_t out, in; /* copies for the PF until it is killed */
+	} instants[] = {{17, 0}, {40, 0}, {VF_MIB, 0}, {0, 0}, {0, 17}, {0, 40}, {0, VF_MIB}};
+	uint32_t i;
+
+	begin_saved();
+	begin_other();
+	during_copy = kill_worker;
+	for (i = 0; i < sizeof(instants) / sizeof(instants[0]); i++) {
+		atomic_store(&copies_left, instants[i].out);
+		try_fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+		if (instants[i].out + instants[i].in == 0)
+			kill_worker();
+		partition(0, VF_MIB, 512);
+		/* all has been copied when the last piece is on its way */
+		CU_ASSERT_EQUAL(here() == 512 / 16,
+				instants[i].out == 0 || instants[i].out == VF_MIB);
+		expect_other();
+		if (here() == 512 / 16) {
+			atomic_store(&copies_left, instants[i].in);
+			CU_ASSERT(copy_fails(OLD, HOME, SIZE));
+			partition(0, VF_MIB, 64);
+			CU_ASSERT_EQUAL(here(), 512 / 16);
+		}
+		CU_ASSERT_EQUAL(atomic_load(&copies_left), 0);
+		expect_new();
+		expect_other();
+	}
+	during_copy = NULL;
+	end_saved();
+}
+
+static void stop_worker(void)
+{
+	kill(worker_of(0), SIGSTOP);
+}
+
+static bool is_stopping(void *unused)
+{
+	(void)unused;
+	return atomic_load(&copies_left) == 0;
+}
+
+/* The worker stands still in the middle of a copy. Meanwhile another VF computes, and softgpu
+ * answers; then the copy fails, and the VF is reset. */
+static void hangs(void)
+{
+	vgpu_nsec began, took, longest = 0;
+	uint32_t rounds = 0;
+
+	begin_saved();
+	begin_other();
+	during_copy = stop_worker;
+	atomic_store(&copies_left, 20);
+	began = vgpu_now();
+	begin_fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+	CU_ASSERT(await(is_stopping, NULL));
+	for (; vgpu_now() - began < 3 * VGPU_SEC; rounds++) {
+		took = vgpu_now();
+		expect_other();
+		took = vgpu_now() - took;
+		longest = took > longest ? took : longest;
+	}
+	CU_ASSERT(longest < 2 * VGPU_SEC);
+	CU_ASSERT_FALSE(needs_reset(NULL)); /* it has 5 s */
+	CU_ASSERT(await(is_filled, NULL));
+	during_copy = NULL;
+	CU_ASSERT(vgpu_now() - began >= 5 * VGPU_SEC);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_EQUAL(here(), 64 / 16);
+	expect_new();
+	expect_other();
+	printf(" %u rounds of the other VF, %.0f ms at most;", rounds, (double)longest / 1e6);
+	end_saved();
 }
 
 /* The GPU clears memory. Pages that a former user still has mapped are not those of the next
@@ -846,6 +1419,12 @@ static const struct test tests[] = {
 	{"random rings affect no other VF", random_rings},
 	{"memory: each partition is a file of its own", memory},
 	{"memory: a VF's memory is swapped out and in", aperture},
+	{"memory: a worker's memory is swapped out and in", aperture_of_a_worker},
+	{"memory: what the host lacks costs no VF its memory", shortage},
+	{"memory: who stays after it has left loses its worker", refuses_to_leave},
+	{"memory: what a worker has copied counts for that worker", copied_by_another},
+	{"memory: a worker that dies during a swap costs its VF a reset", dies},
+	{"memory: a worker that does not answer costs its VF a reset", hangs},
 	{"memory: cleared, and out of reach of a former user", forgetting},
 	{"a thread that cannot be created leaves nothing behind", no_threads},
 	{"faults have their effect until a reset", faults},

@@ -50,7 +50,7 @@ static uint64_t edge(const struct packet_limits *l)
 static void ranges(void)
 {
 	static const uint32_t copies[] = {SOFTGPU_COPY, SOFTGPU_UPLOAD, SOFTGPU_DOWNLOAD};
-	const struct packet_limits l = {1 << 20, 5 << 20, true};
+	const struct packet_limits l = {.window = 1 << 20, .size = 5 << 20, .modules = true};
 	uint32_t i, taken = 0;
 
 	for (i = 0; i < 2000000; i++) {
@@ -76,8 +76,8 @@ static void ranges(void)
  * checked. */
 static void opcodes(void)
 {
-	const struct packet_limits with = {1 << 20, 5 << 20, true},
-				   without = {1 << 20, 5 << 20, false};
+	const struct packet_limits with = {.window = 1 << 20, .size = 5 << 20, .modules = true},
+				   without = {.window = 1 << 20, .size = 5 << 20};
 	uint32_t i, k, structures = 0, reports = 0, slots = 0;
 	uint64_t size;
 	bool ok;
@@ -141,7 +141,7 @@ static void opcodes(void)
 				CU_FAIL_FATAL("a report outside of the window was taken");
 		}
 		if (((p.opcode >= SOFTGPU_MODULE_LOAD && p.opcode <= SOFTGPU_LAUNCH) ||
-		     (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_SLOTS)) &&
+		     (p.opcode >= SOFTGPU_FUNCTION && p.opcode <= SOFTGPU_AWAIT)) &&
 		    packet_check(&without, &p) != SOFTGPU_BAD_OPCODE)
 			CU_FAIL_FATAL("a module was taken although there is no compiler");
 	}
@@ -151,7 +151,7 @@ static void opcodes(void)
 
 static void rings(void)
 {
-	const struct packet_limits l = {1 << 20, 5 << 20, true};
+	const struct packet_limits l = {.window = 1 << 20, .size = 5 << 20, .modules = true};
 
 	CU_ASSERT(packet_ring_is_valid(&l, 0, 1024));
 	CU_ASSERT(packet_ring_is_valid(&l, (1 << 20) - 128, 2));

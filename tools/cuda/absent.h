@@ -140,11 +140,8 @@
 	X(cuGreenCtxWaitEvent)                                                                     \
 	X(cuImportExternalMemory)                                                                  \
 	X(cuImportExternalSemaphore)                                                               \
-	X(cuIpcGetEventHandle)                                                                     \
-	X(cuIpcOpenEventHandle)                                                                    \
 	X(cuKernelGetLibrary)                                                                      \
 	X(cuLaunch)                                                                                \
-	X(cuLaunchCooperativeKernel)                                                               \
 	X(cuLaunchCooperativeKernelMultiDevice)                                                    \
 	X(cuLaunchGrid)                                                                            \
 	X(cuLaunchGridAsync)                                                                       \
@@ -155,28 +152,19 @@
 	X(cuLinkAddData)                                                                           \
 	X(cuLinkAddFile)                                                                           \
 	X(cuLinkCreate)                                                                            \
-	X(cuMemAddressFree)                                                                        \
-	X(cuMemAddressReserve)                                                                     \
 	X(cuMemAdvise)                                                                             \
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemAllocHost)                                                                          \
 	X(cuMemAllocManaged)                                                                       \
 	X(cuMemAllocPitch)                                                                         \
-	X(cuMemCreate)                                                                             \
-	X(cuMemExportToShareableHandle)                                                            \
 	X(cuMemFree)                                                                               \
-	X(cuMemGetAccess)                                                                          \
 	X(cuMemGetAddressRange)                                                                    \
-	X(cuMemGetAllocationGranularity)                                                           \
-	X(cuMemGetAllocationPropertiesFromHandle)                                                  \
 	X(cuMemGetHandleForAddressRange)                                                           \
 	X(cuMemGetInfo)                                                                            \
 	X(cuMemHostGetDevicePointer)                                                               \
 	X(cuMemHostGetDevicePointer_v2)                                                            \
 	X(cuMemHostRegister)                                                                       \
-	X(cuMemImportFromShareableHandle)                                                          \
-	X(cuMemMap)                                                                                \
 	X(cuMemMapArrayAsync)                                                                      \
 	X(cuMemPoolExportPointer)                                                                  \
 	X(cuMemPoolExportToShareableHandle)                                                        \
@@ -186,10 +174,6 @@
 	X(cuMemPrefetchAsync_v2)                                                                   \
 	X(cuMemRangeGetAttribute)                                                                  \
 	X(cuMemRangeGetAttributes)                                                                 \
-	X(cuMemRelease)                                                                            \
-	X(cuMemRetainAllocationHandle)                                                             \
-	X(cuMemSetAccess)                                                                          \
-	X(cuMemUnmap)                                                                              \
 	X(cuMemcpy2D)                                                                              \
 	X(cuMemcpy2DAsync)                                                                         \
 	X(cuMemcpy2DUnaligned)                                                                     \

@@ -92,6 +92,8 @@ CUresult call_start(void)
 		return e;
 	}
 	heap_reset(link_parts.memory_size);
+	arena_reset();
+	physical_reset();
 	record_show(link_parts.memory_size, &link_about);
 	flush_start();
 	state = STATE_UP;
@@ -125,7 +127,7 @@ CUresult call_end(const char *name, CUresult e)
 	const char *code = NULL;
 
 	if (state == STATE_UP)
-		record_used(heap_used());
+		record_used(heap_used() + shareable_made());
 	pthread_mutex_unlock(&lock);
 	if (e != CUDA_SUCCESS && e != CUDA_ERROR_NOT_READY) {
 		cuGetErrorName(e, &code);

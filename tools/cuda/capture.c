@@ -30,6 +30,7 @@ static enum node_type type_of(enum work_kind kind)
 	static const enum node_type types[] = {
 		[WORK_NOTHING] = NODE_EMPTY, [WORK_COPY] = NODE_COPY, [WORK_SET] = NODE_SET,
 		[WORK_LAUNCH] = NODE_KERNEL, [WORK_HOST] = NODE_HOST, [WORK_EVENT] = NODE_RECORD,
+		[WORK_WAIT] = NODE_WAIT,
 	};
 
 	return types[kind];

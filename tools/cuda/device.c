@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "find.h"
+#include "ipc_event.h"
 #include "library.h"
 
 /* Attributes of the GPU that hold for its VF, too; the numbers are those of CUdevice_attribute. All
@@ -24,6 +25,7 @@ static const uint8_t passed[] = {
 	39,	    /* threads of a multiprocessor */
 	75,  76,    /* compute capability */
 	81,  82,    /* shared memory and registers of a multiprocessor */
+	95,	    /* cooperative launches */
 	97,	    /* shared memory of a block that asks for it */
 	106,	    /* blocks of a multiprocessor */
 	111,	    /* shared memory of a block that is reserved */
@@ -114,12 +116,25 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 }
 
 /* CUdevice_attribute, of what this library does itself */
-enum { UNIFIED_ADDRESSING = 41, STREAM_PRIORITIES = 78, MEMORY_POOLS = 115 };
+enum {
+	UNIFIED_ADDRESSING = 41,
+	STREAM_PRIORITIES = 78,
+	VIRTUAL_MEMORY = 102,
+	SHARED_DESCRIPTORS = 103,
+	MEMORY_POOLS = 115,
+	IPC_EVENTS = 125
+};
 
 static int attribute(int which)
 {
 	if (which == UNIFIED_ADDRESSING)
 		return memory_is_unified();
+	if (which == VIRTUAL_MEMORY)
+		return link_arena.bytes > 0;
+	if (which == SHARED_DESCRIPTORS)
+		return shareable_is_there();
+	if (which == IPC_EVENTS)
+		return ipc_event_is_there();
 	if (which == STREAM_PRIORITIES || which == MEMORY_POOLS)
 		return 1;
 	return memchr(passed, which, sizeof(passed)) ? link_about.attributes[which] : 0;

@@ -31,6 +31,7 @@
 	X(209, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image has nothing for this GPU")                 \
 	X(218, CUDA_ERROR_INVALID_PTX, "the PTX does not compile, or does not fit")                \
 	X(301, CUDA_ERROR_FILE_NOT_FOUND, "file not found")                                        \
+	X(304, CUDA_ERROR_OPERATING_SYSTEM, "the operating system refused a call")                 \
 	X(400, CUDA_ERROR_INVALID_HANDLE, "invalid handle")                                        \
 	X(401, CUDA_ERROR_ILLEGAL_STATE, "not in this state")                                      \
 	X(500, CUDA_ERROR_NOT_FOUND, "named symbol not found")                                     \
@@ -40,6 +41,7 @@
 	X(712, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "this host memory is registered")        \
 	X(713, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "this host memory is not registered")        \
 	X(719, CUDA_ERROR_LAUNCH_FAILED, "the VF was reset: a GPU kernel faulted or did not end")  \
+	X(720, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "the GPU does not run so many blocks")     \
 	X(801, CUDA_ERROR_NOT_SUPPORTED, "this library does not carry this call")                  \
 	X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "not while the stream captures")             \
 	X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "an error has ended the capture")            \

@@ -53,6 +53,9 @@
 	  10020, (size_t * bytes, CUfunction function, int blocks, int threads))                   \
 	X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060,                                             \
 	  (const struct cuda_launch_config *c, CUfunction function, void **params, void **extra))  \
+	X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel", 9000,                            \
+	  (CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,   \
+	   unsigned bz, unsigned shared, CUstream s, void **params))                               \
 	X(cuModuleGetGlobal_v2, "cuModuleGetGlobal", 3020,                                         \
 	  (CUdeviceptr * out, size_t * bytes, CUmodule module, const char *name))                  \
 	X(cuLibraryGetGlobal, "cuLibraryGetGlobal", 12000,                                         \

@@ -66,11 +66,38 @@
 	X(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000,                                      \
 	  (CUdeviceptr * out, struct cuda_ipc_memory memory, unsigned flags))                      \
 	X(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, (CUdeviceptr at))                      \
+	X(cuIpcGetEventHandle, "cuIpcGetEventHandle", 4010,                                        \
+	  (struct cuda_ipc_event * out, CUevent event))                                            \
+	X(cuIpcOpenEventHandle, "cuIpcOpenEventHandle", 4010,                                      \
+	  (CUevent * out, struct cuda_ipc_event shown))                                            \
 	X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000,                                    \
 	  (void *data, int which, CUdeviceptr at))                                                 \
 	X(cuPointerGetAttributes, "cuPointerGetAttributes", 7000,                                  \
 	  (unsigned n, int *which, void **data, CUdeviceptr at))                                   \
 	X(cuPointerSetAttribute, "cuPointerSetAttribute", 6000,                                    \
-	  (const void *value, int which, CUdeviceptr at))
+	  (const void *value, int which, CUdeviceptr at))                                          \
+	X(cuMemAddressReserve, "cuMemAddressReserve", 10020,                                       \
+	  (CUdeviceptr * out, size_t bytes, size_t align, CUdeviceptr wanted, uint64_t flags))     \
+	X(cuMemAddressFree, "cuMemAddressFree", 10020, (CUdeviceptr at, size_t bytes))             \
+	X(cuMemCreate, "cuMemCreate", 10020,                                                       \
+	  (CUmemHandle * out, size_t bytes, const struct cuda_allocation *what, uint64_t flags))   \
+	X(cuMemRelease, "cuMemRelease", 10020, (CUmemHandle handle))                               \
+	X(cuMemRetainAllocationHandle, "cuMemRetainAllocationHandle", 11000,                       \
+	  (CUmemHandle * out, void *at))                                                           \
+	X(cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020,                   \
+	  (size_t * bytes, const struct cuda_allocation *what, int option))                        \
+	X(cuMemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle", 10020, \
+	  (struct cuda_allocation * out, CUmemHandle handle))                                      \
+	X(cuMemExportToShareableHandle, "cuMemExportToShareableHandle", 10020,                     \
+	  (void *out, CUmemHandle handle, int type, uint64_t flags))                               \
+	X(cuMemImportFromShareableHandle, "cuMemImportFromShareableHandle", 10020,                 \
+	  (CUmemHandle * out, void *shown, int type))                                              \
+	X(cuMemMap, "cuMemMap", 10020,                                                             \
+	  (CUdeviceptr at, size_t bytes, size_t offset, CUmemHandle handle, uint64_t flags))       \
+	X(cuMemUnmap, "cuMemUnmap", 10020, (CUdeviceptr at, size_t bytes))                         \
+	X(cuMemSetAccess, "cuMemSetAccess", 10020,                                                 \
+	  (CUdeviceptr at, size_t bytes, const struct cuda_access *access, size_t n))              \
+	X(cuMemGetAccess, "cuMemGetAccess", 10020,                                                 \
+	  (uint64_t * flags, const struct cuda_location *location, CUdeviceptr at))
 
 #endif

@@ -42,7 +42,12 @@ static bool insert(size_t i, struct block b)
 	return true;
 }
 
-static bool take(uint64_t bytes, const void *owner, uint64_t *offset)
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+	return (n + unit - 1) / unit * unit;
+}
+
+static bool take(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset)
 {
 	struct block b = {.bytes = bytes, .owner = owner};
 	uint64_t end, next;
@@ -50,7 +55,7 @@ static bool take(uint64_t bytes, const void *owner, uint64_t *offset)
 
 	if (bytes == 0 || bytes > heap_size)
 		return false;
-	b.taken = (bytes + GRAIN - 1) / GRAIN * GRAIN;
+	b.taken = round_up(bytes, GRAIN);
 	for (i = 0; i <= n_blocks; i++) {
 		end = i < n_blocks ? blocks[i].at : heap_size;
 		while (b.at <= end && b.taken <= end - b.at) {
@@ -58,17 +63,23 @@ static bool take(uint64_t bytes, const void *owner, uint64_t *offset)
 				*offset = b.at;
 				return insert(i, b);
 			}
-			b.at = next;
+			b.at = round_up(next, align);
 		}
 		if (i < n_blocks)
-			b.at = blocks[i].at + blocks[i].taken;
+			b.at = round_up(blocks[i].at + blocks[i].taken, align);
 	}
 	return false;
 }
 
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset)
 {
-	return take(bytes, owner, offset) || (link_care() && take(bytes, owner, offset));
+	return heap_take_at(bytes, GRAIN, owner, offset);
+}
+
+bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset)
+{
+	return take(bytes, align, owner, offset) ||
+	       (link_care() && take(bytes, align, owner, offset));
 }
 
 /* The number of blocks that begin at OFFSET or before it. */

@@ -229,6 +229,9 @@ static CUresult replace(struct instance *x, CUgraphNode node, enum node_type typ
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!graph_work_copy(&made, w))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* an attribute of the node, which its parameters do not have */
+	if (type == NODE_KERNEL)
+		made.launch.together = x->steps[i].work.launch.together;
 	graph_work_end(&x->steps[i].work);
 	x->steps[i].work = made;
 	return CUDA_SUCCESS;

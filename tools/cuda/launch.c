@@ -10,7 +10,14 @@
 enum { EXTRA_END = 0, EXTRA_BUFFER, EXTRA_SIZE };
 
 /* CUdevice_attribute */
-enum { MAX_THREADS = 1, MAX_BLOCK = 2, MAX_GRID = 5, MAX_SHARED = 97 };
+enum {
+	MAX_THREADS = 1,
+	MAX_BLOCK = 2,
+	MAX_GRID = 5,
+	PROCESSORS = 16,
+	COOPERATIVE = 95,
+	MAX_SHARED = 97
+};
 
 /* Whether VALUE is in 1 to the attribute, if that is known. */
 static bool fits(uint64_t value, int attribute)
@@ -142,10 +149,31 @@ CUresult launch_run(const struct work_launch *w)
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(memory, whole, end);
-	e = link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT,
+	e = link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT | (w->together ? SOFTGPU_LAUNCH_TOGETHER : 0),
 		     (uint64_t[7]){f->module->number, at, sizeof(*l), 0, 0, 0,
 				   link_parts.launch_report_at});
 	return e == CUDA_SUCCESS ? link_ring() : e;
+}
+
+/* Whether the GPU executes all blocks of L at a time. The host checks it again. */
+static CUresult fits_together(const struct function *f, const struct work_launch *l)
+{
+	const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+	uint64_t most;
+	int blocks = 0;
+	CUresult e;
+
+	if (link_about.attributes[COOPERATIVE] <= 0)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	e = occupancy_ask(f, (uint32_t)threads, l->shared, &blocks);
+	if (e != CUDA_SUCCESS)
+		return e;
+	most = (uint64_t)blocks * (uint64_t)link_about.attributes[PROCESSORS];
+	/* A product that exceeds the most, which is below 2^32, is not multiplied further. */
+	return (uint64_t)l->grid[0] * l->grid[1] > most ||
+			       (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] > most
+		       ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+		       : CUDA_SUCCESS;
 }
 
 static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void **params,
@@ -168,6 +196,8 @@ static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void
 	l->function = function;
 	l->args = args;
 	e = launch_pack(f, params, extra, args, &l->size);
+	if (e == CUDA_SUCCESS && l->together)
+		e = fits_together(f, l);
 	w.launch = *l;
 	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
 }
@@ -179,6 +209,18 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 	struct work_launch l = {.grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared = shared};
 
 	return CALL_END(put(function, &l, stream, params, extra));
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+				   unsigned bx, unsigned by, unsigned bz, unsigned shared,
+				   CUstream s, void **params)
+{
+	struct work_launch l = {.grid = {gx, gy, gz},
+				.block = {bx, by, bz},
+				.shared = shared,
+				.together = true};
+
+	return CALL_END(put(function, &l, s, params, NULL));
 }
 
 /* CUlaunchAttributeID */
@@ -202,6 +244,7 @@ static bool is_honoured(const struct cuda_attribute *a)
 	switch (a->id) {
 	case LAUNCH_IGNORE:
 	case LAUNCH_ACCESS_POLICY:
+	case LAUNCH_COOPERATIVE:
 	case LAUNCH_SYNCHRONIZATION:
 	case LAUNCH_CLUSTER_POLICY:
 	case LAUNCH_PROGRAMMATIC:
@@ -210,8 +253,6 @@ static bool is_honoured(const struct cuda_attribute *a)
 	case LAUNCH_DOMAIN:
 	case LAUNCH_CARVEOUT:
 		return true;
-	case LAUNCH_COOPERATIVE:
-		return a->value == 0;
 	case LAUNCH_CLUSTER:
 		return a->cluster[0] == 1 && a->cluster[1] == 1 && a->cluster[2] == 1;
 	default:
@@ -223,17 +264,21 @@ CUresult cuLaunchKernelEx(const struct cuda_launch_config *c, CUfunction functio
 			  void **extra)
 {
 	struct work_launch l;
+	bool together = false;
 	unsigned i;
 
 	if (!c || (c->n_attributes && !c->attributes))
 		return CUDA_ERROR_INVALID_VALUE;
-	for (i = 0; i < c->n_attributes; i++)
+	for (i = 0; i < c->n_attributes; i++) {
 		if (!is_honoured(&c->attributes[i])) {
 			call_log("cuLaunchKernelEx: attribute %d is not carried with this value",
 				 c->attributes[i].id);
 			return CUDA_ERROR_NOT_SUPPORTED;
 		}
-	l = (struct work_launch){.shared = c->shared};
+		if (c->attributes[i].id == LAUNCH_COOPERATIVE)
+			together = c->attributes[i].value;
+	}
+	l = (struct work_launch){.shared = c->shared, .together = together};
 	memcpy(l.grid, c->grid, sizeof(l.grid));
 	memcpy(l.block, c->block, sizeof(l.block));
 	return CALL_END(put(function, &l, c->stream, params, extra));

@@ -5,6 +5,8 @@
  *   capture.c, graph.c, instance.c: graphs
  *   device.c, context.c, module.c, kernel.c, occupancy.c, launch.c, copies.c, sets.c, memory.c,
  *   pinned.c, pool.c, pointer.c, stream.c, host_call.c, linker.c: the other calls
+ *   arena.c    addresses, and what is mapped at them
+ *   physical.c memory without an address; shareable.c: such memory of several processes
  *   table.c    the table of entries, and calls that are not carried
  *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
  *   symbol.c   variables of modules
@@ -12,7 +14,7 @@
  *   errors.c   names and sentences of errors
  *   heap.c     which bytes of the VF's device memory are allocated
  *   pieces.c   which of them this process has, beside others
- *   ipc.c      memory of others that it has opened
+ *   ipc.c      memory of others that it has opened; ipc_event.c: events
  *   handles.c  numbers for contexts, modules, functions, streams and events
  *   link.c     the VF: its ring, and the parts of its window
  *   flush.c    a thread that rings the doorbell for calls that do not wait
@@ -68,7 +70,7 @@ void call_unlock(void);
 
 /* What a stream executes. */
 
-enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK_EVENT };
+enum work_kind { WORK_NOTHING, WORK_COPY, WORK_SET, WORK_LAUNCH, WORK_HOST, WORK_EVENT, WORK_WAIT };
 
 /* One side of a copy: rows of PITCH bytes, HEIGHT of them in a layer. */
 struct work_side {
@@ -89,6 +91,7 @@ struct work_set {
 struct work_launch {
 	CUfunction function;
 	uint32_t grid[3], block[3], shared;
+	bool together; /* a cooperative launch */
 	uint8_t *args; /* as the function's parameters lie */
 	size_t size;
 };
@@ -103,7 +106,7 @@ struct work {
 		struct work_set set;
 		struct work_launch launch;
 		struct work_host host;
-		CUevent event; /* to record */
+		CUevent event; /* to record, or to wait for */
 	};
 };
 
@@ -120,6 +123,7 @@ CUresult copy_run(const struct work_copy *w);
 CUresult set_run(const struct work_set *w);
 CUresult launch_run(const struct work_launch *w);
 CUresult event_run(CUevent event);
+CUresult event_wait(CUevent event);
 /* Begins a call about the stream S: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
 
@@ -151,6 +155,12 @@ struct stream *stream_find(CUstream s, const struct context *context);
 struct captured_event;
 /* What captures know of the event; NULL: there is none. */
 struct captured_event *stream_event(CUevent h);
+struct ipc_event;
+/* What other processes may know of the event; NULL: there is none. *FENCE: behind its last record
+ * by this process; 0: there was none. */
+struct ipc_event *stream_shared_event(CUevent h, uint64_t *fence);
+/* cuEventCreate(). */
+CUresult stream_make_event(CUevent *out, unsigned flags, const struct context *context);
 /* Takes all streams and events out of the capture C. */
 void stream_end_capture(const struct capture *c);
 /* Ends all streams and events of CONTEXT. */
@@ -223,6 +233,9 @@ void pinned_end_all(const struct context *context);
 /* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
 CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
 		     size_t *size);
+/* occupancy.c: how many blocks of F a multiprocessor executes at a time, each of THREADS threads
+ * and SHARED bytes of dynamic shared memory. Waits for the host. */
+CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks);
 /* host_call.c */
 CUresult host_call(const struct work_host *w);
 
@@ -230,12 +243,66 @@ CUresult host_call(const struct work_host *w);
 bool memory_is_device(uint64_t at);
 /* Whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
-/* The memory that OFFSET in the VF's device memory lies in: of this process, or of another that it
- * has opened. */
-bool memory_range(uint64_t offset, uint64_t *begin, uint64_t *bytes);
-/* The offset in the partition of BYTES at the device address AT; false: they are not all
- * in one allocation. */
+/* The memory that AT lies in: of this process, which may be a mapping, or of another process that
+ * this one has opened. */
+bool memory_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes);
+/* The offset, as packets have it, of BYTES at the device address AT; false: they are not all in one
+ * allocation, or not all mapped. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
+
+/* physical.c */
+
+/* A part of an allocation: granules in a row. */
+struct physical_part {
+	uint64_t offset, bytes; /* in the VF's device memory */
+};
+/* Memory without an address. It is free when nobody holds it, and it is mapped nowhere. */
+struct physical {
+	void *handle;
+	uint64_t bytes;
+	int handles;	       /* as struct cuda_allocation has it */
+	uint32_t common;       /* 1 + its number as common memory; 0: it is this process's alone */
+	bool made;	       /* this process has made it common */
+	uint32_t held, mapped; /* how often */
+	uint32_t n;
+	struct physical_part *parts;
+};
+
+/* The allocation, if the program holds it; NULL: there is none. */
+struct physical *physical_find(CUmemHandle handle);
+/* One of its mappings has ended; frees it if it was the last use. */
+void physical_unmapped(struct physical *p);
+/* Forgets all. */
+void physical_reset(void);
+/* Makes an allocation of the common memory NUMBER, which has these N PIECES and which the process
+ * holds; its handle is held once. 0; -EINVAL: the pieces cannot be mapped; or -ENOMEM. After an
+ * error, the process no longer holds it. */
+int physical_open(uint32_t number, const uint32_t *pieces, uint32_t n, struct physical **out);
+
+/* shareable.c: memory that other processes of the VF may have, too */
+
+/* Whether the VF can have such memory. */
+bool shareable_is_there(void);
+/* Its granularity in bytes. */
+uint64_t shareable_unit(void);
+/* The bytes of it that this process has made and uses. */
+uint64_t shareable_made(void);
+/* This process does not use P any more, which is common memory. */
+void shareable_end(struct physical *p);
+
+/* arena.c */
+
+/* The offset, as packets have it, of BYTES at AT in the arena; false: they are not all mapped and
+ * accessible. */
+bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
+/* The mapping that AT lies in: its address and bytes. */
+bool arena_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes);
+/* What is mapped at AT; NULL: nothing. */
+struct physical *arena_physical(CUdeviceptr at);
+/* Forgets all. */
+void arena_reset(void);
+/* Whether the VF can map memory; if not, logs that NAME is not carried. */
+CUresult arena_is_there(const char *name);
 
 /* table.c: logs that NAME is not carried. Returns CUDA_ERROR_NOT_SUPPORTED. */
 CUresult table_absent(const char *name);
@@ -265,6 +332,14 @@ uint64_t pieces_left(uint64_t all);
 
 /* Whose its pieces are; 0: this process has all memory. */
 uint32_t pieces_mine(void);
+/* Bytes of a piece; 0: as above. */
+uint64_t pieces_size(void);
+/* Makes the N PARTS, which are whole pieces of this process, common memory; *NUMBER is its number.
+ * Nothing may run that was put for them. As guest_common_make(). */
+int pieces_share(const struct physical_part *parts, uint32_t n, uint32_t *number);
+/* This process holds common memory no more once nothing of it runs; and takes that back. */
+void pieces_drop(uint32_t number);
+void pieces_keep(uint32_t number);
 /* Whether all pieces of BYTES > 0 at AT are those of OWNER at this time. */
 bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 
@@ -284,6 +359,8 @@ void ipc_end_all(const struct context *context);
 void heap_reset(uint64_t size);
 /* Allocates BYTES > 0 for OWNER at a multiple of 512. Whether there was room. */
 bool heap_take(uint64_t bytes, const void *owner, uint64_t *offset);
+/* The same at a multiple of ALIGN, itself one of 512. */
+bool heap_take_at(uint64_t bytes, uint64_t align, const void *owner, uint64_t *offset);
 /* Whether an allocation lies in BYTES at AT. */
 bool heap_uses(uint64_t at, uint64_t bytes);
 /* Whether an allocation begins at OFFSET; it is free from now on. */
@@ -316,6 +393,7 @@ enum handle_kind {
 	HANDLE_GRAPH,
 	HANDLE_NODE,
 	HANDLE_INSTANCE,
+	HANDLE_PHYSICAL,
 };
 
 /* A handle for OBJECT; NULL: out of memory. A number is not used twice in a row. */
@@ -348,6 +426,8 @@ struct link_parts {
 extern struct link_parts link_parts;
 /* What GPU kernels run on. */
 extern struct softgpu_about link_about;
+/* Where this process can map memory; BYTES 0: nowhere. */
+extern struct softgpu_arena link_arena;
 
 /* Connects to the VF and brings it up. CUDA_SUCCESS, or an error with the reason in *ERR. */
 CUresult link_up(const char *name, struct vgpu_error *err);
@@ -383,6 +463,17 @@ CUresult link_fill(uint64_t at, uint64_t bytes);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
 CUresult link_fence(uint64_t *fence);
 CUresult link_reached(uint64_t fence, bool *reached);
+/* The same for link_wait_for_mark(), of which nobody is interrupted: for what ends soon. */
+CUresult link_mark(uint64_t *mark);
+CUresult link_wait_for_mark(uint64_t mark);
+/* Puts a wait for another process's fence into the ring. */
+struct guest_fence;
+CUresult link_await(const struct guest_fence *fence);
+/* As link_reached() and link_wait_for(), for a fence of any process of the VF. */
+CUresult link_any_reached(const struct guest_fence *fence, bool *reached);
+CUresult link_wait_for_any(const struct guest_fence *fence);
+/* The VF, while it is up. */
+struct guest *link_guest(void);
 /* How many packets were put; and how many of the first of them were found done by link_wait(). */
 uint64_t link_count(void);
 uint64_t link_done(void);

@@ -31,13 +31,14 @@ _Static_assert(sizeof(struct softgpu_function) <= STRUCTURE_BYTES &&
 
 struct link_parts link_parts;
 struct softgpu_about link_about;
+struct softgpu_arena link_arena;
 
 static struct guest *guest;
 static CUresult lost;
 static uint64_t packets, launches; /* put since the ring was last empty */
 static uint64_t done;		   /* packets before those */
 static bool held;		   /* link_ring() does nothing */
-static vgpu_nsec looked;
+static vgpu_nsec looked, cared;
 static uint64_t unrung; /* packets that no doorbell has told of */
 static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
@@ -98,6 +99,28 @@ static CUresult clear(void)
 	return e == CUDA_SUCCESS ? link_wait() : e;
 }
 
+/* Asks where this process can map memory. What it cannot use is as none. */
+static CUresult ask_arena(void)
+{
+	const uint64_t arg[7] = {0, link_parts.structure_at, sizeof(link_arena)};
+	struct softgpu_arena a;
+	CUresult e;
+
+	link_arena = (struct softgpu_arena){0};
+	if (!guest_has_arena(guest))
+		return CUDA_SUCCESS;
+	e = link_put(SOFTGPU_ARENA, 0, arg);
+	if (e == CUDA_SUCCESS)
+		e = link_wait();
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(&a, link_parts.structure, sizeof(a));
+	if (a.granule >= ALIGN && (a.granule & (a.granule - 1)) == 0 &&
+	    (a.at | a.offset | a.bytes) % a.granule == 0)
+		link_arena = a;
+	return CUDA_SUCCESS;
+}
+
 /* Unloads what an earlier program on this VF has left, and asks what the VF computes on. */
 static CUresult begin(struct vgpu_error *err)
 {
@@ -112,12 +135,15 @@ static CUresult begin(struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = link_wait();
 	if (e == CUDA_SUCCESS)
+		memcpy(&link_about, link_parts.structure, sizeof(link_about));
+	if (e == CUDA_SUCCESS)
+		e = ask_arena();
+	if (e == CUDA_SUCCESS)
 		e = pieces_begin(guest);
 	if (e != CUDA_SUCCESS) {
 		vgpu_error_set(err, -EIO, "the VF does not say what it computes on");
 		return e;
 	}
-	memcpy(&link_about, link_parts.structure, sizeof(link_about));
 	link_about.name[sizeof(link_about.name) - 1] = 0;
 	if (link_about.memory_at % ALIGN || link_parts.memory_at % ALIGN) {
 		vgpu_error_set(err, -EIO, "the VF's device memory does not begin with a page");
@@ -134,6 +160,7 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 
 	if (r < 0)
 		return r == -EBUSY ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_NO_DEVICE;
+	guest_use_slot(guest);
 	lost = CUDA_SUCCESS;
 	packets = launches = stage_used = done = unrung = 0;
 	rung_at = 0;
@@ -255,7 +282,8 @@ CUresult link_ring(void)
 {
 	if (lost != CUDA_SUCCESS || held)
 		return lost;
-	if (unrung < UNRUNG_MOST && vgpu_now() - rung_at < LINK_RING_EVERY && flush_later())
+	if (!guest_is_awake(guest) && unrung < UNRUNG_MOST &&
+	    vgpu_now() - rung_at < LINK_RING_EVERY && flush_later())
 		return CUDA_SUCCESS;
 	return ring();
 }
@@ -271,7 +299,7 @@ void link_hold(bool hold)
 	held = hold;
 }
 
-CUresult link_fence(uint64_t *fence)
+static CUresult put_fence(uint64_t *fence, uint64_t (*put)(struct guest *g))
 {
 	CUresult e = lost;
 
@@ -279,31 +307,51 @@ CUresult link_fence(uint64_t *fence)
 		e = link_wait();
 	if (e != CUDA_SUCCESS)
 		return e;
-	*fence = guest_put_fence(guest);
+	*fence = put(guest);
 	packets++;
 	unrung++;
 	return link_ring();
 }
 
+CUresult link_fence(uint64_t *fence)
+{
+	return put_fence(fence, guest_put_fence);
+}
+
+CUresult link_mark(uint64_t *mark)
+{
+	return put_fence(mark, guest_put_mark);
+}
+
 /* GPU kernels may take as long as they like, but not those of a process that was killed. */
-static int wait_fence(uint64_t fence)
+static int wait_long(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence, vgpu_nsec))
 {
 	int r;
 
-	while ((r = guest_wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
+	while ((r = wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
 		pieces_stop_dead(guest);
 	return r;
 }
 
-CUresult link_wait_for(uint64_t fence)
+static CUresult wait_for(uint64_t fence, int (*wait)(struct guest *g, uint64_t fence, vgpu_nsec))
 {
 	int r;
 
 	link_flush();
 	if (lost != CUDA_SUCCESS)
 		return lost;
-	r = wait_fence(fence);
+	r = wait_long(fence, wait);
 	return r < 0 ? lose(r) : take_report();
+}
+
+CUresult link_wait_for(uint64_t fence)
+{
+	return wait_for(fence, guest_wait);
+}
+
+CUresult link_wait_for_mark(uint64_t mark)
+{
+	return wait_for(mark, guest_wait_mark);
 }
 
 CUresult link_drain(void)
@@ -316,7 +364,7 @@ CUresult link_drain(void)
 	fence = guest_put_fence(guest);
 	if (ring() != CUDA_SUCCESS)
 		return lost;
-	r = wait_fence(fence);
+	r = wait_long(fence, guest_wait);
 	if (r < 0)
 		return lose(r);
 	done += packets;
@@ -339,21 +387,71 @@ CUresult link_fill(uint64_t at, uint64_t bytes)
 	return e == CUDA_SUCCESS ? link_put(SOFTGPU_FILL, 0, (uint64_t[7]){at, bytes}) : e;
 }
 
+/* Of a program that polls: finds out about its VF, and about killed processes, for which it may
+ * wait. */
+static CUresult look(void)
+{
+	vgpu_nsec now = vgpu_now();
+	int r;
+
+	if (now - looked < LOOK_EVERY)
+		return CUDA_SUCCESS;
+	looked = now;
+	r = guest_check(guest);
+	if (r < 0)
+		return lose(r);
+	if (now - cared >= WAIT_STEP) {
+		pieces_stop_dead(guest);
+		cared = vgpu_now();
+	}
+	return CUDA_SUCCESS;
+}
+
 CUresult link_reached(uint64_t fence, bool *reached)
+{
+	link_flush();
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	*reached = guest_reached(guest, fence);
+	return *reached ? take_report() : look();
+}
+
+struct guest *link_guest(void)
+{
+	return guest;
+}
+
+/* All that is put here comes after a fence of this process. */
+CUresult link_await(const struct guest_fence *fence)
+{
+	const uint64_t arg[7] = {fence->slot, fence->asked, fence->value};
+	CUresult e;
+
+	if (fence->slot == guest_slot(guest))
+		return lost;
+	e = link_put(SOFTGPU_AWAIT, 0, arg);
+	return e == CUDA_SUCCESS ? link_ring() : e;
+}
+
+CUresult link_any_reached(const struct guest_fence *fence, bool *reached)
+{
+	link_flush();
+	if (lost != CUDA_SUCCESS)
+		return lost;
+	*reached = guest_fence_reached(guest, fence);
+	return *reached ? take_report() : look();
+}
+
+CUresult link_wait_for_any(const struct guest_fence *fence)
 {
 	int r;
 
 	link_flush();
 	if (lost != CUDA_SUCCESS)
 		return lost;
-	*reached = guest_reached(guest, fence);
-	if (*reached)
-		return take_report();
-	if (vgpu_now() - looked < LOOK_EVERY)
-		return CUDA_SUCCESS;
-	looked = vgpu_now();
-	r = guest_wait(guest, fence, VGPU_MSEC);
-	return r < 0 && r != -ETIMEDOUT ? lose(r) : CUDA_SUCCESS;
+	while ((r = guest_fence_wait(guest, fence, WAIT_STEP)) == -ETIMEDOUT)
+		pieces_stop_dead(guest);
+	return r < 0 ? lose(r) : take_report();
 }
 
 uint64_t link_count(void)

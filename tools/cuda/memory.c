@@ -5,51 +5,66 @@
 
 #include "library.h"
 
-/* The part of this process's address space that is kept free for the device's addresses. */
-static uint64_t kept_at, kept_bytes;
+/* A part of this process's address space that is kept free for the device's addresses. */
+struct kept {
+	uint64_t at, bytes;
+};
+static struct kept memory, arena;
 
-/* Keeps the device's addresses free in this process, once they are known. */
-static void keep(void)
+/* Keeps BYTES at AT free in this process, once they are known. Whether they are. */
+static bool keep(struct kept *k, uint64_t at, uint64_t bytes)
 {
-	void *wanted = (void *)(uintptr_t)link_about.memory_at, *got;
+	void *wanted = (void *)(uintptr_t)at, *got;
 
-	if (kept_at == link_about.memory_at && kept_bytes == link_parts.memory_size)
-		return;
-	if (kept_bytes)
-		munmap((void *)(uintptr_t)kept_at, kept_bytes);
-	kept_bytes = 0;
-	got = mmap(wanted, link_parts.memory_size, PROT_NONE,
+	if (k->at == at && k->bytes == bytes)
+		return true;
+	if (k->bytes)
+		munmap((void *)(uintptr_t)k->at, k->bytes);
+	*k = (struct kept){0};
+	if (bytes == 0)
+		return true;
+	got = mmap(wanted, bytes, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (got == wanted) {
-		kept_at = link_about.memory_at;
-		kept_bytes = link_parts.memory_size;
-	} else if (got != MAP_FAILED) {
-		munmap(got, link_parts.memory_size); /* a kernel before 4.17 */
-	}
+	if (got != wanted && got != MAP_FAILED)
+		munmap(got, bytes); /* a kernel before 4.17 */
+	if (got == wanted)
+		*k = (struct kept){at, bytes};
+	return got == wanted;
 }
 
 bool memory_is_unified(void)
 {
-	keep();
-	return kept_bytes > 0;
+	return keep(&memory, link_about.memory_at, link_parts.memory_size) &&
+	       keep(&arena, link_arena.at, link_arena.bytes);
 }
 
 bool memory_is_device(uint64_t at)
 {
-	return memory_is_unified() && at >= kept_at && at - kept_at < kept_bytes;
+	return memory_is_unified() &&
+	       (at - memory.at < memory.bytes || at - arena.at < arena.bytes);
 }
 
-bool memory_range(uint64_t offset, uint64_t *begin, uint64_t *bytes)
+bool memory_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes)
 {
-	return heap_find(offset, begin, bytes) || ipc_find(offset, begin, bytes);
+	uint64_t in = at - link_about.memory_at;
+
+	if (arena_range(at, begin, bytes))
+		return true;
+	if (at < link_about.memory_at ||
+	    (!heap_find(in, begin, bytes) && !ipc_find(in, begin, bytes)))
+		return false;
+	*begin += link_about.memory_at;
+	return true;
 }
 
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
 	uint64_t in = at - link_about.memory_at, begin, size;
 
+	if (arena_find(at, bytes, offset))
+		return true;
 	if (at < link_about.memory_at || in >= link_parts.memory_size ||
-	    !memory_range(in, &begin, &size) || bytes > size - (in - begin))
+	    !memory_range(at, &begin, &size) || bytes > size - (at - begin))
 		return false;
 	*offset = link_parts.memory_at + in;
 	return true;
@@ -101,11 +116,10 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr a
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 	uint64_t begin, size;
 
-	if (e == CUDA_SUCCESS &&
-	    (at < link_about.memory_at || !memory_range(at - link_about.memory_at, &begin, &size)))
+	if (e == CUDA_SUCCESS && !memory_range(at, &begin, &size))
 		e = CUDA_ERROR_NOT_FOUND;
 	if (e == CUDA_SUCCESS && base)
-		*base = link_about.memory_at + begin;
+		*base = begin;
 	if (e == CUDA_SUCCESS && bytes)
 		*bytes = size;
 	return CALL_END(e);

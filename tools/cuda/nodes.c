@@ -200,11 +200,13 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgrap
 	return CALL_END(add_event(out, graph, after, n, &m));
 }
 
-/* What was recorded comes before the whole graph, in the one order of all streams. */
+/* What this process has recorded comes before the whole graph, in the one order of all streams. */
 CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 				 size_t n, CUevent event)
 {
-	const struct making m = {.type = NODE_WAIT, .event = event};
+	const struct making m = {.type = NODE_WAIT,
+				 .work = {.kind = WORK_WAIT, .event = event},
+				 .event = event};
 
 	return CALL_END(add_event(out, graph, after, n, &m));
 }

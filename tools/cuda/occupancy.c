@@ -9,7 +9,7 @@ enum { BLOCK_THREADS = 1, WARP = 10, PROCESSORS = 16, PROCESSOR_THREADS = 39, SH
 #define OCCUPANCY_FLAGS 1u /* CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE */
 #define SHARED_GRAIN 128u
 
-static CUresult ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks)
+CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shared, int *blocks)
 {
 	struct softgpu_occupancy o = {.threads = threads, .shared = (uint32_t)shared};
 	CUresult e;
@@ -49,7 +49,7 @@ static CUresult most_blocks(int *blocks, CUfunction function, int threads, size_
 		      blocks && threads > 0 && threads <= link_about.attributes[BLOCK_THREADS] &&
 			      !(flags & ~OCCUPANCY_FLAGS));
 
-	return e == CUDA_SUCCESS ? ask(f, (uint32_t)threads, shared, blocks) : e;
+	return e == CUDA_SUCCESS ? occupancy_ask(f, (uint32_t)threads, shared, blocks) : e;
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
@@ -95,7 +95,7 @@ static CUresult best_block(int *grid, int *block, CUfunction function, size_t (*
 		if (shared_of)
 			e = ask_program(shared_of, n, &shared, function, &f);
 		if (e == CUDA_SUCCESS)
-			e = ask(f, (uint32_t)n, shared, &blocks);
+			e = occupancy_ask(f, (uint32_t)n, shared, &blocks);
 		if (e != CUDA_SUCCESS)
 			return e;
 		if (blocks * n > best) {
@@ -133,7 +133,7 @@ static CUresult shared_left(size_t *bytes, CUfunction function, int blocks, int 
 	while (e == CUDA_SUCCESS && over - fits > 1) {
 		const uint64_t middle = (fits + over) / 2;
 
-		e = ask(f, (uint32_t)threads, middle * SHARED_GRAIN, &seen);
+		e = occupancy_ask(f, (uint32_t)threads, middle * SHARED_GRAIN, &seen);
 		if (seen >= blocks)
 			fits = middle;
 		else

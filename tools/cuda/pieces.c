@@ -5,6 +5,7 @@
  * that says whose it is, and it changes in one step: so a process may be killed between any two.
  * What it had is cleared by the next that begins or needs memory.
  */
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -17,13 +18,17 @@
 static _Atomic uint32_t *owners; /* NULL: this process has all memory */
 static uint32_t n_pieces, mine;
 static uint64_t piece;
-static bool *own;   /* those of this process: the others' words change without it */
-static bool freed;  /* an allocation has ended since pieces were last given back */
-static bool taking; /* pieces were taken for an allocation that is not made yet */
+static bool *own;	   /* those of this process: the others' words change without it */
+static bool freed;	   /* an allocation has ended since pieces were last given back */
+static bool taking;	   /* pieces were taken for an allocation that is not made yet */
+static bool *dropped;	   /* common memory that this process uses no more, by its number */
+static uint32_t n_dropped; /* how many */
 
 /* Any process of the VF can write words, so one may be no slot's. */
 static bool is_free(uint32_t word)
 {
+	if (guest_is_common(link_guest(), word))
+		return false;
 	return word == 0 || word & GUEST_PIECE_FREE || word > SOFTGPU_MAX_SLOTS;
 }
 
@@ -68,15 +73,18 @@ CUresult pieces_begin(struct guest *g)
 
 	owners = NULL;
 	freed = taking = false;
+	n_dropped = 0;
 	if (guest_slots(g) == 0)
 		return CUDA_SUCCESS;
 	owners = guest_pieces(g, &n, &bytes);
 	free(own);
+	free(dropped);
 	own = calloc(n + 1u, sizeof(*own));
+	dropped = calloc(guest_common_most(g) + 1u, sizeof(*dropped));
 	n_pieces = n;
 	piece = bytes;
 	mine = 1 + guest_slot(g);
-	return own ? clear(guest_slot(g)) : CUDA_ERROR_OUT_OF_MEMORY;
+	return own && dropped ? clear(guest_slot(g)) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void pieces_end(struct guest *g)
@@ -100,6 +108,7 @@ bool pieces_care(struct guest *g)
 		guest_let_go(g, i, clean);
 		any |= clean;
 	}
+	any |= guest_common_collect(g);
 	guest_end_care(g);
 	return any;
 }
@@ -152,10 +161,24 @@ bool pieces_are_idle(void)
 {
 	uint32_t i;
 
+	if (n_dropped > 0)
+		return true;
 	for (i = 0; owners && freed && i < n_pieces; i++)
 		if (own[i] && !heap_uses(i * piece, piece))
 			return true;
 	return false;
+}
+
+static void let_go(void)
+{
+	uint32_t i;
+
+	for (i = 0; n_dropped > 0; i++) {
+		if (!dropped[i])
+			continue;
+		pieces_keep(i);
+		guest_common_drop(link_guest(), i);
+	}
 }
 
 void pieces_give_back(void)
@@ -165,6 +188,7 @@ void pieces_give_back(void)
 	if (!owners || !freed || taking)
 		return;
 	freed = false;
+	let_go();
 	for (i = 0; i < n_pieces; i++) {
 		if (!own[i] || heap_uses(i * piece, piece))
 			continue;
@@ -181,6 +205,50 @@ void pieces_freed(void)
 uint32_t pieces_mine(void)
 {
 	return owners ? mine : 0;
+}
+
+uint64_t pieces_size(void)
+{
+	return owners ? piece : 0;
+}
+
+/* Each piece of the N PARTS, in their order. How many there are. */
+static uint32_t list(const struct physical_part *parts, uint32_t n, uint32_t *out)
+{
+	uint32_t i, found = 0;
+	uint64_t at;
+
+	for (i = 0; i < n; i++)
+		for (at = 0; at < parts[i].bytes; at += piece)
+			out[found++] = (uint32_t)((parts[i].offset + at) / piece);
+	return found;
+}
+
+int pieces_share(const struct physical_part *parts, uint32_t n, uint32_t *number)
+{
+	uint32_t *all = calloc(n_pieces, sizeof(*all)), count, i;
+	int r;
+
+	if (!all)
+		return -ENOMEM;
+	count = list(parts, n, all);
+	r = guest_common_make(link_guest(), all, count, number);
+	for (i = 0; r == 0 && i < count; i++)
+		own[all[i]] = false;
+	free(all);
+	return r;
+}
+
+void pieces_drop(uint32_t number)
+{
+	n_dropped += !dropped[number];
+	dropped[number] = freed = true;
+}
+
+void pieces_keep(uint32_t number)
+{
+	n_dropped -= dropped[number];
+	dropped[number] = false;
 }
 
 bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner)

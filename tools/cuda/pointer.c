@@ -31,17 +31,18 @@ struct about {
 	bool device, can_show; /* to other processes */
 	uint64_t begin, bytes;
 	const struct context *context;
+	int handles; /* the kinds by which its memory can be exported */
 };
 
 static bool look_up(CUdeviceptr at, struct about *a)
 {
 	const struct pinned *pinned = pinned_find((const void *)(uintptr_t)at);
 	const struct symbol *symbol = symbol_at(at, 1);
-	uint64_t in = at - link_about.memory_at, begin;
+	const struct physical *physical = arena_physical(at);
+	uint64_t in = at - link_about.memory_at;
 
-	*a = (struct about){.device = true};
-	if (at >= link_about.memory_at && memory_range(in, &begin, &a->bytes)) {
-		a->begin = link_about.memory_at + begin;
+	*a = (struct about){.device = true, .handles = physical ? physical->handles : 0};
+	if (memory_range(at, &a->begin, &a->bytes)) {
 		a->can_show = ipc_can_show(in);
 		a->context = ipc_context(in);
 		if (!a->context)
@@ -112,7 +113,7 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 	case POINTER_IS_IPC:
 		return write_bool(data, a->can_show);
 	case POINTER_HANDLE_TYPES:
-		return write_64(data, 0);
+		return write_64(data, (uint64_t)a->handles);
 	case POINTER_ACCESS:
 		return a->device ? write_int(data, ACCESS_BOTH) : CUDA_ERROR_INVALID_VALUE;
 	default:

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams and events. The VF executes everything in the order of the calls, whatever their streams;
- * that is one of the orders that CUDA permits. So a stream never waits for another one's event, and
- * waiting for a stream waits for all.
+ * that is one of the orders that CUDA permits. So a stream never waits for another one's event,
+ * unless another process has recorded it, and waiting for a stream waits for all.
  */
 #include <stdlib.h>
 
 #include "capture.h"
+#include "ipc_event.h"
 #include "library.h"
 
 #define STREAM_FLAGS 1u	   /* CU_STREAM_NON_BLOCKING */
 #define EVENT_NO_TIMING 2u /* CU_EVENT_DISABLE_TIMING */
-#define EVENT_FLAGS 3u	   /* and CU_EVENT_BLOCKING_SYNC */
+#define EVENT_SHARED 4u	   /* CU_EVENT_INTERPROCESS, which must be without timing */
+#define EVENT_FLAGS 7u	   /* and CU_EVENT_BLOCKING_SYNC */
 #define DEFAULT_STREAMS 2u /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD; NULL is one of them */
 
 struct event {
@@ -21,6 +23,7 @@ struct event {
 	bool timed;
 	struct captured_event captured;
 	uint64_t fence; /* behind its last record; 0: it was not recorded */
+	struct ipc_event shared;
 };
 
 /* The events' part that captures have: see capture.h. */
@@ -29,6 +32,16 @@ struct captured_event *stream_event(CUevent h)
 	struct event *event = handle_find(HANDLE_EVENT, h);
 
 	return event ? &event->captured : NULL;
+}
+
+struct ipc_event *stream_shared_event(CUevent h, uint64_t *fence)
+{
+	struct event *event = handle_find(HANDLE_EVENT, h);
+
+	if (!event)
+		return NULL;
+	*fence = event->fence;
+	return &event->shared;
 }
 
 static struct stream of_all = {0}; /* the default streams */
@@ -47,6 +60,7 @@ struct stream *stream_find(CUstream s, const struct context *context)
 static void end_event(struct event *event)
 {
 	capture_forget_event(&event->captured);
+	ipc_event_end(&event->shared);
 	handle_drop(HANDLE_EVENT, event->handle);
 	taken[event->place] = false;
 	free(event);
@@ -189,6 +203,7 @@ CUresult cuStreamSynchronize(CUstream s)
  * joins the capture of the event. */
 CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 {
+	const struct work w = {.kind = WORK_WAIT, .event = h};
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
 	struct event *event = handle_find(HANDLE_EVENT, h);
@@ -200,15 +215,25 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 	if (e == CUDA_SUCCESS && (event->captured.capture || stream->capture))
 		e = stream == &of_all ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 				      : capture_wait(stream, &event->captured);
+	else if (e == CUDA_SUCCESS)
+		e = work_put(stream, &w);
 	return CALL_END(e);
 }
 
-static CUresult create_event(CUevent *out, unsigned flags, const struct context *context)
+CUresult event_wait(CUevent h)
+{
+	const struct event *event = handle_find(HANDLE_EVENT, h);
+
+	return event ? ipc_event_await(&event->shared) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult stream_make_event(CUevent *out, unsigned flags, const struct context *context)
 {
 	struct event *event;
 	uint32_t place;
 
-	if (!out || flags & ~EVENT_FLAGS)
+	if (!out || flags & ~EVENT_FLAGS ||
+	    (flags & (EVENT_SHARED | EVENT_NO_TIMING)) == EVENT_SHARED)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (place = 0; place < LINK_TIMES && taken[place];)
 		place++;
@@ -223,6 +248,7 @@ static CUresult create_event(CUevent *out, unsigned flags, const struct context 
 	event->place = place;
 	event->context = context;
 	event->timed = !(flags & EVENT_NO_TIMING);
+	event->shared.may_show = flags & EVENT_SHARED;
 	*out = event->handle;
 	return CUDA_SUCCESS;
 }
@@ -232,7 +258,7 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	return CALL_END(e == CUDA_SUCCESS ? create_event(out, flags, c) : e);
+	return CALL_END(e == CUDA_SUCCESS ? stream_make_event(out, flags, c) : e);
 }
 
 /* Begins a call about an event. */
@@ -265,6 +291,8 @@ CUresult event_run(CUevent h)
 		     (uint64_t[7]){link_parts.times_at + event->place * sizeof(uint64_t)});
 	if (e == CUDA_SUCCESS)
 		e = link_fence(&event->fence);
+	if (e == CUDA_SUCCESS)
+		ipc_event_record(&event->shared, event->fence);
 	return e;
 }
 
@@ -308,6 +336,8 @@ static CUresult query_event(const struct event *event)
 
 	if (event->captured.capture)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	if (ipc_event_is_shared(&event->shared))
+		return ipc_event_query(&event->shared);
 	e = event->fence ? link_reached(event->fence, &reached) : CUDA_SUCCESS;
 
 	return e == CUDA_SUCCESS && !reached ? CUDA_ERROR_NOT_READY : e;
@@ -328,7 +358,9 @@ CUresult cuEventSynchronize(CUevent h)
 
 	if (e == CUDA_SUCCESS && event->captured.capture)
 		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if (e == CUDA_SUCCESS && event->fence)
+	if (e == CUDA_SUCCESS && ipc_event_is_shared(&event->shared))
+		e = ipc_event_wait(&event->shared);
+	else if (e == CUDA_SUCCESS && event->fence)
 		e = link_wait_for(event->fence);
 	return CALL_END(e);
 }

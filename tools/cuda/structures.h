@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef int CUresult, CUdevice;
-typedef uint64_t CUdeviceptr;
+typedef uint64_t CUdeviceptr, CUmemHandle;
 typedef void *CUcontext, *CUmodule, *CUfunction, *CUstream, *CUevent, *CUlibrary, *CUkernel;
 typedef void *CUmemoryPool, *CUlinkState, *CUgraph, *CUgraphNode, *CUgraphExec;
 
@@ -69,8 +69,21 @@ struct cuda_access {
 	int flags;
 };
 
-/* CUipcMemHandle */
+/* CUmemAllocationProp */
+struct cuda_allocation {
+	int type, handles;
+	struct cuda_location location;
+	void *security;
+	unsigned char compression, rdma;
+	unsigned short usage;
+	unsigned char reserved[4];
+};
+
+/* CUipcMemHandle, CUipcEventHandle */
 struct cuda_ipc_memory {
+	unsigned char bytes[64];
+};
+struct cuda_ipc_event {
 	unsigned char bytes[64];
 };
 
@@ -113,11 +126,12 @@ struct cuda_edge {
 _Static_assert(sizeof(struct cuda_copy_2d) == 128 && sizeof(struct cuda_copy_3d) == 200 &&
 		       sizeof(struct cuda_attribute) == 72 &&
 		       sizeof(struct cuda_launch_config) == 56 &&
-		       sizeof(struct cuda_pool_props) == 88 && sizeof(struct cuda_access) == 12 &&
+		       sizeof(struct cuda_pool_props) == 88 &&
+		       sizeof(struct cuda_allocation) == 32 && sizeof(struct cuda_access) == 12 &&
 		       sizeof(struct cuda_kernel_node) == 56 &&
 		       sizeof(struct cuda_kernel_node_2) == 72 &&
 		       sizeof(struct cuda_set_node) == 40 && sizeof(struct cuda_edge) == 8 &&
-		       sizeof(struct cuda_ipc_memory) == 64,
+		       sizeof(struct cuda_ipc_memory) == 64 && sizeof(struct cuda_ipc_event) == 64,
 	       "the interface's layout");
 
 #endif

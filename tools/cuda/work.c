@@ -25,6 +25,8 @@ CUresult work_run(const struct work *w)
 		return host_call(&w->host);
 	case WORK_EVENT:
 		return event_run(w->event);
+	case WORK_WAIT:
+		return event_wait(w->event);
 	default:
 		return CUDA_SUCCESS;
 	}

@@ -45,21 +45,26 @@ static void preemption(struct json_object *o)
 		{"tile", "cooperative, at the end of each short work item"},
 		{"block", "between the thread blocks of a GPU kernel"},
 		{"hard", "at any instruction; the work resumes there"},
+		{"soft", "soft: stopped work goes on with the shortest time slice"},
 		{"kill", "none: work that does not end in time is killed and its VF reset"},
 	};
 	const char *level = get_text(o, "preemption"), *says = level;
-	char text[160];
+	int64_t leak = get_int(o, "preempt_leak_ppm");
+	char text[240], share[64] = "";
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (strcmp(level, texts[i].level) == 0)
 			says = texts[i].text;
+	if (leak > 0)
+		snprintf(share, sizeof(share), ", and %.1f %% of the GPU beside another VF",
+			 (double)leak / 1e4);
 	if (get_int(o, "preempt_longest_ns") == 0)
 		snprintf(text, sizeof(text), "%s", says);
 	else
-		snprintf(text, sizeof(text), "%s; measured: %.0f us, at most %.0f us", says,
+		snprintf(text, sizeof(text), "%s; measured: %.0f us, at most %.0f us%s", says,
 			 (double)get_int(o, "preempt_typical_ns") / 1e3,
-			 (double)get_int(o, "preempt_longest_ns") / 1e3);
+			 (double)get_int(o, "preempt_longest_ns") / 1e3, share);
 	line("preemption", text);
 }
 

@@ -71,23 +71,29 @@ static int read16(struct vgpu_driver *d, uint32_t offset, uint16_t *value)
 static int read_preemption(struct vgpu_driver *d, struct vgpu_driver_caps *caps)
 {
 	static const char *const levels[] = {
-		[SOFTGPU_PREEMPT_TILE] = "tile",
-		[SOFTGPU_PREEMPT_BLOCK] = "block",
-		[SOFTGPU_PREEMPT_HARD] = "hard",
-		[SOFTGPU_PREEMPT_KILL] = "kill",
+		[SOFTGPU_PREEMPT_TILE] = "tile", [SOFTGPU_PREEMPT_BLOCK] = "block",
+		[SOFTGPU_PREEMPT_HARD] = "hard", [SOFTGPU_PREEMPT_KILL] = "kill",
+		[SOFTGPU_PREEMPT_SOFT] = "soft",
 	};
-	uint32_t level, typical, longest;
+	uint32_t level, typical, longest, leak;
 	int r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LEVEL, &level);
 
 	if (r == 0)
 		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_TYPICAL, &typical);
 	if (r == 0)
 		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LONGEST, &longest);
+	if (r == 0)
+		r = gpuiov_read_own(d, SOFTGPU_PREEMPT_LEAK, &leak);
 	if (r < 0)
 		return r;
 	caps->preemption = level < sizeof(levels) / sizeof(levels[0]) ? levels[level] : levels[0];
 	caps->preempt_typical = typical;
 	caps->preempt_longest = longest;
+	caps->preempt_leak = leak;
+	if (level == SOFTGPU_PREEMPT_SOFT)
+		caps->note =
+			"the GPU stops VFs softly: their work goes on with a small part of the "
+			"GPU beside other VFs, which nobody is charged for (vgpuctl gpu show)";
 	return 0;
 }
 

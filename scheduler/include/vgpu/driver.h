@@ -42,8 +42,9 @@ struct vgpu_driver_caps {
 	uint32_t chain;	       /* how many commands it takes at once */
 	/* How the GPU, by its own account, stops work that does not end by itself, and how long
 	 * that took when it was measured (0: it was not measured). */
-	const char *preemption; /* "tile", "block", "hard", "kill" or "unknown", static */
+	const char *preemption; /* "tile", "block", "hard", "soft", "kill" or "unknown", static */
 	vgpu_nsec preempt_typical, preempt_longest;
+	uint32_t preempt_leak; /* soft: the part of the GPU that stopped work keeps, millionths */
 	/* Only for GPUs whose firmware schedules. */
 	struct vgpu_setting quantum, timeout;
 	bool keeps_turns; /* the firmware can let the turn of a VF without work pass unused */

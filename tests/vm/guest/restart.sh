@@ -13,9 +13,10 @@ start_guest b 1 spin --us 20000 --depth 16 --seconds 10000
 b=$guest_pid
 need "both run" await 40 at_least 1 dispatches 20
 for i in 1 2 3; do
-	check "VF 0 is on the engine" await 20 is 0 on_engine true
+	check "VF 0 is on the engine" await 60 is 0 on_engine true
 	need "vgpud starts again" kill_and_start_vgpud
 	check "vgpud adopts the GPU" [ "$(ctl -o json gpu show | jq -r .adopted)" = true ]
+	check "VF 0 gets slices again" await 20 at_least 0 dispatches 10
 	check "VF 1 gets slices again" await 20 at_least 1 dispatches 10
 	check "no VF was reset" [ "$(vf 0 resets)$(vf 1 resets)" = 00 ]
 done

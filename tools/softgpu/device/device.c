@@ -167,6 +167,7 @@ int softgpu_create(struct softgpu **out, const struct softgpu_config *config,
 	gpu->gpu_reset_at = VGPU_NEVER;
 	for (i = 0; i < SOFTGPU_MAX_VFS; i++) {
 		gpu->vfs[i].reset_at = VGPU_NEVER;
+		gpu->vfs[i].coming = MEMORY_NOWHERE;
 	}
 	gpu->die_at = VGPU_NEVER;
 	gpu->firmware.frozen_at = VGPU_NEVER;

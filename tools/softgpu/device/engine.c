@@ -6,6 +6,7 @@
 void engine_run(struct softgpu *gpu, int vf)
 {
 	gpu->running = vf;
+	memory_runs(gpu, &gpu->vfs[vf]);
 	link_run(gpu->vfs[vf].link);
 }
 

@@ -33,6 +33,9 @@ struct channel {
 	bool seen; /* to the PF: the PF has read this message, not only one before it */
 };
 
+/* COMING: nothing of a VF is being copied back to GPU memory. */
+#define MEMORY_NOWHERE UINT64_MAX
+
 struct leaving;
 struct link;
 struct local;
@@ -55,6 +58,16 @@ struct vf {
 	uint8_t *pages_back;	     /* 1: the PF has copied the page back unchanged */
 	struct link *link;	     /* to the VF's process */
 	struct local *local;	     /* the carrier as the client; NULL: clients use a socket */
+
+	/* Of a VF with a worker: how far its device memory has been copied to host memory since it
+	 * ran last, and back since it left; offsets in the partition. COMING: where in GPU memory
+	 * it is being copied back to. LEAVES: the filler must let the worker give it back. */
+	uint64_t copied_out, copied_in, coming;
+	bool leaves;
+	/* The PF's file has what was copied of it, for the PF to compare. DROPS: that, or what was
+	 * copied back, is nobody's any more: the filler must free its pages. */
+	bool compared, drops;
+	uint32_t told; /* why its memory cannot be moved for now: see carry.c; 0: nothing */
 
 	bool renew; /* the memory must be replaced when the VF has been reset */
 
@@ -114,9 +127,8 @@ struct softgpu {
 	uint64_t host_base, host_size;
 	uint32_t fill_status;
 	bool fill_copies;
-	int giving_back;		 /* the VF whose old file the filler empties; -1: none */
-	struct memory_file *discarded;	 /* old files, which the filler must empty */
-	uint64_t drop_offset, drop_size; /* of the PF's file: hidden by a VF that was moved there */
+	int giving_back;	       /* the VF whose old file the filler empties; -1: none */
+	struct memory_file *discarded; /* old files, which the filler must empty */
 	struct command command;
 	struct chain chain;
 	struct firmware firmware;
@@ -183,6 +195,11 @@ void *memory_filler(void *gpu);
 /* Whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF cannot be
  * loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
+/* Read and write SIZE bytes of a file at AT. 0 or -errno; less than SIZE is an error. */
+int memory_read(int fd, uint64_t at, void *data, uint64_t size);
+int memory_write(int fd, uint64_t at, const void *data, uint64_t size);
+/* The VF is about to run: what was copied of its memory is not complete any more. */
+void memory_runs(struct softgpu *gpu, struct vf *vf);
 
 /* swap.c: called with the lock held, except swap_hash() */
 #define SWAP_PAGE 4096u

@@ -228,6 +228,7 @@ void link_memory(struct link *l)
 	}
 	raise_limit(l, vf->file->size);
 	order.window = vf->file->size;
+	order.modules = l->gpu->workers ? workers_tested(l->gpu)->modules : 0;
 	order.size = l->gpu->workers ? vf->fb_size : vf->file->size;
 	send_order(l, &order, &vf->file->fd, 1);
 	if (l->gpu->workers)
@@ -339,6 +340,23 @@ static void read_run(struct link *l)
 		engine_stopped(l->gpu);
 }
 
+bool link_lost(struct link *l)
+{
+	struct softgpu *gpu = l->gpu;
+
+	if (l->faulted)
+		return false;
+	l->faulted = true;
+	l->renewed = false;
+	if (gpu->workers)
+		workers_kill(gpu, l->vf);
+	gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
+	if (gpu->firmware.scheduler)
+		firmware_reset(gpu, l->vf);
+	raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
+	return true;
+}
+
 static void read_status(struct link *l)
 {
 	struct softgpu *gpu = l->gpu;
@@ -355,16 +373,8 @@ static void read_status(struct link *l)
 	/* One fault is one interrupt, however often a process says that there is one. */
 	if (!(status & VF_FAULTED) && l->renewed)
 		l->faulted = false;
-	if (status & VF_FAULTED && !l->faulted) {
-		l->faulted = true;
-		l->renewed = false;
-		if (gpu->workers)
-			workers_kill(gpu, l->vf);
-		gpu->hang_info = GPUIOV_FCN_VF((uint32_t)l->vf);
-		if (gpu->firmware.scheduler)
-			firmware_reset(gpu, l->vf);
-		raise_pf(gpu, GPUIOV_VECTOR_ENGINE, GPUIOV_INTR_NEED_FLR);
-	}
+	if (status & VF_FAULTED)
+		link_lost(l);
 }
 
 static void read_mailbox(struct link *l)

@@ -45,6 +45,9 @@ void link_message(struct link *l);
 void link_acknowledge(struct link *l);
 /* Tells the process that the VF has another worker. */
 void link_worker(struct link *l);
+/* The VF cannot go on: kills its worker, and asks the PF to reset the VF, unless this was done.
+ * True: done now. */
+bool link_lost(struct link *l);
 /* Tells all processes that the gates, or whether the GPU is dead, have changed. */
 void link_gates(struct softgpu *gpu);
 

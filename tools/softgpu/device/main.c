@@ -155,6 +155,10 @@ static void usage(FILE *to)
 	      "  --kill-after MS    cuda, host: kill work that does not stop within MS ms (10 "
 	      "times\n"
 	      "                     the longest stop of the test at the start; at least 25)\n"
+	      "  --soft-stop PERCENT\n"
+	      "                     cuda: let work that cannot be stopped go on with the shortest\n"
+	      "                     time slice, if it has at most PERCENT % of the GPU beside the\n"
+	      "                     work of another VF, 1 to 50 (it is killed)\n"
 	      "  --scheduler NAME   who gives VFs the engine: driver, the PF's driver by world\n"
 	      "                     switches; firmware, softgpu itself by a plan (driver)\n"
 	      "  --layout NAME      GPU-IOV register layout: navi, tonga or soft (soft)\n"
@@ -207,6 +211,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		WINDOW,
 		MODULE_MEMORY,
 		KILL_AFTER,
+		SOFT_STOP,
 		WORKER_USER,
 		SCHEDULER,
 		LAYOUT,
@@ -226,6 +231,7 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 		{"window", required_argument, NULL, WINDOW},
 		{"module-memory", required_argument, NULL, MODULE_MEMORY},
 		{"kill-after", required_argument, NULL, KILL_AFTER},
+		{"soft-stop", required_argument, NULL, SOFT_STOP},
 		{"worker-user", required_argument, NULL, WORKER_USER},
 		{"scheduler", required_argument, NULL, SCHEDULER},
 		{"layout", required_argument, NULL, LAYOUT},
@@ -290,6 +296,13 @@ static int parse(int argc, char **argv, struct front *front, struct softgpu_conf
 						   "--kill-after %s: want milliseconds, 1 to 60000",
 						   optarg);
 			config->kill_after = value * VGPU_MSEC;
+			break;
+		case SOFT_STOP:
+			if (!parse_number(optarg, 50, &value) || value == 0)
+				r = vgpu_error_set(&err, -EINVAL,
+						   "--soft-stop %s: want per cent, 1 to 50",
+						   optarg);
+			config->soft_stop = (uint32_t)value;
 			break;
 		case WORKER_USER:
 			worker_user = optarg;

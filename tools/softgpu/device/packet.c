@@ -1,6 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "packet.h"
 
+/* Whether BYTES at OFFSET lie in the ring's range of the arena. *FIRST, *END: the granules that
+ * they are in. */
+static bool in_arena(const struct packet_limits *l, uint64_t offset, uint64_t bytes,
+		     uint64_t *first, uint64_t *end)
+{
+	uint64_t in = offset - l->arena_at, all = l->granules * l->granule;
+
+	if (!l->arena || offset < l->arena_at || in > all || bytes > all - in)
+		return false;
+	*first = in / l->granule;
+	*end = bytes > 0 ? (in + bytes - 1) / l->granule + 1 : *first;
+	return true;
+}
+
+static enum softgpu_error mapped_range(const struct packet_limits *l, uint64_t offset,
+				       uint64_t count, uint64_t size)
+{
+	uint64_t bytes, i, end;
+
+	if (__builtin_mul_overflow(count, size, &bytes) || !in_arena(l, offset, bytes, &i, &end))
+		return SOFTGPU_OUT_OF_RANGE;
+	for (; i < end; i++)
+		if (l->arena[i] == 0)
+			return SOFTGPU_OUT_OF_RANGE;
+	return SOFTGPU_OK;
+}
+
 enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t offset, uint64_t count,
 				uint64_t size)
 {
@@ -8,6 +35,8 @@ enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t off
 
 	if (offset % size)
 		return SOFTGPU_BAD_ARGUMENT;
+	if (offset >= SOFTGPU_ARENA_AT)
+		return mapped_range(limits, offset, count, size);
 	if (offset > end || count > (end - offset) / size)
 		return SOFTGPU_OUT_OF_RANGE;
 	return SOFTGPU_OK;
@@ -16,7 +45,7 @@ enum softgpu_error packet_range(const struct packet_limits *limits, uint64_t off
 static enum softgpu_error in_window(const struct packet_limits *limits, uint64_t offset,
 				    uint64_t bytes)
 {
-	const struct packet_limits window = {limits->window, limits->window, false};
+	const struct packet_limits window = {.window = limits->window, .size = limits->window};
 
 	return packet_range(&window, offset, bytes, 1);
 }
@@ -105,6 +134,8 @@ static enum softgpu_error check_module(const struct packet_limits *l,
 		return check_structure(l, a, sizeof(struct softgpu_function));
 	case SOFTGPU_ABOUT:
 		return check_structure(l, a, sizeof(struct softgpu_about));
+	case SOFTGPU_ARENA:
+		return check_structure(l, a, sizeof(struct softgpu_arena));
 	case SOFTGPU_SYMBOL:
 		return check_structure(l, a, sizeof(struct softgpu_symbol));
 	case SOFTGPU_OCCUPANCY:
@@ -125,6 +156,50 @@ static enum softgpu_error check_slots(const struct packet_limits *l, const uint6
 	if (a[0] % sizeof(struct softgpu_slot) || a[1] > SOFTGPU_MAX_SLOTS)
 		return SOFTGPU_BAD_ARGUMENT;
 	return in_window(l, a[0], a[1] * sizeof(struct softgpu_slot));
+}
+
+static enum softgpu_error check_await(const struct packet_limits *l, const uint64_t *a)
+{
+	if (!l->modules)
+		return SOFTGPU_BAD_OPCODE;
+	return a[0] < SOFTGPU_MAX_SLOTS ? SOFTGPU_OK : SOFTGPU_BAD_ARGUMENT;
+}
+
+/* Whether BYTES at OFFSET are whole granules, counted from BEGIN. */
+static bool are_granules(const struct packet_limits *l, uint64_t offset, uint64_t begin,
+			 uint64_t bytes)
+{
+	return bytes > 0 && bytes % l->granule == 0 && (offset - begin) % l->granule == 0;
+}
+
+static enum softgpu_error check_map(const struct packet_limits *l, const struct softgpu_packet *p)
+{
+	const uint64_t *a = p->arg;
+	enum softgpu_error e = check_report(l, p);
+	uint64_t i, end;
+
+	if (!l->arena)
+		return SOFTGPU_BAD_OPCODE;
+	if (e != SOFTGPU_OK)
+		return e;
+	if (!are_granules(l, a[0], l->arena_at, a[2]) || !are_granules(l, a[1], l->window, a[2]))
+		return SOFTGPU_BAD_ARGUMENT;
+	if (!in_arena(l, a[0], a[2], &i, &end) || a[1] < l->window || a[1] >= SOFTGPU_ARENA_AT ||
+	    packet_range(l, a[1], a[2], 1) != SOFTGPU_OK)
+		return SOFTGPU_OUT_OF_RANGE;
+	for (; i < end; i++)
+		if (l->arena[i] != 0)
+			return SOFTGPU_BAD_ARGUMENT;
+	return SOFTGPU_OK;
+}
+
+static enum softgpu_error check_unmap(const struct packet_limits *l, const uint64_t *a)
+{
+	if (!l->arena)
+		return SOFTGPU_BAD_OPCODE;
+	if (!are_granules(l, a[0], l->arena_at, a[1]))
+		return SOFTGPU_BAD_ARGUMENT;
+	return mapped_range(l, a[0], a[1], 1);
 }
 
 enum softgpu_error packet_check(const struct packet_limits *l, const struct softgpu_packet *p)
@@ -172,9 +247,16 @@ enum softgpu_error packet_check(const struct packet_limits *l, const struct soft
 	case SOFTGPU_SYMBOL:
 	case SOFTGPU_OCCUPANCY:
 	case SOFTGPU_SYMBOL_COPY:
+	case SOFTGPU_ARENA:
 		return check_module(l, p);
+	case SOFTGPU_MAP:
+		return check_map(l, p);
+	case SOFTGPU_UNMAP:
+		return check_unmap(l, a);
 	case SOFTGPU_SLOTS:
 		return check_slots(l, a);
+	case SOFTGPU_AWAIT:
+		return check_await(l, a);
 	case SOFTGPU_FAULT:
 		return SOFTGPU_FAULTED;
 	default:

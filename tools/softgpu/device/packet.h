@@ -15,9 +15,14 @@
 struct packet_limits {
 	uint64_t window, size; /* bytes of the window and the partition; window <= size */
 	bool modules;	       /* the engine executes MODULE_LOAD and LAUNCH */
+	/* The ring's range of the arena: a number for each granule, 0: it is not mapped; where the
+	 * range begins, as an offset; its granules, and the bytes of one. NULL: there is none. */
+	const uint32_t *arena;
+	uint64_t arena_at, granules, granule;
 };
 
-/* SOFTGPU_OK, or what is wrong with P. A range must lie in the window or behind it, not in both. */
+/* SOFTGPU_OK, or what is wrong with P. A range must lie in the window or behind it, not in both, or
+ * in the arena, where all of it must be mapped. */
 enum softgpu_error packet_check(const struct packet_limits *limits, const struct softgpu_packet *p);
 
 /* Checks a range of COUNT elements of SIZE bytes at OFFSET: it must be aligned to SIZE, and lie in

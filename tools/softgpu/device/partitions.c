@@ -3,6 +3,10 @@
  * GPU memory. Each VF's partition is a memory file of its own, sealed against shrinking; the PF's
  * part is another. An address belongs to exactly one file, so no client of a VF, whatever it maps,
  * holds anything but its own partition.
+ *
+ * With workers, a VF's file is its window, and its worker has the rest of the partition in device
+ * memory. What is copied from there to host memory, or back, also goes to the PF's file, so that
+ * the PF can compare; it is punched with the range that the VF has left.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "carry.h"
 #include "gpu.h"
 #include "leaving.h"
 #include "link.h"
@@ -171,20 +176,63 @@ static bool is_memory(const struct softgpu *gpu, uint64_t offset, uint64_t size)
 	return offset - begin <= length && size <= length - (offset - begin);
 }
 
+void memory_runs(struct softgpu *gpu, struct vf *vf)
+{
+	vf->copied_out = vf->file ? vf->file->size : 0;
+	if (!vf->compared)
+		return;
+	vf->compared = false;
+	vf->drops = true;
+	pthread_cond_signal(&gpu->filler_cond);
+}
+
+/* Device memory that a worker has is given back, and begins to be copied back at its beginning. */
+static void give_up(struct softgpu *gpu, struct vf *vf)
+{
+	vf->leaves = vf->file->size < vf->fb_size;
+	vf->copied_in = vf->file->size;
+	vf->coming = MEMORY_NOWHERE;
+	pthread_cond_signal(&gpu->filler_cond);
+}
+
+/* Whether a saved VF's partition may be moved to OFFSET: its worker gives device memory back, or
+ * runs with it again, only if all of it has been copied. */
+static bool may_move(const struct softgpu *gpu, const struct vf *vf, uint64_t offset)
+{
+	bool here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
+
+	if (!vf->file || here == comes || vf->file->size == vf->fb_size)
+		return true;
+	return (comes ? vf->copied_in : vf->copied_out) == vf->fb_size;
+}
+
 /* Moves a saved VF's partition to OFFSET. */
 static void move(struct softgpu *gpu, struct vf *vf, uint64_t offset)
 {
 	bool was_here = memory_is_here(gpu, vf), comes = offset < gpu->config.vram;
 
+	vf->told = 0;
 	if (!comes) {
 		swap_left(vf);
+		if (was_here)
+			give_up(gpu, vf);
 		return;
 	}
 	if (!was_here)
 		swap_came(gpu, vf, offset);
-	gpu->drop_offset = offset;
-	gpu->drop_size = vf->fb_size;
+	vf->coming = MEMORY_NOWHERE;
+	memory_runs(gpu, vf);
+	vf->drops = true;
 	pthread_cond_signal(&gpu->filler_cond);
+}
+
+/* A VF without a context has gone to host memory, or come from there: it keeps nothing in device
+ * memory, so its worker ends, or another one starts. */
+static void follow(struct softgpu *gpu, int index)
+{
+	workers_end(gpu, index);
+	workers_begin(gpu, index);
+	link_memory(gpu->vfs[index].link);
 }
 
 /*
@@ -198,10 +246,12 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 {
 	struct vf *vf = &gpu->vfs[index];
 	bool moves = vf->state == CONTEXT_SAVED && size == vf->fb_size;
+	bool was_here = memory_is_here(gpu, vf);
 	uint64_t shown = gpu->workers && gpu->config.window < size ? gpu->config.window : size;
 	struct memory_file *file;
 
-	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves))
+	if (gpu->running == index || (vf->state != CONTEXT_NONE && !moves) ||
+	    (moves && !may_move(gpu, vf, offset)))
 		return false;
 	/* Host memory may be larger than GPU memory, but a VF's BAR 0 is not. */
 	if (!is_memory(gpu, offset, size) || size > gpu->config.vram)
@@ -209,8 +259,11 @@ bool memory_set_partition(struct softgpu *gpu, int index, uint64_t offset, uint6
 	if (moves && vf->file)
 		move(gpu, vf, offset);
 	vf->fb_offset = offset;
-	if (size == vf->fb_size && vf->file)
+	if (size == vf->fb_size && vf->file) {
+		if (gpu->workers && !moves && memory_is_here(gpu, vf) != was_here)
+			follow(gpu, index);
 		return true;
+	}
 	release(gpu, vf);
 	vf->fb_size = size;
 	file = size > 0 ? file_create(index, shown) : NULL;
@@ -291,6 +344,21 @@ static void read_file(int fd, uint64_t at, void *data, uint64_t size)
 		memset((char *)data + (n < 0 ? 0 : n), 0xff, size - (uint64_t)(n < 0 ? 0 : n));
 }
 
+int memory_read(int fd, uint64_t at, void *data, uint64_t size)
+{
+	ssize_t n = pread(fd, data, size, (off_t)at);
+
+	return n < 0 ? -errno : (uint64_t)n < size ? -EIO : 0;
+}
+
+/* The kernel writes a part of it if there is no more memory. */
+int memory_write(int fd, uint64_t at, const void *data, uint64_t size)
+{
+	ssize_t n = pwrite(fd, data, size, (off_t)at);
+
+	return n < 0 ? -errno : (uint64_t)n < size ? -ENOSPC : 0;
+}
+
 void memory_transfer(const struct memory_file *file, uint64_t at, void *data, uint64_t size,
 		     bool write)
 {
@@ -338,6 +406,7 @@ struct piece {
 	int vf; /* the VF that it belongs to, at offset IN_VF of its partition; -1: none */
 	struct memory_file *file;
 	uint64_t in_vf;
+	bool behind; /* the VF's window: in its device memory */
 };
 
 static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_t length)
@@ -354,12 +423,14 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 		const struct vf *vf = &gpu->vfs[i];
 		uint64_t to_end;
 
-		if (!vf->file || offset < vf->fb_offset || offset - vf->fb_offset >= vf->file->size)
+		if (!vf->file || offset < vf->fb_offset || offset - vf->fb_offset >= vf->fb_size)
 			continue;
 		p.vf = (int)i;
-		p.file = vf->file;
 		p.in_vf = offset - vf->fb_offset;
-		to_end = vf->file->size - p.in_vf;
+		p.behind = p.in_vf >= vf->file->size;
+		if (!p.behind)
+			p.file = vf->file;
+		to_end = (p.behind ? vf->fb_size : vf->file->size) - p.in_vf;
 		p.length = p.length < to_end ? p.length : to_end;
 	}
 	if (p.length > length)
@@ -367,24 +438,32 @@ static struct piece piece_of(const struct softgpu *gpu, uint64_t offset, uint64_
 	return p;
 }
 
-static bool read_piece(struct softgpu *gpu, const struct piece *from, void *buffer)
+/* 0 or -errno, and so does each of the following. */
+static int read_piece(struct softgpu *gpu, const struct piece *from, void *buffer)
 {
 	if (from->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, from->at, buffer, from->length,
-					 false) == 0;
-	return pread(from->file ? from->file->fd : gpu->memfd, buffer, from->length,
-		     (off_t)from->at) == (ssize_t)from->length;
+					 false);
+	return memory_read(from->file ? from->file->fd : gpu->memfd, from->at, buffer,
+			   from->length);
 }
 
-static bool write_piece(struct softgpu *gpu, const struct piece *to, void *buffer)
+static int write_piece(struct softgpu *gpu, const struct piece *to, void *buffer)
 {
 	if (to->host)
-		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length,
-					 true) == 0;
+		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length, true);
 	if (!to->file)
-		return pwrite(gpu->memfd, buffer, to->length, (off_t)to->at) == (ssize_t)to->length;
+		return memory_write(gpu->memfd, to->at, buffer, to->length);
 	memory_transfer(to->file, to->at, buffer, to->length, true);
-	return true;
+	return 0;
+}
+
+static int copy_piece(struct softgpu *gpu, const struct piece *from, const struct piece *to,
+		      void *buffer)
+{
+	int r = read_piece(gpu, from, buffer);
+
+	return r < 0 ? r : write_piece(gpu, to, buffer);
 }
 
 /* Clears up to STEP bytes of a VF's file. Pages that are clear already are not written, so that
@@ -405,7 +484,7 @@ static void clear_file(const struct memory_file *file, uint64_t at, uint64_t len
 	}
 }
 
-static bool clear(struct softgpu *gpu, const struct piece *to, uint8_t *buffer)
+static int clear(struct softgpu *gpu, const struct piece *to, uint8_t *buffer)
 {
 	static uint8_t zeros[STEP];
 
@@ -414,14 +493,14 @@ static bool clear(struct softgpu *gpu, const struct piece *to, uint8_t *buffer)
 		clear_file(to->file, to->in_vf, to->length, buffer);
 	else if (!to->host)
 		punch(gpu, to->at, to->length);
-	return !to->host || write_piece(gpu, to, zeros);
+	return to->host ? write_piece(gpu, to, zeros) : 0;
 }
 
 /* Notes which pages of a VF have been copied to host memory or back. */
 static void note_copy(struct softgpu *gpu, const struct piece *from, const struct piece *to,
 		      const uint64_t *hashes)
 {
-	struct vf *vf = from->vf < 0 ? NULL : &gpu->vfs[from->vf];
+	struct vf *vf = from->vf < 0 || from->behind ? NULL : &gpu->vfs[from->vf];
 
 	/* The VF may have got another partition meanwhile. */
 	if (!vf || from->host == to->host || !vf->file ||
@@ -433,6 +512,113 @@ static void note_copy(struct softgpu *gpu, const struct piece *from, const struc
 		swap_copied_in(vf, from->in_vf, hashes, from->length / SWAP_PAGE);
 }
 
+/* The worker's part in a copy. */
+enum carried { CARRIED_NOT = 0, CARRIED_OUT, CARRIED_IN };
+
+static enum carried carried(const struct softgpu *gpu, const struct piece *from,
+			    const struct piece *to)
+{
+	/* Without a context there is nothing in device memory that the VF could find again. */
+	if (!from->behind || from->host == to->host || gpu->vfs[from->vf].state != CONTEXT_SAVED)
+		return CARRIED_NOT;
+	return from->host ? CARRIED_IN : CARRIED_OUT;
+}
+
+/* Copies a piece of device memory by its worker. What the worker has not done, carry_end() tells.
+ * Called without the lock. */
+static int carry_piece(struct softgpu *gpu, struct carry *c, const struct piece *from,
+		       const struct piece *to, void *buffer)
+{
+	uint64_t at = from->in_vf - gpu->config.window;
+	int r;
+
+	if (from->host) {
+		r = copy_piece(gpu, from, to, buffer);
+		if (r == 0)
+			carry_copy(c, at, buffer, from->length, false);
+		return r;
+	}
+	if (!carry_copy(c, at, buffer, from->length, true))
+		return 0;
+	r = write_piece(gpu, from, buffer);
+	return r < 0 ? r : write_piece(gpu, to, buffer);
+}
+
+/* Notes how far the worker has copied. OFFSET: where the piece is in GPU memory now. */
+static void note_carried(struct softgpu *gpu, const struct piece *from, uint64_t offset)
+{
+	struct vf *vf = &gpu->vfs[from->vf];
+	uint64_t *upto = from->host ? &vf->copied_in : &vf->copied_out;
+
+	if (from->in_vf <= *upto && from->in_vf + from->length > *upto)
+		*upto = from->in_vf + from->length;
+	if (from->host)
+		vf->coming = offset - from->in_vf;
+}
+
+/* The PF clears a range: if a VF was being copied back to there, it is so no longer, and its worker
+ * gives back what it has taken for that. */
+static void forget_coming(struct softgpu *gpu, uint64_t offset, uint64_t size)
+{
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs; i++) {
+		struct vf *vf = &gpu->vfs[i];
+
+		if (vf->file && vf->coming != MEMORY_NOWHERE && offset < vf->coming + vf->fb_size &&
+		    vf->coming < offset + size)
+			give_up(gpu, vf);
+	}
+}
+
+/* Frees the pages of the PF's file at the partition of a VF, which hides them: what was copied
+ * there, for the PF to compare or on its way back, is nobody's any more. False: there are none. */
+static bool drop(struct softgpu *gpu)
+{
+	uint64_t at, length;
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs && !gpu->vfs[i].drops; i++)
+		;
+	if (i == gpu->config.n_vfs)
+		return false;
+	gpu->vfs[i].drops = false;
+	at = gpu->vfs[i].fb_offset;
+	length = memory_is_here(gpu, &gpu->vfs[i]) ? gpu->vfs[i].fb_size : 0;
+	softgpu_unlock(gpu);
+	if (length > 0)
+		punch(gpu, at, length);
+	softgpu_lock(gpu);
+	return true;
+}
+
+/* Lets the worker of a VF that has left give its device memory back. False: no VF has left, or one
+ * cannot be asked for now, and is so before the next piece is copied. */
+static bool let_leave(struct softgpu *gpu)
+{
+	struct carry carry;
+	uint32_t i;
+
+	for (i = 0; i < gpu->config.n_vfs && !gpu->vfs[i].leaves; i++)
+		;
+	if (i == gpu->config.n_vfs)
+		return false;
+	carry_begin(&carry, gpu, (int)i);
+	softgpu_unlock(gpu);
+	carry_leave(&carry);
+	softgpu_lock(gpu);
+	gpu->vfs[i].leaves = gpu->vfs[i].leaves && carry.host < 0;
+	carry_end(&carry, gpu);
+	return carry.host == 0;
+}
+
+/* Whether the device memory of a VF can be copied back from IN_VF on: the worker has given back
+ * what it had, and there is no gap. */
+static bool may_come(const struct vf *vf, uint64_t in_vf)
+{
+	return !vf->leaves && in_vf <= vf->copied_in;
+}
+
 /* Clears or copies the next piece for the PF, releasing the lock meanwhile. Returns its bytes; 0:
  * it failed. */
 static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, uint64_t size,
@@ -440,20 +626,41 @@ static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, 
 {
 	uint64_t hashes[STEP / SWAP_PAGE], i;
 	struct piece to = piece_of(gpu, offset, size), source = {.vf = -1};
-	bool copies = gpu->fill_copies, done;
+	bool copies = gpu->fill_copies, done = true;
+	enum carried how = CARRIED_NOT;
+	struct carry carry;
+	int r;
 
 	if (copies) {
 		source = piece_of(gpu, from, to.length);
 		to.length = source.length;
+		how = carried(gpu, &source, &to);
+	} else {
+		forget_coming(gpu, offset, to.length);
+	}
+	if (how == CARRIED_IN && !may_come(&gpu->vfs[source.vf], source.in_vf))
+		return 0;
+	if (how) {
+		carry_begin(&carry, gpu, source.vf);
+		gpu->vfs[source.vf].compared |= how == CARRIED_OUT;
 	}
 	softgpu_unlock(gpu);
-	if (copies)
-		done = read_piece(gpu, &source, buffer) && write_piece(gpu, &to, buffer);
+	if (how)
+		r = carry_piece(gpu, &carry, &source, &to, buffer);
+	else if (copies)
+		r = copy_piece(gpu, &source, &to, buffer);
 	else
-		done = clear(gpu, &to, buffer);
+		r = clear(gpu, &to, buffer);
 	for (i = 0; copies && i < source.length / SWAP_PAGE; i++)
 		hashes[i] = swap_hash(buffer + i * SWAP_PAGE);
 	softgpu_lock(gpu);
+	if (r < 0 && source.vf >= 0)
+		carry_tell(gpu, source.vf, r);
+	if (how)
+		done = carry_end(&carry, gpu);
+	done = done && r == 0;
+	if (how && done)
+		note_carried(gpu, &source, source.host ? offset : from);
 	if (copies && done)
 		note_copy(gpu, &source, &to, hashes);
 	return done ? to.length : 0;
@@ -482,15 +689,8 @@ void *memory_filler(void *arg)
 			gpu->giving_back = -1;
 			continue;
 		}
-		if (gpu->drop_size > 0) { /* hidden by a VF's file: free its pages */
-			uint64_t at = gpu->drop_offset, length = gpu->drop_size;
-
-			gpu->drop_size = 0;
-			softgpu_unlock(gpu);
-			punch(gpu, at, length);
-			softgpu_lock(gpu);
+		if (drop(gpu) || let_leave(gpu))
 			continue;
-		}
 		if (!(gpu->fill_status & SOFTGPU_FILL_BUSY)) {
 			pthread_cond_wait(&gpu->filler_cond, &gpu->lock);
 			continue;

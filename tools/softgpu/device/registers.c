@@ -481,6 +481,8 @@ uint32_t registers_mmio_read(struct softgpu *gpu, uint32_t offset)
 		return gpu->workers ? (uint32_t)workers_tested(gpu)->typical : 0;
 	case SOFTGPU_PREEMPT_LONGEST:
 		return gpu->workers ? (uint32_t)workers_tested(gpu)->longest : 0;
+	case SOFTGPU_PREEMPT_LEAK:
+		return gpu->workers ? workers_tested(gpu)->leak : 0;
 	default:
 		return firmware_read(gpu, offset);
 	}
@@ -508,9 +510,6 @@ void registers_mmio_write(struct softgpu *gpu, uint32_t offset, uint32_t value)
 	/* The registers of a clear or copy in progress cannot be changed; the aperture can. */
 	if (gpu->fill_status & SOFTGPU_FILL_BUSY && wide != &gpu->host_base &&
 	    wide != &gpu->host_size)
-		return;
-	/* A worker's device memory cannot be swapped to host memory, so there is no aperture. */
-	if (wide == &gpu->host_size && gpu->workers)
 		return;
 	if (wide) {
 		set_half(wide, offset, value);

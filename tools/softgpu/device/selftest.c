@@ -6,6 +6,11 @@
  * third worker starts and ends, because a driver's locks may be held for long then. In the end the
  * count must be right.
  *
+ * Work that is stopped softly does not stand still. Then the second worker counts, too, by the same
+ * GPU kernel, and what both have counted meanwhile tells which part of the GPU the stopped work
+ * had. A count that is interrupted is over as soon as the work is on the GPU again, so this part
+ * comes out too large, if anything.
+ *
  * The host may be busy, so that each step takes much longer than the device needs. Nothing here
  * depends on how long that is: a round that proves nothing is repeated, and whether stops are late
  * is judged by how long messages take that stop nothing, and how long work stands still that nobody
@@ -43,6 +48,8 @@
  * asked to stop, and counts to its end all the same, was not stopped. */
 #define LEFT (COUNTS / 4)
 #define LEFT_TIME (LEFT * 2 * VGPU_USEC)
+/* What the second worker counts beside work that is stopped softly, in a round. */
+#define BESIDE (COUNTS / 5)
 #define LOOK (20 * VGPU_USEC) /* how often a word is read */
 #define STAND_STILL (2 * VGPU_MSEC)
 #define FIRST_STAND_STILL (20 * VGPU_MSEC)
@@ -70,7 +77,13 @@ struct rounds {
 	vgpu_nsec took[ROUNDS], trip[ROUNDS];
 	vgpu_nsec until;     /* when a test ends that has not finished */
 	vgpu_nsec disturbed; /* the longest stop while the third worker started or ended */
+	uint64_t own, other; /* what the first worker counted while it was stopped; the second */
 };
+
+static enum softgpu_preempt level_of(uint32_t method)
+{
+	return method == WORKER_STOP_SOFT ? SOFTGPU_PREEMPT_SOFT : SOFTGPU_PREEMPT_HARD;
+}
 
 static int tenant_start(struct tenant *t, uint32_t number, const struct softgpu_config *config,
 			struct vgpu_error *err)
@@ -119,6 +132,13 @@ static void put(struct tenant *t, struct softgpu_packet p)
 {
 	memcpy(t->window + t->wptr++ % RING_PACKETS * sizeof(p), &p, sizeof(p));
 	atomic_store(&t->worker->shared->wptr, t->wptr);
+}
+
+/* A count from 0. */
+static void put_count(struct tenant *t, uint64_t n)
+{
+	__atomic_store_n((uint64_t *)(t->window + COUNTER_AT), 0, __ATOMIC_RELEASE);
+	put(t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, n}});
 }
 
 static void run(struct tenant *t, uint32_t stops)
@@ -227,10 +247,12 @@ static const char *go_on(struct tenant *a, uint32_t method)
 		why = count_out(a, method);
 		if (why)
 			return why;
-		before = COUNTS;
 	}
-	if (!a->ended.active)
-		put(a, (struct softgpu_packet){SOFTGPU_COUNT, 0, {COUNTER_AT, COUNTS}});
+	if (!a->ended.active) {
+		/* On a busy host it may be over before it is looked at. */
+		before = 0;
+		put_count(a, COUNTS);
+	}
 	run(a, method);
 	return moves(a, before, DEADLINE) ? NULL : "work does not begin, or does not continue";
 }
@@ -269,7 +291,7 @@ static const char *stop_once(struct tenant *a, struct tenant *b, uint32_t method
 		if (await_end(a) < 0)
 			return "work does not stop";
 		*took = vgpu_now() - stopped;
-		if (a->ended.end == WORKER_STOPPED && a->ended.level == SOFTGPU_PREEMPT_HARD)
+		if (a->ended.end == WORKER_STOPPED && a->ended.level == level_of(method))
 			return NULL;
 		if (a->ended.end > WORKER_STOPPED || a->ended.active)
 			return "work fails when it is stopped";
@@ -281,22 +303,70 @@ static const char *stop_once(struct tenant *a, struct tenant *b, uint32_t method
 	return "the host is too busy to test it";
 }
 
-/* Stops work, looks whether it stands still, and lets B compute with VALUE meanwhile, unless that
- * is 0. NULL or a sentence. */
-static const char *test_stop(struct tenant *a, struct tenant *b, uint32_t method,
-			     vgpu_nsec stand_still, uint32_t value, vgpu_nsec until,
-			     vgpu_nsec *took, vgpu_nsec *trip)
+/* Looks whether A, which is stopped, stands still, and lets B compute with VALUE meanwhile, unless
+ * that is 0. NULL or a sentence. */
+static const char *test_still(struct tenant *a, struct tenant *b, vgpu_nsec stand_still,
+			      uint32_t value)
 {
-	const char *why = stop_once(a, b, method, until, took, trip);
 	uint64_t before = word(a, COUNTER_AT);
 
-	if (why)
-		return why;
 	if (moves(a, before, stand_still))
 		return "work continues although it was stopped";
 	if (value && !compute(b, value))
 		return "other workers cannot compute meanwhile";
 	return moves(a, before, 0) ? "work continues although it was stopped" : NULL;
+}
+
+/* Waits until B has counted beside A for the most part. True with what both have counted by then;
+ * false: one of them is at its end, so that this proves nothing. */
+static bool await_share(const struct tenant *a, const struct tenant *b, uint64_t *own,
+			uint64_t *other)
+{
+	const struct timespec look = {.tv_nsec = LOOK};
+	vgpu_nsec until = vgpu_now() + DEADLINE;
+
+	while (word(b, COUNTER_AT) < BESIDE / 10 * 9 && vgpu_now() < until)
+		nanosleep(&look, NULL);
+	*own = word(a, COUNTER_AT);
+	*other = word(b, COUNTER_AT);
+	return *own < COUNTS && *other < BESIDE;
+}
+
+/* Adds to ROUNDS what A, which is stopped softly, and B count beside each other. NULL or a
+ * sentence.
+ */
+static const char *test_share(struct tenant *a, struct tenant *b, struct rounds *rounds)
+{
+	uint64_t own, other, own_then, other_then;
+	bool proves;
+
+	put_count(b, BESIDE);
+	run(b, 0);
+	if (!moves(b, 0, DEADLINE))
+		return "other workers cannot compute meanwhile";
+	own = word(a, COUNTER_AT);
+	other = word(b, COUNTER_AT);
+	proves = await_share(a, b, &own_then, &other_then);
+	if (await_count(b) < 0 || b->ended.end != WORKER_IDLE || word(b, COUNTER_AT) != BESIDE)
+		return "other workers cannot compute meanwhile";
+	if (proves) {
+		rounds->own += own_then - own;
+		rounds->other += other_then - other;
+	}
+	return NULL;
+}
+
+/* Stops work, and tests what METHOD promises while it is stopped. NULL or a sentence. */
+static const char *test_stop(struct tenant *a, struct tenant *b, uint32_t method,
+			     vgpu_nsec stand_still, uint32_t value, struct rounds *rounds,
+			     vgpu_nsec *took, vgpu_nsec *trip)
+{
+	const char *why = stop_once(a, b, method, rounds->until, took, trip);
+
+	if (why)
+		return why;
+	return method == WORKER_STOP_SOFT ? test_share(a, b, rounds)
+					  : test_still(a, b, stand_still, value);
 }
 
 /* Counts to the end. NULL with the longest time in *STALL in which the counter was not seen to
@@ -352,7 +422,7 @@ static const char *test_quiet(struct tenant *a, struct tenant *b, uint32_t metho
 
 	for (i = 0; i < ROUNDS && !why; i++)
 		why = test_stop(a, b, method, i ? STAND_STILL : FIRST_STAND_STILL,
-				i < 3 ? 0x5a5a0000 + i : 0, rounds->until, &rounds->took[i],
+				i < 3 ? 0x5a5a0000 + i : 0, rounds, &rounds->took[i],
 				&rounds->trip[i]);
 	if (why)
 		return why;
@@ -366,7 +436,7 @@ static const char *test_disturbed(struct tenant *a, struct tenant *b, uint32_t m
 				  struct rounds *rounds)
 {
 	vgpu_nsec took = 0, trip;
-	const char *why = test_stop(a, b, method, STAND_STILL, 0, rounds->until, &took, &trip);
+	const char *why = test_stop(a, b, method, STAND_STILL, 0, rounds, &took, &trip);
 
 	if (took > rounds->disturbed)
 		rounds->disturbed = took;
@@ -424,6 +494,23 @@ static int test_churn(struct tenant *a, struct tenant *b, uint32_t method,
 	return r;
 }
 
+/* Which part of the GPU work had that was stopped softly, in millionths. Whether that is at most
+ * what CONFIG allows. NULL or a sentence. */
+static const char *judge_share(const struct softgpu_config *config, const struct rounds *rounds,
+			       struct workers_tested *out)
+{
+	uint64_t all = rounds->own + rounds->other;
+
+	if (all == 0)
+		return "it ends before its part of the GPU can be measured";
+	out->leak = (uint32_t)(rounds->own * 1000000 / all);
+	fprintf(stderr,
+		"<4>softgpu: %s: work that is stopped softly goes on, with %.1f %% of the GPU "
+		"beside other work\n",
+		out->device, (double)out->leak / 1e4);
+	return out->leak <= config->soft_stop * 10000 ? NULL : "--soft-stop allows it less";
+}
+
 /* Tests a method of stopping. 0: *WHY is NULL, with the times in *OUT, or a sentence that says why
  * the method does not work; -errno: a third worker does not start or end. */
 static int test_method(struct tenant *a, struct tenant *b, uint32_t method,
@@ -438,8 +525,10 @@ static int test_method(struct tenant *a, struct tenant *b, uint32_t method,
 		r = test_churn(a, b, method, config, &rounds, why, err);
 	if (r == 0 && !*why)
 		*why = count_out(a, method);
+	if (r == 0 && !*why && method == WORKER_STOP_SOFT)
+		*why = judge_share(config, &rounds, out);
 	out->stops = WORKER_STOP_BLOCK | method;
-	out->level = SOFTGPU_PREEMPT_HARD;
+	out->level = level_of(method);
 	out->typical = rounds.took[ROUNDS / 2];
 	out->longest = rounds.took[ROUNDS - 1];
 	out->disturbed = rounds.disturbed;
@@ -459,6 +548,7 @@ static int measure_kill(struct tenant *a, struct workers_tested *out, struct vgp
 	r = tenant_end(a, err);
 	out->stops = WORKER_STOP_BLOCK;
 	out->level = SOFTGPU_PREEMPT_KILL;
+	out->leak = 0;
 	out->typical = out->longest = out->disturbed = vgpu_now() - begin;
 	return r;
 }
@@ -533,12 +623,16 @@ int workers_test(const struct softgpu_config *config, struct workers_tested *out
 	} methods[] = {
 		{WORKER_STOP_CHANNELS, "disabling channels"},
 		{WORKER_STOP_GROUPS, "taking channel groups off their runlists"},
+		{WORKER_STOP_SOFT, "the shortest time slice"},
 	};
 	const char *why;
 	size_t i;
 	int r;
 
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		/* It is weaker than to kill: only who runs softgpu may choose it. */
+		if (methods[i].method == WORKER_STOP_SOFT && config->soft_stop == 0)
+			continue;
 		r = try(config, methods[i].method, out, &why, err);
 		if (r < 0 || !why)
 			return r;

@@ -83,6 +83,9 @@ struct softgpu_config {
 	/* How long a worker may take to stop, if no worker starts or ends meanwhile; 0: a multiple
 	 * of what the test at the start has measured. */
 	vgpu_nsec kill_after;
+	/* Work that cannot be stopped goes on with the shortest time slice, if it has at most this
+	 * part of the GPU beside other work, per cent; 0: it is killed instead. */
+	uint32_t soft_stop;
 	/* The user of VF processes and workers, if this process runs as root; 0: root. */
 	uid_t worker_uid;
 	gid_t worker_gid;

@@ -41,6 +41,7 @@ struct workers {
 	struct softgpu *gpu;
 	struct workers_tested tested;
 	struct worker_client *of[SOFTGPU_MAX_VFS];
+	uint32_t numbers[SOFTGPU_MAX_VFS]; /* of the workers of a VF, the last one's */
 	struct churn churn[SOFTGPU_MAX_VFS];
 	vgpu_nsec quiet_since;		      /* when the last of these had settled */
 	vgpu_nsec kill_after, kill_disturbed; /* see struct vf_order */
@@ -62,6 +63,15 @@ static void hold_gpu(struct workers *w, const struct softgpu_config *config)
 			path, strerror(-fd));
 }
 
+/* Another worker has nothing of what was copied. */
+static void forget_copies(struct vf *vf)
+{
+	vf->copied_out = vf->copied_in = 0;
+	vf->coming = MEMORY_NOWHERE;
+	vf->leaves = false;
+	vf->told = 0;
+}
+
 void workers_begin(struct softgpu *gpu, int index)
 {
 	const struct workers_tested *tested = &gpu->workers->tested;
@@ -81,6 +91,10 @@ void workers_begin(struct softgpu *gpu, int index)
 	};
 	struct vgpu_error err = {""};
 
+	forget_copies(vf);
+	if (!memory_is_here(gpu, vf))
+		return;
+	gpu->workers->numbers[index]++;
 	if (worker_start(&gpu->workers->of[index], &options, &err) < 0)
 		fprintf(stderr, "<3>softgpu: VF %d: %s\n", index, err.text);
 	else
@@ -143,6 +157,7 @@ void workers_end(struct softgpu *gpu, int index)
 	int pidfd = worker_quit(w->of[index]);
 
 	w->of[index] = NULL;
+	forget_copies(&gpu->vfs[index]);
 	w->churn[index].since = VGPU_NEVER;
 	if (pidfd < 0)
 		return;
@@ -172,6 +187,22 @@ void workers_restart(struct softgpu *gpu, int index)
 	link_worker(gpu->vfs[index].link);
 }
 
+uint32_t workers_memory(const struct softgpu *gpu, int index, int fds[2])
+{
+	const struct worker_client *w = gpu->workers->of[index];
+
+	if (w) {
+		fds[0] = w->memory_fd;
+		fds[1] = w->stage_fd;
+	}
+	return gpu->workers->numbers[index];
+}
+
+bool workers_is(const struct softgpu *gpu, int index, uint32_t number)
+{
+	return gpu->workers->of[index] && gpu->workers->numbers[index] == number;
+}
+
 void workers_used(struct softgpu *gpu, int index)
 {
 	if (gpu->workers->of[index])
@@ -197,7 +228,7 @@ bool workers_order(const struct softgpu *gpu, int index, struct vf_order *order,
 		.type = VF_ORDER_WORKER,
 		.modules = tested->modules,
 		.stops = tested->stops,
-		.stop_us = (uint32_t)(tested->level == SOFTGPU_PREEMPT_HARD
+		.stop_us = (uint32_t)(tested->level != SOFTGPU_PREEMPT_KILL
 					      ? typical_stop(gpu->workers) / VGPU_USEC
 					      : 0),
 		.kill_after = gpu->workers->kill_after,
@@ -223,22 +254,24 @@ static vgpu_nsec between(vgpu_nsec value, vgpu_nsec least, vgpu_nsec most)
 static void set_deadlines(struct workers *w, const struct softgpu_config *config)
 {
 	const struct workers_tested *t = &w->tested;
-	bool hard = t->level == SOFTGPU_PREEMPT_HARD;
+	bool stops = t->level != SOFTGPU_PREEMPT_KILL;
 
 	w->kill_after = config->kill_after;
 	if (w->kill_after == 0)
-		w->kill_after = between(hard ? STOPS * t->longest : 0, KILL_LEAST, KILL_MOST);
+		w->kill_after = between(stops ? STOPS * t->longest : 0, KILL_LEAST, KILL_MOST);
 	w->kill_disturbed = w->kill_after;
-	if (!hard)
+	if (!stops)
 		return;
 	w->kill_disturbed = between(STOPS * t->disturbed, DISTURBED_LEAST, DISTURBED_MOST);
 	if (w->kill_disturbed < w->kill_after)
 		w->kill_disturbed = w->kill_after;
 	fprintf(stderr,
-		"<6>softgpu: %s: work stops within %.1f ms, %.1f ms while a worker starts or ends; "
+		"<6>softgpu: %s: work %s within %.1f ms, %.1f ms while a worker starts or ends; "
 		"it is killed after %.0f ms, and after %.0f ms: vgpud's grace_ms must be longer\n",
-		t->device, (double)t->longest / 1e6, (double)t->disturbed / 1e6,
-		(double)w->kill_after / 1e6, (double)w->kill_disturbed / 1e6);
+		t->device,
+		t->level == SOFTGPU_PREEMPT_SOFT ? "has its shortest time slice" : "stops",
+		(double)t->longest / 1e6, (double)t->disturbed / 1e6, (double)w->kill_after / 1e6,
+		(double)w->kill_disturbed / 1e6);
 }
 
 int workers_create(struct softgpu *gpu, struct vgpu_error *err)

@@ -19,7 +19,8 @@ int workers_create(struct softgpu *gpu, struct vgpu_error *err);
 /* Ends all workers. Called without the lock. W may be NULL. */
 void workers_destroy(struct workers *w);
 
-/* Starts a worker for a VF that has memory now. */
+/* Starts a worker for a VF that has memory now. A VF whose memory lies in host memory gets none
+ * before it comes back. */
 void workers_begin(struct softgpu *gpu, int vf);
 /* Asks the VF's worker, if there is one, to clear its memory and exit; does not wait for that. */
 void workers_end(struct softgpu *gpu, int vf);
@@ -38,6 +39,12 @@ void workers_restart(struct softgpu *gpu, int vf);
  * descriptors stay the worker's. False: the VF has no worker. */
 bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
 		   int fds[VF_ORDER_FDS]);
+/* The descriptors by which the VF's worker copies device memory, its socket and its stage, into
+ * FDS; they stay the worker's. Returns the worker's number. FDS is not changed if there is no
+ * worker. */
+uint32_t workers_memory(const struct softgpu *gpu, int vf, int fds[2]);
+/* Whether the VF's worker still is the one of that number. */
+bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
 /* The VF is about to run, so workers_restart() must replace its worker from now on. */
 void workers_used(struct softgpu *gpu, int vf);
 
@@ -47,10 +54,11 @@ struct workers_tested {
 	uint32_t level;		    /* enum softgpu_preempt */
 	vgpu_nsec typical, longest; /* how long stopping took: median and longest */
 	vgpu_nsec disturbed;	    /* the longest while another worker started or ended */
-	bool modules;		    /* the device executes MODULE_LOAD and LAUNCH */
-	uint64_t free;	   /* bytes that are free while no worker runs; 0: there is no such limit */
-	uint64_t overhead; /* bytes that a worker may use beside its VF's memory */
-	char device[64];   /* name */
+	uint32_t leak; /* of SOFT: what stopped work had of the GPU beside other work, millionths */
+	bool modules;  /* the device executes MODULE_LOAD and LAUNCH */
+	uint64_t free; /* bytes that are free while no worker runs; 0: there is no such limit */
+	uint64_t overhead;     /* bytes that a worker may use beside its VF's memory */
+	char device[64];       /* name */
 	char limit_error[128]; /* why the driver does not limit VFs' memory as well; "": it does */
 };
 const struct workers_tested *workers_tested(const struct softgpu *gpu);

@@ -83,7 +83,8 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 		if (r == 0)
 			r = vfio_irqs(g->device, g->vectors, SOFTGPU_VF_VECTORS);
 		g->polled = r == -ENOTSUP;
-		g->share.on = g->device->ops->lock != NULL;
+		g->share.on = g->device->ops->lock_fd != NULL;
+		g->share.alone = !g->share.on;
 		if (g->polled)
 			r = 0;
 		if (r < 0)
@@ -107,6 +108,11 @@ void guest_close(struct guest *g)
 	for (i = 0; i < SOFTGPU_VF_VECTORS; i++)
 		vgpu_close(&g->vectors[i]);
 	free(g);
+}
+
+void guest_use_slot(struct guest *g)
+{
+	g->share.on = true;
 }
 
 /* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. 0 or -errno. */
@@ -313,7 +319,7 @@ void *guest_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 {
 	*offset = g->size;
-	*size = g->partition > g->size && g->share.slots == 0 ? g->partition - g->size : 0;
+	*size = g->partition > g->size && guest_slots(g) == 0 ? g->partition - g->size : 0;
 }
 
 bool guest_is_fresh(struct guest *g)
@@ -336,6 +342,16 @@ bool guest_has_symbols(struct guest *g)
 	return g->features & SOFTGPU_HAS_SYMBOLS;
 }
 
+bool guest_has_arena(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_ARENA;
+}
+
+bool guest_has_events(struct guest *g)
+{
+	return g->features & SOFTGPU_HAS_AWAIT && g->share.n_events > 0;
+}
+
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size)
 {
 	return vfio_dma_map(g->device, fd, 0, iova, size);
@@ -347,14 +363,22 @@ void guest_put(struct guest *g, const struct softgpu_packet *packet)
 	g->wptr++;
 }
 
-uint64_t guest_put_fence(struct guest *g)
+static uint64_t put_fence(struct guest *g, uint32_t flags)
 {
-	struct softgpu_packet p = {.opcode = SOFTGPU_FENCE,
-				   .flags = SOFTGPU_FENCE_INTERRUPT,
-				   .arg = {++g->fence}};
+	struct softgpu_packet p = {.opcode = SOFTGPU_FENCE, .flags = flags, .arg = {++g->fence}};
 
 	guest_put(g, &p);
 	return g->fence;
+}
+
+uint64_t guest_put_fence(struct guest *g)
+{
+	return put_fence(g, SOFTGPU_FENCE_INTERRUPT);
+}
+
+uint64_t guest_put_mark(struct guest *g)
+{
+	return put_fence(g, 0);
 }
 
 int guest_ring(struct guest *g)
@@ -418,14 +442,20 @@ static bool spin(struct guest *g, uint64_t fence)
 	return false;
 }
 
-/* Waits by naps, and looks for news of the VF as often as with interrupts, and at the end. */
-static int wait_by_naps(struct guest *g, uint64_t fence, vgpu_nsec deadline)
+static bool reached_own(struct guest *g, const void *fence)
+{
+	return guest_reached(g, *(const uint64_t *)fence);
+}
+
+/* Looks for news of the VF as often as with interrupts, and at the end. */
+int wait_by_naps(struct guest *g, bool (*reached)(struct guest *g, const void *fence),
+		 const void *fence, vgpu_nsec deadline)
 {
 	vgpu_nsec began = vgpu_now(), now = began, looked = began, nap;
 	struct timespec pause = {0, 0};
 	int r;
 
-	for (; !guest_reached(g, fence); now = vgpu_now()) {
+	for (; !reached(g, fence); now = vgpu_now()) {
 		if (now - looked >= POLL_MS * VGPU_MSEC || now >= deadline) {
 			looked = now;
 			r = guest_check(g);
@@ -442,6 +472,13 @@ static int wait_by_naps(struct guest *g, uint64_t fence, vgpu_nsec deadline)
 	return 0;
 }
 
+int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout)
+{
+	vgpu_nsec deadline = vgpu_now() + timeout;
+
+	return spin(g, mark) ? 0 : wait_by_naps(g, reached_own, &mark, deadline);
+}
+
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 {
 	struct pollfd ready[2] = {
@@ -451,10 +488,10 @@ int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout)
 	vgpu_nsec deadline = vgpu_now() + timeout, now;
 	int r, n;
 
+	if (g->polled)
+		return guest_wait_mark(g, fence, timeout);
 	if (spin(g, fence))
 		return 0;
-	if (g->polled)
-		return wait_by_naps(g, fence, deadline);
 	while (!guest_reached(g, fence)) {
 		now = vgpu_now();
 		if (now >= deadline)

@@ -18,6 +18,10 @@ struct guest;
  * "shared:ADDRESS", other processes of this machine may have the VF, too: each has a slot of it,
  * and part of its window. 0 or -errno with the reason. */
 int guest_open(struct guest **out, const char *name, struct vgpu_error *err);
+/* To be called after guest_open(): if the host has slots, packets go into one, though no other
+ * process can have the VF. While the host executes, packets of a slot need no doorbell. In a slot,
+ * SLOTS and ENDLESS are wrong. A VF that was opened as shared does so anyway. */
+void guest_use_slot(struct guest *g);
 /* Disconnects. Unless guest_bring_down() came first, the VF is reset. G may be NULL. */
 void guest_close(struct guest *g);
 
@@ -45,6 +49,10 @@ bool guest_has_modules(struct guest *g);
 bool guest_has_reports(struct guest *g);
 /* Whether it answers what is asked of modules: SYMBOL, OCCUPANCY, SYMBOL_COPY. */
 bool guest_has_symbols(struct guest *g);
+/* Whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
+bool guest_has_arena(struct guest *g);
+/* Whether it takes the packet AWAIT, and processes of the VF can have events together. */
+bool guest_has_events(struct guest *g);
 
 /* What processes that share a VF know of each other. Below, a slot is the number of one. */
 
@@ -53,7 +61,8 @@ uint32_t guest_slots(struct guest *g);
 uint32_t guest_slot(struct guest *g);
 /* Whose the device memory is: *N words, for *BYTES of it each, in the order of their addresses.
  * 0: nobody's, and clear; else 1 + the slot that has it, or with GUEST_PIECE_FREE, that had it
- * last. They are changed by atomic exchange. All of it begins as 0. */
+ * last, if one had it alone; or as guest_is_common() says. They are changed by atomic exchange. All
+ * of it begins as 0. */
 #define GUEST_PIECE_FREE 0x100u
 _Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes);
 /* Begins to look after slots whose processes have ended; false: another process does so, or starts
@@ -66,6 +75,59 @@ void guest_end_care(struct guest *g);
 bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout);
 void guest_let_go(struct guest *g, uint32_t slot, bool clean);
 
+/* A fence of a process of the VF: VALUE of the slot that was opened by ASKED, as AWAIT has it. */
+struct guest_fence {
+	uint32_t slot;
+	uint64_t asked, value;
+};
+/* Whether it has been reached, or never will be, because that process or its packets have ended. */
+bool guest_fence_reached(struct guest *g, const struct guest_fence *fence);
+/* Waits for that. 0; or as guest_wait(). */
+int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout);
+
+/* An event that processes of the VF have together: its place, and a number that no other event has.
+ * Any process may make one up: then it is no event, or another one. */
+struct guest_event {
+	uint64_t number, owner;
+};
+/* Makes an event of this process, which was not recorded. It ends with the process, however that
+ * ends. 0; -ENOSPC: there are too many. */
+int guest_event_make(struct guest *g, struct guest_event *out);
+/* Ends the event, if it is there. */
+void guest_event_end(struct guest *g, const struct guest_event *event);
+/* Whether there is such an event; and whether it would be one of this process. */
+bool guest_event_is(struct guest *g, const struct guest_event *event);
+bool guest_event_is_own(struct guest *g, const struct guest_event *event);
+/* From now on the event stands for the fence VALUE of this process. */
+void guest_event_record(struct guest *g, const struct guest_event *event, uint64_t value);
+/* The fence for which it stands, of whichever process; its slot is less than SOFTGPU_MAX_SLOTS.
+ * False: it was not recorded, or has ended. */
+bool guest_event_last(struct guest *g, const struct guest_event *event, struct guest_fence *out);
+
+/* Device memory that processes of the VF hold in common: some of its pieces in an order, with a
+ * number. It is there while a process holds it, or a descriptor that shows it is open anywhere. */
+
+/* How many of it there can be, which is more than each number; 0: none. */
+uint32_t guest_common_most(struct guest *g);
+/* Makes N > 0 PIECES, all of them this process's, common memory, which this process holds. Nothing
+ * may run that was put for an earlier use of them. 0; -ENOSPC: there is too much of it; -EBUSY:
+ * another process begins or ends, and does not finish; -ECONNRESET; or another -errno. */
+int guest_common_make(struct guest *g, const uint32_t *pieces, uint32_t n, uint32_t *number);
+/* Returns a new descriptor that shows memory which this process holds. It is the caller's, and
+ * closed by exec. Or -errno. */
+int guest_common_show(struct guest *g, uint32_t number);
+/* Holds the memory that FD shows; that it does so already is no error. PIECES has room for all that
+ * the VF has; *N is how many it was. FD stays the caller's. 0; -EINVAL: FD shows no memory of this
+ * VF; or as guest_common_make(). */
+int guest_common_open(struct guest *g, int fd, uint32_t *number, uint32_t *pieces, uint32_t *n);
+/* This process no longer holds the memory, and nothing of it that runs uses it. */
+void guest_common_drop(struct guest *g, uint32_t number);
+/* Between guest_begin_care() and guest_end_care(): frees what nobody holds, and no descriptor
+ * shows. Whether there was any. */
+bool guest_common_collect(struct guest *g);
+/* Whether the WORD of a piece says that it is of common memory, and there is such memory. */
+bool guest_is_common(struct guest *g, uint32_t word);
+
 /* Lets DMA packets access SIZE bytes of the memory file FD at IOVA. 0 or -errno. */
 int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);
 
@@ -74,12 +136,22 @@ int guest_map_dma(struct guest *g, int fd, uint64_t iova, uint64_t size);
 void guest_put(struct guest *g, const struct softgpu_packet *packet);
 /* Puts a fence into the ring, and returns its value for guest_wait(). */
 uint64_t guest_put_fence(struct guest *g);
+/* The same for guest_wait_mark(): nobody is interrupted when it is reached. */
+uint64_t guest_put_mark(struct guest *g);
 /* Writes the doorbell: all packets in the ring may run. 0 or -errno. */
 int guest_ring(struct guest *g);
+
+/* Whether guest_ring() is cheap just now: the host looks for packets by itself. */
+bool guest_is_awake(struct guest *g);
 
 /* Waits until the fence has been reached. 0; -ETIMEDOUT; -ECONNRESET; -EIO: the VF has stopped with
  * an error, see guest_error(); after a fault, waits for the reset instead. */
 int guest_wait(struct guest *g, uint64_t fence, vgpu_nsec timeout);
+/* The same for a mark, of which nobody tells: sleeps, and looks. */
+int guest_wait_mark(struct guest *g, uint64_t mark, vgpu_nsec timeout);
+/* 0 if the VF is working; -ECONNRESET: it is being reset or was reset; -EIO: it has stopped with an
+ * error; -ENODEV: the device is gone. */
+int guest_check(struct guest *g);
 /* Whether the fence has been reached. */
 bool guest_reached(struct guest *g, uint64_t fence);
 /* The error that the VF has stopped with; SOFTGPU_OK: none. */

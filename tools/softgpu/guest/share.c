@@ -23,7 +23,6 @@
 #define MAGIC 0x746f6c7355504756u
 #define VERSION 1u
 #define PIECE_LEAST (UINT64_C(2) << 20)
-#define PIECES_MOST (UINT32_C(1) << 17)
 /* A slot's part of the window: what a program needs at least. */
 #define PART_LEAST (UINT64_C(4) << 20)
 #define LOCK_BEGIN 0u
@@ -39,10 +38,21 @@ struct shared_page {
 	_Atomic uint32_t n_pieces;
 	_Atomic uint64_t piece;			  /* bytes */
 	_Atomic uint32_t used[SOFTGPU_MAX_SLOTS]; /* something may be left of a process */
+	_Atomic uint32_t n_events; /* 0 if a library without events has brought the VF up */
+	_Atomic uint32_t n_common; /* likewise, of common memory */
+	_Atomic uint32_t common_end;
 	_Alignas(4096) struct softgpu_slot slot[SOFTGPU_MAX_SLOTS];
 	_Alignas(4096) _Atomic uint32_t owners[PIECES_MOST];
+	_Alignas(4096) struct shared_event events[EVENTS_MOST];
+	_Alignas(4096) struct shared_common commons[COMMON_MOST];
 };
 _Static_assert(PAGE_AT + sizeof(struct shared_page) <= FREE_AT, "it lies before the parts");
+
+/* Of a VF that no other process can have, every lock is free. */
+static int lock(struct guest *g, uint32_t n, bool on)
+{
+	return g->share.alone ? 0 : vfio_lock(g->device, n, on);
+}
 
 static void nap(void)
 {
@@ -54,11 +64,11 @@ static void nap(void)
 /* Takes the lock N by DEADLINE. 0; -EBUSY: another process has it; or another -errno. */
 static int take_lock(struct guest *g, uint32_t n, vgpu_nsec deadline)
 {
-	int r = vfio_lock(g->device, n, true);
+	int r = lock(g, n, true);
 
 	while (r == -EAGAIN && vgpu_now() < deadline) {
 		nap();
-		r = vfio_lock(g->device, n, true);
+		r = lock(g, n, true);
 	}
 	return r == -EAGAIN ? -EBUSY : r;
 }
@@ -72,12 +82,12 @@ static int take_slot(struct guest *g, uint32_t *others)
 
 	*others = 0;
 	for (i = 0; i < SOFTGPU_MAX_SLOTS; i++) {
-		r = vfio_lock(g->device, LOCK_OF(i), true);
+		r = lock(g, LOCK_OF(i), true);
 		if (r < 0 && r != -EAGAIN)
 			return r;
 		*others += r < 0;
 		if (r == 0 && got < SOFTGPU_MAX_SLOTS)
-			vfio_lock(g->device, LOCK_OF(i), false);
+			lock(g, LOCK_OF(i), false);
 		else if (r == 0)
 			got = i;
 	}
@@ -112,7 +122,15 @@ static int ring_slots(struct guest *g)
 int share_ring(struct guest *g)
 {
 	__atomic_store_n(&slot_of(g, g->share.own)->wptr, g->wptr, __ATOMIC_RELEASE);
-	return ring_slots(g);
+	/* Either the host sees it, or we see that the host must be told. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return guest_is_awake(g) ? 0 : ring_slots(g);
+}
+
+bool guest_is_awake(struct guest *g)
+{
+	return g->share.slots > 0 &&
+	       __atomic_load_n(&slot_of(g, g->share.own)->awake, __ATOMIC_RELAXED);
 }
 
 /* Asks the host for ASKED, and waits until it has answered. 0; -ETIMEDOUT; or as guest_check(). */
@@ -137,8 +155,8 @@ static int ask(struct guest *g, uint32_t slot, uint64_t asked, vgpu_nsec deadlin
 	return r;
 }
 
-/* A number that no slot of a living program has: a slot's words may have any value. */
-static uint64_t new_number(struct guest *g)
+/* A slot's words may have any value. */
+uint64_t share_number(struct guest *g)
 {
 	vgpu_nsec now = vgpu_now();
 
@@ -150,8 +168,14 @@ static uint64_t new_number(struct guest *g)
  * is not open, and a new number is always answered. */
 static int close_slot(struct guest *g, uint32_t slot, vgpu_nsec deadline)
 {
+	int r;
+
+	events_end_all(g, slot);
 	__atomic_store_n(&slot_of(g, slot)->packets, 0, __ATOMIC_RELAXED);
-	return ask(g, slot, new_number(g), deadline);
+	r = ask(g, slot, share_number(g), deadline);
+	if (r == 0)
+		common_drop_all(g, slot);
+	return r;
 }
 
 static uint64_t part_at(const struct guest *g, uint32_t slot)
@@ -177,7 +201,8 @@ static int open_slot(struct guest *g, vgpu_nsec deadline)
 	__atomic_store_n(&s->ring, part_at(g, g->share.own), __ATOMIC_RELAXED);
 	__atomic_store_n(&s->packets, RING_PACKETS, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->wptr, 0, __ATOMIC_RELAXED);
-	r = ask(g, g->share.own, new_number(g), deadline);
+	g->share.opened = share_number(g);
+	r = ask(g, g->share.own, g->share.opened, deadline);
 	g->share.open = r == 0;
 	return r == 0 && share_error(g) != SOFTGPU_OK ? -EIO : r;
 }
@@ -189,7 +214,8 @@ static void put(struct guest *g, uint32_t opcode, uint64_t a, uint64_t b)
 	guest_put(g, &p);
 }
 
-/* Makes the slots of a VF that this process has just brought up, and clears its memory. */
+/* Makes the slots of a VF that this process has just brought up, and clears its memory unless a
+ * reset has done so. */
 static int make_slots(struct guest *g, vgpu_nsec deadline)
 {
 	struct shared_page *page = g->share.page;
@@ -205,14 +231,20 @@ static int make_slots(struct guest *g, vgpu_nsec deadline)
 	memset(page, 0, sizeof(*page));
 	if (most > SOFTGPU_MAX_SLOTS)
 		most = SOFTGPU_MAX_SLOTS;
+	if (g->share.alone)
+		most = 1;
 	atomic_store(&page->version, VERSION);
 	atomic_store(&page->slots, (uint32_t)most);
 	atomic_store(&page->part, (g->size - FREE_AT) / most / 4096 * 4096);
 	atomic_store(&page->n_pieces, (uint32_t)(behind / bytes));
 	atomic_store(&page->piece, bytes);
-	/* What earlier programs have left. */
-	memset(g->memory + FREE_AT, 0, g->size - FREE_AT);
-	put(g, SOFTGPU_FILL, g->size, behind / 4 * 4);
+	atomic_store(&page->n_events, g->share.alone ? 0 : EVENTS_MOST);
+	atomic_store(&page->n_common, g->share.alone ? 0 : COMMON_MOST);
+	/* What earlier programs have left: opening the VF has not reset it. */
+	if (!g->share.alone) {
+		memset(g->memory + FREE_AT, 0, g->size - FREE_AT);
+		put(g, SOFTGPU_FILL, g->size, behind / 4 * 4);
+	}
 	put(g, SOFTGPU_SLOTS, PAGE_AT + offsetof(struct shared_page, slot), most);
 	fence = guest_put_fence(g);
 	guest_ring(g);
@@ -227,7 +259,7 @@ static int make_slots(struct guest *g, vgpu_nsec deadline)
  * is valid; then *SLOTS is how many slots there are. */
 static bool read_page(struct guest *g, uint32_t *slots)
 {
-	const struct shared_page *page = g->share.page;
+	struct shared_page *page = g->share.page;
 	struct share *s = &g->share;
 
 	if (atomic_load(&page->magic) != MAGIC || atomic_load(&page->version) != VERSION)
@@ -237,9 +269,15 @@ static bool read_page(struct guest *g, uint32_t *slots)
 	s->part = atomic_load(&page->part);
 	s->n_pieces = atomic_load(&page->n_pieces);
 	s->piece = atomic_load(&page->piece);
+	s->n_events = atomic_load(&page->n_events);
+	s->events = page->events;
+	s->n_common = atomic_load(&page->n_common);
+	s->commons = page->commons;
+	s->common_end = &page->common_end;
 	return *slots > 0 && *slots <= SOFTGPU_MAX_SLOTS && s->part >= PART_LEAST &&
 	       s->part % 4096 == 0 && s->part <= (g->size - FREE_AT) / *slots &&
-	       s->n_pieces <= PIECES_MOST && s->piece >= PIECE_LEAST &&
+	       s->n_pieces <= PIECES_MOST && s->n_events <= EVENTS_MOST &&
+	       s->n_common <= COMMON_MOST && s->piece >= PIECE_LEAST &&
 	       s->n_pieces <= (g->partition - g->size) / s->piece;
 }
 
@@ -299,8 +337,8 @@ int share_bring_up(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	else
 		r = join(g, others, deadline, err);
 	if (r < 0 && g->share.own < SOFTGPU_MAX_SLOTS)
-		vfio_lock(g->device, LOCK_OF(g->share.own), false);
-	vfio_lock(g->device, LOCK_BEGIN, false);
+		lock(g, LOCK_OF(g->share.own), false);
+	lock(g, LOCK_BEGIN, false);
 	g->up = r == 0;
 	return r;
 }
@@ -328,14 +366,17 @@ int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	for (i = 0; i < SOFTGPU_MAX_SLOTS && others == 0; i++) {
 		if (i == g->share.own)
 			continue;
-		if (vfio_lock(g->device, LOCK_OF(i), true) < 0)
+		if (lock(g, LOCK_OF(i), true) < 0)
 			others++;
 		else
-			vfio_lock(g->device, LOCK_OF(i), false);
+			lock(g, LOCK_OF(i), false);
 	}
 	now = vgpu_now();
 	if (others > 0) {
+		events_end_all(g, g->share.own);
 		r = ask(g, g->share.own, 0, deadline);
+		if (r == 0)
+			common_drop_all(g, g->share.own);
 		if (r == 0 && !has_pieces(g, g->share.own))
 			atomic_store(&g->share.page->used[g->share.own], 0);
 	} else {
@@ -343,8 +384,8 @@ int share_bring_down(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 			atomic_store(&g->share.page->magic, 0);
 		r = guest_stop(g, deadline > now ? deadline - now : 0, err);
 	}
-	vfio_lock(g->device, LOCK_OF(g->share.own), false);
-	vfio_lock(g->device, LOCK_BEGIN, false);
+	lock(g, LOCK_OF(g->share.own), false);
+	lock(g, LOCK_BEGIN, false);
 	return r;
 }
 
@@ -357,7 +398,7 @@ void *share_memory(struct guest *g, uint64_t *offset, uint64_t *size)
 
 uint32_t guest_slots(struct guest *g)
 {
-	return g->share.slots;
+	return g->share.alone ? 0 : g->share.slots;
 }
 
 uint32_t guest_slot(struct guest *g)
@@ -369,27 +410,60 @@ _Atomic uint32_t *guest_pieces(struct guest *g, uint32_t *n, uint64_t *bytes)
 {
 	*n = g->share.n_pieces;
 	*bytes = g->share.piece;
+	return share_owners(g);
+}
+
+/* Memory of a device that is gone reads as all ones: guest_check() says so. */
+bool guest_fence_reached(struct guest *g, const struct guest_fence *fence)
+{
+	const struct softgpu_slot *s = slot_of(g, fence->slot);
+	uint64_t answered = __atomic_load_n(&s->answered, __ATOMIC_ACQUIRE);
+	uint64_t at = __atomic_load_n(&s->fence, __ATOMIC_ACQUIRE);
+
+	if (answered == UINT64_MAX || at == UINT64_MAX)
+		return false;
+	return answered != fence->asked || at >= fence->value ||
+	       __atomic_load_n(&s->error, __ATOMIC_ACQUIRE) != SOFTGPU_OK;
+}
+
+static bool reached(struct guest *g, const void *fence)
+{
+	return guest_fence_reached(g, fence);
+}
+
+int guest_fence_wait(struct guest *g, const struct guest_fence *fence, vgpu_nsec timeout)
+{
+	return wait_by_naps(g, reached, fence, vgpu_now() + timeout);
+}
+
+_Atomic uint32_t *share_owners(const struct guest *g)
+{
 	return g->share.page->owners;
+}
+
+int share_take_begin(struct guest *g, vgpu_nsec deadline)
+{
+	return take_lock(g, LOCK_BEGIN, deadline);
 }
 
 bool guest_begin_care(struct guest *g)
 {
-	return vfio_lock(g->device, LOCK_BEGIN, true) == 0;
+	return lock(g, LOCK_BEGIN, true) == 0;
 }
 
 void guest_end_care(struct guest *g)
 {
-	vfio_lock(g->device, LOCK_BEGIN, false);
+	lock(g, LOCK_BEGIN, false);
 }
 
 bool guest_take_over(struct guest *g, uint32_t slot, vgpu_nsec timeout)
 {
-	if (vfio_lock(g->device, LOCK_OF(slot), true) < 0)
+	if (lock(g, LOCK_OF(slot), true) < 0)
 		return false;
 	if ((atomic_load(&g->share.page->used[slot]) || has_pieces(g, slot)) &&
 	    close_slot(g, slot, vgpu_now() + timeout) == 0)
 		return true;
-	vfio_lock(g->device, LOCK_OF(slot), false);
+	lock(g, LOCK_OF(slot), false);
 	return false;
 }
 
@@ -397,5 +471,5 @@ void guest_let_go(struct guest *g, uint32_t slot, bool clean)
 {
 	if (clean)
 		atomic_store(&g->share.page->used[slot], 0);
-	vfio_lock(g->device, LOCK_OF(slot), false);
+	lock(g, LOCK_OF(slot), false);
 }

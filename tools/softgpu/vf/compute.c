@@ -139,9 +139,10 @@ struct softgpu_about compute_about(const struct compute *c)
 	return about;
 }
 
-void compute_doorbell(struct compute *c, uint64_t wptr)
+void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell)
 {
 	atomic_store_explicit(&c->shared->wptr, wptr, memory_order_release);
+	atomic_store_explicit(&c->shared->bell, bell, memory_order_release);
 }
 
 /* False: the run is over, with *ERROR. */
@@ -169,6 +170,7 @@ static bool serve_dma(struct compute *c, const struct worker_message *m, uint64_
 static uint64_t note_end(struct compute *c, const struct worker_ended *ended)
 {
 	c->vf->live.rptr = ended->rptr;
+	c->vf->bell_heard = ended->heard;
 	c->vf->live.job.active = ended->active;
 	switch (ended->end) {
 	case WORKER_IDLE:
@@ -273,6 +275,5 @@ uint64_t compute_execute(struct vf *vf)
 	m.run.fence_at = live->fence_addr;
 	m.run.stops = c->setup.stops;
 	m.run.stop_us = c->setup.stop_us;
-	compute_doorbell(c, atomic_load(&vf->wptr));
 	return send_message(c, &m, &error) ? serve_run(c) : error;
 }

@@ -127,7 +127,8 @@ static void run(struct vf *vf, uint32_t word)
 	vf->busy = true;
 	vf->executing = true;
 	vf->run_since = vgpu_now();
-	vf->bell_heard = vf->bell;
+	if (vf->compute)
+		compute_doorbell(vf->compute, atomic_load(&vf->wptr), vf->bell);
 	pthread_mutex_unlock(&vf->lock);
 	error = vf->has_worker ? compute_execute(vf) : execute(vf, word);
 	pthread_mutex_lock(&vf->lock);

@@ -39,7 +39,9 @@
 
 struct packet_limits vf_limits(const struct vf *vf)
 {
-	return (struct packet_limits){vf->window, vf->size, vf->modules};
+	return (struct packet_limits){.window = vf->window,
+				      .size = vf->size,
+				      .modules = vf->modules};
 }
 
 bool vf_publish(struct vf *vf)
@@ -118,6 +120,7 @@ static void take_memory(struct vf *vf, const struct vf_order *order, const int *
 		_exit(1);
 	vf->memory = p;
 	vf->window = order->window;
+	vf->modules = order->modules;
 	vf->size = order->size;
 }
 

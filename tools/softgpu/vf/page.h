@@ -119,7 +119,7 @@ enum vf_order_type {
 
 struct vf_order {
 	uint32_t type;
-	uint32_t modules;      /* WORKER: it executes MODULE_LOAD and LAUNCH */
+	uint32_t modules;      /* MEMORY, WORKER: the VF's worker executes MODULE_LOAD and LAUNCH */
 	uint64_t window, size; /* MEMORY: bytes of the file; of the whole partition */
 	uint32_t stops;	       /* WORKER: enum worker_stop */
 	uint32_t stop_us;      /* WORKER: how long a hard stop takes; 0: not known */

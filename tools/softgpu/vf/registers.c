@@ -133,7 +133,7 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 	case SOFTGPU_FEATURES:
 		return offset == SOFTGPU_FEATURES && vf->modules
 			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
-					 SOFTGPU_HAS_SLOTS
+					 SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA | SOFTGPU_HAS_AWAIT
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;
@@ -228,9 +228,9 @@ static void write_doorbell(struct vf *vf, uint64_t offset, uint64_t value)
 		vf->bell += vf->modules ? 1 : 0;
 	} else {
 		atomic_store(&vf->wptr, value);
-		if (vf->compute)
-			compute_doorbell(vf->compute, value);
 	}
+	if (vf->compute)
+		compute_doorbell(vf->compute, atomic_load(&vf->wptr), vf->bell);
 	if (vf->dead)
 		return;
 	vf->busy |= vf->executing || !vf->loaded || engine_has_work(vf);

@@ -51,7 +51,7 @@ struct vf {
 
 	struct context live;
 	_Atomic uint64_t wptr;
-	uint32_t bell, bell_heard; /* doorbells of slots; those before the last run */
+	uint32_t bell, bell_heard; /* doorbells of slots; those that the worker knows of */
 	bool serves;		   /* clients may be accepted */
 	bool loaded, executing;
 	vgpu_nsec ran, run_since; /* until the last run; since when this one lasts */
@@ -125,8 +125,9 @@ bool compute_has_started(const struct compute *c);
 bool compute_is_ready(const struct compute *c);
 /* What the worker's GPU is, without addresses; zeros until it has started. C may be NULL. */
 struct softgpu_about compute_about(const struct compute *c);
-/* Passes the doorbell on to the worker. */
-void compute_doorbell(struct compute *c, uint64_t wptr);
+/* Passes the doorbells on to the worker: that of the VF's ring, and how many there were of slots.
+ * With the lock. */
+void compute_doorbell(struct compute *c, uint64_t wptr, uint32_t bell);
 /* Executes until there is no work, or the RUN word says to stop. An enum softgpu_error. Called by
  * the first thread, without the lock. */
 uint64_t compute_execute(struct vf *vf);

@@ -16,19 +16,22 @@
 #include "program.h"
 #include "vgpu/descriptor.h"
 
-/* The page that this process, the VF's process and the worker map. None of them can take it away
- * from the others: a mapped page behind the end of a file is a SIGBUS. -1: it cannot be made. */
-static int create_shared(void)
+#define FDS (WORKER_STAGE_FD + 1 - WORKER_SOCKET_FD)
+
+/* A file that this process shares with the worker, and with the VF's process if it maps it. None of
+ * them can take it away from the others: a mapped page behind the end of a file is a SIGBUS. -1: it
+ * cannot be made. */
+static int create_shared(uint64_t size)
 {
 	int fd = memfd_create("softgpu-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (fd >= 0 && (ftruncate(fd, sizeof(struct worker_shared)) < 0 ||
+	if (fd >= 0 && (ftruncate(fd, (off_t)size) < 0 ||
 			fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0))
 		vgpu_close(&fd);
 	return fd;
 }
 
-static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[4],
+static int spawn(struct worker_client *w, const struct worker_options *o, const int fds[FDS],
 		 struct vgpu_error *err)
 {
 	char gpu[16], size[24], vf[16], limit[24], modules[24], fifo[16], uid[16], gid[16];
@@ -45,7 +48,7 @@ static int spawn(struct worker_client *w, const struct worker_options *o, const 
 	snprintf(fifo, sizeof(fifo), "%d", o->fifo);
 	snprintf(uid, sizeof(uid), "%u", (unsigned)o->uid);
 	snprintf(gid, sizeof(gid), "%u", (unsigned)o->gid);
-	return program_start("softgpu-worker", args, fds, 4, &w->pid, &w->pidfd, err);
+	return program_start("softgpu-worker", args, fds, FDS, &w->pid, &w->pidfd, err);
 }
 
 static void release(struct worker_client *w)
@@ -55,32 +58,47 @@ static void release(struct worker_client *w)
 	vgpu_close(&w->socket);
 	vgpu_close(&w->wake_fd);
 	vgpu_close(&w->shared_fd);
+	vgpu_close(&w->memory_fd);
+	vgpu_close(&w->stage_fd);
 	free(w);
+}
+
+/* Makes a pair of connected sockets; leaves them as they are if that fails. */
+static void create_pair(int *ours, int *theirs)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	*ours = pair[0];
+	*theirs = pair[1];
 }
 
 int worker_start(struct worker_client **out, const struct worker_options *options,
 		 struct vgpu_error *err)
 {
 	struct worker_client *w = calloc(1, sizeof(*w));
-	int pair[2] = {-1, -1}, fds[4] = {-1, -1, -1, -1}, r = 0, i;
+	int fds[FDS], r = 0, i;
 
+	for (i = 0; i < FDS; i++)
+		fds[i] = -1;
 	if (!w)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	w->socket = w->wake_fd = w->pidfd = w->shared_fd = -1;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0) {
-		w->socket = pair[0];
-		fds[0] = pair[1];
-	}
-	fds[1] = create_shared();
-	fds[2] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
+	w->socket = w->wake_fd = w->pidfd = w->shared_fd = w->memory_fd = w->stage_fd = -1;
+	create_pair(&w->socket, &fds[WORKER_SOCKET_FD - WORKER_SOCKET_FD]);
+	fds[WORKER_SHARED_FD - WORKER_SOCKET_FD] = create_shared(sizeof(struct worker_shared));
+	fds[WORKER_WINDOW_FD - WORKER_SOCKET_FD] = fcntl(options->window_fd, F_DUPFD_CLOEXEC, 0);
 	w->wake_fd = vgpu_eventfd();
-	fds[3] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
-	for (i = 0; i < 4; i++)
+	fds[WORKER_WAKE_FD - WORKER_SOCKET_FD] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
+	create_pair(&w->memory_fd, &fds[WORKER_MEMORY_FD - WORKER_SOCKET_FD]);
+	w->stage_fd = create_shared(WORKER_STAGE);
+	fds[WORKER_STAGE_FD - WORKER_SOCKET_FD] = fcntl(w->stage_fd, F_DUPFD_CLOEXEC, 0);
+	for (i = 0; i < FDS; i++)
 		if (fds[i] < 0)
 			r = -EMFILE;
 	if (r == 0)
 		w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
-				 fds[1], 0);
+				 fds[WORKER_SHARED_FD - WORKER_SOCKET_FD], 0);
 	if (r < 0 || !w->shared || w->shared == MAP_FAILED) {
 		w->shared = NULL;
 		r = vgpu_error_set(err, r ? r : -ENOMEM, "a worker's descriptors: %s",
@@ -88,8 +106,8 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	} else {
 		r = spawn(w, options, fds, err);
 	}
-	w->shared_fd = vgpu_take(&fds[1]);
-	for (i = 0; i < 4; i++)
+	w->shared_fd = vgpu_take(&fds[WORKER_SHARED_FD - WORKER_SOCKET_FD]);
+	for (i = 0; i < FDS; i++)
 		vgpu_close(&fds[i]);
 	if (r < 0) {
 		release(w);

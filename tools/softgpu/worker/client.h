@@ -14,7 +14,7 @@
 
 struct worker_client {
 	pid_t pid;
-	int pidfd, socket, wake_fd, shared_fd;
+	int pidfd, socket, wake_fd, shared_fd, memory_fd, stage_fd;
 	struct worker_shared *shared;
 	uint32_t serial;
 	bool has_run;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cuda_private.h"
@@ -20,13 +19,9 @@
 #include "protocol.h"
 #include "rm.h"
 
-/* The driver frees a worker's memory some time after the worker's end. */
-#define MEMORY_TRIES 100
-#define MEMORY_TRY_NS 50000000
 /* Device memory that GPU kernels keep between pieces, and what the blocks of all of them share. */
 #define SCRATCH_BYTES 4096u
 #define RELAY_IN_SCRATCH 2048u
-#define CLEAR_BYTES (UINT64_C(256) << 20)
 
 /* kernels.ptx, as text */
 extern const char kernels_ptx[];
@@ -63,7 +58,7 @@ static const struct remedy {
 	 "the driver gives no reason: check that /dev/nvidia-uvm exists (nvidia-modprobe -u)"},
 };
 
-static int failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err)
+int cuda_failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err)
 {
 	size_t i;
 
@@ -89,7 +84,7 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 	int n = 0, i;
 
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "it does not start", err);
+		return cuda_failed(d, e, "it does not start", err);
 	d->api.cuDeviceGetCount(&n);
 	if (index >= (uint32_t)n)
 		return vgpu_error_set(err, -ENODEV,
@@ -97,7 +92,7 @@ static int open_gpu(struct device *d, uint32_t index, CUdevice *out, struct vgpu
 				      index, n - 1);
 	e = d->api.cuDeviceGet(out, (int)index);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the GPU cannot be opened", err);
+		return cuda_failed(d, e, "the GPU cannot be opened", err);
 	d->gpu = *out;
 	d->api.cuDeviceGetName(name, sizeof(name), *out);
 	snprintf(d->name, sizeof(d->name), "%s", name);
@@ -147,7 +142,7 @@ static int set_limits(struct device *d, struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the memory of its context is not known", err);
+		return cuda_failed(d, e, "the memory of its context is not known", err);
 	x->fixed = heap + fifo;
 	x->stack = stack;
 	if (x->fixed > x->most)
@@ -173,66 +168,8 @@ static int make_context(struct device *d, CUdevice device, struct vgpu_error *er
 	for (i = 0; i < DEVICE_SLOTS && e == CUDA_SUCCESS; i++)
 		e = d->api.cuEventCreate(&d->events[i], CU_EVENT_DISABLE_TIMING);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "a context cannot be made", err);
+		return cuda_failed(d, e, "a context cannot be made", err);
 	return set_limits(d, err);
-}
-
-/* Clears all of the VF's device memory. */
-static CUresult clear(struct device *d)
-{
-	uint64_t at, n;
-	CUresult e;
-
-	for (at = 0; at < d->behind; at += n) {
-		n = d->behind - at < CLEAR_BYTES ? d->behind - at : CLEAR_BYTES;
-		e = d->api.cuMemsetD8Async(d->memory_at + at, 0, n, d->stream);
-		if (e != CUDA_SUCCESS)
-			return e;
-		e = d->api.cuStreamSynchronize(d->stream);
-		if (e != CUDA_SUCCESS)
-			return e;
-	}
-	return CUDA_SUCCESS;
-}
-
-/* Allocates, maps and clears the VF's device memory, which is all memory behind its window. */
-static int take_memory(struct device *d, CUdevice device, struct vgpu_error *err)
-{
-	const struct cu_allocation what = {.type = 1, .location = {1, device}};
-	const struct cu_access access = {{1, device}, 3};
-	const struct timespec pause = {.tv_nsec = MEMORY_TRY_NS};
-	size_t grain = 0;
-	CUresult e;
-	int i;
-
-	if (d->behind == 0)
-		return 0;
-	e = d->api.cuMemGetAllocationGranularity(&grain, &what, 0);
-	if (e != CUDA_SUCCESS || grain == 0)
-		return failed(d, e, "the granularity of its memory is not known", err);
-	d->reserved = (d->behind + grain - 1) / grain * grain;
-	for (i = 0; i < MEMORY_TRIES; i++) {
-		e = d->api.cuMemCreate(&d->memory, d->reserved, &what, 0);
-		if (e != CUDA_ERROR_OUT_OF_MEMORY)
-			break;
-		nanosleep(&pause, NULL);
-	}
-	if (e == CUDA_ERROR_OUT_OF_MEMORY)
-		return vgpu_error_set(
-			err, -ENOMEM,
-			"%s has less than %llu MiB free: end other programs on it, or lower --vram",
-			d->name, (unsigned long long)(d->reserved >> 20));
-	if (e == CUDA_SUCCESS)
-		e = d->api.cuMemAddressReserve(&d->memory_at, d->reserved, 0, 0, 0);
-	if (e == CUDA_SUCCESS)
-		e = d->api.cuMemMap(d->memory_at, d->reserved, 0, d->memory, 0);
-	if (e == CUDA_SUCCESS)
-		e = d->api.cuMemSetAccess(d->memory_at, d->reserved, &access, 1);
-	if (e == CUDA_SUCCESS)
-		e = clear(d);
-	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the VF's device memory cannot be allocated", err);
-	return 0;
 }
 
 /* Pins the window and allocates what the worker itself needs; no packet reaches the latter. */
@@ -246,11 +183,16 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 				     CU_HOST_PORTABLE | CU_HOST_DEVICEMAP);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuMemHostGetDevicePointer(&d->window_at, setup->window, 0);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemHostRegister(setup->stage, WORKER_STAGE,
+					     CU_HOST_PORTABLE | CU_HOST_DEVICEMAP);
+	if (e == CUDA_SUCCESS)
+		e = d->api.cuMemHostGetDevicePointer(&d->stage_at, setup->stage, 0);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e,
-			      "the window cannot be pinned: check free host memory and "
-			      "RLIMIT_MEMLOCK, or lower --window",
-			      err);
+		return cuda_failed(d, e,
+				   "the window cannot be pinned: check free host memory and "
+				   "RLIMIT_MEMLOCK, or lower --window",
+				   err);
 	e = d->api.cuMemHostAlloc(&page, sizeof(*d->gate), CU_HOST_PORTABLE | CU_HOST_DEVICEMAP);
 	if (e == CUDA_SUCCESS) {
 		d->gate = page;
@@ -270,7 +212,7 @@ static int map_host(struct device *d, const struct device_setup *setup, struct v
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuStreamSynchronize(d->stream);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the worker's own memory cannot be allocated", err);
+		return cuda_failed(d, e, "the worker's own memory cannot be allocated", err);
 	return 0;
 }
 
@@ -288,8 +230,7 @@ static int load_kernels(struct device *d, struct vgpu_error *err)
 
 	if (r < 0)
 		return r;
-	e = cuda_assemble(d, CU_JIT_INPUT_PTX, text, strlen(text) + 1, &image, &size, log,
-			  sizeof(log));
+	e = cuda_assemble(d, text, &image, &size, log, sizeof(log));
 	free(text);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuModuleLoadDataEx(&d->own, image, 0, NULL, NULL);
@@ -332,7 +273,7 @@ static int use_channels(struct device *d, struct vgpu_error *err)
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuStreamSynchronize(d->stream);
 	if (e != CUDA_SUCCESS)
-		return failed(d, e, "the GPU does not copy", err);
+		return cuda_failed(d, e, "the GPU does not copy", err);
 	return 0;
 }
 
@@ -369,9 +310,10 @@ static int set_up(struct device *d, const struct device_setup *setup, struct vgp
 	r = make_context(d, device, err);
 	if (r < 0)
 		return r;
-	r = take_memory(d, device, err);
+	r = cuda_take_memory(d, err);
 	if (r < 0)
 		return r;
+	cuda_take_arena(d);
 	r = map_host(d, setup, err);
 	if (r < 0)
 		return r;
@@ -415,22 +357,26 @@ static int cuda_open(struct device *d, const struct device_setup *setup, struct 
 	d->extra.most = setup->modules;
 	d->vf = setup->vf;
 	r = set_up(d, &shown, err);
-	if (r < 0)
-		free(d); /* the process exits now, and the driver frees everything else */
+	if (r < 0) { /* the process exits now, and the driver frees everything else */
+		free(d->granules);
+		cuda_give_arena(d);
+		free(d);
+	}
 	return r;
 }
 
 static void cuda_close(struct device *d)
 {
-	if (d->behind > 0 && clear(d) == CUDA_SUCCESS) {
-		d->api.cuMemUnmap(d->memory_at, d->reserved);
-		d->api.cuMemRelease(d->memory);
-	}
+	cuda_leave(d);
+	cuda_give_arena(d);
+	free(d->granules);
 	free(d);
 }
 
 static void cuda_about(struct device *d, struct device_about *about)
 {
+	static const uint32_t methods[] = {WORKER_STOP_CHANNELS, WORKER_STOP_GROUPS,
+					   WORKER_STOP_SOFT};
 	size_t left = 0, all;
 	int i;
 
@@ -445,10 +391,9 @@ static void cuda_about(struct device *d, struct device_about *about)
 	for (i = 1; i < (int)SOFTGPU_ATTRIBUTES; i++)
 		about->attributes[i] = attribute(d, d->gpu, i);
 	snprintf(about->limit_error, sizeof(about->limit_error), "%.127s", d->limit_error.text);
-	if (rm_offers(WORKER_STOP_CHANNELS))
-		about->stops |= WORKER_STOP_CHANNELS;
-	if (rm_offers(WORKER_STOP_GROUPS))
-		about->stops |= WORKER_STOP_GROUPS;
+	for (i = 0; i < (int)(sizeof(methods) / sizeof(methods[0])); i++)
+		if (rm_offers(methods[i]))
+			about->stops |= methods[i];
 }
 
 static uint64_t cuda_address(struct device *d, uint64_t offset)
@@ -473,6 +418,7 @@ static int error_of(CUresult e)
 	case CUDA_ERROR_NOT_FOUND:
 	case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
 	case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
+	case CUDA_ERROR_NOT_SUPPORTED: /* a cooperative launch */
 		return -EINVAL;
 	default:
 		return -EIO;
@@ -485,6 +431,13 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 	_Alignas(16) uint8_t buffer[GATE_PARAM_SIZE + SOFTGPU_MAX_LAUNCH_BYTES] = {0};
 	size_t before = has_gate ? GATE_PARAM_SIZE : 0, size = before + p->params_size;
 	void *extra[] = {(void *)1, buffer, (void *)2, &size, (void *)0};
+	struct cu_launch_attribute together = {.id = CU_LAUNCH_COOPERATIVE, .cooperative = 1};
+	const struct cu_launch launch = {{p->grid[0], p->grid[1], p->grid[2]},
+					 {p->block[0], p->block[1], p->block[2]},
+					 p->shared,
+					 d->stream,
+					 &together,
+					 1};
 	struct gate_param gate = {0};
 
 	if (p->gated)
@@ -500,6 +453,8 @@ static CUresult launch_kernel(struct device *d, uint32_t slot, const struct piec
 	memcpy(buffer, &gate, sizeof(gate));
 	memcpy(buffer + before, p->params, p->params_size);
 	d->serials[slot] = p->gated ? p->serial : 0;
+	if (p->together)
+		return d->api.cuLaunchKernelEx(&launch, p->function, NULL, size ? extra : NULL);
 	return d->api.cuLaunchKernel(own ? d->kernels[p->kernel] : p->function, p->grid[0],
 				     p->grid[1], p->grid[2], p->block[0], p->block[1], p->block[2],
 				     p->shared, d->stream, NULL, size ? extra : NULL);
@@ -565,6 +520,9 @@ const struct device_ops device_cuda = {
 	.about = cuda_about,
 	.address = cuda_address,
 	.scratch = cuda_scratch,
+	.copy = cuda_copy,
+	.leave = cuda_leave,
+	.enter = cuda_enter,
 	.launch = cuda_launch,
 	.poll = cuda_poll,
 	.gate = cuda_gate,
@@ -578,4 +536,7 @@ const struct device_ops device_cuda = {
 	.attributes = cuda_attributes,
 	.occupancy = cuda_occupancy,
 	.symbol = cuda_symbol,
+	.arena = cuda_arena,
+	.map = cuda_map,
+	.unmap = cuda_unmap,
 };

@@ -32,6 +32,7 @@ enum {
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
 	CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
 	CUDA_ERROR_DRIVER_MISMATCH = 803,
 	CUDA_ERROR_COMPAT_UNSUPPORTED = 804,
@@ -66,7 +67,7 @@ enum {
 	CU_JIT_ERROR_LOG = 5,
 	CU_JIT_ERROR_LOG_SIZE = 6,
 	CU_JIT_INPUT_PTX = 1,
-	CU_JIT_INPUT_FATBINARY = 2,
+	CU_LAUNCH_COOPERATIVE = 2,
 };
 
 struct cu_location {
@@ -82,7 +83,21 @@ struct cu_access {
 	struct cu_location location;
 	int flags; /* 3: read and write */
 };
-_Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) == 12,
+struct cu_launch_attribute {
+	int id, pad;
+	union {
+		int cooperative;
+		uint64_t all[8];
+	};
+};
+struct cu_launch {
+	unsigned grid[3], block[3], shared;
+	CUstream stream;
+	struct cu_launch_attribute *attributes;
+	unsigned n_attributes;
+};
+_Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) == 12 &&
+		       sizeof(struct cu_launch_attribute) == 72 && sizeof(struct cu_launch) == 56,
 	       "the driver's layout");
 
 /* name, version of the signature, signature */
@@ -127,6 +142,7 @@ _Static_assert(sizeof(struct cu_allocation) == 32 && sizeof(struct cu_access) ==
 	X(cuLaunchKernel, 4000,                                                                    \
 	  (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,       \
 	   CUstream, void **, void **))                                                            \
+	X(cuLaunchKernelEx, 11060, (const struct cu_launch *, CUfunction, void **, void **))       \
 	X(cuLinkCreate, 6050, (unsigned, int *, void **, CUlink *))                                \
 	X(cuLinkAddData, 6050,                                                                     \
 	  (CUlink, int, void *, size_t, const char *, unsigned, int *, void **))                   \

@@ -20,8 +20,8 @@ struct compiled {
 	bool gated;
 };
 
-CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, uint8_t **out,
-		       size_t *size, char *log, uint32_t log_size)
+CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
+		       uint32_t log_size)
 {
 	int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_SIZE};
 	void *values[] = {log, (void *)(uintptr_t)log_size}, *made;
@@ -31,7 +31,8 @@ CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, ui
 	e = d->api.cuLinkCreate(2, options, values, &link);
 	if (e != CUDA_SUCCESS)
 		return e;
-	e = d->api.cuLinkAddData(link, kind, image, bytes, "module", 0, NULL, NULL);
+	e = d->api.cuLinkAddData(link, CU_JIT_INPUT_PTX, text, strlen(text) + 1, "module", 0, NULL,
+				 NULL);
 	if (e == CUDA_SUCCESS)
 		e = d->api.cuLinkComplete(link, &made, size);
 	if (e == CUDA_SUCCESS) {
@@ -54,23 +55,23 @@ struct job {
 	uint32_t log_size;
 };
 
-/* 0; or -EINVAL with *ERR, which is empty if the log has the compiler's messages. */
-static int assemble(struct job *j, int kind, void *image, size_t bytes, struct vgpu_error *err)
+/* Compiles PTX. 0; or -EINVAL with *ERR, which is empty if the log has the compiler's messages. */
+static int assemble(struct job *j, char *text, struct vgpu_error *err)
 {
 	CUresult e = j->d->api.cuCtxSetCurrent(j->d->context);
 	size_t size = 0;
 
 	if (e == CUDA_SUCCESS)
-		e = cuda_assemble(j->d, kind, image, bytes, &j->out, &size, j->log, j->log_size);
+		e = cuda_assemble(j->d, text, &j->out, &size, j->log, j->log_size);
 	j->size = size;
 	if (e == CUDA_SUCCESS)
 		return 0;
 	return vgpu_error_set(err, -EINVAL, "%s", j->log[0] ? "" : cuda_error_name(j->d, e));
 }
 
-static int compile_ptx(struct job *j, bool gated, struct vgpu_error *err)
+static int compile_ptx(struct job *j, char *text, bool gated, struct vgpu_error *err)
 {
-	char *text = (char *)j->image, *gated_text = NULL;
+	char *gated_text = NULL;
 	int r = 0;
 
 	if (gated)
@@ -78,33 +79,46 @@ static int compile_ptx(struct job *j, bool gated, struct vgpu_error *err)
 	if (gated_text)
 		text = gated_text;
 	if (r == 0)
-		r = assemble(j, CU_JIT_INPUT_PTX, text, strlen(text) + 1, err);
+		r = assemble(j, text, err);
 	free(gated_text);
 	return r;
 }
 
-static int copy_cubin(struct job *j, const uint8_t *cubin, uint64_t bytes, struct vgpu_error *err)
+static int copy_cubin(struct job *j, struct vgpu_error *err)
 {
-	j->out = malloc(bytes ? bytes : 1);
+	j->out = malloc(j->bytes);
 	if (!j->out)
 		return vgpu_error_set(err, -ENOMEM, "out of memory");
-	memcpy(j->out, cubin, bytes);
-	j->size = bytes;
+	memcpy(j->out, j->image, j->bytes);
+	j->size = j->bytes;
 	return 0;
 }
 
-/* Takes this GPU's binary out of a fat one. If there is none, the linker compiles the PTX in it; it
- * leaves out binaries. */
+/* Takes this GPU's binary out of a fat one, or compiles the PTX in it. Nothing that is larger than
+ * the VF's allowance for modules would be loaded, so nothing larger is unpacked. */
 static int unpack(struct job *j, struct vgpu_error *err)
 {
-	const uint8_t *cubin;
-	uint64_t bytes;
-	int r = image_find(j->image, j->bytes, j->d->major, j->d->minor, &cubin, &bytes, err);
+	struct image_member m;
+	uint8_t *image = NULL;
+	int r = image_find(j->image, j->bytes, j->d->major, j->d->minor, &m, err);
 
+	if (r == 0 && m.kind == IMAGE_UNKNOWN)
+		r = vgpu_error_set(err, -EINVAL,
+				   "the fat binary has no binary and no PTX for this GPU, compute "
+				   "capability %d.%d",
+				   j->d->major, j->d->minor);
+	if (r == 0)
+		r = image_unpack(&m, j->d->extra.most, &image, err);
 	if (r < 0)
 		return r;
-	return cubin ? copy_cubin(j, cubin, bytes, err)
-		     : assemble(j, CU_JIT_INPUT_FATBINARY, j->image, j->bytes, err);
+	if (m.kind == IMAGE_CUBIN) {
+		j->out = image;
+		j->size = m.unpacked;
+		return 0;
+	}
+	r = compile_ptx(j, (char *)image, false, err);
+	free(image);
+	return r;
 }
 
 static int make_binary(struct job *j, bool gated, struct vgpu_error *err)
@@ -112,12 +126,12 @@ static int make_binary(struct job *j, bool gated, struct vgpu_error *err)
 	enum image_kind kind = image_kind(j->image, j->bytes);
 
 	if (kind == IMAGE_PTX)
-		return compile_ptx(j, gated, err);
+		return compile_ptx(j, (char *)j->image, gated, err);
 	if (gated)
 		return vgpu_error_set(err, -EINVAL,
 				      "the image is not PTX; only PTX can be loaded as gated");
 	if (kind == IMAGE_CUBIN)
-		return copy_cubin(j, j->image, j->bytes, err);
+		return copy_cubin(j, err);
 	if (kind == IMAGE_FAT)
 		return unpack(j, err);
 	return vgpu_error_set(err, -EINVAL,
@@ -148,9 +162,7 @@ static int check_memory(const struct job *j, uint32_t module, uint64_t *memory,
 	if (r < 0)
 		return r;
 	if (!needs.code)
-		return vgpu_error_set(err, -EINVAL,
-				      "the image has no GPU kernel for this GPU, as PTX or as an "
-				      "uncompressed binary");
+		return vgpu_error_set(err, -EINVAL, "the image has no GPU kernel");
 	/* whole pages are counted */
 	if (needs.memory > left / MODULE_GRAIN * MODULE_GRAIN)
 		return vgpu_error_set(
@@ -308,6 +320,7 @@ int cuda_function(struct device *d, uint32_t module, const char *name, struct pi
 		return -EINVAL;
 	p->function = f;
 	p->flags = d->gated[module] ? HAS_GATE : 0;
-	p->gated = d->gated[module] && blocks <= DEVICE_MARKS;
+	/* Blocks that have begun wait for those that the gate would hold back. */
+	p->gated = d->gated[module] && blocks <= DEVICE_MARKS && !p->together;
 	return read_params(d, f, d->gated[module], params);
 }

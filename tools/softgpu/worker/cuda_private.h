@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What cuda.c, which executes pieces, and cuda_module.c, which compiles modules, share. */
+/* What cuda.c, which executes pieces, cuda_memory.c and cuda_module.c, which compiles modules,
+ * share.
+ */
 #ifndef WORKER_CUDA_PRIVATE_H
 #define WORKER_CUDA_PRIVATE_H
 
@@ -38,8 +40,11 @@ struct device {
 	CUdevice gpu;
 	CUevent events[DEVICE_SLOTS];
 	uint64_t serials[DEVICE_SLOTS]; /* of the gated piece in a slot, 0: none */
-	CUhandle memory;
-	CUdeviceptr window_at, memory_at, gate_at, marks_at, scratch_at;
+	CUhandle *granules; /* of the device memory: each can be mapped at several addresses */
+	uint64_t granule;   /* bytes of one */
+	bool here;	    /* there is memory; false: the VF is swapped out */
+	struct device_arena arena; /* without MAPPED: there is none */
+	CUdeviceptr window_at, stage_at, memory_at, gate_at, marks_at, scratch_at;
 	uint64_t window_size, behind, reserved;
 	struct gate_page *gate;
 	CUdeviceptr relay_at; /* see struct gate_param */
@@ -59,12 +64,38 @@ struct device {
 #define HAS_GATE 1u
 
 const char *cuda_error_name(struct device *d, CUresult e);
+/* Sets *ERR to a sentence that names WHAT and the error, and what to do if that is known. Returns
+ * -errno. */
+int cuda_failed(struct device *d, CUresult e, const char *what, struct vgpu_error *err);
 
-/* cuda_module.c: compiles an image of one of the kinds that the linker takes (PTX, whose last byte
- * is 0, or a fat binary) to a binary for this GPU, *OUT of *SIZE bytes, which the caller frees. LOG
- * gets the compiler's messages. */
-CUresult cuda_assemble(struct device *d, int kind, void *image, size_t bytes, uint8_t **out,
-		       size_t *size, char *log, uint32_t log_size);
+/* cuda_arena.c: reserves the arena, if the driver has addresses for it, once the granule is known;
+ * and frees what keeps it. */
+void cuda_take_arena(struct device *d);
+void cuda_give_arena(struct device *d);
+/* Unmaps all that is mapped in the arena, and maps it again, when memory goes and comes. On an
+ * error nothing is mapped, but for *LOST. */
+CUresult cuda_leave_arena(struct device *d);
+CUresult cuda_enter_arena(struct device *d, bool *lost);
+/* As in struct device_ops. */
+const struct device_arena *cuda_arena(struct device *d);
+int cuda_map(struct device *d, uint64_t at, uint64_t from, uint64_t n);
+int cuda_unmap(struct device *d, uint64_t at, uint64_t n);
+
+/* cuda_memory.c: reserves the addresses of the VF's device memory, allocates it, maps it there, and
+ * clears it. The context must be current. 0 or -errno with one sentence. */
+int cuda_take_memory(struct device *d, struct vgpu_error *err);
+/* Makes N granules of the device memory from FROM on accessible at AT, which is reserved.
+ * CUDA_SUCCESS, or the error of the driver, after which none is mapped. *LOST: that failed, too. */
+CUresult cuda_map_granules(struct device *d, CUdeviceptr at, uint64_t from, uint64_t n, bool *lost);
+/* As in struct device_ops. */
+int cuda_copy(struct device *d, uint64_t at, uint64_t bytes, bool out);
+int cuda_leave(struct device *d);
+int cuda_enter(struct device *d);
+
+/* cuda_module.c: compiles PTX to a binary for this GPU, *OUT of *SIZE bytes, which the caller
+ * frees. LOG gets the compiler's messages. */
+CUresult cuda_assemble(struct device *d, char *text, uint8_t **out, size_t *size, char *log,
+		       uint32_t log_size);
 int cuda_compile(struct device *d, uint32_t module, uint8_t *image, uint64_t bytes, bool gated,
 		 void **compiled, char *log, uint32_t log_size);
 int cuda_load_module(struct device *d, uint32_t module, void *compiled);

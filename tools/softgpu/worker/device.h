@@ -4,8 +4,9 @@
  * stopped. There are two: a GPU through the CUDA Driver API, and the CPU, which executes the same
  * GPU kernels on hosts without a GPU.
  *
- * The control thread calls stop() and resume(); these call nothing that waits for the device. Any
- * thread may call gate(), and any one thread compile(). The ring's thread calls everything else.
+ * The control thread calls stop() and resume(); these call nothing that waits for the device. It
+ * also calls what swaps, while the ring's thread does nothing. Any thread may call gate(), and any
+ * one thread compile(). The ring's thread calls everything else.
  */
 #ifndef WORKER_DEVICE_H
 #define WORKER_DEVICE_H
@@ -57,6 +58,7 @@ enum piece_kind {
 struct piece {
 	enum piece_kind kind;
 	bool gated;	 /* it may be stopped between blocks */
+	bool together;	 /* FUNCTION: all of its blocks run at a time; it has no gate */
 	uint32_t kernel; /* enum kernel */
 	void *function;
 	uint32_t grid[3], block[3], shared;
@@ -86,10 +88,20 @@ struct device_params {
 
 struct device;
 
+/* The arena: addresses without memory, a range of them for each ring, one behind the other. */
+struct device_arena {
+	uint64_t at;	   /* the address of the first one */
+	uint64_t granule;  /* bytes */
+	uint64_t granules; /* of each range */
+	uint32_t *mapped;  /* of all ranges: 0, or 1 + the granule of the memory behind the window
+			    * that is mapped there */
+};
+
 struct device_setup {
 	uint32_t gpu;	 /* the GPU's number, in the order of PCI addresses */
 	uint8_t *window; /* of the VF, mapped here */
 	uint64_t window_size, size;
+	uint8_t *stage;	  /* WORKER_STAGE bytes, through which device memory is copied */
 	uint32_t vf;	  /* the VF's number; names its control group */
 	uint64_t modules; /* bytes of GPU memory beside SIZE that the VF's modules, and the local
 			   * memory of their GPU kernels, may take */
@@ -114,6 +126,14 @@ struct device_ops {
 	uint64_t (*address)(struct device *d, uint64_t offset);
 	/* Address of 64 bytes outside the partition, which GPU kernels keep between pieces. */
 	uint64_t (*scratch)(struct device *d);
+	/* For swapping, while nothing of the VF runs: the control thread calls these, and they wait
+	 * for the device. COPY: between the stage and device memory, AT bytes from its beginning. 0
+	 * or -EIO. LEAVE: clears the device memory and gives it back, so that others can have it;
+	 * nothing may be launched then. 0 or -EIO. ENTER: takes device memory again, cleared and at
+	 * the same addresses. 0; -ENOMEM: there is too little, and nothing has changed; -EIO. */
+	int (*copy)(struct device *d, uint64_t at, uint64_t bytes, bool out);
+	int (*leave)(struct device *d);
+	int (*enter)(struct device *d);
 	/* Puts P into the queue. 0; -EINVAL: P's grid or arguments are wrong; -EIO: the device is
 	 * lost. */
 	int (*launch)(struct device *d, uint32_t slot, const struct piece *p);
@@ -121,8 +141,8 @@ struct device_ops {
 	/* While the gate is shut, blocks of gated pieces that have not begun do not begin. Never
 	 * waits; any thread. */
 	void (*gate)(struct device *d, bool shut);
-	/* METHOD is one of enum worker_stop. After it has returned 0, nothing runs until resume().
-	 */
+	/* METHOD is one of enum worker_stop. After it has returned 0, nothing runs until resume(),
+	 * but with WORKER_STOP_SOFT. */
 	int (*stop)(struct device *d, uint32_t method);
 	int (*resume)(struct device *d);
 	/* Compiles IMAGE, which ends in a 0 byte and belongs to the device from now on, for the
@@ -150,6 +170,16 @@ struct device_ops {
 	/* Where a variable of a module lies: the device's address, and its bytes. 0 or -EINVAL. */
 	int (*symbol)(struct device *d, uint32_t module, const char *name, uint64_t *at,
 		      uint64_t *bytes);
+	/* The arena, which stays the device's; NULL: there is none. A device without this op has
+	 * none, and needs none of the two ops that follow. These are called while nothing is in
+	 * the device's queue, and keep the arena's MAPPED. */
+	const struct device_arena *(*arena)(struct device *d);
+	/* Maps N granules of the memory behind the window, from FROM on, at those of the arena from
+	 * AT on, of which none is mapped. 0; -ENOMEM: none is mapped; -EIO: the device is lost. */
+	int (*map)(struct device *d, uint64_t at, uint64_t from, uint64_t n);
+	/* N granules of the arena from AT on, all of them mapped, are mapped no longer. 0 or -EIO.
+	 */
+	int (*unmap)(struct device *d, uint64_t at, uint64_t n);
 };
 
 extern const struct device_ops device_host, device_cuda;

@@ -35,7 +35,7 @@ struct slot {
 };
 
 struct device {
-	uint8_t *window, *memory;
+	uint8_t *window, *memory, *stage;
 	uint64_t window_size, size;
 	uint64_t scratch[8];
 	pthread_t thread;
@@ -157,6 +157,7 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 	d->window = setup->window;
 	d->window_size = setup->window_size;
 	d->size = setup->size;
+	d->stage = setup->stage;
 	if (behind > 0) {
 		d->memory = mmap(NULL, behind, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -177,6 +178,17 @@ static int host_open(struct device *d, const struct device_setup *setup, struct 
 	return 0;
 }
 
+/* The kernel frees the pages, and gives zeros in their place. */
+static int host_leave(struct device *d)
+{
+	const uint64_t n = d->size - d->window_size;
+
+	if (d->memory &&
+	    (madvise(d->memory, n, MADV_DONTNEED) < 0 || mprotect(d->memory, n, PROT_NONE) < 0))
+		return -EIO;
+	return 0;
+}
+
 static void host_close(struct device *d)
 {
 	pthread_mutex_lock(&d->lock);
@@ -184,10 +196,9 @@ static void host_close(struct device *d)
 	pthread_cond_signal(&d->cond);
 	pthread_mutex_unlock(&d->lock);
 	pthread_join(d->thread, NULL);
-	if (d->memory) {
-		explicit_bzero(d->memory, d->size - d->window_size);
+	host_leave(d);
+	if (d->memory)
 		munmap(d->memory, d->size - d->window_size);
-	}
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->cond);
 	free(d);
@@ -213,6 +224,21 @@ static uint64_t host_address(struct device *d, uint64_t offset)
 static uint64_t host_scratch(struct device *d)
 {
 	return (uint64_t)(uintptr_t)d->scratch;
+}
+
+static int host_copy(struct device *d, uint64_t at, uint64_t bytes, bool out)
+{
+	memcpy(out ? d->stage : d->memory + at, out ? d->memory + at : d->stage, bytes);
+	return 0;
+}
+
+static int host_enter(struct device *d)
+{
+	const uint64_t n = d->size - d->window_size;
+
+	if (d->memory && mprotect(d->memory, n, PROT_READ | PROT_WRITE) < 0)
+		return errno == ENOMEM ? -ENOMEM : -EIO;
+	return 0;
 }
 
 static int host_launch(struct device *d, uint32_t slot, const struct piece *p)
@@ -320,6 +346,9 @@ const struct device_ops device_host = {
 	.about = host_about,
 	.address = host_address,
 	.scratch = host_scratch,
+	.copy = host_copy,
+	.leave = host_leave,
+	.enter = host_enter,
 	.launch = host_launch,
 	.poll = host_poll,
 	.gate = host_gate,

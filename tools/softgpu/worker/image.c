@@ -13,26 +13,32 @@
 /* Per-block memory of a GPU is below this; a larger section of that name is a lie. */
 #define SHARED_MOST (UINT64_C(1) << 20)
 
-/* A fat binary: a header, then entries, each with a header of its own. NVIDIA does not document it;
- * this is what fatbinary 13.0 writes. */
+/* A fat binary: a header, then members, each with a header of its own. NVIDIA does not document it;
+ * this is what fatbinary 13.0 writes, and what public tools that unpack fat binaries read. */
 #define FAT_MAGIC 0xba55ed50u
 struct fat_header {
 	uint32_t magic;
 	uint16_t version, header;
 	uint64_t bytes; /* behind the header */
 };
-struct fat_entry {
+struct fat_member {
 	uint16_t kind, version;
 	uint32_t header;
-	uint64_t bytes; /* behind this header */
-	uint32_t compressed, pad[2], capability;
-	uint64_t pad2, flags;
+	uint64_t bytes;	 /* behind this header */
+	uint32_t packed; /* of them, if the member is compressed; else 0 */
+	uint32_t pad[2], capability;
+	uint64_t pad2, flags, pad3;
+	uint64_t unpacked; /* bytes when it is unpacked; 0 if it is not compressed */
 };
-_Static_assert(sizeof(struct fat_header) == 16 && offsetof(struct fat_entry, capability) == 28 &&
-		       offsetof(struct fat_entry, flags) == 40,
+_Static_assert(sizeof(struct fat_header) == 16 && sizeof(struct fat_member) == 64 &&
+		       offsetof(struct fat_member, capability) == 28 &&
+		       offsetof(struct fat_member, flags) == 40,
 	       "the file's layout");
-#define FAT_CUBIN 2u
-#define FAT_COMPRESSED 0xa000u /* by LZ4 or Zstandard */
+enum { FAT_PTX = 1, FAT_CUBIN = 2 };
+#define FAT_LZ4 0x2000u	     /* one block */
+#define FAT_ZSTD 0x8000u     /* one frame */
+#define FAT_EXACT 0x100000u  /* for this capability only: sm_90a */
+#define FAT_FAMILY 0x200000u /* for GPUs of this major number only: sm_100f */
 
 enum image_kind image_kind(const uint8_t *image, uint64_t bytes)
 {
@@ -180,38 +186,77 @@ int image_needs(const uint8_t *cubin, uint64_t bytes, struct image_needs *out,
 	return 0;
 }
 
-/* A cubin runs on GPUs of its major number and the same or a later minor number. */
-static bool fits(const struct fat_entry *e, int major, int minor)
+/* A cubin runs on GPUs of its major number and the same or a later minor number, PTX on all later
+ * GPUs. */
+static bool fits(const struct fat_member *m, int major, int minor)
 {
-	return e->kind == FAT_CUBIN && e->compressed == 0 && !(e->flags & FAT_COMPRESSED) &&
-	       e->capability / 10 == (uint32_t)major && e->capability % 10 <= (uint32_t)minor;
+	const uint32_t gpu = (uint32_t)(major * 10 + minor), least = m->capability;
+
+	if (m->flags & FAT_EXACT)
+		return least == gpu;
+	if (m->kind == FAT_CUBIN || m->flags & FAT_FAMILY)
+		return least / 10 == gpu / 10 && least <= gpu;
+	return least <= gpu;
 }
 
-int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, const uint8_t **cubin,
-	       uint64_t *cubin_bytes, struct vgpu_error *err)
+/* Reads member M, whose contents are at AT. Whether it is PTX or a cubin, plain or compressed as we
+ * know it. */
+static bool read_member(const struct fat_member *m, const uint8_t *at, struct image_member *out)
 {
+	*out = (struct image_member){.at = at, .bytes = m->bytes, .unpacked = m->bytes};
+	out->kind = m->kind == FAT_CUBIN ? IMAGE_CUBIN
+		    : m->kind == FAT_PTX ? IMAGE_PTX
+					 : IMAGE_UNKNOWN;
+	switch (m->flags & (FAT_LZ4 | FAT_ZSTD)) {
+	case 0:
+		return out->kind && m->packed == 0;
+	case FAT_LZ4:
+		out->packing = IMAGE_LZ4;
+		break;
+	case FAT_ZSTD:
+		out->packing = IMAGE_ZSTD;
+		break;
+	default:
+		return false;
+	}
+	out->bytes = m->packed;
+	out->unpacked = m->unpacked;
+	return out->kind && m->packed <= m->bytes;
+}
+
+/* Whether a GPU is better served by member A than by B: with a binary, and one for a later GPU. */
+static bool is_better(const struct image_member *a, uint32_t capability,
+		      const struct image_member *b, uint32_t than)
+{
+	return a->kind == b->kind ? capability >= than : a->kind == IMAGE_CUBIN || !b->kind;
+}
+
+int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, struct image_member *out,
+	       struct vgpu_error *err)
+{
+	struct image_member member;
 	struct fat_header h = {0};
-	struct fat_entry e;
+	struct fat_member m;
 	uint32_t best = 0;
 	uint64_t at, end;
 
-	*cubin = NULL;
+	*out = (struct image_member){.kind = IMAGE_UNKNOWN};
 	if (bytes >= sizeof(h))
 		memcpy(&h, fat, sizeof(h));
 	if (h.magic != FAT_MAGIC || h.header < sizeof(h) || h.header > bytes ||
 	    h.bytes > bytes - h.header)
 		return vgpu_error_set(err, -EINVAL, "the fat binary is cut off");
 	end = h.header + h.bytes;
-	for (at = h.header; end - at >= sizeof(e); at += e.header + e.bytes) {
-		memcpy(&e, fat + at, sizeof(e));
-		if (e.header < sizeof(e) || e.header > end - at || e.bytes > end - at - e.header)
+	for (at = h.header; end - at >= sizeof(m); at += m.header + m.bytes) {
+		memcpy(&m, fat + at, sizeof(m));
+		if (m.header < sizeof(m) || m.header > end - at || m.bytes > end - at - m.header)
 			return vgpu_error_set(err, -EINVAL,
-					      "an entry of the fat binary is cut off");
-		if (!fits(&e, major, minor) || e.capability < best)
+					      "a member of the fat binary is cut off");
+		if (!fits(&m, major, minor) || !read_member(&m, fat + at + m.header, &member) ||
+		    !is_better(&member, m.capability, out, best))
 			continue;
-		best = e.capability;
-		*cubin = fat + at + e.header;
-		*cubin_bytes = e.bytes;
+		best = m.capability;
+		*out = member;
 	}
 	return 0;
 }

@@ -27,10 +27,26 @@ struct image_needs {
 int image_needs(const uint8_t *cubin, uint64_t bytes, struct image_needs *out,
 		struct vgpu_error *err);
 
-/* Finds the cubin in a fat binary that a GPU of this compute capability executes, if it is there
- * uncompressed. 0 with *CUBIN, a part of FAT, or NULL if there is none; -EINVAL with one sentence:
- * the fat binary ends before what its header says. */
-int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, const uint8_t **cubin,
-	       uint64_t *cubin_bytes, struct vgpu_error *err);
+/* A member of a fat binary. */
+enum image_packing { IMAGE_PLAIN = 0, IMAGE_LZ4, IMAGE_ZSTD };
+struct image_member {
+	enum image_kind kind; /* CUBIN or PTX; UNKNOWN: there is none */
+	enum image_packing packing;
+	const uint8_t *at; /* in the fat binary */
+	uint64_t bytes;	   /* at AT */
+	uint64_t unpacked; /* what they are when they are unpacked, by the member's header */
+};
+
+/* Finds the member of a fat binary that a GPU of this compute capability is best served by: its
+ * cubin, or else the PTX for the latest GPU that is not later than this one. 0 with *OUT; -EINVAL
+ * with one sentence: the fat binary ends before what its header says. */
+int image_find(const uint8_t *fat, uint64_t bytes, int major, int minor, struct image_member *out,
+	       struct vgpu_error *err);
+
+/* Unpacks a member. 0 with *OUT, which the caller frees: M->unpacked bytes, and a zero byte behind
+ * them. -EINVAL with one sentence: it would be more than MOST bytes, which is found before anything
+ * is unpacked, or it is not what its header says; -ENOMEM. */
+int image_unpack(const struct image_member *m, uint64_t most, uint8_t **out,
+		 struct vgpu_error *err);
 
 #endif

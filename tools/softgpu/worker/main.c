@@ -22,6 +22,7 @@
 #include "confine.h"
 #include "protocol.h"
 #include "ring.h"
+#include "swap.h"
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 #include "vgpu/local_socket.h"
@@ -34,15 +35,30 @@
 /* How long after a stop for which the driver was too busy the next one is tried. */
 #define AGAIN VGPU_MSEC
 
+/* How long work that was stopped hard may run beside the VF that has the slice, so that this VF can
+ * be swapped; and how long it is stopped again for, before the process ends. */
+#define DRAIN_MOST (50 * VGPU_MSEC)
+#define STOP_AGAIN_MOST VGPU_SEC
+/* It has 1 % of the GPU by this at most: a tenant could see to it that it is asked again and again.
+ */
+#define DRAIN_PART 100
+
+/* How long a run looks for the next packet before it ends. A program that has waited for its last
+ * packet makes the next one at once, and a run that ends and begins anew wakes three more threads
+ * than a packet that is found. */
+#define LINGER (50 * VGPU_USEC)
+
 struct worker {
 	const struct device_ops *ops;
 	struct device *device;
 	struct worker_shared *shared;
 	struct ring *ring;
+	struct swap swap;
+	vgpu_nsec drain_at; /* when work that was stopped hard may run for a swap again */
 	int event_fd;
 	uint32_t stops;	   /* enum worker_stop: methods allowed in this run */
 	bool open;	   /* ENDED has not been sent for the last RUN */
-	bool held;	   /* the device is stopped */
+	bool held;	   /* the device is stopped, or has the shortest time slice */
 	vgpu_nsec hard_at; /* when to stop the device; VGPU_NEVER: no stop is due */
 };
 
@@ -78,17 +94,28 @@ static void on_run_end(struct worker *w)
 /* The work in flight did not end within the time that ring_stop() gave it. */
 static void stop_hard(struct worker *w)
 {
-	static const uint32_t methods[] = {WORKER_STOP_CHANNELS, WORKER_STOP_GROUPS};
+	static const struct {
+		uint32_t method;
+		enum softgpu_preempt level;
+	} methods[] = {
+		{WORKER_STOP_CHANNELS, SOFTGPU_PREEMPT_HARD},
+		{WORKER_STOP_GROUPS, SOFTGPU_PREEMPT_HARD},
+		{WORKER_STOP_SOFT, SOFTGPU_PREEMPT_SOFT},
+	};
+	enum softgpu_preempt level = SOFTGPU_PREEMPT_HARD;
 	struct worker_message m;
 	bool busy = false;
 	size_t i;
 	int r;
 
 	for (i = 0; i < sizeof(methods) / sizeof(methods[0]) && !w->held; i++) {
-		if (!(w->stops & methods[i]))
+		if (!(w->stops & methods[i].method))
 			continue;
-		r = w->ops->stop(w->device, methods[i]);
+		r = w->ops->stop(w->device, methods[i].method);
+		if (r == -EIO)
+			_exit(1); /* the VF must not run on with what the stop has left */
 		w->held = r == 0;
+		level = methods[i].level;
 		busy |= r == -EBUSY;
 	}
 	/* Another process may hold the driver's locks for long: it is tried again. softgpu kills
@@ -96,14 +123,85 @@ static void stop_hard(struct worker *w)
 	w->hard_at = busy && !w->held ? vgpu_now() + AGAIN : VGPU_NEVER;
 	if (!w->held)
 		return;
-	ring_freeze(w->ring, &m);
-	send_ended(w, &m);
+	ring_freeze(w->ring, level, &m);
+	if (w->open)
+		send_ended(w, &m);
+}
+
+/* Waits until nothing of the VF is on the device any more. */
+static bool await_still(struct worker *w, vgpu_nsec until)
+{
+	struct pollfd p = {w->event_fd, POLLIN, 0};
+	vgpu_nsec now;
+
+	while (!ring_is_still(w->ring)) {
+		now = vgpu_now();
+		if (now >= until)
+			return false;
+		poll(&p, 1, (int)((until - now) / VGPU_MSEC) + 1);
+		vgpu_eventfd_drain(w->event_fd);
+	}
+	return true;
+}
+
+/* Brings the VF to the end of a GPU kernel: one that was stopped hard continues for a short time,
+ * because memory must not be taken from it. Whether it has ended; if not, it is stopped again. */
+static bool continue_to_end(struct worker *w)
+{
+	const struct timespec pause = {.tv_nsec = AGAIN};
+	vgpu_nsec until;
+
+	if (w->ops->resume(w->device) < 0)
+		_exit(1);
+	w->held = false;
+	ring_drain(w->ring);
+	if (await_still(w, vgpu_now() + DRAIN_MOST))
+		return true;
+	until = vgpu_now() + STOP_AGAIN_MOST;
+	for (stop_hard(w); !w->held; stop_hard(w)) {
+		/* It must not run on in the slices of others. */
+		if (vgpu_now() >= until)
+			_exit(1);
+		nanosleep(&pause, NULL);
+	}
+	w->hard_at = VGPU_NEVER;
+	return false;
+}
+
+/* Sees to it that nothing of the VF is on the device. 0; -EBUSY: the VF runs, or its GPU kernel
+ * does not end, or has run for this too lately. */
+static int drain(struct worker *w)
+{
+	vgpu_nsec began = vgpu_now();
+	bool ended;
+
+	if (w->open || (w->held && began < w->drain_at))
+		return -EBUSY;
+	if (!w->held)
+		return 0;
+	ended = continue_to_end(w);
+	w->drain_at = vgpu_now() + (vgpu_now() - began) * DRAIN_PART;
+	return ended ? 0 : -EBUSY;
+}
+
+static void on_memory(struct worker *w, struct worker_memory *m)
+{
+	int r = drain(w);
+
+	m->result = r;
+	if (r == 0)
+		r = swap_serve(&w->swap, m);
+	vgpu_socket_send_all(WORKER_MEMORY_FD, m, sizeof(*m));
+	if (r == -EIO)
+		_exit(1);
 }
 
 static void on_message(struct worker *w, const struct worker_message *m)
 {
 	switch (m->type) {
 	case WORKER_RUN:
+		if (w->swap.away)
+			_exit(1); /* softgpu does not run a VF that is swapped out */
 		if (w->held && w->ops->resume(w->device) < 0)
 			_exit(1);
 		w->held = false;
@@ -151,7 +249,10 @@ static void catch_quit(void)
 /* Returns when softgpu sends SIGTERM or is gone. */
 static void serve(struct worker *w)
 {
-	struct pollfd fds[] = {{WORKER_SOCKET_FD, POLLIN, 0}, {w->event_fd, POLLIN, 0}};
+	struct pollfd fds[] = {{WORKER_SOCKET_FD, POLLIN, 0},
+			       {w->event_fd, POLLIN, 0},
+			       {WORKER_MEMORY_FD, POLLIN, 0}};
+	struct worker_memory memory;
 	struct worker_message m;
 	struct timespec t;
 	sigset_t none;
@@ -162,7 +263,7 @@ static void serve(struct worker *w)
 		vgpu_nsec at = vgpu_now(), left = w->hard_at > at ? w->hard_at - at : 0;
 
 		t = (struct timespec){(time_t)(left / VGPU_SEC), (long)(left % VGPU_SEC)};
-		if (ppoll(fds, 2, w->hard_at == VGPU_NEVER ? NULL : &t, &none) < 0) {
+		if (ppoll(fds, 3, w->hard_at == VGPU_NEVER ? NULL : &t, &none) < 0) {
 			if (errno != EINTR)
 				return;
 			continue;
@@ -175,6 +276,13 @@ static void serve(struct worker *w)
 				return;
 			if (n == sizeof(m))
 				on_message(w, &m);
+		}
+		if (fds[2].revents) {
+			n = recv(WORKER_MEMORY_FD, &memory, sizeof(memory), MSG_DONTWAIT);
+			if (n == 0)
+				return;
+			if (n == sizeof(memory))
+				on_memory(w, &memory);
 		}
 		if (w->hard_at <= vgpu_now())
 			stop_hard(w);
@@ -215,6 +323,7 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 		.window = setup->window,
 		.window_size = setup->window_size,
 		.size = setup->size,
+		.linger = LINGER,
 		.event_fd = w->event_fd,
 		.send = send_message,
 		.wake = wake_softgpu,
@@ -227,6 +336,9 @@ static int run(struct worker *w, const struct device_setup *setup, uid_t uid, gi
 	w->ops->about(w->device, &w->shared->about);
 	ring.modules = w->shared->about.modules;
 	ring.device = w->device;
+	w->swap = (struct swap){.ops = w->ops,
+				.device = w->device,
+				.bytes = setup->size - setup->window_size};
 	w->ring = ring_create(&ring);
 	if (!w->ring) {
 		w->ops->close(w->device);
@@ -319,7 +431,10 @@ int main(int argc, char **argv)
 	setup.window_size = (uint64_t)st.st_size;
 	setup.window = mmap(NULL, setup.window_size, PROT_READ | PROT_WRITE, MAP_SHARED,
 			    WORKER_WINDOW_FD, 0);
-	if (w.event_fd < 0 || w.shared == MAP_FAILED || setup.window == MAP_FAILED)
+	setup.stage =
+		mmap(NULL, WORKER_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_STAGE_FD, 0);
+	if (w.event_fd < 0 || w.shared == MAP_FAILED || setup.window == MAP_FAILED ||
+	    setup.stage == MAP_FAILED)
 		return 1;
 	/* For this thread alone: the threads that it makes, the driver's too, have ordinary
 	 * priority. */

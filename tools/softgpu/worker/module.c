@@ -69,8 +69,9 @@ static void *compile(void *arg)
 
 static int unload(struct module_table *t, uint32_t module)
 {
-	if (t->loaded[module])
-		t->ops->unload(t->device, module);
+	if (!t->loaded[module])
+		return MODULE_DONE;
+	t->ops->unload(t->device, module);
 	t->loaded[module] = false;
 	memset(t->costs, 0, sizeof(t->costs));
 	return MODULE_DONE;
@@ -136,14 +137,15 @@ void module_go_on(struct module_table *t)
 	atomic_store(&t->shared->waits, 0);
 }
 
-void module_wait(struct module_table *t)
+bool module_wait(struct module_table *t)
 {
 	if (atomic_load(&t->compiling) != COMPILING_BUSY)
-		return;
+		return false;
 	atomic_store(&t->shared->waits, 1);
 	/* The compiler may have ended just before that. */
 	if (atomic_load(&t->compiling) != COMPILING_BUSY)
 		atomic_store(&t->shared->waits, 0);
+	return true;
 }
 
 static int load(struct module_table *t, uint32_t module, const struct softgpu_packet *p,
@@ -184,7 +186,7 @@ static int put(const struct softgpu_launch_arg *arg, uint8_t *to, uint32_t size,
 	       const struct packet_limits *limits, const struct piece_space *space,
 	       const uint8_t *window)
 {
-	const struct packet_limits shown = {limits->window, limits->window, false};
+	const struct packet_limits shown = {.window = limits->window, .size = limits->window};
 	enum softgpu_error e;
 	uint64_t address;
 
@@ -253,6 +255,7 @@ static int launch(struct module_table *t, uint32_t module, const struct softgpu_
 	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared, .report = UINT64_MAX};
 	if (p->flags & SOFTGPU_REPORT)
 		out->report = p->arg[6];
+	out->together = p->flags & SOFTGPU_LAUNCH_TOGETHER;
 	for (i = 0; i < 3; i++) {
 		out->grid[i] = l.grid[i];
 		out->block[i] = l.block[i];

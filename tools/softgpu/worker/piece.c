@@ -16,6 +16,8 @@
 
 uint64_t piece_address(const struct piece_space *space, uint64_t offset)
 {
+	if (offset >= SOFTGPU_ARENA_AT)
+		return space->arena_at + (offset - SOFTGPU_ARENA_AT);
 	return offset < space->window_size ? space->window_at + offset
 					   : space->memory_at + (offset - space->window_size);
 }

@@ -20,10 +20,11 @@ struct piece_job {
 struct piece_space {
 	uint64_t window_at, memory_at; /* the window's first byte; the first byte behind it */
 	uint64_t window_size;
-	uint64_t scratch; /* at least 32 bytes of state */
+	uint64_t arena_at; /* the address of SOFTGPU_ARENA_AT */
+	uint64_t scratch;  /* at least 32 bytes of state */
 };
 
-/* The device's address of a byte of the partition. */
+/* The device's address of a byte of the partition, or of the arena. */
 uint64_t piece_address(const struct piece_space *space, uint64_t offset);
 
 /* Makes the next piece of JOB: *OUT. JOB's packet has been checked, and is not about modules.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The messages between softgpu and the worker that executes one VF's packets. A worker is a
- * process, so a failure in it affects one VF. It has four descriptors: a socket (SOCK_SEQPACKET)
- * for the messages below, a page that both map, the VF's window, and an eventfd.
+ * process, so a failure in it affects one VF. It has six descriptors: a socket (SOCK_SEQPACKET)
+ * for the messages below, a page that both map, the VF's window, an eventfd; and a socket and a
+ * file by which softgpu's own process has the VF's device memory copied.
  *
  *   softgpu                     worker
  *   RUN ring, serial       ->          executes packets until there are none, or until STOP
@@ -27,6 +28,30 @@
 #define WORKER_WINDOW_FD 5
 #define WORKER_WAKE_FD 6 /* eventfd; readable: STATE has changed, or the VF no longer waits */
 
+#define WORKER_MEMORY_FD 7 /* socket (SOCK_SEQPACKET): struct worker_memory */
+#define WORKER_STAGE_FD 8  /* WORKER_STAGE bytes, through which device memory is copied */
+#define WORKER_STAGE (UINT64_C(1) << 20)
+
+/* What softgpu's own process asks of a worker whose VF has no run in progress. Each request gets
+ * one answer: itself, with RESULT: 0 or -errno. */
+enum worker_memory_what {
+	/* Copies device memory to the stage. -EBUSY: a GPU kernel of the VF has been stopped
+	 * hard, and does not end. */
+	WORKER_MEMORY_OUT = 1,
+	/* Copies the stage to device memory, after LEAVE, beginning at its beginning: then the
+	 * worker takes device memory. -ENOMEM: there is too little. When all is copied, the VF can
+	 * run. */
+	WORKER_MEMORY_IN,
+	/* Clears the device memory, and gives it back: until all is back, the VF cannot run. */
+	WORKER_MEMORY_LEAVE,
+};
+
+struct worker_memory {
+	uint32_t what;
+	int32_t result;
+	uint64_t at, bytes; /* of OUT and IN: from the end of the window on; up to WORKER_STAGE */
+};
+
 enum worker_message_type {
 	WORKER_RUN = 1,
 	WORKER_STOP,
@@ -44,17 +69,20 @@ enum worker_end {
 	WORKER_LOST,	 /* the device has failed; the worker is about to exit */
 };
 
-/* How work in flight is stopped: bits, tried in this order. */
+/* How work in flight is stopped: bits, tried in this order. SOFT does not stop: the work goes on
+ * with a small share of the GPU, or all of it while nobody else has work. */
 enum worker_stop {
 	WORKER_STOP_BLOCK = 1,	  /* blocks that have not begun do not begin */
 	WORKER_STOP_CHANNELS = 2, /* the GPU's channels are disabled, all in one call */
 	WORKER_STOP_GROUPS = 4,	  /* each channel group leaves its runlist */
+	WORKER_STOP_SOFT = 8,	  /* each channel group gets the shortest time slice */
 };
 
 struct worker_ended {
 	uint32_t end, error; /* enum worker_end, enum softgpu_error */
 	uint32_t level;	     /* enum softgpu_preempt, of STOPPED */
 	uint32_t active;     /* a packet has begun, and has not ended */
+	uint32_t heard;	     /* BELL, read before the slots were looked at for the last time */
 	uint64_t rptr;
 };
 
@@ -92,6 +120,7 @@ struct worker_shared {
 	/* The VF has packets, but no work for the GPU: a module is being compiled. */
 	_Atomic uint32_t waits;
 	_Atomic uint64_t wptr;	     /* the doorbell, written by softgpu */
+	_Atomic uint32_t bell;	     /* doorbells of slots, counted by softgpu */
 	_Atomic uint64_t rptr_begun; /* packets that have begun */
 	struct device_about about;
 	int32_t code;	/* -errno, of REFUSED */

@@ -7,6 +7,7 @@
 
 #include "forbear.h"
 #include "futex.h"
+#include "map.h"
 #include "module.h"
 #include "packet.h"
 #include "piece.h"
@@ -42,6 +43,7 @@ struct source {
 	uint64_t asked;
 	bool open; /* packets are taken: always for the VF's ring; of a slot, until one is wrong */
 	uint64_t base, n, rptr;
+	uint64_t fence; /* the value of its last FENCE that was executed */
 	struct piece_job job;
 	enum softgpu_error bad; /* of the current packet; reported after earlier packets */
 	uint32_t in_flight;
@@ -51,12 +53,15 @@ struct ring {
 	struct ring_setup setup;
 	struct packet_limits limits;
 	struct piece_space space;
+	struct map map;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 
 	/* protected by the lock */
 	bool quit, running;
+	bool continues; /* a run that was stopped hard has been drained: the next RUN continues it
+			 */
 	struct worker_message ended;
 
 	/* read without the lock; STOP, FROZEN and SHUT are written with it */
@@ -153,6 +158,7 @@ static void write_fence(struct ring *r, const struct entry *e)
 	}
 	__atomic_store_n(slot ? &slot->fence : (uint64_t *)(r->setup.window + r->fence_at),
 			 p->value, __ATOMIC_RELEASE);
+	e->source->fence = p->value;
 	if (p->flags & SOFTGPU_FENCE_INTERRUPT)
 		r->setup.send(&m);
 }
@@ -246,9 +252,9 @@ static enum device_state collect(struct ring *r)
 	return r->in_flight == 0 ? DEVICE_DONE : state;
 }
 
-/* With the gate shut: notes what has become of each piece in flight. Returns false if one still
- * runs. No piece has run after the first one that was skipped, so the gate must stay shut until all
- * states are noted. */
+/* With the gate shut, or after an error: notes what has become of each piece in flight. Returns
+ * false if one still runs. No piece has run after the first one that was skipped, so the gate must
+ * stay shut until all states are noted. */
 static bool note_states(struct ring *r)
 {
 	struct entry *e;
@@ -298,10 +304,53 @@ static uint64_t wptr_of(struct ring *r, const struct source *s)
 		       : atomic_load(&r->setup.shared->wptr);
 }
 
+static uint32_t number_of(const struct ring *r, const struct source *s)
+{
+	return (uint32_t)(s - r->sources);
+}
+
+/* What packets of S may access. What is mapped when they are fetched is so until they are done. */
+static struct packet_limits limits_of(const struct ring *r, const struct source *s)
+{
+	struct packet_limits l = r->limits;
+
+	map_limit(&r->map, number_of(r, s), &l);
+	return l;
+}
+
+/* Whom an AWAIT waits for. */
+static const struct source *awaited(const struct ring *r, const struct source *s)
+{
+	return &r->sources[1 + s->job.packet.arg[0]];
+}
+
+/* In the VF's ring it could keep SLOTS from ever being taken; and nothing in a slot comes after
+ * what is behind it. */
+static enum softgpu_error check_await(const struct ring *r, const struct source *s)
+{
+	if (!s->slot)
+		return SOFTGPU_BAD_OPCODE;
+	return awaited(r, s) == s ? SOFTGPU_BAD_ARGUMENT : SOFTGPU_OK;
+}
+
+/* Whether S waits for another slot. What it compares is the worker's own: a guest can write to a
+ * slot. */
+static bool awaits(const struct ring *r, const struct source *s)
+{
+	const struct softgpu_packet *p = &s->job.packet;
+	const struct source *other;
+
+	if (!s->job.active || s->bad != SOFTGPU_OK || p->opcode != SOFTGPU_AWAIT)
+		return false;
+	other = awaited(r, s);
+	return other->open && other->asked == p->arg[1] && other->fence < p->arg[2];
+}
+
 /* Takes the packet before WPTR: copies it first and checks the copy, so that the guest cannot
  * change it after the check. */
 static void fetch(struct ring *r, struct source *s, uint64_t wptr)
 {
+	const struct packet_limits limits = limits_of(r, s);
 	uint64_t at;
 
 	if (!packet_ring_is_valid(&r->limits, s->base, s->n) || wptr - s->rptr > s->n) {
@@ -313,10 +362,12 @@ static void fetch(struct ring *r, struct source *s, uint64_t wptr)
 	memcpy(&s->job.packet, r->setup.window + s->base + at * sizeof(s->job.packet),
 	       sizeof(s->job.packet));
 	s->rptr++;
-	s->bad = packet_check(&r->limits, &s->job.packet);
+	s->bad = packet_check(&limits, &s->job.packet);
 	if (s->slot &&
 	    (s->job.packet.opcode == SOFTGPU_SLOTS || s->job.packet.opcode == SOFTGPU_ENDLESS))
 		s->bad = SOFTGPU_BAD_OPCODE;
+	if (s->bad == SOFTGPU_OK && s->job.packet.opcode == SOFTGPU_AWAIT)
+		s->bad = check_await(r, s);
 	if (s->bad == SOFTGPU_OK && s->job.packet.opcode == SOFTGPU_FENCE && !s->slot &&
 	    !packet_fence_is_valid(&r->limits, r->fence_at))
 		s->bad = SOFTGPU_OUT_OF_RANGE;
@@ -327,10 +378,18 @@ static uint64_t asked_of(const struct source *s)
 	return s->slot ? __atomic_load_n(&s->slot->asked, __ATOMIC_ACQUIRE) : s->asked;
 }
 
+/* Unmaps all that S has mapped. */
+static void close_map(struct ring *r, const struct source *s)
+{
+	if (map_close(&r->map, number_of(r, s)) < 0)
+		r->error = SOFTGPU_FAULTED;
+}
+
 /* Forgets all of a slot, while the device executes nothing. */
 static void forget(struct ring *r, struct source *s)
 {
-	module_close(r->modules, (uint32_t)(s - r->sources));
+	module_close(r->modules, number_of(r, s));
+	close_map(r, s);
 	*s = (struct source){.slot = s->slot};
 }
 
@@ -349,6 +408,7 @@ static void answer(struct ring *r, struct source *s)
 	__atomic_store_n(&s->slot->error, asked && !valid ? SOFTGPU_BAD_RING : SOFTGPU_OK,
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&s->slot->fence, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->slot->awake, s->open, __ATOMIC_RELAXED);
 	__atomic_store_n(&s->slot->answered, asked, __ATOMIC_RELEASE);
 }
 
@@ -392,13 +452,33 @@ static bool fits(struct ring *r, const struct piece *p)
 	return sum <= IN_FLIGHT_NS;
 }
 
-enum next { NEXT_PIECE = 0, NEXT_NONE, NEXT_LATER };
+enum next { NEXT_PIECE = 0, NEXT_NONE, NEXT_LATER, NEXT_AGAIN, NEXT_AWAITS };
+
+/* Executes a part of a packet about the arena. */
+static enum next next_mapping(struct ring *r, struct source *s)
+{
+	const struct softgpu_packet *p = &s->job.packet;
+	int x;
+
+	if (r->in_flight > 0)
+		return NEXT_LATER;
+	x = map_packet(&r->map, number_of(r, s), &s->job, r->setup.window);
+	if (x == -SOFTGPU_FAULTED)
+		r->error = SOFTGPU_FAULTED;
+	else if (x < 0 && p->flags & SOFTGPU_REPORT)
+		report(r, p->arg[6], (enum softgpu_error)(-x));
+	else if (x < 0)
+		s->bad = (enum softgpu_error)(-x);
+	return x == MAP_MORE ? NEXT_AGAIN : NEXT_NONE;
+}
 
 /* Makes the next piece of the current packet of S. NEXT_NONE: it has no more. NEXT_LATER: try again
- * when the compiler is done, or the pieces in flight are. */
+ * when the compiler is done, or the pieces in flight are. NEXT_AGAIN: at once. NEXT_AWAITS: when
+ * another slot has gone on. */
 static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 {
 	const struct softgpu_packet *packet = &s->job.packet;
+	const struct packet_limits limits = limits_of(r, s);
 	vgpu_nsec *cost;
 	int x;
 
@@ -408,6 +488,10 @@ static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 		make_slots(r, packet->arg[0], packet->arg[1]);
 		return NEXT_NONE;
 	}
+	if (packet->opcode == SOFTGPU_AWAIT)
+		return awaits(r, s) ? NEXT_AWAITS : NEXT_NONE;
+	if (map_executes(packet->opcode))
+		return next_mapping(r, s);
 	if (!module_executes(packet->opcode)) {
 		if (!piece_next(&s->job, &r->space, p))
 			return NEXT_NONE;
@@ -417,8 +501,8 @@ static enum next next_piece(struct ring *r, struct source *s, struct piece *p)
 	}
 	if (r->in_flight > 0 && packet->opcode != SOFTGPU_LAUNCH)
 		return NEXT_LATER;
-	x = module_packet(r->modules, (uint32_t)(s - r->sources), &s->job, &r->limits, &r->space,
-			  r->setup.window, p);
+	x = module_packet(r->modules, number_of(r, s), &s->job, &limits, &r->space, r->setup.window,
+			  p);
 	if (x == MODULE_PIECE) {
 		cost = cost_of(r, p);
 		p->cost = cost ? *cost : p->cost;
@@ -465,6 +549,10 @@ static enum step put_piece(struct ring *r, struct source *s)
 		return STEP_MORE;
 	case NEXT_LATER:
 		return r->in_flight > 0 ? STEP_WAIT : STEP_END;
+	case NEXT_AGAIN:
+		return STEP_MORE;
+	case NEXT_AWAITS:
+		return STEP_END;
 	}
 	r->prepared = true;
 	if (!fits(r, &e->piece))
@@ -483,7 +571,8 @@ static enum step put_piece(struct ring *r, struct source *s)
 }
 
 /* Takes the next packet of S, or puts its next piece into the queue. STEP_MORE: call again;
- * STEP_WAIT: wait for pieces in flight; STEP_END: it has no work, or waits for the compiler. */
+ * STEP_WAIT: wait for pieces in flight; STEP_END: it has no work, or waits for the compiler or
+ * another slot. */
 static enum step feed_from(struct ring *r, struct source *s)
 {
 	uint64_t wptr;
@@ -518,8 +607,10 @@ static enum step feed(struct ring *r)
 
 	if (r->fresh && r->in_flight > 0)
 		return STEP_WAIT;
-	if (r->fresh)
+	if (r->fresh) {
+		close_map(r, &r->sources[0]);
 		make_slots(r, 0, 0);
+	}
 	for (i = 0; i < r->n_sources && step == STEP_END && r->error == SOFTGPU_OK; i++) {
 		step = feed_from(r, &r->sources[r->turn]);
 		if (step == STEP_END)
@@ -528,28 +619,72 @@ static enum step feed(struct ring *r)
 	return step == STEP_END && r->in_flight > 0 ? STEP_WAIT : step;
 }
 
-/* Whether a ring has work, were it for the compiler. */
-static bool has_work(struct ring *r)
+/* Whether S has work, were it for the compiler. One that waits for another slot has none: if that
+ * has, it goes on with it. */
+static bool source_has_work(struct ring *r, const struct source *s)
+{
+	if (asked_of(s) != s->asked || s->in_flight > 0)
+		return true;
+	return s->open && !awaits(r, s) && (s->job.active || (s->slot && wptr_of(r, s) != s->rptr));
+}
+
+/* Whether a packet, or the opening of a slot, has come since S was looked at. */
+static bool source_has_news(struct ring *r, const struct source *s)
+{
+	return asked_of(s) != s->asked || (s->open && !s->job.active && wptr_of(r, s) != s->rptr);
+}
+
+/* Whether one of the rings IS so. */
+static bool any_source(struct ring *r, bool (*is)(struct ring *r, const struct source *s))
 {
 	const struct source *s;
 
 	for (s = r->sources; s < r->sources + r->n_sources; s++)
-		if (asked_of(s) != s->asked || s->in_flight > 0 ||
-		    (s->open && (s->job.active || (s->slot && wptr_of(r, s) != s->rptr))))
+		if (is(r, s))
 			return true;
 	return false;
 }
 
-/* How long to sleep before the head is polled again, if it has run for RAN: half of the time that
- * it still needs, by its cost. If its cost is not known, or exceeded twice, a part of RAN. */
-static vgpu_nsec sleep_time(const struct ring *r, const struct piece *p, vgpu_nsec ran)
+/* Tells guests whether their slots' WPTR are looked at. */
+static void show_awake(struct ring *r, bool awake)
+{
+	const struct source *s;
+
+	for (s = r->sources; s < r->sources + r->n_sources; s++)
+		if (s->slot && s->open)
+			__atomic_store_n(&s->slot->awake, awake, __ATOMIC_RELAXED);
+}
+
+/* The expected time of the pieces from the head to the next of which somebody is told at once, or
+ * to the last in flight; 0: not known. That others are done may be found later: the device goes on.
+ */
+static vgpu_nsec expected(struct ring *r)
+{
+	const struct piece *p = &entry_at(r, 0)->piece;
+	vgpu_nsec sum = p->cost;
+	uint32_t i;
+
+	for (i = 1; i < r->in_flight && sum > 0; i++) {
+		p = &entry_at(r, i)->piece;
+		if (p->kind >= PIECE_DMA && (p->kind != PIECE_FENCE || p->flags))
+			break;
+		if (p->kind < PIECE_DMA)
+			sum = p->cost ? sum + p->cost : 0;
+	}
+	return sum;
+}
+
+/* How long to sleep before the head is polled again, if it has run for RAN: half of the time until
+ * there is something to do, COST after it began. If that is not known, or exceeded twice, a part of
+ * RAN. */
+static vgpu_nsec sleep_time(const struct ring *r, vgpu_nsec cost, vgpu_nsec ran)
 {
 	vgpu_nsec sleep = 0;
 
-	if (p->cost == 0 || ran > 2 * p->cost)
+	if (cost == 0 || ran > 2 * cost)
 		sleep = ran / SLEEP_PART;
-	else if (ran < p->cost)
-		sleep = (p->cost - ran) / 2;
+	else if (ran < cost)
+		sleep = (cost - ran) / 2;
 	if (sleep < SLEEP_LEAST || r->shut)
 		return SLEEP_LEAST;
 	return sleep < SLEEP_MOST ? sleep : SLEEP_MOST;
@@ -561,18 +696,21 @@ static vgpu_nsec sleep_time(const struct ring *r, const struct piece *p, vgpu_ns
 static void wait_for_progress(struct ring *r, vgpu_nsec since)
 {
 	const struct entry *e = entry_at(r, 0);
-	vgpu_nsec at = vgpu_now();
-	struct timespec t = {.tv_nsec = (long)sleep_time(r, &e->piece, ran_since(r, e->at))};
+	vgpu_nsec at = vgpu_now(), ran = ran_since(r, e->at), cost = expected(r);
+	struct timespec t = {.tv_nsec = (long)sleep_time(r, cost, ran)};
 
 	if (atomic_load(&r->frozen))
 		futex(&r->frozen, FUTEX_WAIT, 1, NULL);
-	else if (at - since > SPIN_NS)
+	else if (at - since > SPIN_NS || cost > ran + SPIN_NS)
 		futex(&r->stop, FUTEX_WAIT, r->shut ? atomic_load(&r->stop) : 0, &t);
 }
 
 /* Called with the lock held. */
 static void thaw(struct ring *r)
 {
+	if (atomic_load(&r->frozen))
+		atomic_fetch_add(&r->paused, vgpu_now() - atomic_load(&r->frozen_at));
+	atomic_store(&r->frozen_at, VGPU_NEVER);
 	atomic_store(&r->frozen, 0);
 	futex(&r->frozen, FUTEX_WAKE, 1, NULL);
 }
@@ -596,8 +734,9 @@ static void note_head(struct ring *r)
 	atomic_store(&r->ungated, r->in_flight > 0 && e->piece.kind < PIECE_DMA && !e->piece.gated);
 }
 
-/* Executes packets until there are none, the run must stop, or a packet or the device has failed.
- */
+/* Executes packets until there are none, the run must stop, or a packet or the device has failed. A
+ * run whose packet was wrong ends when the device is done with those of other rings: what still ran
+ * after its end would run in other VFs' slices. */
 static enum worker_end pump(struct ring *r)
 {
 	vgpu_nsec since = vgpu_now();
@@ -611,20 +750,20 @@ static enum worker_end pump(struct ring *r)
 		state = collect(r);
 		if (state == DEVICE_LOST)
 			return WORKER_LOST;
-		if (r->error != SOFTGPU_OK)
-			return WORKER_FAILED;
 		atomic_store(&r->setup.shared->rptr_begun, r->sources[0].rptr);
 		note_head(r);
 		if (r->in_flight != before)
 			since = vgpu_now();
-		if (r->shut) {
+		if (r->shut || r->error != SOFTGPU_OK) {
 			if (!note_states(r)) {
 				wait_for_progress(r, since);
 				continue;
 			}
-			collect(r); /* some may have ended since */
 			if (r->error != SOFTGPU_OK)
 				return WORKER_FAILED;
+			collect(r); /* some may have ended since */
+			if (r->error != SOFTGPU_OK)
+				continue;
 			if (atomic_load(&r->stop))
 				return WORKER_STOPPED;
 			reopen(r);
@@ -633,10 +772,13 @@ static enum worker_end pump(struct ring *r)
 		if (atomic_load(&r->stop))
 			continue; /* ring_stop() is shutting the gate */
 		step = feed(r);
-		if (step == STEP_END && r->error == SOFTGPU_OK)
-			module_wait(r->modules);
-		if (step == STEP_END)
-			return r->error ? WORKER_FAILED : WORKER_IDLE;
+		if (r->error != SOFTGPU_OK)
+			continue;
+		if (step == STEP_END) {
+			if (!module_wait(r->modules) && vgpu_now() - since < r->setup.linger)
+				continue;
+			return WORKER_IDLE;
+		}
 		if (step == STEP_WAIT)
 			wait_for_progress(r, since);
 	}
@@ -653,10 +795,33 @@ static bool has_skipped(struct ring *r)
 	return false;
 }
 
+void ring_execute(struct ring *r)
+{
+	enum worker_end end;
+
+	show_awake(r, true);
+	end = pump(r);
+	show_awake(r, false);
+	/* Either we see what a guest has put, or it sees that it must ring. */
+	atomic_thread_fence(memory_order_seq_cst);
+	pthread_mutex_lock(&r->lock);
+	r->running = false;
+	r->ended.ended.heard = atomic_load(&r->setup.shared->bell);
+	r->ended.type = WORKER_ENDED;
+	r->ended.ended.end = end;
+	r->ended.ended.error = r->error;
+	r->ended.ended.level = has_skipped(r) ? SOFTGPU_PREEMPT_BLOCK : SOFTGPU_PREEMPT_TILE;
+	r->ended.ended.active = any_source(r, source_has_work);
+	if (any_source(r, source_has_news))
+		module_go_on(r->modules); /* the VF does not wait for the compiler alone */
+	r->ended.ended.rptr = r->sources[0].rptr;
+	vgpu_eventfd_signal(r->setup.event_fd);
+	pthread_mutex_unlock(&r->lock);
+}
+
 static void *work(void *arg)
 {
 	struct ring *r = arg;
-	enum worker_end end;
 
 	pthread_mutex_lock(&r->lock);
 	while (!r->quit) {
@@ -665,17 +830,8 @@ static void *work(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&r->lock);
-		end = pump(r);
+		ring_execute(r);
 		pthread_mutex_lock(&r->lock);
-		r->running = false;
-		r->ended.type = WORKER_ENDED;
-		r->ended.ended.end = end;
-		r->ended.ended.error = r->error;
-		r->ended.ended.level =
-			has_skipped(r) ? SOFTGPU_PREEMPT_BLOCK : SOFTGPU_PREEMPT_TILE;
-		r->ended.ended.active = has_work(r);
-		r->ended.ended.rptr = r->sources[0].rptr;
-		vgpu_eventfd_signal(r->setup.event_fd);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return NULL;
@@ -692,7 +848,10 @@ struct ring *ring_create(const struct ring_setup *setup)
 	r->frozen_at = VGPU_NEVER;
 	r->sources[0].open = true;
 	r->n_sources = 1;
-	r->limits = (struct packet_limits){setup->window_size, setup->size, setup->modules};
+	r->limits = (struct packet_limits){.window = setup->window_size,
+					   .size = setup->size,
+					   .modules = setup->modules};
+	map_init(&r->map, setup->ops, setup->device, setup->window_size);
 	r->space = (struct piece_space){
 		.window_at = setup->ops->address(setup->device, 0),
 		.window_size = setup->window_size,
@@ -700,10 +859,12 @@ struct ring *ring_create(const struct ring_setup *setup)
 	};
 	if (setup->size > setup->window_size)
 		r->space.memory_at = setup->ops->address(setup->device, setup->window_size);
+	if (r->map.arena)
+		r->space.arena_at = r->map.arena->at;
 	r->modules = module_table_create(setup->ops, setup->device, setup->shared, setup->wake);
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->cond, NULL);
-	if (!r->modules || pthread_create(&r->thread, NULL, work, r) != 0) {
+	if (!r->modules || (!setup->no_thread && pthread_create(&r->thread, NULL, work, r) != 0)) {
 		module_table_destroy(r->modules);
 		free(r);
 		return NULL;
@@ -713,6 +874,8 @@ struct ring *ring_create(const struct ring_setup *setup)
 
 void ring_destroy(struct ring *r)
 {
+	uint32_t i;
+
 	pthread_mutex_lock(&r->lock);
 	r->quit = true;
 	r->setup.ops->gate(r->setup.device, true);
@@ -723,7 +886,10 @@ void ring_destroy(struct ring *r)
 	pthread_cond_signal(&r->cond);
 	pthread_mutex_unlock(&r->lock);
 	wake_thread(r);
-	pthread_join(r->thread, NULL);
+	if (!r->setup.no_thread)
+		pthread_join(r->thread, NULL);
+	for (i = 0; i < DEVICE_SOURCES && r->in_flight == 0; i++)
+		map_close(&r->map, i);
 	module_table_destroy(r->modules);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->cond);
@@ -732,20 +898,18 @@ void ring_destroy(struct ring *r)
 
 void ring_run(struct ring *r, const struct worker_message *m)
 {
-	bool was_frozen;
+	bool continues;
 
 	pthread_mutex_lock(&r->lock);
-	was_frozen = atomic_load(&r->frozen);
-	if (was_frozen)
-		atomic_fetch_add(&r->paused, vgpu_now() - atomic_load(&r->frozen_at));
-	atomic_store(&r->frozen_at, VGPU_NEVER);
+	continues = atomic_load(&r->frozen) || r->continues;
+	r->continues = false;
 	r->wait_most = 2 * VGPU_USEC * m->run.stop_us;
 	if (r->wait_most < STOP_WAIT_NS)
 		r->wait_most = STOP_WAIT_NS;
 	r->ended.serial = m->serial;
 	atomic_store(&r->stop, false);
 	thaw(r);
-	if (was_frozen && !r->running && r->ended.ended.end >= WORKER_FAILED) {
+	if (continues && !r->running && r->ended.ended.end >= WORKER_FAILED) {
 		/* The run has failed while it was stopped: it is over now. */
 		vgpu_eventfd_signal(r->setup.event_fd);
 	} else if (!r->running) {
@@ -755,9 +919,9 @@ void ring_run(struct ring *r, const struct worker_message *m)
 		own->n = m->run.ring_size;
 		/* The thread of a run that was stopped hard may have gone on to fetch a packet:
 		 * then it knows better than ring_freeze() did how far it is. */
-		if (!was_frozen)
+		if (!continues)
 			own->rptr = m->run.rptr;
-		r->fresh = !was_frozen && m->run.rptr == 0;
+		r->fresh = !continues && m->run.rptr == 0;
 		r->fence_at = m->run.fence_at;
 		r->running = true;
 		pthread_cond_signal(&r->cond);
@@ -795,7 +959,7 @@ bool ring_end(struct ring *r, struct worker_message *m)
 	return over;
 }
 
-bool ring_freeze(struct ring *r, struct worker_message *m)
+bool ring_freeze(struct ring *r, enum softgpu_preempt level, struct worker_message *m)
 {
 	bool frozen;
 
@@ -806,7 +970,7 @@ bool ring_freeze(struct ring *r, struct worker_message *m)
 	if (frozen)
 		m->ended = (struct worker_ended){
 			.end = WORKER_STOPPED,
-			.level = SOFTGPU_PREEMPT_HARD,
+			.level = level,
 			.active = true,
 			.rptr = atomic_load(&r->setup.shared->rptr_begun),
 		};
@@ -816,6 +980,24 @@ bool ring_freeze(struct ring *r, struct worker_message *m)
 	pthread_mutex_unlock(&r->lock);
 	forbear_over(&r->forbear, !frozen);
 	return frozen;
+}
+
+void ring_drain(struct ring *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->continues = true;
+	thaw(r);
+	pthread_mutex_unlock(&r->lock);
+}
+
+bool ring_is_still(struct ring *r)
+{
+	bool still;
+
+	pthread_mutex_lock(&r->lock);
+	still = !r->running;
+	pthread_mutex_unlock(&r->lock);
+	return still;
 }
 
 void ring_dma_done(struct ring *r, int result)

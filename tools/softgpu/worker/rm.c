@@ -66,6 +66,11 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
  * is put on its runlist or taken off. A group's have two bytes, three from 575 on. */
 #define GROUP_SCHEDULE 0xa06c0101u
 #define LONG_SCHEDULE_SINCE 575u
+/* A group's time slice, in microseconds. The kernel module knows no least one, but the firmware
+ * may. 0 may mean that there is none, so the first that is tried is 1. */
+#define SET_TIMESLICE 0xa06c0103u
+#define GET_TIMESLICE 0xa06c0104u
+#define FIRST_TIMESLICE 1u
 /* The command for a channel has one number for each class that it was added with: a06f, a16f, a26f,
  * b06f, c06f and c36f up to now (g_kernel_channel_nvoc.c), and a channel takes each of them. All
  * classes of channels end in 6f. */
@@ -81,9 +86,10 @@ _Static_assert(sizeof(struct disable_channels) == 536 &&
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-static uint32_t stopped_by; /* the method; 0: channels may run */
-static uint32_t changing;   /* threads in a call that changes what may run */
+static const struct method *stopped_by; /* NULL: channels may run */
+static uint32_t changing;		/* threads in a call that changes what may run */
 static uint32_t schedule_size = 3;
+static uint64_t shortest = FIRST_TIMESLICE; /* the shortest time slice that may be accepted, us */
 static uint32_t reports;
 
 uint32_t rm_driver(const char *file)
@@ -127,8 +133,8 @@ static bool read_call(unsigned long request, const void *argument, struct call *
 	return out->argument != NULL;
 }
 
-/* Whether C puts channels on a runlist, or frees some: a stop or its end must not come between what
- * RM does and what the table knows. Called with the lock held. */
+/* Whether C puts channels on a runlist, frees some, or sets a time slice: a stop or its end must
+ * not come between what RM does and what the table knows. Called with the lock held. */
 static bool changes(const struct call *c)
 {
 	struct nv_control control;
@@ -141,6 +147,8 @@ static bool changes(const struct call *c)
 	if (c->number != NV_ESC_CONTROL || c->size != sizeof(control))
 		return false;
 	memcpy(&control, c->argument, sizeof(control));
+	if (control.command == SET_TIMESLICE)
+		return true;
 	return (control.command == GROUP_SCHEDULE ||
 		(control.command & CHANNEL_SCHEDULE_MASK) == CHANNEL_SCHEDULE) &&
 	       control.params_size > 0 && *(const uint8_t *)(uintptr_t)control.params;
@@ -241,8 +249,9 @@ int ioctl(int fd, unsigned long request, ...)
 	return r;
 }
 
-/* 0 or -errno; -EOPNOTSUPP: RM refuses, which is reported with RM's status. */
-static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
+/* 0 or -errno; -EOPNOTSUPP: RM refuses, with its status in *STATUS. */
+static int ask(const struct rm_object *on, uint32_t command, void *params, uint32_t size,
+	       uint32_t *status)
 {
 	struct nv_control c = {
 		.client = on->client,
@@ -254,15 +263,29 @@ static int control(const struct rm_object *on, uint32_t command, void *params, u
 
 	if (rm_call(on->fd, NV_IOCTL_CONTROL, &c) < 0)
 		return -errno;
-	if (c.status == 0)
-		return 0;
+	*status = c.status;
+	return c.status == 0 ? 0 : -EOPNOTSUPP;
+}
+
+static void report(const struct rm_object *on, uint32_t command, uint32_t size, uint32_t status)
+{
 	if (reports++ < MOST_REPORTS)
 		fprintf(stderr,
 			"<5>softgpu: NVIDIA's resource manager refuses command 0x%08x with %u "
 			"bytes on "
 			"an object of class 0x%04x: status 0x%x\n",
-			command, size, on->class, c.status);
-	return -EOPNOTSUPP;
+			command, size, on->class, status);
+}
+
+/* 0 or -errno; -EOPNOTSUPP: RM refuses, which is reported with RM's status. */
+static int control(const struct rm_object *on, uint32_t command, void *params, uint32_t size)
+{
+	uint32_t status = 0;
+	int r = ask(on, command, params, size, &status);
+
+	if (r == -EOPNOTSUPP)
+		report(on, command, size, status);
+	return r;
 }
 
 static bool same_device(const struct rm_object *a, const struct rm_object *b)
@@ -328,9 +351,72 @@ static int set_groups(bool disable)
 	return r;
 }
 
-static int set(uint32_t method, bool disable)
+/* Gives group I the shortest time slice that RM accepts. 0 or -errno; -EOPNOTSUPP: RM refuses each
+ * that is shorter than the group's own. */
+static int soften(uint32_t i)
 {
-	return method == WORKER_STOP_CHANNELS ? set_channels(disable) : set_groups(disable);
+	const struct rm_object *group = rm_objects_at(i);
+	uint64_t before = 0, us = shortest;
+	uint32_t status = 0;
+	int r = control(group, GET_TIMESLICE, &before, sizeof(before));
+
+	if (r < 0)
+		return r;
+	for (r = -EOPNOTSUPP; r == -EOPNOTSUPP && us > 0 && us < before; us *= 2) {
+		uint64_t asked = us;
+
+		r = ask(group, SET_TIMESLICE, &asked, sizeof(asked), &status);
+		if (r == 0)
+			shortest = us;
+	}
+	if (r == 0)
+		rm_objects_keep_timeslice(i, before);
+	else if (r == -EOPNOTSUPP)
+		report(group, SET_TIMESLICE, sizeof(us), status);
+	return r;
+}
+
+/* Gives group I the time slice that it had before soften(). 0 or -errno. */
+static int restore(uint32_t i)
+{
+	const struct rm_object *group = rm_objects_at(i);
+	uint64_t us = group->timeslice;
+	int r = us ? control(group, SET_TIMESLICE, &us, sizeof(us)) : 0;
+
+	if (r == 0)
+		rm_objects_keep_timeslice(i, 0);
+	return r;
+}
+
+/* Gives all groups the shortest time slice, up to the first error; or their own again, whatever RM
+ * says to one of them. 0 or the first error. */
+static int set_timeslices(bool shortest_ones)
+{
+	int r = 0, one;
+	uint32_t i;
+
+	for (i = 0; i < rm_objects_count() && (r == 0 || !shortest_ones); i++) {
+		if (rm_kind(rm_objects_at(i)->class) != RM_GROUP)
+			continue;
+		one = shortest_ones ? soften(i) : restore(i);
+		r = r < 0 ? r : one;
+	}
+	return r;
+}
+
+/* Whether every channel is in a group, whose time slice can be set. Called with the lock held. */
+static bool knows_timeslices(void)
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; i < rm_objects_count(); i++) {
+		const struct rm_object *o = rm_objects_at(i);
+
+		if (rm_kind(o->class) == RM_CHANNEL && !rm_objects_grouped(o))
+			return false;
+		n += rm_kind(o->class) == RM_GROUP;
+	}
+	return n > 0;
 }
 
 /* Whether every channel can be disabled. Called with the lock held. */
@@ -361,11 +447,30 @@ static bool knows_groups(void)
 	return false;
 }
 
-/* Whether the table has all that METHOD needs. Called with the lock held. */
-static bool knows(uint32_t method)
+/* How each of enum worker_stop is done, and whether the table has all that it needs. KEEPS: to undo
+ * a stop that failed half way fails only if something is left of it; else it also fails where RM
+ * refuses the method. */
+static const struct method {
+	uint32_t method;
+	int (*set)(bool stop);
+	bool (*knows)(void);
+	bool keeps;
+} methods[] = {
+	{WORKER_STOP_CHANNELS, set_channels, knows_channels, false},
+	{WORKER_STOP_GROUPS, set_groups, knows_groups, false},
+	{WORKER_STOP_SOFT, set_timeslices, knows_timeslices, true},
+};
+
+/* The method of that number, if the table has all that it needs; NULL: not. Called with the lock
+ * held. */
+static const struct method *find_known(uint32_t method)
 {
-	return rm_objects_complete() &&
-	       (method == WORKER_STOP_CHANNELS ? knows_channels() : knows_groups());
+	const size_t n = sizeof(methods) / sizeof(methods[0]);
+	size_t i = 0;
+
+	while (i < n && methods[i].method != method)
+		i++;
+	return i < n && rm_objects_complete() && methods[i].knows() ? &methods[i] : NULL;
 }
 
 bool rm_offers(uint32_t method)
@@ -373,7 +478,7 @@ bool rm_offers(uint32_t method)
 	bool offers;
 
 	pthread_mutex_lock(&lock);
-	offers = knows(method);
+	offers = find_known(method);
 	pthread_mutex_unlock(&lock);
 	return offers;
 }
@@ -397,22 +502,25 @@ static int await_changes(void)
 
 static void release(void)
 {
-	stopped_by = 0;
+	stopped_by = NULL;
 	pthread_cond_broadcast(&cond);
 }
 
-int rm_stop(uint32_t method)
+int rm_stop(uint32_t number)
 {
+	const struct method *method;
 	int r = -EOPNOTSUPP;
 
 	pthread_mutex_lock(&lock);
-	if (knows(method)) {
+	method = find_known(number);
+	if (method) {
 		stopped_by = method; /* from now on nobody begins a change */
 		r = await_changes();
 		if (r == 0) {
-			r = set(method, true);
-			if (r < 0)
-				set(method, false); /* some channels may have been stopped */
+			r = method->set(true);
+			/* some channels may have been stopped */
+			if (r < 0 && method->set(false) < 0 && method->keeps)
+				r = -EIO;
 		}
 		if (r < 0)
 			release();
@@ -426,7 +534,7 @@ int rm_resume(void)
 	int r;
 
 	pthread_mutex_lock(&lock);
-	r = stopped_by ? set(stopped_by, false) : 0;
+	r = stopped_by ? stopped_by->set(false) : 0;
 	release();
 	pthread_mutex_unlock(&lock);
 	return r;

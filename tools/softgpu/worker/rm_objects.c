@@ -56,7 +56,13 @@ void rm_objects_add(int fd, uint32_t client, uint32_t parent, uint32_t handle, u
 		file = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD);
 	incomplete |= file < 0 || n_objects == MAX_OBJECTS;
 	if (file >= 0 && n_objects < MAX_OBJECTS)
-		objects[n_objects++] = (struct rm_object){client, parent, handle, class, file};
+		objects[n_objects++] = (struct rm_object){
+			.client = client,
+			.parent = parent,
+			.handle = handle,
+			.class = class,
+			.fd = file,
+		};
 }
 
 /* Every object between a device and a channel is in the table, so an object without a child in it
@@ -112,16 +118,33 @@ const struct rm_object *rm_objects_at(uint32_t i)
 	return &objects[i];
 }
 
-/* A channel's parent is its group, or the device itself. */
-uint32_t rm_objects_device(const struct rm_object *o)
+void rm_objects_keep_timeslice(uint32_t i, uint64_t timeslice)
+{
+	objects[i].timeslice = timeslice;
+}
+
+/* The group of a channel; NULL: its parent is the device itself. */
+static const struct rm_object *group_of(const struct rm_object *o)
 {
 	uint32_t i;
 
 	for (i = 0; i < n_objects; i++)
 		if (objects[i].client == o->client && objects[i].handle == o->parent &&
 		    rm_kind(objects[i].class) == RM_GROUP)
-			return objects[i].parent;
-	return o->parent;
+			return &objects[i];
+	return NULL;
+}
+
+bool rm_objects_grouped(const struct rm_object *o)
+{
+	return group_of(o);
+}
+
+uint32_t rm_objects_device(const struct rm_object *o)
+{
+	const struct rm_object *group = group_of(o);
+
+	return group ? group->parent : o->parent;
 }
 
 const struct rm_object *rm_objects_subdevice(const struct rm_object *o)

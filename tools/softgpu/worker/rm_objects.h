@@ -12,6 +12,8 @@
 struct rm_object {
 	uint32_t client, parent, handle, class;
 	int fd; /* a duplicate of the descriptor that made its client */
+	uint64_t
+		timeslice; /* of a group that was softened: what it had before, us; 0: it was not */
 };
 
 enum rm_kind { RM_OTHER = 0, RM_SUBDEVICE, RM_GROUP, RM_CHANNEL };
@@ -30,6 +32,10 @@ bool rm_objects_hold(uint32_t client, uint32_t handle);
 /* The number of objects, and the object with the number I. */
 uint32_t rm_objects_count(void);
 const struct rm_object *rm_objects_at(uint32_t i);
+/* Notes the time slice that group I had before, us; 0: it has that again. */
+void rm_objects_keep_timeslice(uint32_t i, uint64_t timeslice);
+/* Whether O, a channel, is in a group of the table. */
+bool rm_objects_grouped(const struct rm_object *o);
 /* The device that O, a channel or a group, belongs to. */
 uint32_t rm_objects_device(const struct rm_object *o);
 /* The subdevice of the GPU that O, a channel, belongs to: a client has one for each GPU that it

@@ -39,7 +39,7 @@ struct vfio_device_ops {
 	int (*dma_map)(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
 		       uint64_t size);
 	int (*dma_unmap)(struct vfio_device *d, uint64_t iova, uint64_t size);
-	int (*lock)(struct vfio_device *d, uint32_t n, bool on); /* NULL: not shared */
+	int (*lock_fd)(struct vfio_device *d); /* the file with its locks; NULL: not shared */
 	int (*reset)(struct vfio_device *d);
 	int (*set_vfs)(struct vfio_device *d, uint32_t n, struct vgpu_error *err);
 	int (*fd)(struct vfio_device *d);
@@ -137,10 +137,18 @@ static inline int vfio_dma_unmap(struct vfio_device *d, uint64_t iova, uint64_t 
 /* A function that was opened as shared has locks, with numbers. Takes lock N, or lets go of it. 0;
  * -EAGAIN: another process has it; or another -errno; -ENOTSUP: the function is not shared. The end
  * of a process, however it comes, lets go of its locks. Never waits. */
-static inline int vfio_lock(struct vfio_device *d, uint32_t n, bool on)
-{
-	return d->ops->lock ? d->ops->lock(d, n, on) : -ENOTSUP;
-}
+int vfio_lock(struct vfio_device *d, uint32_t n, bool on);
+
+/* It also has marks, with numbers of their own, each of which any number of descriptors may hold.
+ * Returns a new descriptor, the caller's, that holds mark N until its last copy is closed, in
+ * whichever process, or on its way between two; it is closed by exec. Or -errno; -ENOTSUP: the
+ * function is not shared. Never waits. */
+int vfio_mark(struct vfio_device *d, uint32_t n);
+/* The mark that FD holds, whoever has made it. 0; -EINVAL: FD is no such descriptor, or one of
+ * another function; or -ENOTSUP. */
+int vfio_mark_of(struct vfio_device *d, int fd, uint32_t *n);
+/* Whether a descriptor holds mark N, or it cannot be told. */
+bool vfio_is_marked(struct vfio_device *d, uint32_t n);
 
 static inline int vfio_reset(struct vfio_device *d)
 {

@@ -218,15 +218,18 @@ enum softgpu_shows {
 #define SOFTGPU_FILL_BUSY 1u
 #define SOFTGPU_FILL_FAILED 2u
 /* How a VF is stopped: level [3:0], as tested at start; then the time it takes in nanoseconds,
- * median and longest measured. */
+ * median and longest measured; and the part of the GPU that the work of a VF has while it is
+ * stopped and another one runs, in millionths: not 0 for SOFT alone. */
 #define SOFTGPU_PREEMPT_LEVEL 0x0470u /* enum softgpu_preempt */
 #define SOFTGPU_PREEMPT_TYPICAL 0x0474u
 #define SOFTGPU_PREEMPT_LONGEST 0x0478u
+#define SOFTGPU_PREEMPT_LEAK 0x047cu
 enum softgpu_preempt {
 	SOFTGPU_PREEMPT_TILE = 0,  /* waits for the end of short work items */
 	SOFTGPU_PREEMPT_BLOCK = 1, /* blocks that have not begun are held back */
 	SOFTGPU_PREEMPT_HARD = 2,  /* stops at any instruction; work resumes there */
 	SOFTGPU_PREEMPT_KILL = 3,  /* kills work that does not stop, and resets its VF */
+	SOFTGPU_PREEMPT_SOFT = 4,  /* does not stop: work goes on with the shortest time slice */
 };
 /* Commands that are done one after the other, each when the one before it is DONE: up to three
  * dwords as in CMD; then GO: their number, and GPUIOV_CMD_EXECUTE_INTR for one interrupt when all
@@ -294,6 +297,7 @@ enum softgpu_error {
 	SOFTGPU_FAULTED = 6,
 	SOFTGPU_BAD_MODULE = 7, /* does not compile; its log says why */
 	SOFTGPU_BAD_LAUNCH = 8, /* no such function, or an invalid grid or arguments */
+	SOFTGPU_BAD_MAP = 9,	/* the device has no memory for its page tables */
 };
 
 enum softgpu_feature {
@@ -301,6 +305,8 @@ enum softgpu_feature {
 	SOFTGPU_HAS_REPORTS = 2, /* FUNCTION, ABOUT, and the flag REPORT */
 	SOFTGPU_HAS_SYMBOLS = 4, /* SYMBOL, OCCUPANCY, SYMBOL_COPY */
 	SOFTGPU_HAS_SLOTS = 8,	 /* SLOTS, and the doorbell of slots */
+	SOFTGPU_HAS_ARENA = 16,	 /* ARENA, MAP and UNMAP */
+	SOFTGPU_HAS_AWAIT = 32,	 /* AWAIT */
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -324,7 +330,7 @@ enum softgpu_opcode {
 	SOFTGPU_DOWNLOAD = 11,	    /* dst in the window, src, bytes */
 	SOFTGPU_MODULE_LOAD = 12,   /* module, image, bytes, log, bytes; flag: GATED */
 	SOFTGPU_MODULE_UNLOAD = 13, /* module */
-	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes */
+	SOFTGPU_LAUNCH = 14,	    /* module, struct softgpu_launch, bytes; flag: TOGETHER */
 	SOFTGPU_EVENT = 15,	    /* dst in the window: nanoseconds, when all before it is done */
 	SOFTGPU_FUNCTION = 16,	    /* module, struct softgpu_function, bytes */
 	SOFTGPU_ABOUT = 17,	    /* 0, struct softgpu_about, bytes */
@@ -332,6 +338,10 @@ enum softgpu_opcode {
 	SOFTGPU_OCCUPANCY = 19,	    /* module, struct softgpu_occupancy, bytes */
 	SOFTGPU_SYMBOL_COPY = 20,   /* module, struct softgpu_symbol_copy, bytes */
 	SOFTGPU_SLOTS = 21,	    /* struct softgpu_slot in the window, number; not in a slot */
+	SOFTGPU_ARENA = 22,	    /* 0, struct softgpu_arena, bytes */
+	SOFTGPU_MAP = 23,	    /* dst in the arena, src in the memory, bytes */
+	SOFTGPU_UNMAP = 24,	    /* dst in the arena, bytes */
+	SOFTGPU_AWAIT = 25,	    /* slot, asked, fence; only in a slot */
 	SOFTGPU_SPIN = 0x80,	    /* microseconds */
 	SOFTGPU_NONPREEMPTIBLE = 0x81, /* microseconds */
 	SOFTGPU_ENDLESS = 0x82,
@@ -343,9 +353,12 @@ enum softgpu_opcode {
  * be stopped between blocks and resumed later. */
 #define SOFTGPU_MODULE_GATED 1u
 #define SOFTGPU_MAX_MODULES 16u
-/* Flag of MODULE_LOAD, LAUNCH and SYMBOL_COPY: one that is wrong does not stop the VF. Its enum
- * softgpu_error is written to the 8 bytes at arg[6], in the window; if nothing is wrong, nothing is
- * written. */
+/* Flag of LAUNCH: the blocks wait for each other. All of them run at a time, or the launch is
+ * wrong. */
+#define SOFTGPU_LAUNCH_TOGETHER 1u
+/* Flag of MODULE_LOAD, LAUNCH, SYMBOL_COPY and MAP: one that is wrong does not stop the VF. Its
+ * enum softgpu_error is written to the 8 bytes at arg[6], in the window; if nothing is wrong,
+ * nothing is written. */
 #define SOFTGPU_REPORT 2u
 
 /* The arguments of LAUNCH, in the window. */
@@ -406,7 +419,11 @@ struct softgpu_symbol_copy {
 /* SLOTS gives the VF further rings, each with a fence, an error and modules of its own. A slot is
  * opened, or begins anew, by another number in ASKED: when nothing of the slot runs any more, the
  * host unloads its modules, reads where its ring is, and writes that number to ANSWERED. 0: the
- * slot is closed. A wrong packet stops its slot only. */
+ * slot is closed. A wrong packet stops its slot only.
+ *
+ * AWAIT, in a slot, holds the packets behind it until the FENCE of another slot has reached a
+ * value. It waits for the opening of that slot which has answered ASKED: when that has ended,
+ * however it has, nothing is waited for. */
 #define SOFTGPU_MAX_SLOTS 8u
 struct softgpu_slot {
 	/* written by the guest */
@@ -418,7 +435,8 @@ struct softgpu_slot {
 	uint64_t answered;
 	uint64_t fence; /* the value of the last FENCE */
 	uint64_t error; /* enum softgpu_error */
-	uint64_t pad;
+	uint64_t
+		awake; /* 1: WPTR is looked at, and needs no doorbell; read after WPTR is written */
 };
 
 /* ABOUT writes what GPU kernels run on, and the addresses by which they reach the partition. The
@@ -428,6 +446,18 @@ struct softgpu_about {
 	char name[64];
 	uint64_t window_at, memory_at; /* the window, and the memory behind it */
 	int32_t attributes[SOFTGPU_ATTRIBUTES];
+};
+
+/* The arena: addresses without memory, a range for each ring. MAP gives granules of the memory
+ * behind the window a second address there, and UNMAP takes it. Packets reach mapped granules of
+ * their own ring's range by offsets from SOFTGPU_ARENA_AT on, which no partition reaches. ARENA
+ * writes where the range of its ring is; if there is none, zeros. */
+#define SOFTGPU_ARENA_AT (UINT64_C(1) << 48)
+struct softgpu_arena {
+	uint64_t at;	  /* the device's address of its first byte */
+	uint64_t offset;  /* that byte as an offset of packets */
+	uint64_t bytes;	  /* a multiple of GRANULE */
+	uint64_t granule; /* MAP and UNMAP take multiples of this, from the memory's first byte */
 };
 
 #endif

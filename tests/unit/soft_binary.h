@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The binaries of the CUDA driver's interface in software. */
+#ifndef TESTS_SOFT_BINARY_H
+#define TESTS_SOFT_BINARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The binary of PTX text whose arrays outside of functions have GLOBALS bytes; the caller frees it.
+ */
+uint8_t *soft_cuda_binary(const char *text, uint64_t globals, size_t *size);
+/* The text in a binary; NULL: this device does not execute the binary. */
+const char *soft_cuda_text(const void *binary);
+
+#endif

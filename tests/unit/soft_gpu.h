@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One GPU for all processes that use the CUDA driver in software, and a resource manager of
+ * NVIDIA's in software. They exist if SOFT_CUDA_RM names a file of at least a page, which the
+ * processes share.
+ *
+ * GPU kernels of different processes take turns, each for the time slice of its channel group. The
+ * resource manager serves ioctl() as the kernel does: a system call filter traps those of NVIDIA's
+ * type. It refuses to stop channels, as to a caller without the right to; it sets time slices. With
+ * SOFT_CUDA_INERT they have no effect, as on some GPUs. With SOFT_CUDA_STICKS a soft stop fails
+ * half way, and cannot be undone.
+ */
+#ifndef TESTS_SOFT_GPU_H
+#define TESTS_SOFT_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Opens the GPU and makes this process's channels, as libcuda does. False: it cannot; true also
+ * without SOFT_CUDA_RM. Called once, by the thread that makes all others. */
+bool soft_gpu_open(void);
+
+/* The thread that executes has the GPU from take to give. Without SOFT_CUDA_RM they do nothing. */
+void soft_gpu_take(void);
+void soft_gpu_give(void);
+/* What lets others have the GPU when it is their turn, which that thread calls in the middle of a
+ * GPU kernel. NULL without SOFT_CUDA_RM. */
+void (*soft_gpu_pauses(void))(void *);
+
+/* soft_rm.c: makes the channels. False: it cannot. */
+bool soft_rm_open(void);
+/* The time slice of the group that computes, us. Any thread. */
+uint64_t soft_rm_timeslice(void);
+
+#endif

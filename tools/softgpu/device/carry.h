@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Device memory of a VF, which only the VF's worker reaches, is copied to the PF's host memory and
+ * back by that worker. The filler does this: it keeps the worker's descriptors and a worker's
+ * answer is awaited without the device's lock. A worker that does not answer in time, or dies, has
+ * lost its VF and no other. What this host lacks costs no VF: its memory stays where it is, and the
+ * PF or the filler tries again.
+ */
+#ifndef SOFTGPU_CARRY_H
+#define SOFTGPU_CARRY_H
+
+#include "gpu.h"
+#include "protocol.h"
+
+struct carry {
+	int vf, memory, stage; /* descriptors, of which this has duplicates; -1: none */
+	uint32_t number;       /* of the worker */
+	uint32_t what;	       /* the last request: enum worker_memory_what; 0: none was sent */
+	int result;	       /* its */
+	int host;	       /* -errno: this process could not do its own part; 0: it could */
+};
+
+/* Finds the worker of a VF. Called with the lock held. Without a worker every request fails. */
+void carry_begin(struct carry *c, struct softgpu *gpu, int vf);
+/* Copies N bytes, up to WORKER_STAGE, of device memory, from AT behind the window on, to BUFFER, or
+ * from there. True: done. Called without the lock. */
+bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out);
+/* Lets the worker clear its device memory and give it back. Called without the lock. */
+bool carry_leave(struct carry *c);
+/* Reports a refusal, and ends a worker that has failed. Whether what was asked counts: the worker
+ * has done it, and is the VF's still. Called with the lock held. */
+bool carry_end(struct carry *c, struct softgpu *gpu);
+/* Tells the operator that a VF's memory stays where it is for now, because this process failed with
+ * -errno ERROR; only if it is the host that has too little, and once until the memory has moved.
+ * Called with the lock held. */
+void carry_tell(struct softgpu *gpu, int vf, int error);
+
+#endif
