@@ -7,12 +7,16 @@
  *   round_trip  a synchronous call: cuCtxSynchronize(), for which the VF has to reach a fence
  *   ping_pong   two threads that wake each other by eventfd, there and back
  *   to_device, to_host, memcpy: GB a second
+ *   relay       GB a second of two threads that copy the same through shared memory, in the
+ * library's steps, one into it and one out of it: what the machine has room for
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +28,8 @@
 #define TURN 50u /* round trips, and then as many by eventfd */
 #define COPY_BYTES ((size_t)32 << 20)
 #define COPIES 15u
+#define PART_BYTES ((size_t)512 << 10)
+#define PARTS 8u
 
 static void fail(const char *what, int e)
 {
@@ -152,15 +158,62 @@ static double median_rate(vgpu_nsec *ns)
 	return (double)COPY_BYTES / (double)ns[COPIES / 2];
 }
 
+struct relay {
+	const uint8_t *from;
+	uint8_t *to, window[PARTS][PART_BYTES];
+	_Atomic size_t in, out; /* bytes that are in the window, or were; and out of it */
+};
+
+static void *copy_out(void *relay)
+{
+	struct relay *r = relay;
+	size_t at;
+
+	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
+		while (atomic_load(&r->in) == at)
+			;
+		memcpy(r->to + at, r->window[at / PART_BYTES % PARTS], PART_BYTES);
+		atomic_store(&r->out, at + PART_BYTES);
+	}
+	return NULL;
+}
+
+/* How long both threads take; the second one waits for the first part when that begins. */
+static vgpu_nsec relay(struct relay *r)
+{
+	vgpu_nsec began;
+	pthread_t thread;
+	size_t at;
+
+	atomic_store(&r->in, 0);
+	atomic_store(&r->out, 0);
+	if (pthread_create(&thread, NULL, copy_out, r) != 0)
+		fail("thread", -1);
+	began = vgpu_now();
+	for (at = 0; at < COPY_BYTES; at += PART_BYTES) {
+		while (at - atomic_load(&r->out) == sizeof(r->window))
+			;
+		memcpy(r->window[at / PART_BYTES % PARTS], r->from + at, PART_BYTES);
+		atomic_store(&r->in, at + PART_BYTES);
+	}
+	pthread_join(thread, NULL);
+	return vgpu_now() - began;
+}
+
 static void measure_copies(void)
 {
 	uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
-	vgpu_nsec ns[3][COPIES], began;
+	struct relay *r =
+		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	vgpu_nsec ns[4][COPIES], began;
 	CUdeviceptr x;
 	unsigned i;
 
-	if (!from || !to)
+	if (!from || !to || r == MAP_FAILED)
 		fail("memory", -1);
+	r->from = from;
+	r->to = to;
+	memset(r->window, 1, sizeof(r->window));
 	memset(from, 1, COPY_BYTES);
 	memset(to, 2, COPY_BYTES);
 	OK(cuMemAlloc_v2(&x, COPY_BYTES));
@@ -178,12 +231,14 @@ static void measure_copies(void)
 		memcpy(to, from, COPY_BYTES);
 		__asm__ volatile("" ::"r"(to) : "memory");
 		ns[2][i] = vgpu_now() - began;
+		ns[3][i] = relay(r);
 	}
-	printf("\"to_device\":%.3f,\"to_host\":%.3f,\"memcpy\":%.3f", median_rate(ns[0]),
-	       median_rate(ns[1]), median_rate(ns[2]));
+	printf("\"to_device\":%.3f,\"to_host\":%.3f,\"memcpy\":%.3f,\"relay\":%.3f",
+	       median_rate(ns[0]), median_rate(ns[1]), median_rate(ns[2]), median_rate(ns[3]));
 	OK(cuMemFree_v2(x));
 	free(from);
 	free(to);
+	munmap(r, sizeof(*r));
 }
 
 int main(int argc, char **argv)
