@@ -198,16 +198,14 @@ static struct json_object *shares(const struct call *call)
 }
 
 /* The unit in which sizes are to be booked, so that a sum says what fits: the granule, or with
- * placement = profile the smallest of the profiles, which are 1/1, 1/2, 1/4 ... of ALL. */
-static uint64_t unit_of(const struct call *call, uint64_t all)
+ * placement = profile the smallest of the profiles of SPAN. */
+static uint64_t unit_of(const struct call *call, uint64_t span)
 {
-	uint64_t granule = call->snapshot.caps.granule, unit = all;
+	uint64_t granule = call->snapshot.caps.granule;
 
-	if (call->gpu->config->placement != VGPU_PLACE_PROFILE)
-		return granule;
-	while (unit && unit % (2 * granule) == 0)
-		unit /= 2;
-	return unit;
+	return call->gpu->config->placement == VGPU_PLACE_PROFILE
+		       ? vgpu_memory_profile_of(span, granule, 1)
+		       : granule;
 }
 
 /* The memory that VFs can have, and how much of it one of them can. */
@@ -215,7 +213,8 @@ static struct json_object *memory(const struct call *call)
 {
 	const struct engine_snapshot *s = &call->snapshot;
 	const struct gpu_config *config = call->gpu->config;
-	uint64_t all = s->caps.host ? s->caps.host : s->caps.memory - s->found.partition.pf.size;
+	uint64_t span = s->caps.memory - s->found.partition.pf.size;
+	uint64_t all = s->caps.host ? s->caps.host : span, unit = unit_of(call, span);
 	uint64_t most = 0, fixed = 0, size;
 	struct json_object *o = json_object_new_object();
 	uint32_t vf;
@@ -228,10 +227,9 @@ static struct json_object *memory(const struct call *call)
 	}
 	if (config->on_demand && fixed < all && most < all - fixed)
 		most = all - fixed;
-	all = all / s->caps.granule * s->caps.granule;
-	put_int(o, "unit_bytes", unit_of(call, all));
-	put_int(o, "total_bytes", all);
-	put_int(o, "most_bytes", most / s->caps.granule * s->caps.granule);
+	put_int(o, "unit_bytes", unit);
+	put_int(o, "total_bytes", all / unit * unit);
+	put_int(o, "most_bytes", most / unit * unit);
 	return o;
 }
 

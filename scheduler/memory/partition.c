@@ -14,22 +14,23 @@ static uint64_t round_up(uint64_t value, uint64_t granule)
 /* The largest profile of at most SIZE; without profiles, SIZE rounded down. */
 static uint64_t profile_below(const struct vgpu_partition_request *r, uint64_t span, uint64_t size)
 {
+	uint64_t profile = vgpu_memory_profile(span, r->granule);
+
 	if (r->placement != VGPU_PLACE_PROFILE)
 		return size / r->granule * r->granule;
-	span = span / r->granule * r->granule;
-	while (span > size && span / 2 % r->granule == 0)
-		span /= 2;
-	return span <= size ? span : 0;
+	while (profile > size && profile / 2 % r->granule == 0)
+		profile /= 2;
+	return profile <= size ? profile : 0;
 }
 
 /* What SIZE takes: the smallest sufficient profile, or SIZE rounded up. */
 static uint64_t size_above(const struct vgpu_partition_request *r, uint64_t span, uint64_t size)
 {
-	if (r->placement != VGPU_PLACE_PROFILE || size == 0 || size > span)
-		return round_up(size, r->granule);
-	while (span / 2 >= size && span / 2 % r->granule == 0)
-		span /= 2;
-	return span;
+	uint64_t profile = 0;
+
+	if (r->placement == VGPU_PLACE_PROFILE && size > 0)
+		profile = vgpu_memory_profile_of(span, r->granule, size);
+	return profile ? profile : round_up(size, r->granule);
 }
 
 static bool is_pinned(const struct vgpu_partition_request *r, uint32_t vf)
@@ -157,7 +158,8 @@ int vgpu_partition_plan(const struct vgpu_partition_request *request, struct vgp
 					      " MiB, does not fit beside the others; with "
 					      "placement = profile, sizes are rounded up to 1/1, "
 					      "1/2, 1/4 ... of %" PRIu64 " MiB",
-					      i, MIB(one.size), MIB(one.span));
+					      i, MIB(one.size),
+					      MIB(vgpu_memory_profile(one.span, granule)));
 		plan.vfs[i].size =
 			r < 0 ? one.size : vgpu_memory_at(&table, plan.vfs[i].offset)->size;
 		if (is_pinned(request, i))

@@ -157,16 +157,24 @@ int vgpu_memory_reserve(struct vgpu_memory *m, uint32_t owner, uint64_t offset, 
 	return 0;
 }
 
-/* The smallest profile that is large enough; 0: there is none. */
-static uint64_t profile_of(const struct vgpu_memory *m, const struct vgpu_memory_request *r)
+uint64_t vgpu_memory_profile(uint64_t span, uint64_t granule)
 {
-	uint64_t size = r->span / m->granule * m->granule;
+	uint64_t part = granule;
 
-	if (r->size > size)
+	while (part <= span / 64)
+		part *= 2;
+	return span / part * part;
+}
+
+uint64_t vgpu_memory_profile_of(uint64_t span, uint64_t granule, uint64_t size)
+{
+	uint64_t profile = vgpu_memory_profile(span, granule);
+
+	if (size > profile)
 		return 0;
-	while (size / 2 >= r->size && is_aligned(m, size / 2))
-		size /= 2;
-	return size;
+	while (profile / 2 >= size && profile / 2 % granule == 0)
+		profile /= 2;
+	return profile;
 }
 
 uint64_t table_place_in(const struct vgpu_memory_extent *e, const struct vgpu_memory_request *r,
@@ -193,7 +201,7 @@ int vgpu_memory_size(const struct vgpu_memory *m, const struct vgpu_memory_reque
 	if (request->size > m->local)
 		return -ENOSPC;
 	*size = request->placement == VGPU_PLACE_PROFILE
-			? profile_of(m, request)
+			? vgpu_memory_profile_of(request->span, m->granule, request->size)
 			: (request->size + m->granule - 1) / m->granule * m->granule;
 	return *size ? 0 : -ENOSPC;
 }

@@ -128,6 +128,23 @@ jq -e '.gpus[0].memory | .total_bytes == 224 * 1048576 and .unit_bytes == 112 * 
 	fail "$(jq -c .gpus[0].memory "$run/inventory.json")"
 ctl inventory --format nova | grep -q "MEMORY_MB: {total: 224, reserved: 0, min_unit: 112, max_unit: 224, step_size: 112," || fail "$(ctl inventory --format nova)"
 
+# What the PF leaves of a larger GPU is an odd number of granules; it can still be halved, and what is offered for one VM is had.
+kill $vgpud_pid; wait $vgpud_pid
+kill "$softgpu_pid"; wait "$softgpu_pid"
+rm -rf "$run/gpu"
+start_softgpu --vfs 6 --vram 4096M
+start_vgpud
+look_at_inventory
+granule=$(json memory show | jq .granule_bytes)
+jq -e --argjson g "$granule" '.gpus[0].memory | .total_bytes / .unit_bytes >= 4 and .total_bytes % .unit_bytes == 0 and .unit_bytes % $g == 0
+	and .most_bytes == .total_bytes and .total_bytes > 31 / 32 * (4096 * 1048576 - 2 * $g)' "$run/inventory.json" >/dev/null ||
+	fail "$(jq -c .gpus[0].memory "$run/inventory.json")"
+unit=$(jq '.gpus[0].memory.unit_bytes / 1048576' "$run/inventory.json") parts=$(jq '.gpus[0].memory | .total_bytes / .unit_bytes' "$run/inventory.json")
+for vf in 0 1 2 3; do
+	ctl memory set $vf $((unit * parts / 4))M >/dev/null && [ "$(mib $vf)" = $((unit * parts / 4)) ] || fail "a quarter of what is offered: $(ctl memory show)"
+done
+ctl memory set 4 ${unit}M >/dev/null 2>&1 && fail "more is given than is offered: $(ctl memory show)"
+
 # A GPU that is lost: no inventory, and the file stays.
 kill -9 "$softgpu_pid"; wait "$softgpu_pid" 2>/dev/null
 lost() { [ "$(json gpu show | jq -r .state)" = lost ]; }

@@ -543,6 +543,40 @@ static void equal_profiles(void)
 	}
 }
 
+/* What a PF leaves of a GPU is an odd number of granules. Nearly all of it is in profiles, which
+ * can be halved often, and as many as the numbers say fit. */
+static void profiles_of_the_rest(void)
+{
+	static struct vgpu_memory_extent room[1024];
+	struct vgpu_memory_request r = {.placement = VGPU_PLACE_PROFILE, .base = GRANULE};
+	uint64_t n, all, size, halves, i, offset;
+
+	for (n = 1; n < 6000; n++) {
+		r.span = n * GRANULE + any(GRANULE);
+		all = vgpu_memory_profile(r.span, GRANULE);
+		CU_ASSERT(all > 0 && all % GRANULE == 0 && all <= r.span);
+		CU_ASSERT(n * GRANULE - all < (n * GRANULE + 31) / 32);
+		CU_ASSERT_EQUAL(vgpu_memory_profile_of(r.span, GRANULE, all + 1), 0);
+		size = vgpu_memory_profile_of(r.span, GRANULE, 1);
+		for (halves = 0; size << halves < all; halves++)
+			CU_ASSERT_EQUAL(vgpu_memory_profile_of(r.span, GRANULE, size << halves),
+					size << halves);
+		CU_ASSERT_EQUAL(size << halves, all);
+		CU_ASSERT(size < 64 * GRANULE && n >> halves < 64);
+	}
+	/* 16 GiB in granules of 16 MiB, of which the PF has one: 16 profiles of 1008 MiB. */
+	r.span = 1023 * GRANULE;
+	r.size = 60 * GRANULE;
+	vgpu_memory_init(&m, room, 1024, 1024 * GRANULE, GRANULE);
+	CU_ASSERT_EQUAL(vgpu_memory_reserve(&m, 99, 0, GRANULE), 0);
+	for (i = 0; i < 16; i++) {
+		r.owner = (uint32_t)i;
+		CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &offset), 0);
+		CU_ASSERT_EQUAL(offset, GRANULE + i * 63 * GRANULE);
+	}
+	CU_ASSERT_EQUAL(vgpu_memory_alloc(&m, &r, &offset), -ENOSPC);
+}
+
 /* Moved profiles again lie at multiples of their size, and make room for a larger one. */
 static void moved_profiles(void)
 {
@@ -594,6 +628,7 @@ static const struct test tests[] = {
 	{"an owner's own memory counts as free when it grows", own_place},
 	{"compaction keeps its promise", one_hole},
 	{"equal profiles fill all memory", equal_profiles},
+	{"profiles of what a PF leaves", profiles_of_the_rest},
 	{"moved profiles stay aligned and make room", moved_profiles},
 	{NULL, NULL},
 };

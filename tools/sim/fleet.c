@@ -64,17 +64,12 @@ static const struct fleet_mix *mix_of(const struct fleet_options *o)
 	return m->name ? m : NULL;
 }
 
-static uint64_t round_up(uint64_t n, uint64_t step)
-{
-	return (n + step - 1) / step * step;
-}
-
 /* Draws what a server asks for. Memory goes with the share, or is drawn by itself. */
 static struct fleet_size draw(struct fleet *f)
 {
 	const struct fleet_mix *m = mix_of(f->o);
 	const struct fleet_inventory *gpu = &f->r->inventory;
-	uint64_t all = 0, part, memory, n;
+	uint64_t all = 0, part, memory, n, step = gpu->step[FLEET_MEMORY];
 	struct fleet_size size;
 	int i;
 
@@ -91,9 +86,9 @@ static struct fleet_size draw(struct fleet *f)
 	size.share = part * gpu->total[FLEET_SHARE] / 1000;
 	if (size.share < gpu->least[FLEET_SHARE])
 		size.share = gpu->least[FLEET_SHARE];
-	size.memory_mib =
-		memory * gpu->total[FLEET_MEMORY] / 1000 / f->o->granule_mib * f->o->granule_mib;
-	size.memory_mib = round_up(size.memory_mib ? size.memory_mib : 1, f->o->granule_mib);
+	size.memory_mib = memory * gpu->total[FLEET_MEMORY] / 1000 / step * step;
+	if (size.memory_mib == 0)
+		size.memory_mib = step;
 	return size;
 }
 

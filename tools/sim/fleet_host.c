@@ -174,6 +174,8 @@ bool fleet_gpu_inventory(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 {
 	const struct fleet_options *o = kind->o;
 	uint64_t least = 1, one = largest(gpu, 1, WHOLE), each = 0;
+	uint64_t unit = o->profile ? vgpu_memory_profile_of(o->memory_mib, o->granule_mib, 1)
+				   : o->granule_mib;
 	uint32_t n;
 
 	for (n = o->vfs; n > 0 && each == 0; n--)
@@ -181,9 +183,9 @@ bool fleet_gpu_inventory(struct fleet_gpu *gpu, const struct fleet_kind *kind,
 	while (least < WHOLE && !admits(gpu, 1, least))
 		least++;
 	*out = (struct fleet_inventory){
-		.total = {o->vfs, each, o->memory_mib / o->granule_mib * o->granule_mib},
-		.least = {1, least, o->granule_mib},
-		.step = {1, 1, o->granule_mib},
+		.total = {o->vfs, each, o->memory_mib / unit * unit},
+		.least = {1, least, unit},
+		.step = {1, 1, unit},
 	};
 	memcpy(out->most, out->total, sizeof(out->most));
 	out->most[FLEET_SHARE] = one < each ? one : each;

@@ -41,8 +41,8 @@ struct vgpu_memory {
 enum vgpu_placement {
 	/* The smallest hole that is large enough, at its beginning. */
 	VGPU_PLACE_BEST_FIT = 0,
-	/* Sizes are SPAN / 1, 2, 4, ..., and offsets are multiples of the size, counted from BASE,
-	 * so that equal sizes never fragment; as NVIDIA's and AMD's profiles. */
+	/* Sizes are those of profiles 1/1, 1/2, 1/4 ... of SPAN, and offsets are multiples of the
+	 * size, counted from BASE, so that equal sizes never fragment; as NVIDIA's and AMD's. */
 	VGPU_PLACE_PROFILE,
 };
 
@@ -50,8 +50,15 @@ struct vgpu_memory_request {
 	uint32_t owner;
 	uint64_t size; /* rounded up to the granule, or to a profile's size */
 	enum vgpu_placement placement;
-	uint64_t base, span; /* for PROFILE: the offset of the first, and the size of profile 1/1 */
+	uint64_t base, span; /* for PROFILE: where the first may begin, and the bytes for all */
 };
+
+/* Returns the size of profile 1/1 of SPAN bytes: less than a 32nd of them is left out, so that it
+ * can be halved often, down to a multiple of GRANULE. What a PF keeps of a GPU's memory makes the
+ * rest an odd number of granules. */
+uint64_t vgpu_memory_profile(uint64_t span, uint64_t granule);
+/* Returns the smallest profile that has SIZE bytes; 0: there is none. */
+uint64_t vgpu_memory_profile_of(uint64_t span, uint64_t granule, uint64_t size);
 
 /* Makes a table of one free extent of TOTAL bytes, rounded down to the granule. The caller lends
  * CAPACITY extents for the lifetime of the table: at least one for each owner, one between any two
