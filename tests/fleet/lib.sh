@@ -29,6 +29,7 @@ add_gpu() {
 		device = vfio-user:$dir/gpu$1/pf.sock
 		vfs = 4
 		policy = qos
+		grace_ms = 1000
 		partition = demand
 		pool = render
 		# Switches of softgpu take a millisecond when this machine is busy. Shares are promised as if they always did, in long periods.

@@ -79,7 +79,7 @@ jq -ne --argjson a "$(bounds wdrr quantum_us=4000)" --argjson b "$(bounds wdrr q
 	fail "a longer quantum does not lengthen the waits: $(bounds wdrr quantum_us=40000)"
 refuses "policy wdrr: slice_us: no such parameter" policy explain wdrr slice_us=1000
 does policy set qos
-does vf set 0 min_ppm=600000
+does vf set 0 min_ppm=600000 period_ms=300
 refuses "VF 0: policy qos: " policy explain qos cap_pct=30
 # What each policy promises reads true: no share of nothing, no number without its unit, and what it does not promise is "-".
 await 30 in_force qos
@@ -104,17 +104,17 @@ explained qos '^1   -   63\.64 % ' '^A VF has this share at least'
 explained deadline '^1   - +- +- +- +- +-$' '^No VF has a budget: all take turns, and nothing is promised\.$'
 does policy set deadline
 await 30 in_force deadline
-does vf set 0 budget_us=5000 period_us=20000
-does vf set 1 budget_us=3000 period_us=30000
-# Of the sum, the test itself computes: 5/20 + 3/30, and two world switches in each period; unless switches have just been
+does vf set 0 budget_us=50000 period_us=200000
+does vf set 1 budget_us=30000 period_us=300000
+# Of the sum, the test itself computes: 50/200 + 30/300, and two world switches in each period; unless switches have just been
 # measured anew between the two answers.
 sum_is_right() {
 	local most
-	most=$(json policy explain | jq '.switch_high_ns as $w | (5/20 + 3/30 + 2 * $w / 20e6 + 2 * $w / 30e6) * 100 * 100 | round / 100')
+	most=$(json policy explain | jq '.switch_high_ns as $w | (50/200 + 30/300 + 2 * $w / 200e6 + 2 * $w / 300e6) * 100 * 100 | round / 100')
 	ctl policy explain deadline | grep -q "^Budgets and their world switches take at most $(printf %.2f "$most") % of the engine's time; VFs without$"
 }
 await 30 sum_is_right
-explained deadline '^0   -   25\.00 % +- +[0-9.]+ ms +5\.00 ms in each 20\.0 ms +-$' '^1   -   10\.00 % ' '^2   - +- +- +- +- +-$'
+explained deadline '^0   -   25\.00 % +- +[0-9.]+ ms +50\.00 ms in each 200\.0 ms +-$' '^1   -   10\.00 % ' '^2   - +- +- +- +- +-$'
 explained "deadline reclaim=grub cap_pct=80" "^Budgets and their world switches take at most 80.00 % of the engine's time; VFs without$"
 [ "$(json policy explain | jq -c '[.vfs[].share_of]')" = '["period","period",null]' ] || fail "share_of: $(json policy explain)"
 # What is not promised is not shown as a share elsewhere either.

@@ -74,7 +74,7 @@ ctl timeline --svg "$run/t.svg" && grep -q "VF 3 served" "$run/t.svg" && ctl tim
 ctl trace --ms 20000 >"$run/trace.json"
 /usr/bin/python3 "$(dirname "$0")/trace-format.py" "$run/trace.json" >"$run/said" 2>&1 && grep -q '^1 processes, 4 threads, 0 slices, 4 counters, [1-9]' "$run/said" ||
 	fail "the trace of a governed GPU: $(cat "$run/said")"
-jq -e '[.traceEvents[] | select(.ph == "C" and (.name | startswith("VF 3"))).args.served | select(. > 0)] | length > 5 and (add / length | . > 10 and . < 30)' "$run/trace.json" \
+[ -n "$tsan" ] || jq -e '[.traceEvents[] | select(.ph == "C" and (.name | startswith("VF 3"))).args.served | select(. > 0)] | length > 5 and (add / length | . > 10 and . < 30)' "$run/trace.json" \
 	>/dev/null || fail "trace has not what VF 3 was served"
 # A recording in which one counter, of any reading, is another, with a sum that fits: the replay sees that something else follows.
 for i in 1 2 3 4 5 6; do

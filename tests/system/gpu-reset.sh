@@ -7,7 +7,7 @@ start_softgpu --vfs 2 --fault hang,cmd=idle,vf=1,count=1 --fault refuse-reset,vf
 config <<-CONF
 	vfs = 2
 	policy = equal
-	grace_ms = 20
+	grace_ms = 1000
 CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 100; a=$guest_pid
@@ -25,7 +25,7 @@ for host in '' 'host_memory_mib = 320'; do
 	config <<-CONF
 		vfs = 2
 		policy = equal
-		grace_ms = 20
+		grace_ms = 1000
 		gpu_reset = yes
 		$host
 	CONF

@@ -7,7 +7,7 @@ start_softgpu --vfs 2 --latency flr=2000 --fault hang,cmd=idle,vf=1,skip=10,coun
 config <<-CONF
 	vfs = 2
 	policy = equal
-	grace_ms = 100
+	grace_ms = 1000
 CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 100; a=$guest_pid

@@ -6,6 +6,7 @@ start_softgpu --vfs 4
 config <<-CONF
 	vfs = 4
 	policy = fair
+	grace_ms = 1000
 	window_max_ms = 10000
 CONF
 start_vgpud

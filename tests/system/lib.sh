@@ -69,7 +69,7 @@ start_softgpu() { # options
 	"$softgpu" --dir "$run/gpu" --vram 256M "$@" 2>>"$run/softgpu.log" &
 	softgpu_pid=$!
 	pids+=($!)
-	await 20 test -S "$run/gpu/pf.sock"
+	await 120 test -S "$run/gpu/pf.sock"
 }
 # The process of VF N, or its worker; nothing if there is none.
 process_of() { # N [PROGRAM]

@@ -5,7 +5,7 @@
 # vgpud started when the GPU has finished the reset.
 . "$(dirname "$0")/lib.sh"
 start_softgpu --vfs 2 --latency flr=400000
-echo "vfs = 2" | config
+printf 'vfs = 2\ngrace_ms = 1000\n' | config
 start_vgpud
 start_guest a 0 sha256 --seconds 1000; a=$guest_pid
 start_guest b 1 sha256 --seconds 1000; b=$guest_pid

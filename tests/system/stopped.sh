@@ -11,7 +11,7 @@ start_softgpu --vfs 3 --latency flr=400000
 config <<-CONF
 	vfs = 3
 	policy = equal
-	grace_ms = 100
+	grace_ms = 1000
 CONF
 start_vgpud
 start_guest a 0 sha256 --seconds 10000; a=$guest_pid
@@ -32,7 +32,7 @@ some_instant() { sleep "0.$(printf %03d $((RANDOM % 200)))"; }
 stop_for_long() { # at a random instant
 	some_instant
 	kill -STOP $vgpud_pid
-	sleep 0.25
+	sleep 1.25
 }
 
 await 30 active 3

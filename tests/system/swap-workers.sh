@@ -31,12 +31,11 @@ swap_on() { # ENGINE WORKLOADS...
 	await 200 swapped 4
 	# Its worker dies while it is out: only this VF is reset.
 	await 120 is_out 1
-	kill -9 "$(process_of 1 softgpu-worker)"
 	resets=$(vf 1 resets)
+	kill -9 "$(process_of 1 softgpu-worker)"
 	await 120 is_reset 1 "$resets"
 	kill -9 ${g[1]}; wait ${g[1]} 2>/dev/null
-	n=$(total swaps_in)
-	await 120 swapped $((n + 1))
+	for n in 0 2; do await 120 at_least $n dispatches $(($(vf $n dispatches) + 3)); done
 	for n in 0 2; do
 		kill -INT ${g[n]}; wait_guest ${g[n]} "$engine$n"
 		[ "$(field "$engine$n" resets)" = 0 ] || fail "guest $n was reset"

@@ -38,6 +38,7 @@ cat >"$run/vgpud.conf" <<CONF
 [gpu gpu0]
 device = vfio-user:$run/gpu/pf.sock
 vfs = 4
+grace_ms = 1000
 CONF
 start_vgpud
 define a 0 200

@@ -178,7 +178,7 @@ static bool has_error(void *arg)
 /* While a command is executed, another one is dropped and counted. */
 static void one_command(void)
 {
-	struct softgpu_config config = {.latency = {[SOFTGPU_T_INIT] = {.a = 20 * VGPU_MSEC}}};
+	struct softgpu_config config = {.latency = {[SOFTGPU_T_INIT] = {.a = 500 * VGPU_MSEC}}};
 
 	begin_with(&config, "navi");
 	set(GPUIOV_CMD, GPUIOV_CMD_INIT | GPUIOV_CMD_EXECUTE | GPUIOV_FCN_VF(0) << 8);
@@ -203,8 +203,8 @@ static void reset_in_a_chain(void)
 	static const uint32_t codes[] = {GPUIOV_CMD_SAVE | GPUIOV_FCN_VF(0) << 8,
 					 GPUIOV_CMD_INIT | GPUIOV_FCN_VF(1) << 8,
 					 GPUIOV_CMD_RUN | GPUIOV_FCN_VF(1) << 8};
-	struct softgpu_config config = {.latency = {[SOFTGPU_T_SAVE] = {.a = 20 * VGPU_MSEC},
-						    [SOFTGPU_T_FLR] = {.a = 200 * VGPU_MSEC}}};
+	struct softgpu_config config = {.latency = {[SOFTGPU_T_SAVE] = {.a = 300 * VGPU_MSEC},
+						    [SOFTGPU_T_FLR] = {.a = 600 * VGPU_MSEC}}};
 	uint32_t words[SOFTGPU_CHAIN_LENGTH + 1] = {codes[0], codes[1], codes[2], 3}, by_guest;
 
 	for (by_guest = 0; by_guest < 2; by_guest++) {
@@ -1033,7 +1033,11 @@ static void dies(void)
 
 static void stop_worker(void)
 {
-	kill(worker_of(0), SIGSTOP);
+	pid_t pid;
+
+	while ((pid = worker_of(0)) <= 0)
+		;
+	kill(pid, SIGSTOP);
 }
 
 static bool is_stopping(void *unused)

@@ -54,6 +54,7 @@ check "the next finds none" as maker clean "cuda-sample clean"
 
 # Several programs have the VF at a time. One that is killed leaves nothing, and the others go on.
 starts other
+other=$program
 for i in 1 2 3 4; do
 	starts loop
 	[ $i != 1 ] || check "NVML sees the GPU work" await 60 works
@@ -64,11 +65,13 @@ done
 check "vgpu-cuda-check runs beside another program" as maker check "vgpu-cuda-check"
 check "what killed programs have left is gone" as maker clean "cuda-sample rest"
 check "the results of the other program were right" kill -9 "$(cat /run/other.pid)"
+wait $other
 check "after the last one was killed, nothing is left" as maker clean "cuda-sample clean"
 # With the name resource:ADDRESS, a program has the VF alone.
 starts loop
 check "a program that wants the VF alone is refused" refused maker alone "VGPU_CUDA_VF=resource:$address cuda-sample" "another program holds this VF"
 kill -9 "$(cat /run/loop.pid)"
+wait $program
 
 # NVML looks at the VF, also while a program has it, and tells what each user may know.
 holds() { # USER: starts a program that has 5 MiB and goes on

@@ -27,7 +27,7 @@ error() { # NAME
 computes() {
 	check "$1: vgpud has found the GPU again" await 30 counted "found again" $n
 	check "$1: VFs are ready" await 30 is 1 state available
-	start_guest a 0 sha256 --seconds 5
+	start_guest a 0 sha256 --jobs 2 --seconds 120
 	wait $guest_pid
 	check "$1: a tenant computes" right a
 }

@@ -36,7 +36,7 @@ wait $c
 check "C's VF is reset, scrubbed and free again" await 20 is 0 state available
 check "B continues" await 20 at_least 1 dispatches $((before + 20))
 check "VF 1 was not reset" [ "$(vf 1 resets)$(vf 1 hangs)" = 00 ]
-start_guest e 0 sha256 --seconds 6
+start_guest e 0 sha256 --jobs 2 --seconds 120
 wait $guest_pid
 check "the VF serves another tenant" right e
 # While the gates of a VF are closed, all its memory reads as ones: the guest notices that its VF is being reset, and starts

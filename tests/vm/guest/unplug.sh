@@ -21,7 +21,7 @@ gone_and_back() { # TIME: 1 or 2
 	check "$1: vgpud runs the GPU again" await 30 state_is running
 	check "$1: vgpud logged the notifications of Linux" sh -c "[ \$(grep -c 'the kernel removed $pf' /run/vgpud.log) = $1 ] && [ \$(grep -c 'the kernel added $pf' /run/vgpud.log) = $1 ]"
 	check "$1: VFs are ready" await 30 is 1 state available
-	start_guest a 0 sha256 --seconds 5
+	start_guest a 0 sha256 --jobs 2 --seconds 120
 	wait $guest_pid
 	check "$1: a tenant computes" right a
 }

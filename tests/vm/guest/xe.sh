@@ -249,7 +249,7 @@ say "$(gpu why)"
 echo $pf >/sys/bus/pci/drivers/xe/bind
 check "vgpud starts the GPU anew" await 30 gpu_is state running
 check "with two VFs" [ "$(cat $devices/$pf/sriov_numvfs)" = 2 ]
-start_guest e 1 sha256 --seconds 4
+start_guest e 1 sha256 --jobs 2 --seconds 120
 wait $guest_pid
 check "a VF serves again" right e
 check "vgpud ends well again" stop_vgpud
