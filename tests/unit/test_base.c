@@ -116,7 +116,7 @@ static void partition_swapped(void)
 static bool is_partition(const struct vgpu_partition_request *r, const struct vgpu_partition *p)
 {
 	uint64_t total = r->total / r->granule * r->granule, sum = p->pf.size + p->free;
-	uint64_t span = total - p->pf.size;
+	uint64_t span = total - p->pf.size, all;
 	uint32_t i, j;
 
 	for (i = 0; i < r->n_vfs; i++) {
@@ -131,9 +131,10 @@ static bool is_partition(const struct vgpu_partition_request *r, const struct vg
 		if (e->offset % r->granule || e->size % r->granule || e->offset < p->pf.size ||
 		    e->offset + e->size > total)
 			return false;
+		for (all = e->size; 2 * all <= span; all *= 2)
+			;
 		if (r->placement == VGPU_PLACE_PROFILE &&
-		    ((e->offset - p->pf.size) % e->size ||
-		     (span / r->granule * r->granule) % e->size))
+		    ((e->offset - p->pf.size) % e->size || 32 * (span - all) > span))
 			return false;
 		for (j = 0; j < i; j++)
 			if (e->offset < p->vfs[j].offset + p->vfs[j].size &&
