@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the parts of servers.py share: the fleet's two hosts, its flavors, what is measured, and what must hold after each step.
 On each host two servers vgpud.large and one vgpud.rest take all shares, and leave a VF and memory free."""
-import subprocess, time
+import pathlib, subprocess, time
 from fleet import *
 
 begun = time.monotonic()
@@ -41,6 +41,11 @@ def agree(stopped=(), on=hosts):
         until(120, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
         status, found = h.audit()
         want(status == 0 and found == {u: "stopped" if u in stopped else "agrees" for u in h.booked()}, f"{h.name}: vgpuctl audit: {status} {found}")
+
+
+def keep(host, server, name):
+    """Writes the domain as Nova wrote it to the logs: unit-nova reads what was kept in tests/unit/nova."""
+    pathlib.Path(f"/logs/{name}.xml").write_text(host.must("virsh", "-q", "dumpxml", server))
 
 
 def clear():

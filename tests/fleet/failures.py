@@ -54,8 +54,11 @@ def names():
     plain = [boot("plain", name=name, host=one.name) for name in NAMES]
     active(plain)
     want(not one.given(), f"servers without a GPU have {one.given()}")
-    active([boot("vgpud.least", name=name, host=one.name) for name in NAMES[:3]])
+    claims = [boot("vgpud.least", name=name, host=one.name) for name in NAMES[:3]]
+    active(claims)
     agree()
+    keep(one, plain[2], "name")
+    keep(one, claims[2], "flavor")
     clear()
     one.stop("vgpud", "KILL")
     plain = [boot("plain", name=name, host=one.name) for name in NAMES]

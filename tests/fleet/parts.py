@@ -111,6 +111,7 @@ def specs():
     has = sorted((vf["params"]["min_ppm"], vf["params"]["max_ppm"], vf["memory_bytes"] >> 20, vf["on_hang"]) for _, _, vf in one.vfs(server))
     want(has == [(100000, 505000, 32, "pause"), (150000, 505000, 48, "pause")], f"the VFs of two groups have {has}")
     computes(one, server)
+    keep(one, server, "specs")
     for flavor, why in (("typo", "vgpud:colour is not known"), ("elsewhere", "pool elsewhere")):
         found = settled([boot(flavor, host=one.name)])
         want(all(s["status"] == "ERROR" for s in found.values()), f"{flavor}: {[s['status'] for s in found.values()]}")
