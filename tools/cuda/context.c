@@ -62,7 +62,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 
 	if (e == CUDA_SUCCESS)
 		e = out ? link_lost() : CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS && primary.retained == 0) {
+	if (e == CUDA_SUCCESS && !primary.handle) {
 		primary.handle = handle_make(HANDLE_CONTEXT, &primary);
 		primary.number = ++n_contexts;
 		e = primary.handle ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -80,19 +80,18 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 
 	if (e == CUDA_SUCCESS && primary.retained == 0)
 		e = CUDA_ERROR_INVALID_CONTEXT;
-	if (e == CUDA_SUCCESS && --primary.retained == 0)
+	if (e == CUDA_SUCCESS && --primary.retained == 0 && primary.handle)
 		end(&primary);
 	return CALL_END(e);
 }
 
+/* Whoever has retained it still has to release it. */
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
 	CUresult e = begin(device);
 
-	if (e == CUDA_SUCCESS && primary.retained > 0) {
-		primary.retained = 0;
+	if (e == CUDA_SUCCESS && primary.handle)
 		end(&primary);
-	}
 	return CALL_END(e);
 }
 
@@ -115,7 +114,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS) {
 		*flags = primary.flags;
-		*active = primary.retained > 0;
+		*active = primary.handle != NULL;
 	}
 	return CALL_END(e);
 }

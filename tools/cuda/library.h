@@ -36,10 +36,10 @@
 /* call.c */
 
 struct context {
-	void *handle;
+	void *handle; /* NULL: the primary one, which is not active */
 	bool primary;
 	uint64_t number;
-	uint32_t retained; /* of the primary one; 0: it is not active */
+	uint32_t retained; /* the primary one: how often */
 	unsigned flags;
 };
 
