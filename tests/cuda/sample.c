@@ -657,9 +657,9 @@ static const struct sample_check checks[] = {
 	{NULL, NULL},
 };
 
-static const struct sample_check *const tables[] = {
-	checks,		calls_checks, contexts_checks, programs_checks, graphs_checks,
-	virtual_checks, NULL};
+static const struct sample_check *const tables[] = {checks,	     calls_checks,  contexts_checks,
+						    programs_checks, graphs_checks, images_checks,
+						    virtual_checks,  NULL};
 
 int sample_run(void)
 {

@@ -10,8 +10,8 @@ enum { SHARED_STATIC = 1, SHARED_MOST = 8, CARVEOUT = 9, ATTRIBUTES = 16 };
 /* CUlibraryOption */
 enum { BINARY_IS_PRESERVED = 1 };
 
-static CUresult load(CUlibrary *out, const void *image, const int *options, void **values,
-		     unsigned n, const int *library_options, unsigned n_library)
+static CUresult load(CUlibrary *out, const void *image, uint64_t most, const int *options,
+		     void **values, unsigned n, const int *library_options, unsigned n_library)
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 	unsigned i;
@@ -19,7 +19,7 @@ static CUresult load(CUlibrary *out, const void *image, const int *options, void
 	for (i = 0; i < n_library && e == CUDA_SUCCESS; i++)
 		if (!library_options || library_options[i] != BINARY_IS_PRESERVED)
 			e = library_options ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-	return e == CUDA_SUCCESS ? module_load(out, image, n, options, values, NULL) : e;
+	return e == CUDA_SUCCESS ? module_load(out, image, most, n, options, values, NULL) : e;
 }
 
 CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *options, void **values,
@@ -27,23 +27,24 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *image, int *options, void
 			   unsigned n_library)
 {
 	(void)library_values;
-	return CALL_END(load(out, image, options, values, n, library_options, n_library));
+	return CALL_END(
+		load(out, image, IMAGE_UNKNOWN, options, values, n, library_options, n_library));
 }
 
 CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, void **values,
 			       unsigned n, int *library_options, void **library_values,
 			       unsigned n_library)
 {
-	size_t bytes;
+	size_t bytes = 0;
 	char *text = path ? module_read_file(path, &bytes) : NULL;
-	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
+	CUresult e;
 
 	(void)library_values;
-	if (text)
-		e = cuLibraryLoadData(out, text, options, values, n, library_options, NULL,
-				      n_library);
+	if (!text)
+		return CUDA_ERROR_FILE_NOT_FOUND;
+	e = load(out, text, bytes, options, values, n, library_options, n_library);
 	free(text);
-	return e;
+	return CALL_END(e);
 }
 
 /* Begins a call about a library. */

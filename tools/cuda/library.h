@@ -9,6 +9,7 @@
  *   physical.c memory without an address; shareable.c: such memory of several processes
  *   table.c    the table of entries, and calls that are not carried
  *   work.c     what a stream executes: copies (copy.c, rows.c), sets (set.c), launches
+ *   image.c    how long images are
  *   symbol.c   variables of modules
  *   call.c     begins and ends a call: the lock, the current context, the log
  *   errors.c   names and sentences of errors
@@ -188,15 +189,19 @@ struct function {
 
 /* Unloads all modules of CONTEXT. */
 void module_end_all(const struct context *context);
-/* Loads IMAGE for CONTEXT, or as a library. OPTIONS as of cuModuleLoadDataEx(). */
-CUresult module_load(void **out, const void *image, unsigned n, const int *options, void **values,
-		     const struct context *context);
+/* Loads IMAGE for CONTEXT, or as a library. MOST as of image_find(), OPTIONS as of
+ * cuModuleLoadDataEx(). */
+CUresult module_load(void **out, const void *image, uint64_t most, unsigned n, const int *options,
+		     void **values, const struct context *context);
 CUresult module_unload(struct module *m);
 CUresult module_function(CUfunction *out, struct module *m, const char *name);
 /* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
 char *module_read_file(const char *path, size_t *bytes);
-/* How long an image is: it says so itself. */
-uint64_t module_image_bytes(const void **image);
+
+/* image.c: finds where *IMAGE is and how long. MOST: how long it can be, and a 0 is behind that; or
+ * IMAGE_UNKNOWN. False: it is longer than MOST, or than a packet loads. */
+#define IMAGE_UNKNOWN UINT64_MAX
+bool image_find(const void **image, uint64_t most, uint64_t *bytes);
 
 /* symbol.c: the variables of modules that the program has asked for. */
 

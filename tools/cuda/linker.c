@@ -64,7 +64,7 @@ static CUresult try_image(struct linker *l)
 	CUresult e;
 	void *h;
 
-	e = module_load(&h, l->image, l->n, l->options, l->values, NULL);
+	e = module_load(&h, l->image, l->bytes, l->n, l->options, l->values, NULL);
 	return e == CUDA_SUCCESS ? module_unload(handle_find(HANDLE_MODULE, h)) : e;
 }
 

@@ -1,27 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Modules and their functions. The worker compiles, and knows what a function's parameters are. */
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "library.h"
-
-/* What a compiler puts around a fat binary, and a fat binary's own header. NVIDIA documents
- * neither; this is what nvcc 13.0 writes. */
-#define WRAPPER_MAGIC 0x466243b1u
-#define FAT_MAGIC 0xba55ed50u
-struct wrapper {
-	uint32_t magic, version;
-	const void *data;
-	const void *more;
-};
-struct fat_header {
-	uint32_t magic;
-	uint16_t version, header;
-	uint64_t bytes; /* behind the header */
-};
 
 /* CUjit_option: where the caller wants the compiler's messages. */
 enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
@@ -36,47 +20,6 @@ struct wants {
 };
 
 static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
-
-static uint64_t cubin_bytes(const uint8_t *image)
-{
-	uint64_t most, end;
-	Elf64_Ehdr head;
-	Elf64_Shdr s;
-	uint32_t i;
-
-	memcpy(&head, image, sizeof(head));
-	most = head.e_shoff + (uint64_t)head.e_shnum * head.e_shentsize;
-	end = head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize;
-	most = end > most ? end : most;
-	for (i = 0; i < head.e_shnum && head.e_shentsize == sizeof(s); i++) {
-		memcpy(&s, image + head.e_shoff + i * sizeof(s), sizeof(s));
-		end = s.sh_type == SHT_NOBITS ? 0 : s.sh_offset + s.sh_size;
-		most = end > most ? end : most;
-	}
-	return most;
-}
-
-/* The program vouches for it, as with any libcuda. */
-uint64_t module_image_bytes(const void **image)
-{
-	struct fat_header fat;
-	struct wrapper wrapper;
-	uint32_t magic;
-
-	memcpy(&magic, *image, sizeof(magic));
-	if (magic == WRAPPER_MAGIC) {
-		memcpy(&wrapper, *image, sizeof(wrapper));
-		*image = wrapper.data;
-		memcpy(&magic, *image, sizeof(magic));
-	}
-	if (magic == FAT_MAGIC) {
-		memcpy(&fat, *image, sizeof(fat));
-		return fat.header + fat.bytes;
-	}
-	if (memcmp(&magic, ELFMAG, SELFMAG) == 0)
-		return cubin_bytes(*image);
-	return strlen(*image) + 1;
-}
 
 static CUresult read_options(unsigned n, const int *options, void **values, struct wants *w)
 {
@@ -165,7 +108,7 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	return CUDA_ERROR_INVALID_PTX;
 }
 
-static CUresult load(void **out, const void *image, const struct wants *w,
+static CUresult load(void **out, const void *image, uint64_t most, const struct wants *w,
 		     const struct context *context)
 {
 	struct module *m;
@@ -175,7 +118,10 @@ static CUresult load(void **out, const void *image, const struct wants *w,
 
 	if (!out || !image)
 		return CUDA_ERROR_INVALID_VALUE;
-	bytes = module_image_bytes(&image);
+	if (!image_find(&image, most, &bytes)) {
+		call_log("the image is damaged: it is shorter than it says, or too long");
+		return CUDA_ERROR_INVALID_IMAGE;
+	}
 	for (number = 0; number < SOFTGPU_MAX_MODULES && numbers[number];)
 		number++;
 	if (number == SOFTGPU_MAX_MODULES) {
@@ -200,13 +146,13 @@ static CUresult load(void **out, const void *image, const struct wants *w,
 	return CUDA_SUCCESS;
 }
 
-CUresult module_load(void **out, const void *image, unsigned n, const int *options, void **values,
-		     const struct context *context)
+CUresult module_load(void **out, const void *image, uint64_t most, unsigned n, const int *options,
+		     void **values, const struct context *context)
 {
 	struct wants wants = {0};
 	CUresult e = read_options(n, options, values, &wants);
 
-	return e == CUDA_SUCCESS ? load(out, image, &wants, context) : e;
+	return e == CUDA_SUCCESS ? load(out, image, most, &wants, context) : e;
 }
 
 CUresult module_unload(struct module *m)
@@ -244,7 +190,9 @@ CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned n, int *o
 	struct context *c;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	return CALL_END(e == CUDA_SUCCESS ? module_load(out, image, n, options, values, c) : e);
+	return CALL_END(e == CUDA_SUCCESS
+				? module_load(out, image, IMAGE_UNKNOWN, n, options, values, c)
+				: e);
 }
 
 CUresult cuModuleLoadData(CUmodule *out, const void *image)
@@ -292,14 +240,16 @@ char *module_read_file(const char *path, size_t *bytes)
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)
 {
-	size_t bytes;
+	size_t bytes = 0;
 	char *text = path ? module_read_file(path, &bytes) : NULL;
-	CUresult e = CUDA_ERROR_FILE_NOT_FOUND;
+	struct context *c;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
-	if (text)
-		e = cuModuleLoadDataEx(out, text, 0, NULL, NULL);
+	if (e == CUDA_SUCCESS)
+		e = text ? module_load(out, text, bytes, 0, NULL, NULL, c)
+			 : CUDA_ERROR_FILE_NOT_FOUND;
 	free(text);
-	return e;
+	return CALL_END(e);
 }
 
 CUresult cuModuleUnload(CUmodule module)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* How long an image is: it says so itself. Of an image in memory, the program vouches for what it
+ * says, as with any libcuda; of a file, how long that is shows whether it is true. */
+#include <elf.h>
+#include <string.h>
+
+#include "library.h"
+
+/* What a compiler puts around a fat binary, and a fat binary's own header. NVIDIA documents
+ * neither; this is what nvcc 13.0 writes. */
+#define WRAPPER_MAGIC 0x466243b1u
+#define FAT_MAGIC 0xba55ed50u
+struct wrapper {
+	uint32_t magic, version;
+	const void *data;
+	const void *more;
+};
+struct fat_header {
+	uint32_t magic;
+	uint16_t version, header;
+	uint64_t bytes; /* behind the header */
+};
+
+/* The most that a packet loads. */
+#define IMAGE_MOST ((UINT64_C(1) << 30) - 1)
+
+struct image {
+	const uint8_t *at;
+	uint64_t most; /* what can be read of it */
+	uint64_t end;  /* behind the last byte that it says it has */
+};
+
+/* The image says that it has BYTES at AT. False: it cannot. */
+static bool reach(struct image *m, uint64_t at, uint64_t bytes)
+{
+	if (at > m->most || bytes > m->most - at)
+		return false;
+	m->end = at + bytes > m->end ? at + bytes : m->end;
+	return true;
+}
+
+static bool take(struct image *m, uint64_t at, void *to, size_t bytes)
+{
+	if (!reach(m, at, bytes))
+		return false;
+	memcpy(to, m->at + at, bytes);
+	return true;
+}
+
+static bool read_cubin(struct image *m)
+{
+	Elf64_Ehdr head;
+	Elf64_Shdr s;
+	uint32_t i;
+
+	if (!take(m, 0, &head, sizeof(head)) ||
+	    !reach(m, head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize) ||
+	    !reach(m, head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize))
+		return false;
+	for (i = 0; i < head.e_shnum && head.e_shentsize == sizeof(s); i++)
+		if (!take(m, head.e_shoff + i * sizeof(s), &s, sizeof(s)) ||
+		    (s.sh_type != SHT_NOBITS && !reach(m, s.sh_offset, s.sh_size)))
+			return false;
+	return true;
+}
+
+static bool read_fat(struct image *m)
+{
+	struct fat_header head;
+
+	return take(m, 0, &head, sizeof(head)) && reach(m, head.header, head.bytes);
+}
+
+static bool begins_with(const struct image *m, const void *magic)
+{
+	return m->most >= 4 && memcmp(m->at, magic, 4) == 0;
+}
+
+bool image_find(const void **image, uint64_t most, uint64_t *bytes)
+{
+	struct image m = {.at = *image, .most = most < IMAGE_MOST ? most : IMAGE_MOST};
+	struct wrapper wrapper;
+	bool ok;
+
+	/* It has an address, so it is of this process's memory, and not of a file. */
+	if (most == IMAGE_UNKNOWN && begins_with(&m, &(uint32_t){WRAPPER_MAGIC})) {
+		memcpy(&wrapper, m.at, sizeof(wrapper));
+		m.at = wrapper.data;
+	}
+	if (begins_with(&m, &(uint32_t){FAT_MAGIC}))
+		ok = read_fat(&m);
+	else if (begins_with(&m, ELFMAG))
+		ok = read_cubin(&m);
+	else /* PTX, and the 0 behind it */
+		ok = (m.end = strnlen((const char *)m.at, m.most) + 1) <= IMAGE_MOST;
+	*image = m.at;
+	*bytes = m.end;
+	return ok;
+}
