@@ -13,6 +13,7 @@
 #include "entries.h"
 #include "fat.h"
 #include "guest_direct.h"
+#include "library.h"
 #include "record.h"
 #include "sample.h"
 #include "soft_binary.h"
@@ -255,6 +256,56 @@ static void record(void)
 	CU_ASSERT_EQUAL(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 }
 
+/* Puts a launch that only the host can refuse into the ring: of a module that is not there. */
+static void put_refused(void)
+{
+	const uint64_t arg[7] = {SOFTGPU_MAX_MODULES - 1,
+				 link_parts.structure_at,
+				 sizeof(struct softgpu_launch),
+				 0,
+				 0,
+				 0,
+				 link_parts.launch_report_at};
+
+	CU_ASSERT_EQUAL(call_begin(NEEDS_CONTEXT, NULL), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT, arg), CUDA_SUCCESS);
+	call_end("put_refused", CUDA_SUCCESS);
+}
+
+/* The error of a launch that the host refuses comes once, from a call that waits: none that loads
+ * or asks, and none that only waits for room, fails for it. */
+static void refused(void)
+{
+	CUdeviceptr x;
+	CUevent event;
+	CUfunction f;
+	CUmodule m;
+	size_t bytes;
+	int i, n;
+	void *params[] = {&x};
+
+	CU_ASSERT_FATAL(sample_begin());
+	CU_ASSERT_EQUAL(cuMemAlloc_v2(&x, 256), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuEventCreate(&event, 2), CUDA_SUCCESS);
+	put_refused();
+	CU_ASSERT_EQUAL(cuModuleLoadData(&m, programs_ptx), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetFunction(&f, m, "scale"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuModuleGetGlobal_v2(NULL, &bytes, m, "factor"), CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 64, 0), CUDA_SUCCESS);
+	for (i = 0; i < 1000; i++) /* more of each than there is room for */
+		CU_ASSERT_EQUAL(cuMemsetD32Async(x, (unsigned)i, 64, NULL), CUDA_SUCCESS);
+	for (i = 0; i < 1000; i++)
+		CU_ASSERT_EQUAL(cuEventRecord(event, NULL), CUDA_SUCCESS);
+	for (i = 0; i < 1000; i++)
+		CU_ASSERT_EQUAL(cuMemsetD8Async(x, (uint8_t)i, 63, NULL), CUDA_SUCCESS);
+	for (i = 0; i < 300; i++)
+		CU_ASSERT_EQUAL(cuLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, params, NULL),
+				CUDA_SUCCESS);
+	CU_ASSERT_EQUAL(cuStreamSynchronize(NULL), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CU_ASSERT_EQUAL(cuStreamSynchronize(NULL), CUDA_SUCCESS);
+	CU_ASSERT(sample_end());
+}
+
 /* Calls that do not wait may leave the doorbell to the library, which rings it by itself. */
 static void rung(void)
 {
@@ -314,6 +365,7 @@ static const struct test tests[] = {
 	{"the table of entries is whole", entries},
 	{"others may know what memory the program has", record},
 	{"a doorbell is rung for each call", rung},
+	{"what the host refuses is the error of a call that waits", refused},
 	{"the loss of the worker is the program's error", loss},
 	{NULL, NULL},
 };

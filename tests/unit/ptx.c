@@ -469,8 +469,13 @@ static bool entry(struct ptx *p, const char *name)
 		next(p);
 		parameters(p);
 	}
-	while (!is(p, "{"))
+	while (!is(p, "{")) {
+		if (is(p, ".maxntid")) {
+			next(p);
+			p->most_threads = (uint32_t)number(p);
+		}
 		next(p);
+	}
 	body(p);
 	resolve(p);
 	ptx_prepare(p);
@@ -551,6 +556,11 @@ bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size)
 	*at = p->params[i].at;
 	*size = p->params[i].size;
 	return true;
+}
+
+uint32_t ptx_most_threads(const struct ptx *p)
+{
+	return p->most_threads ? p->most_threads : 1024;
 }
 
 uint32_t ptx_shared(const struct ptx *p)

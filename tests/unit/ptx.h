@@ -40,6 +40,8 @@ bool ptx_global(const struct ptx *p, const char *name, void **at, size_t *bytes)
 /* The offset and size of parameter I, in bytes. Returns false if there are fewer parameters. */
 bool ptx_param(const struct ptx *p, uint32_t i, uint32_t *at, uint32_t *size);
 
+/* Threads of a block at most, which is one row of them if .maxntid says how many. */
+uint32_t ptx_most_threads(const struct ptx *p);
 /* Bytes of static shared memory. */
 uint32_t ptx_shared(const struct ptx *p);
 

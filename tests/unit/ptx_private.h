@@ -178,6 +178,7 @@ struct ptx {
 	uint8_t *globals;
 	uint32_t n_code, n_symbols, n_registers, n_constants;
 	uint32_t shared, local, n_globals, scope;
+	uint32_t most_threads; /* 0: not said */
 	struct place params[MAX_PARAMS];
 	uint32_t n_params, params_end;
 	bool reads, borrows; /* the globals are another's */

@@ -193,7 +193,7 @@ CUresult cuFuncGetAttribute(int *out, int which, CUfunction function)
 
 	switch (which) {
 	case CU_FUNC_MAX_THREADS_PER_BLOCK:
-		*out = 1024;
+		*out = (int)ptx_most_threads(f->code);
 		return CUDA_SUCCESS;
 	case CU_FUNC_SHARED_SIZE_BYTES:
 		*out = (int)ptx_shared(f->code);
@@ -244,7 +244,8 @@ static CUresult launch(struct work w, void **params, void **extra)
 	for (i = 0; ptx_param(w.function->code, i, &at, &size); i++)
 		wanted = at + size;
 	if (params || !grid[0] || !grid[1] || !grid[2] || !block[0] || !block[1] || !block[2] ||
-	    block[0] * block[1] * block[2] > 1024 || w.launch.shared > w.function->dynamic)
+	    block[0] * block[1] * block[2] > ptx_most_threads(w.function->code) ||
+	    w.launch.shared > w.function->dynamic)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra) {
 		if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Launches. What can be found wrong here is reported at once; what only the host finds is reported
- * by a later call that waits. */
+/* Launches. What only the host finds wrong is reported by a later call that waits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,8 @@
 /* CU_LAUNCH_PARAM_*, in EXTRA */
 enum { EXTRA_END = 0, EXTRA_BUFFER, EXTRA_SIZE };
 
+/* CUfunction_attribute */
+enum { FUNCTION_THREADS = 0, FUNCTION_SHARED = 1 };
 /* CUdevice_attribute */
 enum {
 	MAX_THREADS = 1,
@@ -19,6 +20,11 @@ enum {
 	MAX_SHARED = 97
 };
 
+static uint64_t threads_of(const struct work_launch *l)
+{
+	return (uint64_t)l->block[0] * l->block[1] * l->block[2];
+}
+
 /* Whether VALUE is in 1 to the attribute, if that is known. */
 static bool fits(uint64_t value, int attribute)
 {
@@ -27,16 +33,31 @@ static bool fits(uint64_t value, int attribute)
 	return value > 0 && (most <= 0 || value <= (uint32_t)most);
 }
 
-static bool shape_is_valid(const struct work_launch *l)
+static bool shape_is_valid(const struct work_launch *l, const int32_t *function)
 {
-	bool ok = l->shared == 0 || fits(l->shared, MAX_SHARED);
+	bool ok = l->shared == 0 ||
+		  fits((uint64_t)l->shared + (uint32_t)function[FUNCTION_SHARED], MAX_SHARED);
 	int i;
 
 	for (i = 0; i < 3; i++)
 		ok = ok && fits(l->grid[i], MAX_GRID + i) && fits(l->block[i], MAX_BLOCK + i);
 	/* Each of them is at most 2^31, and at most 1024 by the GPU's attributes. */
 	return ok && (uint64_t)l->block[0] * l->block[1] <= UINT32_MAX &&
-	       fits((uint64_t)l->block[0] * l->block[1] * l->block[2], MAX_THREADS);
+	       fits(threads_of(l), MAX_THREADS);
+}
+
+CUresult launch_check(const struct work_launch *w)
+{
+	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
+	int32_t most;
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!shape_is_valid(w, f->known.attributes))
+		return CUDA_ERROR_INVALID_VALUE;
+	most = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
+	return most > 0 && threads_of(w) > (uint32_t)most ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+							  : CUDA_SUCCESS;
 }
 
 /* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Whether it is right. */
@@ -131,13 +152,10 @@ CUresult launch_run(const struct work_launch *w)
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
 	uint64_t at, end = 0;
 	uint8_t *memory;
-	CUresult e;
+	CUresult e = launch_check(w);
 
-	if (!f)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!shape_is_valid(w))
-		return CUDA_ERROR_INVALID_VALUE;
-	e = link_launch(&memory, &at);
+	if (e == CUDA_SUCCESS)
+		e = link_launch(&memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
 	memset(l, 0, sizeof(*l));
@@ -158,14 +176,14 @@ CUresult launch_run(const struct work_launch *w)
 /* Whether the GPU executes all blocks of L at a time. The host checks it again. */
 static CUresult fits_together(const struct function *f, const struct work_launch *l)
 {
-	const uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
 	uint64_t most;
 	int blocks = 0;
-	CUresult e;
+	CUresult e = launch_check(l);
 
-	if (link_about.attributes[COOPERATIVE] <= 0)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	e = occupancy_ask(f, (uint32_t)threads, l->shared, &blocks);
+	if (e == CUDA_SUCCESS && link_about.attributes[COOPERATIVE] <= 0)
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	if (e == CUDA_SUCCESS)
+		e = occupancy_ask(f, (uint32_t)threads_of(l), l->shared, &blocks);
 	if (e != CUDA_SUCCESS)
 		return e;
 	most = (uint64_t)blocks * (uint64_t)link_about.attributes[PROCESSORS];
@@ -191,8 +209,6 @@ static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e != CUDA_SUCCESS)
 		return e;
-	if (!shape_is_valid(l))
-		return CUDA_ERROR_INVALID_VALUE;
 	l->function = function;
 	l->args = args;
 	e = launch_pack(f, params, extra, args, &l->size);

@@ -235,7 +235,9 @@ struct pinned {
 const struct pinned *pinned_find(const void *at);
 void pinned_end_all(const struct context *context);
 
-/* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
+/* launch.c: whether W can run, as far as it is known here. */
+CUresult launch_check(const struct work_launch *w);
+/* Packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
 CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
 		     size_t *size);
 /* occupancy.c: how many blocks of F a multiprocessor executes at a time, each of THREADS threads
@@ -447,7 +449,8 @@ void link_abandon(void);
 /* Whether the VF was lost: then every call returns this error. */
 CUresult link_lost(void);
 
-/* The functions below return CUDA_SUCCESS; the error of an earlier launch, once; or link_lost(). */
+/* The functions below return CUDA_SUCCESS or link_lost(). Those whose caller waits for the VF, which
+ * are link_wait*() and link_*reached(), also return the error of an earlier launch, once. */
 
 /* Puts a packet into the ring. It runs after link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
@@ -461,10 +464,8 @@ void link_hold(bool hold);
 void link_flush(void);
 /* Rings, and waits until all packets are done. */
 CUresult link_wait(void);
-/* As link_wait(), and as link_put() with a FILL by 0; the error of an earlier launch stays for a
- * later call. */
+/* The same of a call for which it makes no difference whether an earlier launch was refused. */
 CUresult link_drain(void);
-CUresult link_fill(uint64_t at, uint64_t bytes);
 /* Puts a fence into the ring, and rings: link_reached() tells whether all before it is done. */
 CUresult link_fence(uint64_t *fence);
 CUresult link_reached(uint64_t fence, bool *reached);

@@ -259,7 +259,7 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 	CUresult e = lost;
 
 	if (e == CUDA_SUCCESS && packets >= PACKETS_MOST)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(p.arg, arg, sizeof(p.arg));
@@ -304,7 +304,7 @@ static CUresult put_fence(uint64_t *fence, uint64_t (*put)(struct guest *g))
 	CUresult e = lost;
 
 	if (e == CUDA_SUCCESS && packets >= PACKETS_MOST)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	*fence = put(guest);
@@ -378,13 +378,6 @@ CUresult link_wait(void)
 	CUresult e = link_drain();
 
 	return e == CUDA_SUCCESS ? take_report() : e;
-}
-
-CUresult link_fill(uint64_t at, uint64_t bytes)
-{
-	CUresult e = packets >= PACKETS_MOST ? link_drain() : lost;
-
-	return e == CUDA_SUCCESS ? link_put(SOFTGPU_FILL, 0, (uint64_t[7]){at, bytes}) : e;
 }
 
 /* Of a program that polls: finds out about its VF, and about killed processes, for which it may
@@ -472,7 +465,7 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at)
 		*bytes = stage_size;
 	if (*bytes > stage_size - stage_used || packets >= PACKETS_MOST - PACKETS_KEPT ||
 	    launches > LAUNCHES - PACKETS_KEPT) {
-		e = link_wait();
+		e = link_drain();
 		if (e != CUDA_SUCCESS)
 			return e;
 	}
@@ -492,7 +485,7 @@ CUresult link_launch(uint8_t **memory, uint64_t *at)
 	CUresult e = lost;
 
 	if (e == CUDA_SUCCESS && (launches == LAUNCHES || packets >= PACKETS_MOST - 1))
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	*memory = launch_memory + launches * LINK_LAUNCH_BYTES;

@@ -95,7 +95,7 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	e = link_put(SOFTGPU_MODULE_LOAD, SOFTGPU_REPORT,
 		     (uint64_t[7]){number, at, bytes, p->log_at, LINK_LOG, 0, p->load_report_at});
 	if (e == CUDA_SUCCESS)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	error = __atomic_load_n(p->load_report, __ATOMIC_ACQUIRE);
@@ -272,7 +272,7 @@ static CUresult ask(struct function *f)
 	e = link_put(SOFTGPU_FUNCTION, 0,
 		     (uint64_t[7]){f->module->number, link_parts.structure_at, sizeof(*shown)});
 	if (e == CUDA_SUCCESS)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(&f->known, shown, sizeof(f->known));

@@ -21,7 +21,7 @@ CUresult occupancy_ask(const struct function *f, uint32_t threads, uint64_t shar
 	e = link_put(SOFTGPU_OCCUPANCY, 0,
 		     (uint64_t[7]){f->module->number, link_parts.structure_at, sizeof(o)});
 	if (e == CUDA_SUCCESS)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(&o, link_parts.structure, sizeof(o));

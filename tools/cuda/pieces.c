@@ -34,7 +34,8 @@ static bool is_free(uint32_t word)
 
 static CUresult put_fill(uint32_t from, uint32_t to)
 {
-	return link_fill(link_parts.memory_at + from * piece, (to - from) * piece);
+	return link_put(SOFTGPU_FILL, 0,
+			(uint64_t[7]){link_parts.memory_at + from * piece, (to - from) * piece});
 }
 
 /* Clears all pieces that SLOT has or had last, and makes them nobody's. No process may have SLOT

@@ -15,7 +15,7 @@ static CUresult ask(const struct module *m, struct softgpu_symbol *known)
 	memcpy(link_parts.structure, known, sizeof(*known));
 	e = link_put(SOFTGPU_SYMBOL, 0, arg);
 	if (e == CUDA_SUCCESS)
-		e = link_wait();
+		e = link_drain();
 	if (e != CUDA_SUCCESS)
 		return e;
 	memcpy(known, link_parts.structure, sizeof(*known));

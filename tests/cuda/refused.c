@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Checks of work that cannot run: the call that asks for it says so, and nothing of it runs. */
+#include "check.h"
+
+#define MOST_THREADS 64u
+#define STATIC_SHARED 1024u
+
+/* *x += 1, in blocks of at most 64 threads, with 1024 bytes of shared memory */
+static const char narrow_ptx[] =
+	".version 6.0\n.target sm_70\n.address_size 64\n"
+	".visible .entry narrow(.param .u64 x)\n.maxntid 64, 1, 1\n{\n"
+	"\t.reg .pred %p<1>;\n\t.reg .b64 %d<2>;\n\t.reg .b32 %r<3>;\n\t.shared .align 4 .b8 "
+	"own[1024];\n"
+	"\tmov.u32 %r0, %tid.x;\n\tsetp.ne.u32 %p0, %r0, 0;\n\t@%p0 ret;\n"
+	"\tld.param.u64 %d0, [x];\n\tcvta.to.global.u64 %d1, %d0;\n"
+	"\tmov.u32 %r0, own;\n\tld.global.u32 %r1, [%d1];\n\tadd.u32 %r1, %r1, 1;\n"
+	"\tst.shared.u32 [%r0], %r1;\n\tld.shared.u32 %r2, [%r0];\n"
+	"\tst.global.u32 [%d1], %r2;\n\tret;\n}\n";
+
+struct bench {
+	CUfunction narrow;
+	CUdeviceptr x;
+	unsigned shared; /* bytes that a launch may have */
+};
+
+static bool open_bench(struct bench *b)
+{
+	CUmodule module;
+	int most;
+
+	CHECK(sample_begin());
+	OK(cuModuleLoadData(&module, narrow_ptx));
+	OK(cuModuleGetFunction(&b->narrow, module, "narrow"));
+	OK(cuMemAlloc_v2(&b->x, 64));
+	OK(cuMemsetD8_v2(b->x, 0, 64));
+	OK(cuDeviceGetAttribute(&most, 97, 0));
+	b->shared = (unsigned)most - STATIC_SHARED;
+	return true;
+}
+
+/* Launches THREADS threads, with SHARED bytes of shared memory. */
+static CUresult launch(struct bench *b, unsigned threads, unsigned shared, CUstream s)
+{
+	return cuLaunchKernel(b->narrow, 1, 1, 1, threads, 1, 1, shared, s, (void *[]){&b->x},
+			      NULL);
+}
+
+static bool is_counted(const struct bench *b, uint32_t wanted)
+{
+	uint32_t seen;
+
+	OK(cuMemcpyDtoH_v2(&seen, b->x, 4));
+	CHECK(seen == wanted);
+	return true;
+}
+
+static bool launches(void)
+{
+	struct bench b;
+
+	CHECK(open_bench(&b));
+	CHECK(launch(&b, MOST_THREADS + 1, 0, NULL) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK(launch(&b, 1, b.shared + 1, NULL) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuLaunchCooperativeKernel(b.narrow, 1, 1, 1, MOST_THREADS + 1, 1, 1, 0, NULL,
+					(void *[]){&b.x}) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK(is_counted(&b, 0));
+	OK(launch(&b, MOST_THREADS, 0, NULL));
+	CHECK(is_counted(&b, 1));
+	OK(launch(&b, 1, b.shared, NULL));
+	CHECK(is_counted(&b, 2));
+	return sample_end();
+}
+
+/* Local memory of each thread that a GPU can run, beyond all that any of them has. */
+static bool local_memory(void)
+{
+	static const char text[] =
+		".version 6.0\n.target sm_70\n.address_size 64\n"
+		".visible .entry large(.param .u64 x)\n{\n"
+		"\t.reg .b64 %d<2>;\n\t.reg .b32 %r<2>;\n\t.local .align 4 .b8 own[524288];\n"
+		"\tld.param.u64 %d0, [x];\n\tcvta.to.global.u64 %d1, %d0;\n"
+		"\tld.global.u32 %r0, [%d1];\n\tst.local.u32 [own], %r0;\n"
+		"\tld.local.u32 %r1, [own];\n\tst.global.u32 [%d1], %r1;\n\tret;\n}\n";
+	CUmodule module;
+	CUfunction f;
+
+	CHECK(sample_begin());
+	OK(cuModuleLoadData(&module, text));
+	CHECK(cuModuleGetFunction(&f, module, "large") == CUDA_ERROR_NOT_FOUND);
+	return sample_end();
+}
+
+const struct sample_check refused_checks[] = {
+	{"launches that cannot run", launches},
+	{"a function that needs too much local memory", local_memory},
+	{NULL, NULL},
+};
