@@ -90,8 +90,86 @@ static bool local_memory(void)
 	return sample_end();
 }
 
+/* Captures two launches with wrong calls between them. */
+static bool capture(struct bench *b, CUstream s, CUgraph *graph)
+{
+	const uint32_t data[4] = {7, 7, 7, 7};
+	CUdeviceptr none = b->x + 64;
+
+	OK(cuStreamBeginCapture_v2(s, 0));
+	OK(launch(b, 1, 0, s));
+	CHECK(launch(b, 1025, 0, s) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(launch(b, MOST_THREADS + 1, 0, s) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK(cuMemcpyHtoDAsync_v2(none, data, 16, s) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemcpyDtoDAsync_v2(b->x, none, 16, s) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD32Async(none, 7, 1, s) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD32Async(b->x + 2, 7, 1, s) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemsetD32Async(none, 7, 0, s));
+	OK(launch(b, 1, 0, s));
+	OK(cuStreamEndCapture(s, graph));
+	return true;
+}
+
+/* Wrong nodes for GRAPH, and wrong parameters for NODE of EXEC. */
+static bool add_wrong_nodes(struct bench *b, CUgraph graph, CUgraphNode node, CUgraphExec exec)
+{
+	void *params[] = {&b->x};
+	struct cuda_kernel_node k = {.function = b->narrow,
+				     .grid = {1, 1, 1},
+				     .block = {1, 1, 1},
+				     .params = params};
+	struct cuda_set_node set = {.at = b->x + 64, .unit = 4, .width = 1, .rows = 1};
+	struct cuda_copy_3d copy = {.from = {.type = 2, .device = b->x},
+				    .to = {.type = 2, .device = b->x + 60},
+				    .width = 8,
+				    .rows = 1,
+				    .layers = 1};
+	CUgraphNode made;
+	CUcontext c;
+
+	OK(cuCtxGetCurrent(&c));
+	k.grid[1] = 0;
+	CHECK(cuGraphAddKernelNode(&made, graph, NULL, 0, &k) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuGraphExecKernelNodeSetParams(exec, node, &k) == CUDA_ERROR_INVALID_VALUE);
+	k.grid[1] = 1;
+	k.block[0] = MOST_THREADS + 1;
+	CHECK(cuGraphAddKernelNode(&made, graph, NULL, 0, &k) ==
+	      CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK(cuGraphExecKernelNodeSetParams(exec, node, &k) == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	CHECK(cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, c) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuGraphAddMemcpyNode(&made, graph, NULL, 0, &copy, c) == CUDA_ERROR_INVALID_VALUE);
+	return true;
+}
+
+/* A graph is whole, or it is not made. */
+static bool graphs(void)
+{
+	CUgraphNode nodes[3];
+	CUgraphExec exec;
+	CUgraph graph;
+	struct bench b;
+	CUstream s;
+	size_t n = 3;
+
+	CHECK(open_bench(&b));
+	OK(cuStreamCreate(&s, 1));
+	CHECK(capture(&b, s, &graph));
+	OK(cuGraphGetNodes(graph, nodes, &n));
+	CHECK(n == 3); /* the set of nothing is one of them */
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(add_wrong_nodes(&b, graph, nodes[0], exec));
+	OK(cuGraphGetNodes(graph, NULL, &n));
+	CHECK(n == 3);
+	OK(cuGraphLaunch(exec, s));
+	CHECK(is_counted(&b, 2));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	return sample_end();
+}
+
 const struct sample_check refused_checks[] = {
 	{"launches that cannot run", launches},
 	{"a function that needs too much local memory", local_memory},
+	{"graphs with work that cannot run", graphs},
 	{NULL, NULL},
 };

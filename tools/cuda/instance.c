@@ -218,8 +218,11 @@ static CUresult replace(struct instance *x, CUgraphNode node, enum node_type typ
 			const struct work *w)
 {
 	struct work made;
+	CUresult e = work_check(w);
 	uint32_t i;
 
+	if (e != CUDA_SUCCESS)
+		return e;
 	if (x->running)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	for (i = 0; i < x->n; i++)

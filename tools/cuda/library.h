@@ -115,11 +115,16 @@ struct stream;
 /* Executes W, or puts it into the graph that S captures. Everything that W points to is read before
  * this returns; what a graph keeps, it copies. */
 CUresult work_put(struct stream *s, const struct work *w);
+/* Whether W can be executed, as far as it is known now. */
+CUresult work_check(const struct work *w);
 /* Executes W now, in the order of all streams. */
 CUresult work_run(const struct work *w);
 /* copies.c: what C means, for whoever checks *W. */
 CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w);
-/* How W is executed; called with the lock. WORK_HOST lets go of it meanwhile. */
+/* How W is checked, and executed; called with the lock. WORK_HOST lets go of it meanwhile. */
+CUresult copy_check(const struct work_copy *w);
+CUresult set_check(const struct work_set *w);
+CUresult launch_check(const struct work_launch *w);
 CUresult copy_run(const struct work_copy *w);
 CUresult set_run(const struct work_set *w);
 CUresult launch_run(const struct work_launch *w);
@@ -235,9 +240,7 @@ struct pinned {
 const struct pinned *pinned_find(const void *at);
 void pinned_end_all(const struct context *context);
 
-/* launch.c: whether W can run, as far as it is known here. */
-CUresult launch_check(const struct work_launch *w);
-/* Packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
+/* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
 CUresult launch_pack(const struct function *f, void **params, void **extra, uint8_t *args,
 		     size_t *size);
 /* occupancy.c: how many blocks of F a multiprocessor executes at a time, each of THREADS threads

@@ -39,7 +39,9 @@ static CUresult make_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *h,
 
 	if (!g || !out)
 		return CUDA_ERROR_INVALID_VALUE;
-	e = find_nodes(g, h, n, &after);
+	e = work_check(&m->work);
+	if (e == CUDA_SUCCESS)
+		e = find_nodes(g, h, n, &after);
 	node = e == CUDA_SUCCESS ? graph_add(g, m->type, &m->work, after.nodes, after.n) : NULL;
 	graph_list_clear(&after);
 	if (e == CUDA_SUCCESS && !node)

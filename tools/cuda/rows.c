@@ -94,15 +94,25 @@ static uint64_t batch_of(const struct work_copy *w)
 	return n < LINK_BATCH ? n : LINK_BATCH;
 }
 
+static bool is_nothing(const struct work_copy *w)
+{
+	return w->width == 0 || w->rows == 0 || w->layers == 0;
+}
+
+CUresult copy_check(const struct work_copy *w)
+{
+	return is_nothing(w) || (is_there(&w->to, w) && is_there(&w->from, w))
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult copy_run(const struct work_copy *w)
 {
 	uint64_t layer, row, n, each;
-	CUresult e = CUDA_SUCCESS;
+	CUresult e = copy_check(w);
 
-	if (w->width == 0 || w->rows == 0 || w->layers == 0)
-		return CUDA_SUCCESS;
-	if (!is_there(&w->to, w) || !is_there(&w->from, w))
-		return CUDA_ERROR_INVALID_VALUE;
+	if (e != CUDA_SUCCESS || is_nothing(w))
+		return e;
 	if (w->from.host && w->to.host)
 		e = link_wait(); /* in the order of the stream */
 	if (e != CUDA_SUCCESS)

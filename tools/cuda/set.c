@@ -43,6 +43,29 @@ static CUresult set_row(const struct copy_place *p, CUdeviceptr dst, uint32_t pa
 	return e;
 }
 
+/* Finds what W sets: ALL bytes at P, of rows of WIDTH bytes. False: it is not there. */
+static bool find(const struct work_set *w, uint64_t *width, uint64_t *all, struct copy_place *p)
+{
+	return w->at % w->unit == 0 && (w->rows == 1 || w->pitch % w->unit == 0) &&
+	       !__builtin_mul_overflow(w->width, w->unit, width) &&
+	       (w->rows == 1 || w->pitch >= *width) &&
+	       !__builtin_mul_overflow(w->rows - 1, w->pitch, all) &&
+	       !__builtin_add_overflow(*all, *width, all) && copy_find(w->at, *all, p);
+}
+
+static bool is_nothing(const struct work_set *w)
+{
+	return w->width == 0 || w->rows == 0;
+}
+
+CUresult set_check(const struct work_set *w)
+{
+	struct copy_place p;
+	uint64_t width, all;
+
+	return is_nothing(w) || find(w, &width, &all, &p) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult set_run(const struct work_set *w)
 {
 	const uint32_t pattern = w->unit == 1	? w->value % 256 * 0x01010101u
@@ -52,13 +75,9 @@ CUresult set_run(const struct work_set *w)
 	struct copy_place p;
 	CUresult e = CUDA_SUCCESS;
 
-	if (w->width == 0 || w->rows == 0)
+	if (is_nothing(w))
 		return CUDA_SUCCESS;
-	if (w->at % w->unit || (w->rows > 1 && w->pitch % w->unit) ||
-	    __builtin_mul_overflow(w->width, w->unit, &width) ||
-	    (w->rows > 1 && w->pitch < width) ||
-	    __builtin_mul_overflow(w->rows - 1, w->pitch, &all) ||
-	    __builtin_add_overflow(all, width, &all) || !copy_find(w->at, all, &p))
+	if (!find(w, &width, &all, &p))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (w->rows == 1 || w->pitch == width) {
 		e = set_row(&p, w->at, pattern, all);

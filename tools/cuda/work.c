@@ -12,6 +12,20 @@ CUresult work_begin(CUstream s, struct stream **stream)
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
 }
 
+CUresult work_check(const struct work *w)
+{
+	switch (w->kind) {
+	case WORK_COPY:
+		return copy_check(&w->copy);
+	case WORK_SET:
+		return set_check(&w->set);
+	case WORK_LAUNCH:
+		return launch_check(&w->launch);
+	default:
+		return CUDA_SUCCESS;
+	}
+}
+
 CUresult work_run(const struct work *w)
 {
 	switch (w->kind) {
@@ -36,8 +50,10 @@ CUresult work_put(struct stream *s, const struct work *w)
 {
 	CUresult e;
 
-	if (s->capture)
-		return capture_add(s, w);
+	if (s->capture) {
+		e = work_check(w);
+		return e == CUDA_SUCCESS ? capture_add(s, w) : e;
+	}
 	e = work_run(w);
 	/* While a function of the program ran, S may have gone; and it waits for nothing more. */
 	if (w->kind != WORK_HOST)
