@@ -254,23 +254,58 @@ static bool made_of_nodes(void)
 	return sample_end();
 }
 
-/* What cannot be captured says so, and spoils the capture. */
+static void hear(CUstream s, CUresult e, void *data)
+{
+	(void)s;
+	*(CUresult *)data = e;
+}
+
+/* A call that no graph can carry says so, and ends the capture of its stream. */
+static bool not_captured(void)
+{
+	CUresult heard = -1, e;
+	CUgraphExec exec;
+	CUdeviceptr p, q;
+	struct bench b;
+	CUgraph graph;
+	int i;
+
+	CHECK(open_bench(&b));
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	OK(cuGraphDestroy(graph));
+	OK(cuMemAllocAsync(&p, 16, b.s));
+	for (i = 0; i < 6; i++) {
+		OK(cuStreamBeginCapture_v2(b.s, 0));
+		OK(launch_add(&b, &b.x, &b.y, b.s));
+		e = i == 0   ? cuMemAllocAsync(&q, 16, b.s)
+		    : i == 1 ? cuMemFreeAsync(p, b.s)
+		    : i == 2 ? cuStreamAddCallback(b.s, hear, &heard, 0)
+		    : i == 3 ? cuGraphLaunch(exec, b.s)
+		    : i == 4 ? cuStreamSynchronize(b.s)
+			     : cuStreamQuery(b.s);
+		CHECK(e == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+		CHECK(launch_add(&b, &b.x, &b.y, b.s) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+		CHECK(!graph);
+	}
+	OK(cuMemFreeAsync(p, b.s));
+	OK(cuGraphExecDestroy(exec));
+	CHECK(heard == -1 && is_as_on_host(&b));
+	return sample_end();
+}
+
+/* Captures that end in other ways than they should. */
 static bool broken_captures(void)
 {
 	struct bench b;
 	CUgraph graph;
-	CUdeviceptr p;
 	CUevent event;
 	CUstream u;
 
 	CHECK(open_bench(&b));
 	OK(cuEventCreate(&event, 0));
 	OK(cuStreamBeginCapture_v2(b.s, 0));
-	CHECK(cuStreamSynchronize(b.s) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-	CHECK(launch_add(&b, &b.x, &b.y, b.s) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-	CHECK(cuStreamEndCapture(b.s, &graph) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && !graph);
-	OK(cuStreamBeginCapture_v2(b.s, 0));
-	CHECK(cuMemAllocAsync(&p, 16, b.s) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	OK(cuEventRecord(event, b.s));
 	CHECK(cuEventQuery(event) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	OK(cuStreamBeginCapture_v2(b.t, 0));
@@ -301,6 +336,7 @@ static bool broken_captures(void)
 const struct sample_check graphs_checks[] = {
 	{"captured graphs", captured},
 	{"graphs made of nodes", made_of_nodes},
+	{"calls that are not captured", not_captured},
 	{"captures that fail", broken_captures},
 	{NULL, NULL},
 };

@@ -47,11 +47,9 @@ CUresult cuStreamAddCallback(CUstream s, void (*run)(CUstream, CUresult, void *)
 	struct callback c = {run, s, data};
 	const struct work w = {.kind = WORK_HOST, .host = {run_callback, &c}};
 	struct stream *stream;
-	CUresult e = work_begin(s, &stream);
+	CUresult e = work_begin_now(s, &stream);
 
-	if (e == CUDA_SUCCESS && (!run || flags))
-		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
-		e = stream->capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : work_put(stream, &w);
+		e = run && !flags ? work_put(stream, &w) : CUDA_ERROR_INVALID_VALUE;
 	return CALL_END(e);
 }

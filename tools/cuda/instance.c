@@ -169,13 +169,11 @@ static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 CUresult cuGraphLaunch(CUgraphExec h, CUstream s)
 {
 	struct stream *stream;
-	CUresult e = work_begin(s, &stream);
+	CUresult e = work_begin_now(s, &stream);
 	struct instance *x = handle_find(HANDLE_INSTANCE, h);
 
 	if (e == CUDA_SUCCESS && !x)
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS && stream->capture)
-		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	return CALL_END(e == CUDA_SUCCESS ? launch(x, s, stream) : e);
 }
 

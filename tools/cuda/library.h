@@ -132,6 +132,8 @@ CUresult event_run(CUevent event);
 CUresult event_wait(CUevent event);
 /* Begins a call about the stream S: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
+/* The same of a call that no graph can carry: if S captures, that ends the capture. */
+CUresult work_begin_now(CUstream s, struct stream **stream);
 
 /* stream.c */
 

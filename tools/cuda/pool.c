@@ -233,12 +233,10 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, bool
 	struct stream *stream;
 	struct pool *p;
 	uint64_t offset;
-	CUresult e = work_begin(s, &stream);
+	CUresult e = work_begin_now(s, &stream);
 
 	if (e != CUDA_SUCCESS)
 		return e;
-	if (stream->capture)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	p = named ? handle_find(HANDLE_POOL, pool) : current_pool();
 	if (!out || bytes == 0 || !p)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -262,10 +260,8 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool po
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream s)
 {
 	struct stream *stream;
-	CUresult e = work_begin(s, &stream);
+	CUresult e = work_begin_now(s, &stream);
 
-	if (e == CUDA_SUCCESS && stream->capture)
-		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (e == CUDA_SUCCESS && at != 0 &&
 	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)))
 		e = CUDA_ERROR_INVALID_VALUE;

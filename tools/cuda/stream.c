@@ -174,29 +174,18 @@ static CUresult query_stream(struct stream *stream)
 
 CUresult cuStreamQuery(CUstream s)
 {
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
-	struct stream *stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+	struct stream *stream;
+	CUresult e = work_begin_now(s, &stream);
 
-	if (e == CUDA_SUCCESS && stream && stream->capture)
-		e = capture_break(stream);
-	if (e == CUDA_SUCCESS)
-		e = stream ? query_stream(stream) : CUDA_ERROR_INVALID_HANDLE;
-	return CALL_END(e);
+	return CALL_END(e == CUDA_SUCCESS ? query_stream(stream) : e);
 }
 
 CUresult cuStreamSynchronize(CUstream s)
 {
 	struct stream *stream;
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	CUresult e = work_begin_now(s, &stream);
 
-	stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
-	if (e == CUDA_SUCCESS && stream && stream->capture)
-		e = capture_break(stream);
-	if (e == CUDA_SUCCESS)
-		e = stream ? link_wait() : CUDA_ERROR_INVALID_HANDLE;
-	return CALL_END(e);
+	return CALL_END(e == CUDA_SUCCESS ? link_wait() : e);
 }
 
 /* What comes later in any stream comes after the record. In a graph it need not: there, the stream

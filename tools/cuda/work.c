@@ -12,6 +12,13 @@ CUresult work_begin(CUstream s, struct stream **stream)
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
 }
 
+CUresult work_begin_now(CUstream s, struct stream **stream)
+{
+	CUresult e = work_begin(s, stream);
+
+	return e == CUDA_SUCCESS && (*stream)->capture ? capture_break(*stream) : e;
+}
+
 CUresult work_check(const struct work *w)
 {
 	switch (w->kind) {
