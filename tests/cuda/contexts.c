@@ -29,7 +29,56 @@ static bool reset_while_retained(void)
 	return true;
 }
 
+/* A stream is used while another context is current, but for launches. */
+static bool streams_of_others(void)
+{
+	CUcontext mine, other, seen;
+	CUgraphExec exec;
+	CUmodule module;
+	uint32_t back[16];
+	CUfunction scale;
+	CUstream s, own;
+	CUevent e, f;
+	CUdeviceptr x;
+	CUgraph graph;
+	void *params[] = {&x};
+
+	CHECK(sample_begin());
+	OK(cuCtxGetCurrent(&mine));
+	OK(cuMemAlloc_v2(&x, 64));
+	OK(cuStreamCreate(&s, 1));
+	OK(cuCtxCreate_v2(&other, 0, 0));
+	OK(cuEventCreate(&e, 2));
+	OK(cuStreamCreate(&own, 1));
+	OK(cuStreamGetCtx(s, &seen));
+	CHECK(seen == mine);
+	OK(cuMemsetD32Async(x, 5, 16, s));
+	OK(cuMemcpyDtoHAsync_v2(back, x, 64, s));
+	CHECK(back[0] == 5 && back[15] == 5);
+	OK(cuEventRecord(e, own));
+	OK(cuStreamWaitEvent(s, e, 0));
+	OK(cuStreamSynchronize(s));
+	OK(cuStreamQuery(s));
+	CHECK(cuEventRecord(e, s) == CUDA_ERROR_INVALID_HANDLE); /* they must be of one context */
+	OK(cuModuleLoadData(&module, programs_ptx));
+	OK(cuModuleGetFunction(&scale, module, "scale"));
+	CHECK(cuLaunchKernel(scale, 1, 1, 1, 16, 1, 1, 0, s, params, NULL) ==
+	      CUDA_ERROR_INVALID_HANDLE);
+	OK(cuGraphCreate(&graph, 0));
+	OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, s) == CUDA_ERROR_INVALID_HANDLE);
+	OK(cuGraphLaunch(exec, own));
+	OK(cuGraphExecDestroy(exec));
+	OK(cuGraphDestroy(graph));
+	OK(cuStreamDestroy_v2(s));
+	OK(cuCtxDestroy_v2(other));
+	OK(cuEventCreate(&f, 2));
+	CHECK(cuEventRecord(f, own) == CUDA_ERROR_INVALID_HANDLE); /* gone with its context */
+	return sample_end();
+}
+
 const struct sample_check contexts_checks[] = {
 	{"a primary context that was reset", reset_while_retained},
+	{"streams of other contexts", streams_of_others},
 	{NULL, NULL},
 };

@@ -144,7 +144,6 @@ CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, struct cu
 /* Functions of the program run without the lock: the instance stays until they are done. */
 static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 {
-	const struct context *c = s->context ? s->context : call_current();
 	CUresult e = CUDA_SUCCESS, rung;
 	uint32_t i;
 
@@ -155,7 +154,7 @@ static CUresult launch(struct instance *x, CUstream h, struct stream *s)
 		link_hold(!runs_alone);
 		e = work_run(&x->steps[i].work);
 		if (runs_alone) /* the stream may have gone */
-			s = stream_find(h, c);
+			s = stream_find(h);
 		if (s)
 			s->last = link_count();
 	}
@@ -174,6 +173,8 @@ CUresult cuGraphLaunch(CUgraphExec h, CUstream s)
 
 	if (e == CUDA_SUCCESS && !x)
 		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS)
+		e = work_in_current(stream);
 	return CALL_END(e == CUDA_SUCCESS ? launch(x, s, stream) : e);
 }
 

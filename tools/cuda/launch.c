@@ -204,6 +204,8 @@ static CUresult put(CUfunction function, struct work_launch *l, CUstream s, void
 	CUresult e = work_begin(s, &stream);
 
 	f = handle_find(HANDLE_FUNCTION, function);
+	if (e == CUDA_SUCCESS)
+		e = work_in_current(stream);
 	if (e == CUDA_SUCCESS &&
 	    (!f || (f->module->context && f->module->context != call_current())))
 		e = CUDA_ERROR_INVALID_HANDLE;

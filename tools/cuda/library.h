@@ -130,10 +130,12 @@ CUresult set_run(const struct work_set *w);
 CUresult launch_run(const struct work_launch *w);
 CUresult event_run(CUevent event);
 CUresult event_wait(CUevent event);
-/* Begins a call about the stream S: takes the lock, and finds S. */
+/* Begins a call about the stream S, of any context: takes the lock, and finds S. */
 CUresult work_begin(CUstream s, struct stream **stream);
 /* The same of a call that no graph can carry: if S captures, that ends the capture. */
 CUresult work_begin_now(CUstream s, struct stream **stream);
+/* Of a call that must be made with S's context current: an error if it is not. */
+CUresult work_in_current(const struct stream *s);
 
 /* stream.c */
 
@@ -157,9 +159,8 @@ struct stream {
 	uint64_t fence;
 };
 
-/* The stream S, one of CONTEXT's or a default one; NULL: there is none. Who puts packets for it
- * sets LAST. */
-struct stream *stream_find(CUstream s, const struct context *context);
+/* The stream S; NULL: there is none. Who puts packets for it sets LAST. */
+struct stream *stream_find(CUstream s);
 struct captured_event;
 /* What captures know of the event; NULL: there is none. */
 struct captured_event *stream_event(CUevent h);

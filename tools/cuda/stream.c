@@ -47,14 +47,9 @@ struct ipc_event *stream_shared_event(CUevent h, uint64_t *fence)
 static struct stream of_all = {0}; /* the default streams */
 static bool taken[LINK_TIMES];
 
-struct stream *stream_find(CUstream s, const struct context *context)
+struct stream *stream_find(CUstream s)
 {
-	struct stream *stream;
-
-	if ((uintptr_t)s <= DEFAULT_STREAMS)
-		return &of_all;
-	stream = handle_find(HANDLE_STREAM, s);
-	return stream && stream->context == context ? stream : NULL;
+	return (uintptr_t)s <= DEFAULT_STREAMS ? &of_all : handle_find(HANDLE_STREAM, s);
 }
 
 static void end_event(struct event *event)
@@ -145,11 +140,10 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned flags, int priority)
 
 CUresult cuStreamDestroy_v2(CUstream s)
 {
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
-	struct stream *stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+	struct stream *stream;
+	CUresult e = work_begin(s, &stream);
 
-	if (e == CUDA_SUCCESS && (!stream || stream == &of_all))
+	if (e == CUDA_SUCCESS && stream == &of_all)
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS)
 		end_stream(stream);
@@ -294,8 +288,9 @@ static CUresult record(CUevent h, CUstream s, unsigned flags)
 	CUresult e = begin(h, &event);
 	struct stream *stream;
 
-	stream = e == CUDA_SUCCESS ? stream_find(s, event->context) : NULL;
-	if (e == CUDA_SUCCESS && !stream)
+	stream = e == CUDA_SUCCESS ? stream_find(s) : NULL;
+	if (e == CUDA_SUCCESS &&
+	    (!stream || (stream->context && stream->context != event->context)))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS && flags & ~RECORD_EXTERNAL)
 		e = CUDA_ERROR_INVALID_VALUE;

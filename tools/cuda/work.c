@@ -5,11 +5,16 @@
 
 CUresult work_begin(CUstream s, struct stream **stream)
 {
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
-	*stream = e == CUDA_SUCCESS ? stream_find(s, c) : NULL;
+	*stream = e == CUDA_SUCCESS ? stream_find(s) : NULL;
 	return e == CUDA_SUCCESS && !*stream ? CUDA_ERROR_INVALID_HANDLE : e;
+}
+
+CUresult work_in_current(const struct stream *s)
+{
+	return s->context && s->context != call_current() ? CUDA_ERROR_INVALID_HANDLE
+							  : CUDA_SUCCESS;
 }
 
 CUresult work_begin_now(CUstream s, struct stream **stream)
