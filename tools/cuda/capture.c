@@ -44,8 +44,6 @@ CUresult capture_add(struct stream *s, const struct work *w)
 	if (c->broken)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	node = graph_add(c->graph, type_of(w->kind), w, s->tips.nodes, s->tips.n);
-	if (node && w->kind == WORK_EVENT)
-		node->event = w->event;
 	graph_list_clear(&s->tips);
 	if (node && graph_list_add(&s->tips, node))
 		return CUDA_SUCCESS;

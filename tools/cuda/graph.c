@@ -144,7 +144,6 @@ static struct node *copy_node(struct graph *to, const struct node *node)
 
 	if (!made)
 		return NULL;
-	made->event = node->event;
 	made->child = node->child ? graph_clone(node->child) : NULL;
 	if (made->child)
 		made->child->owned = true;

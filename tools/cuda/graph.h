@@ -24,7 +24,6 @@ struct node {
 	enum node_type type;
 	struct work work;	/* its arguments are its own */
 	struct graph *child;	/* of NODE_GRAPH; its own */
-	CUevent event;		/* of NODE_WAIT and NODE_RECORD */
 	struct node_list after; /* what it comes after */
 	uint32_t mark;		/* of whoever goes over the graph */
 };

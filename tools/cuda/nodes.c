@@ -26,7 +26,6 @@ struct making {
 	enum node_type type;
 	struct work work;
 	const struct graph *child;
-	CUevent event;
 };
 
 static CUresult make_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *h, size_t n,
@@ -48,7 +47,6 @@ static CUresult make_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *h,
 		e = CUDA_ERROR_OUT_OF_MEMORY;
 	if (e != CUDA_SUCCESS)
 		return e;
-	node->event = m->event;
 	node->child = m->child ? graph_clone(m->child) : NULL;
 	if (m->child && !node->child) {
 		graph_remove(node);
@@ -187,7 +185,7 @@ static CUresult add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *af
 {
 	CUresult e = call_begin(NEEDS_DEVICE, NULL);
 
-	if (e == CUDA_SUCCESS && !handle_find(HANDLE_EVENT, m->event))
+	if (e == CUDA_SUCCESS && !handle_find(HANDLE_EVENT, m->work.event))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	return e == CUDA_SUCCESS ? make_node(out, graph, after, n, m) : e;
 }
@@ -195,9 +193,7 @@ static CUresult add_event(CUgraphNode *out, CUgraph graph, const CUgraphNode *af
 CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 				   size_t n, CUevent event)
 {
-	const struct making m = {.type = NODE_RECORD,
-				 .work = {.kind = WORK_EVENT, .event = event},
-				 .event = event};
+	const struct making m = {.type = NODE_RECORD, .work = {.kind = WORK_EVENT, .event = event}};
 
 	return CALL_END(add_event(out, graph, after, n, &m));
 }
@@ -206,9 +202,7 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *out, CUgraph graph, const CUgrap
 CUresult cuGraphAddEventWaitNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 				 size_t n, CUevent event)
 {
-	const struct making m = {.type = NODE_WAIT,
-				 .work = {.kind = WORK_WAIT, .event = event},
-				 .event = event};
+	const struct making m = {.type = NODE_WAIT, .work = {.kind = WORK_WAIT, .event = event}};
 
 	return CALL_END(add_event(out, graph, after, n, &m));
 }
