@@ -654,9 +654,8 @@ static const struct sample_check checks[] = {
 };
 
 static const struct sample_check *const tables[] = {
-	checks,		 calls_checks,	 contexts_checks,
-	programs_checks, graphs_checks,	 images_checks,
-	refused_checks,	 virtual_checks, NULL};
+	checks,	       calls_checks,  captured_events_checks, contexts_checks, programs_checks,
+	graphs_checks, images_checks, refused_checks,	      virtual_checks,  NULL};
 
 int sample_run(void)
 {

@@ -182,6 +182,13 @@ CUresult cuStreamSynchronize(CUstream s)
 	return CALL_END(e == CUDA_SUCCESS ? link_wait() : e);
 }
 
+#define EXTERNAL 1u /* a node of the graph that the stream captures, and no order of its nodes */
+
+static bool flags_fit(const struct stream *stream, unsigned flags)
+{
+	return flags == 0 || (flags == EXTERNAL && stream->capture);
+}
+
 /* What comes later in any stream comes after the record. In a graph it need not: there, the stream
  * joins the capture of the event. */
 CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
@@ -193,9 +200,10 @@ CUresult cuStreamWaitEvent(CUstream s, CUevent h, unsigned flags)
 
 	if (e == CUDA_SUCCESS && !event)
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS && flags > 1)
+	if (e == CUDA_SUCCESS && !flags_fit(stream, flags))
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS && (event->captured.capture || stream->capture))
+	if (e == CUDA_SUCCESS && !(flags & EXTERNAL) &&
+	    (event->captured.capture || stream->capture))
 		e = stream == &of_all ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 				      : capture_wait(stream, &event->captured);
 	else if (e == CUDA_SUCCESS)
@@ -279,8 +287,6 @@ CUresult event_run(CUevent h)
 	return e;
 }
 
-#define RECORD_EXTERNAL 1u /* as a part of the graph, if S captures one */
-
 static CUresult record(CUevent h, CUstream s, unsigned flags)
 {
 	const struct work w = {.kind = WORK_EVENT, .event = h};
@@ -292,12 +298,14 @@ static CUresult record(CUevent h, CUstream s, unsigned flags)
 	if (e == CUDA_SUCCESS &&
 	    (!stream || (stream->context && stream->context != event->context)))
 		e = CUDA_ERROR_INVALID_HANDLE;
-	if (e == CUDA_SUCCESS && flags & ~RECORD_EXTERNAL)
+	if (e == CUDA_SUCCESS && !flags_fit(stream, flags))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e != CUDA_SUCCESS)
 		return e;
+	if (flags & EXTERNAL)
+		return work_put(stream, &w);
 	capture_forget_event(&event->captured);
-	if (stream->capture && !(flags & RECORD_EXTERNAL))
+	if (stream->capture)
 		return capture_record(stream, &event->captured);
 	return work_put(stream, &w);
 }
