@@ -51,7 +51,33 @@ static bool external(void)
 	return sample_end();
 }
 
+/* An event that stands for a part of a capture has no time, and nothing to wait for. */
+static bool recorded_in_capture(void)
+{
+	CUevent a, b;
+	CUgraph graph;
+	CUstream s;
+	float ms;
+
+	CHECK(sample_begin());
+	OK(cuStreamCreate(&s, 1));
+	OK(cuEventCreate(&a, 0));
+	OK(cuEventCreate(&b, 0));
+	OK(cuEventRecord(a, s));
+	OK(cuStreamBeginCapture_v2(s, 0));
+	OK(cuEventRecord(b, s));
+	CHECK(cuEventQuery(b) == CUDA_ERROR_CAPTURED_EVENT);
+	CHECK(cuEventSynchronize(b) == CUDA_ERROR_CAPTURED_EVENT);
+	CHECK(cuEventElapsedTime(&ms, a, b) == CUDA_ERROR_CAPTURED_EVENT);
+	CHECK(cuEventElapsedTime(&ms, b, a) == CUDA_ERROR_CAPTURED_EVENT);
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuGraphDestroy(graph));
+	OK(cuEventQuery(b));
+	return sample_end();
+}
+
 const struct sample_check captured_events_checks[] = {
 	{"events as nodes of a capture", external},
+	{"events that were recorded in a capture", recorded_in_capture},
 	{NULL, NULL},
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of contexts that several parts of a program have, or that are not current. */
+#include <pthread.h>
+
 #include "check.h"
 
 /* Those who have retained the primary context release it, though it was reset meanwhile. */
@@ -77,8 +79,37 @@ static bool streams_of_others(void)
 	return sample_end();
 }
 
+static void *destroy(void *context)
+{
+	CUresult e = cuCtxDestroy_v2(context);
+
+	return (void *)(intptr_t)e;
+}
+
+/* Calls of a thread whose context is gone say so; it can go on with another one. */
+static bool destroyed(void)
+{
+	CUcontext context;
+	pthread_t thread;
+	CUdeviceptr x;
+	void *result;
+
+	OK(cuCtxCreate_v2(&context, 0, 0));
+	OK(cuMemAlloc_v2(&x, 64));
+	CHECK(pthread_create(&thread, NULL, destroy, context) == 0);
+	CHECK(pthread_join(thread, &result) == 0 && !result);
+	CHECK(cuMemAlloc_v2(&x, 64) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	CHECK(cuCtxSynchronize() == CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	OK(cuCtxSetCurrent(NULL));
+	CHECK(cuMemAlloc_v2(&x, 64) == CUDA_ERROR_INVALID_CONTEXT);
+	CHECK(sample_begin());
+	OK(cuMemAlloc_v2(&x, 64));
+	return sample_end();
+}
+
 const struct sample_check contexts_checks[] = {
 	{"a primary context that was reset", reset_while_retained},
 	{"streams of other contexts", streams_of_others},
+	{"a context that another thread has destroyed", destroyed},
 	{NULL, NULL},
 };

@@ -580,6 +580,8 @@ static bool table(void)
 	CHECK(strcmp(text, "CUDA_ERROR_NOT_READY") == 0);
 	OK(cuGetErrorString(CUDA_ERROR_NOT_SUPPORTED, &text));
 	CHECK(text && strlen(text) > 10);
+	OK(cuGetErrorName(700, &text)); /* which this library does not return */
+	CHECK(strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS") == 0);
 	CHECK(cuGetErrorName(12345, &text) == CUDA_ERROR_INVALID_VALUE && !text);
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The library's table of entries against NVIDIA's: cudaTypedefs.h of a CUDA toolkit, which has a
- * line for each signature of each call. Without a toolkit the test is skipped.
+ * line for each signature of each call, and cuda.h. Without a toolkit the test is skipped.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static const struct {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static char *header; /* the file's text */
+static char *header, *errors; /* the texts of cudaTypedefs.h and cuda.h */
 
 /* The number of arguments in TEXT, which begins with (. Commas inside of a further pair are those
  * of a function's type. */
@@ -111,39 +111,80 @@ static void versions(void)
 	}
 }
 
-static bool read_header(void)
+/* The number of the error NAME in cuda.h; -1: it has none. */
+static int code_of(const char *name)
 {
-	static char places[][64] = {"/usr/local/cuda/include/cudaTypedefs.h",
-				    "/usr/include/cudaTypedefs.h"};
-	FILE *f = NULL;
-	size_t i, n;
+	const char *at = errors;
+	int code;
 
-	for (i = 0; i < sizeof(places) / sizeof(places[0]) && !f; i++)
-		f = fopen(places[i], "r");
+	for (; (at = strstr(at, name)); at++)
+		if (sscanf(at + strlen(name), " = %d", &code) == 1)
+			return code;
+	return -1;
+}
+
+static void error_codes(void)
+{
+	static const struct {
+		int code;
+		const char *name;
+	} known[] = {
+#define ERROR_ROW(code, name, text) {code, #name},
+		CUDA_ERRORS(ERROR_ROW)
+#undef ERROR_ROW
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (code_of(known[i].name) != known[i].code) {
+			printf("%s\n", known[i].name);
+			CU_FAIL("an error has another number");
+		}
+}
+
+/* The text of the header NAME; NULL: there is none. */
+static char *read_header(const char *name)
+{
+	static const char *const places[] = {"/usr/local/cuda/include", "/usr/include"};
+	const size_t room = 4 << 20;
+	char path[64], *text;
+	FILE *f = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]) && !f; i++) {
+		snprintf(path, sizeof(path), "%s/%s", places[i], name);
+		f = fopen(path, "r");
+	}
 	if (!f)
-		return false;
-	header = calloc(1, 1 << 20);
-	n = header ? fread(header, 1, (1 << 20) - 1, f) : 0;
+		return NULL;
+	text = calloc(1, room);
+	if (text && fread(text, 1, room - 1, f) < 1000) {
+		free(text);
+		text = NULL;
+	}
 	fclose(f);
-	return n > 1000;
+	return text;
 }
 
 static const struct test tests[] = {
 	{"each row is one of NVIDIA's signatures", signatures},
 	{"no newer signature is missing", versions},
+	{"each error has NVIDIA's number", error_codes},
 	{NULL, NULL},
 };
 
 int main(int argc, char **argv)
 {
 	const struct test *const tables[] = {tests, NULL};
-	int r;
+	int r = 77;
 
-	if (!read_header()) {
-		puts("skipped: no cudaTypedefs.h, of NVIDIA's CUDA toolkit, is installed");
-		return 77;
-	}
-	r = suite_main("cuda_table", tables, argc, argv);
+	header = read_header("cudaTypedefs.h");
+	errors = read_header("cuda.h");
+	if (header && errors)
+		r = suite_main("cuda_table", tables, argc, argv);
+	else
+		puts("skipped: NVIDIA's CUDA toolkit is not installed");
 	free(header);
+	free(errors);
 	return r;
 }

@@ -11,7 +11,13 @@
 #include "record.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED } state;
+static enum { STATE_DOWN = 0, STATE_UP, STATE_FORKED, STATE_ENDED } state;
+/* Why a call cannot go on. */
+static const CUresult reasons[] = {
+	[STATE_DOWN] = CUDA_ERROR_NOT_INITIALIZED,
+	[STATE_FORKED] = CUDA_ERROR_NOT_INITIALIZED,
+	[STATE_ENDED] = CUDA_ERROR_DEINITIALIZED,
+};
 __thread void *call_stack[CONTEXT_STACK];
 __thread int call_depth;
 
@@ -62,7 +68,7 @@ __attribute__((destructor)) static void stop(void)
 	if (state == STATE_UP)
 		link_down();
 	record_end();
-	state = STATE_DOWN;
+	state = STATE_ENDED;
 	pthread_mutex_unlock(&lock);
 	flush_end();
 }
@@ -76,8 +82,8 @@ CUresult call_start(void)
 
 	if (state == STATE_UP)
 		return link_lost();
-	if (state == STATE_FORKED)
-		return CUDA_ERROR_NOT_INITIALIZED;
+	if (state != STATE_DOWN)
+		return reasons[state];
 	if (find_vf(name, &err) < 0) {
 		call_log("%s", err.text);
 		return CUDA_ERROR_NO_DEVICE;
@@ -111,12 +117,12 @@ CUresult call_begin(enum needs needs, struct context **context)
 
 	call_lock();
 	if (state != STATE_UP)
-		return CUDA_ERROR_NOT_INITIALIZED;
+		return reasons[state];
 	if (needs == NEEDS_DEVICE)
 		return CUDA_SUCCESS;
 	current = call_current();
 	if (!current)
-		return CUDA_ERROR_INVALID_CONTEXT;
+		return call_depth ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	if (context)
 		*context = current;
 	return link_lost();

@@ -11,52 +11,11 @@
 #include "entries_function.h"
 #include "entries_graph.h"
 #include "entries_memory.h"
+#include "error_table.h"
 #include "structures.h"
 
 /* The version of the interface that the library shows. */
 #define CUDA_SHOWN 12040
-
-/* code, name, sentence */
-#define CUDA_ERRORS(X)                                                                             \
-	X(0, CUDA_SUCCESS, "no error")                                                             \
-	X(1, CUDA_ERROR_INVALID_VALUE, "invalid argument")                                         \
-	X(2, CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                            \
-	X(3, CUDA_ERROR_NOT_INITIALIZED, "initialization error")                                   \
-	X(46, CUDA_ERROR_DEVICE_UNAVAILABLE, "the VF is in use, or its host refuses it")           \
-	X(100, CUDA_ERROR_NO_DEVICE, "no VF, or none that runs GPU kernels")                       \
-	X(101, CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                \
-	X(200, CUDA_ERROR_INVALID_IMAGE, "the image cannot be loaded")                             \
-	X(201, CUDA_ERROR_INVALID_CONTEXT, "no context is current, or it was destroyed")           \
-	X(205, CUDA_ERROR_MAP_FAILED, "the other process no longer has this memory")               \
-	X(209, CUDA_ERROR_NO_BINARY_FOR_GPU, "the image has nothing for this GPU")                 \
-	X(218, CUDA_ERROR_INVALID_PTX, "the PTX does not compile, or does not fit")                \
-	X(301, CUDA_ERROR_FILE_NOT_FOUND, "file not found")                                        \
-	X(304, CUDA_ERROR_OPERATING_SYSTEM, "the operating system refused a call")                 \
-	X(400, CUDA_ERROR_INVALID_HANDLE, "invalid handle")                                        \
-	X(401, CUDA_ERROR_ILLEGAL_STATE, "not in this state")                                      \
-	X(500, CUDA_ERROR_NOT_FOUND, "named symbol not found")                                     \
-	X(600, CUDA_ERROR_NOT_READY, "not ready yet")                                              \
-	X(701, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "a launch was refused on the host")             \
-	X(708, CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "the primary context is active")                 \
-	X(712, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "this host memory is registered")        \
-	X(713, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "this host memory is not registered")        \
-	X(719, CUDA_ERROR_LAUNCH_FAILED, "the VF was reset: a GPU kernel faulted or did not end")  \
-	X(720, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "the GPU does not run so many blocks")     \
-	X(801, CUDA_ERROR_NOT_SUPPORTED, "this library does not carry this call")                  \
-	X(900, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "not while the stream captures")             \
-	X(901, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "an error has ended the capture")            \
-	X(903, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "another stream began this capture")           \
-	X(904, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "a stream has not joined the capture again")    \
-	X(905, CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "two captures may not depend on each other")   \
-	X(906, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "the default stream cannot capture")            \
-	X(910, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "the graph has another shape")                \
-	X(999, CUDA_ERROR_UNKNOWN, "unknown error")
-
-enum {
-#define CUDA_CODE(code, name, text) name = code,
-	CUDA_ERRORS(CUDA_CODE)
-#undef CUDA_CODE
-};
 
 #define CUDA_FIRST_ENTRIES(X)                                                                      \
 	X(cuInit, "cuInit", 2000, (unsigned flags))                                                \

@@ -327,7 +327,7 @@ static CUresult query_event(const struct event *event)
 	CUresult e;
 
 	if (event->captured.capture)
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (ipc_event_is_shared(&event->shared))
 		return ipc_event_query(&event->shared);
 	e = event->fence ? link_reached(event->fence, &reached) : CUDA_SUCCESS;
@@ -349,7 +349,7 @@ CUresult cuEventSynchronize(CUevent h)
 	CUresult e = begin(h, &event);
 
 	if (e == CUDA_SUCCESS && event->captured.capture)
-		e = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		e = CUDA_ERROR_CAPTURED_EVENT;
 	if (e == CUDA_SUCCESS && ipc_event_is_shared(&event->shared))
 		e = ipc_event_wait(&event->shared);
 	else if (e == CUDA_SUCCESS && event->fence)
@@ -365,6 +365,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 	to = handle_find(HANDLE_EVENT, end);
 	if (e == CUDA_SUCCESS && !milliseconds)
 		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && to && (from->captured.capture || to->captured.capture))
+		e = CUDA_ERROR_CAPTURED_EVENT;
 	if (e == CUDA_SUCCESS && (!to || !from->fence || !to->fence || !from->timed || !to->timed))
 		e = CUDA_ERROR_INVALID_HANDLE;
 	if (e == CUDA_SUCCESS)
