@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The library with the checks of sample.h, over a real worker whose CUDA driver is the one in
  * software; and the loss of that worker. */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +43,20 @@ static void sample(void)
 {
 	CU_ASSERT_EQUAL(sample_run(), 0);
 	CU_ASSERT_EQUAL(sample_run(), 0); /* nothing is left of the first time */
+}
+
+/* The device's addresses are kept free from cuInit() on, before anybody asks for them. */
+static void kept_free(void)
+{
+	const uint64_t at[] = {link_about.memory_at, link_arena.at};
+	size_t i;
+	void *got;
+
+	for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		got = mmap((void *)(uintptr_t)at[i], 4096, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		CU_ASSERT(got == MAP_FAILED && errno == EEXIST);
+	}
 }
 
 /* Memory and events are shown to other processes of the VF, which this one cannot have. */
@@ -370,6 +386,7 @@ __attribute__((destructor(101))) static void at_the_end(void)
 
 static const struct test tests[] = {
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
+	{"the device's addresses are kept free", kept_free},
 	{"the sample's checks pass", sample},
 	{"memory is not shown where there is nobody", alone},
 	{"what is mapped stays so while memory is swapped", swapped},

@@ -100,6 +100,7 @@ CUresult call_start(void)
 	heap_reset(link_parts.memory_size);
 	arena_reset();
 	physical_reset();
+	memory_is_unified(); /* before the program has other memory at the device's addresses */
 	record_show(link_parts.memory_size, &link_about);
 	flush_start();
 	state = STATE_UP;
