@@ -67,7 +67,7 @@ static size_t shared_of(int threads)
 
 static bool functions(void)
 {
-	int value, blocks, less, grid, block, processors;
+	int value, most, dynamic, blocks, less, grid, block, processors;
 	CUfunction f;
 	CUmodule module, of;
 	size_t shared;
@@ -83,6 +83,10 @@ static bool functions(void)
 	CHECK(value > 0);
 	CHECK(cuFuncGetAttribute(&value, 16, f) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuFuncGetAttribute(&value, 0, module) == CUDA_ERROR_INVALID_HANDLE);
+	OK(cuFuncGetAttribute(&value, 1, f));
+	OK(cuDeviceGetAttribute(&most, 8, 0));
+	OK(cuFuncGetAttribute(&dynamic, 8, f));
+	CHECK(most > 0 && dynamic == most - value); /* until it is set */
 	OK(cuFuncSetAttribute(f, 8, 4096));
 	OK(cuFuncGetAttribute(&value, 8, f));
 	CHECK(value == 4096);

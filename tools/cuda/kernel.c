@@ -7,6 +7,8 @@
 
 /* CUfunction_attribute */
 enum { SHARED_STATIC = 1, SHARED_MOST = 8, CARVEOUT = 9, ATTRIBUTES = 16 };
+/* CUdevice_attribute */
+enum { BLOCK_SHARED = 8, BLOCK_SHARED_OPTIN = 97 };
 /* CUlibraryOption */
 enum { BINARY_IS_PRESERVED = 1 };
 
@@ -160,6 +162,19 @@ CUresult cuKernelGetParamInfo(CUkernel kernel, size_t i, size_t *offset, size_t 
 	return CALL_END(get_param(kernel, i, offset, size));
 }
 
+/* What a launch may have of dynamic shared memory. */
+static int shared_most(const struct function *f)
+{
+	const int32_t *own = f->known.attributes;
+	int32_t left = link_about.attributes[BLOCK_SHARED] - own[SHARED_STATIC];
+
+	if (f->shared_most >= 0)
+		return f->shared_most;
+	if (own[SHARED_MOST] > 0)
+		return own[SHARED_MOST];
+	return left > 0 ? left : 0;
+}
+
 static CUresult get_attribute(int *value, int which, CUfunction function)
 {
 	struct function *f;
@@ -169,7 +184,7 @@ static CUresult get_attribute(int *value, int which, CUfunction function)
 	if (e != CUDA_SUCCESS)
 		return e;
 	if (which == SHARED_MOST)
-		*value = f->shared_most;
+		*value = shared_most(f);
 	else
 		*value = which == CARVEOUT ? f->carveout : f->known.attributes[which];
 	return CUDA_SUCCESS;
@@ -181,7 +196,7 @@ static CUresult set_attribute(CUfunction function, int which, int value)
 {
 	struct function *f;
 	CUresult e = begin_function(function, &f, true);
-	int64_t most = link_about.attributes[97]; /* shared memory of a block that asks for it */
+	int64_t most = link_about.attributes[BLOCK_SHARED_OPTIN];
 
 	if (e != CUDA_SUCCESS)
 		return e;

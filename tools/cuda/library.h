@@ -191,8 +191,9 @@ struct function {
 	struct module *module;
 	struct function *next;
 	struct softgpu_function known;
-	int shared_most; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, as it was set */
-	int carveout;	 /* CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, a hint */
+	/* Attributes as they were set; -1: they were not. */
+	int shared_most; /* MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	int carveout;	 /* PREFERRED_SHARED_MEMORY_CARVEOUT, a hint, where -1 can be set, too */
 };
 
 /* Unloads all modules of CONTEXT. */
@@ -455,8 +456,8 @@ void link_abandon(void);
 /* Whether the VF was lost: then every call returns this error. */
 CUresult link_lost(void);
 
-/* The functions below return CUDA_SUCCESS or link_lost(). Those whose caller waits for the VF, which
- * are link_wait*() and link_*reached(), also return the error of an earlier launch, once. */
+/* The functions below return CUDA_SUCCESS or link_lost(). Those whose caller waits for the VF,
+ * which are link_wait*() and link_*reached(), also return the error of an earlier launch, once. */
 
 /* Puts a packet into the ring. It runs after link_ring(). */
 CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);

@@ -299,7 +299,7 @@ CUresult module_function(CUfunction *out, struct module *m, const char *name)
 		if (!f)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		f->module = m;
-		f->carveout = -1; /* the driver's own choice */
+		f->shared_most = f->carveout = -1;
 		snprintf(f->known.name, sizeof(f->known.name), "%s", name);
 		e = ask(f);
 		f->handle = e == CUDA_SUCCESS ? handle_make(HANDLE_FUNCTION, f) : NULL;
