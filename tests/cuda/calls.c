@@ -350,6 +350,33 @@ static bool pointers(void)
 	return sample_end();
 }
 
+/* A number tells memory from other memory that had its address. */
+static bool buffer_ids(void)
+{
+	uint64_t id[4];
+	CUdeviceptr x, again;
+	void *host;
+	int i, k;
+
+	CHECK(sample_begin());
+	OK(cuMemAlloc_v2(&x, 4096));
+	OK(cuPointerGetAttribute(&id[0], 7, x));
+	OK(cuPointerGetAttribute(&id[1], 7, x + 100));
+	CHECK(id[0] == id[1]);
+	OK(cuMemFree_v2(x));
+	OK(cuMemAlloc_v2(&again, 4096));
+	CHECK(again == x); /* or this tries nothing */
+	OK(cuPointerGetAttribute(&id[1], 7, again));
+	OK(cuMemAlloc_v2(&x, 4096));
+	OK(cuPointerGetAttribute(&id[2], 7, x));
+	OK(cuMemHostAlloc(&host, 4096, 0));
+	OK(cuPointerGetAttribute(&id[3], 7, (uintptr_t)host));
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < i; k++)
+			CHECK(id[i] != id[k]);
+	return sample_end();
+}
+
 /* Random boxes between two memories and the host, and the same on the CPU. */
 #define PITCH 96u
 #define ROWS 20u
@@ -584,6 +611,7 @@ const struct sample_check calls_checks[] = {
 	{"host memory", host_memory},
 	{"pools", pools},
 	{"pointers", pointers},
+	{"numbers of memory", buffer_ids},
 	{"boxes", boxes},
 	{"pitched memory", pitched},
 	{"functions of the host", host_functions},

@@ -17,7 +17,7 @@ struct reservation {
 	uint64_t at, bytes;
 };
 struct mapping {
-	uint64_t at, bytes;
+	uint64_t at, bytes, id;
 	struct physical *physical;
 	bool accessible; /* and mapped on the host */
 };
@@ -205,7 +205,7 @@ static CUresult map(uint64_t at, uint64_t bytes, struct physical *p)
 		room = 2 * room + 64;
 	}
 	memmove(&mappings[i + 1], &mappings[i], (n_mappings - i) * sizeof(*mappings));
-	mappings[i] = (struct mapping){at, bytes, p, false};
+	mappings[i] = (struct mapping){at, bytes, memory_new_id(), p, false};
 	n_mappings++;
 	p->mapped++;
 	return CUDA_SUCCESS;
@@ -434,14 +434,13 @@ bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 	return false;
 }
 
-bool arena_range(CUdeviceptr at, uint64_t *begin_at, uint64_t *bytes)
+bool arena_range(CUdeviceptr at, struct memory_range *r)
 {
 	const struct mapping *m = find(at);
 
 	if (!m)
 		return false;
-	*begin_at = m->at;
-	*bytes = m->bytes;
+	*r = (struct memory_range){m->at, m->bytes, m->id};
 	return true;
 }
 

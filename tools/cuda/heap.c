@@ -9,7 +9,7 @@
 #define GRAIN 512u /* CUDA promises 256 */
 
 struct block {
-	uint64_t at, bytes, taken; /* TAKEN: BYTES rounded up */
+	uint64_t at, bytes, taken, id; /* TAKEN: BYTES rounded up */
 	const void *owner;
 };
 
@@ -56,6 +56,7 @@ static bool take(uint64_t bytes, uint64_t align, const void *owner, uint64_t *of
 	if (bytes == 0 || bytes > heap_size)
 		return false;
 	b.taken = round_up(bytes, GRAIN);
+	b.id = memory_new_id();
 	for (i = 0; i <= n_blocks; i++) {
 		end = i < n_blocks ? blocks[i].at : heap_size;
 		while (b.at <= end && b.taken <= end - b.at) {
@@ -131,14 +132,13 @@ void heap_give_all(const void *owner)
 	pieces_freed();
 }
 
-bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes)
+bool heap_find(uint64_t offset, struct memory_range *r)
 {
 	size_t i = up_to(offset);
 
 	if (i == 0 || offset - blocks[i - 1].at >= blocks[i - 1].bytes)
 		return false;
-	*begin = blocks[i - 1].at;
-	*bytes = blocks[i - 1].bytes;
+	*r = (struct memory_range){blocks[i - 1].at, blocks[i - 1].bytes, blocks[i - 1].id};
 	return true;
 }
 

@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct shown) <= sizeof(struct cuda_ipc_memory), "CUipcMem
 
 struct opened {
 	struct opened *next;
-	uint64_t at, bytes;
+	uint64_t at, bytes, id;
 	const struct context *context;
 	uint32_t times;
 };
@@ -32,14 +32,13 @@ static const struct opened *find(uint64_t offset)
 	return o;
 }
 
-bool ipc_find(uint64_t offset, uint64_t *begin, uint64_t *bytes)
+bool ipc_find(uint64_t offset, struct memory_range *r)
 {
 	const struct opened *o = find(offset);
 
 	if (!o)
 		return false;
-	*begin = o->at;
-	*bytes = o->bytes;
+	*r = (struct memory_range){o->at, o->bytes, o->id};
 	return true;
 }
 
@@ -77,13 +76,15 @@ bool ipc_can_show(uint64_t offset)
 static CUresult show(struct cuda_ipc_memory *out, CUdeviceptr at)
 {
 	struct shown s = {.magic = MAGIC, .owner = pieces_mine()};
+	struct memory_range r;
 	uint64_t in = at - link_about.memory_at;
 
 	if (s.owner == 0)
 		return table_absent("cuIpcGetMemHandle of a VF that has one process");
-	if (!out || at < link_about.memory_at || !ipc_can_show(in) ||
-	    !heap_find(in, &s.at, &s.bytes))
+	if (!out || at < link_about.memory_at || !ipc_can_show(in) || !heap_find(in, &r))
 		return CUDA_ERROR_INVALID_VALUE;
+	s.at = r.at;
+	s.bytes = r.bytes;
 	*out = (struct cuda_ipc_memory){{0}};
 	memcpy(out, &s, sizeof(s));
 	return CUDA_SUCCESS;
@@ -113,7 +114,7 @@ static CUresult open(CUdeviceptr *out, const struct shown *s, const struct conte
 		o = malloc(sizeof(*o));
 		if (!o)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		*o = (struct opened){all, s->at, s->bytes, context, 0};
+		*o = (struct opened){all, s->at, s->bytes, memory_new_id(), context, 0};
 		all = o;
 	}
 	o->times++;

@@ -217,6 +217,7 @@ bool image_find(const void **image, uint64_t most, uint64_t *bytes);
 struct symbol {
 	struct module *module;
 	struct symbol *next;
+	uint64_t id; /* as memory has one */
 	struct softgpu_symbol known;
 };
 
@@ -234,7 +235,7 @@ CUresult symbol_put(const struct symbol *s, uint64_t offset, uint64_t other, uin
 
 struct pinned {
 	uint8_t *at;
-	uint64_t bytes;
+	uint64_t bytes, id;
 	unsigned flags;
 	bool registered; /* the program's own memory */
 	const struct context *context;
@@ -257,9 +258,15 @@ CUresult host_call(const struct work_host *w);
 bool memory_is_device(uint64_t at);
 /* Whether device memory and this process's have no address in common. */
 bool memory_is_unified(void);
+struct memory_range {
+	uint64_t at, bytes;
+	uint64_t id; /* of no other memory, not even of memory that was freed since */
+};
+/* A number for memory that the program gets. */
+uint64_t memory_new_id(void);
 /* The memory that AT lies in: of this process, which may be a mapping, or of another process that
  * this one has opened. */
-bool memory_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes);
+bool memory_range(CUdeviceptr at, struct memory_range *r);
 /* The offset, as packets have it, of BYTES at the device address AT; false: they are not all in one
  * allocation, or not all mapped. */
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
@@ -309,8 +316,8 @@ void shareable_end(struct physical *p);
 /* The offset, as packets have it, of BYTES at AT in the arena; false: they are not all mapped and
  * accessible. */
 bool arena_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset);
-/* The mapping that AT lies in: its address and bytes. */
-bool arena_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes);
+/* The mapping that AT lies in. */
+bool arena_range(CUdeviceptr at, struct memory_range *r);
 /* What is mapped at AT; NULL: nothing. */
 struct physical *arena_physical(CUdeviceptr at);
 /* Forgets all. */
@@ -359,8 +366,8 @@ bool pieces_are(uint64_t at, uint64_t bytes, uint64_t owner);
 
 /* ipc.c: the memory of other processes of the VF that was opened. */
 
-/* Finds the memory that OFFSET lies in: its first byte, and its bytes. */
-bool ipc_find(uint64_t offset, uint64_t *begin, uint64_t *bytes);
+/* Finds the memory that OFFSET lies in. */
+bool ipc_find(uint64_t offset, struct memory_range *r);
 /* The context that has opened it; NULL: none has. */
 const struct context *ipc_context(uint64_t offset);
 /* Whether other processes may open the allocation that OFFSET lies in. */
@@ -381,8 +388,8 @@ bool heap_uses(uint64_t at, uint64_t bytes);
 bool heap_give(uint64_t offset);
 /* Frees all that OWNER has. */
 void heap_give_all(const void *owner);
-/* Finds the allocation that OFFSET lies in: its first byte, and bytes as they were asked for. */
-bool heap_find(uint64_t offset, uint64_t *begin, uint64_t *bytes);
+/* Finds the allocation that OFFSET lies in, with the bytes that were asked for. */
+bool heap_find(uint64_t offset, struct memory_range *r);
 uint64_t heap_left(void);
 /* The bytes of all allocations of this process. */
 uint64_t heap_used(void);

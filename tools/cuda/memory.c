@@ -44,27 +44,34 @@ bool memory_is_device(uint64_t at)
 	       (at - memory.at < memory.bytes || at - arena.at < arena.bytes);
 }
 
-bool memory_range(CUdeviceptr at, uint64_t *begin, uint64_t *bytes)
+uint64_t memory_new_id(void)
+{
+	static uint64_t last;
+
+	return ++last;
+}
+
+bool memory_range(CUdeviceptr at, struct memory_range *r)
 {
 	uint64_t in = at - link_about.memory_at;
 
-	if (arena_range(at, begin, bytes))
+	if (arena_range(at, r))
 		return true;
-	if (at < link_about.memory_at ||
-	    (!heap_find(in, begin, bytes) && !ipc_find(in, begin, bytes)))
+	if (at < link_about.memory_at || (!heap_find(in, r) && !ipc_find(in, r)))
 		return false;
-	*begin += link_about.memory_at;
+	r->at += link_about.memory_at;
 	return true;
 }
 
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
-	uint64_t in = at - link_about.memory_at, begin, size;
+	uint64_t in = at - link_about.memory_at;
+	struct memory_range r;
 
 	if (arena_find(at, bytes, offset))
 		return true;
-	if (at < link_about.memory_at || in >= link_parts.memory_size ||
-	    !memory_range(at, &begin, &size) || bytes > size - (at - begin))
+	if (at < link_about.memory_at || in >= link_parts.memory_size || !memory_range(at, &r) ||
+	    bytes > r.bytes - (at - r.at))
 		return false;
 	*offset = link_parts.memory_at + in;
 	return true;
@@ -114,14 +121,14 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
-	uint64_t begin, size;
+	struct memory_range r;
 
-	if (e == CUDA_SUCCESS && !memory_range(at, &begin, &size))
+	if (e == CUDA_SUCCESS && !memory_range(at, &r))
 		e = CUDA_ERROR_NOT_FOUND;
 	if (e == CUDA_SUCCESS && base)
-		*base = begin;
+		*base = r.at;
 	if (e == CUDA_SUCCESS && bytes)
-		*bytes = size;
+		*bytes = r.bytes;
 	return CALL_END(e);
 }
 

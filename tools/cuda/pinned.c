@@ -38,6 +38,7 @@ static bool add(struct pinned p)
 		all = more;
 		room = 2 * room + 16;
 	}
+	p.id = memory_new_id();
 	all[n_all++] = p;
 	return true;
 }

@@ -29,7 +29,7 @@ enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
 
 struct about {
 	bool device, can_show; /* to other processes */
-	uint64_t begin, bytes;
+	struct memory_range range;
 	const struct context *context;
 	int handles; /* the kinds by which its memory can be exported */
 };
@@ -42,7 +42,7 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	uint64_t in = at - link_about.memory_at;
 
 	*a = (struct about){.device = true, .handles = physical ? physical->handles : 0};
-	if (memory_range(at, &a->begin, &a->bytes)) {
+	if (memory_range(at, &a->range)) {
 		a->can_show = ipc_can_show(in);
 		a->context = ipc_context(in);
 		if (!a->context)
@@ -50,15 +50,13 @@ static bool look_up(CUdeviceptr at, struct about *a)
 		return true;
 	}
 	if (symbol) {
-		a->begin = symbol->known.at;
-		a->bytes = symbol->known.bytes;
+		a->range = (struct memory_range){symbol->known.at, symbol->known.bytes, symbol->id};
 		a->context = symbol->module->context;
 		return true;
 	}
 	if (!pinned)
 		return false;
-	*a = (struct about){.begin = (uintptr_t)pinned->at,
-			    .bytes = pinned->bytes,
+	*a = (struct about){.range = {(uintptr_t)pinned->at, pinned->bytes, pinned->id},
 			    .context = pinned->context};
 	return true;
 }
@@ -96,14 +94,14 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 		return a->device ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
 	case POINTER_HOST:
 		return a->device ? CUDA_ERROR_INVALID_VALUE : write_64(data, at);
-	case POINTER_BUFFER_ID: /* unique while it lives */
-		return write_64(data, a->begin);
+	case POINTER_BUFFER_ID:
+		return write_64(data, a->range.id);
 	case POINTER_ORDINAL:
 		return write_int(data, 0);
 	case POINTER_RANGE_START:
-		return write_64(data, a->begin);
+		return write_64(data, a->range.at);
 	case POINTER_RANGE_SIZE:
-		return write_64(data, a->bytes);
+		return write_64(data, a->range.bytes);
 	case POINTER_MAPPED:
 		return write_bool(data, true);
 	case POINTER_SYNC:

@@ -39,6 +39,7 @@ CUresult symbol_find(struct module *m, const char *name, const struct symbol **o
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	s->module = m;
+	s->id = memory_new_id();
 	snprintf(s->known.name, sizeof(s->known.name), "%s", name);
 	e = ask(m, &s->known);
 	if (e != CUDA_SUCCESS) {
