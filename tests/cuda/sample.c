@@ -421,6 +421,9 @@ static bool errors(void)
 	char log[200] = "";
 	int options[] = {5, 6};
 	void *values[] = {log, (void *)sizeof(log)};
+	char info[] = "not written";
+	int hints[] = {3, 4, 8, 0}; /* the log and its size, the context's GPU, registers */
+	void *hint_values[] = {info, (void *)sizeof(info), NULL, (void *)32};
 	CUfunction reduce, add;
 	CUmodule module, other;
 	CUdeviceptr x;
@@ -433,6 +436,10 @@ static bool errors(void)
 	CHECK(cuModuleLoadDataEx(&other, ".version 6.0\nnonsense\n", 2, options, values) ==
 	      CUDA_ERROR_INVALID_PTX);
 	CHECK(strlen(log) > 0 && (uintptr_t)values[1] == strlen(log));
+	OK(cuModuleLoadDataEx(&other, sample_ptx, 4, hints, hint_values));
+	CHECK(info[0] == 0 &&
+	      !hint_values[1]); /* the host says nothing of a module that is right */
+	OK(cuModuleUnload(other));
 	CHECK(cuModuleLoadData(&other, "#!/bin/sh") == CUDA_ERROR_INVALID_PTX);
 	CHECK(cuModuleLoadDataEx(&other, sample_ptx, 1, (int[]){99}, values) ==
 	      CUDA_ERROR_NOT_SUPPORTED);

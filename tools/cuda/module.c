@@ -9,14 +9,26 @@
 
 /* CUjit_option: where the caller wants the compiler's messages. */
 enum { JIT_INFO_LOG = 3, JIT_INFO_LOG_SIZE, JIT_ERROR_LOG, JIT_ERROR_LOG_SIZE };
-/* Hints: how to optimise, what else to write into the log or the module. The host compiles with its
- * defaults. */
-enum { JIT_LEVEL = 7, JIT_DEBUG = 11, JIT_VERBOSE, JIT_LINES, JIT_CACHE };
+/* Hints: how many registers to use, how to optimise, what else to write into the log or the module.
+ * The host compiles with its defaults, for its GPU. */
+enum {
+	JIT_REGISTERS = 0,
+	JIT_LEVEL = 7,
+	JIT_FOR_CONTEXT,
+	JIT_DEBUG = 11,
+	JIT_VERBOSE,
+	JIT_LINES,
+	JIT_CACHE
+};
 
+/* Where a log shall be. */
+struct log {
+	char *at;
+	size_t size;
+	void **used;
+};
 struct wants {
-	char *log;
-	size_t log_size;
-	void **log_used, **info_used;
+	struct log errors, info;
 };
 
 static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
@@ -29,22 +41,27 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 		return CUDA_ERROR_INVALID_VALUE;
 	for (i = 0; i < n; i++) {
 		switch (options[i]) {
-		case JIT_INFO_LOG:
+		case JIT_REGISTERS:
 		case JIT_LEVEL:
+		case JIT_FOR_CONTEXT:
 		case JIT_DEBUG:
 		case JIT_VERBOSE:
 		case JIT_LINES:
 		case JIT_CACHE:
 			break;
+		case JIT_INFO_LOG:
+			w->info.at = values[i];
+			break;
 		case JIT_INFO_LOG_SIZE:
-			w->info_used = &values[i];
+			w->info.size = (uintptr_t)values[i];
+			w->info.used = &values[i];
 			break;
 		case JIT_ERROR_LOG:
-			w->log = values[i];
+			w->errors.at = values[i];
 			break;
 		case JIT_ERROR_LOG_SIZE:
-			w->log_size = (uintptr_t)values[i];
-			w->log_used = &values[i];
+			w->errors.size = (uintptr_t)values[i];
+			w->errors.used = &values[i];
 			break;
 		default:
 			call_log("cuModuleLoadDataEx: option %d is not carried", options[i]);
@@ -54,23 +71,21 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 	return CUDA_SUCCESS;
 }
 
-/* Hands the compiler's messages, TEXT, to the caller. */
-static void give_log(const struct wants *w, const char *text)
+/* Hands TEXT to the caller. */
+static void give_log(const struct log *l, const char *text)
 {
 	size_t n = strlen(text);
 
-	if (w->info_used)
-		*w->info_used = NULL;
-	if (!w->log || w->log_size == 0)
+	if (!l->at || l->size == 0)
 		n = 0;
-	else if (n > w->log_size - 1)
-		n = w->log_size - 1;
-	if (w->log && w->log_size > 0) {
-		memcpy(w->log, text, n);
-		w->log[n] = 0;
+	else if (n > l->size - 1)
+		n = l->size - 1;
+	if (l->at && l->size > 0) {
+		memcpy(l->at, text, n);
+		l->at[n] = 0;
 	}
-	if (w->log_used)
-		*w->log_used = (void *)n;
+	if (l->used)
+		*l->used = (void *)n;
 }
 
 /* Has the VF load the image as module NUMBER. */
@@ -101,7 +116,8 @@ static CUresult load_as(uint32_t number, const void *image, uint64_t bytes, cons
 	error = __atomic_load_n(p->load_report, __ATOMIC_ACQUIRE);
 	memcpy(text, p->log, sizeof(text));
 	text[sizeof(text) - 1] = 0;
-	give_log(w, text);
+	give_log(&w->errors, text);
+	give_log(&w->info, "");
 	if (error == SOFTGPU_OK)
 		return CUDA_SUCCESS;
 	call_log("the host refuses the module: %s", text[0] ? text : "it does not say why");
