@@ -538,6 +538,30 @@ static bool events(void)
 	return sample_end();
 }
 
+/* Only those with a time are limited in number. */
+static bool many_events(void)
+{
+	CUevent timed[4096], event;
+	uint32_t i;
+	float ms;
+
+	CHECK(sample_begin());
+	for (i = 0; i < 4096; i++)
+		OK(cuEventCreate(&timed[i], 0));
+	CHECK(cuEventCreate(&event, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+	for (i = 0; i < 5000; i++)
+		OK(cuEventCreate(&event, 2));
+	for (i = 0; i < 2; i++)
+		OK(cuEventRecord(timed[i], NULL));
+	OK(cuEventRecord(event, NULL));
+	OK(cuEventSynchronize(event));
+	OK(cuEventElapsedTime(&ms, timed[0], timed[1]));
+	CHECK(ms >= 0); /* no time was written in the place of another event */
+	OK(cuEventDestroy_v2(timed[77]));
+	OK(cuEventCreate(&event, 0));
+	return sample_end();
+}
+
 /* Until a query says that an event has come, and then it has. */
 static bool queries(void)
 {
@@ -655,6 +679,7 @@ static const struct sample_check checks[] = {
 	{"errors", errors},
 	{"modules", modules},
 	{"events", events},
+	{"many events", many_events},
 	{"queries", queries},
 	{"the table of entries", table},
 	{"threads", threads},

@@ -19,7 +19,7 @@
 struct event {
 	void *handle;
 	const struct context *context;
-	uint32_t place; /* in the times */
+	uint32_t place; /* in the times, if it is timed */
 	bool timed;
 	struct captured_event captured;
 	uint64_t fence; /* behind its last record; 0: it was not recorded */
@@ -57,7 +57,8 @@ static void end_event(struct event *event)
 	capture_forget_event(&event->captured);
 	ipc_event_end(&event->shared);
 	handle_drop(HANDLE_EVENT, event->handle);
-	taken[event->place] = false;
+	if (event->timed)
+		taken[event->place] = false;
 	free(event);
 }
 
@@ -220,13 +221,14 @@ CUresult event_wait(CUevent h)
 
 CUresult stream_make_event(CUevent *out, unsigned flags, const struct context *context)
 {
+	const bool timed = !(flags & EVENT_NO_TIMING);
+	uint32_t place = 0;
 	struct event *event;
-	uint32_t place;
 
 	if (!out || flags & ~EVENT_FLAGS ||
 	    (flags & (EVENT_SHARED | EVENT_NO_TIMING)) == EVENT_SHARED)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (place = 0; place < LINK_TIMES && taken[place];)
+	while (timed && place < LINK_TIMES && taken[place])
 		place++;
 	event = place < LINK_TIMES ? calloc(1, sizeof(*event)) : NULL;
 	if (event)
@@ -235,10 +237,11 @@ CUresult stream_make_event(CUevent *out, unsigned flags, const struct context *c
 		free(event);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	taken[place] = true;
 	event->place = place;
+	if (timed)
+		taken[place] = true;
 	event->context = context;
-	event->timed = !(flags & EVENT_NO_TIMING);
+	event->timed = timed;
 	event->shared.may_show = flags & EVENT_SHARED;
 	*out = event->handle;
 	return CUDA_SUCCESS;
@@ -274,12 +277,13 @@ CUresult cuEventDestroy_v2(CUevent h)
 CUresult event_run(CUevent h)
 {
 	struct event *event = handle_find(HANDLE_EVENT, h);
-	CUresult e;
+	CUresult e = CUDA_SUCCESS;
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	e = link_put(SOFTGPU_EVENT, 0,
-		     (uint64_t[7]){link_parts.times_at + event->place * sizeof(uint64_t)});
+	if (event->timed)
+		e = link_put(SOFTGPU_EVENT, 0,
+			     (uint64_t[7]){link_parts.times_at + event->place * sizeof(uint64_t)});
 	if (e == CUDA_SUCCESS)
 		e = link_fence(&event->fence);
 	if (e == CUDA_SUCCESS)
