@@ -418,7 +418,7 @@ static bool many_launches(void)
 /* After each error the context works as before. */
 static bool errors(void)
 {
-	char log[200] = "";
+	char log[200] = "", name[300] = "";
 	int options[] = {5, 6};
 	void *values[] = {log, (void *)sizeof(log)};
 	char info[] = "not written";
@@ -445,6 +445,9 @@ static bool errors(void)
 	      CUDA_ERROR_NOT_SUPPORTED);
 	CHECK(cuModuleLoad(&other, "/nonexistent/x.ptx") == CUDA_ERROR_FILE_NOT_FOUND);
 	CHECK(cuModuleGetFunction(&add, module, "no_such_function") == CUDA_ERROR_NOT_FOUND);
+	memset(name, 'x', sizeof(name) - 1);
+	CHECK(cuModuleGetFunction(&add, module, name) == CUDA_ERROR_NOT_FOUND);
+	CHECK(cuModuleGetGlobal_v2(&x, NULL, module, name) == CUDA_ERROR_NOT_FOUND);
 	CHECK(cuModuleGetFunction(&add, (void *)0x77, "reduce") == CUDA_ERROR_INVALID_HANDLE);
 	OK(cuModuleGetFunction(&add, module, "vector_add"));
 	CHECK(add_vectors(add, 100, NULL) == 0);

@@ -50,6 +50,7 @@ for p in $a $b; do wait "$p" || fail "a program failed: $(cat "$run"/[ab].txt)";
 await 60 is 0 state available
 await 60 is 1 state available
 grep -q 'cuMemAdvise is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
+[ "$(grep -c 'no more than 255 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 
 # A second program cannot have a VF that is in use, and the first one goes on.
 program a 0 loop; a=$program_pid

@@ -203,6 +203,8 @@ void module_end_all(const struct context *context);
 CUresult module_load(void **out, const void *image, uint64_t most, unsigned n, const int *options,
 		     void **values, const struct context *context);
 CUresult module_unload(struct module *m);
+/* Whether packets have room for the NAME of a function or a variable; if not, logs it. */
+bool module_name_fits(const char *name);
 CUresult module_function(CUfunction *out, struct module *m, const char *name);
 /* The file's bytes and a 0 behind them; the caller frees them. NULL: it cannot be read. */
 char *module_read_file(const char *path, size_t *bytes);

@@ -298,6 +298,17 @@ static CUresult ask(struct function *f)
 		       : CUDA_ERROR_NOT_FOUND;
 }
 
+#define NAME_ROOM sizeof(((struct softgpu_function *)NULL)->name)
+_Static_assert(NAME_ROOM == sizeof(((struct softgpu_symbol *)NULL)->name), "names of both");
+
+bool module_name_fits(const char *name)
+{
+	if (strlen(name) < NAME_ROOM)
+		return true;
+	call_log("a name has no more than %zu bytes here: %.64s...", NAME_ROOM - 1, name);
+	return false;
+}
+
 CUresult module_function(CUfunction *out, struct module *m, const char *name)
 {
 	struct function *f;
@@ -305,7 +316,7 @@ CUresult module_function(CUfunction *out, struct module *m, const char *name)
 
 	if (!out || !name || !*name)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (strlen(name) >= sizeof(f->known.name))
+	if (!module_name_fits(name))
 		return CUDA_ERROR_NOT_FOUND;
 	for (f = m->functions; f; f = f->next)
 		if (strcmp(f->known.name, name) == 0)

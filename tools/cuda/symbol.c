@@ -28,7 +28,7 @@ CUresult symbol_find(struct module *m, const char *name, const struct symbol **o
 	struct symbol *s;
 	CUresult e;
 
-	if (strlen(name) >= sizeof(s->known.name))
+	if (!module_name_fits(name))
 		return CUDA_ERROR_NOT_FOUND;
 	for (s = m->symbols; s && strcmp(s->known.name, name) != 0;)
 		s = s->next;
