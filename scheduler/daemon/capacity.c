@@ -208,25 +208,35 @@ static uint64_t unit_of(const struct call *call, uint64_t span)
 		       : granule;
 }
 
-/* The memory that VFs can have, and how much of it one of them can. */
-static struct json_object *memory(const struct call *call)
+/* The memory that VFs can have, and how much of it one of them can. No partition is larger than the
+ * GPU's memory. VFs that are guaranteed a share (SHARES: some may be) must fit on the GPU together,
+ * because only those with pinned = no are swapped. */
+static struct json_object *memory(const struct call *call, bool shares)
 {
 	const struct engine_snapshot *s = &call->snapshot;
 	const struct gpu_config *config = call->gpu->config;
-	uint64_t span = s->caps.memory - s->found.partition.pf.size;
-	uint64_t all = s->caps.host ? s->caps.host : span, unit = unit_of(call, span);
-	uint64_t most = 0, fixed = 0, size;
+	uint64_t span = s->caps.memory - s->found.partition.pf.size, unit = unit_of(call, span);
+	uint64_t most = 0, fixed = 0, all, size;
 	struct json_object *o = json_object_new_object();
+	bool stay = false;
 	uint32_t vf;
 
 	for (vf = 0; vf < s->n_vfs; vf++) {
 		fixed += (uint64_t)config->memory_mib[vf] << 20;
 		size = config->on_demand ? (uint64_t)config->memory_mib[vf] << 20
-					 : s->found.partition.vfs[vf].size;
+					 : vm_memory_of(call->gpu, vf, s);
 		most = size > most ? size : most;
+		stay |= shares && config->pinned[vf] != PINNED_NO;
 	}
+	if (s->caps.memory == 0) {
+		/* The kernel partitions it: all that is known of it is what VFs have. */
+		span = fixed;
+		unit = s->caps.granule;
+	}
+	all = s->caps.host && !(stay && s->caps.host > span) ? s->caps.host : span;
 	if (config->on_demand && fixed < all && most < all - fixed)
 		most = all - fixed;
+	most = most < span ? most : span;
 	put_int(o, "unit_bytes", unit);
 	put_int(o, "total_bytes", all / unit * unit);
 	put_int(o, "most_bytes", most / unit * unit);
@@ -237,7 +247,7 @@ struct json_object *capacity_json(struct call *call)
 {
 	const struct gpu_config *config = call->gpu->config;
 	const struct engine_snapshot *s = &call->snapshot;
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_object_new_object(), *guarantees = shares(call);
 	char address[PCI_ADDRESS_SIZE], host[256];
 	uint32_t n;
 
@@ -256,7 +266,7 @@ struct json_object *capacity_json(struct call *call)
 	put_int(o, "free_vfs", n);
 	put_bool(o, "on_demand", config->on_demand != 0);
 	put_int(o, "promised_ppm", promised(call));
-	json_object_object_add(o, "shares", shares(call));
-	json_object_object_add(o, "memory", s->caps.granule ? memory(call) : NULL);
+	json_object_object_add(o, "shares", guarantees);
+	json_object_object_add(o, "memory", s->caps.granule ? memory(call, guarantees) : NULL);
 	return o;
 }

@@ -86,10 +86,10 @@ static json *vf_json(const struct call *call, uint32_t i)
 	put_bool(o, "has_work", vf->has_work);
 	put_bool(o, "on_engine", vf->on_engine);
 	put_bool(o, "incoming", vf->incoming);
-	put_int(o, "memory_bytes", s->found.partition.vfs[i].size);
+	put_int(o, "memory_bytes", vm_memory_of(call->gpu, i, s));
 	if (s->found.partition.vfs[i].offset < s->caps.memory)
 		put_int(o, "memory_offset", s->found.partition.vfs[i].offset);
-	put_bool(o, "swapped", s->found.partition.vfs[i].offset >= s->caps.memory);
+	put_bool(o, "swapped", vm_is_swapped(i, s));
 	put_bool(o, "pinned", s->pinned >> i & 1);
 	put_promised(o, s->core.policy, vf);
 	json_object_object_add(o, "params", params_json(s->core.policy->vf_params, vf->params));

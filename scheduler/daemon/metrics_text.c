@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "vm.h"
 #include "vgpu/policy.h"
 
 /* The least and the greatest bound of histograms, powers of two nanoseconds: 1 us and 4.3 s. */
@@ -44,7 +45,7 @@ static double lag_over_bound(const struct place *p)
 
 static double memory(const struct place *p)
 {
-	return (double)p->s->found.partition.vfs[p->vf - p->s->vfs].size;
+	return (double)vm_memory_of(p->gpu, (uint32_t)(p->vf - p->s->vfs), p->s);
 }
 
 static double swap_wait(const struct place *p)
@@ -54,7 +55,7 @@ static double swap_wait(const struct place *p)
 
 static double swapped(const struct place *p)
 {
-	return p->s->found.partition.vfs[p->vf - p->s->vfs].offset >= p->s->caps.memory;
+	return vm_is_swapped((uint32_t)(p->vf - p->s->vfs), p->s);
 }
 
 static double quantum(const struct place *p)

@@ -290,6 +290,12 @@ uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_sn
 				     : (uint64_t)gpu->config->memory_mib[vf] << 20;
 }
 
+bool vm_is_swapped(uint32_t vf, const struct engine_snapshot *snapshot)
+{
+	return snapshot->caps.memory &&
+	       snapshot->found.partition.vfs[vf].offset >= snapshot->caps.memory;
+}
+
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed)
 {
 	const struct profile *p = config_profile(gpu->control->config, claimed->profile);

@@ -29,6 +29,8 @@ void vm_set_former(struct gpu *gpu, uint32_t vf, const struct vgpu_policy_ops *p
 
 /* Returns the size of a VF's partition, bytes; 0: vgpud does not know it. */
 uint64_t vm_memory_of(const struct gpu *gpu, uint32_t vf, const struct engine_snapshot *snapshot);
+/* Whether a VF's partition lies in host memory. */
+bool vm_is_swapped(uint32_t vf, const struct engine_snapshot *snapshot);
 /* Returns the bytes that a claim wants at least, from itself or its profile; 0: any size. */
 uint64_t vm_memory(const struct gpu *gpu, const struct claim_vf *claimed);
 

@@ -33,14 +33,15 @@ profile() { # FOLDER
 	put "$1/profile/preempt_timeout_us" 16000
 	put "$1/profile/sched_priority" "[low] normal"
 }
-# A GPU at 0000:BUS:00.0 with VFS VFs, at 0000:BUS:00.1 and on.
-fake_xe() { # BUS VFS
+# A GPU at 0000:BUS:00.0 with VFS VFs, at 0000:BUS:00.1 and on. With MIB, the host divides its memory, and each VF has that.
+fake_xe() { # BUS VFS [MIB]
 	local pf=0000:$1:00.0 vf n unit
 	function_at "$pf" 0xe212 xe
 	put $pci/$pf/sriov_totalvfs 7
 	put $pci/$pf/sriov_numvfs "$2"
 	put $pci/$pf/sriov_drivers_autoprobe 0
 	profile $pci/$pf/sriov_admin/pf
+	[ -z "${3:-}" ] || put $pci/$pf/sriov_admin/.bulk_profile/vram_quota ""
 	for n in $(seq "$2"); do
 		vf=0000:$1:00.$n
 		function_at "$vf" 0xe212 xe-vfio-pci
@@ -52,6 +53,7 @@ fake_xe() { # BUS VFS
 		ln -s $groups/7$1$n $pci/$vf/iommu_group
 		profile $pci/$pf/sriov_admin/vf$n
 		put $pci/$pf/sriov_admin/vf$n/stop 0
+		[ -z "${3:-}" ] || put $pci/$pf/sriov_admin/vf$n/profile/vram_quota $(($3 << 20))
 	done
 	unit=$units/xe_${pf//:/_}
 	# Software event 7 counts alignment faults; x86 has none, so that no VF is ever served. 7 | FUNCTION is 7, too.

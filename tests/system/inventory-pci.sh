@@ -4,12 +4,13 @@
 # host with two GPUs gets none (docs/fleet.md).
 . "$(dirname "$0")/fake-xe.sh"
 . "$(dirname "$0")/lib.sh"
-fake_xe 41 3
+fake_xe 41 3 2048
 fake_xe 81 2
 conf() { # GPUS...
 	printf '[daemon]\nsocket = %s\n' "$run/control.sock" >"$run/vgpud.conf"
 	while [ $# -gt 0 ]; do
 		printf '[gpu gpu%s]\ndevice = xe:0000:%s:00.0\nvfs = %s\npool = render\n' "$1" "$1" "$2" >>"$run/vgpud.conf"
+		[ "$1" != 41 ] || printf '[vf gpu41/%s]\nmemory_mib = 2048\n' 0 1 2 >>"$run/vgpud.conf"
 		shift 2
 	done
 }
@@ -30,8 +31,11 @@ assert all(set(p[k]) == {"additional"} and type(p[k]["additional"]) is list and 
 classes = {k: v for item in p.get("inventories", {"additional": []})["additional"] for k, v in item.items()}
 # The VFs are Nova's to count; what else the host offers must be what the other formats say.
 assert "CUSTOM_VGPUD_VF" not in classes, classes
-want = {"CUSTOM_VGPUD_SHARE": (gpu.get("shares") or {}).get("total", 0), "CUSTOM_VGPUD_MEMORY_MB": gpu["memory"]["total_bytes"] >> 20}
+want = {"CUSTOM_VGPUD_SHARE": (gpu.get("shares") or {}).get("total", 0), "CUSTOM_VGPUD_MEMORY_MB": 3 * 2048}
 assert {k: v["total"] for k, v in classes.items()} == {k: v for k, v in want.items() if v}, (classes, want)
+# The kernel divides the memory, and a VF has what is configured for it.
+memory = classes["CUSTOM_VGPUD_MEMORY_MB"]
+assert (memory["min_unit"], memory["max_unit"], memory["step_size"]) == (1, 2048, 1), memory
 assert {"CUSTOM_VGPUD", "CUSTOM_VGPUD_POOL_RENDER"} < set(p["traits"]["additional"]), p
 # The lines for nova.conf: each VF once, by an address that the kernel has, with one class and one set of traits for the whole PF.
 lines = [line[1:].strip() for line in text.splitlines() if line.startswith("#")]
@@ -45,6 +49,11 @@ PY
 for n in 1 2 3; do [ -d "/sys/bus/pci/devices/0000:41:00.$n" ] || fail "the test has no VF $n"; done
 ctl inventory --format nova-pci --output "$run/pci.yaml" --check >/dev/null || fail "what was just written is out of date"
 
+vf 0 memory_bytes | grep -qx $((2048 << 20)) && [ "$(vf 0 swapped)" = false ] || fail "$(json vf show 0)"
+# Nova may know the host by another name than the host itself.
+ctl inventory --format nova-pci --provider gpu7.example | grep -q "name: 'gpu7.example_0000:41:00.0'" || fail "$(ctl inventory --format nova-pci --provider gpu7.example)"
+ctl inventory --format nova --provider gpu7.example 2>"$run/said"; [ $? = 2 ] || fail "--format nova --provider: no usage error"
+
 # With two GPUs, Nova could book the VF of one and the share of the other.
 kill $vgpud_pid; wait $vgpud_pid
 conf 41 3 81 2
@@ -56,3 +65,5 @@ cmp "$run/pci.yaml" "$run/before.yaml" || fail "the file was changed"
 # One of them may be meant, if the other is not for VMs of Nova's.
 ctl inventory --format nova-pci --gpu gpu81 >"$run/one.yaml" 2>"$run/said" || fail "$(cat "$run/said")"
 grep -q "name: '$(hostname)_0000:81:00.0'" "$run/one.yaml" && [ "$(grep -c device_spec "$run/one.yaml")" = 2 ] || fail "$(cat "$run/one.yaml")"
+# Of its memory vgpud knows nothing, and offers none.
+! grep -q MEMORY_MB "$run/one.yaml" || fail "$(cat "$run/one.yaml")"

@@ -118,6 +118,28 @@ ctl inventory --format nova >"$run/fair.yaml"
 grep -q CUSTOM_VGPUD_SHARE "$run/fair.yaml" && fail "shares are offered under fair"
 grep -q "CUSTOM_VGPUD_MEMORY_MB: {total" "$run/fair.yaml" && grep -q POLICY_FAIR "$run/fair.yaml" || fail "$(cat "$run/fair.yaml")"
 
+# With host memory, no VF has more than the GPU, and VFs that are guaranteed shares must fit on the GPU together, unless they may be
+# swapped nevertheless.
+memory_is() { # TOTAL MOST, in MiB
+	look_at_inventory
+	jq -e ".gpus[0].memory | .total_bytes == $1 * 1048576 and .most_bytes == $2 * 1048576" "$run/inventory.json" >/dev/null ||
+		fail "want $1 and $2 MiB: $(jq -c .gpus[0].memory "$run/inventory.json")"
+}
+kill $vgpud_pid; wait $vgpud_pid
+conf qos
+echo "host_memory_mib = 512" >>"$run/vgpud.conf"
+start_vgpud
+memory_is 224 224
+ctl memory set 0 240M >/dev/null 2>&1 && fail "a VF has more memory than the GPU"
+ctl memory set 0 224M >/dev/null || fail "all of the GPU's memory is refused"
+ctl memory set 0 none >/dev/null
+ctl policy set fair >/dev/null || fail "the policy cannot be changed"
+memory_is 512 224
+kill $vgpud_pid; wait $vgpud_pid
+printf '[vf gpu0/%s]\npinned = no\n' 0 1 2 3 4 5 >>"$run/vgpud.conf"
+start_vgpud
+memory_is 512 224
+
 # Partitions of 1/1, 1/2, 1/4 ...: memory is booked in the smallest of these, because 1 MiB more takes twice as much.
 kill $vgpud_pid; wait $vgpud_pid
 conf qos
