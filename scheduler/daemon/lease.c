@@ -85,6 +85,7 @@ static struct json_object *to_json(struct control *control)
 			json_object_object_add(o, "owed_ns", json_object_new_int64(l->owed));
 			put_text(o, "on_hang", claim_on_hang_names[l->on_hang]);
 			json_object_object_add(o, "hung", json_object_new_boolean(l->hung));
+			json_object_object_add(o, "attached", json_object_new_boolean(l->attached));
 			json_object_object_add(o, "params",
 					       json_object_get(
 						       lease_params(&control->gpus[g], vf)));
@@ -194,6 +195,7 @@ static bool load_one(struct control *control, struct json_object *o)
 		if (strcmp(claim_on_hang_names[g], text_of(o, "on_hang")) == 0)
 			l->on_hang = g;
 	l->hung = json_object_get_boolean(json_object_object_get(o, "hung"));
+	l->attached = json_object_get_boolean(json_object_object_get(o, "attached"));
 	l->state = LEASE_RUNNING;
 	for (g = 0; g < LEASE_STATES; g++)
 		if (strcmp(text_of(o, "state"), lease_state_names[g]) == 0)

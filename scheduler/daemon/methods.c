@@ -353,6 +353,7 @@ static json *warnings_json(struct control *control)
 static int begin_vm_list(struct control *control, struct call *call, struct vgpu_error *err)
 {
 	json *o = json_object_new_object(), *list = json_object_new_array(), *vm;
+	char address[PCI_ADDRESS_SIZE];
 	const struct lease *l;
 	uint32_t g, vf;
 
@@ -369,6 +370,8 @@ static int begin_vm_list(struct control *control, struct call *call, struct vgpu
 			put_text(vm, "gpu", control->gpus[g].config->name);
 			put_int(vm, "vf", vf);
 			put_text(vm, "state", lease_state_names[l->state]);
+			if (vm_vf_address(&control->gpus[g], vf, address))
+				put_bool(vm, "attached", l->attached);
 			put_text(vm, "on_hang", claim_on_hang_names[l->on_hang]);
 			if (l->said[0])
 				put_text(vm, "refused", l->said);

@@ -213,7 +213,9 @@ static void ask_for(struct json_object *list, const char *uuid, const struct lea
 static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 {
 	const struct picture *p = data;
-	const struct lease *l = &gpu->leases[vf];
+	/* A full list of devices may lack the VF's: then its absence proves nothing. */
+	bool all = p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
+	struct lease *l = &gpu->leases[vf];
 	const struct claim_hostdev *device;
 	const struct claim_vf *claimed;
 	char address[PCI_ADDRESS_SIZE];
@@ -223,13 +225,13 @@ static bool compare(struct gpu *gpu, uint32_t vf, void *data)
 		return false;
 	device = hostdev_at(p->claim, address);
 	claimed = claimed_of(p->claim, l->vf_name);
+	if (device || all)
+		l->attached = device != NULL;
 	if (device && !claimed && strncmp(device->alias, VM_ALIAS, strlen(VM_ALIAS)) == 0)
 		ask_for(p->detach, p->uuid, l, address);
 	else if (!device && claimed && !claimed->alias[0])
 		ask_for(p->attach, p->uuid, l, address);
-	/* A full list of devices may lack the VF's: then its absence proves nothing. */
-	return !device && (!claimed || claimed->alias[0]) &&
-	       p->claim->n_hostdevs < CLAIM_MAX_HOSTDEVS;
+	return !device && (!claimed || claimed->alias[0]) && all;
 }
 
 /* Whether a lease of the VM has ended since the list was made: then the list says nothing about the

@@ -29,6 +29,7 @@ struct lease {
 	vgpu_nsec since;      /* when the state began, CLOCK_MONOTONIC */
 	uint32_t on_hang;     /* enum claim_on_hang */
 	bool hung;	      /* on_hang is due, and vgpud-libvirt has not fetched it yet */
+	bool attached;	      /* the VM's XML, as last seen, has the VF as a PCI device */
 	char said[160];	      /* why its changed claim was refused, as last logged */
 	/* The VF's parameters by name, with those of earlier policies: a later policy may know them
 	 * again. NULL: not read yet. */

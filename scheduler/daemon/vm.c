@@ -99,6 +99,7 @@ void vm_take(struct gpu *gpu, uint32_t vf, const struct claim *claim,
 	l->state = state;
 	l->since = vgpu_now();
 	l->on_hang = claimed->on_hang;
+	l->attached = vm_hostdev_of(claim, claimed) != NULL;
 	snprintf(l->host, sizeof(l->host), "%s", claim->host);
 	snprintf(l->uuid, sizeof(l->uuid), "%s", claim->uuid);
 	snprintf(l->domain, sizeof(l->domain), "%s", claim->domain);

@@ -30,3 +30,20 @@ refused() { # WORDS COMMAND...: fails unless COMMAND fails with one line that co
 leases() { json vm list | jq -c '[.vms[] | "\(.domain) \(.state)"] | sort'; }
 vf_of() { json vm list | jq ".vms[] | select(.domain == \"vm$1\") | .vf"; }
 leases_are() { [ "$(leases)" = "$1" ] || fail "leases are $(leases), want $1"; }
+# vm_sync PAUSED XML... : vgpud-libvirt's report: these domains are there; PAUSED: 1, and their CPUs do not run. Only $host's, which the
+# test sets to what "named DIRECTORY" prints, as vgpud-hook and vgpud-libvirt name a libvirt.
+vm_sync() {
+	/usr/bin/python3 - "$run/hook.sock" "$host" "$@" <<-'PY' || fail "vm.sync failed"
+		import json, re, socket, sys, time
+		path, host, paused, files = sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4:]
+		texts = [open(f).read() for f in files]
+		domains = {re.search("<uuid>(.*?)</uuid>", t).group(1): t for t in texts}
+		s = socket.socket(socket.AF_UNIX)
+		s.connect(path)
+		args = {"as_of_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "domains": domains, "host": host, "paused": {u: True for u in domains} if paused else {}}
+		s.sendall(json.dumps({"method": "vm.sync", "args": args}).encode() + b"\n")
+		answer = s.makefile().readline()
+		sys.exit("result" not in json.loads(answer) and answer)
+	PY
+}
+named() { stat -c '%D:%i' "$1" | /usr/bin/python3 -c 'd, i = input().split(":"); print("%s:%x" % (d, int(i)))'; }

@@ -74,22 +74,6 @@ ask() {
 }
 # What vgpud-libvirt puts into the domain whose XML is FILE.
 travel_of() { ask vm.travel "$(jq -n --rawfile xml "$1" --arg host "$host" '{xml: $xml, host: $host}')" | jq -r '.travel // ""'; }
-# vm_sync PAUSED XML... : vgpud-libvirt's report: these domains are there; PAUSED: 1, and their CPUs do not run. Only $host's.
-vm_sync() {
-	/usr/bin/python3 - "$run/hook.sock" "$host" "$@" <<-'PY' || fail "vm.sync failed"
-		import json, re, socket, sys, time
-		path, host, paused, files = sys.argv[1], sys.argv[2], sys.argv[3] == "1", sys.argv[4:]
-		texts = [open(f).read() for f in files]
-		domains = {re.search("<uuid>(.*?)</uuid>", t).group(1): t for t in texts}
-		s = socket.socket(socket.AF_UNIX)
-		s.connect(path)
-		args = {"as_of_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "domains": domains, "host": host, "paused": {u: True for u in domains} if paused else {}}
-		s.sendall(json.dumps({"method": "vm.sync", "args": args}).encode() + b"\n")
-		answer = s.makefile().readline()
-		sys.exit("result" not in json.loads(answer) and answer)
-	PY
-}
-named() { stat -c '%D:%i' "$1" | /usr/bin/python3 -c 'd, i = input().split(":"); print("%s:%x" % (d, int(i)))'; }
 host=$(named "$run/here")
 
 conf

@@ -8,6 +8,12 @@
 #include "table.h"
 #include "view.h"
 
+bool vm_lacks_device(struct json_object *vm)
+{
+	return get(vm, "attached") && !get_bool(vm, "attached") &&
+	       strcmp(get_text(vm, "state"), "running") == 0;
+}
+
 void view_vm_list(struct json_object *o)
 {
 	static const char *const heads[] = {"VM", "CLAIM", "GPU", ">VF", "STATE", "?UUID", NULL};
@@ -21,7 +27,7 @@ void view_vm_list(struct json_object *o)
 		cell(t, "%s", get_text(vm, "vf_name"));
 		cell(t, "%s", get_text(vm, "gpu"));
 		cell(t, "%" PRId64, get_int(vm, "vf"));
-		cell(t, "%s", get_text(vm, "state"));
+		cell(t, "%s%s", get_text(vm, "state"), vm_lacks_device(vm) ? ", not attached" : "");
 		cell(t, "%s", get_text(vm, "uuid"));
 	}
 	table_print(t);

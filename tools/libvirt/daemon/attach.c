@@ -2,7 +2,6 @@
 #include "attach.h"
 
 #include <libvirt/virterror.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,9 +66,11 @@ static int attach(virDomainPtr d, const char *alias, const char *address)
 	return virDomainAttachDeviceFlags(d, xml, VIR_DOMAIN_AFFECT_LIVE);
 }
 
-static void each(virConnectPtr libvirt, struct json_object *list, bool add)
+/* Attaches or detaches the devices of LIST. Returns whether libvirt did, or began to, with any. */
+static bool each(virConnectPtr libvirt, struct json_object *list, bool add)
 {
 	size_t i, n = list ? json_object_array_length(list) : 0;
+	bool any = false;
 
 	for (i = 0; i < n; i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
@@ -91,14 +92,16 @@ static void each(virConnectPtr libvirt, struct json_object *list, bool add)
 			     add ? address : NULL);
 		else if (news)
 			tell(4, d, alias, add ? "cannot be attached" : "cannot be detached", why);
+		any |= r == 0;
 		virDomainFree(d);
 	}
+	return any;
 }
 
-void attach_and_detach(virConnectPtr libvirt, struct json_object *answer)
+bool attach_and_detach(virConnectPtr libvirt, struct json_object *answer)
 {
 	each(libvirt, json_object_object_get(answer, "detach"), false);
-	each(libvirt, json_object_object_get(answer, "attach"), true);
+	return each(libvirt, json_object_object_get(answer, "attach"), true);
 }
 
 int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look)

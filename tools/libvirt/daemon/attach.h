@@ -5,10 +5,12 @@
 
 #include <json-c/json.h>
 #include <libvirt/libvirt.h>
+#include <stdbool.h>
 
 /* Carries out ANSWER's lists "attach" and "detach". What libvirt refuses is logged once; vgpud asks
- * for it again next time. Main thread; libvirt may block for seconds. */
-void attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
+ * for it again next time. Returns whether anything was attached. Main thread; libvirt may block for
+ * seconds. */
+bool attach_and_detach(virConnectPtr libvirt, struct json_object *answer);
 
 /* Callbacks that log that a guest released a device, or refused to. LOOK is a bool that is set. */
 int on_device_removed(virConnectPtr c, virDomainPtr d, const char *alias, void *look);

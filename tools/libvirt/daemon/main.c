@@ -285,7 +285,8 @@ static void tell(void)
 	}
 	domains = json_object_get(json_object_object_get(args, "domains"));
 	answer = call("vm.sync", args, 4);
-	attach_and_detach(a.libvirt, answer);
+	/* vgpud learns by the next sync that the VM has its VF. */
+	a.look |= attach_and_detach(a.libvirt, answer);
 	extend(domains, json_object_object_get(answer, "missing"));
 	note_travels(domains);
 	json_object_put(answer);
