@@ -90,6 +90,18 @@ uint64_t memory_after_compaction(const struct gpu *gpu, struct engine_snapshot *
 	return vgpu_memory_plan_compaction(&m, scratch, &rule, is_movable, s, &from, &to);
 }
 
+/* Whether a VF has what its VM claims, rounded up to the granule: it has more if its partition was
+ * made before a VM claimed it, and with profiles. */
+static bool is_exact(const struct gpu_config *config)
+{
+	bool exact = config->on_demand && config->placement != VGPU_PLACE_PROFILE;
+	int64_t vf;
+
+	for (vf = 0; vf < config->vfs; vf++)
+		exact &= config->memory_mib[vf] == 0;
+	return exact;
+}
+
 struct json_object *memory_json(struct call *call)
 {
 	struct engine_snapshot *s = &call->snapshot;
@@ -101,6 +113,7 @@ struct json_object *memory_json(struct call *call)
 	put_text(o, "gpu", call->gpu->config->name);
 	put_int(o, "total_bytes", m.total);
 	put_int(o, "granule_bytes", m.granule);
+	put_bool(o, "exact", is_exact(call->gpu->config));
 	put_int(o, "free_bytes", vgpu_memory_in(&m, VGPU_EXTENT_FREE));
 	put_int(o, "scrubbing_bytes", vgpu_memory_in(&m, VGPU_EXTENT_SCRUBBING));
 	put_int(o, "largest_free_bytes", vgpu_memory_largest_free(&m));

@@ -36,11 +36,14 @@ cat >"$run/bin/vgpud-libvirt" <<-WRAPPER
 	exec "$agent" --connect "test://$run/node.xml" --socket "$run/hook.sock" "\$@"
 WRAPPER
 chmod +x "$run/bin/vgpud-libvirt"
-runs() { # N...: the domains that libvirt runs
+runs() { # N... [stopped N...]: the domains that libvirt runs, and those that it has besides
+	local state=1 n
 	{
 		echo "<node>"
 		for n; do
-			echo "<domain type='test'><name>vm$n</name><uuid>$(uuid "$n")</uuid><memory>65536</memory><os><type>hvm</type></os></domain>"
+			[ "$n" != stopped ] || { state=5; continue; }
+			echo "<domain type='test' xmlns:t='http://libvirt.org/schemas/domain/test/1.0'><name>vm$n</name><uuid>$(uuid "$n")</uuid>\
+<memory>65536</memory><os><type>hvm</type></os><t:runstate>$state</t:runstate></domain>"
 		done
 		echo "</node>"
 	} >"$run/node.xml"
@@ -78,13 +81,14 @@ provider "$(booking 1 200 24)" "$(booking 2 300 16)" "\"$(uuid 9)\": {\"resource
 finds 0 '["vm1 agrees","vm2 agrees"]'
 [ "$(jq .agree "$run/audit.json")" = true ] || fail "$(cat "$run/audit.json")"
 # A booked server that runs without a VF, and one that does not run.
-runs 1 2 3
+runs 1 2 3 stopped 4
 provider "$(booking 1 200 24)" "$(booking 2 300 16)" "$(booking 3 100 16)" "$(booking 4 100 16)" >"$run/placement.json"
-finds 1 '["null stopped","vm1 agrees","vm2 agrees","vm3 without-gpu"]'
-# Only a stopped one: nothing is wrong. Without libvirt it cannot be told.
-runs 1 2
+finds 1 '["vm1 agrees","vm2 agrees","vm3 without-gpu","vm4 stopped"]'
+# A booking without a domain. Only a stopped server: nothing is wrong. Without libvirt it cannot be told.
+provider "$(booking 1 200 24)" "$(booking 2 300 16)" "$(booking 5 100 16)" >"$run/placement.json"
+finds 1 '["null orphan","vm1 agrees","vm2 agrees"]'
 provider "$(booking 1 200 24)" "$(booking 2 300 16)" "$(booking 4 100 16)" >"$run/placement.json"
-finds 0 '["null stopped","vm1 agrees","vm2 agrees"]'
+finds 0 '["vm1 agrees","vm2 agrees","vm4 stopped"]'
 mv "$run/node.xml" "$run/gone.xml"
 finds 0 '["null unknown","vm1 agrees","vm2 agrees"]'
 mv "$run/gone.xml" "$run/node.xml"
@@ -101,6 +105,21 @@ echo "[$(provider "$(booking 1 200 24)"), $(provider "$(booking 1 200 24)" "$(bo
 finds 1 '["vm1 differs","vm2 agrees"]'
 PATH=$run/bin:$PATH ctl audit --placement "$run/placement.json" >"$run/audit.txt"
 grep -q "vm1 *differs *2 VF, 400 permille, 48 MiB *1 VF, 200 permille, 32 MiB" "$run/audit.txt" || fail "$(cat "$run/audit.txt")"
+
+# Partitions that were made before a VM claimed them, and profiles, are larger than what is booked; less is wrong.
+for more in "partition = equal" $'partition = demand\nplacement = profile'; do
+	for n in 1 2; do sequence $n "$(server $n 200 24)" stopped release || fail "$(cat "$run/said")"; done
+	kill $vgpud_pid; wait $vgpud_pid
+	sed -i "/^partition/,\$d" "$run/vgpud.conf"
+	echo "$more" >>"$run/vgpud.conf"
+	start_vgpud
+	start_server 1 200 24
+	start_server 2 300 16
+	provider "$(booking 1 200 24)" "$(booking 2 300 16)" >"$run/placement.json"
+	finds 0 '["vm1 agrees","vm2 agrees"]'
+	provider "$(booking 1 200 255)" "$(booking 2 300 16)" >"$run/placement.json"
+	finds 1 '["vm1 differs","vm2 agrees"]'
+done
 
 # What is no answer of placement is refused, and never taken for "nothing is booked".
 for wrong in "" "[]" "{" "{\"allocations\": [1]}" "{\"allocations\": {}, \"project_id\": \"p\"}" "[{\"allocations\": {}}, 5]" "7" \

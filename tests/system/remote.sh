@@ -110,7 +110,7 @@ fi
 # An audit compares what is booked, a file here, with what runs there.
 cat >"$run/there/vgpud-libvirt" <<-AGENT
 	#!/bin/sh
-	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 web"
+	[ "\$*" = list ] && echo "8a1f0b3c-0000-4000-8000-000000000001 running web"
 AGENT
 echo '{"allocations": {"8a1f0b3c-0000-4000-8000-000000000001": {"resources": {"CUSTOM_VGPUD_VF": 1}}}}' >"$run/placement.json"
 there -o json audit --placement "$run/placement.json" >"$run/audit.json"; [ $? = 1 ] || fail "$(cat "$run/said")"

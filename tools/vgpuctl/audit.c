@@ -15,10 +15,13 @@
 #include "domain.h"
 #include "placement.h"
 #include "table.h"
+#include "vm.h"
 
 /* What can be wrong; those after WRONG are only told. */
 enum finding {
 	WITHOUT_GPU,
+	NOT_ATTACHED,
+	ORPHAN,
 	NOT_BOOKED,
 	DIFFERS,
 	ELSEWHERE,
@@ -34,6 +37,12 @@ static const struct {
 	[WITHOUT_GPU] = {"without-gpu",
 			 "runs without a VF: its flavor claims none (Nova up to 31: the flavor "
 			 "must be named vgpud.NAME), or the hook was not called (vgpuctl doctor)"},
+	[NOT_ATTACHED] = {"not-attached",
+			  "runs without its VF, which vgpud-libvirt has not attached: its log says "
+			  "why (journalctl -u vgpud-libvirt)"},
+	[ORPHAN] = {"orphan",
+		    "libvirt has no such domain: the server is gone and its booking is not, or "
+		    "this is a migration or resize that is not confirmed"},
 	[NOT_BOOKED] = {"not-booked",
 			"has a VF, and placement has booked none for it on this host"},
 	[DIFFERS] = {"differs", "has another share, memory or number of VFs than was booked"},
@@ -43,7 +52,7 @@ static const struct {
 	[UNKNOWN] = {"unknown",
 		     "has no VF; whether it runs cannot be told, because vgpud-libvirt gives no "
 		     "list"},
-	[STOPPED] = {"stopped", "does not run here"},
+	[STOPPED] = {"stopped", "does not run"},
 	[AGREES] = {"agrees", "has what was booked"},
 };
 
@@ -56,11 +65,14 @@ static void amounts(struct json_object *list, int64_t *out)
 		out[i] = json_object_get_int64(at(list, i));
 }
 
-/* What vgpud has given, by UUID: lists as placement_read makes them, the domains' names, and the
- * numbers of VFs as placement_read_host counts them. */
+/* More than any partition has, MiB. */
+#define ANY_SIZE (INT64_C(1) << 40)
+
+/* What vgpud has given, by UUID: lists as placement_read makes them, the domains' names, the
+ * numbers of VFs as placement_read_host counts them, and those that run without a VF of theirs. */
 struct given {
-	struct json_object *amounts, *names, *on;
-	int64_t granule; /* MiB: partitions are multiples of it */
+	struct json_object *amounts, *names, *on, *bare;
+	int64_t spare; /* MiB: a partition is larger than what was claimed by less than that */
 };
 
 /* Counts a VF of GPU. */
@@ -100,6 +112,8 @@ static int add_lease(struct session *s, struct given *given, struct json_object 
 	json_object_object_add(given->amounts, uuid, list);
 	json_object_object_add(given->names, uuid, json_object_get(get(vm, "domain")));
 	add_vf(given->on, uuid, get_text(vm, "gpu"));
+	if (vm_lacks_device(vm))
+		json_object_object_add(given->bare, uuid, json_object_new_boolean(true));
 	return EXIT_OK;
 }
 
@@ -107,7 +121,7 @@ static int ask(struct session *s, struct given *given)
 {
 	struct json_object *answer = NULL, *list;
 	int r = session_call(s, "vm.list", NULL, &answer);
-	int64_t granule;
+	int64_t spare;
 	size_t i;
 
 	for (i = 0; i < count(get(answer, "vms")) && r == EXIT_OK; i++)
@@ -117,59 +131,54 @@ static int ask(struct session *s, struct given *given)
 		r = session_call_gpu(s, i, "memory.show", NULL, &list);
 		if (r != EXIT_OK)
 			break;
-		granule = get_int(list, "granule_bytes") >> 20;
-		given->granule = granule > given->granule ? granule : given->granule;
+		spare = get_bool(list, "exact") ? get_int(list, "granule_bytes") >> 20 : ANY_SIZE;
+		given->spare = spare > given->spare ? spare : given->spare;
 		json_object_put(list);
 	}
 	return r;
 }
 
-/* Asks libvirt which domains run, by UUID; NULL: it cannot be asked. */
-static struct json_object *running(void)
+/* Libvirt's domains: their names by UUID, and those that run. */
+struct domains {
+	struct json_object *names, *running;
+};
+
+/* Asks libvirt. Leaves *OUT empty if it cannot be asked. */
+static void ask_libvirt(struct domains *out)
 {
 	char unused[] = "", verb[] = "list", *argv[] = {unused, verb, NULL}, *text, *line, *rest;
-	struct json_object *out = NULL;
+	char uuid[64], state[16];
 	size_t size = 0;
-	int status;
+	int status, name;
 
 	text = domain_output(argv, &size, &status);
 	if (text && status == 0) {
-		out = json_object_new_object();
+		out->names = json_object_new_object();
+		out->running = json_object_new_object();
 		for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-			size_t uuid = strcspn(line, " ");
-			const char *name = line + uuid + (line[uuid] == ' ');
-
-			line[uuid] = '\0';
-			json_object_object_add(out, line, json_object_new_string(name));
+			if (sscanf(line, "%63s %15s %n", uuid, state, &name) != 2)
+				continue;
+			json_object_object_add(out->names, uuid,
+					       json_object_new_string(line + name));
+			if (strcmp(state, "running") == 0)
+				json_object_object_add(out->running, uuid,
+						       json_object_new_boolean(true));
 		}
 	}
 	free(text);
-	return out;
 }
 
-/* What was claimed may be less than the VF's partition by less than a granule for each VF. A flavor
+/* What was claimed may be less than the VF's partition by less than SPARE for each VF. A flavor
  * that books no memory or no VF (Nova's PCI alias does) leaves both to others. */
-static bool is_same(const int64_t *booked, const int64_t *has, int64_t granule)
+static bool is_same(const int64_t *booked, const int64_t *has, int64_t spare)
 {
 	if (booked[BOOKED_VFS] && booked[BOOKED_VFS] != has[BOOKED_VFS])
 		return false;
 	if (booked[BOOKED_MEMORY] &&
 	    (has[BOOKED_MEMORY] < booked[BOOKED_MEMORY] ||
-	     has[BOOKED_MEMORY] >= booked[BOOKED_MEMORY] + granule * has[BOOKED_VFS]))
+	     has[BOOKED_MEMORY] >= booked[BOOKED_MEMORY] + spare * has[BOOKED_VFS]))
 		return false;
 	return booked[BOOKED_SHARE] == has[BOOKED_SHARE];
-}
-
-static enum finding judge(struct json_object *booked, struct json_object *has, int64_t granule,
-			  struct json_object *runs, const char *uuid)
-{
-	int64_t b[BOOKED], h[BOOKED];
-
-	amounts(booked, b);
-	amounts(has, h);
-	if (!has)
-		return !runs ? UNKNOWN : get(runs, uuid) ? WITHOUT_GPU : STOPPED;
-	return !booked ? NOT_BOOKED : is_same(b, h, granule) ? AGREES : DIFFERS;
 }
 
 static struct json_object *by_class(struct json_object *list)
@@ -237,24 +246,41 @@ static bool is_elsewhere(struct json_object *booked_on, struct json_object *has_
 	return json_object_object_length(booked_on) != json_object_object_length(has_on);
 }
 
+/* Judges a server that has booked something. ON: of which GPUs; NULL: not known. */
+static enum finding judge(const char *uuid, struct json_object *booked, struct json_object *on,
+			  const struct given *given, const struct domains *domains)
+{
+	struct json_object *has = get(given->amounts, uuid);
+	int64_t b[BOOKED], h[BOOKED];
+
+	amounts(booked, b);
+	amounts(has, h);
+	if (!has)
+		return !domains->names		     ? UNKNOWN
+		       : get(domains->running, uuid) ? WITHOUT_GPU
+		       : get(domains->names, uuid)   ? STOPPED
+						     : ORPHAN;
+	if (get(given->bare, uuid))
+		return NOT_ATTACHED;
+	if (!is_same(b, h, given->spare))
+		return DIFFERS;
+	return is_elsewhere(on, get(given->on, uuid)) ? ELSEWHERE : AGREES;
+}
+
 /* Judges all servers that either side knows, into LIST; ON: what GPUs are booked. Returns whether
  * anything is wrong. */
 static bool compare(struct json_object *booked, struct json_object *on, const struct given *given,
-		    struct json_object *runs, struct json_object *list)
+		    const struct domains *domains, struct json_object *list)
 {
-	enum finding finding;
 	bool wrong = false;
 
 	json_object_object_foreach(booked, uuid, amount)
 	{
 		struct json_object *has = get(given->amounts, uuid);
-		struct json_object *name = get(has ? given->names : runs, uuid);
+		struct json_object *name = get(has ? given->names : domains->names, uuid);
 
-		finding = judge(amount, has, given->granule, runs, uuid);
-		if (finding == AGREES && is_elsewhere(get(on, uuid), get(given->on, uuid)))
-			finding = ELSEWHERE;
-		wrong |= report(list, uuid, name ? json_object_get_string(name) : NULL, finding,
-				amount, has);
+		wrong |= report(list, uuid, name ? json_object_get_string(name) : NULL,
+				judge(uuid, amount, get(on, uuid), given, domains), amount, has);
 	}
 	json_object_object_foreach(given->amounts, server, has)
 	{
@@ -268,8 +294,9 @@ static bool compare(struct json_object *booked, struct json_object *on, const st
 int audit(struct session *s)
 {
 	const char *where = s->options->placement, *host = s->options->provider;
-	struct json_object *booked = NULL, *on, *runs, *o, *list;
-	struct given given = {.granule = 1};
+	struct json_object *booked = NULL, *on, *o, *list;
+	struct given given = {.spare = 1};
+	struct domains domains = {NULL, NULL};
 	bool wrong;
 	int r;
 
@@ -289,11 +316,12 @@ int audit(struct session *s)
 	given.amounts = json_object_new_object();
 	given.names = json_object_new_object();
 	given.on = json_object_new_object();
+	given.bare = json_object_new_object();
 	r = ask(s, &given);
 	if (r == EXIT_OK) {
-		runs = running();
+		ask_libvirt(&domains);
 		list = json_object_new_array();
-		wrong = compare(booked, on, &given, runs, list);
+		wrong = compare(booked, on, &given, &domains, list);
 		o = json_object_new_object();
 		json_object_object_add(o, "agree", json_object_new_boolean(!wrong));
 		json_object_object_add(o, "servers", list);
@@ -303,12 +331,14 @@ int audit(struct session *s)
 			print(list);
 		r = wrong ? EXIT_FAILED : EXIT_OK;
 		json_object_put(o);
-		json_object_put(runs);
+		json_object_put(domains.names);
+		json_object_put(domains.running);
 	}
 	json_object_put(booked);
 	json_object_put(given.amounts);
 	json_object_put(given.names);
 	json_object_put(given.on);
+	json_object_put(given.bare);
 	json_object_put(on);
 	return r;
 }

@@ -375,20 +375,22 @@ static int print_xml(const char *uri, const char *domain)
 	return xml ? free(xml), 0 : 1;
 }
 
-/* Prints UUID and name of each domain that runs. Returns an exit code. */
-static int print_running(const char *uri)
+/* Prints of each domain its UUID, whether it runs, and its name. Returns an exit code. */
+static int print_domains(const char *uri)
 {
 	virConnectPtr c = virConnectOpenReadOnly(uri);
 	char uuid[VIR_UUID_STRING_BUFLEN];
 	virDomainPtr *list = NULL;
 	int n, i;
 
-	n = c ? virConnectListAllDomains(c, &list, VIR_CONNECT_LIST_DOMAINS_ACTIVE) : -1;
+	n = c ? virConnectListAllDomains(c, &list, 0) : -1;
 	if (n < 0)
 		fprintf(stderr, "vgpud-libvirt: %s\n", libvirts_words());
 	for (i = 0; i < n; i++) {
 		if (virDomainGetUUIDString(list[i], uuid) == 0)
-			printf("%s %s\n", uuid, virDomainGetName(list[i]));
+			printf("%s %s %s\n", uuid,
+			       virDomainIsActive(list[i]) == 1 ? "running" : "stopped",
+			       virDomainGetName(list[i]));
 		virDomainFree(list[i]);
 	}
 	free(list);
@@ -407,8 +409,9 @@ static void usage(FILE *to)
 	      "Tells vgpud which VMs libvirt runs and when their claims change, and attaches\n"
 	      "VFs to them. With set: asks vgpud, then changes parameters in a domain's claim,\n"
 	      "as \"vgpuctl vm set\" does. With xml: prints a domain's XML. With list: prints\n"
-	      "UUID and name of the domains that run. With probe-hook: asks libvirt to start a\n"
-	      "VM that cannot start, and prints whether libvirt called vgpud's hook for it.\n"
+	      "of each domain its UUID, \"running\" or \"stopped\", and its name. With\n"
+	      "probe-hook: asks libvirt to start a VM that cannot start, and prints whether\n"
+	      "libvirt called vgpud's hook for it.\n"
 	      "  --connect URI   URI of libvirt (qemu:///system)\n"
 	      "  --socket PATH   vgpud's hook socket (" SOCKET ")\n",
 	      to);
@@ -444,7 +447,7 @@ int main(int argc, char **argv)
 	if (optind + 2 == argc && strcmp(argv[optind], "xml") == 0)
 		return print_xml(uri, argv[optind + 1]);
 	if (optind + 1 == argc && strcmp(argv[optind], "list") == 0)
-		return print_running(uri);
+		return print_domains(uri);
 	if (optind + 1 == argc && strcmp(argv[optind], "probe-hook") == 0)
 		return probe_hook(uri);
 	if (optind < argc) {
