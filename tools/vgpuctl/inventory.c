@@ -163,7 +163,8 @@ static int as_nova_pci(struct report *r)
 	      "\"resource_class\": \"CUSTOM_VGPUD_VF\"}\n",
 	      r->to);
 	json_object_put(answer);
-	snprintf(id, sizeof(id), "%s_%s", host_of(r), pf);
+	snprintf(id, sizeof(id), "%s_%s",
+		 r->s->options->provider ? r->s->options->provider : host_of(r), pf);
 	print_provider(r, "name", id, false);
 	return EXIT_OK;
 }
@@ -236,11 +237,12 @@ static int as_text(struct report *r)
 static const struct {
 	const char *name;
 	int (*print)(struct report *r);
+	bool provider; /* it names the host's provider */
 } formats[] = {
-	{"nova", as_nova},
-	{"nova-pci", as_nova_pci},
-	{"json", as_json},
-	{"prometheus-sd", as_prometheus},
+	{"nova", as_nova, false},
+	{"nova-pci", as_nova_pci, true},
+	{"json", as_json, false},
+	{"prometheus-sd", as_prometheus, false},
 };
 
 /* Asks about all GPUs. Refuses if there is none, or one of them is lost. */
@@ -346,19 +348,20 @@ int inventory(struct session *s)
 	size_t i, n = sizeof(formats) / sizeof(formats[0]), size = 0;
 	struct report r = {.s = s};
 	char *text = NULL;
+	bool stray;
 	int code;
 
 	for (i = 0; format && i < n && strcmp(formats[i].name, format) != 0; i++)
 		;
 	if (o->placement)
 		return keep_providers(s);
-	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) ||
-	    o->provider) {
+	stray = o->provider && !(format && i < n && formats[i].provider);
+	if (i == n || (o->check && !(o->output && format)) || (o->output && !format) || stray) {
 		fprintf(stderr, "vgpuctl: inventory: want %s\n",
-			i == n	      ? "--format nova, nova-pci, json or prometheus-sd"
-			: o->provider ? "--placement beside --provider"
-				      : "--format beside --output, and both, or --placement, "
-					"beside --check");
+			i == n	? "--format nova, nova-pci, json or prometheus-sd"
+			: stray ? "--placement or --format nova-pci beside --provider"
+				: "--format beside --output, and both, or --placement, "
+				  "beside --check");
 		return EXIT_USAGE;
 	}
 	code = session_open(s);

@@ -56,7 +56,7 @@ static const struct row {
 	{"check", 0, NULL, FLAG, AT(check), 0, 0, TAKES_INVENTORY,
 	 "with --output or --placement: change nothing, and fail if something is out of date"},
 	{"provider", 0, "PROVIDER", TEXT, AT(provider), 0, 0, TAKES_PROVIDER,
-	 "with --placement: the host's resource provider (its host name)"},
+	 "with --placement or --format nova-pci: the host's resource provider (its host name)"},
 	{"placement", 0, "FILE|URL", TEXT, AT(placement), 0, 0, TAKES_PLACEMENT,
 	 "inventory: keep a provider for each GPU at this placement; audit: its allocations, a "
 	 "URL or a file; booking: ask this placement (all: with $OS_TOKEN or $OS_TOKEN_FILE)"},
