@@ -138,8 +138,15 @@ keeps
 others >"$run/after"
 diff "$run/before" "$run/after" || fail "what is not vgpud's has changed"
 
+# Nova leaves the traits of a provider configuration that is gone on the host's own provider.
+api PUT traits/CUSTOM_VGPUD_POOL_OLD
+api PUT resource_providers/$node1/traits "{\"traits\": [\"HW_CPU_X86_VMX\", \"CUSTOM_VGPUD_POOL_OLD\", \"CUSTOM_SOMEBODY_ELSES\"], \"resource_provider_generation\": $(generation node1)}" >/dev/null
+keeps
+[ "$(cat "$run/kept")" = "node1: rid of old traits of vgpud's" ] && [ "$(traits node1)" = CUSTOM_SOMEBODY_ELSES ] || fail "$(cat "$run/kept") $(traits node1)"
+keeps --check
+
 # A host that offers the same itself would offer it twice.
-api PUT resource_providers/$node1/inventories "{\"inventories\": $(echo "$cpus" | jq -c '. + {CUSTOM_VGPUD_SHARE: .VCPU}'), \"resource_provider_generation\": 2}" >/dev/null
+api PUT resource_providers/$node1/inventories "{\"inventories\": $(echo "$cpus" | jq -c '. + {CUSTOM_VGPUD_SHARE: .VCPU}'), \"resource_provider_generation\": $(generation node1)}" >/dev/null
 : >"$run/requests"
 refuses "the provider node1 has CUSTOM_VGPUD_SHARE itself"
 grep -E "^(PUT|POST|DELETE)" "$run/requests" && fail "a refused call has changed something"
@@ -166,7 +173,7 @@ rm "$run/instead"
 # The scheduler's question: a group of a flavor gets all of one GPU, and a flavor's pool chooses which. Only the real placement
 # answers it.
 [ "$(cat "$run/which")" = real ] || exit 0
-api PUT resource_providers/$node1/inventories "{\"inventories\": $cpus, \"resource_provider_generation\": 3}" >/dev/null
+api PUT resource_providers/$node1/inventories "{\"inventories\": $cpus, \"resource_provider_generation\": $(generation node1)}" >/dev/null
 kill $vgpud_pid; wait $vgpud_pid
 conf render "$second"
 start_vgpud

@@ -89,7 +89,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(api_text(*x), api_text(*y));
 }
 
-/* The GPU's traits, and those that somebody else gave to its provider. */
+/* The GPU's traits (NULL: none), and those that somebody else gave to the provider. */
 static struct json_object *wanted_traits(struct json_object *gpu, struct json_object *has)
 {
 	struct json_object *list = json_object_new_array();
@@ -97,8 +97,9 @@ static struct json_object *wanted_traits(struct json_object *gpu, struct json_ob
 	size_t i;
 	int t;
 
-	add_trait(list, OFFER_PREFIX);
-	for (t = 0; t < OFFER_TRAITS; t++)
+	if (gpu)
+		add_trait(list, OFFER_PREFIX);
+	for (t = 0; gpu && t < OFFER_TRAITS; t++)
 		if (offer_trait(gpu, t, text))
 			add_trait(list, text);
 	for (i = 0; i < count(has); i++) {
@@ -115,6 +116,7 @@ static struct json_object *wanted_traits(struct json_object *gpu, struct json_ob
 struct aspect {
 	const char *key, *what;
 	enum json_type type;
+	/* GPU: whose provider it is; NULL: the host's own */
 	struct json_object *(*wanted)(struct json_object *gpu, struct json_object *has);
 	const char *names; /* where placement keeps their names */
 };
@@ -124,6 +126,10 @@ static const struct aspect aspects[] = {
 	 "resource_classes"},
 	{"traits", "given its traits", json_type_array, wanted_traits, "traits"},
 };
+
+/* Nova never takes a trait away: those of a provider configuration stay after it is removed. */
+static const struct aspect host_traits = {"traits", "rid of old traits of vgpud's", json_type_array,
+					  wanted_traits, "traits"};
 
 /* Makes the names of classes or traits known to placement; it knows most of them already. */
 static int make_names(const struct keeper *k, const struct aspect *a, struct json_object *wanted)
@@ -234,7 +240,8 @@ static int make_provider(struct keeper *k, const char *gpu, struct json_object *
 	snprintf(name, sizeof(name), "%s" TREE_INFIX "%s", k->tree.host, gpu);
 	snprintf(what, sizeof(what), "to make %s", name);
 	json_object_object_add(body, "name", json_object_new_string(name));
-	json_object_object_add(body, "parent_provider_uuid", json_object_new_string(k->tree.uuid));
+	json_object_object_add(body, "parent_provider_uuid",
+			       json_object_get(get(k->tree.own, "uuid")));
 	if (!k->check)
 		code = api_must(k->url, "POST", "resource_providers", body, what, out);
 	if (code == EXIT_OK && !k->check && !json_object_is_type(*out, json_type_object)) {
@@ -312,7 +319,8 @@ static int check_host(const struct keeper *k)
 	char path[100];
 	int code;
 
-	snprintf(path, sizeof(path), "resource_providers/%s/inventories", k->tree.uuid);
+	snprintf(path, sizeof(path), "resource_providers/%s/inventories",
+		 get_text(k->tree.own, "uuid"));
 	code = api_must(k->url, "GET", path, NULL, "to show the host's inventory", &answer);
 	if (code != EXIT_OK)
 		return code;
@@ -347,6 +355,7 @@ int providers_keep(const char *url, const char *host, struct json_object *gpus, 
 	if (code == EXIT_OK)
 		code = check_host(&k);
 	if (code == EXIT_OK) {
+		code = keep_aspect(&k, &host_traits, k.tree.own, NULL);
 		for (i = 0; i < count(gpus) && code == EXIT_OK; i++)
 			code = keep_gpu(&k, at(gpus, i));
 		r = drop_gone(&k, gpus);

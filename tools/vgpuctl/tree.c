@@ -59,9 +59,9 @@ int tree_read(const char *url, const char *host, struct tree *out)
 		struct json_object *provider = tree_at(out, i);
 
 		if (provider && strcmp(get_text(provider, "name"), host) == 0)
-			out->uuid = get_text(provider, "uuid");
+			out->own = provider;
 	}
-	if (out->uuid)
+	if (out->own)
 		return EXIT_OK;
 	tree_free(out);
 	return api_not_understood(path);
@@ -88,7 +88,8 @@ const char *tree_gpu(const struct tree *tree, struct json_object *provider)
 	const char *name = provider ? get_text(provider, "name") : "";
 	size_t n = strlen(tree->host);
 
-	if (!provider || strcmp(get_text(provider, "parent_provider_uuid"), tree->uuid) != 0 ||
+	if (!provider ||
+	    strcmp(get_text(provider, "parent_provider_uuid"), get_text(tree->own, "uuid")) != 0 ||
 	    strncmp(name, tree->host, n) != 0 ||
 	    strncmp(name + n, TREE_INFIX, strlen(TREE_INFIX)) != 0)
 		return NULL;

@@ -13,7 +13,7 @@
 
 struct tree {
 	const char *host;	    /* the name of its provider */
-	const char *uuid;	    /* of that */
+	struct json_object *own;    /* that provider */
 	struct json_object *answer; /* with all of them */
 };
 
