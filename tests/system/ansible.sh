@@ -3,7 +3,8 @@
 # The Ansible role: ansible-lint finds nothing, ansible-playbook reads it, vgpud takes the example's configuration, and the
 # role's provider tasks do what they say on this machine: written once, then left alone, and nova-compute is told only then.
 . "$(dirname "$0")/lib.sh"
-ansible=$(cd "$(dirname "$0")/../../tools/packaging/ansible" && pwd)
+here=$(cd "$(dirname "$0")" && pwd)
+ansible=$(cd "$here/../../tools/packaging/ansible" && pwd)
 for tool in ansible-lint ansible-playbook; do
 	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }
 done
@@ -41,6 +42,13 @@ play || fail "the tasks fail when nothing has changed"
 sed -i 's/total: 2/total: 3/' "$run/provider/vgpud.yaml"
 play || fail "the tasks fail"
 [ -e "$run/restarted" ] && grep -q "CUSTOM_VGPUD_VF: {total: 2" "$run/provider/vgpud.yaml" || fail "a changed file was not put right"
+# With --format nova-pci, vgpuctl is told Nova's name of the host.
+mkdir "$run/bin"
+printf '#!/bin/sh\necho "$*" >>"%s"\nexec "%s" "$@"\n' "$run/asked" "$vgpuctl" >"$run/bin/vgpuctl"
+chmod +x "$run/bin/vgpuctl"
+sed "s|PATH: \"|PATH: \"$run/bin:|; s/vgpud_nova_format: nova/vgpud_nova_format: nova-pci, vgpud_provider: gpu7.example/" play.yml >pci.yml
+ansible-playbook -i localhost, pci.yml >"$run/pci.txt" 2>&1 && fail "PCI devices of a GPU that is none"
+[ "$(sort -u "$run/asked" | sed 's/ --check$//' | uniq)" = "inventory --format nova-pci --output $run/provider/vgpud.yaml --provider gpu7.example" ] || fail "$(cat "$run/asked")"
 # A new link of the hook has the libvirt that runs reloaded, and no other. No libvirt of systemd's runs in this test, so the list
 # of services has one in its place.
 cat >hook.yml <<PLAY
@@ -67,7 +75,7 @@ bookings() { # VARIABLES
 		- hosts: localhost
 		  connection: local
 		  gather_facts: false
-		  vars: {vgpud_placement_url: "http://c:8778", vgpud_provider: "gpu7.example", $1}
+		  vars: {vgpud_placement_url: "http://c:8778", vgpud_placement_ca: "${ca:-}", vgpud_provider: "gpu7.example", $1}
 		  tasks:
 		    - ansible.builtin.include_tasks: roles/vgpud/tasks/bookings.yml
 		  handlers:
@@ -77,17 +85,45 @@ bookings() { # VARIABLES
 	rm -f "$run/token"
 	ansible-playbook --diff -i localhost, bookings.yml >"$run/bookings.txt" 2>&1
 }
-keystone='vgpud_keystone: {OS_AUTH_URL: "http://c:5000/v3", OS_APPLICATION_CREDENTIAL_SECRET: "s3cret"}'
+# shellcheck disable=SC2016
+secret="'s3cr\\et"'"$x`y #z'
+keystone="vgpud_keystone: {OS_AUTH_URL: \"http://c:5000/v3\", OS_APPLICATION_CREDENTIAL_SECRET: $(jq -n --arg s "$secret" '$s')}"
 bookings "$keystone" || fail "the tasks of bookings fail: $(cat "$run/bookings.txt")"
 [ "$(cat "$run/etc/booking.env")" = $'PLACEMENT=http://c:8778\nPROVIDER=gpu7.example' ] || fail "$(cat "$run/etc/booking.env")"
-[ "$(cat "$run/etc/keystone.env")" = $'OS_APPLICATION_CREDENTIAL_SECRET=s3cret\nOS_AUTH_URL=http://c:5000/v3' ] || fail "$(cat "$run/etc/keystone.env")"
+[ "$(env -i sh -c '. "$1"; printf "%s\n" "$OS_APPLICATION_CREDENTIAL_SECRET" "$OS_AUTH_URL"' sh "$run/etc/keystone.env")" = "$secret"$'\nhttp://c:5000/v3' ] ||
+	fail "$(cat "$run/etc/keystone.env")"
 [ "$(stat -c '%a %u' "$run/etc/keystone.env")" = "600 0" ] || fail "who may read the credentials: $(stat -c '%a %u' "$run/etc/keystone.env")"
-grep -q s3cret "$run/bookings.txt" && fail "Ansible prints the credentials"
+grep -q s3cr "$run/bookings.txt" && fail "Ansible prints the credentials"
 for unit in vgpud-booking-token.timer vgpud-booking.socket; do grep -q "starts $unit" "$run/bookings.txt" || fail "$unit is not started"; done
 [ -e "$run/token" ] || fail "no token is asked for with the new credentials"
 bookings "$keystone" || fail "the tasks of bookings fail"
 [ ! -e "$run/token" ] || fail "a token is asked for, though nothing has changed"
 bookings 'vgpud_keystone: {}' && fail "the tasks of bookings succeed without credentials"
+ca=/etc/ssl/cloud.pem bookings "$keystone" || fail "the tasks of bookings fail"
+[ "$(tail -1 "$run/etc/booking.env")" = CURL_CA_BUNDLE=/etc/ssl/cloud.pem ] || fail "$(cat "$run/etc/booking.env")"
+# A provider for each GPU, with a token that does not stay.
+/usr/bin/python3 "$here/placement-server.py" "$run" >"$run/placement.log" 2>&1 &
+pids+=($!)
+await 60 test -s "$run/port"
+url=http://127.0.0.1:$(cat "$run/port")
+curl -sS -H "X-Auth-Token: admin" -H "OpenStack-API-Version: placement 1.28" -H "Content-Type: application/json" -d '{"name": "node1"}' "$url/resource_providers" >/dev/null
+sed -i "s|/run/vgpud-placement-token|$run/placement-token|; s/ansible.builtin.apt:/ansible.builtin.debug:/; s/^    name: curl/    msg: curl/; s/^    state: present//" \
+	roles/vgpud/tasks/providers.yml
+cat >providers.yml <<PLAY
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  environment: {VGPUD_SOCKET: "$run/control.sock", PATH: "${vgpuctl%/*}:/usr/bin:/bin"}
+  vars: {vgpud_nova: false, vgpud_placement_url: "$url", vgpud_placement_ca: "", vgpud_placement_token: admin, vgpud_provider: node1}
+  tasks:
+    - ansible.builtin.include_tasks: roles/vgpud/tasks/providers.yml
+PLAY
+providers() { # CHANGED
+	ansible-playbook -i localhost, providers.yml >"$run/providers.txt" 2>&1 && grep -q "changed=$1 " "$run/providers.txt" || fail "$(cat "$run/providers.txt" "$run/placement.log")"
+	[ ! -e "$run/placement-token" ] || fail "the token stays on the host"
+}
+providers 1
+providers 0
 # vgpud is down: the play fails, and the file stays.
 kill $vgpud_pid; wait $vgpud_pid
 play && fail "the tasks succeed without vgpud"
