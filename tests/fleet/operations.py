@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Servers that come, go and change, at random and eight at a time. A seed determines what each of them is asked to do.
     VGPU_OPERATIONS    how many operations; default 1000
-    VGPU_OPERATIONS_S  after so many seconds none is begun; default 900
+    VGPU_OPERATIONS_S  after so many seconds none is begun; default 1800
     VGPU_SEED          default: today's date"""
 import collections, concurrent.futures, os, random, threading
 from checks import *
@@ -110,4 +110,5 @@ def operations():
     figures["operations"] = {"seed": seed, "operations": done, "seconds": round(time.monotonic() - begin), "compared": compared,
                              **dict(sorted(count.items())), "starts": asked, "refused_by_host": refused}
     say(f"operations: {figures['operations']}")
+    want(done >= number and asked > 0, f"{done} of {number} operations were done in {seconds} s, and hosts were asked for {asked} starts")
     want(refused <= BAR * asked, f"hosts have refused {refused} of {asked} starts that the scheduler had sent them")
