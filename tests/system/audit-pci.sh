@@ -63,3 +63,12 @@ audit 1 '["vm1 agrees","vm2 not-attached"]'
 kill -9 $vgpud_pid; wait $vgpud_pid 2>/dev/null
 start_vgpud
 audit 1 '["vm1 agrees","vm2 not-attached"]'
+
+# The log of vgpud-libvirt says why: libvirt's test driver attaches nothing.
+agent=$VGPU_BUILD/tools/libvirt/daemon/vgpud-libvirt
+[ -x "$agent" ] || exit 0
+for n in 1 2; do server $n | sed "s/type='kvm'/type='test'/; s|<devices>|<memory>65536</memory><os><type>hvm</type></os><devices>|"; done |
+	sed '1i <node>' | sed '$a </node>' >"$run/node.xml"
+"$agent" --connect "test://$run/node.xml" --socket "$run/hook.sock" 2>"$run/agent.txt" &
+pids+=($!)
+await 20 grep -q "vm2: ua-vgpud-vgpu cannot be attached: .*\(support\|evice\)" "$run/agent.txt"

@@ -76,7 +76,7 @@ static bool each(virConnectPtr libvirt, struct json_object *list, bool add)
 		struct json_object *o = json_object_array_get_idx(list, i);
 		const char *alias = text_of(o, "alias"), *address = text_of(o, "address");
 		virDomainPtr d = virDomainLookupByUUIDString(libvirt, text_of(o, "uuid"));
-		const char *why;
+		char why[200];
 		bool news;
 		int r;
 
@@ -84,7 +84,8 @@ static bool each(virConnectPtr libvirt, struct json_object *list, bool add)
 			continue; /* the domain has just ended */
 		r = add ? attach(d, alias, address)
 			: virDomainDetachDeviceAlias(d, alias, VIR_DOMAIN_AFFECT_LIVE);
-		why = r < 0 ? virGetLastErrorMessage() : "";
+		/* A copy: virDomainGetName frees libvirt's last error. */
+		snprintf(why, sizeof(why), "%s", r < 0 ? virGetLastErrorMessage() : "");
 		news = note_failure(text_of(o, "uuid"), alias, why);
 		if (r == 0)
 			tell(6, d, alias,

@@ -15,16 +15,16 @@ static void each(virConnectPtr libvirt, struct json_object *uuids, int (*act)(vi
 	for (i = 0; i < n; i++) {
 		virDomainPtr d = virDomainLookupByUUIDString(
 			libvirt, json_object_get_string(json_object_array_get_idx(uuids, i)));
+		const char *name;
 
 		if (!d)
-			continue; /* the domain has just ended */
+			continue;	    /* the domain has just ended */
+		name = virDomainGetName(d); /* it frees libvirt's last error */
 		if (act(d) == 0) {
-			snprintf(text, sizeof(text), "domain %s: its VF hung; %s",
-				 virDomainGetName(d), done);
+			snprintf(text, sizeof(text), "domain %s: its VF hung; %s", name, done);
 			log_line(4, text, NULL);
 		} else {
-			snprintf(text, sizeof(text), "domain %s: its VF hung; %s",
-				 virDomainGetName(d), failed);
+			snprintf(text, sizeof(text), "domain %s: its VF hung; %s", name, failed);
 			log_line(3, text, virGetLastErrorMessage());
 		}
 		virDomainFree(d);

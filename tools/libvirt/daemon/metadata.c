@@ -24,10 +24,12 @@ static bool is_at_work(virDomainPtr d)
 static bool put(virConnectPtr libvirt, const char *uuid, const char *text)
 {
 	virDomainPtr d = virDomainLookupByUUIDString(libvirt, uuid);
+	const char *name;
 	char said[200];
 
 	if (!d)
-		return true; /* the domain has just ended */
+		return true;	    /* the domain has just ended */
+	name = virDomainGetName(d); /* it frees libvirt's last error */
 	if (is_at_work(d)) {
 		virDomainFree(d);
 		return false;
@@ -35,7 +37,7 @@ static bool put(virConnectPtr libvirt, const char *uuid, const char *text)
 	if (virDomainSetMetadata(d, VIR_DOMAIN_METADATA_ELEMENT, text, text ? KEY : NULL, URI,
 				 VIR_DOMAIN_AFFECT_LIVE) < 0) {
 		snprintf(said, sizeof(said), "%s: cannot note what its VF takes to another host",
-			 virDomainGetName(d));
+			 name);
 		log_line(4, said, virGetLastErrorMessage());
 	}
 	virDomainFree(d);

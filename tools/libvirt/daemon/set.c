@@ -32,13 +32,15 @@ struct side {
 
 __attribute__((format(printf, 2, 3))) static bool say(virDomainPtr d, const char *format, ...)
 {
+	char text[1024];
 	va_list args;
 
-	fprintf(stderr, "vgpud-libvirt: %s%s", d ? virDomainGetName(d) : "", d ? ": " : "");
+	/* First: virDomainGetName frees libvirt's last error, which may be among the arguments. */
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "vgpud-libvirt: %s%s%s\n", d ? virDomainGetName(d) : "", d ? ": " : "",
+		text);
 	return false;
 }
 
