@@ -702,6 +702,23 @@ static void swaps_drain(void)
 	free(home);
 }
 
+/* A worker that is told to end in the middle of a GPU kernel that nothing holds back ends with it:
+ * another VF may have the GPU already. */
+static void ends_at_once(void)
+{
+	struct tenant t;
+	vgpu_nsec began;
+
+	tenant_start(&t);
+	put(&t, (struct softgpu_packet){SOFTGPU_COUNT, 0, {FREE_AT, UINT64_C(1) << 40}});
+	run(&t);
+	while (counted(&t) == 0)
+		;
+	began = vgpu_now();
+	tenant_end(&t);
+	CU_ASSERT(vgpu_now() - began < 4 * VGPU_SEC); /* not only by its alarm, after 5 s */
+}
+
 /* The memory of the GPU in software, whose driver keeps it in this file; two tenants have room. */
 static char pool[] = "/tmp/vgpud-test-pool-XXXXXX";
 #define POOL (BEHIND * 2 + (UINT64_C(16) << 20))
@@ -1232,6 +1249,7 @@ static const struct test any[] = {
 	{"DMA is carried out by the program that started the worker", dma},
 	{"malformed messages change nothing", nonsense},
 	{"a worker that starts leaves its guest's window alone", early_guest},
+	{"a worker ends at once, whatever its guest runs", ends_at_once},
 	{"results are right although device memory is swapped", swaps},
 	{"swapping: wrong requests are refused", swaps_refused},
 	{NULL, NULL},

@@ -12,7 +12,8 @@
  *   DMA_DONE result        ->
  *   STOP serial            ->
  *                          <-   ENDED serial: exactly one for each RUN
- *   SIGTERM, or closed     ->          clears the VF's memory and exits
+ *   SIGTERM, or closed     ->          clears the VF's memory and exits; at once if work of the
+ *                                      VF does not stop
  *
  * A worker's messages can affect its own VF only: softgpu relies on nothing else in them.
  */
