@@ -1031,6 +1031,28 @@ static void dies(void)
 	end_saved();
 }
 
+/* Nobody waits for an answer of a worker whose VF has no work, or whose compiler is at work. If it
+ * dies then, the PF learns that its VF needs a reset, and the reset starts another, although this
+ * one has never run anything. */
+static void dies_idle(void)
+{
+	const struct softgpu_packet nop = {SOFTGPU_NOP, 0, {0}};
+	pid_t pid;
+
+	begin_with(&with_workers, "navi");
+	bring_up(0);
+	pid = worker_of(0);
+	CU_ASSERT_FATAL(pid > 0);
+	kill(pid, SIGKILL);
+	CU_ASSERT(await(needs_reset, NULL));
+	reset_vf(0);
+	bring_up(0);
+	run_vf(0);
+	carry_out(0, &nop, 1);
+	save_vf(0);
+	end();
+}
+
 static void stop_worker(void)
 {
 	pid_t pid;
@@ -1429,6 +1451,7 @@ static const struct test tests[] = {
 	{"memory: what a worker has copied counts for that worker", copied_by_another},
 	{"memory: a worker that dies during a swap costs its VF a reset", dies},
 	{"memory: a worker that does not answer costs its VF a reset", hangs},
+	{"a worker that dies without work costs its VF a reset", dies_idle},
 	{"memory: cleared, and out of reach of a former user", forgetting},
 	{"a thread that cannot be created leaves nothing behind", no_threads},
 	{"faults have their effect until a reset", faults},

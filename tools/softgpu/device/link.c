@@ -438,6 +438,15 @@ void links_apply_pages(struct softgpu *gpu)
 		read_page(gpu->vfs[i].link);
 }
 
+/* A VF without a context gets another worker with its next one. */
+static void look_for_worker(struct link *l)
+{
+	if (l->gpu->workers && vf_of(l)->state != CONTEXT_NONE && workers_died(l->gpu, l->vf) &&
+	    link_lost(l))
+		fprintf(stderr, "<4>softgpu: VF %d: its worker has died: the VF needs a reset\n",
+			l->vf);
+}
+
 void links_ask(struct softgpu *gpu)
 {
 	uint32_t i;
@@ -455,6 +464,7 @@ void links_ask(struct softgpu *gpu)
 			continue;
 		}
 		link_set(l, &l->page->asked, ++l->asked);
+		look_for_worker(l);
 	}
 }
 

@@ -64,7 +64,8 @@ void link_kill(struct link *l);
 vgpu_nsec link_deadline(const struct link *l);
 /* The deadline has passed: kills the process. */
 void link_overdue(struct link *l);
-/* Kills all processes that have not answered the last call, and asks the others to answer. */
+/* Kills all processes that have not answered the last call, and asks the others to answer. Finds
+ * workers that have died while their VFs had no work: a VF with a context has lost it. */
 #define LINKS_ASK (5 * VGPU_SEC)
 void links_ask(struct softgpu *gpu);
 /* Wakes the VF's thread: its process may be started, or must end. */

@@ -180,11 +180,18 @@ void workers_restart(struct softgpu *gpu, int index)
 {
 	struct worker_client *w = gpu->workers->of[index];
 
-	if (!gpu->vfs[index].file || (w && !w->has_run))
+	if (!gpu->vfs[index].file || (w && !w->has_run && !worker_exited(w)))
 		return;
 	workers_end(gpu, index);
 	workers_begin(gpu, index);
 	link_worker(gpu->vfs[index].link);
+}
+
+bool workers_died(const struct softgpu *gpu, int index)
+{
+	const struct worker_client *w = gpu->workers->of[index];
+
+	return w && worker_exited(w) && atomic_load(&w->shared->state) != WORKER_REFUSED;
 }
 
 uint32_t workers_memory(const struct softgpu *gpu, int index, int fds[2])

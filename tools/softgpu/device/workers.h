@@ -33,8 +33,10 @@ void workers_tell(struct softgpu *gpu);
 vgpu_nsec workers_stop_most(struct softgpu *gpu, vgpu_nsec stopped);
 /* Kills the VF's worker, so that nothing in its queue runs any more. */
 void workers_kill(struct softgpu *gpu, int vf);
-/* Replaces the worker of a VF that was reset, unless it has never run anything. */
+/* Replaces the worker of a VF that was reset, unless it has never run anything and lives. */
 void workers_restart(struct softgpu *gpu, int vf);
+/* Whether the VF's worker has ended, without having refused to start. */
+bool workers_died(const struct softgpu *gpu, int vf);
 /* Fills in the message and the descriptors that tell a VF's process about its worker; the
  * descriptors stay the worker's. False: the VF has no worker. */
 bool workers_order(const struct softgpu *gpu, int vf, struct vf_order *order,
