@@ -702,6 +702,23 @@ static void swaps_drain(void)
 	free(home);
 }
 
+/* If memory runs out, the kernel kills a worker before softgpu: its compiler may take any amount.
+ */
+static void yields_memory(void)
+{
+	char path[64], text[16] = "";
+	struct tenant t;
+	int fd;
+
+	tenant_start(&t);
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", t.worker->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CU_ASSERT(read(fd, text, sizeof(text) - 1) > 0);
+	CU_ASSERT_EQUAL(atoi(text), 500);
+	close(fd);
+	tenant_end(&t);
+}
+
 /* A worker that is told to end in the middle of a GPU kernel that nothing holds back ends with it:
  * another VF may have the GPU already. */
 static void ends_at_once(void)
@@ -1250,6 +1267,7 @@ static const struct test any[] = {
 	{"malformed messages change nothing", nonsense},
 	{"a worker that starts leaves its guest's window alone", early_guest},
 	{"a worker ends at once, whatever its guest runs", ends_at_once},
+	{"a worker is killed before softgpu if memory runs out", yields_memory},
 	{"results are right although device memory is swapped", swaps},
 	{"swapping: wrong requests are refused", swaps_refused},
 	{NULL, NULL},

@@ -14,7 +14,7 @@
 
 #include "vgpu/descriptor.h"
 
-/* A VF's process has four threads; the rest is for its worker's. */
+/* A VF's process has four threads. */
 #define MOST_TASKS "64"
 
 struct groups {

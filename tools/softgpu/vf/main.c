@@ -34,8 +34,6 @@
  * engine that computes at SCHED_IDLE has no other protection from a flood of messages. */
 #define SERVER_PERCENT 20
 #define SERVER_SAVED (50 * VGPU_MSEC)
-/* If memory runs out, the kernel kills VF processes before the device. */
-#define OOM_SCORE "500\n"
 
 struct packet_limits vf_limits(const struct vf *vf)
 {
@@ -303,13 +301,8 @@ static int start(struct vf *vf, uid_t uid, gid_t gid, pid_t device, struct vgpu_
 {
 	struct rlimit none = {0, 0}, descriptors = {MAX_DESCRIPTORS, MAX_DESCRIPTORS};
 	pthread_t bell;
-	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC), r;
+	int r;
 
-	if (fd >= 0) {
-		if (write(fd, OOM_SCORE, strlen(OOM_SCORE)) < 0)
-			fprintf(stderr, "<5>softgpu-vf: oom_score_adj: %s\n", strerror(errno));
-		close(fd);
-	}
 	prctl(PR_SET_TIMERSLACK, 1000);
 	/* softgpu may run at a low priority, because its threads that answer are real-time. A
 	 * client's requests wait for this process, which therefore has ordinary priority. */

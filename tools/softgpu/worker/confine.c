@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -10,6 +12,18 @@
 #include <unistd.h>
 
 #include "confine.h"
+#include "vgpu/descriptor.h"
+
+/* A process that has become another user cannot write this file. */
+static void yield_memory(void)
+{
+	static const char score[] = "500\n";
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, score, sizeof(score) - 1) < 0)
+		fprintf(stderr, "<5>softgpu: /proc/self/oom_score_adj: %s\n", strerror(errno));
+	vgpu_close(&fd);
+}
 
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 {
@@ -17,6 +31,7 @@ int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err)
 	gid_t group = 0;
 	size_t n = 0;
 
+	yield_memory();
 	if (geteuid() != 0 || uid == 0)
 		return 0;
 	if (file && stat(file, &st) == 0 && (st.st_mode & S_IRWXO) != (st.st_mode >> 3 & S_IRWXO)) {

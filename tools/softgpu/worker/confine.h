@@ -11,9 +11,10 @@
 
 #include "vgpu/types.h"
 
-/* If this process runs as root, it becomes UID and GID, without capabilities and without other
- * groups, except the group of FILE if other users may not open FILE (NULL: no file). Call it before
- * there are threads. 0 or -errno with one sentence. */
+/* If memory runs out, the kernel kills this process before softgpu. If this process runs as root,
+ * it becomes UID and GID, without capabilities and without other groups, except the group of FILE
+ * if other users may not open FILE (NULL: no file). Call it before there are threads. 0 or -errno
+ * with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
 /* From now on, if a thread starts a program, accesses another process, makes a socket, changes a

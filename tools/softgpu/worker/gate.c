@@ -82,9 +82,13 @@ static const char prologue_text[] = "\n{\n"
 				    "\tmov.u32 %vg_r9, 0;\n"
 				    "}\n";
 
+/* An entry needs few characters, and gets the prologue: its text grows by a factor of 200. */
+#define MOST_ENTRIES 16384u
+
 struct scan {
 	const char *text;
 	size_t n, at, copied;
+	uint32_t entries;
 	bool reserved; /* the text uses a name that the gate reserves */
 	FILE *out;
 };
@@ -181,6 +185,8 @@ static int entry(struct scan *s, struct vgpu_error *err)
 
 	if (n == 0 || !is_word(*t))
 		return bad(s, "this entry has no name", err);
+	if (++s->entries > MOST_ENTRIES)
+		return bad(s, "a module with a gate has 16384 entries at most", err);
 	skip(s);
 	if (s->at < s->n && s->text[s->at] == '(') {
 		s->at++;
