@@ -475,6 +475,53 @@ static int at_its_priority(void)
 	return wrong;
 }
 
+/* It reaches no other process by a descriptor, a limit, a CPU, or what all processes of a user
+ * share. */
+static int by_itself(void)
+{
+	const struct f_owner_ex owner = {F_OWNER_PID, getppid()};
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+	const uint64_t cpus[128] = {1};
+	int wrong = 0, pair[2], other = getppid();
+
+	wrong += pipe2(pair, O_CLOEXEC) < 0;
+	wrong += fcntl(pair[0], F_SETOWN, other) >= 0 || errno != EPERM;
+	wrong += fcntl(pair[0], F_SETOWN_EX, &owner) >= 0 || errno != EPERM;
+	/* of which the kernel reads 32 bits */
+	wrong += syscall(SYS_fcntl, pair[0], UINT64_C(1) << 32 | F_SETOWN, other) >= 0 ||
+		 errno != EPERM;
+	wrong += ioctl(pair[0], FIOSETOWN, &other) >= 0 || errno != EPERM;
+	wrong += ioctl(pair[0], SIOCSPGRP, &other) >= 0 || errno != EPERM;
+	/* a process of the same user, as all workers are: this one, by its number */
+	wrong += prlimit(getpid(), RLIMIT_CPU, &limit, NULL) >= 0 || errno != EPERM;
+	wrong +=
+		syscall(SYS_sched_setaffinity, getpid(), sizeof(cpus), cpus) >= 0 || errno != EPERM;
+	wrong += getrlimit(RLIMIT_CPU, &limit) < 0;
+	wrong += syscall(SYS_shmget, 1, 4096, 0) >= 0 || errno != EPERM;
+	wrong += syscall(SYS_msgget, 1, 0) >= 0 || errno != EPERM;
+	wrong += syscall(SYS_semget, 1, 1, 0) >= 0 || errno != EPERM;
+	return wrong;
+}
+
+/* It makes no process, which would outlive its guest. */
+static bool makes_process(void)
+{
+#ifdef __SANITIZE_ADDRESS__ /* LeakSanitizer needs another process */
+	return false;
+#else
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return pid > 0 || errno != EPERM;
+#endif
+}
+
+static void *nothing(void *unused)
+{
+	return unused;
+}
+
 /* The kernel kills it before softgpu if memory runs out. */
 static bool yields_memory(void)
 {
@@ -516,7 +563,10 @@ static int in_confinement(const char *device)
 	wrong += syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) >= 0;
 	wrong += syscall(SYS_keyctl, 0, 0, 0, 0, 0) >= 0 || errno != EPERM;
 	wrong += at_its_priority();
+	wrong += by_itself() + makes_process();
 	/* calls that a worker needs */
+	wrong += pthread_create(&thread, NULL, nothing, NULL) != 0 ||
+		 pthread_join(thread, NULL) != 0;
 	signal(SIGUSR1, on_signal);
 	wrong += raise(SIGUSR1) != 0;
 	wrong += kill(getpid(), 0) != 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,9 +58,11 @@ static const int denied[] = {
 	/* programs */
 	SCMP_SYS(execve),
 	SCMP_SYS(execveat),
-/* other processes; kill and tgkill below */
-#ifndef __SANITIZE_ADDRESS__
+/* other processes; calls that may be for this one below */
+#ifndef __SANITIZE_ADDRESS__ /* LeakSanitizer examines a process from another one */
 	SCMP_SYS(ptrace),
+	SCMP_SYS(fork),
+	SCMP_SYS(vfork),
 #endif
 	SCMP_SYS(process_vm_readv),
 	SCMP_SYS(process_vm_writev),
@@ -71,6 +74,9 @@ static const int denied[] = {
 	SCMP_SYS(rt_sigqueueinfo),
 	SCMP_SYS(rt_tgsigqueueinfo),
 	SCMP_SYS(kcmp),
+	SCMP_SYS(shmget),
+	SCMP_SYS(msgget),
+	SCMP_SYS(semget),
 	/* networks, and other daemons */
 	SCMP_SYS(socket),
 	SCMP_SYS(connect),
@@ -91,7 +97,7 @@ static const int denied[] = {
 	SCMP_SYS(sched_setattr),
 	SCMP_SYS(setpriority),
 	SCMP_SYS(ioprio_set),
-	/* another view of the system; clone below */
+	/* another view of the system; that of clone below */
 	SCMP_SYS(unshare),
 	SCMP_SYS(setns),
 	SCMP_SYS(chroot),
@@ -121,22 +127,33 @@ static const int denied[] = {
 	SCMP_SYS(kexec_file_load),
 };
 
+#define IS_NOT(value) SCMP_A0(SCMP_CMP_NE, value, 0)
+/* The kernel reads 32 bits of a command. */
+#define COMMAND_IS(command) SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, command)
+
 static int add_rules(scmp_filter_ctx filter)
 {
-	/* The first argument decides: a worker may signal itself, and make threads and processes
-	 * in its own user namespace. */
-	const struct scmp_arg_cmp others = {.op = SCMP_CMP_NE, .datum_a = (scmp_datum_t)getpid()};
-	const struct scmp_arg_cmp apart = {.op = SCMP_CMP_MASKED_EQ,
-					   .datum_a = CLONE_NEWUSER,
-					   .datum_b = CLONE_NEWUSER};
+	const scmp_datum_t self = (scmp_datum_t)getpid();
 	const uint32_t no = SCMP_ACT_ERRNO(EPERM);
 	const struct {
 		int call;
-		const struct scmp_arg_cmp *when;
+		struct scmp_arg_cmp when;
 	} denied_if[] = {
-		{SCMP_SYS(kill), &others},
-		{SCMP_SYS(tgkill), &others},
-		{SCMP_SYS(clone), &apart},
+		{SCMP_SYS(kill), IS_NOT(self)},
+		{SCMP_SYS(tgkill), IS_NOT(self)},
+		/* limits and CPUs of other processes: 0 is the caller */
+		{SCMP_SYS(prlimit64), IS_NOT(0)},
+		{SCMP_SYS(sched_setaffinity), IS_NOT(0)},
+		/* signals to others by way of a descriptor */
+		{SCMP_SYS(fcntl), COMMAND_IS(F_SETOWN)},
+		{SCMP_SYS(fcntl), COMMAND_IS(F_SETOWN_EX)},
+		{SCMP_SYS(ioctl), COMMAND_IS(FIOSETOWN)},
+		{SCMP_SYS(ioctl), COMMAND_IS(SIOCSPGRP)},
+/* another process would outlive this one, and its VF's guest; threads may be made */
+#ifndef __SANITIZE_ADDRESS__
+		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)},
+#endif
+		{SCMP_SYS(clone), SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_NEWUSER, CLONE_NEWUSER)},
 	};
 	size_t i;
 	int r;
@@ -147,7 +164,7 @@ static int add_rules(scmp_filter_ctx filter)
 			return r;
 	}
 	for (i = 0; i < sizeof(denied_if) / sizeof(denied_if[0]); i++) {
-		r = seccomp_rule_add_array(filter, no, denied_if[i].call, 1, denied_if[i].when);
+		r = seccomp_rule_add_array(filter, no, denied_if[i].call, 1, &denied_if[i].when);
 		if (r < 0)
 			return r;
 	}

@@ -17,9 +17,9 @@
  * with one sentence. */
 int confine_user(uid_t uid, gid_t gid, const char *file, struct vgpu_error *err);
 
-/* From now on, if a thread starts a program, accesses another process, makes a socket, changes a
- * priority, or makes a system call that changes the system, the call fails with EPERM. 0 or -errno
- * with one sentence. */
+/* From now on, if a thread makes a process, starts a program, accesses another process, makes a
+ * socket, changes a priority, or makes a system call that changes the system, the call fails with
+ * EPERM. 0 or -errno with one sentence. */
 int confine_calls(struct vgpu_error *err);
 
 #endif
