@@ -6,17 +6,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -1101,6 +1104,80 @@ static void hangs(void)
 	end_saved();
 }
 
+static void *write_page(void *page)
+{
+	int fds[2] = {-1, -1};
+
+	softgpu_lock(gpu);
+	workers_memory(gpu, 0, fds);
+	fds[1] = fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
+	softgpu_unlock(gpu);
+	CU_ASSERT_EQUAL(pwrite(fds[1], page, 1, 0), 1);
+	close(fds[1]);
+	return NULL;
+}
+
+/* A worker can keep the lock of the file through which its memory is copied, by a write from memory
+ * that is never there. softgpu does not wait for it. */
+static void locked_stage(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register page = {.range.len = PAGE, .mode = UFFDIO_REGISTER_MODE_MISSING};
+	int uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	void *never = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffd_msg fault;
+	pthread_t writer;
+
+	page.range.start = (uintptr_t)never;
+	if (uffd < 0) {
+		printf(" skipped: userfaultfd: %s;", strerror(errno));
+		munmap(never, PAGE);
+		return;
+	}
+	begin_saved();
+	fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+	partition(0, VF_MIB, 512);
+	CU_ASSERT_FATAL(ioctl(uffd, UFFDIO_API, &api) == 0 &&
+			ioctl(uffd, UFFDIO_REGISTER, &page) == 0);
+	pthread_create(&writer, NULL, write_page, never);
+	CU_ASSERT_EQUAL(read(uffd, &fault, sizeof(fault)), sizeof(fault)); /* it has the lock */
+	begin_fill(OLD, HOME, SIZE, SOFTGPU_COPY_START);
+	CU_ASSERT(await(is_filled, NULL));
+	close(uffd);
+	pthread_join(writer, NULL);
+	partition(0, VF_MIB, 64);
+	expect_whole();
+	end_saved();
+	munmap(never, PAGE);
+}
+
+/* A worker that answers in time each time, and late in all, keeps the engine that copies from
+ * others. */
+static void dawdles(void)
+{
+	const struct timespec pause = {.tv_sec = 3};
+	vgpu_nsec began;
+	pid_t pid;
+
+	begin_saved();
+	pid = worker_of(0);
+	during_copy = stop_worker;
+	atomic_store(&copies_left, 20);
+	begin_fill(HOME, OLD, SIZE, SOFTGPU_COPY_START);
+	CU_ASSERT(await(is_stopping, NULL));
+	nanosleep(&pause, NULL);
+	CU_ASSERT_FALSE(needs_reset(NULL));
+	atomic_store(&copies_left, 20);
+	kill(pid, SIGCONT);
+	CU_ASSERT(await(is_stopping, NULL));
+	began = vgpu_now();
+	CU_ASSERT(await(is_filled, NULL));
+	CU_ASSERT(vgpu_now() - began < 4 * VGPU_SEC); /* not the 5 s of one answer */
+	during_copy = NULL;
+	expect_new();
+	end_saved();
+}
+
 /* The GPU clears memory. Pages that a former user still has mapped are not those of the next
  * user. */
 static void forgetting(void)
@@ -1451,6 +1528,8 @@ static const struct test tests[] = {
 	{"memory: what a worker has copied counts for that worker", copied_by_another},
 	{"memory: a worker that dies during a swap costs its VF a reset", dies},
 	{"memory: a worker that does not answer costs its VF a reset", hangs},
+	{"memory: a worker that answers late in all costs its VF a reset", dawdles},
+	{"memory: a worker that keeps the lock of its file keeps nobody", locked_stage},
 	{"a worker that dies without work costs its VF a reset", dies_idle},
 	{"memory: cleared, and out of reach of a former user", forgetting},
 	{"a thread that cannot be created leaves nothing behind", no_threads},

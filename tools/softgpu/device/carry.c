@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,20 +15,29 @@
 #include "vgpu/clock.h"
 #include "vgpu/descriptor.h"
 
-/* How long a worker may take to copy a piece, and to take, clear or give back all of its memory. */
+/* How long a worker may take for one answer: to copy a piece, and to take, clear or give back all
+ * of its memory. All answers of a swap together may take as long, and BYTE_MOST ns for each byte:
+ * others wait for the engine that copies. */
 #define ANSWER_MOST (5 * VGPU_SEC)
+#define BYTE_MOST 20u
 
-void carry_begin(struct carry *c, struct softgpu *gpu, int vf)
+void carry_begin(struct carry *c, struct softgpu *gpu, int index, bool anew)
 {
+	struct vf *vf = &gpu->vfs[index];
+	vgpu_nsec most = ANSWER_MOST + (vf->fb_size - vf->file->size) * BYTE_MOST;
 	int fds[2] = {-1, -1};
 
-	*c = (struct carry){.vf = vf, .memory = -1, .stage = -1};
-	c->number = workers_memory(gpu, vf, fds);
+	if (anew)
+		vf->waited = 0;
+	*c = (struct carry){.vf = index, .memory = -1, .stage = MAP_FAILED};
+	c->left = vf->waited < most ? most - vf->waited : 0;
+	c->number = workers_memory(gpu, index, fds);
 	if (fds[0] < 0)
 		return;
 	c->memory = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
-	c->stage = c->memory < 0 ? -1 : fcntl(fds[1], F_DUPFD_CLOEXEC, 0);
-	if (c->stage < 0)
+	if (c->memory >= 0)
+		c->stage = mmap(NULL, WORKER_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+	if (c->stage == MAP_FAILED)
 		c->host = -errno;
 }
 
@@ -34,7 +45,7 @@ void carry_begin(struct carry *c, struct softgpu *gpu, int vf)
 static int await_answer(const struct carry *c, const struct worker_memory *m)
 {
 	struct pollfd p = {c->memory, POLLIN, 0};
-	vgpu_nsec until = vgpu_now() + ANSWER_MOST, now;
+	vgpu_nsec now = vgpu_now(), until = now + (c->left < ANSWER_MOST ? c->left : ANSWER_MOST);
 	struct worker_memory answer;
 	ssize_t n;
 
@@ -66,6 +77,8 @@ static bool is_shortage(int error)
 
 static bool ask(struct carry *c, struct worker_memory m)
 {
+	vgpu_nsec began = vgpu_now();
+
 	if (c->memory < 0 || c->host < 0)
 		return false;
 	c->what = m.what;
@@ -75,25 +88,27 @@ static bool ask(struct carry *c, struct worker_memory m)
 		c->host = -errno;
 	else
 		c->result = -EPIPE;
+	c->waited = vgpu_now() - began;
 	return c->result == 0 && c->host == 0;
 }
 
-/* The stage is read and written as a file: a worker cannot damage this process by what it maps. */
+/* The stage is accessed by a mapping, for which the lock of its file does not count, and which the
+ * file's seals keep whole: a worker has both. */
 bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out)
 {
 	const struct worker_memory m = {.what = out ? WORKER_MEMORY_OUT : WORKER_MEMORY_IN,
 					.at = at,
 					.bytes = n};
 
-	if (c->stage < 0)
+	if (c->stage == MAP_FAILED)
 		return false;
 	if (!out)
-		c->host = memory_write(c->stage, 0, buffer, n);
+		memcpy(c->stage, buffer, n);
 	if (!ask(c, m))
 		return false;
 	if (out)
-		c->host = memory_read(c->stage, 0, buffer, n);
-	return c->host == 0;
+		memcpy(buffer, c->stage, n);
+	return true;
 }
 
 bool carry_leave(struct carry *c)
@@ -140,7 +155,10 @@ bool carry_end(struct carry *c, struct softgpu *gpu)
 	enum why why = refusal(c);
 
 	vgpu_close(&c->memory);
-	vgpu_close(&c->stage);
+	if (c->stage != MAP_FAILED)
+		munmap(c->stage, WORKER_STAGE);
+	if (has_worker)
+		gpu->vfs[c->vf].waited += c->waited;
 	carry_tell(gpu, c->vf, c->host);
 	say(gpu, c->vf, why);
 	if (c->result < 0 && why == WHY_NONE && has_worker && link_lost(gpu->vfs[c->vf].link))

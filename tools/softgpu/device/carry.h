@@ -13,15 +13,18 @@
 #include "protocol.h"
 
 struct carry {
-	int vf, memory, stage; /* descriptors, of which this has duplicates; -1: none */
-	uint32_t number;       /* of the worker */
-	uint32_t what;	       /* the last request: enum worker_memory_what; 0: none was sent */
-	int result;	       /* its */
-	int host;	       /* -errno: this process could not do its own part; 0: it could */
+	int vf, memory;		/* the socket, of which this has a duplicate; -1: none */
+	void *stage;		/* or MAP_FAILED */
+	uint32_t number;	/* of the worker */
+	vgpu_nsec left, waited; /* how long answers may take, and the answer has taken */
+	uint32_t what;		/* the last request: enum worker_memory_what; 0: none was sent */
+	int result;		/* its */
+	int host;		/* -errno: this process could not do its own part; 0: it could */
 };
 
-/* Finds the worker of a VF. Called with the lock held. Without a worker every request fails. */
-void carry_begin(struct carry *c, struct softgpu *gpu, int vf);
+/* Finds the worker of a VF that has memory. ANEW: a swap begins. Called with the lock held. Without
+ * a worker every request fails. */
+void carry_begin(struct carry *c, struct softgpu *gpu, int vf, bool anew);
 /* Copies N bytes, up to WORKER_STAGE, of device memory, from AT behind the window on, to BUFFER, or
  * from there. True: done. Called without the lock. */
 bool carry_copy(struct carry *c, uint64_t at, void *buffer, uint64_t n, bool out);

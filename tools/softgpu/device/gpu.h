@@ -64,6 +64,7 @@ struct vf {
 	 * it is being copied back to. LEAVES: the filler must let the worker give it back. */
 	uint64_t copied_out, copied_in, coming;
 	bool leaves;
+	vgpu_nsec waited; /* how long the filler has waited for its worker in this swap */
 	/* The PF's file has what was copied of it, for the PF to compare. DROPS: that, or what was
 	 * copied back, is nobody's any more: the filler must free its pages. */
 	bool compared, drops;
@@ -195,9 +196,6 @@ void *memory_filler(void *gpu);
 /* Whether the VF's memory lies in GPU memory. If not, it is in host memory, and the VF cannot be
  * loaded. */
 bool memory_is_here(const struct softgpu *gpu, const struct vf *vf);
-/* Read and write SIZE bytes of a file at AT. 0 or -errno; less than SIZE is an error. */
-int memory_read(int fd, uint64_t at, void *data, uint64_t size);
-int memory_write(int fd, uint64_t at, const void *data, uint64_t size);
 /* The VF is about to run: what was copied of its memory is not complete any more. */
 void memory_runs(struct softgpu *gpu, struct vf *vf);
 

@@ -344,7 +344,8 @@ static void read_file(int fd, uint64_t at, void *data, uint64_t size)
 		memset((char *)data + (n < 0 ? 0 : n), 0xff, size - (uint64_t)(n < 0 ? 0 : n));
 }
 
-int memory_read(int fd, uint64_t at, void *data, uint64_t size)
+/* Read and write SIZE bytes of a file at AT. 0 or -errno; less than SIZE is an error. */
+static int read_all(int fd, uint64_t at, void *data, uint64_t size)
 {
 	ssize_t n = pread(fd, data, size, (off_t)at);
 
@@ -352,7 +353,7 @@ int memory_read(int fd, uint64_t at, void *data, uint64_t size)
 }
 
 /* The kernel writes a part of it if there is no more memory. */
-int memory_write(int fd, uint64_t at, const void *data, uint64_t size)
+static int write_all(int fd, uint64_t at, const void *data, uint64_t size)
 {
 	ssize_t n = pwrite(fd, data, size, (off_t)at);
 
@@ -444,8 +445,7 @@ static int read_piece(struct softgpu *gpu, const struct piece *from, void *buffe
 	if (from->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, from->at, buffer, from->length,
 					 false);
-	return memory_read(from->file ? from->file->fd : gpu->memfd, from->at, buffer,
-			   from->length);
+	return read_all(from->file ? from->file->fd : gpu->memfd, from->at, buffer, from->length);
 }
 
 static int write_piece(struct softgpu *gpu, const struct piece *to, void *buffer)
@@ -453,7 +453,7 @@ static int write_piece(struct softgpu *gpu, const struct piece *to, void *buffer
 	if (to->host)
 		return gpu->carrier->dma(gpu->opaque, SOFTGPU_PF, to->at, buffer, to->length, true);
 	if (!to->file)
-		return memory_write(gpu->memfd, to->at, buffer, to->length);
+		return write_all(gpu->memfd, to->at, buffer, to->length);
 	memory_transfer(to->file, to->at, buffer, to->length, true);
 	return 0;
 }
@@ -603,7 +603,7 @@ static bool let_leave(struct softgpu *gpu)
 		;
 	if (i == gpu->config.n_vfs)
 		return false;
-	carry_begin(&carry, gpu, (int)i);
+	carry_begin(&carry, gpu, (int)i, true);
 	softgpu_unlock(gpu);
 	carry_leave(&carry);
 	softgpu_lock(gpu);
@@ -641,7 +641,7 @@ static uint64_t fill_piece(struct softgpu *gpu, uint64_t offset, uint64_t from, 
 	if (how == CARRIED_IN && !may_come(&gpu->vfs[source.vf], source.in_vf))
 		return 0;
 	if (how) {
-		carry_begin(&carry, gpu, source.vf);
+		carry_begin(&carry, gpu, source.vf, source.in_vf == gpu->config.window);
 		gpu->vfs[source.vf].compared |= how == CARRIED_OUT;
 	}
 	softgpu_unlock(gpu);

@@ -69,6 +69,7 @@ static void forget_copies(struct vf *vf)
 	vf->copied_out = vf->copied_in = 0;
 	vf->coming = MEMORY_NOWHERE;
 	vf->leaves = false;
+	vf->waited = 0;
 	vf->told = 0;
 }
 
