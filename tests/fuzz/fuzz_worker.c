@@ -46,6 +46,7 @@ int worker_main(int argc, char **argv);
 static struct worker w;
 static int vf_fd; /* the VF process's end of the socket */
 static struct worker_shared shared;
+static struct worker_turn turn = {.may_run = 1};
 static uint8_t *window, client[CLIENT], *model, model_client[CLIENT];
 
 static void must_not_end(int code)
@@ -332,7 +333,10 @@ static void begin(void)
 	socket_fd = pair[0];
 	vf_fd = pair[1];
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	w = (struct worker){.ops = &device_host, .shared = &shared, .hard_at = VGPU_NEVER};
+	w = (struct worker){.ops = &device_host,
+			    .shared = &shared,
+			    .turn = &turn,
+			    .hard_at = VGPU_NEVER};
 	w.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	HOLDS(w.event_fd >= 0 && wake_fd >= 0);
 	HOLDS(w.ops->prepare(&w.device, &setup, &err) == 0);

@@ -27,6 +27,7 @@
 #include "bus.h"
 #include "gpu.h"
 #include "leaving.h"
+#include "link.h"
 #include "protocol.h"
 #include "sha256.h"
 #include "suite.h"
@@ -776,8 +777,8 @@ static bool is_freed(void *unused)
 	return fstat(gpu->memfd, &st) == 0 && st.st_blocks * 512 < (blkcnt_t)MIB;
 }
 
-/* The process of a VF's worker; 0: there is none. */
-static pid_t worker_of(uint32_t vf)
+/* The process of a VF that executes PROGRAM; 0: there is none. */
+static pid_t process_of(uint32_t vf, const char *program)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	char path[64], line[512], wanted[16];
@@ -795,7 +796,7 @@ static pid_t worker_of(uint32_t vf)
 			fd = open(path, O_RDONLY | O_CLOEXEC);
 			n = fd < 0 ? 0 : read(fd, line, sizeof(line));
 			if (n > 0 && memmem(line, (size_t)n, wanted, (size_t)k) &&
-			    memmem(line, (size_t)n, "softgpu-worker", 14))
+			    memmem(line, (size_t)n, program, strlen(program)))
 				found = pid;
 			vgpu_close(&fd);
 		}
@@ -804,6 +805,11 @@ static pid_t worker_of(uint32_t vf)
 	}
 	closedir(tasks);
 	return found;
+}
+
+static pid_t worker_of(uint32_t vf)
+{
+	return process_of(vf, "softgpu-worker");
 }
 
 /* How much memory of its own the worker of VF 0 has, in bytes. */
@@ -918,6 +924,7 @@ static void refuses_to_leave(void)
 	library_write(0, VFIO_REGION_BAR0, run.run.rptr % 64 * 64, &spin, sizeof(spin));
 	fill(HOME, OLD, SIZE, SOFTGPU_COPY_START); /* the packet too: it may be read there */
 	softgpu_lock(gpu); /* as a VF's process could that its guest has taken over */
+	workers_begin_turn(gpu, 0);
 	CU_ASSERT_FATAL(workers_order(gpu, 0, &order, fds));
 	CU_ASSERT_EQUAL(send(fds[0], &run, sizeof(run), MSG_DONTWAIT), sizeof(run));
 	softgpu_unlock(gpu);
@@ -973,6 +980,53 @@ static void expect_new(void)
 	carry_out(0, &look, 1);
 	CU_ASSERT_EQUAL(word(0, MIB), 0);
 	compute_and_save();
+}
+
+/* The process of a VF that was taken over lets the worker run while the VF does not have the GPU.
+ */
+static void runs_out_of_turn(void)
+{
+	const struct worker_message run = {.type = WORKER_RUN, .run = {.ring_size = 64}};
+	struct vf_order order;
+	int fds[VF_ORDER_FDS];
+
+	begin_saved();
+	softgpu_lock(gpu);
+	CU_ASSERT_FATAL(workers_order(gpu, 0, &order, fds));
+	CU_ASSERT_EQUAL(send(fds[0], &run, sizeof(run), MSG_DONTWAIT), sizeof(run));
+	softgpu_unlock(gpu);
+	expect_new();
+	end_saved();
+}
+
+static bool counts(void *unused)
+{
+	(void)unused;
+	return word(0, MIB) > 0;
+}
+
+/* Such a process says that the VF has no work, while the worker runs: the GPU is not given to
+ * another before the worker says the same, or is gone. */
+static void only_says_that_it_rests(void)
+{
+	_Atomic uint32_t *run;
+	pid_t pid;
+
+	begin_with(&with_workers, "navi");
+	bring_up(0);
+	run_vf(0);
+	put(0, (struct softgpu_packet){SOFTGPU_COUNT, 0, {MIB, UINT64_C(1) << 40}});
+	ring(0);
+	CU_ASSERT(await(counts, NULL));
+	pid = process_of(0, "softgpu-vf");
+	CU_ASSERT_FATAL(pid > 0);
+	kill(pid, SIGSTOP);
+	softgpu_lock(gpu);
+	run = &link_page(gpu->vfs[0].link)->run;
+	atomic_store(run, atomic_load(run) - VF_RUN + VF_PARKED);
+	softgpu_unlock(gpu);
+	CU_ASSERT_EQUAL(command(GPUIOV_CMD_IDLE, 0), GPUIOV_STATUS_ABORTED);
+	end();
 }
 
 /* VF 1 computes in its own device memory. */
@@ -1531,6 +1585,8 @@ static const struct test tests[] = {
 	{"memory: a worker that answers late in all costs its VF a reset", dawdles},
 	{"memory: a worker that keeps the lock of its file keeps nobody", locked_stage},
 	{"a worker that dies without work costs its VF a reset", dies_idle},
+	{"a worker runs only while its VF has the GPU", runs_out_of_turn},
+	{"a VF has stopped when its worker says so too", only_says_that_it_rests},
 	{"memory: cleared, and out of reach of a former user", forgetting},
 	{"a thread that cannot be created leaves nothing behind", no_threads},
 	{"faults have their effect until a reset", faults},

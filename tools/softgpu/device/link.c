@@ -259,7 +259,7 @@ void link_run(struct link *l)
 {
 	l->stopping = false;
 	if (l->gpu->workers)
-		workers_used(l->gpu, l->vf);
+		workers_begin_turn(l->gpu, l->vf);
 	atomic_store(&l->page->run, VF_RUN_WORD(++l->run, VF_RUN));
 	if (l->ready)
 		vf_futex_wake(&l->page->run);
@@ -287,6 +287,13 @@ static bool watch_stop(struct link *l)
 	return true;
 }
 
+/* The process says that the VF has stopped. Whether that is so: the worker says the same, or is
+ * killed. */
+static bool has_stopped(struct link *l)
+{
+	return !l->gpu->workers || workers_end_turn(l->gpu, l->vf) || l->faulted;
+}
+
 bool link_stop(struct link *l, bool kill)
 {
 	const struct vf_order look = {.type = VF_ORDER_LOOK};
@@ -295,7 +302,9 @@ bool link_stop(struct link *l, bool kill)
 	if (!l->ready)
 		return true;
 	if (!l->stopping &&
-	    atomic_compare_exchange_strong(&l->page->run, &parked, VF_RUN_WORD(l->run, VF_STOPPED)))
+	    atomic_compare_exchange_strong(&l->page->run, &parked,
+					   VF_RUN_WORD(l->run, VF_STOPPED)) &&
+	    (has_stopped(l) || kill))
 		return true;
 	if (!kill && !l->gpu->workers && watch_stop(l))
 		return true;
@@ -333,6 +342,9 @@ static void read_run(struct link *l)
 {
 	if (!l->ready || !l->stopping ||
 	    atomic_load(&l->page->run) != VF_RUN_WORD(l->run, VF_STOPPED))
+		return;
+	/* After KILLING a reset follows, which ends the worker. */
+	if (l->stopped != VGPU_NEVER && !has_stopped(l))
 		return;
 	l->stopping = false;
 	l->deadline = VGPU_NEVER;

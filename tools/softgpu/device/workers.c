@@ -211,10 +211,15 @@ bool workers_is(const struct softgpu *gpu, int index, uint32_t number)
 	return gpu->workers->of[index] && gpu->workers->numbers[index] == number;
 }
 
-void workers_used(struct softgpu *gpu, int index)
+void workers_begin_turn(struct softgpu *gpu, int index)
 {
 	if (gpu->workers->of[index])
-		gpu->workers->of[index]->has_run = true;
+		worker_begin_turn(gpu->workers->of[index]);
+}
+
+bool workers_end_turn(struct softgpu *gpu, int index)
+{
+	return !gpu->workers->of[index] || worker_end_turn(gpu->workers->of[index]);
 }
 
 /* A worker waits for work that ends soon for twice the time of a stop: with the stop after it, it

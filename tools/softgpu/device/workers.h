@@ -48,7 +48,10 @@ uint32_t workers_memory(const struct softgpu *gpu, int vf, int fds[2]);
 /* Whether the VF's worker still is the one of that number. */
 bool workers_is(const struct softgpu *gpu, int vf, uint32_t number);
 /* The VF is about to run, so workers_restart() must replace its worker from now on. */
-void workers_used(struct softgpu *gpu, int vf);
+void workers_begin_turn(struct softgpu *gpu, int vf);
+/* The VF's process says that the VF has stopped: its worker may not run from now on. False: it
+ * runs. */
+bool workers_end_turn(struct softgpu *gpu, int vf);
 
 /* The device, and how work on it is stopped, as tested. */
 struct workers_tested {

@@ -55,12 +55,22 @@ static void release(struct worker_client *w)
 {
 	if (w->shared)
 		munmap(w->shared, sizeof(*w->shared));
+	if (w->turn)
+		munmap(w->turn, sizeof(*w->turn));
 	vgpu_close(&w->socket);
 	vgpu_close(&w->wake_fd);
 	vgpu_close(&w->shared_fd);
 	vgpu_close(&w->memory_fd);
 	vgpu_close(&w->stage_fd);
 	free(w);
+}
+
+/* Maps a structure at AT of a file. NULL: it cannot be mapped. */
+static void *map(int fd, uint64_t at, size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)at);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 /* Makes a pair of connected sockets; leaves them as they are if that fails. */
@@ -91,16 +101,16 @@ int worker_start(struct worker_client **out, const struct worker_options *option
 	w->wake_fd = vgpu_eventfd();
 	fds[WORKER_WAKE_FD - WORKER_SOCKET_FD] = fcntl(w->wake_fd, F_DUPFD_CLOEXEC, 0);
 	create_pair(&w->memory_fd, &fds[WORKER_MEMORY_FD - WORKER_SOCKET_FD]);
-	w->stage_fd = create_shared(WORKER_STAGE);
+	w->stage_fd = create_shared(WORKER_STAGE_FILE);
 	fds[WORKER_STAGE_FD - WORKER_SOCKET_FD] = fcntl(w->stage_fd, F_DUPFD_CLOEXEC, 0);
 	for (i = 0; i < FDS; i++)
 		if (fds[i] < 0)
 			r = -EMFILE;
-	if (r == 0)
-		w->shared = mmap(NULL, sizeof(*w->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
-				 fds[WORKER_SHARED_FD - WORKER_SOCKET_FD], 0);
-	if (r < 0 || !w->shared || w->shared == MAP_FAILED) {
-		w->shared = NULL;
+	if (r == 0) {
+		w->shared = map(fds[WORKER_SHARED_FD - WORKER_SOCKET_FD], 0, sizeof(*w->shared));
+		w->turn = map(w->stage_fd, WORKER_STAGE, sizeof(*w->turn));
+	}
+	if (r < 0 || !w->shared || !w->turn) {
 		r = vgpu_error_set(err, r ? r : -ENOMEM, "a worker's descriptors: %s",
 				   strerror(errno));
 	} else {
@@ -198,11 +208,23 @@ void worker_send(struct worker_client *w, const struct worker_message *m)
 		;
 }
 
+void worker_begin_turn(struct worker_client *w)
+{
+	w->has_run = true;
+	atomic_store(&w->turn->may_run, 1);
+}
+
+bool worker_end_turn(struct worker_client *w)
+{
+	atomic_store(&w->turn->may_run, 0);
+	return !atomic_load(&w->turn->runs);
+}
+
 void worker_run(struct worker_client *w, struct worker_message *m)
 {
+	worker_begin_turn(w);
 	m->type = WORKER_RUN;
 	m->serial = ++w->serial;
-	w->has_run = true;
 	worker_send(w, m);
 }
 

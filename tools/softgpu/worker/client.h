@@ -16,6 +16,7 @@ struct worker_client {
 	pid_t pid;
 	int pidfd, socket, wake_fd, shared_fd, memory_fd, stage_fd;
 	struct worker_shared *shared;
+	struct worker_turn *turn;
 	uint32_t serial;
 	bool has_run;
 };
@@ -53,7 +54,12 @@ bool worker_gone(int pidfd, int ms);
  * process, or takes longer than MS. */
 int worker_wait_ready(struct worker_client *w, int ms, struct vgpu_error *err);
 
-/* Sends RUN with M's ring, rptr and stops; fills in M's type and serial. */
+/* Lets the worker run. */
+void worker_begin_turn(struct worker_client *w);
+/* From now on the worker may not run. False: it runs. */
+bool worker_end_turn(struct worker_client *w);
+/* Lets the worker run, and sends RUN with M's ring, rptr and stops; fills in M's type and serial.
+ */
 void worker_run(struct worker_client *w, struct worker_message *m);
 /* Sends STOP for the last RUN. */
 void worker_stop(struct worker_client *w);

@@ -52,6 +52,7 @@ struct worker {
 	const struct device_ops *ops;
 	struct device *device;
 	struct worker_shared *shared;
+	struct worker_turn *turn;
 	struct ring *ring;
 	struct swap swap;
 	vgpu_nsec drain_at; /* when work that was stopped hard may run for a swap again */
@@ -77,6 +78,7 @@ static void send_ended(struct worker *w, const struct worker_message *m)
 {
 	w->open = false;
 	w->hard_at = VGPU_NEVER;
+	atomic_store(&w->turn->runs, 0);
 	send_message(m);
 	if (m->ended.end == WORKER_LOST)
 		_exit(1);
@@ -200,8 +202,10 @@ static void on_message(struct worker *w, const struct worker_message *m)
 {
 	switch (m->type) {
 	case WORKER_RUN:
-		if (w->swap.away)
-			_exit(1); /* softgpu does not run a VF that is swapped out */
+		atomic_store(&w->turn->runs, 1);
+		/* softgpu runs a VF that has the GPU, and is not swapped out. */
+		if (w->swap.away || !atomic_load(&w->turn->may_run))
+			_exit(1);
 		if (w->held && w->ops->resume(w->device) < 0)
 			_exit(1);
 		w->held = false;
@@ -434,8 +438,10 @@ int main(int argc, char **argv)
 			    WORKER_WINDOW_FD, 0);
 	setup.stage =
 		mmap(NULL, WORKER_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_STAGE_FD, 0);
-	if (w.event_fd < 0 || w.shared == MAP_FAILED || setup.window == MAP_FAILED ||
-	    setup.stage == MAP_FAILED)
+	w.turn = mmap(NULL, sizeof(*w.turn), PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_STAGE_FD,
+		      WORKER_STAGE);
+	if (w.event_fd < 0 || w.turn == MAP_FAILED || w.shared == MAP_FAILED ||
+	    setup.window == MAP_FAILED || setup.stage == MAP_FAILED)
 		return 1;
 	/* For this thread alone: the threads that it makes, the driver's too, have ordinary
 	 * priority. */

@@ -30,8 +30,17 @@
 #define WORKER_WAKE_FD 6 /* eventfd; readable: STATE has changed, or the VF no longer waits */
 
 #define WORKER_MEMORY_FD 7 /* socket (SOCK_SEQPACKET): struct worker_memory */
-#define WORKER_STAGE_FD 8  /* WORKER_STAGE bytes, through which device memory is copied */
+#define WORKER_STAGE_FD 8  /* WORKER_STAGE bytes, through which device memory is copied; a page */
 #define WORKER_STAGE (UINT64_C(1) << 20)
+#define WORKER_STAGE_FILE (WORKER_STAGE + 4096)
+
+/* At WORKER_STAGE of that file, which the VF's process does not have: softgpu tells the worker
+ * whether it may run, and the worker tells softgpu whether it does. The worker sets RUNS before it
+ * looks at MAY_RUN, and softgpu looks at RUNS when it has cleared MAY_RUN. */
+struct worker_turn {
+	_Atomic uint32_t may_run; /* written by softgpu: the VF has the GPU */
+	_Atomic uint32_t runs;	  /* written by the worker: a run has begun, and has not ended */
+};
 
 /* What softgpu's own process asks of a worker whose VF has no run in progress. Each request gets
  * one answer: itself, with RESULT: 0 or -errno. */
