@@ -476,6 +476,18 @@ static int copy_all(struct tenant *t, uint8_t *home, bool out)
 	return r;
 }
 
+/* Copies all out. A piece that was stopped hard may not have ended in the time that it is given. */
+static int copy_out(struct tenant *t, uint8_t *home)
+{
+	const vgpu_nsec until = vgpu_now() + PATIENCE_MS * VGPU_MSEC;
+	int r;
+
+	do
+		r = copy_all(t, home, true);
+	while (r == -EBUSY && vgpu_now() < until);
+	return r;
+}
+
 static int leave(struct tenant *t)
 {
 	return ask(t, (struct worker_memory){.what = WORKER_MEMORY_LEAVE});
@@ -595,7 +607,7 @@ static void swaps_refused(void)
 	CU_ASSERT(stop(&t));
 
 	/* a gap, and a copy that begins again where it was */
-	CU_ASSERT_EQUAL(copy_all(&t, home, true), 0);
+	CU_ASSERT_EQUAL(copy_out(&t, home), 0);
 	CU_ASSERT_EQUAL(leave(&t), 0);
 	CU_ASSERT_EQUAL(ask_copy(&t, home, 0, 64, true), -EINVAL);
 	CU_ASSERT_EQUAL(ask_copy(&t, home, 64, 64, false), -EINVAL);
