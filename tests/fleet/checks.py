@@ -31,16 +31,19 @@ def prepare():
     say(f"the fleet is up; each host offers {totals}")
 
 
-def agree(stopped=(), on=hosts):
-    """What placement has booked is what vgpud has given, to the unit, on these hosts; servers that are stopped keep their booking. vgpuctl
-    audit says the same. Bookings of servers that are deleted or moved end some seconds after Nova says that they are."""
+def agree(stopped=(), moving=(), on=hosts):
+    """What placement has booked is what vgpud has given, to the unit, on these hosts; servers that are stopped keep their booking, and
+    migrations, which are no servers, have that of the host that is left. vgpuctl audit says the same. Bookings of servers that are
+    deleted or moved end some seconds after Nova says that they are."""
+    idle = {**{u: "stopped" for u in stopped}, **{u: "orphan" for u in moving}}
     for h in on:
         def same():
             booked, given = h.booked(), h.given()
-            return {u: b for u, b in booked.items() if u not in stopped} == given and set(booked) - set(given) <= set(stopped)
+            return {u: b for u, b in booked.items() if u not in idle} == given and set(booked) - set(given) <= set(idle)
         until(120, lambda: f"{h.name}: placement has booked {h.booked()}, vgpud has given {h.given()}", same)
         status, found = h.audit()
-        want(status == 0 and found == {u: "stopped" if u in stopped else "agrees" for u in h.booked()}, f"{h.name}: vgpuctl audit: {status} {found}")
+        right = {u: idle.get(u, "agrees") for u in h.booked()}
+        want(found == right and status == ("orphan" in right.values()), f"{h.name}: vgpuctl audit: {status} {found}")
 
 
 def keep(host, server, name):

@@ -88,7 +88,7 @@ def resize():
         act(server, resize={"flavorRef": flavor})
         found = settled([server])[server]
         want(found["status"] == "VERIFY_RESIZE" and host_of(found) == to.name, f"resized to {flavor}: {found['status']} on {host_of(found)}: {fault(found)}")
-        agree(stopped={u for h in hosts for u in h.booked()} - {server})
+        agree(moving={u for h in hosts for u in h.booked()} - {server})
         want(len(one.booked()) + len(other.booked()) == 2, "a server that is resized has not booked both flavors")
         act(server, **{answer: None})
         found = settled([server], states=DONE)[server]
