@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "fill_params.h"
 #include "gate.h"
 #include "grid.h"
 #include "ring_model.h"
@@ -575,12 +576,7 @@ static int model_function(struct device *d, uint32_t module, const char *name, s
 		return 0;
 	p->function = d->variable + (uint8_t)name[0];
 	p->gated = name[0] & 1 && !p->together;
-	params->n = 3;
-	params->bytes = 24;
-	for (i = 0; i < 3; i++) {
-		params->offset[i] = i * 8;
-		params->size[i] = 8;
-	}
+	fill_params(params);
 	return 0;
 }
 

@@ -10,24 +10,9 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "rm_calls.h"
 #include "soft_gpu.h"
 
-struct alloc {
-	uint32_t client, parent, object, class;
-	uint64_t params;
-	uint32_t params_size, status;
-};
-struct gone {
-	uint32_t client, parent, object, status;
-};
-struct control {
-	uint32_t client, object, command, flags;
-	uint64_t params;
-	uint32_t params_size, status;
-};
-#define ALLOC _IOWR('F', 0x2b, struct alloc)
-#define FREE _IOWR('F', 0x29, struct gone)
-#define CONTROL _IOWR('F', 0x2a, struct control)
 #define SET_TIMESLICE 0xa06c0103u
 #define GET_TIMESLICE 0xa06c0104u
 #define INSUFFICIENT_PERMISSIONS 0x1bu

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fill_params.h"
 #include "ring.h"
 #include "suite.h"
 
@@ -180,19 +181,12 @@ static int compile_nothing(struct device *d, uint32_t module, uint8_t *image, ui
 static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
 		     struct device_params *params)
 {
-	uint32_t i;
-
 	(void)d;
 	(void)module;
 	(void)name;
 	p->kind = PIECE_KERNEL;
 	p->kernel = KERNEL_FILL;
-	params->n = 3;
-	params->bytes = 24;
-	for (i = 0; i < 3; i++) {
-		params->offset[i] = i * 8;
-		params->size[i] = 8;
-	}
+	fill_params(params);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 
 #include "draw.h"
 #include "forbear.h"
+#include "fill_params.h"
 #include "ring.h"
 #include "suite.h"
 #include "vgpu/clock.h"
@@ -52,20 +53,13 @@ static int load_nothing(struct device *d, uint32_t module, void *compiled)
 static int find_fill(struct device *d, uint32_t module, const char *name, struct piece *p,
 		     struct device_params *params)
 {
-	uint32_t i;
-
 	(void)d;
 	(void)module;
 	if (strcmp(name, "fill") != 0 || p->block[0] != 256)
 		return -EINVAL;
 	p->kind = PIECE_KERNEL;
 	p->kernel = KERNEL_FILL;
-	params->n = 3;
-	params->bytes = 24;
-	for (i = 0; i < 3; i++) {
-		params->offset[i] = i * 8;
-		params->size[i] = 8;
-	}
+	fill_params(params);
 	return 0;
 }
 

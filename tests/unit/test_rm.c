@@ -20,21 +20,9 @@
 #include "draw.h"
 #include "protocol.h"
 #include "rm.h"
+#include "rm_calls.h"
 #include "suite.h"
 
-struct alloc {
-	uint32_t client, parent, object, class;
-	uint64_t params;
-	uint32_t params_size, status;
-};
-struct gone {
-	uint32_t client, parent, object, status;
-};
-struct control {
-	uint32_t client, object, command, flags;
-	uint64_t params;
-	uint32_t params_size, status;
-};
 struct disable {
 	uint8_t disable, pad[3];
 	uint32_t n;
@@ -42,9 +30,6 @@ struct disable {
 	uint64_t event;
 	uint32_t clients[64], channels[64];
 };
-#define ALLOC _IOWR('F', 0x2b, struct alloc)
-#define FREE _IOWR('F', 0x29, struct gone)
-#define CONTROL _IOWR('F', 0x2a, struct control)
 #define CLIENT 7u
 #define GROUP 0xa06cu
 #define CHANNEL 0xc86fu

@@ -25,6 +25,7 @@
 #include "packet.h"
 #include "protocol.h"
 #include "rm.h"
+#include "rm_calls.h"
 #include "suite.h"
 
 extern const char kernels_ptx[];
@@ -598,20 +599,10 @@ static void confinement(void)
 
 /* the resource manager */
 
-struct alloc {
-	uint32_t client, parent, object, class;
-	uint64_t params;
-	uint32_t params_size, status;
-};
-struct gone {
-	uint32_t client, parent, object, status;
-};
 struct transfer {
 	uint32_t command, size;
 	uint64_t argument;
 };
-#define ALLOC _IOWR('F', 0x2b, struct alloc)
-#define FREE _IOWR('F', 0x29, struct gone)
 #define TRANSFER _IOWR('F', 211, struct transfer)
 
 static void make(int fd, uint32_t parent, uint32_t object, uint32_t class, uint32_t status)
