@@ -6,7 +6,8 @@
  *   launch      an asynchronous launch, of BATCH in a row, each with its share of the whole
  *   round_trip  a synchronous call: cuCtxSynchronize(), for which the VF has to reach a fence
  *   ping_pong   two threads that wake each other by eventfd, there and back
- *   to_device, to_host, memcpy: GB a second
+ *   to_device, to_host, memcpy: GB a second; pinned_to_device, pinned_to_host: of memory that the
+ * library has given, as NVIDIA's bandwidth samples measure
  *   relay       GB a second of two threads that copy the same through shared memory, in the
  * library's steps, one into it and one out of it: what the machine has room for
  */
@@ -205,7 +206,8 @@ static void measure_copies(void)
 	uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
 	struct relay *r =
 		mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	vgpu_nsec ns[4][COPIES], began;
+	vgpu_nsec ns[6][COPIES], began;
+	void *pinned;
 	CUdeviceptr x;
 	unsigned i;
 
@@ -218,6 +220,7 @@ static void measure_copies(void)
 	memset(to, 2, COPY_BYTES);
 	OK(cuMemAlloc_v2(&x, COPY_BYTES));
 	OK(cuMemsetD8_v2(x, 0, COPY_BYTES));
+	OK(cuMemHostAlloc(&pinned, COPY_BYTES, 0));
 	for (i = 0; i < COPIES; i++) {
 		OK(cuCtxSynchronize());
 		began = vgpu_now();
@@ -232,9 +235,18 @@ static void measure_copies(void)
 		__asm__ volatile("" ::"r"(to) : "memory");
 		ns[2][i] = vgpu_now() - began;
 		ns[3][i] = relay(r);
+		began = vgpu_now();
+		OK(cuMemcpyHtoD_v2(x, pinned, COPY_BYTES));
+		ns[4][i] = vgpu_now() - began;
+		began = vgpu_now();
+		OK(cuMemcpyDtoH_v2(pinned, x, COPY_BYTES));
+		ns[5][i] = vgpu_now() - began;
 	}
-	printf("\"to_device\":%.3f,\"to_host\":%.3f,\"memcpy\":%.3f,\"relay\":%.3f",
-	       median_rate(ns[0]), median_rate(ns[1]), median_rate(ns[2]), median_rate(ns[3]));
+	printf("\"to_device\":%.3f,\"to_host\":%.3f,\"memcpy\":%.3f,\"relay\":%.3f,"
+	       "\"pinned_to_device\":%.3f,\"pinned_to_host\":%.3f",
+	       median_rate(ns[0]), median_rate(ns[1]), median_rate(ns[2]), median_rate(ns[3]),
+	       median_rate(ns[4]), median_rate(ns[5]));
+	OK(cuMemFreeHost(pinned));
 	OK(cuMemFree_v2(x));
 	free(from);
 	free(to);

@@ -692,7 +692,8 @@ static const struct sample_check checks[] = {
 
 static const struct sample_check *const tables[] = {
 	checks,	       calls_checks,  captured_events_checks, contexts_checks, programs_checks,
-	graphs_checks, images_checks, refused_checks,	      virtual_checks,  NULL};
+	graphs_checks, images_checks, pinned_checks,	      refused_checks,  virtual_checks,
+	NULL};
 
 int sample_run(void)
 {

@@ -11,6 +11,16 @@ static CUresult put(CUstream s, const struct work_copy *copy)
 	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
 }
 
+/* A copy of which the caller sees no stream has ended when it returns, or has its data. Others may
+ * copy from and to pinned memory later. */
+static CUresult end_now(CUresult e, const struct work_copy *copy)
+{
+	const struct pinned *to = copy->to.host ? pinned_find(copy->to.memory) : NULL;
+	const struct pinned *from = copy->from.host ? pinned_find(copy->from.memory) : NULL;
+
+	return e == CUDA_SUCCESS && (to || from) ? link_wait() : e;
+}
+
 static struct work_side on_device(CUdeviceptr at)
 {
 	return (struct work_side){.at = at};
@@ -26,7 +36,7 @@ static struct work_side on_host(const void *memory)
 	{                                                                                          \
 		const struct work_copy w = {to_side(to), from_side(from), bytes, 1, 1};            \
                                                                                                    \
-		return CALL_END(put(NULL, &w));                                                    \
+		return CALL_END(end_now(put(NULL, &w), &w));                                       \
 	}                                                                                          \
 	CUresult symbol##Async_v2(dst to, src from, size_t bytes, CUstream s)                      \
 	{                                                                                          \
@@ -51,7 +61,7 @@ static bool is_variable(CUdeviceptr at)
 	return !memory_is_device(at) && symbol_at(at, 1);
 }
 
-static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes)
+static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t bytes, bool now)
 {
 	struct work w = {.kind = WORK_COPY};
 	struct stream *stream;
@@ -62,17 +72,18 @@ static CUresult copy_either(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t
 	if (e != CUDA_SUCCESS)
 		return e;
 	w.copy = (struct work_copy){on_either(to), on_either(from), bytes, 1, 1};
-	return work_put(stream, &w);
+	e = work_put(stream, &w);
+	return now ? end_now(e, &w.copy) : e;
 }
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-	return CALL_END(copy_either(NULL, to, from, bytes));
+	return CALL_END(copy_either(NULL, to, from, bytes, true));
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s)
 {
-	return CALL_END(copy_either(s, to, from, bytes));
+	return CALL_END(copy_either(s, to, from, bytes, false));
 }
 
 /* CUmemorytype */
@@ -138,7 +149,7 @@ CUresult copies_rows(const struct cuda_copy_3d *c, struct work_copy *w)
 	return e;
 }
 
-static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c)
+static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c, bool now)
 {
 	struct work w = {.kind = WORK_COPY};
 	struct stream *stream;
@@ -146,7 +157,9 @@ static CUresult put_rows(CUstream s, const struct cuda_copy_3d *c)
 
 	if (e == CUDA_SUCCESS)
 		e = copies_rows(c, &w.copy);
-	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
+	if (e == CUDA_SUCCESS)
+		e = work_put(stream, &w);
+	return now ? end_now(e, &w.copy) : e;
 }
 
 static struct cuda_copy_side_3d widened(const struct cuda_copy_side_2d *s)
@@ -160,37 +173,37 @@ static struct cuda_copy_side_3d widened(const struct cuda_copy_side_2d *s)
 					  .pitch = s->pitch};
 }
 
-static CUresult put_2d(CUstream s, const struct cuda_copy_2d *c)
+static CUresult put_2d(CUstream s, const struct cuda_copy_2d *c, bool now)
 {
 	struct cuda_copy_3d all;
 
 	if (!c)
-		return put_rows(s, NULL);
+		return put_rows(s, NULL, now);
 	all = (struct cuda_copy_3d){widened(&c->from), widened(&c->to), c->width, c->rows, 1};
-	return put_rows(s, &all);
+	return put_rows(s, &all, now);
 }
 
 CUresult cuMemcpy2D_v2(const struct cuda_copy_2d *c)
 {
-	return CALL_END(put_2d(NULL, c));
+	return CALL_END(put_2d(NULL, c, true));
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const struct cuda_copy_2d *c)
 {
-	return CALL_END(put_2d(NULL, c));
+	return CALL_END(put_2d(NULL, c, true));
 }
 
 CUresult cuMemcpy2DAsync_v2(const struct cuda_copy_2d *c, CUstream s)
 {
-	return CALL_END(put_2d(s, c));
+	return CALL_END(put_2d(s, c, false));
 }
 
 CUresult cuMemcpy3D_v2(const struct cuda_copy_3d *c)
 {
-	return CALL_END(put_rows(NULL, c));
+	return CALL_END(put_rows(NULL, c, true));
 }
 
 CUresult cuMemcpy3DAsync_v2(const struct cuda_copy_3d *c, CUstream s)
 {
-	return CALL_END(put_rows(s, c));
+	return CALL_END(put_rows(s, c, false));
 }

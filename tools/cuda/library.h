@@ -239,12 +239,15 @@ struct pinned {
 	uint8_t *at;
 	uint64_t bytes, id;
 	unsigned flags;
-	bool registered; /* the program's own memory */
+	enum pinned_kind { PINNED_WINDOW, PINNED_PLAIN, PINNED_REGISTERED } kind;
 	const struct context *context;
 };
 
 /* The host memory that AT is in; NULL: none that the program has announced. */
 const struct pinned *pinned_find(const void *at);
+/* Whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in the
+ * partition. */
+bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
 void pinned_end_all(const struct context *context);
 
 /* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
@@ -505,6 +508,10 @@ CUresult link_wait_for(uint64_t fence);
 CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
 /* The most that link_stage() gives. */
 uint64_t link_stage_size(void);
+/* All of the window that is for data: how much, *MEMORY in this process, *AT in the partition. */
+uint64_t link_stage_all(uint8_t **memory, uint64_t *at);
+/* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */
+CUresult link_stage_limit(uint64_t bytes);
 /* Takes LINK_LAUNCH_BYTES for a launch or a SYMBOL_COPY. */
 CUresult link_launch(uint8_t **memory, uint64_t *at);
 

@@ -42,7 +42,7 @@ static vgpu_nsec looked, cared;
 static uint64_t unrung; /* packets that no doorbell has told of */
 static vgpu_nsec rung_at;
 static uint8_t *launch_memory, *stage_memory;
-static uint64_t launch_at, stage_at, stage_size, stage_used;
+static uint64_t launch_at, stage_at, stage_all, stage_size, stage_used;
 
 /* Divides the part of the window that is the library's. Whether it is large enough. */
 static bool divide(void)
@@ -75,7 +75,7 @@ static bool divide(void)
 	launch_at = at + begins[4];
 	stage_memory = memory + used;
 	stage_at = at + used;
-	stage_size = (size - used) / ALIGN * ALIGN;
+	stage_all = stage_size = (size - used) / ALIGN * ALIGN;
 	memset(memory, 0, sizes[0]);
 	guest_device_memory(guest, &p->memory_at, &p->memory_size);
 	if (guest_slots(guest) > 0) {
@@ -478,6 +478,22 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at)
 uint64_t link_stage_size(void)
 {
 	return stage_size;
+}
+
+uint64_t link_stage_all(uint8_t **memory, uint64_t *at)
+{
+	*memory = stage_memory;
+	*at = stage_at;
+	return stage_all;
+}
+
+CUresult link_stage_limit(uint64_t bytes)
+{
+	CUresult e = stage_used > bytes ? link_drain() : CUDA_SUCCESS;
+
+	if (e == CUDA_SUCCESS)
+		stage_size = bytes;
+	return e;
 }
 
 CUresult link_launch(uint8_t **memory, uint64_t *at)

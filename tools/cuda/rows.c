@@ -87,9 +87,10 @@ static CUresult batch(const struct work_copy *w, uint64_t layer, uint64_t row, u
 /* How many rows one batch has; 0: each row is a copy of its own. */
 static uint64_t batch_of(const struct work_copy *w)
 {
-	uint64_t n = copy_step(UINT64_MAX) / w->width;
+	const struct work_side *host = w->to.host ? &w->to : &w->from;
+	uint64_t n = copy_step(UINT64_MAX) / w->width, at;
 
-	if (w->to.host == w->from.host)
+	if (w->to.host == w->from.host || pinned_at(host->memory, 1, &at))
 		return 0;
 	return n < LINK_BATCH ? n : LINK_BATCH;
 }
