@@ -35,14 +35,14 @@ static void install(void)
 	sigaction(SIGBUS, &action, &before);
 }
 
-int bar_map(struct bar *b, int fd, size_t size, uint64_t offset)
+int bar_map(struct bar *b, void *wanted, int fd, size_t size, uint64_t offset)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	if (b->at)
 		return 0;
 	pthread_once(&once, install);
-	b->at = vfio_kernel->map(fd, size, offset);
+	b->at = vfio_kernel->map(wanted, fd, size, offset);
 	b->size = size;
 	return b->at ? 0 : -ENOMEM;
 }

@@ -15,8 +15,9 @@ struct bar {
 	size_t size;
 };
 
-/* Maps SIZE bytes of FD at OFFSET, unless that is done already. Returns 0 or -errno. */
-int bar_map(struct bar *b, int fd, size_t size, uint64_t offset);
+/* Maps SIZE bytes of FD at OFFSET, unless that is done already: at WANTED, if that is free. Returns
+ * 0 or -errno. */
+int bar_map(struct bar *b, void *wanted, int fd, size_t size, uint64_t offset);
 void bar_unmap(struct bar *b);
 
 /* Copy SIZE bytes in ascending order, in the largest aligned accesses, at most 8 bytes. Return 0;

@@ -84,7 +84,7 @@ static int map(struct vfio_host_memory *m, int fd, const char *name,
 	       const struct vfio_host_memory_config *config, struct vgpu_error *err)
 {
 	int node = config->node < 0 ? node_of(name) : config->node, r;
-	void *p = vfio_kernel->map(fd, m->size, 0);
+	void *p = vfio_kernel->map(NULL, fd, m->size, 0);
 
 	if (!p)
 		return vgpu_error_set(err, -errno,

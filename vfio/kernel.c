@@ -47,9 +47,9 @@ static int real_ioctl(int fd, unsigned long request, void *arg)
 	return r < 0 ? -errno : r;
 }
 
-static void *real_map(int fd, size_t size, uint64_t offset)
+static void *real_map(void *wanted, int fd, size_t size, uint64_t offset)
 {
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	void *at = mmap(wanted, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 
 	return at == MAP_FAILED ? NULL : at;
 }

@@ -66,13 +66,14 @@ static int pci_region(struct vfio_device *d, uint32_t region, struct vfio_region
 	return 0;
 }
 
-/* Returns the mapping of a region that reaches to END. NULL: use the descriptor. */
-static struct bar *mapped(struct pci_device *p, uint32_t region, uint64_t end)
+/* Returns the mapping of a region that reaches to END, at WANTED if it is made now. NULL: use the
+ * descriptor. */
+static struct bar *mapped(struct pci_device *p, uint32_t region, uint64_t end, void *wanted)
 {
 	if (region >= REGIONS || p->regions[region].mmap_size == 0 ||
 	    end > p->regions[region].mmap_size)
 		return NULL;
-	if (bar_map(&p->regions[region].bar, p->fd, p->regions[region].mmap_size,
+	if (bar_map(&p->regions[region].bar, wanted, p->fd, p->regions[region].mmap_size,
 		    p->regions[region].offset) < 0)
 		return NULL;
 	return &p->regions[region].bar;
@@ -95,7 +96,7 @@ static int pci_read(struct vfio_device *d, uint32_t region, uint64_t offset, voi
 		    uint32_t size)
 {
 	struct pci_device *p = of(d);
-	struct bar *b = mapped(p, region, offset + size);
+	struct bar *b = mapped(p, region, offset + size, NULL);
 	int r = check(p, region, offset, size);
 
 	if (r < 0)
@@ -110,7 +111,7 @@ static int pci_write(struct vfio_device *d, uint32_t region, uint64_t offset, co
 		     uint32_t size)
 {
 	struct pci_device *p = of(d);
-	struct bar *b = mapped(p, region, offset + size);
+	struct bar *b = mapped(p, region, offset + size, NULL);
 	int r = check(p, region, offset, size);
 
 	if (r < 0)
@@ -122,9 +123,9 @@ static int pci_write(struct vfio_device *d, uint32_t region, uint64_t offset, co
 			   size);
 }
 
-static int pci_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
+static int pci_map(struct vfio_device *d, uint32_t region, void *wanted, void **out, size_t *size)
 {
-	struct bar *b = mapped(of(d), region, 0);
+	struct bar *b = mapped(of(d), region, 0, wanted);
 
 	if (!b)
 		return -EINVAL;

@@ -51,7 +51,7 @@ static int sysfs_region(struct vfio_device *d, uint32_t region, struct vfio_regi
 	return 0;
 }
 
-static int use_bar(struct sysfs_device *s, uint32_t n)
+static int use_bar(struct sysfs_device *s, uint32_t n, void *wanted)
 {
 	char path[96];
 
@@ -63,7 +63,7 @@ static int use_bar(struct sysfs_device *s, uint32_t n)
 	s->files[n] = vfio_kernel->open(path, O_RDWR);
 	if (s->files[n] < 0)
 		return s->files[n];
-	return bar_map(&s->bars[n], s->files[n], s->sizes[n], 0);
+	return bar_map(&s->bars[n], wanted, s->files[n], s->sizes[n], 0);
 }
 
 static int config_access(ssize_t n, uint32_t size)
@@ -79,7 +79,7 @@ static int sysfs_read(struct vfio_device *d, uint32_t region, uint64_t offset, v
 
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->read(s->config, data, size, offset), size);
-	r = use_bar(s, region);
+	r = use_bar(s, region, NULL);
 	if (r != 0)
 		return r;
 	return bar_read(&s->bars[region], offset, data, size);
@@ -93,15 +93,15 @@ static int sysfs_write(struct vfio_device *d, uint32_t region, uint64_t offset, 
 
 	if (region == VFIO_REGION_CONFIG)
 		return config_access(vfio_kernel->write(s->config, data, size, offset), size);
-	r = use_bar(s, region);
+	r = use_bar(s, region, NULL);
 	if (r != 0)
 		return r;
 	return bar_write(&s->bars[region], offset, data, size);
 }
 
-static int sysfs_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
+static int sysfs_map(struct vfio_device *d, uint32_t region, void *wanted, void **out, size_t *size)
 {
-	int r = use_bar(of(d), region);
+	int r = use_bar(of(d), region, wanted);
 
 	if (r < 0)
 		return r;
@@ -290,6 +290,7 @@ static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int 
 		   struct vgpu_error *err)
 {
 	static const uint32_t used[] = {VFIO_REGION_BAR5, VFIO_REGION_BAR2, VFIO_REGION_BAR0};
+	static void *const wanted[] = {NULL, NULL, (void *)SOFTGPU_WINDOW_HINT};
 	uint16_t command = 0;
 	char path[96];
 	uint64_t size = 0;
@@ -313,7 +314,7 @@ static int open_vf(struct sysfs_device *s, const char *address, uint32_t n, int 
 	if (r == 0)
 		r = read_sizes(s);
 	for (i = 0; r == 0 && i < n; i++) {
-		r = use_bar(s, used[i]);
+		r = use_bar(s, used[i], wanted[i]);
 		if (r == 0 && how && i == 0 && flock(s->files[used[0]], how | LOCK_NB) < 0)
 			return vgpu_error_set(err, -EBUSY, "%s: another program holds this VF",
 					      address);

@@ -296,7 +296,7 @@ static int user_region(struct vfio_device *d, uint32_t index, struct vfio_region
 	return region_info(of(d), index, out, &fd);
 }
 
-static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *size)
+static int user_map(struct vfio_device *d, uint32_t index, void *wanted, void **out, size_t *size)
 {
 	struct client *c = of(d);
 	struct vfio_region region = {0};
@@ -312,11 +312,13 @@ static int user_map(struct vfio_device *d, uint32_t index, void **out, size_t *s
 	/* Accesses beyond the end of a shorter file would raise SIGBUS. */
 	if (fstat(fd, &st) < 0 || (uint64_t)st.st_size < region.mmap_size)
 		return -EPROTO;
-	p = mmap(NULL, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
+	/* First, so that its address is free again. */
 	if (c->maps[index].address)
 		munmap(c->maps[index].address, c->maps[index].size);
+	c->maps[index] = (struct mapping){NULL, 0};
+	p = mmap(wanted, region.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
 	c->maps[index] = (struct mapping){p, region.mmap_size};
 	*out = p;
 	*size = region.mmap_size;

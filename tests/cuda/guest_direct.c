@@ -111,7 +111,8 @@ int guest_open(struct guest **out, const char *name, struct vgpu_error *err)
 	g->fd = memfd_create("guest-direct", MFD_CLOEXEC);
 	if (ftruncate(g->fd, (off_t)WINDOW) < 0)
 		return -errno;
-	g->window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, g->fd, 0);
+	g->window = mmap((void *)SOFTGPU_WINDOW_HINT, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 g->fd, 0);
 	options.window_fd = g->fd;
 	r = worker_start(&g->worker, &options, err);
 	if (r < 0) {

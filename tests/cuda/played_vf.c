@@ -176,7 +176,8 @@ void played_vf_start(void)
 	if (c == MAP_FAILED || kick_fd < 0 || fd < 0 || ftruncate(window_fd, (off_t)WINDOW) < 0)
 		abort();
 	close(fd);
-	window = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, window_fd, 0);
+	window = mmap((void *)SOFTGPU_WINDOW_HINT, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED,
+		      window_fd, 0);
 	if (window == MAP_FAILED)
 		abort();
 	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
@@ -354,9 +355,10 @@ static int write_vf(struct vfio_device *d, uint32_t region, uint64_t offset, con
 	return 0;
 }
 
-static int map_vf(struct vfio_device *d, uint32_t region, void **out, size_t *size)
+static int map_vf(struct vfio_device *d, uint32_t region, void *wanted, void **out, size_t *size)
 {
 	(void)d;
+	(void)wanted;
 	*out = window;
 	*size = WINDOW;
 	return region == VFIO_REGION_BAR0 ? 0 : -EINVAL;

@@ -71,7 +71,7 @@ static bool device(void)
 	CHECK(value == major);
 	OK(cuDeviceGetAttribute(&value, 1, 0));
 	CHECK(value >= 512);
-	OK(cuDeviceGetAttribute(&value, 83, 0)); /* managed memory */
+	OK(cuDeviceGetAttribute(&value, 88, 0)); /* memory of malloc() */
 	CHECK(value == 0);
 	CHECK(cuDeviceGetAttribute(&value, 0, 0) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuDeviceGetAttribute(&value, 100000, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -691,9 +691,9 @@ static const struct sample_check checks[] = {
 };
 
 static const struct sample_check *const tables[] = {
-	checks,	       calls_checks,  captured_events_checks, contexts_checks, programs_checks,
-	graphs_checks, images_checks, pinned_checks,	      refused_checks,  virtual_checks,
-	NULL};
+	checks,		 calls_checks,	 captured_events_checks, contexts_checks,
+	programs_checks, graphs_checks,	 images_checks,		 mapped_checks,
+	pinned_checks,	 refused_checks, virtual_checks,	 NULL};
 
 int sample_run(void)
 {

@@ -39,6 +39,31 @@ static void before_init(void)
 	CU_ASSERT_EQUAL(cuInit(0), CUDA_SUCCESS);
 }
 
+/* In a program that has something else where the window would have to be, which has its own
+ * process.
+ */
+static void not_unified(void)
+{
+	const struct sample_check *const tables[] = {mapped_checks, pinned_checks};
+	const struct sample_check *c;
+	int status = -1, bad = 0, t, managed = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		mmap((void *)SOFTGPU_WINDOW_HINT, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+		setenv("VGPU_CUDA_VF", "/direct", 1);
+		setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+		bad += cuInit(0) != CUDA_SUCCESS;
+		bad += cuDeviceGetAttribute(&managed, 83, 0) != CUDA_SUCCESS || managed != 0;
+		for (t = 0; t < 2; t++)
+			for (c = tables[t]; c->name; c++)
+				bad += !c->run();
+		exit(bad > 0);
+	}
+	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void sample(void)
 {
 	CU_ASSERT_EQUAL(sample_run(), 0);
@@ -57,6 +82,14 @@ static void kept_free(void)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 		CU_ASSERT(got == MAP_FAILED && errno == EEXIST);
 	}
+}
+
+/* The window has the worker's addresses, where a sanitizer does not choose others. */
+static void unified(void)
+{
+#ifndef __SANITIZE_THREAD__
+	CU_ASSERT(link_window_is_unified());
+#endif
 }
 
 /* Memory and events are shown to other processes of the VF, which this one cannot have. */
@@ -385,8 +418,10 @@ __attribute__((destructor(101))) static void at_the_end(void)
 }
 
 static const struct test tests[] = {
+	{"a program whose addresses are taken has no mapped memory", not_unified},
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the device's addresses are kept free", kept_free},
+	{"GPU kernels reach the window at its addresses", unified},
 	{"the sample's checks pass", sample},
 	{"memory is not shown where there is nobody", alone},
 	{"what is mapped stays so while memory is swapped", swapped},

@@ -214,9 +214,9 @@ static int fake_ioctl(int fd, unsigned long request, void *arg)
 }
 
 /* Maps a BAR, which is a file here. */
-static void *fake_map(int fd, size_t size, uint64_t offset)
+static void *fake_map(void *wanted, int fd, size_t size, uint64_t offset)
 {
-	return vfio_real_kernel.map(fd, size, offset);
+	return vfio_real_kernel.map(wanted, fd, size, offset);
 }
 
 static const struct vfio_kernel fake = {

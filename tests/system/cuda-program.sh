@@ -52,6 +52,11 @@ await 60 is 1 state available
 grep -q 'cuMemAdvise is not carried' "$run/a.log" || fail "the log does not name a call that is not carried: $(cat "$run/a.log")"
 [ "$(grep -c 'no more than 255 bytes here: xxx' "$run/a.log")" = 2 ] || fail "the log does not say that names are too long: $(cat "$run/a.log")"
 
+# GPU kernels reach memory of the program, so that the checks about it have checked something.
+LD_LIBRARY_PATH=$VGPU_BUILD/tools/cuda:$VGPU_BUILD/tools/nvml VGPU_CUDA_VF=$run/gpu/vf0.sock "$VGPU_BUILD/tools/cuda/vgpu-cuda-check" \
+	>"$run/check.txt" 2>&1 && grep -q '^managed  *yes' "$run/check.txt" || fail "$(cat "$run/check.txt")"
+await 60 is 0 state available
+
 # A second program cannot have a VF that is in use, and the first one goes on.
 program a 0 loop; a=$program_pid
 await 60 says a ready

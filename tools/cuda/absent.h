@@ -156,14 +156,12 @@
 	X(cuMemAdvise_v2)                                                                          \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemAllocHost)                                                                          \
-	X(cuMemAllocManaged)                                                                       \
 	X(cuMemAllocPitch)                                                                         \
 	X(cuMemFree)                                                                               \
 	X(cuMemGetAddressRange)                                                                    \
 	X(cuMemGetHandleForAddressRange)                                                           \
 	X(cuMemGetInfo)                                                                            \
 	X(cuMemHostGetDevicePointer)                                                               \
-	X(cuMemHostGetDevicePointer_v2)                                                            \
 	X(cuMemHostRegister)                                                                       \
 	X(cuMemMapArrayAsync)                                                                      \
 	X(cuMemPoolExportPointer)                                                                  \
@@ -236,7 +234,6 @@
 	X(cuProfilerStart)                                                                         \
 	X(cuProfilerStop)                                                                          \
 	X(cuSignalExternalSemaphoresAsync)                                                         \
-	X(cuStreamAttachMemAsync)                                                                  \
 	X(cuStreamBatchMemOp)                                                                      \
 	X(cuStreamBatchMemOp_v2)                                                                   \
 	X(cuStreamBeginCapture)                                                                    \

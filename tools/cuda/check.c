@@ -24,7 +24,8 @@
 #define LIBRARY "libcuda.so.1"
 #define NVML "libnvidia-ml.so.1"
 #define VFS_MOST 32
-#define MAJOR 75 /* CUdevice_attribute: compute capability */
+#define MANAGED_MEMORY 83 /* CUdevice_attribute */
+#define MAJOR 75	  /* CUdevice_attribute: compute capability */
 #define MINOR 76
 
 __attribute__((format(printf, 2, 3))) static void say(const char *what, const char *format, ...)
@@ -157,7 +158,7 @@ static bool check_device(void *library)
 {
 	char name[256] = "?";
 	const char *why = NULL;
-	int version = 0, major = 0, minor = 0;
+	int version = 0, major = 0, minor = 0, mapped = 0;
 	size_t bytes = 0;
 	struct calls c;
 	CUresult e;
@@ -174,10 +175,13 @@ static bool check_device(void *library)
 	c.name(name, sizeof(name), 0);
 	c.attribute(&major, MAJOR, 0);
 	c.attribute(&minor, MINOR, 0);
+	c.attribute(&mapped, MANAGED_MEMORY, 0);
 	c.memory(&bytes, 0);
 	say("driver", "CUDA %d.%d", version / 1000, version % 1000 / 10);
 	say("device", "%s, compute capability %d.%d", name, major, minor);
 	say("memory", "%zu MiB for programs", bytes >> 20);
+	say("managed", mapped ? "yes, and memory of the host that the GPU maps"
+			      : "no: the addresses of the VF's window were taken in this process");
 	return true;
 }
 

@@ -11,14 +11,19 @@ static CUresult put(CUstream s, const struct work_copy *copy)
 	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
 }
 
+/* Whether the program can reach what is there while the VF copies. */
+static bool side_is_pinned(const struct work_side *s)
+{
+	return pinned_find(s->host ? s->memory : (const void *)(uintptr_t)s->at);
+}
+
 /* A copy of which the caller sees no stream has ended when it returns, or has its data. Others may
  * copy from and to pinned memory later. */
 static CUresult end_now(CUresult e, const struct work_copy *copy)
 {
-	const struct pinned *to = copy->to.host ? pinned_find(copy->to.memory) : NULL;
-	const struct pinned *from = copy->from.host ? pinned_find(copy->from.memory) : NULL;
-
-	return e == CUDA_SUCCESS && (to || from) ? link_wait() : e;
+	return e == CUDA_SUCCESS && (side_is_pinned(&copy->to) || side_is_pinned(&copy->from))
+		       ? link_wait()
+		       : e;
 }
 
 static struct work_side on_device(CUdeviceptr at)

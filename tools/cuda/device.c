@@ -117,7 +117,9 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 /* CUdevice_attribute, of what this library does itself */
 enum {
+	MAPPED_HOST_MEMORY = 19,
 	UNIFIED_ADDRESSING = 41,
+	MANAGED_MEMORY = 83,
 	STREAM_PRIORITIES = 78,
 	VIRTUAL_MEMORY = 102,
 	SHARED_DESCRIPTORS = 103,
@@ -131,6 +133,8 @@ static int attribute(int which)
 		return memory_is_unified();
 	if (which == VIRTUAL_MEMORY)
 		return link_arena.bytes > 0;
+	if (which == MAPPED_HOST_MEMORY || which == MANAGED_MEMORY)
+		return link_window_is_unified();
 	if (which == SHARED_DESCRIPTORS)
 		return shareable_is_there();
 	if (which == IPC_EVENTS)

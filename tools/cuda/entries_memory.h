@@ -38,6 +38,12 @@
 	  (void *at, size_t bytes, unsigned flags))                                                \
 	X(cuMemHostUnregister, "cuMemHostUnregister", 4000, (void *at))                            \
 	X(cuMemHostGetFlags, "cuMemHostGetFlags", 2030, (unsigned *flags, void *at))               \
+	X(cuMemHostGetDevicePointer_v2, "cuMemHostGetDevicePointer", 3020,                         \
+	  (CUdeviceptr * out, void *at, unsigned flags))                                           \
+	X(cuMemAllocManaged, "cuMemAllocManaged", 6000,                                            \
+	  (CUdeviceptr * out, size_t bytes, unsigned flags))                                       \
+	X(cuStreamAttachMemAsync, "cuStreamAttachMemAsync", 6000,                                  \
+	  (CUstream s, CUdeviceptr at, size_t bytes, unsigned flags))                              \
 	X(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020,                           \
 	  (CUmemoryPool * out, CUdevice device))                                                   \
 	X(cuDeviceGetMemPool, "cuDeviceGetMemPool", 11020, (CUmemoryPool * out, CUdevice device))  \

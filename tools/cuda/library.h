@@ -239,7 +239,7 @@ struct pinned {
 	uint8_t *at;
 	uint64_t bytes, id;
 	unsigned flags;
-	enum pinned_kind { PINNED_WINDOW, PINNED_PLAIN, PINNED_REGISTERED } kind;
+	enum pinned_kind { PINNED_WINDOW, PINNED_MANAGED, PINNED_PLAIN, PINNED_REGISTERED } kind;
 	const struct context *context;
 };
 
@@ -248,6 +248,11 @@ const struct pinned *pinned_find(const void *at);
 /* Whether BYTES at MEMORY are pinned, so that the VF copies from or to there itself: *AT in the
  * partition. */
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
+/* Whether GPU kernels reach P, which may be NULL, at its address. */
+bool pinned_is_mapped(const struct pinned *p);
+/* Managed memory: see managed.c. NULL: there is none, or no room. */
+uint8_t *pinned_take_managed(uint64_t bytes, const struct context *context);
+bool pinned_give_managed(CUdeviceptr at);
 void pinned_end_all(const struct context *context);
 
 /* launch.c: packs the arguments as F's parameters lie into ARGS of at least LINK_LAUNCH_BYTES. */
@@ -510,6 +515,8 @@ CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
 uint64_t link_stage_size(void);
 /* All of the window that is for data: how much, *MEMORY in this process, *AT in the partition. */
 uint64_t link_stage_all(uint8_t **memory, uint64_t *at);
+/* Whether GPU kernels reach the window at the addresses that it has in this process. */
+bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */
 CUresult link_stage_limit(uint64_t bytes);
 /* Takes LINK_LAUNCH_BYTES for a launch or a SYMBOL_COPY. */

@@ -487,6 +487,11 @@ uint64_t link_stage_all(uint8_t **memory, uint64_t *at)
 	return stage_all;
 }
 
+bool link_window_is_unified(void)
+{
+	return link_about.window_at == (uintptr_t)stage_memory - stage_at;
+}
+
 CUresult link_stage_limit(uint64_t bytes)
 {
 	CUresult e = stage_used > bytes ? link_drain() : CUDA_SUCCESS;

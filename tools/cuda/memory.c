@@ -63,12 +63,20 @@ bool memory_range(CUdeviceptr at, struct memory_range *r)
 	return true;
 }
 
+/* Host memory that the GPU maps: its offset, as packets have it. */
+static bool find_mapped(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
+{
+	const void *p = (const void *)(uintptr_t)at;
+
+	return pinned_is_mapped(pinned_find(p)) && pinned_at(p, bytes, offset);
+}
+
 bool memory_find(CUdeviceptr at, uint64_t bytes, uint64_t *offset)
 {
 	uint64_t in = at - link_about.memory_at;
 	struct memory_range r;
 
-	if (arena_find(at, bytes, offset))
+	if (arena_find(at, bytes, offset) || find_mapped(at, bytes, offset))
 		return true;
 	if (at < link_about.memory_at || in >= link_parts.memory_size || !memory_range(at, &r) ||
 	    bytes > r.bytes - (at - r.at))
@@ -111,7 +119,8 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
 	if (e == CUDA_SUCCESS && at != 0 &&
-	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)))
+	    (at < link_about.memory_at || !heap_give(at - link_about.memory_at)) &&
+	    !pinned_give_managed(at))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
 		link_settle();
@@ -121,9 +130,12 @@ CUresult cuMemFree_v2(CUdeviceptr at)
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr at)
 {
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+	const struct pinned *p = pinned_find((const void *)(uintptr_t)at);
 	struct memory_range r;
 
-	if (e == CUDA_SUCCESS && !memory_range(at, &r))
+	if (pinned_is_mapped(p))
+		r = (struct memory_range){(uintptr_t)p->at, p->bytes, p->id};
+	else if (e == CUDA_SUCCESS && !memory_range(at, &r))
 		e = CUDA_ERROR_NOT_FOUND;
 	if (e == CUDA_SUCCESS && base)
 		*base = r.at;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Host memory that the program announces. What it asks for is a part of the VF's window, while that
- * has room: the host has pinned it, and the VF copies from and to there at once. If there is no
+ * has room: the host has pinned it, and the VF copies from and to there itself. GPU kernels reach
+ * it, too, if the window has the same addresses in this process and in the worker. If there is no
  * room, and for memory of the program's own, it is plain memory, whose copies go through the
- * window. The GPU has no address for either.
+ * window, and for which the GPU has no address.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +34,23 @@ const struct pinned *pinned_find(const void *at)
 	return NULL;
 }
 
+static bool in_window(const struct pinned *p)
+{
+	return p->kind == PINNED_WINDOW || p->kind == PINNED_MANAGED;
+}
+
+bool pinned_is_mapped(const struct pinned *p)
+{
+	return p && in_window(p) && link_window_is_unified();
+}
+
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at)
 {
 	const struct pinned *p = pinned_find(memory);
 	const uint8_t *begin = memory;
 	uint8_t *window;
 
-	if (!p || p->kind != PINNED_WINDOW || bytes > p->bytes - (uint64_t)(begin - p->at))
+	if (!p || !in_window(p) || bytes > p->bytes - (uint64_t)(begin - p->at))
 		return false;
 	link_stage_all(&window, at);
 	*at += (uint64_t)(begin - window);
@@ -68,8 +79,7 @@ static const struct pinned *in_the_way(const uint8_t *at, uint64_t bytes)
 	size_t i;
 
 	for (i = 0; i < n_all; i++)
-		if (all[i].kind == PINNED_WINDOW && all[i].at < at + bytes &&
-		    at < all[i].at + all[i].bytes)
+		if (in_window(&all[i]) && all[i].at < at + bytes && at < all[i].at + all[i].bytes)
 			return &all[i];
 	return NULL;
 }
@@ -101,26 +111,26 @@ static CUresult limit_stage(const uint8_t *first)
 	if (!first)
 		first = window + size;
 	for (i = 0; i < n_all; i++)
-		if (all[i].kind == PINNED_WINDOW && all[i].at < first)
+		if (in_window(&all[i]) && all[i].at < first)
 			first = all[i].at;
 	return link_stage_limit((uint64_t)(first - window) / ALIGN * ALIGN);
 }
 
-/* Memory of BYTES for *P, of the window or plain: zeros, as a kernel's pages are. Whether there is
- * any. */
-static bool take(struct pinned *p, uint64_t bytes)
+/* Memory of BYTES for P, which has a kind: zeros, as a kernel's pages are. */
+static CUresult take(struct pinned *p)
 {
-	if (bytes > SIZE_MAX - ALIGN)
-		return false;
-	p->kind = PINNED_WINDOW;
-	p->at = find_room(bytes);
-	if (!p->at || limit_stage(p->at) != CUDA_SUCCESS) {
-		p->kind = PINNED_PLAIN;
-		p->at = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
-	}
-	if (p->at)
-		memset(p->at, 0, bytes);
-	return p->at;
+	if (p->bytes > SIZE_MAX - ALIGN)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (in_window(p))
+		p->at = find_room(p->bytes);
+	if (p->at && limit_stage(p->at) != CUDA_SUCCESS)
+		p->at = NULL;
+	if (p->kind == PINNED_PLAIN)
+		p->at = aligned_alloc(ALIGN, (p->bytes + ALIGN - 1) / ALIGN * ALIGN);
+	if (!p->at)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(p->at, 0, p->bytes);
+	return CUDA_SUCCESS;
 }
 
 /* Frees memory that is the library's, and in no list. What was put may still copy from or to the
@@ -129,7 +139,7 @@ static void give(const struct pinned *p)
 {
 	if (p->kind == PINNED_PLAIN)
 		free(p->at);
-	if (p->kind == PINNED_WINDOW && link_drain() == CUDA_SUCCESS)
+	if (in_window(p) && link_drain() == CUDA_SUCCESS)
 		limit_stage(NULL);
 }
 
@@ -153,35 +163,46 @@ void pinned_end_all(const struct context *context)
 			i++;
 }
 
-static CUresult refuse_device(unsigned flags)
+/* Takes memory for P and notes it. P is whole but for its address. */
+static CUresult make(struct pinned *p)
 {
-	if (!(flags & FLAG_DEVICE))
+	CUresult e = take(p);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	if (add(*p))
 		return CUDA_SUCCESS;
-	call_log("host memory that the GPU reads and writes is not carried");
+	give(p);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult not_mapped(void)
+{
+	call_log("host memory that the GPU reads and writes is carried only as the library's own, "
+		 "and if the window's addresses were free in this process");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult allocate(void **out, size_t bytes, unsigned flags)
 {
 	struct pinned p = {.bytes = bytes, .flags = flags};
-	struct context *c;
-	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
 	if (e == CUDA_SUCCESS && (!out || bytes == 0 || flags & ~ALLOC_FLAGS))
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS)
-		e = refuse_device(flags);
+	if (e == CUDA_SUCCESS && flags & FLAG_DEVICE && !link_window_is_unified())
+		e = not_mapped();
 	if (e != CUDA_SUCCESS)
 		return e;
-	p.context = c;
-	if (!take(&p, bytes))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!add(p)) {
-		give(&p);
-		return CUDA_ERROR_OUT_OF_MEMORY;
+	p.context = call_current();
+	e = make(&p);
+	if (e == CUDA_ERROR_OUT_OF_MEMORY && !(flags & FLAG_DEVICE)) {
+		p.kind = PINNED_PLAIN;
+		e = make(&p);
 	}
-	*out = p.at;
-	return CUDA_SUCCESS;
+	if (e == CUDA_SUCCESS)
+		*out = p.at;
+	return e;
 }
 
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned flags)
@@ -195,23 +216,64 @@ CUresult cuMemAllocHost_v2(void **out, size_t bytes)
 }
 
 /* Removes the entry that begins at AT. */
-static CUresult end(const void *at, bool registered, CUresult otherwise)
+static bool end(const struct pinned *p, const void *at)
 {
-	const struct pinned *p;
-	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
-
-	if (e != CUDA_SUCCESS)
-		return e;
-	p = pinned_find(at);
-	if (!p || p->at != at || (p->kind == PINNED_REGISTERED) != registered)
-		return otherwise;
+	if (!p || p->at != at)
+		return false;
 	drop((size_t)(p - all));
-	return CUDA_SUCCESS;
+	return true;
+}
+
+/* The entry of KIND that AT is in; NULL: there is none. */
+static const struct pinned *find_kind(const void *at, enum pinned_kind kind)
+{
+	const struct pinned *p = pinned_find(at);
+
+	return p && p->kind == kind ? p : NULL;
+}
+
+/* What cuMemHostAlloc() has given. */
+static const struct pinned *find_given(const void *at)
+{
+	const struct pinned *p = find_kind(at, PINNED_WINDOW);
+
+	return p ? p : find_kind(at, PINNED_PLAIN);
 }
 
 CUresult cuMemFreeHost(void *at)
 {
-	return CALL_END(end(at, false, CUDA_ERROR_INVALID_VALUE));
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && !end(find_given(at), at))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e);
+}
+
+uint8_t *pinned_take_managed(uint64_t bytes, const struct context *context)
+{
+	struct pinned p = {.bytes = bytes, .kind = PINNED_MANAGED, .context = context};
+
+	return make(&p) == CUDA_SUCCESS ? p.at : NULL;
+}
+
+bool pinned_give_managed(CUdeviceptr at)
+{
+	const void *p = (const void *)(uintptr_t)at;
+
+	return end(find_kind(p, PINNED_MANAGED), p);
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *at, unsigned flags)
+{
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && (!out || flags || !pinned_find(at)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && !pinned_is_mapped(pinned_find(at)))
+		e = not_mapped();
+	if (e == CUDA_SUCCESS)
+		*out = (uintptr_t)at;
+	return CALL_END(e);
 }
 
 CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
@@ -224,8 +286,8 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 	if (e == CUDA_SUCCESS &&
 	    (!at || bytes == 0 || flags & ~REGISTER_FLAGS || bytes > UINTPTR_MAX - (uintptr_t)at))
 		e = CUDA_ERROR_INVALID_VALUE;
-	if (e == CUDA_SUCCESS)
-		e = refuse_device(flags);
+	if (e == CUDA_SUCCESS && flags & FLAG_DEVICE)
+		e = not_mapped();
 	for (i = 0; i < n_all && e == CUDA_SUCCESS; i++)
 		if (p.at < all[i].at + all[i].bytes && all[i].at < p.at + bytes)
 			e = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -238,7 +300,11 @@ CUresult cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 
 CUresult cuMemHostUnregister(void *at)
 {
-	return CALL_END(end(at, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED));
+	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
+
+	if (e == CUDA_SUCCESS && !end(find_kind(at, PINNED_REGISTERED), at))
+		e = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	return CALL_END(e);
 }
 
 CUresult cuMemHostGetFlags(unsigned *flags, void *at)
@@ -246,8 +312,8 @@ CUresult cuMemHostGetFlags(unsigned *flags, void *at)
 	const struct pinned *p;
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
-	p = pinned_find(at);
-	if (e == CUDA_SUCCESS && (!flags || !p || p->kind == PINNED_REGISTERED))
+	p = find_given(at);
+	if (e == CUDA_SUCCESS && (!flags || !p))
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS)
 		*flags = p->flags;

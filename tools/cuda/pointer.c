@@ -28,7 +28,9 @@ enum {
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, ACCESS_BOTH = 3 };
 
 struct about {
-	bool device, can_show; /* to other processes */
+	bool device, host; /* whether it has an address there */
+	bool managed;
+	bool can_show; /* to other processes */
 	struct memory_range range;
 	const struct context *context;
 	int handles; /* the kinds by which its memory can be exported */
@@ -56,7 +58,10 @@ static bool look_up(CUdeviceptr at, struct about *a)
 	}
 	if (!pinned)
 		return false;
-	*a = (struct about){.range = {(uintptr_t)pinned->at, pinned->bytes, pinned->id},
+	*a = (struct about){.device = pinned_is_mapped(pinned),
+			    .host = true,
+			    .managed = pinned->kind == PINNED_MANAGED,
+			    .range = {(uintptr_t)pinned->at, pinned->bytes, pinned->id},
 			    .context = pinned->context};
 	return true;
 }
@@ -89,11 +94,11 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 	case POINTER_CONTEXT:
 		return write_64(data, a->context ? (uintptr_t)a->context->handle : 0);
 	case POINTER_MEMORY_TYPE:
-		return write_int(data, a->device ? MEMORY_DEVICE : MEMORY_HOST);
+		return write_int(data, a->host && !a->managed ? MEMORY_HOST : MEMORY_DEVICE);
 	case POINTER_DEVICE:
 		return a->device ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
 	case POINTER_HOST:
-		return a->device ? CUDA_ERROR_INVALID_VALUE : write_64(data, at);
+		return a->host ? write_64(data, at) : CUDA_ERROR_INVALID_VALUE;
 	case POINTER_BUFFER_ID:
 		return write_64(data, a->range.id);
 	case POINTER_ORDINAL:
@@ -104,8 +109,9 @@ static CUresult tell(void *data, int which, CUdeviceptr at, const struct about *
 		return write_64(data, a->range.bytes);
 	case POINTER_MAPPED:
 		return write_bool(data, true);
-	case POINTER_SYNC:
 	case POINTER_IS_MANAGED:
+		return write_bool(data, a->managed);
+	case POINTER_SYNC:
 	case POINTER_IS_RDMA:
 		return write_bool(data, false);
 	case POINTER_IS_IPC:

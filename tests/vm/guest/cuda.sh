@@ -42,6 +42,7 @@ says sample "0 of" || cat /run/sample.log
 check "another user may not use the VF" refused reader reader "cuda-sample" "this user may not use it"
 check "vgpu-cuda-check says so, too" refused reader reader "vgpu-cuda-check" "add the user to the group"
 check "vgpu-cuda-check finds nothing wrong" as maker check "vgpu-cuda-check"
+check "GPU kernels reach memory of the program" says check "^managed  *yes"
 check "it names the GPU" says check "compute capability"
 check "it finds NVML" says check "^NVML .*/libnvidia-ml.so.1"
 check "VGPU_CUDA_VF names the VF" as maker named "VGPU_CUDA_VF=$address vgpu-cuda-check"

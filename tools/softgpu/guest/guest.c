@@ -231,7 +231,8 @@ int guest_look(struct guest *g)
 {
 	uint64_t partition = 0;
 	void *memory;
-	int r = vfio_map(g->device, VFIO_REGION_BAR0, &memory, &g->size);
+	int r = vfio_map_at(g->device, VFIO_REGION_BAR0, (void *)SOFTGPU_WINDOW_HINT, &memory,
+			    &g->size);
 
 	if (r == 0)
 		r = vfio_read(g->device, VFIO_REGION_BAR5, SOFTGPU_MEMORY_SIZE, &partition,

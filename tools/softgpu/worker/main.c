@@ -434,8 +434,8 @@ int main(int argc, char **argv)
 	w.shared = mmap(NULL, sizeof(*w.shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 			WORKER_SHARED_FD, 0);
 	setup.window_size = (uint64_t)st.st_size;
-	setup.window = mmap(NULL, setup.window_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-			    WORKER_WINDOW_FD, 0);
+	setup.window = mmap((void *)SOFTGPU_WINDOW_HINT, setup.window_size, PROT_READ | PROT_WRITE,
+			    MAP_SHARED, WORKER_WINDOW_FD, 0);
 	setup.stage =
 		mmap(NULL, WORKER_STAGE, PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_STAGE_FD, 0);
 	w.turn = mmap(NULL, sizeof(*w.turn), PROT_READ | PROT_WRITE, MAP_SHARED, WORKER_STAGE_FD,

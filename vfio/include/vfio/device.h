@@ -34,7 +34,7 @@ struct vfio_device_ops {
 	int (*write_read)(struct vfio_device *d, uint32_t region, uint64_t write_offset,
 			  const void *data, uint32_t size, uint64_t read_offset, void *out,
 			  uint32_t out_size);
-	int (*map)(struct vfio_device *d, uint32_t region, void **out, size_t *size);
+	int (*map)(struct vfio_device *d, uint32_t region, void *wanted, void **out, size_t *size);
 	int (*irqs)(struct vfio_device *d, const int *eventfds, uint32_t count);
 	int (*dma_map)(struct vfio_device *d, int fd, uint64_t offset, uint64_t iova,
 		       uint64_t size);
@@ -114,7 +114,15 @@ static inline int vfio_write_read(struct vfio_device *d, uint32_t region, uint64
 /* Maps the mappable part of a region, until the device is closed. */
 static inline int vfio_map(struct vfio_device *d, uint32_t region, void **out, size_t *size)
 {
-	return d->ops->map(d, region, out, size);
+	return d->ops->map(d, region, NULL, out, size);
+}
+
+/* The same, at the address WANTED if that is free in this process, and the region is not mapped
+ * yet; otherwise elsewhere. */
+static inline int vfio_map_at(struct vfio_device *d, uint32_t region, void *wanted, void **out,
+			      size_t *size)
+{
+	return d->ops->map(d, region, wanted, out, size);
 }
 
 /* Makes the device signal eventfds[i] for MSI-X vector i. The eventfds stay the caller's. */

@@ -447,6 +447,9 @@ struct softgpu_about {
 	uint64_t window_at, memory_at; /* the window, and the memory behind it */
 	int32_t attributes[SOFTGPU_ATTRIBUTES];
 };
+/* Where workers and guests' programs try to map the window, so that its addresses are equal in
+ * both, and a GPU kernel takes the program's pointers. Linux puts nothing there by itself. */
+#define SOFTGPU_WINDOW_HINT UINT64_C(0x1f0000000000)
 
 /* The arena: addresses without memory, a range for each ring. MAP gives granules of the memory
  * behind the window a second address there, and UNMAP takes it. Packets reach mapped granules of

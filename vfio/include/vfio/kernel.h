@@ -16,7 +16,8 @@ struct vfio_kernel {
 	ssize_t (*read)(int fd, void *data, size_t size, uint64_t offset);
 	ssize_t (*write)(int fd, const void *data, size_t size, uint64_t offset);
 	int (*ioctl)(int fd, unsigned long request, void *arg);
-	void *(*map)(int fd, size_t size, uint64_t offset); /* NULL: failed */
+	/* At WANTED if that is free. NULL: failed */
+	void *(*map)(void *wanted, int fd, size_t size, uint64_t offset);
 	ssize_t (*readlink)(const char *path, char *out, size_t size);
 	/* Calls EACH for every name in a directory until it returns non-zero, and returns that
 	 * value. */

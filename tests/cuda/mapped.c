@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/* Host memory that GPU kernels reach at the program's own address: mapped, and managed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+#define N 3000u
+
+enum { MAPPED_HOST_MEMORY = 19, MANAGED_MEMORY = 83 };
+enum { ATTACH_GLOBAL = 1, ATTACH_HOST, ATTACH_SINGLE = 4 };
+
+static bool load(CUfunction *add)
+{
+	CUmodule module;
+
+	OK(cuModuleLoadData(&module, sample_ptx));
+	OK(cuModuleGetFunction(add, module, "vector_add"));
+	return true;
+}
+
+static bool is_there(bool *is, int which)
+{
+	int value;
+
+	OK(cuDeviceGetAttribute(&value, which, 0));
+	*is = value == 1;
+	CHECK(value == 0 || value == 1);
+	return true;
+}
+
+/* X = A + B by the GPU, all of them memory of the host, and again into X. */
+static bool add_in(CUfunction add, float *x, float *a, float *b)
+{
+	CUdeviceptr at[3] = {(uintptr_t)a, (uintptr_t)b, (uintptr_t)x};
+	uint32_t i, n = N;
+
+	for (i = 0; i < N; i++) {
+		a[i] = (float)sample_draw(1 << 20);
+		b[i] = (float)sample_draw(1 << 20);
+		x[i] = 0;
+	}
+	OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
+			  (void *[]){&at[2], &at[0], &at[1], &n}, NULL));
+	OK(cuLaunchKernel(add, (N + 127) / 128, 1, 1, 128, 1, 1, 0, NULL,
+			  (void *[]){&at[2], &at[2], &at[1], &n}, NULL));
+	OK(cuStreamSynchronize(NULL));
+	for (i = 0; i < N; i++)
+		CHECK(x[i] == a[i] + 2 * b[i]);
+	return true;
+}
+
+/* Copies and sets take its address as one of the device. */
+static bool as_device_memory(uint32_t *x)
+{
+	CUdeviceptr at = (uintptr_t)x, other, base;
+	uint32_t i, seen[N];
+	size_t bytes;
+
+	OK(cuMemAlloc_v2(&other, N * 4));
+	OK(cuMemsetD32_v2(at, 77, N));
+	OK(cuCtxSynchronize());
+	for (i = 0; i < N; i++) {
+		CHECK(x[i] == 77);
+		x[i] = i;
+	}
+	OK(cuMemcpyDtoD_v2(other, at, N * 4));
+	OK(cuMemcpyDtoH_v2(seen, at + 4, (N - 1) * 4));
+	CHECK(memcmp(seen, x + 1, (N - 1) * 4) == 0);
+	for (i = 0; i < N; i++)
+		x[i] = 1;
+	OK(cuMemcpyDtoD_v2(at, other, N * 4));
+	for (i = 0; i < N; i++)
+		CHECK(x[i] == i);
+	for (i = 0; i < N; i++)
+		seen[i] = 5 * i;
+	OK(cuMemcpyHtoD_v2(at, seen, N * 4));
+	CHECK(memcmp(seen, x, N * 4) == 0);
+	OK(cuMemGetAddressRange_v2(&base, &bytes, at + 100));
+	CHECK(base == at && bytes == N * 4);
+	CHECK(cuMemcpyHtoD_v2(at + 4, seen, N * 4) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemsetD8_v2(at, 0, N * 4 + 1) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree_v2(other));
+	return true;
+}
+
+static bool mapped(void)
+{
+	uint32_t i, own[4], *more;
+	float *p[3];
+	int type, is_managed = 2;
+	CUdeviceptr at;
+	CUfunction add;
+	bool is;
+
+	CHECK(sample_begin() && load(&add) && is_there(&is, MAPPED_HOST_MEMORY));
+	OK(cuMemHostAlloc((void **)&p[0], N * 4, 0));
+	if (!is) {
+		CHECK(cuMemHostAlloc((void **)&more, 64, 2) == CUDA_ERROR_NOT_SUPPORTED);
+		CHECK(cuMemHostGetDevicePointer_v2(&at, p[0], 0) == CUDA_ERROR_NOT_SUPPORTED);
+		return sample_end();
+	}
+	for (i = 1; i < 3; i++)
+		OK(cuMemHostAlloc((void **)&p[i], N * 4, 2));
+	for (i = 0; i < 3; i++) {
+		OK(cuMemHostGetDevicePointer_v2(&at, p[i] + 5, 0));
+		CHECK(at == (uintptr_t)(p[i] + 5));
+	}
+	CHECK(cuMemHostGetDevicePointer_v2(&at, p[0], 1) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostGetDevicePointer_v2(NULL, p[0], 0) == CUDA_ERROR_INVALID_VALUE);
+	/* of the program's own memory the GPU has none */
+	CHECK(cuMemHostRegister_v2(own, sizeof(own), 2) == CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemHostRegister_v2(own, sizeof(own), 0));
+	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuMemHostUnregister(own));
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
+	OK(cuPointerGetAttribute(&type, 2, (uintptr_t)p[1]));
+	OK(cuPointerGetAttribute(&at, 3, (uintptr_t)p[1] + 8));
+	CHECK(type == 1 && at == (uintptr_t)p[1] + 8);
+	OK(cuPointerGetAttribute(&is_managed, 8, (uintptr_t)p[1]));
+	CHECK((is_managed & 0xff) == 0);
+	CHECK(cuMemFree_v2((uintptr_t)p[1]) == CUDA_ERROR_INVALID_VALUE);
+	/* it is never plain memory in secret */
+	CHECK(cuMemHostAlloc((void **)&more, (size_t)1 << 40, 2) == CUDA_ERROR_OUT_OF_MEMORY);
+	for (i = 0; i < 64 && cuMemHostAlloc((void **)&more, (size_t)512 << 10, 2) == CUDA_SUCCESS;
+	     i++)
+		OK(cuMemHostGetDevicePointer_v2(&at, more, 0));
+	CHECK(i > 0);
+	OK(cuMemFreeHost(p[1]));
+	CHECK(cuMemsetD8_v2((uintptr_t)p[1], 0, 4) == CUDA_ERROR_INVALID_VALUE);
+	return sample_end();
+}
+
+static bool managed(void)
+{
+	size_t left, now, all;
+	float *p[3];
+	uint32_t i;
+	CUdeviceptr at[3];
+	int type, is_managed = 2;
+	CUfunction add;
+	uint64_t host;
+	CUstream s;
+	bool is;
+
+	CHECK(sample_begin() && load(&add) && is_there(&is, MANAGED_MEMORY));
+	if (!is) {
+		CHECK(cuMemAllocManaged(&at[0], 64, ATTACH_GLOBAL) == CUDA_ERROR_NOT_SUPPORTED);
+		return sample_end();
+	}
+	OK(cuDeviceGetAttribute(&type, 89, 0));
+	CHECK(type == 0);
+	OK(cuMemGetInfo_v2(&left, &all));
+	CHECK(cuMemAllocManaged(&at[0], 0, ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemAllocManaged(&at[0], 64, 0) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemAllocManaged(&at[0], 64, ATTACH_SINGLE) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemAllocManaged(NULL, 64, ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemAllocManaged(&at[0], SIZE_MAX, ATTACH_GLOBAL) == CUDA_ERROR_OUT_OF_MEMORY);
+	CHECK(cuMemAllocManaged(&at[0], (size_t)1 << 40, ATTACH_GLOBAL) ==
+	      CUDA_ERROR_OUT_OF_MEMORY);
+	for (i = 0; i < 3; i++) {
+		OK(cuMemAllocManaged(&at[i], N * 4, i == 2 ? ATTACH_HOST : ATTACH_GLOBAL));
+		p[i] = (float *)(uintptr_t)at[i];
+	}
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
+	OK(cuPointerGetAttribute(&type, 2, at[0]));
+	OK(cuPointerGetAttribute(&is_managed, 8, at[0]));
+	OK(cuPointerGetAttribute(&host, 4, at[0] + 12));
+	CHECK(type == 2 && (is_managed & 0xff) == 1 && host == at[0] + 12);
+	OK(cuStreamCreate(&s, 0));
+	OK(cuStreamAttachMemAsync(s, at[0], 0, ATTACH_SINGLE));
+	OK(cuStreamAttachMemAsync(s, at[0], N * 4, ATTACH_GLOBAL));
+	CHECK(cuStreamAttachMemAsync(s, at[0], 4, ATTACH_HOST) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamAttachMemAsync(s, at[0] + 4, 0, ATTACH_HOST) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuStreamAttachMemAsync(s, at[0], 0, 3) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemFreeHost(p[0]) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemHostUnregister(p[0]) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+	CHECK(cuMemHostGetFlags((unsigned *)&type, p[0]) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemFree_v2(at[0] + 4) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemFree_v2(at[0]));
+	CHECK(cuMemFree_v2(at[0]) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemGetInfo_v2(&now, &all));
+	CHECK(now == left);  /* it takes nothing of the GPU's */
+	return sample_end(); /* which frees the others */
+}
+
+/* All that there is, and again. */
+static bool all_managed(void)
+{
+	CUdeviceptr at[64];
+	uint32_t n[2] = {0}, i, k;
+	CUresult e;
+	bool is;
+
+	CHECK(sample_begin() && is_there(&is, MANAGED_MEMORY));
+	for (i = 0; i < 2 && is; i++) {
+		do {
+			e = cuMemAllocManaged(&at[n[i]], (size_t)512 << 10, ATTACH_GLOBAL);
+			n[i] += e == CUDA_SUCCESS;
+		} while (e == CUDA_SUCCESS && n[i] < 64);
+		CHECK(n[i] == 64 || e == CUDA_ERROR_OUT_OF_MEMORY);
+		for (k = 0; k < n[i]; k++)
+			OK(cuMemFree_v2(at[k]));
+	}
+	CHECK(n[0] == n[1] && (n[0] > 0 || !is));
+	return sample_end();
+}
+
+const struct sample_check mapped_checks[] = {
+	{"mapped memory", mapped},
+	{"managed memory", managed},
+	{"all managed memory", all_managed},
+	{NULL, NULL},
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Managed memory, which program and GPU kernels reach at one address. It is pinned memory: nothing
+ * migrates, and a GPU kernel reaches it over the bus. So the device does not compute on it while
+ * the program uses it (concurrent access is 0), which is CUDA's rule for such devices.
+ */
+#include "library.h"
+
+/* CUmemAttach_flags */
+enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2, ATTACH_SINGLE = 4 };
+
+CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
+{
+	struct context *c;
+	uint8_t *p = NULL;
+	CUresult e = call_begin(NEEDS_CONTEXT, &c);
+
+	if (e == CUDA_SUCCESS &&
+	    (!out || bytes == 0 || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST)))
+		e = CUDA_ERROR_INVALID_VALUE;
+	if (e == CUDA_SUCCESS && !link_window_is_unified())
+		e = CUDA_ERROR_NOT_SUPPORTED;
+	if (e == CUDA_SUCCESS) {
+		p = pinned_take_managed(bytes, c);
+		e = p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (e == CUDA_SUCCESS)
+		*out = (uintptr_t)p;
+	return CALL_END(e);
+}
+
+/* Whom the memory belongs to makes no difference: all streams have one order. */
+CUresult cuStreamAttachMemAsync(CUstream s, CUdeviceptr at, size_t bytes, unsigned flags)
+{
+	const struct pinned *p;
+	struct stream *stream;
+	CUresult e = work_begin_now(s, &stream);
+
+	if (e != CUDA_SUCCESS)
+		return CALL_END(e);
+	p = pinned_find((const void *)(uintptr_t)at);
+	if (!p || p->kind != PINNED_MANAGED || (uintptr_t)p->at != at ||
+	    (bytes != 0 && bytes != p->bytes) ||
+	    (flags != ATTACH_GLOBAL && flags != ATTACH_HOST && flags != ATTACH_SINGLE))
+		e = CUDA_ERROR_INVALID_VALUE;
+	return CALL_END(e);
+}
