@@ -6,6 +6,7 @@
 #include "check.h"
 
 #define N 3000u
+#define BUSY (32u << 10)
 
 enum { MAPPED_HOST_MEMORY = 19, MANAGED_MEMORY = 83 };
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST, ATTACH_SINGLE = 4 };
@@ -51,15 +52,17 @@ static bool add_in(CUfunction add, float *x, float *a, float *b)
 }
 
 /* Copies and sets take its address as one of the device. */
-static bool as_device_memory(uint32_t *x)
+static bool as_device_memory(CUfunction add, uint32_t *x)
 {
-	CUdeviceptr at = (uintptr_t)x, other, base;
+	CUdeviceptr at = (uintptr_t)x, other, base, busy;
 	uint32_t i, seen[N];
 	size_t bytes;
 
 	OK(cuMemAlloc_v2(&other, N * 4));
+	OK(cuMemAlloc_v2(&busy, BUSY * 4));
+	OK(cuLaunchKernel(add, BUSY / 128, 1, 1, 128, 1, 1, 0, NULL,
+			  (void *[]){&busy, &busy, &busy, &(uint32_t){BUSY}}, NULL));
 	OK(cuMemsetD32_v2(at, 77, N));
-	OK(cuCtxSynchronize());
 	for (i = 0; i < N; i++) {
 		CHECK(x[i] == 77);
 		x[i] = i;
@@ -81,6 +84,7 @@ static bool as_device_memory(uint32_t *x)
 	CHECK(cuMemcpyHtoD_v2(at + 4, seen, N * 4) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemsetD8_v2(at, 0, N * 4 + 1) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree_v2(other));
+	OK(cuMemFree_v2(busy));
 	return true;
 }
 
@@ -114,7 +118,7 @@ static bool mapped(void)
 	OK(cuMemHostRegister_v2(own, sizeof(own), 0));
 	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuMemHostUnregister(own));
-	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory(add, (uint32_t *)p[1]));
 	OK(cuPointerGetAttribute(&type, 2, (uintptr_t)p[1]));
 	OK(cuPointerGetAttribute(&at, 3, (uintptr_t)p[1] + 8));
 	CHECK(type == 1 && at == (uintptr_t)p[1] + 8);
@@ -163,7 +167,7 @@ static bool managed(void)
 		OK(cuMemAllocManaged(&at[i], N * 4, i == 2 ? ATTACH_HOST : ATTACH_GLOBAL));
 		p[i] = (float *)(uintptr_t)at[i];
 	}
-	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory(add, (uint32_t *)p[1]));
 	OK(cuPointerGetAttribute(&type, 2, at[0]));
 	OK(cuPointerGetAttribute(&is_managed, 8, at[0]));
 	OK(cuPointerGetAttribute(&host, 4, at[0] + 12));

@@ -11,6 +11,14 @@ static CUresult put(CUstream s, const struct work_set *set)
 	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
 }
 
+/* One that names no stream has ended when it returns, if the memory is the host's. */
+static CUresult put_now(const struct work_set *set)
+{
+	CUresult e = put(NULL, set);
+
+	return e == CUDA_SUCCESS && pinned_find((const void *)(uintptr_t)set->at) ? link_wait() : e;
+}
+
 #define ROW(dst, value, n) (&(struct work_set){dst, 0, n, 1, value, sizeof(value)})
 #define ROWS(dst, pitch, value, n, rows)                                                           \
 	(&(struct work_set){dst, pitch, n, rows, value, sizeof(value)})
@@ -18,7 +26,7 @@ static CUresult put(CUstream s, const struct work_set *set)
 #define SET(bits, type)                                                                            \
 	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t n)                       \
 	{                                                                                          \
-		return CALL_END(put(NULL, ROW(dst, value, n)));                                    \
+		return CALL_END(put_now(ROW(dst, value, n)));                                      \
 	}                                                                                          \
 	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t n, CUstream s)         \
 	{                                                                                          \
@@ -27,7 +35,7 @@ static CUresult put(CUstream s, const struct work_set *set)
 	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t n,       \
 					size_t rows)                                               \
 	{                                                                                          \
-		return CALL_END(put(NULL, ROWS(dst, pitch, value, n, rows)));                      \
+		return CALL_END(put_now(ROWS(dst, pitch, value, n, rows)));                        \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t n,     \
 					  size_t rows, CUstream s)                                 \
