@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Host memory that GPU kernels reach at the program's own address: mapped, and managed. */
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "check.h"
@@ -11,12 +11,12 @@
 enum { MAPPED_HOST_MEMORY = 19, MANAGED_MEMORY = 83 };
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST, ATTACH_SINGLE = 4 };
 
-static bool load(CUfunction *add)
+static bool load(CUfunction *f, const char *name)
 {
 	CUmodule module;
 
 	OK(cuModuleLoadData(&module, sample_ptx));
-	OK(cuModuleGetFunction(add, module, "vector_add"));
+	OK(cuModuleGetFunction(f, module, name));
 	return true;
 }
 
@@ -97,7 +97,7 @@ static bool mapped(void)
 	CUfunction add;
 	bool is;
 
-	CHECK(sample_begin() && load(&add) && is_there(&is, MAPPED_HOST_MEMORY));
+	CHECK(sample_begin() && load(&add, "vector_add") && is_there(&is, MAPPED_HOST_MEMORY));
 	OK(cuMemHostAlloc((void **)&p[0], N * 4, 0));
 	if (!is) {
 		CHECK(cuMemHostAlloc((void **)&more, 64, 2) == CUDA_ERROR_NOT_SUPPORTED);
@@ -148,7 +148,7 @@ static bool managed(void)
 	CUstream s;
 	bool is;
 
-	CHECK(sample_begin() && load(&add) && is_there(&is, MANAGED_MEMORY));
+	CHECK(sample_begin() && load(&add, "vector_add") && is_there(&is, MANAGED_MEMORY));
 	if (!is) {
 		CHECK(cuMemAllocManaged(&at[0], 64, ATTACH_GLOBAL) == CUDA_ERROR_NOT_SUPPORTED);
 		return sample_end();
@@ -189,6 +189,42 @@ static bool managed(void)
 	return sample_end(); /* which frees the others */
 }
 
+/* Copies of pinned memory that name a stream return before they are done, and take what is there
+ * when their turn comes: here, when the program lets the work before them end. */
+static bool later(void)
+{
+	uint8_t *to, *from, model[N], seen[N];
+	_Atomic uint32_t *flag;
+	CUfunction wait_for;
+	CUdeviceptr x, y;
+	uint32_t i;
+	bool is;
+
+	CHECK(sample_begin() && load(&wait_for, "wait_for") && is_there(&is, MAPPED_HOST_MEMORY));
+	if (!is)
+		return sample_end();
+	OK(cuMemHostAlloc((void **)&flag, sizeof(*flag), 2));
+	OK(cuMemHostAlloc((void **)&to, N, 0));
+	OK(cuMemHostAlloc((void **)&from, N, 0));
+	OK(cuMemAlloc_v2(&x, N));
+	OK(cuMemAlloc_v2(&y, N));
+	for (i = 0; i < N; i++)
+		model[i] = (uint8_t)sample_draw(256);
+	OK(cuMemcpyHtoD_v2(x, model, N));
+	OK(cuLaunchKernel(wait_for, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&flag}, NULL));
+	OK(cuMemcpyDtoHAsync_v2(to, x, N, NULL));
+	OK(cuMemcpyHtoDAsync_v2(y, from, N, NULL));
+	CHECK(cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY);
+	CHECK(to[0] == 0 && memcmp(to, to + 1, N - 1) == 0);
+	memcpy(from, model, N);
+	atomic_store(flag, 1);
+	OK(cuStreamSynchronize(NULL));
+	CHECK(memcmp(to, model, N) == 0);
+	OK(cuMemcpyDtoH_v2(seen, y, N));
+	CHECK(memcmp(seen, model, N) == 0);
+	return sample_end();
+}
+
 /* All that there is, and again. */
 static bool all_managed(void)
 {
@@ -215,5 +251,6 @@ const struct sample_check mapped_checks[] = {
 	{"mapped memory", mapped},
 	{"managed memory", managed},
 	{"all managed memory", all_managed},
+	{"pinned memory, later", later},
 	{NULL, NULL},
 };
