@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Host memory that GPU kernels reach at the program's own address: mapped, and managed. */
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 
 #define N 3000u
-#define BUSY (32u << 10)
 
 enum { MAPPED_HOST_MEMORY = 19, MANAGED_MEMORY = 83 };
 enum { ATTACH_GLOBAL = 1, ATTACH_HOST, ATTACH_SINGLE = 4 };
@@ -52,16 +54,13 @@ static bool add_in(CUfunction add, float *x, float *a, float *b)
 }
 
 /* Copies and sets take its address as one of the device. */
-static bool as_device_memory(CUfunction add, uint32_t *x)
+static bool as_device_memory(uint32_t *x)
 {
-	CUdeviceptr at = (uintptr_t)x, other, base, busy;
+	CUdeviceptr at = (uintptr_t)x, other, base;
 	uint32_t i, seen[N];
 	size_t bytes;
 
 	OK(cuMemAlloc_v2(&other, N * 4));
-	OK(cuMemAlloc_v2(&busy, BUSY * 4));
-	OK(cuLaunchKernel(add, BUSY / 128, 1, 1, 128, 1, 1, 0, NULL,
-			  (void *[]){&busy, &busy, &busy, &(uint32_t){BUSY}}, NULL));
 	OK(cuMemsetD32_v2(at, 77, N));
 	for (i = 0; i < N; i++) {
 		CHECK(x[i] == 77);
@@ -84,7 +83,6 @@ static bool as_device_memory(CUfunction add, uint32_t *x)
 	CHECK(cuMemcpyHtoD_v2(at + 4, seen, N * 4) == CUDA_ERROR_INVALID_VALUE);
 	CHECK(cuMemsetD8_v2(at, 0, N * 4 + 1) == CUDA_ERROR_INVALID_VALUE);
 	OK(cuMemFree_v2(other));
-	OK(cuMemFree_v2(busy));
 	return true;
 }
 
@@ -118,7 +116,7 @@ static bool mapped(void)
 	OK(cuMemHostRegister_v2(own, sizeof(own), 0));
 	CHECK(cuMemHostGetDevicePointer_v2(&at, own, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuMemHostUnregister(own));
-	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory(add, (uint32_t *)p[1]));
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
 	OK(cuPointerGetAttribute(&type, 2, (uintptr_t)p[1]));
 	OK(cuPointerGetAttribute(&at, 3, (uintptr_t)p[1] + 8));
 	CHECK(type == 1 && at == (uintptr_t)p[1] + 8);
@@ -131,6 +129,11 @@ static bool mapped(void)
 	     i++)
 		OK(cuMemHostGetDevicePointer_v2(&at, more, 0));
 	CHECK(i > 0);
+	/* or where the program asks for that */
+	setenv("VGPU_CUDA_PLAIN", "1", 1);
+	OK(cuMemHostAlloc((void **)&more, 64, 0));
+	unsetenv("VGPU_CUDA_PLAIN");
+	CHECK(cuMemHostGetDevicePointer_v2(&at, more, 0) == CUDA_ERROR_NOT_SUPPORTED);
 	OK(cuMemFreeHost(p[1]));
 	CHECK(cuMemsetD8_v2((uintptr_t)p[1], 0, 4) == CUDA_ERROR_INVALID_VALUE);
 	return sample_end();
@@ -167,7 +170,7 @@ static bool managed(void)
 		OK(cuMemAllocManaged(&at[i], N * 4, i == 2 ? ATTACH_HOST : ATTACH_GLOBAL));
 		p[i] = (float *)(uintptr_t)at[i];
 	}
-	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory(add, (uint32_t *)p[1]));
+	CHECK(add_in(add, p[0], p[1], p[2]) && as_device_memory((uint32_t *)p[1]));
 	OK(cuPointerGetAttribute(&type, 2, at[0]));
 	OK(cuPointerGetAttribute(&is_managed, 8, at[0]));
 	OK(cuPointerGetAttribute(&host, 4, at[0] + 12));
@@ -189,21 +192,41 @@ static bool managed(void)
 	return sample_end(); /* which frees the others */
 }
 
+/* Work that ends when the program says so. */
+struct gate {
+	CUfunction wait_for;
+	_Atomic uint32_t *open;
+};
+
+static bool make_gate(struct gate *g)
+{
+	CHECK(load(&g->wait_for, "wait_for"));
+	OK(cuMemHostAlloc((void **)&g->open, sizeof(*g->open), 2));
+	return true;
+}
+
+static bool shut(struct gate *g)
+{
+	atomic_store(g->open, 0);
+	OK(cuLaunchKernel(g->wait_for, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&g->open}, NULL));
+	return true;
+}
+
 /* Copies of pinned memory that name a stream return before they are done, and take what is there
- * when their turn comes: here, when the program lets the work before them end. */
+ * when their turn comes. */
 static bool later(void)
 {
 	uint8_t *to, *from, model[N], seen[N];
-	_Atomic uint32_t *flag;
-	CUfunction wait_for;
 	CUdeviceptr x, y;
+	struct gate g;
+	bool is, is_new;
 	uint32_t i;
-	bool is;
+	CUresult e;
 
-	CHECK(sample_begin() && load(&wait_for, "wait_for") && is_there(&is, MAPPED_HOST_MEMORY));
+	CHECK(sample_begin() && is_there(&is, MAPPED_HOST_MEMORY));
 	if (!is)
 		return sample_end();
-	OK(cuMemHostAlloc((void **)&flag, sizeof(*flag), 2));
+	CHECK(make_gate(&g));
 	OK(cuMemHostAlloc((void **)&to, N, 0));
 	OK(cuMemHostAlloc((void **)&from, N, 0));
 	OK(cuMemAlloc_v2(&x, N));
@@ -211,17 +234,95 @@ static bool later(void)
 	for (i = 0; i < N; i++)
 		model[i] = (uint8_t)sample_draw(256);
 	OK(cuMemcpyHtoD_v2(x, model, N));
-	OK(cuLaunchKernel(wait_for, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&flag}, NULL));
+	CHECK(shut(&g));
 	OK(cuMemcpyDtoHAsync_v2(to, x, N, NULL));
 	OK(cuMemcpyHtoDAsync_v2(y, from, N, NULL));
-	CHECK(cuStreamQuery(NULL) == CUDA_ERROR_NOT_READY);
-	CHECK(to[0] == 0 && memcmp(to, to + 1, N - 1) == 0);
+	e = cuStreamQuery(NULL);
+	is_new = to[0] == 0 && memcmp(to, to + 1, N - 1) == 0;
 	memcpy(from, model, N);
-	atomic_store(flag, 1);
+	atomic_store(g.open, 1);
 	OK(cuStreamSynchronize(NULL));
+	CHECK(e == CUDA_ERROR_NOT_READY && is_new);
 	CHECK(memcmp(to, model, N) == 0);
 	OK(cuMemcpyDtoH_v2(seen, y, N));
 	CHECK(memcmp(seen, model, N) == 0);
+	return sample_end();
+}
+
+static void *open_later(void *gate)
+{
+	const struct timespec a_while = {0, 20000000};
+	struct gate *g = gate;
+
+	nanosleep(&a_while,
+		  NULL); /* a call that does not wait has returned, or this tries nothing */
+	atomic_store(g->open, 1);
+	return NULL;
+}
+
+enum { HTOD, DTOH, SET, TO_MAPPED, FROM_MAPPED, ON_DEVICE, NOWS };
+
+/* Calls that name no stream return when they are done, and what was before them. */
+static bool now(void)
+{
+	uint8_t *p, own[N];
+	CUdeviceptr x, at;
+	pthread_t thread;
+	struct gate g;
+	uint32_t i;
+	CUresult e;
+	bool is;
+
+	CHECK(sample_begin() && is_there(&is, MAPPED_HOST_MEMORY));
+	if (!is)
+		return sample_end();
+	CHECK(make_gate(&g));
+	OK(cuMemHostAlloc((void **)&p, N, 2));
+	OK(cuMemAlloc_v2(&x, N));
+	at = (uintptr_t)p;
+	for (i = 0; i < NOWS; i++) {
+		CHECK(shut(&g) && pthread_create(&thread, NULL, open_later, &g) == 0);
+		e = i == HTOD	       ? cuMemcpyHtoD_v2(x, p, N)
+		    : i == DTOH	       ? cuMemcpyDtoH_v2(p, x, N)
+		    : i == SET	       ? cuMemsetD8_v2(at, 1, N)
+		    : i == TO_MAPPED   ? cuMemcpyHtoD_v2(at, own, N)
+		    : i == FROM_MAPPED ? cuMemcpyDtoH_v2(own, at, N)
+				       : cuMemcpyDtoD_v2(at, x, N);
+		is = atomic_load(g.open);
+		CHECK(pthread_join(thread, NULL) == 0);
+		OK(e);
+		CHECK(is);
+	}
+	return sample_end();
+}
+
+/* Memory that is both ends of a copy: as on the device. */
+static bool to_itself(void)
+{
+	uint8_t *p, seen[N];
+	CUdeviceptr at;
+	uint32_t i;
+	bool is;
+
+	CHECK(sample_begin() && is_there(&is, MAPPED_HOST_MEMORY));
+	if (!is)
+		return sample_end();
+	OK(cuMemHostAlloc((void **)&p, 2 * N, 2));
+	at = (uintptr_t)p;
+	for (i = 0; i < 2 * N; i++)
+		p[i] = (uint8_t)sample_draw(256);
+	memcpy(seen, p, N);
+	OK(cuMemcpyHtoD_v2(at, p, N));
+	OK(cuMemcpyDtoH_v2(p, at, N));
+	CHECK(cuMemcpyHtoD_v2(at + 1, p, N) == CUDA_ERROR_INVALID_VALUE);
+	CHECK(cuMemcpyDtoHAsync_v2(p, at + N - 1, N, NULL) == CUDA_ERROR_INVALID_VALUE);
+	OK(cuMemcpyHtoDAsync_v2(at + N, p, N, NULL));
+	OK(cuCtxSynchronize());
+	CHECK(memcmp(p, seen, N) == 0 && memcmp(p + N, seen, N) == 0);
+	/* 64 bits at once, at an address of 4 only nowhere */
+	OK(cuStreamWriteValue64_v2(NULL, at + 8, UINT64_C(0x1234567887654321), 0));
+	OK(cuCtxSynchronize());
+	CHECK(*(uint64_t *)(p + 8) == UINT64_C(0x1234567887654321));
 	return sample_end();
 }
 
@@ -252,5 +353,7 @@ const struct sample_check mapped_checks[] = {
 	{"managed memory", managed},
 	{"all managed memory", all_managed},
 	{"pinned memory, later", later},
+	{"calls that name no stream", now},
+	{"memory that is both ends", to_itself},
 	{NULL, NULL},
 };

@@ -147,7 +147,10 @@ static bool copy_bytes(struct sides *s, uint32_t to, uint32_t from)
 	const size_t n = 1 + sample_draw(8000), to_at = sample_draw(8000),
 		     from_at = sample_draw(8000);
 
-	if (to >= DEVICE && from >= DEVICE)
+	if (to < DEVICE && from < DEVICE)
+		OK(cuMemcpyAsync((uintptr_t)s->host[to] + to_at, (uintptr_t)s->host[from] + from_at,
+				 n, NULL));
+	else if (to >= DEVICE && from >= DEVICE)
 		OK(cuMemcpyDtoDAsync_v2(s->device[to] + to_at, s->device[from] + from_at, n, NULL));
 	else if (to >= DEVICE)
 		OK(cuMemcpyHtoDAsync_v2(s->device[to] + to_at, s->host[from] + from_at, n, NULL));
@@ -162,16 +165,19 @@ static bool in_order(void)
 	struct sides s = {0};
 	uint32_t i, to, from;
 	struct work w;
+	int unified;
 
 	CHECK(begin(&w) && make_sides(&s));
+	OK(cuDeviceGetAttribute(&unified, 41, 0));
 	for (i = 0; i < 600; i++) {
 		from = sample_draw(SIDES);
 		to = (from + 1 + sample_draw(SIDES - 1)) % SIDES;
 		if (i % 50 == 0)
 			CHECK(keep_busy(&w));
-		if (to < DEVICE && from < DEVICE)
+		if (to < DEVICE && from < DEVICE && !unified)
 			continue;
-		CHECK(sample_draw(4) ? copy_bytes(&s, to, from) : copy_rows(&s, to, from));
+		CHECK(sample_draw(4) || (to < DEVICE && from < DEVICE) ? copy_bytes(&s, to, from)
+								       : copy_rows(&s, to, from));
 		/* what is not pinned is the program's again */
 		if (from == PLAIN) {
 			draw_bytes(s.host[PLAIN], 1000);

@@ -64,6 +64,36 @@ static void not_unified(void)
 	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+static volatile uint8_t *used_to_the_end;
+
+/* After the library's destructor. */
+__attribute__((destructor(101))) static void use(void)
+{
+	if (used_to_the_end)
+		used_to_the_end[4095]++;
+}
+
+/* Threads of a program may still use pinned memory when it ends. */
+static void until_the_end(void)
+{
+	int status = -1;
+	CUcontext c;
+	void *p;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		setenv("VGPU_CUDA_VF", "/direct", 1);
+		setenv("LD_LIBRARY_PATH", DRIVER, 1); /* for the worker */
+		if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&c, 0) != CUDA_SUCCESS ||
+		    cuCtxSetCurrent(c) != CUDA_SUCCESS ||
+		    cuMemHostAlloc(&p, 4096, 0) != CUDA_SUCCESS)
+			exit(1);
+		used_to_the_end = p;
+		exit(0);
+	}
+	CU_ASSERT(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void sample(void)
 {
 	CU_ASSERT_EQUAL(sample_run(), 0);
@@ -419,6 +449,7 @@ __attribute__((destructor(101))) static void at_the_end(void)
 
 static const struct test tests[] = {
 	{"a program whose addresses are taken has no mapped memory", not_unified},
+	{"pinned memory is there until the program ends", until_the_end},
 	{"nothing works before cuInit, and cuInit needs a VF", before_init},
 	{"the device's addresses are kept free", kept_free},
 	{"GPU kernels reach the window at its addresses", unified},

@@ -66,7 +66,7 @@ __attribute__((destructor)) static void stop(void)
 	if (pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until) != 0)
 		return;
 	if (state == STATE_UP)
-		link_down();
+		link_leave();
 	record_end();
 	state = STATE_ENDED;
 	pthread_mutex_unlock(&lock);

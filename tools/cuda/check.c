@@ -181,7 +181,8 @@ static bool check_device(void *library)
 	say("device", "%s, compute capability %d.%d", name, major, minor);
 	say("memory", "%zu MiB for programs", bytes >> 20);
 	say("managed", mapped ? "yes, and memory of the host that the GPU maps"
-			      : "no: the addresses of the VF's window were taken in this process");
+			      : "no: the VF's window has other addresses here than on the host; "
+				"update softgpu there");
 	return true;
 }
 

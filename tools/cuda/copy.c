@@ -88,6 +88,20 @@ static CUresult wait_after(CUresult e)
 	return e != CUDA_SUCCESS ? e : last;
 }
 
+/* One packet between P and pinned memory, which lies AT in the partition. Memory that GPU kernels
+ * reach may be both ends: as on the device, it is copied to itself, but not to a part of itself. */
+static CUresult copy_pinned(const struct copy_place *p, uint64_t at, uint64_t bytes, bool out)
+{
+	CUresult e;
+
+	if (!p->symbol && p->offset == at)
+		return CUDA_SUCCESS;
+	if (!p->symbol && p->offset < at + bytes && at < p->offset + bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	e = out ? copy_out(p, 0, at, bytes) : copy_in(p, 0, at, bytes);
+	return e == CUDA_SUCCESS ? link_ring() : e;
+}
+
 CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 {
 	struct copy_place to;
@@ -99,10 +113,8 @@ CUresult copy_to_device(CUdeviceptr dst, const void *src, uint64_t bytes)
 		return CUDA_SUCCESS;
 	if (!src || !copy_find(dst, bytes, &to))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pinned_at(src, bytes, &at)) {
-		e = copy_in(&to, 0, at, bytes);
-		return e == CUDA_SUCCESS ? link_ring() : e;
-	}
+	if (pinned_at(src, bytes, &at))
+		return copy_pinned(&to, at, bytes, false);
 	e = begin_steps(&s, bytes);
 	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
 		if (i >= PARTS)
@@ -129,10 +141,8 @@ CUresult copy_to_host(void *dst, CUdeviceptr src, uint64_t bytes)
 		return CUDA_SUCCESS;
 	if (!dst || !copy_find(src, bytes, &from))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pinned_at(dst, bytes, &at)) {
-		e = copy_out(&from, 0, at, bytes);
-		return e == CUDA_SUCCESS ? link_ring() : e;
-	}
+	if (pinned_at(dst, bytes, &at))
+		return copy_pinned(&from, at, bytes, true);
 	e = begin_steps(&s, bytes);
 	for (i = 0; i < s.n && e == CUDA_SUCCESS; i++) {
 		for (; put < s.n && put < i + PARTS && e == CUDA_SUCCESS; put++) {

@@ -87,7 +87,8 @@ struct work_copy {
 struct work_set {
 	CUdeviceptr at;
 	uint64_t pitch, width, rows; /* WIDTH: elements of a row */
-	uint32_t value, unit;	     /* UNIT: bytes of an element, 1, 2 or 4 */
+	uint64_t value;
+	uint32_t unit; /* bytes of an element: 1, 2 or 4; or 8 if there is one */
 };
 struct work_launch {
 	CUfunction function;
@@ -250,8 +251,8 @@ const struct pinned *pinned_find(const void *at);
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at);
 /* Whether GPU kernels reach P, which may be NULL, at its address. */
 bool pinned_is_mapped(const struct pinned *p);
-/* Managed memory: see managed.c. NULL: there is none, or no room. */
-uint8_t *pinned_take_managed(uint64_t bytes, const struct context *context);
+/* Managed memory: see managed.c. */
+CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct context *context);
 bool pinned_give_managed(CUdeviceptr at);
 void pinned_end_all(const struct context *context);
 
@@ -464,6 +465,9 @@ extern struct softgpu_arena link_arena;
 CUresult link_up(const char *name, struct vgpu_error *err);
 /* Brings it down. The VF is reset if this is not called before the process ends. */
 void link_down(void);
+/* The same at the end of the process, whose threads may still use pinned memory: they keep that, as
+ * memory of their own. The process's end closes what it has of the VF. */
+void link_leave(void);
 /* Of a shared VF: gives memory back that this process no longer needs, now. */
 void link_settle(void);
 /* Of a shared VF: frees what killed processes have left. Whether there was one. */
@@ -481,8 +485,8 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7]);
 /* Rings the doorbell, now or within LINK_RING_EVERY nanoseconds, whatever the program does then. */
 CUresult link_ring(void);
 /* While HOLD is set, link_ring() does nothing: what is put waits for the next one after that, or
- * for a call that waits. */
-void link_hold(bool hold);
+ * for a call that waits. Returns what HOLD was. */
+bool link_hold(bool hold);
 #define LINK_RING_EVERY 100000
 /* Rings for packets that link_ring() has left. */
 void link_flush(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "guest.h"
 #include "library.h"
@@ -199,17 +200,35 @@ static int wait_most(vgpu_nsec timeout)
 	return r == 0 ? guest_wait(guest, fence, timeout) : r;
 }
 
+/* What takes longer than DOWN_TIMEOUT is left to the next process. */
+static void give_back(void)
+{
+	if (guest_slots(guest) > 0 && wait_most(DOWN_TIMEOUT) == 0)
+		pieces_end(guest);
+}
+
 void link_down(void)
 {
 	struct vgpu_error err;
 
 	if (guest && lost == CUDA_SUCCESS) {
-		/* What takes longer is left to the next process. */
-		if (guest_slots(guest) > 0 && wait_most(DOWN_TIMEOUT) == 0)
-			pieces_end(guest);
+		give_back();
 		guest_bring_down(guest, DOWN_TIMEOUT, &err);
 	}
 	link_abandon();
+}
+
+void link_leave(void)
+{
+	struct vgpu_error err;
+
+	if (lost == CUDA_SUCCESS) {
+		give_back();
+		mmap(stage_memory, stage_all, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		guest_bring_down(guest, DOWN_TIMEOUT, &err);
+	}
+	lost = CUDA_ERROR_NOT_INITIALIZED;
 }
 
 bool link_care(void)
@@ -294,9 +313,12 @@ void link_flush(void)
 		ring();
 }
 
-void link_hold(bool hold)
+bool link_hold(bool hold)
 {
+	bool was = held;
+
 	held = hold;
+	return was;
 }
 
 static CUresult put_fence(uint64_t *fence, uint64_t (*put)(struct guest *g))

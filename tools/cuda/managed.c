@@ -12,7 +12,6 @@ enum { ATTACH_GLOBAL = 1, ATTACH_HOST = 2, ATTACH_SINGLE = 4 };
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 {
 	struct context *c;
-	uint8_t *p = NULL;
 	CUresult e = call_begin(NEEDS_CONTEXT, &c);
 
 	if (e == CUDA_SUCCESS &&
@@ -20,12 +19,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned flags)
 		e = CUDA_ERROR_INVALID_VALUE;
 	if (e == CUDA_SUCCESS && !link_window_is_unified())
 		e = CUDA_ERROR_NOT_SUPPORTED;
-	if (e == CUDA_SUCCESS) {
-		p = pinned_take_managed(bytes, c);
-		e = p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	if (e == CUDA_SUCCESS)
-		*out = (uintptr_t)p;
+		e = pinned_take_managed(out, bytes, c);
 	return CALL_END(e);
 }
 

@@ -17,21 +17,34 @@
 #define ALLOC_FLAGS 7u
 #define REGISTER_FLAGS 11u
 #define ALIGN 4096u
-/* Of the window, copies of other memory keep at least this, or half: as much as they use. */
+/* As much of the window as copies use. */
 #define STAGE_KEPT (UINT64_C(4) << 20)
 
-static struct pinned *all;
+static struct pinned *all; /* by address */
 static size_t n_all, room;
+
+/* How many begin at AT or before it. */
+static size_t up_to(const void *at)
+{
+	size_t low = 0, high = n_all, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (all[middle].at <= (const uint8_t *)at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
 
 const struct pinned *pinned_find(const void *at)
 {
-	const uint8_t *p = at;
-	size_t i;
+	size_t i = up_to(at);
 
-	for (i = 0; i < n_all; i++)
-		if (p >= all[i].at && (uint64_t)(p - all[i].at) < all[i].bytes)
-			return &all[i];
-	return NULL;
+	return i > 0 && (uint64_t)((const uint8_t *)at - all[i - 1].at) < all[i - 1].bytes
+		       ? &all[i - 1]
+		       : NULL;
 }
 
 static bool in_window(const struct pinned *p)
@@ -59,6 +72,7 @@ bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at)
 
 static bool add(struct pinned p)
 {
+	size_t i = up_to(p.at);
 	struct pinned *more;
 
 	if (n_all == room) {
@@ -69,98 +83,107 @@ static bool add(struct pinned p)
 		room = 2 * room + 16;
 	}
 	p.id = memory_new_id();
-	all[n_all++] = p;
+	memmove(&all[i + 1], &all[i], (n_all - i) * sizeof(*all));
+	all[i] = p;
+	n_all++;
 	return true;
 }
 
-/* One that has any of BYTES at AT in the window; NULL: they are free. */
-static const struct pinned *in_the_way(const uint8_t *at, uint64_t bytes)
+/* What of the window copies of other memory, and modules, keep: a quarter, but 4 MiB if there are
+ * so many, and no more than half. */
+static uint64_t kept_of(uint64_t size)
 {
-	size_t i;
+	uint64_t kept = size / 4 < STAGE_KEPT ? STAGE_KEPT : size / 4;
 
-	for (i = 0; i < n_all; i++)
-		if (in_window(&all[i]) && all[i].at < at + bytes && at < all[i].at + all[i].bytes)
-			return &all[i];
-	return NULL;
+	return (kept < size / 2 ? kept : size / 2) / ALIGN * ALIGN;
 }
 
 /* The last BYTES, in pages, that are free in the window; NULL: there is no room. */
 static uint8_t *find_room(uint64_t bytes)
 {
-	const struct pinned *other;
 	uint8_t *window, *p;
-	uint64_t at, size = link_stage_all(&window, &at), left;
-	uint64_t kept = size / 2 < STAGE_KEPT ? size / 2 / ALIGN * ALIGN : STAGE_KEPT;
+	uint64_t at, size = link_stage_all(&window, &at), end = size, behind;
+	size_t i = up_to(window + size - 1);
 
-	for (left = size; bytes <= left - kept; left = (uint64_t)(other->at - window)) {
-		p = window + (left - bytes) / ALIGN * ALIGN;
-		other = in_the_way(p, bytes);
-		if (!other)
+	for (; bytes <= end - kept_of(size); i--) {
+		p = window + (end - bytes) / ALIGN * ALIGN;
+		if (i == 0 || all[i - 1].at < window)
 			return p;
+		behind = (uint64_t)(all[i - 1].at - window) + all[i - 1].bytes;
+		if (behind <= (uint64_t)(p - window))
+			return p;
+		end = (uint64_t)(all[i - 1].at - window);
 	}
 	return NULL;
 }
 
-/* Leaves to copies of other memory what is before the first that is pinned. */
+/* Leaves to copies of other memory what is before FIRST and all that is pinned. */
 static CUresult limit_stage(const uint8_t *first)
 {
 	uint8_t *window;
 	uint64_t at, size = link_stage_all(&window, &at);
-	size_t i;
+	size_t i = up_to(window);
 
-	if (!first)
-		first = window + size;
-	for (i = 0; i < n_all; i++)
-		if (in_window(&all[i]) && all[i].at < first)
-			first = all[i].at;
-	return link_stage_limit((uint64_t)(first - window) / ALIGN * ALIGN);
+	i -= i > 0 && all[i - 1].at == window;
+	if (i < n_all && all[i].at < first)
+		first = all[i].at;
+	return link_stage_limit(first < window + size ? (uint64_t)(first - window) : size);
 }
 
 /* Memory of BYTES for P, which has a kind: zeros, as a kernel's pages are. */
 static CUresult take(struct pinned *p)
 {
+	CUresult e = CUDA_SUCCESS;
+
 	if (p->bytes > SIZE_MAX - ALIGN)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (in_window(p))
-		p->at = find_room(p->bytes);
-	if (p->at && limit_stage(p->at) != CUDA_SUCCESS)
-		p->at = NULL;
 	if (p->kind == PINNED_PLAIN)
 		p->at = aligned_alloc(ALIGN, (p->bytes + ALIGN - 1) / ALIGN * ALIGN);
+	else
+		p->at = find_room(p->bytes);
 	if (!p->at)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memset(p->at, 0, p->bytes);
-	return CUDA_SUCCESS;
+	if (in_window(p))
+		e = limit_stage(p->at);
+	if (e == CUDA_SUCCESS)
+		memset(p->at, 0, p->bytes);
+	return e;
 }
 
-/* Frees memory that is the library's, and in no list. What was put may still copy from or to the
- * window. */
-static void give(const struct pinned *p)
+/* Makes what was pinned, and is in no list now, free: what was put may still copy from or to it. */
+static void settle(void)
 {
-	if (p->kind == PINNED_PLAIN)
-		free(p->at);
-	if (in_window(p) && link_drain() == CUDA_SUCCESS)
-		limit_stage(NULL);
+	uint8_t *window;
+	uint64_t at, size = link_stage_all(&window, &at);
+
+	if (link_drain() == CUDA_SUCCESS)
+		limit_stage(window + size);
 }
 
-/* Forgets entry I. */
-static void drop(size_t i)
+/* Forgets entry I. Whether settle() has to follow. */
+static bool drop(size_t i)
 {
 	const struct pinned p = all[i];
 
-	all[i] = all[--n_all];
-	give(&p);
+	n_all--;
+	memmove(&all[i], &all[i + 1], (n_all - i) * sizeof(*all));
+	if (p.kind == PINNED_PLAIN)
+		free(p.at);
+	return in_window(&p);
 }
 
 void pinned_end_all(const struct context *context)
 {
+	bool settles = false;
 	size_t i = 0;
 
 	while (i < n_all)
 		if (all[i].context == context)
-			drop(i);
+			settles |= drop(i);
 		else
 			i++;
+	if (settles)
+		settle();
 }
 
 /* Takes memory for P and notes it. P is whole but for its address. */
@@ -168,24 +191,26 @@ static CUresult make(struct pinned *p)
 {
 	CUresult e = take(p);
 
-	if (e != CUDA_SUCCESS)
+	if (e != CUDA_SUCCESS || add(*p))
 		return e;
-	if (add(*p))
-		return CUDA_SUCCESS;
-	give(p);
+	if (p->kind == PINNED_PLAIN)
+		free(p->at);
+	else
+		settle();
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult not_mapped(void)
 {
 	call_log("host memory that the GPU reads and writes is carried only as the library's own, "
-		 "and if the window's addresses were free in this process");
+		 "and if the VF's window has the same addresses here and on the host");
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult allocate(void **out, size_t bytes, unsigned flags)
 {
 	struct pinned p = {.bytes = bytes, .flags = flags};
+	bool plain = !(flags & FLAG_DEVICE) && getenv("VGPU_CUDA_PLAIN");
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
 	if (e == CUDA_SUCCESS && (!out || bytes == 0 || flags & ~ALLOC_FLAGS))
@@ -195,7 +220,7 @@ static CUresult allocate(void **out, size_t bytes, unsigned flags)
 	if (e != CUDA_SUCCESS)
 		return e;
 	p.context = call_current();
-	e = make(&p);
+	e = plain ? CUDA_ERROR_OUT_OF_MEMORY : make(&p);
 	if (e == CUDA_ERROR_OUT_OF_MEMORY && !(flags & FLAG_DEVICE)) {
 		p.kind = PINNED_PLAIN;
 		e = make(&p);
@@ -220,7 +245,8 @@ static bool end(const struct pinned *p, const void *at)
 {
 	if (!p || p->at != at)
 		return false;
-	drop((size_t)(p - all));
+	if (drop((size_t)(p - all)))
+		settle();
 	return true;
 }
 
@@ -249,11 +275,14 @@ CUresult cuMemFreeHost(void *at)
 	return CALL_END(e);
 }
 
-uint8_t *pinned_take_managed(uint64_t bytes, const struct context *context)
+CUresult pinned_take_managed(CUdeviceptr *out, uint64_t bytes, const struct context *context)
 {
 	struct pinned p = {.bytes = bytes, .kind = PINNED_MANAGED, .context = context};
+	CUresult e = make(&p);
 
-	return make(&p) == CUDA_SUCCESS ? p.at : NULL;
+	if (e == CUDA_SUCCESS)
+		*out = (uintptr_t)p.at;
+	return e;
 }
 
 bool pinned_give_managed(CUdeviceptr at)

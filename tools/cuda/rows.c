@@ -111,6 +111,7 @@ CUresult copy_run(const struct work_copy *w)
 {
 	uint64_t layer, row, n, each;
 	CUresult e = copy_check(w);
+	bool held = false;
 
 	if (e != CUDA_SUCCESS || is_nothing(w))
 		return e;
@@ -121,6 +122,8 @@ CUresult copy_run(const struct work_copy *w)
 	if (is_in_a_row(&w->to, w) && is_in_a_row(&w->from, w))
 		return copy_row(&w->to, 0, &w->from, 0, w->width * w->rows * w->layers);
 	each = batch_of(w);
+	if (each == 0)
+		held = link_hold(true); /* one doorbell for all rows */
 	for (layer = 0; layer < w->layers; layer++)
 		for (row = 0; row < w->rows && e == CUDA_SUCCESS; row += n) {
 			n = each ? each : 1;
@@ -129,5 +132,7 @@ CUresult copy_run(const struct work_copy *w)
 				 : copy_row(&w->to, row_at(&w->to, row, layer), &w->from,
 					    row_at(&w->from, row, layer), w->width);
 		}
-	return e;
+	if (each == 0)
+		link_hold(held);
+	return e == CUDA_SUCCESS ? link_ring() : e;
 }

@@ -43,6 +43,21 @@ static CUresult set_row(const struct copy_place *p, CUdeviceptr dst, uint32_t pa
 	return e;
 }
 
+/* Eight bytes at once, as programs see that look at them meanwhile. */
+static CUresult set_word(const struct copy_place *p, uint64_t value)
+{
+	uint64_t n = sizeof(value), at;
+	uint8_t *memory;
+	CUresult e = link_stage(&n, &memory, &at);
+
+	if (e != CUDA_SUCCESS)
+		return e;
+	memcpy(memory, &value, sizeof(value));
+	if (p->symbol)
+		return copy_in(p, 0, at, sizeof(value));
+	return link_put(SOFTGPU_COPY, 0, (uint64_t[7]){p->offset, at, sizeof(value)});
+}
+
 /* Finds what W sets: ALL bytes at P, of rows of WIDTH bytes. False: it is not there. */
 static bool find(const struct work_set *w, uint64_t *width, uint64_t *all, struct copy_place *p)
 {
@@ -68,9 +83,10 @@ CUresult set_check(const struct work_set *w)
 
 CUresult set_run(const struct work_set *w)
 {
-	const uint32_t pattern = w->unit == 1	? w->value % 256 * 0x01010101u
-				 : w->unit == 2 ? w->value % 65536 * 0x00010001u
-						: w->value;
+	const uint32_t value = (uint32_t)w->value;
+	const uint32_t pattern = w->unit == 1	? value % 256 * 0x01010101u
+				 : w->unit == 2 ? value % 65536 * 0x00010001u
+						: value;
 	uint64_t width, all, row;
 	struct copy_place p;
 	CUresult e = CUDA_SUCCESS;
@@ -79,6 +95,10 @@ CUresult set_run(const struct work_set *w)
 		return CUDA_SUCCESS;
 	if (!find(w, &width, &all, &p))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (w->unit == 8) {
+		e = set_word(&p, w->value);
+		return e == CUDA_SUCCESS ? link_ring() : e;
+	}
 	if (w->rows == 1 || w->pitch == width) {
 		e = set_row(&p, w->at, pattern, all);
 		return e == CUDA_SUCCESS ? link_ring() : e;

@@ -48,29 +48,24 @@ SET(16, unsigned short)
 SET(32, unsigned)
 
 /* FLAGS tell whether earlier writes must be seen before: they are, in the one order of all. */
-static CUresult write_value(CUstream s, CUdeviceptr at, uint64_t value, uint32_t words,
+static CUresult write_value(CUstream s, CUdeviceptr at, uint64_t value, uint32_t bytes,
 			    unsigned flags)
 {
-	struct work w[2] = {{.kind = WORK_SET, .set = {at, 0, 1, 1, (uint32_t)value, 4}},
-			    {.kind = WORK_SET,
-			     .set = {at + 4, 0, 1, 1, (uint32_t)(value >> 32), 4}}};
+	const struct work w = {.kind = WORK_SET, .set = {at, 0, 1, 1, value, bytes}};
 	struct stream *stream;
 	CUresult e = work_begin(s, &stream);
-	uint32_t i;
 
-	if (e == CUDA_SUCCESS && (flags > 1 || at % (4 * words)))
+	if (e == CUDA_SUCCESS && (flags > 1 || at % bytes))
 		e = CUDA_ERROR_INVALID_VALUE;
-	for (i = 0; i < words && e == CUDA_SUCCESS; i++)
-		e = work_put(stream, &w[i]);
-	return e;
+	return e == CUDA_SUCCESS ? work_put(stream, &w) : e;
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream s, CUdeviceptr at, uint32_t value, unsigned flags)
 {
-	return CALL_END(write_value(s, at, value, 1, flags));
+	return CALL_END(write_value(s, at, value, 4, flags));
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream s, CUdeviceptr at, uint64_t value, unsigned flags)
 {
-	return CALL_END(write_value(s, at, value, 2, flags));
+	return CALL_END(write_value(s, at, value, 8, flags));
 }
