@@ -13,6 +13,7 @@ for kind in "${kinds[@]}"; do
 		vfs = 4
 		policy = strict
 		slice_us = $slice_us
+		grace_ms = 1000
 		completion = $completion
 	CONF
 	start_vgpud
