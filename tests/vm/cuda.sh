@@ -40,6 +40,7 @@ pids+=($!)
 gone() { ! kill -0 $qemu_pid 2>/dev/null; }
 until gone || [ $SECONDS -ge 500 ]; do sleep 0.05; done
 if [ "${1:-}" = bench ]; then
+	grep -qa '^BENCH {' "$run/console" || fail "nothing was measured: $(tail -30 "$run/console")"
 	tr -d '\r' <"$run/console" | sed -n 's/^BENCH //p' |
 		jq --arg machine "$(this_machine)" '{bench: "cuda-vm", machine: $machine, driver: "in software"} + .' || fail "$(tail -30 "$run/console")"
 	exit 0
