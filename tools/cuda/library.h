@@ -517,8 +517,12 @@ CUresult link_wait_for(uint64_t fence);
 CUresult link_stage(uint64_t *bytes, uint8_t **memory, uint64_t *at);
 /* The most that link_stage() gives. */
 uint64_t link_stage_size(void);
-/* All of the window that is for data: how much, *MEMORY in this process, *AT in the partition. */
-uint64_t link_stage_all(uint8_t **memory, uint64_t *at);
+/* All of the window that is for data. */
+struct link_area {
+	uint8_t *memory;
+	uint64_t at, size; /* AT: in the partition */
+};
+struct link_area link_stage_all(void);
 /* Whether GPU kernels reach the window at the addresses that it has in this process. */
 bool link_window_is_unified(void);
 /* Leaves the first BYTES of that to link_stage(); the rest is the caller's. */

@@ -502,11 +502,9 @@ uint64_t link_stage_size(void)
 	return stage_size;
 }
 
-uint64_t link_stage_all(uint8_t **memory, uint64_t *at)
+struct link_area link_stage_all(void)
 {
-	*memory = stage_memory;
-	*at = stage_at;
-	return stage_all;
+	return (struct link_area){stage_memory, stage_at, stage_all};
 }
 
 bool link_window_is_unified(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Managed memory, which program and GPU kernels reach at one address. It is pinned memory: nothing
- * migrates, and a GPU kernel reaches it over the bus. So the device does not compute on it while
- * the program uses it (concurrent access is 0), which is CUDA's rule for such devices.
+ * migrates, and a GPU kernel reaches it over the bus. The attribute for concurrent access is 0, so
+ * by CUDA's rules a program does not touch it while a GPU kernel that uses it runs.
  */
 #include "library.h"
 

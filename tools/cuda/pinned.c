@@ -17,7 +17,7 @@
 #define ALLOC_FLAGS 7u
 #define REGISTER_FLAGS 11u
 #define ALIGN 4096u
-/* As much of the window as copies use. */
+/* What copies of other memory use: eight steps of 512 KiB (copy.c). */
 #define STAGE_KEPT (UINT64_C(4) << 20)
 
 static struct pinned *all; /* by address */
@@ -60,13 +60,12 @@ bool pinned_is_mapped(const struct pinned *p)
 bool pinned_at(const void *memory, uint64_t bytes, uint64_t *at)
 {
 	const struct pinned *p = pinned_find(memory);
+	const struct link_area w = link_stage_all();
 	const uint8_t *begin = memory;
-	uint8_t *window;
 
 	if (!p || !in_window(p) || bytes > p->bytes - (uint64_t)(begin - p->at))
 		return false;
-	link_stage_all(&window, at);
-	*at += (uint64_t)(begin - window);
+	*at = w.at + (uint64_t)(begin - w.memory);
 	return true;
 }
 
@@ -101,18 +100,17 @@ static uint64_t kept_of(uint64_t size)
 /* The last BYTES, in pages, that are free in the window; NULL: there is no room. */
 static uint8_t *find_room(uint64_t bytes)
 {
-	uint8_t *window, *p;
-	uint64_t at, size = link_stage_all(&window, &at), end = size, behind;
-	size_t i = up_to(window + size - 1);
+	const struct link_area w = link_stage_all();
+	const uint64_t kept = kept_of(w.size);
+	size_t i = up_to(w.memory + w.size - 1);
+	uint64_t end = w.size;
+	uint8_t *p;
 
-	for (; bytes <= end - kept_of(size); i--) {
-		p = window + (end - bytes) / ALIGN * ALIGN;
-		if (i == 0 || all[i - 1].at < window)
+	for (; end >= kept && bytes <= end - kept; i--) {
+		p = w.memory + (end - bytes) / ALIGN * ALIGN;
+		if (i == 0 || all[i - 1].at < w.memory || all[i - 1].at + all[i - 1].bytes <= p)
 			return p;
-		behind = (uint64_t)(all[i - 1].at - window) + all[i - 1].bytes;
-		if (behind <= (uint64_t)(p - window))
-			return p;
-		end = (uint64_t)(all[i - 1].at - window);
+		end = (uint64_t)(all[i - 1].at - w.memory);
 	}
 	return NULL;
 }
@@ -120,14 +118,12 @@ static uint8_t *find_room(uint64_t bytes)
 /* Leaves to copies of other memory what is before FIRST and all that is pinned. */
 static CUresult limit_stage(const uint8_t *first)
 {
-	uint8_t *window;
-	uint64_t at, size = link_stage_all(&window, &at);
-	size_t i = up_to(window);
+	const struct link_area w = link_stage_all();
+	size_t i = up_to(w.memory);
 
-	i -= i > 0 && all[i - 1].at == window;
 	if (i < n_all && all[i].at < first)
 		first = all[i].at;
-	return link_stage_limit(first < window + size ? (uint64_t)(first - window) : size);
+	return link_stage_limit((uint64_t)(first - w.memory));
 }
 
 /* Memory of BYTES for P, which has a kind: zeros, as a kernel's pages are. */
@@ -153,11 +149,10 @@ static CUresult take(struct pinned *p)
 /* Makes what was pinned, and is in no list now, free: what was put may still copy from or to it. */
 static void settle(void)
 {
-	uint8_t *window;
-	uint64_t at, size = link_stage_all(&window, &at);
+	const struct link_area w = link_stage_all();
 
 	if (link_drain() == CUDA_SUCCESS)
-		limit_stage(window + size);
+		limit_stage(w.memory + w.size);
 }
 
 /* Forgets entry I. Whether settle() has to follow. */
@@ -210,7 +205,8 @@ static CUresult not_mapped(void)
 static CUresult allocate(void **out, size_t bytes, unsigned flags)
 {
 	struct pinned p = {.bytes = bytes, .flags = flags};
-	bool plain = !(flags & FLAG_DEVICE) && getenv("VGPU_CUDA_PLAIN");
+	const char *wanted = getenv("VGPU_CUDA_PLAIN");
+	bool plain = !(flags & FLAG_DEVICE) && wanted && strcmp(wanted, "1") == 0;
 	CUresult e = call_begin(NEEDS_CONTEXT, NULL);
 
 	if (e == CUDA_SUCCESS && (!out || bytes == 0 || flags & ~ALLOC_FLAGS))
@@ -220,8 +216,9 @@ static CUresult allocate(void **out, size_t bytes, unsigned flags)
 	if (e != CUDA_SUCCESS)
 		return e;
 	p.context = call_current();
-	e = plain ? CUDA_ERROR_OUT_OF_MEMORY : make(&p);
-	if (e == CUDA_ERROR_OUT_OF_MEMORY && !(flags & FLAG_DEVICE)) {
+	if (!plain)
+		e = make(&p);
+	if (plain || (e == CUDA_ERROR_OUT_OF_MEMORY && !(flags & FLAG_DEVICE))) {
 		p.kind = PINNED_PLAIN;
 		e = make(&p);
 	}

@@ -43,7 +43,7 @@ static CUresult set_row(const struct copy_place *p, CUdeviceptr dst, uint32_t pa
 	return e;
 }
 
-/* Eight bytes at once, as programs see that look at them meanwhile. */
+/* Eight bytes by one packet: a program that polls them in mapped memory never sees half of them. */
 static CUresult set_word(const struct copy_place *p, uint64_t value)
 {
 	uint64_t n = sizeof(value), at;
