@@ -236,7 +236,7 @@ static bool without_end(void)
 			order[k] = order[i];
 		}
 	}
-	for (i = 0; i < 400; i++)
+	for (i = 0; i < 1000; i++)
 		OK(cuMemHostAlloc((void **)&p[0], i < 380 ? 40000 : 4096, 0));
 	OK(cuMemcpyHtoD_v2(y, seen, LARGE));
 	OK(cuMemcpyDtoH_v2(large, y, LARGE));
