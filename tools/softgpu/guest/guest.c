@@ -27,6 +27,9 @@
 #define REPEAT_AFTER (2 * VGPU_SEC)
 /* A vgpud that runs reads a message sooner. */
 #define READ_WITHIN VGPU_SEC
+/* How long a VF may read as ones before it is gone: as long as another process may take to start,
+ * where the one that served the VF was killed. */
+#define AWAY_MOST (10 * VGPU_SEC)
 
 static int read32(struct guest *g, uint32_t offset, uint32_t *value)
 {
@@ -115,6 +118,24 @@ void guest_use_slot(struct guest *g)
 	g->share.on = true;
 }
 
+/* Reads the mailbox's state. A VF whose process is being replaced reads as ones for that time. 0;
+ * -ENODEV: for so long that the device is gone; or another -errno. */
+static int read_control(struct guest *g, uint32_t *control)
+{
+	const struct timespec pause = {0, 1000000};
+	vgpu_nsec until = VGPU_NEVER; /* set after the first access, which may itself take long */
+	int r;
+
+	while ((r = read32(g, g->mailbox.control, control)) == 0 && *control == UINT32_MAX) {
+		if (until == VGPU_NEVER)
+			until = vgpu_now() + AWAY_MOST;
+		if (vgpu_now() >= until)
+			return -ENODEV;
+		nanosleep(&pause, NULL);
+	}
+	return r;
+}
+
 /* Waits for a message of the PF; *WORD is 0 if none comes by DEADLINE. 0 or -errno. */
 static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 {
@@ -126,13 +147,11 @@ static int receive(struct guest *g, uint32_t *word, vgpu_nsec deadline)
 
 	for (;;) {
 		vgpu_eventfd_drain(ready.fd);
-		r = read32(g, g->mailbox.control, &control);
+		r = read_control(g, &control);
 		if (r == 0)
 			r = read32(g, g->mailbox.rcv, word);
 		if (r < 0)
 			return r;
-		if (control == UINT32_MAX)
-			return -ENODEV;
 		if (control & GPUIOV_MBOX_RCV_VALID)
 			return write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
 		/* The PF writes the end of a reset without marking it as a message, and the word
@@ -161,11 +180,11 @@ static int send_request(struct guest *g, uint32_t word)
 	const struct timespec pause = {0, 1000000};
 	vgpu_nsec until = vgpu_now() + READ_WITHIN;
 	uint32_t control = 0;
-	int r = read32(g, g->mailbox.control, &control);
+	int r = read_control(g, &control);
 
 	while (r == 0 && is_unread(control) && vgpu_now() < until) {
 		nanosleep(&pause, NULL);
-		r = read32(g, g->mailbox.control, &control);
+		r = read_control(g, &control);
 	}
 	if (r == 0)
 		r = write32(g, g->mailbox.control, 0);
@@ -180,7 +199,7 @@ static int send_request(struct guest *g, uint32_t word)
 static int repeat_request(struct guest *g, uint32_t request)
 {
 	uint32_t control;
-	int r = read32(g, g->mailbox.control, &control);
+	int r = read_control(g, &control);
 
 	if (r < 0 || control & GPUIOV_MBOX_RCV_VALID || is_unread(control))
 		return r;
@@ -196,7 +215,7 @@ static int request_engine(struct guest *g, uint32_t request, vgpu_nsec timeout,
 	int r;
 
 	/* An old message must not be taken for the answer. */
-	r = read32(g, g->mailbox.control, &control);
+	r = read_control(g, &control);
 	if (r == 0 && control & GPUIOV_MBOX_RCV_VALID)
 		r = write32(g, g->mailbox.control, GPUIOV_MBOX_RCV_ACK);
 	if (r == 0)
@@ -298,7 +317,7 @@ int guest_stop(struct guest *g, vgpu_nsec timeout, struct vgpu_error *err)
 	while (r == 0 && !(control & GPUIOV_MBOX_TRN_ACK) && vgpu_now() < deadline) {
 		r = receive(g, &word, vgpu_now() + VGPU_MSEC);
 		if (r == 0)
-			r = read32(g, g->mailbox.control, &control);
+			r = read_control(g, &control);
 	}
 	return r;
 }
@@ -411,20 +430,25 @@ enum softgpu_error guest_error(struct guest *g)
 int guest_check(struct guest *g)
 {
 	uint32_t word = 0, control = 0;
-	int r = read32(g, g->mailbox.control, &control);
 	enum softgpu_error error;
+	int r = read32(g, g->mailbox.control, &control);
 
 	if (r == 0)
 		r = read32(g, g->mailbox.rcv, &word);
 	if (r < 0)
 		return r;
-	if (control == UINT32_MAX)
-		return -ENODEV;
+	error = guest_error(g);
+	/* Another process serves the VF from now on, and has begun with a reset. */
+	if (control == UINT32_MAX || word == UINT32_MAX || (uint32_t)error == UINT32_MAX) {
+		r = read_control(g, &control);
+		if (r < 0)
+			return r;
+		word = GPUIOV_FLR;
+	}
 	if (word == GPUIOV_FLR || word == GPUIOV_FLR_DONE || !share_is_valid(g)) {
 		g->up = false;
 		return -ECONNRESET;
 	}
-	error = guest_error(g);
 	/* After a fault the PF resets the VF and reports that by a message. */
 	if (error != SOFTGPU_OK && error != SOFTGPU_FAULTED)
 		return -EIO;
