@@ -46,9 +46,8 @@ static bool shape_is_valid(const struct work_launch *l, const int32_t *function)
 	       fits(threads_of(l), MAX_THREADS);
 }
 
-CUresult launch_check(const struct work_launch *w)
+static CUresult refusal(const struct function *f, const struct work_launch *w)
 {
-	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
 	int32_t most;
 
 	if (!f)
@@ -58,6 +57,11 @@ CUresult launch_check(const struct work_launch *w)
 	most = f->known.attributes[FUNCTION_THREADS]; /* for which there are registers */
 	return most > 0 && threads_of(w) > (uint32_t)most ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
 							  : CUDA_SUCCESS;
+}
+
+CUresult launch_check(const struct work_launch *w)
+{
+	return refusal(handle_find(HANDLE_FUNCTION, w->function), w);
 }
 
 /* Reads EXTRA: all arguments in one buffer of *SIZE bytes. Whether it is right. */
@@ -114,10 +118,9 @@ static bool is_value(uint32_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-/* Writes the arguments behind L, at AT in the partition, and into it. *END: the bytes of it all. */
+/* Writes the arguments into L, which is at AT in the partition, and behind it. */
 static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
-			      const struct softgpu_function *f, const struct work_launch *w,
-			      uint64_t *end)
+			      const struct softgpu_function *f, const struct work_launch *w)
 {
 	uint64_t used = sizeof(*l);
 	const uint8_t *from;
@@ -141,32 +144,31 @@ static CUresult put_arguments(struct softgpu_launch *l, uint64_t at,
 		memcpy((uint8_t *)l + used, from, f->size[i]);
 		used += f->size[i];
 	}
-	*end = used;
 	return CUDA_SUCCESS;
 }
 
 CUresult launch_run(const struct work_launch *w)
 {
-	_Alignas(8) uint8_t whole[LINK_LAUNCH_BYTES];
-	struct softgpu_launch *l = (struct softgpu_launch *)whole;
 	const struct function *f = handle_find(HANDLE_FUNCTION, w->function);
-	uint64_t at, end = 0;
+	CUresult e = refusal(f, w);
+	struct softgpu_launch *l;
 	uint8_t *memory;
-	CUresult e = launch_check(w);
+	uint64_t at;
 
 	if (e == CUDA_SUCCESS)
 		e = link_launch(&memory, &at);
 	if (e != CUDA_SUCCESS)
 		return e;
-	memset(l, 0, sizeof(*l));
+	/* Behind the name and the arguments is what an earlier launch has left: clearing it would
+	 * cost more than the launch. */
+	l = (struct softgpu_launch *)memory;
 	memcpy(l->grid, w->grid, sizeof(l->grid));
 	memcpy(l->block, w->block, sizeof(l->block));
 	l->shared = w->shared;
-	memcpy(l->function, f->known.name, sizeof(l->function));
-	e = put_arguments(l, at, &f->known, w, &end);
+	memcpy(l->function, f->known.name, strlen(f->known.name) + 1);
+	e = put_arguments(l, at, &f->known, w);
 	if (e != CUDA_SUCCESS)
 		return e;
-	memcpy(memory, whole, end);
 	e = link_put(SOFTGPU_LAUNCH, SOFTGPU_REPORT | (w->together ? SOFTGPU_LAUNCH_TOGETHER : 0),
 		     (uint64_t[7]){f->module->number, at, sizeof(*l), 0, 0, 0,
 				   link_parts.launch_report_at});

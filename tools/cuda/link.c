@@ -290,10 +290,12 @@ CUresult link_put(uint32_t opcode, uint32_t flags, const uint64_t arg[7])
 
 static CUresult ring(void)
 {
+	bool asleep = !guest_is_awake(guest);
 	int r = guest_ring(guest);
 
 	unrung = 0;
-	rung_at = vgpu_now();
+	if (asleep)
+		rung_at = vgpu_now();
 	return r < 0 ? lose(r) : CUDA_SUCCESS;
 }
 
