@@ -514,6 +514,9 @@ static void bad_arguments(void)
 				NVML_ERROR_INVALID_ARGUMENT);
 		CU_ASSERT_EQUAL(nvmlDeviceGetGraphicsRunningProcesses_v3(d, &one, &p),
 				NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceIsMigDeviceHandle(d, &n), NVML_ERROR_INVALID_ARGUMENT);
+		CU_ASSERT_EQUAL(nvmlDeviceGetSupportedEventTypes(d, &m.total),
+				NVML_ERROR_INVALID_ARGUMENT);
 	}
 	d = device;
 	CU_ASSERT_EQUAL(nvmlDeviceGetCount_v2(NULL), NVML_ERROR_INVALID_ARGUMENT);
@@ -659,8 +662,109 @@ static void processes(void)
 	n = 3;
 	CU_ASSERT_EQUAL(nvmlDeviceGetGraphicsRunningProcesses_v3(device, &n, p), NVML_SUCCESS);
 	CU_ASSERT_EQUAL(n, 0);
+	n = 3;
+	CU_ASSERT_EQUAL(nvmlDeviceGetMPSComputeRunningProcesses_v2(device, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
+	CU_ASSERT_EQUAL(nvmlDeviceIsMigDeviceHandle(device, &n), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 0);
 	stop(a);
 	stop(b);
+	end();
+}
+
+#define FUNCTIONS 216
+typedef nvmlReturn_t (*by_index)(uint32_t index, nvmlDevice_t *out, uint64_t, uint64_t);
+typedef nvmlReturn_t (*list)(nvmlDevice_t device, uint32_t *n, struct nvml_named_process *out);
+
+/* Calls a function by its number, as nvidia-smi does. */
+static nvmlReturn_t list_by(const void *table, uint32_t number, uint32_t *n,
+			    struct nvml_named_process *out)
+{
+	return ((const list *)table)[number](device, n, out);
+}
+
+static void smi(void)
+{
+	static const uint8_t id[16] = "\xc4\xfe\x3e\x6c\xc9\x8f\x6c\x4e"
+				      "\xa3\x27\xee\x69\x6e\x12\xf7\xc4";
+	static struct nvml_named_process p[3];
+	const struct nvml_table *table = NULL;
+	uint8_t other[16];
+	char text[96];
+	nvmlDevice_t d = NULL;
+	uint32_t n = 7, i;
+	pid_t a;
+
+	CU_ASSERT_EQUAL(nvmlInternalGetExportTable(&table, id), NVML_SUCCESS);
+	begin();
+	for (i = 0; i < 128; i++) {
+		memcpy(other, id, sizeof(other));
+		other[i / 8] ^= (uint8_t)(1u << i % 8);
+		CU_ASSERT_EQUAL(nvmlInternalGetExportTable(&table, other), NVML_ERROR_NOT_FOUND);
+	}
+	CU_ASSERT_EQUAL(nvmlInternalGetExportTable(NULL, id), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlInternalGetExportTable(&table, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL_FATAL(*(const uint64_t *)table, FUNCTIONS * 8);
+	for (i = 1; i < FUNCTIONS; i++)
+		if (i != 26 && i != 81 && i < 213) {
+			n = 7;
+			CU_ASSERT_EQUAL(list_by(table, i, &n, p), NVML_ERROR_NOT_SUPPORTED);
+			CU_ASSERT_EQUAL(n, 7);
+		}
+	CU_ASSERT_EQUAL(((const by_index *)table)[81](0, &d, 0x22, 0), NVML_SUCCESS);
+	CU_ASSERT_PTR_EQUAL(d, device);
+	CU_ASSERT_EQUAL(((const by_index *)table)[81](1, &d, 0x22, 0), NVML_ERROR_INVALID_ARGUMENT);
+	a = start(use_five);
+	memset(p, 0xee, sizeof(p));
+	n = 3;
+	CU_ASSERT_EQUAL(list_by(table, 213, &n, p), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT((pid_t)p[0].pid == a && p[0].used == 5 * MIB && p[0].used_protected == 0);
+	CU_ASSERT(p[0].gpu_instance == NVML_NO_INSTANCE &&
+		  p[0].compute_instance == NVML_NO_INSTANCE);
+	CU_ASSERT_EQUAL(nvmlSystemGetProcessName((uint32_t)a, text, sizeof(text)), NVML_SUCCESS);
+	CU_ASSERT(text[0] && !strncmp(p[0].name, text, sizeof(text) - 1));
+	CU_ASSERT_EQUAL(p[1].pid, 0xeeeeeeee);
+	n = 0;
+	CU_ASSERT_EQUAL(list_by(table, 213, &n, p + 1), NVML_ERROR_INSUFFICIENT_SIZE);
+	CU_ASSERT_EQUAL(n, 1);
+	CU_ASSERT_EQUAL(p[1].pid, 0xeeeeeeee);
+	for (i = 214; i < FUNCTIONS; i++) {
+		n = 3;
+		CU_ASSERT_EQUAL(list_by(table, i, &n, p), NVML_SUCCESS);
+		CU_ASSERT_EQUAL(n, 0);
+	}
+	stop(a);
+	end();
+}
+
+static void events(void)
+{
+	nvmlEventSet_t set, other;
+	uint64_t types = 9;
+	vgpu_nsec began;
+	char data[32];
+
+	CU_ASSERT_EQUAL(nvmlEventSetCreate(&set), NVML_ERROR_UNINITIALIZED);
+	begin();
+	CU_ASSERT_EQUAL(nvmlEventSetCreate(NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL_FATAL(nvmlEventSetCreate(&set), NVML_SUCCESS);
+	CU_ASSERT_EQUAL_FATAL(nvmlEventSetCreate(&other), NVML_SUCCESS);
+	CU_ASSERT_PTR_NOT_EQUAL(set, other);
+	CU_ASSERT_EQUAL(nvmlDeviceGetSupportedEventTypes(device, &types), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(types, 0);
+	CU_ASSERT_EQUAL(nvmlDeviceRegisterEvents(device, 0, set), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlDeviceRegisterEvents(device, 1, set), NVML_ERROR_NOT_SUPPORTED);
+	CU_ASSERT_EQUAL(nvmlDeviceRegisterEvents(device, 0, NULL), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlEventSetWait(NULL, data, 0), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlEventSetWait(set, NULL, 0), NVML_ERROR_INVALID_ARGUMENT);
+	CU_ASSERT_EQUAL(nvmlEventSetWait(set, data, 0), NVML_ERROR_TIMEOUT);
+	began = vgpu_now();
+	CU_ASSERT_EQUAL(nvmlEventSetWait_v2(other, data, 30), NVML_ERROR_TIMEOUT);
+	CU_ASSERT(vgpu_now() - began >= 30 * VGPU_MSEC);
+	CU_ASSERT_EQUAL(nvmlEventSetFree(set), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlEventSetFree(other), NVML_SUCCESS);
+	CU_ASSERT_EQUAL(nvmlEventSetFree(NULL), NVML_ERROR_INVALID_ARGUMENT);
 	end();
 }
 
@@ -985,6 +1089,8 @@ static const struct test tests[] = {
 	{"the versions are the library's", versions},
 	{"memory is what programs have", memory},
 	{"processes are those that have the VF", processes},
+	{"nvidia-smi finds its functions by their numbers", smi},
+	{"no event comes", events},
 	{"another user's program is known by its lock", others},
 	{"programs that share the VF are all seen", shared},
 	{"a crowd hides nobody", crowds},

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # NVML for a VF that a CUDA program has, by the libnvidia-ml.so.1 of tools/nvml: what it says of memory and processes while programs
-# allocate, free and are killed; and programs of others on it (nvtop, gpustat), which are fetched.
+# allocate, free and are killed; and programs of others on it (nvidia-smi, nvtop, gpustat), which are fetched.
 . "$(dirname "$0")/lib.sh"
 tests=$VGPU_BUILD/tests
 library=$VGPU_BUILD/tools/nvml/libnvidia-ml.so.1
@@ -80,6 +80,17 @@ if mkdir "$run/fetched" && "$(dirname "$0")/../nvml/fetch" "$run/fetched" 2>"$ru
 	python -m gpustat --json >"$run/gpustat.txt" 2>"$run/gpustat.log" || fail "gpustat ended with $?"
 	[ "$(jq -r '.gpus[0] | "\(.uuid) \(."memory.used") \(."memory.total") \(.processes[0].pid) \(.processes[0].gpu_memory_usage)"' "$run/gpustat.txt")" = \
 		"$(head -1 "$run/a.txt") 12 $((all / mib)) $program_pid 12" ] || fail "gpustat: $(cat "$run/gpustat.txt")"
+	smi() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml "$root/usr/lib/nvidia/current/nvidia-smi" "$@" >"$run/smi.txt" 2>&1 || fail "nvidia-smi $* ended with $?: $(cat "$run/smi.txt")"; }
+	shows() { grep -qE -- "$1" "$run/smi.txt" || fail "nvidia-smi does not show '$1': $(cat "$run/smi.txt")"; }
+	smi
+	shows " 12MiB / +$((all / mib))MiB "
+	shows " $program_pid +C .*nvml-hold +12MiB "
+	smi -L
+	shows "^GPU 0: no GPU, but its interface in software, CUDA 12.4 \(UUID: $(head -1 "$run/a.txt")\)$"
+	smi -q -x
+	shows "<pid>$program_pid</pid>"
+	smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits
+	shows "^$(head -1 "$run/a.txt"), $program_pid, 12$"
 	mkfifo "$run/keys"
 	TERM=xterm LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml:$(echo "$root"/usr/lib/*-linux-gnu) \
 		script -qefc "$root/usr/bin/nvtop" "$run/nvtop.txt" <"$run/keys" >/dev/null 2>&1 &

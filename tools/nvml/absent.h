@@ -100,9 +100,6 @@
 	X(nvmlDeviceGetIrqNum)                                                                     \
 	X(nvmlDeviceGetJpgUtilization)                                                             \
 	X(nvmlDeviceGetLastBBXFlushTime)                                                           \
-	X(nvmlDeviceGetMPSComputeRunningProcesses)                                                 \
-	X(nvmlDeviceGetMPSComputeRunningProcesses_v2)                                              \
-	X(nvmlDeviceGetMPSComputeRunningProcesses_v3)                                              \
 	X(nvmlDeviceGetMaxClockInfo)                                                               \
 	X(nvmlDeviceGetMaxCustomerBoostClock)                                                      \
 	X(nvmlDeviceGetMaxMigDeviceCount)                                                          \
@@ -162,7 +159,6 @@
 	X(nvmlDeviceGetSramEccErrorStatus)                                                         \
 	X(nvmlDeviceGetSupportedClocksEventReasons)                                                \
 	X(nvmlDeviceGetSupportedClocksThrottleReasons)                                             \
-	X(nvmlDeviceGetSupportedEventTypes)                                                        \
 	X(nvmlDeviceGetSupportedGraphicsClocks)                                                    \
 	X(nvmlDeviceGetSupportedMemoryClocks)                                                      \
 	X(nvmlDeviceGetSupportedPerformanceStates)                                                 \
@@ -190,11 +186,9 @@
 	X(nvmlDeviceGetVgpuUtilization)                                                            \
 	X(nvmlDeviceGetViolationStatus)                                                            \
 	X(nvmlDeviceGetVirtualizationMode)                                                         \
-	X(nvmlDeviceIsMigDeviceHandle)                                                             \
 	X(nvmlDeviceModifyDrainState)                                                              \
 	X(nvmlDeviceOnSameBoard)                                                                   \
 	X(nvmlDeviceQueryDrainState)                                                               \
-	X(nvmlDeviceRegisterEvents)                                                                \
 	X(nvmlDeviceRemoveGpu)                                                                     \
 	X(nvmlDeviceRemoveGpu_v2)                                                                  \
 	X(nvmlDeviceResetApplicationsClocks)                                                       \
@@ -232,10 +226,6 @@
 	X(nvmlDeviceSetVgpuSchedulerState)                                                         \
 	X(nvmlDeviceSetVirtualizationMode)                                                         \
 	X(nvmlDeviceValidateInforom)                                                               \
-	X(nvmlEventSetCreate)                                                                      \
-	X(nvmlEventSetFree)                                                                        \
-	X(nvmlEventSetWait)                                                                        \
-	X(nvmlEventSetWait_v2)                                                                     \
 	X(nvmlGetExcludedDeviceCount)                                                              \
 	X(nvmlGetExcludedDeviceInfoByIndex)                                                        \
 	X(nvmlGetVgpuCompatibility)                                                                \

@@ -10,6 +10,8 @@
 
 typedef int nvmlReturn_t;
 typedef struct nvml_device *nvmlDevice_t;
+typedef struct nvml_events *nvmlEventSet_t;
+struct nvml_table;
 
 /* code, name, sentence */
 #define NVML_ERRORS(X)                                                                             \
@@ -21,6 +23,7 @@ typedef struct nvml_device *nvmlDevice_t;
 	X(6, NVML_ERROR_NOT_FOUND, "not found")                                                    \
 	X(7, NVML_ERROR_INSUFFICIENT_SIZE, "the buffer is too small")                              \
 	X(9, NVML_ERROR_DRIVER_NOT_LOADED, "this machine has no VF")                               \
+	X(10, NVML_ERROR_TIMEOUT, "nothing came in time")                                          \
 	X(15, NVML_ERROR_GPU_IS_LOST, "the VF does not answer")                                    \
 	X(20, NVML_ERROR_MEMORY, "out of memory")                                                  \
 	X(25, NVML_ERROR_ARGUMENT_VERSION_MISMATCH, "the version of the structure is not known")   \
@@ -57,6 +60,14 @@ struct nvml_process {
 	uint32_t pid, pad;
 	uint64_t used;
 	uint32_t gpu_instance, compute_instance;
+};
+/* As nvidia-smi's own list has it: see smi.c. */
+struct nvml_named_process {
+	uint32_t pid, pad;
+	uint64_t used;
+	uint32_t gpu_instance, compute_instance;
+	uint64_t used_protected;
+	char name[4096];
 };
 /* nvmlDeviceGetPciInfo fills it up to SUBSYSTEM, and _v2 up to ADDRESS. */
 struct nvml_pci {
@@ -105,7 +116,21 @@ struct nvml_pci {
 	X(nvmlDeviceGetGraphicsRunningProcesses_v2,                                                \
 	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))                          \
 	X(nvmlDeviceGetGraphicsRunningProcesses_v3,                                                \
-	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))
+	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))                          \
+	X(nvmlDeviceGetMPSComputeRunningProcesses,                                                 \
+	  (nvmlDevice_t device, uint32_t * n, struct nvml_process_v1 * out))                       \
+	X(nvmlDeviceGetMPSComputeRunningProcesses_v2,                                              \
+	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))                          \
+	X(nvmlDeviceGetMPSComputeRunningProcesses_v3,                                              \
+	  (nvmlDevice_t device, uint32_t * n, struct nvml_process * out))                          \
+	X(nvmlDeviceIsMigDeviceHandle, (nvmlDevice_t device, uint32_t * is))                       \
+	X(nvmlEventSetCreate, (nvmlEventSet_t * out))                                              \
+	X(nvmlEventSetFree, (nvmlEventSet_t set))                                                  \
+	X(nvmlEventSetWait, (nvmlEventSet_t set, void *data, uint32_t timeout_ms))                 \
+	X(nvmlEventSetWait_v2, (nvmlEventSet_t set, void *data, uint32_t timeout_ms))              \
+	X(nvmlDeviceGetSupportedEventTypes, (nvmlDevice_t device, uint64_t * types))               \
+	X(nvmlDeviceRegisterEvents, (nvmlDevice_t device, uint64_t types, nvmlEventSet_t set))     \
+	X(nvmlInternalGetExportTable, (const struct nvml_table **out, const uint8_t id[16]))
 
 #define NVML_DECLARE(symbol, signature)                                                            \
 	__attribute__((visibility("default"))) nvmlReturn_t symbol signature;

@@ -212,3 +212,14 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 	}
 	return CALL_END(e);
 }
+
+/* A VF is no part of a GPU that has been cut in instances (MIG). */
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, uint32_t *is)
+{
+	const struct vf *vf;
+	nvmlReturn_t e = call_begin(device, is, &vf);
+
+	if (e == NVML_SUCCESS)
+		*is = 0;
+	return CALL_END(e);
+}

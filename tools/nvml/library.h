@@ -3,6 +3,8 @@
  * The parts of the library:
  *
  *   device.c, memory.c, processes.c, utilization.c, system.c: the calls
+ *   events.c    sets of events, which stay empty
+ *   smi.c       what nvidia-smi calls beside NVML's own calls
  *   absent.c    calls that are not carried
  *   errors.c    sentences of errors
  *   call.c      begins and ends a call: the lock, the count of nvmlInit(), the log
@@ -39,6 +41,14 @@ __attribute__((format(printf, 1, 2))) void call_log(const char *format, ...);
 nvmlDevice_t call_device(void);
 /* Writes TEXT to OUT of SIZE bytes, or says that it does not fit. */
 nvmlReturn_t call_text(char *out, uint32_t size, const char *text);
+
+/* system.c: writes what fits of the first word of the process's command line, as NVIDIA's library
+ * cuts it. NVML_ERROR_NOT_FOUND: there is no such process. */
+nvmlReturn_t process_name(uint32_t pid, char *name, uint32_t size);
+
+/* processes.c: the processes that compute, with their names; N as in
+ * nvmlDeviceGetComputeRunningProcesses_v3(). */
+nvmlReturn_t processes_named(nvmlDevice_t device, uint32_t *n, struct nvml_named_process *out);
 
 /* vf.c; with the lock */
 

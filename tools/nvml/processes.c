@@ -1,12 +1,26 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "library.h"
 
-/* Where the processes go: one of both arrays, with room for MOST. */
+/* Where the processes go: one of these arrays, with room for MOST. */
 struct list {
 	struct nvml_process_v1 *old;
 	struct nvml_process *processes;
+	struct nvml_named_process *named;
 	uint32_t n, most;
 };
+
+/* One whose name cannot be read has ended since. */
+static void put_named(struct nvml_named_process *out, uint32_t pid, uint64_t used)
+{
+	*out = (struct nvml_named_process){.pid = pid,
+					   .used = used,
+					   .gpu_instance = NVML_NO_INSTANCE,
+					   .compute_instance = NVML_NO_INSTANCE};
+	if (process_name(pid, out->name, sizeof(out->name)) != NVML_SUCCESS)
+		strcpy(out->name, "ended");
+}
 
 static void put(void *data, const struct program *p)
 {
@@ -15,6 +29,8 @@ static void put(void *data, const struct program *p)
 
 	if (l->n < l->most && l->old)
 		l->old[l->n] = (struct nvml_process_v1){.pid = (uint32_t)p->pid, .used = used};
+	else if (l->n < l->most && l->named)
+		put_named(&l->named[l->n], (uint32_t)p->pid, used);
 	else if (l->n < l->most)
 		l->processes[l->n] = (struct nvml_process){.pid = (uint32_t)p->pid,
 							   .used = used,
@@ -27,7 +43,7 @@ static void put(void *data, const struct program *p)
 static nvmlReturn_t list(nvmlDevice_t device, uint32_t *n, struct list l, bool none)
 {
 	const struct vf *vf;
-	nvmlReturn_t e = call_begin(device, n && (*n == 0 || l.old || l.processes), &vf);
+	nvmlReturn_t e = call_begin(device, n && (*n == 0 || l.old || l.processes || l.named), &vf);
 
 	if (e != NVML_SUCCESS)
 		return e;
@@ -71,6 +87,30 @@ nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, uint3
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
 						      struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, true));
+}
+
+nvmlReturn_t processes_named(nvmlDevice_t device, uint32_t *n, struct nvml_named_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.named = out}, false));
+}
+
+/* Nor does it know NVIDIA's MPS. */
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, uint32_t *n,
+						     struct nvml_process_v1 *out)
+{
+	return CALL_END(list(device, n, (struct list){.old = out}, true));
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, uint32_t *n,
+							struct nvml_process *out)
+{
+	return CALL_END(list(device, n, (struct list){.processes = out}, true));
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, uint32_t *n,
+							struct nvml_process *out)
 {
 	return CALL_END(list(device, n, (struct list){.processes = out}, true));
 }

@@ -39,8 +39,7 @@ nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 	return nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
-/* What fits of the first word of its command line, as NVIDIA's library cuts it. */
-static nvmlReturn_t process_name(uint32_t pid, char *name, uint32_t size)
+nvmlReturn_t process_name(uint32_t pid, char *name, uint32_t size)
 {
 	VGPU_AUTO_CLOSE int fd = -1;
 	char path[40];
