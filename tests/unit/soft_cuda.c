@@ -228,8 +228,12 @@ CUresult cuDeviceGetAttribute(int *value, int which, CUdevice device)
 		{2, 1024},
 		{3, 1024},
 		{4, 64},
-		{8, 49152}, /* shared memory of a block that does not ask for more */
-		{10, 32},   /* threads of a warp */
+		{8, 49152},	 /* shared memory of a block that does not ask for more */
+		{10, 32},	 /* threads of a warp */
+		{11, INT32_MAX}, /* pitch of a copy */
+		{14, 512},	 /* alignment of textures, of their pitch, and of surfaces */
+		{51, 32},
+		{52, 512},
 		{CU_ATTRIBUTE_MAX_GRID_X, INT32_MAX},
 		{CU_ATTRIBUTE_MAX_GRID_X + 1, 65535},
 		{CU_ATTRIBUTE_MAX_GRID_X + 2, 65535},

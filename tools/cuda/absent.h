@@ -63,6 +63,16 @@
 	X(cuDeviceSetGraphMemAttribute)                                                            \
 	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceUnregisterAsyncNotification)                                                     \
+	X(cuEGLStreamConsumerAcquireFrame)                                                         \
+	X(cuEGLStreamConsumerConnect)                                                              \
+	X(cuEGLStreamConsumerConnectWithFlags)                                                     \
+	X(cuEGLStreamConsumerDisconnect)                                                           \
+	X(cuEGLStreamConsumerReleaseFrame)                                                         \
+	X(cuEGLStreamProducerConnect)                                                              \
+	X(cuEGLStreamProducerDisconnect)                                                           \
+	X(cuEGLStreamProducerPresentFrame)                                                         \
+	X(cuEGLStreamProducerReturnFrame)                                                          \
+	X(cuEventCreateFromEGLSync)                                                                \
 	X(cuEventDestroy)                                                                          \
 	X(cuExternalMemoryGetMappedBuffer)                                                         \
 	X(cuExternalMemoryGetMappedMipmappedArray)                                                 \
@@ -70,6 +80,20 @@
 	X(cuFuncSetBlockShape)                                                                     \
 	X(cuFuncSetSharedMemConfig)                                                                \
 	X(cuFuncSetSharedSize)                                                                     \
+	X(cuGLCtxCreate)                                                                           \
+	X(cuGLCtxCreate_v2)                                                                        \
+	X(cuGLGetDevices)                                                                          \
+	X(cuGLGetDevices_v2)                                                                       \
+	X(cuGLInit)                                                                                \
+	X(cuGLMapBufferObject)                                                                     \
+	X(cuGLMapBufferObjectAsync)                                                                \
+	X(cuGLMapBufferObjectAsync_v2)                                                             \
+	X(cuGLMapBufferObject_v2)                                                                  \
+	X(cuGLRegisterBufferObject)                                                                \
+	X(cuGLSetBufferObjectMapFlags)                                                             \
+	X(cuGLUnmapBufferObject)                                                                   \
+	X(cuGLUnmapBufferObjectAsync)                                                              \
+	X(cuGLUnregisterBufferObject)                                                              \
 	X(cuGetExportTable)                                                                        \
 	X(cuGraphAddBatchMemOpNode)                                                                \
 	X(cuGraphAddExternalSemaphoresSignalNode)                                                  \
@@ -124,7 +148,11 @@
 	X(cuGraphRemoveDependencies)                                                               \
 	X(cuGraphRemoveDependencies_v2)                                                            \
 	X(cuGraphRetainUserObject)                                                                 \
+	X(cuGraphicsEGLRegisterImage)                                                              \
+	X(cuGraphicsGLRegisterBuffer)                                                              \
+	X(cuGraphicsGLRegisterImage)                                                               \
 	X(cuGraphicsMapResources)                                                                  \
+	X(cuGraphicsResourceGetMappedEglFrame)                                                     \
 	X(cuGraphicsResourceGetMappedMipmappedArray)                                               \
 	X(cuGraphicsResourceGetMappedPointer)                                                      \
 	X(cuGraphicsResourceGetMappedPointer_v2)                                                   \
@@ -133,6 +161,8 @@
 	X(cuGraphicsSubResourceGetMappedArray)                                                     \
 	X(cuGraphicsUnmapResources)                                                                \
 	X(cuGraphicsUnregisterResource)                                                            \
+	X(cuGraphicsVDPAURegisterOutputSurface)                                                    \
+	X(cuGraphicsVDPAURegisterVideoSurface)                                                     \
 	X(cuGreenCtxCreate)                                                                        \
 	X(cuGreenCtxDestroy)                                                                       \
 	X(cuGreenCtxGetDevResource)                                                                \
@@ -297,6 +327,9 @@
 	X(cuUserObjectCreate)                                                                      \
 	X(cuUserObjectRelease)                                                                     \
 	X(cuUserObjectRetain)                                                                      \
+	X(cuVDPAUCtxCreate)                                                                        \
+	X(cuVDPAUCtxCreate_v2)                                                                     \
+	X(cuVDPAUGetDevice)                                                                        \
 	X(cuWaitExternalSemaphoresAsync)
 
 #endif

@@ -16,13 +16,16 @@ static const uint8_t passed[] = {
 	8,	    /* shared memory of a block */
 	9,	    /* constant memory */
 	10,	    /* threads in a warp */
+	11,	    /* pitch of a copy */
 	12,	    /* registers of a block */
 	13,	    /* clock rate */
+	14,	    /* alignment of textures: programs take it for all that they allocate */
 	16,	    /* multiprocessors */
 	32,	    /* whether memory has ECC */
 	36,  37,    /* memory clock rate, and bus width */
 	38,	    /* L2 cache */
 	39,	    /* threads of a multiprocessor */
+	51,  52,    /* alignment of a texture's pitch, and of surfaces */
 	75,  76,    /* compute capability */
 	81,  82,    /* shared memory and registers of a multiprocessor */
 	95,	    /* cooperative launches */
