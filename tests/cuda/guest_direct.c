@@ -343,14 +343,15 @@ bool guest_event_last(struct guest *g, const struct guest_event *event, struct g
 	return false;
 }
 
-bool guest_has_reports(struct guest *g)
+bool guest_has_modules(struct guest *g)
 {
 	return g->worker->shared->about.modules;
 }
 
-bool guest_has_symbols(struct guest *g)
+bool guest_has_old_modules(struct guest *g)
 {
-	return g->worker->shared->about.modules;
+	(void)g;
+	return false;
 }
 
 bool guest_has_arena(struct guest *g)

@@ -180,8 +180,7 @@ void played_vf_start(void)
 		      window_fd, 0);
 	if (window == MAP_FAILED)
 		abort();
-	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
-					   SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
+	atomic_store(&c->features, SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
 					   SOFTGPU_HAS_AWAIT);
 	atomic_store(&c->reset_wanted, 1); /* the first worker */
 	if (pthread_create(&thread, NULL, play, NULL) != 0)

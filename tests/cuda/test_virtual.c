@@ -270,8 +270,7 @@ static int without(uint32_t number)
 static void older_host(void)
 {
 	played_vf_start();
-	played_vf_features(SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
-			   SOFTGPU_HAS_SLOTS);
+	played_vf_features(SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS);
 	CU_ASSERT_EQUAL(end_of(process_start(without, 0)), 0);
 	played_vf_end();
 }

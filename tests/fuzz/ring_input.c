@@ -155,7 +155,7 @@ static void name(struct input *in, char *out)
 {
 	uint64_t how = input_number(in, 1);
 
-	memset(out, how == 0xff ? 'x' : 0, 256);
+	memset(out, how == 0xff ? 'x' : 0, SOFTGPU_NAME_BYTES);
 	out[0] = how == 0 ? '?' : 'a' + (char)(how % 26);
 }
 
@@ -212,7 +212,7 @@ void fill_structures(struct input *in)
 		struct softgpu_launch launch;
 		struct softgpu_symbol_copy copy;
 		struct softgpu_occupancy occupancy;
-		char name[256];
+		char name[SOFTGPU_NAME_BYTES];
 		uint8_t bytes[STRUCT_ROOM];
 	} s;
 

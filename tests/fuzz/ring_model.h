@@ -11,8 +11,8 @@
 #include "fuzz.h"
 #include "packet.h"
 
-#define WINDOW (UINT64_C(16) << 10)
-#define SIZE (UINT64_C(24) << 10)
+#define WINDOW (UINT64_C(28) << 10)
+#define SIZE (UINT64_C(36) << 10)
 /* The arena: granules of each ring's range, and the bytes of one. */
 #define GRANULES UINT64_C(32)
 #define GRANULE UINT64_C(256)
@@ -25,9 +25,9 @@
 #define SLOTS UINT64_C(0x2000)
 #define FENCE UINT64_C(0x2200)
 #define STRUCTS UINT64_C(0x2400)
-#define STRUCT_ROOM UINT64_C(0x480)
+#define STRUCT_ROOM UINT64_C(0xd80)
 #define N_STRUCTS 4u
-#define IMAGES UINT64_C(0x3800)
+#define IMAGES UINT64_C(0x5c00)
 #define IMAGE_ROOM UINT64_C(0x400)
 
 /* ring_device.c */

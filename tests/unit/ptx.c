@@ -135,7 +135,7 @@ static bool read_type(const char *word, size_t n, struct type *out)
 }
 
 struct variable {
-	char name[64];
+	char name[PTX_NAME];
 	uint32_t align, size, count;
 };
 
@@ -502,6 +502,7 @@ static bool module(struct ptx *p, const char *name)
 		{".const", global},  {".global", global},      {".shared", shared},
 		{".func", skip},     {".version", value},      {".target", value},
 		{".visible", ready}, {".address_size", value}, {".extern", ready},
+		{".common", ready},  {".weak", ready},
 	};
 	size_t i;
 

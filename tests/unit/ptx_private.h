@@ -9,11 +9,12 @@
 
 #include "ptx.h"
 
+#define PTX_NAME 1100u /* a function has at most 1023, its parameters have more */
 #define MAX_CODE 1024u
 #define MAX_SYMBOLS 1024u
 #define MAX_GLOBALS (64u << 20) /* of address space; memory is taken when it is used */
 #define MAX_OPERANDS 6u
-#define MAX_PARAMS 34u /* those of a launch, the gate, and one too many */
+#define MAX_PARAMS 98u /* those of a launch, the gate, and one too many */
 
 enum op {
 	OP_ADD,
@@ -156,7 +157,7 @@ struct quick {
 };
 
 struct symbol {
-	char name[64];
+	char name[PTX_NAME];
 	enum kind kind;
 	uint64_t value;
 	uint32_t scope; /* 0: the whole module */
@@ -170,7 +171,7 @@ struct place {
 
 struct ptx {
 	const char *at;
-	char token[64];
+	char token[PTX_NAME];
 	struct instruction code[MAX_CODE];
 	struct quick quick[MAX_CODE];
 	uint64_t constants[MAX_CODE * 3];

@@ -8,6 +8,7 @@
 #include "cuda.h"
 #include "ptx.h"
 #include "soft_binary.h"
+#include "vfio/gpuiov.h"
 
 #define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_CONTEXT 201
@@ -21,7 +22,7 @@
 CUDA_ENTRIES(DECLARE)
 
 struct function {
-	char name[256];
+	char name[SOFTGPU_NAME_BYTES];
 	struct ptx *code;
 	struct function *next;
 	unsigned dynamic; /* most dynamic shared memory of a launch, bytes; 0: not set */

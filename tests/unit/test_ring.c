@@ -442,7 +442,8 @@ static void questions(void)
 	memset(f->name, 'f', sizeof(f->name)); /* without an end */
 	bench_put(&b, ask);
 	CU_ASSERT_EQUAL(bench_run(&b), WORKER_IDLE);
-	CU_ASSERT(f->error == SOFTGPU_BAD_LAUNCH && f->n_params == 0 && f->name[255] == 'f');
+	CU_ASSERT(f->error == SOFTGPU_BAD_LAUNCH && f->n_params == 0 &&
+		  f->name[SOFTGPU_NAME_BYTES - 1] == 'f');
 	snprintf(b.shared.about.name, sizeof(b.shared.about.name), "a device");
 	b.shared.about.attributes[127] = 42;
 	bench_put(&b, (struct softgpu_packet){SOFTGPU_ABOUT, 0, {0, 49152, sizeof(*about)}});

@@ -170,12 +170,12 @@ CUresult link_up(const char *name, struct vgpu_error *err)
 		link_abandon();
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	}
-	if (!guest_has_reports(guest))
-		vgpu_error_set(err, -EOPNOTSUPP,
-			       "this VF runs no GPU kernels: start softgpu with --engine cuda");
-	else if (!guest_has_symbols(guest))
+	if (guest_has_old_modules(guest))
 		vgpu_error_set(err, -EOPNOTSUPP,
 			       "the softgpu of this VF is older than this library: update it");
+	else if (!guest_has_modules(guest))
+		vgpu_error_set(err, -EOPNOTSUPP,
+			       "this VF runs no GPU kernels: start softgpu with --engine cuda");
 	else if (!divide())
 		vgpu_error_set(err, -ENOSPC,
 			       "the VF's window is too small: start softgpu with a larger "

@@ -15,11 +15,17 @@ enum {
 	JIT_REGISTERS = 0,
 	JIT_LEVEL = 7,
 	JIT_FOR_CONTEXT,
-	JIT_DEBUG = 11,
+	JIT_FALLBACK = 10,
+	JIT_DEBUG,
 	JIT_VERBOSE,
 	JIT_LINES,
 	JIT_CACHE
 };
+
+/* The compute capability to compile for, ten times it: the GPU's own is carried. */
+enum { JIT_TARGET = 9 };
+/* CUdevice_attribute */
+enum { MAJOR = 75, MINOR = 76 };
 
 /* Where a log shall be. */
 struct log {
@@ -33,6 +39,12 @@ struct wants {
 
 static bool numbers[SOFTGPU_MAX_MODULES]; /* those in use */
 
+static bool is_own_target(const void *value)
+{
+	return (uintptr_t)value ==
+	       (uintptr_t)(link_about.attributes[MAJOR] * 10 + link_about.attributes[MINOR]);
+}
+
 static CUresult read_options(unsigned n, const int *options, void **values, struct wants *w)
 {
 	unsigned i;
@@ -44,6 +56,7 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 		case JIT_REGISTERS:
 		case JIT_LEVEL:
 		case JIT_FOR_CONTEXT:
+		case JIT_FALLBACK:
 		case JIT_DEBUG:
 		case JIT_VERBOSE:
 		case JIT_LINES:
@@ -63,6 +76,11 @@ static CUresult read_options(unsigned n, const int *options, void **values, stru
 			w->errors.size = (uintptr_t)values[i];
 			w->errors.used = &values[i];
 			break;
+		case JIT_TARGET:
+			if (is_own_target(values[i]))
+				break;
+			call_log("cuModuleLoadDataEx: the target is another GPU");
+			return CUDA_ERROR_NOT_SUPPORTED;
 		default:
 			call_log("cuModuleLoadDataEx: option %d is not carried", options[i]);
 			return CUDA_ERROR_NOT_SUPPORTED;

@@ -352,14 +352,9 @@ bool guest_has_modules(struct guest *g)
 	return g->features & SOFTGPU_HAS_MODULES;
 }
 
-bool guest_has_reports(struct guest *g)
+bool guest_has_old_modules(struct guest *g)
 {
-	return g->features & SOFTGPU_HAS_REPORTS;
-}
-
-bool guest_has_symbols(struct guest *g)
-{
-	return g->features & SOFTGPU_HAS_SYMBOLS;
+	return g->features & SOFTGPU_HAD_MODULES;
 }
 
 bool guest_has_arena(struct guest *g)

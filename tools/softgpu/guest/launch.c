@@ -441,7 +441,9 @@ int launch_main(int argc, char **argv)
 	if (r == 0 && !guest_has_modules(g))
 		r = vgpu_error_set(
 			&err, -EOPNOTSUPP,
-			"this VF loads no GPU kernels: start softgpu with --engine cuda");
+			guest_has_old_modules(g)
+				? "the softgpu of this VF is older than this program: update it"
+				: "this VF loads no GPU kernels: start softgpu with --engine cuda");
 	if (r == 0) {
 		s.memory = guest_memory(g, &s.offset, &s.size);
 		guest_device_memory(g, &s.device_at, &s.device_size);

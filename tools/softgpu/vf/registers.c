@@ -132,8 +132,8 @@ static uint32_t read_register(struct vf *vf, uint32_t offset)
 		return half(vf->size, offset);
 	case SOFTGPU_FEATURES:
 		return offset == SOFTGPU_FEATURES && vf->modules
-			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_REPORTS | SOFTGPU_HAS_SYMBOLS |
-					 SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA | SOFTGPU_HAS_AWAIT
+			       ? SOFTGPU_HAS_MODULES | SOFTGPU_HAS_SLOTS | SOFTGPU_HAS_ARENA |
+					 SOFTGPU_HAS_AWAIT
 			       : 0;
 	case SOFTGPU_STATUS:
 		return vf->dead ? half(vf->error, offset) : 0;

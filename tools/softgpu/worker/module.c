@@ -248,10 +248,12 @@ static int launch(struct module_table *t, uint32_t module, const struct softgpu_
 	uint32_t i;
 	int r = 0;
 
-	memcpy(&l, window + p->arg[1], sizeof(l));
+	memcpy(&l, window + p->arg[1], offsetof(struct softgpu_launch, args));
 	if (!t->loaded[module] || l.n_args > SOFTGPU_MAX_LAUNCH_ARGS ||
 	    !memchr(l.function, 0, sizeof(l.function)))
 		return -SOFTGPU_BAD_LAUNCH;
+	memcpy(l.args, window + p->arg[1] + offsetof(struct softgpu_launch, args),
+	       l.n_args * sizeof(l.args[0]));
 	*out = (struct piece){.kind = PIECE_FUNCTION, .shared = l.shared, .report = UINT64_MAX};
 	if (p->flags & SOFTGPU_REPORT)
 		out->report = p->arg[6];

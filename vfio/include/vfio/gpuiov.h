@@ -301,12 +301,12 @@ enum softgpu_error {
 };
 
 enum softgpu_feature {
-	SOFTGPU_HAS_MODULES = 1, /* MODULE_LOAD, MODULE_UNLOAD and LAUNCH */
-	SOFTGPU_HAS_REPORTS = 2, /* FUNCTION, ABOUT, and the flag REPORT */
-	SOFTGPU_HAS_SYMBOLS = 4, /* SYMBOL, OCCUPANCY, SYMBOL_COPY */
+	SOFTGPU_HAD_MODULES = 7, /* as below, with names of 255 bytes and 32 parameters */
 	SOFTGPU_HAS_SLOTS = 8,	 /* SLOTS, and the doorbell of slots */
 	SOFTGPU_HAS_ARENA = 16,	 /* ARENA, MAP and UNMAP */
 	SOFTGPU_HAS_AWAIT = 32,	 /* AWAIT */
+	/* MODULE_LOAD, MODULE_UNLOAD, LAUNCH, what is asked of modules, and the flag REPORT */
+	SOFTGPU_HAS_MODULES = 64,
 };
 
 /* One packet of the command ring: 64 bytes */
@@ -361,8 +361,11 @@ enum softgpu_opcode {
  * nothing is written. */
 #define SOFTGPU_REPORT 2u
 
+/* The name of a function or a variable, and its end. Compilers make long ones: that of numba for
+ * a function of nine arrays has 400 bytes, and the function 63 parameters. */
+#define SOFTGPU_NAME_BYTES 1024u
 /* The arguments of LAUNCH, in the window. */
-#define SOFTGPU_MAX_LAUNCH_ARGS 32u
+#define SOFTGPU_MAX_LAUNCH_ARGS 96u
 #define SOFTGPU_MAX_LAUNCH_BYTES 4096u /* of all arguments; CUDA's own limit before 12.1 */
 enum softgpu_launch_kind {
 	SOFTGPU_ARG_VALUE = 0,	/* BYTES (1, 2, 4 or 8) of VALUE */
@@ -377,7 +380,7 @@ struct softgpu_launch {
 	uint32_t grid[3], block[3];
 	uint32_t shared; /* bytes of dynamic shared memory for each block */
 	uint32_t n_args;
-	char function[256];
+	char function[SOFTGPU_NAME_BYTES];
 	struct softgpu_launch_arg args[SOFTGPU_MAX_LAUNCH_ARGS];
 };
 
@@ -385,7 +388,7 @@ struct softgpu_launch {
  * the driver knows of it. The attributes have the numbers of the CUDA Driver API; 0: unknown. */
 #define SOFTGPU_FUNCTION_ATTRIBUTES 16u
 struct softgpu_function {
-	char name[256];
+	char name[SOFTGPU_NAME_BYTES];
 	uint32_t error; /* enum softgpu_error; not OK: there is no such function */
 	uint32_t n_params;
 	uint32_t offset[SOFTGPU_MAX_LAUNCH_ARGS], size[SOFTGPU_MAX_LAUNCH_ARGS]; /* bytes */
@@ -395,7 +398,7 @@ struct softgpu_function {
 /* SYMBOL reads the name of a variable of a module, and writes where it lies. It is not in the
  * partition: only GPU kernels of the module and SYMBOL_COPY reach it. */
 struct softgpu_symbol {
-	char name[256];
+	char name[SOFTGPU_NAME_BYTES];
 	uint32_t error, pad; /* enum softgpu_error; not OK: there is no such variable */
 	uint64_t at, bytes;  /* the device's address */
 };
@@ -403,7 +406,7 @@ struct softgpu_symbol {
 /* OCCUPANCY reads a function and the shape of its blocks, and writes how many of them a
  * multiprocessor executes at a time. */
 struct softgpu_occupancy {
-	char name[256];
+	char name[SOFTGPU_NAME_BYTES];
 	uint32_t error, threads; /* of a block */
 	uint32_t shared, blocks; /* bytes of dynamic shared memory of a block */
 };
@@ -411,7 +414,7 @@ struct softgpu_occupancy {
 /* SYMBOL_COPY copies BYTES bytes at OTHER in the partition to those at OFFSET in a variable of a
  * module; or if OUT is 1, the other way. */
 struct softgpu_symbol_copy {
-	char name[256];
+	char name[SOFTGPU_NAME_BYTES];
 	uint64_t offset, other, bytes;
 	uint32_t out, pad;
 };
