@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +306,10 @@ static void opcode(struct ptx *p, struct instruction *i)
 		const char *name;
 		enum space space;
 	} spaces[] = {{"param", SPACE_PARAM}, {"shared", SPACE_SHARED}};
+	static const struct {
+		const char *name;
+		int mode;
+	} roundings[] = {{"rz", FE_TOWARDZERO}, {"rm", FE_DOWNWARD}, {"rp", FE_UPWARD}};
 	const char *word = p->token;
 	size_t n = strcspn(word, "."), k;
 	/* An address is the same in all spaces that cvta converts between. */
@@ -334,6 +339,11 @@ static void opcode(struct ptx *p, struct instruction *i)
 				i->how = (enum how)k;
 		if (n == 2 && word[0] == 'v')
 			i->width = (uint32_t)(word[1] - '0');
+		for (k = 0; k < sizeof(roundings) / sizeof(roundings[0]); k++)
+			if (n == 2 && memcmp(word, roundings[k].name, 2) == 0)
+				i->rounding = roundings[k].mode;
+		i->saturates |= n == 3 && memcmp(word, "sat", 3) == 0;
+		i->flushes |= n == 3 && memcmp(word, "ftz", 3) == 0;
 		i->high |= n == 2 && memcmp(word, "hi", 2) == 0;
 		i->wide |= n == 4 && memcmp(word, "wide", 4) == 0;
 		i->seen_by_others |= n == 8 && memcmp(word, "volatile", 8) == 0;
@@ -342,6 +352,8 @@ static void opcode(struct ptx *p, struct instruction *i)
 			i->type = type;
 		}
 	}
+	if (i->saturates && i->type.kind != 'f')
+		ptx_stop(p, "an integer that saturates");
 }
 
 static void instruction(struct ptx *p)
@@ -350,7 +362,7 @@ static void instruction(struct ptx *p)
 
 	if (p->n_code == MAX_CODE)
 		ptx_stop(p, "too much code");
-	*i = (struct instruction){.width = 1};
+	*i = (struct instruction){.width = 1, .rounding = FE_TONEAREST};
 	if (is(p, "@")) {
 		i->guarded = true;
 		i->negated = *next(p) == '!';
@@ -412,6 +424,8 @@ static void body(struct ptx *p)
 				break;
 		if (i < sizeof(words) / sizeof(words[0]))
 			words[i].read(p);
+		else if (is(p, ".pragma"))
+			skip(p);
 		else if (is(p, "{"))
 			p->scope++;
 		else if (is(p, "}"))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What instructions compute. Approximations (ex2, lg2, rsqrt, ...) are the exact result rounded,
  * which is inside of the bounds that the ISA gives for a GPU. */
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -85,6 +86,37 @@ static uint64_t float_result(struct ptx *p, const struct instruction *i, const u
 	}
 }
 
+static uint64_t flushed(uint64_t v)
+{
+	return v & 0x7f800000 ? v : v & 0x80000000;
+}
+
+/* Between 0 and 1; what is no number becomes 0. */
+static uint64_t saturated(struct type type, uint64_t v)
+{
+	double d = ptx_to_float(type, v);
+
+	return d > 0 ? d < 1 ? v : ptx_from_float(type, 1) : 0;
+}
+
+/* In a direction, rounding twice is rounding once. */
+static uint64_t rounded(struct ptx *p, const struct instruction *i, const uint64_t *v,
+			uint64_t (*result)(struct ptx *p, const struct instruction *i,
+					   const uint64_t *v))
+{
+	bool flushes = i->flushes && i->type.bits == 32;
+	uint64_t sources[3] = {v[0], v[1], v[2]}, r;
+	int k;
+
+	for (k = 0; k < 3 && flushes; k++)
+		sources[k] = flushed(sources[k]);
+	fesetround(i->rounding);
+	r = result(p, i, sources);
+	fesetround(FE_TONEAREST);
+	r = flushes ? flushed(r) : r;
+	return i->saturates ? saturated(i->to, r) : r;
+}
+
 static uint64_t shifted(struct type type, enum op op, uint64_t a, uint64_t by)
 {
 	if (op == OP_SHL)
@@ -147,7 +179,7 @@ uint64_t ptx_result(struct ptx *p, const struct instruction *i, const uint64_t *
 	if (i->op == OP_SELP)
 		return v[2] & 1 ? v[0] : v[1];
 	if (i->type.kind == 'f' && i->op != OP_MOV)
-		return float_result(p, i, v);
+		return rounded(p, i, v, float_result);
 	switch (i->op) {
 	case OP_ADD:
 		return a + b;
@@ -232,24 +264,30 @@ static uint64_t to_integer(const struct instruction *i, double d)
 	return d <= -most ? UINT64_C(1) << (i->to.bits - 1) : (uint64_t)(int64_t)d;
 }
 
-uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v)
+static uint64_t converted(struct ptx *p, const struct instruction *i, const uint64_t *from)
 {
-	if (i->type.kind == 'f' && i->to.kind == 'f') {
+	uint64_t v = from[0];
+
+	if (i->type.kind == 'f') {
 		if (i->how != HOW_NONE)
 			ptx_stop(p, "a conversion that rounds to an integer");
 		return ptx_from_float(i->to, ptx_to_float(i->type, v));
 	}
-	if (i->type.kind == 'f')
-		return to_integer(i, ptx_to_float(i->type, v));
 	v = ptx_widen(&i->type, v);
-	if (i->to.kind != 'f')
-		return v;
 	if (i->to.bits == 32) { /* rounded once */
 		float f = i->type.kind == 's' ? (float)(int64_t)v : (float)v;
 
 		return ptx_from_float(i->to, (double)f);
 	}
 	return ptx_from_float(i->to, i->type.kind == 's' ? (double)(int64_t)v : (double)v);
+}
+
+uint64_t ptx_convert(struct ptx *p, const struct instruction *i, uint64_t v)
+{
+	if (i->to.kind == 'f')
+		return rounded(p, i, (const uint64_t[3]){v}, converted);
+	return i->type.kind == 'f' ? to_integer(i, ptx_to_float(i->type, v))
+				   : ptx_widen(&i->type, v);
 }
 
 uint64_t ptx_atom(struct ptx *p, const struct instruction *i, uint64_t old, uint64_t a, uint64_t b)

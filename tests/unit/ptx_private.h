@@ -116,6 +116,8 @@ struct instruction {
 	enum space space;
 	enum how how;
 	bool wide, high, guarded, negated, seen_by_others; /* volatile */
+	bool saturates, flushes;			   /* .sat, .ftz: of floats */
+	int rounding;					   /* as of fegetround() */
 	uint64_t guard;
 	struct operand operands[MAX_OPERANDS];
 	uint32_t n, width; /* WIDTH: elements that ld or st moves */

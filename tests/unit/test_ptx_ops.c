@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine that runs PTX (ptx.h): each instruction against the CPU's. */
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +83,21 @@ static uint64_t of64(double d)
 	return v;
 }
 
+static float fma_in(int mode, volatile float x, volatile float y, volatile float z)
+{
+	volatile float f;
+
+	fesetround(mode);
+	f = fmaf(x, y, z);
+	fesetround(FE_TONEAREST);
+	return f;
+}
+
+static float flush(float f)
+{
+	return fpclassify(f) == FP_SUBNORMAL ? copysignf(0, f) : f;
+}
+
 #define TO_64 " cvt.u64.u32 %O, %o;"
 /* The CPU's result for A, B and C. */
 #define OP(name, body, result)                                                                     \
@@ -129,6 +145,15 @@ static uint64_t of64(double d)
 	X(st_u64, "st.global.u64 [%x+8], %C; st.global.u32 [%x+8], 77; ld.global.u64 %O, [%x+8];", \
 	  (C >> 32 << 32) | 77)                                                                    \
 	X(fma_f32, "fma.rn.f32 %o, %a, %b, %c;" TO_64, of32(fmaf(f32(A), f32(B), f32(C))))         \
+	X(fma_down_f32, "fma.rm.f32 %o, %a, %b, %c;" TO_64,                                        \
+	  of32(fma_in(FE_DOWNWARD, f32(A), f32(B), f32(C))))                                       \
+	X(fma_up_f32, "fma.rp.f32 %o, %a, %b, %c;" TO_64,                                          \
+	  of32(fma_in(FE_UPWARD, f32(A), f32(B), f32(C))))                                         \
+	X(mul_to_zero_f32, "mul.rz.f32 %o, %a, %b;" TO_64,                                         \
+	  of32(fma_in(FE_TOWARDZERO, f32(A), f32(B), -0.0f)))                                      \
+	X(mul_flushed_f32, "mul.ftz.f32 %o, %a, %b;" TO_64,                                        \
+	  of32(flush(flush(f32(A)) * flush(f32(B)))))                                              \
+	X(sat_f32, "cvt.sat.f32.f32 %o, %a;" TO_64, of32(f32(A) > 0 ? fminf(f32(A), 1) : 0))       \
 	X(fma_f64, "fma.rn.f64 %O, %A, %B, %C;", of64(fma(f64(A), f64(B), f64(C))))                \
 	X(div_f32, "div.rn.f32 %o, %a, %b;" TO_64, of32(f32(A) / f32(B)))                          \
 	X(neg_f32, "neg.f32 %o, %a;" TO_64, of32(-f32(A)))                                         \
