@@ -74,7 +74,8 @@ ln -s "$run/gpu/vf0.sock" "$run/other.sock"
 VGPU_CUDA_VF=$run/other.sock expect "used $((12 * mib))"
 
 # Programs that others have written.
-if mkdir "$run/fetched" && "$(dirname "$0")/../nvml/fetch" "$run/fetched" 2>"$run/fetch.txt"; then
+needed=(python3-pynvml python3-psutil python3-blessed python3-six python3-wcwidth python3-pkg-resources libncursesw6 libdrm2 libsystemd0)
+if "$(dirname "$0")/../fetch" "$run/fetched" nvidia-smi nvtop gpustat "${needed[@]}" 2>"$run/fetch.txt"; then
 	root=$run/fetched/root
 	python() { LD_LIBRARY_PATH=$VGPU_BUILD/tools/nvml PYTHONPATH=$root/usr/lib/python3/dist-packages /usr/bin/python3 "$@"; }
 	python -m gpustat --json >"$run/gpustat.txt" 2>"$run/gpustat.log" || fail "gpustat ended with $?"

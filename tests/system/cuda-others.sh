@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# CUDA programs that others have written, unmodified, on a VF: ffmpeg, whose filter's GPU kernel clang has compiled, and numba, which
+# compiles Python with NVIDIA's NVVM. They are those of Debian 12, and are fetched.
+. "$(dirname "$0")/lib.sh"
+skip() { echo "skipped: $*"; exit 77; }
+[ "$(. /etc/os-release && echo "$VERSION_CODENAME")" = bookworm ] || skip "ffmpeg and numba of Debian 12 are not for this machine"
+"$(dirname "$0")/../fetch" "$run/fetched" --depends ffmpeg python3-numba libnvvm4 2>"$run/fetch.txt" || skip "$(cat "$run/fetch.txt")"
+root=$run/fetched/root
+LD_LIBRARY_PATH=$VGPU_BUILD/tests/unit/driver "$softgpu" --dir "$run/gpu" --engine cuda --vfs 1 --vram 256M --window 32M --kill-after 2000 2>>"$run/softgpu.log" &
+softgpu_pid=$!
+pids+=($!)
+await 90 test -S "$run/gpu/pf.sock"
+config <<-CONF
+	vfs = 1
+	grace_ms = 10000
+CONF
+start_vgpud
+await 60 is 0 state available
+export VGPU_CUDA_VF=$run/gpu/vf0.sock VGPU_CUDA_LOG=1
+libraries=$VGPU_BUILD/tools/cuda:$(find "$root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
+
+# ffmpeg: one video over another, on the GPU and by its own filter on the CPU. Frames go there and back.
+one="-f lavfi -i testsrc2=size=320x240:rate=10:duration=2"
+other="-f lavfi -i testsrc=size=96x64:rate=10:duration=2"
+# shellcheck disable=SC2086
+frames() { # FILTER OPTIONS...: prints the checksums of the frames
+	LD_LIBRARY_PATH=$libraries "$root/usr/bin/ffmpeg" -hide_banner -nostdin -v error "${@:2}" $one $other -filter_complex "$1" -f framemd5 - | grep -v '^#'
+}
+on_gpu=$(frames "[0]format=yuv420p,hwupload_cuda[a];[1]format=yuv420p,hwupload_cuda[b];[a][b]overlay_cuda=x=32:y=20,hwdownload,format=yuv420p" \
+	-init_hw_device cuda=cu -filter_hw_device cu) || fail "ffmpeg ended with $?"
+on_cpu=$(frames "[0]format=yuv420p[a];[1]format=yuv420p[b];[a][b]overlay=x=32:y=20,format=yuv420p") || fail "ffmpeg ended with $?"
+[ "$(wc -l <<<"$on_gpu")" = 20 ] || fail "ffmpeg has not made 20 frames: $on_gpu"
+[ "$on_gpu" = "$on_cpu" ] || fail "the GPU's frames differ: $on_gpu; the CPU's: $on_cpu"
+
+# numba: the part of CUDA's toolkit that it needs is NVVM, and a library of functions for GPU kernels, of which there are none here.
+mkdir -p "$run/cuda/nvvm/lib64" "$run/cuda/nvvm/libdevice"
+ln -s "$root"/usr/lib/*-linux-gnu/libnvvm.so.4 "$run/cuda/nvvm/lib64/libnvvm.so"
+clang --target=nvptx64-nvidia-cuda -x ir -c -emit-llvm -o "$run/cuda/nvvm/libdevice/libdevice.10.bc" /dev/null 2>/dev/null || fail "clang makes no empty library"
+CUDA_HOME=$run/cuda NUMBA_FORCE_CUDA_CC=7.0 NUMBA_CACHE_DIR=$run/numba LD_LIBRARY_PATH=$run/cuda/nvvm/lib64:$libraries PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONDONTWRITEBYTECODE=1 \
+	/usr/bin/python3 "$(dirname "$0")/../cuda/numba_sample.py" >"$run/numba.txt" 2>"$run/numba.log" || fail "numba ended with $?: $(cat "$run/numba.txt"; tail -5 "$run/numba.log")"
+[ "$(grep -c " right$" "$run/numba.txt")" = 9 ] || fail "numba's results: $(cat "$run/numba.txt")"
+cat "$run/numba.txt"
+await 60 is 0 state available
+[ "$(vf 0 hangs)" = 0 ] || fail "a GPU kernel had to be stopped"
+kill $vgpud_pid; wait $vgpud_pid || fail "vgpud ended with $?"
+kill $softgpu_pid; wait $softgpu_pid || fail "softgpu ended with $?"
