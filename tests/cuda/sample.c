@@ -415,10 +415,88 @@ static bool many_launches(void)
 	return sample_end();
 }
 
+#define PARAMETERS 96u
+#define NAME_BYTES 1023u
+
+/* A function with the longest name and the most parameters, which adds them up, each times another
+ * power of three. */
+static void write_long(char *ptx, size_t size, const char *name)
+{
+	size_t n = (size_t)snprintf(ptx, size,
+				    ".version 6.0\n.target sm_70\n.address_size 64\n"
+				    ".visible .entry %s(.param .u64 p0",
+				    name);
+	unsigned i;
+
+	for (i = 1; i < PARAMETERS; i++)
+		n += (size_t)snprintf(ptx + n, size - n, ", .param .u32 p%u", i);
+	n += (size_t)snprintf(ptx + n, size - n,
+			      ")\n{\n.reg .b64 %%x;\n.reg .b32 %%a, %%b;\n"
+			      "ld.param.u64 %%x, [p0];\nmov.u32 %%a, 0;\n");
+	for (i = 1; i < PARAMETERS; i++)
+		n += (size_t)snprintf(ptx + n, size - n,
+				      "ld.param.u32 %%b, [p%u];\nmad.lo.u32 %%a, %%a, 3, %%b;\n",
+				      i);
+	snprintf(ptx + n, size - n, "st.global.u32 [%%x], %%a;\nret;\n}\n");
+}
+
+static bool long_names(void)
+{
+	static char ptx[16384], name[NAME_BYTES + 2];
+	uint32_t values[PARAMETERS], wanted = 0, seen = 0;
+	void *params[PARAMETERS];
+	CUfunction f;
+	CUmodule m;
+	CUdeviceptr x;
+	unsigned i;
+
+	memset(name, 'n', NAME_BYTES);
+	write_long(ptx, sizeof(ptx), name);
+	CHECK(sample_begin());
+	OK(cuModuleLoadData(&m, ptx));
+	OK(cuModuleGetFunction(&f, m, name));
+	OK(cuMemAlloc_v2(&x, 4));
+	params[0] = &x;
+	for (i = 1; i < PARAMETERS; i++) {
+		values[i] = sample_draw(1000);
+		params[i] = &values[i];
+		wanted = wanted * 3 + values[i];
+	}
+	OK(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	OK(cuMemcpyDtoH_v2(&seen, x, 4));
+	CHECK(seen == wanted);
+	name[NAME_BYTES - 1] = 0;
+	CHECK(cuModuleGetFunction(&f, m, name) == CUDA_ERROR_NOT_FOUND);
+	OK(cuMemFree_v2(x));
+	OK(cuModuleUnload(m));
+	return sample_end();
+}
+
+/* The module is for this GPU, or for another, which is not carried. */
+static bool targets(void)
+{
+	void *values[1];
+	int major, minor, alignment;
+	CUmodule m;
+
+	CHECK(sample_begin());
+	OK(cuDeviceGetAttribute(&major, 75, 0));
+	OK(cuDeviceGetAttribute(&minor, 76, 0));
+	values[0] = (void *)(uintptr_t)(major * 10 + minor);
+	OK(cuModuleLoadDataEx(&m, sample_ptx, 1, (int[]){9}, values));
+	OK(cuModuleUnload(m));
+	values[0] = (void *)(uintptr_t)(major * 10 + minor + 1);
+	CHECK(cuModuleLoadDataEx(&m, sample_ptx, 1, (int[]){9}, values) ==
+	      CUDA_ERROR_NOT_SUPPORTED);
+	OK(cuDeviceGetAttribute(&alignment, 14, 0)); /* ffmpeg rounds sizes up to it */
+	CHECK(alignment > 0);
+	return sample_end();
+}
+
 /* After each error the context works as before. */
 static bool errors(void)
 {
-	char log[200] = "", name[300] = "";
+	char log[200] = "", name[NAME_BYTES + 2] = "";
 	int options[] = {5, 6};
 	void *values[] = {log, (void *)sizeof(log)};
 	char info[] = "not written";
@@ -679,6 +757,8 @@ static const struct sample_check checks[] = {
 	{"copies behind work", copies_behind_work},
 	{"reduction", reduction},
 	{"many launches", many_launches},
+	{"the longest name", long_names},
+	{"the GPU that a module is for", targets},
 	{"errors", errors},
 	{"modules", modules},
 	{"events", events},

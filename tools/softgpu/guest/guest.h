@@ -43,8 +43,8 @@ void guest_device_memory(struct guest *g, uint64_t *offset, uint64_t *size);
 /* Whether the VF's memory has nothing of earlier programs of this machine: the VF was reset when it
  * was opened, or it is shared. */
 bool guest_is_fresh(struct guest *g);
-/* Whether the VF can load the guest's own GPU kernels; or could, with structures of packets that are
- * not known any more. */
+/* Whether the VF can load the guest's own GPU kernels; or could, with structures of packets that
+ * are not known any more. */
 bool guest_has_modules(struct guest *g);
 bool guest_has_old_modules(struct guest *g);
 /* Whether it takes the packets ARENA, MAP and UNMAP; ARENA may say that there is none. */
